@@ -1,0 +1,63 @@
+#include "base/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <numeric>
+
+namespace troupe {
+namespace {
+
+class ThreadPoolSizes : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(ThreadPoolSizes, RunsEveryTaskExactlyOnce) {
+  ThreadPool pool(GetParam());
+  for (const std::size_t tasks : {0u, 1u, 2u, 3u, 7u, 1000u}) {
+    std::vector<std::atomic<int>> runs(tasks);
+    pool.Run(tasks, [&](std::size_t task, std::size_t thread) {
+      ASSERT_LT(thread, pool.threads());
+      runs[task].fetch_add(1);
+    });
+    for (const auto& n : runs) EXPECT_EQ(n.load(), 1);
+  }
+}
+
+TEST_P(ThreadPoolSizes, ManyShortRegionsSeeEachOthersWritesInOrder) {
+  ThreadPool pool(GetParam());
+  std::vector<int> values(64, 0);
+  for (int round = 1; round <= 20'000; ++round) {
+    pool.Run(values.size(), [&](std::size_t task, std::size_t) {
+      values[task] += 1;  // unsynchronised: the region's end must publish it
+    });
+  }
+  EXPECT_EQ(std::accumulate(values.begin(), values.end(), 0), 64 * 20'000);
+  EXPECT_EQ(pool.regions(), 20'000u);
+}
+
+TEST_P(ThreadPoolSizes, WakesWorkersThatHaveGoneToSleep) {
+  ThreadPool pool(GetParam());
+  for (int round = 0; round < 5; ++round) {
+    std::atomic<int> done{0};
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    pool.Run(100, [&](std::size_t, std::size_t) { done.fetch_add(1); });
+    EXPECT_EQ(done.load(), 100);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, ThreadPoolSizes, testing::Values(1, 2, 3, 8),
+                         testing::PrintToStringParamName());
+
+TEST(ThreadPool, AllThreadsTakePartInALongRegion) {
+  ThreadPool pool(3);
+  std::vector<std::atomic<int>> by_thread(3);
+  pool.Run(30, [&](std::size_t, std::size_t thread) {
+    by_thread[thread].fetch_add(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  });
+  for (const auto& n : by_thread) EXPECT_GT(n.load(), 0);
+}
+
+TEST(ThreadPool, AvailableCpusIsAtLeastOne) { EXPECT_GE(ThreadPool::AvailableCpus(), 1u); }
+
+}  // namespace
+}  // namespace troupe
