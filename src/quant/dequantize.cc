@@ -1,0 +1,3 @@
+#include "quant/dequantize.h"
+
+#include "quant/block_formats.h"

@@ -1,0 +1,17 @@
+// The meaning of every stored type as numbers: one row of a tensor to floats, scalar, each float
+// operation in the order that ggml does it, so that the results are the same bits. This is the
+// truth for the kernels, not the fast path. What the blocks look like: block_formats.h.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "base/tensor_type.h"
+
+namespace troupe {
+
+// src is exactly RowBytes(type, dst.size()) bytes, of any alignment; any bytes are valid (a scale
+// may be infinite or NaN in a broken file, and then so are the values).
+void DequantizeRow(TensorType type, std::span<const std::byte> src, std::span<float> dst);
+
+}  // namespace troupe
