@@ -1,0 +1,61 @@
+# The two commands a newcomer needs are `make run` and `make test`; the rest is for people who
+# change things. Everything is done by CMake and the scripts under scripts/; this file only names it.
+
+PRESET ?= release
+BUILD := build/$(PRESET)
+TROUPE := build/release/tools/troupe/troupe
+JOBS ?= $(shell nproc)
+
+.PHONY: all run test build packages check format tidy asan tsan fuzz conformance bench clean help
+
+all: build
+
+help:
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
+
+packages:
+	@scripts/install-packages.sh build
+
+build: packages ## build everything (PRESET=release|asan|tsan)
+	@scripts/build.sh $(PRESET) $(JOBS)
+
+run: packages ## build, then generate text with the model that comes with the project
+	@scripts/build.sh release $(JOBS) troupe
+	@$(TROUPE) run models/tiny-qwen2moe-q8_0.gguf --prompt "The kernel" -n 64
+
+test: ## build and run every test
+	@scripts/install-packages.sh build test
+	@scripts/build.sh $(PRESET) $(JOBS)
+	@ctest --preset $(PRESET) -j $(JOBS)
+
+check: ## format and layer checks
+	@scripts/install-packages.sh build test
+	@scripts/check-format.sh
+	@python3 tests/layers_test.py
+
+tidy: ## clang-tidy and Clang's thread-safety analysis over every source
+	@scripts/install-packages.sh build test
+	@scripts/tidy.sh $(JOBS)
+
+asan: ## every test under AddressSanitizer and UndefinedBehaviorSanitizer
+	@$(MAKE) --no-print-directory test PRESET=asan
+
+tsan: ## every test under ThreadSanitizer
+	@$(MAKE) --no-print-directory test PRESET=tsan
+
+fuzz: ## each fuzz target for a minute (SECONDS_EACH=60)
+	@scripts/install-packages.sh build test
+	@scripts/fuzz.sh $(or $(SECONDS_EACH),60)
+
+conformance: ## compare with a live llama.cpp and check the committed goldens (wants node 20)
+	@scripts/install-packages.sh build bench
+	@scripts/build.sh release $(JOBS) troupe
+	@bench/conformance
+
+bench: ## the speed comparison with llama.cpp (wants node 20; minutes, on an idle machine)
+	@scripts/install-packages.sh build bench
+	@scripts/build.sh release $(JOBS) troupe
+	@bench/vs_llamacpp --quick
+
+clean:
+	rm -rf build
