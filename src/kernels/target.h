@@ -1,0 +1,34 @@
+// Which instruction set the kernels run on: found once at the first call of a kernel (Highway's
+// dynamic dispatch), and forced from outside by tests and benchmarks alone. Kernels give the same
+// bits on every target, so a choice made here changes speed and nothing else.
+//
+// A kernel is one .cc that Highway compiles once a target; axpy.cc is the smallest example. Two
+// rules keep the bits equal: write Fma (simd.h) where a product is fused with a sum, never
+// hn::MulAdd (the scalar target would round twice), and reduce over a fixed number of lanes (16),
+// never over as many as the target happens to have.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+// x86-64 without AVX2 runs kScalar: machines that old are too slow for more code to pay. VNNI is
+// apart from Highway's targets, because its AVX3_DL asks for Ice Lake and Cascade Lake has the
+// dot product alone: kAvx512Vnni is the AVX-512 code with another inner dot.
+enum class Target { kScalar, kNeon, kAvx2, kAvx512, kAvx512Vnni };
+
+std::string_view Name(Target target);
+
+// What this machine can run, slowest first; never empty.
+std::vector<Target> SupportedTargets();
+
+// The target that kernels use now.
+Target ActiveTarget();
+
+// Makes kernels use `target`, which must be supported; nullopt goes back to the best. Not to be
+// called while another thread runs a kernel.
+void ForceTarget(std::optional<Target> target);
+
+}  // namespace troupe

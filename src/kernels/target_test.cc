@@ -1,0 +1,35 @@
+#include "kernels/target.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "kernels/vnni.h"
+
+namespace troupe {
+namespace {
+
+TEST(Target, TheBestIsActiveUntilAnotherIsForced) {
+  const std::vector<Target> targets = SupportedTargets();
+  ASSERT_FALSE(targets.empty());
+  EXPECT_EQ(ActiveTarget(), targets.back());
+  for (Target target : targets) {
+    ForceTarget(target);
+    EXPECT_EQ(ActiveTarget(), target);
+    EXPECT_EQ(UseVnni(), target == Target::kAvx512Vnni);
+    EXPECT_EQ(SupportedTargets(), targets) << "forcing " << Name(target) << " hid a target";
+  }
+  ForceTarget(std::nullopt);
+  EXPECT_EQ(ActiveTarget(), targets.back());
+}
+
+TEST(Target, NamesAreDistinct) {
+  std::set<std::string_view> names;
+  for (Target target :
+       {Target::kScalar, Target::kNeon, Target::kAvx2, Target::kAvx512, Target::kAvx512Vnni}) {
+    EXPECT_TRUE(names.insert(Name(target)).second) << Name(target);
+  }
+}
+
+}  // namespace
+}  // namespace troupe
