@@ -1,0 +1,49 @@
+// Writes a GGUF file (version 3): declare all tensors, then append their bytes in the same order,
+// whole or in pieces. The file appears under its name when Finish succeeds, and not otherwise.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "gguf/metadata.h"
+#include "gguf/tensor_info.h"
+#include "io/atomic_file.h"
+
+namespace troupe {
+
+class GgufWriter {
+ public:
+  // Tensor data is aligned to general.alignment of the metadata, or to 32 bytes.
+  static Result<GgufWriter> Create(std::string path, const Metadata& metadata,
+                                   std::span<const TensorSpec> tensors);
+
+  // Appends to the named tensor, which must be the one whose turn it is: the name is there to catch
+  // a caller that has lost its place. A tensor is complete when its declared size has been given.
+  Status Append(std::string_view tensor, std::span<const std::byte> bytes);
+
+  // Fails if a tensor lacks bytes.
+  Status Finish();
+
+  Bytes total_bytes() const { return total_; }  // of the finished file
+
+ private:
+  GgufWriter(AtomicFileWriter file, std::vector<TensorInfo> tensors, std::uint64_t alignment,
+             Bytes total);
+
+  Status Pad();
+
+  AtomicFileWriter file_;
+  std::vector<TensorInfo> tensors_;
+  std::uint64_t alignment_;
+  Bytes total_;
+  std::size_t current_ = 0;  // whose turn it is
+  std::uint64_t given_ = 0;  // its bytes so far
+};
+
+}  // namespace troupe

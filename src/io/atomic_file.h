@@ -1,0 +1,53 @@
+// Writes a file that appears under its name complete or not at all. Until Commit the bytes lie in
+// the same folder without a name (O_TMPFILE), so that even a killed process leaves nothing behind;
+// where the file system cannot do that they have a temporary name, which the destructor removes.
+// Buffers appends. One thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/status.h"
+
+namespace troupe {
+
+class AtomicFileWriter {
+ public:
+  // Replaces `path` on Commit if it exists by then; its folder must exist now.
+  static Result<AtomicFileWriter> Create(std::string path);
+
+  AtomicFileWriter(AtomicFileWriter&& other) noexcept;
+  AtomicFileWriter& operator=(AtomicFileWriter&&) = delete;
+  ~AtomicFileWriter();  // without Commit: as if nothing had been written
+
+  const std::string& path() const { return path_; }
+  std::uint64_t size() const { return flushed_ + buffer_.size(); }
+
+  // After a failure every later call fails the same way: a file with a hole is never committed.
+  Status Append(std::span<const std::byte> bytes);
+  // Overwrites bytes that were appended before.
+  Status WriteAt(std::uint64_t offset, std::span<const std::byte> bytes);
+  // Makes the bytes durable, then gives them their name. Once.
+  Status Commit();
+
+ private:
+  AtomicFileWriter(std::string path, std::string temporary, UniqueFd fd);
+
+  Status Flush();
+  Status WriteFully(std::uint64_t offset, std::span<const std::byte> bytes);
+  Status Publish();
+  Status Fail(Status status);
+
+  std::string path_;
+  std::string temporary_;  // empty while the file has no name
+  UniqueFd fd_;
+  std::vector<std::byte> buffer_;
+  std::uint64_t flushed_ = 0;
+  Status failed_;
+};
+
+}  // namespace troupe
