@@ -1,0 +1,145 @@
+#include "io/atomic_file.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <utility>
+
+#include "base/check.h"
+
+namespace troupe {
+namespace {
+
+// Large enough that a system call's cost vanishes, small enough to stay in the L2 cache.
+constexpr std::size_t kBufferBytes = 256 * 1024;
+
+constexpr mode_t kMode = 0666;  // the umask takes away what the user does not want
+
+std::string FolderOf(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// Different for every writer of every process, so that two writers of one path do not meet.
+std::string TemporaryName(const std::string& path) {
+  static std::atomic<unsigned> count{0};
+  return fmt::format("{}.{}.{}.tmp", path, ::getpid(), count.fetch_add(1));
+}
+
+}  // namespace
+
+AtomicFileWriter::AtomicFileWriter(std::string path, std::string temporary, UniqueFd fd)
+    : path_(std::move(path)), temporary_(std::move(temporary)), fd_(std::move(fd)) {
+  buffer_.reserve(kBufferBytes);
+}
+
+AtomicFileWriter::AtomicFileWriter(AtomicFileWriter&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::exchange(other.temporary_, {})),
+      fd_(std::move(other.fd_)),
+      buffer_(std::move(other.buffer_)),
+      flushed_(other.flushed_),
+      failed_(std::move(other.failed_)) {}
+
+AtomicFileWriter::~AtomicFileWriter() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+Result<AtomicFileWriter> AtomicFileWriter::Create(std::string path) {
+  UniqueFd unnamed(::open(FolderOf(path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode));
+  if (unnamed.valid()) return AtomicFileWriter(std::move(path), {}, std::move(unnamed));
+  // Not every file system (NFS, FUSE) has O_TMPFILE, and they refuse it with various errors; what
+  // is really wrong with the folder the second attempt will say.
+  std::string temporary = TemporaryName(path);
+  UniqueFd named(::open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, kMode));
+  if (!named.valid()) return ErrnoStatus(errno, fmt::format("{}: creating it", path));
+  return AtomicFileWriter(std::move(path), std::move(temporary), std::move(named));
+}
+
+Status AtomicFileWriter::Append(std::span<const std::byte> bytes) {
+  if (!failed_.ok()) return failed_;
+  if (bytes.size() >= kBufferBytes - buffer_.size()) {
+    TROUPE_RETURN_IF_ERROR(Flush());
+    if (bytes.size() >= kBufferBytes) {
+      TROUPE_RETURN_IF_ERROR(WriteFully(flushed_, bytes));
+      flushed_ += bytes.size();
+      return OkStatus();
+    }
+  }
+  buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+  return OkStatus();
+}
+
+Status AtomicFileWriter::WriteAt(std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (!failed_.ok()) return failed_;
+  TROUPE_CHECK(offset <= size() && bytes.size() <= size() - offset);
+  TROUPE_RETURN_IF_ERROR(Flush());
+  return WriteFully(offset, bytes);
+}
+
+Status AtomicFileWriter::Commit() {
+  if (!failed_.ok()) return failed_;
+  TROUPE_CHECK(fd_.valid());
+  TROUPE_RETURN_IF_ERROR(Flush());
+  if (::fsync(fd_.get()) != 0) {
+    return Fail(ErrnoStatus(errno, fmt::format("{}: making it durable", path_)));
+  }
+  TROUPE_RETURN_IF_ERROR(Publish());
+  fd_.Reset();
+  return OkStatus();
+}
+
+// Gives the finished file its name, and makes the folder remember it.
+Status AtomicFileWriter::Publish() {
+  if (temporary_.empty()) {
+    // A link cannot replace a file that exists, a rename can: hence two steps.
+    std::string linked = TemporaryName(path_);
+    const std::string source = fmt::format("/proc/self/fd/{}", fd_.get());
+    if (::linkat(AT_FDCWD, source.c_str(), AT_FDCWD, linked.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+      return Fail(ErrnoStatus(errno, fmt::format("{}: linking it", linked)));
+    }
+    temporary_ = std::move(linked);
+  }
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    return Fail(ErrnoStatus(errno, fmt::format("{}: renaming {} to it", path_, temporary_)));
+  }
+  temporary_.clear();
+  UniqueFd folder(::open(FolderOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Some file systems cannot sync a folder (EINVAL); the file itself is safe already.
+  if (folder.valid() && ::fsync(folder.get()) != 0 && errno != EINVAL) {
+    return Fail(ErrnoStatus(errno, fmt::format("{}: making its name durable", path_)));
+  }
+  return OkStatus();
+}
+
+Status AtomicFileWriter::Flush() {
+  TROUPE_RETURN_IF_ERROR(WriteFully(flushed_, buffer_));
+  flushed_ += buffer_.size();
+  buffer_.clear();
+  return OkStatus();
+}
+
+Status AtomicFileWriter::WriteFully(std::uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return Fail(ErrnoStatus(
+          errno, fmt::format("{}: writing {} bytes at byte {}", path_, bytes.size(), offset)));
+    }
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+    offset += static_cast<std::uint64_t>(n);
+  }
+  return OkStatus();
+}
+
+Status AtomicFileWriter::Fail(Status status) {
+  failed_ = status;
+  return status;
+}
+
+}  // namespace troupe

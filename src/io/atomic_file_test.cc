@@ -1,0 +1,169 @@
+#include "io/atomic_file.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "base/rng.h"
+#include "io/temp_folder.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::span<const std::byte> BytesOf(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+class AtomicFileTest : public ::testing::Test {
+ protected:
+  std::string Contents() const { return folder_.Read("model.gguf"); }
+
+  TempFolder folder_;
+  const std::string path_ = folder_.PathOf("model.gguf");
+};
+
+TEST_F(AtomicFileTest, IsThereAfterCommitAndNotBefore) {
+  AtomicFileWriter writer = AtomicFileWriter::Create(path_).value();
+  ASSERT_TRUE(writer.Append(BytesOf("hello, ")).ok());
+  ASSERT_TRUE(writer.Append(BytesOf("world")).ok());
+  EXPECT_EQ(writer.size(), 12u);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  ASSERT_TRUE(writer.Commit().ok());
+  EXPECT_EQ(Contents(), "hello, world");
+  EXPECT_EQ(folder_.Count(), 1u);
+}
+
+TEST_F(AtomicFileTest, ReplacesAnOldFileOnlyOnCommit) {
+  folder_.Write("model.gguf", "old");
+  {
+    AtomicFileWriter abandoned = AtomicFileWriter::Create(path_).value();
+    ASSERT_TRUE(abandoned.Append(BytesOf("never seen")).ok());
+  }
+  EXPECT_EQ(Contents(), "old");
+  AtomicFileWriter writer = AtomicFileWriter::Create(path_).value();
+  ASSERT_TRUE(writer.Append(BytesOf("new")).ok());
+  EXPECT_EQ(Contents(), "old");
+  ASSERT_TRUE(writer.Commit().ok());
+  EXPECT_EQ(Contents(), "new");
+  EXPECT_EQ(folder_.Count(), 1u);
+}
+
+TEST_F(AtomicFileTest, WithoutCommitLeavesNothing) {
+  {
+    AtomicFileWriter writer = AtomicFileWriter::Create(path_).value();
+    ASSERT_TRUE(writer.Append(std::vector<std::byte>(1 << 20)).ok());
+    const AtomicFileWriter moved = std::move(writer);
+  }
+  EXPECT_EQ(folder_.Count(), 0u);
+}
+
+TEST_F(AtomicFileTest, AKilledWriterLeavesNothingWhereUnnamedFilesExist) {
+  if (const int fd = ::open(folder_.path().c_str(), O_TMPFILE | O_WRONLY, 0600); fd >= 0) {
+    ::close(fd);
+  } else {
+    GTEST_SKIP() << "this file system has no O_TMPFILE";
+  }
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    auto writer = AtomicFileWriter::Create(path_);
+    if (writer.ok() && writer->Append(std::vector<std::byte>(1 << 20)).ok()) ::raise(SIGKILL);
+    ::_exit(1);
+  }
+  int how = 0;
+  ASSERT_EQ(::waitpid(child, &how, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(how));
+  EXPECT_EQ(folder_.Count(), 0u);
+}
+
+TEST_F(AtomicFileTest, AnyMixOfAppendsAndPatchesGivesTheSameBytesAsInMemory) {
+  Rng rng(TestSeed());
+  AtomicFileWriter writer = AtomicFileWriter::Create(path_).value();
+  std::string model;
+  for (int step = 0; step < 300; ++step) {
+    // Sizes on both sides of the buffer's 256 KiB, small ones more often.
+    std::string piece(rng.Below(std::uint64_t{1} << (1 + rng.Below(19))), '\0');
+    for (char& c : piece) c = static_cast<char>(rng.Next());
+    if (rng.Below(4) == 0 && piece.size() <= model.size()) {
+      const std::size_t offset = rng.Below(model.size() - piece.size() + 1);
+      ASSERT_TRUE(writer.WriteAt(offset, BytesOf(piece)).ok());
+      model.replace(offset, piece.size(), piece);
+    } else {
+      ASSERT_TRUE(writer.Append(BytesOf(piece)).ok());
+      model += piece;
+    }
+    ASSERT_EQ(writer.size(), model.size());
+  }
+  ASSERT_TRUE(writer.Commit().ok());
+  EXPECT_TRUE(Contents() == model);  // not EXPECT_EQ: megabytes are no message
+}
+
+TEST_F(AtomicFileTest, AFullDiskIsResourceExhaustedNamesTheFileAndIsNotForgotten) {
+  // A limit on the file's size stands in for a full disk: both refuse a write half-way.
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit = {.rlim_cur = 1 << 20, .rlim_max = 1 << 20};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    AtomicFileWriter writer = AtomicFileWriter::Create(path_).value();
+    const Status full = writer.Append(std::vector<std::byte>(2 << 20));
+    const bool right = full.code() == Code::kResourceExhausted &&
+                       full.message().find(path_) != std::string::npos &&
+                       writer.Append(BytesOf("x")) == full && writer.Commit() == full;
+    ::_exit(right ? 0 : 1);
+  }
+  int how = 0;
+  ASSERT_EQ(::waitpid(child, &how, 0), child);
+  EXPECT_TRUE(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+TEST_F(AtomicFileTest, AMissingFolderIsNotFoundAndNamed) {
+  const std::string path = folder_.PathOf("none/m.gguf");
+  const auto writer = AtomicFileWriter::Create(path);
+  EXPECT_EQ(writer.status().code(), Code::kNotFound);
+  EXPECT_THAT(writer.status().message(), HasSubstr(path));
+}
+
+TEST_F(AtomicFileTest, RenamingOverAFolderFailsAndCleansUp) {
+  std::filesystem::create_directory(path_);
+  {
+    AtomicFileWriter writer = AtomicFileWriter::Create(path_).value();
+    EXPECT_THAT(writer.Commit().message(), HasSubstr(path_));
+  }
+  EXPECT_EQ(folder_.Count(), 1u);
+}
+
+TEST_F(AtomicFileTest, HonoursTheUmask) {
+  const mode_t before = ::umask(027);
+  AtomicFileWriter writer = AtomicFileWriter::Create(path_).value();
+  ::umask(before);
+  ASSERT_TRUE(writer.Commit().ok());
+  struct stat info;
+  ASSERT_EQ(::stat(path_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0640u);
+}
+
+TEST_F(AtomicFileTest, APathWithoutAFolderMeansTheCurrentOne) {
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_.path());
+  AtomicFileWriter writer = AtomicFileWriter::Create("model.gguf").value();
+  const Status status = writer.Commit();
+  std::filesystem::current_path(before);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  EXPECT_TRUE(std::filesystem::exists(path_));
+}
+
+}  // namespace
+}  // namespace troupe
