@@ -1,8 +1,10 @@
-// The blocks that GGUF stores quantized weights in, byte for byte: what lies in a file, nothing
-// about what it means as numbers (dequantize.h) or how it is chosen (quantize.h). Scales are IEEE
-// half bits, little endian; all members are bytes or 16-bit words, so no block has padding.
+// The blocks that GGUF stores quantized weights in, byte for byte: where the bytes lie and what the
+// numbers in them stand for. How codes and group scales are packed into the bytes: block_codes.h.
+// Members are bytes and 16-bit words (IEEE halves, little endian), so no block has padding; blocks
+// in a file may have any alignment, so copy them out with memcpy.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -10,67 +12,88 @@
 
 namespace troupe {
 
-inline constexpr std::size_t kBlock = 32;        // elements of a Q4_0 .. Q8_0 block
-inline constexpr std::size_t kSuperBlock = 256;  // elements of a K-quant block
+static_assert(std::endian::native == std::endian::little, "GGUF is read in place");
 
-// 32 elements that share one scale d (and, for the _1 types, an offset m). Byte j of qs holds
-// element j in its low nibble and element j + 16 in its high one; bit i of qh, a little-endian
-// 32-bit word, is the fifth bit of element i.
-struct BlockQ4_0 {  // x = d * (q - 8)
-  std::uint16_t d;
-  std::uint8_t qs[kBlock / 2];
-};
-struct BlockQ4_1 {  // x = d * q + m
-  std::uint16_t d;
-  std::uint16_t m;
-  std::uint8_t qs[kBlock / 2];
-};
-struct BlockQ5_0 {  // x = d * (q - 16)
-  std::uint16_t d;
-  std::uint8_t qh[4];
-  std::uint8_t qs[kBlock / 2];
-};
-struct BlockQ5_1 {  // x = d * q + m
-  std::uint16_t d;
-  std::uint16_t m;
-  std::uint8_t qh[4];
-  std::uint8_t qs[kBlock / 2];
-};
-struct BlockQ8_0 {  // x = d * q
-  std::uint16_t d;
-  std::int8_t qs[kBlock];
+// What a block type says of itself. A code q is the small unsigned integer stored per element.
+// With a min, x = scale * q plus an offset that is stored too; without, x = scale * (q - kOffset).
+template <TensorType Type, int Elems, int MaxCode, bool HasMin>
+struct BlockFormat {
+  static constexpr TensorType kType = Type;
+  static constexpr std::size_t kElems = Elems;
+  static constexpr int kMaxCode = MaxCode;
+  static constexpr bool kHasMin = HasMin;
+  static constexpr int kOffset = HasMin ? 0 : (MaxCode + 1) / 2;
 };
 
-// 256 elements in groups with scales of their own, which are small integers times the block's d
-// (and minimums times dmin). Where the bits of an element lie is said in k_quant_layout.h.
-struct BlockQ2_K {          // 16 groups of 16: x = d * scale * q - dmin * min
-  std::uint8_t scales[16];  // low nibble scale, high nibble min
-  std::uint8_t qs[64];      // 2 bits an element
+// 32 elements that share one scale.
+
+struct BlockQ4_0 : BlockFormat<TensorType::kQ4_0, 32, 15, false> {  // x = d * (q - 8)
+  std::uint16_t d;
+  std::uint8_t qs[16];
+};
+struct BlockQ4_1 : BlockFormat<TensorType::kQ4_1, 32, 15, true> {  // x = d * q + m
+  std::uint16_t d;
+  std::uint16_t m;
+  std::uint8_t qs[16];
+};
+struct BlockQ5_0 : BlockFormat<TensorType::kQ5_0, 32, 31, false> {  // x = d * (q - 16)
+  std::uint16_t d;
+  std::uint8_t qh[4];
+  std::uint8_t qs[16];
+};
+struct BlockQ5_1 : BlockFormat<TensorType::kQ5_1, 32, 31, true> {  // x = d * q + m
+  std::uint16_t d;
+  std::uint16_t m;
+  std::uint8_t qh[4];
+  std::uint8_t qs[16];
+};
+struct BlockQ8_0 : BlockFormat<TensorType::kQ8_0, 32, 255, false> {  // x = d * (q - 128)
+  std::uint16_t d;
+  std::int8_t qs[32];  // q - 128
+};
+
+// 256 elements in kGroups groups, each with an integer scale (and min) of its own that counts in
+// units of the block's d (and dmin). Scales are unsigned where there is a min, else signed.
+
+template <TensorType Type, int Groups, int MaxCode, bool HasMin>
+struct SuperBlockFormat : BlockFormat<Type, 256, MaxCode, HasMin> {
+  static constexpr std::size_t kGroups = Groups;
+  static constexpr std::size_t kGroupElems = 256 / Groups;
+};
+
+struct BlockQ2_K : SuperBlockFormat<TensorType::kQ2_K, 16, 3, true> {
+  static constexpr int kMinScale = 0, kMaxScale = 15;
+  std::uint8_t scales[16];  // x = d * scale * q - dmin * min
+  std::uint8_t qs[64];
   std::uint16_t d;
   std::uint16_t dmin;
 };
-struct BlockQ3_K {          // 16 groups of 16: x = d * (scale - 32) * (q - 4)
-  std::uint8_t hmask[32];   // third bit of the elements
-  std::uint8_t qs[64];      // their low 2 bits
-  std::uint8_t scales[12];  // 16 scales of 6 bits
+struct BlockQ3_K : SuperBlockFormat<TensorType::kQ3_K, 16, 7, false> {
+  static constexpr int kMinScale = -32, kMaxScale = 31;
+  std::uint8_t hmask[32];  // x = d * scale * (q - 4)
+  std::uint8_t qs[64];
+  std::uint8_t scales[12];
   std::uint16_t d;
 };
-struct BlockQ4_K {  // 8 groups of 32: x = d * scale * q - dmin * min
-  std::uint16_t d;
+struct BlockQ4_K : SuperBlockFormat<TensorType::kQ4_K, 8, 15, true> {
+  static constexpr int kMinScale = 0, kMaxScale = 63;
+  std::uint16_t d;  // x = d * scale * q - dmin * min
   std::uint16_t dmin;
-  std::uint8_t scales[12];  // 8 scales and 8 mins of 6 bits
-  std::uint8_t qs[128];     // 4 bits an element
+  std::uint8_t scales[12];
+  std::uint8_t qs[128];
 };
-struct BlockQ5_K {  // 8 groups of 32: x = d * scale * q - dmin * min
-  std::uint16_t d;
+struct BlockQ5_K : SuperBlockFormat<TensorType::kQ5_K, 8, 31, true> {
+  static constexpr int kMinScale = 0, kMaxScale = 63;
+  std::uint16_t d;  // x = d * scale * q - dmin * min
   std::uint16_t dmin;
-  std::uint8_t scales[12];  // as in BlockQ4_K
-  std::uint8_t qh[32];      // fifth bit of the elements
-  std::uint8_t qs[128];     // their low 4 bits
+  std::uint8_t scales[12];
+  std::uint8_t qh[32];
+  std::uint8_t qs[128];
 };
-struct BlockQ6_K {       // 16 groups of 16: x = d * scale * (q - 32)
-  std::uint8_t ql[128];  // low 4 bits of the elements
-  std::uint8_t qh[64];   // their upper 2 bits
+struct BlockQ6_K : SuperBlockFormat<TensorType::kQ6_K, 16, 63, false> {
+  static constexpr int kMinScale = -128, kMaxScale = 127;
+  std::uint8_t ql[128];  // x = d * scale * (q - 32)
+  std::uint8_t qh[64];
   std::int8_t scales[16];
   std::uint16_t d;
 };
@@ -79,5 +102,48 @@ static_assert(sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20 && sizeof(Block
 static_assert(sizeof(BlockQ5_1) == 24 && sizeof(BlockQ8_0) == 34);
 static_assert(sizeof(BlockQ2_K) == 84 && sizeof(BlockQ3_K) == 110 && sizeof(BlockQ4_K) == 144);
 static_assert(sizeof(BlockQ5_K) == 176 && sizeof(BlockQ6_K) == 210);
+
+// Calls f.operator()<Block>() for the block type that `type` is stored in; false if it has none
+// (F32, F16, BF16 are plain numbers).
+template <typename F>
+bool WithBlockType(TensorType type, F&& f) {
+  switch (type) {
+    case TensorType::kQ4_0:
+      f.template operator()<BlockQ4_0>();
+      return true;
+    case TensorType::kQ4_1:
+      f.template operator()<BlockQ4_1>();
+      return true;
+    case TensorType::kQ5_0:
+      f.template operator()<BlockQ5_0>();
+      return true;
+    case TensorType::kQ5_1:
+      f.template operator()<BlockQ5_1>();
+      return true;
+    case TensorType::kQ8_0:
+      f.template operator()<BlockQ8_0>();
+      return true;
+    case TensorType::kQ2_K:
+      f.template operator()<BlockQ2_K>();
+      return true;
+    case TensorType::kQ3_K:
+      f.template operator()<BlockQ3_K>();
+      return true;
+    case TensorType::kQ4_K:
+      f.template operator()<BlockQ4_K>();
+      return true;
+    case TensorType::kQ5_K:
+      f.template operator()<BlockQ5_K>();
+      return true;
+    case TensorType::kQ6_K:
+      f.template operator()<BlockQ6_K>();
+      return true;
+    case TensorType::kF32:
+    case TensorType::kF16:
+    case TensorType::kBF16:
+      return false;
+  }
+  return false;
+}
 
 }  // namespace troupe
