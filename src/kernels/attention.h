@@ -1,0 +1,68 @@
+// Causal attention of consecutive tokens of one sequence over the keys and values stored so far
+// (kv_layout.h), one layer: grouped queries, multi-head latent attention, decode and prefill alike,
+// by a streaming softmax, so that no matrix of tokens by tokens exists.
+// Design and figures: docs/design/attention.md. Rotation, projection and storing come before.
+//
+// Bits: an output depends on its query, its keys and its values alone; not on the target, the
+// number of threads, whether its token came alone or in a chunk, or whether the keys were split
+// among tasks. For that the keys are cut into blocks of kBlock positions from position 0. A block
+// gives
+//   s_j = fma chain over k_dim of (scale * q_d) * k_jd;  m = max s_j;  p_j = e^(s_j - m);
+//   l = sum of p_j over 16 lanes;  o_d = fma chain over j of p_j * v_jd
+// and blocks are merged in ascending order. Truth: attention_reference.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/bytes.h"
+#include "kernels/kv_layout.h"
+
+namespace troupe {
+
+struct AttentionCall {
+  KvLayout layout;
+  const std::byte* cache = nullptr;  // this layer's; holds the keys of positions < start + tokens
+  std::uint32_t heads = 0;           // query head h reads kv head h / (heads / kv_heads)
+  float scale = 1.0f;                // on query times key
+  std::size_t start = 0;             // position of the first token
+  std::size_t tokens = 0;
+  const float* q = nullptr;  // [tokens][heads][k_dim], tokens q_stride apart
+  std::size_t q_stride = 0;
+  float* out = nullptr;  // [tokens][heads][v_dim], tokens out_stride apart
+  std::size_t out_stride = 0;
+};
+
+// The call cut into tasks: run all of tasks(), then all of merges(), each set in any order on any
+// threads. Holds no memory of its own; what it points to must outlive it.
+class Attention {
+ public:
+  static constexpr std::size_t kBlock = 256;
+
+  // Scratch of one thread.
+  static std::size_t ScratchFloats(const KvLayout& layout);
+  // What splitting the keys among tasks needs for `tokens` tokens over `positions` positions.
+  static std::size_t PartialFloats(const KvLayout& layout, std::uint32_t heads, std::size_t tokens,
+                                   std::size_t positions);
+
+  // Few tokens over many keys give too few tasks for `threads` threads; the keys are then split as
+  // well, if `partials` has the room.
+  Attention(const AttentionCall& call, std::size_t threads, std::span<float> partials);
+
+  std::size_t tasks() const { return call_.layout.kv_heads * tiles_ * splits_; }
+  void Run(std::size_t task, std::span<float> scratch) const;
+
+  // Zero if the keys are not split.
+  std::size_t merges() const { return splits_ == 1 ? 0 : call_.tokens * call_.heads; }
+  void Merge(std::size_t merge) const;
+
+ private:
+  AttentionCall call_;
+  std::span<float> partials_;
+  std::size_t tile_tokens_;  // tokens that one task handles
+  std::size_t tiles_;
+  std::size_t splits_ = 1;  // 1, or the number of key blocks
+};
+
+}  // namespace troupe
