@@ -1,0 +1,84 @@
+// Text to token ids and back. This class finds special tokens and adds BOS and EOS; how the text
+// between them is cut is the business of sentence_piece.h and byte_level_bpe.h. Immutable after it
+// was made: any number of threads may use one.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "text/text_segment.h"
+#include "text/token_trie.h"
+#include "text/vocab.h"
+
+namespace troupe {
+
+struct EncodeOptions {
+  bool add_special = true;     // BOS and EOS, as far as the vocabulary asks for them
+  bool parse_special = false;  // "<s>" in the text becomes the control token of that name
+};
+
+struct DecodeOptions {
+  bool keep_special = false;  // control tokens give their names instead of nothing
+  bool at_start = true;       // the ids begin a text: SentencePiece's leading blank is not of it
+};
+
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
+
+  // Text must be valid UTF-8; the error names the first byte that is not. User-defined tokens are
+  // always found, control tokens on request, at each place the longest.
+  Result<std::vector<TokenId>> Encode(std::string_view text, EncodeOptions options = {}) const;
+
+  // For prompts of several authors: control and user-defined tokens are found inside template
+  // segments alone (user-defined tokens of blanks everywhere: they are text). Apart from these cuts
+  // the segments are one text, so that words may cross from one into the next.
+  Result<std::vector<TokenId>> EncodeSegments(std::span<const TextSegment> segments,
+                                              bool add_special = true) const;
+
+  // The inverse of Encode. Ids of one text give valid UTF-8; any ids give bytes (stream_decoder.h
+  // makes them valid). Fails on an id outside the vocabulary.
+  Result<std::string> Decode(std::span<const TokenId> ids, DecodeOptions options = {}) const;
+
+  // What the token adds to a text; a control token's name. SentencePiece's blank is a blank.
+  std::string_view TokenBytes(TokenId id) const;
+
+  bool Contains(TokenId id) const { return id >= 0 && static_cast<std::size_t>(id) < size(); }
+  bool IsSpecial(TokenId id) const;  // control or unknown: no text of its own
+  bool IsEndOfGeneration(TokenId id) const;
+
+  std::size_t size() const { return vocab_.tokens.size(); }
+  const Vocab& vocab() const { return vocab_; }  // types as used: end tokens are control tokens
+
+ protected:
+  explicit Tokenizer(Vocab vocab);
+
+  // Fills the bytes that TokenBytes gives; called once, by the constructor of the subclass.
+  void SetTokenBytes(std::vector<std::string> bytes);
+
+ private:
+  // Appends the tokens of a text without special tokens; begins_text: nothing but special tokens
+  // stands before it.
+  virtual void EncodeText(std::string_view text, bool begins_text,
+                          std::vector<TokenId>& out) const = 0;
+
+  struct Run;  // a stretch of text under one rule for special tokens
+  Result<std::vector<TokenId>> EncodeRuns(std::string_view text, std::span<const Run> runs,
+                                          bool add_special) const;
+
+  Vocab vocab_;
+  TokenTrie specials_;
+  std::vector<std::string> bytes_;
+  std::vector<bool> ends_generation_;
+};
+
+Result<std::unique_ptr<Tokenizer>> MakeTokenizer(Vocab vocab);
+
+}  // namespace troupe

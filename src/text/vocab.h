@@ -1,0 +1,60 @@
+// A vocabulary as a model file states it, in plain fields, and the check that it can be used. Where
+// it comes from (runtime/vocab_loader.h) and how text is cut by it (tokenizer.h) lie elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace troupe {
+
+using TokenId = std::int32_t;
+
+enum class TokenizerModel {
+  kSentencePiece,  // "llama": merges by score, blanks written as U+2581
+  kByteLevelBpe,   // "gpt2": merges by rank inside words, bytes written as printable characters
+};
+
+// Numbered as GGUF numbers them.
+enum class TokenType : std::uint8_t {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,  // text that is always one token
+  kUnused = 5,
+  kByte = 6,  // "<0x0A>": one byte of a character that has no token
+};
+
+struct Vocab {
+  std::string origin = "vocabulary";  // what errors name: the path of the file
+  TokenizerModel model = TokenizerModel::kSentencePiece;
+  std::string pre;  // how byte-level BPE cuts words: "qwen2", "llama-bpe" (pre_tokenizer.h)
+
+  std::vector<std::string> tokens;  // a token's place is its id
+  std::vector<float> scores;        // SentencePiece: one a token; else unused
+  std::vector<TokenType> types;     // one a token; empty: all are normal
+  std::vector<std::string> merges;  // byte-level BPE: "left right", best first
+
+  std::optional<TokenId> bos, eos, eot, eom, unk, pad;
+  bool add_bos = false;
+  bool add_eos = false;
+  bool add_space_prefix = false;  // SentencePiece: text begins as if after a blank
+
+  std::string chat_template;  // as the model's metadata has it (chat_template.h)
+
+  TokenType TypeOf(TokenId id) const {
+    return types.empty() ? TokenType::kNormal : types[static_cast<std::size_t>(id)];
+  }
+
+  // Whether a tokenizer can be built from it: counts agree, ids and merges name tokens, and every
+  // byte of valid UTF-8 has a token (or there is an unknown token to stand for it).
+  Status Validate() const;
+};
+
+// "<0x0A>", the text of a SentencePiece byte token.
+std::string ByteTokenText(std::uint8_t byte);
+
+}  // namespace troupe
