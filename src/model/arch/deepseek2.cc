@@ -1,0 +1,97 @@
+// DeepSeek-V2 and V3: multi-head latent attention, leading dense layers, shared experts, routing
+// limited to groups of experts, and YaRN with a correction of its own.
+#include <cmath>
+
+#include "model/arch/keys.h"
+
+namespace troupe {
+namespace {
+
+Status ReadMla(const ArchKeys& keys, ModelConfig& config) {
+  AttentionConfig& attention = config.attention;
+  MlaConfig mla;
+  TROUPE_ASSIGN_OR_RETURN(mla.q_rank, keys.CountOr("attention.q_lora_rank", 0, 0, kMaxWidth));
+  TROUPE_ASSIGN_OR_RETURN(mla.kv_rank, keys.Count("attention.kv_lora_rank", 1, kMaxHeadDim));
+  // Files made before the absorbed form was common give the decompressed sizes in the plain keys.
+  TROUPE_ASSIGN_OR_RETURN(
+      const std::uint32_t key_dim,
+      keys.CountOr("attention.key_length_mla", attention.key_dim, 1, kMaxHeadDim));
+  TROUPE_ASSIGN_OR_RETURN(mla.value_dim, keys.CountOr("attention.value_length_mla",
+                                                      attention.value_dim, 1, kMaxHeadDim));
+  mla.rope_dim = config.rope.dims;
+  if (key_dim <= mla.rope_dim) {
+    return InvalidArgument("{} is {}, expected more than the {} rotary dimensions",
+                           keys.Full("attention.key_length_mla"), key_dim, mla.rope_dim);
+  }
+  mla.nope_dim = key_dim - mla.rope_dim;
+
+  // Two corrections of YaRN: where the file has a multiplier, cosine and sine keep their magnitude,
+  // and the attention scale grows by its square. Converters store a tenth of the multiplier.
+  TROUPE_ASSIGN_OR_RETURN(const float tenth,
+                          keys.NumberOr("rope.scaling.yarn_log_multiplier", 0.0f));
+  float magnitude = 1.0f;
+  if (config.rope.ext_factor != 0.0f) {
+    const float factor = 1.0f / config.rope.freq_scale;
+    if (tenth != 0.0f) config.rope.attn_factor /= YarnMagnitude(factor);
+    magnitude = config.rope.attn_factor * YarnMagnitude(factor) * (1.0f + tenth * std::log(factor));
+  }
+  attention.scale = magnitude * magnitude / std::sqrt(static_cast<float>(key_dim));
+
+  attention.kv_heads = 1;
+  attention.key_dim = mla.kv_rank + mla.rope_dim;
+  attention.value_dim = mla.kv_rank;
+  attention.mla = mla;
+  return OkStatus();
+}
+
+Status ReadRouting(const ArchKeys& keys, MoeConfig& moe) {
+  TROUPE_ASSIGN_OR_RETURN(moe.routing.normalise, keys.FlagOr("expert_weights_norm", false));
+  TROUPE_ASSIGN_OR_RETURN(const std::uint32_t gating, keys.CountOr("expert_gating_func", 0, 0, 2));
+  // 0: files of V2 that precede the key; 1 softmax; 2 sigmoid.
+  moe.routing.score = gating == 2 ? GateScore::kSigmoid : GateScore::kSoftmax;
+  // V3 ranks a group by its two best experts, V2 by its best.
+  moe.routing.group_rank = gating == 2 ? GroupRank::kTopTwo : GroupRank::kMax;
+  TROUPE_ASSIGN_OR_RETURN(moe.routing.groups,
+                          keys.CountOr("expert_group_count", 1, 0, moe.routing.experts));
+  if (moe.routing.groups == 0) moe.routing.groups = 1;
+  TROUPE_ASSIGN_OR_RETURN(
+      moe.routing.groups_used,
+      keys.CountOr("expert_group_used_count", moe.routing.groups, 0, moe.routing.groups));
+  if (moe.routing.groups_used == 0) moe.routing.groups_used = moe.routing.groups;
+  if (moe.routing.experts % moe.routing.groups != 0) {
+    return InvalidArgument("{} is {}, expected a divisor of the {} experts",
+                           keys.Full("expert_group_count"), moe.routing.groups,
+                           moe.routing.experts);
+  }
+  if (moe.routing.experts / moe.routing.groups * moe.routing.groups_used < moe.routing.top_k) {
+    return InvalidArgument("{} is {}: {} experts remain to choose {} from",
+                           keys.Full("expert_group_used_count"), moe.routing.groups_used,
+                           moe.routing.experts / moe.routing.groups * moe.routing.groups_used,
+                           moe.routing.top_k);
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Result<ModelConfig> ReadDeepseek2Config(const Metadata& metadata) {
+  const ArchKeys keys(metadata, "deepseek2");
+  TROUPE_ASSIGN_OR_RETURN(ModelConfig config,
+                          ReadCommonConfig(keys, Architecture::kDeepseek2, RopePairs::kAdjacent));
+  TROUPE_RETURN_IF_ERROR(ReadMla(keys, config));
+  MoeConfig& moe = config.moe;
+  TROUPE_ASSIGN_OR_RETURN(moe.leading_dense,
+                          keys.CountOr("leading_dense_block_count", 0, 0, config.layers));
+  if (moe.leading_dense > 0 && config.dense_ff == 0) {
+    return InvalidArgument("{} is missing", keys.Full("feed_forward_length"));
+  }
+  if (moe.routing.experts == 0) return InvalidArgument("{} is missing", keys.Full("expert_count"));
+  TROUPE_RETURN_IF_ERROR(ReadExpertSizes(keys, 0, moe));
+  TROUPE_ASSIGN_OR_RETURN(const std::uint32_t shared,
+                          keys.CountOr("expert_shared_count", 0, 0, 64));
+  moe.shared_ff = shared * moe.expert_ff;
+  TROUPE_RETURN_IF_ERROR(ReadRouting(keys, moe));
+  return config;
+}
+
+}  // namespace troupe

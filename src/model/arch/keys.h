@@ -1,0 +1,66 @@
+// Reads a family's keys ("olmoe.block_count") and the part of a configuration that every family
+// spells alike. What only one family has is in that family's file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "gguf/metadata.h"
+#include "model/config.h"
+
+namespace troupe {
+
+class ArchKeys {
+ public:
+  ArchKeys(const Metadata& metadata, std::string_view prefix)
+      : metadata_(metadata), prefix_(prefix) {}
+
+  // A whole number in [least, most]; the error names key, value and limits.
+  Result<std::uint32_t> Count(std::string_view key, std::uint32_t least, std::uint32_t most) const;
+  Result<std::uint32_t> CountOr(std::string_view key, std::uint32_t otherwise, std::uint32_t least,
+                                std::uint32_t most) const;
+  Result<float> NumberOr(std::string_view key, float otherwise) const;
+  Result<float> PositiveNumberOr(std::string_view key, float otherwise) const;
+  Result<bool> FlagOr(std::string_view key, bool otherwise) const;
+  Result<std::string_view> TextOr(std::string_view key, std::string_view otherwise) const;
+
+  std::string Full(std::string_view key) const { return prefix_ + "." + std::string(key); }
+  const Metadata& metadata() const { return metadata_; }
+
+ private:
+  Result<std::uint32_t> InRange(std::string_view key, std::uint64_t value, std::uint32_t least,
+                                std::uint32_t most) const;
+
+  const Metadata& metadata_;
+  std::string prefix_;
+};
+
+// Limits on what a file may claim: far above any model there is, low enough that no product of two
+// overflows 64 bits or allocates before it was checked.
+inline constexpr std::uint32_t kMaxLayers = 4096;
+inline constexpr std::uint32_t kMaxWidth = 1u << 20;
+inline constexpr std::uint32_t kMaxHeads = 1u << 14;
+inline constexpr std::uint32_t kMaxHeadDim = 1u << 14;
+inline constexpr std::uint32_t kMaxContext = 1u << 30;
+inline constexpr std::uint32_t kMaxExperts = 1u << 16;  // ids are 16 bits wide in traces
+
+// Everything that is spelled alike: sizes, norm, heads, rotary embedding, expert counts.
+Result<ModelConfig> ReadCommonConfig(const ArchKeys& keys, Architecture architecture,
+                                     RopePairs pairs);
+// Expert sizes of families that have none of the special keys; dense_ff is what an expert measures
+// where the family has no key for it.
+Status ReadExpertSizes(const ArchKeys& keys, std::uint32_t default_expert_ff, MoeConfig& moe);
+
+// What YaRN multiplies cosine and sine by when it stretches a context by `factor`.
+float YarnMagnitude(float factor);
+
+Result<ModelConfig> ReadLlamaConfig(const Metadata& metadata);
+Result<ModelConfig> ReadQwen2MoeConfig(const Metadata& metadata);
+Result<ModelConfig> ReadQwen3MoeConfig(const Metadata& metadata);
+Result<ModelConfig> ReadOlmoeConfig(const Metadata& metadata);
+Result<ModelConfig> ReadDeepseekConfig(const Metadata& metadata);
+Result<ModelConfig> ReadDeepseek2Config(const Metadata& metadata);
+
+}  // namespace troupe

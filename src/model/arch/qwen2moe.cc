@@ -1,0 +1,21 @@
+// Qwen1.5-MoE and Qwen2-MoE: biases on queries, keys and values; a shared expert with a gate of its
+// own; the chosen experts' weights are left as the softmax gave them.
+#include "model/arch/keys.h"
+
+namespace troupe {
+
+Result<ModelConfig> ReadQwen2MoeConfig(const Metadata& metadata) {
+  const ArchKeys keys(metadata, "qwen2moe");
+  TROUPE_ASSIGN_OR_RETURN(ModelConfig config,
+                          ReadCommonConfig(keys, Architecture::kQwen2Moe, RopePairs::kHalves));
+  MoeConfig& moe = config.moe;
+  if (moe.routing.experts == 0) return InvalidArgument("{} is missing", keys.Full("expert_count"));
+  TROUPE_RETURN_IF_ERROR(ReadExpertSizes(keys, config.dense_ff / moe.routing.top_k, moe));
+  TROUPE_ASSIGN_OR_RETURN(moe.shared_ff, keys.CountOr("expert_shared_feed_forward_length",
+                                                      config.dense_ff, 1, kMaxWidth));
+  moe.shared_gate = true;
+  config.attention.qkv_bias = true;
+  return config;
+}
+
+}  // namespace troupe

@@ -1,0 +1,123 @@
+#include "model/config.h"
+
+#include "model/arch/keys.h"
+
+namespace troupe {
+namespace {
+
+struct Family {
+  Architecture architecture;
+  std::string_view name;
+  Result<ModelConfig> (*read)(const Metadata&);
+};
+
+constexpr Family kFamilies[] = {
+    {Architecture::kLlama, "llama", ReadLlamaConfig},
+    {Architecture::kQwen2Moe, "qwen2moe", ReadQwen2MoeConfig},
+    {Architecture::kQwen3Moe, "qwen3moe", ReadQwen3MoeConfig},
+    {Architecture::kOlmoe, "olmoe", ReadOlmoeConfig},
+    {Architecture::kDeepseek, "deepseek", ReadDeepseekConfig},
+    {Architecture::kDeepseek2, "deepseek2", ReadDeepseek2Config},
+};
+
+const Family* FindFamily(std::string_view name) {
+  for (const Family& family : kFamilies) {
+    if (family.name == name) return &family;
+  }
+  return nullptr;
+}
+
+std::string DescribeRope(const RopeParams& rope) {
+  std::string text =
+      fmt::format("{} dimensions in {} pairs, base {}", rope.dims,
+                  rope.pairs == RopePairs::kAdjacent ? "adjacent" : "half-way", rope.freq_base);
+  if (rope.freq_scale != 1.0f) {
+    text += fmt::format(", stretched {:.4g} times", 1.0f / rope.freq_scale);
+    if (rope.ext_factor != 0.0f) text += fmt::format(" by YaRN beyond {}", rope.original_context);
+  }
+  return text;
+}
+
+std::string DescribeMoe(const MoeConfig& moe) {
+  std::string text = fmt::format("{} of width {}, top {} by {}{}", moe.routing.experts,
+                                 moe.expert_ff, moe.routing.top_k,
+                                 moe.routing.score == GateScore::kSoftmax ? "softmax" : "sigmoid",
+                                 moe.routing.normalise ? ", weights normalised" : "");
+  if (moe.routing.scale != 1.0f) text += fmt::format(", scaled by {}", moe.routing.scale);
+  if (moe.routing.groups > 1)
+    text += fmt::format(", from {} of {} groups", moe.routing.groups_used, moe.routing.groups);
+  return text;
+}
+
+}  // namespace
+
+std::string_view Name(Architecture architecture) {
+  for (const Family& family : kFamilies) {
+    if (family.architecture == architecture) return family.name;
+  }
+  TROUPE_CHECK(false);
+}
+
+std::optional<Architecture> ArchitectureByName(std::string_view name) {
+  const Family* family = FindFamily(name);
+  return family ? std::optional(family->architecture) : std::nullopt;
+}
+
+std::string SupportedArchitectures() {
+  std::string names;
+  for (const Family& family : kFamilies) {
+    if (!names.empty()) names += ", ";
+    names += family.name;
+  }
+  return names;
+}
+
+Result<ModelConfig> ReadModelConfig(const Metadata& metadata) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string_view name, metadata.GetString("general.architecture"));
+  const Family* family = FindFamily(name);
+  if (family == nullptr) {
+    return Error(Code::kUnimplemented, "{}: general.architecture is '{}', expected one of {}",
+                 metadata.origin(), name, SupportedArchitectures());
+  }
+  Result<ModelConfig> config = family->read(metadata);
+  if (!config.ok() && !config.status().message().starts_with(metadata.origin())) {
+    return Status(config.status()).WithContext(metadata.origin());
+  }
+  return config;
+}
+
+std::vector<std::string> Describe(const ModelConfig& config) {
+  std::vector<std::string> lines;
+  const AttentionConfig& a = config.attention;
+  lines.push_back(fmt::format("architecture  {}{}", Name(config.architecture),
+                              config.name.empty() ? "" : " (" + config.name + ")"));
+  lines.push_back(fmt::format("layers        {}, width {}, vocabulary {}, trained context {}",
+                              config.layers, config.width, config.vocabulary,
+                              config.trained_context));
+  if (a.mla) {
+    lines.push_back(
+        fmt::format("attention     {} heads, latent rows of {} + {} rotary, queries {}", a.heads,
+                    a.mla->kv_rank, a.mla->rope_dim,
+                    a.mla->q_rank > 0 ? fmt::format("of rank {}", a.mla->q_rank) : "uncompressed"));
+  } else {
+    lines.push_back(fmt::format("attention     {} heads on {} key heads of {}", a.heads, a.kv_heads,
+                                a.key_dim));
+  }
+  lines.push_back("rotary        " + DescribeRope(config.rope));
+  if (config.moe.routing.experts > 0) {
+    lines.push_back("experts       " + DescribeMoe(config.moe));
+    if (config.moe.shared_ff > 0) {
+      lines.push_back(fmt::format("shared expert width {}{}", config.moe.shared_ff,
+                                  config.moe.shared_gate ? ", gated" : ""));
+    }
+  }
+  if (config.moe.routing.experts == 0 || config.moe.leading_dense > 0) {
+    lines.push_back(
+        fmt::format("dense layers  {} of width {}",
+                    config.moe.routing.experts == 0 ? config.layers : config.moe.leading_dense,
+                    config.dense_ff));
+  }
+  return lines;
+}
+
+}  // namespace troupe

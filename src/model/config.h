@@ -1,0 +1,84 @@
+// What a model is, read from a GGUF's metadata and checked: sizes, attention, rotary embedding,
+// experts. One file under arch/ a family knows that family's keys and habits; after it has run,
+// nothing above asks for the architecture's name again: the blocks ask this value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "gguf/metadata.h"
+#include "kernels/rope.h"
+#include "kernels/top_experts.h"
+
+namespace troupe {
+
+enum class Architecture { kLlama, kQwen2Moe, kQwen3Moe, kOlmoe, kDeepseek, kDeepseek2 };
+
+std::string_view Name(Architecture architecture);  // as general.architecture has it
+std::optional<Architecture> ArchitectureByName(std::string_view name);
+std::string SupportedArchitectures();  // "llama, qwen2moe, …" for messages
+
+enum class QkNorm { kNone, kPerHead, kWhole };  // qwen3moe; olmoe
+
+// Multi-head latent attention: keys and values live in one compressed row per token.
+struct MlaConfig {
+  std::uint32_t q_rank = 0;   // 0: queries are not compressed
+  std::uint32_t kv_rank = 0;  // length of the compressed row without its rotary part
+  std::uint32_t nope_dim = 0;
+  std::uint32_t rope_dim = 0;
+  std::uint32_t value_dim = 0;
+};
+
+struct AttentionConfig {
+  std::uint32_t heads = 0;
+  std::uint32_t kv_heads = 0;
+  std::uint32_t key_dim = 0;  // per head, as multiplied with queries
+  std::uint32_t value_dim = 0;
+  float scale = 0;        // on query x key
+  bool qkv_bias = false;  // may have biases; which tensors are there decides
+  QkNorm qk_norm = QkNorm::kNone;
+  std::optional<MlaConfig> mla;
+};
+
+struct MoeConfig {
+  TopExpertsParams routing;  // routing.experts is 0 in a dense model
+  std::uint32_t expert_ff = 0;
+  std::uint32_t shared_ff = 0;  // all shared experts as one; 0: none
+  bool shared_gate = false;     // the shared expert is weighed by a sigmoid of its own
+  std::uint32_t leading_dense = 0;
+};
+
+struct ModelConfig {
+  Architecture architecture = Architecture::kLlama;
+  std::string name;
+  std::uint32_t layers = 0;
+  std::uint32_t width = 0;  // of the residual stream
+  std::uint32_t dense_ff = 0;
+  std::uint32_t vocabulary = 0;
+  std::uint32_t trained_context = 0;
+  float norm_epsilon = 1e-5f;
+  AttentionConfig attention;
+  RopeParams rope;  // without frequency factors: those are a tensor
+  MoeConfig moe;
+
+  bool IsMoeLayer(std::uint32_t layer) const {
+    return moe.routing.experts > 0 && layer >= moe.leading_dense;
+  }
+  // What one token adds to the KV cache of one layer: floats of keys, floats of values.
+  std::uint32_t KeyRow() const { return attention.kv_heads * attention.key_dim; }
+  std::uint32_t ValueRow() const {  // MLA's values are part of its keys
+    return attention.mla ? 0 : attention.kv_heads * attention.value_dim;
+  }
+};
+
+// Reads and checks; the message names the key that is missing, of a wrong type or out of range.
+Result<ModelConfig> ReadModelConfig(const Metadata& metadata);
+
+// One line a fact, for `troupe inspect` and --explain.
+std::vector<std::string> Describe(const ModelConfig& config);
+
+}  // namespace troupe
