@@ -4,6 +4,7 @@
 // look like an absent one.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -29,6 +30,7 @@ class Metadata {
   // `origin` is what errors name: the path of the file.
   explicit Metadata(std::string origin = "metadata") : origin_(std::move(origin)) {}
 
+  const std::string& origin() const { return origin_; }
   std::span<const Entry> entries() const { return entries_; }
   const Value* Find(std::string_view key) const;  // null if there is none
 
@@ -54,11 +56,14 @@ class Metadata {
   Result<std::vector<double>> GetFloats(std::string_view key) const;
   Result<const StringArray*> GetStrings(std::string_view key) const;  // never null
 
+  // The error for a value that has the right type and still will not do, worded like the others:
+  // "m.gguf: key 'general.alignment' is uint32 7, a power of two expected".
+  Status BadValue(std::string_view key, std::string_view expected) const;
+
   bool operator==(const Metadata& other) const { return entries_ == other.entries_; }
 
  private:
   Result<const Value*> Require(std::string_view key) const;
-  Status WrongType(std::string_view key, const Value& value, std::string_view expected) const;
 
   std::string origin_;
   std::vector<Entry> entries_;

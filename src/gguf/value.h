@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -29,9 +30,15 @@ enum class ValueType : std::uint32_t {
 };
 inline constexpr std::uint32_t kValueTypeCount = 13;
 
+// Arrays may hold arrays; nobody is known to go deeper than two, and a bound keeps readers of
+// hostile files off the end of their stack.
+inline constexpr int kMaxArrayDepth = 4;
+
 // Vocabularies have 150,000 strings of a few bytes: two allocations hold them all.
 class StringArray {
  public:
+  using value_type = std::string_view;
+
   StringArray() = default;
   StringArray(std::initializer_list<std::string_view> strings) {
     for (const std::string_view s : strings) Append(s);
@@ -107,8 +114,9 @@ static_assert(std::variant_size_v<Array::Elements> == kValueTypeCount);
 
 inline ValueType TypeOf(const Value& value) { return static_cast<ValueType>(value.index()); }
 
-// "uint32", "array of string": as errors and `troupe inspect` write them.
-std::string_view TypeName(ValueType type);
-std::string DescribeType(const Value& value);
+std::string_view TypeName(ValueType type);  // "uint32"
+
+// "uint32 7", "string 'llama'", "array of 32000 string": type and value on one line, for errors.
+std::string Describe(const Value& value);
 
 }  // namespace troupe
