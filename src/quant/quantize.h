@@ -14,6 +14,7 @@ namespace troupe {
 
 // The largest magnitude that every type can hold: beyond it a scale overflows its half.
 inline constexpr float kMaxQuantizable = 65504.0f;
+inline constexpr float kMaxImportance = 3e38f;
 
 // Ok if all values are finite and at most kMaxQuantizable in magnitude, as QuantizeRow needs.
 // `what` names the row in the message.

@@ -1,0 +1,54 @@
+// The vectors that weights are multiplied with: floats, and for block-quantized weights the same
+// numbers as 8-bit codes with a scale for each 32 columns. Views only: the memory is the caller's.
+// Quantizing them fast: kernels/activations.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "quant/panel_layout.h"
+
+namespace troupe {
+
+// What 32 columns of one token have in common: x = scale * code. The sums of codes turn a product
+// with unsigned weights into one with signed ones, and weigh the mins of the types that have them.
+struct ActivationGroup {
+  float scale;
+  std::int32_t sum;          // of the 32 codes
+  std::int32_t half_sum[2];  // of the first and the last 16
+};
+
+struct Activations {
+  std::size_t tokens = 0;
+  std::size_t cols = 0;
+  const float* values = nullptr;  // token t begins at values + t * stride
+  std::size_t stride = 0;
+  std::int8_t* codes = nullptr;       // [tokens][cols], -127..127; null if there is no 8-bit form
+  ActivationGroup* groups = nullptr;  // [tokens][cols / 32]
+
+  const float* Values(std::size_t token) const { return values + token * stride; }
+  const std::int8_t* Codes(std::size_t token) const { return codes + token * cols; }
+  const ActivationGroup* Groups(std::size_t token) const {
+    return groups + token * (cols / kGroupCols);
+  }
+};
+
+// Bytes that the 8-bit form takes; cols is a multiple of 32.
+constexpr std::size_t ActivationBytes(std::size_t tokens, std::size_t cols) {
+  return tokens * (cols + cols / kGroupCols * sizeof(ActivationGroup));
+}
+
+// A view of the values and of `storage` for their 8-bit form, yet to be filled: empty (then only
+// F32, F16 and BF16 weights can be multiplied), or ActivationBytes() or more, aligned for floats.
+Activations MakeActivations(const float* values, std::size_t stride, std::size_t tokens,
+                            std::size_t cols, std::span<std::byte> storage);
+
+// The truth for kernels/activations.h: fills the 8-bit form of one token. For each 32 columns
+// scale = max|x| / 127 and code = x * (127 / max|x|), each one rounding, the code then rounded to
+// the nearest integer, ties to even. A group below kTinyActivation is zero; one that holds an
+// infinity or a NaN gets the scale NaN, so that its products do not pass for numbers.
+inline constexpr float kTinyActivation = 0x1p-100f;  // above it 127 / max does not overflow
+void QuantizeActivationsReference(const Activations& x, std::size_t token);
+
+}  // namespace troupe

@@ -1,0 +1,153 @@
+#include "quant/fit.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace troupe {
+namespace {
+
+// Four floats in a register of any machine. Sums are made of four partial sums, spelt out because
+// no compiler may reorder a sum of floats to get there by itself.
+using Lanes = float __attribute__((vector_size(16)));
+constexpr std::size_t kLanes = 4;
+
+Lanes Load(const float* p) {
+  Lanes v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+float Total(Lanes v) { return (v[0] + v[2]) + (v[1] + v[3]); }
+
+// Maps x to codes by a multiplication: code = round(clamp(x * inverse + shift)), ties to even.
+struct Rounder {
+  float inverse, shift;
+  Lanes low, high;
+  Rounder(Line line, CodeRange range)
+      : inverse(line.scale != 0 ? 1 / line.scale : 0),
+        shift(-line.min * inverse),
+        low(static_cast<float>(range.lowest) - Lanes{}),
+        high(static_cast<float>(range.highest) - Lanes{}) {}
+
+  Lanes operator()(Lanes x) const {
+    Lanes v = x * inverse + shift;
+    v = v < low ? low : v;
+    v = v > high ? high : v;
+    constexpr float kNoFraction = 12582912.0f;  // 1.5 * 2^23: floats of this size are integers
+    return (v + kNoFraction) - kNoFraction;
+  }
+};
+
+}  // namespace
+
+Moments MomentsAt(Line line, CodeRange range, WeightedValues values) {
+  const Rounder code_of(line, range);
+  Lanes w{}, wx{}, wc{}, wcc{}, wcx{};
+  for (std::size_t i = 0; i < values.x.size(); i += kLanes) {
+    const Lanes x = Load(&values.x[i]);
+    const Lanes weight = Load(&values.w[i]);
+    const Lanes c = code_of(x);
+    const Lanes weighted_c = weight * c;
+    w += weight;
+    wx += weight * x;
+    wc += weighted_c;
+    wcc += weighted_c * c;
+    wcx += weighted_c * x;
+  }
+  return {Total(w), Total(wx), Total(wc), Total(wcc), Total(wcx)};
+}
+
+float ErrorAt(Line line, CodeRange range, WeightedValues values) {
+  const Rounder code_of(line, range);
+  Lanes error{};
+  for (std::size_t i = 0; i < values.x.size(); i += kLanes) {
+    const Lanes x = Load(&values.x[i]);
+    const Lanes miss = line.scale * code_of(x) + line.min - x;
+    error += Load(&values.w[i]) * miss * miss;
+  }
+  return Total(error);
+}
+
+void CodesAt(Line line, CodeRange range, std::span<const float> x, std::span<std::uint8_t> codes) {
+  const Rounder code_of(line, range);
+  for (std::size_t i = 0; i < x.size(); i += kLanes) {
+    const Lanes c = code_of(Load(&x[i])) - static_cast<float>(range.lowest);
+    for (std::size_t k = 0; k < kLanes; ++k) codes[i + k] = static_cast<std::uint8_t>(c[k]);
+  }
+}
+
+namespace {
+
+// Least squares over a line through 0: what it explains of the sum of squares is its merit.
+struct Candidate {
+  Line line;
+  float explained = 0;
+};
+
+Candidate SolveScale(const Moments& m) {
+  if (!(m.wcc > 0)) return {};
+  const float scale = m.wcx / m.wcc;
+  return {{scale, 0}, scale * m.wcx};
+}
+
+Candidate SolveScaleAndMin(const Moments& m, float max_min) {
+  const float det = m.w * m.wcc - m.wc * m.wc;
+  if (det > 0) {
+    const Line line = {(m.w * m.wcx - m.wc * m.wx) / det, (m.wcc * m.wx - m.wc * m.wcx) / det};
+    if (line.min <= max_min) return {line, line.scale * m.wcx + line.min * m.wx};
+  }
+  return SolveScale(m);
+}
+
+// Rounding with the best line and fitting it again can only explain more, until it changes nothing.
+template <typename Solve>
+Candidate Polish(Candidate best, CodeRange range, WeightedValues values, Solve&& solve) {
+  constexpr int kMaxRounds = 4;
+  for (int round = 0; round < kMaxRounds; ++round) {
+    const Candidate next = solve(MomentsAt(best.line, range, values));
+    if (!(next.explained > best.explained)) break;
+    best = next;
+  }
+  return best;
+}
+
+}  // namespace
+
+Line FitScale(CodeRange range, WeightedValues values) {
+  float extreme = 0;
+  for (const float x : values.x) {
+    if (std::fabs(x) > std::fabs(extreme)) extreme = x;
+  }
+  if (extreme == 0) return {};
+  // The end of the range with the larger magnitude takes the largest magnitude: one level more.
+  const auto end = static_cast<float>(-range.lowest > range.highest ? range.lowest : range.highest);
+  Candidate best;
+  for (int step = -9; step <= 9; ++step) {
+    const float steps = end + 0.1f * static_cast<float>(step);
+    const Candidate c = SolveScale(MomentsAt({extreme / steps, 0}, range, values));
+    if (c.explained > best.explained) best = c;
+  }
+  return Polish(best, range, values, SolveScale).line;
+}
+
+Line FitScaleAndMin(int highest_code, float max_min, WeightedValues values) {
+  float low = values.x[0];
+  float high = values.x[0];
+  for (const float x : values.x) {
+    low = x < low ? x : low;
+    high = x > high ? x : high;
+  }
+  low = low < max_min ? low : max_min;
+  if (!(high > low)) return {0, low};
+  const CodeRange range = {0, highest_code};
+  const auto solve = [max_min](const Moments& m) { return SolveScaleAndMin(m, max_min); };
+  Candidate best;
+  for (int step = -10; step <= 10; ++step) {
+    const float steps = static_cast<float>(highest_code) + 0.1f * static_cast<float>(step);
+    const Candidate c = solve(MomentsAt({(high - low) / steps, low}, range, values));
+    if (c.explained > best.explained) best = c;
+  }
+  return Polish(best, range, values, solve).line;
+}
+
+}  // namespace troupe
