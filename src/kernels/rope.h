@@ -23,13 +23,13 @@ struct RopeParams {
   RopePairs pairs = RopePairs::kHalves;
   std::uint32_t dims = 0;  // leading elements of a head that rotate; even
   float freq_base = 10000.0f;
-  float freq_scale = 1.0f;             // 1 / the context extension factor
-  std::vector<float> freq_factors;     // empty, or dims / 2 divisors of the frequencies
-  float ext_factor = 0.0f;             // 0: linear scaling; 1: YaRN's mix; between: a blend
-  float attn_factor = 1.0f;            // multiplies cosine and sine
-  float beta_fast = 32.0f;             // YaRN: dimensions that turn more often than this within
-  float beta_slow = 1.0f;              // original_context extrapolate; less than this interpolate
-  std::uint32_t original_context = 0;  // YaRN: as trained; needed if ext_factor is not 0
+  float freq_scale = 1.0f;               // 1 / the context extension factor
+  std::vector<float> freq_factors = {};  // empty, or dims / 2 divisors of the frequencies
+  float ext_factor = 0.0f;               // 0: linear scaling; 1: YaRN's mix; between: a blend
+  float attn_factor = 1.0f;              // multiplies cosine and sine
+  float beta_fast = 32.0f;               // YaRN: dimensions that turn more often than this within
+  float beta_slow = 1.0f;                // original_context extrapolate; less than this interpolate
+  std::uint32_t original_context = 0;    // YaRN: as trained; needed if ext_factor is not 0
 };
 
 // Not thread-safe while Fill runs; afterwards any thread may read.

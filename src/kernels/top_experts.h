@@ -22,7 +22,7 @@ struct TopExpertsParams {
   std::uint32_t experts = 0;
   std::uint32_t top_k = 0;
   GateScore score = GateScore::kSoftmax;
-  bool normalise = false;  // weights are divided by their sum
+  bool normalise = false;  // weights are divided by their sum (but at least 2^-14)
   float scale = 1.0f;      // then multiplied by this
   std::uint32_t groups = 1;
   std::uint32_t groups_used = 1;
