@@ -1,9 +1,11 @@
 // Packs rows into panels and back, one group of 32 codes of one row at a time. See panel.h.
 #include "quant/panel.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "base/check.h"
@@ -73,8 +75,10 @@ void PackBlock(const Block& b, std::size_t row, std::byte* record) {
   using Layout = PanelLayout<Block>;
   std::memcpy(record + Layout::kD + row * 2, &b.d, 2);
   if constexpr (Block::kHasMin) std::memcpy(record + Layout::kMin + row * 2, &MinOf(b), 2);
-  for (std::size_t i = 0; i < kScaleBytes<Block>; ++i) {
-    std::memcpy(record + Layout::kScales + i * kPanelRows + row, &b.scales[i], 1);
+  if constexpr (kScaleBytes<Block> != 0) {
+    for (std::size_t i = 0; i < kScaleBytes<Block>; ++i) {
+      std::memcpy(record + Layout::kScales + i * kPanelRows + row, &b.scales[i], 1);
+    }
   }
   const Codes<Block> codes = UnpackCodes(b);
   for (std::size_t g = 0; g < Layout::kGroups; ++g) {
@@ -92,8 +96,10 @@ void UnpackBlock(const std::byte* record, std::size_t row, Block& b) {
   using Layout = PanelLayout<Block>;
   std::memcpy(&b.d, record + Layout::kD + row * 2, 2);
   if constexpr (Block::kHasMin) std::memcpy(&MinOf(b), record + Layout::kMin + row * 2, 2);
-  for (std::size_t i = 0; i < kScaleBytes<Block>; ++i) {
-    std::memcpy(&b.scales[i], record + Layout::kScales + i * kPanelRows + row, 1);
+  if constexpr (kScaleBytes<Block> != 0) {
+    for (std::size_t i = 0; i < kScaleBytes<Block>; ++i) {
+      std::memcpy(&b.scales[i], record + Layout::kScales + i * kPanelRows + row, 1);
+    }
   }
   Codes<Block> codes{};
   for (std::size_t g = 0; g < Layout::kGroups; ++g) {

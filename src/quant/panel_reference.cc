@@ -57,7 +57,9 @@ float DotBlocks(std::span<const std::byte> row, const Activations& x, std::size_
         for (std::size_t k = run * kScaleCols<Block>; k < (run + 1) * kScaleCols<Block>; ++k) {
           dot += (q[g * kGroupCols + k] - Block::kOffset) * code[k];
         }
-        t = std::fma(static_cast<float>(dot), ScaleOfRun(b, g * kRuns + run).scale, t);
+        const float scale = ScaleOfRun(b, g * kRuns + run).scale;
+        t = run == 0 ? static_cast<float>(dot) * scale
+                     : std::fma(static_cast<float>(dot), scale, t);
       }
       if constexpr (Block::kHasMin) {
         for (std::size_t run = 0; run < kRuns; ++run) {

@@ -3,13 +3,12 @@
 // and threads. With fl(.) one rounding to float, fma one rounding of a * b + c, and acc = 0 first:
 //
 //   F32 F16 BF16   for each column k:       acc = fma(w[k], x[k], acc)
-//   block types    for each 32 columns, whose activations are dx * code:
-//                    t = 0
-//                    for each run of columns that shares a scale (1 of 32, or 2 of 16):
-//                      i = sum of (q - offset) * code       exact: an integer below 2^24
-//                      t = fma(float(i), s, t)
-//                    for the same runs, in types with a min:
-//                      t = fma(float(sum of codes), m, t)
+//   block types    for each 32 columns, whose activations are dx * code, in runs of columns that
+//                  share a weight scale (one run of 32, or two of 16):
+//                    i[run] = sum of (q - offset) * code        exact: an integer below 2^24
+//                    t = fl(float(i[0]) * s[0])
+//                    t = fma(float(i[1]), s[1], t)              if there are two runs
+//                    t = fma(float(sum of codes), m[run], t)    for each run, in types with a min
 //                    acc = fma(t, dx, acc)
 //
 // s is fl(d * scale) (d itself for blocks of 32) and m is fl(-dmin * min) (m itself for Q4_1,

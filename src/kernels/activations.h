@@ -1,0 +1,15 @@
+// Brings activations into the 8-bit form that block-quantized weights are multiplied with. What the
+// form is, and its scalar truth: quant/activations.h.
+#pragma once
+
+#include <cstddef>
+
+#include "quant/activations.h"
+
+namespace troupe {
+
+// Fills x.codes and x.groups of tokens [first, first + count) from x.values. Tokens are apart from
+// each other, so that threads may share the work.
+void QuantizeActivations(const Activations& x, std::size_t first, std::size_t count);
+
+}  // namespace troupe
