@@ -78,6 +78,12 @@ void CodesAt(Line line, CodeRange range, std::span<const float> x, std::span<std
 
 namespace {
 
+// Scales are tried from 0.76 to 1.24 times the one that makes the values just fit the range:
+// smaller ones clip the extremes, larger ones can happen to lie well. Finer steps gain next to
+// nothing.
+constexpr int kSteps = 8;
+constexpr float kSpacing = 0.03f;
+
 // Least squares over a line through 0: what it explains of the sum of squares is its merit.
 struct Candidate {
   Line line;
@@ -90,11 +96,18 @@ Candidate SolveScale(const Moments& m) {
   return {{scale, 0}, scale * m.wcx};
 }
 
-Candidate SolveScaleAndMin(const Moments& m, float max_min) {
-  const float det = m.w * m.wcc - m.wc * m.wc;
-  if (det > 0) {
-    const Line line = {(m.w * m.wcx - m.wc * m.wx) / det, (m.wcc * m.wx - m.wc * m.wcx) / det};
-    if (line.min <= max_min) return {line, line.scale * m.wcx + line.min * m.wx};
+Candidate SolveScaleAndMin(const Moments& m, MinSign sign) {
+  const double w = m.w, wx = m.wx, wc = m.wc, wcc = m.wcc, wcx = m.wcx;
+  const double det = w * wcc - wc * wc;
+  // Where the codes are all but equal, the difference is made of the rounding errors of the sums.
+  constexpr double kLeastSpread = 1e-4;
+  if (det > kLeastSpread * w * wcc) {
+    const double scale = (w * wcx - wc * wx) / det;
+    const double min = (wcc * wx - wc * wcx) / det;
+    if (sign == MinSign::kAny || min <= 0) {
+      return {{static_cast<float>(scale), static_cast<float>(min)},
+              static_cast<float>(scale * wcx + min * wx)};
+    }
   }
   return SolveScale(m);
 }
@@ -122,29 +135,30 @@ Line FitScale(CodeRange range, WeightedValues values) {
   // The end of the range with the larger magnitude takes the largest magnitude: one level more.
   const auto end = static_cast<float>(-range.lowest > range.highest ? range.lowest : range.highest);
   Candidate best;
-  for (int step = -9; step <= 9; ++step) {
-    const float steps = end + 0.1f * static_cast<float>(step);
-    const Candidate c = SolveScale(MomentsAt({extreme / steps, 0}, range, values));
+  for (int step = -kSteps; step <= kSteps; ++step) {
+    const float scale = extreme / end * (1 + kSpacing * static_cast<float>(step));
+    const Candidate c = SolveScale(MomentsAt({scale, 0}, range, values));
     if (c.explained > best.explained) best = c;
   }
   return Polish(best, range, values, SolveScale).line;
 }
 
-Line FitScaleAndMin(int highest_code, float max_min, WeightedValues values) {
+Line FitScaleAndMin(int highest_code, MinSign sign, WeightedValues values) {
   float low = values.x[0];
   float high = values.x[0];
   for (const float x : values.x) {
     low = x < low ? x : low;
     high = x > high ? x : high;
   }
-  low = low < max_min ? low : max_min;
+  if (sign == MinSign::kNotPositive && low > 0) low = 0;
   if (!(high > low)) return {0, low};
   const CodeRange range = {0, highest_code};
-  const auto solve = [max_min](const Moments& m) { return SolveScaleAndMin(m, max_min); };
+  const auto solve = [sign](const Moments& m) { return SolveScaleAndMin(m, sign); };
   Candidate best;
-  for (int step = -10; step <= 10; ++step) {
-    const float steps = static_cast<float>(highest_code) + 0.1f * static_cast<float>(step);
-    const Candidate c = solve(MomentsAt({(high - low) / steps, low}, range, values));
+  const float widest = (high - low) / static_cast<float>(highest_code);
+  for (int step = -kSteps; step <= kSteps; ++step) {
+    const float scale = widest * (1 + kSpacing * static_cast<float>(step));
+    const Candidate c = solve(MomentsAt({scale, low}, range, values));
     if (c.explained > best.explained) best = c;
   }
   return Polish(best, range, values, solve).line;

@@ -22,7 +22,7 @@ struct CodeRange {
   int highest;
 };
 
-// x ~ scale * code + min. Scale 0 stands for codes that are all 0 (or the lowest allowed).
+// x ~ scale * code + min; scale 0 makes all codes 0.
 struct Line {
   float scale = 0;
   float min = 0;
@@ -42,7 +42,8 @@ void CodesAt(Line line, CodeRange range, std::span<const float> x, std::span<std
 // end of the range, each improved by least squares, the best one until it no longer changes.
 Line FitScale(CodeRange range, WeightedValues values);
 
-// The same with a min, at most `max_min`; codes start at 0.
-Line FitScaleAndMin(int highest_code, float max_min, WeightedValues values);
+// The same with a min, for codes from 0 on.
+enum class MinSign { kAny, kNotPositive };
+Line FitScaleAndMin(int highest_code, MinSign sign, WeightedValues values);
 
 }  // namespace troupe

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "base/check.h"
 #include "base/half.h"
@@ -53,7 +54,7 @@ void QuantizeRow(TensorType type, std::span<const float> src, std::span<std::byt
   }
   TROUPE_CHECK(AllWithin(src, -kMaxQuantizable, kMaxQuantizable));
   TROUPE_CHECK(importance.empty() || importance.size() == src.size());
-  TROUPE_CHECK(AllWithin(importance, 0, kMaxImportance));
+  TROUPE_CHECK(AllWithin(importance, 0, std::numeric_limits<float>::max()));
   if (Info(type).block_elems == 32) {
     internal::QuantizeBlocks(type, src, dst, importance);
   } else {

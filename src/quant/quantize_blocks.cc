@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "base/half.h"
 #include "quant/block_codes.h"
@@ -86,7 +85,7 @@ Block Search(Values values, std::span<const float> importance) {
   const WeightedValues all = block->Group(0, Block::kElems);
   Line line;
   if constexpr (Block::kHasMin) {
-    line = FitScaleAndMin(Block::kMaxCode, std::numeric_limits<float>::infinity(), all);
+    line = FitScaleAndMin(Block::kMaxCode, MinSign::kAny, all);
     b.m = block->ToHalf(line.min);
     line.min = block->Rounded(line.min);
   } else {

@@ -34,7 +34,7 @@ class SuperBlockSearch {
   static constexpr CodeRange kCodes = {-Block::kOffset, Block::kMaxCode - Block::kOffset};
   static constexpr CodeRange kScales = {Block::kMinScale, Block::kMaxScale};
   static constexpr CodeRange kMins = {0, Block::kHasMin ? Block::kMaxScale : 0};
-  static constexpr int kMaxRounds = 3;
+  static constexpr int kMaxRounds = 2;
 
   struct Steps {  // what the integers count in; exactly halves times 2^-exponent
     float d = 0;
@@ -52,15 +52,18 @@ class SuperBlockSearch {
     return {steps.d * static_cast<float>(scale), -(steps.dmin * static_cast<float>(min))};
   }
 
+  static Line FitGroup(WeightedValues values) {
+    if constexpr (Block::kHasMin) {
+      return FitScaleAndMin(Block::kMaxCode, MinSign::kNotPositive, values);
+    } else {
+      return FitScale(kCodes, values);
+    }
+  }
+
   Choice StartFromGroupFits() const {
     std::array<float, Block::kGroups> scale, min, scale_weight, min_weight;
     for (std::size_t g = 0; g < Block::kGroups; ++g) {
-      Line line;
-      if constexpr (Block::kHasMin) {
-        line = FitScaleAndMin(Block::kMaxCode, 0, Group(g));
-      } else {
-        line = FitScale(kCodes, Group(g));
-      }
+      const Line line = FitGroup(Group(g));
       const Moments m = MomentsAt(line, kCodes, Group(g));
       scale[g] = line.scale;
       min[g] = -line.min;
@@ -69,8 +72,9 @@ class SuperBlockSearch {
     }
     Steps steps;
     steps.d = block_.Rounded(FitScale(kScales, {scale, scale_weight}).scale);
-    if constexpr (Block::kHasMin)
+    if constexpr (Block::kHasMin) {
       steps.dmin = block_.Rounded(FitScale(kMins, {min, min_weight}).scale);
+    }
     GroupScales<Block> near;
     for (std::size_t g = 0; g < Block::kGroups; ++g) {
       near.scale[g] = static_cast<std::int8_t>(Nearest(scale[g], steps.d, kScales));
