@@ -44,6 +44,9 @@ struct AttentionConfig {
   std::optional<MlaConfig> mla;
 };
 
+// What a token's pass keeps on the stack is sized by this; far above any model's top-k.
+inline constexpr std::uint32_t kMaxExpertsPerToken = 256;
+
 struct MoeConfig {
   TopExpertsParams routing;  // routing.experts is 0 in a dense model
   std::uint32_t expert_ff = 0;

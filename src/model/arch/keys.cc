@@ -1,5 +1,6 @@
 #include "model/arch/keys.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace troupe {
@@ -141,8 +142,9 @@ Result<ModelConfig> ReadCommonConfig(const ArchKeys& keys, Architecture architec
   MoeConfig& moe = config.moe;
   TROUPE_ASSIGN_OR_RETURN(moe.routing.experts, keys.CountOr("expert_count", 0, 0, kMaxExperts));
   if (moe.routing.experts > 0) {
-    TROUPE_ASSIGN_OR_RETURN(moe.routing.top_k,
-                            keys.Count("expert_used_count", 1, moe.routing.experts));
+    TROUPE_ASSIGN_OR_RETURN(
+        moe.routing.top_k,
+        keys.Count("expert_used_count", 1, std::min(moe.routing.experts, kMaxExpertsPerToken)));
     TROUPE_ASSIGN_OR_RETURN(moe.routing.scale, keys.NumberOr("expert_weights_scale", 1.0f));
     if (moe.routing.scale == 0.0f) moe.routing.scale = 1.0f;  // converters write 0 for "not scaled"
   }

@@ -1,0 +1,20 @@
+// The feed-forward of layers without experts.
+#include "kernels/elementwise.h"
+#include "model/forward_pass.h"
+
+namespace troupe {
+
+void ForwardPass::DenseBlock(const float* norm, const Mlp& w) {
+  NormaliseStream(norm);
+  region_.AddGateUp(w.gate, w.up, ws_.normed.Of(tokens_), {}, ws_.hidden.values, ws_.hidden.cols);
+  region_.Run(pool_);
+  const Activations hidden = ws_.hidden.Of(tokens_);
+  QuantizeAll(hidden);
+  region_.Add(w.down, hidden, {}, ws_.normed.values, config_.width);
+  region_.Run(pool_);
+  ForRows(tokens_, [&](std::size_t t) {
+    Add(ws_.normed.Row(t), ws_.stream + t * config_.width, config_.width);
+  });
+}
+
+}  // namespace troupe

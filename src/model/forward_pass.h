@@ -1,0 +1,84 @@
+// One pass of a chunk of tokens through the layers: what the blocks share. A block reads
+// workspace.stream, adds its answer to it, and leaves nothing else behind but the KV cache. The
+// blocks are one a file: attention_block.cc, latent_block.cc, dense_block.cc, expert_block.cc.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/status.h"
+#include "base/thread_pool.h"
+#include "model/config.h"
+#include "model/kv_cache.h"
+#include "model/matmul_region.h"
+#include "model/weights.h"
+#include "model/workspace.h"
+
+namespace troupe {
+
+class ForwardPass {
+ public:
+  ForwardPass(const ModelConfig& config, ThreadPool& pool, MatMulRegion& region, KvCache& cache,
+              Workspace& workspace, std::size_t tokens)
+      : config_(config),
+        pool_(pool),
+        region_(region),
+        cache_(cache),
+        ws_(workspace),
+        tokens_(tokens),
+        start_(cache.length()) {}
+
+  void AttentionBlock(std::uint32_t layer, const AttentionWeights& w);
+  void LatentBlock(std::uint32_t layer, const MlaWeights& w);
+  void DenseBlock(const float* norm, const Mlp& w);
+  // Fails if the router's arithmetic has broken down (NaN): nothing sensible can follow.
+  Status ExpertBlock(std::uint32_t layer, const float* norm, const MoeWeights& w);
+
+ private:
+  // work(row) for all rows, on all threads if there are enough of them to be worth it.
+  template <typename F>
+  void ForRows(std::size_t rows, F&& work);
+
+  // ws_.normed = norm of the stream, with its 8-bit form.
+  void NormaliseStream(const float* weight);
+  // The 8-bit form of all rows of x, if it has room for one.
+  void QuantizeAll(const Activations& x);
+  std::span<const std::uint32_t> HeadRows(std::size_t head) const {
+    return ws_.head_rows.subspan(head * ws_.chunk(), tokens_);
+  }
+  void AddBias(const float* bias, float* rows, std::size_t length);
+  void Attend(std::uint32_t layer, const float* q, std::size_t q_row, float* out,
+              std::size_t out_row);
+  // stream += w.out of what was attended.
+  void ProjectAttended(const Linear& out);
+
+  Status Route(std::uint32_t layer, const MoeWeights& w);
+  void OrderByExpert();
+  void RunExperts(const MoeWeights& w);
+  void Combine();
+
+  const ModelConfig& config_;
+  ThreadPool& pool_;
+  MatMulRegion& region_;
+  KvCache& cache_;
+  Workspace& ws_;
+  std::size_t tokens_;
+  std::size_t start_;  // position of the first token
+};
+
+template <typename F>
+void ForwardPass::ForRows(std::size_t rows, F&& work) {
+  constexpr std::size_t kRowsPerTask = 4;  // a row takes about a microsecond
+  if (rows <= kRowsPerTask) {
+    for (std::size_t row = 0; row < rows; ++row) work(row);
+    return;
+  }
+  pool_.Run((rows + kRowsPerTask - 1) / kRowsPerTask, [&](std::size_t task, std::size_t) {
+    const std::size_t end = std::min(rows, (task + 1) * kRowsPerTask);
+    for (std::size_t row = task * kRowsPerTask; row < end; ++row) work(row);
+  });
+}
+
+}  // namespace troupe

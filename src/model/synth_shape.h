@@ -1,0 +1,61 @@
+// The sizes of a model without its weights: what `troupe synth` makes a file of. Shapes come by
+// name from the table of published and test models here, or from a Hugging Face config.json
+// (hf_config.h). What a loader makes of the file in the end is config.h's.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/config.h"
+
+namespace troupe {
+
+struct ModelShape {
+  std::string name;
+  Architecture architecture = Architecture::kLlama;
+  std::uint32_t layers = 0;
+  std::uint32_t width = 0;
+  std::uint32_t heads = 0;
+  std::uint32_t kv_heads = 0;
+  std::uint32_t head_dim = 0;
+  std::uint32_t dense_ff = 0;  // of layers without experts
+  std::uint32_t vocabulary = 0;
+  std::uint32_t context = 0;
+  double norm_epsilon = 1e-5;
+  double rope_base = 10000;
+  bool tied_embedding = false;  // the output reuses the token embedding
+  bool qkv_bias = false;
+
+  struct Yarn {
+    double factor = 1;
+    std::uint32_t original_context = 0;
+    double multiplier = 0;  // mscale_all_dim: 0 if the model has none
+  };
+  std::optional<Yarn> yarn;
+  std::optional<MlaConfig> mla;
+
+  struct Experts {
+    std::uint32_t count = 0;
+    std::uint32_t top_k = 0;
+    std::uint32_t ff = 0;
+    std::uint32_t shared_ff = 0;     // all shared experts as one
+    std::uint32_t shared_count = 0;  // how many it stands for, where the file says so
+    std::uint32_t leading_dense = 0;
+    std::uint32_t groups = 1;
+    std::uint32_t groups_used = 1;
+    bool sigmoid = false;
+    bool selection_bias = false;
+    bool normalise = false;
+    double scale = 1;
+  };
+  std::optional<Experts> experts;
+};
+
+// Null if there is none of this name.
+const ModelShape* FindShape(std::string_view name);
+std::vector<std::string_view> ShapeNames();
+
+}  // namespace troupe

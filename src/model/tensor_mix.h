@@ -1,0 +1,36 @@
+// Which type each tensor is stored in when a model is written "in" one type: large matrices get it,
+// or the nearest one that their rows fit, and what is small or delicate stays float. `synth` and
+// `quantize` share this rule, which is llama.cpp's for its unmixed files.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/tensor_type.h"
+#include "gguf/tensor_info.h"
+
+namespace troupe {
+
+// `wanted` if rows of `columns` elements fit its blocks. Otherwise, from 256-blocks to 32-blocks of
+// no less precision: Q2_K and Q3_K to Q4_0, Q4_K to Q5_0, Q5_K to Q5_1, Q6_K to Q8_0; and F16 for
+// rows that no multiple of 32 fits.
+TensorType FittingType(TensorType wanted, std::uint64_t columns);
+
+// Matrices of weights but for routers, whose small errors would change which experts are chosen.
+// Norms, biases and everything else of one dimension stay as they are.
+bool IsQuantizable(const TensorSpec& tensor);
+
+struct TensorMix {
+  TensorType type = TensorType::kF16;
+  std::optional<TensorType> embedding;  // token_embd.weight; `type` if not given
+  std::optional<TensorType> output;     // output.weight; likewise
+
+  // For a quantizable tensor.
+  TensorType TypeFor(const TensorSpec& tensor) const;
+};
+
+// What general.file_type says of a model that is mostly of this type.
+std::uint32_t FileTypeNumber(TensorType type);
+
+}  // namespace troupe

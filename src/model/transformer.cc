@@ -1,0 +1,73 @@
+#include "model/transformer.h"
+
+#include <numeric>
+
+#include "kernels/activations.h"
+#include "kernels/rms_norm.h"
+#include "model/forward_pass.h"
+
+namespace troupe {
+
+Status Transformer::CheckCall(TokenIds tokens, const KvCache& cache,
+                              const Workspace& workspace) const {
+  TROUPE_CHECK(!tokens.empty() && tokens.size() <= workspace.chunk());
+  if (tokens.size() > cache.capacity() - cache.length()) {
+    return Error(Code::kResourceExhausted,
+                 "{} tokens after {} do not fit into a context of {} tokens", tokens.size(),
+                 cache.length(), cache.capacity());
+  }
+  for (const std::int32_t token : tokens) {
+    if (token < 0 || static_cast<std::uint32_t>(token) >= config_.vocabulary) {
+      return InvalidArgument("token id {} is not in the vocabulary of {}", token,
+                             config_.vocabulary);
+    }
+  }
+  return OkStatus();
+}
+
+void Transformer::Embed(TokenIds tokens, Workspace& workspace) const {
+  for (std::size_t t = 0; t < tokens.size(); ++t) {
+    UnpackRow(weights_.embedding, static_cast<std::size_t>(tokens[t]),
+              std::span(workspace.stream + t * config_.width, config_.width));
+  }
+}
+
+Status Transformer::Forward(TokenIds tokens, KvCache& cache, Workspace& workspace) {
+  TROUPE_RETURN_IF_ERROR(CheckCall(tokens, cache, workspace));
+  const std::span<std::int32_t> positions = std::span(workspace.positions).first(tokens.size());
+  std::iota(positions.begin(), positions.end(), static_cast<std::int32_t>(cache.length()));
+  workspace.rope.front().Fill(positions);
+  Embed(tokens, workspace);
+
+  ForwardPass pass(config_, pool_, region_, cache, workspace, tokens.size());
+  for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
+    const LayerWeights& w = weights_.layers[layer];
+    if (config_.attention.mla) {
+      pass.LatentBlock(layer, w.mla);
+    } else {
+      pass.AttentionBlock(layer, w.attention);
+    }
+    if (config_.IsMoeLayer(layer)) {
+      TROUPE_RETURN_IF_ERROR(pass.ExpertBlock(layer, w.ffn_norm, w.moe));
+    } else {
+      pass.DenseBlock(w.ffn_norm, w.dense);
+    }
+  }
+  cache.Advance(tokens.size());
+  return OkStatus();
+}
+
+void Transformer::Logits(Workspace& workspace, std::size_t first, std::size_t count,
+                         float* logits) {
+  TROUPE_CHECK(first + count <= workspace.chunk());
+  const Activations normed = workspace.normed.Of(count);
+  for (std::size_t row = 0; row < count; ++row) {
+    RmsNorm(workspace.stream + (first + row) * config_.width, weights_.output_norm,
+            config_.norm_epsilon, workspace.normed.Row(row), config_.width);
+    if (normed.codes != nullptr) QuantizeActivations(normed, row, 1);
+  }
+  region_.Add(weights_.output, normed, {}, logits, config_.vocabulary);
+  region_.Run(pool_);
+}
+
+}  // namespace troupe

@@ -1,0 +1,48 @@
+// The forward pass of a whole model: token ids in, the stream of the last layer and logits out. The
+// same bytes for any number of threads and any way of cutting a prompt into chunks. Threads: one
+// pass at a time; the pool is used by it alone while it runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/status.h"
+#include "base/thread_pool.h"
+#include "model/config.h"
+#include "model/kv_cache.h"
+#include "model/matmul_region.h"
+#include "model/weights.h"
+#include "model/workspace.h"
+
+namespace troupe {
+
+using TokenIds = std::span<const std::int32_t>;
+
+class Transformer {
+ public:
+  // All three must outlive it.
+  Transformer(const ModelConfig& config, const ModelWeights& weights, ThreadPool& pool)
+      : config_(config), weights_(weights), pool_(pool) {}
+
+  // Runs 1 to workspace.chunk() tokens at the positions from cache.length() on and stores their
+  // keys and values. On an error the cache is as long as before.
+  Status Forward(TokenIds tokens, KvCache& cache, Workspace& workspace);
+
+  // Logits of rows [first, first + count) of the last Forward, `vocabulary` floats a row.
+  // Overwrites workspace.normed; may be called for any rows, in parts.
+  void Logits(Workspace& workspace, std::size_t first, std::size_t count, float* logits);
+
+  const ModelConfig& config() const { return config_; }
+
+ private:
+  Status CheckCall(TokenIds tokens, const KvCache& cache, const Workspace& workspace) const;
+  void Embed(TokenIds tokens, Workspace& workspace) const;
+
+  const ModelConfig& config_;
+  const ModelWeights& weights_;
+  ThreadPool& pool_;
+  MatMulRegion region_;
+};
+
+}  // namespace troupe

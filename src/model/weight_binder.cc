@@ -1,0 +1,300 @@
+#include "model/weight_binder.h"
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+// Panels start on cache lines; the reads of AVX-512 then never straddle two.
+constexpr std::uint64_t kAlignment = 64;
+
+std::uint64_t PaddedRows(std::uint64_t rows) { return AlignUp(rows, kPanelRows); }
+
+// Tensors that old converters wrote and nobody reads: the engine computes what they hold.
+bool IsIgnorable(std::string_view name) { return name.ends_with(".attn_rot_embd"); }
+
+}  // namespace
+
+Bytes WeightBinder::BufferBytes(const GgufModel& file) {
+  std::uint64_t total = 0;
+  for (const TensorInfo& tensor : file.tensors()) {
+    const std::uint64_t matrices = tensor.dims[2] * tensor.dims[3];
+    // A vector may become floats, a latent projection one matrix of halves a head: both are at
+    // most four bytes an element, with one row of padding each.
+    const std::uint64_t as_panels =
+        PaddedRows(tensor.dims[1]) * RowBytes(tensor.type, tensor.dims[0]).count() + kAlignment;
+    const std::uint64_t as_floats = PaddedRows(tensor.dims[0]) * 4 + kAlignment;
+    total += matrices * std::max(as_panels, tensor.rank == 1 ? as_floats : 0);
+    if (tensor.name.ends_with(".attn_kv_b.weight")) total += 8 * tensor.ElementCount();
+  }
+  return Bytes(total);
+}
+
+WeightBinder::WeightBinder(const GgufModel& file, const ModelConfig& config,
+                           std::span<std::byte> buffer)
+    : file_(file), config_(config), buffer_(buffer) {}
+
+std::byte* WeightBinder::Take(std::uint64_t bytes) {
+  const std::uint64_t begin = AlignUp(used_, kAlignment);
+  TROUPE_CHECK(begin + bytes <= buffer_.size());
+  used_ = begin + bytes;
+  return buffer_.data() + begin;
+}
+
+const TensorInfo* WeightBinder::Find(const std::string& name) {
+  const TensorInfo* tensor = file_.Find(name);
+  if (tensor != nullptr) bound_.insert(name);
+  return tensor;
+}
+
+Status WeightBinder::CheckShape(const TensorInfo& tensor, const Shape& shape) const {
+  const std::array<std::uint64_t, kMaxTensorRank> expected = {shape.cols, shape.rows,
+                                                              shape.matrices, 1};
+  if (tensor.dims == expected) return OkStatus();
+  TensorSpec wanted = tensor;
+  wanted.dims = expected;
+  wanted.rank = shape.matrices > 1 ? 3 : shape.rows > 1 ? 2 : 1;
+  return InvalidArgument("{}: tensor '{}' has shape {}, expected {}", file_.path(), tensor.name,
+                         DescribeShape(tensor), DescribeShape(wanted));
+}
+
+Result<const TensorInfo*> WeightBinder::Require(const std::string& name, const Shape& shape) {
+  const TensorInfo* tensor = Find(name);
+  if (tensor == nullptr) {
+    return InvalidArgument("{}: tensor '{}' is missing, which architecture {} needs", file_.path(),
+                           name, Name(config_.architecture));
+  }
+  TROUPE_RETURN_IF_ERROR(CheckShape(*tensor, shape));
+  return tensor;
+}
+
+PanelMatrix WeightBinder::Panels(const TensorInfo& tensor, std::uint64_t first_row,
+                                 std::uint64_t rows) {
+  const std::uint64_t cols = tensor.dims[0];
+  std::byte* target = Take(PanelBytes(tensor.type, rows, cols));
+  jobs_.push_back({.tensor = &tensor,
+                   .offset = first_row * RowBytes(tensor.type, cols).count(),
+                   .rows = rows,
+                   .cols = cols,
+                   .form = LoadJob::Form::kPanels,
+                   .target = target});
+  return {.type = tensor.type, .rows = rows, .cols = cols, .data = target};
+}
+
+Result<PanelMatrix> WeightBinder::Matrix(const std::string& name, std::uint64_t cols,
+                                         std::uint64_t rows) {
+  TROUPE_ASSIGN_OR_RETURN(const TensorInfo* tensor, Require(name, {.cols = cols, .rows = rows}));
+  return Panels(*tensor, 0, rows);
+}
+
+Result<const float*> WeightBinder::Vector(const std::string& name, std::uint64_t length) {
+  TROUPE_ASSIGN_OR_RETURN(const TensorInfo* tensor, Require(name, {.cols = length}));
+  std::byte* target = Take(length * sizeof(float));
+  jobs_.push_back({.tensor = tensor,
+                   .rows = 1,
+                   .cols = length,
+                   .form = LoadJob::Form::kFloats,
+                   .target = target});
+  return reinterpret_cast<const float*>(target);
+}
+
+Result<const float*> WeightBinder::OptionalVector(const std::string& name, std::uint64_t length) {
+  if (file_.Find(name) == nullptr) return nullptr;
+  return Vector(name, length);
+}
+
+Result<Linear> WeightBinder::BindLinear(const std::string& prefix, std::uint64_t cols,
+                                        std::uint64_t rows) {
+  Linear linear;
+  TROUPE_ASSIGN_OR_RETURN(linear.weight, Matrix(prefix + ".weight", cols, rows));
+  TROUPE_ASSIGN_OR_RETURN(linear.bias, OptionalVector(prefix + ".bias", rows));
+  return linear;
+}
+
+Result<Mlp> WeightBinder::BindMlp(const std::string& prefix, const std::string& suffix,
+                                  std::uint64_t width, std::uint64_t ff) {
+  Mlp mlp;
+  TROUPE_ASSIGN_OR_RETURN(mlp.gate, Matrix(prefix + "ffn_gate" + suffix, width, ff));
+  TROUPE_ASSIGN_OR_RETURN(mlp.up, Matrix(prefix + "ffn_up" + suffix, width, ff));
+  TROUPE_ASSIGN_OR_RETURN(mlp.down, Matrix(prefix + "ffn_down" + suffix, ff, width));
+  return mlp;
+}
+
+Result<AttentionWeights> WeightBinder::BindAttention(const std::string& prefix) {
+  const AttentionConfig& a = config_.attention;
+  AttentionWeights w;
+  TROUPE_ASSIGN_OR_RETURN(w.norm, Vector(prefix + "attn_norm.weight", config_.width));
+  const std::uint64_t q_rows = std::uint64_t{a.heads} * a.key_dim;
+  const std::uint64_t k_rows = std::uint64_t{a.kv_heads} * a.key_dim;
+  const std::uint64_t v_rows = std::uint64_t{a.kv_heads} * a.value_dim;
+  TROUPE_ASSIGN_OR_RETURN(w.q, BindLinear(prefix + "attn_q", config_.width, q_rows));
+  TROUPE_ASSIGN_OR_RETURN(w.k, BindLinear(prefix + "attn_k", config_.width, k_rows));
+  TROUPE_ASSIGN_OR_RETURN(w.v, BindLinear(prefix + "attn_v", config_.width, v_rows));
+  TROUPE_ASSIGN_OR_RETURN(w.out, BindLinear(prefix + "attn_output",
+                                            std::uint64_t{a.heads} * a.value_dim, config_.width));
+  if (a.qk_norm != QkNorm::kNone) {
+    const bool whole = a.qk_norm == QkNorm::kWhole;
+    TROUPE_ASSIGN_OR_RETURN(w.q_norm,
+                            Vector(prefix + "attn_q_norm.weight", whole ? q_rows : a.key_dim));
+    TROUPE_ASSIGN_OR_RETURN(w.k_norm,
+                            Vector(prefix + "attn_k_norm.weight", whole ? k_rows : a.key_dim));
+  }
+  return w;
+}
+
+Status WeightBinder::BindLatentUps(const std::string& prefix, MlaWeights& w) {
+  const MlaConfig& mla = *config_.attention.mla;
+  const std::uint64_t heads = config_.attention.heads;
+  if (const TensorInfo* both = Find(prefix + "attn_kv_b.weight")) {
+    // The decompressing form of older files: per head nope_dim rows for keys, value_dim for values.
+    // Absorbing needs the keys' part transposed, and blocks cannot be transposed: it becomes F16.
+    const std::uint64_t per_head = mla.nope_dim + mla.value_dim;
+    TROUPE_RETURN_IF_ERROR(CheckShape(*both, {.cols = mla.kv_rank, .rows = heads * per_head}));
+    const std::uint64_t row_bytes = RowBytes(both->type, mla.kv_rank).count();
+    for (std::uint64_t h = 0; h < heads; ++h) {
+      std::byte* target = Take(PanelBytes(TensorType::kF16, mla.kv_rank, mla.nope_dim));
+      jobs_.push_back({.tensor = both,
+                       .offset = h * per_head * row_bytes,
+                       .rows = mla.nope_dim,
+                       .cols = mla.kv_rank,
+                       .form = LoadJob::Form::kTransposedHalves,
+                       .target = target});
+      w.k_up.push_back(
+          {.type = TensorType::kF16, .rows = mla.kv_rank, .cols = mla.nope_dim, .data = target});
+      w.v_up.push_back(Panels(*both, h * per_head + mla.nope_dim, mla.value_dim));
+    }
+    return OkStatus();
+  }
+  TROUPE_ASSIGN_OR_RETURN(const TensorInfo* k_up,
+                          Require(prefix + "attn_k_b.weight",
+                                  {.cols = mla.nope_dim, .rows = mla.kv_rank, .matrices = heads}));
+  TROUPE_ASSIGN_OR_RETURN(const TensorInfo* v_up,
+                          Require(prefix + "attn_v_b.weight",
+                                  {.cols = mla.kv_rank, .rows = mla.value_dim, .matrices = heads}));
+  for (std::uint64_t h = 0; h < heads; ++h) {
+    w.k_up.push_back(Panels(*k_up, h * mla.kv_rank, mla.kv_rank));
+    w.v_up.push_back(Panels(*v_up, h * mla.value_dim, mla.value_dim));
+  }
+  return OkStatus();
+}
+
+Result<MlaWeights> WeightBinder::BindMla(const std::string& prefix) {
+  const MlaConfig& mla = *config_.attention.mla;
+  const std::uint64_t heads = config_.attention.heads;
+  const std::uint64_t q_rows = heads * (mla.nope_dim + mla.rope_dim);
+  MlaWeights w;
+  TROUPE_ASSIGN_OR_RETURN(w.norm, Vector(prefix + "attn_norm.weight", config_.width));
+  if (mla.q_rank > 0) {
+    TROUPE_ASSIGN_OR_RETURN(w.q_down,
+                            Matrix(prefix + "attn_q_a.weight", config_.width, mla.q_rank));
+    TROUPE_ASSIGN_OR_RETURN(w.q_down_norm, Vector(prefix + "attn_q_a_norm.weight", mla.q_rank));
+    TROUPE_ASSIGN_OR_RETURN(w.q, BindLinear(prefix + "attn_q_b", mla.q_rank, q_rows));
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(w.q, BindLinear(prefix + "attn_q", config_.width, q_rows));
+  }
+  TROUPE_ASSIGN_OR_RETURN(w.kv_down, Matrix(prefix + "attn_kv_a_mqa.weight", config_.width,
+                                            mla.kv_rank + mla.rope_dim));
+  TROUPE_ASSIGN_OR_RETURN(w.kv_down_norm, Vector(prefix + "attn_kv_a_norm.weight", mla.kv_rank));
+  TROUPE_RETURN_IF_ERROR(BindLatentUps(prefix, w));
+  TROUPE_ASSIGN_OR_RETURN(w.out,
+                          BindLinear(prefix + "attn_output", heads * mla.value_dim, config_.width));
+  return w;
+}
+
+Result<MoeWeights> WeightBinder::BindMoe(const std::string& prefix) {
+  const MoeConfig& moe = config_.moe;
+  const std::uint64_t width = config_.width, ff = moe.expert_ff, experts = moe.routing.experts;
+  MoeWeights w;
+  TROUPE_ASSIGN_OR_RETURN(w.router, Matrix(prefix + "ffn_gate_inp.weight", width, experts));
+  if (config_.architecture == Architecture::kDeepseek2) {
+    TROUPE_ASSIGN_OR_RETURN(w.selection_bias, OptionalVector(prefix + "exp_probs_b.bias", experts));
+  }
+  if (moe.shared_ff > 0) {
+    TROUPE_ASSIGN_OR_RETURN(w.shared, BindMlp(prefix, "_shexp.weight", width, moe.shared_ff));
+    if (moe.shared_gate) {
+      TROUPE_ASSIGN_OR_RETURN(w.shared_gate,
+                              Matrix(prefix + "ffn_gate_inp_shexp.weight", width, 1));
+    }
+  }
+  const auto require = [&](const char* name, std::uint64_t cols, std::uint64_t rows) {
+    return Require(prefix + name, {.cols = cols, .rows = rows, .matrices = experts});
+  };
+  TROUPE_ASSIGN_OR_RETURN(const TensorInfo* gate, require("ffn_gate_exps.weight", width, ff));
+  TROUPE_ASSIGN_OR_RETURN(const TensorInfo* up, require("ffn_up_exps.weight", width, ff));
+  TROUPE_ASSIGN_OR_RETURN(const TensorInfo* down, require("ffn_down_exps.weight", ff, width));
+  const std::uint64_t before = used_;
+  w.experts.reserve(experts);
+  for (std::uint64_t e = 0; e < experts; ++e) {  // an expert's three matrices side by side
+    Mlp expert;
+    expert.gate = Panels(*gate, e * ff, ff);
+    expert.up = Panels(*up, e * ff, ff);
+    expert.down = Panels(*down, e * width, width);
+    w.experts.push_back(expert);
+  }
+  expert_bytes_ += Bytes(used_ - before);
+  return w;
+}
+
+Result<LayerWeights> WeightBinder::BindLayer(std::uint32_t layer) {
+  const std::string prefix = fmt::format("blk.{}.", layer);
+  LayerWeights w;
+  if (config_.attention.mla) {
+    TROUPE_ASSIGN_OR_RETURN(w.mla, BindMla(prefix));
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(w.attention, BindAttention(prefix));
+  }
+  TROUPE_ASSIGN_OR_RETURN(w.ffn_norm, Vector(prefix + "ffn_norm.weight", config_.width));
+  if (config_.IsMoeLayer(layer)) {
+    TROUPE_ASSIGN_OR_RETURN(w.moe, BindMoe(prefix));
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(w.dense, BindMlp(prefix, ".weight", config_.width, config_.dense_ff));
+  }
+  return w;
+}
+
+Status WeightBinder::BindEnds(ModelWeights& w) {
+  TROUPE_ASSIGN_OR_RETURN(w.embedding,
+                          Matrix("token_embd.weight", config_.width, config_.vocabulary));
+  TROUPE_ASSIGN_OR_RETURN(w.output_norm, Vector("output_norm.weight", config_.width));
+  if (file_.Find("output.weight") != nullptr) {
+    TROUPE_ASSIGN_OR_RETURN(w.output, Matrix("output.weight", config_.width, config_.vocabulary));
+  } else {
+    w.output = w.embedding;
+  }
+  if (const TensorInfo* factors = Find("rope_freqs.weight")) {
+    TROUPE_RETURN_IF_ERROR(CheckShape(*factors, {.cols = config_.rope.dims / 2}));
+    if (factors->type != TensorType::kF32) {
+      return InvalidArgument("{}: tensor '{}' has type {}, expected F32", file_.path(),
+                             factors->name, Name(factors->type));
+    }
+    w.rope_freq_factors.resize(config_.rope.dims / 2);
+    TROUPE_RETURN_IF_ERROR(
+        file_.ReadTensor(*factors, std::as_writable_bytes(std::span(w.rope_freq_factors))));
+  }
+  return OkStatus();
+}
+
+Status WeightBinder::CheckNothingLeftOver() const {
+  for (const TensorInfo& tensor : file_.tensors()) {
+    if (bound_.contains(tensor.name) || IsIgnorable(tensor.name)) continue;
+    return Error(Code::kUnimplemented,
+                 "{}: tensor '{}' is none that architecture {} has here; answers without it would "
+                 "be wrong",
+                 file_.path(), tensor.name, Name(config_.architecture));
+  }
+  return OkStatus();
+}
+
+Result<ModelWeights> WeightBinder::Bind() {
+  ModelWeights weights;
+  TROUPE_RETURN_IF_ERROR(BindEnds(weights));
+  weights.layers.reserve(config_.layers);
+  for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
+    TROUPE_ASSIGN_OR_RETURN(LayerWeights w, BindLayer(layer));
+    weights.layers.push_back(std::move(w));
+  }
+  TROUPE_RETURN_IF_ERROR(CheckNothingLeftOver());
+  return weights;
+}
+
+}  // namespace troupe

@@ -1,0 +1,85 @@
+// Assigns every tensor that a configuration calls for its place in one buffer, and writes down what
+// has to be read to fill it. The reading itself is weight_loader.cc's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "gguf/reader.h"
+#include "model/config.h"
+#include "model/weights.h"
+
+namespace troupe {
+
+// One matrix or vector to be read: `rows` rows of `cols` elements that lie one after the other in
+// `tensor`, from byte `offset` of it.
+struct LoadJob {
+  enum class Form {
+    kPanels,
+    kFloats,           // converted to float, one row
+    kTransposedHalves  // converted to F16 panels of the transposed matrix
+  };
+  const TensorInfo* tensor = nullptr;
+  std::uint64_t offset = 0;
+  std::size_t rows = 0;
+  std::size_t cols = 0;
+  Form form = Form::kPanels;
+  std::byte* target = nullptr;
+};
+
+class WeightBinder {
+ public:
+  // What the buffer must hold for any use of this file's tensors.
+  static Bytes BufferBytes(const GgufModel& file);
+
+  WeightBinder(const GgufModel& file, const ModelConfig& config, std::span<std::byte> buffer);
+
+  // The views of a whole model. Fails on the first tensor that is missing, misshapen or left over.
+  Result<ModelWeights> Bind();
+
+  const std::vector<LoadJob>& jobs() const { return jobs_; }
+  Bytes expert_bytes() const { return expert_bytes_; }
+  Bytes used_bytes() const { return Bytes(used_); }
+
+ private:
+  struct Shape {
+    std::uint64_t cols = 0, rows = 1, matrices = 1;
+  };
+
+  Result<const TensorInfo*> Require(const std::string& name, const Shape& shape);
+  const TensorInfo* Find(const std::string& name);
+  Status CheckShape(const TensorInfo& tensor, const Shape& shape) const;
+  std::byte* Take(std::uint64_t bytes);
+
+  PanelMatrix Panels(const TensorInfo& tensor, std::uint64_t first_row, std::uint64_t rows);
+  Result<PanelMatrix> Matrix(const std::string& name, std::uint64_t cols, std::uint64_t rows);
+  Result<const float*> Vector(const std::string& name, std::uint64_t length);
+  Result<const float*> OptionalVector(const std::string& name, std::uint64_t length);
+  Result<Linear> BindLinear(const std::string& prefix, std::uint64_t cols, std::uint64_t rows);
+  Result<Mlp> BindMlp(const std::string& prefix, const std::string& suffix, std::uint64_t width,
+                      std::uint64_t ff);
+
+  Status BindEnds(ModelWeights& weights);
+  Result<LayerWeights> BindLayer(std::uint32_t layer);
+  Result<AttentionWeights> BindAttention(const std::string& prefix);
+  Result<MlaWeights> BindMla(const std::string& prefix);
+  Status BindLatentUps(const std::string& prefix, MlaWeights& mla);
+  Result<MoeWeights> BindMoe(const std::string& prefix);
+  Status CheckNothingLeftOver() const;
+
+  const GgufModel& file_;
+  const ModelConfig& config_;
+  std::span<std::byte> buffer_;
+  std::uint64_t used_ = 0;
+  std::vector<LoadJob> jobs_;
+  std::set<std::string, std::less<>> bound_;
+  Bytes expert_bytes_;
+};
+
+}  // namespace troupe

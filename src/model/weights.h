@@ -1,0 +1,94 @@
+// A model's weights as the blocks use them: views of panels and floats, layer by layer, all lying
+// in one buffer that WeightStore owns. How they get there is weight_loader.h's business.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/bytes.h"
+#include "io/aligned_buffer.h"
+#include "quant/panel.h"
+
+namespace troupe {
+
+// y = W x + bias.
+struct Linear {
+  PanelMatrix weight;
+  const float* bias = nullptr;  // null: none
+};
+
+// silu(gate x) * (up x), then down: an expert, a shared expert or a dense feed-forward.
+struct Mlp {
+  PanelMatrix gate, up, down;
+};
+
+struct AttentionWeights {
+  const float* norm = nullptr;
+  Linear q, k, v, out;
+  const float* q_norm = nullptr;  // null: queries and keys are not normalised
+  const float* k_norm = nullptr;
+};
+
+// Multi-head latent attention in its absorbed form: per head, k_up takes a query's plain part into
+// the space of the compressed rows, v_up takes what attention found there to the head's value.
+struct MlaWeights {
+  const float* norm = nullptr;
+  Linear q;            // the only projection of queries, or the one after q_down
+  PanelMatrix q_down;  // used if the configuration has a query rank
+  const float* q_down_norm = nullptr;
+  PanelMatrix kv_down;  // to the compressed row and its rotary part
+  const float* kv_down_norm = nullptr;
+  std::vector<PanelMatrix> k_up, v_up;  // one a head
+  Linear out;
+};
+
+struct MoeWeights {
+  PanelMatrix router;
+  const float* selection_bias = nullptr;  // null: none
+  Mlp shared;                             // if the configuration has a shared expert
+  PanelMatrix shared_gate;                // one row; if the shared expert is gated
+  std::vector<Mlp> experts;
+};
+
+struct LayerWeights {
+  AttentionWeights attention;  // one of the two,
+  MlaWeights mla;              // as the configuration says
+  const float* ffn_norm = nullptr;
+  Mlp dense;  // likewise
+  MoeWeights moe;
+};
+
+struct ModelWeights {
+  PanelMatrix embedding;  // a row a token
+  const float* output_norm = nullptr;
+  PanelMatrix output;                    // the embedding again where a model ties them
+  std::vector<float> rope_freq_factors;  // empty: none
+  std::vector<LayerWeights> layers;
+};
+
+// What a memory plan wants to know of them.
+struct WeightBytes {
+  Bytes dense;    // everything but routed experts
+  Bytes experts;  // of all layers
+  Bytes total() const { return dense + experts; }
+};
+
+class WeightStore {
+ public:
+  WeightStore(AlignedBuffer buffer, ModelWeights weights, WeightBytes bytes)
+      : buffer_(std::move(buffer)), weights_(std::move(weights)), bytes_(bytes) {}
+
+  const ModelWeights& weights() const { return weights_; }
+  const WeightBytes& bytes() const { return bytes_; }
+
+ private:
+  AlignedBuffer buffer_;
+  ModelWeights weights_;
+  WeightBytes bytes_;
+};
+
+// Bytes of weights that one token's pass reads: everything but the embedding table (one row of it)
+// and the experts that were not chosen.
+Bytes BytesTouchedPerToken(const ModelWeights& weights, std::uint32_t top_k);
+
+}  // namespace troupe

@@ -1,0 +1,122 @@
+#include "model/workspace.h"
+
+#include <algorithm>
+
+#include "kernels/attention.h"
+
+namespace troupe {
+
+// Hands out memory from a base, or only counts if the base is null: the same code measures and
+// places, so the two cannot disagree.
+class Workspace::Bump {
+ public:
+  explicit Bump(std::byte* base) : base_(base) {}
+
+  template <typename T>
+  std::span<T> Take(std::size_t count) {
+    const std::uint64_t begin = AlignUp(used_, kCacheLine.count());
+    used_ = begin + count * sizeof(T);
+    if (base_ == nullptr) return {};
+    return {reinterpret_cast<T*>(base_ + begin), count};
+  }
+
+  float* Floats(std::size_t count) { return Take<float>(count).data(); }
+
+  Rows TakeRows(std::size_t rows, std::size_t cols) {
+    Rows result{.values = Floats(rows * cols), .cols = cols, .storage = {}};
+    result.storage = Storage(rows, cols);
+    return result;
+  }
+
+  std::span<std::byte> Storage(std::size_t rows, std::size_t cols) {
+    if (cols % kGroupCols != 0) return {};
+    return Take<std::byte>(ActivationBytes(rows, cols));
+  }
+
+  std::uint64_t used() const { return used_; }
+
+ private:
+  std::byte* base_;
+  std::uint64_t used_ = 0;
+};
+
+void Workspace::Place(const ModelConfig& config, const WorkspaceShape& shape, Bump& bump) {
+  const AttentionConfig& a = config.attention;
+  const MoeConfig& moe = config.moe;
+  const std::size_t chunk = shape.chunk;
+  stream = bump.Floats(chunk * config.width);
+  normed = bump.TakeRows(chunk, config.width);
+
+  if (a.mla) {
+    const std::size_t head_dim = a.mla->nope_dim + a.mla->rope_dim;
+    q = bump.TakeRows(chunk, a.heads * head_dim);
+    if (a.mla->q_rank > 0) q_low = bump.TakeRows(chunk, a.mla->q_rank);
+    q_plain = {.values = q.values,
+               .cols = a.mla->nope_dim,
+               .storage = bump.Storage(chunk * a.heads, a.mla->nope_dim)};
+    kv_row = bump.Floats(chunk * a.key_dim);
+    q_latent = bump.Floats(chunk * a.heads * a.key_dim);
+    latent = bump.TakeRows(chunk * a.heads, a.mla->kv_rank);
+    attended = bump.TakeRows(chunk, a.heads * a.mla->value_dim);
+    head_rows = bump.Take<std::uint32_t>(chunk * a.heads);
+  } else {
+    q = bump.TakeRows(chunk, a.heads * a.key_dim);
+    k = bump.Floats(chunk * config.KeyRow());
+    v = bump.Floats(chunk * config.ValueRow());
+    attended = bump.TakeRows(chunk, a.heads * a.value_dim);
+  }
+  scratch_floats_ = AlignUp(Attention::ScratchFloats(shape.kv), kCacheLine.count() / sizeof(float));
+  attention_scratch = bump.Take<float>(shape.threads * scratch_floats_);
+  // Keys are split among tasks where tokens are few; a chunk that is large enough never is.
+  const std::size_t few = std::min<std::size_t>(chunk, shape.threads);
+  attention_partials =
+      bump.Take<float>(Attention::PartialFloats(shape.kv, a.heads, few, shape.kv.capacity));
+
+  if (config.dense_ff > 0 && (moe.routing.experts == 0 || moe.leading_dense > 0)) {
+    hidden = bump.TakeRows(chunk, config.dense_ff);
+  }
+  if (moe.routing.experts > 0) {
+    const std::size_t assignments = chunk * moe.routing.top_k;
+    router = bump.Floats(chunk * moe.routing.experts);
+    chosen = bump.Take<ExpertChoice>(assignments).data();
+    expert_hidden = bump.TakeRows(assignments, moe.expert_ff);
+    expert_out = bump.Floats(assignments * config.width);
+    assigned_token = bump.Take<std::uint32_t>(assignments);
+    assignment_of = bump.Take<std::uint32_t>(assignments);
+    first_assignment = bump.Take<std::uint32_t>(moe.routing.experts + 1);
+    if (moe.shared_ff > 0) {
+      shared_hidden = bump.TakeRows(chunk, moe.shared_ff);
+      shared_out = bump.Floats(chunk * config.width);
+      shared_gate = bump.Floats(chunk);
+    }
+  }
+}
+
+Bytes Workspace::BytesFor(const ModelConfig& config, const WorkspaceShape& shape) {
+  Bump bump(nullptr);
+  Workspace unplaced;
+  unplaced.Place(config, shape, bump);
+  return Bytes(bump.used()) + RopeTable::BytesFor(config.rope, shape.chunk);
+}
+
+Result<Workspace> Workspace::Create(const ModelConfig& config, const WorkspaceShape& shape,
+                                    RopeParams rope) {
+  Bump measure(nullptr);
+  Workspace w;
+  w.Place(config, shape, measure);
+  TROUPE_ASSIGN_OR_RETURN(w.buffer_,
+                          AlignedBuffer::Allocate(Bytes(measure.used()), {.alignment = kPage}));
+  Bump place(w.buffer_.data());
+  w.shape_ = shape;
+  w.Place(config, shape, place);
+  w.rope.emplace_back(std::move(rope), shape.chunk);
+  w.positions.resize(shape.chunk);
+  for (std::size_t h = 0, heads = config.attention.heads; !w.head_rows.empty() && h < heads; ++h) {
+    for (std::size_t t = 0; t < shape.chunk; ++t) {
+      w.head_rows[h * shape.chunk + t] = static_cast<std::uint32_t>(t * heads + h);
+    }
+  }
+  return w;
+}
+
+}  // namespace troupe

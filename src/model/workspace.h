@@ -1,0 +1,95 @@
+// The memory that one forward pass works in, made once for the largest chunk of tokens and known
+// beforehand to the byte: nothing is allocated while tokens flow.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "io/aligned_buffer.h"
+#include "kernels/kv_layout.h"
+#include "kernels/rope.h"
+#include "kernels/top_experts.h"
+#include "model/config.h"
+#include "quant/activations.h"
+
+namespace troupe {
+
+struct WorkspaceShape {
+  std::size_t chunk = 512;  // tokens of one pass at most
+  std::size_t threads = 1;
+  KvLayout kv;
+};
+
+// Rows of floats with room for their 8-bit form, as a matrix product reads them.
+struct Rows {
+  float* values = nullptr;
+  std::size_t cols = 0;
+  std::span<std::byte> storage;  // empty if cols has no 8-bit form
+
+  float* Row(std::size_t i) const { return values + i * cols; }
+  Activations Of(std::size_t rows) const {
+    return MakeActivations(values, cols, rows, cols, storage);
+  }
+};
+
+class Workspace {
+ public:
+  static Bytes BytesFor(const ModelConfig& config, const WorkspaceShape& shape);
+  static Result<Workspace> Create(const ModelConfig& config, const WorkspaceShape& shape,
+                                  RopeParams rope);
+
+  std::size_t chunk() const { return shape_.chunk; }
+  Bytes bytes() const { return buffer_.size(); }
+  std::span<float> AttentionScratch(std::size_t thread) const {
+    return attention_scratch.subspan(thread * scratch_floats_, scratch_floats_);
+  }
+
+  // One row a token where nothing else is said.
+  float* stream = nullptr;  // the residual stream
+  Rows normed;              // what a block reads of it
+  Rows q;                   // all heads, before attention
+  float* k = nullptr;
+  float* v = nullptr;
+  Rows attended;  // all heads, after attention
+
+  // Latent attention.
+  Rows q_low;                 // compressed queries
+  float* kv_row = nullptr;    // compressed row and its rotary part
+  float* q_latent = nullptr;  // queries in the space of the rows, all heads
+  Rows latent;                // what was attended there: a row a token and head
+  Rows q_plain;               // view of q: a row a token and head
+
+  // Feed-forward. Assignments are the (token, slot) pairs, ordered by expert.
+  Rows hidden;  // dense layers
+  Rows shared_hidden;
+  float* shared_out = nullptr;
+  float* shared_gate = nullptr;  // one number a token
+  float* router = nullptr;       // logits, then scores
+  ExpertChoice* chosen = nullptr;
+  Rows expert_hidden;                         // a row an assignment
+  float* expert_out = nullptr;                // likewise
+  std::span<std::uint32_t> assigned_token;    // token of each assignment
+  std::span<std::uint32_t> assignment_of;     // assignment of token t's slot s, at t * top_k + s
+  std::span<std::uint32_t> first_assignment;  // of each expert, and the end
+
+  std::span<float> attention_scratch;
+  std::span<float> attention_partials;
+  std::span<std::uint32_t> head_rows;  // for head h: rows h, heads + h, ... of q_plain and latent
+  std::vector<RopeTable> rope;         // exactly one; a vector because it is made late
+  std::vector<std::int32_t> positions;
+
+ private:
+  class Bump;
+  Workspace() = default;
+  void Place(const ModelConfig& config, const WorkspaceShape& shape, Bump& bump);
+
+  WorkspaceShape shape_;
+  std::size_t scratch_floats_ = 0;
+  AlignedBuffer buffer_;
+};
+
+}  // namespace troupe

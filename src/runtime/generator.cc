@@ -1,0 +1,115 @@
+#include "runtime/generator.h"
+
+#include "base/clock.h"
+#include "text/stop_strings.h"
+#include "text/stream_decoder.h"
+
+namespace troupe {
+namespace {
+
+double PerSecond(std::size_t count, double seconds) {
+  return seconds > 0 ? static_cast<double>(count) / seconds : 0;
+}
+
+// Text on its way out: characters completed, stop strings looked for, the sink told.
+class Output {
+ public:
+  Output(const Tokenizer& tokenizer, const std::vector<std::string>& stops, const TextSink& sink)
+      : decoder_(tokenizer), stops_(stops), sink_(sink) {}
+
+  void Push(TokenId token) { Show(stops_.Push(decoder_.Push(token))); }
+  void Flush() {
+    Show(stops_.Push(decoder_.Flush()));
+    Show(stops_.Flush());
+  }
+  bool stopped() const { return stops_.found().has_value(); }
+  bool cancelled() const { return cancelled_; }
+  std::string TakeText() { return std::move(text_); }
+
+ private:
+  void Show(const std::string& piece) {
+    if (piece.empty()) return;
+    text_ += piece;
+    if (sink_ && !sink_(piece)) cancelled_ = true;
+  }
+
+  StreamDecoder decoder_;
+  StopMatcher stops_;
+  const TextSink& sink_;
+  std::string text_;
+  bool cancelled_ = false;
+};
+
+}  // namespace
+
+std::string_view Name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kEndToken:
+      return "end";
+    case FinishReason::kStopString:
+      return "stop";
+    case FinishReason::kContextFull:
+      return "context full";
+    case FinishReason::kCancelled:
+      return "cancelled";
+  }
+  return "unknown";
+}
+
+double GenerateResult::PrefillTokensPerSecond() const {
+  return PerSecond(prompt_tokens, prefill_seconds);
+}
+
+double GenerateResult::DecodeTokensPerSecond() const {
+  return token_ids.size() < 2 ? 0 : PerSecond(token_ids.size() - 1, decode_seconds);
+}
+
+Result<GenerateResult> Generate(Session& session, const Tokenizer& tokenizer,
+                                std::span<const TokenId> prompt, const GenerateOptions& options,
+                                const GenerateHooks& hooks) {
+  if (prompt.empty()) return InvalidArgument("the prompt is empty, expected at least one token");
+  TROUPE_ASSIGN_OR_RETURN(Sampler sampler, Sampler::Make(options.sampler));
+  GenerateResult result;
+  result.prompt_tokens = prompt.size();
+  Output output(tokenizer, options.stop, hooks.on_text);
+
+  const Stopwatch watch;
+  TROUPE_RETURN_IF_ERROR(session.Feed(prompt));
+  result.prefill_seconds = watch.Seconds();
+  for (const TokenId token : prompt) sampler.Accept(token);
+
+  double decode_start = 0;
+  while (result.token_ids.size() < options.max_tokens) {
+    if (hooks.on_logits) hooks.on_logits(session.logits());
+    TROUPE_ASSIGN_OR_RETURN(const TokenId token, sampler.Sample(session.logits()));
+    if (result.token_ids.empty()) {
+      result.first_token_seconds = watch.Seconds();
+      decode_start = result.first_token_seconds;
+    }
+    if (!options.ignore_end && tokenizer.IsEndOfGeneration(token)) {
+      result.finish = FinishReason::kEndToken;
+      break;
+    }
+    sampler.Accept(token);
+    result.token_ids.push_back(token);
+    output.Push(token);
+    if (output.stopped() || output.cancelled()) {
+      result.finish = output.stopped() ? FinishReason::kStopString : FinishReason::kCancelled;
+      break;
+    }
+    if (result.token_ids.size() == options.max_tokens) break;
+    if (session.room() == 0) {
+      result.finish = FinishReason::kContextFull;
+      break;
+    }
+    TROUPE_RETURN_IF_ERROR(session.Feed({&token, 1}));
+  }
+  if (!result.token_ids.empty()) result.decode_seconds = watch.Seconds() - decode_start;
+  output.Flush();
+  result.text = output.TakeText();
+  return result;
+}
+
+}  // namespace troupe

@@ -1,0 +1,50 @@
+// One sequence of tokens on an engine: its KV cache, the memory its passes work in, and the logits
+// after its last token. Feeding a prompt in one call or in many gives the same bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "model/kv_cache.h"
+#include "model/workspace.h"
+#include "runtime/engine.h"
+
+namespace troupe {
+
+class Session {
+ public:
+  // The engine must outlive it.
+  static Result<Session> Create(Engine& engine);
+
+  // Appends tokens; afterwards logits() is of the last one. Fails, with the sequence as it was, if
+  // they do not fit into the context.
+  Status Feed(TokenIds tokens);
+
+  // Like Feed, and calls row(i, logits) for every token from `first` on, in order: what scoring a
+  // text needs. The logits are valid during the call.
+  using RowVisitor = std::function<void(std::size_t index, std::span<const float> logits)>;
+  Status FeedForLogits(TokenIds tokens, std::size_t first, const RowVisitor& row);
+
+  std::span<const float> logits() const { return logits_; }
+  std::span<const std::int32_t> tokens() const { return tokens_; }
+  std::size_t room() const { return cache_.capacity() - cache_.length(); }
+
+  // Forgets the tokens from `length` on. logits() is then of no token until the next Feed.
+  void Truncate(std::size_t length);
+
+ private:
+  Session(Engine& engine, KvCache cache, Workspace workspace);
+  Status CheckRoom(std::size_t tokens) const;
+
+  Engine* engine_;
+  KvCache cache_;
+  Workspace workspace_;
+  std::vector<std::int32_t> tokens_;
+  std::vector<float> logits_;
+};
+
+}  // namespace troupe
