@@ -1,9 +1,7 @@
 // Cuts text into the words inside which byte-level BPE merges, by the regular expressions a model
-// was trained with. Models name them in tokenizer.ggml.pre; pre_tokenizer_rules.h has the rules.
+// was trained with (pre_tokenizer_rules.h).
 #pragma once
 
-#include <memory>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,10 +17,10 @@ class PreTokenizer {
   PreTokenizer(PreTokenizer&&) noexcept;
   PreTokenizer& operator=(PreTokenizer&&) noexcept;
 
-  // The words, in order; together they are the text, which must be valid UTF-8. Thread-safe.
-  std::vector<std::string_view> Split(std::string_view text) const;
+  // The words, in order; together they are the text, which must be valid UTF-8. Thread-safe. Fails
+  // if a pattern takes more steps than the library allows.
+  Result<std::vector<std::string_view>> Split(std::string_view text) const;
 
-  // A whole word that is a token is taken as it is, even where merges would give another cut.
   bool ignores_merges() const { return ignores_merges_; }
 
  private:

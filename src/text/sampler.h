@@ -55,22 +55,22 @@ class Sampler {
   struct Candidate {
     TokenId id;
     float logit;
-    double weight;  // unnormalised probability, 1 for the most likely token
+    double weight = 0;  // probability relative to the best token's, which weighs 1
   };
 
   explicit Sampler(const SamplerOptions& options) : options_(options), rng_(options.seed) {}
 
-  Status LoadLogits(std::span<const float> logits);
+  Status LoadCandidates(std::span<const float> logits);
+  Status AddBiases();
   void ApplyPenalties();
   void KeepTopK();
-  void KeepTopPAndMinP();
-  TokenId Draw();
+  void KeepTopPAndMinP(float best);
+  TokenId Draw(float best);
 
   SamplerOptions options_;
   Rng rng_;
   std::deque<TokenId> recent_;
   std::unordered_map<TokenId, std::uint32_t> recent_count_;
-  std::vector<float> logits_;
   std::vector<Candidate> candidates_;
 };
 

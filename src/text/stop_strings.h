@@ -33,7 +33,7 @@ class StopMatcher {
     std::size_t matched = 0;
   };
 
-  void Advance(Stop& stop, char next) const;
+  static void Advance(Stop& stop, char next);
 
   std::vector<Stop> stops_;
   std::string held_;

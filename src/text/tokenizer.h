@@ -38,8 +38,8 @@ class Tokenizer {
   Result<std::vector<TokenId>> Encode(std::string_view text, EncodeOptions options = {}) const;
 
   // For prompts of several authors: control and user-defined tokens are found inside template
-  // segments alone (user-defined tokens of blanks everywhere: they are text). Apart from these cuts
-  // the segments are one text, so that words may cross from one into the next.
+  // segments alone, except user-defined ones of blanks or of one character: they are text and mark
+  // nothing. Apart from these cuts the segments are one text: words may cross from one to the next.
   Result<std::vector<TokenId>> EncodeSegments(std::span<const TextSegment> segments,
                                               bool add_special = true) const;
 
@@ -47,7 +47,10 @@ class Tokenizer {
   // makes them valid). Fails on an id outside the vocabulary.
   Result<std::string> Decode(std::span<const TokenId> ids, DecodeOptions options = {}) const;
 
-  // What the token adds to a text; a control token's name. SentencePiece's blank is a blank.
+  // One step of Decode. drops_blank is true where a text begins; it goes from one step to the next.
+  std::string_view NextBytes(TokenId id, bool keep_special, bool& drops_blank) const;
+
+  // The bytes a token stands for, SentencePiece's blanks as blanks; a control token's name.
   std::string_view TokenBytes(TokenId id) const;
 
   bool Contains(TokenId id) const { return id >= 0 && static_cast<std::size_t>(id) < size(); }
@@ -60,18 +63,24 @@ class Tokenizer {
  protected:
   explicit Tokenizer(Vocab vocab);
 
-  // Fills the bytes that TokenBytes gives; called once, by the constructor of the subclass.
+  // What TokenBytes gives; called once, by the constructor of the subclass.
   void SetTokenBytes(std::vector<std::string> bytes);
 
  private:
   // Appends the tokens of a text without special tokens; begins_text: nothing but special tokens
   // stands before it.
-  virtual void EncodeText(std::string_view text, bool begins_text,
-                          std::vector<TokenId>& out) const = 0;
+  virtual Status EncodeText(std::string_view text, bool begins_text,
+                            std::vector<TokenId>& out) const = 0;
 
-  struct Run;  // a stretch of text under one rule for special tokens
+  // A stretch of text under one rule for special tokens, from where the one before ends.
+  struct Run {
+    std::size_t end;
+    bool finds_control;
+    bool finds_user_defined;
+  };
   Result<std::vector<TokenId>> EncodeRuns(std::string_view text, std::span<const Run> runs,
                                           bool add_special) const;
+  bool MayFind(TokenId id, std::size_t end, const Run& run) const;
 
   Vocab vocab_;
   TokenTrie specials_;

@@ -28,6 +28,11 @@ enum class TokenType : std::uint8_t {
   kByte = 6,  // "<0x0A>": one byte of a character that has no token
 };
 
+// Whether text may be cut into tokens of this type without asking for them by name.
+constexpr bool IsText(TokenType type) {
+  return type == TokenType::kNormal || type == TokenType::kUnused || type == TokenType::kByte;
+}
+
 struct Vocab {
   std::string origin = "vocabulary";  // what errors name: the path of the file
   TokenizerModel model = TokenizerModel::kSentencePiece;

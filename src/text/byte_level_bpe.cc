@@ -1,0 +1,85 @@
+#include "text/byte_level_bpe.h"
+
+#include <utility>
+
+#include "text/byte_characters.h"
+
+namespace troupe {
+namespace {
+
+std::uint64_t PairKey(TokenId left, TokenId right) {
+  return std::uint64_t{static_cast<std::uint32_t>(left)} << 32 | static_cast<std::uint32_t>(right);
+}
+
+}  // namespace
+
+ByteLevelBpeTokenizer::ByteLevelBpeTokenizer(Vocab valid_vocab, PreTokenizer pre_tokenizer)
+    : Tokenizer(std::move(valid_vocab)), pre_tokenizer_(std::move(pre_tokenizer)) {
+  std::unordered_map<std::string_view, TokenId> index;
+  index.reserve(size());
+  std::vector<std::string> bytes(size());
+  for (std::size_t i = 0; i < size(); ++i) {
+    const auto id = static_cast<TokenId>(i);
+    const std::string& token = vocab().tokens[i];
+    index.emplace(token, id);
+    bytes[i] = IsText(vocab().TypeOf(id)) ? CharactersToBytes(token) : token;
+  }
+  SetTokenBytes(std::move(bytes));
+
+  for (int b = 0; b < 256; ++b) {
+    const auto byte = static_cast<std::uint8_t>(b);
+    const auto token = index.find(CharacterOfByte(byte));
+    const bool has_token = token != index.end() && IsText(vocab().TypeOf(token->second));
+    byte_tokens_[byte] = has_token ? token->second : kNoToken;
+  }
+  merges_.reserve(vocab().merges.size());
+  std::string whole;
+  for (std::size_t rank = 0; rank < vocab().merges.size(); ++rank) {
+    const std::string_view merge = vocab().merges[rank];
+    const std::size_t blank = merge.find(' ', 1);
+    const std::string_view left = merge.substr(0, blank);
+    const std::string_view right = merge.substr(blank + 1);
+    whole.assign(left).append(right);
+    merges_.emplace(PairKey(index.at(left), index.at(right)),
+                    Merge{static_cast<double>(rank), index.at(whole)});
+  }
+  if (!pre_tokenizer_.ignores_merges()) return;
+  for (std::size_t i = 0; i < size(); ++i) {
+    const auto id = static_cast<TokenId>(i);
+    if (IsText(vocab().TypeOf(id))) words_.emplace(TokenBytes(id), id);
+  }
+}
+
+Status ByteLevelBpeTokenizer::EncodeText(std::string_view text, bool /*begins_text*/,
+                                         std::vector<TokenId>& out) const {
+  TROUPE_ASSIGN_OR_RETURN(const auto words, pre_tokenizer_.Split(text));
+  PairMerger merger;
+  for (const std::string_view word : words) EncodeWord(word, merger, out);
+  return OkStatus();
+}
+
+void ByteLevelBpeTokenizer::EncodeWord(std::string_view word, PairMerger& merger,
+                                       std::vector<TokenId>& out) const {
+  if (pre_tokenizer_.ignores_merges()) {
+    if (const auto whole = words_.find(word); whole != words_.end()) {
+      out.push_back(whole->second);
+      return;
+    }
+  }
+  merger.symbols().clear();
+  for (std::size_t i = 0; i < word.size(); ++i) {
+    const TokenId id = byte_tokens_[static_cast<std::uint8_t>(word[i])];
+    merger.symbols().push_back({.begin = static_cast<std::uint32_t>(i), .length = 1, .id = id});
+  }
+  merger.Run([this](const Symbol& left, const Symbol& right) -> std::optional<Merge> {
+    const auto merge = merges_.find(PairKey(left.id, right.id));
+    return merge == merges_.end() ? std::nullopt : std::optional(merge->second);
+  });
+  for (const Symbol& symbol : merger.symbols()) {
+    if (symbol.length == 0) continue;
+    // Without a token for a byte there is an unknown token: Validate saw to that.
+    out.push_back(symbol.id == kNoToken ? *vocab().unk : symbol.id);
+  }
+}
+
+}  // namespace troupe

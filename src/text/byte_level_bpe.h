@@ -1,0 +1,31 @@
+// The GPT-2 kind of tokenizer ("gpt2"): text is cut into words (pre_tokenizer.h), and inside each
+// word bytes are joined by the rank of the merge, best first.
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "text/pair_merge.h"
+#include "text/pre_tokenizer.h"
+#include "text/tokenizer.h"
+
+namespace troupe {
+
+class ByteLevelBpeTokenizer final : public Tokenizer {
+ public:
+  ByteLevelBpeTokenizer(Vocab vocab, PreTokenizer pre_tokenizer);  // the vocabulary is valid
+
+ private:
+  Status EncodeText(std::string_view text, bool begins_text,
+                    std::vector<TokenId>& out) const override;
+  void EncodeWord(std::string_view word, PairMerger& merger, std::vector<TokenId>& out) const;
+
+  PreTokenizer pre_tokenizer_;
+  std::unordered_map<std::uint64_t, Merge> merges_;      // by both ids
+  std::unordered_map<std::string_view, TokenId> words_;  // by their bytes; if merges are ignored
+  std::array<TokenId, 256> byte_tokens_;                 // kNoToken: none
+};
+
+}  // namespace troupe

@@ -1,0 +1,172 @@
+#include "text/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "text/exact_exp.h"
+
+namespace troupe {
+namespace {
+
+constexpr auto kMoreLikely = [](const auto& a, const auto& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+};
+
+Status CheckRange(std::string_view name, double value, double min, double max) {
+  if (value >= min && value <= max) return OkStatus();  // false for NaN
+  return InvalidArgument("{} is {}, expected {} to {}", name, value, min, max);
+}
+
+}  // namespace
+
+Status SamplerOptions::Validate() const {
+  TROUPE_RETURN_IF_ERROR(CheckRange("temperature", temperature, 0, 100));
+  TROUPE_RETURN_IF_ERROR(CheckRange("top-p", top_p, 0, 1));
+  TROUPE_RETURN_IF_ERROR(CheckRange("min-p", min_p, 0, 1));
+  TROUPE_RETURN_IF_ERROR(CheckRange("repetition penalty", repetition_penalty, 0.01, 100));
+  TROUPE_RETURN_IF_ERROR(CheckRange("frequency penalty", frequency_penalty, -100, 100));
+  TROUPE_RETURN_IF_ERROR(CheckRange("presence penalty", presence_penalty, -100, 100));
+  for (const auto& [id, bias] : logit_bias) {
+    if (id < 0) return InvalidArgument("bias for token {}: ids begin at 0", id);
+    if (std::isnan(bias) || bias == std::numeric_limits<float>::infinity()) {
+      return InvalidArgument("bias for token {} is {}, expected a number or -infinity", id, bias);
+    }
+  }
+  return OkStatus();
+}
+
+std::string SamplerOptions::ToString() const {
+  std::string text = temperature == 0 ? "greedy" : fmt::format("temperature {}", temperature);
+  if (temperature != 0) {
+    if (top_k != 0) text += fmt::format(", top-k {}", top_k);
+    if (top_p < 1) text += fmt::format(", top-p {}", top_p);
+    if (min_p > 0) text += fmt::format(", min-p {}", min_p);
+  }
+  if (penalty_window != 0) {
+    std::string penalties;
+    if (repetition_penalty != 1) penalties += fmt::format(", repetition {}", repetition_penalty);
+    if (frequency_penalty != 0) penalties += fmt::format(", frequency {}", frequency_penalty);
+    if (presence_penalty != 0) penalties += fmt::format(", presence {}", presence_penalty);
+    if (!penalties.empty()) text += fmt::format("{} over {} tokens", penalties, penalty_window);
+  }
+  if (!logit_bias.empty()) text += fmt::format(", bias for {} tokens", logit_bias.size());
+  if (temperature != 0) text += fmt::format(", seed {}", seed);
+  return text;
+}
+
+Result<Sampler> Sampler::Make(const SamplerOptions& options) {
+  TROUPE_RETURN_IF_ERROR(options.Validate());
+  return Sampler(options);
+}
+
+void Sampler::Accept(TokenId token) {
+  if (options_.penalty_window == 0) return;
+  recent_.push_back(token);
+  ++recent_count_[token];
+  if (recent_.size() <= options_.penalty_window) return;
+  const auto oldest = recent_count_.find(recent_.front());
+  if (--oldest->second == 0) recent_count_.erase(oldest);
+  recent_.pop_front();
+}
+
+Result<TokenId> Sampler::Sample(std::span<const float> logits) {
+  TROUPE_RETURN_IF_ERROR(LoadCandidates(logits));
+  TROUPE_RETURN_IF_ERROR(AddBiases());
+  ApplyPenalties();
+  // min_element: of equal ones the first, which kMoreLikely makes the lowest id anyway.
+  const Candidate best = *std::min_element(candidates_.begin(), candidates_.end(), kMoreLikely);
+  if (best.logit == -std::numeric_limits<float>::infinity()) {
+    return InvalidArgument("all {} tokens are banned", candidates_.size());
+  }
+  if (options_.temperature == 0) return best.id;
+  KeepTopK();
+  KeepTopPAndMinP(best.logit);
+  return Draw(best.logit);
+}
+
+Status Sampler::LoadCandidates(std::span<const float> logits) {
+  if (logits.empty()) return InvalidArgument("no logits to sample from");
+  candidates_.resize(logits.size());
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    if (std::isnan(logits[i]) || logits[i] == std::numeric_limits<float>::infinity()) {
+      return InvalidArgument("the logit of token {} of {} is {}", i, logits.size(), logits[i]);
+    }
+    candidates_[i] = {.id = static_cast<TokenId>(i), .logit = logits[i]};
+  }
+  return OkStatus();
+}
+
+Status Sampler::AddBiases() {
+  for (const auto& [id, bias] : options_.logit_bias) {
+    if (static_cast<std::size_t>(id) >= candidates_.size()) {
+      return InvalidArgument("bias for token {}, but there are {} tokens", id, candidates_.size());
+    }
+    candidates_[static_cast<std::size_t>(id)].logit += bias;
+  }
+  return OkStatus();
+}
+
+void Sampler::ApplyPenalties() {
+  const auto repetition = static_cast<float>(options_.repetition_penalty);
+  for (const auto& [id, count] : recent_count_) {
+    if (static_cast<std::size_t>(id) >= candidates_.size()) continue;
+    float& logit = candidates_[static_cast<std::size_t>(id)].logit;
+    logit = logit > 0 ? logit / repetition : logit * repetition;
+    logit -= static_cast<float>(count * options_.frequency_penalty + options_.presence_penalty);
+  }
+}
+
+void Sampler::KeepTopK() {
+  const std::size_t k = options_.top_k;
+  if (k == 0 || k >= candidates_.size()) return;
+  const auto end = candidates_.begin() + static_cast<std::ptrdiff_t>(k);
+  std::nth_element(candidates_.begin(), end, candidates_.end(), kMoreLikely);
+  candidates_.erase(end, candidates_.end());
+  // Sums below run in the order of the candidates: it must not depend on nth_element's ways.
+  std::sort(candidates_.begin(), candidates_.end(), kMoreLikely);
+}
+
+void Sampler::KeepTopPAndMinP(float best) {
+  if (options_.top_p >= 1 && options_.min_p <= 0) return;
+  double total = 0;
+  for (Candidate& c : candidates_) {
+    c.weight = ExactExp(static_cast<double>(c.logit) - static_cast<double>(best));
+    total += c.weight;
+  }
+  // Both rules keep a beginning of the list that is sorted by weight. For top-p a weight below this
+  // bound lies past its end: all such weights together are less than what top-p may leave out. So
+  // that of 150,000 tokens only few need sorting.
+  const double left_out = (1 - options_.top_p) * total / static_cast<double>(candidates_.size());
+  const double bound = std::max(options_.min_p, options_.top_p < 1 ? left_out : 0);
+  std::erase_if(candidates_, [&](const Candidate& c) { return c.weight < bound; });
+  if (options_.top_p >= 1) return;
+  std::sort(candidates_.begin(), candidates_.end(), kMoreLikely);
+  double sum = 0;
+  std::size_t kept = 0;
+  while (kept < candidates_.size() && (kept == 0 || sum < options_.top_p * total)) {
+    sum += candidates_[kept++].weight;
+  }
+  candidates_.resize(kept);
+}
+
+TokenId Sampler::Draw(float best) {
+  double total = 0;
+  for (Candidate& c : candidates_) {
+    c.weight =
+        ExactExp((static_cast<double>(c.logit) - static_cast<double>(best)) / options_.temperature);
+    total += c.weight;
+  }
+  double left = rng_.Uniform() * total;
+  for (const Candidate& c : candidates_) {
+    left -= c.weight;
+    if (left < 0) return c.id;
+  }
+  // Rounding took the last of it: the last one that has any weight.
+  const auto last = std::find_if(candidates_.rbegin(), candidates_.rend(),
+                                 [](const Candidate& c) { return c.weight > 0; });
+  TROUPE_CHECK(last != candidates_.rend());  // the best one weighs 1
+  return last->id;
+}
+
+}  // namespace troupe

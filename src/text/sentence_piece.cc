@@ -1,0 +1,110 @@
+#include "text/sentence_piece.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "text/utf8.h"
+
+namespace troupe {
+namespace {
+
+constexpr std::string_view kBlank = "\xE2\x96\x81";  // U+2581
+
+std::string WithBlanks(std::string_view token) {
+  std::string text;
+  while (!token.empty()) {
+    const bool is_blank = token.starts_with(kBlank);
+    text += is_blank ? ' ' : token[0];
+    token.remove_prefix(is_blank ? kBlank.size() : 1);
+  }
+  return text;
+}
+
+std::string WithoutBlanks(std::string_view text, bool add_prefix) {
+  std::string escaped;
+  escaped.reserve(text.size() + text.size() / 2 + kBlank.size());
+  if (add_prefix) escaped += kBlank;
+  for (const char c : text) {
+    if (c == ' ') {
+      escaped += kBlank;
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
+}  // namespace
+
+SentencePieceTokenizer::SentencePieceTokenizer(Vocab valid_vocab)
+    : Tokenizer(std::move(valid_vocab)) {
+  std::vector<std::string> bytes(size());
+  std::unordered_map<std::string, std::uint8_t> byte_names;
+  for (int b = 0; b < 256; ++b) {
+    byte_names.emplace(ByteTokenText(static_cast<std::uint8_t>(b)), static_cast<std::uint8_t>(b));
+  }
+  byte_tokens_.fill(kNoToken);
+  for (std::size_t i = 0; i < size(); ++i) {
+    const auto id = static_cast<TokenId>(i);
+    const std::string& token = vocab().tokens[i];
+    const bool is_text = IsText(vocab().TypeOf(id));
+    const auto byte = byte_names.find(token);
+    // By their names: some files give byte tokens another type of text.
+    if (byte != byte_names.end() && is_text) {
+      byte_tokens_[byte->second] = id;
+      bytes[i] = static_cast<char>(byte->second);
+      continue;
+    }
+    bytes[i] = is_text ? WithBlanks(token) : token;
+    if (is_text && !token.empty()) {
+      index_.emplace(token, id);
+      longest_ = std::max(longest_, token.size());
+    }
+  }
+  SetTokenBytes(std::move(bytes));
+}
+
+Status SentencePieceTokenizer::EncodeText(std::string_view text, bool begins_text,
+                                          std::vector<TokenId>& out) const {
+  const std::string escaped = WithoutBlanks(text, begins_text && vocab().add_space_prefix);
+  const std::string_view view = escaped;
+  PairMerger merger;
+  merger.symbols().reserve(view.size());
+  for (std::size_t at = 0; at < view.size();) {
+    const std::size_t length = ReadUtf8(view.substr(at)).length;
+    const auto token = index_.find(view.substr(at, length));
+    merger.symbols().push_back({.begin = static_cast<std::uint32_t>(at),
+                                .length = static_cast<std::uint32_t>(length),
+                                .id = token == index_.end() ? kNoToken : token->second});
+    at += length;
+  }
+  merger.Run([&](const Symbol& left, const Symbol& right) -> std::optional<Merge> {
+    const std::size_t length = left.length + right.length;
+    if (length > longest_) return std::nullopt;
+    const auto token = index_.find(view.substr(left.begin, length));
+    if (token == index_.end()) return std::nullopt;
+    return Merge{-vocab().scores[static_cast<std::size_t>(token->second)], token->second};
+  });
+  for (const Symbol& symbol : merger.symbols()) {
+    if (symbol.length == 0) continue;
+    if (symbol.id != kNoToken) {
+      out.push_back(symbol.id);
+    } else {
+      AppendBytes(view.substr(symbol.begin, symbol.length), out);
+    }
+  }
+  return OkStatus();
+}
+
+void SentencePieceTokenizer::AppendBytes(std::string_view character,
+                                         std::vector<TokenId>& out) const {
+  const auto token_of = [this](char c) { return byte_tokens_[static_cast<std::uint8_t>(c)]; };
+  if (std::any_of(character.begin(), character.end(),
+                  [&](char c) { return token_of(c) == kNoToken; })) {
+    out.push_back(*vocab().unk);  // Validate saw to it that there is one
+    return;
+  }
+  std::transform(character.begin(), character.end(), std::back_inserter(out), token_of);
+}
+
+}  // namespace troupe
