@@ -154,11 +154,11 @@ Result<EncodedHeader> EncodeHeader(const Metadata& metadata, std::span<const Ten
     return InvalidArgument("keys and tensor names of {}, at most {} allowed",
                            ToString(Bytes(header.bytes.size())), ToString(kMaxHeaderBytes));
   }
-  header.bytes.resize(AlignUp(header.bytes.size(), header.alignment));
 
-  std::uint64_t end = header.bytes.size();
+  const std::uint64_t data_offset = AlignUp(header.bytes.size(), header.alignment);
+  std::uint64_t end = data_offset;
   for (TensorInfo& tensor : header.tensors) {
-    tensor.offset += header.bytes.size();
+    tensor.offset += data_offset;
     end = AlignUp(tensor.offset + tensor.bytes.count(), header.alignment);
   }
   header.total = Bytes(end);

@@ -1,5 +1,6 @@
 // The bytes that stand before the tensor data of a GGUF file, and where the tensors go: one after
-// the other in the order given, each padded to the alignment. Pure; writer.h adds the file.
+// the other in the order given, the header and each of them padded to the alignment. Pure; writer.h
+// adds the file.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@
 namespace troupe {
 
 struct EncodedHeader {
-  std::vector<std::byte> bytes;  // up to where tensor data begins, padding included
+  std::vector<std::byte> bytes;  // without the padding up to where tensor data begins
   std::vector<TensorInfo> tensors;
   std::uint64_t alignment = 0;
   Bytes total;  // of the file with all its tensors

@@ -20,7 +20,9 @@ Result<GgufWriter> GgufWriter::Create(std::string path, const Metadata& metadata
   if (!header.ok()) return Status(header.status()).WithContext(path);
   TROUPE_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(std::move(path)));
   TROUPE_RETURN_IF_ERROR(file.Append(header->bytes));
-  return GgufWriter(std::move(file), std::move(header->tensors), header->alignment, header->total);
+  GgufWriter writer(std::move(file), std::move(header->tensors), header->alignment, header->total);
+  TROUPE_RETURN_IF_ERROR(writer.Pad());
+  return writer;
 }
 
 Status GgufWriter::Append(std::string_view tensor, std::span<const std::byte> bytes) {
