@@ -7,7 +7,13 @@
 #include "base/check.h"
 #include "hwy/highway.h"
 #include "hwy/targets.h"
-#include "kernels/vnni.h"
+#include "kernels/dot_product.h"
+
+#if HWY_ARCH_X86
+#include <cpuid.h>
+#elif HWY_ARCH_ARM_A64 && defined(__linux__)
+#include <sys/auxv.h>
+#endif
 
 namespace troupe {
 namespace {
@@ -17,8 +23,10 @@ std::int64_t HighwayBit(Target target) {
     case Target::kScalar:
       return HWY_SCALAR;
     case Target::kNeon:
+    case Target::kNeonDot:
       return HWY_NEON;
     case Target::kAvx2:
+    case Target::kAvx2Vnni:
       return HWY_AVX2;
     case Target::kAvx512:
     case Target::kAvx512Vnni:
@@ -28,9 +36,30 @@ std::int64_t HighwayBit(Target target) {
   return 0;
 }
 
-bool CpuHasAvx512Vnni() {
+bool HasDotProduct(Target target) {
+  switch (target) {
+    case Target::kScalar:
+    case Target::kNeon:
+    case Target::kAvx2:
+    case Target::kAvx512:
+      return false;
+    case Target::kNeonDot:
+    case Target::kAvx2Vnni:
+    case Target::kAvx512Vnni:
+      return true;
+  }
+  TROUPE_CHECK(false);
+  return false;
+}
+
+// What the CPU says, beyond what Highway asks it.
+bool CpuHasDotProduct([[maybe_unused]] Target target) {
 #if HWY_ARCH_X86
-  return __builtin_cpu_supports("avx512vnni");
+  if (target == Target::kAvx512Vnni) return __builtin_cpu_supports("avx512vnni");
+  unsigned a = 0, b = 0, c = 0, d = 0;  // AVX-VNNI: neither GCC 12 nor Clang 14 has a name for it
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && ((a >> 4) & 1) != 0;
+#elif HWY_ARCH_ARM_A64 && defined(__linux__) && HWY_COMPILER_GCC_ACTUAL
+  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #else
   return false;
 #endif
@@ -41,10 +70,12 @@ const std::vector<Target>& DetectedTargets() {
     // HWY_TARGETS is what was compiled; hwy::SupportedTargets what the CPU and the system can run.
     const std::int64_t bits = (HWY_SUPPORTED_TARGETS | HWY_STATIC_TARGET) & (HWY_TARGETS);
     std::vector<Target> found;
-    for (Target target : {Target::kScalar, Target::kNeon, Target::kAvx2, Target::kAvx512}) {
-      if ((bits & HighwayBit(target)) != 0) found.push_back(target);
+    for (Target target : {Target::kScalar, Target::kNeon, Target::kNeonDot, Target::kAvx2,
+                          Target::kAvx2Vnni, Target::kAvx512, Target::kAvx512Vnni}) {
+      if ((bits & HighwayBit(target)) == 0) continue;
+      if (HasDotProduct(target) && !CpuHasDotProduct(target)) continue;
+      found.push_back(target);
     }
-    if ((bits & HWY_AVX3) != 0 && CpuHasAvx512Vnni()) found.push_back(Target::kAvx512Vnni);
     return found;
   }();
   return targets;
@@ -61,8 +92,12 @@ std::string_view Name(Target target) {
       return "scalar";
     case Target::kNeon:
       return "neon";
+    case Target::kNeonDot:
+      return "neon-dot";
     case Target::kAvx2:
       return "avx2";
+    case Target::kAvx2Vnni:
+      return "avx2-vnni";
     case Target::kAvx512:
       return "avx512";
     case Target::kAvx512Vnni:
@@ -87,6 +122,6 @@ void ForceTarget(std::optional<Target> target) {
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
-bool UseVnni() { return ActiveTarget() == Target::kAvx512Vnni; }
+bool UseDotProduct() { return HasDotProduct(ActiveTarget()); }
 
 }  // namespace troupe

@@ -14,10 +14,11 @@
 
 namespace troupe {
 
-// x86-64 without AVX2 runs kScalar: machines that old are too slow for more code to pay. VNNI is
-// apart from Highway's targets, because its AVX3_DL asks for Ice Lake and Cascade Lake has the
-// dot product alone: kAvx512Vnni is the AVX-512 code with another inner dot.
-enum class Target { kScalar, kNeon, kAvx2, kAvx512, kAvx512Vnni };
+// x86-64 without AVX2 runs kScalar: machines that old are too slow for more code to pay. Those with
+// a name in -Dot or -Vnni have an instruction for the products of 8-bit integers, which does not
+// follow Highway's targets (its AVX3_DL asks for Ice Lake, and Cascade Lake has VNNI): they run the
+// code of the target before them with another inner dot.
+enum class Target { kScalar, kNeon, kNeonDot, kAvx2, kAvx2Vnni, kAvx512, kAvx512Vnni };
 
 std::string_view Name(Target target);
 

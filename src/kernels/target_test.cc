@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "kernels/vnni.h"
+#include "kernels/dot_product.h"
 
 namespace troupe {
 namespace {
@@ -16,7 +16,8 @@ TEST(Target, TheBestIsActiveUntilAnotherIsForced) {
   for (Target target : targets) {
     ForceTarget(target);
     EXPECT_EQ(ActiveTarget(), target);
-    EXPECT_EQ(UseVnni(), target == Target::kAvx512Vnni);
+    EXPECT_EQ(UseDotProduct(), target == Target::kAvx512Vnni || target == Target::kAvx2Vnni ||
+                                   target == Target::kNeonDot);
     EXPECT_EQ(SupportedTargets(), targets) << "forcing " << Name(target) << " hid a target";
   }
   ForceTarget(std::nullopt);
