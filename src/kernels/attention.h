@@ -60,7 +60,7 @@ class Attention {
  private:
   AttentionCall call_;
   std::span<float> partials_;
-  std::size_t tile_tokens_;  // tokens that one task handles
+  std::size_t tile_rows_;  // query rows of one kv head that one task handles
   std::size_t tiles_;
   std::size_t splits_ = 1;  // 1, or the number of key blocks
 };

@@ -36,7 +36,8 @@ struct KvLayout {
   bool values_in_keys = false;  // the value is the first v_dim elements of the key
   std::size_t capacity = 0;     // positions; a multiple of kTile
 
-  // Ok if dimensions and capacity fit the type: kQ8_0 needs multiples of 32.
+  // Ok if dimensions and capacity fit the type: kQ8_0 needs multiples of 32, values in keys
+  // multiples of 16.
   Status Check() const;
 
   // Per head: 16 positions of keys; one position of values; all keys; all values.
@@ -54,8 +55,9 @@ struct KvLayout {
 };
 
 // Stores `tokens` rows of one head at positions first, first + 1, ...; row t begins at
-// rows + t * stride. Halves round to nearest even and saturate at 65504. Calls for different heads
-// or positions may run at the same time. `cache` needs no initial value.
+// rows + t * stride. Halves round to nearest even and saturate at 65504; NaN stays NaN in kF16 and
+// makes its group of 32 arbitrary in kQ8_0. Calls for different heads or positions may run at the
+// same time. `cache` is aligned to 64 bytes and needs no initial value.
 void StoreKeys(const KvLayout& layout, std::byte* cache, std::size_t head, std::size_t first,
                std::size_t tokens, const float* rows, std::size_t stride);
 // Nothing to do, and not to be called, if values_in_keys.

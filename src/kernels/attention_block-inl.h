@@ -1,0 +1,156 @@
+// What one block of keys contributes to some query rows: scores, their softmax relative to the
+// block's largest, and the weighted sum of its values. Rows are of one kv head, in the order of
+// their tokens, so the number of keys they may see never falls from one to the next.
+// Included once a target; simd.h says why the toggle.
+#if defined(TROUPE_KERNELS_ATTENTION_BLOCK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TROUPE_KERNELS_ATTENTION_BLOCK_INL_H_
+#undef TROUPE_KERNELS_ATTENTION_BLOCK_INL_H_
+#else
+#define TROUPE_KERNELS_ATTENTION_BLOCK_INL_H_
+#endif
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/attention.h"
+#include "kernels/attention_tile-inl.h"
+#include "kernels/attention_work.h"
+#include "kernels/fast_exp-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace troupe::HWY_NAMESPACE {
+
+// Positions [begin, end) of the cache; end is cut at what the last row may see.
+struct KeyRange {
+  std::size_t begin, end;
+  std::size_t size() const { return end - begin; }
+};
+
+HWY_INLINE std::size_t Strips(std::size_t columns) { return (columns + kStrip - 1) / kStrip; }
+
+// The first row that sees a key at or after `position`.
+HWY_INLINE std::size_t FirstRow(const AttentionRows& rows, std::size_t position) {
+  std::size_t r = 0;
+  while (r < rows.count && rows.Limit(r) <= position) ++r;
+  return r;
+}
+
+HWY_INLINE void ZeroRows(const RowMatrix& m, std::size_t first, std::size_t rows,
+                         std::size_t columns) {
+  for (std::size_t r = first; r < rows; ++r) std::fill_n(m.Row(r), columns, 0.0f);
+}
+
+// scores[r][position - block.begin] for all positions that row r sees; others are arbitrary.
+HWY_INLINE void ScoreBlock(const KvLayout& layout, const std::byte* keys, const KeyRange& block,
+                           const AttentionRows& rows, const AttentionWork& work) {
+  for (KeyRange part{block.begin, 0}; part.begin < block.end; part.begin = part.end) {
+    part.end = std::min(part.begin + kPanel, block.end);
+    const std::size_t first = FirstRow(rows, part.begin);
+    const std::size_t column = part.begin - block.begin;
+    const std::size_t strips = Strips(part.size());
+    ZeroRows({work.scores.Row(0) + column, work.scores.stride}, first, rows.count, strips * kStrip);
+    const std::byte* const tiles = keys + part.begin / KvLayout::kTile * layout.KeyTileBytes();
+    for (std::size_t dim = 0; dim < layout.k_dim; dim += kPanel) {
+      const std::size_t dims = std::min<std::size_t>(kPanel, layout.k_dim - dim);
+      KeysToPanel(layout, tiles, strips, dim, dims, work.panel);
+      for (std::size_t r = first; r < rows.count; r += kTileRows) {
+        const std::size_t n = std::min(kTileRows, rows.count - r);
+        const std::size_t seen = std::min(rows.Limit(r + n - 1), part.end) - part.begin;
+        MultiplyPanel(n, {work.q.Row(r) + dim, work.q.stride}, work.panel, dims, Strips(seen),
+                      {work.scores.Row(r) + column, work.scores.stride});
+      }
+    }
+  }
+}
+
+// Scores of n keys to e^(score - largest), in place, and their sum; what follows up to a multiple
+// of 16 becomes zero.
+HWY_INLINE SoftmaxState SoftmaxOfBlock(float* HWY_RESTRICT scores, std::size_t n) {
+  const LaneTag d;
+  constexpr float kLowest = -std::numeric_limits<float>::infinity();
+  LaneVec lanes[kVectors];
+  for (LaneVec& lane : lanes) lane = hn::Set(d, kLowest);
+  ForLanes(scores, n, kLowest,
+           [&lanes](std::size_t v, LaneVec s) HWY_ATTR { lanes[v] = hn::Max(lanes[v], s); });
+  const float largest = LargestLane(lanes);
+  for (LaneVec& lane : lanes) lane = hn::Zero(d);
+  float* to = scores;
+  ForLanes(scores, n, kLowest, [&lanes, &to, d, largest](std::size_t v, LaneVec s) HWY_ATTR {
+    const LaneVec p = FastExp(d, hn::Sub(s, hn::Set(d, largest)));
+    hn::StoreU(p, d, to);
+    to += kVectorLanes;
+    lanes[v] = hn::Add(lanes[v], p);
+  });
+  return {.largest = largest, .sum = SumLanes(lanes)};
+}
+
+// Adds the values of `part` (in the panel, 16 * strips dimensions from `dim` on) to the rows that
+// see any of them.
+HWY_INLINE void AddPanelOfValues(const KeyRange& block, const KeyRange& part,
+                                 const AttentionRows& rows, std::size_t dim, std::size_t strips,
+                                 const AttentionWork& work) {
+  const auto depth_of = [&](std::size_t r) {
+    return std::min(rows.Limit(r), part.end) - part.begin;
+  };
+  const std::size_t column = part.begin - block.begin;
+  for (std::size_t r = FirstRow(rows, part.begin); r < rows.count; r += kTileRows) {
+    const std::size_t n = std::min(kTileRows, rows.count - r);
+    const std::size_t common = depth_of(r);
+    MultiplyPanel(n, {work.scores.Row(r) + column, work.scores.stride}, work.panel, common, strips,
+                  {work.block_out.Row(r) + dim, work.block_out.stride});
+    // On the diagonal later rows see a few keys more. Multiplying all rows with zeros instead would
+    // turn an infinite value of a later token into NaN for earlier ones.
+    for (std::size_t i = 1; i < n; ++i) {
+      const std::size_t more = depth_of(r + i) - common;
+      if (more == 0) continue;
+      MultiplyPanel(1, {work.scores.Row(r + i) + column + common, work.scores.stride},
+                    work.panel + common * kPanel, more, strips,
+                    {work.block_out.Row(r + i) + dim, work.block_out.stride});
+    }
+  }
+}
+
+HWY_INLINE void SumValuesOfBlock(const KvLayout& layout, const std::byte* keys,
+                                 const std::byte* values, const KeyRange& block,
+                                 const AttentionRows& rows, const AttentionWork& work) {
+  ZeroRows(work.block_out, FirstRow(rows, block.begin), rows.count, work.block_out.stride);
+  for (std::size_t dim = 0; dim < layout.v_dim; dim += kPanel) {
+    const std::size_t strips = Strips(std::min<std::size_t>(kPanel, layout.v_dim - dim));
+    for (KeyRange part{block.begin, 0}; part.begin < block.end; part.begin = part.end) {
+      part.end = std::min(part.begin + kPanel, block.end);
+      if (layout.values_in_keys) {
+        const std::byte* const tiles = keys + part.begin / KvLayout::kTile * layout.KeyTileBytes();
+        KeysToPanel(layout, tiles, Strips(part.size()), dim, strips * kStrip, work.other_panel);
+        TransposePanel(work.other_panel, strips * kStrip, Strips(part.size()) * kStrip, work.panel);
+      } else {
+        ValuesToPanel(layout, values + part.begin * layout.ValueRowBytes(), part.size(), dim,
+                      strips, work.panel);
+      }
+      AddPanelOfValues(block, part, rows, dim, strips, work);
+    }
+  }
+}
+
+// All of it: afterwards work.block_out and work.block_state hold the contribution of block number
+// `block` to the rows that see it, of which the first is returned.
+HWY_INLINE std::size_t AttendToBlock(const KvLayout& layout, const std::byte* cache,
+                                     std::size_t kv_head, std::size_t block,
+                                     const AttentionRows& rows, const AttentionWork& work) {
+  const std::size_t begin = block * Attention::kBlock;
+  const KeyRange range{begin, std::min(begin + Attention::kBlock, rows.Limit(rows.count - 1))};
+  const std::byte* const keys = cache + layout.KeyTileOffset(kv_head, 0);
+  const std::byte* const values = keys + layout.KeyBytes();
+  const std::size_t first = FirstRow(rows, begin);
+  ScoreBlock(layout, keys, range, rows, work);
+  for (std::size_t r = first; r < rows.count; ++r) {
+    const std::size_t seen = std::min(rows.Limit(r), range.end) - begin;
+    work.block_state[r] = SoftmaxOfBlock(work.scores.Row(r), seen);
+  }
+  SumValuesOfBlock(layout, keys, values, range, rows, work);
+  return first;
+}
+
+}  // namespace troupe::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,112 @@
+// Attention by its definition, for tests: AttendReference is the scalar truth, operation by
+// operation; AttendInDouble the mathematical value. One query row at a time; reads the cache
+// through LoadKey and LoadValue and shares no other code with the kernels.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/attention.h"
+#include "kernels/lanes_reference.h"
+#include "quant/exp_reference.h"
+
+namespace troupe {
+
+struct CachedRow {
+  std::vector<float> key, value;
+};
+
+inline CachedRow LoadRow(const KvLayout& layout, const std::byte* cache, std::size_t kv_head,
+                         std::size_t position) {
+  CachedRow row{std::vector<float>(layout.k_dim), std::vector<float>(layout.v_dim)};
+  LoadKey(layout, cache, kv_head, position, row.key.data());
+  if (layout.values_in_keys) {
+    std::copy_n(row.key.begin(), layout.v_dim, row.value.begin());
+  } else {
+    LoadValue(layout, cache, kv_head, position, row.value.data());
+  }
+  return row;
+}
+
+// `keys` is how many positions the query sees.
+inline std::vector<float> AttendReference(const AttentionCall& call, const float* q,
+                                          std::size_t kv_head, std::size_t keys) {
+  const KvLayout& layout = call.layout;
+  float total_largest = 0, total_sum = 0;
+  std::vector<float> total_out;
+  for (std::size_t begin = 0; begin < keys; begin += 256) {
+    const std::size_t n = std::min<std::size_t>(256, keys - begin);
+    std::vector<float> scores(n);
+    std::vector<CachedRow> rows;
+    for (std::size_t j = 0; j < n; ++j) {
+      rows.push_back(LoadRow(layout, call.cache, kv_head, begin + j));
+      for (std::size_t i = 0; i < layout.k_dim; ++i) {
+        scores[j] = std::fma(q[i] * call.scale, rows[j].key[i], scores[j]);
+      }
+    }
+    const float largest = *std::max_element(scores.begin(), scores.end());
+    SixteenLanes lanes;
+    std::vector<float> out(layout.v_dim);
+    for (std::size_t j = 0; j < n; ++j) {
+      const float p = ExpReference(scores[j] - largest);
+      lanes.Add(j, p);
+      for (std::size_t i = 0; i < layout.v_dim; ++i) out[i] = std::fma(p, rows[j].value[i], out[i]);
+    }
+    if (begin == 0) {
+      total_largest = largest;
+      total_sum = lanes.Sum();
+      total_out = out;
+      continue;
+    }
+    const float new_largest = std::max(total_largest, largest);
+    const float old_factor = ExpReference(total_largest - new_largest);
+    const float new_factor = ExpReference(largest - new_largest);
+    total_largest = new_largest;
+    total_sum = std::fma(lanes.Sum(), new_factor, total_sum * old_factor);
+    for (std::size_t i = 0; i < layout.v_dim; ++i) {
+      total_out[i] = std::fma(out[i], new_factor, total_out[i] * old_factor);
+    }
+  }
+  const float reciprocal = 1.0f / total_sum;
+  for (float& v : total_out) v *= reciprocal;
+  return total_out;
+}
+
+struct TrueAttention {
+  std::vector<double> out;
+  std::vector<double> magnitude;       // per output, the same sum over |value|
+  double largest_score_magnitude = 0;  // the largest sum of |q k scale| over keys
+};
+
+inline TrueAttention AttendInDouble(const AttentionCall& call, const float* q, std::size_t kv_head,
+                                    std::size_t keys) {
+  const KvLayout& layout = call.layout;
+  TrueAttention truth{std::vector<double>(layout.v_dim), std::vector<double>(layout.v_dim)};
+  std::vector<CachedRow> rows;
+  std::vector<double> scores(keys);
+  for (std::size_t j = 0; j < keys; ++j) {
+    rows.push_back(LoadRow(layout, call.cache, kv_head, j));
+    double magnitude = 0;
+    for (std::size_t i = 0; i < layout.k_dim; ++i) {
+      const double product = static_cast<double>(q[i]) * static_cast<double>(call.scale) *
+                             static_cast<double>(rows[j].key[i]);
+      scores[j] += product;
+      magnitude += std::abs(product);
+    }
+    truth.largest_score_magnitude = std::max(truth.largest_score_magnitude, magnitude);
+  }
+  const double largest = *std::max_element(scores.begin(), scores.end());
+  double sum = 0;
+  for (double& score : scores) sum += score = std::exp(score - largest);
+  for (std::size_t j = 0; j < keys; ++j) {
+    for (std::size_t i = 0; i < layout.v_dim; ++i) {
+      const double part = scores[j] / sum * static_cast<double>(rows[j].value[i]);
+      truth.out[i] += part;
+      truth.magnitude[i] += std::abs(part);
+    }
+  }
+  return truth;
+}
+
+}  // namespace troupe

@@ -1,0 +1,244 @@
+#include "kernels/attention.h"
+
+#include <limits>
+#include <numeric>
+
+#include "base/thread_pool.h"
+#include "kernels/attention_reference.h"
+#include "kernels/target_testing.h"
+
+namespace troupe {
+namespace {
+
+struct Shape {
+  KvLayout layout;
+  std::uint32_t heads;
+};
+
+// A cache with `positions` random keys and values, and queries for the last of them.
+class Case {
+ public:
+  Case(Rng& rng, const Shape& shape, std::size_t positions, double deviation = 1.0)
+      : shape_(shape), positions_(positions) {
+    shape_.layout.capacity = AlignUp(positions, KvLayout::kTile) + KvLayout::kTile;
+    const KvLayout& layout = shape_.layout;
+    EXPECT_TRUE(layout.Check().ok());
+    // All bits set: whoever computes with a position that was never stored gets NaN.
+    cache_.assign(layout.TotalBytes().count(), std::byte{0xff});
+    for (std::size_t head = 0; head < layout.kv_heads; ++head) {
+      const std::vector<float> keys = NormalFloats(rng, positions * layout.k_dim, deviation);
+      StoreKeys(layout, cache_.data(), head, 0, positions, keys.data(), layout.k_dim);
+      if (layout.values_in_keys) continue;
+      const std::vector<float> values = NormalFloats(rng, positions * layout.v_dim);
+      StoreValues(layout, cache_.data(), head, 0, positions, values.data(), layout.v_dim);
+    }
+    q_ = NormalFloats(rng, positions * shape.heads * layout.k_dim, deviation);
+  }
+
+  std::size_t QStride() const { return shape_.heads * shape_.layout.k_dim; }
+  std::size_t OutStride() const { return shape_.heads * shape_.layout.v_dim; }
+  const float* Query(std::size_t position, std::size_t head) const {
+    return q_.data() + position * QStride() + head * shape_.layout.k_dim;
+  }
+  std::size_t KvHead(std::size_t head) const {
+    return head / (shape_.heads / shape_.layout.kv_heads);
+  }
+  std::vector<std::byte>& cache() { return cache_; }
+
+  AttentionCall Call(std::size_t start, std::size_t tokens, float* out) const {
+    return {.layout = shape_.layout,
+            .cache = cache_.data(),
+            .heads = shape_.heads,
+            .scale = 1.0f / std::sqrt(static_cast<float>(shape_.layout.k_dim)),
+            .start = start,
+            .tokens = tokens,
+            .q = q_.data() + start * QStride(),
+            .q_stride = QStride(),
+            .out = out,
+            .out_stride = OutStride()};
+  }
+
+  // Attention of tokens [start, start + tokens), cut for `threads`; split only if `split`.
+  std::vector<float> Run(std::size_t start, std::size_t tokens, std::size_t threads,
+                         bool split) const {
+    std::vector<float> out(tokens * OutStride());
+    std::vector<float> partials(
+        split ? Attention::PartialFloats(shape_.layout, shape_.heads, tokens, start + tokens) : 0);
+    const Attention attention(Call(start, tokens, out.data()), threads, partials);
+    ThreadPool pool(threads);
+    std::vector<std::vector<float>> scratch(
+        threads, std::vector<float>(Attention::ScratchFloats(shape_.layout)));
+    pool.Run(attention.tasks(),
+             [&](std::size_t task, std::size_t thread) { attention.Run(task, scratch[thread]); });
+    pool.Run(attention.merges(), [&](std::size_t m, std::size_t) { attention.Merge(m); });
+    if (split && threads > 1 && start + tokens > Attention::kBlock) {
+      EXPECT_GT(attention.merges(), 0u) << "nothing was split: the test tests nothing";
+    }
+    return out;
+  }
+
+  std::vector<float> Reference(std::size_t position) const {
+    std::vector<float> out;
+    const AttentionCall call = Call(0, 1, nullptr);
+    for (std::size_t head = 0; head < shape_.heads; ++head) {
+      const auto row = AttendReference(call, Query(position, head), KvHead(head), position + 1);
+      out.insert(out.end(), row.begin(), row.end());
+    }
+    return out;
+  }
+
+ private:
+  Shape shape_;
+  std::size_t positions_;
+  std::vector<std::byte> cache_;
+  std::vector<float> q_;
+};
+
+std::vector<float> Slice(const std::vector<float>& v, std::size_t begin, std::size_t n) {
+  return {v.begin() + static_cast<std::ptrdiff_t>(begin),
+          v.begin() + static_cast<std::ptrdiff_t>(begin + n)};
+}
+
+std::vector<Shape> Shapes() {
+  return {
+      {{.kv_heads = 2, .k_dim = 16, .v_dim = 16}, 2},    // every head its own keys
+      {{.kv_heads = 1, .k_dim = 64, .v_dim = 64}, 7},    // an odd group
+      {{.kv_heads = 2, .k_dim = 128, .v_dim = 128}, 8},  // Qwen3's proportions
+      {{.type = KvType::kQ8_0, .kv_heads = 2, .k_dim = 96, .v_dim = 64}, 4},
+      {{.kv_heads = 1, .k_dim = 20, .v_dim = 36}, 3},    // no multiples of 16
+      {{.kv_heads = 2, .k_dim = 192, .v_dim = 128}, 2},  // MLA, decompressed
+      {{.kv_heads = 1, .k_dim = 80, .v_dim = 64, .values_in_keys = true}, 60},  // MLA, absorbed
+      {{.type = KvType::kQ8_0, .kv_heads = 1, .k_dim = 160, .v_dim = 128, .values_in_keys = true},
+       4},
+  };
+}
+
+TEST(Attention, DecodeHasTheBitsOfItsReferenceAtEveryBlockEdgeOnEveryTarget) {
+  Rng rng(TestSeed());
+  for (const Shape& shape : Shapes()) {
+    const Case c(rng, shape, 530);
+    for (std::size_t position : {0, 1, 14, 15, 16, 63, 64, 100, 255, 256, 257, 511, 512, 529}) {
+      const std::vector<std::uint32_t> expected = Bits(c.Reference(position));
+      ForEachTarget([&] {
+        ASSERT_EQ(Bits(c.Run(position, 1, 1, false)), expected)
+            << "k_dim " << shape.layout.k_dim << ", position " << position;
+      });
+    }
+  }
+}
+
+TEST(Attention, PrefillHasTheBitsOfDecodeHoweverItIsCutOnEveryTarget) {
+  Rng rng(TestSeed());
+  for (const Shape& shape : Shapes()) {
+    constexpr std::size_t kPositions = 300;
+    const Case c(rng, shape, kPositions);
+    std::vector<float> expected;
+    for (std::size_t p = 0; p < kPositions; ++p) {
+      const std::vector<float> token = c.Run(p, 1, 1, false);
+      expected.insert(expected.end(), token.begin(), token.end());
+    }
+    ForEachTarget([&] {
+      for (std::size_t chunk : {300, 128, 53, 5}) {
+        // The scalar target is slow, and its arithmetic does not depend on the chunk.
+        if (ActiveTarget() == Target::kScalar && chunk != 128) continue;
+        for (std::size_t start = 0; start < kPositions; start += chunk) {
+          const std::size_t tokens = std::min(chunk, kPositions - start);
+          ASSERT_EQ(Bits(c.Run(start, tokens, 1, false)),
+                    Bits(Slice(expected, start * c.OutStride(), tokens * c.OutStride())))
+              << "k_dim " << shape.layout.k_dim << ", from " << start << " by " << chunk;
+        }
+      }
+    });
+  }
+}
+
+TEST(Attention, SplittingTheKeysAmongThreadsChangesNoBit) {
+  Rng rng(TestSeed());
+  for (const Shape& shape : Shapes()) {
+    const Case c(rng, shape, 1100);
+    for (std::size_t tokens : {1, 3, 40}) {
+      for (std::size_t start : {0, 255, 700, 1060}) {
+        const std::vector<std::uint32_t> whole = Bits(c.Run(start, tokens, 1, false));
+        for (std::size_t threads : {2, 3, 16}) {
+          // So many tokens that there are tasks enough are not split.
+          const bool split = tokens * shape.heads <= 3 * 48;
+          ASSERT_EQ(Bits(c.Run(start, tokens, threads, split)), whole)
+              << "k_dim " << shape.layout.k_dim << ", " << tokens << " tokens from " << start;
+        }
+      }
+    }
+  }
+}
+
+// u = 2^-24. With M the largest sum of |scale q k| of a key: a score errs by (k_dim + 1) u M, its
+// distance to the largest by twice that and a rounding of at most 2 u M, so e^x by a factor of
+// (2 k_dim + 4) u M and two u of its own; the factors of merged blocks likewise. Numerator and
+// denominator both carry that, and their sums n u for the longest chain: 256 keys, the lanes, three
+// operations a merge.
+TEST(Attention, IsWithinTheRoundingOfItsOperationsOfTheTrueValue) {
+  Rng rng(TestSeed());
+  for (const Shape& shape : Shapes()) {
+    for (double deviation : {1.0, 3.0}) {  // flat and peaked distributions
+      const Case c(rng, shape, 700, deviation);
+      const std::vector<float> out = c.Run(699, 1, 1, false);
+      const AttentionCall call = c.Call(699, 1, nullptr);
+      for (std::size_t head = 0; head < shape.heads; ++head) {
+        const TrueAttention truth = AttendInDouble(call, c.Query(699, head), c.KvHead(head), 700);
+        const double chains = 256 + 20 + 3 * 3 + 4;
+        const double scores = 2 * (2 * shape.layout.k_dim + 4) * truth.largest_score_magnitude;
+        const double bound = 0x1p-24 * (2 * scores + chains);
+        for (std::size_t i = 0; i < shape.layout.v_dim; ++i) {
+          const auto got = static_cast<double>(out[head * shape.layout.v_dim + i]);
+          ASSERT_LE(std::abs(got - truth.out[i]), bound * truth.magnitude[i])
+              << "k_dim " << shape.layout.k_dim << ", head " << head << ", " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(Attention, NeverLooksAtALaterToken) {
+  Rng rng(TestSeed());
+  const Shape shape{{.kv_heads = 1, .k_dim = 32, .v_dim = 32}, 1};
+  Case c(rng, shape, 100);
+  const std::vector<float> before = c.Run(0, 100, 1, false);
+  KvLayout layout = c.Call(0, 1, nullptr).layout;
+  const std::vector<float> nan(32, std::numeric_limits<float>::quiet_NaN());
+  StoreKeys(layout, c.cache().data(), 0, 70, 1, nan.data(), 32);
+  StoreValues(layout, c.cache().data(), 0, 70, 1, nan.data(), 32);
+  ForEachTarget([&] {
+    const std::vector<float> after = c.Run(0, 100, 1, false);
+    EXPECT_EQ(Bits(Slice(after, 0, 70 * 32)), Bits(Slice(before, 0, 70 * 32)));
+    EXPECT_TRUE(std::isnan(after[70 * 32])) << "the poison was not even seen by its own token";
+  });
+}
+
+TEST(Attention, TheFirstTokenGetsItsOwnValue) {
+  Rng rng(TestSeed());
+  const Shape shape{{.kv_heads = 2, .k_dim = 64, .v_dim = 64}, 4};
+  const Case c(rng, shape, 1);
+  const std::vector<float> out = c.Run(0, 1, 1, false);
+  const AttentionCall call = c.Call(0, 1, nullptr);
+  for (std::size_t head = 0; head < 4; ++head) {
+    EXPECT_EQ(Slice(out, head * 64, 64), LoadRow(call.layout, call.cache, head / 2, 0).value);
+  }
+}
+
+TEST(Attention, WritesNothingBesideItsOutput) {
+  Rng rng(TestSeed());
+  const Shape shape{{.kv_heads = 1, .k_dim = 16, .v_dim = 20}, 2};
+  const Case c(rng, shape, 60);
+  std::vector<float> out(60 * 50, 7.0f);
+  AttentionCall call = c.Call(0, 60, out.data());
+  call.out_stride = 50;  // 40 are written
+  std::vector<float> scratch(Attention::ScratchFloats(call.layout));
+  const Attention attention(call, 1, {});
+  for (std::size_t task = 0; task < attention.tasks(); ++task) attention.Run(task, scratch);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (i % 50 < 40) continue;
+    ASSERT_EQ(out[i], 7.0f) << i;
+  }
+}
+
+}  // namespace
+}  // namespace troupe
