@@ -19,17 +19,22 @@ Result<TokenizerModel> ReadModel(const Metadata& metadata, std::string_view orig
                name);
 }
 
+Status ReadStrings(const Metadata& metadata, std::string_view key,
+                   std::vector<std::string>& strings) {
+  TROUPE_ASSIGN_OR_RETURN(const StringArray* array, metadata.GetStrings(key));
+  strings.reserve(array->size());
+  for (const std::string_view string : *array) strings.emplace_back(string);
+  return OkStatus();
+}
+
 Status ReadTokens(const Metadata& metadata, Vocab& vocab) {
-  TROUPE_ASSIGN_OR_RETURN(const StringArray* tokens, metadata.GetStrings("tokenizer.ggml.tokens"));
-  vocab.tokens.assign(tokens->begin(), tokens->end());
+  TROUPE_RETURN_IF_ERROR(ReadStrings(metadata, "tokenizer.ggml.tokens", vocab.tokens));
   if (metadata.Find("tokenizer.ggml.scores") != nullptr) {
     TROUPE_ASSIGN_OR_RETURN(const auto scores, metadata.GetFloats("tokenizer.ggml.scores"));
     vocab.scores.assign(scores.begin(), scores.end());
   }
   if (metadata.Find("tokenizer.ggml.merges") != nullptr) {
-    TROUPE_ASSIGN_OR_RETURN(const StringArray* merges,
-                            metadata.GetStrings("tokenizer.ggml.merges"));
-    vocab.merges.assign(merges->begin(), merges->end());
+    TROUPE_RETURN_IF_ERROR(ReadStrings(metadata, "tokenizer.ggml.merges", vocab.merges));
   }
   return OkStatus();
 }

@@ -77,8 +77,11 @@ void ByteLevelBpeTokenizer::EncodeWord(std::string_view word, PairMerger& merger
   });
   for (const Symbol& symbol : merger.symbols()) {
     if (symbol.length == 0) continue;
-    // Without a token for a byte there is an unknown token: Validate saw to that.
-    out.push_back(symbol.id == kNoToken ? *vocab().unk : symbol.id);
+    if (symbol.id != kNoToken) {
+      out.push_back(symbol.id);
+    } else if (vocab().unk.has_value()) {
+      out.push_back(*vocab().unk);
+    }
   }
 }
 

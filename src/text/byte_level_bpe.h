@@ -1,5 +1,7 @@
 // The GPT-2 kind of tokenizer ("gpt2"): text is cut into words (pre_tokenizer.h), and inside each
-// word bytes are joined by the rank of the merge, best first.
+// word bytes are joined by the rank of the merge, best first. A byte that the vocabulary has no
+// token for becomes the unknown token or, where there is none either, nothing: as in the tokenizers
+// these vocabularies come from, which lost bytes that occurred in no training text.
 #pragma once
 
 #include <array>

@@ -92,7 +92,12 @@ Status CheckMerges(const Vocab& vocab, const Index& index) {
   return OkStatus();
 }
 
-bool OccursInUtf8(int byte) { return byte != 0xC0 && byte != 0xC1 && byte < 0xF5; }
+// Byte fallback promises a token for every byte. Published byte-level vocabularies lack bytes that
+// were in no training text; one without those of plain English is no byte-level vocabulary.
+bool NeedsToken(const Vocab& vocab, int byte) {
+  if (vocab.model == TokenizerModel::kByteLevelBpe) return byte >= 0x20 && byte < 0x7F;
+  return byte != 0xC0 && byte != 0xC1 && byte < 0xF5;  // these occur in no valid UTF-8
+}
 
 Status CheckBytes(const Vocab& vocab, const Index& index) {
   if (vocab.unk.has_value()) return OkStatus();
@@ -103,7 +108,7 @@ Status CheckBytes(const Vocab& vocab, const Index& index) {
                                  : std::string(CharacterOfByte(byte));
     const auto token = index.find(name);
     const bool has_token = token != index.end() && IsText(vocab.TypeOf(token->second));
-    if (OccursInUtf8(b) && !has_token) {
+    if (NeedsToken(vocab, b) && !has_token) {
       return InvalidArgument("{}: byte 0x{:02X} has no token ('{}'), and there is no unknown token",
                              vocab.origin, b, name);
     }

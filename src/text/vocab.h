@@ -54,8 +54,8 @@ struct Vocab {
     return types.empty() ? TokenType::kNormal : types[static_cast<std::size_t>(id)];
   }
 
-  // Whether a tokenizer can be built from it: counts agree, ids and merges name tokens, and every
-  // byte of valid UTF-8 has a token (or there is an unknown token to stand for it).
+  // Whether a tokenizer can be built from it: counts agree, ids and merges name tokens, and bytes
+  // that text must be able to fall back to have tokens, or there is an unknown token for them.
   Status Validate() const;
 };
 

@@ -1,0 +1,52 @@
+#include "test_vocab.h"
+
+#include <zstd.h>
+
+#include <fstream>
+#include <iterator>
+#include <span>
+#include <utility>
+
+#include "gguf/header.h"
+#include "io/byte_source.h"
+#include "runtime/vocab_loader.h"
+
+namespace troupe {
+namespace {
+
+Result<std::string> Decompress(std::string_view name, std::string_view compressed) {
+  const auto size = ZSTD_getFrameContentSize(compressed.data(), compressed.size());
+  if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN) {
+    return DataLoss("{}: no zstd frame that states its size", name);
+  }
+  std::string content(size, '\0');
+  const std::size_t written =
+      ZSTD_decompress(content.data(), content.size(), compressed.data(), compressed.size());
+  if (ZSTD_isError(written) != 0) return DataLoss("{}: {}", name, ZSTD_getErrorName(written));
+  return content;
+}
+
+}  // namespace
+
+Result<std::string> ReadTestFile(std::string_view path) {
+  const std::string full = fmt::format("{}/tests/data/{}", TROUPE_SOURCE_DIR, path);
+  std::ifstream file(full, std::ios::binary);
+  if (!file) return Error(Code::kNotFound, "{}: cannot be read", full);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+Result<Vocab> LoadTestVocab(std::string_view name) {
+  const std::string path = fmt::format("tokenizers/ggml-vocab-{}.gguf.zst", name);
+  TROUPE_ASSIGN_OR_RETURN(const std::string compressed, ReadTestFile(path));
+  TROUPE_ASSIGN_OR_RETURN(const std::string file, Decompress(path, compressed));
+  TROUPE_ASSIGN_OR_RETURN(const GgufHeader header,
+                          ParseGguf(SpanSource(path, std::as_bytes(std::span(file)))));
+  return LoadVocab(header.metadata, path);
+}
+
+Result<std::unique_ptr<Tokenizer>> LoadTestTokenizer(std::string_view name) {
+  TROUPE_ASSIGN_OR_RETURN(Vocab vocab, LoadTestVocab(name));
+  return MakeTokenizer(std::move(vocab));
+}
+
+}  // namespace troupe

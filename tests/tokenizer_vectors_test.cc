@@ -1,0 +1,177 @@
+// Published vocabularies, through the GGUF reader and the vocabulary loader, against the token ids
+// that their own tokenizers give (tests/data/tokenizers/README.md).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "test_vocab.h"
+#include "text/byte_characters.h"
+#include "text/stream_decoder.h"
+#include "text/utf8.h"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t kTexts = 46;
+
+std::vector<std::string> TestTexts() {
+  constexpr std::string_view kSeparator = "\n__ggml_vocab_test__\n";
+  const std::string file = ReadTestFile("tokenizers/ggml-vocab.inp").value();
+  std::vector<std::string> texts;
+  for (std::size_t begin = 0; begin < file.size();) {
+    const std::size_t end = file.find(kSeparator, begin);
+    TROUPE_CHECK(end != std::string::npos);
+    texts.push_back(file.substr(begin, end - begin));
+    begin = end + kSeparator.size();
+  }
+  return texts;
+}
+
+std::vector<std::vector<TokenId>> ExpectedIds(const std::string& name) {
+  std::istringstream file(
+      ReadTestFile(fmt::format("tokenizers/ggml-vocab-{}.gguf.out", name)).value());
+  std::vector<std::vector<TokenId>> expected;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream ids(line);
+    expected.emplace_back(std::istream_iterator<TokenId>(ids), std::istream_iterator<TokenId>());
+  }
+  return expected;
+}
+
+std::string RandomText(Rng& rng) {
+  // Where scripts, blanks, marks, emoji and the edges of UTF-8's lengths lie.
+  constexpr struct {
+    char32_t first, last;
+  } kRanges[] = {{0x01, 0x7F},     {0x20, 0x7E},    {0x20, 0x20},       {0x09, 0x0D},
+                 {0x80, 0x7FF},    {0x300, 0x36F},  {0x4E00, 0x9FFF},   {0x2000, 0x206F},
+                 {0xE000, 0xFFFF}, {0x800, 0xD7FF}, {0x1F300, 0x1F6FF}, {0x10000, 0x10FFFF},
+                 {'a', 'z'},       {'0', '9'},      {0x3040, 0x30FF},   {0xAC00, 0xD7A3}};
+  std::string text;
+  for (std::uint64_t left = rng.Below(60); left > 0; --left) {
+    const auto& range = kRanges[rng.Below(std::size(kRanges))];
+    AppendUtf8(range.first + static_cast<char32_t>(rng.Below(range.last - range.first + 1)), text);
+  }
+  return text;
+}
+
+std::set<char> BytesWithoutToken(const Vocab& vocab) {
+  std::set<char> missing;
+  for (int b = 0; b < 256; ++b) {
+    const auto byte = static_cast<std::uint8_t>(b);
+    if (std::count(vocab.tokens.begin(), vocab.tokens.end(), CharacterOfByte(byte)) == 0) {
+      missing.insert(static_cast<char>(byte));
+    }
+  }
+  return missing;
+}
+
+class Vectors : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    auto tokenizer = LoadTestTokenizer(GetParam());
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().ToString();
+    tokenizer_ = std::move(tokenizer).value();
+  }
+  std::unique_ptr<Tokenizer> tokenizer_;
+};
+
+TEST_P(Vectors, EveryTextGivesTheExpectedIds) {
+  const auto texts = TestTexts();
+  const auto expected = ExpectedIds(GetParam());
+  ASSERT_EQ(texts.size(), kTexts);
+  ASSERT_EQ(expected.size(), kTexts);
+  for (std::size_t i = 0; i < kTexts; ++i) {
+    const auto ids = tokenizer_->Encode(texts[i], {.add_special = false});
+    ASSERT_TRUE(ids.ok()) << ids.status().ToString();
+    EXPECT_EQ(*ids, expected[i]) << "text " << i << ": " << texts[i];
+  }
+}
+
+TEST_P(Vectors, EveryTextComesBackFromItsIds) {
+  for (const std::string& text : TestTexts()) {
+    const auto ids = tokenizer_->Encode(text).value();
+    EXPECT_EQ(tokenizer_->Decode(ids).value(), text);
+  }
+}
+
+// Except what a vocabulary cannot write: under SentencePiece U+2581, which is its blank, under
+// byte-level BPE a byte that has no token.
+TEST_P(Vectors, RandomTextComesBackWholeAndInPieces) {
+  Rng rng(TestSeed());
+  const bool is_sentence_piece = tokenizer_->vocab().model == TokenizerModel::kSentencePiece;
+  const std::set<char> missing =
+      is_sentence_piece ? std::set<char>() : BytesWithoutToken(tokenizer_->vocab());
+  for (int done = 0; done < 2000;) {
+    const std::string text = RandomText(rng);
+    if (is_sentence_piece && text.find("\u2581") != std::string::npos) continue;
+    if (std::any_of(text.begin(), text.end(), [&](char c) { return missing.contains(c); }))
+      continue;
+    ++done;
+    const auto ids = tokenizer_->Encode(text, {.add_special = rng.Below(2) == 0}).value();
+    ASSERT_EQ(tokenizer_->Decode(ids).value(), text);
+    StreamDecoder decoder(*tokenizer_, {.at_start = true});
+    std::string streamed;
+    for (const TokenId id : ids) {
+      streamed += decoder.Push(id);
+      ASSERT_FALSE(FindInvalidUtf8(streamed).has_value()) << text;
+    }
+    streamed += decoder.Flush();
+    ASSERT_EQ(streamed, text);
+  }
+}
+
+TEST_P(Vectors, ControlTokensAreFoundOnRequestAlone) {
+  const TokenId end = *tokenizer_->vocab().eos;
+  const std::string name(tokenizer_->TokenBytes(end));
+  const auto parsed = tokenizer_->Encode("a" + name + "b", {.parse_special = true}).value();
+  EXPECT_EQ(std::count(parsed.begin(), parsed.end(), end), 1);
+  const auto plain = tokenizer_->Encode("a" + name + "b").value();
+  EXPECT_EQ(std::count(plain.begin(), plain.end(), end), 0);
+  EXPECT_EQ(tokenizer_->Decode(plain).value(), "a" + name + "b");
+  EXPECT_TRUE(tokenizer_->IsEndOfGeneration(end));
+}
+
+INSTANTIATE_TEST_SUITE_P(Vocabularies, Vectors,
+                         testing::Values("llama-spm", "phi-3", "deepseek-llm", "deepseek-coder",
+                                         "gpt-2", "falcon", "starcoder", "refact", "mpt"),
+                         [](const auto& param) {
+                           std::string name = param.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST(Llama2Vocabulary, GivesTheIdsThatLlama2cExpects) {
+  const auto tokenizer = LoadTestTokenizer("llama-spm").value();
+  const auto cases =
+      nlohmann::json::parse(ReadTestFile("tokenizers/llama-spm.llama2c_prompts.json").value());
+  ASSERT_EQ(cases.size(), 5u);
+  for (const auto& entry : cases) {
+    const auto text = entry.at("text").get<std::string>();
+    EXPECT_EQ(tokenizer->Encode(text).value(), entry.at("ids_with_bos").get<std::vector<TokenId>>())
+        << text;
+  }
+}
+
+TEST(VocabularyLoader, ReadsWhatTheFileSays) {
+  const Vocab vocab = LoadTestVocab("deepseek-llm").value();
+  EXPECT_EQ(vocab.model, TokenizerModel::kByteLevelBpe);
+  EXPECT_EQ(vocab.pre, "deepseek-llm");
+  EXPECT_EQ(vocab.tokens.size(), 102400u);
+  EXPECT_EQ(vocab.merges.size(), 99757u);
+  EXPECT_EQ(vocab.bos, 100000);
+  EXPECT_EQ(vocab.eos, 100001);
+  EXPECT_EQ(vocab.pad, 100001);
+  EXPECT_EQ(vocab.unk, std::nullopt);
+  EXPECT_TRUE(vocab.add_bos);
+  EXPECT_FALSE(vocab.add_space_prefix);
+  EXPECT_EQ(vocab.TypeOf(100000), TokenType::kControl);
+}
+
+}  // namespace
+}  // namespace troupe
