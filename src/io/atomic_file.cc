@@ -18,6 +18,8 @@ constexpr std::size_t kBufferBytes = 256 * 1024;
 
 constexpr mode_t kMode = 0666;  // the umask takes away what the user does not want
 
+constexpr const char* kOpenFiles = "/proc/self/fd";
+
 std::string FolderOf(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
@@ -50,8 +52,10 @@ AtomicFileWriter::~AtomicFileWriter() {
 }
 
 Result<AtomicFileWriter> AtomicFileWriter::Create(std::string path) {
-  UniqueFd unnamed(::open(FolderOf(path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode));
-  if (unnamed.valid()) return AtomicFileWriter(std::move(path), {}, std::move(unnamed));
+  if (::access(kOpenFiles, X_OK) == 0) {  // a file without a name can only get one through it
+    UniqueFd unnamed(::open(FolderOf(path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode));
+    if (unnamed.valid()) return AtomicFileWriter(std::move(path), {}, std::move(unnamed));
+  }
   // Not every file system (NFS, FUSE) has O_TMPFILE, and they refuse it with various errors; what
   // is really wrong with the folder the second attempt will say.
   std::string temporary = TemporaryName(path);
@@ -98,7 +102,7 @@ Status AtomicFileWriter::Publish() {
   if (temporary_.empty()) {
     // A link cannot replace a file that exists, a rename can: hence two steps.
     std::string linked = TemporaryName(path_);
-    const std::string source = fmt::format("/proc/self/fd/{}", fd_.get());
+    const std::string source = fmt::format("{}/{}", kOpenFiles, fd_.get());
     if (::linkat(AT_FDCWD, source.c_str(), AT_FDCWD, linked.c_str(), AT_SYMLINK_FOLLOW) != 0) {
       return Fail(ErrnoStatus(errno, fmt::format("{}: linking it", linked)));
     }
