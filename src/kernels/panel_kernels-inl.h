@@ -1,0 +1,105 @@
+// What the driver in matmul.cc needs to know of a weight type: how to read some columns of a strip,
+// what of a token is multiplied, and with which tile. Included once a target; simd.h says why the
+// toggle.
+#if defined(TROUPE_KERNELS_PANEL_KERNELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TROUPE_KERNELS_PANEL_KERNELS_INL_H_
+#undef TROUPE_KERNELS_PANEL_KERNELS_INL_H_
+#else
+#define TROUPE_KERNELS_PANEL_KERNELS_INL_H_
+#endif
+
+#include "kernels/panel_tile-inl.h"
+#include "kernels/panel_unpack-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace troupe::HWY_NAMESPACE {
+
+template <typename Block, bool kInstruction>
+struct BlockKernel {
+  using Layout = PanelLayout<Block>;
+  using Strip = UnpackedStrip<kGroupCols / kScaleCols<Block>, Block::kHasMin>;
+  using Token = BlockToken;
+  static_assert(kBlockCols % Block::kElems == 0);
+
+  static Token TokenAt(const Activations& x, std::size_t token) {
+    return {x.Codes(token), x.Groups(token)};
+  }
+
+  // Columns [col, col + cols) of rows [lane, lane + kLanes).
+  static HWY_INLINE void Read(const std::byte* panel, std::size_t lane, std::size_t col,
+                              std::size_t cols, Strip& strip) {
+    const std::byte* record = panel + col / Block::kElems * Layout::kRecordBytes;
+    for (std::size_t g = 0; g < cols / kGroupCols; g += Layout::kGroups) {
+      ReadScales(record, lane, g, strip);
+      const std::byte* group = record + Layout::kCodes + lane * kChunkCols;
+      for (std::size_t i = 0; i < Layout::kGroups; ++i, group += Layout::kGroupBytes) {
+        C codes[kGroupChunks];
+        UnpackGroup<Layout::kBits>(group, codes);
+        for (std::size_t c = 0; c < kGroupChunks; ++c) StoreC(codes[c], strip.codes[g + i][c]);
+      }
+      record += Layout::kRecordBytes;
+    }
+  }
+
+  template <std::size_t kS, std::size_t kT>
+  static void Multiply(const Strip* strips, std::size_t col, std::size_t cols, const Token* tokens,
+                       float* acc) {
+    // Two classes of codes, not one a type: fewer functions to compile.
+    using TileDot = Dot<kInstruction, (Block::kMaxCode <= 63 ? 63 : 255)>;
+    MultiplyBlockTile<Strip, TileDot, kS, kT>(strips, cols / kGroupCols, kOffset<Block>, tokens,
+                                              col / kGroupCols, acc);
+  }
+
+ private:
+  static HWY_INLINE void ReadScales(const std::byte* record, std::size_t lane, std::size_t g,
+                                    Strip& strip) {
+    const F d = LoadHalves(record + Layout::kD + lane * 2);
+    if constexpr (kScaleBytes<Block> == 0) {
+      StoreF(d, strip.scale[g][0]);
+      if constexpr (Block::kHasMin) {
+        StoreF(LoadHalves(record + Layout::kMin + lane * 2), strip.min[g][0]);
+      }
+    } else {
+      RecordScales<Block> scales;
+      scales.Read(record);
+      float* scale = strip.scale[g][0];
+      for (std::size_t run = 0; run < Block::kGroups; ++run, scale += kLanes) {
+        StoreF(troupe::HWY_NAMESPACE::Multiply(d, LoadBytes(scales.scale[run] + lane)), scale);
+      }
+      if constexpr (Block::kHasMin) {
+        const F dmin = troupe::HWY_NAMESPACE::Multiply(
+            SetF(-1.0f), LoadHalves(record + Layout::kMin + lane * 2));
+        float* min = strip.min[g][0];
+        for (std::size_t run = 0; run < Block::kGroups; ++run, min += kLanes) {
+          StoreF(troupe::HWY_NAMESPACE::Multiply(dmin, LoadBytes(scales.min[run] + lane)), min);
+        }
+      }
+    }
+  }
+};
+
+// F32, F16, BF16: read in place.
+template <typename Number, F (*Load)(const std::byte*)>
+struct NumberKernel {
+  using Strip = const std::byte*;
+  using Token = const float*;
+  static constexpr std::size_t kColumnBytes = kPanelRows * sizeof(Number);
+
+  static Token TokenAt(const Activations& x, std::size_t token) { return x.Values(token); }
+
+  static void Read(const std::byte* panel, std::size_t lane, std::size_t col, std::size_t,
+                   Strip& strip) {
+    strip = panel + col * kColumnBytes + lane * sizeof(Number);
+  }
+
+  template <std::size_t kS, std::size_t kT>
+  static void Multiply(const Strip* strips, std::size_t col, std::size_t cols, const Token* tokens,
+                       float* acc) {
+    MultiplyNumberTile<Load, kS, kT>(strips, cols, kColumnBytes, tokens, col, acc);
+  }
+};
+
+}  // namespace troupe::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

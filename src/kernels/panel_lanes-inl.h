@@ -1,0 +1,88 @@
+// The vectors of the matrix kernels: kLanes rows of a panel (all 16 on AVX-512, 8 on AVX2, 4 on
+// NEON), a lane a row. F holds a float a row, I an int32 a row, C the 4 codes of a chunk a row. The
+// kernels are written in these few operations alone, so that a target without vectors (where
+// Highway has one lane and no shuffles) runs the same code on arrays: panel_lanes_scalar-inl.h.
+// Included once a target; simd.h says why the toggle.
+#if defined(TROUPE_KERNELS_PANEL_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TROUPE_KERNELS_PANEL_LANES_INL_H_
+#undef TROUPE_KERNELS_PANEL_LANES_INL_H_
+#else
+#define TROUPE_KERNELS_PANEL_LANES_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "base/half.h"
+#include "kernels/fast_exp-inl.h"
+#include "kernels/simd.h"
+#include "quant/panel_layout.h"
+
+#if HWY_TARGET == HWY_SCALAR
+#include "kernels/panel_lanes_scalar-inl.h"
+#else
+
+HWY_BEFORE_NAMESPACE();
+namespace troupe::HWY_NAMESPACE {
+
+using DF = hn::CappedTag<float, kPanelRows>;
+using DI = hn::Rebind<std::int32_t, DF>;
+using DC = hn::Repartition<std::uint8_t, DF>;
+using D16 = hn::Repartition<std::uint16_t, DF>;
+using F = hn::Vec<DF>;
+using I = hn::Vec<DI>;
+using C = hn::Vec<DC>;
+inline constexpr std::size_t kLanes = hn::MaxLanes(DF());
+
+HWY_INLINE F ZeroF() { return hn::Zero(DF()); }
+HWY_INLINE F SetF(float v) { return hn::Set(DF(), v); }
+HWY_INLINE F LoadF(const float* p) { return hn::LoadU(DF(), p); }
+HWY_INLINE F LoadF(const std::byte* p) { return LoadF(reinterpret_cast<const float*>(p)); }
+HWY_INLINE void StoreF(F v, float* p) { hn::StoreU(v, DF(), p); }
+HWY_INLINE F Multiply(F a, F b) { return hn::Mul(a, b); }
+HWY_INLINE F SiluTimes(F gate, F up) { return hn::Mul(hn::Mul(gate, FastSigmoid(DF(), gate)), up); }
+
+HWY_INLINE I SetI(std::int32_t v) { return hn::Set(DI(), v); }
+HWY_INLINE F ToFloat(I v) { return hn::ConvertTo(DF(), v); }
+
+// kLanes numbers of 16 or 8 bits, to float.
+HWY_INLINE F LoadHalves(const std::byte* p) {
+  const hn::Rebind<hwy::float16_t, DF> d16;
+  return hn::PromoteTo(DF(), hn::LoadU(d16, reinterpret_cast<const hwy::float16_t*>(p)));
+}
+HWY_INLINE F LoadBf16(const std::byte* p) {
+  const hn::Rebind<hwy::bfloat16_t, DF> d16;
+  return hn::PromoteTo(DF(), hn::LoadU(d16, reinterpret_cast<const hwy::bfloat16_t*>(p)));
+}
+HWY_INLINE F LoadBytes(const std::int8_t* p) {
+  return ToFloat(hn::PromoteTo(DI(), hn::LoadU(hn::Rebind<std::int8_t, DF>(), p)));
+}
+
+HWY_INLINE C LoadC(const std::byte* p) {
+  return hn::LoadU(DC(), reinterpret_cast<const std::uint8_t*>(p));
+}
+HWY_INLINE C LoadC(const std::uint8_t* p) { return hn::LoadU(DC(), p); }
+HWY_INLINE void StoreC(C v, void* p) { hn::StoreU(v, DC(), static_cast<std::uint8_t*>(p)); }
+HWY_INLINE C SubtractC(C v, std::uint8_t n) { return hn::Sub(v, hn::Set(DC(), n)); }
+HWY_INLINE C OrC(C a, C b) { return hn::Or(a, b); }
+HWY_INLINE C XorC(C v, std::uint8_t n) { return hn::Xor(v, hn::Set(DC(), n)); }
+
+// The kBits bits from kFrom on of every byte, moved to kTo. The shift is of 16-bit lanes (there is
+// none of bytes); the mask removes what came from the other byte.
+template <int kBits, int kFrom, int kTo>
+HWY_INLINE C Field(C v) {
+  const C mask = hn::Set(DC(), static_cast<std::uint8_t>(((1 << kBits) - 1) << kTo));
+  if constexpr (kFrom > kTo) {
+    v = hn::BitCast(DC(), hn::ShiftRight<kFrom - kTo>(hn::BitCast(D16(), v)));
+  } else if constexpr (kFrom < kTo) {
+    v = hn::BitCast(DC(), hn::ShiftLeft<kTo - kFrom>(hn::BitCast(D16(), v)));
+  }
+  return hn::And(v, mask);
+}
+
+}  // namespace troupe::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // HWY_TARGET == HWY_SCALAR
+#endif  // toggle

@@ -1,0 +1,117 @@
+// Reads panel records (quant/panel.h): codes to a byte each, scales and mins to floats, kLanes rows
+// at a time. Included once a target; simd.h says why the toggle.
+#if defined(TROUPE_KERNELS_PANEL_UNPACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TROUPE_KERNELS_PANEL_UNPACK_INL_H_
+#undef TROUPE_KERNELS_PANEL_UNPACK_INL_H_
+#else
+#define TROUPE_KERNELS_PANEL_UNPACK_INL_H_
+#endif
+
+#include "kernels/panel_dot-inl.h"
+#include "kernels/panel_lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace troupe::HWY_NAMESPACE {
+
+// Rows [lane, lane + kLanes) of a panel: what one vector holds of it.
+inline constexpr std::size_t kStrips = kPanelRows / kLanes;  // in a panel
+
+// What must be subtracted from codes as UnpackGroup gives them.
+template <typename Block>
+inline constexpr int kOffset = PanelLayout<Block>::kBits == 8 && kSignedCodes ? 0 : Block::kOffset;
+
+template <int kTo>
+HWY_INLINE void OrBits(C bits, C (&codes)[kGroupChunks]) {
+  codes[0] = OrC(codes[0], Field<1, 0, kTo>(bits));
+  codes[1] = OrC(codes[1], Field<1, 1, kTo>(bits));
+  codes[2] = OrC(codes[2], Field<1, 2, kTo>(bits));
+  codes[3] = OrC(codes[3], Field<1, 3, kTo>(bits));
+  codes[4] = OrC(codes[4], Field<1, 4, kTo>(bits));
+  codes[5] = OrC(codes[5], Field<1, 5, kTo>(bits));
+  codes[6] = OrC(codes[6], Field<1, 6, kTo>(bits));
+  codes[7] = OrC(codes[7], Field<1, 7, kTo>(bits));
+}
+
+HWY_INLINE void OrPairs(C pairs, C* codes) {
+  codes[0] = OrC(codes[0], Field<2, 0, 4>(pairs));
+  codes[1] = OrC(codes[1], Field<2, 2, 4>(pairs));
+  codes[2] = OrC(codes[2], Field<2, 4, 4>(pairs));
+  codes[3] = OrC(codes[3], Field<2, 6, 4>(pairs));
+}
+
+// The 8 chunks of a group of kBits bits, of the strip that `group` points at.
+template <std::size_t kBits>
+HWY_INLINE void UnpackGroup(const std::byte* group, C (&codes)[kGroupChunks]) {
+  const auto word = [group](std::size_t i) HWY_ATTR { return LoadC(group + i * kWordsBytes); };
+  if constexpr (kBits == 8) {
+    for (std::size_t i = 0; i < kGroupChunks; ++i) {
+      codes[i] = kSignedCodes ? XorC(word(i), 0x80) : word(i);
+    }
+  } else if constexpr (kBits >= 4) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      const C nibbles = word(i);
+      codes[i] = Field<4, 0, 0>(nibbles);
+      codes[i + 4] = Field<4, 4, 0>(nibbles);
+    }
+    if constexpr (kBits == 5) OrBits<4>(word(4), codes);
+    if constexpr (kBits == 6) {
+      OrPairs(word(4), codes);
+      OrPairs(word(5), codes + 4);
+    }
+  } else {
+    for (std::size_t i = 0; i < 2; ++i) {
+      const C pairs = word(i);
+      codes[4 * i] = Field<2, 0, 0>(pairs);
+      codes[4 * i + 1] = Field<2, 2, 0>(pairs);
+      codes[4 * i + 2] = Field<2, 4, 0>(pairs);
+      codes[4 * i + 3] = Field<2, 6, 0>(pairs);
+    }
+    if constexpr (kBits == 3) OrBits<2>(word(2), codes);
+  }
+}
+
+// The integer scales and mins of a K-quant record, for all runs of columns and all rows of a panel.
+template <typename Block>
+struct RecordScales {
+  alignas(64) std::int8_t scale[Block::kGroups][kPanelRows];
+  alignas(64) std::int8_t min[Block::kHasMin ? Block::kGroups : 1][kPanelRows];
+
+  // Four runs a vector of 16 rows: byte j of the packed scales is 16 adjacent bytes.
+  HWY_INLINE void Read(const std::byte* record) {
+    const std::byte* packed = record + PanelLayout<Block>::kScales;
+    for (std::size_t at = 0; at < kWordsBytes; at += 4 * kLanes) {
+      const auto bytes = [&](std::size_t i)
+                             HWY_ATTR { return LoadC(packed + i * kWordsBytes + at); };
+      const auto to = [at](std::int8_t(*runs)[kPanelRows], std::size_t i)
+                          HWY_ATTR { return runs[4 * i] + at; };
+      if constexpr (Block::kType == TensorType::kQ2_K) {
+        for (std::size_t i = 0; i < 4; ++i) {
+          StoreC(Field<4, 0, 0>(bytes(i)), to(scale, i));
+          StoreC(Field<4, 4, 0>(bytes(i)), to(min, i));
+        }
+      } else if constexpr (Block::kType == TensorType::kQ3_K) {
+        const C low = bytes(0), high = bytes(1), upper = bytes(2);
+        const auto store = [&](C four_bits, C two_bits, std::size_t i) HWY_ATTR {
+          StoreC(SubtractC(OrC(four_bits, two_bits), 32), to(scale, i));
+        };
+        store(Field<4, 0, 0>(low), Field<2, 0, 4>(upper), 0);
+        store(Field<4, 0, 0>(high), Field<2, 2, 4>(upper), 1);
+        store(Field<4, 4, 0>(low), Field<2, 4, 4>(upper), 2);
+        store(Field<4, 4, 0>(high), Field<2, 6, 4>(upper), 3);
+      } else if constexpr (Block::kType == TensorType::kQ6_K) {
+        for (std::size_t i = 0; i < 4; ++i) StoreC(bytes(i), to(scale, i));
+      } else {
+        const C scales = bytes(0), mins = bytes(1), nibbles = bytes(2);
+        StoreC(Field<6, 0, 0>(scales), to(scale, 0));
+        StoreC(Field<6, 0, 0>(mins), to(min, 0));
+        StoreC(OrC(Field<4, 0, 0>(nibbles), Field<2, 6, 4>(scales)), to(scale, 1));
+        StoreC(OrC(Field<4, 4, 0>(nibbles), Field<2, 6, 4>(mins)), to(min, 1));
+      }
+    }
+  }
+};
+
+}  // namespace troupe::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
