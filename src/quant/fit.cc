@@ -78,12 +78,6 @@ void CodesAt(Line line, CodeRange range, std::span<const float> x, std::span<std
 
 namespace {
 
-// Scales are tried from 0.76 to 1.24 times the one that makes the values just fit the range:
-// smaller ones clip the extremes, larger ones can happen to lie well. Finer steps gain next to
-// nothing.
-constexpr int kSteps = 8;
-constexpr float kSpacing = 0.03f;
-
 // Least squares over a line through 0: what it explains of the sum of squares is its merit.
 struct Candidate {
   Line line;
@@ -126,6 +120,9 @@ Candidate Polish(Candidate best, CodeRange range, WeightedValues values, Solve&&
 
 }  // namespace
 
+// The trial scales below are relative to the one that makes the values just fit the range: smaller
+// ones clip the extremes, larger ones can happen to lie well. Finer steps gain next to nothing.
+
 Line FitScale(CodeRange range, WeightedValues values) {
   float extreme = 0;
   for (const float x : values.x) {
@@ -135,8 +132,8 @@ Line FitScale(CodeRange range, WeightedValues values) {
   // The end of the range with the larger magnitude takes the largest magnitude: one level more.
   const auto end = static_cast<float>(-range.lowest > range.highest ? range.lowest : range.highest);
   Candidate best;
-  for (int step = -kSteps; step <= kSteps; ++step) {
-    const float scale = extreme / end * (1 + kSpacing * static_cast<float>(step));
+  for (int step = -8; step <= 8; ++step) {
+    const float scale = extreme / end * (1 + 0.03f * static_cast<float>(step));
     const Candidate c = SolveScale(MomentsAt({scale, 0}, range, values));
     if (c.explained > best.explained) best = c;
   }
@@ -154,12 +151,15 @@ Line FitScaleAndMin(int highest_code, MinSign sign, WeightedValues values) {
   if (!(high > low)) return {0, low};
   const CodeRange range = {0, highest_code};
   const auto solve = [sign](const Moments& m) { return SolveScaleAndMin(m, sign); };
+  const auto steps = static_cast<float>(highest_code);
   Candidate best;
-  const float widest = (high - low) / static_cast<float>(highest_code);
-  for (int step = -kSteps; step <= kSteps; ++step) {
-    const float scale = widest * (1 + kSpacing * static_cast<float>(step));
-    const Candidate c = solve(MomentsAt({scale, low}, range, values));
-    if (c.explained > best.explained) best = c;
+  for (int step = -4; step <= 4; ++step) {
+    const float scale = (high - low) / steps * (1 + 0.04f * static_cast<float>(step));
+    const float beyond = high - low - scale * steps;  // what the range does not cover
+    for (const float part_below : {0.0f, 0.5f, 1.0f}) {
+      const Candidate c = solve(MomentsAt({scale, low + part_below * beyond}, range, values));
+      if (c.explained > best.explained) best = c;
+    }
   }
   return Polish(best, range, values, solve).line;
 }

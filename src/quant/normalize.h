@@ -34,11 +34,13 @@ class NormalizedBlock {
     return {std::span(x_).subspan(n * size, size), std::span(w_).subspan(n * size, size)};
   }
 
-  // The half for a scale found for the normalized values; never 0 for what is not, since a step of
-  // 2^-24 is better than none.
+  // The half for a scale or min found for the normalized values: finite, and never 0 for what is
+  // not, since a step of 2^-24 is better than none.
   std::uint16_t ToHalf(float scale) const {
-    const std::uint16_t half = FloatToHalf(scale * unit_);
-    return scale != 0 && (half & 0x7fff) == 0 ? half | 1 : half;
+    constexpr float kLargestHalf = 65504;
+    const float value = std::clamp(scale * unit_, -kLargestHalf, kLargestHalf);
+    const std::uint16_t half = FloatToHalf(value);
+    return value != 0 && (half & 0x7fff) == 0 ? half | 1 : half;
   }
   // What the scale is after that.
   float Rounded(float scale) const { return HalfToFloat(ToHalf(scale)) / unit_; }

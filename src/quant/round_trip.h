@@ -1,0 +1,60 @@
+// What tests of the quantizers share: rows of values, the way there and back, and errors.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "base/rng.h"
+#include "quant/dequantize.h"
+#include "quant/quantize.h"
+
+namespace troupe {
+
+using Floats = std::vector<float>;
+
+inline std::vector<std::byte> Quantize(TensorType type, const Floats& x,
+                                       const Floats& importance = {}) {
+  std::vector<std::byte> row(RowBytes(type, x.size()).count());
+  QuantizeRow(type, x, row, importance);
+  return row;
+}
+
+inline Floats Dequantize(TensorType type, const std::vector<std::byte>& row, std::size_t elems) {
+  Floats x(elems);
+  DequantizeRow(type, row, x);
+  return x;
+}
+
+inline Floats RoundTrip(TensorType type, const Floats& x, const Floats& importance = {}) {
+  return Dequantize(type, Quantize(type, x, importance), x.size());
+}
+
+inline Floats NormalValues(std::size_t n, double deviation, Rng& rng) {
+  Floats x(n);
+  for (float& v : x) v = static_cast<float>(deviation * rng.Normal());
+  return x;
+}
+
+// Many small values and a few large ones: Student's t with three degrees of freedom.
+inline Floats HeavyTailedValues(std::size_t n, double size, Rng& rng) {
+  Floats x(n);
+  for (float& v : x) {
+    double squares = 0;
+    for (int k = 0; k < 3; ++k) squares += std::pow(rng.Normal(), 2);
+    v = static_cast<float>(size * rng.Normal() / std::sqrt(squares / 3));
+  }
+  return x;
+}
+
+inline double SquaredError(const Floats& x, const Floats& y, const Floats& weights = {}) {
+  double sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    sum += (weights.empty() ? 1.0 : weights[i]) * std::pow(double{x[i]} - double{y[i]}, 2);
+  }
+  return sum;
+}
+
+inline double SumOfSquares(const Floats& x) { return SquaredError(x, Floats(x.size())); }
+
+}  // namespace troupe
