@@ -2,7 +2,6 @@
 #include "kernels/activations.h"
 
 #include <bit>
-#include <cstring>
 #include <limits>
 
 #include "base/check.h"
@@ -46,19 +45,18 @@ HWY_INLINE std::int32_t QuantizeHalf(const float* x, float inverse, std::int8_t*
 }
 
 void QuantizeGroups(const float* HWY_RESTRICT x, std::size_t groups,
-                    std::int8_t* HWY_RESTRICT codes, ActivationGroup* HWY_RESTRICT out) {
-  for (std::size_t g = 0; g < groups; ++g, x += kGroupCols, codes += kGroupCols, ++out) {
+                    ActivationGroup* HWY_RESTRICT out) {
+  for (std::size_t g = 0; g < groups; ++g, x += kGroupCols, ++out) {
     const float max = LargestMagnitude(x);
     if (!(max >= kTinyActivation && max <= std::numeric_limits<float>::max())) [[unlikely]] {
       *out = {};
       if (!(max < kTinyActivation)) out->scale = std::numeric_limits<float>::quiet_NaN();
-      std::memset(codes, 0, kGroupCols);
       continue;
     }
     const float inverse = 127.0f / max;
     out->scale = max / 127.0f;
-    out->half_sum[0] = QuantizeHalf(x, inverse, codes);
-    out->half_sum[1] = QuantizeHalf(x + kHalf, inverse, codes + kHalf);
+    out->half_sum[0] = QuantizeHalf(x, inverse, out->codes);
+    out->half_sum[1] = QuantizeHalf(x + kHalf, inverse, out->codes + kHalf);
     out->sum = out->half_sum[0] + out->half_sum[1];
   }
 }
@@ -72,11 +70,11 @@ namespace troupe {
 HWY_EXPORT(QuantizeGroups);
 
 void QuantizeActivations(const Activations& x, std::size_t first, std::size_t count) {
-  TROUPE_CHECK(x.codes != nullptr && first + count <= x.tokens);
+  TROUPE_CHECK(x.groups != nullptr && first + count <= x.tokens);
   const std::size_t groups = x.cols / kGroupCols;
   for (std::size_t t = first; t < first + count; ++t) {
     HWY_DYNAMIC_DISPATCH(QuantizeGroups)
-    (x.Values(t), groups, x.codes + t * x.cols, x.groups + t * groups);
+    (x.Values(t), groups, x.Groups(t));
   }
 }
 

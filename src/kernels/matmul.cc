@@ -112,7 +112,7 @@ HWY_EXPORT(CombineGate);
 void CheckJob(const PanelJob& job) {
   TROUPE_CHECK(job.w.cols == job.x.cols);
   TROUPE_CHECK(job.first_panel + job.panel_count <= job.w.Panels());
-  TROUPE_CHECK(Info(job.w.type).block_elems == 1 || job.x.codes != nullptr);
+  TROUPE_CHECK(Info(job.w.type).block_elems == 1 || job.x.groups != nullptr);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ struct Tokens {
       : values(tokens * cols), storage(cols % kGroupCols == 0 ? ActivationBytes(tokens, cols) : 0) {
     for (float& v : values) v = static_cast<float>(rng.Normal());
     x = MakeActivations(values.data(), cols, tokens, cols, storage);
-    if (x.codes == nullptr) return;
+    if (x.groups == nullptr) return;
     for (std::size_t t = 0; t < tokens; ++t) QuantizeActivationsReference(x, t);
   }
   std::vector<float> values;

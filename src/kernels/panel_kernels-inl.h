@@ -18,12 +18,10 @@ template <typename Block, bool kInstruction>
 struct BlockKernel {
   using Layout = PanelLayout<Block>;
   using Strip = UnpackedStrip<kGroupCols / kScaleCols<Block>, Block::kHasMin>;
-  using Token = BlockToken;
+  using Token = const ActivationGroup*;
   static_assert(kBlockCols % Block::kElems == 0);
 
-  static Token TokenAt(const Activations& x, std::size_t token) {
-    return {x.Codes(token), x.Groups(token)};
-  }
+  static Token TokenAt(const Activations& x, std::size_t token) { return x.Groups(token); }
 
   // Columns [col, col + cols) of rows [lane, lane + kLanes).
   static HWY_INLINE void Read(const std::byte* panel, std::size_t lane, std::size_t col,

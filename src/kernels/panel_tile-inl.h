@@ -41,29 +41,20 @@ struct UnpackedStrip {
   alignas(64) float min[HasMin ? kBlockGroups : 1][kRuns][kLanes];
 };
 
-struct BlockToken {
-  const std::int8_t* codes;
-  const ActivationGroup* groups;
-};
-
 template <class Strip, class Dot, std::size_t kS, std::size_t kT>
 HWY_NOINLINE void MultiplyBlockTile(const Strip* HWY_RESTRICT strips, std::size_t groups,
-                                    int offset, const BlockToken* HWY_RESTRICT tokens,
+                                    int offset, const ActivationGroup* const* HWY_RESTRICT tokens,
                                     std::size_t first_group, float* HWY_RESTRICT acc) {
   constexpr std::size_t kRunChunks = kGroupChunks / Strip::kRuns;
-  const std::int8_t* x[kT];
-  const ActivationGroup* meta[kT];
-  for (std::size_t t = 0; t < kT; ++t) {
-    x[t] = tokens[t].codes + first_group * kGroupCols;
-    meta[t] = tokens[t].groups + first_group;
-  }
+  const ActivationGroup* x[kT];
+  for (std::size_t t = 0; t < kT; ++t) x[t] = tokens[t] + first_group;
   for (std::size_t g = 0; g < groups; ++g) {
     F part[kS][kT];
     for (std::size_t run = 0; run < Strip::kRuns; ++run) {
       I dot[kS][kT];
       HWY_UNROLL(16)
       for (std::size_t t = 0; t < kT; ++t) {
-        const std::int32_t sum = Strip::kRuns == 1 ? meta[t][g].sum : meta[t][g].half_sum[run];
+        const std::int32_t sum = Strip::kRuns == 1 ? x[t][g].sum : x[t][g].half_sum[run];
         const I start = Strip::kHasMin ? SetI(0) : SetI(-offset * sum);
         for (std::size_t s = 0; s < kS; ++s) dot[s][t] = start;
       }
@@ -76,7 +67,7 @@ HWY_NOINLINE void MultiplyBlockTile(const Strip* HWY_RESTRICT strips, std::size_
         for (std::size_t t = 0; t < kT; ++t) {
           I chunk[Dot::kChunks];
           for (std::size_t i = 0; i < Dot::kChunks; ++i) {
-            chunk[i] = BroadcastChunk(x[t] + g * kGroupCols + (c + i) * kChunkCols);
+            chunk[i] = BroadcastChunk(x[t][g].codes + (c + i) * kChunkCols);
           }
           for (std::size_t s = 0; s < kS; ++s) dot[s][t] = Dot::Add(dot[s][t], w[s], chunk);
         }
@@ -94,7 +85,7 @@ HWY_NOINLINE void MultiplyBlockTile(const Strip* HWY_RESTRICT strips, std::size_
       for (std::size_t run = 0; run < Strip::kRuns; ++run) {
         HWY_UNROLL(16)
         for (std::size_t t = 0; t < kT; ++t) {
-          const std::int32_t sum = Strip::kRuns == 1 ? meta[t][g].sum : meta[t][g].half_sum[run];
+          const std::int32_t sum = Strip::kRuns == 1 ? x[t][g].sum : x[t][g].half_sum[run];
           const F weight = ToFloat(SetI(sum));
           for (std::size_t s = 0; s < kS; ++s) {
             part[s][t] = Fma(weight, LoadF(strips[s].min[g][run]), part[s][t]);
@@ -104,7 +95,7 @@ HWY_NOINLINE void MultiplyBlockTile(const Strip* HWY_RESTRICT strips, std::size_
     }
     HWY_UNROLL(16)
     for (std::size_t t = 0; t < kT; ++t) {
-      const F scale = SetF(meta[t][g].scale);
+      const F scale = SetF(x[t][g].scale);
       for (std::size_t s = 0; s < kS; ++s) {
         float* sum = acc + t * kAccStride + s * kLanes;
         StoreF(Fma(part[s][t], scale, LoadF(sum)), sum);

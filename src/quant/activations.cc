@@ -10,9 +10,8 @@
 namespace troupe {
 namespace {
 
-void QuantizeGroup(const float* x, std::int8_t* codes, ActivationGroup& group) {
+void QuantizeGroup(const float* x, ActivationGroup& group) {
   group = {};
-  std::fill_n(codes, kGroupCols, std::int8_t{0});
   float max = 0.0f;
   for (std::size_t i = 0; i < kGroupCols; ++i) {
     if (!std::isfinite(x[i])) {
@@ -25,8 +24,8 @@ void QuantizeGroup(const float* x, std::int8_t* codes, ActivationGroup& group) {
   const float inverse = 127.0f / max;
   group.scale = max / 127.0f;
   for (std::size_t i = 0; i < kGroupCols; ++i) {
-    codes[i] = static_cast<std::int8_t>(std::nearbyint(x[i] * inverse));
-    group.half_sum[i / 16] += codes[i];
+    group.codes[i] = static_cast<std::int8_t>(std::nearbyint(x[i] * inverse));
+    group.half_sum[i / 16] += group.codes[i];
   }
   group.sum = group.half_sum[0] + group.half_sum[1];
 }
@@ -41,16 +40,13 @@ Activations MakeActivations(const float* values, std::size_t stride, std::size_t
   TROUPE_CHECK(storage.size() >= ActivationBytes(tokens, cols));
   TROUPE_CHECK(reinterpret_cast<std::uintptr_t>(storage.data()) % alignof(ActivationGroup) == 0);
   x.groups = reinterpret_cast<ActivationGroup*>(storage.data());
-  x.codes = reinterpret_cast<std::int8_t*>(x.groups + tokens * (cols / kGroupCols));
   return x;
 }
 
 void QuantizeActivationsReference(const Activations& x, std::size_t token) {
-  TROUPE_CHECK(x.codes != nullptr && token < x.tokens);
-  const std::size_t groups = x.cols / kGroupCols;
-  for (std::size_t g = 0; g < groups; ++g) {
-    QuantizeGroup(x.Values(token) + g * kGroupCols, x.codes + token * x.cols + g * kGroupCols,
-                  x.groups[token * groups + g]);
+  TROUPE_CHECK(x.groups != nullptr && token < x.tokens);
+  for (std::size_t g = 0; g < x.cols / kGroupCols; ++g) {
+    QuantizeGroup(x.Values(token) + g * kGroupCols, x.Groups(token)[g]);
   }
 }
 

@@ -11,12 +11,14 @@
 
 namespace troupe {
 
-// What 32 columns of one token have in common: x = scale * code. The sums of codes turn a product
-// with unsigned weights into one with signed ones, and weigh the mins of the types that have them.
+// 32 columns of one token: x = scale * code. The sums of codes turn a product with unsigned weights
+// into one with signed ones, and weigh the mins of the types that have them. All in one place, so
+// that a kernel needs one pointer a token.
 struct ActivationGroup {
   float scale;
-  std::int32_t sum;          // of the 32 codes
-  std::int32_t half_sum[2];  // of the first and the last 16
+  std::int32_t sum;               // of the 32 codes
+  std::int32_t half_sum[2];       // of the first and the last 16
+  std::int8_t codes[kGroupCols];  // -127..127
 };
 
 struct Activations {
@@ -24,19 +26,15 @@ struct Activations {
   std::size_t cols = 0;
   const float* values = nullptr;  // token t begins at values + t * stride
   std::size_t stride = 0;
-  std::int8_t* codes = nullptr;       // [tokens][cols], -127..127; null if there is no 8-bit form
-  ActivationGroup* groups = nullptr;  // [tokens][cols / 32]
+  ActivationGroup* groups = nullptr;  // [tokens][cols / 32]; null if there is no 8-bit form
 
   const float* Values(std::size_t token) const { return values + token * stride; }
-  const std::int8_t* Codes(std::size_t token) const { return codes + token * cols; }
-  const ActivationGroup* Groups(std::size_t token) const {
-    return groups + token * (cols / kGroupCols);
-  }
+  ActivationGroup* Groups(std::size_t token) const { return groups + token * (cols / kGroupCols); }
 };
 
 // Bytes that the 8-bit form takes; cols is a multiple of 32.
 constexpr std::size_t ActivationBytes(std::size_t tokens, std::size_t cols) {
-  return tokens * (cols + cols / kGroupCols * sizeof(ActivationGroup));
+  return tokens * (cols / kGroupCols) * sizeof(ActivationGroup);
 }
 
 // A view of the values and of `storage` for their 8-bit form, yet to be filled: empty (then only

@@ -43,19 +43,18 @@ requires(Block::kGroups > 0) RunScale ScaleOfRun(const Block& b, std::size_t run
 template <typename Block>
 float DotBlocks(std::span<const std::byte> row, const Activations& x, std::size_t token) {
   constexpr std::size_t kRuns = kGroupCols / kScaleCols<Block>;  // in 32 columns
-  const std::int8_t* code = x.Codes(token);
   const ActivationGroup* group = x.Groups(token);
   float acc = 0.0f;
   for (std::size_t i = 0; i < row.size() / sizeof(Block); ++i) {
     Block b;
     std::memcpy(&b, row.data() + i * sizeof(Block), sizeof(Block));
     const Codes<Block> q = UnpackCodes(b);
-    for (std::size_t g = 0; g < PanelLayout<Block>::kGroups; ++g, code += kGroupCols, ++group) {
+    for (std::size_t g = 0; g < PanelLayout<Block>::kGroups; ++g, ++group) {
       float t = 0.0f;
       for (std::size_t run = 0; run < kRuns; ++run) {
         std::int32_t dot = 0;
         for (std::size_t k = run * kScaleCols<Block>; k < (run + 1) * kScaleCols<Block>; ++k) {
-          dot += (q[g * kGroupCols + k] - Block::kOffset) * code[k];
+          dot += (q[g * kGroupCols + k] - Block::kOffset) * group->codes[k];
         }
         const float scale = ScaleOfRun(b, g * kRuns + run).scale;
         t = run == 0 ? static_cast<float>(dot) * scale

@@ -61,7 +61,8 @@ TEST_P(PanelDotOfType, IsTheProductOfTheNumbersUpToItsRoundings) {
         // rounding to float here is the 1 in the bound below.
         QuantizeActivationsReference(x, token);
         for (std::size_t k = 0; k < cols; ++k) {
-          exact[k] = x.Groups(token)[k / 32].scale * static_cast<float>(x.Codes(token)[k]);
+          exact[k] = x.Groups(token)[k / 32].scale *
+                     static_cast<float>(x.Groups(token)[k / 32].codes[k % 32]);
         }
       }
       const double expected = DotRow(GetParam(), row, exact).value;
