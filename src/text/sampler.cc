@@ -79,6 +79,9 @@ Result<TokenId> Sampler::Sample(std::span<const float> logits) {
   if (best.logit == -std::numeric_limits<float>::infinity()) {
     return InvalidArgument("all {} tokens are banned", candidates_.size());
   }
+  if (!std::isfinite(best.logit)) {
+    return InvalidArgument("bias or penalties make the logit of token {} infinite", best.id);
+  }
   if (options_.temperature == 0) return best.id;
   KeepTopK();
   KeepTopPAndMinP(best.logit);
@@ -121,10 +124,8 @@ void Sampler::KeepTopK() {
   const std::size_t k = options_.top_k;
   if (k == 0 || k >= candidates_.size()) return;
   const auto end = candidates_.begin() + static_cast<std::ptrdiff_t>(k);
-  std::nth_element(candidates_.begin(), end, candidates_.end(), kMoreLikely);
+  std::partial_sort(candidates_.begin(), end, candidates_.end(), kMoreLikely);
   candidates_.erase(end, candidates_.end());
-  // Sums below run in the order of the candidates: it must not depend on nth_element's ways.
-  std::sort(candidates_.begin(), candidates_.end(), kMoreLikely);
 }
 
 void Sampler::KeepTopPAndMinP(float best) {

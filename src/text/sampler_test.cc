@@ -1,0 +1,285 @@
+#include "text/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <set>
+
+#include "text/exact_exp.h"
+
+namespace troupe {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// Everything off: the plain distribution of the logits.
+SamplerOptions Plain(std::uint64_t seed = 1) {
+  return {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0, .seed = seed};
+}
+
+Sampler Make(const SamplerOptions& options) { return Sampler::Make(options).value(); }
+
+std::vector<float> Logits(std::initializer_list<double> probabilities) {
+  std::vector<float> logits;
+  for (const double p : probabilities) logits.push_back(static_cast<float>(std::log(p)));
+  return logits;
+}
+
+std::set<TokenId> Reachable(const SamplerOptions& options, const std::vector<float>& logits) {
+  Sampler sampler = Make(options);
+  std::set<TokenId> ids;
+  for (int i = 0; i < 2000; ++i) ids.insert(sampler.Sample(logits).value());
+  return ids;
+}
+
+using Ids = std::set<TokenId>;
+
+TEST(Sampler, GreedyTakesTheHighestAndOfEqualOnesTheLowestId) {
+  Sampler sampler = Make({.temperature = 0});
+  EXPECT_EQ(sampler.Sample(std::vector<float>{1, 3, 2}).value(), 1);
+  EXPECT_EQ(sampler.Sample(std::vector<float>{1, 3, 3, 3}).value(), 1);
+  EXPECT_EQ(sampler.Sample(std::vector<float>{-kInfinity, -5}).value(), 1);
+}
+
+TEST(Sampler, LogitsThatAreNoNumbersAreAnErrorThatNamesTheToken) {
+  Sampler sampler = Make({});
+  const auto message = [&](std::vector<float> logits) {
+    const auto token = sampler.Sample(logits);
+    return token.ok() ? "no error" : token.status().message();
+  };
+  EXPECT_EQ(message({1, std::nanf(""), 2}), "the logit of token 1 of 3 is nan");
+  EXPECT_EQ(message({1, kInfinity}), "the logit of token 1 of 2 is inf");
+  EXPECT_EQ(message({-kInfinity, -kInfinity}), "all 2 tokens are banned");
+  EXPECT_EQ(message({}), "no logits to sample from");
+}
+
+TEST(Sampler, FollowsTheDistribution) {
+  const std::vector<double> expected = {0.5, 0.3, 0.15, 0.05};
+  const auto logits = Logits({0.5, 0.3, 0.15, 0.05});
+  Sampler sampler = Make(Plain());
+  constexpr int kDraws = 100'000;
+  std::vector<int> count(4, 0);
+  for (int i = 0; i < kDraws; ++i) {
+    ++count[static_cast<std::size_t>(sampler.Sample(logits).value())];
+  }
+  for (std::size_t i = 0; i < 4; ++i) {
+    // Five standard deviations of a binomial: one run in half a million would fail if seeds varied.
+    const double deviation = std::sqrt(kDraws * expected[i] * (1 - expected[i]));
+    EXPECT_NEAR(count[i], kDraws * expected[i], 5 * deviation) << i;
+  }
+}
+
+TEST(Sampler, TemperatureSharpensAndFlattens) {
+  const auto logits = Logits({0.8, 0.2});
+  const auto share_of_first = [&](double temperature) {
+    SamplerOptions options = Plain();
+    options.temperature = temperature;
+    Sampler sampler = Make(options);
+    int first = 0;
+    for (int i = 0; i < 20'000; ++i) first += sampler.Sample(logits).value() == 0 ? 1 : 0;
+    return first / 20'000.0;
+  };
+  // p^(1/T) normalised: 0.941, 0.8, 0.667; five deviations are below 0.018.
+  EXPECT_NEAR(share_of_first(0.5), 16.0 / 17, 0.018);
+  EXPECT_NEAR(share_of_first(1), 0.8, 0.018);
+  EXPECT_NEAR(share_of_first(2), 2.0 / 3, 0.018);
+}
+
+TEST(Sampler, TopKKeepsTheKMostLikelyAndOfEqualOnesTheLowestIds) {
+  SamplerOptions options = Plain();
+  options.top_k = 2;
+  EXPECT_EQ(Reachable(options, Logits({0.1, 0.4, 0.2, 0.3})), (Ids{1, 3}));
+  EXPECT_EQ(Reachable(options, Logits({0.25, 0.25, 0.25, 0.25})), (Ids{0, 1}));
+  options.top_k = 9;
+  EXPECT_EQ(Reachable(options, Logits({0.1, 0.4, 0.2, 0.3})), (Ids{0, 1, 2, 3}));
+}
+
+TEST(Sampler, TopPKeepsTheFewestThatReachP) {
+  SamplerOptions options = Plain();
+  const auto logits = Logits({0.15, 0.5, 0.05, 0.3});
+  options.top_p = 0.45;
+  EXPECT_EQ(Reachable(options, logits), (Ids{1}));
+  options.top_p = 0.7;
+  EXPECT_EQ(Reachable(options, logits), (Ids{1, 3}));
+  options.top_p = 0.9;
+  EXPECT_EQ(Reachable(options, logits), (Ids{0, 1, 3}));
+  options.top_p = 0;  // the most likely stays
+  EXPECT_EQ(Reachable(options, logits), (Ids{1}));
+}
+
+TEST(Sampler, MinPKeepsAFractionOfTheMostLikely) {
+  SamplerOptions options = Plain();
+  options.min_p = 0.25;  // of 0.5: 0.125
+  EXPECT_EQ(Reachable(options, Logits({0.15, 0.5, 0.05, 0.3})), (Ids{0, 1, 3}));
+  options.min_p = 1;
+  EXPECT_EQ(Reachable(options, Logits({0.15, 0.5, 0.05, 0.3})), (Ids{1}));
+}
+
+TEST(Sampler, TopPComesBeforeTemperatureAndAfterTopK) {
+  SamplerOptions options = Plain();
+  options.temperature = 50;  // nearly uniform; after it, top-p 0.7 would keep three of four
+  options.top_p = 0.7;
+  EXPECT_EQ(Reachable(options, Logits({0.15, 0.5, 0.05, 0.3})), (Ids{1, 3}));
+  options.top_k = 2;  // of these two the first has 0.625: still short of 0.7
+  options.top_p = 0.6;
+  EXPECT_EQ(Reachable(options, Logits({0.15, 0.5, 0.05, 0.3})), (Ids{1}));
+}
+
+TEST(Sampler, PenaltiesWeighWhatTheTextHasAlready) {
+  SamplerOptions options = {.temperature = 0, .repetition_penalty = 2};
+  Sampler repetition = Make(options);
+  EXPECT_EQ(repetition.Sample(std::vector<float>{3, 2, -1}).value(), 0);
+  repetition.Accept(0);  // 3 becomes 1.5
+  EXPECT_EQ(repetition.Sample(std::vector<float>{3, 2, -1}).value(), 1);
+  // A negative logit is multiplied: -1 becomes -2.
+  EXPECT_EQ(repetition.Sample(std::vector<float>{-1, -1.5, -3}).value(), 1);
+
+  Sampler frequency = Make({.temperature = 0, .frequency_penalty = 0.4});
+  frequency.Accept(0);
+  EXPECT_EQ(frequency.Sample(std::vector<float>{3, 2.3F}).value(), 0);  // 2.6
+  frequency.Accept(0);
+  EXPECT_EQ(frequency.Sample(std::vector<float>{3, 2.3F}).value(), 1);  // 2.2
+
+  Sampler presence = Make({.temperature = 0, .presence_penalty = 0.5});
+  for (int i = 0; i < 9; ++i) presence.Accept(0);
+  EXPECT_EQ(presence.Sample(std::vector<float>{3, 2.4F}).value(), 0);  // 2.5, however often
+  EXPECT_EQ(presence.Sample(std::vector<float>{3, 2.6F}).value(), 1);
+}
+
+TEST(Sampler, PenaltiesForgetWhatLeavesTheWindow) {
+  Sampler sampler = Make({.temperature = 0, .penalty_window = 2, .presence_penalty = 1});
+  const std::vector<float> logits = {3, 2.5F, 0};
+  sampler.Accept(0);
+  EXPECT_EQ(sampler.Sample(logits).value(), 1);
+  sampler.Accept(2);
+  EXPECT_EQ(sampler.Sample(logits).value(), 1);
+  sampler.Accept(2);
+  EXPECT_EQ(sampler.Sample(logits).value(), 0);
+}
+
+TEST(Sampler, BiasMovesAndBansTokens) {
+  SamplerOptions options = {.temperature = 0, .logit_bias = {{0, -kInfinity}, {2, 1.5F}}};
+  Sampler sampler = Make(options);
+  EXPECT_EQ(sampler.Sample(std::vector<float>{9, 2, 1}).value(), 2);
+  const auto outside = sampler.Sample(std::vector<float>{9, 2});
+  ASSERT_FALSE(outside.ok());
+  EXPECT_EQ(outside.status().message(), "bias for token 2, but there are 2 tokens");
+}
+
+TEST(Sampler, WhatOverflowsIsAnErrorAndNoCrash) {
+  Sampler sampler = Make({.logit_bias = {{0, 3e38F}}});
+  EXPECT_FALSE(sampler.Sample(std::vector<float>{3e38F, 1}).ok());
+}
+
+TEST(Sampler, OptionsOutOfRangeAreErrorsThatNameThem) {
+  const auto message = [](const SamplerOptions& options) {
+    const auto sampler = Sampler::Make(options);
+    return sampler.ok() ? "no error" : sampler.status().message();
+  };
+  EXPECT_EQ(message({.temperature = -1}), "temperature is -1, expected 0 to 100");
+  EXPECT_EQ(message({.top_p = 1.5}), "top-p is 1.5, expected 0 to 1");
+  EXPECT_EQ(message({.min_p = std::nan("")}), "min-p is nan, expected 0 to 1");
+  EXPECT_EQ(message({.repetition_penalty = 0}), "repetition penalty is 0, expected 0.01 to 100");
+  EXPECT_EQ(message({.logit_bias = {{-1, 1.0F}}}), "bias for token -1: ids begin at 0");
+  EXPECT_EQ(message({.logit_bias = {{1, kInfinity}}}),
+            "bias for token 1 is inf, expected a number or -infinity");
+  EXPECT_EQ(message({}), "no error");
+}
+
+TEST(Sampler, OptionsPrintWhatIsOn) {
+  EXPECT_EQ(SamplerOptions{.temperature = 0}.ToString(), "greedy");
+  EXPECT_EQ(SamplerOptions{}.ToString(),
+            "temperature 0.8, top-k 40, top-p 0.95, min-p 0.05, seed 0");
+  const SamplerOptions busy = {.temperature = 0.5,
+                               .top_k = 0,
+                               .top_p = 1,
+                               .min_p = 0,
+                               .repetition_penalty = 1.1,
+                               .presence_penalty = 0.5,
+                               .logit_bias = {{1, 2.0F}},
+                               .seed = 7};
+  EXPECT_EQ(busy.ToString(),
+            "temperature 0.5, repetition 1.1, presence 0.5 over 64 tokens, bias for 1 tokens, "
+            "seed 7");
+}
+
+// Everything in the order of the header, with no shortcut: sorts all tokens, always.
+class PlainSampler {
+ public:
+  explicit PlainSampler(const SamplerOptions& options) : options_(options), rng_(options.seed) {}
+
+  TokenId Sample(const std::vector<float>& logits) {
+    std::vector<TokenId> ids(logits.size());
+    std::iota(ids.begin(), ids.end(), 0);
+    std::stable_sort(ids.begin(), ids.end(), [&](TokenId a, TokenId b) {
+      return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)];
+    });
+    if (options_.top_k != 0) ids.resize(std::min<std::size_t>(options_.top_k, ids.size()));
+    const auto weight = [&](TokenId id, double temperature) {
+      return ExactExp((static_cast<double>(logits[static_cast<std::size_t>(id)]) -
+                       static_cast<double>(logits[static_cast<std::size_t>(ids[0])])) /
+                      temperature);
+    };
+    double total = 0;
+    for (const TokenId id : ids) total += weight(id, 1);
+    std::size_t kept = 0;
+    for (double sum = 0; kept < ids.size(); ++kept) {
+      if (kept > 0 && sum >= options_.top_p * total) break;
+      if (weight(ids[kept], 1) < options_.min_p) break;
+      sum += weight(ids[kept], 1);
+    }
+    ids.resize(kept);
+    total = 0;
+    for (const TokenId id : ids) total += weight(id, options_.temperature);
+    double left = rng_.Uniform() * total;
+    for (const TokenId id : ids) {
+      left -= weight(id, options_.temperature);
+      if (left < 0) return id;
+    }
+    return ids.back();
+  }
+
+ private:
+  SamplerOptions options_;
+  Rng rng_;
+};
+
+TEST(Sampler, ShortcutsChangeNothing) {
+  Rng rng(TestSeed());
+  for (int round = 0; round < 60; ++round) {
+    // A top-k or a top-p below 1, so that both draw from a sorted list.
+    const SamplerOptions options = {
+        .temperature = 0.5 + rng.Uniform(),
+        .top_k = rng.Below(2) == 0 ? 0 : static_cast<std::uint32_t>(1 + rng.Below(100)),
+        .top_p = 0.999 * rng.Uniform(),
+        .min_p = rng.Below(2) == 0 ? 0 : 0.2 * rng.Uniform(),
+        .seed = rng.Next()};
+    Sampler sampler = Make(options);
+    PlainSampler plain(options);
+    std::vector<float> logits(2000);
+    for (float& logit : logits) logit = static_cast<float>(3 * rng.Normal());
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_EQ(sampler.Sample(logits).value(), plain.Sample(logits)) << options.ToString();
+    }
+  }
+}
+
+// Written down once; the same must come out on every machine and with every compiler.
+TEST(Sampler, GivesTheseTokensUnderThisSeedEverywhere) {
+  SamplerOptions options = {.temperature = 1.3, .top_k = 0, .top_p = 0.98, .min_p = 0, .seed = 42};
+  Sampler sampler = Make(options);
+  std::vector<float> logits(1000);
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    logits[i] = static_cast<float>(i * 7919 % 1000) / 128.0F;
+  }
+  std::vector<TokenId> tokens;
+  for (int i = 0; i < 12; ++i) tokens.push_back(sampler.Sample(logits).value());
+  EXPECT_EQ(tokens,
+            (std::vector<TokenId>{494, 75, 533, 671, 475, 299, 632, 275, 694, 335, 854, 334}));
+}
+
+}  // namespace
+}  // namespace troupe

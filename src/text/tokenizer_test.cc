@@ -1,0 +1,244 @@
+#include "text/tokenizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/rng.h"
+#include "text/tiny_vocab_for_test.h"
+#include "text/utf8.h"
+
+namespace troupe {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::unique_ptr<Tokenizer> Make(Vocab vocab) { return MakeTokenizer(std::move(vocab)).value(); }
+
+// Tokens as the vocabulary writes them.
+std::vector<std::string> Encode(const Tokenizer& tokenizer, std::string_view text,
+                                EncodeOptions options = {.add_special = false}) {
+  const std::vector<TokenId> ids = tokenizer.Encode(text, options).value();
+  std::vector<std::string> tokens;
+  for (const TokenId id : ids) {
+    tokens.push_back(tokenizer.vocab().tokens[static_cast<std::size_t>(id)]);
+  }
+  return tokens;
+}
+
+std::vector<std::string> EncodeSegments(const Tokenizer& tokenizer,
+                                        std::vector<TextSegment> segments) {
+  const std::vector<TokenId> ids = tokenizer.EncodeSegments(segments, false).value();
+  std::vector<std::string> tokens;
+  for (const TokenId id : ids) {
+    tokens.push_back(tokenizer.vocab().tokens[static_cast<std::size_t>(id)]);
+  }
+  return tokens;
+}
+
+TEST(SentencePiece, JoinsByScoreTheBestPairFirst) {
+  const auto tokenizer = Make(TinySentencePieceVocab());
+  EXPECT_THAT(Encode(*tokenizer, "hello"), ElementsAre("▁hello"));
+  // "ab" scores better than "bc": the b is taken.
+  EXPECT_THAT(Encode(*tokenizer, "habc"), ElementsAre("▁", "h", "ab", "c"));
+  // Equal pairs join from the left.
+  EXPECT_THAT(Encode(*tokenizer, "hlll"), ElementsAre("▁", "h", "ll", "l"));
+}
+
+TEST(SentencePiece, FallsBackToBytesAndToTheUnknownToken) {
+  Vocab vocab = TinySentencePieceVocab();
+  EXPECT_THAT(Encode(*Make(vocab), "aß\n"), ElementsAre("▁a", "<0xC3>", "<0x9F>", "<0x0A>"));
+  vocab.tokens[3 + 0x9F] = "<no byte>";
+  const auto tokenizer = Make(vocab);
+  EXPECT_THAT(Encode(*tokenizer, "aß\n"), ElementsAre("▁a", "<unk>", "<0x0A>"));
+}
+
+TEST(SentencePiece, BlanksComeBackAsTheyWere) {
+  const auto tokenizer = Make(TinySentencePieceVocab());
+  for (const std::string text : {"", " ", "  hello", "hello  ", "a   a", " a<tool> a"}) {
+    EXPECT_EQ(tokenizer->Decode(tokenizer->Encode(text).value()).value(), text);
+  }
+}
+
+TEST(SentencePiece, TextBeginsWithABlankAgainAfterASpecialToken) {
+  const auto tokenizer = Make(TinySentencePieceVocab());
+  EXPECT_THAT(Encode(*tokenizer, "a<tool>a"), ElementsAre("▁a", "<tool>", "▁a"));
+}
+
+TEST(SentencePiece, TextCannotSpellByteOrControlTokens) {
+  const auto tokenizer = Make(TinySentencePieceVocab());
+  EXPECT_EQ(tokenizer->Decode(tokenizer->Encode("<0x0A></s><unk>").value()).value(),
+            "<0x0A></s><unk>");
+}
+
+TEST(ByteLevelBpe, JoinsByRankInsideWords) {
+  const auto tokenizer = Make(TinyByteLevelVocab());
+  EXPECT_THAT(Encode(*tokenizer, "hello hello"), ElementsAre("hello", "Ġhello"));
+  // "b c" ranks before "a b".
+  EXPECT_THAT(Encode(*tokenizer, "abc"), ElementsAre("a", "bc"));
+  EXPECT_THAT(Encode(*tokenizer, "é\n"), ElementsAre("Ã©", "Ċ"));
+}
+
+TEST(ByteLevelBpe, NeverJoinsAcrossWords) {
+  // In "1 2" the merge of "12" has no chance; with qwen2 not even in "12".
+  EXPECT_THAT(Encode(*Make(TinyByteLevelVocab("gpt-2")), "12"), ElementsAre("12"));
+  EXPECT_THAT(Encode(*Make(TinyByteLevelVocab("qwen2")), "12"), ElementsAre("1", "2"));
+}
+
+TEST(ByteLevelBpe, TakesWholeWordsWhereMergesAreIgnored) {
+  Vocab vocab = TinyByteLevelVocab("gpt-2");
+  vocab.tokens.push_back("abc");  // no merge makes it
+  vocab.types.push_back(TokenType::kNormal);
+  EXPECT_THAT(Encode(*Make(vocab), "abc"), ElementsAre("a", "bc"));
+  vocab.pre = "llama-bpe";
+  EXPECT_THAT(Encode(*Make(vocab), "abc abc"), ElementsAre("abc", "Ġ", "a", "bc"));
+}
+
+TEST(ByteLevelBpe, BytesWithoutATokenAreUnknownOrLeftOut) {
+  Vocab vocab = TinyByteLevelVocab();
+  vocab.tokens[0x03] = "no byte";
+  EXPECT_THAT(Encode(*Make(vocab),
+                     "a\x03"
+                     "c"),
+              ElementsAre("a", "c"));
+  vocab.unk = 0x03;
+  EXPECT_THAT(Encode(*Make(vocab),
+                     "a\x03"
+                     "c"),
+              ElementsAre("a", "no byte", "c"));
+}
+
+TEST(Tokenizer, AddsBosAndEosOnlyWhereTheVocabularySaysSo) {
+  Vocab vocab = TinySentencePieceVocab();
+  vocab.add_eos = true;
+  const auto tokenizer = Make(vocab);
+  EXPECT_THAT(Encode(*tokenizer, "a", {}), ElementsAre("<s>", "▁a", "</s>"));
+  EXPECT_THAT(Encode(*tokenizer, "", {}), ElementsAre("<s>", "</s>"));
+  EXPECT_THAT(Encode(*tokenizer, ""), IsEmpty());
+  EXPECT_THAT(Encode(*Make(TinyByteLevelVocab()), "a", {}), ElementsAre("a"));
+}
+
+TEST(Tokenizer, FindsUserDefinedTokensAlwaysAndControlTokensOnRequest) {
+  const auto tokenizer = Make(TinyByteLevelVocab());
+  EXPECT_THAT(Encode(*tokenizer, "a<tool>  a"), ElementsAre("a", "<tool>", "  ", "a"));
+  EXPECT_EQ(tokenizer->Encode("<|endoftext|>").value().size(), 13u);
+  EXPECT_THAT(Encode(*tokenizer, "a<|endoftext|>a", {.add_special = false, .parse_special = true}),
+              ElementsAre("a", "<|endoftext|>", "a"));
+}
+
+TEST(Tokenizer, ContentOfSegmentsCannotForgeSpecialTokens) {
+  const auto tokenizer = Make(TinyByteLevelVocab());
+  const TokenId end = *tokenizer->vocab().eos;
+  const auto ids =
+      tokenizer
+          ->EncodeSegments(std::vector<TextSegment>{
+              {"<tool>a", true}, {"<|endoftext|><tool>", false}, {"<|endoftext|>", true}})
+          .value();
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), end), 1);
+  EXPECT_EQ(ids.back(), end);
+  EXPECT_EQ(tokenizer->Decode(ids, {.keep_special = true}).value(),
+            "<tool>a<|endoftext|><tool><|endoftext|>");
+  // Nor half of one, with the other half in the template.
+  EXPECT_THAT(EncodeSegments(*tokenizer, {{"<|endof", false}, {"text|>", true}}),
+              testing::Not(testing::Contains("<|endoftext|>")));
+}
+
+TEST(Tokenizer, SegmentsAreOneTextBetweenSpecialTokens) {
+  const auto tokenizer = Make(TinyByteLevelVocab());
+  EXPECT_THAT(EncodeSegments(*tokenizer, {{"he", true}, {"", false}, {"llo", false}}),
+              ElementsAre("hello"));
+  // Tokens of blanks alone are text: they are found in contents, and across.
+  EXPECT_THAT(EncodeSegments(*tokenizer, {{"a ", true}, {" a", false}}),
+              ElementsAre("a", "  ", "a"));
+  EXPECT_THAT(EncodeSegments(*tokenizer, {}), IsEmpty());
+}
+
+TEST(Tokenizer, InvalidUtf8IsAnErrorThatNamesTheByte) {
+  const auto tokenizer = Make(TinyByteLevelVocab());
+  const auto text = tokenizer->Encode("ab\xFF");
+  ASSERT_FALSE(text.ok());
+  EXPECT_EQ(text.status().message(), "text: byte 2 is 0xFF, which is not valid UTF-8 there");
+  // A character may not be divided between segments.
+  const auto segments = tokenizer->EncodeSegments(
+      std::vector<TextSegment>{{"a", true}, {"b\xC3", false}, {"\xA9", true}});
+  ASSERT_FALSE(segments.ok());
+  EXPECT_EQ(segments.status().message(),
+            "segment 1: byte 1 is 0xC3, which is not valid UTF-8 there");
+}
+
+TEST(Tokenizer, DecodesOnlyIdsOfTheVocabulary) {
+  const auto tokenizer = Make(TinySentencePieceVocab());
+  const auto text = tokenizer->Decode(std::vector<TokenId>{1, 259, 279});
+  ASSERT_FALSE(text.ok());
+  EXPECT_EQ(text.status().message(), "vocabulary: token 2 has id 279, but there are 279 tokens");
+  EXPECT_FALSE(tokenizer->Decode(std::vector<TokenId>{-1}).ok());
+}
+
+TEST(Tokenizer, NamesOfSpecialTokensAreShownOnRequest) {
+  const auto tokenizer = Make(TinySentencePieceVocab());
+  const auto ids = tokenizer->Encode("a").value();
+  EXPECT_EQ(tokenizer->Decode(ids).value(), "a");
+  EXPECT_EQ(tokenizer->Decode(ids, {.keep_special = true}).value(), "<s>a");
+  EXPECT_EQ(tokenizer->Decode(std::vector<TokenId>{259}, {.at_start = false}).value(), " a");
+}
+
+TEST(Tokenizer, KnowsTheTokensThatEndAnAnswer) {
+  const auto tokenizer = Make(TinySentencePieceVocab());
+  const auto id_of = [&](std::string_view text) {
+    const auto& tokens = tokenizer->vocab().tokens;
+    return static_cast<TokenId>(std::find(tokens.begin(), tokens.end(), text) - tokens.begin());
+  };
+  EXPECT_TRUE(tokenizer->IsEndOfGeneration(2));
+  EXPECT_TRUE(tokenizer->IsEndOfGeneration(id_of("<|im_end|>")));
+  EXPECT_FALSE(tokenizer->IsEndOfGeneration(1));
+  EXPECT_FALSE(tokenizer->IsEndOfGeneration(id_of("<tool>")));
+  // By its name it is a control token, whatever the file says.
+  EXPECT_TRUE(tokenizer->IsSpecial(id_of("<|im_end|>")));
+}
+
+TEST(Tokenizer, WhereAnswersHavePartsTheEndOfAPartIsNotTheEnd) {
+  Vocab vocab = TinyByteLevelVocab();
+  const auto end = static_cast<TokenId>(vocab.tokens.size());
+  vocab.tokens.insert(vocab.tokens.end(), {"<|end|>", "<|call|>", "<|return|>"});
+  vocab.types.resize(vocab.tokens.size(), TokenType::kControl);
+  EXPECT_FALSE(Make(vocab)->IsEndOfGeneration(end));
+  EXPECT_TRUE(Make(vocab)->IsEndOfGeneration(end + 1));
+  vocab.tokens.back() = "<|other|>";
+  EXPECT_TRUE(Make(vocab)->IsEndOfGeneration(end));
+}
+
+TEST(Tokenizer, UnknownPreTokenizerIsAnErrorThatNamesTheFile) {
+  Vocab vocab = TinyByteLevelVocab("qwen9");
+  vocab.origin = "m.gguf";
+  const auto tokenizer = MakeTokenizer(vocab);
+  ASSERT_FALSE(tokenizer.ok());
+  EXPECT_EQ(tokenizer.status().code(), Code::kUnimplemented);
+  EXPECT_THAT(tokenizer.status().message(), HasSubstr("m.gguf: pre-tokenizer 'qwen9'"));
+  vocab.pre.clear();  // files older than the key: as 'default', with a warning
+  EXPECT_TRUE(MakeTokenizer(vocab).ok());
+}
+
+TEST(Tokenizer, AnyTextComesBack) {
+  Rng rng(TestSeed());
+  const auto sentence_piece = Make(TinySentencePieceVocab());
+  const auto byte_level = Make(TinyByteLevelVocab("llama-bpe"));
+  constexpr std::string_view kParts[] = {
+      "hello",         " ", "  ", "a", "b",  "c", "<tool>", "</s>",
+      "<|endoftext|>", "é", "1",  "2", "\n", "😀", "<0x41>"};
+  for (int round = 0; round < 5000; ++round) {
+    std::string text;
+    for (std::uint64_t left = rng.Below(12); left > 0; --left) text += kParts[rng.Below(15)];
+    for (const Tokenizer* tokenizer : {sentence_piece.get(), byte_level.get()}) {
+      const EncodeOptions options = {.parse_special = rng.Below(2) == 0};
+      const auto ids = tokenizer->Encode(text, options).value();
+      // BOS is not of the text, but names of control tokens in it are.
+      const std::size_t bos = tokenizer->vocab().add_bos ? 1 : 0;
+      ASSERT_EQ(tokenizer->Decode(std::span(ids).subspan(bos), {.keep_special = true}).value(),
+                text);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace troupe
