@@ -23,6 +23,6 @@ struct EncodedHeader {
 };
 
 // Refuses what ParseGguf would refuse to read.
-Result<EncodedHeader> EncodeHeader(const Metadata& metadata, std::span<const TensorSpec> tensors);
+Result<EncodedHeader> EncodeHeader(const Metadata& metadata, std::span<const TensorSpec> specs);
 
 }  // namespace troupe

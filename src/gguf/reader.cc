@@ -28,27 +28,20 @@ Status ExpectUint(const Metadata& metadata, std::string_view key, std::uint64_t 
   return OkStatus();
 }
 
-// All parts of the model that `given` is one of, in order.
-Result<std::vector<Part>> OpenAllParts(Part given, std::uint64_t count) {
-  const std::string path = given.file.path();
-  const std::optional<SplitName> name = ParseSplitName(path);
+// All parts of the model that the file at `path` says it is one of, in order.
+Result<std::vector<Part>> OpenAllParts(const std::string& path, std::uint64_t count) {
+  std::optional<SplitName> name = ParseSplitName(path);
   if (!name.has_value() || name->count != count) {
     return InvalidArgument("{}: one of {} parts, a name like NAME-00001-of-{:05}.gguf expected",
                            path, count, count);
   }
   std::vector<Part> parts;
-  for (std::uint32_t number = 1; number <= count; ++number) {
-    if (number == name->part) {
-      parts.push_back(std::move(given));
-    } else {
-      SplitName other = *name;
-      other.part = number;
-      TROUPE_ASSIGN_OR_RETURN(Part part, OpenPart(FormatSplitName(other)));
-      parts.push_back(std::move(part));
-    }
-    const Metadata& metadata = parts.back().header.metadata;
+  for (name->part = 1; name->part <= count; ++name->part) {
+    TROUPE_ASSIGN_OR_RETURN(Part part, OpenPart(FormatSplitName(*name)));
+    const Metadata& metadata = part.header.metadata;
     TROUPE_RETURN_IF_ERROR(ExpectUint(metadata, "split.count", count));
-    TROUPE_RETURN_IF_ERROR(ExpectUint(metadata, "split.no", number - 1));
+    TROUPE_RETURN_IF_ERROR(ExpectUint(metadata, "split.no", name->part - 1));
+    parts.push_back(std::move(part));
   }
   return parts;
 }
@@ -63,7 +56,7 @@ Result<GgufModel> GgufModel::Open(const std::string& path) {
   if (count <= 1) {
     parts.push_back(std::move(given));
   } else {
-    TROUPE_ASSIGN_OR_RETURN(parts, OpenAllParts(std::move(given), count));
+    TROUPE_ASSIGN_OR_RETURN(parts, OpenAllParts(path, count));
   }
   GgufModel model;
   model.metadata_ = std::move(parts.front().header.metadata);

@@ -72,8 +72,10 @@ TEST(TinyModel, ThreadsReadDifferentTensorsAtOnce) {
     return bytes;
   };
   std::vector<std::vector<std::byte>> alone;
+  alone.reserve(model.tensors().size());
   for (const TensorInfo& tensor : model.tensors()) alone.push_back(read_halves(tensor));
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (std::size_t i = 0; i < alone.size(); ++i) {

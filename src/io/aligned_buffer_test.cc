@@ -7,6 +7,7 @@
 #include <utility>
 
 // Lets an allocation that is too large fail under AddressSanitizer as it does without it.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): the sanitizer chose the name
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
 
 namespace troupe {
