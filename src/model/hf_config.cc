@@ -88,7 +88,7 @@ Status ReadRopeScaling(const Fields& fields, ModelShape& shape) {
   TROUPE_ASSIGN_OR_RETURN(const std::string type, scaling.TextOr(key, ""));
   if (type == "default") return OkStatus();
   if (type != "yarn") return scaling.Bad(key, "\"yarn\"");
-  ModelShape::Yarn yarn;
+  YarnShape yarn;
   TROUPE_ASSIGN_OR_RETURN(yarn.factor, scaling.NumberOr("factor", 1));
   TROUPE_ASSIGN_OR_RETURN(yarn.original_context,
                           scaling.CountOr("original_max_position_embeddings", shape.context));
@@ -119,7 +119,7 @@ Status ReadCommon(const Fields& fields, ModelShape& shape) {
 Status ReadDense(const Fields&, ModelShape&) { return OkStatus(); }
 
 Status ReadMixtral(const Fields& fields, ModelShape& shape) {
-  ModelShape::Experts experts;
+  ExpertsShape experts;
   TROUPE_ASSIGN_OR_RETURN(experts.count, fields.Count("num_local_experts"));
   TROUPE_ASSIGN_OR_RETURN(experts.top_k, fields.Count("num_experts_per_tok"));
   experts.ff = std::exchange(shape.dense_ff, 0);
@@ -129,7 +129,7 @@ Status ReadMixtral(const Fields& fields, ModelShape& shape) {
 }
 
 Status ReadQwenExperts(const Fields& fields, const char* ff_key, ModelShape& shape) {
-  ModelShape::Experts experts;
+  ExpertsShape experts;
   TROUPE_ASSIGN_OR_RETURN(experts.count, fields.Count("num_experts"));
   TROUPE_ASSIGN_OR_RETURN(experts.top_k, fields.Count("num_experts_per_tok"));
   TROUPE_ASSIGN_OR_RETURN(experts.ff, fields.Count(ff_key));
@@ -170,7 +170,7 @@ Status ReadOlmoe(const Fields& fields, ModelShape& shape) {
 }
 
 Status ReadDeepseek(const Fields& fields, ModelShape& shape) {
-  ModelShape::Experts experts;
+  ExpertsShape experts;
   TROUPE_ASSIGN_OR_RETURN(experts.count, fields.Count("n_routed_experts"));
   TROUPE_ASSIGN_OR_RETURN(experts.top_k, fields.Count("num_experts_per_tok"));
   TROUPE_ASSIGN_OR_RETURN(experts.ff, fields.Count("moe_intermediate_size"));
@@ -188,7 +188,7 @@ Status ReadDeepseek1(const Fields& fields, ModelShape& shape) {
 
 Status ReadDeepseek2(const Fields& fields, ModelShape& shape) {
   TROUPE_RETURN_IF_ERROR(ReadDeepseek(fields, shape));
-  ModelShape::Experts& experts = *shape.experts;
+  ExpertsShape& experts = *shape.experts;
   TROUPE_ASSIGN_OR_RETURN(experts.normalise, fields.FlagOr("norm_topk_prob", false));
   TROUPE_ASSIGN_OR_RETURN(experts.scale, fields.NumberOr("routed_scaling_factor", 1));
   TROUPE_ASSIGN_OR_RETURN(experts.groups, fields.CountOr("n_group", 1));

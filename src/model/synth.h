@@ -17,17 +17,18 @@
 namespace troupe {
 
 struct SynthOptions {
-  SynthLayout layout;
+  SynthLayout layout = {};
   std::uint64_t seed = 1;
-  std::optional<Metadata> tokenizer;  // of a model whose vocabulary to use; else one is made
-  Bytes split_bytes;                  // start a new file beyond this; 0: one file
-  std::size_t threads = 1;            // the bytes are the same for any number
-  ByteProgress progress;
+  std::optional<Metadata> tokenizer =
+      std::nullopt;         // of a model whose vocabulary to use; else one is made
+  Bytes split_bytes = {};   // start a new file beyond this; 0: one file
+  std::size_t threads = 1;  // the bytes are the same for any number
+  ByteProgress progress = nullptr;
 };
 
 struct SynthReport {
-  std::vector<std::string> files;
-  Bytes bytes;
+  std::vector<std::string> files = {};
+  Bytes bytes = {};
   bool drawn_from_pool = false;
 };
 

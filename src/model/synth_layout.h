@@ -19,7 +19,7 @@ struct SynthTensor {
 };
 
 struct SynthLayout {
-  TensorMix mix;
+  TensorMix mix = {};
   bool combined_kv = false;  // MLA as in old files: attn_kv_b in place of attn_k_b and attn_v_b
 };
 

@@ -55,7 +55,7 @@ void WriteAttention(const ModelShape& shape, bool combined_kv, KeyWriter& keys) 
   }
 }
 
-void WriteYarn(const ModelShape::Yarn& yarn, KeyWriter& keys) {
+void WriteYarn(const YarnShape& yarn, KeyWriter& keys) {
   keys.Text("rope.scaling.type", "yarn");
   keys.Number("rope.scaling.factor", yarn.factor);
   keys.Count("rope.scaling.original_context_length", yarn.original_context);
@@ -65,7 +65,7 @@ void WriteYarn(const ModelShape::Yarn& yarn, KeyWriter& keys) {
 }
 
 void WriteExperts(const ModelShape& shape, KeyWriter& keys) {
-  const ModelShape::Experts& experts = *shape.experts;
+  const ExpertsShape& experts = *shape.experts;
   keys.Count("expert_count", experts.count);
   keys.Count("expert_used_count", experts.top_k);
   const bool is_deepseek = shape.architecture == Architecture::kDeepseek ||

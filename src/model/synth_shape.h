@@ -13,6 +13,27 @@
 
 namespace troupe {
 
+struct YarnShape {
+  double factor = 1;
+  std::uint32_t original_context = 0;
+  double multiplier = 0;  // mscale_all_dim: 0 if the model has none
+};
+
+struct ExpertsShape {
+  std::uint32_t count = 0;
+  std::uint32_t top_k = 0;
+  std::uint32_t ff = 0;
+  std::uint32_t shared_ff = 0;     // all shared experts as one
+  std::uint32_t shared_count = 0;  // how many it stands for, where the file says so
+  std::uint32_t leading_dense = 0;
+  std::uint32_t groups = 1;
+  std::uint32_t groups_used = 1;
+  bool sigmoid = false;
+  bool selection_bias = false;
+  bool normalise = false;
+  double scale = 1;
+};
+
 struct ModelShape {
   std::string name;
   Architecture architecture = Architecture::kLlama;
@@ -29,29 +50,9 @@ struct ModelShape {
   bool tied_embedding = false;  // the output reuses the token embedding
   bool qkv_bias = false;
 
-  struct Yarn {
-    double factor = 1;
-    std::uint32_t original_context = 0;
-    double multiplier = 0;  // mscale_all_dim: 0 if the model has none
-  };
-  std::optional<Yarn> yarn;
-  std::optional<MlaConfig> mla;
-
-  struct Experts {
-    std::uint32_t count = 0;
-    std::uint32_t top_k = 0;
-    std::uint32_t ff = 0;
-    std::uint32_t shared_ff = 0;     // all shared experts as one
-    std::uint32_t shared_count = 0;  // how many it stands for, where the file says so
-    std::uint32_t leading_dense = 0;
-    std::uint32_t groups = 1;
-    std::uint32_t groups_used = 1;
-    bool sigmoid = false;
-    bool selection_bias = false;
-    bool normalise = false;
-    double scale = 1;
-  };
-  std::optional<Experts> experts;
+  std::optional<YarnShape> yarn = std::nullopt;
+  std::optional<MlaConfig> mla = std::nullopt;
+  std::optional<ExpertsShape> experts = std::nullopt;
 };
 
 // Null if there is none of this name.

@@ -18,7 +18,8 @@ constexpr double kBiasDeviation = 0.2;
 
 class TensorList {
  public:
-  TensorList(const ModelShape& shape, const SynthLayout& layout) : shape_(shape), mix_(layout.mix) {}
+  TensorList(const ModelShape& shape, const SynthLayout& layout)
+      : shape_(shape), mix_(layout.mix) {}
 
   void set_layer(std::uint32_t layer) { prefix_ = fmt::format("blk.{}.", layer); }
 
@@ -119,7 +120,7 @@ void AddDenseFeedForward(TensorList& list) {
 
 void AddExperts(TensorList& list) {
   const ModelShape& shape = list.shape();
-  const ModelShape::Experts& experts = *shape.experts;
+  const ExpertsShape& experts = *shape.experts;
   const std::uint64_t d = shape.width, ff = experts.ff, shared = experts.shared_ff;
   list.Weight("ffn_gate_inp", {d, experts.count}, kRouterGain);
   if (experts.selection_bias) list.Bias("exp_probs_b", experts.count);

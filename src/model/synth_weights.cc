@@ -42,7 +42,7 @@ void DrawRow(Rng rng, TensorType type, double mean, double deviation, std::span<
 
 double DrawBell(Rng& rng) {
   constexpr double kMean = 8 * 65535 / 2.0;
-  constexpr double kOneOverDeviation = 1.8688135993948083e-05;  // sqrt(12 / (8 (2^32 - 1)))
+  constexpr double kOneOverDeviation = 1.8688123650118534e-05;  // sqrt(12 / (8 (2^32 - 1)))
   std::uint64_t sum = 0;
   for (int word = 0; word < 2; ++word) {
     const std::uint64_t bits = rng.Next();
@@ -116,8 +116,8 @@ const WeightSource::Pool& WeightSource::PoolFor(TensorType type, double deviatio
   const auto [at, inserted] = pools_.try_emplace({type, deviation});
   Pool& pool = at->second;
   if (!inserted) return pool;
-  const std::uint64_t unit_elements = std::max<std::uint64_t>(kLeastUnitElements,
-                                                              Info(type).block_elems);
+  const std::uint64_t unit_elements =
+      std::max<std::uint64_t>(kLeastUnitElements, Info(type).block_elems);
   pool.unit_bytes = RowBytes(type, unit_elements).count();
   pool.units = static_cast<std::uint32_t>(kPoolElements / unit_elements);
   pool.bytes.resize(pool.units * pool.unit_bytes);

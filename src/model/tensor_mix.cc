@@ -34,11 +34,14 @@ bool IsQuantizable(const TensorSpec& tensor) {
          !name.ends_with("ffn_gate_inp.weight");
 }
 
+TensorType TensorMix::WantedFor(const TensorSpec& tensor) const {
+  if (tensor.name == "token_embd.weight") return embedding.value_or(type);
+  if (tensor.name == "output.weight") return output.value_or(type);
+  return type;
+}
+
 TensorType TensorMix::TypeFor(const TensorSpec& tensor) const {
-  TensorType wanted = type;
-  if (tensor.name == "token_embd.weight") wanted = embedding.value_or(type);
-  if (tensor.name == "output.weight") wanted = output.value_or(type);
-  return FittingType(wanted, tensor.dims[0]);
+  return FittingType(WantedFor(tensor), tensor.dims[0]);
 }
 
 std::uint32_t FileTypeNumber(TensorType type) {

@@ -23,10 +23,11 @@ bool IsQuantizable(const TensorSpec& tensor);
 
 struct TensorMix {
   TensorType type = TensorType::kF16;
-  std::optional<TensorType> embedding;  // token_embd.weight; `type` if not given
-  std::optional<TensorType> output;     // output.weight; likewise
+  std::optional<TensorType> embedding = std::nullopt;  // token_embd.weight; `type` if not given
+  std::optional<TensorType> output = std::nullopt;     // output.weight; likewise
 
-  // For a quantizable tensor.
+  // For a quantizable tensor: what was asked for, and the nearest to it that its rows fit.
+  TensorType WantedFor(const TensorSpec& tensor) const;
   TensorType TypeFor(const TensorSpec& tensor) const;
 };
 

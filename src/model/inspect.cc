@@ -1,0 +1,111 @@
+#include "model/inspect.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+namespace troupe {
+namespace {
+
+struct LayerTensor {
+  std::uint32_t layer = 0;
+  std::string_view name;  // without "blk.N."
+};
+
+std::optional<LayerTensor> ParseLayerTensor(std::string_view name) {
+  constexpr std::string_view kPrefix = "blk.";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  LayerTensor tensor;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), tensor.layer);
+  name.remove_prefix(static_cast<std::size_t>(end - name.data()));
+  if (error != std::errc() || !name.starts_with('.')) return std::nullopt;
+  tensor.name = name.substr(1);
+  return tensor;
+}
+
+// Where the bytes of a layer's tensor count, by its name.
+Bytes& RoleOf(LayerBytes& layer, std::string_view name) {
+  if (name.ends_with("_norm.weight")) return layer.norms;
+  if (name.starts_with("attn_")) return layer.attention;
+  if (name.find("_exps.") != std::string_view::npos) return layer.experts;
+  if (name.starts_with("ffn_gate_inp") || name.starts_with("exp_probs_b")) return layer.router;
+  return layer.dense;
+}
+
+void CountType(std::vector<TypeShare>& types, const TensorInfo& tensor) {
+  auto at = std::find_if(types.begin(), types.end(),
+                         [&](const TypeShare& share) { return share.type == tensor.type; });
+  if (at == types.end()) at = types.insert(at, TypeShare{.type = tensor.type});
+  ++at->tensors;
+  at->bytes += tensor.bytes;
+}
+
+}  // namespace
+
+Result<ModelFacts> InspectModel(const GgufModel& model) {
+  ModelFacts facts;
+  TROUPE_ASSIGN_OR_RETURN(facts.config, ReadModelConfig(model.metadata()));
+  facts.file = model.file_bytes();
+  facts.layers.resize(facts.config.layers);
+  facts.tied_output = model.Find("output.weight") == nullptr;
+  for (const TensorInfo& tensor : model.tensors()) {
+    facts.weights += tensor.ElementCount();
+    CountType(facts.types, tensor);
+    const std::optional<LayerTensor> place = ParseLayerTensor(tensor.name);
+    if (!place) {
+      (tensor.name == "token_embd.weight" ? facts.embedding : facts.output) += tensor.bytes;
+    } else if (place->layer < facts.layers.size()) {
+      RoleOf(facts.layers[place->layer], place->name) += tensor.bytes;
+    } else {
+      return DataLoss("{}: tensor '{}' is of layer {}, but block_count says {} layers",
+                      model.files()[tensor.file].path(), tensor.name, place->layer,
+                      facts.layers.size());
+    }
+  }
+  std::stable_sort(facts.types.begin(), facts.types.end(),
+                   [](const TypeShare& a, const TypeShare& b) { return a.bytes > b.bytes; });
+  return facts;
+}
+
+Bytes ModelFacts::Experts() const {
+  Bytes sum;
+  for (const LayerBytes& layer : layers) sum += layer.experts;
+  return sum;
+}
+
+Bytes ModelFacts::Dense() const {
+  Bytes sum = embedding + output;
+  for (const LayerBytes& layer : layers) sum += layer.Total() - layer.experts;
+  return sum;
+}
+
+Bytes ModelFacts::LargestExpert() const {
+  Bytes largest;
+  for (const LayerBytes& layer : layers) largest = std::max(largest, layer.experts);
+  return Bytes(largest.count() / std::max(1u, config.moe.routing.experts));
+}
+
+Bytes ModelFacts::TouchedPerToken() const {
+  const TopExpertsParams& routing = config.moe.routing;
+  const Bytes table_row(embedding.count() / std::max(1u, config.vocabulary));
+  Bytes sum = output + (tied_output ? embedding : table_row);
+  for (const LayerBytes& layer : layers) {
+    sum += layer.Total() - layer.experts;
+    if (routing.experts > 0) sum += Bytes(layer.experts.count() / routing.experts * routing.top_k);
+  }
+  return sum;
+}
+
+Bytes ModelFacts::KvPerToken(KvType type) const {
+  const KvLayout tile{.type = type,
+                      .kv_heads = config.attention.kv_heads,
+                      .k_dim = config.attention.key_dim,
+                      .v_dim = config.attention.value_dim,
+                      .values_in_keys = config.attention.mla.has_value(),
+                      .capacity = KvLayout::kTile};
+  return Bytes(config.layers * tile.TotalBytes().count() / KvLayout::kTile);
+}
+
+}  // namespace troupe

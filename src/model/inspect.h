@@ -1,0 +1,54 @@
+// What a model file holds and what running it takes, in figures: bytes by type, by layer and by
+// role, what one token reads, what the context costs. From metadata and tensor table alone, without
+// reading a weight; `troupe inspect` prints it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "base/tensor_type.h"
+#include "gguf/reader.h"
+#include "kernels/kv_layout.h"
+#include "model/config.h"
+
+namespace troupe {
+
+struct TypeShare {
+  TensorType type = TensorType::kF32;
+  std::uint32_t tensors = 0;
+  Bytes bytes = {};
+};
+
+struct LayerBytes {
+  Bytes attention;
+  Bytes dense;    // feed-forward without experts, or the shared expert
+  Bytes router;   // with its bias and the shared expert's gate
+  Bytes experts;  // all of the layer's
+  Bytes norms;
+
+  Bytes Total() const { return attention + dense + router + experts + norms; }
+  bool operator==(const LayerBytes&) const = default;
+};
+
+struct ModelFacts {
+  ModelConfig config;
+  Bytes file;
+  std::uint64_t weights = 0;
+  std::vector<TypeShare> types;
+  std::vector<LayerBytes> layers;
+  Bytes embedding;
+  Bytes output;  // with its norm; 0 beyond the norm if the embedding is the output, too
+  bool tied_output = false;
+
+  Bytes Dense() const;            // everything that is not a routed expert
+  Bytes Experts() const;          // the routed experts of all layers
+  Bytes LargestExpert() const;    // of any layer
+  Bytes TouchedPerToken() const;  // weights that one token reads: no table row but its own
+  Bytes KvPerToken(KvType type) const;
+};
+
+Result<ModelFacts> InspectModel(const GgufModel& model);
+
+}  // namespace troupe

@@ -1,0 +1,71 @@
+// `troupe quantize`: a model file in another type.
+#include <string>
+
+#include "base/thread_pool.h"
+#include "gguf/reader.h"
+#include "model/requantize.h"
+#include "troupe/commands.h"
+#include "troupe/json_record.h"
+#include "troupe/options.h"
+#include "troupe/progress.h"
+
+namespace troupe {
+namespace {
+
+class QuantizeCommand final : public Command {
+ public:
+  void AddOptions(CLI::App& app) override;
+  Status Run() override;
+
+ private:
+  std::string in_, out_, json_;
+  RequantizeOptions options_{.threads = ThreadPool::AvailableCpus()};
+};
+
+void QuantizeCommand::AddOptions(CLI::App& app) {
+  app.add_option("IN", in_, "The model to read (any part of a split one)")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("OUT", out_, "The file to write")->required()->type_name("FILE");
+  AddTypeOption(app, "TYPE", options_.mix.type, "Type of the weights")->required();
+  AddTypeOption(app, "--embedding-type", options_.mix.embedding,
+                "Type of the token embedding, if another");
+  AddTypeOption(app, "--output-type", options_.mix.output, "Type of the output, if another");
+  AddThreadsOption(app, options_.threads);
+  AddJsonOption(app, json_);
+}
+
+Status QuantizeCommand::Run() {
+  TROUPE_ASSIGN_OR_RETURN(const GgufModel model, GgufModel::Open(in_));
+  ProgressBar bar("quantizing");
+  options_.progress = bar.Callback();
+  const Stopwatch watch;
+  TROUPE_ASSIGN_OR_RETURN(const RequantizeReport report, Requantize(model, options_, out_));
+  bar.Clear();
+  if (!json_.empty()) {
+    return WriteJson({{"input", in_},
+                      {"output", out_},
+                      {"type", Name(options_.mix.type)},
+                      {"input_bytes", model.file_bytes().count()},
+                      {"output_bytes", report.bytes.count()},
+                      {"tensors_converted", report.converted},
+                      {"tensors_kept", report.kept},
+                      {"tensors_in_fallback_types", report.fallbacks},
+                      {"seconds", watch.Seconds()}},
+                     json_);
+  }
+  fmt::print("{}: {} from {}, {} tensors converted, {} kept, {:.1f} s\n", out_,
+             ToString(report.bytes), ToString(model.file_bytes()), report.converted, report.kept,
+             watch.Seconds());
+  if (report.fallbacks > 0) {
+    fmt::print("{} tensors are in another type, as their rows do not fit blocks of {} elements\n",
+               report.fallbacks, Info(options_.mix.type).block_elems);
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+std::unique_ptr<Command> MakeQuantizeCommand() { return std::make_unique<QuantizeCommand>(); }
+
+}  // namespace troupe

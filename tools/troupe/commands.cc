@@ -1,0 +1,50 @@
+#include "troupe/commands.h"
+
+namespace troupe {
+namespace {
+
+constexpr CommandInfo kCommands[] = {
+    {"run", "Generate text with a model",
+     "  troupe run models/tiny-qwen2moe-q8_0.gguf --prompt \"The kernel\" -n 64\n"
+     "  troupe run model.gguf --chat --memory 6GiB\n"
+     "  troupe run model.gguf --file question.txt --temperature 0 --json record.json",
+     MakeRunCommand},
+    {"bench", "Measure how fast a model runs on this machine",
+     "  troupe bench model.gguf --prefill 128,512 --decode 128", MakeBenchCommand},
+    {"eval", "Measure how well a model predicts a text",
+     "  troupe eval model.gguf --text book.txt --logits reference.logits\n"
+     "  troupe eval model-q4_k.gguf --text book.txt --reference reference.logits",
+     MakeEvalCommand},
+    {"inspect", "Show what a model file holds and what it needs",
+     "  troupe inspect models/tiny-qwen2moe-q8_0.gguf --tensors", MakeInspectCommand},
+    {"quantize", "Convert a model's weights to another type",
+     "  troupe quantize model-f16.gguf model-q4_k.gguf Q4_K --output-type Q6_K",
+     MakeQuantizeCommand},
+    {"synth", "Write a model with random weights, for tests and speed runs",
+     "  troupe synth olmoe.gguf --shape olmoe-1b-7b --type Q4_K\n"
+     "  troupe synth two-layers.gguf --shape ~/OLMoE/config.json --type Q8_0 --layers 2\n"
+     "  troupe synth wide.gguf --widen models/tiny-qwen2moe-q8_0.gguf --factor 16",
+     MakeSynthCommand},
+};
+
+}  // namespace
+
+std::span<const CommandInfo> AllCommands() { return kCommands; }
+
+const CommandInfo* FindCommand(std::string_view name) {
+  for (const CommandInfo& command : kCommands) {
+    if (command.name == name) return &command;
+  }
+  return nullptr;
+}
+
+std::string CommandNames() {
+  std::string names;
+  for (const CommandInfo& command : kCommands) {
+    if (!names.empty()) names += ", ";
+    names += command.name;
+  }
+  return names;
+}
+
+}  // namespace troupe

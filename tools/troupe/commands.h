@@ -1,0 +1,24 @@
+// All subcommands, in the order of `troupe --help`.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "troupe/command.h"
+
+namespace troupe {
+
+std::span<const CommandInfo> AllCommands();
+const CommandInfo* FindCommand(std::string_view name);  // null if there is none
+std::string CommandNames();                             // "run, inspect, …"
+
+// One a cmd_NAME.cc.
+std::unique_ptr<Command> MakeBenchCommand();
+std::unique_ptr<Command> MakeEvalCommand();
+std::unique_ptr<Command> MakeInspectCommand();
+std::unique_ptr<Command> MakeQuantizeCommand();
+std::unique_ptr<Command> MakeRunCommand();
+std::unique_ptr<Command> MakeSynthCommand();
+
+}  // namespace troupe

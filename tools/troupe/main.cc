@@ -1,0 +1,112 @@
+// The `troupe` program: finds the command, lets it parse its options and run, and turns the outcome
+// into what a shell sees: 0, 1 after a failure, 2 for usage; errors as one line on stderr.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/log.h"
+#include "troupe/commands.h"
+
+namespace troupe {
+namespace {
+
+enum ExitCode { kSuccess = 0, kFailed = 1, kUsage = 2 };
+
+constexpr std::string_view kVersion = TROUPE_VERSION;
+
+void PrintError(std::string_view command, std::string_view message) {
+  fmt::print(stderr, "troupe{}{}: {}\n", command.empty() ? "" : " ", command, message);
+}
+
+void PrintHelp(std::FILE* out) {
+  fmt::print(out,
+             "Runs Mixture-of-Experts language models (GGUF).\n\n"
+             "Usage: troupe COMMAND [OPTIONS]\n\nCommands:\n");
+  for (const CommandInfo& command : AllCommands()) {
+    fmt::print(out, "  {:<10}  {}\n", command.name, command.summary);
+  }
+  fmt::print(out,
+             "\n`troupe COMMAND --help` explains its options, with an example.\n"
+             "`troupe --version` prints the version.\n");
+}
+
+// What was printed may still wait in a buffer; a disk that is full shows here at the latest.
+Status FlushStandardOutput() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return OkStatus();
+  return ErrnoStatus(errno, "writing to standard output");
+}
+
+int Finish(std::string_view command, Status status) {
+  if (status.ok()) status = FlushStandardOutput();
+  if (status.ok()) return kSuccess;
+  PrintError(command, status.message());
+  return kFailed;
+}
+
+// CLI11 wraps some of its messages, and ours have to be one line.
+std::string OneLine(std::string text) {
+  for (char& c : text) {
+    if (c == '\n') c = ' ';
+  }
+  return text;
+}
+
+int RunCommand(const CommandInfo& info, std::vector<std::string> arguments) {
+  const std::unique_ptr<Command> command = info.make();
+  CLI::App app(info.summary, fmt::format("troupe {}", info.name));
+  app.footer(fmt::format("Example:\n{}", info.example));
+  app.get_formatter()->column_width(32);
+  command->AddOptions(app);
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+  try {
+    app.parse(arguments);
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app.help());
+    return Finish(info.name, OkStatus());
+  } catch (const CLI::ParseError& error) {
+    PrintError(info.name, OneLine(error.what()));
+    return kUsage;
+  }
+  if (const Status usage = command->CheckUsage(); !usage.ok()) {
+    PrintError(info.name, usage.message());
+    return kUsage;
+  }
+  return Finish(info.name, command->Run());
+}
+
+int Main(std::vector<std::string> arguments) {
+  SetLogSink([](LogLevel level, std::string_view line) {
+    fmt::print(stderr, "{}{}\n", level == LogLevel::kWarning ? "warning: " : "", line);
+  });
+  if (arguments.empty()) {
+    PrintHelp(stderr);
+    return kUsage;
+  }
+  const std::string first = arguments.front();
+  if (first == "--help" || first == "-h" || first == "help") {
+    PrintHelp(stdout);
+    return Finish("", OkStatus());
+  }
+  if (first == "--version") {
+    fmt::print("troupe {}\n", kVersion);
+    return Finish("", OkStatus());
+  }
+  const CommandInfo* command = FindCommand(first);
+  if (command == nullptr) {
+    PrintError("", fmt::format("there is no command '{}'; there are {}", first, CommandNames()));
+    return kUsage;
+  }
+  arguments.erase(arguments.begin());
+  return RunCommand(*command, std::move(arguments));
+}
+
+}  // namespace
+}  // namespace troupe
+
+int main(int argc, char** argv) {
+  return troupe::Main(std::vector<std::string>(argv + 1, argv + argc));
+}

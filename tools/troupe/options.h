@@ -1,0 +1,27 @@
+// Options that several commands share, and types of values that CLI11 does not know. A value that
+// cannot be parsed is a usage error that says what was expected.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "base/bytes.h"
+#include "base/tensor_type.h"
+
+namespace troupe {
+
+CLI::Option* AddTypeOption(CLI::App& app, const std::string& name, TensorType& type,
+                           const std::string& help);
+CLI::Option* AddTypeOption(CLI::App& app, const std::string& name, std::optional<TensorType>& type,
+                           const std::string& help);
+// 512MiB, 6GiB, 6G, 4096.
+CLI::Option* AddBytesOption(CLI::App& app, const std::string& name, Bytes& bytes,
+                            const std::string& help);
+// --threads; the caller's default is every CPU this process may use.
+CLI::Option* AddThreadsOption(CLI::App& app, std::size_t& threads);
+// --json; the file gets the record (json_record.h).
+CLI::Option* AddJsonOption(CLI::App& app, std::string& path);
+
+}  // namespace troupe

@@ -1,0 +1,44 @@
+#include "troupe/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+constexpr double kFirstDraw = 1.0;  // seconds: shorter work needs no bar
+constexpr double kBetweenDraws = 0.1;
+constexpr int kWidth = 30;
+
+}  // namespace
+
+ProgressBar::ProgressBar(std::string what)
+    : what_(std::move(what)), is_terminal_(::isatty(STDERR_FILENO) == 1), next_draw_(kFirstDraw) {}
+
+void ProgressBar::Update(Bytes done, Bytes total) {
+  if (!is_terminal_) return;
+  const double elapsed = since_start_.Seconds();
+  if (elapsed < next_draw_) return;
+  next_draw_ = elapsed + kBetweenDraws;
+  drawn_ = true;
+  const double part = total > Bytes()
+                          ? static_cast<double>(done.count()) / static_cast<double>(total.count())
+                          : 0.0;
+  const double left = part > 0 ? elapsed * (1 - part) / part : 0.0;
+  const int filled = static_cast<int>(part * kWidth);
+  fmt::print(stderr, "\r\x1b[K{} [{:#<{}}{:.<{}}] {:3.0f}%  {} of {}, {:.0f} s left", what_, "",
+             filled, "", kWidth - filled, 100 * part, ToString(done), ToString(total), left);
+  std::fflush(stderr);
+}
+
+void ProgressBar::Clear() {
+  if (!drawn_) return;
+  fmt::print(stderr, "\r\x1b[K");
+  std::fflush(stderr);
+  drawn_ = false;
+}
+
+}  // namespace troupe

@@ -1,0 +1,37 @@
+// A progress bar on stderr for work that takes more than a second. Silent if stderr is no terminal,
+// and wiped when the work ends, so that neither a pipe nor a log ever sees it.
+#pragma once
+
+#include <string>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "model/byte_progress.h"
+
+namespace troupe {
+
+class ProgressBar {
+ public:
+  explicit ProgressBar(std::string what);
+  ~ProgressBar() { Clear(); }
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  void Update(Bytes done, Bytes total);
+  // Before anything else is printed.
+  void Clear();
+
+  // To hand to library code; this must outlive the use.
+  ByteProgress Callback() {
+    return [this](Bytes done, Bytes total) { Update(done, total); };
+  }
+
+ private:
+  std::string what_;
+  bool is_terminal_;
+  bool drawn_ = false;
+  Stopwatch since_start_;
+  double next_draw_;  // seconds since the start
+};
+
+}  // namespace troupe
