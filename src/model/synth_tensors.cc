@@ -13,6 +13,11 @@ constexpr double kRouterGain = 2.0;  // the chosen experts carry most of the wei
 constexpr double kDownGain = 2.0;    // SiLU shrinks, and the weights of experts add to 1 or less
 constexpr double kOutputGain = 3.0;  // logits: some tokens likely, none certain
 
+// Against the 1 or so that each block adds: in a deep stream of random parts rounding anywhere
+// would decide between near ties, of routers and of tokens, and no two engines could be held to the
+// same tokens. What a block computes still moves a logit by a quarter of the logits' spread.
+constexpr double kEmbeddingDeviation = 4.0;
+
 constexpr double kNormDeviation = 0.1;  // about 1: seen if forgotten
 constexpr double kBiasDeviation = 0.2;
 
@@ -56,7 +61,8 @@ void AddEnds(TensorList& list) {
   const ModelShape& shape = list.shape();
   const std::uint64_t d = shape.width;
   // An embedding that is the output too must be small, or every token would predict itself.
-  const double deviation = shape.tied_embedding ? kOutputGain / std::sqrt(shape.width) : 1.0;
+  const double deviation =
+      shape.tied_embedding ? kOutputGain / std::sqrt(shape.width) : kEmbeddingDeviation;
   list.Add("token_embd.weight", {d, shape.vocabulary}, 0.0, deviation);
   list.Norm("output_norm", d);
   if (!shape.tied_embedding) list.Weight("output", {d, shape.vocabulary}, kOutputGain);
