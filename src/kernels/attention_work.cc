@@ -30,14 +30,13 @@ class Divider {
 
 AttentionWork DivideBy(const KvLayout& layout, Divider& divider) {
   static_assert(sizeof(SoftmaxState) == 2 * sizeof(float));
-  const std::size_t v_stride = AlignUp(layout.v_dim, kAlign);
   AttentionWork work{};
   work.panel = divider.Take(kPanelFloats);
   work.other_panel = divider.Take(layout.values_in_keys ? kPanelFloats : 0);
-  work.q = divider.TakeRows(AlignUp(layout.k_dim, kAlign));
+  work.q = divider.TakeRows(layout.k_dim);
   work.scores = divider.TakeRows(Attention::kBlock);
-  work.block_out = divider.TakeRows(v_stride);
-  work.total_out = divider.TakeRows(v_stride);
+  work.block_out = divider.TakeRows(layout.v_dim);
+  work.total_out = divider.TakeRows(layout.v_dim);
   work.block_state = reinterpret_cast<SoftmaxState*>(divider.Take(2 * AttentionRows::kMost));
   work.total_state = reinterpret_cast<SoftmaxState*>(divider.Take(2 * AttentionRows::kMost));
   return work;
