@@ -56,7 +56,22 @@ void MultiplyStrips(const PanelJob& job, std::size_t strip,
 }
 
 template <class Kernel>
+void MultiplyPanelsByToken(const PanelJob& job) {
+  const auto token = Kernel::TokenAt(job.x, job.TokenRow(0));
+  const std::size_t panel_stride = job.w.PanelStride();
+  for (std::size_t panel = job.first_panel; panel < job.first_panel + job.panel_count; ++panel) {
+    alignas(64) float products[kPanelRows];
+    Kernel::MultiplyByToken(job.w.data + panel * panel_stride, job.w.cols, token, products);
+    const std::size_t row = panel * kPanelRows;
+    std::copy_n(products, std::min(kPanelRows, job.w.rows - row), job.out + row - job.first_row);
+  }
+}
+
+template <class Kernel>
 void MultiplyPanels(const PanelJob& job) {
+  if constexpr (requires { Kernel::MultiplyByToken; }) {
+    if (job.Tokens() == 1) return MultiplyPanelsByToken<Kernel>(job);
+  }
   const std::size_t end = (job.first_panel + job.panel_count) * kStrips;
   for (std::size_t first = 0; first < job.Tokens(); first += kTokenBlock) {
     typename Kernel::Token tokens[kTokenBlock];

@@ -8,6 +8,7 @@
 #define TROUPE_KERNELS_PANEL_KERNELS_INL_H_
 #endif
 
+#include "kernels/panel_decode-inl.h"
 #include "kernels/panel_tile-inl.h"
 #include "kernels/panel_unpack-inl.h"
 
@@ -19,6 +20,8 @@ struct BlockKernel {
   using Layout = PanelLayout<Block>;
   using Strip = UnpackedStrip<kGroupCols / kScaleCols<Block>, Block::kHasMin>;
   using Token = const ActivationGroup*;
+  // Two classes of codes, not one a type: fewer functions to compile.
+  using CodeDot = Dot<kInstruction, (Block::kMaxCode <= 63 ? 63 : 255)>;
   static_assert(kBlockCols % Block::kElems == 0);
 
   static Token TokenAt(const Activations& x, std::size_t token) { return x.Groups(token); }
@@ -42,35 +45,23 @@ struct BlockKernel {
   template <std::size_t kS, std::size_t kT>
   static void Multiply(const Strip* strips, std::size_t col, std::size_t cols, const Token* tokens,
                        float* acc) {
-    // Two classes of codes, not one a type: fewer functions to compile.
-    using TileDot = Dot<kInstruction, (Block::kMaxCode <= 63 ? 63 : 255)>;
-    MultiplyBlockTile<Strip, TileDot, kS, kT>(strips, cols / kGroupCols, kOffset<Block>, tokens,
+    MultiplyBlockTile<Strip, CodeDot, kS, kT>(strips, cols / kGroupCols, kOffset<Block>, tokens,
                                               col / kGroupCols, acc);
   }
 
+  static void MultiplyByToken(const std::byte* panel, std::size_t cols, Token token, float* out) {
+    MultiplyPanelByToken<Block, CodeDot>(panel, cols, token, out);
+  }
+
  private:
+  // Of the groups that the record has, group g of the strip being the first.
   static HWY_INLINE void ReadScales(const std::byte* record, std::size_t lane, std::size_t g,
                                     Strip& strip) {
-    const F d = LoadHalves(record + Layout::kD + lane * 2);
-    if constexpr (kScaleBytes<Block> == 0) {
-      StoreF(d, strip.scale[g][0]);
+    const ScaleReader<Block> scales(record);
+    for (std::size_t run = 0; run < Layout::kGroups * Strip::kRuns; ++run) {
+      StoreF(scales.Scale(lane, run), strip.scale[g][0] + run * kLanes);
       if constexpr (Block::kHasMin) {
-        StoreF(LoadHalves(record + Layout::kMin + lane * 2), strip.min[g][0]);
-      }
-    } else {
-      RecordScales<Block> scales;
-      scales.Read(record);
-      float* scale = strip.scale[g][0];
-      for (std::size_t run = 0; run < Block::kGroups; ++run, scale += kLanes) {
-        StoreF(troupe::HWY_NAMESPACE::Multiply(d, LoadBytes(scales.scale[run] + lane)), scale);
-      }
-      if constexpr (Block::kHasMin) {
-        const F dmin = troupe::HWY_NAMESPACE::Multiply(
-            SetF(-1.0f), LoadHalves(record + Layout::kMin + lane * 2));
-        float* min = strip.min[g][0];
-        for (std::size_t run = 0; run < Block::kGroups; ++run, min += kLanes) {
-          StoreF(troupe::HWY_NAMESPACE::Multiply(dmin, LoadBytes(scales.min[run] + lane)), min);
-        }
+        StoreF(scales.Min(lane, run), strip.min[g][0] + run * kLanes);
       }
     }
   }
