@@ -14,10 +14,7 @@ namespace {
 
 Activations Slice(Activations x, std::size_t first, std::size_t count) {
   x.values += first * x.stride;
-  if (x.codes != nullptr) {
-    x.codes += first * x.cols;
-    x.groups += first * (x.cols / kGroupCols);
-  }
+  if (x.groups != nullptr) x.groups = x.Groups(first);
   x.tokens = count;
   return x;
 }

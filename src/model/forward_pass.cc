@@ -12,12 +12,12 @@ void ForwardPass::NormaliseStream(const float* weight) {
   const Activations normed = ws_.normed.Of(tokens_);
   ForRows(tokens_, [&](std::size_t t) {
     RmsNorm(ws_.stream + t * width, weight, config_.norm_epsilon, ws_.normed.Row(t), width);
-    if (normed.codes != nullptr) QuantizeActivations(normed, t, 1);
+    if (normed.groups != nullptr) QuantizeActivations(normed, t, 1);
   });
 }
 
 void ForwardPass::QuantizeAll(const Activations& x) {
-  if (x.codes == nullptr) return;
+  if (x.groups == nullptr) return;
   ForRows(x.tokens, [&](std::size_t row) { QuantizeActivations(x, row, 1); });
 }
 

@@ -49,6 +49,7 @@ Status Transformer::Forward(TokenIds tokens, KvCache& cache, Workspace& workspac
     }
     if (config_.IsMoeLayer(layer)) {
       TROUPE_RETURN_IF_ERROR(pass.ExpertBlock(layer, w.ffn_norm, w.moe));
+      expert_uses_ += tokens.size() * config_.moe.routing.top_k;
     } else {
       pass.DenseBlock(w.ffn_norm, w.dense);
     }
@@ -64,7 +65,7 @@ void Transformer::Logits(Workspace& workspace, std::size_t first, std::size_t co
   for (std::size_t row = 0; row < count; ++row) {
     RmsNorm(workspace.stream + (first + row) * config_.width, weights_.output_norm,
             config_.norm_epsilon, workspace.normed.Row(row), config_.width);
-    if (normed.codes != nullptr) QuantizeActivations(normed, row, 1);
+    if (normed.groups != nullptr) QuantizeActivations(normed, row, 1);
   }
   region_.Add(weights_.output, normed, {}, logits, config_.vocabulary);
   region_.Run(pool_);

@@ -34,6 +34,8 @@ class Transformer {
   void Logits(Workspace& workspace, std::size_t first, std::size_t count, float* logits);
 
   const ModelConfig& config() const { return config_; }
+  // (token, layer, expert) triples computed so far.
+  std::uint64_t expert_uses() const { return expert_uses_; }
 
  private:
   Status CheckCall(TokenIds tokens, const KvCache& cache, const Workspace& workspace) const;
@@ -43,6 +45,7 @@ class Transformer {
   const ModelWeights& weights_;
   ThreadPool& pool_;
   MatMulRegion region_;
+  std::uint64_t expert_uses_ = 0;
 };
 
 }  // namespace troupe

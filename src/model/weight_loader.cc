@@ -77,7 +77,7 @@ Status LoadPiece(const GgufModel& file, const Piece& piece, std::vector<std::byt
 }
 
 Status LoadAll(const GgufModel& file, const std::vector<LoadJob>& jobs, ThreadPool& pool,
-               const LoadProgress& progress) {
+               const ByteProgress& progress) {
   const std::vector<Piece> pieces = CutIntoPieces(jobs);
   std::vector<std::vector<std::byte>> staging(pool.threads());
   std::atomic<bool> failed{false};
@@ -95,7 +95,7 @@ Status LoadAll(const GgufModel& file, const std::vector<LoadJob>& jobs, ThreadPo
       return;
     }
     done += piece.rows * RowBytes(piece.job->tensor->type, piece.job->cols);
-    if (progress) progress(done, file.tensor_bytes());
+    if (thread == 0) Report(progress, done, file.tensor_bytes());
   });
   return first_error;
 }
@@ -103,7 +103,7 @@ Status LoadAll(const GgufModel& file, const std::vector<LoadJob>& jobs, ThreadPo
 }  // namespace
 
 Result<WeightStore> LoadWeights(const GgufModel& file, const ModelConfig& config, ThreadPool& pool,
-                                const LoadProgress& progress) {
+                                const ByteProgress& progress) {
   TROUPE_ASSIGN_OR_RETURN(AlignedBuffer buffer,
                           AlignedBuffer::Allocate(WeightBinder::BufferBytes(file),
                                                   {.alignment = kHugePage, .huge_pages = true}));

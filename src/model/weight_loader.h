@@ -4,21 +4,17 @@
 // keeping the file's own form beside the packed one.
 #pragma once
 
-#include <functional>
-
 #include "base/bytes.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "gguf/reader.h"
+#include "model/byte_progress.h"
 #include "model/config.h"
 #include "model/weights.h"
 
 namespace troupe {
 
-// Called from one thread at a time with the bytes loaded so far and in all.
-using LoadProgress = std::function<void(Bytes done, Bytes all)>;
-
 Result<WeightStore> LoadWeights(const GgufModel& file, const ModelConfig& config, ThreadPool& pool,
-                                const LoadProgress& progress = {});
+                                const ByteProgress& progress = {});
 
 }  // namespace troupe

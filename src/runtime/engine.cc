@@ -20,7 +20,7 @@ Engine::Engine(std::string path, ModelConfig config, EnginePlan plan, WeightStor
       bytes_touched_(BytesTouchedPerToken(weights_.weights(), config_.moe.routing.top_k)) {}
 
 Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const EngineOptions& options,
-                                             const LoadProgress& progress) {
+                                             const ByteProgress& progress) {
   const Stopwatch watch;
   TROUPE_ASSIGN_OR_RETURN(const GgufModel file, GgufModel::Open(path));
   TROUPE_ASSIGN_OR_RETURN(ModelConfig config, ReadModelConfig(file.metadata()));

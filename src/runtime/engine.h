@@ -22,7 +22,7 @@ namespace troupe {
 class Engine {
  public:
   static Result<std::unique_ptr<Engine>> Open(const std::string& path, const EngineOptions& options,
-                                              const LoadProgress& progress = {});
+                                              const ByteProgress& progress = {});
 
   const std::string& path() const { return path_; }
   const ModelConfig& config() const { return config_; }

@@ -6,6 +6,13 @@
 #include "model/workspace.h"
 
 namespace troupe {
+namespace {
+
+// Code, vocabulary, metadata and what the C library keeps: about 10 MiB with a vocabulary of 4,000
+// tokens, 60 MiB with one of 150,000.
+constexpr Bytes kProgramBytes = 64_MiB;
+
+}  // namespace
 
 Result<EnginePlan> PlanEngine(const ModelConfig& config, Bytes weights, std::uint32_t cpus,
                               const EngineOptions& options) {
@@ -37,6 +44,15 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, Bytes weights, std::uin
       Workspace::BytesFor(config, {.chunk = plan.chunk,
                                    .threads = plan.threads,
                                    .kv = KvCache::LayoutFor(config, plan.kv_type, plan.context)});
+  plan.budget = options.memory.value_or(Bytes());
+  if (options.memory && plan.total() + kProgramBytes > *options.memory) {
+    return Error(Code::kResourceExhausted,
+                 "{} of memory are too little: weights {}, KV cache {} for {} tokens, workspace {} "
+                 "and the program's own {} need {}",
+                 ToString(*options.memory), ToString(plan.weights), ToString(plan.kv_cache),
+                 plan.context, ToString(plan.workspace), ToString(kProgramBytes),
+                 ToString(plan.total() + kProgramBytes));
+  }
   return plan;
 }
 

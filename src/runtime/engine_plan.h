@@ -19,7 +19,8 @@ struct EngineOptions {
   std::optional<std::uint32_t> threads;  // absent: as many as the process may run
   std::optional<std::uint32_t> context;  // absent: the trained context, at most kDefaultContext
   KvType kv_type = KvType::kF16;
-  std::uint32_t chunk = 512;  // tokens of a prompt that go through the layers together
+  std::optional<Bytes> memory;  // absent: no limit
+  std::uint32_t chunk = 512;    // tokens of a prompt that go through the layers together
 
   static constexpr std::uint32_t kDefaultContext = 4096;
 };
@@ -29,6 +30,7 @@ struct EnginePlan {
   std::uint32_t context = 0;
   KvType kv_type = KvType::kF16;
   std::uint32_t chunk = 0;
+  Bytes budget;                        // 0: none was set
   Bytes weights, kv_cache, workspace;  // at most: the cache fills as the context does
   std::vector<std::string> notes;      // "context 4096 of the trained 32768: --ctx asks for more"
 

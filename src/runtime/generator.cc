@@ -75,6 +75,7 @@ Result<GenerateResult> Generate(Session& session, const Tokenizer& tokenizer,
   result.prompt_tokens = prompt.size();
   Output output(tokenizer, options.stop, hooks.on_text);
 
+  const std::uint64_t uses_before = session.expert_uses();
   const Stopwatch watch;
   TROUPE_RETURN_IF_ERROR(session.Feed(prompt));
   result.prefill_seconds = watch.Seconds();
@@ -107,6 +108,7 @@ Result<GenerateResult> Generate(Session& session, const Tokenizer& tokenizer,
     TROUPE_RETURN_IF_ERROR(session.Feed({&token, 1}));
   }
   if (!result.token_ids.empty()) result.decode_seconds = watch.Seconds() - decode_start;
+  result.expert_uses = session.expert_uses() - uses_before;
   output.Flush();
   result.text = output.TakeText();
   return result;

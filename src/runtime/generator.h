@@ -38,6 +38,7 @@ struct GenerateResult {
   std::string text;                // what was shown
   FinishReason finish = FinishReason::kLength;
   std::size_t prompt_tokens = 0;
+  std::uint64_t expert_uses = 0;  // (token, layer, expert) triples that were computed
   double prefill_seconds = 0;
   double first_token_seconds = 0;  // from the start to the first token chosen
   double decode_seconds = 0;       // for the passes after the first token

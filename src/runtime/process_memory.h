@@ -1,0 +1,11 @@
+// What the operating system says this process has used.
+#pragma once
+
+#include "base/bytes.h"
+
+namespace troupe {
+
+Bytes PeakResidentMemory();     // the most it ever had
+Bytes CurrentResidentMemory();  // zero where the system does not tell
+
+}  // namespace troupe

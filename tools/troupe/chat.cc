@@ -1,0 +1,66 @@
+#include "troupe/chat.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+
+#include "text/chat_template.h"
+#include "troupe/run_record.h"
+
+namespace troupe {
+namespace {
+
+// The session keeps what the new prompt begins with; only the rest is fed. At least one token must
+// be, for there to be logits.
+std::size_t KeepCommonPrefix(Session& session, std::span<const TokenId> prompt) {
+  const std::span<const std::int32_t> held = session.tokens();
+  std::size_t common = 0;
+  while (common < held.size() && common + 1 < prompt.size() && held[common] == prompt[common]) {
+    ++common;
+  }
+  session.Truncate(common);
+  return common;
+}
+
+}  // namespace
+
+Status Chat(Engine& engine, GenerateOptions options, const std::string& system) {
+  TROUPE_ASSIGN_OR_RETURN(const ChatFormat format, engine.chat_format());
+  TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(engine));
+  const std::vector<std::string> stops = ChatStopStrings(format);
+  options.stop.insert(options.stop.end(), stops.begin(), stops.end());
+  const bool terminal = ::isatty(STDIN_FILENO) == 1;
+  if (terminal) {
+    fmt::print(stderr, "Chat format {}. A line is a message; Ctrl-D ends.\n", Name(format));
+  }
+  std::vector<ChatMessage> messages;
+  if (!system.empty()) messages.push_back({.role = "system", .content = system});
+  std::string line;
+  for (;;) {
+    if (terminal) fmt::print(stderr, "> ");
+    if (!std::getline(std::cin, line)) break;
+    if (line.empty()) continue;
+    messages.push_back({.role = "user", .content = line});
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<TextSegment> segments,
+                            RenderChat(format, messages, true));
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> prompt,
+                            engine.tokenizer().EncodeSegments(segments));
+    const std::size_t kept = KeepCommonPrefix(session, prompt);
+    const auto show = [](std::string_view piece) {
+      return std::fwrite(piece.data(), 1, piece.size(), stdout) == piece.size() &&
+             std::fflush(stdout) == 0;
+    };
+    TROUPE_ASSIGN_OR_RETURN(const GenerateResult result,
+                            Generate(session, engine.tokenizer(), std::span(prompt).subspan(kept),
+                                     options, {.on_text = show, .on_logits = {}}));
+    fmt::print("\n");
+    std::fflush(stdout);
+    if (terminal) fmt::print(stderr, "{}\n", FiguresLine(result));
+    messages.push_back({.role = "assistant", .content = result.text});
+  }
+  return OkStatus();
+}
+
+}  // namespace troupe

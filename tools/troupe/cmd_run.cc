@@ -1,0 +1,130 @@
+// `troupe run`: text, a file or token ids in, text out as it comes, a line of figures at the end.
+#include <cstdio>
+#include <string>
+
+#include "runtime/generator.h"
+#include "runtime/logits_file.h"
+#include "runtime/process_memory.h"
+#include "troupe/chat.h"
+#include "troupe/commands.h"
+#include "troupe/engine_flags.h"
+#include "troupe/json_record.h"
+#include "troupe/options.h"
+#include "troupe/run_record.h"
+#include "troupe/sampler_flags.h"
+
+namespace troupe {
+namespace {
+
+class RunCommand final : public Command {
+ public:
+  void AddOptions(CLI::App& app) override {
+    engine_.AddTo(app);
+    app.add_option("--prompt", prompt_, "Text to go on from")->type_name("TEXT");
+    app.add_option("--file", file_, "The same from a file (- for standard input)")
+        ->type_name("FILE");
+    app.add_option("--prompt-ids", prompt_ids_, "Exact token ids in place of text: 1,306,…")
+        ->type_name("IDS");
+    app.add_flag("--chat", chat_, "Talk with the model in its own chat format");
+    app.add_option("--system", system_, "System message of the chat")->type_name("TEXT");
+    app.add_option("-n,--tokens", tokens_, "Most tokens to generate (128)")->type_name("N");
+    app.add_option("--stop", stop_, "Stop where this text would come; may be repeated")
+        ->type_name("TEXT");
+    app.add_flag("--ignore-eos", ignore_end_, "Go on where the model would end");
+    sampler_.AddTo(app);
+    app.add_option("--logits", logits_, "Save the logits of each generated token")
+        ->type_name("FILE");
+    app.add_flag("--explain", explain_, "Print the plan before running");
+    AddJsonOption(app, json_);
+  }
+
+  Status CheckUsage() const override {
+    const int inputs = int{!prompt_.empty()} + int{!file_.empty()} + int{!prompt_ids_.empty()};
+    if (inputs > 1) return InvalidArgument("give one of --prompt, --file and --prompt-ids");
+    if (chat_ && (inputs > 0 || !logits_.empty() || !json_.empty())) {
+      return InvalidArgument("--chat takes no --prompt, --file, --prompt-ids, --logits or --json");
+    }
+    if (!chat_ && inputs == 0) {
+      return InvalidArgument("nothing to run: give --prompt, --file, --prompt-ids or --chat");
+    }
+    if (!chat_ && !system_.empty()) return InvalidArgument("--system needs --chat");
+    return sampler_.Options().status();
+  }
+
+  Status Run() override {
+    GenerateOptions options;
+    options.max_tokens = tokens_;
+    options.stop = stop_;
+    options.ignore_end = ignore_end_;
+    TROUPE_ASSIGN_OR_RETURN(options.sampler, sampler_.Options());
+    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, engine_.Open());
+    if (explain_) PrintPlan(*engine, options);
+    if (chat_) return Chat(*engine, options, system_);
+
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> prompt, Prompt(engine->tokenizer()));
+    TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
+    if (!prompt_.empty()) fmt::print("{}", prompt_);
+    std::fflush(stdout);
+    TROUPE_ASSIGN_OR_RETURN(const GenerateResult result,
+                            GenerateAndStream(*engine, session, prompt, options));
+    fmt::print("\n");
+    std::fflush(stdout);
+    fmt::print(stderr, "{}\n", FiguresLine(result));
+    if (json_.empty()) return OkStatus();
+    return WriteJson(RunRecord(*engine, prompt, options, result), json_);
+  }
+
+ private:
+  Result<std::vector<TokenId>> Prompt(const Tokenizer& tokenizer) const {
+    if (!prompt_ids_.empty()) return ParseTokenIds(prompt_ids_);
+    if (file_.empty()) return tokenizer.Encode(prompt_);
+    TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(file_));
+    Result<std::vector<TokenId>> ids = tokenizer.Encode(text);
+    if (!ids.ok()) return Status(ids.status()).WithContext(file_);
+    return ids;
+  }
+
+  Result<GenerateResult> GenerateAndStream(Engine& engine, Session& session,
+                                           const std::vector<TokenId>& prompt,
+                                           const GenerateOptions& options) const {
+    GenerateHooks hooks;
+    hooks.on_text = [](std::string_view piece) {
+      return std::fwrite(piece.data(), 1, piece.size(), stdout) == piece.size() &&
+             std::fflush(stdout) == 0;
+    };
+    if (logits_.empty()) {
+      return Generate(session, engine.tokenizer(), prompt, options, hooks);
+    }
+    TROUPE_ASSIGN_OR_RETURN(LogitsWriter writer,
+                            LogitsWriter::Create(logits_, engine.config().vocabulary));
+    // A row is written when the token it led to is known: one step later, or after the last one.
+    std::vector<float> rows;
+    hooks.on_logits = [&rows](std::span<const float> logits) {
+      rows.insert(rows.end(), logits.begin(), logits.end());
+    };
+    TROUPE_ASSIGN_OR_RETURN(const GenerateResult result,
+                            Generate(session, engine.tokenizer(), prompt, options, hooks));
+    const std::size_t vocabulary = engine.config().vocabulary;
+    for (std::size_t i = 0; i < result.token_ids.size(); ++i) {
+      TROUPE_RETURN_IF_ERROR(
+          writer.Append(result.token_ids[i], std::span(rows).subspan(i * vocabulary, vocabulary)));
+    }
+    TROUPE_RETURN_IF_ERROR(writer.Finish());
+    return result;
+  }
+
+  EngineFlags engine_;
+  SamplerFlags sampler_;
+  std::string prompt_, file_, prompt_ids_, system_, logits_, json_;
+  std::vector<std::string> stop_;
+  std::size_t tokens_ = 128;
+  bool chat_ = false;
+  bool ignore_end_ = false;
+  bool explain_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeRunCommand() { return std::make_unique<RunCommand>(); }
+
+}  // namespace troupe

@@ -1,0 +1,81 @@
+#include "troupe/engine_flags.h"
+
+#include <charconv>
+#include <iostream>
+#include <iterator>
+
+#include "io/file.h"
+#include "troupe/options.h"
+#include "troupe/progress.h"
+
+namespace troupe {
+
+void EngineFlags::AddTo(CLI::App& app) {
+  app.add_option("model", model_, "Model file (GGUF; of a split model any part)")
+      ->required()
+      ->type_name("MODEL");
+  AddThreadsOption(app, threads_);
+  app.add_option("--ctx", context_, "Tokens of context (the trained context, at most 4096)")
+      ->check(CLI::Range(1u, 1u << 30))
+      ->type_name("N");
+  AddBytesOption(app, "--memory", memory_,
+                 "Most memory to use; a model that needs more is refused");
+  app.add_option_function<std::string>(
+         "--kv-type", [this](const std::string& text) { kv_q8_0_ = text == "q8_0"; },
+         "Form of the KV cache: f16, or q8_0 at half the size (f16)")
+      ->check(CLI::IsMember({"f16", "q8_0"}))
+      ->type_name("TYPE");
+  app.add_option("--quality", quality_, "exact: the answer of all experts the model asks for")
+      ->check(CLI::IsMember({"exact"}))
+      ->type_name("Q");
+}
+
+EngineOptions EngineFlags::options() const {
+  EngineOptions options;
+  if (threads_ > 0) options.threads = static_cast<std::uint32_t>(threads_);
+  if (context_ > 0) options.context = context_;
+  if (memory_ > Bytes()) options.memory = memory_;
+  options.kv_type = kv_q8_0_ ? KvType::kQ8_0 : KvType::kF16;
+  return options;
+}
+
+Result<std::unique_ptr<Engine>> EngineFlags::Open() const {
+  ProgressBar bar("loading");
+  return Engine::Open(model_, options(), bar.Callback());
+}
+
+Result<std::vector<TokenId>> ParseTokenIds(const std::string& text) {
+  std::vector<TokenId> ids;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at != end) {
+    if (*at == ',' || std::isspace(static_cast<unsigned char>(*at))) {
+      ++at;
+      continue;
+    }
+    TokenId id = 0;
+    const auto [next, error] = std::from_chars(at, end, id);
+    const bool ends_well =
+        next == end || *next == ',' || std::isspace(static_cast<unsigned char>(*next));
+    if (error != std::errc() || !ends_well || id < 0) {
+      const std::size_t shown = std::min<std::size_t>(12, static_cast<std::size_t>(end - at));
+      return InvalidArgument("token ids, place {}: found '{}', expected a number and a comma",
+                             at - text.data(), std::string_view(at, shown));
+    }
+    ids.push_back(id);
+    at = next;
+  }
+  return ids;
+}
+
+Result<std::string> ReadTextFile(const std::string& path) {
+  if (path == "-") {
+    return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+  }
+  TROUPE_ASSIGN_OR_RETURN(const ReadFile file, ReadFile::Open(path));
+  std::string text(file.size(), '\0');
+  TROUPE_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+}  // namespace troupe

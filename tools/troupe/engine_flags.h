@@ -1,0 +1,40 @@
+// The options of every command that opens a model to run it, and the opening itself.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "runtime/engine.h"
+#include "text/vocab.h"
+
+namespace troupe {
+
+class EngineFlags {
+ public:
+  void AddTo(CLI::App& app);
+
+  // Opens the model, with a progress bar while it loads.
+  Result<std::unique_ptr<Engine>> Open() const;
+
+  EngineOptions options() const;
+  const std::string& model() const { return model_; }
+
+ private:
+  std::string model_;
+  std::size_t threads_ = 0;    // 0: all
+  std::uint32_t context_ = 0;  // 0: the plan decides
+  Bytes memory_;               // 0: no limit
+  bool kv_q8_0_ = false;
+  std::string quality_ = "exact";
+};
+
+// "1,306,55" or the same with blanks and line ends; the error quotes what is no token id.
+Result<std::vector<TokenId>> ParseTokenIds(const std::string& text);
+
+// The whole of a text file; "-" is standard input.
+Result<std::string> ReadTextFile(const std::string& path);
+
+}  // namespace troupe

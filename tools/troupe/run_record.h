@@ -1,0 +1,22 @@
+// What a run has to say at its end: the line of figures, the record for --json, and the plan that
+// --explain prints at its beginning.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "runtime/engine.h"
+#include "runtime/generator.h"
+#include "troupe/json_record.h"
+
+namespace troupe {
+
+std::string FiguresLine(const GenerateResult& result);
+
+Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,
+               const GenerateOptions& options, const GenerateResult& result);
+
+// To stderr: stdout is for the text.
+void PrintPlan(const Engine& engine, const GenerateOptions& options);
+
+}  // namespace troupe

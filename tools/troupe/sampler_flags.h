@@ -1,0 +1,26 @@
+// The options that choose tokens, shared by whatever generates.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "text/sampler.h"
+
+namespace troupe {
+
+class SamplerFlags {
+ public:
+  void AddTo(CLI::App& app);
+  // Without --seed each call draws another one; the record says which it was.
+  Result<SamplerOptions> Options() const;
+
+ private:
+  SamplerOptions options_;
+  std::optional<std::uint64_t> seed_;
+  std::vector<std::string> biases_;  // "306=-inf"
+};
+
+}  // namespace troupe
