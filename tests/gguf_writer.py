@@ -1,0 +1,50 @@
+"""Writes small GGUF v3 files for tests, apart from the project's own writer: what troupe reads here
+was not made by code that could share a mistake with its reader. Tensors are float32.
+"""
+import array
+import struct
+import sys
+
+ALIGNMENT = 32
+_UINT32, _INT32, _FLOAT32, _BOOL, _STRING, _ARRAY = 4, 5, 6, 7, 8, 9
+_F32_TENSOR = 0
+
+
+def _string(text):
+    data = text if isinstance(text, bytes) else text.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def _typed(value):
+    """The type number and the bytes of a value; bool before int, which it also is."""
+    if isinstance(value, bool):
+        return _BOOL, struct.pack("<?", value)
+    if isinstance(value, int):
+        return _UINT32, struct.pack("<I", value)
+    if isinstance(value, float):
+        return _FLOAT32, struct.pack("<f", value)
+    if isinstance(value, (str, bytes)):
+        return _STRING, _string(value)
+    if isinstance(value, array.array):
+        element = {"i": _INT32, "f": _FLOAT32}[value.typecode]
+        return _ARRAY, struct.pack("<IQ", element, len(value)) + value.tobytes()
+    body = b"".join(_string(element) for element in value)
+    return _ARRAY, struct.pack("<IQ", _STRING, len(value)) + body
+
+
+def write(path, metadata, tensors):
+    """`metadata`: key to int (uint32), float, bool, str, list of str, or array('i' | 'f').
+    `tensors`: name to (dimensions, fastest first; array('f'))."""
+    assert sys.byteorder == "little"  # arrays are written as they lie
+    head = struct.pack("<IIQQ", 0x46554747, 3, len(tensors), len(metadata))
+    for key, value in metadata.items():
+        type_, data = _typed(value)
+        head += _string(key) + struct.pack("<I", type_) + data
+    offset = 0
+    for name, (dimensions, values) in tensors.items():
+        head += _string(name) + struct.pack(f"<I{len(dimensions)}Q", len(dimensions), *dimensions)
+        head += struct.pack("<IQ", _F32_TENSOR, offset)
+        offset += -(-4 * len(values) // ALIGNMENT) * ALIGNMENT
+    with open(path, "wb") as file:
+        for part in (head, *(values.tobytes() for _, values in tensors.values())):
+            file.write(part + bytes(-len(part) % ALIGNMENT))
