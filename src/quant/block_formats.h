@@ -61,38 +61,43 @@ struct SuperBlockFormat : BlockFormat<Type, 256, MaxCode, HasMin> {
   static constexpr std::size_t kGroupElems = 256 / Groups;
 };
 
+// x = d * scale * q - dmin * min
 struct BlockQ2_K : SuperBlockFormat<TensorType::kQ2_K, 16, 3, true> {
   static constexpr int kMinScale = 0, kMaxScale = 15;
-  std::uint8_t scales[16];  // x = d * scale * q - dmin * min
+  std::uint8_t scales[16];
   std::uint8_t qs[64];
   std::uint16_t d;
   std::uint16_t dmin;
 };
+// x = d * scale * (q - 4)
 struct BlockQ3_K : SuperBlockFormat<TensorType::kQ3_K, 16, 7, false> {
   static constexpr int kMinScale = -32, kMaxScale = 31;
-  std::uint8_t hmask[32];  // x = d * scale * (q - 4)
+  std::uint8_t hmask[32];
   std::uint8_t qs[64];
   std::uint8_t scales[12];
   std::uint16_t d;
 };
+// x = d * scale * q - dmin * min
 struct BlockQ4_K : SuperBlockFormat<TensorType::kQ4_K, 8, 15, true> {
   static constexpr int kMinScale = 0, kMaxScale = 63;
-  std::uint16_t d;  // x = d * scale * q - dmin * min
+  std::uint16_t d;
   std::uint16_t dmin;
   std::uint8_t scales[12];
   std::uint8_t qs[128];
 };
+// x = d * scale * q - dmin * min
 struct BlockQ5_K : SuperBlockFormat<TensorType::kQ5_K, 8, 31, true> {
   static constexpr int kMinScale = 0, kMaxScale = 63;
-  std::uint16_t d;  // x = d * scale * q - dmin * min
+  std::uint16_t d;
   std::uint16_t dmin;
   std::uint8_t scales[12];
   std::uint8_t qh[32];
   std::uint8_t qs[128];
 };
+// x = d * scale * (q - 32)
 struct BlockQ6_K : SuperBlockFormat<TensorType::kQ6_K, 16, 63, false> {
   static constexpr int kMinScale = -128, kMaxScale = 127;
-  std::uint8_t ql[128];  // x = d * scale * (q - 32)
+  std::uint8_t ql[128];
   std::uint8_t qh[64];
   std::int8_t scales[16];
   std::uint16_t d;

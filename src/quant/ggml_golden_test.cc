@@ -7,7 +7,6 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <vector>
 
@@ -15,16 +14,10 @@
 #include "quant/block_formats.h"
 #include "quant/dequantize.h"
 #include "quant/quantize.h"
+#include "quant/round_trip.h"
 
 namespace troupe {
 namespace {
-
-// FNV-1a.
-std::uint64_t Hash(std::span<const std::byte> bytes) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const std::byte b : bytes) hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001b3u;
-  return hash;
-}
 
 // Random bits throughout, but scales below 2 in magnitude: finite, often subnormal, any sign.
 std::vector<std::byte> BlocksOfRandomBits(TensorType type, std::size_t count) {
@@ -49,12 +42,7 @@ std::vector<std::byte> BlocksOfRandomBits(TensorType type, std::size_t count) {
 // of one value, of zeros, and of values whose scale is subnormal or 0 as a half.
 std::vector<float> ValuesToQuantize() {
   Rng rng(42);
-  std::vector<float> x;
-  for (int i = 0; i < 64 * 32; ++i) {
-    double sum = -2;
-    for (int k = 0; k < 4; ++k) sum += rng.Uniform();
-    x.push_back(static_cast<float>(0.05 * sum));
-  }
+  std::vector<float> x = BellShapedValues(64 * 32, 0.05, rng);
   for (const int levels : {15, 16, 31, 32, 254}) {
     for (int i = 0; i < 32; ++i) x.push_back(static_cast<float>(i * levels / 31 - levels / 2) / 2);
   }

@@ -156,5 +156,22 @@ TEST_P(QuantizeToSuperBlocks, IsNeverWorseThanStoringZeros) {
   }
 }
 
+// Compilers, optimisations and machines must not matter. A better search records these anew.
+TEST(SuperBlocks, AreTheSameBytesOnEveryMachine) {
+  constexpr struct {
+    TensorType type;
+    std::uint64_t hash;
+  } kRecorded[] = {
+      {TensorType::kQ2_K, 0x60b20f6f6d6c0d75u}, {TensorType::kQ3_K, 0x1165c44d7912b8a7u},
+      {TensorType::kQ4_K, 0x401421e3a214d467u}, {TensorType::kQ5_K, 0x4a34b986b5b41e33u},
+      {TensorType::kQ6_K, 0x8261093bb694fb60u},
+  };
+  Rng rng(42);
+  const Floats x = BellShapedValues(256 * 64, 0.05, rng);
+  for (const auto& [type, hash] : kRecorded) {
+    EXPECT_EQ(Hash(Quantize(type, x)), hash) << Name(type);
+  }
+}
+
 }  // namespace
 }  // namespace troupe

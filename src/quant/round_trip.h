@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/rng.h"
@@ -12,6 +14,13 @@
 namespace troupe {
 
 using Floats = std::vector<float>;
+
+// FNV-1a.
+inline std::uint64_t Hash(std::span<const std::byte> bytes) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const std::byte b : bytes) hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001b3u;
+  return hash;
+}
 
 inline std::vector<std::byte> Quantize(TensorType type, const Floats& x,
                                        const Floats& importance = {}) {
@@ -28,6 +37,17 @@ inline Floats Dequantize(TensorType type, const std::vector<std::byte>& row, std
 
 inline Floats RoundTrip(TensorType type, const Floats& x, const Floats& importance = {}) {
   return Dequantize(type, Quantize(type, x, importance), x.size());
+}
+
+// Made by exact arithmetic, unlike the others: the same numbers on every machine.
+inline Floats BellShapedValues(std::size_t n, double size, Rng& rng) {
+  Floats x(n);
+  for (float& v : x) {
+    double sum = -2;
+    for (int k = 0; k < 4; ++k) sum += rng.Uniform();
+    v = static_cast<float>(size * sum);
+  }
+  return x;
 }
 
 inline Floats NormalValues(std::size_t n, double deviation, Rng& rng) {
