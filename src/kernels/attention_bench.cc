@@ -1,5 +1,5 @@
 // Decode is bound by the bytes of keys and values read (bytes/s), prefill by fma (flop/s; compare
-// with BM_FmaPeak). One thread.
+// with fma_peak_bench). One thread.
 #include "kernels/attention.h"
 
 #include <benchmark/benchmark.h>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "kernels/target.h"
 
 namespace troupe {
 namespace {
@@ -87,7 +88,6 @@ struct AttentionCase {
 };
 
 void Report(benchmark::State& state, const AttentionCase& c) {
-  state.SetLabel(kModelNames[state.range(0)]);
   state.counters["flop/s"] =
       benchmark::Counter(c.Flops(), benchmark::Counter::kIsIterationInvariantRate);
 }
@@ -96,6 +96,7 @@ void BM_Decode(benchmark::State& state) {
   AttentionCase c(ModelOf(state.range(0)), static_cast<std::size_t>(state.range(1)), 1);
   for (auto _ : state) c.Run();
   Report(state, c);
+  state.SetLabel(kModelNames[state.range(0)]);
   state.SetBytesProcessed(state.iterations() *
                           static_cast<std::int64_t>(c.layout.TotalBytes().count()));
 }
@@ -109,10 +110,25 @@ void BM_Prefill(benchmark::State& state) {
   AttentionCase c(ModelOf(state.range(0)), start + 512, 512);
   for (auto _ : state) c.Run();
   Report(state, c);
+  state.SetLabel(kModelNames[state.range(0)]);
 }
 BENCHMARK(BM_Prefill)
     ->ArgNames({"model", "start"})
     ->ArgsProduct({{0, 1, 2, 3}, {0, 4096}})
+    ->Unit(benchmark::kMillisecond);
+
+// Qwen3 on each target of this machine but the scalar one.
+void BM_PrefillByTarget(benchmark::State& state) {
+  const Target target = SupportedTargets()[static_cast<std::size_t>(state.range(0))];
+  ForceTarget(target);
+  AttentionCase c(ModelOf(0), 512, 512);
+  for (auto _ : state) c.Run();
+  Report(state, c);
+  state.SetLabel(std::string(Name(target)));
+  ForceTarget(std::nullopt);
+}
+BENCHMARK(BM_PrefillByTarget)
+    ->DenseRange(1, static_cast<int>(SupportedTargets().size()) - 1)
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace
