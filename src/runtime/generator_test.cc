@@ -1,0 +1,128 @@
+#include "runtime/generator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kModel = TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf";
+constexpr TokenId kDot = 13;  // the model's "\n" is generated early and often
+
+class Generator : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    engine_ = Engine::Open(kModel, {.threads = 2, .context = 96}).value().release();
+  }
+  static void TearDownTestSuite() { delete engine_; }
+
+  static GenerateOptions Greedy(std::size_t tokens) {
+    GenerateOptions options;
+    options.max_tokens = tokens;
+    options.sampler.temperature = 0;
+    return options;
+  }
+  Result<GenerateResult> Run(const GenerateOptions& options, const GenerateHooks& hooks = {}) {
+    Session session = Session::Create(*engine_).value();
+    const auto prompt = engine_->tokenizer().Encode("The kernel").value();
+    return Generate(session, engine_->tokenizer(), prompt, options, hooks);
+  }
+
+  static Engine* engine_;
+};
+Engine* Generator::engine_ = nullptr;
+
+TEST_F(Generator, StreamsExactlyTheTextItReturns) {
+  std::string streamed;
+  GenerateHooks hooks;
+  hooks.on_text = [&](std::string_view piece) {
+    streamed += piece;
+    return true;
+  };
+  const GenerateResult result = Run(Greedy(24), hooks).value();
+  EXPECT_EQ(result.token_ids.size(), 24u);
+  EXPECT_EQ(result.finish, FinishReason::kLength);
+  EXPECT_EQ(streamed, result.text);
+  EXPECT_FALSE(streamed.empty());
+}
+
+TEST_F(Generator, CountsTheExpertsItUsed) {
+  const GenerateResult result = Run(Greedy(10)).value();
+  // Prompt and all generated tokens but the last went through 8 layers with 4 experts each.
+  EXPECT_EQ(result.expert_uses, (result.prompt_tokens + 9) * 8 * 4);
+}
+
+TEST_F(Generator, StopsBeforeAStopStringAndShowsNothingOfIt) {
+  GenerateOptions options = Greedy(64);
+  const std::string whole = Run(options)->text;
+  ASSERT_THAT(whole, HasSubstr("driver"));
+  options.stop = {"driver"};
+  const GenerateResult cut = Run(options).value();
+  EXPECT_EQ(cut.finish, FinishReason::kStopString);
+  EXPECT_EQ(cut.text, whole.substr(0, whole.find("driver")));
+}
+
+TEST_F(Generator, StopsWhenTheContextIsFullAndSaysSo) {
+  const GenerateResult result = Run(Greedy(1000)).value();
+  EXPECT_EQ(result.finish, FinishReason::kContextFull);
+  // The last token was chosen from the last position and never fed.
+  EXPECT_EQ(result.prompt_tokens + result.token_ids.size(), 96u + 1);
+}
+
+TEST_F(Generator, StopsWhenTheReaderHasHadEnough) {
+  GenerateHooks hooks;
+  int pieces = 0;
+  hooks.on_text = [&](std::string_view) { return ++pieces < 3; };
+  const GenerateResult result = Run(Greedy(64), hooks).value();
+  EXPECT_EQ(result.finish, FinishReason::kCancelled);
+  EXPECT_EQ(pieces, 3);
+}
+
+TEST_F(Generator, ABannedTokenIsNeverChosen) {
+  GenerateOptions options = Greedy(40);
+  ASSERT_THAT(Run(options)->token_ids, testing::Contains(kDot));
+  options.sampler.logit_bias[kDot] = -std::numeric_limits<float>::infinity();
+  EXPECT_THAT(Run(options)->token_ids, testing::Not(testing::Contains(kDot)));
+}
+
+TEST_F(Generator, TheSameSeedGivesTheSameTextAndAnotherSeedAnother) {
+  GenerateOptions options;
+  options.max_tokens = 24;
+  options.sampler.seed = 1;
+  const auto first = Run(options)->token_ids;
+  EXPECT_EQ(Run(options)->token_ids, first);
+  options.sampler.seed = 2;
+  EXPECT_NE(Run(options)->token_ids, first);
+}
+
+TEST_F(Generator, TheFirstTokenIsLaterThanThePrompt) {
+  const GenerateResult result = Run(Greedy(4)).value();
+  EXPECT_GE(result.first_token_seconds, result.prefill_seconds);
+  EXPECT_GT(result.PrefillTokensPerSecond(), 0);
+  EXPECT_GT(result.DecodeTokensPerSecond(), 0);
+}
+
+TEST_F(Generator, RefusesAnEmptyPromptAndOneThatDoesNotFit) {
+  Session session = Session::Create(*engine_).value();
+  EXPECT_THAT(Generate(session, engine_->tokenizer(), {}, Greedy(1)).status().message(),
+              HasSubstr("prompt is empty"));
+  const std::vector<TokenId> longer(97, 5);
+  const auto result = Generate(session, engine_->tokenizer(), longer, Greedy(1));
+  EXPECT_EQ(result.status().code(), Code::kResourceExhausted);
+  EXPECT_THAT(result.status().message(), HasSubstr("97 tokens after 0"));
+  EXPECT_TRUE(session.tokens().empty());
+}
+
+TEST_F(Generator, ATruncatedSessionAnswersAsIfTheRestHadNeverBeen) {
+  const auto& tokenizer = engine_->tokenizer();
+  const auto prompt = tokenizer.Encode("The kernel").value();
+  Session session = Session::Create(*engine_).value();
+  const auto first = Generate(session, tokenizer, prompt, Greedy(12)).value();
+  session.Truncate(0);
+  EXPECT_EQ(Generate(session, tokenizer, prompt, Greedy(12))->token_ids, first.token_ids);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,219 @@
+// Exact means exact: whatever the number of threads, the way a prompt is cut and the instruction
+// set, a token's logits are the same bytes. One tiny random model a family.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "gguf/reader.h"
+#include "gguf/writer.h"
+#include "io/temp_folder.h"
+#include "kernels/target.h"
+#include "model/synth.h"
+#include "runtime/session.h"
+
+namespace troupe {
+namespace {
+
+struct Case {
+  const char* shape;
+  TensorType type;
+};
+
+std::string NameOf(const testing::TestParamInfo<Case>& info) {
+  std::string name = fmt::format("{}_{}", info.param.shape, Name(info.param.type));
+  for (char& c : name) {
+    if (c == '-') c = '_';
+  }
+  return name;
+}
+
+using Logits = std::vector<std::vector<float>>;
+
+// Tells what differs, not only that something does.
+testing::AssertionResult SameBytes(const Logits& a, const Logits& b) {
+  if (a.size() != b.size()) {
+    return testing::AssertionFailure() << a.size() << " rows against " << b.size();
+  }
+  for (std::size_t row = 0; row < a.size(); ++row) {
+    for (std::size_t i = 0; i < a[row].size(); ++i) {
+      if (std::memcmp(&a[row][i], &b[row][i], sizeof(float)) == 0) continue;
+      return testing::AssertionFailure()
+             << "row " << row << ", logit " << i << ": " << a[row][i] << " against " << b[row][i];
+    }
+  }
+  return testing::AssertionSuccess();
+}
+
+class Exactness : public testing::TestWithParam<Case> {
+ protected:
+  static constexpr std::size_t kTokens = 70;  // more than a tile of queries and a block of 32
+
+  void SetUp() override {
+    const ModelShape* shape = FindShape(GetParam().shape);
+    ASSERT_NE(shape, nullptr);
+    SynthOptions options;
+    options.layout.mix.type = GetParam().type;
+    ASSERT_TRUE(Synthesize(*shape, options, path()).ok());
+    Rng rng(TestSeed());
+    for (std::size_t i = 0; i < kTokens; ++i) {
+      tokens_.push_back(static_cast<std::int32_t>(rng.Below(shape->vocabulary)));
+    }
+  }
+  void TearDown() override { ForceTarget(std::nullopt); }
+
+  std::string path() const { return folder_.PathOf("m.gguf"); }
+
+  // Feeds the tokens in pieces of the given lengths (the last one repeats) and returns all logits.
+  Logits Run(std::uint32_t threads, std::uint32_t chunk, const std::vector<std::size_t>& pieces,
+             KvType kv_type = KvType::kF16) const {
+    EngineOptions options;
+    options.threads = threads;
+    options.chunk = chunk;
+    options.context = kTokens;
+    options.kv_type = kv_type;
+    const std::unique_ptr<Engine> engine = Engine::Open(path(), options).value();
+    Session session = Session::Create(*engine).value();
+    Logits rows;
+    for (std::size_t at = 0, piece = 0; at < kTokens; ++piece) {
+      const std::size_t want = pieces[std::min(piece, pieces.size() - 1)];
+      const std::size_t count = std::min(want, kTokens - at);
+      const Status status = session.FeedForLogits(std::span(tokens_).subspan(at, count), 0,
+                                                  [&](std::size_t, std::span<const float> row) {
+                                                    rows.emplace_back(row.begin(), row.end());
+                                                  });
+      EXPECT_TRUE(status.ok()) << status.ToString();
+      at += count;
+    }
+    return rows;
+  }
+
+  TempFolder folder_;
+  std::vector<std::int32_t> tokens_;
+};
+
+TEST_P(Exactness, LogitsDoNotDependOnTheNumberOfThreads) {
+  const Logits one = Run(1, 32, {kTokens});
+  EXPECT_TRUE(SameBytes(one, Run(2, 32, {kTokens})));
+  EXPECT_TRUE(SameBytes(one, Run(3, 32, {kTokens})));
+  // The comparator can fail, and the rows are not all alike.
+  EXPECT_FALSE(SameBytes(one, Logits(one.rbegin(), one.rend())));
+}
+
+TEST_P(Exactness, PrefillGivesTheBytesOfTokenByToken) {
+  const Logits alone = Run(2, 64, {1});
+  EXPECT_TRUE(SameBytes(alone, Run(2, 64, {kTokens})));
+  EXPECT_TRUE(SameBytes(alone, Run(2, 7, {kTokens})));
+  EXPECT_TRUE(SameBytes(alone, Run(2, 64, {33, 1, 2, 16})));
+}
+
+TEST_P(Exactness, EveryInstructionSetGivesTheSameBytes) {
+  const Logits best = Run(2, 32, {40, 1});
+  for (const Target target : SupportedTargets()) {
+    ForceTarget(target);
+    EXPECT_TRUE(SameBytes(best, Run(2, 32, {40, 1}))) << Name(target);
+  }
+}
+
+TEST_P(Exactness, ASmallKvCacheIsAsExactAndNearlyTheSame) {
+  const Logits q8 = Run(2, 32, {kTokens}, KvType::kQ8_0);
+  EXPECT_TRUE(SameBytes(q8, Run(1, 16, {5, 1, 32}, KvType::kQ8_0)));
+  EXPECT_FALSE(SameBytes(q8, Run(2, 32, {kTokens})));  // the option has its effect
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, Exactness,
+                         testing::Values(Case{"tiny-llama", TensorType::kQ4_0},
+                                         Case{"tiny-mixtral", TensorType::kQ5_K},
+                                         Case{"tiny-qwen2moe", TensorType::kQ4_K},
+                                         Case{"tiny-qwen3moe", TensorType::kQ8_0},
+                                         Case{"tiny-olmoe", TensorType::kQ6_K},
+                                         Case{"tiny-deepseek", TensorType::kF16},
+                                         Case{"tiny-deepseek2", TensorType::kQ4_K}),
+                         NameOf);
+
+std::vector<float> Floats(const GgufModel& file, const std::string& name) {
+  const TensorInfo& tensor = *file.Require(name).value();
+  EXPECT_EQ(tensor.type, TensorType::kF32);
+  std::vector<float> values(tensor.ElementCount());
+  EXPECT_TRUE(file.ReadTensor(tensor, std::as_writable_bytes(std::span(values))).ok());
+  return values;
+}
+
+// attn_kv_b as old converters wrote it: per head the rows that make keys, then those that make
+// values. attn_k_b holds the first transposed.
+std::vector<float> Combined(const GgufModel& file, const std::string& prefix, const MlaConfig& mla,
+                            std::size_t heads) {
+  const std::vector<float> k = Floats(file, prefix + "attn_k_b.weight");
+  const std::vector<float> v = Floats(file, prefix + "attn_v_b.weight");
+  std::vector<float> both;
+  for (std::size_t h = 0; h < heads; ++h) {
+    const float* head = k.data() + h * mla.kv_rank * mla.nope_dim;
+    for (std::size_t row = 0; row < mla.nope_dim; ++row) {
+      for (std::size_t col = 0; col < mla.kv_rank; ++col) {
+        both.push_back(head[col * mla.nope_dim + row]);
+      }
+    }
+    const float* values = v.data() + h * mla.value_dim * mla.kv_rank;
+    both.insert(both.end(), values, values + mla.value_dim * mla.kv_rank);
+  }
+  return both;
+}
+
+void WriteAsOldFile(const GgufModel& file, const MlaConfig& mla, std::size_t heads,
+                    const std::string& path) {
+  std::vector<TensorSpec> specs;
+  std::vector<std::vector<float>> data;
+  for (const TensorInfo& tensor : file.tensors()) {
+    const std::size_t dot = tensor.name.find("attn_k_b.weight");
+    if (tensor.name.find("attn_v_b.weight") != std::string::npos) continue;
+    if (dot == std::string::npos) {
+      specs.push_back(tensor);
+      data.push_back(Floats(file, tensor.name));
+    } else {
+      const std::string prefix = tensor.name.substr(0, dot);
+      specs.emplace_back(prefix + "attn_kv_b.weight", TensorType::kF32,
+                         std::initializer_list<std::uint64_t>{
+                             mla.kv_rank, heads * (mla.nope_dim + mla.value_dim)});
+      data.push_back(Combined(file, prefix, mla, heads));
+    }
+  }
+  GgufWriter writer = GgufWriter::Create(path, file.metadata(), specs).value();
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    ASSERT_TRUE(writer.Append(specs[i].name, std::as_bytes(std::span(data[i]))).ok());
+  }
+  ASSERT_TRUE(writer.Finish().ok());
+}
+
+std::vector<float> LogitsOf(const std::string& path) {
+  const std::unique_ptr<Engine> engine = Engine::Open(path, {.threads = 1}).value();
+  Session session = Session::Create(*engine).value();
+  EXPECT_TRUE(session.Feed(std::vector<std::int32_t>{1, 300, 17, 44, 5}).ok());
+  return {session.logits().begin(), session.logits().end()};
+}
+
+TEST(LatentAttention, OldFilesWithCombinedMatricesAnswerLikeNewOnes) {
+  const ModelShape& shape = *FindShape("tiny-deepseek2");
+  TempFolder folder;
+  SynthOptions options;
+  options.layout.mix.type = TensorType::kF32;
+  ASSERT_TRUE(Synthesize(shape, options, folder.PathOf("new.gguf")).ok());
+  const GgufModel file = GgufModel::Open(folder.PathOf("new.gguf")).value();
+  WriteAsOldFile(file, *shape.mla, shape.heads, folder.PathOf("old.gguf"));
+  const std::vector<float> now = LogitsOf(folder.PathOf("new.gguf"));
+  const std::vector<float> old = LogitsOf(folder.PathOf("old.gguf"));
+  // The keys' part becomes halves when it is transposed: 2^-11 a weight, which a few layers of
+  // attention may amplify tenfold. Against the spread of the logits that is less than one percent;
+  // a wrong transpose would change them by all of it.
+  const auto [least, most] = std::minmax_element(now.begin(), now.end());
+  const float spread = *most - *least;
+  ASSERT_GT(spread, 0.1f);
+  for (std::size_t i = 0; i < now.size(); ++i) ASSERT_NEAR(now[i], old[i], 0.01f * spread) << i;
+  EXPECT_NE(now, old);  // the other path was taken
+}
+
+}  // namespace
+}  // namespace troupe
