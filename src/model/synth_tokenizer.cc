@@ -18,8 +18,10 @@ constexpr std::int32_t kNormal = 1, kUnknown = 2, kControl = 3, kUnused = 5, kBy
 // Merged in this order; every piece is made of two that stand before it. '_' is a blank.
 constexpr std::string_view kPieces =
     "_t he in er _a re on at nd or en _s _o _w _c it is es ed ou an al ar ing st le "
-    "_b _f _p _m _d _h _th _the _in _an _and _of _to _re _co _be _wh _st se ic ve ro io ion ent "
-    "ti de ra ri li el un us ce ct om ch sh ll ow ly ur ir as id ad ay ol im am um ot et ut tion "
+    "_b _f _p _m _d _h _n _y _th _the _in _an _and _of _to _re _co _be _wh _st se ic ve ro io ion "
+    "ent "
+    "ti de ra ri li el un us ce ct om ch sh ll ow ly ur ir as id ad ay ol im am um ot et ut ith "
+    "tion "
     "_is _it _he _on _for _as _we _you _ha _not _with _that";
 
 constexpr std::string_view kBlank = "\xe2\x96\x81";  // U+2581, SentencePiece's visible blank

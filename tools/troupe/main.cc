@@ -2,10 +2,13 @@
 // into what a shell sees: 0, 1 after a failure, 2 for usage; errors as one line on stderr.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "base/log.h"
@@ -18,8 +21,10 @@ enum ExitCode { kSuccess = 0, kFailed = 1, kUsage = 2 };
 
 constexpr std::string_view kVersion = TROUPE_VERSION;
 
-void PrintError(std::string_view command, std::string_view message) {
-  fmt::print(stderr, "troupe{}{}: {}\n", command.empty() ? "" : " ", command, message);
+void PrintError(std::string_view message) { fmt::print(stderr, "troupe: {}\n", message); }
+
+void PrintUsageError(const CommandInfo& command, std::string_view message) {
+  PrintError(fmt::format("{} (see troupe {} --help)", message, command.name));
 }
 
 void PrintHelp(std::FILE* out) {
@@ -37,13 +42,24 @@ void PrintHelp(std::FILE* out) {
 // What was printed may still wait in a buffer; a disk that is full shows here at the latest.
 Status FlushStandardOutput() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return OkStatus();
-  return ErrnoStatus(errno, "writing to standard output");
+  return ErrnoStatus(errno != 0 ? errno : EIO, "writing to standard output");
 }
 
-int Finish(std::string_view command, Status status) {
+// Nothing of ours throws, but what we stand on does in two cases that are not bugs.
+Status RunGuarded(Command& command) {
+  try {
+    return command.Run();
+  } catch (const std::system_error& error) {  // fmt::print, if it cannot
+    return ErrnoStatus(error.code().value(), "writing to standard output");
+  } catch (const std::bad_alloc&) {
+    return Error(Code::kResourceExhausted, "out of memory");
+  }
+}
+
+int Finish(Status status) {
   if (status.ok()) status = FlushStandardOutput();
   if (status.ok()) return kSuccess;
-  PrintError(command, status.message());
+  PrintError(status.message());
   return kFailed;
 }
 
@@ -66,16 +82,16 @@ int RunCommand(const CommandInfo& info, std::vector<std::string> arguments) {
     app.parse(arguments);
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", app.help());
-    return Finish(info.name, OkStatus());
+    return Finish(OkStatus());
   } catch (const CLI::ParseError& error) {
-    PrintError(info.name, OneLine(error.what()));
+    PrintUsageError(info, OneLine(error.what()));
     return kUsage;
   }
   if (const Status usage = command->CheckUsage(); !usage.ok()) {
-    PrintError(info.name, usage.message());
+    PrintUsageError(info, usage.message());
     return kUsage;
   }
-  return Finish(info.name, command->Run());
+  return Finish(RunGuarded(*command));
 }
 
 int Main(std::vector<std::string> arguments) {
@@ -89,15 +105,15 @@ int Main(std::vector<std::string> arguments) {
   const std::string first = arguments.front();
   if (first == "--help" || first == "-h" || first == "help") {
     PrintHelp(stdout);
-    return Finish("", OkStatus());
+    return Finish(OkStatus());
   }
   if (first == "--version") {
     fmt::print("troupe {}\n", kVersion);
-    return Finish("", OkStatus());
+    return Finish(OkStatus());
   }
   const CommandInfo* command = FindCommand(first);
   if (command == nullptr) {
-    PrintError("", fmt::format("there is no command '{}'; there are {}", first, CommandNames()));
+    PrintError(fmt::format("there is no command '{}'; there are {}", first, CommandNames()));
     return kUsage;
   }
   arguments.erase(arguments.begin());
