@@ -19,7 +19,7 @@ struct Shape {
 class Case {
  public:
   Case(Rng& rng, const Shape& shape, std::size_t positions, double deviation = 1.0)
-      : shape_(shape), positions_(positions) {
+      : shape_(shape) {
     shape_.layout.capacity = AlignUp(positions, KvLayout::kTile) + KvLayout::kTile;
     const KvLayout& layout = shape_.layout;
     EXPECT_TRUE(layout.Check().ok());
@@ -89,7 +89,6 @@ class Case {
 
  private:
   Shape shape_;
-  std::size_t positions_;
   std::vector<std::byte> cache_;
   std::vector<float> q_;
 };
