@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <new>
 #include <string>
@@ -21,7 +22,11 @@ enum ExitCode { kSuccess = 0, kFailed = 1, kUsage = 2 };
 
 constexpr std::string_view kVersion = TROUPE_VERSION;
 
-void PrintError(std::string_view message) { fmt::print(stderr, "troupe: {}\n", message); }
+// One line, whatever a path or CLI11 puts into the message.
+void PrintError(std::string message) {
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  fmt::print(stderr, "troupe: {}\n", message);
+}
 
 void PrintUsageError(const CommandInfo& command, std::string_view message) {
   PrintError(fmt::format("{} (see troupe {} --help)", message, command.name));
@@ -63,14 +68,6 @@ int Finish(Status status) {
   return kFailed;
 }
 
-// CLI11 wraps some of its messages, and ours have to be one line.
-std::string OneLine(std::string text) {
-  for (char& c : text) {
-    if (c == '\n') c = ' ';
-  }
-  return text;
-}
-
 int RunCommand(const CommandInfo& info, std::vector<std::string> arguments) {
   const std::unique_ptr<Command> command = info.make();
   CLI::App app(info.summary, fmt::format("troupe {}", info.name));
@@ -84,7 +81,7 @@ int RunCommand(const CommandInfo& info, std::vector<std::string> arguments) {
     fmt::print("{}", app.help());
     return Finish(OkStatus());
   } catch (const CLI::ParseError& error) {
-    PrintUsageError(info, OneLine(error.what()));
+    PrintUsageError(info, error.what());
     return kUsage;
   }
   if (const Status usage = command->CheckUsage(); !usage.ok()) {
@@ -95,6 +92,7 @@ int RunCommand(const CommandInfo& info, std::vector<std::string> arguments) {
 }
 
 int Main(std::vector<std::string> arguments) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file too large for `ulimit -f` is an error, not an end
   SetLogSink([](LogLevel level, std::string_view line) {
     fmt::print(stderr, "{}{}\n", level == LogLevel::kWarning ? "warning: " : "", line);
   });

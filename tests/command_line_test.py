@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+"""What a shell sees of troupe: exit codes, one line of error, whole files or none.
+
+usage: command_line_test.py TROUPE [unittest arguments]
+"""
+import json
+import os
+import pathlib
+import pty
+import resource
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TINY = ROOT / "models/tiny-qwen2moe-q8_0.gguf"
+TROUPE = None  # the binary, set at the end of this file
+
+
+def troupe(*arguments, **options):
+    """Runs it and checks what holds for every run: 0, or 1 or 2 with one line on stderr."""
+    done = subprocess.run([TROUPE, *map(str, arguments)], stdin=subprocess.DEVNULL,
+                          stdout=options.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE,
+                          text=True, check=False, **options)
+    command = " ".join(map(str, arguments))
+    assert done.returncode in (0, 1, 2), f"troupe {command}: exit {done.returncode}\n{done.stderr}"
+    if done.returncode == 0:  # `run` says its figures there, so that stdout is the text alone
+        assert done.stderr == "" or arguments[0] == "run", f"troupe {command}: wrote to stderr: {done.stderr}"
+    elif arguments:
+        lines = done.stderr.splitlines()
+        assert len(lines) == 1 and lines[0].startswith("troupe: "), f"{command}: {done.stderr!r}"
+    return done
+
+
+class CommandLineTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def assert_fails(self, code, words, *arguments, **options):
+        before = sorted(self.folder.rglob("*"))
+        done = troupe(*arguments, **options)
+        self.assertEqual(done.returncode, code, done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+        self.assertEqual(sorted(self.folder.rglob("*")), before, "a failure must leave no file")
+
+    def synthesize(self, name="model.gguf", shape="tiny-olmoe", type_="Q4_0"):
+        path = self.folder / name
+        self.assertEqual(troupe("synth", path, "--shape", shape, "--type", type_).returncode, 0)
+        return path
+
+
+class Usage(CommandLineTest):
+    def test_lists_its_commands(self):
+        done = troupe("--help")
+        self.assertEqual(done.returncode, 0)
+        for command in ("run", "inspect", "quantize", "synth", "bench", "eval"):
+            self.assertIn(f"\n  {command} ", done.stdout)
+
+    def test_explains_every_command_with_an_example(self):
+        listed = [line.split()[0] for line in troupe("--help").stdout.splitlines()
+                  if line.startswith("  ")]
+        for command in listed:
+            done = troupe(command, "--help")
+            self.assertEqual(done.returncode, 0)
+            self.assertIn("Example:", done.stdout)
+            self.assertIn(f"troupe {command} ", done.stdout.split("Example:")[1])
+
+    def test_says_its_version(self):
+        self.assertRegex(troupe("--version").stdout, r"^troupe \d+\.\d+\.\d+\n$")
+
+    def test_asks_for_a_command(self):
+        done = troupe()
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("Usage: troupe COMMAND", done.stderr)
+
+    def test_names_the_commands_there_are(self):
+        self.assert_fails(2, ["no command 'ruin'", "run", "synth"], "ruin")
+
+    def test_tells_usage_from_failure(self):
+        out = self.folder / "m.gguf"
+        self.assert_fails(2, ["MODEL is required", "troupe inspect --help"], "inspect")
+        self.assert_fails(2, ["--bogus"], "inspect", TINY, "--bogus")
+        self.assert_fails(2, ["'Q9' is no type", "Q4_K"], "quantize", TINY, out, "Q9")
+        self.assert_fails(2, ["--shape is required", "olmoe-1b-7b"], "synth", out)
+        self.assert_fails(2, ["--threads"], "quantize", TINY, out, "Q4_0", "--threads", "0")
+        self.assert_fails(2, ["'6 parsecs' is not a size"], "synth", out, "--shape", "tiny-llama",
+                          "--split", "6 parsecs")
+        self.assert_fails(2, ["--widen needs --factor"], "synth", out, "--widen", TINY)
+        self.assert_fails(2, ["--factor", "--widen"], "synth", out, "--shape", "small", "--factor",
+                          "2")
+
+    def test_says_when_standard_output_is_full(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            for arguments in (["--help"], ["inspect", TINY], ["inspect", TINY, "--tensors"],
+                              ["inspect", TINY, "--json", "-"]):
+                done = troupe(*arguments, stdout=full)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("No space left on device", done.stderr)
+
+
+class BadInput(CommandLineTest):
+    COMMANDS = (["inspect"], ["quantize"], ["run", "--prompt", "x", "-n", "1"])
+
+    def assert_every_command_refuses(self, words, path):
+        for command, *options in self.COMMANDS:
+            arguments = [command, path, *options]
+            if command == "quantize":
+                arguments += [self.folder / "out.gguf", "Q4_0"]
+            self.assert_fails(1, [str(path), *words], *arguments)
+
+    def test_names_a_file_that_is_missing(self):
+        self.assert_every_command_refuses(["No such file"], self.folder / "none.gguf")
+
+    def test_refuses_what_is_no_file(self):
+        (self.folder / "sub").mkdir()
+        self.assert_every_command_refuses([], self.folder / "sub")
+
+    def test_refuses_a_wrong_magic(self):
+        path = self.folder / "m.gguf"
+        path.write_bytes(b"PK\x03\x04" + bytes(100))
+        self.assert_every_command_refuses(["PK", "GGUF"], path)
+
+    def test_refuses_a_file_cut_anywhere(self):
+        data = TINY.read_bytes()
+        path = self.folder / "cut.gguf"
+        for length in (0, 3, 4, 20, 100, 5000, len(data) // 2, len(data) - 1):
+            path.write_bytes(data[:length])
+            self.assert_every_command_refuses([], path)
+
+    def test_refuses_an_architecture_it_does_not_know(self):
+        path = self.folder / "m.gguf"
+        path.write_bytes(TINY.read_bytes().replace(b"qwen2moe", b"qwen9moe"))
+        for command in (["inspect", path], ["run", path, "--prompt", "x"]):
+            self.assert_fails(1, ["'qwen9moe'", "olmoe"], *command)
+
+    def test_refuses_a_tensor_of_an_unknown_type(self):
+        data = bytearray(TINY.read_bytes())
+        name = b"blk.3.attn_q.weight"
+        at = data.index(name) + len(name) + 4 + 2 * 8  # its rank and two dimensions
+        self.assertEqual(struct.unpack_from("<I", data, at), (8,))
+        struct.pack_into("<I", data, at, 77)
+        path = self.folder / "m.gguf"
+        path.write_bytes(data)
+        self.assert_every_command_refuses(["blk.3.attn_q.weight", "77"], path)
+
+    def test_refuses_a_config_of_another_family(self):
+        path = self.folder / "config.json"
+        path.write_text('{"model_type": "jamba"}')
+        self.assert_fails(1, ["'jamba'", "qwen3_moe"], "synth", self.folder / "m.gguf", "--shape",
+                          path)
+        self.assert_fails(1, ["'jambalaya' is neither a file nor a shape"], "synth",
+                          self.folder / "m.gguf", "--shape", "jambalaya")
+
+
+class Quantize(CommandLineTest):
+    def test_converts_there_and_back(self):
+        first = self.synthesize(type_="F32")
+        small, again = self.folder / "small.gguf", self.folder / "again.gguf"
+        self.assertEqual(troupe("quantize", first, small, "q4_k", "--output-type", "Q6_K",
+                                "--json", "-").returncode, 0)
+        facts = json.loads(troupe("inspect", small, "--json", "-").stdout)
+        self.assertEqual(facts["types"]["Q6_K"]["tensors"], 1)
+        self.assertEqual(troupe("quantize", small, again, "F32").returncode, 0)
+        self.assertEqual(again.stat().st_size, first.stat().st_size)
+
+    def test_gives_the_same_bytes_for_any_number_of_threads(self):
+        source = self.synthesize(type_="F16")
+        outputs = []
+        for threads in (1, 2, 5):
+            out = self.folder / f"{threads}.gguf"
+            troupe("quantize", source, out, "Q4_K", "--threads", threads)
+            outputs.append(out.read_bytes())
+        self.assertTrue(outputs[0] == outputs[1] == outputs[2])
+
+    def test_refuses_to_replace_what_it_reads(self):
+        source = self.synthesize()
+        before = source.read_bytes()
+        self.assert_fails(1, ["it is the file to be read"], "quantize", source, source, "Q8_0")
+        self.assertEqual(source.read_bytes(), before)
+
+    def test_leaves_the_old_file_when_it_fails(self):
+        out = self.synthesize("out.gguf")
+        before = out.read_bytes()
+        self.assert_fails(1, ["none.gguf"], "quantize", self.folder / "none.gguf", out, "Q8_0")
+        self.assert_fails(1, ["File too large"], "quantize", TINY, out, "Q8_0",
+                          preexec_fn=lambda: limit_files(100_000))
+        self.assertEqual(out.read_bytes(), before)
+
+
+def limit_files(size):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+class FullDisk(CommandLineTest):
+    def writers(self, folder):
+        out = pathlib.Path(folder) / "out.gguf"
+        return (["quantize", TINY, out, "F16"], ["synth", out, "--shape", "tiny-olmoe"],
+                ["synth", out, "--shape", "tiny-olmoe", "--split", "300KiB"],
+                ["synth", out, "--widen", TINY, "--factor", "4"])
+
+    def test_leaves_nothing_when_a_file_may_not_grow(self):
+        for arguments in self.writers(self.folder):
+            self.assert_fails(1, ["out", "File too large"], *arguments,
+                              preexec_fn=lambda: limit_files(200_000))
+
+    def test_leaves_nothing_on_a_disk_that_is_full(self):
+        # A file system of 512 KiB of our own, in name spaces of our own: no need to be root.
+        script = ('mount -t tmpfs -o size=512k none "$1" || exit 77; shift; "$@"; code=$?; '
+                  'echo "left: $(ls -A "$FOLDER")"; exit $code')
+        for arguments in self.writers(self.folder):
+            done = subprocess.run(
+                ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh",
+                 self.folder, TROUPE, *map(str, arguments)],
+                capture_output=True, text=True, check=False,
+                env={**os.environ, "FOLDER": str(self.folder)})
+            if done.returncode not in (0, 1, 2) or "unshare" in done.stderr:
+                self.skipTest(f"no file system of our own here: {done.stderr.strip()}")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertRegex(done.stderr, r"^troupe: .*No space left on device\n$")
+            self.assertEqual(done.stdout, "left: \n")
+
+
+class Synth(CommandLineTest):
+    def test_makes_every_tiny_shape_a_model_that_opens(self):
+        listed = troupe("synth", "--help").stdout
+        shapes = sorted({word.strip(",;") for word in listed.split() if word.startswith("tiny-")})
+        shapes = [shape for shape in shapes if not shape.endswith(".gguf")]
+        self.assertGreaterEqual(len(shapes), 8)
+        for shape in shapes:
+            path = self.synthesize(f"{shape}.gguf", shape, "Q8_0")
+            facts = json.loads(troupe("inspect", path, "--json", "-").stdout)
+            self.assertEqual(facts["vocabulary"], 512)
+
+    def test_overrides_what_the_shape_says(self):
+        path = self.folder / "m.gguf"
+        troupe("synth", path, "--shape", "tiny-olmoe", "--layers", 3, "--context", 77, "--tokenizer",
+               TINY, "--vocab", 4100)
+        facts = json.loads(troupe("inspect", path, "--json", "-").stdout)
+        self.assertEqual((facts["layers"], facts["trained_context"], facts["vocabulary"]),
+                         (3, 77, 4100))
+
+    def test_reports_its_parts(self):
+        path = self.folder / "m.gguf"
+        record = json.loads(troupe("synth", path, "--shape", "tiny-llama", "--split", "200KiB",
+                                   "--json", "-").stdout)
+        self.assertGreater(len(record["files"]), 1)
+        self.assertEqual(sum(pathlib.Path(file).stat().st_size for file in record["files"]),
+                         record["bytes"])
+
+    def test_widens_a_model_that_says_the_same(self):
+        wide = self.folder / "wide.gguf"
+        self.assertEqual(troupe("synth", wide, "--widen", TINY, "--factor", 3).returncode, 0)
+        texts = [troupe("run", model, "--prompt", "The kernel", "-n", 24, "--temperature", 0,
+                        "--json", "-").stdout for model in (TINY, wide)]
+        tokens = [json.loads(text)["token_ids"] for text in texts]
+        self.assertEqual(tokens[0], tokens[1])
+
+
+class Inspect(CommandLineTest):
+    def test_adds_up(self):
+        facts = json.loads(troupe("inspect", TINY, "--tensors", "--json", "-").stdout)
+        self.assertEqual(facts["architecture"], "qwen2moe")
+        self.assertEqual((facts["experts"], facts["experts_per_token"]), (32, 4))
+        self.assertEqual(facts["file_bytes"], TINY.stat().st_size)
+        total = sum(tensor["bytes"] for tensor in facts["tensors"])
+        self.assertEqual(total, facts["dense_bytes"] + facts["expert_bytes"])
+        self.assertEqual(total, sum(share["bytes"] for share in facts["types"].values()))
+
+    def test_writes_its_record_to_a_file_or_a_device(self):
+        record = self.folder / "facts.json"
+        self.assertEqual(troupe("inspect", TINY, "--json", record).returncode, 0)
+        self.assertEqual(json.loads(record.read_text())["layers"], 8)
+        self.assertEqual(troupe("inspect", TINY, "--json", "/dev/null").returncode, 0)
+        self.assertTrue(pathlib.Path("/dev/null").is_char_device(), "a device must stay one")
+        self.assert_fails(1, ["/dev/full"], "inspect", TINY, "--json", "/dev/full")
+        self.assert_fails(1, ["no-folder"], "inspect", TINY, "--json", "/no-folder/facts.json")
+
+    def test_prints_no_escapes_into_a_pipe(self):
+        self.assertNotIn("\x1b", troupe("inspect", TINY, "--tensors").stdout)
+
+
+class Progress(CommandLineTest):
+    def test_draws_a_bar_on_a_terminal_and_wipes_it(self):
+        # Enough to take more than a second on any machine, written to where it costs no disk.
+        primary, secondary = pty.openpty()
+        process = subprocess.Popen([TROUPE, "synth", str(self.folder / "m.gguf"), "--shape",
+                                    "tiny-deepseek2-lite", "--type", "Q2_K", "--threads", "1"],
+                                   stdout=subprocess.DEVNULL, stderr=secondary)
+        os.close(secondary)
+        seen = b""
+        try:
+            while chunk := os.read(primary, 4096):
+                seen += chunk
+        except OSError:  # Linux' way of saying that the other side is closed
+            pass
+        os.close(primary)
+        self.assertEqual(process.wait(), 0)
+        self.assertRegex(seen, rb"writing \[#*\.*\] +\d+%")
+        self.assertTrue(seen.endswith(b"\r\x1b[K"), seen[-40:])
+
+
+if __name__ == "__main__":
+    TROUPE = sys.argv.pop(1)
+    unittest.main()
