@@ -255,9 +255,13 @@ class Synth(CommandLineTest):
     def test_widens_a_model_that_says_the_same(self):
         wide = self.folder / "wide.gguf"
         self.assertEqual(troupe("synth", wide, "--widen", TINY, "--factor", 3).returncode, 0)
-        texts = [troupe("run", model, "--prompt", "The kernel", "-n", 24, "--temperature", 0,
-                        "--json", "-").stdout for model in (TINY, wide)]
-        tokens = [json.loads(text)["token_ids"] for text in texts]
+        tokens = []
+        for model in (TINY, wide):
+            record = self.folder / "run.json"
+            troupe("run", model, "--prompt", "The kernel", "-n", 24, "--temperature", 0, "--json",
+                   record)
+            tokens.append(json.loads(record.read_text())["token_ids"])
+        self.assertEqual(len(tokens[0]), 24)
         self.assertEqual(tokens[0], tokens[1])
 
 
