@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -42,7 +44,11 @@ struct Case {
     const std::vector<std::byte> native = RandomRows(type, rows, cols, rng);
     for (std::size_t i = 0; i < matrices; ++i) {
       std::byte* panels = weights.data + i * bytes_each;
-      PackPanels(type, rows, cols, native, {panels, bytes_each});
+      if (i == 0) {
+        PackPanels(type, rows, cols, native, {panels, bytes_each});
+      } else {
+        std::memcpy(panels, weights.data, bytes_each);
+      }
       w.push_back({type, rows, cols, panels});
     }
     for (float& v : values) v = static_cast<float>(rng.Normal());
@@ -87,10 +93,13 @@ void BM_MatMul(benchmark::State& state, TensorType type, Target target) {
   const auto cols = static_cast<std::size_t>(state.range(1));
   const auto tokens = static_cast<std::size_t>(state.range(2));
   ForceTarget(target);
-  Case c(type, rows, cols, tokens, 1);
+  Case c(type, rows, cols, tokens, kBeyondCaches / PanelBytes(type, rows, cols) + 1);
+  std::size_t next = 0;
   for (auto _ : state) {
-    MatMulPanels(c.w[0], 0, c.w[0].Panels(), c.x, {}, c.out.data(), rows);
+    const PanelMatrix& w = c.w[next];
+    MatMulPanels(w, 0, w.Panels(), c.x, {}, c.out.data(), rows);
     benchmark::ClobberMemory();
+    if (++next == c.w.size()) next = 0;
   }
   SetRates(state, c, tokens);
   ForceTarget(std::nullopt);
@@ -127,6 +136,7 @@ void BM_ReadBytes(benchmark::State& state) {
   for (auto _ : state) {
     std::uint64_t sums[8] = {};
     for (std::size_t i = 0; i < words.size(); i += 8) {
+      __builtin_prefetch(&words[i] + 1024);
       for (std::size_t j = 0; j < 8; ++j) sums[j] ^= words[i + j];
     }
     benchmark::DoNotOptimize(sums);
@@ -140,6 +150,7 @@ bool RegisterAll() {
     const std::string name(Name(type));
     benchmark::RegisterBenchmark(("BM_PackPanels/" + name).c_str(), BM_PackPanels, type);
     for (const Target target : SupportedTargets()) {
+      if (target == Target::kScalar) continue;
       const std::string suffix = name + "/" + std::string(Name(target));
       auto* decode = benchmark::RegisterBenchmark(("BM_MatVec/" + suffix).c_str(), BM_MatVec, type,
                                                   target, false);

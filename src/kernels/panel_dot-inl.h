@@ -26,12 +26,22 @@ HWY_INLINE I BroadcastChunk(const std::int8_t* codes) {
 }
 
 // Dot<kInstruction, kMaxCode>::Add(acc, w, x) adds the products of kChunks chunks to acc. w are the
-// chunks' codes, at most kMaxCode, x their activations.
+// chunks' codes, at most kMaxCode, x their activations. AddFrom does the same with activations in
+// memory: for those that are used once.
+
+template <class Dot>
+struct AddFromMemory {
+  static HWY_INLINE I AddFrom(I acc, const C* w, const std::int8_t* x) {
+    I chunks[Dot::kChunks];
+    for (std::size_t i = 0; i < Dot::kChunks; ++i) chunks[i] = BroadcastChunk(x + i * kChunkCols);
+    return Dot::Add(acc, w, chunks);
+  }
+};
 
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
 
 template <bool kInstruction, int kMaxCode>
-struct Dot {
+struct Dot : AddFromMemory<Dot<kInstruction, kMaxCode>> {
   static constexpr std::size_t kChunks = 1;
   static HWY_INLINE I Add(I acc, const C* w, const I* x) {
     // Written as text because neither target's attributes include it: dot_product.h tells why, and
@@ -43,11 +53,18 @@ struct Dot {
 #endif
     return acc;
   }
+#if HWY_TARGET == HWY_AVX3
+  static HWY_INLINE I AddFrom(I acc, const C* w, const std::int8_t* x) {
+    const auto& chunk = *reinterpret_cast<const std::int8_t(*)[kChunkCols]>(x);
+    asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(acc.raw) : "v"(w->raw), "m"(chunk));
+    return acc;
+  }
+#endif
 };
 
 // Sums of pairs in 16 bits cannot overflow below 2 chunks * 2 products * 63 * 127 = 32004.
 template <int kMaxCode>
-requires(kMaxCode <= 63) struct Dot<false, kMaxCode> {
+requires(kMaxCode <= 63) struct Dot<false, kMaxCode> : AddFromMemory<Dot<false, kMaxCode>> {
   static constexpr std::size_t kChunks = 2;
   static HWY_INLINE I Add(I acc, const C* w, const I* x) {
 #if HWY_TARGET == HWY_AVX3
@@ -66,7 +83,7 @@ requires(kMaxCode <= 63) struct Dot<false, kMaxCode> {
 
 // Codes of 8 bits would overflow: the even and the odd columns are multiplied in 16 bits apart.
 template <int kMaxCode>
-requires(kMaxCode > 63) struct Dot<false, kMaxCode> {
+requires(kMaxCode > 63) struct Dot<false, kMaxCode> : AddFromMemory<Dot<false, kMaxCode>> {
   static constexpr std::size_t kChunks = 1;
   static HWY_INLINE I Add(I acc, const C* w, const I* x) {
     const hn::RebindToSigned<D16> d16;
@@ -90,7 +107,7 @@ requires(kMaxCode > 63) struct Dot<false, kMaxCode> {
 #elif HWY_TARGET == HWY_NEON
 
 template <bool kInstruction, int kMaxCode>
-struct Dot {
+struct Dot : AddFromMemory<Dot<kInstruction, kMaxCode>> {
   static constexpr std::size_t kChunks = 1;
   static HWY_INLINE I Add(I acc, const C* w, const I* x) {
     const int8x16_t codes = vreinterpretq_s8_u8(w->raw);
@@ -113,7 +130,7 @@ struct Dot {
 #else
 
 template <bool kInstruction, int kMaxCode>
-struct Dot {
+struct Dot : AddFromMemory<Dot<kInstruction, kMaxCode>> {
   static constexpr std::size_t kChunks = 1;
   static HWY_INLINE I Add(I acc, const C* w, const I* x) {
     std::int8_t codes[kWordsBytes], activations[kWordsBytes];

@@ -16,6 +16,7 @@
 
 #include "base/half.h"
 #include "kernels/fast_exp-inl.h"
+#include "kernels/panel_prefetch.h"
 #include "kernels/simd.h"
 #include "quant/panel_layout.h"
 

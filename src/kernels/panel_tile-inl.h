@@ -120,7 +120,10 @@ HWY_NOINLINE void MultiplyNumberTile(const std::byte* const* HWY_RESTRICT strips
   for (std::size_t s = 0; s < kS; ++s) w[s] = strips[s];
   for (std::size_t k = 0; k < cols; ++k) {
     F column[kS];
-    for (std::size_t s = 0; s < kS; ++s) column[s] = Load(w[s] + k * column_bytes);
+    for (std::size_t s = 0; s < kS; ++s) {
+      column[s] = Load(w[s] + k * column_bytes);
+      Prefetch<1>(w[s] + k * column_bytes);
+    }
     HWY_UNROLL(16)
     for (std::size_t t = 0; t < kT; ++t) {
       const F v = SetF(x[t][k]);

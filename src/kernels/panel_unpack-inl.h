@@ -20,6 +20,10 @@ inline constexpr std::size_t kStrips = kPanelRows / kLanes;  // in a panel
 template <typename Block>
 inline constexpr int kOffset = PanelLayout<Block>::kBits == 8 && kSignedCodes ? 0 : Block::kOffset;
 
+// The dot for a type's codes. Two classes of codes, not one a type: fewer functions to compile.
+template <typename Block, bool kInstruction>
+using DotFor = Dot<kInstruction, (Block::kMaxCode <= 63 ? 63 : 255)>;
+
 template <int kTo>
 HWY_INLINE void OrBits(C bits, C (&codes)[kGroupChunks]) {
   codes[0] = OrC(codes[0], Field<1, 0, kTo>(bits));
@@ -72,7 +76,7 @@ HWY_INLINE void UnpackGroup(const std::byte* group, C (&codes)[kGroupChunks]) {
 
 // The integer scales and mins of a K-quant record, for all runs of columns and all rows of a panel.
 template <typename Block>
-struct RecordScales {
+struct PackedScales {
   alignas(64) std::int8_t scale[Block::kGroups][kPanelRows];
   alignas(64) std::int8_t min[Block::kHasMin ? Block::kGroups : 1][kPanelRows];
 
@@ -109,6 +113,38 @@ struct RecordScales {
       }
     }
   }
+};
+
+// Scales and mins (as quant/panel_reference.h adds them) of the rows from `lane` on, by run of
+// columns.
+template <typename Block>
+class RecordScales {
+ public:
+  explicit HWY_INLINE RecordScales(const std::byte* record) : record_(record) {
+    if constexpr (kPacked) packed_.Read(record);
+  }
+  HWY_INLINE F Scale(std::size_t lane, std::size_t run) const {
+    const F d = LoadHalves(record_ + PanelLayout<Block>::kD + lane * 2);
+    if constexpr (!kPacked) {
+      return d;
+    } else {
+      return Multiply(d, LoadBytes(packed_.scale[run] + lane));
+    }
+  }
+  HWY_INLINE F Min(std::size_t lane, std::size_t run) const {
+    const F m = LoadHalves(record_ + PanelLayout<Block>::kMin + lane * 2);
+    if constexpr (!kPacked) {
+      return m;
+    } else {
+      return Multiply(Multiply(SetF(-1.0f), m), LoadBytes(packed_.min[run] + lane));
+    }
+  }
+
+ private:
+  static constexpr bool kPacked = kScaleBytes<Block> != 0;
+  struct Nothing {};
+  const std::byte* record_;
+  std::conditional_t<kPacked, PackedScales<Block>, Nothing> packed_;
 };
 
 }  // namespace troupe::HWY_NAMESPACE

@@ -1,0 +1,48 @@
+// The two ways of a matrix product behind matmul.h, each compiled for every target in a file of its
+// own, and the call as they get it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "quant/activations.h"
+#include "quant/panel.h"
+
+namespace troupe {
+
+struct PanelJob {
+  PanelMatrix w;
+  std::size_t first_panel = 0;
+  std::size_t panel_count = 0;
+  const Activations& x;
+  std::span<const std::uint32_t> token_rows;  // empty: all tokens of x
+  float* out = nullptr;                       // out[token * out_stride + row - first_row]
+  std::size_t out_stride = 0;
+  std::size_t first_row = 0;
+
+  std::size_t Tokens() const { return token_rows.empty() ? x.tokens : token_rows.size(); }
+  std::size_t TokenRow(std::size_t i) const { return token_rows.empty() ? i : token_rows[i]; }
+
+  // Copies products[token][row of `rows`] of `tokens` tokens to the output, without the rows that
+  // only fill up the last panel.
+  void Store(const float* products, std::size_t stride, std::size_t first_token, std::size_t tokens,
+             std::size_t row, std::size_t rows) const {
+    rows = std::min(rows, w.rows - std::min(w.rows, row));
+    float* to = out + first_token * out_stride + (row - first_row);
+    for (std::size_t t = 0; t < tokens; ++t) {
+      std::copy_n(products + t * stride, rows, to + t * out_stride);
+    }
+  }
+};
+
+// Up to this many tokens of block-quantized weights take the first way.
+inline constexpr std::size_t kFewTokens = 8;
+void MultiplyFewTokens(const PanelJob& job);
+void MultiplyManyTokens(const PanelJob& job);
+
+// Checks the call and takes the way that suits it.
+void MultiplyPanelJob(const PanelJob& job);
+
+}  // namespace troupe
