@@ -1,6 +1,7 @@
 #include "model/synth_weights.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <string_view>
 
@@ -122,7 +123,9 @@ const WeightSource::Pool& WeightSource::PoolFor(TensorType type, double deviatio
   pool.units = static_cast<std::uint32_t>(kPoolElements / unit_elements);
   pool.bytes.resize(pool.units * pool.unit_bytes);
   const std::uint64_t row_bytes = RowBytes(type, kPoolRow).count();
-  const std::uint64_t seed = Mix(seed_, Hash("the pool"));
+  // Pools must not share blocks: a row of the output that repeats one of a token's embedding would
+  // find it again in the residual stream, and that logit would stand out from all others.
+  const std::uint64_t seed = Mix(seed_, std::bit_cast<std::uint64_t>(deviation));
   threads_.Run(kPoolElements / kPoolRow, [&](std::size_t row, std::size_t) {
     std::vector<float> floats(kPoolRow);
     DrawRow(Rng(Mix(seed, row)), type, 0.0, deviation, floats,

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <set>
 
 #include "quant/dequantize.h"
 
@@ -127,6 +130,27 @@ TEST(WeightSource, DrawsNormsAboutTheirMeanEvenWhenItUsesAPool) {
   const Moments moments = MomentsOf(norm, Generate(norm, Method::kFromPool));
   EXPECT_NEAR(moments.mean, 1.0, 5 * 0.1 / 64);
   EXPECT_NEAR(moments.deviation, 0.1, 0.01);
+}
+
+TEST(WeightSource, HasNoBlockInCommonBetweenPools) {
+  const auto blocks_of = [](double deviation) {
+    // Half precision keeps a block's shape at any scale: compare signs.
+    const SynthTensor tensor = Tensor("a.weight", TensorType::kF16, {32, 4096}, deviation);
+    std::vector<float> floats(tensor.spec.ElementCount());
+    DequantizeRow(TensorType::kF16, Generate(tensor, Method::kFromPool), floats);
+    std::set<std::uint32_t> signs;
+    for (std::size_t i = 0; i < floats.size(); i += 32) {
+      std::uint32_t bits = 0;
+      for (std::size_t k = 0; k < 32; ++k) bits |= std::uint32_t{floats[i + k] < 0} << k;
+      signs.insert(bits);
+    }
+    return signs;
+  };
+  const std::set<std::uint32_t> a = blocks_of(4.0), b = blocks_of(0.25);
+  std::vector<std::uint32_t> common;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(common));
+  EXPECT_GT(a.size(), 3000u);    // 4096 picks of 32768 blocks
+  EXPECT_LT(common.size(), 3u);  // 4096^2 pairs of 32 random bits meet 0.004 times
 }
 
 TEST(WeightSource, StopsWhenItsSinkFails) {

@@ -111,7 +111,9 @@ Status SynthCommand::RunSynth() {
                       {"seconds", watch.Seconds()}},
                      json_);
   }
-  fmt::print("{}: {}, {} in {:.1f} s\n", fmt::join(report.files, ", "), shape.name,
+  const std::size_t more = report.files.size() - 1;
+  fmt::print("{}{}: {}, {} in {:.1f} s\n", report.files.front(),
+             more > 0 ? fmt::format(" and {} more parts", more) : "", shape.name,
              ToString(report.bytes), watch.Seconds());
   return OkStatus();
 }
