@@ -63,24 +63,20 @@ class Peer {
   }
 
   /**
-   * The token that greedy decoding chooses after `ids` (appended to what the sequence holds), with
-   * the logits asked for (true: all; {filter}: those), as pairs in falling order. Temperature 0 leaves the
-   * logits as the model gave them; any other would cut them to the sampler's top 40.
+   * Up to `count` greedy steps after `ids`: calls onRow(token, logits by id) for each, and stops where
+   * that returns false. Temperature 0 leaves the logits as the model gave them; any other would cut
+   * them to the sampler's top 40.
    */
-  async step(ids, logits) {
-    const last = ids.length - 1;
-    const want = {generateNext: {token: true, logits, options: {temperature: 0}}};
-    const got = await this.sequence.controlledEvaluate([...ids.slice(0, last), [ids[last], want]]);
-    return {token: got[last].next.token, logits: [...got[last].next.logits]};
-  }
-
-  /** `count` greedy steps after `ids`: calls onRow(token, logits by id) for each. */
   async greedy(ids, count, onRow) {
     await this.forget();
+    const want = {generateNext: {token: true, logits: true, options: {temperature: 0}}};
     let next = ids;
     for (let i = 0; i < count; ++i) {
-      const {token, logits} = await this.step(next, true);
-      onRow(token, byId(logits));
+      const last = next.length - 1;
+      const got = await this.sequence.controlledEvaluate(
+        [...next.slice(0, last), [next[last], want]]);
+      const {token, logits} = got[last].next;
+      if (onRow(token, byId(logits)) === false) return;
       next = [token];
     }
   }
@@ -92,7 +88,7 @@ class Peer {
     // A full row is a Map of the vocabulary: small batches bound what is alive at once.
     for (let start = 0; start < ids.length; start += this.batchSize) {
       const part = ids.slice(start, start + this.batchSize).map((id) => [id, want]);
-      for (const {next} of await this.sequence.controlledEvaluate(part)) onRow(byId([...next.logits]));
+      for (const {next} of await this.sequence.controlledEvaluate(part)) onRow(byId(next.logits));
     }
   }
 
@@ -125,8 +121,8 @@ class Peer {
   }
 }
 
-function byId(pairs) {
-  const row = new Float32Array(pairs.length);
-  for (const [id, logit] of pairs) row[id] = logit;
+function byId(logits) {
+  const row = new Float32Array(logits.size);
+  for (const [id, logit] of logits) row[id] = logit;
   return row;
 }

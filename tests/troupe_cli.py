@@ -29,7 +29,13 @@ class LogitRows:
         return len(self.tokens)
 
     def __getitem__(self, row):
+        if not 0 <= row < len(self):
+            raise IndexError(f"row {row} of {len(self)}")
         return self._rows[row * self._vocabulary:(row + 1) * self._vocabulary]
+
+
+class TroupeFailed(Exception):
+    """One line: which command, and what it said on stderr."""
 
 
 class Troupe:
@@ -39,7 +45,9 @@ class Troupe:
     def run(self, *arguments):
         done = subprocess.run([self._binary, *map(str, arguments)], stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"troupe {' '.join(map(str, arguments))}: {done.stderr}"
+        if done.returncode != 0:
+            raise TroupeFailed(f"troupe {' '.join(map(str, arguments))}: exit code "
+                               f"{done.returncode}, {done.stderr.strip()}")
         return done.stdout
 
     def synthesize(self, out, shape, type_, seed):

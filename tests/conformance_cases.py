@@ -1,0 +1,64 @@
+"""Which random models troupe is compared with llama.cpp on, and how much the two may differ.
+
+The bounds follow from what the engines round, not from what was seen:
+
+Weights in blocks are multiplied with activations that are rounded to 8 bits, in groups of 32, or of
+256 in llama.cpp where the weights' blocks are that long. The largest of 32 normal numbers is about
+2.2 standard deviations (of 256: 2.9), a step of the rounding that over 127, its error step / sqrt(12):
+0.0050 standard deviations (0.0066). For BF16 weights llama.cpp rounds activations to 8 significant
+bits, at most 2^-9 of each number, sqrt(1/3) of that on average; for F16 weights to 11, at most 2^-12.
+Whatever the weights are, keys and values are cached as float16, which is as much.
+
+A logit depends on three such roundings in a row: of what a block reads, of what it computed in
+between, and of what the output matrix reads. The errors of the two engines are independent (when one
+number lands on the other side of a step, all that follows differs), so that logits differ by
+sqrt(2 * 3) times the error of one rounding, relative to their own standard deviation.
+"""
+import dataclasses
+import math
+
+SHAPES = ["tiny-llama", "tiny-mixtral", "tiny-qwen2moe", "tiny-qwen3moe", "tiny-olmoe",
+          "tiny-deepseek", "tiny-deepseek2"]
+TYPES = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K",
+         "Q6_K"]
+
+STEPS = 64  # of greedy decoding
+PROMPT_TOKENS = 8
+VOCABULARY = 512
+
+_GROUP_OF_32 = 2.2 / 127 / math.sqrt(12)
+_GROUP_OF_256 = 2.9 / 127 / math.sqrt(12)
+_ROUNDING = {"F32": 2.0**-12, "F16": 2.0**-12, "BF16": 2.0**-9 / math.sqrt(3)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    shape: str
+    type: str
+
+    @property
+    def name(self):
+        return f"{self.shape} {self.type}"
+
+    @property
+    def rounding(self):
+        """The relative error of one rounding of activations, the root mean square of both engines'."""
+        if self.type in _ROUNDING:
+            return _ROUNDING[self.type]
+        return math.hypot(_GROUP_OF_32, _GROUP_OF_256 if self.type.endswith("_K") else _GROUP_OF_32
+                          ) / math.sqrt(2)
+
+    @property
+    def noise(self):
+        """How far two right engines' logits lie apart, in standard deviations of the logits."""
+        return math.sqrt(6) * self.rounding
+
+    @property
+    def margin(self):
+        """What the largest logit must lead by, in the same unit, to be called no near tie: the
+        difference of two logits is off by sqrt(2) times the noise, of which this is 1.8 times."""
+        return 2.5 * self.noise
+
+
+def all_cases():
+    return [Case(shape, type_) for shape in SHAPES for type_ in TYPES]
