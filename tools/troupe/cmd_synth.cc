@@ -45,8 +45,10 @@ class SynthCommand final : public Command {
 };
 
 void SynthCommand::AddOptions(CLI::App& app) {
-  constexpr std::uint32_t kMost = 1u << 30;
-  const auto count = CLI::Range(1u, kMost);
+  const auto add_count = [&](const char* name, std::optional<std::uint32_t>& count,
+                             const char* help) {
+    app.add_option(name, count, help)->check(Between(1u, 1u << 30))->type_name("N");
+  };
   app.add_option("OUT", out_, "The file to write")->required()->type_name("FILE");
   CLI::Option* shape =
       app.add_option("--shape", shape_,
@@ -56,10 +58,10 @@ void SynthCommand::AddOptions(CLI::App& app) {
   AddTypeOption(app, "--embedding-type", options_.layout.mix.embedding,
                 "Type of the token embedding, if another");
   AddTypeOption(app, "--output-type", options_.layout.mix.output, "Type of the output, if another");
-  app.add_option("--seed", options_.seed, "The same seed gives the same bytes (1)");
-  app.add_option("--layers", layers_, "Layers, in place of the shape's")->check(count);
-  app.add_option("--vocab", vocabulary_, "Vocabulary, in place of the shape's")->check(count);
-  app.add_option("--context", context_, "Context, in place of the shape's")->check(count);
+  app.add_option("--seed", options_.seed, "The same seed gives the same bytes (1)")->type_name("N");
+  add_count("--layers", layers_, "Layers, in place of the shape's");
+  add_count("--vocab", vocabulary_, "Vocabulary, in place of the shape's");
+  add_count("--context", context_, "Context, in place of the shape's");
   app.add_option("--tokenizer", tokenizer_,
                  "A GGUF file whose vocabulary to use (a small generated one)")
       ->type_name("FILE");
@@ -73,7 +75,8 @@ void SynthCommand::AddOptions(CLI::App& app) {
           ->type_name("FILE")
           ->excludes(shape);
   app.add_option("--factor", factor_, "With --widen: how many times as wide")
-      ->check(CLI::Range(2u, 4096u))
+      ->check(Between(2u, 4096u))
+      ->type_name("N")
       ->needs(widen);
   AddThreadsOption(app, options_.threads);
   AddJsonOption(app, json_);

@@ -30,7 +30,8 @@ CLI::Option* AddType(CLI::App& app, const std::string& name, T& type, const std:
   return app
       .add_option_function<std::string>(
           name, [&type](const std::string& text) { type = TensorTypeByName(text).value(); }, help)
-      ->check(CLI::Validator(ComplainAboutType, "TYPE"));
+      ->check(CLI::Validator(ComplainAboutType, ""))
+      ->type_name("TYPE");
 }
 
 }  // namespace
@@ -50,13 +51,15 @@ CLI::Option* AddBytesOption(CLI::App& app, const std::string& name, Bytes& bytes
   return app
       .add_option_function<std::string>(
           name, [&bytes](const std::string& text) { bytes = ParseBytes(text).value(); }, help)
-      ->check(CLI::Validator(ComplainAboutBytes, "SIZE"));
+      ->check(CLI::Validator(ComplainAboutBytes, ""))
+      ->type_name("SIZE");
 }
 
 CLI::Option* AddThreadsOption(CLI::App& app, std::size_t& threads) {
   constexpr std::size_t kMostThreads = 1024;
   return app.add_option("--threads", threads, "Threads to use (all CPUs)")
-      ->check(CLI::Range(std::size_t{1}, kMostThreads));
+      ->check(Between(std::size_t{1}, kMostThreads))
+      ->type_name("N");
 }
 
 CLI::Option* AddJsonOption(CLI::App& app, std::string& path) {

@@ -12,6 +12,12 @@
 
 namespace troupe {
 
+// CLI::Range without its limits in the help: they are there to catch slips.
+template <typename Number>
+CLI::Validator Between(Number least, Number most) {
+  return CLI::Range(least, most).description("");
+}
+
 CLI::Option* AddTypeOption(CLI::App& app, const std::string& name, TensorType& type,
                            const std::string& help);
 CLI::Option* AddTypeOption(CLI::App& app, const std::string& name, std::optional<TensorType>& type,
