@@ -1,4 +1,4 @@
-// Checks a product and sends it the way that suits its tokens. See matmul.h.
+// Checks a product and sends it to the code for its type. See matmul.h.
 #include "kernels/matmul.h"
 
 #include "base/check.h"
@@ -11,10 +11,10 @@ void MultiplyPanelJob(const PanelJob& job) {
   TROUPE_CHECK(job.w.cols == job.x.cols);
   TROUPE_CHECK(job.first_panel + job.panel_count <= job.w.Panels());
   TROUPE_CHECK(!blocks || job.x.groups != nullptr);
-  if (blocks && job.Tokens() <= kFewTokens) {
-    MultiplyFewTokens(job);
+  if (blocks) {
+    MultiplyBlockPanels(job);
   } else {
-    MultiplyManyTokens(job);
+    MultiplyNumberPanels(job);
   }
 }
 

@@ -1,5 +1,5 @@
-// The two ways of a matrix product behind matmul.h, each compiled for every target in a file of its
-// own, and the call as they get it.
+// What lies behind matmul.h: a call of a product as one value, and the two kinds of products, each
+// compiled for every target in a file of its own.
 #pragma once
 
 #include <algorithm>
@@ -37,12 +37,10 @@ struct PanelJob {
   }
 };
 
-// Up to this many tokens of block-quantized weights take the first way.
-inline constexpr std::size_t kFewTokens = 8;
-void MultiplyFewTokens(const PanelJob& job);
-void MultiplyManyTokens(const PanelJob& job);
-
-// Checks the call and takes the way that suits it.
+// Checks the call and passes it on.
 void MultiplyPanelJob(const PanelJob& job);
+
+void MultiplyBlockPanels(const PanelJob& job);   // matmul_blocks.cc
+void MultiplyNumberPanels(const PanelJob& job);  // matmul_numbers.cc
 
 }  // namespace troupe

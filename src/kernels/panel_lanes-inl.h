@@ -16,7 +16,6 @@
 
 #include "base/half.h"
 #include "kernels/fast_exp-inl.h"
-#include "kernels/panel_prefetch.h"
 #include "kernels/simd.h"
 #include "quant/panel_layout.h"
 
@@ -86,4 +85,14 @@ HWY_INLINE C Field(C v) {
 HWY_AFTER_NAMESPACE();
 
 #endif  // HWY_TARGET == HWY_SCALAR
+
+HWY_BEFORE_NAMESPACE();
+namespace troupe::HWY_NAMESPACE {
+
+// A strip is what one vector holds of a panel: rows [lane, lane + kLanes) of its 16.
+inline constexpr std::size_t kStrips = kPanelRows / kLanes;
+
+}  // namespace troupe::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
 #endif  // toggle

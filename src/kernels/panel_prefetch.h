@@ -10,10 +10,10 @@ namespace troupe {
 // and 37 here, where a plain loop reads 30.
 inline constexpr std::size_t kPrefetchBytes = 8192;
 
-// The lines of [p + distance, p + distance + kBytes). No harm if nothing is there.
+// The lines kPrefetchBytes after [p, p + kBytes). No harm if nothing is there.
 template <std::size_t kBytes>
-inline void Prefetch(const std::byte* p, std::size_t distance = kPrefetchBytes) {
-  for (std::size_t i = 0; i < kBytes; i += 64) __builtin_prefetch(p + distance + i);
+inline void Prefetch(const std::byte* p) {
+  for (std::size_t i = 0; i < kBytes; i += 64) __builtin_prefetch(p + kPrefetchBytes + i);
 }
 
 }  // namespace troupe

@@ -13,8 +13,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace troupe::HWY_NAMESPACE {
 
-// Rows [lane, lane + kLanes) of a panel: what one vector holds of it.
-inline constexpr std::size_t kStrips = kPanelRows / kLanes;  // in a panel
+// Runs of columns with a scale of their own in a group.
+template <typename Block>
+inline constexpr std::size_t kGroupRuns = kGroupCols / kScaleCols<Block>;
 
 // What must be subtracted from codes as UnpackGroup gives them.
 template <typename Block>
@@ -131,7 +132,9 @@ class RecordScales {
       return Multiply(d, LoadBytes(packed_.scale[run] + lane));
     }
   }
+  // Zero in types without a min.
   HWY_INLINE F Min(std::size_t lane, std::size_t run) const {
+    if constexpr (!Block::kHasMin) return ZeroF();
     const F m = LoadHalves(record_ + PanelLayout<Block>::kMin + lane * 2);
     if constexpr (!kPacked) {
       return m;
