@@ -1,11 +1,11 @@
 """Records the goldens: finds, for each case, a seed and a prompt on which two right engines agree.
 
-Random weights give near ties: of tokens, and of experts. Where the two largest logits are closer than
-rounding can move them, the choice proves nothing, and it decides all that follows. So a case takes
-the first seed, and of its prompts (a fixed sequence) the first, whose greedy continuation by llama.cpp
-has no near tie: neither by its margins, nor by the test of running llama.cpp on disturbed copies of
-the model, which have to give the same tokens and pass the very bounds that troupe is held to. What
-troupe answers has no say.
+Random weights give near ties: of tokens, and of experts. Where the two largest logits are closer
+than rounding can move them, the choice proves nothing, and it decides all that follows. So a case
+takes the first seed, and of its prompts (a fixed sequence) the first, whose greedy continuation by
+llama.cpp has no near tie: neither by its margins, nor by the test of running llama.cpp on disturbed
+copies of the model, which have to give the same tokens and pass the very bounds that troupe is held
+to. What troupe answers has no say.
 """
 import pathlib
 import random
@@ -18,7 +18,8 @@ import conformance_goldens
 import disturb
 import troupe_cli
 
-COPIES = 4
+# Of a near tie of experts every second copy should take the other side: 8 overlook one in 256.
+COPIES = 8
 # As many different tokens make sure that the path does not end in a short loop at once.
 DISTINCT_TOKENS = 24
 # Different prompts soon run into the same few sequences of tokens; so it is not many prompts that
@@ -90,8 +91,8 @@ def record_case(case, troupe, oracle, folder):
             golden = _record_seed(case, seed, troupe, oracle, pathlib.Path(models))
         if golden is not None:
             return golden
-    raise NotFound(f"{case.name}: none of {_PROMPTS} prompts for any of {_SEEDS} seeds is free of near "
-                   "ties")
+    raise NotFound(f"{case.name}: none of {_PROMPTS} prompts for any of {_SEEDS} seeds is free of "
+                   "near ties")
 
 
 def _require_sharp_bounds(case, oracle, model, ids):
@@ -109,7 +110,8 @@ def record_text(oracle):
     """The embedded model's view of the text: how likely llama.cpp finds each token."""
     model = conformance_goldens.TEXT_MODEL
     text = conformance_goldens.TEXT.read_text(encoding="utf-8")
-    ids = ([conformance_goldens.BEGIN] + oracle.tokenize(model, text))[:conformance_goldens.TEXT_TOKENS]
+    ids = [conformance_goldens.BEGIN] + oracle.tokenize(model, text)
+    ids = ids[:conformance_goldens.TEXT_TOKENS]
     log_probabilities = []
     rows = oracle.teacher(model, ids)
     for row, token in zip(rows, ids[1:]):

@@ -11,8 +11,8 @@ class OracleFailed(Exception):
 
 
 class Oracle:
-    """One request at a time; logits go through files in `folder`. The models of the last request stay
-    loaded: a file that was asked about must not change."""
+    """One request at a time; logits go through files in `folder`. The models of the last request
+    stay loaded: a file that was asked about must not change."""
 
     def __init__(self, folder):
         self._folder = folder

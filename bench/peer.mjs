@@ -63,9 +63,9 @@ class Peer {
   }
 
   /**
-   * Up to `count` greedy steps after `ids`: calls onRow(token, logits by id) for each, and stops where
-   * that returns false. Temperature 0 leaves the logits as the model gave them; any other would cut
-   * them to the sampler's top 40.
+   * Up to `count` greedy steps after `ids`: calls onRow(token, logits by id) for each, and stops
+   * where that returns false. Temperature 0 leaves the logits as the model gave them; any other
+   * would cut them to the sampler's top 40.
    */
   async greedy(ids, count, onRow) {
     await this.forget();
@@ -101,23 +101,26 @@ class Peer {
   }
 
   /**
-   * Seconds that reading `ids` one by one takes after `prompt`. Calls llama_decode through the addon
-   * itself: the queue of the public interface and its sampler would cost llama.cpp some 15 %.
+   * Tokens/s of reading `ids` one by one after `prompt`, cut short after `limit` seconds. Calls
+   * llama_decode through the addon itself: the queue of the public interface and its sampler would
+   * cost llama.cpp some 15 %.
    */
-  async timeDecode(prompt, ids) {
+  async timeDecode(prompt, ids, limit) {
     await this.timePrefill(prompt);
     const addon = this.context._ctx;
     const wantLogits = Uint32Array.from([0]);
     const start = seconds();
-    for (let i = 0; i < ids.length; ++i) {
+    let done = 0, took = 0;
+    while (done < ids.length && took < limit) {
       addon.initBatch(1);
-      addon.addToBatch(0, prompt.length + i, Uint32Array.from([ids[i]]), wantLogits);
+      addon.addToBatch(0, prompt.length + done, Uint32Array.from([ids[done]]), wantLogits);
       await addon.decodeBatch();
+      ++done;
+      took = seconds() - start;
     }
-    const took = seconds() - start;
     addon.removeTokenCellsFromSequence(0, 0, -1);
     await this.forget();
-    return took;
+    return done / took;
   }
 }
 

@@ -5,8 +5,8 @@
 //   {op: "greedy", model, prompt, count, logits}     -> {tokens, margins}   and a row a token
 //   {op: "teacher", model, ids, logits}              -> {}                  and a row for each id
 //   {op: "search", model, copies, count, prompts, min_margin, min_distinct}
-//                                                    -> {found}: index of the first prompt that will
-//                                                       do, or null (see search below)
+//                                                    -> {found}: index of the first prompt that
+//                                                       will do, or null (see search below)
 // A margin is the distance between the two largest logits, in standard deviations of the row.
 import fs from "node:fs";
 import readline from "node:readline";
@@ -90,8 +90,8 @@ async function greedyWhile(peer, prompt, count, accept) {
 
 /**
  * The first prompt whose greedy continuation has no near tie: each step's margin is at least
- * `min_margin`, `min_distinct` different tokens come, and the `copies` of the model, whose activations
- * were disturbed by as much as rounding may, continue in the same way.
+ * `min_margin`, `min_distinct` different tokens come, and the `copies` of the model, whose
+ * activations were disturbed by as much as rounding may, continue in the same way.
  */
 async function search({model, copies, count, prompts, min_margin, min_distinct}) {
   const [peer, ...disturbed] = await withModels([model, ...copies]);

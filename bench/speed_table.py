@@ -124,11 +124,11 @@ def table(comparisons):
         lines.append(_row(["troupe / best llama.cpp", f"{c.ratio('decode'):.2f}x", "", "",
                            f"{c.ratio('prefill'):.2f}x", ""]))
         shipped = next((config for config in c.llamacpp if config.as_shipped), None)
-        lines.append(_row(["troupe / llama.cpp as shipped", f"{c.ratio('decode', shipped):.2f}x", "",
-                           "", f"{c.ratio('prefill', shipped):.2f}x", ""]))
+        lines.append(_row(["troupe / llama.cpp as shipped", f"{c.ratio('decode', shipped):.2f}x",
+                           "", "", f"{c.ratio('prefill', shipped):.2f}x", ""]))
         if c.disturbed_runs():
-            lines.append(f"warning: {c.disturbed_runs()} runs were disturbed: others kept more than "
-                         f"{DISTURBED:.0%} of a processor busy; measure again on an idle machine")
+            lines.append(f"warning: disturbed runs: {c.disturbed_runs()}; others kept more than "
+                         f"{DISTURBED:.0%} of a processor busy, measure again on an idle machine")
         lines.append("")
     lines += [f"missed: {missed}" for missed in missed_bars(comparisons)]
     return "\n".join(lines)
@@ -141,6 +141,6 @@ def figures(comparisons):
     return (f"vs_llamacpp: {len(comparisons)} models, "
             f"decode {min(c.ratio('decode') for c in comparisons):.2f}x (bar {DECODE_BAR}x), "
             f"prefill {min(c.ratio('prefill') for c in comparisons):.2f}x (bar {PREFILL_BAR}x), "
-            f"memory {max(c.memory_over_file() for c in comparisons):.2f}x file (bar {MEMORY_BAR}x), "
-            f"{min(shares):.0%} of read bandwidth, "
-            + (f"{missed} bars missed" if missed else "all bars held"))
+            f"memory {max(c.memory_over_file() for c in comparisons):.2f}x file "
+            f"(bar {MEMORY_BAR}x), {min(shares):.0%} of read bandwidth, "
+            + (f"bars missed: {missed}" if missed else "all bars held"))

@@ -9,8 +9,8 @@ import operator
 
 import troupe_cli
 
-# A row may lie this many times the expected noise away. KL is a weighted mean over few likely tokens
-# and scatters; three times is a ninth in KL.
+# A row may lie this many times the expected noise away. KL is a weighted mean over few likely
+# tokens and scatters; three times is a ninth in KL.
 NOISES = 3.0
 # Rows that may lie further: where two experts' scores are nearly equal the engines can choose
 # differently, and rightly so. llama.cpp itself does, on 2 to 5 % of rows, when its activations are
@@ -58,8 +58,8 @@ class Closeness:
             return "a row holds a NaN"
         far = self.within_noise.count(False)
         if far > FAR_ROWS * len(self.distances):
-            return (f"{far} of {len(self.distances)} rows are further than {self._bound:.4f} away, at "
-                    f"most {FAR_ROWS:.0%} expected; median {self.median:.4f}")
+            return (f"{far} of {len(self.distances)} rows are further than {self._bound:.4f} away, "
+                    f"at most {FAR_ROWS:.0%} expected; median {self.median:.4f}")
         if max(self.distances) > FARTHEST:
             return f"a row is {max(self.distances):.3f} away, at most {FARTHEST} expected"
         return None

@@ -40,7 +40,8 @@ class Closeness(unittest.TestCase):
 
     def test_ConstantsAddedToLogitsChangeNothing(self):
         row = self.references[0]
-        self.assertAlmostEqual(conformance_compare.distance(row, [x + 5 for x in row]), 0, delta=1e-6)
+        moved = [x + 5 for x in row]
+        self.assertAlmostEqual(conformance_compare.distance(row, moved), 0, delta=1e-6)
 
     def test_EqualRowsPass(self):
         self.assertIsNone(self.complaint(self.references))
@@ -91,7 +92,8 @@ class Goldens(unittest.TestCase):
         self.assertEqual(self.complaints_about(self.rows[5]), [])
 
     def test_ExpectedNoisePasses(self):
-        self.assertEqual(self.complaints_about(disturbed(self.chance, self.rows[5], CASE.noise)), [])
+        row = disturbed(self.chance, self.rows[5], CASE.noise)
+        self.assertEqual(self.complaints_about(row), [])
 
     def test_OneWrongLikelyTokenFails(self):
         row = list(self.rows[5])

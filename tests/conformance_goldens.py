@@ -2,8 +2,8 @@
 
 conformance_goldens.json holds, for each case of conformance_cases.py, the checksum of the model's
 file, a prompt, llama.cpp's 64 greedy tokens and, at a few steps, its likeliest tokens with their
-log-probabilities; and for a text under the embedded trained model the log-probability of each token.
-`bench/conformance --record` writes the file.
+log-probabilities; and for a text under the embedded trained model the log-probability of each
+token. `bench/conformance --record` writes the file.
 """
 import json
 import math
@@ -59,8 +59,8 @@ def token_complaints(golden, tokens):
 
 def probability_complaints(case, golden, rows):
     """Log-probabilities of the likeliest tokens. Each is the difference of a logit and a mean over
-    all, whose error is at most sqrt(2) times the noise; of the 32 numbers of a case, in 91 cases, one
-    may be 4 standard deviations away."""
+    all, whose error is at most sqrt(2) times the noise; of the 3,000 that are recorded none should
+    be more than 4 standard deviations away."""
     complaints = []
     for step, top in golden["top"].items():
         row = rows[int(step)]
@@ -68,8 +68,9 @@ def probability_complaints(case, golden, rows):
         bound = 4 * math.sqrt(2) * case.noise * deviation
         for token, wanted in top:
             if not abs(log_p[token] - wanted) <= bound:
-                complaints.append(f"step {step}, token {token}: log-probability {log_p[token]:.4f}, "
-                                  f"llama.cpp {wanted:.4f}, at most {bound:.4f} apart expected")
+                complaints.append(f"step {step}, token {token}: log-probability "
+                                  f"{log_p[token]:.4f}, llama.cpp {wanted:.4f}, at most "
+                                  f"{bound:.4f} apart expected")
     return complaints
 
 
@@ -78,11 +79,12 @@ def case_of(golden):
 
 
 def text_complaints(golden, rows):
-    """The probability of each token of the text, and of the text as a whole. The errors of the single
-    tokens (probability_complaints) are independent, so that of their mean shrinks with the root of
-    their number; 4 standard deviations of it are the bound."""
+    """The probability of each token of the text, and of the text as a whole. The errors of the
+    single tokens (probability_complaints) are independent, so that of their mean shrinks with the
+    root of their number; 4 standard deviations of it are the bound."""
     differences, deviations = [], []
-    for row, token, wanted in zip(rows, golden["ids"][1:], golden["log_probabilities"], strict=True):
+    true_tokens, recorded = golden["ids"][1:], golden["log_probabilities"]
+    for row, token, wanted in zip(rows, true_tokens, recorded, strict=True):
         log_p, deviation = conformance_compare.log_softmax_and_deviation(row)
         differences.append(log_p[token] - wanted)
         deviations.append(deviation)

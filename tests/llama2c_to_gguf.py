@@ -27,7 +27,8 @@ def read_vocabulary(path, size):
     types[_UNKNOWN], types[_BEGIN], types[_END] = _TYPE_UNKNOWN, _TYPE_CONTROL, _TYPE_CONTROL
     for byte in range(256):
         types[_FIRST_BYTE + byte] = _TYPE_BYTE
-    # llama2.c undid SentencePiece's mark for a space, and put its special tokens on lines of their own.
+    # llama2.c undid SentencePiece's mark for a space, and put its special tokens on lines of their
+    # own.
     tokens = [token.replace(b" ", "\u2581".encode()) for token in tokens]
     tokens[_UNKNOWN], tokens[_BEGIN], tokens[_END] = b"<unk>", b"<s>", b"</s>"
     return tokens, scores, types
