@@ -1,4 +1,4 @@
-// Packs rows into panels and back, one group of 32 codes of one row at a time. See panel.h.
+// Packs rows into panels, a record of 16 blocks at a time, and rows back. See panel.h.
 #include "quant/panel.h"
 
 #include <algorithm>
@@ -18,45 +18,116 @@
 namespace troupe {
 namespace {
 
-using GroupCodes = std::span<std::uint8_t, kGroupCols>;
-using ConstGroupCodes = std::span<const std::uint8_t, kGroupCols>;
+// The codes of kRows rows (16 to pack a panel, 1 to unpack a row), 4 adjacent ones of each row at a
+// time. Both the file and a panel keep all fields of 4 adjacent codes in one 32-bit word; packing
+// moves them from word to word, for all rows alike, in loops that the compiler turns into vectors.
+template <std::size_t kRows>
+using Words = std::array<std::uint32_t, kRows>;
 
-// The words of one row's group, a row of kBits words: calls f(plane, bytes) for the planes in them.
-template <std::size_t Bits, typename Words, typename F>
-void ForEachWordPlane(Words& words, F&& f) {
-  auto* bytes = reinterpret_cast<
-      std::conditional_t<std::is_const_v<Words>, const std::uint8_t, std::uint8_t>*>(words.data());
-  const auto part = [bytes]<std::size_t kBegin, std::size_t kBytes>() -> auto& {
-    using Byte = std::remove_reference_t<decltype(*bytes)>;
-    return *reinterpret_cast<Byte(*)[kBytes]>(bytes + kBegin);
-  };
-  if constexpr (Bits == 2 || Bits == 3) {
-    f(BitPlane<2, 4>(), part.template operator()<0, 8>());
-    if constexpr (Bits == 3) f(BitPlane<1, 4, 2>(), part.template operator()<8, 4>());
-  } else {
-    f(BitPlane<4, 16>(), part.template operator()<0, 16>());
-    if constexpr (Bits == 5) f(BitPlane<1, 4, 4>(), part.template operator()<16, 4>());
-    if constexpr (Bits == 6) f(BitPlane<2, 4, 4>(), part.template operator()<16, 8>());
+constexpr std::uint32_t Repeat(std::uint32_t byte) { return byte * 0x01010101u; }
+
+// Where a plane keeps the fields of chunk (4 adjacent codes) number `chunk`.
+struct Place {
+  std::size_t word;
+  unsigned shift;
+};
+
+// Of BitPlane<Bits, Stride>, for any Stride from 4 on.
+template <unsigned Bits, std::size_t Stride>
+constexpr Place PlaceOf(std::size_t chunk) {
+  const std::size_t run = chunk / (Stride / 4);
+  return {run / (8 / Bits) * (Stride / 4) + chunk % (Stride / 4),
+          static_cast<unsigned>(run % (8 / Bits)) * Bits};
+}
+
+template <std::size_t kRows>
+void MoveFields(const Words<kRows>& from, unsigned from_shift, std::uint32_t mask, Words<kRows>& to,
+                unsigned to_shift) {
+  for (std::size_t row = 0; row < kRows; ++row) {
+    to[row] |= ((from[row] >> from_shift) & mask) << to_shift;
   }
 }
 
-template <std::size_t Bits>
-std::array<std::uint32_t, Bits> WordsOfCodes(ConstGroupCodes codes) {
-  std::array<std::uint32_t, Bits> words;
-  if constexpr (Bits == 8) {
-    std::memcpy(words.data(), codes.data(), sizeof words);
-  } else {
-    ForEachWordPlane<Bits>(words, [&](auto plane, auto& bytes) { plane.Pack(codes, bytes); });
+// 32 bits in the order of their elements, as Q5_0 and Q5_1 keep them, and as a word with the bits
+// of element 4 j + i in byte i.
+template <std::size_t kRows>
+void SpreadBits(const Words<kRows>& bits, Words<kRows>& word) {
+  for (unsigned chunk = 0; chunk < kGroupChunks; ++chunk) {
+    for (std::size_t row = 0; row < kRows; ++row) {
+      const std::uint32_t four = (bits[row] >> (4 * chunk)) & 15;
+      word[row] |= ((four | four << 7 | four << 14 | four << 21) & Repeat(1)) << chunk;
+    }
   }
-  return words;
+}
+void GatherBits(const Words<1>& word, Words<1>& bits) {
+  for (unsigned chunk = 0; chunk < kGroupChunks; ++chunk) {
+    const std::uint32_t four = (word[0] >> chunk) & Repeat(1);
+    bits[0] |= ((four | four >> 7 | four >> 14 | four >> 21) & 15) << (4 * chunk);
+  }
 }
 
-template <std::size_t Bits>
-void CodesOfWords(const std::array<std::uint32_t, Bits>& words, GroupCodes codes) {
-  if constexpr (Bits == 8) {
-    std::memcpy(codes.data(), words.data(), sizeof words);
+// How a panel keeps the fields that the file keeps in BitPlane<Bits, Stride>.
+template <typename Block, typename Plane>
+struct PanelPlane;
+template <typename Block, int Bits, std::size_t Stride, int Shift>
+struct PanelPlane<Block, BitPlane<Bits, Stride, Shift>> {
+  static constexpr std::size_t kWords = Bits;  // in a group, and the first of them:
+  static constexpr std::size_t kFirst =
+      Bits == 4 || Shift == 0 ? 0 : PanelLayout<Block>::kBits - Bits;
+
+  static constexpr Place InFile(std::size_t chunk) { return PlaceOf<Bits, Stride>(chunk); }
+  static constexpr Place InGroup(std::size_t chunk) {
+    return PlaceOf < Bits, Bits == 4 ? 16 : 4 > (chunk);
+  }
+
+  template <std::size_t kRows>
+  static void Pack(const Words<kRows>* file, std::size_t group, Words<kRows> (&words)[kWords]) {
+    if constexpr (Stride == 1) {
+      SpreadBits(file[group], words[0]);
+    } else {
+      for (std::size_t chunk = 0; chunk < kGroupChunks; ++chunk) {
+        const Place from = InFile(group * kGroupChunks + chunk), to = InGroup(chunk);
+        MoveFields(file[from.word], from.shift, Repeat((1u << Bits) - 1), words[to.word], to.shift);
+      }
+    }
+  }
+  static void Unpack(const Words<1> (&words)[kWords], std::size_t group, Words<1>* file) {
+    if constexpr (Stride == 1) {
+      GatherBits(words[0], file[group]);
+    } else {
+      for (std::size_t chunk = 0; chunk < kGroupChunks; ++chunk) {
+        const Place from = InGroup(chunk), to = InFile(group * kGroupChunks + chunk);
+        MoveFields(words[from.word], from.shift, Repeat((1u << Bits) - 1), file[to.word], to.shift);
+      }
+    }
+  }
+};
+
+// Q8_0 has whole bytes, which lose their sign.
+template <typename Block>
+struct BytePlane {
+  static constexpr std::size_t kWords = kGroupChunks;
+  static constexpr std::size_t kFirst = 0;
+
+  template <std::size_t kRows>
+  static void Pack(const Words<kRows>* file, std::size_t, Words<kRows> (&words)[kWords]) {
+    for (std::size_t i = 0; i < kWords; ++i) {
+      for (std::size_t row = 0; row < kRows; ++row) words[i][row] = file[i][row] ^ Repeat(0x80);
+    }
+  }
+  static void Unpack(const Words<1> (&words)[kWords], std::size_t, Words<1>* file) {
+    for (std::size_t i = 0; i < kWords; ++i) file[i][0] = words[i][0] ^ Repeat(0x80);
+  }
+};
+
+// Calls f(plane, bytes) for the planes of a block's codes.
+template <typename Block, typename F>
+void ForEachPanelPlane(Block& b, F&& f) {
+  if constexpr (Block::kType == TensorType::kQ8_0) {
+    f(BytePlane<Block>(), b.qs);
   } else {
-    ForEachWordPlane<Bits>(words, [&](auto plane, auto& bytes) { plane.Unpack(bytes, codes); });
+    ForEachPlane(b,
+                 [&f](auto plane, auto& bytes) { f(PanelPlane<Block, decltype(plane)>(), bytes); });
   }
 }
 
@@ -71,24 +142,35 @@ auto& MinOf(Block& b) {
 }
 
 template <typename Block>
-void PackBlock(const Block& b, std::size_t row, std::byte* record) {
+void PackRecord(const std::array<Block, kPanelRows>& blocks, std::byte* record) {
   using Layout = PanelLayout<Block>;
-  std::memcpy(record + Layout::kD + row * 2, &b.d, 2);
-  if constexpr (Block::kHasMin) std::memcpy(record + Layout::kMin + row * 2, &MinOf(b), 2);
-  if constexpr (kScaleBytes<Block> != 0) {
-    for (std::size_t i = 0; i < kScaleBytes<Block>; ++i) {
-      std::memcpy(record + Layout::kScales + i * kPanelRows + row, &b.scales[i], 1);
+  for (std::size_t row = 0; row < kPanelRows; ++row) {
+    const Block& b = blocks[row];
+    std::memcpy(record + Layout::kD + row * 2, &b.d, 2);
+    if constexpr (Block::kHasMin) std::memcpy(record + Layout::kMin + row * 2, &MinOf(b), 2);
+    if constexpr (kScaleBytes<Block> != 0) {
+      for (std::size_t i = 0; i < kScaleBytes<Block>; ++i) {
+        std::memcpy(record + Layout::kScales + i * kPanelRows + row, &b.scales[i], 1);
+      }
     }
   }
-  const Codes<Block> codes = UnpackCodes(b);
-  for (std::size_t g = 0; g < Layout::kGroups; ++g) {
-    const auto words =
-        WordsOfCodes<Layout::kBits>(ConstGroupCodes(codes.data() + g * kGroupCols, kGroupCols));
-    std::byte* group = record + Layout::kCodes + g * Layout::kGroupBytes;
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      std::memcpy(group + i * kWordsBytes + row * 4, &words[i], 4);
+  ForEachPanelPlane(blocks[0], [&](auto plane, const auto& bytes) {
+    using Plane = decltype(plane);
+    constexpr std::size_t kFileWords = sizeof bytes / 4;
+    const std::size_t offset =
+        reinterpret_cast<const std::byte*>(&bytes) - reinterpret_cast<const std::byte*>(&blocks[0]);
+    Words<kPanelRows> file[kFileWords];
+    for (std::size_t row = 0; row < kPanelRows; ++row) {
+      const std::byte* from = reinterpret_cast<const std::byte*>(&blocks[row]) + offset;
+      for (std::size_t i = 0; i < kFileWords; ++i) std::memcpy(&file[i][row], from + 4 * i, 4);
     }
-  }
+    for (std::size_t g = 0; g < Layout::kGroups; ++g) {
+      Words<kPanelRows> words[Plane::kWords] = {};
+      Plane::Pack(file, g, words);
+      std::memcpy(record + Layout::kCodes + g * Layout::kGroupBytes + Plane::kFirst * kWordsBytes,
+                  words, sizeof words);
+    }
+  });
 }
 
 template <typename Block>
@@ -101,28 +183,31 @@ void UnpackBlock(const std::byte* record, std::size_t row, Block& b) {
       std::memcpy(&b.scales[i], record + Layout::kScales + i * kPanelRows + row, 1);
     }
   }
-  Codes<Block> codes{};
-  for (std::size_t g = 0; g < Layout::kGroups; ++g) {
-    const std::byte* group = record + Layout::kCodes + g * Layout::kGroupBytes;
-    std::array<std::uint32_t, Layout::kBits> words;
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      std::memcpy(&words[i], group + i * kWordsBytes + row * 4, 4);
+  ForEachPanelPlane(b, [&](auto plane, auto& bytes) {
+    using Plane = decltype(plane);
+    Words<1> file[sizeof bytes / 4] = {};
+    for (std::size_t g = 0; g < Layout::kGroups; ++g) {
+      const std::byte* from =
+          record + Layout::kCodes + g * Layout::kGroupBytes + Plane::kFirst * kWordsBytes + row * 4;
+      Words<1> words[Plane::kWords];
+      for (std::size_t i = 0; i < Plane::kWords; ++i) {
+        std::memcpy(&words[i], from + i * kWordsBytes, 4);
+      }
+      Plane::Unpack(words, g, file);
     }
-    CodesOfWords<Layout::kBits>(words, GroupCodes(codes.data() + g * kGroupCols, kGroupCols));
-  }
-  PackCodes(codes, b);
+    std::memcpy(&bytes, file, sizeof bytes);
+  });
 }
 
 template <typename Block>
 void PackBlockPanel(const std::byte* source, std::size_t rows, std::size_t cols, std::byte* panel) {
-  const std::size_t blocks = cols / Block::kElems;
-  for (std::size_t i = 0; i < blocks; ++i) {
-    std::byte* record = panel + i * PanelLayout<Block>::kRecordBytes;
-    for (std::size_t row = 0; row < kPanelRows; ++row) {
-      Block b{};
-      if (row < rows) std::memcpy(&b, source + (row * blocks + i) * sizeof(Block), sizeof(Block));
-      PackBlock(b, row, record);
+  const std::size_t row_blocks = cols / Block::kElems;
+  std::array<Block, kPanelRows> blocks{};  // zero where there is no row
+  for (std::size_t i = 0; i < row_blocks; ++i) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      std::memcpy(&blocks[row], source + (row * row_blocks + i) * sizeof(Block), sizeof(Block));
     }
+    PackRecord(blocks, panel + i * PanelLayout<Block>::kRecordBytes);
   }
 }
 
