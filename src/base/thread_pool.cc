@@ -2,7 +2,10 @@
 
 #include <sched.h>
 
+#include <system_error>
+
 #include "base/check.h"
+#include "base/log.h"
 
 namespace troupe {
 namespace {
@@ -25,7 +28,12 @@ ThreadPool::ThreadPool(std::size_t threads) {
   TROUPE_CHECK(threads >= 1);
   workers_.reserve(threads - 1);
   for (std::size_t t = 1; t < threads; ++t) {
-    workers_.emplace_back([this, t] { WorkerLoop(t); });
+    try {
+      workers_.emplace_back([this, t] { WorkerLoop(t); });
+    } catch (const std::system_error& error) {
+      LogWarning("only {} of {} threads could be started: {}", t, threads, error.what());
+      break;
+    }
   }
 }
 
@@ -37,7 +45,6 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::Run(std::size_t tasks, TaskRef run) {
-  ++regions_;
   if (workers_.empty() || tasks <= 1) {
     for (std::size_t task = 0; task < tasks; ++task) run(task, 0);
     return;

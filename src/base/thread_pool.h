@@ -33,7 +33,8 @@ class TaskRef {
 
 class ThreadPool {
  public:
-  // `threads` counts the caller: ThreadPool(1) starts none.
+  // `threads` counts the caller: ThreadPool(1) starts none. Where the system refuses a thread the
+  // pool has those that could be started, and says so in the log.
   explicit ThreadPool(std::size_t threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -44,8 +45,6 @@ class ThreadPool {
   // Calls run(task, thread) for every task in [0, tasks) and returns when all are done; thread is
   // in [0, threads()). Not reentrant: one region at a time, from one thread.
   void Run(std::size_t tasks, TaskRef run);
-
-  std::uint64_t regions() const { return regions_; }
 
   // Threads that this process may run at once: its CPU affinity, not the machine's size.
   static std::size_t AvailableCpus();
@@ -64,7 +63,6 @@ class ThreadPool {
   std::atomic<bool> stop_{false};
   std::size_t tasks_ = 0;
   const TaskRef* region_ = nullptr;
-  std::uint64_t regions_ = 0;
   std::vector<std::thread> workers_;
 };
 

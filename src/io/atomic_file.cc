@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/check.h"
@@ -32,6 +35,25 @@ std::string TemporaryName(const std::string& path) {
   return fmt::format("{}.{}.{}.tmp", path, ::getpid(), count.fetch_add(1));
 }
 
+// Where a link leads, so that the link stays one; an error if what is there is no file: taking the
+// place of a device or a pipe would break it for everybody.
+Result<std::string> FileBehind(std::string path) {
+  struct stat info = {};
+  if (::lstat(path.c_str(), &info) != 0) return path;  // nothing is there yet
+  if (S_ISLNK(info.st_mode)) {
+    std::error_code error;
+    const std::filesystem::path target = std::filesystem::weakly_canonical(path, error);
+    if (error) return ErrnoStatus(error.value(), fmt::format("{}: following the link", path));
+    path = target.string();
+    if (::lstat(path.c_str(), &info) != 0) return path;
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return InvalidArgument("{}: is {}, expected a file or nothing", path,
+                           S_ISDIR(info.st_mode) ? "a folder" : "a device, pipe or socket");
+  }
+  return path;
+}
+
 }  // namespace
 
 AtomicFileWriter::AtomicFileWriter(std::string path, std::string temporary, UniqueFd fd)
@@ -52,6 +74,7 @@ AtomicFileWriter::~AtomicFileWriter() {
 }
 
 Result<AtomicFileWriter> AtomicFileWriter::Create(std::string path) {
+  TROUPE_ASSIGN_OR_RETURN(path, FileBehind(std::move(path)));
   if (::access(kOpenFiles, X_OK) == 0) {  // a file without a name can only get one through it
     UniqueFd unnamed(::open(FolderOf(path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode));
     if (unnamed.valid()) return AtomicFileWriter(std::move(path), {}, std::move(unnamed));

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <span>
 #include <string>
 
 #include "base/rng.h"
@@ -136,13 +137,34 @@ TEST_F(AtomicFileTest, AMissingFolderIsNotFoundAndNamed) {
   EXPECT_THAT(writer.status().message(), HasSubstr(path));
 }
 
-TEST_F(AtomicFileTest, RenamingOverAFolderFailsAndCleansUp) {
+TEST_F(AtomicFileTest, NeverTakesThePlaceOfAFolderAPipeOrADevice) {
   std::filesystem::create_directory(path_);
-  {
-    AtomicFileWriter writer = AtomicFileWriter::Create(path_).value();
-    EXPECT_THAT(writer.Commit().message(), HasSubstr(path_));
-  }
+  EXPECT_THAT(AtomicFileWriter::Create(path_).status().message(), HasSubstr("is a folder"));
+  std::filesystem::remove(path_);
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  const Status status = AtomicFileWriter::Create(path_).status();
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr(path_));
+  EXPECT_TRUE(std::filesystem::is_fifo(path_));
   EXPECT_EQ(folder_.Count(), 1u);
+}
+
+TEST_F(AtomicFileTest, AFolderThatAppearsMeanwhileFailsTheCommitAndStays) {
+  AtomicFileWriter writer = AtomicFileWriter::Create(path_).value();
+  std::filesystem::create_directory(path_);
+  EXPECT_THAT(writer.Commit().message(), HasSubstr(path_));
+  EXPECT_TRUE(std::filesystem::is_directory(path_));
+}
+
+TEST_F(AtomicFileTest, WritesWhereALinkLeadsAndLeavesTheLink) {
+  const std::string link = folder_.PathOf("link");
+  folder_.Write("target", "old");
+  std::filesystem::create_symlink(folder_.PathOf("target"), link);
+  AtomicFileWriter writer = AtomicFileWriter::Create(link).value();
+  ASSERT_TRUE(writer.Append(std::as_bytes(std::span("new", 3))).ok());
+  ASSERT_TRUE(writer.Commit().ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(folder_.Read("target"), "new");
 }
 
 TEST_F(AtomicFileTest, HonoursTheUmask) {

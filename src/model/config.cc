@@ -83,6 +83,10 @@ Result<ModelConfig> ReadModelConfig(const Metadata& metadata) {
   if (!config.ok() && !config.status().message().starts_with(metadata.origin())) {
     return Status(config.status()).WithContext(metadata.origin());
   }
+  if (config.ok() && config->moe.routing.experts > 0) {
+    const Status routing = CheckTopExpertsParams(config->moe.routing);
+    if (!routing.ok()) return Status(routing).WithContext(metadata.origin());
+  }
   return config;
 }
 

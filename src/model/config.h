@@ -38,8 +38,7 @@ struct AttentionConfig {
   std::uint32_t kv_heads = 0;
   std::uint32_t key_dim = 0;  // per head, as multiplied with queries
   std::uint32_t value_dim = 0;
-  float scale = 0;        // on query x key
-  bool qkv_bias = false;  // may have biases; which tensors are there decides
+  float scale = 0;  // on query x key
   QkNorm qk_norm = QkNorm::kNone;
   std::optional<MlaConfig> mla;
 };

@@ -81,7 +81,6 @@ TEST(ModelConfig, FamiliesDifferInNormsAndSharedExperts) {
   const ModelConfig qwen2 = ReadModelConfig(MoeKeys("qwen2moe")).value();
   EXPECT_EQ(qwen2.moe.shared_ff, 512u);  // no key of its own: the dense width
   EXPECT_TRUE(qwen2.moe.shared_gate);
-  EXPECT_TRUE(qwen2.attention.qkv_bias);
 }
 
 TEST(ModelConfig, DeepseekCountsItsSharedExpertsAsOneWideOne) {

@@ -28,8 +28,8 @@ Bytes KvCache::BytesFor(const ModelConfig& config, KvType type, std::size_t posi
 Result<KvCache> KvCache::Create(const ModelConfig& config, KvType type, std::size_t positions) {
   const KvLayout layout = LayoutFor(config, type, positions);
   TROUPE_RETURN_IF_ERROR(layout.Check());
-  // No huge pages: heads lie far apart, and a page of 2 MiB would make the memory of a whole context
-  // resident for the first token of it.
+  // No huge pages: heads lie far apart, and a page of 2 MiB would make the memory of a whole
+  // context resident for the first token of it.
   TROUPE_ASSIGN_OR_RETURN(
       AlignedBuffer buffer,
       AlignedBuffer::Allocate(BytesFor(config, type, positions), {.alignment = kPage}));

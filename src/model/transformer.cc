@@ -5,6 +5,7 @@
 #include "kernels/activations.h"
 #include "kernels/rms_norm.h"
 #include "model/forward_pass.h"
+#include "quant/dequantize.h"
 
 namespace troupe {
 
@@ -26,9 +27,12 @@ Status Transformer::CheckCall(TokenIds tokens, const KvCache& cache,
 }
 
 void Transformer::Embed(TokenIds tokens, Workspace& workspace) const {
+  const TensorType type = weights_.embedding.type;
+  const std::span<std::byte> row =
+      workspace.embedding_row.first(RowBytes(type, config_.width).count());
   for (std::size_t t = 0; t < tokens.size(); ++t) {
-    UnpackRow(weights_.embedding, static_cast<std::size_t>(tokens[t]),
-              std::span(workspace.stream + t * config_.width, config_.width));
+    UnpackRow(weights_.embedding, static_cast<std::size_t>(tokens[t]), row);
+    DequantizeRow(type, row, std::span(workspace.stream + t * config_.width, config_.width));
   }
 }
 

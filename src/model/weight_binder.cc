@@ -1,34 +1,15 @@
 #include "model/weight_binder.h"
 
-#include <algorithm>
-
 namespace troupe {
 namespace {
 
 // Panels start on cache lines; the reads of AVX-512 then never straddle two.
 constexpr std::uint64_t kAlignment = 64;
 
-std::uint64_t PaddedRows(std::uint64_t rows) { return AlignUp(rows, kPanelRows); }
-
 // Tensors that old converters wrote and nobody reads: the engine computes what they hold.
 bool IsIgnorable(std::string_view name) { return name.ends_with(".attn_rot_embd"); }
 
 }  // namespace
-
-Bytes WeightBinder::BufferBytes(const GgufModel& file) {
-  std::uint64_t total = 0;
-  for (const TensorInfo& tensor : file.tensors()) {
-    const std::uint64_t matrices = tensor.dims[2] * tensor.dims[3];
-    // A vector may become floats, a latent projection one matrix of halves a head: both are at
-    // most four bytes an element, with one row of padding each.
-    const std::uint64_t as_panels =
-        PaddedRows(tensor.dims[1]) * RowBytes(tensor.type, tensor.dims[0]).count() + kAlignment;
-    const std::uint64_t as_floats = PaddedRows(tensor.dims[0]) * 4 + kAlignment;
-    total += matrices * std::max(as_panels, tensor.rank == 1 ? as_floats : 0);
-    if (tensor.name.ends_with(".attn_kv_b.weight")) total += 8 * tensor.ElementCount();
-  }
-  return Bytes(total);
-}
 
 WeightBinder::WeightBinder(const GgufModel& file, const ModelConfig& config,
                            std::span<std::byte> buffer)
@@ -36,8 +17,9 @@ WeightBinder::WeightBinder(const GgufModel& file, const ModelConfig& config,
 
 std::byte* WeightBinder::Take(std::uint64_t bytes) {
   const std::uint64_t begin = AlignUp(used_, kAlignment);
-  TROUPE_CHECK(begin + bytes <= buffer_.size());
   used_ = begin + bytes;
+  if (buffer_.empty()) return nullptr;
+  TROUPE_CHECK(used_ <= buffer_.size());
   return buffer_.data() + begin;
 }
 
@@ -147,20 +129,21 @@ Status WeightBinder::BindLatentUps(const std::string& prefix, MlaWeights& w) {
   const std::uint64_t heads = config_.attention.heads;
   if (const TensorInfo* both = Find(prefix + "attn_kv_b.weight")) {
     // The decompressing form of older files: per head nope_dim rows for keys, value_dim for values.
-    // Absorbing needs the keys' part transposed, and blocks cannot be transposed: it becomes F16.
+    // Absorbing needs the keys' part transposed, and blocks cannot be transposed: it becomes F32,
+    // which loses nothing.
     const std::uint64_t per_head = mla.nope_dim + mla.value_dim;
     TROUPE_RETURN_IF_ERROR(CheckShape(*both, {.cols = mla.kv_rank, .rows = heads * per_head}));
     const std::uint64_t row_bytes = RowBytes(both->type, mla.kv_rank).count();
     for (std::uint64_t h = 0; h < heads; ++h) {
-      std::byte* target = Take(PanelBytes(TensorType::kF16, mla.kv_rank, mla.nope_dim));
+      std::byte* target = Take(PanelBytes(TensorType::kF32, mla.kv_rank, mla.nope_dim));
       jobs_.push_back({.tensor = both,
                        .offset = h * per_head * row_bytes,
                        .rows = mla.nope_dim,
                        .cols = mla.kv_rank,
-                       .form = LoadJob::Form::kTransposedHalves,
+                       .form = LoadJob::Form::kTransposed,
                        .target = target});
       w.k_up.push_back(
-          {.type = TensorType::kF16, .rows = mla.kv_rank, .cols = mla.nope_dim, .data = target});
+          {.type = TensorType::kF32, .rows = mla.kv_rank, .cols = mla.nope_dim, .data = target});
       w.v_up.push_back(Panels(*both, h * per_head + mla.nope_dim, mla.value_dim));
     }
     return OkStatus();

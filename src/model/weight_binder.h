@@ -22,8 +22,8 @@ namespace troupe {
 struct LoadJob {
   enum class Form {
     kPanels,
-    kFloats,           // converted to float, one row
-    kTransposedHalves  // converted to F16 panels of the transposed matrix
+    kFloats,     // converted to float, one row
+    kTransposed  // converted to F32 panels of the transposed matrix
   };
   const TensorInfo* tensor = nullptr;
   std::uint64_t offset = 0;
@@ -35,10 +35,8 @@ struct LoadJob {
 
 class WeightBinder {
  public:
-  // What the buffer must hold for any use of this file's tensors.
-  static Bytes BufferBytes(const GgufModel& file);
-
-  WeightBinder(const GgufModel& file, const ModelConfig& config, std::span<std::byte> buffer);
+  // Without a buffer it only counts: used_bytes() is then what a buffer must hold.
+  WeightBinder(const GgufModel& file, const ModelConfig& config, std::span<std::byte> buffer = {});
 
   // The views of a whole model. Fails on the first tensor that is missing, misshapen or left over.
   Result<ModelWeights> Bind();

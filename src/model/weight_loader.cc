@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 
-#include "base/half.h"
 #include "base/mutex.h"
 #include "model/weight_binder.h"
 #include "quant/dequantize.h"
@@ -37,19 +36,19 @@ std::vector<Piece> CutIntoPieces(const std::vector<LoadJob>& jobs) {
   return pieces;
 }
 
-void TransposeToHalves(const Piece& piece, std::span<const std::byte> rows) {
+void Transpose(const Piece& piece, std::span<const std::byte> rows) {
   const LoadJob& job = *piece.job;
   const std::uint64_t row_bytes = RowBytes(job.tensor->type, job.cols).count();
   std::vector<float> values(job.cols);
-  std::vector<std::uint16_t> transposed(job.rows * job.cols);
+  std::vector<float> transposed(job.rows * job.cols);
   for (std::size_t r = 0; r < job.rows; ++r) {
     DequantizeRow(job.tensor->type, rows.subspan(r * row_bytes, row_bytes), values);
     for (std::size_t c = 0; c < job.cols; ++c) {
-      transposed[c * job.rows + r] = FloatToHalf(values[c]);
+      transposed[c * job.rows + r] = values[c];
     }
   }
-  PackPanels(TensorType::kF16, job.cols, job.rows, std::as_bytes(std::span(transposed)),
-             {job.target, PanelBytes(TensorType::kF16, job.cols, job.rows)});
+  PackPanels(TensorType::kF32, job.cols, job.rows, std::as_bytes(std::span(transposed)),
+             {job.target, PanelBytes(TensorType::kF32, job.cols, job.rows)});
 }
 
 Status LoadPiece(const GgufModel& file, const Piece& piece, std::vector<std::byte>& staging) {
@@ -69,8 +68,8 @@ Status LoadPiece(const GgufModel& file, const Piece& piece, std::vector<std::byt
     case LoadJob::Form::kFloats:
       DequantizeRow(type, rows, {reinterpret_cast<float*>(job.target), job.cols});
       break;
-    case LoadJob::Form::kTransposedHalves:
-      TransposeToHalves(piece, rows);
+    case LoadJob::Form::kTransposed:
+      Transpose(piece, rows);
       break;
   }
   return OkStatus();
@@ -102,11 +101,18 @@ Status LoadAll(const GgufModel& file, const std::vector<LoadJob>& jobs, ThreadPo
 
 }  // namespace
 
+Result<Bytes> MeasureWeights(const GgufModel& file, const ModelConfig& config) {
+  WeightBinder counter(file, config);
+  TROUPE_RETURN_IF_ERROR(counter.Bind().status());
+  return counter.used_bytes();
+}
+
 Result<WeightStore> LoadWeights(const GgufModel& file, const ModelConfig& config, ThreadPool& pool,
                                 const ByteProgress& progress) {
-  TROUPE_ASSIGN_OR_RETURN(AlignedBuffer buffer,
-                          AlignedBuffer::Allocate(WeightBinder::BufferBytes(file),
-                                                  {.alignment = kHugePage, .huge_pages = true}));
+  TROUPE_ASSIGN_OR_RETURN(const Bytes size, MeasureWeights(file, config));
+  TROUPE_ASSIGN_OR_RETURN(
+      AlignedBuffer buffer,
+      AlignedBuffer::Allocate(size, {.alignment = kHugePage, .huge_pages = true}));
   WeightBinder binder(file, config, buffer.bytes());
   TROUPE_ASSIGN_OR_RETURN(ModelWeights weights, binder.Bind());
   TROUPE_RETURN_IF_ERROR(LoadAll(file, binder.jobs(), pool, progress));

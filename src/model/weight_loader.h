@@ -14,6 +14,9 @@
 
 namespace troupe {
 
+// The memory they will take, without reading any of them.
+Result<Bytes> MeasureWeights(const GgufModel& file, const ModelConfig& config);
+
 Result<WeightStore> LoadWeights(const GgufModel& file, const ModelConfig& config, ThreadPool& pool,
                                 const ByteProgress& progress = {});
 

@@ -44,6 +44,7 @@ void Workspace::Place(const ModelConfig& config, const WorkspaceShape& shape, Bu
   const AttentionConfig& a = config.attention;
   const MoeConfig& moe = config.moe;
   const std::size_t chunk = shape.chunk;
+  embedding_row = bump.Take<std::byte>(config.width * sizeof(float));  // no type is wider
   stream = bump.Floats(chunk * config.width);
   normed = bump.TakeRows(chunk, config.width);
 

@@ -49,9 +49,10 @@ class Workspace {
   }
 
   // One row a token where nothing else is said.
-  float* stream = nullptr;  // the residual stream
-  Rows normed;              // what a block reads of it
-  Rows q;                   // all heads, before attention
+  std::span<std::byte> embedding_row;  // one, as the file has it
+  float* stream = nullptr;             // the residual stream
+  Rows normed;                         // what a block reads of it
+  Rows q;                              // all heads, before attention
   float* k = nullptr;
   float* v = nullptr;
   Rows attended;  // all heads, after attention

@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "gguf/reader.h"
-#include "model/weight_binder.h"
 #include "runtime/vocab_loader.h"
 
 namespace troupe {
@@ -24,16 +23,16 @@ Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const Engi
   const Stopwatch watch;
   TROUPE_ASSIGN_OR_RETURN(const GgufModel file, GgufModel::Open(path));
   TROUPE_ASSIGN_OR_RETURN(ModelConfig config, ReadModelConfig(file.metadata()));
-  TROUPE_ASSIGN_OR_RETURN(Vocab vocab, LoadVocab(file.metadata()));
+  TROUPE_ASSIGN_OR_RETURN(Vocab vocab, LoadVocab(file.metadata(), path));
   Result<ChatFormat> chat_format = RecogniseChatFormat(vocab.chat_template);
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, MakeTokenizer(std::move(vocab)));
+  TROUPE_ASSIGN_OR_RETURN(const Bytes weight_bytes, MeasureWeights(file, config));
   const auto cpus = static_cast<std::uint32_t>(ThreadPool::AvailableCpus());
-  TROUPE_ASSIGN_OR_RETURN(EnginePlan plan, PlanEngine(config, file.tensor_bytes(), cpus, options));
+  TROUPE_ASSIGN_OR_RETURN(EnginePlan plan, PlanEngine(config, weight_bytes, cpus, options));
   TROUPE_ASSIGN_OR_RETURN(WeightStore weights, [&] {
     ThreadPool loaders(plan.threads);
     return LoadWeights(file, config, loaders, progress);
   }());
-  plan.weights = weights.bytes().total();
   std::unique_ptr<Engine> engine(new Engine(path, std::move(config), std::move(plan),
                                             std::move(weights), std::move(tokenizer),
                                             std::move(chat_format)));

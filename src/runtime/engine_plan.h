@@ -38,7 +38,7 @@ struct EnginePlan {
   bool operator==(const EnginePlan&) const = default;
 };
 
-// `weights` is what the file's tensors take, `cpus` what the process may run on.
+// `weights` is what they take in memory, `cpus` what the process may run on.
 Result<EnginePlan> PlanEngine(const ModelConfig& config, Bytes weights, std::uint32_t cpus,
                               const EngineOptions& options);
 

@@ -83,7 +83,6 @@ Result<GenerateResult> Generate(Session& session, const Tokenizer& tokenizer,
 
   double decode_start = 0;
   while (result.token_ids.size() < options.max_tokens) {
-    if (hooks.on_logits) hooks.on_logits(session.logits());
     TROUPE_ASSIGN_OR_RETURN(const TokenId token, sampler.Sample(session.logits()));
     if (result.token_ids.empty()) {
       result.first_token_seconds = watch.Seconds();
@@ -93,6 +92,7 @@ Result<GenerateResult> Generate(Session& session, const Tokenizer& tokenizer,
       result.finish = FinishReason::kEndToken;
       break;
     }
+    if (hooks.on_logits) TROUPE_RETURN_IF_ERROR(hooks.on_logits(token, session.logits()));
     sampler.Accept(token);
     result.token_ids.push_back(token);
     output.Push(token);

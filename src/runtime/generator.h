@@ -49,8 +49,8 @@ struct GenerateResult {
 
 // Called with each piece of text as soon as its characters are complete; false stops.
 using TextSink = std::function<bool(std::string_view piece)>;
-// Called with the logits from which each token is about to be chosen.
-using LogitsSink = std::function<void(std::span<const float> logits)>;
+// Called with each generated token and the logits it was chosen from; an error ends the run.
+using LogitsSink = std::function<Status(TokenId token, std::span<const float> logits)>;
 
 struct GenerateHooks {
   TextSink on_text;

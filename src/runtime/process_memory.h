@@ -5,7 +5,6 @@
 
 namespace troupe {
 
-Bytes PeakResidentMemory();     // the most it ever had
-Bytes CurrentResidentMemory();  // zero where the system does not tell
+Bytes PeakResidentMemory();  // zero where the system does not tell
 
 }  // namespace troupe

@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "text/chat_template.h"
+#include "troupe/remark.h"
 #include "troupe/run_record.h"
 
 namespace troupe {
@@ -33,13 +34,13 @@ Status Chat(Engine& engine, GenerateOptions options, const std::string& system) 
   options.stop.insert(options.stop.end(), stops.begin(), stops.end());
   const bool terminal = ::isatty(STDIN_FILENO) == 1;
   if (terminal) {
-    fmt::print(stderr, "Chat format {}. A line is a message; Ctrl-D ends.\n", Name(format));
+    Remark("Chat format {}. A line is a message; Ctrl-D ends.\n", Name(format));
   }
   std::vector<ChatMessage> messages;
   if (!system.empty()) messages.push_back({.role = "system", .content = system});
   std::string line;
   for (;;) {
-    if (terminal) fmt::print(stderr, "> ");
+    if (terminal) Remark("> ");
     if (!std::getline(std::cin, line)) break;
     if (line.empty()) continue;
     messages.push_back({.role = "user", .content = line});
@@ -57,7 +58,9 @@ Status Chat(Engine& engine, GenerateOptions options, const std::string& system) 
                                      options, {.on_text = show, .on_logits = {}}));
     fmt::print("\n");
     std::fflush(stdout);
-    if (terminal) fmt::print(stderr, "{}\n", FiguresLine(result));
+    const bool cut =
+        result.finish == FinishReason::kLength || result.finish == FinishReason::kContextFull;
+    if (terminal || cut) Remark("{}\n", FiguresLine(result));
     messages.push_back({.role = "assistant", .content = result.text});
   }
   return OkStatus();

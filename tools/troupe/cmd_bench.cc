@@ -40,6 +40,7 @@ class BenchCommand final : public Command {
         ->check(CLI::Range(1, 1 << 24))
         ->type_name("N,N,…");
     app.add_option("--decode", decode_, "Tokens to generate and time (128); 0: none")
+        ->check(CLI::Range(std::size_t{0}, kMostTokens))
         ->type_name("N");
     app.add_option("--prompt-length", prompt_, "Prompt lengths to decode after (32)")
         ->delimiter(',')
@@ -57,6 +58,11 @@ class BenchCommand final : public Command {
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, engine_.Open());
     TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
     TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> text, Text(engine->tokenizer()));
+    if (Longest() > session.room()) {
+      return Error(Code::kResourceExhausted,
+                   "{} tokens are to be timed, the context has {}; --ctx asks for more", Longest(),
+                   session.room());
+    }
     std::vector<Measured> prefill, decode;
     {
       ProgressBar bar("measuring");
@@ -74,23 +80,29 @@ class BenchCommand final : public Command {
     }
     const Bytes peak = PeakResidentMemory();  // before the probe's own buffer counts
     TROUPE_ASSIGN_OR_RETURN(const double bandwidth, MeasureReadBandwidth(engine->pool()));
-    Print(*engine, prefill, decode, bandwidth, peak);
+    if (json_ != "-") Print(*engine, prefill, decode, bandwidth, peak);
     if (json_.empty()) return OkStatus();
     return WriteJson(Record(*engine, prefill, decode, bandwidth, peak), json_);
   }
 
  private:
+  std::size_t Longest() const {
+    std::size_t longest = decode_;
+    for (const std::size_t n : prefill_) longest = std::max(longest, n);
+    for (const std::size_t n : prompt_) longest = std::max(longest, n + decode_);
+    return longest;
+  }
+
   Result<std::vector<TokenId>> Text(const Tokenizer& tokenizer) const {
     std::string text(kBenchText);
     if (!prompt_file_.empty()) {
       TROUPE_ASSIGN_OR_RETURN(text, ReadTextFile(prompt_file_));
     }
-    TROUPE_ASSIGN_OR_RETURN(std::vector<TokenId> ids, tokenizer.Encode(text));
+    Result<std::vector<TokenId>> encoded = tokenizer.Encode(text);
+    if (!encoded.ok()) return Status(encoded.status()).WithContext(prompt_file_);
+    std::vector<TokenId> ids = std::move(encoded).value();
     if (ids.empty()) return InvalidArgument("{}: no text in it, expected some", prompt_file_);
-    std::size_t longest = decode_;
-    for (const std::size_t n : prefill_) longest = std::max(longest, n);
-    for (const std::size_t n : prompt_) longest = std::max(longest, n + decode_);
-    for (std::size_t i = 0; ids.size() < longest; ++i) ids.push_back(ids[i]);
+    for (std::size_t i = 0; ids.size() < Longest(); ++i) ids.push_back(ids[i]);
     return ids;
   }
 

@@ -1,4 +1,5 @@
 // `troupe eval`: perplexity over a text, and the distance to logits that another run has saved.
+#include <optional>
 #include <string>
 
 #include "runtime/evaluation.h"
@@ -19,8 +20,10 @@ class EvalCommand final : public Command {
     app.add_option("--ids-file", ids_file_, "The same as token ids, which are scored as they are")
         ->type_name("FILE");
     app.add_option("--window", window_, "Tokens scored together, from an empty cache (512)")
+        ->check(CLI::Range(std::size_t{2}, kMostTokens))
         ->type_name("N");
     app.add_option("--warm-up", warm_up_, "Tokens of a window that are read but not scored (0)")
+        ->check(CLI::Range(std::size_t{0}, kMostTokens))
         ->type_name("N");
     app.add_option("--logits", logits_, "Save the logits of every scored token")->type_name("FILE");
     app.add_option("--reference", reference_,
@@ -38,10 +41,10 @@ class EvalCommand final : public Command {
 
   Status Run() override {
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, engine_.Open());
-    EvaluationOptions options{.window = window_, .warm_up = warm_up_, .begin = std::nullopt};
+    EvaluationOptions options{.warm_up = warm_up_, .begin = std::nullopt};
     TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> ids, Tokens(engine->tokenizer(), options));
     TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
-    options.window = std::min(options.window, session.room());
+    options.window = window_.value_or(std::min<std::size_t>(512, session.room()));
 
     EvaluationHooks hooks;
     std::optional<LogitsWriter> writer;
@@ -63,9 +66,11 @@ class EvalCommand final : public Command {
       };
       return Evaluate(session, ids, options, hooks);
     }();
-    if (!result.ok()) return result.status();
+    if (!result.ok()) {
+      return Status(result.status()).WithContext(text_.empty() ? ids_file_ : text_);
+    }
     if (writer) TROUPE_RETURN_IF_ERROR(writer->Finish());
-    Print(*result);
+    if (json_ != "-") Print(*result);
     if (json_.empty()) return OkStatus();
     return WriteJson(Record(*engine, options, *result), json_);
   }
@@ -121,7 +126,7 @@ class EvalCommand final : public Command {
 
   EngineFlags engine_;
   std::string text_, ids_file_, logits_, reference_, json_;
-  std::size_t window_ = 512;
+  std::optional<std::size_t> window_;
   std::size_t warm_up_ = 0;
 };
 

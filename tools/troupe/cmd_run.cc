@@ -1,15 +1,16 @@
 // `troupe run`: text, a file or token ids in, text out as it comes, a line of figures at the end.
 #include <cstdio>
+#include <optional>
 #include <string>
 
 #include "runtime/generator.h"
 #include "runtime/logits_file.h"
-#include "runtime/process_memory.h"
 #include "troupe/chat.h"
 #include "troupe/commands.h"
 #include "troupe/engine_flags.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"
+#include "troupe/remark.h"
 #include "troupe/run_record.h"
 #include "troupe/sampler_flags.h"
 
@@ -27,7 +28,9 @@ class RunCommand final : public Command {
         ->type_name("IDS");
     app.add_flag("--chat", chat_, "Talk with the model in its own chat format");
     app.add_option("--system", system_, "System message of the chat")->type_name("TEXT");
-    app.add_option("-n,--tokens", tokens_, "Most tokens to generate (128)")->type_name("N");
+    app.add_option("-n,--tokens", tokens_, "Most tokens to generate (128; in a chat no limit)")
+        ->check(CLI::Range(std::size_t{0}, kMostTokens))
+        ->type_name("N");
     app.add_option("--stop", stop_, "Stop where this text would come; may be repeated")
         ->type_name("TEXT");
     app.add_flag("--ignore-eos", ignore_end_, "Go on where the model would end");
@@ -53,7 +56,7 @@ class RunCommand final : public Command {
 
   Status Run() override {
     GenerateOptions options;
-    options.max_tokens = tokens_;
+    options.max_tokens = tokens_.value_or(chat_ ? kMostTokens : 128);
     options.stop = stop_;
     options.ignore_end = ignore_end_;
     TROUPE_ASSIGN_OR_RETURN(options.sampler, sampler_.Options());
@@ -63,18 +66,28 @@ class RunCommand final : public Command {
 
     TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> prompt, Prompt(engine->tokenizer()));
     TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
-    if (!prompt_.empty()) fmt::print("{}", prompt_);
-    std::fflush(stdout);
+    if (prompt.size() > session.room()) {
+      return Error(Code::kResourceExhausted,
+                   "{}: the prompt has {} tokens, the context {}; --ctx asks for more",
+                   file_.empty() ? "prompt" : file_, prompt.size(), session.room());
+    }
+    if (ShowsText()) {
+      fmt::print("{}", prompt_);
+      std::fflush(stdout);
+    }
     TROUPE_ASSIGN_OR_RETURN(const GenerateResult result,
                             GenerateAndStream(*engine, session, prompt, options));
-    fmt::print("\n");
+    if (ShowsText()) fmt::print("\n");
     std::fflush(stdout);
-    fmt::print(stderr, "{}\n", FiguresLine(result));
+    Remark("{}\n", FiguresLine(result));
     if (json_.empty()) return OkStatus();
     return WriteJson(RunRecord(*engine, prompt, options, result), json_);
   }
 
  private:
+  // With the record on stdout the text is in it, and nothing else may be there.
+  bool ShowsText() const { return json_ != "-"; }
+
   Result<std::vector<TokenId>> Prompt(const Tokenizer& tokenizer) const {
     if (!prompt_ids_.empty()) return ParseTokenIds(prompt_ids_);
     if (file_.empty()) return tokenizer.Encode(prompt_);
@@ -88,7 +101,8 @@ class RunCommand final : public Command {
                                            const std::vector<TokenId>& prompt,
                                            const GenerateOptions& options) const {
     GenerateHooks hooks;
-    hooks.on_text = [](std::string_view piece) {
+    hooks.on_text = [this](std::string_view piece) {
+      if (!ShowsText()) return true;
       return std::fwrite(piece.data(), 1, piece.size(), stdout) == piece.size() &&
              std::fflush(stdout) == 0;
     };
@@ -97,18 +111,11 @@ class RunCommand final : public Command {
     }
     TROUPE_ASSIGN_OR_RETURN(LogitsWriter writer,
                             LogitsWriter::Create(logits_, engine.config().vocabulary));
-    // A row is written when the token it led to is known: one step later, or after the last one.
-    std::vector<float> rows;
-    hooks.on_logits = [&rows](std::span<const float> logits) {
-      rows.insert(rows.end(), logits.begin(), logits.end());
+    hooks.on_logits = [&writer](TokenId token, std::span<const float> logits) {
+      return writer.Append(token, logits);
     };
     TROUPE_ASSIGN_OR_RETURN(const GenerateResult result,
                             Generate(session, engine.tokenizer(), prompt, options, hooks));
-    const std::size_t vocabulary = engine.config().vocabulary;
-    for (std::size_t i = 0; i < result.token_ids.size(); ++i) {
-      TROUPE_RETURN_IF_ERROR(
-          writer.Append(result.token_ids[i], std::span(rows).subspan(i * vocabulary, vocabulary)));
-    }
     TROUPE_RETURN_IF_ERROR(writer.Finish());
     return result;
   }
@@ -117,7 +124,7 @@ class RunCommand final : public Command {
   SamplerFlags sampler_;
   std::string prompt_, file_, prompt_ids_, system_, logits_, json_;
   std::vector<std::string> stop_;
-  std::size_t tokens_ = 128;
+  std::optional<std::size_t> tokens_;
   bool chat_ = false;
   bool ignore_end_ = false;
   bool explain_ = false;

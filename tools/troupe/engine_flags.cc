@@ -18,8 +18,8 @@ void EngineFlags::AddTo(CLI::App& app) {
   app.add_option("--ctx", context_, "Tokens of context (the trained context, at most 4096)")
       ->check(CLI::Range(1u, 1u << 30))
       ->type_name("N");
-  AddBytesOption(app, "--memory", memory_,
-                 "Most memory to use; a model that needs more is refused");
+  AddBytesOption(app, "--memory", memory_, "Most memory to use; a model that needs more is refused")
+      ->each([this](const std::string&) { given_memory_ = true; });
   app.add_option_function<std::string>(
          "--kv-type", [this](const std::string& text) { kv_q8_0_ = text == "q8_0"; },
          "Form of the KV cache: f16, or q8_0 at half the size (f16)")
@@ -34,7 +34,7 @@ EngineOptions EngineFlags::options() const {
   EngineOptions options;
   if (threads_ > 0) options.threads = static_cast<std::uint32_t>(threads_);
   if (context_ > 0) options.context = context_;
-  if (memory_ > Bytes()) options.memory = memory_;
+  if (given_memory_) options.memory = memory_;
   options.kv_type = kv_q8_0_ ? KvType::kQ8_0 : KvType::kF16;
   return options;
 }

@@ -26,7 +26,8 @@ class EngineFlags {
   std::string model_;
   std::size_t threads_ = 0;    // 0: all
   std::uint32_t context_ = 0;  // 0: the plan decides
-  Bytes memory_;               // 0: no limit
+  Bytes memory_;
+  bool given_memory_ = false;
   bool kv_q8_0_ = false;
   std::string quality_ = "exact";
 };

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "troupe/commands.h"
+#include "troupe/remark.h"
 
 namespace troupe {
 namespace {
@@ -25,7 +26,7 @@ constexpr std::string_view kVersion = TROUPE_VERSION;
 // One line, whatever a path or CLI11 puts into the message.
 void PrintError(std::string message) {
   std::replace(message.begin(), message.end(), '\n', ' ');
-  fmt::print(stderr, "troupe: {}\n", message);
+  Remark("troupe: {}\n", message);
 }
 
 void PrintUsageError(const CommandInfo& command, std::string_view message) {
@@ -94,7 +95,7 @@ int RunCommand(const CommandInfo& info, std::vector<std::string> arguments) {
 int Main(std::vector<std::string> arguments) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file too large for `ulimit -f` is an error, not an end
   SetLogSink([](LogLevel level, std::string_view line) {
-    fmt::print(stderr, "{}{}\n", level == LogLevel::kWarning ? "warning: " : "", line);
+    Remark("{}{}\n", level == LogLevel::kWarning ? "warning: " : "", line);
   });
   if (arguments.empty()) {
     PrintHelp(stderr);

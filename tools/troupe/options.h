@@ -18,6 +18,9 @@ CLI::Validator Between(Number least, Number most) {
   return CLI::Range(least, most).description("");
 }
 
+// Counts on the command line end here: without a limit CLI11 reads -1 as 2^64 - 1.
+inline constexpr std::size_t kMostTokens = std::size_t{1} << 30;
+
 CLI::Option* AddTypeOption(CLI::App& app, const std::string& name, TensorType& type,
                            const std::string& help);
 CLI::Option* AddTypeOption(CLI::App& app, const std::string& name, std::optional<TensorType>& type,

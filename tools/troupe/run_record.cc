@@ -2,6 +2,7 @@
 
 #include "kernels/target.h"
 #include "runtime/process_memory.h"
+#include "troupe/remark.h"
 
 namespace troupe {
 
@@ -49,13 +50,12 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,
 }
 
 void PrintPlan(const Engine& engine, const GenerateOptions& options) {
-  fmt::print(stderr, "model         {}\n", engine.path());
-  for (const std::string& line : Describe(engine.config())) fmt::print(stderr, "{}\n", line);
-  for (const std::string& line : Describe(engine.plan())) fmt::print(stderr, "{}\n", line);
-  fmt::print(stderr, "kernels       {}\n", Name(ActiveTarget()));
-  fmt::print(stderr, "per token     {} of weights are read\n",
-             ToString(engine.bytes_touched_per_token()));
-  fmt::print(stderr, "sampling      {}\n", options.sampler.ToString());
+  Remark("model         {}\n", engine.path());
+  for (const std::string& line : Describe(engine.config())) Remark("{}\n", line);
+  for (const std::string& line : Describe(engine.plan())) Remark("{}\n", line);
+  Remark("kernels       {}\n", Name(ActiveTarget()));
+  Remark("per token     {} of weights are read\n", ToString(engine.bytes_touched_per_token()));
+  Remark("sampling      {}\n", options.sampler.ToString());
 }
 
 }  // namespace troupe

@@ -34,6 +34,7 @@ void SamplerFlags::AddTo(CLI::App& app) {
   };
   number("--temperature", options_.temperature, "0 takes the most likely token; higher is wilder");
   app.add_option("--top-k", options_.top_k, "Choose among the K most likely; 0: all (40)")
+      ->check(CLI::Range(0u, 1u << 30))
       ->type_name("K");
   number("--top-p", options_.top_p, "Choose among the likeliest that together reach X; 1: all");
   number("--min-p", options_.min_p, "Drop tokens less likely than X times the likeliest");
@@ -41,10 +42,13 @@ void SamplerFlags::AddTo(CLI::App& app) {
   number("--frequency-penalty", options_.frequency_penalty, "Subtract per recent occurrence");
   number("--presence-penalty", options_.presence_penalty, "Subtract once for recent tokens");
   app.add_option("--penalty-window", options_.penalty_window, "Tokens that count as recent (64)")
+      ->check(CLI::Range(0u, 1u << 30))
       ->type_name("N");
   app.add_option("--logit-bias", biases_, "Add to a token's logit: ID=NUMBER, ID=-inf bans it")
       ->type_name("ID=X");
-  app.add_option("--seed", seed_, "Same seed, same text (another one each time)")->type_name("N");
+  app.add_option("--seed", seed_, "Same seed, same text (another one each time)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
 }
 
 Result<SamplerOptions> SamplerFlags::Options() const {

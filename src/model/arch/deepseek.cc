@@ -15,8 +15,7 @@ Result<ModelConfig> ReadDeepseekConfig(const Metadata& metadata) {
   TROUPE_ASSIGN_OR_RETURN(const std::uint32_t shared,
                           keys.CountOr("expert_shared_count", 0, 0, 64));
   moe.shared_ff = shared * moe.expert_ff;
-  // The first DeepSeek leaves its weights as the softmax gave them, whatever the file says.
-  moe.routing.scale = 1.0f;
+  TROUPE_RETURN_IF_ERROR(ReadExpertScale(keys, moe));
   return config;
 }
 

@@ -45,11 +45,13 @@ Status ReadMla(const ArchKeys& keys, ModelConfig& config) {
 }
 
 Status ReadRouting(const ArchKeys& keys, MoeConfig& moe) {
+  TROUPE_RETURN_IF_ERROR(ReadExpertScale(keys, moe));
   TROUPE_ASSIGN_OR_RETURN(moe.routing.normalise, keys.FlagOr("expert_weights_norm", false));
   TROUPE_ASSIGN_OR_RETURN(const std::uint32_t gating, keys.CountOr("expert_gating_func", 0, 0, 2));
   // 0: files of V2 that precede the key; 1 softmax; 2 sigmoid.
   moe.routing.score = gating == 2 ? GateScore::kSigmoid : GateScore::kSoftmax;
-  // V3 ranks a group by its two best experts, V2 by its best.
+  // V3 ranks a group by its two best experts, V2 by its best, as their authors publish them;
+  // llama.cpp ranks by two for both.
   moe.routing.group_rank = gating == 2 ? GroupRank::kTopTwo : GroupRank::kMax;
   TROUPE_ASSIGN_OR_RETURN(moe.routing.groups,
                           keys.CountOr("expert_group_count", 1, 0, moe.routing.experts));

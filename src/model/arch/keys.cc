@@ -145,10 +145,14 @@ Result<ModelConfig> ReadCommonConfig(const ArchKeys& keys, Architecture architec
     TROUPE_ASSIGN_OR_RETURN(
         moe.routing.top_k,
         keys.Count("expert_used_count", 1, std::min(moe.routing.experts, kMaxExpertsPerToken)));
-    TROUPE_ASSIGN_OR_RETURN(moe.routing.scale, keys.NumberOr("expert_weights_scale", 1.0f));
-    if (moe.routing.scale == 0.0f) moe.routing.scale = 1.0f;  // converters write 0 for "not scaled"
   }
   return config;
+}
+
+Status ReadExpertScale(const ArchKeys& keys, MoeConfig& moe) {
+  TROUPE_ASSIGN_OR_RETURN(moe.routing.scale, keys.NumberOr("expert_weights_scale", 1.0f));
+  if (moe.routing.scale == 0.0f) moe.routing.scale = 1.0f;  // converters write 0 for "not scaled"
+  return OkStatus();
 }
 
 Status ReadExpertSizes(const ArchKeys& keys, std::uint32_t default_expert_ff, MoeConfig& moe) {

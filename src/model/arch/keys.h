@@ -44,13 +44,15 @@ inline constexpr std::uint32_t kMaxWidth = 1u << 20;
 inline constexpr std::uint32_t kMaxHeads = 1u << 14;
 inline constexpr std::uint32_t kMaxHeadDim = 1u << 14;
 inline constexpr std::uint32_t kMaxContext = 1u << 30;
-inline constexpr std::uint32_t kMaxExperts = 1u << 16;  // ids are 16 bits wide in traces
+inline constexpr std::uint32_t kMaxExperts = 1u << 10;  // as kernels/top_experts.h
 
 // Everything that is spelled alike: sizes, norm, heads, rotary embedding, expert counts.
 Result<ModelConfig> ReadCommonConfig(const ArchKeys& keys, Architecture architecture,
                                      RopePairs pairs);
 // Expert sizes of families that have none of the special keys; dense_ff is what an expert measures
 // where the family has no key for it.
+// What the chosen weights are multiplied by, in the families that have such a key.
+Status ReadExpertScale(const ArchKeys& keys, MoeConfig& moe);
 Status ReadExpertSizes(const ArchKeys& keys, std::uint32_t default_expert_ff, MoeConfig& moe);
 
 // What YaRN multiplies cosine and sine by when it stretches a context by `factor`.

@@ -1,4 +1,4 @@
-// Qwen1.5-MoE and Qwen2-MoE: biases on queries, keys and values; a shared expert with a gate of its
+// Qwen1.5-MoE and Qwen2-MoE: a shared expert with a gate of its
 // own; the chosen experts' weights are left as the softmax gave them.
 #include "model/arch/keys.h"
 
@@ -14,7 +14,6 @@ Result<ModelConfig> ReadQwen2MoeConfig(const Metadata& metadata) {
   TROUPE_ASSIGN_OR_RETURN(moe.shared_ff, keys.CountOr("expert_shared_feed_forward_length",
                                                       config.dense_ff, 1, kMaxWidth));
   moe.shared_gate = true;
-  config.attention.qkv_bias = true;
   return config;
 }
 
