@@ -27,9 +27,8 @@ HWY_INLINE hn::Vec<D> LoadHalves(D d, const std::uint16_t* from) {
 }
 
 template <class D>
-HWY_INLINE void StoreHalves(D d, hn::Vec<D> v, std::uint16_t* to) {
+HWY_INLINE void StoreHalves([[maybe_unused]] D d, hn::Vec<D> v, std::uint16_t* to) {
 #if HWY_TARGET == HWY_SCALAR
-  static_cast<void>(d);
   *to = FloatToHalf(hn::GetLane(v));
 #else
   const hn::Rebind<hwy::float16_t, D> dh;

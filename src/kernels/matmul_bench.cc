@@ -1,11 +1,16 @@
 // Products of packed weights on one thread. BM_MatVec is decode: bound by reading weights, so
-// bytes/s is what counts, beside BM_ReadBytes, the most one core reads here; the weights of as many
-// matrices as exceed any cache are gone through in turn. BM_MatMul is prefill: MAC/s counts, beside
-// BM_PeakMacs.
+// bytes/s is what counts, beside BM_ReadBytes; the weights of as many matrices as exceed any cache
+// are gone through in turn. BM_MatVecCached has one matrix and says what the arithmetic could do.
+// BM_MatMul is prefill, by 2 to 256 tokens: MAC/s counts, beside BM_PeakMacs.
 #include <benchmark/benchmark.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -14,6 +19,7 @@
 #include "base/rng.h"
 #include "kernels/activations.h"
 #include "kernels/matmul.h"
+#include "kernels/read_sum.h"
 #include "kernels/target.h"
 #include "quant/random_rows.h"
 
@@ -22,14 +28,19 @@ namespace {
 
 constexpr std::size_t kBeyondCaches = std::size_t{256} << 20;
 
-struct AlignedBytes {
-  explicit AlignedBytes(std::size_t size) : storage(size + 64) {
-    void* p = storage.data();
-    std::size_t space = storage.size();
-    data = static_cast<std::byte*>(std::align(64, size, p, space));
+// Memory as the engine gets it for weights: in huge pages where the system has them.
+struct WeightMemory {
+  explicit WeightMemory(std::size_t size) {
+    constexpr std::size_t kHugePage = std::size_t{2} << 20;
+    const std::size_t whole = (size + kHugePage - 1) / kHugePage * kHugePage;
+    bytes.reset(static_cast<std::byte*>(std::aligned_alloc(kHugePage, whole)));
+    (void)::madvise(bytes.get(), whole, MADV_HUGEPAGE);
+    std::memset(bytes.get(), 0, whole);
   }
-  std::vector<std::byte> storage;
-  std::byte* data;
+  struct Free {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+  std::unique_ptr<std::byte[], Free> bytes;
 };
 
 struct Case {
@@ -43,11 +54,11 @@ struct Case {
     Rng rng(1);
     const std::vector<std::byte> native = RandomRows(type, rows, cols, rng);
     for (std::size_t i = 0; i < matrices; ++i) {
-      std::byte* panels = weights.data + i * bytes_each;
+      std::byte* panels = weights.bytes.get() + i * bytes_each;
       if (i == 0) {
         PackPanels(type, rows, cols, native, {panels, bytes_each});
       } else {
-        std::memcpy(panels, weights.data, bytes_each);
+        std::memcpy(panels, weights.bytes.get(), bytes_each);
       }
       w.push_back({type, rows, cols, panels});
     }
@@ -56,7 +67,7 @@ struct Case {
     QuantizeActivations(x, 0, tokens);
   }
   std::size_t bytes_each;
-  AlignedBytes weights;
+  WeightMemory weights;
   std::vector<PanelMatrix> w;
   std::vector<float> values;
   std::vector<std::byte> storage;
@@ -105,6 +116,32 @@ void BM_MatMul(benchmark::State& state, TensorType type, Target target) {
   ForceTarget(std::nullopt);
 }
 
+#if defined(__x86_64__)
+// The most that AVX-512 VNNI multiplies: nothing but products of registers, twelve at a time.
+__attribute__((target("avx512f"))) void BM_PeakMacs(benchmark::State& state) {
+  constexpr int kChains = 12, kRounds = 1000;
+  const __m512i ones = _mm512_set1_epi32(0x01010101);
+  __m512i a = ones, b = ones, c = ones, d = ones, e = ones, f = ones;
+  __m512i g = ones, h = ones, i = ones, j = ones, k = ones, l = ones;
+  for (auto _ : state) {
+    for (int round = 0; round < kRounds; ++round) {
+      asm("vpdpbusd %6, %6, %0\n vpdpbusd %6, %6, %1\n vpdpbusd %6, %6, %2\n"
+          "vpdpbusd %6, %6, %3\n vpdpbusd %6, %6, %4\n vpdpbusd %6, %6, %5"
+          : "+v"(a), "+v"(b), "+v"(c), "+v"(d), "+v"(e), "+v"(f)
+          : "v"(ones));
+      asm("vpdpbusd %6, %6, %0\n vpdpbusd %6, %6, %1\n vpdpbusd %6, %6, %2\n"
+          "vpdpbusd %6, %6, %3\n vpdpbusd %6, %6, %4\n vpdpbusd %6, %6, %5"
+          : "+v"(g), "+v"(h), "+v"(i), "+v"(j), "+v"(k), "+v"(l)
+          : "v"(ones));
+    }
+    asm volatile("" ::"v"(a), "v"(b), "v"(c), "v"(d), "v"(e), "v"(f));
+    asm volatile("" ::"v"(g), "v"(h), "v"(i), "v"(j), "v"(k), "v"(l));
+  }
+  state.counters["MAC/s"] =
+      benchmark::Counter(64.0 * kChains * kRounds, benchmark::Counter::kIsIterationInvariantRate);
+}
+#endif
+
 void BM_QuantizeActivations(benchmark::State& state) {
   const auto cols = static_cast<std::size_t>(state.range(0));
   std::vector<float> values(cols, 1.0f);
@@ -122,30 +159,28 @@ void BM_PackPanels(benchmark::State& state, TensorType type) {
   const std::size_t rows = 512, cols = 1024;
   Rng rng(1);
   const std::vector<std::byte> native = RandomRows(type, rows, cols, rng);
-  AlignedBytes panels(PanelBytes(type, rows, cols));
+  const WeightMemory panels(PanelBytes(type, rows, cols));
   for (auto _ : state) {
-    PackPanels(type, rows, cols, native, {panels.data, native.size()});
+    PackPanels(type, rows, cols, native, {panels.bytes.get(), native.size()});
     benchmark::ClobberMemory();
   }
   state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * native.size()));
 }
 
-// The most that one core reads: every line of a range beyond all caches.
+// The most that one core reads with a plain loop.
 void BM_ReadBytes(benchmark::State& state) {
-  const std::vector<std::uint64_t> words(kBeyondCaches / sizeof(std::uint64_t), 1);
-  for (auto _ : state) {
-    std::uint64_t sums[8] = {};
-    for (std::size_t i = 0; i < words.size(); i += 8) {
-      __builtin_prefetch(&words[i] + 1024);
-      for (std::size_t j = 0; j < 8; ++j) sums[j] ^= words[i + j];
-    }
-    benchmark::DoNotOptimize(sums);
-  }
+  const WeightMemory memory(kBeyondCaches);
+  for (auto _ : state) benchmark::DoNotOptimize(ReadSum(memory.bytes.get(), kBeyondCaches));
   state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * kBeyondCaches));
 }
 BENCHMARK(BM_ReadBytes)->Unit(benchmark::kMillisecond);
 
 bool RegisterAll() {
+#if defined(__x86_64__)
+  if (SupportedTargets().back() == Target::kAvx512Vnni) {
+    benchmark::RegisterBenchmark("BM_PeakMacs", BM_PeakMacs);
+  }
+#endif
   for (const TensorType type : AllTypes()) {
     const std::string name(Name(type));
     benchmark::RegisterBenchmark(("BM_PackPanels/" + name).c_str(), BM_PackPanels, type);
