@@ -4,23 +4,30 @@ The bounds follow from what the engines round, not from what was seen:
 
 Weights in blocks are multiplied with activations that are rounded to 8 bits, in groups of 32, or of
 256 in llama.cpp where the weights' blocks are that long. The largest of 32 normal numbers is about
-2.2 standard deviations (of 256: 2.9), a step of the rounding that over 127, its error step / sqrt(12):
-0.0050 standard deviations (0.0066). For BF16 weights llama.cpp rounds activations to 8 significant
-bits, at most 2^-9 of each number, sqrt(1/3) of that on average; for F16 weights to 11, at most 2^-12.
-Whatever the weights are, keys and values are cached as float16, which is as much.
+2.2 standard deviations (of 256: 2.9), a step of the rounding that over 127, its error step /
+sqrt(12): 0.0050 standard deviations (0.0066). For BF16 weights llama.cpp rounds activations to 8
+significant bits, at most 2^-9 of each number, sqrt(1/3) of that on average; for F16 weights to 11,
+at most 2^-12. Whatever the weights are, keys and values are cached as float16, which is as much.
 
 A logit depends on three such roundings in a row: of what a block reads, of what it computed in
-between, and of what the output matrix reads. The errors of the two engines are independent (when one
-number lands on the other side of a step, all that follows differs), so that logits differ by
-sqrt(2 * 3) times the error of one rounding, relative to their own standard deviation.
+between, and of what the output matrix reads; in deepseek2 on two more, since its attention makes
+queries, and keys and values, of compressed forms. The errors of the two engines are independent
+(when one number lands on the other side of a step, all that follows differs), so that logits differ
+by sqrt(2 * 3), or sqrt(2 * 5), times the error of one rounding, relative to their own standard
+deviation.
 """
 import dataclasses
 import math
 
+# For each architecture, and each type.
 SHAPES = ["tiny-llama", "tiny-mixtral", "tiny-qwen2moe", "tiny-qwen3moe", "tiny-olmoe",
           "tiny-deepseek", "tiny-deepseek2"]
-TYPES = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K",
-         "Q6_K"]
+TYPES = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K",
+         "Q5_K", "Q6_K"]
+
+# DeepSeek-V2-Lite's form of attention, which llama.cpp knows by its 27 layers alone: in float, as
+# no bound for so deep a model follows from three roundings to 8 bits.
+DEEP_SHAPE, DEEP_TYPE = "tiny-deepseek2-lite", "F32"
 
 STEPS = 64  # of greedy decoding
 PROMPT_TOKENS = 8
@@ -42,16 +49,17 @@ class Case:
 
     @property
     def rounding(self):
-        """The relative error of one rounding of activations, the root mean square of both engines'."""
+        """The relative error of one rounding of activations, averaged over both engines."""
         if self.type in _ROUNDING:
             return _ROUNDING[self.type]
-        return math.hypot(_GROUP_OF_32, _GROUP_OF_256 if self.type.endswith("_K") else _GROUP_OF_32
-                          ) / math.sqrt(2)
+        theirs = _GROUP_OF_256 if self.type.endswith("_K") else _GROUP_OF_32
+        return math.hypot(_GROUP_OF_32, theirs) / math.sqrt(2)
 
     @property
     def noise(self):
         """How far two right engines' logits lie apart, in standard deviations of the logits."""
-        return math.sqrt(6) * self.rounding
+        roundings = 5 if self.shape.startswith("tiny-deepseek2") else 3
+        return math.sqrt(2 * roundings) * self.rounding
 
     @property
     def margin(self):
@@ -61,4 +69,5 @@ class Case:
 
 
 def all_cases():
-    return [Case(shape, type_) for shape in SHAPES for type_ in TYPES]
+    return [*(Case(shape, type_) for shape in SHAPES for type_ in TYPES),
+            Case(DEEP_SHAPE, DEEP_TYPE)]
