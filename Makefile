@@ -6,7 +6,7 @@ BUILD := build/$(PRESET)
 TROUPE := build/release/tools/troupe/troupe
 JOBS ?= $(shell nproc)
 
-.PHONY: all run test build packages check format tidy asan tsan fuzz conformance bench clean help
+.PHONY: all run test build packages check tidy asan tsan neon fuzz conformance bench clean help
 
 all: build
 
@@ -42,6 +42,9 @@ asan: ## every test under AddressSanitizer and UndefinedBehaviorSanitizer
 
 tsan: ## every test under ThreadSanitizer
 	@$(MAKE) --no-print-directory test PRESET=tsan
+
+neon: ## compile the kernels for ARM with a cross compiler
+	@scripts/check-neon.sh
 
 fuzz: ## each fuzz target for a minute (SECONDS_EACH=60)
 	@scripts/install-packages.sh build test
