@@ -44,6 +44,7 @@ tsan: ## every test under ThreadSanitizer
 	@$(MAKE) --no-print-directory test PRESET=tsan
 
 neon: ## compile the kernels for ARM with a cross compiler
+	@scripts/install-packages.sh build arm
 	@scripts/check-neon.sh
 
 fuzz: ## each fuzz target for a minute (SECONDS_EACH=60)

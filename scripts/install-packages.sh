@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian 12 packages that the build, the tests or the tools need and that are missing.
-# usage: install-packages.sh [build|test|bench]...   (default: build)
+# usage: install-packages.sh [build|test|bench|arm]...   (default: build)
 # Quick and silent when nothing is missing; needs root or sudo otherwise.
 set -euo pipefail
 
@@ -9,6 +9,7 @@ build=(build-essential cmake ninja-build pkg-config ccache mold
   libgtest-dev libgmock-dev libbenchmark-dev)
 test=(libzstd-dev clang clang-format clang-tidy libclang-rt-14-dev python3)
 bench=(nodejs npm)
+arm=(g++-aarch64-linux-gnu)
 
 wanted=()
 for group in "${@:-build}"; do
@@ -16,8 +17,9 @@ for group in "${@:-build}"; do
     build) wanted+=("${build[@]}") ;;
     test) wanted+=("${test[@]}") ;;
     bench) wanted+=("${bench[@]}") ;;
+    arm) wanted+=("${arm[@]}") ;;
     *)
-      echo "install-packages.sh: '$group' is no group; expected build, test or bench" >&2
+      echo "install-packages.sh: '$group' is no group; expected build, test, bench or arm" >&2
       exit 2
       ;;
   esac

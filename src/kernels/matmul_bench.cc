@@ -26,7 +26,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t kBeyondCaches = std::size_t{256} << 20;
+constexpr std::size_t kBeyondCaches = std::size_t{128} << 20;
 
 // Memory as the engine gets it for weights: in huge pages where the system has them.
 struct WeightMemory {
