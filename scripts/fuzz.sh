@@ -4,10 +4,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
-scripts/build.sh fuzz "$(nproc)"
-for target in build/fuzz/fuzz/fuzz_*; do
-  [ -x "$target" ] && [ -f "$target" ] || continue
-  name=$(basename "$target")
+mapfile -t targets < <(basename -s .cc fuzz/fuzz_*.cc)
+scripts/build.sh fuzz "$(nproc)" "${targets[@]}"
+for name in "${targets[@]}"; do
+  target=build/fuzz/fuzz/$name
   found=$(mktemp -d)
   log=$(mktemp)
   if ! "$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
