@@ -166,6 +166,22 @@ TEST_P(MatMul, GateUpSiluIsTheExpressionOfItsTwoProducts) {
   }
 }
 
+TEST_P(MatMul, GivesNanForATokenThatHoldsOneAndForNoOther) {
+  const std::size_t rows = 20, cols = Columns(256), tokens = 9;
+  const Weights w(GetParam(), rows, cols, rng_);
+  Tokens t(tokens, cols, rng_);
+  t.values[4 * cols + 77] = std::nanf("");
+  QuantizeActivations(t.x, 4, 1);
+  for (const Target target : SupportedTargets()) {
+    ForceTarget(target);
+    std::vector<float> out(tokens * rows);
+    MatMulPanels(w.matrix, 0, 2, t.x, {}, out.data(), rows);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      ASSERT_EQ(std::isnan(out[i]), i / rows == 4) << Name(target) << ", token " << i / rows;
+    }
+  }
+}
+
 // The largest codes against the largest activations of one sign: what overflows if anything does.
 TEST_P(MatMul, IsExactAtTheExtremesOfItsIntegers) {
   const std::size_t cols = Columns(256), rows = 16;
