@@ -21,7 +21,7 @@ build: packages ## build everything (PRESET=release|asan|tsan)
 
 run: packages ## build, then generate text with the model that comes with the project
 	@scripts/build.sh release $(JOBS) troupe
-	@$(TROUPE) run models/tiny-qwen2moe-q8_0.gguf --prompt "The kernel" -n 64
+	@$(TROUPE) run models/tiny-qwen2moe-q8_0.gguf --prompt "The kernel" -n 64 --temperature 0
 
 test: ## build and run every test
 	@scripts/install-packages.sh build test
