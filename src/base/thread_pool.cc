@@ -97,14 +97,4 @@ void ThreadPool::WorkerLoop(std::size_t thread) {
   }
 }
 
-std::size_t ThreadPool::AvailableCpus() {
-  cpu_set_t set;
-  if (::sched_getaffinity(0, sizeof(set), &set) == 0) {
-    const int count = CPU_COUNT(&set);
-    if (count > 0) return static_cast<std::size_t>(count);
-  }
-  const unsigned n = std::thread::hardware_concurrency();
-  return n > 0 ? n : 1;
-}
-
 }  // namespace troupe

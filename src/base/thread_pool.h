@@ -46,9 +46,6 @@ class ThreadPool {
   // in [0, threads()). Not reentrant: one region at a time, from one thread.
   void Run(std::size_t tasks, TaskRef run);
 
-  // Threads that this process may run at once: its CPU affinity, not the machine's size.
-  static std::size_t AvailableCpus();
-
  private:
   // 128: two lines, as the adjacent-line prefetcher pulls pairs.
   static constexpr std::size_t kSeparate = 128;

@@ -1,7 +1,7 @@
 // The feed-forward of layers with experts. Expert-major for any number of tokens: each chosen
-// expert's matrices are read once a pass, whatever number of tokens chose it. Answers are kept a
-// row an assignment and added in the order of the slots, so that the order in which experts were
-// computed leaves no trace in the sum.
+// expert's matrices are read once a pass, whatever number of tokens chose it, and experts are
+// computed as the source hands them out. Answers are kept a row an assignment and added in the
+// order of the slots, so that the order of arrival leaves no trace in the sum.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -64,38 +64,74 @@ void ForwardPass::OrderByExpert() {
   first[0] = 0;
 }
 
-void ForwardPass::RunExperts(const MoeWeights& w) {
-  const MoeConfig& moe = config_.moe;
-  const Activations normed = ws_.normed.Of(tokens_);
-  const auto for_each_chosen = [&](auto&& add) {
-    for (std::size_t e = 0; e < moe.routing.experts; ++e) {
-      const std::size_t begin = ws_.first_assignment[e];
-      const std::size_t count = ws_.first_assignment[e + 1] - begin;
-      if (count > 0) add(w.experts[e], begin, count);
+ForwardPass::Assignments ForwardPass::AssignmentsOf(std::uint32_t expert) const {
+  const std::size_t first = ws_.first_assignment[expert];
+  return {.first = first, .count = ws_.first_assignment[expert + 1] - first};
+}
+
+std::span<const ExpertDemand> ForwardPass::Demands() const {
+  std::size_t count = 0;
+  for (std::uint32_t e = 0; e < config_.moe.routing.experts; ++e) {
+    const std::size_t tokens = AssignmentsOf(e).count;
+    if (tokens == 0) continue;
+    ws_.demands[count++] = {.expert = e, .tokens = static_cast<std::uint32_t>(tokens)};
+  }
+  return ws_.demands.first(count);
+}
+
+void ForwardPass::QuantizeHidden(const Activations& hidden, std::span<const ReadyExpert> experts) {
+  // Experts whose rows lie side by side are one run: all of them, where all are ready at once.
+  for (std::size_t i = 0; i < experts.size();) {
+    Assignments run = AssignmentsOf(experts[i].expert);
+    for (++i; i < experts.size(); ++i) {
+      const Assignments next = AssignmentsOf(experts[i].expert);
+      if (next.first != run.first + run.count) break;
+      run.count += next.count;
     }
-  };
-  for_each_chosen([&](const Mlp& expert, std::size_t begin, std::size_t count) {
-    region_.AddGateUp(expert.gate, expert.up, normed, ws_.assigned_token.subspan(begin, count),
-                      ws_.expert_hidden.Row(begin), ws_.expert_hidden.cols);
-  });
-  if (moe.shared_ff > 0) {
-    region_.AddGateUp(w.shared.gate, w.shared.up, normed, {}, ws_.shared_hidden.values,
+    QuantizeAll(Slice(hidden, run.first, run.count));
+  }
+}
+
+void ForwardPass::RunExperts(std::span<const ReadyExpert> experts, const Mlp* shared) {
+  const Activations normed = ws_.normed.Of(tokens_);
+  for (const ReadyExpert& expert : experts) {
+    const Assignments mine = AssignmentsOf(expert.expert);
+    region_.AddGateUp(expert.weights.gate, expert.weights.up, normed,
+                      ws_.assigned_token.subspan(mine.first, mine.count),
+                      ws_.expert_hidden.Row(mine.first), ws_.expert_hidden.cols);
+  }
+  if (shared != nullptr) {
+    region_.AddGateUp(shared->gate, shared->up, normed, {}, ws_.shared_hidden.values,
                       ws_.shared_hidden.cols);
   }
   region_.Run(pool_);
 
-  const Activations hidden = ws_.expert_hidden.Of(tokens_ * moe.routing.top_k);
-  QuantizeAll(hidden);
-  for_each_chosen([&](const Mlp& expert, std::size_t begin, std::size_t count) {
-    region_.Add(expert.down, Slice(hidden, begin, count), {},
-                ws_.expert_out + begin * config_.width, config_.width);
-  });
-  if (moe.shared_ff > 0) {
-    const Activations shared = ws_.shared_hidden.Of(tokens_);
-    QuantizeAll(shared);
-    region_.Add(w.shared.down, shared, {}, ws_.shared_out, config_.width);
+  const Activations hidden = ws_.expert_hidden.Of(tokens_ * config_.moe.routing.top_k);
+  QuantizeHidden(hidden, experts);
+  for (const ReadyExpert& expert : experts) {
+    const Assignments mine = AssignmentsOf(expert.expert);
+    region_.Add(expert.weights.down, Slice(hidden, mine.first, mine.count), {},
+                ws_.expert_out + mine.first * config_.width, config_.width);
+  }
+  if (shared != nullptr) {
+    const Activations shared_hidden = ws_.shared_hidden.Of(tokens_);
+    QuantizeAll(shared_hidden);
+    region_.Add(shared->down, shared_hidden, {}, ws_.shared_out, config_.width);
   }
   region_.Run(pool_);
+}
+
+Status ForwardPass::RunChosen(std::uint32_t layer, const MoeWeights& w) {
+  const std::span<const ExpertDemand> demands = Demands();
+  experts_.Ask(layer, demands);
+  // What is there at once runs together with the shared expert, while the rest is on its way.
+  TROUPE_ASSIGN_OR_RETURN(std::span<const ReadyExpert> ready, experts_.Take(/*wait=*/false));
+  RunExperts(ready, config_.moe.shared_ff > 0 ? &w.shared : nullptr);
+  for (std::size_t run = ready.size(); run < demands.size(); run += ready.size()) {
+    TROUPE_ASSIGN_OR_RETURN(ready, experts_.Take(/*wait=*/true));
+    RunExperts(ready, nullptr);
+  }
+  return OkStatus();
 }
 
 void ForwardPass::Combine() {
@@ -124,7 +160,7 @@ Status ForwardPass::ExpertBlock(std::uint32_t layer, const float* norm, const Mo
   NormaliseStream(norm);
   TROUPE_RETURN_IF_ERROR(Route(layer, w));
   OrderByExpert();
-  RunExperts(w);
+  TROUPE_RETURN_IF_ERROR(RunChosen(layer, w));
   Combine();
   return OkStatus();
 }

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "model/config.h"
+#include "model/expert_source.h"
 #include "model/kv_cache.h"
 #include "model/matmul_region.h"
 #include "model/weights.h"
@@ -20,9 +21,10 @@ namespace troupe {
 
 class ForwardPass {
  public:
-  ForwardPass(const ModelConfig& config, ThreadPool& pool, MatMulRegion& region, KvCache& cache,
-              Workspace& workspace, std::size_t tokens)
+  ForwardPass(const ModelConfig& config, ExpertSource& experts, ThreadPool& pool,
+              MatMulRegion& region, KvCache& cache, Workspace& workspace, std::size_t tokens)
       : config_(config),
+        experts_(experts),
         pool_(pool),
         region_(region),
         cache_(cache),
@@ -33,7 +35,8 @@ class ForwardPass {
   void AttentionBlock(std::uint32_t layer, const AttentionWeights& w);
   void LatentBlock(std::uint32_t layer, const MlaWeights& w);
   void DenseBlock(const float* norm, const Mlp& w);
-  // Fails if the router's arithmetic has broken down (NaN): nothing sensible can follow.
+  // Fails if an expert cannot be had, or if the router's arithmetic has broken down (NaN): nothing
+  // sensible can follow.
   Status ExpertBlock(std::uint32_t layer, const float* norm, const MoeWeights& w);
 
  private:
@@ -56,10 +59,19 @@ class ForwardPass {
 
   Status Route(std::uint32_t layer, const MoeWeights& w);
   void OrderByExpert();
-  void RunExperts(const MoeWeights& w);
+  // An expert's rows of ws_.expert_hidden and ws_.expert_out.
+  struct Assignments {
+    std::size_t first, count;
+  };
+  Assignments AssignmentsOf(std::uint32_t expert) const;
+  std::span<const ExpertDemand> Demands() const;
+  Status RunChosen(std::uint32_t layer, const MoeWeights& w);
+  void RunExperts(std::span<const ReadyExpert> experts, const Mlp* shared);
+  void QuantizeHidden(const Activations& hidden, std::span<const ReadyExpert> experts);
   void Combine();
 
   const ModelConfig& config_;
+  ExpertSource& experts_;
   ThreadPool& pool_;
   MatMulRegion& region_;
   KvCache& cache_;

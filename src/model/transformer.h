@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "model/config.h"
+#include "model/expert_source.h"
 #include "model/kv_cache.h"
 #include "model/matmul_region.h"
 #include "model/weights.h"
@@ -21,9 +22,10 @@ using TokenIds = std::span<const std::int32_t>;
 
 class Transformer {
  public:
-  // All three must outlive it.
-  Transformer(const ModelConfig& config, const ModelWeights& weights, ThreadPool& pool)
-      : config_(config), weights_(weights), pool_(pool) {}
+  // All four must outlive it.
+  Transformer(const ModelConfig& config, const ModelWeights& weights, ExpertSource& experts,
+              ThreadPool& pool)
+      : config_(config), weights_(weights), experts_(experts), pool_(pool) {}
 
   // Runs 1 to workspace.chunk() tokens at the positions from cache.length() on and stores their
   // keys and values. On an error the cache is as long as before.
@@ -43,6 +45,7 @@ class Transformer {
 
   const ModelConfig& config_;
   const ModelWeights& weights_;
+  ExpertSource& experts_;
   ThreadPool& pool_;
   MatMulRegion region_;
   std::uint64_t expert_uses_ = 0;

@@ -11,9 +11,13 @@ bool IsIgnorable(std::string_view name) { return name.ends_with(".attn_rot_embd"
 
 }  // namespace
 
-WeightBinder::WeightBinder(const GgufModel& file, const ModelConfig& config,
+WeightBinder::WeightBinder(const GgufModel& file, const ModelConfig& config, RoutedExperts experts,
                            std::span<std::byte> buffer)
-    : file_(file), config_(config), buffer_(buffer) {}
+    : file_(file),
+      config_(config),
+      experts_(experts),
+      buffer_(buffer),
+      expert_layouts_(config.layers) {}
 
 std::byte* WeightBinder::Take(std::uint64_t bytes) {
   const std::uint64_t begin = AlignUp(used_, kAlignment);
@@ -184,7 +188,7 @@ Result<MlaWeights> WeightBinder::BindMla(const std::string& prefix) {
   return w;
 }
 
-Result<MoeWeights> WeightBinder::BindMoe(const std::string& prefix) {
+Result<MoeWeights> WeightBinder::BindMoe(std::uint32_t layer, const std::string& prefix) {
   const MoeConfig& moe = config_.moe;
   const std::uint64_t width = config_.width, ff = moe.expert_ff, experts = moe.routing.experts;
   MoeWeights w;
@@ -205,6 +209,8 @@ Result<MoeWeights> WeightBinder::BindMoe(const std::string& prefix) {
   TROUPE_ASSIGN_OR_RETURN(const TensorInfo* gate, require("ffn_gate_exps.weight", width, ff));
   TROUPE_ASSIGN_OR_RETURN(const TensorInfo* up, require("ffn_up_exps.weight", width, ff));
   TROUPE_ASSIGN_OR_RETURN(const TensorInfo* down, require("ffn_down_exps.weight", ff, width));
+  expert_layouts_[layer] = ExpertLayout::For(*gate, *up, *down);
+  if (experts_ == RoutedExperts::kElsewhere) return w;
   const std::uint64_t before = used_;
   w.experts.reserve(experts);
   for (std::uint64_t e = 0; e < experts; ++e) {  // an expert's three matrices side by side
@@ -228,7 +234,7 @@ Result<LayerWeights> WeightBinder::BindLayer(std::uint32_t layer) {
   }
   TROUPE_ASSIGN_OR_RETURN(w.ffn_norm, Vector(prefix + "ffn_norm.weight", config_.width));
   if (config_.IsMoeLayer(layer)) {
-    TROUPE_ASSIGN_OR_RETURN(w.moe, BindMoe(prefix));
+    TROUPE_ASSIGN_OR_RETURN(w.moe, BindMoe(layer, prefix));
   } else {
     TROUPE_ASSIGN_OR_RETURN(w.dense, BindMlp(prefix, ".weight", config_.width, config_.dense_ff));
   }

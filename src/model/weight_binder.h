@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "gguf/reader.h"
 #include "model/config.h"
+#include "model/expert_layout.h"
 #include "model/weights.h"
 
 namespace troupe {
@@ -33,15 +34,23 @@ struct LoadJob {
   std::byte* target = nullptr;
 };
 
+enum class RoutedExperts {
+  kResident,  // in the buffer with everything else
+  kElsewhere  // checked, but not placed
+};
+
 class WeightBinder {
  public:
   // Without a buffer it only counts: used_bytes() is then what a buffer must hold.
-  WeightBinder(const GgufModel& file, const ModelConfig& config, std::span<std::byte> buffer = {});
+  WeightBinder(const GgufModel& file, const ModelConfig& config, RoutedExperts experts,
+               std::span<std::byte> buffer = {});
 
   // The views of a whole model. Fails on the first tensor that is missing, misshapen or left over.
   Result<ModelWeights> Bind();
 
   const std::vector<LoadJob>& jobs() const { return jobs_; }
+  // How a layer's experts lie in a slot of their own, after Bind.
+  const ExpertLayouts& expert_layouts() const { return expert_layouts_; }
   Bytes expert_bytes() const { return expert_bytes_; }
   Bytes used_bytes() const { return Bytes(used_); }
 
@@ -68,16 +77,18 @@ class WeightBinder {
   Result<AttentionWeights> BindAttention(const std::string& prefix);
   Result<MlaWeights> BindMla(const std::string& prefix);
   Status BindLatentUps(const std::string& prefix, MlaWeights& mla);
-  Result<MoeWeights> BindMoe(const std::string& prefix);
+  Result<MoeWeights> BindMoe(std::uint32_t layer, const std::string& prefix);
   Status CheckNothingLeftOver() const;
 
   const GgufModel& file_;
   const ModelConfig& config_;
+  RoutedExperts experts_;
   std::span<std::byte> buffer_;
   std::uint64_t used_ = 0;
   std::vector<LoadJob> jobs_;
   std::set<std::string, std::less<>> bound_;
   Bytes expert_bytes_;
+  ExpertLayouts expert_layouts_;  // one a layer
 };
 
 }  // namespace troupe

@@ -75,8 +75,14 @@ Status LoadPiece(const GgufModel& file, const Piece& piece, std::vector<std::byt
   return OkStatus();
 }
 
+Bytes SourceBytes(const std::vector<LoadJob>& jobs) {
+  Bytes sum;
+  for (const LoadJob& job : jobs) sum += job.rows * RowBytes(job.tensor->type, job.cols);
+  return sum;
+}
+
 Status LoadAll(const GgufModel& file, const std::vector<LoadJob>& jobs, ThreadPool& pool,
-               const ByteProgress& progress) {
+               Bytes total, const ByteProgress& progress) {
   const std::vector<Piece> pieces = CutIntoPieces(jobs);
   std::vector<std::vector<std::byte>> staging(pool.threads());
   std::atomic<bool> failed{false};
@@ -94,28 +100,32 @@ Status LoadAll(const GgufModel& file, const std::vector<LoadJob>& jobs, ThreadPo
       return;
     }
     done += piece.rows * RowBytes(piece.job->tensor->type, piece.job->cols);
-    if (thread == 0) Report(progress, done, file.tensor_bytes());
+    if (thread == 0) Report(progress, done, total);
   });
   return first_error;
 }
 
 }  // namespace
 
-Result<Bytes> MeasureWeights(const GgufModel& file, const ModelConfig& config) {
-  WeightBinder counter(file, config);
+Result<WeightMeasure> MeasureWeights(const GgufModel& file, const ModelConfig& config) {
+  WeightBinder counter(file, config, RoutedExperts::kResident);
   TROUPE_RETURN_IF_ERROR(counter.Bind().status());
-  return counter.used_bytes();
+  return WeightMeasure{.bytes = {.dense = counter.used_bytes() - counter.expert_bytes(),
+                                 .experts = counter.expert_bytes()},
+                       .experts = counter.expert_layouts()};
 }
 
-Result<WeightStore> LoadWeights(const GgufModel& file, const ModelConfig& config, ThreadPool& pool,
+Result<WeightStore> LoadWeights(const GgufModel& file, const ModelConfig& config,
+                                RoutedExperts experts, ThreadPool& pool,
                                 const ByteProgress& progress) {
-  TROUPE_ASSIGN_OR_RETURN(const Bytes size, MeasureWeights(file, config));
+  WeightBinder counter(file, config, experts);
+  TROUPE_RETURN_IF_ERROR(counter.Bind().status());
   TROUPE_ASSIGN_OR_RETURN(
       AlignedBuffer buffer,
-      AlignedBuffer::Allocate(size, {.alignment = kHugePage, .huge_pages = true}));
-  WeightBinder binder(file, config, buffer.bytes());
+      AlignedBuffer::Allocate(counter.used_bytes(), {.alignment = kHugePage, .huge_pages = true}));
+  WeightBinder binder(file, config, experts, buffer.bytes());
   TROUPE_ASSIGN_OR_RETURN(ModelWeights weights, binder.Bind());
-  TROUPE_RETURN_IF_ERROR(LoadAll(file, binder.jobs(), pool, progress));
+  TROUPE_RETURN_IF_ERROR(LoadAll(file, binder.jobs(), pool, SourceBytes(binder.jobs()), progress));
   const WeightBytes bytes = {.dense = binder.used_bytes() - binder.expert_bytes(),
                              .experts = binder.expert_bytes()};
   return WeightStore(std::move(buffer), std::move(weights), bytes);

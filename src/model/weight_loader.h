@@ -1,7 +1,7 @@
 // Brings a model's tensors from its GGUF into memory as panels: checks that every tensor the
 // configuration calls for is there with the right shape, and that the file has none the engine
 // would leave out of its sums; then reads and packs them on all threads, each byte once, without
-// keeping the file's own form beside the packed one.
+// keeping the file's own form beside the packed one. Routed experts may be left where they are.
 #pragma once
 
 #include "base/bytes.h"
@@ -10,14 +10,22 @@
 #include "gguf/reader.h"
 #include "model/byte_progress.h"
 #include "model/config.h"
+#include "model/expert_layout.h"
+#include "model/weight_binder.h"
 #include "model/weights.h"
 
 namespace troupe {
 
-// The memory they will take, without reading any of them.
-Result<Bytes> MeasureWeights(const GgufModel& file, const ModelConfig& config);
+struct WeightMeasure {
+  WeightBytes bytes;      // as they will lie in memory, all of them
+  ExpertLayouts experts;  // points into the file's tensor table
+};
 
-Result<WeightStore> LoadWeights(const GgufModel& file, const ModelConfig& config, ThreadPool& pool,
+// What they will take, without reading any of them.
+Result<WeightMeasure> MeasureWeights(const GgufModel& file, const ModelConfig& config);
+
+Result<WeightStore> LoadWeights(const GgufModel& file, const ModelConfig& config,
+                                RoutedExperts experts, ThreadPool& pool,
                                 const ByteProgress& progress = {});
 
 }  // namespace troupe

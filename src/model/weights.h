@@ -47,7 +47,7 @@ struct MoeWeights {
   const float* selection_bias = nullptr;  // null: none
   Mlp shared;                             // if the configuration has a shared expert
   PanelMatrix shared_gate;                // one row; if the shared expert is gated
-  std::vector<Mlp> experts;
+  std::vector<Mlp> experts;  // empty where they are not kept in memory (expert_source.h)
 };
 
 struct LayerWeights {
@@ -86,9 +86,5 @@ class WeightStore {
   ModelWeights weights_;
   WeightBytes bytes_;
 };
-
-// Bytes of weights that one token's pass reads: everything but the embedding table (one row of it)
-// and the experts that were not chosen.
-Bytes BytesTouchedPerToken(const ModelWeights& weights, std::uint32_t top_k);
 
 }  // namespace troupe

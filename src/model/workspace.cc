@@ -85,6 +85,7 @@ void Workspace::Place(const ModelConfig& config, const WorkspaceShape& shape, Bu
     assigned_token = bump.Take<std::uint32_t>(assignments);
     assignment_of = bump.Take<std::uint32_t>(assignments);
     first_assignment = bump.Take<std::uint32_t>(moe.routing.experts + 1);
+    demands = bump.Take<ExpertDemand>(moe.routing.experts);
     if (moe.shared_ff > 0) {
       shared_hidden = bump.TakeRows(chunk, moe.shared_ff);
       shared_out = bump.Floats(chunk * config.width);

@@ -14,6 +14,7 @@
 #include "kernels/rope.h"
 #include "kernels/top_experts.h"
 #include "model/config.h"
+#include "model/expert_source.h"
 #include "quant/activations.h"
 
 namespace troupe {
@@ -76,6 +77,7 @@ class Workspace {
   std::span<std::uint32_t> assigned_token;    // token of each assignment
   std::span<std::uint32_t> assignment_of;     // assignment of token t's slot s, at t * top_k + s
   std::span<std::uint32_t> first_assignment;  // of each expert, and the end
+  std::span<ExpertDemand> demands;            // room for every expert of a layer
 
   std::span<float> attention_scratch;
   std::span<float> attention_partials;

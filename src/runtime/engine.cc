@@ -1,41 +1,130 @@
 #include "runtime/engine.h"
 
-#include "base/clock.h"
+#include "base/available_cpus.h"
 #include "gguf/reader.h"
+#include "model/inspect.h"
+#include "model/resident_experts.h"
+#include "runtime/container_path.h"
+#include "runtime/machine_memory.h"
+#include "runtime/model_store.h"
+#include "runtime/process_memory.h"
 #include "runtime/vocab_loader.h"
 
 namespace troupe {
+namespace {
 
-Engine::Engine(std::string path, ModelConfig config, EnginePlan plan, WeightStore weights,
-               std::unique_ptr<Tokenizer> tokenizer, Result<ChatFormat> chat_format)
-    : path_(std::move(path)),
-      config_(std::move(config)),
-      plan_(std::move(plan)),
-      weights_(std::move(weights)),
-      tokenizer_(std::move(tokenizer)),
-      chat_format_(std::move(chat_format)),
+// What the process will take besides the plan's parts and what it holds when the plan is made:
+// stacks, tables of the loader and the regions, token lists, text on its way out, records.
+constexpr Bytes kProgramGrowth = 12_MiB;
+
+Result<MachineFacts> ReadMachineFacts(bool container, const EngineOptions& options) {
+  MachineFacts facts{.cpus = static_cast<std::uint32_t>(AvailableCpus()),
+                     .program = ResidentMemory() + kProgramGrowth,
+                     .container = container};
+  if (options.memory) return facts;
+  TROUPE_ASSIGN_OR_RETURN(const MachineMemory memory, ReadMachineMemory());
+  // What the process holds already is not free any more, but it is within the budget.
+  facts.available = DefaultBudget(memory) + ResidentMemory();
+  return facts;
+}
+
+CacheShape ShapeOf(const ModelConfig& config, const EnginePlan& plan, CacheSharing sharing) {
+  CacheShape shape{.grid = {.layers = config.layers, .experts = config.moe.routing.experts},
+                   .slots = plan.memory.slots,
+                   .quotas = {}};
+  if (sharing == CacheSharing::kPerLayer) {
+    shape.quotas = EvenQuotas(shape.grid, config.moe.leading_dense, shape.slots, plan.spare_slots);
+  }
+  return shape;
+}
+
+}  // namespace
+
+struct Engine::Opened {
+  std::string path;
+  std::unique_ptr<const ModelConfig> config;
+  EnginePlan plan;
+  WeightStore weights;
+  std::unique_ptr<Tokenizer> tokenizer;
+  Result<ChatFormat> chat_format;
+  Bytes bytes_touched;
+};
+
+Engine::Engine(Opened opened)
+    : path_(std::move(opened.path)),
+      config_(std::move(opened.config)),
+      plan_(std::move(opened.plan)),
+      weights_(std::move(opened.weights)),
+      tokenizer_(std::move(opened.tokenizer)),
+      chat_format_(std::move(opened.chat_format)),
       pool_(plan_.threads),
-      transformer_(std::make_unique<Transformer>(config_, weights_.weights(), pool_)),
-      bytes_touched_(BytesTouchedPerToken(weights_.weights(), config_.moe.routing.top_k)) {}
+      bytes_touched_(opened.bytes_touched) {}
+
+Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertStore> store,
+                           const OffloadOptions& options) {
+  if (plan_.memory.all_resident) {
+    experts_ = std::make_unique<ResidentExperts>(weights_.weights());
+    return OkStatus();
+  }
+  OffloadedExperts::Options offload{.cache = ShapeOf(*config_, plan_, options.sharing),
+                                    .policy = nullptr,
+                                    .loader = plan_.loader};
+  if (options.make_policy) {
+    offload.policy = options.make_policy(offload.cache.grid);
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(offload.policy, MakeEvictionPolicy(options.policy, offload.cache.grid));
+  }
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<AsyncReader> reader, MakeReader(options.reader));
+  if (options.link.bytes_per_second > 0 || options.link.latency_seconds > 0) {
+    reader = MakeThrottledReader(std::move(reader), options.link, clock_);
+  }
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<OffloadedExperts> experts,
+                          OffloadedExperts::Create(layouts, std::move(store), std::move(reader),
+                                                   pool_, clock_, std::move(offload)));
+  offloaded_ = experts.get();
+  experts_ = std::move(experts);
+  return OkStatus();
+}
 
 Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const EngineOptions& options,
                                              const ByteProgress& progress) {
   const Stopwatch watch;
   TROUPE_ASSIGN_OR_RETURN(const GgufModel file, GgufModel::Open(path));
-  TROUPE_ASSIGN_OR_RETURN(ModelConfig config, ReadModelConfig(file.metadata()));
+  TROUPE_ASSIGN_OR_RETURN(ModelConfig read_config, ReadModelConfig(file.metadata()));
+  auto config = std::make_unique<const ModelConfig>(std::move(read_config));
   TROUPE_ASSIGN_OR_RETURN(Vocab vocab, LoadVocab(file.metadata(), path));
   Result<ChatFormat> chat_format = RecogniseChatFormat(vocab.chat_template);
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, MakeTokenizer(std::move(vocab)));
-  TROUPE_ASSIGN_OR_RETURN(const Bytes weight_bytes, MeasureWeights(file, config));
-  const auto cpus = static_cast<std::uint32_t>(ThreadPool::AvailableCpus());
-  TROUPE_ASSIGN_OR_RETURN(EnginePlan plan, PlanEngine(config, weight_bytes, cpus, options));
+  TROUPE_ASSIGN_OR_RETURN(const ModelFacts facts, InspectModel(file));
+  TROUPE_ASSIGN_OR_RETURN(const WeightMeasure measure, MeasureWeights(file, *config));
+
+  TROUPE_ASSIGN_OR_RETURN(const std::string container,
+                          FindContainer(file, options.offload.container));
+  TROUPE_ASSIGN_OR_RETURN(const MachineFacts machine,
+                          ReadMachineFacts(!container.empty(), options));
+  TROUPE_ASSIGN_OR_RETURN(EnginePlan plan, PlanEngine(*config, measure, machine, options));
+  const bool resident = plan.memory.all_resident;
+  std::unique_ptr<ExpertStore> store;
+  if (!resident) {
+    TROUPE_ASSIGN_OR_RETURN(store, OpenModelStore(file, measure.experts, container));
+  }
   TROUPE_ASSIGN_OR_RETURN(WeightStore weights, [&] {
     ThreadPool loaders(plan.threads);
-    return LoadWeights(file, config, loaders, progress);
+    return LoadWeights(file, *config,
+                       resident ? RoutedExperts::kResident : RoutedExperts::kElsewhere, loaders,
+                       progress);
   }());
-  std::unique_ptr<Engine> engine(new Engine(path, std::move(config), std::move(plan),
-                                            std::move(weights), std::move(tokenizer),
-                                            std::move(chat_format)));
+
+  std::unique_ptr<Engine> engine(new Engine({.path = path,
+                                             .config = std::move(config),
+                                             .plan = std::move(plan),
+                                             .weights = std::move(weights),
+                                             .tokenizer = std::move(tokenizer),
+                                             .chat_format = std::move(chat_format),
+                                             .bytes_touched = facts.TouchedPerToken()}));
+  TROUPE_RETURN_IF_ERROR(engine->OpenExperts(measure.experts, std::move(store), options.offload));
+  engine->transformer_ = std::make_unique<Transformer>(engine->config(), engine->weights(),
+                                                       *engine->experts_, engine->pool_);
   engine->load_seconds_ = watch.Seconds();
   return engine;
 }

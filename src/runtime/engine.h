@@ -1,5 +1,5 @@
-// A model that is ready to answer: file opened, plan made, weights in memory, tokenizer built. One
-// engine serves any number of sessions (session.h), one at a time.
+// A model that is ready to answer: file opened, plan made, weights in memory or within reach,
+// tokenizer built. One engine serves any number of sessions (session.h), one at a time.
 #pragma once
 
 #include <functional>
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "model/config.h"
@@ -14,6 +15,7 @@
 #include "model/weight_loader.h"
 #include "model/weights.h"
 #include "runtime/engine_plan.h"
+#include "runtime/offloaded_experts.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -25,7 +27,7 @@ class Engine {
                                               const ByteProgress& progress = {});
 
   const std::string& path() const { return path_; }
-  const ModelConfig& config() const { return config_; }
+  const ModelConfig& config() const { return *config_; }
   const EnginePlan& plan() const { return plan_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   // The format that the model's chat template is in; the error says which it is not.
@@ -34,20 +36,29 @@ class Engine {
   Transformer& transformer() { return *transformer_; }
   ThreadPool& pool() { return pool_; }
   const ModelWeights& weights() const { return weights_.weights(); }
+  ExpertUsage expert_usage() const { return experts_->usage(); }
+  // Null if every expert is in memory.
+  OffloadedExperts* offloaded() { return offloaded_; }
+  const OffloadedExperts* offloaded() const { return offloaded_; }
   Bytes bytes_touched_per_token() const { return bytes_touched_; }
   double load_seconds() const { return load_seconds_; }
 
  private:
-  Engine(std::string path, ModelConfig config, EnginePlan plan, WeightStore weights,
-         std::unique_ptr<Tokenizer> tokenizer, Result<ChatFormat> chat_format);
+  struct Opened;
+  explicit Engine(Opened opened);
+  Status OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertStore> store,
+                     const OffloadOptions& options);
 
   std::string path_;
-  ModelConfig config_;
+  std::unique_ptr<const ModelConfig> config_;  // plan and weights point to it
   EnginePlan plan_;
   WeightStore weights_;
   std::unique_ptr<Tokenizer> tokenizer_;
   Result<ChatFormat> chat_format_;
   ThreadPool pool_;
+  MonotonicClock clock_;
+  std::unique_ptr<ExpertSource> experts_;
+  OffloadedExperts* offloaded_ = nullptr;
   std::unique_ptr<Transformer> transformer_;
   Bytes bytes_touched_;
   double load_seconds_ = 0;

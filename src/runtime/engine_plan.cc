@@ -4,66 +4,89 @@
 
 #include "model/kv_cache.h"
 #include "model/workspace.h"
+#include "runtime/offloaded_experts.h"
 
 namespace troupe {
 namespace {
 
-// Code, vocabulary, metadata and what the C library keeps: about 10 MiB with a vocabulary of 4,000
-// tokens, 60 MiB with one of 150,000.
-constexpr Bytes kProgramBytes = 64_MiB;
+// Enough reads under way to keep a fast drive busy; more staging would only be taken from the
+// cache.
+constexpr Bytes kStagingGoal = 16_MiB;
+
+LoaderOptions LoaderFor(Bytes slot) {
+  LoaderOptions options;
+  if (slot == Bytes()) return options;
+  options.staging =
+      static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kStagingGoal / slot, 2, 8));
+  return options;
+}
+
+MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
+                    const MachineFacts& machine, const EnginePlan& plan) {
+  MemoryNeeds needs;
+  needs.program = machine.program;
+  needs.dense = weights.bytes.dense;
+  needs.experts = weights.bytes.experts;
+  needs.slot = OffloadedExperts::SlotBytes(weights.experts);
+  needs.staging = ExpertLoader::StagingBytes(machine.container, needs.slot, plan.loader);
+  if (config.moe.routing.experts > 0) {
+    needs.expert_layers = config.layers - config.moe.leading_dense;
+    needs.experts_per_layer = config.moe.routing.experts;
+    needs.experts_per_token = config.moe.routing.top_k;
+  }
+  needs.kv_cache = [&config, type = plan.kv_type](std::uint32_t context) {
+    return KvCache::BytesFor(config, type, context);
+  };
+  needs.workspace = [&config, type = plan.kv_type, threads = plan.threads](std::uint32_t context,
+                                                                           std::uint32_t chunk) {
+    return Workspace::BytesFor(
+        config,
+        {.chunk = chunk, .threads = threads, .kv = KvCache::LayoutFor(config, type, context)});
+  };
+  return needs;
+}
 
 }  // namespace
 
-Result<EnginePlan> PlanEngine(const ModelConfig& config, Bytes weights, std::uint32_t cpus,
-                              const EngineOptions& options) {
+Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& weights,
+                              const MachineFacts& machine, const EngineOptions& options) {
   EnginePlan plan;
-  plan.threads = options.threads.value_or(cpus);
+  plan.threads = options.threads.value_or(machine.cpus);
   if (plan.threads < 1 || plan.threads > 1024) {
     return InvalidArgument("{} threads, expected 1 to 1024", plan.threads);
   }
-  if (plan.threads > cpus) {
-    plan.notes.push_back(
-        fmt::format("{} threads on {} processors: fewer would be faster", plan.threads, cpus));
+  if (plan.threads > machine.cpus) {
+    plan.notes.push_back(fmt::format("{} threads on {} processors: fewer would be faster",
+                                     plan.threads, machine.cpus));
   }
-  plan.context =
-      options.context.value_or(std::min(config.trained_context, EngineOptions::kDefaultContext));
-  if (plan.context < 1) return InvalidArgument("a context of 0 tokens, expected at least 1");
-  if (plan.context > config.trained_context) {
-    plan.notes.push_back(fmt::format("context {} is longer than the {} the model was trained with",
-                                     plan.context, config.trained_context));
-  } else if (plan.context < config.trained_context && !options.context) {
-    plan.notes.push_back(fmt::format("context {} of the trained {}: --ctx asks for more",
-                                     plan.context, config.trained_context));
-  }
+  MemoryRequest request{.budget = options.memory.value_or(machine.available),
+                        .context = options.context.value_or(
+                            std::min(config.trained_context, EngineOptions::kDefaultContext)),
+                        .context_given = options.context.has_value(),
+                        .chunk = std::max<std::uint32_t>(1, options.chunk),
+                        .most_slots = options.offload.slots};
+  if (request.context < 1) return InvalidArgument("a context of 0 tokens, expected at least 1");
   plan.kv_type = options.kv_type;
-  TROUPE_RETURN_IF_ERROR(KvCache::LayoutFor(config, plan.kv_type, plan.context).Check());
-  plan.chunk = std::clamp<std::uint32_t>(options.chunk, 1, plan.context);
-  plan.weights = weights;
-  plan.kv_cache = KvCache::BytesFor(config, plan.kv_type, plan.context);
-  plan.workspace =
-      Workspace::BytesFor(config, {.chunk = plan.chunk,
-                                   .threads = plan.threads,
-                                   .kv = KvCache::LayoutFor(config, plan.kv_type, plan.context)});
-  plan.budget = options.memory.value_or(Bytes());
-  if (options.memory && plan.total() + kProgramBytes > *options.memory) {
-    return Error(Code::kResourceExhausted,
-                 "{} of memory are too little: weights {}, KV cache {} for {} tokens, workspace {} "
-                 "and the program's own {} need {}",
-                 ToString(*options.memory), ToString(plan.weights), ToString(plan.kv_cache),
-                 plan.context, ToString(plan.workspace), ToString(kProgramBytes),
-                 ToString(plan.total() + kProgramBytes));
+  TROUPE_RETURN_IF_ERROR(KvCache::LayoutFor(config, plan.kv_type, request.context).Check());
+
+  plan.loader = LoaderFor(OffloadedExperts::SlotBytes(weights.experts));
+  plan.needs = NeedsOf(config, weights, machine, plan);
+  TROUPE_ASSIGN_OR_RETURN(plan.memory, PlanMemory(plan.needs, request));
+  plan.spare_slots = std::min(config.moe.routing.top_k, plan.memory.slots / 4);
+  if (plan.context() > config.trained_context) {
+    plan.notes.push_back(fmt::format("context {} is longer than the {} the model was trained with",
+                                     plan.context(), config.trained_context));
+  } else if (request.context < config.trained_context && !options.context) {
+    plan.notes.push_back(fmt::format("context {} of the trained {}: --ctx asks for more",
+                                     plan.context(), config.trained_context));
   }
   return plan;
 }
 
 std::vector<std::string> Describe(const EnginePlan& plan) {
-  std::vector<std::string> lines = {
-      fmt::format("threads       {}", plan.threads),
-      fmt::format("context       {} tokens, prompts in chunks of {}", plan.context, plan.chunk),
-      fmt::format("weights       {}", ToString(plan.weights)),
-      fmt::format("KV cache      {} ({})", ToString(plan.kv_cache), Name(plan.kv_type)),
-      fmt::format("workspace     {}", ToString(plan.workspace)),
-      fmt::format("in all        {}", ToString(plan.total()))};
+  std::vector<std::string> lines = {fmt::format("threads       {}", plan.threads),
+                                    fmt::format("KV type       {}", Name(plan.kv_type))};
+  for (std::string& line : Describe(plan.memory, plan.needs)) lines.push_back(std::move(line));
   for (const std::string& note : plan.notes) lines.push_back("note          " + note);
   return lines;
 }

@@ -1,46 +1,79 @@
 // Options in, plan out, by a pure function: how many threads, how long a context, which form of KV
-// cache, and what all of it takes in memory. The engine obeys the plan; --explain prints it.
+// cache, what stays in memory and what is loaded when it is needed. The engine obeys the plan;
+// --explain and `troupe plan` print it. How memory is divided is expert/memory_plan.h's.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "expert/eviction_policy.h"
+#include "expert/memory_plan.h"
+#include "io/async_reader.h"
+#include "io/throttled_reader.h"
 #include "kernels/kv_layout.h"
 #include "model/config.h"
+#include "model/weight_loader.h"
+#include "store/expert_loader.h"
 
 namespace troupe {
+
+enum class CacheSharing {
+  kPerLayer,  // each layer has a quota of the slots
+  kGlobal     // all layers are one pool
+};
+
+// How experts are brought in if they do not all fit.
+struct OffloadOptions {
+  std::optional<std::uint32_t> slots;  // experts in memory, at most; absent: as many as fit
+  std::string policy = "lru";
+  // In place of a policy by name: a researcher's own, or the optimum over a recorded run.
+  std::function<std::unique_ptr<EvictionPolicy>(ExpertGrid)> make_policy;
+  CacheSharing sharing = CacheSharing::kPerLayer;
+  std::string container;  // path; empty: the one beside the model if there is one; "none": the GGUF
+  ReaderOptions reader;
+  LinkSpeed link;  // stands in for a slower medium; no limit by default
+};
 
 struct EngineOptions {
   std::optional<std::uint32_t> threads;  // absent: as many as the process may run
   std::optional<std::uint32_t> context;  // absent: the trained context, at most kDefaultContext
   KvType kv_type = KvType::kF16;
-  std::optional<Bytes> memory;  // absent: no limit
-  std::uint32_t chunk = 512;    // tokens of a prompt that go through the layers together
+  std::optional<Bytes> memory;  // absent: what the machine has free, less a reserve
+  std::uint32_t chunk = 512;    // tokens of a prompt that go through the layers together, at most
+  OffloadOptions offload;
 
   static constexpr std::uint32_t kDefaultContext = 4096;
 };
 
-struct EnginePlan {
-  std::uint32_t threads = 1;
-  std::uint32_t context = 0;
-  KvType kv_type = KvType::kF16;
-  std::uint32_t chunk = 0;
-  Bytes budget;                        // 0: none was set
-  Bytes weights, kv_cache, workspace;  // at most: the cache fills as the context does
-  std::vector<std::string> notes;      // "context 4096 of the trained 32768: --ctx asks for more"
-
-  Bytes total() const { return weights + kv_cache + workspace; }
-  bool operator==(const EnginePlan&) const = default;
+// What a plan depends on besides the model and the options.
+struct MachineFacts {
+  std::uint32_t cpus = 1;
+  Bytes available;        // for the whole process if no budget is given
+  Bytes program;          // the process without what the plan divides
+  bool container = true;  // experts can be read from a packed container
 };
 
-// `weights` is what they take in memory, `cpus` what the process may run on.
-Result<EnginePlan> PlanEngine(const ModelConfig& config, Bytes weights, std::uint32_t cpus,
-                              const EngineOptions& options);
+struct EnginePlan {
+  std::uint32_t threads = 1;
+  KvType kv_type = KvType::kF16;
+  MemoryNeeds needs;
+  MemoryPlan memory;
+  LoaderOptions loader;
+  std::uint32_t spare_slots = 0;   // that belong to no layer's quota
+  std::vector<std::string> notes;  // "context 4096 of the trained 32768: --ctx asks for more"
+
+  std::uint32_t context() const { return memory.context; }
+};
+
+Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& weights,
+                              const MachineFacts& machine, const EngineOptions& options);
 
 std::vector<std::string> Describe(const EnginePlan& plan);
 

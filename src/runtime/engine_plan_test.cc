@@ -13,48 +13,62 @@ using testing::HasSubstr;
 
 class EnginePlanning : public testing::Test {
  protected:
-  void SetUp() override {
-    const GgufModel file =
-        GgufModel::Open(TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf").value();
-    config_ = ReadModelConfig(file.metadata()).value();
-    weights_ = file.tensor_bytes();
-  }
   Result<EnginePlan> Plan(const EngineOptions& options, std::uint32_t cpus = 2) const {
-    return PlanEngine(config_, weights_, cpus, options);
+    return PlanEngine(config_, weights_,
+                      {.cpus = cpus, .available = 4_GiB, .program = 10_MiB, .container = true},
+                      options);
   }
-  ModelConfig config_;
-  Bytes weights_;
+  const GgufModel file_ =
+      GgufModel::Open(TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf").value();
+  ModelConfig config_ = ReadModelConfig(file_.metadata()).value();
+  const WeightMeasure weights_ = MeasureWeights(file_, config_).value();
 };
 
 TEST_F(EnginePlanning, TakesAllProcessorsAndTheTrainedContext) {
   const EnginePlan plan = Plan({}, 6).value();
   EXPECT_EQ(plan.threads, 6u);
-  EXPECT_EQ(plan.context, 2048u);
-  EXPECT_EQ(plan.total(), plan.weights + plan.kv_cache + plan.workspace);
-  EXPECT_EQ(plan, Plan({}, 6).value());
+  EXPECT_EQ(plan.context(), 2048u);
+  EXPECT_TRUE(plan.memory.all_resident);
+  EXPECT_EQ(plan.memory.budget, 4_GiB);
 }
 
 TEST_F(EnginePlanning, AnUnaskedContextIsNoLongerThanTheDefault) {
   config_.trained_context = 100'000;
   const EnginePlan plan = Plan({}).value();
-  EXPECT_EQ(plan.context, EngineOptions::kDefaultContext);
+  EXPECT_EQ(plan.context(), EngineOptions::kDefaultContext);
   EXPECT_THAT(plan.notes, Contains(HasSubstr("--ctx asks for more")));
-  EXPECT_EQ(Plan({.context = 50'000})->context, 50'000u);
+  EXPECT_EQ(Plan({.context = 50'000})->context(), 50'000u);
 }
 
 TEST_F(EnginePlanning, TheKvCacheGrowsWithTheContextAndShrinksWithItsType) {
-  const Bytes small = Plan({.context = 512})->kv_cache;
-  const Bytes large = Plan({.context = 1024})->kv_cache;
+  const Bytes small = Plan({.context = 512})->memory.kv_cache;
+  const Bytes large = Plan({.context = 1024})->memory.kv_cache;
   EXPECT_EQ(large, 2 * small);
-  const Bytes q8 = Plan({.context = 1024, .kv_type = KvType::kQ8_0})->kv_cache;
+  const Bytes q8 = Plan({.context = 1024, .kv_type = KvType::kQ8_0})->memory.kv_cache;
   EXPECT_LT(q8.count(), large.count() * 0.55);
 }
 
-TEST_F(EnginePlanning, AModelThatNeedsMoreThanTheMemoryIsRefusedWithTheSum) {
-  const auto plan = Plan({.memory = 16_MiB});
-  EXPECT_EQ(plan.status().code(), Code::kResourceExhausted);
-  EXPECT_THAT(plan.status().message(), HasSubstr("16.0 MiB of memory are too little: weights 8."));
-  EXPECT_EQ(Plan({.memory = 1_GiB})->budget, 1_GiB);
+TEST_F(EnginePlanning, ABudgetBelowTheModelMakesACacheAndOneBelowTheRestIsRefused) {
+  const EnginePlan plan = Plan({.context = 256, .memory = 18_MiB}).value();
+  EXPECT_FALSE(plan.memory.all_resident);
+  EXPECT_GE(plan.memory.slots, kLeastSlots);
+  EXPECT_LT(plan.memory.slots, 8 * 32u);
+  EXPECT_LE(plan.memory.total(), 18_MiB);
+  EXPECT_LE(plan.spare_slots, config_.moe.routing.top_k);
+  const auto refused = Plan({.memory = 11_MiB});
+  EXPECT_EQ(refused.status().code(), Code::kResourceExhausted);
+  EXPECT_THAT(refused.status().message(), HasSubstr("11.0 MiB of memory are too little"));
+}
+
+TEST_F(EnginePlanning, ReadingTheModelFileItselfTakesStagingBesideTheSlots) {
+  const auto plan = [&](bool container) {
+    return PlanEngine(config_, weights_, {.cpus = 2, .program = 10_MiB, .container = container},
+                      {.context = 256, .memory = 18_MiB})
+        .value();
+  };
+  EXPECT_EQ(plan(true).memory.staging, Bytes());
+  EXPECT_GT(plan(false).memory.staging, Bytes());
+  EXPECT_LT(plan(false).memory.slots, plan(true).memory.slots);
 }
 
 TEST_F(EnginePlanning, WhatCannotBeIsRefusedAndWhatIsUnwiseIsNoted) {

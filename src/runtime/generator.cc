@@ -76,9 +76,11 @@ Result<GenerateResult> Generate(Session& session, const Tokenizer& tokenizer,
   Output output(tokenizer, options.stop, hooks.on_text);
 
   const std::uint64_t uses_before = session.expert_uses();
+  const ExpertUsage usage_before = session.expert_usage();
   const Stopwatch watch;
   TROUPE_RETURN_IF_ERROR(session.Feed(prompt));
   result.prefill_seconds = watch.Seconds();
+  const ExpertUsage usage_after_prompt = session.expert_usage();
   for (const TokenId token : prompt) sampler.Accept(token);
 
   double decode_start = 0;
@@ -109,6 +111,8 @@ Result<GenerateResult> Generate(Session& session, const Tokenizer& tokenizer,
   }
   if (!result.token_ids.empty()) result.decode_seconds = watch.Seconds() - decode_start;
   result.expert_uses = session.expert_uses() - uses_before;
+  result.experts = session.expert_usage().Since(usage_before);
+  result.decode_experts = session.expert_usage().Since(usage_after_prompt);
   output.Flush();
   result.text = output.TakeText();
   return result;

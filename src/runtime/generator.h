@@ -39,6 +39,8 @@ struct GenerateResult {
   FinishReason finish = FinishReason::kLength;
   std::size_t prompt_tokens = 0;
   std::uint64_t expert_uses = 0;  // (token, layer, expert) triples that were computed
+  ExpertUsage experts;            // where they came from, prompt and answer
+  ExpertUsage decode_experts;     // the same for the passes after the first token
   double prefill_seconds = 0;
   double first_token_seconds = 0;  // from the start to the first token chosen
   double decode_seconds = 0;       // for the passes after the first token

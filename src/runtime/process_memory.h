@@ -1,10 +1,12 @@
-// What the operating system says this process has used.
+// What the operating system says this process uses.
 #pragma once
 
 #include "base/bytes.h"
 
 namespace troupe {
 
-Bytes PeakResidentMemory();  // zero where the system does not tell
+// Zero where the system does not tell.
+Bytes ResidentMemory();      // now
+Bytes PeakResidentMemory();  // at most, since the process began
 
 }  // namespace troupe

@@ -6,8 +6,9 @@ namespace troupe {
 namespace {
 
 // Rows of logits computed together when all are asked for: enough to read the output matrix seldom,
-// few enough that a large vocabulary stays within some tens of megabytes.
+// few enough to take little beside a small budget.
 constexpr std::size_t kLogitRows = 32;
+constexpr std::size_t kLogitBytes = 4 << 20;
 
 }  // namespace
 
@@ -22,13 +23,13 @@ Session::Session(Engine& engine, KvCache cache, Workspace workspace)
 Result<Session> Session::Create(Engine& engine) {
   const EnginePlan& plan = engine.plan();
   TROUPE_ASSIGN_OR_RETURN(KvCache cache,
-                          KvCache::Create(engine.config(), plan.kv_type, plan.context));
+                          KvCache::Create(engine.config(), plan.kv_type, plan.context()));
   RopeParams rope = engine.config().rope;
   rope.freq_factors = engine.weights().rope_freq_factors;
   TROUPE_ASSIGN_OR_RETURN(
       Workspace workspace,
       Workspace::Create(engine.config(),
-                        {.chunk = plan.chunk, .threads = plan.threads, .kv = cache.layout()},
+                        {.chunk = plan.memory.chunk, .threads = plan.threads, .kv = cache.layout()},
                         std::move(rope)));
   return Session(engine, std::move(cache), std::move(workspace));
 }
@@ -63,7 +64,9 @@ Status Session::Feed(TokenIds tokens) {
 Status Session::FeedForLogits(TokenIds tokens, std::size_t first, const RowVisitor& row) {
   TROUPE_RETURN_IF_ERROR(CheckRoom(tokens.size()));
   const std::size_t before = tokens_.size(), vocabulary = logits_.size();
-  std::vector<float> rows(std::min(kLogitRows, workspace_.chunk()) * vocabulary);
+  const std::size_t most =
+      std::clamp<std::size_t>(kLogitBytes / (vocabulary * sizeof(float)), 1, kLogitRows);
+  std::vector<float> rows(std::min(most, workspace_.chunk()) * vocabulary);
   for (std::size_t at = 0; at < tokens.size();) {
     const std::size_t count = std::min(workspace_.chunk(), tokens.size() - at);
     const Status status =

@@ -32,6 +32,7 @@ class Session {
   std::span<const float> logits() const { return logits_; }
   std::span<const std::int32_t> tokens() const { return tokens_; }
   std::uint64_t expert_uses() const { return engine_->transformer().expert_uses(); }
+  ExpertUsage expert_usage() const { return engine_->expert_usage(); }
   std::size_t room() const { return cache_.capacity() - cache_.length(); }
 
   // Forgets the tokens from `length` on. logits() is then of no token until the next Feed.

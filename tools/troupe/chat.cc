@@ -37,6 +37,11 @@ Status Chat(Engine& engine, GenerateOptions options, const std::string& system) 
     Remark("Chat format {}. A line is a message; Ctrl-D ends.\n", Name(format));
   }
   std::vector<ChatMessage> messages;
+  // A message that cannot be taken is answered with the reason; the talk goes on without it.
+  const auto refuse = [&](const Status& status) {
+    Remark("{}; the message is left out\n", status.message());
+    messages.pop_back();
+  };
   if (!system.empty()) messages.push_back({.role = "system", .content = system});
   std::string line;
   for (;;) {
@@ -46,8 +51,19 @@ Status Chat(Engine& engine, GenerateOptions options, const std::string& system) 
     messages.push_back({.role = "user", .content = line});
     TROUPE_ASSIGN_OR_RETURN(const std::vector<TextSegment> segments,
                             RenderChat(format, messages, true));
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> prompt,
-                            engine.tokenizer().EncodeSegments(segments));
+    const Result<std::vector<TokenId>> encoded = engine.tokenizer().EncodeSegments(segments);
+    if (!encoded.ok()) {
+      refuse(encoded.status());
+      continue;
+    }
+    const std::vector<TokenId>& prompt = *encoded;
+    if (prompt.size() >= engine.plan().context()) {
+      refuse(
+          Error(Code::kResourceExhausted,
+                "the talk has {} tokens with this message and the context {}: --ctx asks for more",
+                prompt.size(), engine.plan().context()));
+      continue;
+    }
     const std::size_t kept = KeepCommonPrefix(session, prompt);
     const auto show = [](std::string_view piece) {
       return std::fwrite(piece.data(), 1, piece.size(), stdout) == piece.size() &&
@@ -60,7 +76,7 @@ Status Chat(Engine& engine, GenerateOptions options, const std::string& system) 
     std::fflush(stdout);
     const bool cut =
         result.finish == FinishReason::kLength || result.finish == FinishReason::kContextFull;
-    if (terminal || cut) Remark("{}\n", FiguresLine(result));
+    if (terminal || cut) Remark("{}\n", FiguresLine(engine, result));
     messages.push_back({.role = "assistant", .content = result.text});
   }
   return OkStatus();

@@ -1,7 +1,7 @@
 // `troupe quantize`: a model file in another type.
 #include <string>
 
-#include "base/thread_pool.h"
+#include "base/available_cpus.h"
 #include "gguf/reader.h"
 #include "model/requantize.h"
 #include "troupe/commands.h"
@@ -19,7 +19,7 @@ class QuantizeCommand final : public Command {
 
  private:
   std::string in_, out_, json_;
-  RequantizeOptions options_{.threads = ThreadPool::AvailableCpus()};
+  RequantizeOptions options_{.threads = AvailableCpus()};
 };
 
 void QuantizeCommand::AddOptions(CLI::App& app) {

@@ -1,4 +1,5 @@
 // `troupe run`: text, a file or token ids in, text out as it comes, a line of figures at the end.
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -37,18 +38,21 @@ class RunCommand final : public Command {
     sampler_.AddTo(app);
     app.add_option("--logits", logits_, "Save the logits of each generated token")
         ->type_name("FILE");
-    app.add_flag("--explain", explain_, "Print the plan before running");
+    app.add_flag("--explain", explain_, "Print the plan, and what happens at the first misses");
     AddJsonOption(app, json_);
   }
 
   Status CheckUsage() const override {
-    const int inputs = int{!prompt_.empty()} + int{!file_.empty()} + int{!prompt_ids_.empty()};
+    const int inputs = int{prompt_.has_value()} + int{!file_.empty()} + int{!prompt_ids_.empty()};
     if (inputs > 1) return InvalidArgument("give one of --prompt, --file and --prompt-ids");
     if (chat_ && (inputs > 0 || !logits_.empty() || !json_.empty())) {
       return InvalidArgument("--chat takes no --prompt, --file, --prompt-ids, --logits or --json");
     }
     if (!chat_ && inputs == 0) {
       return InvalidArgument("nothing to run: give --prompt, --file, --prompt-ids or --chat");
+    }
+    if (std::ranges::find(stop_, "") != stop_.end()) {
+      return InvalidArgument("--stop: an empty text stops nowhere, expected some");
     }
     if (!chat_ && !system_.empty()) return InvalidArgument("--system needs --chat");
     return sampler_.Options().status();
@@ -61,7 +65,10 @@ class RunCommand final : public Command {
     options.ignore_end = ignore_end_;
     TROUPE_ASSIGN_OR_RETURN(options.sampler, sampler_.Options());
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, engine_.Open());
-    if (explain_) PrintPlan(*engine, options);
+    if (explain_) {
+      PrintPlan(*engine, options);
+      ExplainMisses(*engine);
+    }
     if (chat_) return Chat(*engine, options, system_);
 
     TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> prompt, Prompt(engine->tokenizer()));
@@ -72,14 +79,14 @@ class RunCommand final : public Command {
                    file_.empty() ? "prompt" : file_, prompt.size(), session.room());
     }
     if (ShowsText()) {
-      fmt::print("{}", prompt_);
+      fmt::print("{}", prompt_.value_or(""));
       std::fflush(stdout);
     }
     TROUPE_ASSIGN_OR_RETURN(const GenerateResult result,
                             GenerateAndStream(*engine, session, prompt, options));
     if (ShowsText()) fmt::print("\n");
     std::fflush(stdout);
-    Remark("{}\n", FiguresLine(result));
+    Remark("{}\n", FiguresLine(*engine, result));
     if (json_.empty()) return OkStatus();
     return WriteJson(RunRecord(*engine, prompt, options, result), json_);
   }
@@ -90,7 +97,7 @@ class RunCommand final : public Command {
 
   Result<std::vector<TokenId>> Prompt(const Tokenizer& tokenizer) const {
     if (!prompt_ids_.empty()) return ParseTokenIds(prompt_ids_);
-    if (file_.empty()) return tokenizer.Encode(prompt_);
+    if (file_.empty()) return tokenizer.Encode(prompt_.value_or(""));
     TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(file_));
     Result<std::vector<TokenId>> ids = tokenizer.Encode(text);
     if (!ids.ok()) return Status(ids.status()).WithContext(file_);
@@ -122,7 +129,8 @@ class RunCommand final : public Command {
 
   EngineFlags engine_;
   SamplerFlags sampler_;
-  std::string prompt_, file_, prompt_ids_, system_, logits_, json_;
+  std::optional<std::string> prompt_;
+  std::string file_, prompt_ids_, system_, logits_, json_;
   std::vector<std::string> stop_;
   std::optional<std::size_t> tokens_;
   bool chat_ = false;

@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <string>
 
-#include "base/thread_pool.h"
+#include "base/available_cpus.h"
 #include "gguf/reader.h"
 #include "model/hf_config.h"
 #include "model/synth.h"
@@ -39,7 +39,7 @@ class SynthCommand final : public Command {
 
   std::string out_, shape_, tokenizer_, widen_, json_;
   SynthOptions options_{.layout = {.mix = {.type = TensorType::kQ4_0}},
-                        .threads = ThreadPool::AvailableCpus()};
+                        .threads = AvailableCpus()};
   std::optional<std::uint32_t> layers_, vocabulary_, context_;
   std::uint32_t factor_ = 0;
 };

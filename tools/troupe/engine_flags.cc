@@ -18,13 +18,51 @@ void EngineFlags::AddTo(CLI::App& app) {
   app.add_option("--ctx", context_, "Tokens of context (the trained context, at most 4096)")
       ->check(CLI::Range(1u, 1u << 30))
       ->type_name("N");
-  AddBytesOption(app, "--memory", memory_, "Most memory to use; a model that needs more is refused")
+  AddBytesOption(
+      app, "--memory", memory_,
+      "Most memory to use (what is free, less a reserve); experts that do not fit are read "
+      "when they are needed")
       ->each([this](const std::string&) { given_memory_ = true; });
   app.add_option_function<std::string>(
          "--kv-type", [this](const std::string& text) { kv_q8_0_ = text == "q8_0"; },
          "Form of the KV cache: f16, or q8_0 at half the size (f16)")
       ->check(CLI::IsMember({"f16", "q8_0"}))
       ->type_name("TYPE");
+  app.add_option("--chunk", chunk_, "Tokens of a prompt computed together, at most (512)")
+      ->check(CLI::Range(1u, 1u << 20))
+      ->type_name("N");
+  app.add_option("--experts", offload_.container,
+                 "Packed experts to read from, or none for the model file itself (MODEL.experts if "
+                 "there is one)")
+      ->type_name("FILE");
+  app.add_option("--slots", offload_.slots, "Experts to keep in memory, at most (as many as fit)")
+      ->type_name("N");
+  app.add_option("--cache", offload_.policy, "Which expert a full cache gives up: lru or lfu (lru)")
+      ->check(CLI::IsMember(EvictionPolicyNames()))
+      ->type_name("POLICY");
+  app.add_option_function<std::string>(
+         "--cache-share",
+         [this](const std::string& text) {
+           offload_.sharing = text == "global" ? CacheSharing::kGlobal : CacheSharing::kPerLayer;
+         },
+         "layer: each layer has its share of the cache; global: all are one pool (layer)")
+      ->check(CLI::IsMember({"layer", "global"}))
+      ->type_name("SHARE");
+  app.add_option_function<std::string>(
+         "--reader",
+         [this](const std::string& text) { offload_.reader.kind = *ReaderKindByName(text); },
+         "How files are read while tokens flow: uring, threads or auto (auto)")
+      ->check(CLI::IsMember({"auto", "uring", "threads"}))
+      ->type_name("KIND");
+  app.add_option_function<std::string>(
+         "--link",
+         [this](const std::string& text) {
+           Result<LinkSpeed> link = ParseLinkSpeed(text);
+           if (!link.ok()) throw CLI::ValidationError("--link", link.status().message());
+           offload_.link = *link;
+         },
+         "Read as through a slower link: bytes a second, and latency (500MiB/100us)")
+      ->type_name("SPEED");
   app.add_option("--quality", quality_, "exact: the answer of all experts the model asks for")
       ->check(CLI::IsMember({"exact"}))
       ->type_name("Q");
@@ -35,6 +73,8 @@ EngineOptions EngineFlags::options() const {
   if (threads_ > 0) options.threads = static_cast<std::uint32_t>(threads_);
   if (context_ > 0) options.context = context_;
   if (given_memory_) options.memory = memory_;
+  options.chunk = chunk_;
+  options.offload = offload_;
   options.kv_type = kv_q8_0_ ? KvType::kQ8_0 : KvType::kF16;
   return options;
 }

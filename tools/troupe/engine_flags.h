@@ -29,6 +29,8 @@ class EngineFlags {
   Bytes memory_;
   bool given_memory_ = false;
   bool kv_q8_0_ = false;
+  std::uint32_t chunk_ = 512;
+  OffloadOptions offload_;
   std::string quality_ = "exact";
 };
 

@@ -1,19 +1,49 @@
 #include "troupe/run_record.h"
 
+#include <algorithm>
+
 #include "kernels/target.h"
 #include "runtime/process_memory.h"
 #include "troupe/remark.h"
 
 namespace troupe {
 
-std::string FiguresLine(const GenerateResult& result) {
+namespace {
+
+// What loading on demand did, per token of the answer; nothing if every expert was in memory.
+std::string OffloadFigures(const Engine& engine, const GenerateResult& result) {
+  const OffloadedExperts* offloaded = engine.offloaded();
+  if (offloaded == nullptr) return "";
+  const ExpertUsage& decode = result.decode_experts;
+  const auto steps = static_cast<double>(std::max<std::size_t>(1, result.token_ids.size() - 1));
+  return fmt::format(
+      "experts: {} of {} in memory, {:.1f} % hits, {} read in {} reads; a token read {} and waited "
+      "{:.1f} ms; ",
+      offloaded->cache().shape().slots, engine.plan().needs.AllExperts(), 100 * decode.HitRate(),
+      ToString(Bytes(result.experts.bytes_read)), result.experts.reads,
+      ToString(Bytes(static_cast<std::uint64_t>(static_cast<double>(decode.bytes_read) / steps))),
+      1e3 * decode.stall_seconds / steps);
+}
+
+}  // namespace
+
+std::string FiguresLine(const Engine& engine, const GenerateResult& result) {
   return fmt::format(
       "[{} tokens at {:.1f} tokens/s; prompt of {} at {:.1f} tokens/s, first token after {:.0f} "
-      "ms; "
-      "peak memory {}; ended: {}]",
+      "ms; {}peak memory {}; ended: {}]",
       result.token_ids.size(), result.DecodeTokensPerSecond(), result.prompt_tokens,
       result.PrefillTokensPerSecond(), result.first_token_seconds * 1e3,
-      ToString(PeakResidentMemory()), Name(result.finish));
+      OffloadFigures(engine, result), ToString(PeakResidentMemory()), Name(result.finish));
+}
+
+void AddUsage(Json& record, const ExpertUsage& usage) {
+  record["expert_hits"] = usage.hits;
+  record["expert_misses"] = usage.misses;
+  record["reads"] = usage.reads;
+  record["bytes_read"] = usage.bytes_read;
+  record["stall_s"] = usage.stall_seconds;
+  record["prefetch_useful"] = usage.prefetch_useful;
+  record["prefetch_wasted"] = usage.prefetch_wasted;
 }
 
 Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,
@@ -30,23 +60,40 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,
   record["ttft_s"] = result.first_token_seconds;
   record["load_s"] = engine.load_seconds();
   record["peak_rss_bytes"] = PeakResidentMemory().count();
-  record["memory_budget_bytes"] = plan.budget.count();
-  record["planned_bytes"] = plan.total().count();
+  record["memory_budget_bytes"] = plan.memory.budget.count();
+  record["planned_bytes"] = plan.memory.total().count();
   record["bytes_touched_per_token"] = engine.bytes_touched_per_token().count();
-  // Every expert is in memory: all uses are hits, nothing is read while tokens flow.
-  record["expert_hits"] = result.expert_uses;
-  record["expert_misses"] = 0;
-  record["bytes_read"] = 0;
-  record["stall_s"] = 0.0;
+  record["expert_uses"] = result.expert_uses;
+  AddUsage(record, result.experts);
   record["substitutions"] = 0;
-  record["prefetch_useful"] = 0;
-  record["prefetch_wasted"] = 0;
+  record["expert_slots"] = plan.memory.slots;
+  Json decode;
+  AddUsage(decode, result.decode_experts);
+  record["decode"] = std::move(decode);
+  if (const OffloadedExperts* offloaded = engine.offloaded()) {
+    const LoaderStats& loads = offloaded->loader().stats();
+    record["store"] = offloaded->store().name();
+    record["reader"] = offloaded->loader().reader().name();
+    record["cache_policy"] = offloaded->cache().policy().name();
+    record["evictions"] = offloaded->cache().stats().evictions;
+    record["read_retries"] = loads.retries;
+    record["reading_s"] = loads.busy_seconds;
+  }
   record["threads"] = plan.threads;
-  record["context"] = plan.context;
+  record["context"] = plan.context();
   record["target"] = Name(ActiveTarget());
   record["sampler"] = options.sampler.ToString();
   record["seed"] = options.sampler.seed;
   return record;
+}
+
+void ExplainMisses(Engine& engine) {
+  if (engine.offloaded() == nullptr) return;
+  constexpr int kShown = 24;  // a few layers' worth; a run has thousands
+  engine.offloaded()->set_miss_observer([told = 0](const MissEvent& event) mutable {
+    if (told < kShown) Remark("miss          {}\n", ToString(event));
+    if (++told == kShown) Remark("miss          ... the figures at the end count them all\n");
+  });
 }
 
 void PrintPlan(const Engine& engine, const GenerateOptions& options) {

@@ -11,12 +11,19 @@
 
 namespace troupe {
 
-std::string FiguresLine(const GenerateResult& result);
+std::string FiguresLine(const Engine& engine, const GenerateResult& result);
+
+// The members that tell where experts came from, as every record has them.
+void AddUsage(Json& record, const ExpertUsage& usage);
 
 Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,
                const GenerateOptions& options, const GenerateResult& result);
 
 // To stderr: stdout is for the text.
 void PrintPlan(const Engine& engine, const GenerateOptions& options);
+
+// Tells of the first misses of the cache as they happen: what was missing, what it displaced, how
+// long it took and who waited.
+void ExplainMisses(Engine& engine);
 
 }  // namespace troupe

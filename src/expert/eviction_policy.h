@@ -1,0 +1,49 @@
+// Which expert a full cache gives up. A policy sees every expert that is asked for, by how many
+// tokens, and what comes and goes; it never sees bytes, slots or a clock. One file a policy:
+// lru.h, lfu.h, optimum.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "expert/expert_id.h"
+
+namespace troupe {
+
+// The size of a model's table of experts; layers without any are counted.
+struct ExpertGrid {
+  std::uint32_t layers = 0;
+  std::uint32_t experts = 0;  // a layer
+
+  std::size_t Count() const { return std::size_t{layers} * experts; }
+  std::size_t Index(ExpertId id) const {
+    TROUPE_DCHECK(id.layer < layers && id.expert < experts);
+    return std::size_t{id.layer} * experts + id.expert;
+  }
+};
+
+class EvictionPolicy {
+ public:
+  virtual ~EvictionPolicy() = default;
+  virtual std::string_view name() const = 0;
+
+  // The expert is needed now, whether it is in the cache or not: once each time a layer runs.
+  virtual void Asked(ExpertId id, std::uint32_t tokens) = 0;
+  // It has been given a slot; it has lost it.
+  virtual void Admitted(ExpertId) {}
+  virtual void Evicted(ExpertId) {}
+  // Index of the one to give up among candidates, of which there is at least one. The answer
+  // depends on the set and on what was seen before, not on the candidates' order.
+  virtual std::size_t Choose(std::span<const ExpertId> candidates) = 0;
+};
+
+// "lru", "lfu": those that need no knowledge of the future.
+Result<std::unique_ptr<EvictionPolicy>> MakeEvictionPolicy(std::string_view name, ExpertGrid grid);
+std::vector<std::string> EvictionPolicyNames();
+
+}  // namespace troupe

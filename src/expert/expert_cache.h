@@ -1,0 +1,116 @@
+// Which experts are in which slots of memory. Knows residence, pins and shares; what is in a slot
+// and how it gets there is the loader's business, and which resident goes is an EvictionPolicy's.
+// Threads: one at a time.
+//
+// Slots are shared by all layers. With a quota for each layer, a layer may hold more than its quota
+// while slots are free, and is the first to lose them again; without quotas all layers are one
+// pool.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "expert/eviction_policy.h"
+#include "expert/expert_id.h"
+
+namespace troupe {
+
+struct CacheShape {
+  ExpertGrid grid;
+  std::uint32_t slots = 0;
+  std::vector<std::uint32_t> quotas;  // a number a layer, or empty
+};
+
+// Even quotas for the layers that have experts, in which `spare` slots belong to nobody: the layer
+// under way loads into them while its residents are in use.
+std::vector<std::uint32_t> EvenQuotas(const ExpertGrid& grid, std::uint32_t first_layer,
+                                      std::uint32_t slots, std::uint32_t spare);
+
+enum class Residence { kAbsent, kLoading, kResident };
+
+struct CacheStats {
+  std::uint64_t hits = 0;    // asked for and resident
+  std::uint64_t joined = 0;  // asked for while its load was under way
+  std::uint64_t misses = 0;  // asked for and absent
+  std::uint64_t evictions = 0;
+
+  bool operator==(const CacheStats&) const = default;
+};
+
+class ExpertCache {
+ public:
+  // Keeps a resident expert in its slot for as long as it lives.
+  class Pin {
+   public:
+    Pin(Pin&& other) noexcept : cache_(std::exchange(other.cache_, nullptr)), id_(other.id_) {}
+    Pin& operator=(Pin&& other) noexcept;
+    ~Pin() { Release(); }
+
+    ExpertId id() const { return id_; }
+
+   private:
+    friend class ExpertCache;
+    Pin(ExpertCache& cache, ExpertId id) : cache_(&cache), id_(id) {}
+    void Release();
+
+    ExpertCache* cache_;
+    ExpertId id_;
+  };
+
+  struct Admission {
+    std::uint32_t slot = 0;
+    std::optional<ExpertId> evicted;  // what the slot held
+  };
+
+  ExpertCache(CacheShape shape, std::unique_ptr<EvictionPolicy> policy);
+
+  Residence Find(ExpertId id) const { return entries_[shape_.grid.Index(id)].residence; }
+  std::uint32_t SlotOf(ExpertId id) const;  // of one that is resident or loading
+
+  // Notes that a layer needs the expert now, and tells whether it is there.
+  Residence Ask(ExpertId id, std::uint32_t tokens);
+
+  // Gives an absent expert a slot to be loaded into. None if every slot it may have is in use: a
+  // pin released or a load ended may change that.
+  std::optional<Admission> Admit(ExpertId id);
+  void Loaded(ExpertId id);   // the load has ended well
+  void Abandon(ExpertId id);  // it has not, or was called off: the slot is free again
+
+  [[nodiscard]] Pin PinResident(ExpertId id);
+
+  const CacheShape& shape() const { return shape_; }
+  const EvictionPolicy& policy() const { return *policy_; }
+  const CacheStats& stats() const { return stats_; }
+  std::uint32_t held(std::uint32_t layer) const { return held_[layer]; }  // resident or loading
+  std::uint32_t free_slots() const { return static_cast<std::uint32_t>(free_.size()); }
+
+ private:
+  struct Entry {
+    Residence residence = Residence::kAbsent;
+    std::uint32_t slot = 0;
+    std::uint32_t pins = 0;
+  };
+
+  Entry& At(ExpertId id) { return entries_[shape_.grid.Index(id)]; }
+  std::optional<ExpertId> ChooseVictim(ExpertId wanted);
+  std::optional<ExpertId> ChooseInLayer(std::uint32_t layer);
+  std::optional<ExpertId> ChooseAnywhere();
+  void GatherEvictable(std::uint32_t layer);
+  std::optional<ExpertId> ChooseGathered();
+  void Forget(ExpertId id);
+
+  CacheShape shape_;
+  std::unique_ptr<EvictionPolicy> policy_;
+  std::vector<Entry> entries_;
+  std::vector<std::uint32_t> held_;
+  std::vector<std::uint32_t> free_;
+  std::vector<ExpertId> candidates_;  // of the choice under way
+  CacheStats stats_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,67 @@
+// One number in, a division of it out: what a process may hold of dense weights, KV cache, working
+// memory, staging and experts, so that all of it together stays within a budget. Pure: sizes come
+// in as facts, and --explain and `troupe plan` print what comes out with its reasons.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+namespace troupe {
+
+// What a model needs; sizes that depend on choices are functions of them.
+struct MemoryNeeds {
+  Bytes program;  // the process without what follows: code, vocabulary, stacks, logits
+  Bytes dense;    // weights that every token uses
+  Bytes experts;  // all routed experts, as they lie where none is ever evicted
+  Bytes slot;     // of the cache: the largest expert, rounded up to what a direct read fills
+  Bytes staging;  // what loading takes beside the slots
+  std::uint32_t expert_layers = 0;
+  std::uint32_t experts_per_layer = 0;
+  std::uint32_t experts_per_token = 0;  // of a layer
+  std::function<Bytes(std::uint32_t context)> kv_cache;
+  std::function<Bytes(std::uint32_t context, std::uint32_t chunk)> workspace;
+
+  std::uint32_t AllExperts() const { return expert_layers * experts_per_layer; }
+  // Experts that one token uses on its way through the layers.
+  std::uint32_t WorkingSet() const { return expert_layers * experts_per_token; }
+};
+
+struct MemoryRequest {
+  Bytes budget;
+  std::uint32_t context = 0;
+  bool context_given = false;  // by the user: then it does not shrink
+  std::uint32_t chunk = 512;   // tokens of a prompt that go through the layers together, at most
+  std::optional<std::uint32_t> most_slots;  // a smaller cache than would fit, to see what it costs
+};
+
+struct MemoryPlan {
+  Bytes budget;
+  Bytes program, dense, kv_cache, workspace;
+  Bytes staging;  // zero if all experts are resident
+  Bytes experts;  // all of them, or the cache's slots
+  std::uint32_t context = 0;
+  std::uint32_t chunk = 0;
+  bool all_resident = false;
+  std::uint32_t slots = 0;                   // of the cache; 0 if all are resident
+  std::vector<std::string> notes, warnings;  // one line each
+
+  Bytes total() const { return program + dense + kv_cache + workspace + staging + experts; }
+  bool operator==(const MemoryPlan&) const = default;
+};
+
+// A cache of fewer slots cannot load one expert while another is used.
+inline constexpr std::uint32_t kLeastSlots = 2;
+
+// Fails with the sum of what is needed if even the least cache and the smallest chunk (and, if the
+// user gave none, the shortest context) do not fit.
+Result<MemoryPlan> PlanMemory(const MemoryNeeds& needs, const MemoryRequest& request);
+
+std::vector<std::string> Describe(const MemoryPlan& plan, const MemoryNeeds& needs);
+
+}  // namespace troupe

@@ -1,0 +1,48 @@
+// How one expert of a layer lies in a slot of memory: the panels of its gate, up and down matrices
+// one after the other. All experts of a layer lie alike. Also where a GGUF keeps the three.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/tensor_type.h"
+#include "gguf/tensor_info.h"
+#include "model/weights.h"
+
+namespace troupe {
+
+struct ExpertMatrix {
+  const TensorInfo* tensor = nullptr;  // that holds this matrix of all the layer's experts
+  TensorType type = TensorType::kF32;
+  std::size_t rows = 0;
+  std::size_t cols = 0;
+  std::uint64_t slot_offset = 0;
+
+  // Of one expert, in the file and in the slot.
+  std::uint64_t SourceBytes() const { return rows * RowBytes(type, cols).count(); }
+  std::uint64_t SlotBytes() const { return PanelBytes(type, rows, cols); }
+};
+
+struct ExpertLayout {
+  std::array<ExpertMatrix, 3> matrices;  // gate, up, down
+
+  static ExpertLayout For(const TensorInfo& gate, const TensorInfo& up, const TensorInfo& down);
+  // The same matrices in other types, which their rows must fit; `tensor` stays what it is.
+  ExpertLayout In(const std::array<TensorType, 3>& types) const;
+
+  std::uint64_t SlotBytes() const;    // to the end of the last matrix
+  std::uint64_t SourceBytes() const;  // of the three in the file
+  // The expert whose panels begin at `slot`.
+  Mlp At(const std::byte* slot) const;
+  // Packs the rows of the three matrices, as the file has them, into a slot.
+  void Pack(std::span<const std::span<const std::byte>> rows, std::span<std::byte> slot) const;
+};
+
+// One a layer; empty for layers without experts. `tensor` pointers are into `file`.
+using ExpertLayouts = std::vector<ExpertLayout>;
+
+}  // namespace troupe

@@ -1,0 +1,15 @@
+#include "model/expert_source.h"
+
+namespace troupe {
+
+ExpertUsage ExpertUsage::Since(const ExpertUsage& before) const {
+  return {.hits = hits - before.hits,
+          .misses = misses - before.misses,
+          .reads = reads - before.reads,
+          .bytes_read = bytes_read - before.bytes_read,
+          .stall_seconds = stall_seconds - before.stall_seconds,
+          .prefetch_useful = prefetch_useful - before.prefetch_useful,
+          .prefetch_wasted = prefetch_wasted - before.prefetch_wasted};
+}
+
+}  // namespace troupe

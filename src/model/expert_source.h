@@ -1,0 +1,56 @@
+// Where the expert block gets its experts from: a layer asks for those that its tokens chose and
+// takes them as they become ready, in any order. Whether they lie in memory for good
+// (resident_experts.h) or come from a slow tier is the source's business.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/status.h"
+#include "model/weights.h"
+
+namespace troupe {
+
+struct ExpertDemand {
+  std::uint32_t expert = 0;
+  std::uint32_t tokens = 0;  // that chose it
+};
+
+struct ReadyExpert {
+  std::uint32_t expert = 0;
+  Mlp weights;
+};
+
+// Sums since the source was made. An ask is one layer needing one expert for some tokens.
+struct ExpertUsage {
+  std::uint64_t hits = 0;    // asks that found the expert in memory
+  std::uint64_t misses = 0;  // asks that did not
+  std::uint64_t reads = 0;   // handed to the system
+  std::uint64_t bytes_read = 0;
+  double stall_seconds = 0;           // in which there was nothing to compute before a load ended
+  std::uint64_t prefetch_useful = 0;  // loaded ahead and then asked for
+  std::uint64_t prefetch_wasted = 0;  // loaded ahead and evicted unasked
+
+  double HitRate() const {
+    const std::uint64_t asks = hits + misses;
+    return asks == 0 ? 1.0 : static_cast<double>(hits) / static_cast<double>(asks);
+  }
+  ExpertUsage Since(const ExpertUsage& before) const;
+};
+
+class ExpertSource {
+ public:
+  virtual ~ExpertSource() = default;
+
+  // A layer needs these experts, each named once; whatever an earlier call asked for is forgotten.
+  virtual void Ask(std::uint32_t layer, std::span<const ExpertDemand> demands) = 0;
+
+  // Some of the experts asked for that were not given yet, good until the next call of the source.
+  // Without `wait` there may be none; with it there is at least one. Fails if one of them cannot be
+  // had; what was asked for is then forgotten.
+  virtual Result<std::span<const ReadyExpert>> Take(bool wait) = 0;
+
+  virtual ExpertUsage usage() const = 0;
+};
+
+}  // namespace troupe

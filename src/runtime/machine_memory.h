@@ -1,0 +1,23 @@
+// How much memory this process may still take: what the machine has free, or what the limits of its
+// cgroup leave (v1 and v2), whichever is less.
+#pragma once
+
+#include <string>
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+namespace troupe {
+
+struct MachineMemory {
+  Bytes available;    // without pushing others out; page cache that can be dropped counts as free
+  std::string limit;  // what sets it: "the machine", or a cgroup's folder
+};
+
+// `root` is where /proc and /sys are looked for: a test's folder, else empty.
+Result<MachineMemory> ReadMachineMemory(const std::string& root = "");
+
+// What a process takes if nobody said how much: all that is available but a reserve for others.
+Bytes DefaultBudget(const MachineMemory& memory);
+
+}  // namespace troupe

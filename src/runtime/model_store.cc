@@ -1,0 +1,63 @@
+#include "runtime/model_store.h"
+
+#include <filesystem>
+
+#include "quant/panel.h"
+#include "runtime/container_layouts.h"
+#include "runtime/container_path.h"
+#include "store/container_store.h"
+#include "store/gguf_store.h"
+#include "store/model_fingerprint.h"
+
+namespace troupe {
+namespace {
+
+Result<std::unique_ptr<ExpertStore>> OpenInPlace(const GgufModel& model,
+                                                 const ExpertLayouts& layouts) {
+  std::vector<std::string> paths;
+  for (const ReadFile& file : model.files()) paths.push_back(file.path());
+  std::vector<std::vector<GgufExpertPart>> layers(layouts.size());
+  for (std::size_t layer = 0; layer < layouts.size(); ++layer) {
+    for (const ExpertMatrix& matrix : layouts[layer].matrices) {
+      if (matrix.tensor == nullptr) break;  // a dense layer
+      layers[layer].push_back({.file = matrix.tensor->file,
+                               .offset = matrix.tensor->offset,
+                               .bytes = matrix.SourceBytes()});
+    }
+  }
+  TROUPE_ASSIGN_OR_RETURN(
+      GgufStore store,
+      GgufStore::Open(
+          paths, std::move(layers),
+          [layouts](std::uint32_t layer, std::span<const std::span<const std::byte>> parts,
+                    std::span<std::byte> slot) { layouts[layer].Pack(parts, slot); }));
+  // Headers were read through one opening and experts will be through another: of the same file.
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    if (store.files()[i].identity() == model.files()[i].identity()) continue;
+    return Error(Code::kUnavailable, "{}: the file changed while it was being opened", paths[i]);
+  }
+  return std::unique_ptr<ExpertStore>(std::make_unique<GgufStore>(std::move(store)));
+}
+
+}  // namespace
+
+Result<std::string> FindContainer(const GgufModel& model, const std::string& wanted) {
+  if (wanted == "none") return std::string();
+  if (!wanted.empty()) return wanted;
+  std::string beside = ContainerPathFor(model.path());
+  std::error_code ignored;
+  return std::filesystem::exists(beside, ignored) ? beside : std::string();
+}
+
+Result<std::unique_ptr<ExpertStore>> OpenModelStore(const GgufModel& model,
+                                                    const ExpertLayouts& layouts,
+                                                    const std::string& container) {
+  if (container.empty()) return OpenInPlace(model, layouts);
+  TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(model));
+  TROUPE_ASSIGN_OR_RETURN(ContainerStore store,
+                          ContainerStore::Open(container, fingerprint, kPanelLayoutVersion));
+  TROUPE_RETURN_IF_ERROR(LayoutsIn(store.index(), 0, layouts, container).status());
+  return std::unique_ptr<ExpertStore>(std::make_unique<ContainerStore>(std::move(store)));
+}
+
+}  // namespace troupe

@@ -1,0 +1,100 @@
+// Experts that lie on a slow tier and pass through a cache of slots: where the cache, the loader
+// and the expert block meet. Residents are handed out at once, the others as their loads end; which
+// one goes for which is the cache's and its policy's decision. Quality stays exact: an expert's
+// bytes are the same wherever they come from.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "expert/expert_cache.h"
+#include "io/aligned_buffer.h"
+#include "model/expert_layout.h"
+#include "model/expert_source.h"
+#include "store/expert_loader.h"
+
+namespace troupe {
+
+// One miss from the question to the answer, for --explain.
+struct MissEvent {
+  ExpertId id;
+  std::uint32_t tokens = 0;  // that waited
+  std::uint32_t slot = 0;
+  std::optional<ExpertId> evicted;
+  bool joined = false;  // its load was under way already
+  Bytes bytes;
+  double load_seconds = 0;    // from the request to the end of the load
+  double waited_seconds = 0;  // of that the time in which nothing else could be computed
+};
+
+std::string ToString(const MissEvent& event);
+
+class OffloadedExperts final : public ExpertSource {
+ public:
+  struct Options {
+    CacheShape cache;
+    std::unique_ptr<EvictionPolicy> policy;
+    LoaderOptions loader;
+  };
+
+  // A slot's size for these layouts.
+  static Bytes SlotBytes(const ExpertLayouts& layouts);
+
+  // Pool and clock must outlive it. The pool is used between the regions of the expert block.
+  static Result<std::unique_ptr<OffloadedExperts>> Create(ExpertLayouts layouts,
+                                                          std::unique_ptr<ExpertStore> store,
+                                                          std::unique_ptr<AsyncReader> reader,
+                                                          ThreadPool& pool, const Clock& clock,
+                                                          Options options);
+
+  void Ask(std::uint32_t layer, std::span<const ExpertDemand> demands) override;
+  Result<std::span<const ReadyExpert>> Take(bool wait) override;
+
+  ExpertUsage usage() const override;
+  const ExpertCache& cache() const { return cache_; }
+  const ExpertStore& store() const { return *store_; }
+  const ExpertLoader& loader() const { return *loader_; }
+
+  using MissObserver = std::function<void(const MissEvent&)>;
+  void set_miss_observer(MissObserver observer) { observer_ = std::move(observer); }
+
+ private:
+  struct Waiting {
+    MissEvent event;
+    Nanos asked = 0;
+    double stall_before = 0;
+  };
+
+  OffloadedExperts(ExpertLayouts layouts, std::unique_ptr<ExpertStore> store, AlignedBuffer slots,
+                   std::size_t slot_bytes, const Clock& clock, Options options);
+
+  std::span<std::byte> Slot(std::uint32_t slot);
+  void Place();
+  Status CollectEnded();
+  void Give(ExpertId id);
+  void Forget();
+
+  ExpertLayouts layouts_;
+  std::unique_ptr<ExpertStore> store_;
+  AlignedBuffer slots_;
+  std::size_t slot_bytes_;
+  const Clock& clock_;
+  ExpertCache cache_;
+  std::unique_ptr<ExpertLoader> loader_;
+  MissObserver observer_;
+
+  std::uint32_t layer_ = 0;
+  std::vector<ExpertId> unplaced_;  // asked for, without a slot yet
+  std::vector<Waiting> waiting_;    // asked for, on their way
+  std::vector<ReadyExpert> ready_;  // since the last Take
+  std::vector<ReadyExpert> given_;
+  std::vector<ExpertCache::Pin> ready_pins_, given_pins_;
+  double stall_seconds_ = 0;
+};
+
+}  // namespace troupe

@@ -1,0 +1,268 @@
+#include "store/expert_loader.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace troupe {
+namespace {
+
+constexpr std::uint64_t kAlign = kDirectAlignment.count();
+
+std::uint64_t AlignDown(std::uint64_t n) { return n & ~(kAlign - 1); }
+
+// A load has at most three extents, and direct reads widen each at both ends.
+std::uint64_t StagingStride(Bytes largest_expert) {
+  return AlignUp(largest_expert.count(), kAlign) + 3 * 2 * kAlign;
+}
+
+}  // namespace
+
+struct ExpertLoader::Load {
+  ExpertId id;
+  std::span<std::byte> slot;
+  Urgency urgency = Urgency::kDemand;
+  std::byte* staging = nullptr;
+  bool started = false;
+  std::vector<Extent> extents;
+  std::vector<std::span<const std::byte>> parts;  // the extents' bytes in memory
+  std::deque<std::size_t> unsubmitted;            // pieces
+  std::size_t outstanding = 0;                    // pieces handed in, or to be tried again
+  Status status;
+};
+
+Bytes ExpertLoader::StagingBytes(bool direct, Bytes largest_expert, const LoaderOptions& options) {
+  return direct ? Bytes() : options.staging * Bytes(StagingStride(largest_expert));
+}
+
+Result<std::unique_ptr<ExpertLoader>> ExpertLoader::Create(ExpertStore& store,
+                                                           std::unique_ptr<AsyncReader> reader,
+                                                           Bytes largest_expert, ThreadPool& pool,
+                                                           const Clock& clock,
+                                                           const LoaderOptions& options) {
+  TROUPE_CHECK(options.piece.count() >= kAlign && options.piece.count() % kAlign == 0);
+  TROUPE_CHECK(options.staging >= 1);
+  std::unique_ptr<ExpertLoader> loader(
+      new ExpertLoader(store, std::move(reader), pool, clock, options));
+  const Bytes staging = StagingBytes(store.direct(), largest_expert, options);
+  if (staging == Bytes()) return loader;
+  TROUPE_ASSIGN_OR_RETURN(loader->staging_,
+                          AlignedBuffer::Allocate(staging, {.alignment = kDirectAlignment}));
+  loader->staging_stride_ = StagingStride(largest_expert);
+  for (std::uint32_t i = options.staging; i > 0; --i) {
+    loader->free_staging_.push_back(loader->staging_.data() + (i - 1) * loader->staging_stride_);
+  }
+  loader->reader_->RegisterMemory(loader->staging_.bytes());
+  return loader;
+}
+
+ExpertLoader::ExpertLoader(ExpertStore& store, std::unique_ptr<AsyncReader> reader,
+                           ThreadPool& pool, const Clock& clock, const LoaderOptions& options)
+    : store_(store), reader_(std::move(reader)), pool_(pool), clock_(clock), options_(options) {}
+
+ExpertLoader::~ExpertLoader() {
+  reader_.reset();  // reads under way end before their staging buffers go
+}
+
+void ExpertLoader::Request(ExpertId id, std::span<std::byte> slot, Urgency urgency) {
+  auto load = std::make_unique<Load>();
+  load->id = id;
+  load->slot = slot;
+  load->urgency = urgency;
+  (urgency == Urgency::kDemand ? demand_ : prefetch_).push_back(load.get());
+  TROUPE_CHECK(loads_.emplace(id, std::move(load)).second);
+}
+
+void ExpertLoader::Promote(ExpertId id) {
+  const auto found = loads_.find(id);
+  TROUPE_CHECK(found != loads_.end());
+  Load* load = found->second.get();
+  if (load->urgency == Urgency::kDemand) return;
+  load->urgency = Urgency::kDemand;
+  ++stats_.promoted;
+  const auto queued = std::find(prefetch_.begin(), prefetch_.end(), load);
+  if (queued == prefetch_.end()) return;  // all its reads are under way
+  prefetch_.erase(queued);
+  demand_.push_back(load);
+}
+
+bool ExpertLoader::Cancel(ExpertId id) {
+  const auto found = loads_.find(id);
+  if (found == loads_.end()) return false;
+  Load* load = found->second.get();
+  if (load->urgency == Urgency::kDemand || load->started) return false;
+  prefetch_.erase(std::find(prefetch_.begin(), prefetch_.end(), load));
+  loads_.erase(found);
+  ++stats_.cancelled;
+  return true;
+}
+
+bool ExpertLoader::Start(Load& load) {
+  if (!store_.direct()) {
+    if (free_staging_.empty()) return false;
+    load.staging = free_staging_.back();
+    free_staging_.pop_back();
+  }
+  load.started = true;
+  CutIntoPieces(load);
+  return true;
+}
+
+void ExpertLoader::CutIntoPieces(Load& load) {
+  store_.Locate(load.id, load.extents);
+  std::byte* const base = store_.direct() ? load.slot.data() : load.staging;
+  std::uint64_t used = 0;
+  for (const Extent& extent : load.extents) {
+    const std::uint64_t begin = AlignDown(extent.offset);
+    const std::uint64_t end = extent.offset + extent.bytes;
+    const std::uint64_t aligned_end = AlignUp(end, kAlign);
+    TROUPE_CHECK(used + (aligned_end - begin) <=
+                 (store_.direct() ? load.slot.size() : staging_stride_));
+    load.parts.emplace_back(base + used + (extent.offset - begin), extent.bytes);
+    for (std::uint64_t at = begin; at < aligned_end;) {
+      const std::uint64_t length = std::min(options_.piece.count(), aligned_end - at);
+      std::size_t tag = pieces_.size();
+      if (free_pieces_.empty()) {
+        pieces_.emplace_back();
+      } else {
+        tag = free_pieces_.back();
+        free_pieces_.pop_back();
+      }
+      pieces_[tag] = {.load = &load,
+                      .file = extent.file,
+                      .offset = at,
+                      .target = {base + used, length},
+                      .needed = std::min(length, end - at),
+                      .retried = false};
+      load.unsubmitted.push_back(tag);
+      at += length;
+      used += length;
+    }
+  }
+}
+
+bool ExpertLoader::NextPiece(std::size_t& piece) {
+  if (!retries_.empty()) {
+    piece = retries_.back();
+    retries_.pop_back();
+    return true;
+  }
+  for (std::deque<Load*>* queue : {&demand_, &prefetch_}) {
+    if (queue->empty()) continue;
+    Load& load = *queue->front();
+    // Staging is short only while loads are under way, and each of them gives a buffer back.
+    if (!load.started && !Start(load)) return false;
+    piece = load.unsubmitted.front();
+    load.unsubmitted.pop_front();
+    ++load.outstanding;
+    if (load.unsubmitted.empty()) queue->pop_front();
+    return true;
+  }
+  return false;
+}
+
+void ExpertLoader::SubmitPieces() {
+  std::vector<ReadRequest> requests;
+  for (std::size_t room = reader_->depth() - reader_->under_way(); room > 0; --room) {
+    std::size_t tag = 0;
+    if (!NextPiece(tag)) break;
+    const Piece& piece = pieces_[tag];
+    requests.push_back({.fd = store_.files()[piece.file].fd(),
+                        .offset = piece.offset,
+                        .target = piece.target,
+                        .tag = tag});
+  }
+  if (requests.empty()) return;
+  if (reader_->under_way() == 0) busy_since_ = clock_.Now();
+  stats_.reads += requests.size();
+  reader_->Submit(requests);
+}
+
+Status ExpertLoader::Describe(const Piece& piece, const ReadAnswer& answer) const {
+  const std::string place =
+      fmt::format("{}: {}: {} bytes at byte {}", store_.files()[piece.file].path(),
+                  ToString(piece.load->id), piece.target.size(), piece.offset);
+  if (!answer.status.ok()) {
+    return Status(answer.status).WithContext(fmt::format("{} cannot be read", place));
+  }
+  return DataLoss("{}: {} were read, expected {}", place, answer.bytes, piece.needed);
+}
+
+void ExpertLoader::TakeAnswer(const ReadAnswer& answer) {
+  Piece& piece = pieces_[answer.tag];
+  Load& load = *piece.load;
+  stats_.bytes_read += answer.bytes;
+  if (!answer.status.ok() || answer.bytes < piece.needed) {
+    if (!piece.retried && load.status.ok()) {
+      piece.retried = true;
+      ++stats_.retries;
+      retries_.push_back(answer.tag);
+      return;
+    }
+    if (load.status.ok()) load.status = Describe(piece, answer);
+    DropUnsubmitted(load);
+  }
+  free_pieces_.push_back(answer.tag);
+  if (--load.outstanding == 0 && load.unsubmitted.empty()) complete_.push_back(&load);
+}
+
+void ExpertLoader::DropUnsubmitted(Load& load) {
+  if (load.unsubmitted.empty()) return;
+  std::deque<Load*>& queue = load.urgency == Urgency::kDemand ? demand_ : prefetch_;
+  queue.erase(std::find(queue.begin(), queue.end(), &load));
+  std::ranges::copy(load.unsubmitted, std::back_inserter(free_pieces_));
+  load.unsubmitted.clear();
+}
+
+void ExpertLoader::NoteBusyTime() {
+  const Nanos now = clock_.Now();
+  stats_.busy_seconds += static_cast<double>(now - busy_since_) * 1e-9;
+  busy_since_ = now;
+}
+
+void ExpertLoader::Collect(std::optional<Nanos> wait) {
+  if (reader_->under_way() == 0) return;
+  answers_.clear();
+  reader_->Collect(answers_, wait);
+  NoteBusyTime();
+  for (const ReadAnswer& answer : answers_) TakeAnswer(answer);
+}
+
+void ExpertLoader::FinishLoads() {
+  if (complete_.empty()) return;
+  const std::vector<Load*> loads = std::exchange(complete_, {});
+  pool_.Run(loads.size(), [&](std::size_t i, std::size_t) {
+    Load& load = *loads[i];
+    for (const Extent& extent : load.extents) {
+      if (load.status.ok()) load.status = store_.files()[extent.file].CheckUnchanged();
+    }
+    if (load.status.ok()) load.status = store_.Finish(load.id, load.parts, load.slot);
+  });
+  for (Load* load : loads) {
+    ++(load->status.ok() ? stats_.loads : stats_.failures);
+    if (load->staging != nullptr) free_staging_.push_back(load->staging);
+    ended_.push_back({.id = load->id, .status = std::move(load->status)});
+    loads_.erase(load->id);
+  }
+}
+
+void ExpertLoader::Poll() {
+  SubmitPieces();
+  Collect(Nanos{0});
+  FinishLoads();
+  SubmitPieces();
+}
+
+void ExpertLoader::Wait() {
+  TROUPE_CHECK(!loads_.empty() || !ended_.empty());
+  Poll();
+  while (ended_.empty()) {
+    Collect(std::nullopt);
+    SubmitPieces();  // keep the queue full before spending time on what has come
+    FinishLoads();
+    SubmitPieces();
+  }
+}
+
+std::vector<LoadEnd> ExpertLoader::TakeEnded() { return std::exchange(ended_, {}); }
+
+}  // namespace troupe

@@ -1,0 +1,130 @@
+// Brings experts from a store into slots of memory: demand before prefetch, each load once however
+// often it is asked for, a failed or short read tried once more and then the error of that load
+// alone. Reads are cut into pieces, so that one expert keeps a deep queue busy.
+//
+// Has no thread of its own: reading is the AsyncReader's work, and what remains is microseconds of
+// bookkeeping whenever the token loop comes by (Poll, Wait). Putting experts together and checking
+// them runs on the pool that the loop computes with, between its regions. Threads: one at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/thread_pool.h"
+#include "expert/expert_id.h"
+#include "io/aligned_buffer.h"
+#include "io/async_reader.h"
+#include "store/expert_store.h"
+
+namespace troupe {
+
+enum class Urgency { kDemand, kPrefetch };
+
+struct LoaderOptions {
+  Bytes piece = 1_MiB;        // of one read
+  std::uint32_t staging = 8;  // experts read beside their slots at once, if the store is not direct
+};
+
+struct LoadEnd {
+  ExpertId id;
+  Status status;
+};
+
+struct LoaderStats {
+  std::uint64_t loads = 0;     // ended well
+  std::uint64_t failures = 0;  // ended with an error
+  std::uint64_t cancelled = 0;
+  std::uint64_t promoted = 0;  // prefetches that became demand on the way
+  std::uint64_t reads = 0;
+  std::uint64_t retries = 0;
+  std::uint64_t bytes_read = 0;
+  double busy_seconds = 0;  // during which at least one read was under way
+};
+
+class ExpertLoader {
+ public:
+  // Memory of the staging buffers for a store that is direct or not.
+  static Bytes StagingBytes(bool direct, Bytes largest_expert, const LoaderOptions& options);
+
+  // All but `reader` must outlive the loader. A slot handed to Request is as long as its expert,
+  // rounded up to kDirectAlignment.
+  static Result<std::unique_ptr<ExpertLoader>> Create(ExpertStore& store,
+                                                      std::unique_ptr<AsyncReader> reader,
+                                                      Bytes largest_expert, ThreadPool& pool,
+                                                      const Clock& clock,
+                                                      const LoaderOptions& options);
+  ~ExpertLoader();
+
+  // Queues a load of an expert that is not being loaded. Nothing is read before Poll or Wait.
+  void Request(ExpertId id, std::span<std::byte> slot, Urgency urgency);
+  // A prefetch under way has become urgent; nothing happens if it is already.
+  void Promote(ExpertId id);
+  // Calls off a prefetch of which nothing has been read; false if it is too late.
+  bool Cancel(ExpertId id);
+
+  // Hands reads to the reader and takes its answers, without waiting.
+  void Poll();
+  // The same, until at least one load has ended. Something must be under way.
+  void Wait();
+  // Loads that ended since the last call, in the order of their ends.
+  std::vector<LoadEnd> TakeEnded();
+
+  std::size_t under_way() const { return loads_.size(); }
+  const LoaderStats& stats() const { return stats_; }
+  const AsyncReader& reader() const { return *reader_; }
+
+ private:
+  struct Load;
+  struct Piece {
+    Load* load = nullptr;
+    std::uint32_t file = 0;
+    std::uint64_t offset = 0;
+    std::span<std::byte> target;
+    std::size_t needed = 0;  // fewer than the target where the file may end inside it
+    bool retried = false;
+  };
+
+  ExpertLoader(ExpertStore& store, std::unique_ptr<AsyncReader> reader, ThreadPool& pool,
+               const Clock& clock, const LoaderOptions& options);
+
+  bool Start(Load& load);
+  void CutIntoPieces(Load& load);
+  void SubmitPieces();
+  bool NextPiece(std::size_t& piece);
+  void Collect(std::optional<Nanos> wait);
+  void TakeAnswer(const ReadAnswer& answer);
+  void DropUnsubmitted(Load& load);
+  void FinishLoads();
+  void NoteBusyTime();
+  Status Describe(const Piece& piece, const ReadAnswer& answer) const;
+
+  ExpertStore& store_;
+  std::unique_ptr<AsyncReader> reader_;
+  ThreadPool& pool_;
+  const Clock& clock_;
+  LoaderOptions options_;
+
+  AlignedBuffer staging_;
+  std::size_t staging_stride_ = 0;
+  std::vector<std::byte*> free_staging_;
+
+  std::map<ExpertId, std::unique_ptr<Load>> loads_;
+  std::deque<Load*> demand_, prefetch_;  // loads with pieces that were not handed in
+  std::vector<Piece> pieces_;            // a piece's index is its tag
+  std::vector<std::size_t> free_pieces_, retries_;
+  std::vector<Load*> complete_;  // all read, to be finished
+  std::vector<LoadEnd> ended_;
+  std::vector<ReadAnswer> answers_;
+  Nanos busy_since_ = 0;
+  LoaderStats stats_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,264 @@
+#include "store/expert_loader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/rng.h"
+#include "io/fake_reader.h"
+#include "io/temp_folder.h"
+
+namespace troupe {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+// Experts of 20,000 bytes in a file: in one aligned piece each, or in three pieces at odd places.
+class TestStore final : public ExpertStore {
+ public:
+  static constexpr std::uint64_t kBytes = 20'000, kStride = 20'480;
+
+  TestStore(DirectFile file, bool direct) : file_(std::move(file)), direct_(direct) {}
+
+  std::string_view name() const override { return "test"; }
+  std::span<const DirectFile> files() const override { return {&file_, 1}; }
+  bool direct() const override { return direct_; }
+  void Locate(ExpertId id, std::vector<Extent>& extents) const override {
+    const std::uint64_t begin = id.expert * kStride;
+    if (direct_) {
+      extents.push_back({.file = 0, .offset = begin, .bytes = kBytes});
+      return;
+    }
+    extents.push_back({.file = 0, .offset = begin + 32, .bytes = 7'000});
+    extents.push_back({.file = 0, .offset = begin + 9'000, .bytes = 100});
+    extents.push_back({.file = 0, .offset = begin + 12'288, .bytes = 8'192});
+  }
+  Status Finish(ExpertId id, std::span<const std::span<const std::byte>> parts,
+                std::span<std::byte> slot) override {
+    if (id.expert == refused) return DataLoss("{}: checksum", ToString(id));
+    std::byte* to = slot.data();
+    if (!direct_) {
+      for (const auto part : parts) to = std::ranges::copy(part, to).out;
+    }
+    return OkStatus();
+  }
+
+  std::uint32_t refused = ~0u;
+
+ private:
+  DirectFile file_;
+  bool direct_;
+};
+
+class ExpertLoaderTest : public testing::TestWithParam<bool> {
+ protected:
+  static constexpr std::uint32_t kExperts = 8;
+
+  void SetUp() override {
+    contents_.resize(kExperts * TestStore::kStride);
+    Rng rng(3);
+    for (std::byte& b : contents_) b = static_cast<std::byte>(rng.Below(256));
+    path_ = folder_.Write("experts",
+                          {reinterpret_cast<const char*>(contents_.data()), contents_.size()});
+    store_ = std::make_unique<TestStore>(DirectFile::Open(path_).value(), GetParam());
+    auto reader = std::make_unique<FakeReader>(4);
+    reader_ = reader.get();
+    reader_->AddFile(store_->files()[0].fd(), contents_);
+    loader_ = ExpertLoader::Create(*store_, std::move(reader), Bytes(TestStore::kStride), pool_,
+                                   clock_, {.piece = 8_KiB, .staging = 2})
+                  .value();
+    slots_ = AlignedBuffer::Allocate(Bytes(contents_.size()), {.alignment = kPage}).value();
+  }
+
+  std::span<std::byte> Slot(std::uint32_t expert) {
+    return slots_.bytes().subspan(expert * TestStore::kStride, TestStore::kStride);
+  }
+  void Request(std::uint32_t expert, Urgency urgency = Urgency::kDemand) {
+    loader_->Request({0, expert}, Slot(expert), urgency);
+  }
+  // What the slot should hold.
+  std::vector<std::byte> Expected(std::uint32_t expert) const {
+    std::vector<Extent> extents;
+    store_->Locate({0, expert}, extents);
+    std::vector<std::byte> bytes;
+    for (const Extent& extent : extents) {
+      const auto from = contents_.begin() + static_cast<std::ptrdiff_t>(extent.offset);
+      bytes.insert(bytes.end(), from, from + static_cast<std::ptrdiff_t>(extent.bytes));
+    }
+    return bytes;
+  }
+  bool Holds(std::uint32_t expert) {
+    const std::vector<std::byte> expected = Expected(expert);
+    return std::ranges::equal(expected, Slot(expert).first(expected.size()));
+  }
+  std::vector<LoadEnd> RunToTheEnd() {
+    std::vector<LoadEnd> all;
+    while (loader_->under_way() > 0) {
+      loader_->Wait();
+      for (LoadEnd& end : loader_->TakeEnded()) all.push_back(std::move(end));
+    }
+    return all;
+  }
+  std::vector<std::uint32_t> OrderOf(const std::vector<LoadEnd>& ends) {
+    std::vector<std::uint32_t> experts;
+    for (const LoadEnd& end : ends) experts.push_back(end.id.expert);
+    return experts;
+  }
+
+  TempFolder folder_;
+  std::vector<std::byte> contents_;
+  std::string path_;
+  ThreadPool pool_{2};
+  ManualClock clock_;
+  std::unique_ptr<TestStore> store_;
+  FakeReader* reader_ = nullptr;
+  AlignedBuffer slots_;
+  std::unique_ptr<ExpertLoader> loader_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Stores, ExpertLoaderTest, testing::Bool(),
+                         [](const auto& test) { return test.param ? "Direct" : "InParts"; });
+
+TEST_P(ExpertLoaderTest, EveryExpertArrivesWholeInItsSlot) {
+  for (std::uint32_t e = 0; e < kExperts; ++e) Request(e);
+  EXPECT_THAT(RunToTheEnd(), SizeIs(kExperts));
+  for (std::uint32_t e = 0; e < kExperts; ++e) EXPECT_TRUE(Holds(e)) << "expert " << e;
+  EXPECT_EQ(loader_->stats().loads, kExperts);
+}
+
+TEST_P(ExpertLoaderTest, AnswersInAnyOrderMakeTheSameBytes) {
+  reader_->Reverse(true);
+  for (std::uint32_t e = 0; e < kExperts; ++e) Request(e);
+  RunToTheEnd();
+  for (std::uint32_t e = 0; e < kExperts; ++e) EXPECT_TRUE(Holds(e)) << "expert " << e;
+}
+
+TEST_P(ExpertLoaderTest, ReadsAreAlignedAndNoLongerThanAPiece) {
+  reader_->SetScript([](const ReadRequest& request) {
+    EXPECT_EQ(request.offset % kDirectAlignment.count(), 0u);
+    EXPECT_EQ(request.target.size() % kDirectAlignment.count(), 0u);
+    EXPECT_LE(request.target.size(), (8_KiB).count());
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(request.target.data()) % kDirectAlignment.count(),
+              0u);
+    return FakeReader::Fault::kNone;
+  });
+  for (std::uint32_t e = 0; e < kExperts; ++e) Request(e);
+  RunToTheEnd();
+}
+
+TEST_P(ExpertLoaderTest, DemandGoesBeforePrefetchThatHasNotStarted) {
+  for (const std::uint32_t e : {0u, 1u, 2u}) Request(e, Urgency::kPrefetch);
+  Request(7);
+  EXPECT_THAT(OrderOf(RunToTheEnd()), ElementsAre(7, 0, 1, 2));
+}
+
+TEST_P(ExpertLoaderTest, APromotedPrefetchOvertakesTheOthers) {
+  for (const std::uint32_t e : {0u, 1u, 2u}) Request(e, Urgency::kPrefetch);
+  loader_->Promote({0, 2});
+  loader_->Promote({0, 2});  // urgent already
+  EXPECT_THAT(OrderOf(RunToTheEnd()), ElementsAre(2, 0, 1));
+  EXPECT_EQ(loader_->stats().promoted, 1u);
+}
+
+TEST_P(ExpertLoaderTest, APrefetchCanBeCalledOffUntilItStarts) {
+  reader_->Hold(true);
+  for (const std::uint32_t e : {0u, 1u, 2u, 3u}) Request(e, Urgency::kPrefetch);
+  Request(4);
+  loader_->Poll();  // four reads under way: the demand's three, and the first prefetch's first
+  EXPECT_FALSE(loader_->Cancel({0, 0}));
+  EXPECT_FALSE(loader_->Cancel({0, 4}));
+  EXPECT_TRUE(loader_->Cancel({0, 2}));
+  EXPECT_FALSE(loader_->Cancel({0, 2}));
+  reader_->Hold(false);
+  EXPECT_THAT(OrderOf(RunToTheEnd()), ElementsAre(4, 0, 1, 3));
+  EXPECT_EQ(loader_->stats().cancelled, 1u);
+}
+
+TEST_P(ExpertLoaderTest, AFailedReadIsTriedOnceMore) {
+  for (const auto fault : {FakeReader::Fault::kError, FakeReader::Fault::kShort}) {
+    int faults = 0;
+    const std::uint64_t before = loader_->stats().retries;
+    reader_->SetScript(
+        [&](const ReadRequest&) { return faults++ == 2 ? fault : FakeReader::Fault::kNone; });
+    Request(3);
+    const auto ends = RunToTheEnd();
+    ASSERT_THAT(ends, SizeIs(1));
+    EXPECT_TRUE(ends[0].status.ok()) << ends[0].status.ToString();
+    EXPECT_TRUE(Holds(3));
+    EXPECT_EQ(loader_->stats().retries, before + 1);
+  }
+}
+
+TEST_P(ExpertLoaderTest, AReadThatFailsTwiceIsTheErrorOfItsLoadAlone) {
+  const std::uint64_t bad = 2 * TestStore::kStride;
+  reader_->SetScript([&](const ReadRequest& request) {
+    const bool hit = request.offset >= bad && request.offset < bad + TestStore::kStride;
+    return hit ? FakeReader::Fault::kError : FakeReader::Fault::kNone;
+  });
+  for (std::uint32_t e = 0; e < kExperts; ++e) Request(e);
+  for (const LoadEnd& end : RunToTheEnd()) {
+    EXPECT_EQ(end.status.ok(), end.id.expert != 2);
+    if (end.status.ok()) continue;
+    EXPECT_THAT(end.status.message(), HasSubstr(path_ + ": layer 0, expert 2: "));
+    EXPECT_THAT(end.status.message(), HasSubstr("cannot be read"));
+  }
+  EXPECT_EQ(loader_->stats().failures, 1u);
+  for (std::uint32_t e = 0; e < kExperts; ++e) EXPECT_EQ(Holds(e), e != 2);
+}
+
+TEST_P(ExpertLoaderTest, AFileThatEndsTooEarlySaysWhatWasFoundAndExpected) {
+  reader_->SetScript([](const ReadRequest&) { return FakeReader::Fault::kEnd; });
+  Request(1);
+  const auto ends = RunToTheEnd();
+  ASSERT_THAT(ends, SizeIs(1));
+  EXPECT_EQ(ends[0].status.code(), Code::kDataLoss);
+  EXPECT_THAT(ends[0].status.message(), HasSubstr("0 were read, expected"));
+}
+
+TEST_P(ExpertLoaderTest, AfterADiskIsGoneEveryLoadFailsAndTheLoaderStaysUsable) {
+  reader_->SetScript([](const ReadRequest&) { return FakeReader::Fault::kGone; });
+  for (std::uint32_t e = 0; e < kExperts; ++e) Request(e);
+  for (const LoadEnd& end : RunToTheEnd()) EXPECT_FALSE(end.status.ok());
+  EXPECT_EQ(loader_->under_way(), 0u);
+  EXPECT_EQ(loader_->stats().failures, kExperts);
+  Request(0);
+  EXPECT_THAT(RunToTheEnd(), SizeIs(1));
+}
+
+TEST_P(ExpertLoaderTest, AnExpertThatTheStoreRefusesIsNotHandedOut) {
+  store_->refused = 5;
+  for (const std::uint32_t e : {4u, 5u, 6u}) Request(e);
+  for (const LoadEnd& end : RunToTheEnd()) EXPECT_EQ(end.status.ok(), end.id.expert != 5);
+}
+
+TEST_P(ExpertLoaderTest, AFileWrittenToWhileInUseIsNoticed) {
+  Request(0);
+  EXPECT_TRUE(RunToTheEnd()[0].status.ok());
+  std::ofstream(path_, std::ios::app) << "more";
+  Request(1);
+  const Status status = RunToTheEnd()[0].status;
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(status.message(), HasSubstr(path_));
+}
+
+TEST_P(ExpertLoaderTest, PollNeverWaits) {
+  reader_->Hold(true);
+  Request(0);
+  for (int i = 0; i < 10; ++i) loader_->Poll();
+  EXPECT_THAT(loader_->TakeEnded(), SizeIs(0));
+  EXPECT_EQ(loader_->under_way(), 1u);
+}
+
+TEST_P(ExpertLoaderTest, CanBeDestroyedWhileReadsAreUnderWay) {
+  reader_->Hold(true);
+  for (std::uint32_t e = 0; e < kExperts; ++e) Request(e);
+  loader_->Poll();
+  loader_.reset();
+}
+
+}  // namespace
+}  // namespace troupe

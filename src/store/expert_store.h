@@ -1,0 +1,51 @@
+// Where experts lie on the slow tier and how the bytes found there become what a slot of the cache
+// holds. Two kinds: a GGUF read in place (gguf_store.h) and a packed container (container_store.h).
+// What the bytes mean is model/'s business; reading them is expert_loader.h's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "expert/expert_id.h"
+#include "io/direct_file.h"
+
+namespace troupe {
+
+// A contiguous piece of an expert in a file. Offset and length are as the data lies: the loader
+// widens them to what direct reads ask for.
+struct Extent {
+  std::uint32_t file = 0;  // index into files()
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+
+  bool operator==(const Extent&) const = default;
+};
+
+class ExpertStore {
+ public:
+  virtual ~ExpertStore() = default;
+
+  virtual std::string_view name() const = 0;  // "GGUF in place", "container"
+  virtual std::span<const DirectFile> files() const = 0;
+
+  // Appends the expert's extents, in the order in which Finish takes them.
+  virtual void Locate(ExpertId id, std::vector<Extent>& extents) const = 0;
+
+  // Whether the one extent starts and ends on kDirectAlignment and is, byte for byte, what a slot
+  // holds, so that it is read straight into one. Otherwise extents are read beside it, and Finish
+  // puts them together.
+  virtual bool direct() const = 0;
+
+  // Makes the bytes that were read into what the slot holds, and checks them. `parts` are the
+  // extents' bytes; if direct() they lie in the slot already. The error names the file and the
+  // place. Called by one thread at a time for one slot; for different ones at once.
+  virtual Status Finish(ExpertId id, std::span<const std::span<const std::byte>> parts,
+                        std::span<std::byte> slot) = 0;
+};
+
+}  // namespace troupe

@@ -1,0 +1,245 @@
+// Quality `exact` with experts on a slow tier: the same bytes as with all of them in memory,
+// whatever the cache's size, its policy, the reader, the container and the cut of the prompt.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "expert/lru.h"
+#include "expert/optimum.h"
+#include "gguf/reader.h"
+#include "io/temp_folder.h"
+#include "model/synth.h"
+#include "runtime/container_path.h"
+#include "runtime/pack_model.h"
+#include "runtime/session.h"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t kTokens = 48;
+
+using Logits = std::vector<std::vector<float>>;
+
+testing::AssertionResult SameBytes(const Logits& a, const Logits& b) {
+  if (a.size() != b.size()) {
+    return testing::AssertionFailure() << a.size() << " rows against " << b.size();
+  }
+  for (std::size_t row = 0; row < a.size(); ++row) {
+    if (std::memcmp(a[row].data(), b[row].data(), a[row].size() * sizeof(float)) != 0) {
+      return testing::AssertionFailure() << "row " << row << " differs";
+    }
+  }
+  return testing::AssertionSuccess();
+}
+
+// Remembers what was asked for, so that the optimum can be told on the next run.
+class Recording final : public EvictionPolicy {
+ public:
+  Recording(ExpertGrid grid, std::vector<ExpertId>& asks) : lru_(grid), asks_(asks) {}
+  std::string_view name() const override { return "recording"; }
+  void Asked(ExpertId id, std::uint32_t tokens) override {
+    asks_.push_back(id);
+    lru_.Asked(id, tokens);
+  }
+  std::size_t Choose(std::span<const ExpertId> candidates) override {
+    return lru_.Choose(candidates);
+  }
+
+ private:
+  Lru lru_;
+  std::vector<ExpertId>& asks_;
+};
+
+struct Answer {
+  Logits logits;
+  ExpertUsage usage;
+  CacheStats cache;
+};
+
+class OffloadExactness : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const ModelShape* shape = FindShape(GetParam());
+    ASSERT_NE(shape, nullptr);
+    SynthOptions options;
+    options.layout.mix.type = TensorType::kQ4_0;
+    ASSERT_TRUE(Synthesize(*shape, options, path()).ok());
+    Rng rng(9);
+    for (std::size_t i = 0; i < kTokens; ++i) {
+      tokens_.push_back(static_cast<std::int32_t>(rng.Below(shape->vocabulary)));
+    }
+    const auto engine = Engine::Open(path(), {.threads = 1}).value();
+    all_ = engine->plan().needs.AllExperts();
+    resident_ = Feed(*engine, 16).logits;
+  }
+
+  std::string path() const { return folder_.PathOf("m.gguf"); }
+  void Pack() {
+    const GgufModel model = GgufModel::Open(path()).value();
+    ASSERT_TRUE(PackModel(model, {}, ContainerPathFor(path())).ok());
+  }
+
+  // A prompt of `prompt` tokens at once, the rest one by one.
+  Answer Feed(Engine& engine, std::size_t prompt) {
+    Session session = Session::Create(engine).value();
+    Answer answer;
+    for (std::size_t at = 0; at < kTokens;) {
+      const std::size_t count = at == 0 ? prompt : 1;
+      const Status status = session.FeedForLogits(
+          std::span(tokens_).subspan(at, count), 0, [&](std::size_t, std::span<const float> row) {
+            answer.logits.emplace_back(row.begin(), row.end());
+          });
+      EXPECT_TRUE(status.ok()) << status.ToString();
+      at += count;
+    }
+    answer.usage = engine.expert_usage();
+    if (engine.offloaded() != nullptr) answer.cache = engine.offloaded()->cache().stats();
+    return answer;
+  }
+
+  Answer Run(std::uint32_t slots, OffloadOptions offload = {}, std::size_t prompt = 16,
+             std::uint32_t threads = 2, std::uint32_t chunk = 512) {
+    offload.slots = slots;
+    EngineOptions options;
+    options.threads = threads;
+    options.chunk = chunk;
+    options.offload = std::move(offload);
+    const auto engine = Engine::Open(path(), options).value();
+    EXPECT_EQ(engine->offloaded() == nullptr, slots >= all_);
+    return Feed(*engine, prompt);
+  }
+
+  TempFolder folder_;
+  std::vector<std::int32_t> tokens_;
+  Logits resident_;
+  std::uint32_t all_ = 0;
+};
+
+INSTANTIATE_TEST_SUITE_P(Families, OffloadExactness,
+                         testing::Values("tiny-qwen2moe", "tiny-olmoe", "tiny-deepseek2"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+TEST_P(OffloadExactness, TheSameBytesAtEveryCacheSize) {
+  for (const std::uint32_t slots : {all_, all_ - 1, 3 * all_ / 4, all_ / 2, all_ / 4, 2u}) {
+    const Answer answer = Run(slots);
+    EXPECT_TRUE(SameBytes(answer.logits, resident_)) << slots << " slots of " << all_;
+    if (slots >= all_) continue;
+    EXPECT_GT(answer.usage.misses, 0u) << slots;
+    EXPECT_GT(answer.usage.bytes_read, 0u) << slots;
+  }
+}
+
+TEST_P(OffloadExactness, ALargerCacheMissesNoMoreUnderLru) {
+  std::uint64_t before = ~std::uint64_t{0};
+  for (const std::uint32_t slots : {2u, all_ / 4, all_ / 2, all_ - 1}) {
+    const std::uint64_t misses = Run(slots).usage.misses;
+    EXPECT_LE(misses, before) << slots;
+    before = misses;
+  }
+}
+
+TEST_P(OffloadExactness, TheSameBytesForEveryPolicyShareReaderAndContainer) {
+  for (const bool packed : {false, true}) {
+    if (packed) Pack();
+    for (const char* policy : {"lru", "lfu"}) {
+      for (const CacheSharing sharing : {CacheSharing::kPerLayer, CacheSharing::kGlobal}) {
+        OffloadOptions offload;
+        offload.policy = policy;
+        offload.sharing = sharing;
+        offload.reader.kind = policy[1] == 'r' ? ReaderKind::kThreads : ReaderKind::kAuto;
+        const Answer answer = Run(all_ / 3, offload);
+        EXPECT_TRUE(SameBytes(answer.logits, resident_)) << policy << ", packed " << packed;
+        EXPECT_GT(answer.cache.evictions, 0u);
+      }
+    }
+  }
+}
+
+TEST_P(OffloadExactness, TheSameBytesForAnyThreadsAndAnyCutOfThePrompt) {
+  for (const std::uint32_t threads : {1u, 3u}) {
+    for (const std::size_t prompt : {std::size_t{1}, std::size_t{7}, kTokens}) {
+      EXPECT_TRUE(SameBytes(Run(all_ / 3, {}, prompt, threads, 11).logits, resident_))
+          << threads << " threads, prompt of " << prompt;
+    }
+  }
+}
+
+TEST_P(OffloadExactness, TheOptimumOverARecordedRunGivesTheSameBytesAndMissesNoMore) {
+  std::vector<ExpertId> asks;
+  OffloadOptions recording;
+  recording.sharing = CacheSharing::kGlobal;
+  recording.make_policy = [&](ExpertGrid grid) { return std::make_unique<Recording>(grid, asks); };
+  const std::uint32_t slots = all_ / 2;
+  const Answer lru = Run(slots, recording);
+
+  OffloadOptions best;
+  best.sharing = CacheSharing::kGlobal;
+  best.make_policy = [&](ExpertGrid grid) { return std::make_unique<Optimum>(grid, asks); };
+  const Answer optimum = Run(slots, best);
+  EXPECT_TRUE(SameBytes(lru.logits, resident_));
+  EXPECT_TRUE(SameBytes(optimum.logits, resident_));
+  EXPECT_LE(optimum.usage.misses, lru.usage.misses);
+}
+
+TEST_P(OffloadExactness, EachExpertIsReadAtMostOnceALayerAndChunk) {
+  const Answer answer = Run(2, {}, kTokens);
+  EXPECT_LE(answer.usage.misses, all_);
+  const Answer chunked = Run(2, {}, kTokens, 1, kTokens / 2);
+  EXPECT_LE(chunked.usage.misses, 2 * all_);
+}
+
+TEST_P(OffloadExactness, AContainerOfAnotherModelIsRefused) {
+  Pack();
+  SynthOptions other;
+  other.layout.mix.type = TensorType::kQ4_0;
+  other.seed = 77;
+  ASSERT_TRUE(Synthesize(*FindShape(GetParam()), other, path()).ok());
+  EngineOptions options;
+  options.offload.slots = 2;
+  const auto engine = Engine::Open(path(), options);
+  ASSERT_FALSE(engine.ok());
+  EXPECT_THAT(engine.status().message(), testing::HasSubstr("m.experts"));
+  EXPECT_THAT(engine.status().message(), testing::HasSubstr("troupe pack"));
+  options.offload.container = "none";
+  EXPECT_TRUE(Engine::Open(path(), options).ok());
+}
+
+TEST_P(OffloadExactness, ADamagedExpertFailsTheRequestAndTheEngineGoesOn) {
+  Pack();
+  {
+    // The file's last expert in use: its bytes end before the padding of at most a page.
+    std::fstream file(ContainerPathFor(path()), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-5000, std::ios::end);
+    const char flipped = static_cast<char>(file.peek() ^ 1);
+    file.seekp(-5000, std::ios::end);
+    file.put(flipped);
+  }
+  EngineOptions options;
+  options.offload.slots = all_ / 2;
+  const auto engine = Engine::Open(path(), options).value();
+  Session session = Session::Create(*engine).value();
+  Status status;
+  for (std::size_t i = 0; i < kTokens && status.ok(); ++i) {
+    status = session.Feed(std::span(tokens_).subspan(i, 1));
+  }
+  ASSERT_FALSE(status.ok()) << "the damaged expert was never asked for";
+  EXPECT_EQ(status.code(), Code::kDataLoss);
+  EXPECT_THAT(status.message(), testing::HasSubstr("m.experts"));
+  EXPECT_THAT(status.message(), testing::HasSubstr("expert"));
+  // The session stands where it stood; asking again fails again, and nothing hangs.
+  const std::size_t length = session.tokens().size();
+  EXPECT_FALSE(session.Feed(std::span(tokens_).subspan(length, 1)).ok());
+  EXPECT_EQ(session.tokens().size(), length);
+}
+
+}  // namespace
+}  // namespace troupe
