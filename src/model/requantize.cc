@@ -1,17 +1,15 @@
 #include "model/requantize.h"
 
 #include <algorithm>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "base/mutex.h"
+#include "base/first_error.h"
 #include "base/thread_pool.h"
 #include "gguf/writer.h"
 #include "model/rewrite.h"
-#include "quant/dequantize.h"
-#include "quant/quantize.h"
+#include "quant/convert_row.h"
 
 namespace troupe {
 namespace {
@@ -19,25 +17,6 @@ namespace {
 constexpr std::uint64_t kTaskElements = 16 * 1024;
 constexpr std::uint64_t kTasksPerChunk = 64;
 constexpr std::uint64_t kCopyBytes = 4 << 20;
-
-// The first error by row, whichever thread met its error first: the message must not depend on
-// threads either.
-class FirstError {
- public:
-  void Note(std::uint64_t row, Status status) {
-    MutexLock lock(mu_);
-    if (error_ && error_->first <= row) return;
-    error_.emplace(row, std::move(status));
-  }
-  Status Take() {
-    MutexLock lock(mu_);
-    return error_ ? error_->second : OkStatus();
-  }
-
- private:
-  Mutex mu_;
-  std::optional<std::pair<std::uint64_t, Status>> error_ TROUPE_GUARDED_BY(mu_);
-};
 
 class Requantizer {
  public:
@@ -85,26 +64,25 @@ Status Requantizer::Convert(const TensorInfo& tensor, TensorType type) {
 
   std::vector<std::byte> in(rows_per_chunk * in_bytes), out(rows_per_chunk * out_bytes);
   std::vector<float> floats(threads_.threads() * columns);
+  const auto what = [&](std::uint64_t row) {
+    return fmt::format("{}: tensor '{}', row {}", model_.files()[tensor.file].path(), tensor.name,
+                       row);
+  };
   for (std::uint64_t first = 0; first < rows; first += rows_per_chunk) {
     const std::uint64_t count = std::min(rows_per_chunk, rows - first);
     TROUPE_RETURN_IF_ERROR(
         model_.ReadRange(tensor, first * in_bytes, std::span(in).first(count * in_bytes)));
     FirstError error;
-    threads_.Run(
-        (count + rows_per_task - 1) / rows_per_task, [&](std::size_t task, std::size_t thread) {
-          const std::span row(floats.data() + thread * columns, columns);
-          const std::uint64_t end = std::min(count, (task + 1) * rows_per_task);
-          for (std::uint64_t r = task * rows_per_task; r < end; ++r) {
-            DequantizeRow(tensor.type, std::span(in).subspan(r * in_bytes, in_bytes), row);
-            if (type != TensorType::kF32) {
-              Status status = CheckQuantizable(
-                  row, fmt::format("{}: tensor '{}', row {}", model_.files()[tensor.file].path(),
-                                   tensor.name, first + r));
-              if (!status.ok()) return error.Note(first + r, std::move(status));
-            }
-            QuantizeRow(type, row, std::span(out).subspan(r * out_bytes, out_bytes));
-          }
-        });
+    threads_.Run((count + rows_per_task - 1) / rows_per_task, [&](std::size_t task,
+                                                                  std::size_t thread) {
+      const std::span row(floats.data() + thread * columns, columns);
+      const std::uint64_t end = std::min(count, (task + 1) * rows_per_task);
+      for (std::uint64_t r = task * rows_per_task; r < end; ++r) {
+        error.Note(first + r, ConvertRow(tensor.type, std::span(in).subspan(r * in_bytes, in_bytes),
+                                         type, std::span(out).subspan(r * out_bytes, out_bytes),
+                                         row, what(first + r)));
+      }
+    });
     TROUPE_RETURN_IF_ERROR(error.Take());
     TROUPE_RETURN_IF_ERROR(Emit(tensor, std::span(out).first(count * out_bytes), count * in_bytes));
   }

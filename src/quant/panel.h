@@ -24,6 +24,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "base/tensor_type.h"
@@ -31,6 +32,10 @@
 namespace troupe {
 
 inline constexpr std::size_t kPanelRows = 16;
+
+// Counts the changes of what is described above: panels are also stored in files, which are useless
+// to a program that lays them out otherwise.
+inline constexpr std::uint32_t kPanelLayoutVersion = 1;
 
 // A view of a packed matrix. `data` should be aligned to 64 bytes for speed; nothing needs it.
 struct PanelMatrix {

@@ -1,0 +1,118 @@
+#include "store/container_store.h"
+
+#include <atomic>
+#include <utility>
+
+#include "base/check.h"
+#include "io/file.h"
+
+namespace troupe {
+
+// Which experts were verified, set by any thread. Two that verify the same one at the same time
+// do the work twice and count it once.
+class ContainerStore::Verified {
+ public:
+  explicit Verified(std::size_t experts) : done_(experts) {}
+
+  bool Has(std::size_t expert) const { return done_[expert].load(std::memory_order_relaxed); }
+  void Note(std::size_t expert) {
+    if (!done_[expert].exchange(true, std::memory_order_relaxed)) {
+      count_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  std::vector<std::atomic<bool>> done_;
+  std::atomic<std::uint64_t> count_{0};
+};
+
+namespace {
+
+static_assert(kContainerAlignment % kDirectAlignment.count() == 0,
+              "experts are read straight into slots");
+
+Status CheckBelongs(const std::string& path, const ContainerIndex& index,
+                    const ModelFingerprint& model, std::uint32_t panel_layout,
+                    std::size_t precision) {
+  if (index.model != model) {
+    return Error(Code::kFailedPrecondition,
+                 "{}: packed from another model (fingerprint {}, {} expected); {}", path,
+                 ToString(index.model), ToString(model), kPackAgain);
+  }
+  if (index.panel_layout != panel_layout) {
+    return Error(Code::kFailedPrecondition,
+                 "{}: has panels of layout {}, this troupe reads layout {}; {}", path,
+                 index.panel_layout, panel_layout, kPackAgain);
+  }
+  if (precision >= index.precisions.size()) {
+    return Error(
+        Code::kFailedPrecondition,
+        "{}: holds no experts of lower precision; `troupe pack MODEL --low TYPE` adds them", path);
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+ContainerStore::ContainerStore(ContainerStore&&) noexcept = default;
+ContainerStore& ContainerStore::operator=(ContainerStore&&) noexcept = default;
+ContainerStore::~ContainerStore() = default;
+
+ContainerStore::ContainerStore(DirectFile file, ContainerIndex index, std::size_t precision)
+    : file_(std::move(file)), index_(std::move(index)), precision_(precision) {
+  const std::vector<ContainerLayer>& layers = index_.precisions.at(precision_);
+  positions_.assign(layers.back().layer + 1, -1);
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    positions_[layers[l].layer] = static_cast<std::int32_t>(l);
+  }
+  verified_ = std::make_unique<Verified>(layers.size() * index_.experts);
+}
+
+Result<ContainerStore> ContainerStore::Open(const std::string& path, const ModelFingerprint& model,
+                                            std::uint32_t panel_layout, std::size_t precision) {
+  TROUPE_ASSIGN_OR_RETURN(DirectFile experts, DirectFile::Open(path));
+  // The index is read through the page cache, which asks for no alignment.
+  TROUPE_ASSIGN_OR_RETURN(const ReadFile file, ReadFile::Open(path));
+  if (file.identity() != experts.identity()) {
+    return Error(Code::kUnavailable, "{}: changed while it was opened; try again", path);
+  }
+  TROUPE_ASSIGN_OR_RETURN(ContainerIndex index, ReadContainerIndex(file));
+  TROUPE_RETURN_IF_ERROR(CheckBelongs(path, index, model, panel_layout, precision));
+  return ContainerStore(std::move(experts), std::move(index), precision);
+}
+
+std::uint64_t ContainerStore::checksums_verified() const { return verified_->count(); }
+
+std::size_t ContainerStore::PositionOf(std::uint32_t layer) const {
+  TROUPE_CHECK(layer < positions_.size() && positions_[layer] >= 0);
+  return static_cast<std::size_t>(positions_[layer]);
+}
+
+const ContainerLayer& ContainerStore::LayerOf(ExpertId id) const {
+  TROUPE_CHECK(id.expert < index_.experts);
+  return index_.precisions[precision_][PositionOf(id.layer)];
+}
+
+void ContainerStore::Locate(ExpertId id, std::vector<Extent>& extents) const {
+  const ContainerLayer& layer = LayerOf(id);
+  extents.push_back({.file = 0, .offset = layer.OffsetOf(id.expert), .bytes = layer.Stride()});
+}
+
+Status ContainerStore::Finish(ExpertId id, std::span<const std::span<const std::byte>> parts,
+                              std::span<std::byte>) {
+  const ContainerLayer& layer = LayerOf(id);
+  TROUPE_CHECK(parts.size() == 1 && parts[0].size() >= layer.expert_bytes);
+  const std::size_t number = PositionOf(id.layer) * index_.experts + id.expert;
+  if (verified_->Has(number)) return OkStatus();
+  const std::uint64_t checksum = ContainerChecksum(parts[0].first(layer.expert_bytes));
+  if (checksum != layer.checksums[id.expert]) {
+    return DataLoss("{}, byte {}: {}: checksum {:016x}, {:016x} expected: it is damaged; {}",
+                    file_.path(), layer.OffsetOf(id.expert), ToString(id), checksum,
+                    layer.checksums[id.expert], kPackAgain);
+  }
+  verified_->Note(number);
+  return OkStatus();
+}
+
+}  // namespace troupe

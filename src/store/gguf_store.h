@@ -1,0 +1,47 @@
+// Experts straight out of a GGUF: gate, up and down lie in three places, so a load is three reads
+// and a step that puts them together.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "store/expert_store.h"
+
+namespace troupe {
+
+// The three parts of every expert of a layer: expert e's part p is at offset + e * bytes.
+struct GgufExpertPart {
+  std::uint32_t file = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+class GgufStore final : public ExpertStore {
+ public:
+  // Puts the parts of an expert of `layer` together in a slot; thread-safe.
+  using Assemble =
+      std::function<void(std::uint32_t layer, std::span<const std::span<const std::byte>> parts,
+                         std::span<std::byte> slot)>;
+
+  // `layers`: three parts a layer, none for a layer without experts.
+  static Result<GgufStore> Open(std::span<const std::string> paths,
+                                std::vector<std::vector<GgufExpertPart>> layers, Assemble assemble);
+
+  std::string_view name() const override { return "GGUF in place"; }
+  std::span<const DirectFile> files() const override { return files_; }
+  void Locate(ExpertId id, std::vector<Extent>& extents) const override;
+  bool direct() const override { return false; }
+  Status Finish(ExpertId id, std::span<const std::span<const std::byte>> parts,
+                std::span<std::byte> slot) override;
+
+ private:
+  GgufStore(std::vector<DirectFile> files, std::vector<std::vector<GgufExpertPart>> layers,
+            Assemble assemble);
+
+  std::vector<DirectFile> files_;
+  std::vector<std::vector<GgufExpertPart>> layers_;
+  Assemble assemble_;
+};
+
+}  // namespace troupe

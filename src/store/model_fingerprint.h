@@ -1,0 +1,27 @@
+// Tells models apart without reading them whole, so that an experts container is never used with
+// another model than it was made from.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+#include "gguf/reader.h"
+
+namespace troupe {
+
+struct ModelFingerprint {
+  std::array<std::uint64_t, 2> words = {};
+  bool operator==(const ModelFingerprint&) const = default;
+};
+
+std::string ToString(const ModelFingerprint& fingerprint);  // 32 hex digits
+
+// A hash of all metadata, of the names, types and shapes of all tensors, and of the first, middle
+// and last 4 KiB of each tensor. Neither the path nor whether the model is split counts, as long as
+// the tensors come in the same order. A change of weights that leaves all samples as they are, such
+// as one that spares both ends and the middle of every tensor, is not seen.
+Result<ModelFingerprint> FingerprintModel(const GgufModel& model);
+
+}  // namespace troupe
