@@ -8,10 +8,12 @@ import os
 import pathlib
 import pty
 import resource
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -58,7 +60,7 @@ class Usage(CommandLineTest):
     def test_lists_its_commands(self):
         done = troupe("--help")
         self.assertEqual(done.returncode, 0)
-        for command in ("run", "inspect", "quantize", "synth", "bench", "eval"):
+        for command in ("run", "inspect", "pack", "quantize", "synth", "bench", "eval"):
             self.assertIn(f"\n  {command} ", done.stdout)
 
     def test_explains_every_command_with_an_example(self):
@@ -90,6 +92,7 @@ class Usage(CommandLineTest):
         self.assert_fails(2, ["--threads"], "quantize", TINY, out, "Q4_0", "--threads", "0")
         self.assert_fails(2, ["'6 parsecs' is not a size"], "synth", out, "--shape", "tiny-llama",
                           "--split", "6 parsecs")
+        self.assert_fails(2, ["'Q9' is no type"], "pack", TINY, "--low", "Q9")
         self.assert_fails(2, ["--widen needs --factor"], "synth", out, "--widen", TINY)
         self.assert_fails(2, ["--factor", "--widen"], "synth", out, "--shape", "small", "--factor",
                           "2")
@@ -104,7 +107,7 @@ class Usage(CommandLineTest):
 
 
 class BadInput(CommandLineTest):
-    COMMANDS = (["inspect"], ["quantize"], ["run", "--prompt", "x", "-n", "1"])
+    COMMANDS = (["inspect"], ["pack"], ["quantize"], ["run", "--prompt", "x", "-n", "1"])
 
     def assert_every_command_refuses(self, words, path):
         for command, *options in self.COMMANDS:
@@ -192,6 +195,104 @@ class Quantize(CommandLineTest):
         self.assertEqual(out.read_bytes(), before)
 
 
+class Pack(CommandLineTest):
+    def pack(self, *arguments):
+        return json.loads(troupe("pack", *arguments, "--json", "-").stdout)
+
+    def test_writes_beside_the_model_under_its_name(self):
+        model = self.synthesize("m.v2.gguf")
+        record = self.pack(model)
+        out = self.folder / "m.v2.experts"
+        self.assertEqual(record["output"], str(out))
+        self.assertEqual(record["output_bytes"], out.stat().st_size)
+        self.assertIsNone(record["low_type"])
+        self.assertRegex(troupe("pack", model).stdout, r"^\S+m\.v2\.experts: .+ s\n$")
+        self.assertEqual(len(list(self.folder.iterdir())), 2)
+
+    def test_takes_any_part_of_a_split_model(self):
+        whole = self.folder / "whole.gguf"
+        for path, *split in ((whole,), (self.folder / "m.gguf", "--split", "300KiB")):
+            troupe("synth", path, "--shape", "tiny-olmoe", "--type", "Q8_0", *split)
+        parts = sorted(self.folder.glob("m-*-of-*.gguf"))
+        self.assertGreater(len(parts), 1)
+        record = self.pack(parts[1])
+        self.assertEqual(record["output"], str(self.folder / "m.experts"))
+        self.pack(whole)
+        self.assertEqual((self.folder / "m.experts").read_bytes(),
+                         (self.folder / "whole.experts").read_bytes())
+
+    def test_adds_a_smaller_copy(self):
+        model = self.synthesize(type_="Q8_0")
+        one, two = self.pack(model, "-o", self.folder / "1"), self.pack(
+            model, "-o", self.folder / "2", "--low", "q2_k", "--threads", 2)
+        self.assertEqual(two["low_type"], "Q2_K")
+        self.assertEqual(one["expert_bytes"], two["expert_bytes"])
+        self.assertLess(two["low_expert_bytes"], two["expert_bytes"])
+        self.assertGreaterEqual(two["output_bytes"] - one["output_bytes"], two["low_expert_bytes"])
+        self.assertIn("once more in Q2_K", troupe("pack", model, "--low", "Q2_K").stdout)
+        self.assert_fails(1, ["a smaller type expected"], "pack", model, "--low", "F16")
+
+    def test_refuses_a_model_without_experts(self):
+        model = self.synthesize(shape="tiny-llama")
+        self.assert_fails(1, [str(model), "a model without experts"], "pack", model)
+
+    def test_refuses_to_replace_the_model(self):
+        model = self.synthesize()
+        before = model.read_bytes()
+        (self.folder / "link").symlink_to(model)
+        for out in (model, self.folder / "link"):
+            self.assert_fails(1, ["it is the file to be read"], "pack", model, "-o", out)
+        self.assertEqual(model.read_bytes(), before)
+
+    def test_replaces_an_old_container_whole_or_not_at_all(self):
+        model = self.synthesize(type_="Q8_0")
+        out = self.folder / "model.experts"
+        self.pack(model, "--low", "Q4_0")
+        before = out.read_bytes()
+        self.assert_fails(1, ["File too large"], "pack", model,
+                          preexec_fn=lambda: limit_files(100_000))
+        self.assertEqual(out.read_bytes(), before)
+        record = self.pack(model)
+        self.assertLess(record["output_bytes"], len(before))
+        self.assertEqual(record["output_bytes"], out.stat().st_size)
+        self.assertEqual(len(list(self.folder.iterdir())), 2)
+
+    def test_a_killed_one_leaves_nothing(self):
+        if not has_unnamed_files(self.folder):
+            self.skipTest("this file system has no O_TMPFILE")
+        # Its experts take seconds to convert to Q2_K on one thread; it is killed after the first.
+        model = self.folder / "model.gguf"
+        troupe("synth", model, "--shape", "tiny-deepseek2-lite", "--type", "Q8_0")
+        process = subprocess.Popen([TROUPE, "pack", str(model), "--low", "Q2_K", "--threads", "1"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        while process.poll() is None and bytes_in_unnamed_files(process.pid, self.folder) < 1 << 20:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        self.assertEqual(process.returncode, -signal.SIGKILL)
+        self.assertEqual(list(self.folder.iterdir()), [model])
+
+
+def has_unnamed_files(folder):
+    try:
+        os.close(os.open(folder, os.O_TMPFILE | os.O_WRONLY))
+        return True
+    except OSError:
+        return False
+
+
+def bytes_in_unnamed_files(process, folder):
+    """Of the files without a name that the process has open there; 0 if it is gone."""
+    total = 0
+    try:
+        for file in pathlib.Path(f"/proc/{process}/fd").iterdir():
+            if os.readlink(file).startswith(f"{folder.resolve()}/#"):
+                total += file.stat().st_size
+    except OSError:
+        return 0
+    return total
+
+
 def limit_files(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
@@ -199,7 +300,7 @@ def limit_files(size):
 class FullDisk(CommandLineTest):
     def writers(self, folder):
         out = pathlib.Path(folder) / "out.gguf"
-        return (["quantize", TINY, out, "F16"], ["synth", out, "--shape", "tiny-olmoe"],
+        return (["quantize", TINY, out, "F16"], ["pack", TINY, "-o", out], ["synth", out, "--shape", "tiny-olmoe"],
                 ["synth", out, "--shape", "tiny-olmoe", "--split", "300KiB"],
                 ["synth", out, "--widen", TINY, "--factor", "4"])
 

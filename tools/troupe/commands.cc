@@ -17,6 +17,10 @@ constexpr CommandInfo kCommands[] = {
      MakeEvalCommand},
     {"inspect", "Show what a model file holds and what it needs",
      "  troupe inspect models/tiny-qwen2moe-q8_0.gguf --tensors", MakeInspectCommand},
+    {"pack", "Pack a model's experts into a file that they are loaded from fastest",
+     "  troupe pack model.gguf\n"
+     "  troupe pack model-00001-of-00003.gguf -o /fast/model.experts --low Q2_K",
+     MakePackCommand},
     {"quantize", "Convert a model's weights to another type",
      "  troupe quantize model-f16.gguf model-q4_k.gguf Q4_K --output-type Q6_K",
      MakeQuantizeCommand},

@@ -17,6 +17,7 @@ std::string CommandNames();                             // "run, inspect, …"
 std::unique_ptr<Command> MakeBenchCommand();
 std::unique_ptr<Command> MakeEvalCommand();
 std::unique_ptr<Command> MakeInspectCommand();
+std::unique_ptr<Command> MakePackCommand();
 std::unique_ptr<Command> MakeQuantizeCommand();
 std::unique_ptr<Command> MakeRunCommand();
 std::unique_ptr<Command> MakeSynthCommand();

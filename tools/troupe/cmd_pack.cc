@@ -1,0 +1,90 @@
+// `troupe pack`: a model's experts as a container that they are loaded from fastest.
+#include <string>
+
+#include "base/available_cpus.h"
+#include "base/clock.h"
+#include "gguf/reader.h"
+#include "runtime/container_path.h"
+#include "runtime/pack_model.h"
+#include "troupe/commands.h"
+#include "troupe/json_record.h"
+#include "troupe/options.h"
+#include "troupe/progress.h"
+
+namespace troupe {
+namespace {
+
+class PackCommand final : public Command {
+ public:
+  void AddOptions(CLI::App& app) override;
+  Status Run() override;
+
+ private:
+  Status WriteRecord(const PackReport& report, double seconds) const;
+  void PrintFigures(const PackReport& report, double seconds) const;
+
+  std::string in_, out_, json_;
+  PackOptions options_{.threads = AvailableCpus()};
+};
+
+void PackCommand::AddOptions(CLI::App& app) {
+  app.add_option("MODEL", in_, "The model (any part of a split one)")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("-o,--output", out_,
+                 "The container to write; by default MODEL with .experts in place of .gguf, where "
+                 "`troupe run` finds it")
+      ->type_name("FILE");
+  AddTypeOption(app, "--low", options_.low, "Add all experts once more in this smaller type");
+  AddThreadsOption(app, options_.threads);
+  AddJsonOption(app, json_);
+}
+
+Status PackCommand::Run() {
+  TROUPE_ASSIGN_OR_RETURN(const GgufModel model, GgufModel::Open(in_));
+  if (out_.empty()) out_ = ContainerPathFor(in_);
+  ProgressBar bar("packing");
+  options_.progress = bar.Callback();
+  const Stopwatch watch;
+  TROUPE_ASSIGN_OR_RETURN(const PackReport report, PackModel(model, options_, out_));
+  bar.Clear();
+  if (!json_.empty()) return WriteRecord(report, watch.Seconds());
+  PrintFigures(report, watch.Seconds());
+  return OkStatus();
+}
+
+Status PackCommand::WriteRecord(const PackReport& report, double seconds) const {
+  return WriteJson({{"model", in_},
+                    {"output", out_},
+                    {"output_bytes", report.bytes.count()},
+                    {"layers", report.layers},
+                    {"experts_per_layer", report.experts},
+                    {"expert_bytes", report.full.count()},
+                    {"low_type", options_.low ? Json(Name(*options_.low)) : Json(nullptr)},
+                    {"low_expert_bytes", report.low.count()},
+                    {"matrices_in_fallback_types", report.fallbacks},
+                    {"seconds", seconds}},
+                   json_);
+}
+
+void PackCommand::PrintFigures(const PackReport& report, double seconds) const {
+  const std::uint64_t experts = std::uint64_t{report.layers} * report.experts;
+  fmt::print("{}: {}, {} layers of {} experts of {}", out_, ToString(report.bytes), report.layers,
+             report.experts, ToString(Bytes(report.full.count() / experts)));
+  if (options_.low) {
+    fmt::print(", once more in {} of {}", Name(*options_.low),
+               ToString(Bytes(report.low.count() / experts)));
+  }
+  fmt::print(", {:.1f} s\n", seconds);
+  if (report.fallbacks > 0) {
+    fmt::print(
+        "{} matrices of the second copy are in another type than {}, which they do not fit\n",
+        report.fallbacks, Name(*options_.low));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Command> MakePackCommand() { return std::make_unique<PackCommand>(); }
+
+}  // namespace troupe
