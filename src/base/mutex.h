@@ -2,8 +2,12 @@
 // compiler and not by a reader. GCC sees plain classes.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
+
+#include "base/clock.h"
 
 #if defined(__clang__)
 #define TROUPE_THREAD_ATTRIBUTE(x) __attribute__((x))
@@ -49,6 +53,13 @@ class CondVar {
   void Wait(Mutex& mu) TROUPE_REQUIRES(mu) TROUPE_NO_THREAD_SAFETY_ANALYSIS {
     std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
     cv_.wait(lock);
+    lock.release();
+  }
+  // The same, but no longer than `wait`; the caller's own clock says whether that has passed.
+  void WaitFor(Mutex& mu, Nanos wait) TROUPE_REQUIRES(mu) TROUPE_NO_THREAD_SAFETY_ANALYSIS {
+    constexpr Nanos kHour = 3'600'000'000'000;  // now + wait must not wrap
+    std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
+    cv_.wait_for(lock, std::chrono::nanoseconds(std::min(wait, kHour)));
     lock.release();
   }
   void NotifyOne() { cv_.notify_one(); }

@@ -1,0 +1,80 @@
+// Reads that go on while others compute. One thread submits and collects; the work is the kernel's
+// (uring_reader.h) or a few threads' (thread_reader.h), a test's script (fake_reader.h), or any of
+// them behind a link of a given speed (throttled_reader.h). What is read, in which order and what
+// follows from an error is decided above (store/expert_loader.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+
+namespace troupe {
+
+struct ReadRequest {
+  int fd = -1;  // of a regular file: others may never answer
+  std::uint64_t offset = 0;
+  std::span<std::byte> target;  // stays valid until the answer is collected
+  std::uint64_t tag = 0;        // comes back with the answer
+};
+
+struct ReadAnswer {
+  std::uint64_t tag = 0;
+  Status status;          // says what the system said; place and file are the caller's to add
+  std::size_t bytes = 0;  // fewer than asked for: the file ended, or the system gave no more
+};
+
+// What a read call's result says as an answer.
+ReadAnswer AnswerTo(const ReadRequest& request, std::int64_t bytes_or_minus_errno);
+
+class AsyncReader {
+ public:
+  // Reads still under way are waited for: their targets may be freed afterwards.
+  virtual ~AsyncReader() = default;
+
+  virtual std::string_view name() const = 0;
+  // Requests that may be under way at once, and those that are.
+  virtual std::size_t depth() const = 0;
+  virtual std::size_t under_way() const = 0;
+
+  // At most depth() - under_way() requests. Never waits for the medium. A request that cannot even
+  // be started is answered with its error.
+  virtual void Submit(std::span<const ReadRequest> requests) = 0;
+
+  // Appends the answers that are there; if there is none, waits up to `wait` for one (nullopt: as
+  // long as it takes). Returns at once if nothing is under way.
+  virtual void Collect(std::vector<ReadAnswer>& answers, std::optional<Nanos> wait) = 0;
+
+  // Memory that many reads will target: the kernel then need not look it up for each. May do
+  // nothing; returns whether it did something. It must stay mapped as long as the reader lives: the
+  // kernel reads into these pages whatever lies at their addresses later.
+  virtual bool RegisterMemory(std::span<std::byte> memory) {
+    (void)memory;
+    return false;
+  }
+};
+
+enum class ReaderKind { kAuto, kUring, kThreads };
+
+std::optional<ReaderKind> ReaderKindByName(std::string_view name);  // auto, uring, threads
+std::string_view Name(ReaderKind kind);
+
+inline constexpr std::size_t kMaxReaderDepth = 4096;
+
+struct ReaderOptions {
+  ReaderKind kind = ReaderKind::kAuto;
+  std::size_t depth = 32;
+};
+
+// kAuto: io_uring, or threads where the kernel has none or refuses it; `why` then says so.
+Result<std::unique_ptr<AsyncReader>> MakeReader(const ReaderOptions& options,
+                                                std::string* why = nullptr);
+
+}  // namespace troupe

@@ -1,0 +1,41 @@
+// A file opened for large reads that go past the page cache: what experts are loaded from. Where
+// the file system refuses O_DIRECT (tmpfs, some network mounts) reads go through the page cache
+// instead, and direct() says so. The reading itself is an AsyncReader's.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "io/file.h"
+
+namespace troupe {
+
+// Offsets, lengths and addresses of direct reads are multiples of this on every file system met.
+inline constexpr Bytes kDirectAlignment = 4_KiB;
+
+class DirectFile {
+ public:
+  // Regular files only.
+  static Result<DirectFile> Open(std::string path);
+
+  const std::string& path() const { return file_.path(); }
+  const FileIdentity& identity() const { return file_.identity(); }  // as it was when opened
+  std::uint64_t size() const { return file_.size(); }
+  int fd() const { return file_.fd(); }
+  bool direct() const { return direct_; }
+
+  // Fails if the file is no longer what was opened: cut, grown or written to. A file that was
+  // replaced by another under its name is still ours to read and passes.
+  Status CheckUnchanged() const;
+
+ private:
+  DirectFile(ReadFile file, bool direct) : file_(std::move(file)), direct_(direct) {}
+
+  ReadFile file_;
+  bool direct_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,32 @@
+// How fast a file's medium gives random pieces of several sizes: one at a time and with the queue
+// full. What the cost of a missing expert is estimated from. Judges nothing.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "io/async_reader.h"
+#include "io/direct_file.h"
+
+namespace troupe {
+
+struct DiskSpeed {
+  Bytes request;
+  double lone_seconds = 0;      // median over reads with nothing else under way
+  double bytes_per_second = 0;  // with as many under way as the reader takes (or 32 MiB of them)
+};
+
+struct ProbeOptions {
+  Bytes most = 256_MiB;  // read in all
+  std::uint64_t seed = 1;
+};
+
+// For 4 KiB, 64 KiB, 256 KiB, 1 MiB and 4 MiB; sizes that the file does not hold are left out. Of a
+// file that is not direct() this measures the page cache. Nothing else may be under way.
+Result<std::vector<DiskSpeed>> ProbeDisk(AsyncReader& reader, const DirectFile& file,
+                                         const Clock& clock, const ProbeOptions& options = {});
+
+}  // namespace troupe
