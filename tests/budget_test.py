@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""A budget holds: in a memory cgroup 64 MiB larger than its --memory, swap off, troupe is never
+killed, its peak stays below what it was given, and its tokens are those of a run without limit.
+
+usage: budget_test.py TROUPE [unittest arguments]
+"""
+import json
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import memory_cgroup
+
+MIB = 1 << 20
+# What the kernel charges beside the process's own pages: page tables, files' pages on their way.
+ALLOWANCE = 64 * MIB
+# A plan measures the process it is made in, and that differs a little from one to the next.
+VARIATION = MIB
+
+# 160 MB in Q8_0, nearly all of it in experts.
+LAYERS, EXPERTS, VOCABULARY = 6, 32, 2048
+SHAPE = {"model_type": "olmoe", "hidden_size": 512, "intermediate_size": 512,
+         "max_position_embeddings": 4096, "norm_topk_prob": False, "num_attention_heads": 8,
+         "num_experts": EXPERTS, "num_experts_per_tok": 4, "num_hidden_layers": LAYERS,
+         "num_key_value_heads": 8, "rms_norm_eps": 1e-05, "rope_theta": 10000.0,
+         "tie_word_embeddings": False, "vocab_size": VOCABULARY}
+
+LONG = {"prompt": 3000, "context": 4096}
+# With the least memory every token of a prompt may be a chunk of its own, and reads its experts.
+SHORT = {"prompt": 100, "context": 256}
+GENERATED = 8
+STORES = {"packed": [], "in place": ["--experts", "none", "--reader", "threads"]}
+
+
+class Budget(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        try:
+            with memory_cgroup.MemoryCgroup(ALLOWANCE):
+                pass
+        except memory_cgroup.NotPermitted as refusal:
+            print(f"skipped: {refusal}", file=sys.stderr)
+            raise unittest.SkipTest(str(refusal)) from refusal
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.model = cls.folder / "model.gguf"
+        shape = cls.folder / "config.json"
+        shape.write_text(json.dumps(SHAPE), encoding="utf-8")
+        for command in (["synth", cls.model, "--shape", shape, "--type", "Q8_0"],
+                        ["pack", cls.model]):
+            subprocess.run([BINARY, *map(str, command)], check=True, capture_output=True)
+        cls.unlimited = {case["prompt"]: cls.record_of(cls.troupe(case)) for case in (LONG, SHORT)}
+
+    @classmethod
+    def command(cls, case, budget=None, store="packed"):
+        ids = random.Random(1).choices(range(VOCABULARY), k=case["prompt"])
+        memory = [] if budget is None else ["--memory", str(budget)]
+        return [BINARY, "run", str(cls.model), "--prompt-ids", ",".join(map(str, ids)),
+                "--ctx", str(case["context"]), "-n", str(GENERATED), "--temperature", "0",
+                "--ignore-eos", "--threads", "2", "--json", str(cls.folder / "run.json"),
+                *memory, *STORES[store]]
+
+    @classmethod
+    def troupe(cls, case, budget=None, store="packed", group=None):
+        command = cls.command(case, budget, store)
+        return subprocess.run(group.command(command) if group else command, check=False,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+    @classmethod
+    def record_of(cls, done):
+        assert done.returncode == 0, done.stderr
+        return json.loads((cls.folder / "run.json").read_text(encoding="utf-8"))
+
+    def least_budget(self, case, store):
+        """What the line that refuses a budget names as enough."""
+        done = self.troupe(case, MIB, store)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        least = re.search(r"([0-9.]+) MiB are the least", done.stderr)
+        self.assertIsNotNone(least, done.stderr)
+        return int(float(least.group(1)) * MIB) + VARIATION
+
+    def run_within(self, case, budget, store):
+        """The record of a run in a cgroup of its own; checks what has to hold for each."""
+        with memory_cgroup.MemoryCgroup(budget + ALLOWANCE) as group:
+            done = self.troupe(case, budget, store, group)
+            kills, charged = group.kills(), group.peak_bytes()
+        self.assertEqual(kills, 0, f"killed for memory; the group was charged {charged} bytes")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        record = self.record_of(done)
+        self.assertLessEqual(record["memory_budget_bytes"], budget)
+        self.assertLessEqual(record["peak_rss_bytes"], budget)
+        self.assertEqual(record["token_ids"], self.unlimited[case["prompt"]]["token_ids"])
+        return record
+
+    def test_ALongPromptStaysWithinEveryBudget(self):
+        resident = self.unlimited[LONG["prompt"]]["planned_bytes"]
+        for store in STORES:
+            least = self.least_budget(LONG, store)
+            slots = []
+            for share in (0.2, 0.5, 0.8):
+                budget = least + int(share * (resident - least))
+                with self.subTest(store=store, budget=budget):
+                    record = self.run_within(LONG, budget, store)
+                    self.assertGreater(record["expert_misses"], 0)
+                    self.assertGreater(record["bytes_read"], 0)
+                    slots.append(record["expert_slots"])
+            with self.subTest(store=store):  # each budget was used for what it could hold
+                self.assertEqual(slots, sorted(set(slots)))
+                self.assertLess(max(slots, default=0), LAYERS * EXPERTS)
+
+    def test_WhereEverythingFitsNothingIsReadAgain(self):
+        budget = self.unlimited[LONG["prompt"]]["planned_bytes"] + VARIATION
+        record = self.run_within(LONG, budget, "packed")
+        self.assertEqual(record["expert_misses"], 0)
+
+    def test_TheLeastBudgetThatIsNamedIsEnough(self):
+        for store in STORES:
+            with self.subTest(store):
+                least = self.least_budget(SHORT, store)
+                self.run_within(SHORT, least, store)
+                below = self.troupe(SHORT, least - 3 * VARIATION, store)
+                self.assertEqual(below.returncode, 1, below.stderr)
+                self.assertEqual(len(below.stderr.strip().splitlines()), 1, below.stderr)
+
+
+if __name__ == "__main__":
+    BINARY = sys.argv.pop(1)
+    unittest.main()
