@@ -21,16 +21,21 @@ def set_up():
         raise measured_run.RunFailed("bench/setup: llama.cpp is not there, nothing to compare with")
 
 
-def build_pinning_shim(folder):
-    """Compiles pin_threads.c and returns the library's path, or None without a C compiler."""
+def build_shim(folder, name):
+    """Compiles NAME.c, to be preloaded into llama.cpp's process, and returns the library's path, or
+    None without a C compiler."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         return None
-    source, library = BENCH / "pin_threads.c", folder / "pin_threads.so"
+    source, library = BENCH / f"{name}.c", folder / f"{name}.so"
     if not library.exists() or library.stat().st_mtime < source.stat().st_mtime:
         measured_run.run([compiler, "-O2", "-shared", "-fPIC", str(source), "-o", str(library),
                           "-ldl"])
     return library
+
+
+def build_pinning_shim(folder):
+    return build_shim(folder, "pin_threads")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,6 +2,7 @@
 import dataclasses
 import os
 import tempfile
+import textwrap
 import time
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -40,5 +41,6 @@ def run(command, env=None):
         code = os.waitstatus_to_exitcode(status)
         if code != 0:
             said = err.read().decode(errors="replace").strip().splitlines() or ["nothing"]
-            raise RunFailed(f"{' '.join(command)}: exit code {code}, said last: {said[-1]}")
+            shown = textwrap.shorten(" ".join(command), 300, placeholder=" …")
+            raise RunFailed(f"{shown}: exit code {code}, said last: {said[-1]}")
         return MeasuredRun(stdout=out.read().decode(), others=max(0.0, others / seconds))

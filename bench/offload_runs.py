@@ -1,0 +1,151 @@
+"""The single runs of bench/offload: troupe and llama.cpp, each in a memory cgroup of its own, with
+the page cache dropped before. What is made of them is offload_figures.py's.
+"""
+import dataclasses
+import json
+import os
+import pathlib
+import sys
+
+import disk_speed
+import llamacpp
+import measured_run
+
+sys.path.insert(0, str(llamacpp.ROOT / "tests"))
+import memory_cgroup  # noqa: E402  (tests/ has just become importable)
+
+MOST_SECONDS = 1800  # of any one run: more is a fault, not a figure
+_CONTEXT = 1024
+_VARIATION = 1 << 20  # of what a process finds itself to take, from one to the next
+
+
+@dataclasses.dataclass(frozen=True)
+class Peer:
+    """A way to run llama.cpp: weights mapped, never repacked."""
+    name: str
+    preloads: tuple
+
+    def environment(self):
+        return {"LD_PRELOAD": ":".join(map(str, self.preloads))}
+
+
+def peers(folder):
+    no_repack = llamacpp.build_shim(folder, "no_repack")
+    pinning = llamacpp.build_pinning_shim(folder)
+    if no_repack is None:
+        raise measured_run.RunFailed("no C compiler found, expected cc, gcc or clang: without "
+                                     "bench/no_repack.c llama.cpp needs twice the memory")
+    return [Peer("threads as shipped", (no_repack,)), Peer("threads pinned", (no_repack, pinning))]
+
+
+def why_not_permitted():
+    """None where limits can be set and the page cache dropped; otherwise one line."""
+    if os.geteuid() != 0:
+        return "memory cgroups and dropping the page cache need root"
+    try:
+        disk_speed.drop_page_cache()
+        with memory_cgroup.MemoryCgroup(64 << 20) as group:
+            measured_run.run(group.command(["true"]))
+    except (OSError, memory_cgroup.NotPermitted, measured_run.RunFailed) as refusal:
+        return str(refusal)
+    return None
+
+
+def _run_limited(command, limit, env=None):
+    """Runs `command` in a cgroup of `limit` bytes with nothing of any file in memory."""
+    disk_speed.drop_page_cache()
+    with memory_cgroup.MemoryCgroup(limit) as group:
+        try:
+            return measured_run.run(group.command(["timeout", MOST_SECONDS, *command]), env)
+        except measured_run.RunFailed as failure:
+            if group.kills() == 0:
+                raise
+            raise measured_run.RunFailed(f"killed for memory at a limit of {limit >> 20} MiB: "
+                                         f"{failure}") from failure
+
+
+class Runner:
+    """One model of one troupe binary; counts runs that somebody disturbed."""
+
+    def __init__(self, troupe, model, container, threads, folder):
+        self._troupe, self._threads = str(troupe), str(threads)
+        self._model, self._folder = model, folder
+        self._stores = {"packed": container, "GGUF in place": None}
+        self.disturbed = 0
+
+    def stores(self):
+        return list(self._stores)
+
+    def _note(self, run):
+        self.disturbed += run.others > 0.1
+        return run
+
+    def _record(self, arguments, run):
+        path = self._folder / "offload-run.json"
+        path.unlink(missing_ok=True)
+        self._note(run([self._troupe, *map(str, arguments), "--json", str(path)]))
+        return json.loads(path.read_text(encoding="utf-8"))
+
+    def inspect(self):
+        return self._record(["inspect", self._model], measured_run.run)
+
+    def prompt_ids(self, text, count):
+        """The first tokens of a text."""
+        head = self._folder / "offload-prompt.txt"
+        head.write_text(text, encoding="utf-8")
+        record = self._record(["run", self._model, "--file", head, "-n", 1, "--threads",
+                               self._threads], measured_run.run)
+        if len(record["prompt_ids"]) < count:
+            raise measured_run.RunFailed(f"{self._model}: the text gives "
+                                         f"{len(record['prompt_ids'])} tokens, {count} needed")
+        return record["prompt_ids"][:count]
+
+    def _generate(self, ids, count, *extra):
+        # Sampled, not greedy: random weights would soon repeat themselves, and so their experts.
+        return ["run", self._model, "--prompt-ids", ",".join(map(str, ids)), "-n", count,
+                "--ctx", _CONTEXT, "--temperature", 1, "--top-k", 40, "--seed", 1, "--ignore-eos",
+                "--threads", self._threads, *extra]
+
+    def in_memory(self, ids, count, budget=None):
+        memory = [] if budget is None else ["--memory", budget]
+        record = self._record(self._generate(ids, count, *memory), measured_run.run)
+        if record["expert_slots"] != 0:
+            raise measured_run.RunFailed(f"{self._model}: not all of it was in memory; this "
+                                         "machine has too little free")
+        return record
+
+    def _store_arguments(self, store):
+        return ["--experts", self._stores[store] or "none"]
+
+    def budget_for(self, slots, store):
+        """Bytes that a process with so many experts in memory plans to use."""
+        arguments = self._generate([1], 1, "--slots", slots, *self._store_arguments(store))
+        return self._record(arguments, measured_run.run)["planned_bytes"] + _VARIATION
+
+    def limited(self, ids, count, slots, budget, limit, store):
+        """The record of a run, and the speed of sequential reads of as many bytes right after."""
+        arguments = self._generate(ids, count, "--memory", budget, "--slots", slots,
+                                   *self._store_arguments(store))
+        record = self._record(arguments, lambda command: _run_limited(command, limit))
+        return record, disk_speed.sequential_bytes_per_s(self._stores[store] or self._model,
+                                                         record["bytes_read"])
+
+    def llamacpp(self, peer, phase, prompt, decode, seconds, limit):
+        ids = self._folder / "offload-ids.json"
+        ids.write_text(json.dumps({"prompt": prompt, "decode": decode}), encoding="utf-8")
+        run = self._note(_run_limited(
+            ["node", llamacpp.BENCH / "peer_offload.mjs", phase, self._model, ids, self._threads,
+             seconds], limit, peer.environment()))
+        return json.loads(run.stdout)[f"{phase}_tokens_per_s"]
+
+
+def make_model(troupe, path, arguments):
+    """Synthesizes a model unless it is there, packs its experts unless they are."""
+    if not path.exists():
+        print(f"making {path.name}", file=sys.stderr)
+        measured_run.run([str(troupe), "synth", str(path), *map(str, arguments)])
+    container = path.with_suffix(".experts")
+    if not container.exists() or container.stat().st_mtime < path.stat().st_mtime:
+        print(f"packing {container.name}", file=sys.stderr)
+        measured_run.run([str(troupe), "pack", str(path), "-o", str(container)])
+    return pathlib.Path(path), container

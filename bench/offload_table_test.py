@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""What bench/offload concludes from measurements: made up here, so the answers are known."""
+import sys
+import unittest
+
+import offload_figures
+import offload_table
+
+GIB, MIB = 1 << 30, 1 << 20
+COMPUTE_SPEED = 40.0   # tokens/s in memory: 25 ms a token
+DISK = 1000 * MIB      # bytes/s
+READ_PER_TOKEN = 50 * MIB  # 50 ms of that disk: the bound
+TOKENS = 11            # ten of them decoded
+
+
+def record(decode=16.0, prefill=300.0, peak=GIB, reading_speed=DISK, tokens=range(TOKENS)):
+    return {"decode_tokens_per_s": decode, "prefill_tokens_per_s": prefill,
+            "peak_rss_bytes": peak, "memory_budget_bytes": GIB, "token_ids": list(tokens),
+            "bytes_read": 12 * READ_PER_TOKEN, "reading_s": 12 * READ_PER_TOKEN / reading_speed,
+            "decode": {"bytes_read": 10 * READ_PER_TOKEN, "stall_s": 0.3, "expert_hits": 30,
+                       "expert_misses": 90}}
+
+
+def model(peers=((1.0, 60.0), (1.5, 100.0)), in_memory=(COMPUTE_SPEED, COMPUTE_SPEED),
+          shares=(0.25, 0.5), name="small-q8_0", **changes):
+    m = offload_figures.Offload(name, "random weights", 2 * GIB,
+                                {"one_expert_bytes": MIB, "bytes_per_token": 100 * MIB})
+    m.unlimited, m.roomy = [in_memory[0]], [in_memory[1]]
+    for share in shares:
+        budget = offload_figures.Budget(share, GIB, GIB + 64 * MIB)
+        for store in ("packed", "GGUF in place"):
+            runs = offload_figures.TroupeRuns(records=[record(**changes)], disk=[DISK])
+            if share == offload_figures.PREFILL_SHARE:
+                runs.prefills.append(record(**changes))
+            budget.stores[store] = runs
+        for i, (decode, prefill) in enumerate(peers):
+            prefills = [prefill] if share == offload_figures.PREFILL_SHARE else []
+            budget.peers[f"way {i}"] = offload_figures.PeerRuns([decode], prefills)
+        m.budgets.append(budget)
+    return m
+
+
+class OffloadFigures(unittest.TestCase):
+    def test_TheDenominatorIsLlamaCppsBestWay(self):
+        first, second = model().budgets
+        self.assertAlmostEqual(first.decode_ratio(), 16 / 1.5)
+        self.assertAlmostEqual(second.prefill_ratio(), 300 / 100)
+
+    def test_WhatATokenReadsAndWaitsIsCountedFromTheSecondTokenOn(self):
+        runs = model().budgets[0].held()
+        self.assertAlmostEqual(runs.bytes_per_token(), READ_PER_TOKEN)
+        self.assertAlmostEqual(runs.stall_per_token(), 0.03)
+        self.assertAlmostEqual(runs.hit_rate(), 0.25)
+
+    def test_TheBoundIsTheGreaterOfComputingAndReading(self):
+        m = model()
+        self.assertAlmostEqual(m.bound_ratio(m.budgets[0].held()), (1 / 16) / 0.05)
+        slow_to_compute = model(in_memory=(17, 17))
+        self.assertAlmostEqual(slow_to_compute.bound_ratio(slow_to_compute.budgets[0].held()),
+                               17 / 16)
+
+    def test_ReadingIsHeldAgainstTheDisk(self):
+        runs = model(reading_speed=0.95 * DISK).budgets[0].held()
+        self.assertAlmostEqual(runs.disk_share(), 0.95)
+
+    def test_BarsThatHoldAreNotMissed(self):
+        self.assertEqual(model().missed_bars(), [])
+        self.assertIn("all bars held", offload_table.figures([model()]))
+
+    def test_EachBarIsMissedByItself(self):
+        for what, missing, times in (
+                ("decode", model(peers=((1.7, 60),)), 2),
+                ("prefill", model(peers=((1.0, 101),)), 1),
+                ("disk", model(reading_speed=0.89 * DISK), 2),
+                ("bound", model(decode=15.9, peers=((1.0, 60),)), 2),
+                ("in memory", model(in_memory=(40, 38.7)), 1),
+                ("peak", model(peak=GIB + 1), 2)):
+            with self.subTest(what):
+                missed = missing.missed_bars()
+                self.assertEqual(len(missed), times, missed)
+                self.assertTrue(all(what in line for line in missed), missed)
+                self.assertIn(f"bars missed: {times}", offload_table.figures([model(), missing]))
+
+    def test_APeakThatBreaksABudgetCountsInEitherStore(self):
+        m = model()
+        m.budgets[0].stores["GGUF in place"].records[0]["peak_rss_bytes"] = 2 * GIB
+        self.assertEqual(len(m.missed_bars()), 1)
+
+    def test_ARunWithOtherTokensIsAMissedBar(self):
+        m = model()
+        m.differing = 1
+        missed, = m.missed_bars()
+        self.assertIn("other tokens", missed)
+
+    def test_AModelInMemoryHitsAlways(self):
+        self.assertEqual(offload_figures.TroupeRuns().hit_rate(), 1.0)
+
+
+class OffloadTable(unittest.TestCase):
+    def test_TheLineOfFiguresNamesTheWorst(self):
+        line = offload_table.figures([model(), model(decode=15.8, peers=((1.0, 60),))])
+        self.assertIn("offload: 2 models", line)
+        self.assertIn("decode 10.7x", line)
+        self.assertIn("time 1.27x", line)
+        self.assertNotIn("\n", line)
+
+    def test_EachWayToRunHasItsRow(self):
+        text = offload_table.table([model()])
+        for name in ("troupe, packed", "troupe, GGUF in place", "llama.cpp way 0",
+                     "llama.cpp way 1", "25% of the experts", "50% of the experts",
+                     "random weights"):
+            self.assertIn(name, text)
+
+    def test_ADisturbedRunIsWarnedAbout(self):
+        m = model()
+        self.assertNotIn("disturbed", offload_table.table([m]))
+        m.disturbed = 3
+        self.assertIn("disturbed runs: 3;", offload_table.table([m]))
+
+    def test_EverythingMeasuredGoesIntoTheRecord(self):
+        as_dict = model().as_dict()
+        self.assertEqual(as_dict["budgets"][1]["stores"]["packed"]["prefills"], [record()])
+        self.assertAlmostEqual(as_dict["budgets"][0]["ratios"]["packed"]["time_over_bound"], 1.25)
+        self.assertIsNone(as_dict["budgets"][0]["ratios"]["packed"]["prefill"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
