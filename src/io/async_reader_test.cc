@@ -12,7 +12,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <ranges>
+#include <numeric>
 #include <set>
 
 #include "base/fd.h"
@@ -209,7 +209,9 @@ TEST_P(AsyncReaders, ReturnEachTagOnceThoughTheQueueNeverRunsEmpty) {
       if (next < 1000) submit(place);
     }
   }
-  EXPECT_THAT(tags, testing::ElementsAreArray(std::views::iota(0u, 1000u)));
+  std::vector<std::uint64_t> each_once(1000);
+  std::iota(each_once.begin(), each_once.end(), 0);
+  EXPECT_THAT(tags, testing::ElementsAreArray(each_once));
 }
 
 TEST_P(AsyncReaders, AnswerEqualTagsEachToItsOwnRead) {

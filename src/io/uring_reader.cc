@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <limits>
 #include <thread>
 #include <utility>
@@ -189,7 +188,7 @@ Result<std::unique_ptr<AsyncReader>> MakeUringReader(std::size_t depth) {
   TROUPE_CHECK(depth > 0 && depth <= kMaxReaderDepth);
   auto raw = std::make_unique<io_uring>();
   if (const int e = io_uring_queue_init(static_cast<unsigned>(depth), raw.get(), 0); e < 0) {
-    return Error(Code::kUnavailable, "io_uring: {}", std::strerror(-e));
+    return Status(Code::kUnavailable, ErrnoStatus(-e, "io_uring").message());
   }
   Ring ring(raw.release());
   if ((ring->features & IORING_FEAT_EXT_ARG) == 0) {  // a wait with a limit
