@@ -1,0 +1,70 @@
+#include "runtime/machine_costs.h"
+
+#include <optional>
+
+#include "base/clock.h"
+#include "base/thread_pool.h"
+#include "io/direct_file.h"
+#include "runtime/model_work.h"
+#include "runtime/probe.h"
+
+namespace troupe {
+Result<MachineCosts> AskCosts(const CostQuestion& question, CostModelFile& file) {
+  MachineCosts costs;
+  std::optional<DirectFile> disk;
+  if (!question.disk_file.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(disk, DirectFile::Open(question.disk_file));
+    costs.device = disk->identity().device;
+  }
+  costs.model = file.Get(question.threads, costs.device);
+  CostModel& model = costs.model;
+  const MonotonicClock clock;
+  ThreadPool pool(question.threads);
+
+  if (question.fresh || !model.memory_bytes_per_second.measured()) {
+    TROUPE_ASSIGN_OR_RETURN(const double speed, ProbeMemory(pool));
+    model.memory_bytes_per_second = {};
+    model.memory_bytes_per_second.Note(speed);
+    costs.memory_measured = true;
+  }
+  for (const ExpertLayout& shape : question.shapes) {
+    const std::string key = ShapeKey(shape);
+    if (!question.fresh && model.Find(key) != nullptr) continue;
+    TROUPE_ASSIGN_OR_RETURN(
+        const ExpertSeconds seconds,
+        ProbeExpert(shape, pool, clock,
+                    question.seconds_for_experts / static_cast<double>(question.shapes.size())));
+    std::erase_if(model.experts, [&](const ExpertCost& cost) { return cost.shape == key; });
+    model.NoteExpert(key, seconds.first_row, seconds.further_row);
+    costs.shapes_measured.push_back(key);
+  }
+  if (disk && (question.fresh || !model.disk.measured() || model.disk.direct != disk->direct())) {
+    TROUPE_ASSIGN_OR_RETURN(model.disk, ProbeDiskCost(question.reader, *disk, clock));
+    costs.disk_measured = true;
+  }
+  if (costs.AnyMeasured()) {
+    file.Put(question.threads, costs.device, model);
+    file.Save();
+  }
+  return costs;
+}
+
+void UpdateFromRun(CostModel& model, const LoaderStats& stats) {
+  model.disk.NoteRun(Bytes(stats.bytes_read), stats.reads, stats.busy_seconds);
+}
+
+void RememberRun(const OffloadedExperts& experts, std::uint32_t threads, const LinkSpeed& link,
+                 CostModelFile file) {
+  if (link.bytes_per_second > 0 || link.latency_seconds > 0) return;
+  const std::span<const DirectFile> files = experts.store().files();
+  if (files.empty()) return;
+  const std::uint64_t device = files.front().identity().device;
+  const CostModel before = file.Get(threads, device);
+  CostModel after = before;
+  UpdateFromRun(after, experts.loader().stats());
+  if (after == before) return;
+  file.Put(threads, device, after);
+  file.Save();
+}
+
+}  // namespace troupe

@@ -1,0 +1,50 @@
+// What this machine's costs are: remembered where they were measured before (cost_model_file.h),
+// measured where they were not (probe.h), and corrected by what runs see.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "expert/cost_model.h"
+#include "io/async_reader.h"
+#include "io/link_speed.h"
+#include "model/expert_layout.h"
+#include "runtime/cost_model_file.h"
+#include "runtime/offloaded_experts.h"
+#include "store/expert_loader.h"
+
+namespace troupe {
+
+struct CostQuestion {
+  std::uint32_t threads = 1;
+  std::vector<ExpertLayout> shapes;  // of which experts' times are asked
+  std::string disk_file;             // on the disk that is asked about; empty: about none
+  ReaderOptions reader;
+  bool fresh = false;                // measures again what is known
+  double seconds_for_experts = 0.8;  // all shapes together
+};
+
+struct MachineCosts {
+  CostModel model;
+  std::uint64_t device = 0;  // of disk_file
+  // What was measured now rather than remembered.
+  bool memory_measured = false, disk_measured = false;
+  std::vector<std::string> shapes_measured;
+
+  bool AnyMeasured() const { return memory_measured || disk_measured || !shapes_measured.empty(); }
+};
+
+// Saves what it measured.
+Result<MachineCosts> AskCosts(const CostQuestion& question, CostModelFile& file);
+
+// Folds the speed at which a run's reads came into the model.
+void UpdateFromRun(CostModel& model, const LoaderStats& stats);
+
+// The same with what is saved, for the end of a run. Does nothing where the disk was never probed,
+// and behind a link that stands in for another one.
+void RememberRun(const OffloadedExperts& experts, std::uint32_t threads, const LinkSpeed& link,
+                 CostModelFile file = CostModelFile::Load(ThisMachine()));
+
+}  // namespace troupe

@@ -1,0 +1,103 @@
+#include "runtime/machine_costs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "io/temp_folder.h"
+#include "runtime/model_work.h"
+
+namespace troupe {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+ExpertLayout Layout(std::size_t ff) {
+  ExpertLayout layout;
+  layout.matrices = {
+      {{.rows = ff, .cols = 32}, {.rows = ff, .cols = 32}, {.rows = 32, .cols = ff}}};
+  return layout.In({TensorType::kQ8_0, TensorType::kQ8_0, TensorType::kQ4_0});
+}
+
+class MachineCostsTest : public testing::Test {
+ protected:
+  CostModelFile File() const {
+    return CostModelFile::Load({.cpu = "test", .cpus = 1, .kernels = "any"},
+                               folder_.PathOf("cache"));
+  }
+  MachineCosts Ask(CostQuestion question) const {
+    question.seconds_for_experts = 0;
+    CostModelFile file = File();
+    return AskCosts(question, file).value();
+  }
+
+  TempFolder folder_;
+  const std::string disk_ = folder_.Write("model", std::string(100 << 10, 'x'));
+  const CostQuestion question_{.threads = 1, .shapes = {Layout(32)}, .disk_file = disk_};
+};
+
+TEST_F(MachineCostsTest, MeasuresTheFirstTimeAndRemembersTheSecond) {
+  const MachineCosts first = Ask(question_), second = Ask(question_);
+  EXPECT_TRUE(first.memory_measured);
+  EXPECT_TRUE(first.disk_measured);
+  EXPECT_THAT(first.shapes_measured, ElementsAre("Q8_0 32x32, Q8_0 32x32, Q4_0 32x32"));
+  EXPECT_FALSE(second.AnyMeasured());
+  EXPECT_EQ(second.model, first.model);
+  EXPECT_TRUE(second.model.disk.measured());
+}
+
+TEST_F(MachineCostsTest, MeasuresOnlyWhatIsMissing) {
+  Ask({.threads = 1});
+  const MachineCosts disk = Ask({.threads = 1, .disk_file = disk_});
+  EXPECT_FALSE(disk.memory_measured);
+  EXPECT_TRUE(disk.disk_measured);
+  const MachineCosts other_threads = Ask({.threads = 2, .disk_file = disk_});
+  EXPECT_TRUE(other_threads.memory_measured);
+  EXPECT_FALSE(other_threads.disk_measured);
+  Ask(question_);
+  const MachineCosts shapes =
+      Ask({.threads = 1, .shapes = {Layout(32), Layout(64)}, .disk_file = disk_});
+  EXPECT_THAT(shapes.shapes_measured, ElementsAre(ShapeKey(Layout(64))));
+  EXPECT_NE(shapes.model.Find(ShapeKey(Layout(32))), nullptr);
+}
+
+TEST_F(MachineCostsTest, WithoutAQuestionAboutTheDiskItIsLeftAlone) {
+  const MachineCosts costs = Ask({.threads = 1, .shapes = {Layout(32)}});
+  EXPECT_FALSE(costs.disk_measured);
+  EXPECT_FALSE(costs.model.disk.measured());
+}
+
+TEST_F(MachineCostsTest, FreshForgetsWhatWasMeasuredAndSeen) {
+  MachineCosts costs = Ask(question_);
+  for (int i = 0; i < 3; ++i)
+    UpdateFromRun(costs.model, {.reads = 100, .bytes_read = 1 << 28, .busy_seconds = 1});
+  CostModelFile file = File();
+  file.Put(1, costs.device, costs.model);
+  file.Save();
+  CostQuestion fresh = question_;
+  fresh.fresh = true;
+  const MachineCosts again = Ask(fresh);
+  EXPECT_TRUE(again.memory_measured && again.disk_measured);
+  EXPECT_THAT(again.shapes_measured, ElementsAre(ShapeKey(Layout(32))));
+  EXPECT_EQ(again.model.memory_bytes_per_second.samples, 1u);
+  EXPECT_EQ(again.model.experts.size(), 1u);
+  for (const ReadCost& read : again.model.disk.reads) EXPECT_FALSE(read.in_runs.measured());
+}
+
+TEST_F(MachineCostsTest, AFileThatIsMissingIsAnError) {
+  CostModelFile file = File();
+  EXPECT_EQ(AskCosts({.disk_file = folder_.PathOf("none")}, file).status().code(), Code::kNotFound);
+}
+
+TEST_F(MachineCostsTest, ARunsLinkSpeedIsItsBytesOverTheTimeInWhichItRead) {
+  CostModel model = Ask(question_).model;
+  const Bytes largest = model.disk.reads.back().request;
+  UpdateFromRun(model, {.reads = 1000, .bytes_read = 1000 * largest.count(), .busy_seconds = 2});
+  EXPECT_DOUBLE_EQ(model.disk.BytesPerSecond(largest),
+                   500.0 * static_cast<double>(largest.count()));
+}
+
+}  // namespace
+}  // namespace troupe

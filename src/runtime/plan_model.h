@@ -1,0 +1,35 @@
+// The first half of opening a model: its file read and checked, its tokenizer built, the plan made,
+// its experts' slow tier opened where the plan needs one; no weight is read yet. What `troupe plan`
+// shows, and what the engine goes on from.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "gguf/reader.h"
+#include "model/config.h"
+#include "model/inspect.h"
+#include "model/weight_loader.h"
+#include "runtime/engine_plan.h"
+#include "store/expert_store.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace troupe {
+
+struct PlannedModel {
+  GgufModel file;
+  std::unique_ptr<const ModelConfig> config;  // the plan points to it
+  std::unique_ptr<Tokenizer> tokenizer;
+  Result<ChatFormat> chat_format;
+  ModelFacts facts;
+  WeightMeasure measure;  // points into the file's tensor table
+  std::string container;  // path; empty: experts are read from the model file itself
+  EnginePlan plan;
+  std::unique_ptr<ExpertStore> store;  // null if every expert is in memory
+};
+
+Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& options);
+
+}  // namespace troupe
