@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""What a shell sees of `troupe plan` and `troupe probe`: a plan that adds up and what is expected of
+it, figures that are measured once and then remembered, a cache folder that may be missing or broken.
+
+usage: plan_command_test.py TROUPE [unittest arguments]
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TINY = ROOT / "models/tiny-qwen2moe-q8_0.gguf"
+TROUPE = None  # the binary, set at the end of this file
+
+
+class PlanCommandTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.cache = self.folder / "cache"
+
+    def troupe(self, command, *arguments, code=0):
+        """One thread: tests run beside each other."""
+        threads = () if "--threads" in arguments else ("--threads", 1)
+        done = subprocess.run([TROUPE, *map(str, (command, *arguments, *threads))],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                              env={**os.environ, "XDG_CACHE_HOME": str(self.cache)})
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def record(self, *arguments):
+        return json.loads(self.troupe(*arguments, "--json", "-").stdout)
+
+    def saved(self):
+        return sorted(self.cache.glob("troupe/cost-*.json"))
+
+
+class Probe(PlanCommandTest):
+    def test_measures_memory_without_a_model_and_says_what_a_disk_needs(self):
+        done = self.troupe("probe")
+        self.assertRegex(done.stdout, r"memory +\d+\.\d GB/s read by 1 threads, measured now")
+        self.assertIn("disk      needs a MODEL", done.stdout)
+        self.assertEqual(done.stderr, "")
+
+    def test_measures_at_first_use_and_remembers(self):
+        first, second = self.record("probe", TINY), self.record("probe", TINY)
+        self.assertTrue(first["memory"]["measured_now"] and first["disk"]["measured_now"])
+        self.assertEqual(len(first["experts"]), 1)
+        self.assertRegex(first["experts"][0]["shape"], r"^Q8_0 \d+x\d+, Q8_0 \d+x\d+, Q8_0 \d+x\d+$")
+        for part in (second["memory"], second["disk"], *second["experts"]):
+            self.assertFalse(part.pop("measured_now"))
+        for part in (first["memory"], first["disk"], *first["experts"]):
+            self.assertTrue(part.pop("measured_now"))
+        self.assertEqual(first, second)
+        self.assertIn("measured before", self.troupe("probe", TINY).stdout)
+        self.assertEqual([str(path) for path in self.saved()], [first["kept_in"]])
+
+    def test_measures_again_when_asked_to(self):
+        self.record("probe", TINY)
+        again = self.record("probe", TINY, "--fresh")
+        self.assertTrue(again["memory"]["measured_now"] and again["disk"]["measured_now"])
+        self.assertTrue(again["experts"][0]["measured_now"])
+
+    def test_measures_for_each_number_of_threads(self):
+        self.record("probe", TINY)
+        two = self.record("probe", TINY, "--threads", 2)
+        self.assertTrue(two["memory"]["measured_now"] and two["experts"][0]["measured_now"])
+        self.assertFalse(two["disk"]["measured_now"])
+
+    def test_a_damaged_file_is_warned_of_and_replaced(self):
+        self.record("probe")
+        path, = self.saved()
+        path.write_text('{"format": "troupe cost model", "version": 1')
+        done = self.troupe("probe")
+        self.assertRegex(done.stderr, r"^warning: .*cost-.*; measuring anew\n$")
+        self.assertIn("measured now", done.stdout)
+        self.assertFalse(self.record("probe")["memory"]["measured_now"])
+
+    def test_a_cache_that_cannot_be_written_is_no_error(self):
+        self.cache.write_text("a file where the folder should be")
+        done = self.troupe("probe", TINY)
+        self.assertRegex(done.stderr, r"^warning: .* is not kept: .*\n$")
+        self.assertIn("measured now", done.stdout)
+
+    def test_names_what_is_wrong(self):
+        for arguments, code, words in (
+                ((self.folder / "none.gguf",), 1, "No such file"),
+                (("--threads", 0), 2, "--threads"),
+                (("--experts", "x"), 2, "--experts needs a MODEL")):
+            done = self.troupe("probe", *arguments, code=code)
+            self.assertIn(words, done.stderr)
+            self.assertEqual(len(done.stderr.splitlines()), 1)
+        self.assertEqual(self.saved(), [])
+
+
+class Plan(PlanCommandTest):
+    def test_adds_up(self):
+        plan = self.record("plan", TINY, "--memory", "1GiB", "--slots", 60, "--ctx", 256)
+        parts = [plan[f"{part}_bytes"] for part in
+                 ("program", "dense", "kv_cache", "workspace", "staging", "expert")]
+        self.assertEqual(sum(parts), plan["planned_bytes"])
+        self.assertLessEqual(plan["planned_bytes"], plan["memory_budget_bytes"])
+        self.assertEqual((plan["expert_slots"], plan["experts"], plan["context"]), (60, 256, 256))
+        self.assertFalse(plan["all_resident"])
+
+    def test_expects_what_follows_from_the_slots(self):
+        few, many = (self.record("plan", TINY, "--memory", "1GiB", "--slots", slots)["expected"]
+                     for slots in (64, 128))
+        self.assertEqual((few["hit_rate"], many["hit_rate"]), (0.25, 0.5))
+        # 8 layers of 4 experts a token; each miss reads one.
+        self.assertAlmostEqual(few["bytes_read_per_token"] / many["bytes_read_per_token"], 1.5)
+        self.assertLess(few["decode_tokens_per_s"], many["decode_tokens_per_s"])
+        for expected in (few, many):
+            self.assertLessEqual(expected["decode_tokens_per_s_at_worst"],
+                                 expected["decode_tokens_per_s"])
+            self.assertLessEqual(expected["decode_tokens_per_s"],
+                                 expected["decode_tokens_per_s_at_best"])
+            self.assertGreater(expected["prefill_tokens_per_s"], 0)
+
+    def test_says_what_it_assumes(self):
+        text = self.troupe("plan", TINY, "--memory", "1GiB", "--slots", 64).stdout
+        self.assertRegex(text, r"\ndecode +\d+\.\d tokens/s: .* waiting for the disk\n")
+        self.assertRegex(text, r"\nprefill +\d+\.\d tokens/s for a prompt of 512\n")
+        self.assertRegex(text, r"\na token +reads \S+ \S+ from the disk, 24\.0 experts of 32\n")
+        self.assertRegex(text, r"\nassumed +25\.0 % hits")
+        self.assertIn("\nloaded from ", text)
+
+    def test_reads_nothing_where_everything_fits(self):
+        plan = self.record("plan", TINY, "--memory", "1GiB")
+        self.assertTrue(plan["all_resident"])
+        self.assertIsNone(plan["store"])
+        self.assertEqual((plan["expected"]["hit_rate"], plan["expected"]["bytes_read_per_token"]),
+                         (1, 0))
+        self.assertEqual(plan["expected"]["decode_wait_s"], 0)
+
+    def test_plans_for_a_model_without_experts(self):
+        model = self.folder / "dense.gguf"
+        self.troupe("synth", model, "--shape", "tiny-llama", "--type", "Q8_0")
+        plan = self.record("plan", model, "--memory", "1GiB")
+        self.assertEqual(plan["experts"], 0)
+        self.assertGreater(plan["expected"]["decode_tokens_per_s"], 0)
+
+    def test_plans_with_a_container(self):
+        container = self.folder / "tiny.experts"
+        self.troupe("pack", TINY, "-o", container)
+        packed, in_place = (
+            self.record("plan", TINY, "--memory", "1GiB", "--slots", 64, "--experts", experts)
+            for experts in (container, "none"))
+        self.assertEqual((packed["store"], in_place["store"]), ("container", "GGUF in place"))
+        self.assertEqual(packed["staging_bytes"], 0)
+        self.assertGreater(in_place["staging_bytes"], 0)
+
+    def test_a_slower_link_makes_it_slower(self):
+        fast, slow = (
+            self.record("plan", TINY, "--memory", "1GiB", "--slots", 64, *link)["expected"]
+            for link in ((), ("--link", "1MiB/1ms")))
+        self.assertGreater(fast["decode_tokens_per_s"], slow["decode_tokens_per_s"])
+
+    def test_the_machine_is_measured_once(self):
+        records = [self.record("plan", TINY, "--memory", "1GiB", "--slots", 64, *fresh)["expected"]
+                   for fresh in ((), (), ("--fresh",))]
+        self.assertEqual([record["measured_now"] for record in records], [True, False, True])
+
+    def test_a_plan_that_does_not_fit_says_what_would(self):
+        done = self.troupe("plan", TINY, "--memory", "5MiB", code=1)
+        self.assertRegex(done.stderr, r"^troupe: 5\.0 MiB of memory are too little, .* are the least: ")
+        self.assertEqual((done.stdout, self.saved()), ("", []))
+
+    def test_agrees_with_what_run_does(self):
+        options = (TINY, "--memory", "1GiB", "--slots", 64, "--ctx", 256)
+        plan = self.record("plan", *options)
+        run = self.record("run", *options, "--prompt", "The kernel", "-n", 2)
+        self.assertEqual(run["expert_slots"], plan["expert_slots"])
+        self.assertEqual(run["context"], plan["context"])
+        # What the process holds when it plans differs by some pages.
+        self.assertAlmostEqual(run["planned_bytes"], plan["planned_bytes"], delta=2 << 20)
+
+
+if __name__ == "__main__":
+    TROUPE = sys.argv.pop(1)
+    unittest.main()

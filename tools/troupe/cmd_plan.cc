@@ -1,0 +1,146 @@
+// `troupe plan`: what a model would take of a memory budget, what would stay in memory, and how
+// fast it should run, without loading a weight.
+#include <algorithm>
+#include <string>
+
+#include "expert/speed_estimate.h"
+#include "runtime/machine_costs.h"
+#include "runtime/model_work.h"
+#include "runtime/plan_model.h"
+#include "troupe/commands.h"
+#include "troupe/engine_flags.h"
+#include "troupe/json_record.h"
+#include "troupe/options.h"
+
+namespace troupe {
+namespace {
+
+constexpr std::uint32_t kPrompt = 512;
+
+struct Expectation {
+  SpeedEstimate speed;
+  Bytes dense_read;       // from memory, for one token
+  bool measured = false;  // now, rather than remembered
+};
+
+class PlanCommand final : public Command {
+ public:
+  void AddOptions(CLI::App& app) override {
+    engine_.AddTo(app);
+    app.add_flag("--fresh", fresh_, "Measure the machine again");
+    AddJsonOption(app, json_);
+  }
+
+  Status Run() override {
+    TROUPE_ASSIGN_OR_RETURN(const PlannedModel model,
+                            PlanModel(engine_.model(), engine_.options()));
+    TROUPE_ASSIGN_OR_RETURN(const Expectation expected, Expect(model));
+    if (json_ != "-") Print(model, expected);
+    if (json_.empty()) return OkStatus();
+    return WriteJson(Record(model, expected), json_);
+  }
+
+ private:
+  Result<Expectation> Expect(const PlannedModel& model) const {
+    const EngineOptions options = engine_.options();
+    CostQuestion question{.threads = model.plan.threads,
+                          .shapes = DistinctShapes(model.file, model.measure.experts),
+                          .reader = options.offload.reader,
+                          .fresh = fresh_};
+    if (model.store != nullptr) question.disk_file = model.store->files().front().path();
+    CostModelFile file = CostModelFile::Load(ThisMachine());
+    TROUPE_ASSIGN_OR_RETURN(MachineCosts costs, AskCosts(question, file));
+    const LinkSpeed& link = options.offload.link;
+    costs.model.disk = costs.model.disk.Behind(link.bytes_per_second, link.latency_seconds);
+
+    const ModelWork work = WorkOf(model);
+    Expectation expected{.dense_read = work.dense + work.head, .measured = costs.AnyMeasured()};
+    const std::uint32_t prompt = std::min(kPrompt, model.plan.context());
+    TROUPE_ASSIGN_OR_RETURN(expected.speed, EstimateSpeed(work, model.plan.memory, model.plan.needs,
+                                                          costs.model, prompt));
+    return expected;
+  }
+
+  static void Print(const PlannedModel& model, const Expectation& expected) {
+    const EnginePlan& plan = model.plan;
+    for (const std::string& line : Describe(plan)) fmt::print("{}\n", line);
+    if (model.store != nullptr) {
+      fmt::print("loaded from   {} ({})\n", model.store->files().front().path(),
+                 model.store->name());
+    }
+    const SpeedEstimate& speed = expected.speed;
+    fmt::print("\nExpected, from what was {} of this machine:\n",
+               expected.measured ? "measured now" : "measured before");
+    fmt::print(
+        "decode        {:.1f} tokens/s: {:.2f} ms to compute, {:.2f} ms waiting for the disk\n",
+        speed.DecodeTokensPerSecond(), speed.decode.compute_seconds * 1e3,
+        speed.decode.wait_seconds * 1e3);
+    fmt::print("prefill       {:.1f} tokens/s for a prompt of {}\n", speed.PrefillTokensPerSecond(),
+               speed.prompt);
+    if (plan.memory.all_resident) {
+      fmt::print("assumed       a context that is nearly empty\n");
+      return;
+    }
+    fmt::print("a token       reads {} from the disk, {:.1f} experts of {}\n",
+               ToString(Bytes(static_cast<std::uint64_t>(speed.decode.bytes_read))),
+               speed.decode.experts_read, plan.needs.WorkingSet());
+    fmt::print(
+        "at worst      {:.1f} tokens/s, at best {:.1f}: with no load hidden behind "
+        "computing, with all\n",
+        speed.SlowestDecode(), speed.FastestDecode());
+    fmt::print(
+        "assumed       {:.1f} % hits, as if every expert were asked for alike often "
+        "(routing that repeats itself hits more); a context that is nearly empty\n",
+        100 * speed.hit_rate);
+  }
+
+  Json Record(const PlannedModel& model, const Expectation& expected) const {
+    const MemoryPlan& memory = model.plan.memory;
+    const SpeedEstimate& speed = expected.speed;
+    Json notes = memory.notes;
+    for (const std::string& note : model.plan.notes) notes.push_back(note);
+    Json record;
+    record["model"] = engine_.model();
+    record["threads"] = model.plan.threads;
+    record["context"] = memory.context;
+    record["chunk"] = memory.chunk;
+    record["memory_budget_bytes"] = memory.budget.count();
+    record["planned_bytes"] = memory.total().count();
+    record["program_bytes"] = memory.program.count();
+    record["dense_bytes"] = memory.dense.count();
+    record["kv_cache_bytes"] = memory.kv_cache.count();
+    record["workspace_bytes"] = memory.workspace.count();
+    record["staging_bytes"] = memory.staging.count();
+    record["expert_bytes"] = memory.experts.count();
+    record["all_resident"] = memory.all_resident;
+    record["experts"] = model.plan.needs.AllExperts();
+    record["expert_slots"] = memory.slots;
+    record["store"] = model.store == nullptr ? Json(nullptr) : Json(model.store->name());
+    record["notes"] = std::move(notes);
+    record["warnings"] = memory.warnings;
+    record["expected"] = {{"measured_now", expected.measured},
+                          {"hit_rate", speed.hit_rate},
+                          {"decode_tokens_per_s", speed.DecodeTokensPerSecond()},
+                          {"decode_tokens_per_s_at_worst", speed.SlowestDecode()},
+                          {"decode_tokens_per_s_at_best", speed.FastestDecode()},
+                          {"decode_compute_s", speed.decode.compute_seconds},
+                          {"decode_disk_s", speed.decode.disk_seconds},
+                          {"decode_wait_s", speed.decode.wait_seconds},
+                          {"bytes_read_per_token", speed.decode.bytes_read},
+                          {"dense_bytes_per_token", expected.dense_read.count()},
+                          {"prompt_tokens", speed.prompt},
+                          {"prefill_tokens_per_s", speed.PrefillTokensPerSecond()},
+                          {"prefill_bytes_read", speed.prefill.bytes_read}};
+    return record;
+  }
+
+  EngineFlags engine_;
+  bool fresh_ = false;
+  std::string json_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakePlanCommand() { return std::make_unique<PlanCommand>(); }
+
+}  // namespace troupe
