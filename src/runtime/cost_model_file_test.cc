@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <regex>
 
@@ -166,6 +167,26 @@ TEST_F(CostModelFileTest, MachinesHaveFilesOfTheirOwn) {
     EXPECT_NE(Load(other).path(), Load().path());
   }
   EXPECT_TRUE(std::regex_match(Load().path(), std::regex(".*/cost-[0-9a-f]{16}\\.json")));
+}
+
+// The lines of the documentation's example.
+std::string ExampleOfTheDocumentation() {
+  std::ifstream page(TROUPE_SOURCE_DIR "/docs/formats/cost-model.md");
+  std::string example;
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("    ")) example += line + "\n";
+  }
+  return example;
+}
+
+TEST_F(CostModelFileTest, TheDocumentationsExampleIsOne) {
+  CostModelFile file = Load({.cpu = "AMD EPYC", .cpus = 2, .kernels = "avx512-vnni"});
+  const Status status = file.FromJson(ExampleOfTheDocumentation());
+  ASSERT_TRUE(status.ok()) << status.message();
+  const CostModel model = file.Get(2, makedev(254, 0));
+  EXPECT_DOUBLE_EQ(model.memory_bytes_per_second.value, 38.8e9);
+  ASSERT_EQ(model.experts.size(), 1u);
+  EXPECT_EQ(model.disk.reads.at(0).in_runs, Mean(1.4e9, 3));
 }
 
 TEST_F(CostModelFileTest, KnowsThisMachine) {
