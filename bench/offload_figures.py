@@ -13,8 +13,11 @@ BOUND_BAR = 1.25     # times the greater of computing and reading, per token
 IN_MEMORY_BAR = 0.97  # with a budget that everything fits in, over without one
 PEAK_BAR = 1.0       # times the budget
 
-# The one of troupe's two ways to read experts that the bars are for; the other stands beside it.
-HELD_STORE = "packed"
+# Troupe's ways to read experts. Bars are for the first one; the second stands beside it. Through
+# the third, a link that is slower than the disk and always equally fast, reading is held to its
+# bars on machines whose disk has no speed that one could name.
+PACKED, IN_PLACE, LINK = "packed", "GGUF in place", "packed, through a link"
+HELD_STORE = PACKED
 
 
 def median(values):
@@ -90,6 +93,10 @@ class Budget:
     def decode_ratio(self, store=HELD_STORE):
         return self.stores[store].decode_speed() / self.best_peer("decode")
 
+    def held_to_reading(self):
+        """(name, runs) of the ways to read that have to keep their medium busy."""
+        return [(name, runs) for name, runs in self.stores.items() if name != IN_PLACE]
+
     def has_prefill(self):
         return bool(self.held().prefills)
 
@@ -133,12 +140,13 @@ class Offload:
                               f"{'at least' if at_least else 'at most'} {bar}")
 
         for budget in self.budgets:
-            runs, at = budget.held(), f"at {budget.share:.0%} of the experts"
+            at = f"at {budget.share:.0%} of the experts"
             hold(budget.decode_ratio(), DECODE_BAR, True, f"decode {at}")
             if budget.has_prefill():
                 hold(budget.prefill_ratio(), PREFILL_BAR, True, f"prefill {at}")
-            hold(runs.disk_share(), DISK_BAR, True, f"share of the disk's speed {at}")
-            hold(self.bound_ratio(runs), BOUND_BAR, False, f"time over its bound {at}")
+            for store, runs in budget.held_to_reading():
+                hold(runs.disk_share(), DISK_BAR, True, f"share of the disk's speed {at}, {store}")
+                hold(self.bound_ratio(runs), BOUND_BAR, False, f"time over its bound {at}, {store}")
             hold(max(r.peak_over_budget() for r in budget.stores.values()), PEAK_BAR, False,
                  f"peak over budget {at}")
         hold(self.in_memory_ratio(), IN_MEMORY_BAR, True, "speed in memory with a budget")
@@ -160,8 +168,8 @@ class Offload:
             "budgets": [{
                 **dataclasses.asdict(b),
                 "ratios": {store: {
-                    "decode": b.decode_ratio(store),
-                    "prefill": b.prefill_ratio(store) if b.has_prefill() else None,
+                    "decode": b.decode_ratio(store) if store != LINK else None,
+                    "prefill": b.prefill_ratio(store) if runs.prefills else None,
                     "of_disk": runs.disk_share(),
                     "time_over_bound": self.bound_ratio(runs),
                     "peak_over_budget": runs.peak_over_budget(),

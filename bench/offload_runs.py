@@ -10,12 +10,15 @@ import sys
 import disk_speed
 import llamacpp
 import measured_run
+import offload_figures
 
 sys.path.insert(0, str(llamacpp.ROOT / "tests"))
 import memory_cgroup  # noqa: E402  (tests/ has just become importable)
 
 MOST_SECONDS = 1800  # of any one run: more is a fault, not a figure
 _CONTEXT = 1024
+_LINK, _LINK_BYTES_PER_S = "500MiB/100us", 500 << 20
+_READ_BEFORE = 2 << 30
 _VARIATION = 1 << 20  # of what a process finds itself to take, from one to the next
 
 
@@ -70,11 +73,8 @@ class Runner:
     def __init__(self, troupe, model, container, threads, folder):
         self._troupe, self._threads = str(troupe), str(threads)
         self._model, self._folder = model, folder
-        self._stores = {"packed": container, "GGUF in place": None}
+        self._container = container
         self.disturbed = 0
-
-    def stores(self):
-        return list(self._stores)
 
     def _note(self, run):
         self.disturbed += run.others > 0.1
@@ -115,7 +115,16 @@ class Runner:
         return record
 
     def _store_arguments(self, store):
-        return ["--experts", self._stores[store] or "none"]
+        if store == offload_figures.IN_PLACE:
+            return ["--experts", "none"]
+        link = ["--link", _LINK] if store == offload_figures.LINK else []
+        return ["--experts", self._container, *link]
+
+    def _disk_speed(self, store, total):
+        if store == offload_figures.LINK:
+            return _LINK_BYTES_PER_S
+        return disk_speed.sequential_bytes_per_s(
+            self._model if store == offload_figures.IN_PLACE else self._container, total)
 
     def budget_for(self, slots, store):
         """Bytes that a process with so many experts in memory plans to use."""
@@ -123,12 +132,14 @@ class Runner:
         return self._record(arguments, measured_run.run)["planned_bytes"] + _VARIATION
 
     def limited(self, ids, count, slots, budget, limit, store):
-        """The record of a run, and the speed of sequential reads of as many bytes right after."""
+        """The record of a run, and the speeds of sequential reads: before, which also uses up what
+        the disk may have saved for a burst, and of as many bytes as the run has read right after.
+        """
+        before = self._disk_speed(store, _READ_BEFORE)
         arguments = self._generate(ids, count, "--memory", budget, "--slots", slots,
                                    *self._store_arguments(store))
         record = self._record(arguments, lambda command: _run_limited(command, limit))
-        return record, disk_speed.sequential_bytes_per_s(self._stores[store] or self._model,
-                                                         record["bytes_read"])
+        return record, [before, self._disk_speed(store, record["bytes_read"])]
 
     def llamacpp(self, peer, phase, prompt, decode, seconds, limit):
         ids = self._folder / "offload-ids.json"

@@ -15,22 +15,24 @@ _HEAD = _row(["", "tokens/s", "ratio", "hits", "MiB/token", "stall ms", "time/bo
 def _troupe_row(model, budget, store):
     runs = budget.stores[store]
     return _row([f"troupe, {store}", f"{runs.decode_speed():.2f}",
-                 f"{budget.decode_ratio(store):.1f}x", f"{runs.hit_rate():.1%}",
+                 "" if store == figures_of.LINK else f"{budget.decode_ratio(store):.1f}x",
+                 f"{runs.hit_rate():.1%}",
                  f"{runs.bytes_per_token() / _MIB:.1f}", f"{1e3 * runs.stall_per_token():.1f}",
                  f"{model.bound_ratio(runs):.2f}", f"{runs.read_speed() / 1e9:.2f}",
                  f"{runs.disk_share():.0%}", f"{runs.peak_over_budget():.3f}"])
 
 
 def _budget_lines(model, budget):
+    disk = budget.held().disk
     lines = [f"{budget.share:.0%} of the experts: budget {budget.budget_bytes / _MIB:.0f} MiB, "
              f"memory cgroup of {budget.limit_bytes / _MIB:.0f} MiB, disk "
-             f"{budget.held().disk_speed() / 1e9:.2f} GB/s", _HEAD]
+             f"{min(disk) / 1e9:.2f} to {max(disk) / 1e9:.2f} GB/s", _HEAD]
     lines += [_troupe_row(model, budget, store) for store in budget.stores]
     lines += [_row([f"llama.cpp {name}", f"{figures_of.median(runs.decode):.2f}"])
               for name, runs in budget.peers.items()]
     if budget.has_prefill():
         speeds = [f"troupe {store} {runs.prefill_speed():.1f} ({budget.prefill_ratio(store):.1f}x)"
-                  for store, runs in budget.stores.items()]
+                  for store, runs in budget.stores.items() if runs.prefills]
         speeds += [f"llama.cpp {name} {figures_of.median(runs.prefill):.1f}"
                    for name, runs in budget.peers.items()]
         lines.append("prefill tokens/s: " + ", ".join(speeds))
@@ -60,15 +62,16 @@ def figures(models):
     """The worst of each figure over all models and budgets, in one line."""
     f = figures_of
     held = [(model, budget) for model in models for budget in model.budgets]
+    reading = [(m, runs) for m, b in held for _, runs in b.held_to_reading()]
     prefill = [b.prefill_ratio() for _, b in held if b.has_prefill()]
     peak = max(runs.peak_over_budget() for _, b in held for runs in b.stores.values())
     missed = len(f.missed_bars(models))
     return (f"offload: {len(models)} models, "
             f"decode {min(b.decode_ratio() for _, b in held):.1f}x (bar {f.DECODE_BAR:g}x), "
             f"prefill {min(prefill):.1f}x (bar {f.PREFILL_BAR:g}x), "
-            f"{min(b.held().disk_share() for _, b in held):.0%} of the disk "
+            f"{min(runs.disk_share() for _, runs in reading):.0%} of the disk "
             f"(bar {f.DISK_BAR:.0%}), "
-            f"time {max(m.bound_ratio(b.held()) for m, b in held):.2f}x its bound "
+            f"time {max(m.bound_ratio(runs) for m, runs in reading):.2f}x its bound "
             f"(bar {f.BOUND_BAR:g}x), "
             f"in memory {min(m.in_memory_ratio() for m in models):.3f}x "
             f"(bar {f.IN_MEMORY_BAR:g}x), "

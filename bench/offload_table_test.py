@@ -96,6 +96,18 @@ class OffloadFigures(unittest.TestCase):
         self.assertEqual(offload_figures.TroupeRuns().hit_rate(), 1.0)
 
 
+    def test_AThrottledLinkIsHeldToReadingAloneAndNotToLlamaCpp(self):
+        m = model()
+        slow = offload_figures.TroupeRuns(records=[record(decode=1.0)], disk=[DISK])
+        m.budgets[1].stores[offload_figures.LINK] = slow
+        missed, = m.missed_bars()
+        self.assertIn("time over its bound at 50% of the experts, packed, through a link", missed)
+        slow.records[0]["reading_s"] *= 2
+        self.assertEqual(len(m.missed_bars()), 2)
+        self.assertIsNone(m.as_dict()["budgets"][1]["ratios"][offload_figures.LINK]["decode"])
+        self.assertIn("through a link", offload_table.table([m]))
+
+
 class OffloadTable(unittest.TestCase):
     def test_TheLineOfFiguresNamesTheWorst(self):
         line = offload_table.figures([model(), model(decode=15.8, peers=((1.0, 60),))])
