@@ -1,16 +1,24 @@
 #include "expert/eviction_policy.h"
 
+#include "expert/arc.h"
 #include "expert/lfu.h"
 #include "expert/lru.h"
 
 namespace troupe {
 
-std::vector<std::string> EvictionPolicyNames() { return {"lru", "lfu"}; }
+std::vector<std::string> EvictionPolicyNames() { return {"lru", "lfu", "arc"}; }
 
-Result<std::unique_ptr<EvictionPolicy>> MakeEvictionPolicy(std::string_view name, ExpertGrid grid) {
-  if (name == "lru") return std::unique_ptr<EvictionPolicy>(std::make_unique<Lru>(grid));
-  if (name == "lfu") return std::unique_ptr<EvictionPolicy>(std::make_unique<Lfu>(grid));
-  return InvalidArgument("'{}' is no cache policy, expected lru or lfu", name);
+Result<std::unique_ptr<EvictionPolicy>> MakeEvictionPolicy(std::string_view name,
+                                                           const CacheShape& shape) {
+  using Made = std::unique_ptr<EvictionPolicy>;
+  if (name == "lru") return Made(std::make_unique<Lru>(shape.grid));
+  if (name == "lfu") return Made(std::make_unique<Lfu>(shape.grid));
+  if (name == "arc") {
+    const bool shared = shape.quotas.empty();
+    return Made(std::make_unique<Arc>(
+        shape.grid, shared ? std::vector<std::uint32_t>{shape.slots} : shape.quotas));
+  }
+  return InvalidArgument("'{}' is no cache policy, expected lru, lfu or arc", name);
 }
 
 }  // namespace troupe

@@ -42,8 +42,16 @@ class EvictionPolicy {
   virtual std::size_t Choose(std::span<const ExpertId> candidates) = 0;
 };
 
-// "lru", "lfu": those that need no knowledge of the future.
-Result<std::unique_ptr<EvictionPolicy>> MakeEvictionPolicy(std::string_view name, ExpertGrid grid);
+// What a cache is made of.
+struct CacheShape {
+  ExpertGrid grid;
+  std::uint32_t slots = 0;
+  std::vector<std::uint32_t> quotas;  // a number a layer, or empty: all layers are one pool
+};
+
+// "lru", "lfu", "arc": those that need no knowledge of the future.
+Result<std::unique_ptr<EvictionPolicy>> MakeEvictionPolicy(std::string_view name,
+                                                           const CacheShape& shape);
 std::vector<std::string> EvictionPolicyNames();
 
 }  // namespace troupe

@@ -128,8 +128,12 @@ TEST(OptimumDeathTest, StopsWhenTheRunIsNotTheRecordedOne) {
 
 TEST(EvictionPolicyTest, TheChoiceDoesNotDependOnTheOrderOfTheCandidates) {
   for (const std::string& name : EvictionPolicyNames()) {
-    auto policy = MakeEvictionPolicy(name, kOneLayer);
+    auto policy = MakeEvictionPolicy(name, {.grid = kOneLayer, .slots = 5, .quotas = {}});
     ASSERT_TRUE(policy.ok());
+    for (const ExpertId id : Ids({0, 1, 5, 6, 7})) {
+      (*policy)->Asked(id, 1);
+      (*policy)->Admitted(id);
+    }
     for (const ExpertId id : Ids({5, 1, 5, 0})) (*policy)->Asked(id, 2);
     const ExpertId chosen = Chosen(**policy, Ids({0, 1, 5, 7, 6}));
     EXPECT_EQ(Chosen(**policy, Ids({6, 7, 5, 1, 0})), chosen) << name;
@@ -138,8 +142,8 @@ TEST(EvictionPolicyTest, TheChoiceDoesNotDependOnTheOrderOfTheCandidates) {
 }
 
 TEST(EvictionPolicyTest, RefusesANameThatIsNone) {
-  EXPECT_EQ(MakeEvictionPolicy("best", kOneLayer).status().message(),
-            "'best' is no cache policy, expected lru or lfu");
+  EXPECT_EQ(MakeEvictionPolicy("best", {.grid = kOneLayer}).status().message(),
+            "'best' is no cache policy, expected lru, lfu or arc");
 }
 
 }  // namespace

@@ -5,20 +5,6 @@
 
 namespace troupe {
 
-std::vector<std::uint32_t> EvenQuotas(const ExpertGrid& grid, std::uint32_t first_layer,
-                                      std::uint32_t slots, std::uint32_t spare) {
-  std::vector<std::uint32_t> quotas(grid.layers);
-  if (first_layer >= grid.layers) return quotas;
-  const std::uint32_t layers = grid.layers - first_layer;
-  const std::uint32_t shared = slots - std::min(spare, slots);
-  for (std::uint32_t layer = first_layer; layer < grid.layers; ++layer) {
-    // The remainder goes to the first layers: what they miss is what a token waits for first.
-    const std::uint32_t extra = layer - first_layer < shared % layers ? 1 : 0;
-    quotas[layer] = std::min(grid.experts, shared / layers + extra);
-  }
-  return quotas;
-}
-
 ExpertCache::Pin& ExpertCache::Pin::operator=(Pin&& other) noexcept {
   if (this != &other) {
     Release();

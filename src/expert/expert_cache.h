@@ -20,17 +20,6 @@
 
 namespace troupe {
 
-struct CacheShape {
-  ExpertGrid grid;
-  std::uint32_t slots = 0;
-  std::vector<std::uint32_t> quotas;  // a number a layer, or empty
-};
-
-// Even quotas for the layers that have experts, in which `spare` slots belong to nobody: the layer
-// under way loads into them while its residents are in use.
-std::vector<std::uint32_t> EvenQuotas(const ExpertGrid& grid, std::uint32_t first_layer,
-                                      std::uint32_t slots, std::uint32_t spare);
-
 enum class Residence { kAbsent, kLoading, kResident };
 
 struct CacheStats {

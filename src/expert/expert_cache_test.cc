@@ -14,8 +14,6 @@
 namespace troupe {
 namespace {
 
-using testing::ElementsAre;
-
 constexpr ExpertGrid kGrid{.layers = 3, .experts = 6};
 
 ExpertCache Cache(std::uint32_t slots, std::vector<std::uint32_t> quotas = {}) {
@@ -131,12 +129,6 @@ TEST(ExpertCacheTest, ALayerWithNothingTakesFromAnyOtherIfItMust) {
   Bring(cache, {0, 0});
   Bring(cache, {1, 0});
   EXPECT_EQ(Bring(cache, {2, 0}), (ExpertId{0, 0}));
-}
-
-TEST(EvenQuotasTest, SharesWhatIsNotSpareAmongLayersWithExperts) {
-  EXPECT_THAT(EvenQuotas(kGrid, 1, 9, 2), ElementsAre(0, 4, 3));
-  EXPECT_THAT(EvenQuotas(kGrid, 0, 30, 3), ElementsAre(6, 6, 6));  // more than there are
-  EXPECT_THAT(EvenQuotas(kGrid, 0, 2, 5), ElementsAre(0, 0, 0));
 }
 
 // The rules of the header once more, over sets, as slowly and plainly as possible.

@@ -1,4 +1,4 @@
-// Names one expert of a model.
+// Names one expert of a model, and says what a layer wants of it.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,6 +14,14 @@ struct ExpertId {
   std::uint32_t expert = 0;
 
   auto operator<=>(const ExpertId&) const = default;
+};
+
+// An expert that a layer chose, and for how many of its tokens.
+struct ExpertDemand {
+  std::uint32_t expert = 0;
+  std::uint32_t tokens = 0;
+
+  bool operator==(const ExpertDemand&) const = default;
 };
 
 inline std::string ToString(ExpertId id) {

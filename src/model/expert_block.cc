@@ -21,30 +21,50 @@ Activations Slice(Activations x, std::size_t first, std::size_t count) {
 
 }  // namespace
 
-Status ForwardPass::Route(std::uint32_t layer, const MoeWeights& w) {
+bool ForwardPass::ChooseRows(const MoeWeights& w, float* scores, ExpertChoice* chosen) {
   const TopExpertsParams& routing = config_.moe.routing;
-  const Activations normed = ws_.normed.Of(tokens_);
-  region_.Add(w.router, normed, {}, ws_.router, routing.experts);
-  if (config_.moe.shared_gate) region_.Add(w.shared_gate, normed, {}, ws_.shared_gate, 1);
-  region_.Run(pool_);
-
   const std::span<const float> bias = w.selection_bias == nullptr
                                           ? std::span<const float>()
                                           : std::span(w.selection_bias, routing.experts);
   std::atomic<bool> broken{false};
   ForRows(tokens_, [&](std::size_t t) {
-    if (!ChooseTopExperts(routing, {ws_.router + t * routing.experts, routing.experts}, bias,
-                          {ws_.chosen + t * routing.top_k, routing.top_k})) {
+    if (!ChooseTopExperts(routing, {scores + t * routing.experts, routing.experts}, bias,
+                          {chosen + t * routing.top_k, routing.top_k})) {
       broken.store(true, std::memory_order_relaxed);
     }
   });
-  if (broken.load()) {
+  return !broken.load();
+}
+
+Status ForwardPass::Route(std::uint32_t layer, const MoeWeights& w, const MoeWeights* next) {
+  const Activations normed = ws_.normed.Of(tokens_);
+  const std::size_t experts = config_.moe.routing.experts;
+  region_.Add(w.router, normed, {}, ws_.router, experts);
+  if (config_.moe.shared_gate) region_.Add(w.shared_gate, normed, {}, ws_.shared_gate, 1);
+  // The next layer's gate on this layer's input: a guess, at the price of one more small product
+  // in a region that runs anyway.
+  if (next != nullptr) region_.Add(next->router, normed, {}, ws_.forecast, experts);
+  region_.Run(pool_);
+  if (!ChooseRows(w, ws_.router, ws_.chosen)) {
     return DataLoss(
         "layer {}: the router's scores are not finite numbers; the file is damaged or "
         "its numbers overflow",
         layer);
   }
   return OkStatus();
+}
+
+GateForecast ForwardPass::Forecast(const MoeWeights& next) {
+  const TopExpertsParams& routing = config_.moe.routing;
+  // A guess that is no number is no guess; whether the answer is one shows when its layer runs.
+  if (!ChooseRows(next, ws_.forecast, ws_.forecast_choices)) return {};
+  const std::size_t choices = tokens_ * routing.top_k;
+  for (std::size_t i = 0; i < choices; ++i) {
+    ws_.forecast_experts[i] = ws_.forecast_choices[i].expert;
+  }
+  return {.tokens = static_cast<std::uint32_t>(tokens_),
+          .scores = {ws_.forecast, tokens_ * routing.experts},
+          .chosen = ws_.forecast_experts.first(choices)};
 }
 
 void ForwardPass::OrderByExpert() {
@@ -121,9 +141,12 @@ void ForwardPass::RunExperts(std::span<const ReadyExpert> experts, const Mlp* sh
   region_.Run(pool_);
 }
 
-Status ForwardPass::RunChosen(std::uint32_t layer, const MoeWeights& w) {
+Status ForwardPass::RunChosen(std::uint32_t layer, const MoeWeights& w, const MoeWeights* next) {
   const std::span<const ExpertDemand> demands = Demands();
   experts_.Ask(layer, demands);
+  if (next != nullptr) {
+    experts_.Foretell(layer + 1, experts_.wants_forecast() ? Forecast(*next) : GateForecast());
+  }
   // What is there at once runs together with the shared expert, while the rest is on its way.
   TROUPE_ASSIGN_OR_RETURN(std::span<const ReadyExpert> ready, experts_.Take(/*wait=*/false));
   RunExperts(ready, config_.moe.shared_ff > 0 ? &w.shared : nullptr);
@@ -156,11 +179,12 @@ void ForwardPass::Combine() {
   });
 }
 
-Status ForwardPass::ExpertBlock(std::uint32_t layer, const float* norm, const MoeWeights& w) {
+Status ForwardPass::ExpertBlock(std::uint32_t layer, const float* norm, const MoeWeights& w,
+                                const MoeWeights* next) {
   NormaliseStream(norm);
-  TROUPE_RETURN_IF_ERROR(Route(layer, w));
+  TROUPE_RETURN_IF_ERROR(Route(layer, w, experts_.wants_forecast() ? next : nullptr));
   OrderByExpert();
-  TROUPE_RETURN_IF_ERROR(RunChosen(layer, w));
+  TROUPE_RETURN_IF_ERROR(RunChosen(layer, w, next));
   Combine();
   return OkStatus();
 }

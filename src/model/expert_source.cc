@@ -8,7 +8,10 @@ ExpertUsage ExpertUsage::Since(const ExpertUsage& before) const {
           .reads = reads - before.reads,
           .bytes_read = bytes_read - before.bytes_read,
           .stall_seconds = stall_seconds - before.stall_seconds,
+          .prefetches = prefetches - before.prefetches,
           .prefetch_useful = prefetch_useful - before.prefetch_useful,
+          .prefetch_late = prefetch_late - before.prefetch_late,
+          .prefetch_cancelled = prefetch_cancelled - before.prefetch_cancelled,
           .prefetch_wasted = prefetch_wasted - before.prefetch_wasted};
 }
 

@@ -7,14 +7,10 @@
 #include <span>
 
 #include "base/status.h"
+#include "expert/predictor.h"
 #include "model/weights.h"
 
 namespace troupe {
-
-struct ExpertDemand {
-  std::uint32_t expert = 0;
-  std::uint32_t tokens = 0;  // that chose it
-};
 
 struct ReadyExpert {
   std::uint32_t expert = 0;
@@ -27,9 +23,15 @@ struct ExpertUsage {
   std::uint64_t misses = 0;  // asks that did not
   std::uint64_t reads = 0;   // handed to the system
   std::uint64_t bytes_read = 0;
-  double stall_seconds = 0;           // in which there was nothing to compute before a load ended
-  std::uint64_t prefetch_useful = 0;  // loaded ahead and then asked for
-  std::uint64_t prefetch_wasted = 0;  // loaded ahead and evicted unasked
+  double stall_seconds = 0;  // in which there was nothing to compute before a load ended
+  // Loads begun ahead of a question, and what became of them: there when asked for, asked for while
+  // on their way, called off before anything was read, evicted or failed unasked. The rest is still
+  // waiting to be asked for.
+  std::uint64_t prefetches = 0;
+  std::uint64_t prefetch_useful = 0;
+  std::uint64_t prefetch_late = 0;
+  std::uint64_t prefetch_cancelled = 0;
+  std::uint64_t prefetch_wasted = 0;
 
   double HitRate() const {
     const std::uint64_t asks = hits + misses;
@@ -44,6 +46,13 @@ class ExpertSource {
 
   // A layer needs these experts, each named once; whatever an earlier call asked for is forgotten.
   virtual void Ask(std::uint32_t layer, std::span<const ExpertDemand> demands) = 0;
+
+  // What the present layer's gate input lets the next layer with experts expect; after Ask. The
+  // spans are good during the call. A source that has no use for the gate's scores gets none.
+  virtual bool wants_forecast() const { return false; }
+  virtual void Foretell(std::uint32_t next_layer, const GateForecast& forecast) {
+    (void)next_layer, (void)forecast;
+  }
 
   // Some of the experts asked for that were not given yet, good until the next call of the source.
   // Without `wait` there may be none; with it there is at least one. Fails if one of them cannot be

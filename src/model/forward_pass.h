@@ -37,7 +37,9 @@ class ForwardPass {
   void DenseBlock(const float* norm, const Mlp& w);
   // Fails if an expert cannot be had, or if the router's arithmetic has broken down (NaN): nothing
   // sensible can follow.
-  Status ExpertBlock(std::uint32_t layer, const float* norm, const MoeWeights& w);
+  // `next` are the weights of the next layer if that has experts, else null.
+  Status ExpertBlock(std::uint32_t layer, const float* norm, const MoeWeights& w,
+                     const MoeWeights* next);
 
  private:
   // work(row) for all rows, on all threads if there are enough of them to be worth it.
@@ -57,7 +59,10 @@ class ForwardPass {
   // stream += w.out of what was attended.
   void ProjectAttended(const Linear& out);
 
-  Status Route(std::uint32_t layer, const MoeWeights& w);
+  Status Route(std::uint32_t layer, const MoeWeights& w, const MoeWeights* next);
+  // The experts of all tokens by a layer's router; false if its scores are not numbers.
+  bool ChooseRows(const MoeWeights& w, float* scores, ExpertChoice* chosen);
+  GateForecast Forecast(const MoeWeights& next);
   void OrderByExpert();
   // An expert's rows of ws_.expert_hidden and ws_.expert_out.
   struct Assignments {
@@ -65,7 +70,7 @@ class ForwardPass {
   };
   Assignments AssignmentsOf(std::uint32_t expert) const;
   std::span<const ExpertDemand> Demands() const;
-  Status RunChosen(std::uint32_t layer, const MoeWeights& w);
+  Status RunChosen(std::uint32_t layer, const MoeWeights& w, const MoeWeights* next);
   void RunExperts(std::span<const ReadyExpert> experts, const Mlp* shared);
   void QuantizeHidden(const Activations& hidden, std::span<const ReadyExpert> experts);
   void Combine();

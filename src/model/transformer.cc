@@ -52,7 +52,9 @@ Status Transformer::Forward(TokenIds tokens, KvCache& cache, Workspace& workspac
       pass.AttentionBlock(layer, w.attention);
     }
     if (config_.IsMoeLayer(layer)) {
-      TROUPE_RETURN_IF_ERROR(pass.ExpertBlock(layer, w.ffn_norm, w.moe));
+      const bool followed = layer + 1 < config_.layers && config_.IsMoeLayer(layer + 1);
+      const MoeWeights* next = followed ? &weights_.layers[layer + 1].moe : nullptr;
+      TROUPE_RETURN_IF_ERROR(pass.ExpertBlock(layer, w.ffn_norm, w.moe, next));
       expert_uses_ += tokens.size() * config_.moe.routing.top_k;
     } else {
       pass.DenseBlock(w.ffn_norm, w.dense);

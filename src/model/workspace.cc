@@ -80,6 +80,9 @@ void Workspace::Place(const ModelConfig& config, const WorkspaceShape& shape, Bu
     const std::size_t assignments = chunk * moe.routing.top_k;
     router = bump.Floats(chunk * moe.routing.experts);
     chosen = bump.Take<ExpertChoice>(assignments).data();
+    forecast = bump.Floats(chunk * moe.routing.experts);
+    forecast_choices = bump.Take<ExpertChoice>(assignments).data();
+    forecast_experts = bump.Take<std::uint32_t>(assignments);
     expert_hidden = bump.TakeRows(assignments, moe.expert_ff);
     expert_out = bump.Floats(assignments * config.width);
     assigned_token = bump.Take<std::uint32_t>(assignments);

@@ -72,6 +72,9 @@ class Workspace {
   float* shared_gate = nullptr;  // one number a token
   float* router = nullptr;       // logits, then scores
   ExpertChoice* chosen = nullptr;
+  float* forecast = nullptr;  // the same of the next layer, on this layer's input
+  ExpertChoice* forecast_choices = nullptr;
+  std::span<std::uint32_t> forecast_experts;
   Rows expert_hidden;                         // a row an assignment
   float* expert_out = nullptr;                // likewise
   std::span<std::uint32_t> assigned_token;    // token of each assignment

@@ -1,6 +1,7 @@
 #include "runtime/engine.h"
 
 #include "base/available_cpus.h"
+#include "expert/quotas.h"
 #include "gguf/reader.h"
 #include "model/inspect.h"
 #include "model/resident_experts.h"
@@ -28,12 +29,14 @@ Result<MachineFacts> ReadMachineFacts(bool container, const EngineOptions& optio
   return facts;
 }
 
-CacheShape ShapeOf(const ModelConfig& config, const EnginePlan& plan, CacheSharing sharing) {
+CacheShape ShapeOf(const ModelConfig& config, const EnginePlan& plan,
+                   const OffloadOptions& options) {
   CacheShape shape{.grid = {.layers = config.layers, .experts = config.moe.routing.experts},
                    .slots = plan.memory.slots,
                    .quotas = {}};
-  if (sharing == CacheSharing::kPerLayer) {
-    shape.quotas = EvenQuotas(shape.grid, config.moe.leading_dense, shape.slots, plan.spare_slots);
+  if (options.sharing == CacheSharing::kPerLayer) {
+    shape.quotas = ShallowQuotas(shape.grid, config.moe.leading_dense, shape.slots,
+                                 plan.spare_slots, options.shallow_layers);
   }
   return shape;
 }
@@ -66,13 +69,21 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
     experts_ = std::make_unique<ResidentExperts>(weights_.weights());
     return OkStatus();
   }
-  OffloadedExperts::Options offload{.cache = ShapeOf(*config_, plan_, options.sharing),
+  OffloadedExperts::Options offload{.cache = ShapeOf(*config_, plan_, options),
                                     .policy = nullptr,
+                                    .prefetch = options.prefetch,
+                                    .experts_per_token = config_->moe.routing.top_k,
                                     .loader = plan_.loader};
   if (options.make_policy) {
     offload.policy = options.make_policy(offload.cache.grid);
   } else {
-    TROUPE_ASSIGN_OR_RETURN(offload.policy, MakeEvictionPolicy(options.policy, offload.cache.grid));
+    TROUPE_ASSIGN_OR_RETURN(offload.policy, MakeEvictionPolicy(options.policy, offload.cache));
+  }
+  if (options.make_predictor) {
+    offload.predictor = options.make_predictor(offload.cache.grid);
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(offload.predictor, MakePredictor(options.predictor, offload.cache.grid,
+                                                             config_->moe.routing.top_k));
   }
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<AsyncReader> reader, MakeReader(options.reader));
   if (options.link.bytes_per_second > 0 || options.link.latency_seconds > 0) {

@@ -15,6 +15,8 @@
 #include "base/status.h"
 #include "expert/eviction_policy.h"
 #include "expert/memory_plan.h"
+#include "expert/predictor.h"
+#include "expert/prefetcher.h"
 #include "io/async_reader.h"
 #include "io/throttled_reader.h"
 #include "kernels/kv_layout.h"
@@ -38,7 +40,11 @@ struct OffloadOptions {
   CacheSharing sharing = CacheSharing::kPerLayer;
   std::string container;  // path; empty: the one beside the model if there is one; "none": the GGUF
   ReaderOptions reader;
-  LinkSpeed link;  // stands in for a slower medium; no limit by default
+  std::string predictor = "none";
+  std::function<std::unique_ptr<Predictor>(ExpertGrid)> make_predictor;  // likewise
+  PrefetchOptions prefetch;
+  std::uint32_t shallow_layers = 0;  // that are filled first and fully
+  LinkSpeed link;                    // stands in for a slower medium; no limit by default
 };
 
 struct EngineOptions {

@@ -47,7 +47,11 @@ OffloadedExperts::OffloadedExperts(ExpertLayouts layouts, std::unique_ptr<Expert
       slots_(std::move(slots)),
       slot_bytes_(slot_bytes),
       clock_(clock),
-      cache_(std::move(options.cache), std::move(options.policy)) {}
+      cache_(std::move(options.cache), std::move(options.policy)) {
+  if (options.predictor == nullptr) return;
+  prefetcher_ = std::make_unique<Prefetcher>(cache_, options.experts_per_token,
+                                             std::move(options.predictor), options.prefetch);
+}
 
 std::span<std::byte> OffloadedExperts::Slot(std::uint32_t slot) {
   return slots_.bytes().subspan(slot * slot_bytes_, slot_bytes_);
@@ -71,9 +75,11 @@ void OffloadedExperts::Give(ExpertId id) {
 void OffloadedExperts::Ask(std::uint32_t layer, std::span<const ExpertDemand> demands) {
   Forget();
   layer_ = layer;
+  if (prefetcher_) prefetcher_->LayerAsks(layer, demands, clock_.Now());
   for (const ExpertDemand& demand : demands) {
     const ExpertId id{layer, demand.expert};
     const Residence residence = cache_.Ask(id, demand.tokens);
+    if (prefetcher_) prefetcher_->Found(id, residence);
     if (residence == Residence::kResident) {
       Give(id);  // and with that pinned, before the misses choose their victims
       continue;
@@ -87,11 +93,65 @@ void OffloadedExperts::Ask(std::uint32_t layer, std::span<const ExpertDemand> de
     if (residence == Residence::kLoading) {
       waiting.event.slot = cache_.SlotOf(id);
       loader_->Promote(id);
-    } else {
-      unplaced_.push_back(id);
     }
     waiting_.push_back(std::move(waiting));
   }
+  // The popular ones first: more can be computed while the rest is on its way.
+  std::ranges::stable_sort(waiting_, std::greater(),
+                           [](const Waiting& w) { return w.event.tokens; });
+  for (const Waiting& waiting : waiting_) {
+    if (!waiting.event.joined) unplaced_.push_back(waiting.event.id);
+  }
+  if (!prefetcher_) return;
+  prefetcher_->Release();  // what the layer wants of the residents kept for it is pinned by now
+  prefetcher_->LayerMissed(static_cast<std::uint32_t>(unplaced_.size()), LoadSeconds());
+  CallOffStale();
+}
+
+// How long one expert takes the link, by all that was read so far.
+double OffloadedExperts::LoadSeconds() const {
+  const LoaderStats& stats = loader_->stats();
+  if (stats.bytes_read == 0) return 0;
+  return stats.busy_seconds / static_cast<double>(stats.bytes_read) *
+         static_cast<double>(layouts_[layer_].SlotBytes());
+}
+
+// Prefetches that nobody asked for when their layer came are of no use before the next token.
+void OffloadedExperts::CallOffStale() {
+  std::erase_if(ahead_, [&](ExpertId id) {
+    if (!prefetcher_->IsAhead(id)) return true;  // asked for: a demand by now
+    if (id.layer > layer_ || !loader_->Cancel(id)) return false;
+    cache_.Abandon(id);
+    prefetcher_->Cancelled(id);
+    return true;
+  });
+}
+
+bool OffloadedExperts::wants_forecast() const {
+  return prefetcher_ != nullptr && prefetcher_->wants_forecast();
+}
+
+void OffloadedExperts::Foretell(std::uint32_t next_layer, const GateForecast& forecast) {
+  if (prefetcher_) prefetcher_->Foretell(next_layer, forecast);
+}
+
+// Once everything that the layer under way needs has its slot.
+void OffloadedExperts::Prefetch() {
+  if (prefetcher_ == nullptr || !unplaced_.empty()) return;
+  while (const std::optional<ExpertId> id = prefetcher_->Next()) {
+    const auto admission = cache_.Admit(*id);
+    if (!admission) return prefetcher_->Skip();
+    Request(*id, *admission, Urgency::kPrefetch);
+    prefetcher_->Begun(*id);
+    ahead_.push_back(*id);
+  }
+}
+
+void OffloadedExperts::Request(ExpertId id, const ExpertCache::Admission& admission,
+                               Urgency urgency) {
+  if (prefetcher_ && admission.evicted) prefetcher_->Evicted(*admission.evicted);
+  const std::uint64_t bytes = AlignUp(layouts_[id.layer].SlotBytes(), kDirectAlignment.count());
+  loader_->Request(id, Slot(admission.slot).first(bytes), urgency);
 }
 
 void OffloadedExperts::Place() {
@@ -104,8 +164,7 @@ void OffloadedExperts::Place() {
         std::ranges::find(waiting_, id, [](const Waiting& w) { return w.event.id; });
     waiting->event.slot = admission->slot;
     waiting->event.evicted = admission->evicted;
-    const std::uint64_t bytes = AlignUp(layouts_[id.layer].SlotBytes(), kDirectAlignment.count());
-    loader_->Request(id, Slot(admission->slot).first(bytes), Urgency::kDemand);
+    Request(id, *admission, Urgency::kDemand);
   }
   unplaced_.erase(unplaced_.begin(), unplaced_.begin() + static_cast<std::ptrdiff_t>(placed));
 }
@@ -115,8 +174,10 @@ Status OffloadedExperts::CollectEnded() {
   for (LoadEnd& end : loader_->TakeEnded()) {
     const auto waiting =
         std::ranges::find(waiting_, end.id, [](const Waiting& w) { return w.event.id; });
+    std::erase(ahead_, end.id);
     if (!end.status.ok()) {
       cache_.Abandon(end.id);
+      if (prefetcher_) prefetcher_->Failed(end.id);
       // A load that nobody waits for any more failed for nobody.
       if (waiting != waiting_.end() && failed.ok()) failed = std::move(end.status);
       continue;
@@ -132,11 +193,14 @@ Status OffloadedExperts::CollectEnded() {
 Result<std::span<const ReadyExpert>> OffloadedExperts::Take(bool wait) {
   given_pins_.clear();
   Place();
+  Prefetch();
   loader_->Poll();
   Status status = CollectEnded();
   if (wait && ready_.empty() && status.ok()) {
     const Nanos start = clock_.Now();
     while (ready_.empty() && status.ok()) {
+      // The layer under way goes before residents kept for the next one.
+      if (loader_->under_way() == 0 && prefetcher_) prefetcher_->Release();
       Place();
       loader_->Wait();
       status = CollectEnded();
@@ -164,11 +228,17 @@ Result<std::span<const ReadyExpert>> OffloadedExperts::Take(bool wait) {
 ExpertUsage OffloadedExperts::usage() const {
   const CacheStats& cache = cache_.stats();
   const LoaderStats& loader = loader_->stats();
+  const PrefetchStats ahead = prefetcher_ ? prefetcher_->stats() : PrefetchStats();
   return {.hits = cache.hits,
           .misses = cache.misses + cache.joined,
           .reads = loader.reads,
           .bytes_read = loader.bytes_read,
-          .stall_seconds = stall_seconds_};
+          .stall_seconds = stall_seconds_,
+          .prefetches = ahead.loads,
+          .prefetch_useful = ahead.useful,
+          .prefetch_late = ahead.late,
+          .prefetch_cancelled = ahead.cancelled,
+          .prefetch_wasted = ahead.wasted};
 }
 
 }  // namespace troupe

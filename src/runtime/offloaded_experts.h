@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "expert/expert_cache.h"
+#include "expert/prefetcher.h"
 #include "io/aligned_buffer.h"
 #include "model/expert_layout.h"
 #include "model/expert_source.h"
@@ -39,7 +40,10 @@ class OffloadedExperts final : public ExpertSource {
   struct Options {
     CacheShape cache;
     std::unique_ptr<EvictionPolicy> policy;
-    LoaderOptions loader;
+    std::unique_ptr<Predictor> predictor = nullptr;  // null: loads begin when they are asked for
+    PrefetchOptions prefetch = {};
+    std::uint32_t experts_per_token = 1;
+    LoaderOptions loader = {};
   };
 
   // A slot's size for these layouts.
@@ -53,12 +57,15 @@ class OffloadedExperts final : public ExpertSource {
                                                           Options options);
 
   void Ask(std::uint32_t layer, std::span<const ExpertDemand> demands) override;
+  bool wants_forecast() const override;
+  void Foretell(std::uint32_t next_layer, const GateForecast& forecast) override;
   Result<std::span<const ReadyExpert>> Take(bool wait) override;
 
   ExpertUsage usage() const override;
   const ExpertCache& cache() const { return cache_; }
   const ExpertStore& store() const { return *store_; }
   const ExpertLoader& loader() const { return *loader_; }
+  const Prefetcher* prefetcher() const { return prefetcher_.get(); }  // null: there is none
 
   using MissObserver = std::function<void(const MissEvent&)>;
   void set_miss_observer(MissObserver observer) { observer_ = std::move(observer); }
@@ -74,7 +81,11 @@ class OffloadedExperts final : public ExpertSource {
                    std::size_t slot_bytes, const Clock& clock, Options options);
 
   std::span<std::byte> Slot(std::uint32_t slot);
+  void Request(ExpertId id, const ExpertCache::Admission& admission, Urgency urgency);
   void Place();
+  void CallOffStale();
+  void Prefetch();
+  double LoadSeconds() const;
   Status CollectEnded();
   void Give(ExpertId id);
   void Forget();
@@ -85,12 +96,14 @@ class OffloadedExperts final : public ExpertSource {
   std::size_t slot_bytes_;
   const Clock& clock_;
   ExpertCache cache_;
+  std::unique_ptr<Prefetcher> prefetcher_;
   std::unique_ptr<ExpertLoader> loader_;
   MissObserver observer_;
 
   std::uint32_t layer_ = 0;
   std::vector<ExpertId> unplaced_;  // asked for, without a slot yet
   std::vector<Waiting> waiting_;    // asked for, on their way
+  std::vector<ExpertId> ahead_;     // prefetches whose loads have not ended
   std::vector<ReadyExpert> ready_;  // since the last Take
   std::vector<ReadyExpert> given_;
   std::vector<ExpertCache::Pin> ready_pins_, given_pins_;

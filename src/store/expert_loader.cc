@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace troupe {
 namespace {
@@ -148,12 +149,16 @@ bool ExpertLoader::NextPiece(std::size_t& piece) {
   }
   for (std::deque<Load*>* queue : {&demand_, &prefetch_}) {
     if (queue->empty()) continue;
+    const bool ahead = queue == &prefetch_;
+    if (ahead && ahead_reads_ >= options_.prefetch_reads) continue;
     Load& load = *queue->front();
     // Staging is short only while loads are under way, and each of them gives a buffer back.
     if (!load.started && !Start(load)) return false;
     piece = load.unsubmitted.front();
     load.unsubmitted.pop_front();
     ++load.outstanding;
+    pieces_[piece].ahead = ahead;
+    ahead_reads_ += ahead ? 1 : 0;
     if (load.unsubmitted.empty()) queue->pop_front();
     return true;
   }
@@ -191,6 +196,7 @@ void ExpertLoader::TakeAnswer(const ReadAnswer& answer) {
   Piece& piece = pieces_[answer.tag];
   Load& load = *piece.load;
   stats_.bytes_read += answer.bytes;
+  if (std::exchange(piece.ahead, false)) --ahead_reads_;
   if (!answer.status.ok() || answer.bytes < piece.needed) {
     if (!piece.retried && load.status.ok()) {
       piece.retried = true;

@@ -31,6 +31,9 @@ enum class Urgency { kDemand, kPrefetch };
 struct LoaderOptions {
   Bytes piece = 1_MiB;        // of one read
   std::uint32_t staging = 8;  // experts read beside their slots at once, if the store is not direct
+  // Reads of prefetches under way at once, at most: demand that comes up waits for no more than
+  // these to end, while they are enough to keep the medium busy.
+  std::uint32_t prefetch_reads = 4;
 };
 
 struct LoadEnd {
@@ -90,6 +93,7 @@ class ExpertLoader {
     std::span<std::byte> target;
     std::size_t needed = 0;  // fewer than the target where the file may end inside it
     bool retried = false;
+    bool ahead = false;  // handed in as part of a prefetch
   };
 
   ExpertLoader(ExpertStore& store, std::unique_ptr<AsyncReader> reader, ThreadPool& pool,
@@ -120,6 +124,7 @@ class ExpertLoader {
   std::deque<Load*> demand_, prefetch_;  // loads with pieces that were not handed in
   std::vector<Piece> pieces_;            // a piece's index is its tag
   std::vector<std::size_t> free_pieces_, retries_;
+  std::size_t ahead_reads_ = 0;  // of pieces under way
   std::vector<Load*> complete_;  // all read, to be finished
   std::vector<LoadEnd> ended_;
   std::vector<ReadAnswer> answers_;

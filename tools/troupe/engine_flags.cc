@@ -37,7 +37,8 @@ void EngineFlags::AddTo(CLI::App& app) {
       ->type_name("FILE");
   app.add_option("--slots", offload_.slots, "Experts to keep in memory, at most (as many as fit)")
       ->type_name("N");
-  app.add_option("--cache", offload_.policy, "Which expert a full cache gives up: lru or lfu (lru)")
+  app.add_option("--cache", offload_.policy,
+                 "Which expert a full cache gives up: lru, lfu or arc (lru)")
       ->check(CLI::IsMember(EvictionPolicyNames()))
       ->type_name("POLICY");
   app.add_option_function<std::string>(
@@ -48,6 +49,16 @@ void EngineFlags::AddTo(CLI::App& app) {
          "layer: each layer has its share of the cache; global: all are one pool (layer)")
       ->check(CLI::IsMember({"layer", "global"}))
       ->type_name("SHARE");
+  app.add_option("--shallow", offload_.shallow_layers,
+                 "Layers, from the first on, whose experts are kept before others' (0)")
+      ->type_name("N");
+  app.add_option("--predict", offload_.predictor,
+                 "Read ahead what this expects of the next layer: none, gate (its gate on this "
+                 "layer's input), eap (paths seen before) or previous (token) (none)")
+      ->check(CLI::IsMember(PredictorNames()))
+      ->type_name("WHAT");
+  app.add_flag("!--ungoverned", offload_.prefetch.governed,
+               "Read ahead everything that is expected, whether it pays or not");
   app.add_option_function<std::string>(
          "--reader",
          [this](const std::string& text) { offload_.reader.kind = *ReaderKindByName(text); },

@@ -1,0 +1,32 @@
+// Expert activation paths (EAP), the common baseline: how often each expert followed each expert of
+// the layer before, counted as tokens pass. Needs no scores, and knows nothing of the token at hand
+// but its path.
+#pragma once
+
+#include <vector>
+
+#include "expert/predictor.h"
+
+namespace troupe {
+
+class ActivationPath final : public Predictor {
+ public:
+  ActivationPath(ExpertGrid grid, std::uint32_t experts_per_token);
+
+  std::string_view name() const override { return "eap"; }
+  void Chose(std::uint32_t layer, std::span<const ExpertDemand> chosen) override;
+  std::vector<Guess> Predict(std::uint32_t layer, const GateForecast& forecast) override;
+
+ private:
+  float& Follows(std::uint32_t layer, std::uint32_t before, std::uint32_t after) {
+    return follows_[(std::size_t{layer} * grid_.experts + before) * grid_.experts + after];
+  }
+
+  ExpertGrid grid_;
+  std::uint32_t experts_per_token_;
+  std::vector<float> follows_;  // by layer, expert of the layer before, expert
+  std::vector<ExpertDemand> last_;
+  std::uint32_t last_layer_ = 0;
+};
+
+}  // namespace troupe

@@ -1,0 +1,109 @@
+#include "expert/arc.h"
+
+#include <algorithm>
+
+namespace troupe {
+
+Arc::Arc(ExpertGrid grid, std::vector<std::uint32_t> capacities)
+    : grid_(grid),
+      lists_(capacities.size()),
+      entries_(grid.Count()),
+      missed_in_b2_(capacities.size()) {
+  TROUPE_CHECK(capacities.size() == 1 || capacities.size() == grid.layers);
+  for (std::size_t i = 0; i < capacities.size(); ++i) lists_[i].capacity = capacities[i];
+}
+
+void Arc::Move(ExpertId id, Where to) {
+  Entry& entry = At(id);
+  Lists& lists = lists_[ListsOf(id.layer)];
+  if (entry.where != kNowhere) lists.of[entry.where].erase(entry.at);
+  if (to != kNowhere) {
+    lists.of[to].push_front(id);
+    entry.at = lists.of[to].begin();
+  }
+  entry.where = to;
+}
+
+void Arc::Asked(ExpertId id, std::uint32_t) {
+  Entry& entry = At(id);
+  const std::size_t index = ListsOf(id.layer);
+  Lists& lists = lists_[index];
+  const auto b1 = static_cast<double>(lists.of[kB1].size());
+  const auto b2 = static_cast<double>(lists.of[kB2].size());
+  switch (entry.where) {
+    case kT1:
+      // One that was loaded ahead is seen for the first time now.
+      Move(id, entry.asked ? kT2 : kT1);
+      break;
+    case kT2:
+      Move(id, kT2);
+      break;
+    case kB1:
+      lists.target = std::min<double>(lists.capacity, lists.target + std::max(1.0, b2 / b1));
+      entry.returns_to_t2 = true;
+      missed_in_b2_[index] = false;
+      break;
+    case kB2:
+      lists.target = std::max(0.0, lists.target - std::max(1.0, b1 / b2));
+      entry.returns_to_t2 = true;
+      missed_in_b2_[index] = true;
+      break;
+    case kNowhere:
+      missed_in_b2_[index] = false;
+      break;
+  }
+  entry.asked = true;
+}
+
+void Arc::Admitted(ExpertId id) {
+  Entry& entry = At(id);
+  Move(id, entry.returns_to_t2 ? kT2 : kT1);
+  entry.returns_to_t2 = false;
+  TrimGhosts(lists_[ListsOf(id.layer)]);
+}
+
+void Arc::Evicted(ExpertId id) {
+  Entry& entry = At(id);
+  // One that nobody asked for leaves no ghost: it says nothing about what is used again.
+  Move(id, !entry.asked ? kNowhere : entry.where == kT1 ? kB1 : kB2);
+  entry.asked = false;
+  TrimGhosts(lists_[ListsOf(id.layer)]);
+}
+
+void Arc::TrimGhosts(Lists& lists) {
+  // |T1| + |B1| <= c and all four together <= 2c.
+  const auto drop = [&](Where where) { Move(lists.of[where].back(), kNowhere); };
+  const auto size = [&](Where where) { return lists.of[where].size(); };
+  while (size(kB1) > 0 && size(kT1) + size(kB1) > lists.capacity) drop(kB1);
+  while (size(kB2) > 0 &&
+         size(kT1) + size(kT2) + size(kB1) + size(kB2) > 2 * std::size_t{lists.capacity}) {
+    drop(kB2);
+  }
+}
+
+const ExpertId* Arc::Oldest(const List& list, std::span<const ExpertId> candidates) const {
+  for (auto id = list.rbegin(); id != list.rend(); ++id) {
+    const auto found = std::ranges::find(candidates, *id);
+    if (found != candidates.end()) return &*found;
+  }
+  return nullptr;
+}
+
+std::size_t Arc::Choose(std::span<const ExpertId> candidates) {
+  // With quotas candidates are of one layer, but a layer with nothing may take from all: then the
+  // first candidate's lists decide, and others are considered only if those have none.
+  for (const ExpertId& first : candidates) {
+    const std::size_t index = ListsOf(first.layer);
+    const Lists& lists = lists_[index];
+    const auto t1 = static_cast<double>(lists.of[kT1].size());
+    const bool from_t1 =
+        t1 >= 1 && (t1 > lists.target || (missed_in_b2_[index] && t1 == lists.target));
+    const ExpertId* chosen = Oldest(lists.of[from_t1 ? kT1 : kT2], candidates);
+    if (chosen == nullptr) chosen = Oldest(lists.of[from_t1 ? kT2 : kT1], candidates);
+    if (chosen != nullptr) return static_cast<std::size_t>(chosen - candidates.data());
+  }
+  TROUPE_CHECK(!"every candidate is in T1 or T2");
+  return 0;
+}
+
+}  // namespace troupe

@@ -1,0 +1,30 @@
+// Knows what every layer will choose, from a recorded run: what prediction could be worth at most.
+#pragma once
+
+#include <vector>
+
+#include "expert/predictor.h"
+
+namespace troupe {
+
+class Oracle final : public Predictor {
+ public:
+  struct Step {
+    std::uint32_t layer = 0;
+    std::vector<ExpertDemand> chosen;
+  };
+
+  // `future` is what Chose will be called with, in that order.
+  explicit Oracle(std::vector<Step> future) : future_(std::move(future)) {}
+
+  std::string_view name() const override { return "oracle"; }
+  // Stops the program if the run is not the recorded one: its answers would mean nothing.
+  void Chose(std::uint32_t layer, std::span<const ExpertDemand> chosen) override;
+  std::vector<Guess> Predict(std::uint32_t layer, const GateForecast& forecast) override;
+
+ private:
+  std::vector<Step> future_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace troupe

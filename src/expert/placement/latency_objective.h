@@ -1,0 +1,76 @@
+// Eq. 1 as an estimate: the expected time of a pass through its expert layers, where each layer takes
+// as long as its slowest call, a call pays for latency, bytes and handling, and hosts and links are
+// slower the busier all callers together make them. Beyond Eq. 2, which counts calls and sees neither
+// which of them are made anyway nor whom they wait for. Derivation: docs/design/placement.md.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "expert/placement/call_routes.h"
+#include "expert/placement/latency_model.h"
+#include "expert/placement/placement.h"
+#include "expert/placement/problem.h"
+
+namespace troupe {
+
+struct LatencyEstimate {
+  double seconds = 0;              // a pass through all expert layers, mean over all passes
+  std::vector<double> by_server;   // the same, of one server's passes
+  double busiest_server = 0;       // share of time that its devices compute; above 1: overloaded
+  double busiest_link = 0;
+};
+
+// How long hosts and links let their callers wait.
+struct Congestion {
+  std::vector<double> host_wait;      // seconds before a job begins, by server
+  std::vector<double> egress_factor;  // times the transfer, by sender (kEgress)
+  std::vector<double> pair_factor;    // by sender * servers + receiver (kPair); empty: all 1
+  double busiest_server = 0;
+  double busiest_link = 0;
+};
+
+class LatencyObjective {
+ public:
+  // Keeps references to both.
+  LatencyObjective(const PlacementProblem& problem, const LatencyModel& model);
+
+  LatencyEstimate Evaluate(const HolderTable& holders) const;
+
+  // The parts of it, for a search that changes little at a time. Seconds of one server's passes in
+  // one layer, in a second of serving: Evaluate's sum is over these.
+  Congestion Measure(const CallRoutes& routes) const;
+  double LayerSeconds(std::uint32_t server, std::uint32_t layer, const CallRoutes& routes,
+                      const Congestion& congestion) const;
+  double passes_per_second() const { return all_passes_; }
+
+ private:
+  // What one server's pass of one kind brings to one host in one layer, as expectations.
+  struct Visit {
+    double assignments = 0;  // a token: (token, expert) pairs
+    double miss_log = 0;     // of the chance that a token has no expert there
+    std::vector<double> experts;  // that run, by kind of pass
+  };
+  struct Scratch {
+    std::vector<Visit> visits;          // by host
+    std::vector<std::uint32_t> hosts;   // visited
+  };
+
+  void Collect(std::uint32_t server, std::uint32_t layer, const CallRoutes& routes,
+               Scratch& scratch) const;
+  double PassSeconds(std::uint32_t server, std::size_t kind, const Congestion& congestion,
+                     const Scratch& scratch) const;
+  double TransferSeconds(std::uint32_t from, std::uint32_t to, double bytes,
+                         const Congestion& congestion) const;
+
+  const PlacementProblem& problem_;
+  const LatencyModel& model_;
+  std::vector<std::vector<PassKind>> passes_;
+  std::vector<double> speeds_;
+  std::vector<std::vector<double>> share_;  // [server][expert]: chance that a token goes there
+  double all_passes_ = 0;
+  bool has_rates_ = true;
+  mutable Scratch scratch_;  // makes a LatencyObjective one thread's
+};
+
+}  // namespace troupe

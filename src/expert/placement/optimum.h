@@ -1,0 +1,23 @@
+// The best that any placement can do by Eq. 2. With equal sizes it is a transportation problem with
+// a lower bound of one copy for each expert, solved exactly by LEMON's network simplex; with unequal
+// ones a Lagrangian bound, and the better of two heuristics that come near it.
+#pragma once
+
+#include "expert/placement/placement.h"
+#include "expert/placement/problem.h"
+
+namespace troupe {
+
+struct RemoteCallOptimum {
+  Placement placement;
+  double lower_bound = 0;  // no placement has fewer remote calls
+  bool exact = false;      // the placement has as many
+};
+
+Result<RemoteCallOptimum> MinimizeRemoteCalls(const PlacementProblem& problem);
+
+// The flow alone, and the bound alone.
+HolderTable SolveEqualSizes(const PlacementProblem& problem);
+double RemoteCallBound(const PlacementProblem& problem);
+
+}  // namespace troupe

@@ -1,0 +1,21 @@
+#include "expert/predictor.h"
+
+#include "expert/activation_path.h"
+#include "expert/cross_layer_gate.h"
+#include "expert/previous_token.h"
+
+namespace troupe {
+
+std::vector<std::string> PredictorNames() { return {"none", "gate", "eap", "previous"}; }
+
+Result<std::unique_ptr<Predictor>> MakePredictor(std::string_view name, ExpertGrid grid,
+                                                 std::uint32_t experts_per_token) {
+  using Made = std::unique_ptr<Predictor>;
+  if (name == "none") return Made();
+  if (name == "gate") return Made(std::make_unique<CrossLayerGate>(grid));
+  if (name == "eap") return Made(std::make_unique<ActivationPath>(grid, experts_per_token));
+  if (name == "previous") return Made(std::make_unique<PreviousToken>(grid));
+  return InvalidArgument("'{}' is no predictor, expected none, gate, eap or previous", name);
+}
+
+}  // namespace troupe

@@ -1,0 +1,64 @@
+// How much may be read ahead. Prefetching uses a link that somebody may need the next moment, and
+// slots that something useful leaves: so the governor spends only the time in which the link was
+// measured idle, keeps the share of bytes read for nothing below a bound, and stops when tokens
+// become slower with prefetching than without, which it finds out by leaving it off now and then.
+//
+// Pure: times come in as arguments.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace troupe {
+
+struct GovernorOptions {
+  double most_wasted = 0.6;  // of the loads made ahead
+  double slower_is = 1.01;   // time per token with prefetching over without, from which it stops
+  std::uint32_t on_tokens = 24;    // between two trials without
+  std::uint32_t off_tokens = 6;    // of a trial
+  std::uint32_t rest_tokens = 64;  // after a trial that went against it; doubles each time
+  std::uint32_t longest_rest = 4096;
+};
+
+class PrefetchGovernor {
+ public:
+  explicit PrefetchGovernor(const GovernorOptions& options = {}) : options_(options) {}
+
+  // A layer took this long from its routing to the next layer's; its demand kept the link busy for
+  // that much of it.
+  void LayerRan(double seconds, double demand_seconds);
+  // One expert alone takes the link this long.
+  void LoadTook(double seconds);
+  // A load made ahead was asked for, or was not.
+  void Used(bool useful);
+  // A token of decode is complete.
+  void TokenTook(double seconds);
+
+  // Loads that may be begun for the next layer now.
+  std::uint32_t Allowance() const;
+  bool resting() const { return mode_ != Mode::kOn; }
+  std::uint64_t rests() const { return rests_; }
+  double wasted_share() const { return wasted_; }
+
+ private:
+  enum class Mode { kOn, kTrial, kRest };
+
+  void Enter(Mode mode, std::uint32_t tokens);
+  void Compare();
+
+  GovernorOptions options_;
+  double idle_seconds_ = 0;  // of the link, per layer; running means
+  double load_seconds_ = 0;
+  double wasted_ = 0;
+  bool measured_idle_ = false;
+  Mode mode_ = Mode::kOn;
+  std::uint32_t left_ = 0;  // tokens of the mode under way
+  bool settling_ = true;    // the first token of a mode still bears the marks of the one before
+  double seconds_ = 0;      // of the mode's tokens, and how many
+  std::uint32_t tokens_ = 0;
+  double on_mean_ = 0;
+  std::uint32_t rest_ = 0;
+  std::uint64_t rests_ = 0;
+};
+
+}  // namespace troupe

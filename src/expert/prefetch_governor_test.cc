@@ -1,0 +1,83 @@
+#include "expert/prefetch_governor.h"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+constexpr GovernorOptions kOptions;
+
+// A link on which a load takes 1 ms, and layers of 5 ms of which demand takes the given part.
+PrefetchGovernor Measured(double demand) {
+  PrefetchGovernor governor(kOptions);
+  governor.LoadTook(1e-3);
+  for (int i = 0; i < 200; ++i) governor.LayerRan(5e-3, demand);
+  return governor;
+}
+
+// Tokens until the governor changes its mind once.
+int RunWhile(PrefetchGovernor& governor, bool resting, double seconds) {
+  int tokens = 0;
+  for (; governor.resting() == resting && tokens < 100'000; ++tokens) governor.TokenTook(seconds);
+  return tokens;
+}
+
+TEST(PrefetchGovernorTest, AllowsWhatFitsIntoTheLinksIdleTime) {
+  EXPECT_EQ(Measured(1e-3).Allowance(), 4u);
+  EXPECT_EQ(Measured(3.5e-3).Allowance(), 2u);
+}
+
+TEST(PrefetchGovernorTest, AllowsNothingOnASaturatedLink) {
+  EXPECT_EQ(Measured(5e-3).Allowance(), 0u);
+  EXPECT_EQ(Measured(9e-3).Allowance(), 0u);
+}
+
+TEST(PrefetchGovernorTest, AllowsNothingBeforeALoadWasMeasured) {
+  PrefetchGovernor governor(kOptions);
+  governor.LayerRan(5e-3, 0);
+  EXPECT_EQ(governor.Allowance(), 0u);
+}
+
+TEST(PrefetchGovernorTest, GoesOneAtATimeWhileMostLoadsAreWasted) {
+  PrefetchGovernor governor = Measured(0);
+  for (int i = 0; i < 500; ++i) governor.Used(false);
+  EXPECT_GT(governor.wasted_share(), kOptions.most_wasted);
+  EXPECT_EQ(governor.Allowance(), 1u);
+  for (int i = 0; i < 500; ++i) governor.Used(true);
+  EXPECT_EQ(governor.Allowance(), 5u);
+}
+
+TEST(PrefetchGovernorTest, LeavesItOffNowAndThenToCompare) {
+  PrefetchGovernor governor = Measured(0);
+  EXPECT_LE(RunWhile(governor, false, 1e-2), 8);
+  EXPECT_EQ(governor.Allowance(), 0u);
+  EXPECT_EQ(RunWhile(governor, true, 2e-2), static_cast<int>(kOptions.off_tokens));
+  EXPECT_EQ(governor.Allowance(), 5u);  // tokens without were slower
+  EXPECT_EQ(governor.rests(), 0u);
+}
+
+TEST(PrefetchGovernorTest, StopsWhenTokensAreFasterWithoutAndTriesAgainEverLater) {
+  PrefetchGovernor governor = Measured(0);
+  int rest = 0;
+  for (int trial = 0; trial < 4; ++trial) {
+    RunWhile(governor, false, 2e-2);
+    const int off = RunWhile(governor, true, 1e-2);  // the trial, and the rest it leads to
+    EXPECT_GT(off, rest);
+    rest = off;
+  }
+  EXPECT_EQ(governor.rests(), 4u);
+}
+
+TEST(PrefetchGovernorTest, AHarmfulPredictorCostsLittleOverALongRun) {
+  PrefetchGovernor governor = Measured(0);
+  int on = 0;
+  constexpr int kTokens = 4000;
+  for (int t = 0; t < kTokens; ++t) {
+    on += governor.resting() ? 0 : 1;
+    governor.TokenTook(governor.resting() ? 1e-2 : 2e-2);
+  }
+  EXPECT_LT(on, kTokens * 0.05);
+}
+
+}  // namespace
+}  // namespace troupe

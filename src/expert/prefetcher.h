@@ -1,0 +1,97 @@
+// What to load before it is asked for: a predictor's guesses for the next layer, less what is
+// there, as many as the governor allows. Also the book of what became of each prefetch. Pure: it
+// sees the cache, and time and the link's speed come in as arguments; the loading is done by
+// whoever asks it what is next.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "expert/expert_cache.h"
+#include "expert/predictor.h"
+#include "expert/prefetch_governor.h"
+
+namespace troupe {
+
+struct PrefetchOptions {
+  bool governed = true;  // without the governor every guess is loaded
+  GovernorOptions governor;
+};
+
+// loads = useful + late + cancelled + wasted + those that are still waiting to be asked for.
+struct PrefetchStats {
+  std::uint64_t loads = 0;
+  std::uint64_t useful = 0;     // there when asked for
+  std::uint64_t late = 0;       // asked for on their way
+  std::uint64_t cancelled = 0;  // called off before anything was read
+  std::uint64_t wasted = 0;     // evicted or failed unasked
+  // Experts asked for, and those of them that had been guessed for their layer.
+  std::uint64_t asked = 0;
+  std::uint64_t guessed = 0;
+  std::uint64_t expected = 0;  // of the guessed: not only as likely further ones
+
+  bool operator==(const PrefetchStats&) const = default;
+};
+
+class Prefetcher {
+ public:
+  // The cache must outlive it.
+  Prefetcher(ExpertCache& cache, std::uint32_t experts_per_token,
+             std::unique_ptr<Predictor> predictor, const PrefetchOptions& options = {});
+
+  bool wants_forecast() const { return predictor_->wants_forecast(); }
+
+  // A layer asks. Before the cache is asked; afterwards the layer's guesses are history.
+  void LayerAsks(std::uint32_t layer, std::span<const ExpertDemand> demands, Nanos now);
+  // What the cache said of one of the layer's experts.
+  void Found(ExpertId id, Residence residence);
+  // The layer's misses and how long one expert takes the link: what the idle time is told from.
+  void LayerMissed(std::uint32_t misses, double load_seconds);
+
+  // Guesses for the next layer; residents among them are kept in their slots until it asks.
+  void Foretell(std::uint32_t layer, const GateForecast& forecast);
+  // An absent expert whose load should begin now; the same one until Begun or Skip.
+  std::optional<ExpertId> Next();
+  void Begun(ExpertId id);
+  void Skip();  // there is no slot for it: no more for this layer
+  // Residents are no longer kept: the layer under way needs slots more.
+  void Release() { kept_.clear(); }
+
+  // What has become of a prefetch.
+  void Evicted(ExpertId id);
+  void Failed(ExpertId id) { Evicted(id); }
+  void Cancelled(ExpertId id);
+  bool IsAhead(ExpertId id) const { return ahead_[grid_.Index(id)]; }
+
+  const PrefetchStats& stats() const { return stats_; }
+  const PrefetchGovernor& governor() const { return governor_; }
+  const Predictor& predictor() const { return *predictor_; }
+
+ private:
+  ExpertCache& cache_;
+  ExpertGrid grid_;
+  std::uint32_t experts_per_token_;
+  std::unique_ptr<Predictor> predictor_;
+  PrefetchOptions options_;
+  PrefetchGovernor governor_;
+
+  std::vector<bool> ahead_;  // loaded or loading ahead of the first question
+  std::uint32_t guessed_layer_ = 0;
+  std::vector<Guess> guesses_;
+  std::size_t next_ = 0;
+  std::uint32_t allowed_ = 0;
+  std::vector<ExpertCache::Pin> kept_;
+  PrefetchStats stats_;
+
+  // The pass under way.
+  bool in_pass_ = false;
+  std::uint32_t layer_ = 0;
+  std::uint32_t tokens_ = 0;
+  Nanos pass_began_ = 0, layer_began_ = 0;
+  double demand_seconds_ = 0;
+};
+
+}  // namespace troupe
