@@ -43,8 +43,7 @@ void CallRoutes::Renew(ExpertIndex e, const HolderTable& holders) {
 std::uint32_t CallRoutes::Choose(std::uint32_t caller, ExpertIndex e) const {
   const LinkTable& links = problem_->links;
   if (links.pairs.empty() && among_.size() > 64) {  // many equals: speed hardly matters then
-    return among_[static_cast<std::size_t>(Spread(caller, e) *
-                                           static_cast<double>(among_.size()))];
+    return among_[static_cast<std::size_t>(Spread(caller, e) * static_cast<double>(among_.size()))];
   }
   double nearest = INFINITY, speed = 0;
   for (const std::uint32_t host : among_) {

@@ -4,7 +4,8 @@
 // What the paper leaves open in Algorithm 2, and what is done here (docs/design/placement.md):
 // - Printed inside the loop over servers, the second loop would see only the servers before it as
 //   holders; it runs once all servers have their first choice.
-// - A duplicate is an expert that another server holds as well. Servers without any are passed over:
+// - A duplicate is an expert that another server holds as well. Servers without any are passed
+// over:
 //   they have nothing that may be replaced.
 // - "Most frequent" and "least used" go by the frequencies of the server at hand. Ties go to the
 //   lower number, of experts as of servers.

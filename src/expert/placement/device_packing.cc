@@ -137,9 +137,8 @@ Status CoverOne(const PlacementProblem& problem, ExpertIndex e, HolderTable& hol
   std::size_t at_device = 0;
   for (std::uint32_t n = 0; n < problem.server_count(); ++n) {
     for (std::size_t d = 0; d < placement.experts[n].size(); ++d) {
-      const auto room =
-          MakeRoom(problem, holders, n, placement.experts[n][d],
-                   problem.servers[n].devices[d].memory, problem.experts.BytesOf(e));
+      const auto room = MakeRoom(problem, holders, n, placement.experts[n][d],
+                                 problem.servers[n].devices[d].memory, problem.experts.BytesOf(e));
       const double cost = room ? room->lost - problem.servers[n].activations[e] : 0;
       if (!room || cost >= least) continue;
       best = room;
@@ -177,10 +176,9 @@ void RemoveFrom(std::vector<ExpertIndex>& device, ExpertIndex e) {
 }
 
 std::uint64_t UsedBytes(const PlacementProblem& problem, const std::vector<ExpertIndex>& device) {
-  return std::accumulate(device.begin(), device.end(), std::uint64_t{0},
-                         [&](std::uint64_t sum, ExpertIndex e) {
-                           return sum + problem.experts.BytesOf(e);
-                         });
+  return std::accumulate(
+      device.begin(), device.end(), std::uint64_t{0},
+      [&](std::uint64_t sum, ExpertIndex e) { return sum + problem.experts.BytesOf(e); });
 }
 
 Result<Placement> PackDevices(const PlacementProblem& problem, const HolderTable& holders,

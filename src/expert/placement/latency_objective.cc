@@ -104,11 +104,11 @@ double LatencyObjective::PassSeconds(std::uint32_t server, std::size_t kind,
                      (model_.costs.expert.base * experts + model_.costs.expert.each * assignments) /
                          (speeds_[host] * lanes / devices);
     if (host != server) {
-      const double there = tokens * AnyOf(1, visit.miss_log) / chance * model_.costs.bytes_per_token;
+      const double there =
+          tokens * AnyOf(1, visit.miss_log) / chance * model_.costs.bytes_per_token;
       const double back = assignments * model_.costs.bytes_per_token;
       seconds += TransferSeconds(server, host, there, congestion) +
-                 model_.costs.call(there + back) +
-                 TransferSeconds(host, server, back, congestion);
+                 model_.costs.call(there + back) + TransferSeconds(host, server, back, congestion);
     }
     calls.push_back({seconds, chance});
   }

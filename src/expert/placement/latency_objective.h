@@ -1,7 +1,8 @@
-// Eq. 1 as an estimate: the expected time of a pass through its expert layers, where each layer takes
-// as long as its slowest call, a call pays for latency, bytes and handling, and hosts and links are
-// slower the busier all callers together make them. Beyond Eq. 2, which counts calls and sees neither
-// which of them are made anyway nor whom they wait for. Derivation: docs/design/placement.md.
+// Eq. 1 as an estimate: the expected time of a pass through its expert layers, where each layer
+// takes as long as its slowest call, a call pays for latency, bytes and handling, and hosts and
+// links are slower the busier all callers together make them. Beyond Eq. 2, which counts calls and
+// sees neither which of them are made anyway nor whom they wait for. Derivation:
+// docs/design/placement.md.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +16,9 @@
 namespace troupe {
 
 struct LatencyEstimate {
-  double seconds = 0;              // a pass through all expert layers, mean over all passes
-  std::vector<double> by_server;   // the same, of one server's passes
-  double busiest_server = 0;       // share of time that its devices compute; above 1: overloaded
+  double seconds = 0;             // a pass through all expert layers, mean over all passes
+  std::vector<double> by_server;  // the same, of one server's passes
+  double busiest_server = 0;      // share of time that its devices compute; above 1: overloaded
   double busiest_link = 0;
 };
 
@@ -47,13 +48,13 @@ class LatencyObjective {
  private:
   // What one server's pass of one kind brings to one host in one layer, as expectations.
   struct Visit {
-    double assignments = 0;  // a token: (token, expert) pairs
-    double miss_log = 0;     // of the chance that a token has no expert there
+    double assignments = 0;       // a token: (token, expert) pairs
+    double miss_log = 0;          // of the chance that a token has no expert there
     std::vector<double> experts;  // that run, by kind of pass
   };
   struct Scratch {
-    std::vector<Visit> visits;          // by host
-    std::vector<std::uint32_t> hosts;   // visited
+    std::vector<Visit> visits;         // by host
+    std::vector<std::uint32_t> hosts;  // visited
   };
 
   void Collect(std::uint32_t server, std::uint32_t layer, const CallRoutes& routes,

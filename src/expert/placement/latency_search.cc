@@ -1,7 +1,8 @@
-// Local search under the latency objective: from the best of DanceMoE's placement and Eq. 2's optimum,
-// one expert of a server gives its place to another as long as the estimate falls. Between two looks
-// at the queues they are taken as they were, which makes a layer's time independent of the others':
-// the gain of an expert that comes in one layer and the loss of one that goes in another just add.
+// Local search under the latency objective: from the best of DanceMoE's placement and Eq. 2's
+// optimum, one expert of a server gives its place to another as long as the estimate falls. Between
+// two looks at the queues they are taken as they were, which makes a layer's time independent of
+// the others': the gain of an expert that comes in one layer and the loss of one that goes in
+// another just add.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -89,8 +90,8 @@ void LatencySearch::Toggle(std::uint32_t server, std::optional<ExpertIndex> out,
 double LatencySearch::DeltaOf(std::uint32_t server, std::optional<ExpertIndex> out,
                               std::optional<ExpertIndex> in) {
   const std::uint32_t layer = problem_.experts.LayerOf(out ? *out : *in);
-  // Whom it concerns: the server itself, those who call it for what goes, and those who will call it
-  // for what comes.
+  // Whom it concerns: the server itself, those who call it for what goes, and those who will call
+  // it for what comes.
   std::vector<std::uint32_t> concerned = {server};
   const auto note_callers = [&](ExpertIndex e) {
     for (std::uint32_t n = 0; n < problem_.server_count(); ++n) {

@@ -34,10 +34,10 @@ class Allocation {
   const PlacementProblem& problem_;
   std::uint32_t layers_;
   LayerCounts counts_;
-  std::vector<std::vector<double>> ideal_;   // before rounding
-  std::vector<std::uint64_t> totals_;        // by layer
-  std::vector<std::uint64_t> spare_;         // slots, by server
-  std::vector<std::uint32_t> by_memory_;     // servers, M_n descending
+  std::vector<std::vector<double>> ideal_;  // before rounding
+  std::vector<std::uint64_t> totals_;       // by layer
+  std::vector<std::uint64_t> spare_;        // slots, by server
+  std::vector<std::uint32_t> by_memory_;    // servers, M_n descending
 };
 
 std::uint64_t Slots(const PlacementProblem& problem, std::uint32_t n) {
@@ -68,7 +68,8 @@ void Allocation::Initialize() {
       entropy.assign(layers_, 1.0);
       sum = layers_;
     }
-    const std::uint64_t slots = std::min<std::uint64_t>(Slots(problem_, n), problem_.experts.size());
+    const std::uint64_t slots =
+        std::min<std::uint64_t>(Slots(problem_, n), problem_.experts.size());
     std::vector<double> ideal(layers_);
     std::vector<std::uint32_t> counts(layers_);
     std::uint64_t given = 0;

@@ -1,5 +1,5 @@
-// Algorithm 1 of DanceMoE: how many experts of each layer a server holds, by the entropy of what its
-// users activate, then as many of each layer in all as the layer has. Which ones: dancemoe.cc.
+// Algorithm 1 of DanceMoE: how many experts of each layer a server holds, by the entropy of what
+// its users activate, then as many of each layer in all as the layer has. Which ones: dancemoe.cc.
 //
 // What the paper leaves open, and what is done here (docs/design/placement.md has the reasons):
 // - M_n / m_e is the number of experts that the server's devices hold: 1.5 and 1.5 make 2, not 3.

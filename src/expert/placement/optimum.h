@@ -1,6 +1,6 @@
 // The best that any placement can do by Eq. 2. With equal sizes it is a transportation problem with
-// a lower bound of one copy for each expert, solved exactly by LEMON's network simplex; with unequal
-// ones a Lagrangian bound, and the better of two heuristics that come near it.
+// a lower bound of one copy for each expert, solved exactly by LEMON's network simplex; with
+// unequal ones a Lagrangian bound, and the better of two heuristics that come near it.
 #pragma once
 
 #include "expert/placement/placement.h"

@@ -1,10 +1,11 @@
 // Eq. 2 for equal sizes as a minimum-cost flow. An arc server -> expert carries one copy and costs
 // -f_n(e); a server sends at most as many as it has slots, an expert receives at least one.
 //
-// Most of the N x E arcs cannot matter: a server holds what its users activate most. The solver gets
-// those, and for each expert the servers that want it most; then the duals price all other arcs, and
-// any that would improve the flow comes in, until none does. The result is as exact as with all arcs
-// (a flow without arcs of negative reduced cost is optimal) at a fraction of time and memory.
+// Most of the N x E arcs cannot matter: a server holds what its users activate most. The solver
+// gets those, and for each expert the servers that want it most; then the duals price all other
+// arcs, and any that would improve the flow comes in, until none does. The result is as exact as
+// with all arcs (a flow without arcs of negative reduced cost is optimal) at a fraction of time and
+// memory.
 #include <lemon/network_simplex.h>
 #include <lemon/smart_graph.h>
 
@@ -20,7 +21,8 @@ namespace {
 using Graph = lemon::SmartDigraph;
 using Cost = std::int64_t;
 
-// Frequencies as integers: the solver is exact on those. 2^36 steps leave potentials room in 64 bits.
+// Frequencies as integers: the solver is exact on those. 2^36 steps leave potentials room in 64
+// bits.
 constexpr double kSteps = 0x1p36;
 
 class EqualSizeFlow {
@@ -80,8 +82,8 @@ void EqualSizeFlow::IncludeFavourites() {
   std::vector<std::uint32_t> order(servers);
   for (ExpertIndex e = 0; e < problem_.experts.size(); ++e) {
     std::iota(order.begin(), order.end(), 0u);
-    const auto last = order.begin() +
-                      static_cast<std::ptrdiff_t>(std::min<std::size_t>(kServersOfAnExpert, servers));
+    const auto last = order.begin() + static_cast<std::ptrdiff_t>(
+                                          std::min<std::size_t>(kServersOfAnExpert, servers));
     std::partial_sort(order.begin(), last, order.end(), [&](std::uint32_t a, std::uint32_t b) {
       const Cost cost_a = CostOf(a, e), cost_b = CostOf(b, e);
       return cost_a != cost_b ? cost_a < cost_b : a < b;
@@ -111,8 +113,8 @@ bool EqualSizeFlow::Improve(HolderTable& holders) {
     cost[arc] = each;
     return arc;
   };
-  // An expert that no server sends costs more than any chain of exchanges that would bring it in, so
-  // it happens only while arcs are lacking.
+  // An expert that no server sends costs more than any chain of exchanges that would bring it in,
+  // so it happens only while arcs are lacking.
   const Cost missing = static_cast<Cost>(kSteps) * (servers + 1);
   for (std::uint32_t n = 0; n < servers; ++n) {
     add(hub, server_nodes[n], 0, static_cast<int>(slots_[n]), 0);

@@ -5,8 +5,8 @@
 namespace troupe {
 namespace {
 
-constexpr std::string_view kNames[] = {"uniform", "redundance", "smartmoe", "eplb",
-                                       "dancemoe", "optimum", "latency"};
+constexpr std::string_view kNames[] = {"uniform",  "redundance", "smartmoe", "eplb",
+                                       "dancemoe", "optimum",    "latency"};
 
 }  // namespace
 
@@ -20,8 +20,7 @@ Result<std::unique_ptr<Placer>> MakePlacer(std::string_view name, const PlacerOp
   if (name == "dancemoe") return MakeDanceMoe();
   if (name == "optimum") return MakeOptimumPlacer();
   if (name == "latency") return MakeLatencySearch(options.latency);
-  return InvalidArgument("there is no placement '{}'; there are {}", name,
-                         fmt::join(kNames, ", "));
+  return InvalidArgument("there is no placement '{}'; there are {}", name, fmt::join(kNames, ", "));
 }
 
 }  // namespace troupe

@@ -113,8 +113,7 @@ ExpertTable::ExpertTable(const std::vector<std::vector<Bytes>>& bytes) {
 }
 
 ExpertTable ExpertTable::Equal(std::uint32_t layers, std::uint32_t experts, Bytes each) {
-  return ExpertTable(
-      std::vector<std::vector<Bytes>>(layers, std::vector<Bytes>(experts, each)));
+  return ExpertTable(std::vector<std::vector<Bytes>>(layers, std::vector<Bytes>(experts, each)));
 }
 
 double PlacementServer::speed() const {

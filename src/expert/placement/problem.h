@@ -1,7 +1,7 @@
-// The placement problem as a value: a model's experts by layer and size, servers with devices, links
-// between servers, and how often each server's users activate each expert. What every placement
-// (placer.h), the migration (migration.h) and the simulator (src/sim) take; pure data, no I/O. Its
-// JSON form is src/sim/problem_json.h's business. Design: docs/design/placement.md.
+// The placement problem as a value: a model's experts by layer and size, servers with devices,
+// links between servers, and how often each server's users activate each expert. What every
+// placement (placer.h), the migration (migration.h) and the simulator (src/sim) take; pure data, no
+// I/O. Its JSON form is src/sim/problem_json.h's business. Design: docs/design/placement.md.
 #pragma once
 
 #include <cstdint>
@@ -62,8 +62,8 @@ struct PlacementServer {
   std::vector<PlacementDevice> devices;
   std::vector<double> activations;  // f_n(e), by ExpertIndex: how often its own users activate e
 
-  double speed() const;           // of all devices together
-  std::uint64_t memory() const;   // M_n of Algorithm 1
+  double speed() const;          // of all devices together
+  std::uint64_t memory() const;  // M_n of Algorithm 1
   bool operator==(const PlacementServer&) const = default;
 };
 

@@ -1,6 +1,7 @@
-// SmartMoE's placement, the part of it that the paper compares with: every expert once, each layer's
-// experts in the order of their load to the device with the least of it, with as many experts of the
-// layer on each device as on any other. Blind to which server's users cause the load.
+// SmartMoE's placement, the part of it that the paper compares with: every expert once, each
+// layer's experts in the order of their load to the device with the least of it, with as many
+// experts of the layer on each device as on any other. Blind to which server's users cause the
+// load.
 #include <limits>
 #include <numeric>
 

@@ -1,6 +1,6 @@
-// Uniform (Megatron-LM's expert parallelism): every expert once, each layer's experts dealt evenly to
-// all devices at random, whatever they hold, do or are asked for. A device without room is passed
-// over.
+// Uniform (Megatron-LM's expert parallelism): every expert once, each layer's experts dealt evenly
+// to all devices at random, whatever they hold, do or are asked for. A device without room is
+// passed over.
 #include <numeric>
 
 #include "expert/placement/device_list.h"
