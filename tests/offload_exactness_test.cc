@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "expert/lru.h"
 #include "expert/optimum.h"
+#include "expert/predictor.h"
 #include "gguf/reader.h"
 #include "io/temp_folder.h"
 #include "model/synth.h"
@@ -188,6 +189,80 @@ TEST_P(OffloadExactness, TheOptimumOverARecordedRunGivesTheSameBytesAndMissesNoM
   EXPECT_TRUE(SameBytes(lru.logits, resident_));
   EXPECT_TRUE(SameBytes(optimum.logits, resident_));
   EXPECT_LE(optimum.usage.misses, lru.usage.misses);
+}
+
+// Guesses what is never chosen next: experts in the reverse order of what was.
+class AlwaysWrong final : public Predictor {
+ public:
+  explicit AlwaysWrong(ExpertGrid grid) : grid_(grid) {}
+  std::string_view name() const override { return "wrong"; }
+  bool wants_forecast() const override { return true; }
+  void Chose(std::uint32_t, std::span<const ExpertDemand>) override {}
+  std::vector<Guess> Predict(std::uint32_t, const GateForecast& forecast) override {
+    std::vector<Guess> guesses;
+    for (std::uint32_t e = 0; e < grid_.experts; ++e) {
+      if (std::ranges::find(forecast.chosen, e) != forecast.chosen.end()) continue;
+      guesses.push_back({.expert = e, .weight = 1, .expected = true});
+    }
+    return guesses;
+  }
+
+ private:
+  ExpertGrid grid_;
+};
+
+void ExpectPrefetchesAddUp(const ExpertUsage& usage, std::uint64_t slots) {
+  const std::uint64_t ended = usage.prefetch_useful + usage.prefetch_late +
+                              usage.prefetch_cancelled + usage.prefetch_wasted;
+  EXPECT_LE(ended, usage.prefetches);
+  EXPECT_LE(usage.prefetches - ended, slots);  // what still waits to be asked for lies in a slot
+}
+
+TEST_P(OffloadExactness, ReadingAheadChangesNoByteAndEveryLoadIsAccountedFor) {
+  for (const char* predictor : {"gate", "eap", "previous"}) {
+    for (const bool governed : {true, false}) {
+      OffloadOptions offload;
+      offload.predictor = predictor;
+      offload.prefetch.governed = governed;
+      offload.policy = "arc";
+      const Answer answer = Run(all_ / 2, offload);
+      EXPECT_TRUE(SameBytes(answer.logits, resident_)) << predictor;
+      ExpectPrefetchesAddUp(answer.usage, all_ / 2);
+      // Paths and the token before mostly lead to experts that are there already.
+      if (governed || std::string_view(predictor) != "gate") continue;
+      EXPECT_GT(answer.usage.prefetches, 0u);
+      EXPECT_GT(answer.usage.prefetch_useful + answer.usage.prefetch_late, 0u);
+    }
+  }
+}
+
+TEST_P(OffloadExactness, AMissStormChangesNoByte) {
+  for (const std::uint32_t slots : {2u, all_ / 4, all_ / 2}) {
+    OffloadOptions offload;
+    offload.make_predictor = [](ExpertGrid grid) { return std::make_unique<AlwaysWrong>(grid); };
+    offload.prefetch.governed = false;
+    const Answer answer = Run(slots, offload);
+    EXPECT_TRUE(SameBytes(answer.logits, resident_)) << slots;
+    ExpectPrefetchesAddUp(answer.usage, slots);
+    if (slots == 2) continue;
+    EXPECT_GT(answer.usage.prefetch_wasted, answer.usage.prefetch_useful) << slots;
+  }
+}
+
+TEST_P(OffloadExactness, TheNextGateGuessesBetterThanChance) {
+  OffloadOptions offload;
+  offload.predictor = "gate";
+  offload.slots = all_ / 2;
+  EngineOptions options;
+  options.offload = offload;
+  const auto engine = Engine::Open(path(), options).value();
+  Feed(*engine, 1);
+  const PrefetchStats& stats = engine->offloaded()->prefetcher()->stats();
+  const MoeConfig& moe = engine->config().moe;
+  const double chance = static_cast<double>(moe.routing.top_k) / moe.routing.experts;
+  EXPECT_GT(stats.asked, 0u);
+  EXPECT_GT(static_cast<double>(stats.expected) / static_cast<double>(stats.asked), 1.5 * chance);
+  EXPECT_GE(stats.guessed, stats.expected);
 }
 
 TEST_P(OffloadExactness, EachExpertIsReadAtMostOnceALayerAndChunk) {

@@ -1,33 +1,11 @@
 #include "runtime/engine.h"
 
-#include "base/available_cpus.h"
 #include "expert/quotas.h"
-#include "gguf/reader.h"
-#include "model/inspect.h"
 #include "model/resident_experts.h"
-#include "runtime/container_path.h"
-#include "runtime/machine_memory.h"
-#include "runtime/model_store.h"
-#include "runtime/process_memory.h"
-#include "runtime/vocab_loader.h"
+#include "runtime/plan_model.h"
 
 namespace troupe {
 namespace {
-
-// What the process will take besides the plan's parts and what it holds when the plan is made:
-// stacks, tables of the loader and the regions, token lists, text on its way out, records.
-constexpr Bytes kProgramGrowth = 12_MiB;
-
-Result<MachineFacts> ReadMachineFacts(bool container, const EngineOptions& options) {
-  MachineFacts facts{.cpus = static_cast<std::uint32_t>(AvailableCpus()),
-                     .program = ResidentMemory() + kProgramGrowth,
-                     .container = container};
-  if (options.memory) return facts;
-  TROUPE_ASSIGN_OR_RETURN(const MachineMemory memory, ReadMachineMemory());
-  // What the process holds already is not free any more, but it is within the budget.
-  facts.available = DefaultBudget(memory) + ResidentMemory();
-  return facts;
-}
 
 CacheShape ShapeOf(const ModelConfig& config, const EnginePlan& plan,
                    const OffloadOptions& options) {
@@ -100,40 +78,22 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
 Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const EngineOptions& options,
                                              const ByteProgress& progress) {
   const Stopwatch watch;
-  TROUPE_ASSIGN_OR_RETURN(const GgufModel file, GgufModel::Open(path));
-  TROUPE_ASSIGN_OR_RETURN(ModelConfig read_config, ReadModelConfig(file.metadata()));
-  auto config = std::make_unique<const ModelConfig>(std::move(read_config));
-  TROUPE_ASSIGN_OR_RETURN(Vocab vocab, LoadVocab(file.metadata(), path));
-  Result<ChatFormat> chat_format = RecogniseChatFormat(vocab.chat_template);
-  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, MakeTokenizer(std::move(vocab)));
-  TROUPE_ASSIGN_OR_RETURN(const ModelFacts facts, InspectModel(file));
-  TROUPE_ASSIGN_OR_RETURN(const WeightMeasure measure, MeasureWeights(file, *config));
-
-  TROUPE_ASSIGN_OR_RETURN(const std::string container,
-                          FindContainer(file, options.offload.container));
-  TROUPE_ASSIGN_OR_RETURN(const MachineFacts machine,
-                          ReadMachineFacts(!container.empty(), options));
-  TROUPE_ASSIGN_OR_RETURN(EnginePlan plan, PlanEngine(*config, measure, machine, options));
-  const bool resident = plan.memory.all_resident;
-  std::unique_ptr<ExpertStore> store;
-  if (!resident) {
-    TROUPE_ASSIGN_OR_RETURN(store, OpenModelStore(file, measure.experts, container));
-  }
+  TROUPE_ASSIGN_OR_RETURN(PlannedModel model, PlanModel(path, options));
+  const RoutedExperts experts =
+      model.plan.memory.all_resident ? RoutedExperts::kResident : RoutedExperts::kElsewhere;
   TROUPE_ASSIGN_OR_RETURN(WeightStore weights, [&] {
-    ThreadPool loaders(plan.threads);
-    return LoadWeights(file, *config,
-                       resident ? RoutedExperts::kResident : RoutedExperts::kElsewhere, loaders,
-                       progress);
+    ThreadPool loaders(model.plan.threads);
+    return LoadWeights(model.file, *model.config, experts, loaders, progress);
   }());
-
   std::unique_ptr<Engine> engine(new Engine({.path = path,
-                                             .config = std::move(config),
-                                             .plan = std::move(plan),
+                                             .config = std::move(model.config),
+                                             .plan = std::move(model.plan),
                                              .weights = std::move(weights),
-                                             .tokenizer = std::move(tokenizer),
-                                             .chat_format = std::move(chat_format),
-                                             .bytes_touched = facts.TouchedPerToken()}));
-  TROUPE_RETURN_IF_ERROR(engine->OpenExperts(measure.experts, std::move(store), options.offload));
+                                             .tokenizer = std::move(model.tokenizer),
+                                             .chat_format = std::move(model.chat_format),
+                                             .bytes_touched = model.facts.TouchedPerToken()}));
+  TROUPE_RETURN_IF_ERROR(
+      engine->OpenExperts(model.measure.experts, std::move(model.store), options.offload));
   engine->transformer_ = std::make_unique<Transformer>(engine->config(), engine->weights(),
                                                        *engine->experts_, engine->pool_);
   engine->load_seconds_ = watch.Seconds();
