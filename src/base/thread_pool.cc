@@ -39,7 +39,7 @@ ThreadPool::ThreadPool(std::size_t threads) {
 
 ThreadPool::~ThreadPool() {
   stop_.store(true);
-  generation_.fetch_add(1);
+  generation_.fetch_add(2);  // still closed, but another value: sleepers look up
   generation_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
@@ -49,17 +49,17 @@ void ThreadPool::Run(std::size_t tasks, TaskRef run) {
     for (std::size_t task = 0; task < tasks; ++task) run(task, 0);
     return;
   }
-  TROUPE_DCHECK(workers_busy_.load() == 0);
   region_ = &run;
   tasks_ = tasks;
   next_task_.store(0, std::memory_order_relaxed);
-  workers_busy_.store(workers_.size(), std::memory_order_relaxed);
   // Sequentially consistent with the sleepers' increment: either the worker sees the new
   // generation before it sleeps, or we see the sleeper and wake it.
   generation_.fetch_add(1);
   if (sleepers_.load() > 0) generation_.notify_all();
   WorkOnRegion(0);
-  for (int spins = 0; workers_busy_.load(std::memory_order_acquire) != 0; ++spins) {
+  // And with a worker's entry: either it sees that the region is closed, or we see it inside.
+  generation_.fetch_add(1);
+  for (int spins = 0; workers_inside_.load() != 0; ++spins) {
     if (spins < kSpinsBeforeSleep) {
       CpuRelax();
     } else {
@@ -77,23 +77,28 @@ void ThreadPool::WorkOnRegion(std::size_t thread) {
 }
 
 void ThreadPool::WorkerLoop(std::size_t thread) {
-  std::uint32_t seen = 0;
+  std::uint32_t seen = 0;  // the last region this worker was in
   for (;;) {
-    int spins = 0;
-    while (generation_.load(std::memory_order_acquire) == seen) {
+    std::uint32_t now = generation_.load(std::memory_order_acquire);
+    for (int spins = 0; now % 2 == 0 || now == seen;
+         now = generation_.load(std::memory_order_acquire)) {
+      if (stop_.load(std::memory_order_relaxed)) return;
       if (++spins < kSpinsBeforeSleep) {
         CpuRelax();
         continue;
       }
       sleepers_.fetch_add(1);
-      generation_.wait(seen);
+      generation_.wait(now);
       sleepers_.fetch_sub(1);
       spins = 0;
     }
-    ++seen;  // regions do not overlap, so no generation is skipped
-    if (stop_.load()) return;
-    WorkOnRegion(thread);
-    workers_busy_.fetch_sub(1, std::memory_order_release);
+    workers_inside_.fetch_add(1);
+    now = generation_.load();  // the region may have closed on the way here, and a next one opened
+    if (now % 2 == 1) {
+      seen = now;
+      WorkOnRegion(thread);
+    }
+    workers_inside_.fetch_sub(1, std::memory_order_release);
   }
 }
 

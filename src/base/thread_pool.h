@@ -1,7 +1,9 @@
 // Threads for parallel regions of about 50 microseconds: workers spin for a moment between regions
 // before they sleep, so that a region costs well under a microsecond to start while tokens flow and
-// nothing at all when they do not. The caller works too. Tasks are handed out by an atomic counter:
-// which thread runs a task is not fixed, so a task must not make its result depend on it.
+// nothing at all when they do not. The caller works too, and waits only for workers that came: one
+// that sleeps while a disk is waited for does not hold up the regions in between. Tasks are handed
+// out by an atomic counter: which thread runs a task is not fixed, so a task must not make its
+// result depend on it.
 #pragma once
 
 #include <atomic>
@@ -53,9 +55,10 @@ class ThreadPool {
   void WorkerLoop(std::size_t thread);
   void WorkOnRegion(std::size_t thread);
 
-  alignas(kSeparate) std::atomic<std::uint32_t> generation_{0};  // a new value starts a region
+  // Odd while a region is open. Opening and closing each add one.
+  alignas(kSeparate) std::atomic<std::uint32_t> generation_{0};
   alignas(kSeparate) std::atomic<std::size_t> next_task_{0};
-  alignas(kSeparate) std::atomic<std::size_t> workers_busy_{0};
+  alignas(kSeparate) std::atomic<std::size_t> workers_inside_{0};
   alignas(kSeparate) std::atomic<std::size_t> sleepers_{0};
   std::atomic<bool> stop_{false};
   std::size_t tasks_ = 0;

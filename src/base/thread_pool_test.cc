@@ -59,6 +59,15 @@ TEST(ThreadPool, AllThreadsTakePartInALongRegion) {
   for (const auto& n : by_thread) EXPECT_GT(n.load(), 0);
 }
 
+TEST(ThreadPool, RegionsThatEndBeforeAWorkerWakesRunEachTaskOnce) {
+  ThreadPool pool(4);
+  for (int round = 0; round < 300; ++round) {
+    if (round % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));  // they sleep
+    std::vector<std::atomic<int>> runs(2 + static_cast<std::size_t>(round) % 5);
+    pool.Run(runs.size(), [&](std::size_t task, std::size_t) { runs[task].fetch_add(1); });
+    for (const auto& n : runs) ASSERT_EQ(n.load(), 1) << "round " << round;
+  }
+}
 
 }  // namespace
 }  // namespace troupe
