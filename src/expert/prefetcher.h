@@ -26,7 +26,7 @@ struct PrefetchStats {
   std::uint64_t loads = 0;
   std::uint64_t useful = 0;     // there when asked for
   std::uint64_t late = 0;       // asked for on their way
-  std::uint64_t cancelled = 0;  // called off before anything was read
+  std::uint64_t cancelled = 0;  // called off before all of it was read
   std::uint64_t wasted = 0;     // evicted or failed unasked
   // Experts asked for, and those of them that had been guessed for their layer.
   std::uint64_t asked = 0;
@@ -55,6 +55,8 @@ class Prefetcher {
   void Foretell(std::uint32_t layer, const GateForecast& forecast);
   // An absent expert whose load should begin now; the same one until Begun or Skip.
   std::optional<ExpertId> Next();
+  // With this many tokens nearly everything expected is used: its load may go before anything.
+  bool is_sure() const { return tokens_ >= 8; }
   void Begun(ExpertId id);
   void Skip();  // there is no slot for it: no more for this layer
   // Residents are no longer kept: the layer under way needs slots more.

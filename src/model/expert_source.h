@@ -25,7 +25,7 @@ struct ExpertUsage {
   std::uint64_t bytes_read = 0;
   double stall_seconds = 0;  // in which there was nothing to compute before a load ended
   // Loads begun ahead of a question, and what became of them: there when asked for, asked for while
-  // on their way, called off before anything was read, evicted or failed unasked. The rest is still
+  // on their way, called off before all was read, evicted or failed unasked. The rest is still
   // waiting to be asked for.
   std::uint64_t prefetches = 0;
   std::uint64_t prefetch_useful = 0;

@@ -1,6 +1,7 @@
 #include "runtime/offloaded_experts.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace troupe {
 
@@ -120,8 +121,10 @@ double OffloadedExperts::LoadSeconds() const {
 void OffloadedExperts::CallOffStale() {
   std::erase_if(ahead_, [&](ExpertId id) {
     if (!prefetcher_->IsAhead(id)) return true;  // asked for: a demand by now
-    if (id.layer > layer_ || !loader_->Cancel(id)) return false;
-    cache_.Abandon(id);
+    if (id.layer > layer_) return false;
+    const ExpertLoader::CallOff called_off = loader_->Cancel(id);
+    if (called_off == ExpertLoader::CallOff::kTooLate) return false;
+    if (called_off == ExpertLoader::CallOff::kGone) cache_.Abandon(id);
     prefetcher_->Cancelled(id);
     return true;
   });
@@ -141,7 +144,7 @@ void OffloadedExperts::Prefetch() {
   while (const std::optional<ExpertId> id = prefetcher_->Next()) {
     const auto admission = cache_.Admit(*id);
     if (!admission) return prefetcher_->Skip();
-    Request(*id, *admission, Urgency::kPrefetch);
+    Request(*id, *admission, prefetcher_->is_sure() ? Urgency::kDemand : Urgency::kPrefetch);
     prefetcher_->Begun(*id);
     ahead_.push_back(*id);
   }
@@ -178,6 +181,11 @@ Status OffloadedExperts::CollectEnded() {
     if (!end.status.ok()) {
       cache_.Abandon(end.id);
       if (prefetcher_) prefetcher_->Failed(end.id);
+      if (end.status.code() == Code::kCancelled) {
+        // It was wanted again before what was under way had come.
+        if (waiting != waiting_.end()) unplaced_.push_back(end.id);
+        continue;
+      }
       // A load that nobody waits for any more failed for nobody.
       if (waiting != waiting_.end() && failed.ok()) failed = std::move(end.status);
       continue;
@@ -188,6 +196,18 @@ Status OffloadedExperts::CollectEnded() {
     Give(end.id);
   }
   return failed;
+}
+
+// Everything that is ready; but while experts wait for slots only a few at a time, so that theirs
+// come free early and the reads behind them begin while the others are computed.
+void OffloadedExperts::GiveSome() {
+  constexpr std::size_t kFew = 4;
+  const std::size_t count = unplaced_.empty() ? ready_.size() : std::min(kFew, ready_.size());
+  const auto end = static_cast<std::ptrdiff_t>(count);
+  given_.assign(ready_.begin(), ready_.begin() + end);
+  ready_.erase(ready_.begin(), ready_.begin() + end);
+  std::move(ready_pins_.begin(), ready_pins_.begin() + end, std::back_inserter(given_pins_));
+  ready_pins_.erase(ready_pins_.begin(), ready_pins_.begin() + end);
 }
 
 Result<std::span<const ReadyExpert>> OffloadedExperts::Take(bool wait) {
@@ -202,6 +222,7 @@ Result<std::span<const ReadyExpert>> OffloadedExperts::Take(bool wait) {
       // The layer under way goes before residents kept for the next one.
       if (loader_->under_way() == 0 && prefetcher_) prefetcher_->Release();
       Place();
+      TROUPE_CHECK(loader_->under_way() > 0);
       loader_->Wait();
       status = CollectEnded();
     }
@@ -211,9 +232,7 @@ Result<std::span<const ReadyExpert>> OffloadedExperts::Take(bool wait) {
     Forget();
     return status;
   }
-  std::swap(given_, ready_);
-  std::swap(given_pins_, ready_pins_);
-  ready_.clear();
+  GiveSome();
   for (const ReadyExpert& given : given_) {
     const auto waiting = std::ranges::find(waiting_, ExpertId{layer_, given.expert},
                                            [](const Waiting& w) { return w.event.id; });

@@ -88,6 +88,7 @@ class OffloadedExperts final : public ExpertSource {
   double LoadSeconds() const;
   Status CollectEnded();
   void Give(ExpertId id);
+  void GiveSome();
   void Forget();
 
   ExpertLayouts layouts_;

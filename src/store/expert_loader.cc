@@ -86,15 +86,23 @@ void ExpertLoader::Promote(ExpertId id) {
   demand_.push_back(load);
 }
 
-bool ExpertLoader::Cancel(ExpertId id) {
+ExpertLoader::CallOff ExpertLoader::Cancel(ExpertId id) {
   const auto found = loads_.find(id);
-  if (found == loads_.end()) return false;
+  if (found == loads_.end()) return CallOff::kTooLate;
   Load* load = found->second.get();
-  if (load->urgency == Urgency::kDemand || load->started) return false;
+  if (load->urgency == Urgency::kDemand) return CallOff::kTooLate;
+  if (load->started) {
+    if (load->unsubmitted.empty()) return CallOff::kTooLate;
+    DropUnsubmitted(*load);
+    if (load->outstanding == 0) complete_.push_back(load);
+    load->status = Error(Code::kCancelled, "{}: called off", ToString(id));
+    ++stats_.cancelled;
+    return CallOff::kEnding;
+  }
   prefetch_.erase(std::find(prefetch_.begin(), prefetch_.end(), load));
   loads_.erase(found);
   ++stats_.cancelled;
-  return true;
+  return CallOff::kGone;
 }
 
 bool ExpertLoader::Start(Load& load) {
@@ -244,7 +252,8 @@ void ExpertLoader::FinishLoads() {
     if (load.status.ok()) load.status = store_.Finish(load.id, load.parts, load.slot);
   });
   for (Load* load : loads) {
-    ++(load->status.ok() ? stats_.loads : stats_.failures);
+    const bool called_off = load->status.code() == Code::kCancelled;
+    if (!called_off) ++(load->status.ok() ? stats_.loads : stats_.failures);
     if (load->staging != nullptr) free_staging_.push_back(load->staging);
     ended_.push_back({.id = load->id, .status = std::move(load->status)});
     loads_.erase(load->id);

@@ -33,7 +33,7 @@ struct LoaderOptions {
   std::uint32_t staging = 8;  // experts read beside their slots at once, if the store is not direct
   // Reads of prefetches under way at once, at most: demand that comes up waits for no more than
   // these to end, while they are enough to keep the medium busy.
-  std::uint32_t prefetch_reads = 4;
+  std::uint32_t prefetch_reads = 2;
 };
 
 struct LoadEnd {
@@ -70,8 +70,11 @@ class ExpertLoader {
   void Request(ExpertId id, std::span<std::byte> slot, Urgency urgency);
   // A prefetch under way has become urgent; nothing happens if it is already.
   void Promote(ExpertId id);
-  // Calls off a prefetch of which nothing has been read; false if it is too late.
-  bool Cancel(ExpertId id);
+  // Calls off a prefetch. If none of it was handed to the reader it is gone at once; else it ends
+  // as soon as what is under way has come, with kCancelled. Too late for a demand, and for one that
+  // is all under way.
+  enum class CallOff { kGone, kEnding, kTooLate };
+  CallOff Cancel(ExpertId id);
 
   // Hands reads to the reader and takes its answers, without waiting.
   void Poll();

@@ -164,18 +164,38 @@ TEST_P(ExpertLoaderTest, APromotedPrefetchOvertakesTheOthers) {
   EXPECT_EQ(loader_->stats().promoted, 1u);
 }
 
-TEST_P(ExpertLoaderTest, APrefetchCanBeCalledOffUntilItStarts) {
+TEST_P(ExpertLoaderTest, APrefetchCanBeCalledOffUntilAllOfItIsUnderWay) {
+  using CallOff = ExpertLoader::CallOff;
   reader_->Hold(true);
   for (const std::uint32_t e : {0u, 1u, 2u, 3u}) Request(e, Urgency::kPrefetch);
   Request(4);
   loader_->Poll();  // four reads under way: the demand's three, and the first prefetch's first
-  EXPECT_FALSE(loader_->Cancel({0, 0}));
-  EXPECT_FALSE(loader_->Cancel({0, 4}));
-  EXPECT_TRUE(loader_->Cancel({0, 2}));
-  EXPECT_FALSE(loader_->Cancel({0, 2}));
+  EXPECT_EQ(loader_->Cancel({0, 4}), CallOff::kTooLate);
+  EXPECT_EQ(loader_->Cancel({0, 2}), CallOff::kGone);
+  EXPECT_EQ(loader_->Cancel({0, 2}), CallOff::kTooLate);
+  EXPECT_EQ(loader_->Cancel({0, 0}), CallOff::kEnding);
   reader_->Hold(false);
-  EXPECT_THAT(OrderOf(RunToTheEnd()), ElementsAre(4, 0, 1, 3));
-  EXPECT_EQ(loader_->stats().cancelled, 1u);
+  std::vector<LoadEnd> ends = RunToTheEnd();
+  const auto first = std::ranges::find(ends, ExpertId{0, 0}, &LoadEnd::id);
+  ASSERT_NE(first, ends.end());
+  EXPECT_EQ(first->status.code(), Code::kCancelled);
+  ends.erase(first);
+  EXPECT_THAT(OrderOf(ends), ElementsAre(4, 1, 3));
+  EXPECT_EQ(loader_->stats().cancelled, 2u);
+  EXPECT_EQ(loader_->stats().loads, 3u);
+  EXPECT_EQ(loader_->stats().failures, 0u);
+}
+
+TEST_P(ExpertLoaderTest, PrefetchesHoldNoMoreReadsThanTheyMay) {
+  reader_->Hold(true);
+  for (const std::uint32_t e : {0u, 1u, 2u}) Request(e, Urgency::kPrefetch);
+  loader_->Poll();
+  EXPECT_EQ(reader_->under_way(), LoaderOptions().prefetch_reads);
+  loader_->Promote({0, 0});
+  loader_->Poll();
+  EXPECT_EQ(reader_->under_way(), 3u);  // the rest of the first, now demand
+  reader_->Hold(false);
+  EXPECT_THAT(RunToTheEnd(), SizeIs(3));
 }
 
 TEST_P(ExpertLoaderTest, AFailedReadIsTriedOnceMore) {

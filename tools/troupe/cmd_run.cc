@@ -6,6 +6,7 @@
 
 #include "runtime/generator.h"
 #include "runtime/logits_file.h"
+#include "runtime/machine_costs.h"
 #include "troupe/chat.h"
 #include "troupe/commands.h"
 #include "troupe/engine_flags.h"
@@ -87,6 +88,9 @@ class RunCommand final : public Command {
     if (ShowsText()) fmt::print("\n");
     std::fflush(stdout);
     Remark("{}\n", FiguresLine(*engine, result));
+    if (engine->offloaded() != nullptr) {
+      RememberRun(*engine->offloaded(), engine->plan().threads, engine_.options().offload.link);
+    }
     if (json_.empty()) return OkStatus();
     return WriteJson(RunRecord(*engine, prompt, options, result), json_);
   }

@@ -54,7 +54,7 @@ void EngineFlags::AddTo(CLI::App& app) {
       ->type_name("N");
   app.add_option("--predict", offload_.predictor,
                  "Read ahead what this expects of the next layer: none, gate (its gate on this "
-                 "layer's input), eap (paths seen before) or previous (token) (none)")
+                 "layer's input), eap (paths seen before) or previous (token) (gate)")
       ->check(CLI::IsMember(PredictorNames()))
       ->type_name("WHAT");
   app.add_flag("!--ungoverned", offload_.prefetch.governed,

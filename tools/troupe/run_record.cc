@@ -42,7 +42,10 @@ void AddUsage(Json& record, const ExpertUsage& usage) {
   record["reads"] = usage.reads;
   record["bytes_read"] = usage.bytes_read;
   record["stall_s"] = usage.stall_seconds;
+  record["prefetches"] = usage.prefetches;
   record["prefetch_useful"] = usage.prefetch_useful;
+  record["prefetch_late"] = usage.prefetch_late;
+  record["prefetch_cancelled"] = usage.prefetch_cancelled;
   record["prefetch_wasted"] = usage.prefetch_wasted;
 }
 
@@ -78,6 +81,14 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,
     record["evictions"] = offloaded->cache().stats().evictions;
     record["read_retries"] = loads.retries;
     record["reading_s"] = loads.busy_seconds;
+    if (const Prefetcher* prefetcher = offloaded->prefetcher()) {
+      const PrefetchStats& ahead = prefetcher->stats();
+      record["predictor"] = prefetcher->predictor().name();
+      record["experts_asked_for"] = ahead.asked;
+      record["experts_guessed"] = ahead.guessed;
+      record["experts_expected"] = ahead.expected;
+      record["governor_rests"] = prefetcher->governor().rests();
+    }
   }
   record["threads"] = plan.threads;
   record["context"] = plan.context();

@@ -1,0 +1,132 @@
+#include "expert/prefetcher.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "expert/lru.h"
+#include "expert/previous_token.h"
+
+namespace troupe {
+namespace {
+
+constexpr ExpertGrid kGrid{.layers = 2, .experts = 6};
+
+// Guesses what it is told to.
+class Told final : public Predictor {
+ public:
+  explicit Told(std::vector<Guess>& guesses) : guesses_(guesses) {}
+  std::string_view name() const override { return "told"; }
+  void Chose(std::uint32_t, std::span<const ExpertDemand>) override {}
+  std::vector<Guess> Predict(std::uint32_t, const GateForecast&) override { return guesses_; }
+
+ private:
+  std::vector<Guess>& guesses_;
+};
+
+class PrefetcherTest : public testing::Test {
+ protected:
+  void Ask(std::uint32_t layer, std::vector<std::uint32_t> experts) {
+    std::vector<ExpertDemand> demands;
+    for (const std::uint32_t e : experts) demands.push_back({.expert = e, .tokens = 1});
+    now_ += 1'000'000;
+    prefetcher_.LayerAsks(layer, demands, now_);
+    for (const std::uint32_t e : experts) {
+      prefetcher_.Found({layer, e}, cache_.Ask({layer, e}, 1));
+    }
+    prefetcher_.Release();
+  }
+  void Bring(ExpertId id) {
+    const auto admission = cache_.Admit(id);
+    ASSERT_TRUE(admission.has_value());
+    if (admission->evicted) prefetcher_.Evicted(*admission->evicted);
+    cache_.Loaded(id);
+  }
+  // Loads everything that is next; the experts, in that order.
+  std::vector<std::uint32_t> LoadAll() {
+    std::vector<std::uint32_t> experts;
+    while (const auto id = prefetcher_.Next()) {
+      Bring(*id);
+      prefetcher_.Begun(*id);
+      experts.push_back(id->expert);
+    }
+    return experts;
+  }
+
+  std::vector<Guess> guesses_;
+  Nanos now_ = 0;
+  ExpertCache cache_{{.grid = kGrid, .slots = 4, .quotas = {}}, std::make_unique<Lru>(kGrid)};
+  Prefetcher prefetcher_{cache_, 2, std::make_unique<Told>(guesses_), {.governed = false}};
+};
+
+TEST_F(PrefetcherTest, AnswersWithGuessesThatAreNotThereInTheirOrder) {
+  Bring({1, 2});
+  guesses_ = {{.expert = 4, .expected = true}, {.expert = 2, .expected = true}, {.expert = 0}};
+  Ask(0, {0, 1});
+  prefetcher_.Foretell(1, {});
+  EXPECT_THAT(LoadAll(), testing::ElementsAre(4, 0));
+  EXPECT_EQ(prefetcher_.stats().loads, 2u);
+}
+
+TEST_F(PrefetcherTest, KeepsGuessedResidentsUntilTheLayerAsks) {
+  for (const ExpertId id : {ExpertId{1, 0}, {1, 1}, {1, 2}, {1, 3}}) Bring(id);
+  guesses_ = {{.expert = 0, .expected = true},
+              {.expert = 1, .expected = true},
+              {.expert = 5, .expected = true}};
+  Ask(0, {0, 1});
+  prefetcher_.Foretell(1, {});
+  EXPECT_THAT(LoadAll(), testing::ElementsAre(5));
+  EXPECT_EQ(cache_.Find({1, 0}), Residence::kResident);  // though asked for longest ago
+  EXPECT_EQ(cache_.Find({1, 2}), Residence::kAbsent);
+}
+
+TEST_F(PrefetcherTest, EveryLoadEndsInOneOfFourWays) {
+  guesses_ = {{.expert = 0, .expected = true},
+              {.expert = 1, .expected = true},
+              {.expert = 2, .expected = true},
+              {.expert = 3, .expected = true}};
+  Ask(0, {0, 1});
+  prefetcher_.Foretell(1, {});
+  EXPECT_EQ(LoadAll().size(), 4u);
+  Ask(1, {0, 5});  // 0 was useful
+  prefetcher_.Cancelled({1, 1});
+  Bring({1, 5});  // evicts the oldest: 1, 2 or 3
+  const PrefetchStats& stats = prefetcher_.stats();
+  EXPECT_EQ(stats.useful, 1u);
+  EXPECT_EQ(stats.cancelled, 1u);
+  EXPECT_LE(stats.wasted, 1u);
+  EXPECT_EQ(stats.asked, 2u);
+  EXPECT_EQ(stats.guessed, 1u);
+  EXPECT_EQ(stats.expected, 1u);
+}
+
+TEST_F(PrefetcherTest, OneAskedForOnItsWayIsLate) {
+  guesses_ = {{.expert = 3, .expected = true}};
+  Ask(0, {0, 1});
+  prefetcher_.Foretell(1, {});
+  ASSERT_EQ(prefetcher_.Next(), (ExpertId{1, 3}));
+  ASSERT_TRUE(cache_.Admit({1, 3}).has_value());
+  prefetcher_.Begun({1, 3});
+  Ask(1, {3, 4});
+  EXPECT_EQ(prefetcher_.stats().late, 1u);
+  EXPECT_FALSE(prefetcher_.IsAhead({1, 3}));
+}
+
+TEST_F(PrefetcherTest, APromptsTokensLoadOnlyWhatIsExpected) {
+  guesses_ = {{.expert = 0, .expected = true}, {.expert = 1}, {.expert = 2, .expected = true}};
+  std::vector<ExpertDemand> many = {{.expert = 0, .tokens = 5}, {.expert = 1, .tokens = 5}};
+  prefetcher_.LayerAsks(0, many, 1);
+  prefetcher_.Foretell(1, {});
+  EXPECT_THAT(LoadAll(), testing::ElementsAre(0, 2));
+}
+
+TEST_F(PrefetcherTest, UngovernedItLoadsAndGovernedItFirstMeasures) {
+  Prefetcher governed(cache_, 2, std::make_unique<Told>(guesses_), {.governed = true});
+  guesses_ = {{.expert = 0, .expected = true}};
+  const std::vector<ExpertDemand> one = {{.expert = 0, .tokens = 1}, {.expert = 1, .tokens = 1}};
+  governed.LayerAsks(0, one, 1);
+  governed.Foretell(1, {});
+  EXPECT_EQ(governed.Next(), std::nullopt);  // nothing is known of the link yet
+}
+
+}  // namespace
+}  // namespace troupe
