@@ -1,13 +1,17 @@
 // What piece size and how many reads at once bring a disk to its speed, for experts of the sizes
 // that models have: random experts of the file named by TROUPE_BENCH_FILE (which should be larger
 // than what any cache of the disk holds), read past the page cache. `lone` reads one expert at a
-// time, as a token does that waits for it; otherwise the queue stays full. The CPU column is the
-// whole process's: what reading takes away from computing.
+// time, as a token does that waits for it; otherwise the queue stays full. `huge` reads into huge
+// pages. The CPU column is the whole process's: what reading takes away from computing. Disks that
+// others use too want --benchmark_enable_random_interleaving=true and some repetitions.
 #include <benchmark/benchmark.h>
+#include <malloc.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -82,14 +86,19 @@ void BM_ReadExperts(benchmark::State& state) {
   if (file->size() < expert) return state.SkipWithError("the file is smaller than an expert");
   auto reader = Make(kind, depth);
   if (!reader.ok()) return state.SkipWithError(reader.status().message().c_str());
-  auto memory = AlignedBuffer::Allocate(Bytes(depth * piece), {.alignment = kDirectAlignment});
+  const bool huge = state.range(5) != 0;
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 16);  // new pages in each case, not those of the one before
+  auto memory =
+      AlignedBuffer::Allocate(Bytes(depth * piece), {.alignment = kHugePage, .huge_pages = huge});
   if (!memory.ok()) return state.SkipWithError(memory.status().message().c_str());
+  if (!huge) ::madvise(memory->data(), memory->capacity().count(), MADV_NOHUGEPAGE);
   std::ranges::fill(memory->bytes(), std::byte{0});  // no page is new to the reads
   if (kind == kUringRegistered && !(*reader)->RegisterMemory(memory->bytes())) {
     return state.SkipWithError("the memory could not be registered");
   }
 
-  Rng rng(1);
+  // Other places in each case: what is under the file may remember those of the case before.
+  Rng rng(std::random_device{}());
   const std::size_t experts = kBytesEachTime / expert;
   std::vector<std::pair<std::uint64_t, std::size_t>> pieces;
   for (auto _ : state) {
@@ -118,17 +127,19 @@ void BM_ReadExperts(benchmark::State& state) {
 
 void Cases(benchmark::internal::Benchmark* bench) {
   for (const int expert : {1664, 4800}) {  // KiB: 1.7 and 4.9 MB
-    for (const int piece : {128, 256, 512, 1024, 8192}) {
-      for (const int depth : {1, 4, 8, 16, 32}) {
+    for (const int piece : {256, 512, 1024, 2048, 8192}) {
+      for (const int depth : {1, 4, 8, 32}) {
         for (const int reader : {kThreads8, kUring, kUringRegistered}) {
-          for (const int lone : {0, 1}) bench->Args({reader, expert, piece, depth, lone});
+          for (const int lone : {0, 1}) {
+            for (const int huge : {0, 1}) bench->Args({reader, expert, piece, depth, lone, huge});
+          }
         }
       }
     }
   }
 }
 BENCHMARK(BM_ReadExperts)
-    ->ArgNames({"reader", "expert_kib", "piece_kib", "depth", "lone"})
+    ->ArgNames({"reader", "expert_kib", "piece_kib", "depth", "lone", "huge"})
     ->Apply(Cases)
     ->UseRealTime()
     ->MeasureProcessCPUTime()
