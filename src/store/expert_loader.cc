@@ -32,7 +32,9 @@ struct ExpertLoader::Load {
 };
 
 Bytes ExpertLoader::StagingBytes(bool direct, Bytes largest_expert, const LoaderOptions& options) {
-  return direct ? Bytes() : options.staging * Bytes(StagingStride(largest_expert));
+  if (direct) return Bytes();
+  // Whole huge pages become resident with the first byte.
+  return Bytes(AlignUp(options.staging * StagingStride(largest_expert), kHugePage.count()));
 }
 
 Result<std::unique_ptr<ExpertLoader>> ExpertLoader::Create(ExpertStore& store,
@@ -46,8 +48,10 @@ Result<std::unique_ptr<ExpertLoader>> ExpertLoader::Create(ExpertStore& store,
       new ExpertLoader(store, std::move(reader), pool, clock, options));
   const Bytes staging = StagingBytes(store.direct(), largest_expert, options);
   if (staging == Bytes()) return loader;
-  TROUPE_ASSIGN_OR_RETURN(loader->staging_,
-                          AlignedBuffer::Allocate(staging, {.alignment = kDirectAlignment}));
+  // Huge pages for the same reason as the slots have them: a read into one is few segments.
+  TROUPE_ASSIGN_OR_RETURN(
+      loader->staging_,
+      AlignedBuffer::Allocate(staging, {.alignment = kHugePage, .huge_pages = true}));
   loader->staging_stride_ = StagingStride(largest_expert);
   for (std::uint32_t i = options.staging; i > 0; --i) {
     loader->free_staging_.push_back(loader->staging_.data() + (i - 1) * loader->staging_stride_);
