@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <regex>
 
 #include "base/log.h"
 #include "io/temp_folder.h"
@@ -18,6 +17,7 @@ namespace troupe {
 namespace {
 
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -166,7 +166,9 @@ TEST_F(CostModelFileTest, MachinesHaveFilesOfTheirOwn) {
   for (const MachineId& other : {more_cpus, other_kernels, other_cpu}) {
     EXPECT_NE(Load(other).path(), Load().path());
   }
-  EXPECT_TRUE(std::regex_match(Load().path(), std::regex(".*/cost-[0-9a-f]{16}\\.json")));
+  EXPECT_THAT(Load().path(), EndsWith("/cost-" + kMachine.Digest() + ".json"));
+  EXPECT_EQ(kMachine.Digest().find_first_not_of("0123456789abcdef"), std::string::npos);
+  EXPECT_EQ(kMachine.Digest().size(), 16u);
 }
 
 // The lines of the documentation's example.
