@@ -73,8 +73,8 @@ inline constexpr std::size_t kMaxReaderDepth = 4096;
 struct ReaderOptions {
   ReaderKind kind = ReaderKind::kAuto;
   // 8 reads of 1 MiB bring a virtual disk to its speed, 4 KiB to 256 KiB want more
-  // (async_reader_bench).
-  std::size_t depth = 32;
+  // (async_reader_bench). The rest is there to be read while nobody comes by to hand in more.
+  std::size_t depth = 64;
 };
 
 // kAuto: io_uring, or threads where the kernel has none or refuses it; `why` then says so.

@@ -21,7 +21,11 @@ std::uint64_t ReadSum(const std::byte* data, std::size_t bytes) {
     c = hn::Add(c, hn::LoadU(d, p + i + 2 * lanes));
     e = hn::Add(e, hn::LoadU(d, p + i + 3 * lanes));
   }
-  std::uint64_t sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e))));
+  // Lane by lane: compilers' own reductions add signed numbers, whose overflow is not defined.
+  HWY_ALIGN std::uint64_t last[hn::MaxLanes(d)];
+  hn::Store(hn::Add(hn::Add(a, b), hn::Add(c, e)), d, last);
+  std::uint64_t sum = 0;
+  for (std::size_t lane = 0; lane < lanes; ++lane) sum += last[lane];
   for (; i < words; ++i) sum += p[i];
   return sum;
 }

@@ -6,7 +6,9 @@
 #include <array>
 #include <atomic>
 
+#include "kernels/activations.h"
 #include "kernels/elementwise.h"
+#include "kernels/rms_norm.h"
 #include "model/forward_pass.h"
 
 namespace troupe {
@@ -36,14 +38,30 @@ bool ForwardPass::ChooseRows(const MoeWeights& w, float* scores, ExpertChoice* c
   return !broken.load();
 }
 
-Status ForwardPass::Route(std::uint32_t layer, const MoeWeights& w, const MoeWeights* next) {
+// What the next gate is shown. The stream changes little from layer to layer, the norms' weights
+// differ more: for few tokens the next layer's own norm is taken of the stream as it is now. Many
+// tokens together choose nearly everything that is guessed, so this layer's norm does.
+Activations ForwardPass::ForecastInput(const LayerWeights& next) {
+  if (tokens_ > Workspace::kForecastRows) return ws_.normed.Of(tokens_);
+  const Activations input = ws_.forecast_input.Of(tokens_);
+  for (std::size_t t = 0; t < tokens_; ++t) {
+    RmsNorm(ws_.stream + t * config_.width, next.ffn_norm, config_.norm_epsilon,
+            ws_.forecast_input.Row(t), config_.width);
+    if (input.groups != nullptr) QuantizeActivations(input, t, 1);
+  }
+  return input;
+}
+
+Status ForwardPass::Route(std::uint32_t layer, const MoeWeights& w, const LayerWeights* next) {
   const Activations normed = ws_.normed.Of(tokens_);
   const std::size_t experts = config_.moe.routing.experts;
   region_.Add(w.router, normed, {}, ws_.router, experts);
   if (config_.moe.shared_gate) region_.Add(w.shared_gate, normed, {}, ws_.shared_gate, 1);
-  // The next layer's gate on this layer's input: a guess, at the price of one more small product
-  // in a region that runs anyway.
-  if (next != nullptr) region_.Add(next->router, normed, {}, ws_.forecast, experts);
+  // A guess at what the next gate will say, at the price of one more small product in a region that
+  // runs anyway.
+  if (next != nullptr) {
+    region_.Add(next->moe.router, ForecastInput(*next), {}, ws_.forecast, experts);
+  }
   region_.Run(pool_);
   if (!ChooseRows(w, ws_.router, ws_.chosen)) {
     return DataLoss(
@@ -141,11 +159,11 @@ void ForwardPass::RunExperts(std::span<const ReadyExpert> experts, const Mlp* sh
   region_.Run(pool_);
 }
 
-Status ForwardPass::RunChosen(std::uint32_t layer, const MoeWeights& w, const MoeWeights* next) {
+Status ForwardPass::RunChosen(std::uint32_t layer, const MoeWeights& w, const LayerWeights* next) {
   const std::span<const ExpertDemand> demands = Demands();
   experts_.Ask(layer, demands);
   if (next != nullptr) {
-    experts_.Foretell(layer + 1, experts_.wants_forecast() ? Forecast(*next) : GateForecast());
+    experts_.Foretell(layer + 1, experts_.wants_forecast() ? Forecast(next->moe) : GateForecast());
   }
   // What is there at once runs together with the shared expert, while the rest is on its way.
   TROUPE_ASSIGN_OR_RETURN(std::span<const ReadyExpert> ready, experts_.Take(/*wait=*/false));
@@ -179,12 +197,12 @@ void ForwardPass::Combine() {
   });
 }
 
-Status ForwardPass::ExpertBlock(std::uint32_t layer, const float* norm, const MoeWeights& w,
-                                const MoeWeights* next) {
-  NormaliseStream(norm);
-  TROUPE_RETURN_IF_ERROR(Route(layer, w, experts_.wants_forecast() ? next : nullptr));
+Status ForwardPass::ExpertBlock(std::uint32_t layer, const LayerWeights& w,
+                                const LayerWeights* next) {
+  NormaliseStream(w.ffn_norm);
+  TROUPE_RETURN_IF_ERROR(Route(layer, w.moe, experts_.wants_forecast() ? next : nullptr));
   OrderByExpert();
-  TROUPE_RETURN_IF_ERROR(RunChosen(layer, w, next));
+  TROUPE_RETURN_IF_ERROR(RunChosen(layer, w.moe, next));
   Combine();
   return OkStatus();
 }

@@ -59,6 +59,9 @@ class ExpertSource {
   // had; what was asked for is then forgotten.
   virtual Result<std::span<const ReadyExpert>> Take(bool wait) = 0;
 
+  // Lets reads under way go on, without waiting; called between the blocks of a pass.
+  virtual void Advance() {}
+
   virtual ExpertUsage usage() const = 0;
 };
 

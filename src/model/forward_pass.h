@@ -37,9 +37,8 @@ class ForwardPass {
   void DenseBlock(const float* norm, const Mlp& w);
   // Fails if an expert cannot be had, or if the router's arithmetic has broken down (NaN): nothing
   // sensible can follow.
-  // `next` are the weights of the next layer if that has experts, else null.
-  Status ExpertBlock(std::uint32_t layer, const float* norm, const MoeWeights& w,
-                     const MoeWeights* next);
+  // `next` is the next layer if that has experts, else null.
+  Status ExpertBlock(std::uint32_t layer, const LayerWeights& w, const LayerWeights* next);
 
  private:
   // work(row) for all rows, on all threads if there are enough of them to be worth it.
@@ -59,7 +58,8 @@ class ForwardPass {
   // stream += w.out of what was attended.
   void ProjectAttended(const Linear& out);
 
-  Status Route(std::uint32_t layer, const MoeWeights& w, const MoeWeights* next);
+  Status Route(std::uint32_t layer, const MoeWeights& w, const LayerWeights* next);
+  Activations ForecastInput(const LayerWeights& next);
   // The experts of all tokens by a layer's router; false if its scores are not numbers.
   bool ChooseRows(const MoeWeights& w, float* scores, ExpertChoice* chosen);
   GateForecast Forecast(const MoeWeights& next);
@@ -70,7 +70,7 @@ class ForwardPass {
   };
   Assignments AssignmentsOf(std::uint32_t expert) const;
   std::span<const ExpertDemand> Demands() const;
-  Status RunChosen(std::uint32_t layer, const MoeWeights& w, const MoeWeights* next);
+  Status RunChosen(std::uint32_t layer, const MoeWeights& w, const LayerWeights* next);
   void RunExperts(std::span<const ReadyExpert> experts, const Mlp* shared);
   void QuantizeHidden(const Activations& hidden, std::span<const ReadyExpert> experts);
   void Combine();

@@ -46,15 +46,17 @@ Status Transformer::Forward(TokenIds tokens, KvCache& cache, Workspace& workspac
   ForwardPass pass(config_, experts_, pool_, region_, cache, workspace, tokens.size());
   for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
     const LayerWeights& w = weights_.layers[layer];
+    experts_.Advance();
     if (config_.attention.mla) {
       pass.LatentBlock(layer, w.mla);
     } else {
       pass.AttentionBlock(layer, w.attention);
     }
+    experts_.Advance();
     if (config_.IsMoeLayer(layer)) {
       const bool followed = layer + 1 < config_.layers && config_.IsMoeLayer(layer + 1);
-      const MoeWeights* next = followed ? &weights_.layers[layer + 1].moe : nullptr;
-      TROUPE_RETURN_IF_ERROR(pass.ExpertBlock(layer, w.ffn_norm, w.moe, next));
+      const LayerWeights* next = followed ? &weights_.layers[layer + 1] : nullptr;
+      TROUPE_RETURN_IF_ERROR(pass.ExpertBlock(layer, w, next));
       expert_uses_ += tokens.size() * config_.moe.routing.top_k;
     } else {
       pass.DenseBlock(w.ffn_norm, w.dense);

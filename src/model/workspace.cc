@@ -80,6 +80,7 @@ void Workspace::Place(const ModelConfig& config, const WorkspaceShape& shape, Bu
     const std::size_t assignments = chunk * moe.routing.top_k;
     router = bump.Floats(chunk * moe.routing.experts);
     chosen = bump.Take<ExpertChoice>(assignments).data();
+    forecast_input = bump.TakeRows(std::min(chunk, kForecastRows), config.width);
     forecast = bump.Floats(chunk * moe.routing.experts);
     forecast_choices = bump.Take<ExpertChoice>(assignments).data();
     forecast_experts = bump.Take<std::uint32_t>(assignments);

@@ -39,6 +39,8 @@ struct Rows {
 
 class Workspace {
  public:
+  static constexpr std::size_t kForecastRows = 8;
+
   static Bytes BytesFor(const ModelConfig& config, const WorkspaceShape& shape);
   static Result<Workspace> Create(const ModelConfig& config, const WorkspaceShape& shape,
                                   RopeParams rope);
@@ -72,7 +74,8 @@ class Workspace {
   float* shared_gate = nullptr;  // one number a token
   float* router = nullptr;       // logits, then scores
   ExpertChoice* chosen = nullptr;
-  float* forecast = nullptr;  // the same of the next layer, on this layer's input
+  Rows forecast_input;        // for at most kForecastRows tokens
+  float* forecast = nullptr;  // what the next layer's router says of this layer's input
   ExpertChoice* forecast_choices = nullptr;
   std::span<std::uint32_t> forecast_experts;
   Rows expert_hidden;                         // a row an assignment

@@ -75,6 +75,8 @@ void OffloadedExperts::Give(ExpertId id) {
 
 void OffloadedExperts::Ask(std::uint32_t layer, std::span<const ExpertDemand> demands) {
   Forget();
+  // What ended since: with nobody waiting no end is an error of this call.
+  TROUPE_CHECK(CollectEnded().ok());
   layer_ = layer;
   if (prefetcher_) prefetcher_->LayerAsks(layer, demands, clock_.Now());
   for (const ExpertDemand& demand : demands) {

@@ -61,6 +61,8 @@ class OffloadedExperts final : public ExpertSource {
   void Foretell(std::uint32_t next_layer, const GateForecast& forecast) override;
   Result<std::span<const ReadyExpert>> Take(bool wait) override;
 
+  void Advance() override { loader_->Poll(); }
+
   ExpertUsage usage() const override;
   const ExpertCache& cache() const { return cache_; }
   const ExpertStore& store() const { return *store_; }

@@ -38,8 +38,7 @@ class SynthCommand final : public Command {
   Status RunWiden();
 
   std::string out_, shape_, tokenizer_, widen_, json_;
-  SynthOptions options_{.layout = {.mix = {.type = TensorType::kQ4_0}},
-                        .threads = AvailableCpus()};
+  SynthOptions options_{.layout = {.mix = {.type = TensorType::kQ4_0}}, .threads = AvailableCpus()};
   std::optional<std::uint32_t> layers_, vocabulary_, context_;
   std::uint32_t factor_ = 0;
 };
