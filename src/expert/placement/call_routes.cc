@@ -8,15 +8,19 @@ namespace {
 
 // Of a message as small as a token's and as large as a prompt's: what a link is compared by.
 constexpr double kMessageBytes = 64 * 1024;
+constexpr std::size_t kManyHolders = 32;
 
 double SecondsOver(const Link& link) {
   return link.latency_seconds + kMessageBytes / link.bytes_per_second;
 }
 
-// Evenly spread over [0, 1), another for each caller and expert.
-double Spread(std::uint32_t caller, ExpertIndex e) {
-  const double x = caller * 0.6180339887498949 + e * 0.7548776662466927;
-  return x - std::floor(x);
+// A number in (0, 1) of its own for each caller, expert and host.
+double Lot(std::uint32_t caller, ExpertIndex e, std::uint32_t host) {
+  std::uint64_t x = (std::uint64_t{caller} << 40) ^ (std::uint64_t{host} << 20) ^ e;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;  // splitmix64's finish
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  x ^= x >> 31;
+  return (static_cast<double>(x >> 11) + 0.5) * 0x1p-53;
 }
 
 }  // namespace
@@ -42,26 +46,25 @@ void CallRoutes::Renew(ExpertIndex e, const HolderTable& holders) {
 
 std::uint32_t CallRoutes::Choose(std::uint32_t caller, ExpertIndex e) const {
   const LinkTable& links = problem_->links;
-  if (links.pairs.empty() && among_.size() > 64) {  // many equals: speed hardly matters then
-    return among_[static_cast<std::size_t>(Spread(caller, e) * static_cast<double>(among_.size()))];
+  if (links.pairs.empty() && among_.size() > kManyHolders) {
+    // Of many equals any will do, and drawing a lot for each would take long.
+    const double position = Lot(caller, e, 0) * static_cast<double>(among_.size());
+    return among_[static_cast<std::size_t>(position)];
   }
-  double nearest = INFINITY, speed = 0;
+  // The nearest; among equals the best lot (rendezvous hashing: when a holder comes or goes, only
+  // callers to or from it change), with speed as weight.
+  std::uint32_t best = among_.front();
+  double nearest = INFINITY, shortest = INFINITY;
   for (const std::uint32_t host : among_) {
     const double seconds = SecondsOver(links.Between(caller, host));
     if (seconds > nearest) continue;
-    if (seconds < nearest) speed = 0;
+    const double lot = -std::log(Lot(caller, e, host)) / speeds_[host];
+    if (seconds == nearest && lot >= shortest) continue;
     nearest = seconds;
-    speed += speeds_[host];
+    shortest = lot;
+    best = host;
   }
-  double position = Spread(caller, e) * speed;
-  std::uint32_t last = among_.front();
-  for (const std::uint32_t host : among_) {
-    if (SecondsOver(links.Between(caller, host)) > nearest) continue;
-    last = host;
-    if (position < speeds_[host]) break;
-    position -= speeds_[host];
-  }
-  return last;
+  return best;
 }
 
 }  // namespace troupe

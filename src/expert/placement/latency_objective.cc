@@ -42,7 +42,16 @@ LatencyObjective::LatencyObjective(const PlacementProblem& problem, const Latenc
             std::min(0.9999, problem.experts_per_token * f[i] / sum);
       }
     }
-    share_.push_back(std::move(share));
+    std::vector<float> miss_log, touched;
+    for (const double p : share) miss_log.push_back(static_cast<float>(-std::log1p(-p)));
+    for (const double p : share) {
+      for (const PassKind& kind : passes_[n]) {
+        touched.push_back(static_cast<float>(AnyOf(kind.tokens, -std::log1p(-p))));
+      }
+    }
+    share_.push_back(std::vector<float>(share.begin(), share.end()));
+    miss_log_.push_back(std::move(miss_log));
+    touched_.push_back(std::move(touched));
   }
   scratch_.visits.resize(problem.server_count());
 }
@@ -56,6 +65,7 @@ void LatencyObjective::Collect(std::uint32_t server, std::uint32_t layer, const 
   for (ExpertIndex e = first; e < end; ++e) {
     const double share = share_[server][e];
     if (share <= 0) continue;
+    const float* touched = &touched_[server][e * kinds.size()];
     const std::uint32_t host = routes.HostOf(server, e);
     Visit& visit = scratch.visits[host];
     if (visit.assignments == 0) {
@@ -63,12 +73,9 @@ void LatencyObjective::Collect(std::uint32_t server, std::uint32_t layer, const 
       visit.miss_log = 0;
       visit.experts.assign(kinds.size(), 0);
     }
-    const double miss_log = -std::log1p(-share);
     visit.assignments += share;
-    visit.miss_log += miss_log;
-    for (std::size_t k = 0; k < kinds.size(); ++k) {
-      visit.experts[k] += AnyOf(kinds[k].tokens, miss_log);
-    }
+    visit.miss_log += miss_log_[server][e];
+    for (std::size_t k = 0; k < kinds.size(); ++k) visit.experts[k] += touched[k];
   }
 }
 
@@ -87,11 +94,8 @@ double LatencyObjective::TransferSeconds(std::uint32_t from, std::uint32_t to, d
 double LatencyObjective::PassSeconds(std::uint32_t server, std::size_t kind,
                                      const Congestion& congestion, const Scratch& scratch) const {
   const double tokens = passes_[server][kind].tokens;
-  struct Call {
-    double seconds, chance;
-  };
-  std::vector<Call> calls;
-  calls.reserve(scratch.hosts.size());
+  std::vector<Call>& calls = scratch_.calls;
+  calls.clear();
   for (const std::uint32_t host : scratch.hosts) {
     const Visit& visit = scratch.visits[host];
     const double chance = AnyOf(tokens, visit.miss_log);

@@ -52,9 +52,14 @@ class LatencyObjective {
     double miss_log = 0;          // of the chance that a token has no expert there
     std::vector<double> experts;  // that run, by kind of pass
   };
+  struct Call {
+    double seconds = 0;
+    double chance = 0;
+  };
   struct Scratch {
     std::vector<Visit> visits;         // by host
     std::vector<std::uint32_t> hosts;  // visited
+    std::vector<Call> calls;
   };
 
   void Collect(std::uint32_t server, std::uint32_t layer, const CallRoutes& routes,
@@ -68,7 +73,10 @@ class LatencyObjective {
   const LatencyModel& model_;
   std::vector<std::vector<PassKind>> passes_;
   std::vector<double> speeds_;
-  std::vector<std::vector<double>> share_;  // [server][expert]: chance that a token goes there
+  std::vector<std::vector<float>> share_;     // [server][expert]: chance that a token goes there
+  std::vector<std::vector<float>> miss_log_;  // [server][expert]: of the chance that it does not
+  // [server][expert * kinds + kind]: chance that any token of such a pass goes there.
+  std::vector<std::vector<float>> touched_;
   double all_passes_ = 0;
   bool has_rates_ = true;
   mutable Scratch scratch_;  // makes a LatencyObjective one thread's

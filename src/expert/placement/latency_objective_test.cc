@@ -108,6 +108,28 @@ TEST(CallRoutesTest, PreferTheBetterLinkAndSpreadOverEquals) {
   EXPECT_NEAR(first, 200, 20);
 }
 
+TEST(CallRoutesTest, ANewHolderTakesCallersAndMovesNobodyElse) {
+  const PlacementProblem problem =
+      SmallProblem({9, 9, 9, 9, 9}, std::vector(5, std::vector(1, std::vector<double>(50, 1))));
+  HolderTable before(problem);
+  for (ExpertIndex e = 0; e < 50; ++e) {
+    before.Add(0, e);
+    before.Add(1, e);
+  }
+  HolderTable after = before;
+  for (ExpertIndex e = 0; e < 50; ++e) after.Add(2, e);
+  const CallRoutes old_routes(problem, before), new_routes(problem, after);
+  int moved = 0;
+  for (std::uint32_t caller = 3; caller < 5; ++caller) {
+    for (ExpertIndex e = 0; e < 50; ++e) {
+      const std::uint32_t host = new_routes.HostOf(caller, e);
+      EXPECT_TRUE(host == 2 || host == old_routes.HostOf(caller, e));
+      moved += host == 2 ? 1 : 0;
+    }
+  }
+  EXPECT_NEAR(moved, 33, 12);
+}
+
 TEST(LatencySearchTest, IsNeverWorseThanWhereItStarts) {
   Rng rng(TestSeed());
   double sum_start = 0, sum_found = 0;

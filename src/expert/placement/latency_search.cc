@@ -4,6 +4,7 @@
 // the others': the gain of an expert that comes in one layer and the loss of one that goes in
 // another just add.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -17,8 +18,13 @@ namespace {
 
 constexpr int kRounds = 8;  // looks at the queues
 // Evaluations of a layer of a server; more would not finish in seconds with hundreds of servers.
-constexpr std::uint64_t kMostCells = 40'000'000;  // experts and hosts looked at
-constexpr std::size_t kCandidates = 2;            // of a layer, to come and to go
+constexpr std::uint64_t kMostCells = 30'000'000;
+// With many servers those who call elsewhere from now on are left out of a swap's account: each has
+// other holders to call, and looking at all of them would leave time for a few swaps only.
+constexpr std::uint32_t kFewServers = 16;
+constexpr double kLeastGain = 2e-6;  // of the whole; smaller steps would go on for long
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+constexpr std::size_t kCandidates = 2;  // of a layer, to come and to go
 
 struct Change {
   ExpertIndex expert = 0;
@@ -38,7 +44,9 @@ class LatencySearch {
         placement_(std::move(start)),
         holders_(problem, placement_),
         routes_(problem, holders_),
-        congestion_(objective_.Measure(routes_)) {}
+        congestion_(objective_.Measure(routes_)),
+        standing_(static_cast<std::size_t>(problem.server_count()) * problem.experts.layers(),
+                  kUnknown) {}
 
   // Placement and estimate of the best state between two looks at the queues.
   std::pair<Placement, double> Run();
@@ -47,6 +55,17 @@ class LatencySearch {
   double Layer(std::uint32_t n, std::uint32_t layer) {
     cells_ += problem_.experts.CountIn(layer);
     return objective_.LayerSeconds(n, layer, routes_, congestion_);
+  }
+  // The same for the placement as it stands, computed once.
+  double& Standing(std::uint32_t n, std::uint32_t layer) {
+    double& seconds = standing_[n * problem_.experts.layers() + layer];
+    if (std::isnan(seconds)) seconds = Layer(n, layer);
+    return seconds;
+  }
+  void ForgetStanding(std::uint32_t layer) {
+    for (std::uint32_t n = 0; n < problem_.server_count(); ++n) {
+      standing_[n * problem_.experts.layers() + layer] = kUnknown;
+    }
   }
   bool Exhausted() const { return cells_ > kMostCells; }
 
@@ -68,7 +87,9 @@ class LatencySearch {
   HolderTable holders_;
   CallRoutes routes_;
   Congestion congestion_;
+  std::vector<double> standing_;  // [server][layer]; kUnknown: to be computed
   std::uint64_t cells_ = 0;
+  double seconds_ = 0;  // the estimate at the start, which tells what is a small gain
   // Of the server at hand, by layer.
   std::vector<std::vector<Change>> comers_, goers_;
   std::vector<Swap> inside_;  // best swap within the layer
@@ -98,15 +119,16 @@ double LatencySearch::DeltaOf(std::uint32_t server, std::optional<ExpertIndex> o
       if (n != server && routes_.HostOf(n, e) == server) concerned.push_back(n);
     }
   };
-  if (out) note_callers(*out);
+  const bool few = problem_.server_count() <= kFewServers;
+  if (out && few) note_callers(*out);
   Toggle(server, out, in);
-  if (in) note_callers(*in);
+  if (in && few) note_callers(*in);
   std::sort(concerned.begin(), concerned.end());
   concerned.erase(std::unique(concerned.begin(), concerned.end()), concerned.end());
   double delta = 0;
   for (const std::uint32_t n : concerned) delta += Layer(n, layer);
   Toggle(server, in, out);
-  for (const std::uint32_t n : concerned) delta -= Layer(n, layer);
+  for (const std::uint32_t n : concerned) delta -= Standing(n, layer);
   return delta;
 }
 
@@ -158,6 +180,8 @@ std::optional<Swap> LatencySearch::BestSwap(std::uint32_t server) {
 
 void LatencySearch::Apply(std::uint32_t server, const Swap& swap) {
   Toggle(server, swap.out, swap.in);
+  ForgetStanding(problem_.experts.LayerOf(swap.out));
+  ForgetStanding(problem_.experts.LayerOf(swap.in));
   for (std::vector<ExpertIndex>& device : placement_.experts[server]) {
     if (!std::binary_search(device.begin(), device.end(), swap.out)) continue;
     RemoveFrom(device, swap.out);
@@ -176,9 +200,9 @@ bool LatencySearch::ImproveServer(std::uint32_t server) {
   bool improved = false;
   while (!Exhausted()) {
     const std::optional<Swap> swap = BestSwap(server);
-    // Steps too small to matter would go on for long.
-    if (!swap || -swap->delta < 1e-9 * objective_.passes_per_second()) break;
+    if (!swap || -swap->delta < kLeastGain * seconds_ * objective_.passes_per_second()) break;
     Apply(server, *swap);
+
     improved = true;
     const std::uint32_t a = problem_.experts.LayerOf(swap->out);
     const std::uint32_t b = problem_.experts.LayerOf(swap->in);
@@ -191,11 +215,13 @@ bool LatencySearch::ImproveServer(std::uint32_t server) {
 std::pair<Placement, double> LatencySearch::Run() {
   Placement best = placement_;
   double least = objective_.Evaluate(holders_).seconds;
+  seconds_ = least;
   for (int round = 0; round < kRounds && !Exhausted(); ++round) {
     bool improved = false;
     for (std::uint32_t n = 0; n < problem_.server_count(); ++n) improved |= ImproveServer(n);
     if (!improved) break;
     congestion_ = objective_.Measure(routes_);
+    std::fill(standing_.begin(), standing_.end(), kUnknown);
     const double seconds = objective_.Evaluate(holders_).seconds;
     if (seconds < least) {
       least = seconds;
