@@ -1,0 +1,108 @@
+#include "sim/expert_work.h"
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+}  // namespace
+
+ExpertMap::ExpertMap(const PlacementProblem& problem, const Placement& placement)
+    : experts_(problem.experts.size()),
+      first_device_(1, 0),
+      local_(static_cast<std::size_t>(problem.server_count()) * experts_, 0),
+      holders_(problem, placement),
+      routes_(problem, holders_) {
+  for (std::uint32_t n = 0; n < problem.server_count(); ++n) {
+    const auto devices = static_cast<DeviceIndex>(problem.servers[n].devices.size());
+    first_device_.push_back(first_device_.back() + devices);
+    for (std::uint32_t d = 0; d < devices; ++d) {
+      for (const ExpertIndex e : placement.experts[n][d]) {
+        local_[n * experts_ + e] = static_cast<std::uint8_t>(d);
+      }
+    }
+  }
+}
+
+void ExpertMap::Load(std::uint32_t server, std::uint32_t device, ExpertIndex e) {
+  local_[server * experts_ + e] = static_cast<std::uint8_t>(device);
+  if (holders_.Holds(server, e)) return;  // it moves within the server
+  holders_.Add(server, e);
+  routes_.Renew(e, holders_);
+}
+
+void ExpertMap::Drop(std::uint32_t server, std::uint32_t device, ExpertIndex e) {
+  // The copy on another device of the server, which took its place, stays.
+  if (local_[server * experts_ + e] != device) return;
+  holders_.Remove(server, e);
+  routes_.Renew(e, holders_);
+}
+
+ExpertWork::ExpertWork(const PlacementProblem& problem, const ServingCosts& costs)
+    : problem_(problem),
+      costs_(costs),
+      visit_of_(problem.server_count(), kNone),
+      last_token_(problem.server_count(), 0) {
+  std::uint32_t most = 0;
+  for (std::uint32_t l = 0; l < problem.experts.layers(); ++l) {
+    most = std::max(most, problem.experts.CountIn(l));
+  }
+  count_.assign(most, 0);
+  for (const PlacementServer& server : problem.servers) {
+    for (const PlacementDevice& device : server.devices) speeds_.push_back(device.speed);
+  }
+}
+
+std::uint32_t ExpertWork::VisitOf(std::uint32_t host) {
+  std::uint32_t& visit = visit_of_[host];
+  if (visit != kNone) return visit;
+  visit = static_cast<std::uint32_t>(used_++);
+  if (visits_.size() < used_) visits_.emplace_back();
+  visits_[visit].host = host;
+  visits_[visit].tokens = visits_[visit].assignments = 0;
+  visits_[visit].jobs.clear();
+  return visit;
+}
+
+std::span<const ExpertWork::Visit> ExpertWork::Divide(const RoutingTrace& trace,
+                                                      std::uint32_t first, std::uint32_t tokens,
+                                                      std::uint32_t layer, std::uint32_t server,
+                                                      const ExpertMap& map, double* counts) {
+  for (std::size_t i = 0; i < used_; ++i) visit_of_[visits_[i].host] = kNone;
+  used_ = 0;
+  const ExpertIndex base = problem_.experts.FirstOf(layer);
+  std::uint32_t token = first % trace.tokens;
+  for (std::uint32_t t = 0; t < tokens; ++t) {
+    ++stamp_;
+    for (const std::uint16_t id : trace.Chosen(layer, token)) {
+      if (count_[id]++ == 0) touched_.push_back(id);
+      const std::uint32_t host = map.routes().HostOf(server, base + id);
+      if (last_token_[host] == stamp_) continue;
+      last_token_[host] = stamp_;
+      ++visits_[VisitOf(host)].tokens;
+    }
+    if (++token == trace.tokens) token = 0;
+  }
+  for (const std::uint32_t id : touched_) {
+    const ExpertIndex e = base + id;
+    Visit& visit = visits_[VisitOf(map.routes().HostOf(server, e))];
+    const DeviceIndex device = map.DeviceOf(visit.host, e);
+    const double seconds = costs_.expert(count_[id]) / speeds_[device];
+    const auto job = std::find_if(visit.jobs.begin(), visit.jobs.end(),
+                                  [&](const DeviceJob& other) { return other.device == device; });
+    if (job == visit.jobs.end()) {
+      visit.jobs.push_back({device, seconds});
+    } else {
+      job->seconds += seconds;
+    }
+    visit.assignments += count_[id];
+    if (counts != nullptr) counts[e] += count_[id];
+    count_[id] = 0;
+  }
+  touched_.clear();
+  return std::span(visits_).first(used_);
+}
+
+}  // namespace troupe

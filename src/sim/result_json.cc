@@ -1,0 +1,80 @@
+// The record of a simulation, for --json and the report.
+#include "sim/scenario.h"
+
+namespace troupe {
+namespace {
+
+OrderedJson ToJson(const TimeHistogram& times) {
+  return {{"mean_s", times.mean()},
+          {"p50_s", times.Quantile(0.5)},
+          {"p95_s", times.Quantile(0.95)},
+          {"max_s", times.greatest()}};
+}
+
+OrderedJson ServersToJson(const Scenario& scenario, const SimulationResult& result) {
+  OrderedJson servers = OrderedJson::array();
+  for (std::size_t n = 0; n < result.servers.size(); ++n) {
+    const ServerResult& server = result.servers[n];
+    const auto devices = static_cast<double>(scenario.setup.problem.servers[n].devices.size());
+    const double capacity = devices * result.seconds;
+    servers.push_back({{"name", scenario.setup.problem.servers[n].name},
+                       {"prompts", server.latency.count()},
+                       {"latency", ToJson(server.latency)},
+                       {"wait", ToJson(server.wait)},
+                       {"local_calls", server.local},
+                       {"remote_calls", server.remote},
+                       {"busy_share", capacity > 0 ? server.busy_seconds / capacity : 0},
+                       {"bytes_sent", server.bytes_sent}});
+  }
+  return servers;
+}
+
+OrderedJson TimelineToJson(const SimulationResult& result) {
+  OrderedJson timeline = OrderedJson::array();
+  for (const TimelineSample& sample : result.timeline) {
+    const auto all = static_cast<double>(sample.local + sample.remote);
+    OrderedJson one = {{"from_s", sample.seconds}, {"answered", sample.answered}};
+    if (all > 0) one["local_ratio"] = static_cast<double>(sample.local) / all;
+    if (sample.answered > 0) {
+      one["latency_mean_s"] = sample.latency_sum / static_cast<double>(sample.answered);
+    }
+    timeline.push_back(std::move(one));
+  }
+  return timeline;
+}
+
+OrderedJson MigrationsToJson(const SimulationResult& result) {
+  OrderedJson migrations = OrderedJson::array();
+  for (const MigrationRecord& record : result.migrations) {
+    migrations.push_back({{"at_s", record.seconds},
+                          {"adopted", record.decision.adopt},
+                          {"cost_now_s", record.decision.seconds_now},
+                          {"cost_after_s", record.decision.seconds_after},
+                          {"migration_s", record.decision.migration_seconds},
+                          {"loads", record.loads},
+                          {"staged", record.staged},
+                          {"undone", record.undone},
+                          {"finished_s", record.finished_seconds}});
+  }
+  return migrations;
+}
+
+}  // namespace
+
+OrderedJson ToJson(const Scenario& scenario, const SimulationResult& result) {
+  return {{"scenario", scenario.name},
+          {"method", scenario.method},
+          {"seed", scenario.setup.seed},
+          {"prompts", result.latency.count()},
+          {"latency", ToJson(result.latency)},
+          {"local_ratio", result.LocalRatio()},
+          {"simulated_s", result.seconds},
+          {"events", result.events},
+          {"most_in_flight", result.most_in_flight},
+          {"seconds_per_remote_call", result.seconds_per_remote_call},
+          {"servers", ServersToJson(scenario, result)},
+          {"migrations", MigrationsToJson(result)},
+          {"timeline", TimelineToJson(result)}};
+}
+
+}  // namespace troupe

@@ -1,0 +1,305 @@
+#include "sim/scenario.h"
+
+#include <filesystem>
+#include <map>
+
+#include "sim/linear_fit.h"
+#include "sim/problem_json.h"
+#include "sim/trace_file.h"
+
+namespace troupe {
+namespace {
+
+constexpr std::string_view kFormat = "troupe scenario";
+
+// Throws what a nested reader returned.
+template <typename T>
+T Get(Result<T> result) {
+  if (!result.ok()) throw JsonError(result.status().message());
+  return *std::move(result);
+}
+
+LinearCost ReadCost(const JsonValue& json) {
+  if (!json.Has("samples")) {
+    json.AllowOnly({"base_s", "each_s", "note"});
+    return {.base = json.At("base_s").Number(), .each = json.At("each_s").Number()};
+  }
+  json.AllowOnly({"samples", "note"});
+  const JsonValue samples = json.At("samples");
+  std::vector<CostSample> read;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const JsonValue sample = samples.At(i);
+    read.push_back(
+        {.amount = sample.At(std::size_t{0}).Number(), .seconds = sample.At(1).Number()});
+  }
+  const Result<LinearFit> fit = FitLinearCost(read);
+  if (!fit.ok()) samples.Fail(fit.status().message());
+  return fit->cost;
+}
+
+ServingCosts ReadCosts(const JsonValue& json) {
+  json.AllowOnly({"note", "expert", "dense", "call", "bytes_per_token"});
+  const ServingCosts costs{.expert = ReadCost(json.At("expert")),
+                           .dense = ReadCost(json.At("dense")),
+                           .call = ReadCost(json.At("call")),
+                           .bytes_per_token = json.At("bytes_per_token").Number()};
+  for (const LinearCost& cost : {costs.expert, costs.dense, costs.call}) {
+    if (cost.base < 0 || cost.each < 0) json.Fail("costs of zero or more");
+  }
+  if (costs.bytes_per_token < 0) json.At("bytes_per_token").Fail("zero or more");
+  return costs;
+}
+
+class ScenarioReader {
+ public:
+  ScenarioReader(const std::string& path, const ScenarioOptions& options)
+      : options_(options), own_folder_(std::filesystem::path(path).parent_path()) {}
+
+  Scenario Read(const JsonValue& json);
+
+ private:
+  std::string DataPath(const JsonValue& file) const {
+    const std::filesystem::path folder =
+        options_.data_folder.empty() ? own_folder_ : std::filesystem::path(options_.data_folder);
+    return (folder / file.String()).string();
+  }
+  void ReadTraces(const JsonValue& json);
+  RoutingTrace ReadTrace(const JsonValue& json);
+  std::uint32_t TraceNamed(const JsonValue& json) const;
+  void ReadUsers(const JsonValue& json);
+  ServerUsers ReadUsersOf(const JsonValue& json, std::uint32_t server);
+  void ReadPlacement(const JsonValue& json);
+  void ReadMigration(const JsonValue& json);
+  // What the placement is told about the users, and what the latency objective is.
+  void DeriveStatistics();
+
+  const ScenarioOptions& options_;
+  std::filesystem::path own_folder_;
+  Scenario scenario_;
+  std::map<std::string, std::uint32_t> traces_;
+  std::vector<std::uint32_t> statistics_;  // traces that the placement assumes; empty: the users'
+};
+
+RoutingTrace ScenarioReader::ReadTrace(const JsonValue& json) {
+  if (json.Has("file")) {
+    json.AllowOnly({"file"});
+    return Get(ReadRoutingTrace(DataPath(json.At("file"))));
+  }
+  json.AllowOnly({"counts", "model", "task", "sequences", "tokens_each", "seed"});
+  const auto counts = Get(ReadExpertCounts(DataPath(json.At("counts")), json.At("model").String(),
+                                           json.At("task").String()));
+  Rng rng(json.Has("seed") ? json.At("seed").Count(0, ~std::uint64_t{0}) : 1);
+  return DrawTrace(counts, scenario_.setup.problem.experts_per_token,
+                   static_cast<std::uint32_t>(json.At("sequences").Count(1, 1u << 20)),
+                   static_cast<std::uint32_t>(json.At("tokens_each").Count(1, 1u << 12)), rng);
+}
+
+void ScenarioReader::ReadTraces(const JsonValue& json) {
+  if (!json.IsObject()) json.Fail("an object of traces by name");
+  for (const auto& [name, value] : json.raw().items()) {
+    traces_[name] = static_cast<std::uint32_t>(scenario_.setup.traces.size());
+    const RoutingTrace trace = ReadTrace(json.At(name.c_str()));
+    const ExpertTable& experts = scenario_.setup.problem.experts;
+    if (trace.layers != experts.layers() || trace.experts != experts.CountIn(0)) {
+      json.At(name.c_str())
+          .Fail(fmt::format("a trace of {} layers x {} experts for a model with {} x {}",
+                            trace.layers, trace.experts, experts.layers(), experts.CountIn(0)));
+    }
+    scenario_.setup.traces.push_back(trace);
+  }
+}
+
+std::uint32_t ScenarioReader::TraceNamed(const JsonValue& json) const {
+  const auto found = traces_.find(json.String());
+  if (found == traces_.end()) json.Fail("the name of one of 'traces'");
+  return found->second;
+}
+
+ServerUsers ScenarioReader::ReadUsersOf(const JsonValue& json, std::uint32_t server) {
+  json.AllowOnly({"phases", "recorded"});
+  ServerUsers users;
+  const JsonValue phases = json.At("phases");
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const JsonValue phase = phases.At(i);
+    phase.AllowOnly({"from_s", "trace", "mean_interval_s"});
+    users.phases.push_back({.from_seconds = phase.NumberOr("from_s", 0),
+                            .trace = TraceNamed(phase.At("trace")),
+                            .mean_interval_s = phase.NumberOr("mean_interval_s", 10)});
+  }
+  if (!json.Has("recorded")) return users;
+  // Requests of one file are dealt to the servers, so that each has its own.
+  const JsonValue recorded = json.At("recorded");
+  recorded.AllowOnly({"file", "most_input_tokens", "most_output_tokens", "times"});
+  const auto all = Get(ReadRequests(DataPath(recorded.At("file"))));
+  const double most_input = recorded.NumberOr("most_input_tokens", 1e9);
+  const double most_output = recorded.NumberOr("most_output_tokens", 1e9);
+  const double times = recorded.NumberOr("times", 1);
+  const std::uint32_t servers = scenario_.setup.problem.server_count();
+  for (std::size_t i = server; i < all.size(); i += servers) {
+    RecordedRequest request = all[i];
+    request.seconds *= times;
+    request.input_tokens =
+        static_cast<std::uint32_t>(std::min<double>(request.input_tokens, most_input));
+    request.output_tokens =
+        static_cast<std::uint32_t>(std::min<double>(request.output_tokens, most_output));
+    users.recorded.push_back(request);
+  }
+  return users;
+}
+
+void ScenarioReader::ReadUsers(const JsonValue& json) {
+  if (!json.IsArray() || json.size() == 0) json.Fail("an array of users, dealt to the servers");
+  for (std::uint32_t n = 0; n < scenario_.setup.problem.server_count(); ++n) {
+    scenario_.setup.workload.users.push_back(ReadUsersOf(json.At(n % json.size()), n));
+  }
+}
+
+void ScenarioReader::ReadPlacement(const JsonValue& json) {
+  json.AllowOnly({"method", "seed", "statistics"});
+  scenario_.method = json.At("method").String();
+  if (json.Has("seed")) scenario_.options.seed = json.At("seed").Count(0, ~std::uint64_t{0});
+  if (!json.Has("statistics")) return;
+  const JsonValue statistics = json.At("statistics");
+  if (!statistics.IsArray() || statistics.size() == 0) statistics.Fail("an array of traces");
+  for (std::uint32_t n = 0; n < scenario_.setup.problem.server_count(); ++n) {
+    statistics_.push_back(TraceNamed(statistics.At(n % statistics.size())));
+  }
+}
+
+void ScenarioReader::ReadMigration(const JsonValue& json) {
+  json.AllowOnly({"interval_s", "method"});
+  scenario_.setup.migration.interval_s = json.At("interval_s").Number();
+  scenario_.setup.migration.placer =
+      json.Has("method") ? json.At("method").String() : scenario_.method;
+}
+
+void ScenarioReader::DeriveStatistics() {
+  SimulationSetup& setup = scenario_.setup;
+  LatencyModel& model = scenario_.options.latency;
+  model.costs = setup.costs;
+  model.sharing = setup.sharing;
+  std::vector<std::vector<double>> per_token;
+  for (const RoutingTrace& trace : setup.traces) per_token.push_back(ActivationsPerToken(trace));
+  for (std::uint32_t n = 0; n < setup.problem.server_count(); ++n) {
+    const ServerUsers& users = setup.workload.users[n];
+    const UserPhase& phase = users.phases.front();
+    const RoutingTrace& trace = setup.traces[phase.trace];
+    double input =
+        static_cast<double>(trace.tokens) / static_cast<double>(trace.sequence_starts.size());
+    double output = setup.workload.output_tokens, interval = phase.mean_interval_s;
+    if (!users.recorded.empty()) {
+      input = output = 0;
+      const auto count = static_cast<double>(users.recorded.size());
+      for (const RecordedRequest& request : users.recorded) {
+        input += request.input_tokens / count;
+        output += request.output_tokens / count;
+      }
+      interval = std::max(1e-3, users.recorded.back().seconds / count);
+    }
+    const double tokens_per_second = (input + output - 1) / interval;
+    const std::uint32_t assumed = statistics_.empty() ? phase.trace : statistics_[n];
+    std::vector<double>& activations = setup.problem.servers[n].activations;
+    activations = per_token[assumed];
+    for (double& f : activations) f *= tokens_per_second;
+    model.passes.push_back({{.tokens = input, .per_second = 1 / interval}});
+    if (output > 1) {
+      model.passes.back().push_back({.tokens = 1, .per_second = (output - 1) / interval});
+    }
+  }
+}
+
+Scenario ScenarioReader::Read(const JsonValue& json) {
+  json.AllowOnly({"format", "version", "name", "note", "model", "servers", "links", "traces",
+                  "users", "costs", "prompts", "until_s", "output_tokens", "prompts_at_once",
+                  "seed", "sample_interval_s", "placement", "migration"});
+  if (json.At("format").String() != kFormat) json.At("format").Fail(fmt::format("\"{}\"", kFormat));
+  json.At("version").Count(1, 1);
+  SimulationSetup& setup = scenario_.setup;
+  scenario_.name = json.At("name").String();
+  ReadModel(json.At("model"), setup.problem);
+  ReadServers(json.At("servers"), setup.problem);
+  const JsonValue links = json.At("links");
+  setup.problem.links = ReadLinks(links, setup.problem);
+  if (links.Has("sharing")) {
+    const std::string sharing = links.At("sharing").String();
+    if (sharing != "pair" && sharing != "egress")
+      links.At("sharing").Fail("\"pair\" or \"egress\"");
+    setup.sharing = sharing == "egress" ? LinkSharing::kEgress : LinkSharing::kPair;
+  }
+  const JsonValue costs = json.At("costs");
+  setup.costs = costs.IsString() ? Get(ReadCostsFile((own_folder_ / costs.String()).string()))
+                                 : ReadCosts(costs);
+  setup.workload.prompts = json.At("prompts").Count(1, std::uint64_t{1} << 40);
+  setup.workload.until_seconds = json.NumberOr("until_s", 0);
+  if (json.Has("output_tokens")) {
+    setup.workload.output_tokens =
+        static_cast<std::uint32_t>(json.At("output_tokens").Count(1, 1u << 20));
+  }
+  if (json.Has("prompts_at_once")) {
+    setup.prompts_at_once =
+        static_cast<std::uint32_t>(json.At("prompts_at_once").Count(1, 1u << 20));
+  }
+  setup.sample_interval_s = json.NumberOr("sample_interval_s", 60);
+  setup.seed = json.Has("seed") ? json.At("seed").Count(0, ~std::uint64_t{0}) : 1;
+  ReadTraces(json.At("traces"));
+  ReadUsers(json.At("users"));
+  ReadPlacement(json.At("placement"));
+  if (options_.method) scenario_.method = *options_.method;
+  if (options_.seed) setup.seed = *options_.seed;
+  if (json.Has("migration") && !json.At("migration").raw().is_null())
+    ReadMigration(json.At("migration"));
+  if (options_.method && setup.migration.interval_s > 0) setup.migration.placer = scenario_.method;
+  DeriveStatistics();
+  setup.migration.options = scenario_.options;
+  return std::move(scenario_);
+}
+
+Status ApplySet(const std::string& set, OrderedJson& json) {
+  const std::size_t equals = set.find('=');
+  if (equals == std::string::npos || set.empty() || set[0] != '/') {
+    return InvalidArgument("'{}', expected a pointer and a value as /servers/0/count=64", set);
+  }
+  const OrderedJson value = OrderedJson::parse(set.substr(equals + 1), nullptr, false);
+  if (value.is_discarded()) {
+    return InvalidArgument("'{}': the value is not JSON (texts need quotes)", set);
+  }
+  try {
+    json[OrderedJson::json_pointer(set.substr(0, equals))] = value;
+  } catch (const nlohmann::json::exception& error) {
+    return InvalidArgument("'{}': {}", set, error.what());
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Result<ServingCosts> ReadCostsFile(const std::string& path) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadWhole(path));
+  return ReadJson<ServingCosts>(path, text, [](const JsonValue& json) { return ReadCosts(json); });
+}
+
+Result<Scenario> LoadScenario(const std::string& path, const ScenarioOptions& options) {
+  TROUPE_ASSIGN_OR_RETURN(std::string text, ReadWhole(path));
+  if (!options.set.empty()) {
+    OrderedJson json = OrderedJson::parse(text, nullptr, false);
+    if (json.is_discarded()) return DataLoss("{}: not JSON", path);
+    for (const std::string& set : options.set) TROUPE_RETURN_IF_ERROR(ApplySet(set, json));
+    text = json.dump();
+  }
+  TROUPE_ASSIGN_OR_RETURN(Scenario scenario,
+                          ReadJson<Scenario>(path, text, [&](const JsonValue& json) {
+                            return ScenarioReader(path, options).Read(json);
+                          }));
+  if (Status valid = Validate(scenario.setup.problem); !valid.ok()) {
+    return std::move(valid).WithContext(path);
+  }
+  return scenario;
+}
+
+Status PlaceExperts(Scenario& scenario) {
+  TROUPE_ASSIGN_OR_RETURN(const auto placer, MakePlacer(scenario.method, scenario.options));
+  TROUPE_ASSIGN_OR_RETURN(scenario.setup.placement, placer->Place(scenario.setup.problem));
+  return Validate(scenario.setup);
+}
+
+}  // namespace troupe

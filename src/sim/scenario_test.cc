@@ -1,0 +1,151 @@
+#include "sim/scenario.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "expert/placement/remote_calls.h"
+#include "sim/trace_file.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string kData = TROUPE_SOURCE_DIR "/tests/data/routing/";
+
+TEST(TraceFileTest, ReadsRecordedRouting) {
+  const RoutingTrace trace = ReadRoutingTrace(kData + "intent.meta.json").value();
+  EXPECT_EQ(trace.layers, 4u);
+  EXPECT_EQ(trace.experts, 64u);
+  EXPECT_EQ(trace.top_k, 6u);
+  EXPECT_EQ(trace.tokens, 64u + 63 + 63 + 73);
+  EXPECT_EQ(trace.sequence_starts, (std::vector<std::uint32_t>{0, 64, 127, 190}));
+  EXPECT_EQ(trace.SequenceLength(3), 73u);
+  double sum = 0;
+  for (const double f : ActivationsPerToken(trace)) sum += f;
+  EXPECT_NEAR(sum, 4 * 6, 1e-9);
+}
+
+TEST(TraceFileTest, ReadsExpertCounts) {
+  const auto counts =
+      ReadExpertCounts(kData + "expert_counts.csv.zst", "Mixtral-8x7B-v0.1", "international_law")
+          .value();
+  ASSERT_EQ(counts.size(), 2u);
+  ASSERT_EQ(counts[0].size(), 8u);
+  double sum = 0;
+  for (const double count : counts[1]) sum += count;
+  EXPECT_EQ(sum, 3840);
+  const auto none = ReadExpertCounts(kData + "expert_counts.csv.zst", "Mixtral", "law");
+  EXPECT_THAT(none.status().message(), HasSubstr("no row of model 'Mixtral', task 'law'"));
+}
+
+TEST(TraceFileTest, DrawnTokensFollowTheCounts) {
+  const auto counts =
+      ReadExpertCounts(kData + "expert_counts.csv.zst", "Mixtral-8x7B-v0.1", "machine_learning")
+          .value();
+  Rng rng(TestSeed());
+  const RoutingTrace trace = DrawTrace(counts, 2, 100, 200, rng);
+  ASSERT_TRUE(Validate(trace).ok());
+  const std::vector<double> drawn = ActivationsPerToken(trace);
+  for (std::uint32_t l = 0; l < 2; ++l) {
+    double sum = 0;
+    for (const double count : counts[l]) sum += count;
+    for (std::uint32_t e = 0; e < 8; ++e) {
+      // Two draws without putting back even out a little; never by more than this.
+      EXPECT_NEAR(drawn[l * 8 + e], 2 * counts[l][e] / sum, 0.06) << "layer " << l << ", " << e;
+    }
+  }
+}
+
+TEST(TraceFileTest, ReadsBothKindsOfRequests) {
+  const auto azure = ReadRequests(kData + "requests.csv").value();
+  ASSERT_EQ(azure.size(), 12u);
+  EXPECT_EQ(azure[0].seconds, 0);
+  EXPECT_NEAR(azure[1].seconds, 4.314579, 1e-6);
+  EXPECT_EQ(azure[1].input_tokens, 396u);
+  EXPECT_EQ(azure[1].output_tokens, 109u);
+  const auto mooncake = ReadRequests(kData + "requests.jsonl").value();
+  ASSERT_EQ(mooncake.size(), 12u);
+  EXPECT_EQ(mooncake[1].input_tokens, 7322u);
+}
+
+TEST(TraceFileTest, DamageIsSaidWithTheFile) {
+  const std::string path = ::testing::TempDir() + "/damaged.zst";
+  std::ofstream(path) << "no zstd";
+  EXPECT_THAT(ReadWhole(path).status().message(), HasSubstr("damaged.zst: no intact zstd stream"));
+  EXPECT_THAT(ReadWhole(path + "x").status().message(), HasSubstr("damaged.zstx"));
+}
+
+Scenario Load(const ScenarioOptions& options = {}) {
+  Result<Scenario> scenario = LoadScenario(kData + "scenario.json", options);
+  EXPECT_TRUE(scenario.ok()) << scenario.status().message();
+  return *std::move(scenario);
+}
+
+TEST(ScenarioTest, DerivesWhatThePlacementHasToKnow) {
+  const Scenario scenario = Load();
+  EXPECT_EQ(scenario.setup.problem.SlotsOf(2), 210u);
+  EXPECT_NEAR(scenario.setup.costs.expert.base, 1e-3, 1e-6);
+  // Server C's prompts have 263 / 4 tokens in the mean and two more of their answers.
+  const auto& passes = scenario.options.latency.passes[2];
+  EXPECT_NEAR(passes[0].tokens, 65.75, 1e-9);
+  EXPECT_NEAR(passes[1].per_second, 2.0 / 3, 1e-9);
+  double sum = 0;
+  for (const double f : scenario.setup.problem.Activations(2, 1)) sum += f;
+  EXPECT_NEAR(sum, 6 * (65.75 + 2) / 3, 1e-9);
+}
+
+TEST(ScenarioTest, RunsTheSameWayEveryTimeWithEachMethod) {
+  for (const std::string_view method : PlacerNames()) {
+    const auto record = [&] {
+      Scenario scenario = Load({.method = std::string(method)});
+      EXPECT_TRUE(PlaceExperts(scenario).ok());
+      return ToJson(scenario, Simulate(scenario.setup).value());
+    };
+    const OrderedJson first = record();
+    EXPECT_EQ(first.dump(), record().dump()) << method;
+    EXPECT_EQ(first["prompts"], 600);
+    EXPECT_EQ(first["method"], std::string(method));
+  }
+}
+
+TEST(ScenarioTest, TheSimulatedShareOfLocalCallsIsThatOfEq2) {
+  Scenario scenario =
+      Load({.set = {"/migration=null", "/prompts=3000", "/users/2/phases/1/from_s=1e9"}});
+  ASSERT_TRUE(PlaceExperts(scenario).ok());
+  const double expected =
+      CountRemoteCalls(scenario.setup.problem, scenario.setup.placement).LocalRatio();
+  EXPECT_NEAR(Simulate(scenario.setup)->LocalRatio(), expected, 0.02);
+}
+
+TEST(ScenarioTest, AValueCanBeSetFromOutside) {
+  const Scenario scenario = Load({.set = {"/servers/2/count=5", "/links/bytes_per_s=1e7"}});
+  EXPECT_EQ(scenario.setup.problem.server_count(), 7u);
+  EXPECT_EQ(scenario.setup.problem.servers[6].name, "C 4");
+  EXPECT_EQ(scenario.setup.problem.links.usual.bytes_per_second, 1e7);
+}
+
+TEST(ScenarioTest, ErrorsSayWhereAndWhatWasExpected) {
+  const auto message = [](const char* set) {
+    const auto scenario = LoadScenario(kData + "scenario.json", {.set = {set}});
+    return scenario.ok() ? "" : scenario.status().message();
+  };
+  EXPECT_THAT(message("/prompts=0"),
+              HasSubstr("scenario.json: prompts: 0, expected a whole number"));
+  EXPECT_THAT(
+      message("/users/0/phases/0/trace=\"poetry\""),
+      HasSubstr("users[0].phases[0].trace: \"poetry\", expected the name of one of 'traces'"));
+  EXPECT_THAT(message("/traces/law/file=\"nowhere.json\""), HasSubstr("nowhere.json"));
+  EXPECT_THAT(message("/links/sharing=\"all\""), HasSubstr("\"pair\" or \"egress\""));
+  EXPECT_THAT(message("/costs/expert/samples=[[1,-1]]"), HasSubstr("costs.expert.samples"));
+  EXPECT_THAT(message("/model/layers=5"),
+              HasSubstr("4 layers x 64 experts for a model with 5 x 64"));
+  EXPECT_THAT(message("prompts=0"), HasSubstr("expected a pointer and a value"));
+  EXPECT_THAT(message("/prompts=zero"), HasSubstr("the value is not JSON"));
+  EXPECT_THAT(message("/spelt_wrong=1"), HasSubstr("'spelt_wrong' is no key here"));
+}
+
+}  // namespace
+}  // namespace troupe

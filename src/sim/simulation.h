@@ -1,0 +1,52 @@
+// The discrete-event simulator: servers that answer their users' prompts, one virtual clock.
+//
+// A prompt waits for its turn at its server. Then it makes passes (its input, then each further
+// token), each through all layers: the dense part on one device of the server, then the experts
+// that the routing trace names. Those at home run on their devices; for each other server that the
+// placement's routes name, a call goes over the link, is handled, runs on the host's devices and
+// sends its results back. The layer ends with the slowest of them (Eq. 1). Devices serve first
+// come, first served; transfers share their link. Times come from the linear estimator, and
+// everything random from the seed: same input, same bytes. Leaves nothing behind: memory is what is
+// in flight.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "expert/placement/latency_model.h"
+#include "expert/placement/placement.h"
+#include "expert/placement/placer.h"
+#include "expert/placement/problem.h"
+#include "sim/result.h"
+#include "sim/routing_trace.h"
+#include "sim/workload.h"
+
+namespace troupe {
+
+struct MigrationSetup {
+  double interval_s = 0;  // 0: the placement stays
+  std::string placer = "dancemoe";
+  PlacerOptions options;
+};
+
+struct SimulationSetup {
+  PlacementProblem problem;
+  Placement placement;
+  ServingCosts costs;
+  LinkSharing sharing = LinkSharing::kPair;
+  std::vector<RoutingTrace> traces;
+  Workload workload;
+  std::uint32_t prompts_at_once = 1;  // that a server works on
+  MigrationSetup migration;
+  double sample_interval_s = 60;
+  std::uint64_t seed = 1;
+};
+
+Status Validate(const SimulationSetup& setup);
+
+// The setup has passed Validate.
+Result<SimulationResult> Simulate(const SimulationSetup& setup);
+
+}  // namespace troupe

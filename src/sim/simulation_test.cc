@@ -1,0 +1,191 @@
+#include "sim/simulation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/scenario.h"
+#include "sim/setups_for_test.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Two layers of two experts; a token takes both of each layer. Every cost is another decimal.
+SimulationSetup TwoExperts(const std::vector<std::uint64_t>& slots) {
+  SimulationSetup setup;
+  setup.problem =
+      SmallProblem(slots, std::vector(slots.size(), std::vector(2, std::vector<double>(2, 1))));
+  setup.problem.experts_per_token = 2;
+  setup.problem.links.usual = {.latency_seconds = 0.01, .bytes_per_second = 1e5};
+  setup.costs = {.expert = {.base = 1e-3, .each = 1e-4},
+                 .dense = {.base = 2e-2, .each = 1e-5},
+                 .call = {.base = 5e-3, .each = 1e-6},
+                 .bytes_per_token = 100};
+  setup.traces = {{.layers = 2,
+                   .experts = 2,
+                   .top_k = 2,
+                   .tokens = 5,
+                   .ids = std::vector<std::uint16_t>{0, 1, 1, 0, 0, 1, 0, 1, 0, 1,
+                                                     1, 0, 1, 0, 0, 1, 0, 1, 0, 1},
+                   .sequence_starts = {0}}};
+  setup.workload.users.resize(slots.size());
+  setup.workload.users[0].phases = {{.mean_interval_s = 1}};
+  setup.workload.prompts = 1;
+  return setup;
+}
+
+TEST(SimulationTest, ASingleServerTakesTheSumOfItsParts) {
+  SimulationSetup setup = TwoExperts({4});
+  setup.placement = {{{{0, 1, 2, 3}}}};
+  setup.workload.output_tokens = 3;
+  const SimulationResult result = Simulate(setup).value();
+  // Input of five tokens, then two single ones; the device does both experts one after the other.
+  const double input = 2 * (2e-2 + 5e-5 + 2 * (1e-3 + 5e-4));
+  const double token = 2 * (2e-2 + 1e-5 + 2 * (1e-3 + 1e-4));
+  EXPECT_NEAR(result.latency.mean(), input + 2 * token, 1e-12);
+  EXPECT_EQ(result.servers[0].local, 2u * 2 * 7);
+  EXPECT_EQ(result.LocalRatio(), 1);
+  EXPECT_EQ(result.servers[0].bytes_sent, 0);
+}
+
+TEST(SimulationTest, ASecondDeviceRunsItsExpertsAtTheSameTime) {
+  SimulationSetup setup = TwoExperts({0});
+  setup.problem.servers[0].devices = {{.memory = 2, .speed = 1, .load_bytes_per_second = 1},
+                                      {.memory = 2, .speed = 4, .load_bytes_per_second = 1}};
+  setup.placement = {{{{0, 2}, {1, 3}}}};
+  const SimulationResult result = Simulate(setup).value();
+  EXPECT_NEAR(result.latency.mean(), 2 * (2e-2 + 5e-5 + (1e-3 + 5e-4)), 1e-12);
+  EXPECT_NEAR(result.servers[0].busy_seconds, 2 * (2e-2 + 5e-5 + 1.25 * (1e-3 + 5e-4)), 1e-12);
+}
+
+TEST(SimulationTest, ARemoteExpertPaysForTheLinkBothWays) {
+  SimulationSetup setup = TwoExperts({2, 2});
+  setup.placement = {{{{0, 2}}, {{1, 3}}}};
+  const SimulationResult result = Simulate(setup).value();
+  // Five tokens of 100 bytes there, five results back; handling of all 1000 bytes; meanwhile the
+  // local expert is done long before.
+  const double call = 2 * (0.01 + 500 / 1e5) + 5e-3 + 1000e-6 + (1e-3 + 5e-4);
+  EXPECT_NEAR(result.latency.mean(), 2 * (2e-2 + 5e-5 + call), 1e-12);
+  EXPECT_EQ(result.servers[0].local, 10u);
+  EXPECT_EQ(result.servers[0].remote, 10u);
+  EXPECT_EQ(result.servers[0].bytes_sent, 1000);
+  EXPECT_EQ(result.servers[1].bytes_sent, 1000);
+}
+
+TEST(SimulationTest, ACallCarriesATokenOnceAndEachResult) {
+  SimulationSetup setup = TwoExperts({0, 4});
+  setup.placement = {{{{}}, {{0, 1, 2, 3}}}};
+  const SimulationResult result = Simulate(setup).value();
+  const double call = 2 * 0.01 + 500 / 1e5 + 1000 / 1e5 + 5e-3 + 1500e-6 + 2 * (1e-3 + 5e-4);
+  EXPECT_NEAR(result.latency.mean(), 2 * (2e-2 + 5e-5 + call), 1e-12);
+}
+
+TEST(SimulationTest, CallersOfOneHostShareItsLinkOnlyIfTheyHaveTo) {
+  // Servers 1 and 2 ask server 0 at the same moment; their questions take links of their own, the
+  // answers one for each pair, or server 0's one.
+  const auto latency = [](LinkSharing sharing) {
+    SimulationSetup setup = TwoExperts({4, 0, 0});
+    setup.placement = {{{{0, 1, 2, 3}}, {{}}, {{}}}};
+    setup.costs.expert = setup.costs.call = {};
+    setup.sharing = sharing;
+    for (std::uint32_t n = 0; n < 3; ++n) {
+      setup.workload.users[n] = {.phases = {{}}};
+      if (n > 0) setup.workload.users[n].recorded = {{.seconds = 1, .input_tokens = 5}};
+      if (n == 0) setup.workload.users[n].recorded = {{.seconds = 99, .input_tokens = 1}};
+    }
+    setup.workload.prompts = 2;
+    return Simulate(setup)->latency.mean();
+  };
+  const double dense = 2 * (2e-2 + 5e-5), wire = 2 * (2 * 0.01 + 500 / 1e5);
+  EXPECT_NEAR(latency(LinkSharing::kPair), dense + wire + 2 * 1000 / 1e5, 1e-9);
+  EXPECT_NEAR(latency(LinkSharing::kEgress), dense + wire + 2 * 2000 / 1e5, 1e-9);
+}
+
+TEST(SimulationTest, PromptsWaitForTheirTurnAtTheServer) {
+  SimulationSetup setup = TwoExperts({4});
+  setup.placement = {{{{0, 1, 2, 3}}}};
+  setup.workload.users[0].recorded = {{.seconds = 0, .input_tokens = 1},
+                                      {.seconds = 0, .input_tokens = 1}};
+  setup.workload.prompts = 2;
+  const double alone = 2 * (2e-2 + 1e-5 + 2 * (1e-3 + 1e-4));
+  SimulationResult result = Simulate(setup).value();
+  EXPECT_NEAR(result.latency.mean(), 1.5 * alone, 1e-12);
+  EXPECT_NEAR(result.servers[0].wait.mean(), 0.5 * alone, 1e-12);
+  setup.prompts_at_once = 2;
+  result = Simulate(setup).value();
+  EXPECT_EQ(result.servers[0].wait.mean(), 0);
+  EXPECT_GT(result.latency.mean(), 1.4 * alone) << "they still share the device";
+}
+
+TEST(SimulationTest, SameSeedSameBytes) {
+  Scenario scenario{.name = "small", .method = "dancemoe"};
+  const auto record = [&](std::uint64_t seed) {
+    scenario.setup = SmallCluster(seed);
+    return ToJson(scenario, Simulate(scenario.setup).value()).dump();
+  };
+  const std::string first = record(5);
+  EXPECT_EQ(first, record(5));
+  EXPECT_NE(first, record(6));
+}
+
+TEST(SimulationTest, WhatUsersAskDoesNotDependOnHowTheyAreServed) {
+  SimulationSetup setup = SmallCluster(3);
+  setup.migration.interval_s = 0;
+  const SimulationResult slow = Simulate(setup).value();
+  setup.costs = {};
+  setup.placement = MakeUniform(1)->Place(setup.problem).value();
+  const SimulationResult fast = Simulate(setup).value();
+  for (std::size_t n = 0; n < 3; ++n) {
+    EXPECT_EQ(slow.servers[n].latency.count(), fast.servers[n].latency.count());
+    EXPECT_EQ(slow.servers[n].local + slow.servers[n].remote,
+              fast.servers[n].local + fast.servers[n].remote);
+  }
+}
+
+TEST(SimulationTest, MigrationFollowsAChangeOfTask) {
+  SimulationSetup setup = SmallCluster(1);
+  setup.workload.prompts = 2500;
+  const SimulationResult with = Simulate(setup).value();
+  setup.migration.interval_s = 0;
+  const SimulationResult without = Simulate(setup).value();
+  std::uint32_t adopted = 0;
+  for (const MigrationRecord& record : with.migrations) {
+    if (!record.decision.adopt) continue;
+    ++adopted;
+    EXPECT_GT(record.loads, 0u);
+    EXPECT_GE(record.finished_seconds, record.seconds);
+    EXPECT_GE(record.seconds, 400) << "until the change the placement is right";
+  }
+  EXPECT_GE(adopted, 1u);
+  EXPECT_TRUE(without.migrations.empty());
+  EXPECT_GT(with.LocalRatio(), without.LocalRatio() + 0.05);
+  EXPECT_LT(with.latency.mean(), without.latency.mean());
+}
+
+TEST(SimulationTest, WhatIsInFlightDoesNotGrowWithTheNumberOfPrompts) {
+  SimulationSetup setup = SmallCluster(2);
+  setup.migration.interval_s = 0;
+  const std::uint64_t few = Simulate(setup)->most_in_flight;
+  setup.workload.prompts = 20'000;
+  EXPECT_LE(Simulate(setup)->most_in_flight, 2 * few);
+}
+
+TEST(SimulationTest, RefusesWhatDoesNotFitTogether) {
+  const auto message = [](auto spoil) {
+    SimulationSetup setup = SmallCluster(1);
+    spoil(setup);
+    return Validate(setup).message();
+  };
+  EXPECT_THAT(message([](auto& s) { s.workload.users.pop_back(); }),
+              HasSubstr("users of 2 servers"));
+  EXPECT_THAT(message([](auto& s) { s.workload.users[0].phases[0].trace = 3; }),
+              HasSubstr("users of trace 3"));
+  EXPECT_THAT(message([](auto& s) { s.traces[1].ids.pop_back(); }), HasSubstr("choices, expected"));
+  EXPECT_THAT(message([](auto& s) { s.traces[1].ids[4] = 12; }), HasSubstr("expert 12"));
+  EXPECT_THAT(message([](auto& s) { s.prompts_at_once = 0; }), HasSubstr("must be positive"));
+  EXPECT_EQ(message([](auto&) {}), "");
+}
+
+}  // namespace
+}  // namespace troupe

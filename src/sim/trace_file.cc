@@ -1,0 +1,221 @@
+#include "sim/trace_file.h"
+
+#include <zstd.h>
+
+#include <algorithm>
+
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+
+#include "sim/json_value.h"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+
+bool EndsWith(std::string_view text, std::string_view end) { return text.ends_with(end); }
+
+Result<std::string> Decompress(const std::string& path, const std::string& compressed) {
+  const std::unique_ptr<ZSTD_DStream, std::size_t (*)(ZSTD_DStream*)> stream(ZSTD_createDStream(),
+                                                                             ZSTD_freeDStream);
+  ZSTD_inBuffer in{compressed.data(), compressed.size(), 0};
+  std::string text;
+  std::size_t hint = 1;  // 0: a frame is complete
+  while (in.pos < in.size) {
+    const std::size_t before = text.size();
+    text.resize(before + ZSTD_DStreamOutSize());
+    ZSTD_outBuffer out{text.data() + before, text.size() - before, 0};
+    hint = ZSTD_decompressStream(stream.get(), &out, &in);
+    text.resize(before + out.pos);
+    if (ZSTD_isError(hint) != 0) {
+      return DataLoss("{}: no intact zstd stream ({})", path, ZSTD_getErrorName(hint));
+    }
+    if (text.size() > kMostBytes) return DataLoss("{}: more than {} bytes", path, kMostBytes);
+  }
+  if (hint != 0) return DataLoss("{}: the zstd stream ends too early", path);
+  return text;
+}
+
+std::vector<std::string_view> Split(std::string_view line, char by) {
+  std::vector<std::string_view> fields;
+  for (std::size_t at = 0;;) {
+    const std::size_t end = line.find(by, at);
+    fields.push_back(line.substr(at, end - at));
+    if (end == std::string_view::npos) return fields;
+    at = end + 1;
+  }
+}
+
+// Lines without their ends; the last may be empty.
+template <typename Use>
+Status ForEachLine(const std::string& path, std::string_view text, Use use) {
+  std::size_t number = 0;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    ++number;
+    if (line.empty()) continue;
+    if (Status status = use(number, line); !status.ok()) {
+      return std::move(status).WithContext(fmt::format("{}, line {}", path, number));
+    }
+  }
+  return OkStatus();
+}
+
+Result<std::uint64_t> ParseCount(std::string_view text) {
+  std::uint64_t count = 0;
+  if (text.empty() || text.size() > 18) return DataLoss("'{}', expected a count", text);
+  for (const char c : text) {
+    if (c < '0' || c > '9') return DataLoss("'{}', expected a count", text);
+    count = count * 10 + static_cast<std::uint64_t>(c - '0');
+  }
+  return count;
+}
+
+// "2023-11-16 18:15:46.6805900", as seconds of the Unix epoch in UTC.
+Result<double> ParseTimestamp(std::string_view text) {
+  std::tm time{};
+  double seconds = 0;
+  const std::string copy(text);
+  if (std::sscanf(copy.c_str(), "%d-%d-%d %d:%d:%lf", &time.tm_year, &time.tm_mon, &time.tm_mday,
+                  &time.tm_hour, &time.tm_min, &seconds) != 6) {
+    return DataLoss("'{}', expected a time as 2023-11-16 18:15:46.68", text);
+  }
+  time.tm_year -= 1900;
+  time.tm_mon -= 1;
+  return static_cast<double>(::timegm(&time)) + seconds;
+}
+
+RecordedRequest Request(double seconds, std::uint64_t input, std::uint64_t output) {
+  constexpr std::uint64_t kMost = 1u << 20;
+  return {.seconds = seconds,
+          .input_tokens = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(input, 1, kMost)),
+          .output_tokens = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(output, 1, kMost))};
+}
+
+Result<RecordedRequest> AzureRequest(std::string_view line) {
+  const auto fields = Split(line, ',');
+  if (fields.size() != 3) return DataLoss("{} fields, expected 3", fields.size());
+  TROUPE_ASSIGN_OR_RETURN(const double seconds, ParseTimestamp(fields[0]));
+  TROUPE_ASSIGN_OR_RETURN(const std::uint64_t input, ParseCount(fields[1]));
+  TROUPE_ASSIGN_OR_RETURN(const std::uint64_t output, ParseCount(fields[2]));
+  return Request(seconds, input, output);
+}
+
+Result<RecordedRequest> MooncakeRequest(std::string_view line) {
+  return ReadJson<RecordedRequest>("a request", line, [](const JsonValue& json) {
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
+    return Request(json.At("timestamp").Number() / 1000, json.At("input_length").Count(0, kMost),
+                   json.At("output_length").Count(0, kMost));
+  });
+}
+
+}  // namespace
+
+Result<std::string> ReadWhole(const std::string& path) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  if (error) return ErrnoStatus(error.value(), path);
+  if (size > kMostBytes)
+    return DataLoss("{}: {} bytes, at most {} expected", path, size, kMostBytes);
+  std::ifstream file(path, std::ios::binary);
+  std::string text(size, '\0');
+  if (!file.read(text.data(), static_cast<std::streamsize>(size)) && size > 0) {
+    return Error(Code::kUnavailable, "{}: cannot be read", path);
+  }
+  if (EndsWith(path, ".zst")) return Decompress(path, text);
+  return text;
+}
+
+Result<RoutingTrace> ReadRoutingTrace(const std::string& meta_path) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadWhole(meta_path));
+  std::string ids_file;
+  TROUPE_ASSIGN_OR_RETURN(
+      RoutingTrace trace, ReadJson<RoutingTrace>(meta_path, text, [&](const JsonValue& json) {
+        RoutingTrace read;
+        const auto count = [&](const char* key, std::uint64_t most) {
+          return static_cast<std::uint32_t>(json.At(key).Count(1, most));
+        };
+        const char* layers = json.Has("num_moe_layers") ? "num_moe_layers" : "num_layers";
+        read.layers = count(layers, 4096);
+        read.experts = count("num_experts", 256);
+        read.top_k = count("top_k", 256);
+        read.tokens = count("num_tokens", 1u << 30);
+        ids_file = json.At("ids").At("file").String();
+        std::uint64_t start = 0;
+        const bool plain = json.Has("sequence_lengths");
+        const JsonValue sequences = json.At(plain ? "sequence_lengths" : "sequences");
+        for (std::size_t i = 0; i < sequences.size(); ++i) {
+          read.sequence_starts.push_back(static_cast<std::uint32_t>(start));
+          const JsonValue one = sequences.At(i);
+          start += (plain ? one : one.At("length")).Count(1, read.tokens);
+        }
+        if (start != read.tokens) {
+          sequences.Fail(fmt::format("lengths that add up to {} tokens", read.tokens));
+        }
+        return read;
+      }));
+  const std::string path = (std::filesystem::path(meta_path).parent_path() / ids_file).string();
+  TROUPE_ASSIGN_OR_RETURN(const std::string ids, ReadWhole(path));
+  for (const char id : ids) trace.ids.push_back(static_cast<unsigned char>(id));
+  if (Status valid = Validate(trace); !valid.ok()) return std::move(valid).WithContext(path);
+  return trace;
+}
+
+Result<std::vector<std::vector<double>>> ReadExpertCounts(const std::string& path,
+                                                          const std::string& model,
+                                                          const std::string& task) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadWhole(path));
+  std::vector<std::vector<double>> counts;
+  TROUPE_RETURN_IF_ERROR(ForEachLine(path, text, [&](std::size_t number, std::string_view line) {
+    const auto fields = Split(line, ',');
+    if (fields.size() != 5) return DataLoss("{} fields, expected 5", fields.size());
+    if (number == 1 || fields[0] != model || fields[1] != task) return OkStatus();
+    TROUPE_ASSIGN_OR_RETURN(const std::uint64_t layer, ParseCount(fields[2]));
+    TROUPE_ASSIGN_OR_RETURN(const std::uint64_t expert, ParseCount(fields[3]));
+    TROUPE_ASSIGN_OR_RETURN(const std::uint64_t count, ParseCount(fields[4]));
+    if (layer >= 4096 || expert >= 65536) return DataLoss("layer {}, expert {}", layer, expert);
+    if (counts.size() <= layer) counts.resize(layer + 1);
+    if (counts[layer].size() <= expert) counts[layer].resize(expert + 1, 0);
+    counts[layer][expert] += static_cast<double>(count);
+    return OkStatus();
+  }));
+  if (counts.empty()) {
+    return Error(Code::kNotFound, "{}: no row of model '{}', task '{}'", path, model, task);
+  }
+  for (const std::vector<double>& layer : counts) {
+    if (layer.size() != counts.front().size()) {
+      return DataLoss("{}: layers of {} and {} experts", path, counts.front().size(), layer.size());
+    }
+  }
+  return counts;
+}
+
+Result<std::vector<RecordedRequest>> ReadRequests(const std::string& path) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadWhole(path));
+  const bool csv = path.find(".csv") != std::string::npos;
+  std::vector<RecordedRequest> requests;
+  TROUPE_RETURN_IF_ERROR(ForEachLine(path, text, [&](std::size_t number, std::string_view line) {
+    if (csv && number == 1) return OkStatus();
+    TROUPE_ASSIGN_OR_RETURN(const RecordedRequest request,
+                            csv ? AzureRequest(line) : MooncakeRequest(line));
+    requests.push_back(request);
+    return OkStatus();
+  }));
+  if (requests.empty()) return DataLoss("{}: no requests", path);
+  std::stable_sort(requests.begin(), requests.end(),
+                   [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+  const double first = requests.front().seconds;
+  for (RecordedRequest& request : requests) request.seconds -= first;
+  return requests;
+}
+
+}  // namespace troupe
