@@ -27,6 +27,17 @@ constexpr CommandInfo kCommands[] = {
      "  troupe probe\n"
      "  troupe probe model.gguf --fresh --json probe.json",
      MakeProbeCommand},
+    {"place", "Decide which server of a cluster holds which experts",
+     "  troupe place problem.json --method all\n"
+     "  troupe place problem.json --from now.json -o next.json",
+     MakePlaceCommand},
+    {"quantize", "Convert a model's weights to another type",
+     "  troupe quantize model-f16.gguf model-q4_k.gguf Q4_K --output-type Q6_K",
+     MakeQuantizeCommand},
+    {"simulate", "Simulate a cluster that serves prompts",
+     "  troupe simulate tests/data/routing/scenario.json\n"
+     "  troupe simulate bench/scenarios/testbed-deepseek.json --data data/routing --method eplb",
+     MakeSimulateCommand},
     {"synth", "Write a model with random weights, for tests and speed runs",
      "  troupe synth olmoe.gguf --shape olmoe-1b-7b --type Q4_K\n"
      "  troupe synth two-layers.gguf --shape ~/OLMoE/config.json --type Q8_0 --layers 2\n"

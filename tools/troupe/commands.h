@@ -20,8 +20,10 @@ std::unique_ptr<Command> MakeInspectCommand();
 std::unique_ptr<Command> MakePackCommand();
 std::unique_ptr<Command> MakePlanCommand();
 std::unique_ptr<Command> MakeProbeCommand();
+std::unique_ptr<Command> MakePlaceCommand();
 std::unique_ptr<Command> MakeQuantizeCommand();
 std::unique_ptr<Command> MakeRunCommand();
+std::unique_ptr<Command> MakeSimulateCommand();
 std::unique_ptr<Command> MakeSynthCommand();
 
 }  // namespace troupe

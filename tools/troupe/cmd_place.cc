@@ -1,0 +1,207 @@
+// `troupe place`: which server and device each expert should live on, by one method or by all.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "expert/placement/latency_objective.h"
+#include "expert/placement/migration.h"
+#include "expert/placement/migration_order.h"
+#include "expert/placement/optimum.h"
+#include "expert/placement/placer.h"
+#include "expert/placement/remote_calls.h"
+#include "sim/problem_json.h"
+#include "sim/scenario.h"
+#include "sim/trace_file.h"
+#include "troupe/commands.h"
+#include "troupe/json_record.h"
+#include "troupe/options.h"
+#include "troupe/progress.h"
+
+namespace troupe {
+namespace {
+
+struct Outcome {
+  std::string method;
+  Placement placement;
+  double seconds = 0;
+  RemoteCalls calls;
+  std::optional<LatencyEstimate> latency;  // if the costs are known
+};
+
+class PlaceCommand final : public Command {
+ public:
+  void AddOptions(CLI::App& app) override;
+  Status CheckUsage() const override;
+  Status Run() override;
+
+ private:
+  Status ReadInput();
+  Result<Outcome> Place(std::string_view method) const;
+  void Print(const std::vector<Outcome>& outcomes) const;
+  Status WriteRecord(const std::vector<Outcome>& outcomes) const;
+  Status WritePlacement(const Outcome& outcome) const;
+  Status PrintMigration(const Outcome& outcome) const;
+
+  std::string in_, method_ = "dancemoe", out_, from_, costs_, data_, json_;
+  std::uint64_t seed_ = 1;
+  double seconds_per_call_ = 0;
+
+  PlacementProblem problem_;
+  PlacerOptions options_;
+  bool has_costs_ = false;
+  std::optional<RemoteCallOptimum> optimum_;
+};
+
+void PlaceCommand::AddOptions(CLI::App& app) {
+  app.add_option("PROBLEM", in_, "A placement problem or a scenario (JSON)")
+      ->required()
+      ->type_name("FILE");
+  std::vector<std::string> methods(PlacerNames().begin(), PlacerNames().end());
+  methods.emplace_back("all");
+  app.add_option("--method", method_, "How to place, or all to compare")
+      ->check(CLI::IsMember(methods))
+      ->capture_default_str();
+  app.add_option("-o,--output", out_, "Write the placement there (JSON)")->type_name("FILE");
+  app.add_option("--from", from_, "The placement as it is: show what moving to the new one takes")
+      ->type_name("FILE");
+  app.add_option("--seconds-per-call", seconds_per_call_,
+                 "With --from: what a remote call costs more than a local one, for Eq. 4")
+      ->type_name("S");
+  app.add_option("--costs", costs_, "Costs for the latency estimate (JSON); a scenario has its own")
+      ->type_name("FILE");
+  app.add_option("--data", data_, "Folder of the traces that a scenario names")->type_name("DIR");
+  app.add_option("--seed", seed_, "Of methods that draw at random")->capture_default_str();
+  AddJsonOption(app, json_);
+}
+
+Status PlaceCommand::CheckUsage() const {
+  if (method_ == "all" && (!out_.empty() || !from_.empty())) {
+    return InvalidArgument("--output and --from want one --method");
+  }
+  if (seconds_per_call_ < 0) return InvalidArgument("--seconds-per-call: expected 0 or more");
+  return OkStatus();
+}
+
+Status PlaceCommand::ReadInput() {
+  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadWhole(in_));
+  const OrderedJson json = OrderedJson::parse(text, nullptr, false);
+  if (json.is_object() && json.value("format", "") == "troupe scenario") {
+    TROUPE_ASSIGN_OR_RETURN(Scenario scenario, LoadScenario(in_, {.data_folder = data_}));
+    problem_ = std::move(scenario.setup.problem);
+    options_ = std::move(scenario.options);
+    has_costs_ = true;
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(problem_, ParseProblem(in_, text));
+  }
+  if (!costs_.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(options_.latency.costs, ReadCostsFile(costs_));
+    has_costs_ = true;
+  }
+  options_.seed = seed_;
+  return OkStatus();
+}
+
+Result<Outcome> PlaceCommand::Place(std::string_view method) const {
+  TROUPE_ASSIGN_OR_RETURN(const auto placer, MakePlacer(method, options_));
+  const Stopwatch watch;
+  Result<Placement> placement = placer->Place(problem_);
+  if (!placement.ok()) return Status(placement.status()).WithContext(method);
+  Outcome outcome{.method = std::string(method), .seconds = watch.Seconds()};
+  TROUPE_RETURN_IF_ERROR(Validate(*placement, problem_));
+  const HolderTable holders(problem_, *placement);
+  outcome.placement = *std::move(placement);
+  outcome.calls = CountRemoteCalls(problem_, holders);
+  if (has_costs_) {
+    outcome.latency = LatencyObjective(problem_, options_.latency).Evaluate(holders);
+  }
+  return outcome;
+}
+
+void PlaceCommand::Print(const std::vector<Outcome>& outcomes) const {
+  fmt::print("{:<11} {:>14} {:>8} {:>16} {:>10} {:>10}\n", "method", "remote calls", "local",
+             optimum_->exact ? "over the optimum" : "over the bound", "latency", "placed in");
+  for (const Outcome& outcome : outcomes) {
+    const double least = optimum_->lower_bound;
+    const std::string gap = least > 0
+                                ? fmt::format("{:+.2f} %", 100 * (outcome.calls.remote / least - 1))
+                                : fmt::format("{:+g}", outcome.calls.remote);
+    const std::string latency =
+        outcome.latency ? fmt::format("{:.2f} ms", 1e3 * outcome.latency->seconds) : "-";
+    fmt::print("{:<11} {:>14.4f} {:>6.2f} % {:>16} {:>10} {:>7.1f} ms\n", outcome.method,
+               outcome.calls.remote, 100 * outcome.calls.LocalRatio(), gap, latency,
+               1e3 * outcome.seconds);
+  }
+  fmt::print("Eq. 2 cannot be below {:.4f} ({}).\n", optimum_->lower_bound,
+             optimum_->exact ? "the optimum, by minimum-cost flow" : "a Lagrangian bound");
+  if (has_costs_) fmt::print("Latency: the estimate of a pass through all expert layers.\n");
+}
+
+Status PlaceCommand::WriteRecord(const std::vector<Outcome>& outcomes) const {
+  Json methods = Json::array();
+  for (const Outcome& outcome : outcomes) {
+    Json one = {{"method", outcome.method},
+                {"remote_calls", outcome.calls.remote},
+                {"remote_calls_by_server", outcome.calls.by_server},
+                {"local_ratio", outcome.calls.LocalRatio()},
+                {"copies", outcome.placement.copies()},
+                {"seconds", outcome.seconds}};
+    if (outcome.latency) one["latency_s"] = outcome.latency->seconds;
+    methods.push_back(std::move(one));
+  }
+  return WriteJson({{"problem", in_},
+                    {"remote_calls_bound", optimum_->lower_bound},
+                    {"bound_is_optimum", optimum_->exact},
+                    {"methods", std::move(methods)}},
+                   json_);
+}
+
+Status PlaceCommand::WritePlacement(const Outcome& outcome) const {
+  return WriteJson(ToJson(problem_, outcome.placement), out_);
+}
+
+Status PlaceCommand::PrintMigration(const Outcome& outcome) const {
+  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadWhole(from_));
+  TROUPE_ASSIGN_OR_RETURN(const Placement from, ParsePlacement(from_, text, problem_));
+  const MigrationDecision decision =
+      DecideMigration(problem_, from, outcome.placement, seconds_per_call_);
+  const MigrationPlan plan = OrderMigration(problem_, from, outcome.placement);
+  const auto loads = std::count_if(plan.steps.begin(), plan.steps.end(), [](const auto& step) {
+    return step.kind == MigrationStep::Kind::kLoad;
+  });
+  fmt::print(
+      "From {}: {} loads and {} drops, {} of the loads for the time being, {} cannot be done;\n"
+      "T_mig {:.2f} s, remote calls cost {:.2f} s now and {:.2f} s after: {}.\n",
+      from_, loads, plan.steps.size() - static_cast<std::size_t>(loads), plan.staged, plan.undone,
+      decision.migration_seconds, decision.seconds_now, decision.seconds_after,
+      decision.adopt ? "move (Eq. 4)" : "stay (Eq. 4)");
+  return OkStatus();
+}
+
+Status PlaceCommand::Run() {
+  TROUPE_RETURN_IF_ERROR(ReadInput());
+  if (method_ == "latency" && !has_costs_) {
+    return Error(Code::kFailedPrecondition, "{}: method 'latency' wants --costs FILE or a scenario",
+                 in_);
+  }
+  TROUPE_ASSIGN_OR_RETURN(optimum_, MinimizeRemoteCalls(problem_));
+  std::vector<Outcome> outcomes;
+  for (const std::string_view name : PlacerNames()) {
+    const bool wanted = method_ == "all" ? has_costs_ || name != "latency" : method_ == name;
+    if (!wanted) continue;
+    TROUPE_ASSIGN_OR_RETURN(Outcome outcome, Place(name));
+    outcomes.push_back(std::move(outcome));
+  }
+  if (!out_.empty()) TROUPE_RETURN_IF_ERROR(WritePlacement(outcomes.front()));
+  if (!json_.empty()) return WriteRecord(outcomes);
+  Print(outcomes);
+  if (!from_.empty()) return PrintMigration(outcomes.front());
+  return OkStatus();
+}
+
+}  // namespace
+
+std::unique_ptr<Command> MakePlaceCommand() { return std::make_unique<PlaceCommand>(); }
+
+}  // namespace troupe
