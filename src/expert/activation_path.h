@@ -11,6 +11,10 @@ namespace troupe {
 
 class ActivationPath final : public Predictor {
  public:
+  static Bytes BytesFor(ExpertGrid grid) {
+    return Bytes(grid.Count() * grid.experts * sizeof(float));
+  }
+
   ActivationPath(ExpertGrid grid, std::uint32_t experts_per_token);
 
   std::string_view name() const override { return "eap"; }

@@ -1,6 +1,6 @@
 // Which expert a full cache gives up. A policy sees every expert that is asked for, by how many
 // tokens, and what comes and goes; it never sees bytes, slots or a clock. One file a policy:
-// lru.h, lfu.h, optimum.h.
+// lru.h, lfu.h, arc.h, optimum.h.
 #pragma once
 
 #include <cstddef>

@@ -20,7 +20,7 @@ struct MemoryNeeds {
   Bytes dense;    // weights that every token uses
   Bytes experts;  // all routed experts, as they lie where none is ever evicted
   Bytes slot;     // of the cache: the largest expert, rounded up to what a direct read fills
-  Bytes staging;  // what loading takes beside the slots
+  Bytes staging;  // what loading takes beside the slots: buffers, a predictor's tables
   std::uint32_t expert_layers = 0;
   std::uint32_t experts_per_layer = 0;
   std::uint32_t experts_per_token = 0;  // of a layer

@@ -8,6 +8,10 @@ namespace troupe {
 
 std::vector<std::string> PredictorNames() { return {"none", "gate", "eap", "previous"}; }
 
+Bytes PredictorBytes(std::string_view name, ExpertGrid grid) {
+  return name == "eap" ? ActivationPath::BytesFor(grid) : Bytes();
+}
+
 Result<std::unique_ptr<Predictor>> MakePredictor(std::string_view name, ExpertGrid grid,
                                                  std::uint32_t experts_per_token) {
   using Made = std::unique_ptr<Predictor>;

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/status.h"
 #include "expert/eviction_policy.h"
 #include "expert/expert_id.h"
@@ -50,5 +51,7 @@ class Predictor {
 Result<std::unique_ptr<Predictor>> MakePredictor(std::string_view name, ExpertGrid grid,
                                                  std::uint32_t experts_per_token);
 std::vector<std::string> PredictorNames();
+// Memory that its tables take.
+Bytes PredictorBytes(std::string_view name, ExpertGrid grid);
 
 }  // namespace troupe

@@ -24,7 +24,8 @@ void Prefetcher::LayerAsks(std::uint32_t layer, std::span<const ExpertDemand> de
   } else {
     // A new pass. What lies between two is the caller's time, so a token's is counted from its
     // first layer with experts to its last.
-    if (in_pass_ && tokens_ == 1) {
+    // One that was cut short by an error says nothing.
+    if (in_pass_ && tokens_ == 1 && layer_ + 1 == grid_.layers) {
       governor_.TokenTook(static_cast<double>(layer_began_ - pass_began_) * 1e-9);
     }
     pass_began_ = now;
@@ -34,6 +35,7 @@ void Prefetcher::LayerAsks(std::uint32_t layer, std::span<const ExpertDemand> de
     in_pass_ = true;
   }
   if (guessed_layer_ == layer) {
+    stats_.asked += demands.size();
     for (const ExpertDemand& demand : demands) {
       const auto guess = std::ranges::find(guesses_, demand.expert, &Guess::expert);
       if (guess == guesses_.end()) continue;
@@ -41,11 +43,11 @@ void Prefetcher::LayerAsks(std::uint32_t layer, std::span<const ExpertDemand> de
       stats_.expected += guess->expected ? 1 : 0;
     }
   }
-  if (layer > 0) stats_.asked += demands.size();
   layer_ = layer;
   layer_began_ = now;
   demand_seconds_ = 0;
   guesses_.clear();
+  guessed_layer_.reset();
   next_ = 0;
   predictor_->Chose(layer, demands);
 }
@@ -80,7 +82,7 @@ void Prefetcher::Foretell(std::uint32_t layer, const GateForecast& forecast) {
 std::optional<ExpertId> Prefetcher::Next() {
   if (allowed_ == 0) return std::nullopt;
   for (; next_ < guesses_.size(); ++next_) {
-    const ExpertId id{guessed_layer_, guesses_[next_].expert};
+    const ExpertId id{*guessed_layer_, guesses_[next_].expert};
     // Of a prompt's tokens only the expected ones: likely further ones are of use to one token.
     if (tokens_ > 1 && !guesses_[next_].expected) continue;
     if (cache_.Find(id) == Residence::kAbsent) return id;
@@ -109,6 +111,7 @@ void Prefetcher::Cancelled(ExpertId id) {
   TROUPE_CHECK(ahead_[grid_.Index(id)]);
   ahead_[grid_.Index(id)] = false;
   ++stats_.cancelled;
+  governor_.Used(false);  // it took a slot, and maybe part of a read
 }
 
 }  // namespace troupe

@@ -28,7 +28,7 @@ struct PrefetchStats {
   std::uint64_t late = 0;       // asked for on their way
   std::uint64_t cancelled = 0;  // called off before all of it was read
   std::uint64_t wasted = 0;     // evicted or failed unasked
-  // Experts asked for, and those of them that had been guessed for their layer.
+  // Experts asked for by layers that a guess was made for, and those of them that were in it.
   std::uint64_t asked = 0;
   std::uint64_t guessed = 0;
   std::uint64_t expected = 0;  // of the guessed: not only as likely further ones
@@ -81,7 +81,7 @@ class Prefetcher {
   PrefetchGovernor governor_;
 
   std::vector<bool> ahead_;  // loaded or loading ahead of the first question
-  std::uint32_t guessed_layer_ = 0;
+  std::optional<std::uint32_t> guessed_layer_;
   std::vector<Guess> guesses_;
   std::size_t next_ = 0;
   std::uint32_t allowed_ = 0;

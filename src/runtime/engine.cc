@@ -44,6 +44,10 @@ Engine::Engine(Opened opened)
 Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertStore> store,
                            const OffloadOptions& options) {
   if (plan_.memory.all_resident) {
+    if (store != nullptr) {
+      plan_.notes.push_back(
+          fmt::format("{} is not read: every expert is in memory", store->files().front().path()));
+    }
     experts_ = std::make_unique<ResidentExperts>(weights_.weights());
     return OkStatus();
   }
@@ -63,7 +67,14 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
     TROUPE_ASSIGN_OR_RETURN(offload.predictor, MakePredictor(options.predictor, offload.cache.grid,
                                                              config_->moe.routing.top_k));
   }
-  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<AsyncReader> reader, MakeReader(options.reader));
+  std::string why;
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<AsyncReader> reader, MakeReader(options.reader, &why));
+  plan_.notes.push_back(fmt::format("experts are read by {} from {} ({})", reader->name(),
+                                    store->files().front().path(), store->name()));
+  if (!why.empty()) plan_.notes.push_back(why);
+  if (!store->files().front().direct()) {
+    plan_.notes.push_back("the file system refuses direct reads: they go through the page cache");
+  }
   if (options.link.bytes_per_second > 0 || options.link.latency_seconds > 0) {
     reader = MakeThrottledReader(std::move(reader), options.link, clock_);
   }

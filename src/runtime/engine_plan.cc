@@ -22,13 +22,16 @@ LoaderOptions LoaderFor(Bytes slot) {
 }
 
 MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
-                    const MachineFacts& machine, const EnginePlan& plan) {
+                    const MachineFacts& machine, const EnginePlan& plan,
+                    const std::string& predictor) {
   MemoryNeeds needs;
   needs.program = machine.program;
   needs.dense = weights.bytes.dense;
   needs.experts = weights.bytes.experts;
   needs.slot = OffloadedExperts::SlotBytes(weights.experts);
-  needs.staging = ExpertLoader::StagingBytes(machine.container, needs.slot, plan.loader);
+  needs.staging =
+      ExpertLoader::StagingBytes(machine.container, needs.slot, plan.loader) +
+      PredictorBytes(predictor, {.layers = config.layers, .experts = config.moe.routing.experts});
   if (config.moe.routing.experts > 0) {
     needs.expert_layers = config.layers - config.moe.leading_dense;
     needs.experts_per_layer = config.moe.routing.experts;
@@ -70,7 +73,7 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
   TROUPE_RETURN_IF_ERROR(KvCache::LayoutFor(config, plan.kv_type, request.context).Check());
 
   plan.loader = LoaderFor(OffloadedExperts::SlotBytes(weights.experts));
-  plan.needs = NeedsOf(config, weights, machine, plan);
+  plan.needs = NeedsOf(config, weights, machine, plan, options.offload.predictor);
   TROUPE_ASSIGN_OR_RETURN(plan.memory, PlanMemory(plan.needs, request));
   plan.spare_slots = std::min(config.moe.routing.top_k, plan.memory.slots / 4);
   if (plan.context() > config.trained_context) {

@@ -63,7 +63,7 @@ double GenerateResult::PrefillTokensPerSecond() const {
 }
 
 double GenerateResult::DecodeTokensPerSecond() const {
-  return token_ids.size() < 2 ? 0 : PerSecond(token_ids.size() - 1, decode_seconds);
+  return PerSecond(decode_steps, decode_seconds);
 }
 
 Result<GenerateResult> Generate(Session& session, const Tokenizer& tokenizer,
@@ -108,6 +108,7 @@ Result<GenerateResult> Generate(Session& session, const Tokenizer& tokenizer,
       break;
     }
     TROUPE_RETURN_IF_ERROR(session.Feed({&token, 1}));
+    ++result.decode_steps;
   }
   if (!result.token_ids.empty()) result.decode_seconds = watch.Seconds() - decode_start;
   result.expert_uses = session.expert_uses() - uses_before;

@@ -38,6 +38,7 @@ struct GenerateResult {
   std::string text;                // what was shown
   FinishReason finish = FinishReason::kLength;
   std::size_t prompt_tokens = 0;
+  std::size_t decode_steps = 0;   // passes of one token after the prompt
   std::uint64_t expert_uses = 0;  // (token, layer, expert) triples that were computed
   ExpertUsage experts;            // where they came from, prompt and answer
   ExpertUsage decode_experts;     // the same for the passes after the first token

@@ -59,6 +59,8 @@ void RememberRun(const OffloadedExperts& experts, std::uint32_t threads, const L
   const std::span<const DirectFile> files = experts.store().files();
   if (files.empty()) return;
   const std::uint64_t device = files.front().identity().device;
+  // A read's end is noticed when the loop comes by: only where it waited does that tell the speed.
+  if (experts.usage().stall_seconds < 0.5 * experts.loader().stats().busy_seconds) return;
   const CostModel before = file.Get(threads, device);
   CostModel after = before;
   UpdateFromRun(after, experts.loader().stats());

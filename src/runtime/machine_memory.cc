@@ -84,10 +84,13 @@ class Groups {
   }
 
   void ConsiderV2(const std::string& folder) {
-    const auto limit = NumberIn(folder + "/memory.max");
+    constexpr std::uint64_t kNone = ~std::uint64_t{0};
     const auto used = NumberIn(folder + "/memory.current");
-    if (!limit || !used) return;
-    Lower(Room(*limit, *used, FilePages(folder, "inactive_file", "active_file")), folder);
+    // Above the second a group is not killed, but slowed down until it is below.
+    const std::uint64_t limit = std::min(NumberIn(folder + "/memory.max").value_or(kNone),
+                                         NumberIn(folder + "/memory.high").value_or(kNone));
+    if (limit == kNone || !used) return;
+    Lower(Room(limit, *used, FilePages(folder, "inactive_file", "active_file")), folder);
   }
 
   static std::uint64_t FilePages(const std::string& folder, std::string_view inactive,

@@ -50,6 +50,14 @@ TEST_F(MachineMemoryTest, AParentsTighterLimitCounts) {
   EXPECT_EQ(Read().limit, "/sys/fs/cgroup/a");
 }
 
+TEST_F(MachineMemoryTest, WhereAGroupIsSlowedDownIsALimitToo) {
+  Write("/proc/self/cgroup", "0::/a\n");
+  Write("/sys/fs/cgroup/a/memory.max", "max\n");
+  Write("/sys/fs/cgroup/a/memory.high", "3145728\n");
+  Write("/sys/fs/cgroup/a/memory.current", "1048576\n");
+  EXPECT_EQ(Read().available, 2_MiB);
+}
+
 TEST_F(MachineMemoryTest, AGroupOfTheFirstVersionIsReadToo) {
   Write("/proc/self/cgroup", "5:cpu:/x\n4:memory,hugetlb:/jobs\n");
   Write("/sys/fs/cgroup/memory/jobs/memory.limit_in_bytes", "5242880\n");

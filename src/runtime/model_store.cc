@@ -56,7 +56,19 @@ Result<std::unique_ptr<ExpertStore>> OpenModelStore(const GgufModel& model,
   TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(model));
   TROUPE_ASSIGN_OR_RETURN(ContainerStore store,
                           ContainerStore::Open(container, fingerprint, kPanelLayoutVersion));
-  TROUPE_RETURN_IF_ERROR(LayoutsIn(store.index(), 0, layouts, container).status());
+  TROUPE_ASSIGN_OR_RETURN(const ExpertLayouts packed,
+                          LayoutsIn(store.index(), 0, layouts, container));
+  for (std::size_t layer = 0; layer < layouts.size(); ++layer) {
+    for (std::size_t m = 0; m < layouts[layer].matrices.size(); ++m) {
+      const TensorType found = packed[layer].matrices[m].type;
+      const TensorType expected = layouts[layer].matrices[m].type;
+      if (found == expected) continue;
+      return DataLoss(
+          "{}: layer {}: experts of type {}, the model has {}; `troupe pack` makes the "
+          "container anew",
+          container, layer, Name(found), Name(expected));
+    }
+  }
   return std::unique_ptr<ExpertStore>(std::make_unique<ContainerStore>(std::move(store)));
 }
 

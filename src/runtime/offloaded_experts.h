@@ -29,7 +29,7 @@ struct MissEvent {
   std::optional<ExpertId> evicted;
   bool joined = false;  // its load was under way already
   Bytes bytes;
-  double load_seconds = 0;    // from the request to the end of the load
+  double load_seconds = 0;  // from the question to the end of the load, waiting for a slot included
   double waited_seconds = 0;  // of that the time in which nothing else could be computed
 };
 

@@ -45,7 +45,7 @@ class OffloadedExpertsTest : public testing::Test {
  protected:
   void SetUp() override { Open(3); }
 
-  void Open(std::uint32_t slots) {
+  void Open(std::uint32_t slots, std::unique_ptr<Predictor> predictor = nullptr) {
     experts_.reset();
     const TensorInfo matrix{{"m", TensorType::kF32, {kCols, kRows, kExperts}}};
     const TensorInfo down{{"d", TensorType::kF32, {kRows, kCols, kExperts}}};
@@ -66,6 +66,8 @@ class OffloadedExpertsTest : public testing::Test {
     experts_ = OffloadedExperts::Create(layouts, std::move(store), std::move(reader), pool_, clock_,
                                         {.cache = {.grid = grid, .slots = slots, .quotas = {}},
                                          .policy = std::make_unique<Lru>(grid),
+                                         .predictor = std::move(predictor),
+                                         .prefetch = {.governed = false},
                                          .loader = {.piece = 4_KiB}})
                    .value();
   }
@@ -167,6 +169,38 @@ TEST_F(OffloadedExpertsTest, AQuestionCutShortLeavesLoadsThatALaterOneJoins) {
   EXPECT_THAT(TakeAll(2), UnorderedElementsAre(1, 2));
   EXPECT_EQ(experts_->cache().stats().joined, 1u);
   EXPECT_EQ(experts_->loader().stats().loads + experts_->loader().under_way(), 3u);
+}
+
+// Guesses one expert of the next layer.
+class Always final : public Predictor {
+ public:
+  std::string_view name() const override { return "always"; }
+  void Chose(std::uint32_t, std::span<const ExpertDemand>) override {}
+  std::vector<Guess> Predict(std::uint32_t, const GateForecast&) override {
+    return {{.expert = 3, .weight = 1, .expected = true}};
+  }
+};
+
+TEST_F(OffloadedExpertsTest, APrefetchThatEndsBetweenTwoLayersIsThereForTheSecond) {
+  Open(3, std::make_unique<Always>());
+  Ask(0, {0});
+  experts_->Foretell(1, {});
+  TakeAll(1);
+  for (int i = 0; i < 10; ++i) experts_->Advance();
+  Ask(1, {3});
+  EXPECT_THAT(Take(false), ElementsAre(3));
+  EXPECT_EQ(experts_->usage().prefetch_useful, 1u);
+}
+
+TEST_F(OffloadedExpertsTest, APrefetchStillOnItsWayIsJoined) {
+  Open(3, std::make_unique<Always>());
+  Ask(0, {0});
+  experts_->Foretell(1, {});
+  TakeAll(1);
+  reader_->Hold(true);
+  Ask(1, {3});
+  EXPECT_THAT(TakeAll(1), ElementsAre(3));
+  EXPECT_EQ(experts_->usage().prefetch_useful + experts_->usage().prefetch_late, 1u);
 }
 
 TEST_F(OffloadedExpertsTest, TellsOfEachMissOnce) {

@@ -43,7 +43,9 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
                           ReadMachineFacts(!container.empty(), options));
   TROUPE_ASSIGN_OR_RETURN(EnginePlan plan, PlanEngine(*config, measure, machine, options));
   std::unique_ptr<ExpertStore> store;
-  if (!plan.memory.all_resident) {
+  // A container that was asked for by name is held to its word even if it is not needed today.
+  const bool named = !options.offload.container.empty() && options.offload.container != "none";
+  if (!plan.memory.all_resident || named) {
     TROUPE_ASSIGN_OR_RETURN(store, OpenModelStore(file, measure.experts, container));
   }
   return PlannedModel{.file = std::move(file),

@@ -1,9 +1,10 @@
 #include "runtime/process_memory.h"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <fstream>
+#include <sstream>
+#include <string>
 
 namespace troupe {
 
@@ -14,10 +15,17 @@ Bytes ResidentMemory() {
   return Bytes(resident_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)));
 }
 
+// Not getrusage: its maximum survives exec, and would be that of a larger parent.
 Bytes PeakResidentMemory() {
-  struct rusage usage = {};
-  if (::getrusage(RUSAGE_SELF, &usage) != 0) return Bytes();
-  return Bytes(static_cast<std::uint64_t>(usage.ru_maxrss) * 1024);
+  std::ifstream file("/proc/self/status");
+  std::string line;
+  while (std::getline(file, line)) {
+    std::istringstream words(line);
+    std::string name;
+    std::uint64_t kibibytes = 0;
+    if (words >> name >> kibibytes && name == "VmHWM:") return Bytes(kibibytes * 1024);
+  }
+  return Bytes();
 }
 
 }  // namespace troupe

@@ -43,7 +43,8 @@ Result<std::unique_ptr<ExpertLoader>> ExpertLoader::Create(ExpertStore& store,
                                                            const Clock& clock,
                                                            const LoaderOptions& options) {
   TROUPE_CHECK(options.piece.count() >= kAlign && options.piece.count() % kAlign == 0);
-  TROUPE_CHECK(options.staging >= 1);
+  TROUPE_CHECK(options.staging >=
+               2);  // with one, a promoted prefetch could hold what demand waits for
   std::unique_ptr<ExpertLoader> loader(
       new ExpertLoader(store, std::move(reader), pool, clock, options));
   const Bytes staging = StagingBytes(store.direct(), largest_expert, options);

@@ -72,6 +72,7 @@ class ExpertLoaderTest : public testing::TestWithParam<bool> {
                                    clock_, {.piece = 8_KiB, .staging = 2})
                   .value();
     slots_ = AlignedBuffer::Allocate(Bytes(contents_.size()), {.alignment = kPage}).value();
+    std::ranges::fill(slots_.bytes(), std::byte{0});  // not what a test before has left there
   }
 
   std::span<std::byte> Slot(std::uint32_t expert) {

@@ -16,6 +16,7 @@ namespace troupe {
 namespace {
 
 constexpr std::uint64_t kSampleBytes = 4096;
+constexpr std::uint64_t kMatrixSampleBytes = 64;
 
 class Hash {
  public:
@@ -46,6 +47,19 @@ Status AddHeader(const GgufModel& model, Hash& hash) {
   return OkStatus();
 }
 
+// The beginning of each matrix of a tensor of several: somebody may have changed one expert alone.
+Status AddEachExpert(const GgufModel& model, const TensorInfo& tensor, Hash& hash) {
+  std::array<std::byte, kMatrixSampleBytes> sample;
+  const std::uint64_t matrices = tensor.dims[2] * tensor.dims[3];
+  const std::uint64_t bytes = tensor.bytes.count() / matrices;
+  const auto part = std::span(sample).first(std::min(bytes, kMatrixSampleBytes));
+  for (std::uint64_t m = 1; m < matrices; ++m) {  // the first is in the other sample
+    TROUPE_RETURN_IF_ERROR(model.ReadRange(tensor, m * bytes, part));
+    hash.Add(part);
+  }
+  return OkStatus();
+}
+
 Status AddSamples(const GgufModel& model, const TensorInfo& tensor, Hash& hash) {
   std::array<std::byte, kSampleBytes> sample;
   const std::uint64_t bytes = tensor.bytes.count();
@@ -55,7 +69,7 @@ Status AddSamples(const GgufModel& model, const TensorInfo& tensor, Hash& hash) 
     TROUPE_RETURN_IF_ERROR(model.ReadRange(tensor, offset, std::span(sample).first(length)));
     hash.Add(std::span(sample).first(length));
   }
-  return OkStatus();
+  return AddEachExpert(model, tensor, hash);
 }
 
 }  // namespace

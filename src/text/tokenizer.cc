@@ -53,6 +53,7 @@ Tokenizer::Tokenizer(Vocab vocab) : vocab_(std::move(vocab)) {
 void Tokenizer::SetTokenBytes(std::vector<std::string> bytes) {
   TROUPE_CHECK(bytes.size() == size());
   bytes_ = std::move(bytes);
+  for (const std::string& token : bytes_) longest_token_ = std::max(longest_token_, token.size());
 }
 
 Result<std::vector<TokenId>> Tokenizer::Encode(std::string_view text, EncodeOptions options) const {

@@ -58,6 +58,8 @@ class Tokenizer {
   bool IsEndOfGeneration(TokenId id) const;
 
   std::size_t size() const { return vocab_.tokens.size(); }
+  // Bytes of the longest token: n tokens stand for no more than n times as many.
+  std::size_t longest_token() const { return longest_token_; }
   const Vocab& vocab() const { return vocab_; }  // types as used: end tokens are control tokens
 
  protected:
@@ -86,6 +88,7 @@ class Tokenizer {
   TokenTrie specials_;
   std::vector<std::string> bytes_;
   std::vector<bool> ends_generation_;
+  std::size_t longest_token_ = 0;
 };
 
 Result<std::unique_ptr<Tokenizer>> MakeTokenizer(Vocab vocab);

@@ -69,10 +69,16 @@ Status Chat(Engine& engine, GenerateOptions options, const std::string& system) 
       return std::fwrite(piece.data(), 1, piece.size(), stdout) == piece.size() &&
              std::fflush(stdout) == 0;
     };
-    TROUPE_ASSIGN_OR_RETURN(const GenerateResult result,
-                            Generate(session, engine.tokenizer(), std::span(prompt).subspan(kept),
-                                     options, {.on_text = show, .on_logits = {}}));
+    const Result<GenerateResult> generated =
+        Generate(session, engine.tokenizer(), std::span(prompt).subspan(kept), options,
+                 {.on_text = show, .on_logits = {}});
     fmt::print("\n");
+    if (!generated.ok()) {  // a read that failed, say: the next message may not need it
+      std::fflush(stdout);
+      refuse(generated.status());
+      continue;
+    }
+    const GenerateResult& result = *generated;
     std::fflush(stdout);
     const bool cut =
         result.finish == FinishReason::kLength || result.finish == FinishReason::kContextFull;

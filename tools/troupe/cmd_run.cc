@@ -72,7 +72,7 @@ class RunCommand final : public Command {
     }
     if (chat_) return Chat(*engine, options, system_);
 
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> prompt, Prompt(engine->tokenizer()));
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> prompt, Prompt(*engine));
     TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
     if (prompt.size() > session.room()) {
       return Error(Code::kResourceExhausted,
@@ -99,10 +99,20 @@ class RunCommand final : public Command {
   // With the record on stdout the text is in it, and nothing else may be there.
   bool ShowsText() const { return json_ != "-"; }
 
-  Result<std::vector<TokenId>> Prompt(const Tokenizer& tokenizer) const {
+  Result<std::vector<TokenId>> Prompt(const Engine& engine) const {
+    const Tokenizer& tokenizer = engine.tokenizer();
     if (!prompt_ids_.empty()) return ParseTokenIds(prompt_ids_);
     if (file_.empty()) return tokenizer.Encode(prompt_.value_or(""));
-    TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(file_));
+    // A text that cannot fit is refused before it takes memory that no plan knows of.
+    const std::size_t most = engine.plan().context() * tokenizer.longest_token();
+    const Result<std::string> read = ReadTextFile(file_, most);
+    if (read.status().code() == Code::kResourceExhausted) {
+      return Status(read.status())
+          .WithContext(fmt::format("a context of {} tokens is too short (--ctx asks for more)",
+                                   engine.plan().context()));
+    }
+    TROUPE_RETURN_IF_ERROR(read.status());
+    const std::string& text = *read;
     Result<std::vector<TokenId>> ids = tokenizer.Encode(text);
     if (!ids.ok()) return Status(ids.status()).WithContext(file_);
     return ids;

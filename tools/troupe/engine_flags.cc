@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <iostream>
-#include <iterator>
 
 #include "io/file.h"
 #include "troupe/options.h"
@@ -36,6 +35,7 @@ void EngineFlags::AddTo(CLI::App& app) {
                  "there is one)")
       ->type_name("FILE");
   app.add_option("--slots", offload_.slots, "Experts to keep in memory, at most (as many as fit)")
+      ->check(CLI::Range(kLeastSlots, 1u << 30))
       ->type_name("N");
   app.add_option("--cache", offload_.policy,
                  "Which expert a full cache gives up: lru, lfu or arc (lru)")
@@ -119,11 +119,21 @@ Result<std::vector<TokenId>> ParseTokenIds(const std::string& text) {
   return ids;
 }
 
-Result<std::string> ReadTextFile(const std::string& path) {
+Result<std::string> ReadTextFile(const std::string& path, std::size_t most) {
+  const auto too_long = [&] {
+    return Error(Code::kResourceExhausted, "{}: more than {} bytes, which is the most that fits",
+                 path, most);
+  };
   if (path == "-") {
-    return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+    std::string text;
+    for (char piece[4096]; std::cin.read(piece, sizeof(piece)) || std::cin.gcount() > 0;) {
+      text.append(piece, static_cast<std::size_t>(std::cin.gcount()));
+      if (text.size() > most) return too_long();
+    }
+    return text;
   }
   TROUPE_ASSIGN_OR_RETURN(const ReadFile file, ReadFile::Open(path));
+  if (file.size() > most) return too_long();
   std::string text(file.size(), '\0');
   TROUPE_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(text))));
   return text;

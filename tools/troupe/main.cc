@@ -47,8 +47,11 @@ void PrintHelp(std::FILE* out) {
 
 // What was printed may still wait in a buffer; a disk that is full shows here at the latest.
 Status FlushStandardOutput() {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return OkStatus();
-  return ErrnoStatus(errno != 0 ? errno : EIO, "writing to standard output");
+  if (std::ferror(stdout) != 0) {  // the reason was the last write's, and is long gone
+    return Error(Code::kUnavailable, "not everything could be written to standard output");
+  }
+  if (std::fflush(stdout) == 0) return OkStatus();
+  return ErrnoStatus(errno, "writing to standard output");
 }
 
 // Nothing of ours throws, but what we stand on does in two cases that are not bugs.
@@ -94,6 +97,7 @@ int RunCommand(const CommandInfo& info, std::vector<std::string> arguments) {
 
 int Main(std::vector<std::string> arguments) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file too large for `ulimit -f` is an error, not an end
+  std::signal(SIGPIPE, SIG_IGN);  // so is a reader that goes away: the record is still written
   SetLogSink([](LogLevel level, std::string_view line) {
     Remark("{}{}\n", level == LogLevel::kWarning ? "warning: " : "", line);
   });

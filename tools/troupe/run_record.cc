@@ -14,15 +14,19 @@ namespace {
 std::string OffloadFigures(const Engine& engine, const GenerateResult& result) {
   const OffloadedExperts* offloaded = engine.offloaded();
   if (offloaded == nullptr) return "";
+  const ExpertUsage& all = result.experts;
+  std::string figures =
+      fmt::format("experts: {} of {} in memory, {} read in {} reads, stalled {:.2f} s; ",
+                  offloaded->cache().shape().slots, engine.plan().needs.AllExperts(),
+                  ToString(Bytes(all.bytes_read)), all.reads, all.stall_seconds);
+  if (result.decode_steps == 0) return figures;
   const ExpertUsage& decode = result.decode_experts;
-  const auto steps = static_cast<double>(std::max<std::size_t>(1, result.token_ids.size() - 1));
-  return fmt::format(
-      "experts: {} of {} in memory, {:.1f} % hits, {} read in {} reads; a token read {} and waited "
-      "{:.1f} ms; ",
-      offloaded->cache().shape().slots, engine.plan().needs.AllExperts(), 100 * decode.HitRate(),
-      ToString(Bytes(result.experts.bytes_read)), result.experts.reads,
-      ToString(Bytes(static_cast<std::uint64_t>(static_cast<double>(decode.bytes_read) / steps))),
-      1e3 * decode.stall_seconds / steps);
+  const auto steps = static_cast<double>(result.decode_steps);
+  return figures + fmt::format("a token: {:.1f} % hits, read {}, waited {:.1f} ms; ",
+                               100 * decode.HitRate(),
+                               ToString(Bytes(static_cast<std::uint64_t>(
+                                   static_cast<double>(decode.bytes_read) / steps))),
+                               1e3 * decode.stall_seconds / steps);
 }
 
 }  // namespace
@@ -66,6 +70,7 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,
   record["memory_budget_bytes"] = plan.memory.budget.count();
   record["planned_bytes"] = plan.memory.total().count();
   record["bytes_touched_per_token"] = engine.bytes_touched_per_token().count();
+  record["decode_steps"] = result.decode_steps;
   record["expert_uses"] = result.expert_uses;
   AddUsage(record, result.experts);
   record["substitutions"] = 0;
