@@ -19,6 +19,7 @@ namespace {
 constexpr int kRounds = 8;  // looks at the queues
 // Evaluations of a layer of a server; more would not finish in seconds with hundreds of servers.
 constexpr std::uint64_t kMostCells = 30'000'000;
+constexpr std::uint64_t kMostFlowCells = 8'000'000;  // servers times experts
 // With many servers those who call elsewhere from now on are left out of a swap's account: each has
 // other holders to call, and looking at all of them would leave time for a few swaps only.
 constexpr std::uint32_t kFewServers = 16;
@@ -243,8 +244,8 @@ class LatencyPlacer final : public Placer {
     TROUPE_ASSIGN_OR_RETURN(Placement start, MakeDanceMoe()->Place(problem));
     const LatencyObjective objective(problem, model_);
     double least = objective.Evaluate(HolderTable(problem, start)).seconds;
-    // Solving for the optimum of many servers takes longer than searching (bench/placement).
-    if (problem.server_count() <= 16) {
+    // Ten thousand servers are past what the flow solves within seconds (bench/placement).
+    if (std::uint64_t{problem.server_count()} * problem.experts.size() <= kMostFlowCells) {
       TROUPE_ASSIGN_OR_RETURN(RemoteCallOptimum optimum, MinimizeRemoteCalls(problem));
       const double seconds = objective.Evaluate(HolderTable(problem, optimum.placement)).seconds;
       if (seconds < least) start = std::move(optimum.placement);

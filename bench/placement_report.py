@@ -1,0 +1,228 @@
+"""Makes docs/reports/placement.md and its plots of what bench/placement measured.
+
+Every figure in the text comes from the measurements; the paper's are written here, beside them.
+"""
+import placement_svg
+
+NAMES = {"uniform": "Uniform", "redundance": "Redundance", "smartmoe": "SmartMoE", "eplb": "EPLB",
+         "dancemoe": "DanceMoE", "optimum": "optimum of Eq. 2", "latency": "latency search (ours)"}
+# Table II of the paper: server 1, 2, 3 and the average, in seconds.
+PAPER = {
+    "testbed-deepseek.json": {"uniform": (48.55, 17.28, 9.43, 21.66),
+                              "redundance": (25.88, 13.77, 4.79, 13.08),
+                              "smartmoe": (40.28, 16.43, 9.51, 19.39),
+                              "eplb": (23.93, 7.08, 3.12, 9.56),
+                              "dancemoe": (14.67, 5.85, 2.49, 6.63)},
+    "testbed-deepseek-rotated.json": {"uniform": (24.85, 30.63, 36.48, 30.65),
+                                      "redundance": (15.96, 24.76, 12.36, 17.70),
+                                      "smartmoe": (23.68, 30.41, 35.21, 29.77),
+                                      "eplb": (16.36, 19.07, 9.35, 14.93),
+                                      "dancemoe": (13.96, 16.72, 9.20, 13.29)},
+    "testbed-mixtral.json": {"uniform": (6.44, 6.04, 3.44, 5.08),
+                             "redundance": (5.96, 6.16, 3.07, 4.85),
+                             "smartmoe": (3.76, 1.59, 2.03, 2.30),
+                             "eplb": (3.60, 1.53, 1.82, 2.16),
+                             "dancemoe": (3.52, 1.57, 1.67, 2.09)},
+    "testbed-mixtral-rotated.json": {"uniform": (9.20, 10.26, 13.31, 10.92),
+                                     "redundance": (8.28, 10.32, 11.08, 9.90),
+                                     "smartmoe": (9.82, 11.89, 13.84, 11.85),
+                                     "eplb": (8.69, 9.52, 9.89, 9.36),
+                                     "dancemoe": (8.30, 9.80, 9.41, 9.17)},
+}
+TITLES = {"testbed-deepseek.json": "DeepSeek-V2-Lite, a task a server, Poisson 10 s (paper: BigBench)",
+          "testbed-deepseek-rotated.json":
+              "DeepSeek-V2-Lite, tasks rotated, longer answers, Poisson 20 s (paper: MultiData)",
+          "testbed-mixtral.json": "Mixtral-8x7B, a subject a server, Poisson 10 s (paper: BigBench)",
+          "testbed-mixtral-rotated.json":
+              "Mixtral-8x7B, subjects rotated, longer answers, Poisson 20 s (paper: MultiData)"}
+MAIN = "testbed-deepseek.json"
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def change(new, old):
+    return f"{100 * (new / old - 1):+.1f} %"
+
+
+def comparison_table(scenario, runs):
+    rows = []
+    for method, run in runs.items():
+        paper = PAPER.get(scenario, {}).get(method)
+        rows.append([NAMES[method], *(f"{s:.2f}" for s in run["servers_s"]),
+                     f"**{run['latency_s']:.2f}**", f"{run['p95_s']:.1f}",
+                     f"{100 * run['local_ratio']:.1f} %",
+                     change(run["latency_s"], runs["eplb"]["latency_s"]),
+                     " / ".join(f"{s:.2f}" for s in paper) if paper else "-",
+                     change(paper[3], PAPER[scenario]["eplb"][3]) if paper else "-"])
+    return table(["method", "server 1", "server 2", "server 3", "mean", "p95", "local", "to EPLB",
+                  "paper: servers / mean", "paper: to EPLB"], rows)
+
+
+def gaps_table(gaps):
+    return table(["method", "remote calls/s (Eq. 2)", "above the optimum", "local",
+                  "estimated pass (our objective)"],
+                 [[NAMES[m], f"{g['remote_calls']:.0f}", f"{g['gap_percent']:+.2f} %",
+                   f"{100 * g['local_ratio']:.1f} %", f"{1e3 * g['estimate_s']:.0f} ms"]
+                  for m, g in gaps.items()])
+
+
+def placing_table(placing):
+    return table(["method", "4 x 26 x 64", "256 x 58 x 256"],
+                 [[NAMES[m], f"{placing['4x26x64'][m]:.2f} ms", f"{placing['256x58x256'][m]:.0f} ms"]
+                  for m in placing["4x26x64"]])
+
+
+def speed_table(figures):
+    runs = dict(figures["speed"])
+    rows = [[name, str(run["prompts"]), f"{run['events'] / 1e6:.1f} M", f"{run['wall_s']:.1f} s",
+             f"{run['events_per_s'] / 1e6:.2f} M", str(run["most_in_flight"])]
+            for name, run in runs.items()]
+    if "largest" in figures:
+        run = figures["largest"]
+        rows.append(["10,000 GPUs", str(run["prompts"]), f"{run['events'] / 1e6:.1f} M",
+                     f"{run['wall_s']:.1f} s", f"{run['events_per_s'] / 1e6:.2f} M",
+                     str(run["most_in_flight"])])
+    return table(["scenario", "prompts", "events", "wall", "events/s", "most in flight"], rows)
+
+
+def tables(figures):
+    """The text that bench/placement prints."""
+    parts = []
+    for scenario, runs in figures["comparison"].items():
+        parts += [TITLES[scenario], comparison_table(scenario, runs), ""]
+    return "\n".join(parts + [gaps_table(figures["gaps"]), "", placing_table(figures["placing"]), "",
+                              speed_table(figures)])
+
+
+def figures_line(figures, missed):
+    runs = figures["comparison"][MAIN]
+    large = figures["placing"]["256x58x256"]
+    return (f"placement: dancemoe/eplb {runs['dancemoe']['latency_s'] / runs['eplb']['latency_s']:.3f}"
+            f" latency/dancemoe {runs['latency']['latency_s'] / runs['dancemoe']['latency_s']:.3f}"
+            f" dancemoe_gap_percent {figures['gaps']['dancemoe']['gap_percent']:.2f}"
+            f" slowest_4x26x64_ms {max(figures['placing']['4x26x64'].values()):.1f}"
+            f" slowest_256x58x256_ms {max(large.values()):.0f}"
+            f" events_per_s {min(s['events_per_s'] for s in figures['speed'].values()):.3g}"
+            f" missed {len(missed)}")
+
+
+def timeline_plot(timeline):
+    """Means over 3 minutes: a minute has too few prompts."""
+    series = {}
+    for method, run in timeline.items():
+        points, samples = [], run["timeline"]
+        for first in range(0, len(samples) - 2, 3):
+            ratios = [s["local_ratio"] for s in samples[first:first + 3] if "local_ratio" in s]
+            if ratios:
+                points.append((samples[first]["from_s"] / 60 + 1.5, sum(ratios) / len(ratios)))
+        series[NAMES[method]] = points
+    return placement_svg.lines("Local computation over time (Fig. 6)", "minutes", "local ratio",
+                               series, 0, [(5, "first migration")])
+
+
+def migration_plots(migration):
+    ratio, latency = {}, {}
+    for name, run in migration.items():
+        ratio[f"{name} migration"], latency[f"{name} migration"] = [], []
+        samples = run["timeline"]
+        for first in range(0, len(samples) - 4, 5):
+            part = samples[first:first + 5]
+            middle = part[0]["from_s"] / 60 + 2.5
+            ratios = [s["local_ratio"] for s in part if "local_ratio" in s]
+            answered = sum(s["answered"] for s in part)
+            if ratios:
+                ratio[f"{name} migration"].append((middle, sum(ratios) / len(ratios)))
+            if answered:
+                seconds = sum(s["latency_mean_s"] * s["answered"] for s in part if s["answered"])
+                latency[f"{name} migration"].append((middle, seconds / answered))
+    marks = [(4000 / 60, "tasks change")]
+    return (placement_svg.lines("Local computation (Fig. 7a)", "minutes", "local ratio", ratio, 0,
+                                marks),
+            placement_svg.lines("Latency (Fig. 7b)", "minutes", "mean latency, s", latency, 0, marks))
+
+
+def write_plots(folder, figures):
+    def save(name, text):
+        (folder / name).write_text(text, encoding="utf-8")
+    folder.mkdir(parents=True, exist_ok=True)
+    runs = figures["comparison"][MAIN]
+    save("latency.svg", placement_svg.bars(
+        "Mean latency by server, DeepSeek-V2-Lite (Table II)", "seconds",
+        ["server 1", "server 2", "server 3", "mean"],
+        {NAMES[m]: [*r["servers_s"], r["latency_s"]] for m, r in runs.items()}))
+    save("local-ratio.svg", timeline_plot(figures["timeline"]))
+    ratio, latency = migration_plots(figures["migration"])
+    save("migration-ratio.svg", ratio)
+    save("migration-latency.svg", latency)
+    save("scaling.svg", placement_svg.bars(
+        "More GPUs (Fig. 8a), Poisson 8 s", "mean latency, s",
+        [f"{gpus} GPUs" for gpus in figures["scaling"][8]["dancemoe"]],
+        {NAMES[m]: [r["latency_s"] for r in runs.values()]
+         for m, runs in figures["scaling"][8].items()}))
+    save("bandwidth.svg", placement_svg.lines(
+        "Bandwidth (Fig. 8b), DanceMoE, Poisson 60 s", "Mbps out of each server", "mean latency, s",
+        {f"{gpus} GPUs": [(mbps, run["latency_s"]) for mbps, run in runs.items()]
+         for gpus, runs in figures["bandwidth"].items()}))
+
+
+def migration_text(migration):
+    adopted = [m for m in migration["with"]["migrations"] if m["adopted"]]
+    rows = [[f"{m['at_s'] / 60:.0f}", str(m["loads"]), f"{m['cost_now_s']:.1f}",
+             f"{m['cost_after_s']:.1f}", f"{m['migration_s']:.2f}",
+             f"{m['finished_s'] - m['at_s']:.2f}"] for m in adopted]
+    return table(["minute", "experts loaded", "C(P), s", "C(P'), s", "T_mig, s", "took, s"], rows)
+
+
+def scaling_table(scaling):
+    rows = []
+    for interval, methods in scaling.items():
+        for method, runs in methods.items():
+            gpus = list(runs)
+            rows.append([f"{interval} s", NAMES[method],
+                         *(f"{runs[g]['latency_s']:.2f}" for g in gpus),
+                         change(runs[gpus[-1]]["latency_s"], runs[gpus[0]]["latency_s"])])
+    return table(["Poisson", "method", *(f"{g} GPUs" for g in gpus), "4 to 256"], rows)
+
+
+def bandwidth_table(bandwidth):
+    mbps = list(next(iter(bandwidth.values())))
+    return table(["GPUs", *(f"{m} Mbps" for m in mbps), "100 to 1000"],
+                 [[str(gpus), *(f"{runs[m]['latency_s']:.2f}" for m in mbps),
+                   change(runs[mbps[-1]]["latency_s"], runs[mbps[0]]["latency_s"])]
+                  for gpus, runs in bandwidth.items()])
+
+
+def plain_table(runs):
+    return table(["method", "mean, s", "p95, s", "local", "to EPLB"],
+                 [[NAMES[m], f"{r['latency_s']:.2f}", f"{r['p95_s']:.1f}",
+                   f"{100 * r['local_ratio']:.1f} %",
+                   change(r["latency_s"], runs["eplb"]["latency_s"])] for m, r in runs.items()])
+
+
+def write(path, figures):
+    from placement_text import TEXT  # the words; this file has the figures
+    write_plots(path.parent / "placement", figures)
+    runs = figures["comparison"][MAIN]
+    with_, without = (figures["migration"][n]["latency"]["mean_s"] for n in ("with", "without"))
+    largest = figures["largest"]
+    values = {
+        "comparisons": "\n\n".join(f"**{TITLES[s]}**\n\n{comparison_table(s, r)}"
+                                   for s, r in figures["comparison"].items()),
+        "dance_eplb": change(runs["dancemoe"]["latency_s"], runs["eplb"]["latency_s"]),
+        "ours_dance": change(runs["latency"]["latency_s"], runs["dancemoe"]["latency_s"]),
+        "ours_optimum": change(runs["latency"]["latency_s"], runs["optimum"]["latency_s"]),
+        "dance_gap": f"{figures['gaps']['dancemoe']['gap_percent']:.2f}",
+        "gaps": gaps_table(figures["gaps"]), "placing": placing_table(figures["placing"]),
+        "speed": speed_table(figures), "migrations": migration_text(figures["migration"]),
+        "with": f"{with_:.2f}", "without": f"{without:.2f}",
+        "migration_change": change(with_, without),
+        "scaling": scaling_table(figures["scaling"]),
+        "bandwidth": bandwidth_table(figures["bandwidth"]),
+        "recorded": plain_table(figures["recorded"]), "cpu": plain_table(figures["cpu"]),
+        "largest": f"{largest['prompts']:,} prompts, {largest['events'] / 1e6:.0f} million events: "
+                   f"placed in {largest['placing_wall_s']:.1f} s, simulated in "
+                   f"{largest['wall_s']:.0f} s, {largest['peak_rss_bytes'] / 2**20:.0f} MiB in all"}
+    path.write_text(TEXT.format(**values), encoding="utf-8")

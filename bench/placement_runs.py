@@ -1,0 +1,186 @@
+"""What bench/placement runs: troupe on the scenarios under bench/scenarios, and the bars.
+
+Figures come as dictionaries, the way `troupe simulate --json` and `troupe place --json` write them.
+"""
+import json
+import pathlib
+import resource
+import subprocess
+import sys
+import tempfile
+
+SCENARIOS = pathlib.Path(__file__).resolve().parent / "scenarios"
+METHODS = ("uniform", "redundance", "smartmoe", "eplb", "dancemoe", "optimum", "latency")
+TESTBED = "testbed-deepseek.json"
+OTHERS = ("testbed-deepseek-rotated.json", "testbed-mixtral.json", "testbed-mixtral-rotated.json")
+
+# How far above the optimum of Eq. 2 a method may be on TESTBED, in percent of the optimum.
+STATED_GAPS = {"uniform": 80, "redundance": 60, "smartmoe": 80, "eplb": 40, "dancemoe": 8,
+               "latency": 5, "optimum": 1e-6}
+# The bars: milliseconds of one core, events a second, seconds.
+SMALL_PLACING_MS, LARGE_PLACING_MS, EVENTS_PER_S, LARGE_RUN_S = 50, 5000, 1e6, 60
+
+
+class Runner:
+    """Runs the programs; says what it does on stderr."""
+
+    def __init__(self, build, data):
+        self._troupe = build / "tools/troupe/troupe"
+        self._bench = build / "src/expert/placement/placement_bench"
+        self._data = data
+        for program in (self._troupe, self._bench):
+            if not program.exists():
+                sys.exit(f"{program}: not built (make build)")
+
+    def _json(self, arguments):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "record.json"
+            command = [str(self._troupe), *map(str, arguments), "--json", str(path)]
+            print("  " + " ".join(command[1:-2]), file=sys.stderr)
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                sys.exit(done.stderr.strip())
+            return json.loads(path.read_text(encoding="utf-8"))
+
+    def simulate(self, scenario, method, seed=1, sets=()):
+        arguments = ["simulate", SCENARIOS / scenario, "--data", self._data, "--method", method,
+                     "--seed", seed, "--timing"]
+        for value in sets:
+            arguments += ["--set", value]
+        return self._json(arguments)
+
+    def place_all(self, scenario):
+        return self._json(["place", SCENARIOS / scenario, "--data", self._data, "--method", "all"])
+
+    def placing_times(self):
+        """CPU milliseconds by benchmark name, of the middle run of three."""
+        done = subprocess.run(
+            [str(self._bench), "--benchmark_format=json", "--benchmark_repetitions=3",
+             "--benchmark_report_aggregates_only=true"], capture_output=True, text=True, check=True)
+        return {run["run_name"].replace("/iterations:1", ""): run["cpu_time"]
+                for run in json.loads(done.stdout)["benchmarks"]
+                if run["aggregate_name"] == "median"}
+
+
+def summary(records):
+    """The mean over seeds of what the tables show."""
+    def mean(get):
+        return sum(get(record) for record in records) / len(records)
+    servers = range(len(records[0]["servers"]))
+    return {"latency_s": mean(lambda r: r["latency"]["mean_s"]),
+            "p95_s": mean(lambda r: r["latency"]["p95_s"]),
+            "local_ratio": mean(lambda r: r["local_ratio"]),
+            "servers_s": [mean(lambda r, n=n: r["servers"][n]["latency"]["mean_s"])
+                          for n in servers],
+            "by_seed_s": [record["latency"]["mean_s"] for record in records]}
+
+
+def run_methods(runner, scenario, seeds):
+    return {method: summary([runner.simulate(scenario, method, seed) for seed in seeds])
+            for method in METHODS}
+
+
+def compare_testbeds(runner, seeds, quick):
+    scenarios = (TESTBED,) if quick else (TESTBED, *OTHERS)
+    return {scenario: run_methods(runner, scenario, seeds) for scenario in scenarios}
+
+
+def measure_gaps(runner):
+    record = runner.place_all(TESTBED)
+    least = record["remote_calls_bound"]
+    return {one["method"]: {"remote_calls": one["remote_calls"], "local_ratio": one["local_ratio"],
+                            "gap_percent": 100 * (one["remote_calls"] / least - 1),
+                            "estimate_s": one["latency_s"]}
+            for one in record["methods"]}
+
+
+def measure_placing(runner):
+    times = runner.placing_times()
+    return {shape: {method: times[f"place/{shape}/{method}"] for method in METHODS}
+            for shape in ("4x26x64", "256x58x256")}
+
+
+def speed_of(record):
+    return {"events": record["events"], "wall_s": record["simulation_wall_s"],
+            "placing_wall_s": record["placing_wall_s"], "prompts": record["prompts"],
+            "events_per_s": record["events"] / record["simulation_wall_s"],
+            "most_in_flight": record["most_in_flight"]}
+
+
+def measure_speed(runner, quick):
+    speed = {"testbed": speed_of(runner.simulate(TESTBED, "dancemoe", 1, ["/prompts=20000"]))}
+    sets = ["/servers/0/count=256"] + (["/prompts=1000"] if quick else [])
+    speed["256 GPUs"] = speed_of(runner.simulate("fig8.json", "dancemoe", 1, sets))
+    return speed
+
+
+def run_timeline(runner):
+    """Fig. 6: no migration for those that do not look at the load."""
+    runs = {}
+    for method in METHODS:
+        sets = ["/migration=null"] if method in ("uniform", "redundance") else []
+        runs[method] = runner.simulate("fig6.json", method, 1, sets)
+    return runs
+
+
+def run_migration(runner):
+    """Fig. 7."""
+    return {"with": runner.simulate("fig7.json", "dancemoe"),
+            "without": runner.simulate("fig7.json", "dancemoe", 1, ["/migration=null"])}
+
+
+GPUS = (4, 16, 64, 256)
+SCALED = ("dancemoe", "optimum", "latency")
+
+
+def sweep_gpus(runner):
+    """Fig. 8a: as many prompts a GPU at every size, so that runs are equally long."""
+    sweep = {}
+    for interval in (8, 15):
+        sets = [f"/users/{n}/phases/0/mean_interval_s={interval}" for n in range(3)]
+        sweep[interval] = {method: {
+            gpus: summary([runner.simulate("fig8.json", method, 1, sets + [
+                f"/servers/0/count={gpus}", f"/prompts={40 * gpus}"])]) for gpus in GPUS}
+            for method in SCALED}
+    return sweep
+
+
+def sweep_bandwidth(runner):
+    """Fig. 8b, at an interval that even the slowest link can serve."""
+    sets = [f"/users/{n}/phases/0/mean_interval_s=60" for n in range(3)]
+    return {gpus: {mbps: summary([runner.simulate("fig8.json", "dancemoe", 1, sets + [
+        f"/servers/0/count={gpus}", f"/prompts={20 * gpus}",
+        f"/links/bytes_per_s={mbps * 1e6 / 8}"])]) for mbps in (100, 250, 500, 1000)}
+            for gpus in (4, 256)}
+
+
+def run_largest(runner):
+    """Past the plan: ten thousand devices."""
+    record = runner.simulate("fig8.json", "dancemoe", 1,
+                             ["/servers/0/count=10000", "/prompts=10000"])
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+    return {**speed_of(record), "latency_s": record["latency"]["mean_s"], "peak_rss_bytes": peak}
+
+
+def missed_bars(figures):
+    missed = []
+    testbed = figures["comparison"][TESTBED]
+    for better, worse in (("dancemoe", "eplb"), ("latency", "dancemoe")):
+        if testbed[better]["latency_s"] >= testbed[worse]["latency_s"]:
+            missed.append(f"{better} {testbed[better]['latency_s']:.3f} s, not below {worse}'s "
+                          f"{testbed[worse]['latency_s']:.3f} s")
+    for method, gap in figures["gaps"].items():
+        if gap["gap_percent"] > STATED_GAPS[method]:
+            missed.append(f"{method} is {gap['gap_percent']:.2f} % above the optimum, stated "
+                          f"{STATED_GAPS[method]} %")
+    for shape, most in (("4x26x64", SMALL_PLACING_MS), ("256x58x256", LARGE_PLACING_MS)):
+        for method, milliseconds in figures["placing"][shape].items():
+            if milliseconds > most:
+                missed.append(f"{method} places {shape} in {milliseconds:.0f} ms, at most {most}")
+    for name, speed in figures["speed"].items():
+        if speed["events_per_s"] < EVENTS_PER_S:
+            missed.append(f"{name}: {speed['events_per_s'] / 1e6:.2f} million events/s, at least 1")
+    large = figures["speed"]["256 GPUs"]
+    if large["wall_s"] / large["prompts"] * 10_000 > LARGE_RUN_S:
+        missed.append(f"256 GPUs: {large['wall_s']:.0f} s for {large['prompts']} prompts")
+    return missed
