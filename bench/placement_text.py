@@ -81,7 +81,7 @@ The paper's 9 to 19 % of gain from more GPUs does not appear. Each server brings
 even gets slower at 256: servers of one task all hold the same experts, and what none of them wants, Algorithm 2 leaves to the
 few servers that gave way first, whose links all others then wait for. The optimum of Eq. 2 happens to spread those.
 The latency objective sees the queues at such hosts, and at 256 GPUs begins from the optimum for that reason; at 64 it misjudges
-the two beginnings, as it sees queues of calls but not those of whole prompts at their own server.
+the two beginnings: it takes the slowest of the mean waits, and the slowest of forty calls waits longer than the mean.
 
 ## Bandwidth (Fig. 8b)
 

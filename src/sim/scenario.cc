@@ -202,6 +202,8 @@ void ScenarioReader::DeriveStatistics() {
     activations = per_token[assumed];
     for (double& f : activations) f *= tokens_per_second;
     model.passes.push_back({{.tokens = input, .per_second = 1 / interval}});
+    // Where several prompts are worked on at once they hardly queue for their turn.
+    if (setup.prompts_at_once == 1) model.prompts_per_second.push_back(1 / interval);
     if (output > 1) {
       model.passes.back().push_back({.tokens = 1, .per_second = (output - 1) / interval});
     }

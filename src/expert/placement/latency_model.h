@@ -45,6 +45,8 @@ struct LatencyModel {
   ServingCosts costs;
   LinkSharing sharing = LinkSharing::kPair;
   std::vector<std::vector<PassKind>> passes;  // by server; none: one token at a time, no queues
+  // By server, if prompts wait there for their turn, one after the other; none: they do not wait.
+  std::vector<double> prompts_per_second;
 
   bool operator==(const LatencyModel&) const = default;
 };

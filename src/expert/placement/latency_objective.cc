@@ -29,6 +29,8 @@ LatencyObjective::LatencyObjective(const PlacementProblem& problem, const Latenc
     has_rates_ = false;
   }
   TROUPE_CHECK(passes_.size() == problem.server_count());
+  TROUPE_CHECK(model.prompts_per_second.empty() ||
+               model.prompts_per_second.size() == problem.server_count());
   for (std::uint32_t n = 0; n < problem.server_count(); ++n) {
     speeds_.push_back(problem.servers[n].speed());
     for (const PassKind& kind : passes_[n]) all_passes_ += kind.per_second;
@@ -139,11 +141,31 @@ double LatencyObjective::LayerSeconds(std::uint32_t server, std::uint32_t layer,
   return seconds;
 }
 
+double LatencyObjective::ServerSeconds(std::uint32_t server, const CallRoutes& routes,
+                                       const Congestion& congestion) const {
+  double seconds = 0;
+  for (std::uint32_t l = 0; l < problem_.experts.layers(); ++l) {
+    seconds += LayerSeconds(server, l, routes, congestion);
+  }
+  return seconds;
+}
+
+double LatencyObjective::SecondsOfAPrompt(std::uint32_t server, double layer_seconds) const {
+  double dense = 0;
+  for (const PassKind& kind : passes_[server]) {
+    dense += kind.per_second * model_.costs.dense(kind.tokens);
+  }
+  const auto devices = static_cast<double>(problem_.servers[server].devices.size());
+  dense *= problem_.experts.layers() / (speeds_[server] / devices);
+  return (layer_seconds + dense) / PromptRate(server);
+}
+
 Congestion LatencyObjective::Measure(const CallRoutes& routes) const {
   const std::uint32_t servers = problem_.server_count();
   const bool pairs = model_.sharing == LinkSharing::kPair && servers <= kMostServersForPairs;
   Congestion congestion{.host_wait = std::vector<double>(servers, 0),
-                        .egress_factor = std::vector<double>(servers, 1)};
+                        .egress_factor = std::vector<double>(servers, 1),
+                        .home_weight = std::vector<double>(servers, 1)};
   if (pairs) congestion.pair_factor.assign(static_cast<std::size_t>(servers) * servers, 1);
   if (!has_rates_) return congestion;
   std::vector<double> work(servers, 0), jobs(servers, 0), sent(servers, 0);
@@ -192,6 +214,14 @@ Congestion LatencyObjective::Measure(const CallRoutes& routes) const {
     congestion.pair_factor[i] = SlowDown(pair_sent[i]);
     congestion.busiest_link = std::max(congestion.busiest_link, pair_sent[i]);
   }
+  for (std::uint32_t n = 0; n < servers; ++n) {
+    if (PromptRate(n) <= 0) continue;
+    // The slope of x + x (SlowDown(x) - 1) / 2, x being the share of time that a prompt is served.
+    const double x = PromptRate(n) * SecondsOfAPrompt(n, ServerSeconds(n, routes, congestion));
+    const double step = 1e-4;
+    const auto cost = [](double at) { return at + at * (SlowDown(at) - 1) / 2; };
+    congestion.home_weight[n] = (cost(x + step) - cost(x)) / step;
+  }
   return congestion;
 }
 
@@ -201,9 +231,11 @@ LatencyEstimate LatencyObjective::Evaluate(const HolderTable& holders) const {
   LatencyEstimate estimate{.busiest_server = congestion.busiest_server,
                            .busiest_link = congestion.busiest_link};
   for (std::uint32_t n = 0; n < problem_.server_count(); ++n) {
-    double seconds = 0, passes = 0;
-    for (std::uint32_t l = 0; l < problem_.experts.layers(); ++l) {
-      seconds += LayerSeconds(n, l, routes, congestion);
+    double seconds = ServerSeconds(n, routes, congestion), passes = 0;
+    if (PromptRate(n) > 0) {
+      // Prompts of one server differ little: half of what an M/M/1 queue waits, as M/D/1 does.
+      const double prompt = SecondsOfAPrompt(n, seconds);
+      seconds += PromptRate(n) * prompt * (SlowDown(PromptRate(n) * prompt) - 1) / 2;
     }
     for (const PassKind& kind : passes_[n]) passes += kind.per_second;
     estimate.seconds += seconds;

@@ -27,6 +27,9 @@ struct Congestion {
   std::vector<double> host_wait;      // seconds before a job begins, by server
   std::vector<double> egress_factor;  // times the transfer, by sender (kEgress)
   std::vector<double> pair_factor;    // by sender * servers + receiver (kPair); empty: all 1
+  // What a second of a server's passes costs its users: more than itself where prompts queue for
+  // their turn, since those behind wait for it, too.
+  std::vector<double> home_weight;
   double busiest_server = 0;
   double busiest_link = 0;
 };
@@ -39,7 +42,7 @@ class LatencyObjective {
   LatencyEstimate Evaluate(const HolderTable& holders) const;
 
   // The parts of it, for a search that changes little at a time. Seconds of one server's passes in
-  // one layer, in a second of serving: Evaluate's sum is over these.
+  // one layer, in a second of serving; times home_weight they tell what a small change is worth.
   Congestion Measure(const CallRoutes& routes) const;
   double LayerSeconds(std::uint32_t server, std::uint32_t layer, const CallRoutes& routes,
                       const Congestion& congestion) const;
@@ -62,6 +65,13 @@ class LatencyObjective {
     std::vector<Call> calls;
   };
 
+  // Of one server, all layers, in a second of serving: its prompts' time, and what they wait.
+  double ServerSeconds(std::uint32_t server, const CallRoutes& routes,
+                       const Congestion& congestion) const;
+  double SecondsOfAPrompt(std::uint32_t server, double layer_seconds) const;
+  double PromptRate(std::uint32_t server) const {
+    return model_.prompts_per_second.empty() ? 0 : model_.prompts_per_second[server];
+  }
   void Collect(std::uint32_t server, std::uint32_t layer, const CallRoutes& routes,
                Scratch& scratch) const;
   double PassSeconds(std::uint32_t server, std::size_t kind, const Congestion& congestion,

@@ -73,6 +73,20 @@ TEST(LatencyObjectiveTest, ABusyHostMakesItsCallersWait) {
   EXPECT_GT(estimate(1e6).by_server[0], estimate(1e5).by_server[0]);
 }
 
+TEST(LatencyObjectiveTest, PromptsThatQueueAtHomeWaitAsInMD1) {
+  const PlacementProblem problem = SmallProblem({2}, {{{1, 0}}});
+  LatencyModel model{.costs = {.expert = {.base = 0.2}},
+                     .passes = {{{.tokens = 1, .per_second = 0.5}}}};
+  const auto seconds = [&] {
+    return LatencyObjective(problem, model).Evaluate(Holders(problem, {{0, 1}})).seconds;
+  };
+  const double alone = seconds();
+  model.prompts_per_second = {0.5};
+  const double rho = 0.5 * alone;
+  EXPECT_NEAR(seconds(), alone + rho / (1 - rho) * alone / 2, 1e-9);
+  EXPECT_GT(alone, 0.2) << "tasks of a device wait for each other, too";
+}
+
 TEST(LatencyObjectiveTest, WhatSharesALinkShowsInItsFactor) {
   // Server 0 answers two callers; by pair each has a link of its own, by egress they share one.
   const PlacementProblem problem = SmallProblem({2, 1, 1}, {{{0, 0}}, {{1, 0}}, {{1, 0}}});

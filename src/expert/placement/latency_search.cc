@@ -55,7 +55,7 @@ class LatencySearch {
  private:
   double Layer(std::uint32_t n, std::uint32_t layer) {
     cells_ += problem_.experts.CountIn(layer);
-    return objective_.LayerSeconds(n, layer, routes_, congestion_);
+    return congestion_.home_weight[n] * objective_.LayerSeconds(n, layer, routes_, congestion_);
   }
   // The same for the placement as it stands, computed once.
   double& Standing(std::uint32_t n, std::uint32_t layer) {
@@ -237,8 +237,9 @@ class LatencyPlacer final : public Placer {
   explicit LatencyPlacer(LatencyModel model) : model_(std::move(model)) {}
   std::string_view Name() const override { return "latency"; }
   Result<Placement> Place(const PlacementProblem& problem) const override {
-    if (!model_.passes.empty() && model_.passes.size() != problem.servers.size()) {
-      return InvalidArgument("passes of {} servers for a problem with {}", model_.passes.size(),
+    for (const std::size_t servers : {model_.passes.size(), model_.prompts_per_second.size()}) {
+      if (servers == 0 || servers == problem.servers.size()) continue;
+      return InvalidArgument("passes of {} servers for a problem with {}", servers,
                              problem.servers.size());
     }
     TROUPE_ASSIGN_OR_RETURN(Placement start, MakeDanceMoe()->Place(problem));

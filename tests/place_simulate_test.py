@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""What a shell sees of `troupe place` and `troupe simulate`, on the examples of docs/formats/placement.md
+and the small scenario under tests/data.
+
+usage: place_simulate_test.py TROUPE [unittest arguments]
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs/formats/placement.md"
+SCENARIO = ROOT / "tests/data/routing/scenario.json"
+TROUPE = None  # the binary, set at the end of this file
+
+
+def troupe(*arguments):
+    return subprocess.run([TROUPE, *map(str, arguments)], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, check=False)
+
+
+def example(heading):
+    """The indented block under a heading of the page."""
+    lines = PAGE.read_text(encoding="utf-8").split(f"## {heading}\n", 1)[1].splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("    "))
+    last = next(i for i, line in enumerate(lines[first:], first) if not line.startswith("    "))
+    return textwrap.dedent("\n".join(lines[first:last]))
+
+
+class PlaceAndSimulate(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.problem = self.folder / "problem.json"
+        self.problem.write_text(example("A placement problem"), encoding="utf-8")
+
+    def run_json(self, *arguments):
+        done = troupe(*arguments, "--json", "-")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return json.loads(done.stdout)
+
+    def assert_fails(self, code, words, *arguments):
+        done = troupe(*arguments)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1)
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+    def test_every_method_is_at_or_above_the_optimum(self):
+        record = self.run_json("place", self.problem, "--method", "all")
+        self.assertTrue(record["bound_is_optimum"])
+        self.assertEqual([m["method"] for m in record["methods"]],
+                         ["uniform", "redundance", "smartmoe", "eplb", "dancemoe", "optimum"])
+        for method in record["methods"]:
+            self.assertGreaterEqual(method["remote_calls"], record["remote_calls_bound"])
+        self.assertEqual(record["methods"][-1]["remote_calls"], record["remote_calls_bound"])
+
+    def test_the_pages_placement_is_one_of_its_problem(self):
+        now, next_ = self.folder / "now.json", self.folder / "next.json"
+        now.write_text(example("A placement"), encoding="utf-8")
+        done = troupe("place", self.problem, "--from", now, "-o", next_, "--seconds-per-call", "1")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("loads and", done.stdout)
+        again = troupe("place", self.problem, "--from", next_)
+        self.assertIn("0 loads and 0 drops", again.stdout)
+
+    def test_a_scenario_is_placed_and_simulated_alike_every_time(self):
+        placed = self.run_json("place", SCENARIO, "--method", "all")
+        self.assertEqual(placed["methods"][-1]["method"], "latency")
+        first = self.run_json("simulate", SCENARIO)
+        self.assertEqual(first, self.run_json("simulate", SCENARIO))
+        self.assertEqual(first["prompts"], 600)
+        self.assertNotEqual(first, self.run_json("simulate", SCENARIO, "--seed", 2))
+        slow = self.run_json("simulate", SCENARIO, "--set", "/links/bytes_per_s=20e6")
+        self.assertGreater(slow["latency"]["mean_s"], first["latency"]["mean_s"])
+
+    def test_mistakes_are_one_line_and_the_right_code(self):
+        self.assert_fails(2, ["--method"], "place", self.problem, "--method", "best")
+        self.assert_fails(2, ["want one --method"], "place", self.problem, "--method", "all", "-o", "x")
+        self.assert_fails(1, ["nowhere.json"], "place", self.folder / "nowhere.json")
+        self.assert_fails(1, ["wants --costs"], "place", self.problem, "--method", "latency")
+        self.assert_fails(1, ["expected \"troupe scenario\""], "simulate", self.problem)
+        self.assert_fails(1, ["prompts: 0, expected a whole number"], "simulate", SCENARIO, "--set",
+                          "/prompts=0")
+        self.problem.write_text("{", encoding="utf-8")
+        self.assert_fails(1, ["problem.json: not JSON"], "place", self.problem)
+
+
+if __name__ == "__main__":
+    TROUPE = sys.argv.pop(1)
+    unittest.main()
