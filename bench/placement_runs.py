@@ -85,6 +85,21 @@ def compare_testbeds(runner, seeds, quick):
     return {scenario: run_methods(runner, scenario, seeds) for scenario in scenarios}
 
 
+# Table I: what runs, placed by what.
+SERVINGS = {"alone": ("alone", "uniform"), "redirected": ("redirected", "uniform"),
+            "naive": ("together", "uniform"), "dancemoe": ("together", "dancemoe"),
+            "latency": ("together", "latency")}
+
+
+def compare_servings(runner, seeds):
+    """Table I, for both models, at the testbed's bandwidth and at 10 Gbps."""
+    return {scenario: {gbps: {name: summary([runner.simulate(scenario, method, seed, [
+        f'/serving="{serving}"', f"/links/bytes_per_s={gbps * 125e6}"]) for seed in seeds])
+                              for name, (serving, method) in SERVINGS.items()}
+                       for gbps in (0.5, 10)}
+            for scenario in ("testbed-mixtral.json", TESTBED)}
+
+
 def measure_gaps(runner):
     record = runner.place_all(TESTBED)
     least = record["remote_calls_bound"]

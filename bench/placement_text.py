@@ -33,6 +33,16 @@ What differs from the paper, and why:
   anything to balance that would explain this, and here they are not.
 - *EPLB* is stronger here than a device-by-device one: it never gives a server a second copy (`src/expert/placement/eplb.cc`).
 
+## Together or alone (Table I)
+
+{servings}
+
+The paper's three servers gain by working together on Mixtral. Whether that is so depends on two speeds: of the link, and of
+loading from the host's own memory, here 12 GB/s for a GPU (assumed). An expert of DeepSeek-V2-Lite is 17 MB and loads in
+1.4 ms; a prompt's tokens take longer over 500 Mbps, both ways, than all the experts it needs take from the host. Then the answer is: do not
+distribute. Loading wins less where experts are large and tokens few, and where the link is fast; hosts without memory for all experts have no
+choice.
+
 ## Gaps to the optimum of Eq. 2
 
 {gaps}

@@ -48,6 +48,7 @@ struct ServerResult {
   TimeHistogram latency;                // from a prompt's arrival to its last token
   TimeHistogram wait;                   // of it, until its turn came
   std::uint64_t local = 0, remote = 0;  // (token, expert) pairs of its own users
+  std::uint64_t loaded = 0;             // the same, whose experts a lone server had to load first
   double busy_seconds = 0;              // of its devices together
   double bytes_sent = 0;
 };
@@ -80,7 +81,7 @@ struct SimulationResult {
     double local = 0, all = 0;
     for (const ServerResult& server : servers) {
       local += static_cast<double>(server.local);
-      all += static_cast<double>(server.local + server.remote);
+      all += static_cast<double>(server.local + server.remote + server.loaded);
     }
     return all > 0 ? local / all : 1;
   }

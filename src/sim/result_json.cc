@@ -23,6 +23,7 @@ OrderedJson ServersToJson(const Scenario& scenario, const SimulationResult& resu
                        {"wait", ToJson(server.wait)},
                        {"local_calls", server.local},
                        {"remote_calls", server.remote},
+                       {"loaded_calls", server.loaded},
                        {"busy_share", capacity > 0 ? server.busy_seconds / capacity : 0},
                        {"bytes_sent", server.bytes_sent}});
   }

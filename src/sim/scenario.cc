@@ -50,6 +50,13 @@ ServingCosts ReadCosts(const JsonValue& json) {
   return costs;
 }
 
+Serving ReadServing(const JsonValue& json) {
+  if (json.String() == "together") return Serving::kTogether;
+  if (json.String() == "alone") return Serving::kAlone;
+  if (json.String() == "redirected") return Serving::kAloneRedirected;
+  json.Fail("\"together\", \"alone\" or \"redirected\"");
+}
+
 class ScenarioReader {
  public:
   ScenarioReader(const std::string& path, const ScenarioOptions& options)
@@ -213,7 +220,7 @@ void ScenarioReader::DeriveStatistics() {
 Scenario ScenarioReader::Read(const JsonValue& json) {
   json.AllowOnly({"format", "version", "name", "note", "model", "servers", "links", "traces",
                   "users", "costs", "prompts", "until_s", "output_tokens", "prompts_at_once",
-                  "seed", "sample_interval_s", "placement", "migration"});
+                  "seed", "sample_interval_s", "placement", "migration", "serving"});
   if (json.At("format").String() != kFormat) json.At("format").Fail(fmt::format("\"{}\"", kFormat));
   json.At("version").Count(1, 1);
   SimulationSetup& setup = scenario_.setup;
@@ -241,6 +248,7 @@ Scenario ScenarioReader::Read(const JsonValue& json) {
     setup.prompts_at_once =
         static_cast<std::uint32_t>(json.At("prompts_at_once").Count(1, 1u << 20));
   }
+  if (json.Has("serving")) setup.serving = ReadServing(json.At("serving"));
   setup.sample_interval_s = json.NumberOr("sample_interval_s", 60);
   setup.seed = json.Has("seed") ? json.At("seed").Count(0, ~std::uint64_t{0}) : 1;
   ReadTraces(json.At("traces"));

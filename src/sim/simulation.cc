@@ -10,6 +10,7 @@
 #include "sim/expert_work.h"
 #include "sim/link_pool.h"
 #include "sim/migrator.h"
+#include "sim/offload_work.h"
 #include "sim/pool.h"
 
 namespace troupe {
@@ -28,7 +29,8 @@ enum EventKind : std::uint32_t {
 
 struct Prompt {
   PromptRequest request;
-  std::uint32_t server = 0;
+  std::uint32_t server = 0;  // that works on it
+  std::uint32_t users = 0;   // server whose users ask
   DeviceIndex device = 0;    // of the dense part
   std::uint32_t tokens = 0;  // of the pass under way
   std::uint32_t passed = 0;  // tokens of earlier passes
@@ -54,8 +56,12 @@ class Simulation {
   Result<SimulationResult> Run() &&;
 
  private:
+  struct Waiting {
+    PromptRequest request;
+    std::uint32_t users = 0;  // server whose users ask
+  };
   struct Server {
-    std::deque<PromptRequest> waiting;
+    std::deque<Waiting> waiting;
     std::uint32_t active = 0;
     std::optional<PromptRequest> coming;
     Arrivals arrivals;
@@ -68,10 +74,12 @@ class Simulation {
   void Handle(const SimEvent& event);
   void DrawArrival(std::uint32_t server);
   void Arrive(std::uint32_t server);
+  std::uint32_t WorkerFor(std::uint32_t users) const;
   void StartWaiting(std::uint32_t server);
   void StartPass(std::uint32_t id, std::uint32_t tokens);
   void StartLayer(std::uint32_t id);
   void StartExperts(std::uint32_t id);
+  void StartAlone(std::uint32_t id);
   void StartCall(std::uint32_t prompt, const ExpertWork::Visit& visit);
   void StartTransfer(std::uint32_t from, std::uint32_t to, double bytes, std::uint32_t call);
   void EndTransfer(std::uint32_t link, std::uint32_t version);
@@ -88,6 +96,7 @@ class Simulation {
   EventQueue events_;
   ExpertMap map_;
   ExpertWork work_;
+  std::optional<OffloadWork> offload_;  // if servers work alone
   LinkPool links_;
   Migrator migrator_;
   std::vector<Server> servers_;
@@ -104,9 +113,11 @@ Simulation::Simulation(const SimulationSetup& setup)
       map_(setup.problem, setup.placement),
       work_(setup.problem, setup.costs),
       links_(setup.problem.links, setup.sharing, setup.problem.server_count()),
-      migrator_(setup.problem, setup.placement, setup.migration),
+      migrator_(setup.problem, setup.placement,
+                setup.serving == Serving::kTogether ? setup.migration : MigrationSetup{}),
       devices_(map_.devices()) {
   result_.servers.resize(setup.problem.server_count());
+  if (setup.serving != Serving::kTogether) offload_.emplace(setup.problem, setup.costs);
   servers_.reserve(setup.problem.server_count());
   for (std::uint32_t n = 0; n < setup.problem.server_count(); ++n) {
     servers_.push_back({.arrivals = Arrivals(setup.workload.users[n], setup.workload, setup.traces,
@@ -186,9 +197,22 @@ void Simulation::Arrive(std::uint32_t server) {
   if (drawn_ == setup_.workload.prompts) return;
   ++drawn_;
   ++arrived_;
-  servers_[server].waiting.push_back(*servers_[server].coming);
+  const std::uint32_t worker = WorkerFor(server);
+  servers_[worker].waiting.push_back({*servers_[server].coming, server});
   DrawArrival(server);
-  StartWaiting(server);
+  StartWaiting(worker);
+}
+
+std::uint32_t Simulation::WorkerFor(std::uint32_t users) const {
+  if (setup_.serving != Serving::kAloneRedirected) return users;
+  const auto load = [&](std::uint32_t n) {
+    return servers_[n].waiting.size() + servers_[n].active;
+  };
+  std::uint32_t idlest = users;
+  for (std::uint32_t n = 0; n < servers_.size(); ++n) {
+    if (load(n) < load(idlest)) idlest = n;
+  }
+  return idlest;
 }
 
 void Simulation::StartWaiting(std::uint32_t n) {
@@ -197,9 +221,11 @@ void Simulation::StartWaiting(std::uint32_t n) {
   ++server.active;
   const std::uint32_t id = prompts_.Take();
   Prompt& prompt = prompts_[id];
-  prompt = {.request = server.waiting.front(), .server = n};
+  prompt = {.request = server.waiting.front().request,
+            .server = n,
+            .users = server.waiting.front().users};
   server.waiting.pop_front();
-  result_.servers[n].wait.Note(events_.now() - prompt.request.seconds);
+  result_.servers[prompt.users].wait.Note(events_.now() - prompt.request.seconds);
   const auto first = devices_.begin() + map_.FirstDevice(n);
   const auto last = devices_.begin() + map_.FirstDevice(n + 1);
   const auto idlest = std::min_element(
@@ -231,6 +257,7 @@ void Simulation::StartExperts(std::uint32_t id) {
   Prompt& prompt = prompts_[id];
   prompt.layer_began = events_.now();
   prompt.outstanding = 0;
+  if (setup_.serving != Serving::kTogether) return StartAlone(id);
   const std::span<const ExpertWork::Visit> visits = work_.Divide(
       setup_.traces[prompt.request.trace], prompt.request.first_token + prompt.passed,
       prompt.tokens, prompt.layer, prompt.server, map_, migrator_.CountsOf(prompt.server));
@@ -251,6 +278,22 @@ void Simulation::StartExperts(std::uint32_t id) {
       ++prompt.outstanding;
       events_.Add(Occupy(job.device, job.seconds), kLocalJobDone, id);
     }
+  }
+}
+
+void Simulation::StartAlone(std::uint32_t id) {
+  Prompt& prompt = prompts_[id];
+  const OffloadWork::Layer& layer = offload_->Divide(setup_.traces[prompt.request.trace],
+                                                     prompt.request.first_token + prompt.passed,
+                                                     prompt.tokens, prompt.layer, prompt.server);
+  result_.servers[prompt.users].local += layer.hits;
+  result_.servers[prompt.users].loaded += layer.misses;
+  TimelineSample& sample = Sample();
+  sample.local += layer.hits;
+  sample.remote += layer.misses;
+  for (const DeviceJob& job : layer.jobs) {
+    ++prompt.outstanding;
+    events_.Add(Occupy(job.device, job.seconds), kLocalJobDone, id);
   }
 }
 
@@ -325,10 +368,10 @@ void Simulation::EndLayer(std::uint32_t id) {
 }
 
 void Simulation::Finish(std::uint32_t id) {
-  const std::uint32_t server = prompts_[id].server;
+  const std::uint32_t server = prompts_[id].server, users = prompts_[id].users;
   const double latency = events_.now() - prompts_[id].request.seconds;
   prompts_.Give(id);
-  result_.servers[server].latency.Note(latency);
+  result_.servers[users].latency.Note(latency);
   result_.latency.Note(latency);
   TimelineSample& sample = Sample();
   ++sample.answered;
@@ -349,48 +392,6 @@ TimelineSample& Simulation::Sample() {
 }
 
 }  // namespace
-
-Status Validate(const SimulationSetup& setup) {
-  TROUPE_RETURN_IF_ERROR(Validate(setup.problem));
-  TROUPE_RETURN_IF_ERROR(Validate(setup.placement, setup.problem));
-  const PlacementProblem& problem = setup.problem;
-  if (setup.workload.users.size() != problem.servers.size()) {
-    return InvalidArgument("users of {} servers, the problem has {}", setup.workload.users.size(),
-                           problem.servers.size());
-  }
-  for (const PlacementServer& server : problem.servers) {
-    if (server.devices.size() > 255) {
-      return InvalidArgument("server '{}' has {} devices, at most 255 can be simulated",
-                             server.name, server.devices.size());
-    }
-  }
-  for (const RoutingTrace& trace : setup.traces) {
-    TROUPE_RETURN_IF_ERROR(Validate(trace));
-    for (std::uint32_t l = 0; l < problem.experts.layers(); ++l) {
-      if (trace.layers != problem.experts.layers() || trace.experts != problem.experts.CountIn(l)) {
-        return InvalidArgument("a routing trace of {} layers x {} experts for a model with {} x {}",
-                               trace.layers, trace.experts, problem.experts.layers(),
-                               problem.experts.CountIn(l));
-      }
-    }
-  }
-  for (const ServerUsers& users : setup.workload.users) {
-    for (const UserPhase& phase : users.phases) {
-      if (phase.trace >= setup.traces.size() || !(phase.mean_interval_s > 0)) {
-        return InvalidArgument(
-            "users of trace {} every {} s, expected one of {} and a positive time", phase.trace,
-            phase.mean_interval_s, setup.traces.size());
-      }
-    }
-    if (users.phases.empty() && !users.recorded.empty()) {
-      return InvalidArgument("recorded requests of users without a phase that names their trace");
-    }
-  }
-  if (setup.prompts_at_once == 0 || !(setup.sample_interval_s > 0)) {
-    return InvalidArgument("prompts at once and the sampling interval must be positive");
-  }
-  return OkStatus();
-}
 
 Result<SimulationResult> Simulate(const SimulationSetup& setup) { return Simulation(setup).Run(); }
 

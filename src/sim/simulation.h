@@ -25,6 +25,12 @@
 
 namespace troupe {
 
+enum class Serving {
+  kTogether,         // experts that a server lacks are called on others
+  kAlone,            // they are loaded from its own host's memory (MoE-Infinity)
+  kAloneRedirected,  // the same, and prompts go where the fewest are
+};
+
 struct MigrationSetup {
   double interval_s = 0;  // 0: the placement stays
   std::string placer = "dancemoe";
@@ -39,6 +45,7 @@ struct SimulationSetup {
   std::vector<RoutingTrace> traces;
   Workload workload;
   std::uint32_t prompts_at_once = 1;  // that a server works on
+  Serving serving = Serving::kTogether;
   MigrationSetup migration;
   double sample_interval_s = 60;
   std::uint64_t seed = 1;

@@ -118,6 +118,40 @@ TEST(SimulationTest, PromptsWaitForTheirTurnAtTheServer) {
   EXPECT_GT(result.latency.mean(), 1.4 * alone) << "they still share the device";
 }
 
+TEST(SimulationTest, AServerAloneLoadsWhatItLacksBeforeItComputes) {
+  // Room for three of four experts of one byte, loaded at 10 bytes/s. Two layers of two: the first
+  // pass loads all four and drops the first; the second then misses one after the other.
+  SimulationSetup setup = TwoExperts({3, 1});
+  setup.placement = {{{{0, 1, 2}}, {{3}}}};
+  setup.serving = Serving::kAlone;
+  setup.workload.output_tokens = 2;
+  const SimulationResult result = Simulate(setup).value();
+  const double input = 2 * (2e-2 + 5e-5 + 2 * (0.1 + 1e-3 + 5e-4));
+  const double token = 2 * (2e-2 + 1e-5 + 2 * (0.1 + 1e-3 + 1e-4));
+  EXPECT_NEAR(result.latency.mean(), input + token, 1e-12);
+  EXPECT_EQ(result.servers[0].loaded, 4u * 6);
+  EXPECT_EQ(result.servers[0].bytes_sent, 0);
+
+  setup.problem.servers[0].devices[0].memory = 4;
+  EXPECT_NEAR(Simulate(setup)->latency.mean(), input + token - 4 * 0.1, 1e-12)
+      << "with room for all, the second pass loads nothing";
+}
+
+TEST(SimulationTest, RedirectedPromptsGoWhereTheFewestAre) {
+  SimulationSetup setup = TwoExperts({4, 4});
+  setup.placement = {{{{0, 1, 2, 3}}, {{}}}};
+  setup.workload.users[1].phases = {{.mean_interval_s = 1e9}};
+  setup.workload.users[0].recorded = {{.seconds = 0, .input_tokens = 1},
+                                      {.seconds = 0, .input_tokens = 1}};
+  setup.workload.prompts = 2;
+  const double alone = 2 * (2e-2 + 1e-5 + 2 * (1e-3 + 1e-4)) + 4 * 0.1;
+  setup.serving = Serving::kAloneRedirected;
+  const SimulationResult result = Simulate(setup).value();
+  EXPECT_NEAR(result.latency.greatest(), alone, 1e-12) << "the second is not behind the first";
+  EXPECT_EQ(result.servers[0].latency.count(), 2u) << "both are of server 0's users";
+  EXPECT_GT(result.servers[1].busy_seconds, 0);
+}
+
 TEST(SimulationTest, SameSeedSameBytes) {
   Scenario scenario{.name = "small", .method = "dancemoe"};
   const auto record = [&](std::uint64_t seed) {

@@ -1,0 +1,48 @@
+// What a setup has to be before it can be simulated.
+#include "sim/simulation.h"
+
+namespace troupe {
+
+Status Validate(const SimulationSetup& setup) {
+  TROUPE_RETURN_IF_ERROR(Validate(setup.problem));
+  TROUPE_RETURN_IF_ERROR(Validate(setup.placement, setup.problem));
+  const PlacementProblem& problem = setup.problem;
+  if (setup.workload.users.size() != problem.servers.size()) {
+    return InvalidArgument("users of {} servers, the problem has {}", setup.workload.users.size(),
+                           problem.servers.size());
+  }
+  for (const PlacementServer& server : problem.servers) {
+    if (server.devices.size() > 255) {
+      return InvalidArgument("server '{}' has {} devices, at most 255 can be simulated",
+                             server.name, server.devices.size());
+    }
+  }
+  for (const RoutingTrace& trace : setup.traces) {
+    TROUPE_RETURN_IF_ERROR(Validate(trace));
+    for (std::uint32_t l = 0; l < problem.experts.layers(); ++l) {
+      if (trace.layers != problem.experts.layers() || trace.experts != problem.experts.CountIn(l)) {
+        return InvalidArgument("a routing trace of {} layers x {} experts for a model with {} x {}",
+                               trace.layers, trace.experts, problem.experts.layers(),
+                               problem.experts.CountIn(l));
+      }
+    }
+  }
+  for (const ServerUsers& users : setup.workload.users) {
+    for (const UserPhase& phase : users.phases) {
+      if (phase.trace >= setup.traces.size() || !(phase.mean_interval_s > 0)) {
+        return InvalidArgument(
+            "users of trace {} every {} s, expected one of {} and a positive time", phase.trace,
+            phase.mean_interval_s, setup.traces.size());
+      }
+    }
+    if (users.phases.empty() && !users.recorded.empty()) {
+      return InvalidArgument("recorded requests of users without a phase that names their trace");
+    }
+  }
+  if (setup.prompts_at_once == 0 || !(setup.sample_interval_s > 0)) {
+    return InvalidArgument("prompts at once and the sampling interval must be positive");
+  }
+  return OkStatus();
+}
+
+}  // namespace troupe
