@@ -5,8 +5,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::uint32_t kLeastContext = 256;  // that a plan shrinks to unasked
-constexpr std::uint32_t kLeastChunk = 16;     // that it shrinks to for the sake of more slots
+constexpr std::uint32_t kLeastChunk = 16;  // that it shrinks to for the sake of more slots
 
 // What is left for experts; nothing if the rest alone is too much.
 Bytes Left(Bytes budget, Bytes taken) { return budget > taken ? budget - taken : Bytes(); }
@@ -79,10 +78,10 @@ class Planner {
     std::uint32_t context = request_.context;
     if (request_.context_given) return context;
     const Bytes left = Left(request_.budget, needs_.program + needs_.dense + needs_.staging);
-    while (context > kLeastContext &&
+    while (context > request_.least_context &&
            (4 * needs_.kv_cache(context) > left ||
             WithCache(context, request_.chunk).total() > request_.budget)) {
-      context = std::max(kLeastContext, context / 2);
+      context = std::max(request_.least_context, context / 2);
     }
     return context;
   }
@@ -93,8 +92,8 @@ class Planner {
       plan = Shrunk(plan.context, plan.chunk / 2);
     }
     while (plan.total() > request_.budget && !request_.context_given &&
-           plan.context > kLeastContext) {
-      plan = Shrunk(std::max(kLeastContext, plan.context / 2), plan.chunk);
+           plan.context > request_.least_context) {
+      plan = Shrunk(std::max(request_.least_context, plan.context / 2), plan.chunk);
     }
     if (plan.total() > request_.budget) return TooLittle(plan);
     NoteContext(plan);
@@ -114,10 +113,13 @@ class Planner {
             ? ""
             : fmt::format(", {} for {} of {} experts and {} to load them", ToString(least.experts),
                           least.slots, needs_.AllExperts(), ToString(least.staging));
+    // Whole mebibytes, and one more: what the program itself takes differs a little from run to
+    // run.
+    const Bytes advised = 1_MiB * ((least.total() + 2_MiB).count() / (1_MiB).count());
     return Error(Code::kResourceExhausted,
-                 "{} of memory are too little, {} are the least: {} for the program, {} for dense "
-                 "weights, {} for {} tokens of context, {} to work in{}",
-                 ToString(request_.budget), ToString(least.total()), ToString(least.program),
+                 "{} of memory are too little, {} are the least: {} for the program and its "
+                 "reserve, {} for dense weights, {} for {} tokens of context, {} to work in{}",
+                 ToString(request_.budget), ToString(advised), ToString(least.program),
                  ToString(least.dense), ToString(least.kv_cache), least.context,
                  ToString(least.workspace), experts);
   }
@@ -125,8 +127,8 @@ class Planner {
   void NoteContext(MemoryPlan& plan) const {
     if (plan.context < request_.context) {
       plan.notes.push_back(
-          fmt::format("context {} instead of {}, which would take {} of the memory: --ctx asks for "
-                      "more",
+          fmt::format("context {} instead of {}, which would take {} of the memory (--ctx asks for "
+                      "more)",
                       plan.context, request_.context, ToString(needs_.kv_cache(request_.context))));
     }
   }
@@ -160,7 +162,7 @@ Result<MemoryPlan> PlanMemory(const MemoryNeeds& needs, const MemoryRequest& req
 
 std::vector<std::string> Describe(const MemoryPlan& plan, const MemoryNeeds& needs) {
   std::vector<std::string> lines = {
-      fmt::format("program       {}", ToString(plan.program)),
+      fmt::format("program       {} with its reserve", ToString(plan.program)),
       fmt::format("dense weights {}", ToString(plan.dense)),
       fmt::format("KV cache      {} for a context of {} tokens", ToString(plan.kv_cache),
                   plan.context),

@@ -35,8 +35,9 @@ struct MemoryNeeds {
 struct MemoryRequest {
   Bytes budget;
   std::uint32_t context = 0;
-  bool context_given = false;  // by the user: then it does not shrink
-  std::uint32_t chunk = 512;   // tokens of a prompt that go through the layers together, at most
+  bool context_given = false;         // by the user: then it does not shrink
+  std::uint32_t least_context = 256;  // that it shrinks to otherwise
+  std::uint32_t chunk = 512;  // tokens of a prompt that go through the layers together, at most
   std::optional<std::uint32_t> most_slots;  // a smaller cache than would fit, to see what it costs
 };
 

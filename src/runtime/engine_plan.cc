@@ -62,12 +62,14 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
     plan.notes.push_back(fmt::format("{} threads on {} processors: fewer would be faster",
                                      plan.threads, machine.cpus));
   }
-  MemoryRequest request{.budget = options.memory.value_or(machine.available),
-                        .context = options.context.value_or(
-                            std::min(config.trained_context, EngineOptions::kDefaultContext)),
-                        .context_given = options.context.has_value(),
-                        .chunk = std::max<std::uint32_t>(1, options.chunk),
-                        .most_slots = options.offload.slots};
+  MemoryRequest request{
+      .budget = options.memory.value_or(machine.available),
+      .context = options.context.value_or(
+          std::min(config.trained_context, EngineOptions::kDefaultContext)),
+      .context_given = options.context.has_value(),
+      .least_context = std::max(MemoryRequest().least_context, options.least_context),
+      .chunk = std::max<std::uint32_t>(1, options.chunk),
+      .most_slots = options.offload.slots};
   if (request.context < 1) return InvalidArgument("a context of 0 tokens, expected at least 1");
   plan.kv_type = options.kv_type;
   TROUPE_RETURN_IF_ERROR(KvCache::LayoutFor(config, plan.kv_type, request.context).Check());

@@ -50,6 +50,7 @@ struct OffloadOptions {
 struct EngineOptions {
   std::optional<std::uint32_t> threads;  // absent: as many as the process may run
   std::optional<std::uint32_t> context;  // absent: the trained context, at most kDefaultContext
+  std::uint32_t least_context = 0;       // that a budget may shrink an unasked context to
   KvType kv_type = KvType::kF16;
   std::optional<Bytes> memory;  // absent: what the machine has free, less a reserve
   std::uint32_t chunk = 512;    // tokens of a prompt that go through the layers together, at most

@@ -58,10 +58,11 @@ Status Chat(Engine& engine, GenerateOptions options, const std::string& system) 
     }
     const std::vector<TokenId>& prompt = *encoded;
     if (prompt.size() >= engine.plan().context()) {
-      refuse(
-          Error(Code::kResourceExhausted,
-                "the talk has {} tokens with this message and the context {}: --ctx asks for more",
-                prompt.size(), engine.plan().context()));
+      refuse(Error(
+          Code::kResourceExhausted,
+          "the talk is full: {} tokens with this message, and the context has {}; Ctrl-D ends "
+          "it, --ctx asks for a longer one",
+          prompt.size(), engine.plan().context()));
       continue;
     }
     const std::size_t kept = KeepCommonPrefix(session, prompt);

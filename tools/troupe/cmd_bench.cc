@@ -55,7 +55,7 @@ class BenchCommand final : public Command {
   }
 
   Status Run() override {
-    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, engine_.Open());
+    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, engine_.Open(Longest()));
     TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
     TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> text, Text(engine->tokenizer()));
     if (Longest() > session.room()) {

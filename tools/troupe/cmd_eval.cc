@@ -12,6 +12,8 @@
 namespace troupe {
 namespace {
 
+constexpr std::size_t kWindow = 512;  // tokens that are scored together
+
 class EvalCommand final : public Command {
  public:
   void AddOptions(CLI::App& app) override {
@@ -40,11 +42,12 @@ class EvalCommand final : public Command {
   }
 
   Status Run() override {
-    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, engine_.Open());
+    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                            engine_.Open(window_.value_or(kWindow)));
     EvaluationOptions options{.warm_up = warm_up_, .begin = std::nullopt};
     TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> ids, Tokens(engine->tokenizer(), options));
     TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
-    options.window = window_.value_or(std::min<std::size_t>(512, session.room()));
+    options.window = window_.value_or(std::min(kWindow, session.room()));
 
     EvaluationHooks hooks;
     std::optional<LogitsWriter> writer;

@@ -6,6 +6,7 @@
 #include "io/file.h"
 #include "troupe/options.h"
 #include "troupe/progress.h"
+#include "troupe/remark.h"
 
 namespace troupe {
 
@@ -90,9 +91,19 @@ EngineOptions EngineFlags::options() const {
   return options;
 }
 
-Result<std::unique_ptr<Engine>> EngineFlags::Open() const {
-  ProgressBar bar("loading");
-  return Engine::Open(model_, options(), bar.Callback());
+Result<std::unique_ptr<Engine>> EngineFlags::Open(std::size_t least_context) const {
+  EngineOptions opened = options();
+  opened.least_context =
+      static_cast<std::uint32_t>(std::min<std::size_t>(least_context, opened.kDefaultContext));
+  Result<std::unique_ptr<Engine>> engine = [&] {
+    ProgressBar bar("loading");
+    return Engine::Open(model_, opened, bar.Callback());
+  }();
+  if (!engine.ok()) return engine;
+  const MemoryPlan& plan = (*engine)->plan().memory;
+  for (const std::string& note : plan.notes) Remark("note: {}\n", note);
+  for (const std::string& warning : plan.warnings) Remark("warning: {}\n", warning);
+  return engine;
 }
 
 Result<std::vector<TokenId>> ParseTokenIds(const std::string& text) {

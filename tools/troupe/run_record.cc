@@ -107,8 +107,9 @@ void ExplainMisses(Engine& engine) {
   if (engine.offloaded() == nullptr) return;
   constexpr int kShown = 24;  // a few layers' worth; a run has thousands
   engine.offloaded()->set_miss_observer([told = 0](const MissEvent& event) mutable {
-    if (told < kShown) Remark("miss          {}\n", ToString(event));
-    if (++told == kShown) Remark("miss          ... the figures at the end count them all\n");
+    if (told == 0) Remark("\nfirst experts that were not there:\n");
+    if (told < kShown) Remark("  {}\n", ToString(event));
+    if (++told == kShown) Remark("  ... the figures at the end count them all\n");
   });
 }
 
