@@ -112,7 +112,8 @@ TEST(MemoryPlanTest, ACacheBelowOneTokensWorkingSetIsWarnedOf) {
 TEST(MemoryPlanTest, TheLeastBudgetIsNamedAndItWorks) {
   const Status refused = Plan(64_MiB).status();
   EXPECT_EQ(refused.code(), Code::kResourceExhausted);
-  EXPECT_THAT(refused.message(), HasSubstr("are the least: 20.0 MiB for the program and its reserve, 100.0 MiB"));
+  EXPECT_THAT(refused.message(),
+              HasSubstr("are the least: 20.0 MiB for the program and its reserve, 100.0 MiB"));
   EXPECT_THAT(refused.message(), HasSubstr("2.0 MiB for 2 of 640 experts and 8.0 MiB to load"));
   // 20 + 100 + 8 + 4 (context 256) + 2 slots + a chunk of one
   EXPECT_TRUE(Plan(135_MiB).ok());
