@@ -16,8 +16,10 @@ if(TROUPE_SANITIZE)
   target_compile_options(troupe_options INTERFACE -fsanitize=${TROUPE_SANITIZE}
     -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(troupe_options INTERFACE -fsanitize=${TROUPE_SANITIZE})
-  # GCC's flow analysis does not see through what the sanitizers insert; the release build has it on.
-  target_compile_options(troupe_options INTERFACE -Wno-maybe-uninitialized)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Its flow analysis does not see through what the sanitizers insert; the release build has it on.
+    target_compile_options(troupe_options INTERFACE -Wno-maybe-uninitialized)
+  endif()
 endif()
 if(TROUPE_FUZZ)
   target_compile_options(troupe_options INTERFACE -fsanitize=fuzzer-no-link)
