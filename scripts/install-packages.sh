@@ -7,7 +7,7 @@ set -euo pipefail
 build=(build-essential cmake ninja-build pkg-config ccache mold
   libhwy-dev libfmt-dev nlohmann-json3-dev libcli11-dev libpcre2-dev libxxhash-dev liburing-dev
   libgtest-dev libgmock-dev libbenchmark-dev liblemon-dev libzstd-dev)
-test=(clang clang-format clang-tidy libclang-rt-14-dev python3)
+test=(clang clang-format clang-tidy libclang-rt-14-dev python3 python3-numpy zstd)
 bench=(nodejs npm)
 arm=(g++-aarch64-linux-gnu)
 

@@ -16,13 +16,14 @@ ARROWS = {
     "io": {"base"},
     "gguf": {"io"},
     "expert": {"base"},
+    "trace": {"io", "expert"},
     "text": {"base"},
     "model": {"kernels", "gguf", "expert"},
     "store": {"io", "gguf", "expert"},
-    "runtime": {"model", "store", "text"},
+    "runtime": {"model", "store", "text", "trace"},
     "server": {"runtime"},
     "cluster": {"runtime"},
-    "sim": {"expert"},
+    "sim": {"trace"},
     "cuda": {"kernels", "expert"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.MULTILINE)

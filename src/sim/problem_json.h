@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/json_value.h"
 #include "expert/placement/placement.h"
 #include "expert/placement/problem.h"
-#include "sim/json_value.h"
 
 namespace troupe {
 

@@ -6,6 +6,7 @@
 #include "sim/linear_fit.h"
 #include "sim/problem_json.h"
 #include "sim/trace_file.h"
+#include "trace/read_whole.h"
 
 namespace troupe {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/json_value.h"
 #include "base/status.h"
-#include "sim/json_value.h"
 #include "sim/simulation.h"
 
 namespace troupe {

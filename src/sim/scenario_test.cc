@@ -7,6 +7,7 @@
 
 #include "expert/placement/remote_calls.h"
 #include "sim/trace_file.h"
+#include "trace/read_whole.h"
 
 namespace troupe {
 namespace {

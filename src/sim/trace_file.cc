@@ -1,46 +1,19 @@
 #include "sim/trace_file.h"
 
-#include <zstd.h>
-
 #include <algorithm>
 
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <filesystem>
-#include <fstream>
-#include <memory>
-#include <sstream>
+#include <optional>
 
-#include "sim/json_value.h"
+#include "base/json_value.h"
+#include "trace/read_whole.h"
+#include "trace/recording.h"
+#include "trace/trace_reader.h"
 
 namespace troupe {
 namespace {
-
-constexpr std::size_t kMostBytes = std::size_t{1} << 30;
-
-bool EndsWith(std::string_view text, std::string_view end) { return text.ends_with(end); }
-
-Result<std::string> Decompress(const std::string& path, const std::string& compressed) {
-  const std::unique_ptr<ZSTD_DStream, std::size_t (*)(ZSTD_DStream*)> stream(ZSTD_createDStream(),
-                                                                             ZSTD_freeDStream);
-  ZSTD_inBuffer in{compressed.data(), compressed.size(), 0};
-  std::string text;
-  std::size_t hint = 1;  // 0: a frame is complete
-  while (in.pos < in.size) {
-    const std::size_t before = text.size();
-    text.resize(before + ZSTD_DStreamOutSize());
-    ZSTD_outBuffer out{text.data() + before, text.size() - before, 0};
-    hint = ZSTD_decompressStream(stream.get(), &out, &in);
-    text.resize(before + out.pos);
-    if (ZSTD_isError(hint) != 0) {
-      return DataLoss("{}: no intact zstd stream ({})", path, ZSTD_getErrorName(hint));
-    }
-    if (text.size() > kMostBytes) return DataLoss("{}: more than {} bytes", path, kMostBytes);
-  }
-  if (hint != 0) return DataLoss("{}: the zstd stream ends too early", path);
-  return text;
-}
 
 std::vector<std::string_view> Split(std::string_view line, char by) {
   std::vector<std::string_view> fields;
@@ -118,54 +91,51 @@ Result<RecordedRequest> MooncakeRequest(std::string_view line) {
   });
 }
 
-}  // namespace
-
-Result<std::string> ReadWhole(const std::string& path) {
-  std::error_code error;
-  const auto size = std::filesystem::file_size(path, error);
-  if (error) return ErrnoStatus(error.value(), path);
-  if (size > kMostBytes)
-    return DataLoss("{}: {} bytes, at most {} expected", path, size, kMostBytes);
-  std::ifstream file(path, std::ios::binary);
-  std::string text(size, '\0');
-  if (!file.read(text.data(), static_cast<std::streamsize>(size)) && size > 0) {
-    return Error(Code::kUnavailable, "{}: cannot be read", path);
+Result<RoutingTrace> FromRecording(const std::string& path) {
+  TROUPE_ASSIGN_OR_RETURN(Recording recording, ReadRecording(path));
+  RoutingTrace trace{.layers = static_cast<std::uint32_t>(recording.header.moe_layers.size()),
+                     .experts = recording.header.experts,
+                     .top_k = recording.header.top_k,
+                     .tokens = recording.tokens,
+                     .ids = std::move(recording.ids)};
+  std::uint32_t start = 0;
+  for (const Recording::Sequence& sequence : recording.sequences) {
+    trace.sequence_starts.push_back(start);
+    start += sequence.tokens;
   }
-  if (EndsWith(path, ".zst")) return Decompress(path, text);
-  return text;
+  return trace;
 }
 
-Result<RoutingTrace> ReadRoutingTrace(const std::string& meta_path) {
-  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadWhole(meta_path));
-  std::string ids_file;
-  TROUPE_ASSIGN_OR_RETURN(
-      RoutingTrace trace, ReadJson<RoutingTrace>(meta_path, text, [&](const JsonValue& json) {
-        RoutingTrace read;
-        const auto count = [&](const char* key, std::uint64_t most) {
-          return static_cast<std::uint32_t>(json.At(key).Count(1, most));
-        };
-        const char* layers = json.Has("num_moe_layers") ? "num_moe_layers" : "num_layers";
-        read.layers = count(layers, 4096);
-        read.experts = count("num_experts", 256);
-        read.top_k = count("top_k", 256);
-        read.tokens = count("num_tokens", 1u << 30);
-        ids_file = json.At("ids").At("file").String();
-        std::uint64_t start = 0;
-        const bool plain = json.Has("sequence_lengths");
-        const JsonValue sequences = json.At(plain ? "sequence_lengths" : "sequences");
-        for (std::size_t i = 0; i < sequences.size(); ++i) {
-          read.sequence_starts.push_back(static_cast<std::uint32_t>(start));
-          const JsonValue one = sequences.At(i);
-          start += (plain ? one : one.At("length")).Count(1, read.tokens);
-        }
-        if (start != read.tokens) {
-          sequences.Fail(fmt::format("lengths that add up to {} tokens", read.tokens));
-        }
-        return read;
-      }));
-  const std::string path = (std::filesystem::path(meta_path).parent_path() / ids_file).string();
-  TROUPE_ASSIGN_OR_RETURN(const std::string ids, ReadWhole(path));
-  for (const char id : ids) trace.ids.push_back(static_cast<unsigned char>(id));
+// A simulation draws its prompts anywhere in the trace, so all of it is held.
+Result<RoutingTrace> FromTrace(const std::string& path) {
+  TROUPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(path));
+  const TraceHeader& header = reader.header();
+  RoutingTrace trace{.layers = static_cast<std::uint32_t>(header.moe_layers.size()),
+                     .experts = header.experts,
+                     .top_k = header.top_k};
+  std::vector<TraceBlock> blocks;
+  std::optional<std::uint32_t> sequence;
+  while (true) {
+    TROUPE_ASSIGN_OR_RETURN(std::optional<TraceBlock> block, reader.Next());
+    if (!block) break;
+    for (const TraceSegment& segment : block->segments) {
+      if (sequence != segment.sequence) trace.sequence_starts.push_back(trace.tokens);
+      sequence = segment.sequence;
+      trace.tokens += segment.tokens;
+    }
+    blocks.push_back(std::move(*block));
+  }
+  if (reader.damage().any()) return DataLoss("{}: {}", path, ToString(reader.damage()));
+  if (blocks.empty()) return DataLoss("{}: no tokens in it, expected some", path);
+  trace.ids = Join(header, blocks).ids;
+  return trace;
+}
+
+}  // namespace
+
+Result<RoutingTrace> ReadRoutingTrace(const std::string& path) {
+  TROUPE_ASSIGN_OR_RETURN(const RoutingTrace trace,
+                          path.ends_with(".json") ? FromRecording(path) : FromTrace(path));
   if (Status valid = Validate(trace); !valid.ok()) return std::move(valid).WithContext(path);
   return trace;
 }

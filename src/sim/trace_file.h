@@ -12,11 +12,8 @@
 
 namespace troupe {
 
-// A whole file; decompressed if its name ends in ".zst". At most a gigabyte.
-Result<std::string> ReadWhole(const std::string& path);
-
-// X.meta.json, and beside it the file of ids that it names: uint8 of [layer][token][k].
-Result<RoutingTrace> ReadRoutingTrace(const std::string& meta_path);
+// A trace (docs/formats/trace.md), or a published recording by its X.meta.json.
+Result<RoutingTrace> ReadRoutingTrace(const std::string& path);
 
 // Rows "model,task,layer,expert,count" of one model and task: [layer][expert].
 Result<std::vector<std::vector<double>>> ReadExpertCounts(const std::string& path,

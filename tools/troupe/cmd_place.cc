@@ -13,7 +13,7 @@
 #include "expert/placement/remote_calls.h"
 #include "sim/problem_json.h"
 #include "sim/scenario.h"
-#include "sim/trace_file.h"
+#include "trace/read_whole.h"
 #include "troupe/commands.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"

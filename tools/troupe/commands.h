@@ -25,5 +25,6 @@ std::unique_ptr<Command> MakeQuantizeCommand();
 std::unique_ptr<Command> MakeRunCommand();
 std::unique_ptr<Command> MakeSimulateCommand();
 std::unique_ptr<Command> MakeSynthCommand();
+std::unique_ptr<Command> MakeTraceCommand();
 
 }  // namespace troupe

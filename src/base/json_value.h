@@ -1,6 +1,6 @@
 // Reads JSON with errors that say where and what was expected: every getter names the place
-// ("servers[2].devices[0].memory"). Throws JsonError within src/sim's readers, which turn it into a
-// Status; nothing else throws or catches it.
+// ("servers[2].devices[0].memory"). Throws JsonError within the reader that ReadJson runs, which
+// turns it into a Status; nothing else throws or catches it.
 #pragma once
 
 #include <fmt/format.h>
