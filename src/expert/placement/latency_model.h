@@ -1,5 +1,6 @@
 // What a pass through a layer costs, as linear functions of its tokens: the estimator that the
-// latency objective and the simulator share. Fitted to measurements elsewhere (src/sim/fit.h).
+// latency objective and the simulator share. Fitted to measurements elsewhere
+// (src/sim/linear_fit.h).
 #pragma once
 
 #include <cstdint>

@@ -17,6 +17,9 @@ double SlowDown(double rho) {
   return 1 / (1 - kKnee) + (rho - kKnee) / ((1 - kKnee) * (1 - kKnee));
 }
 
+// The greatest of n exponential times of mean 1: 1 + 1/2 + ... + 1/n, also between whole n.
+double SlowestOf(double n) { return std::log1p((std::exp(1.0) - 1) * std::max(1.0, n)); }
+
 // Chance that at least one of `tokens` does what each does not with exp(-miss_log).
 double AnyOf(double tokens, double miss_log) { return -std::expm1(-tokens * miss_log); }
 
@@ -81,16 +84,55 @@ void LatencyObjective::Collect(std::uint32_t server, std::uint32_t layer, const 
   }
 }
 
-double LatencyObjective::TransferSeconds(std::uint32_t from, std::uint32_t to, double bytes,
-                                         const Congestion& congestion) const {
-  const Link& link = problem_.links.Between(from, to);
-  double factor = 1;
-  if (model_.sharing == LinkSharing::kEgress) {
-    factor = congestion.egress_factor[from];
-  } else if (!congestion.pair_factor.empty()) {
-    factor = congestion.pair_factor[static_cast<std::size_t>(from) * problem_.server_count() + to];
+double LatencyObjective::CallFactor(std::uint32_t from, std::uint32_t to,
+                                    const Congestion& congestion) const {
+  if (model_.sharing == LinkSharing::kEgress) return congestion.egress[from].own_factor;
+  if (congestion.pair_factor.empty()) return 1;
+  return congestion.pair_factor[static_cast<std::size_t>(from) * problem_.server_count() + to];
+}
+
+double LatencyObjective::AnswerWait(std::uint32_t from, std::uint32_t to, double seconds,
+                                    const Congestion& congestion) const {
+  if (model_.sharing == LinkSharing::kPair) {
+    return seconds * (CallFactor(from, to, congestion) - 1);
   }
-  return link.latency_seconds + bytes / link.bytes_per_second * factor;
+  // An answer that meets the host's own calls shares the link with all of them, until the shorter
+  // of the two is through.
+  const Egress& egress = congestion.egress[from];
+  return SlowDown(egress.own + egress.answers) *
+         (egress.answers * seconds +
+          egress.own * std::min(egress.own_calls * seconds, egress.own_seconds));
+}
+
+// Calls of one layer begin together. Where they share what their server sends, a call's bytes are
+// through when it and all smaller ones are, and as much of each larger one.
+void LatencyObjective::AddSending(std::vector<Call>& calls) const {
+  if (model_.sharing == LinkSharing::kPair) {
+    for (Call& call : calls) call.seconds += call.there * call.each;
+    return;
+  }
+  std::sort(calls.begin(), calls.end(),
+            [](const Call& a, const Call& b) { return a.there < b.there; });
+  double larger = 0, smaller_bytes = 0;
+  for (const Call& call : calls) larger += call.chance;
+  for (Call& call : calls) {
+    larger -= call.chance;
+    call.seconds += (smaller_bytes + call.there * (1 + larger)) * call.each;
+    smaller_bytes += call.chance * call.there;
+  }
+}
+
+// Waits vary about their mean, as exponential ones do, and the layer waits for the slowest of all:
+// longer, the more calls there are whose waits are about as long as the longest.
+void LatencyObjective::AddWaits(std::vector<Call>& calls) {
+  double sum = 0, longest = 0;
+  for (const Call& call : calls) {
+    sum += call.chance * call.wait;
+    longest = std::max(longest, call.wait);
+  }
+  if (longest <= 0) return;
+  const double times = SlowestOf(sum / longest);
+  for (Call& call : calls) call.seconds += times * call.wait;
 }
 
 double LatencyObjective::PassSeconds(std::uint32_t server, std::size_t kind,
@@ -100,24 +142,30 @@ double LatencyObjective::PassSeconds(std::uint32_t server, std::size_t kind,
   calls.clear();
   for (const std::uint32_t host : scratch.hosts) {
     const Visit& visit = scratch.visits[host];
-    const double chance = AnyOf(tokens, visit.miss_log);
+    Call call{.chance = AnyOf(tokens, visit.miss_log)};
     // What the call carries when it is made.
-    const double experts = visit.experts[kind] / chance;
-    const double assignments = tokens * visit.assignments / chance;
+    const double experts = visit.experts[kind] / call.chance;
+    const double assignments = tokens * visit.assignments / call.chance;
     const auto devices = static_cast<double>(problem_.servers[host].devices.size());
     const double lanes = std::clamp(experts, 1.0, devices);
-    double seconds = congestion.host_wait[host] +
-                     (model_.costs.expert.base * experts + model_.costs.expert.each * assignments) /
-                         (speeds_[host] * lanes / devices);
+    call.seconds = (model_.costs.expert.base * experts + model_.costs.expert.each * assignments) /
+                   (speeds_[host] * lanes / devices);
+    call.wait = host == server ? congestion.home_wait[host] : congestion.host_wait[host];
     if (host != server) {
-      const double there =
-          tokens * AnyOf(1, visit.miss_log) / chance * model_.costs.bytes_per_token;
+      call.there = tokens * AnyOf(1, visit.miss_log) / call.chance * model_.costs.bytes_per_token;
       const double back = assignments * model_.costs.bytes_per_token;
-      seconds += TransferSeconds(server, host, there, congestion) +
-                 model_.costs.call(there + back) + TransferSeconds(host, server, back, congestion);
+      const Link &out = problem_.links.Between(server, host),
+                 &in = problem_.links.Between(host, server);
+      call.each = CallFactor(server, host, congestion) / out.bytes_per_second;
+      const double answer = back / in.bytes_per_second;
+      call.seconds +=
+          out.latency_seconds + model_.costs.call(call.there + back) + in.latency_seconds + answer;
+      call.wait += AnswerWait(host, server, answer, congestion);
     }
-    calls.push_back({seconds, chance});
+    calls.push_back(call);
   }
+  AddSending(calls);
+  AddWaits(calls);
   // The expected slowest of calls that are made independently of each other.
   std::sort(calls.begin(), calls.end(),
             [](const Call& a, const Call& b) { return a.seconds > b.seconds; });
@@ -164,16 +212,18 @@ Congestion LatencyObjective::Measure(const CallRoutes& routes) const {
   const std::uint32_t servers = problem_.server_count();
   const bool pairs = model_.sharing == LinkSharing::kPair && servers <= kMostServersForPairs;
   Congestion congestion{.host_wait = std::vector<double>(servers, 0),
-                        .egress_factor = std::vector<double>(servers, 1),
+                        .home_wait = std::vector<double>(servers, 0),
+                        .egress = std::vector<Egress>(servers),
                         .home_weight = std::vector<double>(servers, 1)};
   if (pairs) congestion.pair_factor.assign(static_cast<std::size_t>(servers) * servers, 1);
   if (!has_rates_) return congestion;
-  std::vector<double> work(servers, 0), jobs(servers, 0), sent(servers, 0);
+  std::vector<double> work(servers, 0), jobs(servers, 0), own_work(servers, 0),
+      own_jobs(servers, 0);
   std::vector<double> pair_sent(congestion.pair_factor.size(), 0);
-  const auto send = [&](std::uint32_t from, std::uint32_t to, double bytes) {
+  const auto seconds_of = [&](std::uint32_t from, std::uint32_t to, double bytes) {
     const double seconds = bytes / problem_.links.Between(from, to).bytes_per_second;
-    sent[from] += seconds;
     if (pairs) pair_sent[static_cast<std::size_t>(from) * servers + to] += seconds;
+    return seconds;
   };
   const ServingCosts& costs = model_.costs;
   for (std::uint32_t n = 0; n < servers; ++n) {
@@ -182,32 +232,52 @@ Congestion LatencyObjective::Measure(const CallRoutes& routes) const {
       for (std::size_t k = 0; k < passes_[n].size(); ++k) {
         const auto [tokens, rate] = passes_[n][k];
         // Dense work runs on one device, and experts of the home server wait behind it.
-        work[n] += rate * costs.dense(tokens);
-        jobs[n] += rate;
+        own_work[n] += rate * costs.dense(tokens);
+        own_jobs[n] += rate;
+        double sending = 0, calls = 0;  // of these passes, in a second; of one of them
         for (const std::uint32_t host : scratch_.hosts) {
           const Visit& visit = scratch_.visits[host];
-          work[host] += rate * (costs.expert.base * visit.experts[k] +
-                                costs.expert.each * tokens * visit.assignments);
-          jobs[host] += rate * AnyOf(tokens, visit.miss_log);
+          const double seconds = rate * (costs.expert.base * visit.experts[k] +
+                                         costs.expert.each * tokens * visit.assignments);
+          (host == n ? own_work : work)[host] += seconds;
+          (host == n ? own_jobs : jobs)[host] += rate * AnyOf(tokens, visit.miss_log);
           if (host == n) continue;
-          send(n, host, rate * tokens * AnyOf(1, visit.miss_log) * costs.bytes_per_token);
-          send(host, n, rate * tokens * visit.assignments * costs.bytes_per_token);
+          const double there = rate * tokens * AnyOf(1, visit.miss_log) * costs.bytes_per_token;
+          sending += seconds_of(n, host, there);
+          calls += AnyOf(tokens, visit.miss_log);
+          congestion.egress[host].answers +=
+              seconds_of(host, n, rate * tokens * visit.assignments * costs.bytes_per_token);
         }
+        // Means as an answer meets them: by how long a pass sends.
+        Egress& egress = congestion.egress[n];
+        egress.own += sending;
+        egress.own_calls += sending * calls;
+        if (rate > 0) egress.own_seconds += sending * sending / rate;
       }
       for (const std::uint32_t host : scratch_.hosts) scratch_.visits[host].assignments = 0;
     }
   }
   for (std::uint32_t n = 0; n < servers; ++n) {
-    const double busy = work[n] / speeds_[n];
+    const double busy = (work[n] + own_work[n]) / speeds_[n];
     const auto devices = static_cast<double>(problem_.servers[n].devices.size());
     // M/M/1 of the mean job; several devices share the queue's length.
-    if (jobs[n] > 0) {
-      congestion.host_wait[n] = (SlowDown(busy) - 1) * (busy / jobs[n]) / devices;
+    const auto wait = [&](double share, double count) {
+      return count > 0 ? (SlowDown(share) - 1) * (share / count) / devices : 0;
+    };
+    congestion.host_wait[n] = wait(busy, jobs[n] + own_jobs[n]);
+    Egress& egress = congestion.egress[n];
+    const double sent = egress.own + egress.answers;
+    if (egress.own > 0) {
+      egress.own_calls /= egress.own;
+      egress.own_seconds /= egress.own;
     }
-    congestion.egress_factor[n] = SlowDown(sent[n]);
+    const bool in_turn = PromptRate(n) > 0;
+    congestion.home_wait[n] =
+        in_turn ? wait(work[n] / speeds_[n], jobs[n]) : congestion.host_wait[n];
+    egress.own_factor = SlowDown(in_turn ? egress.answers : sent);
     congestion.busiest_server = std::max(congestion.busiest_server, busy);
     if (model_.sharing == LinkSharing::kEgress) {
-      congestion.busiest_link = std::max(congestion.busiest_link, sent[n]);
+      congestion.busiest_link = std::max(congestion.busiest_link, sent);
     }
   }
   for (std::size_t i = 0; i < pair_sent.size(); ++i) {

@@ -22,11 +22,21 @@ struct LatencyEstimate {
   double busiest_link = 0;
 };
 
+// What shares all that one server sends.
+struct Egress {
+  double own = 0, answers = 0;  // shares of time: its own passes' calls, answers to others' calls
+  double own_calls = 0;         // of a pass in a layer, which begin together
+  double own_seconds = 0;       // that they take
+  double own_factor = 1;        // times what its own calls take
+};
+
 // How long hosts and links let their callers wait.
 struct Congestion {
-  std::vector<double> host_wait;      // seconds before a job begins, by server
-  std::vector<double> egress_factor;  // times the transfer, by sender (kEgress)
-  std::vector<double> pair_factor;    // by sender * servers + receiver (kPair); empty: all 1
+  std::vector<double> host_wait;  // seconds before a job begins, by server
+  // The same for a server's own passes, which do not wait for themselves where they take turns.
+  std::vector<double> home_wait;
+  std::vector<Egress> egress;       // by sender (kEgress)
+  std::vector<double> pair_factor;  // by sender * servers + receiver (kPair); empty: all 1
   // What a second of a server's passes costs its users: more than itself where prompts queue for
   // their turn, since those behind wait for it, too.
   std::vector<double> home_weight;
@@ -56,8 +66,11 @@ class LatencyObjective {
     std::vector<double> experts;  // that run, by kind of pass
   };
   struct Call {
-    double seconds = 0;
     double chance = 0;
+    double seconds = 0;  // first without, in the end with its wait
+    double wait = 0;     // in the mean
+    double there = 0;    // bytes
+    double each = 0;     // seconds a byte there
   };
   struct Scratch {
     std::vector<Visit> visits;         // by host
@@ -76,8 +89,13 @@ class LatencyObjective {
                Scratch& scratch) const;
   double PassSeconds(std::uint32_t server, std::size_t kind, const Congestion& congestion,
                      const Scratch& scratch) const;
-  double TransferSeconds(std::uint32_t from, std::uint32_t to, double bytes,
-                         const Congestion& congestion) const;
+  // Times a call on its way there: what it suffers from others.
+  double CallFactor(std::uint32_t from, std::uint32_t to, const Congestion& congestion) const;
+  // Seconds more than `seconds` that an answer takes.
+  double AnswerWait(std::uint32_t from, std::uint32_t to, double seconds,
+                    const Congestion& congestion) const;
+  void AddSending(std::vector<Call>& calls) const;
+  static void AddWaits(std::vector<Call>& calls);
 
   const PlacementProblem& problem_;
   const LatencyModel& model_;

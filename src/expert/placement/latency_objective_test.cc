@@ -82,9 +82,10 @@ TEST(LatencyObjectiveTest, PromptsThatQueueAtHomeWaitAsInMD1) {
   };
   const double alone = seconds();
   model.prompts_per_second = {0.5};
-  const double rho = 0.5 * alone;
-  EXPECT_NEAR(seconds(), alone + rho / (1 - rho) * alone / 2, 1e-9);
-  EXPECT_GT(alone, 0.2) << "tasks of a device wait for each other, too";
+  // Those that take turns wait for their turn only.
+  const double service = 0.2, rho = 0.5 * service;
+  EXPECT_NEAR(seconds(), service + rho / (1 - rho) * service / 2, 1e-4);
+  EXPECT_GT(alone, 0.2) << "passes that overlap wait for each other at the device";
 }
 
 TEST(LatencyObjectiveTest, WhatSharesALinkShowsInItsFactor) {
@@ -99,6 +100,61 @@ TEST(LatencyObjectiveTest, WhatSharesALinkShowsInItsFactor) {
   };
   EXPECT_NEAR(busiest(LinkSharing::kPair), 0.1, 1e-3);  // 1000 * 100 bytes of 1 MB/s
   EXPECT_NEAR(busiest(LinkSharing::kEgress), 0.2, 1e-3);
+}
+
+// Server 0's tokens take experts 0 and 1, one from each of two servers that are at work for their
+// own users, whose tokens take two experts that they have.
+PlacementProblem TwoBusyHosts() {
+  PlacementProblem problem =
+      SmallProblem({4, 4, 4}, {{{1, 1, 0, 0}}, {{1, 0, 1, 0}}, {{0, 1, 0, 1}}});
+  problem.experts_per_token = 2;
+  return problem;
+}
+
+TEST(LatencyObjectiveTest, CallsThatBeginTogetherShareWhatTheirServerSends) {
+  const PlacementProblem problem = TwoBusyHosts();
+  const auto seconds = [&](LinkSharing sharing) {
+    const LatencyModel model{
+        .costs = kCosts, .sharing = sharing, .passes = {{{10, 1e-9}}, {{1, 1e-9}}, {{1, 1e-9}}}};
+    return LatencyObjective(problem, model)
+        .Evaluate(Holders(problem, {{}, {0, 2}, {1, 3}}))
+        .by_server[0];
+  };
+  // Ten tokens of 100 bytes at 1 MB/s to each of the two: 1 ms, or both in 2 ms.
+  EXPECT_NEAR(seconds(LinkSharing::kEgress) - seconds(LinkSharing::kPair), 1e-3, 1e-6);
+}
+
+TEST(LatencyObjectiveTest, TheSlowestOfTwoWaitsIsLongerThanTheirMean) {
+  const PlacementProblem problem = TwoBusyHosts();
+  const auto seconds = [&](double per_second) {
+    const LatencyModel model{.costs = kCosts,
+                             .passes = {{{1, 1e-9}}, {{1, per_second}}, {{1, per_second}}}};
+    return LatencyObjective(problem, model)
+        .Evaluate(Holders(problem, {{}, {0, 2}, {1, 3}}))
+        .by_server[0];
+  };
+  // 100 tokens a second of two experts of 3 ms: busy 0.6 of the time, in 200 jobs a second (the
+  // dense part is one, too) of 3 ms in the mean. The mean wait is 0.6 / 0.4 of that, and of two
+  // exponential ones the longer is 1.5 times the mean.
+  EXPECT_NEAR(seconds(100) - seconds(1e-9), 1.5 * 1.5 * 3e-3, 0.02 * 1.5 * 1.5 * 3e-3);
+}
+
+TEST(LatencyObjectiveTest, AnAnswerSharesTheLinkWithAllCallsOfItsHost) {
+  // Server 1 answers server 0, and its own tokens call servers 2 and 3, 100 bytes each.
+  PlacementProblem problem =
+      SmallProblem({1, 1, 1, 1}, {{{1, 0, 0, 1}}, {{0, 1, 1, 0}}, {{0, 0, 0, 0}}, {{0, 0, 0, 0}}});
+  problem.experts_per_token = 2;
+  const auto seconds = [&](double per_second) {
+    const LatencyModel model{.costs = {.bytes_per_token = 100},
+                             .sharing = LinkSharing::kEgress,
+                             .passes = {{{1, 1e-9}}, {{1, per_second}}, {}, {}}};
+    return LatencyObjective(problem, model)
+        .Evaluate(Holders(problem, {{3}, {0}, {1}, {2}}))
+        .by_server[0];
+  };
+  // 2000 a second send 0.4 of the time. The answer takes 0.1 ms alone, and 0.2 ms longer when it
+  // meets two calls of as many bytes; others lengthen that to 1 / 0.6 of it.
+  EXPECT_NEAR(seconds(2000) - seconds(1e-9), 0.4 * 0.2e-3 / 0.6, 1e-7);
 }
 
 TEST(CallRoutesTest, PreferTheBetterLinkAndSpreadOverEquals) {

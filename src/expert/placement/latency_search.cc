@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kRounds = 8;  // looks at the queues
 // Evaluations of a layer of a server; more would not finish in seconds with hundreds of servers.
-constexpr std::uint64_t kMostCells = 30'000'000;
+constexpr std::uint64_t kMostCells = 25'000'000;
 constexpr std::uint64_t kMostFlowCells = 8'000'000;  // servers times experts
 // With many servers those who call elsewhere from now on are left out of a swap's account: each has
 // other holders to call, and looking at all of them would leave time for a few swaps only.
@@ -203,7 +203,6 @@ bool LatencySearch::ImproveServer(std::uint32_t server) {
     const std::optional<Swap> swap = BestSwap(server);
     if (!swap || -swap->delta < kLeastGain * seconds_ * objective_.passes_per_second()) break;
     Apply(server, *swap);
-
     improved = true;
     const std::uint32_t a = problem_.experts.LayerOf(swap->out);
     const std::uint32_t b = problem_.experts.LayerOf(swap->in);
