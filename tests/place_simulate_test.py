@@ -68,6 +68,15 @@ class PlaceAndSimulate(unittest.TestCase):
         self.assertIn("loads and", done.stdout)
         again = troupe("place", self.problem, "--from", next_)
         self.assertIn("0 loads and 0 drops", again.stdout)
+        uniform = self.folder / "uniform.json"
+        troupe("place", self.problem, "--method", "uniform", "-o", uniform)
+        for seconds, adopted in ((1, True), (0, False)):
+            move = self.run_json("place", self.problem, "--method", "optimum", "--from", uniform,
+                                 "--seconds-per-call", seconds)["migration"]
+            self.assertGreater(move["loads"], 0)
+            self.assertEqual(move["cost_after_s"] + move["migration_s"] < move["cost_now_s"],
+                             move["adopt"])
+            self.assertEqual(move["adopt"], adopted)
 
     def test_a_scenario_is_placed_and_simulated_alike_every_time(self):
         placed = self.run_json("place", SCENARIO, "--method", "all")
@@ -87,6 +96,11 @@ class PlaceAndSimulate(unittest.TestCase):
         self.assert_fails(1, ["expected \"troupe scenario\""], "simulate", self.problem)
         self.assert_fails(1, ["prompts: 0, expected a whole number"], "simulate", SCENARIO, "--set",
                           "/prompts=0")
+        for text, word in (('{"format": 5}', "format: 5, expected a text"), ("[]", "expected an object"),
+                           ("[" * 100_000, "nested more than 64 deep")):
+            self.problem.write_text(text, encoding="utf-8")
+            self.assert_fails(1, ["problem.json", word], "place", self.problem)
+            self.assert_fails(1, ["problem.json", word], "simulate", self.problem)
         self.problem.write_text("{", encoding="utf-8")
         self.assert_fails(1, ["problem.json: not JSON"], "place", self.problem)
 

@@ -101,11 +101,44 @@ class JsonValue {
   std::string place_;
 };
 
+// Deeper than any of our formats. Without a limit a file of brackets would exhaust the stack when
+// its values are written into an error.
+constexpr int kDeepestJson = 64;
+
+inline bool IsTooDeep(std::string_view text) {
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (!quoted && (c == '[' || c == '{')) {
+      if (++depth > kDeepestJson) return true;
+    } else if (!quoted && (c == ']' || c == '}')) {
+      --depth;
+    }
+  }
+  return false;
+}
+
+inline Result<OrderedJson> ParseJson(const std::string& name, std::string_view text) {
+  if (IsTooDeep(text)) {
+    return DataLoss("{}: nested more than {} deep, which no file of ours is", name, kDeepestJson);
+  }
+  try {
+    return OrderedJson::parse(text);
+  } catch (const nlohmann::json::exception& error) {
+    return DataLoss("{}: not JSON: {}", name, error.what());
+  }
+}
+
 // Runs `read` on the text of a file; its errors, and JSON's own, begin with the file's name.
 template <typename T, typename Read>
 Result<T> ReadJson(const std::string& name, std::string_view text, Read read) {
+  TROUPE_ASSIGN_OR_RETURN(const OrderedJson json, ParseJson(name, text));
   try {
-    const OrderedJson json = OrderedJson::parse(text);
     return read(JsonValue(json, ""));
   } catch (const JsonError& error) {
     return InvalidArgument("{}: {}", name, error.what());

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "expert/placement/device_packing.h"
-
 namespace troupe {
 
 Migrator::Migrator(const PlacementProblem& problem, const Placement& placement,
@@ -35,17 +33,15 @@ std::optional<double> Migrator::Consider(double now, ExpertMap& map) {
     status_ = fresh.status();
     return std::nullopt;
   }
-  // What stays on a server need not change its device there.
-  Result<Placement> target = PackDevices(problem_, HolderTable(problem_, *fresh), &placement_);
-  if (!target.ok()) target = fresh;
+  const Placement target = KeepDevices(problem_, placement_, *std::move(fresh));
   MigrationRecord record{
       .seconds = now,
-      .decision = DecideMigration(problem_, placement_, *target, SecondsPerRemoteCall())};
+      .decision = DecideMigration(problem_, placement_, target, SecondsPerRemoteCall())};
   if (!record.decision.adopt) {
     records_.push_back(record);
     return std::nullopt;
   }
-  plan_ = OrderMigration(problem_, placement_, *target);
+  plan_ = OrderMigration(problem_, placement_, target);
   record.staged = plan_.staged;
   record.undone = plan_.undone;
   record.loads = static_cast<std::uint32_t>(std::count_if(

@@ -7,6 +7,7 @@ constexpr std::string_view kProblemFormat = "troupe placement problem";
 constexpr std::string_view kPlacementFormat = "troupe placement";
 constexpr std::uint64_t kMostLayers = 4096, kMostExperts = 65535, kMostServers = 100'000;
 constexpr std::uint64_t kMostCells = 200'000'000;  // servers x experts: some gigabytes
+constexpr std::uint64_t kMostExpertsInAll = 1u << 22, kMostDevices = 1u << 20;
 
 void ExpectFormat(const JsonValue& json, std::string_view format) {
   if (json.At("format").String() != format) {
@@ -55,6 +56,9 @@ void ReadModel(const JsonValue& json, PlacementProblem& problem) {
   const std::uint64_t experts = json.Has("experts") ? json.At("experts").Count(1, kMostExperts) : 0;
   problem.experts_per_token =
       static_cast<std::uint32_t>(json.At("experts_per_token").Count(1, kMostExperts));
+  if (layers * experts > kMostExpertsInAll) {
+    json.Fail(fmt::format("at most {} layers times experts", kMostExpertsInAll));
+  }
   const JsonValue bytes = json.At("expert_bytes");
   if (!bytes.IsArray() && experts == 0) bytes.Fail("sizes by layer, as 'experts' is not said");
   if (bytes.IsArray() && bytes.size() != layers) {
@@ -71,6 +75,7 @@ void ReadModel(const JsonValue& json, PlacementProblem& problem) {
 
 void ReadServers(const JsonValue& json, PlacementProblem& problem) {
   if (!json.IsArray()) json.Fail("an array of servers");
+  std::uint64_t all_devices = 0;
   for (std::size_t i = 0; i < json.size(); ++i) {
     const JsonValue one = json.At(i);
     one.AllowOnly({"name", "count", "devices", "activations"});
@@ -92,6 +97,8 @@ void ReadServers(const JsonValue& json, PlacementProblem& problem) {
     if ((problem.servers.size() + count) * problem.experts.size() > kMostCells) {
       one.Fail(fmt::format("at most {} servers times experts", kMostCells));
     }
+    all_devices += count * server.devices.size();
+    if (all_devices > kMostDevices) one.Fail(fmt::format("at most {} devices", kMostDevices));
     for (std::uint64_t copy = 0; copy < count; ++copy) {
       problem.servers.push_back(server);
       if (count > 1) problem.servers.back().name = fmt::format("{} {}", server.name, copy);

@@ -76,6 +76,17 @@ TEST(ProblemJsonTest, ErrorsSayWhereAndWhatWasExpected) {
   ExpectRefused("\"latency_s\": 0.001, ", "", "links: no 'latency_s'");
   ExpectRefused("\"format\": ", "\"format\" ", "not JSON");
   ExpectRefused("placement problem", "placement", "expected \"troupe placement problem\"");
+  ExpectRefused("\"troupe placement problem\"", "5", "format: 5, expected a text");
+  const std::string brackets(100'000, '[');
+  ExpectRefused("\"troupe placement problem\"", brackets, "nested more than 64 deep");
+  // Numbers that would take all memory before anything is known to be wrong.
+  ExpectRefused("\"layers\": 2, \"experts\": 2", "\"layers\": 4096, \"experts\": 65535",
+                "at most 4194304 layers times experts");
+  ExpectRefused("{\"count\": 2, \"memory\"", "{\"count\": 4097, \"memory\"",
+                "servers[1].devices[0].count: 4097");
+  ExpectRefused("{\"name\": \"ward\", \"devices\": [{\"count\": 2,",
+                "{\"name\": \"ward\", \"count\": 99999, \"devices\": [{\"count\": 4096,",
+                "at most 1048576 devices");
 }
 
 TEST(ProblemJsonTest, APlacementOfAnotherProblemIsRefused) {

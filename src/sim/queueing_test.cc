@@ -66,6 +66,16 @@ TEST(QueueingTest, PoissonUsersComeAsOftenAsTheyShould) {
   EXPECT_NEAR(Simulate(setup)->seconds / 100'000, 3, 5 * 3 / std::sqrt(100'000.0));
 }
 
+TEST(QueueingTest, PoissonUsersWaitAsOnlyPoissonArrivalsDo) {
+  // The mean time between prompts would be right for any process; how long they wait is not.
+  SimulationSetup setup = SingleQueue(kService);
+  setup.workload.prompts = kCustomers;
+  setup.workload.users[0].phases[0].mean_interval_s = kInterval;
+  const double rho = kService / kInterval;
+  const double wait = rho / (1 - rho) * kService / 2;
+  EXPECT_NEAR(Simulate(setup)->servers[0].wait.mean(), wait, Tolerance(1.2 * wait));
+}
+
 TEST(SharedLinkTest, ALoneTransferHasTheWholeLink) {
   SharedLink link(100);
   link.Start(2, 50, 7);

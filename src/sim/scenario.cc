@@ -12,6 +12,7 @@ namespace troupe {
 namespace {
 
 constexpr std::string_view kFormat = "troupe scenario";
+constexpr std::uint64_t kMostDrawn = 1u << 28;  // choices of a drawn trace, of two bytes
 
 // Throws what a nested reader returned.
 template <typename T>
@@ -49,6 +50,11 @@ ServingCosts ReadCosts(const JsonValue& json) {
   }
   if (costs.bytes_per_token < 0) json.At("bytes_per_token").Fail("zero or more");
   return costs;
+}
+
+std::uint32_t MostTokens(const JsonValue& json, const char* key) {
+  constexpr std::uint32_t kMost = 1u << 20;
+  return json.Has(key) ? static_cast<std::uint32_t>(json.At(key).Count(1, kMost)) : kMost;
 }
 
 Serving ReadServing(const JsonValue& json) {
@@ -97,9 +103,18 @@ RoutingTrace ScenarioReader::ReadTrace(const JsonValue& json) {
   const auto counts = Get(ReadExpertCounts(DataPath(json.At("counts")), json.At("model").String(),
                                            json.At("task").String()));
   Rng rng(json.Has("seed") ? json.At("seed").Count(0, ~std::uint64_t{0}) : 1);
-  return DrawTrace(counts, scenario_.setup.problem.experts_per_token,
-                   static_cast<std::uint32_t>(json.At("sequences").Count(1, 1u << 20)),
-                   static_cast<std::uint32_t>(json.At("tokens_each").Count(1, 1u << 12)), rng);
+  const std::uint64_t sequences = json.At("sequences").Count(1, 1u << 20);
+  const std::uint64_t tokens_each = json.At("tokens_each").Count(1, 1u << 12);
+  const std::uint32_t top_k = scenario_.setup.problem.experts_per_token;
+  if (sequences * tokens_each * counts.size() * top_k > kMostDrawn) {
+    json.Fail(
+        fmt::format("at most {} choices: sequences x tokens x layers x {}", kMostDrawn, top_k));
+  }
+  if (top_k > counts.front().size()) {
+    json.Fail(fmt::format("at least {} experts a layer, as a token takes so many", top_k));
+  }
+  return DrawTrace(counts, top_k, static_cast<std::uint32_t>(sequences),
+                   static_cast<std::uint32_t>(tokens_each), rng);
 }
 
 void ScenarioReader::ReadTraces(const JsonValue& json) {
@@ -127,29 +142,36 @@ ServerUsers ScenarioReader::ReadUsersOf(const JsonValue& json, std::uint32_t ser
   json.AllowOnly({"phases", "recorded"});
   ServerUsers users;
   const JsonValue phases = json.At("phases");
+  if (!phases.IsArray() || phases.size() == 0) phases.Fail("an array of phases");
   for (std::size_t i = 0; i < phases.size(); ++i) {
     const JsonValue phase = phases.At(i);
     phase.AllowOnly({"from_s", "trace", "mean_interval_s"});
     users.phases.push_back({.from_seconds = phase.NumberOr("from_s", 0),
                             .trace = TraceNamed(phase.At("trace")),
                             .mean_interval_s = phase.NumberOr("mean_interval_s", 10)});
+    const double from = users.phases.back().from_seconds;
+    if (i == 0 ? from != 0 : from <= users.phases[i - 1].from_seconds) {
+      phase.Fail("phases that rise in 'from_s', the first from 0");
+    }
+    if (!(users.phases.back().mean_interval_s > 0)) {
+      phase.At("mean_interval_s").Fail("a positive number");
+    }
   }
   if (!json.Has("recorded")) return users;
   // Requests of one file are dealt to the servers, so that each has its own.
   const JsonValue recorded = json.At("recorded");
   recorded.AllowOnly({"file", "most_input_tokens", "most_output_tokens", "times"});
   const auto all = Get(ReadRequests(DataPath(recorded.At("file"))));
-  const double most_input = recorded.NumberOr("most_input_tokens", 1e9);
-  const double most_output = recorded.NumberOr("most_output_tokens", 1e9);
+  const std::uint32_t most_input = MostTokens(recorded, "most_input_tokens");
+  const std::uint32_t most_output = MostTokens(recorded, "most_output_tokens");
   const double times = recorded.NumberOr("times", 1);
+  if (!(times > 0)) recorded.At("times").Fail("a positive number");
   const std::uint32_t servers = scenario_.setup.problem.server_count();
   for (std::size_t i = server; i < all.size(); i += servers) {
     RecordedRequest request = all[i];
     request.seconds *= times;
-    request.input_tokens =
-        static_cast<std::uint32_t>(std::min<double>(request.input_tokens, most_input));
-    request.output_tokens =
-        static_cast<std::uint32_t>(std::min<double>(request.output_tokens, most_output));
+    request.input_tokens = std::min(request.input_tokens, most_input);
+    request.output_tokens = std::min(request.output_tokens, most_output);
     users.recorded.push_back(request);
   }
   return users;
@@ -270,8 +292,9 @@ Status ApplySet(const std::string& set, OrderedJson& json) {
   if (equals == std::string::npos || set.empty() || set[0] != '/') {
     return InvalidArgument("'{}', expected a pointer and a value as /servers/0/count=64", set);
   }
-  const OrderedJson value = OrderedJson::parse(set.substr(equals + 1), nullptr, false);
-  if (value.is_discarded()) {
+  const std::string text = set.substr(equals + 1);
+  const OrderedJson value = OrderedJson::parse(text, nullptr, false);
+  if (value.is_discarded() || IsTooDeep(text)) {
     return InvalidArgument("'{}': the value is not JSON (texts need quotes)", set);
   }
   try {
@@ -292,8 +315,7 @@ Result<ServingCosts> ReadCostsFile(const std::string& path) {
 Result<Scenario> LoadScenario(const std::string& path, const ScenarioOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(std::string text, ReadWhole(path));
   if (!options.set.empty()) {
-    OrderedJson json = OrderedJson::parse(text, nullptr, false);
-    if (json.is_discarded()) return DataLoss("{}: not JSON", path);
+    TROUPE_ASSIGN_OR_RETURN(OrderedJson json, ParseJson(path, text));
     for (const std::string& set : options.set) TROUPE_RETURN_IF_ERROR(ApplySet(set, json));
     text = json.dump();
   }

@@ -143,6 +143,23 @@ TEST(ScenarioTest, ErrorsSayWhereAndWhatWasExpected) {
   EXPECT_THAT(message("/costs/expert/samples=[[1,-1]]"), HasSubstr("costs.expert.samples"));
   EXPECT_THAT(message("/model/layers=5"),
               HasSubstr("4 layers x 64 experts for a model with 5 x 64"));
+  EXPECT_THAT(message("/users/0/phases=[]"),
+              HasSubstr("users[0].phases: [], expected an array of phases"));
+  EXPECT_THAT(message("/users/2/phases/1/from_s=0"), HasSubstr("users[2].phases[1]: "));
+  EXPECT_THAT(message("/users/0/phases/0/from_s=5"), HasSubstr("the first from 0"));
+  EXPECT_THAT(message("/users/0/phases/0/mean_interval_s=0"),
+              HasSubstr("users[0].phases[0].mean_interval_s: 0, expected a positive number"));
+  const char* recorded = R"(/users/0/recorded={"file": "requests.csv", )";
+  EXPECT_THAT(message(fmt::format(R"({}"times": 0}})", recorded).c_str()),
+              HasSubstr("recorded.times: 0, expected a positive number"));
+  EXPECT_THAT(message(fmt::format(R"({}"most_input_tokens": -5}})", recorded).c_str()),
+              HasSubstr("recorded.most_input_tokens: -5, expected a whole number from 1"));
+  EXPECT_THAT(
+      message(R"(/traces/law={"counts": "expert_counts.csv.zst", "model": "Mixtral-8x7B-v0.1",
+                 "task": "machine_learning", "sequences": 1048576, "tokens_each": 4096})"),
+      HasSubstr("expected at most 268435456 choices"));
+  EXPECT_THAT(message(("/note=" + std::string(70, '[') + std::string(70, ']')).c_str()),
+              HasSubstr("the value is not JSON"));
   EXPECT_THAT(message("prompts=0"), HasSubstr("expected a pointer and a value"));
   EXPECT_THAT(message("/prompts=zero"), HasSubstr("the value is not JSON"));
   EXPECT_THAT(message("/spelt_wrong=1"), HasSubstr("'spelt_wrong' is no key here"));

@@ -12,6 +12,7 @@
 #include "sim/migrator.h"
 #include "sim/offload_work.h"
 #include "sim/pool.h"
+#include "sim/timeline.h"
 
 namespace troupe {
 namespace {
@@ -89,7 +90,7 @@ class Simulation {
   void Finish(std::uint32_t id);
   // When the device will have done `seconds` of work that comes now.
   double Occupy(DeviceIndex device, double seconds);
-  TimelineSample& Sample();
+  TimelineSample& Sample() { return timeline_.At(events_.now()); }
   bool AllAnswered() const { return answered_ == arrived_ && coming_ == 0; }
 
   const SimulationSetup& setup_;
@@ -105,6 +106,7 @@ class Simulation {
   Pool<Prompt> prompts_;
   Pool<Call> calls_;
   SimulationResult result_;
+  Timeline timeline_;
   std::uint64_t drawn_ = 0, arrived_ = 0, answered_ = 0, coming_ = 0, stale_ = 0;
 };
 
@@ -113,9 +115,9 @@ Simulation::Simulation(const SimulationSetup& setup)
       map_(setup.problem, setup.placement),
       work_(setup.problem, setup.costs),
       links_(setup.problem.links, setup.sharing, setup.problem.server_count()),
-      migrator_(setup.problem, setup.placement,
-                setup.serving == Serving::kTogether ? setup.migration : MigrationSetup{}),
-      devices_(map_.devices()) {
+      migrator_(setup.problem, setup.placement, setup.migration),
+      devices_(map_.devices()),
+      timeline_(setup.sample_interval_s) {
   result_.servers.resize(setup.problem.server_count());
   if (setup.serving != Serving::kTogether) offload_.emplace(setup.problem, setup.costs);
   servers_.reserve(setup.problem.server_count());
@@ -135,10 +137,11 @@ Result<SimulationResult> Simulation::Run() && {
     Handle(events_.Take());
     TROUPE_RETURN_IF_ERROR(migrator_.status());
     result_.most_in_flight = std::max<std::uint64_t>(
-        result_.most_in_flight, events_.size() + prompts_.used() + calls_.used());
+        result_.most_in_flight, events_.size() + calls_.used() + arrived_ - answered_);
   }
   result_.events = events_.handled() - stale_;
   result_.migrations = migrator_.records();
+  result_.timeline = std::move(timeline_).Take();
   result_.seconds_per_remote_call = migrator_.SecondsPerRemoteCall();
   for (std::uint32_t n = 0; n < servers_.size(); ++n) {
     for (DeviceIndex d = map_.FirstDevice(n); d < map_.FirstDevice(n + 1); ++d) {
@@ -380,15 +383,6 @@ void Simulation::Finish(std::uint32_t id) {
   result_.seconds = events_.now();
   --servers_[server].active;
   StartWaiting(server);
-}
-
-TimelineSample& Simulation::Sample() {
-  const auto index = static_cast<std::size_t>(events_.now() / setup_.sample_interval_s);
-  while (result_.timeline.size() <= index) {
-    const double begins = static_cast<double>(result_.timeline.size()) * setup_.sample_interval_s;
-    result_.timeline.push_back({.seconds = begins});
-  }
-  return result_.timeline[index];
 }
 
 }  // namespace

@@ -2,6 +2,11 @@
 #include "sim/simulation.h"
 
 namespace troupe {
+namespace {
+
+bool IsAlone(const SimulationSetup& setup) { return setup.serving != Serving::kTogether; }
+
+}  // namespace
 
 Status Validate(const SimulationSetup& setup) {
   TROUPE_RETURN_IF_ERROR(Validate(setup.problem));
@@ -16,6 +21,21 @@ Status Validate(const SimulationSetup& setup) {
       return InvalidArgument("server '{}' has {} devices, at most 255 can be simulated",
                              server.name, server.devices.size());
     }
+  }
+  for (const auto& [pair, link] : problem.links.pairs) {
+    if (setup.sharing != LinkSharing::kEgress ||
+        link.bytes_per_second == problem.links.usual.bytes_per_second) {
+      continue;
+    }
+    return InvalidArgument(
+        "link from server {} to server {}: {} bytes/s, but all that a server sends shares one link "
+        "of {}",
+        pair.first, pair.second, link.bytes_per_second, problem.links.usual.bytes_per_second);
+  }
+  if (setup.migration.interval_s < 0 || (setup.migration.interval_s > 0 && IsAlone(setup))) {
+    return InvalidArgument(
+        "migration every {} s, expected zero or more, and none where servers work alone",
+        setup.migration.interval_s);
   }
   for (const RoutingTrace& trace : setup.traces) {
     TROUPE_RETURN_IF_ERROR(Validate(trace));

@@ -5,6 +5,7 @@
 
 #include "sim/scenario.h"
 #include "sim/setups_for_test.h"
+#include "sim/timeline.h"
 
 namespace troupe {
 namespace {
@@ -205,6 +206,34 @@ TEST(SimulationTest, WhatIsInFlightDoesNotGrowWithTheNumberOfPrompts) {
   EXPECT_LE(Simulate(setup)->most_in_flight, 2 * few);
 }
 
+TEST(SimulationTest, PromptsThatWaitAreInFlightToo) {
+  SimulationSetup setup = SingleQueue(1);
+  setup.workload.prompts = 500;
+  setup.workload.users[0].recorded.assign(500, RecordedRequest{});  // all at once
+  EXPECT_GE(Simulate(setup)->most_in_flight, 499u);
+}
+
+TEST(TimelineTest, ManySamplesBecomeFewerLongOnesAndLoseNothing) {
+  Timeline timeline(1);
+  const auto seconds = 5 * Timeline::kMostSamples;
+  for (std::size_t second = 0; second < seconds; ++second) {
+    TimelineSample& sample = timeline.At(static_cast<double>(second));
+    ++sample.answered;
+    sample.local += 2;
+    sample.remote += 3;
+    sample.latency_sum += 4;
+  }
+  const std::vector<TimelineSample> samples = std::move(timeline).Take();
+  ASSERT_EQ(samples.size(), Timeline::kMostSamples * 5 / 8);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    ASSERT_EQ(samples[i].seconds, 8.0 * static_cast<double>(i));
+    ASSERT_EQ(samples[i].answered, 8u);
+    ASSERT_EQ(samples[i].local, 16u);
+    ASSERT_EQ(samples[i].remote, 24u);
+    ASSERT_EQ(samples[i].latency_sum, 32);
+  }
+}
+
 TEST(SimulationTest, RefusesWhatDoesNotFitTogether) {
   const auto message = [](auto spoil) {
     SimulationSetup setup = SmallCluster(1);
@@ -218,6 +247,14 @@ TEST(SimulationTest, RefusesWhatDoesNotFitTogether) {
   EXPECT_THAT(message([](auto& s) { s.traces[1].ids.pop_back(); }), HasSubstr("choices, expected"));
   EXPECT_THAT(message([](auto& s) { s.traces[1].ids[4] = 12; }), HasSubstr("expert 12"));
   EXPECT_THAT(message([](auto& s) { s.prompts_at_once = 0; }), HasSubstr("must be positive"));
+  EXPECT_THAT(message([](auto& s) {
+                s.sharing = LinkSharing::kEgress;
+                s.problem.links.pairs[{0, 1}] = {.latency_seconds = 0, .bytes_per_second = 7};
+              }),
+              HasSubstr("link from server 0 to server 1: 7 bytes/s, but all that a server sends"));
+  EXPECT_THAT(message([](auto& s) { s.serving = Serving::kAlone; }),
+              HasSubstr("migration every 50 s, expected zero or more, and none where servers"));
+  EXPECT_THAT(message([](auto& s) { s.migration.interval_s = -1; }), HasSubstr("every -1 s"));
   EXPECT_EQ(message([](auto&) {}), "");
 }
 

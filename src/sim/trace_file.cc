@@ -1,7 +1,6 @@
 #include "sim/trace_file.h"
 
 #include <algorithm>
-
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>

@@ -1,7 +1,6 @@
 // `troupe place`: which server and device each expert should live on, by one method or by all.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -30,6 +29,13 @@ struct Outcome {
   std::optional<LatencyEstimate> latency;  // if the costs are known
 };
 
+// From the placement that --from names.
+struct Move {
+  MigrationDecision decision;
+  MigrationPlan plan;
+  std::size_t loads = 0, drops = 0;
+};
+
 class PlaceCommand final : public Command {
  public:
   void AddOptions(CLI::App& app) override;
@@ -40,9 +46,10 @@ class PlaceCommand final : public Command {
   Status ReadInput();
   Result<Outcome> Place(std::string_view method) const;
   void Print(const std::vector<Outcome>& outcomes) const;
-  Status WriteRecord(const std::vector<Outcome>& outcomes) const;
+  Status WriteRecord(const std::vector<Outcome>& outcomes, const std::optional<Move>& move) const;
   Status WritePlacement(const Outcome& outcome) const;
-  Status PrintMigration(const Outcome& outcome) const;
+  Move PlanMove(const Outcome& outcome) const;
+  void Print(const Move& move) const;
 
   std::string in_, method_ = "dancemoe", out_, from_, costs_, data_, json_;
   std::uint64_t seed_ = 1;
@@ -51,6 +58,7 @@ class PlaceCommand final : public Command {
   PlacementProblem problem_;
   PlacerOptions options_;
   bool has_costs_ = false;
+  std::optional<Placement> now_;  // that --from names
   std::optional<RemoteCallOptimum> optimum_;
 };
 
@@ -86,8 +94,8 @@ Status PlaceCommand::CheckUsage() const {
 
 Status PlaceCommand::ReadInput() {
   TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadWhole(in_));
-  const OrderedJson json = OrderedJson::parse(text, nullptr, false);
-  if (json.is_object() && json.value("format", "") == "troupe scenario") {
+  TROUPE_ASSIGN_OR_RETURN(const OrderedJson json, ParseJson(in_, text));
+  if (json.is_object() && json.contains("format") && json["format"] == "troupe scenario") {
     TROUPE_ASSIGN_OR_RETURN(Scenario scenario, LoadScenario(in_, {.data_folder = data_}));
     problem_ = std::move(scenario.setup.problem);
     options_ = std::move(scenario.options);
@@ -100,6 +108,9 @@ Status PlaceCommand::ReadInput() {
     has_costs_ = true;
   }
   options_.seed = seed_;
+  if (from_.empty()) return OkStatus();
+  TROUPE_ASSIGN_OR_RETURN(const std::string from, ReadWhole(from_));
+  TROUPE_ASSIGN_OR_RETURN(now_, ParsePlacement(from_, from, problem_));
   return OkStatus();
 }
 
@@ -109,6 +120,7 @@ Result<Outcome> PlaceCommand::Place(std::string_view method) const {
   Result<Placement> placement = placer->Place(problem_);
   if (!placement.ok()) return Status(placement.status()).WithContext(method);
   Outcome outcome{.method = std::string(method), .seconds = watch.Seconds()};
+  if (now_) placement = KeepDevices(problem_, *now_, *std::move(placement));
   TROUPE_RETURN_IF_ERROR(Validate(*placement, problem_));
   const HolderTable holders(problem_, *placement);
   outcome.placement = *std::move(placement);
@@ -138,11 +150,13 @@ void PlaceCommand::Print(const std::vector<Outcome>& outcomes) const {
   if (has_costs_) fmt::print("Latency: the estimate of a pass through all expert layers.\n");
 }
 
-Status PlaceCommand::WriteRecord(const std::vector<Outcome>& outcomes) const {
+Status PlaceCommand::WriteRecord(const std::vector<Outcome>& outcomes,
+                                 const std::optional<Move>& move) const {
   Json methods = Json::array();
   for (const Outcome& outcome : outcomes) {
     Json one = {{"method", outcome.method},
                 {"remote_calls", outcome.calls.remote},
+                {"above_bound", outcome.calls.remote - optimum_->lower_bound},
                 {"remote_calls_by_server", outcome.calls.by_server},
                 {"local_ratio", outcome.calls.LocalRatio()},
                 {"copies", outcome.placement.copies()},
@@ -150,33 +164,45 @@ Status PlaceCommand::WriteRecord(const std::vector<Outcome>& outcomes) const {
     if (outcome.latency) one["latency_s"] = outcome.latency->seconds;
     methods.push_back(std::move(one));
   }
-  return WriteJson({{"problem", in_},
-                    {"remote_calls_bound", optimum_->lower_bound},
-                    {"bound_is_optimum", optimum_->exact},
-                    {"methods", std::move(methods)}},
-                   json_);
+  Json record = {{"problem", in_},
+                 {"remote_calls_bound", optimum_->lower_bound},
+                 {"bound_is_optimum", optimum_->exact},
+                 {"methods", std::move(methods)}};
+  if (move) {
+    record["migration"] = {{"adopt", move->decision.adopt},
+                           {"cost_now_s", move->decision.seconds_now},
+                           {"cost_after_s", move->decision.seconds_after},
+                           {"migration_s", move->decision.migration_seconds},
+                           {"loads", move->loads},
+                           {"drops", move->drops},
+                           {"staged", move->plan.staged},
+                           {"undone", move->plan.undone}};
+  }
+  return WriteJson(record, json_);
 }
 
 Status PlaceCommand::WritePlacement(const Outcome& outcome) const {
   return WriteJson(ToJson(problem_, outcome.placement), out_);
 }
 
-Status PlaceCommand::PrintMigration(const Outcome& outcome) const {
-  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadWhole(from_));
-  TROUPE_ASSIGN_OR_RETURN(const Placement from, ParsePlacement(from_, text, problem_));
-  const MigrationDecision decision =
-      DecideMigration(problem_, from, outcome.placement, seconds_per_call_);
-  const MigrationPlan plan = OrderMigration(problem_, from, outcome.placement);
-  const auto loads = std::count_if(plan.steps.begin(), plan.steps.end(), [](const auto& step) {
-    return step.kind == MigrationStep::Kind::kLoad;
-  });
+Move PlaceCommand::PlanMove(const Outcome& outcome) const {
+  Move move{
+      .decision = DecideMigration(problem_, *now_, outcome.placement, seconds_per_call_),
+      .plan = OrderMigration(problem_, *now_, outcome.placement),
+  };
+  for (const MigrationStep& step : move.plan.steps) {
+    ++(step.kind == MigrationStep::Kind::kLoad ? move.loads : move.drops);
+  }
+  return move;
+}
+
+void PlaceCommand::Print(const Move& move) const {
   fmt::print(
       "From {}: {} loads and {} drops, {} of the loads for the time being, {} cannot be done;\n"
       "T_mig {:.2f} s, remote calls cost {:.2f} s now and {:.2f} s after: {}.\n",
-      from_, loads, plan.steps.size() - static_cast<std::size_t>(loads), plan.staged, plan.undone,
-      decision.migration_seconds, decision.seconds_now, decision.seconds_after,
-      decision.adopt ? "move (Eq. 4)" : "stay (Eq. 4)");
-  return OkStatus();
+      from_, move.loads, move.drops, move.plan.staged, move.plan.undone,
+      move.decision.migration_seconds, move.decision.seconds_now, move.decision.seconds_after,
+      move.decision.adopt ? "move (Eq. 4)" : "stay (Eq. 4)");
 }
 
 Status PlaceCommand::Run() {
@@ -193,10 +219,12 @@ Status PlaceCommand::Run() {
     TROUPE_ASSIGN_OR_RETURN(Outcome outcome, Place(name));
     outcomes.push_back(std::move(outcome));
   }
+  std::optional<Move> move;
+  if (now_) move = PlanMove(outcomes.front());
   if (!out_.empty()) TROUPE_RETURN_IF_ERROR(WritePlacement(outcomes.front()));
-  if (!json_.empty()) return WriteRecord(outcomes);
+  if (!json_.empty()) return WriteRecord(outcomes, move);
   Print(outcomes);
-  if (!from_.empty()) return PrintMigration(outcomes.front());
+  if (move) Print(*move);
   return OkStatus();
 }
 

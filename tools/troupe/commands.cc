@@ -36,7 +36,7 @@ constexpr CommandInfo kCommands[] = {
      MakeQuantizeCommand},
     {"simulate", "Simulate a cluster that serves prompts",
      "  troupe simulate tests/data/routing/scenario.json\n"
-     "  troupe simulate bench/scenarios/testbed-deepseek.json --data data/routing --method eplb",
+     "  troupe simulate bench/scenarios/testbed-deepseek.json --data data --method eplb",
      MakeSimulateCommand},
     {"synth", "Write a model with random weights, for tests and speed runs",
      "  troupe synth olmoe.gguf --shape olmoe-1b-7b --type Q4_K\n"

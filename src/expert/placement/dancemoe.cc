@@ -5,8 +5,7 @@
 // - Printed inside the loop over servers, the second loop would see only the servers before it as
 //   holders; it runs once all servers have their first choice.
 // - A duplicate is an expert that another server holds as well. Servers without any are passed
-// over:
-//   they have nothing that may be replaced.
+//   over: they have nothing that may be replaced.
 // - "Most frequent" and "least used" go by the frequencies of the server at hand. Ties go to the
 //   lower number, of experts as of servers.
 // - Servers are sorted once a pass of the while loop, as printed, not after every replacement.

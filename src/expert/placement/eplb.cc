@@ -1,11 +1,13 @@
 // DeepSeek's Expert Parallelism Load Balancer for unequal devices: in every layer the experts with
 // the highest load a copy get more copies until all slots are used, then copies go, heaviest first,
-// to the device with the least load. What unequal devices change against the original:
-// - a device has slots of a layer in proportion to its memory, and its load is divided by its
-// speed;
-// - a copy goes to a server that has none: a second one there would save nobody a remote call. (The
+// to the device with the least load. It is the original's global policy; its other one, by groups
+// of experts that a router chooses first, has nothing to work on without such groups.
+// What unequal devices change:
+// - A device has slots of a layer in proportion to its memory, and its load is divided by its
+//   speed.
+// - A copy goes to a server that has none: a second one there would save nobody a remote call. (The
 //   original knows only devices; this makes the baseline stronger, not weaker.)
-// - more copies than servers are therefore never made.
+// - More copies than servers are therefore never made.
 #include <limits>
 #include <numeric>
 #include <queue>

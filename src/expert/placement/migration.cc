@@ -3,9 +3,17 @@
 #include <algorithm>
 #include <iterator>
 
+#include "expert/placement/device_packing.h"
 #include "expert/placement/remote_calls.h"
 
 namespace troupe {
+
+Placement KeepDevices(const PlacementProblem& problem, const Placement& from, Placement to) {
+  const HolderTable wanted(problem, to);
+  Result<Placement> kept = PackDevices(problem, wanted, &from);
+  if (!kept.ok() || HolderTable(problem, *kept) != wanted) return to;
+  return *std::move(kept);
+}
 
 double MigrationSeconds(const PlacementProblem& problem, const Placement& from,
                         const Placement& to) {

@@ -6,6 +6,10 @@
 
 namespace troupe {
 
+// `to` with as little to move as possible: each server holds the same experts, and one that lies
+// there in `from` stays on its device. `to` itself where unequal sizes do not fit that way.
+Placement KeepDevices(const PlacementProblem& problem, const Placement& from, Placement to);
+
 // T_mig of Eq. 3, as printed: every copy that comes and every copy that goes counts its bytes over
 // the device's loading speed, and devices add up although they load at the same time.
 double MigrationSeconds(const PlacementProblem& problem, const Placement& from,

@@ -35,6 +35,24 @@ TEST(MigrationTest, IsAdoptedWhenItPaysWithinWhatWasCounted) {
   EXPECT_FALSE(DecideMigration(problem, from, from, 0.1).adopt) << "nothing to move";
 }
 
+TEST(MigrationTest, WhatStaysOnAServerStaysOnItsDevice) {
+  PlacementProblem problem = SmallProblem({0, 1}, {{{4, 3, 2, 1}}, {{0, 0, 0, 1}}});
+  problem.servers[0].devices.assign(2, {.memory = 2, .load_bytes_per_second = 10});
+  const Placement from{{{{1, 2}, {0, 3}}, {{3}}}};
+  EXPECT_EQ(KeepDevices(problem, from, {{{{0, 2}, {1, 3}}, {{3}}}}), from);
+  EXPECT_EQ(KeepDevices(problem, from, {{{{0, 2}, {1}}, {{3}}}}),
+            (Placement{{{{1, 2}, {0}}, {{3}}}}));
+}
+
+TEST(MigrationTest, MovesWithinAServerWhereSizesLeaveNoOtherWay) {
+  PlacementProblem problem = SmallProblem({0}, {{{1, 1, 1, 1}}});
+  problem.experts = ExpertTable({{1_B, 1_B, 2_B, 2_B}});
+  problem.servers[0].devices.assign(2, {.memory = 3, .load_bytes_per_second = 10});
+  // Were 0 and 1 to stay where they are, 2 and 3 would not both fit.
+  const Placement from{{{{0, 1}, {2}}}}, to{{{{0, 2}, {1, 3}}}};
+  EXPECT_EQ(KeepDevices(problem, from, to), to);
+}
+
 TEST(MigrationOrderTest, LoadsBeforeItDropsTheLastCopy) {
   const PlacementProblem problem = SmallProblem({2, 2}, {{{1, 5}}, {{5, 1}}});
   const MigrationPlan plan = OrderMigration(problem, {{{{0}}, {{1}}}}, {{{{1}}, {{0}}}});
