@@ -102,7 +102,7 @@ class Plan(PlanCommandTest):
     def test_adds_up(self):
         plan = self.record("plan", TINY, "--memory", "1GiB", "--slots", 60, "--ctx", 256)
         parts = [plan[f"{part}_bytes"] for part in
-                 ("program", "dense", "kv_cache", "workspace", "staging", "expert")]
+                 ("program", "dense", "kv_cache", "workspace", "staging", "prediction", "expert")]
         self.assertEqual(sum(parts), plan["planned_bytes"])
         self.assertLessEqual(plan["planned_bytes"], plan["memory_budget_bytes"])
         self.assertEqual((plan["expert_slots"], plan["experts"], plan["context"]), (60, 256, 256))

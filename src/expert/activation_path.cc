@@ -22,7 +22,7 @@ void ActivationPath::Chose(std::uint32_t layer, std::span<const ExpertDemand> ch
   last_layer_ = layer;
 }
 
-std::vector<Guess> ActivationPath::Predict(std::uint32_t layer, const GateForecast&) {
+std::vector<Guess> ActivationPath::Predict(std::uint32_t layer, std::uint32_t, const GateScores&) {
   if (layer == 0 || last_layer_ + 1 != layer) return {};
   std::vector<float> weights(grid_.experts);
   std::uint32_t tokens = 0;

@@ -19,7 +19,8 @@ class ActivationPath final : public Predictor {
 
   std::string_view name() const override { return "eap"; }
   void Chose(std::uint32_t layer, std::span<const ExpertDemand> chosen) override;
-  std::vector<Guess> Predict(std::uint32_t layer, const GateForecast& forecast) override;
+  std::vector<Guess> Predict(std::uint32_t layer, std::uint32_t ahead,
+                             const GateScores& forecast) override;
 
  private:
   float& Follows(std::uint32_t layer, std::uint32_t before, std::uint32_t after) {

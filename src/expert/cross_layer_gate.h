@@ -1,25 +1,29 @@
 // Fate's prediction: neighbouring layers' gate inputs are alike, so the next layer's gate, given
-// this layer's gate input, nearly says what it will say. Beyond each token's top-k it guesses every
-// expert whose probability exceeds the 75th percentile of the row; with many tokens, by popularity.
+// the stream as it is now, nearly says what it will say. Guesses by the percentile rule
+// (gate_guesses.h) of the next layer alone, and learns nothing.
 #pragma once
 
 #include <vector>
 
+#include "expert/gate_guesses.h"
 #include "expert/predictor.h"
 
 namespace troupe {
 
 class CrossLayerGate final : public Predictor {
  public:
-  explicit CrossLayerGate(ExpertGrid grid) : grid_(grid) {}
+  explicit CrossLayerGate(std::uint32_t experts_per_token)
+      : experts_per_token_(experts_per_token) {}
 
   std::string_view name() const override { return "gate"; }
-  bool wants_forecast() const override { return true; }
+  std::uint32_t forecast_layers() const override { return 1; }
   void Chose(std::uint32_t, std::span<const ExpertDemand>) override {}
-  std::vector<Guess> Predict(std::uint32_t layer, const GateForecast& forecast) override;
+  std::vector<Guess> Predict(std::uint32_t, std::uint32_t, const GateScores& forecast) override {
+    return GuessesFrom(forecast, experts_per_token_);
+  }
 
  private:
-  ExpertGrid grid_;
+  std::uint32_t experts_per_token_;
 };
 
 }  // namespace troupe

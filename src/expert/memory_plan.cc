@@ -52,6 +52,7 @@ class Planner {
   MemoryPlan WithSlots(std::uint32_t context, std::uint32_t chunk) const {
     MemoryPlan plan = Base(context, chunk);
     plan.staging = needs_.staging;
+    plan.prediction = needs_.prediction;
     const std::uint64_t fitting = Left(request_.budget, plan.total()) / needs_.slot;
     plan.slots =
         static_cast<std::uint32_t>(std::clamp<std::uint64_t>(fitting, kLeastSlots, MostSlots()));
@@ -77,7 +78,8 @@ class Planner {
   std::uint32_t BestContext() const {
     std::uint32_t context = request_.context;
     if (request_.context_given) return context;
-    const Bytes left = Left(request_.budget, needs_.program + needs_.dense + needs_.staging);
+    const Bytes left =
+        Left(request_.budget, needs_.program + needs_.dense + needs_.staging + needs_.prediction);
     while (context > request_.least_context &&
            (4 * needs_.kv_cache(context) > left ||
             WithCache(context, request_.chunk).total() > request_.budget)) {
@@ -109,10 +111,10 @@ class Planner {
 
   Status TooLittle(const MemoryPlan& least) const {
     const std::string experts =
-        least.all_resident
-            ? ""
-            : fmt::format(", {} for {} of {} experts and {} to load them", ToString(least.experts),
-                          least.slots, needs_.AllExperts(), ToString(least.staging));
+        least.all_resident ? ""
+                           : fmt::format(", {} for {} of {} experts and {} to load them",
+                                         ToString(least.experts), least.slots, needs_.AllExperts(),
+                                         ToString(least.staging + least.prediction));
     // Whole mebibytes, and one more: what the program itself takes differs a little from run to
     // run.
     const Bytes advised = 1_MiB * ((least.total() + 2_MiB).count() / (1_MiB).count());
@@ -174,6 +176,7 @@ std::vector<std::string> Describe(const MemoryPlan& plan, const MemoryNeeds& nee
     }
   } else {
     lines.push_back(fmt::format("staging       {}", ToString(plan.staging)));
+    lines.push_back(fmt::format("prediction    {}", ToString(plan.prediction)));
     lines.push_back(fmt::format("expert cache  {}: {} of {} experts ({:.0f} %), {} each",
                                 ToString(plan.experts), plan.slots, needs.AllExperts(),
                                 100.0 * plan.slots / needs.AllExperts(), ToString(needs.slot)));

@@ -16,11 +16,12 @@ namespace troupe {
 
 // What a model needs; sizes that depend on choices are functions of them.
 struct MemoryNeeds {
-  Bytes program;  // the process without what follows: code, vocabulary, stacks, logits
-  Bytes dense;    // weights that every token uses
-  Bytes experts;  // all routed experts, as they lie where none is ever evicted
-  Bytes slot;     // of the cache: the largest expert, rounded up to what a direct read fills
-  Bytes staging;  // what loading takes beside the slots: buffers, a predictor's tables
+  Bytes program;     // the process without what follows: code, vocabulary, stacks, logits
+  Bytes dense;       // weights that every token uses
+  Bytes experts;     // all routed experts, as they lie where none is ever evicted
+  Bytes slot;        // of the cache: the largest expert, rounded up to what a direct read fills
+  Bytes staging;     // buffers that loading takes beside the slots
+  Bytes prediction;  // a predictor's tables
   std::uint32_t expert_layers = 0;
   std::uint32_t experts_per_layer = 0;
   std::uint32_t experts_per_token = 0;  // of a layer
@@ -44,15 +45,17 @@ struct MemoryRequest {
 struct MemoryPlan {
   Bytes budget;
   Bytes program, dense, kv_cache, workspace;
-  Bytes staging;  // zero if all experts are resident
-  Bytes experts;  // all of them, or the cache's slots
+  Bytes staging, prediction;  // zero if all experts are resident
+  Bytes experts;              // all of them, or the cache's slots
   std::uint32_t context = 0;
   std::uint32_t chunk = 0;
   bool all_resident = false;
   std::uint32_t slots = 0;                   // of the cache; 0 if all are resident
   std::vector<std::string> notes, warnings;  // one line each
 
-  Bytes total() const { return program + dense + kv_cache + workspace + staging + experts; }
+  Bytes total() const {
+    return program + dense + kv_cache + workspace + staging + prediction + experts;
+  }
   bool operator==(const MemoryPlan&) const = default;
 };
 

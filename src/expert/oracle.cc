@@ -10,7 +10,7 @@ void Oracle::Chose(std::uint32_t layer, std::span<const ExpertDemand> chosen) {
   ++next_;
 }
 
-std::vector<Guess> Oracle::Predict(std::uint32_t layer, const GateForecast&) {
+std::vector<Guess> Oracle::Predict(std::uint32_t layer, std::uint32_t, const GateScores&) {
   if (next_ >= future_.size() || future_[next_].layer != layer) return {};
   std::vector<Guess> guesses;
   for (const ExpertDemand& chosen : future_[next_].chosen) {

@@ -2,13 +2,17 @@
 
 #include "expert/activation_path.h"
 #include "expert/cross_layer_gate.h"
+#include "expert/lookahead_gate.h"
 #include "expert/previous_token.h"
 
 namespace troupe {
 
-std::vector<std::string> PredictorNames() { return {"none", "gate", "eap", "previous"}; }
+std::vector<std::string> PredictorNames() {
+  return {"none", "lookahead", "gate", "eap", "previous"};
+}
 
 Bytes PredictorBytes(std::string_view name, ExpertGrid grid) {
+  if (name == "lookahead") return LookaheadGate::BytesFor(grid);
   return name == "eap" ? ActivationPath::BytesFor(grid) : Bytes();
 }
 
@@ -16,10 +20,12 @@ Result<std::unique_ptr<Predictor>> MakePredictor(std::string_view name, ExpertGr
                                                  std::uint32_t experts_per_token) {
   using Made = std::unique_ptr<Predictor>;
   if (name == "none") return Made();
-  if (name == "gate") return Made(std::make_unique<CrossLayerGate>(grid));
+  if (name == "lookahead") return Made(std::make_unique<LookaheadGate>(grid, experts_per_token));
+  if (name == "gate") return Made(std::make_unique<CrossLayerGate>(experts_per_token));
   if (name == "eap") return Made(std::make_unique<ActivationPath>(grid, experts_per_token));
   if (name == "previous") return Made(std::make_unique<PreviousToken>(grid));
-  return InvalidArgument("'{}' is no predictor, expected none, gate, eap or previous", name);
+  return InvalidArgument("'{}' is no predictor, expected none, lookahead, gate, eap or previous",
+                         name);
 }
 
 }  // namespace troupe

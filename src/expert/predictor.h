@@ -1,7 +1,7 @@
 // Guesses which experts a layer will choose before its tokens get there, so that their loads can
-// begin early. A predictor sees what every layer chose and, if it asks for it, the scores that the
-// next layer's gate gives to the present layer's gate input. A guess never changes an answer: it
-// decides only when bytes are read. One file a predictor.
+// begin early. A predictor sees what every layer chose and, if it asks for it, what the gates of
+// the next layers say of the stream as it is now. A guess never changes an answer: it decides only
+// when bytes are read. One file a predictor.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,17 @@
 
 namespace troupe {
 
-// What the next layer's gate says of the present layer's gate input.
-struct GateForecast {
-  std::uint32_t tokens = 0;
-  std::span<const float> scores;          // a row of all experts a token; higher is likelier
-  std::span<const std::uint32_t> chosen;  // top-k of each token
+// How many layers ahead a gate is asked at most.
+inline constexpr std::uint32_t kMostLayersAhead = 3;
+
+// What a gate says of some tokens, of a long prompt a sample of them: a row a token, in which the
+// experts that rank highest are chosen.
+struct GateScores {
+  std::uint32_t experts = 0;
+  std::span<const float> scores;
+
+  std::size_t rows() const { return experts == 0 ? 0 : scores.size() / experts; }
+  std::span<const float> Row(std::size_t i) const { return scores.subspan(i * experts, experts); }
 };
 
 struct Guess {
@@ -39,15 +45,20 @@ class Predictor {
  public:
   virtual ~Predictor() = default;
   virtual std::string_view name() const = 0;
-  virtual bool wants_forecast() const { return false; }
+  // Of how many layers ahead it wants the gates' forecasts; those without see the next layer only.
+  virtual std::uint32_t forecast_layers() const { return 0; }
 
   // A layer has chosen; layers come in the order in which tokens pass them.
   virtual void Chose(std::uint32_t layer, std::span<const ExpertDemand> chosen) = 0;
-  // Guesses for `layer`, after the layer before it has chosen: best first, each expert once.
-  virtual std::vector<Guess> Predict(std::uint32_t layer, const GateForecast& forecast) = 0;
+  // What the layer's own gate said of the tokens that forecasts are made of, before Predict.
+  virtual void GateSaid(std::uint32_t /*layer*/, const GateScores& /*said*/) {}
+  // Guesses for `layer`, after the one that lies `ahead` layers before it has chosen: best first,
+  // each expert once.
+  virtual std::vector<Guess> Predict(std::uint32_t layer, std::uint32_t ahead,
+                                     const GateScores& forecast) = 0;
 };
 
-// "gate", "eap", "previous"; "none" gives null. `experts_per_token` is of a layer.
+// "lookahead", "gate", "eap", "previous"; "none" gives null. `experts_per_token` is of a layer.
 Result<std::unique_ptr<Predictor>> MakePredictor(std::string_view name, ExpertGrid grid,
                                                  std::uint32_t experts_per_token);
 std::vector<std::string> PredictorNames();

@@ -3,8 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+
+#include "base/rng.h"
 #include "expert/activation_path.h"
 #include "expert/cross_layer_gate.h"
+#include "expert/lookahead_gate.h"
 #include "expert/oracle.h"
 #include "expert/previous_token.h"
 
@@ -30,25 +35,106 @@ std::vector<std::uint32_t> ExpectedOf(const std::vector<Guess>& guesses) {
   return experts;
 }
 
+std::vector<Guess> Ask(Predictor& predictor, const std::vector<float>& scores,
+                       std::uint32_t layer = 1, std::uint32_t ahead = 1) {
+  return predictor.Predict(layer, ahead, {.experts = kGrid.experts, .scores = scores});
+}
+
 TEST(CrossLayerGateTest, GuessesTheTopAndThenWhatExceedsThe75thPercentile) {
-  CrossLayerGate gate(kGrid);
   const std::vector<float> scores = {.02f, .30f, .01f, .20f, .03f, .25f, .04f, .15f};
-  const std::vector<std::uint32_t> top = {1, 5};
   // Sorted, place 6 of 8 is .25: only .30 exceeds it, and the top-k are guessed anyway.
-  EXPECT_THAT(ExpertsOf(gate.Predict(1, {.tokens = 1, .scores = scores, .chosen = top})),
-              ElementsAre(1, 5));
-  const std::vector<std::uint32_t> one = {3};
-  const auto guesses = gate.Predict(1, {.tokens = 1, .scores = scores, .chosen = one});
-  EXPECT_THAT(ExpertsOf(guesses), ElementsAre(3, 1));
-  EXPECT_THAT(ExpectedOf(guesses), ElementsAre(3));
+  CrossLayerGate two(2), one(1);
+  EXPECT_THAT(ExpertsOf(Ask(two, scores)), ElementsAre(1, 5));
+  const auto guesses = Ask(one, {.9f, .30f, .01f, .20f, .03f, .25f, .04f, .15f});
+  EXPECT_THAT(ExpertsOf(guesses), ElementsAre(0));
+  CrossLayerGate none(0);
+  EXPECT_THAT(ExpertsOf(Ask(none, scores)), ElementsAre(1));
+  EXPECT_THAT(ExpectedOf(Ask(none, scores)), IsEmpty());
 }
 
 TEST(CrossLayerGateTest, WithManyTokensThePopularComeFirst) {
-  CrossLayerGate gate(kGrid);
-  std::vector<float> scores(3 * 8, 0.05f);
-  const std::vector<std::uint32_t> top = {4, 2, 4, 0, 4, 2};
-  const auto guesses = gate.Predict(1, {.tokens = 3, .scores = scores, .chosen = top});
-  EXPECT_THAT(ExpertsOf(guesses), ElementsAre(4, 2, 0));
+  CrossLayerGate gate(2);
+  std::vector<float> scores(3 * 8);
+  const std::vector<std::vector<std::size_t>> tops = {{4, 2}, {4, 0}, {4, 2}};
+  for (std::size_t t = 0; t < tops.size(); ++t) {
+    for (const std::size_t e : tops[t]) scores[t * 8 + e] = 1;
+  }
+  EXPECT_THAT(ExpertsOf(Ask(gate, scores)), ElementsAre(4, 2, 0));
+}
+
+TEST(CrossLayerGateTest, ScoresThatAreNoNumbersAreNoGuess) {
+  CrossLayerGate gate(2);
+  std::vector<float> scores(2 * 8);
+  scores[3] = std::numeric_limits<float>::quiet_NaN();
+  scores[8 + 5] = scores[8 + 6] = 1;
+  EXPECT_THAT(ExpectedOf(Ask(gate, scores)), ElementsAre(5, 6));
+  EXPECT_THAT(Ask(gate, {}), IsEmpty());
+}
+
+TEST(LookaheadGateTest, BeforeItHasLearnedItGuessesAsTheGateDoes) {
+  const std::vector<float> scores = {.02f, .30f, .01f, .20f, .03f, .25f, .04f, .15f};
+  LookaheadGate lookahead(kGrid, 2);
+  CrossLayerGate gate(2);
+  for (const std::uint32_t ahead : {1u, 2u}) {
+    EXPECT_EQ(Ask(lookahead, scores, 2, ahead), Ask(gate, scores, 2));
+  }
+}
+
+TEST(LookaheadGateTest, LearnsWhatForecastsMissByLayerAndDistance) {
+  LookaheadGate gate(kGrid, 1);
+  Rng rng(TestSeed());
+  const auto forecast = [&] {
+    std::vector<float> row(8);
+    for (float& x : row) x = static_cast<float>(rng.Below(1000)) / 1000;
+    return row;
+  };
+  // What the gate says is the forecast turned by one place: nothing that an offset could say.
+  const auto turned = [](std::vector<float> row) {
+    std::ranges::rotate(row, row.begin() + 7);
+    return row;
+  };
+  const auto right = [&](std::uint32_t ahead, bool learn) {
+    int hits = 0;
+    constexpr int kTokens = 400;
+    for (int t = 0; t < kTokens; ++t) {
+      const std::vector<float> row = forecast(), said = turned(row);
+      const auto guesses = Ask(gate, row, 2, ahead);
+      const auto best = static_cast<std::uint32_t>(std::ranges::max_element(said) - said.begin());
+      hits += guesses.front().expert == best ? 1 : 0;
+      if (learn) gate.GateSaid(2, {.experts = 8, .scores = said});
+    }
+    return static_cast<double>(hits) / kTokens;
+  };
+  EXPECT_LT(right(1, false), 0.3);
+  right(1, true);
+  EXPECT_GT(right(1, false), 0.7);
+  EXPECT_LT(right(2, false), 0.3);  // learned for its own distance alone
+  EXPECT_GT(gate.correction().learned_rows(), 399u);
+}
+
+TEST(GateCorrectionTest, ForecastsOfAnotherPassTeachNothing) {
+  GateCorrection correction(kGrid, 1);
+  std::vector<float> two_rows(16, 1.0f), one_row(8, 1.0f);
+  correction.Correct(1, 1, two_rows);
+  correction.Learn(1, {.experts = 8, .scores = one_row});
+  EXPECT_EQ(correction.learned_rows(), 0u);
+  correction.Correct(1, 1, one_row);
+  correction.Learn(1, {.experts = 8, .scores = one_row});
+  EXPECT_EQ(correction.learned_rows(), 1u);
+  correction.Learn(1, {.experts = 8, .scores = one_row});  // each forecast once
+  EXPECT_EQ(correction.learned_rows(), 1u);
+}
+
+TEST(GateCorrectionTest, NumbersThatAreNoneDoNotSpoilIt) {
+  GateCorrection correction(kGrid, 1);
+  std::vector<float> row(8, 0.5f);
+  std::vector<float> broken = row;
+  broken[2] = std::numeric_limits<float>::infinity();
+  correction.Correct(1, 1, broken);
+  correction.Learn(1, {.experts = 8, .scores = row});
+  std::vector<float> fine = row;
+  correction.Correct(1, 1, fine);
+  EXPECT_EQ(fine, row);
 }
 
 TEST(ActivationPathTest, GuessesWhatFollowedBefore) {
@@ -64,7 +150,7 @@ TEST(ActivationPathTest, GuessesWhatFollowedBefore) {
   path.Chose(0, a);
   path.Chose(1, after_b);  // once otherwise
   path.Chose(0, a);
-  const auto guesses = path.Predict(1, {});
+  const auto guesses = path.Predict(1, 1, {});
   EXPECT_THAT(ExpertsOf(guesses), ElementsAre(5, 6));
   EXPECT_THAT(ExpectedOf(guesses), ElementsAre(5));
 }
@@ -73,8 +159,8 @@ TEST(ActivationPathTest, KnowsNothingAtFirstAndNothingForTheFirstLayer) {
   ActivationPath path(kGrid, 2);
   const std::vector<ExpertDemand> chosen = {{1, 1}};
   path.Chose(0, chosen);
-  EXPECT_THAT(path.Predict(1, {}), IsEmpty());
-  EXPECT_THAT(path.Predict(0, {}), IsEmpty());
+  EXPECT_THAT(path.Predict(1, 1, {}), IsEmpty());
+  EXPECT_THAT(path.Predict(0, 1, {}), IsEmpty());
 }
 
 TEST(PreviousTokenTest, GuessesTheLayersLastChoice) {
@@ -82,19 +168,19 @@ TEST(PreviousTokenTest, GuessesTheLayersLastChoice) {
   const std::vector<ExpertDemand> first = {{1, 1}, {7, 3}}, second = {{2, 1}};
   previous.Chose(1, first);
   previous.Chose(2, second);
-  EXPECT_THAT(ExpertsOf(previous.Predict(1, {})), ElementsAre(7, 1));
-  EXPECT_THAT(ExpertsOf(previous.Predict(2, {})), ElementsAre(2));
-  EXPECT_THAT(previous.Predict(0, {}), IsEmpty());
+  EXPECT_THAT(ExpertsOf(previous.Predict(1, 1, {})), ElementsAre(7, 1));
+  EXPECT_THAT(ExpertsOf(previous.Predict(2, 1, {})), ElementsAre(2));
+  EXPECT_THAT(previous.Predict(0, 1, {}), IsEmpty());
 }
 
 TEST(OracleTest, GuessesWhatWillBeChosen) {
   const std::vector<ExpertDemand> first = {{1, 1}}, second = {{2, 1}, {3, 4}};
   Oracle oracle({{.layer = 0, .chosen = first}, {.layer = 1, .chosen = second}});
   oracle.Chose(0, first);
-  EXPECT_THAT(ExpertsOf(oracle.Predict(1, {})), ElementsAre(3, 2));
-  EXPECT_THAT(oracle.Predict(2, {}), IsEmpty());
+  EXPECT_THAT(ExpertsOf(oracle.Predict(1, 1, {})), ElementsAre(3, 2));
+  EXPECT_THAT(oracle.Predict(2, 1, {}), IsEmpty());
   oracle.Chose(1, second);
-  EXPECT_THAT(oracle.Predict(2, {}), IsEmpty());
+  EXPECT_THAT(oracle.Predict(2, 1, {}), IsEmpty());
 }
 
 TEST(OracleDeathTest, StopsWhenTheRunIsNotTheRecordedOne) {

@@ -18,8 +18,15 @@ void Mix(double& mean, double latest, double weight) { mean += weight * (latest 
 
 void PrefetchGovernor::LayerRan(double seconds, double demand_seconds) {
   const double idle = std::max(0.0, seconds - demand_seconds);
-  if (!std::exchange(measured_idle_, true)) idle_seconds_ = idle;
+  const double busy = seconds > 0 ? std::min(1.0, demand_seconds / seconds) : 0;
+  if (!std::exchange(measured_idle_, true)) {
+    idle_seconds_ = idle;
+    layer_seconds_ = seconds;
+    busy_share_ = busy;
+  }
   Mix(idle_seconds_, idle, kWeight);
+  Mix(layer_seconds_, seconds, kWeight);
+  Mix(busy_share_, busy, kWeight);
 }
 
 void PrefetchGovernor::LoadTook(double seconds) {
@@ -29,41 +36,57 @@ void PrefetchGovernor::LoadTook(double seconds) {
 
 void PrefetchGovernor::Used(bool useful) { Mix(wasted_, useful ? 0.0 : 1.0, kUsedWeight); }
 
+void PrefetchGovernor::Times::Add(double seconds) {
+  count += 1;
+  sum += seconds;
+  squares += seconds * seconds;
+}
+
+void PrefetchGovernor::Times::Age() {
+  count /= 2;
+  sum /= 2;
+  squares /= 2;
+}
+
+double PrefetchGovernor::Times::SquaredError() const {
+  if (count <= 1) return 0;
+  const double variance = std::max(0.0, squares / count - Mean() * Mean());
+  return variance / (count - 1);
+}
+
 void PrefetchGovernor::Enter(Mode mode, std::uint32_t tokens) {
   mode_ = mode;
   left_ = tokens;
   settling_ = true;
-  seconds_ = 0;
-  tokens_ = 0;
 }
 
-void PrefetchGovernor::Compare() {
-  const double off_mean = seconds_ / tokens_;
-  if (on_mean_ > options_.slower_is * off_mean) {
-    rest_ = std::clamp(2 * rest_, options_.rest_tokens, options_.longest_rest);
-    ++rests_;
-    Enter(Mode::kRest, rest_);
-  } else {
-    rest_ = 0;
-    Enter(Mode::kOn, options_.on_tokens);
-  }
+bool PrefetchGovernor::Harms() const {
+  const double chance = 2 * std::sqrt(with_.SquaredError() + without_.SquaredError());
+  const double slower = with_.Mean() - without_.Mean();
+  return slower > std::max(chance, options_.slower_by * token_seconds_);
 }
 
-void PrefetchGovernor::TokenTook(double seconds) {
+void PrefetchGovernor::TokenTook(double seconds, std::uint32_t loaded) {
   if (left_ == 0) left_ = kFirstOn;  // the very first token
+  if (token_seconds_ == 0) token_seconds_ = seconds;
+  Mix(token_seconds_, seconds, kWeight);
   if (!std::exchange(settling_, false)) {
-    seconds_ += seconds;
-    ++tokens_;
+    (resting() ? without_ : with_).Add(seconds - loaded * load_seconds_);
   }
   if (--left_ > 0) return;
   switch (mode_) {
     case Mode::kOn:
-      on_mean_ = seconds_ / std::max(1u, tokens_);
       Enter(Mode::kTrial, options_.off_tokens);
       break;
-    case Mode::kTrial:
-      Compare();
+    case Mode::kTrial: {
+      const bool harms = Harms();
+      with_.Age();
+      without_.Age();
+      rest_ = harms ? std::clamp(2 * rest_, options_.rest_tokens, options_.longest_rest) : 0;
+      rests_ += harms ? 1 : 0;
+      Enter(harms ? Mode::kRest : Mode::kOn, harms ? rest_ : options_.on_tokens);
       break;
+    }
     case Mode::kRest:
       Enter(Mode::kOn, options_.on_tokens);
       break;
@@ -78,6 +101,16 @@ std::uint32_t PrefetchGovernor::Allowance() const {
     return static_cast<std::uint32_t>(std::ceil(fitting));
   }
   return fitting >= 1 ? 1 : 0;  // one at a time until the guesses are better
+}
+
+// A load of an expert that is not asked for costs the demand behind it as long as it takes, if
+// there is any; one that is asked for saves at most as much.
+double PrefetchGovernor::LeastOdds() const { return busy_share_ / (1 + busy_share_); }
+
+std::uint32_t PrefetchGovernor::LayersAhead() const {
+  if (resting()) return 0;
+  if (layer_seconds_ <= 0 || load_seconds_ <= 0) return 1;
+  return 1 + static_cast<std::uint32_t>(std::min(16.0, load_seconds_ / layer_seconds_));
 }
 
 }  // namespace troupe

@@ -3,6 +3,10 @@
 // measured idle, keeps the share of bytes read for nothing below a bound, and stops when tokens
 // become slower with prefetching than without, which it finds out by leaving it off now and then.
 //
+// Tokens differ far more by how many of their experts are not in memory than by prefetching: what
+// is compared is a token's time less that of loading what it needed, and a difference counts when
+// it is larger than chance explains.
+//
 // Pure: times come in as arguments.
 #pragma once
 
@@ -12,8 +16,8 @@
 namespace troupe {
 
 struct GovernorOptions {
-  double most_wasted = 0.6;  // of the loads made ahead
-  double slower_is = 1.01;   // time per token with prefetching over without, from which it stops
+  double most_wasted = 0.6;        // of the loads made ahead
+  double slower_by = 0.01;         // of a token's time, from which it stops
   std::uint32_t on_tokens = 24;    // between two trials without
   std::uint32_t off_tokens = 6;    // of a trial
   std::uint32_t rest_tokens = 64;  // after a trial that went against it; doubles each time
@@ -31,32 +35,45 @@ class PrefetchGovernor {
   void LoadTook(double seconds);
   // A load made ahead was asked for, or was not.
   void Used(bool useful);
-  // A token of decode is complete.
-  void TokenTook(double seconds);
+  // A token of decode is complete; so many of its experts had to be loaded, ahead or on demand.
+  void TokenTook(double seconds, std::uint32_t loaded);
 
-  // Loads that may be begun for the next layer now.
+  // Loads made ahead that may be under way at once.
   std::uint32_t Allowance() const;
+  // How likely an expert has to be for its load: the busier demand keeps the link, the surer.
+  double LeastOdds() const;
+  // From how many layers ahead a load would come in time; none while none may be begun.
+  std::uint32_t LayersAhead() const;
   bool resting() const { return mode_ != Mode::kOn; }
   std::uint64_t rests() const { return rests_; }
   double wasted_share() const { return wasted_; }
 
  private:
   enum class Mode { kOn, kTrial, kRest };
+  // Of tokens of one kind; the older count for less with every trial.
+  struct Times {
+    double count = 0, sum = 0, squares = 0;
+    void Add(double seconds);
+    void Age();
+    double Mean() const { return count > 0 ? sum / count : 0; }
+    double SquaredError() const;  // of the mean
+  };
 
   void Enter(Mode mode, std::uint32_t tokens);
-  void Compare();
+  bool Harms() const;
 
   GovernorOptions options_;
   double idle_seconds_ = 0;  // of the link, per layer; running means
+  double layer_seconds_ = 0;
+  double busy_share_ = 0;  // of the link, by demand
   double load_seconds_ = 0;
   double wasted_ = 0;
   bool measured_idle_ = false;
   Mode mode_ = Mode::kOn;
   std::uint32_t left_ = 0;  // tokens of the mode under way
   bool settling_ = true;    // the first token of a mode still bears the marks of the one before
-  double seconds_ = 0;      // of the mode's tokens, and how many
-  std::uint32_t tokens_ = 0;
-  double on_mean_ = 0;
+  Times with_, without_;
+  double token_seconds_ = 0;  // running mean
   std::uint32_t rest_ = 0;
   std::uint64_t rests_ = 0;
 };

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/rng.h"
+
 namespace troupe {
 namespace {
 
@@ -15,10 +17,12 @@ PrefetchGovernor Measured(double demand) {
   return governor;
 }
 
-// Tokens until the governor changes its mind once.
+// Tokens until the governor changes its mind once. Every token needs one load, of 1 ms.
 int RunWhile(PrefetchGovernor& governor, bool resting, double seconds) {
   int tokens = 0;
-  for (; governor.resting() == resting && tokens < 100'000; ++tokens) governor.TokenTook(seconds);
+  for (; governor.resting() == resting && tokens < 100'000; ++tokens) {
+    governor.TokenTook(seconds, 1);
+  }
   return tokens;
 }
 
@@ -68,13 +72,59 @@ TEST(PrefetchGovernorTest, StopsWhenTokensAreFasterWithoutAndTriesAgainEverLater
   EXPECT_EQ(governor.rests(), 4u);
 }
 
+// Tokens whose misses vary at random, each of 1 ms, beside work that varies less.
+double Noisy(Rng& rng, std::uint32_t& loaded) {
+  loaded = static_cast<std::uint32_t>(rng.Below(20));
+  return 10e-3 + loaded * 1e-3 + static_cast<double>(rng.Below(1000)) * 1e-6;
+}
+
+TEST(PrefetchGovernorTest, TokensThatMissMoreAreNoReasonToStop) {
+  PrefetchGovernor governor = Measured(0);
+  Rng rng(TestSeed());
+  for (int t = 0; t < 4000; ++t) {
+    std::uint32_t loaded = 0;
+    const double seconds = Noisy(rng, loaded);
+    governor.TokenTook(seconds, loaded);
+  }
+  EXPECT_LE(governor.rests(), 3u);
+}
+
+TEST(PrefetchGovernorTest, FindsHarmThatIsSmallerThanWhatTokensDifferBy) {
+  PrefetchGovernor governor = Measured(0);
+  Rng rng(TestSeed());
+  int on = 0;
+  constexpr int kTokens = 4000;
+  for (int t = 0; t < kTokens; ++t) {
+    std::uint32_t loaded = 0;
+    const double seconds = Noisy(rng, loaded);
+    on += governor.resting() ? 0 : 1;
+    governor.TokenTook(seconds + (governor.resting() ? 0 : 2e-3), loaded);
+  }
+  EXPECT_LT(on, kTokens / 4);
+  EXPECT_GT(governor.rests(), 2u);
+}
+
+TEST(PrefetchGovernorTest, TheBusierDemandKeepsTheLinkTheSurerAGuessHasToBe) {
+  EXPECT_EQ(Measured(0).LeastOdds(), 0);
+  EXPECT_GT(Measured(2.5e-3).LeastOdds(), 0.3);
+  EXPECT_NEAR(Measured(9e-3).LeastOdds(), 0.5, 1e-3);
+}
+
+TEST(PrefetchGovernorTest, LooksAsFarAheadAsALoadTakes) {
+  EXPECT_EQ(Measured(0).LayersAhead(), 1u);  // a load of 1 ms, layers of 5 ms
+  PrefetchGovernor slow(kOptions);
+  slow.LoadTook(11e-3);
+  for (int i = 0; i < 200; ++i) slow.LayerRan(5e-3, 0);
+  EXPECT_EQ(slow.LayersAhead(), 3u);
+}
+
 TEST(PrefetchGovernorTest, AHarmfulPredictorCostsLittleOverALongRun) {
   PrefetchGovernor governor = Measured(0);
   int on = 0;
   constexpr int kTokens = 4000;
   for (int t = 0; t < kTokens; ++t) {
     on += governor.resting() ? 0 : 1;
-    governor.TokenTook(governor.resting() ? 1e-2 : 2e-2);
+    governor.TokenTook(governor.resting() ? 1e-2 : 2e-2, 1);
   }
   EXPECT_LT(on, kTokens * 0.05);
 }

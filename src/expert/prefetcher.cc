@@ -13,8 +13,15 @@ Prefetcher::Prefetcher(ExpertCache& cache, std::uint32_t experts_per_token,
       predictor_(std::move(predictor)),
       options_(options),
       governor_(options.governor),
+      odds_(2 * experts_per_token_),
       ahead_(grid_.Count()) {
   TROUPE_CHECK(predictor_ != nullptr);
+}
+
+std::uint32_t Prefetcher::forecast_layers(std::size_t tokens) const {
+  const std::uint32_t most = std::min(predictor_->forecast_layers(), kMostLayersAhead);
+  if (!options_.governed || tokens > 1) return most;
+  return std::min(most, governor_.LayersAhead());
 }
 
 void Prefetcher::LayerAsks(std::uint32_t layer, std::span<const ExpertDemand> demands, Nanos now) {
@@ -26,34 +33,55 @@ void Prefetcher::LayerAsks(std::uint32_t layer, std::span<const ExpertDemand> de
     // first layer with experts to its last.
     // One that was cut short by an error says nothing.
     if (in_pass_ && tokens_ == 1 && layer_ + 1 == grid_.layers) {
-      governor_.TokenTook(static_cast<double>(layer_began_ - pass_began_) * 1e-9);
+      governor_.TokenTook(static_cast<double>(layer_began_ - pass_began_) * 1e-9, loaded_);
     }
     pass_began_ = now;
     std::uint32_t assignments = 0;
     for (const ExpertDemand& demand : demands) assignments += demand.tokens;
     tokens_ = assignments / experts_per_token_;
     in_pass_ = true;
+    loaded_ = 0;
+    std::erase_if(lists_, [layer](const List& list) { return list.layer != layer; });
   }
-  if (guessed_layer_ == layer) {
-    stats_.asked += demands.size();
-    for (const ExpertDemand& demand : demands) {
-      const auto guess = std::ranges::find(guesses_, demand.expert, &Guess::expert);
-      if (guess == guesses_.end()) continue;
-      ++stats_.guessed;
-      stats_.expected += guess->expected ? 1 : 0;
-    }
-  }
+  Judge(layer, demands);
+  std::erase_if(lists_, [layer](const List& list) { return list.layer <= layer; });
   layer_ = layer;
   layer_began_ = now;
   demand_seconds_ = 0;
-  guesses_.clear();
-  guessed_layer_.reset();
-  next_ = 0;
+  skipped_ = false;
   predictor_->Chose(layer, demands);
+}
+
+// What the layer asks for against what was guessed of it.
+void Prefetcher::Judge(std::uint32_t layer, std::span<const ExpertDemand> demands) {
+  const auto asked = [demands](std::uint32_t expert) {
+    return std::ranges::find(demands, expert, &ExpertDemand::expert) != demands.end();
+  };
+  for (const List& list : lists_) {
+    if (list.layer != layer || tokens_ != 1) continue;
+    for (std::size_t place = 0; place < list.guesses.size(); ++place) {
+      const Listed& listed = list.guesses[place];
+      if (listed.was_absent) odds_.Saw(list.ahead, place, asked(listed.guess.expert));
+    }
+  }
+  const List* latest = LatestFor(layer);
+  if (latest == nullptr) return;
+  stats_.asked += demands.size();
+  for (const Listed& listed : latest->guesses) {
+    if (!asked(listed.guess.expert)) continue;
+    ++stats_.guessed;
+    stats_.expected += listed.guess.expected ? 1 : 0;
+  }
+}
+
+const Prefetcher::List* Prefetcher::LatestFor(std::uint32_t layer) const {
+  const auto latest = std::ranges::find(lists_.rbegin(), lists_.rend(), layer, &List::layer);
+  return latest == lists_.rend() ? nullptr : &*latest;
 }
 
 void Prefetcher::Found(ExpertId id, Residence residence) {
   const std::size_t index = grid_.Index(id);
+  loaded_ += ahead_[index] || residence != Residence::kResident ? 1 : 0;
   if (!ahead_[index] || residence == Residence::kAbsent) return;
   ahead_[index] = false;
   ++(residence == Residence::kResident ? stats_.useful : stats_.late);
@@ -65,39 +93,75 @@ void Prefetcher::LayerMissed(std::uint32_t misses, double load_seconds) {
   if (load_seconds > 0) governor_.LoadTook(load_seconds);
 }
 
-void Prefetcher::Foretell(std::uint32_t layer, const GateForecast& forecast) {
-  guesses_ = predictor_->Predict(layer, forecast);
-  guessed_layer_ = layer;
-  next_ = 0;
-  // Many tokens use nearly everything that is guessed, and the link is never idle for long.
-  allowed_ = !options_.governed || tokens_ > 1 ? ~0u : governor_.Allowance();
-  kept_.clear();
-  if (allowed_ == 0) return;
-  for (const Guess& guess : guesses_) {
-    const ExpertId id{layer, guess.expert};
+void Prefetcher::Foretell(std::uint32_t layer, std::uint32_t ahead, const GateScores& forecast) {
+  TROUPE_DCHECK(layer > layer_ && ahead >= 1 && ahead <= kMostLayersAhead);
+  // One who guesses by forecasts guesses nothing while there are none.
+  if (predictor_->forecast_layers() > 0 && forecast.rows() == 0) return;
+  List list{.layer = layer, .ahead = ahead, .guesses = {}};
+  for (const Guess& guess : predictor_->Predict(layer, ahead, forecast)) {
+    const bool absent = cache_.Find({layer, guess.expert}) == Residence::kAbsent;
+    list.guesses.push_back({.guess = guess, .was_absent = absent});
+  }
+  lists_.push_back(std::move(list));
+  KeepResidents(lists_.back());
+}
+
+// So that the next layers' guessed residents do not make room for each other. They take no more
+// than a quarter of the slots: the rest is the eviction policy's.
+void Prefetcher::KeepResidents(const List& list) {
+  if (options_.governed && governor_.Allowance() == 0) return;
+  for (const Listed& listed : list.guesses) {
+    if (kept_.size() >= cache_.shape().slots / 4) return;
+    const ExpertId id{list.layer, listed.guess.expert};
     if (cache_.Find(id) == Residence::kResident) kept_.push_back(cache_.PinResident(id));
   }
 }
 
-std::optional<ExpertId> Prefetcher::Next() {
-  if (allowed_ == 0) return std::nullopt;
-  for (; next_ < guesses_.size(); ++next_) {
-    const ExpertId id{*guessed_layer_, guesses_[next_].expert};
-    // Of a prompt's tokens only the expected ones: likely further ones are of use to one token.
-    if (tokens_ > 1 && !guesses_[next_].expected) continue;
-    if (cache_.Find(id) == Residence::kAbsent) return id;
+void Prefetcher::Release() { kept_.clear(); }
+
+bool Prefetcher::WorthLoading(const List& list, std::size_t place) const {
+  // One that was there and has gone since went for something better.
+  if (!list.guesses[place].was_absent) return false;
+  // Of a prompt's tokens only what is expected of the next layer: its experts keep any link busy,
+  // and likely further ones are of use to one token.
+  if (tokens_ > 1) return list.ahead == 1 && list.guesses[place].guess.expected;
+  return !options_.governed || odds_.Of(list.ahead, place) >= governor_.LeastOdds();
+}
+
+std::optional<ExpertId> Prefetcher::Next(std::size_t under_way) {
+  if (skipped_) return std::nullopt;
+  if (options_.governed && tokens_ == 1 && under_way >= governor_.Allowance()) return std::nullopt;
+  std::optional<ExpertId> best;
+  double best_odds = -1;
+  for (const List& list : lists_) {
+    if (LatestFor(list.layer) != &list) continue;
+    for (std::size_t place = 0; place < list.guesses.size(); ++place) {
+      if (!WorthLoading(list, place)) continue;
+      const ExpertId id{list.layer, list.guesses[place].guess.expert};
+      if (cache_.Find(id) != Residence::kAbsent) continue;
+      if (tokens_ > 1) return id;
+      if (const double odds = odds_.Of(list.ahead, place); odds > best_odds) {
+        best = id;
+        best_odds = odds;
+      }
+    }
   }
-  return std::nullopt;
+  return best;
 }
 
 void Prefetcher::Begun(ExpertId id) {
   ahead_[grid_.Index(id)] = true;
   ++stats_.loads;
-  --allowed_;
-  ++next_;
 }
 
-void Prefetcher::Skip() { next_ = guesses_.size(); }
+void Prefetcher::Skip() { skipped_ = true; }
+
+bool Prefetcher::IsWanted(ExpertId id) const {
+  const List* list = LatestFor(id.layer);
+  return list != nullptr && std::ranges::any_of(list->guesses, [id](const Listed& listed) {
+           return listed.guess.expert == id.expert;
+         });
+}
 
 void Prefetcher::Evicted(ExpertId id) {
   const std::size_t index = grid_.Index(id);

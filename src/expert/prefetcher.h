@@ -1,7 +1,7 @@
-// What to load before it is asked for: a predictor's guesses for the next layer, less what is
-// there, as many as the governor allows. Also the book of what became of each prefetch. Pure: it
-// sees the cache, and time and the link's speed come in as arguments; the loading is done by
-// whoever asks it what is next.
+// What to load before it is asked for: a predictor's guesses for the layers to come, less what is
+// there, the likeliest first, as many as the governor allows. Also the book of what became of each
+// prefetch. Pure: it sees the cache, and time and the link's speed come in as arguments; the
+// loading is done by whoever asks it what is next.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include "expert/expert_cache.h"
 #include "expert/predictor.h"
 #include "expert/prefetch_governor.h"
+#include "expert/prefetch_odds.h"
 
 namespace troupe {
 
@@ -28,7 +29,8 @@ struct PrefetchStats {
   std::uint64_t late = 0;       // asked for on their way
   std::uint64_t cancelled = 0;  // called off before all of it was read
   std::uint64_t wasted = 0;     // evicted or failed unasked
-  // Experts asked for by layers that a guess was made for, and those of them that were in it.
+  // Experts asked for by layers that a guess was made for, and those of them that were in the last
+  // guess before.
   std::uint64_t asked = 0;
   std::uint64_t guessed = 0;
   std::uint64_t expected = 0;  // of the guessed: not only as likely further ones
@@ -42,7 +44,8 @@ class Prefetcher {
   Prefetcher(ExpertCache& cache, std::uint32_t experts_per_token,
              std::unique_ptr<Predictor> predictor, const PrefetchOptions& options = {});
 
-  bool wants_forecast() const { return predictor_->wants_forecast(); }
+  // Of how many layers ahead forecasts are of use to a pass of so many tokens.
+  std::uint32_t forecast_layers(std::size_t tokens) const;
 
   // A layer asks. Before the cache is asked; afterwards the layer's guesses are history.
   void LayerAsks(std::uint32_t layer, std::span<const ExpertDemand> demands, Nanos now);
@@ -51,16 +54,22 @@ class Prefetcher {
   // The layer's misses and how long one expert takes the link: what the idle time is told from.
   void LayerMissed(std::uint32_t misses, double load_seconds);
 
-  // Guesses for the next layer; residents among them are kept in their slots until it asks.
-  void Foretell(std::uint32_t layer, const GateForecast& forecast);
-  // An absent expert whose load should begin now; the same one until Begun or Skip.
-  std::optional<ExpertId> Next();
+  void GateSaid(std::uint32_t layer, const GateScores& said) { predictor_->GateSaid(layer, said); }
+  // Guesses for a layer that lies `ahead` layers after the one that has just asked, in place of
+  // earlier guesses for it. Residents among them are kept in their slots until it asks.
+  void Foretell(std::uint32_t layer, std::uint32_t ahead, const GateScores& forecast);
+  // An absent expert whose load should begin now, while `under_way` others are; the same one until
+  // Begun or Skip.
+  std::optional<ExpertId> Next(std::size_t under_way);
   // With this many tokens nearly everything expected is used: its load may go before anything.
   bool is_sure() const { return tokens_ >= 8; }
   void Begun(ExpertId id);
-  void Skip();  // there is no slot for it: no more for this layer
+  void Skip();  // there is no slot for it: no more before the next layer
   // Residents are no longer kept: the layer under way needs slots more.
-  void Release() { kept_.clear(); }
+  void Release();
+
+  // Whether a load made ahead may still be of use: its layer is to come and guessed to ask for it.
+  bool IsWanted(ExpertId id) const;
 
   // What has become of a prefetch.
   void Evicted(ExpertId id);
@@ -70,21 +79,37 @@ class Prefetcher {
 
   const PrefetchStats& stats() const { return stats_; }
   const PrefetchGovernor& governor() const { return governor_; }
+  const PrefetchOdds& odds() const { return odds_; }
   const Predictor& predictor() const { return *predictor_; }
 
  private:
+  struct Listed {
+    Guess guess;
+    bool was_absent = false;  // when it was guessed
+  };
+  // What was guessed of a layer from one distance.
+  struct List {
+    std::uint32_t layer = 0;
+    std::uint32_t ahead = 0;
+    std::vector<Listed> guesses;
+  };
+
+  const List* LatestFor(std::uint32_t layer) const;
+  void Judge(std::uint32_t layer, std::span<const ExpertDemand> demands);
+  bool WorthLoading(const List& list, std::size_t place) const;
+  void KeepResidents(const List& list);
+
   ExpertCache& cache_;
   ExpertGrid grid_;
   std::uint32_t experts_per_token_;
   std::unique_ptr<Predictor> predictor_;
   PrefetchOptions options_;
   PrefetchGovernor governor_;
+  PrefetchOdds odds_;
 
   std::vector<bool> ahead_;  // loaded or loading ahead of the first question
-  std::optional<std::uint32_t> guessed_layer_;
-  std::vector<Guess> guesses_;
-  std::size_t next_ = 0;
-  std::uint32_t allowed_ = 0;
+  std::vector<List> lists_;  // for the layers to come, in the order in which they were made
+  bool skipped_ = false;
   std::vector<ExpertCache::Pin> kept_;
   PrefetchStats stats_;
 
@@ -94,6 +119,7 @@ class Prefetcher {
   std::uint32_t tokens_ = 0;
   Nanos pass_began_ = 0, layer_began_ = 0;
   double demand_seconds_ = 0;
+  std::uint32_t loaded_ = 0;  // experts that were not there, or were because of a prefetch
 };
 
 }  // namespace troupe

@@ -9,7 +9,7 @@
 namespace troupe {
 namespace {
 
-constexpr ExpertGrid kGrid{.layers = 2, .experts = 6};
+constexpr ExpertGrid kGrid{.layers = 4, .experts = 6};
 
 // Guesses what it is told to.
 class Told final : public Predictor {
@@ -17,7 +17,9 @@ class Told final : public Predictor {
   explicit Told(std::vector<Guess>& guesses) : guesses_(guesses) {}
   std::string_view name() const override { return "told"; }
   void Chose(std::uint32_t, std::span<const ExpertDemand>) override {}
-  std::vector<Guess> Predict(std::uint32_t, const GateForecast&) override { return guesses_; }
+  std::vector<Guess> Predict(std::uint32_t, std::uint32_t, const GateScores&) override {
+    return guesses_;
+  }
 
  private:
   std::vector<Guess>& guesses_;
@@ -44,7 +46,7 @@ class PrefetcherTest : public testing::Test {
   // Loads everything that is next; the experts, in that order.
   std::vector<std::uint32_t> LoadAll() {
     std::vector<std::uint32_t> experts;
-    while (const auto id = prefetcher_.Next()) {
+    while (const auto id = prefetcher_.Next(0)) {
       Bring(*id);
       prefetcher_.Begun(*id);
       experts.push_back(id->expert);
@@ -62,21 +64,66 @@ TEST_F(PrefetcherTest, AnswersWithGuessesThatAreNotThereInTheirOrder) {
   Bring({1, 2});
   guesses_ = {{.expert = 4, .expected = true}, {.expert = 2, .expected = true}, {.expert = 0}};
   Ask(0, {0, 1});
-  prefetcher_.Foretell(1, {});
+  prefetcher_.Foretell(1, 1, {});
   EXPECT_THAT(LoadAll(), testing::ElementsAre(4, 0));
   EXPECT_EQ(prefetcher_.stats().loads, 2u);
 }
 
-TEST_F(PrefetcherTest, KeepsGuessedResidentsUntilTheLayerAsks) {
+TEST_F(PrefetcherTest, KeepsGuessedResidentsInUpToAQuarterOfTheSlots) {
   for (const ExpertId id : {ExpertId{1, 0}, {1, 1}, {1, 2}, {1, 3}}) Bring(id);
   guesses_ = {{.expert = 0, .expected = true},
               {.expert = 1, .expected = true},
               {.expert = 5, .expected = true}};
   Ask(0, {0, 1});
-  prefetcher_.Foretell(1, {});
+  prefetcher_.Foretell(1, 1, {});
   EXPECT_THAT(LoadAll(), testing::ElementsAre(5));
   EXPECT_EQ(cache_.Find({1, 0}), Residence::kResident);  // though asked for longest ago
-  EXPECT_EQ(cache_.Find({1, 2}), Residence::kAbsent);
+  EXPECT_EQ(cache_.Find({1, 1}), Residence::kAbsent);
+}
+
+TEST_F(PrefetcherTest, ALaterForecastTakesAnEarlierOnesPlace) {
+  guesses_ = {{.expert = 2, .expected = true}};
+  Ask(0, {0, 1});
+  prefetcher_.Foretell(2, 2, {});
+  EXPECT_EQ(prefetcher_.Next(0), (ExpertId{2, 2}));
+  EXPECT_TRUE(prefetcher_.IsWanted({2, 2}));
+  guesses_ = {{.expert = 3, .expected = true}};
+  Ask(1, {0, 1});
+  prefetcher_.Foretell(2, 1, {});
+  EXPECT_EQ(prefetcher_.Next(0), (ExpertId{2, 3}));
+  EXPECT_FALSE(prefetcher_.IsWanted({2, 2}));
+  Ask(2, {3});
+  EXPECT_EQ(prefetcher_.stats().asked, 1u);
+  EXPECT_EQ(prefetcher_.stats().guessed, 1u);
+}
+
+TEST_F(PrefetcherTest, GuessesOfADistanceThatComeTrueMoreOftenGoFirst) {
+  for (int token = 0; token < 200; ++token) {
+    guesses_ = {{.expert = 2, .expected = true}};
+    Ask(0, {0, 1});
+    prefetcher_.Foretell(2, 2, {});
+    Ask(1, {0, 1});
+    guesses_ = {{.expert = 3, .expected = true}};
+    prefetcher_.Foretell(2, 1, {});
+    Ask(2, {2, 4});
+    Ask(3, {0, 1});
+  }
+  EXPECT_GT(prefetcher_.odds().Of(2, 0), 0.9);
+  EXPECT_LT(prefetcher_.odds().Of(1, 0), 0.1);
+  Ask(0, {0, 1});
+  guesses_ = {{.expert = 5, .expected = true}};
+  prefetcher_.Foretell(1, 1, {});
+  prefetcher_.Foretell(2, 2, {});
+  EXPECT_THAT(prefetcher_.Next(0), (ExpertId{2, 5}));
+}
+
+TEST_F(PrefetcherTest, NothingIsLoadedForLayersThatAreOver) {
+  guesses_ = {{.expert = 4, .expected = true}};
+  Ask(0, {0, 1});
+  prefetcher_.Foretell(1, 1, {});
+  Ask(1, {0, 1});
+  EXPECT_EQ(prefetcher_.Next(0), std::nullopt);
+  EXPECT_FALSE(prefetcher_.IsWanted({1, 4}));
 }
 
 TEST_F(PrefetcherTest, EveryLoadEndsInOneOfFourWays) {
@@ -85,7 +132,7 @@ TEST_F(PrefetcherTest, EveryLoadEndsInOneOfFourWays) {
               {.expert = 2, .expected = true},
               {.expert = 3, .expected = true}};
   Ask(0, {0, 1});
-  prefetcher_.Foretell(1, {});
+  prefetcher_.Foretell(1, 1, {});
   EXPECT_EQ(LoadAll().size(), 4u);
   Ask(1, {0, 5});  // 0 was useful
   prefetcher_.Cancelled({1, 1});
@@ -102,8 +149,8 @@ TEST_F(PrefetcherTest, EveryLoadEndsInOneOfFourWays) {
 TEST_F(PrefetcherTest, OneAskedForOnItsWayIsLate) {
   guesses_ = {{.expert = 3, .expected = true}};
   Ask(0, {0, 1});
-  prefetcher_.Foretell(1, {});
-  ASSERT_EQ(prefetcher_.Next(), (ExpertId{1, 3}));
+  prefetcher_.Foretell(1, 1, {});
+  ASSERT_EQ(prefetcher_.Next(0), (ExpertId{1, 3}));
   ASSERT_TRUE(cache_.Admit({1, 3}).has_value());
   prefetcher_.Begun({1, 3});
   Ask(1, {3, 4});
@@ -115,7 +162,7 @@ TEST_F(PrefetcherTest, APromptsTokensLoadOnlyWhatIsExpected) {
   guesses_ = {{.expert = 0, .expected = true}, {.expert = 1}, {.expert = 2, .expected = true}};
   std::vector<ExpertDemand> many = {{.expert = 0, .tokens = 5}, {.expert = 1, .tokens = 5}};
   prefetcher_.LayerAsks(0, many, 1);
-  prefetcher_.Foretell(1, {});
+  prefetcher_.Foretell(1, 1, {});
   EXPECT_THAT(LoadAll(), testing::ElementsAre(0, 2));
 }
 
@@ -124,8 +171,8 @@ TEST_F(PrefetcherTest, UngovernedItLoadsAndGovernedItFirstMeasures) {
   guesses_ = {{.expert = 0, .expected = true}};
   const std::vector<ExpertDemand> one = {{.expert = 0, .tokens = 1}, {.expert = 1, .tokens = 1}};
   governed.LayerAsks(0, one, 1);
-  governed.Foretell(1, {});
-  EXPECT_EQ(governed.Next(), std::nullopt);  // nothing is known of the link yet
+  governed.Foretell(1, 1, {});
+  EXPECT_EQ(governed.Next(0), std::nullopt);  // nothing is known of the link yet
 }
 
 }  // namespace

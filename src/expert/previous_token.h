@@ -16,7 +16,7 @@ class PreviousToken final : public Predictor {
   void Chose(std::uint32_t layer, std::span<const ExpertDemand> chosen) override {
     last_[layer].assign(chosen.begin(), chosen.end());
   }
-  std::vector<Guess> Predict(std::uint32_t layer, const GateForecast&) override {
+  std::vector<Guess> Predict(std::uint32_t layer, std::uint32_t, const GateScores&) override {
     std::vector<Guess> guesses;
     for (const ExpertDemand& chosen : last_[layer]) {
       guesses.push_back(

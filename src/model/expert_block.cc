@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 
 #include "kernels/activations.h"
 #include "kernels/elementwise.h"
@@ -23,47 +24,44 @@ Activations Slice(Activations x, std::size_t first, std::size_t count) {
 
 }  // namespace
 
-bool ForwardPass::ChooseRows(const MoeWeights& w, float* scores, ExpertChoice* chosen) {
+// What a following gate is shown: the stream as it is now, through that layer's own norm. The
+// stream changes little from layer to layer, the norms' weights differ more.
+void ForwardPass::AskEarly(const LayerWeights& next, std::size_t place) {
+  const std::size_t rows = ForecastRows(), experts = config_.moe.routing.experts;
+  const Activations input = Slice(ws_.forecast_input.Of((place + 1) * rows), place * rows, rows);
+  for (std::size_t row = 0; row < rows; ++row) {
+    RmsNorm(ws_.stream + ForecastToken(row) * config_.width, next.ffn_norm, config_.norm_epsilon,
+            ws_.forecast_input.Row(place * rows + row), config_.width);
+    if (input.groups != nullptr) QuantizeActivations(input, row, 1);
+  }
+  region_.Add(next.moe.router, input, {}, ws_.forecast + place * rows * experts, experts);
+}
+
+Status ForwardPass::Route(std::uint32_t layer, const MoeWeights& w,
+                          std::span<const LayerWeights> forecasts) {
+  const Activations normed = ws_.normed.Of(tokens_);
   const TopExpertsParams& routing = config_.moe.routing;
+  region_.Add(w.router, normed, {}, ws_.router, routing.experts);
+  if (config_.moe.shared_gate) region_.Add(w.shared_gate, normed, {}, ws_.shared_gate, 1);
+  // Guesses at what the next gates will say, at the price of some more small products in a region
+  // that runs anyway.
+  for (std::size_t place = 0; place < forecasts.size(); ++place) AskEarly(forecasts[place], place);
+  region_.Run(pool_);
+  for (std::size_t row = 0; !forecasts.empty() && row < ForecastRows(); ++row) {
+    std::copy_n(ws_.router + ForecastToken(row) * routing.experts, routing.experts,
+                ws_.gate_said + row * routing.experts);
+  }
   const std::span<const float> bias = w.selection_bias == nullptr
                                           ? std::span<const float>()
                                           : std::span(w.selection_bias, routing.experts);
   std::atomic<bool> broken{false};
   ForRows(tokens_, [&](std::size_t t) {
-    if (!ChooseTopExperts(routing, {scores + t * routing.experts, routing.experts}, bias,
-                          {chosen + t * routing.top_k, routing.top_k})) {
+    if (!ChooseTopExperts(routing, {ws_.router + t * routing.experts, routing.experts}, bias,
+                          {ws_.chosen + t * routing.top_k, routing.top_k})) {
       broken.store(true, std::memory_order_relaxed);
     }
   });
-  return !broken.load();
-}
-
-// What the next gate is shown. The stream changes little from layer to layer, the norms' weights
-// differ more: for few tokens the next layer's own norm is taken of the stream as it is now. Many
-// tokens together choose nearly everything that is guessed, so this layer's norm does.
-Activations ForwardPass::ForecastInput(const LayerWeights& next) {
-  if (tokens_ > Workspace::kForecastRows) return ws_.normed.Of(tokens_);
-  const Activations input = ws_.forecast_input.Of(tokens_);
-  for (std::size_t t = 0; t < tokens_; ++t) {
-    RmsNorm(ws_.stream + t * config_.width, next.ffn_norm, config_.norm_epsilon,
-            ws_.forecast_input.Row(t), config_.width);
-    if (input.groups != nullptr) QuantizeActivations(input, t, 1);
-  }
-  return input;
-}
-
-Status ForwardPass::Route(std::uint32_t layer, const MoeWeights& w, const LayerWeights* next) {
-  const Activations normed = ws_.normed.Of(tokens_);
-  const std::size_t experts = config_.moe.routing.experts;
-  region_.Add(w.router, normed, {}, ws_.router, experts);
-  if (config_.moe.shared_gate) region_.Add(w.shared_gate, normed, {}, ws_.shared_gate, 1);
-  // A guess at what the next gate will say, at the price of one more small product in a region that
-  // runs anyway.
-  if (next != nullptr) {
-    region_.Add(next->moe.router, ForecastInput(*next), {}, ws_.forecast, experts);
-  }
-  region_.Run(pool_);
-  if (!ChooseRows(w, ws_.router, ws_.chosen)) {
+  if (broken.load()) {
     return DataLoss(
         "layer {}: the router's scores are not finite numbers; the file is damaged or "
         "its numbers overflow",
@@ -72,17 +70,28 @@ Status ForwardPass::Route(std::uint32_t layer, const MoeWeights& w, const LayerW
   return OkStatus();
 }
 
-GateForecast ForwardPass::Forecast(const MoeWeights& next) {
+void ForwardPass::RankRows(const MoeWeights& w, std::span<float> logits) const {
   const TopExpertsParams& routing = config_.moe.routing;
-  // A guess that is no number is no guess; whether the answer is one shows when its layer runs.
-  if (!ChooseRows(next, ws_.forecast, ws_.forecast_choices)) return {};
-  const std::size_t choices = tokens_ * routing.top_k;
-  for (std::size_t i = 0; i < choices; ++i) {
-    ws_.forecast_experts[i] = ws_.forecast_choices[i].expert;
+  if (routing.score != GateScore::kSigmoid && w.selection_bias == nullptr) return;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    if (routing.score == GateScore::kSigmoid) logits[i] = 1 / (1 + std::exp(-logits[i]));
+    if (w.selection_bias != nullptr) logits[i] += w.selection_bias[i % routing.experts];
   }
-  return {.tokens = static_cast<std::uint32_t>(tokens_),
-          .scores = {ws_.forecast, tokens_ * routing.experts},
-          .chosen = ws_.forecast_experts.first(choices)};
+}
+
+GateScores ForwardPass::GateSaid(const MoeWeights& w) {
+  const std::uint32_t experts = config_.moe.routing.experts;
+  const std::span<float> rows(ws_.gate_said, ForecastRows() * experts);
+  RankRows(w, rows);
+  return {.experts = experts, .scores = rows};
+}
+
+GateScores ForwardPass::Forecast(const MoeWeights& next, std::size_t place) {
+  const std::uint32_t experts = config_.moe.routing.experts;
+  const std::size_t count = ForecastRows() * experts;
+  const std::span<float> rows(ws_.forecast + place * count, count);
+  RankRows(next, rows);
+  return {.experts = experts, .scores = rows};
 }
 
 void ForwardPass::OrderByExpert() {
@@ -143,6 +152,7 @@ void ForwardPass::RunExperts(std::span<const ReadyExpert> experts, const Mlp* sh
                       ws_.shared_hidden.cols);
   }
   region_.Run(pool_);
+  experts_.Advance();
 
   const Activations hidden = ws_.expert_hidden.Of(tokens_ * config_.moe.routing.top_k);
   QuantizeHidden(hidden, experts);
@@ -159,12 +169,17 @@ void ForwardPass::RunExperts(std::span<const ReadyExpert> experts, const Mlp* sh
   region_.Run(pool_);
 }
 
-Status ForwardPass::RunChosen(std::uint32_t layer, const MoeWeights& w, const LayerWeights* next) {
-  const std::span<const ExpertDemand> demands = Demands();
-  experts_.Ask(layer, demands);
-  if (next != nullptr) {
-    experts_.Foretell(layer + 1, experts_.wants_forecast() ? Forecast(next->moe) : GateForecast());
+void ForwardPass::TellForecasts(std::uint32_t layer, const MoeWeights& w,
+                                std::span<const LayerWeights> following, std::size_t forecasts) {
+  if (forecasts > 0) experts_.GateSaid(layer, GateSaid(w));
+  for (std::size_t place = 0; place < forecasts; ++place) {
+    const auto ahead = static_cast<std::uint32_t>(place) + 1;
+    experts_.Foretell(layer + ahead, ahead, Forecast(following[place].moe, place));
   }
+  if (forecasts == 0 && !following.empty()) experts_.Foretell(layer + 1, 1, {});
+}
+
+Status ForwardPass::RunChosen(const MoeWeights& w, std::span<const ExpertDemand> demands) {
   // What is there at once runs together with the shared expert, while the rest is on its way.
   TROUPE_ASSIGN_OR_RETURN(std::span<const ReadyExpert> ready, experts_.Take(/*wait=*/false));
   RunExperts(ready, config_.moe.shared_ff > 0 ? &w.shared : nullptr);
@@ -198,11 +213,16 @@ void ForwardPass::Combine() {
 }
 
 Status ForwardPass::ExpertBlock(std::uint32_t layer, const LayerWeights& w,
-                                const LayerWeights* next) {
+                                std::span<const LayerWeights> following) {
   NormaliseStream(w.ffn_norm);
-  TROUPE_RETURN_IF_ERROR(Route(layer, w.moe, experts_.wants_forecast() ? next : nullptr));
+  const std::size_t forecasts = std::min<std::size_t>(
+      {following.size(), experts_.forecast_layers(tokens_), kMostLayersAhead});
+  TROUPE_RETURN_IF_ERROR(Route(layer, w.moe, following.first(forecasts)));
   OrderByExpert();
-  TROUPE_RETURN_IF_ERROR(RunChosen(layer, w.moe, next));
+  const std::span<const ExpertDemand> demands = Demands();
+  experts_.Ask(layer, demands);
+  TellForecasts(layer, w.moe, following, forecasts);
+  TROUPE_RETURN_IF_ERROR(RunChosen(w.moe, demands));
   Combine();
   return OkStatus();
 }

@@ -47,19 +47,21 @@ class ExpertSource {
   // A layer needs these experts, each named once; whatever an earlier call asked for is forgotten.
   virtual void Ask(std::uint32_t layer, std::span<const ExpertDemand> demands) = 0;
 
-  // What the present layer's gate input lets the next layer with experts expect; after Ask. The
-  // spans are good during the call. A source that has no use for the gate's scores gets none.
-  virtual bool wants_forecast() const { return false; }
-  virtual void Foretell(std::uint32_t next_layer, const GateForecast& forecast) {
-    (void)next_layer, (void)forecast;
-  }
+  // What this layer's gate and those of the next layers say of the stream as it is now: first this
+  // layer's own, then of each layer that has experts from the next one on, which may be empty where
+  // nobody wants it. After Ask; the spans are good during the calls.
+  virtual std::uint32_t forecast_layers(std::size_t /*tokens*/) const { return 0; }
+  virtual void GateSaid(std::uint32_t /*layer*/, const GateScores& /*said*/) {}
+  virtual void Foretell(std::uint32_t /*layer*/, std::uint32_t /*ahead*/,
+                        const GateScores& /*forecast*/) {}
 
   // Some of the experts asked for that were not given yet, good until the next call of the source.
   // Without `wait` there may be none; with it there is at least one. Fails if one of them cannot be
   // had; what was asked for is then forgotten.
   virtual Result<std::span<const ReadyExpert>> Take(bool wait) = 0;
 
-  // Lets reads under way go on, without waiting; called between the blocks of a pass.
+  // Lets reads under way go on, without waiting; called between the regions of a pass. What was
+  // taken stays good.
   virtual void Advance() {}
 
   virtual ExpertUsage usage() const = 0;

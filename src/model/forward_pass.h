@@ -37,8 +37,9 @@ class ForwardPass {
   void DenseBlock(const float* norm, const Mlp& w);
   // Fails if an expert cannot be had, or if the router's arithmetic has broken down (NaN): nothing
   // sensible can follow.
-  // `next` is the next layer if that has experts, else null.
-  Status ExpertBlock(std::uint32_t layer, const LayerWeights& w, const LayerWeights* next);
+  // `following` are the next layers, as far as they have experts without a gap.
+  Status ExpertBlock(std::uint32_t layer, const LayerWeights& w,
+                     std::span<const LayerWeights> following);
 
  private:
   // work(row) for all rows, on all threads if there are enough of them to be worth it.
@@ -58,11 +59,18 @@ class ForwardPass {
   // stream += w.out of what was attended.
   void ProjectAttended(const Linear& out);
 
-  Status Route(std::uint32_t layer, const MoeWeights& w, const LayerWeights* next);
-  Activations ForecastInput(const LayerWeights& next);
-  // The experts of all tokens by a layer's router; false if its scores are not numbers.
-  bool ChooseRows(const MoeWeights& w, float* scores, ExpertChoice* chosen);
-  GateForecast Forecast(const MoeWeights& next);
+  // Asks the layer's gate for all tokens and those of `forecasts` layers for some.
+  Status Route(std::uint32_t layer, const MoeWeights& w, std::span<const LayerWeights> forecasts);
+  std::size_t ForecastRows() const { return std::min(tokens_, Workspace::kForecastRows); }
+  // The token of a row that forecasts are made of: spread over the pass, the last among them.
+  std::size_t ForecastToken(std::size_t row) const {
+    return (row + 1) * tokens_ / ForecastRows() - 1;
+  }
+  void AskEarly(const LayerWeights& next, std::size_t place);
+  // What selection goes by, where a gate's logits alone do not say it.
+  void RankRows(const MoeWeights& w, std::span<float> logits) const;
+  GateScores GateSaid(const MoeWeights& w);
+  GateScores Forecast(const MoeWeights& next, std::size_t place);
   void OrderByExpert();
   // An expert's rows of ws_.expert_hidden and ws_.expert_out.
   struct Assignments {
@@ -70,7 +78,9 @@ class ForwardPass {
   };
   Assignments AssignmentsOf(std::uint32_t expert) const;
   std::span<const ExpertDemand> Demands() const;
-  Status RunChosen(std::uint32_t layer, const MoeWeights& w, const LayerWeights* next);
+  void TellForecasts(std::uint32_t layer, const MoeWeights& w,
+                     std::span<const LayerWeights> following, std::size_t forecasts);
+  Status RunChosen(const MoeWeights& w, std::span<const ExpertDemand> demands);
   void RunExperts(std::span<const ReadyExpert> experts, const Mlp* shared);
   void QuantizeHidden(const Activations& hidden, std::span<const ReadyExpert> experts);
   void Combine();

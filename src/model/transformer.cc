@@ -54,9 +54,10 @@ Status Transformer::Forward(TokenIds tokens, KvCache& cache, Workspace& workspac
     }
     experts_.Advance();
     if (config_.IsMoeLayer(layer)) {
-      const bool followed = layer + 1 < config_.layers && config_.IsMoeLayer(layer + 1);
-      const LayerWeights* next = followed ? &weights_.layers[layer + 1] : nullptr;
-      TROUPE_RETURN_IF_ERROR(pass.ExpertBlock(layer, w, next));
+      std::uint32_t next = layer + 1;
+      while (next < config_.layers && config_.IsMoeLayer(next)) ++next;
+      const auto following = std::span(weights_.layers).subspan(layer + 1, next - layer - 1);
+      TROUPE_RETURN_IF_ERROR(pass.ExpertBlock(layer, w, following));
       expert_uses_ += tokens.size() * config_.moe.routing.top_k;
     } else {
       pass.DenseBlock(w.ffn_norm, w.dense);

@@ -80,10 +80,10 @@ void Workspace::Place(const ModelConfig& config, const WorkspaceShape& shape, Bu
     const std::size_t assignments = chunk * moe.routing.top_k;
     router = bump.Floats(chunk * moe.routing.experts);
     chosen = bump.Take<ExpertChoice>(assignments).data();
-    forecast_input = bump.TakeRows(std::min(chunk, kForecastRows), config.width);
-    forecast = bump.Floats(chunk * moe.routing.experts);
-    forecast_choices = bump.Take<ExpertChoice>(assignments).data();
-    forecast_experts = bump.Take<std::uint32_t>(assignments);
+    const std::size_t asked_early = std::min(chunk, kForecastRows);
+    gate_said = bump.Floats(asked_early * moe.routing.experts);
+    forecast_input = bump.TakeRows(kMostLayersAhead * asked_early, config.width);
+    forecast = bump.Floats(kMostLayersAhead * asked_early * moe.routing.experts);
     expert_hidden = bump.TakeRows(assignments, moe.expert_ff);
     expert_out = bump.Floats(assignments * config.width);
     assigned_token = bump.Take<std::uint32_t>(assignments);

@@ -39,7 +39,8 @@ struct Rows {
 
 class Workspace {
  public:
-  static constexpr std::size_t kForecastRows = 8;
+  // Tokens of a pass that gates are asked early for; of more than these a sample.
+  static constexpr std::size_t kForecastRows = 32;
 
   static Bytes BytesFor(const ModelConfig& config, const WorkspaceShape& shape);
   static Result<Workspace> Create(const ModelConfig& config, const WorkspaceShape& shape,
@@ -74,11 +75,10 @@ class Workspace {
   float* shared_gate = nullptr;  // one number a token
   float* router = nullptr;       // logits, then scores
   ExpertChoice* chosen = nullptr;
-  Rows forecast_input;        // for at most kForecastRows tokens
-  float* forecast = nullptr;  // what the next layer's router says of this layer's input
-  ExpertChoice* forecast_choices = nullptr;
-  std::span<std::uint32_t> forecast_experts;
-  Rows expert_hidden;                         // a row an assignment
+  float* gate_said = nullptr;  // a copy of the logits of the tokens that forecasts are made of
+  Rows forecast_input;        // their stream as the next layers' gates would see it, layer by layer
+  float* forecast = nullptr;  // what those gates say of it
+  Rows expert_hidden;         // a row an assignment
   float* expert_out = nullptr;                // likewise
   std::span<std::uint32_t> assigned_token;    // token of each assignment
   std::span<std::uint32_t> assignment_of;     // assignment of token t's slot s, at t * top_k + s

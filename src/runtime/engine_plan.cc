@@ -29,8 +29,8 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
   needs.dense = weights.bytes.dense;
   needs.experts = weights.bytes.experts;
   needs.slot = OffloadedExperts::SlotBytes(weights.experts);
-  needs.staging =
-      ExpertLoader::StagingBytes(machine.container, needs.slot, plan.loader) +
+  needs.staging = ExpertLoader::StagingBytes(machine.container, needs.slot, plan.loader);
+  needs.prediction =
       PredictorBytes(predictor, {.layers = config.layers, .experts = config.moe.routing.experts});
   if (config.moe.routing.experts > 0) {
     needs.expert_layers = config.layers - config.moe.leading_dense;

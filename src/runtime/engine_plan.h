@@ -40,7 +40,7 @@ struct OffloadOptions {
   CacheSharing sharing = CacheSharing::kPerLayer;
   std::string container;  // path; empty: the one beside the model if there is one; "none": the GGUF
   ReaderOptions reader;
-  std::string predictor = "gate";
+  std::string predictor = "lookahead";
   std::function<std::unique_ptr<Predictor>(ExpertGrid)> make_predictor;  // likewise
   PrefetchOptions prefetch;
   std::uint32_t shallow_layers = 0;  // that are filled first and fully

@@ -71,6 +71,17 @@ TEST_F(EnginePlanning, ReadingTheModelFileItselfTakesStagingBesideTheSlots) {
   EXPECT_LT(plan(false).memory.slots, plan(true).memory.slots);
 }
 
+TEST_F(EnginePlanning, APredictorsTablesArePartOfTheBudget) {
+  const auto prediction = [&](const char* predictor) {
+    EngineOptions options{.context = 256, .memory = 18_MiB};
+    options.offload.predictor = predictor;
+    return Plan(options)->memory.prediction;
+  };
+  EXPECT_EQ(prediction("none"), Bytes());
+  EXPECT_EQ(prediction("gate"), Bytes());
+  EXPECT_GT(prediction("lookahead"), Bytes());
+}
+
 TEST_F(EnginePlanning, WhatCannotBeIsRefusedAndWhatIsUnwiseIsNoted) {
   EXPECT_FALSE(Plan({.threads = 0}).ok());
   EXPECT_FALSE(Plan({.context = 0}).ok());

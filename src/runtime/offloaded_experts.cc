@@ -119,11 +119,12 @@ double OffloadedExperts::LoadSeconds() const {
          static_cast<double>(layouts_[layer_].SlotBytes());
 }
 
-// Prefetches that nobody asked for when their layer came are of no use before the next token.
+// Prefetches that nobody asked for when their layer came are of no use before the next token, and
+// those that a later forecast no longer names are not likely to be.
 void OffloadedExperts::CallOffStale() {
   std::erase_if(ahead_, [&](ExpertId id) {
     if (!prefetcher_->IsAhead(id)) return true;  // asked for: a demand by now
-    if (id.layer > layer_) return false;
+    if (prefetcher_->IsWanted(id)) return false;
     const ExpertLoader::CallOff called_off = loader_->Cancel(id);
     if (called_off == ExpertLoader::CallOff::kTooLate) return false;
     if (called_off == ExpertLoader::CallOff::kGone) cache_.Abandon(id);
@@ -132,18 +133,33 @@ void OffloadedExperts::CallOffStale() {
   });
 }
 
-bool OffloadedExperts::wants_forecast() const {
-  return prefetcher_ != nullptr && prefetcher_->wants_forecast();
+std::uint32_t OffloadedExperts::forecast_layers(std::size_t tokens) const {
+  return prefetcher_ == nullptr ? 0 : prefetcher_->forecast_layers(tokens);
 }
 
-void OffloadedExperts::Foretell(std::uint32_t next_layer, const GateForecast& forecast) {
-  if (prefetcher_) prefetcher_->Foretell(next_layer, forecast);
+void OffloadedExperts::GateSaid(std::uint32_t layer, const GateScores& said) {
+  if (prefetcher_) prefetcher_->GateSaid(layer, said);
+}
+
+void OffloadedExperts::Foretell(std::uint32_t layer, std::uint32_t ahead,
+                                const GateScores& forecast) {
+  if (prefetcher_ == nullptr) return;
+  prefetcher_->Foretell(layer, ahead, forecast);
+  CallOffStale();
+}
+
+void OffloadedExperts::Advance() {
+  loader_->Poll();
+  if (!waiting_.empty()) return;  // what ends is for Take to collect, errors among it
+  TROUPE_CHECK(CollectEnded().ok());
+  Prefetch();
+  loader_->Poll();
 }
 
 // Once everything that the layer under way needs has its slot.
 void OffloadedExperts::Prefetch() {
   if (prefetcher_ == nullptr || !unplaced_.empty()) return;
-  while (const std::optional<ExpertId> id = prefetcher_->Next()) {
+  while (const std::optional<ExpertId> id = prefetcher_->Next(ahead_.size())) {
     const auto admission = cache_.Admit(*id);
     if (!admission) return prefetcher_->Skip();
     Request(*id, *admission, prefetcher_->is_sure() ? Urgency::kDemand : Urgency::kPrefetch);

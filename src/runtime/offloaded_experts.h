@@ -57,11 +57,12 @@ class OffloadedExperts final : public ExpertSource {
                                                           Options options);
 
   void Ask(std::uint32_t layer, std::span<const ExpertDemand> demands) override;
-  bool wants_forecast() const override;
-  void Foretell(std::uint32_t next_layer, const GateForecast& forecast) override;
+  std::uint32_t forecast_layers(std::size_t tokens) const override;
+  void GateSaid(std::uint32_t layer, const GateScores& said) override;
+  void Foretell(std::uint32_t layer, std::uint32_t ahead, const GateScores& forecast) override;
   Result<std::span<const ReadyExpert>> Take(bool wait) override;
 
-  void Advance() override { loader_->Poll(); }
+  void Advance() override;
 
   ExpertUsage usage() const override;
   const ExpertCache& cache() const { return cache_; }

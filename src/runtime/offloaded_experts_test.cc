@@ -68,7 +68,7 @@ class OffloadedExpertsTest : public testing::Test {
                                          .policy = std::make_unique<Lru>(grid),
                                          .predictor = std::move(predictor),
                                          .prefetch = {.governed = false},
-                                         .loader = {.piece = 4_KiB}})
+                                         .loader = {.piece = 4_KiB, .prefetch_piece = 4_KiB}})
                    .value();
   }
 
@@ -176,7 +176,7 @@ class Always final : public Predictor {
  public:
   std::string_view name() const override { return "always"; }
   void Chose(std::uint32_t, std::span<const ExpertDemand>) override {}
-  std::vector<Guess> Predict(std::uint32_t, const GateForecast&) override {
+  std::vector<Guess> Predict(std::uint32_t, std::uint32_t, const GateScores&) override {
     return {{.expert = 3, .weight = 1, .expected = true}};
   }
 };
@@ -184,7 +184,7 @@ class Always final : public Predictor {
 TEST_F(OffloadedExpertsTest, APrefetchThatEndsBetweenTwoLayersIsThereForTheSecond) {
   Open(3, std::make_unique<Always>());
   Ask(0, {0});
-  experts_->Foretell(1, {});
+  experts_->Foretell(1, 1, {});
   TakeAll(1);
   for (int i = 0; i < 10; ++i) experts_->Advance();
   Ask(1, {3});
@@ -195,7 +195,7 @@ TEST_F(OffloadedExpertsTest, APrefetchThatEndsBetweenTwoLayersIsThereForTheSecon
 TEST_F(OffloadedExpertsTest, APrefetchStillOnItsWayIsJoined) {
   Open(3, std::make_unique<Always>());
   Ask(0, {0});
-  experts_->Foretell(1, {});
+  experts_->Foretell(1, 1, {});
   TakeAll(1);
   reader_->Hold(true);
   Ask(1, {3});

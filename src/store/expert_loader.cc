@@ -43,6 +43,8 @@ Result<std::unique_ptr<ExpertLoader>> ExpertLoader::Create(ExpertStore& store,
                                                            const Clock& clock,
                                                            const LoaderOptions& options) {
   TROUPE_CHECK(options.piece.count() >= kAlign && options.piece.count() % kAlign == 0);
+  TROUPE_CHECK(options.prefetch_piece.count() >= kAlign &&
+               options.prefetch_piece.count() % kAlign == 0);
   TROUPE_CHECK(options.staging >=
                2);  // with one, a promoted prefetch could hold what demand waits for
   std::unique_ptr<ExpertLoader> loader(
@@ -123,6 +125,7 @@ bool ExpertLoader::Start(Load& load) {
 
 void ExpertLoader::CutIntoPieces(Load& load) {
   store_.Locate(load.id, load.extents);
+  const Bytes piece = load.urgency == Urgency::kDemand ? options_.piece : options_.prefetch_piece;
   std::byte* const base = store_.direct() ? load.slot.data() : load.staging;
   std::uint64_t used = 0;
   for (const Extent& extent : load.extents) {
@@ -133,7 +136,7 @@ void ExpertLoader::CutIntoPieces(Load& load) {
                  (store_.direct() ? load.slot.size() : staging_stride_));
     load.parts.emplace_back(base + used + (extent.offset - begin), extent.bytes);
     for (std::uint64_t at = begin; at < aligned_end;) {
-      const std::uint64_t length = std::min(options_.piece.count(), aligned_end - at);
+      const std::uint64_t length = std::min(piece.count(), aligned_end - at);
       std::size_t tag = pieces_.size();
       if (free_pieces_.empty()) {
         pieces_.emplace_back();

@@ -29,11 +29,12 @@ namespace troupe {
 enum class Urgency { kDemand, kPrefetch };
 
 struct LoaderOptions {
-  Bytes piece = 1_MiB;        // of one read
+  Bytes piece = 1_MiB;             // of one read
+  Bytes prefetch_piece = 512_KiB;  // of one that demand may have to wait for
   std::uint32_t staging = 8;  // experts read beside their slots at once, if the store is not direct
   // Reads of prefetches under way at once, at most: demand that comes up waits for no more than
   // these to end, while they are enough to keep the medium busy.
-  std::uint32_t prefetch_reads = 2;
+  std::uint32_t prefetch_reads = 3;
 };
 
 struct LoadEnd {

@@ -69,7 +69,7 @@ class ExpertLoaderTest : public testing::TestWithParam<bool> {
     reader_ = reader.get();
     reader_->AddFile(store_->files()[0].fd(), contents_);
     loader_ = ExpertLoader::Create(*store_, std::move(reader), Bytes(TestStore::kStride), pool_,
-                                   clock_, {.piece = 8_KiB, .staging = 2})
+                                   clock_, {.piece = 8_KiB, .prefetch_piece = 8_KiB, .staging = 2})
                   .value();
     slots_ = AlignedBuffer::Allocate(Bytes(contents_.size()), {.alignment = kPage}).value();
     std::ranges::fill(slots_.bytes(), std::byte{0});  // not what a test before has left there

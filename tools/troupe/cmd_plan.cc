@@ -111,6 +111,7 @@ class PlanCommand final : public Command {
     record["kv_cache_bytes"] = memory.kv_cache.count();
     record["workspace_bytes"] = memory.workspace.count();
     record["staging_bytes"] = memory.staging.count();
+    record["prediction_bytes"] = memory.prediction.count();
     record["expert_bytes"] = memory.experts.count();
     record["all_resident"] = memory.all_resident;
     record["experts"] = model.plan.needs.AllExperts();

@@ -54,8 +54,9 @@ void EngineFlags::AddTo(CLI::App& app) {
                  "Layers, from the first on, whose experts are kept before others' (0)")
       ->type_name("N");
   app.add_option("--predict", offload_.predictor,
-                 "Read ahead what this expects of the next layer: none, gate (its gate on this "
-                 "layer's input), eap (paths seen before) or previous (token) (gate)")
+                 "Read ahead what this expects of the next layers: none, lookahead (their gates, "
+                 "asked early and corrected by what that missed before), gate (the next one's, "
+                 "uncorrected), eap (paths seen before) or previous (token) (lookahead)")
       ->check(CLI::IsMember(PredictorNames()))
       ->type_name("WHAT");
   app.add_flag("!--ungoverned", offload_.prefetch.governed,
