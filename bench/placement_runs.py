@@ -3,8 +3,8 @@
 Figures come as dictionaries, the way `troupe simulate --json` and `troupe place --json` write them.
 """
 import json
+import os
 import pathlib
-import resource
 import subprocess
 import sys
 import tempfile
@@ -37,10 +37,16 @@ class Runner:
             path = pathlib.Path(folder) / "record.json"
             command = [str(self._troupe), *map(str, arguments), "--json", str(path)]
             print("  " + " ".join(command[1:-2]), file=sys.stderr)
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                sys.exit(done.stderr.strip())
-            return json.loads(path.read_text(encoding="utf-8"))
+            # Not subprocess.run: only wait4 tells the memory of this one run.
+            with open(pathlib.Path(folder) / "stderr", "w+", encoding="utf-8") as errors:
+                run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+                _, status, usage = os.wait4(run.pid, 0)
+                run.returncode = os.waitstatus_to_exitcode(status)
+                errors.seek(0)
+                if run.returncode != 0:
+                    sys.exit(errors.read().strip() or f"{command[0]}: ended with {run.returncode}")
+            record = json.loads(path.read_text(encoding="utf-8"))
+            return {**record, "peak_rss_bytes": usage.ru_maxrss * 1024}
 
     def simulate(self, scenario, method, seed=1, sets=()):
         arguments = ["simulate", SCENARIOS / scenario, "--data", self._data, "--method", method,
@@ -80,12 +86,24 @@ def run_methods(runner, scenario, seeds):
             for method in METHODS}
 
 
+def by_seed(runs, method, other):
+    """A method's latency against another's, seed by seed: the same prompts for both."""
+    return [one / base - 1 for one, base in
+            zip(runs[method]["by_seed_s"], runs[other]["by_seed_s"])]
+
+
 def compare_testbeds(runner, seeds, quick):
     scenarios = (TESTBED,) if quick else (TESTBED, *OTHERS)
     return {scenario: run_methods(runner, scenario, seeds) for scenario in scenarios}
 
 
-# Table I: what runs, placed by what.
+def every(seconds):
+    """Settings that let each server's users ask so often."""
+    return [f"/users/{n}/phases/0/mean_interval_s={seconds}" for n in range(3)]
+
+
+# Table I: what runs, placed by what; at an interval at which lone servers keep up.
+SERVING_INTERVAL_S = 60
 SERVINGS = {"alone": ("alone", "uniform"), "redirected": ("redirected", "uniform"),
             "naive": ("together", "uniform"), "dancemoe": ("together", "dancemoe"),
             "latency": ("together", "latency")}
@@ -94,7 +112,8 @@ SERVINGS = {"alone": ("alone", "uniform"), "redirected": ("redirected", "uniform
 def compare_servings(runner, seeds):
     """Table I, for both models, at the testbed's bandwidth and at 10 Gbps."""
     return {scenario: {gbps: {name: summary([runner.simulate(scenario, method, seed, [
-        f'/serving="{serving}"', f"/links/bytes_per_s={gbps * 125e6}"]) for seed in seeds])
+        *every(SERVING_INTERVAL_S), f'/serving="{serving}"',
+        f"/links/bytes_per_s={gbps * 125e6}"]) for seed in seeds])
                               for name, (serving, method) in SERVINGS.items()}
                        for gbps in (0.5, 10)}
             for scenario in ("testbed-mixtral.json", TESTBED)}
@@ -119,7 +138,8 @@ def speed_of(record):
     return {"events": record["events"], "wall_s": record["simulation_wall_s"],
             "placing_wall_s": record["placing_wall_s"], "prompts": record["prompts"],
             "events_per_s": record["events"] / record["simulation_wall_s"],
-            "most_in_flight": record["most_in_flight"]}
+            "most_in_flight": record["most_in_flight"],
+            "peak_rss_bytes": record["peak_rss_bytes"]}
 
 
 def measure_speed(runner, quick):
@@ -152,9 +172,8 @@ def sweep_gpus(runner):
     """Fig. 8a: as many prompts a GPU at every size, so that runs are equally long."""
     sweep = {}
     for interval in (8, 15):
-        sets = [f"/users/{n}/phases/0/mean_interval_s={interval}" for n in range(3)]
         sweep[interval] = {method: {
-            gpus: summary([runner.simulate("fig8.json", method, 1, sets + [
+            gpus: summary([runner.simulate("fig8.json", method, 1, every(interval) + [
                 f"/servers/0/count={gpus}", f"/prompts={40 * gpus}"])]) for gpus in GPUS}
             for method in SCALED}
     return sweep
@@ -162,19 +181,17 @@ def sweep_gpus(runner):
 
 def sweep_bandwidth(runner):
     """Fig. 8b, at an interval that even the slowest link can serve."""
-    sets = [f"/users/{n}/phases/0/mean_interval_s=60" for n in range(3)]
-    return {gpus: {mbps: summary([runner.simulate("fig8.json", "dancemoe", 1, sets + [
+    return {gpus: {method: {mbps: summary([runner.simulate("fig8.json", method, 1, every(60) + [
         f"/servers/0/count={gpus}", f"/prompts={20 * gpus}",
         f"/links/bytes_per_s={mbps * 1e6 / 8}"])]) for mbps in (100, 250, 500, 1000)}
-            for gpus in (4, 256)}
+                   for method in SCALED} for gpus in (4, 256)}
 
 
 def run_largest(runner):
     """Past the plan: ten thousand devices."""
-    record = runner.simulate("fig8.json", "dancemoe", 1,
-                             ["/servers/0/count=10000", "/prompts=10000"])
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
-    return {**speed_of(record), "latency_s": record["latency"]["mean_s"], "peak_rss_bytes": peak}
+    return {method: speed_of(runner.simulate(
+        "fig8.json", method, 1, ["/servers/0/count=10000", "/prompts=10000"]))
+            for method in ("dancemoe", "latency")}
 
 
 def missed_bars(figures):

@@ -13,7 +13,7 @@ import placement_svg
 def figures():
     run = {"latency_s": 3.0, "p95_s": 9.0, "local_ratio": 0.5, "servers_s": [1.0, 2.0, 6.0]}
     speed = {"events": 1e7, "wall_s": 2.0, "events_per_s": 5e6, "prompts": 10_000,
-             "most_in_flight": 9, "placing_wall_s": 0.1}
+             "most_in_flight": 9, "placing_wall_s": 0.1, "peak_rss_bytes": 2**20}
     latency = {"eplb": 4.0, "dancemoe": 3.0, "latency": 2.5}
     return {"comparison": {placement_runs.TESTBED: {
                 m: {**run, "latency_s": latency.get(m, 6.0)} for m in placement_runs.METHODS}},

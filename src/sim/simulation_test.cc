@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sim/expert_work.h"
+#include "sim/link_pool.h"
 #include "sim/scenario.h"
 #include "sim/setups_for_test.h"
 #include "sim/timeline.h"
@@ -211,6 +213,75 @@ TEST(SimulationTest, PromptsThatWaitAreInFlightToo) {
   setup.workload.prompts = 500;
   setup.workload.users[0].recorded.assign(500, RecordedRequest{});  // all at once
   EXPECT_GE(Simulate(setup)->most_in_flight, 499u);
+}
+
+// Server 0 has expert 0 of one layer and wants expert 1 (10 ms a call over the link and back), of
+// which server 1 has a copy, as of expert 0; it has room for one. Loading takes 0.1 s.
+SimulationSetup OneCallAway() {
+  SimulationSetup setup;
+  setup.problem = SmallProblem({1, 2}, {{{0, 1}}, {{0, 1}}});
+  setup.problem.links.usual = {.latency_seconds = 0.005, .bytes_per_second = 1e9};
+  setup.placement = {{{{0}}, {{0, 1}}}};
+  setup.costs = {.dense = {.base = 1e-3}};
+  setup.traces = {
+      {.layers = 1, .experts = 2, .top_k = 1, .tokens = 1, .ids = {1}, .sequence_starts = {0}}};
+  setup.workload.users = {{.phases = {{}}}, {.phases = {{}}}};
+  setup.workload.users[1].recorded = {{.seconds = 1e6}};  // never
+  return setup;
+}
+
+TEST(SimulationTest, MovesWhenTheCallsThatItSavesHaveCostMoreThanMoving) {
+  // A move loads and drops: 0.2 s by Eq. 3, 20 calls. Prompts come every 0.1 s from 0.05 s on.
+  const auto run = [](double interval_s) {
+    SimulationSetup setup = OneCallAway();
+    for (int i = 0; i < 40; ++i) {
+      setup.workload.users[0].recorded.push_back({.seconds = 0.05 + 0.1 * i});
+    }
+    setup.workload.users[0].recorded.push_back({.seconds = 60});
+    setup.workload.prompts = 41;
+    setup.migration.interval_s = interval_s;
+    return Simulate(setup).value();
+  };
+  const SimulationResult result = run(1.5);
+  ASSERT_GE(result.migrations.size(), 2u);
+  EXPECT_NEAR(result.migrations[0].decision.seconds_now, 15 * 0.01, 1e-6) << "15 calls of 10 ms";
+  EXPECT_NEAR(result.migrations[0].decision.migration_seconds, 0.2, 1e-12);
+  EXPECT_FALSE(result.migrations[0].decision.adopt);
+  EXPECT_NEAR(result.migrations[1].decision.seconds_now, 30 * 0.01, 1e-6) << "they add up";
+  EXPECT_TRUE(result.migrations[1].decision.adopt);
+  EXPECT_NEAR(result.migrations[1].finished_seconds, 3.1, 1e-9);
+  // From then on everything is at home, and what is counted began anew.
+  EXPECT_EQ(result.servers[0].remote, 31u) << "one came while the expert was loaded";
+  for (std::size_t i = 2; i < result.migrations.size(); ++i) {
+    EXPECT_EQ(result.migrations[i].decision.seconds_now, 0);
+    EXPECT_FALSE(result.migrations[i].decision.adopt);
+  }
+}
+
+TEST(ExpertMapTest, CallersFollowAnExpertThatMoves) {
+  const PlacementProblem problem = SmallProblem({1, 2, 2}, {{{1, 1}}, {{1, 1}}, {{1, 1}}});
+  ExpertMap map(problem, {{{{0}}, {{1}}, {{}}}});
+  EXPECT_EQ(map.routes().HostOf(0, 1), 1u);
+  map.Load(2, 0, 1);
+  EXPECT_EQ(map.routes().HostOf(2, 1), 2u) << "what has come is used at home";
+  map.Drop(1, 0, 1);
+  EXPECT_EQ(map.routes().HostOf(0, 1), 2u);
+  EXPECT_EQ(map.routes().HostOf(1, 1), 2u);
+}
+
+TEST(LinkPoolTest, PairsThatAreIdleTakeNoMemory) {
+  const LinkTable table{.usual = {.latency_seconds = 0, .bytes_per_second = 10}};
+  LinkPool links(table, LinkSharing::kPair, 1000);
+  std::uint32_t greatest = 0;
+  for (std::uint32_t to = 1; to < 1000; ++to) {
+    const std::uint32_t id = links.Acquire(0, to);
+    greatest = std::max(greatest, id);
+    links[id].Start(to, 10, 7);
+    EXPECT_EQ(links.Acquire(0, to), id) << "both transfers share it";
+    EXPECT_EQ(links[id].End(to + 1), 7u);
+    links.ReleaseIfIdle(id);
+  }
+  EXPECT_EQ(greatest, 0u);
 }
 
 TEST(TimelineTest, ManySamplesBecomeFewerLongOnesAndLoseNothing) {

@@ -40,13 +40,29 @@ TEST(LayerCountsTest, ALayerThatLacksCoverageBorrowsFromTheRichest) {
   EXPECT_THAT(CountExpertsPerLayer(problem), ElementsAre(ElementsAre(2, 2), ElementsAre(2, 2)));
 }
 
-TEST(LayerCountsTest, TheServerWithTheMostMemoryLendsFirst) {
-  // Layer 1 lacks one of two. Layer 0 has 2 + 3 of 3; server 1 has more memory.
+TEST(LayerCountsTest, SpareSlotsCoverBeforeAnythingIsBorrowed) {
   const PlacementProblem problem =
       SmallProblem({2, 4}, {{{1, 1, 1}, {1, 0, 0}}, {{1, 1, 1}, {1, 0, 0}}});
   // Server 1: 4 slots, 3 of layer 0 at most, the fourth is spare and goes to layer 1 before
   // anything is borrowed; then layer 1 lacks two: server 1 lends, then server 0.
   EXPECT_THAT(CountExpertsPerLayer(problem), ElementsAre(ElementsAre(1, 1), ElementsAre(2, 2)));
+}
+
+TEST(LayerCountsTest, OfServersThatCouldLendTheOneWithTheMostMemoryDoes) {
+  // Layer 0 has 3 + 3 of 3, layer 1 none of one, and no slot is spare.
+  PlacementProblem problem = SmallProblem({6, 7}, {{{1, 1, 1, 1}}, {{1, 1, 1, 1}}});
+  problem.experts = ExpertTable({{2_B, 2_B, 2_B}, {2_B}});  // 7 bytes: more, but no fourth slot
+  EXPECT_THAT(CountExpertsPerLayer(problem), ElementsAre(ElementsAre(3, 0), ElementsAre(2, 1)));
+}
+
+TEST(LayerCountsTest, OfLayersThatCouldLendTheRichestDoes) {
+  // Entropies 1, 2 and 0 bits: six slots are 2, 4 and 0. Of layers 0 and 1 there are twice as many
+  // as they need, 4 and 8; of layer 2 none.
+  const std::vector<std::vector<double>> users = {{1, 1, 1, 1, 1, 1, 1, 0}};
+  PlacementProblem problem = SmallProblem({6, 6}, {users, users});
+  problem.experts = ExpertTable({{1_B, 1_B}, {1_B, 1_B, 1_B, 1_B}, {1_B, 1_B}});
+  EXPECT_THAT(CountExpertsPerLayer(problem),
+              ElementsAre(ElementsAre(2, 3, 1), ElementsAre(2, 3, 1)));
 }
 
 TEST(LayerCountsTest, NeverMoreOfALayerThanItHas) {

@@ -16,7 +16,19 @@ namespace {
 class Relaxation {
  public:
   explicit Relaxation(const PlacementProblem& problem)
-      : problem_(problem), multipliers_(problem.experts.size(), 0), copies_(multipliers_) {}
+      : problem_(problem), multipliers_(problem.experts.size(), 0), copies_(multipliers_) {
+    std::uint64_t grain = 0;
+    for (ExpertIndex e = 0; e < problem.experts.size(); ++e) {
+      grain = std::gcd(grain, problem.experts.BytesOf(e));
+    }
+    for (const PlacementServer& server : problem.servers) {
+      std::uint64_t usable = 0;  // no set of experts ends between two grains of a device
+      for (const PlacementDevice& device : server.devices) {
+        usable += device.memory / grain * grain;
+      }
+      usable_.push_back(static_cast<double>(usable));
+    }
+  }
 
   // Of local activations, for the multipliers as they are; notes how often each expert was chosen.
   double UpperBound() {
@@ -55,7 +67,7 @@ class Relaxation {
     }
     std::sort(order.begin(), order.end());
     double value = 0;
-    auto left = static_cast<double>(problem_.servers[n].memory());
+    double left = usable_[n];
     for (const auto& [density, e] : order) {
       const auto bytes = static_cast<double>(problem_.experts.BytesOf(e));
       const double share = std::min(1.0, left / bytes);
@@ -75,6 +87,7 @@ class Relaxation {
   const PlacementProblem& problem_;
   std::vector<double> multipliers_;
   std::vector<double> copies_;  // chosen, by expert; cut ones count in part
+  std::vector<double> usable_;  // bytes, by server
 };
 
 struct Bound {

@@ -16,8 +16,11 @@ struct RemoteCallOptimum {
 
 Result<RemoteCallOptimum> MinimizeRemoteCalls(const PlacementProblem& problem);
 
-// The flow alone, and the bound alone.
-HolderTable SolveEqualSizes(const PlacementProblem& problem);
+// The flow alone, and the bound alone. The flow begins with the servers that want an expert most,
+// so many of them; any number leads to the same cost.
+constexpr std::uint32_t kKeenestServers = 4;
+HolderTable SolveEqualSizes(const PlacementProblem& problem,
+                            std::uint32_t keenest = kKeenestServers);
 double RemoteCallBound(const PlacementProblem& problem);
 
 }  // namespace troupe

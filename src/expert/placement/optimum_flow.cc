@@ -27,7 +27,7 @@ constexpr double kSteps = 0x1p36;
 
 class EqualSizeFlow {
  public:
-  explicit EqualSizeFlow(const PlacementProblem& problem);
+  EqualSizeFlow(const PlacementProblem& problem, std::uint32_t keenest);
   HolderTable Solve();
 
  private:
@@ -43,14 +43,16 @@ class EqualSizeFlow {
   bool Improve(HolderTable& holders);
 
   const PlacementProblem& problem_;
+  std::uint32_t keenest_;
   double scale_ = 1;
   std::vector<std::uint64_t> slots_;
   std::vector<std::uint8_t> included_;
   std::vector<std::pair<std::uint32_t, ExpertIndex>> arcs_;
 };
 
-EqualSizeFlow::EqualSizeFlow(const PlacementProblem& problem)
+EqualSizeFlow::EqualSizeFlow(const PlacementProblem& problem, std::uint32_t keenest)
     : problem_(problem),
+      keenest_(std::min(keenest, problem.server_count())),
       included_(static_cast<std::size_t>(problem.server_count()) * problem.experts.size()) {
   double most = 0;
   for (std::uint32_t n = 0; n < problem.server_count(); ++n) {
@@ -66,7 +68,6 @@ void EqualSizeFlow::Include(std::uint32_t n, ExpertIndex e) {
 }
 
 void EqualSizeFlow::IncludeFavourites() {
-  constexpr std::size_t kServersOfAnExpert = 4;
   const std::uint32_t servers = problem_.server_count();
   std::vector<ExpertIndex> experts(problem_.experts.size());
   for (std::uint32_t n = 0; n < servers; ++n) {
@@ -82,8 +83,7 @@ void EqualSizeFlow::IncludeFavourites() {
   std::vector<std::uint32_t> order(servers);
   for (ExpertIndex e = 0; e < problem_.experts.size(); ++e) {
     std::iota(order.begin(), order.end(), 0u);
-    const auto last = order.begin() + static_cast<std::ptrdiff_t>(
-                                          std::min<std::size_t>(kServersOfAnExpert, servers));
+    const auto last = order.begin() + static_cast<std::ptrdiff_t>(keenest_);
     std::partial_sort(order.begin(), last, order.end(), [&](std::uint32_t a, std::uint32_t b) {
       const Cost cost_a = CostOf(a, e), cost_b = CostOf(b, e);
       return cost_a != cost_b ? cost_a < cost_b : a < b;
@@ -159,9 +159,9 @@ HolderTable EqualSizeFlow::Solve() {
 
 }  // namespace
 
-HolderTable SolveEqualSizes(const PlacementProblem& problem) {
+HolderTable SolveEqualSizes(const PlacementProblem& problem, std::uint32_t keenest) {
   TROUPE_CHECK(problem.experts.equal_bytes().has_value());
-  HolderTable holders = EqualSizeFlow(problem).Solve();
+  HolderTable holders = EqualSizeFlow(problem, keenest).Solve();
   TROUPE_CHECK(holders.Covers());  // Validate has counted the slots
   return holders;
 }

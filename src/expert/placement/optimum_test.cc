@@ -64,6 +64,27 @@ TEST(OptimumTest, OfEqualSizesIsTheBestOfAllPlacements) {
   }
 }
 
+TEST(OptimumTest, ArcsThatComeInLaterLeadToWhatAllArcsWouldHave) {
+  Rng rng(TestSeed());
+  int short_of_arcs = 0;
+  for (int i = 0; i < 40; ++i) {
+    const PlacementProblem problem =
+        RandomProblem(rng, {.most_servers = 20, .most_experts = 30, .most_memory = 1.3});
+    const auto remote = [&](std::uint32_t keenest) {
+      return CountRemoteCalls(problem, SolveEqualSizes(problem, keenest)).remote;
+    };
+    const double all = remote(problem.server_count());
+    ASSERT_NEAR(remote(kKeenestServers), all, 1e-6) << "in problem " << i;
+    ASSERT_NEAR(remote(0), all, 1e-6) << "in problem " << i;
+    // And by other mathematics: the Lagrangian's bound, which comes near it from below.
+    const double bound = RemoteCallBound(problem);
+    ASSERT_LE(bound, all + 1e-6) << "in problem " << i;
+    ASSERT_GE(bound, 0.97 * all - 1e-6) << "in problem " << i;
+    short_of_arcs += problem.server_count() > kKeenestServers ? 1 : 0;
+  }
+  EXPECT_GT(short_of_arcs, 20);
+}
+
 TEST(OptimumTest, OfUnequalSizesLiesBetweenTheBoundAndTheHeuristic) {
   Rng rng(TestSeed());
   double worst = 0, sum = 0;

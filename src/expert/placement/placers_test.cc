@@ -137,6 +137,14 @@ TEST(SmartMoeTest, BalancesLoadWithEqualCounts) {
               ElementsAre(ElementsAre(ElementsAre(0, 3)), ElementsAre(ElementsAre(1, 2))));
 }
 
+TEST(SmartMoeTest, AFasterDeviceGetsMoreLoad) {
+  PlacementProblem problem = SmallProblem({4, 4}, {{{9, 8, 2, 1}}, {{0, 0, 0, 0}}});
+  problem.servers[1].devices[0].speed = 10;
+  const Placement placement = MakeSmartMoe()->Place(problem).value();
+  EXPECT_THAT(placement.experts,
+              ElementsAre(ElementsAre(ElementsAre(2, 3)), ElementsAre(ElementsAre(0, 1))));
+}
+
 TEST(EplbTest, CopiesTheHottestAndSpreadsTheLoad) {
   // Slots 3 + 3 for 4 experts: 12 is copied (6, 6), then 7 (3.5, 3.5).
   const PlacementProblem problem = SmallProblem({3, 3}, {{{12, 7, 2, 1}}, {{0, 0, 0, 0}}});
