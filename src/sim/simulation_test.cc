@@ -258,6 +258,29 @@ TEST(SimulationTest, MovesWhenTheCallsThatItSavesHaveCostMoreThanMoving) {
   }
 }
 
+TEST(SimulationTest, WhatWasCountedBeforeAMoveDoesNotHoldUpTheNext) {
+  // 35 prompts want expert 1, then 45 expert 0: more, but not enough more to pay for a move if the
+  // first 30, which paid for the one before, still counted.
+  SimulationSetup setup = OneCallAway();
+  setup.traces.push_back(setup.traces[0]);
+  setup.traces[1].ids = {0};
+  setup.workload.users[0].phases.push_back({.from_seconds = 50, .trace = 1});
+  for (int i = 0; i < 80; ++i) {
+    const double begins = i < 35 ? 0.05 : 60.05 - 3.5;
+    setup.workload.users[0].recorded.push_back({.seconds = begins + 0.1 * i});
+  }
+  setup.workload.prompts = 80;
+  setup.migration.interval_s = 1.5;
+  const SimulationResult result = Simulate(setup).value();
+  std::vector<double> moved;
+  for (const MigrationRecord& record : result.migrations) {
+    if (record.decision.adopt) moved.push_back(record.seconds);
+  }
+  ASSERT_EQ(moved.size(), 2u);
+  EXPECT_EQ(moved[0], 3);
+  EXPECT_EQ(moved[1], 63);
+}
+
 TEST(ExpertMapTest, CallersFollowAnExpertThatMoves) {
   const PlacementProblem problem = SmallProblem({1, 2, 2}, {{{1, 1}}, {{1, 1}}, {{1, 1}}});
   ExpertMap map(problem, {{{{0}}, {{1}}, {{}}}});
