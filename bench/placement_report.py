@@ -110,14 +110,14 @@ def figures_line(figures, missed):
 
 
 def timeline_plot(timeline):
-    """Means over 3 minutes: a minute has too few prompts."""
+    """Means over 5 minutes: a minute has too few prompts, and no mean spans a migration."""
     series = {}
     for method, run in timeline.items():
         points, samples = [], run["timeline"]
-        for first in range(0, len(samples) - 2, 3):
-            ratios = [s["local_ratio"] for s in samples[first:first + 3] if "local_ratio" in s]
+        for first in range(0, len(samples) - 4, 5):
+            ratios = [s["local_ratio"] for s in samples[first:first + 5] if "local_ratio" in s]
             if ratios:
-                points.append((samples[first]["from_s"] / 60 + 1.5, sum(ratios) / len(ratios)))
+                points.append((samples[first]["from_s"] / 60 + 2.5, sum(ratios) / len(ratios)))
         series[NAMES[method]] = points
     return placement_svg.lines("Local computation over time (Fig. 6)", "minutes", "local ratio",
                                series, 0, [(5, "first migration")])
