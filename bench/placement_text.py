@@ -158,6 +158,6 @@ Computers of two processors each, the cost of an expert **measured** (`troupe pr
 {speed}
 
 Memory is that of the whole process, the problem itself included: servers x experts bytes for who holds what, four times that for
-who answers, and for the latency search its tables. The rest is what is in flight: a test holds it to the same with twenty times
+who answers. The rest is what is in flight: a test holds it to the same with twenty times
 the prompts. At a prompt a server, the 10,000 GPUs of DanceMoE are overloaded at the hosts that Algorithm 2 leaves rare experts to.
 """
