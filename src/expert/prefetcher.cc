@@ -24,31 +24,33 @@ std::uint32_t Prefetcher::forecast_layers(std::size_t tokens) const {
   return std::min(most, governor_.LayersAhead());
 }
 
+void Prefetcher::PassBegins(std::uint32_t layer, std::size_t tokens) {
+  // What lies between two passes is the caller's time, so a token's is counted from its first layer
+  // with experts to its last. One that was cut short by an error says nothing.
+  if (in_pass_ && tokens_ == 1 && layer_ + 1 == grid_.layers) {
+    governor_.TokenTook(static_cast<double>(layer_began_ - pass_began_) * 1e-9, loaded_);
+  }
+  in_pass_ = false;
+  lists_.clear();
+  tokens_ = static_cast<std::uint32_t>(tokens);
+  if (tokens * experts_per_token_ < 4 * grid_.experts) return;
+  std::vector<Guess> all(grid_.experts);
+  for (std::uint32_t e = 0; e < grid_.experts; ++e) all[e] = {.expert = e, .expected = true};
+  AddList(layer, 0, all);
+}
+
 void Prefetcher::LayerAsks(std::uint32_t layer, std::span<const ExpertDemand> demands, Nanos now) {
-  const auto seconds_since = [now](Nanos then) { return static_cast<double>(now - then) * 1e-9; };
-  if (in_pass_ && layer > layer_) {
-    governor_.LayerRan(seconds_since(layer_began_), demand_seconds_);
+  if (std::exchange(in_pass_, true)) {
+    governor_.LayerRan(static_cast<double>(now - layer_began_) * 1e-9, demand_seconds_);
   } else {
-    // A new pass. What lies between two is the caller's time, so a token's is counted from its
-    // first layer with experts to its last.
-    // One that was cut short by an error says nothing.
-    if (in_pass_ && tokens_ == 1 && layer_ + 1 == grid_.layers) {
-      governor_.TokenTook(static_cast<double>(layer_began_ - pass_began_) * 1e-9, loaded_);
-    }
     pass_began_ = now;
-    std::uint32_t assignments = 0;
-    for (const ExpertDemand& demand : demands) assignments += demand.tokens;
-    tokens_ = assignments / experts_per_token_;
-    in_pass_ = true;
     loaded_ = 0;
-    std::erase_if(lists_, [layer](const List& list) { return list.layer != layer; });
   }
   Judge(layer, demands);
   std::erase_if(lists_, [layer](const List& list) { return list.layer <= layer; });
   layer_ = layer;
   layer_began_ = now;
   demand_seconds_ = 0;
-  skipped_ = false;
   predictor_->Chose(layer, demands);
 }
 
@@ -65,7 +67,7 @@ void Prefetcher::Judge(std::uint32_t layer, std::span<const ExpertDemand> demand
     }
   }
   const List* latest = LatestFor(layer);
-  if (latest == nullptr) return;
+  if (latest == nullptr || latest->ahead == 0) return;
   stats_.asked += demands.size();
   for (const Listed& listed : latest->guesses) {
     if (!asked(listed.guess.expert)) continue;
@@ -97,13 +99,17 @@ void Prefetcher::Foretell(std::uint32_t layer, std::uint32_t ahead, const GateSc
   TROUPE_DCHECK(layer > layer_ && ahead >= 1 && ahead <= kMostLayersAhead);
   // One who guesses by forecasts guesses nothing while there are none.
   if (predictor_->forecast_layers() > 0 && forecast.rows() == 0) return;
+  AddList(layer, ahead, predictor_->Predict(layer, ahead, forecast));
+  KeepResidents(lists_.back());
+}
+
+void Prefetcher::AddList(std::uint32_t layer, std::uint32_t ahead, std::span<const Guess> guesses) {
   List list{.layer = layer, .ahead = ahead, .guesses = {}};
-  for (const Guess& guess : predictor_->Predict(layer, ahead, forecast)) {
+  for (const Guess& guess : guesses) {
     const bool absent = cache_.Find({layer, guess.expert}) == Residence::kAbsent;
     list.guesses.push_back({.guess = guess, .was_absent = absent});
   }
   lists_.push_back(std::move(list));
-  KeepResidents(lists_.back());
 }
 
 // So that the next layers' guessed residents do not make room for each other. They take no more
@@ -117,19 +123,27 @@ void Prefetcher::KeepResidents(const List& list) {
   }
 }
 
-void Prefetcher::Release() { kept_.clear(); }
+void Prefetcher::Arrived(ExpertId id) {
+  if (IsAhead(id)) kept_.push_back(cache_.PinResident(id));
+}
+
+void Prefetcher::Release(std::uint32_t layer) {
+  std::erase_if(kept_, [layer](const ExpertCache::Pin& pin) { return pin.id().layer <= layer; });
+}
 
 bool Prefetcher::WorthLoading(const List& list, std::size_t place) const {
   // One that was there and has gone since went for something better.
   if (!list.guesses[place].was_absent) return false;
-  // Of a prompt's tokens only what is expected of the next layer: its experts keep any link busy,
-  // and likely further ones are of use to one token.
-  if (tokens_ > 1) return list.ahead == 1 && list.guesses[place].guess.expected;
+  // Of a prompt's tokens only what is expected: likely further ones are of use to one token. And of
+  // no more layers than the cache can hold beside the one under way.
+  if (tokens_ > 1) {
+    const std::uint32_t layers_held = cache_.shape().slots / (2 * grid_.experts);
+    return list.ahead <= std::max(1u, layers_held) && list.guesses[place].guess.expected;
+  }
   return !options_.governed || odds_.Of(list.ahead, place) >= governor_.LeastOdds();
 }
 
 std::optional<ExpertId> Prefetcher::Next(std::size_t under_way) {
-  if (skipped_) return std::nullopt;
   if (options_.governed && tokens_ == 1 && under_way >= governor_.Allowance()) return std::nullopt;
   std::optional<ExpertId> best;
   double best_odds = -1;
@@ -153,8 +167,6 @@ void Prefetcher::Begun(ExpertId id) {
   ahead_[grid_.Index(id)] = true;
   ++stats_.loads;
 }
-
-void Prefetcher::Skip() { skipped_ = true; }
 
 bool Prefetcher::IsWanted(ExpertId id) const {
   const List* list = LatestFor(id.layer);

@@ -47,6 +47,9 @@ class Prefetcher {
   // Of how many layers ahead forecasts are of use to a pass of so many tokens.
   std::uint32_t forecast_layers(std::size_t tokens) const;
 
+  // A pass of so many tokens sets out. Of the first layer with experts nothing can be foretold, but
+  // enough tokens use nearly all of it.
+  void PassBegins(std::uint32_t layer, std::size_t tokens);
   // A layer asks. Before the cache is asked; afterwards the layer's guesses are history.
   void LayerAsks(std::uint32_t layer, std::span<const ExpertDemand> demands, Nanos now);
   // What the cache said of one of the layer's experts.
@@ -59,14 +62,17 @@ class Prefetcher {
   // earlier guesses for it. Residents among them are kept in their slots until it asks.
   void Foretell(std::uint32_t layer, std::uint32_t ahead, const GateScores& forecast);
   // An absent expert whose load should begin now, while `under_way` others are; the same one until
-  // Begun or Skip.
+  // Begun.
   std::optional<ExpertId> Next(std::size_t under_way);
   // With this many tokens nearly everything expected is used: its load may go before anything.
   bool is_sure() const { return tokens_ >= 8; }
   void Begun(ExpertId id);
-  void Skip();  // there is no slot for it: no more before the next layer
-  // Residents are no longer kept: the layer under way needs slots more.
-  void Release();
+  // It has come before it was asked for, and is kept until its layer asks.
+  void Arrived(ExpertId id);
+  // What was kept for layers up to this one is the eviction policy's again.
+  void Release(std::uint32_t layer);
+  // Everything is: the layer under way needs slots more.
+  void ReleaseAll() { kept_.clear(); }
 
   // Whether a load made ahead may still be of use: its layer is to come and guessed to ask for it.
   bool IsWanted(ExpertId id) const;
@@ -90,10 +96,11 @@ class Prefetcher {
   // What was guessed of a layer from one distance.
   struct List {
     std::uint32_t layer = 0;
-    std::uint32_t ahead = 0;
+    std::uint32_t ahead = 0;  // 0: of the first layer, before anything was known
     std::vector<Listed> guesses;
   };
 
+  void AddList(std::uint32_t layer, std::uint32_t ahead, std::span<const Guess> guesses);
   const List* LatestFor(std::uint32_t layer) const;
   void Judge(std::uint32_t layer, std::span<const ExpertDemand> demands);
   bool WorthLoading(const List& list, std::size_t place) const;
@@ -109,7 +116,6 @@ class Prefetcher {
 
   std::vector<bool> ahead_;  // loaded or loading ahead of the first question
   std::vector<List> lists_;  // for the layers to come, in the order in which they were made
-  bool skipped_ = false;
   std::vector<ExpertCache::Pin> kept_;
   PrefetchStats stats_;
 

@@ -31,11 +31,12 @@ class PrefetcherTest : public testing::Test {
     std::vector<ExpertDemand> demands;
     for (const std::uint32_t e : experts) demands.push_back({.expert = e, .tokens = 1});
     now_ += 1'000'000;
+    if (layer == 0) prefetcher_.PassBegins(0, 1);
     prefetcher_.LayerAsks(layer, demands, now_);
     for (const std::uint32_t e : experts) {
       prefetcher_.Found({layer, e}, cache_.Ask({layer, e}, 1));
     }
-    prefetcher_.Release();
+    prefetcher_.Release(layer);
   }
   void Bring(ExpertId id) {
     const auto admission = cache_.Admit(id);
@@ -79,6 +80,23 @@ TEST_F(PrefetcherTest, KeepsGuessedResidentsInUpToAQuarterOfTheSlots) {
   EXPECT_THAT(LoadAll(), testing::ElementsAre(5));
   EXPECT_EQ(cache_.Find({1, 0}), Residence::kResident);  // though asked for longest ago
   EXPECT_EQ(cache_.Find({1, 1}), Residence::kAbsent);
+}
+
+TEST_F(PrefetcherTest, KeepsWhatHasComeUntilItsLayerAsks) {
+  guesses_ = {{.expert = 0, .expected = true}};
+  Ask(0, {});
+  prefetcher_.Foretell(2, 2, {});
+  Bring({2, 0});
+  prefetcher_.Begun({2, 0});
+  prefetcher_.Arrived({2, 0});
+  for (const std::uint32_t e : {0u, 1u, 2u, 3u, 4u}) Bring({0, e});
+  Ask(1, {});
+  for (const std::uint32_t e : {0u, 1u, 2u, 3u, 4u}) Bring({1, e});
+  EXPECT_EQ(cache_.Find({2, 0}), Residence::kResident);
+  Ask(2, {});
+  for (const std::uint32_t e : {0u, 1u, 2u, 3u, 4u}) Bring({3, e});
+  EXPECT_EQ(cache_.Find({2, 0}), Residence::kAbsent);
+  EXPECT_EQ(prefetcher_.stats().wasted, 1u);
 }
 
 TEST_F(PrefetcherTest, ALaterForecastTakesAnEarlierOnesPlace) {
@@ -161,15 +179,40 @@ TEST_F(PrefetcherTest, OneAskedForOnItsWayIsLate) {
 TEST_F(PrefetcherTest, APromptsTokensLoadOnlyWhatIsExpected) {
   guesses_ = {{.expert = 0, .expected = true}, {.expert = 1}, {.expert = 2, .expected = true}};
   std::vector<ExpertDemand> many = {{.expert = 0, .tokens = 5}, {.expert = 1, .tokens = 5}};
+  prefetcher_.PassBegins(0, 2);
   prefetcher_.LayerAsks(0, many, 1);
   prefetcher_.Foretell(1, 1, {});
   EXPECT_THAT(LoadAll(), testing::ElementsAre(0, 2));
+}
+
+TEST_F(PrefetcherTest, ALongPromptWantsAllOfItsFirstLayerBeforeItAsks) {
+  prefetcher_.PassBegins(0, 11);  // 22 choices of 6 experts
+  EXPECT_EQ(prefetcher_.Next(0), std::nullopt);
+  prefetcher_.PassBegins(0, 12);
+  EXPECT_EQ(prefetcher_.Next(0), (ExpertId{0, 0}));
+  const std::vector<ExpertDemand> demands = {{.expert = 0, .tokens = 12}};
+  prefetcher_.LayerAsks(0, demands, 1);
+  EXPECT_EQ(prefetcher_.Next(0), std::nullopt);
+  EXPECT_EQ(prefetcher_.stats().asked, 0u);  // it was no guess
+}
+
+TEST_F(PrefetcherTest, OfAPromptNoMoreLayersAreLoadedThanTheCacheHolds) {
+  guesses_ = {{.expert = 1, .expected = true}};
+  for (const std::uint32_t slots : {12u, 24u}) {
+    ExpertCache cache({.grid = kGrid, .slots = slots, .quotas = {}}, std::make_unique<Lru>(kGrid));
+    Prefetcher prefetcher(cache, 2, std::make_unique<Told>(guesses_), {.governed = false});
+    prefetcher.PassBegins(0, 9);
+    prefetcher.LayerAsks(0, {}, 1);
+    prefetcher.Foretell(2, 2, {});
+    EXPECT_EQ(prefetcher.Next(0).has_value(), slots == 24) << slots;
+  }
 }
 
 TEST_F(PrefetcherTest, UngovernedItLoadsAndGovernedItFirstMeasures) {
   Prefetcher governed(cache_, 2, std::make_unique<Told>(guesses_), {.governed = true});
   guesses_ = {{.expert = 0, .expected = true}};
   const std::vector<ExpertDemand> one = {{.expert = 0, .tokens = 1}, {.expert = 1, .tokens = 1}};
+  governed.PassBegins(0, 1);
   governed.LayerAsks(0, one, 1);
   governed.Foretell(1, 1, {});
   EXPECT_EQ(governed.Next(0), std::nullopt);  // nothing is known of the link yet

@@ -44,6 +44,9 @@ class ExpertSource {
  public:
   virtual ~ExpertSource() = default;
 
+  // A pass of so many tokens sets out, of which `layer` is the first that has experts.
+  virtual void PassBegins(std::uint32_t /*layer*/, std::size_t /*tokens*/) {}
+
   // A layer needs these experts, each named once; whatever an earlier call asked for is forgotten.
   virtual void Ask(std::uint32_t layer, std::span<const ExpertDemand> demands) = 0;
 

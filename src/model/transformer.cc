@@ -43,6 +43,7 @@ Status Transformer::Forward(TokenIds tokens, KvCache& cache, Workspace& workspac
   workspace.rope.front().Fill(positions);
   Embed(tokens, workspace);
 
+  experts_.PassBegins(config_.moe.leading_dense, tokens.size());
   ForwardPass pass(config_, experts_, pool_, region_, cache, workspace, tokens.size());
   for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
     const LayerWeights& w = weights_.layers[layer];

@@ -73,6 +73,10 @@ void OffloadedExperts::Give(ExpertId id) {
       {.expert = id.expert, .weights = layouts_[id.layer].At(Slot(cache_.SlotOf(id)).data())});
 }
 
+void OffloadedExperts::PassBegins(std::uint32_t layer, std::size_t tokens) {
+  if (prefetcher_) prefetcher_->PassBegins(layer, tokens);
+}
+
 void OffloadedExperts::Ask(std::uint32_t layer, std::span<const ExpertDemand> demands) {
   Forget();
   // What ended since: with nobody waiting no end is an error of this call.
@@ -106,7 +110,8 @@ void OffloadedExperts::Ask(std::uint32_t layer, std::span<const ExpertDemand> de
     if (!waiting.event.joined) unplaced_.push_back(waiting.event.id);
   }
   if (!prefetcher_) return;
-  prefetcher_->Release();  // what the layer wants of the residents kept for it is pinned by now
+  prefetcher_->Release(
+      layer);  // what the layer wants of the residents kept for it is pinned by now
   prefetcher_->LayerMissed(static_cast<std::uint32_t>(unplaced_.size()), LoadSeconds());
   CallOffStale();
 }
@@ -161,7 +166,7 @@ void OffloadedExperts::Prefetch() {
   if (prefetcher_ == nullptr || !unplaced_.empty()) return;
   while (const std::optional<ExpertId> id = prefetcher_->Next(ahead_.size())) {
     const auto admission = cache_.Admit(*id);
-    if (!admission) return prefetcher_->Skip();
+    if (!admission) return;  // once something is computed there may be a slot
     Request(*id, *admission, prefetcher_->is_sure() ? Urgency::kDemand : Urgency::kPrefetch);
     prefetcher_->Begun(*id);
     ahead_.push_back(*id);
@@ -209,18 +214,24 @@ Status OffloadedExperts::CollectEnded() {
       continue;
     }
     cache_.Loaded(end.id);
-    if (waiting == waiting_.end()) continue;
+    if (waiting == waiting_.end()) {
+      if (prefetcher_) prefetcher_->Arrived(end.id);
+      continue;
+    }
     waiting->event.load_seconds = static_cast<double>(clock_.Now() - waiting->asked) * 1e-9;
     Give(end.id);
   }
   return failed;
 }
 
-// Everything that is ready; but while experts wait for slots only a few at a time, so that theirs
-// come free early and the reads behind them begin while the others are computed.
+// Everything that is ready; but while experts wait for slots, and where each is used by many
+// tokens, only a few at a time, so that their slots come free and the reads behind them begin while
+// the others are computed.
 void OffloadedExperts::GiveSome() {
-  constexpr std::size_t kFew = 4;
-  const std::size_t count = unplaced_.empty() ? ready_.size() : std::min(kFew, ready_.size());
+  constexpr std::size_t kFew = 4, kSome = 8;
+  std::size_t count = ready_.size();
+  if (prefetcher_ && prefetcher_->is_sure()) count = std::min(count, kSome);
+  if (!unplaced_.empty()) count = std::min(count, kFew);
   const auto end = static_cast<std::ptrdiff_t>(count);
   given_.assign(ready_.begin(), ready_.begin() + end);
   ready_.erase(ready_.begin(), ready_.begin() + end);
@@ -238,7 +249,7 @@ Result<std::span<const ReadyExpert>> OffloadedExperts::Take(bool wait) {
     const Nanos start = clock_.Now();
     while (ready_.empty() && status.ok()) {
       // The layer under way goes before residents kept for the next one.
-      if (loader_->under_way() == 0 && prefetcher_) prefetcher_->Release();
+      if (loader_->under_way() == 0 && prefetcher_) prefetcher_->ReleaseAll();
       Place();
       TROUPE_CHECK(loader_->under_way() > 0);
       loader_->Wait();

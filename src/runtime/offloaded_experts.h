@@ -56,6 +56,7 @@ class OffloadedExperts final : public ExpertSource {
                                                           ThreadPool& pool, const Clock& clock,
                                                           Options options);
 
+  void PassBegins(std::uint32_t layer, std::size_t tokens) override;
   void Ask(std::uint32_t layer, std::span<const ExpertDemand> demands) override;
   std::uint32_t forecast_layers(std::size_t tokens) const override;
   void GateSaid(std::uint32_t layer, const GateScores& said) override;
