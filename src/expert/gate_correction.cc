@@ -82,6 +82,7 @@ void GateCorrection::LearnRow(Map& map, std::size_t row, std::span<const float> 
     AddScaled(step * features[e], error_, std::span(map.table).subspan(e * experts, experts));
   }
   AddScaled(kOffsetStep, error_, map.offset);
+  map.learned = true;
   ++learned_rows_;
 }
 
@@ -93,6 +94,29 @@ void GateCorrection::Learn(std::uint32_t layer, const GateScores& said) {
     }
     map.forecast.clear();
     map.features.clear();
+  }
+}
+
+std::vector<LearnedForecast> GateCorrection::Learned() const {
+  std::vector<LearnedForecast> learned;
+  for (std::size_t i = 0; i < maps_.size(); ++i) {
+    if (!maps_[i].learned) continue;
+    learned.push_back({.layer = static_cast<std::uint32_t>(i / layers_ahead_),
+                       .ahead = static_cast<std::uint32_t>(i % layers_ahead_) + 1,
+                       .table = maps_[i].table,
+                       .offset = maps_[i].offset});
+  }
+  return learned;
+}
+
+void GateCorrection::BeginWith(std::span<const LearnedForecast> learned) {
+  for (const LearnedForecast& one : learned) {
+    if (one.layer >= grid_.layers || one.ahead < 1 || one.ahead > layers_ahead_) continue;
+    Map& map = At(one.layer, one.ahead);
+    if (one.table.size() != map.table.size() || one.offset.size() != map.offset.size()) continue;
+    map.table = one.table;
+    map.offset = one.offset;
+    map.learned = true;
   }
 }
 

@@ -17,6 +17,16 @@
 
 namespace troupe {
 
+// What was learned of one layer seen from one distance.
+struct LearnedForecast {
+  std::uint32_t layer = 0;
+  std::uint32_t ahead = 0;
+  std::vector<float> table;   // experts x experts: a row a score of the forecast
+  std::vector<float> offset;  // of each expert's score
+
+  bool operator==(const LearnedForecast&) const = default;
+};
+
 class GateCorrection {
  public:
   static Bytes BytesFor(ExpertGrid grid, std::uint32_t layers_ahead);
@@ -33,13 +43,18 @@ class GateCorrection {
 
   std::uint64_t learned_rows() const { return learned_rows_; }
 
+  // Everything learned, and beginning with what another run has learned; what is for other layers
+  // or distances than this one's is left out.
+  std::vector<LearnedForecast> Learned() const;
+  void BeginWith(std::span<const LearnedForecast> learned);
+
  private:
   // One layer seen from one distance.
   struct Map {
-    std::vector<float> table;     // experts x experts: a row a score of the forecast
-    std::vector<float> offset;    // of each expert's score
-    std::vector<float> features;  // of the forecast not yet learned from: rows of experts
-    std::vector<float> forecast;  // its rows, before they were corrected
+    bool learned = false;
+    std::vector<float> table, offset;  // as in LearnedForecast
+    std::vector<float> features;       // of the forecast not yet learned from: rows of experts
+    std::vector<float> forecast;       // its rows, before they were corrected
   };
 
   Map& At(std::uint32_t layer, std::uint32_t ahead) {

@@ -18,10 +18,13 @@ class LookaheadGate final : public Predictor {
     return GateCorrection::BytesFor(grid, LayersAhead(grid));
   }
 
-  LookaheadGate(ExpertGrid grid, std::uint32_t experts_per_token)
+  LookaheadGate(ExpertGrid grid, std::uint32_t experts_per_token,
+                std::span<const LearnedForecast> learned = {})
       : experts_per_token_(experts_per_token),
         layers_ahead_(LayersAhead(grid)),
-        correction_(grid, layers_ahead_) {}
+        correction_(grid, layers_ahead_) {
+    correction_.BeginWith(learned);
+  }
 
   std::string_view name() const override { return "lookahead"; }
   std::uint32_t forecast_layers() const override { return layers_ahead_; }
@@ -31,9 +34,21 @@ class LookaheadGate final : public Predictor {
   }
   std::vector<Guess> Predict(std::uint32_t layer, std::uint32_t ahead,
                              const GateScores& forecast) override {
-    corrected_.assign(forecast.scores.begin(), forecast.scores.end());
-    correction_.Correct(layer, ahead, corrected_);
+    Correct(layer, ahead, forecast);
     return GuessesFrom({.experts = forecast.experts, .scores = corrected_}, experts_per_token_);
+  }
+
+  // The same for each token of its own.
+  std::vector<std::vector<Guess>> PredictRows(std::uint32_t layer, std::uint32_t ahead,
+                                              const GateScores& forecast) {
+    Correct(layer, ahead, forecast);
+    const GateScores corrected{.experts = forecast.experts, .scores = corrected_};
+    std::vector<std::vector<Guess>> rows;
+    for (std::size_t r = 0; r < corrected.rows(); ++r) {
+      rows.push_back(GuessesFrom({.experts = forecast.experts, .scores = corrected.Row(r)},
+                                 experts_per_token_));
+    }
+    return rows;
   }
 
   const GateCorrection& correction() const { return correction_; }
@@ -45,6 +60,11 @@ class LookaheadGate final : public Predictor {
     std::uint32_t layers = kMostLayersAhead;
     while (layers > 1 && GateCorrection::BytesFor(grid, layers) > kMost) --layers;
     return layers;
+  }
+
+  void Correct(std::uint32_t layer, std::uint32_t ahead, const GateScores& forecast) {
+    corrected_.assign(forecast.scores.begin(), forecast.scores.end());
+    correction_.Correct(layer, ahead, corrected_);
   }
 
   std::uint32_t experts_per_token_;

@@ -17,10 +17,12 @@ Bytes PredictorBytes(std::string_view name, ExpertGrid grid) {
 }
 
 Result<std::unique_ptr<Predictor>> MakePredictor(std::string_view name, ExpertGrid grid,
-                                                 std::uint32_t experts_per_token) {
+                                                 std::uint32_t experts_per_token,
+                                                 std::span<const LearnedForecast> learned) {
   using Made = std::unique_ptr<Predictor>;
   if (name == "none") return Made();
-  if (name == "lookahead") return Made(std::make_unique<LookaheadGate>(grid, experts_per_token));
+  if (name == "lookahead")
+    return Made(std::make_unique<LookaheadGate>(grid, experts_per_token, learned));
   if (name == "gate") return Made(std::make_unique<CrossLayerGate>(experts_per_token));
   if (name == "eap") return Made(std::make_unique<ActivationPath>(grid, experts_per_token));
   if (name == "previous") return Made(std::make_unique<PreviousToken>(grid));

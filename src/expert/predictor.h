@@ -58,9 +58,13 @@ class Predictor {
                                      const GateScores& forecast) = 0;
 };
 
-// "lookahead", "gate", "eap", "previous"; "none" gives null. `experts_per_token` is of a layer.
+struct LearnedForecast;
+
+// "lookahead", "gate", "eap", "previous"; "none" gives null. `experts_per_token` is of a layer;
+// lookahead begins with what was learned before.
 Result<std::unique_ptr<Predictor>> MakePredictor(std::string_view name, ExpertGrid grid,
-                                                 std::uint32_t experts_per_token);
+                                                 std::uint32_t experts_per_token,
+                                                 std::span<const LearnedForecast> learned = {});
 std::vector<std::string> PredictorNames();
 // Memory that its tables take.
 Bytes PredictorBytes(std::string_view name, ExpertGrid grid);

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cmath>
 
 #include "kernels/activations.h"
 #include "kernels/elementwise.h"
 #include "kernels/rms_norm.h"
 #include "model/forward_pass.h"
+#include "model/gate_probe.h"
 
 namespace troupe {
 namespace {
@@ -70,19 +70,10 @@ Status ForwardPass::Route(std::uint32_t layer, const MoeWeights& w,
   return OkStatus();
 }
 
-void ForwardPass::RankRows(const MoeWeights& w, std::span<float> logits) const {
-  const TopExpertsParams& routing = config_.moe.routing;
-  if (routing.score != GateScore::kSigmoid && w.selection_bias == nullptr) return;
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (routing.score == GateScore::kSigmoid) logits[i] = 1 / (1 + std::exp(-logits[i]));
-    if (w.selection_bias != nullptr) logits[i] += w.selection_bias[i % routing.experts];
-  }
-}
-
 GateScores ForwardPass::GateSaid(const MoeWeights& w) {
   const std::uint32_t experts = config_.moe.routing.experts;
   const std::span<float> rows(ws_.gate_said, ForecastRows() * experts);
-  RankRows(w, rows);
+  RankByGate(config_, w, rows);
   return {.experts = experts, .scores = rows};
 }
 
@@ -90,7 +81,7 @@ GateScores ForwardPass::Forecast(const MoeWeights& next, std::size_t place) {
   const std::uint32_t experts = config_.moe.routing.experts;
   const std::size_t count = ForecastRows() * experts;
   const std::span<float> rows(ws_.forecast + place * count, count);
-  RankRows(next, rows);
+  RankByGate(config_, next, rows);
   return {.experts = experts, .scores = rows};
 }
 

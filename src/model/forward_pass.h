@@ -67,8 +67,6 @@ class ForwardPass {
     return (row + 1) * tokens_ / ForecastRows() - 1;
   }
   void AskEarly(const LayerWeights& next, std::size_t place);
-  // What selection goes by, where a gate's logits alone do not say it.
-  void RankRows(const MoeWeights& w, std::span<float> logits) const;
   GateScores GateSaid(const MoeWeights& w);
   GateScores Forecast(const MoeWeights& next, std::size_t place);
   void OrderByExpert();

@@ -36,6 +36,11 @@ void Transformer::Embed(TokenIds tokens, Workspace& workspace) const {
   }
 }
 
+void Transformer::Show(std::uint32_t layer, StreamPlace place, const Workspace& workspace,
+                       std::size_t tokens) const {
+  if (observer_ != nullptr) observer_->Saw(layer, place, workspace.stream, tokens);
+}
+
 Status Transformer::Forward(TokenIds tokens, KvCache& cache, Workspace& workspace) {
   TROUPE_RETURN_IF_ERROR(CheckCall(tokens, cache, workspace));
   const std::span<std::int32_t> positions = std::span(workspace.positions).first(tokens.size());
@@ -47,12 +52,14 @@ Status Transformer::Forward(TokenIds tokens, KvCache& cache, Workspace& workspac
   ForwardPass pass(config_, experts_, pool_, region_, cache, workspace, tokens.size());
   for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
     const LayerWeights& w = weights_.layers[layer];
+    Show(layer, StreamPlace::kAttentionInput, workspace, tokens.size());
     experts_.Advance();
     if (config_.attention.mla) {
       pass.LatentBlock(layer, w.mla);
     } else {
       pass.AttentionBlock(layer, w.attention);
     }
+    Show(layer, StreamPlace::kGateInput, workspace, tokens.size());
     experts_.Advance();
     if (config_.IsMoeLayer(layer)) {
       std::uint32_t next = layer + 1;

@@ -13,6 +13,7 @@
 #include "model/expert_source.h"
 #include "model/kv_cache.h"
 #include "model/matmul_region.h"
+#include "model/stream_observer.h"
 #include "model/weights.h"
 #include "model/workspace.h"
 
@@ -35,12 +36,17 @@ class Transformer {
   // Overwrites workspace.normed; may be called for any rows, in parts.
   void Logits(Workspace& workspace, std::size_t first, std::size_t count, float* logits);
 
+  // Null: nobody looks. It must outlive the passes.
+  void set_observer(StreamObserver* observer) { observer_ = observer; }
+
   const ModelConfig& config() const { return config_; }
   // (token, layer, expert) triples computed so far.
   std::uint64_t expert_uses() const { return expert_uses_; }
 
  private:
   Status CheckCall(TokenIds tokens, const KvCache& cache, const Workspace& workspace) const;
+  void Show(std::uint32_t layer, StreamPlace place, const Workspace& workspace,
+            std::size_t tokens) const;
   void Embed(TokenIds tokens, Workspace& workspace) const;
 
   const ModelConfig& config_;
@@ -48,6 +54,7 @@ class Transformer {
   ExpertSource& experts_;
   ThreadPool& pool_;
   MatMulRegion region_;
+  StreamObserver* observer_ = nullptr;
   std::uint64_t expert_uses_ = 0;
 };
 

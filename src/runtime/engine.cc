@@ -7,14 +7,17 @@
 namespace troupe {
 namespace {
 
-CacheShape ShapeOf(const ModelConfig& config, const EnginePlan& plan,
-                   const OffloadOptions& options) {
+CacheShape ShapeOf(const ModelConfig& config, const EnginePlan& plan, const OffloadOptions& options,
+                   const std::optional<ModelProfile>& profile) {
   CacheShape shape{.grid = {.layers = config.layers, .experts = config.moe.routing.experts},
                    .slots = plan.memory.slots,
                    .quotas = {}};
   if (options.sharing == CacheSharing::kPerLayer) {
-    shape.quotas = ShallowQuotas(shape.grid, config.moe.leading_dense, shape.slots,
-                                 plan.spare_slots, options.shallow_layers);
+    const double share = static_cast<double>(shape.slots) / plan.needs.AllExperts();
+    const std::uint32_t shallow =
+        options.shallow_layers.value_or(profile ? profile->ShallowLayersFor(share) : 0);
+    shape.quotas =
+        ShallowQuotas(shape.grid, config.moe.leading_dense, shape.slots, plan.spare_slots, shallow);
   }
   return shape;
 }
@@ -42,7 +45,8 @@ Engine::Engine(Opened opened)
       bytes_touched_(opened.bytes_touched) {}
 
 Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertStore> store,
-                           const OffloadOptions& options) {
+                           const OffloadOptions& options,
+                           const std::optional<ModelProfile>& profile) {
   if (plan_.memory.all_resident) {
     if (store != nullptr) {
       plan_.notes.push_back(
@@ -51,7 +55,7 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
     experts_ = std::make_unique<ResidentExperts>(weights_.weights());
     return OkStatus();
   }
-  OffloadedExperts::Options offload{.cache = ShapeOf(*config_, plan_, options),
+  OffloadedExperts::Options offload{.cache = ShapeOf(*config_, plan_, options, profile),
                                     .policy = nullptr,
                                     .prefetch = options.prefetch,
                                     .experts_per_token = config_->moe.routing.top_k,
@@ -61,11 +65,13 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
   } else {
     TROUPE_ASSIGN_OR_RETURN(offload.policy, MakeEvictionPolicy(options.policy, offload.cache));
   }
+  const auto learned = profile ? std::span<const LearnedForecast>(profile->learned)
+                               : std::span<const LearnedForecast>();
   if (options.make_predictor) {
     offload.predictor = options.make_predictor(offload.cache.grid);
   } else {
     TROUPE_ASSIGN_OR_RETURN(offload.predictor, MakePredictor(options.predictor, offload.cache.grid,
-                                                             config_->moe.routing.top_k));
+                                                             config_->moe.routing.top_k, learned));
   }
   std::string why;
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<AsyncReader> reader, MakeReader(options.reader, &why));
@@ -103,8 +109,8 @@ Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const Engi
                                              .tokenizer = std::move(model.tokenizer),
                                              .chat_format = std::move(model.chat_format),
                                              .bytes_touched = model.facts.TouchedPerToken()}));
-  TROUPE_RETURN_IF_ERROR(
-      engine->OpenExperts(model.measure.experts, std::move(model.store), options.offload));
+  TROUPE_RETURN_IF_ERROR(engine->OpenExperts(model.measure.experts, std::move(model.store),
+                                             options.offload, model.profile));
   engine->transformer_ = std::make_unique<Transformer>(engine->config(), engine->weights(),
                                                        *engine->experts_, engine->pool_);
   engine->load_seconds_ = watch.Seconds();

@@ -15,6 +15,7 @@
 #include "model/weight_loader.h"
 #include "model/weights.h"
 #include "runtime/engine_plan.h"
+#include "runtime/model_profile.h"
 #include "runtime/offloaded_experts.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -47,7 +48,7 @@ class Engine {
   struct Opened;
   explicit Engine(Opened opened);
   Status OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertStore> store,
-                     const OffloadOptions& options);
+                     const OffloadOptions& options, const std::optional<ModelProfile>& profile);
 
   std::string path_;
   std::unique_ptr<const ModelConfig> config_;  // plan and weights point to it

@@ -43,8 +43,9 @@ struct OffloadOptions {
   std::string predictor = "lookahead";
   std::function<std::unique_ptr<Predictor>(ExpertGrid)> make_predictor;  // likewise
   PrefetchOptions prefetch;
-  std::uint32_t shallow_layers = 0;  // that are filled first and fully
-  LinkSpeed link;                    // stands in for a slower medium; no limit by default
+  std::optional<std::uint32_t> shallow_layers;  // filled first and fully; absent: by the profile
+  std::string profile;  // path; empty: the one beside the model if there is one; "none": no profile
+  LinkSpeed link;       // stands in for a slower medium; no limit by default
 };
 
 struct EngineOptions {

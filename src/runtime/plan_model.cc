@@ -1,5 +1,6 @@
 #include "runtime/plan_model.h"
 
+#include <filesystem>
 #include <utility>
 
 #include "base/available_cpus.h"
@@ -7,6 +8,7 @@
 #include "runtime/model_store.h"
 #include "runtime/process_memory.h"
 #include "runtime/vocab_loader.h"
+#include "store/model_fingerprint.h"
 
 namespace troupe {
 namespace {
@@ -24,6 +26,34 @@ Result<MachineFacts> ReadMachineFacts(bool container, const EngineOptions& optio
   // What the process holds already is not free any more, but it is within the budget.
   facts.available = DefaultBudget(memory) + ResidentMemory();
   return facts;
+}
+
+// A profile that was asked for by name has to be the model's; one that merely lies there is left
+// alone if it is not.
+Result<std::optional<ModelProfile>> FindProfile(const GgufModel& file, const std::string& model,
+                                                const std::string& asked,
+                                                std::vector<std::string>& notes) {
+  if (asked == "none") return std::optional<ModelProfile>();
+  const bool named = !asked.empty();
+  const std::string path = named ? asked : ProfilePathFor(model);
+  std::error_code ignored;
+  if (!named && !std::filesystem::exists(path, ignored)) return std::optional<ModelProfile>();
+  const auto load = [&]() -> Result<ModelProfile> {
+    TROUPE_ASSIGN_OR_RETURN(ModelProfile profile, LoadProfile(path));
+    TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(file));
+    if (profile.fingerprint != ToString(fingerprint)) {
+      return InvalidArgument("{}: made for another model; `troupe calibrate` makes it anew", path);
+    }
+    return profile;
+  };
+  Result<ModelProfile> profile = load();
+  if (profile.ok()) {
+    notes.push_back(fmt::format("forecasts begin with what {} has learned", path));
+    return std::optional(std::move(*profile));
+  }
+  if (named) return profile.status();
+  notes.push_back(fmt::format("not used: {}", profile.status().message()));
+  return std::optional<ModelProfile>();
 }
 
 }  // namespace
@@ -48,6 +78,10 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
   if (!plan.memory.all_resident || named) {
     TROUPE_ASSIGN_OR_RETURN(store, OpenModelStore(file, measure.experts, container));
   }
+  std::optional<ModelProfile> profile;
+  if (!plan.memory.all_resident || !options.offload.profile.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(profile, FindProfile(file, path, options.offload.profile, plan.notes));
+  }
   return PlannedModel{.file = std::move(file),
                       .config = std::move(config),
                       .tokenizer = std::move(tokenizer),
@@ -56,7 +90,8 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
                       .measure = std::move(measure),
                       .container = std::move(container),
                       .plan = std::move(plan),
-                      .store = std::move(store)};
+                      .store = std::move(store),
+                      .profile = std::move(profile)};
 }
 
 }  // namespace troupe

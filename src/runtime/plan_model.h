@@ -12,6 +12,7 @@
 #include "model/inspect.h"
 #include "model/weight_loader.h"
 #include "runtime/engine_plan.h"
+#include "runtime/model_profile.h"
 #include "store/expert_store.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -27,7 +28,8 @@ struct PlannedModel {
   WeightMeasure measure;  // points into the file's tensor table
   std::string container;  // path; empty: experts are read from the model file itself
   EnginePlan plan;
-  std::unique_ptr<ExpertStore> store;  // null if every expert is in memory
+  std::unique_ptr<ExpertStore> store;   // null if every expert is in memory
+  std::optional<ModelProfile> profile;  // if there is one, and it is of use
 };
 
 Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& options);

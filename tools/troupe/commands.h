@@ -15,6 +15,7 @@ std::string CommandNames();                             // "run, inspect, …"
 
 // One a cmd_NAME.cc.
 std::unique_ptr<Command> MakeBenchCommand();
+std::unique_ptr<Command> MakeCalibrateCommand();
 std::unique_ptr<Command> MakeEvalCommand();
 std::unique_ptr<Command> MakeInspectCommand();
 std::unique_ptr<Command> MakePackCommand();

@@ -50,8 +50,10 @@ void EngineFlags::AddTo(CLI::App& app) {
          "layer: each layer has its share of the cache; global: all are one pool (layer)")
       ->check(CLI::IsMember({"layer", "global"}))
       ->type_name("SHARE");
-  app.add_option("--shallow", offload_.shallow_layers,
-                 "Layers, from the first on, whose experts are kept before others' (0)")
+  app.add_option(
+         "--shallow", offload_.shallow_layers,
+         "Layers, from the first on, whose experts are kept before others' (what the profile "
+         "found best, else 0)")
       ->type_name("N");
   app.add_option("--predict", offload_.predictor,
                  "Read ahead what this expects of the next layers: none, lookahead (their gates, "
@@ -59,6 +61,10 @@ void EngineFlags::AddTo(CLI::App& app) {
                  "uncorrected), eap (paths seen before) or previous (token) (lookahead)")
       ->check(CLI::IsMember(PredictorNames()))
       ->type_name("WHAT");
+  app.add_option("--profile", offload_.profile,
+                 "What troupe calibrate learned of the model: a file, or none (the one beside the "
+                 "model if there is one)")
+      ->type_name("FILE");
   app.add_flag("!--ungoverned", offload_.prefetch.governed,
                "Read ahead everything that is expected, whether it pays or not");
   app.add_option_function<std::string>(

@@ -1,0 +1,29 @@
+// Reads a text and watches how well the model's gates foretell each other: what `troupe calibrate`
+// does. The result is a value (model_profile.h); nothing here depends on the machine or its speed.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "base/status.h"
+#include "runtime/model_profile.h"
+#include "runtime/session.h"
+#include "text/vocab.h"
+
+namespace troupe {
+
+struct CalibrationOptions {
+  std::size_t window = 512;          // tokens that see each other; at most the context
+  std::size_t together = 32;         // that go through the layers at once
+  std::size_t most_tokens = 32'768;  // of the text; more teach little
+  std::optional<TokenId> begin;      // put before each window (BOS), not counted
+  std::function<void(std::size_t done, std::size_t all)> progress;
+};
+
+// Everything but the profile's fingerprint and text, which the caller knows.
+Result<ModelProfile> Calibrate(Session& session, Engine& engine, std::span<const TokenId> text,
+                               const CalibrationOptions& options);
+
+}  // namespace troupe

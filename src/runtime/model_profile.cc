@@ -1,0 +1,188 @@
+#include "runtime/model_profile.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/json_value.h"
+#include "gguf/split.h"
+#include "io/atomic_file.h"
+#include "io/file.h"
+
+namespace troupe {
+namespace {
+
+using Json = OrderedJson;
+
+constexpr std::string_view kFormat = "troupe model profile";
+constexpr std::uint32_t kVersion = 1;
+constexpr Bytes kMostBytes = 512_MiB;  // of a file that is read
+constexpr std::uint64_t kMost = 1u << 20;
+
+Json ToJson(const ForecastQuality& quality) {
+  return {{"tokens", quality.tokens},
+          {"similarity", quality.similarity},
+          {"expected", quality.expected},
+          {"guessed", quality.guessed}};
+}
+
+double Share(const JsonValue& json) {
+  const double share = json.Number();
+  if (share < 0 || share > 1 + 1e-9) json.Fail("a share, 0 to 1");
+  return share;
+}
+
+ForecastQuality QualityFrom(const JsonValue& json) {
+  return {.tokens = json.At("tokens").Count(0, std::uint64_t{1} << 50),
+          .similarity = json.At("similarity").Number(),
+          .expected = Share(json.At("expected")),
+          .guessed = Share(json.At("guessed"))};
+}
+
+Json ToJson(const ProfiledLayer& layer) {
+  Json json = {{"layer", layer.layer}};
+  for (const ForecastPlace place : kForecastPlaces) {
+    json[std::string(Name(place))] = ToJson(layer.plain[static_cast<std::size_t>(place)]);
+  }
+  json["corrected"] = Json::array();
+  for (const ForecastQuality& quality : layer.corrected)
+    json["corrected"].push_back(ToJson(quality));
+  return json;
+}
+
+ProfiledLayer LayerFrom(const JsonValue& json, std::uint32_t layers) {
+  ProfiledLayer layer{.layer = static_cast<std::uint32_t>(json.At("layer").Count(0, layers - 1)),
+                      .plain = {},
+                      .corrected = {}};
+  for (const ForecastPlace place : kForecastPlaces) {
+    layer.plain[static_cast<std::size_t>(place)] =
+        QualityFrom(json.At(std::string(Name(place)).c_str()));
+  }
+  const JsonValue corrected = json.At("corrected");
+  for (std::size_t i = 0; i < layer.corrected.size(); ++i) {
+    if (i < corrected.size()) layer.corrected[i] = QualityFrom(corrected.At(i));
+  }
+  return layer;
+}
+
+Json ToJson(const ProfiledShare& share) {
+  Json costs = Json::array();
+  for (const ShallowCost& cost : share.costs) {
+    costs.push_back(
+        {{"layers", cost.layers}, {"misses", cost.misses}, {"uncovered", cost.uncovered}});
+  }
+  return {{"share", share.share}, {"best", BestShallow(share.costs)}, {"costs", std::move(costs)}};
+}
+
+ProfiledShare ShareFrom(const JsonValue& json) {
+  ProfiledShare share{.share = Share(json.At("share")), .costs = {}};
+  const JsonValue costs = json.At("costs");
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    const JsonValue cost = costs.At(i);
+    share.costs.push_back({.layers = static_cast<std::uint32_t>(cost.At("layers").Count(0, kMost)),
+                           .misses = cost.At("misses").Number(),
+                           .uncovered = cost.At("uncovered").Number()});
+  }
+  return share;
+}
+
+// Floats are kept exactly: a double's shortest form that reads back as the same.
+Json FloatsToJson(const std::vector<float>& floats) {
+  Json json = Json::array();
+  for (const float x : floats) json.push_back(x);
+  return json;
+}
+
+std::vector<float> FloatsFrom(const JsonValue& json, std::size_t count) {
+  if (!json.IsArray() || json.size() != count) json.Fail(fmt::format("{} numbers", count));
+  std::vector<float> floats;
+  floats.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Json& number = json.raw()[i];
+    if (!number.is_number() || !std::isfinite(number.get<float>())) json.At(i).Fail("a number");
+    floats.push_back(number.get<float>());
+  }
+  return floats;
+}
+
+LearnedForecast LearnedFrom(const JsonValue& json, const ModelProfile& profile) {
+  const std::size_t experts = profile.experts;
+  return {.layer = static_cast<std::uint32_t>(json.At("layer").Count(0, profile.layers - 1)),
+          .ahead = static_cast<std::uint32_t>(json.At("ahead").Count(1, kMostLayersAhead)),
+          .table = FloatsFrom(json.At("table"), experts * experts),
+          .offset = FloatsFrom(json.At("offset"), experts)};
+}
+
+ModelProfile ProfileFrom(const JsonValue& json) {
+  if (!json.IsObject() || !json.Has("format") || json.At("format").raw() != kFormat) {
+    throw JsonError(fmt::format("not a {}", kFormat));
+  }
+  if (json.At("version").raw() != kVersion) json.At("version").Fail(fmt::format("{}", kVersion));
+  ModelProfile profile{
+      .fingerprint = json.At("model").String(),
+      .text = json.At("text").String(),
+      .tokens = json.At("tokens").Count(0, std::uint64_t{1} << 50),
+      .layers = static_cast<std::uint32_t>(json.At("layers").Count(1, kMost)),
+      .experts = static_cast<std::uint32_t>(json.At("experts").Count(1, 1u << 16))};
+  const JsonValue forecasts = json.At("forecasts"), shallow = json.At("shallow"),
+                  learned = json.At("learned");
+  for (std::size_t i = 0; i < forecasts.size(); ++i) {
+    profile.forecasts.push_back(LayerFrom(forecasts.At(i), profile.layers));
+  }
+  for (std::size_t i = 0; i < shallow.size(); ++i) {
+    profile.shallow.push_back(ShareFrom(shallow.At(i)));
+  }
+  for (std::size_t i = 0; i < learned.size(); ++i) {
+    profile.learned.push_back(LearnedFrom(learned.At(i), profile));
+  }
+  return profile;
+}
+
+}  // namespace
+
+std::uint32_t ModelProfile::ShallowLayersFor(double share) const {
+  const auto nearest = std::ranges::min_element(
+      shallow, {}, [share](const ProfiledShare& s) { return std::abs(s.share - share); });
+  return nearest == shallow.end() ? 0 : BestShallow(nearest->costs);
+}
+
+std::string ProfilePathFor(std::string_view model_path) {
+  constexpr std::string_view kModel = ".gguf", kProfile = ".profile.json";
+  if (const std::optional<SplitName> name = ParseSplitName(model_path)) {
+    return name->prefix + std::string(kProfile);
+  }
+  if (model_path.ends_with(kModel)) model_path.remove_suffix(kModel.size());
+  return std::string(model_path) + std::string(kProfile);
+}
+
+Status SaveProfile(const ModelProfile& profile, const std::string& path) {
+  Json json = {
+      {"format", kFormat},          {"version", kVersion},        {"model", profile.fingerprint},
+      {"text", profile.text},       {"tokens", profile.tokens},   {"layers", profile.layers},
+      {"experts", profile.experts}, {"forecasts", Json::array()}, {"shallow", Json::array()},
+      {"learned", Json::array()}};
+  for (const ProfiledLayer& layer : profile.forecasts) json["forecasts"].push_back(ToJson(layer));
+  for (const ProfiledShare& share : profile.shallow) json["shallow"].push_back(ToJson(share));
+  for (const LearnedForecast& learned : profile.learned) {
+    json["learned"].push_back({{"layer", learned.layer},
+                               {"ahead", learned.ahead},
+                               {"offset", FloatsToJson(learned.offset)},
+                               {"table", FloatsToJson(learned.table)}});
+  }
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  TROUPE_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(path));
+  TROUPE_RETURN_IF_ERROR(file.Append(std::as_bytes(std::span(text))));
+  return file.Commit();
+}
+
+Result<ModelProfile> LoadProfile(const std::string& path) {
+  TROUPE_ASSIGN_OR_RETURN(const ReadFile file, ReadFile::Open(path));
+  if (Bytes(file.size()) > kMostBytes) {
+    return DataLoss("{}: {}, at most {} expected", path, ToString(Bytes(file.size())),
+                    ToString(kMostBytes));
+  }
+  std::string text(file.size(), '\0');
+  TROUPE_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(text))));
+  return ReadJson<ModelProfile>(path, text, ProfileFrom);
+}
+
+}  // namespace troupe

@@ -1,0 +1,161 @@
+// `troupe calibrate`: learns from a text how well a model's gates foretell each other, and leaves
+// what it learned beside the model, where `troupe run` finds it.
+#include <string>
+
+#include "gguf/reader.h"
+#include "runtime/calibration.h"
+#include "store/model_fingerprint.h"
+#include "troupe/commands.h"
+#include "troupe/engine_flags.h"
+#include "troupe/json_record.h"
+#include "troupe/options.h"
+#include "troupe/progress.h"
+
+namespace troupe {
+namespace {
+
+class CalibrateCommand final : public Command {
+ public:
+  void AddOptions(CLI::App& app) override {
+    engine_.AddTo(app);
+    app.add_option("--text", text_, "Text to learn from, like what will be run (- for stdin)")
+        ->required()
+        ->type_name("FILE");
+    app.add_option("-o,--output", output_, "Where to leave the profile (beside the model)")
+        ->type_name("FILE");
+    app.add_option("--tokens", options_.most_tokens, "Tokens of the text at most (32768)")
+        ->check(CLI::Range(std::size_t{1}, kMostTokens))
+        ->type_name("N");
+    AddJsonOption(app, json_);
+  }
+
+  Status Run() override {
+    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, engine_.Open(options_.window));
+    TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(text_));
+    if (engine->tokenizer().vocab().add_bos) options_.begin = engine->tokenizer().vocab().bos;
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> ids,
+                            engine->tokenizer().Encode(text, {.add_special = false}));
+    TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
+    TROUPE_ASSIGN_OR_RETURN(ModelProfile profile, [&] {
+      ProgressBar bar("reading");
+      options_.progress = [&bar](std::size_t done, std::size_t all) {
+        bar.Update(Bytes(done), Bytes(all));
+      };
+      return Calibrate(session, *engine, ids, options_);
+    }());
+    TROUPE_ASSIGN_OR_RETURN(const GgufModel file, GgufModel::Open(engine->path()));
+    TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(file));
+    profile.fingerprint = ToString(fingerprint);
+    profile.text = text_;
+    const std::string path = output_.empty() ? ProfilePathFor(engine->path()) : output_;
+    TROUPE_RETURN_IF_ERROR(SaveProfile(profile, path));
+    if (json_ != "-") Print(profile, path);
+    if (json_.empty()) return OkStatus();
+    return WriteJson(Record(profile, path), json_);
+  }
+
+ private:
+  static std::string Percent(const ForecastQuality& quality) {
+    if (quality.tokens == 0) return fmt::format("{:>13}", "-");
+    return fmt::format("{:5.1f} {:5.1f} %", 100 * quality.expected, 100 * quality.guessed);
+  }
+
+  // Of all layers that have the figure; weighed alike, as a token passes them all.
+  template <typename Figure>
+  static ForecastQuality Mean(const ModelProfile& profile, Figure figure) {
+    ForecastQuality mean;
+    double layers = 0;
+    for (const ProfiledLayer& layer : profile.forecasts) {
+      const ForecastQuality& quality = figure(layer);
+      if (quality.tokens == 0) continue;
+      layers += 1;
+      mean.tokens += quality.tokens;
+      mean.similarity += quality.similarity;
+      mean.expected += quality.expected;
+      mean.guessed += quality.guessed;
+    }
+    if (layers == 0) return mean;
+    mean.similarity /= layers;
+    mean.expected /= layers;
+    mean.guessed /= layers;
+    return mean;
+  }
+
+  static void Print(const ModelProfile& profile, const std::string& path) {
+    fmt::print(
+        "{} tokens: of the experts chosen, the share foretold as top-k, and with the likely "
+        "further ones\n",
+        profile.tokens);
+    fmt::print("        plain gate shown                            corrected, layers ahead\n");
+    fmt::print("layer  {:>13} {:>13} {:>13}   {:>13} {:>13} {:>13}\n", "attention in", "gate in",
+               "next att. in", "1", "2", "3");
+    const auto row = [](const std::string& name, const auto& of) {
+      fmt::print("{:<6}", name);
+      for (std::size_t i = 0; i < kForecastPlaces.size(); ++i) fmt::print(" {}", Percent(of(0, i)));
+      fmt::print("  ");
+      for (std::size_t i = 0; i < kMostLayersAhead; ++i) fmt::print(" {}", Percent(of(1, i)));
+      fmt::print("\n");
+    };
+    for (const ProfiledLayer& layer : profile.forecasts) {
+      row(fmt::format("{}", layer.layer), [&layer](int kind, std::size_t i) {
+        return kind == 0 ? layer.plain[i] : layer.corrected[i];
+      });
+    }
+    row("mean", [&profile](int kind, std::size_t i) {
+      return Mean(profile, [kind, i](const ProfiledLayer& layer) -> const ForecastQuality& {
+        return kind == 0 ? layer.plain[i] : layer.corrected[i];
+      });
+    });
+    fmt::print("similar");
+    for (std::size_t i = 0; i < kForecastPlaces.size(); ++i) {
+      fmt::print(" {:>12.3f}",
+                 Mean(profile, [i](const ProfiledLayer& layer) -> const ForecastQuality& {
+                   return layer.plain[i];
+                 }).similarity);
+    }
+    fmt::print("   (cosine with the gate's own input)\n");
+    for (const ProfiledShare& share : profile.shallow) {
+      const std::uint32_t best = BestShallow(share.costs);
+      fmt::print(
+          "{:5.1f} % of the experts in memory: {} shallow layer{} kept fully; "
+          "{:.2f} misses a token, {:.2f} unforetold (none kept: {:.2f}, {:.2f})\n",
+          100 * share.share, best, best == 1 ? "" : "s", share.costs[best].misses,
+          share.costs[best].uncovered, share.costs[0].misses, share.costs[0].uncovered);
+    }
+    fmt::print("left in {}\n", path);
+  }
+
+  static Json Record(const ModelProfile& profile, const std::string& path) {
+    Json record;
+    record["profile"] = path;
+    record["tokens"] = profile.tokens;
+    const auto add = [&record](const std::string& name, const ForecastQuality& quality) {
+      record[name] = {{"similarity", quality.similarity},
+                      {"expected", quality.expected},
+                      {"guessed", quality.guessed}};
+    };
+    for (const ForecastPlace place : kForecastPlaces) {
+      add(std::string(Name(place)),
+          Mean(profile, [place](const ProfiledLayer& layer) -> const ForecastQuality& {
+            return layer.plain[static_cast<std::size_t>(place)];
+          }));
+    }
+    for (std::size_t i = 0; i < kMostLayersAhead; ++i) {
+      add(fmt::format("corrected {}", i + 1),
+          Mean(profile, [i](const ProfiledLayer& layer) -> const ForecastQuality& {
+            return layer.corrected[i];
+          }));
+    }
+    return record;
+  }
+
+  EngineFlags engine_;
+  CalibrationOptions options_;
+  std::string text_, output_, json_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeCalibrateCommand() { return std::make_unique<CalibrateCommand>(); }
+
+}  // namespace troupe
