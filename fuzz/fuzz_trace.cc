@@ -63,9 +63,8 @@ std::vector<std::byte> Sealed(std::span<const std::byte> bytes) {
   const auto magic = std::as_bytes(std::span(kChunkMagic));
   std::span<std::byte> rest = std::span(sealed).subspan(kTraceFrontBytes + json);
   while (true) {
-    const auto found = std::ranges::search(rest, magic);
-    if (found.empty()) return sealed;
-    rest = rest.subspan(static_cast<std::size_t>(found.begin() - rest.begin()));
+    const auto found = std::search(rest.begin(), rest.end(), magic.begin(), magic.end());
+    rest = rest.subspan(static_cast<std::size_t>(found - rest.begin()));
     if (rest.size() < sizeof(TraceChunkHeader)) return sealed;
     SealTraceChunk(rest);
     rest = rest.subspan(magic.size());

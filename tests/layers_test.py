@@ -17,6 +17,7 @@ ARROWS = {
     "gguf": {"io"},
     "expert": {"base"},
     "trace": {"io", "expert"},
+    "plot": {"base"},
     "text": {"base"},
     "model": {"kernels", "gguf", "expert"},
     "store": {"io", "gguf", "expert"},

@@ -16,8 +16,11 @@ Arc::Arc(ExpertGrid grid, std::vector<std::uint32_t> capacities)
 void Arc::Move(ExpertId id, Where to) {
   Entry& entry = At(id);
   Lists& lists = lists_[ListsOf(id.layer)];
-  if (entry.where != kNowhere) lists.of[entry.where].erase(entry.at);
-  if (to != kNowhere) {
+  if (entry.where != kNowhere && to != kNowhere) {
+    lists.of[to].splice(lists.of[to].begin(), lists.of[entry.where], entry.at);
+  } else if (entry.where != kNowhere) {
+    lists.of[entry.where].erase(entry.at);
+  } else if (to != kNowhere) {
     lists.of[to].push_front(id);
     entry.at = lists.of[to].begin();
   }
@@ -81,29 +84,54 @@ void Arc::TrimGhosts(Lists& lists) {
   }
 }
 
-const ExpertId* Arc::Oldest(const List& list, std::span<const ExpertId> candidates) const {
+template <typename MayGo>
+const ExpertId* Arc::Oldest(const List& list, const MayGo& may_go) {
   for (auto id = list.rbegin(); id != list.rend(); ++id) {
-    const auto found = std::ranges::find(candidates, *id);
-    if (found != candidates.end()) return &*found;
+    if (may_go(*id)) return &*id;
   }
   return nullptr;
 }
 
+bool Arc::TakesFromT1(std::size_t index) const {
+  const Lists& lists = lists_[index];
+  const auto t1 = static_cast<double>(lists.of[kT1].size());
+  return t1 >= 1 && (t1 > lists.target || (missed_in_b2_[index] && t1 == lists.target));
+}
+
+template <typename MayGo>
+const ExpertId* Arc::Replace(std::size_t index, const MayGo& may_go) const {
+  const Lists& lists = lists_[index];
+  const bool from_t1 = TakesFromT1(index);
+  const ExpertId* chosen = Oldest(lists.of[from_t1 ? kT1 : kT2], may_go);
+  return chosen != nullptr ? chosen : Oldest(lists.of[from_t1 ? kT2 : kT1], may_go);
+}
+
 std::size_t Arc::Choose(std::span<const ExpertId> candidates) {
+  const auto is_candidate = [candidates](ExpertId id) {
+    return std::ranges::find(candidates, id) != candidates.end();
+  };
   // With quotas candidates are of one layer, but a layer with nothing may take from all: then the
   // first candidate's lists decide, and others are considered only if those have none.
   for (const ExpertId& first : candidates) {
-    const std::size_t index = ListsOf(first.layer);
-    const Lists& lists = lists_[index];
-    const auto t1 = static_cast<double>(lists.of[kT1].size());
-    const bool from_t1 =
-        t1 >= 1 && (t1 > lists.target || (missed_in_b2_[index] && t1 == lists.target));
-    const ExpertId* chosen = Oldest(lists.of[from_t1 ? kT1 : kT2], candidates);
-    if (chosen == nullptr) chosen = Oldest(lists.of[from_t1 ? kT2 : kT1], candidates);
-    if (chosen != nullptr) return static_cast<std::size_t>(chosen - candidates.data());
+    const ExpertId* chosen = Replace(ListsOf(first.layer), is_candidate);
+    if (chosen == nullptr) continue;
+    return static_cast<std::size_t>(std::ranges::find(candidates, *chosen) - candidates.begin());
   }
   TROUPE_CHECK(!"every candidate is in T1 or T2");
   return 0;
+}
+
+std::optional<ExpertId> Arc::FirstToGo(std::optional<std::uint32_t> layer,
+                                       std::span<const std::uint8_t> evictable) {
+  const auto may_go = [&](ExpertId id) {
+    return evictable[grid_.Index(id)] != 0 && (!layer || id.layer == *layer);
+  };
+  const std::size_t first = layer ? ListsOf(*layer) : 0;
+  const std::size_t last = layer ? first + 1 : lists_.size();
+  for (std::size_t index = first; index < last; ++index) {
+    if (const ExpertId* chosen = Replace(index, may_go)) return *chosen;
+  }
+  return std::nullopt;
 }
 
 }  // namespace troupe

@@ -26,6 +26,9 @@ class Arc final : public EvictionPolicy {
   void Admitted(ExpertId id) override;
   void Evicted(ExpertId id) override;
   std::size_t Choose(std::span<const ExpertId> candidates) override;
+  bool keeps_order() const override { return true; }
+  std::optional<ExpertId> FirstToGo(std::optional<std::uint32_t> layer,
+                                    std::span<const std::uint8_t> evictable) override;
 
   // The adaptive target of T1 in the lists of this layer.
   double target(std::uint32_t layer) const { return lists_[ListsOf(layer)].target; }
@@ -50,7 +53,13 @@ class Arc final : public EvictionPolicy {
   Entry& At(ExpertId id) { return entries_[grid_.Index(id)]; }
   void Move(ExpertId id, Where to);
   void TrimGhosts(Lists& lists);
-  const ExpertId* Oldest(const List& list, std::span<const ExpertId> candidates) const;
+  // Whether REPLACE would take from T1.
+  bool TakesFromT1(std::size_t index) const;
+  // The oldest of a list that may go; with REPLACE's list first, of both.
+  template <typename MayGo>
+  static const ExpertId* Oldest(const List& list, const MayGo& may_go);
+  template <typename MayGo>
+  const ExpertId* Replace(std::size_t index, const MayGo& may_go) const;
 
   ExpertGrid grid_;
   std::vector<Lists> lists_;

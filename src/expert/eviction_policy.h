@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,17 @@ class EvictionPolicy {
   // Index of the one to give up among candidates, of which there is at least one. The answer
   // depends on the set and on what was seen before, not on the candidates' order.
   virtual std::size_t Choose(std::span<const ExpertId> candidates) = 0;
+
+  // For a policy that keeps its experts in the order in which it would give them up, and need not
+  // compare all candidates: of those that `evictable` marks (by ExpertGrid::Index), in one layer or
+  // in all, the one that Choose would take; none if none is marked. A policy whose keeps_order() is
+  // false is never asked.
+  virtual bool keeps_order() const { return false; }
+  virtual std::optional<ExpertId> FirstToGo(std::optional<std::uint32_t> layer,
+                                            std::span<const std::uint8_t> evictable) {
+    (void)layer, (void)evictable;
+    return std::nullopt;
+  }
 };
 
 // What a cache is made of.

@@ -141,6 +141,50 @@ TEST(EvictionPolicyTest, TheChoiceDoesNotDependOnTheOrderOfTheCandidates) {
   }
 }
 
+// What a policy finds in its own order is what it would choose among all that may go.
+TEST(EvictionPolicyTest, AnOrderThatIsKeptGivesUpTheSameExpertAsAChoice) {
+  Rng rng(TestSeed());
+  const ExpertGrid grid{.layers = 3, .experts = 7};
+  int compared = 0;
+  for (const std::string& name : EvictionPolicyNames()) {
+    for (const bool quotas : {false, true}) {
+      const CacheShape shape{
+          .grid = grid,
+          .slots = 9,
+          .quotas = quotas ? std::vector<std::uint32_t>{3, 3, 3} : std::vector<std::uint32_t>()};
+      auto policy = MakeEvictionPolicy(name, shape).value();
+      if (!policy->keeps_order()) continue;
+      std::vector<std::uint8_t> held(grid.Count()), evictable(grid.Count());
+      for (int step = 0; step < 4000; ++step) {
+        const ExpertId id{static_cast<std::uint32_t>(rng.Below(3)),
+                          static_cast<std::uint32_t>(rng.Below(7))};
+        const std::size_t index = grid.Index(id);
+        if (rng.Below(5) > 0) policy->Asked(id, 1);  // others are prefetched
+        if (held[index] == 0) policy->Admitted(id);
+        held[index] = 1;
+        std::optional<std::uint32_t> layer;
+        if (quotas) layer = id.layer;
+        std::vector<ExpertId> candidates;
+        for (std::uint32_t l = 0; l < grid.layers; ++l) {
+          for (std::uint32_t e = 0; e < grid.experts; ++e) {
+            const std::size_t at = grid.Index({l, e});
+            evictable[at] = held[at] != 0 && rng.Below(3) > 0 ? 1 : 0;  // the others are pinned
+            if (evictable[at] != 0 && (!layer || l == *layer)) candidates.push_back({l, e});
+          }
+        }
+        const auto first = policy->FirstToGo(layer, evictable);
+        ASSERT_EQ(first.has_value(), !candidates.empty()) << name;
+        if (!first) continue;
+        ASSERT_EQ(*first, Chosen(*policy, candidates)) << name << ", step " << step;
+        ++compared;
+        policy->Evicted(*first);
+        held[grid.Index(*first)] = 0;
+      }
+    }
+  }
+  EXPECT_GT(compared, 1000);
+}
+
 TEST(EvictionPolicyTest, RefusesANameThatIsNone) {
   EXPECT_EQ(MakeEvictionPolicy("best", {.grid = kOneLayer}).status().message(),
             "'best' is no cache policy, expected lru, lfu or arc");

@@ -18,7 +18,7 @@ void ExpertCache::Pin::Release() {
   if (cache_ == nullptr) return;
   Entry& entry = cache_->At(id_);
   TROUPE_CHECK(entry.pins > 0);
-  --entry.pins;
+  if (--entry.pins == 0) cache_->SetEvictable(id_, true);
   cache_ = nullptr;
 }
 
@@ -26,6 +26,7 @@ ExpertCache::ExpertCache(CacheShape shape, std::unique_ptr<EvictionPolicy> polic
     : shape_(std::move(shape)),
       policy_(std::move(policy)),
       entries_(shape_.grid.Count()),
+      evictable_(shape_.grid.Count()),
       held_(shape_.grid.layers),
       free_(shape_.slots) {
   TROUPE_CHECK(shape_.slots > 0);
@@ -79,6 +80,7 @@ void ExpertCache::Loaded(ExpertId id) {
   Entry& entry = At(id);
   TROUPE_CHECK(entry.residence == Residence::kLoading);
   entry.residence = Residence::kResident;
+  SetEvictable(id, true);
 }
 
 void ExpertCache::Abandon(ExpertId id) {
@@ -92,21 +94,21 @@ void ExpertCache::Forget(ExpertId id) {
   TROUPE_CHECK(entry.pins == 0);
   free_.push_back(entry.slot);
   entry.residence = Residence::kAbsent;
+  SetEvictable(id, false);
   --held_[id.layer];
 }
 
 ExpertCache::Pin ExpertCache::PinResident(ExpertId id) {
   Entry& entry = At(id);
   TROUPE_CHECK(entry.residence == Residence::kResident);
-  ++entry.pins;
+  if (entry.pins++ == 0) SetEvictable(id, false);
   return Pin(*this, id);
 }
 
 void ExpertCache::GatherEvictable(std::uint32_t layer) {
+  const std::size_t first = shape_.grid.Index({layer, 0});
   for (std::uint32_t expert = 0; expert < shape_.grid.experts; ++expert) {
-    const ExpertId id{layer, expert};
-    const Entry& entry = At(id);
-    if (entry.residence == Residence::kResident && entry.pins == 0) candidates_.push_back(id);
+    if (evictable_[first + expert] != 0) candidates_.push_back({layer, expert});
   }
 }
 
@@ -116,12 +118,14 @@ std::optional<ExpertId> ExpertCache::ChooseGathered() {
 }
 
 std::optional<ExpertId> ExpertCache::ChooseInLayer(std::uint32_t layer) {
+  if (policy_->keeps_order()) return policy_->FirstToGo(layer, evictable_);
   candidates_.clear();
   GatherEvictable(layer);
   return ChooseGathered();
 }
 
 std::optional<ExpertId> ExpertCache::ChooseAnywhere() {
+  if (policy_->keeps_order()) return policy_->FirstToGo(std::nullopt, evictable_);
   candidates_.clear();
   for (std::uint32_t layer = 0; layer < shape_.grid.layers; ++layer) GatherEvictable(layer);
   return ChooseGathered();
@@ -130,7 +134,8 @@ std::optional<ExpertId> ExpertCache::ChooseAnywhere() {
 std::optional<ExpertId> ExpertCache::ChooseVictim(ExpertId wanted) {
   if (shape_.quotas.empty()) return ChooseAnywhere();
   // Another layer above its quota gives first, the one with the most first.
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> excess;  // how much, which layer
+  std::vector<std::pair<std::uint32_t, std::uint32_t>>& excess = excess_;  // how much, which
+  excess.clear();
   for (std::uint32_t layer = 0; layer < shape_.grid.layers; ++layer) {
     if (layer != wanted.layer && held_[layer] > shape_.quotas[layer]) {
       excess.emplace_back(held_[layer] - shape_.quotas[layer], layer);

@@ -90,15 +90,20 @@ class ExpertCache {
   std::optional<ExpertId> ChooseInLayer(std::uint32_t layer);
   std::optional<ExpertId> ChooseAnywhere();
   void GatherEvictable(std::uint32_t layer);
+  void SetEvictable(ExpertId id, bool evictable) {
+    evictable_[shape_.grid.Index(id)] = evictable ? 1 : 0;
+  }
   std::optional<ExpertId> ChooseGathered();
   void Forget(ExpertId id);
 
   CacheShape shape_;
   std::unique_ptr<EvictionPolicy> policy_;
   std::vector<Entry> entries_;
+  std::vector<std::uint8_t> evictable_;  // by grid index: resident, and not pinned
   std::vector<std::uint32_t> held_;
   std::vector<std::uint32_t> free_;
-  std::vector<ExpertId> candidates_;  // of the choice under way
+  std::vector<ExpertId> candidates_;                             // of the choice under way
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> excess_;  // likewise
   CacheStats stats_;
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "expert/eviction_policy.h"
@@ -12,8 +13,22 @@ namespace troupe {
 
 class Optimum final : public EvictionPolicy {
  public:
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+
+  // One ask of the future, and the position of the same expert's next one.
+  struct Use {
+    ExpertId id;
+    std::uint64_t next = kNever;
+  };
+  struct Future {
+    std::vector<std::uint64_t> first;  // by grid index: the position of each expert's first ask
+    // The asks in their order, one a call: a future that is longer than memory comes from a file.
+    std::function<Use()> next;
+  };
+
   // `future` is what Asked will be called with, in that order.
   Optimum(ExpertGrid grid, std::span<const ExpertId> future);
+  Optimum(ExpertGrid grid, Future future);
 
   std::string_view name() const override { return "optimum"; }
   // Stops the program if the run is not the recorded one: its answers would mean nothing.
@@ -21,13 +36,9 @@ class Optimum final : public EvictionPolicy {
   std::size_t Choose(std::span<const ExpertId> candidates) override;
 
  private:
-  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
-
   ExpertGrid grid_;
-  std::vector<ExpertId> future_;
-  std::vector<std::uint64_t> following_;  // for each ask the position of the same expert's next one
-  std::vector<std::uint64_t> next_;       // of each expert, from the present position on
-  std::size_t position_ = 0;
+  std::function<Use()> future_;
+  std::vector<std::uint64_t> next_;  // of each expert, from the present position on
 };
 
 }  // namespace troupe

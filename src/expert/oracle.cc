@@ -4,16 +4,26 @@
 
 namespace troupe {
 
+Oracle::Oracle(std::vector<Step> future)
+    : future_([steps = std::move(future), at = std::size_t{0}]() mutable -> std::optional<Step> {
+        if (at == steps.size()) return std::nullopt;
+        return steps[at++];
+      }) {}
+
+const std::optional<Oracle::Step>& Oracle::Next() {
+  if (!next_) next_ = future_();
+  return next_;
+}
+
 void Oracle::Chose(std::uint32_t layer, std::span<const ExpertDemand> chosen) {
-  TROUPE_CHECK(next_ < future_.size() && future_[next_].layer == layer &&
-               std::ranges::equal(future_[next_].chosen, chosen));
-  ++next_;
+  TROUPE_CHECK(Next() && next_->layer == layer && std::ranges::equal(next_->chosen, chosen));
+  next_.reset();
 }
 
 std::vector<Guess> Oracle::Predict(std::uint32_t layer, std::uint32_t, const GateScores&) {
-  if (next_ >= future_.size() || future_[next_].layer != layer) return {};
+  if (!Next() || next_->layer != layer) return {};
   std::vector<Guess> guesses;
-  for (const ExpertDemand& chosen : future_[next_].chosen) {
+  for (const ExpertDemand& chosen : next_->chosen) {
     guesses.push_back(
         {.expert = chosen.expert, .weight = static_cast<float>(chosen.tokens), .expected = true});
   }

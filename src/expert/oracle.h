@@ -1,6 +1,8 @@
 // Knows what every layer will choose, from a recorded run: what prediction could be worth at most.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "expert/predictor.h"
@@ -15,7 +17,10 @@ class Oracle final : public Predictor {
   };
 
   // `future` is what Chose will be called with, in that order.
-  explicit Oracle(std::vector<Step> future) : future_(std::move(future)) {}
+  explicit Oracle(std::vector<Step> future);
+  // The same, a step a call and none at the end: a future that is longer than memory. It is asked
+  // for a step only when the one before has been chosen.
+  explicit Oracle(std::function<std::optional<Step>()> future) : future_(std::move(future)) {}
 
   std::string_view name() const override { return "oracle"; }
   // Stops the program if the run is not the recorded one: its answers would mean nothing.
@@ -24,8 +29,10 @@ class Oracle final : public Predictor {
                              const GateScores& forecast) override;
 
  private:
-  std::vector<Step> future_;
-  std::size_t next_ = 0;
+  const std::optional<Step>& Next();
+
+  std::function<std::optional<Step>()> future_;
+  std::optional<Step> next_;
 };
 
 }  // namespace troupe

@@ -186,7 +186,7 @@ TEST(OracleTest, GuessesWhatWillBeChosen) {
 TEST(OracleDeathTest, StopsWhenTheRunIsNotTheRecordedOne) {
   const std::vector<ExpertDemand> first = {{1, 1}}, other = {{2, 1}};
   Oracle oracle({{.layer = 0, .chosen = first}});
-  EXPECT_DEATH(oracle.Chose(0, other), "future_");
+  EXPECT_DEATH(oracle.Chose(0, other), "next_");
 }
 
 TEST(PredictorTest, EachNameMakesThePredictorOfThatName) {

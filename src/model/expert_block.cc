@@ -67,6 +67,10 @@ Status ForwardPass::Route(std::uint32_t layer, const MoeWeights& w,
         "its numbers overflow",
         layer);
   }
+  if (observer_ != nullptr) {
+    observer_->Routed(layer, {ws_.chosen, tokens_ * routing.top_k},
+                      {ws_.router, tokens_ * routing.experts});
+  }
   return OkStatus();
 }
 

@@ -14,6 +14,7 @@
 #include "model/expert_source.h"
 #include "model/kv_cache.h"
 #include "model/matmul_region.h"
+#include "model/route_observer.h"
 #include "model/weights.h"
 #include "model/workspace.h"
 
@@ -22,7 +23,8 @@ namespace troupe {
 class ForwardPass {
  public:
   ForwardPass(const ModelConfig& config, ExpertSource& experts, ThreadPool& pool,
-              MatMulRegion& region, KvCache& cache, Workspace& workspace, std::size_t tokens)
+              MatMulRegion& region, KvCache& cache, Workspace& workspace, std::size_t tokens,
+              RouteObserver* observer = nullptr)
       : config_(config),
         experts_(experts),
         pool_(pool),
@@ -30,7 +32,8 @@ class ForwardPass {
         cache_(cache),
         ws_(workspace),
         tokens_(tokens),
-        start_(cache.length()) {}
+        start_(cache.length()),
+        observer_(observer) {}
 
   void AttentionBlock(std::uint32_t layer, const AttentionWeights& w);
   void LatentBlock(std::uint32_t layer, const MlaWeights& w);
@@ -90,7 +93,8 @@ class ForwardPass {
   KvCache& cache_;
   Workspace& ws_;
   std::size_t tokens_;
-  std::size_t start_;  // position of the first token
+  std::size_t start_;        // position of the first token
+  RouteObserver* observer_;  // may be null
 };
 
 template <typename F>

@@ -49,7 +49,9 @@ Status Transformer::Forward(TokenIds tokens, KvCache& cache, Workspace& workspac
   Embed(tokens, workspace);
 
   experts_.PassBegins(config_.moe.leading_dense, tokens.size());
-  ForwardPass pass(config_, experts_, pool_, region_, cache, workspace, tokens.size());
+  if (route_observer_ != nullptr) route_observer_->PassBegins(tokens.size(), cache.length());
+  ForwardPass pass(config_, experts_, pool_, region_, cache, workspace, tokens.size(),
+                   route_observer_);
   for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
     const LayerWeights& w = weights_.layers[layer];
     Show(layer, StreamPlace::kAttentionInput, workspace, tokens.size());
@@ -72,6 +74,7 @@ Status Transformer::Forward(TokenIds tokens, KvCache& cache, Workspace& workspac
     }
   }
   cache.Advance(tokens.size());
+  if (route_observer_ != nullptr) route_observer_->PassEnded();
   return OkStatus();
 }
 

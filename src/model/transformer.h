@@ -13,6 +13,7 @@
 #include "model/expert_source.h"
 #include "model/kv_cache.h"
 #include "model/matmul_region.h"
+#include "model/route_observer.h"
 #include "model/stream_observer.h"
 #include "model/weights.h"
 #include "model/workspace.h"
@@ -43,6 +44,10 @@ class Transformer {
   // (token, layer, expert) triples computed so far.
   std::uint64_t expert_uses() const { return expert_uses_; }
 
+  // Null: nobody looks. It must outlive its being here.
+  void set_route_observer(RouteObserver* observer) { route_observer_ = observer; }
+  RouteObserver* route_observer() const { return route_observer_; }
+
  private:
   Status CheckCall(TokenIds tokens, const KvCache& cache, const Workspace& workspace) const;
   void Show(std::uint32_t layer, StreamPlace place, const Workspace& workspace,
@@ -56,6 +61,7 @@ class Transformer {
   MatMulRegion region_;
   StreamObserver* observer_ = nullptr;
   std::uint64_t expert_uses_ = 0;
+  RouteObserver* route_observer_ = nullptr;
 };
 
 }  // namespace troupe

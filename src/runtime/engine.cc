@@ -109,6 +109,7 @@ Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const Engi
                                              .tokenizer = std::move(model.tokenizer),
                                              .chat_format = std::move(model.chat_format),
                                              .bytes_touched = model.facts.TouchedPerToken()}));
+  engine->offload_options_ = options.offload;
   TROUPE_RETURN_IF_ERROR(engine->OpenExperts(model.measure.experts, std::move(model.store),
                                              options.offload, model.profile));
   engine->transformer_ = std::make_unique<Transformer>(engine->config(), engine->weights(),

@@ -30,6 +30,7 @@ class Engine {
   const std::string& path() const { return path_; }
   const ModelConfig& config() const { return *config_; }
   const EnginePlan& plan() const { return plan_; }
+  const OffloadOptions& offload_options() const { return offload_options_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   // The format that the model's chat template is in; the error says which it is not.
   Result<ChatFormat> chat_format() const { return chat_format_; }
@@ -53,6 +54,7 @@ class Engine {
   std::string path_;
   std::unique_ptr<const ModelConfig> config_;  // plan and weights point to it
   EnginePlan plan_;
+  OffloadOptions offload_options_;
   WeightStore weights_;
   std::unique_ptr<Tokenizer> tokenizer_;
   Result<ChatFormat> chat_format_;

@@ -5,6 +5,7 @@
 #include "model/kv_cache.h"
 #include "model/workspace.h"
 #include "runtime/offloaded_experts.h"
+#include "runtime/trace_recorder.h"
 
 namespace troupe {
 namespace {
@@ -23,15 +24,15 @@ LoaderOptions LoaderFor(Bytes slot) {
 
 MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
                     const MachineFacts& machine, const EnginePlan& plan,
-                    const std::string& predictor) {
+                    const EngineOptions& options) {
   MemoryNeeds needs;
   needs.program = machine.program;
   needs.dense = weights.bytes.dense;
   needs.experts = weights.bytes.experts;
   needs.slot = OffloadedExperts::SlotBytes(weights.experts);
   needs.staging = ExpertLoader::StagingBytes(machine.container, needs.slot, plan.loader);
-  needs.prediction =
-      PredictorBytes(predictor, {.layers = config.layers, .experts = config.moe.routing.experts});
+  needs.prediction = PredictorBytes(
+      options.offload.predictor, {.layers = config.layers, .experts = config.moe.routing.experts});
   if (config.moe.routing.experts > 0) {
     needs.expert_layers = config.layers - config.moe.leading_dense;
     needs.experts_per_layer = config.moe.routing.experts;
@@ -40,11 +41,13 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
   needs.kv_cache = [&config, type = plan.kv_type](std::uint32_t context) {
     return KvCache::BytesFor(config, type, context);
   };
-  needs.workspace = [&config, type = plan.kv_type, threads = plan.threads](std::uint32_t context,
-                                                                           std::uint32_t chunk) {
-    return Workspace::BytesFor(
-        config,
-        {.chunk = chunk, .threads = threads, .kv = KvCache::LayoutFor(config, type, context)});
+  needs.workspace = [&config, type = plan.kv_type, threads = plan.threads, trace = options.trace](
+                        std::uint32_t context, std::uint32_t chunk) {
+    const Bytes recorder = trace ? TraceRecorder::BytesFor(config, *trace, chunk) : Bytes();
+    return recorder +
+           Workspace::BytesFor(config, {.chunk = chunk,
+                                        .threads = threads,
+                                        .kv = KvCache::LayoutFor(config, type, context)});
   };
   return needs;
 }
@@ -75,7 +78,7 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
   TROUPE_RETURN_IF_ERROR(KvCache::LayoutFor(config, plan.kv_type, request.context).Check());
 
   plan.loader = LoaderFor(OffloadedExperts::SlotBytes(weights.experts));
-  plan.needs = NeedsOf(config, weights, machine, plan, options.offload.predictor);
+  plan.needs = NeedsOf(config, weights, machine, plan, options);
   TROUPE_ASSIGN_OR_RETURN(plan.memory, PlanMemory(plan.needs, request));
   plan.spare_slots = std::min(config.moe.routing.top_k, plan.memory.slots / 4);
   if (plan.context() > config.trained_context) {

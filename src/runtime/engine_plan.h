@@ -48,6 +48,9 @@ struct OffloadOptions {
   LinkSpeed link;       // stands in for a slower medium; no limit by default
 };
 
+// Which scores of the router a recorded trace has.
+enum class TraceScores { kNone, kChosen, kAll };
+
 struct EngineOptions {
   std::optional<std::uint32_t> threads;  // absent: as many as the process may run
   std::optional<std::uint32_t> context;  // absent: the trained context, at most kDefaultContext
@@ -56,6 +59,7 @@ struct EngineOptions {
   std::optional<Bytes> memory;  // absent: what the machine has free, less a reserve
   std::uint32_t chunk = 512;    // tokens of a prompt that go through the layers together, at most
   OffloadOptions offload;
+  std::optional<TraceScores> trace;  // routing will be recorded: that takes memory
 
   static constexpr std::uint32_t kDefaultContext = 4096;
 };

@@ -103,6 +103,7 @@ void OffloadedExperts::Ask(std::uint32_t layer, std::span<const ExpertDemand> de
     }
     waiting_.push_back(std::move(waiting));
   }
+  residents_left_ = ready_.size();
   // The popular ones first: more can be computed while the rest is on its way.
   std::ranges::stable_sort(waiting_, std::greater(),
                            [](const Waiting& w) { return w.event.tokens; });
@@ -224,6 +225,12 @@ Status OffloadedExperts::CollectEnded() {
   return failed;
 }
 
+bool OffloadedExperts::NextIsReady() const {
+  if (!in_order_ || unplaced_.empty() || residents_left_ > 0) return !ready_.empty();
+  return std::ranges::find(ready_, waiting_.front().event.id.expert, &ReadyExpert::expert) !=
+         ready_.end();
+}
+
 // Everything that is ready; but while experts wait for slots, and where each is used by many
 // tokens, only a few at a time, so that their slots come free and the reads behind them begin while
 // the others are computed.
@@ -232,6 +239,16 @@ void OffloadedExperts::GiveSome() {
   std::size_t count = ready_.size();
   if (prefetcher_ && prefetcher_->is_sure()) count = std::min(count, kSome);
   if (!unplaced_.empty()) count = std::min(count, kFew);
+  if (in_order_ && !unplaced_.empty()) {
+    count = residents_left_ > 0 ? std::min(kFew, residents_left_) : NextIsReady() ? 1 : 0;
+    if (residents_left_ == 0 && count == 1) {
+      const auto next =
+          std::ranges::find(ready_, waiting_.front().event.id.expert, &ReadyExpert::expert);
+      std::swap(ready_pins_.front(), ready_pins_[static_cast<std::size_t>(next - ready_.begin())]);
+      std::swap(ready_.front(), *next);
+    }
+  }
+  residents_left_ -= std::min(residents_left_, count);
   const auto end = static_cast<std::ptrdiff_t>(count);
   given_.assign(ready_.begin(), ready_.begin() + end);
   ready_.erase(ready_.begin(), ready_.begin() + end);
@@ -245,9 +262,9 @@ Result<std::span<const ReadyExpert>> OffloadedExperts::Take(bool wait) {
   Prefetch();
   loader_->Poll();
   Status status = CollectEnded();
-  if (wait && ready_.empty() && status.ok()) {
+  if (wait && !NextIsReady() && status.ok()) {
     const Nanos start = clock_.Now();
-    while (ready_.empty() && status.ok()) {
+    while (!NextIsReady() && status.ok()) {
       // The layer under way goes before residents kept for the next one.
       if (loader_->under_way() == 0 && prefetcher_) prefetcher_->ReleaseAll();
       Place();

@@ -65,6 +65,11 @@ class OffloadedExperts final : public ExpertSource {
 
   void Advance() override;
 
+  // Where a layer asks for more than has slots, who gives way depends on which load ends first, and
+  // a replay could not know. In order, experts are handed out as they were asked for until all have
+  // their slots: the same bytes, the same hits on every run, a little waiting.
+  void set_in_order(bool in_order) { in_order_ = in_order; }
+
   ExpertUsage usage() const override;
   const ExpertCache& cache() const { return cache_; }
   const ExpertStore& store() const { return *store_; }
@@ -92,6 +97,7 @@ class OffloadedExperts final : public ExpertSource {
   double LoadSeconds() const;
   Status CollectEnded();
   void Give(ExpertId id);
+  bool NextIsReady() const;
   void GiveSome();
   void Forget();
 
@@ -105,7 +111,9 @@ class OffloadedExperts final : public ExpertSource {
   std::unique_ptr<ExpertLoader> loader_;
   MissObserver observer_;
 
+  bool in_order_ = false;
   std::uint32_t layer_ = 0;
+  std::size_t residents_left_ = 0;  // of those asked for, to be given; the first of ready_
   std::vector<ExpertId> unplaced_;  // asked for, without a slot yet
   std::vector<Waiting> waiting_;    // asked for, on their way
   std::vector<ExpertId> ahead_;     // prefetches whose loads have not ended

@@ -43,6 +43,8 @@ Status Session::CheckRoom(std::size_t tokens) const {
 
 Status Session::Feed(TokenIds tokens) {
   TROUPE_RETURN_IF_ERROR(CheckRoom(tokens.size()));
+  if (RouteObserver* observer = engine_->transformer().route_observer())
+    observer->Fed(tokens.size());
   const std::size_t before = tokens_.size();
   for (std::size_t at = 0; at < tokens.size();) {
     const std::size_t count = std::min(workspace_.chunk(), tokens.size() - at);
@@ -63,6 +65,8 @@ Status Session::Feed(TokenIds tokens) {
 
 Status Session::FeedForLogits(TokenIds tokens, std::size_t first, const RowVisitor& row) {
   TROUPE_RETURN_IF_ERROR(CheckRoom(tokens.size()));
+  if (RouteObserver* observer = engine_->transformer().route_observer())
+    observer->Fed(tokens.size());
   const std::size_t before = tokens_.size(), vocabulary = logits_.size();
   const std::size_t most =
       std::clamp<std::size_t>(kLogitBytes / (vocabulary * sizeof(float)), 1, kLogitRows);

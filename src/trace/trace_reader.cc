@@ -115,9 +115,9 @@ Status TraceReader::SkipToChunk() {
   while (file_->size() - from >= magic.size()) {
     std::vector<std::byte> piece(std::min<std::uint64_t>(kPiece, file_->size() - from));
     TROUPE_RETURN_IF_ERROR(file_->ReadAt(from, piece));
-    const auto found = std::ranges::search(piece, magic);
-    if (!found.empty()) {
-      from += static_cast<std::uint64_t>(found.begin() - piece.begin());
+    const auto found = std::search(piece.begin(), piece.end(), magic.begin(), magic.end());
+    if (found != piece.end()) {
+      from += static_cast<std::uint64_t>(found - piece.begin());
       damage_.bytes += from - at_;
       at_ = from;
       return OkStatus();

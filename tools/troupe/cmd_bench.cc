@@ -15,6 +15,7 @@
 #include "troupe/json_record.h"
 #include "troupe/options.h"
 #include "troupe/progress.h"
+#include "troupe/trace_flags.h"
 
 namespace troupe {
 namespace {
@@ -51,11 +52,14 @@ class BenchCommand final : public Command {
     app.add_option("--reps", reps_, "Repetitions, of which the median counts (5)")
         ->check(CLI::Range(1, 1000))
         ->type_name("N");
+    trace_.AddTo(app);
     AddJsonOption(app, json_);
   }
 
   Status Run() override {
-    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, engine_.Open(Longest()));
+    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                            engine_.Open(Longest(), trace_.scores()));
+    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<TraceRecorder> recorder, trace_.Begin(*engine));
     TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
     TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> text, Text(engine->tokenizer()));
     if (Longest() > session.room()) {
@@ -78,6 +82,7 @@ class BenchCommand final : public Command {
         decode.push_back(std::move(m));
       }
     }
+    TROUPE_RETURN_IF_ERROR(trace_.Finish(recorder.get()));
     const Bytes peak = PeakResidentMemory();  // before the probe's own buffer counts
     TROUPE_ASSIGN_OR_RETURN(const double bandwidth, MeasureReadBandwidth(engine->pool()));
     if (json_ != "-") Print(*engine, prefill, decode, bandwidth, peak);
@@ -186,6 +191,7 @@ class BenchCommand final : public Command {
   }
 
   EngineFlags engine_;
+  TraceFlags trace_;
   std::vector<std::size_t> prefill_ = {128, 512};
   std::vector<std::size_t> prompt_ = {32};
   std::size_t decode_ = 128;

@@ -8,6 +8,7 @@
 #include "troupe/json_record.h"
 #include "troupe/options.h"
 #include "troupe/progress.h"
+#include "troupe/trace_flags.h"
 
 namespace troupe {
 namespace {
@@ -31,6 +32,7 @@ class EvalCommand final : public Command {
     app.add_option("--reference", reference_,
                    "Saved logits to compare with: mean KL, agreement on the likeliest token")
         ->type_name("FILE");
+    trace_.AddTo(app);
     AddJsonOption(app, json_);
   }
 
@@ -43,7 +45,8 @@ class EvalCommand final : public Command {
 
   Status Run() override {
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                            engine_.Open(window_.value_or(kWindow)));
+                            engine_.Open(window_.value_or(kWindow), trace_.scores()));
+    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<TraceRecorder> recorder, trace_.Begin(*engine));
     EvaluationOptions options{.warm_up = warm_up_, .begin = std::nullopt};
     TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> ids, Tokens(engine->tokenizer(), options));
     TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
@@ -73,6 +76,7 @@ class EvalCommand final : public Command {
       return Status(result.status()).WithContext(text_.empty() ? ids_file_ : text_);
     }
     if (writer) TROUPE_RETURN_IF_ERROR(writer->Finish());
+    TROUPE_RETURN_IF_ERROR(trace_.Finish(recorder.get()));
     if (json_ != "-") Print(*result);
     if (json_.empty()) return OkStatus();
     return WriteJson(Record(*engine, options, *result), json_);
@@ -128,6 +132,7 @@ class EvalCommand final : public Command {
   }
 
   EngineFlags engine_;
+  TraceFlags trace_;
   std::string text_, ids_file_, logits_, reference_, json_;
   std::optional<std::size_t> window_;
   std::size_t warm_up_ = 0;

@@ -15,6 +15,7 @@
 #include "troupe/remark.h"
 #include "troupe/run_record.h"
 #include "troupe/sampler_flags.h"
+#include "troupe/trace_flags.h"
 
 namespace troupe {
 namespace {
@@ -37,6 +38,7 @@ class RunCommand final : public Command {
         ->type_name("TEXT");
     app.add_flag("--ignore-eos", ignore_end_, "Go on where the model would end");
     sampler_.AddTo(app);
+    trace_.AddTo(app);
     app.add_option("--logits", logits_, "Save the logits of each generated token")
         ->type_name("FILE");
     app.add_flag("--explain", explain_, "Print the plan, and what happens at the first misses");
@@ -65,12 +67,16 @@ class RunCommand final : public Command {
     options.stop = stop_;
     options.ignore_end = ignore_end_;
     TROUPE_ASSIGN_OR_RETURN(options.sampler, sampler_.Options());
-    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, engine_.Open());
+    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, engine_.Open(0, trace_.scores()));
+    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<TraceRecorder> recorder, trace_.Begin(*engine));
     if (explain_) {
       PrintPlan(*engine, options);
       ExplainMisses(*engine);
     }
-    if (chat_) return Chat(*engine, options, system_);
+    if (chat_) {
+      TROUPE_RETURN_IF_ERROR(Chat(*engine, options, system_));
+      return trace_.Finish(recorder.get());
+    }
 
     TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> prompt, Prompt(*engine));
     TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
@@ -91,6 +97,7 @@ class RunCommand final : public Command {
     if (engine->offloaded() != nullptr) {
       RememberRun(*engine->offloaded(), engine->plan().threads, engine_.options().offload.link);
     }
+    TROUPE_RETURN_IF_ERROR(trace_.Finish(recorder.get()));
     if (json_.empty()) return OkStatus();
     return WriteJson(RunRecord(*engine, prompt, options, result), json_);
   }
@@ -143,6 +150,7 @@ class RunCommand final : public Command {
 
   EngineFlags engine_;
   SamplerFlags sampler_;
+  TraceFlags trace_;
   std::optional<std::string> prompt_;
   std::string file_, prompt_ids_, system_, logits_, json_;
   std::vector<std::string> stop_;

@@ -36,6 +36,13 @@ constexpr CommandInfo kCommands[] = {
     {"quantize", "Convert a model's weights to another type",
      "  troupe quantize model-f16.gguf model-q4_k.gguf Q4_K --output-type Q6_K",
      MakeQuantizeCommand},
+    {"replay", "Play a recorded trace through caches of every policy and size",
+     "  troupe replay tests/data/routing/gpt-oss-20b.trace --pass 1\n"
+     "  troupe replay run.trace --as-recorded\n"
+     "  troupe replay run.trace --policy lru,arc --budget 25,50 --predict none,eap --link "
+     "2GiB/100us "
+     "--plot hits.html",
+     MakeReplayCommand},
     {"simulate", "Simulate a cluster that serves prompts",
      "  troupe simulate tests/data/routing/scenario.json\n"
      "  troupe simulate bench/scenarios/testbed-deepseek.json --data data --method eplb",

@@ -23,6 +23,7 @@ std::unique_ptr<Command> MakePlanCommand();
 std::unique_ptr<Command> MakeProbeCommand();
 std::unique_ptr<Command> MakePlaceCommand();
 std::unique_ptr<Command> MakeQuantizeCommand();
+std::unique_ptr<Command> MakeReplayCommand();
 std::unique_ptr<Command> MakeRunCommand();
 std::unique_ptr<Command> MakeSimulateCommand();
 std::unique_ptr<Command> MakeSynthCommand();

@@ -98,8 +98,10 @@ EngineOptions EngineFlags::options() const {
   return options;
 }
 
-Result<std::unique_ptr<Engine>> EngineFlags::Open(std::size_t least_context) const {
+Result<std::unique_ptr<Engine>> EngineFlags::Open(std::size_t least_context,
+                                                  std::optional<TraceScores> trace) const {
   EngineOptions opened = options();
+  opened.trace = trace;
   opened.least_context =
       static_cast<std::uint32_t>(std::min<std::size_t>(least_context, opened.kDefaultContext));
   Result<std::unique_ptr<Engine>> engine = [&] {

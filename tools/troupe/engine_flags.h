@@ -18,7 +18,8 @@ class EngineFlags {
 
   // Opens the model, with a progress bar while it loads. What the plan had to give up is said. A
   // budget does not shrink the context below `least_context`: what is to be done needs it.
-  Result<std::unique_ptr<Engine>> Open(std::size_t least_context = 0) const;
+  Result<std::unique_ptr<Engine>> Open(std::size_t least_context = 0,
+                                       std::optional<TraceScores> trace = std::nullopt) const;
 
   EngineOptions options() const;
   const std::string& model() const { return model_; }

@@ -1,0 +1,153 @@
+#include "plot/heat_map.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "plot/svg.h"
+
+namespace troupe {
+namespace {
+
+constexpr double kTop = 70, kBottom = 50, kRight = 110;
+constexpr int kLevels = 48;  // of colour: more cannot be told apart
+
+struct Colour {
+  double r, g, b;
+};
+// Dark to light as viridis, whose steps the eye takes for equal.
+constexpr std::array<Colour, 6> kStops = {
+    {{68, 1, 84}, {65, 68, 135}, {42, 120, 142}, {34, 168, 132}, {122, 209, 81}, {253, 231, 37}}};
+
+std::string Number(double value, AxisUnit unit) {
+  if (unit == AxisUnit::kPercent) return fmt::format("{:.0f} %", 100 * value);
+  return std::abs(value) < 10 ? fmt::format("{:.2f}", value) : fmt::format("{:.0f}", value);
+}
+
+// Every so many, so that names do not touch.
+std::size_t EveryNth(std::size_t count, double cell, double room) {
+  std::size_t nth = 1;
+  while (static_cast<double>(nth) * cell < room && nth < count) nth *= 2;
+  return nth;
+}
+
+struct Layout {
+  double left, cell_width, cell_height, width, height;
+};
+
+Layout LayoutOf(const HeatMap& map) {
+  std::size_t longest = 3;
+  for (const std::string& name : map.row_names) longest = std::max(longest, name.size());
+  const double left = 46 + 6.6 * static_cast<double>(std::min<std::size_t>(longest, 34));
+  const double cell_width =
+      std::clamp(620.0 / static_cast<double>(std::max<std::size_t>(map.columns, 1)), 2.0, 60.0);
+  const double cell_height =
+      std::clamp(420.0 / static_cast<double>(std::max<std::size_t>(map.rows, 1)), 2.0, 34.0);
+  return {.left = left,
+          .cell_width = cell_width,
+          .cell_height = cell_height,
+          .width = left + cell_width * static_cast<double>(map.columns) + kRight,
+          .height = kTop + cell_height * static_cast<double>(map.rows) + kBottom};
+}
+
+void DrawScale(Svg& svg, const HeatMap& map, const Layout& at, double least, double most) {
+  const double x = at.width - kRight + 18;
+  const double height = std::max(60.0, at.height - kTop - kBottom);
+  for (int level = 0; level < kLevels; ++level) {
+    const double y = kTop + height * (kLevels - 1 - level) / kLevels;
+    svg.AddRect(x, y, 14, height / kLevels + 0.6, HeatColour((level + 0.5) / kLevels));
+  }
+  for (const double share : {0.0, 0.5, 1.0}) {
+    svg.AddText(x + 20,
+                kTop + height * (1 - share) +
+                    (share == 1   ? 10
+                     : share == 0 ? 0
+                                  : 4),
+                Number(least + share * (most - least), map.unit), {.size = 11, .colour = "#666"});
+  }
+  svg.AddText(at.width - 6, kTop - 10, map.value_label,
+              {.size = 11, .colour = "#666", .anchor = Anchor::kEnd});
+}
+
+void DrawNames(Svg& svg, const HeatMap& map, const Layout& at) {
+  const std::size_t every_row = EveryNth(map.rows, at.cell_height, 12);
+  for (std::size_t r = 0; r < map.rows; r += every_row) {
+    const std::string name = map.row_names.empty() ? fmt::format("{}", map.first_row + r)
+                                                   : map.row_names[r].substr(0, 34);
+    svg.AddText(at.left - 6, kTop + at.cell_height * (static_cast<double>(r) + 0.5) + 4, name,
+                {.size = 11, .colour = "#555", .anchor = Anchor::kEnd});
+  }
+  const std::size_t every_column =
+      EveryNth(map.columns, at.cell_width, map.column_names.empty() ? 22 : 46);
+  const double bottom = kTop + at.cell_height * static_cast<double>(map.rows);
+  for (std::size_t c = 0; c < map.columns; c += every_column) {
+    const std::string name =
+        map.column_names.empty() ? fmt::format("{}", c) : map.column_names[c].substr(0, 12);
+    svg.AddText(at.left + at.cell_width * (static_cast<double>(c) + 0.5), bottom + 15, name,
+                {.size = 11, .colour = "#555", .anchor = Anchor::kMiddle});
+  }
+  svg.AddText(at.left + at.cell_width * static_cast<double>(map.columns) / 2, at.height - 10,
+              map.x_label, {.size = 13, .anchor = Anchor::kMiddle});
+  svg.AddText(16, (kTop + bottom) / 2, map.y_label,
+              {.size = 13, .anchor = Anchor::kMiddle, .turned = -90});
+}
+
+}  // namespace
+
+std::string HeatColour(double share) {
+  const double at = std::clamp(share, 0.0, 1.0) * (kStops.size() - 1);
+  const std::size_t low = std::min<std::size_t>(static_cast<std::size_t>(at), kStops.size() - 2);
+  const double part = at - static_cast<double>(low);
+  const auto mix = [part](double a, double b) {
+    return static_cast<int>(std::lround(a + part * (b - a)));
+  };
+  const Colour &a = kStops[low], &b = kStops[low + 1];
+  return fmt::format("#{:02x}{:02x}{:02x}", mix(a.r, b.r), mix(a.g, b.g), mix(a.b, b.b));
+}
+
+std::string ToSvg(const HeatMap& map) {
+  const Layout at = LayoutOf(map);
+  const double width = std::max(
+      at.width,
+      90 + 7.2 * static_cast<double>(std::max(map.title.size() * 13 / 10, map.subtitle.size())));
+  Svg svg(std::max(width, at.width), at.height);
+  svg.AddText(20, 26, map.title, {.size = 17, .colour = "#111", .bold = true});
+  svg.AddText(20, 46, map.subtitle, {.size = 12.5, .colour = "#666"});
+  if (map.values.empty()) return std::move(svg).Finish();
+  const double least = map.least.value_or(*std::ranges::min_element(map.values));
+  double most = map.most.value_or(*std::ranges::max_element(map.values));
+  if (!(most > least)) most = least + 1;
+  // One path a colour: a map has thousands of cells and few colours.
+  std::array<std::string, kLevels> paths;
+  const auto share_of = [&](double value) { return (value - least) / (most - least); };
+  for (std::size_t i = 0; i < map.values.size(); ++i) {
+    const int level =
+        std::clamp(static_cast<int>(share_of(map.values[i]) * kLevels), 0, kLevels - 1);
+    // A hair wider than the cell: no seams where a picture is scaled.
+    paths[static_cast<std::size_t>(level)] +=
+        fmt::format("M{:.1f} {:.1f}h{:.1f}v{:.1f}h-{:.1f}z",
+                    at.left + at.cell_width * static_cast<double>(i % map.columns),
+                    kTop + at.cell_height * static_cast<double>(i / map.columns),
+                    at.cell_width + 0.25, at.cell_height + 0.25, at.cell_width + 0.25);
+  }
+  for (int level = 0; level < kLevels; ++level) {
+    const std::string& path = paths[static_cast<std::size_t>(level)];
+    if (!path.empty()) svg.AddPath(path, HeatColour((level + 0.5) / kLevels));
+  }
+  for (std::size_t i = 0; map.numbers && i < map.values.size(); ++i) {
+    svg.AddText(at.left + at.cell_width * (static_cast<double>(i % map.columns) + 0.5),
+                kTop + at.cell_height * (static_cast<double>(i / map.columns) + 0.5) + 4,
+                Number(map.values[i], map.unit),
+                {.size = 11,
+                 .colour = share_of(map.values[i]) > 0.6 ? "#111" : "#fff",
+                 .anchor = Anchor::kMiddle});
+  }
+  DrawNames(svg, map, at);
+  DrawScale(svg, map, at, least, most);
+  return std::move(svg).Finish();
+}
+
+}  // namespace troupe

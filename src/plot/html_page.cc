@@ -1,0 +1,46 @@
+#include "plot/html_page.h"
+
+#include <string_view>
+
+#include "plot/svg.h"
+
+namespace troupe {
+namespace {
+
+constexpr std::string_view kStyle = R"(
+body { font: 16px/1.5 system-ui, Helvetica, Arial, sans-serif; color: #222; background: #f6f6f4;
+       margin: 0 auto; max-width: 1640px; padding: 2rem; }
+h1 { font-size: 1.7rem; margin: 0 0 .3rem; } h2 { font-size: 1.2rem; margin: 2.2rem 0 .2rem; }
+p { max-width: 75ch; margin: .3rem 0 1rem; }
+.row { display: flex; flex-wrap: wrap; gap: 1rem; align-items: flex-start; }
+.row svg { max-width: 100%; height: auto; border: 1px solid #ddd; border-radius: 6px; }
+)";
+
+std::string Paragraphs(std::string_view text) {
+  std::string html;
+  while (!text.empty()) {
+    const std::size_t end = text.find("\n\n");
+    html += fmt::format("<p>{}</p>\n", EscapeXml(text.substr(0, end)));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 2);
+  }
+  return html;
+}
+
+}  // namespace
+
+std::string ToHtml(const HtmlPage& page) {
+  std::string html = fmt::format(
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width\">\n<title>{0}</title>\n"
+      "<style>{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n{2}",
+      EscapeXml(page.title), kStyle, Paragraphs(page.text));
+  for (const PageSection& section : page.sections) {
+    html += fmt::format("<h2>{}</h2>\n{}<div class=\"row\">\n", EscapeXml(section.heading),
+                        Paragraphs(section.text));
+    for (const std::string& svg : section.svgs) html += svg;
+    html += "</div>\n";
+  }
+  return html + "</body>\n</html>\n";
+}
+
+}  // namespace troupe

@@ -1,0 +1,179 @@
+#include "plot/line_chart.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+#include "plot/svg.h"
+
+namespace troupe {
+namespace {
+
+constexpr double kWidth = 760, kHeight = 420;
+constexpr double kLeft = 70, kRight = 150, kTop = 64, kBottom = 54;
+// Okabe and Ito's colours, which people with any colour vision tell apart.
+constexpr std::array<std::string_view, 8> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                                      "#e69f00", "#56b4e9", "#666666", "#b8a800"};
+
+struct Range {
+  double least = std::numeric_limits<double>::infinity();
+  double most = -std::numeric_limits<double>::infinity();
+  void Add(double v) {
+    least = std::min(least, v);
+    most = std::max(most, v);
+  }
+  void Widen() {
+    if (most > least) return;
+    least -= 0.5;
+    most += 0.5;
+  }
+};
+
+std::string Label(double value, AxisUnit unit) {
+  if (unit == AxisUnit::kPercent) return fmt::format("{:g} %", std::round(value * 1e6) / 1e4);
+  if (std::abs(value) >= 1e6) return fmt::format("{:g} M", value / 1e6);
+  if (std::abs(value) >= 1e4) return fmt::format("{:g} k", value / 1e3);
+  return fmt::format("{:g}", std::round(value * 1e6) / 1e6);
+}
+
+class Axes {
+ public:
+  Axes(const LineChart& chart, Range x, Range y) : chart_(chart), x_(x), y_(y) {}
+  double X(double v) const {
+    const auto map = [this](double a) { return chart_.log_x ? std::log2(a) : a; };
+    return kLeft +
+           (map(v) - map(x_.least)) / (map(x_.most) - map(x_.least)) * (kWidth - kLeft - kRight);
+  }
+  double Y(double v) const {
+    return kHeight - kBottom - (v - y_.least) / (y_.most - y_.least) * (kHeight - kTop - kBottom);
+  }
+
+  void Draw(Svg& svg) const {
+    for (const double tick : NiceTicks(y_.least, y_.most, 6)) {
+      if (tick < y_.least - 1e-12 || tick > y_.most + 1e-12) continue;
+      svg.AddLine(kLeft, Y(tick), kWidth - kRight, Y(tick), "#e4e4e4", 1);
+      svg.AddText(kLeft - 8, Y(tick) + 4, Label(tick, chart_.y_unit),
+                  {.colour = "#666", .anchor = Anchor::kEnd});
+    }
+    for (const double tick : XTicks()) {
+      svg.AddLine(X(tick), kHeight - kBottom, X(tick), kHeight - kBottom + 5, "#999", 1);
+      svg.AddText(X(tick), kHeight - kBottom + 19, Label(tick, chart_.x_unit),
+                  {.colour = "#666", .anchor = Anchor::kMiddle});
+    }
+    svg.AddLine(kLeft, kHeight - kBottom, kWidth - kRight, kHeight - kBottom, "#999", 1);
+    svg.AddText((kLeft + kWidth - kRight) / 2, kHeight - 12, chart_.x_label,
+                {.size = 13, .anchor = Anchor::kMiddle});
+    svg.AddText(18, (kTop + kHeight - kBottom) / 2, chart_.y_label,
+                {.size = 13, .anchor = Anchor::kMiddle, .turned = -90});
+  }
+
+ private:
+  std::vector<double> XTicks() const {
+    std::vector<double> ticks;
+    if (chart_.log_x) {
+      for (double v = std::exp2(std::ceil(std::log2(x_.least) - 1e-9)); v <= x_.most * 1.0001;
+           v *= 2) {
+        ticks.push_back(v);
+      }
+      return ticks;
+    }
+    for (const double tick : NiceTicks(x_.least, x_.most, 8)) {
+      if (tick >= x_.least - 1e-12 && tick <= x_.most + 1e-12) ticks.push_back(tick);
+    }
+    return ticks;
+  }
+
+  const LineChart& chart_;
+  Range x_, y_;
+};
+
+struct EndLabel {
+  double y = 0;
+  std::string_view name, colour;
+};
+
+// Apart from each other, and none below the plot.
+void Spread(std::vector<EndLabel>& labels) {
+  constexpr double kApart = 15;
+  std::ranges::sort(labels, {}, &EndLabel::y);
+  for (std::size_t i = 1; i < labels.size(); ++i) {
+    labels[i].y = std::max(labels[i].y, labels[i - 1].y + kApart);
+  }
+  double most = kHeight - kBottom;
+  for (std::size_t i = labels.size(); i > 0; --i) {
+    labels[i - 1].y = std::min(labels[i - 1].y, most);
+    most = labels[i - 1].y - kApart;
+  }
+}
+
+}  // namespace
+
+std::vector<double> NiceTicks(double least, double most, int about) {
+  const double rough = (most - least) / std::max(1, about);
+  if (!(rough > 0) || !std::isfinite(rough)) return {least};
+  const double power = std::pow(10, std::floor(std::log10(rough)));
+  double step = 10 * power;
+  for (const double nice : {1.0, 2.0, 2.5, 5.0}) {
+    if (nice * power >= rough * 0.999) {
+      step = nice * power;
+      break;
+    }
+  }
+  std::vector<double> ticks;
+  for (double i = std::floor(least / step + 1e-9); i * step <= most + step * 1e-6; ++i) {
+    ticks.push_back(i * step);
+  }
+  return ticks;
+}
+
+std::string ToSvg(const LineChart& chart) {
+  Svg svg(kWidth, kHeight);
+  svg.AddText(kLeft - 50, 26, chart.title, {.size = 17, .colour = "#111", .bold = true});
+  svg.AddText(kLeft - 50, 46, chart.subtitle, {.size = 12.5, .colour = "#666"});
+  Range x, y;
+  for (const LineSeries& series : chart.series) {
+    for (const auto& [px, py] : series.points) {
+      x.Add(px);
+      y.Add(py);
+    }
+  }
+  if (x.least > x.most) {
+    svg.AddText(kWidth / 2, kHeight / 2, "nothing to show", {.anchor = Anchor::kMiddle});
+    return std::move(svg).Finish();
+  }
+  x.Widen();
+  const double margin = 0.06 * (y.most - y.least);
+  y = {.least = chart.y_least.value_or(y.least - margin),
+       .most = chart.y_most.value_or(y.most + margin)};
+  y.Widen();
+  const Axes axes(chart, x, y);
+  axes.Draw(svg);
+  std::vector<EndLabel> labels;
+  for (std::size_t i = 0; i < chart.series.size(); ++i) {
+    const LineSeries& series = chart.series[i];
+    if (series.points.empty()) continue;
+    const std::string_view colour = kColours[i % kColours.size()];
+    std::vector<std::pair<double, double>> places;
+    for (const auto& [px, py] : series.points) places.emplace_back(axes.X(px), axes.Y(py));
+    svg.AddPolyline(places, colour, series.dashed);
+    for (std::size_t p = 0; chart.dots && p < places.size(); ++p) {
+      svg.AddDot(
+          places[p].first, places[p].second, 3.2, colour,
+          fmt::format("{}: {} at {}", series.name, Label(series.points[p].second, chart.y_unit),
+                      Label(series.points[p].first, chart.x_unit)));
+    }
+    labels.push_back({.y = places.back().second + 4, .name = series.name, .colour = colour});
+  }
+  Spread(labels);
+  for (const EndLabel& label : labels) {
+    svg.AddText(kWidth - kRight + 10, label.y, label.name,
+                {.size = 12.5, .colour = label.colour, .bold = true});
+  }
+  return std::move(svg).Finish();
+}
+
+}  // namespace troupe

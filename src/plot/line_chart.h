@@ -1,0 +1,35 @@
+// Curves over a common axis, each named where it ends.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+struct LineSeries {
+  std::string name;
+  std::vector<std::pair<double, double>> points;  // x rises
+  bool dashed = false;                            // for what only a reference is
+};
+
+enum class AxisUnit { kNumber, kPercent };  // of a share, 0.25 is 25 %
+
+struct LineChart {
+  std::string title, subtitle;
+  std::string x_label, y_label;
+  AxisUnit x_unit = AxisUnit::kNumber, y_unit = AxisUnit::kNumber;
+  std::optional<double> y_least, y_most;  // absent: what the points need
+  bool log_x = false;                     // x is positive
+  bool dots = true;
+  std::vector<LineSeries> series;
+};
+
+// A plot without points says so.
+std::string ToSvg(const LineChart& chart);
+
+// Round numbers, about `about` of them, that cover the range.
+std::vector<double> NiceTicks(double least, double most, int about);
+
+}  // namespace troupe

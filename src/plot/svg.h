@@ -1,0 +1,47 @@
+// The few shapes that the plots are drawn with, as SVG text. Knows no data; line_chart.h and
+// heat_map.h do.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace troupe {
+
+// With &, <, > and quotes as XML wants them; characters that no XML may have are left out.
+std::string EscapeXml(std::string_view text);
+
+enum class Anchor { kStart, kMiddle, kEnd };
+
+class Svg {
+ public:
+  Svg(double width, double height);
+
+  struct Text {
+    double size = 12;
+    std::string_view colour = "#333";
+    Anchor anchor = Anchor::kStart;
+    bool bold = false;
+    double turned = 0;  // degrees, about its own place
+  };
+  void AddText(double x, double y, std::string_view text, const Text& style);
+  void AddText(double x, double y, std::string_view text) { AddText(x, y, text, Text()); }
+  void AddLine(double x1, double y1, double x2, double y2, std::string_view colour, double width);
+  void AddPolyline(std::span<const std::pair<double, double>> points, std::string_view colour,
+                   bool dashed);
+  // `hint` is shown where the pointer rests.
+  void AddDot(double x, double y, double radius, std::string_view colour, std::string_view hint);
+  void AddRect(double x, double y, double width, double height, std::string_view colour);
+  // Data of a path element, for many rectangles of one colour.
+  void AddPath(std::string_view path, std::string_view colour);
+
+  std::string Finish() &&;
+
+ private:
+  std::string out_;
+};
+
+}  // namespace troupe

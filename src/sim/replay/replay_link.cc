@@ -1,0 +1,44 @@
+#include "sim/replay/replay_link.h"
+
+#include <algorithm>
+
+namespace troupe {
+
+void ReplayLink::Begin(const Load& load, double now, double latency) {
+  current_ = load.id;
+  current_end_ = now + latency + load.seconds;
+  busy_ += latency + load.seconds;
+}
+
+void ReplayLink::Request(ExpertId id, double seconds, bool demand, double now) {
+  const Load load{.id = id, .seconds = seconds};
+  if (!current_) return Begin(load, now, latency_);
+  (demand ? demands_ : prefetches_).push_back(load);
+}
+
+void ReplayLink::Promote(ExpertId id) {
+  const auto load = std::ranges::find(prefetches_, id, &Load::id);
+  if (load == prefetches_.end()) return;
+  demands_.push_back(*load);
+  prefetches_.erase(load);
+}
+
+bool ReplayLink::Cancel(ExpertId id) {
+  const auto load = std::ranges::find(prefetches_, id, &Load::id);
+  if (load == prefetches_.end()) return false;
+  prefetches_.erase(load);
+  return true;
+}
+
+void ReplayLink::AdvanceTo(double now, std::vector<ExpertId>& ended) {
+  while (current_ && current_end_ <= now) {
+    ended.push_back(*current_);
+    current_.reset();
+    std::deque<Load>& queue = demands_.empty() ? prefetches_ : demands_;
+    if (queue.empty()) return;
+    Begin(queue.front(), current_end_, 0);
+    queue.pop_front();
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,49 @@
+// The link that a replay loads experts over: one load at a time, demands before prefetches, each
+// kind in the order in which it was asked for. A load that has begun is not called off, and does
+// not stop for a demand. Times are seconds.
+#pragma once
+
+#include <deque>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "expert/expert_id.h"
+
+namespace troupe {
+
+class ReplayLink {
+ public:
+  static constexpr double kNothing = std::numeric_limits<double>::infinity();
+
+  // Bytes flow at one speed; a load that finds the link idle waits out its latency, too.
+  explicit ReplayLink(double latency_seconds) : latency_(latency_seconds) {}
+
+  // `seconds` of transfer.
+  void Request(ExpertId id, double seconds, bool demand, double now);
+  // A prefetch is wanted now.
+  void Promote(ExpertId id);
+  // False if it is too late: it has begun.
+  bool Cancel(ExpertId id);
+
+  // When the load under way ends; kNothing if the link is idle.
+  double NextEnd() const { return current_ ? current_end_ : kNothing; }
+  // Appends what has ended by then, in order.
+  void AdvanceTo(double now, std::vector<ExpertId>& ended);
+  double busy_seconds() const { return busy_; }
+
+ private:
+  struct Load {
+    ExpertId id;
+    double seconds = 0;
+  };
+  void Begin(const Load& load, double now, double latency);
+
+  double latency_;
+  std::deque<Load> demands_, prefetches_;
+  std::optional<ExpertId> current_;
+  double current_end_ = 0;
+  double busy_ = 0;
+};
+
+}  // namespace troupe

@@ -1,0 +1,110 @@
+#include "sim/replay/trace_passes.h"
+
+#include <algorithm>
+
+namespace troupe {
+
+TracePasses::TracePasses(TraceReader& reader, std::uint32_t group)
+    : reader_(reader),
+      header_(reader.header()),
+      group_(group),
+      counts_(header_.moe_layers.size() * header_.experts) {}
+
+Result<bool> TracePasses::FillBlock() {
+  if (block_ && segment_ < block_->segments.size()) return true;
+  TROUPE_ASSIGN_OR_RETURN(block_, reader_.Next());
+  segment_ = 0;
+  taken_ = token_ = 0;
+  broken_ = reader_.after_gap();
+  return block_.has_value();
+}
+
+// Whether the pass in the making ends before this segment.
+bool TracePasses::Ends(const TraceSegment& segment) const {
+  if (broken_) return true;
+  if (taken_ > 0) return false;
+  return group_ == 0 ? !segment.joins : segment.sequence != sequence_;
+}
+
+bool TracePasses::IsLone(const TraceSegment& segment) const {
+  if (tokens_ > 0) return false;
+  if (group_ == 1) return true;
+  if (group_ > 1 || segment.tokens > 1) return false;
+  return segment_ + 1 < block_->segments.size() && !block_->segments[segment_ + 1].joins;
+}
+
+void TracePasses::TakeLone(ReplayPass& pass) const {
+  pass.tokens = 1;
+  pass.phase = phase_;
+  pass.demands.resize(header_.moe_layers.size());
+  for (std::size_t l = 0; l < pass.demands.size(); ++l) {
+    std::vector<ExpertDemand>& demands = pass.demands[l];
+    demands.clear();
+    for (const std::uint16_t id : block_->Ids(header_, l, token_)) {
+      demands.push_back({.expert = id, .tokens = 1});
+    }
+    std::ranges::sort(demands, {}, &ExpertDemand::expert);
+  }
+}
+
+void TracePasses::Add(std::uint32_t first, std::uint32_t count) {
+  const std::size_t choices = std::size_t{count} * header_.top_k;
+  for (std::size_t l = 0; l < header_.moe_layers.size(); ++l) {
+    const std::uint16_t* ids = block_->ids.data() + (l * block_->tokens + first) * header_.top_k;
+    std::uint32_t* counts = counts_.data() + l * header_.experts;
+    for (std::size_t i = 0; i < choices; ++i) ++counts[ids[i]];
+  }
+}
+
+void TracePasses::Finish(ReplayPass& pass) {
+  pass.tokens = tokens_;
+  pass.phase = phase_;
+  pass.demands.resize(header_.moe_layers.size());
+  for (std::size_t l = 0; l < pass.demands.size(); ++l) {
+    std::vector<ExpertDemand>& demands = pass.demands[l];
+    demands.clear();
+    std::uint32_t* counts = counts_.data() + l * header_.experts;
+    for (std::uint32_t e = 0; e < header_.experts; ++e) {
+      if (counts[e] == 0) continue;
+      demands.push_back({.expert = e, .tokens = counts[e]});
+      counts[e] = 0;
+    }
+  }
+}
+
+Result<bool> TracePasses::Next(ReplayPass& pass) {
+  tokens_ = 0;
+  while (true) {
+    TROUPE_ASSIGN_OR_RETURN(const bool more, FillBlock());
+    if (!more) break;
+    const TraceSegment& segment = block_->segments[segment_];
+    if (tokens_ > 0 && Ends(segment)) break;
+    broken_ = false;
+    if (tokens_ == 0) {
+      sequence_ = segment.sequence;
+      phase_ = segment.phase;
+    }
+    const bool lone = IsLone(segment);
+    const std::uint32_t left = segment.tokens - taken_;
+    const std::uint32_t count = lone ? 1 : group_ == 0 ? left : std::min(left, group_ - tokens_);
+    if (lone) {
+      TakeLone(pass);
+    } else {
+      Add(token_, count);
+    }
+    tokens_ += count;
+    token_ += count;
+    taken_ += count;
+    if (taken_ == segment.tokens) {
+      ++segment_;
+      taken_ = 0;
+    }
+    if (lone) return true;
+    if (tokens_ == group_) break;
+  }
+  if (tokens_ == 0) return false;
+  Finish(pass);
+  return true;
+}
+
+}  // namespace troupe

@@ -1,0 +1,54 @@
+// The passes of a trace, one after the other, as what a cache is asked: for each layer the experts
+// that any of the pass's tokens chose. Holds one pass and one chunk of the trace at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/status.h"
+#include "expert/expert_id.h"
+#include "trace/trace_reader.h"
+
+namespace troupe {
+
+struct ReplayPass {
+  std::uint32_t tokens = 0;
+  TracePhase phase = TracePhase::kPrefill;
+  std::vector<std::vector<ExpertDemand>> demands;  // by MoE layer; experts rise
+};
+
+class TracePasses {
+ public:
+  // `group`: 0 takes passes as they were recorded; otherwise so many tokens of a sequence are one,
+  // whatever they were: 1 plays a prompt as if it had been generated.
+  TracePasses(TraceReader& reader, std::uint32_t group);
+
+  // False at the end of the trace.
+  Result<bool> Next(ReplayPass& pass);
+
+ private:
+  Result<bool> FillBlock();  // false if there is no more
+  bool Ends(const TraceSegment& segment) const;
+  // Whether the pass is this segment's next token alone, which is known without a look ahead.
+  bool IsLone(const TraceSegment& segment) const;
+  void TakeLone(ReplayPass& pass) const;
+  void Add(std::uint32_t first, std::uint32_t count);
+  void Finish(ReplayPass& pass);
+
+  TraceReader& reader_;
+  const TraceHeader& header_;
+  std::uint32_t group_;
+  std::optional<TraceBlock> block_;
+  std::size_t segment_ = 0;  // of the block; the next to be taken, in part perhaps
+  std::uint32_t taken_ = 0;  // tokens of it
+  std::uint32_t token_ = 0;  // of the block
+  bool broken_ = false;      // what comes next does not go on with what came before
+
+  std::uint32_t tokens_ = 0;  // of the pass in the making
+  std::uint32_t sequence_ = 0;
+  TracePhase phase_ = TracePhase::kPrefill;
+  std::vector<std::uint32_t> counts_;  // [MoE layer][expert]; all zero between passes
+};
+
+}  // namespace troupe

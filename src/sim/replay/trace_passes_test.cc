@@ -1,0 +1,100 @@
+#include "sim/replay/trace_passes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "io/temp_folder.h"
+#include "trace/trace_for_test.h"
+#include "trace/trace_writer.h"
+
+namespace troupe {
+namespace {
+
+class TracePassesTest : public testing::Test {
+ protected:
+  // Prompts of 5 and 3 tokens with generated ones after each, in chunks that cut the passes.
+  void SetUp() override {
+    Rng rng(4);
+    block_ =
+        RandomBlock(header_,
+                    {{.sequence = 0, .tokens = 5},
+                     {.sequence = 0, .position = 5, .tokens = 1, .phase = TracePhase::kDecode},
+                     {.sequence = 0, .position = 6, .tokens = 1, .phase = TracePhase::kDecode},
+                     {.sequence = 1, .tokens = 3},
+                     {.sequence = 2, .tokens = 2, .joins = true},
+                     {.sequence = 1, .position = 3, .tokens = 1, .phase = TracePhase::kDecode}},
+                    rng);
+    Write(block_);
+  }
+  void Write(const TraceBlock& block) {
+    TraceWriter writer =
+        TraceWriter::Create(WholeFile(folder_.PathOf("t")).value(), header_, {.chunk_tokens = 4})
+            .value();
+    ASSERT_TRUE(writer.Append(block).ok() && writer.Finish().ok());
+  }
+
+  std::vector<ReplayPass> Passes(std::uint32_t group) {
+    TraceReader reader = TraceReader::Open(folder_.PathOf("t")).value();
+    TracePasses source(reader, group);
+    std::vector<ReplayPass> passes;
+    for (ReplayPass pass; source.Next(pass).value();) passes.push_back(pass);
+    return passes;
+  }
+
+  // What tokens [first, first + count) ask of a layer.
+  std::vector<ExpertDemand> Demands(std::size_t layer, std::uint32_t first, std::uint32_t count) {
+    std::vector<std::uint32_t> counts(header_.experts);
+    for (std::uint32_t t = first; t < first + count; ++t) {
+      for (const std::uint16_t id : block_.Ids(header_, layer, t)) ++counts[id];
+    }
+    std::vector<ExpertDemand> demands;
+    for (std::uint32_t e = 0; e < header_.experts; ++e) {
+      if (counts[e] > 0) demands.push_back({.expert = e, .tokens = counts[e]});
+    }
+    return demands;
+  }
+
+  void Expect(const std::vector<ReplayPass>& passes, const std::vector<std::uint32_t>& tokens) {
+    ASSERT_EQ(passes.size(), tokens.size());
+    std::uint32_t first = 0;
+    for (std::size_t p = 0; p < passes.size(); ++p) {
+      EXPECT_EQ(passes[p].tokens, tokens[p]) << p;
+      for (std::size_t l = 0; l < 3; ++l) {
+        EXPECT_EQ(passes[p].demands[l], Demands(l, first, tokens[p])) << p << ", layer " << l;
+      }
+      first += tokens[p];
+    }
+  }
+
+  const TraceHeader header_ = TestTraceHeader();
+  TempFolder folder_;
+  TraceBlock block_;
+};
+
+TEST_F(TracePassesTest, AreThoseThatWereRecordedWhereverChunksEnd) {
+  const auto passes = Passes(0);
+  Expect(passes, {5, 1, 1, 5, 1});
+  EXPECT_EQ(passes[0].phase, TracePhase::kPrefill);
+  EXPECT_EQ(passes[1].phase, TracePhase::kDecode);
+}
+
+TEST_F(TracePassesTest, OneByOneEveryTokenIsAPass) {
+  Expect(Passes(1), std::vector<std::uint32_t>(13, 1));
+}
+
+TEST_F(TracePassesTest, GroupedTheyEndWithTheirSequence) { Expect(Passes(4), {4, 3, 3, 2, 1}); }
+
+TEST_F(TracePassesTest, APassThatLostItsEndIsNotMixedWithTheNext) {
+  std::string bytes = folder_.Read("t");
+  // The second chunk: tokens 4 to 7, the end of the first pass and the beginning of the fourth.
+  const std::size_t second = bytes.find("TRPCHUNK", bytes.find("TRPCHUNK") + 1);
+  bytes[second + 60] ^= 1;
+  folder_.Write("t", bytes);
+  std::vector<std::uint32_t> tokens;
+  for (const ReplayPass& pass : Passes(0)) tokens.push_back(pass.tokens);
+  EXPECT_EQ(tokens, (std::vector<std::uint32_t>{4, 4, 1}));
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""What a shell sees of `troupe replay`, and of --trace on the commands that run a model.
+
+usage: replay_command_test.py TROUPE [unittest arguments]
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SAMPLE = ROOT / "tests/data/routing/gpt-oss-20b.trace"
+MODEL = ROOT / "models/tiny-qwen2moe-q8_0.gguf"
+TROUPE = None  # the binary, set at the end of this file
+
+
+def troupe(*arguments):
+    return subprocess.run([TROUPE, *map(str, arguments)], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, check=False)
+
+
+class Replay(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def ok(self, *arguments):
+        done = troupe(*arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def replay(self, *arguments):
+        return json.loads(self.ok("replay", *arguments, "--json", "-"))
+
+    def record(self, *options):
+        trace, figures = self.folder / "run.trace", self.folder / "run.json"
+        self.ok("run", MODEL, "--prompt", "The kernel", "-n", 24, "--temperature", 0, "--threads", 1,
+                "--ignore-eos", "--trace", trace, "--json", figures, *options)
+        return trace, json.loads(figures.read_text())
+
+    def test_a_run_hits_what_the_replay_of_its_trace_hits(self):
+        for slots in (40, 120):
+            for policy in ("lru", "lfu", "arc"):
+                trace, run = self.record("--slots", slots, "--cache", policy, "--predict", "none")
+                result = self.replay(trace, "--as-recorded")[0]["results"][0]
+                self.assertEqual((result["expert_hits"], result["expert_misses"]),
+                                 (run["expert_hits"], run["expert_misses"]), (slots, policy))
+                self.assertEqual(result["policy"], policy)
+
+    def test_recording_changes_no_token(self):
+        _, run = self.record("--slots", 60)
+        self.ok("run", MODEL, "--prompt", "The kernel", "-n", 24, "--temperature", 0, "--threads", 1,
+                "--ignore-eos", "--slots", 60, "--json", self.folder / "plain.json")
+        plain = json.loads((self.folder / "plain.json").read_text())
+        self.assertEqual(run["token_ids"], plain["token_ids"])
+
+    def test_bench_and_eval_record_too(self):
+        trace = self.folder / "t.trace"
+        self.ok("bench", MODEL, "--prefill", 16, "--decode", 8, "--prompt-length", 4, "--reps", 1,
+                "--threads", 1, "--trace", trace, "--trace-scores", "all")
+        facts = json.loads(self.ok("trace", "info", trace, "--json", "-"))[0]
+        self.assertEqual(facts["decode_tokens"], 8)
+        self.assertTrue(facts["header"]["all_scores"])
+        text = self.folder / "t.txt"
+        text.write_text("The kernel is the part of the system that everything else stands on. " * 3)
+        self.ok("eval", MODEL, "--text", text, "--threads", 1, "--trace", trace, "--trace-domain", "prose")
+        facts = json.loads(self.ok("trace", "info", trace, "--json", "-"))[0]
+        self.assertEqual(list(facts["tokens_by_domain"]), ["prose"])
+        self.assertEqual(facts["decode_tokens"], 0)
+
+    def test_the_optimum_is_never_beaten_and_more_slots_hit_more(self):
+        results = self.replay(SAMPLE, "--pass", 1, "--budget", "25,50,75")[0]["results"]
+        best = {r["slots"]: r["hit_rate"] for r in results if r["policy"] == "optimum"}
+        self.assertEqual(len(best), 3)
+        self.assertEqual(sorted(best.values()), list(best.values()))
+        for r in results:
+            self.assertLessEqual(r["hit_rate"], best[r["slots"]])
+            self.assertAlmostEqual(r["below_optimum"], best[r["slots"]] - r["hit_rate"])
+            self.assertEqual(r["all"]["asks"], 160 * 6 * 4)
+
+    def test_a_faster_link_stalls_less_and_reading_ahead_is_counted(self):
+        def stall(link, *more):
+            costs = ("--expert-bytes", "4MiB", "--expert-us", 300, "--layer-us", 2000)
+            return self.replay(SAMPLE, "--pass", 1, "--policy", "lru", "--budget", 50, "--link", link,
+                               *costs, *more)[0]["results"][-1]
+        slow, fast = stall("1GiB/100us"), stall("4GiB/100us")
+        self.assertEqual(slow["hit_rate"], fast["hit_rate"])
+        self.assertGreater(slow["stall_s_per_token"], 3 * fast["stall_s_per_token"])
+        self.assertEqual(slow["bytes_per_token"], slow["loads_per_token"] * 4 * 2**20)
+        oracle = stall("1GiB/100us", "--predict", "oracle", "--ungoverned")
+        self.assertGreater(oracle["prefetch"]["useful"] + oracle["prefetch"]["late"], 0)
+        self.assertLess(oracle["stall_s_per_token"], slow["stall_s_per_token"])
+
+    def test_plots_are_pictures_of_every_policy(self):
+        svg, html = self.folder / "p.svg", self.folder / "p.html"
+        self.ok("replay", SAMPLE, "--plot", svg)
+        words = [node.text for node in ElementTree.parse(svg).iter() if node.text]
+        self.assertTrue({"lru", "lfu", "arc", "optimum"} <= set(words))
+        self.ok("replay", SAMPLE, "--plot", html)
+        self.assertIn("<svg", html.read_text())
+
+    def test_bad_input_is_one_line(self):
+        for words, code, arguments in (
+                ("no routing trace", 1, (ROOT / "README.md",)),
+                ("no cache", 1, (SAMPLE, "--as-recorded")),
+                ("what an expert weighs", 1, (SAMPLE, "--link", "1GiB")),
+                ("--plot", 2, (SAMPLE, "--plot", "x.png")),
+                ("--policy", 2, (SAMPLE, "--policy", "best")),
+                ("TRACE", 2, ())):
+            done = troupe("replay", *arguments)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(words, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        done = troupe("run", MODEL, "--prompt", "x", "-n", 1, "--trace", "/nowhere/t.trace")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("/nowhere/t.trace", done.stderr)
+
+
+if __name__ == "__main__":
+    TROUPE = sys.argv.pop(1)
+    unittest.main()

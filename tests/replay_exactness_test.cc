@@ -1,0 +1,194 @@
+// A live run and the replay of its own trace: the same hits, expert for expert.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/rng.h"
+#include "io/temp_folder.h"
+#include "model/synth.h"
+#include "runtime/session.h"
+#include "runtime/trace_recorder.h"
+#include "sim/replay/replay.h"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t kTokens = 120;
+
+struct LiveRun {
+  CacheStats cache;
+  std::uint64_t loads = 0;
+  RecordedCache recorded;
+};
+
+class ReplayExactness : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const ModelShape* shape = FindShape(GetParam());
+    ASSERT_NE(shape, nullptr);
+    SynthOptions options;
+    options.layout.mix.type = TensorType::kQ4_0;
+    ASSERT_TRUE(Synthesize(*shape, options, model()).ok());
+    Rng rng(TestSeed());
+    // Some tokens often, as in a text.
+    for (std::size_t i = 0; i < kTokens; ++i) {
+      tokens_.push_back(static_cast<std::int32_t>(rng.Below(rng.Below(2) == 0 ? 9 : 200)));
+    }
+    const auto engine = Engine::Open(model(), {.threads = 1}).value();
+    all_ = engine->plan().needs.AllExperts();
+    top_k_ = engine->config().moe.routing.top_k;
+  }
+
+  std::string model() const { return folder_.PathOf("m.gguf"); }
+  std::string trace() const { return folder_.PathOf("t.trace"); }
+
+  // Two sequences, each a prompt and tokens one by one.
+  static void Feed(Engine& engine, const std::vector<std::int32_t>& tokens) {
+    Session session = Session::Create(engine).value();
+    constexpr std::size_t kPrompt = 24;
+    for (std::size_t begin = 0; begin < kTokens; begin += kTokens / 2) {
+      session.Truncate(0);
+      const auto sequence = std::span(tokens).subspan(begin, kTokens / 2);
+      ASSERT_TRUE(session.Feed(sequence.first(kPrompt)).ok());
+      for (std::size_t i = kPrompt; i < sequence.size(); ++i) {
+        ASSERT_TRUE(session.Feed(sequence.subspan(i, 1)).ok());
+      }
+    }
+  }
+
+  LiveRun RunLive(const EngineOptions& options) {
+    const auto engine = Engine::Open(model(), options).value();
+    auto recorder = TraceRecorder::Begin(*engine, trace(), TraceScores::kChosen, "test").value();
+    Feed(*engine, tokens_);
+    EXPECT_TRUE(recorder->Finish().ok());
+    EXPECT_EQ(recorder->tokens(), kTokens);
+    return {.cache = engine->offloaded()->cache().stats(),
+            .loads = engine->offloaded()->loader().stats().loads,
+            .recorded = TraceReader::Open(trace()).value().header().cache.value()};
+  }
+
+  ReplayResult RunReplay(const ReplaySpec& spec) {
+    TraceReader reader = TraceReader::Open(trace()).value();
+    ThreadPool pool(1);
+    return Replay(reader, {spec}, {}, pool).value().front().result;
+  }
+
+  static ReplaySpec SpecOf(const RecordedCache& cache) {
+    return {.policy = cache.policy,
+            .predictor = cache.predictor,
+            .slots = cache.slots,
+            .per_layer = cache.per_layer,
+            .spare = cache.spare,
+            .shallow = cache.shallow};
+  }
+
+  EngineOptions Options(const std::string& policy, CacheSharing sharing, std::uint32_t slots) {
+    EngineOptions options;
+    options.threads = 2;
+    options.chunk = 2;
+    options.offload.slots = slots;
+    options.offload.policy = policy;
+    options.offload.sharing = sharing;
+    options.offload.predictor = "none";  // what is read ahead depends on time
+    return options;
+  }
+
+  TempFolder folder_;
+  std::vector<std::int32_t> tokens_;
+  std::uint32_t all_ = 0, top_k_ = 0;
+};
+
+INSTANTIATE_TEST_SUITE_P(Families, ReplayExactness,
+                         testing::Values("tiny-qwen2moe", "tiny-olmoe", "tiny-deepseek2"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+TEST_P(ReplayExactness, HitsAndMissesOfALiveRunAreThoseOfTheReplayOfItsTrace) {
+  for (const std::string& policy : EvictionPolicyNames()) {
+    for (const CacheSharing sharing : {CacheSharing::kPerLayer, CacheSharing::kGlobal}) {
+      for (const std::uint32_t slots : {all_ - 1, 3 * all_ / 4, all_ / 2}) {
+        for (const std::uint32_t shallow : {0u, 1u}) {
+          EngineOptions options = Options(policy, sharing, slots);
+          options.offload.shallow_layers = shallow;
+          const LiveRun live = RunLive(options);
+          const ReplayResult replay = RunReplay(SpecOf(live.recorded));
+          SCOPED_TRACE(fmt::format("{}, {} of {} slots, per layer {}, shallow {}", policy, slots,
+                                   all_, sharing == CacheSharing::kPerLayer, shallow));
+          EXPECT_EQ(replay.cache.hits, live.cache.hits);
+          EXPECT_EQ(replay.cache.misses, live.cache.misses);
+          EXPECT_EQ(replay.cache.evictions, live.cache.evictions);
+          EXPECT_EQ(replay.loads, live.loads);
+          EXPECT_GT(live.cache.misses, 0u);
+          EXPECT_GT(live.cache.hits, 0u);
+          EXPECT_EQ(replay.decode.tokens, kTokens - 48);
+        }
+      }
+    }
+  }
+}
+
+// Where a layer asks for more than the cache holds: as a prompt does.
+TEST_P(ReplayExactness, TheSameHoldsInACrowdedCacheWhicheverLoadEndsFirst) {
+  for (const std::string& policy : EvictionPolicyNames()) {
+    for (const CacheSharing sharing : {CacheSharing::kPerLayer, CacheSharing::kGlobal}) {
+      for (const std::uint32_t slots : {all_ / 2, all_ / 4, 2u}) {
+        EngineOptions options = Options(policy, sharing, slots);
+        options.chunk = 24;
+        options.offload.reader.kind = slots == 2 ? ReaderKind::kThreads : ReaderKind::kAuto;
+        const LiveRun live = RunLive(options);
+        const ReplayResult replay = RunReplay(SpecOf(live.recorded));
+        SCOPED_TRACE(fmt::format("{}, {} of {} slots", policy, slots, all_));
+        EXPECT_TRUE(slots == all_ / 2 || replay.crowded > 0);
+        EXPECT_EQ(replay.cache.hits, live.cache.hits);
+        EXPECT_EQ(replay.cache.misses, live.cache.misses);
+        EXPECT_EQ(replay.cache.evictions, live.cache.evictions);
+      }
+    }
+  }
+}
+
+TEST_P(ReplayExactness, RecordingChangesNoLogit) {
+  const auto last_logits = [&](bool recorded) {
+    const auto engine = Engine::Open(model(), Options("lru", CacheSharing::kPerLayer, all_ / 2));
+    std::unique_ptr<TraceRecorder> recorder;
+    if (recorded) {
+      recorder = TraceRecorder::Begin(**engine, trace(), TraceScores::kAll, "").value();
+    }
+    Session session = Session::Create(**engine).value();
+    EXPECT_TRUE(session.Feed(tokens_).ok());
+    return std::vector<float>(session.logits().begin(), session.logits().end());
+  };
+  EXPECT_EQ(last_logits(true), last_logits(false));
+  // Scores are there for all, and those of the chosen are the same numbers.
+  TraceReader reader = TraceReader::Open(trace()).value();
+  const TraceHeader& header = reader.header();
+  const TraceBlock block = reader.Next().value().value();
+  for (std::size_t l = 0; l < header.moe_layers.size(); ++l) {
+    for (std::uint32_t t = 0; t < block.tokens; ++t) {
+      for (std::uint32_t k = 0; k < header.top_k; ++k) {
+        ASSERT_EQ(block.Scores(header, l, t)[k],
+                  block.AllScores(header, l, t)[block.Ids(header, l, t)[k]]);
+      }
+    }
+  }
+}
+
+TEST_P(ReplayExactness, ATraceKeepsSequencesPassesAndPhases) {
+  RunLive(Options("lru", CacheSharing::kPerLayer, all_ / 2));
+  const TraceBlock block = TraceReader::Open(trace()).value().Next().value().value();
+  EXPECT_EQ(block.domains, std::vector<std::string>{"test"});
+  ASSERT_EQ(block.segments.size(), 2u * (12 + 36));
+  EXPECT_EQ(
+      block.segments[11],
+      (TraceSegment{.sequence = 0, .position = 22, .tokens = 2, .phase = TracePhase::kPrefill}));
+  EXPECT_EQ(
+      block.segments[12],
+      (TraceSegment{.sequence = 0, .position = 24, .tokens = 1, .phase = TracePhase::kDecode}));
+  EXPECT_EQ(block.segments[48].sequence, 1u);
+  EXPECT_EQ(block.segments[48].position, 0u);
+}
+
+}  // namespace
+}  // namespace troupe

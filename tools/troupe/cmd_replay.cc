@@ -1,0 +1,195 @@
+// `troupe replay`: what caches of every policy and size would have made of a recorded trace.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/available_cpus.h"
+#include "base/clock.h"
+#include "base/thread_pool.h"
+#include "io/atomic_file.h"
+#include "sim/replay/replay.h"
+#include "troupe/commands.h"
+#include "troupe/json_record.h"
+#include "troupe/options.h"
+#include "troupe/remark.h"
+#include "troupe/replay_costs.h"
+#include "troupe/replay_report.h"
+
+namespace troupe {
+namespace {
+
+std::vector<std::string> PolicyNames() {
+  std::vector<std::string> names = EvictionPolicyNames();
+  names.push_back("optimum");
+  return names;
+}
+
+class ReplayCommand final : public Command {
+ public:
+  void AddOptions(CLI::App& app) override {
+    app.add_option("TRACE", traces_, "Traces; each is played from an empty cache")
+        ->required()
+        ->type_name("TRACE...");
+    app.add_option("--policy", policies_, "Which expert a full cache gives up (all of them)")
+        ->delimiter(',')
+        ->check(CLI::IsMember(PolicyNames()))
+        ->type_name("NAME,NAME,…");
+    app.add_option("--budget", shares_, "Percent of all experts in memory (12.5,25,37.5,50,75)")
+        ->delimiter(',')
+        ->check(CLI::Range(0.01, 100.0))
+        ->type_name("P,P,…");
+    CLI::Option* slots =
+        app.add_option("--slots", slots_, "Experts in memory, in place of --budget")
+            ->delimiter(',')
+            ->check(CLI::Range(1u, 1u << 28))
+            ->type_name("N,N,…");
+    slots->excludes("--budget");
+    app.add_option_function<std::string>(
+           "--cache-share", [this](const std::string& text) { per_layer_ = text == "layer"; },
+           "layer: each layer has its share of the cache; global: all are one pool (layer)")
+        ->check(CLI::IsMember({"layer", "global"}))
+        ->type_name("SHARE");
+    app.add_option("--shallow", shallow_, "Layers whose experts are kept before others' (0)")
+        ->type_name("N");
+    app.add_option("--spare", spare_, "Slots in no layer's share (0)")->type_name("N");
+    app.add_option("--predict", predictors_,
+                   "Read ahead by this guess: none, previous, eap or oracle (none)")
+        ->delimiter(',')
+        ->check(CLI::IsMember(ReplayPredictorNames()))
+        ->type_name("NAME,NAME,…");
+    app.add_flag("!--ungoverned", governed_, "Read ahead everything that is expected");
+    app.add_flag("--as-recorded", as_recorded_,
+                 "The cache of the recorded run, and no other: its hits come out again");
+    app.add_option(
+           "--pass", group_,
+           "Tokens that go through the layers together: 1 plays prompts as if they had been "
+           "generated (as recorded)")
+        ->check(CLI::Range(1u, 1u << 20))
+        ->type_name("N");
+    costs_.AddTo(app);
+    AddThreadsOption(app, threads_);
+    app.add_option("--plot", plot_, "Draw hit rates over budgets, as .svg or .html")
+        ->type_name("FILE");
+    AddJsonOption(app, json_);
+  }
+
+  Status CheckUsage() const override {
+    if (as_recorded_ && (!policies_.empty() || !shares_.empty() || !slots_.empty())) {
+      return InvalidArgument("--as-recorded takes no --policy, --budget or --slots");
+    }
+    if (!plot_.empty() && !plot_.ends_with(".svg") && !plot_.ends_with(".html")) {
+      return InvalidArgument("--plot: '{}', expected a name that ends in .svg or .html", plot_);
+    }
+    return costs_.CheckUsage();
+  }
+
+  Status Run() override {
+    ThreadPool pool(threads_ > 0 ? threads_ : AvailableCpus());
+    std::vector<ReplayReport> reports;
+    for (const std::string& path : traces_) {
+      TROUPE_ASSIGN_OR_RETURN(ReplayReport report, PlayOne(path, pool));
+      if (json_ != "-") Print(report);
+      reports.push_back(std::move(report));
+    }
+    if (!plot_.empty()) TROUPE_RETURN_IF_ERROR(WriteText(plot_, Plot(reports, plot_)));
+    if (json_.empty()) return OkStatus();
+    Json records = Json::array();
+    for (const ReplayReport& report : reports) records.push_back(ToJson(report));
+    return WriteJson(records, json_);
+  }
+
+ private:
+  Result<std::vector<ReplaySpec>> Specs(const TraceHeader& header) const {
+    if (as_recorded_) return AsRecorded(header);
+    std::vector<std::uint32_t> slots = slots_;
+    const std::vector<double> shares =
+        shares_.empty() ? std::vector<double>{12.5, 25, 37.5, 50, 75} : shares_;
+    for (const double share : slots_.empty() ? shares : std::vector<double>()) {
+      slots.push_back(SlotsFor(header, share / 100));
+    }
+    std::vector<ReplaySpec> specs;
+    for (const std::string& predictor : predictors_) {
+      for (const std::string& policy : policies_.empty() ? PolicyNames() : policies_) {
+        if (policy == "optimum" && predictor != "none") continue;  // it is one of demand alone
+        for (const std::uint32_t n : slots) {
+          specs.push_back({.policy = policy,
+                           .predictor = predictor,
+                           .slots = n,
+                           .per_layer = per_layer_,
+                           .spare = spare_,
+                           .shallow = shallow_,
+                           .governed = governed_});
+        }
+      }
+    }
+    return specs;
+  }
+
+  Result<std::vector<ReplaySpec>> AsRecorded(const TraceHeader& header) const {
+    if (!header.cache) {
+      return InvalidArgument("the trace tells of no cache: every expert was in memory");
+    }
+    const RecordedCache& cache = *header.cache;
+    // What a gate foretold is not in the trace.
+    const bool known = std::ranges::count(ReplayPredictorNames(), cache.predictor) > 0;
+    if (!known) {
+      Remark("note: the run read ahead by '{}', which needs more than routes; replayed without\n",
+             cache.predictor);
+    }
+    return std::vector<ReplaySpec>{{.policy = cache.policy,
+                                    .predictor = known ? cache.predictor : "none",
+                                    .slots = cache.slots,
+                                    .per_layer = cache.per_layer,
+                                    .spare = cache.spare,
+                                    .shallow = cache.shallow,
+                                    .governed = governed_}};
+  }
+
+  Result<ReplayReport> PlayOne(const std::string& path, ThreadPool& pool) const {
+    TROUPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(path));
+    const auto in_trace = [&](Status status) { return std::move(status).WithContext(path); };
+    Result<std::vector<ReplaySpec>> specs = Specs(reader.header());
+    if (!specs.ok()) return in_trace(specs.status());
+    TROUPE_ASSIGN_OR_RETURN(const CostedHeader costed, costs_.For(reader.header(), path));
+    const Stopwatch watch;
+    Result<std::vector<ReplayOutcome>> outcomes =
+        Replay(reader, *specs, {.group = group_, .costs = costed.costs}, pool);
+    if (!outcomes.ok()) return in_trace(outcomes.status());
+    if (reader.damage().any()) {
+      Remark("warning: {}: {}\n", path, ToString(reader.damage()));
+    }
+    if (outcomes->front().result.all.tokens == 0) {
+      return DataLoss("{}: no tokens in it, expected some", path);
+    }
+    return ReplayReport{.trace = path,
+                        .header = reader.header(),
+                        .group = group_,
+                        .expert_bytes = costed.expert_bytes,
+                        .timed = costed.timed,
+                        .outcomes = std::move(outcomes).value(),
+                        .seconds = watch.Seconds()};
+  }
+
+  static Status WriteText(const std::string& path, const std::string& text) {
+    TROUPE_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(path));
+    TROUPE_RETURN_IF_ERROR(file.Append(std::as_bytes(std::span(text))));
+    return file.Commit();
+  }
+
+  std::vector<std::string> traces_, policies_, predictors_ = {"none"};
+  std::vector<double> shares_;
+  std::vector<std::uint32_t> slots_;
+  std::uint32_t shallow_ = 0, spare_ = 0, group_ = 0;
+  bool per_layer_ = true, governed_ = true, as_recorded_ = false;
+  std::size_t threads_ = 0;
+  ReplayCostFlags costs_;
+  std::string plot_, json_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeReplayCommand() { return std::make_unique<ReplayCommand>(); }
+
+}  // namespace troupe

@@ -1,0 +1,117 @@
+#include "troupe/replay_costs.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/available_cpus.h"
+#include "runtime/cost_model_file.h"
+#include "troupe/options.h"
+
+namespace troupe {
+
+void ReplayCostFlags::AddTo(CLI::App& app) {
+  app.add_option_function<std::string>(
+         "--link",
+         [this](const std::string& text) {
+           Result<LinkSpeed> link = ParseLinkSpeed(text);
+           if (!link.ok()) throw CLI::ValidationError("--link", link.status().message());
+           link_ = *link;
+         },
+         "Speed at which experts are loaded: bytes a second, and latency (2GiB/100us)")
+      ->type_name("SPEED");
+  AddBytesOption(app, "--expert-bytes", expert_bytes_, "What an expert weighs (the trace's)");
+  const auto microseconds = [&](const char* name, std::optional<double>& to, const char* help) {
+    app.add_option(name, to, help)->check(CLI::Range(0.0, 1e9))->type_name("US");
+  };
+  microseconds("--expert-us", expert_us_, "Microseconds to compute an expert for one token (0)");
+  microseconds("--expert-row-us", expert_row_us_, "For each further token (0)");
+  microseconds("--layer-us", layer_us_, "A layer without its experts, for one token (0)");
+  microseconds("--layer-row-us", layer_row_us_, "For each further token (0)");
+  app.add_option("--measured", measured_,
+                 "Take what `troupe probe` measured on this machine, for the disk that PATH is on")
+      ->type_name("PATH");
+  app.add_option("--cost-threads", cost_threads_, "Threads that were probed (all)")->type_name("N");
+}
+
+Status ReplayCostFlags::CheckUsage() const {
+  if (cost_threads_ > 0 && measured_.empty()) {
+    return InvalidArgument("--cost-threads needs --measured");
+  }
+  return OkStatus();
+}
+
+Status ReplayCostFlags::Measured(const TraceHeader& header, CostedHeader& costed) const {
+  struct stat info;
+  if (::stat(measured_.c_str(), &info) != 0) return ErrnoStatus(errno, measured_);
+  const CostModelFile file = CostModelFile::Load(ThisMachine());
+  const std::uint32_t threads =
+      cost_threads_ > 0 ? cost_threads_ : static_cast<std::uint32_t>(AvailableCpus());
+  const CostModel model = file.Get(threads, info.st_dev);
+  if (!model.disk.measured()) {
+    return InvalidArgument("{}: its disk was not measured on this machine; `troupe probe` does",
+                           measured_);
+  }
+  if (costed.expert_bytes == 0) {
+    return InvalidArgument("the trace does not say what an expert weighs; --expert-bytes does");
+  }
+  ReplayCosts& costs = costed.costs;
+  const LoadShape lone{.bytes = Bytes(costed.expert_bytes)};
+  const double stream = model.disk.SecondsToStream(lone);
+  costs.latency_seconds = std::max(0.0, model.disk.SecondsToLoad(lone) - stream);
+  for (double& seconds : costs.load_seconds) {
+    seconds *= stream / static_cast<double>(costed.expert_bytes);
+  }
+  const auto expert =
+      model.SecondsToRun(header.expert_shape, Bytes(costed.expert_bytes), /*rows=*/1);
+  if (!expert || !model.memory_bytes_per_second.measured()) {
+    return InvalidArgument(
+        "memory was not measured with {} threads; `troupe probe --threads {}` "
+        "does",
+        threads, threads);
+  }
+  costs.expert_first_seconds = *expert;
+  costs.expert_further_seconds =
+      model.SecondsToRun(header.expert_shape, Bytes(costed.expert_bytes), 2).value_or(0) - *expert;
+  costs.layer_first_seconds =
+      static_cast<double>(header.dense_bytes) / header.layers / model.memory_bytes_per_second.value;
+  return OkStatus();
+}
+
+Result<CostedHeader> ReplayCostFlags::For(const TraceHeader& header,
+                                          const std::string& path) const {
+  CostedHeader costed;
+  std::vector<std::uint64_t> bytes = header.expert_bytes;
+  if (expert_bytes_.count() > 0) bytes.assign(header.moe_layers.size(), expert_bytes_.count());
+  if (!bytes.empty()) costed.expert_bytes = *std::ranges::max_element(bytes);
+  costed.costs.load_seconds.assign(bytes.begin(), bytes.end());  // at a byte a second
+  if (!measured_.empty()) {
+    if (Status status = Measured(header, costed); !status.ok()) {
+      return std::move(status).WithContext(path);
+    }
+  }
+  ReplayCosts& costs = costed.costs;
+  if (link_) {
+    if (bytes.empty()) {
+      return InvalidArgument("{}: does not say what an expert weighs; --expert-bytes does", path);
+    }
+    costs.latency_seconds = link_->latency_seconds;
+    costs.load_seconds.assign(bytes.begin(), bytes.end());
+    for (double& seconds : costs.load_seconds) {
+      seconds = link_->bytes_per_second > 0 ? seconds / link_->bytes_per_second : 0;
+    }
+  }
+  costed.timed = link_ || !measured_.empty();
+  if (!costed.timed) costs.load_seconds.clear();
+  const auto set = [](const std::optional<double>& us, double& to) {
+    if (us) to = *us * 1e-6;
+  };
+  set(expert_us_, costs.expert_first_seconds);
+  set(expert_row_us_, costs.expert_further_seconds);
+  set(layer_us_, costs.layer_first_seconds);
+  set(layer_row_us_, costs.layer_further_seconds);
+  return costed;
+}
+
+}  // namespace troupe

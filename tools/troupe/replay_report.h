@@ -1,0 +1,27 @@
+// What `troupe replay` shows of a trace: a table, a record, a plot.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/replay/replay.h"
+#include "troupe/json_record.h"
+
+namespace troupe {
+
+struct ReplayReport {
+  std::string trace;
+  TraceHeader header;
+  std::uint32_t group = 0;
+  std::uint64_t expert_bytes = 0;  // 0: not known
+  bool timed = false;
+  std::vector<ReplayOutcome> outcomes;
+  double seconds = 0;  // that the replay took
+};
+
+void Print(const ReplayReport& report);
+Json ToJson(const ReplayReport& report);
+// An SVG, or a page if the name ends in .html.
+std::string Plot(const std::vector<ReplayReport>& reports, const std::string& name);
+
+}  // namespace troupe
