@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "io/atomic_file.h"
 #include "trace/recording.h"
 #include "trace/trace_edit.h"
 #include "trace/trace_summary.h"
@@ -16,6 +17,7 @@
 #include "troupe/number_list.h"
 #include "troupe/options.h"
 #include "troupe/remark.h"
+#include "troupe/trace_stats.h"
 
 namespace troupe {
 namespace {
@@ -35,6 +37,8 @@ class TraceCommand final : public Command {
         "convert", "Make a trace of a published recording (X.meta.json), or of a trace again"));
     AddCut(*app.add_subcommand("cut", "Keep a part of a trace"));
     AddMerge(*app.add_subcommand("merge", "Put traces of one model one after the other"));
+    AddStats(*app.add_subcommand(
+        "stats", "How evenly experts are used, what comes back, what goes together"));
     app_ = &app;
   }
 
@@ -49,6 +53,7 @@ class TraceCommand final : public Command {
     if (app_->got_subcommand("info")) return Info();
     if (app_->got_subcommand("convert")) return Convert();
     if (app_->got_subcommand("cut")) return Cut();
+    if (app_->got_subcommand("stats")) return Stats();
     return Merge();
   }
 
@@ -101,6 +106,29 @@ class TraceCommand final : public Command {
   void AddMerge(CLI::App& sub) {
     sub.add_option("TRACE", in_, "Traces of one model")->required()->type_name("TRACE...");
     AddOut(sub);
+  }
+
+  void AddStats(CLI::App& sub) {
+    sub.add_option("TRACE", one_, "The trace")->required()->type_name("TRACE");
+    sub.add_option("--plot", out_, "Draw them on a page (.html)")->type_name("FILE");
+    sub.add_flag("--each-domain", each_domain_, "Tell mmlu/law from mmlu/art");
+    AddJsonOption(sub, json_);
+  }
+
+  Status Stats() const {
+    TROUPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(one_));
+    TraceStatistics statistics(reader.header());
+    TROUPE_RETURN_IF_ERROR(statistics.Read(reader, !each_domain_));
+    WarnOfDamage(reader);
+    if (statistics.tokens() == 0) return DataLoss("{}: no tokens in it, expected some", one_);
+    if (json_ != "-") PrintStatistics(one_, statistics);
+    if (!out_.empty()) {
+      TROUPE_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(out_));
+      const std::string page = StatisticsPage(one_, statistics);
+      TROUPE_RETURN_IF_ERROR(file.Append(std::as_bytes(std::span(page))));
+      TROUPE_RETURN_IF_ERROR(file.Commit());
+    }
+    return json_.empty() ? OkStatus() : WriteJson(StatisticsRecord(one_, statistics), json_);
   }
 
   Status Info() const {
@@ -275,6 +303,7 @@ class TraceCommand final : public Command {
   Bytes expert_bytes_, dense_bytes_;
   std::vector<std::uint32_t> first_last_;
   std::uint32_t every_ = 1;
+  bool each_domain_ = false;
   TraceCut cut_;
 };
 

@@ -52,7 +52,7 @@ constexpr CommandInfo kCommands[] = {
      "  troupe synth two-layers.gguf --shape ~/OLMoE/config.json --type Q8_0 --layers 2\n"
      "  troupe synth wide.gguf --widen models/tiny-qwen2moe-q8_0.gguf --factor 16",
      MakeSynthCommand},
-    {"trace", "Show, convert, cut and merge records of what a model's router chose",
+    {"trace", "Show, convert, cut, merge and draw records of what a model's router chose",
      "  troupe trace info run.trace\n"
      "  troupe trace convert tests/data/routing/intent.meta.json -o intent.trace\n"
      "  troupe trace cut run.trace --layers 1-4 --tokens 200 -o small.trace",

@@ -1,0 +1,139 @@
+"""What bench/replay runs, and the bars its figures are held to. Knows no tables."""
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MODEL = ROOT / "models/tiny-qwen2moe-q8_0.gguf"
+DEEPSEEK = "routing/deepseek-v2-lite-esft"
+# name, recording, and what an expert of the model weighs in 4-bit K-quants or as published
+TRACES = (("intent", f"{DEEPSEEK}/intent.meta.json", 4_866_048),
+          ("law", f"{DEEPSEEK}/law.meta.json", 4_866_048),
+          ("summary", f"{DEEPSEEK}/summary.meta.json", 4_866_048),
+          ("gpt-oss-20b", "routing/gpt-oss-20b-mmlu/trace.meta.json", 13_219_200))
+LIVE_POLICIES = ("lru", "lfu", "arc")
+LEAST_USES_PER_S = 5e6
+MOST_GROWTH = 16 * 2**20  # of the peak, over a trace many times as long
+
+
+class Runner:
+    def __init__(self, build, data, folder):
+        self._troupe = pathlib.Path(build) / "tools/troupe/troupe"
+        self._replay_test = pathlib.Path(build) / "src/sim/replay/replay_test"
+        self._folder = folder
+        for name, meta, expert_bytes in TRACES:
+            self.run("trace", "convert", data / meta, "-o", self.trace(name), "--expert-bytes",
+                     expert_bytes)
+
+    def trace(self, name):
+        return self._folder / f"{name}.trace"
+
+    def run(self, *arguments):
+        done = subprocess.run([self._troupe, *map(str, arguments)], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise SystemExit(f"troupe {' '.join(map(str, arguments))}: {done.stderr.strip()}")
+        return done.stdout
+
+    def replay(self, trace, *options):
+        return json.loads(self.run("replay", trace, "--pass", 1, "--json", "-", *options))[0]
+
+    def play_all(self, budgets):
+        """Every token alone, as if it had been generated."""
+        return {name: self.replay(self.trace(name), "--budget", ",".join(map(str, budgets)))
+                for name, *_ in TRACES}
+
+    def read_ahead(self):
+        """LRU with half of the experts, behind a drive of 3 GiB/s, as a small computer runs it."""
+        figures = {}
+        for name, *_ in TRACES:
+            results = self.replay(self.trace(name), "--policy", "lru", "--budget", 50, "--predict",
+                                  "none,previous,eap,oracle", "--link", "3GiB/80us",
+                                  "--expert-us", 250, "--layer-us", 900)["results"]
+            figures[name] = {r["predictor"]: r for r in results}
+        return figures
+
+    def compare_with_live(self, quick):
+        """Runs of a model, each beside the replay of its own trace."""
+        runs = []
+        trace, record = self._folder / "live.trace", self._folder / "live.json"
+        for slots in ((40, 128) if quick else (8, 40, 96, 128, 200)):
+            for share in ("layer", "global"):
+                for policy in LIVE_POLICIES:
+                    self.run("run", MODEL, "--prompt", "The scheduler picks the next task and",
+                             "-n", 48, "--temperature", 0, "--ignore-eos", "--threads", 1, "--slots",
+                             slots, "--cache", policy, "--cache-share", share, "--predict", "none",
+                             "--trace", trace, "--json", record)
+                    live = json.loads(record.read_text())
+                    again = json.loads(self.run("replay", trace, "--as-recorded", "--json", "-"))
+                    result = again[0]["results"][0]
+                    runs.append({"slots": slots, "share": share, "policy": policy,
+                                 "live_hits": live["expert_hits"],
+                                 "live_misses": live["expert_misses"],
+                                 "hits": result["expert_hits"],
+                                 "misses": result["expert_misses"]})
+        return runs
+
+    def measure_speed(self, repetitions):
+        """Expert uses a second of one LRU cache on one thread, the median."""
+        figures = {}
+        for name, *_ in TRACES:
+            rates = []
+            for _ in range(repetitions):
+                played = self.replay(self.trace(name), "--policy", "lru", "--budget", 50,
+                                     "--threads", 1)
+                uses = played["tokens"] * played["layers"] * played["top_k"]
+                rates.append(uses / played["replay_s"])
+            figures[name] = statistics.median(rates)
+        return figures
+
+    def measure_memory(self, times):
+        """Peak resident bytes with a trace, and with as many of it in one file; all policies."""
+        longer = self._folder / "longer.trace"
+        once = self.trace("gpt-oss-20b")
+        self.run("trace", "merge", *[once] * times, "-o", longer)
+        figures = {"times": times, "bytes": once.stat().st_size, "longer_bytes": longer.stat().st_size,
+                   "once_peak": self._peak(once), "longer_peak": self._peak(longer)}
+        longer.unlink()
+        return figures
+
+    def _peak(self, trace):
+        with subprocess.Popen([self._troupe, "replay", trace, "--budget", "50", "--threads", "1"],
+                              stdout=subprocess.DEVNULL) as child:
+            _, status, usage = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode != 0:
+            raise SystemExit(f"troupe replay {trace} failed")
+        return usage.ru_maxrss * 1024
+
+    def check_brute_force(self):
+        """Whether the optimum is the best of all choices on small cases, by trying all of them."""
+        done = subprocess.run([self._replay_test, "--gtest_filter=*TheOptimumIsTheBest*:*NoPolicyHits*"],
+                              capture_output=True, text=True, check=False)
+        return done.returncode == 0 and "2 tests ran" in done.stdout.replace("from 1 test suite ", "")
+
+
+def missed_bars(figures):
+    missed = []
+    for run in figures["live"]:
+        if (run["hits"], run["misses"]) != (run["live_hits"], run["live_misses"]):
+            missed.append(f"{run['policy']}, {run['slots']} slots by {run['share']}: live "
+                          f"{run['live_hits']} hits and {run['live_misses']} misses, replayed "
+                          f"{run['hits']} and {run['misses']}")
+    for name, rate in figures["speed"].items():
+        if rate < LEAST_USES_PER_S:
+            missed.append(f"{name}: {rate / 1e6:.1f} million expert uses a second, at least 5 expected")
+    for name, played in figures["hits"].items():
+        for result in played["results"]:
+            if result["below_optimum"] < 0:
+                missed.append(f"{name}: {result['policy']} with {result['slots']} slots hits more "
+                              "often than the optimum")
+    memory = figures["memory"]
+    if memory["longer_peak"] > memory["once_peak"] + MOST_GROWTH:
+        missed.append(f"memory grows with the trace: {memory['once_peak'] >> 20} MiB, "
+                      f"{memory['longer_peak'] >> 20} MiB over {memory['times']} times as much")
+    if not figures["brute_force"]:
+        missed.append("the optimum is not the best of all choices on small cases")
+    return missed

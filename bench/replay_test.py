@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""bench/replay's bars have to fail where they should, and its tables have to show what they were given."""
+import copy
+import unittest
+
+import replay_report
+import replay_runs
+
+
+def result(policy, rate, best=0.9):
+    return {"policy": policy, "slots": 8, "share": 0.5, "hit_rate": rate, "below_optimum": best - rate}
+
+
+def figures():
+    return {"hits": {"t": {"model": "m", "tokens": 9, "layers": 2, "top_k": 2, "experts": 8,
+                           "results": [result("lru", 0.6), result("lfu", 0.7), result("optimum", 0.9)]}},
+            "live": [{"slots": 8, "share": "layer", "policy": "lru", "live_hits": 5, "live_misses": 3,
+                      "hits": 5, "misses": 3}],
+            "speed": {"t": 9e6}, "brute_force": True,
+            "memory": {"times": 4, "bytes": 1, "longer_bytes": 4, "once_peak": 2**24, "longer_peak": 2**24}}
+
+
+class Bars(unittest.TestCase):
+    def test_none_is_missed_by_good_figures(self):
+        self.assertEqual(replay_runs.missed_bars(figures()), [])
+
+    def test_each_bar_can_be_missed(self):
+        for spoil, words in (
+                (lambda f: f["live"][0].update(hits=4), "replayed 4 and 3"),
+                (lambda f: f["live"][0].update(misses=4), "replayed 5 and 4"),
+                (lambda f: f["speed"].update(t=4.9e6), "4.9 million"),
+                (lambda f: f["hits"]["t"]["results"][0].update(below_optimum=-0.01), "than the optimum"),
+                (lambda f: f["memory"].update(longer_peak=2**26), "memory grows"),
+                (lambda f: f.update(brute_force=False), "not the best of all")):
+            spoiled = copy.deepcopy(figures())
+            spoil(spoiled)
+            missed = replay_runs.missed_bars(spoiled)
+            self.assertEqual(len(missed), 1, missed)
+            self.assertIn(words, missed[0])
+
+
+class Tables(unittest.TestCase):
+    def test_the_best_simple_policy_is_marked_and_the_last_line_has_the_figures(self):
+        text = replay_report.tables(figures())
+        self.assertIn("| lfu | **70.0** |", text)
+        self.assertIn("| lru | 60.0 |", text)
+        self.assertIn("| best to optimum | 20.0 |", text)
+        self.assertIn("1 of 1 live runs", text)
+        line = replay_report.figures_line(figures(), [])
+        self.assertIn("t lfu 70.0 % (-20.0)", line)
+        self.assertIn("9.0 M uses/s", line)
+
+
+if __name__ == "__main__":
+    unittest.main()
