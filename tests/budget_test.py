@@ -123,7 +123,7 @@ class Budget(unittest.TestCase):
             with self.subTest(store):
                 least = self.least_budget(SHORT, store)
                 self.run_within(SHORT, least, store)
-                below = self.troupe(SHORT, least - 3 * VARIATION, store)
+                below = self.troupe(SHORT, least - 6 * VARIATION, store)
                 self.assertEqual(below.returncode, 1, below.stderr)
                 self.assertEqual(len(below.stderr.strip().splitlines()), 1, below.stderr)
 

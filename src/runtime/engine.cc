@@ -7,15 +7,20 @@
 namespace troupe {
 namespace {
 
-CacheShape ShapeOf(const ModelConfig& config, const EnginePlan& plan, const OffloadOptions& options,
-                   const std::optional<ModelProfile>& profile) {
+// How many shallow layers are kept fully, where layers have shares of their own.
+std::uint32_t ShallowLayers(const EnginePlan& plan, const OffloadOptions& options,
+                            const std::optional<ModelProfile>& profile) {
+  if (options.shallow_layers || !profile) return options.shallow_layers.value_or(0);
+  return profile->ShallowLayersFor(static_cast<double>(plan.memory.slots) /
+                                   plan.needs.AllExperts());
+}
+
+CacheShape ShapeOf(const ModelConfig& config, const EnginePlan& plan, CacheSharing sharing,
+                   std::uint32_t shallow) {
   CacheShape shape{.grid = {.layers = config.layers, .experts = config.moe.routing.experts},
                    .slots = plan.memory.slots,
                    .quotas = {}};
-  if (options.sharing == CacheSharing::kPerLayer) {
-    const double share = static_cast<double>(shape.slots) / plan.needs.AllExperts();
-    const std::uint32_t shallow =
-        options.shallow_layers.value_or(profile ? profile->ShallowLayersFor(share) : 0);
+  if (sharing == CacheSharing::kPerLayer) {
     shape.quotas =
         ShallowQuotas(shape.grid, config.moe.leading_dense, shape.slots, plan.spare_slots, shallow);
   }
@@ -55,7 +60,9 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
     experts_ = std::make_unique<ResidentExperts>(weights_.weights());
     return OkStatus();
   }
-  OffloadedExperts::Options offload{.cache = ShapeOf(*config_, plan_, options, profile),
+  const std::uint32_t shallow = ShallowLayers(plan_, options, profile);
+  offload_options_.shallow_layers = shallow;
+  OffloadedExperts::Options offload{.cache = ShapeOf(*config_, plan_, options.sharing, shallow),
                                     .policy = nullptr,
                                     .prefetch = options.prefetch,
                                     .experts_per_token = config_->moe.routing.top_k,

@@ -61,7 +61,7 @@ Result<TraceHeader> TraceHeaderOf(const Engine& engine, TraceScores scores) {
         RecordedCache{.slots = cache.shape().slots,
                       .spare = engine.plan().spare_slots,
                       .per_layer = !cache.shape().quotas.empty(),
-                      .shallow = options.shallow_layers,
+                      .shallow = options.shallow_layers.value_or(0),
                       .policy = std::string(cache.policy().name()),
                       .predictor = offloaded->prefetcher() == nullptr
                                        ? "none"
