@@ -1,12 +1,18 @@
 #include "expert/eviction_policy.h"
 
 #include "expert/arc.h"
+#include "expert/echo.h"
 #include "expert/lfu.h"
 #include "expert/lru.h"
 
 namespace troupe {
 
-std::vector<std::string> EvictionPolicyNames() { return {"lru", "lfu", "arc"}; }
+std::vector<std::string> EvictionPolicyNames() { return {"lru", "lfu", "arc", "echo"}; }
+
+Bytes EvictionPolicyBytes(std::string_view name, ExpertGrid grid) {
+  // The others keep a few words an expert.
+  return name == "echo" ? Echo::BytesFor(grid) : Bytes();
+}
 
 Result<std::unique_ptr<EvictionPolicy>> MakeEvictionPolicy(std::string_view name,
                                                            const CacheShape& shape) {
@@ -18,7 +24,8 @@ Result<std::unique_ptr<EvictionPolicy>> MakeEvictionPolicy(std::string_view name
     return Made(std::make_unique<Arc>(
         shape.grid, shared ? std::vector<std::uint32_t>{shape.slots} : shape.quotas));
   }
-  return InvalidArgument("'{}' is no cache policy, expected lru, lfu or arc", name);
+  if (name == "echo") return Made(std::make_unique<Echo>(shape.grid));
+  return InvalidArgument("'{}' is no cache policy, expected lru, lfu, arc or echo", name);
 }
 
 }  // namespace troupe

@@ -1,6 +1,6 @@
 // Which expert a full cache gives up. A policy sees every expert that is asked for, by how many
 // tokens, and what comes and goes; it never sees bytes, slots or a clock. One file a policy:
-// lru.h, lfu.h, arc.h, optimum.h.
+// lru.h, lfu.h, arc.h, echo.h, optimum.h.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/status.h"
 #include "expert/expert_id.h"
 
@@ -61,9 +62,11 @@ struct CacheShape {
   std::vector<std::uint32_t> quotas;  // a number a layer, or empty: all layers are one pool
 };
 
-// "lru", "lfu", "arc": those that need no knowledge of the future.
+// "lru", "lfu", "arc", "echo": those that need no knowledge of the future.
 Result<std::unique_ptr<EvictionPolicy>> MakeEvictionPolicy(std::string_view name,
                                                            const CacheShape& shape);
 std::vector<std::string> EvictionPolicyNames();
+// Memory that its tables take.
+Bytes EvictionPolicyBytes(std::string_view name, ExpertGrid grid);
 
 }  // namespace troupe

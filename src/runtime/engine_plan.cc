@@ -30,9 +30,10 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
   needs.dense = weights.bytes.dense;
   needs.experts = weights.bytes.experts;
   needs.slot = OffloadedExperts::SlotBytes(weights.experts);
+  const ExpertGrid grid{.layers = config.layers, .experts = config.moe.routing.experts};
   needs.staging = ExpertLoader::StagingBytes(machine.container, needs.slot, plan.loader);
-  needs.prediction = PredictorBytes(
-      options.offload.predictor, {.layers = config.layers, .experts = config.moe.routing.experts});
+  needs.prediction = PredictorBytes(options.offload.predictor, grid) +
+                     EvictionPolicyBytes(options.offload.policy, grid);
   if (config.moe.routing.experts > 0) {
     needs.expert_layers = config.layers - config.moe.leading_dense;
     needs.experts_per_layer = config.moe.routing.experts;

@@ -39,7 +39,8 @@ void EngineFlags::AddTo(CLI::App& app) {
       ->check(CLI::Range(kLeastSlots, 1u << 30))
       ->type_name("N");
   app.add_option("--cache", offload_.policy,
-                 "Which expert a full cache gives up: lru, lfu or arc (lru)")
+                 "Which expert a full cache gives up: lru, lfu, arc, or echo, which keeps what "
+                 "followed when the text was alike before (lru)")
       ->check(CLI::IsMember(EvictionPolicyNames()))
       ->type_name("POLICY");
   app.add_option_function<std::string>(
