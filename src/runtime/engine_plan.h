@@ -34,7 +34,7 @@ enum class CacheSharing {
 // How experts are brought in if they do not all fit.
 struct OffloadOptions {
   std::optional<std::uint32_t> slots;  // experts in memory, at most; absent: as many as fit
-  std::string policy = "lru";
+  std::string policy = "echo";
   // In place of a policy by name: a researcher's own, or the optimum over a recorded run.
   std::function<std::unique_ptr<EvictionPolicy>(ExpertGrid)> make_policy;
   CacheSharing sharing = CacheSharing::kPerLayer;

@@ -72,14 +72,16 @@ TEST_F(EnginePlanning, ReadingTheModelFileItselfTakesStagingBesideTheSlots) {
 }
 
 TEST_F(EnginePlanning, APredictorsTablesArePartOfTheBudget) {
-  const auto prediction = [&](const char* predictor) {
+  const auto prediction = [&](const char* predictor, const char* policy = "lru") {
     EngineOptions options{.context = 256, .memory = 18_MiB};
     options.offload.predictor = predictor;
+    options.offload.policy = policy;
     return Plan(options)->memory.prediction;
   };
   EXPECT_EQ(prediction("none"), Bytes());
   EXPECT_EQ(prediction("gate"), Bytes());
   EXPECT_GT(prediction("lookahead"), Bytes());
+  EXPECT_GT(prediction("none", "echo"), Bytes());
 }
 
 TEST_F(EnginePlanning, WhatCannotBeIsRefusedAndWhatIsUnwiseIsNoted) {

@@ -40,7 +40,7 @@ void EngineFlags::AddTo(CLI::App& app) {
       ->type_name("N");
   app.add_option("--cache", offload_.policy,
                  "Which expert a full cache gives up: lru, lfu, arc, or echo, which keeps what "
-                 "followed when the text was alike before (lru)")
+                 "followed when the text was alike before (echo)")
       ->check(CLI::IsMember(EvictionPolicyNames()))
       ->type_name("POLICY");
   app.add_option_function<std::string>(
