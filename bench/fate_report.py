@@ -1,0 +1,126 @@
+"""Tables, plots and bars of bench/fate's figures."""
+import placement_svg
+
+COVERED, DECODE_DEMAND, DECODE_PATHS = 0.97, 4.0, 2.2
+PREFILL_DEMAND, PREFILL_PATHS, NEVER_BELOW = 4.5, 1.9, 0.98
+OURS = ("Fate", "troupe", "troupe, profile")
+DEMAND, CACHED, PATHS = "on demand, no cache", "on demand", "activation paths"
+PLACES = ("attention input", "gate input", "next attention input")
+
+
+def _percent(quality):
+    return f"{100 * quality['expected']:5.1f} {100 * quality['guessed']:5.1f}"
+
+
+def _calibration_table(figures):
+    lines = ["prediction by layer, %: in the top-k, in the top-k or above the 75th percentile",
+             f"{'layer':<6} {'gate, one before':>17} " +
+             " ".join(f"{f'corrected, {i + 1}':>13}" for i in range(3))]
+    for layer in figures["calibration"]["layers"]:
+        lines.append(f"{layer['layer']:<6} {_percent(layer['gate input']):>17} " +
+                     " ".join(f"{_percent(quality):>13}" for quality in layer["corrected"]))
+    means = figures["calibration"]["means"]
+    lines.append("mean   " + ", ".join(
+        f"{place} {_percent(means[place])} (similarity {means[place]['similarity']:.3f})"
+        for place in PLACES))
+    lines.append("       " + ", ".join(
+        f"corrected, {i} ahead {_percent(means[f'corrected {i}'])}" for i in (1, 2, 3)))
+    return lines
+
+
+def tables(figures):
+    lines = [f"in memory {figures['in_memory']:.1f} tokens/s, a layer {figures['layer_ms']:.2f} ms, an "
+             f"expert {figures['expert_bytes'] / 1e6:.2f} MB, this disk "
+             f"{figures['disk_bytes_per_s'] / 1e9:.2f} GB/s: an expert takes "
+             f"{figures['expert_bytes'] / figures['disk_bytes_per_s'] / figures['layer_ms'] * 1e3:.1f} "
+             "layer times on it"]
+    lines += [f"not measured: {times:g} layer times an expert, which this disk is too slow for"
+              for times in figures["too_fast_for_the_disk"]] + [""]
+    lines += _calibration_table(figures)
+    for link, budgets in figures["decode"].items():
+        for budget, systems in budgets.items():
+            lines += ["", f"decode, {budget} % of the experts in memory, {link}",
+                      f"{'':<24} tokens/s  x demand  x paths    hits  MiB/token  guessed"]
+            for name, f in systems.items():
+                guessed = f"{100 * f['guessed']:6.1f} %" if "guessed" in f else "       -"
+                lines.append(
+                    f"{name:<24} {f['tokens_per_s']:8.2f} "
+                    f"{f['tokens_per_s'] / systems[DEMAND]['tokens_per_s']:9.2f} "
+                    f"{f['tokens_per_s'] / systems[PATHS]['tokens_per_s']:8.2f} "
+                    f"{100 * f['hit_rate']:6.1f}% {f['MiB_per_token']:10.1f} {guessed}")
+    for link, lengths in figures["prefill"].items():
+        lines += ["", f"prefill, tokens/s, half of the experts in memory, {link}",
+                  f"{'':<24}" + "".join(f"{length:>9}" for length in lengths)]
+        for name in next(iter(lengths.values())):
+            lines.append(f"{name:<24}" + "".join(f"{row[name]:9.1f}" for row in lengths.values()))
+    lines += ["", "ablation, decode, half of the experts in memory, this disk"]
+    for name, f in figures["ablation"].items():
+        lines.append(f"{name:<30} {f['tokens_per_s']:8.2f} tokens/s {100 * f['hit_rate']:6.1f} % hits "
+                     f"{f['MiB_per_token']:7.1f} MiB/token")
+    return "\n".join(lines)
+
+
+def best(figures):
+    """The best ratios over links, budgets and lengths, and the worst against the same cache."""
+    result = {"guessed": 0.0, "decode_demand": 0.0, "decode_paths": 0.0, "prefill_demand": 0.0,
+              "prefill_paths": 0.0, "never_below": float("inf"), "differing": 0}
+    for budgets in figures["decode"].values():
+        for systems in budgets.values():
+            ours = max(systems[name]["tokens_per_s"] for name in OURS)
+            result["decode_demand"] = max(result["decode_demand"],
+                                          ours / systems[DEMAND]["tokens_per_s"])
+            result["decode_paths"] = max(result["decode_paths"],
+                                         ours / systems[PATHS]["tokens_per_s"])
+            result["never_below"] = min(result["never_below"], systems["troupe"]["tokens_per_s"] /
+                                        systems[CACHED]["tokens_per_s"])
+            result["guessed"] = max([result["guessed"]] + [
+                systems[name].get("guessed", 0) for name in OURS])
+            result["differing"] += sum(f["differing"] for f in systems.values())
+    for lengths in figures["prefill"].values():
+        for systems in lengths.values():
+            ours = max(systems[name] for name in OURS)
+            result["prefill_demand"] = max(result["prefill_demand"], ours / systems[DEMAND])
+            result["prefill_paths"] = max(result["prefill_paths"], ours / systems[PATHS])
+    return result
+
+
+def missed_bars(figures):
+    found = best(figures)
+    bars = (("share of the experts foretold, with the percentile rule", "guessed", COVERED),
+            ("decode over loading on demand", "decode_demand", DECODE_DEMAND),
+            ("decode over activation paths", "decode_paths", DECODE_PATHS),
+            ("prefill over loading on demand", "prefill_demand", PREFILL_DEMAND),
+            ("prefill over activation paths", "prefill_paths", PREFILL_PATHS),
+            ("slowest against demand with the same memory", "never_below", NEVER_BELOW))
+    missed = [f"{what} {found[key]:.3f}, at least {bar}" for what, key, bar in bars
+              if found[key] < bar]
+    if found["differing"]:
+        missed.append(f"{found['differing']} runs gave other tokens than one in memory")
+    return missed
+
+
+def figures_line(figures, missed):
+    found = best(figures)
+    return (f"fate: guessed {100 * found['guessed']:.1f} % (bar 97), decode {found['decode_demand']:.2f}x "
+            f"on demand (bar 4), {found['decode_paths']:.2f}x paths (bar 2.2), prefill "
+            f"{found['prefill_demand']:.2f}x (bar 4.5), {found['prefill_paths']:.2f}x (bar 1.9), never below "
+            f"{found['never_below']:.3f} (bar 0.98), disturbed {figures['disturbed']}, bars missed: "
+            f"{len(missed)}")
+
+
+def draw(figures, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    for i, (link, budgets) in enumerate(figures["decode"].items()):
+        names = next(iter(budgets.values()))
+        series = {name: [(budget, budgets[budget][name]["tokens_per_s"]) for budget in budgets]
+                  for name in names}
+        (folder / f"fate-decode-{i}.svg").write_text(placement_svg.lines(
+            f"Decode, {link}", "% of the experts in memory", "tokens/s", series), encoding="utf-8")
+    layers = figures["calibration"]["layers"]
+    series = {"gate, one layer ahead": [(l["layer"], 100 * l["gate input"]["expected"])
+                                        for l in layers if l["gate input"]["tokens"]]}
+    for i in range(3):
+        series[f"corrected, {i + 1} ahead"] = [(l["layer"], 100 * l["corrected"][i]["expected"])
+                                               for l in layers if l["corrected"][i]["tokens"]]
+    (folder / "fate-prediction.svg").write_text(placement_svg.lines(
+        "Chosen experts among the top-k foretold", "layer", "%", series), encoding="utf-8")

@@ -1,0 +1,165 @@
+"""The runs of bench/fate: one model, several ways to have its experts in time, links of several
+speeds. What is made of the figures is fate_report.py's.
+"""
+import json
+import pathlib
+import statistics
+import sys
+
+import disk_speed
+import measured_run
+import offload_runs
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TEXT = ROOT / "tests/data/prose/mixed.txt"
+MODEL = ("tiny-widened-q8_0.gguf",
+         ["--widen", ROOT / "models/tiny-qwen2moe-q8_0.gguf", "--factor", 256])
+PROMPT, DECODE = 128, 96
+PREFILLS = (128, 256, 512)
+BUDGETS = (25, 50, 75)  # % of the experts in memory
+# What one expert's load takes of a layer's time on the paper's two machines, and a slower one.
+LAYER_TIMES = (0.5, 2, 8)
+SHALLOW = 3             # layers kept fully by Fate, as the paper has it for Qwen1.5-MoE
+
+# What each system is made of; slots beside the budget's where it has no cache to speak of.
+SYSTEMS = {
+    "on demand, no cache": ["--predict", "none", "--cache", "lru", "--slots", "8"],
+    "on demand": ["--predict", "none", "--cache", "lru"],
+    "activation paths": ["--predict", "eap", "--ungoverned", "--cache", "arc",
+                         "--shallow", str(SHALLOW)],
+    "Fate": ["--predict", "gate", "--ungoverned", "--cache", "arc", "--shallow", str(SHALLOW)],
+    "troupe": [],
+    "troupe, profile": ["PROFILE"],
+}
+# Each part of ours off by itself, at one budget.
+ABLATION = {
+    "all": [],
+    "one layer ahead, uncorrected": ["--predict", "gate"],
+    "nothing read ahead": ["--predict", "none"],
+    "least recently used goes": ["--cache", "lru"],
+    "ARC": ["--cache", "arc"],
+    "shallow layers kept fully": ["--shallow", str(SHALLOW)],
+    "not governed": ["--ungoverned"],
+}
+
+
+class Comparison:
+    def __init__(self, troupe, folder, quick):
+        self._troupe, self._folder, self._quick = str(troupe), folder, quick
+        self._rounds = 1 if quick else 2
+        name, arguments = MODEL
+        self._model, self._container = offload_runs.make_model(troupe, folder / name, arguments)
+        self._profile = folder / "fate.profile.json"
+        self.disturbed = 0
+
+    def _record(self, *arguments):
+        path = self._folder / "fate-run.json"
+        path.unlink(missing_ok=True)
+        run = measured_run.run([self._troupe, *map(str, arguments), "--json", str(path)])
+        self.disturbed += run.others > 0.1
+        return json.loads(path.read_text(encoding="utf-8"))
+
+    def measure(self):
+        calibration = self._calibrate()
+        self._ids = self._prompt_ids()
+        memory = self._generate(self._ids[:PROMPT], DECODE, [])
+        inspected = self._record("inspect", self._model)
+        layers = sum(layer["expert_bytes"] > 0 for layer in inspected["layer_bytes"])
+        experts = layers * inspected["experts"]
+        expert_bytes = sum(l["expert_bytes"] for l in inspected["layer_bytes"]) // experts
+        layer_s = 1 / memory["decode_tokens_per_s"] / layers
+        links = {"this disk": []}
+        disk = disk_speed.sequential_bytes_per_s(self._container, 1 << 30)
+        too_fast = []
+        for times in LAYER_TIMES:
+            # Bytes a second at which one expert takes so many layers' time.
+            rate = expert_bytes / (times * layer_s)
+            if rate > disk:  # no link makes a disk faster
+                too_fast.append(times)
+                continue
+            links[f"{times:g} layer times an expert"] = ["--link", str(int(rate))]
+        figures = {"calibration": calibration, "layers": layers, "experts": experts,
+                   "layer_ms": 1e3 * layer_s, "expert_bytes": expert_bytes,
+                   "in_memory": memory["decode_tokens_per_s"],
+                   "links": {name: link[1:] for name, link in links.items()},
+                   "disk_bytes_per_s": disk, "too_fast_for_the_disk": too_fast,
+                   "decode": {}, "prefill": {}, "ablation": {}}
+        for link, arguments in links.items():
+            figures["decode"][link] = self._decode(experts, arguments, memory["token_ids"])
+            figures["prefill"][link] = self._prefill(experts, arguments)
+        figures["ablation"] = self._ablation(experts, memory["token_ids"])
+        figures["disturbed"] = self.disturbed
+        return figures
+
+    def _say(self, what):
+        print(f"fate: {what}", file=sys.stderr)
+
+    def _calibrate(self):
+        self._say("calibrating")
+        record = self._record("calibrate", self._model, "--text", TEXT, "-o", self._profile)
+        profile = json.loads(self._profile.read_text(encoding="utf-8"))
+        return {"means": record, "layers": profile["forecasts"]}
+
+    def _prompt_ids(self):
+        record = self._record("run", self._model, "--file", TEXT, "-n", 1)
+        return record["prompt_ids"]
+
+    def _generate(self, ids, count, arguments):
+        arguments = ["--profile" if a == "PROFILE" else a for a in arguments]
+        if "--profile" in arguments:
+            arguments.insert(arguments.index("--profile") + 1, str(self._profile))
+        else:
+            arguments += ["--profile", "none"]
+        return self._record("run", self._model, "--prompt-ids", ",".join(map(str, ids)),
+                            "-n", count, "--ctx", 1024, "--temperature", 0.7, "--seed", 1,
+                            "--ignore-eos", *arguments)
+
+    def _limited(self, ids, count, slots, system, link):
+        memory = [] if "--slots" in system else ["--slots", slots]
+        return self._generate(ids, count, ["--experts", self._container, *memory, *system, *link])
+
+    def _runs(self, ids, count, slots, system, link):
+        return [self._limited(ids, count, slots, system, link) for _ in range(self._rounds)]
+
+    @staticmethod
+    def _figures(records, tokens):
+        record = records[0]
+        decode = record["decode"]
+        asked = decode["expert_hits"] + decode["expert_misses"]
+        result = {
+            "tokens_per_s": statistics.median(r["decode_tokens_per_s"] for r in records),
+            "hit_rate": decode["expert_hits"] / asked if asked else 1.0,
+            "MiB_per_token": decode["bytes_read"] / 2**20 / max(1, record["decode_steps"]),
+            "stall_ms": 1e3 * decode["stall_s"] / max(1, record["decode_steps"]),
+            "differing": sum(r["token_ids"] != tokens for r in records)}
+        if record.get("experts_asked_for"):
+            result["expected"] = record["experts_expected"] / record["experts_asked_for"]
+            result["guessed"] = record["experts_guessed"] / record["experts_asked_for"]
+        return result
+
+    def _decode(self, experts, link, tokens):
+        table = {}
+        for budget in (50,) if self._quick else BUDGETS:
+            self._say(f"decode, {budget} % of the experts, link {link or 'this disk'}")
+            slots = experts * budget // 100
+            table[budget] = {
+                name: self._figures(self._runs(self._ids[:PROMPT], DECODE, slots, system, link),
+                                    tokens) for name, system in SYSTEMS.items()}
+        return table
+
+    def _prefill(self, experts, link):
+        table = {}
+        for length in (512,) if self._quick else PREFILLS:
+            self._say(f"prefill of {length}, link {link or 'this disk'}")
+            table[length] = {
+                name: statistics.median(
+                    r["prefill_tokens_per_s"]
+                    for r in self._runs(self._ids[:length], 1, experts // 2, system, link))
+                for name, system in SYSTEMS.items()}
+        return table
+
+    def _ablation(self, experts, tokens):
+        self._say("ablation")
+        return {name: self._figures(
+            self._runs(self._ids[:PROMPT], DECODE, experts // 2, system, []), tokens)
+            for name, system in ABLATION.items()}
