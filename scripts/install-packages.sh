@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian 12 packages that the build, the tests or the tools need and that are missing.
-# usage: install-packages.sh [build|test|bench|arm]...   (default: build)
+# usage: install-packages.sh [build|test|bench|arm|train]...   (default: build)
 # Quick and silent when nothing is missing; needs root or sudo otherwise.
 set -euo pipefail
 
@@ -10,6 +10,7 @@ build=(build-essential cmake ninja-build pkg-config ccache mold
 test=(clang clang-format clang-tidy libclang-rt-14-dev python3 python3-numpy zstd)
 bench=(nodejs npm)
 arm=(g++-aarch64-linux-gnu)
+train=(python3-torch libopenblas0-pthread python3-sentencepiece python3-numpy zstd)
 
 wanted=()
 for group in "${@:-build}"; do
@@ -18,8 +19,9 @@ for group in "${@:-build}"; do
     test) wanted+=("${test[@]}") ;;
     bench) wanted+=("${bench[@]}") ;;
     arm) wanted+=("${arm[@]}") ;;
+    train) wanted+=("${train[@]}") ;;
     *)
-      echo "install-packages.sh: '$group' is no group; expected build, test, bench or arm" >&2
+      echo "install-packages.sh: '$group' is no group; expected build, test, bench, arm or train" >&2
       exit 2
       ;;
   esac

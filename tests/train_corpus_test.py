@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""The corpus, its split and the baselines of tools/train: nothing held out is in a training text.
+
+usage: train_corpus_test.py [unittest arguments]
+"""
+import hashlib
+import json
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools/train"))
+sys.dont_write_bytecode = True
+
+import baselines  # noqa: E402
+import debian_packages  # noqa: E402
+import plain_text  # noqa: E402
+import sources  # noqa: E402
+import split  # noqa: E402
+import sums  # noqa: E402
+import task_text  # noqa: E402
+import token_files  # noqa: E402
+
+LICENCE = ("This program is free software and you can redistribute it and or modify it under the terms of the "
+           "licence that came with it or any later one.")
+
+
+def runs_of_13(texts):
+    """Computed apart from shingles.py: the words themselves, not numbers made of them."""
+    found = set()
+    for text in texts:
+        words = re.findall(r"\w+", text)
+        found.update(tuple(words[i:i + 13]) for i in range(len(words) - 12))
+    return found
+
+
+def documents(seed, count=60):
+    """Random paragraphs; each begins with the licence, and some hold a paragraph of their neighbour."""
+    rng = random.Random(seed)
+    paragraph = lambda: " ".join(rng.choice("abcdefghijklmnop") * rng.randrange(1, 6) for _ in range(60))
+    made, last = [], paragraph()
+    for number in range(count):
+        own = [paragraph() for _ in range(4)]
+        borrowed = [last] if number % 3 == 0 else []
+        made.append((f"document {number}", "\n\n".join([LICENCE, *own, *borrowed])))
+        last = own[1]
+    return made
+
+
+class Split(unittest.TestCase):
+    def test_NoRunOfThirteenWordsIsInBothParts(self):
+        for seed in range(5):
+            given = documents(seed)
+            training, held = split.split(given, seed, 12_000)
+            texts = [[text for _, text in part] for part in (training, held)]
+            self.assertGreater(len(held), 4)
+            self.assertGreater(sum(map(len, texts[0])), 0.6 * sum(len(text) for _, text in given))
+            self.assertTrue(runs_of_13(texts[0]))
+            self.assertEqual(runs_of_13(texts[0]) & runs_of_13(texts[1]), set())
+
+    def test_WithoutTheCutsTheDocumentsWouldShareRuns(self):
+        given = documents(0)
+        self.assertTrue(runs_of_13([given[0][1]]) & runs_of_13([given[1][1]]))
+
+    def test_BoilerplateLeavesTheHeldOutTextsAndStaysInTheOthers(self):
+        training, held = split.split(documents(1), 1, 12_000)
+        self.assertTrue(all(LICENCE not in text for _, text in held))
+        self.assertTrue(all(LICENCE in text for _, text in training))
+
+    def test_CopiesAreKeptOnce(self):
+        given = documents(2)
+        copies = [(f"copy of {name}", text.replace(" ", "\n")) for name, text in given]
+        training, held = split.split(given + copies, 2, 12_000)
+        self.assertLessEqual(len(training) + len(held), len(given))
+
+    def test_TheSplitIsAFunctionOfSeedAndNames(self):
+        given = documents(3)
+        self.assertEqual(split.split(given, 1, 12_000), split.split(given[::-1], 1, 12_000))
+        self.assertNotEqual(split.split(given, 1, 12_000)[1], split.split(given, 2, 12_000)[1])
+
+    def test_WhatAnotherDomainHoldsOutIsRemoved(self):
+        given = documents(4)
+        held = [("elsewhere", given[5][1])]
+        left = split.remove_shared(given, held)
+        self.assertEqual(runs_of_13(t for _, t in left) & runs_of_13(t for _, t in held), set())
+        self.assertTrue(left)
+
+
+class Sums(unittest.TestCase):
+    def test_AHeldOutSumIsInNoTrainingText(self):
+        texts = "\n".join(text for _, text in sums.texts(1, 400_000, held_out=False))
+        trained = set(re.findall(r"What is (\d+ \w+ \d+)\?", texts))
+        asked = {re.search(r"What is (\d+ \w+ \d+)\?", question).group(1)
+                 for question, _ in sums.examination(1, 200)}
+        self.assertEqual(len(asked), 200)
+        self.assertGreater(len(trained), 1000)
+        self.assertEqual(trained & asked, set())
+
+    def test_AnswersAreRight(self):
+        for question, answer in sums.examination(2, 100):
+            a, word, b = re.search(r"(\d+) (\w+) (\d+)", question).groups()
+            sign = {"plus": "+", "minus": "-", "times": "*"}[word]
+            self.assertEqual(eval(f"{a} {sign} {b}"), int(answer))  # of two numbers and a sign
+
+
+class Sources(unittest.TestCase):
+    def test_EveryDomainHasASourceAndEverySourceALicence(self):
+        named = {each.domain for each in (*sources.PACKAGES, *sources.TASKS)} | {"sums"}
+        self.assertEqual(named, set(sources.DOMAINS))
+        self.assertEqual(set(token_files.WEIGHTS), set(sources.DOMAINS))
+        self.assertTrue(all(each.licence for each in (*sources.PACKAGES, *sources.TASKS)))
+
+    def test_NothingIsTakenThatMustNotBeTrainedOn(self):
+        for task in sources.TASKS:
+            for word in ("bigbench", "_test", "challenge", "xsum", "lambada", "imdb", "esft", "mmlu"):
+                self.assertNotIn(word, task.name.lower())
+
+    def test_FilesAreReadOutOfAPackageThatIsNotInstalled(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder) / "root"
+            (root / "DEBIAN").mkdir(parents=True)
+            (root / "DEBIAN/control").write_text(
+                "Package: made-up\nVersion: 1.2\nArchitecture: all\nMaintainer: nobody <a@b>\nDescription: x\n")
+            (root / "usr/share").mkdir(parents=True)
+            (root / "usr/share/a.py").write_text("print(1)\n")
+            (root / "usr/share/b.txt").write_text("no\n")
+            subprocess.run(["tar", "-cJf", root / "usr/share/c.tar.xz", "-C", root / "usr/share", "a.py"], check=True)
+            subprocess.run(["dpkg-deb", "--build", root, f"{folder}/made-up_1.2_all.deb"], check=True,
+                           capture_output=True)
+            deb, version = debian_packages.fetch("made-up", pathlib.Path(folder))
+            self.assertEqual(version, "1.2")
+            plain = sources.Package("python", "made-up", ("*.py",), "text", "none")
+            self.assertEqual(list(debian_packages.read(deb, plain)), [("usr/share/a.py", "print(1)\n")])
+            inner = sources.Package("python", "made-up", ("*.py",), "text", "none", archive="usr/share/c.tar.xz")
+            self.assertEqual(list(debian_packages.read(deb, inner)), [("a.py", "print(1)\n")])
+
+
+class ShippedModels(unittest.TestCase):
+    def test_EveryModelHasItsHashOnAPage(self):
+        models = sorted((ROOT / "models").glob("*.gguf"))
+        self.assertTrue(models)
+        pages = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "models").glob("*.md"))
+        for model in models:
+            self.assertIn(hashlib.sha256(model.read_bytes()).hexdigest(), pages, model.name)
+
+    def test_EveryFileOfACardIsThereWithItsHash(self):
+        for path in (ROOT / "models").glob("*.card.json"):
+            for name, stated in json.loads(path.read_text(encoding="utf-8"))["files"].items():
+                content = (path.parent / name).read_bytes()
+                self.assertEqual(hashlib.sha256(content).hexdigest(), stated["sha256"], name)
+
+
+class Texts(unittest.TestCase):
+    def test_HtmlBecomesWhatAReaderSees(self):
+        page = ("<head><title>no</title></head><nav>no</nav><h1>A &amp; B</h1><p>one\n two</p>"
+                "<pre>x = 1\n  y</pre><script>no</script>")
+        self.assertEqual(plain_text.from_html(page), "A & B\n\none two\n\nx = 1\n  y")
+
+    def test_RoffLosesItsRequests(self):
+        page = '.\\" no\n.SH "NAME"\nls \\- list\n.PP\n.B bold\n\\fIslanted\\fR text\\&.\n.nf\n'
+        self.assertEqual(plain_text.from_roff(page), "NAME\n\nls - list\n\nbold\nslanted text.")
+
+    def test_RecordsBecomeQuestionsAndAnswers(self):
+        self.assertEqual(
+            task_text.FORMS["worked"]({"question": "Two and two?", "answer": "2+2=<<2+2=4>>4\n#### 4"}),
+            "Question: Two and two?\n2+2=4\nAnswer: 4")
+        self.assertEqual(
+            task_text.FORMS["choice"]({"query": "Question: Which?", "choices": ["this", "that"], "gold": 1}),
+            "Question: Which?\nAnswer: that")
+
+
+class Baselines(unittest.TestCase):
+    def test_ProbabilitiesAddUpToOneAfterEveryContext(self):
+        vocabulary = 6
+        training = np.array([0, 1, 2, 1, 2, 3, 1, 1, 0, 4], np.uint16)  # 5 never, 4 only at the end
+        for context in range(vocabulary):
+            ids = [each for token in range(vocabulary) for each in (context, token)]
+            counts = baselines.count(training, ids, 2, vocabulary)
+            self.assertAlmostEqual(baselines.bigram(counts).sum(), 1)
+            self.assertAlmostEqual(baselines.unigram(counts).sum(), 1)
+
+    def test_ABigramKnowsWhatFollowsWhat(self):
+        training = np.tile(np.array([1, 2, 3, 4], np.uint16), 100)
+        counts = baselines.count(training, [1, 2, 3, 4], 4, 5)
+        self.assertLess(baselines.perplexity(baselines.bigram(counts)), 1.05)
+        self.assertAlmostEqual(baselines.perplexity(baselines.unigram(counts)), 4, delta=0.1)
+
+
+class Windows(unittest.TestCase):
+    def test_EachWindowComesOnceARound(self):
+        windows = token_files.Windows(np.arange(1000, dtype=np.uint16), 10, seed=3)
+        per_round = (1000 - 11) // 10
+        for turn in range(2):
+            begins = [windows.window(turn * per_round + i)[0] for i in range(per_round)]
+            self.assertEqual(len(set(begins)), per_round)
+        self.assertEqual(list(windows.window(0)[1:]), list(windows.window(0)[:-1] + 1))
+
+    def test_WhatWasTakenIsTheWholeState(self):
+        tokens = {domain: np.arange(500, dtype=np.uint16) for domain in ("prose", "c")}
+        one, other = (token_files.Mixture(tokens, 8, 4, seed=1) for _ in range(2))
+        for step in range(5):
+            one.next(step)
+        other.taken = dict(one.taken)
+        for step in range(5, 40):
+            self.assertTrue((one.next(step) == other.next(step)).all())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,47 @@
+"""Questions and answers out of the records of published task sets: one document a record."""
+import json
+import re
+import subprocess
+
+
+def _worked(record):
+    """A sum in words, worked out; the calculator marks <<2+3=5>> go."""
+    steps, result = record["answer"].rsplit("####", 1)
+    steps = re.sub(r"<<[^>]*>>", "", steps).strip()
+    return f"Question: {record['question'].strip()}\n{steps}\nAnswer: {result.strip()}"
+
+
+def _context(record):
+    return f"Question: {record['context'].strip()}\nAnswer: {record['answer']}"
+
+
+def _asked(record):
+    return f"{record['context'].strip()} {record['answer']}"
+
+
+def _choice(record):
+    question = re.sub(r"\nAnswer:?$", "", record["query"].strip())
+    question = question if question.startswith(("Question:", "Passage:")) else f"Question: {question}"
+    return f"{question}\nAnswer: {record['choices'][record['gold']].strip()}"
+
+
+def _answers(record):
+    question = record["question"].strip()
+    return f"Question: {question[:1].upper()}{question[1:].rstrip('?')}?\nAnswer: {record['answer'][0]}"
+
+
+def _passage(record):
+    return record["passage"].strip()
+
+
+FORMS = {"worked": _worked, "context": _context, "asked": _asked, "choice": _choice, "answers": _answers,
+         "passage": _passage}
+
+
+def read(folder, task):
+    """Yields (name, text) a record; records without an answer are left out."""
+    data = subprocess.run(["zstd", "-dcq", str(folder / task.name)], stdout=subprocess.PIPE, check=True).stdout
+    for number, line in enumerate(data.decode("utf-8").strip("\n").split("\n")):
+        record = json.loads(line)
+        if record.get("answer", True):
+            yield f"{task.name}#{number}", FORMS[task.form](record)
