@@ -78,9 +78,10 @@ Status Requantizer::Convert(const TensorInfo& tensor, TensorType type) {
       const std::span row(floats.data() + thread * columns, columns);
       const std::uint64_t end = std::min(count, (task + 1) * rows_per_task);
       for (std::uint64_t r = task * rows_per_task; r < end; ++r) {
-        error.Note(first + r, ConvertRow(tensor.type, std::span(in).subspan(r * in_bytes, in_bytes),
-                                         type, std::span(out).subspan(r * out_bytes, out_bytes),
-                                         row, what(first + r)));
+        error.Note(first + r,
+                   ConvertRow(tensor.type, std::span(in).subspan(r * in_bytes, in_bytes), type,
+                              options_.rounding, std::span(out).subspan(r * out_bytes, out_bytes),
+                              row, what(first + r)));
       }
     });
     TROUPE_RETURN_IF_ERROR(error.Take());
@@ -105,13 +106,14 @@ Result<RequantizeReport> Requantize(const GgufModel& model, const RequantizeOpti
   RequantizeReport report;
   for (const TensorInfo& tensor : model.tensors()) {
     TensorSpec spec = tensor;
-    if (IsQuantizable(spec)) spec.type = options.mix.TypeFor(spec);
+    const bool wanted = IsQuantizable(spec) && (!options.experts_only || IsExpertMatrix(spec));
+    if (wanted) spec.type = options.mix.TypeFor(spec);
     if (spec.type == tensor.type) {
       ++report.kept;
     } else {
       ++report.converted;
     }
-    if (IsQuantizable(spec) && spec.type != options.mix.WantedFor(spec)) ++report.fallbacks;
+    if (wanted && spec.type != options.mix.WantedFor(spec)) ++report.fallbacks;
     specs.push_back(std::move(spec));
   }
   TROUPE_ASSIGN_OR_RETURN(GgufWriter writer,

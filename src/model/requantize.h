@@ -12,11 +12,14 @@
 #include "gguf/reader.h"
 #include "model/byte_progress.h"
 #include "model/tensor_mix.h"
+#include "quant/quantize.h"
 
 namespace troupe {
 
 struct RequantizeOptions {
   TensorMix mix = {};
+  bool experts_only = false;  // the other tensors stay as they are
+  Rounding rounding = Rounding::kBest;
   std::size_t threads = 1;          // the bytes are the same for any number
   ByteProgress progress = nullptr;  // counts bytes of the input's tensors
 };

@@ -63,7 +63,7 @@ TEST_P(EveryTarget, IsQuantizedFromTheFloatsOfTheSource) {
     std::vector<float> floats(from.ElementCount());
     DequantizeRow(from.type, BytesOf(source, from), floats);
     std::vector<std::byte> expected(to.bytes.count());
-    QuantizeRow(to.type, floats, expected);
+    QuantizeRow(to.type, floats, expected, {}, Rounding::kBest);
     ASSERT_TRUE(BytesOf(target, to) == expected) << from.name;
   }
 }

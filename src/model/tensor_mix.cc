@@ -34,6 +34,10 @@ bool IsQuantizable(const TensorSpec& tensor) {
          !name.ends_with("ffn_gate_inp.weight");
 }
 
+bool IsExpertMatrix(const TensorSpec& tensor) {
+  return std::string_view(tensor.name).ends_with("_exps.weight");
+}
+
 TensorType TensorMix::WantedFor(const TensorSpec& tensor) const {
   if (tensor.name == "token_embd.weight") return embedding.value_or(type);
   if (tensor.name == "output.weight") return output.value_or(type);

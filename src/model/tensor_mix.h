@@ -21,6 +21,9 @@ TensorType FittingType(TensorType wanted, std::uint64_t columns);
 // Norms, biases and everything else of one dimension stay as they are.
 bool IsQuantizable(const TensorSpec& tensor);
 
+// The routed experts of a layer in one tensor.
+bool IsExpertMatrix(const TensorSpec& tensor);
+
 struct TensorMix {
   TensorType type = TensorType::kF16;
   std::optional<TensorType> embedding = std::nullopt;  // token_embd.weight; `type` if not given

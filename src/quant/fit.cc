@@ -1,7 +1,10 @@
 #include "quant/fit.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 namespace troupe {
 namespace {
@@ -138,6 +141,44 @@ Line FitScale(CodeRange range, WeightedValues values) {
     if (c.explained > best.explained) best = c;
   }
   return Polish(best, range, values, SolveScale).line;
+}
+
+// As the inverse of the scale rises from 0, codes leave 0 one by one, each at a known place;
+// between two such places none changes, and least squares has one answer for them.
+Line FitScaleExactly(CodeRange range, WeightedValues values) {
+  struct Step {
+    float at;  // inverse of the scale from which on value i has the next code
+    std::uint32_t i;
+  };
+  std::vector<Step> steps;
+  Line best;
+  double explained = 0;
+  for (const float sign : {1.0f, -1.0f}) {
+    steps.clear();
+    for (std::uint32_t i = 0; i < values.x.size(); ++i) {
+      const float x = sign * values.x[i];
+      const int codes = x > 0 ? range.highest : -range.lowest;
+      for (int c = 0; x != 0 && c < codes; ++c) {
+        steps.push_back({(static_cast<float>(c) + 0.5f) / std::fabs(x), i});
+      }
+    }
+    // Equal places in one order everywhere: sums of floats depend on it.
+    std::ranges::sort(steps, {}, [](const Step& s) { return std::pair(s.at, s.i); });
+    std::vector<int> codes(values.x.size());
+    double wcc = 0, wcx = 0;
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      const std::uint32_t i = steps[s].i;
+      const double w = values.w[i];
+      wcc += w * (2 * codes[i]++ + 1);
+      wcx += w * std::fabs(static_cast<double>(values.x[i]));
+      if (s + 1 < steps.size() && steps[s + 1].at == steps[s].at) continue;
+      if (wcx * wcx > explained * wcc) {
+        explained = wcx * wcx / wcc;
+        best.scale = static_cast<float>(sign * (wcx / wcc));
+      }
+    }
+  }
+  return best;
 }
 
 Line FitScaleAndMin(int highest_code, MinSign sign, WeightedValues values) {

@@ -42,7 +42,11 @@ void CodesAt(Line line, CodeRange range, std::span<const float> x, std::span<std
 // end of the range, each improved by least squares, the best one until it no longer changes.
 Line FitScale(CodeRange range, WeightedValues values);
 
-// The same with a min, for codes from 0 on.
+// The best line through 0 there is: tries all codes that some scale makes the nearest ones. Takes a
+// sort of as many places as there are values times codes, so it is for ranges of few codes.
+Line FitScaleExactly(CodeRange range, WeightedValues values);
+
+// Like FitScale with a min, for codes from 0 on.
 enum class MinSign { kAny, kNotPositive };
 Line FitScaleAndMin(int highest_code, MinSign sign, WeightedValues values);
 

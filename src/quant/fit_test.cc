@@ -90,6 +90,46 @@ TEST(FitScale, FindsTheGridThatTheValuesLieOn) {
   EXPECT_EQ(line.min, 0);
 }
 
+// The least error over every assignment of codes: 4 to the power of 8 of them.
+double LeastErrorOfAllCodes(CodeRange range, WeightedValues values) {
+  const int levels = range.highest - range.lowest + 1;
+  double total = 0, explained = 0;
+  for (std::size_t i = 0; i < values.x.size(); ++i) {
+    total += 1.0 * values.w[i] * values.x[i] * values.x[i];
+  }
+  for (int number = 0; number < std::pow(levels, values.x.size()); ++number) {
+    double wcc = 0, wcx = 0;
+    int rest = number;
+    for (std::size_t i = 0; i < values.x.size(); ++i, rest /= levels) {
+      const double c = rest % levels + range.lowest;
+      wcc += values.w[i] * c * c;
+      wcx += values.w[i] * c * values.x[i];
+    }
+    if (wcc > 0) explained = std::max(explained, wcx * wcx / wcc);
+  }
+  return total - explained;
+}
+
+TEST(FitScaleExactly, EqualsTheBestOfAllCodes) {
+  Rng rng(TestSeed());
+  bool faster_one_missed_it = false;
+  for (int round = 0; round < 20; ++round) {
+    const Sample s = RandomSample(rng);
+    const WeightedValues few = {std::span(s.x).first(8), std::span(s.w).first(8)};
+    for (const CodeRange range : {CodeRange{-2, 1}, CodeRange{-1, 1}}) {
+      const double least = LeastErrorOfAllCodes(range, few);
+      EXPECT_NEAR(ErrorAt(FitScaleExactly(range, few), range, few), least, 1e-5) << round;
+      faster_one_missed_it |= ErrorAt(FitScale(range, few), range, few) > least + 1e-3;
+    }
+  }
+  EXPECT_TRUE(faster_one_missed_it);  // or there is no need for this one
+}
+
+TEST(FitScaleExactly, IsZeroForZeros) {
+  const std::array<float, 8> zeros{}, w = {1, 1, 1, 1, 1, 1, 1, 1};
+  EXPECT_EQ(FitScaleExactly({-8, 7}, {zeros, w}).scale, 0);
+}
+
 TEST(FitScaleAndMin, FindsTheGridThatTheValuesLieOn) {
   Sample s;
   for (std::size_t i = 0; i < kN; ++i) {

@@ -1,13 +1,18 @@
 #include "quant/quantize.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "base/check.h"
 #include "base/half.h"
+#include "quant/block_formats.h"
+#include "quant/dequantize.h"
+#include "quant/normalize.h"
 #include "quant/quantize_blocks.h"
 
 namespace troupe {
@@ -28,6 +33,52 @@ void Narrow(std::span<const float> src, std::byte* dst) {
   }
 }
 
+void QuantizeChecked(TensorType type, std::span<const float> src, std::span<std::byte> dst,
+                     std::span<const float> importance, Rounding rounding) {
+  if (Info(type).block_elems == 32) {
+    internal::QuantizeBlocks(type, src, dst, importance, rounding);
+  } else if (rounding == Rounding::kPlain) {
+    internal::RoundSuperBlocks(type, src, dst);
+  } else {
+    internal::QuantizeSuperBlocks(type, src, dst, importance);
+  }
+}
+
+double ErrorOf(TensorType type, std::span<const std::byte> block, WeightedValues values) {
+  std::array<float, 256> stored;
+  DequantizeRow(type, block, std::span(stored).first(values.x.size()));
+  double sum = 0;
+  for (std::size_t i = 0; i < values.x.size(); ++i) {
+    const double miss = static_cast<double>(values.x[i]) - static_cast<double>(stored[i]);
+    sum += static_cast<double>(values.w[i]) * miss * miss;
+  }
+  return sum;
+}
+
+// A search that looks at some scales out of all may pass by the plain one. Rarely, but what is
+// promised is never.
+void TakePlainWhereBetter(TensorType type, std::span<const float> src, std::span<std::byte> dst,
+                          std::span<const float> importance) {
+  if (type == TensorType::kQ8_0) return;  // there was no search
+  std::vector<std::byte> plain(dst.size());
+  QuantizeChecked(type, src, plain, {}, Rounding::kPlain);
+  WithBlockType(type, [&]<typename Block>() {
+    for (std::size_t i = 0; i < src.size() / Block::kElems; ++i) {
+      const auto values = src.subspan(i * Block::kElems, Block::kElems);
+      const auto weights =
+          importance.empty() ? importance : importance.subspan(i * Block::kElems, Block::kElems);
+      const auto block = internal::NormalizedBlock<Block::kElems>::From(values, weights);
+      if (!block) continue;  // zeros either way
+      const WeightedValues weighted = {values, block->Group(0, Block::kElems).w};
+      const auto found = dst.subspan(i * sizeof(Block), sizeof(Block));
+      const auto rival = std::span(plain).subspan(i * sizeof(Block), sizeof(Block));
+      if (ErrorOf(type, rival, weighted) < ErrorOf(type, found, weighted)) {
+        std::ranges::copy(rival, found.begin());
+      }
+    }
+  });
+}
+
 }  // namespace
 
 Status CheckQuantizable(std::span<const float> values, std::string_view what) {
@@ -39,7 +90,7 @@ Status CheckQuantizable(std::span<const float> values, std::string_view what) {
 }
 
 void QuantizeRow(TensorType type, std::span<const float> src, std::span<std::byte> dst,
-                 std::span<const float> importance) {
+                 std::span<const float> importance, Rounding rounding) {
   TROUPE_CHECK(dst.size() == RowBytes(type, src.size()).count());
   switch (type) {
     case TensorType::kF32:
@@ -55,11 +106,8 @@ void QuantizeRow(TensorType type, std::span<const float> src, std::span<std::byt
   TROUPE_CHECK(AllWithin(src, -kMaxQuantizable, kMaxQuantizable));
   TROUPE_CHECK(importance.empty() || importance.size() == src.size());
   TROUPE_CHECK(AllWithin(importance, 0, std::numeric_limits<float>::max()));
-  if (Info(type).block_elems == 32) {
-    internal::QuantizeBlocks(type, src, dst, importance);
-  } else {
-    internal::QuantizeSuperBlocks(type, src, dst, importance);
-  }
+  QuantizeChecked(type, src, dst, importance, rounding);
+  if (rounding == Rounding::kBest) TakePlainWhereBetter(type, src, dst, importance);
 }
 
 }  // namespace troupe

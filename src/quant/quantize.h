@@ -1,6 +1,4 @@
-// Floats to every stored type: one row at a time, the same bytes on every machine. Without an
-// importance Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0 round as ggml's reference does, byte for byte; with
-// one, and for the K-quants always, a search minimises the weighted squared error. Threads share
+// Floats to every stored type: one row at a time, the same bytes on every machine. Threads share
 // nothing. The way back: dequantize.h.
 #pragma once
 
@@ -20,12 +18,24 @@ inline constexpr float kMaxQuantizable = 65504.0f;
 // `what` names the row in the message.
 Status CheckQuantizable(std::span<const float> values, std::string_view what);
 
+// How scales (and mins) are chosen.
+enum class Rounding {
+  // As ggml's reference does: for blocks of 32, byte for byte, from their extremes unless there is
+  // an importance; for the K-quants by a search.
+  kReference,
+  // Every group from its extremes, every value to the nearest step: what a search must beat.
+  kPlain,
+  // By a search for the least squared error, weighted by the values' sizes and the importance. No
+  // block has a larger such error than with kPlain.
+  kBest,
+};
+
 // dst is exactly RowBytes(type, src.size()) bytes. `importance` is empty or has one finite weight
 // >= 0 per column: how much a squared error there counts (for instance the mean square of the
 // activations it meets). The searches weigh by it and by the values themselves; Q8_0 has nothing to
-// gain and ignores it. A value that is not quantizable stops the program; F32, F16 and BF16 take
-// any value and round as base/half.h does.
+// gain and ignores it, as plain rounding does. A value that is not quantizable stops the program;
+// F32, F16 and BF16 take any value and round as base/half.h does.
 void QuantizeRow(TensorType type, std::span<const float> src, std::span<std::byte> dst,
-                 std::span<const float> importance = {});
+                 std::span<const float> importance = {}, Rounding rounding = Rounding::kReference);
 
 }  // namespace troupe

@@ -89,7 +89,8 @@ Block Search(Values values, std::span<const float> importance) {
     b.m = block->ToHalf(line.min);
     line.min = block->Rounded(line.min);
   } else {
-    line = FitScale(kCodes, all);
+    line =
+        kCodes.highest - kCodes.lowest < 16 ? FitScaleExactly(kCodes, all) : FitScale(kCodes, all);
   }
   b.d = block->ToHalf(line.scale);
   line.scale = block->Rounded(line.scale);
@@ -100,11 +101,11 @@ Block Search(Values values, std::span<const float> importance) {
 }
 
 template <typename Block>
-Block QuantizeBlock(Values values, std::span<const float> importance) {
+Block QuantizeBlock(Values values, std::span<const float> importance, Rounding rounding) {
+  const bool search =
+      rounding == Rounding::kBest || (rounding == Rounding::kReference && !importance.empty());
   // With 8 bits a search would gain next to nothing.
-  if (!importance.empty() && Block::kType != TensorType::kQ8_0) {
-    return Search<Block>(values, importance);
-  }
+  if (search && Block::kType != TensorType::kQ8_0) return Search<Block>(values, importance);
   if constexpr (Block::kHasMin) {
     return RoundFromMin<Block>(values);
   } else {
@@ -115,11 +116,11 @@ Block QuantizeBlock(Values values, std::span<const float> importance) {
 }  // namespace
 
 void QuantizeBlocks(TensorType type, std::span<const float> src, std::span<std::byte> dst,
-                    std::span<const float> importance) {
+                    std::span<const float> importance, Rounding rounding) {
   WithBlockType(type, [&]<typename Block>() {
     if constexpr (Block::kElems == 32) {
-      ForEachBlock<Block>(src, dst, importance, [](auto values, auto weights) {
-        return QuantizeBlock<Block>(values.template first<32>(), weights);
+      ForEachBlock<Block>(src, dst, importance, [rounding](auto values, auto weights) {
+        return QuantizeBlock<Block>(values.template first<32>(), weights, rounding);
       });
     }
   });

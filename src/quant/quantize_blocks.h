@@ -1,5 +1,4 @@
-// The two families of quantizers behind QuantizeRow: one row into blocks, the arguments already
-// checked by it.
+// The quantizers behind QuantizeRow: one row into blocks, the arguments already checked by it.
 #pragma once
 
 #include <cstddef>
@@ -7,16 +6,18 @@
 #include <span>
 
 #include "base/tensor_type.h"
+#include "quant/quantize.h"
 
 namespace troupe::internal {
 
 // Q4_0, Q4_1, Q5_0, Q5_1, Q8_0.
 void QuantizeBlocks(TensorType type, std::span<const float> src, std::span<std::byte> dst,
-                    std::span<const float> importance);
+                    std::span<const float> importance, Rounding rounding);
 
-// Q2_K, Q3_K, Q4_K, Q5_K, Q6_K.
+// Q2_K, Q3_K, Q4_K, Q5_K, Q6_K: by a search, and from the extremes of each group.
 void QuantizeSuperBlocks(TensorType type, std::span<const float> src, std::span<std::byte> dst,
                          std::span<const float> importance);
+void RoundSuperBlocks(TensorType type, std::span<const float> src, std::span<std::byte> dst);
 
 // Calls quantize(values, importance) -> Block for each block of the row and stores the results.
 template <typename Block, typename F>

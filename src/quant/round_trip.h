@@ -23,9 +23,10 @@ inline std::uint64_t Hash(std::span<const std::byte> bytes) {
 }
 
 inline std::vector<std::byte> Quantize(TensorType type, const Floats& x,
-                                       const Floats& importance = {}) {
+                                       const Floats& importance = {},
+                                       Rounding rounding = Rounding::kReference) {
   std::vector<std::byte> row(RowBytes(type, x.size()).count());
-  QuantizeRow(type, x, row, importance);
+  QuantizeRow(type, x, row, importance, rounding);
   return row;
 }
 
@@ -35,8 +36,9 @@ inline Floats Dequantize(TensorType type, const std::vector<std::byte>& row, std
   return x;
 }
 
-inline Floats RoundTrip(TensorType type, const Floats& x, const Floats& importance = {}) {
-  return Dequantize(type, Quantize(type, x, importance), x.size());
+inline Floats RoundTrip(TensorType type, const Floats& x, const Floats& importance = {},
+                        Rounding rounding = Rounding::kReference) {
+  return Dequantize(type, Quantize(type, x, importance, rounding), x.size());
 }
 
 // Made by exact arithmetic, unlike the others: the same numbers on every machine.

@@ -1,6 +1,7 @@
 #include "runtime/pack_model.h"
 
 #include <algorithm>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -49,6 +50,7 @@ std::vector<Piece> CutIntoPieces(const ExpertLayout& layout) {
 
 // The layers of one precision: each as the model has it and as it will be in the container.
 struct PackedLayer {
+  const GgufModel* model = nullptr;  // that it is read from
   std::uint32_t number = 0;
   ExpertLayout source;
   ExpertLayout target;
@@ -56,9 +58,8 @@ struct PackedLayer {
 
 class Packer {
  public:
-  Packer(const GgufModel& model, const PackOptions& options, ContainerWriter& writer, Bytes total)
-      : model_(model),
-        options_(options),
+  Packer(const PackOptions& options, ContainerWriter& writer, Bytes total)
+      : options_(options),
         writer_(writer),
         total_(total),
         threads_(options.threads),
@@ -75,10 +76,9 @@ class Packer {
   Status PackBatch(const PackedLayer& layer, std::uint32_t first, std::uint32_t count);
   Status PackPiece(const PackedLayer& layer, std::uint32_t expert, const Piece& piece,
                    std::span<std::byte> slot, Scratch& scratch) const;
-  Status Convert(const ExpertMatrix& from, const ExpertMatrix& to, std::uint64_t first_row,
-                 Scratch& scratch) const;
+  Status Convert(const GgufModel& model, const ExpertMatrix& from, const ExpertMatrix& to,
+                 std::uint64_t first_row, Scratch& scratch) const;
 
-  const GgufModel& model_;
   const PackOptions& options_;
   ContainerWriter& writer_;
   Bytes total_, done_;
@@ -125,11 +125,12 @@ Status Packer::PackPiece(const PackedLayer& layer, std::uint32_t expert, const P
   const std::uint64_t to_bytes = RowBytes(to.type, to.cols).count();
   const std::uint64_t first_row = expert * from.rows + piece.first_row;  // of the tensor
   scratch.read.resize(piece.rows * from_bytes);
-  TROUPE_RETURN_IF_ERROR(model_.ReadRange(*from.tensor, first_row * from_bytes, scratch.read));
+  TROUPE_RETURN_IF_ERROR(
+      layer.model->ReadRange(*from.tensor, first_row * from_bytes, scratch.read));
   std::span<const std::byte> rows = scratch.read;
   if (to.type != from.type) {
     scratch.converted.resize(piece.rows * to_bytes);
-    TROUPE_RETURN_IF_ERROR(Convert(from, to, first_row, scratch));
+    TROUPE_RETURN_IF_ERROR(Convert(*layer.model, from, to, first_row, scratch));
     rows = scratch.converted;
   }
   PackPanels(to.type, piece.rows, to.cols, rows,
@@ -138,16 +139,17 @@ Status Packer::PackPiece(const PackedLayer& layer, std::uint32_t expert, const P
   return OkStatus();
 }
 
-Status Packer::Convert(const ExpertMatrix& from, const ExpertMatrix& to, std::uint64_t first_row,
-                       Scratch& scratch) const {
+Status Packer::Convert(const GgufModel& model, const ExpertMatrix& from, const ExpertMatrix& to,
+                       std::uint64_t first_row, Scratch& scratch) const {
   const std::uint64_t from_bytes = RowBytes(from.type, from.cols).count();
   const std::uint64_t to_bytes = RowBytes(to.type, to.cols).count();
   scratch.floats.resize(from.cols);
   for (std::uint64_t r = 0; r * from_bytes < scratch.read.size(); ++r) {
     TROUPE_RETURN_IF_ERROR(
         ConvertRow(from.type, std::span(scratch.read).subspan(r * from_bytes, from_bytes), to.type,
-                   std::span(scratch.converted).subspan(r * to_bytes, to_bytes), scratch.floats,
-                   fmt::format("{}: tensor '{}', row {}", model_.files()[from.tensor->file].path(),
+                   options_.rounding, std::span(scratch.converted).subspan(r * to_bytes, to_bytes),
+                   scratch.floats,
+                   fmt::format("{}: tensor '{}', row {}", model.files()[from.tensor->file].path(),
                                from.tensor->name, first_row + r)));
   }
   return OkStatus();
@@ -168,15 +170,46 @@ ExpertLayout LowLayout(const ExpertLayout& layout, TensorType low) {
 
 using Precisions = std::vector<std::vector<PackedLayer>>;
 
-Precisions PrecisionsOf(const ExpertLayouts& layouts, std::optional<TensorType> low) {
+// A model and how its experts lie.
+struct Source {
+  const GgufModel* model;
+  ExpertLayouts layouts;
+};
+
+Precisions PrecisionsOf(const Source& own, const Source& low_from, std::optional<TensorType> low) {
   Precisions precisions(low ? 2 : 1);
-  for (std::uint32_t layer = 0; layer < layouts.size(); ++layer) {
-    const ExpertLayout& layout = layouts[layer];
+  for (std::uint32_t layer = 0; layer < own.layouts.size(); ++layer) {
+    const ExpertLayout& layout = own.layouts[layer];
     if (layout.matrices[0].tensor == nullptr) continue;
-    precisions[0].push_back({layer, layout, layout});
-    if (low) precisions[1].push_back({layer, layout, LowLayout(layout, *low)});
+    precisions[0].push_back({own.model, layer, layout, layout});
+    if (!low) continue;
+    // What it is made from says nothing about its type: it has to be smaller than the first copy.
+    const ExpertLayout& from = low_from.layouts[layer];
+    precisions[1].push_back({low_from.model, layer, from, LowLayout(layout, *low)});
   }
   return precisions;
+}
+
+Status CheckSameShapes(const Source& own, const Source& low_from) {
+  const auto differ = [](const ExpertMatrix& a, const ExpertMatrix& b) {
+    if (a.tensor == nullptr || b.tensor == nullptr) return a.tensor != b.tensor;
+    return a.tensor->dims != b.tensor->dims;
+  };
+  bool same = own.layouts.size() == low_from.layouts.size();
+  for (std::size_t layer = 0; same && layer < own.layouts.size(); ++layer) {
+    same = std::ranges::equal(own.layouts[layer].matrices, low_from.layouts[layer].matrices,
+                              std::not_fn(differ));
+  }
+  if (same) return OkStatus();
+  return InvalidArgument(
+      "{}: experts of other shapes than in {}; the model it was made from expected",
+      low_from.model->path(), own.model->path());
+}
+
+Result<Source> SourceOf(const GgufModel& model) {
+  TROUPE_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(model.metadata()));
+  TROUPE_ASSIGN_OR_RETURN(WeightMeasure measure, MeasureWeights(model, config));
+  return Source{&model, std::move(measure.experts)};
 }
 
 ContainerIndex IndexOf(const Precisions& precisions, std::uint32_t experts,
@@ -230,9 +263,13 @@ Result<PackReport> PackModel(const GgufModel& model, const PackOptions& options,
                              const std::string& path) {
   TROUPE_RETURN_IF_ERROR(CheckNotInPlace(model, path));
   TROUPE_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(model.metadata()));
-  TROUPE_ASSIGN_OR_RETURN(const WeightMeasure measure, MeasureWeights(model, config));
   const std::uint32_t experts = config.moe.routing.experts;
-  const Precisions precisions = PrecisionsOf(measure.experts, options.low);
+  TROUPE_ASSIGN_OR_RETURN(const Source own, SourceOf(model));
+  TROUPE_ASSIGN_OR_RETURN(const Source low_from,
+                          SourceOf(options.low_from == nullptr ? model : *options.low_from));
+  TROUPE_RETURN_IF_ERROR(CheckSameShapes(own, low_from));
+  if (options.low_from != nullptr) TROUPE_RETURN_IF_ERROR(CheckNotInPlace(*options.low_from, path));
+  const Precisions precisions = PrecisionsOf(own, low_from, options.low);
   if (experts == 0 || precisions[0].empty()) {
     return InvalidArgument("{}: a model without experts; there is nothing to pack", model.path());
   }
@@ -246,7 +283,7 @@ Result<PackReport> PackModel(const GgufModel& model, const PackOptions& options,
   TROUPE_ASSIGN_OR_RETURN(ContainerWriter writer,
                           ContainerWriter::Create(path, IndexOf(precisions, experts, fingerprint)));
   report.bytes = writer.total_bytes();
-  Packer packer(model, options, writer, BytesToRead(precisions, experts));
+  Packer packer(options, writer, BytesToRead(precisions, experts));
   for (const std::vector<PackedLayer>& layers : precisions) {
     for (const PackedLayer& layer : layers) {
       TROUPE_RETURN_IF_ERROR(packer.Pack(layer, experts));

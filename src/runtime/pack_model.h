@@ -13,6 +13,7 @@
 #include "base/tensor_type.h"
 #include "gguf/reader.h"
 #include "model/byte_progress.h"
+#include "quant/quantize.h"
 
 namespace troupe {
 
@@ -20,7 +21,11 @@ struct PackOptions {
   std::size_t threads = 1;  // the bytes are the same for any number
   // Of the second copy; where rows do not fit it the nearest type that they fit (tensor_mix.h).
   std::optional<TensorType> low = std::nullopt;
-  ByteProgress progress = nullptr;  // counts bytes read
+  // What the second copy is made from, if not from the packed model itself: the weights that one
+  // was made from, so that errors do not add up. Must outlive the call.
+  const GgufModel* low_from = nullptr;
+  Rounding rounding = Rounding::kBest;  // of the second copy
+  ByteProgress progress = nullptr;      // counts bytes read
 };
 
 struct PackReport {
@@ -32,8 +37,8 @@ struct PackReport {
   std::uint32_t fallbacks = 0;  // matrices of a layer in another type than `low`
 };
 
-// Needs memory for a few experts. Refuses a model without experts, to write over a file it reads,
-// and a second copy that is no smaller than the first.
+// Needs memory for a few experts. Refuses a model without experts, to write over a file it reads, a
+// second copy that is no smaller than the first, and one made from weights of other shapes.
 Result<PackReport> PackModel(const GgufModel& model, const PackOptions& options,
                              const std::string& path);
 

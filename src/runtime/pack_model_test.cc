@@ -52,7 +52,7 @@ std::vector<std::byte> RowsOf(const GgufModel& model, const ExpertMatrix& matrix
   std::vector<float> floats(matrix.rows * matrix.cols);
   DequantizeRow(matrix.type, bytes, floats);
   std::vector<std::byte> converted(matrix.rows * RowBytes(type, matrix.cols).count());
-  QuantizeRow(type, floats, converted);
+  QuantizeRow(type, floats, converted, {}, Rounding::kBest);
   return converted;
 }
 

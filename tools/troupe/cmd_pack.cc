@@ -1,4 +1,5 @@
 // `troupe pack`: a model's experts as a container that they are loaded from fastest.
+#include <optional>
 #include <string>
 
 #include "base/available_cpus.h"
@@ -6,10 +7,12 @@
 #include "gguf/reader.h"
 #include "runtime/container_path.h"
 #include "runtime/pack_model.h"
+#include "runtime/pack_pair.h"
 #include "troupe/commands.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"
 #include "troupe/progress.h"
+#include "troupe/rounding_option.h"
 
 namespace troupe {
 namespace {
@@ -20,10 +23,12 @@ class PackCommand final : public Command {
   Status Run() override;
 
  private:
+  Result<PackReport> Pack(const GgufModel& model) const;
   Status WriteRecord(const PackReport& report, double seconds) const;
   void PrintFigures(const PackReport& report, double seconds) const;
 
-  std::string in_, out_, json_;
+  std::string in_, packed_, out_, json_;
+  std::optional<TensorType> high_;
   PackOptions options_{.threads = AvailableCpus()};
 };
 
@@ -36,25 +41,38 @@ void PackCommand::AddOptions(CLI::App& app) {
                  "`troupe run` finds it")
       ->type_name("FILE");
   AddTypeOption(app, "--low", options_.low, "Add all experts once more in this smaller type");
+  AddTypeOption(app, "--high", high_,
+                "Write the model anew with experts in this type, as MODEL-TYPE.gguf, and pack that "
+                "one; both copies are made from MODEL (F32, F16, BF16 or Q8_0)");
+  AddRoundingOption(app, options_.rounding);
   AddThreadsOption(app, options_.threads);
   AddJsonOption(app, json_);
 }
 
 Status PackCommand::Run() {
   TROUPE_ASSIGN_OR_RETURN(const GgufModel model, GgufModel::Open(in_));
-  if (out_.empty()) out_ = ContainerPathFor(in_);
+  packed_ = high_ ? HighModelPathFor(in_, *high_) : in_;
+  if (out_.empty()) out_ = ContainerPathFor(packed_);
   ProgressBar bar("packing");
   options_.progress = bar.Callback();
   const Stopwatch watch;
-  TROUPE_ASSIGN_OR_RETURN(const PackReport report, PackModel(model, options_, out_));
+  TROUPE_ASSIGN_OR_RETURN(const PackReport report, Pack(model));
   bar.Clear();
   if (!json_.empty()) return WriteRecord(report, watch.Seconds());
   PrintFigures(report, watch.Seconds());
   return OkStatus();
 }
 
+Result<PackReport> PackCommand::Pack(const GgufModel& model) const {
+  if (!high_) return PackModel(model, options_, out_);
+  TROUPE_ASSIGN_OR_RETURN(const PackPairReport pair,
+                          PackPair(model, *high_, options_, packed_, out_));
+  return pair.container;
+}
+
 Status PackCommand::WriteRecord(const PackReport& report, double seconds) const {
-  return WriteJson({{"model", in_},
+  return WriteJson({{"model", packed_},
+                    {"made_from", in_},
                     {"output", out_},
                     {"output_bytes", report.bytes.count()},
                     {"layers", report.layers},
@@ -68,6 +86,7 @@ Status PackCommand::WriteRecord(const PackReport& report, double seconds) const 
 }
 
 void PackCommand::PrintFigures(const PackReport& report, double seconds) const {
+  if (high_) fmt::print("{}: {} with experts in {}\n", packed_, in_, Name(*high_));
   const std::uint64_t experts = std::uint64_t{report.layers} * report.experts;
   fmt::print("{}: {}, {} layers of {} experts of {}", out_, ToString(report.bytes), report.layers,
              report.experts, ToString(Bytes(report.full.count() / experts)));

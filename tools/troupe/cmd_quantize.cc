@@ -8,6 +8,7 @@
 #include "troupe/json_record.h"
 #include "troupe/options.h"
 #include "troupe/progress.h"
+#include "troupe/rounding_option.h"
 
 namespace troupe {
 namespace {
@@ -31,6 +32,7 @@ void QuantizeCommand::AddOptions(CLI::App& app) {
   AddTypeOption(app, "--embedding-type", options_.mix.embedding,
                 "Type of the token embedding, if another");
   AddTypeOption(app, "--output-type", options_.mix.output, "Type of the output, if another");
+  AddRoundingOption(app, options_.rounding);
   AddThreadsOption(app, options_.threads);
   AddJsonOption(app, json_);
 }
@@ -46,6 +48,7 @@ Status QuantizeCommand::Run() {
     return WriteJson({{"input", in_},
                       {"output", out_},
                       {"type", Name(options_.mix.type)},
+                      {"rounding", options_.rounding == Rounding::kPlain ? "plain" : "best"},
                       {"input_bytes", model.file_bytes().count()},
                       {"output_bytes", report.bytes.count()},
                       {"tensors_converted", report.converted},
