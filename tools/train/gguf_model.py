@@ -56,11 +56,13 @@ _LAYER = (
 
 
 def tensors(state, layers):
-    """`state`: the network's state_dict. The output matrix is the embedding, so there is none."""
+    """`state`: the network's state_dict. The output matrix is the embedding, but llama.cpp wants
+    one by name in this family; apart they may be quantized to different types."""
     def entry(name, dtype, tensor, form):
         tensor = tensor.flatten() if form == "flat" else tensor.transpose(1, 2) if form == "T" else tensor
         return name, dtype, tuple(tensor.shape), lambda: tensor.detach().float().cpu().numpy()
     found = [entry("token_embd.weight", _F16, state["embedding.weight"], ""),
+             entry("output.weight", _F16, state["embedding.weight"], ""),
              entry("output_norm.weight", _F32, state["norm.weight"], "")]
     for layer in range(layers):
         found += [entry(f"blk.{layer}.{theirs}", dtype, state[f"layers.{layer}.{ours}"], form)
