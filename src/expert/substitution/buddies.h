@@ -1,0 +1,67 @@
+// BuddyMoE's replacement (Wang et al., Algorithm 1 behind the gates of section 3.1): a missing
+// expert gives way to a resident one that tokens often choose with it, if the token spreads its
+// weight (tau, gamma), if not too much of the pass is missing (beta), and so often a token at most
+// (rho). docs/design/substitution.md says what was chosen where the paper leaves room.
+#pragma once
+
+#include <memory>
+
+#include "expert/substitution/buddy_lists.h"
+#include "expert/substitution/substitution_policy.h"
+#include "expert/substitution/token_entropy.h"
+
+namespace troupe {
+
+class Buddies final : public SubstitutionPolicy {
+ public:
+  struct Options {
+    double tau = 0.5;                       // replaces only in tokens of more entropy; 1: in none
+    std::vector<double> tau_by_layer = {};  // instead of tau; empty: the same everywhere
+    double temperature = 1;
+    double gamma = 2;   // nor in tokens whose first leads by so much; 2: in all
+    double beta = 1.5;  // nor in passes that miss such a share of their experts; above 1: in all
+    std::uint32_t rho = 3;  // slots a token that are replaced, whoever replaces them
+    std::vector<std::uint32_t> rho_by_layer = {};
+    std::uint32_t rank = 16;  // of a list, how many are looked at: H
+    double eta = 0;           // how much the token's own score of a buddy counts
+    double kappa = 0;         // how much a hop to it costs
+    // The token's slots from the best to the least, as printed; else the least first, so that rho
+    // is spent where it costs least.
+    bool best_first = false;
+  };
+  struct Counts {
+    std::uint64_t beta_closed = 0;    // layers of passes
+    std::uint64_t tau_closed = 0;     // tokens with missing experts
+    std::uint64_t gamma_closed = 0;   // such tokens that tau let pass
+    std::uint64_t rho_closed = 0;     // slots
+    std::uint64_t no_list = 0;        // slots whose expert has no buddies
+    std::uint64_t none_resident = 0;  // slots none of whose buddies was there and free
+    std::uint64_t substituted = 0;
+
+    bool operator==(const Counts&) const = default;
+  };
+
+  Buddies(std::shared_ptr<const BuddyLists> lists, Options options);
+
+  std::string_view name() const override { return "buddies"; }
+  std::string ToString() const override;
+  void Answer(LayerAnswers& layer) override;
+  std::vector<NamedCount> counts() const override;
+  const Counts& count() const { return counts_; }
+
+ private:
+  bool TokenMayChange(const RoutedLayer& routed, std::size_t token);
+  void AnswerSlot(LayerAnswers& layer, std::size_t token, std::uint32_t slot);
+
+  std::shared_ptr<const BuddyLists> lists_;
+  Options options_;
+  Counts counts_;
+};
+
+// Of the different experts that a pass asks a layer for, the share that is missing: delta, Eq. 2.
+double MissingShare(const LayerAnswers& layer);
+
+// The beta that a transfer budget a layer allows: the share of the asked-for experts that fits it.
+double BetaOfBudget(Bytes budget, Bytes expert, double experts_asked);
+
+}  // namespace troupe

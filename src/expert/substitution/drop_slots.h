@@ -1,0 +1,63 @@
+// Answers that compute less: missing experts left out (zero fill, its weight lost or shared), and
+// the control that runs the model with fewer experts a token, wherever they are.
+#pragma once
+
+#include "expert/substitution/substitution_policy.h"
+
+namespace troupe {
+
+class DropMissing final : public SubstitutionPolicy {
+ public:
+  struct Options {
+    DroppedWeight weight = DroppedWeight::kLost;
+    double most_share = 1;         // of the token's weight, that a dropped slot has
+    std::uint32_t rho = kNoLimit;  // slots a token that are replaced or dropped
+  };
+  struct Counts {
+    std::uint64_t too_heavy = 0;   // slots
+    std::uint64_t rho_closed = 0;  // slots
+    std::uint64_t dropped = 0;
+
+    bool operator==(const Counts&) const = default;
+  };
+  explicit DropMissing(const Options& options) : options_(options) {}
+
+  std::string_view name() const override { return "drop"; }
+  std::string ToString() const override;
+  void Answer(LayerAnswers& layer) override;
+  std::vector<NamedCount> counts() const override;
+  const Counts& count() const { return counts_; }
+
+ private:
+  Options options_;
+  Counts counts_;
+};
+
+class SmallerTopK final : public SubstitutionPolicy {
+ public:
+  struct Options {
+    std::uint32_t keep = 1;  // slots a token
+  };
+  struct Counts {
+    std::uint64_t dropped = 0;
+    std::uint64_t dropped_resident = 0;  // of those: experts that were there
+
+    bool operator==(const Counts&) const = default;
+  };
+  explicit SmallerTopK(const Options& options) : options_(options) {}
+
+  std::string_view name() const override { return "top"; }
+  std::string ToString() const override;
+  void Answer(LayerAnswers& layer) override;
+  std::vector<NamedCount> counts() const override;
+  const Counts& count() const { return counts_; }
+
+ private:
+  Options options_;
+  Counts counts_;
+};
+
+// The slot's share of all the weight of its token.
+double WeightShare(std::span<const RoutedSlot> chosen, std::uint32_t slot);
+
+}  // namespace troupe

@@ -1,0 +1,83 @@
+#include "expert/substitution/resident_substitute.h"
+
+#include <fmt/format.h>
+
+namespace troupe {
+namespace {
+
+std::string RhoOption(std::uint32_t rho) {
+  return rho == kNoLimit ? std::string() : fmt::format(":rho={}", rho);
+}
+
+std::vector<NamedCount> Named(const ResidentSubstituteCounts& counts) {
+  return {{"rho_closed", counts.rho_closed},
+          {"none_resident", counts.none_resident},
+          {"unknown", counts.unknown},
+          {"substituted", counts.substituted}};
+}
+
+// Calls `answer(token, slot)` for every open slot, a token's least first, while rho allows.
+template <typename Answer>
+void ForOpenSlots(LayerAnswers& layer, std::uint32_t rho, ResidentSubstituteCounts& counts,
+                  const Answer& answer) {
+  for (std::size_t token = 0; token < layer.tokens(); ++token) {
+    for (std::uint32_t slot = layer.routed().top_k; slot-- > 0;) {
+      if (!layer.Open(token, slot)) continue;
+      if (layer.Replaced(token) >= rho) {
+        ++counts.rho_closed;
+      } else {
+        answer(token, slot);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::string BestLiveScore::ToString() const { return "best-live" + RhoOption(options_.rho); }
+std::vector<NamedCount> BestLiveScore::counts() const { return Named(counts_); }
+
+void BestLiveScore::Answer(LayerAnswers& layer) {
+  ForOpenSlots(layer, options_.rho, counts_, [&](std::size_t token, std::uint32_t slot) {
+    const std::span<const float> scores = layer.routed().Scores(token);
+    if (scores.empty()) {
+      ++counts_.unknown;
+      return;
+    }
+    std::uint32_t best = kNoLimit;
+    for (std::uint32_t e = 0; e < scores.size(); ++e) {
+      if (best != kNoLimit && scores[e] <= scores[best]) continue;
+      if (layer.Resident(e) && layer.NewTo(token, e)) best = e;
+    }
+    if (best == kNoLimit) {
+      ++counts_.none_resident;
+      return;
+    }
+    ++counts_.substituted;
+    layer.Substitute(token, slot, best, SubstituteWeight::kOfItsScore);
+  });
+}
+
+std::string RandomResident::ToString() const {
+  return "random" + RhoOption(options_.rho) +
+         (options_.seed == Options{}.seed ? std::string() : fmt::format(":seed={}", options_.seed));
+}
+std::vector<NamedCount> RandomResident::counts() const { return Named(counts_); }
+
+void RandomResident::Answer(LayerAnswers& layer) {
+  ForOpenSlots(layer, options_.rho, counts_, [&](std::size_t token, std::uint32_t slot) {
+    candidates_.clear();
+    for (std::uint32_t e = 0; e < layer.routed().experts; ++e) {
+      if (layer.Resident(e) && layer.NewTo(token, e)) candidates_.push_back(e);
+    }
+    if (candidates_.empty()) {
+      ++counts_.none_resident;
+      return;
+    }
+    ++counts_.substituted;
+    layer.Substitute(token, slot, candidates_[rng_.Below(candidates_.size())],
+                     SubstituteWeight::kOfTheSlot);
+  });
+}
+
+}  // namespace troupe

@@ -1,0 +1,58 @@
+// Controls that any policy of resident substitutes has to beat: the resident expert that the token
+// scores highest, however low that is, and any resident expert, drawn at random.
+#pragma once
+
+#include "base/rng.h"
+#include "expert/substitution/substitution_policy.h"
+
+namespace troupe {
+
+struct ResidentSubstituteCounts {
+  std::uint64_t rho_closed = 0;     // slots
+  std::uint64_t none_resident = 0;  // slots: every resident expert is the token's already
+  std::uint64_t unknown = 0;        // slots of tokens whose scores were not known
+  std::uint64_t substituted = 0;
+
+  bool operator==(const ResidentSubstituteCounts&) const = default;
+};
+
+class BestLiveScore final : public SubstitutionPolicy {
+ public:
+  struct Options {
+    std::uint32_t rho = kNoLimit;  // slots a token that are replaced
+  };
+  explicit BestLiveScore(const Options& options) : options_(options) {}
+
+  std::string_view name() const override { return "best-live"; }
+  std::string ToString() const override;
+  void Answer(LayerAnswers& layer) override;
+  std::vector<NamedCount> counts() const override;
+  const ResidentSubstituteCounts& count() const { return counts_; }
+
+ private:
+  Options options_;
+  ResidentSubstituteCounts counts_;
+};
+
+class RandomResident final : public SubstitutionPolicy {
+ public:
+  struct Options {
+    std::uint32_t rho = kNoLimit;
+    std::uint64_t seed = 1;
+  };
+  explicit RandomResident(const Options& options) : options_(options), rng_(options.seed) {}
+
+  std::string_view name() const override { return "random"; }
+  std::string ToString() const override;
+  void Answer(LayerAnswers& layer) override;
+  std::vector<NamedCount> counts() const override;
+  const ResidentSubstituteCounts& count() const { return counts_; }
+
+ private:
+  Options options_;
+  Rng rng_;
+  ResidentSubstituteCounts counts_;
+  std::vector<std::uint32_t> candidates_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,44 @@
+// What a layer's router said of the tokens of a pass, and what of it is in memory: the facts that
+// substitution policies decide by. Views; who calls owns what they point to.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "expert/expert_cache.h"
+
+namespace troupe {
+
+// One of the experts that a token chose, and the weight of its answer in the token's sum.
+struct RoutedSlot {
+  std::uint32_t expert = 0;
+  float weight = 0;
+
+  bool operator==(const RoutedSlot&) const = default;
+};
+
+struct RoutedLayer {
+  std::uint32_t layer = 0;
+  std::uint32_t experts = 0;
+  std::uint32_t top_k = 0;
+  bool prefill = false;                  // the pass is a part of a prompt
+  bool normalised = false;               // the model divides a token's weights by their sum
+  std::span<const RoutedSlot> chosen;    // [token][slot]: best first, different experts
+  std::span<const float> scores;         // [token][expert], none negative; empty: not known
+  std::span<const Residence> residence;  // [expert]
+  std::span<const std::uint8_t> low_bit =
+      {};                                   // [expert], 1: has a copy of fewer bits; may be empty
+  std::span<const std::uint8_t> hops = {};  // [expert] from here to its memory; empty: none
+
+  std::size_t tokens() const { return top_k == 0 ? 0 : chosen.size() / top_k; }
+  std::span<const RoutedSlot> Chosen(std::size_t token) const {
+    return chosen.subspan(token * top_k, top_k);
+  }
+  // Empty where scores are not known.
+  std::span<const float> Scores(std::size_t token) const {
+    return scores.empty() ? scores : scores.subspan(token * experts, experts);
+  }
+};
+
+}  // namespace troupe

@@ -1,0 +1,154 @@
+#include "expert/substitution/substitution_spec.h"
+
+#include <array>
+
+#include "expert/substitution/cache_bias.h"
+#include "expert/substitution/drop_slots.h"
+#include "expert/substitution/link_options.h"
+#include "expert/substitution/low_bit_copy.h"
+#include "expert/substitution/resident_substitute.h"
+#include "expert/substitution/reunite.h"
+#include "expert/substitution/smoe_router.h"
+
+namespace troupe {
+namespace {
+
+using Made = Result<std::unique_ptr<SubstitutionPolicy>>;
+constexpr double kAnySeed = 4294967295.0;
+
+// A policy of the type, once its options have been read without a fault.
+template <typename Policy>
+Made Make(const LinkOptions& read, const typename Policy::Options& options) {
+  TROUPE_RETURN_IF_ERROR(read.Finish());
+  return std::unique_ptr<SubstitutionPolicy>(std::make_unique<Policy>(options));
+}
+
+Made MakeSmoe(LinkOptions& read, const SubstitutionMaterial&) {
+  return Make<SmoeRouter>(read, {.alpha = read.Number("alpha", SmoeRouter::Options{}.alpha, 0, 1)});
+}
+
+Made MakeBuddies(LinkOptions& read, const SubstitutionMaterial& material) {
+  Buddies::Options options;
+  if (read.Is("tau", "layers")) {
+    if (material.tau_by_layer.empty()) {
+      return InvalidArgument("substitution buddies: tau=layers found, but no calibration's values");
+    }
+    options.tau_by_layer = material.tau_by_layer;
+  } else {
+    options.tau = read.Number("tau", options.tau, -1, 1);
+  }
+  options.temperature = read.Number("temperature", options.temperature, 0.01, 100);
+  options.gamma = read.Number("gamma", options.gamma, 0, 2);
+  options.beta = read.Number("beta", options.beta, 0, 2);
+  options.rho = read.WholeOrAll("rho", options.rho);
+  options.rank = read.Whole("rank", options.rank, 0, 1024);
+  options.eta = read.Number("eta", options.eta, 0, 1000);
+  options.kappa = read.Number("kappa", options.kappa, 0, 1);
+  options.best_first = read.Flag("best-first", options.best_first);
+  TROUPE_RETURN_IF_ERROR(read.Finish());
+  if (material.buddies == nullptr) {
+    return Error(Code::kFailedPrecondition,
+                 "substitution buddies: this model has no buddy lists; calibration makes them");
+  }
+  return std::unique_ptr<SubstitutionPolicy>(
+      std::make_unique<Buddies>(material.buddies, std::move(options)));
+}
+
+Made MakeBestLive(LinkOptions& read, const SubstitutionMaterial&) {
+  return Make<BestLiveScore>(read, {.rho = read.WholeOrAll("rho", kNoLimit)});
+}
+
+Made MakeRandom(LinkOptions& read, const SubstitutionMaterial&) {
+  RandomResident::Options options{.rho = read.WholeOrAll("rho", kNoLimit)};
+  options.seed = static_cast<std::uint64_t>(
+      read.Number("seed", static_cast<double>(options.seed), 0, kAnySeed));
+  return Make<RandomResident>(read, options);
+}
+
+Made MakeDrop(LinkOptions& read, const SubstitutionMaterial&) {
+  DropMissing::Options options;
+  if (read.Flag("renormalise", false)) options.weight = DroppedWeight::kShared;
+  options.most_share = read.Number("most-share", options.most_share, 0, 1);
+  options.rho = read.WholeOrAll("rho", options.rho);
+  return Make<DropMissing>(read, options);
+}
+
+Made MakeTop(LinkOptions& read, const SubstitutionMaterial&) {
+  return Make<SmallerTopK>(read,
+                           {.keep = read.Whole("keep", SmallerTopK::Options{}.keep, 1, 1024)});
+}
+
+Made MakeBias(LinkOptions& read, const SubstitutionMaterial&) {
+  CacheBias::Options options;
+  options.bonus = read.Number("bonus", options.bonus, 0, 1);
+  options.rho = read.WholeOrAll("rho", options.rho);
+  return Make<CacheBias>(read, options);
+}
+
+Made MakeLowBit(LinkOptions& read, const SubstitutionMaterial&) {
+  LowBitCopy::Options options;
+  options.most_share = read.Number("most-share", options.most_share, 0, 1);
+  return Make<LowBitCopy>(read, options);
+}
+
+Made MakeReunite(LinkOptions& read, const SubstitutionMaterial&) {
+  TROUPE_RETURN_IF_ERROR(read.Finish());
+  return std::unique_ptr<SubstitutionPolicy>(std::make_unique<Reunite>());
+}
+
+struct Entry {
+  std::string_view name;
+  Made (*make)(LinkOptions&, const SubstitutionMaterial&);
+  std::string_view help;
+};
+
+constexpr std::array<Entry, 9> kPolicies = {{
+    {"smoe", MakeSmoe, "alpha: a resident expert of like score for one of low score"},
+    {"buddies", MakeBuddies,
+     "tau, temperature, gamma, beta, rho, rank, eta, kappa, best-first: a resident expert that is "
+     "often chosen with it"},
+    {"low-bit", MakeLowBit, "most-share: its copy of fewer bits, where it weighs so much at most"},
+    {"drop", MakeDrop, "renormalise, most-share, rho: nothing, where it weighs so much at most"},
+    {"bias", MakeBias, "bonus, rho: experts ranked with a bonus for residents"},
+    {"best-live", MakeBestLive, "rho: the resident expert of the best score"},
+    {"random", MakeRandom, "rho, seed: any resident expert"},
+    {"top", MakeTop, "keep: only the first experts of every token, missing or not"},
+    {"reunite", MakeReunite, "takes back what saves no load; goes last"},
+}};
+
+Made MakePolicy(std::string_view link, const SubstitutionMaterial& material) {
+  TROUPE_ASSIGN_OR_RETURN(LinkOptions options, LinkOptions::Read(link));
+  std::string names;
+  for (const Entry& entry : kPolicies) {
+    if (entry.name == options.name()) return entry.make(options, material);
+    names += names.empty() ? "" : ", ";
+    names += entry.name;
+  }
+  return InvalidArgument(
+      "'{}' is no substitution policy, expected exact or some of {} with + between", options.name(),
+      names);
+}
+
+}  // namespace
+
+Result<SubstitutionChain> ParseSubstitution(std::string_view text,
+                                            const SubstitutionMaterial& material,
+                                            const SubstitutionLimits& limits) {
+  std::vector<std::unique_ptr<SubstitutionPolicy>> links;
+  if (text == "exact") return SubstitutionChain(std::move(links), limits);
+  for (std::size_t at = 0; at != std::string_view::npos;) {
+    const std::size_t end = text.find('+', at);
+    TROUPE_ASSIGN_OR_RETURN(auto link, MakePolicy(text.substr(at, end - at), material));
+    links.push_back(std::move(link));
+    at = end == std::string_view::npos ? end : end + 1;
+  }
+  return SubstitutionChain(std::move(links), limits);
+}
+
+std::string SubstitutionHelp() {
+  std::string text;
+  for (const Entry& entry : kPolicies) text += fmt::format("{}: {}\n", entry.name, entry.help);
+  return text;
+}
+
+}  // namespace troupe

@@ -1,0 +1,68 @@
+#include "expert/substitution/substitution_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+
+SubstitutionMaterial WithBuddies() {
+  auto lists = std::make_shared<BuddyLists>();
+  lists->grid = {.layers = 2, .experts = 1};
+  lists->lists.resize(2);
+  return {.buddies = lists, .tau_by_layer = {0.5, 0.6}};
+}
+
+TEST(SubstitutionSpecTest, PrintsWhatItReads) {
+  for (const std::string_view text :
+       {"exact", "smoe:alpha=0.25", "buddies:tau=0.5:beta=0.9:rho=3",
+        "buddies:tau=layers:temperature=1.1:gamma=0.4:beta=1:rho=all:rank=4:eta=2:kappa=0.5:"
+        "best-first=1",
+        "low-bit:most-share=0.2", "low-bit", "drop", "drop:renormalise=1:most-share=0.05:rho=2",
+        "bias:bonus=0.1", "bias:bonus=0.2:rho=1", "best-live", "best-live:rho=2", "random",
+        "random:rho=1:seed=9", "top:keep=4", "smoe:alpha=0.3+drop:most-share=0.05+reunite"}) {
+    const auto chain = ParseSubstitution(text, WithBuddies());
+    ASSERT_TRUE(chain.ok()) << chain.status().ToString();
+    EXPECT_EQ(ToString(*chain), text);
+  }
+}
+
+TEST(SubstitutionSpecTest, FillsInTheUsualOptions) {
+  EXPECT_EQ(ToString(ParseSubstitution("smoe").value()), "smoe:alpha=0.3");
+  EXPECT_EQ(ToString(ParseSubstitution("random:rho=all").value()), "random");
+}
+
+TEST(SubstitutionSpecTest, SaysWhatIsWrongInALine) {
+  const auto fault = [](std::string_view text, const SubstitutionMaterial& material = {}) {
+    const auto chain = ParseSubstitution(text, material);
+    return chain.ok() ? "none" : chain.status().message();
+  };
+  EXPECT_THAT(fault(""), HasSubstr("'' is no substitution policy, expected exact or some of smoe"));
+  EXPECT_THAT(fault("smoe+"), HasSubstr("'' is no substitution policy"));
+  EXPECT_THAT(fault("smo"), HasSubstr("'smo' is no substitution policy"));
+  EXPECT_THAT(fault("smoe:beta=1"), HasSubstr("smoe: no option beta, expected alpha"));
+  EXPECT_THAT(fault("reunite:x=1"), HasSubstr("no options expected"));
+  EXPECT_THAT(fault("smoe:alpha=2"), HasSubstr("alpha=2 found, a number from 0 to 1 expected"));
+  EXPECT_THAT(fault("smoe:alpha=nan"), HasSubstr("alpha=nan found"));
+  EXPECT_THAT(fault("smoe:alpha=0.3x"), HasSubstr("alpha=0.3x found"));
+  EXPECT_THAT(fault("smoe:alpha"), HasSubstr("'alpha' found, key=value expected"));
+  EXPECT_THAT(fault("smoe:alpha="), HasSubstr("key=value expected"));
+  EXPECT_THAT(fault("smoe:alpha=0.1:alpha=0.2"), HasSubstr("alpha is given twice"));
+  EXPECT_THAT(fault("top:keep=0"), HasSubstr("a whole number from 1"));
+  EXPECT_THAT(fault("drop:renormalise=yes"), HasSubstr("a whole number from 0 to 1"));
+  EXPECT_THAT(fault("buddies"), HasSubstr("no buddy lists"));
+  EXPECT_THAT(fault("buddies:tau=layers"), HasSubstr("tau=layers"));
+  EXPECT_THAT(fault("buddies:rho=-1", WithBuddies()), HasSubstr("rho=-1 found"));
+}
+
+TEST(SubstitutionSpecTest, HelpNamesEveryPolicy) {
+  for (const std::string_view name :
+       {"smoe", "buddies", "low-bit", "drop", "bias", "best-live", "random", "top", "reunite"}) {
+    EXPECT_THAT(SubstitutionHelp(), HasSubstr(std::string(name) + ": "));
+  }
+}
+
+}  // namespace
+}  // namespace troupe
