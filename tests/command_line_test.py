@@ -180,6 +180,21 @@ class Quantize(CommandLineTest):
             outputs.append(out.read_bytes())
         self.assertTrue(outputs[0] == outputs[1] == outputs[2])
 
+    def test_rounds_as_asked(self):
+        source = self.synthesize(type_="F16")
+        outputs = {}
+        for rounding in ("plain", "best"):
+            out = self.folder / f"{rounding}.gguf"
+            record = json.loads(troupe("quantize", source, out, "Q4_0", "--rounding", rounding,
+                                       "--json", "-").stdout)
+            self.assertEqual(record["rounding"], rounding)
+            outputs[rounding] = out.read_bytes()
+        self.assertNotEqual(outputs["plain"], outputs["best"])
+        default = self.folder / "default.gguf"
+        troupe("quantize", source, default, "Q4_0")
+        self.assertEqual(default.read_bytes(), outputs["best"])
+        self.assert_fails(2, ["--rounding"], "quantize", source, default, "Q4_0", "--rounding", "up")
+
     def test_refuses_to_replace_what_it_reads(self):
         source = self.synthesize()
         before = source.read_bytes()
@@ -231,6 +246,48 @@ class Pack(CommandLineTest):
         self.assertGreaterEqual(two["output_bytes"] - one["output_bytes"], two["low_expert_bytes"])
         self.assertIn("once more in Q2_K", troupe("pack", model, "--low", "Q2_K").stdout)
         self.assert_fails(1, ["a smaller type expected"], "pack", model, "--low", "F16")
+
+    def test_makes_a_model_in_two_precisions_whose_low_copies_answer_if_they_may(self):
+        original = self.synthesize(type_="F16", shape="tiny-olmoe")
+        record = self.pack(original, "--high", "Q8_0", "--low", "Q4_0")
+        model = self.folder / "model-q8_0.gguf"
+        self.assertEqual([record["model"], record["made_from"], record["output"]],
+                         [str(model), str(original), str(self.folder / "model-q8_0.experts")])
+        run = ("run", model, "--prompt-ids", ",".join(map(str, range(20, 60))), "-n", 4,
+               "--temperature", 0)
+        records = {}
+        for low in ("off", "prefill=0.5", "prefill=1,decode"):
+            result = troupe(*run, "--slots", 2, "--low-copy", low, "--json", "-")
+            records[low] = json.loads(result.stdout)
+            self.assertEqual(records[low]["low_copy"], low)
+            self.assertEqual("not exact" in result.stderr, low != "off")
+        resident = json.loads(troupe(*run, "--json", "-").stdout)
+        self.assertEqual(records["off"]["token_ids"], resident["token_ids"])
+        counts = [record["low_copies"] for record in records.values()]
+        self.assertEqual(counts[0], 0)
+        self.assertLess(counts[1], counts[2])
+        self.assertEqual(records["prefill=0.5"]["decode"]["low_copies"], 0)
+        self.assertLess(records["prefill=0.5"]["bytes_read"], records["off"]["bytes_read"])
+        self.assertIn("in its low copy",
+                      troupe(*run, "--slots", 2, "--low-copy", "decode", "--explain").stderr)
+        self.assert_fails(2, ["--low-copy", "expected"], *run, "--low-copy", "some")
+        self.assert_fails(1, ["have no low copies"], "run", original, "--prompt", "x", "--slots", 2,
+                          "--low-copy", "decode")
+
+    def test_finds_the_share_that_may_be_low(self):
+        original = self.synthesize(type_="F16", shape="tiny-olmoe")
+        self.pack(original, "--high", "Q8_0", "--low", "Q4_0")
+        ids = self.folder / "ids"
+        ids.write_text(",".join(str(7 * i % 200) for i in range(64)))
+        evaluate = ("eval", self.folder / "model-q8_0.gguf", "--ids-file", ids, "--window", 32,
+                    "--slots", 8, "--predict", "none")
+        found = json.loads(troupe(*evaluate, "--find-low-share", 100, "--json", "-").stdout)
+        self.assertEqual(found["low_share"], 1)
+        self.assertEqual([trial["share"] for trial in found["trials"]], [0, 1])
+        again = json.loads(troupe(*evaluate, "--low-copy", "prefill=1", "--json", "-").stdout)
+        self.assertNotEqual(again["perplexity"], found["trials"][0]["perplexity"])
+        self.assertGreater(again["low_copies"], 0)
+        self.assertIn("--low-copy prefill=", troupe(*evaluate, "--find-low-share", 0.001).stdout)
 
     def test_refuses_a_model_without_experts(self):
         model = self.synthesize(shape="tiny-llama")

@@ -41,7 +41,14 @@ std::uint32_t ExpertCache::SlotOf(ExpertId id) const {
   return entry.slot;
 }
 
-Residence ExpertCache::Ask(ExpertId id, std::uint32_t tokens) {
+ExpertCopy ExpertCache::CopyOf(ExpertId id) const {
+  const Entry& entry = entries_[shape_.grid.Index(id)];
+  TROUPE_CHECK(entry.residence != Residence::kAbsent);
+  return entry.copy;
+}
+
+Residence ExpertCache::Ask(ExpertId id, std::uint32_t tokens, ExpertCopy least) {
+  if (Find(id) == Residence::kResident && CopyOf(id) > least) Drop(id);
   policy_->Asked(id, tokens);
   const Residence residence = Find(id);
   switch (residence) {
@@ -58,7 +65,7 @@ Residence ExpertCache::Ask(ExpertId id, std::uint32_t tokens) {
   return residence;
 }
 
-std::optional<ExpertCache::Admission> ExpertCache::Admit(ExpertId id) {
+std::optional<ExpertCache::Admission> ExpertCache::Admit(ExpertId id, ExpertCopy copy) {
   TROUPE_CHECK(Find(id) == Residence::kAbsent);
   Admission admission;
   if (free_.empty()) {
@@ -70,7 +77,7 @@ std::optional<ExpertCache::Admission> ExpertCache::Admit(ExpertId id) {
   }
   admission.slot = free_.back();
   free_.pop_back();
-  At(id) = {.residence = Residence::kLoading, .slot = admission.slot, .pins = 0};
+  At(id) = {.residence = Residence::kLoading, .copy = copy, .slot = admission.slot, .pins = 0};
   ++held_[id.layer];
   policy_->Admitted(id);
   return admission;
@@ -87,6 +94,27 @@ void ExpertCache::Abandon(ExpertId id) {
   TROUPE_CHECK(Find(id) == Residence::kLoading);
   Forget(id);
   policy_->Evicted(id);
+}
+
+void ExpertCache::Drop(ExpertId id) {
+  Forget(id);
+  policy_->Evicted(id);
+  ++stats_.dropped;
+}
+
+std::vector<ExpertId> ExpertCache::DropLowCopies() {
+  std::vector<ExpertId> dropped;
+  for (std::uint32_t layer = 0; layer < shape_.grid.layers; ++layer) {
+    for (std::uint32_t expert = 0; expert < shape_.grid.experts; ++expert) {
+      const ExpertId id{layer, expert};
+      const Entry& entry = At(id);
+      if (entry.residence != Residence::kResident || entry.copy != ExpertCopy::kLow) continue;
+      if (entry.pins > 0) continue;
+      Drop(id);
+      dropped.push_back(id);
+    }
+  }
+  return dropped;
 }
 
 void ExpertCache::Forget(ExpertId id) {

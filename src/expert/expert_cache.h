@@ -2,6 +2,8 @@
 // and how it gets there is the loader's business, and which resident goes is an EvictionPolicy's.
 // Threads: one at a time.
 //
+// A slot holds an expert in one of its copies. A low copy answers only those who say that it may.
+//
 // Slots are shared by all layers. With a quota for each layer, a layer may hold more than its quota
 // while slots are free, and is the first to lose them again; without quotas all layers are one
 // pool.
@@ -16,6 +18,7 @@
 
 #include "base/check.h"
 #include "expert/eviction_policy.h"
+#include "expert/expert_copy.h"
 #include "expert/expert_id.h"
 
 namespace troupe {
@@ -27,6 +30,7 @@ struct CacheStats {
   std::uint64_t joined = 0;  // asked for while its load was under way
   std::uint64_t misses = 0;  // asked for and absent
   std::uint64_t evictions = 0;
+  std::uint64_t dropped = 0;  // low copies given up because they were not enough
 
   bool operator==(const CacheStats&) const = default;
 };
@@ -61,14 +65,21 @@ class ExpertCache {
   Residence Find(ExpertId id) const { return entries_[shape_.grid.Index(id)].residence; }
   std::uint32_t SlotOf(ExpertId id) const;  // of one that is resident or loading
 
-  // Notes that a layer needs the expert now, and tells whether it is there.
-  Residence Ask(ExpertId id, std::uint32_t tokens);
+  ExpertCopy CopyOf(ExpertId id) const;  // likewise
+
+  // Notes that a layer needs the expert now, in a copy no lower than `least`, and tells whether it
+  // is there. A resident that is lower gives up its slot, so it must not be pinned; one that is
+  // being loaded is kLoading whatever its copy.
+  Residence Ask(ExpertId id, std::uint32_t tokens, ExpertCopy least = ExpertCopy::kFull);
 
   // Gives an absent expert a slot to be loaded into. None if every slot it may have is in use: a
   // pin released or a load ended may change that.
-  std::optional<Admission> Admit(ExpertId id);
+  std::optional<Admission> Admit(ExpertId id, ExpertCopy copy = ExpertCopy::kFull);
   void Loaded(ExpertId id);   // the load has ended well
   void Abandon(ExpertId id);  // it has not, or was called off: the slot is free again
+
+  // Gives up every low copy that is resident and not pinned; says which.
+  std::vector<ExpertId> DropLowCopies();
 
   [[nodiscard]] Pin PinResident(ExpertId id);
 
@@ -81,6 +92,7 @@ class ExpertCache {
  private:
   struct Entry {
     Residence residence = Residence::kAbsent;
+    ExpertCopy copy = ExpertCopy::kFull;
     std::uint32_t slot = 0;
     std::uint32_t pins = 0;
   };
@@ -94,6 +106,7 @@ class ExpertCache {
     evictable_[shape_.grid.Index(id)] = evictable ? 1 : 0;
   }
   std::optional<ExpertId> ChooseGathered();
+  void Drop(ExpertId id);
   void Forget(ExpertId id);
 
   CacheShape shape_;

@@ -41,6 +41,41 @@ TEST(ExpertCacheTest, AnExpertIsAbsentThenLoadingThenResident) {
   EXPECT_EQ(cache.stats(), (CacheStats{.hits = 1, .joined = 1, .misses = 1, .evictions = 0}));
 }
 
+TEST(ExpertCacheTest, AFullCopyAnswersEverybodyAndALowOneWhoAllowsIt) {
+  ExpertCache cache = Cache(2);
+  Bring(cache, {0, 0});
+  EXPECT_EQ(cache.Ask({0, 0}, 1, ExpertCopy::kLow), Residence::kResident);
+  EXPECT_EQ(cache.CopyOf({0, 0}), ExpertCopy::kFull);
+
+  ASSERT_TRUE(cache.Admit({0, 1}, ExpertCopy::kLow).has_value());
+  cache.Loaded({0, 1});
+  EXPECT_EQ(cache.CopyOf({0, 1}), ExpertCopy::kLow);
+  EXPECT_EQ(cache.Ask({0, 1}, 1, ExpertCopy::kLow), Residence::kResident);
+  EXPECT_EQ(cache.stats().dropped, 0u);
+
+  EXPECT_EQ(cache.Ask({0, 1}, 1), Residence::kAbsent);
+  EXPECT_EQ(cache.stats().dropped, 1u);
+  EXPECT_EQ(cache.free_slots(), 1u);
+  EXPECT_EQ(Bring(cache, {0, 1}), std::nullopt);  // into the slot that came free
+  EXPECT_EQ(cache.CopyOf({0, 1}), ExpertCopy::kFull);
+}
+
+TEST(ExpertCacheTest, LowCopiesAreDroppedAtOnceButForPinnedOnes) {
+  ExpertCache cache = Cache(4);
+  Bring(cache, {0, 0});
+  for (const std::uint32_t e : {1u, 2u, 3u}) {
+    ASSERT_TRUE(cache.Admit({1, e}, ExpertCopy::kLow).has_value());
+    if (e != 3) cache.Loaded({1, e});
+  }
+  const ExpertCache::Pin pin = cache.PinResident({1, 1});
+  EXPECT_THAT(cache.DropLowCopies(), testing::ElementsAre(ExpertId{1, 2}));
+  EXPECT_EQ(cache.Find({0, 0}), Residence::kResident);
+  EXPECT_EQ(cache.Find({1, 1}), Residence::kResident);
+  EXPECT_EQ(cache.Find({1, 2}), Residence::kAbsent);
+  EXPECT_EQ(cache.Find({1, 3}), Residence::kLoading);
+  EXPECT_EQ(cache.held(1), 2u);
+}
+
 TEST(ExpertCacheTest, NoTwoExpertsShareASlot) {
   ExpertCache cache = Cache(4);
   std::set<std::uint32_t> slots;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "expert/low_copies.h"
+
 namespace troupe {
 
 Prefetcher::Prefetcher(ExpertCache& cache, std::uint32_t experts_per_token,
@@ -173,6 +175,19 @@ bool Prefetcher::IsWanted(ExpertId id) const {
   return list != nullptr && std::ranges::any_of(list->guesses, [id](const Listed& listed) {
            return listed.guess.expert == id.expert;
          });
+}
+
+bool Prefetcher::IsForeseenInTail(ExpertId id, double share) const {
+  const List* list = LatestFor(id.layer);
+  if (list == nullptr || list->ahead == 0) return false;
+  std::vector<double> popularity;
+  std::optional<std::size_t> place;
+  for (const Listed& listed : list->guesses) {
+    if (!listed.guess.expected) continue;
+    if (listed.guess.expert == id.expert) place = popularity.size();
+    popularity.push_back(static_cast<double>(listed.guess.weight));
+  }
+  return place && popularity[*place] > 0 && LeastPopular(popularity, share)[*place];
 }
 
 void Prefetcher::Evicted(ExpertId id) {

@@ -77,6 +77,10 @@ class Prefetcher {
   // Whether a load made ahead may still be of use: its layer is to come and guessed to ask for it.
   bool IsWanted(ExpertId id) const;
 
+  // Whether the latest guess has it among the least popular that a share of the layer's assignments
+  // goes to. Never where nothing is known.
+  bool IsForeseenInTail(ExpertId id, double share) const;
+
   // What has become of a prefetch.
   void Evicted(ExpertId id);
   void Failed(ExpertId id) { Evicted(id); }

@@ -8,6 +8,8 @@ ExpertUsage ExpertUsage::Since(const ExpertUsage& before) const {
           .reads = reads - before.reads,
           .bytes_read = bytes_read - before.bytes_read,
           .stall_seconds = stall_seconds - before.stall_seconds,
+          .low_copies = low_copies - before.low_copies,
+          .low_assignments = low_assignments - before.low_assignments,
           .prefetches = prefetches - before.prefetches,
           .prefetch_useful = prefetch_useful - before.prefetch_useful,
           .prefetch_late = prefetch_late - before.prefetch_late,

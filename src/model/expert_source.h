@@ -24,6 +24,10 @@ struct ExpertUsage {
   std::uint64_t reads = 0;   // handed to the system
   std::uint64_t bytes_read = 0;
   double stall_seconds = 0;  // in which there was nothing to compute before a load ended
+  // Asks that a copy of lower precision answered, and the (token, expert) pairs among them: not
+  // exact, and none unless somebody allowed it.
+  std::uint64_t low_copies = 0;
+  std::uint64_t low_assignments = 0;
   // Loads begun ahead of a question, and what became of them: there when asked for, asked for while
   // on their way, called off before all was read, evicted or failed unasked. The rest is still
   // waiting to be asked for.

@@ -22,11 +22,11 @@ std::vector<float> Values() {
   return x;
 }
 
-void BM_QuantizeRow(benchmark::State& state, TensorType type) {
+void BM_QuantizeRow(benchmark::State& state, TensorType type, Rounding rounding) {
   const std::vector<float> x = Values();
   std::vector<std::byte> row(RowBytes(type, kElems).count());
   for (auto _ : state) {
-    QuantizeRow(type, x, row);
+    QuantizeRow(type, x, row, {}, rounding);
     benchmark::ClobberMemory();
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * kElems));
@@ -46,7 +46,10 @@ void BM_DequantizeRow(benchmark::State& state, TensorType type) {
 [[maybe_unused]] const bool kRegistered = [] {
   for (const TensorTypeInfo& info : AllTensorTypes()) {
     const std::string name(info.name);
-    benchmark::RegisterBenchmark(("Quantize/" + name).c_str(), BM_QuantizeRow, info.type);
+    benchmark::RegisterBenchmark(("QuantizePlain/" + name).c_str(), BM_QuantizeRow, info.type,
+                                 Rounding::kPlain);
+    benchmark::RegisterBenchmark(("QuantizeBest/" + name).c_str(), BM_QuantizeRow, info.type,
+                                 Rounding::kBest);
     benchmark::RegisterBenchmark(("Dequantize/" + name).c_str(), BM_DequantizeRow, info.type);
   }
   return true;

@@ -50,7 +50,7 @@ Engine::Engine(Opened opened)
       bytes_touched_(opened.bytes_touched) {}
 
 Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertStore> store,
-                           const OffloadOptions& options,
+                           LowExperts low, const OffloadOptions& options,
                            const std::optional<ModelProfile>& profile) {
   if (plan_.memory.all_resident) {
     if (store != nullptr) {
@@ -66,7 +66,10 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
                                     .policy = nullptr,
                                     .prefetch = options.prefetch,
                                     .experts_per_token = config_->moe.routing.top_k,
-                                    .loader = plan_.loader};
+                                    .loader = plan_.loader,
+                                    .low = std::move(low),
+                                    .low_copies = {}};
+  if (offload.low.store != nullptr) offload.low_copies = options.low_copies;
   if (options.make_policy) {
     offload.policy = options.make_policy(offload.cache.grid);
   } else {
@@ -118,7 +121,7 @@ Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const Engi
                                              .bytes_touched = model.facts.TouchedPerToken()}));
   engine->offload_options_ = options.offload;
   TROUPE_RETURN_IF_ERROR(engine->OpenExperts(model.measure.experts, std::move(model.store),
-                                             options.offload, model.profile));
+                                             std::move(model.low), options.offload, model.profile));
   engine->transformer_ = std::make_unique<Transformer>(engine->config(), engine->weights(),
                                                        *engine->experts_, engine->pool_);
   engine->load_seconds_ = watch.Seconds();

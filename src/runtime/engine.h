@@ -49,7 +49,8 @@ class Engine {
   struct Opened;
   explicit Engine(Opened opened);
   Status OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertStore> store,
-                     const OffloadOptions& options, const std::optional<ModelProfile>& profile);
+                     LowExperts low, const OffloadOptions& options,
+                     const std::optional<ModelProfile>& profile);
 
   std::string path_;
   std::unique_ptr<const ModelConfig> config_;  // plan and weights point to it

@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "expert/eviction_policy.h"
+#include "expert/low_copies.h"
 #include "expert/memory_plan.h"
 #include "expert/predictor.h"
 #include "expert/prefetcher.h"
@@ -45,7 +46,8 @@ struct OffloadOptions {
   PrefetchOptions prefetch;
   std::optional<std::uint32_t> shallow_layers;  // filled first and fully; absent: by the profile
   std::string profile;  // path; empty: the one beside the model if there is one; "none": no profile
-  LinkSpeed link;       // stands in for a slower medium; no limit by default
+  LowCopyOptions low_copies;  // off: exact
+  LinkSpeed link;             // stands in for a slower medium; no limit by default
 };
 
 // Which scores of the router a recorded trace has.

@@ -72,4 +72,29 @@ Result<std::unique_ptr<ExpertStore>> OpenModelStore(const GgufModel& model,
   return std::unique_ptr<ExpertStore>(std::make_unique<ContainerStore>(std::move(store)));
 }
 
+Result<LowExperts> OpenLowExperts(const GgufModel& model, const ExpertLayouts& layouts,
+                                  const std::string& container) {
+  if (container.empty()) {
+    return Error(Code::kFailedPrecondition,
+                 "{}: its experts have no low copies; `troupe pack MODEL --low TYPE` makes them",
+                 model.path());
+  }
+  constexpr std::size_t kLowPrecision = 1;
+  TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(model));
+  TROUPE_ASSIGN_OR_RETURN(
+      ContainerStore store,
+      ContainerStore::Open(container, fingerprint, kPanelLayoutVersion, kLowPrecision));
+  TROUPE_ASSIGN_OR_RETURN(ExpertLayouts low,
+                          LayoutsIn(store.index(), kLowPrecision, layouts, container));
+  const Bytes most = OffloadedExperts::SlotBytes(layouts), found = OffloadedExperts::SlotBytes(low);
+  if (found > most) {
+    return DataLoss(
+        "{}: low copies of {}, at most {} expected; `troupe pack` makes the container "
+        "anew",
+        container, ToString(found), ToString(most));
+  }
+  return LowExperts{.layouts = std::move(low),
+                    .store = std::make_unique<ContainerStore>(std::move(store))};
+}
+
 }  // namespace troupe

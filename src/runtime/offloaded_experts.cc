@@ -10,6 +10,7 @@ std::string ToString(const MissEvent& event) {
                                  event.joined ? "on its way when asked for" : "missed",
                                  event.tokens, event.tokens == 1 ? "" : "s");
   line += fmt::format("; slot {}", event.slot);
+  if (event.low) line += ", in its low copy";
   if (event.evicted) line += fmt::format(" of {}", ToString(*event.evicted));
   line += fmt::format("; {} there after {:.2f} ms, waited for {:.2f} ms", ToString(event.bytes),
                       event.load_seconds * 1e3, event.waited_seconds * 1e3);
@@ -31,6 +32,8 @@ Result<std::unique_ptr<OffloadedExperts>> OffloadedExperts::Create(
                           AlignedBuffer::Allocate(options.cache.slots * slot,
                                                   {.alignment = kHugePage, .huge_pages = true}));
   if (store->direct()) reader->RegisterMemory(slots.bytes());
+  TROUPE_CHECK(options.low.store == nullptr ||
+               (store->direct() && SlotBytes(options.low.layouts) <= slot));
   std::unique_ptr<OffloadedExperts> experts(
       new OffloadedExperts(std::move(layouts), std::move(store), std::move(slots), slot.count(),
                            clock, std::move(options)));
@@ -45,13 +48,24 @@ OffloadedExperts::OffloadedExperts(ExpertLayouts layouts, std::unique_ptr<Expert
                                    Options options)
     : layouts_(std::move(layouts)),
       store_(std::move(store)),
+      low_(std::move(options.low)),
       slots_(std::move(slots)),
       slot_bytes_(slot_bytes),
       clock_(clock),
       cache_(std::move(options.cache), std::move(options.policy)) {
+  set_low_copies(options.low_copies);
   if (options.predictor == nullptr) return;
   prefetcher_ = std::make_unique<Prefetcher>(cache_, options.experts_per_token,
                                              std::move(options.predictor), options.prefetch);
+}
+
+void OffloadedExperts::set_low_copies(const LowCopyOptions& options) {
+  TROUPE_CHECK(!options.any() || low_.store != nullptr);
+  low_copies_ = options;
+}
+
+const ExpertLayout& OffloadedExperts::LayoutOf(ExpertId id, ExpertCopy copy) const {
+  return (copy == ExpertCopy::kLow ? low_.layouts : layouts_)[id.layer];
 }
 
 std::span<std::byte> OffloadedExperts::Slot(std::uint32_t slot) {
@@ -67,13 +81,32 @@ void OffloadedExperts::Forget() {
   given_pins_.clear();
 }
 
-void OffloadedExperts::Give(ExpertId id) {
+void OffloadedExperts::Give(ExpertId id, std::uint32_t tokens) {
+  const ExpertCopy copy = cache_.CopyOf(id);
+  if (copy == ExpertCopy::kLow) {
+    ++low_given_;
+    low_assignments_ += tokens;
+  }
   ready_pins_.push_back(cache_.PinResident(id));
   ready_.push_back(
-      {.expert = id.expert, .weights = layouts_[id.layer].At(Slot(cache_.SlotOf(id)).data())});
+      {.expert = id.expert, .weights = LayoutOf(id, copy).At(Slot(cache_.SlotOf(id)).data())});
+}
+
+// What a prompt left in low copies is of no use to tokens that may not have them: their slots are
+// better free for what is read ahead.
+void OffloadedExperts::DropUnwantedLowCopies() {
+  if (low_.store == nullptr) return;
+  if (pass_tokens_ > 1 ? low_copies_.prefill_share > 0 : low_copies_.decode) return;
+  Forget();
+  if (prefetcher_) prefetcher_->ReleaseAll();
+  for (const ExpertId id : cache_.DropLowCopies()) {
+    if (prefetcher_) prefetcher_->Evicted(id);
+  }
 }
 
 void OffloadedExperts::PassBegins(std::uint32_t layer, std::size_t tokens) {
+  pass_tokens_ = tokens;
+  DropUnwantedLowCopies();
   if (prefetcher_) prefetcher_->PassBegins(layer, tokens);
 }
 
@@ -83,20 +116,25 @@ void OffloadedExperts::Ask(std::uint32_t layer, std::span<const ExpertDemand> de
   TROUPE_CHECK(CollectEnded().ok());
   layer_ = layer;
   if (prefetcher_) prefetcher_->LayerAsks(layer, demands, clock_.Now());
-  for (const ExpertDemand& demand : demands) {
+  const std::vector<ExpertCopy> least = LeastCopies(demands, pass_tokens_, low_copies_);
+  // A low copy that is not enough gives up its slot at once, so nobody may keep it there.
+  if (prefetcher_ && low_.store != nullptr) prefetcher_->Release(layer);
+  for (std::size_t i = 0; i < demands.size(); ++i) {
+    const ExpertDemand& demand = demands[i];
     const ExpertId id{layer, demand.expert};
-    const Residence residence = cache_.Ask(id, demand.tokens);
+    const bool too_low = cache_.Find(id) == Residence::kResident && cache_.CopyOf(id) > least[i];
+    if (too_low && prefetcher_) prefetcher_->Evicted(id);
+    const Residence residence = cache_.Ask(id, demand.tokens, least[i]);
     if (prefetcher_) prefetcher_->Found(id, residence);
     if (residence == Residence::kResident) {
-      Give(id);  // and with that pinned, before the misses choose their victims
+      Give(id, demand.tokens);  // and with that pinned, before the misses choose their victims
       continue;
     }
-    Waiting waiting{.event = {.id = id,
-                              .tokens = demand.tokens,
-                              .joined = residence == Residence::kLoading,
-                              .bytes = Bytes(layouts_[layer].SourceBytes())},
-                    .asked = clock_.Now(),
-                    .stall_before = stall_seconds_};
+    Waiting waiting{
+        .event = {.id = id, .tokens = demand.tokens, .joined = residence == Residence::kLoading},
+        .least = least[i],
+        .asked = clock_.Now(),
+        .stall_before = stall_seconds_};
     if (residence == Residence::kLoading) {
       waiting.event.slot = cache_.SlotOf(id);
       loader_->Promote(id);
@@ -162,36 +200,46 @@ void OffloadedExperts::Advance() {
   loader_->Poll();
 }
 
+// A guess, like the prefetch itself: if the layer asks for more than the low copy, it is read
+// again.
+ExpertCopy OffloadedExperts::ForeseenCopy(ExpertId id) const {
+  const bool tail = pass_tokens_ > 1 && low_copies_.prefill_share > 0 &&
+                    prefetcher_->IsForeseenInTail(id, low_copies_.prefill_share);
+  return tail ? ExpertCopy::kLow : ExpertCopy::kFull;
+}
+
 // Once everything that the layer under way needs has its slot.
 void OffloadedExperts::Prefetch() {
   if (prefetcher_ == nullptr || !unplaced_.empty()) return;
   while (const std::optional<ExpertId> id = prefetcher_->Next(ahead_.size())) {
-    const auto admission = cache_.Admit(*id);
+    const ExpertCopy copy = ForeseenCopy(*id);
+    const auto admission = cache_.Admit(*id, copy);
     if (!admission) return;  // once something is computed there may be a slot
-    Request(*id, *admission, prefetcher_->is_sure() ? Urgency::kDemand : Urgency::kPrefetch);
+    Request(*id, copy, *admission, prefetcher_->is_sure() ? Urgency::kDemand : Urgency::kPrefetch);
     prefetcher_->Begun(*id);
     ahead_.push_back(*id);
   }
 }
 
-void OffloadedExperts::Request(ExpertId id, const ExpertCache::Admission& admission,
-                               Urgency urgency) {
+void OffloadedExperts::Request(ExpertId id, ExpertCopy copy,
+                               const ExpertCache::Admission& admission, Urgency urgency) {
   if (prefetcher_ && admission.evicted) prefetcher_->Evicted(*admission.evicted);
-  const std::uint64_t bytes = AlignUp(layouts_[id.layer].SlotBytes(), kDirectAlignment.count());
-  loader_->Request(id, Slot(admission.slot).first(bytes), urgency);
+  const std::uint64_t bytes = AlignUp(LayoutOf(id, copy).SlotBytes(), kDirectAlignment.count());
+  loader_->Request(id, Slot(admission.slot).first(bytes), urgency,
+                   copy == ExpertCopy::kLow ? low_.store.get() : nullptr);
 }
 
 void OffloadedExperts::Place() {
   std::size_t placed = 0;
   for (; placed < unplaced_.size(); ++placed) {
     const ExpertId id = unplaced_[placed];
-    const auto admission = cache_.Admit(id);
-    if (!admission) break;
     const auto waiting =
         std::ranges::find(waiting_, id, [](const Waiting& w) { return w.event.id; });
+    const auto admission = cache_.Admit(id, waiting->least);
+    if (!admission) break;
     waiting->event.slot = admission->slot;
     waiting->event.evicted = admission->evicted;
-    Request(id, *admission, Urgency::kDemand);
+    Request(id, waiting->least, *admission, Urgency::kDemand);
   }
   unplaced_.erase(unplaced_.begin(), unplaced_.begin() + static_cast<std::ptrdiff_t>(placed));
 }
@@ -214,13 +262,21 @@ Status OffloadedExperts::CollectEnded() {
       if (waiting != waiting_.end() && failed.ok()) failed = std::move(end.status);
       continue;
     }
+    if (waiting != waiting_.end() && cache_.CopyOf(end.id) > waiting->least) {
+      // Read ahead in the low copy, and more popular than foreseen.
+      cache_.Abandon(end.id);
+      unplaced_.push_back(end.id);
+      continue;
+    }
     cache_.Loaded(end.id);
     if (waiting == waiting_.end()) {
       if (prefetcher_) prefetcher_->Arrived(end.id);
       continue;
     }
     waiting->event.load_seconds = static_cast<double>(clock_.Now() - waiting->asked) * 1e-9;
-    Give(end.id);
+    waiting->event.low = cache_.CopyOf(end.id) == ExpertCopy::kLow;
+    waiting->event.bytes = Bytes(LayoutOf(end.id, cache_.CopyOf(end.id)).SourceBytes());
+    Give(end.id, waiting->event.tokens);
   }
   return failed;
 }
@@ -299,6 +355,8 @@ ExpertUsage OffloadedExperts::usage() const {
           .reads = loader.reads,
           .bytes_read = loader.bytes_read,
           .stall_seconds = stall_seconds_,
+          .low_copies = low_given_,
+          .low_assignments = low_assignments_,
           .prefetches = ahead.loads,
           .prefetch_useful = ahead.useful,
           .prefetch_late = ahead.late,

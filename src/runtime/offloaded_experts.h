@@ -1,7 +1,9 @@
 // Experts that lie on a slow tier and pass through a cache of slots: where the cache, the loader
 // and the expert block meet. Residents are handed out at once, the others as their loads end; which
-// one goes for which is the cache's and its policy's decision. Quality stays exact: an expert's
-// bytes are the same wherever they come from.
+// one goes for which is the cache's and its policy's decision. Quality stays exact, as an expert's
+// bytes are the same wherever they come from, unless low copies are allowed: then those that
+// expert/low_copies.h names are read from a second store, and counted. A slot is as large as a full
+// copy and holds either.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +15,7 @@
 
 #include "base/clock.h"
 #include "expert/expert_cache.h"
+#include "expert/low_copies.h"
 #include "expert/prefetcher.h"
 #include "io/aligned_buffer.h"
 #include "model/expert_layout.h"
@@ -27,6 +30,7 @@ struct MissEvent {
   std::uint32_t tokens = 0;  // that waited
   std::uint32_t slot = 0;
   std::optional<ExpertId> evicted;
+  bool low = false;     // read in its low copy
   bool joined = false;  // its load was under way already
   Bytes bytes;
   double load_seconds = 0;  // from the question to the end of the load, waiting for a slot included
@@ -34,6 +38,12 @@ struct MissEvent {
 };
 
 std::string ToString(const MissEvent& event);
+
+// The experts once more at lower precision; without a store there are none.
+struct LowExperts {
+  ExpertLayouts layouts = {};
+  std::unique_ptr<ExpertStore> store = nullptr;
+};
 
 class OffloadedExperts final : public ExpertSource {
  public:
@@ -44,6 +54,8 @@ class OffloadedExperts final : public ExpertSource {
     PrefetchOptions prefetch = {};
     std::uint32_t experts_per_token = 1;
     LoaderOptions loader = {};
+    LowExperts low = {};
+    LowCopyOptions low_copies = {};
   };
 
   // A slot's size for these layouts.
@@ -70,6 +82,10 @@ class OffloadedExperts final : public ExpertSource {
   // their slots: the same bytes, the same hits on every run, a little waiting.
   void set_in_order(bool in_order) { in_order_ = in_order; }
 
+  // From the next pass on. It takes a low copy of the experts to allow any.
+  void set_low_copies(const LowCopyOptions& options);
+  const LowCopyOptions& low_copies() const { return low_copies_; }
+
   ExpertUsage usage() const override;
   const ExpertCache& cache() const { return cache_; }
   const ExpertStore& store() const { return *store_; }
@@ -82,6 +98,7 @@ class OffloadedExperts final : public ExpertSource {
  private:
   struct Waiting {
     MissEvent event;
+    ExpertCopy least = ExpertCopy::kFull;  // that may answer
     Nanos asked = 0;
     double stall_before = 0;
   };
@@ -89,20 +106,26 @@ class OffloadedExperts final : public ExpertSource {
   OffloadedExperts(ExpertLayouts layouts, std::unique_ptr<ExpertStore> store, AlignedBuffer slots,
                    std::size_t slot_bytes, const Clock& clock, Options options);
 
+  const ExpertLayout& LayoutOf(ExpertId id, ExpertCopy copy) const;
+  void DropUnwantedLowCopies();
+  ExpertCopy ForeseenCopy(ExpertId id) const;
   std::span<std::byte> Slot(std::uint32_t slot);
-  void Request(ExpertId id, const ExpertCache::Admission& admission, Urgency urgency);
+  void Request(ExpertId id, ExpertCopy copy, const ExpertCache::Admission& admission,
+               Urgency urgency);
   void Place();
   void CallOffStale();
   void Prefetch();
   double LoadSeconds() const;
   Status CollectEnded();
-  void Give(ExpertId id);
+  void Give(ExpertId id, std::uint32_t tokens);
   bool NextIsReady() const;
   void GiveSome();
   void Forget();
 
   ExpertLayouts layouts_;
   std::unique_ptr<ExpertStore> store_;
+  LowExperts low_;
+  LowCopyOptions low_copies_;
   AlignedBuffer slots_;
   std::size_t slot_bytes_;
   const Clock& clock_;
@@ -112,6 +135,7 @@ class OffloadedExperts final : public ExpertSource {
   MissObserver observer_;
 
   bool in_order_ = false;
+  std::size_t pass_tokens_ = 1;
   std::uint32_t layer_ = 0;
   std::size_t residents_left_ = 0;  // of those asked for, to be given; the first of ready_
   std::vector<ExpertId> unplaced_;  // asked for, without a slot yet
@@ -121,6 +145,7 @@ class OffloadedExperts final : public ExpertSource {
   std::vector<ReadyExpert> given_;
   std::vector<ExpertCache::Pin> ready_pins_, given_pins_;
   double stall_seconds_ = 0;
+  std::uint64_t low_given_ = 0, low_assignments_ = 0;
 };
 
 }  // namespace troupe

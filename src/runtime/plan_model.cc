@@ -82,6 +82,14 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
   if (!plan.memory.all_resident || !options.offload.profile.empty()) {
     TROUPE_ASSIGN_OR_RETURN(profile, FindProfile(file, path, options.offload.profile, plan.notes));
   }
+  LowExperts low;
+  if (options.offload.low_copies.any() && plan.memory.all_resident) {
+    plan.notes.push_back("low copies are not read: every expert is in memory");
+  } else if (options.offload.low_copies.any()) {
+    TROUPE_ASSIGN_OR_RETURN(low, OpenLowExperts(file, measure.experts, container));
+    plan.notes.push_back(
+        fmt::format("not exact: low copies may answer ({})", ToString(options.offload.low_copies)));
+  }
   return PlannedModel{.file = std::move(file),
                       .config = std::move(config),
                       .tokenizer = std::move(tokenizer),
@@ -91,7 +99,8 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
                       .container = std::move(container),
                       .plan = std::move(plan),
                       .store = std::move(store),
-                      .profile = std::move(profile)};
+                      .profile = std::move(profile),
+                      .low = std::move(low)};
 }
 
 }  // namespace troupe

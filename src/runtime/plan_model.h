@@ -13,6 +13,7 @@
 #include "model/weight_loader.h"
 #include "runtime/engine_plan.h"
 #include "runtime/model_profile.h"
+#include "runtime/offloaded_experts.h"
 #include "store/expert_store.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -30,6 +31,7 @@ struct PlannedModel {
   EnginePlan plan;
   std::unique_ptr<ExpertStore> store;   // null if every expert is in memory
   std::optional<ModelProfile> profile;  // if there is one, and it is of use
+  LowExperts low;                       // empty if every expert is in memory, or they are off
 };
 
 Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& options);

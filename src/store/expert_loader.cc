@@ -21,6 +21,7 @@ std::uint64_t StagingStride(Bytes largest_expert) {
 struct ExpertLoader::Load {
   ExpertId id;
   std::span<std::byte> slot;
+  ExpertStore* store = nullptr;
   Urgency urgency = Urgency::kDemand;
   std::byte* staging = nullptr;
   bool started = false;
@@ -71,10 +72,13 @@ ExpertLoader::~ExpertLoader() {
   reader_.reset();  // reads under way end before their staging buffers go
 }
 
-void ExpertLoader::Request(ExpertId id, std::span<std::byte> slot, Urgency urgency) {
+void ExpertLoader::Request(ExpertId id, std::span<std::byte> slot, Urgency urgency,
+                           ExpertStore* from) {
+  TROUPE_CHECK(from == nullptr || from->direct());
   auto load = std::make_unique<Load>();
   load->id = id;
   load->slot = slot;
+  load->store = from == nullptr ? &store_ : from;
   load->urgency = urgency;
   (urgency == Urgency::kDemand ? demand_ : prefetch_).push_back(load.get());
   TROUPE_CHECK(loads_.emplace(id, std::move(load)).second);
@@ -113,7 +117,7 @@ ExpertLoader::CallOff ExpertLoader::Cancel(ExpertId id) {
 }
 
 bool ExpertLoader::Start(Load& load) {
-  if (!store_.direct()) {
+  if (!load.store->direct()) {
     if (free_staging_.empty()) return false;
     load.staging = free_staging_.back();
     free_staging_.pop_back();
@@ -124,16 +128,16 @@ bool ExpertLoader::Start(Load& load) {
 }
 
 void ExpertLoader::CutIntoPieces(Load& load) {
-  store_.Locate(load.id, load.extents);
+  load.store->Locate(load.id, load.extents);
   const Bytes piece = load.urgency == Urgency::kDemand ? options_.piece : options_.prefetch_piece;
-  std::byte* const base = store_.direct() ? load.slot.data() : load.staging;
+  std::byte* const base = load.store->direct() ? load.slot.data() : load.staging;
   std::uint64_t used = 0;
   for (const Extent& extent : load.extents) {
     const std::uint64_t begin = AlignDown(extent.offset);
     const std::uint64_t end = extent.offset + extent.bytes;
     const std::uint64_t aligned_end = AlignUp(end, kAlign);
     TROUPE_CHECK(used + (aligned_end - begin) <=
-                 (store_.direct() ? load.slot.size() : staging_stride_));
+                 (load.store->direct() ? load.slot.size() : staging_stride_));
     load.parts.emplace_back(base + used + (extent.offset - begin), extent.bytes);
     for (std::uint64_t at = begin; at < aligned_end;) {
       const std::uint64_t length = std::min(piece.count(), aligned_end - at);
@@ -187,7 +191,7 @@ void ExpertLoader::SubmitPieces() {
     std::size_t tag = 0;
     if (!NextPiece(tag)) break;
     const Piece& piece = pieces_[tag];
-    requests.push_back({.fd = store_.files()[piece.file].fd(),
+    requests.push_back({.fd = piece.load->store->files()[piece.file].fd(),
                         .offset = piece.offset,
                         .target = piece.target,
                         .tag = tag});
@@ -200,7 +204,7 @@ void ExpertLoader::SubmitPieces() {
 
 Status ExpertLoader::Describe(const Piece& piece, const ReadAnswer& answer) const {
   const std::string place =
-      fmt::format("{}: {}: {} bytes at byte {}", store_.files()[piece.file].path(),
+      fmt::format("{}: {}: {} bytes at byte {}", piece.load->store->files()[piece.file].path(),
                   ToString(piece.load->id), piece.target.size(), piece.offset);
   if (!answer.status.ok()) {
     return Status(answer.status).WithContext(fmt::format("{} cannot be read", place));
@@ -255,9 +259,9 @@ void ExpertLoader::FinishLoads() {
   pool_.Run(loads.size(), [&](std::size_t i, std::size_t) {
     Load& load = *loads[i];
     for (const Extent& extent : load.extents) {
-      if (load.status.ok()) load.status = store_.files()[extent.file].CheckUnchanged();
+      if (load.status.ok()) load.status = load.store->files()[extent.file].CheckUnchanged();
     }
-    if (load.status.ok()) load.status = store_.Finish(load.id, load.parts, load.slot);
+    if (load.status.ok()) load.status = load.store->Finish(load.id, load.parts, load.slot);
   });
   for (Load* load : loads) {
     const bool called_off = load->status.code() == Code::kCancelled;

@@ -68,7 +68,10 @@ class ExpertLoader {
   ~ExpertLoader();
 
   // Queues a load of an expert that is not being loaded. Nothing is read before Poll or Wait.
-  void Request(ExpertId id, std::span<std::byte> slot, Urgency urgency);
+  // `from` is a store of other copies of the same experts, in place of the loader's own: it must
+  // outlive the loader and be direct.
+  void Request(ExpertId id, std::span<std::byte> slot, Urgency urgency,
+               ExpertStore* from = nullptr);
   // A prefetch under way has become urgent; nothing happens if it is already.
   void Promote(ExpertId id);
   // Calls off a prefetch. If none of it was handed to the reader it is gone at once; else it ends

@@ -1,13 +1,16 @@
 // `troupe eval`: perplexity over a text, and the distance to logits that another run has saved.
+#include <cstdio>
 #include <optional>
 #include <string>
 
 #include "runtime/evaluation.h"
+#include "runtime/low_share_search.h"
 #include "troupe/commands.h"
 #include "troupe/engine_flags.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"
 #include "troupe/progress.h"
+#include "troupe/run_record.h"
 #include "troupe/trace_flags.h"
 
 namespace troupe {
@@ -32,6 +35,11 @@ class EvalCommand final : public Command {
     app.add_option("--reference", reference_,
                    "Saved logits to compare with: mean KL, agreement on the likeliest token")
         ->type_name("FILE");
+    app.add_option("--find-low-share", most_loss_,
+                   "Find the largest SHARE for --low-copy prefill=SHARE whose perplexity is within "
+                   "so many percent of exact, by default with every expert read")
+        ->check(CLI::Range(0.0, 100.0).description(""))
+        ->type_name("PERCENT");
     trace_.AddTo(app);
     AddJsonOption(app, json_);
   }
@@ -40,10 +48,14 @@ class EvalCommand final : public Command {
     if (text_.empty() == ids_file_.empty()) {
       return InvalidArgument("give one of --text and --ids-file");
     }
+    if (most_loss_ && !(logits_.empty() && reference_.empty())) {
+      return InvalidArgument("--find-low-share takes no --logits and no --reference");
+    }
     return OkStatus();
   }
 
   Status Run() override {
+    if (most_loss_) engine_.AllowLowCopies();
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                             engine_.Open(window_.value_or(kWindow), trace_.scores()));
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<TraceRecorder> recorder, trace_.Begin(*engine));
@@ -51,6 +63,7 @@ class EvalCommand final : public Command {
     TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> ids, Tokens(engine->tokenizer(), options));
     TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
     options.window = window_.value_or(std::min(kWindow, session.room()));
+    if (most_loss_) return FindShare(*engine, session, ids, options);
 
     EvaluationHooks hooks;
     std::optional<LogitsWriter> writer;
@@ -77,12 +90,61 @@ class EvalCommand final : public Command {
     }
     if (writer) TROUPE_RETURN_IF_ERROR(writer->Finish());
     TROUPE_RETURN_IF_ERROR(trace_.Finish(recorder.get()));
-    if (json_ != "-") Print(*result);
+    if (json_ != "-") {
+      Print(*result);
+      if (const ExpertUsage usage = engine->expert_usage(); usage.low_copies > 0) {
+        fmt::print("not exact       {} of {} asks were answered by low copies\n", usage.low_copies,
+                   usage.hits + usage.misses);
+      }
+    }
     if (json_.empty()) return OkStatus();
     return WriteJson(Record(*engine, options, *result), json_);
   }
 
  private:
+  Status FindShare(Engine& engine, Session& session, std::span<const TokenId> ids,
+                   const EvaluationOptions& options) const {
+    if (engine.offloaded() == nullptr) {
+      return InvalidArgument("{}: every expert is in memory; --slots makes them be read",
+                             engine.path());
+    }
+    constexpr int kSteps = 6;
+    const bool table = json_ != "-";
+    double exact = 0;
+    if (table) fmt::print("share   perplexity  loss\n");
+    const auto perplexity = [&](double share) -> Result<double> {
+      engine.offloaded()->set_low_copies({.prefill_share = share});
+      TROUPE_ASSIGN_OR_RETURN(const Evaluation found, Evaluate(session, ids, options));
+      if (share == 0) exact = found.Perplexity();
+      if (table) {
+        fmt::print("{:<6.4g}  {:<10.4f}  {:+.3f} %\n", share, found.Perplexity(),
+                   100 * (found.Perplexity() / exact - 1));
+        std::fflush(stdout);
+      }
+      return found.Perplexity();
+    };
+    TROUPE_ASSIGN_OR_RETURN(const ShareSearch search,
+                            FindLowShare(perplexity, *most_loss_ / 100, kSteps));
+    if (table) {
+      fmt::print("--low-copy prefill={:.4g} loses {:.3f} % (at most {:g} % asked for)\n",
+                 search.best.share, 100 * search.best.loss, *most_loss_);
+    }
+    if (json_.empty()) return OkStatus();
+    Json trials = Json::array();
+    for (const ShareTrial& trial : search.trials) {
+      trials.push_back(
+          {{"share", trial.share}, {"perplexity", trial.perplexity}, {"loss", trial.loss}});
+    }
+    return WriteJson({{"model", engine.path()},
+                      {"text", text_.empty() ? ids_file_ : text_},
+                      {"window", options.window},
+                      {"most_loss", *most_loss_ / 100},
+                      {"low_share", search.best.share},
+                      {"loss", search.best.loss},
+                      {"trials", std::move(trials)}},
+                     json_);
+  }
+
   Result<std::vector<TokenId>> Tokens(const Tokenizer& tokenizer,
                                       EvaluationOptions& options) const {
     if (!ids_file_.empty()) {
@@ -120,6 +182,7 @@ class EvalCommand final : public Command {
     record["nll"] = e.nll.mean;
     record["nll_error"] = e.nll.error;
     record["perplexity"] = e.Perplexity();
+    AddUsage(record, engine.expert_usage());
     if (e.comparison) {
       record["reference"] = reference_;
       record["mean_kl"] = e.comparison->kl.mean;
@@ -136,6 +199,7 @@ class EvalCommand final : public Command {
   std::string text_, ids_file_, logits_, reference_, json_;
   std::optional<std::size_t> window_;
   std::size_t warm_up_ = 0;
+  std::optional<double> most_loss_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "model/hf_config.h"
 #include "model/synth.h"
 #include "model/widen.h"
+#include "model/widen_stream.h"
 #include "troupe/commands.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"
@@ -41,6 +42,7 @@ class SynthCommand final : public Command {
   SynthOptions options_{.layout = {.mix = {.type = TensorType::kQ4_0}}, .threads = AvailableCpus()};
   std::optional<std::uint32_t> layers_, vocabulary_, context_;
   std::uint32_t factor_ = 0;
+  bool stream_ = false;
 };
 
 void SynthCommand::AddOptions(CLI::App& app) {
@@ -76,6 +78,10 @@ void SynthCommand::AddOptions(CLI::App& app) {
   app.add_option("--factor", factor_, "With --widen: how many times as wide")
       ->check(Between(2u, 4096u))
       ->type_name("N")
+      ->needs(widen);
+  app.add_flag("--stream", stream_,
+               "With --widen: widen the residual stream in place of the experts, so that rows fit "
+               "blocks of 256 (4, 16 or 64 times; qwen2moe)")
       ->needs(widen);
   AddThreadsOption(app, options_.threads);
   AddJsonOption(app, json_);
@@ -123,12 +129,15 @@ Status SynthCommand::RunSynth() {
 Status SynthCommand::RunWiden() {
   TROUPE_ASSIGN_OR_RETURN(const GgufModel model, GgufModel::Open(widen_));
   ProgressBar bar("widening");
-  TROUPE_ASSIGN_OR_RETURN(const Bytes bytes, WidenExperts(model, factor_, out_, bar.Callback()));
+  TROUPE_ASSIGN_OR_RETURN(const Bytes bytes,
+                          stream_ ? WidenStream(model, factor_, out_, bar.Callback())
+                                  : WidenExperts(model, factor_, out_, bar.Callback()));
   bar.Clear();
   if (!json_.empty()) {
     return WriteJson({{"files", {out_}}, {"bytes", bytes.count()}, {"factor", factor_}}, json_);
   }
-  fmt::print("{}: {}, experts {} times as wide as in {}\n", out_, ToString(bytes), factor_, widen_);
+  fmt::print("{}: {}, {} {} times as wide as in {}\n", out_, ToString(bytes),
+             stream_ ? "stream" : "experts", factor_, widen_);
   return OkStatus();
 }
 

@@ -83,9 +83,27 @@ void EngineFlags::AddTo(CLI::App& app) {
          },
          "Read as through a slower link: bytes a second, and latency (500MiB/100us)")
       ->type_name("SPEED");
+  app.add_option_function<std::string>(
+         "--low-copy",
+         [this](const std::string& text) {
+           Result<LowCopyOptions> low = ParseLowCopies(text);
+           if (!low.ok()) throw CLI::ValidationError("--low-copy", low.status().message());
+           offload_.low_copies = *low;
+         },
+         "Not exact: read experts in the low copy that `troupe pack --low` made. prefill=SHARE: a "
+         "prompt's least popular ones, up to that share of each layer's work; decode: those that a "
+         "token misses; both with a comma (off)")
+      ->type_name("WHICH");
   app.add_option("--quality", quality_, "exact: the answer of all experts the model asks for")
       ->check(CLI::IsMember({"exact"}))
       ->type_name("Q");
+}
+
+void EngineFlags::AllowLowCopies() {
+  offload_.low_copies.prefill_share = 1;
+  if (offload_.slots) return;
+  offload_.slots = kLeastSlots;
+  offload_.predictor = "none";
 }
 
 EngineOptions EngineFlags::options() const {

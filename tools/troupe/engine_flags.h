@@ -21,6 +21,10 @@ class EngineFlags {
   Result<std::unique_ptr<Engine>> Open(std::size_t least_context = 0,
                                        std::optional<TraceScores> trace = std::nullopt) const;
 
+  // What a search for the share of low copies needs: that they can be read, and by default so few
+  // slots that every one that may be read is.
+  void AllowLowCopies();
+
   EngineOptions options() const;
   const std::string& model() const { return model_; }
 

@@ -19,6 +19,10 @@ std::string OffloadFigures(const Engine& engine, const GenerateResult& result) {
       fmt::format("experts: {} of {} in memory, {} read in {} reads, stalled {:.2f} s; ",
                   offloaded->cache().shape().slots, engine.plan().needs.AllExperts(),
                   ToString(Bytes(all.bytes_read)), all.reads, all.stall_seconds);
+  if (all.low_copies > 0) {
+    figures += fmt::format("not exact: {} asks of {} answered by low copies; ", all.low_copies,
+                           all.hits + all.misses);
+  }
   if (result.decode_steps == 0) return figures;
   const ExpertUsage& decode = result.decode_experts;
   const auto steps = static_cast<double>(result.decode_steps);
@@ -46,6 +50,8 @@ void AddUsage(Json& record, const ExpertUsage& usage) {
   record["reads"] = usage.reads;
   record["bytes_read"] = usage.bytes_read;
   record["stall_s"] = usage.stall_seconds;
+  record["low_copies"] = usage.low_copies;
+  record["low_assignments"] = usage.low_assignments;
   record["prefetches"] = usage.prefetches;
   record["prefetch_useful"] = usage.prefetch_useful;
   record["prefetch_late"] = usage.prefetch_late;
@@ -82,6 +88,7 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,
     const LoaderStats& loads = offloaded->loader().stats();
     record["store"] = offloaded->store().name();
     record["reader"] = offloaded->loader().reader().name();
+    record["low_copy"] = ToString(offloaded->low_copies());
     record["cache_policy"] = offloaded->cache().policy().name();
     record["evictions"] = offloaded->cache().stats().evictions;
     record["read_retries"] = loads.retries;
