@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "base/json_value.h"
-#include "gguf/split.h"
 #include "io/atomic_file.h"
 #include "io/file.h"
+#include "runtime/container_path.h"
 
 namespace troupe {
 namespace {
@@ -146,12 +146,7 @@ std::uint32_t ModelProfile::ShallowLayersFor(double share) const {
 }
 
 std::string ProfilePathFor(std::string_view model_path) {
-  constexpr std::string_view kModel = ".gguf", kProfile = ".profile.json";
-  if (const std::optional<SplitName> name = ParseSplitName(model_path)) {
-    return name->prefix + std::string(kProfile);
-  }
-  if (model_path.ends_with(kModel)) model_path.remove_suffix(kModel.size());
-  return std::string(model_path) + std::string(kProfile);
+  return PathBeside(model_path, ".profile.json");
 }
 
 Status SaveProfile(const ModelProfile& profile, const std::string& path) {
