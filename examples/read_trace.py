@@ -1,37 +1,39 @@
 #!/usr/bin/env python3
-"""Reads a routing trace (docs/formats/trace.md) with numpy and the `zstd` program.
+"""Reads a routing trace (docs/formats/trace.md) in ten lines, with numpy as the only package.
 
-usage: read_trace.py TRACE    prints how often each layer's experts were chosen
+Chunks are packed with zstd, for which Python has no module: the library that `troupe` runs with, too, unpacks them.
+
+usage: read_trace.py TRACE    prints which expert each layer used most, and how often it used each
 """
+import ctypes
 import json
-import pathlib
-import subprocess
 import sys
 
 import numpy as np
 
-CHUNK = np.dtype([("magic", "S8"), ("packed", "<u4"), ("raw", "<u4"), ("first_token", "<u8"), ("tokens", "<u4"),
-                  ("segments", "<u4"), ("domain_bytes", "<u4"), ("zero", "<u4"), ("checksums", "<u8", 2)])
+SEGMENT = np.dtype([("sequence", "u4"), ("position", "u4"), ("tokens", "u4"), ("domain", "u2"), ("phase", "u1"),
+                    ("joins", "u1")])
+SCORE = {"f32": np.dtype("f4"), "f16": np.dtype("f2")}
+unpack = ctypes.CDLL("libzstd.so.1").ZSTD_decompress
+unpack.argtypes, unpack.restype = [ctypes.c_void_p, ctypes.c_size_t] * 2, ctypes.c_size_t
 
 
-def blocks(path):
-    """Yields the header, then (tokens, ids, scores) a chunk; ids[layer, token, k]. Stops at damage."""
-    data = pathlib.Path(path).read_bytes()
-    header = json.loads(data[24:24 + (at := int.from_bytes(data[12:16], "little"))])
-    yield header
-    at, layers, k = at + 24, len(header["moe_layers"]), header["top_k"]
-    while at + CHUNK.itemsize <= len(data) and (chunk := np.frombuffer(data, CHUNK, 1, at)[0])["magic"] == b"TRPCHUNK":
-        packed = data[at + CHUNK.itemsize:(at := at + CHUNK.itemsize + int(chunk["packed"]))]
-        raw = subprocess.run(["zstd", "-dcq"], input=packed, stdout=subprocess.PIPE, check=True).stdout
-        count, ids_at = layers * int(chunk["tokens"]) * k, 16 * int(chunk["segments"]) + int(chunk["domain_bytes"])
-        ids = np.frombuffer(raw, "u1" if header["experts"] <= 256 else "<u2", count, ids_at)
-        scores = None if header["scores"] == "none" else np.frombuffer(
-            raw, "<f2" if header["score_type"] == "f16" else "<f4", count, ids_at + ids.nbytes)
-        yield int(chunk["tokens"]), ids.reshape(layers, -1, k), scores if scores is None else scores.reshape(layers, -1, k)
+def read_trace(path):
+    """Yields the header; then of each chunk its segments, and ids, scores and all scores as [layer, token, …]."""
+    data, at = np.memmap(path, "u1", "r"), 24
+    yield (header := json.loads(data[at:(at := at + int(data[12:16].view("u4")[0]))].tobytes()))
+    ids, scores = np.dtype("u1" if header["experts"] <= 256 else "u2"), SCORE[header.get("score_type", "f32")]
+    while at + 56 <= data.size and data[at:at + 8].tobytes() == b"TRPCHUNK":
+        packed, size, _, _, tokens, segments, names = data[at + 8:at + 36].view("u4").tolist()
+        raw, chunk, at = np.empty(size, "u1"), data[at + 56:at + 56 + packed], at + 56 + packed
+        if unpack(raw.ctypes.data, size, chunk.ctypes.data, chunk.size) == size:  # or else it is damaged
+            shape, count = (len(header["moe_layers"]), tokens, -1), len(header["moe_layers"]) * tokens * header["top_k"]
+            parts = np.split(raw, np.cumsum([16 * segments, names, count * ids.itemsize, count * scores.itemsize]))
+            yield parts[0].view(SEGMENT), *(p.view(t).reshape(shape) for p, t in zip(parts[2:], (ids, scores, scores)))
 
 
 if __name__ == "__main__":
-    header, *chunks = blocks(sys.argv[1])
-    for layer, index in zip(header["moe_layers"], range(len(header["moe_layers"]))):
-        counts = sum(np.bincount(ids[index].ravel(), minlength=header["experts"]) for _, ids, _ in chunks)
-        print(f"layer {layer}: expert {counts.argmax()} most often, by {counts.max() / counts.sum():.1%}", *counts)
+    header, *chunks = read_trace(sys.argv[1])
+    for index, layer in enumerate(header["moe_layers"]):
+        counts = sum(np.bincount(ids[index].ravel(), minlength=header["experts"]) for _, ids, *_ in chunks)
+        print(f"layer {layer}: expert {counts.argmax()} most often, by {counts.max() / counts.sum():.1%}:", *counts)

@@ -25,12 +25,13 @@ def troupe(*arguments):
 
 
 def read_trace(path):
+    """The header, then of all chunks together segments, ids, scores and all scores."""
     spec = importlib.util.spec_from_file_location("read_trace", EXAMPLE)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    header, *chunks = module.blocks(path)
-    return (header, np.concatenate([ids for _, ids, _ in chunks], axis=1),
-            None if header["scores"] == "none" else np.concatenate([s for *_, s in chunks], axis=1))
+    header, *chunks = module.read_trace(path)
+    segments, *arrays = zip(*chunks)
+    return header, np.concatenate(segments), *(np.concatenate(parts, axis=1) for parts in arrays)
 
 
 class TraceCommand(unittest.TestCase):
@@ -63,26 +64,63 @@ class TraceCommand(unittest.TestCase):
         meta = json.loads((DATA / "law.meta.json").read_text())
         raw = subprocess.run(["zstd", "-dcq", DATA / meta["ids"]["file"]], stdout=subprocess.PIPE,
                              check=True).stdout
-        header, ids, scores = read_trace(self.law)
+        header, _, ids, scores, _ = read_trace(self.law)
         self.assertEqual(header["top_k"], meta["top_k"])
         np.testing.assert_array_equal(ids, np.frombuffer(raw, "u1").reshape(meta["ids"]["shape"]))
-        self.assertIsNone(scores)
+        self.assertEqual(scores.size, 0)
         done = subprocess.run([sys.executable, "-B", EXAMPLE, self.law], capture_output=True, text=True,
                               check=True)
         self.assertEqual(len(done.stdout.splitlines()), len(header["moe_layers"]))
 
+    def test_the_example_agrees_with_the_command_about_every_trace_and_takes_ten_lines(self):
+        body = EXAMPLE.read_text().split('"""\n    data')[1].split("\n\n")[0]
+        self.assertEqual(len(body.splitlines()), 10)
+        with_all_scores = self.folder / "all.trace"
+        run = troupe("run", ROOT / "models/tiny-qwen2moe-q8_0.gguf", "--prompt", "The kernel", "-n", 8, "--threads", 1,
+                     "--trace", with_all_scores, "--trace-scores", "all")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        for path in (self.law, DATA / "deepseek-v2-lite.trace", DATA / "gpt-oss-20b.trace", with_all_scores):
+            header, segments, ids, scores, all_scores = read_trace(path)
+            facts = self.info(path)
+            self.assertEqual(header, facts["header"])
+            layers, tokens = len(header["moe_layers"]), facts["tokens"]
+            self.assertEqual(ids.shape, (layers, tokens, header["top_k"]))
+            self.assertEqual(segments["tokens"].sum(), tokens)
+            self.assertEqual(segments["tokens"][segments["phase"] == 1].sum(), facts["decode_tokens"])
+            self.assertEqual(np.count_nonzero(segments["joins"] == 0), facts["passes"])
+            self.assertEqual(len(np.unique(segments["sequence"])), facts["sequences"])
+            self.assertEqual(scores.shape, ids.shape if header["scores"] != "none" else (layers, tokens, 0))
+            if header.get("all_scores"):
+                np.testing.assert_array_equal(np.take_along_axis(all_scores, ids.astype(int), axis=2), scores)
+            else:
+                self.assertEqual(all_scores.size, 0)
+            stats = json.loads(self.expect_ok("stats", path, "--json", "-"))
+            for layer, chosen in zip(stats["layers"], ids):
+                self.assertEqual(layer["uses"], np.bincount(chosen.ravel(), minlength=header["experts"]).tolist())
+        self.assertGreater(all_scores.size, 0)
+
+    def test_the_example_goes_on_after_damage_and_ends_where_a_file_is_cut(self):
+        whole = self.folder / "whole.trace"
+        self.expect_ok("merge", self.law, self.convert("intent"), "-o", whole)
+        data = whole.read_bytes()
+        second = data.index(b"TRPCHUNK", data.index(b"TRPCHUNK") + 1)
+        hurt = self.folder / "hurt.trace"
+        for bad in (data[:second + 70] + b"?" * 20 + data[second + 90:], data[:second + 300], data[:second + 20]):
+            hurt.write_bytes(bad)
+            self.assertEqual(read_trace(hurt)[2].shape[1], self.info(hurt)["tokens"])
+
     def test_scores_come_along_in_either_type(self):
         sample = DATA / "deepseek-v2-lite.trace"
-        _, ids, scores = read_trace(sample)
+        _, _, ids, scores, _ = read_trace(sample)
         self.assertEqual(scores.shape, ids.shape)
         self.assertTrue((scores > 0).all() and (scores < 1).all())
         half = self.folder / "half.trace"
         self.expect_ok("convert", sample, "-o", half, "--scores", "f16")
-        _, same_ids, halves = read_trace(half)
+        _, _, same_ids, halves, _ = read_trace(half)
         np.testing.assert_array_equal(ids, same_ids)
         np.testing.assert_array_equal(halves, scores.astype("f2"))
         self.expect_ok("convert", sample, "-o", half, "--scores", "none")
-        self.assertIsNone(read_trace(half)[2])
+        self.assertEqual(read_trace(half)[3].size, 0)
 
     def test_cut_and_merge_keep_what_they_say(self):
         part, intent = self.folder / "part.trace", self.convert("intent")
@@ -94,7 +132,7 @@ class TraceCommand(unittest.TestCase):
         tokens = self.info(self.law)["tokens"]
         facts = self.info(both)
         self.assertEqual(facts["tokens_by_domain"], {"intent": self.info(intent)["tokens"], "law": tokens})
-        np.testing.assert_array_equal(read_trace(both)[1][:, :tokens], read_trace(self.law)[1])
+        np.testing.assert_array_equal(read_trace(both)[2][:, :tokens], read_trace(self.law)[2])
 
     def test_traces_of_different_models_are_not_merged(self):
         out = self.folder / "both.trace"
