@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/elementwise.h"
+#include "runtime/feed_in_parts.h"
 
 namespace troupe {
 namespace {
@@ -128,6 +129,8 @@ Result<Evaluation> Evaluate(Session& session, std::span<const TokenId> text,
     return InvalidArgument("a warm-up of {} tokens leaves none of a window of {} to score",
                            options.warm_up, options.window);
   }
+  const std::size_t together = options.together.value_or(options.window);
+  if (together == 0) return InvalidArgument("0 tokens scored together, expected at least 1");
   const std::size_t begin_tokens = options.begin ? 1 : 0;
   const std::size_t step = options.window - begin_tokens;
   Scorer scorer(hooks);
@@ -141,11 +144,11 @@ Result<Evaluation> Evaluate(Session& session, std::span<const TokenId> text,
     session.Truncate(0);
     // Row i predicts token i + 1; the last row predicts a token that is not in the window.
     Status scored;
-    TROUPE_RETURN_IF_ERROR(session.FeedForLogits(window, options.warm_up,
-                                                 [&](std::size_t i, std::span<const float> logits) {
-                                                   if (i + 1 < window.size() && scored.ok())
-                                                     scored = scorer.Score(window[i + 1], logits);
-                                                 }));
+    TROUPE_RETURN_IF_ERROR(FeedInParts(session, window, together, options.warm_up,
+                                       [&](std::size_t i, std::span<const float> logits) {
+                                         if (i + 1 < window.size() && scored.ok())
+                                           scored = scorer.Score(window[i + 1], logits);
+                                       }));
     TROUPE_RETURN_IF_ERROR(scored);
     if (hooks.progress) hooks.progress(at + part.size(), text.size());
   }

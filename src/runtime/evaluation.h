@@ -18,7 +18,10 @@
 namespace troupe {
 
 struct EvaluationOptions {
-  std::size_t window = 512;  // tokens scored together, at most the context
+  std::size_t window = 512;  // tokens scored from an empty cache, at most the context
+  // Tokens of a window that go through the layers in one pass, at most; all of them if absent. One
+  // is what decode does. The logits are the same, unless experts are answered for: then by this.
+  std::optional<std::size_t> together;
   // Tokens of a window that are only read: predictions near its start know little.
   std::size_t warm_up = 0;
   std::optional<TokenId> begin;  // put before each window (BOS), never scored

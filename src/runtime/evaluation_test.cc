@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <vector>
 
 #include "io/temp_folder.h"
@@ -72,6 +74,38 @@ TEST_F(EvaluationOfTheTinyModel, WindowsForgetWhatWasBeforeThem) {
   const Evaluation cut = Run({.window = 9, .begin = 1}).value();
   EXPECT_EQ(cut.tokens, text_.size());
   EXPECT_GT(cut.nll.mean, whole.nll.mean);
+}
+
+TEST_F(EvaluationOfTheTinyModel, HowManyTokensGoTogetherChangesNoByteOfTheLogits) {
+  std::vector<std::string> saved;
+  for (const std::optional<std::size_t> together :
+       {std::optional<std::size_t>(), {1}, {3}, {7}, {1000}}) {
+    const std::string path = folder_.PathOf("together.logits");
+    LogitsWriter writer = LogitsWriter::Create(path, engine_->config().vocabulary).value();
+    EvaluationHooks save;
+    save.save = &writer;
+    ASSERT_TRUE(Run({.window = 16, .together = together, .warm_up = 4, .begin = 1}, save).ok());
+    ASSERT_TRUE(writer.Finish().ok());
+    std::ifstream file(path, std::ios::binary);
+    saved.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    EXPECT_GT(saved.back().size(), engine_->config().vocabulary * sizeof(float));
+    EXPECT_TRUE(saved.back() == saved.front()) << together.value_or(0) << " together";
+  }
+}
+
+TEST_F(EvaluationOfTheTinyModel, NoMoreTokensThanAskedForGoTogether) {
+  struct Passes final : RouteObserver {
+    void Fed(std::size_t tokens) override { most = std::max(most, tokens); }
+    void PassBegins(std::size_t, std::size_t) override { ++count; }
+    void Routed(std::uint32_t, std::span<const ExpertChoice>, std::span<const float>) override {}
+    void PassEnded() override {}
+    std::size_t most = 0, count = 0;
+  } passes;
+  engine_->transformer().set_route_observer(&passes);
+  ASSERT_TRUE(Run({.window = 16, .together = 3}).ok());
+  EXPECT_EQ(passes.most, 3u);
+  EXPECT_GE(passes.count, text_.size() / 3);
+  EXPECT_THAT(Run({.window = 16, .together = 0}).status().message(), HasSubstr("at least 1"));
 }
 
 TEST_F(EvaluationOfTheTinyModel, WarmUpTokensAreReadButNotScored) {

@@ -70,7 +70,7 @@ Status Session::FeedForLogits(TokenIds tokens, std::size_t first, const RowVisit
   const std::size_t before = tokens_.size(), vocabulary = logits_.size();
   const std::size_t most =
       std::clamp<std::size_t>(kLogitBytes / (vocabulary * sizeof(float)), 1, kLogitRows);
-  std::vector<float> rows(std::min(most, workspace_.chunk()) * vocabulary);
+  std::vector<float> rows(std::min({most, workspace_.chunk(), tokens.size()}) * vocabulary);
   for (std::size_t at = 0; at < tokens.size();) {
     const std::size_t count = std::min(workspace_.chunk(), tokens.size() - at);
     const Status status =

@@ -25,8 +25,13 @@ class EvalCommand final : public Command {
     app.add_option("--text", text_, "Text file to score (- for standard input)")->type_name("FILE");
     app.add_option("--ids-file", ids_file_, "The same as token ids, which are scored as they are")
         ->type_name("FILE");
-    app.add_option("--window", window_, "Tokens scored together, from an empty cache (512)")
+    app.add_option("--window", window_, "Tokens scored from an empty cache (512)")
         ->check(CLI::Range(std::size_t{2}, kMostTokens))
+        ->type_name("N");
+    app.add_option("--together", together_,
+                   "Tokens of a window that go through the layers in one pass, at most: 1 as when "
+                   "tokens are generated, 3 as a batch of three (all)")
+        ->check(CLI::Range(std::size_t{1}, kMostTokens).description(""))
         ->type_name("N");
     app.add_option("--warm-up", warm_up_, "Tokens of a window that are read but not scored (0)")
         ->check(CLI::Range(std::size_t{0}, kMostTokens))
@@ -59,7 +64,7 @@ class EvalCommand final : public Command {
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                             engine_.Open(window_.value_or(kWindow), trace_.scores()));
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<TraceRecorder> recorder, trace_.Begin(*engine));
-    EvaluationOptions options{.warm_up = warm_up_, .begin = std::nullopt};
+    EvaluationOptions options{.together = together_, .warm_up = warm_up_, .begin = std::nullopt};
     TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> ids, Tokens(engine->tokenizer(), options));
     TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
     options.window = window_.value_or(std::min(kWindow, session.room()));
@@ -177,6 +182,7 @@ class EvalCommand final : public Command {
     record["model"] = engine.path();
     record["text"] = text_.empty() ? ids_file_ : text_;
     record["window"] = options.window;
+    record["together"] = options.together.value_or(options.window);
     record["warm_up"] = options.warm_up;
     record["tokens"] = e.tokens;
     record["nll"] = e.nll.mean;
@@ -197,7 +203,7 @@ class EvalCommand final : public Command {
   EngineFlags engine_;
   TraceFlags trace_;
   std::string text_, ids_file_, logits_, reference_, json_;
-  std::optional<std::size_t> window_;
+  std::optional<std::size_t> window_, together_;
   std::size_t warm_up_ = 0;
   std::optional<double> most_loss_;
 };

@@ -1,0 +1,23 @@
+// Feeds tokens a few at a time, as a batch of so many would come: for what is scored as decode
+// would.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "runtime/session.h"
+
+namespace troupe {
+
+// As FeedForLogits, at most `together` tokens in a pass.
+inline Status FeedInParts(Session& session, TokenIds tokens, std::size_t together,
+                          std::size_t first, const Session::RowVisitor& row) {
+  for (std::size_t at = 0; at < tokens.size(); at += together) {
+    TROUPE_RETURN_IF_ERROR(session.FeedForLogits(
+        tokens.subspan(at, std::min(together, tokens.size() - at)), first > at ? first - at : 0,
+        [&](std::size_t i, std::span<const float> logits) { row(at + i, logits); }));
+  }
+  return OkStatus();
+}
+
+}  // namespace troupe
