@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(Families, ReplayExactness,
                          });
 
 TEST_P(ReplayExactness, HitsAndMissesOfALiveRunAreThoseOfTheReplayOfItsTrace) {
-  for (const std::string& policy : EvictionPolicyNames()) {
+  for (const std::string& policy : RoutePolicyNames()) {
     for (const CacheSharing sharing : {CacheSharing::kPerLayer, CacheSharing::kGlobal}) {
       for (const std::uint32_t slots : {all_ - 1, 3 * all_ / 4, all_ / 2}) {
         for (const std::uint32_t shallow : {0u, 1u}) {
@@ -131,7 +131,7 @@ TEST_P(ReplayExactness, HitsAndMissesOfALiveRunAreThoseOfTheReplayOfItsTrace) {
 
 // Where a layer asks for more than the cache holds: as a prompt does.
 TEST_P(ReplayExactness, TheSameHoldsInACrowdedCacheWhicheverLoadEndsFirst) {
-  for (const std::string& policy : EvictionPolicyNames()) {
+  for (const std::string& policy : RoutePolicyNames()) {
     for (const CacheSharing sharing : {CacheSharing::kPerLayer, CacheSharing::kGlobal}) {
       for (const std::uint32_t slots : {all_ / 2, all_ / 4, 2u}) {
         EngineOptions options = Options(policy, sharing, slots);

@@ -4,13 +4,21 @@
 #include "expert/echo.h"
 #include "expert/lfu.h"
 #include "expert/lru.h"
+#include "expert/score_window.h"
 
 namespace troupe {
 
-std::vector<std::string> EvictionPolicyNames() { return {"lru", "lfu", "arc", "echo"}; }
+std::vector<std::string> RoutePolicyNames() { return {"lru", "lfu", "arc", "echo"}; }
+
+std::vector<std::string> EvictionPolicyNames() {
+  std::vector<std::string> names = RoutePolicyNames();
+  names.emplace_back("score");
+  return names;
+}
 
 Bytes EvictionPolicyBytes(std::string_view name, ExpertGrid grid) {
   // The others keep a few words an expert.
+  if (name == "score") return ScoreWindow::BytesFor(grid, ScoreWindow::kWindow);
   return name == "echo" ? Echo::BytesFor(grid) : Bytes();
 }
 
@@ -25,7 +33,10 @@ Result<std::unique_ptr<EvictionPolicy>> MakeEvictionPolicy(std::string_view name
         shape.grid, shared ? std::vector<std::uint32_t>{shape.slots} : shape.quotas));
   }
   if (name == "echo") return Made(std::make_unique<Echo>(shape.grid));
-  return InvalidArgument("'{}' is no cache policy, expected lru, lfu, arc or echo", name);
+  if (name == "score") {
+    return Made(std::make_unique<ScoreWindow>(shape.grid, ScoreWindow::kWindow));
+  }
+  return InvalidArgument("'{}' is no cache policy, expected lru, lfu, arc, echo or score", name);
 }
 
 }  // namespace troupe

@@ -1,6 +1,6 @@
 // Which expert a full cache gives up. A policy sees every expert that is asked for, by how many
 // tokens, and what comes and goes; it never sees bytes, slots or a clock. One file a policy:
-// lru.h, lfu.h, arc.h, echo.h, optimum.h.
+// lru.h, lfu.h, arc.h, echo.h, score_window.h, optimum.h.
 #pragma once
 
 #include <cstddef>
@@ -36,6 +36,10 @@ class EvictionPolicy {
 
   // The expert is needed now, whether it is in the cache or not: once each time a layer runs.
   virtual void Asked(ExpertId id, std::uint32_t tokens) = 0;
+  // What the layer's router said, a row of all experts' scores a token: before the layer asks, and
+  // only for a policy that wants it.
+  virtual bool wants_scores() const { return false; }
+  virtual void Scored(std::uint32_t /*layer*/, std::span<const float> /*scores*/) {}
   // It has been given a slot; it has lost it.
   virtual void Admitted(ExpertId) {}
   virtual void Evicted(ExpertId) {}
@@ -62,10 +66,12 @@ struct CacheShape {
   std::vector<std::uint32_t> quotas;  // a number a layer, or empty: all layers are one pool
 };
 
-// "lru", "lfu", "arc", "echo": those that need no knowledge of the future.
+// "lru", "lfu", "arc", "echo", "score": those that need no knowledge of the future.
 Result<std::unique_ptr<EvictionPolicy>> MakeEvictionPolicy(std::string_view name,
                                                            const CacheShape& shape);
 std::vector<std::string> EvictionPolicyNames();
+// Those of them that need no scores.
+std::vector<std::string> RoutePolicyNames();
 // Memory that its tables take.
 Bytes EvictionPolicyBytes(std::string_view name, ExpertGrid grid);
 

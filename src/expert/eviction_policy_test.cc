@@ -187,7 +187,7 @@ TEST(EvictionPolicyTest, AnOrderThatIsKeptGivesUpTheSameExpertAsAChoice) {
 
 TEST(EvictionPolicyTest, RefusesANameThatIsNone) {
   EXPECT_EQ(MakeEvictionPolicy("best", {.grid = kOneLayer}).status().message(),
-            "'best' is no cache policy, expected lru, lfu, arc or echo");
+            "'best' is no cache policy, expected lru, lfu, arc, echo or score");
 }
 
 }  // namespace

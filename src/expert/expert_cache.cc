@@ -49,7 +49,12 @@ ExpertCopy ExpertCache::CopyOf(ExpertId id) const {
 
 Residence ExpertCache::Ask(ExpertId id, std::uint32_t tokens, ExpertCopy least) {
   if (Find(id) == Residence::kResident && CopyOf(id) > least) Drop(id);
-  policy_->Asked(id, tokens);
+  Chosen(id, tokens);
+  return Need(id, least);
+}
+
+Residence ExpertCache::Need(ExpertId id, ExpertCopy least) {
+  if (Find(id) == Residence::kResident && CopyOf(id) > least) Drop(id);
   const Residence residence = Find(id);
   switch (residence) {
     case Residence::kResident:

@@ -72,6 +72,16 @@ class ExpertCache {
   // being loaded is kLoading whatever its copy.
   Residence Ask(ExpertId id, std::uint32_t tokens, ExpertCopy least = ExpertCopy::kFull);
 
+  // Ask in its two halves, for those who answer a router's choice otherwise: the policy learns by
+  // what was chosen, and what is needed is something else.
+  void Chosen(ExpertId id, std::uint32_t tokens) { policy_->Asked(id, tokens); }
+  Residence Need(ExpertId id, ExpertCopy least = ExpertCopy::kFull);
+
+  // What the layer's router said, for policies that want it.
+  void Scored(std::uint32_t layer, std::span<const float> scores) {
+    policy_->Scored(layer, scores);
+  }
+
   // Gives an absent expert a slot to be loaded into. None if every slot it may have is in use: a
   // pin released or a load ended may change that.
   std::optional<Admission> Admit(ExpertId id, ExpertCopy copy = ExpertCopy::kFull);

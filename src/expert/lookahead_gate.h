@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-class LookaheadGate final : public Predictor {
+class LookaheadGate : public Predictor {
  public:
   static Bytes BytesFor(ExpertGrid grid) {
     return GateCorrection::BytesFor(grid, LayersAhead(grid));
@@ -34,15 +34,13 @@ class LookaheadGate final : public Predictor {
   }
   std::vector<Guess> Predict(std::uint32_t layer, std::uint32_t ahead,
                              const GateScores& forecast) override {
-    Correct(layer, ahead, forecast);
-    return GuessesFrom({.experts = forecast.experts, .scores = corrected_}, experts_per_token_);
+    return GuessesFrom(Corrected(layer, ahead, forecast), experts_per_token_);
   }
 
   // The same for each token of its own.
   std::vector<std::vector<Guess>> PredictRows(std::uint32_t layer, std::uint32_t ahead,
                                               const GateScores& forecast) {
-    Correct(layer, ahead, forecast);
-    const GateScores corrected{.experts = forecast.experts, .scores = corrected_};
+    const GateScores corrected = Corrected(layer, ahead, forecast);
     std::vector<std::vector<Guess>> rows;
     for (std::size_t r = 0; r < corrected.rows(); ++r) {
       rows.push_back(GuessesFrom({.experts = forecast.experts, .scores = corrected.Row(r)},
@@ -53,6 +51,15 @@ class LookaheadGate final : public Predictor {
 
   const GateCorrection& correction() const { return correction_; }
 
+ protected:
+  // What the forecast should have said; good until the next call.
+  GateScores Corrected(std::uint32_t layer, std::uint32_t ahead, const GateScores& forecast) {
+    corrected_.assign(forecast.scores.begin(), forecast.scores.end());
+    correction_.Correct(layer, ahead, corrected_);
+    return {.experts = forecast.experts, .scores = corrected_};
+  }
+  std::uint32_t experts_per_token() const { return experts_per_token_; }
+
  private:
   // The tables grow with the square of the experts: models with very many look less far.
   static std::uint32_t LayersAhead(ExpertGrid grid) {
@@ -60,11 +67,6 @@ class LookaheadGate final : public Predictor {
     std::uint32_t layers = kMostLayersAhead;
     while (layers > 1 && GateCorrection::BytesFor(grid, layers) > kMost) --layers;
     return layers;
-  }
-
-  void Correct(std::uint32_t layer, std::uint32_t ahead, const GateScores& forecast) {
-    corrected_.assign(forecast.scores.begin(), forecast.scores.end());
-    correction_.Correct(layer, ahead, corrected_);
   }
 
   std::uint32_t experts_per_token_;

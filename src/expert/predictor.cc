@@ -4,30 +4,35 @@
 #include "expert/cross_layer_gate.h"
 #include "expert/lookahead_gate.h"
 #include "expert/previous_token.h"
+#include "expert/top_score_gate.h"
 
 namespace troupe {
 
 std::vector<std::string> PredictorNames() {
-  return {"none", "lookahead", "gate", "eap", "previous"};
+  return {"none", "lookahead", "top-score", "gate", "eap", "previous"};
 }
 
 Bytes PredictorBytes(std::string_view name, ExpertGrid grid) {
-  if (name == "lookahead") return LookaheadGate::BytesFor(grid);
+  if (name == "lookahead" || name == "top-score") return LookaheadGate::BytesFor(grid);
   return name == "eap" ? ActivationPath::BytesFor(grid) : Bytes();
 }
 
 Result<std::unique_ptr<Predictor>> MakePredictor(std::string_view name, ExpertGrid grid,
                                                  std::uint32_t experts_per_token,
-                                                 std::span<const LearnedForecast> learned) {
+                                                 const PredictorMaterial& material) {
   using Made = std::unique_ptr<Predictor>;
   if (name == "none") return Made();
-  if (name == "lookahead")
-    return Made(std::make_unique<LookaheadGate>(grid, experts_per_token, learned));
+  if (name == "lookahead") {
+    return Made(std::make_unique<LookaheadGate>(grid, experts_per_token, material.learned));
+  }
+  if (name == "top-score") {
+    return Made(std::make_unique<TopScoreGate>(grid, experts_per_token, material));
+  }
   if (name == "gate") return Made(std::make_unique<CrossLayerGate>(experts_per_token));
   if (name == "eap") return Made(std::make_unique<ActivationPath>(grid, experts_per_token));
   if (name == "previous") return Made(std::make_unique<PreviousToken>(grid));
-  return InvalidArgument("'{}' is no predictor, expected none, lookahead, gate, eap or previous",
-                         name);
+  return InvalidArgument(
+      "'{}' is no predictor, expected none, lookahead, top-score, gate, eap or previous", name);
 }
 
 }  // namespace troupe

@@ -60,11 +60,23 @@ class Predictor {
 
 struct LearnedForecast;
 
-// "lookahead", "gate", "eap", "previous"; "none" gives null. `experts_per_token` is of a layer;
-// lookahead begins with what was learned before.
+enum class ForecastRows {
+  kLogits,  // of a softmax router: scores are their exponentials, up to a factor
+  kScores,
+};
+
+// What some predictors begin with.
+struct PredictorMaterial {
+  std::span<const LearnedForecast> learned = {};
+  ForecastRows rows = ForecastRows::kLogits;
+  double alpha = 0;  // experts whose scores are within this share of the boundary may be replaced
+};
+
+// "lookahead", "top-score", "gate", "eap", "previous"; "none" gives null. `experts_per_token` is of
+// a layer.
 Result<std::unique_ptr<Predictor>> MakePredictor(std::string_view name, ExpertGrid grid,
                                                  std::uint32_t experts_per_token,
-                                                 std::span<const LearnedForecast> learned = {});
+                                                 const PredictorMaterial& material = {});
 std::vector<std::string> PredictorNames();
 // Memory that its tables take.
 Bytes PredictorBytes(std::string_view name, ExpertGrid grid);

@@ -94,10 +94,13 @@ void ForwardPass::OrderByExpert() {
   const std::size_t assignments = tokens_ * routing.top_k;
   const std::span<std::uint32_t> first = ws_.first_assignment;
   std::fill(first.begin(), first.end(), 0u);
-  for (std::size_t i = 0; i < assignments; ++i) ++first[ws_.chosen[i].expert + 1];
+  for (std::size_t i = 0; i < assignments; ++i) {
+    if (ws_.chosen[i].expert != kNoExpert) ++first[ws_.chosen[i].expert + 1];
+  }
   for (std::size_t e = 0; e < routing.experts; ++e) first[e + 1] += first[e];
   // Walks first[e] up to the end of e's range, which is where e + 1 began; then shifts it back.
   for (std::size_t i = 0; i < assignments; ++i) {
+    if (ws_.chosen[i].expert == kNoExpert) continue;
     const std::uint32_t place = first[ws_.chosen[i].expert]++;
     ws_.assigned_token[place] = static_cast<std::uint32_t>(i / routing.top_k);
     ws_.assignment_of[i] = place;
@@ -191,12 +194,14 @@ void ForwardPass::Combine() {
   ForRows(tokens_, [&](std::size_t t) {
     std::array<float, kMaxExpertsPerToken> weights;
     std::array<const float*, kMaxExpertsPerToken> answers;
-    for (std::size_t slot = 0; slot < top_k; ++slot) {
-      weights[slot] = ws_.chosen[t * top_k + slot].weight;
-      answers[slot] = ws_.expert_out + ws_.assignment_of[t * top_k + slot] * width;
+    std::size_t answered = 0;
+    for (std::size_t slot = t * top_k; slot < (t + 1) * top_k; ++slot) {
+      if (ws_.chosen[slot].expert == kNoExpert) continue;
+      weights[answered] = ws_.chosen[slot].weight;
+      answers[answered++] = ws_.expert_out + ws_.assignment_of[slot] * width;
     }
     float* stream = ws_.stream + t * width;
-    MixExperts({weights.data(), top_k}, {answers.data(), top_k}, stream, width);
+    MixExperts({weights.data(), answered}, {answers.data(), answered}, stream, width);
     if (moe.shared_ff == 0) return;
     const float* shared = ws_.shared_out + t * width;
     if (moe.shared_gate) {
@@ -213,6 +218,11 @@ Status ForwardPass::ExpertBlock(std::uint32_t layer, const LayerWeights& w,
   const std::size_t forecasts = std::min<std::size_t>(
       {following.size(), experts_.forecast_layers(tokens_), kMostLayersAhead});
   TROUPE_RETURN_IF_ERROR(Route(layer, w.moe, following.first(forecasts)));
+  if (experts_.wants_routing(tokens_)) {
+    const TopExpertsParams& routing = config_.moe.routing;
+    experts_.Routed(layer, {ws_.router, tokens_ * routing.experts},
+                    {ws_.chosen, tokens_ * routing.top_k});
+  }
   OrderByExpert();
   const std::span<const ExpertDemand> demands = Demands();
   experts_.Ask(layer, demands);

@@ -10,6 +10,8 @@ ExpertUsage ExpertUsage::Since(const ExpertUsage& before) const {
           .stall_seconds = stall_seconds - before.stall_seconds,
           .low_copies = low_copies - before.low_copies,
           .low_assignments = low_assignments - before.low_assignments,
+          .substituted = substituted - before.substituted,
+          .dropped = dropped - before.dropped,
           .prefetches = prefetches - before.prefetches,
           .prefetch_useful = prefetch_useful - before.prefetch_useful,
           .prefetch_late = prefetch_late - before.prefetch_late,

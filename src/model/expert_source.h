@@ -4,13 +4,18 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "base/status.h"
 #include "expert/predictor.h"
+#include "kernels/top_experts.h"
 #include "model/weights.h"
 
 namespace troupe {
+
+// In a choice: nothing answers the slot.
+inline constexpr std::uint32_t kNoExpert = std::numeric_limits<std::uint32_t>::max();
 
 struct ReadyExpert {
   std::uint32_t expert = 0;
@@ -28,6 +33,9 @@ struct ExpertUsage {
   // exact, and none unless somebody allowed it.
   std::uint64_t low_copies = 0;
   std::uint64_t low_assignments = 0;
+  // Slots of tokens that another expert answered, or none: as little exact as low copies.
+  std::uint64_t substituted = 0;
+  std::uint64_t dropped = 0;
   // Loads begun ahead of a question, and what became of them: there when asked for, asked for while
   // on their way, called off before all was read, evicted or failed unasked. The rest is still
   // waiting to be asked for.
@@ -41,6 +49,8 @@ struct ExpertUsage {
     const std::uint64_t asks = hits + misses;
     return asks == 0 ? 1.0 : static_cast<double>(hits) / static_cast<double>(asks);
   }
+  // Slots that were not answered by the expert that the router chose, at its full precision.
+  std::uint64_t NotExact() const { return substituted + dropped + low_assignments; }
   ExpertUsage Since(const ExpertUsage& before) const;
 };
 
@@ -50,6 +60,14 @@ class ExpertSource {
 
   // A pass of so many tokens sets out, of which `layer` is the first that has experts.
   virtual void PassBegins(std::uint32_t /*layer*/, std::size_t /*tokens*/) {}
+
+  // Whether, in a pass of so many tokens, it wants to know what a layer's router said.
+  virtual bool wants_routing(std::size_t /*tokens*/) const { return false; }
+  // A row of all experts' scores a token, and the choice: slots best first, the same number a
+  // token. Before the layer asks. A source that need not be exact may have some slots answered
+  // otherwise: by another expert of the layer, at another weight, or by kNoExpert.
+  virtual void Routed(std::uint32_t /*layer*/, std::span<const float> /*scores*/,
+                      std::span<ExpertChoice> /*chosen*/) {}
 
   // A layer needs these experts, each named once; whatever an earlier call asked for is forgotten.
   virtual void Ask(std::uint32_t layer, std::span<const ExpertDemand> demands) = 0;

@@ -50,7 +50,8 @@ Engine::Engine(Opened opened)
       bytes_touched_(opened.bytes_touched) {}
 
 Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertStore> store,
-                           LowExperts low, const OffloadOptions& options,
+                           LowExperts low, SubstitutionChain substitution,
+                           const OffloadOptions& options,
                            const std::optional<ModelProfile>& profile) {
   if (plan_.memory.all_resident) {
     if (store != nullptr) {
@@ -66,10 +67,11 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
                                     .policy = nullptr,
                                     .prefetch = options.prefetch,
                                     .experts_per_token = config_->moe.routing.top_k,
+                                    .normalised_weights = config_->moe.routing.normalise,
                                     .loader = plan_.loader,
                                     .low = std::move(low),
                                     .low_copies = {}};
-  if (offload.low.store != nullptr) offload.low_copies = options.low_copies;
+  if (options.low_copies.any()) offload.low_copies = options.low_copies;
   if (options.make_policy) {
     offload.policy = options.make_policy(offload.cache.grid);
   } else {
@@ -80,8 +82,13 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
   if (options.make_predictor) {
     offload.predictor = options.make_predictor(offload.cache.grid);
   } else {
-    TROUPE_ASSIGN_OR_RETURN(offload.predictor, MakePredictor(options.predictor, offload.cache.grid,
-                                                             config_->moe.routing.top_k, learned));
+    const bool sigmoid = config_->moe.routing.score == GateScore::kSigmoid;
+    TROUPE_ASSIGN_OR_RETURN(
+        offload.predictor,
+        MakePredictor(options.predictor, offload.cache.grid, config_->moe.routing.top_k,
+                      {.learned = learned,
+                       .rows = sigmoid ? ForecastRows::kScores : ForecastRows::kLogits,
+                       .alpha = substitution.BorderShare()}));
   }
   std::string why;
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<AsyncReader> reader, MakeReader(options.reader, &why));
@@ -97,6 +104,7 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<OffloadedExperts> experts,
                           OffloadedExperts::Create(layouts, std::move(store), std::move(reader),
                                                    pool_, clock_, std::move(offload)));
+  experts->set_substitution(std::move(substitution));
   offloaded_ = experts.get();
   experts_ = std::move(experts);
   return OkStatus();
@@ -121,7 +129,8 @@ Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const Engi
                                              .bytes_touched = model.facts.TouchedPerToken()}));
   engine->offload_options_ = options.offload;
   TROUPE_RETURN_IF_ERROR(engine->OpenExperts(model.measure.experts, std::move(model.store),
-                                             std::move(model.low), options.offload, model.profile));
+                                             std::move(model.low), std::move(model.substitution),
+                                             options.offload, model.profile));
   engine->transformer_ = std::make_unique<Transformer>(engine->config(), engine->weights(),
                                                        *engine->experts_, engine->pool_);
   engine->load_seconds_ = watch.Seconds();

@@ -49,7 +49,7 @@ class Engine {
   struct Opened;
   explicit Engine(Opened opened);
   Status OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertStore> store,
-                     LowExperts low, const OffloadOptions& options,
+                     LowExperts low, SubstitutionChain substitution, const OffloadOptions& options,
                      const std::optional<ModelProfile>& profile);
 
   std::string path_;

@@ -47,7 +47,11 @@ struct OffloadOptions {
   std::optional<std::uint32_t> shallow_layers;  // filled first and fully; absent: by the profile
   std::string profile;  // path; empty: the one beside the model if there is one; "none": no profile
   LowCopyOptions low_copies;  // off: exact
-  LinkSpeed link;             // stands in for a slower medium; no limit by default
+  // A chain as expert/substitution/substitution_spec.h reads it, and the passes in which it has a
+  // say: of at most so many tokens. With one, prompts are exact.
+  std::string substitution = "exact";
+  std::uint32_t substitution_tokens = 1;
+  LinkSpeed link;  // stands in for a slower medium; no limit by default
 };
 
 // Which scores of the router a recorded trace has.

@@ -52,6 +52,10 @@ OffloadedExperts::OffloadedExperts(ExpertLayouts layouts, std::unique_ptr<Expert
       slots_(std::move(slots)),
       slot_bytes_(slot_bytes),
       clock_(clock),
+      routing_({.experts = options.cache.grid.experts,
+                .top_k = options.experts_per_token,
+                .normalised = options.normalised_weights,
+                .low_copies = low_.store != nullptr}),
       cache_(std::move(options.cache), std::move(options.policy)) {
   set_low_copies(options.low_copies);
   if (options.predictor == nullptr) return;
@@ -62,6 +66,14 @@ OffloadedExperts::OffloadedExperts(ExpertLayouts layouts, std::unique_ptr<Expert
 void OffloadedExperts::set_low_copies(const LowCopyOptions& options) {
   TROUPE_CHECK(!options.any() || low_.store != nullptr);
   low_copies_ = options;
+}
+
+void OffloadedExperts::set_substitution(SubstitutionChain chain) {
+  if (chain.exact()) {
+    substitution_.reset();
+  } else {
+    substitution_.emplace(std::move(chain), routing_);
+  }
 }
 
 const ExpertLayout& OffloadedExperts::LayoutOf(ExpertId id, ExpertCopy copy) const {
@@ -95,7 +107,7 @@ void OffloadedExperts::Give(ExpertId id, std::uint32_t tokens) {
 // What a prompt left in low copies is of no use to tokens that may not have them: their slots are
 // better free for what is read ahead.
 void OffloadedExperts::DropUnwantedLowCopies() {
-  if (low_.store == nullptr) return;
+  if (low_.store == nullptr || Substitutes()) return;
   if (pass_tokens_ > 1 ? low_copies_.prefill_share > 0 : low_copies_.decode) return;
   Forget();
   if (prefetcher_) prefetcher_->ReleaseAll();
@@ -110,13 +122,37 @@ void OffloadedExperts::PassBegins(std::uint32_t layer, std::size_t tokens) {
   if (prefetcher_) prefetcher_->PassBegins(layer, tokens);
 }
 
+bool OffloadedExperts::wants_routing(std::size_t tokens) const {
+  return cache_.policy().wants_scores() || (substitution_ && substitution_->AppliesTo(tokens));
+}
+
+// The policy learns by the router's choice: by the answers it would learn to keep what it has.
+void OffloadedExperts::Routed(std::uint32_t layer, std::span<const float> scores,
+                              std::span<ExpertChoice> chosen) {
+  if (cache_.policy().wants_scores()) cache_.Scored(layer, scores);
+  if (!Substitutes()) return;
+  Forget();
+  loader_->Poll();
+  // With nobody waiting no end is an error of this call; what has come needs no substitute.
+  TROUPE_CHECK(CollectEnded().ok());
+  const SubstitutedRouting::Changes changes = substitution_->Answer(layer, cache_, scores, chosen);
+  for (const ExpertDemand& demand : substitution_->routed()) {
+    cache_.Chosen({layer, demand.expert}, demand.tokens);
+  }
+  substituted_ += changes.substituted;
+  dropped_ += changes.dropped;
+}
+
 void OffloadedExperts::Ask(std::uint32_t layer, std::span<const ExpertDemand> demands) {
   Forget();
   // What ended since: with nobody waiting no end is an error of this call.
   TROUPE_CHECK(CollectEnded().ok());
   layer_ = layer;
   if (prefetcher_) prefetcher_->LayerAsks(layer, demands, clock_.Now());
-  const std::vector<ExpertCopy> least = LeastCopies(demands, pass_tokens_, low_copies_);
+  std::vector<ExpertCopy> least = LeastCopies(demands, pass_tokens_, low_copies_);
+  for (std::size_t i = 0; Substitutes() && i < demands.size(); ++i) {
+    if (substitution_->Least(demands[i].expert) == ExpertCopy::kLow) least[i] = ExpertCopy::kLow;
+  }
   // A low copy that is not enough gives up its slot at once, so nobody may keep it there.
   if (prefetcher_ && low_.store != nullptr) prefetcher_->Release(layer);
   for (std::size_t i = 0; i < demands.size(); ++i) {
@@ -124,7 +160,8 @@ void OffloadedExperts::Ask(std::uint32_t layer, std::span<const ExpertDemand> de
     const ExpertId id{layer, demand.expert};
     const bool too_low = cache_.Find(id) == Residence::kResident && cache_.CopyOf(id) > least[i];
     if (too_low && prefetcher_) prefetcher_->Evicted(id);
-    const Residence residence = cache_.Ask(id, demand.tokens, least[i]);
+    const Residence residence =
+        Substitutes() ? cache_.Need(id, least[i]) : cache_.Ask(id, demand.tokens, least[i]);
     if (prefetcher_) prefetcher_->Found(id, residence);
     if (residence == Residence::kResident) {
       Give(id, demand.tokens);  // and with that pinned, before the misses choose their victims
@@ -357,6 +394,8 @@ ExpertUsage OffloadedExperts::usage() const {
           .stall_seconds = stall_seconds_,
           .low_copies = low_given_,
           .low_assignments = low_assignments_,
+          .substituted = substituted_,
+          .dropped = dropped_,
           .prefetches = ahead.loads,
           .prefetch_useful = ahead.useful,
           .prefetch_late = ahead.late,

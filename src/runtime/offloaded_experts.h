@@ -2,8 +2,8 @@
 // and the expert block meet. Residents are handed out at once, the others as their loads end; which
 // one goes for which is the cache's and its policy's decision. Quality stays exact, as an expert's
 // bytes are the same wherever they come from, unless low copies are allowed: then those that
-// expert/low_copies.h names are read from a second store, and counted. A slot is as large as a full
-// copy and holds either.
+// expert/low_copies.h names are read from a second store, or experts are substituted as a chain of
+// policies says; both are counted. A slot is as large as a full copy and holds either.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@
 #include "io/aligned_buffer.h"
 #include "model/expert_layout.h"
 #include "model/expert_source.h"
+#include "runtime/substituted_routing.h"
 #include "store/expert_loader.h"
 
 namespace troupe {
@@ -53,6 +54,7 @@ class OffloadedExperts final : public ExpertSource {
     std::unique_ptr<Predictor> predictor = nullptr;  // null: loads begin when they are asked for
     PrefetchOptions prefetch = {};
     std::uint32_t experts_per_token = 1;
+    bool normalised_weights = false;  // the model divides a token's by their sum
     LoaderOptions loader = {};
     LowExperts low = {};
     LowCopyOptions low_copies = {};
@@ -69,6 +71,9 @@ class OffloadedExperts final : public ExpertSource {
                                                           Options options);
 
   void PassBegins(std::uint32_t layer, std::size_t tokens) override;
+  bool wants_routing(std::size_t tokens) const override;
+  void Routed(std::uint32_t layer, std::span<const float> scores,
+              std::span<ExpertChoice> chosen) override;
   void Ask(std::uint32_t layer, std::span<const ExpertDemand> demands) override;
   std::uint32_t forecast_layers(std::size_t tokens) const override;
   void GateSaid(std::uint32_t layer, const GateScores& said) override;
@@ -85,6 +90,14 @@ class OffloadedExperts final : public ExpertSource {
   // From the next pass on. It takes a low copy of the experts to allow any.
   void set_low_copies(const LowCopyOptions& options);
   const LowCopyOptions& low_copies() const { return low_copies_; }
+
+  // From the next pass on. A chain without links is exact, as is the beginning.
+  void set_substitution(SubstitutionChain chain);
+  // Null: exact.
+  const SubstitutionChain* substitution() const {
+    return substitution_ ? &substitution_->chain() : nullptr;
+  }
+  bool has_low_copies() const { return low_.store != nullptr; }
 
   ExpertUsage usage() const override;
   const ExpertCache& cache() const { return cache_; }
@@ -107,6 +120,7 @@ class OffloadedExperts final : public ExpertSource {
                    std::size_t slot_bytes, const Clock& clock, Options options);
 
   const ExpertLayout& LayoutOf(ExpertId id, ExpertCopy copy) const;
+  bool Substitutes() const { return substitution_ && substitution_->AppliesTo(pass_tokens_); }
   void DropUnwantedLowCopies();
   ExpertCopy ForeseenCopy(ExpertId id) const;
   std::span<std::byte> Slot(std::uint32_t slot);
@@ -129,7 +143,9 @@ class OffloadedExperts final : public ExpertSource {
   AlignedBuffer slots_;
   std::size_t slot_bytes_;
   const Clock& clock_;
+  RoutingFacts routing_;
   ExpertCache cache_;
+  std::optional<SubstitutedRouting> substitution_;
   std::unique_ptr<Prefetcher> prefetcher_;
   std::unique_ptr<ExpertLoader> loader_;
   MissObserver observer_;
@@ -146,6 +162,7 @@ class OffloadedExperts final : public ExpertSource {
   std::vector<ExpertCache::Pin> ready_pins_, given_pins_;
   double stall_seconds_ = 0;
   std::uint64_t low_given_ = 0, low_assignments_ = 0;
+  std::uint64_t substituted_ = 0, dropped_ = 0;
 };
 
 }  // namespace troupe

@@ -65,6 +65,9 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
   TROUPE_ASSIGN_OR_RETURN(Vocab vocab, LoadVocab(file.metadata(), path));
   Result<ChatFormat> chat_format = RecogniseChatFormat(vocab.chat_template);
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, MakeTokenizer(std::move(vocab)));
+  TROUPE_ASSIGN_OR_RETURN(SubstitutionChain substitution,
+                          ParseSubstitution(options.offload.substitution, {},
+                                            {.most_tokens = options.offload.substitution_tokens}));
   TROUPE_ASSIGN_OR_RETURN(ModelFacts facts, InspectModel(file));
   TROUPE_ASSIGN_OR_RETURN(WeightMeasure measure, MeasureWeights(file, *config));
 
@@ -82,13 +85,22 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
   if (!plan.memory.all_resident || !options.offload.profile.empty()) {
     TROUPE_ASSIGN_OR_RETURN(profile, FindProfile(file, path, options.offload.profile, plan.notes));
   }
-  LowExperts low;
+  if (!substitution.exact() && plan.memory.all_resident) {
+    plan.notes.push_back("nothing is substituted: every expert is in memory");
+  } else if (!substitution.exact()) {
+    plan.notes.push_back(
+        fmt::format("not exact: missing experts are answered by {}", ToString(substitution)));
+  }
   if (options.offload.low_copies.any() && plan.memory.all_resident) {
     plan.notes.push_back("low copies are not read: every expert is in memory");
   } else if (options.offload.low_copies.any()) {
-    TROUPE_ASSIGN_OR_RETURN(low, OpenLowExperts(file, measure.experts, container));
     plan.notes.push_back(
         fmt::format("not exact: low copies may answer ({})", ToString(options.offload.low_copies)));
+  }
+  LowExperts low;
+  if (!plan.memory.all_resident &&
+      (options.offload.low_copies.any() || substitution.NeedsLowCopies())) {
+    TROUPE_ASSIGN_OR_RETURN(low, OpenLowExperts(file, measure.experts, container));
   }
   return PlannedModel{.file = std::move(file),
                       .config = std::move(config),
@@ -100,7 +112,8 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
                       .plan = std::move(plan),
                       .store = std::move(store),
                       .profile = std::move(profile),
-                      .low = std::move(low)};
+                      .low = std::move(low),
+                      .substitution = std::move(substitution)};
 }
 
 }  // namespace troupe

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "expert/substitution/substitution_spec.h"
 #include "gguf/reader.h"
 #include "model/config.h"
 #include "model/inspect.h"
@@ -32,6 +33,7 @@ struct PlannedModel {
   std::unique_ptr<ExpertStore> store;   // null if every expert is in memory
   std::optional<ModelProfile> profile;  // if there is one, and it is of use
   LowExperts low;                       // empty if every expert is in memory, or they are off
+  SubstitutionChain substitution;
 };
 
 Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& options);

@@ -21,7 +21,7 @@ namespace troupe {
 namespace {
 
 std::vector<std::string> PolicyNames() {
-  std::vector<std::string> names = EvictionPolicyNames();
+  std::vector<std::string> names = RoutePolicyNames();
   names.push_back("optimum");
   return names;
 }

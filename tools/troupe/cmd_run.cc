@@ -93,6 +93,7 @@ class RunCommand final : public Command {
                             GenerateAndStream(*engine, session, prompt, options));
     if (ShowsText()) fmt::print("\n");
     std::fflush(stdout);
+    if (explain_) ExplainSubstitution(*engine);
     Remark("{}\n", FiguresLine(*engine, result));
     if (engine->offloaded() != nullptr) {
       RememberRun(*engine->offloaded(), engine->plan().threads, engine_.options().offload.link);

@@ -38,9 +38,10 @@ void EngineFlags::AddTo(CLI::App& app) {
   app.add_option("--slots", offload_.slots, "Experts to keep in memory, at most (as many as fit)")
       ->check(CLI::Range(kLeastSlots, 1u << 30))
       ->type_name("N");
-  app.add_option("--cache", offload_.policy,
-                 "Which expert a full cache gives up: lru, lfu, arc, or echo, which keeps what "
-                 "followed when the text was alike before (echo)")
+  app.add_option(
+         "--cache", offload_.policy,
+         "Which expert a full cache gives up: lru, lfu, arc, score (the least mean score of "
+         "late), or echo, which keeps what followed when the text was alike before (echo)")
       ->check(CLI::IsMember(EvictionPolicyNames()))
       ->type_name("POLICY");
   app.add_option_function<std::string>(
@@ -58,7 +59,8 @@ void EngineFlags::AddTo(CLI::App& app) {
       ->type_name("N");
   app.add_option("--predict", offload_.predictor,
                  "Read ahead what this expects of the next layers: none, lookahead (their gates, "
-                 "asked early and corrected by what that missed before), gate (the next one's, "
+                 "asked early and corrected by what that missed before), top-score (of these only "
+                 "what --substitute smoe does not replace), gate (the next one's, "
                  "uncorrected), eap (paths seen before) or previous (token) (lookahead)")
       ->check(CLI::IsMember(PredictorNames()))
       ->type_name("WHAT");
@@ -94,6 +96,11 @@ void EngineFlags::AddTo(CLI::App& app) {
          "prompt's least popular ones, up to that share of each layer's work; decode: those that a "
          "token misses; both with a comma (off)")
       ->type_name("WHICH");
+  app.add_option("--substitute", offload_.substitution,
+                 "Not exact: answer tokens' missing experts by a chain of policies, such as "
+                 "smoe:alpha=0.3, buddies or drop:most-share=0.1, joined by +; prompts stay exact "
+                 "(exact)")
+      ->type_name("CHAIN");
   app.add_option("--quality", quality_, "exact: the answer of all experts the model asks for")
       ->check(CLI::IsMember({"exact"}))
       ->type_name("Q");

@@ -23,6 +23,10 @@ std::string OffloadFigures(const Engine& engine, const GenerateResult& result) {
     figures += fmt::format("not exact: {} asks of {} answered by low copies; ", all.low_copies,
                            all.hits + all.misses);
   }
+  if (const std::uint64_t changed = all.substituted + all.dropped; changed > 0) {
+    figures += fmt::format("not exact: of {} expert uses {} substituted, {} dropped; ",
+                           result.expert_uses, all.substituted, all.dropped);
+  }
   if (result.decode_steps == 0) return figures;
   const ExpertUsage& decode = result.decode_experts;
   const auto steps = static_cast<double>(result.decode_steps);
@@ -52,6 +56,8 @@ void AddUsage(Json& record, const ExpertUsage& usage) {
   record["stall_s"] = usage.stall_seconds;
   record["low_copies"] = usage.low_copies;
   record["low_assignments"] = usage.low_assignments;
+  record["substituted"] = usage.substituted;
+  record["dropped"] = usage.dropped;
   record["prefetches"] = usage.prefetches;
   record["prefetch_useful"] = usage.prefetch_useful;
   record["prefetch_late"] = usage.prefetch_late;
@@ -79,7 +85,7 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,
   record["decode_steps"] = result.decode_steps;
   record["expert_uses"] = result.expert_uses;
   AddUsage(record, result.experts);
-  record["substitutions"] = 0;
+  record["substitutions"] = result.experts.NotExact();
   record["expert_slots"] = plan.memory.slots;
   Json decode;
   AddUsage(decode, result.decode_experts);
@@ -89,6 +95,8 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,
     record["store"] = offloaded->store().name();
     record["reader"] = offloaded->loader().reader().name();
     record["low_copy"] = ToString(offloaded->low_copies());
+    record["substitution"] =
+        offloaded->substitution() ? ToString(*offloaded->substitution()) : "exact";
     record["cache_policy"] = offloaded->cache().policy().name();
     record["evictions"] = offloaded->cache().stats().evictions;
     record["read_retries"] = loads.retries;
@@ -118,6 +126,11 @@ void ExplainMisses(Engine& engine) {
     if (told < kShown) Remark("  {}\n", ToString(event));
     if (++told == kShown) Remark("  ... the figures at the end count them all\n");
   });
+}
+
+void ExplainSubstitution(const Engine& engine) {
+  if (engine.offloaded() == nullptr || engine.offloaded()->substitution() == nullptr) return;
+  Remark("{}", Explain(*engine.offloaded()->substitution()));
 }
 
 void PrintPlan(const Engine& engine, const GenerateOptions& options) {

@@ -26,4 +26,7 @@ void PrintPlan(const Engine& engine, const GenerateOptions& options);
 // long it took and who waited.
 void ExplainMisses(Engine& engine);
 
+// The chain of substitution policies, with what each gate and kind of answer counted.
+void ExplainSubstitution(const Engine& engine);
+
 }  // namespace troupe

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace troupe {
@@ -63,6 +65,16 @@ void SubstitutionChain::Count(std::span<const SlotAnswer> answers) {
     counts_.loads_before += (wanted & kByRouter) != 0 ? 1 : 0;
     counts_.loads_after += (wanted & kByAnswers) != 0 ? 1 : 0;
   }
+}
+
+double SubstitutionChain::BorderShare() const {
+  double largest = 0;
+  for (const auto& link : links_) largest = std::max(largest, link->BorderShare());
+  return largest;
+}
+
+bool SubstitutionChain::NeedsLowCopies() const {
+  return std::ranges::any_of(links_, [](const auto& link) { return link->NeedsLowCopies(); });
 }
 
 std::string ToString(const SubstitutionChain& chain) {

@@ -46,6 +46,9 @@ class SubstitutionChain {
   std::span<const SlotAnswer> Answer(const RoutedLayer& routed);
 
   bool exact() const { return links_.empty(); }
+  // Of the link that has the largest.
+  double BorderShare() const;
+  bool NeedsLowCopies() const;
   const SubstitutionLimits& limits() const { return limits_; }
   const SubstitutionCounts& counts() const { return counts_; }
   std::span<const std::unique_ptr<SubstitutionPolicy>> links() const { return links_; }

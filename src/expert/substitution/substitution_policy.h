@@ -32,6 +32,12 @@ class SubstitutionPolicy {
 
   virtual void Answer(LayerAnswers& layer) = 0;
 
+  // A missing expert whose score is within this share of the boundary's may be replaced: reading it
+  // ahead buys little.
+  virtual double BorderShare() const { return 0; }
+  // It answers with low copies, so that a model without them has no use for it.
+  virtual bool NeedsLowCopies() const { return false; }
+
   // How often each of its gates closed and each of its answers was given.
   virtual std::vector<NamedCount> counts() const = 0;
 };

@@ -15,7 +15,7 @@
 namespace troupe {
 
 struct ReplaySpec {
-  std::string policy = "lru";      // one of EvictionPolicyNames, or "optimum"
+  std::string policy = "lru";      // one of RoutePolicyNames, or "optimum"
   std::string predictor = "none";  // one of ReplayPredictorNames
   std::uint32_t slots = 0;
   bool per_layer = true;      // each layer has its share; else all are one pool

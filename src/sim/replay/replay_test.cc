@@ -78,7 +78,7 @@ TEST_F(ReplayTest, NoPolicyHitsMoreOftenThanTheOptimumOfTheSameCache) {
       for (std::uint32_t slots = 9; slots <= 33; slots += 8) {
         std::vector<ReplaySpec> specs = {
             {.policy = "optimum", .slots = slots, .per_layer = per_layer}};
-        for (const std::string& policy : EvictionPolicyNames()) {
+        for (const std::string& policy : RoutePolicyNames()) {
           specs.push_back({.policy = policy, .slots = slots, .per_layer = per_layer});
         }
         const auto outcomes = Run(specs);

@@ -1,4 +1,4 @@
-#include "expert/substitution/top_score_guesses.h"
+#include "expert/top_score_guesses.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "expert/substitution/score_window.h"
+#include "expert/score_window.h"
 
 #include <algorithm>
 #include <tuple>

@@ -9,11 +9,6 @@
 
 namespace troupe {
 
-enum class ForecastRows {
-  kLogits,  // of a softmax router: scores are their exponentials, up to a factor
-  kScores,
-};
-
 // Those of GuessesFrom (gate_guesses.h) whose score is above (1 + alpha) times the (k+1)-th in some
 // row; with alpha 0 all that would be chosen but for ties.
 std::vector<Guess> TopScoreGuesses(const GateScores& forecast, std::uint32_t experts_per_token,

@@ -1,7 +1,6 @@
 // SMoE's eviction (Zhu et al., Eq. 3): gives up the expert with the least mean gate score over the
 // last tokens, chosen by them or not, so that what stays may serve as a substitute, too. Experts
-// asked for by the layer under way are shielded. Whoever owns the cache tells it the scores
-// (Scored), which the interface of eviction policies has no word for.
+// asked for by the layer under way are shielded.
 #pragma once
 
 #include <vector>
@@ -13,14 +12,16 @@ namespace troupe {
 
 class ScoreWindow final : public EvictionPolicy {
  public:
+  static constexpr std::uint32_t kWindow = 16;  // docs/design/substitution.md says why
+
   static Bytes BytesFor(ExpertGrid grid, std::uint32_t window);
 
   // The mean is over the last `window` tokens of a layer.
   ScoreWindow(ExpertGrid grid, std::uint32_t window);
 
   std::string_view name() const override { return "score"; }
-  // A layer has routed: a row of all experts' scores a token. Before the layer asks.
-  void Scored(std::uint32_t layer, std::span<const float> scores);
+  bool wants_scores() const override { return true; }
+  void Scored(std::uint32_t layer, std::span<const float> scores) override;
   void Asked(ExpertId id, std::uint32_t tokens) override;
   std::size_t Choose(std::span<const ExpertId> candidates) override;
 

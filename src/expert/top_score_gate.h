@@ -1,0 +1,29 @@
+// The lookahead's forecasts, and SMoE's rule of which of them to read ahead: those that a resident
+// expert of like score cannot stand in for (top_score_guesses.h). Of use where missing experts are
+// substituted; elsewhere what it leaves out has to be waited for.
+#pragma once
+
+#include "expert/lookahead_gate.h"
+#include "expert/top_score_guesses.h"
+
+namespace troupe {
+
+class TopScoreGate final : public LookaheadGate {
+ public:
+  TopScoreGate(ExpertGrid grid, std::uint32_t experts_per_token, const PredictorMaterial& material)
+      : LookaheadGate(grid, experts_per_token, material.learned),
+        rows_(material.rows),
+        alpha_(material.alpha) {}
+
+  std::string_view name() const override { return "top-score"; }
+  std::vector<Guess> Predict(std::uint32_t layer, std::uint32_t ahead,
+                             const GateScores& forecast) override {
+    return TopScoreGuesses(Corrected(layer, ahead, forecast), experts_per_token(), alpha_, rows_);
+  }
+
+ private:
+  ForecastRows rows_;
+  double alpha_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,44 @@
+#include "expert/top_score_guesses.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace troupe {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::vector<std::uint32_t> Experts(const std::vector<Guess>& guesses) {
+  std::vector<std::uint32_t> experts;
+  for (const Guess& guess : guesses) experts.push_back(guess.expert);
+  return experts;
+}
+
+TEST(TopScoreGuessesTest, LeavesOutWhatASubstituteMayReplace) {
+  const std::vector<float> row = {0.05f, 0.4f, 0.12f, 0.1f, 0.3f, 0.03f};  // k = 3: boundary 0.1
+  const GateScores forecast{.experts = 6, .scores = row};
+  EXPECT_THAT(Experts(TopScoreGuesses(forecast, 3, 0.3, ForecastRows::kScores)), ElementsAre(1, 4));
+  EXPECT_THAT(Experts(TopScoreGuesses(forecast, 3, 0, ForecastRows::kScores)),
+              ElementsAre(1, 4, 2));
+  EXPECT_THAT(Experts(TopScoreGuesses(forecast, 3, 1, ForecastRows::kScores)), ElementsAre(1, 4));
+}
+
+TEST(TopScoreGuessesTest, ReadsLogitsAsTheScoresThatTheyBecome) {
+  const std::vector<float> row = {std::log(0.05f), std::log(0.4f), std::log(0.12f), std::log(0.1f),
+                                  std::log(0.3f)};
+  const GateScores forecast{.experts = 5, .scores = row};
+  EXPECT_THAT(Experts(TopScoreGuesses(forecast, 3, 0.3, ForecastRows::kLogits)), ElementsAre(1, 4));
+  EXPECT_THAT(Experts(TopScoreGuesses(forecast, 3, 0.1, ForecastRows::kLogits)),
+              ElementsAre(1, 4, 2));
+}
+
+TEST(TopScoreGuessesTest, WithoutAForecastGuessesNothing) {
+  EXPECT_THAT(TopScoreGuesses({.experts = 5, .scores = {}}, 3, 0.3, ForecastRows::kScores),
+              IsEmpty());
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,223 @@
+// Substitution in the engine: off or closed, it changes no byte; on, the answers are those that the
+// chain's rule implies, they are counted, and they save reads.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "gguf/reader.h"
+#include "io/temp_folder.h"
+#include "model/requantize.h"
+#include "model/synth.h"
+#include "runtime/pack_pair.h"
+#include "runtime/session.h"
+
+namespace troupe {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using Logits = std::vector<std::vector<float>>;
+
+constexpr std::size_t kPrompt = 16, kTokens = 48;
+
+// Every expert of a layer becomes a copy of its first: whoever answers says the same.
+void MakeExpertsAlike(const std::string& path) {
+  const GgufModel model = GgufModel::Open(path).value();
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  for (const TensorInfo& tensor : model.tensors()) {
+    if (tensor.name.find("_exps.") == std::string::npos) continue;
+    const std::uint64_t experts = tensor.dims[2];
+    std::vector<char> first(tensor.bytes.count() / experts);
+    file.seekg(static_cast<std::streamoff>(tensor.offset));
+    file.read(first.data(), static_cast<std::streamsize>(first.size()));
+    file.seekp(static_cast<std::streamoff>(tensor.offset));
+    for (std::uint64_t e = 0; e < experts; ++e) {
+      file.write(first.data(), static_cast<std::streamsize>(first.size()));
+    }
+  }
+  ASSERT_TRUE(file.good());
+}
+
+class SubstitutionEngine : public testing::Test {
+ protected:
+  void SetUp() override { UseShape(*FindShape("tiny-olmoe")); }
+
+  void UseShape(const ModelShape& shape) {
+    ASSERT_TRUE(Synthesize(shape, {.layout = {.mix = {.type = TensorType::kQ4_0}}}, path()).ok());
+    Rng rng(5);
+    tokens_.clear();
+    for (std::size_t i = 0; i < kTokens; ++i) {
+      tokens_.push_back(static_cast<std::int32_t>(rng.Below(shape.vocabulary)));
+    }
+    const auto engine = Engine::Open(path(), {.threads = 2}).value();
+    all_ = engine->plan().needs.AllExperts();
+    layers_ = engine->config().layers;
+    exact_ = Feed(*engine);
+  }
+
+  std::string path() const { return folder_.PathOf("m.gguf"); }
+
+  std::unique_ptr<Engine> Open(const std::string& chain, std::uint32_t slots,
+                               OffloadOptions offload = {.predictor = "none"}) {
+    offload.slots = slots;
+    offload.substitution = chain;
+    return Engine::Open(path(), {.threads = 2, .offload = std::move(offload)}).value();
+  }
+
+  // A prompt at once, then token by token.
+  Logits Feed(Engine& engine, std::size_t prompt = kPrompt) {
+    Session session = Session::Create(engine).value();
+    Logits logits;
+    for (std::size_t at = 0; at < kTokens;) {
+      const std::size_t count = at == 0 ? prompt : 1;
+      const Status status = session.FeedForLogits(
+          std::span(tokens_).subspan(at, count), 0, [&](std::size_t, std::span<const float> row) {
+            logits.emplace_back(row.begin(), row.end());
+          });
+      EXPECT_TRUE(status.ok()) << status.ToString();
+      at += count;
+    }
+    return logits;
+  }
+
+  static Logits First(const Logits& all, std::size_t count) {
+    return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count)};
+  }
+
+  TempFolder folder_;
+  std::vector<std::int32_t> tokens_;
+  Logits exact_;
+  std::uint32_t all_ = 0, layers_ = 0;
+};
+
+TEST_F(SubstitutionEngine, ChangesNoByteWhileItsGatesAreClosed) {
+  for (const char* chain : {"exact", "smoe:alpha=0", "drop:most-share=0", "drop:rho=0",
+                            "random:rho=0", "best-live:rho=0", "bias:bonus=0", "top:keep=1024"}) {
+    for (const std::uint32_t slots : {3u, all_ / 2}) {
+      const auto engine = Open(chain, slots);
+      EXPECT_TRUE(Feed(*engine) == exact_) << chain << " with " << slots << " slots";
+      EXPECT_EQ(engine->expert_usage().NotExact(), 0u) << chain;
+      EXPECT_GT(engine->expert_usage().misses, 0u) << chain;
+    }
+  }
+}
+
+TEST_F(SubstitutionEngine, LeavesPromptsExact) {
+  const auto engine = Open("drop", all_ / 2);
+  const Logits found = Feed(*engine);
+  EXPECT_TRUE(First(found, kPrompt) == First(exact_, kPrompt));
+  EXPECT_FALSE(found == exact_);
+}
+
+TEST_F(SubstitutionEngine, ABatchAsLargeAsAllowedIsSubstitutedAndALargerOneIsNot) {
+  OffloadOptions offload{.predictor = "none", .substitution_tokens = 3};
+  const auto three = Open("drop", all_ / 2, offload);
+  EXPECT_FALSE(First(Feed(*three, 3), 3) == First(exact_, 3));
+  const auto four = Open("drop", all_ / 2, offload);
+  EXPECT_TRUE(First(Feed(*four, 4), 4) == First(exact_, 4));
+}
+
+TEST_F(SubstitutionEngine, DroppingAllButTheBestAnswersLikeAModelOfOneExpertAToken) {
+  const auto engine = Open("top:keep=1", all_ / 2);
+  const Logits found = Feed(*engine, 1);
+  ModelShape one = *FindShape("tiny-olmoe");
+  const std::uint32_t top_k = one.experts->top_k;
+  one.experts->top_k = 1;
+  UseShape(one);
+  EXPECT_TRUE(found == exact_);
+  EXPECT_EQ(engine->expert_usage().dropped, kTokens * layers_ * (top_k - 1));
+}
+
+TEST_F(SubstitutionEngine, WhereAllExpertsAreAlikeASubstituteSaysWhatTheChosenOneWould) {
+  MakeExpertsAlike(path());
+  exact_ = Feed(*Engine::Open(path(), {.threads = 2}).value());
+  const auto engine = Open("random", all_ / 2);
+  EXPECT_TRUE(Feed(*engine) == exact_);
+  EXPECT_GT(engine->expert_usage().substituted, 0u);
+  // Of another weight, the same experts say something else.
+  const auto by_score = Open("best-live", all_ / 2);
+  EXPECT_FALSE(Feed(*by_score) == exact_);
+  EXPECT_GT(by_score->expert_usage().substituted, 0u);
+}
+
+TEST_F(SubstitutionEngine, WhatIsNotWaitedForIsNotRead) {
+  const auto exact = Open("exact", all_ / 2);
+  Feed(*exact);
+  const std::uint64_t exact_reads = exact->expert_usage().reads;
+  for (const char* chain : {"smoe:alpha=0.9", "random", "best-live", "drop", "bias:bonus=0.5",
+                            "smoe:alpha=0.3+drop", "drop+reunite"}) {
+    const auto engine = Open(chain, all_ / 2);
+    EXPECT_FALSE(Feed(*engine) == exact_) << chain;
+    const ExpertUsage usage = engine->expert_usage();
+    const SubstitutionCounts& counts = engine->offloaded()->substitution()->counts();
+    EXPECT_GT(usage.NotExact(), 0u) << chain;
+    EXPECT_EQ(usage.substituted, counts.substituted) << chain;
+    EXPECT_EQ(usage.dropped, counts.dropped) << chain;
+    EXPECT_EQ(counts.tokens, (kTokens - kPrompt) * layers_) << chain;
+    EXPECT_LT(usage.reads, exact_reads) << chain;
+  }
+}
+
+TEST_F(SubstitutionEngine, WorksWithEveryPolicyPredictorAndShare) {
+  for (const std::string& policy : EvictionPolicyNames()) {
+    for (const char* predictor : {"none", "lookahead", "top-score", "previous"}) {
+      for (const CacheSharing sharing : {CacheSharing::kPerLayer, CacheSharing::kGlobal}) {
+        OffloadOptions offload{.policy = policy, .sharing = sharing, .predictor = predictor};
+        offload.prefetch.governed = false;
+        const auto engine = Open("smoe:alpha=0.5+drop:most-share=0.2", all_ / 2, offload);
+        Feed(*engine);
+        EXPECT_GT(engine->expert_usage().NotExact(), 0u) << policy << ", " << predictor;
+        // And leaves nothing behind that an exact request would notice.
+        engine->offloaded()->set_substitution(SubstitutionChain({}));
+        EXPECT_TRUE(Feed(*engine) == exact_) << policy << ", " << predictor;
+      }
+    }
+  }
+}
+
+TEST_F(SubstitutionEngine, LowCopiesAnswerLikeThoseOfTheLowCopyOption) {
+  const ModelShape shape = *FindShape("tiny-olmoe");
+  ASSERT_TRUE(Synthesize(shape, {.layout = {.mix = {.type = TensorType::kF16}}},
+                         folder_.PathOf("o.gguf"))
+                  .ok());
+  const GgufModel original = GgufModel::Open(folder_.PathOf("o.gguf")).value();
+  ASSERT_TRUE(PackPair(original, TensorType::kQ8_0, {.low = TensorType::kQ4_0}, path(),
+                       folder_.PathOf("m.experts"))
+                  .ok());
+  exact_ = Feed(*Engine::Open(path(), {.threads = 2}).value());
+  const auto by_option = Open("exact", 4, {.predictor = "none", .low_copies = {.decode = true}});
+  const auto by_chain = Open("low-bit", 4);
+  const Logits found = Feed(*by_chain);
+  EXPECT_FALSE(found == exact_);
+  EXPECT_TRUE(First(found, kPrompt + 1) == First(Feed(*by_option), kPrompt + 1));
+  const ExpertUsage usage = by_chain->expert_usage();
+  EXPECT_GT(usage.low_assignments, 0u);
+  EXPECT_EQ(usage.substituted + usage.dropped, 0u);
+  by_chain->offloaded()->set_substitution(SubstitutionChain({}));
+  EXPECT_TRUE(Feed(*by_chain) == exact_);
+}
+
+TEST_F(SubstitutionEngine, SaysWhatCannotBe) {
+  const auto error = [&](const std::string& chain) {
+    return Engine::Open(path(), {.offload = {.slots = 4, .substitution = chain}})
+        .status()
+        .message();
+  };
+  EXPECT_THAT(error("magic"), HasSubstr("'magic' is no substitution policy, expected"));
+  EXPECT_THAT(error("smoe:alpha=2"), HasSubstr("alpha"));
+  EXPECT_THAT(error("buddies"), HasSubstr("no buddy lists"));
+  EXPECT_THAT(error("low-bit"), HasSubstr("its experts have no low copies"));
+}
+
+TEST_F(SubstitutionEngine, SaysThatNothingIsSubstitutedWhereEveryExpertIsInMemory) {
+  const auto engine = Engine::Open(path(), {.offload = {.substitution = "drop"}}).value();
+  EXPECT_TRUE(Feed(*engine) == exact_);
+  EXPECT_THAT(Describe(engine->plan()), Contains(HasSubstr("nothing is substituted")));
+}
+
+}  // namespace
+}  // namespace troupe
