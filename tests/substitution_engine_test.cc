@@ -101,6 +101,7 @@ TEST_F(SubstitutionEngine, ChangesNoByteWhileItsGatesAreClosed) {
       const auto engine = Open(chain, slots);
       EXPECT_TRUE(Feed(*engine) == exact_) << chain << " with " << slots << " slots";
       EXPECT_EQ(engine->expert_usage().NotExact(), 0u) << chain;
+      EXPECT_EQ(engine->expert_usage().deciding_seconds > 0, std::string(chain) != "exact");
       EXPECT_GT(engine->expert_usage().misses, 0u) << chain;
     }
   }

@@ -12,7 +12,7 @@ namespace troupe {
 
 class ScoreWindow final : public EvictionPolicy {
  public:
-  static constexpr std::uint32_t kWindow = 16;  // docs/design/substitution.md says why
+  static constexpr std::uint32_t kWindow = 32;  // docs/design/substitution.md says why
 
   static Bytes BytesFor(ExpertGrid grid, std::uint32_t window);
 

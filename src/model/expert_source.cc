@@ -12,6 +12,7 @@ ExpertUsage ExpertUsage::Since(const ExpertUsage& before) const {
           .low_assignments = low_assignments - before.low_assignments,
           .substituted = substituted - before.substituted,
           .dropped = dropped - before.dropped,
+          .deciding_seconds = deciding_seconds - before.deciding_seconds,
           .prefetches = prefetches - before.prefetches,
           .prefetch_useful = prefetch_useful - before.prefetch_useful,
           .prefetch_late = prefetch_late - before.prefetch_late,

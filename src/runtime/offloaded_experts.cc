@@ -135,10 +135,12 @@ void OffloadedExperts::Routed(std::uint32_t layer, std::span<const float> scores
   loader_->Poll();
   // With nobody waiting no end is an error of this call; what has come needs no substitute.
   TROUPE_CHECK(CollectEnded().ok());
+  const Nanos start = clock_.Now();
   const SubstitutedRouting::Changes changes = substitution_->Answer(layer, cache_, scores, chosen);
   for (const ExpertDemand& demand : substitution_->routed()) {
     cache_.Chosen({layer, demand.expert}, demand.tokens);
   }
+  deciding_seconds_ += static_cast<double>(clock_.Now() - start) * 1e-9;
   substituted_ += changes.substituted;
   dropped_ += changes.dropped;
 }
@@ -396,6 +398,7 @@ ExpertUsage OffloadedExperts::usage() const {
           .low_assignments = low_assignments_,
           .substituted = substituted_,
           .dropped = dropped_,
+          .deciding_seconds = deciding_seconds_,
           .prefetches = ahead.loads,
           .prefetch_useful = ahead.useful,
           .prefetch_late = ahead.late,

@@ -163,6 +163,7 @@ class OffloadedExperts final : public ExpertSource {
   double stall_seconds_ = 0;
   std::uint64_t low_given_ = 0, low_assignments_ = 0;
   std::uint64_t substituted_ = 0, dropped_ = 0;
+  double deciding_seconds_ = 0;
 };
 
 }  // namespace troupe

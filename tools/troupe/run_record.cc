@@ -58,6 +58,7 @@ void AddUsage(Json& record, const ExpertUsage& usage) {
   record["low_assignments"] = usage.low_assignments;
   record["substituted"] = usage.substituted;
   record["dropped"] = usage.dropped;
+  record["deciding_s"] = usage.deciding_seconds;
   record["prefetches"] = usage.prefetches;
   record["prefetch_useful"] = usage.prefetch_useful;
   record["prefetch_late"] = usage.prefetch_late;
