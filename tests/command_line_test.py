@@ -440,7 +440,7 @@ class Inspect(CommandLineTest):
         self.assertEqual(troupe("inspect", TINY, "--json", "/dev/null").returncode, 0)
         self.assertTrue(pathlib.Path("/dev/null").is_char_device(), "a device must stay one")
         self.assert_fails(1, ["/dev/full"], "inspect", TINY, "--json", "/dev/full")
-        self.assert_fails(1, ["no-folder"], "inspect", TINY, "--json", "/no-folder/facts.json")
+        self.assert_fails(2, ["no-folder"], "inspect", TINY, "--json", "/no-folder/facts.json")
 
     def test_prints_no_escapes_into_a_pipe(self):
         self.assertNotIn("\x1b", troupe("inspect", TINY, "--tensors").stdout)
@@ -464,6 +464,41 @@ class Progress(CommandLineTest):
         self.assertEqual(process.wait(), 0)
         self.assertRegex(seen, rb"writing \[#*\.*\] +\d+%")
         self.assertTrue(seen.endswith(b"\r\x1b[K"), seen[-40:])
+
+
+class Chats(CommandLineTest):
+    def answers(self, *lines):
+        done = subprocess.run([TROUPE, "run", TINY, "--chat", "-n", "8", "--temperature", "0", "--ignore-eos"],
+                              input="".join(line + "\n" for line in lines), text=True, check=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return done.stdout
+
+    def test_new_forgets_the_talk(self):
+        once = self.answers("The kernel")
+        self.assertEqual(self.answers("The kernel", "/new", "The kernel"), 2 * once)
+        self.assertNotEqual(self.answers("The kernel", "The kernel"), 2 * once)
+
+
+class Interrupts(CommandLineTest):
+    def test_ctrl_c_ends_the_answer_in_good_order(self):
+        record = self.folder / "record.json"
+        process = subprocess.Popen([TROUPE, "run", TINY, "--prompt", "One", "-n", "100000", "--ctx", "30000",
+                                    "--ignore-eos", "--json", record],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertTrue(os.read(process.stdout.fileno(), 1))
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate()
+        self.assertEqual(process.returncode, 128 + signal.SIGINT, said)
+        self.assertIn(b"ended: cancelled", said)
+        self.assertEqual(said.splitlines()[-1], b"troupe: interrupted")
+        found = json.loads(record.read_text())
+        self.assertEqual(found["finish"], "cancelled")
+        self.assertLess(len(found["token_ids"]), 100000)
+
+    def test_a_record_that_cannot_be_written_is_refused_before_the_run(self):
+        path = self.folder / "none" / "record.json"
+        self.assert_fails(2, ["--json", "there is no folder", str(path.parent)],
+                          "run", TINY, "--prompt", "One", "--json", path)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "text/chat_template.h"
+#include "troupe/interrupt.h"
 #include "troupe/remark.h"
 #include "troupe/run_record.h"
 
@@ -34,7 +35,10 @@ Status Chat(Engine& engine, GenerateOptions options, const std::string& system) 
   options.stop.insert(options.stop.end(), stops.begin(), stops.end());
   const bool terminal = ::isatty(STDIN_FILENO) == 1;
   if (terminal) {
-    Remark("Chat format {}. A line is a message; Ctrl-D ends.\n", Name(format));
+    Remark(
+        "Chat format {}. A line is a message; /new forgets the talk; Ctrl-C ends an answer, "
+        "Ctrl-D the program.\n",
+        Name(format));
   }
   std::vector<ChatMessage> messages;
   // A message that cannot be taken is answered with the reason; the talk goes on without it.
@@ -42,12 +46,20 @@ Status Chat(Engine& engine, GenerateOptions options, const std::string& system) 
     Remark("{}; the message is left out\n", status.message());
     messages.pop_back();
   };
-  if (!system.empty()) messages.push_back({.role = "system", .content = system});
+  const auto begin_anew = [&] {
+    messages.clear();
+    if (!system.empty()) messages.push_back({.role = "system", .content = system});
+  };
+  begin_anew();
   std::string line;
   for (;;) {
     if (terminal) Remark("> ");
     if (!std::getline(std::cin, line)) break;
     if (line.empty()) continue;
+    if (line == "/new") {
+      begin_anew();
+      continue;
+    }
     messages.push_back({.role = "user", .content = line});
     TROUPE_ASSIGN_OR_RETURN(const std::vector<TextSegment> segments,
                             RenderChat(format, messages, true));
@@ -58,16 +70,17 @@ Status Chat(Engine& engine, GenerateOptions options, const std::string& system) 
     }
     const std::vector<TokenId>& prompt = *encoded;
     if (prompt.size() >= engine.plan().context()) {
-      refuse(Error(
-          Code::kResourceExhausted,
-          "the talk is full: {} tokens with this message, and the context has {}; Ctrl-D ends "
-          "it, --ctx asks for a longer one",
-          prompt.size(), engine.plan().context()));
+      refuse(Error(Code::kResourceExhausted,
+                   "the talk is full: {} tokens with this message, and the context has {}; /new "
+                   "begins another, --ctx asks for a longer one",
+                   prompt.size(), engine.plan().context()));
       continue;
     }
     const std::size_t kept = KeepCommonPrefix(session, prompt);
+    const InterruptGuard guard;
     const auto show = [](std::string_view piece) {
-      return std::fwrite(piece.data(), 1, piece.size(), stdout) == piece.size() &&
+      return !InterruptGuard::interrupted() &&
+             std::fwrite(piece.data(), 1, piece.size(), stdout) == piece.size() &&
              std::fflush(stdout) == 0;
     };
     const Result<GenerateResult> generated =

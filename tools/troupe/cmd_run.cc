@@ -10,6 +10,7 @@
 #include "troupe/chat.h"
 #include "troupe/commands.h"
 #include "troupe/engine_flags.h"
+#include "troupe/interrupt.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"
 #include "troupe/remark.h"
@@ -99,8 +100,10 @@ class RunCommand final : public Command {
       RememberRun(*engine->offloaded(), engine->plan().threads, engine_.options().offload.link);
     }
     TROUPE_RETURN_IF_ERROR(trace_.Finish(recorder.get()));
-    if (json_.empty()) return OkStatus();
-    return WriteJson(RunRecord(*engine, prompt, options, result), json_);
+    if (!json_.empty()) {
+      TROUPE_RETURN_IF_ERROR(WriteJson(RunRecord(*engine, prompt, options, result), json_));
+    }
+    return InterruptGuard::interrupted() ? Error(Code::kCancelled, "interrupted") : OkStatus();
   }
 
  private:
@@ -129,8 +132,10 @@ class RunCommand final : public Command {
   Result<GenerateResult> GenerateAndStream(Engine& engine, Session& session,
                                            const std::vector<TokenId>& prompt,
                                            const GenerateOptions& options) const {
+    const InterruptGuard guard;
     GenerateHooks hooks;
     hooks.on_text = [this](std::string_view piece) {
+      if (InterruptGuard::interrupted()) return false;
       if (!ShowsText()) return true;
       return std::fwrite(piece.data(), 1, piece.size(), stdout) == piece.size() &&
              std::fflush(stdout) == 0;

@@ -1,5 +1,6 @@
 // The `troupe` program: finds the command, lets it parse its options and run, and turns the outcome
-// into what a shell sees: 0, 1 after a failure, 2 for usage; errors as one line on stderr.
+// into what a shell sees: 0, 1 after a failure, 2 for usage, 130 after Ctrl-C; errors as one line
+// on stderr.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@
 namespace troupe {
 namespace {
 
-enum ExitCode { kSuccess = 0, kFailed = 1, kUsage = 2 };
+enum ExitCode { kSuccess = 0, kFailed = 1, kUsage = 2, kInterrupted = 128 + SIGINT };
 
 constexpr std::string_view kVersion = TROUPE_VERSION;
 
@@ -69,7 +70,7 @@ int Finish(Status status) {
   if (status.ok()) status = FlushStandardOutput();
   if (status.ok()) return kSuccess;
   PrintError(status.message());
-  return kFailed;
+  return status.code() == Code::kCancelled ? kInterrupted : kFailed;
 }
 
 int RunCommand(const CommandInfo& info, std::vector<std::string> arguments) {

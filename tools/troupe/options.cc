@@ -1,5 +1,8 @@
 #include "troupe/options.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "base/thread_pool.h"
 
 namespace troupe {
@@ -23,6 +26,15 @@ std::string ComplainAboutType(const std::string& text) {
 std::string ComplainAboutBytes(const std::string& text) {
   const Result<Bytes> bytes = ParseBytes(text);
   return bytes.ok() ? std::string() : bytes.status().message();
+}
+
+// An hour's run should not end with a file that cannot be written.
+std::string ComplainAboutFolder(const std::string& path) {
+  if (path == "-") return {};
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  if (folder.empty() || std::filesystem::is_directory(folder, error)) return {};
+  return fmt::format("{}: there is no folder {}", path, folder.string());
 }
 
 template <typename T>
@@ -64,6 +76,7 @@ CLI::Option* AddThreadsOption(CLI::App& app, std::size_t& threads) {
 
 CLI::Option* AddJsonOption(CLI::App& app, std::string& path) {
   return app.add_option("--json", path, "Write the figures as JSON to this file (- for stdout)")
+      ->check(CLI::Validator(ComplainAboutFolder, ""))
       ->type_name("FILE");
 }
 
