@@ -74,10 +74,10 @@ class SubstitutionEngine : public testing::Test {
     Logits logits;
     for (std::size_t at = 0; at < kTokens;) {
       const std::size_t count = at == 0 ? prompt : 1;
-      const Status status = session.FeedForLogits(
-          std::span(tokens_).subspan(at, count), 0, [&](std::size_t, std::span<const float> row) {
-            logits.emplace_back(row.begin(), row.end());
-          });
+      const Status status = session.FeedForLogits(std::span(tokens_).subspan(at, count), 0,
+                                                  [&](std::size_t, std::span<const float> row) {
+                                                    logits.emplace_back(row.begin(), row.end());
+                                                  });
       EXPECT_TRUE(status.ok()) << status.ToString();
       at += count;
     }
@@ -182,9 +182,9 @@ TEST_F(SubstitutionEngine, WorksWithEveryPolicyPredictorAndShare) {
 
 TEST_F(SubstitutionEngine, LowCopiesAnswerLikeThoseOfTheLowCopyOption) {
   const ModelShape shape = *FindShape("tiny-olmoe");
-  ASSERT_TRUE(Synthesize(shape, {.layout = {.mix = {.type = TensorType::kF16}}},
-                         folder_.PathOf("o.gguf"))
-                  .ok());
+  ASSERT_TRUE(
+      Synthesize(shape, {.layout = {.mix = {.type = TensorType::kF16}}}, folder_.PathOf("o.gguf"))
+          .ok());
   const GgufModel original = GgufModel::Open(folder_.PathOf("o.gguf")).value();
   ASSERT_TRUE(PackPair(original, TensorType::kQ8_0, {.low = TensorType::kQ4_0}, path(),
                        folder_.PathOf("m.experts"))
