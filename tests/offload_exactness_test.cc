@@ -141,6 +141,22 @@ TEST_P(OffloadExactness, TheSameBytesAtEveryCacheSize) {
   }
 }
 
+TEST_P(OffloadExactness, CountsEachLayersHitsApart) {
+  const ExpertUsage usage = Run(all_ / 2).usage;
+  LayerHits sum;
+  std::size_t with_experts = 0;
+  for (const LayerHits& layer : usage.layers) {
+    sum.hits += layer.hits;
+    sum.asks += layer.asks;
+    with_experts += layer.asks > 0 ? 1 : 0;
+  }
+  EXPECT_EQ(sum, (LayerHits{.hits = usage.hits, .asks = usage.hits + usage.misses}));
+  const std::uint32_t experts = FindShape(GetParam())->experts->count;
+  EXPECT_EQ(with_experts, all_ / experts);
+  const ExpertUsage nothing = usage.Since(usage);
+  EXPECT_EQ(nothing.layers, std::vector<LayerHits>(usage.layers.size()));
+}
+
 TEST_P(OffloadExactness, ALargerCacheMissesNoMoreUnderLru) {
   std::uint64_t before = ~std::uint64_t{0};
   OffloadOptions offload;

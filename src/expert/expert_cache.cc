@@ -28,7 +28,8 @@ ExpertCache::ExpertCache(CacheShape shape, std::unique_ptr<EvictionPolicy> polic
       entries_(shape_.grid.Count()),
       evictable_(shape_.grid.Count()),
       held_(shape_.grid.layers),
-      free_(shape_.slots) {
+      free_(shape_.slots),
+      layer_hits_(shape_.grid.layers) {
   TROUPE_CHECK(shape_.slots > 0);
   TROUPE_CHECK(shape_.quotas.empty() || shape_.quotas.size() == shape_.grid.layers);
   // From the back, so that slots are handed out from the first on.
@@ -56,6 +57,8 @@ Residence ExpertCache::Ask(ExpertId id, std::uint32_t tokens, ExpertCopy least) 
 Residence ExpertCache::Need(ExpertId id, ExpertCopy least) {
   if (Find(id) == Residence::kResident && CopyOf(id) > least) Drop(id);
   const Residence residence = Find(id);
+  ++layer_hits_[id.layer].asks;
+  layer_hits_[id.layer].hits += residence == Residence::kResident ? 1 : 0;
   switch (residence) {
     case Residence::kResident:
       ++stats_.hits;

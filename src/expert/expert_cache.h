@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,14 @@ struct CacheStats {
   std::uint64_t dropped = 0;  // low copies given up because they were not enough
 
   bool operator==(const CacheStats&) const = default;
+};
+
+// Of one layer's questions.
+struct LayerHits {
+  std::uint64_t hits = 0;
+  std::uint64_t asks = 0;
+
+  bool operator==(const LayerHits&) const = default;
 };
 
 class ExpertCache {
@@ -96,6 +105,7 @@ class ExpertCache {
   const CacheShape& shape() const { return shape_; }
   const EvictionPolicy& policy() const { return *policy_; }
   const CacheStats& stats() const { return stats_; }
+  std::span<const LayerHits> layer_hits() const { return layer_hits_; }
   std::uint32_t held(std::uint32_t layer) const { return held_[layer]; }  // resident or loading
   std::uint32_t free_slots() const { return static_cast<std::uint32_t>(free_.size()); }
 
@@ -128,6 +138,7 @@ class ExpertCache {
   std::vector<ExpertId> candidates_;                             // of the choice under way
   std::vector<std::pair<std::uint32_t, std::uint32_t>> excess_;  // likewise
   CacheStats stats_;
+  std::vector<LayerHits> layer_hits_;
 };
 
 }  // namespace troupe

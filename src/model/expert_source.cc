@@ -1,8 +1,15 @@
 #include "model/expert_source.h"
 
+#include <utility>
+
 namespace troupe {
 
 ExpertUsage ExpertUsage::Since(const ExpertUsage& before) const {
+  std::vector<LayerHits> by_layer = layers;
+  for (std::size_t i = 0; i < before.layers.size(); ++i) {
+    by_layer[i].hits -= before.layers[i].hits;
+    by_layer[i].asks -= before.layers[i].asks;
+  }
   return {.hits = hits - before.hits,
           .misses = misses - before.misses,
           .reads = reads - before.reads,
@@ -17,7 +24,8 @@ ExpertUsage ExpertUsage::Since(const ExpertUsage& before) const {
           .prefetch_useful = prefetch_useful - before.prefetch_useful,
           .prefetch_late = prefetch_late - before.prefetch_late,
           .prefetch_cancelled = prefetch_cancelled - before.prefetch_cancelled,
-          .prefetch_wasted = prefetch_wasted - before.prefetch_wasted};
+          .prefetch_wasted = prefetch_wasted - before.prefetch_wasted,
+          .layers = std::move(by_layer)};
 }
 
 }  // namespace troupe

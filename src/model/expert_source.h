@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <vector>
 
 #include "base/status.h"
+#include "expert/expert_cache.h"
 #include "expert/predictor.h"
 #include "kernels/top_experts.h"
 #include "model/weights.h"
@@ -50,6 +52,8 @@ struct ExpertUsage {
     const std::uint64_t asks = hits + misses;
     return asks == 0 ? 1.0 : static_cast<double>(hits) / static_cast<double>(asks);
   }
+  std::vector<LayerHits> layers = {};  // of hits and misses together; empty if all are in memory
+
   // Slots that were not answered by the expert that the router chose, at its full precision.
   std::uint64_t NotExact() const { return substituted + dropped + low_assignments; }
   ExpertUsage Since(const ExpertUsage& before) const;

@@ -403,7 +403,8 @@ ExpertUsage OffloadedExperts::usage() const {
           .prefetch_useful = ahead.useful,
           .prefetch_late = ahead.late,
           .prefetch_cancelled = ahead.cancelled,
-          .prefetch_wasted = ahead.wasted};
+          .prefetch_wasted = ahead.wasted,
+          .layers = {cache_.layer_hits().begin(), cache_.layer_hits().end()}};
 }
 
 }  // namespace troupe

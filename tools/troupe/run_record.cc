@@ -64,6 +64,13 @@ void AddUsage(Json& record, const ExpertUsage& usage) {
   record["prefetch_late"] = usage.prefetch_late;
   record["prefetch_cancelled"] = usage.prefetch_cancelled;
   record["prefetch_wasted"] = usage.prefetch_wasted;
+  Json hits = Json::array(), asks = Json::array();
+  for (const LayerHits& layer : usage.layers) {
+    hits.push_back(layer.hits);
+    asks.push_back(layer.asks);
+  }
+  record["layer_hits"] = std::move(hits);
+  record["layer_asks"] = std::move(asks);
 }
 
 Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,

@@ -1,0 +1,131 @@
+"""The runs of bench/substitution: one model, one cache size, several ways to answer what is missing, each over
+the same text token by token or three at a time. What is made of the figures is substitution_report.py's.
+"""
+import json
+import pathlib
+import statistics
+import sys
+
+import measured_run
+import offload_runs
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TEXT = ROOT / "tests/data/prose/mixed.txt"
+TINY = ROOT / "models/tiny-qwen2moe-q8_0.gguf"
+MODEL = ("tiny-widened-q8_0.gguf", ["--widen", TINY, "--factor", 256])
+BATCHES = (1, 3)
+ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+RESIDENT = 50  # % of the experts
+
+# Ways that change no answer; the fastest is what the others are held to.
+EXACT = {
+    "exact": [],
+    "exact, next gate only": ["--predict", "gate"],
+    "exact, nothing read ahead": ["--predict", "none"],
+}
+# The paper's parts, one on top of the other; A stands for the alpha chosen.
+PARTS = {
+    "base": ["--cache", "lru", "--predict", "none"],
+    "CE": ["--cache", "score", "--predict", "none"],
+    "CE+CR": ["--cache", "score", "--predict", "none", "--substitute", "smoe:alpha=A"],
+    "CE+CR+Pre": ["--cache", "score", "--predict", "top-score", "--substitute", "smoe:alpha=A"],
+}
+# Ours in place of a part, and the router of ours in place of theirs.
+OURS = {
+    "echo for CE": ["--predict", "top-score", "--substitute", "smoe:alpha=A"],
+    "echo, lookahead": ["--substitute", "smoe:alpha=A"],
+    "echo, nothing ahead": ["--predict", "none", "--substitute", "smoe:alpha=A"],
+    "bias 0.05": ["--substitute", "bias:bonus=0.05"],
+    "bias 0.1": ["--substitute", "bias:bonus=0.1"],
+    "bias 0.2": ["--substitute", "bias:bonus=0.2"],
+}
+# Buddies with all gates, and what they are to beat, at more than one rate of replacement.
+BUDDIES = "buddies:tau=layers,rho=2"
+CONTROLS = ("random", "drop", "drop:renormalise")
+
+
+class Comparison:
+    def __init__(self, troupe, folder, quick):
+        self._troupe, self._folder, self._quick = str(troupe), folder, quick
+        self._rounds = 1 if quick else 3
+        name, arguments = MODEL
+        self._model, self._container = offload_runs.make_model(troupe, folder / name, arguments)
+        self.disturbed = 0
+
+    def _say(self, what):
+        print(f"substitution: {what}", file=sys.stderr)
+
+    def _record(self, *arguments):
+        path = self._folder / "substitution-run.json"
+        path.unlink(missing_ok=True)
+        run = measured_run.run([self._troupe, *map(str, arguments), "--json", str(path)])
+        self.disturbed += run.others > 0.1
+        return json.loads(path.read_text(encoding="utf-8"))
+
+    def measure(self):
+        inspected = self._record("inspect", self._model)
+        layers = sum(layer["expert_bytes"] > 0 for layer in inspected["layer_bytes"])
+        experts = layers * inspected["experts"]
+        self._slots = experts * RESIDENT // 100
+        # Buddies are the small model's: the widened one routes alike.
+        self._say("calibrating")
+        self._record("calibrate", self._model, "--text", TEXT,
+                     "-o", self._folder / "substitution.profile.json")
+        figures = {"layers": layers, "experts": experts, "top_k": inspected["experts_per_token"],
+                   "batches": {batch: self._batch(batch) for batch in
+                               (BATCHES[:1] if self._quick else BATCHES)}}
+        figures["disturbed"] = self.disturbed
+        return figures
+
+    def _batch(self, batch):
+        self._reference = self._folder / f"substitution-{batch}.logits"
+        self._eval(batch, [], "--logits", self._reference)
+        systems = {f"smoe {alpha:g}": ["--substitute", f"smoe:alpha={alpha:g}"]
+                   for alpha in (ALPHAS[1::2] if self._quick else ALPHAS)}
+        rows = self._systems(batch, {**EXACT, **systems})
+        best = max((name for name in systems if rows[name]["perplexity_ratio"] <= 1.01),
+                   key=lambda name: rows[name]["tokens_per_s"], default=next(iter(systems)))
+        alpha = best.split()[1]
+        parts = {name: [word.replace("alpha=A", f"alpha={alpha}") for word in arguments]
+                 for name, arguments in {**PARTS, **OURS}.items()}
+        rows.update(self._systems(batch, parts))
+        rows.update(self._systems(batch, self._controls()))
+        self._reference.unlink()
+        return {"chosen": best, "systems": rows}
+
+    def _controls(self):
+        controls = {"buddies": ["--substitute", BUDDIES]}
+        for name in CONTROLS:
+            for rho in (1, 2):
+                joint = "," if ":" in name else ":"
+                controls[f"{name}, rho {rho}"] = ["--substitute", f"{name}{joint}rho={rho}"]
+        return controls
+
+    def _systems(self, batch, systems):
+        records = {name: [] for name in systems}
+        for turn in range(self._rounds):
+            for name, arguments in systems.items():
+                self._say(f"batch {batch}, round {turn + 1} of {self._rounds}: {name}")
+                records[name].append(self._eval(batch, arguments, "--reference", self._reference))
+        return {name: self._figures(runs) for name, runs in records.items()}
+
+    def _eval(self, batch, arguments, *more):
+        return self._record("eval", self._model, "--text", TEXT, "--together", batch,
+                            "--slots", self._slots, "--experts", self._container,
+                            *arguments, *more)
+
+    @staticmethod
+    def _figures(records):
+        record = records[0]
+        tokens = record["tokens"]
+        asked = record["expert_hits"] + record["expert_misses"]
+        return {
+            "tokens_per_s": tokens / statistics.median(r["pass_s"] for r in records),
+            "perplexity_ratio": record["perplexity_ratio"],
+            "perplexity_ratio_interval": record["perplexity_ratio_interval"],
+            "mean_kl": record["mean_kl"],
+            "hit_rate": record["expert_hits"] / asked if asked else 1.0,
+            "MiB_per_token": record["bytes_read"] / 2**20 / tokens,
+            "stall_ms": 1e3 * record["stall_s"] / tokens,
+            "replaced": (record["substituted"] + record["dropped"]) / tokens,
+            "deciding": max(r["deciding_s"] / r["pass_s"] for r in records)}
