@@ -3,6 +3,7 @@ import placement_svg
 
 COVERED, DECODE_DEMAND, DECODE_PATHS = 0.97, 4.0, 2.2
 PREFILL_DEMAND, PREFILL_PATHS, NEVER_BELOW = 4.5, 1.9, 0.98
+PAIRS_LOSS = 0.01
 OURS = ("Fate", "troupe", "troupe, profile")
 DEMAND, CACHED, PATHS = "on demand, no cache", "on demand", "activation paths"
 PLACES = ("attention input", "gate input", "next attention input")
@@ -28,6 +29,27 @@ def _calibration_table(figures):
     return lines
 
 
+def _layer_hits_table(systems):
+    """Hits by layer, of the systems as columns."""
+    names = list(systems)
+    lines = ["hits by layer, %: " + ", ".join(f"({i + 1}) {name}" for i, name in enumerate(names)),
+             "layer " + "".join(f"{f'({i + 1})':>8}" for i in range(len(names)))]
+    rows = zip(*(systems[name]["layer_hits"] for name in names))
+    lines += [f"{layer:<6}" + "".join(f"{100 * share:8.1f}" for share in row) for layer, row in enumerate(rows)]
+    return lines
+
+
+def _pairs_table(pairs):
+    loss, (low, high) = pairs["loss"], pairs["loss"]["interval"]
+    span = "" if low is None else f" ({100 * (low - 1):+.2f} to {100 * (high - 1):+.2f})"
+    lines = ["", f"prefill with a pair of precisions, tokens/s: {100 * pairs['share']:.0f} % of each layer's work in low "
+             f"copies, which costs {100 * (loss['ratio'] - 1):+.2f} %{span} of perplexity on a text apart",
+             f"{'':<24}" + "".join(f"{length:>9}" for length in pairs["prefill"])]
+    for name in next(iter(pairs["prefill"].values())):
+        lines.append(f"{name:<24}" + "".join(f"{row[name]:9.1f}" for row in pairs["prefill"].values()))
+    return lines
+
+
 def tables(figures):
     lines = [f"in memory {figures['in_memory']:.1f} tokens/s, a layer {figures['layer_ms']:.2f} ms, an "
              f"expert {figures['expert_bytes'] / 1e6:.2f} MB, this disk "
@@ -48,11 +70,14 @@ def tables(figures):
                     f"{f['tokens_per_s'] / systems[DEMAND]['tokens_per_s']:9.2f} "
                     f"{f['tokens_per_s'] / systems[PATHS]['tokens_per_s']:8.2f} "
                     f"{100 * f['hit_rate']:6.1f}% {f['MiB_per_token']:10.1f} {guessed}")
+            if budget == 50:
+                lines += [""] + _layer_hits_table(systems)
     for link, lengths in figures["prefill"].items():
         lines += ["", f"prefill, tokens/s, half of the experts in memory, {link}",
                   f"{'':<24}" + "".join(f"{length:>9}" for length in lengths)]
         for name in next(iter(lengths.values())):
             lines.append(f"{name:<24}" + "".join(f"{row[name]:9.1f}" for row in lengths.values()))
+    lines += _pairs_table(figures["pairs"])
     lines += ["", "ablation, decode, half of the experts in memory, this disk"]
     for name, f in figures["ablation"].items():
         lines.append(f"{name:<30} {f['tokens_per_s']:8.2f} tokens/s {100 * f['hit_rate']:6.1f} % hits "
@@ -76,9 +101,9 @@ def best(figures):
             result["guessed"] = max([result["guessed"]] + [
                 systems[name].get("guessed", 0) for name in OURS])
             result["differing"] += sum(f["differing"] for f in systems.values())
-    for lengths in figures["prefill"].values():
+    for lengths in (*figures["prefill"].values(), figures["pairs"]["prefill"]):
         for systems in lengths.values():
-            ours = max(systems[name] for name in OURS)
+            ours = max(systems[name] for name in (*OURS, "troupe, pairs") if name in systems)
             result["prefill_demand"] = max(result["prefill_demand"], ours / systems[DEMAND])
             result["prefill_paths"] = max(result["prefill_paths"], ours / systems[PATHS])
     return result
@@ -94,6 +119,9 @@ def missed_bars(figures):
             ("slowest against demand with the same memory", "never_below", NEVER_BELOW))
     missed = [f"{what} {found[key]:.3f}, at least {bar}" for what, key, bar in bars
               if found[key] < bar]
+    lost = figures["pairs"]["loss"]["ratio"] - 1
+    if lost > PAIRS_LOSS:
+        missed.append(f"pairs of precisions lose {100 * lost:.2f} % of perplexity on a text apart, at most {100 * PAIRS_LOSS:g}")
     if found["differing"]:
         missed.append(f"{found['differing']} runs gave other tokens than one in memory")
     return missed
@@ -104,7 +132,8 @@ def figures_line(figures, missed):
     return (f"fate: guessed {100 * found['guessed']:.1f} % (bar 97), decode {found['decode_demand']:.2f}x "
             f"on demand (bar 4), {found['decode_paths']:.2f}x paths (bar 2.2), prefill "
             f"{found['prefill_demand']:.2f}x (bar 4.5), {found['prefill_paths']:.2f}x (bar 1.9), never below "
-            f"{found['never_below']:.3f} (bar 0.98), disturbed {figures['disturbed']}, bars missed: "
+            f"{found['never_below']:.3f} (bar 0.98), pairs lose {100 * (figures['pairs']['loss']['ratio'] - 1):.2f} % (bar 1), "
+            f"disturbed {figures['disturbed']}, bars missed: "
             f"{len(missed)}")
 
 

@@ -31,6 +31,8 @@ SYSTEMS = {
     "troupe": [],
     "troupe, profile": ["PROFILE"],
 }
+# The pair of precisions, both made from the model above, and how much of perplexity it may cost.
+HIGH, LOW, MOST_LOSS_PERCENT = "Q4_K", "Q2_K", 1
 # Each part of ours off by itself, at one budget.
 ABLATION = {
     "all": [],
@@ -88,6 +90,7 @@ class Comparison:
             figures["decode"][link] = self._decode(experts, arguments, memory["token_ids"])
             figures["prefill"][link] = self._prefill(experts, arguments)
         figures["ablation"] = self._ablation(experts, memory["token_ids"])
+        figures["pairs"] = self._pairs(experts)
         figures["disturbed"] = self.disturbed
         return figures
 
@@ -104,13 +107,13 @@ class Comparison:
         record = self._record("run", self._model, "--file", TEXT, "-n", 1)
         return record["prompt_ids"]
 
-    def _generate(self, ids, count, arguments):
+    def _generate(self, ids, count, arguments, model=None):
         arguments = ["--profile" if a == "PROFILE" else a for a in arguments]
         if "--profile" in arguments:
             arguments.insert(arguments.index("--profile") + 1, str(self._profile))
         else:
             arguments += ["--profile", "none"]
-        return self._record("run", self._model, "--prompt-ids", ",".join(map(str, ids)),
+        return self._record("run", model or self._model, "--prompt-ids", ",".join(map(str, ids)),
                             "-n", count, "--ctx", 1024, "--temperature", 0.7, "--seed", 1,
                             "--ignore-eos", *arguments)
 
@@ -131,6 +134,8 @@ class Comparison:
             "hit_rate": decode["expert_hits"] / asked if asked else 1.0,
             "MiB_per_token": decode["bytes_read"] / 2**20 / max(1, record["decode_steps"]),
             "stall_ms": 1e3 * decode["stall_s"] / max(1, record["decode_steps"]),
+            "layer_hits": [hits / asks for hits, asks in zip(decode["layer_hits"], decode["layer_asks"])
+                           if asks],
             "differing": sum(r["token_ids"] != tokens for r in records)}
         if record.get("experts_asked_for"):
             result["expected"] = record["experts_expected"] / record["experts_asked_for"]
@@ -157,6 +162,46 @@ class Comparison:
                     for r in self._runs(self._ids[:length], 1, experts // 2, system, link))
                 for name, system in SYSTEMS.items()}
         return table
+
+    def _pairs(self, experts):
+        """Prompts with the least popular experts in their low copy, against systems with the high ones alone."""
+        self._say("packing two precisions")
+        high = self._model.with_name(f"{self._model.stem}-{HIGH.lower()}.gguf")
+        container = high.with_suffix(".experts")
+        if not (high.exists() and container.exists()):
+            self._record("pack", self._model, "--high", HIGH, "--low", LOW, "--rounding", "plain",
+                         "-o", container)
+        share, loss = self._low_share(high, container, experts)
+        table = {}
+        for length in (512,) if self._quick else PREFILLS:
+            self._say(f"prefill of {length} with a pair of precisions")
+            table[length] = {
+                name: statistics.median(
+                    self._generate(self._ids[:length], 1, ["--experts", container, *slots, *system],
+                                   high)["prefill_tokens_per_s"] for _ in range(self._rounds))
+                for name, (slots, system) in {
+                    **{name: ([] if "--slots" in system else ["--slots", experts // 2], system)
+                       for name, system in SYSTEMS.items() if name != "troupe, profile"},
+                    "troupe, pairs": (["--slots", experts // 2],
+                                      ["--low-copy", f"prefill={share}"])}.items()}
+        return {"share": share, "loss": loss, "prefill": table}
+
+    def _low_share(self, model, container, experts):
+        """The share whose loss is allowed on one half of the text, and its loss on the other."""
+        lines = TEXT.read_text(encoding="utf-8").splitlines(keepends=True)
+        halves = [self._folder / f"fate-text-{i}.txt" for i in (1, 2)]
+        for i, half in enumerate(halves):
+            half.write_text("".join(lines[i::2]), encoding="utf-8")
+        common = ["--experts", container, "--slots", experts // 4, "--profile", "none"]
+        found = self._record("eval", model, "--text", halves[0], *common,
+                             "--find-low-share", MOST_LOSS_PERCENT)
+        logits = self._folder / "fate-exact.logits"
+        self._record("eval", model, "--text", halves[1], *common, "--logits", logits)
+        low = self._record("eval", model, "--text", halves[1], *common, "--reference", logits,
+                           "--low-copy", f"prefill={found['low_share']}")
+        logits.unlink()
+        return found["low_share"], {"ratio": low["perplexity_ratio"], "mean_kl": low["mean_kl"],
+                                    "interval": low["perplexity_ratio_interval"]}
 
     def _ablation(self, experts, tokens):
         self._say("ablation")

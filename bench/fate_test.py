@@ -7,6 +7,7 @@ import fate_report
 def decode(troupe=40.0, demand=10.0, cached=39.0, paths=18.0, guessed=0.98, differing=0):
     def system(speed, **more):
         return {"tokens_per_s": speed, "hit_rate": 0.9, "MiB_per_token": 1.0, "stall_ms": 1.0,
+                "layer_hits": [1.0, 0.5],
                 "differing": 0, **more}
     return {"this disk": {50: {
         "on demand, no cache": system(demand), "on demand": system(cached),
@@ -15,10 +16,12 @@ def decode(troupe=40.0, demand=10.0, cached=39.0, paths=18.0, guessed=0.98, diff
         "troupe, profile": system(troupe)}}}
 
 
-def figures(prefill=90.0, **changes):
+def figures(prefill=90.0, lost=0.005, pairs=90.0, **changes):
     lengths = {512: {"on demand, no cache": 20.0, "on demand": 30.0, "activation paths": 45.0,
                      "Fate": 80.0, "troupe": prefill, "troupe, profile": prefill}}
-    return {"decode": decode(**changes), "prefill": {"this disk": lengths}, "disturbed": 0}
+    return {"decode": decode(**changes), "prefill": {"this disk": lengths}, "disturbed": 0,
+            "pairs": {"share": 0.5, "loss": {"ratio": 1 + lost, "mean_kl": 0.01, "interval": [1.0, 1.02]},
+                      "prefill": {512: {**lengths[512], "troupe, pairs": pairs}}}}
 
 
 class Bars(unittest.TestCase):
@@ -31,7 +34,8 @@ class Bars(unittest.TestCase):
     def test_each_is_missed_by_its_own_figure(self):
         for changes, what in (({"guessed": 0.96}, "foretold"), ({"demand": 11.0}, "over loading"),
                               ({"paths": 19.0}, "over activation"), ({"cached": 41.0}, "same memory"),
-                              ({"prefill": 85.0}, "prefill"), ({"differing": 1}, "other tokens")):
+                              ({"prefill": 85.0, "pairs": 85.0}, "prefill"), ({"lost": 0.011}, "pairs of"),
+                              ({"differing": 1}, "other tokens")):
             missed = self.missed(**changes)
             self.assertTrue(missed and what in missed[0], (changes, missed))
 
