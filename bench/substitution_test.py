@@ -1,0 +1,53 @@
+"""That bench/substitution's bars can be missed, each by its own figure."""
+import unittest
+
+import substitution_report
+
+
+def row(speed, loss=0.0, kl=0.0, hits=0.8, read=10.0, replaced=0.0, deciding=0.002):
+    return {"tokens_per_s": speed, "perplexity_ratio": 1 + loss, "perplexity_ratio_interval": [0.99, 1.01 + loss],
+            "mean_kl": kl, "hit_rate": hits, "MiB_per_token": read, "stall_ms": 1.0, "replaced": replaced,
+            "deciding": deciding}
+
+
+def figures(smoe=60.0, loss=0.008, hits=0.85, deciding=0.002, buddies_kl=0.01):
+    systems = {"exact": row(40.0), "exact, next gate only": row(35.0), "exact, nothing read ahead": row(30.0),
+               "smoe 0.3": row(smoe, loss, 0.01, hits, 6.0, 2.0, deciding), "smoe 0.6": row(90.0, 0.02, 0.03),
+               "buddies": row(45.0, 0.004, buddies_kl, replaced=1.0, read=7.5)}
+    for name in ("random", "drop", "drop:renormalise"):
+        systems[f"{name}, rho 1"] = row(50.0, 0.03, 0.04, replaced=2.0)
+        systems[f"{name}, rho 2"] = row(60.0, 0.06, 0.10, replaced=3.0)
+    return {"experts": 256, "disturbed": 0, "batches": {1: {"chosen": "smoe 0.3", "systems": systems}}}
+
+
+class Bars(unittest.TestCase):
+    def test_all_hold_for_good_figures(self):
+        self.assertEqual(substitution_report.missed_bars(figures()), [])
+
+    def test_each_is_missed_by_its_own_figure(self):
+        for changes, what in (({"smoe": 50.0}, "of the time"), ({"loss": 0.011}, "no setting within"),
+                              ({"hits": 0.55}, "served from cache"), ({"deciding": 0.02}, "deciding took")):
+            missed = substitution_report.missed_bars(figures(**changes))
+            self.assertTrue(missed and what in missed[0], (changes, missed))
+
+    def test_a_setting_that_loses_too_much_is_not_counted_however_fast(self):
+        self.assertEqual(substitution_report.paid(figures(), 1), "smoe 0.3")
+
+    def test_controls_are_compared_at_the_rate_of_the_buddies(self):
+        rows = figures()["batches"][1]["systems"]
+        self.assertAlmostEqual(substitution_report.rival_kl(rows, "random", 1.0), 0.02)
+        self.assertAlmostEqual(substitution_report.rival_kl(rows, "random", 2.5), 0.07)
+        self.assertTrue(substitution_report.buddies_win(rows))
+        self.assertFalse(substitution_report.buddies_win(figures(buddies_kl=0.03)["batches"][1]["systems"]))
+
+    def test_tables_and_the_line_show_every_system(self):
+        text = substitution_report.tables(figures())
+        for name in figures()["batches"][1]["systems"]:
+            self.assertIn(name, text)
+        line = substitution_report.figures_line(figures(), [])
+        self.assertIn("saves 33.3 % of the time at +0.80 % perplexity", line)
+        self.assertIn("bars missed: 0", line)
+
+
+if __name__ == "__main__":
+    unittest.main()
