@@ -157,13 +157,18 @@ class Watcher final : public StreamObserver {
   std::vector<float> attention_, attention_before_, gate_before_, said_;
 };
 
-// An observer for as long as the block lasts.
+// Observers for as long as the block lasts.
 class Watching {
  public:
-  Watching(Transformer& transformer, StreamObserver& observer) : transformer_(transformer) {
-    transformer_.set_observer(&observer);
+  Watching(Transformer& transformer, StreamObserver& stream, RouteObserver* routes)
+      : transformer_(transformer) {
+    transformer_.set_observer(&stream);
+    transformer_.set_route_observer(routes);
   }
-  ~Watching() { transformer_.set_observer(nullptr); }
+  ~Watching() {
+    transformer_.set_observer(nullptr);
+    transformer_.set_route_observer(nullptr);
+  }
 
  private:
   Transformer& transformer_;
@@ -186,7 +191,7 @@ Result<ModelProfile> Calibrate(Session& session, Engine& engine, std::span<const
     session.Truncate(0);
     if (options.begin) TROUPE_RETURN_IF_ERROR(session.Feed({&*options.begin, 1}));
     const std::span<const TokenId> part = text.subspan(at, std::min(window, text.size() - at));
-    const Watching watching(engine.transformer(), watcher);
+    const Watching watching(engine.transformer(), watcher, options.routes);
     for (std::size_t i = 0; i < part.size(); i += options.together) {
       TROUPE_RETURN_IF_ERROR(
           session.Feed(part.subspan(i, std::min(options.together, part.size() - i))));

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/status.h"
+#include "model/route_observer.h"
 #include "runtime/model_profile.h"
 #include "runtime/session.h"
 #include "text/vocab.h"
@@ -19,6 +20,7 @@ struct CalibrationOptions {
   std::size_t together = 32;         // that go through the layers at once
   std::size_t most_tokens = 32'768;  // of the text; more teach little
   std::optional<TokenId> begin;      // put before each window (BOS), not counted
+  RouteObserver* routes = nullptr;   // sees the same tokens' routing, without the first
   std::function<void(std::size_t done, std::size_t all)> progress;
 };
 

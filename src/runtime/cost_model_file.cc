@@ -11,11 +11,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <span>
 
 #include "base/log.h"
-#include "io/atomic_file.h"
-#include "io/file.h"
+#include "io/text_file.h"
 #include "kernels/target.h"
 
 namespace troupe {
@@ -145,24 +143,11 @@ void WarnOnce(const Status& status) {
   LogWarning("what was measured of this machine is not kept: {}", status.message());
 }
 
-Result<std::string> ReadSmallFile(const std::string& path) {
-  TROUPE_ASSIGN_OR_RETURN(const ReadFile file, ReadFile::Open(path));
-  if (Bytes(file.size()) > kMostBytes) {
-    return DataLoss("{}: {}, at most {} expected", path, ToString(Bytes(file.size())),
-                    ToString(kMostBytes));
-  }
-  std::string text(file.size(), '\0');
-  TROUPE_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(text))));
-  return text;
-}
-
-Status WriteWhole(const std::string& path, const std::string& text) {
+Status WriteMakingFolder(const std::string& path, const std::string& text) {
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
   if (error) return ErrnoStatus(error.value(), fmt::format("{}: making its folder", path));
-  TROUPE_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(path));
-  TROUPE_RETURN_IF_ERROR(file.Append(std::as_bytes(std::span(text))));
-  return file.Commit();
+  return WriteWholeText(path, text);
 }
 
 }  // namespace
@@ -199,7 +184,7 @@ CostModelFile CostModelFile::Load(MachineId machine, std::string folder) {
   file.path_ = fmt::format("{}/cost-{}.json", folder, file.machine_.Digest());
   std::error_code ignored;
   if (!std::filesystem::exists(file.path_, ignored)) return file;
-  const Result<std::string> text = ReadSmallFile(file.path_);
+  const Result<std::string> text = ReadWholeText(file.path_, kMostBytes);
   Status status = text.ok() ? file.FromJson(*text) : text.status();
   if (!status.ok()) {
     if (text.ok()) status = std::move(status).WithContext(file.path_);
@@ -227,7 +212,7 @@ void CostModelFile::Put(std::uint32_t threads, std::uint64_t device, const CostM
 void CostModelFile::Save() const {
   const Status status =
       path_.empty() ? Error(Code::kNotFound, "neither XDG_CACHE_HOME nor HOME names a folder")
-                    : WriteWhole(path_, ToJson());
+                    : WriteMakingFolder(path_, ToJson());
   if (!status.ok()) WarnOnce(status);
 }
 

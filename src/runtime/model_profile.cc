@@ -4,8 +4,7 @@
 #include <cmath>
 
 #include "base/json_value.h"
-#include "io/atomic_file.h"
-#include "io/file.h"
+#include "io/text_file.h"
 #include "runtime/container_path.h"
 
 namespace troupe {
@@ -163,20 +162,11 @@ Status SaveProfile(const ModelProfile& profile, const std::string& path) {
                                {"offset", FloatsToJson(learned.offset)},
                                {"table", FloatsToJson(learned.table)}});
   }
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  TROUPE_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(path));
-  TROUPE_RETURN_IF_ERROR(file.Append(std::as_bytes(std::span(text))));
-  return file.Commit();
+  return WriteWholeText(path, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 Result<ModelProfile> LoadProfile(const std::string& path) {
-  TROUPE_ASSIGN_OR_RETURN(const ReadFile file, ReadFile::Open(path));
-  if (Bytes(file.size()) > kMostBytes) {
-    return DataLoss("{}: {}, at most {} expected", path, ToString(Bytes(file.size())),
-                    ToString(kMostBytes));
-  }
-  std::string text(file.size(), '\0');
-  TROUPE_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(text))));
+  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadWholeText(path, kMostBytes));
   return ReadJson<ModelProfile>(path, text, ProfileFrom);
 }
 

@@ -1,8 +1,11 @@
-// `troupe calibrate`: learns from a text how well a model's gates foretell each other, and leaves
-// what it learned beside the model, where `troupe run` finds it.
+// `troupe calibrate`: learns from a text how well a model's gates foretell each other and which
+// experts are chosen together, and leaves what it learned beside the model, where `troupe run`
+// finds it.
+#include <algorithm>
 #include <string>
 
 #include "gguf/reader.h"
+#include "runtime/buddy_recorder.h"
 #include "runtime/calibration.h"
 #include "store/model_fingerprint.h"
 #include "troupe/commands.h"
@@ -26,6 +29,24 @@ class CalibrateCommand final : public Command {
     app.add_option("--tokens", options_.most_tokens, "Tokens of the text at most (32768)")
         ->check(CLI::Range(std::size_t{1}, kMostTokens))
         ->type_name("N");
+    app.add_option("--buddies-output", buddies_output_,
+                   "Where to leave which experts are chosen together (beside the model)")
+        ->type_name("FILE");
+    app.add_option("--coverage", buddies_.coverage,
+                   "Of the experts chosen with one, the share that its list of buddies covers "
+                   "(0.95)")
+        ->check(CLI::Range(0.0, 1.0).description(""))
+        ->type_name("SHARE");
+    app.add_option("--most-buddies", buddies_.most, "Of a list, at most (16)")
+        ->check(CLI::Range(1u, 1u << 10))
+        ->type_name("N");
+    app.add_option("--smoothing", buddies_.smoothing,
+                   "Added to how often two experts were chosen together (0)")
+        ->check(CLI::Range(0.0, 1e9).description(""))
+        ->type_name("COUNT");
+    app.add_flag("--weighted", buddies_.weighted,
+                 "Count two experts chosen together by the smaller of their shares of the token's "
+                 "weight");
     AddJsonOption(app, json_);
   }
 
@@ -36,6 +57,8 @@ class CalibrateCommand final : public Command {
     TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> ids,
                             engine->tokenizer().Encode(text, {.add_special = false}));
     TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
+    BuddyRecorder recorder(engine->config());
+    options_.routes = &recorder;
     TROUPE_ASSIGN_OR_RETURN(ModelProfile profile, [&] {
       ProgressBar bar("reading");
       options_.progress = [&bar](std::size_t done, std::size_t all) {
@@ -49,9 +72,22 @@ class CalibrateCommand final : public Command {
     profile.text = text_;
     const std::string path = output_.empty() ? ProfilePathFor(engine->path()) : output_;
     TROUPE_RETURN_IF_ERROR(SaveProfile(profile, path));
-    if (json_ != "-") Print(profile, path);
+    BuddyProfile buddies = recorder.Profile(buddies_);
+    buddies.fingerprint = profile.fingerprint;
+    buddies.text = text_;
+    const std::string buddies_path =
+        buddies_output_.empty() ? BuddiesPathFor(engine->path()) : buddies_output_;
+    TROUPE_RETURN_IF_ERROR(SaveBuddies(buddies, buddies_path));
+    if (json_ != "-") {
+      Print(profile, path);
+      Print(buddies, buddies_path);
+    }
     if (json_.empty()) return OkStatus();
-    return WriteJson(Record(profile, path), json_);
+    Json record = Record(profile, path);
+    record["buddies"] = buddies_path;
+    record["mean_buddies"] = buddies.buddies.MeanLength();
+    record["mean_coverage"] = MeanCoverage(buddies.buddies);
+    return WriteJson(record, json_);
   }
 
  private:
@@ -125,6 +161,32 @@ class CalibrateCommand final : public Command {
     fmt::print("left in {}\n", path);
   }
 
+  // Of the lists that are not empty.
+  static double MeanCoverage(const BuddyLists& buddies) {
+    double sum = 0, lists = 0;
+    for (const std::vector<Buddy>& list : buddies.lists) {
+      lists += list.empty() ? 0 : 1;
+      for (const Buddy& buddy : list) sum += buddy.share;
+    }
+    return lists == 0 ? 0 : sum / lists;
+  }
+
+  static void Print(const BuddyProfile& profile, const std::string& path) {
+    const std::vector<double> tau = profile.EntropyAt(BuddyProfile::kTauPercentile);
+    double least = 1, most = 0;
+    for (const BuddyLayer& layer : profile.layers) {
+      least = std::min(least, tau[layer.layer]);
+      most = std::max(most, tau[layer.layer]);
+    }
+    fmt::print(
+        "{:.1f} buddies an expert, chosen in {:.1f} % of its company; {} % of a layer's tokens "
+        "have "
+        "less entropy than {:.3f} to {:.3f}\n",
+        profile.buddies.MeanLength(), 100 * MeanCoverage(profile.buddies),
+        BuddyProfile::kTauPercentile, least, most);
+    fmt::print("left in {}\n", path);
+  }
+
   static Json Record(const ModelProfile& profile, const std::string& path) {
     Json record;
     record["profile"] = path;
@@ -151,7 +213,8 @@ class CalibrateCommand final : public Command {
 
   EngineFlags engine_;
   CalibrationOptions options_;
-  std::string text_, output_, json_;
+  BuddyOptions buddies_;
+  std::string text_, output_, buddies_output_, json_;
 };
 
 }  // namespace

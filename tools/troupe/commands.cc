@@ -11,7 +11,8 @@ constexpr CommandInfo kCommands[] = {
      MakeRunCommand},
     {"bench", "Measure how fast a model runs on this machine",
      "  troupe bench model.gguf --prefill 128,512 --decode 128", MakeBenchCommand},
-    {"calibrate", "Learn how well a model's gates foretell each other, for faster runs",
+    {"calibrate",
+     "Learn how a model's gates foretell each other and which experts go together, for faster runs",
      "  troupe calibrate model.gguf --text book.txt", MakeCalibrateCommand},
     {"eval", "Measure how well a model predicts a text",
      "  troupe eval model.gguf --text book.txt --logits reference.logits\n"

@@ -25,6 +25,8 @@ struct BuddyOptions {
   std::uint32_t most = 16;            // a list: K_max
   double smoothing = 0;               // added to every pair's count: epsilon
   bool weighted = false;              // by how much the two weigh, not by how often they meet
+
+  bool operator==(const BuddyOptions&) const = default;
 };
 
 struct BuddyLists {

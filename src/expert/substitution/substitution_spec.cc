@@ -145,6 +145,16 @@ Result<SubstitutionChain> ParseSubstitution(std::string_view text,
   return SubstitutionChain(std::move(links), limits);
 }
 
+bool NeedsBuddies(std::string_view text) {
+  for (std::size_t at = 0; at != std::string_view::npos;) {
+    const std::size_t end = text.find('+', at);
+    const std::string_view link = text.substr(at, end - at);
+    if (link.substr(0, link.find(':')) == "buddies") return true;
+    at = end == std::string_view::npos ? end : end + 1;
+  }
+  return false;
+}
+
 std::string SubstitutionHelp() {
   std::string text;
   for (const Entry& entry : kPolicies) text += fmt::format("{}: {}\n", entry.name, entry.help);

@@ -22,6 +22,9 @@ Result<SubstitutionChain> ParseSubstitution(std::string_view text,
                                             const SubstitutionMaterial& material = {},
                                             const SubstitutionLimits& limits = {});
 
+// A chain with such a link cannot be read without lists.
+bool NeedsBuddies(std::string_view text);
+
 // Every policy with its options and what they mean, a line each.
 std::string SubstitutionHelp();
 

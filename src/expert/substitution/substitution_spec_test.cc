@@ -34,6 +34,13 @@ TEST(SubstitutionSpecTest, FillsInTheUsualOptions) {
   EXPECT_EQ(ToString(ParseSubstitution("random:rho=all").value()), "random");
 }
 
+TEST(SubstitutionSpecTest, SaysWhichChainsNeedBuddies) {
+  EXPECT_TRUE(NeedsBuddies("buddies"));
+  EXPECT_TRUE(NeedsBuddies("smoe:alpha=0.1+buddies:rho=1+drop"));
+  EXPECT_FALSE(NeedsBuddies("exact"));
+  EXPECT_FALSE(NeedsBuddies("smoe:alpha=0.1+drop"));
+}
+
 TEST(SubstitutionSpecTest, SaysWhatIsWrongInALine) {
   const auto fault = [](std::string_view text, const SubstitutionMaterial& material = {}) {
     const auto chain = ParseSubstitution(text, material);
