@@ -12,12 +12,15 @@
 #include "io/temp_folder.h"
 #include "model/requantize.h"
 #include "model/synth.h"
+#include "runtime/buddy_recorder.h"
 #include "runtime/pack_pair.h"
 #include "runtime/session.h"
+#include "store/model_fingerprint.h"
 
 namespace troupe {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using Logits = std::vector<std::vector<float>>;
@@ -202,6 +205,30 @@ TEST_F(SubstitutionEngine, LowCopiesAnswerLikeThoseOfTheLowCopyOption) {
   EXPECT_TRUE(Feed(*by_chain) == exact_);
 }
 
+TEST_F(SubstitutionEngine, BuddiesAreThoseThatTokensWereSeenToChooseTogether) {
+  BuddyProfile profile;
+  {
+    const auto engine = Engine::Open(path(), {.threads = 2}).value();
+    BuddyRecorder recorder(engine->config());
+    engine->transformer().set_route_observer(&recorder);
+    Feed(*engine);
+    profile = recorder.Profile({.coverage = 1, .most = 1024});
+    profile.fingerprint = ToString(FingerprintModel(GgufModel::Open(path()).value()).value());
+  }
+  EXPECT_EQ(profile.tokens, kTokens);
+  ASSERT_TRUE(SaveBuddies(profile, BuddiesPathFor(path())).ok());
+
+  const auto engine = Open("buddies:tau=-1:rho=all", all_ / 2);
+  EXPECT_TRUE(First(Feed(*engine), kPrompt) == First(exact_, kPrompt));
+  EXPECT_GT(engine->expert_usage().substituted, 0u);
+  // Nobody's buddies: nobody answers for another.
+  profile.buddies.lists.assign(profile.buddies.lists.size(), {});
+  ASSERT_TRUE(SaveBuddies(profile, BuddiesPathFor(path())).ok());
+  const auto alone = Open("buddies:tau=-1:rho=all", all_ / 2);
+  EXPECT_TRUE(Feed(*alone) == exact_);
+  EXPECT_EQ(alone->expert_usage().NotExact(), 0u);
+}
+
 TEST_F(SubstitutionEngine, SaysWhatCannotBe) {
   const auto error = [&](const std::string& chain) {
     return Engine::Open(path(), {.offload = {.slots = 4, .substitution = chain}})
@@ -210,7 +237,8 @@ TEST_F(SubstitutionEngine, SaysWhatCannotBe) {
   };
   EXPECT_THAT(error("magic"), HasSubstr("'magic' is no substitution policy, expected"));
   EXPECT_THAT(error("smoe:alpha=2"), HasSubstr("alpha"));
-  EXPECT_THAT(error("buddies"), HasSubstr("no buddy lists"));
+  EXPECT_THAT(error("smoe+buddies"),
+              AllOf(HasSubstr("m.buddies.json"), HasSubstr("`troupe calibrate")));
   EXPECT_THAT(error("low-bit"), HasSubstr("its experts have no low copies"));
 }
 

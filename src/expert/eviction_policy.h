@@ -27,7 +27,6 @@ struct ExpertGrid {
     TROUPE_DCHECK(id.layer < layers && id.expert < experts);
     return std::size_t{id.layer} * experts + id.expert;
   }
-  bool operator==(const ExpertGrid&) const = default;
 };
 
 class EvictionPolicy {

@@ -202,7 +202,7 @@ Result<SubstitutionMaterial> LoadMaterial(std::string_view chain, const GgufMode
         from, model.path());
   }
   const ExpertGrid found = profile.buddies.grid;
-  if (found != grid) {
+  if (found.layers != grid.layers || found.experts != grid.experts) {
     return DataLoss("{}: {} layers of {} experts, {} of {} expected", from, found.layers,
                     found.experts, grid.layers, grid.experts);
   }

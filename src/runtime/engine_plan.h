@@ -51,7 +51,8 @@ struct OffloadOptions {
   // say: of at most so many tokens. With one, prompts are exact.
   std::string substitution = "exact";
   std::uint32_t substitution_tokens = 1;
-  LinkSpeed link;  // stands in for a slower medium; no limit by default
+  std::string buddies;  // path; empty: the file beside the model, if the chain needs it
+  LinkSpeed link;       // stands in for a slower medium; no limit by default
 };
 
 // Which scores of the router a recorded trace has.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/available_cpus.h"
+#include "runtime/buddy_profile.h"
 #include "runtime/machine_memory.h"
 #include "runtime/model_store.h"
 #include "runtime/process_memory.h"
@@ -65,9 +66,15 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
   TROUPE_ASSIGN_OR_RETURN(Vocab vocab, LoadVocab(file.metadata(), path));
   Result<ChatFormat> chat_format = RecogniseChatFormat(vocab.chat_template);
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, MakeTokenizer(std::move(vocab)));
+  const OffloadOptions& offload = options.offload;
+  TROUPE_ASSIGN_OR_RETURN(
+      const SubstitutionMaterial material,
+      LoadMaterial(offload.substitution, file,
+                   {.layers = config->layers, .experts = config->moe.routing.experts},
+                   offload.buddies));
   TROUPE_ASSIGN_OR_RETURN(SubstitutionChain substitution,
-                          ParseSubstitution(options.offload.substitution, {},
-                                            {.most_tokens = options.offload.substitution_tokens}));
+                          ParseSubstitution(offload.substitution, material,
+                                            {.most_tokens = offload.substitution_tokens}));
   TROUPE_ASSIGN_OR_RETURN(ModelFacts facts, InspectModel(file));
   TROUPE_ASSIGN_OR_RETURN(WeightMeasure measure, MeasureWeights(file, *config));
 

@@ -101,6 +101,11 @@ void EngineFlags::AddTo(CLI::App& app) {
                  "smoe:alpha=0.3, buddies or drop:most-share=0.1, joined by +; prompts stay exact "
                  "(exact)")
       ->type_name("CHAIN");
+  app.add_option(
+         "--buddies", offload_.buddies,
+         "Which experts --substitute buddies takes for which, as troupe calibrate found out "
+         "(beside the model)")
+      ->type_name("FILE");
   app.add_option("--quality", quality_, "exact: the answer of all experts the model asks for")
       ->check(CLI::IsMember({"exact"}))
       ->type_name("Q");

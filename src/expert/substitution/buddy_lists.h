@@ -37,7 +37,10 @@ struct BuddyLists {
   // The mean length of those that are not empty; 0 if all are.
   double MeanLength() const;
 
-  bool operator==(const BuddyLists&) const = default;
+  bool operator==(const BuddyLists& other) const {
+    return grid.layers == other.grid.layers && grid.experts == other.grid.experts &&
+           lists == other.lists;
+  }
 };
 
 // An expert that nobody chose has no buddies, whatever the smoothing.
