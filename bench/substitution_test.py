@@ -7,6 +7,7 @@ import substitution_report
 def row(speed, loss=0.0, kl=0.0, hits=0.8, read=10.0, replaced=0.0, deciding=0.002):
     return {"tokens_per_s": speed, "perplexity_ratio": 1 + loss, "perplexity_ratio_interval": [0.99, 1.01 + loss],
             "mean_kl": kl, "hit_rate": hits, "MiB_per_token": read, "stall_ms": 1.0, "replaced": replaced,
+            "replaced_there": replaced,
             "deciding": deciding}
 
 
