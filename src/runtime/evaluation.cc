@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/clock.h"
 #include "kernels/elementwise.h"
 #include "runtime/feed_in_parts.h"
 
@@ -17,30 +18,35 @@ double LogSumExp(std::span<const float> logits) {
   return largest + std::log(sum);
 }
 
-class RunningMean {
- public:
-  void Add(double x) {  // Welford: stable for long texts
-    ++count_;
-    const double delta = x - mean_;
-    mean_ += delta / static_cast<double>(count_);
-    squares_ += delta * (x - mean_);
-  }
-  MeanAndError Get() const {
-    if (count_ < 2) return {.mean = mean_, .error = 0};
-    const double n = static_cast<double>(count_);
-    return {.mean = mean_, .error = std::sqrt(squares_ / (n - 1) / n)};
-  }
-
- private:
-  std::size_t count_ = 0;
-  double mean_ = 0;
-  double squares_ = 0;
+// Tokens of a text that are scored, and those of its first window.
+struct ScoredCount {
+  std::size_t all = 0, in_window = 0;
 };
+
+ScoredCount CountScored(std::size_t text, const EvaluationOptions& options) {
+  const std::size_t begin = options.begin ? 1 : 0, step = options.window - begin;
+  ScoredCount count;
+  for (std::size_t at = 0; at < text; at += step) {
+    const std::size_t read = std::min(step, text - at) + begin;
+    const std::size_t scored = read > options.warm_up + 1 ? read - options.warm_up - 1 : 0;
+    if (at == 0) count.in_window = scored;
+    count.all += scored;
+  }
+  return count;
+}
+
+// What an interval of what cannot lie elsewhere is.
+Interval Within(Interval interval, double least, double most) {
+  interval.least = std::max(interval.least, least);
+  interval.most = std::min(interval.most, most);
+  return interval;
+}
 
 // Takes the logits of one token after another.
 class Scorer {
  public:
-  explicit Scorer(const EvaluationHooks& hooks) : hooks_(hooks) {}
+  Scorer(const EvaluationHooks& hooks, std::size_t block)
+      : hooks_(hooks), nll_(block), kl_(block), nll_change_(block), same_top_(block) {}
 
   Status Score(TokenId token, std::span<const float> logits) {
     const double log_p = LogProbability(logits, static_cast<std::size_t>(token));
@@ -54,19 +60,26 @@ class Scorer {
     return OkStatus();
   }
 
+  void EndWindow() {
+    for (BlockMean* mean : {&nll_, &kl_, &nll_change_, &same_top_}) mean->EndBlock();
+  }
+
   Evaluation Finish() const {
-    Evaluation result{.tokens = count_, .nll = nll_.Get(), .comparison = std::nullopt};
+    Evaluation result{
+        .tokens = count_, .blocks = nll_.blocks(), .nll = nll_.Get(), .comparison = std::nullopt};
     if (hooks_.reference != nullptr && count_ > 0) {
-      const double n = static_cast<double>(count_);
-      result.comparison = Comparison{.kl = kl_.Get(),
-                                     .worst_kl = worst_kl_,
-                                     .top1_agreement = static_cast<double>(same_top_) / n,
-                                     .mean_probability_change = probability_change_ / n};
+      const Interval change = nll_change_.Get();
+      result.comparison =
+          Comparison{.kl = Within(kl_.Get(), 0, kl_.Get().most),
+                     .worst_kl = worst_kl_,
+                     .perplexity_ratio = {.mean = std::exp(change.mean),
+                                          .least = std::exp(change.least),
+                                          .most = std::exp(change.most)},
+                     .top1_agreement = Within(same_top_.Get(), 0, 1),
+                     .mean_probability_change = probability_change_ / static_cast<double>(count_)};
     }
     return result;
   }
-
-  std::size_t count() const { return count_; }
 
  private:
   Status Compare(TokenId token, std::span<const float> logits, double log_p) {
@@ -84,17 +97,17 @@ class Scorer {
     const double kl = KlDivergence(row_, logits);
     kl_.Add(kl);
     worst_kl_ = std::max(worst_kl_, kl);
-    same_top_ += ArgMax(row_.data(), row_.size()) == ArgMax(logits.data(), logits.size());
-    probability_change_ +=
-        std::exp(log_p) - std::exp(LogProbability(row_, static_cast<std::size_t>(token)));
+    const double reference_log_p = LogProbability(row_, static_cast<std::size_t>(token));
+    nll_change_.Add(reference_log_p - log_p);
+    same_top_.Add(ArgMax(row_.data(), row_.size()) == ArgMax(logits.data(), logits.size()) ? 1 : 0);
+    probability_change_ += std::exp(log_p) - std::exp(reference_log_p);
     return OkStatus();
   }
 
   const EvaluationHooks& hooks_;
   std::size_t count_ = 0;
-  RunningMean nll_, kl_;
+  BlockMean nll_, kl_, nll_change_, same_top_;
   double worst_kl_ = 0;
-  std::size_t same_top_ = 0;
   double probability_change_ = 0;
   std::vector<float> row_;
 };
@@ -133,7 +146,12 @@ Result<Evaluation> Evaluate(Session& session, std::span<const TokenId> text,
   if (together == 0) return InvalidArgument("0 tokens scored together, expected at least 1");
   const std::size_t begin_tokens = options.begin ? 1 : 0;
   const std::size_t step = options.window - begin_tokens;
-  Scorer scorer(hooks);
+  const ScoredCount count = CountScored(text.size(), options);
+  if (count.all == 0) {
+    return InvalidArgument("the text has {} tokens, too few to score one", text.size());
+  }
+  Scorer scorer(hooks, BlockLength(count.all, count.in_window));
+  double pass_seconds = 0;
   std::vector<TokenId> window;
   for (std::size_t at = 0; at < text.size(); at += step) {
     const std::span<const TokenId> part = text.subspan(at, std::min(step, text.size() - at));
@@ -144,18 +162,23 @@ Result<Evaluation> Evaluate(Session& session, std::span<const TokenId> text,
     session.Truncate(0);
     // Row i predicts token i + 1; the last row predicts a token that is not in the window.
     Status scored;
-    TROUPE_RETURN_IF_ERROR(FeedInParts(session, window, together, options.warm_up,
-                                       [&](std::size_t i, std::span<const float> logits) {
-                                         if (i + 1 < window.size() && scored.ok())
-                                           scored = scorer.Score(window[i + 1], logits);
-                                       }));
+    Stopwatch whole;
+    double scoring = 0;
+    const auto score = [&](std::size_t i, std::span<const float> logits) {
+      if (i + 1 == window.size() || !scored.ok()) return;
+      const Stopwatch since;
+      scored = scorer.Score(window[i + 1], logits);
+      scoring += since.Seconds();
+    };
+    TROUPE_RETURN_IF_ERROR(FeedInParts(session, window, together, options.warm_up, score));
+    pass_seconds += whole.Seconds() - scoring;
     TROUPE_RETURN_IF_ERROR(scored);
+    scorer.EndWindow();
     if (hooks.progress) hooks.progress(at + part.size(), text.size());
   }
-  if (scorer.count() == 0) {
-    return InvalidArgument("the text has {} tokens, too few to score one", text.size());
-  }
-  return scorer.Finish();
+  Evaluation result = scorer.Finish();
+  result.pass_seconds = pass_seconds;
+  return result;
 }
 
 }  // namespace troupe

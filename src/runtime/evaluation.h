@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "runtime/intervals.h"
 #include "runtime/logits_file.h"
 #include "runtime/session.h"
 #include "text/vocab.h"
@@ -27,22 +28,22 @@ struct EvaluationOptions {
   std::optional<TokenId> begin;  // put before each window (BOS), never scored
 };
 
-// Of one number a token: its mean and the standard error of that mean.
-struct MeanAndError {
-  double mean = 0;
-  double error = 0;
-};
-
+// Token by token, the same token from the same beginning. The intervals are those of BlockMean
+// (intervals.h): a window's tokens are alike, so a window is one block, or parts of it are where
+// there are less than eight.
 struct Comparison {
-  MeanAndError kl;  // of the reference's distribution to this one's, in nats
+  Interval kl;  // of the reference's distribution to this one's, in nats
   double worst_kl = 0;
-  double top1_agreement = 0;  // share of tokens on which both find the same token most likely
+  Interval perplexity_ratio;  // this one's to the reference's: exp of the mean difference
+  Interval top1_agreement;    // share of tokens on which both find the same token most likely
   double mean_probability_change = 0;  // of the true token, this minus reference
 };
 
 struct Evaluation {
-  std::size_t tokens = 0;  // that were scored
-  MeanAndError nll;        // nats per token
+  std::size_t tokens = 0;   // that were scored
+  std::size_t blocks = 0;   // that the intervals rest on
+  Interval nll;             // nats per token
+  double pass_seconds = 0;  // in the model's passes, without scoring what they gave
   std::optional<Comparison> comparison;
 
   double Perplexity() const;

@@ -63,7 +63,10 @@ TEST_F(EvaluationOfTheTinyModel, ScoresEveryTokenAfterTheBeginning) {
   EXPECT_EQ(whole.tokens, text_.size());
   EXPECT_GT(whole.nll.mean, 1.0);
   EXPECT_LT(whole.nll.mean, std::log(4096.0));  // better than knowing nothing
-  EXPECT_GT(whole.nll.error, 0.0);
+  EXPECT_LT(whole.nll.least, whole.nll.mean);
+  EXPECT_GT(whole.nll.most, whole.nll.mean);
+  EXPECT_GE(whole.blocks, 8u);  // parts of the one window
+  EXPECT_GT(whole.pass_seconds, 0.0);
   EXPECT_NEAR(whole.Perplexity(), std::exp(whole.nll.mean), 1e-9);
   const Evaluation unbegun = Run({.window = 128}).value();
   EXPECT_EQ(unbegun.tokens, text_.size() - 1);
@@ -126,12 +129,21 @@ TEST_F(EvaluationOfTheTinyModel, ComparedWithItselfNothingDiffers) {
   compare.reference = &reader;
   const Evaluation same = Run({.window = 32, .begin = 1}, compare).value();
   ASSERT_TRUE(same.comparison.has_value());
-  EXPECT_EQ(same.comparison->kl.mean, 0.0);
-  EXPECT_EQ(same.comparison->top1_agreement, 1.0);
+  EXPECT_EQ(same.comparison->kl, (Interval{.mean = 0, .least = 0, .most = 0}));
+  EXPECT_EQ(same.comparison->perplexity_ratio, (Interval{.mean = 1, .least = 1, .most = 1}));
+  EXPECT_EQ(same.comparison->top1_agreement, (Interval{.mean = 1, .least = 1, .most = 1}));
   // Other windows see other contexts: then it does differ.
   const Evaluation other = Run({.window = 16, .begin = 1}, compare).value();
   EXPECT_GT(other.comparison->kl.mean, 0.0);
-  EXPECT_LT(other.comparison->top1_agreement, 1.0);
+  EXPECT_LT(other.comparison->top1_agreement.mean, 1.0);
+  // Both runs score the same tokens, so that the mean difference is the difference of the means.
+  EXPECT_NEAR(other.comparison->perplexity_ratio.mean, other.Perplexity() / same.Perplexity(),
+              1e-9);
+  EXPECT_GT(other.comparison->perplexity_ratio.mean, other.comparison->perplexity_ratio.least);
+}
+
+TEST_F(EvaluationOfTheTinyModel, AWindowIsABlockWhereThereAreEnough) {
+  EXPECT_EQ(Run({.window = 4, .begin = 1}).value().blocks, (text_.size() + 2) / 3);
 }
 
 TEST_F(EvaluationOfTheTinyModel, AReferenceOfAnotherTextIsRefused) {

@@ -4,9 +4,11 @@
 #include <string>
 
 #include "runtime/evaluation.h"
-#include "runtime/low_share_search.h"
 #include "troupe/commands.h"
 #include "troupe/engine_flags.h"
+#include "troupe/eval_low_share.h"
+#include "troupe/eval_report.h"
+#include "troupe/eval_text.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"
 #include "troupe/progress.h"
@@ -22,9 +24,7 @@ class EvalCommand final : public Command {
  public:
   void AddOptions(CLI::App& app) override {
     engine_.AddTo(app);
-    app.add_option("--text", text_, "Text file to score (- for standard input)")->type_name("FILE");
-    app.add_option("--ids-file", ids_file_, "The same as token ids, which are scored as they are")
-        ->type_name("FILE");
+    text_.AddTo(app);
     app.add_option("--window", window_, "Tokens scored from an empty cache (512)")
         ->check(CLI::Range(std::size_t{2}, kMostTokens))
         ->type_name("N");
@@ -50,7 +50,7 @@ class EvalCommand final : public Command {
   }
 
   Status CheckUsage() const override {
-    if (text_.empty() == ids_file_.empty()) {
+    if (!text_.given() || text_.given_twice()) {
       return InvalidArgument("give one of --text and --ids-file");
     }
     if (most_loss_ && !(logits_.empty() && reference_.empty())) {
@@ -64,11 +64,15 @@ class EvalCommand final : public Command {
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                             engine_.Open(window_.value_or(kWindow), trace_.scores()));
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<TraceRecorder> recorder, trace_.Begin(*engine));
-    EvaluationOptions options{.together = together_, .warm_up = warm_up_, .begin = std::nullopt};
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> ids, Tokens(engine->tokenizer(), options));
+    TROUPE_ASSIGN_OR_RETURN(const ScoredText text, text_.Read(engine->tokenizer()));
     TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
-    options.window = window_.value_or(std::min(kWindow, session.room()));
-    if (most_loss_) return FindShare(*engine, session, ids, options);
+    const EvaluationOptions options{.window = window_.value_or(std::min(kWindow, session.room())),
+                                    .together = together_,
+                                    .warm_up = warm_up_,
+                                    .begin = text.begin};
+    if (most_loss_) {
+      return FindLowShare(*engine, session, text, text_.name(), options, *most_loss_ / 100, json_);
+    }
 
     EvaluationHooks hooks;
     std::optional<LogitsWriter> writer;
@@ -88,11 +92,9 @@ class EvalCommand final : public Command {
       hooks.progress = [&bar](std::size_t done, std::size_t all) {
         bar.Update(Bytes(done), Bytes(all));
       };
-      return Evaluate(session, ids, options, hooks);
+      return Evaluate(session, text.ids, options, hooks);
     }();
-    if (!result.ok()) {
-      return Status(result.status()).WithContext(text_.empty() ? ids_file_ : text_);
-    }
+    if (!result.ok()) return Status(result.status()).WithContext(text_.name());
     if (writer) TROUPE_RETURN_IF_ERROR(writer->Finish());
     TROUPE_RETURN_IF_ERROR(trace_.Finish(recorder.get()));
     if (json_ != "-") {
@@ -107,102 +109,23 @@ class EvalCommand final : public Command {
   }
 
  private:
-  Status FindShare(Engine& engine, Session& session, std::span<const TokenId> ids,
-                   const EvaluationOptions& options) const {
-    if (engine.offloaded() == nullptr) {
-      return InvalidArgument("{}: every expert is in memory; --slots makes them be read",
-                             engine.path());
-    }
-    constexpr int kSteps = 6;
-    const bool table = json_ != "-";
-    double exact = 0;
-    if (table) fmt::print("share   perplexity  loss\n");
-    const auto perplexity = [&](double share) -> Result<double> {
-      engine.offloaded()->set_low_copies({.prefill_share = share});
-      TROUPE_ASSIGN_OR_RETURN(const Evaluation found, Evaluate(session, ids, options));
-      if (share == 0) exact = found.Perplexity();
-      if (table) {
-        fmt::print("{:<6.4g}  {:<10.4f}  {:+.3f} %\n", share, found.Perplexity(),
-                   100 * (found.Perplexity() / exact - 1));
-        std::fflush(stdout);
-      }
-      return found.Perplexity();
-    };
-    TROUPE_ASSIGN_OR_RETURN(const ShareSearch search,
-                            FindLowShare(perplexity, *most_loss_ / 100, kSteps));
-    if (table) {
-      fmt::print("--low-copy prefill={:.4g} loses {:.3f} % (at most {:g} % asked for)\n",
-                 search.best.share, 100 * search.best.loss, *most_loss_);
-    }
-    if (json_.empty()) return OkStatus();
-    Json trials = Json::array();
-    for (const ShareTrial& trial : search.trials) {
-      trials.push_back(
-          {{"share", trial.share}, {"perplexity", trial.perplexity}, {"loss", trial.loss}});
-    }
-    return WriteJson({{"model", engine.path()},
-                      {"text", text_.empty() ? ids_file_ : text_},
-                      {"window", options.window},
-                      {"most_loss", *most_loss_ / 100},
-                      {"low_share", search.best.share},
-                      {"loss", search.best.loss},
-                      {"trials", std::move(trials)}},
-                     json_);
-  }
-
-  Result<std::vector<TokenId>> Tokens(const Tokenizer& tokenizer,
-                                      EvaluationOptions& options) const {
-    if (!ids_file_.empty()) {
-      TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(ids_file_));
-      Result<std::vector<TokenId>> ids = ParseTokenIds(text);
-      if (!ids.ok()) return Status(ids.status()).WithContext(ids_file_);
-      return ids;
-    }
-    TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(text_));
-    if (tokenizer.vocab().add_bos) options.begin = tokenizer.vocab().bos;
-    Result<std::vector<TokenId>> ids = tokenizer.Encode(text, {.add_special = false});
-    if (!ids.ok()) return Status(ids.status()).WithContext(text_);
-    return ids;
-  }
-
-  static void Print(const Evaluation& e) {
-    fmt::print("tokens scored   {}\n", e.tokens);
-    fmt::print("nats per token  {:.5f} ± {:.5f}\n", e.nll.mean, e.nll.error);
-    fmt::print("perplexity      {:.4f}\n", e.Perplexity());
-    if (!e.comparison) return;
-    const Comparison& c = *e.comparison;
-    fmt::print("mean KL         {:.6g} ± {:.2g} nats (worst {:.4g})\n", c.kl.mean, c.kl.error,
-               c.worst_kl);
-    fmt::print("same top token  {:.3f} %\n", 100 * c.top1_agreement);
-    fmt::print("true token      {:+.6f} probability on average\n", c.mean_probability_change);
-  }
-
   Json Record(const Engine& engine, const EvaluationOptions& options, const Evaluation& e) const {
     Json record;
     record["model"] = engine.path();
-    record["text"] = text_.empty() ? ids_file_ : text_;
+    record["text"] = text_.name();
     record["window"] = options.window;
     record["together"] = options.together.value_or(options.window);
     record["warm_up"] = options.warm_up;
-    record["tokens"] = e.tokens;
-    record["nll"] = e.nll.mean;
-    record["nll_error"] = e.nll.error;
-    record["perplexity"] = e.Perplexity();
+    AddEvaluation(record, e);
     AddUsage(record, engine.expert_usage());
-    if (e.comparison) {
-      record["reference"] = reference_;
-      record["mean_kl"] = e.comparison->kl.mean;
-      record["mean_kl_error"] = e.comparison->kl.error;
-      record["worst_kl"] = e.comparison->worst_kl;
-      record["top1_agreement"] = e.comparison->top1_agreement;
-      record["mean_probability_change"] = e.comparison->mean_probability_change;
-    }
+    if (e.comparison) record["reference"] = reference_;
     return record;
   }
 
   EngineFlags engine_;
   TraceFlags trace_;
-  std::string text_, ids_file_, logits_, reference_, json_;
+  EvalText text_;
+  std::string logits_, reference_, json_;
   std::optional<std::size_t> window_, together_;
   std::size_t warm_up_ = 0;
   std::optional<double> most_loss_;

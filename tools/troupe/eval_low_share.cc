@@ -1,0 +1,55 @@
+#include "troupe/eval_low_share.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "runtime/low_share_search.h"
+#include "troupe/json_record.h"
+
+namespace troupe {
+
+Status FindLowShare(Engine& engine, Session& session, const ScoredText& text,
+                    const std::string& text_name, const EvaluationOptions& options,
+                    double most_loss, const std::string& json) {
+  if (engine.offloaded() == nullptr) {
+    return InvalidArgument("{}: every expert is in memory; --slots makes them be read",
+                           engine.path());
+  }
+  constexpr int kSteps = 6;
+  const bool table = json != "-";
+  double exact = 0;
+  if (table) fmt::print("share   perplexity  loss\n");
+  const auto perplexity = [&](double share) -> Result<double> {
+    engine.offloaded()->set_low_copies({.prefill_share = share});
+    TROUPE_ASSIGN_OR_RETURN(const Evaluation found, Evaluate(session, text.ids, options));
+    if (share == 0) exact = found.Perplexity();
+    if (table) {
+      fmt::print("{:<6.4g}  {:<10.4f}  {:+.3f} %\n", share, found.Perplexity(),
+                 100 * (found.Perplexity() / exact - 1));
+      std::fflush(stdout);
+    }
+    return found.Perplexity();
+  };
+  TROUPE_ASSIGN_OR_RETURN(const ShareSearch search, FindLowShare(perplexity, most_loss, kSteps));
+  if (table) {
+    fmt::print("--low-copy prefill={:.4g} loses {:.3f} % (at most {:g} % asked for)\n",
+               search.best.share, 100 * search.best.loss, 100 * most_loss);
+  }
+  if (json.empty()) return OkStatus();
+  Json trials = Json::array();
+  for (const ShareTrial& trial : search.trials) {
+    trials.push_back(
+        {{"share", trial.share}, {"perplexity", trial.perplexity}, {"loss", trial.loss}});
+  }
+  return WriteJson({{"model", engine.path()},
+                    {"text", text_name},
+                    {"window", options.window},
+                    {"most_loss", most_loss},
+                    {"low_share", search.best.share},
+                    {"loss", search.best.loss},
+                    {"trials", std::move(trials)}},
+                   json);
+}
+
+}  // namespace troupe

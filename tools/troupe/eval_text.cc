@@ -1,0 +1,29 @@
+#include "troupe/eval_text.h"
+
+#include "troupe/engine_flags.h"
+
+namespace troupe {
+
+void EvalText::AddTo(CLI::App& app) {
+  app.add_option("--text", text_, "Text file to score (- for standard input)")->type_name("FILE");
+  app.add_option("--ids-file", ids_file_, "The same as token ids, which are scored as they are")
+      ->type_name("FILE");
+}
+
+Result<ScoredText> EvalText::Read(const Tokenizer& tokenizer) const {
+  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(name()));
+  ScoredText scored;
+  if (text_.empty()) {
+    Result<std::vector<TokenId>> ids = ParseTokenIds(text);
+    if (!ids.ok()) return Status(ids.status()).WithContext(name());
+    scored.ids = std::move(*ids);
+    return scored;
+  }
+  if (tokenizer.vocab().add_bos) scored.begin = tokenizer.vocab().bos;
+  Result<std::vector<TokenId>> ids = tokenizer.Encode(text, {.add_special = false});
+  if (!ids.ok()) return Status(ids.status()).WithContext(name());
+  scored.ids = std::move(*ids);
+  return scored;
+}
+
+}  // namespace troupe

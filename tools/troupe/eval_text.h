@@ -1,0 +1,33 @@
+// The text that a command scores: --text, or --ids-file with token ids.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "text/tokenizer.h"
+
+namespace troupe {
+
+struct ScoredText {
+  std::vector<TokenId> ids;
+  std::optional<TokenId> begin;  // what the model wants before a text; token ids come as they are
+};
+
+class EvalText {
+ public:
+  void AddTo(CLI::App& app);
+
+  bool given() const { return !text_.empty() || !ids_file_.empty(); }
+  bool given_twice() const { return !text_.empty() && !ids_file_.empty(); }
+  const std::string& name() const { return text_.empty() ? ids_file_ : text_; }
+
+  Result<ScoredText> Read(const Tokenizer& tokenizer) const;
+
+ private:
+  std::string text_, ids_file_;
+};
+
+}  // namespace troupe
