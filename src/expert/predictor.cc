@@ -9,11 +9,13 @@
 namespace troupe {
 
 std::vector<std::string> PredictorNames() {
-  return {"none", "lookahead", "top-score", "gate", "eap", "previous"};
+  return {"none", "auto", "lookahead", "top-score", "gate", "eap", "previous"};
 }
 
 Bytes PredictorBytes(std::string_view name, ExpertGrid grid) {
-  if (name == "lookahead" || name == "top-score") return LookaheadGate::BytesFor(grid);
+  if (name == "auto" || name == "lookahead" || name == "top-score") {
+    return LookaheadGate::BytesFor(grid);
+  }
   return name == "eap" ? ActivationPath::BytesFor(grid) : Bytes();
 }
 
@@ -22,6 +24,7 @@ Result<std::unique_ptr<Predictor>> MakePredictor(std::string_view name, ExpertGr
                                                  const PredictorMaterial& material) {
   using Made = std::unique_ptr<Predictor>;
   if (name == "none") return Made();
+  if (name == "auto") name = material.alpha > 0 ? "top-score" : "lookahead";
   if (name == "lookahead") {
     return Made(std::make_unique<LookaheadGate>(grid, experts_per_token, material.learned));
   }
@@ -32,7 +35,8 @@ Result<std::unique_ptr<Predictor>> MakePredictor(std::string_view name, ExpertGr
   if (name == "eap") return Made(std::make_unique<ActivationPath>(grid, experts_per_token));
   if (name == "previous") return Made(std::make_unique<PreviousToken>(grid));
   return InvalidArgument(
-      "'{}' is no predictor, expected none, lookahead, top-score, gate, eap or previous", name);
+      "'{}' is no predictor, expected none, auto, lookahead, top-score, gate, eap or previous",
+      name);
 }
 
 }  // namespace troupe

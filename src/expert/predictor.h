@@ -72,8 +72,8 @@ struct PredictorMaterial {
   double alpha = 0;  // experts whose scores are within this share of the boundary may be replaced
 };
 
-// "lookahead", "top-score", "gate", "eap", "previous"; "none" gives null. `experts_per_token` is of
-// a layer.
+// "lookahead", "top-score", "gate", "eap", "previous"; "auto" is lookahead, or top-score where
+// alpha says that experts are replaced; "none" gives null. `experts_per_token` is of a layer.
 Result<std::unique_ptr<Predictor>> MakePredictor(std::string_view name, ExpertGrid grid,
                                                  std::uint32_t experts_per_token,
                                                  const PredictorMaterial& material = {});

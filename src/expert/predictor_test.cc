@@ -195,11 +195,16 @@ TEST(PredictorTest, EachNameMakesThePredictorOfThatName) {
     ASSERT_TRUE(made.ok());
     if (name == "none") {
       EXPECT_EQ(*made, nullptr);
-    } else {
+    } else if (name != "auto") {
       EXPECT_EQ((*made)->name(), name);
     }
   }
   EXPECT_FALSE(MakePredictor("fortune", kGrid, 2).ok());
+}
+
+TEST(PredictorTest, AutoLooksAtTopScoresOnlyWhereOthersAreReplaced) {
+  EXPECT_EQ((*MakePredictor("auto", kGrid, 2))->name(), "lookahead");
+  EXPECT_EQ((*MakePredictor("auto", kGrid, 2, {.alpha = 0.3}))->name(), "top-score");
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ struct OffloadOptions {
   CacheSharing sharing = CacheSharing::kPerLayer;
   std::string container;  // path; empty: the one beside the model if there is one; "none": the GGUF
   ReaderOptions reader;
-  std::string predictor = "lookahead";
+  std::string predictor = "auto";
   std::function<std::unique_ptr<Predictor>(ExpertGrid)> make_predictor;  // likewise
   PrefetchOptions prefetch;
   std::optional<std::uint32_t> shallow_layers;  // filled first and fully; absent: by the profile
