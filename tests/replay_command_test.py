@@ -95,6 +95,57 @@ class Replay(unittest.TestCase):
         self.assertGreater(oracle["prefetch"]["useful"] + oracle["prefetch"]["late"], 0)
         self.assertLess(oracle["stall_s_per_token"], slow["stall_s_per_token"])
 
+    def test_substitution_on_recorded_scores_loads_less_and_says_what_refused(self):
+        trace, _ = self.record("--slots", 96, "--trace-scores", "all")
+        def play(*options):
+            return {r["substitution"]: r for r in
+                    self.replay(trace, "--budget", 25, "--policy", "lru", *options)[0]["results"]}
+        played = play("--substitute", "exact,smoe:alpha=0.4,drop")
+        self.assertNotIn("substituted", played["exact"])
+        smoe = played["smoe:alpha=0.4"]
+        self.assertLess(smoe["loads_per_token"], played["exact"]["loads_per_token"])
+        self.assertLess(smoe["bytes_per_token"], played["exact"]["bytes_per_token"])
+        self.assertGreater(smoe["substituted"]["replaced_share"], 0)
+        self.assertEqual(smoe["substituted"]["links"][0]["counts"]["unknown"], 0)
+        self.assertEqual(smoe["substituted"]["passed_over"], 0)
+        text = self.ok("replay", trace, "--budget", 25, "--policy", "lru", "--substitute", "smoe:alpha=0.4")
+        self.assertIn("replaced", text)
+        self.assertIn("none_near", text)
+        # The published recordings have no scores of what was not chosen.
+        blind = self.replay(SAMPLE, "--pass", 1, "--policy", "lru", "--budget", 50, "--substitute", "smoe")
+        counts = blind[0]["results"][0]["substituted"]["links"][0]["counts"]
+        self.assertEqual((counts["unknown"], counts["substituted"]), (160 * 6, 0))
+
+    def test_buddies_come_from_other_tokens_than_those_played(self):
+        part = self.replay(SAMPLE, "--pass", 1, "--policy", "lru", "--budget", 50, "--substitute",
+                           "exact,buddies:tau=-1", "--buddies", "25%")[0]
+        self.assertEqual(part["tokens"], 120)
+        exact, buddies = part["results"]
+        self.assertLess(buddies["loads_per_token"], exact["loads_per_token"])
+        self.assertGreater(buddies["substituted"]["substituted"], 0)
+        first, rest = self.folder / "first.trace", self.folder / "rest.trace"
+        facts = json.loads(self.ok("trace", "info", SAMPLE, "--json", "-"))[0]
+        begin, end = facts["first_sequence"], facts["last_sequence"]
+        self.assertLess(begin, end)
+        self.ok("trace", "cut", SAMPLE, "-o", first, "--sequences", f"{begin},{begin}")
+        self.ok("trace", "cut", SAMPLE, "-o", rest, "--sequences", f"{begin + 1},{end}")
+        other = self.replay(rest, "--pass", 1, "--policy", "lru", "--budget", 50, "--substitute",
+                            "buddies:tau=-1", "--buddies", first)[0]["results"][0]
+        self.assertGreater(other["substituted"]["substituted"], 0)
+
+    def test_the_score_policy_is_played_where_all_scores_are(self):
+        trace, run = self.record("--slots", 96, "--cache", "score", "--predict", "none", "--trace-scores", "all")
+        again = self.replay(trace, "--as-recorded")[0]["results"][0]
+        self.assertEqual((again["policy"], again["expert_hits"]), ("score", run["expert_hits"]))
+        self.assertIn("score", {r["policy"] for r in self.replay(trace)[0]["results"]})
+        self.assertNotIn("score", {r["policy"] for r in self.replay(SAMPLE)[0]["results"]})
+
+    def test_shallow_layers_can_be_compared_and_only_they_gain(self):
+        results = self.replay(SAMPLE, "--pass", 1, "--policy", "lru", "--budget", 50, "--shallow", "0,2")[0]["results"]
+        even, shallow = (r["hit_rate_by_layer"] for r in results)
+        self.assertGreater(shallow[0], even[0])
+        self.assertLess(shallow[-1], even[-1])
+
     def test_plots_are_pictures_of_every_policy(self):
         svg, html = self.folder / "p.svg", self.folder / "p.html"
         self.ok("replay", SAMPLE, "--plot", svg)
@@ -110,6 +161,16 @@ class Replay(unittest.TestCase):
                 ("what an expert weighs", 1, (SAMPLE, "--link", "1GiB")),
                 ("--plot", 2, (SAMPLE, "--plot", "x.png")),
                 ("--policy", 2, (SAMPLE, "--policy", "best")),
+                ("'guess'", 2, (SAMPLE, "--substitute", "guess")),
+                ("needs --buddies", 2, (SAMPLE, "--substitute", "buddies")),
+                ("--buddies", 2, (SAMPLE, "--buddies", "25%")),
+                ("100%", 2, (SAMPLE, "--substitute", "buddies", "--buddies", "100%")),
+                ("the trace that is replayed", 1, (SAMPLE, "--substitute", "buddies", "--buddies", SAMPLE)),
+                ("deepseek-v2-lite.trace: ", 1, (SAMPLE, "--substitute", "buddies", "--buddies",
+                                                 SAMPLE.parent / "deepseek-v2-lite.trace")),
+                ("fewer bits", 2, (SAMPLE, "--substitute", "low-bit")),
+                ("scores of all experts", 1, (SAMPLE, "--policy", "score")),
+                ("of one trace", 2, (SAMPLE, SAMPLE, "--plot", "x.svg")),
                 ("TRACE", 2, ())):
             done = troupe("replay", *arguments)
             self.assertEqual(done.returncode, code, done.stderr)

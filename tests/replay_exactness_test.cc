@@ -17,6 +17,7 @@ constexpr std::size_t kTokens = 120;
 struct LiveRun {
   CacheStats cache;
   std::uint64_t loads = 0;
+  std::uint64_t substituted = 0, dropped = 0;
   RecordedCache recorded;
 };
 
@@ -57,12 +58,14 @@ class ReplayExactness : public testing::TestWithParam<const char*> {
 
   LiveRun RunLive(const EngineOptions& options) {
     const auto engine = Engine::Open(model(), options).value();
-    auto recorder = TraceRecorder::Begin(*engine, trace(), TraceScores::kChosen, "test").value();
+    auto recorder = TraceRecorder::Begin(*engine, trace(), TraceScores::kAll, "test").value();
     Feed(*engine, tokens_);
     EXPECT_TRUE(recorder->Finish().ok());
     EXPECT_EQ(recorder->tokens(), kTokens);
     return {.cache = engine->offloaded()->cache().stats(),
             .loads = engine->offloaded()->loader().stats().loads,
+            .substituted = engine->offloaded()->usage().substituted,
+            .dropped = engine->offloaded()->usage().dropped,
             .recorded = TraceReader::Open(trace()).value().header().cache.value()};
   }
 
@@ -106,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(Families, ReplayExactness,
                          });
 
 TEST_P(ReplayExactness, HitsAndMissesOfALiveRunAreThoseOfTheReplayOfItsTrace) {
-  for (const std::string& policy : RoutePolicyNames()) {
+  for (const std::string& policy : EvictionPolicyNames()) {
     for (const CacheSharing sharing : {CacheSharing::kPerLayer, CacheSharing::kGlobal}) {
       for (const std::uint32_t slots : {all_ - 1, 3 * all_ / 4, all_ / 2}) {
         for (const std::uint32_t shallow : {0u, 1u}) {
@@ -131,7 +134,7 @@ TEST_P(ReplayExactness, HitsAndMissesOfALiveRunAreThoseOfTheReplayOfItsTrace) {
 
 // Where a layer asks for more than the cache holds: as a prompt does.
 TEST_P(ReplayExactness, TheSameHoldsInACrowdedCacheWhicheverLoadEndsFirst) {
-  for (const std::string& policy : RoutePolicyNames()) {
+  for (const std::string& policy : EvictionPolicyNames()) {
     for (const CacheSharing sharing : {CacheSharing::kPerLayer, CacheSharing::kGlobal}) {
       for (const std::uint32_t slots : {all_ / 2, all_ / 4, 2u}) {
         EngineOptions options = Options(policy, sharing, slots);
@@ -145,6 +148,29 @@ TEST_P(ReplayExactness, TheSameHoldsInACrowdedCacheWhicheverLoadEndsFirst) {
         EXPECT_EQ(replay.cache.misses, live.cache.misses);
         EXPECT_EQ(replay.cache.evictions, live.cache.evictions);
       }
+    }
+  }
+}
+
+// What a model chooses after an answer that is not exact is in its trace: the router's choices, and
+// the same chain answers the same of them.
+TEST_P(ReplayExactness, SubstitutionAnswersInAReplayWhatItAnsweredInTheRunItself) {
+  for (const char* chain : {"smoe:alpha=0.5", "best-live:rho=1", "random:rho=2",
+                            "drop:most-share=0.3", "smoe:alpha=0.2+top:keep=1"}) {
+    for (const char* policy : {"lru", "echo", "score"}) {
+      EngineOptions options = Options(policy, CacheSharing::kPerLayer, all_ / 2);
+      options.offload.substitution = chain;
+      const LiveRun live = RunLive(options);
+      ReplaySpec spec = SpecOf(live.recorded);
+      spec.substitution = chain;
+      const ReplayResult replay = RunReplay(spec);
+      SCOPED_TRACE(fmt::format("{}, {}", chain, policy));
+      EXPECT_EQ(replay.cache.hits, live.cache.hits);
+      EXPECT_EQ(replay.cache.misses, live.cache.misses);
+      EXPECT_EQ(replay.loads, live.loads);
+      EXPECT_EQ(replay.substitution.counts.substituted, live.substituted);
+      EXPECT_EQ(replay.substitution.counts.dropped, live.dropped);
+      EXPECT_GT(live.substituted + live.dropped, 0u);
     }
   }
 }

@@ -13,7 +13,8 @@ namespace troupe {
 namespace {
 
 constexpr double kTop = 70, kBottom = 50, kRight = 110;
-constexpr int kLevels = 48;  // of colour: more cannot be told apart
+constexpr std::size_t kLongestName = 34;  // bytes
+constexpr int kLevels = 48;               // of colour: more cannot be told apart
 
 struct Colour {
   double r, g, b;
@@ -27,6 +28,12 @@ std::string Number(double value, AxisUnit unit) {
   return std::abs(value) < 10 ? fmt::format("{:.2f}", value) : fmt::format("{:.0f}", value);
 }
 
+// Of the colour scale: as short as may be, and marked where colours mean more than this.
+std::string ScaleEnd(double value, AxisUnit unit, std::string_view beyond) {
+  if (unit == AxisUnit::kPercent) return fmt::format("{}{:.3g} %", beyond, 100 * value);
+  return fmt::format("{}{:.3g}", beyond, value);
+}
+
 // Every so many, so that names do not touch.
 std::size_t EveryNth(std::size_t count, double cell, double room) {
   std::size_t nth = 1;
@@ -36,26 +43,44 @@ std::size_t EveryNth(std::size_t count, double cell, double room) {
 
 struct Layout {
   double left, cell_width, cell_height, width, height;
+  bool turned_names;  // of columns
+  double bottom;      // below the map
 };
 
-Layout LayoutOf(const HeatMap& map) {
+double TextWidth(std::size_t bytes) { return 6.6 * static_cast<double>(bytes); }
+
+std::size_t Longest(const std::vector<std::string>& names) {
   std::size_t longest = 3;
-  for (const std::string& name : map.row_names) longest = std::max(longest, name.size());
-  const double left = 46 + 6.6 * static_cast<double>(std::min<std::size_t>(longest, 34));
-  const double cell_width =
-      std::clamp(620.0 / static_cast<double>(std::max<std::size_t>(map.columns, 1)), 2.0, 60.0);
-  const double cell_height =
-      std::clamp(420.0 / static_cast<double>(std::max<std::size_t>(map.rows, 1)), 2.0, 34.0);
+  for (const std::string& name : names) longest = std::max(longest, name.size());
+  return std::min(longest, kLongestName);
+}
+
+Layout LayoutOf(const HeatMap& map) {
+  double left = 46 + TextWidth(Longest(map.row_names));
+  const auto cell = [](double room, std::size_t count, double most) {
+    return std::clamp(room / static_cast<double>(std::max<std::size_t>(count, 1)), 2.0, most);
+  };
+  double cell_width = cell(620, map.columns, 60), cell_height = cell(420, map.rows, 34);
+  // What has the same along both axes is a square, if it is more than a small table.
+  if (map.rows == map.columns && map.rows > 12) cell_width = cell_height = cell(560, map.rows, 34);
+  const double longest = TextWidth(Longest(map.column_names));
+  const bool turned = !map.column_names.empty() && longest > cell_width;
+  const double bottom = turned ? 30 + 0.62 * longest + (map.x_label.empty() ? 0 : 20) : kBottom;
+  // A turned name reaches to the left of its column.
+  if (turned) left = std::max(left, 0.82 * longest - cell_width / 2 + 10);
   return {.left = left,
           .cell_width = cell_width,
           .cell_height = cell_height,
           .width = left + cell_width * static_cast<double>(map.columns) + kRight,
-          .height = kTop + cell_height * static_cast<double>(map.rows) + kBottom};
+          .height = kTop + cell_height * static_cast<double>(map.rows) + bottom,
+          .turned_names = turned,
+          .bottom = bottom};
 }
 
 void DrawScale(Svg& svg, const HeatMap& map, const Layout& at, double least, double most) {
+  const auto [smallest, largest] = std::ranges::minmax(map.values);
   const double x = at.width - kRight + 18;
-  const double height = std::max(60.0, at.height - kTop - kBottom);
+  const double height = std::max(60.0, at.height - kTop - at.bottom);
   for (int level = 0; level < kLevels; ++level) {
     const double y = kTop + height * (kLevels - 1 - level) / kLevels;
     svg.AddRect(x, y, 14, height / kLevels + 0.6, HeatColour((level + 0.5) / kLevels));
@@ -66,7 +91,11 @@ void DrawScale(Svg& svg, const HeatMap& map, const Layout& at, double least, dou
                     (share == 1   ? 10
                      : share == 0 ? 0
                                   : 4),
-                Number(least + share * (most - least), map.unit), {.size = 11, .colour = "#666"});
+                ScaleEnd(least + share * (most - least), map.unit,
+                         share == 1 && largest > most     ? "≥ "
+                         : share == 0 && smallest < least ? "≤ "
+                                                          : ""),
+                {.size = 11, .colour = "#666"});
   }
   svg.AddText(at.width - 6, kTop - 10, map.value_label,
               {.size = 11, .colour = "#666", .anchor = Anchor::kEnd});
@@ -76,18 +105,28 @@ void DrawNames(Svg& svg, const HeatMap& map, const Layout& at) {
   const std::size_t every_row = EveryNth(map.rows, at.cell_height, 12);
   for (std::size_t r = 0; r < map.rows; r += every_row) {
     const std::string name = map.row_names.empty() ? fmt::format("{}", map.first_row + r)
-                                                   : map.row_names[r].substr(0, 34);
+                                                   : Shortened(map.row_names[r], kLongestName);
     svg.AddText(at.left - 6, kTop + at.cell_height * (static_cast<double>(r) + 0.5) + 4, name,
                 {.size = 11, .colour = "#555", .anchor = Anchor::kEnd});
   }
   const std::size_t every_column =
-      EveryNth(map.columns, at.cell_width, map.column_names.empty() ? 22 : 46);
+      EveryNth(map.columns, at.cell_width,
+               map.column_names.empty() ? 22
+               : at.turned_names        ? 14
+                                        : TextWidth(Longest(map.column_names)));
   const double bottom = kTop + at.cell_height * static_cast<double>(map.rows);
   for (std::size_t c = 0; c < map.columns; c += every_column) {
-    const std::string name =
-        map.column_names.empty() ? fmt::format("{}", c) : map.column_names[c].substr(0, 12);
-    svg.AddText(at.left + at.cell_width * (static_cast<double>(c) + 0.5), bottom + 15, name,
-                {.size = 11, .colour = "#555", .anchor = Anchor::kMiddle});
+    const std::string name = map.column_names.empty()
+                                 ? fmt::format("{}", c)
+                                 : Shortened(map.column_names[c], kLongestName);
+    const double middle = at.left + at.cell_width * (static_cast<double>(c) + 0.5);
+    if (at.turned_names) {
+      svg.AddText(middle + 4, bottom + 14, name,
+                  {.size = 11, .colour = "#555", .anchor = Anchor::kEnd, .turned = -35});
+    } else {
+      svg.AddText(middle, bottom + 15, name,
+                  {.size = 11, .colour = "#555", .anchor = Anchor::kMiddle});
+    }
   }
   svg.AddText(at.left + at.cell_width * static_cast<double>(map.columns) / 2, at.height - 10,
               map.x_label, {.size = 13, .anchor = Anchor::kMiddle});

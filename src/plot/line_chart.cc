@@ -13,8 +13,10 @@
 namespace troupe {
 namespace {
 
-constexpr double kWidth = 760, kHeight = 420;
-constexpr double kLeft = 70, kRight = 150, kTop = 64, kBottom = 54;
+constexpr double kLeft = 70, kTop = 64, kBottom = 54;
+constexpr double kPlotWidth = 540, kLeastHeight = 420;
+constexpr double kApart = 15;                   // of names
+constexpr double kSample = 18, kNameLeft = 34;  // right of the plot: a piece of the line, its name
 // Okabe and Ito's colours, which people with any colour vision tell apart.
 constexpr std::array<std::string_view, 8> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                       "#e69f00", "#56b4e9", "#666666", "#b8a800"};
@@ -33,6 +35,26 @@ struct Range {
   }
 };
 
+std::string_view DashesOf(LineDash dash) {
+  constexpr std::array<std::string_view, 4> kDashes = {"", "6 4", "2 3", "8 3 2 3"};
+  return kDashes[static_cast<std::size_t>(dash)];
+}
+
+// Where the plot ends: as far down as its names need, so that none lies on another.
+struct Frame {
+  double right = kLeft + kPlotWidth, bottom = 0, width = 0, height = 0;
+
+  explicit Frame(const LineChart& chart) {
+    std::size_t longest = 14;
+    for (const LineSeries& series : chart.series) longest = std::max(longest, series.name.size());
+    width = right + kNameLeft + 8 + 7.7 * static_cast<double>(longest);
+    width = std::max(width, 40 + 9.8 * static_cast<double>(chart.title.size()));
+    height =
+        std::max(kLeastHeight, kTop + kBottom + kApart * static_cast<double>(chart.series.size()));
+    bottom = height - kBottom;
+  }
+};
+
 std::string Label(double value, AxisUnit unit) {
   if (unit == AxisUnit::kPercent) return fmt::format("{:g} %", std::round(value * 1e6) / 1e4);
   if (std::abs(value) >= 1e6) return fmt::format("{:g} M", value / 1e6);
@@ -42,32 +64,32 @@ std::string Label(double value, AxisUnit unit) {
 
 class Axes {
  public:
-  Axes(const LineChart& chart, Range x, Range y) : chart_(chart), x_(x), y_(y) {}
+  Axes(const LineChart& chart, const Frame& frame, Range x, Range y)
+      : chart_(chart), frame_(frame), x_(x), y_(y) {}
   double X(double v) const {
     const auto map = [this](double a) { return chart_.log_x ? std::log2(a) : a; };
-    return kLeft +
-           (map(v) - map(x_.least)) / (map(x_.most) - map(x_.least)) * (kWidth - kLeft - kRight);
+    return kLeft + (map(v) - map(x_.least)) / (map(x_.most) - map(x_.least)) * kPlotWidth;
   }
   double Y(double v) const {
-    return kHeight - kBottom - (v - y_.least) / (y_.most - y_.least) * (kHeight - kTop - kBottom);
+    return frame_.bottom - (v - y_.least) / (y_.most - y_.least) * (frame_.bottom - kTop);
   }
 
   void Draw(Svg& svg) const {
     for (const double tick : NiceTicks(y_.least, y_.most, 6)) {
       if (tick < y_.least - 1e-12 || tick > y_.most + 1e-12) continue;
-      svg.AddLine(kLeft, Y(tick), kWidth - kRight, Y(tick), "#e4e4e4", 1);
+      svg.AddLine(kLeft, Y(tick), frame_.right, Y(tick), "#e4e4e4", 1);
       svg.AddText(kLeft - 8, Y(tick) + 4, Label(tick, chart_.y_unit),
                   {.colour = "#666", .anchor = Anchor::kEnd});
     }
     for (const double tick : XTicks()) {
-      svg.AddLine(X(tick), kHeight - kBottom, X(tick), kHeight - kBottom + 5, "#999", 1);
-      svg.AddText(X(tick), kHeight - kBottom + 19, Label(tick, chart_.x_unit),
+      svg.AddLine(X(tick), frame_.bottom, X(tick), frame_.bottom + 5, "#999", 1);
+      svg.AddText(X(tick), frame_.bottom + 19, Label(tick, chart_.x_unit),
                   {.colour = "#666", .anchor = Anchor::kMiddle});
     }
-    svg.AddLine(kLeft, kHeight - kBottom, kWidth - kRight, kHeight - kBottom, "#999", 1);
-    svg.AddText((kLeft + kWidth - kRight) / 2, kHeight - 12, chart_.x_label,
+    svg.AddLine(kLeft, frame_.bottom, frame_.right, frame_.bottom, "#999", 1);
+    svg.AddText((kLeft + frame_.right) / 2, frame_.height - 12, chart_.x_label,
                 {.size = 13, .anchor = Anchor::kMiddle});
-    svg.AddText(18, (kTop + kHeight - kBottom) / 2, chart_.y_label,
+    svg.AddText(18, (kTop + frame_.bottom) / 2, chart_.y_label,
                 {.size = 13, .anchor = Anchor::kMiddle, .turned = -90});
   }
 
@@ -88,22 +110,22 @@ class Axes {
   }
 
   const LineChart& chart_;
+  const Frame& frame_;
   Range x_, y_;
 };
 
 struct EndLabel {
   double y = 0;
-  std::string_view name, colour;
+  std::string_view name, colour, dashes;
 };
 
 // Apart from each other, and none below the plot.
-void Spread(std::vector<EndLabel>& labels) {
-  constexpr double kApart = 15;
+void Spread(std::vector<EndLabel>& labels, double bottom) {
   std::ranges::sort(labels, {}, &EndLabel::y);
   for (std::size_t i = 1; i < labels.size(); ++i) {
     labels[i].y = std::max(labels[i].y, labels[i - 1].y + kApart);
   }
-  double most = kHeight - kBottom;
+  double most = bottom;
   for (std::size_t i = labels.size(); i > 0; --i) {
     labels[i - 1].y = std::min(labels[i - 1].y, most);
     most = labels[i - 1].y - kApart;
@@ -131,7 +153,8 @@ std::vector<double> NiceTicks(double least, double most, int about) {
 }
 
 std::string ToSvg(const LineChart& chart) {
-  Svg svg(kWidth, kHeight);
+  const Frame frame(chart);
+  Svg svg(frame.width, frame.height);
   svg.AddText(kLeft - 50, 26, chart.title, {.size = 17, .colour = "#111", .bold = true});
   svg.AddText(kLeft - 50, 46, chart.subtitle, {.size = 12.5, .colour = "#666"});
   Range x, y;
@@ -142,7 +165,7 @@ std::string ToSvg(const LineChart& chart) {
     }
   }
   if (x.least > x.most) {
-    svg.AddText(kWidth / 2, kHeight / 2, "nothing to show", {.anchor = Anchor::kMiddle});
+    svg.AddText(frame.width / 2, frame.height / 2, "nothing to show", {.anchor = Anchor::kMiddle});
     return std::move(svg).Finish();
   }
   x.Widen();
@@ -150,27 +173,33 @@ std::string ToSvg(const LineChart& chart) {
   y = {.least = chart.y_least.value_or(y.least - margin),
        .most = chart.y_most.value_or(y.most + margin)};
   y.Widen();
-  const Axes axes(chart, x, y);
+  const Axes axes(chart, frame, x, y);
   axes.Draw(svg);
   std::vector<EndLabel> labels;
   for (std::size_t i = 0; i < chart.series.size(); ++i) {
     const LineSeries& series = chart.series[i];
     if (series.points.empty()) continue;
-    const std::string_view colour = kColours[i % kColours.size()];
+    const std::string_view colour = kColours[series.colour.value_or(i) % kColours.size()];
+    const std::string_view dashes = DashesOf(series.dash);
     std::vector<std::pair<double, double>> places;
     for (const auto& [px, py] : series.points) places.emplace_back(axes.X(px), axes.Y(py));
-    svg.AddPolyline(places, colour, series.dashed);
+    svg.AddPolyline(places, colour, dashes);
     for (std::size_t p = 0; chart.dots && p < places.size(); ++p) {
       svg.AddDot(
           places[p].first, places[p].second, 3.2, colour,
           fmt::format("{}: {} at {}", series.name, Label(series.points[p].second, chart.y_unit),
                       Label(series.points[p].first, chart.x_unit)));
     }
-    labels.push_back({.y = places.back().second + 4, .name = series.name, .colour = colour});
+    labels.push_back(
+        {.y = places.back().second + 4, .name = series.name, .colour = colour, .dashes = dashes});
   }
-  Spread(labels);
+  Spread(labels, frame.bottom);
   for (const EndLabel& label : labels) {
-    svg.AddText(kWidth - kRight + 10, label.y, label.name,
+    const double sample = frame.right + 10;
+    svg.AddPolyline(
+        std::array{std::pair(sample, label.y - 4), std::pair(sample + kSample, label.y - 4)},
+        label.colour, label.dashes);
+    svg.AddText(frame.right + kNameLeft, label.y, label.name,
                 {.size = 12.5, .colour = label.colour, .bold = true});
   }
   return std::move(svg).Finish();

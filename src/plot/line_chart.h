@@ -8,10 +8,13 @@
 
 namespace troupe {
 
+enum class LineDash { kSolid, kDashed, kDotted, kDashDotted };
+
 struct LineSeries {
   std::string name;
   std::vector<std::pair<double, double>> points;  // x rises
-  bool dashed = false;                            // for what only a reference is
+  LineDash dash = LineDash::kSolid;               // kDashed: what only a reference is
+  std::optional<std::size_t> colour = {};         // the n-th; absent: the next one
 };
 
 enum class AxisUnit { kNumber, kPercent };  // of a share, 0.25 is 25 %

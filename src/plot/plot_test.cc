@@ -40,9 +40,55 @@ TEST(PlotTest, TextOfAnyKindIsEscaped) {
   EXPECT_THAT(svg, HasSubstr("a&amp;b"));
 }
 
+TEST(PlotTest, TextThatIsNoUtf8IsNoXmlTrouble) {
+  EXPECT_EQ(EscapeXml("Größe → 𝄞"), "Größe → 𝄞");
+  EXPECT_EQ(EscapeXml("a\xff"
+                      "b\xc3"),
+            "a?b?");
+  EXPECT_EQ(EscapeXml("\xc0\xaf\xed\xa0\x80"), "?????");  // a long '/', half of a pair
+  EXPECT_EQ(Shortened("short", 5), "short");
+  EXPECT_EQ(Shortened("Größe", 6), "Gr…");  // not through the ö
+  EXPECT_EQ(Shortened("\xbf\xbf\xbf\xbf\xbf", 4), "…");
+}
+
+TEST(PlotTest, ManySeriesAreNamedBelowEachOtherWithinThePicture) {
+  LineChart chart;
+  for (int i = 0; i < 40; ++i) {
+    chart.series.push_back({.name = fmt::format("series {}", i), .points = {{0, 1}, {1, 1}}});
+  }
+  const std::string svg = ToSvg(chart);
+  const std::regex name("<text x=\"[^\"]*\" y=\"([^\"]*)\"[^>]*>series");
+  std::vector<double> heights;
+  for (std::sregex_iterator at(svg.begin(), svg.end(), name), end; at != end; ++at) {
+    heights.push_back(std::stod((*at)[1]));
+  }
+  ASSERT_EQ(heights.size(), 40u);
+  std::ranges::sort(heights);
+  EXPECT_GT(heights.front(), 50);  // below the title
+  for (std::size_t i = 1; i < heights.size(); ++i) EXPECT_GE(heights[i] - heights[i - 1], 14.9);
+  std::smatch size;
+  ASSERT_TRUE(std::regex_search(svg, size, std::regex("height=\"([0-9]+)\"")));
+  EXPECT_LT(heights.back(), std::stod(size[1]));
+}
+
+TEST(PlotTest, ASeriesHasTheColourAndDashesThatItAsksFor) {
+  const std::string svg = ToSvg(LineChart{
+      .series = {
+          {"a", {{0, 1}, {1, 1}}},
+          {.name = "b", .points = {{0, 2}, {1, 2}}, .dash = LineDash::kDotted, .colour = 0}}});
+  const std::regex line("stroke=\"(#[0-9a-f]+)\" stroke-width=\"2\"");
+  std::vector<std::string> colours;
+  for (std::sregex_iterator at(svg.begin(), svg.end(), line), end; at != end; ++at) {
+    colours.push_back((*at)[1]);
+  }
+  ASSERT_EQ(colours.size(), 4u);  // each, and a piece beside its name
+  EXPECT_EQ(colours, std::vector<std::string>(4, colours.front()));
+  EXPECT_EQ(Count(svg, "stroke-dasharray=\"2 3\""), 2u);
+}
+
 TEST(PlotTest, AHigherValueIsDrawnHigherAndEverySeriesIsNamed) {
   const std::string svg = ToSvg(LineChart{
-      .series = {{"low", {{0, 1}, {1, 1.5}}}, {"high", {{0, 7}, {1, 9}}, /*dashed=*/true}}});
+      .series = {{"low", {{0, 1}, {1, 1.5}}}, {"high", {{0, 7}, {1, 9}}, LineDash::kDashed}}});
   const std::vector<double> heights = DotHeights(svg);
   ASSERT_EQ(heights.size(), 4u);
   EXPECT_GT(heights[0], heights[1]);
@@ -50,7 +96,7 @@ TEST(PlotTest, AHigherValueIsDrawnHigherAndEverySeriesIsNamed) {
   EXPECT_GT(heights[2], heights[3]);
   EXPECT_THAT(svg, HasSubstr(">low</text>"));
   EXPECT_THAT(svg, HasSubstr(">high</text>"));
-  EXPECT_EQ(Count(svg, "stroke-dasharray"), 1u);
+  EXPECT_EQ(Count(svg, "stroke-dasharray"), 2u);  // and the piece beside its name
 }
 
 TEST(PlotTest, ALogarithmicAxisPutsDoublingsAtEqualSteps) {
@@ -96,6 +142,16 @@ TEST(PlotTest, AMapHasEveryCellInTheColourOfItsValue) {
   EXPECT_EQ(HeatColour(0), "#440154");
   EXPECT_EQ(HeatColour(1), "#fde725");
   EXPECT_NE(colours[0], colours[1]);
+}
+
+TEST(PlotTest, LongNamesOfColumnsAreTurnedAndValuesBeyondTheScaleAreMarked) {
+  HeatMap map{.rows = 1, .columns = 2, .values = {0, 5}, .column_names = {"a", "b"}, .most = 4};
+  EXPECT_EQ(Count(ToSvg(map), "rotate(-35"), 0u);
+  EXPECT_THAT(ToSvg(map), HasSubstr("≥ 4"));
+  map.column_names = {"a name of some length", "another that is as long"};
+  map.most = 5;
+  EXPECT_EQ(Count(ToSvg(map), "rotate(-35"), 2u);
+  EXPECT_THAT(ToSvg(map), testing::Not(HasSubstr("≥")));
 }
 
 TEST(PlotTest, APageHasItsPicturesAndAsksForNothingElse) {

@@ -3,10 +3,45 @@
 #include <array>
 
 namespace troupe {
+namespace {
+
+bool Continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
+// Bytes of the character that begins here, or 0 if none does.
+std::size_t CharacterBytes(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text.front());
+  if (first < 0x80) return 1;
+  const std::size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < bytes) return 0;
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if (!Continues(text[i])) return 0;
+  }
+  const auto second = static_cast<unsigned char>(text[1]);
+  // Written longer than need be, half of a pair, or beyond the last character.
+  if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0)) return 0;
+  if ((first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90)) return 0;
+  return bytes;
+}
+
+}  // namespace
+
+std::string Shortened(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  constexpr std::string_view kCut = "…";
+  std::size_t end = most > kCut.size() ? most - kCut.size() : 0;
+  while (end > 0 && Continues(text[end])) --end;
+  return std::string(text.substr(0, end)).append(kCut);
+}
 
 std::string EscapeXml(std::string_view text) {
   std::string escaped;
-  for (const char c : text) {
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (const std::size_t bytes = CharacterBytes(text.substr(at)); bytes != 1) {
+      escaped += bytes == 0 ? "?" : text.substr(at, bytes);
+      at += bytes == 0 ? 0 : bytes - 1;
+      continue;
+    }
     switch (c) {
       case '&':
         escaped += "&amp;";
@@ -21,7 +56,7 @@ std::string EscapeXml(std::string_view text) {
         escaped += "&quot;";
         break;
       default:
-        if (static_cast<unsigned char>(c) >= 0x20) escaped += c;
+        if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) escaped += c;
     }
   }
   return escaped;
@@ -57,13 +92,13 @@ void Svg::AddLine(double x1, double y1, double x2, double y2, std::string_view c
 }
 
 void Svg::AddPolyline(std::span<const std::pair<double, double>> points, std::string_view colour,
-                      bool dashed) {
+                      std::string_view dashes) {
   std::string list;
   for (const auto& [x, y] : points) list += fmt::format("{:.1f},{:.1f} ", x, y);
   out_ += fmt::format(
       "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\" "
       "stroke-linejoin=\"round\"{}/>\n",
-      list, colour, dashed ? " stroke-dasharray=\"6 4\"" : "");
+      list, colour, dashes.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", dashes));
 }
 
 void Svg::AddDot(double x, double y, double radius, std::string_view colour,
@@ -80,7 +115,8 @@ void Svg::AddRect(double x, double y, double width, double height, std::string_v
 }
 
 void Svg::AddPath(std::string_view path, std::string_view colour) {
-  out_ += fmt::format("<path d=\"{}\" fill=\"{}\"/>\n", path, colour);
+  out_ +=
+      fmt::format("<path d=\"{}\" fill=\"{}\" shape-rendering=\"crispEdges\"/>\n", path, colour);
 }
 
 std::string Svg::Finish() && { return std::move(out_) + "</svg>\n"; }

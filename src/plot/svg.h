@@ -11,8 +11,12 @@
 
 namespace troupe {
 
-// With &, <, > and quotes as XML wants them; characters that no XML may have are left out.
+// With &, <, > and quotes as XML wants them. Characters that no XML may have are left out, and what
+// is no UTF-8 is a question mark.
 std::string EscapeXml(std::string_view text);
+
+// At most so many bytes of UTF-8, cut between two characters; what was cut ends in "…".
+std::string Shortened(std::string_view text, std::size_t most);
 
 enum class Anchor { kStart, kMiddle, kEnd };
 
@@ -30,8 +34,9 @@ class Svg {
   void AddText(double x, double y, std::string_view text, const Text& style);
   void AddText(double x, double y, std::string_view text) { AddText(x, y, text, Text()); }
   void AddLine(double x1, double y1, double x2, double y2, std::string_view colour, double width);
+  // `dashes`: lengths of strokes and gaps in turn, "6 4"; empty: none.
   void AddPolyline(std::span<const std::pair<double, double>> points, std::string_view colour,
-                   bool dashed);
+                   std::string_view dashes);
   // `hint` is shown where the pointer rests.
   void AddDot(double x, double y, double radius, std::string_view colour, std::string_view hint);
   void AddRect(double x, double y, double width, double height, std::string_view colour);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 #include <optional>
 
 namespace troupe {
@@ -20,6 +21,12 @@ double Ratio(std::uint64_t a, std::uint64_t b) {
 
 }  // namespace
 
+Bytes TraceStatistics::BytesFor(const TraceHeader& header) {
+  const std::uint64_t rows = header.moe_layers.size() * std::uint64_t{header.experts};
+  return Bytes(rows * header.experts * sizeof(std::uint32_t) +
+               rows * (kMostDomains + 2) * sizeof(std::uint64_t));
+}
+
 TraceStatistics::TraceStatistics(const TraceHeader& header)
     : header_(header),
       words_((header.experts + 63) / 64),
@@ -29,6 +36,7 @@ TraceStatistics::TraceStatistics(const TraceHeader& header)
       compared_(header.moe_layers.size()),
       distinct_(header.moe_layers.size()),
       windows_(header.moe_layers.size()),
+      rank_reuse_(header),
       recent_(header.moe_layers.size()),
       window_sets_(header.moe_layers.size()) {
   BeginSequence();
@@ -36,6 +44,7 @@ TraceStatistics::TraceStatistics(const TraceHeader& header)
 
 void TraceStatistics::BeginSequence() {
   position_ = 0;
+  rank_reuse_.BeginSequence();
   for (std::deque<Words>& recent : recent_) recent.clear();
   for (auto& sets : window_sets_) sets.fill(Words(words_));
 }
@@ -85,6 +94,7 @@ void TraceStatistics::AddToken(const TraceBlock& block, std::uint32_t token,
       }
       compared_[l][d] += header_.top_k;
     }
+    rank_reuse_.AddToken(block, token, l);
     AddToWindows(l, chosen);
     recent.push_front(std::move(chosen));
     if (recent.size() > kDistances.back()) recent.pop_back();
@@ -135,6 +145,14 @@ std::vector<std::string> TraceStatistics::domains() const {
   std::vector<std::string> names;
   for (const auto& [name, uses] : domain_uses_) names.push_back(name);
   return names;
+}
+
+double TraceStatistics::DomainShare(const std::string& domain, std::size_t l,
+                                    std::uint32_t expert) const {
+  const std::vector<std::uint64_t>& uses = domain_uses_.at(domain);
+  const auto first = uses.begin() + static_cast<std::ptrdiff_t>(l * header_.experts);
+  const auto end = first + static_cast<std::ptrdiff_t>(header_.experts);
+  return Ratio(first[expert], std::accumulate(first, end, std::uint64_t{0}));
 }
 
 double TraceStatistics::DomainDistance(const std::string& a, const std::string& b) const {

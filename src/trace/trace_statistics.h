@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/status.h"
+#include "trace/rank_reuse.h"
 #include "trace/trace_reader.h"
 
 namespace troupe {
@@ -20,6 +22,9 @@ class TraceStatistics {
   static constexpr std::size_t kMostDomains = 24;  // those that come later are one together
   static constexpr std::array<std::uint32_t, 6> kDistances = {1, 2, 4, 8, 16, 32};
   static constexpr std::array<std::uint32_t, 9> kWindows = {1, 2, 4, 8, 16, 32, 64, 128, 256};
+
+  // What one of such a trace takes, domains left out.
+  static Bytes BytesFor(const TraceHeader& header);
 
   explicit TraceStatistics(const TraceHeader& header);
 
@@ -43,7 +48,12 @@ class TraceStatistics {
   // Of tokens that chose `a`, the share that chose `b`, too.
   double Together(std::size_t l, std::uint32_t a, std::uint32_t b) const;
 
+  // Which experts the next tokens choose, by how high this one scored them.
+  const RankReuse& rank_reuse() const { return rank_reuse_; }
+
   std::vector<std::string> domains() const;
+  // Of a domain's choices in a layer, the share that an expert has.
+  double DomainShare(const std::string& domain, std::size_t l, std::uint32_t expert) const;
   // Mean over layers of the Jensen-Shannon divergence of two domains' uses: 0 alike, 1 apart.
   double DomainDistance(const std::string& a, const std::string& b) const;
 
@@ -62,6 +72,7 @@ class TraceStatistics {
   std::map<std::string, std::vector<std::uint64_t>> domain_uses_;
   std::vector<std::array<std::uint64_t, 6>> shared_, compared_;   // by layer and distance
   std::vector<std::array<std::uint64_t, 9>> distinct_, windows_;  // by layer and window
+  RankReuse rank_reuse_;
   // Of the sequence under way, by layer.
   std::vector<std::deque<Words>> recent_;          // latest first
   std::vector<std::array<Words, 9>> window_sets_;  // in the making

@@ -20,6 +20,8 @@ Result<TraceSummary> Summarize(TraceReader& reader) {
       summary.longest_pass = std::max(summary.longest_pass, pass);
       summary.sequences += sequence == segment.sequence ? 0 : 1;
       sequence = segment.sequence;
+      summary.first_sequence = std::min(summary.first_sequence, segment.sequence);
+      summary.last_sequence = std::max(summary.last_sequence, segment.sequence);
       (segment.phase == TracePhase::kDecode ? summary.decode_tokens : summary.prefill_tokens) +=
           segment.tokens;
       summary.tokens_by_domain[block->domains[segment.domain]] += segment.tokens;

@@ -16,12 +16,13 @@
 #include "troupe/remark.h"
 #include "troupe/replay_costs.h"
 #include "troupe/replay_report.h"
+#include "troupe/replay_substitution.h"
 
 namespace troupe {
 namespace {
 
 std::vector<std::string> PolicyNames() {
-  std::vector<std::string> names = RoutePolicyNames();
+  std::vector<std::string> names = EvictionPolicyNames();
   names.push_back("optimum");
   return names;
 }
@@ -52,7 +53,8 @@ class ReplayCommand final : public Command {
         ->check(CLI::IsMember({"layer", "global"}))
         ->type_name("SHARE");
     app.add_option("--shallow", shallow_, "Layers whose experts are kept before others' (0)")
-        ->type_name("N");
+        ->delimiter(',')
+        ->type_name("N,N,…");
     app.add_option("--spare", spare_, "Slots in no layer's share (0)")->type_name("N");
     app.add_option("--predict", predictors_,
                    "Read ahead by this guess: none, previous, eap or oracle (none)")
@@ -60,6 +62,7 @@ class ReplayCommand final : public Command {
         ->check(CLI::IsMember(ReplayPredictorNames()))
         ->type_name("NAME,NAME,…");
     app.add_flag("!--ungoverned", governed_, "Read ahead everything that is expected");
+    substitution_.AddTo(app);
     app.add_flag("--as-recorded", as_recorded_,
                  "The cache of the recorded run, and no other: its hits come out again");
     app.add_option(
@@ -76,11 +79,17 @@ class ReplayCommand final : public Command {
   }
 
   Status CheckUsage() const override {
-    if (as_recorded_ && (!policies_.empty() || !shares_.empty() || !slots_.empty())) {
-      return InvalidArgument("--as-recorded takes no --policy, --budget or --slots");
+    if (as_recorded_ &&
+        (!policies_.empty() || !shares_.empty() || !slots_.empty() || substitution_.asked())) {
+      return InvalidArgument("--as-recorded takes no --policy, --budget, --slots or --substitute");
     }
+    TROUPE_RETURN_IF_ERROR(substitution_.CheckUsage());
     if (!plot_.empty() && !plot_.ends_with(".svg") && !plot_.ends_with(".html")) {
       return InvalidArgument("--plot: '{}', expected a name that ends in .svg or .html", plot_);
+    }
+    if (plot_.ends_with(".svg") && traces_.size() > 1) {
+      return InvalidArgument("--plot: an .svg is of one trace, found {}; an .html is of all",
+                             traces_.size());
     }
     return costs_.CheckUsage();
   }
@@ -110,21 +119,40 @@ class ReplayCommand final : public Command {
       slots.push_back(SlotsFor(header, share / 100));
     }
     std::vector<ReplaySpec> specs;
-    for (const std::string& predictor : predictors_) {
-      for (const std::string& policy : policies_.empty() ? PolicyNames() : policies_) {
-        if (policy == "optimum" && predictor != "none") continue;  // it is one of demand alone
-        for (const std::uint32_t n : slots) {
-          specs.push_back({.policy = policy,
-                           .predictor = predictor,
-                           .slots = n,
-                           .per_layer = per_layer_,
-                           .spare = spare_,
-                           .shallow = shallow_,
-                           .governed = governed_});
+    const auto add = [&](const ReplaySpec& spec) {
+      for (const std::uint32_t n : slots) {
+        specs.push_back(spec);
+        specs.back().slots = n;
+      }
+    };
+    for (const std::uint32_t shallow : shallow_) {
+      for (const std::string& predictor : predictors_) {
+        for (const std::string& policy : Policies(header)) {
+          ReplaySpec spec{.policy = policy,
+                          .predictor = predictor,
+                          .per_layer = per_layer_,
+                          .spare = spare_,
+                          .shallow = shallow,
+                          .governed = governed_};
+          if (policy == "optimum") {  // it is one of demand alone, and of exact answers
+            if (predictor == "none") add(spec);
+            continue;
+          }
+          for (const std::string& substitution : substitution_.specs()) {
+            spec.substitution = substitution;
+            add(spec);
+          }
         }
       }
     }
     return specs;
+  }
+
+  std::vector<std::string> Policies(const TraceHeader& header) const {
+    if (!policies_.empty()) return policies_;
+    std::vector<std::string> names = PolicyNames();
+    std::erase_if(names, [&](const std::string& name) { return !CanReplay(header, name); });
+    return names;
   }
 
   Result<std::vector<ReplaySpec>> AsRecorded(const TraceHeader& header) const {
@@ -153,9 +181,12 @@ class ReplayCommand final : public Command {
     Result<std::vector<ReplaySpec>> specs = Specs(reader.header());
     if (!specs.ok()) return in_trace(specs.status());
     TROUPE_ASSIGN_OR_RETURN(const CostedHeader costed, costs_.For(reader.header(), path));
+    ReplayOptions options{.group = group_, .costs = costed.costs};
+    options.substitution_tokens = std::clamp(group_, 1u, kMostRoutedTokens);
+    TROUPE_RETURN_IF_ERROR(substitution_.Prepare(reader, path, options));
+    WarnOfIdlePredictors(reader.header(), path);
     const Stopwatch watch;
-    Result<std::vector<ReplayOutcome>> outcomes =
-        Replay(reader, *specs, {.group = group_, .costs = costed.costs}, pool);
+    Result<std::vector<ReplayOutcome>> outcomes = Replay(reader, *specs, options, pool);
     if (!outcomes.ok()) return in_trace(outcomes.status());
     if (reader.damage().any()) {
       Remark("warning: {}: {}\n", path, ToString(reader.damage()));
@@ -172,6 +203,15 @@ class ReplayCommand final : public Command {
                         .seconds = watch.Seconds()};
   }
 
+  // Reading ahead goes from a layer to the next one of the model.
+  void WarnOfIdlePredictors(const TraceHeader& header, const std::string& path) const {
+    const auto& layers = header.moe_layers;
+    const auto follows = [](std::uint32_t a, std::uint32_t b) { return b == a + 1; };
+    const bool predicts = std::ranges::any_of(predictors_, [](auto& p) { return p != "none"; });
+    if (!predicts || std::ranges::adjacent_find(layers, follows) != layers.end()) return;
+    Remark("note: {}: no recorded layer follows another, so nothing is read ahead\n", path);
+  }
+
   static Status WriteText(const std::string& path, const std::string& text) {
     TROUPE_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(path));
     TROUPE_RETURN_IF_ERROR(file.Append(std::as_bytes(std::span(text))));
@@ -181,10 +221,12 @@ class ReplayCommand final : public Command {
   std::vector<std::string> traces_, policies_, predictors_ = {"none"};
   std::vector<double> shares_;
   std::vector<std::uint32_t> slots_;
-  std::uint32_t shallow_ = 0, spare_ = 0, group_ = 0;
+  std::vector<std::uint32_t> shallow_ = {0};
+  std::uint32_t spare_ = 0, group_ = 0;
   bool per_layer_ = true, governed_ = true, as_recorded_ = false;
   std::size_t threads_ = 0;
   ReplayCostFlags costs_;
+  ReplaySubstitutionFlags substitution_;
   std::string plot_, json_;
 };
 

@@ -117,6 +117,11 @@ class TraceCommand final : public Command {
 
   Status Stats() const {
     TROUPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(one_));
+    constexpr Bytes kMost = 4_GiB;  // no model's need as much; a file may say that it does
+    if (const Bytes tables = TraceStatistics::BytesFor(reader.header()); tables > kMost) {
+      return InvalidArgument("{}: statistics of its shape take {}, at most {} allowed", one_,
+                             ToString(tables), ToString(kMost));
+    }
     TraceStatistics statistics(reader.header());
     TROUPE_RETURN_IF_ERROR(statistics.Read(reader, !each_domain_));
     WarnOfDamage(reader);
@@ -149,9 +154,11 @@ class TraceCommand final : public Command {
                h.moe_layers.size(), h.experts, h.top_k, h.layers, Name(h.scores),
                h.all_scores ? ", of all experts" : "");
     fmt::print(
-        "  {} tokens ({} of prompts, {} generated) in {} sequences and {} passes of at most "
+        "  {} tokens ({} of prompts, {} generated) in {} sequences{} and {} passes of at most "
         "{} tokens\n",
-        s.tokens, s.prefill_tokens, s.decode_tokens, s.sequences, s.passes, s.longest_pass);
+        s.tokens, s.prefill_tokens, s.decode_tokens, s.sequences,
+        s.tokens == 0 ? "" : fmt::format(" ({} to {})", s.first_sequence, s.last_sequence),
+        s.passes, s.longest_pass);
     fmt::print("  {} in {} chunks\n", ToString(Bytes(reader.file_bytes())), s.chunks);
     constexpr std::size_t kMostShown = 12;
     std::size_t shown = 0;
@@ -181,6 +188,10 @@ class TraceCommand final : public Command {
     record["prefill_tokens"] = s.prefill_tokens;
     record["decode_tokens"] = s.decode_tokens;
     record["sequences"] = s.sequences;
+    if (s.tokens > 0) {
+      record["first_sequence"] = s.first_sequence;
+      record["last_sequence"] = s.last_sequence;
+    }
     record["passes"] = s.passes;
     record["longest_pass"] = s.longest_pass;
     record["chunks"] = s.chunks;

@@ -1,30 +1,28 @@
 #include "troupe/replay_report.h"
 
 #include <algorithm>
-#include <map>
-
-#include "plot/html_page.h"
-#include "plot/line_chart.h"
 
 namespace troupe {
-namespace {
 
 double ShareOf(const ReplayReport& report, const ReplaySpec& spec) {
   return static_cast<double>(spec.slots) /
          static_cast<double>(report.header.moe_layers.size() * report.header.experts);
 }
 
-std::string NameOf(const ReplaySpec& spec) {
-  return spec.predictor == "none" ? spec.policy
-                                  : fmt::format("{}, {}", spec.policy, spec.predictor);
+std::string VariantOf(const ReplaySpec& spec) {
+  std::string variant;
+  const auto add = [&](const std::string& part) {
+    variant += variant.empty() ? part : ", " + part;
+  };
+  if (spec.shallow > 0) add(fmt::format("shallow {}", spec.shallow));
+  if (spec.predictor != "none") add(spec.predictor);
+  if (spec.substitution != "exact") add(spec.substitution);
+  return variant;
 }
 
-// Of the same budget; none if it was not played.
-const ReplayOutcome* OptimumOf(const ReplayReport& report, std::uint32_t slots) {
-  for (const ReplayOutcome& outcome : report.outcomes) {
-    if (outcome.spec.policy == "optimum" && outcome.spec.slots == slots) return &outcome;
-  }
-  return nullptr;
+std::string NameOf(const ReplaySpec& spec) {
+  const std::string variant = VariantOf(spec);
+  return variant.empty() ? spec.policy : fmt::format("{}, {}", spec.policy, variant);
 }
 
 double PerToken(double all, const ReplayResult& result) {
@@ -36,15 +34,44 @@ double BytesPerToken(const ReplayReport& report, const ReplayResult& result) {
   return PerToken(static_cast<double>(result.loads * report.expert_bytes), result);
 }
 
+bool Substitutes(const ReplayReport& report) {
+  return std::ranges::any_of(report.outcomes,
+                             [](const ReplayOutcome& o) { return o.spec.substitution != "exact"; });
+}
+
+namespace {
+
+// Of the same budget and shares; none if it was not played, or if other experts were asked for.
+const ReplayOutcome* OptimumOf(const ReplayReport& report, const ReplaySpec& spec) {
+  for (const ReplayOutcome& outcome : report.outcomes) {
+    if (spec.substitution == "exact" && outcome.spec.policy == "optimum" &&
+        outcome.spec.slots == spec.slots && outcome.spec.shallow == spec.shallow) {
+      return &outcome;
+    }
+  }
+  return nullptr;
+}
+
+std::size_t NameWidth(const ReplayReport& report) {
+  std::size_t width = 18;
+  for (const ReplayOutcome& o : report.outcomes) width = std::max(width, NameOf(o.spec).size());
+  return width;
+}
+
 std::string Row(const ReplayReport& report, const ReplayOutcome& outcome) {
   const ReplayResult& r = outcome.result;
   std::string row =
-      fmt::format("{:<18} {:>6} {:>6.1f} % {:>7.2f} %", NameOf(outcome.spec), outcome.spec.slots,
-                  100 * ShareOf(report, outcome.spec), 100 * r.all.HitRate());
-  const ReplayOutcome* optimum = OptimumOf(report, outcome.spec.slots);
+      fmt::format("{:<{}} {:>6} {:>6.1f} % {:>7.2f} %", NameOf(outcome.spec), NameWidth(report),
+                  outcome.spec.slots, 100 * ShareOf(report, outcome.spec), 100 * r.all.HitRate());
+  const ReplayOutcome* optimum = OptimumOf(report, outcome.spec);
   row += optimum == nullptr
              ? fmt::format(" {:>9}", "")
              : fmt::format(" {:>9.2f}", 100 * (optimum->result.all.HitRate() - r.all.HitRate()));
+  if (Substitutes(report)) {
+    row += outcome.spec.substitution == "exact"
+               ? fmt::format(" {:>9}", "")
+               : fmt::format(" {:>7.2f} %", 100 * r.substitution.ReplacedShare());
+  }
   row += fmt::format(" {:>9.2f}", PerToken(static_cast<double>(r.loads), r));
   if (report.expert_bytes > 0) {
     row += fmt::format(" {:>12}",
@@ -54,50 +81,18 @@ std::string Row(const ReplayReport& report, const ReplayOutcome& outcome) {
     row += fmt::format(" {:>9.3f} {:>10.1f}", 1e3 * PerToken(r.stall_seconds, r),
                        r.Seconds() > 0 ? static_cast<double>(r.all.tokens) / r.Seconds() : 0);
   }
+  // Why it did not replace more.
+  for (const SubstitutionReport::Link& link : r.substitution.links) {
+    row += fmt::format("\n    {}:", link.link);
+    for (const NamedCount& count : link.counts)
+      row += fmt::format(" {} {},", count.name, count.count);
+    row.pop_back();
+  }
+  if (const SubstitutionCounts& c = r.substitution.counts; c.passed_over > 0) {
+    row += fmt::format("\n    passed over: {} of {} layers of passes, of prompts or of many tokens",
+                       c.passed_over, c.passed_over + c.layers);
+  }
   return row;
-}
-
-LineChart ChartOf(const ReplayReport& report) {
-  LineChart chart{.title = fmt::format("Hits over the size of the cache: {}", report.header.model),
-                  .subtitle = report.trace.substr(report.trace.rfind('/') + 1),
-                  .x_label = "experts in memory, of all",
-                  .y_label = "asks that found their expert",
-                  .x_unit = AxisUnit::kPercent,
-                  .y_unit = AxisUnit::kPercent,
-                  .y_most = 1.0};
-  std::vector<std::string> order;
-  std::map<std::string, LineSeries> series;
-  for (const ReplayOutcome& outcome : report.outcomes) {
-    const std::string name = NameOf(outcome.spec);
-    if (!series.contains(name)) order.push_back(name);
-    LineSeries& line = series[name];
-    line.name = name;
-    line.dashed = outcome.spec.policy == "optimum";
-    line.points.emplace_back(ShareOf(report, outcome.spec), outcome.result.all.HitRate());
-  }
-  for (const std::string& name : order) {
-    std::ranges::sort(series[name].points);
-    chart.series.push_back(series[name]);
-  }
-  return chart;
-}
-
-LineChart LayerChartOf(const ReplayReport& report, std::uint32_t slots) {
-  LineChart chart{.title = "Hits by layer",
-                  .subtitle = fmt::format("{} slots of {}", slots,
-                                          report.header.moe_layers.size() * report.header.experts),
-                  .x_label = "layer",
-                  .y_label = "asks that found their expert",
-                  .y_unit = AxisUnit::kPercent};
-  for (const ReplayOutcome& outcome : report.outcomes) {
-    if (outcome.spec.slots != slots) continue;
-    LineSeries line{.name = NameOf(outcome.spec), .dashed = outcome.spec.policy == "optimum"};
-    for (std::size_t l = 0; l < outcome.result.layers.size(); ++l) {
-      line.points.emplace_back(report.header.moe_layers[l], outcome.result.layers[l].HitRate());
-    }
-    chart.series.push_back(std::move(line));
-  }
-  return chart;
 }
 
 Json ToJson(const ReplayCounts& counts) {
@@ -108,15 +103,38 @@ Json ToJson(const ReplayCounts& counts) {
           {"hit_rate", counts.HitRate()}};
 }
 
+Json ToJson(const SubstitutionReport& report) {
+  const SubstitutionCounts& c = report.counts;
+  Json json = {{"replaced_share", report.ReplacedShare()},
+               {"passed_over", c.passed_over},
+               {"slots", c.slots},
+               {"missing", c.missing},
+               {"waited", c.waited},
+               {"substituted", c.substituted},
+               {"low_bit", c.low_bit},
+               {"dropped", c.dropped},
+               {"tokens", c.tokens},
+               {"tokens_changed", c.tokens_changed},
+               {"loads_before", c.loads_before},
+               {"loads_after", c.loads_after}};
+  json["links"] = Json::array();
+  for (const SubstitutionReport::Link& link : report.links) {
+    Json counts;
+    for (const NamedCount& count : link.counts) counts[std::string(count.name)] = count.count;
+    json["links"].push_back({{"link", link.link}, {"counts", std::move(counts)}});
+  }
+  return json;
+}
+
 Json ToJson(const ReplayReport& report, const ReplayOutcome& outcome) {
   const ReplaySpec& spec = outcome.spec;
   const ReplayResult& r = outcome.result;
   Json json = {{"policy", spec.policy},       {"predictor", spec.predictor},
                {"slots", spec.slots},         {"share", ShareOf(report, spec)},
                {"per_layer", spec.per_layer}, {"shallow", spec.shallow},
-               {"spare", spec.spare}};
+               {"spare", spec.spare},         {"substitution", spec.substitution}};
   json["hit_rate"] = r.all.HitRate();
-  if (const ReplayOutcome* optimum = OptimumOf(report, spec.slots)) {
+  if (const ReplayOutcome* optimum = OptimumOf(report, spec)) {
     json["below_optimum"] = optimum->result.all.HitRate() - r.all.HitRate();
   }
   json["expert_hits"] = r.cache.hits;
@@ -129,6 +147,7 @@ Json ToJson(const ReplayReport& report, const ReplayOutcome& outcome) {
     json["stall_s_per_token"] = PerToken(r.stall_seconds, r);
     json["compute_s_per_token"] = PerToken(r.compute_seconds, r);
   }
+  if (spec.substitution != "exact") json["substituted"] = ToJson(r.substitution);
   json["crowded_layers"] = r.crowded;
   json["all"] = ToJson(r.all);
   json["prefill"] = ToJson(r.prefill);
@@ -149,8 +168,10 @@ void Print(const ReplayReport& report) {
   const ReplayResult& first = report.outcomes.front().result;
   fmt::print("{}: {}, {} tokens in {} passes\n", report.trace, report.header.model,
              first.all.tokens, first.all.passes);
-  fmt::print("{:<18} {:>6} {:>8} {:>9} {:>9} {:>9}", "cache", "slots", "of all", "hits", "to best",
-             "loads/tok");
+  fmt::print("{:<{}} {:>6} {:>8} {:>9} {:>9}", "cache", NameWidth(report), "slots", "of all",
+             "hits", "to best");
+  if (Substitutes(report)) fmt::print(" {:>9}", "replaced");
+  fmt::print(" {:>9}", "loads/tok");
   if (report.expert_bytes > 0) fmt::print(" {:>12}", "bytes/token");
   if (report.timed) fmt::print(" {:>9} {:>10}", "stall ms", "tokens/s");
   fmt::print("\n");
@@ -179,22 +200,6 @@ Json ToJson(const ReplayReport& report) {
     json["results"].push_back(ToJson(report, outcome));
   }
   return json;
-}
-
-std::string Plot(const std::vector<ReplayReport>& reports, const std::string& name) {
-  if (!name.ends_with(".html")) return ToSvg(ChartOf(reports.front()));
-  HtmlPage page{.title = "Replayed caches",
-                .text =
-                    "How often an expert was there when a layer asked for it, for each policy. "
-                    "The dashed line is what a policy could reach that knows the future."};
-  for (const ReplayReport& report : reports) {
-    const std::uint32_t slots = report.outcomes[report.outcomes.size() / 2].spec.slots;
-    page.sections.push_back({.heading = report.trace.substr(report.trace.rfind('/') + 1),
-                             .text = fmt::format("{}: {} tokens.", report.header.model,
-                                                 report.outcomes.front().result.all.tokens),
-                             .svgs = {ToSvg(ChartOf(report)), ToSvg(LayerChartOf(report, slots))}});
-  }
-  return ToHtml(page);
 }
 
 }  // namespace troupe

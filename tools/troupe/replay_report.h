@@ -1,4 +1,4 @@
-// What `troupe replay` shows of a trace: a table, a record, a plot.
+// What `troupe replay` shows of a trace: a table, a record, and plots (replay_plots.cc).
 #pragma once
 
 #include <string>
@@ -18,6 +18,15 @@ struct ReplayReport {
   std::vector<ReplayOutcome> outcomes;
   double seconds = 0;  // that the replay took
 };
+
+double ShareOf(const ReplayReport& report, const ReplaySpec& spec);  // of all experts in memory
+// What makes it other than the policy alone: "", or "eap, smoe:alpha=0.3".
+std::string VariantOf(const ReplaySpec& spec);
+std::string NameOf(const ReplaySpec& spec);
+double PerToken(double all, const ReplayResult& result);
+double BytesPerToken(const ReplayReport& report, const ReplayResult& result);
+// Whether some answers were not exact.
+bool Substitutes(const ReplayReport& report);
 
 void Print(const ReplayReport& report);
 Json ToJson(const ReplayReport& report);

@@ -5,16 +5,23 @@
 
 namespace troupe {
 
+double SubstitutionReport::ReplacedShare() const {
+  const std::uint64_t replaced = counts.substituted + counts.low_bit + counts.dropped;
+  return counts.slots == 0 ? 0 : static_cast<double>(replaced) / static_cast<double>(counts.slots);
+}
+
 CacheReplay::CacheReplay(const TraceHeader& header, ReplaySetup setup)
     : header_(header),
       costs_(std::move(setup.costs)),
       cache_(std::move(setup.cache), std::move(setup.policy)),
+      chain_(std::move(setup.substitution)),
       link_(costs_.latency_seconds),
       moe_index_(header.layers) {
   for (std::uint32_t i = 0; i < header.moe_layers.size(); ++i) {
     moe_index_[header.moe_layers[i]] = i;
   }
   result_.layers.resize(header.moe_layers.size());
+  TROUPE_CHECK(!chain_ || chain_->limits().most_tokens <= kMostRoutedTokens);
   if (setup.predictor == nullptr) return;
   prefetcher_ = std::make_unique<Prefetcher>(cache_, header.top_k, std::move(setup.predictor),
                                              setup.prefetch);
@@ -28,10 +35,7 @@ void CacheReplay::Play(const ReplayPass& pass) {
   const std::uint64_t hits = cache_.stats().hits;
   std::uint64_t asks = 0;
   if (prefetcher_) prefetcher_->PassBegins(header_.moe_layers.front(), pass.tokens);
-  for (std::size_t l = 0; l < pass.demands.size(); ++l) {
-    asks += pass.demands[l].size();
-    PlayLayer(l, pass);
-  }
+  for (std::size_t l = 0; l < pass.demands.size(); ++l) asks += PlayLayer(l, pass);
   for (ReplayCounts* counts :
        {&result_.all, pass.phase == TracePhase::kDecode ? &result_.decode : &result_.prefill}) {
     counts->tokens += pass.tokens;
@@ -41,8 +45,40 @@ void CacheReplay::Play(const ReplayPass& pass) {
   }
 }
 
-void CacheReplay::PlayLayer(std::size_t moe_layer, const ReplayPass& pass) {
-  const std::vector<ExpertDemand>& demands = pass.demands[moe_layer];
+bool CacheReplay::Substitutes(const ReplayPass& pass) const {
+  return chain_ && pass.tokens <= chain_->limits().most_tokens;
+}
+
+// The policy learns by the router's choice: by the answers it would learn to keep what it has.
+std::span<const ExpertDemand> CacheReplay::Substitute(std::size_t moe_layer,
+                                                      const ReplayPass& pass) {
+  const std::uint32_t layer = header_.moe_layers[moe_layer];
+  const PassRoutes& routes = pass.routes[moe_layer];
+  residence_.resize(header_.experts);
+  for (std::uint32_t e = 0; e < header_.experts; ++e) residence_[e] = cache_.Find({layer, e});
+  const std::span<const SlotAnswer> answers =
+      chain_->Answer({.layer = layer,
+                      .experts = header_.experts,
+                      .top_k = header_.top_k,
+                      .normalised = header_.scores == ScoreKind::kChosenSoftmax,
+                      .chosen = routes.chosen,
+                      .scores = routes.scores,
+                      .residence = residence_});
+  for (const ExpertDemand& demand : pass.demands[moe_layer]) {
+    cache_.Chosen({layer, demand.expert}, demand.tokens);
+  }
+  tokens_.assign(header_.experts, 0);
+  for (const SlotAnswer& answer : answers) {
+    if (answer.kind != AnswerKind::kDrop) ++tokens_[answer.expert];
+  }
+  needed_.clear();
+  for (std::uint32_t e = 0; e < header_.experts; ++e) {
+    if (tokens_[e] > 0) needed_.push_back({.expert = e, .tokens = tokens_[e]});
+  }
+  return needed_;
+}
+
+std::uint64_t CacheReplay::PlayLayer(std::size_t moe_layer, const ReplayPass& pass) {
   const double dense =
       costs_.layer_first_seconds + (pass.tokens - 1) * costs_.layer_further_seconds;
   // What ended since is there, and what may be read ahead now is asked for before the layer's own
@@ -54,7 +90,13 @@ void CacheReplay::PlayLayer(std::size_t moe_layer, const ReplayPass& pass) {
   given_.clear();
   CollectEnded();
   const std::uint64_t hits = cache_.stats().hits;
-  Ask(moe_layer, demands);
+  if (cache_.policy().wants_scores()) {
+    cache_.Scored(header_.moe_layers[moe_layer], pass.routes[moe_layer].scores);
+  }
+  const bool substitutes = Substitutes(pass);
+  const std::span<const ExpertDemand> demands =
+      substitutes ? Substitute(moe_layer, pass) : pass.demands[moe_layer];
+  Ask(moe_layer, demands, /*chosen=*/substitutes);
   ReplayCounts& counts = result_.layers[moe_layer];
   counts.tokens += pass.tokens;
   ++counts.passes;
@@ -73,14 +115,15 @@ void CacheReplay::PlayLayer(std::size_t moe_layer, const ReplayPass& pass) {
     if (takes > 0 && ready_.empty()) WaitForOne();
     GiveSome(given);
   }
+  return demands.size();
 }
 
-void CacheReplay::Ask(std::size_t moe_layer, std::span<const ExpertDemand> demands) {
+void CacheReplay::Ask(std::size_t moe_layer, std::span<const ExpertDemand> demands, bool chosen) {
   const std::uint32_t layer = header_.moe_layers[moe_layer];
   if (prefetcher_) prefetcher_->LayerAsks(layer, demands, static_cast<Nanos>(now_ * 1e9));
   for (const ExpertDemand& demand : demands) {
     const ExpertId id{layer, demand.expert};
-    const Residence residence = cache_.Ask(id, demand.tokens);
+    const Residence residence = chosen ? cache_.Need(id) : cache_.Ask(id, demand.tokens);
     if (prefetcher_) prefetcher_->Found(id, residence);
     if (residence == Residence::kResident) {
       ready_.push_back({cache_.PinResident(id), demand.tokens});
@@ -203,6 +246,12 @@ ReplayResult CacheReplay::result() const {
   ReplayResult result = result_;
   result.cache = cache_.stats();
   if (prefetcher_) result.prefetch = prefetcher_->stats();
+  if (chain_) {
+    result.substitution.counts = chain_->counts();
+    for (const auto& link : chain_->links()) {
+      result.substitution.links.push_back({.link = link->ToString(), .counts = link->counts()});
+    }
+  }
   return result;
 }
 

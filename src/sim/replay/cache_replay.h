@@ -9,10 +9,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "expert/expert_cache.h"
 #include "expert/prefetcher.h"
+#include "expert/substitution/substitution_chain.h"
 #include "sim/replay/replay_link.h"
 #include "sim/replay/trace_passes.h"
 #include "trace/trace_header.h"
@@ -34,6 +38,9 @@ struct ReplaySetup {
   std::unique_ptr<Predictor> predictor;  // null: loads begin when they are asked for
   PrefetchOptions prefetch;
   ReplayCosts costs;
+  // Has a say in what is needed, in passes of as many tokens as it allows; then they need their
+  // routes. None: everything is needed that was chosen.
+  std::optional<SubstitutionChain> substitution;
 };
 
 struct ReplayCounts {
@@ -43,6 +50,19 @@ struct ReplayCounts {
   double HitRate() const {
     return asks == 0 ? 1 : static_cast<double>(hits) / static_cast<double>(asks);
   }
+};
+
+// What a chain did, and how often each of its links refused or answered.
+struct SubstitutionReport {
+  struct Link {
+    std::string link;
+    std::vector<NamedCount> counts;
+  };
+  SubstitutionCounts counts;
+  std::vector<Link> links;
+
+  // Of all slots that the chain looked at, those that did not get the expert they chose in full.
+  double ReplacedShare() const;
 };
 
 struct ReplayResult {
@@ -56,6 +76,7 @@ struct ReplayResult {
   std::uint64_t crowded = 0;
   double stall_seconds = 0;
   double compute_seconds = 0;
+  SubstitutionReport substitution;
 
   double Seconds() const { return stall_seconds + compute_seconds; }
 };
@@ -76,8 +97,12 @@ class CacheReplay {
     std::uint32_t tokens = 0;
   };
 
-  void PlayLayer(std::size_t moe_layer, const ReplayPass& pass);
-  void Ask(std::size_t moe_layer, std::span<const ExpertDemand> demands);
+  std::uint64_t PlayLayer(std::size_t moe_layer, const ReplayPass& pass);  // returns its asks
+  bool Substitutes(const ReplayPass& pass) const;
+  // What the layer needs once the chain has answered.
+  std::span<const ExpertDemand> Substitute(std::size_t moe_layer, const ReplayPass& pass);
+  // `chosen`: whether the policy has been told what the router chose, and only needs are new.
+  void Ask(std::size_t moe_layer, std::span<const ExpertDemand> demands, bool chosen);
   void PlanPrefetch(std::size_t moe_layer);
   void Place();
   void Prefetch();
@@ -95,8 +120,13 @@ class CacheReplay {
   ReplayCosts costs_;
   ExpertCache cache_;
   std::unique_ptr<Prefetcher> prefetcher_;
+  std::optional<SubstitutionChain> chain_;
   ReplayLink link_;
   std::vector<std::uint32_t> moe_index_;  // by layer of the model
+
+  std::vector<Residence> residence_;   // of the layer's experts, for the chain
+  std::vector<std::uint32_t> tokens_;  // [expert]: that its answers still need
+  std::vector<ExpertDemand> needed_;   // what the layer needs then
 
   double now_ = 0;
   std::vector<Asked> waiting_;   // asked for, not there yet

@@ -9,24 +9,30 @@
 
 #include "base/status.h"
 #include "base/thread_pool.h"
+#include "expert/substitution/substitution_spec.h"
 #include "sim/replay/cache_replay.h"
 #include "trace/trace_reader.h"
 
 namespace troupe {
 
 struct ReplaySpec {
-  std::string policy = "lru";      // one of RoutePolicyNames, or "optimum"
+  std::string policy = "lru";      // one of EvictionPolicyNames, or "optimum"
   std::string predictor = "none";  // one of ReplayPredictorNames
   std::uint32_t slots = 0;
-  bool per_layer = true;      // each layer has its share; else all are one pool
-  std::uint32_t spare = 0;    // slots in no layer's share
-  std::uint32_t shallow = 0;  // layers, from the first on, that are filled first
-  bool governed = true;       // prefetching
+  bool per_layer = true;               // each layer has its share; else all are one pool
+  std::uint32_t spare = 0;             // slots in no layer's share
+  std::uint32_t shallow = 0;           // layers, from the first on, that are filled first
+  bool governed = true;                // prefetching
+  std::string substitution = "exact";  // as ParseSubstitution reads it
 };
 
 struct ReplayOptions {
   std::uint32_t group = 0;  // see TracePasses
   ReplayCosts costs;
+  std::uint64_t skip = 0;  // tokens at the trace's beginning that are not played
+  SubstitutionMaterial material;
+  // Of a pass, at most, for answers that are not exact; at most kMostRoutedTokens.
+  std::uint32_t substitution_tokens = 1;
 };
 
 struct ReplayOutcome {
@@ -36,6 +42,9 @@ struct ReplayOutcome {
 
 // Those that need routes alone, and the oracle.
 std::vector<std::string> ReplayPredictorNames();
+
+// Whether the trace has what the policy wants to know; the optimum's is in every trace.
+bool CanReplay(const TraceHeader& header, const std::string& policy);
 
 // What the header's shape makes of a share of all experts: at least one slot.
 std::uint32_t SlotsFor(const TraceHeader& header, double share);

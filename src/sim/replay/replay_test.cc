@@ -5,34 +5,13 @@
 
 #include <map>
 
-#include "io/temp_folder.h"
+#include "sim/replay/replay_for_test.h"
 #include "trace/trace_for_test.h"
-#include "trace/trace_writer.h"
 
 namespace troupe {
 namespace {
 
-class ReplayTest : public testing::Test {
- protected:
-  void Write(const TraceHeader& header, const TraceBlock& block) {
-    TraceWriter writer =
-        TraceWriter::Create(WholeFile(path()).value(), header, {.chunk_tokens = 16}).value();
-    ASSERT_TRUE(writer.Append(block).ok() && writer.Finish().ok());
-  }
-  std::string path() const { return folder_.PathOf("t"); }
-
-  std::vector<ReplayOutcome> Run(const std::vector<ReplaySpec>& specs,
-                                 const ReplayOptions& options = {.group = 1}) {
-    TraceReader reader = TraceReader::Open(path()).value();
-    ThreadPool pool(2);
-    return Replay(reader, specs, options, pool).value();
-  }
-  ReplayResult RunOne(const ReplaySpec& spec, const ReplayOptions& options = {.group = 1}) {
-    return Run({spec}, options).front().result;
-  }
-
-  TempFolder folder_;
-};
+using ReplayTest = ReplayedTrace;
 
 // Tokens that like some experts more than others, and what the token before had.
 TraceBlock SkewedBlock(const TraceHeader& header, std::uint32_t tokens, Rng& rng) {

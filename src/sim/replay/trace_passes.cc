@@ -4,10 +4,11 @@
 
 namespace troupe {
 
-TracePasses::TracePasses(TraceReader& reader, std::uint32_t group)
+TracePasses::TracePasses(TraceReader& reader, std::uint32_t group, bool with_routes)
     : reader_(reader),
       header_(reader.header()),
       group_(group),
+      with_routes_(with_routes),
       counts_(header_.moe_layers.size() * header_.experts) {}
 
 Result<bool> TracePasses::FillBlock() {
@@ -17,6 +18,27 @@ Result<bool> TracePasses::FillBlock() {
   taken_ = token_ = 0;
   broken_ = reader_.after_gap();
   return block_.has_value();
+}
+
+Status TracePasses::Skip(std::uint64_t tokens) {
+  while (tokens > 0) {
+    TROUPE_ASSIGN_OR_RETURN(const bool more, FillBlock());
+    if (!more) break;
+    const TraceSegment& segment = block_->segments[segment_];
+    const auto count =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(tokens, segment.tokens - taken_));
+    tokens -= count;
+    Take(count);
+  }
+  return OkStatus();
+}
+
+void TracePasses::Take(std::uint32_t count) {
+  token_ += count;
+  taken_ += count;
+  if (taken_ < block_->segments[segment_].tokens) return;
+  ++segment_;
+  taken_ = 0;
 }
 
 // Whether the pass in the making ends before this segment.
@@ -56,6 +78,34 @@ void TracePasses::Add(std::uint32_t first, std::uint32_t count) {
   }
 }
 
+void TracePasses::AddRoutes(std::uint32_t first, std::uint32_t count, ReplayPass& pass) const {
+  if (count > kMostRoutedTokens) {
+    first += count - kMostRoutedTokens;
+    count = kMostRoutedTokens;
+  }
+  const auto trim = [](auto& rows, std::size_t width) {
+    const std::size_t most = width * kMostRoutedTokens;
+    if (rows.size() <= most) return;
+    rows.erase(rows.begin(), rows.end() - static_cast<std::ptrdiff_t>(most));
+  };
+  // No router scores below zero, and what a trace says of itself is not to be trusted.
+  const auto score = [](float recorded) { return std::max(recorded, 0.0f); };
+  for (std::size_t l = 0; l < pass.routes.size(); ++l) {
+    PassRoutes& routes = pass.routes[l];
+    for (std::uint32_t token = first; token < first + count; ++token) {
+      const auto ids = block_->Ids(header_, l, token);
+      const auto scores = block_->Scores(header_, l, token);
+      for (std::size_t k = 0; k < ids.size(); ++k) {
+        routes.chosen.push_back(
+            {.expert = ids[k], .weight = scores.empty() ? 1.0f : score(scores[k])});
+      }
+      for (const float s : block_->AllScores(header_, l, token)) routes.scores.push_back(score(s));
+    }
+    trim(routes.chosen, header_.top_k);
+    trim(routes.scores, header_.experts);
+  }
+}
+
 void TracePasses::Finish(ReplayPass& pass) {
   pass.tokens = tokens_;
   pass.phase = phase_;
@@ -74,6 +124,11 @@ void TracePasses::Finish(ReplayPass& pass) {
 
 Result<bool> TracePasses::Next(ReplayPass& pass) {
   tokens_ = 0;
+  pass.routes.resize(with_routes_ ? header_.moe_layers.size() : 0);
+  for (PassRoutes& routes : pass.routes) {
+    routes.chosen.clear();
+    routes.scores.clear();
+  }
   while (true) {
     TROUPE_ASSIGN_OR_RETURN(const bool more, FillBlock());
     if (!more) break;
@@ -92,13 +147,9 @@ Result<bool> TracePasses::Next(ReplayPass& pass) {
     } else {
       Add(token_, count);
     }
+    if (with_routes_) AddRoutes(token_, count, pass);
     tokens_ += count;
-    token_ += count;
-    taken_ += count;
-    if (taken_ == segment.tokens) {
-      ++segment_;
-      taken_ = 0;
-    }
+    Take(count);
     if (lone) return true;
     if (tokens_ == group_) break;
   }

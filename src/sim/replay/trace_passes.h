@@ -8,37 +8,54 @@
 
 #include "base/status.h"
 #include "expert/expert_id.h"
+#include "expert/substitution/routed_layer.h"
 #include "trace/trace_reader.h"
 
 namespace troupe {
+
+// What a layer's router said of a pass's tokens: of its last ones, where it has very many.
+struct PassRoutes {
+  std::vector<RoutedSlot> chosen;  // [token][slot]; without scores in the trace all weigh the same
+  std::vector<float> scores;       // [token][expert], or empty: the trace does not have them all
+};
 
 struct ReplayPass {
   std::uint32_t tokens = 0;
   TracePhase phase = TracePhase::kPrefill;
   std::vector<std::vector<ExpertDemand>> demands;  // by MoE layer; experts rise
+  std::vector<PassRoutes> routes;                  // likewise, if they were asked for
 };
+
+// Tokens of a pass whose routes are kept.
+inline constexpr std::uint32_t kMostRoutedTokens = 256;
 
 class TracePasses {
  public:
   // `group`: 0 takes passes as they were recorded; otherwise so many tokens of a sequence are one,
   // whatever they were: 1 plays a prompt as if it had been generated.
-  TracePasses(TraceReader& reader, std::uint32_t group);
+  TracePasses(TraceReader& reader, std::uint32_t group, bool with_routes = false);
+
+  // Leaves out the next so many tokens; before the first pass.
+  Status Skip(std::uint64_t tokens);
 
   // False at the end of the trace.
   Result<bool> Next(ReplayPass& pass);
 
  private:
-  Result<bool> FillBlock();  // false if there is no more
+  Result<bool> FillBlock();        // false if there is no more
+  void Take(std::uint32_t count);  // goes on by so many tokens of the segment
   bool Ends(const TraceSegment& segment) const;
   // Whether the pass is this segment's next token alone, which is known without a look ahead.
   bool IsLone(const TraceSegment& segment) const;
   void TakeLone(ReplayPass& pass) const;
   void Add(std::uint32_t first, std::uint32_t count);
+  void AddRoutes(std::uint32_t first, std::uint32_t count, ReplayPass& pass) const;
   void Finish(ReplayPass& pass);
 
   TraceReader& reader_;
   const TraceHeader& header_;
   std::uint32_t group_;
+  bool with_routes_;
   std::optional<TraceBlock> block_;
   std::size_t segment_ = 0;  // of the block; the next to be taken, in part perhaps
   std::uint32_t taken_ = 0;  // tokens of it

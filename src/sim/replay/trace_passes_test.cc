@@ -96,5 +96,39 @@ TEST_F(TracePassesTest, APassThatLostItsEndIsNotMixedWithTheNext) {
   EXPECT_EQ(tokens, (std::vector<std::uint32_t>{4, 4, 1}));
 }
 
+TEST_F(TracePassesTest, RoutesAreThoseOfThePassTokenByTokenAndBestFirst) {
+  TraceReader reader = TraceReader::Open(folder_.PathOf("t")).value();
+  TracePasses source(reader, /*group=*/0, /*with_routes=*/true);
+  ReplayPass pass;
+  for (std::uint32_t first = 0; source.Next(pass).value(); first += pass.tokens) {
+    ASSERT_EQ(pass.routes.size(), 3u);
+    for (std::size_t l = 0; l < 3; ++l) {
+      ASSERT_EQ(pass.routes[l].chosen.size(), pass.tokens * 3);
+      EXPECT_TRUE(pass.routes[l].scores.empty());  // the trace has those of the chosen alone
+      for (std::uint32_t t = 0; t < pass.tokens; ++t) {
+        for (std::size_t k = 0; k < 3; ++k) {
+          const RoutedSlot& slot = pass.routes[l].chosen[t * 3 + k];
+          EXPECT_EQ(slot.expert, block_.Ids(header_, l, first + t)[k]);
+          EXPECT_EQ(slot.weight, block_.Scores(header_, l, first + t)[k]);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(TracePassesTest, WhatIsSkippedIsNotInThePassesAndTheRestOfACutPassIs) {
+  TraceReader reader = TraceReader::Open(folder_.PathOf("t")).value();
+  TracePasses source(reader, 0);
+  ASSERT_TRUE(source.Skip(3).ok());
+  ReplayPass pass;
+  ASSERT_TRUE(source.Next(pass).value());
+  EXPECT_EQ(pass.tokens, 2u);
+  EXPECT_EQ(pass.demands[1], Demands(1, 3, 2));
+  reader.Rewind();
+  TracePasses beyond(reader, 1);
+  ASSERT_TRUE(beyond.Skip(1000).ok());
+  EXPECT_FALSE(beyond.Next(pass).value());
+}
+
 }  // namespace
 }  // namespace troupe
