@@ -114,8 +114,14 @@ double Echo::Value(ExpertId id) {
 
 std::size_t Echo::Choose(std::span<const ExpertId> candidates) {
   TakeIn();
-  const auto least = std::ranges::min_element(
-      candidates, {}, [&](ExpertId id) { return std::pair(Value(id), id); });
+  // Of what is needed in the same step, what the layers still ahead need comes first.
+  const auto until_run = [&](ExpertId id) {
+    const std::uint32_t layers_ahead = (id.layer + grid_.layers - layer_ - 1) % grid_.layers + 1;
+    return static_cast<double>(layers_ahead) / grid_.layers;
+  };
+  const auto least = std::ranges::min_element(candidates, {}, [&](ExpertId id) {
+    return std::pair(Value(id) * 3 / (3 + until_run(id)), id);
+  });
   return static_cast<std::size_t>(least - candidates.begin());
 }
 

@@ -83,6 +83,19 @@ TEST(EchoTest, ALayerThatHasYetToRunIsExpectedToDoWhatItDidInTheStepThatResemble
   EXPECT_EQ(Chosen(echo, Ids(0, {1, 2})), (ExpertId{0, 1}));
 }
 
+TEST(EchoTest, OfExpertsNeededInTheSameStepThoseOfLayersStillAheadStay) {
+  Echo echo({.layers = 3, .experts = 8});
+  for (int step = 0; step < 8; ++step) {
+    for (std::uint32_t layer = 0; layer < 3; ++layer) Ask(echo, layer, {1, 2});
+  }
+  Ask(echo, 0, {1, 2});
+  Ask(echo, 1, {1, 2});
+  // All are needed in every step; 2 of layer 1 has just been used, that of layer 2 is next.
+  const std::vector<ExpertId> all = {{0, 2}, {1, 2}, {2, 2}};
+  EXPECT_EQ(Chosen(echo, all), (ExpertId{1, 2}));
+  EXPECT_EQ(Chosen(echo, std::vector<ExpertId>{{0, 2}, {2, 2}}), (ExpertId{0, 2}));
+}
+
 TEST(EchoTest, WithoutAnythingAlikeKeepsWhatMoreTokensUsedOfLate) {
   Echo echo(kOneLayer);
   Ask(echo, 0, {1, 2, 3, 4, 5, 6}, 1);
@@ -129,8 +142,13 @@ class SlowEcho final : public EvictionPolicy {
       value_[grid_.Index(id)] = Value(id);
       valued_[grid_.Index(id)] = true;
     }
-    const auto least = std::ranges::min_element(
-        candidates, {}, [&](ExpertId id) { return std::pair(value_[grid_.Index(id)], id); });
+    const auto least = std::ranges::min_element(candidates, {}, [&](ExpertId id) {
+      const std::uint32_t ahead = id.layer > layer_
+                                      ? id.layer - layer_  // in this step, or the next
+                                      : grid_.layers + id.layer - layer_;
+      const double steps = static_cast<double>(ahead) / grid_.layers;
+      return std::pair(value_[grid_.Index(id)] * 3 / (3 + steps), id);
+    });
     return static_cast<std::size_t>(least - candidates.begin());
   }
 

@@ -103,7 +103,13 @@ class Axes {
       }
       return ticks;
     }
+    // Between things that are counted there is nothing to mark.
+    const bool whole = std::ranges::all_of(chart_.series, [](const LineSeries& series) {
+      return std::ranges::all_of(series.points,
+                                 [](const auto& p) { return p.first == std::floor(p.first); });
+    });
     for (const double tick : NiceTicks(x_.least, x_.most, 8)) {
+      if (whole && std::abs(tick - std::round(tick)) > 1e-9) continue;
       if (tick >= x_.least - 1e-12 && tick <= x_.most + 1e-12) ticks.push_back(tick);
     }
     return ticks;

@@ -122,6 +122,15 @@ TEST(PlotTest, NoPointsOneValueAndEqualValuesAreNoTrouble) {
   EXPECT_THAT(ToSvg(HeatMap{}), HasSubstr("</svg>"));
 }
 
+TEST(PlotTest, BetweenWholeNumbersThereAreNoTicks) {
+  const auto chart = [](double second) {
+    return ToSvg(LineChart{.series = {{"s", {{1, 0}, {second, 0.25}, {4, 1}}}}});
+  };
+  EXPECT_EQ(Count(chart(2), ">1.5</text>"), 0u);
+  EXPECT_EQ(Count(chart(2), ">3</text>"), 1u);
+  EXPECT_EQ(Count(chart(2.25), ">1.5</text>"), 1u);
+}
+
 TEST(PlotTest, TicksAreRoundAndCoverTheRange) {
   EXPECT_EQ(NiceTicks(0, 10, 5), (std::vector<double>{0, 2, 4, 6, 8, 10}));
   EXPECT_EQ(NiceTicks(3, 3, 5), std::vector<double>{3});
