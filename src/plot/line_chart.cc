@@ -190,10 +190,16 @@ std::string ToSvg(const LineChart& chart) {
     std::vector<std::pair<double, double>> places;
     for (const auto& [px, py] : series.points) places.emplace_back(axes.X(px), axes.Y(py));
     svg.AddPolyline(places, colour, dashes);
+    for (std::size_t p = 0; p < std::min(places.size(), series.spans.size()); ++p) {
+      const auto& [least, most] = series.spans[p];
+      svg.AddLine(places[p].first, axes.Y(std::clamp(least, y.least, y.most)), places[p].first,
+                  axes.Y(std::clamp(most, y.least, y.most)), colour, 1);
+    }
     for (std::size_t p = 0; chart.dots && p < places.size(); ++p) {
       svg.AddDot(
           places[p].first, places[p].second, 3.2, colour,
-          fmt::format("{}: {} at {}", series.name, Label(series.points[p].second, chart.y_unit),
+          fmt::format("{}: {} at {}", p < series.hints.size() ? series.hints[p] : series.name,
+                      Label(series.points[p].second, chart.y_unit),
                       Label(series.points[p].first, chart.x_unit)));
     }
     labels.push_back(

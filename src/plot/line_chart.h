@@ -15,6 +15,9 @@ struct LineSeries {
   std::vector<std::pair<double, double>> points;  // x rises
   LineDash dash = LineDash::kSolid;               // kDashed: what only a reference is
   std::optional<std::size_t> colour = {};         // the n-th; absent: the next one
+  std::vector<std::string> hints = {};            // of each point where the pointer rests, or none
+  // Of each point, or none: how far y may lie off, drawn as far as the plot reaches.
+  std::vector<std::pair<double, double>> spans = {};
 };
 
 enum class AxisUnit { kNumber, kPercent };  // of a share, 0.25 is 25 %

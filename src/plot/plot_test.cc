@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <regex>
 
 #include "plot/heat_map.h"
@@ -97,6 +98,18 @@ TEST(PlotTest, AHigherValueIsDrawnHigherAndEverySeriesIsNamed) {
   EXPECT_THAT(svg, HasSubstr(">low</text>"));
   EXPECT_THAT(svg, HasSubstr(">high</text>"));
   EXPECT_EQ(Count(svg, "stroke-dasharray"), 2u);  // and the piece beside its name
+}
+
+TEST(PlotTest, SpansAreDrawnAboutTheirPointsAndEndWithThePlot) {
+  constexpr double kNoEnd = std::numeric_limits<double>::infinity();
+  LineChart chart{.y_least = 0, .y_most = 10, .series = {{"s", {{0, 5}, {1, 5}}}}};
+  const std::size_t plain = Count(ToSvg(chart), "<line");
+  chart.series[0].spans = {{4, 6}, {-kNoEnd, kNoEnd}};
+  chart.series[0].hints = {"first", "second"};
+  const std::string svg = ToSvg(chart);
+  EXPECT_EQ(Count(svg, "<line"), plain + 2);
+  EXPECT_THAT(svg, testing::Not(HasSubstr("inf")));
+  EXPECT_THAT(svg, HasSubstr("second: 5 at 1"));
 }
 
 TEST(PlotTest, ALogarithmicAxisPutsDoublingsAtEqualSteps) {
