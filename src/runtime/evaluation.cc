@@ -151,6 +151,7 @@ Result<Evaluation> Evaluate(Session& session, std::span<const TokenId> text,
     return InvalidArgument("the text has {} tokens, too few to score one", text.size());
   }
   Scorer scorer(hooks, BlockLength(count.all, count.in_window));
+  std::size_t fed = 0;
   double pass_seconds = 0;
   std::vector<TokenId> window;
   for (std::size_t at = 0; at < text.size(); at += step) {
@@ -172,11 +173,13 @@ Result<Evaluation> Evaluate(Session& session, std::span<const TokenId> text,
     };
     TROUPE_RETURN_IF_ERROR(FeedInParts(session, window, together, options.warm_up, score));
     pass_seconds += whole.Seconds() - scoring;
+    fed += window.size();
     TROUPE_RETURN_IF_ERROR(scored);
     scorer.EndWindow();
     if (hooks.progress) hooks.progress(at + part.size(), text.size());
   }
   Evaluation result = scorer.Finish();
+  result.fed = fed;
   result.pass_seconds = pass_seconds;
   return result;
 }

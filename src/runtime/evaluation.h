@@ -41,6 +41,7 @@ struct Comparison {
 
 struct Evaluation {
   std::size_t tokens = 0;   // that were scored
+  std::size_t fed = 0;      // that went through the model for it
   std::size_t blocks = 0;   // that the intervals rest on
   Interval nll;             // nats per token
   double pass_seconds = 0;  // in the model's passes, without scoring what they gave

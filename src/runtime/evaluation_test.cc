@@ -61,6 +61,7 @@ class EvaluationOfTheTinyModel : public testing::Test {
 TEST_F(EvaluationOfTheTinyModel, ScoresEveryTokenAfterTheBeginning) {
   const Evaluation whole = Run({.window = 128, .begin = 1}).value();
   EXPECT_EQ(whole.tokens, text_.size());
+  EXPECT_EQ(whole.fed, text_.size() + 1);
   EXPECT_GT(whole.nll.mean, 1.0);
   EXPECT_LT(whole.nll.mean, std::log(4096.0));  // better than knowing nothing
   EXPECT_LT(whole.nll.least, whole.nll.mean);
