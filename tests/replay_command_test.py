@@ -116,6 +116,12 @@ class Replay(unittest.TestCase):
         counts = blind[0]["results"][0]["substituted"]["links"][0]["counts"]
         self.assertEqual((counts["unknown"], counts["substituted"]), (160 * 6, 0))
 
+    def test_the_optimum_is_beside_others_that_read_ahead(self):
+        results = self.replay(SAMPLE, "--pass", 1, "--budget", 50, "--policy", "lru,optimum", "--predict",
+                              "eap,previous")[0]["results"]
+        self.assertEqual(sorted((r["policy"], r["predictor"]) for r in results),
+                         [("lru", "eap"), ("lru", "previous"), ("optimum", "none")])
+
     def test_buddies_come_from_other_tokens_than_those_played(self):
         part = self.replay(SAMPLE, "--pass", 1, "--policy", "lru", "--budget", 50, "--substitute",
                            "exact,buddies:tau=-1", "--buddies", "25%")[0]
@@ -171,6 +177,8 @@ class Replay(unittest.TestCase):
                 ("fewer bits", 2, (SAMPLE, "--substitute", "low-bit")),
                 ("scores of all experts", 1, (SAMPLE, "--policy", "score")),
                 ("of one trace", 2, (SAMPLE, SAMPLE, "--plot", "x.svg")),
+                ("of demand alone", 2, (SAMPLE, "--policy", "optimum", "--predict", "eap")),
+                ("of exact answers", 2, (SAMPLE, "--policy", "optimum", "--substitute", "drop")),
                 ("TRACE", 2, ())):
             done = troupe("replay", *arguments)
             self.assertEqual(done.returncode, code, done.stderr)

@@ -164,6 +164,8 @@ class TraceCommand(unittest.TestCase):
         self.expect_failure("layer 99", "cut", self.law, "-o", self.folder / "x", "--layers", "99")
         self.expect_failure("no token", "cut", self.law, "-o", self.folder / "x", "--domain", "art")
         self.expect_failure("subcommand", code=2)
+        self.expect_failure(".html", "stats", self.law, "--plot", self.folder / "x", code=2)
+        self.expect_failure("5 is after 2", "cut", self.law, "-o", self.folder / "x", "--sequences", "5,2", code=2)
         self.assertFalse((self.folder / "x").exists())
 
 

@@ -248,7 +248,7 @@ Result<TraceBlock> DecodeChunkPayload(const TraceHeader& header, const TraceChun
   while (!names.empty()) {
     const std::size_t end = names.find('\0');
     if (end == std::string_view::npos) return DataLoss("a chunk with a domain without an end");
-    block.domains.emplace_back(names.substr(0, end));
+    block.domains.push_back(Printable(names.substr(0, end)));
     names.remove_prefix(end + 1);
   }
   block.ids.resize(header.ChoicesOf(chunk.tokens));

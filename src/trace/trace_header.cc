@@ -21,7 +21,7 @@ std::size_t IndexOf(const std::array<std::string_view, N>& names, const JsonValu
 }
 
 std::string TextOr(const JsonValue& json, const char* key) {
-  return json.Has(key) ? json.At(key).String() : std::string();
+  return json.Has(key) ? Printable(json.At(key).String()) : std::string();
 }
 
 bool Flag(const JsonValue& json) {
@@ -37,8 +37,8 @@ RecordedCache ReadCache(const JsonValue& json) {
           .spare = count("spare"),
           .per_layer = Flag(json.At("per_layer")),
           .shallow = count("shallow"),
-          .policy = json.At("policy").String(),
-          .predictor = json.At("predictor").String()};
+          .policy = Printable(json.At("policy").String()),
+          .predictor = Printable(json.At("predictor").String())};
 }
 
 TraceHeader ReadHeader(const JsonValue& json) {
@@ -46,7 +46,7 @@ TraceHeader ReadHeader(const JsonValue& json) {
   const auto count = [&](const char* key, std::uint32_t most) {
     return static_cast<std::uint32_t>(json.At(key).Count(1, most));
   };
-  header.model = json.At("model").String();
+  header.model = Printable(json.At("model").String());
   header.fingerprint = TextOr(json, "fingerprint");
   header.layers = count("layers", kMaxTraceLayers);
   const JsonValue moe = json.At("moe_layers");
@@ -77,6 +77,14 @@ TraceHeader ReadHeader(const JsonValue& json) {
 }  // namespace
 
 std::string_view Name(ScoreKind kind) { return kScoreNames[static_cast<std::size_t>(kind)]; }
+
+std::string Printable(std::string_view text) {
+  std::string printable(text);
+  for (char& c : printable) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return printable;
+}
 
 Status Validate(const TraceHeader& header) {
   if (header.layers == 0 || header.layers > kMaxTraceLayers || header.experts == 0 ||

@@ -68,6 +68,10 @@ Status SameModel(const TraceHeader& a, const TraceHeader& b);
 
 std::string_view Name(ScoreKind kind);
 
+// Text from a file as it may be shown: control characters, which could break a line or command a
+// terminal, are question marks.
+std::string Printable(std::string_view text);
+
 std::string ToJson(const TraceHeader& header);
 // `name` is the file's, for errors.
 Result<TraceHeader> TraceHeaderFromJson(const std::string& name, std::string_view text);

@@ -76,5 +76,13 @@ TEST(TraceHeaderTest, TellsModelsApartByFingerprintOrName) {
   EXPECT_THAT(SameModel(a, b).message(), HasSubstr("takes 2"));
 }
 
+TEST(TraceHeaderTest, WhatItIsCalledCannotBreakALineOrCommandATerminal) {
+  TraceHeader header = TestTraceHeader();
+  header.model = "a\nb\x1b[31m";
+  const TraceHeader read = TraceHeaderFromJson("t", ToJson(header)).value();
+  EXPECT_EQ(read.model, "a?b?[31m");
+  EXPECT_EQ(Printable("Größe\t\x7f"), "Größe??");
+}
+
 }  // namespace
 }  // namespace troupe

@@ -84,6 +84,17 @@ class ReplayCommand final : public Command {
       return InvalidArgument("--as-recorded takes no --policy, --budget, --slots or --substitute");
     }
     TROUPE_RETURN_IF_ERROR(substitution_.CheckUsage());
+    const bool only_optimum = !policies_.empty() && std::ranges::all_of(policies_, [](auto& name) {
+      return name == "optimum";
+    });
+    const bool exact_demand =
+        !substitution_.asked() && predictors_ == std::vector<std::string>{"none"};
+    if (only_optimum && !exact_demand) {
+      return InvalidArgument(
+          "the optimum is one of demand alone and of exact answers: --predict and --substitute "
+          "need "
+          "another --policy beside it");
+    }
     if (!plot_.empty() && !plot_.ends_with(".svg") && !plot_.ends_with(".html")) {
       return InvalidArgument("--plot: '{}', expected a name that ends in .svg or .html", plot_);
     }
@@ -135,7 +146,8 @@ class ReplayCommand final : public Command {
                           .shallow = shallow,
                           .governed = governed_};
           if (policy == "optimum") {  // it is one of demand alone, and of exact answers
-            if (predictor == "none") add(spec);
+            spec.predictor = "none";
+            if (predictor == predictors_.front()) add(spec);
             continue;
           }
           for (const std::string& substitution : substitution_.specs()) {

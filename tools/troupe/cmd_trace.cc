@@ -46,6 +46,13 @@ class TraceCommand final : public Command {
     if (app_->got_subcommand("cut") && first_last_.size() > 2) {
       return InvalidArgument("--sequences takes a first and a last one");
     }
+    if (first_last_.size() == 2 && first_last_.front() > first_last_.back()) {
+      return InvalidArgument("--sequences: {} is after {}, expected a first and a last one",
+                             first_last_.front(), first_last_.back());
+    }
+    if (app_->got_subcommand("stats") && !out_.empty() && !out_.ends_with(".html")) {
+      return InvalidArgument("--plot: '{}', expected a name that ends in .html", out_);
+    }
     return OkStatus();
   }
 
