@@ -128,6 +128,7 @@ Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const Engi
                                              .chat_format = std::move(model.chat_format),
                                              .bytes_touched = model.facts.TouchedPerToken()}));
   engine->offload_options_ = options.offload;
+  engine->offload_options_.substitution = ToString(model.substitution);
   TROUPE_RETURN_IF_ERROR(engine->OpenExperts(model.measure.experts, std::move(model.store),
                                              std::move(model.low), std::move(model.substitution),
                                              options.offload, model.profile));

@@ -52,7 +52,11 @@ struct OffloadOptions {
   std::string substitution = "exact";
   std::uint32_t substitution_tokens = 1;
   std::string buddies;  // path; empty: the file beside the model, if the chain needs it
-  LinkSpeed link;       // stands in for a slower medium; no limit by default
+  // In place of a chain: what it may cost, as expert/substitution/quality_limit.h reads it; and the
+  // file of what was measured of that. Empty: the one beside the model.
+  std::string quality = "exact", quality_curve;
+  double token_seconds = 0;  // likewise: the time a token that SMoE's alpha is to meet; 0: none
+  LinkSpeed link;            // stands in for a slower medium; no limit by default
 };
 
 // Which scores of the router a recorded trace has.

@@ -8,6 +8,7 @@
 #include "runtime/machine_memory.h"
 #include "runtime/model_store.h"
 #include "runtime/process_memory.h"
+#include "runtime/quality_curve.h"
 #include "runtime/vocab_loader.h"
 #include "store/model_fingerprint.h"
 
@@ -57,6 +58,47 @@ Result<std::optional<ModelProfile>> FindProfile(const GgufModel& file, const std
   return std::optional<ModelProfile>();
 }
 
+void NoteMeasuredWith(const std::string& cache, const std::string& predictor,
+                      const OffloadOptions& offload, std::vector<std::string>& notes) {
+  if (cache == offload.policy && predictor == offload.predictor) return;
+  notes.push_back(
+      fmt::format("that was measured with --cache {} and --predict {}", cache, predictor));
+}
+
+// The chain that was asked for: as such, as a limit on the loss of quality, or by a time a token.
+Result<std::string> WantedChain(const GgufModel& file, const OffloadOptions& offload,
+                                EnginePlan& plan) {
+  TROUPE_ASSIGN_OR_RETURN(const double most_loss, ParseQuality(offload.quality));
+  const int asked = (offload.substitution != "exact" ? 1 : 0) + (most_loss > 0 ? 1 : 0) +
+                    (offload.token_seconds > 0 ? 1 : 0);
+  if (asked > 1) {
+    return InvalidArgument("two of a substitution, a quality and a latency found, one expected");
+  }
+  if (most_loss == 0 && offload.token_seconds == 0) return offload.substitution;
+  if (plan.memory.all_resident) {
+    plan.notes.push_back("exact, whatever may be lost: every expert is in memory");
+    return std::string("exact");
+  }
+  const double share = static_cast<double>(plan.memory.slots) / plan.needs.AllExperts();
+  if (most_loss > 0) {
+    TROUPE_ASSIGN_OR_RETURN(const QualityChoice choice,
+                            ChooseChainFor(file, share, most_loss, offload.quality_curve));
+    plan.notes.push_back(fmt::format("quality {}: {}", offload.quality, ToString(choice.chain)));
+    NoteMeasuredWith(choice.cache, choice.predictor, offload, plan.notes);
+    return choice.chain.chain;
+  }
+  TROUPE_ASSIGN_OR_RETURN(
+      const LatencyChoice choice,
+      ChooseAlphaFor(file, share, offload.token_seconds,
+                     DescribeMachine(plan.threads, offload.link), offload.quality_curve));
+  plan.notes.push_back(fmt::format("{:.1f} ms a token are expected with alpha {:.3g}{}",
+                                   1e3 * choice.alpha.seconds, choice.alpha.alpha,
+                                   choice.alpha.meets_target ? "" : ", and less with no other"));
+  NoteMeasuredWith(choice.cache, choice.predictor, offload, plan.notes);
+  return choice.alpha.alpha > 0 ? fmt::format("smoe:alpha={:.4g}", choice.alpha.alpha)
+                                : std::string("exact");
+}
+
 }  // namespace
 
 Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& options) {
@@ -66,15 +108,6 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
   TROUPE_ASSIGN_OR_RETURN(Vocab vocab, LoadVocab(file.metadata(), path));
   Result<ChatFormat> chat_format = RecogniseChatFormat(vocab.chat_template);
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, MakeTokenizer(std::move(vocab)));
-  const OffloadOptions& offload = options.offload;
-  TROUPE_ASSIGN_OR_RETURN(
-      const SubstitutionMaterial material,
-      LoadMaterial(offload.substitution, file,
-                   {.layers = config->layers, .experts = config->moe.routing.experts},
-                   offload.buddies));
-  TROUPE_ASSIGN_OR_RETURN(SubstitutionChain substitution,
-                          ParseSubstitution(offload.substitution, material,
-                                            {.most_tokens = offload.substitution_tokens}));
   TROUPE_ASSIGN_OR_RETURN(ModelFacts facts, InspectModel(file));
   TROUPE_ASSIGN_OR_RETURN(WeightMeasure measure, MeasureWeights(file, *config));
 
@@ -82,6 +115,15 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
   TROUPE_ASSIGN_OR_RETURN(const MachineFacts machine,
                           ReadMachineFacts(!container.empty(), options));
   TROUPE_ASSIGN_OR_RETURN(EnginePlan plan, PlanEngine(*config, measure, machine, options));
+  const OffloadOptions& offload = options.offload;
+  TROUPE_ASSIGN_OR_RETURN(const std::string wanted, WantedChain(file, offload, plan));
+  TROUPE_ASSIGN_OR_RETURN(
+      const SubstitutionMaterial material,
+      LoadMaterial(wanted, file, {.layers = config->layers, .experts = config->moe.routing.experts},
+                   offload.buddies));
+  TROUPE_ASSIGN_OR_RETURN(
+      SubstitutionChain substitution,
+      ParseSubstitution(wanted, material, {.most_tokens = offload.substitution_tokens}));
   std::unique_ptr<ExpertStore> store;
   // A container that was asked for by name is held to its word even if it is not needed today.
   const bool named = !options.offload.container.empty() && options.offload.container != "none";

@@ -11,6 +11,7 @@
 #include "troupe/commands.h"
 #include "troupe/engine_flags.h"
 #include "troupe/json_record.h"
+#include "troupe/measure_quality.h"
 #include "troupe/options.h"
 #include "troupe/progress.h"
 
@@ -35,27 +36,82 @@ class CalibrateCommand final : public Command {
     app.add_option("--coverage", buddies_.coverage,
                    "Of the experts chosen with one, the share that its list of buddies covers "
                    "(0.95)")
-        ->check(CLI::Range(0.0, 1.0).description(""))
+        ->check(Between(0.0, 1.0))
         ->type_name("SHARE");
     app.add_option("--most-buddies", buddies_.most, "Of a list, at most (16)")
-        ->check(CLI::Range(1u, 1u << 10))
+        ->check(Between(1u, 1u << 10))
         ->type_name("N");
     app.add_option("--smoothing", buddies_.smoothing,
                    "Added to how often two experts were chosen together (0)")
-        ->check(CLI::Range(0.0, 1e9).description(""))
+        ->check(Between(0.0, 1e9))
         ->type_name("COUNT");
     app.add_flag("--weighted", buddies_.weighted,
                  "Count two experts chosen together by the smaller of their shares of the token's "
                  "weight");
+    quality_.AddTo(app);
     AddJsonOption(app, json_);
   }
 
+  Status CheckUsage() const override {
+    const OffloadOptions offload = engine_.options().offload;
+    if (offload.quality != "exact" || offload.substitution != "exact" ||
+        offload.token_seconds > 0) {
+      return InvalidArgument(
+          "--quality, --latency and --substitute: what is learned is learned from exact runs");
+    }
+    return quality_.CheckUsage();
+  }
+
   Status Run() override {
+    TROUPE_ASSIGN_OR_RETURN(const Learned learned, Learn());
+    const std::string path = output_.empty() ? ProfilePathFor(engine_.model()) : output_;
+    TROUPE_RETURN_IF_ERROR(SaveProfile(learned.profile, path));
+    const std::string buddies_path =
+        buddies_output_.empty() ? BuddiesPathFor(engine_.model()) : buddies_output_;
+    TROUPE_RETURN_IF_ERROR(SaveBuddies(learned.buddies, buddies_path));
+    const bool table = json_ != "-";
+    if (table) {
+      Print(learned.profile, path);
+      Print(learned.buddies, buddies_path);
+    }
+    Json record = Record(learned.profile, path);
+    record["buddies"] = buddies_path;
+    record["mean_buddies"] = learned.buddies.buddies.MeanLength();
+    record["mean_coverage"] = MeanCoverage(learned.buddies.buddies);
+    if (quality_.wanted()) {
+      TROUPE_ASSIGN_OR_RETURN(
+          const QualityCurve curve,
+          quality_.Measure(engine_, {.name = text_, .ids = learned.unread, .begin = options_.begin},
+                           learned.profile.fingerprint, buddies_path, table));
+      if (table) fmt::print("left in {}\n", quality_.path(engine_.model()));
+      record["quality"] = MeasureQuality::Record(curve);
+      record["quality"]["file"] = quality_.path(engine_.model());
+    }
+    if (json_.empty()) return OkStatus();
+    return WriteJson(record, json_);
+  }
+
+ private:
+  struct Learned {
+    ModelProfile profile;
+    BuddyProfile buddies;
+    std::vector<TokenId> unread;  // the end of the text, for measuring quality
+  };
+
+  // The engine ends with it: quality is measured on others, and the budget is for one.
+  Result<Learned> Learn() {
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, engine_.Open(options_.window));
     TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(text_));
     if (engine->tokenizer().vocab().add_bos) options_.begin = engine->tokenizer().vocab().bos;
     TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> ids,
                             engine->tokenizer().Encode(text, {.add_special = false}));
+    const std::size_t kept = quality_.tokens();
+    if (ids.size() < 2 * kept) {
+      return InvalidArgument(
+          "{}: {} tokens, at least {} expected: {} to measure quality on, as many to learn from",
+          text_, ids.size(), 2 * kept, kept);
+    }
+    const std::span<const TokenId> read = std::span(ids).first(ids.size() - kept);
     TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
     BuddyRecorder recorder(engine->config());
     options_.routes = &recorder;
@@ -64,33 +120,18 @@ class CalibrateCommand final : public Command {
       options_.progress = [&bar](std::size_t done, std::size_t all) {
         bar.Update(Bytes(done), Bytes(all));
       };
-      return Calibrate(session, *engine, ids, options_);
+      return Calibrate(session, *engine, read, options_);
     }());
     TROUPE_ASSIGN_OR_RETURN(const GgufModel file, GgufModel::Open(engine->path()));
     TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(file));
-    profile.fingerprint = ToString(fingerprint);
-    profile.text = text_;
-    const std::string path = output_.empty() ? ProfilePathFor(engine->path()) : output_;
-    TROUPE_RETURN_IF_ERROR(SaveProfile(profile, path));
     BuddyProfile buddies = recorder.Profile(buddies_);
-    buddies.fingerprint = profile.fingerprint;
-    buddies.text = text_;
-    const std::string buddies_path =
-        buddies_output_.empty() ? BuddiesPathFor(engine->path()) : buddies_output_;
-    TROUPE_RETURN_IF_ERROR(SaveBuddies(buddies, buddies_path));
-    if (json_ != "-") {
-      Print(profile, path);
-      Print(buddies, buddies_path);
-    }
-    if (json_.empty()) return OkStatus();
-    Json record = Record(profile, path);
-    record["buddies"] = buddies_path;
-    record["mean_buddies"] = buddies.buddies.MeanLength();
-    record["mean_coverage"] = MeanCoverage(buddies.buddies);
-    return WriteJson(record, json_);
+    profile.fingerprint = buddies.fingerprint = ToString(fingerprint);
+    profile.text = buddies.text = text_;
+    return Learned{.profile = std::move(profile),
+                   .buddies = std::move(buddies),
+                   .unread = {ids.begin() + static_cast<std::ptrdiff_t>(read.size()), ids.end()}};
   }
 
- private:
   static std::string Percent(const ForecastQuality& quality) {
     if (quality.tokens == 0) return fmt::format("{:>13}", "-");
     return fmt::format("{:5.1f} {:5.1f} %", 100 * quality.expected, 100 * quality.guessed);
@@ -214,6 +255,7 @@ class CalibrateCommand final : public Command {
   EngineFlags engine_;
   CalibrationOptions options_;
   BuddyOptions buddies_;
+  MeasureQuality quality_;
   std::string text_, output_, buddies_output_, json_;
 };
 

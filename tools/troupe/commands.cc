@@ -13,7 +13,9 @@ constexpr CommandInfo kCommands[] = {
      "  troupe bench model.gguf --prefill 128,512 --decode 128", MakeBenchCommand},
     {"calibrate",
      "Learn how a model's gates foretell each other and which experts go together, for faster runs",
-     "  troupe calibrate model.gguf --text book.txt", MakeCalibrateCommand},
+     "  troupe calibrate model.gguf --text book.txt\n"
+     "  troupe calibrate model.gguf --text book.txt --measure-quality --shares 25,50",
+     MakeCalibrateCommand},
     {"eval", "Measure how well a model predicts a text",
      "  troupe eval model.gguf --text book.txt --logits reference.logits\n"
      "  troupe eval model-q4_k.gguf --text book.txt --reference reference.logits",

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <iostream>
 
+#include "expert/substitution/quality_limit.h"
 #include "io/file.h"
 #include "troupe/options.h"
 #include "troupe/progress.h"
@@ -108,9 +109,28 @@ void EngineFlags::AddTo(CLI::App& app) {
          "Which experts --substitute buddies takes for which, as troupe calibrate found out "
          "(beside the model)")
       ->type_name("FILE");
-  app.add_option("--quality", quality_, "exact: the answer of all experts the model asks for")
-      ->check(CLI::IsMember({"exact"}))
+  app.add_option("--quality", offload_.quality,
+                 "What may be lost for speed: exact: nothing; N%: so much of perplexity, by what "
+                 "troupe calibrate --measure-quality found; balanced: 1%; fast: 5% (exact)")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            const Result<double> loss = ParseQuality(text);
+            return loss.ok() ? std::string() : loss.status().message();
+          },
+          ""))
+      ->excludes(app.get_option("--substitute"))
       ->type_name("Q");
+  app.add_option_function<double>(
+         "--latency", [this](double milliseconds) { offload_.token_seconds = milliseconds / 1e3; },
+         "Not exact: lose as little as makes a token take so many milliseconds, by what calibrate "
+         "measured on this machine (off)")
+      ->check(Between(0.001, 1e6))
+      ->excludes(app.get_option("--substitute"))
+      ->excludes(app.get_option("--quality"))
+      ->type_name("MS");
+  app.add_option("--quality-curve", offload_.quality_curve,
+                 "What calibrate found of that (beside the model)")
+      ->type_name("FILE");
 }
 
 void EngineFlags::AllowLowCopies() {

@@ -37,7 +37,6 @@ class EngineFlags {
   bool kv_q8_0_ = false;
   std::uint32_t chunk_ = 512;
   OffloadOptions offload_;
-  std::string quality_ = "exact";
 };
 
 // "1,306,55" or the same with blanks and line ends; the error quotes what is no token id.

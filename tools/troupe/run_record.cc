@@ -103,6 +103,7 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,
     record["store"] = offloaded->store().name();
     record["reader"] = offloaded->loader().reader().name();
     record["low_copy"] = ToString(offloaded->low_copies());
+    record["quality"] = engine.offload_options().quality;
     record["substitution"] =
         offloaded->substitution() ? ToString(*offloaded->substitution()) : "exact";
     record["cache_policy"] = offloaded->cache().policy().name();

@@ -1,0 +1,187 @@
+#include "runtime/quality_curve.h"
+
+#include <filesystem>
+
+#include "base/json_value.h"
+#include "io/text_file.h"
+#include "runtime/container_path.h"
+#include "runtime/cost_model_file.h"
+#include "store/model_fingerprint.h"
+
+namespace troupe {
+namespace {
+
+using Json = OrderedJson;
+
+constexpr std::string_view kFormat = "troupe quality curve";
+constexpr std::uint32_t kVersion = 1;
+constexpr Bytes kMostBytes = 16_MiB;  // of a file that is read
+constexpr double kMostOfAToken = 1e18;
+
+Json ToJson(const MeasuredMean& mean) {
+  return {{"mean", mean.mean}, {"least", mean.least}, {"most", mean.most}};
+}
+
+Json ToJson(const MeasuredChain& chain) {
+  return {{"chain", chain.chain},
+          {"tokens", chain.tokens},
+          {"kl", ToJson(chain.kl)},
+          {"perplexity_ratio", ToJson(chain.perplexity_ratio)},
+          {"changed", chain.changed},
+          {"bytes_per_token", chain.bytes},
+          {"seconds_per_token", chain.seconds}};
+}
+
+double NumberIn(const JsonValue& json, double least, double most) {
+  const double number = json.Number();
+  if (number < least || number > most) json.Fail(fmt::format("a number, {} to {}", least, most));
+  return number;
+}
+
+MeasuredMean MeanFrom(const JsonValue& json) {
+  MeasuredMean mean{.mean = NumberIn(json.At("mean"), 0, kMostOfAToken)};
+  mean.least = NumberIn(json.At("least"), 0, mean.mean);
+  mean.most = NumberIn(json.At("most"), mean.mean, kMostOfAToken);
+  return mean;
+}
+
+MeasuredChain ChainFrom(const JsonValue& json) {
+  return {.chain = json.At("chain").String(),
+          .tokens = json.At("tokens").Count(1, std::uint64_t{1} << 50),
+          .kl = MeanFrom(json.At("kl")),
+          .perplexity_ratio = MeanFrom(json.At("perplexity_ratio")),
+          .changed = NumberIn(json.At("changed"), 0, 1),
+          .bytes = NumberIn(json.At("bytes_per_token"), 0, kMostOfAToken),
+          .seconds = NumberIn(json.At("seconds_per_token"), 0, kMostOfAToken)};
+}
+
+MeasuredShare ShareFrom(const JsonValue& json, double above) {
+  const double share = json.At("share").Number();
+  if (!(share > above && share <= 1)) {
+    json.At("share").Fail(fmt::format("a share above {} and at most 1", above));
+  }
+  MeasuredShare measured{.share = share, .exact = ChainFrom(json.At("exact")), .chains = {}};
+  const JsonValue chains = json.At("chains");
+  if (!chains.IsArray()) chains.Fail("an array");
+  for (std::size_t i = 0; i < chains.size(); ++i) {
+    measured.chains.push_back(ChainFrom(chains.At(i)));
+  }
+  return measured;
+}
+
+QualityCurve CurveFrom(const JsonValue& json) {
+  if (!json.IsObject() || !json.Has("format") || json.At("format").raw() != kFormat) {
+    throw JsonError(fmt::format("not a {}", kFormat));
+  }
+  if (json.At("version").raw() != kVersion) json.At("version").Fail(fmt::format("{}", kVersion));
+  QualityCurve curve{.fingerprint = json.At("model").String(),
+                     .text = json.At("text").String(),
+                     .tokens = json.At("tokens").Count(1, std::uint64_t{1} << 50),
+                     .cache = json.At("cache").String(),
+                     .predictor = json.At("predictor").String(),
+                     .machine = json.At("machine").String(),
+                     .perplexity = NumberIn(json.At("perplexity"), 1, 1e300),
+                     .shares = {}};
+  const JsonValue shares = json.At("shares");
+  if (!shares.IsArray() || shares.size() == 0) shares.Fail("a share measured, or more");
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const double above = curve.shares.empty() ? 0 : curve.shares.back().share;
+    curve.shares.push_back(ShareFrom(shares.At(i), above));
+  }
+  return curve;
+}
+
+std::string PathOf(const GgufModel& model, const std::string& named) {
+  return named.empty() ? QualityPathFor(model.path()) : named;
+}
+
+std::string CommandFor(const GgufModel& model) {
+  return fmt::format("`troupe calibrate {} --text FILE --measure-quality`", model.path());
+}
+
+// The model's own.
+Result<QualityCurve> LoadFor(const GgufModel& model, const std::string& named) {
+  const std::string path = PathOf(model, named);
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) {
+    return Error(
+        Code::kNotFound,
+        "{}: no such file, but --quality and --latency need what was measured; {} measures "
+        "it",
+        path, CommandFor(model));
+  }
+  TROUPE_ASSIGN_OR_RETURN(QualityCurve curve, LoadQuality(path));
+  TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(model));
+  if (curve.fingerprint != ToString(fingerprint)) {
+    return InvalidArgument("{}: made for another model; {} makes it anew", path, CommandFor(model));
+  }
+  return curve;
+}
+
+Status NotMeasured(const Status& status, const GgufModel& model, double share,
+                   const std::string& named) {
+  return Error(status.code(), "{}: {}; {} does, with --shares {:.3g}", PathOf(model, named),
+               status.message(), CommandFor(model), 100 * share);
+}
+
+}  // namespace
+
+std::string QualityPathFor(std::string_view model_path) {
+  return PathBeside(model_path, ".quality.json");
+}
+
+Status SaveQuality(const QualityCurve& curve, const std::string& path) {
+  Json json = {{"format", kFormat},
+               {"version", kVersion},
+               {"model", curve.fingerprint},
+               {"text", curve.text},
+               {"tokens", curve.tokens},
+               {"cache", curve.cache},
+               {"predictor", curve.predictor},
+               {"machine", curve.machine},
+               {"perplexity", curve.perplexity},
+               {"shares", Json::array()}};
+  for (const MeasuredShare& share : curve.shares) {
+    Json chains = Json::array();
+    for (const MeasuredChain& chain : share.chains) chains.push_back(ToJson(chain));
+    json["shares"].push_back(
+        {{"share", share.share}, {"exact", ToJson(share.exact)}, {"chains", std::move(chains)}});
+  }
+  return WriteWholeText(path, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+Result<QualityCurve> LoadQuality(const std::string& path) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadWholeText(path, kMostBytes));
+  return ReadJson<QualityCurve>(path, text, CurveFrom);
+}
+
+std::string DescribeMachine(std::uint32_t threads, const LinkSpeed& link) {
+  const MachineId machine = ThisMachine();
+  std::string text =
+      fmt::format("{} of {} x {}, {}", threads, machine.cpus, machine.cpu, machine.kernels);
+  if (link.bytes_per_second > 0 || link.latency_seconds > 0) text += ", " + ToString(link);
+  return text;
+}
+
+Result<QualityChoice> ChooseChainFor(const GgufModel& model, double share, double most_loss,
+                                     const std::string& path) {
+  TROUPE_ASSIGN_OR_RETURN(const QualityCurve curve, LoadFor(model, path));
+  const Result<ChosenChain> chosen = ChooseChain(curve.shares, share, most_loss);
+  if (!chosen.ok()) return NotMeasured(chosen.status(), model, share, path);
+  return QualityChoice{.chain = *chosen, .cache = curve.cache, .predictor = curve.predictor};
+}
+
+Result<LatencyChoice> ChooseAlphaFor(const GgufModel& model, double share, double seconds,
+                                     const std::string& machine, const std::string& path) {
+  TROUPE_ASSIGN_OR_RETURN(const QualityCurve curve, LoadFor(model, path));
+  if (curve.machine != machine) {
+    return Error(Code::kFailedPrecondition,
+                 "{}: times of '{}' found, of '{}' expected; {} takes them", PathOf(model, path),
+                 curve.machine, machine, CommandFor(model));
+  }
+  const Result<AlphaChoice> chosen = ChooseAlpha(curve.shares, share, seconds);
+  if (!chosen.ok()) return NotMeasured(chosen.status(), model, share, path);
+  return LatencyChoice{.alpha = *chosen, .cache = curve.cache, .predictor = curve.predictor};
+}
+
+}  // namespace troupe

@@ -1,0 +1,134 @@
+#include "runtime/quality_curve.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "io/temp_folder.h"
+#include "io/text_file.h"
+#include "model/synth.h"
+#include "store/model_fingerprint.h"
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+
+QualityCurve Example() {
+  MeasuredChain exact{.chain = "exact",
+                      .tokens = 99,
+                      .perplexity_ratio = {.mean = 1, .least = 1, .most = 1},
+                      .bytes = 4096,
+                      .seconds = 0.25};
+  MeasuredChain smoe{.chain = "smoe:alpha=0.2",
+                     .tokens = 99,
+                     .kl = {.mean = 0.001, .least = 0.0001, .most = 0.003},
+                     .perplexity_ratio = {.mean = 1.0 + 1.0 / 1024, .least = 0.999, .most = 1.005},
+                     .changed = 0.125,
+                     .bytes = 2048,
+                     .seconds = 0.2};
+  QualityCurve curve{.fingerprint = "00ff",
+                     .text = "book.txt",
+                     .tokens = 99,
+                     .cache = "echo",
+                     .predictor = "none",
+                     .machine = "2 of 2 x CPU",
+                     .perplexity = 7.5,
+                     .shares = {}};
+  curve.shares.push_back({.share = 0.25, .exact = exact, .chains = {smoe}});
+  smoe.perplexity_ratio.mean = 0.9995;  // it can come out better than exact
+  curve.shares.push_back({.share = 0.5, .exact = exact, .chains = {smoe}});
+  return curve;
+}
+
+class QualityCurveTest : public testing::Test {
+ protected:
+  std::string Saved(const QualityCurve& curve, const std::string& name = "m.quality.json") {
+    const std::string path = folder_.PathOf(name);
+    EXPECT_TRUE(SaveQuality(curve, path).ok());
+    return path;
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(QualityCurveTest, ReadsBackWhatItWrote) {
+  const auto read = LoadQuality(Saved(Example()));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(*read, Example());
+}
+
+TEST_F(QualityCurveTest, WhatIsNoCurveOrCannotBeIsRefusedWithItsPlace) {
+  const std::string good = ReadWholeText(Saved(Example()), 1_MiB).value();
+  const auto error = [&](const std::string& from, const std::string& to) {
+    std::string bad = good;
+    const std::size_t at = bad.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    bad.replace(at, from.size(), to);
+    const auto read = LoadQuality(folder_.Write("bad", bad));
+    return read.ok() ? std::string("accepted") : read.status().message();
+  };
+  EXPECT_EQ(error("\"tokens\": 99", "\"tokens\":99"), "accepted");
+  EXPECT_THAT(error("troupe quality curve", "troupe buddies"),
+              HasSubstr("bad: not a troupe quality curve"));
+  EXPECT_THAT(error("\"version\": 1", "\"version\": 2"), HasSubstr("version: 2, expected 1"));
+  EXPECT_THAT(error("\"perplexity\": 7.5", "\"perplexity\": 0.5"), HasSubstr("perplexity: 0.5"));
+  EXPECT_THAT(error("\"share\": 0.25", "\"share\": 0"), HasSubstr("shares[0].share: 0"));
+  EXPECT_THAT(error("\"share\": 0.25", "\"share\": 0.5"),
+              HasSubstr("shares[1].share: 0.5, expected a share above 0.5"));
+  EXPECT_THAT(error("\"changed\": 0.125", "\"changed\": 1.125"),
+              HasSubstr("shares[0].chains[0].changed: 1.125"));
+  EXPECT_THAT(error("\"mean\": 0.001", "\"mean\": -0.001"), HasSubstr("kl.mean: -0.001"));
+  EXPECT_THAT(error("\"most\": 1.005", "\"most\": 0.5"), HasSubstr("perplexity_ratio.most: 0.5"));
+  EXPECT_THAT(error("\"bytes_per_token\": 2048.0", "\"bytes_per_token\": null"),
+              HasSubstr("bytes_per_token: null"));
+  for (const std::size_t length : {std::size_t{0}, good.size() / 2}) {
+    EXPECT_FALSE(LoadQuality(folder_.Write("cut", good.substr(0, length))).ok());
+  }
+}
+
+TEST_F(QualityCurveTest, ALimitNeedsTheModelsOwnCurveAndNamesTheCommandThatMakesIt) {
+  const std::string path = folder_.PathOf("m.gguf");
+  ASSERT_TRUE(Synthesize(*FindShape("tiny-qwen2moe"), SynthOptions(), path).ok());
+  const GgufModel model = GgufModel::Open(path).value();
+  const auto choose = [&](double share) { return ChooseChainFor(model, share, 0.01); };
+
+  EXPECT_THAT(choose(0.25).status().message(), HasSubstr("m.quality.json: no such file"));
+  EXPECT_THAT(choose(0.25).status().message(), HasSubstr("`troupe calibrate " + path));
+
+  QualityCurve curve = Example();
+  Saved(curve);
+  EXPECT_THAT(choose(0.25).status().message(), HasSubstr("made for another model"));
+
+  curve.fingerprint = ToString(FingerprintModel(model).value());
+  Saved(curve);
+  ASSERT_TRUE(choose(0.25).ok()) << choose(0.25).status().message();
+  EXPECT_EQ(choose(0.25)->chain.chain, "smoe:alpha=0.2");
+  EXPECT_THAT(choose(0.125).status().message(), HasSubstr("--shares 12.5"));
+  EXPECT_TRUE(ChooseChainFor(model, 0.5, 0.01, Saved(curve, "other")).ok());
+}
+
+TEST_F(QualityCurveTest, ATimeATokenIsLookedUpOnTheMachineThatMeasuredIt) {
+  const std::string path = folder_.PathOf("m.gguf");
+  ASSERT_TRUE(Synthesize(*FindShape("tiny-qwen2moe"), SynthOptions(), path).ok());
+  const GgufModel model = GgufModel::Open(path).value();
+  QualityCurve curve = Example();
+  curve.fingerprint = ToString(FingerprintModel(model).value());
+  MeasuredChain stronger = curve.shares[0].chains[0];
+  stronger.chain = "smoe:alpha=0.4";
+  stronger.seconds = 0.15;
+  curve.shares[0].chains.push_back(stronger);
+  Saved(curve);
+  // 0.25 s, 0.2 s and 0.15 s at alpha 0, 0.2 and 0.4.
+  const auto found = ChooseAlphaFor(model, 0.25, 0.175, curve.machine);
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  EXPECT_NEAR(found->alpha.alpha, 0.3, 1e-3);
+  EXPECT_THAT(ChooseAlphaFor(model, 0.25, 0.175, "another").status().message(),
+              HasSubstr("times of '2 of 2 x CPU' found, of 'another' expected"));
+  EXPECT_THAT(ChooseAlphaFor(model, 0.4, 0.175, curve.machine).status().message(),
+              HasSubstr("--shares 40"));
+  EXPECT_NE(DescribeMachine(1, {}), DescribeMachine(2, {}));
+  EXPECT_NE(DescribeMachine(1, {}), DescribeMachine(1, {.bytes_per_second = 1e6}));
+}
+
+}  // namespace
+}  // namespace troupe

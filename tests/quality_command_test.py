@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""What a shell sees of the dial: `troupe calibrate` leaves buddies and, where asked, what quality
+costs beside the model; `troupe run --quality` picks from that, says what, and refuses to guess.
+
+usage: quality_command_test.py TROUPE [unittest arguments]
+"""
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TINY = ROOT / "models/tiny-qwen2moe-q8_0.gguf"
+TEXT = ROOT / "tests/data/prose/mixed.txt"
+EXPERTS = 8 * 32
+TROUPE = None  # the binary, set at the end of this file
+
+
+class QualityCommandTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.model = self.folder / "m.gguf"
+        shutil.copyfile(TINY, self.model)
+
+    def troupe(self, command, *arguments, code=0):
+        """One thread: tests run beside each other."""
+        done = subprocess.run(
+            [TROUPE, command, self.model, *map(str, arguments), "--threads", "1"],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def refused(self, *arguments, code=1):
+        done = self.troupe(*arguments, code=code)
+        if code == 1:
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        return done.stderr
+
+    def record(self, *arguments):
+        return json.loads(self.troupe(*arguments, "--json", "-").stdout)
+
+    def run_record(self, *arguments):
+        return self.record("run", "--prompt", "The kernel", "-n", 24, "--temperature", 0,
+                           "--slots", EXPERTS // 2, "--predict", "none", *arguments)
+
+
+class Buddies(QualityCommandTest):
+    def test_are_learned_beside_the_model_and_answer_where_asked(self):
+        message = self.refused("run", "--prompt", "a", "--substitute", "buddies", "--slots", 64)
+        self.assertIn("m.buddies.json: no such file", message)
+        self.assertIn(f"`troupe calibrate {self.model} --text FILE`", message)
+        record = self.record("calibrate", "--text", TEXT, "--tokens", 600)
+        self.assertEqual(record["buddies"], str(self.folder / "m.buddies.json"))
+        self.assertGreater(record["mean_buddies"], 1)
+        file = json.loads((self.folder / "m.buddies.json").read_text())
+        self.assertEqual((file["format"], file["version"]), ("troupe buddies", 1))
+        self.assertEqual(len(file["by_layer"]), 8)
+
+        exact = self.run_record()
+        buddies = self.run_record("--substitute", "buddies:tau=layers:rho=2")
+        self.assertEqual(exact["substitutions"], 0)
+        self.assertGreater(buddies["substituted"], 0)
+        self.assertEqual(buddies["substitutions"], buddies["substituted"])
+        self.assertLess(buddies["expert_misses"], exact["expert_misses"])
+
+    def test_lists_are_cut_as_asked(self):
+        few = self.record("calibrate", "--text", TEXT, "--tokens", 600, "--most-buddies", 2)
+        self.assertLessEqual(few["mean_buddies"], 2)
+        self.assertLess(few["mean_coverage"], 0.95)
+
+
+class Quality(QualityCommandTest):
+    def test_is_not_guessed_without_measurements(self):
+        for quality in ("1%", "balanced", "fast"):
+            message = self.refused("run", "--prompt", "a", "--quality", quality, "--slots", 64)
+            self.assertIn("m.quality.json: no such file", message)
+            self.assertIn(f"`troupe calibrate {self.model} --text FILE --measure-quality`", message)
+        for quality in ("0%", "5", "best"):
+            self.assertIn("expected exact, balanced, fast or a percentage",
+                          self.refused("run", "--prompt", "a", "--quality", quality, code=2))
+        self.refused("run", "--prompt", "a", "--quality", "fast", "--substitute", "drop", code=2)
+
+    def test_costs_nothing_where_every_expert_is_in_memory(self):
+        done = self.troupe("run", "--prompt", "a", "-n", 2, "--quality", "fast", "--explain")
+        self.assertIn("exact, whatever may be lost: every expert is in memory", done.stderr)
+
+    def test_is_measured_and_then_picked_from(self):
+        record = self.record("calibrate", "--text", TEXT, "--measure-quality", "--quality-tokens", 256,
+                             "--quality-window", 32, "--shares", 50, "--predict", "none",
+                             "--chain", "smoe:alpha=0", "--chain", "smoe:alpha=0.3",
+                             "--chain", "drop:most-share=0.2")
+        self.assertEqual([path.name for path in sorted(self.folder.iterdir())],
+                         ["m.buddies.json", "m.gguf", "m.profile.json", "m.quality.json"])
+        (share,) = record["quality"]["shares"]
+        self.assertEqual(share["share"], 0.5)
+        none, smoe, drop = share["chains"]
+        self.assertEqual(none["loss_bound"], 0)
+        self.assertEqual(none["changed"], 0)
+        for chain in (smoe, drop):
+            self.assertGreater(chain["changed"], 0)
+            self.assertGreater(chain["mean_kl"], 0)
+            self.assertLess(chain["bytes_per_token"], share["exact"]["bytes_per_token"])
+        self.assertGreater(drop["mean_kl"], smoe["mean_kl"])
+
+        # A limit between the two chains' losses takes the milder one, a looser one the other.
+        self.assertLess(smoe["loss_bound"], drop["loss_bound"])
+        self.assertLess(drop["bytes_per_token"], smoe["bytes_per_token"])
+        mild = 50 * (smoe["loss_bound"] + drop["loss_bound"])
+        self.assertLess(0, mild)
+        for limit, chain in ((mild, "smoe:alpha=0.3"), (101 * drop["loss_bound"], "drop:most-share=0.2")):
+            found = self.run_record("--quality", f"{limit}%")
+            self.assertEqual(found["substitution"], chain)
+            self.assertEqual(found["quality"], f"{limit}%")
+            self.assertGreater(found["substitutions"], 0)
+        exact = self.run_record("--quality", "exact")
+        self.assertEqual(exact["token_ids"], self.run_record()["token_ids"])
+        self.assertEqual(exact["substitution"], "exact")
+
+        explained = self.troupe("plan", "--slots", EXPERTS // 2, "--quality", f"{mild}%").stdout
+        self.assertIn("smoe:alpha=0.3, which read", explained)
+        self.assertIn("that was measured with --cache echo and --predict none", explained)
+        self.assertIn("--shares 25", self.refused("run", "--prompt", "a", "--slots", EXPERTS // 4,
+                                                  "--quality", "fast"))
+
+
+if __name__ == "__main__":
+    TROUPE = sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,200 @@
+#include "troupe/measure_quality.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "runtime/plan_model.h"
+#include "runtime/quality_measurement.h"
+#include "troupe/options.h"
+#include "troupe/progress.h"
+
+namespace troupe {
+namespace {
+
+// Logits of exact answers, for as long as chains are compared with them.
+class ExactLogits {
+ public:
+  explicit ExactLogits(std::string path) : path_(std::move(path)) {}
+  ~ExactLogits() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  ExactLogits(const ExactLogits&) = delete;
+  ExactLogits& operator=(const ExactLogits&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+void PrintHead() {
+  fmt::print("{:<44} {:>8} {:>8} {:>9} {:>8} {:>10} {:>9} {:>9}\n", "chain", "loss", "at most",
+             "mean KL", "changed", "read", "of exact", "a token");
+}
+
+void Print(const MeasuredChain& chain, const MeasuredChain& exact) {
+  fmt::print("{:<44} {:>+6.2f} % {:>+6.2f} % {:>9.2g} {:>6.1f} % {:>10} {:>7.1f} % {:>6.1f} ms\n",
+             chain.chain, 100 * (chain.perplexity_ratio.mean - 1), 100 * chain.LossBound(),
+             chain.kl.mean, 100 * chain.changed,
+             ToString(Bytes(static_cast<std::uint64_t>(chain.bytes))),
+             exact.bytes > 0 ? 100 * chain.bytes / exact.bytes : 100, 1e3 * chain.seconds);
+  std::fflush(stdout);
+}
+
+Json ToJson(const MeasuredChain& chain) {
+  return {{"chain", chain.chain},
+          {"loss", chain.perplexity_ratio.mean - 1},
+          {"loss_bound", chain.LossBound()},
+          {"mean_kl", chain.kl.mean},
+          {"changed", chain.changed},
+          {"bytes_per_token", chain.bytes},
+          {"seconds_per_token", chain.seconds}};
+}
+
+}  // namespace
+
+void MeasureQuality::AddTo(CLI::App& app) {
+  app.add_flag("--measure-quality", wanted_,
+               "Also measure what answering missing experts otherwise costs and saves, which "
+               "--quality needs: hours on a large model");
+  app.add_option("--quality-tokens", tokens_,
+                 "Of the text, the last tokens, that it is measured on and nothing is learned from "
+                 "(2048)")
+      ->check(Between(std::size_t{16}, kMostTokens))
+      ->type_name("N");
+  app.add_option("--quality-window", window_, "Of these, tokens that see each other (256)")
+      ->check(Between(std::size_t{2}, kMostTokens))
+      ->type_name("N");
+  app.add_option("--shares", percents_,
+                 "Percentages of the model's experts in memory that it is measured with (25,50,75)")
+      ->delimiter(',')
+      ->check(Between(0.01, 99.99))
+      ->type_name("LIST");
+  app.add_option("--chain", chains_,
+                 "Measure this chain of --substitute, and such ones alone; may be given often")
+      ->type_name("CHAIN");
+  app.add_option("--most-loss", most_loss_,
+                 "Measure no stronger chain of a kind once one surely loses so many percent of "
+                 "perplexity (10)")
+      ->check(Between(0.0, 1e6))
+      ->type_name("PERCENT");
+  app.add_option("--quality-output", output_, "Where to leave the figures (beside the model)")
+      ->type_name("FILE");
+}
+
+Status MeasureQuality::CheckUsage() const {
+  for (const std::string& chain : chains_) {
+    // Its material is not there yet: buddies are checked when the model is opened with them.
+    if (NeedsBuddies(chain)) continue;
+    TROUPE_RETURN_IF_ERROR(ParseSubstitution(chain).status());
+  }
+  return OkStatus();
+}
+
+std::string MeasureQuality::path(const std::string& model) const {
+  return output_.empty() ? QualityPathFor(model) : output_;
+}
+
+Result<std::vector<std::uint32_t>> MeasureQuality::CacheSizes(const std::string& model,
+                                                              EngineOptions options) const {
+  std::vector<std::uint32_t> sizes;
+  for (const double percent : percents_) {
+    TROUPE_ASSIGN_OR_RETURN(const PlannedModel whole, PlanModel(model, options));
+    const std::uint32_t experts = whole.plan.needs.AllExperts();
+    EngineOptions some = options;
+    some.offload.slots =
+        std::max(kLeastSlots, static_cast<std::uint32_t>(std::lround(percent / 100 * experts)));
+    // The budget may hold fewer.
+    TROUPE_ASSIGN_OR_RETURN(const PlannedModel planned, PlanModel(model, some));
+    if (!planned.plan.memory.all_resident) sizes.push_back(planned.plan.memory.slots);
+  }
+  std::ranges::sort(sizes);
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  if (sizes.empty()) {
+    return InvalidArgument("--shares: {}: none of them leaves an expert out of memory", model);
+  }
+  return sizes;
+}
+
+Result<QualityCurve> MeasureQuality::Measure(const EngineFlags& flags, const Text& text,
+                                             const std::string& fingerprint,
+                                             const std::string& buddies, bool table) const {
+  const std::size_t window = std::min(window_, text.ids.size() + (text.begin ? 1 : 0));
+  EngineOptions options = flags.options();
+  options.least_context = static_cast<std::uint32_t>(window);
+  options.offload.buddies = buddies;
+  QualityMeasurementOptions measurement{.most_loss = most_loss_ / 100,
+                                        .evaluation = {.window = window, .begin = text.begin}};
+  if (!chains_.empty()) {
+    measurement.families.clear();
+    for (const std::string& chain : chains_) measurement.families.push_back({chain});
+  }
+
+  const ExactLogits logits(path(flags.model()) + ".exact-logits");
+  QualityCurve curve{.fingerprint = fingerprint,
+                     .text = text.name,
+                     .tokens = text.ids.size(),
+                     .cache = options.offload.policy,
+                     .predictor = options.offload.predictor,
+                     .shares = {}};
+  std::uint32_t threads = 0;
+  {
+    ProgressBar bar("exact");
+    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                            Engine::Open(flags.model(), options, bar.Callback()));
+    TROUPE_ASSIGN_OR_RETURN(
+        const Evaluation exact,
+        SaveExactLogits(*engine, text.ids, measurement.evaluation, logits.path()));
+    curve.perplexity = exact.Perplexity();
+    threads = engine->plan().threads;
+  }
+  curve.machine = DescribeMachine(threads, options.offload.link);
+  TROUPE_ASSIGN_OR_RETURN(const LogitsReader reference, LogitsReader::Open(logits.path()));
+
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<std::uint32_t> sizes,
+                          CacheSizes(flags.model(), options));
+  for (const std::uint32_t slots : sizes) {
+    options.offload.slots = slots;
+    ProgressBar bar("measuring");
+    MeasuredChain exact;
+    measurement.progress = [&bar](const std::string&, std::size_t done, std::size_t all) {
+      bar.Update(Bytes(done), Bytes(all));
+    };
+    measurement.measured = [&](const MeasuredChain& chain) {
+      bar.Clear();
+      if (chain.chain == "exact") exact = chain;
+      if (table) Print(chain, exact);
+    };
+    if (table) {
+      fmt::print("\n{} experts in memory\n", slots);
+      PrintHead();
+    }
+    const auto open = [&](const std::string& chain) {
+      EngineOptions with = options;
+      with.offload.substitution = chain;
+      return Engine::Open(flags.model(), with);
+    };
+    TROUPE_ASSIGN_OR_RETURN(MeasuredShare share,
+                            MeasureShare(open, text.ids, reference, measurement));
+    curve.shares.push_back(std::move(share));
+    TROUPE_RETURN_IF_ERROR(SaveQuality(curve, path(flags.model())));
+  }
+  return curve;
+}
+
+Json MeasureQuality::Record(const QualityCurve& curve) {
+  Json shares = Json::array();
+  for (const MeasuredShare& share : curve.shares) {
+    Json chains = Json::array();
+    for (const MeasuredChain& chain : share.chains) chains.push_back(ToJson(chain));
+    shares.push_back(
+        {{"share", share.share}, {"exact", ToJson(share.exact)}, {"chains", std::move(chains)}});
+  }
+  return {
+      {"tokens", curve.tokens}, {"perplexity", curve.perplexity}, {"shares", std::move(shares)}};
+}
+
+}  // namespace troupe
