@@ -1,14 +1,11 @@
 """Tables, plots and bars of bench/substitution's figures."""
 import placement_svg
 import substitution_runs
+from substitution_runs import MOST_LOSS, loss
 
 FASTER = {1: 0.24, 3: 0.35}  # less time a token than the fastest exact way, by batch
-MOST_LOSS, CACHED, MOST_DECIDING = 0.01, 0.60, 0.01
+CACHED, MOST_DECIDING = 0.60, 0.01
 BUDDY_SPEED, BUDDY_BYTES = 1.10, 0.80
-
-
-def _loss(row):
-    return row["perplexity_ratio"] - 1
 
 
 def best_exact(rows):
@@ -23,7 +20,7 @@ def paid(figures, batch):
     """The fastest of SMoE's settings whose loss is within the bar."""
     rows = figures["batches"][batch]["systems"]
     allowed = {name: row for name, row in rows.items()
-               if (name.startswith(("smoe ", "CE+CR", "echo"))) and _loss(row) <= MOST_LOSS}
+               if (name.startswith(("smoe ", "CE+CR", "echo"))) and loss(row) <= MOST_LOSS}
     if not allowed:
         return None
     return max(allowed, key=lambda name: allowed[name]["tokens_per_s"])
@@ -57,7 +54,7 @@ def tables(figures):
             low, high = row["perplexity_ratio_interval"]
             span = "" if low is None else f"({100 * (low - 1):+.2f} to {100 * (high - 1):+.2f})"
             lines.append(f"{name:<28} {row['tokens_per_s']:8.2f} {100 * time_saved(rows, row):9.1f} % "
-                         f"{100 * _loss(row):+6.2f} % {span:<18} {row['mean_kl']:7.4f} {100 * row['hit_rate']:6.1f}% "
+                         f"{100 * (row['perplexity_ratio'] - 1):+6.2f} % {span:<18} {row['mean_kl']:7.4f} {100 * row['hit_rate']:6.1f}% "
                          f"{row['MiB_per_token']:9.2f} {row['replaced']:9.2f}")
         buddies = rows["buddies"]
         rivals = ", ".join(f"{name} {rival_kl(rows, name, buddies['replaced_there']):.4f}"
@@ -102,7 +99,7 @@ def figures_line(figures, missed):
         if name is None:
             continue
         row = rows[name]
-        parts.append(f"batch {batch} {name} saves {100 * time_saved(rows, row):.1f} % of the time at {100 * _loss(row):+.2f} % "
+        parts.append(f"batch {batch} {name} saves {100 * time_saved(rows, row):.1f} % of the time for a loss of {100 * loss(row):.2f} % of "
                      f"perplexity, {100 * row['hit_rate']:.1f} % from cache, deciding {100 * row['deciding']:.2f} %")
     return (f"substitution: {'; '.join(parts)}; {buddies_line(figures)}; disturbed {figures['disturbed']}, "
             f"bars missed: {len(missed)}")
@@ -116,7 +113,7 @@ def draw(figures, folder):
                                   for name, row in rows.items() if name.startswith("smoe ")]}
         (folder / f"time-{batch}.svg").write_text(placement_svg.lines(
             f"Time saved against the fastest exact way, batch {batch}", "alpha", "%", series), encoding="utf-8")
-        series = {"smoe, alpha": [(float(name.split()[1]), 100 * _loss(row))
+        series = {"smoe, alpha": [(float(name.split()[1]), 100 * loss(row))
                                   for name, row in rows.items() if name.startswith("smoe ")]}
         (folder / f"loss-{batch}.svg").write_text(placement_svg.lines(
             f"Perplexity lost, batch {batch}", "alpha", "%", series), encoding="utf-8")
