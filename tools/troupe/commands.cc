@@ -44,7 +44,8 @@ constexpr CommandInfo kCommands[] = {
      "  troupe replay run.trace --as-recorded\n"
      "  troupe replay run.trace --policy lru,arc --budget 25,50 --predict none,eap --link "
      "2GiB/100us "
-     "--plot hits.html",
+     "--plot hits.html\n"
+     "  troupe replay run.trace --substitute exact,smoe:alpha=0.3,buddies --buddies 25%",
      MakeReplayCommand},
     {"simulate", "Simulate a cluster that serves prompts",
      "  troupe simulate tests/data/routing/scenario.json\n"
@@ -58,7 +59,8 @@ constexpr CommandInfo kCommands[] = {
     {"trace", "Show, convert, cut, merge and draw records of what a model's router chose",
      "  troupe trace info run.trace\n"
      "  troupe trace convert tests/data/routing/intent.meta.json -o intent.trace\n"
-     "  troupe trace cut run.trace --layers 1-4 --tokens 200 -o small.trace",
+     "  troupe trace cut run.trace --layers 1-4 --tokens 200 -o small.trace\n"
+     "  troupe trace stats run.trace --plot routing.html",
      MakeTraceCommand},
 };
 
