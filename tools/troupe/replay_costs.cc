@@ -29,6 +29,8 @@ void ReplayCostFlags::AddTo(CLI::App& app) {
   microseconds("--expert-row-us", expert_row_us_, "For each further token (0)");
   microseconds("--layer-us", layer_us_, "A layer without its experts, for one token (0)");
   microseconds("--layer-row-us", layer_row_us_, "For each further token (0)");
+  microseconds("--second-lane-us", second_lane_us_,
+               "A missing expert computed where it lies, beside the link (never)");
   app.add_option("--measured", measured_,
                  "Take what `troupe probe` measured on this machine, for the disk that PATH is on")
       ->type_name("PATH");
@@ -36,6 +38,9 @@ void ReplayCostFlags::AddTo(CLI::App& app) {
 }
 
 Status ReplayCostFlags::CheckUsage() const {
+  if (second_lane_us_ && !link_ && measured_.empty()) {
+    return InvalidArgument("--second-lane-us needs --link or --measured: it shares loads");
+  }
   if (cost_threads_ > 0 && measured_.empty()) {
     return InvalidArgument("--cost-threads needs --measured");
   }
@@ -107,6 +112,7 @@ Result<CostedHeader> ReplayCostFlags::For(const TraceHeader& header,
   const auto set = [](const std::optional<double>& us, double& to) {
     if (us) to = *us * 1e-6;
   };
+  if (second_lane_us_) costs.second_lane_seconds = *second_lane_us_ * 1e-6;
   set(expert_us_, costs.expert_first_seconds);
   set(expert_row_us_, costs.expert_further_seconds);
   set(layer_us_, costs.layer_first_seconds);

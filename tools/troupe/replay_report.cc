@@ -81,6 +81,10 @@ std::string Row(const ReplayReport& report, const ReplayOutcome& outcome) {
     row += fmt::format(" {:>9.3f} {:>10.1f}", 1e3 * PerToken(r.stall_seconds, r),
                        r.Seconds() > 0 ? static_cast<double>(r.all.tokens) / r.Seconds() : 0);
   }
+  if (r.elsewhere > 0) {
+    row += fmt::format("\n    second lane: {:.2f} misses a token",
+                       PerToken(static_cast<double>(r.elsewhere), r));
+  }
   // Why it did not replace more.
   for (const SubstitutionReport::Link& link : r.substitution.links) {
     row += fmt::format("\n    {}:", link.link);
@@ -141,6 +145,7 @@ Json ToJson(const ReplayReport& report, const ReplayOutcome& outcome) {
   json["expert_misses"] = r.cache.misses + r.cache.joined;
   json["evictions"] = r.cache.evictions;
   json["loads"] = r.loads;
+  json["elsewhere"] = r.elsewhere;
   json["loads_per_token"] = PerToken(static_cast<double>(r.loads), r);
   if (report.expert_bytes > 0) json["bytes_per_token"] = BytesPerToken(report, r);
   if (report.timed) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "expert/substitution/lane_balance.h"
+
 namespace troupe {
 
 double SubstitutionReport::ReplacedShare() const {
@@ -97,6 +99,7 @@ std::uint64_t CacheReplay::PlayLayer(std::size_t moe_layer, const ReplayPass& pa
   const std::span<const ExpertDemand> demands =
       substitutes ? Substitute(moe_layer, pass) : pass.demands[moe_layer];
   Ask(moe_layer, demands, /*chosen=*/substitutes);
+  if (costs_.second_lane_seconds) Balance(pass, moe_layer);
   ReplayCounts& counts = result_.layers[moe_layer];
   counts.tokens += pass.tokens;
   ++counts.passes;
@@ -106,7 +109,7 @@ std::uint64_t CacheReplay::PlayLayer(std::size_t moe_layer, const ReplayPass& pa
   if (prefetcher_) PlanPrefetch(moe_layer);
 
   // As the engine takes experts: what is there first, then others as they come.
-  for (std::size_t given = 0, takes = 0; given < demands.size(); ++takes) {
+  for (std::size_t given = elsewhere_, takes = 0; given < demands.size(); ++takes) {
     given_.clear();
     Place();
     if (takes == 0 && !unplaced_.empty()) ++result_.crowded;
@@ -114,6 +117,10 @@ std::uint64_t CacheReplay::PlayLayer(std::size_t moe_layer, const ReplayPass& pa
     CollectEnded();
     if (takes > 0 && ready_.empty()) WaitForOne();
     GiveSome(given);
+  }
+  if (elsewhere_ > 0 && second_lane_ends_ > now_) {
+    result_.stall_seconds += second_lane_ends_ - now_;
+    now_ = second_lane_ends_;
   }
   return demands.size();
 }
@@ -139,6 +146,26 @@ void CacheReplay::Ask(std::size_t moe_layer, std::span<const ExpertDemand> deman
   if (unplaced_.size() > 1) {
     std::ranges::stable_sort(unplaced_, std::greater(), &Asked::tokens);
   }
+}
+
+void CacheReplay::Balance(const ReplayPass& pass, std::size_t moe_layer) {
+  weights_.assign(header_.experts, 0);
+  for (const RoutedSlot& slot : pass.routes[moe_layer].chosen) {
+    weights_[slot.expert] = std::max(weights_[slot.expert], slot.weight);
+  }
+  std::ranges::stable_sort(unplaced_, std::greater(),
+                           [this](const Asked& asked) { return weights_[asked.id.expert]; });
+  const LaneSplit split =
+      BalanceLanes(static_cast<std::uint32_t>(unplaced_.size()),
+                   {.load_seconds = LoadSeconds(header_.moe_layers[moe_layer]) + ExpertSeconds(1),
+                    .other_seconds = *costs_.second_lane_seconds});
+  elsewhere_ = split.other;
+  result_.elsewhere += split.other;
+  second_lane_ends_ = now_ + split.other_seconds;
+  for (std::size_t i = split.load; i < unplaced_.size(); ++i) {
+    std::erase_if(waiting_, [&](const Asked& asked) { return asked.id == unplaced_[i].id; });
+  }
+  unplaced_.resize(split.load);
 }
 
 void CacheReplay::PlanPrefetch(std::size_t moe_layer) {

@@ -30,6 +30,9 @@ struct ReplayCosts {
   double layer_further_seconds = 0;  // each further one
   double expert_first_seconds = 0;   // of an expert
   double expert_further_seconds = 0;
+  // Where a missing expert can be computed where it lies, beside the link: what one takes so. The
+  // two lanes then share a layer's misses (expert/substitution/lane_balance.h). Needs routes.
+  std::optional<double> second_lane_seconds;
 };
 
 struct ReplaySetup {
@@ -71,7 +74,8 @@ struct ReplayResult {
   CacheStats cache;
   PrefetchStats prefetch;
   std::uint64_t loads = 0;
-  std::uint64_t bytes = 0;  // zero if the trace does not say what an expert weighs
+  std::uint64_t elsewhere = 0;  // misses that the second lane computed
+  std::uint64_t bytes = 0;      // zero if the trace does not say what an expert weighs
   // Times that a layer's pass asked for more than could have a slot at once.
   std::uint64_t crowded = 0;
   double stall_seconds = 0;
@@ -103,6 +107,8 @@ class CacheReplay {
   std::span<const ExpertDemand> Substitute(std::size_t moe_layer, const ReplayPass& pass);
   // `chosen`: whether the policy has been told what the router chose, and only needs are new.
   void Ask(std::size_t moe_layer, std::span<const ExpertDemand> demands, bool chosen);
+  // Gives the least of what is not placed yet to the second lane, until both end together.
+  void Balance(const ReplayPass& pass, std::size_t moe_layer);
   void PlanPrefetch(std::size_t moe_layer);
   void Place();
   void Prefetch();
@@ -139,6 +145,9 @@ class CacheReplay {
   };
   std::vector<Ready> ready_, given_;
   std::size_t residents_left_ = 0;  // the first of ready_
+  std::size_t elsewhere_ = 0;       // of the layer's, on the second lane
+  double second_lane_ends_ = 0;
+  std::vector<float> weights_;  // [expert]: the largest that a token gives it
   ReplayResult result_;
 };
 

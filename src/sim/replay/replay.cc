@@ -51,7 +51,8 @@ class Player {
         return InvalidArgument("'{}': a trace has no copies of fewer bits", spec_.substitution);
       }
     }
-    needs_routes_ = setup.substitution.has_value() || setup.policy->wants_scores();
+    needs_routes_ = setup.substitution.has_value() || setup.policy->wants_scores() ||
+                    options.costs.second_lane_seconds.has_value();
     replay_.emplace(header_, std::move(setup));
     return OkStatus();
   }

@@ -1,0 +1,80 @@
+// The second lane in replays: what it takes from the link, and that a layer ends with the later of
+// the two.
+#include <gtest/gtest.h>
+
+#include "expert/lru.h"
+#include "sim/replay/cache_replay.h"
+
+namespace troupe {
+namespace {
+
+constexpr double kLoad = 0.010;
+
+// One layer of eight experts; a token chooses four, the first weighs most.
+class SecondLane : public testing::Test {
+ protected:
+  ReplayResult Play(std::optional<double> other, std::uint32_t passes = 1) {
+    TraceHeader header;
+    header.layers = 1;
+    header.experts = 8;
+    header.top_k = 4;
+    header.moe_layers = {0};
+    CacheReplay replay(header, {.cache = {.grid = header.grid(), .slots = 8, .quotas = {}},
+                                .policy = std::make_unique<Lru>(header.grid()),
+                                .costs = {.load_seconds = {kLoad}, .second_lane_seconds = other}});
+    for (std::uint32_t i = 0; i < passes; ++i) {
+      replay.Play({.tokens = 1,
+                   .phase = TracePhase::kDecode,
+                   .demands = {{{.expert = 1, .tokens = 1},
+                                {.expert = 3, .tokens = 1},
+                                {.expert = 5, .tokens = 1},
+                                {.expert = 6, .tokens = 1}}},
+                   .routes = {{.chosen = {{5, 0.4f}, {3, 0.3f}, {6, 0.2f}, {1, 0.1f}}}}});
+    }
+    resident_.clear();
+    for (std::uint32_t e = 0; e < 8; ++e) {
+      if (replay.cache().Find({0, e}) == Residence::kResident) resident_.push_back(e);
+    }
+    return replay.result();
+  }
+
+  std::vector<std::uint32_t> resident_;
+};
+
+TEST_F(SecondLane, WithoutOneEveryMissIsLoaded) {
+  const ReplayResult result = Play(std::nullopt);
+  EXPECT_EQ(result.loads, 4u);
+  EXPECT_EQ(result.elsewhere, 0u);
+  EXPECT_DOUBLE_EQ(result.stall_seconds, 4 * kLoad);
+}
+
+TEST_F(SecondLane, TakesTheLightestMissesUntilBothLanesEndTogether) {
+  // Three loads and one computed where it lies, 30 ms each.
+  const ReplayResult result = Play(3 * kLoad);
+  EXPECT_EQ(result.loads, 3u);
+  EXPECT_EQ(result.elsewhere, 1u);
+  EXPECT_DOUBLE_EQ(result.stall_seconds, 3 * kLoad);
+  EXPECT_EQ(resident_, (std::vector<std::uint32_t>{3, 5, 6}));
+}
+
+TEST_F(SecondLane, ALayerEndsWithTheLaterLane) {
+  // Two and two: 20 ms of loads, 22 ms on the other lane.
+  const ReplayResult result = Play(1.1 * kLoad);
+  EXPECT_EQ(result.elsewhere, 2u);
+  EXPECT_DOUBLE_EQ(result.stall_seconds, 2.2 * kLoad);
+}
+
+TEST_F(SecondLane, TakesNothingWhereItIsSlowerThanAllLoads) {
+  EXPECT_EQ(Play(5 * kLoad).elsewhere, 0u);
+}
+
+TEST_F(SecondLane, TakesEverythingWhereItIsFree) {
+  const ReplayResult result = Play(0, 3);
+  EXPECT_EQ(result.loads, 0u);
+  EXPECT_EQ(result.elsewhere, 12u);
+  EXPECT_DOUBLE_EQ(result.stall_seconds, 0);
+  EXPECT_EQ(result.cache.misses, 12u);
+}
+
+}  // namespace
+}  // namespace troupe
