@@ -91,6 +91,7 @@ Result<CostedHeader> ReplayCostFlags::For(const TraceHeader& header,
   if (expert_bytes_.count() > 0) bytes.assign(header.moe_layers.size(), expert_bytes_.count());
   if (!bytes.empty()) costed.expert_bytes = *std::ranges::max_element(bytes);
   costed.costs.load_seconds.assign(bytes.begin(), bytes.end());  // at a byte a second
+  costed.costs.expert_bytes = bytes;
   if (!measured_.empty()) {
     if (Status status = Measured(header, costed); !status.ok()) {
       return std::move(status).WithContext(path);

@@ -194,7 +194,9 @@ void CacheReplay::Load(ExpertId id, const ExpertCache::Admission& admission, boo
   if (prefetcher_ && admission.evicted) prefetcher_->Evicted(*admission.evicted);
   link_.Request(id, LoadSeconds(id.layer), demand, now_);
   ++result_.loads;
-  if (!header_.expert_bytes.empty()) result_.bytes += header_.expert_bytes[moe_index_[id.layer]];
+  const std::vector<std::uint64_t>& bytes =
+      costs_.expert_bytes.empty() ? header_.expert_bytes : costs_.expert_bytes;
+  if (!bytes.empty()) result_.bytes += bytes[moe_index_[id.layer]];
 }
 
 void CacheReplay::Place() {

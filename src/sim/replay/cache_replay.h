@@ -25,10 +25,11 @@ namespace troupe {
 
 struct ReplayCosts {
   double latency_seconds = 0;
-  std::vector<double> load_seconds;  // of an expert's bytes, by MoE layer; empty: none
-  double layer_first_seconds = 0;    // of a layer without its experts: a pass's first token
-  double layer_further_seconds = 0;  // each further one
-  double expert_first_seconds = 0;   // of an expert
+  std::vector<double> load_seconds;         // of an expert's bytes, by MoE layer; empty: none
+  std::vector<std::uint64_t> expert_bytes;  // by MoE layer, in place of the trace's
+  double layer_first_seconds = 0;           // of a layer without its experts: a pass's first token
+  double layer_further_seconds = 0;         // each further one
+  double expert_first_seconds = 0;          // of an expert
   double expert_further_seconds = 0;
   // Where a missing expert can be computed where it lies, beside the link: what one takes so. The
   // two lanes then share a layer's misses (expert/substitution/lane_balance.h). Needs routes.

@@ -76,5 +76,23 @@ TEST_F(SecondLane, TakesEverythingWhereItIsFree) {
   EXPECT_EQ(result.cache.misses, 12u);
 }
 
+TEST_F(SecondLane, CountsTheBytesOfLoadsAlone) {
+  TraceHeader header;
+  header.layers = 1;
+  header.experts = 8;
+  header.top_k = 4;
+  header.moe_layers = {0};
+  header.expert_bytes = {100};
+  CacheReplay replay(
+      header,
+      {.cache = {.grid = header.grid(), .slots = 8, .quotas = {}},
+       .policy = std::make_unique<Lru>(header.grid()),
+       .costs = {.load_seconds = {kLoad}, .expert_bytes = {7}, .second_lane_seconds = 3 * kLoad}});
+  replay.Play({.tokens = 1,
+               .demands = {{{.expert = 1, .tokens = 1}, {.expert = 2, .tokens = 1}}},
+               .routes = {{.chosen = {{1, 0.6f}, {2, 0.4f}}}}});
+  EXPECT_EQ(replay.result().bytes, 2 * 7u);
+}
+
 }  // namespace
 }  // namespace troupe
