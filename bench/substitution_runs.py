@@ -39,7 +39,7 @@ PARTS = {
 # Ours in place of a part, and the router of ours in place of theirs.
 OURS = {
     "echo for CE": ["--predict", "top-score", "--substitute", "smoe:alpha=A"],
-    "echo, lookahead": ["--substitute", "smoe:alpha=A"],
+    "echo, lookahead": ["--predict", "lookahead", "--substitute", "smoe:alpha=A"],
     "echo, nothing ahead": ["--predict", "none", "--substitute", "smoe:alpha=A"],
     "bias 0.05": ["--substitute", "bias:bonus=0.05"],
     "bias 0.1": ["--substitute", "bias:bonus=0.1"],
@@ -47,7 +47,7 @@ OURS = {
 }
 # Buddies with all gates, and what they are to beat, at more than one rate of replacement.
 BUDDIES = "buddies:tau=layers:rho=2"
-CONTROLS = ("random", "drop", "drop:renormalise")
+CONTROLS = ("random", "drop", "drop:renormalise=1")
 
 
 def loss(row):
@@ -127,9 +127,12 @@ class Comparison:
                             "--experts", self._container, *arguments)
 
     def _quality(self, batch, arguments, *more):
-        ahead = [] if "--predict" in arguments else ["--predict", "none"]
+        arguments = list(arguments)
+        if "--predict" in arguments:
+            place = arguments.index("--predict")
+            del arguments[place:place + 2]
         return self._record("eval", self._tiny, "--text", QUESTIONS, "--together", batch, "--slots", self._slots,
-                            *arguments, *ahead, *more)
+                            *arguments, "--predict", "none", *more)
 
     @staticmethod
     def _figures(records, quality):

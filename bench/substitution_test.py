@@ -15,7 +15,7 @@ def figures(smoe=60.0, loss=0.008, hits=0.85, deciding=0.002, buddies_kl=0.01):
     systems = {"exact": row(40.0), "exact, next gate only": row(35.0), "exact, nothing read ahead": row(30.0),
                "smoe 0.3": row(smoe, loss, 0.005, hits, 6.0, 2.0, deciding), "smoe 0.6": row(90.0, 0.02, 0.03),
                "buddies": row(45.0, 0.004, buddies_kl, replaced=1.0, read=7.5)}
-    for name in ("random", "drop", "drop:renormalise"):
+    for name in ("random", "drop", "drop:renormalise=1"):
         systems[f"{name}, rho 1"] = row(50.0, 0.03, 0.04, replaced=2.0)
         systems[f"{name}, rho 2"] = row(60.0, 0.06, 0.10, replaced=3.0)
     return {"experts": 256, "disturbed": 0, "batches": {1: {"chosen": "smoe 0.3", "systems": systems}}}

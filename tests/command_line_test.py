@@ -466,6 +466,19 @@ class Progress(CommandLineTest):
         self.assertTrue(seen.endswith(b"\r\x1b[K"), seen[-40:])
 
 
+class Numbers(CommandLineTest):
+    def test_what_is_no_number_is_refused(self):
+        for flag in ("--latency", "--temperature", "--repeat-penalty"):
+            for value in ("nan", "inf", "-inf", "1e999"):
+                self.assert_fails(2, [], "run", TINY, "--prompt", "One", flag, value)
+
+    def test_the_chain_s_words_are_told(self):
+        told = troupe("run", TINY, "--substitute", "help")
+        self.assertEqual(told.returncode, 0)
+        for link in ("smoe", "buddies", "low-bit", "drop", "bias", "best-live", "random", "top", "reunite"):
+            self.assertIn(f"{link}:", told.stdout)
+
+
 class Chats(CommandLineTest):
     def answers(self, *lines):
         done = subprocess.run([TROUPE, "run", TINY, "--chat", "-n", "8", "--temperature", "0", "--ignore-eos"],

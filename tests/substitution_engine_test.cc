@@ -117,6 +117,43 @@ TEST_F(SubstitutionEngine, LeavesPromptsExact) {
   EXPECT_FALSE(found == exact_);
 }
 
+// However short it is, and however its last chunk is cut.
+TEST_F(SubstitutionEngine, APromptOfOneTokenIsAPrompt) {
+  for (const std::size_t length : {std::size_t{1}, kPrompt + 1}) {
+    OffloadOptions offload{.predictor = "none", .substitution_tokens = 3};
+    offload.slots = all_ / 2;
+    offload.substitution = "drop";
+    const auto engine =
+        Engine::Open(path(), {.threads = 2, .chunk = kPrompt, .offload = offload}).value();
+    Session session = Session::Create(*engine).value();
+    ASSERT_TRUE(session.FeedPrompt(std::span(tokens_).first(length)).ok());
+    EXPECT_EQ(Logits({{session.logits().begin(), session.logits().end()}}),
+              Logits({exact_[length - 1]}));
+    EXPECT_EQ(engine->expert_usage().NotExact(), 0u);
+    // What follows is an answer.
+    ASSERT_TRUE(session.Feed(std::span(tokens_).subspan(length, 1)).ok());
+    EXPECT_GT(engine->expert_usage().NotExact(), 0u);
+  }
+}
+
+TEST_F(SubstitutionEngine, PromptsAreReadAheadInFull) {
+  OffloadOptions offload{.predictor = "top-score"};
+  offload.prefetch.governed = false;
+  OffloadOptions plain = offload;
+  plain.predictor = "lookahead";
+  // With all that scores less than twice the boundary's replaced there is little of top score.
+  const auto some = Open("smoe:alpha=1", all_ / 2, offload);
+  const auto all = Open("smoe:alpha=1", all_ / 2, plain);
+  for (const auto* engine : {&some, &all}) {
+    Session session = Session::Create(**engine).value();
+    ASSERT_TRUE(session.FeedPrompt(std::span(tokens_).first(4)).ok());
+  }
+  const auto guessed = [](const auto& engine) {
+    return engine->offloaded()->prefetcher()->stats().guessed;
+  };
+  EXPECT_EQ(guessed(some), guessed(all));
+}
+
 TEST_F(SubstitutionEngine, ABatchAsLargeAsAllowedIsSubstitutedAndALargerOneIsNot) {
   OffloadOptions offload{.predictor = "none", .substitution_tokens = 3};
   const auto three = Open("drop", all_ / 2, offload);

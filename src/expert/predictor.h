@@ -69,7 +69,10 @@ enum class ForecastRows {
 struct PredictorMaterial {
   std::span<const LearnedForecast> learned = {};
   ForecastRows rows = ForecastRows::kLogits;
-  double alpha = 0;  // experts whose scores are within this share of the boundary may be replaced
+  // Experts whose scores are within this share of the boundary may be replaced, in passes of at
+  // most so many tokens.
+  double alpha = 0;
+  std::uint32_t most_tokens = 1;
 };
 
 // "lookahead", "top-score", "gate", "eap", "previous"; "auto" is lookahead, or top-score where

@@ -13,16 +13,20 @@ class TopScoreGate final : public LookaheadGate {
   TopScoreGate(ExpertGrid grid, std::uint32_t experts_per_token, const PredictorMaterial& material)
       : LookaheadGate(grid, experts_per_token, material.learned),
         rows_(material.rows),
+        most_tokens_(material.most_tokens),
         alpha_(material.alpha) {}
 
   std::string_view name() const override { return "top-score"; }
   std::vector<Guess> Predict(std::uint32_t layer, std::uint32_t ahead,
                              const GateScores& forecast) override {
+    // Larger passes get what they ask for. A forecast has a row a token, of very many a sample.
+    if (forecast.rows() > most_tokens_) return LookaheadGate::Predict(layer, ahead, forecast);
     return TopScoreGuesses(Corrected(layer, ahead, forecast), experts_per_token(), alpha_, rows_);
   }
 
  private:
   ForecastRows rows_;
+  std::uint32_t most_tokens_;
   double alpha_;
 };
 

@@ -88,7 +88,8 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
         MakePredictor(options.predictor, offload.cache.grid, config_->moe.routing.top_k,
                       {.learned = learned,
                        .rows = sigmoid ? ForecastRows::kScores : ForecastRows::kLogits,
-                       .alpha = substitution.BorderShare()}));
+                       .alpha = substitution.BorderShare(),
+                       .most_tokens = options.substitution_tokens}));
   }
   std::string why;
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<AsyncReader> reader, MakeReader(options.reader, &why));

@@ -78,7 +78,7 @@ Result<GenerateResult> Generate(Session& session, const Tokenizer& tokenizer,
   const std::uint64_t uses_before = session.expert_uses();
   const ExpertUsage usage_before = session.expert_usage();
   const Stopwatch watch;
-  TROUPE_RETURN_IF_ERROR(session.Feed(prompt));
+  TROUPE_RETURN_IF_ERROR(session.FeedPrompt(prompt));
   result.prefill_seconds = watch.Seconds();
   const ExpertUsage usage_after_prompt = session.expert_usage();
   for (const TokenId token : prompt) sampler.Accept(token);

@@ -107,7 +107,8 @@ void OffloadedExperts::Give(ExpertId id, std::uint32_t tokens) {
 // What a prompt left in low copies is of no use to tokens that may not have them: their slots are
 // better free for what is read ahead.
 void OffloadedExperts::DropUnwantedLowCopies() {
-  if (low_.store == nullptr || Substitutes()) return;
+  if (low_.store == nullptr) return;
+  if (Substitutes() && substitution_->chain().NeedsLowCopies()) return;
   if (pass_tokens_ > 1 ? low_copies_.prefill_share > 0 : low_copies_.decode) return;
   Forget();
   if (prefetcher_) prefetcher_->ReleaseAll();
@@ -123,13 +124,16 @@ void OffloadedExperts::PassBegins(std::uint32_t layer, std::size_t tokens) {
 }
 
 bool OffloadedExperts::wants_routing(std::size_t tokens) const {
-  return cache_.policy().wants_scores() || (substitution_ && substitution_->AppliesTo(tokens));
+  return cache_.policy().wants_scores() ||
+         (substitution_ && !in_prompt_ && substitution_->AppliesTo(tokens));
 }
 
 // The policy learns by the router's choice: by the answers it would learn to keep what it has.
 void OffloadedExperts::Routed(std::uint32_t layer, std::span<const float> scores,
                               std::span<ExpertChoice> chosen) {
+  const Nanos scored_from = clock_.Now();
   if (cache_.policy().wants_scores()) cache_.Scored(layer, scores);
+  deciding_seconds_ += static_cast<double>(clock_.Now() - scored_from) * 1e-9;
   if (!Substitutes()) return;
   Forget();
   loader_->Poll();

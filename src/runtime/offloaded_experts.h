@@ -93,6 +93,8 @@ class OffloadedExperts final : public ExpertSource {
 
   // From the next pass on. A chain without links is exact, as is the beginning.
   void set_substitution(SubstitutionChain chain);
+  // While true, what passes is a prompt, which is exact however short.
+  void set_in_prompt(bool in_prompt) { in_prompt_ = in_prompt; }
   // Null: exact.
   const SubstitutionChain* substitution() const {
     return substitution_ ? &substitution_->chain() : nullptr;
@@ -120,7 +122,9 @@ class OffloadedExperts final : public ExpertSource {
                    std::size_t slot_bytes, const Clock& clock, Options options);
 
   const ExpertLayout& LayoutOf(ExpertId id, ExpertCopy copy) const;
-  bool Substitutes() const { return substitution_ && substitution_->AppliesTo(pass_tokens_); }
+  bool Substitutes() const {
+    return substitution_ && !in_prompt_ && substitution_->AppliesTo(pass_tokens_);
+  }
   void DropUnwantedLowCopies();
   ExpertCopy ForeseenCopy(ExpertId id) const;
   std::span<std::byte> Slot(std::uint32_t slot);
@@ -151,6 +155,7 @@ class OffloadedExperts final : public ExpertSource {
   MissObserver observer_;
 
   bool in_order_ = false;
+  bool in_prompt_ = false;
   std::size_t pass_tokens_ = 1;
   std::uint32_t layer_ = 0;
   std::size_t residents_left_ = 0;  // of those asked for, to be given; the first of ready_

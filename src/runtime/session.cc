@@ -63,6 +63,14 @@ Status Session::Feed(TokenIds tokens) {
   return OkStatus();
 }
 
+Status Session::FeedPrompt(TokenIds tokens) {
+  OffloadedExperts* experts = engine_->offloaded();
+  if (experts != nullptr) experts->set_in_prompt(true);
+  Status status = Feed(tokens);
+  if (experts != nullptr) experts->set_in_prompt(false);
+  return status;
+}
+
 Status Session::FeedForLogits(TokenIds tokens, std::size_t first, const RowVisitor& row) {
   TROUPE_RETURN_IF_ERROR(CheckRoom(tokens.size()));
   if (RouteObserver* observer = engine_->transformer().route_observer())

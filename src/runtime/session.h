@@ -24,6 +24,9 @@ class Session {
   // they do not fit into the context.
   Status Feed(TokenIds tokens);
 
+  // Like Feed, of tokens that somebody else wrote: these are exact, whatever may be lost for speed.
+  Status FeedPrompt(TokenIds tokens);
+
   // Like Feed, and calls row(i, logits) for every token from `first` on, in order: what scoring a
   // text needs. The logits are valid during the call.
   using RowVisitor = std::function<void(std::size_t index, std::span<const float> logits)>;

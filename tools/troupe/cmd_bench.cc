@@ -38,19 +38,19 @@ class BenchCommand final : public Command {
     engine_.AddTo(app);
     app.add_option("--prefill", prefill_, "Prompt lengths to time (128,512)")
         ->delimiter(',')
-        ->check(CLI::Range(1, 1 << 24))
+        ->check(Between(1, 1 << 24))
         ->type_name("N,N,…");
     app.add_option("--decode", decode_, "Tokens to generate and time (128); 0: none")
-        ->check(CLI::Range(std::size_t{0}, kMostTokens))
+        ->check(Between(std::size_t{0}, kMostTokens))
         ->type_name("N");
     app.add_option("--prompt-length", prompt_, "Prompt lengths to decode after (32)")
         ->delimiter(',')
-        ->check(CLI::Range(1, 1 << 24))
+        ->check(Between(1, 1 << 24))
         ->type_name("N,N,…");
     app.add_option("--prompt-file", prompt_file_, "Text to read, repeated if short (built in)")
         ->type_name("FILE");
     app.add_option("--reps", reps_, "Repetitions, of which the median counts (5)")
-        ->check(CLI::Range(1, 1000))
+        ->check(Between(1, 1000))
         ->type_name("N");
     trace_.AddTo(app);
     AddJsonOption(app, json_);

@@ -28,7 +28,7 @@ class CalibrateCommand final : public Command {
     app.add_option("-o,--output", output_, "Where to leave the profile (beside the model)")
         ->type_name("FILE");
     app.add_option("--tokens", options_.most_tokens, "Tokens of the text at most (32768)")
-        ->check(CLI::Range(std::size_t{1}, kMostTokens))
+        ->check(Between(std::size_t{1}, kMostTokens))
         ->type_name("N");
     app.add_option("--buddies-output", buddies_output_,
                    "Where to leave which experts are chosen together (beside the model)")

@@ -39,12 +39,12 @@ class ReplayCommand final : public Command {
         ->type_name("NAME,NAME,…");
     app.add_option("--budget", shares_, "Percent of all experts in memory (12.5,25,37.5,50,75)")
         ->delimiter(',')
-        ->check(CLI::Range(0.01, 100.0))
+        ->check(Between(0.01, 100.0))
         ->type_name("P,P,…");
     CLI::Option* slots =
         app.add_option("--slots", slots_, "Experts in memory, in place of --budget")
             ->delimiter(',')
-            ->check(CLI::Range(1u, 1u << 28))
+            ->check(Between(1u, 1u << 28))
             ->type_name("N,N,…");
     slots->excludes("--budget");
     app.add_option_function<std::string>(
@@ -69,7 +69,7 @@ class ReplayCommand final : public Command {
            "--pass", group_,
            "Tokens that go through the layers together: 1 plays prompts as if they had been "
            "generated (as recorded)")
-        ->check(CLI::Range(1u, 1u << 20))
+        ->check(Between(1u, 1u << 20))
         ->type_name("N");
     costs_.AddTo(app);
     AddThreadsOption(app, threads_);

@@ -33,7 +33,7 @@ class RunCommand final : public Command {
     app.add_flag("--chat", chat_, "Talk with the model in its own chat format");
     app.add_option("--system", system_, "System message of the chat")->type_name("TEXT");
     app.add_option("-n,--tokens", tokens_, "Most tokens to generate (128; in a chat no limit)")
-        ->check(CLI::Range(std::size_t{0}, kMostTokens))
+        ->check(Between(std::size_t{0}, kMostTokens))
         ->type_name("N");
     app.add_option("--stop", stop_, "Stop where this text would come; may be repeated")
         ->type_name("TEXT");

@@ -95,13 +95,13 @@ class TraceCommand final : public Command {
     AddOut(sub);
     sub.add_option("--layers", layers_, "Layers to keep, as 1-3,7 (all)")->type_name("LIST");
     sub.add_option("--every", every_, "Of those every so many (1)")
-        ->check(CLI::Range(1u, kMaxTraceLayers))
+        ->check(Between(1u, kMaxTraceLayers))
         ->type_name("N");
     sub.add_option("--sequences", first_last_, "First and last sequence to keep, as 0,9 (all)")
         ->delimiter(',')
         ->type_name("A,B");
     sub.add_option("--tokens", cut_.tokens, "Tokens to keep of each sequence (all)")
-        ->check(CLI::Range(1u, 1u << 30))
+        ->check(Between(1u, 1u << 30))
         ->type_name("N");
     sub.add_option("--phase", phase_, "prefill or decode (both)")
         ->check(CLI::IsMember({"prefill", "decode"}))

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "expert/substitution/quality_limit.h"
+#include "expert/substitution/substitution_spec.h"
 #include "io/file.h"
 #include "troupe/options.h"
 #include "troupe/progress.h"
@@ -17,7 +18,7 @@ void EngineFlags::AddTo(CLI::App& app) {
       ->type_name("MODEL");
   AddThreadsOption(app, threads_);
   app.add_option("--ctx", context_, "Tokens of context (the trained context, at most 4096)")
-      ->check(CLI::Range(1u, 1u << 30))
+      ->check(Between(1u, 1u << 30))
       ->type_name("N");
   AddBytesOption(
       app, "--memory", memory_,
@@ -30,14 +31,14 @@ void EngineFlags::AddTo(CLI::App& app) {
       ->check(CLI::IsMember({"f16", "q8_0"}))
       ->type_name("TYPE");
   app.add_option("--chunk", chunk_, "Tokens of a prompt computed together, at most (512)")
-      ->check(CLI::Range(1u, 1u << 20))
+      ->check(Between(1u, 1u << 20))
       ->type_name("N");
   app.add_option("--experts", offload_.container,
                  "Packed experts to read from, or none for the model file itself (MODEL.experts if "
                  "there is one)")
       ->type_name("FILE");
   app.add_option("--slots", offload_.slots, "Experts to keep in memory, at most (as many as fit)")
-      ->check(CLI::Range(kLeastSlots, 1u << 30))
+      ->check(Between(kLeastSlots, 1u << 30))
       ->type_name("N");
   app.add_option(
          "--cache", offload_.policy,
@@ -101,8 +102,13 @@ void EngineFlags::AddTo(CLI::App& app) {
       ->type_name("WHICH");
   app.add_option("--substitute", offload_.substitution,
                  "Not exact: answer tokens' missing experts by a chain of policies, such as "
-                 "smoe:alpha=0.3, buddies or drop:most-share=0.1, joined by +; prompts stay exact "
-                 "(exact)")
+                 "smoe:alpha=0.3, buddies or drop:most-share=0.1, joined by +; help lists them; "
+                 "prompts stay exact (exact)")
+      ->each([](const std::string& text) {
+        if (text != "help") return;
+        fmt::print("{}", SubstitutionHelp());
+        throw CLI::Success();
+      })
       ->type_name("CHAIN");
   app.add_option(
          "--buddies", offload_.buddies,
@@ -119,6 +125,7 @@ void EngineFlags::AddTo(CLI::App& app) {
           },
           ""))
       ->excludes(app.get_option("--substitute"))
+      ->excludes(app.get_option("--low-copy"))
       ->type_name("Q");
   app.add_option_function<double>(
          "--latency", [this](double milliseconds) { offload_.token_seconds = milliseconds / 1e3; },
@@ -127,6 +134,7 @@ void EngineFlags::AddTo(CLI::App& app) {
       ->check(Between(0.001, 1e6))
       ->excludes(app.get_option("--substitute"))
       ->excludes(app.get_option("--quality"))
+      ->excludes(app.get_option("--low-copy"))
       ->type_name("MS");
   app.add_option("--quality-curve", offload_.quality_curve,
                  "What calibrate found of that (beside the model)")

@@ -12,10 +12,19 @@
 
 namespace troupe {
 
-// CLI::Range without its limits in the help: they are there to catch slips.
+// CLI::Range without its limits in the help, which are there to catch slips, and without its hole:
+// what is no number at all is neither below nor above them.
 template <typename Number>
 CLI::Validator Between(Number least, Number most) {
-  return CLI::Range(least, most).description("");
+  return CLI::Validator(
+      [least, most](std::string& text) {
+        Number value{};
+        if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) {
+          return std::string();
+        }
+        return fmt::format("'{}' found, expected a number from {} to {}", text, least, most);
+      },
+      "");
 }
 
 // Counts on the command line end here: without a limit CLI11 reads -1 as 2^64 - 1.

@@ -23,7 +23,7 @@ void ReplayCostFlags::AddTo(CLI::App& app) {
       ->type_name("SPEED");
   AddBytesOption(app, "--expert-bytes", expert_bytes_, "What an expert weighs (the trace's)");
   const auto microseconds = [&](const char* name, std::optional<double>& to, const char* help) {
-    app.add_option(name, to, help)->check(CLI::Range(0.0, 1e9))->type_name("US");
+    app.add_option(name, to, help)->check(Between(0.0, 1e9))->type_name("US");
   };
   microseconds("--expert-us", expert_us_, "Microseconds to compute an expert for one token (0)");
   microseconds("--expert-row-us", expert_row_us_, "For each further token (0)");

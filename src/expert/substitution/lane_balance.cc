@@ -24,12 +24,12 @@ LaneSplit BalanceLanes(std::uint32_t experts, const LaneCosts& costs, LaneRule r
   return split;
 }
 
-void RunningMean::Add(double value) {
+void WindowMean::Add(double value) {
   values_.push_back(value);
   if (values_.size() > count_) values_.pop_front();
 }
 
-std::optional<double> RunningMean::Mean() const {
+std::optional<double> WindowMean::Mean() const {
   if (values_.empty()) return std::nullopt;
   // Summed anew each time: few values, and no error that grows.
   return std::accumulate(values_.begin(), values_.end(), 0.0) / static_cast<double>(values_.size());

@@ -39,9 +39,9 @@ LaneSplit BalanceLanes(std::uint32_t experts, const LaneCosts& costs,
                        LaneRule rule = LaneRule::kEndsFirstWithIt);
 
 // The mean of the last `count` measurements.
-class RunningMean {
+class WindowMean {
  public:
-  explicit RunningMean(std::size_t count) : count_(count) {}
+  explicit WindowMean(std::size_t count) : count_(count) {}
 
   void Add(double value);
   std::optional<double> Mean() const;  // none before the first

@@ -44,8 +44,8 @@ TEST(LaneBalanceTest, IsAsShortAsAnySplitAndThePrintedRuleWithinOneExpertOfIt) {
   }
 }
 
-TEST(RunningMeanTest, IsOfTheLastValuesOnly) {
-  RunningMean mean(3);
+TEST(WindowMeanTest, IsOfTheLastValuesOnly) {
+  WindowMean mean(3);
   EXPECT_FALSE(mean.Mean().has_value());
   mean.Add(9);
   EXPECT_EQ(mean.Mean(), 9);
