@@ -1,16 +1,19 @@
-// `troupe eval`: perplexity over a text, and the distance to logits that another run has saved.
+// `troupe eval`: what a model is worth. Perplexity over a text and the distance to logits that
+// another run has saved; tasks, closed loops, sweeps and the share of low copies have files of
+// their own (eval_*.h).
 #include <cstdio>
 #include <optional>
 #include <string>
 
 #include "runtime/evaluation.h"
 #include "troupe/commands.h"
-#include "troupe/engine_flags.h"
+#include "troupe/eval_flags.h"
+#include "troupe/eval_loop.h"
 #include "troupe/eval_low_share.h"
 #include "troupe/eval_report.h"
-#include "troupe/eval_text.h"
+#include "troupe/eval_sweep.h"
+#include "troupe/eval_tasks.h"
 #include "troupe/json_record.h"
-#include "troupe/options.h"
 #include "troupe/progress.h"
 #include "troupe/run_record.h"
 #include "troupe/trace_flags.h"
@@ -18,24 +21,10 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t kWindow = 512;  // tokens that are scored together
-
 class EvalCommand final : public Command {
  public:
   void AddOptions(CLI::App& app) override {
-    engine_.AddTo(app);
-    text_.AddTo(app);
-    app.add_option("--window", window_, "Tokens scored from an empty cache (512)")
-        ->check(CLI::Range(std::size_t{2}, kMostTokens))
-        ->type_name("N");
-    app.add_option("--together", together_,
-                   "Tokens of a window that go through the layers in one pass, at most: 1 as when "
-                   "tokens are generated, 3 as a batch of three (all)")
-        ->check(CLI::Range(std::size_t{1}, kMostTokens).description(""))
-        ->type_name("N");
-    app.add_option("--warm-up", warm_up_, "Tokens of a window that are read but not scored (0)")
-        ->check(CLI::Range(std::size_t{0}, kMostTokens))
-        ->type_name("N");
+    flags_.AddTo(app);
     app.add_option("--logits", logits_, "Save the logits of every scored token")->type_name("FILE");
     app.add_option("--reference", reference_,
                    "Saved logits to compare with: mean KL, agreement on the likeliest token")
@@ -45,33 +34,44 @@ class EvalCommand final : public Command {
                    "so many percent of exact, by default with every expert read")
         ->check(CLI::Range(0.0, 100.0).description(""))
         ->type_name("PERCENT");
+    tasks_.AddTo(app);
+    loop_.AddTo(app);
+    sweep_.AddTo(app);
     trace_.AddTo(app);
-    AddJsonOption(app, json_);
   }
 
   Status CheckUsage() const override {
-    if (!text_.given() || text_.given_twice()) {
-      return InvalidArgument("give one of --text and --ids-file");
+    const int modes = (most_loss_ ? 1 : 0) + (tasks_.given() ? 1 : 0) + (loop_.given() ? 1 : 0) +
+                      (sweep_.given() ? 1 : 0);
+    if (modes > 1) {
+      return InvalidArgument("give one of --tasks, --closed-loop, --sweep and --find-low-share");
     }
-    if (most_loss_ && !(logits_.empty() && reference_.empty())) {
-      return InvalidArgument("--find-low-share takes no --logits and no --reference");
+    if (tasks_.given() && flags_.text().given()) {
+      return InvalidArgument("--tasks takes no --text and no --ids-file");
     }
-    return OkStatus();
+    if (!tasks_.given() && !flags_.text().given_once()) {
+      return InvalidArgument("give one of --text and --ids-file, or --tasks");
+    }
+    if (modes > 0 && !(logits_.empty() && reference_.empty())) {
+      return InvalidArgument("{} takes no --logits and no --reference", ModeName());
+    }
+    if (modes > 0 && trace_.given()) return InvalidArgument("{} takes no --trace", ModeName());
+    return sweep_.given() ? sweep_.CheckUsage(flags_) : OkStatus();
   }
 
   Status Run() override {
-    if (most_loss_) engine_.AllowLowCopies();
-    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                            engine_.Open(window_.value_or(kWindow), trace_.scores()));
+    if (tasks_.given()) return tasks_.Run(flags_);
+    if (loop_.given()) return loop_.Run(flags_);
+    if (sweep_.given()) return sweep_.Run(flags_);
+    if (most_loss_) flags_.engine().AllowLowCopies();
+    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, flags_.Open(trace_.scores()));
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<TraceRecorder> recorder, trace_.Begin(*engine));
-    TROUPE_ASSIGN_OR_RETURN(const ScoredText text, text_.Read(engine->tokenizer()));
+    TROUPE_ASSIGN_OR_RETURN(const ScoredText text, flags_.ReadText(engine->tokenizer()));
     TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
-    const EvaluationOptions options{.window = window_.value_or(std::min(kWindow, session.room())),
-                                    .together = together_,
-                                    .warm_up = warm_up_,
-                                    .begin = text.begin};
+    const EvaluationOptions options = flags_.options(text, session.room());
     if (most_loss_) {
-      return FindLowShare(*engine, session, text, text_.name(), options, *most_loss_ / 100, json_);
+      return FindLowShare(*engine, session, text, flags_.text().name(), options, *most_loss_ / 100,
+                          flags_.json());
     }
 
     EvaluationHooks hooks;
@@ -90,44 +90,56 @@ class EvalCommand final : public Command {
     Result<Evaluation> result = [&] {
       ProgressBar bar("scoring");
       hooks.progress = [&bar](std::size_t done, std::size_t all) {
-        bar.Update(Bytes(done), Bytes(all));
+        bar.UpdateCount(static_cast<double>(done), all);
       };
       return Evaluate(session, text.ids, options, hooks);
     }();
-    if (!result.ok()) return Status(result.status()).WithContext(text_.name());
+    if (!result.ok()) return Status(result.status()).WithContext(flags_.text().name());
     if (writer) TROUPE_RETURN_IF_ERROR(writer->Finish());
     TROUPE_RETURN_IF_ERROR(trace_.Finish(recorder.get()));
-    if (json_ != "-") {
+    if (flags_.prints()) {
       Print(*result);
-      if (const ExpertUsage usage = engine->expert_usage(); usage.low_copies > 0) {
-        fmt::print("not exact       {} of {} asks were answered by low copies\n", usage.low_copies,
-                   usage.hits + usage.misses);
-      }
+      PrintNotExact(engine->expert_usage());
     }
-    if (json_.empty()) return OkStatus();
-    return WriteJson(Record(*engine, options, *result), json_);
+    if (flags_.json().empty()) return OkStatus();
+    return WriteJson(Record(*engine, options, *result), flags_.json());
   }
 
  private:
+  const char* ModeName() const {
+    if (tasks_.given()) return "--tasks";
+    if (loop_.given()) return "--closed-loop";
+    return sweep_.given() ? "--sweep" : "--find-low-share";
+  }
+
+  static void PrintNotExact(const ExpertUsage& usage) {
+    if (usage.NotExact() == 0) return;
+    fmt::print(
+        "not exact       {} asks of {} answered by low copies, {} slots by other experts, {} by "
+        "none\n",
+        usage.low_copies, usage.hits + usage.misses, usage.substituted, usage.dropped);
+  }
+
   Json Record(const Engine& engine, const EvaluationOptions& options, const Evaluation& e) const {
     Json record;
     record["model"] = engine.path();
-    record["text"] = text_.name();
+    record["text"] = flags_.text().name();
     record["window"] = options.window;
     record["together"] = options.together.value_or(options.window);
     record["warm_up"] = options.warm_up;
+    record["substitution"] = engine.offload_options().substitution;
     AddEvaluation(record, e);
     AddUsage(record, engine.expert_usage());
     if (e.comparison) record["reference"] = reference_;
     return record;
   }
 
-  EngineFlags engine_;
+  EvalFlags flags_;
+  EvalTasks tasks_;
+  EvalLoop loop_;
+  EvalSweep sweep_;
   TraceFlags trace_;
-  EvalText text_;
-  std::string logits_, reference_, json_;
-  std::optional<std::size_t> window_, together_;
-  std::size_t warm_up_ = 0;
+  std::string logits_, reference_;
   std::optional<double> most_loss_;
 };
 

@@ -16,9 +16,11 @@ constexpr CommandInfo kCommands[] = {
      "  troupe calibrate model.gguf --text book.txt\n"
      "  troupe calibrate model.gguf --text book.txt --measure-quality --shares 25,50",
      MakeCalibrateCommand},
-    {"eval", "Measure how well a model predicts a text",
+    {"eval", "Measure what a model is worth: on a text, on tasks, exactly and not",
      "  troupe eval model.gguf --text book.txt --logits reference.logits\n"
-     "  troupe eval model-q4_k.gguf --text book.txt --reference reference.logits",
+     "  troupe eval model-q4_k.gguf --text book.txt --reference reference.logits\n"
+     "  troupe eval model.gguf --tasks copa.jsonl.zst --items 100\n"
+     "  troupe eval model.gguf --text book.txt --sweep 'smoe:alpha=0.3;drop;random' -o sweep",
      MakeEvalCommand},
     {"inspect", "Show what a model file holds and what it needs",
      "  troupe inspect models/tiny-qwen2moe-q8_0.gguf --tensors", MakeInspectCommand},

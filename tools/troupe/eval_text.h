@@ -21,7 +21,7 @@ class EvalText {
   void AddTo(CLI::App& app);
 
   bool given() const { return !text_.empty() || !ids_file_.empty(); }
-  bool given_twice() const { return !text_.empty() && !ids_file_.empty(); }
+  bool given_once() const { return text_.empty() != ids_file_.empty(); }
   const std::string& name() const { return text_.empty() ? ids_file_ : text_; }
 
   Result<ScoredText> Read(const Tokenizer& tokenizer) const;

@@ -18,19 +18,31 @@ constexpr int kWidth = 30;
 ProgressBar::ProgressBar(std::string what)
     : what_(std::move(what)), is_terminal_(::isatty(STDERR_FILENO) == 1), next_draw_(kFirstDraw) {}
 
+bool ProgressBar::IsDue() {
+  if (!is_terminal_ || since_start_.Seconds() < next_draw_) return false;
+  next_draw_ = since_start_.Seconds() + kBetweenDraws;
+  return true;
+}
+
 void ProgressBar::Update(Bytes done, Bytes total) {
-  if (!is_terminal_) return;
-  const double elapsed = since_start_.Seconds();
-  if (elapsed < next_draw_) return;
-  next_draw_ = elapsed + kBetweenDraws;
+  if (!IsDue()) return;
+  Draw(total > Bytes() ? static_cast<double>(done.count()) / static_cast<double>(total.count()) : 0,
+       fmt::format("{} of {}", ToString(done), ToString(total)));
+}
+
+void ProgressBar::UpdateCount(double done, std::size_t total) {
+  if (!IsDue()) return;
+  Draw(total > 0 ? done / static_cast<double>(total) : 0,
+       fmt::format("{} of {}", static_cast<std::size_t>(done), total));
+}
+
+void ProgressBar::Draw(double part, const std::string& amount) {
   drawn_ = true;
-  const double part = total > Bytes()
-                          ? static_cast<double>(done.count()) / static_cast<double>(total.count())
-                          : 0.0;
+  const double elapsed = since_start_.Seconds();
   const double left = part > 0 ? elapsed * (1 - part) / part : 0.0;
   const int filled = static_cast<int>(part * kWidth);
-  fmt::print(stderr, "\r\x1b[K{} [{:#<{}}{:.<{}}] {:3.0f}%  {} of {}, {:.0f} s left", what_, "",
-             filled, "", kWidth - filled, 100 * part, ToString(done), ToString(total), left);
+  fmt::print(stderr, "\r\x1b[K{} [{:#<{}}{:.<{}}] {:3.0f}%  {}, {:.0f} s left", what_, "", filled,
+             "", kWidth - filled, 100 * part, amount, left);
   std::fflush(stderr);
 }
 

@@ -2,6 +2,7 @@
 // and wiped when the work ends, so that neither a pipe nor a log ever sees it.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "base/bytes.h"
@@ -18,6 +19,8 @@ class ProgressBar {
   ProgressBar& operator=(const ProgressBar&) = delete;
 
   void Update(Bytes done, Bytes total);
+  // Of things that are counted; `done` may be in the middle of one.
+  void UpdateCount(double done, std::size_t total);
   // Before anything else is printed.
   void Clear();
 
@@ -27,6 +30,9 @@ class ProgressBar {
   }
 
  private:
+  bool IsDue();
+  void Draw(double part, const std::string& amount);
+
   std::string what_;
   bool is_terminal_;
   bool drawn_ = false;

@@ -103,11 +103,11 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,
     record["store"] = offloaded->store().name();
     record["reader"] = offloaded->loader().reader().name();
     record["low_copy"] = ToString(offloaded->low_copies());
-    // What was asked for by this dial; other ways to lose some have no limit to name.
-    const OffloadOptions& asked = engine.offload_options();
-    const bool dialled =
-        asked.substitution == "exact" && asked.token_seconds == 0 && !offloaded->low_copies().any();
-    record["quality"] = dialled ? Json(asked.quality) : Json();
+    // Answers that other flags than the dial's make inexact have no limit to name.
+    const std::string& dial = engine.offload_options().quality;
+    const bool limited =
+        dial != "exact" || (offloaded->substitution() == nullptr && !offloaded->low_copies().any());
+    record["quality"] = limited ? Json(dial) : Json();
     record["substitution"] =
         offloaded->substitution() ? ToString(*offloaded->substitution()) : "exact";
     record["cache_policy"] = offloaded->cache().policy().name();

@@ -12,6 +12,7 @@ namespace troupe {
 class TraceFlags {
  public:
   void AddTo(CLI::App& app);
+  bool given() const { return !path_.empty(); }
 
   // What the engine has to plan for; none without --trace.
   std::optional<TraceScores> scores() const;

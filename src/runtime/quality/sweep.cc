@@ -29,6 +29,9 @@ class Sweep {
     TROUPE_RETURN_IF_ERROR(CheckText());
     TROUPE_RETURN_IF_ERROR(NameChains());
     TROUPE_ASSIGN_OR_RETURN(const Json common, Common());
+    std::error_code error;
+    std::filesystem::create_directories(options_.folder, error);
+    if (error) return ErrnoStatus(error.value(), options_.folder);
     TROUPE_ASSIGN_OR_RETURN(SweepPoints points,
                             SweepPoints::Open(options_.folder + "/points.jsonl", common));
     std::vector<SweepPoint> all;
@@ -153,6 +156,8 @@ class Sweep {
                    "{}: {} experts fit into memory, expected {} for {:g} % of them", options_.model,
                    engine->plan().memory.slots, SlotsOf(resident), 100 * resident);
     }
+    // Where a layer needs more than its slots, the same give way on every run.
+    if (engine->offloaded() != nullptr) engine->offloaded()->set_in_order(true);
     TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
     TROUPE_RETURN_IF_ERROR(Settle(session));
     const ExpertUsage before = engine->expert_usage();

@@ -25,7 +25,7 @@ struct SweepOptions {
   // Of its beginning so many are read at once before each point, as a prompt would be, and not
   // scored: they fill the cache. Another set of so many must be left.
   std::size_t settle = 0;
-  std::string folder;  // exists; points.jsonl and exact.logits are made in it
+  std::string folder;  // made if there is none; gets points.jsonl and exact.logits
 };
 
 struct SweepHooks {

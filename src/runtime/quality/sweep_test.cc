@@ -31,7 +31,6 @@ class SweepOfASmallModel : public testing::Test {
     options_.text_name = "text";
     options_.settle = 24;
     options_.folder = folder_.PathOf("sweep");
-    std::filesystem::create_directory(options_.folder);
     Rng rng(3);
     for (int i = 0; i < 96; ++i) options_.text.push_back(static_cast<TokenId>(rng.Below(200)));
   }
@@ -142,7 +141,7 @@ TEST_F(SweepOfASmallModel, SubstitutesInBatchesOfAsManyAsGoTogether) {
 TEST_F(SweepOfASmallModel, RefusesWhatItCannotMeasureBeforeItMeasures) {
   options_.chains = {"drop", "no-such-policy"};
   EXPECT_THAT(Run().status().message(), HasSubstr("no-such-policy"));
-  EXPECT_FALSE(std::filesystem::exists(PointsPath()));
+  EXPECT_FALSE(std::filesystem::exists(options_.folder));
   options_.chains = {"drop"};
   options_.text.resize(25);
   EXPECT_THAT(Run().status().message(), HasSubstr("25 tokens, expected more than the 24"));

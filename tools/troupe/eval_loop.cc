@@ -1,0 +1,87 @@
+#include "troupe/eval_loop.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "runtime/quality/closed_loop.h"
+#include "troupe/eval_report.h"
+#include "troupe/json_record.h"
+#include "troupe/options.h"
+#include "troupe/progress.h"
+#include "troupe/run_record.h"
+
+namespace troupe {
+namespace {
+
+void Print(const LoopComparison& found, std::size_t tokens) {
+  fmt::print("answers         {} of {} tokens each, {} of them the same throughout\n",
+             found.answers.size(), tokens, found.unchanged);
+  fmt::print("same tokens     {} %\n", ToString(found.same_tokens, 100));
+  fmt::print("first change    after {} tokens\n", ToString(found.first_change));
+  fmt::print("perplexity      {:.4f} of the exact text, {:.4f} of the other, by the exact model\n",
+             std::exp(found.exact_nll.mean), std::exp(found.lossy_nll.mean));
+  fmt::print("nats per token  {} more in the other text\n", ToString(found.nll_change));
+  fmt::print("in brackets     what holds the true value 95 times of 100, by {} answers\n",
+             found.answers.size());
+}
+
+Json AnswerJson(const LoopAnswer& answer) {
+  return {{"exact_ids", answer.exact},     {"token_ids", answer.lossy},
+          {"same", answer.same},           {"first_change", answer.first_change},
+          {"exact_nll", answer.exact_nll}, {"nll", answer.lossy_nll}};
+}
+
+}  // namespace
+
+void EvalLoop::AddTo(CLI::App& app) {
+  app.add_option("--closed-loop", tokens_,
+                 "Generate so many likeliest tokens after each of some prompts from the text, once "
+                 "exactly and once as --substitute or --low-copy decode say, and compare")
+      ->check(Between(std::size_t{1}, kMostTokens))
+      ->type_name("N");
+  app.add_option("--prompts", prompts_, "Prompts for --closed-loop, from all over the text (8)")
+      ->check(Between(std::size_t{1}, kMostTokens))
+      ->type_name("N");
+  app.add_option("--prompt-tokens", prompt_tokens_, "Tokens of each of them (64)")
+      ->check(Between(std::size_t{1}, kMostTokens))
+      ->type_name("N");
+}
+
+Status EvalLoop::Run(const EvalFlags& flags) const {
+  TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, flags.Open());
+  TROUPE_ASSIGN_OR_RETURN(LossySwitch lossy, LossySwitch::Of(*engine));
+  TROUPE_ASSIGN_OR_RETURN(const ScoredText text, flags.ReadText(engine->tokenizer()));
+  Result<std::vector<std::vector<TokenId>>> prompts =
+      PromptsFrom(text.ids, prompts_, prompt_tokens_, text.begin);
+  if (!prompts.ok()) return Status(prompts.status()).WithContext(flags.text().name());
+  TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
+  Result<LoopComparison> found = [&] {
+    ProgressBar bar("answering");
+    return CompareInTheLoop(session, lossy, *prompts, {.tokens = tokens_}, [&](std::size_t done) {
+      bar.UpdateCount(static_cast<double>(done), prompts->size());
+    });
+  }();
+  if (!found.ok()) return found.status();
+  if (flags.prints()) Print(*found, tokens_);
+  if (flags.json().empty()) return OkStatus();
+  Json record;
+  record["model"] = engine->path();
+  record["text"] = flags.text().name();
+  record["substitution"] = engine->offload_options().substitution;
+  record["prompts"] = found->answers.size();
+  record["prompt_tokens"] = prompt_tokens_;
+  record["tokens"] = tokens_;
+  record["unchanged"] = found->unchanged;
+  AddInterval(record, "same_tokens", found->same_tokens);
+  AddInterval(record, "first_change", found->first_change);
+  AddInterval(record, "exact_nll", found->exact_nll);
+  AddInterval(record, "nll", found->lossy_nll);
+  AddInterval(record, "nll_change", found->nll_change);
+  AddUsage(record, engine->expert_usage());
+  record["answers"] = Json::array();
+  for (const LoopAnswer& answer : found->answers) record["answers"].push_back(AnswerJson(answer));
+  return WriteJson(record, flags.json());
+}
+
+}  // namespace troupe

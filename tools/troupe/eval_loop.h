@@ -1,0 +1,20 @@
+// `troupe eval --closed-loop`: what becomes of generated text where answers are not exact.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "troupe/eval_flags.h"
+
+namespace troupe {
+
+class EvalLoop {
+ public:
+  void AddTo(CLI::App& app);
+  bool given() const { return tokens_ > 0; }
+  Status Run(const EvalFlags& flags) const;
+
+ private:
+  std::size_t tokens_ = 0, prompts_ = 8, prompt_tokens_ = 64;
+};
+
+}  // namespace troupe

@@ -1,0 +1,121 @@
+#include "troupe/eval_sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "io/atomic_file.h"
+#include "runtime/quality/sweep.h"
+#include "troupe/json_record.h"
+#include "troupe/options.h"
+#include "troupe/progress.h"
+#include "troupe/remark.h"
+#include "troupe/sweep_report.h"
+
+namespace troupe {
+namespace {
+
+// "smoe:alpha=0.1; drop": chains have commas and plus signs of their own.
+std::vector<std::string> Chains(const std::string& text) {
+  std::vector<std::string> chains;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(';', at), text.size());
+    std::string chain = text.substr(at, end - at);
+    chain.erase(0, chain.find_first_not_of(' '));
+    chain.erase(chain.find_last_not_of(' ') + 1);
+    if (!chain.empty()) chains.push_back(std::move(chain));
+    at = end + 1;
+  }
+  return chains;
+}
+
+Status WriteWhole(const std::string& text, const std::string& path) {
+  TROUPE_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(path));
+  TROUPE_RETURN_IF_ERROR(file.Append(std::as_bytes(std::span(text))));
+  return file.Commit();
+}
+
+}  // namespace
+
+void EvalSweep::AddTo(CLI::App& app) {
+  app.add_option("--sweep", chains_,
+                 "Measure these chains of --substitute, parted by ';', and exact answers at each "
+                 "size of the cache: quality, bytes read, speed; a second call goes on")
+      ->type_name("CHAINS");
+  app.add_option("--resident", resident_,
+                 "Sizes of the cache for --sweep, in percent of all experts (75,50,37.5,25)")
+      ->delimiter(',')
+      ->check(Between(0.01, 100.0))
+      ->type_name("PERCENTS");
+  app.add_option("--settle", settle_,
+                 "Tokens at the text's beginning that fill the cache before each point of a sweep "
+                 "and are not scored (a window)")
+      ->check(Between(std::size_t{0}, kMostTokens))
+      ->type_name("N");
+  app.add_option("-o,--out", folder_,
+                 "Folder for a sweep's points.jsonl, exact.logits, sweep.json and sweep.html")
+      ->type_name("DIR");
+}
+
+Status EvalSweep::CheckUsage(const EvalFlags& flags) const {
+  if (folder_.empty()) return InvalidArgument("--sweep needs a folder for its points: -o DIR");
+  if (Chains(chains_).empty()) return InvalidArgument("--sweep: no chain in '{}'", chains_);
+  const OffloadOptions offload = flags.engine_options().offload;
+  if (offload.slots) return InvalidArgument("--sweep takes sizes by --resident, not by --slots");
+  if (offload.substitution != "exact" || offload.quality != "exact" || offload.token_seconds > 0) {
+    return InvalidArgument("--sweep takes no --substitute, --quality or --latency");
+  }
+  return OkStatus();
+}
+
+Status EvalSweep::Run(const EvalFlags& flags) const {
+  SweepOptions options{.model = flags.model(),
+                       .engine = flags.engine_options(),
+                       .chains = Chains(chains_),
+                       .text_name = flags.text().name(),
+                       .folder = folder_};
+  for (const double percent : resident_) options.resident.push_back(percent / 100);
+  {
+    TROUPE_ASSIGN_OR_RETURN(const PlannedModel planned, PlanModel(options.model, options.engine));
+    TROUPE_ASSIGN_OR_RETURN(const ScoredText text, flags.ReadText(*planned.tokenizer));
+    options.text = text.ids;
+    options.evaluation = flags.options(text, planned.plan.context());
+    options.settle = settle_.value_or(options.evaluation.window);
+  }
+  std::size_t known = 0;
+  Result<std::vector<SweepPoint>> points = [&] {
+    ProgressBar bar("sweep");
+    SweepHooks hooks;
+    hooks.progress = [&](double done, std::size_t all, const std::string&) {
+      bar.UpdateCount(done, all);
+    };
+    hooks.on_point = [&](const SweepPoint& point, bool measured_now) {
+      known += measured_now ? 0 : 1;
+      bar.Clear();
+      if (flags.prints()) Print(point);
+    };
+    if (flags.prints()) PrintSweepHead();
+    return RunSweep(options, hooks);
+  }();
+  if (!points.ok()) return points.status();
+  if (known > 0) Remark("{} points were measured before\n", known);
+
+  Json record;
+  record["model"] = options.model;
+  record["text"] = options.text_name;
+  record["text_tokens"] = options.text.size();
+  record["window"] = options.evaluation.window;
+  record["settle"] = options.settle;
+  record["together"] = options.evaluation.together.value_or(1);
+  record["points"] = Json::array();
+  for (const SweepPoint& point : *points) record["points"].push_back(ToJson(point));
+  TROUPE_RETURN_IF_ERROR(WriteJson(record, folder_ + "/sweep.json"));
+  const std::string title = fmt::format("Answers that are not exact: {}",
+                                        std::filesystem::path(options.model).filename().string());
+  TROUPE_RETURN_IF_ERROR(WriteWhole(SweepPage(*points, title), folder_ + "/sweep.html"));
+  Remark("{0}/sweep.json, {0}/sweep.html\n", folder_);
+  return flags.json().empty() ? OkStatus() : WriteJson(record, flags.json());
+}
+
+}  // namespace troupe

@@ -1,0 +1,187 @@
+#include "troupe/eval_tasks.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include "runtime/quality/lossy_switch.h"
+#include "runtime/quality/task_score.h"
+#include "troupe/eval_report.h"
+#include "troupe/json_record.h"
+#include "troupe/options.h"
+#include "troupe/progress.h"
+#include "troupe/run_record.h"
+
+namespace troupe {
+namespace {
+
+struct ScoredTask {
+  std::string name;
+  TaskFile file;
+  TaskScore score;
+  std::optional<TaskScore> exact;  // of the same questions, where asked for
+};
+
+// From all over the file: neighbours are often of one kind.
+void Thin(TaskFile& file, std::size_t items) {
+  if (items == 0 || file.items.size() <= items) return;
+  std::vector<TaskItem> kept;
+  for (std::size_t i = 0; i < items; ++i) kept.push_back(file.items[i * file.items.size() / items]);
+  file.items = std::move(kept);
+}
+
+void Append(TaskScore& sum, const TaskScore& part) {
+  sum.items.insert(sum.items.end(), part.items.begin(), part.items.end());
+  sum.right += part.right;
+  sum.right_by_byte += part.right_by_byte;
+  sum.cut += part.cut;
+  sum.tokens_fed += part.tokens_fed;
+  sum.tokens_scored += part.tokens_scored;
+}
+
+ScoredTask Sum(const std::vector<ScoredTask>& tasks) {
+  ScoredTask all{.name = "all"};
+  for (const ScoredTask& task : tasks) {
+    Append(all.score, task.score);
+    if (!task.exact) continue;
+    if (!all.exact) all.exact.emplace();
+    Append(*all.exact, *task.exact);
+  }
+  return all;
+}
+
+std::string Percent(const Interval& share, const char* sign = "") {
+  return fmt::format(fmt::runtime(fmt::format("{{:{0}.1f}} % ({{:{0}.1f}} to {{:{0}.1f}})", sign)),
+                     100 * share.mean, 100 * share.least, 100 * share.most);
+}
+
+void Print(const ScoredTask& task) {
+  fmt::print("{:<38} {:>6}  {:<26} {:<26}\n", task.name, task.score.items.size(),
+             Percent(task.score.accuracy()), Percent(task.score.accuracy_by_byte()));
+  if (!task.exact) return;
+  fmt::print("{:<38} {:>6}  {:<26} {:<26}\n", "  exact", "", Percent(task.exact->accuracy()),
+             Percent(task.exact->accuracy_by_byte()));
+  fmt::print("{:<38} {:>6}  {:<26} {:<26}\n", "  change", "",
+             Percent(AccuracyDifference(*task.exact, task.score, false), "+"),
+             Percent(AccuracyDifference(*task.exact, task.score, true), "+"));
+}
+
+Json ScoreJson(const TaskScore& score) {
+  Json json;
+  json["items"] = score.items.size();
+  json["right"] = score.right;
+  AddInterval(json, "accuracy", score.accuracy());
+  json["right_by_byte"] = score.right_by_byte;
+  AddInterval(json, "accuracy_by_byte", score.accuracy_by_byte());
+  json["questions_cut"] = score.cut;
+  json["tokens_fed"] = score.tokens_fed;
+  json["tokens_scored"] = score.tokens_scored;
+  return json;
+}
+
+Json AnswersJson(const TaskFile& file, const TaskScore& score) {
+  Json answers = Json::array();
+  for (std::size_t i = 0; i < file.items.size(); ++i) {
+    const ItemScore& item = score.items[i];
+    Json options = Json::array();
+    for (const OptionScore& option : item.options) options.push_back(option.log_likelihood);
+    answers.push_back({{"line", file.items[i].line},
+                       {"right", item.right},
+                       {"right_by_byte", item.right_by_byte},
+                       {"log_likelihoods", std::move(options)}});
+  }
+  return answers;
+}
+
+Json TaskJson(const ScoredTask& task) {
+  Json json;
+  json["task"] = task.name;
+  json.update(ScoreJson(task.score));
+  if (task.exact) {
+    json["exact"] = ScoreJson(*task.exact);
+    AddInterval(json, "accuracy_change", AccuracyDifference(*task.exact, task.score, false));
+    AddInterval(json, "accuracy_by_byte_change", AccuracyDifference(*task.exact, task.score, true));
+  }
+  if (task.file.items.empty()) return json;  // the sum
+  json["answers"] = AnswersJson(task.file, task.score);
+  if (task.exact) json["exact"]["answers"] = AnswersJson(task.file, *task.exact);
+  return json;
+}
+
+}  // namespace
+
+void EvalTasks::AddTo(CLI::App& app) {
+  app.add_option("--tasks", files_,
+                 "Questions with answers to choose from, JSON lines (docs/formats/tasks.md), plain "
+                 "or .zst: how many does the model find the right answer likeliest for")
+      ->type_name("FILE");
+  app.add_option("--items", items_, "Of each task file so many questions, from all over it (all)")
+      ->check(Between(std::size_t{1}, kMostTokens))
+      ->type_name("N");
+  app.add_flag("--against-exact", against_exact_,
+               "Answer the tasks exactly, too, and tell the difference: with --substitute or "
+               "--low-copy");
+}
+
+Status EvalTasks::Run(const EvalFlags& flags) const {
+  std::vector<ScoredTask> tasks;
+  for (const std::string& path : files_) {
+    TROUPE_ASSIGN_OR_RETURN(TaskFile file, ReadTaskFile(path));
+    Thin(file, items_);
+    tasks.push_back({.name = std::filesystem::path(path).filename().string(),
+                     .file = std::move(file),
+                     .score = {},
+                     .exact = std::nullopt});
+  }
+  TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, flags.Open());
+  std::optional<LossySwitch> lossy;
+  if (against_exact_) {
+    TROUPE_ASSIGN_OR_RETURN(LossySwitch found, LossySwitch::Of(*engine));
+    lossy.emplace(std::move(found));
+  }
+  TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
+  TaskOptions options{.together = flags.together()};
+  const Vocab& vocab = engine->tokenizer().vocab();
+  if (vocab.add_bos) options.begin = vocab.bos;
+
+  const auto score = [&](const ScoredTask& task, const std::string& what) {
+    ProgressBar bar(what);
+    return ScoreTasks(session, engine->tokenizer(), task.file, options, [&](std::size_t done) {
+      bar.UpdateCount(static_cast<double>(done), task.file.items.size());
+    });
+  };
+  if (flags.prints()) {
+    fmt::print("{:<38} {:>6}  {:<26} {:<26}\n", "task", "items", "right (95 times of 100)",
+               "right by byte");
+  }
+  for (ScoredTask& task : tasks) {
+    TROUPE_ASSIGN_OR_RETURN(task.score, score(task, task.name));
+    if (lossy) {
+      lossy->SetExact(true);
+      TROUPE_ASSIGN_OR_RETURN(task.exact, score(task, task.name + ", exact"));
+      lossy->SetExact(false);
+    }
+    if (flags.prints()) Print(task);
+    std::fflush(stdout);
+  }
+  const ScoredTask all = Sum(tasks);
+  if (flags.prints() && tasks.size() > 1) Print(all);
+  if (flags.prints() && all.score.cut > 0) {
+    fmt::print("{} questions were longer than the context: their beginning was cut off\n",
+               all.score.cut);
+  }
+  if (flags.json().empty()) return OkStatus();
+  Json record;
+  record["model"] = engine->path();
+  record["substitution"] = engine->offload_options().substitution;
+  record["together"] = options.together ? Json(*options.together) : Json();
+  record["tasks"] = Json::array();
+  for (const ScoredTask& task : tasks) record["tasks"].push_back(TaskJson(task));
+  record["all"] = TaskJson(all);
+  AddUsage(record, engine->expert_usage());
+  return WriteJson(record, flags.json());
+}
+
+}  // namespace troupe
