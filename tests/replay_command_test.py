@@ -160,6 +160,20 @@ class Replay(unittest.TestCase):
         self.ok("replay", SAMPLE, "--plot", html)
         self.assertIn("<svg", html.read_text())
 
+    def test_what_a_damaged_chunk_had_is_counted_and_the_rest_is_played(self):
+        whole, hurt = self.folder / "whole.trace", self.folder / "hurt.trace"
+        self.ok("trace", "merge", SAMPLE, SAMPLE, SAMPLE, "-o", whole)
+        data = bytearray(whole.read_bytes())
+        data[data.index(b"TRPCHUNK") + 99] ^= 1
+        hurt.write_bytes(data)
+        done = troupe("replay", hurt, "--pass", 1, "--policy", "lru,optimum", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("1 damaged place", done.stderr)
+        played = json.loads(done.stdout)[0]
+        self.assertEqual(played["damaged_places"], 1)
+        self.assertGreater(played["tokens_lost"], 0)
+        self.assertEqual(played["tokens"] + played["tokens_lost"], 3 * 160)
+
     def test_bad_input_is_one_line(self):
         for words, code, arguments in (
                 ("no routing trace", 1, (ROOT / "README.md",)),

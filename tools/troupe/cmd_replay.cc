@@ -212,7 +212,8 @@ class ReplayCommand final : public Command {
                         .expert_bytes = costed.expert_bytes,
                         .timed = costed.timed,
                         .outcomes = std::move(outcomes).value(),
-                        .seconds = watch.Seconds()};
+                        .seconds = watch.Seconds(),
+                        .damage = reader.damage()};
   }
 
   // Reading ahead goes from a layer to the next one of the model.

@@ -200,6 +200,8 @@ Json ToJson(const ReplayReport& report) {
   json["tokens"] = report.outcomes.front().result.all.tokens;
   json["pass"] = report.group;
   json["replay_s"] = report.seconds;
+  json["tokens_lost"] = report.damage.tokens;  // to damage, as far as is known
+  json["damaged_places"] = report.damage.places;
   json["results"] = Json::array();
   for (const ReplayOutcome& outcome : report.outcomes) {
     json["results"].push_back(ToJson(report, outcome));

@@ -17,6 +17,7 @@ struct ReplayReport {
   bool timed = false;
   std::vector<ReplayOutcome> outcomes;
   double seconds = 0;  // that the replay took
+  TraceDamage damage;  // of the trace
 };
 
 double ShareOf(const ReplayReport& report, const ReplaySpec& spec);  // of all experts in memory
