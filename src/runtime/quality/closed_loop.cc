@@ -12,7 +12,7 @@ namespace {
 Status Generate(Session& session, std::span<const TokenId> prompt, std::size_t tokens,
                 std::vector<TokenId>& text) {
   session.Truncate(0);
-  TROUPE_RETURN_IF_ERROR(session.Feed(prompt));
+  TROUPE_RETURN_IF_ERROR(session.FeedPrompt(prompt));
   while (true) {
     text.push_back(static_cast<TokenId>(ArgMax(session.logits().data(), session.logits().size())));
     if (text.size() == tokens) return OkStatus();

@@ -174,7 +174,7 @@ class Sweep {
     for (std::size_t at = 0; at < prompt.size();) {
       session.Truncate(0);
       const std::size_t count = std::min(session.room(), prompt.size() - at);
-      TROUPE_RETURN_IF_ERROR(session.Feed(prompt.subspan(at, count)));
+      TROUPE_RETURN_IF_ERROR(session.FeedPrompt(prompt.subspan(at, count)));
       at += count;
     }
     return OkStatus();
