@@ -21,6 +21,7 @@ MODEL = ("tiny-widened-q8_0.gguf", ["--widen", TINY, "--factor", 256])
 BATCHES = (1, 3)
 ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 RESIDENT = 50  # % of the experts
+TIMED_TOKENS = 600
 MOST_LOSS = 0.01  # of perplexity, that a setting may cost
 
 # Ways that change no answer; the fastest is what the others are held to.
@@ -58,7 +59,7 @@ def loss(row):
 class Comparison:
     def __init__(self, troupe, folder, quick):
         self._troupe, self._folder, self._quick = str(troupe), folder, quick
-        self._rounds = 1 if quick else 3
+        self._rounds = 1 if quick else 2
         name, arguments = MODEL
         self._model, self._container = offload_runs.make_model(troupe, folder / name, arguments)
         self.disturbed = 0
@@ -123,7 +124,8 @@ class Comparison:
         return {name: self._figures(runs, quality[name]) for name, runs in records.items()}
 
     def _timed(self, batch, arguments):
-        return self._record("eval", self._model, "--text", TEXT, "--together", batch, "--slots", self._slots,
+        return self._record("eval", self._model, "--text", TEXT, "--tokens", TIMED_TOKENS,
+                            "--together", batch, "--slots", self._slots,
                             "--experts", self._container, *arguments)
 
     def _quality(self, batch, arguments, *more):
