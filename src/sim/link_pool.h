@@ -49,6 +49,8 @@ class LinkPool {
     by_pair_.erase(slots_[id].pair);
     free_.push_back(id);
   }
+  // As many as were in use at once, at most.
+  std::size_t size() const { return slots_.size(); }
   double Latency(std::uint32_t from, std::uint32_t to) const {
     return table_.Between(from, to).latency_seconds;
   }

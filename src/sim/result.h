@@ -74,6 +74,7 @@ struct SimulationResult {
   std::vector<MigrationRecord> migrations;  // all that were considered
   double seconds = 0;                       // until the last answer
   std::uint64_t events = 0;
+  std::uint64_t most_links = 0;        // between servers in use at once
   std::uint64_t most_in_flight = 0;    // prompts, waiting ones too, calls and events at once
   double seconds_per_remote_call = 0;  // a (token, expert) pair, more than a local one
 

@@ -72,6 +72,7 @@ OrderedJson ToJson(const Scenario& scenario, const SimulationResult& result) {
           {"simulated_s", result.seconds},
           {"events", result.events},
           {"most_in_flight", result.most_in_flight},
+          {"most_links", result.most_links},
           {"seconds_per_remote_call", result.seconds_per_remote_call},
           {"servers", ServersToJson(scenario, result)},
           {"migrations", MigrationsToJson(result)},

@@ -136,6 +136,7 @@ Result<SimulationResult> Simulation::Run() && {
   while (!events_.empty() && !AllAnswered()) {
     Handle(events_.Take());
     TROUPE_RETURN_IF_ERROR(migrator_.status());
+    result_.most_links = links_.size();
     result_.most_in_flight = std::max<std::uint64_t>(
         result_.most_in_flight, events_.size() + calls_.used() + arrived_ - answered_);
   }

@@ -74,6 +74,8 @@ TEST(SimulationTest, ARemoteExpertPaysForTheLinkBothWays) {
   EXPECT_EQ(result.servers[0].remote, 10u);
   EXPECT_EQ(result.servers[0].bytes_sent, 1000);
   EXPECT_EQ(result.servers[1].bytes_sent, 1000);
+  // The question's link is free again when the answer needs one.
+  EXPECT_EQ(result.most_links, 1u);
 }
 
 TEST(SimulationTest, ACallCarriesATokenOnceAndEachResult) {
