@@ -24,7 +24,8 @@ class Session {
   // they do not fit into the context.
   Status Feed(TokenIds tokens);
 
-  // Like Feed, of tokens that somebody else wrote: these are exact, whatever may be lost for speed.
+  // Like Feed, of tokens that somebody else wrote: however few they are, nothing is substituted in
+  // them.
   Status FeedPrompt(TokenIds tokens);
 
   // Like Feed, and calls row(i, logits) for every token from `first` on, in order: what scoring a
