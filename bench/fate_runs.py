@@ -4,7 +4,6 @@ speeds. What is made of the figures is fate_report.py's.
 import json
 import pathlib
 import statistics
-import sys
 
 import disk_speed
 import measured_run
@@ -47,25 +46,18 @@ ABLATION = {
 
 class Comparison:
     def __init__(self, troupe, folder, quick):
-        self._troupe, self._folder, self._quick = str(troupe), folder, quick
+        self._troupe = measured_run.Troupe(troupe, folder, "fate")
+        self._folder, self._quick = folder, quick
         self._rounds = 1 if quick else 2
         name, arguments = MODEL
         self._model, self._container = offload_runs.make_model(troupe, folder / name, arguments)
         self._profile = folder / "fate.profile.json"
-        self.disturbed = 0
-
-    def _record(self, *arguments):
-        path = self._folder / "fate-run.json"
-        path.unlink(missing_ok=True)
-        run = measured_run.run([self._troupe, *map(str, arguments), "--json", str(path)])
-        self.disturbed += run.others > 0.1
-        return json.loads(path.read_text(encoding="utf-8"))
 
     def measure(self):
         calibration = self._calibrate()
         self._ids = self._prompt_ids()
         memory = self._generate(self._ids[:PROMPT], DECODE, [])
-        inspected = self._record("inspect", self._model)
+        inspected = self._troupe.record("inspect", self._model)
         layers = sum(layer["expert_bytes"] > 0 for layer in inspected["layer_bytes"])
         experts = layers * inspected["experts"]
         expert_bytes = sum(l["expert_bytes"] for l in inspected["layer_bytes"]) // experts
@@ -91,20 +83,17 @@ class Comparison:
             figures["prefill"][link] = self._prefill(experts, arguments)
         figures["ablation"] = self._ablation(experts, memory["token_ids"])
         figures["pairs"] = self._pairs(experts)
-        figures["disturbed"] = self.disturbed
+        figures["disturbed"] = self._troupe.disturbed
         return figures
 
-    def _say(self, what):
-        print(f"fate: {what}", file=sys.stderr)
-
     def _calibrate(self):
-        self._say("calibrating")
-        record = self._record("calibrate", self._model, "--text", TEXT, "-o", self._profile)
+        self._troupe.say("calibrating")
+        record = self._troupe.record("calibrate", self._model, "--text", TEXT, "-o", self._profile)
         profile = json.loads(self._profile.read_text(encoding="utf-8"))
         return {"means": record, "layers": profile["forecasts"]}
 
     def _prompt_ids(self):
-        record = self._record("run", self._model, "--file", TEXT, "-n", 1)
+        record = self._troupe.record("run", self._model, "--file", TEXT, "-n", 1)
         return record["prompt_ids"]
 
     def _generate(self, ids, count, arguments, model=None):
@@ -113,9 +102,9 @@ class Comparison:
             arguments.insert(arguments.index("--profile") + 1, str(self._profile))
         else:
             arguments += ["--profile", "none"]
-        return self._record("run", model or self._model, "--prompt-ids", ",".join(map(str, ids)),
-                            "-n", count, "--ctx", 1024, "--temperature", 0.7, "--seed", 1,
-                            "--ignore-eos", *arguments)
+        return self._troupe.record(
+            "run", model or self._model, "--prompt-ids", ",".join(map(str, ids)), "-n", count,
+            "--ctx", 1024, "--temperature", 0.7, "--seed", 1, "--ignore-eos", *arguments)
 
     def _limited(self, ids, count, slots, system, link):
         memory = [] if "--slots" in system else ["--slots", slots]
@@ -145,7 +134,7 @@ class Comparison:
     def _decode(self, experts, link, tokens):
         table = {}
         for budget in (50,) if self._quick else BUDGETS:
-            self._say(f"decode, {budget} % of the experts, link {link or 'this disk'}")
+            self._troupe.say(f"decode, {budget} % of the experts, link {link or 'this disk'}")
             slots = experts * budget // 100
             table[budget] = {
                 name: self._figures(self._runs(self._ids[:PROMPT], DECODE, slots, system, link),
@@ -155,7 +144,7 @@ class Comparison:
     def _prefill(self, experts, link):
         table = {}
         for length in (512,) if self._quick else PREFILLS:
-            self._say(f"prefill of {length}, link {link or 'this disk'}")
+            self._troupe.say(f"prefill of {length}, link {link or 'this disk'}")
             table[length] = {
                 name: statistics.median(
                     r["prefill_tokens_per_s"]
@@ -165,16 +154,16 @@ class Comparison:
 
     def _pairs(self, experts):
         """Prompts with the least popular experts in their low copy, against systems with the high ones alone."""
-        self._say("packing two precisions")
+        self._troupe.say("packing two precisions")
         high = self._model.with_name(f"{self._model.stem}-{HIGH.lower()}.gguf")
         container = high.with_suffix(".experts")
         if not (high.exists() and container.exists()):
-            self._record("pack", self._model, "--high", HIGH, "--low", LOW, "--rounding", "plain",
-                         "-o", container)
+            self._troupe.record("pack", self._model, "--high", HIGH, "--low", LOW,
+                                "--rounding", "plain", "-o", container)
         share, loss = self._low_share(high, container, experts)
         table = {}
         for length in (512,) if self._quick else PREFILLS:
-            self._say(f"prefill of {length} with a pair of precisions")
+            self._troupe.say(f"prefill of {length} with a pair of precisions")
             table[length] = {
                 name: statistics.median(
                     self._generate(self._ids[:length], 1, ["--experts", container, *slots, *system],
@@ -193,18 +182,18 @@ class Comparison:
         for i, half in enumerate(halves):
             half.write_text("".join(lines[i::2]), encoding="utf-8")
         common = ["--experts", container, "--slots", experts // 4, "--profile", "none"]
-        found = self._record("eval", model, "--text", halves[0], *common,
-                             "--find-low-share", MOST_LOSS_PERCENT)
+        found = self._troupe.record("eval", model, "--text", halves[0], *common,
+                                    "--find-low-share", MOST_LOSS_PERCENT)
         logits = self._folder / "fate-exact.logits"
-        self._record("eval", model, "--text", halves[1], *common, "--logits", logits)
-        low = self._record("eval", model, "--text", halves[1], *common, "--reference", logits,
-                           "--low-copy", f"prefill={found['low_share']}")
+        self._troupe.record("eval", model, "--text", halves[1], *common, "--logits", logits)
+        low = self._troupe.record("eval", model, "--text", halves[1], *common, "--reference", logits,
+                                  "--low-copy", f"prefill={found['low_share']}")
         logits.unlink()
         return found["low_share"], {"ratio": low["perplexity_ratio"], "mean_kl": low["mean_kl"],
                                     "interval": low["perplexity_ratio_interval"]}
 
     def _ablation(self, experts, tokens):
-        self._say("ablation")
+        self._troupe.say("ablation")
         return {name: self._figures(
             self._runs(self._ids[:PROMPT], DECODE, experts // 2, system, []), tokens)
             for name, system in ABLATION.items()}

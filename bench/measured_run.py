@@ -1,6 +1,11 @@
-"""Runs a command and says what it printed, and whether somebody else was computing meanwhile."""
+"""Runs a command and says what it printed, and whether somebody else was computing meanwhile; `Troupe` runs one
+binary of ours so and reads what it recorded.
+"""
 import dataclasses
+import json
 import os
+import pathlib
+import sys
 import tempfile
 import textwrap
 import time
@@ -44,3 +49,25 @@ def run(command, env=None):
             shown = textwrap.shorten(" ".join(command), 300, placeholder=" …")
             raise RunFailed(f"{shown}: exit code {code}, said last: {said[-1]}")
         return MeasuredRun(stdout=out.read().decode(), others=max(0.0, others / seconds))
+
+
+class Troupe:
+    """One troupe binary for one benchmark: counts the runs that somebody disturbed."""
+
+    def __init__(self, binary, folder, benchmark):
+        self._binary, self._benchmark = str(binary), benchmark
+        self._path = pathlib.Path(folder) / f"{benchmark}-run.json"
+        self.disturbed = 0
+
+    def say(self, what):
+        print(f"{self._benchmark}: {what}", file=sys.stderr)
+
+    def note(self, run):
+        self.disturbed += run.others > 0.1
+        return run
+
+    def record(self, *arguments, run=run):
+        """What `troupe ARGUMENTS` left under --json."""
+        self._path.unlink(missing_ok=True)
+        self.note(run([self._binary, *map(str, arguments), "--json", str(self._path)]))
+        return json.loads(self._path.read_text(encoding="utf-8"))

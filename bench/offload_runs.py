@@ -68,33 +68,26 @@ def _run_limited(command, limit, env=None):
 
 
 class Runner:
-    """One model of one troupe binary; counts runs that somebody disturbed."""
+    """One model of one troupe binary."""
 
     def __init__(self, troupe, model, container, threads, folder):
-        self._troupe, self._threads = str(troupe), str(threads)
+        self._troupe, self._threads = measured_run.Troupe(troupe, folder, "offload"), str(threads)
         self._model, self._folder = model, folder
         self._container = container
-        self.disturbed = 0
 
-    def _note(self, run):
-        self.disturbed += run.others > 0.1
-        return run
-
-    def _record(self, arguments, run):
-        path = self._folder / "offload-run.json"
-        path.unlink(missing_ok=True)
-        self._note(run([self._troupe, *map(str, arguments), "--json", str(path)]))
-        return json.loads(path.read_text(encoding="utf-8"))
+    @property
+    def disturbed(self):
+        return self._troupe.disturbed
 
     def inspect(self):
-        return self._record(["inspect", self._model], measured_run.run)
+        return self._troupe.record("inspect", self._model)
 
     def prompt_ids(self, text, count):
         """The first tokens of a text."""
         head = self._folder / "offload-prompt.txt"
         head.write_text(text, encoding="utf-8")
-        record = self._record(["run", self._model, "--file", head, "-n", 1, "--threads",
-                               self._threads], measured_run.run)
+        record = self._troupe.record("run", self._model, "--file", head, "-n", 1,
+                                     "--threads", self._threads)
         if len(record["prompt_ids"]) < count:
             raise measured_run.RunFailed(f"{self._model}: the text gives "
                                          f"{len(record['prompt_ids'])} tokens, {count} needed")
@@ -108,7 +101,7 @@ class Runner:
 
     def in_memory(self, ids, count, budget=None):
         memory = [] if budget is None else ["--memory", budget]
-        record = self._record(self._generate(ids, count, *memory), measured_run.run)
+        record = self._troupe.record(*self._generate(ids, count, *memory))
         if record["expert_slots"] != 0:
             raise measured_run.RunFailed(f"{self._model}: not all of it was in memory; this "
                                          "machine has too little free")
@@ -129,7 +122,7 @@ class Runner:
     def budget_for(self, slots, store):
         """Bytes that a process with so many experts in memory plans to use."""
         arguments = self._generate([1], 1, "--slots", slots, *self._store_arguments(store))
-        return self._record(arguments, measured_run.run)["planned_bytes"] + _VARIATION
+        return self._troupe.record(*arguments)["planned_bytes"] + _VARIATION
 
     def limited(self, ids, count, slots, budget, limit, store):
         """The record of a run, and the speeds of sequential reads: before, which also uses up what
@@ -138,13 +131,13 @@ class Runner:
         before = self._disk_speed(store, _READ_BEFORE)
         arguments = self._generate(ids, count, "--memory", budget, "--slots", slots,
                                    *self._store_arguments(store))
-        record = self._record(arguments, lambda command: _run_limited(command, limit))
+        record = self._troupe.record(*arguments, run=lambda command: _run_limited(command, limit))
         return record, [before, self._disk_speed(store, record["bytes_read"])]
 
     def llamacpp(self, peer, phase, prompt, decode, seconds, limit):
         ids = self._folder / "offload-ids.json"
         ids.write_text(json.dumps({"prompt": prompt, "decode": decode}), encoding="utf-8")
-        run = self._note(_run_limited(
+        run = self._troupe.note(_run_limited(
             ["node", llamacpp.BENCH / "peer_offload.mjs", phase, self._model, ids, self._threads,
              seconds], limit, peer.environment()))
         return json.loads(run.stdout)[f"{phase}_tokens_per_s"]

@@ -3,12 +3,10 @@ token or three at a time. Time is measured with the experts widened to real size
 sizes, on the model as it is, over a longer text that nothing was calibrated on, and with nothing read ahead: more is
 missing then than in the timed run. What is made of the figures is substitution_report.py's.
 """
-import json
 import math
 import pathlib
 import shutil
 import statistics
-import sys
 
 import measured_run
 import offload_runs
@@ -58,36 +56,26 @@ def loss(row):
 
 class Comparison:
     def __init__(self, troupe, folder, quick):
-        self._troupe, self._folder, self._quick = str(troupe), folder, quick
+        self._troupe = measured_run.Troupe(troupe, folder, "substitution")
+        self._folder, self._quick = folder, quick
         self._rounds = 1 if quick else 2
         name, arguments = MODEL
         self._model, self._container = offload_runs.make_model(troupe, folder / name, arguments)
-        self.disturbed = 0
-
-    def _say(self, what):
-        print(f"substitution: {what}", file=sys.stderr)
-
-    def _record(self, *arguments):
-        path = self._folder / "substitution-run.json"
-        path.unlink(missing_ok=True)
-        run = measured_run.run([self._troupe, *map(str, arguments), "--json", str(path)])
-        self.disturbed += run.others > 0.1
-        return json.loads(path.read_text(encoding="utf-8"))
 
     def measure(self):
-        inspected = self._record("inspect", self._model)
+        inspected = self._troupe.record("inspect", self._model)
         layers = sum(layer["expert_bytes"] > 0 for layer in inspected["layer_bytes"])
         experts = layers * inspected["experts"]
         self._slots = experts * RESIDENT // 100
-        self._say("calibrating")
+        self._troupe.say("calibrating")
         self._tiny = self._folder / TINY.name
         shutil.copy(TINY, self._tiny)
         for model in (self._tiny, self._model):
-            self._record("calibrate", model, "--text", TEXT)
+            self._troupe.record("calibrate", model, "--text", TEXT)
         figures = {"layers": layers, "experts": experts, "top_k": inspected["experts_per_token"],
                    "batches": {batch: self._batch(batch) for batch in
                                (BATCHES[:1] if self._quick else BATCHES)}}
-        figures["disturbed"] = self.disturbed
+        figures["disturbed"] = self._troupe.disturbed
         return figures
 
     def _batch(self, batch):
@@ -119,12 +107,12 @@ class Comparison:
         records = {name: [] for name in systems}
         for turn in range(self._rounds):
             for name, arguments in systems.items():
-                self._say(f"batch {batch}, round {turn + 1} of {self._rounds}: {name}")
+                self._troupe.say(f"batch {batch}, round {turn + 1} of {self._rounds}: {name}")
                 records[name].append(self._timed(batch, arguments))
         return {name: self._figures(runs, quality[name]) for name, runs in records.items()}
 
     def _timed(self, batch, arguments):
-        return self._record("eval", self._model, "--text", TEXT, "--tokens", TIMED_TOKENS,
+        return self._troupe.record("eval", self._model, "--text", TEXT, "--tokens", TIMED_TOKENS,
                             "--together", batch, "--slots", self._slots,
                             "--experts", self._container, *arguments)
 
@@ -133,7 +121,7 @@ class Comparison:
         if "--predict" in arguments:
             place = arguments.index("--predict")
             del arguments[place:place + 2]
-        return self._record("eval", self._tiny, "--text", QUESTIONS, "--together", batch, "--slots", self._slots,
+        return self._troupe.record("eval", self._tiny, "--text", QUESTIONS, "--together", batch, "--slots", self._slots,
                             *arguments, "--predict", "none", *more)
 
     @staticmethod

@@ -44,9 +44,9 @@ class QualityCommandTest(unittest.TestCase):
     def record(self, *arguments):
         return json.loads(self.troupe(*arguments, "--json", "-").stdout)
 
-    def run_record(self, *arguments):
+    def run_record(self, *arguments, predict="none"):
         return self.record("run", "--prompt", "The kernel", "-n", 24, "--temperature", 0,
-                           "--slots", EXPERTS // 2, "--predict", "none", *arguments)
+                           "--slots", EXPERTS // 2, "--predict", predict, *arguments)
 
 
 class Buddies(QualityCommandTest):
@@ -126,6 +126,19 @@ class Quality(QualityCommandTest):
         self.assertIn("that was measured with --cache echo and --predict none", explained)
         self.assertIn("--shares 25", self.refused("run", "--prompt", "a", "--slots", EXPERTS // 4,
                                                   "--quality", "fast"))
+
+    def test_a_time_a_token_needs_times_of_the_same_conditions(self):
+        chains = [word for alpha in (0, 0.3, 0.6) for word in ("--chain", f"smoe:alpha={alpha}")]
+        self.record("calibrate", "--text", TEXT, "--measure-quality", "--quality-tokens", 64,
+                    "--shares", 50, "--predict", "none", "--most-loss", 1000, *chains)
+        # So short a time is met by no alpha measured, so long a one by exact.
+        self.assertGreater(self.run_record("--latency", 1e-3)["substitutions"], 0)
+        self.assertIn("and less with no other", self.troupe("plan", "--slots", EXPERTS // 2, "--predict", "none",
+                                                            "--latency", 1e-3).stdout)
+        self.assertEqual(self.run_record("--latency", 1e6)["substitution"], "exact")
+        for other in (("--predict", "gate"), ("--predict", "none", "--cache", "lru")):
+            self.assertIn("takes them", self.refused("run", "--prompt", "a", "--slots", EXPERTS // 2,
+                                                     *other, "--latency", 5))
 
 
 if __name__ == "__main__":

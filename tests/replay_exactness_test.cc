@@ -155,8 +155,15 @@ TEST_P(ReplayExactness, TheSameHoldsInACrowdedCacheWhicheverLoadEndsFirst) {
 // What a model chooses after an answer that is not exact is in its trace: the router's choices, and
 // the same chain answers the same of them.
 TEST_P(ReplayExactness, SubstitutionAnswersInAReplayWhatItAnsweredInTheRunItself) {
-  for (const char* chain : {"smoe:alpha=0.5", "best-live:rho=1", "random:rho=2",
-                            "drop:most-share=0.3", "smoe:alpha=0.2+top:keep=1"}) {
+  std::vector<std::string> chains = {"drop:most-share=0.3", "drop:rho=1+top:keep=1"};
+  // Where the router chooses by groups, nothing else may name experts.
+  if (std::string_view(GetParam()) != "tiny-deepseek2") {
+    for (const char* chain :
+         {"smoe:alpha=0.5", "best-live:rho=1", "random:rho=2", "smoe:alpha=0.2+top:keep=1"}) {
+      chains.push_back(chain);
+    }
+  }
+  for (const std::string& chain : chains) {
     for (const char* policy : {"lru", "echo", "score"}) {
       EngineOptions options = Options(policy, CacheSharing::kPerLayer, all_ / 2);
       options.offload.substitution = chain;

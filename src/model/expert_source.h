@@ -38,7 +38,7 @@ struct ExpertUsage {
   // Slots of tokens that another expert answered, or none: as little exact as low copies.
   std::uint64_t substituted = 0;
   std::uint64_t dropped = 0;
-  double deciding_seconds = 0;  // which of them
+  double deciding_seconds = 0;  // which of them, and which experts leave the cache
   // Loads begun ahead of a question, and what became of them: there when asked for, asked for while
   // on their way, called off before all was read, evicted or failed unasked. The rest is still
   // waiting to be asked for.

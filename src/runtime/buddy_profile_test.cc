@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-
+#include "io/edited_text.h"
 #include "io/temp_folder.h"
+#include "io/text_file.h"
 #include "model/synth.h"
 #include "store/model_fingerprint.h"
 
@@ -58,14 +58,9 @@ TEST_F(BuddyProfileTest, LiesBesideTheModelUnderItsName) {
 }
 
 TEST_F(BuddyProfileTest, WhatIsNoSuchFileOrCannotBeIsRefusedWithItsPlace) {
-  std::ifstream in(Saved(Example()));
-  const std::string good((std::istreambuf_iterator<char>(in)), {});
+  const std::string good = ReadWholeText(Saved(Example()), 1_MiB).value();
   const auto error = [&](const std::string& from, const std::string& to) {
-    std::string bad = good;
-    const std::size_t at = bad.find(from);
-    EXPECT_NE(at, std::string::npos) << from;
-    bad.replace(at, from.size(), to);
-    const auto read = LoadBuddies(folder_.Write("bad", bad));
+    const auto read = LoadBuddies(folder_.Write("bad", Edited(good, from, to)));
     return read.ok() ? std::string("accepted") : read.status().message();
   };
   EXPECT_EQ(error("\"tokens\":7", "\"tokens\": 7"), "accepted");

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-
+#include "io/edited_text.h"
 #include "io/temp_folder.h"
+#include "io/text_file.h"
 
 namespace troupe {
 namespace {
@@ -55,14 +55,9 @@ TEST(ModelProfileTest, WhatIsNoProfileOrCannotBeIsRefusedWithItsPlace) {
   TempFolder folder;
   const std::string path = folder.path() / "m.profile.json";
   ASSERT_TRUE(SaveProfile(Example(), path).ok());
-  std::ifstream in(path);
-  const std::string good((std::istreambuf_iterator<char>(in)), {});
+  const std::string good = ReadWholeText(path, 1_MiB).value();
   const auto error = [&](const std::string& from, const std::string& to) {
-    std::string bad = good;
-    const std::size_t at = bad.find(from);
-    EXPECT_NE(at, std::string::npos) << from;
-    bad.replace(at, from.size(), to);
-    const auto read = LoadProfile(folder.Write("bad", bad));
+    const auto read = LoadProfile(folder.Write("bad", Edited(good, from, to)));
     return read.ok() ? std::string("accepted") : read.status().message();
   };
   EXPECT_THAT(error("troupe model profile", "troupe cost model"), HasSubstr("not a troupe model"));

@@ -133,7 +133,7 @@ void OffloadedExperts::Routed(std::uint32_t layer, std::span<const float> scores
                               std::span<ExpertChoice> chosen) {
   const Nanos scored_from = clock_.Now();
   if (cache_.policy().wants_scores()) cache_.Scored(layer, scores);
-  deciding_seconds_ += static_cast<double>(clock_.Now() - scored_from) * 1e-9;
+  NoteDecided(scored_from);
   if (!Substitutes()) return;
   Forget();
   loader_->Poll();
@@ -144,7 +144,7 @@ void OffloadedExperts::Routed(std::uint32_t layer, std::span<const float> scores
   for (const ExpertDemand& demand : substitution_->routed()) {
     cache_.Chosen({layer, demand.expert}, demand.tokens);
   }
-  deciding_seconds_ += static_cast<double>(clock_.Now() - start) * 1e-9;
+  NoteDecided(start);
   substituted_ += changes.substituted;
   dropped_ += changes.dropped;
 }
@@ -256,12 +256,23 @@ void OffloadedExperts::Prefetch() {
   if (prefetcher_ == nullptr || !unplaced_.empty()) return;
   while (const std::optional<ExpertId> id = prefetcher_->Next(ahead_.size())) {
     const ExpertCopy copy = ForeseenCopy(*id);
-    const auto admission = cache_.Admit(*id, copy);
+    const auto admission = Admit(*id, copy);
     if (!admission) return;  // once something is computed there may be a slot
     Request(*id, copy, *admission, prefetcher_->is_sure() ? Urgency::kDemand : Urgency::kPrefetch);
     prefetcher_->Begun(*id);
     ahead_.push_back(*id);
   }
+}
+
+void OffloadedExperts::NoteDecided(Nanos since) {
+  deciding_seconds_ += static_cast<double>(clock_.Now() - since) * 1e-9;
+}
+
+std::optional<ExpertCache::Admission> OffloadedExperts::Admit(ExpertId id, ExpertCopy copy) {
+  const Nanos start = clock_.Now();
+  std::optional<ExpertCache::Admission> admission = cache_.Admit(id, copy);
+  NoteDecided(start);
+  return admission;
 }
 
 void OffloadedExperts::Request(ExpertId id, ExpertCopy copy,
@@ -278,7 +289,7 @@ void OffloadedExperts::Place() {
     const ExpertId id = unplaced_[placed];
     const auto waiting =
         std::ranges::find(waiting_, id, [](const Waiting& w) { return w.event.id; });
-    const auto admission = cache_.Admit(id, waiting->least);
+    const auto admission = Admit(id, waiting->least);
     if (!admission) break;
     waiting->event.slot = admission->slot;
     waiting->event.evicted = admission->evicted;

@@ -128,12 +128,14 @@ class OffloadedExperts final : public ExpertSource {
   void DropUnwantedLowCopies();
   ExpertCopy ForeseenCopy(ExpertId id) const;
   std::span<std::byte> Slot(std::uint32_t slot);
+  std::optional<ExpertCache::Admission> Admit(ExpertId id, ExpertCopy copy);
   void Request(ExpertId id, ExpertCopy copy, const ExpertCache::Admission& admission,
                Urgency urgency);
   void Place();
   void CallOffStale();
   void Prefetch();
   double LoadSeconds() const;
+  void NoteDecided(Nanos since);
   Status CollectEnded();
   void Give(ExpertId id, std::uint32_t tokens);
   bool NextIsReady() const;

@@ -87,16 +87,16 @@ Result<std::string> WantedChain(const GgufModel& file, const OffloadOptions& off
     NoteMeasuredWith(choice.cache, choice.predictor, offload, plan.notes);
     return choice.chain.chain;
   }
-  TROUPE_ASSIGN_OR_RETURN(
-      const LatencyChoice choice,
-      ChooseAlphaFor(file, share, offload.token_seconds,
-                     DescribeMachine(plan.threads, offload.link), offload.quality_curve));
+  TROUPE_ASSIGN_OR_RETURN(const AlphaChoice choice,
+                          ChooseAlphaFor(file, share, offload.token_seconds,
+                                         {.machine = DescribeMachine(plan.threads, offload.link),
+                                          .cache = offload.policy,
+                                          .predictor = offload.predictor},
+                                         offload.quality_curve));
   plan.notes.push_back(fmt::format("{:.1f} ms a token are expected with alpha {:.3g}{}",
-                                   1e3 * choice.alpha.seconds, choice.alpha.alpha,
-                                   choice.alpha.meets_target ? "" : ", and less with no other"));
-  NoteMeasuredWith(choice.cache, choice.predictor, offload, plan.notes);
-  return choice.alpha.alpha > 0 ? fmt::format("smoe:alpha={:.4g}", choice.alpha.alpha)
-                                : std::string("exact");
+                                   1e3 * choice.seconds, choice.alpha,
+                                   choice.meets_target ? "" : ", and less with no other"));
+  return choice.alpha > 0 ? fmt::format("smoe:alpha={:.4g}", choice.alpha) : std::string("exact");
 }
 
 }  // namespace
@@ -124,6 +124,13 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
   TROUPE_ASSIGN_OR_RETURN(
       SubstitutionChain substitution,
       ParseSubstitution(wanted, material, {.most_tokens = offload.substitution_tokens}));
+  const TopExpertsParams& routing = config->moe.routing;
+  if (substitution.TakesOthers() && routing.groups_used < routing.groups) {
+    return InvalidArgument(
+        "'{}': this model's router chooses in {} of {} groups of experts a token, and substitutes "
+        "would come from any; expected a chain of drop, low-bit, top and reunite alone",
+        ToString(substitution), routing.groups_used, routing.groups);
+  }
   std::unique_ptr<ExpertStore> store;
   // A container that was asked for by name is held to its word even if it is not needed today.
   const bool named = !options.offload.container.empty() && options.offload.container != "none";

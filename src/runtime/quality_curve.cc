@@ -171,17 +171,23 @@ Result<QualityChoice> ChooseChainFor(const GgufModel& model, double share, doubl
   return QualityChoice{.chain = *chosen, .cache = curve.cache, .predictor = curve.predictor};
 }
 
-Result<LatencyChoice> ChooseAlphaFor(const GgufModel& model, double share, double seconds,
-                                     const std::string& machine, const std::string& path) {
+std::string ToString(const TimedUnder& conditions) {
+  return fmt::format("{} with --cache {} and --predict {}", conditions.machine, conditions.cache,
+                     conditions.predictor);
+}
+
+Result<AlphaChoice> ChooseAlphaFor(const GgufModel& model, double share, double seconds,
+                                   const TimedUnder& conditions, const std::string& path) {
   TROUPE_ASSIGN_OR_RETURN(const QualityCurve curve, LoadFor(model, path));
-  if (curve.machine != machine) {
+  const TimedUnder measured{curve.machine, curve.cache, curve.predictor};
+  if (measured != conditions) {
     return Error(Code::kFailedPrecondition,
                  "{}: times of '{}' found, of '{}' expected; {} takes them", PathOf(model, path),
-                 curve.machine, machine, CommandFor(model));
+                 ToString(measured), ToString(conditions), CommandFor(model));
   }
   const Result<AlphaChoice> chosen = ChooseAlpha(curve.shares, share, seconds);
   if (!chosen.ok()) return NotMeasured(chosen.status(), model, share, path);
-  return LatencyChoice{.alpha = *chosen, .cache = curve.cache, .predictor = curve.predictor};
+  return chosen;
 }
 
 }  // namespace troupe

@@ -49,12 +49,17 @@ struct QualityChoice {
 Result<QualityChoice> ChooseChainFor(const GgufModel& model, double share, double most_loss,
                                      const std::string& path = {});
 
-// SMoE's alpha for a time a token on this machine, likewise.
-struct LatencyChoice {
-  AlphaChoice alpha;
+// What a time a token depends on, beside the share of the experts in memory.
+struct TimedUnder {
+  std::string machine;  // DescribeMachine
   std::string cache, predictor;
+
+  bool operator==(const TimedUnder&) const = default;
 };
-Result<LatencyChoice> ChooseAlphaFor(const GgufModel& model, double share, double seconds,
-                                     const std::string& machine, const std::string& path = {});
+std::string ToString(const TimedUnder& conditions);
+
+// SMoE's alpha for a time a token, likewise; refuses times that were taken under other conditions.
+Result<AlphaChoice> ChooseAlphaFor(const GgufModel& model, double share, double seconds,
+                                   const TimedUnder& conditions, const std::string& path = {});
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "io/edited_text.h"
 #include "io/temp_folder.h"
 #include "io/text_file.h"
 #include "model/synth.h"
@@ -60,11 +61,7 @@ TEST_F(QualityCurveTest, ReadsBackWhatItWrote) {
 TEST_F(QualityCurveTest, WhatIsNoCurveOrCannotBeIsRefusedWithItsPlace) {
   const std::string good = ReadWholeText(Saved(Example()), 1_MiB).value();
   const auto error = [&](const std::string& from, const std::string& to) {
-    std::string bad = good;
-    const std::size_t at = bad.find(from);
-    EXPECT_NE(at, std::string::npos) << from;
-    bad.replace(at, from.size(), to);
-    const auto read = LoadQuality(folder_.Write("bad", bad));
+    const auto read = LoadQuality(folder_.Write("bad", Edited(good, from, to)));
     return read.ok() ? std::string("accepted") : read.status().message();
   };
   EXPECT_EQ(error("\"tokens\": 99", "\"tokens\":99"), "accepted");
@@ -107,7 +104,7 @@ TEST_F(QualityCurveTest, ALimitNeedsTheModelsOwnCurveAndNamesTheCommandThatMakes
   EXPECT_TRUE(ChooseChainFor(model, 0.5, 0.01, Saved(curve, "other")).ok());
 }
 
-TEST_F(QualityCurveTest, ATimeATokenIsLookedUpOnTheMachineThatMeasuredIt) {
+TEST_F(QualityCurveTest, ATimeATokenIsLookedUpUnderTheConditionsOfItsMeasurement) {
   const std::string path = folder_.PathOf("m.gguf");
   ASSERT_TRUE(Synthesize(*FindShape("tiny-qwen2moe"), SynthOptions(), path).ok());
   const GgufModel model = GgufModel::Open(path).value();
@@ -118,14 +115,20 @@ TEST_F(QualityCurveTest, ATimeATokenIsLookedUpOnTheMachineThatMeasuredIt) {
   stronger.seconds = 0.15;
   curve.shares[0].chains.push_back(stronger);
   Saved(curve);
+  const TimedUnder same{curve.machine, curve.cache, curve.predictor};
   // 0.25 s, 0.2 s and 0.15 s at alpha 0, 0.2 and 0.4.
-  const auto found = ChooseAlphaFor(model, 0.25, 0.175, curve.machine);
+  const auto found = ChooseAlphaFor(model, 0.25, 0.175, same);
   ASSERT_TRUE(found.ok()) << found.status().message();
-  EXPECT_NEAR(found->alpha.alpha, 0.3, 1e-3);
-  EXPECT_THAT(ChooseAlphaFor(model, 0.25, 0.175, "another").status().message(),
-              HasSubstr("times of '2 of 2 x CPU' found, of 'another' expected"));
-  EXPECT_THAT(ChooseAlphaFor(model, 0.4, 0.175, curve.machine).status().message(),
-              HasSubstr("--shares 40"));
+  EXPECT_NEAR(found->alpha, 0.3, 1e-3);
+  EXPECT_THAT(ChooseAlphaFor(model, 0.4, 0.175, same).status().message(), HasSubstr("--shares 40"));
+  for (const TimedUnder& other : {TimedUnder{"another", same.cache, same.predictor},
+                                  TimedUnder{same.machine, "another", same.predictor},
+                                  TimedUnder{same.machine, same.cache, "another"}}) {
+    EXPECT_THAT(
+        ChooseAlphaFor(model, 0.25, 0.175, other).status().message(),
+        HasSubstr("times of '2 of 2 x CPU with --cache echo and --predict none' found, of '" +
+                  ToString(other) + "' expected"));
+  }
   EXPECT_NE(DescribeMachine(1, {}), DescribeMachine(2, {}));
   EXPECT_NE(DescribeMachine(1, {}), DescribeMachine(1, {.bytes_per_second = 1e6}));
 }

@@ -46,6 +46,7 @@ class Buddies final : public SubstitutionPolicy {
   std::string_view name() const override { return "buddies"; }
   std::string ToString() const override;
   void Answer(LayerAnswers& layer) override;
+  bool TakesOthers() const override { return true; }
   std::vector<NamedCount> counts() const override;
   const Counts& count() const { return counts_; }
 

@@ -26,6 +26,7 @@ class CacheBias final : public SubstitutionPolicy {
   std::string_view name() const override { return "bias"; }
   std::string ToString() const override;
   void Answer(LayerAnswers& layer) override;
+  bool TakesOthers() const override { return true; }
   std::vector<NamedCount> counts() const override;
   const Counts& count() const { return counts_; }
 

@@ -26,6 +26,7 @@ class BestLiveScore final : public SubstitutionPolicy {
   std::string_view name() const override { return "best-live"; }
   std::string ToString() const override;
   void Answer(LayerAnswers& layer) override;
+  bool TakesOthers() const override { return true; }
   std::vector<NamedCount> counts() const override;
   const ResidentSubstituteCounts& count() const { return counts_; }
 
@@ -45,6 +46,7 @@ class RandomResident final : public SubstitutionPolicy {
   std::string_view name() const override { return "random"; }
   std::string ToString() const override;
   void Answer(LayerAnswers& layer) override;
+  bool TakesOthers() const override { return true; }
   std::vector<NamedCount> counts() const override;
   const ResidentSubstituteCounts& count() const { return counts_; }
 

@@ -34,6 +34,7 @@ class SmoeRouter final : public SubstitutionPolicy {
   std::string_view name() const override { return "smoe"; }
   std::string ToString() const override;
   void Answer(LayerAnswers& layer) override;
+  bool TakesOthers() const override { return true; }
   double BorderShare() const override { return options_.alpha; }
   std::vector<NamedCount> counts() const override;
   const Counts& count() const { return counts_; }

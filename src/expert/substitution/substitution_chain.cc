@@ -77,6 +77,10 @@ bool SubstitutionChain::NeedsLowCopies() const {
   return std::ranges::any_of(links_, [](const auto& link) { return link->NeedsLowCopies(); });
 }
 
+bool SubstitutionChain::TakesOthers() const {
+  return std::ranges::any_of(links_, [](const auto& link) { return link->TakesOthers(); });
+}
+
 std::string ToString(const SubstitutionChain& chain) {
   if (chain.exact()) return "exact";
   std::string text;

@@ -49,6 +49,7 @@ class SubstitutionChain {
   // Of the link that has the largest.
   double BorderShare() const;
   bool NeedsLowCopies() const;
+  bool TakesOthers() const;
   const SubstitutionLimits& limits() const { return limits_; }
   const SubstitutionCounts& counts() const { return counts_; }
   std::span<const std::unique_ptr<SubstitutionPolicy>> links() const { return links_; }

@@ -37,6 +37,9 @@ class SubstitutionPolicy {
   virtual double BorderShare() const { return 0; }
   // It answers with low copies, so that a model without them has no use for it.
   virtual bool NeedsLowCopies() const { return false; }
+  // It gives slots to experts that the router did not choose, without a word on which it might
+  // have.
+  virtual bool TakesOthers() const { return false; }
 
   // How often each of its gates closed and each of its answers was given.
   virtual std::vector<NamedCount> counts() const = 0;
