@@ -11,6 +11,7 @@ import offload_runs
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TEXT = ROOT / "tests/data/prose/mixed.txt"
+CALIBRATED_ON = ROOT / "tests/data/prose/questions.txt"  # other text than what is run
 MODEL = ("tiny-widened-q8_0.gguf",
          ["--widen", ROOT / "models/tiny-qwen2moe-q8_0.gguf", "--factor", 256])
 PROMPT, DECODE = 128, 96
@@ -29,15 +30,18 @@ SYSTEMS = {
     "Fate": ["--predict", "gate", "--ungoverned", "--cache", "arc", "--shallow", str(SHALLOW)],
     "troupe": [],
     "troupe, profile": ["PROFILE"],
+    "troupe, wrong guesses": ["--predict", "wrong"],
 }
 # The pair of precisions, both made from the model above, and how much of perplexity it may cost.
 HIGH, LOW, MOST_LOSS_PERCENT = "Q4_K", "Q2_K", 1
-# Each part of ours off by itself, at one budget.
+PAIRS = "troupe, pairs"
+# Our parts one on top of the other, then each off by itself, at one budget.
 ABLATION = {
-    "all": [],
+    "on demand": ["--predict", "none", "--cache", "lru"],
+    "+ reading ahead": ["--cache", "lru"],
+    "+ keeping what comes back: all": [],
     "one layer ahead, uncorrected": ["--predict", "gate"],
     "nothing read ahead": ["--predict", "none"],
-    "least recently used goes": ["--cache", "lru"],
     "ARC": ["--cache", "arc"],
     "shallow layers kept fully": ["--shallow", str(SHALLOW)],
     "not governed": ["--ungoverned"],
@@ -52,6 +56,7 @@ class Comparison:
         name, arguments = MODEL
         self._model, self._container = offload_runs.make_model(troupe, folder / name, arguments)
         self._profile = folder / "fate.profile.json"
+        self._prompts_differing = 0
 
     def measure(self):
         calibration = self._calibrate()
@@ -83,12 +88,13 @@ class Comparison:
             figures["prefill"][link] = self._prefill(experts, arguments)
         figures["ablation"] = self._ablation(experts, memory["token_ids"])
         figures["pairs"] = self._pairs(experts)
+        figures["prompts_differing"] = self._prompts_differing
         figures["disturbed"] = self._troupe.disturbed
         return figures
 
     def _calibrate(self):
         self._troupe.say("calibrating")
-        record = self._troupe.record("calibrate", self._model, "--text", TEXT, "-o", self._profile)
+        record = self._troupe.record("calibrate", self._model, "--text", CALIBRATED_ON, "-o", self._profile)
         profile = json.loads(self._profile.read_text(encoding="utf-8"))
         return {"means": record, "layers": profile["forecasts"]}
 
@@ -110,8 +116,13 @@ class Comparison:
         memory = [] if "--slots" in system else ["--slots", slots]
         return self._generate(ids, count, ["--experts", self._container, *memory, *system, *link])
 
-    def _runs(self, ids, count, slots, system, link):
-        return [self._limited(ids, count, slots, system, link) for _ in range(self._rounds)]
+    def _in_turns(self, systems, run):
+        """Records by system; what the machine does meanwhile meets all of them alike."""
+        records = {name: [] for name in systems}
+        for _ in range(self._rounds):
+            for name, system in systems.items():
+                records[name].append(run(name, system))
+        return records
 
     @staticmethod
     def _figures(records, tokens):
@@ -121,35 +132,44 @@ class Comparison:
         result = {
             "tokens_per_s": statistics.median(r["decode_tokens_per_s"] for r in records),
             "hit_rate": decode["expert_hits"] / asked if asked else 1.0,
+            "late": decode["prefetch_late"] / asked if asked else 0.0,
             "MiB_per_token": decode["bytes_read"] / 2**20 / max(1, record["decode_steps"]),
             "stall_ms": 1e3 * decode["stall_s"] / max(1, record["decode_steps"]),
             "layer_hits": [hits / asks for hits, asks in zip(decode["layer_hits"], decode["layer_asks"])
                            if asks],
             "differing": sum(r["token_ids"] != tokens for r in records)}
-        if record.get("experts_asked_for"):
-            result["expected"] = record["experts_expected"] / record["experts_asked_for"]
-            result["guessed"] = record["experts_guessed"] / record["experts_asked_for"]
+        if decode["experts_asked_for"]:
+            result["expected"] = decode["experts_expected"] / decode["experts_asked_for"]
+            result["guessed"] = decode["experts_guessed"] / decode["experts_asked_for"]
         return result
+
+    def _decoded(self, systems, slots, link, tokens):
+        records = self._in_turns(systems, lambda _, system: self._limited(
+            self._ids[:PROMPT], DECODE, slots, system, link))
+        return {name: self._figures(runs, tokens) for name, runs in records.items()}
 
     def _decode(self, experts, link, tokens):
         table = {}
         for budget in (50,) if self._quick else BUDGETS:
             self._troupe.say(f"decode, {budget} % of the experts, link {link or 'this disk'}")
-            slots = experts * budget // 100
-            table[budget] = {
-                name: self._figures(self._runs(self._ids[:PROMPT], DECODE, slots, system, link),
-                                    tokens) for name, system in SYSTEMS.items()}
+            table[budget] = self._decoded(SYSTEMS, experts * budget // 100, link, tokens)
         return table
+
+    def _prompt_speeds(self, length, systems, run, model=None):
+        """Tokens/s by system, and how many answers differ from those with everything in memory."""
+        first = self._generate(self._ids[:length], 1, [], model)["token_ids"]
+        records = self._in_turns(systems, run)
+        exact = [r for name, runs in records.items() for r in runs if name != PAIRS]
+        self._prompts_differing += sum(r["token_ids"] != first for r in exact)
+        return {name: statistics.median(r["prefill_tokens_per_s"] for r in runs)
+                for name, runs in records.items()}
 
     def _prefill(self, experts, link):
         table = {}
         for length in (512,) if self._quick else PREFILLS:
             self._troupe.say(f"prefill of {length}, link {link or 'this disk'}")
-            table[length] = {
-                name: statistics.median(
-                    r["prefill_tokens_per_s"]
-                    for r in self._runs(self._ids[:length], 1, experts // 2, system, link))
-                for name, system in SYSTEMS.items()}
+            table[length] = self._prompt_speeds(length, SYSTEMS, lambda _, system: self._limited(
+                self._ids[:length], 1, experts // 2, system, link))
         return table
 
     def _pairs(self, experts):
@@ -157,22 +177,23 @@ class Comparison:
         self._troupe.say("packing two precisions")
         high = self._model.with_name(f"{self._model.stem}-{HIGH.lower()}.gguf")
         container = high.with_suffix(".experts")
-        if not (high.exists() and container.exists()):
+        made_of = self._model.stat().st_mtime
+        if not all(path.exists() and path.stat().st_mtime > made_of for path in (high, container)):
+            # Rounding that looks for the least error takes an hour on so many weights, most of which are zero.
             self._troupe.record("pack", self._model, "--high", HIGH, "--low", LOW,
                                 "--rounding", "plain", "-o", container)
         share, loss = self._low_share(high, container, experts)
+        systems = {name: system for name, system in SYSTEMS.items() if "PROFILE" not in system}
+        systems[PAIRS] = ["--low-copy", f"prefill={share}"]
         table = {}
         for length in (512,) if self._quick else PREFILLS:
             self._troupe.say(f"prefill of {length} with a pair of precisions")
-            table[length] = {
-                name: statistics.median(
-                    self._generate(self._ids[:length], 1, ["--experts", container, *slots, *system],
-                                   high)["prefill_tokens_per_s"] for _ in range(self._rounds))
-                for name, (slots, system) in {
-                    **{name: ([] if "--slots" in system else ["--slots", experts // 2], system)
-                       for name, system in SYSTEMS.items() if name != "troupe, profile"},
-                    "troupe, pairs": (["--slots", experts // 2],
-                                      ["--low-copy", f"prefill={share}"])}.items()}
+
+            def run(_, system):
+                slots = [] if "--slots" in system else ["--slots", experts // 2]
+                return self._generate(self._ids[:length], 1, ["--experts", container, *slots, *system], high)
+
+            table[length] = self._prompt_speeds(length, systems, run, high)
         return {"share": share, "loss": loss, "prefill": table}
 
     def _low_share(self, model, container, experts):
@@ -194,6 +215,4 @@ class Comparison:
 
     def _ablation(self, experts, tokens):
         self._troupe.say("ablation")
-        return {name: self._figures(
-            self._runs(self._ids[:PROMPT], DECODE, experts // 2, system, []), tokens)
-            for name, system in ABLATION.items()}
+        return self._decoded(ABLATION, experts // 2, [], tokens)

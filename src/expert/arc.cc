@@ -27,39 +27,54 @@ void Arc::Move(ExpertId id, Where to) {
   entry.where = to;
 }
 
+void Arc::HitGhost(std::size_t index, Where ghost, double b1, double b2) {
+  Lists& lists = lists_[index];
+  if (ghost == kB1) {
+    lists.target = std::min<double>(lists.capacity, lists.target + std::max(1.0, b2 / b1));
+  } else {
+    lists.target = std::max(0.0, lists.target - std::max(1.0, b1 / b2));
+  }
+  missed_in_b2_[index] = ghost == kB2;
+}
+
 void Arc::Asked(ExpertId id, std::uint32_t) {
   Entry& entry = At(id);
   const std::size_t index = ListsOf(id.layer);
-  Lists& lists = lists_[index];
+  const Lists& lists = lists_[index];
   const auto b1 = static_cast<double>(lists.of[kB1].size());
   const auto b2 = static_cast<double>(lists.of[kB2].size());
   switch (entry.where) {
     case kT1:
-      // One that was loaded ahead is seen for the first time now.
-      Move(id, entry.asked ? kT2 : kT1);
+      if (entry.asked) {
+        Move(id, kT2);
+      } else if (entry.came_from == kNowhere) {
+        Move(id, kT1);  // loaded ahead: seen for the first time now
+      } else {
+        // Loaded ahead out of a ghost, which it would be in yet.
+        HitGhost(index, entry.came_from, b1 + (entry.came_from == kB1 ? 1 : 0),
+                 b2 + (entry.came_from == kB2 ? 1 : 0));
+        Move(id, kT2);
+      }
       break;
     case kT2:
       Move(id, kT2);
       break;
     case kB1:
-      lists.target = std::min<double>(lists.capacity, lists.target + std::max(1.0, b2 / b1));
-      entry.returns_to_t2 = true;
-      missed_in_b2_[index] = false;
-      break;
     case kB2:
-      lists.target = std::max(0.0, lists.target - std::max(1.0, b1 / b2));
+      HitGhost(index, entry.where, b1, b2);
       entry.returns_to_t2 = true;
-      missed_in_b2_[index] = true;
       break;
     case kNowhere:
       missed_in_b2_[index] = false;
       break;
   }
   entry.asked = true;
+  entry.came_from = kNowhere;
 }
 
 void Arc::Admitted(ExpertId id) {
   Entry& entry = At(id);
+  if (!entry.returns_to_t2) entry.came_from = entry.where;
   Move(id, entry.returns_to_t2 ? kT2 : kT1);
   entry.returns_to_t2 = false;
   TrimGhosts(lists_[ListsOf(id.layer)]);
@@ -67,9 +82,10 @@ void Arc::Admitted(ExpertId id) {
 
 void Arc::Evicted(ExpertId id) {
   Entry& entry = At(id);
-  // One that nobody asked for leaves no ghost: it says nothing about what is used again.
-  Move(id, !entry.asked ? kNowhere : entry.where == kT1 ? kB1 : kB2);
+  // One that nobody asked for says nothing about what is used again: all is as before it came.
+  Move(id, !entry.asked ? entry.came_from : entry.where == kT1 ? kB1 : kB2);
   entry.asked = false;
+  entry.came_from = kNowhere;
   TrimGhosts(lists_[ListsOf(id.layer)]);
 }
 

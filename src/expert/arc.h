@@ -47,11 +47,14 @@ class Arc final : public EvictionPolicy {
     List::iterator at;
     bool returns_to_t2 = false;  // its ghost was hit: it has been seen twice
     bool asked = false;          // since it came in; a prefetched one may not have been
+    Where came_from = kNowhere;  // the ghosts that a prefetch took it from, until it is asked for
   };
 
   std::size_t ListsOf(std::uint32_t layer) const { return lists_.size() == 1 ? 0 : layer; }
   Entry& At(ExpertId id) { return entries_[grid_.Index(id)]; }
   void Move(ExpertId id, Where to);
+  // A ghost was asked for, of lists that hold so many.
+  void HitGhost(std::size_t index, Where ghost, double b1, double b2);
   void TrimGhosts(Lists& lists);
   // Whether REPLACE would take from T1.
   bool TakesFromT1(std::size_t index) const;

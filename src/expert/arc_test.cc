@@ -155,6 +155,48 @@ TEST(ArcTest, AnExpertLoadedAheadCountsAsSeenOnceWhenItIsFirstAskedFor) {
   EXPECT_EQ(arc.Choose(candidates), 0u);  // T1 exceeds its target of 0
 }
 
+// Two slots: 1 was seen again and stays, 2 was evicted and is a ghost of T1, 3 came in its place.
+Arc WithAGhost() {
+  Arc arc(kGrid, {2});
+  for (const std::uint32_t e : {1u, 2u}) {
+    arc.Asked({0, e}, 1);
+    arc.Admitted({0, e});
+  }
+  arc.Asked({0, 1}, 1);
+  arc.Asked({0, 3}, 1);
+  arc.Evicted({0, 2});
+  arc.Admitted({0, 3});
+  return arc;
+}
+
+TEST(ArcTest, AGhostLoadedAheadIsHitWhenItIsAskedFor) {
+  Arc ahead = WithAGhost(), demanded = WithAGhost();
+  demanded.Asked({0, 2}, 1);
+  demanded.Evicted({0, 3});
+  demanded.Admitted({0, 2});
+  ahead.Evicted({0, 3});
+  ahead.Admitted({0, 2});
+  EXPECT_EQ(ahead.target(0), 0);
+  ahead.Asked({0, 2}, 1);
+  EXPECT_EQ(ahead.target(0), 1);
+  EXPECT_EQ(demanded.target(0), 1);
+  for (Arc* arc : {&ahead, &demanded}) {
+    arc->Asked({0, 3}, 1);  // a ghost of T1 as well: there is no T1 to grow any more
+    EXPECT_EQ(arc->target(0), 2);
+    const std::vector<ExpertId> candidates = {{0, 2}, {0, 1}};
+    EXPECT_EQ(arc->Choose(candidates), 1u);  // both in T2, 1 the older
+  }
+}
+
+TEST(ArcTest, AGhostLoadedAheadInVainIsAGhostAgain) {
+  Arc arc = WithAGhost();
+  arc.Evicted({0, 3});
+  arc.Admitted({0, 2});
+  arc.Evicted({0, 2});
+  arc.Asked({0, 2}, 1);
+  EXPECT_EQ(arc.target(0), 1);
+}
+
 TEST(ArcTest, ChoosesOnlyAmongCandidates) {
   Arc arc(kGrid, {4});
   for (std::uint32_t e = 0; e < 4; ++e) {

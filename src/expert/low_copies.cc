@@ -68,9 +68,9 @@ std::vector<bool> LeastPopular(std::span<const double> popularity, double share)
   return low;
 }
 
-std::vector<ExpertCopy> LeastCopies(std::span<const ExpertDemand> demands, std::size_t pass_tokens,
+std::vector<ExpertCopy> LeastCopies(std::span<const ExpertDemand> demands, bool prompt,
                                     const LowCopyOptions& options) {
-  if (pass_tokens == 1) {
+  if (!prompt) {
     return std::vector<ExpertCopy>(demands.size(),
                                    options.decode ? ExpertCopy::kLow : ExpertCopy::kFull);
   }

@@ -27,9 +27,8 @@ struct LowCopyOptions {
 Result<LowCopyOptions> ParseLowCopies(const std::string& text);
 std::string ToString(const LowCopyOptions& options);
 
-// For each demand of a layer, the least copy that may answer it. `pass_tokens` of the whole pass:
-// one token is decode, more are a prompt.
-std::vector<ExpertCopy> LeastCopies(std::span<const ExpertDemand> demands, std::size_t pass_tokens,
+// For each demand of a layer, the least copy that may answer it.
+std::vector<ExpertCopy> LeastCopies(std::span<const ExpertDemand> demands, bool prompt,
                                     const LowCopyOptions& options);
 
 // True for the least popular ones: as many, from the least on, as together hold no more than

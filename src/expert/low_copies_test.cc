@@ -61,17 +61,17 @@ TEST(LeastPopular, HoldsNoMoreThanTheShareAndNobodyMorePopularThanWhoIsLeftOut) 
 TEST(LeastCopies, AreFullUnlessSomethingElseIsAskedFor) {
   const std::vector<ExpertDemand> demands = {{.expert = 0, .tokens = 1},
                                              {.expert = 1, .tokens = 9}};
-  EXPECT_THAT(LeastCopies(demands, 1, {}), Each(kFull));
-  EXPECT_THAT(LeastCopies(demands, 10, {}), Each(kFull));
+  EXPECT_THAT(LeastCopies(demands, false, {}), Each(kFull));
+  EXPECT_THAT(LeastCopies(demands, true, {}), Each(kFull));
 }
 
-TEST(LeastCopies, TellAPromptFromOneToken) {
+TEST(LeastCopies, DifferInAPromptAndAfterIt) {
   const std::vector<ExpertDemand> demands = {{.expert = 3, .tokens = 1},
                                              {.expert = 5, .tokens = 9}};
-  EXPECT_THAT(LeastCopies(demands, 10, {.prefill_share = 0.2}), ElementsAre(kLow, kFull));
-  EXPECT_THAT(LeastCopies(demands, 1, {.prefill_share = 1}), Each(kFull));
-  EXPECT_THAT(LeastCopies(demands, 1, {.decode = true}), Each(kLow));
-  EXPECT_THAT(LeastCopies(demands, 10, {.decode = true}), Each(kFull));
+  EXPECT_THAT(LeastCopies(demands, true, {.prefill_share = 0.2}), ElementsAre(kLow, kFull));
+  EXPECT_THAT(LeastCopies(demands, false, {.prefill_share = 1}), Each(kFull));
+  EXPECT_THAT(LeastCopies(demands, false, {.decode = true}), Each(kLow));
+  EXPECT_THAT(LeastCopies(demands, true, {.decode = true}), Each(kFull));
 }
 
 TEST(ParseLowCopies, ReadsWhatToStringWrites) {

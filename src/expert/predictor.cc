@@ -5,11 +5,12 @@
 #include "expert/lookahead_gate.h"
 #include "expert/previous_token.h"
 #include "expert/top_score_gate.h"
+#include "expert/wrong_gate.h"
 
 namespace troupe {
 
 std::vector<std::string> PredictorNames() {
-  return {"none", "auto", "lookahead", "top-score", "gate", "eap", "previous"};
+  return {"none", "auto", "lookahead", "top-score", "gate", "eap", "previous", "wrong"};
 }
 
 Bytes PredictorBytes(std::string_view name, ExpertGrid grid) {
@@ -34,8 +35,10 @@ Result<std::unique_ptr<Predictor>> MakePredictor(std::string_view name, ExpertGr
   if (name == "gate") return Made(std::make_unique<CrossLayerGate>(experts_per_token));
   if (name == "eap") return Made(std::make_unique<ActivationPath>(grid, experts_per_token));
   if (name == "previous") return Made(std::make_unique<PreviousToken>(grid));
+  if (name == "wrong") return Made(std::make_unique<WrongGate>(experts_per_token));
   return InvalidArgument(
-      "'{}' is no predictor, expected none, auto, lookahead, top-score, gate, eap or previous",
+      "'{}' is no predictor, expected none, auto, lookahead, top-score, gate, eap, previous or "
+      "wrong",
       name);
 }
 

@@ -75,8 +75,8 @@ struct PredictorMaterial {
   std::uint32_t most_tokens = 1;
 };
 
-// "lookahead", "top-score", "gate", "eap", "previous"; "auto" is lookahead, or top-score where
-// alpha says that experts are replaced; "none" gives null. `experts_per_token` is of a layer.
+// "lookahead", "top-score", "gate", "eap", "previous", "wrong"; "auto" is lookahead, or top-score
+// where alpha says that experts are replaced; "none" gives null. `experts_per_token` is of a layer.
 Result<std::unique_ptr<Predictor>> MakePredictor(std::string_view name, ExpertGrid grid,
                                                  std::uint32_t experts_per_token,
                                                  const PredictorMaterial& material = {});

@@ -42,14 +42,29 @@ std::vector<Guess> Ask(Predictor& predictor, const std::vector<float>& scores,
 
 TEST(CrossLayerGateTest, GuessesTheTopAndThenWhatExceedsThe75thPercentile) {
   const std::vector<float> scores = {.02f, .30f, .01f, .20f, .03f, .25f, .04f, .15f};
-  // Sorted, place 6 of 8 is .25: only .30 exceeds it, and the top-k are guessed anyway.
-  CrossLayerGate two(2), one(1);
-  EXPECT_THAT(ExpertsOf(Ask(two, scores)), ElementsAre(1, 5));
-  const auto guesses = Ask(one, {.9f, .30f, .01f, .20f, .03f, .25f, .04f, .15f});
-  EXPECT_THAT(ExpertsOf(guesses), ElementsAre(0));
-  CrossLayerGate none(0);
-  EXPECT_THAT(ExpertsOf(Ask(none, scores)), ElementsAre(1));
+  // The percentile lies between .20 and .25: two of eight exceed it.
+  CrossLayerGate three(3), one(1), none(0);
+  EXPECT_THAT(ExpertsOf(Ask(three, scores)), ElementsAre(1, 5, 3));  // the top are guessed anyway
+  EXPECT_THAT(ExpertsOf(Ask(one, scores)), ElementsAre(1, 5));
+  EXPECT_THAT(ExpectedOf(Ask(one, scores)), ElementsAre(1));
+  EXPECT_THAT(ExpertsOf(Ask(none, scores)), ElementsAre(1, 5));
   EXPECT_THAT(ExpectedOf(Ask(none, scores)), IsEmpty());
+}
+
+TEST(CrossLayerGateTest, AQuarterOfTheExpertsExceedsThe75thPercentileOfScoresThatDiffer) {
+  CrossLayerGate gate(0);
+  for (const std::uint32_t experts : {1u, 2u, 4u, 5u, 8u, 32u, 60u, 64u}) {
+    std::vector<float> scores(experts);
+    for (std::uint32_t e = 0; e < experts; ++e) scores[e] = static_cast<float>(e * e);
+    const auto guesses = gate.Predict(1, 1, {.experts = experts, .scores = scores});
+    EXPECT_EQ(guesses.size(), (experts + 2) / 4) << experts;
+  }
+}
+
+TEST(WrongGateTest, GuessesWhatTheGateRanksLast) {
+  const auto wrong = MakePredictor("wrong", kGrid, 1).value();
+  const std::vector<float> scores = {.02f, .30f, .01f, .20f, .03f, .25f, .04f, .15f};
+  EXPECT_THAT(ExpertsOf(Ask(*wrong, scores)), ElementsAre(2, 0));
 }
 
 TEST(CrossLayerGateTest, WithManyTokensThePopularComeFirst) {

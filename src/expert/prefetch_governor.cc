@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace troupe {
@@ -68,6 +69,7 @@ bool PrefetchGovernor::Harms() const {
 
 void PrefetchGovernor::TokenTook(double seconds, std::uint32_t loaded) {
   if (left_ == 0) left_ = kFirstOn;  // the very first token
+  ++tokens_;
   if (token_seconds_ == 0) token_seconds_ = seconds;
   Mix(token_seconds_, seconds, kWeight);
   if (!std::exchange(settling_, false)) {
@@ -100,7 +102,13 @@ std::uint32_t PrefetchGovernor::Allowance() const {
     // What begins within the idle time ends within the next layer's, where it is still ahead.
     return static_cast<std::uint32_t>(std::ceil(fitting));
   }
-  return fitting >= 1 ? 1 : 0;  // one at a time until the guesses are better
+  // Without any it would never learn that the guesses have become better.
+  return fitting > 0 && tokens_ % options_.probe_every == 0 ? 1 : 0;
+}
+
+double PrefetchGovernor::LoadsALayer() const {
+  if (load_seconds_ <= 0 || layer_seconds_ <= 0) return std::numeric_limits<double>::infinity();
+  return layer_seconds_ / load_seconds_;
 }
 
 // A load of an expert that is not asked for costs the demand behind it as long as it takes, if

@@ -1,7 +1,8 @@
 // How much may be read ahead. Prefetching uses a link that somebody may need the next moment, and
 // slots that something useful leaves: so the governor spends only the time in which the link was
-// measured idle, keeps the share of bytes read for nothing below a bound, and stops when tokens
-// become slower with prefetching than without, which it finds out by leaving it off now and then.
+// measured idle, reads hardly anything ahead while too much of it was read for nothing, and stops
+// when tokens become slower with prefetching than without, which it finds out by leaving it off now
+// and then.
 //
 // Tokens differ far more by how many of their experts are not in memory than by prefetching: what
 // is compared is a token's time less that of loading what it needed, and a difference counts when
@@ -16,7 +17,8 @@
 namespace troupe {
 
 struct GovernorOptions {
-  double most_wasted = 0.6;        // of the loads made ahead
+  double most_wasted = 0.6;        // of the loads made ahead; above it
+  std::uint32_t probe_every = 16;  // tokens, in one of which a load at a time may go
   double slower_by = 0.01;         // of a token's time, from which it stops
   std::uint32_t on_tokens = 24;    // between two trials without
   std::uint32_t off_tokens = 6;    // of a trial
@@ -38,6 +40,8 @@ class PrefetchGovernor {
   // A token of decode is complete; so many of its experts had to be loaded, ahead or on demand.
   void TokenTook(double seconds, std::uint32_t loaded);
 
+  // Loads that a layer has time for; without end before both were measured.
+  double LoadsALayer() const;
   // Loads made ahead that may be under way at once.
   std::uint32_t Allowance() const;
   // How likely an expert has to be for its load: the busier demand keeps the link, the surer.
@@ -70,8 +74,9 @@ class PrefetchGovernor {
   double wasted_ = 0;
   bool measured_idle_ = false;
   Mode mode_ = Mode::kOn;
-  std::uint32_t left_ = 0;  // tokens of the mode under way
-  bool settling_ = true;    // the first token of a mode still bears the marks of the one before
+  std::uint32_t left_ = 0;    // tokens of the mode under way
+  std::uint32_t tokens_ = 0;  // in all
+  bool settling_ = true;      // the first token of a mode still bears the marks of the one before
   Times with_, without_;
   double token_seconds_ = 0;  // running mean
   std::uint32_t rest_ = 0;

@@ -42,13 +42,25 @@ TEST(PrefetchGovernorTest, AllowsNothingBeforeALoadWasMeasured) {
   EXPECT_EQ(governor.Allowance(), 0u);
 }
 
-TEST(PrefetchGovernorTest, GoesOneAtATimeWhileMostLoadsAreWasted) {
+TEST(PrefetchGovernorTest, OnlyProbesWhileMostLoadsAreWasted) {
   PrefetchGovernor governor = Measured(0);
   for (int i = 0; i < 500; ++i) governor.Used(false);
   EXPECT_GT(governor.wasted_share(), kOptions.most_wasted);
-  EXPECT_EQ(governor.Allowance(), 1u);
+  std::uint32_t allowed = 0, tokens = 0;
+  for (; tokens < 1600; ++tokens) {
+    allowed += governor.Allowance();
+    governor.TokenTook(governor.resting() ? 2e-2 : 1e-2, 1);  // so that it does not rest
+  }
+  EXPECT_GT(allowed, 0u);
+  EXPECT_LE(allowed, tokens / kOptions.probe_every);
   for (int i = 0; i < 500; ++i) governor.Used(true);
+  while (governor.resting()) governor.TokenTook(2e-2, 1);
   EXPECT_EQ(governor.Allowance(), 5u);
+}
+
+TEST(PrefetchGovernorTest, SaysHowManyLoadsALayerHasTimeFor) {
+  EXPECT_NEAR(Measured(1e-3).LoadsALayer(), 5, 1e-6);
+  EXPECT_GT(PrefetchGovernor(kOptions).LoadsALayer(), 1e9);
 }
 
 TEST(PrefetchGovernorTest, LeavesItOffNowAndThenToCompare) {

@@ -16,7 +16,9 @@ Prefetcher::Prefetcher(ExpertCache& cache, std::uint32_t experts_per_token,
       options_(options),
       governor_(options.governor),
       odds_(2 * experts_per_token_),
-      ahead_(grid_.Count()) {
+      ahead_(grid_.Count()),
+      displaced_(grid_.Count(), kNobody),
+      displaced_by_(grid_.Count(), kNobody) {
   TROUPE_CHECK(predictor_ != nullptr);
 }
 
@@ -30,7 +32,7 @@ void Prefetcher::PassBegins(std::uint32_t layer, std::size_t tokens) {
   // What lies between two passes is the caller's time, so a token's is counted from its first layer
   // with experts to its last. One that was cut short by an error says nothing.
   if (in_pass_ && tokens_ == 1 && layer_ + 1 == grid_.layers) {
-    governor_.TokenTook(static_cast<double>(layer_began_ - pass_began_) * 1e-9, loaded_);
+    governor_.TokenTook(static_cast<double>(layer_began_ - pass_began_) * 1e-9, loads_needed_);
   }
   in_pass_ = false;
   lists_.clear();
@@ -46,7 +48,7 @@ void Prefetcher::LayerAsks(std::uint32_t layer, std::span<const ExpertDemand> de
     governor_.LayerRan(static_cast<double>(now - layer_began_) * 1e-9, demand_seconds_);
   } else {
     pass_began_ = now;
-    loaded_ = 0;
+    loads_needed_ = 0;
   }
   Judge(layer, demands);
   std::erase_if(lists_, [layer](const List& list) { return list.layer <= layer; });
@@ -85,11 +87,25 @@ const Prefetcher::List* Prefetcher::LatestFor(std::uint32_t layer) const {
 
 void Prefetcher::Found(ExpertId id, Residence residence) {
   const std::size_t index = grid_.Index(id);
-  loaded_ += ahead_[index] || residence != Residence::kResident ? 1 : 0;
+  NoteFound(index, residence);
   if (!ahead_[index] || residence == Residence::kAbsent) return;
   ahead_[index] = false;
   ++(residence == Residence::kResident ? stats_.useful : stats_.late);
   governor_.Used(true);
+}
+
+void Prefetcher::NoteFound(std::size_t index, Residence residence) {
+  // While the governor compares, tokens without prefetching still miss what guesses before pushed
+  // out.
+  const bool displaced = residence == Residence::kAbsent && displaced_by_[index] != kNobody;
+  const bool needed = ahead_[index] || residence != Residence::kResident;
+  loads_needed_ += needed && (!displaced || governor_.resting()) ? 1 : 0;
+  displaced_by_[index] = kNobody;
+  // A guess that came true took the slot that its load would have taken anyway.
+  const std::uint32_t victim = std::exchange(displaced_[index], kNobody);
+  if (victim != kNobody && residence != Residence::kAbsent && displaced_by_[victim] == index) {
+    displaced_by_[victim] = kNobody;
+  }
 }
 
 void Prefetcher::LayerMissed(std::uint32_t misses, double load_seconds) {
@@ -102,6 +118,7 @@ void Prefetcher::Foretell(std::uint32_t layer, std::uint32_t ahead, const GateSc
   // One who guesses by forecasts guesses nothing while there are none.
   if (predictor_->forecast_layers() > 0 && forecast.rows() == 0) return;
   AddList(layer, ahead, predictor_->Predict(layer, ahead, forecast));
+  std::erase_if(kept_, [layer](const ExpertCache::Pin& pin) { return pin.id().layer == layer; });
   KeepResidents(lists_.back());
 }
 
@@ -119,14 +136,14 @@ void Prefetcher::AddList(std::uint32_t layer, std::uint32_t ahead, std::span<con
 void Prefetcher::KeepResidents(const List& list) {
   if (options_.governed && governor_.Allowance() == 0) return;
   for (const Listed& listed : list.guesses) {
-    if (kept_.size() >= cache_.shape().slots / 4) return;
+    if (!MayKeep()) return;
     const ExpertId id{list.layer, listed.guess.expert};
     if (cache_.Find(id) == Residence::kResident) kept_.push_back(cache_.PinResident(id));
   }
 }
 
 void Prefetcher::Arrived(ExpertId id) {
-  if (IsAhead(id)) kept_.push_back(cache_.PinResident(id));
+  if (IsAhead(id) && MayKeep()) kept_.push_back(cache_.PinResident(id));
 }
 
 void Prefetcher::Release(std::uint32_t layer) {
@@ -142,7 +159,9 @@ bool Prefetcher::WorthLoading(const List& list, std::size_t place) const {
     const std::uint32_t layers_held = cache_.shape().slots / (2 * grid_.experts);
     return list.ahead <= std::max(1u, layers_held) && list.guesses[place].guess.expected;
   }
-  return !options_.governed || odds_.Of(list.ahead, place) >= governor_.LeastOdds();
+  if (options_.governed) return odds_.Of(list.ahead, place) >= governor_.LeastOdds();
+  // Fate's bound: beyond what is chosen if the guess is right no more than a layer has time for.
+  return static_cast<double>(place) < std::max<double>(experts_per_token_, governor_.LoadsALayer());
 }
 
 std::optional<ExpertId> Prefetcher::Next(std::size_t under_way) {
@@ -165,9 +184,17 @@ std::optional<ExpertId> Prefetcher::Next(std::size_t under_way) {
   return best;
 }
 
-void Prefetcher::Begun(ExpertId id) {
-  ahead_[grid_.Index(id)] = true;
+void Prefetcher::Begun(ExpertId id, std::optional<ExpertId> evicted) {
+  const auto index = static_cast<std::uint32_t>(grid_.Index(id));
+  ahead_[index] = true;
   ++stats_.loads;
+  if (!evicted) return;
+  displaced_[index] = static_cast<std::uint32_t>(grid_.Index(*evicted));
+  displaced_by_[displaced_[index]] = index;
+}
+
+std::uint64_t Prefetcher::waiting() const {
+  return static_cast<std::uint64_t>(std::ranges::count(ahead_, true));
 }
 
 bool Prefetcher::IsWanted(ExpertId id) const {

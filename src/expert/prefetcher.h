@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -66,7 +67,8 @@ class Prefetcher {
   std::optional<ExpertId> Next(std::size_t under_way);
   // With this many tokens nearly everything expected is used: its load may go before anything.
   bool is_sure() const { return tokens_ >= 8; }
-  void Begun(ExpertId id);
+  // `evicted` made room for it.
+  void Begun(ExpertId id, std::optional<ExpertId> evicted);
   // It has come before it was asked for, and is kept until its layer asks.
   void Arrived(ExpertId id);
   // What was kept for layers up to this one is the eviction policy's again.
@@ -88,6 +90,12 @@ class Prefetcher {
   bool IsAhead(ExpertId id) const { return ahead_[grid_.Index(id)]; }
 
   const PrefetchStats& stats() const { return stats_; }
+  // Loads that have not ended in one of the four ways yet.
+  std::uint64_t waiting() const;
+  // Of the token under way, by what the governor compares tokens: experts that had to be loaded,
+  // whether ahead or on demand. One that is missing because a guess that nobody asked for took its
+  // slot is not among them: that is what reading ahead costs.
+  std::uint32_t loads_needed() const { return loads_needed_; }
   const PrefetchGovernor& governor() const { return governor_; }
   const PrefetchOdds& odds() const { return odds_; }
   const Predictor& predictor() const { return *predictor_; }
@@ -108,7 +116,9 @@ class Prefetcher {
   const List* LatestFor(std::uint32_t layer) const;
   void Judge(std::uint32_t layer, std::span<const ExpertDemand> demands);
   bool WorthLoading(const List& list, std::size_t place) const;
+  bool MayKeep() const { return kept_.size() < cache_.shape().slots / 4; }
   void KeepResidents(const List& list);
+  void NoteFound(std::size_t index, Residence residence);
 
   ExpertCache& cache_;
   ExpertGrid grid_;
@@ -118,7 +128,11 @@ class Prefetcher {
   PrefetchGovernor governor_;
   PrefetchOdds odds_;
 
+  static constexpr std::uint32_t kNobody = std::numeric_limits<std::uint32_t>::max();
+
   std::vector<bool> ahead_;  // loaded or loading ahead of the first question
+  // By index in the grid: whose slot a guess took, and the other way round, until it is asked for.
+  std::vector<std::uint32_t> displaced_, displaced_by_;
   std::vector<List> lists_;  // for the layers to come, in the order in which they were made
   std::vector<ExpertCache::Pin> kept_;
   PrefetchStats stats_;
@@ -129,7 +143,7 @@ class Prefetcher {
   std::uint32_t tokens_ = 0;
   Nanos pass_began_ = 0, layer_began_ = 0;
   double demand_seconds_ = 0;
-  std::uint32_t loaded_ = 0;  // experts that were not there, or were because of a prefetch
+  std::uint32_t loads_needed_ = 0;
 };
 
 }  // namespace troupe

@@ -31,25 +31,26 @@ class PrefetcherTest : public testing::Test {
     std::vector<ExpertDemand> demands;
     for (const std::uint32_t e : experts) demands.push_back({.expert = e, .tokens = 1});
     now_ += 1'000'000;
-    if (layer == 0) prefetcher_.PassBegins(0, 1);
+    if (layer == 0) prefetcher_.PassBegins(0, 1);  // a pass counts from its first question
     prefetcher_.LayerAsks(layer, demands, now_);
     for (const std::uint32_t e : experts) {
       prefetcher_.Found({layer, e}, cache_.Ask({layer, e}, 1));
     }
     prefetcher_.Release(layer);
   }
-  void Bring(ExpertId id) {
+  // What made room for it.
+  std::optional<ExpertId> Bring(ExpertId id) {
     const auto admission = cache_.Admit(id);
-    ASSERT_TRUE(admission.has_value());
+    TROUPE_CHECK(admission.has_value());
     if (admission->evicted) prefetcher_.Evicted(*admission->evicted);
     cache_.Loaded(id);
+    return admission->evicted;
   }
   // Loads everything that is next; the experts, in that order.
   std::vector<std::uint32_t> LoadAll() {
     std::vector<std::uint32_t> experts;
     while (const auto id = prefetcher_.Next(0)) {
-      Bring(*id);
-      prefetcher_.Begun(*id);
+      prefetcher_.Begun(*id, Bring(*id));
       experts.push_back(id->expert);
     }
     return experts;
@@ -86,8 +87,7 @@ TEST_F(PrefetcherTest, KeepsWhatHasComeUntilItsLayerAsks) {
   guesses_ = {{.expert = 0, .expected = true}};
   Ask(0, {});
   prefetcher_.Foretell(2, 2, {});
-  Bring({2, 0});
-  prefetcher_.Begun({2, 0});
+  prefetcher_.Begun({2, 0}, Bring({2, 0}));
   prefetcher_.Arrived({2, 0});
   for (const std::uint32_t e : {0u, 1u, 2u, 3u, 4u}) Bring({0, e});
   Ask(1, {});
@@ -158,7 +158,8 @@ TEST_F(PrefetcherTest, EveryLoadEndsInOneOfFourWays) {
   const PrefetchStats& stats = prefetcher_.stats();
   EXPECT_EQ(stats.useful, 1u);
   EXPECT_EQ(stats.cancelled, 1u);
-  EXPECT_LE(stats.wasted, 1u);
+  EXPECT_EQ(stats.wasted + prefetcher_.waiting(), 2u);
+  EXPECT_EQ(stats.loads, 4u);
   EXPECT_EQ(stats.asked, 2u);
   EXPECT_EQ(stats.guessed, 1u);
   EXPECT_EQ(stats.expected, 1u);
@@ -170,10 +171,42 @@ TEST_F(PrefetcherTest, OneAskedForOnItsWayIsLate) {
   prefetcher_.Foretell(1, 1, {});
   ASSERT_EQ(prefetcher_.Next(0), (ExpertId{1, 3}));
   ASSERT_TRUE(cache_.Admit({1, 3}).has_value());
-  prefetcher_.Begun({1, 3});
+  prefetcher_.Begun({1, 3}, std::nullopt);
   Ask(1, {3, 4});
   EXPECT_EQ(prefetcher_.stats().late, 1u);
   EXPECT_FALSE(prefetcher_.IsAhead({1, 3}));
+}
+
+TEST_F(PrefetcherTest, WhatAVainGuessPushedOutIsItsFaultAndNotNeeded) {
+  for (const std::uint32_t e : {0u, 1u, 2u, 3u}) Bring({1, e});
+  guesses_ = {{.expert = 5, .expected = true}};
+  Ask(0, {});
+  prefetcher_.Foretell(1, 1, {});
+  EXPECT_THAT(LoadAll(), testing::ElementsAre(5));
+  Ask(1, {0, 4});
+  EXPECT_EQ(prefetcher_.loads_needed(), 1u);  // 4; for 0 there was no slot any more
+}
+
+TEST_F(PrefetcherTest, WhatATrueGuessPushedOutWouldHaveGoneAnyway) {
+  for (const std::uint32_t e : {0u, 1u, 2u, 3u}) Bring({1, e});
+  guesses_ = {{.expert = 5, .expected = true}};
+  Ask(0, {});
+  prefetcher_.Foretell(1, 1, {});
+  EXPECT_THAT(LoadAll(), testing::ElementsAre(5));
+  Ask(1, {5});
+  EXPECT_EQ(prefetcher_.loads_needed(), 1u);
+  Ask(0, {});
+  Ask(1, {0});
+  EXPECT_EQ(prefetcher_.loads_needed(), 1u);
+}
+
+TEST_F(PrefetcherTest, UngovernedItLoadsNoMoreFurtherGuessesThanALayerHasTimeFor) {
+  guesses_ = {{.expert = 0, .expected = true}, {.expert = 1, .expected = true}, {.expert = 2}};
+  Ask(0, {});
+  prefetcher_.LayerMissed(1, 2e-3);  // twice as long as a layer
+  Ask(1, {}), Ask(2, {});
+  prefetcher_.Foretell(3, 1, {});
+  EXPECT_THAT(LoadAll(), testing::ElementsAre(0, 1));
 }
 
 TEST_F(PrefetcherTest, APromptsTokensLoadOnlyWhatIsExpected) {

@@ -25,6 +25,10 @@ ExpertUsage ExpertUsage::Since(const ExpertUsage& before) const {
           .prefetch_late = prefetch_late - before.prefetch_late,
           .prefetch_cancelled = prefetch_cancelled - before.prefetch_cancelled,
           .prefetch_wasted = prefetch_wasted - before.prefetch_wasted,
+          .prefetch_waiting = prefetch_waiting - before.prefetch_waiting,
+          .asks_after_guess = asks_after_guess - before.asks_after_guess,
+          .guessed = guessed - before.guessed,
+          .expected = expected - before.expected,
           .layers = std::move(by_layer)};
 }
 

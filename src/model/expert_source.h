@@ -40,13 +40,19 @@ struct ExpertUsage {
   std::uint64_t dropped = 0;
   double deciding_seconds = 0;  // which of them, and which experts leave the cache
   // Loads begun ahead of a question, and what became of them: there when asked for, asked for while
-  // on their way, called off before all was read, evicted or failed unasked. The rest is still
-  // waiting to be asked for.
+  // on their way, called off before all was read, evicted or failed unasked; or still waiting to be
+  // asked for, of which there may be fewer in the end than in the beginning.
   std::uint64_t prefetches = 0;
   std::uint64_t prefetch_useful = 0;
   std::uint64_t prefetch_late = 0;
   std::uint64_t prefetch_cancelled = 0;
   std::uint64_t prefetch_wasted = 0;
+  std::int64_t prefetch_waiting = 0;
+  // Asks of layers that a guess was made for, and those of them that it held; some of these as what
+  // would be chosen if the guess were right, not only as likely further ones.
+  std::uint64_t asks_after_guess = 0;
+  std::uint64_t guessed = 0;
+  std::uint64_t expected = 0;
 
   double HitRate() const {
     const std::uint64_t asks = hits + misses;

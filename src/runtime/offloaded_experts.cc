@@ -109,7 +109,7 @@ void OffloadedExperts::Give(ExpertId id, std::uint32_t tokens) {
 void OffloadedExperts::DropUnwantedLowCopies() {
   if (low_.store == nullptr) return;
   if (Substitutes() && substitution_->chain().NeedsLowCopies()) return;
-  if (pass_tokens_ > 1 ? low_copies_.prefill_share > 0 : low_copies_.decode) return;
+  if (IsPrompt() ? low_copies_.prefill_share > 0 : low_copies_.decode) return;
   Forget();
   if (prefetcher_) prefetcher_->ReleaseAll();
   for (const ExpertId id : cache_.DropLowCopies()) {
@@ -155,7 +155,7 @@ void OffloadedExperts::Ask(std::uint32_t layer, std::span<const ExpertDemand> de
   TROUPE_CHECK(CollectEnded().ok());
   layer_ = layer;
   if (prefetcher_) prefetcher_->LayerAsks(layer, demands, clock_.Now());
-  std::vector<ExpertCopy> least = LeastCopies(demands, pass_tokens_, low_copies_);
+  std::vector<ExpertCopy> least = LeastCopies(demands, IsPrompt(), low_copies_);
   for (std::size_t i = 0; Substitutes() && i < demands.size(); ++i) {
     if (substitution_->Least(demands[i].expert) == ExpertCopy::kLow) least[i] = ExpertCopy::kLow;
   }
@@ -164,7 +164,7 @@ void OffloadedExperts::Ask(std::uint32_t layer, std::span<const ExpertDemand> de
   for (std::size_t i = 0; i < demands.size(); ++i) {
     const ExpertDemand& demand = demands[i];
     const ExpertId id{layer, demand.expert};
-    const bool too_low = cache_.Find(id) == Residence::kResident && cache_.CopyOf(id) > least[i];
+    const bool too_low = cache_.Find(id) != Residence::kAbsent && cache_.CopyOf(id) > least[i];
     if (too_low && prefetcher_) prefetcher_->Evicted(id);
     const Residence residence =
         Substitutes() ? cache_.Need(id, least[i]) : cache_.Ask(id, demand.tokens, least[i]);
@@ -246,7 +246,7 @@ void OffloadedExperts::Advance() {
 // A guess, like the prefetch itself: if the layer asks for more than the low copy, it is read
 // again.
 ExpertCopy OffloadedExperts::ForeseenCopy(ExpertId id) const {
-  const bool tail = pass_tokens_ > 1 && low_copies_.prefill_share > 0 &&
+  const bool tail = IsPrompt() && low_copies_.prefill_share > 0 &&
                     prefetcher_->IsForeseenInTail(id, low_copies_.prefill_share);
   return tail ? ExpertCopy::kLow : ExpertCopy::kFull;
 }
@@ -259,7 +259,7 @@ void OffloadedExperts::Prefetch() {
     const auto admission = Admit(*id, copy);
     if (!admission) return;  // once something is computed there may be a slot
     Request(*id, copy, *admission, prefetcher_->is_sure() ? Urgency::kDemand : Urgency::kPrefetch);
-    prefetcher_->Begun(*id);
+    prefetcher_->Begun(*id, admission->evicted);
     ahead_.push_back(*id);
   }
 }
@@ -298,6 +298,17 @@ void OffloadedExperts::Place() {
   unplaced_.erase(unplaced_.begin(), unplaced_.begin() + static_cast<std::ptrdiff_t>(placed));
 }
 
+// Among those without a slot, where it would be had it never had one: experts that are given in
+// order must not wait for one that the others' slots are kept from.
+void OffloadedExperts::PutBack(ExpertId id) {
+  const auto rank = [this](ExpertId of) {
+    return std::ranges::find(waiting_, of, [](const Waiting& w) { return w.event.id; });
+  };
+  const auto after =
+      std::ranges::find_if(unplaced_, [&](ExpertId other) { return rank(other) > rank(id); });
+  unplaced_.insert(after, id);
+}
+
 Status OffloadedExperts::CollectEnded() {
   Status failed;
   for (LoadEnd& end : loader_->TakeEnded()) {
@@ -309,7 +320,7 @@ Status OffloadedExperts::CollectEnded() {
       if (prefetcher_) prefetcher_->Failed(end.id);
       if (end.status.code() == Code::kCancelled) {
         // It was wanted again before what was under way had come.
-        if (waiting != waiting_.end()) unplaced_.push_back(end.id);
+        if (waiting != waiting_.end()) PutBack(end.id);
         continue;
       }
       // A load that nobody waits for any more failed for nobody.
@@ -319,7 +330,7 @@ Status OffloadedExperts::CollectEnded() {
     if (waiting != waiting_.end() && cache_.CopyOf(end.id) > waiting->least) {
       // Read ahead in the low copy, and more popular than foreseen.
       cache_.Abandon(end.id);
-      unplaced_.push_back(end.id);
+      PutBack(end.id);
       continue;
     }
     cache_.Loaded(end.id);
@@ -419,6 +430,11 @@ ExpertUsage OffloadedExperts::usage() const {
           .prefetch_late = ahead.late,
           .prefetch_cancelled = ahead.cancelled,
           .prefetch_wasted = ahead.wasted,
+          .prefetch_waiting =
+              prefetcher_ ? static_cast<std::int64_t>(prefetcher_->waiting()) : std::int64_t{0},
+          .asks_after_guess = ahead.asked,
+          .guessed = ahead.guessed,
+          .expected = ahead.expected,
           .layers = {cache_.layer_hits().begin(), cache_.layer_hits().end()}};
 }
 

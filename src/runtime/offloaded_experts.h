@@ -125,6 +125,7 @@ class OffloadedExperts final : public ExpertSource {
   bool Substitutes() const {
     return substitution_ && !in_prompt_ && substitution_->AppliesTo(pass_tokens_);
   }
+  bool IsPrompt() const { return in_prompt_ || pass_tokens_ > 1; }
   void DropUnwantedLowCopies();
   ExpertCopy ForeseenCopy(ExpertId id) const;
   std::span<std::byte> Slot(std::uint32_t slot);
@@ -136,6 +137,7 @@ class OffloadedExperts final : public ExpertSource {
   void Prefetch();
   double LoadSeconds() const;
   void NoteDecided(Nanos since);
+  void PutBack(ExpertId id);
   Status CollectEnded();
   void Give(ExpertId id, std::uint32_t tokens);
   bool NextIsReady() const;

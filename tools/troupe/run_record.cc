@@ -64,6 +64,10 @@ void AddUsage(Json& record, const ExpertUsage& usage) {
   record["prefetch_late"] = usage.prefetch_late;
   record["prefetch_cancelled"] = usage.prefetch_cancelled;
   record["prefetch_wasted"] = usage.prefetch_wasted;
+  record["prefetch_waiting"] = usage.prefetch_waiting;
+  record["experts_asked_for"] = usage.asks_after_guess;
+  record["experts_guessed"] = usage.guessed;
+  record["experts_expected"] = usage.expected;
   Json hits = Json::array(), asks = Json::array();
   for (const LayerHits& layer : usage.layers) {
     hits.push_back(layer.hits);
@@ -115,12 +119,9 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,
     record["read_retries"] = loads.retries;
     record["reading_s"] = loads.busy_seconds;
     if (const Prefetcher* prefetcher = offloaded->prefetcher()) {
-      const PrefetchStats& ahead = prefetcher->stats();
       record["predictor"] = prefetcher->predictor().name();
-      record["experts_asked_for"] = ahead.asked;
-      record["experts_guessed"] = ahead.guessed;
-      record["experts_expected"] = ahead.expected;
       record["governor_rests"] = prefetcher->governor().rests();
+      record["prefetch_wasted_share"] = prefetcher->governor().wasted_share();
     }
   }
   record["threads"] = plan.threads;

@@ -214,7 +214,7 @@ void CacheReplay::Prefetch() {
     const auto admission = cache_.Admit(*id);
     if (!admission) return;
     Load(*id, *admission, prefetcher_->is_sure());
-    prefetcher_->Begun(*id);
+    prefetcher_->Begun(*id, admission->evicted);
     ahead_.push_back(*id);
   }
 }
