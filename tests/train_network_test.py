@@ -198,23 +198,27 @@ class Commands(unittest.TestCase):
             for part, ids in parts.items():
                 ids.astype("<u2").tofile(tokens / f"{domain}.{part}.u16")
             domains[domain] = {part: {"tokens": len(ids), "characters": len(ids)} for part, ids in parts.items()}
-        corpus_files.write_manifest(tokens, {"corpus": "made", "domains": domains, "sources": {}})
         rng = np.random.default_rng(1)
         letters = np.array(list("abcdefghij"))
         lines = [" ".join("".join(rng.choice(letters, 5)) for _ in range(9)) for _ in range(900)]
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(lines), model_prefix=str(cls.work / "vocabulary-512"), model_type="bpe",
             vocab_size=512, byte_fallback=True, minloglevel=2)
+        vocabulary = (cls.work / "vocabulary-512.model").read_bytes()
+        cls.manifest = {"corpus": "made", "pieces": 512, "vocabulary_sha256": hashlib.sha256(vocabulary).hexdigest(),
+                        "domains": domains, "sources": {}}
+        corpus_files.write_manifest(tokens, cls.manifest)
 
-    def call(self, tool, *arguments, expect=0):
-        done = subprocess.run([sys.executable, "-B", str(TOOLS / tool), *map(str, arguments)], capture_output=True,
-                              text=True, check=False, stdin=subprocess.DEVNULL)
-        self.assertEqual(done.returncode, expect, done.stderr)
+    def call(self, tool, *arguments, expect=0, **more):
+        """What it said on both streams."""
+        done = subprocess.run([sys.executable, "-B", str(TOOLS / tool), *map(str, arguments)], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False, stdin=subprocess.DEVNULL, **more)
+        self.assertEqual(done.returncode, expect, done.stdout)
         return done.stdout
 
-    def train(self, name, *arguments):
+    def train(self, name, *arguments, expect=0):
         return self.call("train", "--work", self.work, "--preset", "test", "--name", name, "--threads", 1,
-                         "--device", "cpu", *arguments)
+                         "--device", "cpu", *arguments, expect=expect)
 
     def test_ATrainingThatWasKilledGoesOn(self):
         command = [sys.executable, "-B", str(TOOLS / "train"), "--work", str(self.work), "--preset", "test",
@@ -235,10 +239,46 @@ class Commands(unittest.TestCase):
 
     def test_AnotherPresetDoesNotGoOnFromTheCheckpoint(self):
         self.train("one", "--steps", 2)
-        done = subprocess.run([sys.executable, "-B", str(TOOLS / "train"), "--work", str(self.work), "--preset", "test",
-                               "--name", "one", "--steps", "2", "--seed", "2", "--device", "cpu"], capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("another seed", done.stderr)
+        said = self.train("one", "--steps", 2, "--seed", 2, expect=1)
+        self.assertIn("another seed", said)
+
+    def test_AFinishedTrainingIsLeftAlone(self):
+        self.train("finished", "--steps", 2)
+        path = self.work / "runs/finished/checkpoint.pt"
+        before = path.stat().st_mtime_ns
+        said = self.train("finished", "--steps", 2)
+        self.assertIn("is finished already", said)
+        self.assertIn("train: done at step 2", said)
+        self.assertEqual(path.stat().st_mtime_ns, before)
+
+    def test_ACheckpointThatKnowsNoVocabularyGoesOn(self):
+        self.train("older", "--steps", 1000, "--stop-after", 0)
+        path = self.work / "runs/older/checkpoint.pt"
+        saved = checkpoint.load(path)
+        del saved["asked"]["vocabulary"], saved["log"]["machine"]
+        checkpoint.save(path, saved)
+        self.assertIn("going on at step 0", self.train("older", "--steps", 1000, "--stop-after", 0))
+        self.assertEqual(checkpoint.load(path)["log"]["machine"]["device"], "cpu")
+
+    def test_TokensOfAnotherVocabularyAreNotTrainedOnNorExported(self):
+        self.train("vocabulary", "--steps", 1)
+        tokens = self.work / "tokens-512"
+        try:
+            corpus_files.write_manifest(tokens, {**self.manifest, "vocabulary_sha256": "another"})
+            self.assertIn("the tokens were made with another", self.train("vocabulary", "--steps", 1, expect=1))
+            self.assertIn("tokens-512 is of another", self.call(
+                "export", "--work", self.work, "--run", "vocabulary", "--name", "no", expect=1))
+        finally:
+            corpus_files.write_manifest(tokens, self.manifest)
+
+    def test_AnUnfinishedTrainingIsExportedOnDemandAndItsCardSaysSo(self):
+        self.train("half", "--steps", 1000, "--stop-after", 0)
+        arguments = ["--work", self.work, "--run", "half", "--name", "half", "--out", self.work / "out"]
+        self.assertIn("is not finished", self.call("export", *arguments, expect=1))
+        self.call("export", *arguments, "--unfinished")
+        self.assertIn("The training is not finished", (self.work / "out/half.md").read_text())
+        self.assertEqual(list((self.work / "out").glob("*.gguf")), [])
+        self.assertTrue((self.work / "models/half-f16.gguf").exists())
 
     def test_TroupeComputesWhatTorchComputes(self):
         self.train("export", "--steps", 3)
@@ -273,20 +313,37 @@ class Commands(unittest.TestCase):
         data["sums"] = data["sums"][:3]  # each is a run of troupe
         data_path.write_text(json.dumps(data))
         arguments = [model, "--troupe", TROUPE, "--no-peer"]
-        self.call("evaluate", *arguments, "--record")
+        other = ROOT / "models/tiny-qwen2moe-q8_0.gguf"
+        said = self.call("evaluate", *arguments, "--record", "--compare", other, "--remark", "it knows these.")
+        self.assertIn("bits a byte", said)
         page = (self.work / "models/carded.md").read_text()
-        self.assertIn(hashlib.sha256(model.read_bytes()).hexdigest(), page)
-        said = subprocess.run([sys.executable, "-B", str(TOOLS / "evaluate"), *map(str, arguments), "--check"],
-                              capture_output=True, text=True, check=False)
-        self.assertEqual(said.returncode, 1)  # two steps are no training
-        self.assertIn("of the bigram's", said.stdout.splitlines()[-1])
-        self.assertNotIn("SHA-256", said.stderr)
+        for each in (hashlib.sha256(model.read_bytes()).hexdigest(), hashlib.sha256(data_path.read_bytes()).hexdigest(),
+                     "No GPU was used: 1 threads", "Against tiny-qwen2moe", "it knows these."):
+            self.assertIn(each, page)
+        facts = json.loads((self.work / "models/carded.card.json").read_text())
+        # An untrained model knows nothing of bytes: 512 pieces alike, of one byte each.
+        for each in facts["evaluation"][model.name]["domains"].values():
+            self.assertAlmostEqual(each["bits_per_byte"], 9, delta=3)
+        said = self.call("evaluate", *arguments, "--check", expect=1)  # two steps are no training
+        self.assertIn("of the bigram's", said)
+        self.assertNotIn("SHA-256", said)
+        self.assertNotIn("llama.cpp: skipped", said)
+        said = self.call("evaluate", *arguments[:-1], "--check", expect=1, env={"PATH": ""})
+        self.assertIn("held against no llama.cpp: no node found", said)
         with open(model, "r+b") as file:  # one weight, the last
             file.seek(-40, 2)
             file.write(b"\1")
-        said = subprocess.run([sys.executable, "-B", str(TOOLS / "evaluate"), *map(str, arguments), "--check"],
-                              capture_output=True, text=True, check=False)
-        self.assertIn("SHA-256", said.stderr)
+        self.assertIn("SHA-256", self.call("evaluate", *arguments, "--check", expect=1))
+
+    def test_TheRoutingOfAnExportIsDrawnFromItsTraces(self):
+        self.train("drawn", "--steps", 2)
+        self.call("export", "--work", self.work, "--run", "drawn", "--name", "drawn")
+        said = self.call("routing_figure", self.work / "models/drawn-f16.gguf", self.work / "models/drawn.evaluation.json",
+                         "-o", self.work / "routing", "--troupe", TROUPE)
+        self.assertRegex(said.splitlines()[-1], r"entropy \d\.\d\d of 3 bits, .* overlap between domains 0\.\d\d, "
+                                                r"between two halves of one 0\.\d\d")
+        for name in ("entropy", "skew", "overlap"):
+            self.assertIn("</svg>", (self.work / f"routing-{name}.svg").read_text())
 
 
 if __name__ == "__main__":

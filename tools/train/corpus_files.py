@@ -1,6 +1,7 @@
 """A corpus on disk: DOMAIN.train.txt and DOMAIN.heldout.txt, documents ended by a NUL character, and
 manifest.json with what went in. A folder is complete if it has a manifest.
 """
+import hashlib
 import json
 import os
 import pathlib
@@ -35,3 +36,14 @@ def read_manifest(folder):
     """None if the folder is not complete."""
     path = pathlib.Path(folder) / "manifest.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def wrong_vocabulary(work, manifest):
+    """None if WORK/vocabulary-N.model is what made the tokens of this manifest, else one line."""
+    path = pathlib.Path(work) / f"vocabulary-{manifest['pieces']}.model"
+    if not path.exists():
+        return f"{path}: no such file; tools/train/vocabulary makes it"
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    if found != manifest["vocabulary_sha256"]:
+        return f"{path}: SHA-256 {found}, the tokens were made with {manifest['vocabulary_sha256']}"
+    return None

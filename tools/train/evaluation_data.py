@@ -1,6 +1,9 @@
-"""What a model is held to, in one file beside it (NAME.evaluation.json): held-out tokens of each domain,
-what the baselines counted about them, sums that were in no training text, and prompts for samples. With
-it the figures of a card come out again on a machine without the corpus.
+"""What a model is held to, in one file beside it (NAME.evaluation.json): held-out tokens of each domain and
+their text, what the baselines counted about them, sums that were in no training text, and prompts for
+samples. With it the figures of a card come out again on a machine without the corpus.
+
+Windows come evenly from all over a domain's held-out documents. About 12,000 tokens a domain make a file
+of about a megabyte for seven domains.
 """
 import json
 
@@ -8,33 +11,41 @@ import baselines
 import corpus_files
 import sums
 import token_files
+import window_text
 
-TOKENS = 4096  # of each domain
+TOKENS = 12288  # of each domain, at most
 SUMS = 200
 
 PROMPTS = {
-    "prose": "The kernel ", "python": "def read_lines(path):\n", "c": "static int device_probe(struct ",
-    "german": "Die Option ", "french": "Cette option ",
+    "prose": "The kernel", "python": "def read_lines(path):\n", "c": "static int device_probe(struct",
+    "german": "Die Option", "french": "Cette option",
     "questions": "Question: Which planet is known as the red planet?\nAnswer:",
     "sums": "What is 12 plus 30?\nA:"}
 
 
-def make(tokens_folder, domains, window, vocabulary, seed):
-    data = {"window": window, "domains": {}, "sums": sums.examination(seed, SUMS),
+def make(tokens_folder, manifest, window, vocabulary, seed, taken, piece_bytes):
+    """`taken`: how many training windows of each domain the model has seen. The baselines are counted on
+    the tokens of those windows ("seen"), and on all training tokens of the domain ("all")."""
+    domains = list(manifest["domains"])
+    data = {"window": window, "domains": {},
+            "sums": sums.examination(seed, SUMS, manifest.get("sums_split", "ordered")),
             "prompts": {domain: PROMPTS[domain] for domain in domains}}
-    for domain in domains:
+    for number, domain in enumerate(domains):
         held = token_files.read(tokens_folder, domain, "heldout")
-        ids = held[:min(TOKENS, len(held)) // window * window]
-        if len(ids) == 0:
+        windows = token_files.spread_windows(held, window, TOKENS // window)
+        if len(windows) == 0:
             raise ValueError(f"{domain}: {len(held)} held-out tokens, expected at least {window}")
-        training = token_files.read(tokens_folder, domain, "train")
-        data["domains"][domain] = {"ids": ids.tolist(),
-                                   "counts": baselines.count(training, ids, window, vocabulary)}
+        training, ids = token_files.read(tokens_folder, domain, "train"), windows.ravel()
+        seen = token_files.seen(training, window, token_files.domain_seed(seed, number), taken[domain])
+        data["domains"][domain] = {
+            "ids": ids.tolist(), "text": window_text.text(windows, piece_bytes),
+            "seen": baselines.count(*seen, ids, window, vocabulary),
+            "all": baselines.count(training[:-1], training[1:], ids, window, vocabulary)}
     return data
 
 
 def write(path, data):
-    corpus_files.write_whole(path, json.dumps(data, separators=(",", ":")) + "\n")
+    corpus_files.write_whole(path, json.dumps(data, separators=(",", ":"), ensure_ascii=False) + "\n")
 
 
 def read(path):

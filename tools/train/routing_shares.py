@@ -16,17 +16,33 @@ def _reader():
     return module
 
 
-def shares(path):
-    """[layer][expert]: of all choices in a layer, the share that fell on an expert."""
-    header, *chunks = _reader().blocks(path)
-    layers, experts = len(header["moe_layers"]), header["experts"]
-    counts = np.zeros((layers, experts))
-    for _, ids, _ in chunks:
-        for layer in range(layers):
-            counts[layer] += np.bincount(ids[layer].ravel(), minlength=experts)
-    if not counts.sum():
-        raise ValueError(f"{path}: no tokens in the trace")
+def _of_choices(ids, experts):
+    counts = np.array([np.bincount(layer.ravel(), minlength=experts) for layer in ids])
     return counts / counts.sum(1, keepdims=True)
+
+
+def split_sequences(sequences):
+    """A mask of the tokens of every other sequence; of the first half, if all are of one."""
+    names, which = np.unique(sequences, return_inverse=True)
+    return which % 2 == 0 if len(names) > 1 else np.arange(len(sequences)) < len(sequences) // 2
+
+
+def shares_of(sequences, ids, experts):
+    """[layer][expert]: of all choices in a layer, the share that fell on an expert; and the same of two
+    halves, of sequences in turn. `ids`: [layer][token][chosen]."""
+    if ids.shape[1] < 2:
+        raise ValueError(f"{ids.shape[1]} tokens in the trace, expected at least 2")
+    first = split_sequences(sequences)
+    return _of_choices(ids, experts), (_of_choices(ids[:, first], experts), _of_choices(ids[:, ~first], experts))
+
+
+def shares(path):
+    """shares_of() a trace."""
+    header, *chunks = _reader().read_trace(path)
+    if not chunks:
+        raise ValueError(f"{path}: no tokens in the trace")
+    sequences = [np.repeat(segments["sequence"], segments["tokens"]) for segments, *_ in chunks]
+    return shares_of(np.concatenate(sequences), np.concatenate([ids for _, ids, *_ in chunks], 1), header["experts"])
 
 
 def entropy(share):
