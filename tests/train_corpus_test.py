@@ -146,9 +146,13 @@ class Sources(unittest.TestCase):
             with self.assertRaisesRegex(task_text.TaskFailed, "a.jsonl.zst: no such file"):
                 task_text.look(folder, [task])
             (pathlib.Path(folder) / task.name).write_bytes(b"not zstd")
+            for reading in (lambda: task_text.look(folder, [task]), lambda: list(task_text.read(folder, task))):
+                with self.assertRaisesRegex(task_text.TaskFailed, "a.jsonl.zst: zstd failed"):
+                    reading()
+            subprocess.run(["zstd", "-qf", "-", "-o", f"{folder}/{task.name}"], check=True,
+                           input=b'{"context": "Who?", "answer": "I"}\n')
             task_text.look(folder, [task])
-            with self.assertRaisesRegex(task_text.TaskFailed, "zstd failed"):
-                list(task_text.read(folder, task))
+            self.assertEqual(list(task_text.read(folder, task)), [("a.jsonl.zst#0", "Who? I")])
             done = subprocess.run([sys.executable, "-B", ROOT / "tools/train/corpus", "--work", folder, "--tasks",
                                    f"{folder}/none", "--domains", "questions"], capture_output=True, text=True, check=False)
             self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)

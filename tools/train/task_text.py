@@ -44,24 +44,29 @@ class TaskFailed(Exception):
     """One line: which file, and what is wrong with it."""
 
 
+def _zstd(flags, path):
+    done = subprocess.run(["zstd", flags, str(path)], capture_output=True, check=False)
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
+        raise TaskFailed(f"{path}: zstd failed, said last: {said[-1]}")
+    return done.stdout
+
+
 def look(folder, tasks):
-    """Raises TaskFailed if something that reading these will need is not there."""
+    """Raises TaskFailed if something that reading these will need is not there, or damaged."""
     for task in tasks:
         if not (pathlib.Path(folder) / task.name).exists():
             raise TaskFailed(f"{pathlib.Path(folder) / task.name}: no such file; --tasks names the folder of the task sets "
                              "(tools/train/README.md says which), --domains leaves theirs out")
     if tasks and shutil.which("zstd") is None:
         raise TaskFailed("no program zstd, which unpacks the task sets; scripts/install-packages.sh train")
+    for task in tasks:
+        _zstd("-tq", pathlib.Path(folder) / task.name)
 
 
 def read(folder, task):
     """Yields (name, text) a record; records without an answer are left out."""
-    path = pathlib.Path(folder) / task.name
-    done = subprocess.run(["zstd", "-dcq", str(path)], capture_output=True, check=False)
-    if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
-        raise TaskFailed(f"{path}: zstd failed, said last: {said[-1]}")
-    data = done.stdout
+    data = _zstd("-dcq", pathlib.Path(folder) / task.name)
     for number, line in enumerate(data.decode("utf-8").strip("\n").split("\n")):
         record = json.loads(line)
         if record.get("answer", True):
