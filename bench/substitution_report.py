@@ -61,6 +61,9 @@ def tables(figures):
                            for name in substitution_runs.CONTROLS)
         lines.append(f"buddies replace {buddies['replaced_there']:.2f} slots a token at a KL of {buddies['mean_kl']:.4f}; at the "
                      f"same rate: {rivals}")
+    lines += ["", "balance (BA): tokens/s of a replay with a second lane that answers experts itself"]
+    for lane, chains in figures["balance"].items():
+        lines.append(f"{'second lane ' + lane:<36} " + ", ".join(f"{chain} {speed:.1f}" for chain, speed in chains.items()))
     return "\n".join(lines)
 
 

@@ -44,6 +44,10 @@ OURS = {
     "bias 0.1": ["--substitute", "bias:bonus=0.1"],
     "bias 0.2": ["--substitute", "bias:bonus=0.2"],
 }
+# Balance needs a second lane, which a machine without a second device has not: a replay of the recorded run has one
+# that answers an expert in so many times what its load takes. Costs in us, near those of the timed model and its disk.
+LANES = {"none": None, "half as fast as the link": 2, "as fast as the link": 1}
+LOAD_US, COSTS = 2000, ["--link", "3.3GiB/80us", "--expert-us", 250, "--layer-us", 250]
 # Buddies with all gates, and what they are to beat, at more than one rate of replacement.
 BUDDIES = "buddies:tau=layers:rho=2"
 CONTROLS = ("random", "drop", "drop:renormalise=1")
@@ -67,6 +71,7 @@ class Comparison:
         layers = sum(layer["expert_bytes"] > 0 for layer in inspected["layer_bytes"])
         experts = layers * inspected["experts"]
         self._slots = experts * RESIDENT // 100
+        self._expert_bytes = sum(layer["expert_bytes"] for layer in inspected["layer_bytes"]) // experts
         self._troupe.say("calibrating")
         self._tiny = self._folder / TINY.name
         shutil.copy(TINY, self._tiny)
@@ -75,6 +80,7 @@ class Comparison:
         figures = {"layers": layers, "experts": experts, "top_k": inspected["experts_per_token"],
                    "batches": {batch: self._batch(batch) for batch in
                                (BATCHES[:1] if self._quick else BATCHES)}}
+        figures["balance"] = self._balance(figures["batches"][BATCHES[0]]["chosen"])
         figures["disturbed"] = self._troupe.disturbed
         return figures
 
@@ -93,6 +99,24 @@ class Comparison:
         rows.update(self._systems(batch, self._controls()))
         self._reference.unlink()
         return {"chosen": best, "systems": rows}
+
+    def _balance(self, chosen):
+        """Tokens/s of a replay, by lane and chain."""
+        self._troupe.say("balance, replayed")
+        trace, expert_bytes = self._folder / "substitution.trace", self._expert_bytes
+        self._troupe.record("eval", self._tiny, "--text", QUESTIONS, "--together", 1,
+                            "--trace", trace, "--trace-scores", "all")
+        chains = ["exact", f"smoe:alpha={chosen.split()[1]}"]
+        table = {}
+        for lane, times in LANES.items():
+            second = [] if times is None else ["--second-lane-us", times * LOAD_US]
+            (played,) = self._troupe.record("replay", trace, "--pass", 1, "--policy", "echo", "--budget", RESIDENT,
+                                       "--substitute", ",".join(chains), "--expert-bytes", expert_bytes,
+                                       *COSTS, *second)
+            table[lane] = {run["substitution"]: 1 / (run["stall_s_per_token"] + run["compute_s_per_token"])
+                           for run in played["results"]}
+        trace.unlink()
+        return table
 
     def _controls(self):
         controls = {"buddies": ["--substitute", BUDDIES]}
@@ -113,16 +137,16 @@ class Comparison:
 
     def _timed(self, batch, arguments):
         return self._troupe.record("eval", self._model, "--text", TEXT, "--tokens", TIMED_TOKENS,
-                            "--together", batch, "--slots", self._slots,
-                            "--experts", self._container, *arguments)
+                                   "--together", batch, "--slots", self._slots,
+                                   "--experts", self._container, *arguments)
 
     def _quality(self, batch, arguments, *more):
         arguments = list(arguments)
         if "--predict" in arguments:
             place = arguments.index("--predict")
             del arguments[place:place + 2]
-        return self._troupe.record("eval", self._tiny, "--text", QUESTIONS, "--together", batch, "--slots", self._slots,
-                            *arguments, "--predict", "none", *more)
+        return self._troupe.record("eval", self._tiny, "--text", QUESTIONS, "--together", batch,
+                                   "--slots", self._slots, *arguments, "--predict", "none", *more)
 
     @staticmethod
     def _figures(records, quality):

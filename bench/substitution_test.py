@@ -18,7 +18,8 @@ def figures(smoe=60.0, loss=0.008, hits=0.85, deciding=0.002, buddies_kl=0.01):
     for name in ("random", "drop", "drop:renormalise=1"):
         systems[f"{name}, rho 1"] = row(50.0, 0.03, 0.04, replaced=2.0)
         systems[f"{name}, rho 2"] = row(60.0, 0.06, 0.10, replaced=3.0)
-    return {"experts": 256, "disturbed": 0, "batches": {1: {"chosen": "smoe 0.3", "systems": systems}}}
+    balance = {"none": {"exact": 50.0}, "as fast as the link": {"exact": 55.0}}
+    return {"experts": 256, "disturbed": 0, "balance": balance, "batches": {1: {"chosen": "smoe 0.3", "systems": systems}}}
 
 
 class Bars(unittest.TestCase):
@@ -45,6 +46,7 @@ class Bars(unittest.TestCase):
         text = substitution_report.tables(figures())
         for name in figures()["batches"][1]["systems"]:
             self.assertIn(name, text)
+        self.assertIn("second lane as fast as the link", text)
         line = substitution_report.figures_line(figures(), [])
         self.assertIn("saves 33.3 % of the time for a loss of 0.80 % of perplexity", line)
         self.assertIn("bars missed: 0", line)
