@@ -43,7 +43,6 @@ double OffloadWork::BringIn(Device& device, ExpertIndex e) {
     device.where[e] = device.by_use.begin();
     device.used += bytes;
   }
-  loaded_bytes_ += static_cast<double>(bytes);
   return static_cast<double>(bytes) / device.load_bytes_per_second;
 }
 

@@ -27,8 +27,6 @@ class OffloadWork {
   // Like ExpertWork::Divide, for the server that runs the pass. Valid until the next call.
   const Layer& Divide(const RoutingTrace& trace, std::uint32_t first, std::uint32_t tokens,
                       std::uint32_t layer, std::uint32_t server);
-  // Bytes that all devices loaded.
-  double loaded_bytes() const { return loaded_bytes_; }
 
  private:
   struct Device {
@@ -47,7 +45,6 @@ class OffloadWork {
   std::vector<DeviceIndex> first_device_;
   std::vector<std::uint32_t> count_;  // by expert of the layer
   Layer layer_;
-  double loaded_bytes_ = 0;
 };
 
 }  // namespace troupe

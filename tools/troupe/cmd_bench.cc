@@ -15,6 +15,7 @@
 #include "troupe/json_record.h"
 #include "troupe/options.h"
 #include "troupe/progress.h"
+#include "troupe/text_input.h"
 #include "troupe/trace_flags.h"
 
 namespace troupe {

@@ -14,6 +14,7 @@
 #include "troupe/measure_quality.h"
 #include "troupe/options.h"
 #include "troupe/progress.h"
+#include "troupe/text_input.h"
 
 namespace troupe {
 namespace {

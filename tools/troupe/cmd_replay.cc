@@ -8,7 +8,7 @@
 #include "base/available_cpus.h"
 #include "base/clock.h"
 #include "base/thread_pool.h"
-#include "io/atomic_file.h"
+#include "io/text_file.h"
 #include "sim/replay/replay.h"
 #include "troupe/commands.h"
 #include "troupe/json_record.h"
@@ -61,7 +61,8 @@ class ReplayCommand final : public Command {
         ->delimiter(',')
         ->check(CLI::IsMember(ReplayPredictorNames()))
         ->type_name("NAME,NAME,…");
-    app.add_flag("!--ungoverned", governed_, "Read ahead everything that is expected");
+    app.add_flag_callback(
+        "--ungoverned", [this] { governed_ = false; }, "Read ahead everything that is expected");
     substitution_.AddTo(app);
     app.add_flag("--as-recorded", as_recorded_,
                  "The cache of the recorded run, and no other: its hits come out again");
@@ -113,7 +114,7 @@ class ReplayCommand final : public Command {
       if (json_ != "-") Print(report);
       reports.push_back(std::move(report));
     }
-    if (!plot_.empty()) TROUPE_RETURN_IF_ERROR(WriteText(plot_, Plot(reports, plot_)));
+    if (!plot_.empty()) TROUPE_RETURN_IF_ERROR(WriteWholeText(plot_, Plot(reports, plot_)));
     if (json_.empty()) return OkStatus();
     Json records = Json::array();
     for (const ReplayReport& report : reports) records.push_back(ToJson(report));
@@ -223,12 +224,6 @@ class ReplayCommand final : public Command {
     const bool predicts = std::ranges::any_of(predictors_, [](auto& p) { return p != "none"; });
     if (!predicts || std::ranges::adjacent_find(layers, follows) != layers.end()) return;
     Remark("note: {}: no recorded layer follows another, so nothing is read ahead\n", path);
-  }
-
-  static Status WriteText(const std::string& path, const std::string& text) {
-    TROUPE_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(path));
-    TROUPE_RETURN_IF_ERROR(file.Append(std::as_bytes(std::span(text))));
-    return file.Commit();
   }
 
   std::vector<std::string> traces_, policies_, predictors_ = {"none"};

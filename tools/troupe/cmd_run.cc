@@ -16,6 +16,7 @@
 #include "troupe/remark.h"
 #include "troupe/run_record.h"
 #include "troupe/sampler_flags.h"
+#include "troupe/text_input.h"
 #include "troupe/trace_flags.h"
 
 namespace troupe {

@@ -1,11 +1,7 @@
 #include "troupe/engine_flags.h"
 
-#include <charconv>
-#include <iostream>
-
 #include "expert/substitution/quality_limit.h"
 #include "expert/substitution/substitution_spec.h"
-#include "io/file.h"
 #include "troupe/options.h"
 #include "troupe/progress.h"
 #include "troupe/remark.h"
@@ -72,8 +68,9 @@ void EngineFlags::AddTo(CLI::App& app) {
                  "What troupe calibrate learned of the model: a file, or none (the one beside the "
                  "model if there is one)")
       ->type_name("FILE");
-  app.add_flag("!--ungoverned", offload_.prefetch.governed,
-               "Read ahead everything that is expected, whether it pays or not");
+  app.add_flag_callback(
+      "--ungoverned", [this] { offload_.prefetch.governed = false; },
+      "Read ahead everything that is expected, whether it pays or not");
   app.add_option_function<std::string>(
          "--reader",
          [this](const std::string& text) { offload_.reader.kind = *ReaderKindByName(text); },
@@ -174,50 +171,6 @@ Result<std::unique_ptr<Engine>> EngineFlags::Open(std::size_t least_context,
   for (const std::string& note : plan.notes) Remark("note: {}\n", note);
   for (const std::string& warning : plan.warnings) Remark("warning: {}\n", warning);
   return engine;
-}
-
-Result<std::vector<TokenId>> ParseTokenIds(const std::string& text) {
-  std::vector<TokenId> ids;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at != end) {
-    if (*at == ',' || std::isspace(static_cast<unsigned char>(*at))) {
-      ++at;
-      continue;
-    }
-    TokenId id = 0;
-    const auto [next, error] = std::from_chars(at, end, id);
-    const bool ends_well =
-        next == end || *next == ',' || std::isspace(static_cast<unsigned char>(*next));
-    if (error != std::errc() || !ends_well || id < 0) {
-      const std::size_t shown = std::min<std::size_t>(12, static_cast<std::size_t>(end - at));
-      return InvalidArgument("token ids, place {}: found '{}', expected a number and a comma",
-                             at - text.data(), std::string_view(at, shown));
-    }
-    ids.push_back(id);
-    at = next;
-  }
-  return ids;
-}
-
-Result<std::string> ReadTextFile(const std::string& path, std::size_t most) {
-  const auto too_long = [&] {
-    return Error(Code::kResourceExhausted, "{}: more than {} bytes, which is the most that fits",
-                 path, most);
-  };
-  if (path == "-") {
-    std::string text;
-    for (char piece[4096]; std::cin.read(piece, sizeof(piece)) || std::cin.gcount() > 0;) {
-      text.append(piece, static_cast<std::size_t>(std::cin.gcount()));
-      if (text.size() > most) return too_long();
-    }
-    return text;
-  }
-  TROUPE_ASSIGN_OR_RETURN(const ReadFile file, ReadFile::Open(path));
-  if (file.size() > most) return too_long();
-  std::string text(file.size(), '\0');
-  TROUPE_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(text))));
-  return text;
 }
 
 }  // namespace troupe

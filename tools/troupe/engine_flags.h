@@ -4,11 +4,9 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/status.h"
 #include "runtime/engine.h"
-#include "text/vocab.h"
 
 namespace troupe {
 
@@ -40,13 +38,5 @@ class EngineFlags {
   std::uint32_t chunk_ = 512;
   OffloadOptions offload_;
 };
-
-// "1,306,55" or the same with blanks and line ends; the error quotes what is no token id.
-Result<std::vector<TokenId>> ParseTokenIds(const std::string& text);
-
-// The whole of a text file; "-" is standard input. Fails, without reading it all, if it has more
-// than `most` bytes.
-Result<std::string> ReadTextFile(const std::string& path,
-                                 std::size_t most = std::string().max_size());
 
 }  // namespace troupe

@@ -1,6 +1,6 @@
 #include "troupe/eval_text.h"
 
-#include "troupe/engine_flags.h"
+#include "troupe/text_input.h"
 
 namespace troupe {
 

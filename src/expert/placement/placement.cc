@@ -95,12 +95,6 @@ bool HolderTable::Covers() const {
   return std::find(copies_.begin(), copies_.end(), 0u) == copies_.end();
 }
 
-std::uint32_t HolderTable::CountOn(std::uint32_t server) const {
-  const auto first = held_.begin() + static_cast<std::ptrdiff_t>(server * copies_.size());
-  return static_cast<std::uint32_t>(
-      std::count(first, first + static_cast<std::ptrdiff_t>(copies_.size()), 1));
-}
-
 std::vector<ExpertIndex> HolderTable::On(std::uint32_t server) const {
   std::vector<ExpertIndex> held;
   for (ExpertIndex e = 0; e < experts(); ++e) {

@@ -39,7 +39,6 @@ class HolderTable {
   }
   std::uint32_t CopiesOf(ExpertIndex e) const { return copies_[e]; }
   bool Covers() const;
-  std::uint32_t CountOn(std::uint32_t server) const;
   std::vector<ExpertIndex> On(std::uint32_t server) const;  // rising
 
   void Add(std::uint32_t server, ExpertIndex e);     // not held before
