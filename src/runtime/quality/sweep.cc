@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 
 class Sweep {
  public:
@@ -63,11 +63,19 @@ class Sweep {
                            options_.text_name, options_.text.size(), options_.settle);
   }
 
-  EngineOptions EngineFor(std::optional<double> resident, const std::string& chain) const {
+  // What every point is compared with.
+  EngineOptions ExactEngine() const {
+    EngineOptions options = options_.engine;
+    options.offload.substitution = "exact";
+    options.offload.low_copies = {};
+    return options;
+  }
+
+  EngineOptions EngineFor(double resident, const std::string& chain) const {
     EngineOptions options = options_.engine;
     options.offload.substitution = chain;
     options.offload.substitution_tokens = static_cast<std::uint32_t>(*evaluation_.together);
-    if (resident) options.offload.slots = SlotsOf(*resident);
+    options.offload.slots = SlotsOf(resident);
     return options;
   }
 
@@ -77,8 +85,7 @@ class Sweep {
 
   // Under the names that they print themselves by, each once.
   Status NameChains() {
-    TROUPE_ASSIGN_OR_RETURN(const PlannedModel plain,
-                            PlanModel(options_.model, EngineFor(std::nullopt, "exact")));
+    TROUPE_ASSIGN_OR_RETURN(const PlannedModel plain, PlanModel(options_.model, ExactEngine()));
     experts_ = plain.plan.needs.AllExperts();
     if (experts_ == 0) return InvalidArgument("{}: has no experts", options_.model);
     TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(plain.file));
@@ -111,11 +118,16 @@ class Sweep {
         {"settle", options_.settle},
         {"together", *evaluation_.together},
         {"kv_type", options_.engine.kv_type == KvType::kQ8_0 ? "q8_0" : "f16"},
+        {"chunk", options_.engine.chunk},
         {"cache", offload.policy},
         {"cache_share", offload.sharing == CacheSharing::kGlobal ? "global" : "layer"},
+        {"shallow", offload.shallow_layers ? Json(*offload.shallow_layers) : Json()},
         {"predict", offload.predictor},
+        {"governed", offload.prefetch.governed},
+        {"profile", offload.profile},
         {"buddies", offload.buddies},
-        {"low_copy", ToString(offload.low_copies)}};
+        {"low_copy", ToString(offload.low_copies)},
+        {"link", ToString(offload.link)}};
   }
 
   std::function<void(std::size_t, std::size_t)> Progress(const std::string& what) const {
@@ -130,7 +142,7 @@ class Sweep {
   // What every point is compared with; made once and kept beside the points.
   Status MakeReference(const std::string& path) {
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                            Engine::Open(options_.model, EngineFor(std::nullopt, "exact")));
+                            Engine::Open(options_.model, ExactEngine()));
     TROUPE_ASSIGN_OR_RETURN(LogitsWriter writer,
                             LogitsWriter::Create(path, engine->config().vocabulary));
     TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));

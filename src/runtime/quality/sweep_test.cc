@@ -9,8 +9,10 @@
 #include <iterator>
 
 #include "base/rng.h"
+#include "gguf/reader.h"
 #include "io/temp_folder.h"
 #include "model/synth.h"
+#include "runtime/pack_model.h"
 
 namespace troupe {
 namespace {
@@ -129,6 +131,45 @@ TEST_F(SweepOfASmallModel, RefusesPointsOfAnotherModelTextOrNumberTogether) {
   options_.evaluation.together = 3;
   EXPECT_THAT(Run().status().message(), HasSubstr("line 1: together 1, expected 3"));
   EXPECT_EQ(Points(), before);
+}
+
+TEST_F(SweepOfASmallModel, RefusesPointsThatWereReadInAnotherWay) {
+  ASSERT_TRUE(Run().ok());
+  const std::string before = Points();
+  const SweepOptions kept = options_;
+  const auto refusal = [&](auto change) {
+    options_ = kept;
+    change(options_.engine);
+    return std::string(Run().status().message());
+  };
+  EXPECT_THAT(refusal([](EngineOptions& e) {
+                e.offload.link = {500e6, 1e-4};
+              }),
+              HasSubstr("line 1: link \"unlimited\", expected \""));
+  EXPECT_THAT(refusal([](EngineOptions& e) { e.offload.prefetch.governed = false; }),
+              HasSubstr("line 1: governed true, expected false"));
+  EXPECT_THAT(refusal([](EngineOptions& e) { e.offload.shallow_layers = 1; }),
+              HasSubstr("line 1: shallow null, expected 1"));
+  EXPECT_THAT(refusal([](EngineOptions& e) { e.offload.profile = "none"; }),
+              HasSubstr("line 1: profile \"\", expected \"none\""));
+  EXPECT_THAT(refusal([](EngineOptions& e) { e.chunk = 7; }),
+              HasSubstr("line 1: chunk 512, expected 7"));
+  EXPECT_EQ(Points(), before);
+  options_ = kept;
+  EXPECT_TRUE(Run().ok());
+}
+
+TEST_F(SweepOfASmallModel, ComparesWithAnswersOfFullCopiesAlone) {
+  const GgufModel model = GgufModel::Open(options_.model).value();
+  ASSERT_TRUE(PackModel(model, {.low = TensorType::kQ4_0}, folder_.PathOf("m.experts")).ok());
+  options_.resident = {0.25};
+  options_.chains = {"drop"};
+  options_.engine.offload.low_copies = {.prefill_share = 1, .decode = true};
+  options_.engine.offload.slots = 16;  // as a small budget would: the reference misses experts, too
+  const SweepPoint point = Run().value().front();
+  EXPECT_EQ(point.chain, "exact");
+  EXPECT_GT(point.low, 0);
+  EXPECT_GT(point.mean_kl.mean, 0);
 }
 
 TEST_F(SweepOfASmallModel, SubstitutesInBatchesOfAsManyAsGoTogether) {
