@@ -127,6 +127,45 @@ class Quality(QualityCommandTest):
         self.assertIn("--shares 25", self.refused("run", "--prompt", "a", "--slots", EXPERTS // 4,
                                                   "--quality", "fast"))
 
+    MEASURE = ("calibrate", "--text", TEXT, "--tokens", 64, "--measure-quality", "--quality-tokens", 64,
+               "--predict", "none", "--most-loss", 1000, "--chain", "drop:most-share=0.2")
+
+    def shares(self):
+        return [share["share"] for share in json.loads((self.folder / "m.quality.json").read_text())["shares"]]
+
+    def test_a_share_is_measured_beside_those_that_are_there(self):
+        self.record(*self.MEASURE, "--shares", 25)
+        done = self.troupe(*self.MEASURE, "--shares", 50, "--json", "-")
+        self.assertEqual((self.shares(), done.stderr), ([0.25, 0.5], ""))
+        self.assertEqual([share["share"] for share in json.loads(done.stdout)["quality"]["shares"]], [0.5])
+        for slots in (EXPERTS // 4, EXPERTS // 2):
+            self.troupe("run", "--prompt", "a", "-n", 2, "--slots", slots, "--quality", "50%")
+        # Figures of another cache cannot stand beside them.
+        done = self.troupe(*self.MEASURE, "--shares", 50, "--cache", "lru", "--json", "-")
+        self.assertEqual(self.shares(), [0.5])
+        self.assertIn("m.quality.json: its shares were measured with --cache echo; replaced", done.stderr)
+
+    def test_shares_that_leave_nothing_out_are_refused_before_anything_is_read(self):
+        self.assertIn("none of them leaves an expert out", self.refused(*self.MEASURE, "--shares", 99.99))
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["m.gguf"])
+
+    def test_exact_logits_have_no_name_while_chains_are_compared_with_them(self):
+        process = subprocess.Popen([TROUPE, *map(str, (self.MEASURE[0], self.model, *self.MEASURE[1:],
+                                                      "--shares", 25, "--link", "2MiB"))],
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for line in process.stdout:
+            if line.endswith("experts in memory\n"):  # after it, exact and the chain read at 2 MiB a second
+                break
+        self.assertIsNone(process.poll())
+        process.kill()
+        process.communicate()
+        self.assertEqual([path.name for path in sorted(self.folder.iterdir())],
+                         ["m.buddies.json", "m.gguf", "m.profile.json"])
+
+    def test_nothing_is_learned_from_low_copies(self):
+        message = self.refused("calibrate", "--text", TEXT, "--low-copy", "decode", code=2)
+        self.assertIn("is learned from exact runs", message)
+
     def test_a_time_a_token_needs_times_of_the_same_conditions(self):
         chains = [word for alpha in (0, 0.3, 0.6) for word in ("--chain", f"smoe:alpha={alpha}")]
         self.record("calibrate", "--text", TEXT, "--measure-quality", "--quality-tokens", 64,

@@ -1,5 +1,6 @@
 #include "runtime/quality_curve.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/json_value.h"
@@ -125,6 +126,30 @@ Status NotMeasured(const Status& status, const GgufModel& model, double share,
 }
 
 }  // namespace
+
+std::string MeasuredOtherwise(const QualityCurve& before, const QualityCurve& now) {
+  if (before.fingerprint != now.fingerprint) return "another model";
+  if (before.text != now.text) return fmt::format("the text {}", before.text);
+  if (before.tokens != now.tokens) return fmt::format("{} tokens", before.tokens);
+  if (before.cache != now.cache) return fmt::format("--cache {}", before.cache);
+  if (before.predictor != now.predictor) return fmt::format("--predict {}", before.predictor);
+  if (before.machine != now.machine) return fmt::format("the machine {}", before.machine);
+  if (before.perplexity != now.perplexity) {
+    return fmt::format("another text or window (exact perplexity {:.4f}, now {:.4f})",
+                       before.perplexity, now.perplexity);
+  }
+  return "";
+}
+
+QualityCurve WithSharesOf(const QualityCurve& before, QualityCurve now) {
+  for (const MeasuredShare& share : before.shares) {
+    if (std::ranges::find(now.shares, share.share, &MeasuredShare::share) == now.shares.end()) {
+      now.shares.push_back(share);
+    }
+  }
+  std::ranges::sort(now.shares, {}, &MeasuredShare::share);
+  return now;
+}
 
 std::string QualityPathFor(std::string_view model_path) {
   return PathBeside(model_path, ".quality.json");

@@ -28,6 +28,12 @@ struct QualityCurve {
   bool operator==(const QualityCurve&) const = default;
 };
 
+// How the shares of two curves were measured apart, in words and as `before` was; empty if they can
+// stand in one file. The exact perplexity tells texts of one name and windows apart.
+std::string MeasuredOtherwise(const QualityCurve& before, const QualityCurve& now);
+// `now`, and of `before` the shares that it lacks.
+QualityCurve WithSharesOf(const QualityCurve& before, QualityCurve now);
+
 // "m.gguf" gives "m.quality.json".
 std::string QualityPathFor(std::string_view model_path);
 

@@ -58,6 +58,36 @@ TEST_F(QualityCurveTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(*read, Example());
 }
 
+TEST_F(QualityCurveTest, KeepsSharesThatAreNotMeasuredAgain) {
+  const QualityCurve before = Example();
+  QualityCurve now = before;
+  now.shares[0].chains.clear();
+  now.shares[1].share = 0.375;
+  ASSERT_EQ(MeasuredOtherwise(before, now), "");
+  const QualityCurve both = WithSharesOf(before, now);
+  ASSERT_EQ(both.shares.size(), 3u);
+  EXPECT_EQ(both.shares[0], now.shares[0]);  // what was measured last counts
+  EXPECT_EQ(both.shares[1], now.shares[1]);
+  EXPECT_EQ(both.shares[2], before.shares[1]);
+  EXPECT_TRUE(LoadQuality(Saved(both)).ok());  // which wants them rising
+}
+
+TEST_F(QualityCurveTest, TellsWhatWasMeasuredOtherwise) {
+  const QualityCurve before = Example();
+  const auto told = [&](auto member, const auto& value) {
+    QualityCurve now = before;
+    now.*member = value;
+    return MeasuredOtherwise(before, now);
+  };
+  EXPECT_EQ(told(&QualityCurve::fingerprint, "11ee"), "another model");
+  EXPECT_EQ(told(&QualityCurve::text, "other.txt"), "the text book.txt");
+  EXPECT_EQ(told(&QualityCurve::tokens, 98u), "99 tokens");
+  EXPECT_EQ(told(&QualityCurve::cache, "lru"), "--cache echo");
+  EXPECT_EQ(told(&QualityCurve::predictor, "gate"), "--predict none");
+  EXPECT_EQ(told(&QualityCurve::machine, "1 of 2 x CPU"), "the machine 2 of 2 x CPU");
+  EXPECT_THAT(told(&QualityCurve::perplexity, 7.25), HasSubstr("perplexity 7.5000, now 7.2500"));
+}
+
 TEST_F(QualityCurveTest, WhatIsNoCurveOrCannotBeIsRefusedWithItsPlace) {
   const std::string good = ReadWholeText(Saved(Example()), 1_MiB).value();
   const auto error = [&](const std::string& from, const std::string& to) {

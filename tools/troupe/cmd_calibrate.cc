@@ -56,14 +56,20 @@ class CalibrateCommand final : public Command {
   Status CheckUsage() const override {
     const OffloadOptions offload = engine_.options().offload;
     if (offload.quality != "exact" || offload.substitution != "exact" ||
-        offload.token_seconds > 0) {
+        offload.token_seconds > 0 || offload.low_copies.any()) {
       return InvalidArgument(
-          "--quality, --latency and --substitute: what is learned is learned from exact runs");
+          "--quality, --latency, --substitute and --low-copy: what is learned is learned from "
+          "exact "
+          "runs");
     }
     return quality_.CheckUsage();
   }
 
   Status Run() override {
+    std::vector<std::uint32_t> cache_sizes;
+    if (quality_.wanted()) {
+      TROUPE_ASSIGN_OR_RETURN(cache_sizes, quality_.CacheSizes(engine_));
+    }
     TROUPE_ASSIGN_OR_RETURN(const Learned learned, Learn());
     const std::string path = output_.empty() ? ProfilePathFor(engine_.model()) : output_;
     TROUPE_RETURN_IF_ERROR(SaveProfile(learned.profile, path));
@@ -83,7 +89,7 @@ class CalibrateCommand final : public Command {
       TROUPE_ASSIGN_OR_RETURN(
           const QualityCurve curve,
           quality_.Measure(engine_, {.name = text_, .ids = learned.unread, .begin = options_.begin},
-                           learned.profile.fingerprint, buddies_path, table));
+                           learned.profile.fingerprint, buddies_path, cache_sizes, table));
       if (table) fmt::print("left in {}\n", quality_.path(engine_.model()));
       record["quality"] = MeasureQuality::Record(curve);
       record["quality"]["file"] = quality_.path(engine_.model());

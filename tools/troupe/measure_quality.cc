@@ -4,31 +4,41 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 #include "runtime/plan_model.h"
 #include "runtime/quality_measurement.h"
 #include "troupe/options.h"
 #include "troupe/progress.h"
+#include "troupe/remark.h"
 
 namespace troupe {
 namespace {
 
-// Logits of exact answers, for as long as chains are compared with them.
-class ExactLogits {
- public:
-  explicit ExactLogits(std::string path) : path_(std::move(path)) {}
-  ~ExactLogits() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
+// Opens the file and takes its name away: it may be large, and is gone with the program however
+// that ends.
+Result<LogitsReader> OpenAndUnlink(const std::string& path) {
+  Result<LogitsReader> reader = LogitsReader::Open(path);
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored);
+  return reader;
+}
+
+// What the file has already, if what is measured now can stand beside it.
+std::optional<QualityCurve> LoadAlike(const std::string& path, const QualityCurve& now) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return std::nullopt;
+  Result<QualityCurve> before = LoadQuality(path);
+  if (!before.ok()) {
+    Remark("note: {}; replaced\n", before.status().message());
+    return std::nullopt;
   }
-  ExactLogits(const ExactLogits&) = delete;
-  ExactLogits& operator=(const ExactLogits&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+  if (const std::string difference = MeasuredOtherwise(*before, now); !difference.empty()) {
+    Remark("note: {}: its shares were measured with {}; replaced\n", path, difference);
+    return std::nullopt;
+  }
+  return *std::move(before);
+}
 
 void PrintHead() {
   fmt::print("{:<44} {:>8} {:>8} {:>9} {:>8} {:>10} {:>9} {:>9}\n", "chain", "loss", "at most",
@@ -57,31 +67,38 @@ Json ToJson(const MeasuredChain& chain) {
 }  // namespace
 
 void MeasureQuality::AddTo(CLI::App& app) {
-  app.add_flag("--measure-quality", wanted_,
-               "Also measure what answering missing experts otherwise costs and saves, which "
-               "--quality needs: hours on a large model");
+  CLI::Option* measure =
+      app.add_flag("--measure-quality", wanted_,
+                   "Also measure what answering missing experts otherwise costs and saves, which "
+                   "--quality needs: hours on a large model");
   app.add_option("--quality-tokens", tokens_,
                  "Of the text, the last tokens, that it is measured on and nothing is learned from "
                  "(2048)")
       ->check(Between(std::size_t{16}, kMostTokens))
+      ->needs(measure)
       ->type_name("N");
   app.add_option("--quality-window", window_, "Of these, tokens that see each other (256)")
       ->check(Between(std::size_t{2}, kMostTokens))
+      ->needs(measure)
       ->type_name("N");
   app.add_option("--shares", percents_,
                  "Percentages of the model's experts in memory that it is measured with (25,50,75)")
       ->delimiter(',')
       ->check(Between(0.01, 99.99))
+      ->needs(measure)
       ->type_name("LIST");
   app.add_option("--chain", chains_,
                  "Measure this chain of --substitute, and such ones alone; may be given often")
+      ->needs(measure)
       ->type_name("CHAIN");
   app.add_option("--most-loss", most_loss_,
                  "Measure no stronger chain of a kind once one surely loses so many percent of "
                  "perplexity (10)")
       ->check(Between(0.0, 1e6))
+      ->needs(measure)
       ->type_name("PERCENT");
   app.add_option("--quality-output", output_, "Where to leave the figures (beside the model)")
+      ->needs(measure)
       ->type_name("FILE");
 }
 
@@ -98,8 +115,10 @@ std::string MeasureQuality::path(const std::string& model) const {
   return output_.empty() ? QualityPathFor(model) : output_;
 }
 
-Result<std::vector<std::uint32_t>> MeasureQuality::CacheSizes(const std::string& model,
-                                                              EngineOptions options) const {
+Result<std::vector<std::uint32_t>> MeasureQuality::CacheSizes(const EngineFlags& flags) const {
+  const std::string& model = flags.model();
+  EngineOptions options = flags.options();
+  options.least_context = static_cast<std::uint32_t>(std::min(window_, tokens_ + 1));
   std::vector<std::uint32_t> sizes;
   for (const double percent : percents_) {
     TROUPE_ASSIGN_OR_RETURN(const PlannedModel whole, PlanModel(model, options));
@@ -121,7 +140,9 @@ Result<std::vector<std::uint32_t>> MeasureQuality::CacheSizes(const std::string&
 
 Result<QualityCurve> MeasureQuality::Measure(const EngineFlags& flags, const Text& text,
                                              const std::string& fingerprint,
-                                             const std::string& buddies, bool table) const {
+                                             const std::string& buddies,
+                                             const std::vector<std::uint32_t>& sizes,
+                                             bool table) const {
   const std::size_t window = std::min(window_, text.ids.size() + (text.begin ? 1 : 0));
   EngineOptions options = flags.options();
   options.least_context = static_cast<std::uint32_t>(window);
@@ -133,7 +154,7 @@ Result<QualityCurve> MeasureQuality::Measure(const EngineFlags& flags, const Tex
     for (const std::string& chain : chains_) measurement.families.push_back({chain});
   }
 
-  const ExactLogits logits(path(flags.model()) + ".exact-logits");
+  const std::string file = path(flags.model()), logits = file + ".exact-logits";
   QualityCurve curve{.fingerprint = fingerprint,
                      .text = text.name,
                      .tokens = text.ids.size(),
@@ -145,17 +166,15 @@ Result<QualityCurve> MeasureQuality::Measure(const EngineFlags& flags, const Tex
     ProgressBar bar("exact");
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                             Engine::Open(flags.model(), options, bar.Callback()));
-    TROUPE_ASSIGN_OR_RETURN(
-        const Evaluation exact,
-        SaveExactLogits(*engine, text.ids, measurement.evaluation, logits.path()));
+    TROUPE_ASSIGN_OR_RETURN(const Evaluation exact,
+                            SaveExactLogits(*engine, text.ids, measurement.evaluation, logits));
     curve.perplexity = exact.Perplexity();
     threads = engine->plan().threads;
   }
   curve.machine = DescribeMachine(threads, options.offload.link);
-  TROUPE_ASSIGN_OR_RETURN(const LogitsReader reference, LogitsReader::Open(logits.path()));
+  TROUPE_ASSIGN_OR_RETURN(const LogitsReader reference, OpenAndUnlink(logits));
+  const std::optional<QualityCurve> before = LoadAlike(file, curve);
 
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<std::uint32_t> sizes,
-                          CacheSizes(flags.model(), options));
   for (const std::uint32_t slots : sizes) {
     options.offload.slots = slots;
     ProgressBar bar("measuring");
@@ -171,6 +190,7 @@ Result<QualityCurve> MeasureQuality::Measure(const EngineFlags& flags, const Tex
     if (table) {
       fmt::print("\n{} experts in memory\n", slots);
       PrintHead();
+      std::fflush(stdout);
     }
     const auto open = [&](const std::string& chain) {
       EngineOptions with = options;
@@ -180,7 +200,7 @@ Result<QualityCurve> MeasureQuality::Measure(const EngineFlags& flags, const Tex
     TROUPE_ASSIGN_OR_RETURN(MeasuredShare share,
                             MeasureShare(open, text.ids, reference, measurement));
     curve.shares.push_back(std::move(share));
-    TROUPE_RETURN_IF_ERROR(SaveQuality(curve, path(flags.model())));
+    TROUPE_RETURN_IF_ERROR(SaveQuality(before ? WithSharesOf(*before, curve) : curve, file));
   }
   return curve;
 }

@@ -32,19 +32,19 @@ class MeasureQuality {
     std::span<const TokenId> ids;
     std::optional<TokenId> begin;
   };
-  // Measures and saves. `buddies` is the file of the model's buddies.
+  // Slots for the shares asked for, as far as the budget holds them, rising. Refuses shares of
+  // which none leaves an expert out of memory: to be asked before anything that takes long.
+  Result<std::vector<std::uint32_t>> CacheSizes(const EngineFlags& flags) const;
+  // Measures with so many slots and saves, beside the shares that the file has already if those
+  // were measured alike. `buddies` is the file of the model's buddies.
   Result<QualityCurve> Measure(const EngineFlags& flags, const Text& text,
                                const std::string& fingerprint, const std::string& buddies,
-                               bool table) const;
+                               const std::vector<std::uint32_t>& sizes, bool table) const;
   std::string path(const std::string& model) const;
 
   static Json Record(const QualityCurve& curve);
 
  private:
-  // Slots for the shares asked for, as far as the budget holds them, rising.
-  Result<std::vector<std::uint32_t>> CacheSizes(const std::string& model,
-                                                EngineOptions options) const;
-
   bool wanted_ = false;
   std::size_t tokens_ = 2048, window_ = 256;
   std::vector<double> percents_ = {25, 50, 75};
