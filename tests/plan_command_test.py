@@ -24,11 +24,11 @@ class PlanCommandTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         self.cache = self.folder / "cache"
 
-    def troupe(self, command, *arguments, code=0):
+    def troupe(self, command, *arguments, code=0, text=""):
         """One thread: tests run beside each other."""
         threads = () if "--threads" in arguments else ("--threads", 1)
         done = subprocess.run([TROUPE, *map(str, (command, *arguments, *threads))],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                              input=text, capture_output=True, text=True, check=False,
                               env={**os.environ, "XDG_CACHE_HOME": str(self.cache)})
         self.assertEqual(done.returncode, code, done.stderr)
         return done
@@ -86,6 +86,17 @@ class Probe(PlanCommandTest):
         done = self.troupe("probe", TINY)
         self.assertRegex(done.stderr, r"^warning: .* is not kept: .*\n$")
         self.assertIn("measured now", done.stdout)
+
+    def test_a_talk_corrects_the_speed_of_the_disk_as_a_run_does(self):
+        self.record("probe", TINY)
+        path, = self.saved()
+        probed = path.read_text()
+        # A run counts only if it waited for most of its reads, which a busy machine may prevent.
+        for _ in range(8):
+            self.troupe("run", TINY, "--chat", "-n", 16, "--slots", 8, "--predict", "none", text="The kernel\n")
+            if path.read_text() != probed:
+                break
+        self.assertNotEqual(path.read_text(), probed)
 
     def test_names_what_is_wrong(self):
         for arguments, code, words in (

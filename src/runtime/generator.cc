@@ -72,19 +72,26 @@ Result<GenerateResult> Generate(Session& session, const Tokenizer& tokenizer,
   if (prompt.empty()) return InvalidArgument("the prompt is empty, expected at least one token");
   TROUPE_ASSIGN_OR_RETURN(Sampler sampler, Sampler::Make(options.sampler));
   GenerateResult result;
-  result.prompt_tokens = prompt.size();
   Output output(tokenizer, options.stop, hooks.on_text);
 
   const std::uint64_t uses_before = session.expert_uses();
   const ExpertUsage usage_before = session.expert_usage();
+  const std::size_t tokens_before = session.tokens().size();
   const Stopwatch watch;
-  TROUPE_RETURN_IF_ERROR(session.FeedPrompt(prompt));
+  const Status read = session.FeedPrompt(prompt, hooks.stop);
+  const bool stopped = read.code() == Code::kCancelled;
+  if (!stopped) TROUPE_RETURN_IF_ERROR(read);
+  result.prompt_tokens = session.tokens().size() - tokens_before;
   result.prefill_seconds = watch.Seconds();
   const ExpertUsage usage_after_prompt = session.expert_usage();
   for (const TokenId token : prompt) sampler.Accept(token);
 
   double decode_start = 0;
   while (result.token_ids.size() < options.max_tokens) {
+    if (stopped || (hooks.stop && hooks.stop())) {
+      result.finish = FinishReason::kCancelled;
+      break;
+    }
     TROUPE_ASSIGN_OR_RETURN(const TokenId token, sampler.Sample(session.logits()));
     if (result.token_ids.empty()) {
       result.first_token_seconds = watch.Seconds();

@@ -28,7 +28,7 @@ enum class FinishReason {
   kEndToken,  // the model ended its answer
   kStopString,
   kContextFull,  // no room for another token
-  kCancelled,    // the caller's on_text said so
+  kCancelled,    // the caller's on_text or stop said so
 };
 
 std::string_view Name(FinishReason reason);
@@ -37,7 +37,7 @@ struct GenerateResult {
   std::vector<TokenId> token_ids;  // generated ones, without the one that ended the answer
   std::string text;                // what was shown
   FinishReason finish = FinishReason::kLength;
-  std::size_t prompt_tokens = 0;
+  std::size_t prompt_tokens = 0;  // that were read: all, unless it was cancelled before
   std::size_t decode_steps = 0;   // passes of one token after the prompt
   std::uint64_t expert_uses = 0;  // (token, layer, expert) triples that were computed
   ExpertUsage experts;            // where they came from, prompt and answer
@@ -56,11 +56,12 @@ using TextSink = std::function<bool(std::string_view piece)>;
 using LogitsSink = std::function<Status(TokenId token, std::span<const float> logits)>;
 
 struct GenerateHooks {
-  TextSink on_text;
-  LogitsSink on_logits;
+  TextSink on_text = {};
+  LogitsSink on_logits = {};
+  Session::StopAsked stop = {};  // asked before each chunk of the prompt and each token
 };
 
-// Appends prompt and answer to the session. The prompt is not empty.
+// Appends prompt and answer to the session, as far as they come. The prompt is not empty.
 Result<GenerateResult> Generate(Session& session, const Tokenizer& tokenizer,
                                 std::span<const TokenId> prompt, const GenerateOptions& options,
                                 const GenerateHooks& hooks = {});

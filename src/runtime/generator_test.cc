@@ -80,6 +80,36 @@ TEST_F(Generator, StopsWhenTheReaderHasHadEnough) {
   EXPECT_EQ(pieces, 3);
 }
 
+TEST_F(Generator, StopsBetweenChunksOfAPromptAndGoesOnFromThere) {
+  const auto engine = Engine::Open(kModel, {.threads = 2, .context = 96, .chunk = 4}).value();
+  const Tokenizer& tokenizer = engine->tokenizer();
+  const std::vector<TokenId> prompt =
+      tokenizer.Encode("The kernel is the driver of the device and the system").value();
+  ASSERT_GT(prompt.size(), 8u);
+  Session session = Session::Create(*engine).value();
+  int asked = 0;
+  GenerateHooks hooks;
+  hooks.stop = [&] { return ++asked > 2; };
+  const GenerateResult cut = Generate(session, tokenizer, prompt, Greedy(8), hooks).value();
+  EXPECT_EQ(cut.finish, FinishReason::kCancelled);
+  EXPECT_EQ(cut.prompt_tokens, 8u);
+  EXPECT_TRUE(cut.token_ids.empty());
+  EXPECT_EQ(asked, 3);
+  ASSERT_EQ(session.tokens().size(), 8u);
+  const auto rest = Generate(session, tokenizer, std::span(prompt).subspan(8), Greedy(8)).value();
+  Session anew = Session::Create(*engine).value();
+  EXPECT_EQ(rest.token_ids, Generate(anew, tokenizer, prompt, Greedy(8))->token_ids);
+}
+
+TEST_F(Generator, StopsBetweenTokensThatHaveNoTextYet) {
+  GenerateHooks hooks;
+  int asked = 0;
+  hooks.stop = [&] { return ++asked > 3; };  // a chunk, and two tokens
+  const GenerateResult result = Run(Greedy(64), hooks).value();
+  EXPECT_EQ(result.finish, FinishReason::kCancelled);
+  EXPECT_EQ(result.token_ids.size(), 2u);
+}
+
 TEST_F(Generator, ABannedTokenIsNeverChosen) {
   GenerateOptions options = Greedy(40);
   ASSERT_THAT(Run(options)->token_ids, testing::Contains(kDot));

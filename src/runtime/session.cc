@@ -41,12 +41,15 @@ Status Session::CheckRoom(std::size_t tokens) const {
                cache_.length(), cache_.capacity());
 }
 
-Status Session::Feed(TokenIds tokens) {
+Status Session::Feed(TokenIds tokens) { return FeedChunks(tokens, {}); }
+
+Status Session::FeedChunks(TokenIds tokens, const StopAsked& stop) {
   TROUPE_RETURN_IF_ERROR(CheckRoom(tokens.size()));
   if (RouteObserver* observer = engine_->transformer().route_observer())
     observer->Fed(tokens.size());
   const std::size_t before = tokens_.size();
   for (std::size_t at = 0; at < tokens.size();) {
+    if (stop && stop()) return Error(Code::kCancelled, "stopped after {} tokens", at);
     const std::size_t count = std::min(workspace_.chunk(), tokens.size() - at);
     const Status status =
         engine_->transformer().Forward(tokens.subspan(at, count), cache_, workspace_);
@@ -63,10 +66,10 @@ Status Session::Feed(TokenIds tokens) {
   return OkStatus();
 }
 
-Status Session::FeedPrompt(TokenIds tokens) {
+Status Session::FeedPrompt(TokenIds tokens, const StopAsked& stop) {
   OffloadedExperts* experts = engine_->offloaded();
   if (experts != nullptr) experts->set_in_prompt(true);
-  Status status = Feed(tokens);
+  Status status = FeedChunks(tokens, stop);
   if (experts != nullptr) experts->set_in_prompt(false);
   return status;
 }

@@ -24,9 +24,11 @@ class Session {
   // they do not fit into the context.
   Status Feed(TokenIds tokens);
 
+  // Asked before each chunk of a prompt, which may take long: true ends it there.
+  using StopAsked = std::function<bool()>;
   // Like Feed, of tokens that somebody else wrote: however few they are, nothing is substituted in
-  // them.
-  Status FeedPrompt(TokenIds tokens);
+  // them. If it is stopped it fails as cancelled, what was read stays, and logits() is of no token.
+  Status FeedPrompt(TokenIds tokens, const StopAsked& stop = {});
 
   // Like Feed, and calls row(i, logits) for every token from `first` on, in order: what scoring a
   // text needs. The logits are valid during the call.
@@ -45,6 +47,7 @@ class Session {
  private:
   Session(Engine& engine, KvCache cache, Workspace workspace);
   Status CheckRoom(std::size_t tokens) const;
+  Status FeedChunks(TokenIds tokens, const StopAsked& stop);
 
   Engine* engine_;
   KvCache cache_;

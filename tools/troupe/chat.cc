@@ -79,13 +79,12 @@ Status Chat(Engine& engine, GenerateOptions options, const std::string& system) 
     const std::size_t kept = KeepCommonPrefix(session, prompt);
     const InterruptGuard guard;
     const auto show = [](std::string_view piece) {
-      return !InterruptGuard::interrupted() &&
-             std::fwrite(piece.data(), 1, piece.size(), stdout) == piece.size() &&
+      return std::fwrite(piece.data(), 1, piece.size(), stdout) == piece.size() &&
              std::fflush(stdout) == 0;
     };
     const Result<GenerateResult> generated =
         Generate(session, engine.tokenizer(), std::span(prompt).subspan(kept), options,
-                 {.on_text = show, .on_logits = {}});
+                 {.on_text = show, .stop = InterruptGuard::interrupted});
     fmt::print("\n");
     if (!generated.ok()) {  // a read that failed, say: the next message may not need it
       std::fflush(stdout);
@@ -94,6 +93,10 @@ Status Chat(Engine& engine, GenerateOptions options, const std::string& system) 
     }
     const GenerateResult& result = *generated;
     std::fflush(stdout);
+    if (result.prompt_tokens < prompt.size() - kept) {
+      refuse(Error(Code::kCancelled, "interrupted before it was read"));
+      continue;
+    }
     const bool cut =
         result.finish == FinishReason::kLength || result.finish == FinishReason::kContextFull;
     if (terminal || cut) Remark("{}\n", FiguresLine(engine, result));

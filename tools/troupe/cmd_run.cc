@@ -77,7 +77,7 @@ class RunCommand final : public Command {
     }
     if (chat_) {
       TROUPE_RETURN_IF_ERROR(Chat(*engine, options, system_));
-      return trace_.Finish(recorder.get());
+      return End(*engine, recorder.get());
     }
 
     TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> prompt, Prompt(*engine));
@@ -87,6 +87,7 @@ class RunCommand final : public Command {
                    "{}: the prompt has {} tokens, the context {}; --ctx asks for more",
                    file_.empty() ? "prompt" : file_, prompt.size(), session.room());
     }
+    const InterruptGuard guard;
     if (ShowsText()) {
       fmt::print("{}", prompt_.value_or(""));
       std::fflush(stdout);
@@ -95,12 +96,7 @@ class RunCommand final : public Command {
                             GenerateAndStream(*engine, session, prompt, options));
     if (ShowsText()) fmt::print("\n");
     std::fflush(stdout);
-    if (explain_) ExplainSubstitution(*engine);
-    Remark("{}\n", FiguresLine(*engine, result));
-    if (engine->offloaded() != nullptr) {
-      RememberRun(*engine->offloaded(), engine->plan().threads, engine_.options().offload.link);
-    }
-    TROUPE_RETURN_IF_ERROR(trace_.Finish(recorder.get()));
+    TROUPE_RETURN_IF_ERROR(End(*engine, recorder.get(), FiguresLine(*engine, result)));
     if (!json_.empty()) {
       TROUPE_RETURN_IF_ERROR(WriteJson(RunRecord(*engine, prompt, options, result), json_));
     }
@@ -108,6 +104,16 @@ class RunCommand final : public Command {
   }
 
  private:
+  // What an answer and a talk have in common at their end. A talk has told its figures.
+  Status End(const Engine& engine, TraceRecorder* recorder, const std::string& figures = "") const {
+    if (explain_) ExplainSubstitution(engine);
+    if (!figures.empty()) Remark("{}\n", figures);
+    if (engine.offloaded() != nullptr) {
+      RememberRun(*engine.offloaded(), engine.plan().threads, engine_.options().offload.link);
+    }
+    return trace_.Finish(recorder);
+  }
+
   // With the record on stdout the text is in it, and nothing else may be there.
   bool ShowsText() const { return json_ != "-"; }
 
@@ -133,10 +139,9 @@ class RunCommand final : public Command {
   Result<GenerateResult> GenerateAndStream(Engine& engine, Session& session,
                                            const std::vector<TokenId>& prompt,
                                            const GenerateOptions& options) const {
-    const InterruptGuard guard;
     GenerateHooks hooks;
+    hooks.stop = InterruptGuard::interrupted;
     hooks.on_text = [this](std::string_view piece) {
-      if (InterruptGuard::interrupted()) return false;
       if (!ShowsText()) return true;
       return std::fwrite(piece.data(), 1, piece.size(), stdout) == piece.size() &&
              std::fflush(stdout) == 0;
