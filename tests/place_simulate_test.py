@@ -68,6 +68,8 @@ class PlaceAndSimulate(unittest.TestCase):
         self.assertIn("loads and", done.stdout)
         again = troupe("place", self.problem, "--from", next_)
         self.assertIn("0 loads and 0 drops", again.stdout)
+        self.assertIn("whether that pays (Eq. 4) --seconds-per-call decides", again.stdout)
+        self.assertNotIn("adopt", self.run_json("place", self.problem, "--from", next_)["migration"])
         uniform = self.folder / "uniform.json"
         troupe("place", self.problem, "--method", "uniform", "-o", uniform)
         for seconds, adopted in ((1, True), (0, False)):
@@ -88,9 +90,30 @@ class PlaceAndSimulate(unittest.TestCase):
         slow = self.run_json("simulate", SCENARIO, "--set", "/links/bytes_per_s=20e6")
         self.assertGreater(slow["latency"]["mean_s"], first["latency"]["mean_s"])
 
+    def test_a_scenario_is_placed_as_the_simulation_places_it(self):
+        scenario = json.loads(SCENARIO.read_text(encoding="utf-8"))
+        scenario["placement"] = {"method": "uniform", "seed": 7}
+        path, data = self.folder / "scenario.json", ("--data", SCENARIO.parent)
+        path.write_text(json.dumps(scenario), encoding="utf-8")
+        calls = {seed: self.run_json("place", path, *data, "--method", "uniform", *options)["methods"][0]["remote_calls"]
+                 for seed, options in ((None, ()), (7, ("--seed", 7)), (1, ("--seed", 1)))}
+        self.assertEqual(calls[None], calls[7])
+        self.assertNotEqual(calls[None], calls[1])
+
+    def test_a_record_in_a_file_does_not_silence_the_table(self):
+        record = self.folder / "record.json"
+        for arguments, words in ((("place", self.problem), "remote calls"), (("simulate", SCENARIO), "all: 600 prompts")):
+            done = troupe(*arguments, "--json", record)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn(words, done.stdout)
+            self.assertIsInstance(json.loads(record.read_text(encoding="utf-8")), dict)
+
     def test_mistakes_are_one_line_and_the_right_code(self):
         self.assert_fails(2, ["--method"], "place", self.problem, "--method", "best")
         self.assert_fails(2, ["want one --method"], "place", self.problem, "--method", "all", "-o", "x")
+        self.assert_fails(2, ["requires --from"], "place", self.problem, "--seconds-per-call", 1)
+        self.assert_fails(2, ["--seconds-per-call"], "place", self.problem, "--from", self.problem,
+                          "--seconds-per-call", -1)
         self.assert_fails(1, ["nowhere.json"], "place", self.folder / "nowhere.json")
         self.assert_fails(1, ["wants --costs"], "place", self.problem, "--method", "latency")
         self.assert_fails(1, ["expected \"troupe scenario\""], "simulate", self.problem)

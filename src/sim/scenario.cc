@@ -81,6 +81,7 @@ class ScenarioReader {
   RoutingTrace ReadTrace(const JsonValue& json);
   std::uint32_t TraceNamed(const JsonValue& json) const;
   void ReadUsers(const JsonValue& json);
+  const std::vector<RecordedRequest>& RequestsOf(const JsonValue& file);
   ServerUsers ReadUsersOf(const JsonValue& json, std::uint32_t server);
   void ReadPlacement(const JsonValue& json);
   void ReadMigration(const JsonValue& json);
@@ -91,6 +92,7 @@ class ScenarioReader {
   std::filesystem::path own_folder_;
   Scenario scenario_;
   std::map<std::string, std::uint32_t> traces_;
+  std::map<std::string, std::vector<RecordedRequest>> requests_;  // by path, each file read once
   std::vector<std::uint32_t> statistics_;  // traces that the placement assumes; empty: the users'
 };
 
@@ -121,14 +123,14 @@ void ScenarioReader::ReadTraces(const JsonValue& json) {
   if (!json.IsObject()) json.Fail("an object of traces by name");
   for (const auto& [name, value] : json.raw().items()) {
     traces_[name] = static_cast<std::uint32_t>(scenario_.setup.traces.size());
-    const RoutingTrace trace = ReadTrace(json.At(name.c_str()));
+    RoutingTrace trace = ReadTrace(json.At(name.c_str()));
     const ExpertTable& experts = scenario_.setup.problem.experts;
     if (trace.layers != experts.layers() || trace.experts != experts.CountIn(0)) {
       json.At(name.c_str())
           .Fail(fmt::format("a trace of {} layers x {} experts for a model with {} x {}",
                             trace.layers, trace.experts, experts.layers(), experts.CountIn(0)));
     }
-    scenario_.setup.traces.push_back(trace);
+    scenario_.setup.traces.push_back(std::move(trace));
   }
 }
 
@@ -136,6 +138,12 @@ std::uint32_t ScenarioReader::TraceNamed(const JsonValue& json) const {
   const auto found = traces_.find(json.String());
   if (found == traces_.end()) json.Fail("the name of one of 'traces'");
   return found->second;
+}
+
+const std::vector<RecordedRequest>& ScenarioReader::RequestsOf(const JsonValue& file) {
+  const auto found = requests_.find(DataPath(file));
+  if (found != requests_.end()) return found->second;
+  return requests_.emplace(DataPath(file), Get(ReadRequests(DataPath(file)))).first->second;
 }
 
 ServerUsers ScenarioReader::ReadUsersOf(const JsonValue& json, std::uint32_t server) {
@@ -161,12 +169,16 @@ ServerUsers ScenarioReader::ReadUsersOf(const JsonValue& json, std::uint32_t ser
   // Requests of one file are dealt to the servers, so that each has its own.
   const JsonValue recorded = json.At("recorded");
   recorded.AllowOnly({"file", "most_input_tokens", "most_output_tokens", "times"});
-  const auto all = Get(ReadRequests(DataPath(recorded.At("file"))));
+  const std::vector<RecordedRequest>& all = RequestsOf(recorded.At("file"));
   const std::uint32_t most_input = MostTokens(recorded, "most_input_tokens");
   const std::uint32_t most_output = MostTokens(recorded, "most_output_tokens");
   const double times = recorded.NumberOr("times", 1);
   if (!(times > 0)) recorded.At("times").Fail("a positive number");
   const std::uint32_t servers = scenario_.setup.problem.server_count();
+  if (servers > all.size()) {
+    recorded.At("file").Fail(
+        fmt::format("a request for each of {} servers, and it has {}", servers, all.size()));
+  }
   for (std::size_t i = server; i < all.size(); i += servers) {
     RecordedRequest request = all[i];
     request.seconds *= times;

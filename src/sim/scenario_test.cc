@@ -154,6 +154,12 @@ TEST(ScenarioTest, ErrorsSayWhereAndWhatWasExpected) {
               HasSubstr("recorded.times: 0, expected a positive number"));
   EXPECT_THAT(message(fmt::format(R"({}"most_input_tokens": -5}})", recorded).c_str()),
               HasSubstr("recorded.most_input_tokens: -5, expected a whole number from 1"));
+  const std::string twelve = fmt::format("/users/0/recorded={}", R"({"file": "requests.csv"})");
+  const auto crowded =
+      LoadScenario(kData + "scenario.json", {.set = {twelve, "/servers/2/count=11"}});
+  EXPECT_THAT(crowded.status().message(), HasSubstr("users[0].recorded.file: \"requests.csv\", "
+                                                    "expected a request for each of 13 servers, "
+                                                    "and it has 12"));
   EXPECT_THAT(
       message(R"(/traces/law={"counts": "expert_counts.csv.zst", "model": "Mixtral-8x7B-v0.1",
                  "task": "machine_learning", "sequences": 1048576, "tokens_each": 4096})"),

@@ -133,7 +133,7 @@ Result<RoutingTrace> FromTrace(const std::string& path) {
 }  // namespace
 
 Result<RoutingTrace> ReadRoutingTrace(const std::string& path) {
-  TROUPE_ASSIGN_OR_RETURN(const RoutingTrace trace,
+  TROUPE_ASSIGN_OR_RETURN(RoutingTrace trace,
                           path.ends_with(".json") ? FromRecording(path) : FromTrace(path));
   if (Status valid = Validate(trace); !valid.ok()) return std::move(valid).WithContext(path);
   return trace;

@@ -52,8 +52,8 @@ class PlaceCommand final : public Command {
   void Print(const Move& move) const;
 
   std::string in_, method_ = "dancemoe", out_, from_, costs_, data_, json_;
-  std::uint64_t seed_ = 1;
-  double seconds_per_call_ = 0;
+  std::optional<std::uint64_t> seed_;
+  std::optional<double> seconds_per_call_;
 
   PlacementProblem problem_;
   PlacerOptions options_;
@@ -70,17 +70,24 @@ void PlaceCommand::AddOptions(CLI::App& app) {
   methods.emplace_back("all");
   app.add_option("--method", method_, "How to place, or all to compare")
       ->check(CLI::IsMember(methods))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->type_name("NAME");
   app.add_option("-o,--output", out_, "Write the placement there (JSON)")->type_name("FILE");
-  app.add_option("--from", from_, "The placement as it is: show what moving to the new one takes")
-      ->type_name("FILE");
+  CLI::Option* from =
+      app.add_option("--from", from_,
+                     "The placement as it is: show what moving to the new one takes, and, with "
+                     "--seconds-per-call, whether it pays")
+          ->type_name("FILE");
   app.add_option("--seconds-per-call", seconds_per_call_,
-                 "With --from: what a remote call costs more than a local one, for Eq. 4")
+                 "What a remote call costs more than a local one, for Eq. 4")
+      ->check(Between(0.0, 1e9))
+      ->needs(from)
       ->type_name("S");
   app.add_option("--costs", costs_, "Costs for the latency estimate (JSON); a scenario has its own")
       ->type_name("FILE");
   app.add_option("--data", data_, "Folder of the traces that a scenario names")->type_name("DIR");
-  app.add_option("--seed", seed_, "Of methods that draw at random")->capture_default_str();
+  app.add_option("--seed", seed_, "Of methods that draw at random (the scenario's, else 1)")
+      ->type_name("N");
   AddJsonOption(app, json_);
 }
 
@@ -88,7 +95,6 @@ Status PlaceCommand::CheckUsage() const {
   if (method_ == "all" && (!out_.empty() || !from_.empty())) {
     return InvalidArgument("--output and --from want one --method");
   }
-  if (seconds_per_call_ < 0) return InvalidArgument("--seconds-per-call: expected 0 or more");
   return OkStatus();
 }
 
@@ -107,7 +113,7 @@ Status PlaceCommand::ReadInput() {
     TROUPE_ASSIGN_OR_RETURN(options_.latency.costs, ReadCostsFile(costs_));
     has_costs_ = true;
   }
-  options_.seed = seed_;
+  if (seed_) options_.seed = *seed_;
   if (from_.empty()) return OkStatus();
   TROUPE_ASSIGN_OR_RETURN(const std::string from, ReadWhole(from_));
   TROUPE_ASSIGN_OR_RETURN(now_, ParsePlacement(from_, from, problem_));
@@ -169,14 +175,16 @@ Status PlaceCommand::WriteRecord(const std::vector<Outcome>& outcomes,
                  {"bound_is_optimum", optimum_->exact},
                  {"methods", std::move(methods)}};
   if (move) {
-    record["migration"] = {{"adopt", move->decision.adopt},
-                           {"cost_now_s", move->decision.seconds_now},
-                           {"cost_after_s", move->decision.seconds_after},
-                           {"migration_s", move->decision.migration_seconds},
+    record["migration"] = {{"migration_s", move->decision.migration_seconds},
                            {"loads", move->loads},
                            {"drops", move->drops},
                            {"staged", move->plan.staged},
                            {"undone", move->plan.undone}};
+    if (seconds_per_call_) {
+      record["migration"]["adopt"] = move->decision.adopt;
+      record["migration"]["cost_now_s"] = move->decision.seconds_now;
+      record["migration"]["cost_after_s"] = move->decision.seconds_after;
+    }
   }
   return WriteJson(record, json_);
 }
@@ -187,7 +195,8 @@ Status PlaceCommand::WritePlacement(const Outcome& outcome) const {
 
 Move PlaceCommand::PlanMove(const Outcome& outcome) const {
   Move move{
-      .decision = DecideMigration(problem_, *now_, outcome.placement, seconds_per_call_),
+      .decision =
+          DecideMigration(problem_, *now_, outcome.placement, seconds_per_call_.value_or(0)),
       .plan = OrderMigration(problem_, *now_, outcome.placement),
   };
   for (const MigrationStep& step : move.plan.steps) {
@@ -199,10 +208,16 @@ Move PlaceCommand::PlanMove(const Outcome& outcome) const {
 void PlaceCommand::Print(const Move& move) const {
   fmt::print(
       "From {}: {} loads and {} drops, {} of the loads for the time being, {} cannot be done;\n"
-      "T_mig {:.2f} s, remote calls cost {:.2f} s now and {:.2f} s after: {}.\n",
+      "T_mig {:.2f} s",
       from_, move.loads, move.drops, move.plan.staged, move.plan.undone,
-      move.decision.migration_seconds, move.decision.seconds_now, move.decision.seconds_after,
-      move.decision.adopt ? "move (Eq. 4)" : "stay (Eq. 4)");
+      move.decision.migration_seconds);
+  if (!seconds_per_call_) {
+    fmt::print("; whether that pays (Eq. 4) --seconds-per-call decides.\n");
+    return;
+  }
+  fmt::print(", remote calls cost {:.2f} s now and {:.2f} s after: {}.\n",
+             move.decision.seconds_now, move.decision.seconds_after,
+             move.decision.adopt ? "move (Eq. 4)" : "stay (Eq. 4)");
 }
 
 Status PlaceCommand::Run() {
@@ -222,10 +237,11 @@ Status PlaceCommand::Run() {
   std::optional<Move> move;
   if (now_) move = PlanMove(outcomes.front());
   if (!out_.empty()) TROUPE_RETURN_IF_ERROR(WritePlacement(outcomes.front()));
-  if (!json_.empty()) return WriteRecord(outcomes, move);
-  Print(outcomes);
-  if (move) Print(*move);
-  return OkStatus();
+  if (json_ != "-") {
+    Print(outcomes);
+    if (move) Print(*move);
+  }
+  return json_.empty() ? OkStatus() : WriteRecord(outcomes, move);
 }
 
 }  // namespace

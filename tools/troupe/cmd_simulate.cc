@@ -34,8 +34,9 @@ void SimulateCommand::AddOptions(CLI::App& app) {
                  "Folder of the traces that it names (default: the scenario's own)")
       ->type_name("DIR");
   app.add_option("--method", method_, "Place by this instead of the scenario's method")
-      ->check(CLI::IsMember(std::vector<std::string>(PlacerNames().begin(), PlacerNames().end())));
-  app.add_option("--seed", seed_, "Instead of the scenario's");
+      ->check(CLI::IsMember(std::vector<std::string>(PlacerNames().begin(), PlacerNames().end())))
+      ->type_name("NAME");
+  app.add_option("--seed", seed_, "Instead of the scenario's")->type_name("N");
   app.add_option(
          "--set", options_.set,
          "Change a value: a JSON pointer and JSON, as /links/bytes_per_s=12.5e6 (repeatable)")
@@ -64,24 +65,7 @@ void PrintServers(const Scenario& scenario, const SimulationResult& result) {
   }
 }
 
-Status SimulateCommand::Run() {
-  if (!method_.empty()) options_.method = method_;
-  options_.seed = seed_;
-  TROUPE_ASSIGN_OR_RETURN(Scenario scenario, LoadScenario(in_, options_));
-  const Stopwatch placing;
-  TROUPE_RETURN_IF_ERROR(PlaceExperts(scenario));
-  const double placed_in = placing.Seconds();
-  const Stopwatch simulating;
-  TROUPE_ASSIGN_OR_RETURN(const SimulationResult result, Simulate(scenario.setup));
-  const double took = simulating.Seconds();
-  if (!json_.empty()) {
-    Json record = ToJson(scenario, result);
-    if (timing_) {
-      record["placing_wall_s"] = placed_in;
-      record["simulation_wall_s"] = took;
-    }
-    return WriteJson(record, json_);
-  }
+void Print(const Scenario& scenario, const SimulationResult& result, double took) {
   fmt::print("{}, placed by {}\n", scenario.name, scenario.method);
   PrintServers(scenario, result);
   for (const MigrationRecord& record : result.migrations) {
@@ -96,7 +80,26 @@ Status SimulateCommand::Run() {
              result.latency.Quantile(0.95), 100 * result.LocalRatio());
   fmt::print("{} events in {:.2f} s, {:.2f} million a second\n", result.events, took,
              1e-6 * static_cast<double>(result.events) / took);
-  return OkStatus();
+}
+
+Status SimulateCommand::Run() {
+  if (!method_.empty()) options_.method = method_;
+  options_.seed = seed_;
+  TROUPE_ASSIGN_OR_RETURN(Scenario scenario, LoadScenario(in_, options_));
+  const Stopwatch placing;
+  TROUPE_RETURN_IF_ERROR(PlaceExperts(scenario));
+  const double placed_in = placing.Seconds();
+  const Stopwatch simulating;
+  TROUPE_ASSIGN_OR_RETURN(const SimulationResult result, Simulate(scenario.setup));
+  const double took = simulating.Seconds();
+  if (json_ != "-") Print(scenario, result, took);
+  if (json_.empty()) return OkStatus();
+  Json record = ToJson(scenario, result);
+  if (timing_) {
+    record["placing_wall_s"] = placed_in;
+    record["simulation_wall_s"] = took;
+  }
+  return WriteJson(record, json_);
 }
 
 }  // namespace

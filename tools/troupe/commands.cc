@@ -36,7 +36,7 @@ constexpr CommandInfo kCommands[] = {
      MakeProbeCommand},
     {"place", "Decide which server of a cluster holds which experts",
      "  troupe place problem.json --method all\n"
-     "  troupe place problem.json --from now.json -o next.json",
+     "  troupe place problem.json --from now.json --seconds-per-call 0.004 -o next.json",
      MakePlaceCommand},
     {"quantize", "Convert a model's weights to another type",
      "  troupe quantize model-f16.gguf model-q4_k.gguf Q4_K --output-type Q6_K",
