@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import resource
 import signal
 import struct
@@ -71,6 +72,14 @@ class Usage(CommandLineTest):
             self.assertEqual(done.returncode, 0)
             self.assertIn("Example:", done.stdout)
             self.assertIn(f"troupe {command} ", done.stdout.split("Example:")[1])
+
+    def test_help_has_no_limits_and_defaults_of_its_parser(self):
+        for command in ("run", "eval", "bench", "calibrate", "replay", "place", "simulate", "trace"):
+            told = troupe(command, "--help-all" if command == "trace" else "--help").stdout
+            self.assertIn("--json", told)
+            for words in ("{false}", "{true}", " in [", "NONNEGATIVE", "UINT"):
+                self.assertNotIn(words, told, command)
+        self.assert_fails(2, ["--seed: '-1' found, expected a number from 0"], "run", TINY, "--prompt", "a", "--seed", -1)
 
     def test_says_its_version(self):
         self.assertRegex(troupe("--version").stdout, r"^troupe \d+\.\d+\.\d+\n$")
@@ -479,6 +488,20 @@ class Numbers(CommandLineTest):
             self.assertIn(f"{link}:", told.stdout)
 
 
+# A prompt that takes minutes, as experts come one token after the other through a slow link.
+SLOW = ("--slots", "40", "--predict", "none", "--link", "2MiB", "--chunk", "1", "--ctx", "1000", "--threads", "1")
+
+
+def wait_until_it_catches(process, number):
+    """A signal that would come sooner would end the program as ever."""
+    status = pathlib.Path(f"/proc/{process.pid}/status")
+    while process.poll() is None:
+        caught = int(re.search(r"^SigCgt:\s*(\w+)$", status.read_text(), re.MULTILINE)[1], 16)
+        if caught >> (number - 1) & 1:
+            return
+        time.sleep(0.001)
+
+
 class Chats(CommandLineTest):
     def answers(self, *lines):
         done = subprocess.run([TROUPE, "run", TINY, "--chat", "-n", "8", "--temperature", "0", "--ignore-eos"],
@@ -490,6 +513,22 @@ class Chats(CommandLineTest):
         once = self.answers("The kernel")
         self.assertEqual(self.answers("The kernel", "/new", "The kernel"), 2 * once)
         self.assertNotEqual(self.answers("The kernel", "The kernel"), 2 * once)
+
+    def test_ctrl_c_takes_back_a_message_that_is_being_read(self):
+        process = subprocess.Popen([TROUPE, "run", TINY, "--chat", "-n", "2", *SLOW], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process.stdin.write("The kernel. " * 100 + "\n")
+        process.stdin.flush()
+        wait_until_it_catches(process, signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, said)
+        self.assertIn("interrupted before it was read; the message is left out", said)
+
+    def test_explains_its_substitutes_at_the_end(self):
+        done = subprocess.run([TROUPE, "run", TINY, "--chat", "-n", "8", "--slots", "40", "--substitute", "drop",
+                               "--explain"], input="The kernel\n", text=True, check=True, capture_output=True)
+        self.assertRegex(done.stderr, r"(?m)^substitution drop, .*\n +[1-9]\d* of \d+ slots missed: ")
 
 
 class Interrupts(CommandLineTest):
@@ -507,6 +546,18 @@ class Interrupts(CommandLineTest):
         found = json.loads(record.read_text())
         self.assertEqual(found["finish"], "cancelled")
         self.assertLess(len(found["token_ids"]), 100000)
+
+    def test_ctrl_c_ends_a_prompt_that_is_being_read(self):
+        record = self.folder / "record.json"
+        process = subprocess.Popen([TROUPE, "run", TINY, "--prompt-ids", ",".join(map(str, range(20, 620))), *SLOW,
+                                    "--json", record], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        wait_until_it_catches(process, signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 128 + signal.SIGINT, said)
+        self.assertIn(b"ended: cancelled", said)
+        found = json.loads(record.read_text())
+        self.assertEqual((found["finish"], found["token_ids"]), ("cancelled", []))
 
     def test_a_record_that_cannot_be_written_is_refused_before_the_run(self):
         path = self.folder / "none" / "record.json"

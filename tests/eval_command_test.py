@@ -183,6 +183,18 @@ class Sweep(EvalTest):
         self.fails(1, ["no-such-link"], *text, "--sweep", "no-such-link", "-o", self.out)
         self.fails(2, ["--logits"], *text, "--sweep", "drop", "-o", self.out, "--logits", self.folder / "l")
 
+    def test_an_option_of_another_mode_is_not_overlooked(self):
+        for mode, options in (("--tasks", (["--items", 3], ["--against-exact"])),
+                              ("--closed-loop", (["--prompts", 3], ["--prompt-tokens", 16])),
+                              ("--sweep", (["-o", self.out], ["--resident", 50], ["--settle", 32]))):
+            for option in options:
+                self.fails(2, [f"requires {mode}"], "--text", PROSE, *option)
+        for option in (["--shares", 25], ["--quality-tokens", 64], ["--quality-window", 32], ["--most-loss", 1],
+                       ["--chain", "drop"], ["--quality-output", self.folder / "q"]):
+            done = troupe("calibrate", MODEL, "--text", PROSE, *option)
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+            self.assertIn("requires --measure-quality", done.stderr)
+
 
 if __name__ == "__main__":
     TROUPE = sys.argv.pop(1)

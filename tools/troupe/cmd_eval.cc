@@ -14,6 +14,7 @@
 #include "troupe/eval_sweep.h"
 #include "troupe/eval_tasks.h"
 #include "troupe/json_record.h"
+#include "troupe/options.h"
 #include "troupe/progress.h"
 #include "troupe/run_record.h"
 #include "troupe/trace_flags.h"
@@ -32,7 +33,7 @@ class EvalCommand final : public Command {
     app.add_option("--find-low-share", most_loss_,
                    "Find the largest SHARE for --low-copy prefill=SHARE whose perplexity is within "
                    "so many percent of exact, by default with every expert read")
-        ->check(CLI::Range(0.0, 100.0).description(""))
+        ->check(Between(0.0, 100.0))
         ->type_name("PERCENT");
     tasks_.AddTo(app);
     loop_.AddTo(app);

@@ -18,7 +18,7 @@ void EvalFlags::AddTo(CLI::App& app) {
       ->check(Between(std::size_t{2}, kMostTokens))
       ->type_name("N");
   app.add_option("--window", window_, "Tokens scored from an empty cache (512)")
-      ->check(CLI::Range(std::size_t{2}, kMostTokens))
+      ->check(Between(std::size_t{2}, kMostTokens))
       ->type_name("N");
   app.add_option("--together", together_,
                  "Tokens that go through the layers in one pass, at most: 1 as when tokens are "
@@ -26,7 +26,7 @@ void EvalFlags::AddTo(CLI::App& app) {
       ->check(Between(std::size_t{1}, kMostTokens))
       ->type_name("N");
   app.add_option("--warm-up", warm_up_, "Tokens of a window that are read but not scored (0)")
-      ->check(CLI::Range(std::size_t{0}, kMostTokens))
+      ->check(Between(std::size_t{0}, kMostTokens))
       ->type_name("N");
   AddJsonOption(app, json_);
 }

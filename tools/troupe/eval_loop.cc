@@ -35,16 +35,20 @@ Json AnswerJson(const LoopAnswer& answer) {
 }  // namespace
 
 void EvalLoop::AddTo(CLI::App& app) {
-  app.add_option("--closed-loop", tokens_,
-                 "Generate so many likeliest tokens after each of some prompts from the text, once "
-                 "exactly and once as --substitute or --low-copy decode say, and compare")
-      ->check(Between(std::size_t{1}, kMostTokens))
-      ->type_name("N");
+  CLI::Option* loop =
+      app.add_option(
+             "--closed-loop", tokens_,
+             "Generate so many likeliest tokens after each of some prompts from the text, once "
+             "exactly and once as --substitute or --low-copy decode say, and compare")
+          ->check(Between(std::size_t{1}, kMostTokens))
+          ->type_name("N");
   app.add_option("--prompts", prompts_, "Prompts for --closed-loop, from all over the text (8)")
       ->check(Between(std::size_t{1}, kMostTokens))
+      ->needs(loop)
       ->type_name("N");
   app.add_option("--prompt-tokens", prompt_tokens_, "Tokens of each of them (64)")
       ->check(Between(std::size_t{1}, kMostTokens))
+      ->needs(loop)
       ->type_name("N");
 }
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "io/atomic_file.h"
+#include "io/text_file.h"
 #include "runtime/quality/sweep.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"
@@ -30,31 +30,30 @@ std::vector<std::string> Chains(const std::string& text) {
   return chains;
 }
 
-Status WriteWhole(const std::string& text, const std::string& path) {
-  TROUPE_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(path));
-  TROUPE_RETURN_IF_ERROR(file.Append(std::as_bytes(std::span(text))));
-  return file.Commit();
-}
-
 }  // namespace
 
 void EvalSweep::AddTo(CLI::App& app) {
-  app.add_option("--sweep", chains_,
-                 "Measure these chains of --substitute, parted by ';', and exact answers at each "
-                 "size of the cache: quality, bytes read, speed; a second call goes on")
-      ->type_name("CHAINS");
+  CLI::Option* sweep =
+      app.add_option(
+             "--sweep", chains_,
+             "Measure these chains of --substitute, parted by ';', and exact answers at each "
+             "size of the cache: quality, bytes read, speed; a second call goes on")
+          ->type_name("CHAINS");
   app.add_option("--resident", resident_,
                  "Sizes of the cache for --sweep, in percent of all experts (75,50,37.5,25)")
       ->delimiter(',')
       ->check(Between(0.01, 100.0))
+      ->needs(sweep)
       ->type_name("PERCENTS");
   app.add_option("--settle", settle_,
                  "Tokens at the text's beginning that fill the cache before each point of a sweep "
                  "and are not scored (a window)")
       ->check(Between(std::size_t{0}, kMostTokens))
+      ->needs(sweep)
       ->type_name("N");
   app.add_option("-o,--out", folder_,
                  "Folder for a sweep's points.jsonl, exact.logits, sweep.json and sweep.html")
+      ->needs(sweep)
       ->type_name("DIR");
 }
 
@@ -113,7 +112,7 @@ Status EvalSweep::Run(const EvalFlags& flags) const {
   TROUPE_RETURN_IF_ERROR(WriteJson(record, folder_ + "/sweep.json"));
   const std::string title = fmt::format("Answers that are not exact: {}",
                                         std::filesystem::path(options.model).filename().string());
-  TROUPE_RETURN_IF_ERROR(WriteWhole(SweepPage(*points, title), folder_ + "/sweep.html"));
+  TROUPE_RETURN_IF_ERROR(WriteWholeText(folder_ + "/sweep.html", SweepPage(*points, title)));
   Remark("{0}/sweep.json, {0}/sweep.html\n", folder_);
   return flags.json().empty() ? OkStatus() : WriteJson(record, flags.json());
 }

@@ -113,16 +113,20 @@ Json TaskJson(const ScoredTask& task) {
 }  // namespace
 
 void EvalTasks::AddTo(CLI::App& app) {
-  app.add_option("--tasks", files_,
-                 "Questions with answers to choose from, JSON lines (docs/formats/tasks.md), plain "
-                 "or .zst: how many does the model find the right answer likeliest for")
-      ->type_name("FILE");
+  CLI::Option* tasks =
+      app.add_option(
+             "--tasks", files_,
+             "Questions with answers to choose from, JSON lines (docs/formats/tasks.md), plain "
+             "or .zst: how many does the model find the right answer likeliest for")
+          ->type_name("FILE");
   app.add_option("--items", items_, "Of each task file so many questions, from all over it (all)")
       ->check(Between(std::size_t{1}, kMostTokens))
+      ->needs(tasks)
       ->type_name("N");
   app.add_flag("--against-exact", against_exact_,
                "Answer the tasks exactly, too, and tell the difference: with --substitute or "
-               "--low-copy");
+               "--low-copy")
+      ->needs(tasks);
 }
 
 Status EvalTasks::Run(const EvalFlags& flags) const {

@@ -85,6 +85,9 @@ int RunCommand(const CommandInfo& info, std::vector<std::string> arguments) {
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", app.help());
     return Finish(OkStatus());
+  } catch (const CLI::CallForAllHelp&) {
+    fmt::print("{}", app.help("", CLI::AppFormatMode::All));
+    return Finish(OkStatus());
   } catch (const CLI::Success&) {  // an option whose answer was all that was asked for
     return Finish(OkStatus());
   } catch (const CLI::ParseError& error) {

@@ -2,7 +2,11 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <random>
+
+#include "troupe/options.h"
 
 namespace troupe {
 namespace {
@@ -34,7 +38,7 @@ void SamplerFlags::AddTo(CLI::App& app) {
   };
   number("--temperature", options_.temperature, "0 takes the most likely token; higher is wilder");
   app.add_option("--top-k", options_.top_k, "Choose among the K most likely; 0: all (40)")
-      ->check(CLI::Range(0u, 1u << 30))
+      ->check(Between(0u, 1u << 30))
       ->type_name("K");
   number("--top-p", options_.top_p, "Choose among the likeliest that together reach X; 1: all");
   number("--min-p", options_.min_p, "Drop tokens less likely than X times the likeliest");
@@ -42,12 +46,12 @@ void SamplerFlags::AddTo(CLI::App& app) {
   number("--frequency-penalty", options_.frequency_penalty, "Subtract per recent occurrence");
   number("--presence-penalty", options_.presence_penalty, "Subtract once for recent tokens");
   app.add_option("--penalty-window", options_.penalty_window, "Tokens that count as recent (64)")
-      ->check(CLI::Range(0u, 1u << 30))
+      ->check(Between(0u, 1u << 30))
       ->type_name("N");
   app.add_option("--logit-bias", biases_, "Add to a token's logit: ID=NUMBER, ID=-inf bans it")
       ->type_name("ID=X");
   app.add_option("--seed", seed_, "Same seed, same text (another one each time)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(Between(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
       ->type_name("N");
 }
 
