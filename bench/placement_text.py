@@ -106,6 +106,9 @@ Eq. 4 also adopts small gains. C is the remote calls since the last change, each
 
 ## Scaling (Fig. 8a)
 
+    troupe simulate bench/scenarios/fig8.json --data DIR --method dancemoe --seed 1 --set /servers/0/count=256 \\
+        --set /prompts=10240 --set /users/0/phases/0/mean_interval_s=15 (and of users 1 and 2; 8 is the scenario's)
+
 Servers of one GPU, every third with the same task, 40 prompts a GPU.
 
 {scaling}
