@@ -17,7 +17,6 @@ class Bytes {
   constexpr explicit Bytes(std::uint64_t count) : count_(count) {}
 
   constexpr std::uint64_t count() const { return count_; }
-  constexpr double AsGiB() const { return static_cast<double>(count_) / (1024.0 * 1024 * 1024); }
 
   constexpr auto operator<=>(const Bytes&) const = default;
   constexpr Bytes& operator+=(Bytes other) {

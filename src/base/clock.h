@@ -36,7 +36,6 @@ class ManualClock final : public Clock {
 class Stopwatch {
  public:
   double Seconds() const { return static_cast<double>(clock_.Now() - start_) * 1e-9; }
-  void Restart() { start_ = clock_.Now(); }
 
  private:
   MonotonicClock clock_;

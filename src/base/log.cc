@@ -2,16 +2,16 @@
 
 namespace troupe {
 namespace {
-LogSink& Sink() {
-  static LogSink sink;
+WarningSink& Sink() {
+  static WarningSink sink;
   return sink;
 }
 }  // namespace
 
-void SetLogSink(LogSink sink) { Sink() = std::move(sink); }
+void SetWarningSink(WarningSink sink) { Sink() = std::move(sink); }
 
-void LogLine(LogLevel level, std::string_view line) {
-  if (Sink()) Sink()(level, line);
+void WarnOf(std::string_view line) {
+  if (Sink()) Sink()(line);
 }
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// Where the library's remarks go. The core never prints: it hands lines to one sink that the
+// Where the library's warnings go. The core never prints: it hands lines to one sink that the
 // program sets; with none set they are dropped. Set it once, before threads start.
 #pragma once
 
@@ -10,19 +10,14 @@
 
 namespace troupe {
 
-enum class LogLevel { kInfo, kWarning };
-using LogSink = std::function<void(LogLevel, std::string_view line)>;
+using WarningSink = std::function<void(std::string_view line)>;
 
-void SetLogSink(LogSink sink);
-void LogLine(LogLevel level, std::string_view line);
+void SetWarningSink(WarningSink sink);
+void WarnOf(std::string_view line);
 
-template <typename... Args>
-void LogInfo(fmt::format_string<Args...> format, Args&&... args) {
-  LogLine(LogLevel::kInfo, fmt::format(format, std::forward<Args>(args)...));
-}
 template <typename... Args>
 void LogWarning(fmt::format_string<Args...> format, Args&&... args) {
-  LogLine(LogLevel::kWarning, fmt::format(format, std::forward<Args>(args)...));
+  WarnOf(fmt::format(format, std::forward<Args>(args)...));
 }
 
 }  // namespace troupe

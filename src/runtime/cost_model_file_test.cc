@@ -44,9 +44,9 @@ const std::uint64_t kDevice = makedev(259, 3);
 class CostModelFileTest : public testing::Test {
  protected:
   CostModelFileTest() {
-    SetLogSink([this](LogLevel, std::string_view line) { log_.emplace_back(line); });
+    SetWarningSink([this](std::string_view line) { log_.emplace_back(line); });
   }
-  ~CostModelFileTest() override { SetLogSink({}); }
+  ~CostModelFileTest() override { SetWarningSink({}); }
 
   CostModelFile Load(const MachineId& machine = kMachine) {
     return CostModelFile::Load(machine, Folder());

@@ -104,9 +104,7 @@ int RunCommand(const CommandInfo& info, std::vector<std::string> arguments) {
 int Main(std::vector<std::string> arguments) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file too large for `ulimit -f` is an error, not an end
   std::signal(SIGPIPE, SIG_IGN);  // so is a reader that goes away: the record is still written
-  SetLogSink([](LogLevel level, std::string_view line) {
-    Remark("{}{}\n", level == LogLevel::kWarning ? "warning: " : "", line);
-  });
+  SetWarningSink([](std::string_view line) { Remark("warning: {}\n", line); });
   if (arguments.empty()) {
     PrintHelp(stderr);
     return kUsage;
