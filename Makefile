@@ -19,9 +19,9 @@ packages:
 build: packages ## build everything (PRESET=release|asan|tsan)
 	@scripts/build.sh $(PRESET) $(JOBS)
 
-run: packages ## build, then generate text with the model that comes with the project
+run: packages ## build, then generate text with the better of the models that come with the project
 	@scripts/build.sh release $(JOBS) troupe
-	@$(TROUPE) run models/tiny-qwen2moe-q8_0.gguf --prompt "The kernel" -n 64 --temperature 0
+	@$(TROUPE) run models/small-qwen2moe-q8_0.gguf --prompt "The kernel" -n 64 --temperature 0
 
 test: ## build and run every test
 	@scripts/install-packages.sh build test

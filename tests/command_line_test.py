@@ -489,7 +489,9 @@ class Numbers(CommandLineTest):
 
 
 # A prompt that takes minutes, as experts come one token after the other through a slow link.
-SLOW = ("--slots", "40", "--predict", "none", "--link", "2MiB", "--chunk", "1", "--ctx", "1000", "--threads", "1")
+def slow(chunk=1):
+    return ("--slots", "40", "--predict", "none", "--link", "2MiB", "--chunk", str(chunk), "--ctx", "1000",
+            "--threads", "1")
 
 
 def wait_until_it_catches(process, number):
@@ -515,15 +517,17 @@ class Chats(CommandLineTest):
         self.assertNotEqual(self.answers("The kernel", "The kernel"), 2 * once)
 
     def test_ctrl_c_takes_back_a_message_that_is_being_read(self):
-        process = subprocess.Popen([TROUPE, "run", TINY, "--chat", "-n", "2", *SLOW], stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        process.stdin.write("The kernel. " * 100 + "\n")
-        process.stdin.flush()
-        wait_until_it_catches(process, signal.SIGINT)
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 0, said)
-        self.assertIn("interrupted before it was read; the message is left out", said)
+        for chunk in (1, 512):  # the second is read to its end: the message is one
+            process = subprocess.Popen([TROUPE, "run", TINY, "--chat", "-n", "2", *slow(chunk)],
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       text=True)
+            process.stdin.write("The kernel. " * 100 + "\n")
+            process.stdin.flush()
+            wait_until_it_catches(process, signal.SIGINT)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0, said)
+            self.assertIn("interrupted before an answer began; the message is left out", said)
 
     def test_explains_its_substitutes_at_the_end(self):
         done = subprocess.run([TROUPE, "run", TINY, "--chat", "-n", "8", "--slots", "40", "--substitute", "drop",
@@ -549,7 +553,7 @@ class Interrupts(CommandLineTest):
 
     def test_ctrl_c_ends_a_prompt_that_is_being_read(self):
         record = self.folder / "record.json"
-        process = subprocess.Popen([TROUPE, "run", TINY, "--prompt-ids", ",".join(map(str, range(20, 620))), *SLOW,
+        process = subprocess.Popen([TROUPE, "run", TINY, "--prompt-ids", ",".join(map(str, range(20, 620))), *slow(),
                                     "--json", record], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         wait_until_it_catches(process, signal.SIGINT)
         process.send_signal(signal.SIGINT)

@@ -176,7 +176,7 @@ class Quality(QualityCommandTest):
                                                             "--latency", 1e-3).stdout)
         self.assertEqual(self.run_record("--latency", 1e6)["substitution"], "exact")
         for other in (("--predict", "gate"), ("--predict", "none", "--cache", "lru")):
-            self.assertIn("takes them", self.refused("run", "--prompt", "a", "--slots", EXPERTS // 2,
+            self.assertIn("with the same options takes them", self.refused("run", "--prompt", "a", "--slots", EXPERTS // 2,
                                                      *other, "--latency", 5))
 
 

@@ -82,11 +82,23 @@ void Arc::Admitted(ExpertId id) {
 
 void Arc::Evicted(ExpertId id) {
   Entry& entry = At(id);
-  // One that nobody asked for says nothing about what is used again: all is as before it came.
+  // One that nobody asked for says nothing about what is used again: a ghost is a ghost again,
+  // though the latest of them.
   Move(id, !entry.asked ? entry.came_from : entry.where == kT1 ? kB1 : kB2);
   entry.asked = false;
   entry.came_from = kNowhere;
   TrimGhosts(lists_[ListsOf(id.layer)]);
+}
+
+// Asked for while it was on its way, and to be loaded once more: what was asked counts.
+void Arc::Abandoned(ExpertId id) {
+  Entry& entry = At(id);
+  if (!entry.asked) {
+    Evicted(id);
+    return;
+  }
+  entry.returns_to_t2 = entry.where == kT2;
+  Move(id, kNowhere);
 }
 
 void Arc::TrimGhosts(Lists& lists) {

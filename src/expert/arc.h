@@ -25,6 +25,7 @@ class Arc final : public EvictionPolicy {
   void Asked(ExpertId id, std::uint32_t tokens) override;
   void Admitted(ExpertId id) override;
   void Evicted(ExpertId id) override;
+  void Abandoned(ExpertId id) override;
   std::size_t Choose(std::span<const ExpertId> candidates) override;
   bool keeps_order() const override { return true; }
   std::optional<ExpertId> FirstToGo(std::optional<std::uint32_t> layer,

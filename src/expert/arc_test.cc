@@ -188,6 +188,21 @@ TEST(ArcTest, AGhostLoadedAheadIsHitWhenItIsAskedFor) {
   }
 }
 
+TEST(ArcTest, OneThatHasToBeLoadedOnceMoreIsNoGhostMeanwhile) {
+  Arc arc(kGrid, {2});
+  arc.Admitted({0, 1});  // ahead
+  arc.Asked({0, 1}, 1);
+  arc.Abandoned({0, 1});
+  arc.Admitted({0, 1});
+  EXPECT_EQ(arc.target(0), 0);
+  arc.Asked({0, 1}, 1);  // the second time: T2, and no ghost was hit
+  EXPECT_EQ(arc.target(0), 0);
+  arc.Asked({0, 2}, 1);
+  arc.Admitted({0, 2});
+  const std::vector<ExpertId> candidates = {{0, 1}, {0, 2}};
+  EXPECT_EQ(arc.Choose(candidates), 1u);  // T1 exceeds its target of 0
+}
+
 TEST(ArcTest, AGhostLoadedAheadInVainIsAGhostAgain) {
   Arc arc = WithAGhost();
   arc.Evicted({0, 3});

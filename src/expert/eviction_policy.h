@@ -43,6 +43,8 @@ class EvictionPolicy {
   // It has been given a slot; it has lost it.
   virtual void Admitted(ExpertId) {}
   virtual void Evicted(ExpertId) {}
+  // It has lost it before it came: if it was asked for, it will be given another.
+  virtual void Abandoned(ExpertId id) { Evicted(id); }
   // Index of the one to give up among candidates, of which there is at least one. The answer
   // depends on the set and on what was seen before, not on the candidates' order.
   virtual std::size_t Choose(std::span<const ExpertId> candidates) = 0;

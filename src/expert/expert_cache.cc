@@ -101,7 +101,7 @@ void ExpertCache::Loaded(ExpertId id) {
 void ExpertCache::Abandon(ExpertId id) {
   TROUPE_CHECK(Find(id) == Residence::kLoading);
   Forget(id);
-  policy_->Evicted(id);
+  policy_->Abandoned(id);
 }
 
 void ExpertCache::Drop(ExpertId id) {

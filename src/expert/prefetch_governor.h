@@ -46,7 +46,8 @@ class PrefetchGovernor {
   std::uint32_t Allowance() const;
   // How likely an expert has to be for its load: the busier demand keeps the link, the surer.
   double LeastOdds() const;
-  // From how many layers ahead a load would come in time; none while none may be begun.
+  // From how many layers ahead a load would come in time; none while it rests. While it only probes
+  // they are foretold all the same: odds are learned from forecasts, not from loads.
   std::uint32_t LayersAhead() const;
   bool resting() const { return mode_ != Mode::kOn; }
   std::uint64_t rests() const { return rests_; }

@@ -97,15 +97,17 @@ void Prefetcher::Found(ExpertId id, Residence residence) {
 void Prefetcher::NoteFound(std::size_t index, Residence residence) {
   // While the governor compares, tokens without prefetching still miss what guesses before pushed
   // out.
-  const bool displaced = residence == Residence::kAbsent && displaced_by_[index] != kNobody;
-  const bool needed = ahead_[index] || residence != Residence::kResident;
-  loads_needed_ += needed && (!displaced || governor_.resting()) ? 1 : 0;
+  const bool displaced = displaced_by_[index] != kNobody;
+  const bool loaded = ahead_[index] || residence != Residence::kResident;
+  loads_needed_ += loaded && (!displaced || governor_.resting()) ? 1 : 0;
   displaced_by_[index] = kNobody;
   // A guess that came true took the slot that its load would have taken anyway.
+  if (residence != Residence::kAbsent) Forgive(index);
+}
+
+void Prefetcher::Forgive(std::size_t index) {
   const std::uint32_t victim = std::exchange(displaced_[index], kNobody);
-  if (victim != kNobody && residence != Residence::kAbsent && displaced_by_[victim] == index) {
-    displaced_by_[victim] = kNobody;
-  }
+  if (victim != kNobody && displaced_by_[victim] == index) displaced_by_[victim] = kNobody;
 }
 
 void Prefetcher::LayerMissed(std::uint32_t misses, double load_seconds) {
@@ -118,7 +120,9 @@ void Prefetcher::Foretell(std::uint32_t layer, std::uint32_t ahead, const GateSc
   // One who guesses by forecasts guesses nothing while there are none.
   if (predictor_->forecast_layers() > 0 && forecast.rows() == 0) return;
   AddList(layer, ahead, predictor_->Predict(layer, ahead, forecast));
-  std::erase_if(kept_, [layer](const ExpertCache::Pin& pin) { return pin.id().layer == layer; });
+  std::erase_if(kept_, [&](const ExpertCache::Pin& pin) {
+    return pin.id().layer == layer && !IsWanted(pin.id());
+  });
   KeepResidents(lists_.back());
 }
 
@@ -134,16 +138,21 @@ void Prefetcher::AddList(std::uint32_t layer, std::uint32_t ahead, std::span<con
 // So that the next layers' guessed residents do not make room for each other. They take no more
 // than a quarter of the slots: the rest is the eviction policy's.
 void Prefetcher::KeepResidents(const List& list) {
-  if (options_.governed && governor_.Allowance() == 0) return;
+  if (options_.governed && tokens_ == 1 && governor_.Allowance() == 0) return;
   for (const Listed& listed : list.guesses) {
-    if (!MayKeep()) return;
+    if (kept_.size() >= cache_.shape().slots / 4) return;
     const ExpertId id{list.layer, listed.guess.expert};
-    if (cache_.Find(id) == Residence::kResident) kept_.push_back(cache_.PinResident(id));
+    if (cache_.Find(id) != Residence::kResident || IsKept(id)) continue;
+    kept_.push_back(cache_.PinResident(id));
   }
 }
 
+bool Prefetcher::IsKept(ExpertId id) const {
+  return std::ranges::any_of(kept_, [id](const ExpertCache::Pin& pin) { return pin.id() == id; });
+}
+
 void Prefetcher::Arrived(ExpertId id) {
-  if (IsAhead(id) && MayKeep()) kept_.push_back(cache_.PinResident(id));
+  if (IsAhead(id)) kept_.push_back(cache_.PinResident(id));
 }
 
 void Prefetcher::Release(std::uint32_t layer) {
@@ -160,8 +169,11 @@ bool Prefetcher::WorthLoading(const List& list, std::size_t place) const {
     return list.ahead <= std::max(1u, layers_held) && list.guesses[place].guess.expected;
   }
   if (options_.governed) return odds_.Of(list.ahead, place) >= governor_.LeastOdds();
-  // Fate's bound: beyond what is chosen if the guess is right no more than a layer has time for.
-  return static_cast<double>(place) < std::max<double>(experts_per_token_, governor_.LoadsALayer());
+  // Fate's bound: beyond what is chosen if the guess is right no more loads than a layer has time
+  // for.
+  const auto loads_before =
+      std::ranges::count(std::span(list.guesses).first(place), true, &Listed::was_absent);
+  return place < experts_per_token_ || static_cast<double>(loads_before) < governor_.LoadsALayer();
 }
 
 std::optional<ExpertId> Prefetcher::Next(std::size_t under_way) {
@@ -217,9 +229,10 @@ bool Prefetcher::IsForeseenInTail(ExpertId id, double share) const {
   return place && popularity[*place] > 0 && LeastPopular(popularity, share)[*place];
 }
 
-void Prefetcher::Evicted(ExpertId id) {
+void Prefetcher::Evicted(ExpertId id, bool on_demand) {
   const std::size_t index = grid_.Index(id);
   if (!ahead_[index]) return;
+  if (on_demand) Forgive(index);
   ahead_[index] = false;
   ++stats_.wasted;
   governor_.Used(false);

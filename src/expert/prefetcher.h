@@ -19,7 +19,7 @@
 namespace troupe {
 
 struct PrefetchOptions {
-  bool governed = true;  // without the governor every guess is loaded
+  bool governed = true;  // without the governor every guess that a layer has time for is loaded
   GovernorOptions governor;
 };
 
@@ -83,8 +83,9 @@ class Prefetcher {
   // goes to. Never where nothing is known.
   bool IsForeseenInTail(ExpertId id, double share) const;
 
-  // What has become of a prefetch.
-  void Evicted(ExpertId id);
+  // What has become of a prefetch; if a load on demand made it go, what it had pushed out would
+  // have had to go by now.
+  void Evicted(ExpertId id, bool on_demand = false);
   void Failed(ExpertId id) { Evicted(id); }
   void Cancelled(ExpertId id);
   bool IsAhead(ExpertId id) const { return ahead_[grid_.Index(id)]; }
@@ -116,9 +117,11 @@ class Prefetcher {
   const List* LatestFor(std::uint32_t layer) const;
   void Judge(std::uint32_t layer, std::span<const ExpertDemand> demands);
   bool WorthLoading(const List& list, std::size_t place) const;
-  bool MayKeep() const { return kept_.size() < cache_.shape().slots / 4; }
+  bool IsKept(ExpertId id) const;
   void KeepResidents(const List& list);
   void NoteFound(std::size_t index, Residence residence);
+  // What the guess pushed out is no longer missing because of it.
+  void Forgive(std::size_t index);
 
   ExpertCache& cache_;
   ExpertGrid grid_;

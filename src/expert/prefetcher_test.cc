@@ -187,6 +187,30 @@ TEST_F(PrefetcherTest, WhatAVainGuessPushedOutIsItsFaultAndNotNeeded) {
   EXPECT_EQ(prefetcher_.loads_needed(), 1u);  // 4; for 0 there was no slot any more
 }
 
+TEST_F(PrefetcherTest, ReadingAheadWhatAVainGuessPushedOutIsItsFaultToo) {
+  for (const std::uint32_t e : {0u, 1u, 2u, 3u}) Bring({1, e});
+  guesses_ = {{.expert = 5, .expected = true}};
+  Ask(0, {});
+  prefetcher_.Foretell(1, 1, {});
+  EXPECT_THAT(LoadAll(), testing::ElementsAre(5));  // in place of 0
+  guesses_ = {{.expert = 0, .expected = true}};
+  prefetcher_.Foretell(1, 1, {});
+  EXPECT_THAT(LoadAll(), testing::ElementsAre(0));
+  Ask(1, {0});
+  EXPECT_EQ(prefetcher_.loads_needed(), 0u);
+}
+
+TEST_F(PrefetcherTest, AVainGuessThatDemandPushesOutHasDoneNoHarm) {
+  for (const std::uint32_t e : {0u, 1u, 2u, 3u}) Bring({1, e});
+  guesses_ = {{.expert = 5, .expected = true}};
+  Ask(0, {});
+  prefetcher_.Foretell(1, 1, {});
+  EXPECT_THAT(LoadAll(), testing::ElementsAre(5));
+  prefetcher_.Evicted({1, 5}, /*on_demand=*/true);
+  Ask(1, {0});
+  EXPECT_EQ(prefetcher_.loads_needed(), 1u);
+}
+
 TEST_F(PrefetcherTest, WhatATrueGuessPushedOutWouldHaveGoneAnyway) {
   for (const std::uint32_t e : {0u, 1u, 2u, 3u}) Bring({1, e});
   guesses_ = {{.expert = 5, .expected = true}};

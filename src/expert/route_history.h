@@ -53,9 +53,6 @@ class RouteHistory {
   // present one included; kNotSoon if it was not used so far, or not within kAhead steps.
   std::uint32_t StepsToUse(ExpertId id, std::uint32_t lag) const;
 
-  // What a layer adds that used the same experts.
-  std::int16_t same_layer() const { return same_layer_; }
-
  private:
   static constexpr std::uint32_t kWordBits = 64;
   static constexpr std::uint32_t kBlock = 32;  // lags that are looked at together

@@ -86,9 +86,10 @@ Result<GenerateResult> Generate(Session& session, const Tokenizer& tokenizer,
   const ExpertUsage usage_after_prompt = session.expert_usage();
   for (const TokenId token : prompt) sampler.Accept(token);
 
+  if (stopped) result.finish = FinishReason::kCancelled;
   double decode_start = 0;
-  while (result.token_ids.size() < options.max_tokens) {
-    if (stopped || (hooks.stop && hooks.stop())) {
+  while (!stopped && result.token_ids.size() < options.max_tokens) {
+    if (hooks.stop && hooks.stop()) {
       result.finish = FinishReason::kCancelled;
       break;
     }

@@ -277,7 +277,9 @@ std::optional<ExpertCache::Admission> OffloadedExperts::Admit(ExpertId id, Exper
 
 void OffloadedExperts::Request(ExpertId id, ExpertCopy copy,
                                const ExpertCache::Admission& admission, Urgency urgency) {
-  if (prefetcher_ && admission.evicted) prefetcher_->Evicted(*admission.evicted);
+  if (prefetcher_ && admission.evicted) {
+    prefetcher_->Evicted(*admission.evicted, urgency == Urgency::kDemand);
+  }
   const std::uint64_t bytes = AlignUp(LayoutOf(id, copy).SlotBytes(), kDirectAlignment.count());
   loader_->Request(id, Slot(admission.slot).first(bytes), urgency,
                    copy == ExpertCopy::kLow ? low_.store.get() : nullptr);
@@ -301,6 +303,7 @@ void OffloadedExperts::Place() {
 // Among those without a slot, where it would be had it never had one: experts that are given in
 // order must not wait for one that the others' slots are kept from.
 void OffloadedExperts::PutBack(ExpertId id) {
+  ++begun_anew_;
   const auto rank = [this](ExpertId of) {
     return std::ranges::find(waiting_, of, [](const Waiting& w) { return w.event.id; });
   };

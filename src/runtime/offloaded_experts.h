@@ -99,9 +99,10 @@ class OffloadedExperts final : public ExpertSource {
   const SubstitutionChain* substitution() const {
     return substitution_ ? &substitution_->chain() : nullptr;
   }
-  bool has_low_copies() const { return low_.store != nullptr; }
 
   ExpertUsage usage() const override;
+  // Loads that were on their way when asked for and had to begin anew.
+  std::uint64_t begun_anew() const { return begun_anew_; }
   const ExpertCache& cache() const { return cache_; }
   const ExpertStore& store() const { return *store_; }
   const ExpertLoader& loader() const { return *loader_; }
@@ -172,6 +173,7 @@ class OffloadedExperts final : public ExpertSource {
   double stall_seconds_ = 0;
   std::uint64_t low_given_ = 0, low_assignments_ = 0;
   std::uint64_t substituted_ = 0, dropped_ = 0;
+  std::uint64_t begun_anew_ = 0;
   double deciding_seconds_ = 0;
 };
 

@@ -101,6 +101,10 @@ Result<std::string> WantedChain(const GgufModel& file, const OffloadOptions& off
 
 }  // namespace
 
+bool ChoosesByGroups(const ModelConfig& config) {
+  return config.moe.routing.groups_used < config.moe.routing.groups;
+}
+
 Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(GgufModel file, GgufModel::Open(path));
   TROUPE_ASSIGN_OR_RETURN(ModelConfig read_config, ReadModelConfig(file.metadata()));
@@ -124,8 +128,8 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
   TROUPE_ASSIGN_OR_RETURN(
       SubstitutionChain substitution,
       ParseSubstitution(wanted, material, {.most_tokens = offload.substitution_tokens}));
-  const TopExpertsParams& routing = config->moe.routing;
-  if (substitution.TakesOthers() && routing.groups_used < routing.groups) {
+  if (substitution.TakesOthers() && ChoosesByGroups(*config)) {
+    const TopExpertsParams& routing = config->moe.routing;
     return InvalidArgument(
         "'{}': this model's router chooses in {} of {} groups of experts a token, and substitutes "
         "would come from any; expected a chain of drop, low-bit, top and reunite alone",

@@ -36,6 +36,9 @@ struct PlannedModel {
   SubstitutionChain substitution;
 };
 
+// Its router looks at some groups of its experts only, so that nobody else may name experts.
+bool ChoosesByGroups(const ModelConfig& config);
+
 Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& options);
 
 }  // namespace troupe

@@ -207,8 +207,8 @@ Result<AlphaChoice> ChooseAlphaFor(const GgufModel& model, double share, double 
   const TimedUnder measured{curve.machine, curve.cache, curve.predictor};
   if (measured != conditions) {
     return Error(Code::kFailedPrecondition,
-                 "{}: times of '{}' found, of '{}' expected; {} takes them", PathOf(model, path),
-                 ToString(measured), ToString(conditions), CommandFor(model));
+                 "{}: times of '{}' found, of '{}' expected; {} with the same options takes them",
+                 PathOf(model, path), ToString(measured), ToString(conditions), CommandFor(model));
   }
   const Result<AlphaChoice> chosen = ChooseAlpha(curve.shares, share, seconds);
   if (!chosen.ok()) return NotMeasured(chosen.status(), model, share, path);

@@ -23,8 +23,9 @@ namespace troupe {
 // family is left out.
 using ChainFamily = std::vector<std::string>;
 
-// What is measured unless somebody says otherwise (docs/design/substitution.md says why these).
-std::vector<ChainFamily> UsualChains();
+// What is measured unless somebody says otherwise (docs/design/substitution.md says why these);
+// where nothing may name other experts than the router chose, only those that do not.
+std::vector<ChainFamily> UsualChains(bool may_name_others = true);
 
 struct QualityMeasurementOptions {
   std::vector<ChainFamily> families = UsualChains();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
+#include "expert/substitution/substitution_spec.h"
 #include "io/temp_folder.h"
 #include "model/synth.h"
 
@@ -88,6 +89,20 @@ TEST_F(QualityMeasurement, AFamilyEndsWithTheFirstChainThatSurelyLosesTooMuch) {
 TEST_F(QualityMeasurement, ComparesWithNothingButTheSameModelExact) {
   Make("other.gguf", {.seed = 9});
   EXPECT_THAT(Measure("other.gguf").status().message(), HasSubstr("differ"));
+}
+
+TEST(UsualChains, NameOthersOnlyWhereSomebodyMay) {
+  bool named = false;
+  for (const bool may : {false, true}) {
+    for (const ChainFamily& family : UsualChains(may)) {
+      for (const std::string& chain : family) {
+        const bool names = ParseSubstitution(chain).value().TakesOthers();
+        EXPECT_TRUE(may || !names) << chain;
+        named = named || names;
+      }
+    }
+  }
+  EXPECT_TRUE(named);
 }
 
 TEST_F(QualityMeasurement, WhereEveryExpertIsInMemoryThereIsNothingToMeasure) {

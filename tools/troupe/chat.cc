@@ -93,8 +93,8 @@ Status Chat(Engine& engine, GenerateOptions options, const std::string& system) 
     }
     const GenerateResult& result = *generated;
     std::fflush(stdout);
-    if (result.prompt_tokens < prompt.size() - kept) {
-      refuse(Error(Code::kCancelled, "interrupted before it was read"));
+    if (result.finish == FinishReason::kCancelled && result.token_ids.empty()) {
+      refuse(Error(Code::kCancelled, "interrupted before an answer began"));
       continue;
     }
     const bool cut =

@@ -59,8 +59,7 @@ class CalibrateCommand final : public Command {
         offload.token_seconds > 0 || offload.low_copies.any()) {
       return InvalidArgument(
           "--quality, --latency, --substitute and --low-copy: what is learned is learned from "
-          "exact "
-          "runs");
+          "exact runs");
     }
     return quality_.CheckUsage();
   }

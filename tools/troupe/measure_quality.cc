@@ -130,6 +130,13 @@ Result<std::vector<std::uint32_t>> MeasureQuality::CacheSizes(const EngineFlags&
     TROUPE_ASSIGN_OR_RETURN(const PlannedModel planned, PlanModel(model, some));
     if (!planned.plan.memory.all_resident) sizes.push_back(planned.plan.memory.slots);
   }
+  // Chains that this model takes not at all; those that need buddies wait for them.
+  options.offload.slots = sizes.empty() ? kLeastSlots : sizes.front();
+  for (const std::string& chain : chains_) {
+    if (NeedsBuddies(chain)) continue;
+    options.offload.substitution = chain;
+    TROUPE_RETURN_IF_ERROR(PlanModel(model, options).status());
+  }
   std::ranges::sort(sizes);
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   if (sizes.empty()) {
@@ -170,6 +177,7 @@ Result<QualityCurve> MeasureQuality::Measure(const EngineFlags& flags, const Tex
                             SaveExactLogits(*engine, text.ids, measurement.evaluation, logits));
     curve.perplexity = exact.Perplexity();
     threads = engine->plan().threads;
+    if (chains_.empty()) measurement.families = UsualChains(!ChoosesByGroups(engine->config()));
   }
   curve.machine = DescribeMachine(threads, options.offload.link);
   TROUPE_ASSIGN_OR_RETURN(const LogitsReader reference, OpenAndUnlink(logits));

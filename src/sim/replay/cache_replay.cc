@@ -191,7 +191,7 @@ void CacheReplay::CallOffStale() {
 }
 
 void CacheReplay::Load(ExpertId id, const ExpertCache::Admission& admission, bool demand) {
-  if (prefetcher_ && admission.evicted) prefetcher_->Evicted(*admission.evicted);
+  if (prefetcher_ && admission.evicted) prefetcher_->Evicted(*admission.evicted, demand);
   link_.Request(id, LoadSeconds(id.layer), demand, now_);
   ++result_.loads;
   const std::vector<std::uint64_t>& bytes =
