@@ -115,7 +115,7 @@ def _evaluation(file, figures):
         ("domain", "perplexity", "bigram, tokens seen", "unigram, tokens seen", "bigram, all tokens", "unigram, all tokens",
          "bits a byte", "tokens seen", "all tokens"), rows) +
         f"\n\nSums answered right: {figures['sums_right']} of {figures['sums']} ({by_operation}), none of which was in "
-        "a training text in either order.")
+        f"a training text in either order. One and the same answer to all would be right {figures['sums_by_one_answer']} times.")
 
 
 def _compared(card):
