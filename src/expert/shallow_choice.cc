@@ -49,9 +49,12 @@ std::vector<ShallowCost> CostsOfShallow(const RecordedRoutes& routes,
 }
 
 std::uint32_t BestShallow(std::span<const ShallowCost> costs) {
-  const auto best = std::ranges::min_element(
-      costs, {}, [](const ShallowCost& cost) { return cost.misses + cost.uncovered; });
-  return best == costs.end() ? 0 : best->layers;
+  const ShallowCost* best = nullptr;
+  for (const ShallowCost& cost : costs) {
+    if (cost.misses > costs.front().misses) continue;
+    if (best == nullptr || cost.uncovered < best->uncovered) best = &cost;
+  }
+  return best == nullptr ? 0 : best->layers;
 }
 
 }  // namespace troupe

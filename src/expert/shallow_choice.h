@@ -38,7 +38,9 @@ std::vector<ShallowCost> CostsOfShallow(const RecordedRoutes& routes,
                                         std::span<const double> covered, std::uint32_t slots,
                                         std::uint32_t spare, std::uint32_t most);
 
-// The one with the least sum of misses and uncovered misses; of equals the smallest.
+// Of those that miss no more, in all, than with none kept, the one that misses the least uncovered;
+// of equals the smallest. More misses are more bytes, and a link that takes longer than a layer for
+// an expert hides none of them, foretold or not.
 std::uint32_t BestShallow(std::span<const ShallowCost> costs);
 
 }  // namespace troupe

@@ -42,8 +42,8 @@ TEST(ShallowChoiceTest, WhereForecastsCoverAllLayersAlikeNothingIsGained) {
 
 TEST(ShallowChoiceTest, MissesThatAreForetoldStillTakeTheLink) {
   const ShallowCost none{.layers = 0, .misses = 8, .uncovered = 2};
-  const ShallowCost one{.layers = 1, .misses = 8.5, .uncovered = 1};
-  const ShallowCost two{.layers = 2, .misses = 10, .uncovered = 0};
+  const ShallowCost one{.layers = 1, .misses = 8, .uncovered = 1};
+  const ShallowCost two{.layers = 2, .misses = 8.5, .uncovered = 0};
   EXPECT_EQ(BestShallow(std::vector{none, one, two}), 1u);
   EXPECT_EQ(BestShallow(std::vector{none, two}), 0u);
   EXPECT_EQ(BestShallow({}), 0u);

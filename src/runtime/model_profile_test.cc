@@ -21,7 +21,7 @@ ModelProfile Example() {
   profile.forecasts = {layer};
   profile.shallow = {{.share = 0.25,
                       .costs = {{.layers = 0, .misses = 3, .uncovered = 2},
-                                {.layers = 1, .misses = 3.5, .uncovered = 1}}},
+                                {.layers = 1, .misses = 3, .uncovered = 1}}},
                      {.share = 0.75, .costs = {{.layers = 0, .misses = 1, .uncovered = 0.5}}}};
   profile.learned = {{.layer = 1,
                       .ahead = 2,
