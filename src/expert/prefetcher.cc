@@ -200,6 +200,7 @@ void Prefetcher::Begun(ExpertId id, std::optional<ExpertId> evicted) {
   const auto index = static_cast<std::uint32_t>(grid_.Index(id));
   ahead_[index] = true;
   ++stats_.loads;
+  displaced_[index] = kNobody;
   if (!evicted) return;
   displaced_[index] = static_cast<std::uint32_t>(grid_.Index(*evicted));
   displaced_by_[displaced_[index]] = index;

@@ -56,6 +56,16 @@ class PrefetcherTest : public testing::Test {
     return experts;
   }
 
+  // Layer 1 has a full cache of 0 to 3, and 5 of it is guessed and comes.
+  void GuessPushesOut0() {
+    for (const std::uint32_t e : {0u, 1u, 2u, 3u}) Bring({1, e});
+    guesses_ = {{.expert = 5, .expected = true}};
+    Ask(0, {});
+    prefetcher_.Foretell(1, 1, {});
+    EXPECT_THAT(LoadAll(), testing::ElementsAre(5));
+    EXPECT_EQ(cache_.Find({1, 0}), Residence::kAbsent);
+  }
+
   std::vector<Guess> guesses_;
   Nanos now_ = 0;
   ExpertCache cache_{{.grid = kGrid, .slots = 4, .quotas = {}}, std::make_unique<Lru>(kGrid)};
@@ -178,21 +188,13 @@ TEST_F(PrefetcherTest, OneAskedForOnItsWayIsLate) {
 }
 
 TEST_F(PrefetcherTest, WhatAVainGuessPushedOutIsItsFaultAndNotNeeded) {
-  for (const std::uint32_t e : {0u, 1u, 2u, 3u}) Bring({1, e});
-  guesses_ = {{.expert = 5, .expected = true}};
-  Ask(0, {});
-  prefetcher_.Foretell(1, 1, {});
-  EXPECT_THAT(LoadAll(), testing::ElementsAre(5));
+  GuessPushesOut0();
   Ask(1, {0, 4});
   EXPECT_EQ(prefetcher_.loads_needed(), 1u);  // 4; for 0 there was no slot any more
 }
 
 TEST_F(PrefetcherTest, ReadingAheadWhatAVainGuessPushedOutIsItsFaultToo) {
-  for (const std::uint32_t e : {0u, 1u, 2u, 3u}) Bring({1, e});
-  guesses_ = {{.expert = 5, .expected = true}};
-  Ask(0, {});
-  prefetcher_.Foretell(1, 1, {});
-  EXPECT_THAT(LoadAll(), testing::ElementsAre(5));  // in place of 0
+  GuessPushesOut0();
   guesses_ = {{.expert = 0, .expected = true}};
   prefetcher_.Foretell(1, 1, {});
   EXPECT_THAT(LoadAll(), testing::ElementsAre(0));
@@ -201,22 +203,14 @@ TEST_F(PrefetcherTest, ReadingAheadWhatAVainGuessPushedOutIsItsFaultToo) {
 }
 
 TEST_F(PrefetcherTest, AVainGuessThatDemandPushesOutHasDoneNoHarm) {
-  for (const std::uint32_t e : {0u, 1u, 2u, 3u}) Bring({1, e});
-  guesses_ = {{.expert = 5, .expected = true}};
-  Ask(0, {});
-  prefetcher_.Foretell(1, 1, {});
-  EXPECT_THAT(LoadAll(), testing::ElementsAre(5));
+  GuessPushesOut0();
   prefetcher_.Evicted({1, 5}, /*on_demand=*/true);
   Ask(1, {0});
   EXPECT_EQ(prefetcher_.loads_needed(), 1u);
 }
 
 TEST_F(PrefetcherTest, WhatATrueGuessPushedOutWouldHaveGoneAnyway) {
-  for (const std::uint32_t e : {0u, 1u, 2u, 3u}) Bring({1, e});
-  guesses_ = {{.expert = 5, .expected = true}};
-  Ask(0, {});
-  prefetcher_.Foretell(1, 1, {});
-  EXPECT_THAT(LoadAll(), testing::ElementsAre(5));
+  GuessPushesOut0();
   Ask(1, {5});
   EXPECT_EQ(prefetcher_.loads_needed(), 1u);
   Ask(0, {});
