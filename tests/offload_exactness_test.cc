@@ -275,6 +275,26 @@ TEST_P(OffloadExactness, ReadingAheadChangesNoByteAndEveryLoadIsAccountedFor) {
   }
 }
 
+// As for a trace: what was read ahead and comes before its turn must not keep the only slots.
+TEST_P(OffloadExactness, AFewSlotsInOrderWithReadingAheadChangeNoByte) {
+  std::uint64_t out_of_turn = 0;
+  for (const std::uint32_t slots : {2u, 3u, 4u}) {
+    for (const char* predictor : {"gate", "lookahead"}) {
+      EngineOptions options;
+      options.threads = 1;
+      options.offload.slots = slots;
+      options.offload.predictor = predictor;
+      options.offload.prefetch.governed = false;
+      options.offload.link.bytes_per_second = 50e6;  // so that many are on their way when asked for
+      const auto engine = Engine::Open(path(), options).value();
+      engine->offloaded()->set_in_order(true);
+      EXPECT_TRUE(SameBytes(Feed(*engine, 16).logits, resident_)) << predictor << ", " << slots;
+      out_of_turn += engine->offloaded()->given_out_of_turn();
+    }
+  }
+  EXPECT_GT(out_of_turn, 0u);
+}
+
 TEST_P(OffloadExactness, AMissStormChangesNoByte) {
   for (const std::uint32_t slots : {2u, all_ / 4, all_ / 2}) {
     std::uint64_t ungoverned = 0;

@@ -1,21 +1,8 @@
 #include "runtime/offloaded_experts.h"
 
 #include <algorithm>
-#include <iterator>
 
 namespace troupe {
-
-std::string ToString(const MissEvent& event) {
-  std::string line = fmt::format("{}: {} by {} token{}", ToString(event.id),
-                                 event.joined ? "on its way when asked for" : "missed",
-                                 event.tokens, event.tokens == 1 ? "" : "s");
-  line += fmt::format("; slot {}", event.slot);
-  if (event.low) line += ", in its low copy";
-  if (event.evicted) line += fmt::format(" of {}", ToString(*event.evicted));
-  line += fmt::format("; {} there after {:.2f} ms, waited for {:.2f} ms", ToString(event.bytes),
-                      event.load_seconds * 1e3, event.waited_seconds * 1e3);
-  return line;
-}
 
 Bytes OffloadedExperts::SlotBytes(const ExpertLayouts& layouts) {
   std::uint64_t largest = 0;
@@ -87,10 +74,11 @@ std::span<std::byte> OffloadedExperts::Slot(std::uint32_t slot) {
 void OffloadedExperts::Forget() {
   unplaced_.clear();
   waiting_.clear();
-  ready_.clear();
-  given_.clear();
-  ready_pins_.clear();
-  given_pins_.clear();
+  hand_out_.Forget();
+}
+
+std::vector<OffloadedExperts::Waiting>::iterator OffloadedExperts::FindWaiting(ExpertId id) {
+  return std::ranges::find(waiting_, id, [](const Waiting& w) { return w.event.id; });
 }
 
 void OffloadedExperts::Give(ExpertId id, std::uint32_t tokens) {
@@ -99,9 +87,9 @@ void OffloadedExperts::Give(ExpertId id, std::uint32_t tokens) {
     ++low_given_;
     low_assignments_ += tokens;
   }
-  ready_pins_.push_back(cache_.PinResident(id));
-  ready_.push_back(
-      {.expert = id.expert, .weights = LayoutOf(id, copy).At(Slot(cache_.SlotOf(id)).data())});
+  hand_out_.Add(
+      {.expert = id.expert, .weights = LayoutOf(id, copy).At(Slot(cache_.SlotOf(id)).data())},
+      cache_.PinResident(id));
 }
 
 // What a prompt left in low copies is of no use to tokens that may not have them: their slots are
@@ -184,7 +172,7 @@ void OffloadedExperts::Ask(std::uint32_t layer, std::span<const ExpertDemand> de
     }
     waiting_.push_back(std::move(waiting));
   }
-  residents_left_ = ready_.size();
+  hand_out_.ResidentsEnd();
   // The popular ones first: more can be computed while the rest is on its way.
   std::ranges::stable_sort(waiting_, std::greater(),
                            [](const Waiting& w) { return w.event.tokens; });
@@ -289,8 +277,7 @@ void OffloadedExperts::Place() {
   std::size_t placed = 0;
   for (; placed < unplaced_.size(); ++placed) {
     const ExpertId id = unplaced_[placed];
-    const auto waiting =
-        std::ranges::find(waiting_, id, [](const Waiting& w) { return w.event.id; });
+    const auto waiting = FindWaiting(id);
     const auto admission = Admit(id, waiting->least);
     if (!admission) break;
     waiting->event.slot = admission->slot;
@@ -304,19 +291,15 @@ void OffloadedExperts::Place() {
 // order must not wait for one that the others' slots are kept from.
 void OffloadedExperts::PutBack(ExpertId id) {
   ++begun_anew_;
-  const auto rank = [this](ExpertId of) {
-    return std::ranges::find(waiting_, of, [](const Waiting& w) { return w.event.id; });
-  };
-  const auto after =
-      std::ranges::find_if(unplaced_, [&](ExpertId other) { return rank(other) > rank(id); });
+  const auto after = std::ranges::find_if(
+      unplaced_, [&](ExpertId other) { return FindWaiting(other) > FindWaiting(id); });
   unplaced_.insert(after, id);
 }
 
 Status OffloadedExperts::CollectEnded() {
   Status failed;
   for (LoadEnd& end : loader_->TakeEnded()) {
-    const auto waiting =
-        std::ranges::find(waiting_, end.id, [](const Waiting& w) { return w.event.id; });
+    const auto waiting = FindWaiting(end.id);
     std::erase(ahead_, end.id);
     if (!end.status.ok()) {
       cache_.Abandon(end.id);
@@ -349,69 +332,80 @@ Status OffloadedExperts::CollectEnded() {
   return failed;
 }
 
+// Who is to be given next where the order matters.
+std::optional<std::uint32_t> OffloadedExperts::NextInOrder() const {
+  if (!in_order_ || unplaced_.empty() || hand_out_.residents() > 0) return std::nullopt;
+  return waiting_.front().event.id.expert;
+}
+
 bool OffloadedExperts::NextIsReady() const {
-  if (!in_order_ || unplaced_.empty() || residents_left_ > 0) return !ready_.empty();
-  return std::ranges::find(ready_, waiting_.front().event.id.expert, &ReadyExpert::expert) !=
-         ready_.end();
+  const std::optional<std::uint32_t> next = NextInOrder();
+  return next ? hand_out_.IsReady(*next) : hand_out_.ready() > 0;
 }
 
 // Everything that is ready; but while experts wait for slots, and where each is used by many
 // tokens, only a few at a time, so that their slots come free and the reads behind them begin while
 // the others are computed.
-void OffloadedExperts::GiveSome() {
+std::span<const ReadyExpert> OffloadedExperts::GiveSome() {
   constexpr std::size_t kFew = 4, kSome = 8;
-  std::size_t count = ready_.size();
-  if (prefetcher_ && prefetcher_->is_sure()) count = std::min(count, kSome);
-  if (!unplaced_.empty()) count = std::min(count, kFew);
-  if (in_order_ && !unplaced_.empty()) {
-    count = residents_left_ > 0 ? std::min(kFew, residents_left_) : NextIsReady() ? 1 : 0;
-    if (residents_left_ == 0 && count == 1) {
-      const auto next =
-          std::ranges::find(ready_, waiting_.front().event.id.expert, &ReadyExpert::expert);
-      std::swap(ready_pins_.front(), ready_pins_[static_cast<std::size_t>(next - ready_.begin())]);
-      std::swap(ready_.front(), *next);
+  if (const std::optional<std::uint32_t> next = NextInOrder()) {
+    return hand_out_.IsReady(*next) ? hand_out_.GiveOne(*next) : hand_out_.Give(0);
+  }
+  std::size_t most = hand_out_.ready();
+  if (prefetcher_ && prefetcher_->is_sure()) most = std::min(most, kSome);
+  if (!unplaced_.empty()) most = std::min(most, kFew);
+  if (in_order_ && !unplaced_.empty()) most = std::min(most, hand_out_.residents());
+  return hand_out_.Give(most);
+}
+
+// The next in order waits for a slot, and all slots are those of others that came before their
+// turn, as what was read ahead may: the first of them takes it.
+std::span<const ReadyExpert> OffloadedExperts::GiveOutOfTurn() {
+  for (const Waiting& waiting : waiting_) {
+    if (hand_out_.IsReady(waiting.event.id.expert)) {
+      ++given_out_of_turn_;
+      return hand_out_.GiveOne(waiting.event.id.expert);
     }
   }
-  residents_left_ -= std::min(residents_left_, count);
-  const auto end = static_cast<std::ptrdiff_t>(count);
-  given_.assign(ready_.begin(), ready_.begin() + end);
-  ready_.erase(ready_.begin(), ready_.begin() + end);
-  std::move(ready_pins_.begin(), ready_pins_.begin() + end, std::back_inserter(given_pins_));
-  ready_pins_.erase(ready_pins_.begin(), ready_pins_.begin() + end);
+  TROUPE_CHECK(false);
+}
+
+// Until the next may be given, or nothing is left to wait for.
+Status OffloadedExperts::WaitForNext() {
+  const Nanos start = clock_.Now();
+  Status status;
+  while (!NextIsReady() && status.ok()) {
+    // The layer under way goes before residents kept for the next one.
+    if (loader_->under_way() == 0 && prefetcher_) prefetcher_->ReleaseAll();
+    Place();
+    if (loader_->under_way() == 0) break;
+    loader_->Wait();
+    status = CollectEnded();
+  }
+  stall_seconds_ += static_cast<double>(clock_.Now() - start) * 1e-9;
+  return status;
 }
 
 Result<std::span<const ReadyExpert>> OffloadedExperts::Take(bool wait) {
-  given_pins_.clear();
+  hand_out_.LetGoOfGiven();
   Place();
   Prefetch();
   loader_->Poll();
   Status status = CollectEnded();
-  if (wait && !NextIsReady() && status.ok()) {
-    const Nanos start = clock_.Now();
-    while (!NextIsReady() && status.ok()) {
-      // The layer under way goes before residents kept for the next one.
-      if (loader_->under_way() == 0 && prefetcher_) prefetcher_->ReleaseAll();
-      Place();
-      TROUPE_CHECK(loader_->under_way() > 0);
-      loader_->Wait();
-      status = CollectEnded();
-    }
-    stall_seconds_ += static_cast<double>(clock_.Now() - start) * 1e-9;
-  }
+  if (wait && !NextIsReady() && status.ok()) status = WaitForNext();
   if (!status.ok()) {
     Forget();
     return status;
   }
-  GiveSome();
-  for (const ReadyExpert& given : given_) {
-    const auto waiting = std::ranges::find(waiting_, ExpertId{layer_, given.expert},
-                                           [](const Waiting& w) { return w.event.id; });
+  const std::span<const ReadyExpert> given = wait && !NextIsReady() ? GiveOutOfTurn() : GiveSome();
+  for (const ReadyExpert& expert : given) {
+    const auto waiting = FindWaiting({layer_, expert.expert});
     if (waiting == waiting_.end()) continue;  // it was resident
     waiting->event.waited_seconds = stall_seconds_ - waiting->stall_before;
     if (observer_) observer_(waiting->event);
     waiting_.erase(waiting);
   }
-  return std::span<const ReadyExpert>(given_);
+  return given;
 }
 
 ExpertUsage OffloadedExperts::usage() const {

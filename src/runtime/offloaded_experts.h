@@ -10,7 +10,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -20,25 +19,12 @@
 #include "io/aligned_buffer.h"
 #include "model/expert_layout.h"
 #include "model/expert_source.h"
+#include "runtime/hand_out.h"
+#include "runtime/miss_event.h"
 #include "runtime/substituted_routing.h"
 #include "store/expert_loader.h"
 
 namespace troupe {
-
-// One miss from the question to the answer, for --explain.
-struct MissEvent {
-  ExpertId id;
-  std::uint32_t tokens = 0;  // that waited
-  std::uint32_t slot = 0;
-  std::optional<ExpertId> evicted;
-  bool low = false;     // read in its low copy
-  bool joined = false;  // its load was under way already
-  Bytes bytes;
-  double load_seconds = 0;  // from the question to the end of the load, waiting for a slot included
-  double waited_seconds = 0;  // of that the time in which nothing else could be computed
-};
-
-std::string ToString(const MissEvent& event);
 
 // The experts once more at lower precision; without a store there are none.
 struct LowExperts {
@@ -103,6 +89,8 @@ class OffloadedExperts final : public ExpertSource {
   ExpertUsage usage() const override;
   // Loads that were on their way when asked for and had to begin anew.
   std::uint64_t begun_anew() const { return begun_anew_; }
+  // In order, those that went before their turn because nothing else could.
+  std::uint64_t given_out_of_turn() const { return given_out_of_turn_; }
   const ExpertCache& cache() const { return cache_; }
   const ExpertStore& store() const { return *store_; }
   const ExpertLoader& loader() const { return *loader_; }
@@ -141,8 +129,12 @@ class OffloadedExperts final : public ExpertSource {
   void PutBack(ExpertId id);
   Status CollectEnded();
   void Give(ExpertId id, std::uint32_t tokens);
+  std::vector<Waiting>::iterator FindWaiting(ExpertId id);
+  std::optional<std::uint32_t> NextInOrder() const;
   bool NextIsReady() const;
-  void GiveSome();
+  Status WaitForNext();
+  std::span<const ReadyExpert> GiveSome();
+  std::span<const ReadyExpert> GiveOutOfTurn();
   void Forget();
 
   ExpertLayouts layouts_;
@@ -163,17 +155,14 @@ class OffloadedExperts final : public ExpertSource {
   bool in_prompt_ = false;
   std::size_t pass_tokens_ = 1;
   std::uint32_t layer_ = 0;
-  std::size_t residents_left_ = 0;  // of those asked for, to be given; the first of ready_
   std::vector<ExpertId> unplaced_;  // asked for, without a slot yet
   std::vector<Waiting> waiting_;    // asked for, on their way
   std::vector<ExpertId> ahead_;     // prefetches whose loads have not ended
-  std::vector<ReadyExpert> ready_;  // since the last Take
-  std::vector<ReadyExpert> given_;
-  std::vector<ExpertCache::Pin> ready_pins_, given_pins_;
+  HandOut hand_out_;
   double stall_seconds_ = 0;
   std::uint64_t low_given_ = 0, low_assignments_ = 0;
   std::uint64_t substituted_ = 0, dropped_ = 0;
-  std::uint64_t begun_anew_ = 0;
+  std::uint64_t begun_anew_ = 0, given_out_of_turn_ = 0;
   double deciding_seconds_ = 0;
 };
 

@@ -203,6 +203,20 @@ TEST_F(OffloadedExpertsTest, APrefetchStillOnItsWayIsJoined) {
   EXPECT_EQ(experts_->usage().prefetch_useful + experts_->usage().prefetch_late, 1u);
 }
 
+TEST_F(OffloadedExpertsTest, InOrderOneThatHoldsTheOnlySlotGoesBeforeItsTurn) {
+  Open(1, std::make_unique<Always>());
+  experts_->set_in_order(true);
+  Ask(0, {0});
+  experts_->Foretell(1, 1, {});
+  TakeAll(1);
+  reader_->Hold(true);
+  EXPECT_THAT(Take(false), IsEmpty());  // lets go of the slot, which is read ahead into
+  Ask(1, {1, 3});
+  EXPECT_EQ(experts_->usage().misses, 3u);
+  EXPECT_THAT(TakeAll(2), ElementsAre(3, 1));
+  EXPECT_EQ(experts_->given_out_of_turn(), 1u);
+}
+
 TEST_F(OffloadedExpertsTest, TellsOfEachMissOnce) {
   std::vector<MissEvent> events;
   experts_->set_miss_observer([&](const MissEvent& event) { events.push_back(event); });

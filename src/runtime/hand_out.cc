@@ -1,0 +1,44 @@
+#include "runtime/hand_out.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace troupe {
+
+void HandOut::Forget() {
+  residents_ = 0;
+  ready_.clear();
+  given_.clear();
+  ready_pins_.clear();
+  given_pins_.clear();
+}
+
+void HandOut::Add(const ReadyExpert& expert, ExpertCache::Pin pin) {
+  ready_.push_back(expert);
+  ready_pins_.push_back(std::move(pin));
+}
+
+bool HandOut::IsReady(std::uint32_t expert) const {
+  return std::ranges::find(ready_, expert, &ReadyExpert::expert) != ready_.end();
+}
+
+std::span<const ReadyExpert> HandOut::Give(std::size_t most) {
+  const auto end = static_cast<std::ptrdiff_t>(std::min(most, ready_.size()));
+  residents_ -= std::min(residents_, static_cast<std::size_t>(end));
+  given_.assign(ready_.begin(), ready_.begin() + end);
+  ready_.erase(ready_.begin(), ready_.begin() + end);
+  given_pins_.assign(std::make_move_iterator(ready_pins_.begin()),
+                     std::make_move_iterator(ready_pins_.begin() + end));
+  ready_pins_.erase(ready_pins_.begin(), ready_pins_.begin() + end);
+  return given_;
+}
+
+std::span<const ReadyExpert> HandOut::GiveOne(std::uint32_t expert) {
+  const auto at = std::ranges::find(ready_, expert, &ReadyExpert::expert);
+  TROUPE_CHECK(at != ready_.end());
+  std::swap(ready_pins_.front(), ready_pins_[static_cast<std::size_t>(at - ready_.begin())]);
+  std::swap(ready_.front(), *at);
+  return Give(1);
+}
+
+}  // namespace troupe
