@@ -26,7 +26,7 @@ SYSTEMS = {
     "on demand, no cache": ["--predict", "none", "--cache", "lru", "--slots", "8"],
     "on demand": ["--predict", "none", "--cache", "lru"],
     "activation paths": ["--predict", "eap", "--ungoverned", "--cache", "arc",
-                         "--shallow", str(SHALLOW)],
+                         "--shallow", str(SHALLOW), "PROFILE"],
     "Fate": ["--predict", "gate", "--ungoverned", "--cache", "arc", "--shallow", str(SHALLOW)],
     "troupe": [],
     "troupe, profile": ["PROFILE"],
@@ -52,7 +52,7 @@ class Comparison:
     def __init__(self, troupe, folder, quick):
         self._troupe = measured_run.Troupe(troupe, folder, "fate")
         self._folder, self._quick = folder, quick
-        self._rounds = 1 if quick else 2
+        self._rounds, self._prompt_rounds = (1, 1) if quick else (2, 5)  # a prompt takes about a second
         name, arguments = MODEL
         self._model, self._container = offload_runs.make_model(troupe, folder / name, arguments)
         self._profile = folder / "fate.profile.json"
@@ -116,10 +116,11 @@ class Comparison:
         memory = [] if "--slots" in system else ["--slots", slots]
         return self._generate(ids, count, ["--experts", self._container, *memory, *system, *link])
 
-    def _in_turns(self, systems, run):
+    @staticmethod
+    def _in_turns(rounds, systems, run):
         """Records by system; what the machine does meanwhile meets all of them alike."""
         records = {name: [] for name in systems}
-        for _ in range(self._rounds):
+        for _ in range(rounds):
             for name, system in systems.items():
                 records[name].append(run(name, system))
         return records
@@ -144,7 +145,7 @@ class Comparison:
         return result
 
     def _decoded(self, systems, slots, link, tokens):
-        records = self._in_turns(systems, lambda _, system: self._limited(
+        records = self._in_turns(self._rounds, systems, lambda _, system: self._limited(
             self._ids[:PROMPT], DECODE, slots, system, link))
         return {name: self._figures(runs, tokens) for name, runs in records.items()}
 
@@ -158,7 +159,7 @@ class Comparison:
     def _prompt_speeds(self, length, systems, run, model=None):
         """Tokens/s by system, and how many answers differ from those with everything in memory."""
         first = self._generate(self._ids[:length], 1, [], model)["token_ids"]
-        records = self._in_turns(systems, run)
+        records = self._in_turns(self._prompt_rounds, systems, run)
         exact = [r for name, runs in records.items() for r in runs if name != PAIRS]
         self._prompts_differing += sum(r["token_ids"] != first for r in exact)
         return {name: statistics.median(r["prefill_tokens_per_s"] for r in runs)
@@ -183,7 +184,9 @@ class Comparison:
             self._troupe.record("pack", self._model, "--high", HIGH, "--low", LOW,
                                 "--rounding", "plain", "-o", container)
         share, loss = self._low_share(high, container, experts)
-        systems = {name: system for name, system in SYSTEMS.items() if "PROFILE" not in system}
+        # The profile is of the other model.
+        systems = {name: [part for part in system if part != "PROFILE"]
+                   for name, system in SYSTEMS.items() if system != ["PROFILE"]}
         systems[PAIRS] = ["--low-copy", f"prefill={share}"]
         table = {}
         for length in (512,) if self._quick else PREFILLS:

@@ -5,8 +5,14 @@
 
 namespace troupe {
 
-ActivationPath::ActivationPath(ExpertGrid grid, std::uint32_t experts_per_token)
-    : grid_(grid), experts_per_token_(experts_per_token), follows_(grid.Count() * grid.experts) {}
+ActivationPath::ActivationPath(ExpertGrid grid, std::uint32_t experts_per_token,
+                               std::span<const SeenPaths> seen)
+    : grid_(grid), experts_per_token_(experts_per_token), follows_(grid.Count() * grid.experts) {
+  for (const SeenPaths& one : seen) {
+    if (one.layer >= grid.layers || one.follows.size() != LayerSize()) continue;
+    std::ranges::copy(one.follows, &Follows(one.layer, 0, 0));
+  }
+}
 
 void ActivationPath::Chose(std::uint32_t layer, std::span<const ExpertDemand> chosen) {
   if (layer > 0 && last_layer_ + 1 == layer) {
@@ -45,6 +51,16 @@ std::vector<Guess> ActivationPath::Predict(std::uint32_t layer, std::uint32_t, c
       std::min<std::size_t>(guesses.size(), std::size_t{experts_per_token_} * std::max(1u, tokens));
   for (std::size_t i = 0; i < expected; ++i) guesses[i].expected = true;
   return guesses;
+}
+
+std::vector<SeenPaths> ActivationPath::Seen() const {
+  std::vector<SeenPaths> seen;
+  for (std::uint32_t layer = 0; layer < grid_.layers; ++layer) {
+    const auto counts = std::span(follows_).subspan(layer * LayerSize(), LayerSize());
+    if (std::ranges::all_of(counts, [](float count) { return count == 0; })) continue;
+    seen.push_back({.layer = layer, .follows = {counts.begin(), counts.end()}});
+  }
+  return seen;
 }
 
 }  // namespace troupe

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+
+#include "base/check.h"
+#include "expert/forecast_study.h"
 
 namespace troupe {
 namespace {
@@ -31,55 +35,93 @@ void AddScaled(float factor, std::span<const float> from, std::span<float> to) {
 }  // namespace
 
 Bytes GateCorrection::BytesFor(ExpertGrid grid, std::uint32_t layers_ahead) {
-  return Bytes(grid.Count() * (grid.experts + 1) * layers_ahead * sizeof(float));
+  const std::size_t tables = std::size_t{grid.layers} * layers_ahead *
+                             (LearnedForecast::TableSize(grid.experts) + grid.experts);
+  const std::size_t window = layers_ahead + 1;
+  const std::size_t rows = window * (layers_ahead + 1) * kMostForecastRows * grid.experts;
+  return Bytes((tables + rows + 3 * std::size_t{grid.experts}) * sizeof(float));
 }
 
-GateCorrection::GateCorrection(ExpertGrid grid, std::uint32_t layers_ahead)
+GateCorrection::GateCorrection(ExpertGrid grid, std::uint32_t experts_per_token,
+                               std::uint32_t layers_ahead)
     : grid_(grid),
+      experts_per_token_(experts_per_token),
       layers_ahead_(layers_ahead),
       maps_(std::size_t{grid.layers} * layers_ahead),
+      forecasts_(std::size_t{layers_ahead + 1} * layers_ahead),
+      chosen_(layers_ahead + 1),
+      features_(2 * std::size_t{grid.experts}),
       error_(grid.experts) {
   for (Map& map : maps_) {
-    map.table.resize(std::size_t{grid.experts} * grid.experts);
+    map.table.resize(LearnedForecast::TableSize(grid.experts));
     map.offset.resize(grid.experts);
   }
+  const std::size_t most = kMostForecastRows * grid.experts;
+  for (Rows& rows : forecasts_) rows.values.reserve(most);
+  for (Rows& rows : chosen_) rows.values.reserve(most);
 }
 
-void GateCorrection::Expect(const Map& map, std::span<const float> features,
-                            std::span<float> row) const {
+Bytes GateCorrection::bytes() const {
+  std::size_t floats = features_.capacity() + error_.capacity();
+  for (const Map& map : maps_) floats += map.table.capacity() + map.offset.capacity();
+  for (const Rows& rows : forecasts_) floats += rows.values.capacity();
+  for (const Rows& rows : chosen_) floats += rows.values.capacity();
+  return Bytes(floats * sizeof(float));
+}
+
+void GateCorrection::SetFeatures(std::span<const float> forecast, std::span<const float> chosen) {
+  const std::span<float> of_forecast = std::span(features_).first(grid_.experts);
+  const std::span<float> of_present = std::span(features_).last(grid_.experts);
+  Standardise(forecast, of_forecast);
+  if (chosen.empty()) {
+    std::ranges::fill(of_present, 0.0f);
+  } else {
+    std::ranges::copy(chosen, of_present.begin());
+  }
+  feature_length_ = std::inner_product(features_.begin(), features_.end(), features_.begin(), 0.0f);
+}
+
+// The row at `at` of what the layer chose that lies so far before; empty if that was another pass.
+std::span<const float> GateCorrection::ChosenBefore(std::uint32_t layer, std::uint32_t ahead,
+                                                    std::size_t at, std::size_t size) {
+  if (ahead > layer) return {};
+  const Rows& rows = Chosen(layer - ahead);
+  if (rows.layer != layer - ahead || rows.values.size() != size) return {};
+  return std::span(rows.values).subspan(at, grid_.experts);
+}
+
+void GateCorrection::Expect(const Map& map, std::span<float> row) const {
   const std::size_t experts = grid_.experts;
   AddScaled(1, map.offset, row);
-  for (std::size_t e = 0; e < experts; ++e) {
-    AddScaled(features[e], std::span(map.table).subspan(e * experts, experts), row);
+  for (std::size_t i = 0; i < features_.size(); ++i) {
+    if (features_[i] == 0) continue;  // most of the present layer's experts were not chosen
+    AddScaled(features_[i], std::span(map.table).subspan(i * experts, experts), row);
   }
 }
 
 void GateCorrection::Correct(std::uint32_t layer, std::uint32_t ahead, std::span<float> rows) {
   TROUPE_CHECK(ahead >= 1 && ahead <= layers_ahead_ && rows.size() % grid_.experts == 0);
-  Map& map = At(layer, ahead);
-  map.forecast.assign(rows.begin(), rows.end());
-  map.features.resize(rows.size());
+  Rows& kept = Forecast(layer, ahead);
+  kept.layer = layer;
+  kept.values.assign(rows.begin(), rows.end());
   for (std::size_t at = 0; at < rows.size(); at += grid_.experts) {
     const std::span<float> row = rows.subspan(at, grid_.experts);
-    const std::span<float> features = std::span(map.features).subspan(at, grid_.experts);
-    Standardise(row, features);
-    Expect(map, features, row);
+    SetFeatures(row, ChosenBefore(layer, ahead, at, rows.size()));
+    Expect(At(layer, ahead), row);
   }
 }
 
-void GateCorrection::LearnRow(Map& map, std::size_t row, std::span<const float> said) {
+void GateCorrection::LearnRow(Map& map, std::span<const float> forecast,
+                              std::span<const float> said) {
   const std::size_t experts = grid_.experts;
-  const auto forecast = std::span<const float>(map.forecast).subspan(row * experts, experts);
-  const auto features = std::span<const float>(map.features).subspan(row * experts, experts);
-  if (!AllFinite(forecast) || !AllFinite(said)) return;
   // Against the map as it is by now, which rows of the same pass may have changed.
   std::ranges::copy(forecast, error_.begin());
-  Expect(map, features, error_);
+  Expect(map, error_);
   for (std::size_t e = 0; e < experts; ++e) error_[e] = said[e] - error_[e];
-  // Standardised features have a squared length of `experts`.
-  const float step = kStep / static_cast<float>(1 + experts);
-  for (std::size_t e = 0; e < experts; ++e) {
-    AddScaled(step * features[e], error_, std::span(map.table).subspan(e * experts, experts));
+  const float step = kStep / (1 + feature_length_);
+  for (std::size_t i = 0; i < features_.size(); ++i) {
+    if (features_[i] == 0) continue;
+    AddScaled(step * features_[i], error_, std::span(map.table).subspan(i * experts, experts));
   }
   AddScaled(kOffsetStep, error_, map.offset);
   map.learned = true;
@@ -87,13 +129,33 @@ void GateCorrection::LearnRow(Map& map, std::size_t row, std::span<const float> 
 }
 
 void GateCorrection::Learn(std::uint32_t layer, const GateScores& said) {
+  const std::size_t experts = grid_.experts;
   for (std::uint32_t ahead = 1; ahead <= layers_ahead_; ++ahead) {
-    Map& map = At(layer, ahead);
-    if (map.forecast.size() == said.scores.size()) {
-      for (std::size_t row = 0; row < said.rows(); ++row) LearnRow(map, row, said.Row(row));
+    Rows& forecast = Forecast(layer, ahead);
+    if (forecast.layer == layer && forecast.values.size() == said.scores.size()) {
+      for (std::size_t row = 0; row < said.rows(); ++row) {
+        const auto early = std::span<const float>(forecast.values).subspan(row * experts, experts);
+        if (!AllFinite(early) || !AllFinite(said.Row(row))) continue;
+        SetFeatures(early, ChosenBefore(layer, ahead, row * experts, said.scores.size()));
+        LearnRow(At(layer, ahead), early, said.Row(row));
+      }
     }
-    map.forecast.clear();
-    map.features.clear();
+    forecast.values.clear();
+  }
+  KeepChosen(layer, said);
+}
+
+void GateCorrection::KeepChosen(std::uint32_t layer, const GateScores& said) {
+  Rows& kept = Chosen(layer);
+  kept.layer = layer;
+  kept.values.assign(said.scores.size(), 0.0f);
+  std::vector<float>& standard = error_;
+  for (std::size_t row = 0; row < said.rows(); ++row) {
+    if (!AllFinite(said.Row(row))) continue;
+    Standardise(said.Row(row), standard);
+    for (const std::uint32_t expert : TopOf(said.Row(row), experts_per_token_)) {
+      kept.values[row * grid_.experts + expert] = standard[expert];
+    }
   }
 }
 

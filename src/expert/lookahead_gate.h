@@ -22,7 +22,7 @@ class LookaheadGate : public Predictor {
                 std::span<const LearnedForecast> learned = {})
       : experts_per_token_(experts_per_token),
         layers_ahead_(LayersAhead(grid)),
-        correction_(grid, layers_ahead_) {
+        correction_(grid, experts_per_token, layers_ahead_) {
     correction_.BeginWith(learned);
   }
 

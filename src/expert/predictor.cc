@@ -33,7 +33,9 @@ Result<std::unique_ptr<Predictor>> MakePredictor(std::string_view name, ExpertGr
     return Made(std::make_unique<TopScoreGate>(grid, experts_per_token, material));
   }
   if (name == "gate") return Made(std::make_unique<CrossLayerGate>(experts_per_token));
-  if (name == "eap") return Made(std::make_unique<ActivationPath>(grid, experts_per_token));
+  if (name == "eap") {
+    return Made(std::make_unique<ActivationPath>(grid, experts_per_token, material.paths));
+  }
   if (name == "previous") return Made(std::make_unique<PreviousToken>(grid));
   if (name == "wrong") return Made(std::make_unique<WrongGate>(experts_per_token));
   return InvalidArgument(

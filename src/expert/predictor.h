@@ -20,6 +20,8 @@ namespace troupe {
 
 // How many layers ahead a gate is asked at most.
 inline constexpr std::uint32_t kMostLayersAhead = 3;
+// Of how many tokens of a pass; more would say little that is new.
+inline constexpr std::size_t kMostForecastRows = 32;
 
 // What a gate says of some tokens, of a long prompt a sample of them: a row a token, in which the
 // experts that rank highest are chosen.
@@ -59,6 +61,7 @@ class Predictor {
 };
 
 struct LearnedForecast;
+struct SeenPaths;
 
 enum class ForecastRows {
   kLogits,  // of a softmax router: scores are their exponentials, up to a factor
@@ -68,6 +71,7 @@ enum class ForecastRows {
 // What some predictors begin with.
 struct PredictorMaterial {
   std::span<const LearnedForecast> learned = {};
+  std::span<const SeenPaths> paths = {};
   ForecastRows rows = ForecastRows::kLogits;
   // Experts whose scores are within this share of the boundary may be replaced, in passes of at
   // most so many tokens.

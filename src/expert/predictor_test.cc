@@ -128,7 +128,7 @@ TEST(LookaheadGateTest, LearnsWhatForecastsMissByLayerAndDistance) {
 }
 
 TEST(GateCorrectionTest, ForecastsOfAnotherPassTeachNothing) {
-  GateCorrection correction(kGrid, 1);
+  GateCorrection correction(kGrid, 2, 1);
   std::vector<float> two_rows(16, 1.0f), one_row(8, 1.0f);
   correction.Correct(1, 1, two_rows);
   correction.Learn(1, {.experts = 8, .scores = one_row});
@@ -141,7 +141,7 @@ TEST(GateCorrectionTest, ForecastsOfAnotherPassTeachNothing) {
 }
 
 TEST(GateCorrectionTest, NumbersThatAreNoneDoNotSpoilIt) {
-  GateCorrection correction(kGrid, 1);
+  GateCorrection correction(kGrid, 2, 1);
   std::vector<float> row(8, 0.5f);
   std::vector<float> broken = row;
   broken[2] = std::numeric_limits<float>::infinity();
@@ -150,6 +150,72 @@ TEST(GateCorrectionTest, NumbersThatAreNoneDoNotSpoilIt) {
   std::vector<float> fine = row;
   correction.Correct(1, 1, fine);
   EXPECT_EQ(fine, row);
+}
+
+TEST(GateCorrectionTest, LearnsWhatThePresentLayersChoiceBrings) {
+  // The forecast says nothing; what the gate then says is what the layer before has chosen.
+  GateCorrection correction({.layers = 4, .experts = 8}, 1, 2);
+  const std::vector<float> empty(2 * 8, 0.5f);
+  const auto chosen = [](std::uint32_t first, std::uint32_t second) {
+    std::vector<float> rows(2 * 8);
+    rows[first] = rows[8 + second] = 1;
+    return rows;
+  };
+  const auto forecast = [&](std::uint32_t first, std::uint32_t second, std::uint32_t ahead) {
+    const std::vector<float> present = chosen(first, second);
+    correction.Learn(1, {.experts = 8, .scores = present});
+    std::vector<float> rows = empty;
+    correction.Correct(1 + ahead, ahead, rows);
+    return rows;
+  };
+  for (std::uint32_t step = 0; step < 200; ++step) {
+    const std::uint32_t first = step % 8, second = (step * 3 + 1) % 8;
+    forecast(first, second, 1);
+    const std::vector<float> said = chosen((first + 2) % 8, (second + 2) % 8);
+    correction.Learn(2, {.experts = 8, .scores = said});
+  }
+  const auto best = [](std::span<const float> row) {
+    return std::ranges::max_element(row) - row.begin();
+  };
+  const std::vector<float> near = forecast(5, 7, 1);
+  EXPECT_EQ(best(std::span(near).first(8)), 7);
+  EXPECT_EQ(best(std::span(near).last(8)), 1);
+  EXPECT_EQ(forecast(5, 7, 2), empty);  // learned for its own distance alone
+}
+
+TEST(GateCorrectionTest, ThePresentLayersChoiceOfAnotherPassIsNotTaken) {
+  GateCorrection correction(kGrid, 1, 1);
+  std::vector<float> table(LearnedForecast::TableSize(8), 0.0f);
+  std::ranges::fill(std::span(table).last(8 * 8), 1.0f);
+  const std::vector<LearnedForecast> learned = {
+      {.layer = 2, .ahead = 1, .table = table, .offset = std::vector<float>(8)}};
+  correction.BeginWith(learned);
+  std::vector<float> one_row(8), two_rows(16);
+  one_row[3] = two_rows[3] = two_rows[8 + 4] = 1;
+  correction.Learn(1, {.experts = 8, .scores = two_rows});
+  std::vector<float> row = one_row;
+  correction.Correct(2, 1, row);
+  EXPECT_EQ(row, one_row);
+  correction.Learn(1, {.experts = 8, .scores = one_row});
+  correction.Correct(2, 1, row);
+  EXPECT_NE(row, one_row);
+}
+
+TEST(GateCorrectionTest, TakesNoMoreMemoryThanItSaid) {
+  const ExpertGrid wide{.layers = 5, .experts = 64};
+  GateCorrection correction(wide, 4, 3);
+  std::vector<float> rows(kMostForecastRows * 64, 0.25f);
+  for (int pass = 0; pass < 3; ++pass) {
+    for (std::uint32_t layer = 0; layer < 5; ++layer) {
+      correction.Learn(layer, {.experts = 64, .scores = rows});
+      for (std::uint32_t ahead = 1; ahead <= 3 && layer + ahead < 5; ++ahead) {
+        std::vector<float> forecast = rows;
+        correction.Correct(layer + ahead, ahead, forecast);
+      }
+    }
+  }
+  EXPECT_GT(correction.learned_rows(), 0u);
+  EXPECT_LE(correction.bytes(), GateCorrection::BytesFor(wide, 3));
 }
 
 TEST(ActivationPathTest, GuessesWhatFollowedBefore) {
@@ -176,6 +242,28 @@ TEST(ActivationPathTest, KnowsNothingAtFirstAndNothingForTheFirstLayer) {
   path.Chose(0, chosen);
   EXPECT_THAT(path.Predict(1, 1, {}), IsEmpty());
   EXPECT_THAT(path.Predict(0, 1, {}), IsEmpty());
+}
+
+TEST(ActivationPathTest, BeginsWithWhatWasSeenElsewhere) {
+  ActivationPath counted(kGrid, 1);
+  const std::vector<ExpertDemand> before = {{1, 1}}, after = {{5, 1}}, other = {{6, 1}};
+  for (int i = 0; i < 2; ++i) {
+    counted.Chose(0, before);
+    counted.Chose(1, after);
+  }
+  ASSERT_EQ(counted.Seen().size(), 1u);
+  EXPECT_EQ(counted.Seen()[0].layer, 1u);
+
+  const auto path = MakePredictor("eap", kGrid, 1, {.paths = counted.Seen()}).value();
+  path->Chose(0, before);
+  path->Chose(1, other);  // once, against twice that it began with
+  path->Chose(0, before);
+  const auto guesses = path->Predict(1, 1, {});
+  EXPECT_THAT(ExpertsOf(guesses), ElementsAre(5, 6));
+
+  const std::vector<SeenPaths> of_another_model = {{.layer = 1, .follows = {1, 2}},
+                                                   {.layer = 99, .follows = {}}};
+  EXPECT_TRUE(ActivationPath(kGrid, 1, of_another_model).Seen().empty());
 }
 
 TEST(PreviousTokenTest, GuessesTheLayersLastChoice) {

@@ -64,7 +64,7 @@ class ForwardPass {
 
   // Asks the layer's gate for all tokens and those of `forecasts` layers for some.
   Status Route(std::uint32_t layer, const MoeWeights& w, std::span<const LayerWeights> forecasts);
-  std::size_t ForecastRows() const { return std::min(tokens_, Workspace::kForecastRows); }
+  std::size_t ForecastRows() const { return std::min(tokens_, kMostForecastRows); }
   // The token of a row that forecasts are made of: spread over the pass, the last among them.
   std::size_t ForecastToken(std::size_t row) const {
     return (row + 1) * tokens_ / ForecastRows() - 1;

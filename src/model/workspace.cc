@@ -80,7 +80,7 @@ void Workspace::Place(const ModelConfig& config, const WorkspaceShape& shape, Bu
     const std::size_t assignments = chunk * moe.routing.top_k;
     router = bump.Floats(chunk * moe.routing.experts);
     chosen = bump.Take<ExpertChoice>(assignments).data();
-    const std::size_t asked_early = std::min(chunk, kForecastRows);
+    const std::size_t asked_early = std::min(chunk, kMostForecastRows);
     gate_said = bump.Floats(asked_early * moe.routing.experts);
     forecast_input = bump.TakeRows(kMostLayersAhead * asked_early, config.width);
     forecast = bump.Floats(kMostLayersAhead * asked_early * moe.routing.experts);

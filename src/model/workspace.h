@@ -39,9 +39,6 @@ struct Rows {
 
 class Workspace {
  public:
-  // Tokens of a pass that gates are asked early for; of more than these a sample.
-  static constexpr std::size_t kForecastRows = 32;
-
   static Bytes BytesFor(const ModelConfig& config, const WorkspaceShape& shape);
   static Result<Workspace> Create(const ModelConfig& config, const WorkspaceShape& shape,
                                   RopeParams rope);

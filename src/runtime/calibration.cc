@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "expert/activation_path.h"
 #include "expert/gate_guesses.h"
 #include "expert/lookahead_gate.h"
 #include "model/gate_probe.h"
@@ -24,6 +25,7 @@ class Watcher final : public StreamObserver {
         first_layer_(config_.moe.leading_dense),
         study_(config_.layers, top_k_),
         lookahead_(grid_, top_k_),
+        paths_(grid_, top_k_),
         corrected_(config_.layers),
         pending_(config_.layers) {
     routes_ = {.grid = grid_, .first_layer = first_layer_, .experts_per_token = top_k_, .ids = {}};
@@ -48,6 +50,11 @@ class Watcher final : public StreamObserver {
         const auto from =
             pass_ids_.begin() + static_cast<std::ptrdiff_t>((l * tokens + t) * top_k_);
         routes_.ids.insert(routes_.ids.end(), from, from + top_k_);
+        std::vector<ExpertDemand> chosen;
+        for (const std::uint32_t expert : std::span(from, top_k_)) {
+          chosen.push_back({.expert = expert, .tokens = 1});
+        }
+        paths_.Chose(first_layer_ + static_cast<std::uint32_t>(l), chosen);
       }
     }
     pass_ids_.clear();
@@ -57,7 +64,8 @@ class Watcher final : public StreamObserver {
     ModelProfile profile{.tokens = routes_.tokens(),
                          .layers = grid_.layers,
                          .experts = grid_.experts,
-                         .learned = lookahead_.correction().Learned()};
+                         .learned = lookahead_.correction().Learned(),
+                         .paths = paths_.Seen()};
     std::vector<double> covered(grid_.layers);
     for (std::uint32_t layer = first_layer_; layer < grid_.layers; ++layer) {
       ProfiledLayer out{.layer = layer, .plain = {}, .corrected = {}};
@@ -150,6 +158,7 @@ class Watcher final : public StreamObserver {
   std::uint32_t top_k_, first_layer_;
   ForecastStudy study_;
   LookaheadGate lookahead_;
+  ActivationPath paths_;
   std::vector<Sums> corrected_;
   std::vector<Pending> pending_;  // by the layer that they are for
   RecordedRoutes routes_;

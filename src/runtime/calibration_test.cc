@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "base/rng.h"
 #include "io/temp_folder.h"
 #include "model/synth.h"
@@ -55,6 +57,12 @@ TEST_P(CalibrationTest, FindsForecastsForEveryLayerThatHasOneBefore) {
   }
   EXPECT_FALSE(profile->learned.empty());
   EXPECT_FALSE(profile->shallow.empty());
+  // Every token went from each of its experts to each of the next layer's.
+  ASSERT_EQ(profile->paths.size(), profile->forecasts.size() - 1);
+  for (const SeenPaths& paths : profile->paths) {
+    EXPECT_EQ(std::accumulate(paths.follows.begin(), paths.follows.end(), 0.0f),
+              150.0f * moe.routing.top_k * moe.routing.top_k);
+  }
 }
 
 TEST_P(CalibrationTest, DoesNotDependOnHowManyTokensGoTogetherOrOnMemory) {
@@ -65,6 +73,7 @@ TEST_P(CalibrationTest, DoesNotDependOnHowManyTokensGoTogetherOrOnMemory) {
   const auto many = Calibrate(session, *engine, text, {.together = 64});
   ASSERT_TRUE(one.ok() && many.ok());
   EXPECT_EQ(one->learned, many->learned);
+  EXPECT_EQ(one->paths, many->paths);
   EXPECT_EQ(one->shallow[0].costs[0].misses, many->shallow[0].costs[0].misses);
   EngineOptions little;
   little.offload.slots = 4;
@@ -79,7 +88,7 @@ TEST_P(CalibrationTest, WhatWasLearnedIsWhatTheNextRunBeginsWith) {
   const std::vector<TokenId> text = Text(*engine, 300);
   ModelProfile profile = Calibrate(session, *engine, text, {}).value();
   const ExpertGrid grid{.layers = profile.layers, .experts = profile.experts};
-  GateCorrection correction(grid, kMostLayersAhead);
+  GateCorrection correction(grid, engine->config().moe.routing.top_k, kMostLayersAhead);
   EXPECT_TRUE(correction.Learned().empty());
   correction.BeginWith(profile.learned);
   EXPECT_EQ(correction.Learned(), profile.learned);

@@ -51,8 +51,7 @@ Engine::Engine(Opened opened)
 
 Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertStore> store,
                            LowExperts low, SubstitutionChain substitution,
-                           const OffloadOptions& options,
-                           const std::optional<ModelProfile>& profile) {
+                           const OffloadOptions& options, std::optional<ModelProfile> profile) {
   if (plan_.memory.all_resident) {
     if (store != nullptr) {
       plan_.notes.push_back(
@@ -77,20 +76,18 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
   } else {
     TROUPE_ASSIGN_OR_RETURN(offload.policy, MakeEvictionPolicy(options.policy, offload.cache));
   }
-  const auto learned = profile ? std::span<const LearnedForecast>(profile->learned)
-                               : std::span<const LearnedForecast>();
   if (options.make_predictor) {
     offload.predictor = options.make_predictor(offload.cache.grid);
   } else {
     const bool sigmoid = config_->moe.routing.score == GateScore::kSigmoid;
-    TROUPE_ASSIGN_OR_RETURN(
-        offload.predictor,
-        MakePredictor(options.predictor, offload.cache.grid, config_->moe.routing.top_k,
-                      {.learned = learned,
-                       .rows = sigmoid ? ForecastRows::kScores : ForecastRows::kLogits,
-                       .alpha = substitution.BorderShare(),
-                       .most_tokens = options.substitution_tokens}));
+    PredictorMaterial material{.rows = sigmoid ? ForecastRows::kScores : ForecastRows::kLogits,
+                               .alpha = substitution.BorderShare(),
+                               .most_tokens = options.substitution_tokens};
+    if (profile) material.learned = profile->learned, material.paths = profile->paths;
+    TROUPE_ASSIGN_OR_RETURN(offload.predictor, MakePredictor(options.predictor, offload.cache.grid,
+                                                             config_->moe.routing.top_k, material));
   }
+  profile.reset();  // its tables are the predictor's by now, and the budget counts them once
   std::string why;
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<AsyncReader> reader, MakeReader(options.reader, &why));
   plan_.notes.push_back(fmt::format("experts are read by {} from {} ({})", reader->name(),
@@ -132,7 +129,7 @@ Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const Engi
   engine->offload_options_.substitution = ToString(model.substitution);
   TROUPE_RETURN_IF_ERROR(engine->OpenExperts(model.measure.experts, std::move(model.store),
                                              std::move(model.low), std::move(model.substitution),
-                                             options.offload, model.profile));
+                                             options.offload, std::move(model.profile)));
   engine->transformer_ = std::make_unique<Transformer>(engine->config(), engine->weights(),
                                                        *engine->experts_, engine->pool_);
   engine->load_seconds_ = watch.Seconds();

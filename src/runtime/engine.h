@@ -50,7 +50,7 @@ class Engine {
   explicit Engine(Opened opened);
   Status OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertStore> store,
                      LowExperts low, SubstitutionChain substitution, const OffloadOptions& options,
-                     const std::optional<ModelProfile>& profile);
+                     std::optional<ModelProfile> profile);
 
   std::string path_;
   std::unique_ptr<const ModelConfig> config_;  // plan and weights point to it

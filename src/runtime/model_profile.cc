@@ -13,7 +13,7 @@ namespace {
 using Json = OrderedJson;
 
 constexpr std::string_view kFormat = "troupe model profile";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr Bytes kMostBytes = 512_MiB;  // of a file that is read
 constexpr std::uint64_t kMost = 1u << 20;
 
@@ -107,8 +107,19 @@ LearnedForecast LearnedFrom(const JsonValue& json, const ModelProfile& profile) 
   const std::size_t experts = profile.experts;
   return {.layer = static_cast<std::uint32_t>(json.At("layer").Count(0, profile.layers - 1)),
           .ahead = static_cast<std::uint32_t>(json.At("ahead").Count(1, kMostLayersAhead)),
-          .table = FloatsFrom(json.At("table"), experts * experts),
+          .table = FloatsFrom(json.At("table"), LearnedForecast::TableSize(experts)),
           .offset = FloatsFrom(json.At("offset"), experts)};
+}
+
+SeenPaths PathsFrom(const JsonValue& json, const ModelProfile& profile) {
+  const std::size_t experts = profile.experts;
+  SeenPaths paths{
+      .layer = static_cast<std::uint32_t>(json.At("layer").Count(1, profile.layers - 1)),
+      .follows = FloatsFrom(json.At("follows"), experts * experts)};
+  if (std::ranges::any_of(paths.follows, [](float count) { return count < 0; })) {
+    json.At("follows").Fail("counts");
+  }
+  return paths;
 }
 
 ModelProfile ProfileFrom(const JsonValue& json) {
@@ -123,7 +134,7 @@ ModelProfile ProfileFrom(const JsonValue& json) {
       .layers = static_cast<std::uint32_t>(json.At("layers").Count(1, kMost)),
       .experts = static_cast<std::uint32_t>(json.At("experts").Count(1, 1u << 16))};
   const JsonValue forecasts = json.At("forecasts"), shallow = json.At("shallow"),
-                  learned = json.At("learned");
+                  learned = json.At("learned"), paths = json.At("paths");
   for (std::size_t i = 0; i < forecasts.size(); ++i) {
     profile.forecasts.push_back(LayerFrom(forecasts.At(i), profile.layers));
   }
@@ -132,6 +143,9 @@ ModelProfile ProfileFrom(const JsonValue& json) {
   }
   for (std::size_t i = 0; i < learned.size(); ++i) {
     profile.learned.push_back(LearnedFrom(learned.At(i), profile));
+  }
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    profile.paths.push_back(PathsFrom(paths.At(i), profile));
   }
   return profile;
 }
@@ -153,7 +167,7 @@ Status SaveProfile(const ModelProfile& profile, const std::string& path) {
       {"format", kFormat},          {"version", kVersion},        {"model", profile.fingerprint},
       {"text", profile.text},       {"tokens", profile.tokens},   {"layers", profile.layers},
       {"experts", profile.experts}, {"forecasts", Json::array()}, {"shallow", Json::array()},
-      {"learned", Json::array()}};
+      {"learned", Json::array()},   {"paths", Json::array()}};
   for (const ProfiledLayer& layer : profile.forecasts) json["forecasts"].push_back(ToJson(layer));
   for (const ProfiledShare& share : profile.shallow) json["shallow"].push_back(ToJson(share));
   for (const LearnedForecast& learned : profile.learned) {
@@ -161,6 +175,9 @@ Status SaveProfile(const ModelProfile& profile, const std::string& path) {
                                {"ahead", learned.ahead},
                                {"offset", FloatsToJson(learned.offset)},
                                {"table", FloatsToJson(learned.table)}});
+  }
+  for (const SeenPaths& paths : profile.paths) {
+    json["paths"].push_back({{"layer", paths.layer}, {"follows", FloatsToJson(paths.follows)}});
   }
   return WriteWholeText(path, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
 }

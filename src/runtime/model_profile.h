@@ -1,6 +1,7 @@
 // What calibration found out about a model (docs/formats/profile.md): how well its gates foretell,
-// layer by layer, how many shallow layers to cache fully, and what forecasts miss. Lies beside the
-// model as readable JSON; a run that finds it begins with it. It never changes an answer.
+// layer by layer, how many shallow layers to cache fully, what forecasts miss, and which experts
+// followed which. Lies beside the model as readable JSON; a run that finds it begins with it. It
+// never changes an answer.
 #pragma once
 
 #include <array>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "expert/activation_path.h"
 #include "expert/forecast_study.h"
 #include "expert/gate_correction.h"
 #include "expert/shallow_choice.h"
@@ -40,6 +42,7 @@ struct ModelProfile {
   std::vector<ProfiledLayer> forecasts;
   std::vector<ProfiledShare> shallow;  // by rising share
   std::vector<LearnedForecast> learned;
+  std::vector<SeenPaths> paths;
 
   // Of the share measured that is nearest.
   std::uint32_t ShallowLayersFor(double share) const;

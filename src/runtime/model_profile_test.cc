@@ -25,8 +25,9 @@ ModelProfile Example() {
                      {.share = 0.75, .costs = {{.layers = 0, .misses = 1, .uncovered = 0.5}}}};
   profile.learned = {{.layer = 1,
                       .ahead = 2,
-                      .table = {0.1f, -2, 3e-20f, 4, 5, 6, 7, 8, 9},
+                      .table = {0.1f, -2, 3e-20f, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9},
                       .offset = {1.0f / 3, 0, -0.0f}}};
+  profile.paths = {{.layer = 1, .follows = {0, 1, 2, 3, 0, 5, 6, 7, 1 << 20}}};
   return profile;
 }
 
@@ -61,12 +62,14 @@ TEST(ModelProfileTest, WhatIsNoProfileOrCannotBeIsRefusedWithItsPlace) {
     return read.ok() ? std::string("accepted") : read.status().message();
   };
   EXPECT_THAT(error("troupe model profile", "troupe cost model"), HasSubstr("not a troupe model"));
-  EXPECT_THAT(error("\"version\":1", "\"version\":2"), HasSubstr("version: 2, expected 1"));
+  EXPECT_THAT(error("\"version\":2", "\"version\":1"), HasSubstr("version: 1, expected 2"));
   EXPECT_THAT(error("\"ahead\":2", "\"ahead\":9"), HasSubstr("learned[0].ahead: 9"));
   EXPECT_THAT(error("\"layer\":1", "\"layer\":2"), HasSubstr("forecasts[0].layer: 2"));
   EXPECT_THAT(error("\"guessed\":0.75", "\"guessed\":1.5"), HasSubstr("1.5, expected a share"));
   EXPECT_THAT(error("\"offset\":[", "\"offset\":[1,"), HasSubstr("expected 3 numbers"));
   EXPECT_THAT(error("\"offset\":[", "\"offset\":[null,"), HasSubstr("offset"));
+  EXPECT_THAT(error("\"follows\":[0.0", "\"follows\":[-1.0"), HasSubstr("expected counts"));
+  EXPECT_THAT(error("\"follows\":[0.0,", "\"follows\":["), HasSubstr("expected 9 numbers"));
   for (const std::size_t length : {std::size_t{0}, good.size() / 2}) {
     EXPECT_FALSE(LoadProfile(folder.Write("cut", good.substr(0, length))).ok());
   }
