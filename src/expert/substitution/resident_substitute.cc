@@ -12,7 +12,6 @@ std::string RhoOption(std::uint32_t rho) {
 std::vector<NamedCount> Named(const ResidentSubstituteCounts& counts) {
   return {{"rho_closed", counts.rho_closed},
           {"none_resident", counts.none_resident},
-          {"unknown", counts.unknown},
           {"substituted", counts.substituted}};
 }
 
@@ -35,13 +34,17 @@ void ForOpenSlots(LayerAnswers& layer, std::uint32_t rho, ResidentSubstituteCoun
 }  // namespace
 
 std::string BestLiveScore::ToString() const { return "best-live" + RhoOption(options_.rho); }
-std::vector<NamedCount> BestLiveScore::counts() const { return Named(counts_); }
+std::vector<NamedCount> BestLiveScore::counts() const {
+  std::vector<NamedCount> counts = Named(counts_);
+  counts.push_back({"unknown", unknown_});
+  return counts;
+}
 
 void BestLiveScore::Answer(LayerAnswers& layer) {
   ForOpenSlots(layer, options_.rho, counts_, [&](std::size_t token, std::uint32_t slot) {
     const std::span<const float> scores = layer.routed().Scores(token);
     if (scores.empty()) {
-      ++counts_.unknown;
+      ++unknown_;
       return;
     }
     std::uint32_t best = kNoLimit;

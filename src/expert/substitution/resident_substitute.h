@@ -10,7 +10,6 @@ namespace troupe {
 struct ResidentSubstituteCounts {
   std::uint64_t rho_closed = 0;     // slots
   std::uint64_t none_resident = 0;  // slots: every resident expert is the token's already
-  std::uint64_t unknown = 0;        // slots of tokens whose scores were not known
   std::uint64_t substituted = 0;
 
   bool operator==(const ResidentSubstituteCounts&) const = default;
@@ -33,6 +32,7 @@ class BestLiveScore final : public SubstitutionPolicy {
  private:
   Options options_;
   ResidentSubstituteCounts counts_;
+  std::uint64_t unknown_ = 0;  // slots of tokens whose scores were not known
 };
 
 class RandomResident final : public SubstitutionPolicy {

@@ -59,6 +59,17 @@ TEST(SubstitutionChainTest, LaterLinksSeeWhatEarlierOnesLeftOpen) {
   EXPECT_EQ(counts.loads_after, 1u);
 }
 
+TEST(SubstitutionChainTest, CountsCopiesOfFewerBits) {
+  LayerForTest layer = RoutedByScores({kRow}, 3, {5});
+  layer.low_bit = {0, 1, 1, 1, 1, 1, 1, 1};
+  SubstitutionChain chain = Parsed("low-bit");
+  chain.Answer(layer.View());
+  EXPECT_EQ(chain.counts().low_bit, 2u);
+  EXPECT_EQ(chain.counts().waited, 1u);
+  EXPECT_EQ(chain.counts().loads_before, 3u);
+  EXPECT_EQ(chain.counts().loads_after, 1u);
+}
+
 TEST(SubstitutionChainTest, PassesOverPromptsAndLargeBatchesUnlessAskedNotTo) {
   LayerForTest layer = RoutedByScores({kRow, kRow}, 3, {4, 5});
   const RoutedLayer two = layer.View();

@@ -93,6 +93,12 @@ TEST(BestLiveScoreTest, CountsSlotsWithoutAnyResidentLeftOrScoresKnown) {
   EXPECT_EQ(Give<BestLiveScore>(layer, {}).counts.at("unknown"), 3u);
 }
 
+TEST(BestLiveScoreTest, AnswersNoMoreOfATokenThanRho) {
+  const auto one = Give<BestLiveScore>(RoutedByScores({kRow}, 3, {5, 6, 7}), {.rho = 1});
+  EXPECT_THAT(ExpertsOf(one.answers), ElementsAre(0, 1, 5));
+  EXPECT_EQ(one.counts.at("rho_closed"), 2u);
+}
+
 TEST(RandomResidentTest, DrawsEveryResidentExpertAboutAsOften) {
   SubstitutionChain chain = ChainOf<RandomResident>(RandomResident::Options{});
   const LayerForTest layer = RoutedByScores({kRow}, 1, {3, 4, 5, 6});
@@ -116,6 +122,15 @@ TEST(RandomResidentTest, CountsSlotsForWhichNoResidentIsLeft) {
   EXPECT_EQ(given.counts.at("substituted"), 1u);
 }
 
+TEST(RandomResidentTest, AnswersNoMoreOfATokenThanRhoAndNeedsNoScores) {
+  LayerForTest layer = RoutedByScores({kRow}, 3, {5, 6, 7});
+  layer.scores.clear();
+  const auto one = Give<RandomResident>(layer, {.rho = 1});
+  EXPECT_EQ(one.counts.at("rho_closed"), 2u);
+  EXPECT_EQ(one.counts.at("substituted"), 1u);
+  EXPECT_FALSE(one.counts.contains("unknown"));
+}
+
 // Range 0.39: a bonus of 0.1 is 0.039, of 0.2 it is 0.078.
 TEST(CacheBiasTest, ReplacesWhatTheBonusTurnsRound) {
   const LayerForTest layer = RoutedByScores({kRow}, 3, {0, 3, 4});
@@ -126,6 +141,14 @@ TEST(CacheBiasTest, ReplacesWhatTheBonusTurnsRound) {
   const auto large = Give<CacheBias>(layer, {.bonus = 0.35});
   EXPECT_THAT(ExpertsOf(large.answers), ElementsAre(0, 4, 3));  // 0.08 + 0.1365 > 0.20
   EXPECT_EQ(Give<CacheBias>(layer, {.bonus = 0.35, .rho = 1}).counts.at("rho_closed"), 1u);
+}
+
+TEST(CacheBiasTest, CountsTokensWhoseScoresAreNotKnown) {
+  LayerForTest layer = RoutedByScores({kRow, kRow}, 3, {0, 3, 4});
+  layer.scores.clear();
+  const auto given = Give<CacheBias>(layer, {.bonus = 1});
+  EXPECT_EQ(given.counts.at("unknown"), 2u);
+  EXPECT_EQ(given.counts.at("substituted"), 0u);
 }
 
 TEST(CacheBiasTest, ChoosesTheSetThatRankingWithTheBonusChooses) {
