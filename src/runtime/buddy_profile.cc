@@ -20,6 +20,7 @@ constexpr std::string_view kFormat = "troupe buddies";
 constexpr std::uint32_t kVersion = 1;
 constexpr Bytes kMostBytes = 512_MiB;  // of a file that is read
 constexpr std::uint64_t kMostLayers = 1u << 16, kMostExperts = 1u << 16;
+constexpr std::uint64_t kMostLists = 1u << 20;  // of all layers: each takes memory, empty or not
 constexpr std::size_t kPercentiles = 100 / BuddyProfile::kPercentStep + 1;
 constexpr double kRounding = 1e-6;  // of sums of shares, which are floats
 
@@ -73,12 +74,6 @@ std::vector<Buddy> ListIn(const JsonValue& json, const BuddyProfile& profile) {
   return list;
 }
 
-void CheckLists(const JsonValue& json, ExpertGrid grid) {
-  if (!json.IsArray() || json.size() != grid.experts) {
-    json.Fail(fmt::format("{} lists", grid.experts));
-  }
-}
-
 void ReadLayer(const JsonValue& json, BuddyProfile& profile) {
   const ExpertGrid grid = profile.buddies.grid;
   const std::uint64_t least = profile.layers.empty() ? 0 : profile.layers.back().layer + 1;
@@ -91,7 +86,9 @@ void ReadLayer(const JsonValue& json, BuddyProfile& profile) {
     json.At("entropy").Fail("percentiles that do not fall");
   }
   const JsonValue lists = json.At("buddies");
-  CheckLists(lists, grid);
+  if (!lists.IsArray() || lists.size() != grid.experts) {
+    lists.Fail(fmt::format("{} lists", grid.experts));
+  }
   for (std::uint32_t e = 0; e < grid.experts; ++e) {
     std::vector<Buddy> list = ListIn(lists.At(e), profile);
     if (!list.empty() && !(layer.activations[e] > 0)) {
@@ -114,6 +111,10 @@ BuddyProfile ProfileFrom(const JsonValue& json) {
   const ExpertGrid grid{
       .layers = static_cast<std::uint32_t>(json.At("layers").Count(1, kMostLayers)),
       .experts = static_cast<std::uint32_t>(json.At("experts").Count(1, kMostExperts))};
+  if (grid.Count() > kMostLists) {
+    json.At("experts").Fail(
+        fmt::format("with {} layers at most {}", grid.layers, kMostLists / grid.layers));
+  }
   profile.top_k = static_cast<std::uint32_t>(json.At("top_k").Count(1, grid.experts));
   const JsonValue warm_up = json.At("warm_up"), made_by = json.At("made_by");
   profile.warm_up = {
@@ -127,8 +128,6 @@ BuddyProfile ProfileFrom(const JsonValue& json) {
   if (!layers.IsArray() || layers.size() == 0 || layers.size() > grid.layers) {
     layers.Fail(fmt::format("1 to {} layers", grid.layers));
   }
-  // The lists take memory by what the file says, so it has to have as many first.
-  CheckLists(layers.At(std::size_t{0}).At("buddies"), grid);
   profile.buddies = {.grid = grid, .lists = std::vector<std::vector<Buddy>>(grid.Count())};
   for (std::size_t i = 0; i < layers.size(); ++i) ReadLayer(layers.At(i), profile);
   return profile;

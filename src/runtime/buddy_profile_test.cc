@@ -12,6 +12,7 @@
 namespace troupe {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 
 std::vector<double> Percentiles(double first, double rest) {
@@ -82,10 +83,20 @@ TEST_F(BuddyProfileTest, WhatIsNoSuchFileOrCannotBeIsRefusedWithItsPlace) {
   EXPECT_THAT(error("[6.5,3.0,", "[6.5,0.0,"), HasSubstr("nobody chose the expert"));
   EXPECT_THAT(error("\"most\":4", "\"most\":1"), HasSubstr("a list of 1 buddies at most"));
   EXPECT_THAT(error("\"weighted\":true", "\"weighted\":1"), HasSubstr("true or false"));
-  EXPECT_THAT(error("\"experts\":3", "\"experts\":65536"), HasSubstr("expected 65536 lists"));
+  EXPECT_THAT(error("\"experts\":3", "\"experts\":65536"), HasSubstr("expected 65536 numbers"));
   for (const std::size_t length : {std::size_t{0}, good.size() / 2}) {
     EXPECT_FALSE(LoadBuddies(folder_.Write("cut", good.substr(0, length))).ok());
   }
+}
+
+// The lists of all layers take memory by what the file says, those of layers that it lacks, too.
+TEST_F(BuddyProfileTest, RefusesToMakeRoomForMoreListsThanAnyModelHas) {
+  std::string text = ReadWholeText(Saved(Example()), 1_MiB).value();
+  text = Edited(text, "\"layers\":2", "\"layers\":65536");
+  EXPECT_TRUE(LoadBuddies(folder_.Write("many", text)).ok());
+  text = Edited(text, "\"experts\":3", "\"experts\":17");
+  EXPECT_THAT(LoadBuddies(folder_.Write("more", text)).status().message(),
+              EndsWith("more: experts: 17, expected with 65536 layers at most 16"));
 }
 
 TEST_F(BuddyProfileTest, AChainWithBuddiesGetsThemFromTheFileBesideTheModel) {
