@@ -41,7 +41,7 @@ class Transformer {
   void set_observer(StreamObserver* observer) { observer_ = observer; }
 
   const ModelConfig& config() const { return config_; }
-  // (token, layer, expert) triples computed so far.
+  // (token, layer, expert) triples that routers chose so far, however they were answered.
   std::uint64_t expert_uses() const { return expert_uses_; }
 
   // Null: nobody looks. It must outlive its being here.

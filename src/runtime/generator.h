@@ -39,7 +39,7 @@ struct GenerateResult {
   FinishReason finish = FinishReason::kLength;
   std::size_t prompt_tokens = 0;  // that were read: all, unless it was cancelled before
   std::size_t decode_steps = 0;   // passes of one token after the prompt
-  std::uint64_t expert_uses = 0;  // (token, layer, expert) triples that were computed
+  std::uint64_t expert_uses = 0;  // (token, layer, expert) triples that the router chose
   ExpertUsage experts;            // where they came from, prompt and answer
   ExpertUsage decode_experts;     // the same for the passes after the first token
   double prefill_seconds = 0;

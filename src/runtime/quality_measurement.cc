@@ -37,8 +37,7 @@ Result<MeasuredChain> MeasureChain(Engine& engine, const std::string& chain,
                        .tokens = found.tokens,
                        .kl = From(found.comparison->kl),
                        .perplexity_ratio = From(ratio),
-                       // Dropped slots are no uses.
-                       .changed = changed / (uses + static_cast<double>(usage.dropped)),
+                       .changed = changed / uses,
                        .bytes = static_cast<double>(usage.bytes_read) / tokens,
                        .seconds = found.pass_seconds / tokens};
 }

@@ -71,11 +71,18 @@ TEST_F(QualityMeasurement, WhatIsAnsweredOtherwiseIsCountedAndSavesBytes) {
   for (const MeasuredChain& chain : share.chains) {
     EXPECT_GT(chain.kl.mean, 0) << chain.chain;
     EXPECT_GT(chain.changed, 0) << chain.chain;
-    EXPECT_LT(chain.changed, 1) << chain.chain;
+    EXPECT_LE(chain.changed, 1) << chain.chain;
     EXPECT_LT(chain.bytes, share.exact.bytes) << chain.chain;
     EXPECT_LE(chain.perplexity_ratio.least, chain.perplexity_ratio.mean);
     EXPECT_LE(chain.perplexity_ratio.mean, chain.perplexity_ratio.most);
   }
+}
+
+TEST_F(QualityMeasurement, WhatIsDroppedIsAShareOfWhatTheRouterChose) {
+  options_.families = {{"top:keep=1"}};
+  const MeasuredShare share = Measure().value();
+  const double k = FindShape("tiny-olmoe")->experts->top_k;
+  EXPECT_DOUBLE_EQ(share.chains.at(0).changed, (k - 1) / k);
 }
 
 TEST_F(QualityMeasurement, AFamilyEndsWithTheFirstChainThatSurelyLosesTooMuch) {
