@@ -246,7 +246,8 @@ void OffloadedExperts::Prefetch() {
     const ExpertCopy copy = ForeseenCopy(*id);
     const auto admission = Admit(*id, copy);
     if (!admission) return;  // once something is computed there may be a slot
-    Request(*id, copy, *admission, prefetcher_->is_sure() ? Urgency::kDemand : Urgency::kPrefetch);
+    Request(*id, copy, *admission,
+            prefetcher_->is_sure() ? Urgency::kForeseen : Urgency::kPrefetch);
     prefetcher_->Begun(*id, admission->evicted);
     ahead_.push_back(*id);
   }

@@ -45,7 +45,8 @@ class OffloadedExpertsTest : public testing::Test {
  protected:
   void SetUp() override { Open(3); }
 
-  void Open(std::uint32_t slots, std::unique_ptr<Predictor> predictor = nullptr) {
+  void Open(std::uint32_t slots, std::unique_ptr<Predictor> predictor = nullptr,
+            std::uint32_t depth = 16) {
     experts_.reset();
     const TensorInfo matrix{{"m", TensorType::kF32, {kCols, kRows, kExperts}}};
     const TensorInfo down{{"d", TensorType::kF32, {kRows, kCols, kExperts}}};
@@ -59,7 +60,7 @@ class OffloadedExpertsTest : public testing::Test {
     const std::string path = folder_.Write(
         "experts", {reinterpret_cast<const char*>(contents_.data()), contents_.size()});
     auto store = std::make_unique<MarkedStore>(DirectFile::Open(path).value(), bytes);
-    auto reader = std::make_unique<FakeReader>(16);
+    auto reader = std::make_unique<FakeReader>(depth);
     reader_ = reader.get();
     reader_->AddFile(store->files()[0].fd(), contents_);
     const ExpertGrid grid{.layers = kLayers, .experts = kExperts};
@@ -201,6 +202,21 @@ TEST_F(OffloadedExpertsTest, APrefetchStillOnItsWayIsJoined) {
   Ask(1, {3});
   EXPECT_THAT(TakeAll(1), ElementsAre(3));
   EXPECT_EQ(experts_->usage().prefetch_useful + experts_->usage().prefetch_late, 1u);
+}
+
+TEST_F(OffloadedExpertsTest, WhatAPromptReadsAheadIsCalledOffWhereTheLayerAsksForOthers) {
+  Open(3, std::make_unique<Always>(), 2);
+  experts_->PassBegins(0, 8);  // so many that what is guessed is as good as asked for
+  reader_->Hold(true);
+  Ask(0, {0});
+  experts_->Foretell(1, 1, {});
+  EXPECT_THAT(Take(false), IsEmpty());  // two of its three reads are under way
+  EXPECT_EQ(experts_->usage().prefetches, 1u);
+  Ask(1, {2});
+  EXPECT_EQ(experts_->usage().prefetch_cancelled, 1u);
+  EXPECT_EQ(experts_->loader().stats().cancelled, 1u);
+  reader_->Hold(false);
+  EXPECT_THAT(TakeAll(1), ElementsAre(2));
 }
 
 TEST_F(OffloadedExpertsTest, InOrderOneThatHoldsTheOnlySlotGoesBeforeItsTurn) {

@@ -23,6 +23,7 @@ struct ExpertLoader::Load {
   std::span<std::byte> slot;
   ExpertStore* store = nullptr;
   Urgency urgency = Urgency::kDemand;
+  std::uint64_t number = 0;  // of its request
   std::byte* staging = nullptr;
   bool started = false;
   std::vector<Extent> extents;
@@ -46,8 +47,7 @@ Result<std::unique_ptr<ExpertLoader>> ExpertLoader::Create(ExpertStore& store,
   TROUPE_CHECK(options.piece.count() >= kAlign && options.piece.count() % kAlign == 0);
   TROUPE_CHECK(options.prefetch_piece.count() >= kAlign &&
                options.prefetch_piece.count() % kAlign == 0);
-  TROUPE_CHECK(options.staging >=
-               2);  // with one, a promoted prefetch could hold what demand waits for
+  TROUPE_CHECK(options.staging >= 1);
   std::unique_ptr<ExpertLoader> loader(
       new ExpertLoader(store, std::move(reader), pool, clock, options));
   const Bytes staging = StagingBytes(store.direct(), largest_expert, options);
@@ -80,7 +80,8 @@ void ExpertLoader::Request(ExpertId id, std::span<std::byte> slot, Urgency urgen
   load->slot = slot;
   load->store = from == nullptr ? &store_ : from;
   load->urgency = urgency;
-  (urgency == Urgency::kDemand ? demand_ : prefetch_).push_back(load.get());
+  load->number = requests_++;
+  QueueOf(urgency).push_back(load.get());
   TROUPE_CHECK(loads_.emplace(id, std::move(load)).second);
 }
 
@@ -89,12 +90,14 @@ void ExpertLoader::Promote(ExpertId id) {
   TROUPE_CHECK(found != loads_.end());
   Load* load = found->second.get();
   if (load->urgency == Urgency::kDemand) return;
-  load->urgency = Urgency::kDemand;
+  std::deque<Load*>& queue = QueueOf(std::exchange(load->urgency, Urgency::kDemand));
   ++stats_.promoted;
-  const auto queued = std::find(prefetch_.begin(), prefetch_.end(), load);
-  if (queued == prefetch_.end()) return;  // all its reads are under way
-  prefetch_.erase(queued);
-  demand_.push_back(load);
+  const auto queued = std::find(queue.begin(), queue.end(), load);
+  if (queued == queue.end()) return;  // all its reads are under way
+  queue.erase(queued);
+  // What was asked for first goes first: it may have begun, and hold what others wait for.
+  std::deque<Load*>& demand = QueueOf(Urgency::kDemand);
+  demand.insert(std::ranges::upper_bound(demand, load->number, {}, &Load::number), load);
 }
 
 ExpertLoader::CallOff ExpertLoader::Cancel(ExpertId id) {
@@ -110,7 +113,7 @@ ExpertLoader::CallOff ExpertLoader::Cancel(ExpertId id) {
     ++stats_.cancelled;
     return CallOff::kEnding;
   }
-  prefetch_.erase(std::find(prefetch_.begin(), prefetch_.end(), load));
+  std::erase(QueueOf(load->urgency), load);
   loads_.erase(found);
   ++stats_.cancelled;
   return CallOff::kGone;
@@ -129,7 +132,7 @@ bool ExpertLoader::Start(Load& load) {
 
 void ExpertLoader::CutIntoPieces(Load& load) {
   load.store->Locate(load.id, load.extents);
-  const Bytes piece = load.urgency == Urgency::kDemand ? options_.piece : options_.prefetch_piece;
+  const Bytes piece = load.urgency == Urgency::kPrefetch ? options_.prefetch_piece : options_.piece;
   std::byte* const base = load.store->direct() ? load.slot.data() : load.staging;
   std::uint64_t used = 0;
   for (const Extent& extent : load.extents) {
@@ -167,19 +170,20 @@ bool ExpertLoader::NextPiece(std::size_t& piece) {
     retries_.pop_back();
     return true;
   }
-  for (std::deque<Load*>* queue : {&demand_, &prefetch_}) {
-    if (queue->empty()) continue;
-    const bool ahead = queue == &prefetch_;
+  for (std::deque<Load*>& queue : queues_) {
+    if (queue.empty()) continue;
+    Load& load = *queue.front();
+    const bool ahead = load.urgency == Urgency::kPrefetch;
     if (ahead && ahead_reads_ >= options_.prefetch_reads) continue;
-    Load& load = *queue->front();
-    // Staging is short only while loads are under way, and each of them gives a buffer back.
-    if (!load.started && !Start(load)) return false;
+    // Staging is short only while loads are under way, and each of them gives a buffer back: one
+    // that is less urgent and has begun must be read to its end for that.
+    if (!load.started && !Start(load)) continue;
     piece = load.unsubmitted.front();
     load.unsubmitted.pop_front();
     ++load.outstanding;
     pieces_[piece].ahead = ahead;
     ahead_reads_ += ahead ? 1 : 0;
-    if (load.unsubmitted.empty()) queue->pop_front();
+    if (load.unsubmitted.empty()) queue.pop_front();
     return true;
   }
   return false;
@@ -233,8 +237,7 @@ void ExpertLoader::TakeAnswer(const ReadAnswer& answer) {
 
 void ExpertLoader::DropUnsubmitted(Load& load) {
   if (load.unsubmitted.empty()) return;
-  std::deque<Load*>& queue = load.urgency == Urgency::kDemand ? demand_ : prefetch_;
-  queue.erase(std::find(queue.begin(), queue.end(), &load));
+  std::erase(QueueOf(load.urgency), &load);
   std::ranges::copy(load.unsubmitted, std::back_inserter(free_pieces_));
   load.unsubmitted.clear();
 }

@@ -7,6 +7,7 @@
 // them runs on the pool that the loop computes with, between its regions. Threads: one at a time.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -26,7 +27,10 @@
 
 namespace troupe {
 
-enum class Urgency { kDemand, kPrefetch };
+// In the order in which they are read. What is foreseen is as good as certain to be asked for, and
+// read like demand, but behind it; a prefetch is a guess, and keeps the medium free for both.
+enum class Urgency { kDemand, kForeseen, kPrefetch };
+inline constexpr std::size_t kUrgencies = 3;
 
 struct LoaderOptions {
   Bytes piece = 1_MiB;             // of one read
@@ -46,7 +50,7 @@ struct LoaderStats {
   std::uint64_t loads = 0;     // ended well
   std::uint64_t failures = 0;  // ended with an error
   std::uint64_t cancelled = 0;
-  std::uint64_t promoted = 0;  // prefetches that became demand on the way
+  std::uint64_t promoted = 0;  // read ahead, and demand before they had come
   std::uint64_t reads = 0;
   std::uint64_t retries = 0;
   std::uint64_t bytes_read = 0;
@@ -72,11 +76,11 @@ class ExpertLoader {
   // outlive the loader and be direct.
   void Request(ExpertId id, std::span<std::byte> slot, Urgency urgency,
                ExpertStore* from = nullptr);
-  // A prefetch under way has become urgent; nothing happens if it is already.
+  // What was read ahead has become demand; nothing happens if it is already.
   void Promote(ExpertId id);
-  // Calls off a prefetch. If none of it was handed to the reader it is gone at once; else it ends
-  // as soon as what is under way has come, with kCancelled. Too late for a demand, and for one that
-  // is all under way.
+  // Calls off what is read ahead. If none of it was handed to the reader it is gone at once; else
+  // it ends as soon as what is under way has come, with kCancelled. Too late for a demand, and for
+  // one that is all under way.
   enum class CallOff { kGone, kEnding, kTooLate };
   CallOff Cancel(ExpertId id);
 
@@ -112,6 +116,7 @@ class ExpertLoader {
   bool NextPiece(std::size_t& piece);
   void Collect(std::optional<Nanos> wait);
   void TakeAnswer(const ReadAnswer& answer);
+  std::deque<Load*>& QueueOf(Urgency urgency) { return queues_[static_cast<std::size_t>(urgency)]; }
   void DropUnsubmitted(Load& load);
   void FinishLoads();
   void NoteBusyTime();
@@ -128,8 +133,9 @@ class ExpertLoader {
   std::vector<std::byte*> free_staging_;
 
   std::map<ExpertId, std::unique_ptr<Load>> loads_;
-  std::deque<Load*> demand_, prefetch_;  // loads with pieces that were not handed in
-  std::vector<Piece> pieces_;            // a piece's index is its tag
+  std::array<std::deque<Load*>, kUrgencies> queues_;  // loads with pieces that were not handed in
+  std::uint64_t requests_ = 0;
+  std::vector<Piece> pieces_;  // a piece's index is its tag
   std::vector<std::size_t> free_pieces_, retries_;
   std::size_t ahead_reads_ = 0;  // of pieces under way
   std::vector<Load*> complete_;  // all read, to be finished

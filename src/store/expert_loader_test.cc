@@ -65,14 +65,19 @@ class ExpertLoaderTest : public testing::TestWithParam<bool> {
     path_ = folder_.Write("experts",
                           {reinterpret_cast<const char*>(contents_.data()), contents_.size()});
     store_ = std::make_unique<TestStore>(DirectFile::Open(path_).value(), GetParam());
-    auto reader = std::make_unique<FakeReader>(4);
-    reader_ = reader.get();
-    reader_->AddFile(store_->files()[0].fd(), contents_);
-    loader_ = ExpertLoader::Create(*store_, std::move(reader), Bytes(TestStore::kStride), pool_,
-                                   clock_, {.piece = 8_KiB, .prefetch_piece = 8_KiB, .staging = 2})
-                  .value();
+    Open(4, 2);
     slots_ = AlignedBuffer::Allocate(Bytes(contents_.size()), {.alignment = kPage}).value();
     std::ranges::fill(slots_.bytes(), std::byte{0});  // not what a test before has left there
+  }
+
+  void Open(std::uint32_t depth, std::uint32_t staging) {
+    auto reader = std::make_unique<FakeReader>(depth);
+    reader_ = reader.get();
+    reader_->AddFile(store_->files()[0].fd(), contents_);
+    const LoaderOptions options{.piece = 8_KiB, .prefetch_piece = 8_KiB, .staging = staging};
+    loader_ = ExpertLoader::Create(*store_, std::move(reader), Bytes(TestStore::kStride), pool_,
+                                   clock_, options)
+                  .value();
   }
 
   std::span<std::byte> Slot(std::uint32_t expert) {
@@ -185,6 +190,41 @@ TEST_P(ExpertLoaderTest, APrefetchCanBeCalledOffUntilAllOfItIsUnderWay) {
   EXPECT_EQ(loader_->stats().cancelled, 2u);
   EXPECT_EQ(loader_->stats().loads, 3u);
   EXPECT_EQ(loader_->stats().failures, 0u);
+}
+
+TEST_P(ExpertLoaderTest, WhatIsForeseenIsReadBehindDemandAndBeforeGuesses) {
+  Request(0, Urgency::kPrefetch);
+  for (const std::uint32_t e : {1u, 2u, 3u}) Request(e, Urgency::kForeseen);
+  Request(7);
+  loader_->Promote({0, 2});  // asked for before 7 was
+  EXPECT_THAT(OrderOf(RunToTheEnd()), ElementsAre(2, 7, 1, 3, 0));
+}
+
+TEST_P(ExpertLoaderTest, WhatIsForeseenFillsTheQueueAndCanBeCalledOff) {
+  using CallOff = ExpertLoader::CallOff;
+  reader_->Hold(true);
+  for (const std::uint32_t e : {0u, 1u, 2u}) Request(e, Urgency::kForeseen);
+  loader_->Poll();
+  EXPECT_EQ(reader_->under_way(), reader_->depth());
+  EXPECT_EQ(loader_->Cancel({0, 2}), CallOff::kGone);
+  EXPECT_EQ(loader_->Cancel({0, 1}), CallOff::kEnding);
+  reader_->Hold(false);
+  const std::vector<LoadEnd> ends = RunToTheEnd();
+  ASSERT_THAT(ends, SizeIs(2));
+  EXPECT_TRUE(ends[0].status.ok());
+  EXPECT_EQ(ends[1].status.code(), Code::kCancelled);
+  EXPECT_EQ(loader_->stats().loads, 1u);
+}
+
+// One that has begun to read into the only staging buffer must not wait for demand that needs it.
+TEST_P(ExpertLoaderTest, DemandThatFindsNoStagingWaitsForWhatHasIt) {
+  Open(2, 1);
+  reader_->Hold(true);
+  for (const std::uint32_t e : {0u, 1u}) Request(e, Urgency::kForeseen);
+  loader_->Poll();  // two of the first one's three reads
+  Request(7);
+  reader_->Hold(false);
+  EXPECT_THAT(RunToTheEnd(), SizeIs(3));
 }
 
 TEST_P(ExpertLoaderTest, PrefetchesHoldNoMoreReadsThanTheyMay) {
