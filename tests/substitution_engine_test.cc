@@ -153,6 +153,23 @@ TEST_F(SubstitutionEngine, PromptsAreReadAheadInFull) {
   };
   EXPECT_GT(guessed(all), 0u);
   EXPECT_EQ(guessed(some), guessed(all));
+  EXPECT_EQ(some->expert_usage().left_out, 0u);
+}
+
+TEST_F(SubstitutionEngine, OfTokensOnlyWhatTheChainDoesNotReplaceIsReadAhead) {
+  OffloadOptions offload{.predictor = "auto"};
+  offload.prefetch.governed = false;
+  const auto left_out = [&](const std::string& chain) {
+    const auto engine = Open(chain, all_ / 2, offload);
+    Feed(*engine);
+    return engine->expert_usage().left_out;
+  };
+  // Alpha reaches the predictor: the wider the window, the less is of top score.
+  const std::uint64_t narrow = left_out("smoe:alpha=0.05");
+  EXPECT_GT(narrow, 0u);
+  EXPECT_GT(left_out("smoe:alpha=1"), narrow);
+  for (const char* chain : {"exact", "drop:most-share=0.1"})
+    EXPECT_EQ(left_out(chain), 0u) << chain;
 }
 
 TEST_F(SubstitutionEngine, ABatchAsLargeAsAllowedIsSubstitutedAndALargerOneIsNot) {

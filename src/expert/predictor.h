@@ -58,6 +58,9 @@ class Predictor {
   // each expert once.
   virtual std::vector<Guess> Predict(std::uint32_t layer, std::uint32_t ahead,
                                      const GateScores& forecast) = 0;
+
+  // Likely experts that it did not guess, as others may answer for them; counted once a guess.
+  virtual std::uint64_t left_out() const { return 0; }
 };
 
 struct LearnedForecast;

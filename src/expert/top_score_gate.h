@@ -3,6 +3,8 @@
 // substituted; elsewhere what it leaves out has to be waited for.
 #pragma once
 
+#include <utility>
+
 #include "expert/lookahead_gate.h"
 #include "expert/top_score_guesses.h"
 
@@ -21,13 +23,18 @@ class TopScoreGate final : public LookaheadGate {
                              const GateScores& forecast) override {
     // Larger passes get what they ask for. A forecast has a row a token, of very many a sample.
     if (forecast.rows() > most_tokens_) return LookaheadGate::Predict(layer, ahead, forecast);
-    return TopScoreGuesses(Corrected(layer, ahead, forecast), experts_per_token(), alpha_, rows_);
+    TopScores top =
+        TopScoreGuesses(Corrected(layer, ahead, forecast), experts_per_token(), alpha_, rows_);
+    left_out_ += top.left_out;
+    return std::move(top.guesses);
   }
+  std::uint64_t left_out() const override { return left_out_; }
 
  private:
   ForecastRows rows_;
   std::uint32_t most_tokens_;
   double alpha_;
+  std::uint64_t left_out_ = 0;
 };
 
 }  // namespace troupe

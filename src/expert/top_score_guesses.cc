@@ -7,9 +7,9 @@
 
 namespace troupe {
 
-std::vector<Guess> TopScoreGuesses(const GateScores& forecast, std::uint32_t experts_per_token,
-                                   double alpha, ForecastRows kind) {
-  std::vector<Guess> guesses = GuessesFrom(forecast, experts_per_token);
+TopScores TopScoreGuesses(const GateScores& forecast, std::uint32_t experts_per_token, double alpha,
+                          ForecastRows kind) {
+  TopScores found{.guesses = GuessesFrom(forecast, experts_per_token)};
   std::vector<bool> top(forecast.experts, experts_per_token >= forecast.experts);
   std::vector<float> sorted;
   for (std::size_t r = 0; r < forecast.rows() && experts_per_token < forecast.experts; ++r) {
@@ -22,8 +22,9 @@ std::vector<Guess> TopScoreGuesses(const GateScores& forecast, std::uint32_t exp
         kind == ForecastRows::kLogits ? boundary + std::log1p(alpha) : (1 + alpha) * boundary;
     for (std::uint32_t e = 0; e < forecast.experts; ++e) top[e] = top[e] || row[e] > above;
   }
-  std::erase_if(guesses, [&](const Guess& guess) { return !top[guess.expert]; });
-  return guesses;
+  found.left_out =
+      std::erase_if(found.guesses, [&](const Guess& guess) { return !top[guess.expert]; });
+  return found;
 }
 
 }  // namespace troupe

@@ -5,15 +5,17 @@
 
 #include <cmath>
 
+#include "expert/gate_guesses.h"
+
 namespace troupe {
 namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-std::vector<std::uint32_t> Experts(const std::vector<Guess>& guesses) {
+std::vector<std::uint32_t> Experts(const TopScores& top) {
   std::vector<std::uint32_t> experts;
-  for (const Guess& guess : guesses) experts.push_back(guess.expert);
+  for (const Guess& guess : top.guesses) experts.push_back(guess.expert);
   return experts;
 }
 
@@ -26,6 +28,14 @@ TEST(TopScoreGuessesTest, LeavesOutWhatASubstituteMayReplace) {
   EXPECT_THAT(Experts(TopScoreGuesses(forecast, 3, 1, ForecastRows::kScores)), ElementsAre(1, 4));
 }
 
+TEST(TopScoreGuessesTest, CountsWhatItLeavesOut) {
+  const std::vector<float> row = {0.05f, 0.4f, 0.12f, 0.1f, 0.3f, 0.03f};
+  const GateScores forecast{.experts = 6, .scores = row};
+  const std::size_t all = GuessesFrom(forecast, 3).size();
+  EXPECT_EQ(TopScoreGuesses(forecast, 3, 0, ForecastRows::kScores).left_out, all - 3);
+  EXPECT_EQ(TopScoreGuesses(forecast, 3, 0.3, ForecastRows::kScores).left_out, all - 2);
+}
+
 TEST(TopScoreGuessesTest, ReadsLogitsAsTheScoresThatTheyBecome) {
   const std::vector<float> row = {std::log(0.05f), std::log(0.4f), std::log(0.12f), std::log(0.1f),
                                   std::log(0.3f)};
@@ -36,8 +46,10 @@ TEST(TopScoreGuessesTest, ReadsLogitsAsTheScoresThatTheyBecome) {
 }
 
 TEST(TopScoreGuessesTest, WithoutAForecastGuessesNothing) {
-  EXPECT_THAT(TopScoreGuesses({.experts = 5, .scores = {}}, 3, 0.3, ForecastRows::kScores),
-              IsEmpty());
+  const TopScores none =
+      TopScoreGuesses({.experts = 5, .scores = {}}, 3, 0.3, ForecastRows::kScores);
+  EXPECT_THAT(none.guesses, IsEmpty());
+  EXPECT_EQ(none.left_out, 0u);
 }
 
 }  // namespace

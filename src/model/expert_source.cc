@@ -29,6 +29,7 @@ ExpertUsage ExpertUsage::Since(const ExpertUsage& before) const {
           .asks_after_guess = asks_after_guess - before.asks_after_guess,
           .guessed = guessed - before.guessed,
           .expected = expected - before.expected,
+          .left_out = left_out - before.left_out,
           .layers = std::move(by_layer)};
 }
 

@@ -53,6 +53,9 @@ struct ExpertUsage {
   std::uint64_t asks_after_guess = 0;
   std::uint64_t guessed = 0;
   std::uint64_t expected = 0;
+  // Experts left out of guesses as others may answer for them: in every guess that might have held
+  // them, of which a layer may have several.
+  std::uint64_t left_out = 0;
 
   double HitRate() const {
     const std::uint64_t asks = hits + misses;

@@ -433,6 +433,7 @@ ExpertUsage OffloadedExperts::usage() const {
           .asks_after_guess = ahead.asked,
           .guessed = ahead.guessed,
           .expected = ahead.expected,
+          .left_out = prefetcher_ ? prefetcher_->predictor().left_out() : 0,
           .layers = {cache_.layer_hits().begin(), cache_.layer_hits().end()}};
 }
 

@@ -68,6 +68,7 @@ void AddUsage(Json& record, const ExpertUsage& usage) {
   record["experts_asked_for"] = usage.asks_after_guess;
   record["experts_guessed"] = usage.guessed;
   record["experts_expected"] = usage.expected;
+  record["experts_left_out"] = usage.left_out;
   Json hits = Json::array(), asks = Json::array();
   for (const LayerHits& layer : usage.layers) {
     hits.push_back(layer.hits);
