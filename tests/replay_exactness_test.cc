@@ -56,10 +56,24 @@ class ReplayExactness : public testing::TestWithParam<const char*> {
     }
   }
 
-  LiveRun RunLive(const EngineOptions& options) {
+  // The same without prompts, some tokens at a time, as of as many that answer at once.
+  static void FeedInBatches(Engine& engine, const std::vector<std::int32_t>& tokens,
+                            std::size_t batch) {
+    Session session = Session::Create(engine).value();
+    for (std::size_t at = 0; at < kTokens; at += batch) {
+      if (at % (kTokens / 2) == 0) session.Truncate(0);
+      ASSERT_TRUE(session.Feed(std::span(tokens).subspan(at, batch)).ok());
+    }
+  }
+
+  LiveRun RunLive(const EngineOptions& options, std::size_t batch = 0) {
     const auto engine = Engine::Open(model(), options).value();
     auto recorder = TraceRecorder::Begin(*engine, trace(), TraceScores::kAll, "test").value();
-    Feed(*engine, tokens_);
+    if (batch == 0) {
+      Feed(*engine, tokens_);
+    } else {
+      FeedInBatches(*engine, tokens_, batch);
+    }
     EXPECT_TRUE(recorder->Finish().ok());
     EXPECT_EQ(recorder->tokens(), kTokens);
     return {.cache = engine->offloaded()->cache().stats(),
@@ -69,10 +83,19 @@ class ReplayExactness : public testing::TestWithParam<const char*> {
             .recorded = TraceReader::Open(trace()).value().header().cache.value()};
   }
 
-  ReplayResult RunReplay(const ReplaySpec& spec) {
+  ReplayResult RunReplay(const ReplaySpec& spec, const ReplayOptions& options = {}) {
     TraceReader reader = TraceReader::Open(trace()).value();
     ThreadPool pool(1);
-    return Replay(reader, {spec}, {}, pool).value().front().result;
+    return Replay(reader, {spec}, options, pool).value().front().result;
+  }
+
+  static void ExpectTheSameAnswers(const ReplayResult& replay, const LiveRun& live) {
+    EXPECT_EQ(replay.cache.hits, live.cache.hits);
+    EXPECT_EQ(replay.cache.misses, live.cache.misses);
+    EXPECT_EQ(replay.loads, live.loads);
+    EXPECT_EQ(replay.substitution.counts.substituted, live.substituted);
+    EXPECT_EQ(replay.substitution.counts.dropped, live.dropped);
+    EXPECT_GT(live.substituted + live.dropped, 0u);
   }
 
   static ReplaySpec SpecOf(const RecordedCache& cache) {
@@ -172,14 +195,57 @@ TEST_P(ReplayExactness, SubstitutionAnswersInAReplayWhatItAnsweredInTheRunItself
       spec.substitution = chain;
       const ReplayResult replay = RunReplay(spec);
       SCOPED_TRACE(fmt::format("{}, {}", chain, policy));
-      EXPECT_EQ(replay.cache.hits, live.cache.hits);
-      EXPECT_EQ(replay.cache.misses, live.cache.misses);
-      EXPECT_EQ(replay.loads, live.loads);
-      EXPECT_EQ(replay.substitution.counts.substituted, live.substituted);
-      EXPECT_EQ(replay.substitution.counts.dropped, live.dropped);
-      EXPECT_GT(live.substituted + live.dropped, 0u);
+      ExpectTheSameAnswers(replay, live);
     }
   }
+}
+
+TEST_P(ReplayExactness, ABatchOfThreeIsAnsweredInAReplayAsInTheRunItself) {
+  std::vector<std::string> chains = {"drop:rho=1"};
+  if (std::string_view(GetParam()) != "tiny-deepseek2") chains.emplace_back("smoe:alpha=0.5");
+  for (const std::string& chain : chains) {
+    EngineOptions options = Options("echo", CacheSharing::kPerLayer, all_ / 2);
+    options.chunk = 3;
+    options.offload.substitution = chain;
+    options.offload.substitution_tokens = 3;
+    const LiveRun live = RunLive(options, 3);
+    ReplaySpec spec = SpecOf(live.recorded);
+    spec.substitution = chain;
+    const ReplayResult replay = RunReplay(spec, {.group = 3, .substitution_tokens = 3});
+    SCOPED_TRACE(chain);
+    ExpectTheSameAnswers(replay, live);
+  }
+}
+
+// However its last chunk is cut.
+TEST_P(ReplayExactness, APromptIsExactInAReplayAsInTheRunItself) {
+  EngineOptions options = Options("lru", CacheSharing::kPerLayer, all_ / 2);
+  options.offload.substitution = "drop";
+  options.chunk = 4;
+  const auto engine = Engine::Open(model(), options).value();
+  {
+    auto recorder = TraceRecorder::Begin(*engine, trace(), TraceScores::kAll, "").value();
+    Session session = Session::Create(*engine).value();
+    for (const std::size_t prompt : {std::size_t{9}, std::size_t{1}}) {
+      session.Truncate(0);
+      ASSERT_TRUE(session.FeedPrompt(std::span(tokens_).first(prompt)).ok());
+      for (std::size_t i = prompt; i < prompt + 3; ++i) {
+        ASSERT_TRUE(session.Feed(std::span(tokens_).subspan(i, 1)).ok());
+      }
+    }
+    // Without a prompt, as a text is scored.
+    session.Truncate(0);
+    ASSERT_TRUE(session.Feed(std::span(tokens_).first(1)).ok());
+    ASSERT_TRUE(recorder->Finish().ok());
+  }
+  const ExpertUsage live = engine->expert_usage();
+  ReplaySpec spec = SpecOf(TraceReader::Open(trace()).value().header().cache.value());
+  spec.substitution = "drop";
+  const ReplayResult replay = RunReplay(spec);
+  EXPECT_EQ(replay.substitution.counts.dropped, live.dropped);
+  EXPECT_EQ(replay.substitution.counts.tokens, 7 * replay.layers.size());
+  EXPECT_EQ(replay.cache.hits, live.hits);
+  EXPECT_GT(live.dropped, 0u);
 }
 
 TEST_P(ReplayExactness, RecordingChangesNoLogit) {

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/rng.h"
@@ -85,6 +88,33 @@ class SubstitutionEngine : public testing::Test {
       at += count;
     }
     return logits;
+  }
+
+  // Batches of three, as of three that answer at once.
+  Logits FeedInThrees(Engine& engine) {
+    Session session = Session::Create(engine).value();
+    Logits logits;
+    for (std::size_t at = 0; at < kTokens; at += 3) {
+      EXPECT_TRUE(session
+                      .FeedForLogits(std::span(tokens_).subspan(at, 3), 0,
+                                     [&](std::size_t, std::span<const float> row) {
+                                       logits.emplace_back(row.begin(), row.end());
+                                     })
+                      .ok());
+    }
+    return logits;
+  }
+
+  static double Distance(const Logits& a, const Logits& b) {
+    double sum = 0, size = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      for (std::size_t j = 0; j < a[i].size(); ++j) {
+        const double difference = a[i][j] - b[i][j];
+        sum += difference * difference;
+        size += double{a[i][j]} * a[i][j];
+      }
+    }
+    return std::sqrt(sum / size);
   }
 
   static Logits First(const Logits& all, std::size_t count) {
@@ -178,6 +208,32 @@ TEST_F(SubstitutionEngine, ABatchAsLargeAsAllowedIsSubstitutedAndALargerOneIsNot
   EXPECT_FALSE(First(Feed(*three, 3), 3) == First(exact_, 3));
   const auto four = Open("drop", all_ / 2, offload);
   EXPECT_TRUE(First(Feed(*four, 4), 4) == First(exact_, 4));
+}
+
+TEST_F(SubstitutionEngine, TokensOfABatchShareAndBorrowWhatTheOthersTopScoresBring) {
+  // Its weights are divided by their sum: experts that are alike say the same at any of them.
+  UseShape(*FindShape("tiny-qwen3moe"));
+  OffloadOptions offload{.predictor = "none", .substitution_tokens = 3};
+  const auto distance = [&] {
+    const Logits exact = FeedInThrees(*Engine::Open(path(), {.threads = 2}).value());
+    const auto waiting = Open("exact", all_ / 2, offload);
+    EXPECT_TRUE(FeedInThrees(*waiting) == exact);
+    const auto engine = Open("smoe:alpha=0.3", all_ / 2, offload);
+    const Logits found = FeedInThrees(*engine);
+    std::map<std::string_view, std::uint64_t> counts;
+    for (const NamedCount& count : engine->offloaded()->substitution()->links()[0]->counts()) {
+      counts[count.name] = count.count;
+    }
+    EXPECT_GT(counts.at("shared"), 0u);
+    EXPECT_GT(counts.at("borrowed"), 0u);
+    EXPECT_GT(counts.at("substituted"), counts.at("borrowed"));
+    EXPECT_EQ(engine->expert_usage().substituted, counts.at("substituted"));
+    EXPECT_LT(engine->expert_usage().reads, waiting->expert_usage().reads);
+    return Distance(exact, found);
+  };
+  const double unlike = distance();
+  MakeExpertsAlike(path());
+  EXPECT_LT(distance(), 0.01 * unlike);
 }
 
 TEST_F(SubstitutionEngine, DroppingAllButTheBestAnswersLikeAModelOfOneExpertAToken) {

@@ -13,8 +13,9 @@ class RouteObserver {
  public:
   virtual ~RouteObserver() = default;
 
-  // So many tokens were handed over together, to go through the layers in one pass or several.
-  virtual void Fed(std::size_t tokens) = 0;
+  // So many tokens were handed over together, to go through the layers in one pass or several; as
+  // a prompt, or to be scored or answered.
+  virtual void Fed(std::size_t tokens, bool prompt) = 0;
   // A pass of `tokens` tokens begins, the first at `position` of its sequence. One that fails on
   // its way has no end.
   virtual void PassBegins(std::size_t tokens, std::size_t position) = 0;

@@ -18,7 +18,7 @@ class BuddyRecorder final : public RouteObserver {
  public:
   explicit BuddyRecorder(const ModelConfig& config, const WarmUp& warm_up = {});
 
-  void Fed(std::size_t) override {}
+  void Fed(std::size_t, bool) override {}
   void PassBegins(std::size_t tokens, std::size_t position) override;
   void Routed(std::uint32_t layer, std::span<const ExpertChoice> chosen,
               std::span<const float> scores) override;

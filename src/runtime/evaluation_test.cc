@@ -99,7 +99,7 @@ TEST_F(EvaluationOfTheTinyModel, HowManyTokensGoTogetherChangesNoByteOfTheLogits
 
 TEST_F(EvaluationOfTheTinyModel, NoMoreTokensThanAskedForGoTogether) {
   struct Passes final : RouteObserver {
-    void Fed(std::size_t tokens) override { most = std::max(most, tokens); }
+    void Fed(std::size_t tokens, bool) override { most = std::max(most, tokens); }
     void PassBegins(std::size_t, std::size_t) override { ++count; }
     void Routed(std::uint32_t, std::span<const ExpertChoice>, std::span<const float>) override {}
     void PassEnded() override {}

@@ -41,12 +41,12 @@ Status Session::CheckRoom(std::size_t tokens) const {
                cache_.length(), cache_.capacity());
 }
 
-Status Session::Feed(TokenIds tokens) { return FeedChunks(tokens, {}); }
+Status Session::Feed(TokenIds tokens) { return FeedChunks(tokens, /*prompt=*/false, {}); }
 
-Status Session::FeedChunks(TokenIds tokens, const StopAsked& stop) {
+Status Session::FeedChunks(TokenIds tokens, bool prompt, const StopAsked& stop) {
   TROUPE_RETURN_IF_ERROR(CheckRoom(tokens.size()));
   if (RouteObserver* observer = engine_->transformer().route_observer())
-    observer->Fed(tokens.size());
+    observer->Fed(tokens.size(), prompt);
   const std::size_t before = tokens_.size();
   for (std::size_t at = 0; at < tokens.size();) {
     if (stop && stop()) return Error(Code::kCancelled, "stopped after {} tokens", at);
@@ -69,7 +69,7 @@ Status Session::FeedChunks(TokenIds tokens, const StopAsked& stop) {
 Status Session::FeedPrompt(TokenIds tokens, const StopAsked& stop) {
   OffloadedExperts* experts = engine_->offloaded();
   if (experts != nullptr) experts->set_in_prompt(true);
-  Status status = FeedChunks(tokens, stop);
+  Status status = FeedChunks(tokens, /*prompt=*/true, stop);
   if (experts != nullptr) experts->set_in_prompt(false);
   return status;
 }
@@ -77,7 +77,7 @@ Status Session::FeedPrompt(TokenIds tokens, const StopAsked& stop) {
 Status Session::FeedForLogits(TokenIds tokens, std::size_t first, const RowVisitor& row) {
   TROUPE_RETURN_IF_ERROR(CheckRoom(tokens.size()));
   if (RouteObserver* observer = engine_->transformer().route_observer())
-    observer->Fed(tokens.size());
+    observer->Fed(tokens.size(), /*prompt=*/false);
   const std::size_t before = tokens_.size(), vocabulary = logits_.size();
   const std::size_t most =
       std::clamp<std::size_t>(kLogitBytes / (vocabulary * sizeof(float)), 1, kLogitRows);

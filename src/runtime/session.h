@@ -47,7 +47,7 @@ class Session {
  private:
   Session(Engine& engine, KvCache cache, Workspace workspace);
   Status CheckRoom(std::size_t tokens) const;
-  Status FeedChunks(TokenIds tokens, const StopAsked& stop);
+  Status FeedChunks(TokenIds tokens, bool prompt, const StopAsked& stop);
 
   Engine* engine_;
   KvCache cache_;

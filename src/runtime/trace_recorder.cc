@@ -108,8 +108,8 @@ Status TraceRecorder::Finish() {
   return failed_;
 }
 
-void TraceRecorder::Fed(std::size_t tokens) {
-  phase_ = tokens == 1 ? TracePhase::kDecode : TracePhase::kPrefill;
+void TraceRecorder::Fed(std::size_t tokens, bool prompt) {
+  phase_ = prompt || tokens > 1 ? TracePhase::kPrefill : TracePhase::kDecode;
 }
 
 void TraceRecorder::PassBegins(std::size_t tokens, std::size_t position) {
@@ -118,8 +118,7 @@ void TraceRecorder::PassBegins(std::size_t tokens, std::size_t position) {
   pass_.segments = {{.sequence = sequences_ - 1,
                      .position = static_cast<std::uint32_t>(position),
                      .tokens = pass_.tokens,
-                     // A lone first token is a prompt.
-                     .phase = position == 0 ? TracePhase::kPrefill : phase_}};
+                     .phase = phase_}};
   layers_seen_ = 0;
 }
 

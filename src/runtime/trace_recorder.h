@@ -29,7 +29,7 @@ class TraceRecorder final : public RouteObserver {
   Status Finish();
   std::uint64_t tokens() const { return writer_.tokens(); }
 
-  void Fed(std::size_t tokens) override;
+  void Fed(std::size_t tokens, bool prompt) override;
   void PassBegins(std::size_t tokens, std::size_t position) override;
   void Routed(std::uint32_t layer, std::span<const ExpertChoice> chosen,
               std::span<const float> scores) override;

@@ -48,7 +48,8 @@ void CacheReplay::Play(const ReplayPass& pass) {
 }
 
 bool CacheReplay::Substitutes(const ReplayPass& pass) const {
-  return chain_ && pass.tokens <= chain_->limits().most_tokens;
+  const bool prompt = pass.recorded && pass.phase == TracePhase::kPrefill;
+  return chain_ && !prompt && pass.tokens <= chain_->limits().most_tokens;
 }
 
 // The policy learns by the router's choice: by the answers it would learn to keep what it has.

@@ -58,6 +58,7 @@ bool TracePasses::IsLone(const TraceSegment& segment) const {
 void TracePasses::TakeLone(ReplayPass& pass) const {
   pass.tokens = 1;
   pass.phase = phase_;
+  pass.recorded = group_ == 0;
   pass.demands.resize(header_.moe_layers.size());
   for (std::size_t l = 0; l < pass.demands.size(); ++l) {
     std::vector<ExpertDemand>& demands = pass.demands[l];
@@ -109,6 +110,7 @@ void TracePasses::AddRoutes(std::uint32_t first, std::uint32_t count, ReplayPass
 void TracePasses::Finish(ReplayPass& pass) {
   pass.tokens = tokens_;
   pass.phase = phase_;
+  pass.recorded = group_ == 0;
   pass.demands.resize(header_.moe_layers.size());
   for (std::size_t l = 0; l < pass.demands.size(); ++l) {
     std::vector<ExpertDemand>& demands = pass.demands[l];

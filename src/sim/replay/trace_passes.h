@@ -22,6 +22,7 @@ struct PassRoutes {
 struct ReplayPass {
   std::uint32_t tokens = 0;
   TracePhase phase = TracePhase::kPrefill;
+  bool recorded = true;  // it was a pass in the run itself, not a group of so many tokens
   std::vector<std::vector<ExpertDemand>> demands;  // by MoE layer; experts rise
   std::vector<PassRoutes> routes;                  // likewise, if they were asked for
 };
