@@ -283,13 +283,16 @@ class Pack(CommandLineTest):
         self.assert_fails(1, ["have no low copies"], "run", original, "--prompt", "x", "--slots", 2,
                           "--low-copy", "decode")
 
-    def test_finds_the_share_that_may_be_low(self):
+    def evaluate_in_two_precisions(self):
         original = self.synthesize(type_="F16", shape="tiny-olmoe")
         self.pack(original, "--high", "Q8_0", "--low", "Q4_0")
         ids = self.folder / "ids"
         ids.write_text(",".join(str(7 * i % 200) for i in range(64)))
-        evaluate = ("eval", self.folder / "model-q8_0.gguf", "--ids-file", ids, "--window", 32,
-                    "--slots", 8, "--predict", "none")
+        return ("eval", self.folder / "model-q8_0.gguf", "--ids-file", ids, "--window", 32,
+                "--slots", 8, "--predict", "none")
+
+    def test_finds_the_share_that_may_be_low(self):
+        evaluate = self.evaluate_in_two_precisions()
         found = json.loads(troupe(*evaluate, "--find-low-share", 100, "--json", "-").stdout)
         self.assertEqual(found["low_share"], 1)
         self.assertEqual([trial["share"] for trial in found["trials"]], [0, 1])
@@ -297,6 +300,17 @@ class Pack(CommandLineTest):
         self.assertNotEqual(again["perplexity"], found["trials"][0]["perplexity"])
         self.assertGreater(again["low_copies"], 0)
         self.assertIn("--low-copy prefill=", troupe(*evaluate, "--find-low-share", 0.001).stdout)
+        # The share is of prompts, whatever else is allowed.
+        beside = json.loads(troupe(*evaluate, "--find-low-share", 100, "--low-copy", "decode", "--json", "-").stdout)
+        self.assertEqual(beside["trials"], found["trials"])
+
+    def test_evaluates_what_low_copies_do_to_tokens_that_are_generated(self):
+        evaluate = (*self.evaluate_in_two_precisions(), "--json", "-")
+        exact = json.loads(troupe(*evaluate).stdout)
+        low = json.loads(troupe(*evaluate, "--low-copy", "decode").stdout)
+        self.assertEqual((exact["together"], low["together"]), (32, 1))
+        self.assertGreater(low["low_assignments"], 0)
+        self.assertNotEqual(low["perplexity"], exact["perplexity"])
 
     def test_refuses_a_model_without_experts(self):
         model = self.synthesize(shape="tiny-llama")

@@ -139,7 +139,7 @@ void EngineFlags::AddTo(CLI::App& app) {
 }
 
 void EngineFlags::AllowLowCopies() {
-  offload_.low_copies.prefill_share = 1;
+  offload_.low_copies = {.prefill_share = 1};
   if (offload_.slots) return;
   offload_.slots = kLeastSlots;
   offload_.predictor = "none";

@@ -22,7 +22,8 @@ void EvalFlags::AddTo(CLI::App& app) {
       ->type_name("N");
   app.add_option("--together", together_,
                  "Tokens that go through the layers in one pass, at most: 1 as when tokens are "
-                 "generated, 3 as a batch of three (all; 1 where experts are substituted)")
+                 "generated, 3 as a batch of three (all; 1 with --substitute, --quality, --latency "
+                 "or --low-copy decode, which are for tokens generated)")
       ->check(Between(std::size_t{1}, kMostTokens))
       ->type_name("N");
   app.add_option("--warm-up", warm_up_, "Tokens of a window that are read but not scored (0)")
@@ -34,9 +35,9 @@ void EvalFlags::AddTo(CLI::App& app) {
 std::optional<std::size_t> EvalFlags::together() const {
   if (together_) return together_;
   const OffloadOptions offload = engine_.options().offload;
-  const bool asks_for_chain =
-      offload.substitution != "exact" || offload.quality != "exact" || offload.token_seconds > 0;
-  return asks_for_chain ? std::optional<std::size_t>(1) : std::nullopt;
+  const bool decodes_inexactly = offload.substitution != "exact" || offload.quality != "exact" ||
+                                 offload.token_seconds > 0 || offload.low_copies.decode;
+  return decodes_inexactly ? std::optional<std::size_t>(1) : std::nullopt;
 }
 
 EngineOptions EvalFlags::engine_options() const {

@@ -23,7 +23,8 @@ class EvalFlags {
   // At most as many tokens as --tokens asks for.
   Result<ScoredText> ReadText(const Tokenizer& tokenizer) const;
   EvaluationOptions options(const ScoredText& text, std::size_t room) const;
-  // Absent: all of a window. One where experts are substituted, as when tokens are generated.
+  // Absent: all of a window. One where answers of decode may be inexact, as when tokens
+  // are generated.
   std::optional<std::size_t> together() const;
 
   EngineFlags& engine() { return engine_; }
