@@ -94,6 +94,13 @@ class Tasks(EvalTest):
         self.assertEqual(opened["tasks"][0]["exact"], task["exact"])
         self.assertNotEqual(opened["tasks"][0]["answers"], task["answers"])
 
+    def test_what_exact_answers_took_is_not_among_what_the_chain_took(self):
+        flags = ("--tasks", self.tasks, self.tasks, "--slots", 40, "--predict", "none", "--substitute", "drop:rho=0")
+        alone, beside = self.record(*flags), self.record(*flags, "--against-exact")
+        self.assertGreater(sum(alone["layer_asks"]), 0)
+        self.assertEqual(alone["layer_asks"], beside["layer_asks"])
+        self.assertEqual(beside["expert_hits"] + beside["expert_misses"], sum(beside["layer_asks"]))
+
     def test_says_what_is_wrong_where(self):
         self.tasks.write_text(json.dumps(TASKS[0]) + "\n" + json.dumps({"question": "Why?", "answer": ["x"]}) + "\n")
         self.fails(1, [f"{self.tasks}, line 2: found the fields question, answer", "expected query"],

@@ -1,5 +1,6 @@
 #include "model/expert_source.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace troupe {
@@ -31,6 +32,35 @@ ExpertUsage ExpertUsage::Since(const ExpertUsage& before) const {
           .expected = expected - before.expected,
           .left_out = left_out - before.left_out,
           .layers = std::move(by_layer)};
+}
+
+ExpertUsage& ExpertUsage::operator+=(const ExpertUsage& part) {
+  hits += part.hits;
+  misses += part.misses;
+  reads += part.reads;
+  bytes_read += part.bytes_read;
+  stall_seconds += part.stall_seconds;
+  low_copies += part.low_copies;
+  low_assignments += part.low_assignments;
+  substituted += part.substituted;
+  dropped += part.dropped;
+  deciding_seconds += part.deciding_seconds;
+  prefetches += part.prefetches;
+  prefetch_useful += part.prefetch_useful;
+  prefetch_late += part.prefetch_late;
+  prefetch_cancelled += part.prefetch_cancelled;
+  prefetch_wasted += part.prefetch_wasted;
+  prefetch_waiting += part.prefetch_waiting;
+  asks_after_guess += part.asks_after_guess;
+  guessed += part.guessed;
+  expected += part.expected;
+  left_out += part.left_out;
+  layers.resize(std::max(layers.size(), part.layers.size()));
+  for (std::size_t i = 0; i < part.layers.size(); ++i) {
+    layers[i].hits += part.layers[i].hits;
+    layers[i].asks += part.layers[i].asks;
+  }
+  return *this;
 }
 
 }  // namespace troupe

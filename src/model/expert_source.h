@@ -66,6 +66,7 @@ struct ExpertUsage {
   // Slots that were not answered by the expert that the router chose, at its full precision.
   std::uint64_t NotExact() const { return substituted + dropped + low_assignments; }
   ExpertUsage Since(const ExpertUsage& before) const;
+  ExpertUsage& operator+=(const ExpertUsage& part);  // of the same source
 };
 
 class ExpertSource {

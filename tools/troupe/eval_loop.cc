@@ -82,7 +82,7 @@ Status EvalLoop::Run(const EvalFlags& flags) const {
   AddInterval(record, "exact_nll", found->exact_nll);
   AddInterval(record, "nll", found->lossy_nll);
   AddInterval(record, "nll_change", found->nll_change);
-  AddUsage(record, engine->expert_usage());
+  AddUsage(record, found->usage);
   record["answers"] = Json::array();
   for (const LoopAnswer& answer : found->answers) record["answers"].push_back(AnswerJson(answer));
   return WriteJson(record, flags.json());

@@ -160,8 +160,11 @@ Status EvalTasks::Run(const EvalFlags& flags) const {
     fmt::print("{:<38} {:>6}  {:<26} {:<26}\n", "task", "items", "right (95 times of 100)",
                "right by byte");
   }
+  ExpertUsage usage;  // without what exact answers took
   for (ScoredTask& task : tasks) {
+    const ExpertUsage before = engine->expert_usage();
     TROUPE_ASSIGN_OR_RETURN(task.score, score(task, task.name));
+    usage += engine->expert_usage().Since(before);
     if (lossy) {
       lossy->SetExact(true);
       TROUPE_ASSIGN_OR_RETURN(task.exact, score(task, task.name + ", exact"));
@@ -184,7 +187,7 @@ Status EvalTasks::Run(const EvalFlags& flags) const {
   record["tasks"] = Json::array();
   for (const ScoredTask& task : tasks) record["tasks"].push_back(TaskJson(task));
   record["all"] = TaskJson(all);
-  AddUsage(record, engine->expert_usage());
+  AddUsage(record, usage);
   return WriteJson(record, flags.json());
 }
 

@@ -59,7 +59,9 @@ Result<LoopComparison> CompareInTheLoop(Session& session, LossySwitch& experts,
     TROUPE_CHECK(!prompt.empty());
     LoopAnswer answer;
     experts.SetExact(false);
+    const ExpertUsage before = session.expert_usage();
     TROUPE_RETURN_IF_ERROR(Generate(session, prompt, options.tokens, answer.lossy));
+    found.usage += session.expert_usage().Since(before);
     experts.SetExact(true);
     TROUPE_RETURN_IF_ERROR(Generate(session, prompt, options.tokens, answer.exact));
     TROUPE_ASSIGN_OR_RETURN(answer.lossy_nll, Nll(session, prompt, answer.lossy));

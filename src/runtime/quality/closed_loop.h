@@ -37,6 +37,7 @@ struct LoopComparison {
   Interval first_change;      // in tokens; of unchanged answers their length
   Interval exact_nll, lossy_nll;
   Interval nll_change;  // of the lossy text less the exact one
+  ExpertUsage usage;    // by the lossy answers alone, prompts included
 };
 
 // The prompts are not empty and leave room for the answers. `experts` is of the session's engine,

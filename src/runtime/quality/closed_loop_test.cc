@@ -57,6 +57,10 @@ TEST_F(ClosedLoopOfTheTinyModel, WithGatesClosedNothingDiffers) {
   EXPECT_EQ(found.first_change.mean, 24);
   EXPECT_EQ(found.nll_change.mean, 0);
   EXPECT_EQ(engine_->expert_usage().NotExact(), 0u);
+  // The exact answers asked for as much, and so did telling how likely either is.
+  const auto asks = [](const ExpertUsage& usage) { return usage.hits + usage.misses; };
+  EXPECT_GT(asks(found.usage), 0u);
+  EXPECT_LT(2 * asks(found.usage), asks(engine_->expert_usage()));
 }
 
 TEST_F(ClosedLoopOfTheTinyModel, TheExactTextIsThatOfAnExactEngineAndTheOtherIsPricedByIt) {
