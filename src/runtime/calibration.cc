@@ -185,6 +185,16 @@ class Watching {
 
 }  // namespace
 
+Bytes CalibrationBytes(const ModelConfig& config, const CalibrationOptions& options) {
+  const ExpertGrid grid{.layers = config.layers, .experts = config.moe.routing.experts};
+  // The tables and the copy that is kept of them; every choice, in a vector that grows.
+  const std::uint64_t choices = std::uint64_t{options.most_tokens} *
+                                (config.layers - config.moe.leading_dense) *
+                                config.moe.routing.top_k;
+  return 2 * (LookaheadGate::BytesFor(grid) + ActivationPath::BytesFor(grid)) +
+         Bytes(2 * choices * sizeof(std::uint32_t));
+}
+
 Result<ModelProfile> Calibrate(Session& session, Engine& engine, std::span<const TokenId> text,
                                const CalibrationOptions& options) {
   if (engine.config().moe.routing.experts == 0) {

@@ -24,6 +24,9 @@ struct CalibrationOptions {
   std::function<void(std::size_t done, std::size_t all)> progress;
 };
 
+// What it takes beside the engine, for the memory plan.
+Bytes CalibrationBytes(const ModelConfig& config, const CalibrationOptions& options);
+
 // Everything but the profile's fingerprint and text, which the caller knows.
 Result<ModelProfile> Calibrate(Session& session, Engine& engine, std::span<const TokenId> text,
                                const CalibrationOptions& options);

@@ -26,7 +26,7 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
                     const MachineFacts& machine, const EnginePlan& plan,
                     const EngineOptions& options) {
   MemoryNeeds needs;
-  needs.program = machine.program;
+  needs.program = machine.program + (options.beside ? options.beside(config) : Bytes());
   needs.dense = weights.bytes.dense;
   needs.experts = weights.bytes.experts;
   needs.slot = OffloadedExperts::SlotBytes(weights.experts);

@@ -71,6 +71,8 @@ struct EngineOptions {
   std::uint32_t chunk = 512;    // tokens of a prompt that go through the layers together, at most
   OffloadOptions offload;
   std::optional<TraceScores> trace;  // routing will be recorded: that takes memory
+  // What the caller will take beside the engine, of a model of this shape; null: hardly anything.
+  std::function<Bytes(const ModelConfig&)> beside;
 
   static constexpr std::uint32_t kDefaultContext = 4096;
 };

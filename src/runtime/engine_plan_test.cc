@@ -71,6 +71,18 @@ TEST_F(EnginePlanning, ReadingTheModelFileItselfTakesStagingBesideTheSlots) {
   EXPECT_LT(plan(false).memory.slots, plan(true).memory.slots);
 }
 
+TEST_F(EnginePlanning, WhatTheCallerTakesBesideItIsPartOfTheBudget) {
+  const auto plan = [&](Bytes beside) {
+    return Plan({.context = 256,
+                 .memory = 20_MiB,
+                 .beside = [beside](const ModelConfig& config) { return config.layers * beside; }})
+        .value()
+        .memory;
+  };
+  EXPECT_EQ(plan(128_KiB).program, plan(0_KiB).program + config_.layers * 128_KiB);
+  EXPECT_LT(plan(128_KiB).slots, plan(0_KiB).slots);
+}
+
 TEST_F(EnginePlanning, APredictorsTablesArePartOfTheBudget) {
   const auto prediction = [&](const char* predictor, const char* policy = "lru") {
     EngineOptions options{.context = 256, .memory = 18_MiB};

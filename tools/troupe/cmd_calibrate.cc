@@ -104,10 +104,24 @@ class CalibrateCommand final : public Command {
     std::vector<TokenId> unread;  // the end of the text, for measuring quality
   };
 
+  // With room for all that is counted. A token has a byte at least.
+  Result<std::unique_ptr<Engine>> OpenFor(const std::string& text) {
+    CalibrationOptions options = options_;
+    options.most_tokens = std::min(options.most_tokens, text.size());
+    engine_.TakesBeside([options](const ModelConfig& config) {
+      return CalibrationBytes(config, options) +
+             Coactivations::BytesFor(
+                 {.layers = config.layers, .experts = config.moe.routing.experts});
+    });
+    Result<std::unique_ptr<Engine>> engine = engine_.Open(options_.window);
+    engine_.TakesBeside(nullptr);  // measuring quality counts nothing
+    return engine;
+  }
+
   // The engine ends with it: quality is measured on others, and the budget is for one.
   Result<Learned> Learn() {
-    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, engine_.Open(options_.window));
     TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(text_));
+    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, OpenFor(text));
     if (engine->tokenizer().vocab().add_bos) options_.begin = engine->tokenizer().vocab().bos;
     TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> ids,
                             engine->tokenizer().Encode(text, {.add_special = false}));

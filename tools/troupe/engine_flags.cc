@@ -152,6 +152,7 @@ EngineOptions EngineFlags::options() const {
   if (given_memory_) options.memory = memory_;
   options.chunk = chunk_;
   options.offload = offload_;
+  options.beside = beside_;
   options.kv_type = kv_q8_0_ ? KvType::kQ8_0 : KvType::kF16;
   return options;
 }

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/status.h"
 #include "runtime/engine.h"
@@ -24,6 +27,8 @@ class EngineFlags {
   void AllowLowCopies();
   // Passes of at most so many tokens count as decode: a chain of substitution has a say in them.
   void SubstituteUpTo(std::uint32_t tokens) { offload_.substitution_tokens = tokens; }
+  // Memory of a model's plan that is left to the command.
+  void TakesBeside(std::function<Bytes(const ModelConfig&)> beside) { beside_ = std::move(beside); }
 
   EngineOptions options() const;
   const std::string& model() const { return model_; }
@@ -37,6 +42,7 @@ class EngineFlags {
   bool kv_q8_0_ = false;
   std::uint32_t chunk_ = 512;
   OffloadOptions offload_;
+  std::function<Bytes(const ModelConfig&)> beside_;
 };
 
 }  // namespace troupe
