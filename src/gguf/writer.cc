@@ -59,14 +59,19 @@ Status GgufWriter::Pad() {
   return OkStatus();
 }
 
-Status GgufWriter::Finish() {
+Result<std::string> GgufWriter::Seal() {
   if (current_ < tensors_.size()) {
     const TensorInfo& tensor = tensors_[current_];
     return InvalidArgument("{}: tensor {} was given {} of its {} bytes", file_.path(),
                            Quoted(tensor.name), given_, tensor.bytes.count());
   }
   TROUPE_CHECK(file_.size() == total_.count());
-  return file_.Commit();
+  return file_.Seal();
+}
+
+Status GgufWriter::Finish() {
+  TROUPE_RETURN_IF_ERROR(Seal().status());
+  return Publish();
 }
 
 }  // namespace troupe

@@ -27,8 +27,12 @@ class GgufWriter {
   // a caller that has lost its place. A tensor is complete when its declared size has been given.
   Status Append(std::string_view tensor, std::span<const std::byte> bytes);
 
-  // Fails if a tensor lacks bytes.
-  Status Finish();
+  // Ends writing; fails if a tensor lacks bytes. The result is where this process can read the file
+  // until it has its name.
+  Result<std::string> Seal();
+  // Gives a sealed file its name.
+  Status Publish() { return file_.Commit(); }
+  Status Finish();  // both
 
   Bytes total_bytes() const { return total_; }  // of the finished file
 

@@ -5,13 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
 #include "base/check.h"
+#include "io/temporary_name.h"
 
 namespace troupe {
 namespace {
@@ -22,18 +22,6 @@ constexpr std::size_t kBufferBytes = 256 * 1024;
 constexpr mode_t kMode = 0666;  // the umask takes away what the user does not want
 
 constexpr const char* kOpenFiles = "/proc/self/fd";
-
-std::string FolderOf(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-// Different for every writer of every process, so that two writers of one path do not meet.
-std::string TemporaryName(const std::string& path) {
-  static std::atomic<unsigned> count{0};
-  return fmt::format("{}.{}.{}.tmp", path, ::getpid(), count.fetch_add(1));
-}
 
 // Where a link leads, so that the link stays one; an error if what is there is no file: taking the
 // place of a device or a pipe would break it for everybody.
@@ -67,28 +55,38 @@ AtomicFileWriter::AtomicFileWriter(AtomicFileWriter&& other) noexcept
       fd_(std::move(other.fd_)),
       buffer_(std::move(other.buffer_)),
       flushed_(other.flushed_),
+      sealed_(other.sealed_),
       failed_(std::move(other.failed_)) {}
 
 AtomicFileWriter::~AtomicFileWriter() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
-Result<AtomicFileWriter> AtomicFileWriter::Create(std::string path) {
+Result<AtomicFileWriter> AtomicFileWriter::Create(std::string path, Until until) {
   TROUPE_ASSIGN_OR_RETURN(path, FileBehind(std::move(path)));
-  if (::access(kOpenFiles, X_OK) == 0) {  // a file without a name can only get one through it
+  RemoveAbandonedTemporaries(path);
+  // A file without a name can only get one through the folder of open files.
+  if (until == Until::kUnnamed && ::access(kOpenFiles, X_OK) == 0) {
     UniqueFd unnamed(::open(FolderOf(path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode));
-    if (unnamed.valid()) return AtomicFileWriter(std::move(path), {}, std::move(unnamed));
+    if (unnamed.valid()) {
+      HoldTemporary(unnamed);  // for the moment in which it has a temporary name
+      return AtomicFileWriter(std::move(path), {}, std::move(unnamed));
+    }
   }
   // Not every file system (NFS, FUSE) has O_TMPFILE, and they refuse it with various errors; what
   // is really wrong with the folder the second attempt will say.
-  std::string temporary = TemporaryName(path);
-  UniqueFd named(::open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, kMode));
-  if (!named.valid()) return ErrnoStatus(errno, fmt::format("{}: creating it", path));
-  return AtomicFileWriter(std::move(path), std::move(temporary), std::move(named));
+  for (;;) {
+    std::string temporary = TemporaryName(path);
+    UniqueFd named(::open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, kMode));
+    if (!named.valid()) return ErrnoStatus(errno, fmt::format("{}: creating it", path));
+    if (!HoldTemporary(named)) continue;
+    return AtomicFileWriter(std::move(path), std::move(temporary), std::move(named));
+  }
 }
 
 Status AtomicFileWriter::Append(std::span<const std::byte> bytes) {
   if (!failed_.ok()) return failed_;
+  TROUPE_CHECK(!sealed_);
   if (bytes.size() >= kBufferBytes - buffer_.size()) {
     TROUPE_RETURN_IF_ERROR(Flush());
     if (bytes.size() >= kBufferBytes) {
@@ -103,18 +101,27 @@ Status AtomicFileWriter::Append(std::span<const std::byte> bytes) {
 
 Status AtomicFileWriter::WriteAt(std::uint64_t offset, std::span<const std::byte> bytes) {
   if (!failed_.ok()) return failed_;
+  TROUPE_CHECK(!sealed_);
   TROUPE_CHECK(offset <= size() && bytes.size() <= size() - offset);
   TROUPE_RETURN_IF_ERROR(Flush());
   return WriteFully(offset, bytes);
 }
 
-Status AtomicFileWriter::Commit() {
+Result<std::string> AtomicFileWriter::Seal() {
   if (!failed_.ok()) return failed_;
   TROUPE_CHECK(fd_.valid());
   TROUPE_RETURN_IF_ERROR(Flush());
   if (::fsync(fd_.get()) != 0) {
     return Fail(ErrnoStatus(errno, fmt::format("{}: making it durable", path_)));
   }
+  sealed_ = true;
+  return temporary_.empty() ? fmt::format("{}/{}", kOpenFiles, fd_.get()) : temporary_;
+}
+
+Status AtomicFileWriter::Commit() {
+  if (!sealed_) TROUPE_RETURN_IF_ERROR(Seal().status());
+  if (!failed_.ok()) return failed_;
+  TROUPE_CHECK(fd_.valid());
   TROUPE_RETURN_IF_ERROR(Publish());
   fd_.Reset();
   return OkStatus();

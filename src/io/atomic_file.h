@@ -1,6 +1,7 @@
 // Writes a file that appears under its name complete or not at all. Until Commit the bytes lie in
 // the same folder without a name (O_TMPFILE), so that even a killed process leaves nothing behind;
-// where the file system cannot do that they have a temporary name, which the destructor removes.
+// where the file system cannot do that they have a temporary name, which the destructor removes, or
+// after a kill whoever writes the same path next (temporary_name.h).
 // Buffers appends. One thread at a time.
 #pragma once
 
@@ -17,8 +18,14 @@ namespace troupe {
 
 class AtomicFileWriter {
  public:
+  // What the bytes are called until Commit.
+  enum class Until {
+    kUnnamed,  // nothing, where the file system can do that
+    kNamed     // as on one that cannot
+  };
+
   // Replaces `path` on Commit if it exists by then; its folder must exist now.
-  static Result<AtomicFileWriter> Create(std::string path);
+  static Result<AtomicFileWriter> Create(std::string path, Until until = Until::kUnnamed);
 
   AtomicFileWriter(AtomicFileWriter&& other) noexcept;
   AtomicFileWriter& operator=(AtomicFileWriter&&) = delete;
@@ -31,7 +38,10 @@ class AtomicFileWriter {
   Status Append(std::span<const std::byte> bytes);
   // Overwrites bytes that were appended before.
   Status WriteAt(std::uint64_t offset, std::span<const std::byte> bytes);
-  // Makes the bytes durable, then gives them their name. Once.
+  // Makes the bytes durable and ends writing, so that little can fail after it. The result is where
+  // this process can read them until Commit.
+  Result<std::string> Seal();
+  // Makes the bytes durable if they are not, then gives them their name. Once.
   Status Commit();
 
  private:
@@ -47,6 +57,7 @@ class AtomicFileWriter {
   UniqueFd fd_;
   std::vector<std::byte> buffer_;
   std::uint64_t flushed_ = 0;
+  bool sealed_ = false;
   Status failed_;
 };
 

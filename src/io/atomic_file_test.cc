@@ -10,8 +10,11 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/rng.h"
 #include "io/temp_folder.h"
@@ -85,6 +88,94 @@ TEST_F(AtomicFileTest, AKilledWriterLeavesNothingWhereUnnamedFilesExist) {
   ASSERT_EQ(::waitpid(child, &how, 0), child);
   ASSERT_TRUE(WIFSIGNALED(how));
   EXPECT_EQ(folder_.Count(), 0u);
+}
+
+// As on a file system without unnamed files: everything that can go wrong with a name.
+class NamedAtomicFileTest : public AtomicFileTest {
+ protected:
+  static constexpr auto kNamed = AtomicFileWriter::Until::kNamed;
+
+  // Leaves what a writer leaves that is killed half-way.
+  void KillAWriter() const {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      auto writer = AtomicFileWriter::Create(path_, kNamed);
+      if (writer.ok() && writer->Append(std::vector<std::byte>(1 << 20)).ok()) ::raise(SIGKILL);
+      ::_exit(1);
+    }
+    int how = 0;
+    ASSERT_EQ(::waitpid(child, &how, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(how));
+  }
+};
+
+TEST_F(NamedAtomicFileTest, IsThereAfterCommitAndLeavesNothingWithoutIt) {
+  {
+    AtomicFileWriter abandoned = AtomicFileWriter::Create(path_, kNamed).value();
+    ASSERT_TRUE(abandoned.Append(std::vector<std::byte>(1 << 20)).ok());
+    EXPECT_EQ(folder_.Count(), 1u);
+  }
+  EXPECT_EQ(folder_.Count(), 0u);
+  AtomicFileWriter writer = AtomicFileWriter::Create(path_, kNamed).value();
+  ASSERT_TRUE(writer.Append(BytesOf("new")).ok());
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  ASSERT_TRUE(writer.Commit().ok());
+  EXPECT_EQ(Contents(), "new");
+  EXPECT_EQ(folder_.Count(), 1u);
+}
+
+TEST_F(NamedAtomicFileTest, WhatAKilledWriterLeftTheNextOneOfThePathRemoves) {
+  for (const auto until : {kNamed, AtomicFileWriter::Until::kUnnamed}) {
+    KillAWriter();
+    ASSERT_EQ(folder_.Count(), 1u);
+    AtomicFileWriter writer = AtomicFileWriter::Create(path_, until).value();
+    ASSERT_TRUE(writer.Append(BytesOf("new")).ok());
+    ASSERT_TRUE(writer.Commit().ok());
+    EXPECT_EQ(folder_.Count(), 1u);
+    EXPECT_EQ(Contents(), "new");
+    std::filesystem::remove(path_);
+  }
+}
+
+TEST_F(NamedAtomicFileTest, AnotherWriterOfThePathKeepsItsBytes) {
+  AtomicFileWriter first = AtomicFileWriter::Create(path_, kNamed).value();
+  ASSERT_TRUE(first.Append(BytesOf("first")).ok());
+  AtomicFileWriter second = AtomicFileWriter::Create(path_, kNamed).value();
+  EXPECT_EQ(folder_.Count(), 2u);
+  ASSERT_TRUE(second.Append(BytesOf("second")).ok());
+  ASSERT_TRUE(first.Commit().ok());
+  EXPECT_EQ(Contents(), "first");
+  ASSERT_TRUE(second.Commit().ok());
+  EXPECT_EQ(Contents(), "second");
+  EXPECT_EQ(folder_.Count(), 1u);
+}
+
+TEST_F(NamedAtomicFileTest, RemovesNothingThatIsNoTemporaryOfThePath) {
+  const std::vector<std::string> others = {"model.gguf.tmp",       "model.gguf.12.tmp",
+                                           "model.gguf.x.0.tmp",   "model.gguf.12.0.tmp.bak",
+                                           "mod.gguf.12.0.tmp",    "model.gguf.old.12.0.tmp",
+                                           "a.model.gguf.1.0.tmp", "model.gguf..0.tmp"};
+  for (const std::string& name : others) folder_.Write(name, "somebody's");
+  std::filesystem::create_directory(folder_.PathOf("model.gguf.12.1.tmp"));
+  folder_.Write("model.gguf.12.2.tmp", "left behind");
+  ASSERT_TRUE(AtomicFileWriter::Create(path_).ok());
+  EXPECT_EQ(folder_.Count(), others.size() + 1);
+  EXPECT_FALSE(std::filesystem::exists(folder_.PathOf("model.gguf.12.2.tmp")));
+}
+
+TEST_F(AtomicFileTest, WhatIsSealedCanBeReadBeforeItHasItsName) {
+  for (const auto until : {AtomicFileWriter::Until::kUnnamed, AtomicFileWriter::Until::kNamed}) {
+    AtomicFileWriter writer = AtomicFileWriter::Create(path_, until).value();
+    ASSERT_TRUE(writer.Append(BytesOf("sealed")).ok());
+    const std::string at = writer.Seal().value();
+    std::ifstream in(at, std::ios::binary);
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), "sealed");
+    EXPECT_FALSE(std::filesystem::exists(path_));
+    ASSERT_TRUE(writer.Commit().ok());
+    EXPECT_EQ(Contents(), "sealed");
+    std::filesystem::remove(path_);
+  }
 }
 
 TEST_F(AtomicFileTest, AnyMixOfAppendsAndPatchesGivesTheSameBytesAsInMemory) {

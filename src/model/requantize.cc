@@ -7,7 +7,6 @@
 
 #include "base/first_error.h"
 #include "base/thread_pool.h"
-#include "gguf/writer.h"
 #include "model/rewrite.h"
 #include "quant/convert_row.h"
 
@@ -99,8 +98,9 @@ Metadata MetadataFor(const GgufModel& model, TensorType type) {
 
 }  // namespace
 
-Result<RequantizeReport> Requantize(const GgufModel& model, const RequantizeOptions& options,
-                                    const std::string& path) {
+Result<UnpublishedModel> RequantizeUnpublished(const GgufModel& model,
+                                               const RequantizeOptions& options,
+                                               const std::string& path) {
   TROUPE_RETURN_IF_ERROR(CheckNotInPlace(model, path));
   std::vector<TensorSpec> specs;
   RequantizeReport report;
@@ -125,9 +125,15 @@ Result<RequantizeReport> Requantize(const GgufModel& model, const RequantizeOpti
                                ? requantizer.Copy(tensor)
                                : requantizer.Convert(tensor, specs[i].type));
   }
-  TROUPE_RETURN_IF_ERROR(writer.Finish());
   report.bytes = writer.total_bytes();
-  return report;
+  return UnpublishedModel{std::move(writer), report};
+}
+
+Result<RequantizeReport> Requantize(const GgufModel& model, const RequantizeOptions& options,
+                                    const std::string& path) {
+  TROUPE_ASSIGN_OR_RETURN(UnpublishedModel made, RequantizeUnpublished(model, options, path));
+  TROUPE_RETURN_IF_ERROR(made.writer.Finish());
+  return made.report;
 }
 
 }  // namespace troupe

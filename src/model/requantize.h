@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "gguf/reader.h"
+#include "gguf/writer.h"
 #include "model/byte_progress.h"
 #include "model/tensor_mix.h"
 #include "quant/quantize.h"
@@ -31,7 +32,18 @@ struct RequantizeReport {
   std::uint32_t fallbacks = 0;  // of the converted: in another type than asked for
 };
 
+// A model that is written but for Seal and Publish.
+struct UnpublishedModel {
+  GgufWriter writer;
+  RequantizeReport report;
+};
+
 // A model of several parts becomes one file. Refuses to write over one of the files it reads.
+Result<UnpublishedModel> RequantizeUnpublished(const GgufModel& model,
+                                               const RequantizeOptions& options,
+                                               const std::string& path);
+
+// The same, with its name.
 Result<RequantizeReport> Requantize(const GgufModel& model, const RequantizeOptions& options,
                                     const std::string& path);
 

@@ -16,7 +16,6 @@
 #include "model/weight_loader.h"
 #include "quant/convert_row.h"
 #include "quant/panel.h"
-#include "store/container_writer.h"
 #include "store/model_fingerprint.h"
 
 namespace troupe {
@@ -155,16 +154,11 @@ Status Packer::Convert(const GgufModel& model, const ExpertMatrix& from, const E
   return OkStatus();
 }
 
-// A matrix that the lower type would not make smaller keeps its own: converting it could only harm.
-TensorType LowTypeFor(const ExpertMatrix& matrix, TensorType low) {
-  const TensorType fitting = FittingType(low, matrix.cols);
-  return RowBytes(fitting, matrix.cols) < RowBytes(matrix.type, matrix.cols) ? fitting
-                                                                             : matrix.type;
-}
-
 ExpertLayout LowLayout(const ExpertLayout& layout, TensorType low) {
   ExpertTypes types;
-  for (std::size_t m = 0; m < types.size(); ++m) types[m] = LowTypeFor(layout.matrices[m], low);
+  for (std::size_t m = 0; m < types.size(); ++m) {
+    types[m] = LowTypeFor(layout.matrices[m].type, layout.matrices[m].cols, low);
+  }
   return layout.In(types);
 }
 
@@ -259,8 +253,15 @@ Bytes BytesToRead(const Precisions& precisions, std::uint32_t experts) {
 
 }  // namespace
 
-Result<PackReport> PackModel(const GgufModel& model, const PackOptions& options,
-                             const std::string& path) {
+// Converting a matrix that does not become smaller could only harm.
+TensorType LowTypeFor(TensorType type, std::uint64_t cols, TensorType low) {
+  const TensorType fitting = FittingType(low, cols);
+  return RowBytes(fitting, cols) < RowBytes(type, cols) ? fitting : type;
+}
+
+Result<UnpublishedContainer> PackModelUnpublished(const GgufModel& model,
+                                                  const PackOptions& options,
+                                                  const std::string& path) {
   TROUPE_RETURN_IF_ERROR(CheckNotInPlace(model, path));
   TROUPE_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(model.metadata()));
   const std::uint32_t experts = config.moe.routing.experts;
@@ -289,8 +290,15 @@ Result<PackReport> PackModel(const GgufModel& model, const PackOptions& options,
       TROUPE_RETURN_IF_ERROR(packer.Pack(layer, experts));
     }
   }
-  TROUPE_RETURN_IF_ERROR(writer.Finish());
-  return report;
+  TROUPE_RETURN_IF_ERROR(writer.Seal());
+  return UnpublishedContainer{std::move(writer), report};
+}
+
+Result<PackReport> PackModel(const GgufModel& model, const PackOptions& options,
+                             const std::string& path) {
+  TROUPE_ASSIGN_OR_RETURN(UnpublishedContainer made, PackModelUnpublished(model, options, path));
+  TROUPE_RETURN_IF_ERROR(made.writer.Publish());
+  return made.report;
 }
 
 }  // namespace troupe

@@ -14,6 +14,7 @@
 #include "gguf/reader.h"
 #include "model/byte_progress.h"
 #include "quant/quantize.h"
+#include "store/container_writer.h"
 
 namespace troupe {
 
@@ -37,8 +38,23 @@ struct PackReport {
   std::uint32_t fallbacks = 0;  // matrices of a layer in another type than `low`
 };
 
+// What a second copy in `low` has of a matrix that is in `type`: the nearest type that its rows
+// fit, or `type` where that is no smaller.
+TensorType LowTypeFor(TensorType type, std::uint64_t cols, TensorType low);
+
+// A container that is written but for its name.
+struct UnpublishedContainer {
+  ContainerWriter writer;
+  PackReport report;
+};
+
 // Needs memory for a few experts. Refuses a model without experts, to write over a file it reads, a
 // second copy that is no smaller than the first, and one made from weights of other shapes.
+Result<UnpublishedContainer> PackModelUnpublished(const GgufModel& model,
+                                                  const PackOptions& options,
+                                                  const std::string& path);
+
+// The same, with its name.
 Result<PackReport> PackModel(const GgufModel& model, const PackOptions& options,
                              const std::string& path);
 

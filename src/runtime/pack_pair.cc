@@ -4,8 +4,12 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
+#include <system_error>
 
 #include "gguf/split.h"
+#include "io/atomic_file.h"
+#include "model/rewrite.h"
+#include "model/tensor_mix.h"
 
 namespace troupe {
 namespace {
@@ -25,12 +29,40 @@ Status CheckSource(const GgufModel& model) {
   return OkStatus();
 }
 
-Result<PackReport> PackHigh(const GgufModel& original, const PackOptions& options,
-                            const std::string& model_path, const std::string& container_path) {
-  TROUPE_ASSIGN_OR_RETURN(const GgufModel high, GgufModel::Open(model_path));
-  PackOptions pack = options;
-  pack.low_from = &original;
-  return PackModel(high, pack, container_path);
+bool SameFile(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  return std::filesystem::weakly_canonical(a, ignored) ==
+         std::filesystem::weakly_canonical(b, ignored);
+}
+
+// What can be known before hours of converting: that both files can be written, and that the second
+// copy will be smaller.
+Status CheckTargets(const GgufModel& original, const TensorMix& mix, std::optional<TensorType> low,
+                    const std::string& model_path, const std::string& container_path) {
+  TROUPE_RETURN_IF_ERROR(CheckNotInPlace(original, container_path));
+  if (SameFile(model_path, container_path)) {
+    return InvalidArgument("{}: the new model's name; another one expected for its container",
+                           container_path);
+  }
+  TROUPE_RETURN_IF_ERROR(AtomicFileWriter::Create(container_path).status());
+  Bytes high_bytes, low_bytes;
+  for (const TensorInfo& tensor : original.tensors()) {
+    if (!IsExpertMatrix(tensor)) continue;
+    const std::uint64_t cols = tensor.dims[0], rows = tensor.ElementCount() / cols;
+    const TensorType high = mix.TypeFor(tensor);
+    high_bytes += Bytes(rows * RowBytes(high, cols).count());
+    low_bytes += Bytes(rows * RowBytes(low ? LowTypeFor(high, cols, *low) : high, cols).count());
+  }
+  if (high_bytes == Bytes()) {
+    return InvalidArgument("{}: a model without experts; there is nothing to pack",
+                           original.path());
+  }
+  if (low && low_bytes >= high_bytes) {
+    return InvalidArgument("{}: experts would take {} in {}, and {} in {}; a smaller type expected",
+                           original.path(), ToString(low_bytes), Name(*low), ToString(high_bytes),
+                           Name(mix.type));
+  }
+  return OkStatus();
 }
 
 }  // namespace
@@ -52,22 +84,25 @@ Result<PackPairReport> PackPair(const GgufModel& original, TensorType high,
                                 const PackOptions& options, const std::string& model_path,
                                 const std::string& container_path) {
   TROUPE_RETURN_IF_ERROR(CheckSource(original));
-  PackPairReport report;
-  TROUPE_ASSIGN_OR_RETURN(report.model, Requantize(original,
-                                                   {.mix = {.type = high},
-                                                    .experts_only = true,
-                                                    .rounding = options.rounding,
-                                                    .threads = options.threads,
-                                                    .progress = options.progress},
-                                                   model_path));
-  Result<PackReport> packed = PackHigh(original, options, model_path, container_path);
-  if (!packed.ok()) {
-    std::error_code ignored;
-    std::filesystem::remove(model_path, ignored);
-    return packed.status();
-  }
-  report.container = *packed;
-  return report;
+  const TensorMix mix = {.type = high};
+  TROUPE_RETURN_IF_ERROR(CheckTargets(original, mix, options.low, model_path, container_path));
+  TROUPE_ASSIGN_OR_RETURN(UnpublishedModel made,
+                          RequantizeUnpublished(original,
+                                                {.mix = mix,
+                                                 .experts_only = true,
+                                                 .rounding = options.rounding,
+                                                 .threads = options.threads,
+                                                 .progress = options.progress},
+                                                model_path));
+  TROUPE_ASSIGN_OR_RETURN(const std::string nameless, made.writer.Seal());
+  TROUPE_ASSIGN_OR_RETURN(const GgufModel model, GgufModel::Open(nameless));
+  PackOptions pack = options;
+  pack.low_from = &original;
+  TROUPE_ASSIGN_OR_RETURN(UnpublishedContainer packed,
+                          PackModelUnpublished(model, pack, container_path));
+  TROUPE_RETURN_IF_ERROR(made.writer.Publish());
+  TROUPE_RETURN_IF_ERROR(packed.writer.Publish());
+  return PackPairReport{.model = made.report, .container = packed.report};
 }
 
 }  // namespace troupe

@@ -25,8 +25,9 @@ struct PackPairReport {
   PackReport container;
 };
 
-// Refuses experts that are already stored in fewer than eight bits. If it fails neither file is
-// left behind.
+// Refuses experts that are already stored in fewer than eight bits. Both files get their names when
+// both are complete and durable, the model first; until then what had those names before stays. A
+// stop between the two leaves the new model, with which an older container is refused.
 Result<PackPairReport> PackPair(const GgufModel& original, TensorType high,
                                 const PackOptions& options, const std::string& model_path,
                                 const std::string& container_path);

@@ -2,7 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <string>
 
 #include "io/file.h"
@@ -10,8 +15,11 @@
 #include "model/synth.h"
 #include "model/weight_loader.h"
 #include "quant/dequantize.h"
+#include "quant/panel.h"
 #include "quant/quantize.h"
 #include "runtime/container_layouts.h"
+#include "store/container_store.h"
+#include "store/model_fingerprint.h"
 
 namespace troupe {
 namespace {
@@ -117,6 +125,107 @@ TEST(PackPair, LeavesNothingBehindIfTheContainerCannotBeMade) {
                   .message(),
               HasSubstr("a smaller type expected"));
   EXPECT_EQ(folder.Count(), 1u);
+}
+
+// A pair that was made before, of weights of another seed, and everything it needs to be made anew.
+class PackPairOverAnOldOne : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    MakeOriginal(7);
+    ASSERT_TRUE(Pack({.low = TensorType::kQ2_K}).ok());
+    old_model_ = folder_.Read("h.gguf");
+    old_container_ = folder_.Read("h.experts");
+    MakeOriginal(8);
+  }
+
+  void MakeOriginal(std::uint64_t seed) const {
+    ModelShape shape = *FindShape("tiny-olmoe");
+    shape.layers = 2;
+    shape.experts->ff *= 2;  // the container becomes larger than the model
+    const SynthOptions options = {.layout = {.mix = {.type = TensorType::kF16}}, .seed = seed};
+    ASSERT_TRUE(Synthesize(shape, options, folder_.PathOf("m.gguf")).ok());
+  }
+
+  Status Pack(const PackOptions& options, std::string_view container = "h.experts") const {
+    const GgufModel original = GgufModel::Open(folder_.PathOf("m.gguf")).value();
+    return PackPair(original, TensorType::kQ4_0, options, folder_.PathOf("h.gguf"),
+                    folder_.PathOf(container))
+        .status();
+  }
+  bool OldPairIsThere() const {
+    return folder_.Read("h.gguf") == old_model_ && folder_.Read("h.experts") == old_container_;
+  }
+
+  TempFolder folder_;
+  std::string old_model_, old_container_;
+};
+
+TEST_F(PackPairOverAnOldOne, ARefusalLeavesTheOldPairAndConvertsNothing) {
+  std::size_t reports = 0;
+  PackOptions no_smaller = {.low = TensorType::kQ8_0, .progress = [&](Bytes, Bytes) { ++reports; }};
+  EXPECT_THAT(Pack(no_smaller).message(), HasSubstr("a smaller type expected"));
+  PackOptions fine = no_smaller;
+  fine.low = TensorType::kQ2_K;
+  EXPECT_FALSE(Pack(fine, "no-such-folder/h.experts").ok());
+  EXPECT_THAT(Pack(fine, "m.gguf").message(), HasSubstr("another name expected"));
+  EXPECT_THAT(Pack(fine, "h.gguf").message(), HasSubstr("another one expected for its container"));
+  EXPECT_EQ(reports, 0u);
+  EXPECT_TRUE(OldPairIsThere());
+  EXPECT_EQ(folder_.Count(), 3u);
+}
+
+TEST_F(PackPairOverAnOldOne, TheOldPairStaysUntilBothFilesAreComplete) {
+  std::size_t reports = 0;
+  ASSERT_TRUE(Pack({.low = TensorType::kQ2_K,
+                    .progress =
+                        [&](Bytes, Bytes) {
+                          ++reports;
+                          EXPECT_TRUE(OldPairIsThere());
+                        }})
+                  .ok());
+  EXPECT_GT(reports, 2u);
+  EXPECT_TRUE(folder_.Read("h.gguf") != old_model_);  // not EXPECT_NE: megabytes are no message
+  EXPECT_TRUE(folder_.Read("h.experts") != old_container_);
+  EXPECT_EQ(folder_.Count(), 3u);
+}
+
+TEST_F(PackPairOverAnOldOne, ADiskThatFillsUpBesideTheContainerLeavesTheOldPair) {
+  ASSERT_GT(old_container_.size(), old_model_.size());
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    // A limit on a file's size stands in for it: the model fits, the container does not.
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlim_t most = old_container_.size() - 1;
+    const rlimit limit = {.rlim_cur = most, .rlim_max = most};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    ::_exit(Pack({.low = TensorType::kQ2_K}).code() == Code::kResourceExhausted ? 0 : 1);
+  }
+  int how = 0;
+  ASSERT_EQ(::waitpid(child, &how, 0), child);
+  EXPECT_TRUE(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+  EXPECT_TRUE(OldPairIsThere());
+  EXPECT_EQ(folder_.Count(), 3u);
+}
+
+// What a kill between the two names leaves: the new model is whole, and the old container not its.
+TEST_F(PackPairOverAnOldOne, AStopBetweenTheTwoNamesLeavesAContainerThatIsRefused) {
+  int ends = 0;                                         // of the conversion, then of packing
+  const auto progress = [&](Bytes done, Bytes total) {  // a folder cannot be replaced by a file
+    if (done == total && ++ends == 2) {
+      std::filesystem::create_directory(folder_.PathOf("c.experts"));
+    }
+  };
+  const Status status = Pack({.low = TensorType::kQ2_K, .progress = progress}, "c.experts");
+  EXPECT_THAT(status.message(), HasSubstr("c.experts"));
+  EXPECT_TRUE(folder_.Read("h.gguf") != old_model_);  // not EXPECT_NE: megabytes are no message
+  EXPECT_TRUE(folder_.Read("h.experts") == old_container_);
+  const GgufModel model = GgufModel::Open(folder_.PathOf("h.gguf")).value();
+  const ModelFingerprint fingerprint = FingerprintModel(model).value();
+  EXPECT_THAT(ContainerStore::Open(folder_.PathOf("h.experts"), fingerprint, kPanelLayoutVersion)
+                  .status()
+                  .message(),
+              HasSubstr("packed from another model"));
 }
 
 TEST(PackModel, RefusesASecondCopyOfAnotherModel) {

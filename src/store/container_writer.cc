@@ -37,11 +37,16 @@ Status ContainerWriter::Append(std::span<const std::byte> expert) {
   return OkStatus();
 }
 
-Status ContainerWriter::Finish() {
+Status ContainerWriter::Seal() {
   TROUPE_CHECK(precision_ == index_.precisions.size());  // else experts are missing
   TROUPE_CHECK(file_.size() == total_.count());
   TROUPE_RETURN_IF_ERROR(file_.WriteAt(0, EncodeContainerIndex(index_)));
-  return file_.Commit();
+  return file_.Seal().status();
+}
+
+Status ContainerWriter::Finish() {
+  TROUPE_RETURN_IF_ERROR(Seal());
+  return Publish();
 }
 
 }  // namespace troupe

@@ -23,8 +23,11 @@ class ContainerWriter {
 
   // The next expert's bytes, exactly as long as its layer says.
   Status Append(std::span<const std::byte> expert);
-  // After the last expert. Whoever returns early leaves no file.
-  Status Finish();
+  // After the last expert: all but the name. Whoever returns early leaves no file.
+  Status Seal();
+  // Gives a sealed container its name.
+  Status Publish() { return file_.Commit(); }
+  Status Finish();  // both
 
  private:
   ContainerWriter(AtomicFileWriter file, ContainerIndex index, Bytes total);
