@@ -18,10 +18,11 @@ struct ModelFingerprint {
 
 std::string ToString(const ModelFingerprint& fingerprint);  // 32 hex digits
 
-// A hash of all metadata, of the names, types and shapes of all tensors, and of the first, middle
-// and last 4 KiB of each tensor. Neither the path nor whether the model is split counts, as long as
-// the tensors come in the same order. A change of weights that leaves all samples as they are, such
-// as one that spares both ends and the middle of every tensor, is not seen.
+// A hash of all metadata, of the names, types and shapes of all tensors, of the first, middle and
+// last 4 KiB of each tensor, and of the first 64 bytes of each matrix of a stack of them, so that
+// an expert changed alone is seen. Neither the path nor whether the model is split counts, as long
+// as the tensors come in the same order. A change of weights that leaves all samples as they are,
+// is not seen.
 Result<ModelFingerprint> FingerprintModel(const GgufModel& model);
 
 }  // namespace troupe

@@ -102,6 +102,23 @@ TEST_F(ModelFingerprintTest, DoesNotSeeWhatLiesBetweenSamples) {
   EXPECT_EQ(With([](Made& m) { m.bytes[1][10000] = std::byte{9}; }), original_);
 }
 
+TEST_F(ModelFingerprintTest, ChangesWithTheFirst64BytesOfEveryMatrixOfAStack) {
+  constexpr std::size_t kMatrix = std::size_t{64} * 32 * sizeof(float), kMatrices = 8;
+  const auto with = [&](std::size_t at, std::byte byte) {
+    return With([&](Made& m) {
+      m.specs[1] = {"b_exps.weight", TensorType::kF32, {64, 32, kMatrices}};
+      m.bytes[1].assign(kMatrices * kMatrix, std::byte{2});
+      m.bytes[1][at] = byte;
+    });
+  };
+  const ModelFingerprint as_it_was = with(0, std::byte{2});
+  for (std::size_t matrix = 0; matrix < kMatrices; ++matrix) {
+    EXPECT_NE(with(matrix * kMatrix, std::byte{9}), as_it_was) << matrix;
+    EXPECT_NE(with(matrix * kMatrix + 63, std::byte{9}), as_it_was) << matrix;
+  }
+  EXPECT_EQ(with(2 * kMatrix + 64, std::byte{9}), as_it_was);
+}
+
 TEST_F(ModelFingerprintTest, IsTheSameForAModelInTwoParts) {
   const Made made = Model();
   for (std::size_t i = 0; i < 2; ++i) {
