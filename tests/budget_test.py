@@ -3,6 +3,7 @@
 killed, its peak stays below what it was given, and its tokens are those of a run without limit.
 
 usage: budget_test.py TROUPE [unittest arguments]
+Exits with 77 (skipped) and the reason where no memory cgroup can be made.
 """
 import json
 import pathlib
@@ -15,6 +16,7 @@ import unittest
 
 import memory_cgroup
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 MIB = 1 << 20
 # What the kernel charges beside the process's own pages: page tables, files' pages on their way.
 ALLOWANCE = 64 * MIB
@@ -29,41 +31,51 @@ SHAPE = {"model_type": "olmoe", "hidden_size": 512, "intermediate_size": 512,
          "num_key_value_heads": 8, "rms_norm_eps": 1e-05, "rope_theta": 10000.0,
          "tie_word_embeddings": False, "vocab_size": VOCABULARY}
 
+# Many small experts: what is kept for each expert of a router weighs more. 107 MB in Q8_0.
+WIDE_LAYERS, WIDE_EXPERTS = 4, 128
+WIDE_SHAPE = {**SHAPE, "intermediate_size": 128, "num_experts": WIDE_EXPERTS,
+              "num_experts_per_tok": 8, "num_hidden_layers": WIDE_LAYERS}
+
 LONG = {"prompt": 3000, "context": 4096}
 # With the least memory every token of a prompt may be a chunk of its own, and reads its experts.
 SHORT = {"prompt": 100, "context": 256}
+# 5000 bytes of this project's own words, read from a file: some 3600 tokens of a generated tokenizer.
+TEXT = {"prompt": "text", "context": 4096}
 GENERATED = 8
 STORES = {"packed": [], "in place": ["--experts", "none", "--reader", "threads"]}
 
 
-class Budget(unittest.TestCase):
+class BudgetTest(unittest.TestCase):
+    """What budgets are tried on: a model with its container."""
+    shape = SHAPE
+    more = []  # options of every run
+
     @classmethod
     def setUpClass(cls):
-        try:
-            with memory_cgroup.MemoryCgroup(ALLOWANCE):
-                pass
-        except memory_cgroup.NotPermitted as refusal:
-            print(f"skipped: {refusal}", file=sys.stderr)
-            raise unittest.SkipTest(str(refusal)) from refusal
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
         cls.model = cls.folder / "model.gguf"
         shape = cls.folder / "config.json"
-        shape.write_text(json.dumps(SHAPE), encoding="utf-8")
+        shape.write_text(json.dumps(cls.shape), encoding="utf-8")
         for command in (["synth", cls.model, "--shape", shape, "--type", "Q8_0"],
                         ["pack", cls.model]):
             subprocess.run([BINARY, *map(str, command)], check=True, capture_output=True)
-        cls.unlimited = {case["prompt"]: cls.record_of(cls.troupe(case)) for case in (LONG, SHORT)}
+
+    @classmethod
+    def prompt(cls, case):
+        if case is TEXT:
+            return ["--file", str(cls.folder / "text")]
+        ids = random.Random(1).choices(range(VOCABULARY), k=case["prompt"])
+        return ["--prompt-ids", ",".join(map(str, ids))]
 
     @classmethod
     def command(cls, case, budget=None, store="packed"):
-        ids = random.Random(1).choices(range(VOCABULARY), k=case["prompt"])
         memory = [] if budget is None else ["--memory", str(budget)]
-        return [BINARY, "run", str(cls.model), "--prompt-ids", ",".join(map(str, ids)),
-                "--ctx", str(case["context"]), "-n", str(GENERATED), "--temperature", "0",
-                "--ignore-eos", "--threads", "2", "--json", str(cls.folder / "run.json"),
-                *memory, *STORES[store]]
+        return [BINARY, "run", str(cls.model), *cls.prompt(case), "--ctx", str(case["context"]),
+                "-n", str(GENERATED), "--temperature", "0", "--ignore-eos",
+                "--threads", "2", "--json", str(cls.folder / "run.json"),
+                *memory, *STORES[store], *cls.more]
 
     @classmethod
     def troupe(cls, case, budget=None, store="packed", group=None):
@@ -97,6 +109,13 @@ class Budget(unittest.TestCase):
         self.assertEqual(record["token_ids"], self.unlimited[case["prompt"]]["token_ids"])
         return record
 
+
+class Budget(BudgetTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.unlimited = {case["prompt"]: cls.record_of(cls.troupe(case)) for case in (LONG, SHORT)}
+
     def test_ALongPromptStaysWithinEveryBudget(self):
         resident = self.unlimited[LONG["prompt"]]["planned_bytes"]
         for store in STORES:
@@ -128,6 +147,50 @@ class Budget(unittest.TestCase):
                 self.assertEqual(len(below.stderr.strip().splitlines()), 1, below.stderr)
 
 
+class WideRouter(BudgetTest):
+    """Everything that a run may hold beside the model: its text, a profile, the trace it writes."""
+    shape = WIDE_SHAPE
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        text = cls.folder / "text"
+        text.write_bytes((ROOT / "ARCHITECTURE.md").read_bytes()[:5000])
+        cls.profile = cls.folder / "a.profile"
+        subprocess.run([BINARY, "calibrate", cls.model, "--text", text, "-o", cls.profile,
+                        "--buddies-output", cls.folder / "a.buddies"],
+                       check=True, capture_output=True)
+        cls.unlimited = {TEXT["prompt"]: cls.record_of(cls.troupe(TEXT))}
+
+    def hold(self, shares, *more):
+        type(self).more = [str(option) for option in more]
+        resident = self.unlimited[TEXT["prompt"]]["planned_bytes"]
+        least = self.least_budget(TEXT, "packed")
+        for share in shares:
+            budget = least + int(share * (resident - least))
+            with self.subTest(budget=budget):
+                record = self.run_within(TEXT, budget, "packed")
+                self.assertGreater(record["expert_misses"], 0)
+                self.assertLess(record["expert_slots"], WIDE_LAYERS * WIDE_EXPERTS)
+
+    def test_ATextStaysWithinItsBudget(self):
+        self.hold((0.1,), "--profile", "none")
+
+    def test_AProfileStaysWithinTheBudget(self):
+        self.hold((0, 0.5), "--profile", self.profile)
+
+    def test_AProfileAndATraceStayWithinTheBudget(self):
+        trace = self.folder / "a.trace"
+        self.hold((0.5,), "--profile", self.profile, "--trace", trace)
+        self.assertGreater(trace.stat().st_size, 0)
+
+
 if __name__ == "__main__":
     BINARY = sys.argv.pop(1)
+    try:
+        with memory_cgroup.MemoryCgroup(ALLOWANCE):
+            pass
+    except memory_cgroup.NotPermitted as reason:
+        print(f"skipped: {reason}")
+        sys.exit(77)
     unittest.main()
