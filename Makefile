@@ -6,12 +6,19 @@ BUILD := build/$(PRESET)
 TROUPE := build/release/tools/troupe/troupe
 JOBS ?= $(shell nproc)
 
-.PHONY: all run test build packages check tidy asan tsan neon fuzz conformance bench clean help
+# What threads meet in: the pool, the readers, and all that the token loop does with them.
+LOOP_TESTS := thread_pool_test async_reader_test uring_reader_test throttled_reader_test expert_loader_test \
+  expert_cache_test prefetcher_test offloaded_experts_test exactness_test offload_exactness_test \
+  replay_exactness_test precision_pair_test substitution_engine_test
+empty :=
+space := $(empty) $(empty)
+
+.PHONY: all run test build packages check tidy asan tsan tsan-loop neon fuzz conformance bench clean help
 
 all: build
 
 help:
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
 packages:
 	@scripts/install-packages.sh build
@@ -42,6 +49,11 @@ asan: ## every test under AddressSanitizer and UndefinedBehaviorSanitizer
 
 tsan: ## every test under ThreadSanitizer
 	@$(MAKE) --no-print-directory test PRESET=tsan
+
+tsan-loop: ## the same for pool, readers, loader, cache and token loop alone
+	@scripts/install-packages.sh build test
+	@scripts/build.sh tsan $(JOBS) $(LOOP_TESTS)
+	@ctest --preset tsan --no-tests=error -R '^($(subst $(space),|,$(strip $(LOOP_TESTS))))$$'
 
 neon: ## compile the kernels for ARM with a cross compiler
 	@scripts/install-packages.sh build arm
