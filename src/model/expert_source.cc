@@ -13,6 +13,8 @@ ExpertUsage ExpertUsage::Since(const ExpertUsage& before) const {
   }
   return {.hits = hits - before.hits,
           .misses = misses - before.misses,
+          .use_hits = use_hits - before.use_hits,
+          .use_misses = use_misses - before.use_misses,
           .reads = reads - before.reads,
           .bytes_read = bytes_read - before.bytes_read,
           .stall_seconds = stall_seconds - before.stall_seconds,

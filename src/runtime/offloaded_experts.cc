@@ -157,6 +157,7 @@ void OffloadedExperts::Ask(std::uint32_t layer, std::span<const ExpertDemand> de
     const Residence residence =
         Substitutes() ? cache_.Need(id, least[i]) : cache_.Ask(id, demand.tokens, least[i]);
     if (prefetcher_) prefetcher_->Found(id, residence);
+    (residence == Residence::kResident ? use_hits_ : use_misses_) += demand.tokens;
     if (residence == Residence::kResident) {
       Give(id, demand.tokens);  // and with that pinned, before the misses choose their victims
       continue;
@@ -415,6 +416,8 @@ ExpertUsage OffloadedExperts::usage() const {
   const PrefetchStats ahead = prefetcher_ ? prefetcher_->stats() : PrefetchStats();
   return {.hits = cache.hits,
           .misses = cache.misses + cache.joined,
+          .use_hits = use_hits_,
+          .use_misses = use_misses_,
           .reads = loader.reads,
           .bytes_read = loader.bytes_read,
           .stall_seconds = stall_seconds_,

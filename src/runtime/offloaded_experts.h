@@ -160,6 +160,7 @@ class OffloadedExperts final : public ExpertSource {
   std::vector<ExpertId> ahead_;     // prefetches whose loads have not ended
   HandOut hand_out_;
   double stall_seconds_ = 0;
+  std::uint64_t use_hits_ = 0, use_misses_ = 0;
   std::uint64_t low_given_ = 0, low_assignments_ = 0;
   std::uint64_t substituted_ = 0, dropped_ = 0;
   std::uint64_t begun_anew_ = 0, given_out_of_turn_ = 0;

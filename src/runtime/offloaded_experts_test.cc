@@ -147,6 +147,22 @@ TEST_F(OffloadedExpertsTest, CountsHitsMissesBytesAndReads) {
   EXPECT_EQ(usage.reads, reader_->submitted());
 }
 
+TEST_F(OffloadedExpertsTest, CountsAUseForEachTokenOfAQuestion) {
+  const ExpertDemand three[] = {{.expert = 0, .tokens = 3}, {.expert = 1, .tokens = 1}};
+  experts_->Ask(0, three);
+  TakeAll(2);
+  const ExpertUsage before = experts_->usage();
+  EXPECT_EQ(before.use_hits, 0u);
+  EXPECT_EQ(before.use_misses, 4u);
+  const ExpertDemand two[] = {{.expert = 0, .tokens = 2}, {.expert = 2, .tokens = 5}};
+  experts_->Ask(0, two);
+  TakeAll(2);
+  const ExpertUsage since = experts_->usage().Since(before);
+  EXPECT_EQ(since.use_hits, 2u);
+  EXPECT_EQ(since.use_misses, 5u);
+  EXPECT_EQ(since.hits, 1u);
+}
+
 TEST_F(OffloadedExpertsTest, AFailedLoadFailsTheCallAndLeavesTheRestUsable) {
   bool broken = true;
   reader_->SetScript([&](const ReadRequest&) {

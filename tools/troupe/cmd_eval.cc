@@ -130,6 +130,7 @@ class EvalCommand final : public Command {
     record["warm_up"] = options.warm_up;
     record["substitution"] = engine.offload_options().substitution;
     AddEvaluation(record, e);
+    record["substitution_links"] = LinkCounts(engine);
     AddUsage(record, engine.expert_usage());
     if (e.comparison) record["reference"] = reference_;
     return record;

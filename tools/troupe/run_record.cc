@@ -51,6 +51,8 @@ std::string FiguresLine(const Engine& engine, const GenerateResult& result) {
 void AddUsage(Json& record, const ExpertUsage& usage) {
   record["expert_hits"] = usage.hits;
   record["expert_misses"] = usage.misses;
+  record["use_hits"] = usage.use_hits;
+  record["use_misses"] = usage.use_misses;
   record["reads"] = usage.reads;
   record["bytes_read"] = usage.bytes_read;
   record["stall_s"] = usage.stall_seconds;
@@ -76,6 +78,17 @@ void AddUsage(Json& record, const ExpertUsage& usage) {
   }
   record["layer_hits"] = std::move(hits);
   record["layer_asks"] = std::move(asks);
+}
+
+Json LinkCounts(const Engine& engine) {
+  Json links = Json::array();
+  if (engine.offloaded() == nullptr || engine.offloaded()->substitution() == nullptr) return links;
+  for (const auto& link : engine.offloaded()->substitution()->links()) {
+    Json counts;
+    for (const NamedCount& count : link->counts()) counts[std::string(count.name)] = count.count;
+    links.push_back({{"link", link->ToString()}, {"counts", std::move(counts)}});
+  }
+  return links;
 }
 
 Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,
@@ -115,6 +128,7 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,
     record["quality"] = limited ? Json(dial) : Json();
     record["substitution"] =
         offloaded->substitution() ? ToString(*offloaded->substitution()) : "exact";
+    record["substitution_links"] = LinkCounts(engine);
     record["cache_policy"] = offloaded->cache().policy().name();
     record["evictions"] = offloaded->cache().stats().evictions;
     record["read_retries"] = loads.retries;
