@@ -143,8 +143,16 @@ std::string MeasuredOtherwise(const QualityCurve& before, const QualityCurve& no
 
 QualityCurve WithSharesOf(const QualityCurve& before, QualityCurve now) {
   for (const MeasuredShare& share : before.shares) {
-    if (std::ranges::find(now.shares, share.share, &MeasuredShare::share) == now.shares.end()) {
+    const auto again = std::ranges::find(now.shares, share.share, &MeasuredShare::share);
+    if (again == now.shares.end()) {
       now.shares.push_back(share);
+      continue;
+    }
+    for (const MeasuredChain& chain : share.chains) {
+      if (std::ranges::find(again->chains, chain.chain, &MeasuredChain::chain) ==
+          again->chains.end()) {
+        again->chains.push_back(chain);
+      }
     }
   }
   std::ranges::sort(now.shares, {}, &MeasuredShare::share);

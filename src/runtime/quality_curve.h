@@ -31,7 +31,7 @@ struct QualityCurve {
 // How the shares of two curves were measured apart, in words and as `before` was; empty if they can
 // stand in one file. The exact perplexity tells texts of one name and windows apart.
 std::string MeasuredOtherwise(const QualityCurve& before, const QualityCurve& now);
-// `now`, and of `before` the shares that it lacks.
+// `now`, and of `before` the shares that it lacks, and of shares that both have the chains.
 QualityCurve WithSharesOf(const QualityCurve& before, QualityCurve now);
 
 // "m.gguf" gives "m.quality.json".

@@ -58,18 +58,35 @@ TEST_F(QualityCurveTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(*read, Example());
 }
 
-TEST_F(QualityCurveTest, KeepsSharesThatAreNotMeasuredAgain) {
+TEST_F(QualityCurveTest, KeepsSharesAndChainsThatAreNotMeasuredAgain) {
   const QualityCurve before = Example();
   QualityCurve now = before;
-  now.shares[0].chains.clear();
+  MeasuredChain again = before.shares[0].chains[0], other = again;
+  again.bytes = 1024;  // what was measured last counts
+  other.chain = "buddies";
+  now.shares[0].exact.seconds = 0.5;
+  now.shares[0].chains = {other, again};
   now.shares[1].share = 0.375;
   ASSERT_EQ(MeasuredOtherwise(before, now), "");
   const QualityCurve both = WithSharesOf(before, now);
   ASSERT_EQ(both.shares.size(), 3u);
-  EXPECT_EQ(both.shares[0], now.shares[0]);  // what was measured last counts
+  EXPECT_EQ(both.shares[0], now.shares[0]);
   EXPECT_EQ(both.shares[1], now.shares[1]);
   EXPECT_EQ(both.shares[2], before.shares[1]);
   EXPECT_TRUE(LoadQuality(Saved(both)).ok());  // which wants them rising
+}
+
+TEST_F(QualityCurveTest, OneMoreChainAtAShareLeavesItsOthersToChooseFrom) {
+  const QualityCurve before = Example();
+  QualityCurve now = before;
+  now.shares.erase(now.shares.begin());
+  now.shares[0].chains[0].chain = "buddies";
+  now.shares[0].chains[0].perplexity_ratio.most = 2;
+  const QualityCurve both = WithSharesOf(before, now);
+  ASSERT_EQ(both.shares[1].chains.size(), 2u);
+  EXPECT_EQ(both.shares[1].chains[0].chain, "buddies");
+  EXPECT_EQ(both.shares[1].chains[1], before.shares[1].chains[0]);
+  EXPECT_EQ(ChooseChain(both.shares, 0.5, 0.01)->chain, "smoe:alpha=0.2");
 }
 
 TEST_F(QualityCurveTest, TellsWhatWasMeasuredOtherwise) {
