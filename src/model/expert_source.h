@@ -31,7 +31,7 @@ struct ExpertUsage {
   // The tokens of these asks: (token, expert) pairs, of which one ask of a batch can hold many.
   std::uint64_t use_hits = 0;
   std::uint64_t use_misses = 0;
-  std::uint64_t reads = 0;   // handed to the system
+  std::uint64_t reads = 0;  // handed to the system
   std::uint64_t bytes_read = 0;
   double stall_seconds = 0;  // in which there was nothing to compute before a load ended
   // Asks that a copy of lower precision answered, and the (token, expert) pairs among them: not

@@ -11,6 +11,7 @@
 #include "runtime/model_store.h"
 #include "runtime/process_memory.h"
 #include "runtime/quality_curve.h"
+#include "runtime/reading_conditions.h"
 #include "runtime/vocab_loader.h"
 #include "store/model_fingerprint.h"
 
@@ -60,16 +61,21 @@ Result<std::optional<ModelProfile>> FindProfile(const GgufModel& file, const std
   return std::optional<ModelProfile>();
 }
 
-void NoteMeasuredWith(const std::string& cache, const std::string& predictor,
+void NoteMeasuredWith(const QualityChoice& choice, const std::string& reading,
                       const OffloadOptions& offload, std::vector<std::string>& notes) {
-  if (cache == offload.policy && predictor == offload.predictor) return;
-  notes.push_back(
-      fmt::format("that was measured with --cache {} and --predict {}", cache, predictor));
+  if (choice.cache != offload.policy || choice.predictor != offload.predictor) {
+    notes.push_back(fmt::format("that was measured with --cache {} and --predict {}", choice.cache,
+                                choice.predictor));
+  }
+  if (choice.reading != reading) {
+    notes.push_back(
+        fmt::format("that was measured with {}; this run: {}", choice.reading, reading));
+  }
 }
 
 // The chain that was asked for: as such, as a limit on the loss of quality, or by a time a token.
-Result<std::string> WantedChain(const GgufModel& file, const OffloadOptions& offload,
-                                EnginePlan& plan) {
+Result<std::string> WantedChain(const GgufModel& file, const std::string& container,
+                                const OffloadOptions& offload, EnginePlan& plan) {
   TROUPE_ASSIGN_OR_RETURN(const double most_loss, ParseQuality(offload.quality));
   const int asked = (offload.substitution != "exact" ? 1 : 0) + (most_loss > 0 ? 1 : 0) +
                     (offload.token_seconds > 0 ? 1 : 0);
@@ -82,18 +88,21 @@ Result<std::string> WantedChain(const GgufModel& file, const OffloadOptions& off
     return std::string("exact");
   }
   const double share = static_cast<double>(plan.memory.slots) / plan.needs.AllExperts();
+  TROUPE_ASSIGN_OR_RETURN(const std::string reading,
+                          DescribeReading(file.path(), container, offload));
   if (most_loss > 0) {
     TROUPE_ASSIGN_OR_RETURN(const QualityChoice choice,
                             ChooseChainFor(file, share, most_loss, offload.quality_curve));
     plan.notes.push_back(fmt::format("quality {}: {}", offload.quality, ToString(choice.chain)));
-    NoteMeasuredWith(choice.cache, choice.predictor, offload, plan.notes);
+    NoteMeasuredWith(choice, reading, offload, plan.notes);
     return choice.chain.chain;
   }
   TROUPE_ASSIGN_OR_RETURN(const AlphaChoice choice,
                           ChooseAlphaFor(file, share, offload.token_seconds,
                                          {.machine = DescribeMachine(plan.threads, offload.link),
                                           .cache = offload.policy,
-                                          .predictor = offload.predictor},
+                                          .predictor = offload.predictor,
+                                          .reading = reading},
                                          offload.quality_curve));
   plan.notes.push_back(fmt::format("{:.1f} ms a token are expected with alpha {:.3g}{}",
                                    1e3 * choice.seconds, choice.alpha,
@@ -122,7 +131,7 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
                           ReadMachineFacts(!container.empty(), options));
   TROUPE_ASSIGN_OR_RETURN(EnginePlan plan, PlanEngine(*config, measure, machine, options));
   const OffloadOptions& offload = options.offload;
-  TROUPE_ASSIGN_OR_RETURN(const std::string wanted, WantedChain(file, offload, plan));
+  TROUPE_ASSIGN_OR_RETURN(const std::string wanted, WantedChain(file, container, offload, plan));
   TROUPE_ASSIGN_OR_RETURN(
       const SubstitutionMaterial material,
       LoadMaterial(wanted, file, {.layers = config->layers, .experts = config->moe.routing.experts},

@@ -15,7 +15,7 @@ namespace {
 using Json = OrderedJson;
 
 constexpr std::string_view kFormat = "troupe quality curve";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr Bytes kMostBytes = 16_MiB;  // of a file that is read
 constexpr double kMostOfAToken = 1e18;
 
@@ -80,6 +80,7 @@ QualityCurve CurveFrom(const JsonValue& json) {
                      .tokens = json.At("tokens").Count(1, std::uint64_t{1} << 50),
                      .cache = json.At("cache").String(),
                      .predictor = json.At("predictor").String(),
+                     .reading = json.At("reading").String(),
                      .machine = json.At("machine").String(),
                      .perplexity = NumberIn(json.At("perplexity"), 1, 1e300),
                      .shares = {}};
@@ -111,12 +112,17 @@ Result<QualityCurve> LoadFor(const GgufModel& model, const std::string& named) {
         "it",
         path, CommandFor(model));
   }
-  TROUPE_ASSIGN_OR_RETURN(QualityCurve curve, LoadQuality(path));
+  Result<QualityCurve> loaded = LoadQuality(path);
+  if (!loaded.ok()) {
+    return Error(loaded.status().code(), "{}; {} makes it anew", loaded.status().message(),
+                 CommandFor(model));
+  }
+  QualityCurve& curve = *loaded;
   TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(model));
   if (curve.fingerprint != ToString(fingerprint)) {
     return InvalidArgument("{}: made for another model; {} makes it anew", path, CommandFor(model));
   }
-  return curve;
+  return loaded;
 }
 
 Status NotMeasured(const Status& status, const GgufModel& model, double share,
@@ -133,6 +139,7 @@ std::string MeasuredOtherwise(const QualityCurve& before, const QualityCurve& no
   if (before.tokens != now.tokens) return fmt::format("{} tokens", before.tokens);
   if (before.cache != now.cache) return fmt::format("--cache {}", before.cache);
   if (before.predictor != now.predictor) return fmt::format("--predict {}", before.predictor);
+  if (before.reading != now.reading) return before.reading;
   if (before.machine != now.machine) return fmt::format("the machine {}", before.machine);
   if (before.perplexity != now.perplexity) {
     return fmt::format("another text or window (exact perplexity {:.4f}, now {:.4f})",
@@ -171,6 +178,7 @@ Status SaveQuality(const QualityCurve& curve, const std::string& path) {
                {"tokens", curve.tokens},
                {"cache", curve.cache},
                {"predictor", curve.predictor},
+               {"reading", curve.reading},
                {"machine", curve.machine},
                {"perplexity", curve.perplexity},
                {"shares", Json::array()}};
@@ -201,18 +209,21 @@ Result<QualityChoice> ChooseChainFor(const GgufModel& model, double share, doubl
   TROUPE_ASSIGN_OR_RETURN(const QualityCurve curve, LoadFor(model, path));
   const Result<ChosenChain> chosen = ChooseChain(curve.shares, share, most_loss);
   if (!chosen.ok()) return NotMeasured(chosen.status(), model, share, path);
-  return QualityChoice{.chain = *chosen, .cache = curve.cache, .predictor = curve.predictor};
+  return QualityChoice{.chain = *chosen,
+                       .cache = curve.cache,
+                       .predictor = curve.predictor,
+                       .reading = curve.reading};
 }
 
 std::string ToString(const TimedUnder& conditions) {
-  return fmt::format("{} with --cache {} and --predict {}", conditions.machine, conditions.cache,
-                     conditions.predictor);
+  return fmt::format("{} with --cache {}, --predict {} and {}", conditions.machine,
+                     conditions.cache, conditions.predictor, conditions.reading);
 }
 
 Result<AlphaChoice> ChooseAlphaFor(const GgufModel& model, double share, double seconds,
                                    const TimedUnder& conditions, const std::string& path) {
   TROUPE_ASSIGN_OR_RETURN(const QualityCurve curve, LoadFor(model, path));
-  const TimedUnder measured{curve.machine, curve.cache, curve.predictor};
+  const TimedUnder measured{curve.machine, curve.cache, curve.predictor, curve.reading};
   if (measured != conditions) {
     return Error(Code::kFailedPrecondition,
                  "{}: times of '{}' found, of '{}' expected; {} with the same options takes them",

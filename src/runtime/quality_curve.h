@@ -21,6 +21,7 @@ struct QualityCurve {
   std::string text;         // that was read
   std::uint64_t tokens = 0;
   std::string cache, predictor;       // that it was measured with
+  std::string reading;                // as reading_conditions.h describes it
   std::string machine;                // and on: what times depend on
   double perplexity = 0;              // of exact
   std::vector<MeasuredShare> shares;  // by rising share
@@ -47,7 +48,7 @@ std::string DescribeMachine(std::uint32_t threads, const LinkSpeed& link);
 
 struct QualityChoice {
   ChosenChain chain;
-  std::string cache, predictor;  // that it was measured with
+  std::string cache, predictor, reading;  // that it was measured with
 };
 
 // The chain for a limit on the loss of perplexity, with so large a share of the experts in memory:
@@ -58,7 +59,7 @@ Result<QualityChoice> ChooseChainFor(const GgufModel& model, double share, doubl
 // What a time a token depends on, beside the share of the experts in memory.
 struct TimedUnder {
   std::string machine;  // DescribeMachine
-  std::string cache, predictor;
+  std::string cache, predictor, reading;
 
   bool operator==(const TimedUnder&) const = default;
 };

@@ -32,6 +32,7 @@ QualityCurve Example() {
                      .tokens = 99,
                      .cache = "echo",
                      .predictor = "none",
+                     .reading = "container none",
                      .machine = "2 of 2 x CPU",
                      .perplexity = 7.5,
                      .shares = {}};
@@ -101,6 +102,7 @@ TEST_F(QualityCurveTest, TellsWhatWasMeasuredOtherwise) {
   EXPECT_EQ(told(&QualityCurve::tokens, 98u), "99 tokens");
   EXPECT_EQ(told(&QualityCurve::cache, "lru"), "--cache echo");
   EXPECT_EQ(told(&QualityCurve::predictor, "gate"), "--predict none");
+  EXPECT_EQ(told(&QualityCurve::reading, "container 12"), "container none");
   EXPECT_EQ(told(&QualityCurve::machine, "1 of 2 x CPU"), "the machine 2 of 2 x CPU");
   EXPECT_THAT(told(&QualityCurve::perplexity, 7.25), HasSubstr("perplexity 7.5000, now 7.2500"));
 }
@@ -114,7 +116,7 @@ TEST_F(QualityCurveTest, WhatIsNoCurveOrCannotBeIsRefusedWithItsPlace) {
   EXPECT_EQ(error("\"tokens\": 99", "\"tokens\":99"), "accepted");
   EXPECT_THAT(error("troupe quality curve", "troupe buddies"),
               HasSubstr("bad: not a troupe quality curve"));
-  EXPECT_THAT(error("\"version\": 1", "\"version\": 2"), HasSubstr("version: 2, expected 1"));
+  EXPECT_THAT(error("\"version\": 2", "\"version\": 1"), HasSubstr("version: 1, expected 2"));
   EXPECT_THAT(error("\"perplexity\": 7.5", "\"perplexity\": 0.5"), HasSubstr("perplexity: 0.5"));
   EXPECT_THAT(error("\"share\": 0.25", "\"share\": 0"), HasSubstr("shares[0].share: 0"));
   EXPECT_THAT(error("\"share\": 0.25", "\"share\": 0.5"),
@@ -143,6 +145,9 @@ TEST_F(QualityCurveTest, ALimitNeedsTheModelsOwnCurveAndNamesTheCommandThatMakes
   Saved(curve);
   EXPECT_THAT(choose(0.25).status().message(), HasSubstr("made for another model"));
 
+  folder_.Write("m.quality.json", R"({"format":"troupe quality curve","version":1})");
+  EXPECT_THAT(choose(0.25).status().message(), HasSubstr("version: 1, expected 2; `troupe calib"));
+
   curve.fingerprint = ToString(FingerprintModel(model).value());
   Saved(curve);
   ASSERT_TRUE(choose(0.25).ok()) << choose(0.25).status().message();
@@ -162,19 +167,21 @@ TEST_F(QualityCurveTest, ATimeATokenIsLookedUpUnderTheConditionsOfItsMeasurement
   stronger.seconds = 0.15;
   curve.shares[0].chains.push_back(stronger);
   Saved(curve);
-  const TimedUnder same{curve.machine, curve.cache, curve.predictor};
+  const TimedUnder same{curve.machine, curve.cache, curve.predictor, curve.reading};
   // 0.25 s, 0.2 s and 0.15 s at alpha 0, 0.2 and 0.4.
   const auto found = ChooseAlphaFor(model, 0.25, 0.175, same);
   ASSERT_TRUE(found.ok()) << found.status().message();
   EXPECT_NEAR(found->alpha, 0.3, 1e-3);
   EXPECT_THAT(ChooseAlphaFor(model, 0.4, 0.175, same).status().message(), HasSubstr("--shares 40"));
-  for (const TimedUnder& other : {TimedUnder{"another", same.cache, same.predictor},
-                                  TimedUnder{same.machine, "another", same.predictor},
-                                  TimedUnder{same.machine, same.cache, "another"}}) {
-    EXPECT_THAT(
-        ChooseAlphaFor(model, 0.25, 0.175, other).status().message(),
-        HasSubstr("times of '2 of 2 x CPU with --cache echo and --predict none' found, of '" +
-                  ToString(other) + "' expected"));
+  for (const TimedUnder& other :
+       {TimedUnder{"another", same.cache, same.predictor, same.reading},
+        TimedUnder{same.machine, "another", same.predictor, same.reading},
+        TimedUnder{same.machine, same.cache, "another", same.reading},
+        TimedUnder{same.machine, same.cache, same.predictor, "another"}}) {
+    EXPECT_THAT(ChooseAlphaFor(model, 0.25, 0.175, other).status().message(),
+                HasSubstr("times of '2 of 2 x CPU with --cache echo, --predict none and container "
+                          "none' found, of '" +
+                          ToString(other) + "' expected"));
   }
   EXPECT_NE(DescribeMachine(1, {}), DescribeMachine(2, {}));
   EXPECT_NE(DescribeMachine(1, {}), DescribeMachine(1, {.bytes_per_second = 1e6}));

@@ -8,6 +8,7 @@
 
 #include "runtime/plan_model.h"
 #include "runtime/quality_measurement.h"
+#include "runtime/reading_conditions.h"
 #include "troupe/options.h"
 #include "troupe/progress.h"
 #include "troupe/remark.h"
@@ -168,6 +169,11 @@ Result<QualityCurve> MeasureQuality::Measure(const EngineFlags& flags, const Tex
                      .cache = options.offload.policy,
                      .predictor = options.offload.predictor,
                      .shares = {}};
+  {
+    TROUPE_ASSIGN_OR_RETURN(const PlannedModel planned, PlanModel(flags.model(), options));
+    TROUPE_ASSIGN_OR_RETURN(curve.reading,
+                            DescribeReading(flags.model(), planned.container, options.offload));
+  }
   std::uint32_t threads = 0;
   {
     ProgressBar bar("exact");

@@ -16,7 +16,8 @@ std::string FiguresLine(const Engine& engine, const GenerateResult& result);
 // The members that tell where experts came from, as every record has them.
 void AddUsage(Json& record, const ExpertUsage& usage);
 
-// Of each link of the chain that answered, what its gates and answers counted; none of an exact run.
+// Of each link of the chain that answered, what its gates and answers counted; none of an exact
+// run.
 Json LinkCounts(const Engine& engine);
 
 Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,

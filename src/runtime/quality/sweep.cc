@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "gguf/reader.h"
+#include "runtime/reading_conditions.h"
 #include "store/model_fingerprint.h"
 
 namespace troupe {
@@ -15,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 
 class Sweep {
  public:
@@ -34,6 +35,9 @@ class Sweep {
     if (error) return ErrnoStatus(error.value(), options_.folder);
     TROUPE_ASSIGN_OR_RETURN(SweepPoints points,
                             SweepPoints::Open(options_.folder + "/points.jsonl", common));
+    if (points.points().empty()) {  // answers of who knows what: nothing was compared with them
+      std::filesystem::remove(LogitsPath(), error);
+    }
     std::vector<SweepPoint> all;
     for (const double resident : options_.resident) {
       for (const std::string& chain : chains_) {
@@ -53,6 +57,8 @@ class Sweep {
   }
 
  private:
+  std::string LogitsPath() const { return options_.folder + "/exact.logits"; }
+
   std::span<const TokenId> Scored() const {
     return std::span(options_.text).subspan(options_.settle);
   }
@@ -90,6 +96,7 @@ class Sweep {
     if (experts_ == 0) return InvalidArgument("{}: has no experts", options_.model);
     TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(plain.file));
     fingerprint_ = ToString(fingerprint);
+    TROUPE_ASSIGN_OR_RETURN(container_, HashOfContainer(plain.container));
     chains_ = {"exact"};
     for (const std::string& chain : options_.chains) {
       TROUPE_ASSIGN_OR_RETURN(
@@ -103,6 +110,10 @@ class Sweep {
 
   Result<Json> Common() const {
     const OffloadOptions& offload = options_.engine.offload;
+    TROUPE_ASSIGN_OR_RETURN(const std::string profile,
+                            HashOfProfile(options_.model, offload.profile));
+    TROUPE_ASSIGN_OR_RETURN(const std::string buddies,
+                            HashOfBuddies(options_.model, offload.buddies));
     return Json{
         {"format", "troupe sweep"},
         {"version", kVersion},
@@ -124,8 +135,9 @@ class Sweep {
         {"shallow", offload.shallow_layers ? Json(*offload.shallow_layers) : Json()},
         {"predict", offload.predictor},
         {"governed", offload.prefetch.governed},
-        {"profile", offload.profile},
-        {"buddies", offload.buddies},
+        {"container", container_},
+        {"profile", profile},
+        {"buddies", buddies},
         {"low_copy", ToString(offload.low_copies)},
         {"link", ToString(offload.link)}};
   }
@@ -155,7 +167,7 @@ class Sweep {
   }
 
   Result<SweepPoint> Measure(double resident, const std::string& chain) {
-    const std::string path = options_.folder + "/exact.logits";
+    const std::string path = LogitsPath();
     if (!reference_) {
       if (!std::filesystem::exists(path)) TROUPE_RETURN_IF_ERROR(MakeReference(path));
       TROUPE_ASSIGN_OR_RETURN(LogitsReader opened, LogitsReader::Open(path));
@@ -222,7 +234,7 @@ class Sweep {
   const SweepHooks& hooks_;
   EvaluationOptions evaluation_;
   std::uint32_t experts_ = 0;
-  std::string fingerprint_;
+  std::string fingerprint_, container_;
   std::vector<std::string> chains_;
   std::size_t done_ = 0;
   std::optional<LogitsReader> reference_;

@@ -150,13 +150,30 @@ TEST_F(SweepOfASmallModel, RefusesPointsThatWereReadInAnotherWay) {
               HasSubstr("line 1: governed true, expected false"));
   EXPECT_THAT(refusal([](EngineOptions& e) { e.offload.shallow_layers = 1; }),
               HasSubstr("line 1: shallow null, expected 1"));
-  EXPECT_THAT(refusal([](EngineOptions& e) { e.offload.profile = "none"; }),
-              HasSubstr("line 1: profile \"\", expected \"none\""));
+  // What lies under a name counts, not the name.
+  const std::string lists = folder_.Write("m.buddies.json", "{}");
+  EXPECT_THAT(refusal([](EngineOptions&) {}), HasSubstr("line 1: buddies \"none\", expected \""));
+  std::filesystem::remove(lists);
+  const std::string learned = folder_.Write("m.profile.json", "{}");
+  EXPECT_THAT(refusal([](EngineOptions&) {}), HasSubstr("line 1: profile \"none\", expected \""));
+  std::filesystem::remove(learned);
+  const GgufModel model = GgufModel::Open(options_.model).value();
+  ASSERT_TRUE(PackModel(model, {}, folder_.PathOf("m.experts")).ok());
+  EXPECT_THAT(refusal([](EngineOptions&) {}), HasSubstr("line 1: container \"none\", expected \""));
+  std::filesystem::remove(folder_.PathOf("m.experts"));
   EXPECT_THAT(refusal([](EngineOptions& e) { e.chunk = 7; }),
               HasSubstr("line 1: chunk 512, expected 7"));
   EXPECT_EQ(Points(), before);
   options_ = kept;
   EXPECT_TRUE(Run().ok());
+}
+
+TEST_F(SweepOfASmallModel, ComparesNothingWithAnswersThatAnotherModelLeft) {
+  options_.resident = {0.5};
+  ASSERT_TRUE(Run().ok());
+  std::filesystem::remove(PointsPath());
+  Make("m.gguf", 2);
+  EXPECT_EQ(Run().value().front().mean_kl.mean, 0);
 }
 
 TEST_F(SweepOfASmallModel, ComparesWithAnswersOfFullCopiesAlone) {
