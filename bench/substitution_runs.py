@@ -51,7 +51,8 @@ LOAD_US, COSTS = 2000, ["--link", "3.3GiB/80us", "--expert-us", 250, "--layer-us
 CACHED_AT = (75, 50, 37.5)  # the budgets of the paper, % of the experts
 # Buddies, and what they are to beat, at more than one rate of replacement. delta is 1 at most, so that a beta above it
 # closes for nobody, and no margin reaches a gamma of 2. With all gates: beta for a budget of two or three of the four
-# experts that a token asks for; the paper has no number for gamma, 0.2 closes for about half of the tokens.
+# experts that a token asks for; the paper has no number for gamma, 0.2 closes for about a third of
+# the tokens that miss some.
 BUDDIES = {
     "buddies": "buddies:tau=layers:rho=2",
     "buddies, all gates": "buddies:tau=layers:gamma=0.2:beta=0.75:rho=2",
