@@ -106,7 +106,7 @@ constexpr std::array<Entry, 9> kPolicies = {{
     {"smoe", MakeSmoe, "alpha: a resident expert of like score for one of low score"},
     {"buddies", MakeBuddies,
      "tau, temperature, gamma, beta, rho, rank, eta, kappa, best-first: a resident expert that is "
-     "often chosen with it"},
+     "often chosen with it; kappa counts hops to other machines and has no effect on one"},
     {"low-bit", MakeLowBit, "most-share: its copy of fewer bits, where it weighs so much at most"},
     {"drop", MakeDrop, "renormalise, most-share, rho: nothing, where it weighs so much at most"},
     {"bias", MakeBias, "bonus, rho: experts ranked with a bonus for residents"},
