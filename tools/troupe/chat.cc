@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
+#include <optional>
 
 #include "text/chat_template.h"
+#include "troupe/bounded_line.h"
 #include "troupe/interrupt.h"
 #include "troupe/remark.h"
 #include "troupe/run_record.h"
@@ -51,10 +53,20 @@ Status Chat(Engine& engine, GenerateOptions options, const std::string& system) 
     if (!system.empty()) messages.push_back({.role = "system", .content = system});
   };
   begin_anew();
-  std::string line;
+  // What cannot fit is refused before it takes memory that no plan knows of.
+  const std::size_t most = engine.plan().context() * engine.tokenizer().longest_token();
   for (;;) {
     if (terminal) Remark("> ");
-    if (!std::getline(std::cin, line)) break;
+    const std::optional<BoundedLine> taken = TakeLine(std::cin, most);
+    if (!taken) break;
+    if (taken->too_long) {
+      Remark(
+          "a message of more than {} bytes, and the context has {} tokens (--ctx asks for more); "
+          "the message is left out\n",
+          most, engine.plan().context());
+      continue;
+    }
+    const std::string& line = taken->text;
     if (line.empty()) continue;
     if (line == "/new") {
       begin_anew();
