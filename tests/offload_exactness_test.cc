@@ -122,6 +122,17 @@ class OffloadExactness : public testing::TestWithParam<const char*> {
     return Feed(*engine, prompt);
   }
 
+  // Feeds one token after the other, leaving out those that fail, until so many were taken; the
+  // logits of those.
+  Logits FeedWhatSucceeds(Session& session, std::size_t count) {
+    Logits logits;
+    for (std::int32_t token = 0; token < 200 && logits.size() < count; ++token) {
+      if (!session.Feed({&token, 1}).ok()) continue;
+      logits.emplace_back(session.logits().begin(), session.logits().end());
+    }
+    return logits;
+  }
+
   TempFolder folder_;
   std::vector<std::int32_t> tokens_;
   Logits resident_;
@@ -165,7 +176,9 @@ TEST_P(OffloadExactness, CountsEachLayersHitsApart) {
 TEST_P(OffloadExactness, ALargerCacheMissesNoMoreUnderLru) {
   std::uint64_t before = ~std::uint64_t{0};
   OffloadOptions offload;
-  offload.predictor = "none";  // what is read ahead depends on time
+  offload.policy = "lru";
+  offload.sharing = CacheSharing::kGlobal;  // one stack, of which more slots keep more
+  offload.predictor = "none";               // what is read ahead depends on time
   for (const std::uint32_t slots : {2u, all_ / 4, all_ / 2, all_ - 1}) {
     const std::uint64_t misses = Run(slots, offload).usage.misses;
     EXPECT_LE(misses, before) << slots;
@@ -388,6 +401,23 @@ TEST_P(OffloadExactness, ADamagedExpertFailsTheRequestAndTheEngineGoesOn) {
   const std::size_t length = session.tokens().size();
   EXPECT_FALSE(session.Feed(std::span(tokens_).subspan(length, 1)).ok());
   EXPECT_EQ(session.tokens().size(), length);
+
+  // Tokens that do not need the damaged expert are answered right, in this session and in another.
+  Session another = Session::Create(*engine).value();
+  for (Session* going_on : {&session, &another}) {
+    const Logits found = FeedWhatSucceeds(*going_on, 8);
+    ASSERT_EQ(found.size(), 8u) << "every token asks for the damaged expert";
+    const auto sound = Engine::Open(path(), {.threads = 1}).value();
+    Session undamaged = Session::Create(*sound).value();
+    const std::span<const std::int32_t> all = going_on->tokens();
+    Logits expected;
+    for (const std::int32_t token : all) {
+      ASSERT_TRUE(undamaged.Feed({&token, 1}).ok());
+      expected.emplace_back(undamaged.logits().begin(), undamaged.logits().end());
+    }
+    expected.erase(expected.begin(), expected.end() - 8);
+    EXPECT_TRUE(SameBytes(found, expected));
+  }
 }
 
 }  // namespace
