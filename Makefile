@@ -53,7 +53,7 @@ tsan: ## every test under ThreadSanitizer
 tsan-loop: ## the same for pool, readers, loader, cache and token loop alone
 	@scripts/install-packages.sh build test
 	@scripts/build.sh tsan $(JOBS) $(LOOP_TESTS)
-	@ctest --preset tsan --no-tests=error -R '^($(subst $(space),|,$(strip $(LOOP_TESTS))))$$'
+	@ctest --preset tsan -j $(JOBS) --no-tests=error -R '^($(subst $(space),|,$(strip $(LOOP_TESTS))))$$'
 
 neon: ## compile the kernels for ARM with a cross compiler
 	@scripts/install-packages.sh build arm

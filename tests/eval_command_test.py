@@ -100,6 +100,7 @@ class Tasks(EvalTest):
         self.assertGreater(sum(alone["layer_asks"]), 0)
         self.assertEqual(alone["layer_asks"], beside["layer_asks"])
         self.assertEqual(beside["expert_hits"] + beside["expert_misses"], sum(beside["layer_asks"]))
+        self.assertGreater(beside["use_hits"], 0)
 
     def test_says_what_is_wrong_where(self):
         self.tasks.write_text(json.dumps(TASKS[0]) + "\n" + json.dumps({"question": "Why?", "answer": ["x"]}) + "\n")

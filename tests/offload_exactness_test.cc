@@ -259,6 +259,25 @@ class AlwaysWrong final : public Predictor {
   ExpertGrid grid_;
 };
 
+// Remembers whose gates it was told of, and what for.
+class Listening final : public Predictor {
+ public:
+  Listening(std::set<std::uint32_t>& told, std::set<std::uint32_t>& asked)
+      : told_(told), asked_(asked) {}
+  std::string_view name() const override { return "listening"; }
+  std::uint32_t forecast_layers() const override { return 2; }
+  void Chose(std::uint32_t, std::span<const ExpertDemand>) override {}
+  void GateSaid(std::uint32_t layer, const GateScores&) override { told_.insert(layer); }
+  std::vector<Guess> Predict(std::uint32_t layer, std::uint32_t, const GateScores&) override {
+    asked_.insert(layer);
+    return {};
+  }
+
+ private:
+  std::set<std::uint32_t>& told_;
+  std::set<std::uint32_t>& asked_;
+};
+
 void ExpectPrefetchesAddUp(const ExpertUsage& usage, std::uint64_t slots) {
   ASSERT_GE(usage.prefetch_waiting, 0);
   const auto waiting = static_cast<std::uint64_t>(usage.prefetch_waiting);
@@ -286,6 +305,16 @@ TEST_P(OffloadExactness, ReadingAheadChangesNoByteAndEveryLoadIsAccountedFor) {
       EXPECT_GT(answer.usage.prefetch_useful + answer.usage.prefetch_late, 0u);
     }
   }
+}
+
+TEST_P(OffloadExactness, EveryLayerThatIsForetoldTellsWhatItsGateSaid) {
+  std::set<std::uint32_t> told, asked;
+  OffloadOptions offload;
+  offload.make_predictor = [&](ExpertGrid) { return std::make_unique<Listening>(told, asked); };
+  Run(all_ / 2, offload);
+  EXPECT_FALSE(asked.empty());
+  EXPECT_TRUE(std::ranges::includes(told, asked));
+  EXPECT_EQ(*told.rbegin(), *asked.rbegin());  // the last layer, too
 }
 
 // As for a trace: what was read ahead and comes before its turn must not keep the only slots.

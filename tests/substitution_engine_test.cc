@@ -202,6 +202,17 @@ TEST_F(SubstitutionEngine, OfTokensOnlyWhatTheChainDoesNotReplaceIsReadAhead) {
     EXPECT_EQ(left_out(chain), 0u) << chain;
 }
 
+TEST_F(SubstitutionEngine, WhereAnyMissMayBeAnsweredTokensReadNothingAhead) {
+  OffloadOptions offload{.predictor = "auto"};
+  offload.prefetch.governed = false;
+  for (const char* chain : {"drop:rho=1", "random:rho=1", "best-live:rho=1", "bias:bonus=0.05"}) {
+    const auto engine = Open(chain, all_ / 2, offload);
+    Feed(*engine, 1);
+    EXPECT_GT(engine->expert_usage().left_out, 0u) << chain;
+    EXPECT_EQ(engine->expert_usage().prefetches, 0u) << chain;
+  }
+}
+
 TEST_F(SubstitutionEngine, ABatchAsLargeAsAllowedIsSubstitutedAndALargerOneIsNot) {
   OffloadOptions offload{.predictor = "none", .substitution_tokens = 3};
   const auto three = Open("drop", all_ / 2, offload);

@@ -76,8 +76,8 @@ struct PredictorMaterial {
   std::span<const LearnedForecast> learned = {};
   std::span<const SeenPaths> paths = {};
   ForecastRows rows = ForecastRows::kLogits;
-  // Experts whose scores are within this share of the boundary may be replaced, in passes of at
-  // most so many tokens.
+  // Experts whose scores are within this share of the boundary, infinity for any, may be replaced
+  // or left out, in passes of at most so many tokens.
   double alpha = 0;
   std::uint32_t most_tokens = 1;
 };

@@ -183,7 +183,7 @@ TEST(GateCorrectionTest, LearnsWhatThePresentLayersChoiceBrings) {
   EXPECT_EQ(forecast(5, 7, 2), empty);  // learned for its own distance alone
 }
 
-TEST(GateCorrectionTest, ThePresentLayersChoiceOfAnotherPassIsNotTaken) {
+TEST(GateCorrectionTest, ThePresentLayersChoiceOfAPassOfAnotherSizeIsNotTaken) {
   GateCorrection correction(kGrid, 1, 1);
   std::vector<float> table(LearnedForecast::TableSize(8), 0.0f);
   std::ranges::fill(std::span(table).last(8 * 8), 1.0f);

@@ -78,6 +78,7 @@ Result<AtomicFileWriter> AtomicFileWriter::Create(std::string path, Until until)
   for (;;) {
     std::string temporary = TemporaryName(path);
     UniqueFd named(::open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, kMode));
+    if (!named.valid() && errno == EEXIST) continue;  // containers may share folder, name and PID
     if (!named.valid()) return ErrnoStatus(errno, fmt::format("{}: creating it", path));
     if (!HoldTemporary(named)) continue;
     return AtomicFileWriter(std::move(path), std::move(temporary), std::move(named));

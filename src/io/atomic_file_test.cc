@@ -18,6 +18,7 @@
 
 #include "base/rng.h"
 #include "io/temp_folder.h"
+#include "io/temporary_name.h"
 
 namespace troupe {
 namespace {
@@ -151,17 +152,23 @@ TEST_F(NamedAtomicFileTest, AnotherWriterOfThePathKeepsItsBytes) {
   EXPECT_EQ(folder_.Count(), 1u);
 }
 
-TEST_F(NamedAtomicFileTest, RemovesNothingThatIsNoTemporaryOfThePath) {
-  const std::vector<std::string> others = {"model.gguf.tmp",       "model.gguf.12.tmp",
-                                           "model.gguf.x.0.tmp",   "model.gguf.12.0.tmp.bak",
-                                           "mod.gguf.12.0.tmp",    "model.gguf.old.12.0.tmp",
-                                           "a.model.gguf.1.0.tmp", "model.gguf..0.tmp"};
+TEST_F(NamedAtomicFileTest, RemovesNothingThatIsNoTemporaryOfThePathOnThisMachine) {
+  const std::string of_path = "model.gguf";
+  const std::string rest = TemporaryName(path_).substr(path_.size());  // ".HOST-PID-N.troupe-tmp"
+  const std::string left = of_path + rest;
+  const std::vector<std::string> others = {"model.gguf.12.0.tmp",
+                                           "model.gguf.troupe-tmp",
+                                           "model.gguf.elsewhere-1-0.troupe-tmp",
+                                           left + ".bak",
+                                           "mod" + rest,
+                                           "model.gguf.old" + rest,
+                                           "a." + left};
   for (const std::string& name : others) folder_.Write(name, "somebody's");
-  std::filesystem::create_directory(folder_.PathOf("model.gguf.12.1.tmp"));
-  folder_.Write("model.gguf.12.2.tmp", "left behind");
+  std::filesystem::create_directory(TemporaryName(path_));
+  folder_.Write(left, "left behind");
   ASSERT_TRUE(AtomicFileWriter::Create(path_).ok());
   EXPECT_EQ(folder_.Count(), others.size() + 1);
-  EXPECT_FALSE(std::filesystem::exists(folder_.PathOf("model.gguf.12.2.tmp")));
+  EXPECT_FALSE(std::filesystem::exists(folder_.PathOf(left)));
 }
 
 TEST_F(AtomicFileTest, WhatIsSealedCanBeReadBeforeItHasItsName) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,17 +21,24 @@ bool IsNumber(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Whether TemporaryName could have made it of a file called `target`.
+constexpr std::string_view kEnd = ".troupe-tmp";
+
+std::string Host() {
+  struct utsname names = {};
+  std::string host = ::uname(&names) == 0 ? names.nodename : "";
+  std::ranges::replace(host, '/', '_');
+  return host;
+}
+
+// Whether TemporaryName could have made it, on this machine, of a file called `target`.
 bool IsTemporaryOf(std::string_view target, std::string_view name) {
-  constexpr std::string_view kEnd = ".tmp";
-  if (!name.starts_with(target) || !name.ends_with(kEnd)) return false;
-  if (name.size() < target.size() + kEnd.size()) return false;
-  name = name.substr(target.size(), name.size() - target.size() - kEnd.size());
-  if (!name.starts_with('.')) return false;
-  name.remove_prefix(1);
-  const std::size_t dot = name.find('.');
-  return dot != std::string_view::npos && IsNumber(name.substr(0, dot)) &&
-         IsNumber(name.substr(dot + 1));
+  const std::string begin = fmt::format("{}.{}-", target, Host());
+  if (!name.starts_with(begin) || !name.ends_with(kEnd)) return false;
+  if (name.size() < begin.size() + kEnd.size()) return false;
+  name = name.substr(begin.size(), name.size() - begin.size() - kEnd.size());
+  const std::size_t dash = name.find('-');
+  return dash != std::string_view::npos && IsNumber(name.substr(0, dash)) &&
+         IsNumber(name.substr(dash + 1));
 }
 
 int Lock(int fd, int how) {
@@ -59,7 +67,7 @@ std::string FolderOf(const std::string& path) {
 
 std::string TemporaryName(const std::string& path) {
   static std::atomic<unsigned> count{0};
-  return fmt::format("{}.{}.{}.tmp", path, ::getpid(), count.fetch_add(1));
+  return fmt::format("{}.{}-{}-{}{}", path, Host(), ::getpid(), count.fetch_add(1), kEnd);
 }
 
 void RemoveAbandonedTemporaries(const std::string& path) {

@@ -12,12 +12,12 @@ namespace troupe {
 
 std::string FolderOf(const std::string& path);
 
-// PATH.PID.N.tmp: different for every writer of every process, so that two writers of one path do
-// not meet.
+// PATH.HOST-PID-N.troupe-tmp: different for every writer of every process of every machine that
+// shares the folder, so that two writers of one path do not meet.
 std::string TemporaryName(const std::string& path);
 
-// Removes the temporaries of `path` that nobody holds. Where files cannot be locked it removes
-// none.
+// Removes the temporaries of `path` that nobody on this machine holds; those of other machines,
+// whose locks may not be seen, stay. Where files cannot be locked it removes none.
 void RemoveAbandonedTemporaries(const std::string& path);
 
 // Keeps others from taking the file for abandoned. False if one had taken it for that already, so

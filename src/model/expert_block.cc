@@ -38,7 +38,7 @@ void ForwardPass::AskEarly(const LayerWeights& next, std::size_t place) {
 }
 
 Status ForwardPass::Route(std::uint32_t layer, const MoeWeights& w,
-                          std::span<const LayerWeights> forecasts) {
+                          std::span<const LayerWeights> forecasts, bool tells) {
   const Activations normed = ws_.normed.Of(tokens_);
   const TopExpertsParams& routing = config_.moe.routing;
   region_.Add(w.router, normed, {}, ws_.router, routing.experts);
@@ -47,7 +47,7 @@ Status ForwardPass::Route(std::uint32_t layer, const MoeWeights& w,
   // that runs anyway.
   for (std::size_t place = 0; place < forecasts.size(); ++place) AskEarly(forecasts[place], place);
   region_.Run(pool_);
-  for (std::size_t row = 0; !forecasts.empty() && row < ForecastRows(); ++row) {
+  for (std::size_t row = 0; tells && row < ForecastRows(); ++row) {
     std::copy_n(ws_.router + ForecastToken(row) * routing.experts, routing.experts,
                 ws_.gate_said + row * routing.experts);
   }
@@ -168,8 +168,9 @@ void ForwardPass::RunExperts(std::span<const ReadyExpert> experts, const Mlp* sh
 }
 
 void ForwardPass::TellForecasts(std::uint32_t layer, const MoeWeights& w,
-                                std::span<const LayerWeights> following, std::size_t forecasts) {
-  if (forecasts > 0) experts_.GateSaid(layer, GateSaid(w));
+                                std::span<const LayerWeights> following, std::size_t forecasts,
+                                bool tells) {
+  if (tells) experts_.GateSaid(layer, GateSaid(w));
   for (std::size_t place = 0; place < forecasts; ++place) {
     const auto ahead = static_cast<std::uint32_t>(place) + 1;
     experts_.Foretell(layer + ahead, ahead, Forecast(following[place].moe, place));
@@ -215,9 +216,11 @@ void ForwardPass::Combine() {
 Status ForwardPass::ExpertBlock(std::uint32_t layer, const LayerWeights& w,
                                 std::span<const LayerWeights> following) {
   NormaliseStream(w.ffn_norm);
-  const std::size_t forecasts = std::min<std::size_t>(
-      {following.size(), experts_.forecast_layers(tokens_), kMostLayersAhead});
-  TROUPE_RETURN_IF_ERROR(Route(layer, w.moe, following.first(forecasts)));
+  const std::uint32_t ahead = std::min(experts_.forecast_layers(tokens_), kMostLayersAhead);
+  const std::size_t forecasts = std::min<std::size_t>(following.size(), ahead);
+  // The last layer, too: forecasts of it are learned from.
+  const bool tells = ahead > 0;
+  TROUPE_RETURN_IF_ERROR(Route(layer, w.moe, following.first(forecasts), tells));
   if (experts_.wants_routing(tokens_)) {
     const TopExpertsParams& routing = config_.moe.routing;
     experts_.Routed(layer, {ws_.router, tokens_ * routing.experts},
@@ -226,7 +229,7 @@ Status ForwardPass::ExpertBlock(std::uint32_t layer, const LayerWeights& w,
   OrderByExpert();
   const std::span<const ExpertDemand> demands = Demands();
   experts_.Ask(layer, demands);
-  TellForecasts(layer, w.moe, following, forecasts);
+  TellForecasts(layer, w.moe, following, forecasts, tells);
   TROUPE_RETURN_IF_ERROR(RunChosen(w.moe, demands));
   Combine();
   return OkStatus();

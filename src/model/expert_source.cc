@@ -39,6 +39,8 @@ ExpertUsage ExpertUsage::Since(const ExpertUsage& before) const {
 ExpertUsage& ExpertUsage::operator+=(const ExpertUsage& part) {
   hits += part.hits;
   misses += part.misses;
+  use_hits += part.use_hits;
+  use_misses += part.use_misses;
   reads += part.reads;
   bytes_read += part.bytes_read;
   stall_seconds += part.stall_seconds;

@@ -62,8 +62,10 @@ class ForwardPass {
   // stream += w.out of what was attended.
   void ProjectAttended(const Linear& out);
 
-  // Asks the layer's gate for all tokens and those of `forecasts` layers for some.
-  Status Route(std::uint32_t layer, const MoeWeights& w, std::span<const LayerWeights> forecasts);
+  // Asks the layer's gate for all tokens and those of `forecasts` layers for some; with `tells` it
+  // keeps what the layer's own says of the same ones.
+  Status Route(std::uint32_t layer, const MoeWeights& w, std::span<const LayerWeights> forecasts,
+               bool tells);
   std::size_t ForecastRows() const { return std::min(tokens_, kMostForecastRows); }
   // The token of a row that forecasts are made of: spread over the pass, the last among them.
   std::size_t ForecastToken(std::size_t row) const {
@@ -80,7 +82,7 @@ class ForwardPass {
   Assignments AssignmentsOf(std::uint32_t expert) const;
   std::span<const ExpertDemand> Demands() const;
   void TellForecasts(std::uint32_t layer, const MoeWeights& w,
-                     std::span<const LayerWeights> following, std::size_t forecasts);
+                     std::span<const LayerWeights> following, std::size_t forecasts, bool tells);
   Status RunChosen(const MoeWeights& w, std::span<const ExpertDemand> demands);
   void RunExperts(std::span<const ReadyExpert> experts, const Mlp* shared);
   void QuantizeHidden(const Activations& hidden, std::span<const ReadyExpert> experts);

@@ -1,5 +1,7 @@
 #include "runtime/engine.h"
 
+#include <malloc.h>
+
 #include "expert/quotas.h"
 #include "model/resident_experts.h"
 #include "runtime/plan_model.h"
@@ -87,7 +89,10 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
     TROUPE_ASSIGN_OR_RETURN(offload.predictor, MakePredictor(options.predictor, offload.cache.grid,
                                                              config_->moe.routing.top_k, material));
   }
-  profile.reset();  // its tables are the predictor's by now, and the budget counts them once
+  // Its tables are the predictor's by now, and the budget counts them once. With what reading them
+  // took they go back to the system before the slots are taken, which have been given the rest.
+  profile.reset();
+  ::malloc_trim(0);
   std::string why;
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<AsyncReader> reader, MakeReader(options.reader, &why));
   plan_.notes.push_back(fmt::format("experts are read by {} from {} ({})", reader->name(),

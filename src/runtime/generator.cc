@@ -115,7 +115,9 @@ Result<GenerateResult> Generate(Session& session, const Tokenizer& tokenizer,
       result.finish = FinishReason::kContextFull;
       break;
     }
+    const double pass_start = watch.Seconds();
     TROUPE_RETURN_IF_ERROR(session.Feed({&token, 1}));
+    result.decode_pass_seconds += watch.Seconds() - pass_start;
     ++result.decode_steps;
   }
   if (!result.token_ids.empty()) result.decode_seconds = watch.Seconds() - decode_start;

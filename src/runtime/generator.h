@@ -45,6 +45,7 @@ struct GenerateResult {
   double prefill_seconds = 0;
   double first_token_seconds = 0;  // from the start to the first token chosen
   double decode_seconds = 0;       // for the passes after the first token
+  double decode_pass_seconds = 0;  // of these in the model, the rest was choosing and showing
 
   double PrefillTokensPerSecond() const;
   double DecodeTokensPerSecond() const;  // zero if nothing was decoded

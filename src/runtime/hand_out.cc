@@ -36,8 +36,9 @@ std::span<const ReadyExpert> HandOut::Give(std::size_t most) {
 std::span<const ReadyExpert> HandOut::GiveOne(std::uint32_t expert) {
   const auto at = std::ranges::find(ready_, expert, &ReadyExpert::expert);
   TROUPE_CHECK(at != ready_.end());
-  std::swap(ready_pins_.front(), ready_pins_[static_cast<std::size_t>(at - ready_.begin())]);
-  std::swap(ready_.front(), *at);
+  const auto pin = ready_pins_.begin() + (at - ready_.begin());
+  std::rotate(ready_pins_.begin(), pin, pin + 1);
+  std::rotate(ready_.begin(), at, at + 1);
   return Give(1);
 }
 

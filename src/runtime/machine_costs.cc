@@ -1,5 +1,6 @@
 #include "runtime/machine_costs.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "base/clock.h"
@@ -9,6 +10,7 @@
 #include "runtime/probe.h"
 
 namespace troupe {
+
 Result<MachineCosts> AskCosts(const CostQuestion& question, CostModelFile& file) {
   MachineCosts costs;
   std::optional<DirectFile> disk;
@@ -53,17 +55,36 @@ void UpdateFromRun(CostModel& model, const LoaderStats& stats) {
   model.disk.NoteRun(Bytes(stats.bytes_read), stats.reads, stats.busy_seconds);
 }
 
+void UpdateFromTokens(CostModel& model, const ExpertLayouts& layouts, const TokensSeen& seen) {
+  constexpr std::uint64_t kFew = 16;
+  const double computed = seen.seconds - seen.stall_seconds;
+  if (seen.tokens < kFew || seen.touched == Bytes() || computed <= 0) return;
+  const double seconds_a_byte =
+      computed / static_cast<double>(seen.tokens) / static_cast<double>(seen.touched.count());
+  for (ExpertCost& cost : model.experts) {
+    const auto layout = std::ranges::find(layouts, cost.shape, ShapeKey);
+    if (layout == layouts.end()) continue;
+    const double seconds = seconds_a_byte * static_cast<double>(layout->SlotBytes());
+    // A run that was stopped for a while, or measured something else, does not count.
+    constexpr double kMostTimes = 4;
+    const double known = cost.first_row.value;
+    if (seconds < kMostTimes * known && known < kMostTimes * seconds) cost.first_row.Note(seconds);
+  }
+}
+
 void RememberRun(const OffloadedExperts& experts, std::uint32_t threads, const LinkSpeed& link,
-                 CostModelFile file) {
+                 const TokensSeen& seen, CostModelFile file) {
   if (link.bytes_per_second > 0 || link.latency_seconds > 0) return;
   const std::span<const DirectFile> files = experts.store().files();
   if (files.empty()) return;
   const std::uint64_t device = files.front().identity().device;
-  // A read's end is noticed when the loop comes by: only where it waited does that tell the speed.
-  if (experts.usage().stall_seconds < 0.5 * experts.loader().stats().busy_seconds) return;
   const CostModel before = file.Get(threads, device);
   CostModel after = before;
-  UpdateFromRun(after, experts.loader().stats());
+  UpdateFromTokens(after, experts.layouts(), seen);
+  // A read's end is noticed when the loop comes by: only where it waited does that tell the speed.
+  if (experts.usage().stall_seconds >= 0.5 * experts.loader().stats().busy_seconds) {
+    UpdateFromRun(after, experts.loader().stats());
+  }
   if (after == before) return;
   file.Put(threads, device, after);
   file.Save();

@@ -39,12 +39,23 @@ struct MachineCosts {
 // Saves what it measured.
 Result<MachineCosts> AskCosts(const CostQuestion& question, CostModelFile& file);
 
+// Tokens that passed the model one by one, all of their experts computed.
+struct TokensSeen {
+  std::uint64_t tokens = 0;
+  double seconds = 0;
+  double stall_seconds = 0;  // of these, in which there was nothing to compute
+  Bytes touched;             // weights a token reads
+};
+
 // Folds the speed at which a run's reads came into the model.
 void UpdateFromRun(CostModel& model, const LoaderStats& stats);
+// And what its tokens took: an expert's share is that of its bytes. Says nothing of shapes that
+// were never measured, or if the tokens were few.
+void UpdateFromTokens(CostModel& model, const ExpertLayouts& layouts, const TokensSeen& seen);
 
-// The same with what is saved, for the end of a run. Does nothing where the disk was never probed,
-// and behind a link that stands in for another one.
+// The same with what is saved, for the end of a run. Does nothing of what was never probed, and
+// behind a link that stands in for another one.
 void RememberRun(const OffloadedExperts& experts, std::uint32_t threads, const LinkSpeed& link,
-                 CostModelFile file = CostModelFile::Load(ThisMachine()));
+                 const TokensSeen& seen, CostModelFile file = CostModelFile::Load(ThisMachine()));
 
 }  // namespace troupe

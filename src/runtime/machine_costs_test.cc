@@ -99,5 +99,49 @@ TEST_F(MachineCostsTest, ARunsLinkSpeedIsItsBytesOverTheTimeInWhichItRead) {
                    500.0 * static_cast<double>(largest.count()));
 }
 
+// Tokens that compute for so many seconds beside waiting, for as many bytes as an expert of
+// Layout(32) has.
+TokensSeen Computing(double seconds) {
+  return {.tokens = 100,
+          .seconds = 100 * seconds + 5,
+          .stall_seconds = 5,
+          .touched = Bytes(Layout(32).SlotBytes())};
+}
+
+TEST_F(MachineCostsTest, TokensTellWhatAnExpertTakes) {
+  CostModel model = Ask({.threads = 1, .shapes = {Layout(32)}}).model;
+  const double before = model.experts[0].first_row.value;
+  const double further = model.experts[0].further_row.value;
+  ASSERT_GT(before, 0);
+  const ExpertLayouts layouts = {Layout(32), Layout(96), Layout(32)};
+  for (int i = 0; i < 400; ++i) UpdateFromTokens(model, layouts, Computing(2 * before));
+  EXPECT_NEAR(model.experts[0].first_row.value, 2 * before, 1e-6 * before);
+  EXPECT_EQ(model.experts[0].further_row.value, further);
+  EXPECT_EQ(model.experts.size(), 1u);  // the other shape was never measured
+}
+
+TEST_F(MachineCostsTest, ARunThatWasStoppedForAWhileTellsNothing) {
+  const CostModel model = Ask({.threads = 1, .shapes = {Layout(32)}}).model;
+  CostModel after = model;
+  const double before = model.experts[0].first_row.value;
+  UpdateFromTokens(after, {Layout(32)}, Computing(100 * before));
+  UpdateFromTokens(after, {Layout(32)}, Computing(before / 100));
+  EXPECT_EQ(after, model);
+}
+
+TEST_F(MachineCostsTest, FewTokensAndTokensThatOnlyWaitedTellNothing) {
+  const CostModel model = Ask({.threads = 1, .shapes = {Layout(32)}}).model;
+  const TokensSeen nothing[] = {
+      {},
+      {.tokens = 15, .seconds = 1, .stall_seconds = 0, .touched = Bytes(1000)},
+      {.tokens = 100, .seconds = 1, .stall_seconds = 1, .touched = Bytes(1000)},
+      {.tokens = 100, .seconds = 1, .stall_seconds = 0, .touched = Bytes()}};
+  for (const TokensSeen& seen : nothing) {
+    CostModel after = model;
+    UpdateFromTokens(after, {Layout(32)}, seen);
+    EXPECT_EQ(after, model);
+  }
+}
+
 }  // namespace
 }  // namespace troupe

@@ -92,6 +92,7 @@ class OffloadedExperts final : public ExpertSource {
   // In order, those that went before their turn because nothing else could.
   std::uint64_t given_out_of_turn() const { return given_out_of_turn_; }
   const ExpertCache& cache() const { return cache_; }
+  const ExpertLayouts& layouts() const { return layouts_; }
   const ExpertStore& store() const { return *store_; }
   const ExpertLoader& loader() const { return *loader_; }
   const Prefetcher* prefetcher() const { return prefetcher_.get(); }  // null: there is none

@@ -1,7 +1,5 @@
 #include "runtime/plan_model.h"
 
-#include <malloc.h>
-
 #include <filesystem>
 #include <utility>
 
@@ -173,9 +171,6 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
       (options.offload.low_copies.any() || substitution.NeedsLowCopies())) {
     TROUPE_ASSIGN_OR_RETURN(low, OpenLowExperts(file, measure.experts, container));
   }
-  // What was needed to read JSON goes back to the system: the slots to come have been given the
-  // rest.
-  ::malloc_trim(0);
   return PlannedModel{.file = std::move(file),
                       .config = std::move(config),
                       .tokenizer = std::move(tokenizer),

@@ -172,18 +172,20 @@ bool ExpertLoader::NextPiece(std::size_t& piece) {
   }
   for (std::deque<Load*>& queue : queues_) {
     if (queue.empty()) continue;
-    Load& load = *queue.front();
-    const bool ahead = load.urgency == Urgency::kPrefetch;
+    const bool ahead = &queue == &QueueOf(Urgency::kPrefetch);
     if (ahead && ahead_reads_ >= options_.prefetch_reads) continue;
     // Staging is short only while loads are under way, and each of them gives a buffer back: one
-    // that is less urgent and has begun must be read to its end for that.
-    if (!load.started && !Start(load)) continue;
+    // that has begun must be read to its end for that, though others are more urgent.
+    auto next = queue.begin();
+    if (!(*next)->started && !Start(**next)) next = std::ranges::find_if(queue, &Load::started);
+    if (next == queue.end()) continue;
+    Load& load = **next;
     piece = load.unsubmitted.front();
     load.unsubmitted.pop_front();
     ++load.outstanding;
     pieces_[piece].ahead = ahead;
     ahead_reads_ += ahead ? 1 : 0;
-    if (load.unsubmitted.empty()) queue.pop_front();
+    if (load.unsubmitted.empty()) queue.erase(next);
     return true;
   }
   return false;

@@ -227,6 +227,17 @@ TEST_P(ExpertLoaderTest, DemandThatFindsNoStagingWaitsForWhatHasIt) {
   EXPECT_THAT(RunToTheEnd(), SizeIs(3));
 }
 
+TEST_P(ExpertLoaderTest, APromotedLoadThatFindsNoStagingWaitsForTheOneBehindIt) {
+  Open(2, 1);
+  reader_->Hold(true);
+  Request(0, Urgency::kPrefetch);
+  Request(1);
+  loader_->Poll();  // two of the second one's three reads
+  loader_->Promote({0, 0});
+  reader_->Hold(false);
+  EXPECT_THAT(RunToTheEnd(), SizeIs(2));
+}
+
 TEST_P(ExpertLoaderTest, PrefetchesHoldNoMoreReadsThanTheyMay) {
   reader_->Hold(true);
   for (const std::uint32_t e : {0u, 1u, 2u}) Request(e, Urgency::kPrefetch);

@@ -96,7 +96,7 @@ class RunCommand final : public Command {
                             GenerateAndStream(*engine, session, prompt, options));
     if (ShowsText()) fmt::print("\n");
     std::fflush(stdout);
-    TROUPE_RETURN_IF_ERROR(End(*engine, recorder.get(), FiguresLine(*engine, result)));
+    TROUPE_RETURN_IF_ERROR(End(*engine, recorder.get(), &result));
     if (!json_.empty()) {
       TROUPE_RETURN_IF_ERROR(WriteJson(RunRecord(*engine, prompt, options, result), json_));
     }
@@ -104,14 +104,27 @@ class RunCommand final : public Command {
   }
 
  private:
-  // What an answer and a talk have in common at their end. A talk has told its figures.
-  Status End(const Engine& engine, TraceRecorder* recorder, const std::string& figures = "") const {
+  // What an answer and a talk have in common at their end. A talk has told its figures, of each
+  // answer by itself.
+  Status End(const Engine& engine, TraceRecorder* recorder,
+             const GenerateResult* result = nullptr) const {
     if (explain_) ExplainSubstitution(engine);
-    if (!figures.empty()) Remark("{}\n", figures);
+    if (result != nullptr) Remark("{}\n", FiguresLine(engine, *result));
     if (engine.offloaded() != nullptr) {
-      RememberRun(*engine.offloaded(), engine.plan().threads, engine_.options().offload.link);
+      RememberRun(*engine.offloaded(), engine.plan().threads, engine_.options().offload.link,
+                  result != nullptr ? SeenOf(engine, *result) : TokensSeen());
     }
     return trace_.Finish(recorder);
+  }
+
+  // Where experts are left out or replaced by smaller copies it is not known what was computed.
+  static TokensSeen SeenOf(const Engine& engine, const GenerateResult& result) {
+    const ExpertUsage& experts = result.decode_experts;
+    if (experts.dropped > 0 || experts.low_copies > 0) return {};
+    return {.tokens = result.decode_steps,
+            .seconds = result.decode_pass_seconds,
+            .stall_seconds = experts.stall_seconds,
+            .touched = engine.bytes_touched_per_token()};
   }
 
   // With the record on stdout the text is in it, and nothing else may be there.

@@ -58,10 +58,9 @@ void EngineFlags::AddTo(CLI::App& app) {
   app.add_option("--predict", offload_.predictor,
                  "Read ahead what this expects of the next layers: none, lookahead (their gates, "
                  "asked early and corrected by what that missed before), top-score (of these only "
-                 "what --substitute smoe does not replace), gate (the next one's, "
+                 "what --substitute does not replace), gate (the next one's, "
                  "uncorrected), eap (paths seen before), previous (token), or auto: lookahead, or "
-                 "top-score "
-                 "with --substitute smoe (auto)")
+                 "top-score with --substitute (auto)")
       ->check(CLI::IsMember(PredictorNames()))
       ->type_name("WHAT");
   app.add_option("--profile", offload_.profile,

@@ -9,11 +9,6 @@
 namespace troupe {
 namespace {
 
-template <typename T>
-T OfLayer(const std::vector<T>& by_layer, T everywhere, std::uint32_t layer) {
-  return by_layer.empty() ? everywhere : by_layer[layer];
-}
-
 bool HasOpenSlot(const LayerAnswers& layer, std::size_t token) {
   for (std::uint32_t slot = 0; slot < layer.routed().top_k; ++slot) {
     if (layer.Open(token, slot)) return true;
@@ -30,22 +25,16 @@ double RelativeScore(std::span<const float> scores, std::uint32_t expert) {
 
 }  // namespace
 
-double MissingShare(const LayerAnswers& layer) {
-  std::vector<bool> asked(layer.routed().experts);
-  std::size_t all = 0, missing = 0;
+AskedExperts CountAsked(const LayerAnswers& layer) {
+  std::vector<bool> seen(layer.routed().experts);
+  AskedExperts asked;
   for (const RoutedSlot& slot : layer.routed().chosen) {
-    if (asked[slot.expert]) continue;
-    asked[slot.expert] = true;
-    ++all;
-    missing += layer.Missing(slot.expert) ? 1 : 0;
+    if (seen[slot.expert]) continue;
+    seen[slot.expert] = true;
+    ++asked.all;
+    asked.missing += layer.Missing(slot.expert) ? 1 : 0;
   }
-  return all == 0 ? 0 : static_cast<double>(missing) / static_cast<double>(all);
-}
-
-double BetaOfBudget(Bytes budget, Bytes expert, double experts_asked) {
-  TROUPE_CHECK(expert.count() > 0 && experts_asked > 0);
-  const double fits = static_cast<double>(budget.count()) / static_cast<double>(expert.count());
-  return std::min(1.0, fits / experts_asked);
+  return asked;
 }
 
 Buddies::Buddies(std::shared_ptr<const BuddyLists> lists, Options options)
@@ -53,7 +42,6 @@ Buddies::Buddies(std::shared_ptr<const BuddyLists> lists, Options options)
   TROUPE_CHECK(lists_ != nullptr && options_.temperature > 0);
   const std::size_t layers = lists_->grid.layers;
   TROUPE_CHECK(options_.tau_by_layer.empty() || options_.tau_by_layer.size() == layers);
-  TROUPE_CHECK(options_.rho_by_layer.empty() || options_.rho_by_layer.size() == layers);
 }
 
 std::string Buddies::ToString() const {
@@ -65,14 +53,9 @@ std::string Buddies::ToString() const {
   };
   add("temperature", options_.temperature, standard.temperature);
   add("gamma", options_.gamma, standard.gamma);
-  text += fmt::format(":beta={}", options_.beta);
-  if (!options_.rho_by_layer.empty()) {
-    text += ":rho=layers";
-  } else if (options_.rho == kNoLimit) {
-    text += ":rho=all";
-  } else {
-    text += fmt::format(":rho={}", options_.rho);
-  }
+  text += options_.budget > 0 ? fmt::format(":budget={}", options_.budget)
+                              : fmt::format(":beta={}", options_.beta);
+  text += options_.rho == kNoLimit ? ":rho=all" : fmt::format(":rho={}", options_.rho);
   add("rank", options_.rank, standard.rank);
   add("eta", options_.eta, standard.eta);
   add("kappa", options_.kappa, standard.kappa);
@@ -87,9 +70,16 @@ std::vector<NamedCount> Buddies::counts() const {
           {"substituted", counts_.substituted}};
 }
 
+bool Buddies::PassMayChange(const AskedExperts& asked) const {
+  return options_.budget > 0 ? asked.missing < options_.budget
+                             : asked.MissingShare() < options_.beta;
+}
+
 bool Buddies::TokenMayChange(const RoutedLayer& routed, std::size_t token) {
   const TokenEvenness evenness = EvennessOf(routed.Chosen(token), options_.temperature);
-  if (evenness.entropy <= OfLayer(options_.tau_by_layer, options_.tau, routed.layer)) {
+  const double tau =
+      options_.tau_by_layer.empty() ? options_.tau : options_.tau_by_layer[routed.layer];
+  if (evenness.entropy <= tau) {
     ++counts_.tau_closed;
     return false;
   }
@@ -103,9 +93,9 @@ bool Buddies::TokenMayChange(const RoutedLayer& routed, std::size_t token) {
 void Buddies::Answer(LayerAnswers& layer) {
   const RoutedLayer& routed = layer.routed();
   TROUPE_CHECK(routed.layer < lists_->grid.layers && routed.experts == lists_->grid.experts);
-  const double missing = MissingShare(layer);
-  if (missing == 0) return;
-  if (missing >= options_.beta) {
+  const AskedExperts asked = CountAsked(layer);
+  if (asked.missing == 0) return;
+  if (!PassMayChange(asked)) {
     ++counts_.beta_closed;
     return;
   }
@@ -120,7 +110,7 @@ void Buddies::Answer(LayerAnswers& layer) {
 
 void Buddies::AnswerSlot(LayerAnswers& layer, std::size_t token, std::uint32_t slot) {
   const RoutedLayer& routed = layer.routed();
-  if (layer.Replaced(token) >= OfLayer(options_.rho_by_layer, options_.rho, routed.layer)) {
+  if (layer.Replaced(token) >= options_.rho) {
     ++counts_.rho_closed;
     return;
   }

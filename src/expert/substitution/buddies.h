@@ -12,6 +12,16 @@
 
 namespace troupe {
 
+// The different experts that a pass asks a layer for.
+struct AskedExperts {
+  std::uint32_t all = 0, missing = 0;
+
+  double MissingShare() const {
+    return all == 0 ? 0 : static_cast<double>(missing) / all;
+  }  // delta, Eq. 2
+};
+AskedExperts CountAsked(const LayerAnswers& layer);
+
 class Buddies final : public SubstitutionPolicy {
  public:
   struct Options {
@@ -20,8 +30,10 @@ class Buddies final : public SubstitutionPolicy {
     double temperature = 1;
     double gamma = 2;   // nor in tokens whose first leads by so much; 2: in all
     double beta = 1.5;  // nor in passes that miss such a share of their experts; above 1: in all
-    std::uint32_t rho = 3;  // slots a token that are replaced, whoever replaces them
-    std::vector<std::uint32_t> rho_by_layer = {};
+    // Instead of beta: nor in passes of which a layer misses so many experts, which is what may be
+    // transferred for it; 0: beta decides.
+    std::uint32_t budget = 0;
+    std::uint32_t rho = 3;    // slots a token that are replaced, whoever replaces them
     std::uint32_t rank = 16;  // of a list, how many are looked at: H
     double eta = 0;           // how much the token's own score of a buddy counts
     double kappa = 0;         // how much a hop to it costs
@@ -47,10 +59,12 @@ class Buddies final : public SubstitutionPolicy {
   std::string ToString() const override;
   void Answer(LayerAnswers& layer) override;
   bool TakesOthers() const override { return true; }
+  double BorderShare() const override { return kAnyScore; }
   std::vector<NamedCount> counts() const override;
   const Counts& count() const { return counts_; }
 
  private:
+  bool PassMayChange(const AskedExperts& asked) const;
   bool TokenMayChange(const RoutedLayer& routed, std::size_t token);
   void AnswerSlot(LayerAnswers& layer, std::size_t token, std::uint32_t slot);
 
@@ -58,11 +72,5 @@ class Buddies final : public SubstitutionPolicy {
   Options options_;
   Counts counts_;
 };
-
-// Of the different experts that a pass asks a layer for, the share that is missing: delta, Eq. 2.
-double MissingShare(const LayerAnswers& layer);
-
-// The beta that a transfer budget a layer allows: the share of the asked-for experts that fits it.
-double BetaOfBudget(Bytes budget, Bytes expert, double experts_asked);
 
 }  // namespace troupe

@@ -91,7 +91,7 @@ TEST(BuddiesTest, SpendsRhoOnTheLeastSlots) {
   EXPECT_EQ(counts.rho_closed, 2u);
 }
 
-TEST(BuddiesTest, TakesRhoAndTauOfTheLayer) {
+TEST(BuddiesTest, TakesTauOfTheLayer) {
   auto lists = std::make_shared<BuddyLists>();
   lists->grid = {.layers = 2, .experts = 6};
   const auto layer_lists = ListsOfThree()->lists;
@@ -100,11 +100,9 @@ TEST(BuddiesTest, TakesRhoAndTauOfTheLayer) {
   }
   LayerForTest layer = ThreeOfSix({3, 4, 5});
   Buddies::Options options = Open();
-  options.rho_by_layer = {0, 2};
-  EXPECT_EQ(Replace(layer, lists, options).counts.substituted, 0u);
-  layer.layer = 1;
-  EXPECT_EQ(Replace(layer, lists, options).counts.substituted, 2u);
   options.tau_by_layer = {0, 1};
+  EXPECT_EQ(Replace(layer, lists, options).counts.tau_closed, 0u);
+  layer.layer = 1;
   EXPECT_EQ(Replace(layer, lists, options).counts.tau_closed, 1u);
 }
 
@@ -133,14 +131,28 @@ TEST(BuddiesTest, LeavesPassesAloneThatMissTooMuch) {
   EXPECT_EQ(Replace(ThreeOfSix({0, 1, 3}), ListsOfThree(), options).counts.beta_closed, 0u);
 }
 
+TEST(BuddiesTest, ABudgetOfTransfersStandsInPlaceOfBeta) {
+  const LayerForTest layer = ThreeOfSix({3, 4, 5});  // misses all three that it asks for
+  Buddies::Options options = Open();
+  options.beta = 0.1;
+  for (const std::uint32_t budget : {2u, 3u}) {
+    options.budget = budget;  // so many misses are loaded as they are
+    const auto counts = Replace(layer, ListsOfThree(), options).counts;
+    EXPECT_EQ(counts.substituted, 0u);
+    EXPECT_EQ(counts.beta_closed, 1u);
+  }
+  options.budget = 4;
+  EXPECT_GT(Replace(layer, ListsOfThree(), options).counts.substituted, 0u);
+}
+
 TEST(BuddiesTest, CountsAnExpertOnceInTheMissingShare) {
   // Asked for: 0, 1, 2 by two tokens each; 2 is missing.
   const LayerForTest layer =
       RoutedByScores({{0.3f, 0.25f, 0.2f, 0.1f}, {0.3f, 0.25f, 0.2f, 0.1f}}, 3, {0, 1});
   const RoutedLayer view = layer.View();
   LayerAnswers answers;
-  answers.Reset(view, true);
-  EXPECT_DOUBLE_EQ(MissingShare(answers), 1.0 / 3);
+  answers.Reset(view);
+  EXPECT_DOUBLE_EQ(CountAsked(answers).MissingShare(), 1.0 / 3);
 }
 
 TEST(BuddiesTest, PrefersWhatTheTokenItselfScoresHighByEta) {
@@ -257,11 +269,6 @@ TEST(EntropyHistogramTest, FindsTheThresholdThatAShareOfTheTokensLiesBelow) {
   EXPECT_EQ(histogram.Percentile(0), 0);
   EXPECT_EQ(histogram.Percentile(1), 1);
   EXPECT_EQ(histogram.tokens(), 100u);
-}
-
-TEST(BetaOfBudgetTest, IsTheShareOfTheAskedForExpertsThatFits) {
-  EXPECT_DOUBLE_EQ(BetaOfBudget(Bytes(300), Bytes(100), 6), 0.5);
-  EXPECT_DOUBLE_EQ(BetaOfBudget(Bytes(3000), Bytes(100), 6), 1);
 }
 
 }  // namespace

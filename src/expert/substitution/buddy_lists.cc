@@ -11,7 +11,7 @@ namespace {
 // Shares are quotients of sums: a coverage of one is reached up to rounding.
 constexpr double kRounding = 1e-9;
 
-std::vector<Buddy> ListOf(const Coactivations& counts, ExpertId pivot, double coverage,
+std::vector<Buddy> ListOf(const Coactivations& counts, ExpertId pivot,
                           const BuddyOptions& options) {
   if (!(counts.Activations(pivot) > 0)) return {};
   struct Peer {
@@ -31,7 +31,8 @@ std::vector<Buddy> ListOf(const Coactivations& counts, ExpertId pivot, double co
   std::vector<Buddy> list;
   double covered = 0;
   for (const Peer& peer : peers) {
-    if (list.size() >= options.most || (!list.empty() && covered >= coverage - kRounding)) break;
+    if (list.size() >= options.most || (!list.empty() && covered >= options.coverage - kRounding))
+      break;
     covered += peer.count / all;
     list.push_back({peer.expert, static_cast<float>(peer.count / all)});
   }
@@ -51,13 +52,11 @@ double BuddyLists::MeanLength() const {
 
 BuddyLists MakeBuddyLists(const Coactivations& counts, const BuddyOptions& options) {
   const ExpertGrid grid = counts.grid();
-  TROUPE_CHECK(options.by_layer.empty() || options.by_layer.size() == grid.layers);
   BuddyLists made{.grid = grid, .lists = {}};
   made.lists.reserve(grid.Count());
   for (std::uint32_t layer = 0; layer < grid.layers; ++layer) {
-    const double coverage = options.by_layer.empty() ? options.coverage : options.by_layer[layer];
     for (std::uint32_t e = 0; e < grid.experts; ++e) {
-      made.lists.push_back(ListOf(counts, {layer, e}, coverage, options));
+      made.lists.push_back(ListOf(counts, {layer, e}, options));
     }
   }
   return made;

@@ -20,11 +20,10 @@ struct Buddy {
 };
 
 struct BuddyOptions {
-  double coverage = 0.95;             // of a pivot's co-activations, by its list: alpha
-  std::vector<double> by_layer = {};  // coverage a layer; empty: the same everywhere
-  std::uint32_t most = 16;            // a list: K_max
-  double smoothing = 0;               // added to every pair's count: epsilon
-  bool weighted = false;              // by how much the two weigh, not by how often they meet
+  double coverage = 0.95;   // of a pivot's co-activations, by its list: alpha
+  std::uint32_t most = 16;  // a list: K_max
+  double smoothing = 0;     // added to every pair's count: epsilon
+  bool weighted = false;    // by how much the two weigh, not by how often they meet
 
   bool operator==(const BuddyOptions&) const = default;
 };

@@ -50,13 +50,6 @@ TEST(CoactivationsTest, WeighsAPairByTheSmallerShareOfTheTokensWeight) {
   EXPECT_DOUBLE_EQ(counts.Together(0, 0, 1), 0);
 }
 
-TEST(CoactivationsTest, MergesWhatWasCountedApart) {
-  Coactivations counts = SixThreeOne();
-  counts.Merge(SixThreeOne());
-  EXPECT_EQ(counts.Together(0, 0, 1), 12);
-  EXPECT_EQ(counts.Activations({0, 3}), 2);
-}
-
 TEST(CoactivationsTest, WarmUpRisesToOne) {
   EXPECT_EQ(WarmUpCount(0, 10, 0.2), 0.2);
   EXPECT_DOUBLE_EQ(WarmUpCount(5, 10, 0.2), 0.6);
@@ -97,17 +90,6 @@ TEST(BuddyListsTest, MayFollowTheWeightsInsteadOfTheCounts) {
   counts.Add(0, std::vector<std::uint32_t>{0, 2}, even);
   EXPECT_EQ(MakeBuddyLists(counts).Of({0, 0})[0].expert, 1u);
   EXPECT_EQ(MakeBuddyLists(counts, {.weighted = true}).Of({0, 0})[0].expert, 2u);
-}
-
-TEST(BuddyListsTest, TakeTheCoverageOfTheLayer) {
-  Coactivations counts({.layers = 2, .experts = 3});
-  for (std::uint32_t layer = 0; layer < 2; ++layer) {
-    counts.Add(layer, std::vector<std::uint32_t>{0, 1});
-    counts.Add(layer, std::vector<std::uint32_t>{0, 2});
-  }
-  const BuddyLists lists = MakeBuddyLists(counts, {.by_layer = {0.5, 1}});
-  EXPECT_EQ(lists.Of({0, 0}).size(), 1u);
-  EXPECT_EQ(lists.Of({1, 0}).size(), 2u);
 }
 
 TEST(BuddyListsTest, AreValidAsMadeFromAnyCounts) {

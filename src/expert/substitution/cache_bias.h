@@ -27,6 +27,7 @@ class CacheBias final : public SubstitutionPolicy {
   std::string ToString() const override;
   void Answer(LayerAnswers& layer) override;
   bool TakesOthers() const override { return true; }
+  double BorderShare() const override { return kAnyScore; }
   std::vector<NamedCount> counts() const override;
   const Counts& count() const { return counts_; }
 

@@ -37,16 +37,6 @@ void Coactivations::Add(std::uint32_t layer, std::span<const std::uint32_t> expe
   }
 }
 
-void Coactivations::Merge(const Coactivations& other) {
-  TROUPE_CHECK(other.grid_.layers == grid_.layers && other.grid_.experts == grid_.experts);
-  const auto add = [](std::vector<double>& sums, const std::vector<double>& more) {
-    std::ranges::transform(sums, more, sums.begin(), std::plus<>());
-  };
-  add(activations_, other.activations_);
-  add(together_, other.together_);
-  add(weighted_, other.weighted_);
-}
-
 double WarmUpCount(std::uint32_t position, std::uint32_t warm_up, double least) {
   if (position >= warm_up) return 1;
   return least + (1 - least) * position / warm_up;

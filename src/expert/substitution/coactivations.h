@@ -21,7 +21,6 @@ class Coactivations {
   // what is to come, such as the first of a sequence, may count for less than one.
   void Add(std::uint32_t layer, std::span<const std::uint32_t> experts,
            std::span<const float> weights = {}, double count = 1);
-  void Merge(const Coactivations& other);
 
   double Activations(ExpertId id) const { return activations_[grid_.Index(id)]; }
   double Together(std::uint32_t layer, std::uint32_t a, std::uint32_t b) const {

@@ -25,6 +25,7 @@ class DropMissing final : public SubstitutionPolicy {
   std::string_view name() const override { return "drop"; }
   std::string ToString() const override;
   void Answer(LayerAnswers& layer) override;
+  double BorderShare() const override { return options_.most_share >= 1 ? kAnyScore : 0; }
   std::vector<NamedCount> counts() const override;
   const Counts& count() const { return counts_; }
 

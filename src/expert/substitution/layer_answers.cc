@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-void LayerAnswers::Reset(const RoutedLayer& routed, bool wait_for_loads) {
+void LayerAnswers::Reset(const RoutedLayer& routed) {
   TROUPE_CHECK(routed.top_k > 0 && routed.chosen.size() % routed.top_k == 0);
   TROUPE_CHECK(routed.residence.size() == routed.experts);
   TROUPE_CHECK(routed.scores.empty() ||
@@ -14,7 +14,6 @@ void LayerAnswers::Reset(const RoutedLayer& routed, bool wait_for_loads) {
   TROUPE_CHECK(routed.low_bit.empty() || routed.low_bit.size() == routed.experts);
   TROUPE_CHECK(routed.hops.empty() || routed.hops.size() == routed.experts);
   routed_ = &routed;
-  wait_for_loads_ = wait_for_loads;
   answers_.resize(routed.chosen.size());
   for (std::size_t i = 0; i < answers_.size(); ++i) {
     TROUPE_CHECK(routed.chosen[i].expert < routed.experts);
@@ -27,8 +26,7 @@ void LayerAnswers::Reset(const RoutedLayer& routed, bool wait_for_loads) {
 }
 
 bool LayerAnswers::Missing(std::uint32_t expert) const {
-  const Residence residence = routed_->residence[expert];
-  return residence == Residence::kAbsent || (residence == Residence::kLoading && !wait_for_loads_);
+  return routed_->residence[expert] == Residence::kAbsent;
 }
 
 bool LayerAnswers::Open(std::size_t token, std::uint32_t slot) const {

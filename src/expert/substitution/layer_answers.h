@@ -37,9 +37,9 @@ enum class DroppedWeight : std::uint8_t { kLost, kShared };
 
 class LayerAnswers {
  public:
-  // All slots kept. `routed` and what it views must stay until the last question. With
-  // `wait_for_loads` an expert whose load is under way counts as there, though not as a substitute.
-  void Reset(const RoutedLayer& routed, bool wait_for_loads);
+  // All slots kept. `routed` and what it views must stay until the last question. An expert whose
+  // load is under way counts as there, though not as a substitute.
+  void Reset(const RoutedLayer& routed);
 
   const RoutedLayer& routed() const { return *routed_; }
   std::size_t tokens() const { return routed_->tokens(); }
@@ -83,7 +83,6 @@ class LayerAnswers {
   void Weigh(std::size_t token);
 
   const RoutedLayer* routed_ = nullptr;
-  bool wait_for_loads_ = true;
   std::vector<SlotAnswer> answers_;
   std::vector<SubstituteWeight> substitute_weights_;  // [token][slot]
   std::vector<DroppedWeight> dropped_weights_;        // [token][slot]

@@ -44,6 +44,10 @@ LinkOptions::Option* LinkOptions::Take(std::string_view key) {
   return &*found;
 }
 
+bool LinkOptions::Has(std::string_view key) const {
+  return std::ranges::find(options_, key, &Option::key) != options_.end();
+}
+
 void LinkOptions::Fault(const Option& option, std::string_view expected) {
   if (!status_.ok()) return;
   status_ = InvalidArgument("substitution {}: {}={} found, {} expected", name_, option.key,

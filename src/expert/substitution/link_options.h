@@ -25,6 +25,8 @@ class LinkOptions {
   bool Flag(std::string_view key, bool usual);                          // 0 or 1
   bool Is(std::string_view key, std::string_view word);                 // and takes it if so
 
+  bool Has(std::string_view key) const;
+
   Status Finish() const;
 
  private:

@@ -23,6 +23,7 @@ class LowBitCopy final : public SubstitutionPolicy {
   std::string_view name() const override { return "low-bit"; }
   std::string ToString() const override;
   void Answer(LayerAnswers& layer) override;
+  double BorderShare() const override { return options_.most_share >= 1 ? kAnyScore : 0; }
   bool NeedsLowCopies() const override { return true; }
   std::vector<NamedCount> counts() const override;
   const Counts& count() const { return counts_; }

@@ -26,6 +26,7 @@ class BestLiveScore final : public SubstitutionPolicy {
   std::string ToString() const override;
   void Answer(LayerAnswers& layer) override;
   bool TakesOthers() const override { return true; }
+  double BorderShare() const override { return kAnyScore; }
   std::vector<NamedCount> counts() const override;
   const ResidentSubstituteCounts& count() const { return counts_; }
 
@@ -47,6 +48,7 @@ class RandomResident final : public SubstitutionPolicy {
   std::string ToString() const override;
   void Answer(LayerAnswers& layer) override;
   bool TakesOthers() const override { return true; }
+  double BorderShare() const override { return kAnyScore; }
   std::vector<NamedCount> counts() const override;
   const ResidentSubstituteCounts& count() const { return counts_; }
 

@@ -22,7 +22,6 @@ struct RoutedLayer {
   std::uint32_t layer = 0;
   std::uint32_t experts = 0;
   std::uint32_t top_k = 0;
-  bool prefill = false;                  // the pass is a part of a prompt
   bool normalised = false;               // the model divides a token's weights by their sum
   std::span<const RoutedSlot> chosen;    // [token][slot]: best first, different experts
   std::span<const float> scores;         // [token][expert], none negative; empty: not known

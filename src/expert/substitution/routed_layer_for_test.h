@@ -15,7 +15,7 @@ namespace troupe {
 
 struct LayerForTest {
   std::uint32_t layer = 0, experts = 0, top_k = 0;
-  bool normalised = false, prefill = false;
+  bool normalised = false;
   std::vector<float> scores;
   std::vector<RoutedSlot> chosen;
   std::vector<Residence> residence;
@@ -25,7 +25,6 @@ struct LayerForTest {
     return {.layer = layer,
             .experts = experts,
             .top_k = top_k,
-            .prefill = prefill,
             .normalised = normalised,
             .chosen = chosen,
             .scores = scores,

@@ -20,8 +20,8 @@ SubstitutionChain::SubstitutionChain(std::vector<std::unique_ptr<SubstitutionPol
 }
 
 std::span<const SlotAnswer> SubstitutionChain::Answer(const RoutedLayer& routed) {
-  answers_.Reset(routed, limits_.wait_for_loads);
-  if ((routed.prefill && !limits_.in_prefill) || routed.tokens() > limits_.most_tokens) {
+  answers_.Reset(routed);
+  if (routed.tokens() > limits_.most_tokens) {
     ++counts_.passed_over;
     return answers_.Finish();
   }
@@ -92,12 +92,9 @@ std::string ToString(const SubstitutionChain& chain) {
 }
 
 std::string Explain(const SubstitutionChain& chain) {
-  const SubstitutionLimits& limits = chain.limits();
   const SubstitutionCounts& counts = chain.counts();
-  std::string text =
-      fmt::format("substitution {}, passes of at most {} tokens{}{}\n", ToString(chain),
-                  limits.most_tokens, limits.in_prefill ? ", prompts too" : "",
-                  limits.wait_for_loads ? ", waiting for loads under way" : "");
+  std::string text = fmt::format("substitution {}, passes of at most {} tokens\n", ToString(chain),
+                                 chain.limits().most_tokens);
   text += fmt::format(
       "  {} of {} slots missed: {} waited, {} substituted, {} from low-bit copies, {} dropped; "
       "loads {} instead of {}\n",

@@ -1,6 +1,6 @@
 // Policies one after the other: each sees the slots that those before it left open, and what is
 // open at the end is waited for. A chain without links is exact. Which passes it has a say in is
-// decided here, for all of them alike: prompts and large batches need nearly every expert anyway.
+// decided here, for all of them alike: large batches need nearly every expert anyway.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,7 @@
 namespace troupe {
 
 struct SubstitutionLimits {
-  bool in_prefill = false;
   std::uint32_t most_tokens = 8;  // of a pass
-  bool wait_for_loads = true;     // an expert whose load is under way counts as there
 };
 
 // Sums over the passes that the chain had a say in, except for the first.

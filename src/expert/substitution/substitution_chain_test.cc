@@ -70,33 +70,26 @@ TEST(SubstitutionChainTest, CountsCopiesOfFewerBits) {
   EXPECT_EQ(chain.counts().loads_after, 1u);
 }
 
-TEST(SubstitutionChainTest, PassesOverPromptsAndLargeBatchesUnlessAskedNotTo) {
-  LayerForTest layer = RoutedByScores({kRow, kRow}, 3, {4, 5});
+TEST(SubstitutionChainTest, PassesOverLargeBatches) {
+  const LayerForTest layer = RoutedByScores({kRow, kRow}, 3, {4, 5});
   const RoutedLayer two = layer.View();
   SubstitutionChain one_token = Parsed("drop", {}, {.most_tokens = 1});
-  one_token.Answer(two);
+  const auto answers = one_token.Answer(two);
+  EXPECT_EQ(std::vector(answers.begin(), answers.end()), AllKept(layer));
   EXPECT_EQ(one_token.counts().passed_over, 1u);
   EXPECT_EQ(one_token.counts().layers, 0u);
-  layer.prefill = true;
-  const RoutedLayer prompt = layer.View();
   SubstitutionChain chain = Parsed("drop");
-  const auto answers = chain.Answer(prompt);
-  EXPECT_EQ(std::vector(answers.begin(), answers.end()), AllKept(layer));
-  EXPECT_EQ(chain.counts().passed_over, 1u);
-  SubstitutionChain in_prompts = Parsed("drop", {}, {.in_prefill = true});
-  in_prompts.Answer(prompt);
-  EXPECT_EQ(in_prompts.counts().dropped, 6u);
+  chain.Answer(two);
+  EXPECT_EQ(chain.counts().dropped, 6u);
 }
 
-TEST(SubstitutionChainTest, WaitsForLoadsUnderWayUnlessAskedNotTo) {
+TEST(SubstitutionChainTest, WaitsForLoadsUnderWay) {
   LayerForTest layer = RoutedByScores({kRow}, 3, {});
   layer.residence[1] = Residence::kLoading;
   const RoutedLayer view = layer.View();
   SubstitutionChain waits = Parsed("drop");
   EXPECT_EQ(waits.Answer(view)[1].kind, AnswerKind::kKeep);
   EXPECT_EQ(waits.counts().missing, 2u);
-  SubstitutionChain hurries = Parsed("drop", {}, {.wait_for_loads = false});
-  EXPECT_EQ(hurries.Answer(view)[1].kind, AnswerKind::kDrop);
 }
 
 TEST(SubstitutionChainTest, CountsALoadOnceHoweverManyTokensWantIt) {
@@ -161,8 +154,7 @@ TEST(SubstitutionProperties, NoChainBreaksWhatMustAlwaysHold) {
     for (int round = 0; round < 600; ++round) {
       const LayerForTest layer = RandomLayer(rng);
       const RoutedLayer view = layer.View();
-      const SubstitutionLimits limits{.wait_for_loads = rng.Below(2) == 0};
-      SubstitutionChain chain = Parsed(text, Everyone(rng, layer.experts), limits);
+      SubstitutionChain chain = Parsed(text, Everyone(rng, layer.experts));
       const auto answers = chain.Answer(view);
       std::set<std::uint32_t> loaded;  // because some token keeps it
       for (std::size_t i = 0; i < answers.size(); ++i) {
@@ -254,7 +246,7 @@ TEST(LayerAnswersDeathTest, StopsPoliciesThatBreakTheRules) {
   const LayerForTest layer = RoutedByScores({kRow}, 3, {0, 4});
   const RoutedLayer view = layer.View();
   LayerAnswers answers;
-  answers.Reset(view, true);
+  answers.Reset(view);
   EXPECT_DEATH(answers.Substitute(0, 1, 5, SubstituteWeight::kOfTheSlot), "Resident");
   EXPECT_DEATH(answers.Substitute(0, 1, 0, SubstituteWeight::kOfTheSlot), "NewTo");
   EXPECT_DEATH(answers.TakeLowBit(0, 1), "low_bit");

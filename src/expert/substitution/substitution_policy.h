@@ -14,6 +14,7 @@
 
 namespace troupe {
 
+inline constexpr double kAnyScore = std::numeric_limits<double>::infinity();
 inline constexpr std::uint32_t kNoLimit = std::numeric_limits<std::uint32_t>::max();
 
 struct NamedCount {
@@ -32,8 +33,8 @@ class SubstitutionPolicy {
 
   virtual void Answer(LayerAnswers& layer) = 0;
 
-  // A missing expert whose score is within this share of the boundary's may be replaced: reading it
-  // ahead buys little.
+  // A missing expert whose score is within this share of the boundary's may be replaced or left
+  // out: reading it ahead buys little. kAnyScore: any may be.
   virtual double BorderShare() const { return 0; }
   // It answers with low copies, so that a model without them has no use for it.
   virtual bool NeedsLowCopies() const { return false; }

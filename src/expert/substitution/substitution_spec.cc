@@ -39,7 +39,12 @@ Made MakeBuddies(LinkOptions& read, const SubstitutionMaterial& material) {
   }
   options.temperature = read.Number("temperature", options.temperature, 0.01, 100);
   options.gamma = read.Number("gamma", options.gamma, 0, 2);
+  const bool by_share = read.Has("beta");
   options.beta = read.Number("beta", options.beta, 0, 2);
+  options.budget = read.Whole("budget", options.budget, 0, 1 << 16);
+  if (by_share && options.budget > 0) {
+    return InvalidArgument("substitution buddies: beta and budget found, expected one of them");
+  }
   options.rho = read.WholeOrAll("rho", options.rho);
   options.rank = read.Whole("rank", options.rank, 0, 1024);
   options.eta = read.Number("eta", options.eta, 0, 1000);
@@ -105,8 +110,9 @@ struct Entry {
 constexpr std::array<Entry, 9> kPolicies = {{
     {"smoe", MakeSmoe, "alpha: a resident expert of like score for one of low score"},
     {"buddies", MakeBuddies,
-     "tau, temperature, gamma, beta, rho, rank, eta, kappa, best-first: a resident expert that is "
-     "often chosen with it; kappa counts hops to other machines and has no effect on one"},
+     "tau, temperature, gamma, beta or budget, rho, rank, eta, kappa, best-first: a resident "
+     "expert "
+     "that is often chosen with it; kappa counts hops to other machines and has no effect on one"},
     {"low-bit", MakeLowBit, "most-share: its copy of fewer bits, where it weighs so much at most"},
     {"drop", MakeDrop, "renormalise, most-share, rho: nothing, where it weighs so much at most"},
     {"bias", MakeBias, "bonus, rho: experts ranked with a bonus for residents"},

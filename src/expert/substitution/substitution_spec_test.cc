@@ -18,6 +18,7 @@ SubstitutionMaterial WithBuddies() {
 TEST(SubstitutionSpecTest, PrintsWhatItReads) {
   for (const std::string_view text :
        {"exact", "smoe:alpha=0.25", "buddies:tau=0.5:beta=0.9:rho=3",
+        "buddies:tau=0.5:budget=2:rho=3",
         "buddies:tau=layers:temperature=1.1:gamma=0.4:beta=1:rho=all:rank=4:eta=2:kappa=0.5:"
         "best-first=1",
         "low-bit:most-share=0.2", "low-bit", "drop", "drop:renormalise=1:most-share=0.05:rho=2",
@@ -49,6 +50,7 @@ TEST(SubstitutionSpecTest, SaysWhatIsWrongInALine) {
   EXPECT_THAT(fault(""), HasSubstr("'' is no substitution policy, expected exact or some of smoe"));
   EXPECT_THAT(fault("smoe+"), HasSubstr("'' is no substitution policy"));
   EXPECT_THAT(fault("smo"), HasSubstr("'smo' is no substitution policy"));
+  EXPECT_THAT(fault("buddies:beta=0.5:budget=2"), HasSubstr("beta and budget found"));
   EXPECT_THAT(fault("smoe:beta=1"), HasSubstr("smoe: no option beta, expected alpha"));
   EXPECT_THAT(fault("reunite:x=1"), HasSubstr("no options expected"));
   EXPECT_THAT(fault("smoe:alpha=2"), HasSubstr("alpha=2 found, a number from 0 to 1 expected"));

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "expert/substitution/lane_balance.h"
-
 namespace troupe {
 
 double SubstitutionReport::ReplacedShare() const {
@@ -156,10 +154,11 @@ void CacheReplay::Balance(const ReplayPass& pass, std::size_t moe_layer) {
   }
   std::ranges::stable_sort(unplaced_, std::greater(),
                            [this](const Asked& asked) { return weights_[asked.id.expert]; });
-  const LaneSplit split =
-      BalanceLanes(static_cast<std::uint32_t>(unplaced_.size()),
-                   {.load_seconds = LoadSeconds(header_.moe_layers[moe_layer]) + ExpertSeconds(1),
-                    .other_seconds = *costs_.second_lane_seconds});
+  // Known is what experts have taken so far, as it would be where nobody tells.
+  const double load = load_mean_.Mean().value_or(LoadSeconds(header_.moe_layers[moe_layer]));
+  const LaneSplit split = BalanceLanes(
+      static_cast<std::uint32_t>(unplaced_.size()),
+      {.load_seconds = load + ExpertSeconds(1), .other_seconds = *costs_.second_lane_seconds});
   elsewhere_ = split.other;
   result_.elsewhere += split.other;
   second_lane_ends_ = now_ + split.other_seconds;
@@ -194,6 +193,7 @@ void CacheReplay::CallOffStale() {
 void CacheReplay::Load(ExpertId id, const ExpertCache::Admission& admission, bool demand) {
   if (prefetcher_ && admission.evicted) prefetcher_->Evicted(*admission.evicted, demand);
   link_.Request(id, LoadSeconds(id.layer), demand, now_);
+  load_mean_.Add(LoadSeconds(id.layer));
   ++result_.loads;
   const std::vector<std::uint64_t>& bytes =
       costs_.expert_bytes.empty() ? header_.expert_bytes : costs_.expert_bytes;
@@ -214,7 +214,7 @@ void CacheReplay::Prefetch() {
   while (const std::optional<ExpertId> id = prefetcher_->Next(ahead_.size())) {
     const auto admission = cache_.Admit(*id);
     if (!admission) return;
-    Load(*id, *admission, prefetcher_->is_sure());
+    Load(*id, *admission, /*demand=*/false);
     prefetcher_->Begun(*id, admission->evicted);
     ahead_.push_back(*id);
   }

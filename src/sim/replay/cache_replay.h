@@ -16,6 +16,7 @@
 
 #include "expert/expert_cache.h"
 #include "expert/prefetcher.h"
+#include "expert/substitution/lane_balance.h"
 #include "expert/substitution/substitution_chain.h"
 #include "sim/replay/replay_link.h"
 #include "sim/replay/trace_passes.h"
@@ -148,6 +149,8 @@ class CacheReplay {
   std::size_t residents_left_ = 0;  // the first of ready_
   std::size_t elsewhere_ = 0;       // of the layer's, on the second lane
   double second_lane_ends_ = 0;
+  static constexpr std::size_t kLoadsRemembered = 64;
+  WindowMean load_mean_{kLoadsRemembered};
   std::vector<float> weights_;  // [expert]: the largest that a token gives it
   ReplayResult result_;
 };

@@ -11,7 +11,7 @@ void ReplayLink::Begin(const Load& load, double now, double latency) {
 }
 
 void ReplayLink::Request(ExpertId id, double seconds, bool demand, double now) {
-  const Load load{.id = id, .seconds = seconds};
+  const Load load{.id = id, .seconds = seconds, .number = requests_++};
   if (!current_) return Begin(load, now, latency_);
   (demand ? demands_ : prefetches_).push_back(load);
 }
@@ -19,7 +19,7 @@ void ReplayLink::Request(ExpertId id, double seconds, bool demand, double now) {
 void ReplayLink::Promote(ExpertId id) {
   const auto load = std::ranges::find(prefetches_, id, &Load::id);
   if (load == prefetches_.end()) return;
-  demands_.push_back(*load);
+  demands_.insert(std::ranges::upper_bound(demands_, load->number, {}, &Load::number), *load);
   prefetches_.erase(load);
 }
 

@@ -3,6 +3,7 @@
 // not stop for a demand. Times are seconds.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <limits>
 #include <optional>
@@ -21,7 +22,7 @@ class ReplayLink {
 
   // `seconds` of transfer.
   void Request(ExpertId id, double seconds, bool demand, double now);
-  // A prefetch is wanted now.
+  // A prefetch is wanted now: it goes before what was asked for after it.
   void Promote(ExpertId id);
   // False if it is too late: it has begun.
   bool Cancel(ExpertId id);
@@ -36,10 +37,12 @@ class ReplayLink {
   struct Load {
     ExpertId id;
     double seconds = 0;
+    std::uint64_t number = 0;  // of its request
   };
   void Begin(const Load& load, double now, double latency);
 
   double latency_;
+  std::uint64_t requests_ = 0;
   std::deque<Load> demands_, prefetches_;
   std::optional<ExpertId> current_;
   double current_end_ = 0;
