@@ -530,12 +530,12 @@ class Chats(CommandLineTest):
         self.assertEqual(self.answers("The kernel", "/new", "The kernel"), 2 * once)
         self.assertNotEqual(self.answers("The kernel", "The kernel"), 2 * once)
 
-    def test_a_message_too_long_for_the_context_is_left_out_and_takes_no_memory(self):
-        size = 128 << 20
+    def talk(self, hole, messages):
+        """What is answered, what is said beside it and the peak of memory; the talk begins with a hole of zeros."""
         with open(self.folder / "talk", "wb+") as talk, open(self.folder / "said", "wb+") as said, \
                 open(self.folder / "answers", "wb+") as answers:
-            talk.seek(size)  # zeros on no disk
-            talk.write(b"\nThe kernel\n" + b"x" * 1000000)  # and one that no newline ends
+            talk.seek(hole)  # zeros on no disk
+            talk.write(messages)
             talk.seek(0)
             process = subprocess.Popen([TROUPE, "run", TINY, "--chat", "-n", "8", "--ctx", "64",
                                         "--temperature", "0", "--ignore-eos"],
@@ -546,12 +546,19 @@ class Chats(CommandLineTest):
             answers.seek(0)
             lines = said.read().decode().splitlines()
             self.assertEqual(process.returncode, 0, lines)
-            refused = [line for line in lines if "the message is left out" in line]
-            self.assertEqual(len(refused), 2, lines)
-            for line in refused:
-                self.assertRegex(line, r"^a message of more than \d+ bytes, and the context has 64 tokens")
-            self.assertEqual(answers.read().decode(), self.answers("The kernel"))
-            self.assertLess(used.ru_maxrss << 10, size)
+            return answers.read().decode(), lines, used.ru_maxrss << 10
+
+    def test_a_message_too_long_for_the_context_is_left_out_and_takes_no_memory(self):
+        size = 128 << 20
+        short, _, usual = self.talk(0, b"\nThe kernel\n")
+        # And a message that no newline ends.
+        answers, lines, peak = self.talk(size, b"\nThe kernel\n" + b"x" * 1000000)
+        refused = [line for line in lines if "the message is left out" in line]
+        self.assertEqual(len(refused), 2, lines)
+        for line in refused:
+            self.assertRegex(line, r"^a message of more than \d+ bytes, and the context has 64 tokens")
+        self.assertEqual(answers, short)
+        self.assertLess(peak, usual + size // 4)
 
     def test_ctrl_c_takes_back_a_message_that_is_being_read(self):
         for chunk in (1, 512):  # the second is read to its end: the message is one
