@@ -17,7 +17,7 @@
 #include "io/temp_folder.h"
 #include "store/container_for_test.h"
 #include "store/container_store.h"
-#include "store/expert_loader.h"
+#include "store/loader_for_test.h"
 
 namespace troupe {
 namespace {
@@ -68,10 +68,7 @@ class CorruptedReadTest : public ::testing::Test {
       loader_->Request({kLayer, e}, Slot(e), Urgency::kDemand);
     }
     std::vector<Status> status(kExperts);
-    while (loader_->under_way() > 0) {
-      loader_->Wait();
-      for (LoadEnd& end : loader_->TakeEnded()) status[end.id.expert] = std::move(end.status);
-    }
+    for (LoadEnd& end : RunToTheEnd(*loader_)) status[end.id.expert] = std::move(end.status);
     return status;
   }
 

@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "io/fake_reader.h"
 #include "io/temp_folder.h"
+#include "store/loader_for_test.h"
 
 namespace troupe {
 namespace {
@@ -101,14 +102,7 @@ class ExpertLoaderTest : public testing::TestWithParam<bool> {
     const std::vector<std::byte> expected = Expected(expert);
     return std::ranges::equal(expected, Slot(expert).first(expected.size()));
   }
-  std::vector<LoadEnd> RunToTheEnd() {
-    std::vector<LoadEnd> all;
-    while (loader_->under_way() > 0) {
-      loader_->Wait();
-      for (LoadEnd& end : loader_->TakeEnded()) all.push_back(std::move(end));
-    }
-    return all;
-  }
+  std::vector<LoadEnd> RunToTheEnd() { return troupe::RunToTheEnd(*loader_); }
   std::vector<std::uint32_t> OrderOf(const std::vector<LoadEnd>& ends) {
     std::vector<std::uint32_t> experts;
     for (const LoadEnd& end : ends) experts.push_back(end.id.expert);
