@@ -36,6 +36,10 @@ WIDE_LAYERS, WIDE_EXPERTS = 4, 128
 WIDE_SHAPE = {**SHAPE, "intermediate_size": 128, "num_experts": WIDE_EXPERTS,
               "num_experts_per_tok": 8, "num_hidden_layers": WIDE_LAYERS}
 
+# So many that counting which are chosen together takes more than what a run holds. 62 MB in Q8_0.
+PAIRS_SHAPE = {**SHAPE, "hidden_size": 256, "intermediate_size": 128, "num_experts": 256,
+               "num_experts_per_tok": 8, "num_hidden_layers": 2}
+
 LONG = {"prompt": 3000, "context": 4096}
 # With the least memory every token of a prompt may be a chunk of its own, and reads its experts.
 SHORT = {"prompt": 100, "context": 256}
@@ -183,6 +187,41 @@ class WideRouter(BudgetTest):
         trace = self.folder / "a.trace"
         self.hold((0.5,), "--profile", self.profile, "--trace", trace)
         self.assertGreater(trace.stat().st_size, 0)
+
+
+class Calibration(BudgetTest):
+    """What calibrate counts is within the budget as well, and what it learns is the same."""
+    shape = PAIRS_SHAPE
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.text = cls.folder / "text"
+        cls.text.write_bytes((ROOT / "ARCHITECTURE.md").read_bytes()[:3000])
+
+    def calibrate(self, name, *memory, group=None):
+        files = [self.folder / f"{name}.{kind}" for kind in ("profile", "buddies")]
+        command = [BINARY, "calibrate", str(self.model), "--text", str(self.text), "--ctx", "512",
+                   "--threads", "2", "-o", str(files[0]), "--buddies-output", str(files[1]),
+                   *map(str, memory)]
+        done = subprocess.run(group.command(command) if group else command, check=False,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if not all(file.exists() for file in files):
+            return done, None
+        learned = json.loads(files[0].read_text(encoding="utf-8"))
+        return done, [learned["learned"], learned["paths"], files[1].read_bytes()]
+
+    def test_TheLeastThatCalibrateNamesIsEnoughAndTeachesTheSame(self):
+        done, unlimited = self.calibrate("unlimited")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        refused, left = self.calibrate("refused", "--memory", MIB)
+        self.assertEqual((refused.returncode, left), (1, None), refused.stderr)
+        least = int(float(re.search(r"([0-9.]+) MiB are the least", refused.stderr).group(1)) * MIB)
+        for budget in (least + VARIATION, least + 12 * MIB):
+            with self.subTest(budget=budget), memory_cgroup.MemoryCgroup(budget + ALLOWANCE) as group:
+                done, learned = self.calibrate("limited", "--memory", budget, group=group)
+                self.assertEqual((done.returncode, group.kills()), (0, 0), done.stderr)
+                self.assertTrue(learned == unlimited)  # a comparison that shows no megabytes
 
 
 if __name__ == "__main__":

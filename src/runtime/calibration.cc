@@ -205,15 +205,16 @@ Result<ModelProfile> Calibrate(Session& session, Engine& engine, std::span<const
   session.Truncate(0);
   const std::size_t begin = options.begin ? 1 : 0;
   const std::size_t window = std::min(options.window, session.room() - begin);
+  // The watcher has to see each pass end, and a small budget makes them shorter.
+  const std::size_t together = std::min<std::size_t>(options.together, engine.plan().memory.chunk);
   Watcher watcher(engine);
   for (std::size_t at = 0; at < text.size(); at += window) {
     session.Truncate(0);
     if (options.begin) TROUPE_RETURN_IF_ERROR(session.Feed({&*options.begin, 1}));
     const std::span<const TokenId> part = text.subspan(at, std::min(window, text.size() - at));
     const Watching watching(engine.transformer(), watcher, options.routes);
-    for (std::size_t i = 0; i < part.size(); i += options.together) {
-      TROUPE_RETURN_IF_ERROR(
-          session.Feed(part.subspan(i, std::min(options.together, part.size() - i))));
+    for (std::size_t i = 0; i < part.size(); i += together) {
+      TROUPE_RETURN_IF_ERROR(session.Feed(part.subspan(i, std::min(together, part.size() - i))));
       watcher.PassEnds();
     }
     if (options.progress) options.progress(at + part.size(), text.size());

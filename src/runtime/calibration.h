@@ -17,7 +17,7 @@ namespace troupe {
 
 struct CalibrationOptions {
   std::size_t window = 512;          // tokens that see each other; at most the context
-  std::size_t together = 32;         // that go through the layers at once
+  std::size_t together = 32;         // that go through the layers at once, at most
   std::size_t most_tokens = 32'768;  // of the text; more teach little
   std::optional<TokenId> begin;      // put before each window (BOS), not counted
   RouteObserver* routes = nullptr;   // sees the same tokens' routing, without the first

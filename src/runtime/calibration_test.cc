@@ -80,6 +80,13 @@ TEST_P(CalibrationTest, DoesNotDependOnHowManyTokensGoTogetherOrOnMemory) {
   const auto small = Open(little);
   Session offloaded = Session::Create(*small).value();
   EXPECT_EQ(Calibrate(offloaded, *small, text, {.together = 64})->learned, many->learned);
+  // As of a plan that leaves little for a prompt's passes.
+  const auto narrow = Open({.chunk = 5});
+  Session in_chunks = Session::Create(*narrow).value();
+  const auto cut = Calibrate(in_chunks, *narrow, text, {.together = 64});
+  EXPECT_EQ(cut->learned, many->learned);
+  EXPECT_EQ(cut->paths, many->paths);
+  EXPECT_EQ(cut->shallow[0].costs[0].misses, many->shallow[0].costs[0].misses);
 }
 
 TEST_P(CalibrationTest, WhatWasLearnedIsWhatTheNextRunBeginsWith) {
