@@ -5,7 +5,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t kSums = 22;
+constexpr std::size_t kSums = 23;
 static_assert(sizeof(ExpertUsage) == kSums * sizeof(std::uint64_t) + sizeof(std::vector<LayerHits>),
               "a sum is not named in ForEachSum");
 
@@ -18,8 +18,8 @@ void ForEachSum(ExpertUsage& usage, const ExpertUsage& other, Change change) {
   };
   using U = ExpertUsage;
   each(&U::hits, &U::misses, &U::use_hits, &U::use_misses, &U::reads, &U::bytes_read,
-       &U::stall_seconds, &U::low_copies, &U::low_assignments, &U::substituted, &U::dropped,
-       &U::deciding_seconds, &U::prefetches, &U::prefetch_useful, &U::prefetch_late,
+       &U::reading_seconds, &U::stall_seconds, &U::low_copies, &U::low_assignments, &U::substituted,
+       &U::dropped, &U::deciding_seconds, &U::prefetches, &U::prefetch_useful, &U::prefetch_late,
        &U::prefetch_cancelled, &U::prefetch_wasted, &U::prefetch_waiting, &U::asks_after_guess,
        &U::guessed, &U::expected, &U::left_out);
   usage.layers.resize(std::max(usage.layers.size(), other.layers.size()));

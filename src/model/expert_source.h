@@ -33,6 +33,8 @@ struct ExpertUsage {
   std::uint64_t use_misses = 0;
   std::uint64_t reads = 0;  // handed to the system
   std::uint64_t bytes_read = 0;
+  // With at least one read under way; one that has ended counts until the loop comes by.
+  double reading_seconds = 0;
   double stall_seconds = 0;  // in which there was nothing to compute before a load ended
   // Asks that a copy of lower precision answered, and the (token, expert) pairs among them: not
   // exact, and none unless somebody allowed it.

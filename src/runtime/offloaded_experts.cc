@@ -420,6 +420,7 @@ ExpertUsage OffloadedExperts::usage() const {
           .use_misses = use_misses_,
           .reads = loader.reads,
           .bytes_read = loader.bytes_read,
+          .reading_seconds = loader.busy_seconds,
           .stall_seconds = stall_seconds_,
           .low_copies = low_given_,
           .low_assignments = low_assignments_,

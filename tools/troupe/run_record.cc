@@ -55,6 +55,7 @@ void AddUsage(Json& record, const ExpertUsage& usage) {
   record["use_misses"] = usage.use_misses;
   record["reads"] = usage.reads;
   record["bytes_read"] = usage.bytes_read;
+  record["reading_s"] = usage.reading_seconds;
   record["stall_s"] = usage.stall_seconds;
   record["low_copies"] = usage.low_copies;
   record["low_assignments"] = usage.low_assignments;
@@ -132,7 +133,6 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,
     record["cache_policy"] = offloaded->cache().policy().name();
     record["evictions"] = offloaded->cache().stats().evictions;
     record["read_retries"] = loads.retries;
-    record["reading_s"] = loads.busy_seconds;
     if (const Prefetcher* prefetcher = offloaded->prefetcher()) {
       record["predictor"] = prefetcher->predictor().name();
       record["governor_rests"] = prefetcher->governor().rests();
