@@ -17,17 +17,16 @@ void Mix(double& mean, double latest, double weight) { mean += weight * (latest 
 
 }  // namespace
 
-void PrefetchGovernor::LayerRan(double seconds, double demand_seconds) {
+void PrefetchGovernor::LayerRan(double seconds, double demand_seconds, double needed_seconds) {
   const double idle = std::max(0.0, seconds - demand_seconds);
-  const double busy = seconds > 0 ? std::min(1.0, demand_seconds / seconds) : 0;
   if (!std::exchange(measured_idle_, true)) {
     idle_seconds_ = idle;
     layer_seconds_ = seconds;
-    busy_share_ = busy;
+    needed_seconds_ = needed_seconds;
   }
   Mix(idle_seconds_, idle, kWeight);
   Mix(layer_seconds_, seconds, kWeight);
-  Mix(busy_share_, busy, kWeight);
+  Mix(needed_seconds_, needed_seconds, kWeight);
 }
 
 void PrefetchGovernor::LoadTook(double seconds) {
@@ -37,34 +36,27 @@ void PrefetchGovernor::LoadTook(double seconds) {
 
 void PrefetchGovernor::Used(bool useful) { Mix(wasted_, useful ? 0.0 : 1.0, kUsedWeight); }
 
-void PrefetchGovernor::Times::Add(double seconds) {
-  count += 1;
-  sum += seconds;
-  squares += seconds * seconds;
-}
-
-void PrefetchGovernor::Times::Age() {
-  count /= 2;
-  sum /= 2;
-  squares /= 2;
-}
-
-double PrefetchGovernor::Times::SquaredError() const {
-  if (count <= 1) return 0;
-  const double variance = std::max(0.0, squares / count - Mean() * Mean());
-  return variance / (count - 1);
-}
-
 void PrefetchGovernor::Enter(Mode mode, std::uint32_t tokens) {
   mode_ = mode;
   left_ = tokens;
   settling_ = true;
 }
 
-bool PrefetchGovernor::Harms() const {
-  const double chance = 2 * std::sqrt(with_.SquaredError() + without_.SquaredError());
-  const double slower = with_.Mean() - without_.Mean();
-  return slower > std::max(chance, options_.slower_by * token_seconds_);
+void PrefetchGovernor::Judge() {
+  const TokenComparison::Difference slower = tokens_compared_.Compare();
+  const double least =
+      std::max(options_.sure_by * slower.error, options_.slower_by * token_seconds_);
+  tokens_compared_.Age();
+  if (slower.seconds > least) {
+    rest_ = std::clamp(2 * rest_, options_.rest_tokens, options_.longest_rest);
+    on_ = 0;
+    ++rests_;
+    return Enter(Mode::kRest, rest_);
+  }
+  rest_ = 0;
+  const bool pays = slower.seconds < -least;
+  on_ = pays ? std::clamp(2 * on_, 2 * options_.on_tokens, options_.longest_on) : 0;
+  Enter(Mode::kOn, std::max(on_, options_.on_tokens));
 }
 
 void PrefetchGovernor::TokenTook(double seconds, std::uint32_t loaded) {
@@ -72,26 +64,20 @@ void PrefetchGovernor::TokenTook(double seconds, std::uint32_t loaded) {
   ++tokens_;
   if (token_seconds_ == 0) token_seconds_ = seconds;
   Mix(token_seconds_, seconds, kWeight);
-  if (!std::exchange(settling_, false)) {
-    (resting() ? without_ : with_).Add(seconds - loaded * load_seconds_);
+  // Only tokens that pass near each other are compared: in a long talk they all become slower.
+  const bool near = left_ <= options_.on_tokens;
+  if (!std::exchange(settling_, false) && near) {
+    using Kind = TokenComparison::Kind;
+    tokens_compared_.Add(resting() ? Kind::kWithout : Kind::kWith, loaded, seconds);
   }
   if (--left_ > 0) return;
   switch (mode_) {
     case Mode::kOn:
-      Enter(Mode::kTrial, options_.off_tokens);
-      break;
-    case Mode::kTrial: {
-      const bool harms = Harms();
-      with_.Age();
-      without_.Age();
-      rest_ = harms ? std::clamp(2 * rest_, options_.rest_tokens, options_.longest_rest) : 0;
-      rests_ += harms ? 1 : 0;
-      Enter(harms ? Mode::kRest : Mode::kOn, harms ? rest_ : options_.on_tokens);
-      break;
-    }
+      return Enter(Mode::kTrial, options_.off_tokens);
+    case Mode::kTrial:
+      return Judge();
     case Mode::kRest:
-      Enter(Mode::kOn, options_.on_tokens);
-      break;
+      return Enter(Mode::kOn, options_.on_tokens);
   }
 }
 
@@ -99,8 +85,9 @@ std::uint32_t PrefetchGovernor::Allowance() const {
   if (resting() || load_seconds_ <= 0) return 0;
   const double fitting = std::min<double>(kMostAhead, idle_seconds_ / load_seconds_);
   if (wasted_ <= options_.most_wasted) {
-    // What begins within the idle time ends within the next layer's, where it is still ahead.
-    return static_cast<std::uint32_t>(std::ceil(fitting));
+    // What begins within the idle time of the layers until its own is there when that asks. A tenth
+    // of a load is none: running means never come to nothing.
+    return static_cast<std::uint32_t>(std::ceil(std::max(0.0, fitting * LayersAhead() - 0.1)));
   }
   // Without any it would never learn that the guesses have become better.
   return fitting > 0 && tokens_ % options_.probe_every == 0 ? 1 : 0;
@@ -111,14 +98,19 @@ double PrefetchGovernor::LoadsALayer() const {
   return layer_seconds_ / load_seconds_;
 }
 
-// A load of an expert that is not asked for costs the demand behind it as long as it takes, if
+// A load of an expert that is not asked for costs what is needed behind it as long as it takes, if
 // there is any; one that is asked for saves at most as much.
-double PrefetchGovernor::LeastOdds() const { return busy_share_ / (1 + busy_share_); }
+double PrefetchGovernor::LeastOdds() const {
+  if (layer_seconds_ <= 0) return 0;
+  const double busy = std::min(1.0, needed_seconds_ / layer_seconds_);
+  return busy / (1 + busy);
+}
 
 std::uint32_t PrefetchGovernor::LayersAhead() const {
   if (resting()) return 0;
   if (layer_seconds_ <= 0 || load_seconds_ <= 0) return 1;
-  return 1 + static_cast<std::uint32_t>(std::min(16.0, load_seconds_ / layer_seconds_));
+  const double layers = (needed_seconds_ + load_seconds_) / layer_seconds_;
+  return 1 + static_cast<std::uint32_t>(std::min(16.0, layers));
 }
 
 }  // namespace troupe

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/rng.h"
 
 namespace troupe {
@@ -9,11 +11,12 @@ namespace {
 
 constexpr GovernorOptions kOptions;
 
-// A link on which a load takes 1 ms, and layers of 5 ms of which demand takes the given part.
-PrefetchGovernor Measured(double demand) {
+// A link on which a load takes 1 ms, and layers of 5 ms of which demand takes the given part, and
+// what is needed more if some of it is read ahead.
+PrefetchGovernor Measured(double demand, double ahead = 0) {
   PrefetchGovernor governor(kOptions);
   governor.LoadTook(1e-3);
-  for (int i = 0; i < 200; ++i) governor.LayerRan(5e-3, demand);
+  for (int i = 0; i < 200; ++i) governor.LayerRan(5e-3, demand, demand + ahead);
   return governor;
 }
 
@@ -36,9 +39,15 @@ TEST(PrefetchGovernorTest, AllowsNothingOnASaturatedLink) {
   EXPECT_EQ(Measured(9e-3).Allowance(), 0u);
 }
 
+TEST(PrefetchGovernorTest, AllowsNothingOnALinkThatBecameSaturated) {
+  PrefetchGovernor governor = Measured(0);
+  for (int i = 0; i < 200; ++i) governor.LayerRan(5e-3, 9e-3, 9e-3);
+  EXPECT_EQ(governor.Allowance(), 0u);
+}
+
 TEST(PrefetchGovernorTest, AllowsNothingBeforeALoadWasMeasured) {
   PrefetchGovernor governor(kOptions);
-  governor.LayerRan(5e-3, 0);
+  governor.LayerRan(5e-3, 0, 0);
   EXPECT_EQ(governor.Allowance(), 0u);
 }
 
@@ -84,10 +93,11 @@ TEST(PrefetchGovernorTest, StopsWhenTokensAreFasterWithoutAndTriesAgainEverLater
   EXPECT_EQ(governor.rests(), 4u);
 }
 
-// Tokens whose misses vary at random, each of 1 ms, beside work that varies less.
+// Tokens whose misses vary at random, of each of which 0.4 ms is not hidden, beside work that
+// varies less.
 double Noisy(Rng& rng, std::uint32_t& loaded) {
   loaded = static_cast<std::uint32_t>(rng.Below(20));
-  return 10e-3 + loaded * 1e-3 + static_cast<double>(rng.Below(1000)) * 1e-6;
+  return 10e-3 + loaded * 0.4e-3 + static_cast<double>(rng.Below(1000)) * 1e-6;
 }
 
 TEST(PrefetchGovernorTest, TokensThatMissMoreAreNoReasonToStop) {
@@ -99,6 +109,21 @@ TEST(PrefetchGovernorTest, TokensThatMissMoreAreNoReasonToStop) {
     governor.TokenTook(seconds, loaded);
   }
   EXPECT_LE(governor.rests(), 3u);
+}
+
+TEST(PrefetchGovernorTest, TokensThatBecomeSlowerInALongTalkAreNoReasonEither) {
+  PrefetchGovernor governor = Measured(0);
+  Rng rng(TestSeed());
+  int on = 0, longest = 0;
+  for (int t = 0; t < 8000; ++t) {
+    std::uint32_t loaded = 0;
+    const double seconds = Noisy(rng, loaded);
+    on = governor.resting() ? 0 : on + 1;
+    longest = std::max(longest, on);
+    governor.TokenTook(seconds + t * 1e-5, loaded);
+  }
+  EXPECT_LE(governor.rests(), 6u);
+  EXPECT_LT(longest, static_cast<int>(kOptions.longest_on));  // nor a reason for it
 }
 
 TEST(PrefetchGovernorTest, FindsHarmThatIsSmallerThanWhatTokensDifferBy) {
@@ -122,12 +147,37 @@ TEST(PrefetchGovernorTest, TheBusierDemandKeepsTheLinkTheSurerAGuessHasToBe) {
   EXPECT_NEAR(Measured(9e-3).LeastOdds(), 0.5, 1e-3);
 }
 
-TEST(PrefetchGovernorTest, LooksAsFarAheadAsALoadTakes) {
+TEST(PrefetchGovernorTest, WhatIsReadAheadInTimeKeepsTheLinkBusy) {
+  EXPECT_EQ(Measured(1e-3, 2e-3).LeastOdds(), Measured(3e-3).LeastOdds());
+}
+
+TEST(PrefetchGovernorTest, LooksAsFarAheadAsALoadTakesBehindWhatIsNeededBefore) {
   EXPECT_EQ(Measured(0).LayersAhead(), 1u);  // a load of 1 ms, layers of 5 ms
   PrefetchGovernor slow(kOptions);
   slow.LoadTook(11e-3);
-  for (int i = 0; i < 200; ++i) slow.LayerRan(5e-3, 0);
+  for (int i = 0; i < 200; ++i) slow.LayerRan(5e-3, 0, 0);
   EXPECT_EQ(slow.LayersAhead(), 3u);
+  EXPECT_EQ(Measured(2e-3, 2.5e-3).LayersAhead(), 2u);
+  // And of those the idle time of both may be used.
+  EXPECT_EQ(Measured(2e-3, 2.5e-3).Allowance(), 6u);
+}
+
+TEST(PrefetchGovernorTest, ComparesTheLessOftenTheMoreClearlyItPays) {
+  PrefetchGovernor governor = Measured(0);
+  int on = 0;
+  for (int trial = 0; trial < 8; ++trial) {
+    const int longer = RunWhile(governor, false, 1e-2);
+    EXPECT_GE(longer, on);
+    on = longer;
+    RunWhile(governor, true, 2e-2);
+  }
+  EXPECT_EQ(on, static_cast<int>(kOptions.longest_on));
+  // Where it makes no difference it stays careful.
+  PrefetchGovernor idle = Measured(0);
+  for (int trial = 0; trial < 4; ++trial) {
+    EXPECT_LE(RunWhile(idle, false, 1e-2), static_cast<int>(kOptions.on_tokens));
+    RunWhile(idle, true, 1e-2);
+  }
 }
 
 TEST(PrefetchGovernorTest, AHarmfulPredictorCostsLittleOverALongRun) {

@@ -45,7 +45,9 @@ void Prefetcher::PassBegins(std::uint32_t layer, std::size_t tokens) {
 
 void Prefetcher::LayerAsks(std::uint32_t layer, std::span<const ExpertDemand> demands, Nanos now) {
   if (std::exchange(in_pass_, true)) {
-    governor_.LayerRan(static_cast<double>(now - layer_began_) * 1e-9, demand_seconds_);
+    if (tokens_ == 1)
+      governor_.LayerRan(static_cast<double>(now - layer_began_) * 1e-9, demand_seconds_,
+                         needed_seconds_);
   } else {
     pass_began_ = now;
     loads_needed_ = 0;
@@ -54,7 +56,8 @@ void Prefetcher::LayerAsks(std::uint32_t layer, std::span<const ExpertDemand> de
   std::erase_if(lists_, [layer](const List& list) { return list.layer <= layer; });
   layer_ = layer;
   layer_began_ = now;
-  demand_seconds_ = 0;
+  demand_seconds_ = needed_seconds_ = 0;
+  layer_loads_ = 0;
   predictor_->Chose(layer, demands);
 }
 
@@ -91,7 +94,7 @@ void Prefetcher::Found(ExpertId id, Residence residence) {
   if (!ahead_[index] || residence == Residence::kAbsent) return;
   ahead_[index] = false;
   ++(residence == Residence::kResident ? stats_.useful : stats_.late);
-  governor_.Used(true);
+  NoteUsed(true);
 }
 
 void Prefetcher::NoteFound(std::size_t index, Residence residence) {
@@ -99,7 +102,10 @@ void Prefetcher::NoteFound(std::size_t index, Residence residence) {
   // out.
   const bool displaced = displaced_by_[index] != kNobody;
   const bool loaded = ahead_[index] || residence != Residence::kResident;
-  loads_needed_ += loaded && (!displaced || governor_.resting()) ? 1 : 0;
+  layer_loads_ += loaded ? 1 : 0;
+  // The last layer's loads end after the time that is compared.
+  const bool counts = layer_ + 1 < grid_.layers && (!displaced || governor_.resting());
+  loads_needed_ += loaded && counts ? 1 : 0;
   displaced_by_[index] = kNobody;
   // A guess that came true took the slot that its load would have taken anyway.
   if (residence != Residence::kAbsent) Forgive(index);
@@ -110,8 +116,14 @@ void Prefetcher::Forgive(std::size_t index) {
   if (victim != kNobody && displaced_by_[victim] == index) displaced_by_[victim] = kNobody;
 }
 
+// A prompt's tokens are not governed, and say nothing of those that are.
+void Prefetcher::NoteUsed(bool useful) {
+  if (tokens_ == 1) governor_.Used(useful);
+}
+
 void Prefetcher::LayerMissed(std::uint32_t misses, double load_seconds) {
   demand_seconds_ = misses * load_seconds;
+  needed_seconds_ = layer_loads_ * load_seconds;
   if (load_seconds > 0) governor_.LoadTook(load_seconds);
 }
 
@@ -152,7 +164,7 @@ bool Prefetcher::IsKept(ExpertId id) const {
 }
 
 void Prefetcher::Arrived(ExpertId id) {
-  if (IsAhead(id)) kept_.push_back(cache_.PinResident(id));
+  if (IsAhead(id) && IsWanted(id)) kept_.push_back(cache_.PinResident(id));
 }
 
 void Prefetcher::Release(std::uint32_t layer) {
@@ -200,7 +212,7 @@ void Prefetcher::Begun(ExpertId id, std::optional<ExpertId> evicted) {
   const auto index = static_cast<std::uint32_t>(grid_.Index(id));
   ahead_[index] = true;
   ++stats_.loads;
-  displaced_[index] = kNobody;
+  Forgive(index);
   if (!evicted) return;
   displaced_[index] = static_cast<std::uint32_t>(grid_.Index(*evicted));
   displaced_by_[displaced_[index]] = index;
@@ -236,14 +248,16 @@ void Prefetcher::Evicted(ExpertId id, bool on_demand) {
   if (on_demand) Forgive(index);
   ahead_[index] = false;
   ++stats_.wasted;
-  governor_.Used(false);
+  NoteUsed(false);
 }
 
 void Prefetcher::Cancelled(ExpertId id) {
-  TROUPE_CHECK(ahead_[grid_.Index(id)]);
-  ahead_[grid_.Index(id)] = false;
+  TROUPE_CHECK(IsAhead(id));
+  const std::size_t index = grid_.Index(id);
+  ahead_[index] = false;
+  Forgive(index);  // the slot is free, and what takes it next would have pushed out the same
   ++stats_.cancelled;
-  governor_.Used(false);  // it took a slot, and maybe part of a read
+  NoteUsed(false);  // it took a slot, and maybe part of a read
 }
 
 }  // namespace troupe

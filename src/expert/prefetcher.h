@@ -120,6 +120,7 @@ class Prefetcher {
   bool IsKept(ExpertId id) const;
   void KeepResidents(const List& list);
   void NoteFound(std::size_t index, Residence residence);
+  void NoteUsed(bool useful);
   // What the guess pushed out is no longer missing because of it.
   void Forgive(std::size_t index);
 
@@ -145,7 +146,8 @@ class Prefetcher {
   std::uint32_t layer_ = 0;
   std::uint32_t tokens_ = 0;
   Nanos pass_began_ = 0, layer_began_ = 0;
-  double demand_seconds_ = 0;
+  double demand_seconds_ = 0, needed_seconds_ = 0;  // of the link, by the layer
+  std::uint32_t layer_loads_ = 0;                   // on demand or ahead
   std::uint32_t loads_needed_ = 0;
 };
 

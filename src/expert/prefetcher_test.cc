@@ -209,6 +209,56 @@ TEST_F(PrefetcherTest, AVainGuessThatDemandPushesOutHasDoneNoHarm) {
   EXPECT_EQ(prefetcher_.loads_needed(), 1u);
 }
 
+TEST_F(PrefetcherTest, ALoadThatWasCalledOffLeftItsSlotToDemand) {
+  for (const std::uint32_t e : {0u, 1u, 2u, 3u}) Bring({1, e});
+  guesses_ = {{.expert = 5, .expected = true}};
+  Ask(0, {});
+  prefetcher_.Foretell(1, 1, {});
+  const auto admission = cache_.Admit({1, 5});
+  prefetcher_.Begun({1, 5}, admission->evicted);
+  ASSERT_EQ(admission->evicted, (ExpertId{1, 0}));
+  cache_.Abandon({1, 5});
+  prefetcher_.Cancelled({1, 5});
+  Ask(1, {0, 4});
+  EXPECT_EQ(prefetcher_.loads_needed(), 2u);
+}
+
+TEST_F(PrefetcherTest, TheLastLayersLoadsEndAfterTheTimeThatIsCompared) {
+  Ask(0, {}), Ask(1, {1}), Ask(2, {2});
+  EXPECT_EQ(prefetcher_.loads_needed(), 2u);
+  Ask(3, {3, 4});
+  EXPECT_EQ(prefetcher_.loads_needed(), 2u);
+}
+
+TEST_F(PrefetcherTest, WhatComesAfterItsLayerHasAskedForOthersIsNotKept) {
+  guesses_ = {{.expert = 0, .expected = true}};
+  Ask(0, {});
+  prefetcher_.Foretell(1, 1, {});
+  prefetcher_.Begun({1, 0}, Bring({1, 0}));
+  Ask(1, {});
+  prefetcher_.Arrived({1, 0});
+  for (const std::uint32_t e : {0u, 1u, 2u, 3u, 4u}) Bring({2, e});
+  EXPECT_EQ(cache_.Find({1, 0}), Residence::kAbsent);
+}
+
+TEST_F(PrefetcherTest, PromptsTeachTheGovernorNothing) {
+  const std::vector<ExpertDemand> many = {{.expert = 0, .tokens = 9}};
+  guesses_ = {{.expert = 0, .expected = true}};
+  prefetcher_.PassBegins(0, 9);
+  for (const std::uint32_t layer : {0u, 1u, 2u}) {
+    prefetcher_.LayerAsks(layer, many, now_ += 1'000'000'000);
+    prefetcher_.Found({layer, 0}, cache_.Ask({layer, 0}, 9));
+    prefetcher_.LayerMissed(1, 5e-4);
+    prefetcher_.Foretell(layer + 1, 1, {});
+    LoadAll();
+  }
+  EXPECT_GT(prefetcher_.stats().useful, 0u);
+  EXPECT_GT(prefetcher_.governor().LoadsALayer(), 1e9);  // how long a layer takes is not known
+  prefetcher_.Evicted({3, 0});
+  EXPECT_EQ(prefetcher_.stats().wasted, 1u);
+  EXPECT_EQ(prefetcher_.governor().wasted_share(), 0);
+}
+
 TEST_F(PrefetcherTest, WhatATrueGuessPushedOutWouldHaveGoneAnyway) {
   GuessPushesOut0();
   Ask(1, {5});
@@ -225,6 +275,19 @@ TEST_F(PrefetcherTest, UngovernedItLoadsNoMoreFurtherGuessesThanALayerHasTimeFor
   Ask(1, {}), Ask(2, {});
   prefetcher_.Foretell(3, 1, {});
   EXPECT_THAT(LoadAll(), testing::ElementsAre(0, 1));
+}
+
+TEST_F(PrefetcherTest, WhatCameAheadInTimeIsTheLinksWorkAsWell) {
+  guesses_ = {{.expert = 0, .expected = true}};
+  Ask(0, {});
+  prefetcher_.LayerMissed(0, 5e-4);
+  prefetcher_.Foretell(1, 1, {});
+  EXPECT_THAT(LoadAll(), testing::ElementsAre(0));
+  Ask(1, {0});
+  prefetcher_.LayerMissed(0, 5e-4);
+  EXPECT_EQ(prefetcher_.governor().LeastOdds(), 0);
+  Ask(2, {});
+  EXPECT_GT(prefetcher_.governor().LeastOdds(), 0);
 }
 
 TEST_F(PrefetcherTest, APromptsTokensLoadOnlyWhatIsExpected) {
