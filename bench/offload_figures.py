@@ -44,6 +44,10 @@ class TroupeRuns:
     def bytes_per_token(self):
         return self._per_token("bytes_read")
 
+    def loads_per_token(self):
+        """Experts that a token needed and that were not in memory, read on demand or ahead."""
+        return self._per_token("expert_misses") + self._per_token("prefetch_useful")
+
     def stall_per_token(self):
         return self._per_token("stall_s")
 
@@ -60,12 +64,17 @@ class TroupeRuns:
         return median(self.disk)
 
     def read_speed(self):
-        """Bytes/s while at least one read was under way."""
-        return median([r["bytes_read"] / r["reading_s"] for r in self.records + self.prefills
-                       if r["reading_s"] > 0])
+        """Bytes/s of decoding while at least one read was under way."""
+        return median([r["decode"]["bytes_read"] / r["decode"]["reading_s"] for r in self.records
+                       if r["decode"]["reading_s"] > 0])
 
     def disk_share(self):
         return self.read_speed() / self.disk_speed()
+
+    def prefill_disk_share(self):
+        """The same of long prompts."""
+        return median([r["bytes_read"] / r["reading_s"] for r in self.prefills
+                       if r["reading_s"] > 0]) / self.disk_speed()
 
 
 @dataclasses.dataclass
@@ -80,7 +89,7 @@ class Budget:
     """One share of the experts in memory."""
     share: float
     budget_bytes: int = 0
-    limit_bytes: int = 0  # of the cgroup, for both engines
+    limit_bytes: int = 0  # of troupe's cgroup; llama.cpp's is larger by what runs it
     stores: dict = dataclasses.field(default_factory=dict)  # name -> TroupeRuns
     peers: dict = dataclasses.field(default_factory=dict)   # configuration -> PeerRuns
 
@@ -113,6 +122,7 @@ class Offload:
         self.file_bytes = file_bytes
         self.expert_bytes = inspected["one_expert_bytes"]
         self.bytes_touched = inspected["bytes_per_token"]
+        self.peer_program_bytes = 0  # of what runs llama.cpp, before it loads a model
         self.unlimited = []  # tokens/s, without --memory
         self.roomy = []      # tokens/s, with a budget that everything fits in
         self.budgets = []
@@ -127,8 +137,9 @@ class Offload:
         return 1 / median(self.unlimited)
 
     def bound_ratio(self, runs):
-        """A token's time over the least that computing or reading alone would take."""
-        bound = max(self.compute_seconds(), runs.bytes_per_token() / runs.disk_speed())
+        """A token's time over the least that computing or reading what it needs would take."""
+        needed = runs.loads_per_token() * self.expert_bytes
+        bound = max(self.compute_seconds(), needed / runs.disk_speed())
         return 1 / runs.decode_speed() / bound
 
     def missed_bars(self):
@@ -160,6 +171,7 @@ class Offload:
             "routing": self.routing,
             "file_bytes": self.file_bytes,
             "one_expert_bytes": self.expert_bytes,
+            "peer_program_bytes": self.peer_program_bytes,
             "unlimited_tokens_per_s": self.unlimited,
             "roomy_tokens_per_s": self.roomy,
             "in_memory_ratio": self.in_memory_ratio(),
@@ -171,6 +183,7 @@ class Offload:
                     "decode": b.decode_ratio(store) if store != LINK else None,
                     "prefill": b.prefill_ratio(store) if runs.prefills else None,
                     "of_disk": runs.disk_share(),
+                    "prefill_of_disk": runs.prefill_disk_share() if runs.prefills else None,
                     "time_over_bound": self.bound_ratio(runs),
                     "peak_over_budget": runs.peak_over_budget(),
                 } for store, runs in b.stores.items()},

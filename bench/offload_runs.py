@@ -134,6 +134,12 @@ class Runner:
         record = self._troupe.record(*arguments, run=lambda command: _run_limited(command, limit))
         return record, [before, self._disk_speed(store, record["bytes_read"])]
 
+    def peer_program_bytes(self, peer):
+        """What llama.cpp's process takes before it loads a model: Node.js and its libraries."""
+        run = measured_run.run(["node", llamacpp.BENCH / "peer_offload.mjs", "program",
+                                self._threads], peer.environment())
+        return json.loads(run.stdout)["peak_rss_bytes"]
+
     def llamacpp(self, peer, phase, prompt, decode, seconds, limit):
         ids = self._folder / "offload-ids.json"
         ids.write_text(json.dumps({"prompt": prompt, "decode": decode}), encoding="utf-8")

@@ -31,7 +31,8 @@ def _budget_lines(model, budget):
     lines += [_row([f"llama.cpp {name}", f"{figures_of.median(runs.decode):.2f}"])
               for name, runs in budget.peers.items()]
     if budget.has_prefill():
-        speeds = [f"troupe {store} {runs.prefill_speed():.1f} ({budget.prefill_ratio(store):.1f}x)"
+        speeds = [f"troupe {store} {runs.prefill_speed():.1f} ({budget.prefill_ratio(store):.1f}x, "
+                  f"{runs.prefill_disk_share():.0%} of disk)"
                   for store, runs in budget.stores.items() if runs.prefills]
         speeds += [f"llama.cpp {name} {figures_of.median(runs.prefill):.1f}"
                    for name, runs in budget.peers.items()]

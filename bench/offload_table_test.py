@@ -9,7 +9,7 @@ import offload_table
 GIB, MIB = 1 << 30, 1 << 20
 COMPUTE_SPEED = 40.0   # tokens/s in memory: 25 ms a token
 DISK = 1000 * MIB      # bytes/s
-READ_PER_TOKEN = 50 * MIB  # 50 ms of that disk: the bound
+READ_PER_TOKEN = 50 * MIB  # 50 experts, 50 ms of that disk: the bound
 TOKENS = 11            # ten of them decoded
 
 
@@ -17,8 +17,9 @@ def record(decode=16.0, prefill=300.0, peak=GIB, reading_speed=DISK, tokens=rang
     return {"decode_tokens_per_s": decode, "prefill_tokens_per_s": prefill,
             "peak_rss_bytes": peak, "memory_budget_bytes": GIB, "token_ids": list(tokens),
             "bytes_read": 12 * READ_PER_TOKEN, "reading_s": 12 * READ_PER_TOKEN / reading_speed,
-            "decode": {"bytes_read": 10 * READ_PER_TOKEN, "stall_s": 0.3, "expert_hits": 30,
-                       "expert_misses": 90}}
+            "decode": {"bytes_read": 10 * READ_PER_TOKEN,
+                       "reading_s": 10 * READ_PER_TOKEN / reading_speed, "stall_s": 0.3,
+                       "expert_hits": 150, "expert_misses": 450, "prefetch_useful": 50}}
 
 
 def model(peers=((1.0, 60.0), (1.5, 100.0)), in_memory=(COMPUTE_SPEED, COMPUTE_SPEED),
@@ -59,9 +60,22 @@ class OffloadFigures(unittest.TestCase):
         self.assertAlmostEqual(slow_to_compute.bound_ratio(slow_to_compute.budgets[0].held()),
                                17 / 16)
 
+    def test_WhatIsReadForNothingDoesNotRaiseTheBound(self):
+        m = model()
+        runs = m.budgets[0].held()
+        runs.records[0]["decode"]["bytes_read"] *= 2
+        self.assertAlmostEqual(m.bound_ratio(runs), (1 / 16) / 0.05)
+
     def test_ReadingIsHeldAgainstTheDisk(self):
         runs = model(reading_speed=0.95 * DISK).budgets[0].held()
         self.assertAlmostEqual(runs.disk_share(), 0.95)
+
+    def test_APromptsReadingDoesNotCountAsDecoding(self):
+        runs = model().budgets[1].held()
+        for run in runs.records + runs.prefills:
+            run["reading_s"] *= 2
+        self.assertAlmostEqual(runs.disk_share(), 1.0)
+        self.assertAlmostEqual(runs.prefill_disk_share(), 0.5)
 
     def test_BarsThatHoldAreNotMissed(self):
         self.assertEqual(model().missed_bars(), [])
@@ -102,7 +116,7 @@ class OffloadFigures(unittest.TestCase):
         m.budgets[1].stores[offload_figures.LINK] = slow
         missed, = m.missed_bars()
         self.assertIn("time over its bound at 50% of the experts, packed, through a link", missed)
-        slow.records[0]["reading_s"] *= 2
+        slow.records[0]["decode"]["reading_s"] *= 2
         self.assertEqual(len(m.missed_bars()), 2)
         self.assertIsNone(m.as_dict()["budgets"][1]["ratios"][offload_figures.LINK]["decode"])
         self.assertIn("through a link", offload_table.table([m]))

@@ -2,9 +2,16 @@
 // own, weights mapped; prints one line of JSON.
 //   node peer_offload.mjs decode MODEL IDS THREADS SECONDS  token by token, for at most SECONDS
 //   node peer_offload.mjs prefill MODEL IDS THREADS         all of the prompt in one batch, twice
+//   node peer_offload.mjs program THREADS                   the memory of a process without a model
 // IDS: a file {"prompt": [id, …], "decode": [id, …]}, what another engine has read and written.
 import fs from "node:fs";
 import {cpuLibrary, loadModel, openRuntime, peakRssBytes} from "./peer.mjs";
+
+if (process.argv[2] === "program") {
+  await openRuntime(Number(process.argv[3]));
+  fs.writeSync(1, JSON.stringify({peak_rss_bytes: peakRssBytes()}) + "\n");
+  process.exit(0);
+}
 
 const [phase, model, idsFile, threadsText, secondsText] = process.argv.slice(2);
 const threads = Number(threadsText);
