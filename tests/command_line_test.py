@@ -303,6 +303,9 @@ class Pack(CommandLineTest):
         # The share is of prompts, whatever else is allowed.
         beside = json.loads(troupe(*evaluate, "--find-low-share", 100, "--low-copy", "decode", "--json", "-").stdout)
         self.assertEqual(beside["trials"], found["trials"])
+        # Nor does it depend on which load ends first.
+        slow = json.loads(troupe(*evaluate, "--find-low-share", 100, "--link", "50MiB/1ms", "--json", "-").stdout)
+        self.assertEqual(slow["trials"], found["trials"])
 
     def test_evaluates_what_low_copies_do_to_tokens_that_are_generated(self):
         evaluate = (*self.evaluate_in_two_precisions(), "--json", "-")

@@ -49,7 +49,12 @@ EngineOptions EvalFlags::engine_options() const {
 Result<std::unique_ptr<Engine>> EvalFlags::Open(std::optional<TraceScores> trace) const {
   EngineFlags flags = engine_;
   flags.SubstituteUpTo(static_cast<std::uint32_t>(together().value_or(1)));
-  return flags.Open(window_.value_or(kWindow), trace);
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                          flags.Open(window_.value_or(kWindow), trace));
+  // What low copies or substitutes answer depends on what is in memory: unless something is read
+  // ahead, the same on every run.
+  if (engine->offloaded() != nullptr) engine->offloaded()->set_in_order(true);
+  return engine;
 }
 
 Result<ScoredText> EvalFlags::ReadText(const Tokenizer& tokenizer) const {
