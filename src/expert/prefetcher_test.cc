@@ -322,6 +322,53 @@ TEST_F(PrefetcherTest, OfAPromptNoMoreLayersAreLoadedThanTheCacheHolds) {
   }
 }
 
+TEST_F(PrefetcherTest, GuessesThatAreAlwaysWrongAreHardlyLoadedOnceThatIsKnown) {
+  constexpr int kTokens = 400;
+  const auto loads_of = [](bool governed) {
+    constexpr Nanos kLayer = 1'000'000;
+    std::vector<Guess> guesses;
+    ExpertCache cache({.grid = kGrid, .slots = 12, .quotas = {}}, std::make_unique<Lru>(kGrid));
+    Prefetcher prefetcher(cache, 2, std::make_unique<Told>(guesses), {.governed = governed});
+    Nanos now = 0;
+    const auto bring = [&](ExpertId id, bool on_demand) {
+      const auto admission = cache.Admit(id);
+      if (admission->evicted) prefetcher.Evicted(*admission->evicted, on_demand);
+      cache.Loaded(id);
+      return admission->evicted;
+    };
+    for (int token = 0; token < kTokens; ++token) {
+      prefetcher.PassBegins(0, 1);
+      for (std::uint32_t layer = 0; layer < kGrid.layers; ++layer) {
+        // Two of four by turns, and never 4 and 5: those are guessed.
+        const std::uint32_t first = token % 2 == 0 ? 0 : 2;
+        const std::vector<ExpertDemand> demands = {{.expert = first, .tokens = 1},
+                                                   {.expert = first + 1, .tokens = 1}};
+        prefetcher.LayerAsks(layer, demands, now += kLayer);
+        std::uint32_t misses = 0;
+        for (const ExpertDemand& demand : demands) {
+          const ExpertId id{layer, demand.expert};
+          const Residence found = cache.Ask(id, 1);
+          prefetcher.Found(id, found);
+          if (found == Residence::kAbsent) bring(id, true), ++misses;
+        }
+        prefetcher.LayerMissed(misses, 2e-4);
+        guesses = {{.expert = 4, .expected = true}, {.expert = 5, .expected = true}};
+        if (layer + 1 < kGrid.layers) prefetcher.Foretell(layer + 1, 1, {});
+        for (std::size_t i = 0; const auto id = prefetcher.Next(i); ++i) {
+          prefetcher.Begun(*id, bring(*id, false));
+          prefetcher.Arrived(*id);
+        }
+        prefetcher.Release(layer);
+      }
+    }
+    EXPECT_EQ(prefetcher.stats().useful, 0u);
+    return prefetcher.stats().loads;
+  };
+  const std::uint64_t ungoverned = loads_of(false);
+  EXPECT_GT(ungoverned, kTokens);
+  EXPECT_LT(loads_of(true), ungoverned / 5);
+}
+
 TEST_F(PrefetcherTest, UngovernedItLoadsAndGovernedItFirstMeasures) {
   Prefetcher governed(cache_, 2, std::make_unique<Told>(guesses_), {.governed = true});
   guesses_ = {{.expert = 0, .expected = true}};
