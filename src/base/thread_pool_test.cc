@@ -52,9 +52,13 @@ INSTANTIATE_TEST_SUITE_P(, ThreadPoolSizes, testing::Values(1, 2, 3, 8),
 TEST(ThreadPool, AllThreadsTakePartInALongRegion) {
   ThreadPool pool(3);
   std::vector<std::atomic<int>> by_thread(3);
+  std::atomic<int> arrived{0};
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   pool.Run(30, [&](std::size_t, std::size_t thread) {
-    by_thread[thread].fetch_add(1);
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    if (by_thread[thread].fetch_add(1) == 0) arrived.fetch_add(1);
+    while (arrived.load() < 3 && std::chrono::steady_clock::now() < give_up) {
+      std::this_thread::yield();
+    }
   });
   for (const auto& n : by_thread) EXPECT_GT(n.load(), 0);
 }

@@ -55,6 +55,7 @@ TEST_F(UringReaderTest, ReadsIntoEachPieceOfRegisteredMemoryAcrossThemAndBesideT
 }
 
 TEST_F(UringReaderTest, ReadsPlainlyWhereTheProcessMayNotPinSoMuch) {
+  constexpr int kCannotBecomeAnother = 2;
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -62,7 +63,7 @@ TEST_F(UringReaderTest, ReadsPlainlyWhereTheProcessMayNotPinSoMuch) {
     ::setrlimit(RLIMIT_MEMLOCK, &limit);
     // Root is under no limit; the file stays readable through what was opened.
     const UniqueFd before(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-    if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(2);
+    if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(kCannotBecomeAnother);
     auto reader = MakeUringReader(1);
     if (!reader.ok()) ::_exit(0);
     auto memory = AlignedBuffer::Allocate(16_MiB, {.alignment = kPage}).value();
@@ -77,6 +78,7 @@ TEST_F(UringReaderTest, ReadsPlainlyWhereTheProcessMayNotPinSoMuch) {
   int how = 0;
   ASSERT_EQ(::waitpid(child, &how, 0), child);
   EXPECT_TRUE(WIFEXITED(how));
+  if (WEXITSTATUS(how) == kCannotBecomeAnother) GTEST_SKIP() << "root alone in its user namespace";
   EXPECT_EQ(WEXITSTATUS(how), 0);
 }
 

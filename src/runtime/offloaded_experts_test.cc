@@ -19,6 +19,7 @@ using testing::UnorderedElementsAre;
 
 constexpr std::uint32_t kLayers = 2, kExperts = 4;
 constexpr std::size_t kRows = 16, kCols = 64;
+constexpr std::byte kLow{0xff};
 
 // Expert e of layer l is one aligned page-multiple of bytes that all say 16 l + e.
 class MarkedStore final : public ExpertStore {
@@ -45,8 +46,9 @@ class OffloadedExpertsTest : public testing::Test {
  protected:
   void SetUp() override { Open(3); }
 
+  // With low copies, if allowed, whose bytes say nothing of their expert.
   void Open(std::uint32_t slots, std::unique_ptr<Predictor> predictor = nullptr,
-            std::uint32_t depth = 16) {
+            std::uint32_t depth = 16, const LowCopyOptions& low_copies = {}) {
     experts_.reset();
     const TensorInfo matrix{{"m", TensorType::kF32, {kCols, kRows, kExperts}}};
     const TensorInfo down{{"d", TensorType::kF32, {kRows, kCols, kExperts}}};
@@ -63,13 +65,24 @@ class OffloadedExpertsTest : public testing::Test {
     auto reader = std::make_unique<FakeReader>(depth);
     reader_ = reader.get();
     reader_->AddFile(store->files()[0].fd(), contents_);
+    LowExperts low;
+    if (low_copies.any()) {
+      low_contents_.assign(contents_.size(), kLow);
+      const std::string low_path = folder_.Write(
+          "low", {reinterpret_cast<const char*>(low_contents_.data()), low_contents_.size()});
+      low.layouts = layouts;
+      low.store = std::make_unique<MarkedStore>(DirectFile::Open(low_path).value(), bytes);
+      reader_->AddFile(low.store->files()[0].fd(), low_contents_);
+    }
     const ExpertGrid grid{.layers = kLayers, .experts = kExperts};
     experts_ = OffloadedExperts::Create(layouts, std::move(store), std::move(reader), pool_, clock_,
                                         {.cache = {.grid = grid, .slots = slots, .quotas = {}},
                                          .policy = std::make_unique<Lru>(grid),
                                          .predictor = std::move(predictor),
                                          .prefetch = {.governed = false},
-                                         .loader = {.piece = 4_KiB, .prefetch_piece = 4_KiB}})
+                                         .loader = {.piece = 4_KiB, .prefetch_piece = 4_KiB},
+                                         .low = std::move(low),
+                                         .low_copies = low_copies})
                    .value();
   }
 
@@ -104,7 +117,7 @@ class OffloadedExpertsTest : public testing::Test {
   TempFolder folder_;
   ThreadPool pool_{1};
   ManualClock clock_;
-  std::vector<std::byte> contents_;
+  std::vector<std::byte> contents_, low_contents_;
   FakeReader* reader_ = nullptr;
   std::unique_ptr<OffloadedExperts> experts_;
   std::uint32_t layer_ = 0;
@@ -247,6 +260,34 @@ TEST_F(OffloadedExpertsTest, InOrderOneThatHoldsTheOnlySlotGoesBeforeItsTurn) {
   EXPECT_EQ(experts_->usage().misses, 3u);
   EXPECT_THAT(TakeAll(2), ElementsAre(3, 1));
   EXPECT_EQ(experts_->given_out_of_turn(), 1u);
+}
+
+// Foretells that few tokens will want expert 3.
+class FewWant3 final : public Predictor {
+ public:
+  std::string_view name() const override { return "few want 3"; }
+  void Chose(std::uint32_t, std::span<const ExpertDemand>) override {}
+  std::vector<Guess> Predict(std::uint32_t, std::uint32_t, const GateScores&) override {
+    return {{.expert = 0, .weight = 9, .expected = true},
+            {.expert = 3, .weight = 1, .expected = true}};
+  }
+};
+
+TEST_F(OffloadedExpertsTest, OneReadAheadInItsLowCopyThatManyWantIsReadAgain) {
+  Open(4, std::make_unique<FewWant3>(), 16, {.prefill_share = 0.3});
+  experts_->PassBegins(0, 8);
+  Ask(0, {1});
+  TakeAll(1);
+  reader_->Hold(true);
+  experts_->Foretell(1, 1, {});
+  EXPECT_THAT(Take(false), IsEmpty());  // both are on their way
+  EXPECT_EQ(experts_->usage().prefetches, 2u);
+  layer_ = 1;
+  const std::vector<ExpertDemand> demands = {{.expert = 3, .tokens = 7},
+                                             {.expert = 0, .tokens = 1}};
+  experts_->Ask(1, demands);
+  EXPECT_THAT(TakeAll(2), UnorderedElementsAre(0, 3));  // and 3 has the bytes of its full copy
+  EXPECT_EQ(experts_->begun_anew(), 1u);
 }
 
 TEST_F(OffloadedExpertsTest, TellsOfEachMissOnce) {
