@@ -22,26 +22,65 @@ inline constexpr std::size_t kTileTokens = HWY_TARGET == HWY_SCALAR ? 1 : 8;
 // stay in a core's L2 cache: 384 KiB for 4096 columns.
 inline constexpr std::size_t kTokenBlock = 64;
 
-// t of quant/panel_reference.h: what a group of 32 columns adds, before the activations' scale.
+// t of quant/panel_reference.h: what a group of 32 columns adds, before the activations' scale;
+// x[t] is the group of a token.
 template <typename Block, class Dot>
-HWY_INLINE F GroupProduct(const C (&codes)[kGroupChunks], const F* scale, const F* min,
-                          const ActivationGroup& x) {
-  constexpr std::size_t kRuns = kGroupRuns<Block>;
-  constexpr std::size_t kRunChunks = kGroupChunks / kRuns;
-  const auto sum = [&x](std::size_t run) { return kRuns == 1 ? x.sum : x.half_sum[run]; };
-  F t = ZeroF();
-  for (std::size_t run = 0; run < kRuns; ++run) {
-    I dot = SetI(Block::kHasMin ? 0 : -kOffset<Block> * sum(run));
-    for (std::size_t c = run * kRunChunks; c < (run + 1) * kRunChunks; c += Dot::kChunks) {
-      dot = Dot::Add(dot, codes + c, x.codes + c * kChunkCols);
+struct Group {
+  static constexpr std::size_t kRuns = kGroupRuns<Block>;
+  static constexpr std::size_t kRunChunks = kGroupChunks / kRuns;
+
+  static HWY_INLINE std::int32_t Sum(const ActivationGroup& x, std::size_t run) {
+    return kRuns == 1 ? x.sum : x.half_sum[run];
+  }
+  static HWY_INLINE I FirstDot(const ActivationGroup& x, std::size_t run) {
+    return SetI(Block::kHasMin ? 0 : -kOffset<Block, Dot> * Sum(x, run));
+  }
+  static HWY_INLINE F AddRun(F t, std::size_t run, I dot, const F* scale) {
+    return run == 0 ? Multiply(ToFloat(dot), scale[0]) : Fma(ToFloat(dot), scale[run], t);
+  }
+  static HWY_INLINE F AddMins(F t, const ActivationGroup& x, const F* min) {
+    if constexpr (Block::kHasMin) {
+      for (std::size_t run = 0; run < kRuns; ++run)
+        t = Fma(ToFloat(SetI(Sum(x, run))), min[run], t);
     }
-    t = run == 0 ? Multiply(ToFloat(dot), scale[0]) : Fma(ToFloat(dot), scale[run], t);
+    return t;
   }
-  if constexpr (Block::kHasMin) {
-    for (std::size_t run = 0; run < kRuns; ++run) t = Fma(ToFloat(SetI(sum(run))), min[run], t);
+
+  // Where the codes stay in registers: one token after the other.
+  static HWY_INLINE F Product(const C (&codes)[kGroupChunks], const F* scale, const F* min,
+                              const ActivationGroup& x) {
+    F t = ZeroF();
+    for (std::size_t run = 0; run < kRuns; ++run) {
+      I dot = FirstDot(x, run);
+      for (std::size_t c = run * kRunChunks; c < (run + 1) * kRunChunks; c += Dot::kChunks) {
+        dot = Dot::Add(dot, codes + c, x.codes + c * kChunkCols);
+      }
+      t = AddRun(t, run, dot, scale);
+    }
+    return AddMins(t, x, min);
   }
-  return t;
-}
+
+  // Where they do not: the sums of all tokens do.
+  template <std::size_t kT>
+  static HWY_INLINE void Products(const C (&codes)[kGroupChunks], const F* scale, const F* min,
+                                  const ActivationGroup* const (&x)[kT], F (&products)[kT]) {
+    for (std::size_t run = 0; run < kRuns; ++run) {
+      const std::size_t first = run * kRunChunks;
+      const std::int8_t* run_codes[kT];
+      I dot[kT];
+      HWY_UNROLL(8)
+      for (std::size_t t = 0; t < kT; ++t) {
+        run_codes[t] = x[t]->codes + first * kChunkCols;
+        dot[t] = FirstDot(*x[t], run);
+      }
+      Dot::template AddAll<kRunChunks>(dot, codes + first, run_codes);
+      HWY_UNROLL(8)
+      for (std::size_t t = 0; t < kT; ++t) products[t] = AddRun(products[t], run, dot[t], scale);
+    }
+    HWY_UNROLL(8)
+    for (std::size_t t = 0; t < kT; ++t) products[t] = AddMins(products[t], *x[t], min);
+  }
+};
 
 // One panel by kT tokens, to out[t * kPanelRows + row]. The loops over sums are unrolled by hand
 // because GCC otherwise does it too late to keep the sums in registers.
@@ -69,16 +108,31 @@ HWY_NOINLINE void MultiplyPanel(const std::byte* HWY_RESTRICT panel, std::size_t
       HWY_UNROLL(4)
       for (std::size_t s = 0; s < kStrips; ++s) {
         C codes[kGroupChunks];
-        UnpackGroup<Layout::kBits>(group + s * kLanes * kChunkCols, codes);
+        UnpackGroup<Layout::kBits, Dot::kSignedCodes>(group + s * kLanes * kChunkCols, codes);
         F scale[kRuns], min[kRuns];
         for (std::size_t run = 0; run < kRuns; ++run) {
           scale[run] = scales.Scale(s * kLanes, g * kRuns + run);
           min[run] = scales.Min(s * kLanes, g * kRuns + run);
         }
-        HWY_UNROLL(16)
-        for (std::size_t t = 0; t < kT; ++t) {
-          const F product = GroupProduct<Block, Dot>(codes, scale, min, x[t][at]);
-          acc[s][t] = Fma(product, SetF(x[t][at].scale), acc[s][t]);
+        if constexpr (Dot::kTogether) {
+          const ActivationGroup* here[kT];
+          F products[kT];
+          HWY_UNROLL(16)
+          for (std::size_t t = 0; t < kT; ++t) here[t] = x[t] + at;
+          Group<Block, Dot>::Products(codes, scale, min, here, products);
+          HWY_UNROLL(16)
+          for (std::size_t t = 0; t < kT; ++t) {
+            acc[s][t] = Fma(products[t], SetF(here[t]->scale), acc[s][t]);
+          }
+          // So that the next strip reads the activations again: there are no registers to keep
+          // those of many tokens.
+          if constexpr (kT > 2) asm volatile("" ::: "memory");
+        } else {
+          HWY_UNROLL(16)
+          for (std::size_t t = 0; t < kT; ++t) {
+            const F product = Group<Block, Dot>::Product(codes, scale, min, x[t][at]);
+            acc[s][t] = Fma(product, SetF(x[t][at].scale), acc[s][t]);
+          }
         }
       }
     }
@@ -124,9 +178,9 @@ void MultiplyPanels(const PanelJob& job) {
 void MultiplyBlocks(const PanelJob& job) {
   WithBlockType(job.w.type, [&]<typename Block>() HWY_ATTR {
     if constexpr (kHasDotInstruction) {
-      if (UseDotProduct()) return MultiplyPanels<Block, DotFor<Block, true>>(job);
+      if (UseDotProduct()) return MultiplyPanels<Block, Dot<true, Block::kMaxCode>>(job);
     }
-    MultiplyPanels<Block, DotFor<Block, false>>(job);
+    MultiplyPanels<Block, Dot<false, Block::kMaxCode>>(job);
   });
 }
 

@@ -9,14 +9,13 @@
 #define TROUPE_KERNELS_PANEL_DOT_INL_H_
 #endif
 
+#include <algorithm>
+#include <bit>
+
 #include "kernels/panel_lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace troupe::HWY_NAMESPACE {
-
-// Whether the multiplier takes codes as signed bytes. Codes of 7 bits and less are the same either
-// way; those of 8 bits (Q8_0) then come with their offset of 128 already subtracted.
-inline constexpr bool kSignedCodes = HWY_TARGET == HWY_NEON || HWY_TARGET == HWY_SCALAR;
 
 // Whether there is an instruction for the dot, if the CPU has it (dot_product.h).
 inline constexpr bool kHasDotInstruction = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 ||
@@ -30,12 +29,17 @@ HWY_INLINE I BroadcastChunk(const std::int8_t* x) {
 }
 
 // Dot<kInstruction, kMaxCode>::Add(acc, w, x) adds the products of kChunks chunks to acc: w are the
-// chunks' codes, at most kMaxCode, x their activations.
+// chunks' codes, at most kMaxCode, x their activations. Where registers are few, kTogether, it is
+// AddAll(acc, w, x), of several chunks and tokens: a chunk's codes meet all tokens in turn.
+//
+// kSignedCodes: it takes codes as signed bytes. Those of 7 bits and less are the same either way;
+// those of 8 bits (Q8_0) then come with their offset of 128 already subtracted.
 
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
 
 template <bool kInstruction, int kMaxCode>
 struct Dot {
+  static constexpr bool kTogether = false, kSignedCodes = false;
   static constexpr std::size_t kChunks = 1;
   static HWY_INLINE I Add(I acc, const C* w, const std::int8_t* x) {
     // Written as text because neither target's attributes include it: dot_product.h tells why, and
@@ -51,28 +55,25 @@ struct Dot {
   }
 };
 
+#if HWY_TARGET == HWY_AVX3
+
 // Sums of pairs in 16 bits cannot overflow below 2 chunks * 2 products * 63 * 127 = 32004.
 template <int kMaxCode>
 requires(kMaxCode <= 63) struct Dot<false, kMaxCode> {
+  static constexpr bool kTogether = false, kSignedCodes = false;
   static constexpr std::size_t kChunks = 2;
   static HWY_INLINE I Add(I acc, const C* w, const std::int8_t* x) {
-#if HWY_TARGET == HWY_AVX3
     const auto low = _mm512_maddubs_epi16(w[0].raw, BroadcastChunk(x).raw);
     const auto high = _mm512_maddubs_epi16(w[1].raw, BroadcastChunk(x + kChunkCols).raw);
     const auto pairs = _mm512_add_epi16(low, high);
     return I{_mm512_add_epi32(acc.raw, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)))};
-#else
-    const auto low = _mm256_maddubs_epi16(w[0].raw, BroadcastChunk(x).raw);
-    const auto high = _mm256_maddubs_epi16(w[1].raw, BroadcastChunk(x + kChunkCols).raw);
-    const auto pairs = _mm256_add_epi16(low, high);
-    return I{_mm256_add_epi32(acc.raw, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))};
-#endif
   }
 };
 
 // Codes of 8 bits would overflow: the even and the odd columns are multiplied in 16 bits apart.
 template <int kMaxCode>
 requires(kMaxCode > 63) struct Dot<false, kMaxCode> {
+  static constexpr bool kTogether = false, kSignedCodes = false;
   static constexpr std::size_t kChunks = 1;
   static HWY_INLINE I Add(I acc, const C* w, const std::int8_t* x) {
     const hn::RebindToSigned<D16> d16;
@@ -82,21 +83,76 @@ requires(kMaxCode > 63) struct Dot<false, kMaxCode> {
     const auto x16 = hn::BitCast(d16, BroadcastChunk(x));
     const auto x_even = hn::ShiftRight<8>(hn::ShiftLeft<8>(x16));
     const auto x_odd = hn::ShiftRight<8>(x16);
-#if HWY_TARGET == HWY_AVX3
     const I even{_mm512_madd_epi16(w_even.raw, x_even.raw)};
     const I odd{_mm512_madd_epi16(w_odd.raw, x_odd.raw)};
-#else
-    const I even{_mm256_madd_epi16(w_even.raw, x_even.raw)};
-    const I odd{_mm256_madd_epi16(w_odd.raw, x_odd.raw)};
-#endif
     return hn::Add(acc, hn::Add(even, odd));
   }
 };
+
+#else
+
+// Sums of pairs in 16 bits, over as many chunks as cannot overflow: all 8 of a group for codes of 4
+// bits, 2 for those of 6.
+template <int kMaxCode>
+requires(kMaxCode <= 63) struct Dot<false, kMaxCode> {
+  static constexpr bool kTogether = true, kSignedCodes = false;
+  static constexpr std::size_t kFitting = std::bit_floor(32767u / (2 * kMaxCode * 127));
+
+  template <std::size_t kChunks, std::size_t kT>
+  static HWY_INLINE void AddAll(I (&acc)[kT], const C* w, const std::int8_t* const (&x)[kT]) {
+    constexpr std::size_t kSummed = std::min(kFitting, kChunks);
+    HWY_UNROLL(8)
+    for (std::size_t first = 0; first < kChunks; first += kSummed) {
+      __m256i pairs[kT];
+      HWY_UNROLL(8)
+      for (std::size_t c = first; c < first + kSummed; ++c) {
+        HWY_UNROLL(8)
+        for (std::size_t t = 0; t < kT; ++t) {
+          const __m256i some =
+              _mm256_maddubs_epi16(w[c].raw, BroadcastChunk(x[t] + c * kChunkCols).raw);
+          pairs[t] = c == first ? some : _mm256_add_epi16(pairs[t], some);
+          asm("" : "+x"(pairs[t]));  // added now: GCC would keep all of them for later, in memory
+        }
+      }
+      HWY_UNROLL(8)
+      for (std::size_t t = 0; t < kT; ++t) {
+        const __m256i sums = _mm256_madd_epi16(pairs[t], _mm256_set1_epi16(1));
+        acc[t] = I{_mm256_add_epi32(acc[t].raw, sums)};
+      }
+    }
+  }
+};
+
+// Codes of 8 bits would overflow but for their magnitudes, with the signs given to the activations:
+// pairs of products are at most 2 * 128 * 127 = 32512.
+template <int kMaxCode>
+requires(kMaxCode > 63) struct Dot<false, kMaxCode> {
+  static constexpr bool kTogether = true, kSignedCodes = true;
+
+  template <std::size_t kChunks, std::size_t kT>
+  static HWY_INLINE void AddAll(I (&acc)[kT], const C* w, const std::int8_t* const (&x)[kT]) {
+    HWY_UNROLL(8)
+    for (std::size_t c = 0; c < kChunks; ++c) {
+      const __m256i magnitudes = _mm256_abs_epi8(w[c].raw);
+      HWY_UNROLL(8)
+      for (std::size_t t = 0; t < kT; ++t) {
+        const __m256i chunk = _mm256_sign_epi8(BroadcastChunk(x[t] + c * kChunkCols).raw, w[c].raw);
+        const __m256i pairs = _mm256_maddubs_epi16(magnitudes, chunk);
+        const __m256i sums = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+        acc[t] = I{_mm256_add_epi32(acc[t].raw, sums)};
+        asm("" : "+x"(acc[t].raw));  // as above
+      }
+    }
+  }
+};
+
+#endif
 
 #elif HWY_TARGET == HWY_NEON
 
 template <bool kInstruction, int kMaxCode>
 struct Dot {
+  static constexpr bool kTogether = false, kSignedCodes = true;
   static constexpr std::size_t kChunks = 1;
   static HWY_INLINE I Add(I acc, const C* w, const std::int8_t* x) {
     const int8x16_t codes = vreinterpretq_s8_u8(w->raw);
@@ -118,6 +174,7 @@ struct Dot {
 
 template <bool kInstruction, int kMaxCode>
 struct Dot {
+  static constexpr bool kTogether = false, kSignedCodes = true;
   static constexpr std::size_t kChunks = 1;
   static HWY_INLINE I Add(I acc, const C* w, const std::int8_t* x) {
     std::int8_t codes[kWordsBytes];

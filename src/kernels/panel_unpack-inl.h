@@ -17,13 +17,10 @@ namespace troupe::HWY_NAMESPACE {
 template <typename Block>
 inline constexpr std::size_t kGroupRuns = kGroupCols / kScaleCols<Block>;
 
-// What must be subtracted from codes as UnpackGroup gives them.
-template <typename Block>
-inline constexpr int kOffset = PanelLayout<Block>::kBits == 8 && kSignedCodes ? 0 : Block::kOffset;
-
-// The dot for a type's codes. Two classes of codes, not one a type: fewer functions to compile.
-template <typename Block, bool kInstruction>
-using DotFor = Dot<kInstruction, (Block::kMaxCode <= 63 ? 63 : 255)>;
+// What must be subtracted from codes as UnpackGroup gives them for a dot.
+template <typename Block, class Dot>
+inline constexpr int kOffset =
+    PanelLayout<Block>::kBits == 8 && Dot::kSignedCodes ? 0 : Block::kOffset;
 
 template <int kTo>
 HWY_INLINE void OrBits(C bits, C (&codes)[kGroupChunks]) {
@@ -45,7 +42,7 @@ HWY_INLINE void OrPairs(C pairs, C* codes) {
 }
 
 // The 8 chunks of a group of kBits bits, of the strip that `group` points at.
-template <std::size_t kBits>
+template <std::size_t kBits, bool kSignedCodes>
 HWY_INLINE void UnpackGroup(const std::byte* group, C (&codes)[kGroupChunks]) {
   const auto word = [group](std::size_t i) HWY_ATTR { return LoadC(group + i * kWordsBytes); };
   if constexpr (kBits == 8) {
