@@ -130,25 +130,35 @@ TEST(PackPair, LeavesNothingBehindIfTheContainerCannotBeMade) {
 // A pair that was made before, of weights of another seed, and everything it needs to be made anew.
 class PackPairOverAnOldOne : public ::testing::Test {
  protected:
-  void SetUp() override {
-    MakeOriginal(7);
-    ASSERT_TRUE(Pack({.low = TensorType::kQ2_K}).ok());
-    old_model_ = folder_.Read("h.gguf");
-    old_container_ = folder_.Read("h.experts");
-    MakeOriginal(8);
+  // Fitting scales takes its time: the old pair is made once.
+  static void SetUpTestSuite() {
+    const TempFolder folder;
+    MakeOriginal(folder, 7);
+    const GgufModel original = GgufModel::Open(folder.PathOf("m.gguf")).value();
+    ASSERT_TRUE(PackPair(original, TensorType::kQ8_0, {.low = TensorType::kQ4_0},
+                         folder.PathOf("h.gguf"), folder.PathOf("h.experts"))
+                    .ok());
+    old_model_ = folder.Read("h.gguf");
+    old_container_ = folder.Read("h.experts");
   }
 
-  void MakeOriginal(std::uint64_t seed) const {
+  void SetUp() override {
+    folder_.Write("h.gguf", old_model_);
+    folder_.Write("h.experts", old_container_);
+    MakeOriginal(folder_, 8);
+  }
+
+  static void MakeOriginal(const TempFolder& folder, std::uint64_t seed) {
     ModelShape shape = *FindShape("tiny-olmoe");
     shape.layers = 2;
     shape.experts->ff *= 2;  // the container becomes larger than the model
     const SynthOptions options = {.layout = {.mix = {.type = TensorType::kF16}}, .seed = seed};
-    ASSERT_TRUE(Synthesize(shape, options, folder_.PathOf("m.gguf")).ok());
+    ASSERT_TRUE(Synthesize(shape, options, folder.PathOf("m.gguf")).ok());
   }
 
   Status Pack(const PackOptions& options, std::string_view container = "h.experts") const {
     const GgufModel original = GgufModel::Open(folder_.PathOf("m.gguf")).value();
-    return PackPair(original, TensorType::kQ4_0, options, folder_.PathOf("h.gguf"),
+    return PackPair(original, TensorType::kQ8_0, options, folder_.PathOf("h.gguf"),
                     folder_.PathOf(container))
         .status();
   }
@@ -156,8 +166,8 @@ class PackPairOverAnOldOne : public ::testing::Test {
     return folder_.Read("h.gguf") == old_model_ && folder_.Read("h.experts") == old_container_;
   }
 
+  static inline std::string old_model_, old_container_;
   TempFolder folder_;
-  std::string old_model_, old_container_;
 };
 
 TEST_F(PackPairOverAnOldOne, ARefusalLeavesTheOldPairAndConvertsNothing) {
@@ -165,7 +175,7 @@ TEST_F(PackPairOverAnOldOne, ARefusalLeavesTheOldPairAndConvertsNothing) {
   PackOptions no_smaller = {.low = TensorType::kQ8_0, .progress = [&](Bytes, Bytes) { ++reports; }};
   EXPECT_THAT(Pack(no_smaller).message(), HasSubstr("a smaller type expected"));
   PackOptions fine = no_smaller;
-  fine.low = TensorType::kQ2_K;
+  fine.low = TensorType::kQ4_0;
   EXPECT_FALSE(Pack(fine, "no-such-folder/h.experts").ok());
   EXPECT_THAT(Pack(fine, "m.gguf").message(), HasSubstr("another name expected"));
   EXPECT_THAT(Pack(fine, "h.gguf").message(), HasSubstr("another one expected for its container"));
@@ -176,7 +186,7 @@ TEST_F(PackPairOverAnOldOne, ARefusalLeavesTheOldPairAndConvertsNothing) {
 
 TEST_F(PackPairOverAnOldOne, TheOldPairStaysUntilBothFilesAreComplete) {
   std::size_t reports = 0;
-  ASSERT_TRUE(Pack({.low = TensorType::kQ2_K,
+  ASSERT_TRUE(Pack({.low = TensorType::kQ4_0,
                     .progress =
                         [&](Bytes, Bytes) {
                           ++reports;
@@ -199,7 +209,7 @@ TEST_F(PackPairOverAnOldOne, ADiskThatFillsUpBesideTheContainerLeavesTheOldPair)
     const rlim_t most = old_container_.size() - 1;
     const rlimit limit = {.rlim_cur = most, .rlim_max = most};
     ::setrlimit(RLIMIT_FSIZE, &limit);
-    ::_exit(Pack({.low = TensorType::kQ2_K}).code() == Code::kResourceExhausted ? 0 : 1);
+    ::_exit(Pack({.low = TensorType::kQ4_0}).code() == Code::kResourceExhausted ? 0 : 1);
   }
   int how = 0;
   ASSERT_EQ(::waitpid(child, &how, 0), child);
@@ -216,7 +226,7 @@ TEST_F(PackPairOverAnOldOne, AStopBetweenTheTwoNamesLeavesAContainerThatIsRefuse
       std::filesystem::create_directory(folder_.PathOf("c.experts"));
     }
   };
-  const Status status = Pack({.low = TensorType::kQ2_K, .progress = progress}, "c.experts");
+  const Status status = Pack({.low = TensorType::kQ4_0, .progress = progress}, "c.experts");
   EXPECT_THAT(status.message(), HasSubstr("c.experts"));
   EXPECT_TRUE(folder_.Read("h.gguf") != old_model_);  // not EXPECT_NE: megabytes are no message
   EXPECT_TRUE(folder_.Read("h.experts") == old_container_);
