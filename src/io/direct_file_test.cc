@@ -57,7 +57,7 @@ TEST_F(DirectFileTest, SaysWhetherReadsAreDirect) {
 }
 
 TEST_F(DirectFileTest, ReadsThroughThePageCacheWhereTheFileLiesInMemory) {
-  struct statfs shm{};
+  struct statfs shm {};
   if (::statfs("/dev/shm", &shm) != 0 || shm.f_type != TMPFS_MAGIC) {
     GTEST_SKIP() << "no tmpfs at /dev/shm";
   }
