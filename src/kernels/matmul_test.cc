@@ -184,7 +184,7 @@ TEST_P(MatMul, GivesNanForATokenThatHoldsOneAndForNoOther) {
 
 // The largest codes against the largest activations of one sign: what overflows if anything does.
 TEST_P(MatMul, IsExactAtTheExtremesOfItsIntegers) {
-  const std::size_t cols = Columns(256), rows = 16;
+  const std::size_t cols = Columns(256), rows = 16, tokens = 15;  // tiles of 8, 4, 2 and 1
   if (Info(GetParam()).block_elems == 1) GTEST_SKIP() << "no integers";
   for (const int byte : {0x00, 0x7f, 0x80, 0xff}) {
     for (const float sign : {1.0f, -1.0f}) {
@@ -200,15 +200,16 @@ TEST_P(MatMul, IsExactAtTheExtremesOfItsIntegers) {
         }
       });
       PackPanels(GetParam(), rows, cols, w.native, w.packed);
-      Tokens t(1, cols, rng_);
+      Tokens t(tokens, cols, rng_);
       std::fill(t.values.begin(), t.values.end(), sign);
-      QuantizeActivationsReference(t.x, 0);
+      for (std::size_t i = 0; i < tokens; ++i) QuantizeActivationsReference(t.x, i);
       const float expected = PanelDotReference(GetParam(), w.Row(0), t.x, 0);
       for (const Target target : SupportedTargets()) {
         ForceTarget(target);
-        std::vector<float> out(rows);
+        std::vector<float> out(tokens * rows);
         MatMulPanels(w.matrix, 0, 1, t.x, {}, out.data(), rows);
-        ASSERT_EQ(out, std::vector<float>(rows, expected)) << Name(target) << ", byte " << byte;
+        ASSERT_EQ(out, std::vector<float>(tokens * rows, expected))
+            << Name(target) << ", byte " << byte;
       }
     }
   }
