@@ -85,7 +85,7 @@ struct PackedScales {
       const auto bytes = [&](std::size_t i)
                              HWY_ATTR { return LoadC(packed + i * kWordsBytes + at); };
       const auto to = [at](std::int8_t(*runs)[kPanelRows], std::size_t i)
-                          HWY_ATTR { return runs[4 * i] + at; };
+                          HWY_ATTR { return runs[4 * i + at / kPanelRows] + at % kPanelRows; };
       if constexpr (Block::kType == TensorType::kQ2_K) {
         for (std::size_t i = 0; i < 4; ++i) {
           StoreC(Field<4, 0, 0>(bytes(i)), to(scale, i));
