@@ -105,7 +105,7 @@ TEST(LookaheadGateTest, LearnsWhatForecastsMissByLayerAndDistance) {
   };
   // What the gate says is the forecast turned by one place: nothing that an offset could say.
   const auto turned = [](std::vector<float> row) {
-    std::ranges::rotate(row, row.begin() + 7);
+    std::rotate(row.begin(), row.begin() + 7, row.end());
     return row;
   };
   const auto right = [&](std::uint32_t ahead, bool learn) {

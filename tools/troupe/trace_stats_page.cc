@@ -105,7 +105,7 @@ std::string PopularityChart(const Statistics& s) {
   };
   add(
       fmt::format("layer {}, the least even", name_of(uneven)),
-      [&](std::uint32_t e) { return (*uneven)[e]; }, LineDash::kSolid);
+      [&shares = *uneven](std::uint32_t e) { return shares[e]; }, LineDash::kSolid);
   add(
       "mean of layers",
       [&](std::uint32_t e) {
@@ -114,7 +114,7 @@ std::string PopularityChart(const Statistics& s) {
       LineDash::kSolid);
   add(
       fmt::format("layer {}, the most even", name_of(even)),
-      [&](std::uint32_t e) { return (*even)[e]; }, LineDash::kSolid);
+      [&shares = *even](std::uint32_t e) { return shares[e]; }, LineDash::kSolid);
   add(
       "all alike", [&](std::uint32_t) { return 1.0 / experts; }, LineDash::kDashed);
   return ToSvg(chart);
@@ -338,7 +338,7 @@ std::string StatisticsPage(const std::string& trace, const TraceStatistics& s) {
                            "last map has experts as alike that are chosen with the same others.",
                        .svgs = {}};
   std::vector<std::size_t> some = {0, Layers(s) / 2, Layers(s) - 1};  // first, middle, last
-  some.erase(std::ranges::unique(some).begin(), some.end());
+  some.erase(std::unique(some.begin(), some.end()), some.end());
   if (h.experts > kMostMapped) {
     together.text = fmt::format("{} experts are too many for a map.", h.experts);
     some.clear();
