@@ -1,14 +1,14 @@
 #include "test_vocab.h"
 
+#include <fmt/format.h>
 #include <zstd.h>
 
-#include <fstream>
-#include <iterator>
 #include <span>
 #include <utility>
 
 #include "gguf/header.h"
 #include "io/byte_source.h"
+#include "io/text_file.h"
 #include "runtime/vocab_loader.h"
 
 namespace troupe {
@@ -29,10 +29,7 @@ Result<std::string> Decompress(std::string_view name, std::string_view compresse
 }  // namespace
 
 Result<std::string> ReadTestFile(std::string_view path) {
-  const std::string full = fmt::format("{}/tests/data/{}", TROUPE_SOURCE_DIR, path);
-  std::ifstream file(full, std::ios::binary);
-  if (!file) return Error(Code::kNotFound, "{}: cannot be read", full);
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  return ReadWholeText(fmt::format("{}/tests/data/{}", TROUPE_SOURCE_DIR, path), 64_MiB);
 }
 
 Result<Vocab> LoadTestVocab(std::string_view name) {

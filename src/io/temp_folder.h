@@ -32,8 +32,11 @@ class TempFolder {
     return PathOf(name);
   }
   std::string Read(std::string_view name) const {
-    std::ifstream in(PathOf(name), std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
+    std::ifstream in(PathOf(name), std::ios::binary | std::ios::ate);
+    if (!in) return {};
+    std::string contents(static_cast<std::size_t>(in.tellg()), '\0');
+    in.seekg(0).read(contents.data(), static_cast<std::streamsize>(contents.size()));
+    return contents;
   }
   std::size_t Count() const {
     return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
