@@ -16,10 +16,6 @@ if(TROUPE_SANITIZE)
   target_compile_options(troupe_options INTERFACE -fsanitize=${TROUPE_SANITIZE}
     -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(troupe_options INTERFACE -fsanitize=${TROUPE_SANITIZE})
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # Its flow analysis does not see through what the sanitizers insert; the release build has it on.
-    target_compile_options(troupe_options INTERFACE -Wno-maybe-uninitialized)
-  endif()
 endif()
 if(TROUPE_FUZZ)
   target_compile_options(troupe_options INTERFACE -fsanitize=fuzzer-no-link)
@@ -33,15 +29,33 @@ function(troupe_library name)
   target_link_libraries(troupe_${name} PUBLIC troupe_options ${ARG_DEPS})
 endfunction()
 
-# troupe_test(name [SRCS ...] DEPS ...): name.cc and GoogleTest's main, run by ctest.
+# troupe_compile_quickly(target): optimises little what is templates to compile and nothing to run, as
+# GoogleTest's and CLI11's are: half of what they cost to compile is optimising them.
+function(troupe_compile_quickly target)
+  if(TROUPE_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
+endfunction()
+
+# troupe_test(name [READS_SOURCE_TREE] [OPTIMISED] [SRCS ...] DEPS ...): name.cc and GoogleTest's main,
+# run by ctest.
+# With READS_SOURCE_TREE it knows TROUPE_SOURCE_DIR; the others compile to the same bytes in every clone,
+# so that ccache need not compile them again. OPTIMISED is one whose own slow models take the time.
 function(troupe_test name)
   if(NOT TROUPE_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "READS_SOURCE_TREE;OPTIMISED" "TIMEOUT" "SRCS;DEPS" ${ARGN})
   add_executable(${name} ${name}.cc ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
-  target_compile_definitions(${name} PRIVATE TROUPE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  if(NOT ARG_OPTIMISED)
+    troupe_compile_quickly(${name})
+  endif()
+  if(ARG_READS_SOURCE_TREE)
+    target_compile_definitions(${name} PRIVATE TROUPE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()

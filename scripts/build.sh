@@ -7,6 +7,9 @@ preset=$1
 jobs=$2
 shift 2
 
+# Another clone's objects serve as well: paths within the tree are looked up relative to it.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+
 if [ ! -f "build/$preset/build.ninja" ]; then
   options=()
   command -v ccache >/dev/null && options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
