@@ -8,8 +8,8 @@ JOBS ?= $(shell nproc)
 
 # What threads meet in: the pool, the readers, and all that the token loop does with them.
 LOOP_TESTS := thread_pool_test async_reader_test uring_reader_test throttled_reader_test expert_loader_test \
-  expert_cache_test prefetcher_test offloaded_experts_test offload_exactness_test precision_pair_test \
-  substitution_engine_test
+  expert_cache_test prefetcher_test offloaded_experts_test exactness_test offload_exactness_test \
+  replay_exactness_test precision_pair_test substitution_engine_test
 empty :=
 space := $(empty) $(empty)
 
