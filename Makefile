@@ -33,7 +33,7 @@ run: packages ## build, then generate text with the better of the models that co
 test: ## build and run every test
 	@scripts/install-packages.sh build test
 	@scripts/build.sh $(PRESET) $(JOBS)
-	@ctest --preset $(PRESET) -j $(JOBS)
+	@ctest --preset $(PRESET) -j $(JOBS) $(CTEST_FLAGS)
 
 check: ## format and layer checks
 	@scripts/install-packages.sh build test
@@ -44,7 +44,7 @@ tidy: ## clang-tidy and Clang's thread-safety analysis over every source
 	@scripts/install-packages.sh build test
 	@scripts/tidy.sh $(JOBS)
 
-asan: ## every test under AddressSanitizer and UndefinedBehaviorSanitizer
+asan: ## the tests but those of budget and training under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(MAKE) --no-print-directory test PRESET=asan
 
 tsan: ## every test under ThreadSanitizer
@@ -53,7 +53,7 @@ tsan: ## every test under ThreadSanitizer
 tsan-loop: ## the same for pool, readers, loader, cache and token loop alone
 	@scripts/install-packages.sh build test
 	@scripts/build.sh tsan $(JOBS) $(LOOP_TESTS)
-	@ctest --preset tsan -j $(JOBS) --no-tests=error -R '^($(subst $(space),|,$(strip $(LOOP_TESTS))))$$'
+	@ctest --preset tsan -j $(JOBS) $(CTEST_FLAGS) --no-tests=error -R '^($(subst $(space),|,$(strip $(LOOP_TESTS))))$$'
 
 neon: ## compile the kernels for ARM with a cross compiler
 	@scripts/install-packages.sh build arm
