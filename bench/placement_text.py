@@ -34,7 +34,7 @@ What differs from the paper, and why:
   is small there, as in the paper and for its reason: 8 experts, of which a token takes 2 evenly, leave little to choose. The
   paper's SmartMoE and EPLB are at less than half of Uniform's time there; with every expert's load nearly even, neither has
   anything to balance that would explain this, and here they are not.
-- *EPLB* is stronger here than a device-by-device one: it never gives a server a second copy (`src/expert/placement/eplb.cc`).
+- *EPLB* is stronger here than a device-by-device one: it never gives a server a second copy (`src/placement/eplb.cc`).
 
 ## Together or alone (Table I)
 

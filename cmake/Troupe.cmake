@@ -21,12 +21,20 @@ if(TROUPE_FUZZ)
   target_compile_options(troupe_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# troupe_library(name SRCS ... DEPS ...): makes troupe_<name> and its alias troupe::<name>.
+# troupe_library(name [SRCS ...] [DEPS troupe::...] [EXTERNAL ...]): makes troupe_<name> and its alias
+# troupe::<name>. DEPS are the folders it may include, and no others: tests/layers_test.py holds every
+# #include to them. EXTERNAL are libraries of others.
 function(troupe_library name)
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
-  add_library(troupe_${name} STATIC ${ARG_SRCS})
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;EXTERNAL" ${ARGN})
+  set(access PUBLIC)
+  if(ARG_SRCS)
+    add_library(troupe_${name} STATIC ${ARG_SRCS})
+  else()
+    add_library(troupe_${name} INTERFACE)
+    set(access INTERFACE)
+  endif()
   add_library(troupe::${name} ALIAS troupe_${name})
-  target_link_libraries(troupe_${name} PUBLIC troupe_options ${ARG_DEPS})
+  target_link_libraries(troupe_${name} ${access} troupe_options ${ARG_DEPS} ${ARG_EXTERNAL})
 endfunction()
 
 # troupe_compile_quickly(target): optimises little what is templates to compile and nothing to run, as
@@ -39,31 +47,53 @@ function(troupe_compile_quickly target)
   endif()
 endfunction()
 
-# troupe_test(name [READS_SOURCE_TREE] [OPTIMISED] [SRCS ...] DEPS ...): name.cc and GoogleTest's main,
-# run by ctest.
-# With READS_SOURCE_TREE it knows TROUPE_SOURCE_DIR; the others compile to the same bytes in every clone,
-# so that ccache need not compile them again. OPTIMISED is one whose own slow models take the time.
-function(troupe_test name)
+# troupe_tests(name SRCS a_test.cc ... [OPTIMISED a_test.cc ...] [READS_SOURCE_TREE a_test.cc ...]
+#              [DEPS troupe::...] [LINKS ...]): one program, <name>_tests, for all tests of a folder;
+# for each of its files an entry in ctest that runs the suites of that file.
+# READS_SOURCE_TREE defines TROUPE_SOURCE_DIR; the other files compile to the same bytes in every
+# clone, so that ccache need not compile them again. OPTIMISED are those whose own slow models take
+# the time. DEPS are folders that only the tests include, LINKS other libraries.
+function(troupe_tests name)
   if(NOT TROUPE_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "READS_SOURCE_TREE;OPTIMISED" "TIMEOUT" "SRCS;DEPS" ${ARGN})
-  add_executable(${name} ${name}.cc ${ARG_SRCS})
-  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
-  if(NOT ARG_OPTIMISED)
-    troupe_compile_quickly(${name})
+  cmake_parse_arguments(ARG "" "" "SRCS;OPTIMISED;READS_SOURCE_TREE;DEPS;LINKS" ${ARGN})
+  set(program ${name}_tests)
+  add_executable(${program} ${ARG_SRCS})
+  set(library)
+  if(TARGET troupe::${name})
+    set(library troupe::${name})
   endif()
-  if(ARG_READS_SOURCE_TREE)
-    target_compile_definitions(${name} PRIVATE TROUPE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  endif()
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 300)
-  endif()
+  target_link_libraries(${program} PRIVATE ${library} ${ARG_DEPS} ${ARG_LINKS} GTest::gmock GTest::gtest_main)
+  foreach(file IN LISTS ARG_READS_SOURCE_TREE)
+    set_property(SOURCE ${file} APPEND PROPERTY COMPILE_DEFINITIONS TROUPE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  endforeach()
+  set(seconds 300)
   if(TROUPE_SANITIZE)
-    math(EXPR ARG_TIMEOUT "4 * ${ARG_TIMEOUT}")  # what sanitizers slow it down by
+    set(seconds 1200)  # what sanitizers slow it down by
+    set(quick -O0)
+  elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
+    set(quick -O1)  # half of what GoogleTest's templates cost to compile is optimising them
   endif()
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+  foreach(file IN LISTS ARG_SRCS)
+    if(NOT file IN_LIST ARG_OPTIMISED)
+      set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS ${quick})
+    endif()
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+    file(STRINGS ${file} lines REGEX "^(TEST|TEST_F|TEST_P|TYPED_TEST)\\(")
+    set(filter)
+    foreach(line IN LISTS lines)
+      string(REGEX REPLACE "^[A-Z_]+\\(([A-Za-z0-9_]+).*" "\\1" suite "${line}")
+      list(APPEND filter "${suite}.*" "*/${suite}.*" "${suite}/*")
+    endforeach()
+    list(REMOVE_DUPLICATES filter)
+    list(JOIN filter ":" filter)
+    get_filename_component(entry ${file} NAME_WE)
+    add_test(NAME ${entry} COMMAND ${program} --gtest_filter=${filter})
+    set_tests_properties(${entry} PROPERTIES
+      TIMEOUT ${seconds}
+      FAIL_REGULAR_EXPRESSION "Running 0 tests")  # a filter that matches nothing would pass
+  endforeach()
 endfunction()
 
 # troupe_bench(name [SRCS ...] DEPS ...): name.cc with Google Benchmark's main; built, never run by ctest.
@@ -73,5 +103,5 @@ function(troupe_bench name)
   endif()
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
   add_executable(${name} ${name}.cc ${ARG_SRCS})
-  target_link_libraries(${name} PRIVATE ${ARG_DEPS} benchmark::benchmark_main)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} troupe::testing benchmark::benchmark_main)
 endfunction()

@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "forge/synth.h"
 #include "gguf/reader.h"
 #include "gguf/writer.h"
-#include "io/temp_folder.h"
 #include "kernels/target.h"
-#include "model/synth.h"
 #include "runtime/session.h"
+#include "testing/temp_folder.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

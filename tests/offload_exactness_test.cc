@@ -11,16 +11,16 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "expert/gate_guesses.h"
-#include "expert/lru.h"
-#include "expert/optimum.h"
-#include "expert/predictor.h"
+#include "expert/cache/belady.h"
+#include "expert/cache/lru.h"
+#include "expert/forecast/gate_guesses.h"
+#include "expert/forecast/predictor.h"
+#include "forge/pack_model.h"
+#include "forge/synth.h"
 #include "gguf/reader.h"
-#include "io/temp_folder.h"
-#include "model/synth.h"
 #include "runtime/container_path.h"
-#include "runtime/pack_model.h"
 #include "runtime/session.h"
+#include "testing/temp_folder.h"
 
 namespace troupe {
 namespace {

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "forge/pack_pair.h"
+#include "forge/requantize.h"
+#include "forge/synth.h"
 #include "gguf/reader.h"
-#include "io/temp_folder.h"
-#include "model/requantize.h"
-#include "model/synth.h"
-#include "runtime/pack_pair.h"
 #include "runtime/session.h"
+#include "testing/temp_folder.h"
 
 namespace troupe {
 namespace {

@@ -3,11 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
-#include "io/temp_folder.h"
-#include "model/synth.h"
+#include "forge/synth.h"
 #include "runtime/session.h"
 #include "runtime/trace_recorder.h"
 #include "sim/replay/replay.h"
+#include "testing/temp_folder.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "forge/pack_pair.h"
+#include "forge/requantize.h"
+#include "forge/synth.h"
 #include "gguf/reader.h"
-#include "io/temp_folder.h"
-#include "model/requantize.h"
-#include "model/synth.h"
-#include "runtime/buddy_recorder.h"
-#include "runtime/pack_pair.h"
+#include "lab/buddy_recorder.h"
 #include "runtime/session.h"
 #include "store/model_fingerprint.h"
+#include "testing/temp_folder.h"
 
 namespace troupe {
 namespace {

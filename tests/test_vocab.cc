@@ -1,6 +1,6 @@
 #include "test_vocab.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <zstd.h>
 
 #include <span>

@@ -11,6 +11,7 @@
 
 #include "base/rng.h"
 #include "test_vocab.h"
+#include "testing/test_seed.h"
 #include "text/byte_characters.h"
 #include "text/stream_decoder.h"
 #include "text/utf8.h"

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "forge/synth.h"
+#include "forge/widen_stream.h"
 #include "gguf/reader.h"
-#include "io/temp_folder.h"
-#include "model/synth.h"
-#include "model/widen_stream.h"
 #include "runtime/session.h"
+#include "testing/temp_folder.h"
 
 namespace troupe {
 namespace {

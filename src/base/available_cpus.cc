@@ -1,6 +1,6 @@
 #include "base/available_cpus.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sched.h>
 
 #include <algorithm>

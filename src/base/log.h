@@ -2,7 +2,7 @@
 // program sets; with none set they are dropped. Set it once, before threads start.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <functional>
 #include <string_view>

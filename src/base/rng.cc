@@ -2,8 +2,6 @@
 
 #include <bit>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 
 #include "base/check.h"
 
@@ -45,13 +43,6 @@ double Rng::Uniform() { return static_cast<double>(Next() >> 11) * 0x1p-53; }
 double Rng::Normal() {
   const double radius = std::sqrt(-2.0 * std::log(1.0 - Uniform()));
   return radius * std::cos(6.283185307179586 * Uniform());
-}
-
-std::uint64_t TestSeed() {
-  std::uint64_t seed = 20240229;
-  if (const char* text = std::getenv("TROUPE_SEED")) seed = std::strtoull(text, nullptr, 10);
-  std::fprintf(stderr, "TROUPE_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  return seed;
 }
 
 }  // namespace troupe

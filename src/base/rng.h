@@ -27,7 +27,4 @@ class Rng {
   std::array<std::uint64_t, 4> state_;
 };
 
-// For randomized tests: TROUPE_SEED from the environment, else a fixed seed; prints which.
-std::uint64_t TestSeed();
-
 }  // namespace troupe

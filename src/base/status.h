@@ -3,7 +3,7 @@
 // taking the value of a failed Result is a bug and stops the program.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <optional>
 #include <string>

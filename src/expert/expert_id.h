@@ -1,7 +1,7 @@
 // Names one expert of a model, and says what a layer wants of it.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <compare>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "gguf/header.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <bit>

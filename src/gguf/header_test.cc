@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/rng.h"
 #include "gguf/format.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

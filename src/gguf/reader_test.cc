@@ -8,7 +8,7 @@
 
 #include "gguf/split.h"
 #include "gguf/writer.h"
-#include "io/temp_folder.h"
+#include "testing/temp_folder.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,5 @@
 // What the writer's side makes of any metadata and tensors, the reader's side gives back.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "gguf/encode.h"
 #include "gguf/header.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

@@ -1,6 +1,6 @@
 #include "gguf/value.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <type_traits>

@@ -8,7 +8,8 @@
 
 #include "base/rng.h"
 #include "gguf/reader.h"
-#include "io/temp_folder.h"
+#include "testing/temp_folder.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

@@ -19,11 +19,12 @@
 #include "base/rng.h"
 #include "io/aligned_buffer.h"
 #include "io/direct_file.h"
-#include "io/fake_reader.h"
-#include "io/temp_folder.h"
 #include "io/thread_reader.h"
 #include "io/throttled_reader.h"
 #include "io/uring_reader.h"
+#include "testing/fake_reader.h"
+#include "testing/temp_folder.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

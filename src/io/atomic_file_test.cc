@@ -17,8 +17,9 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "io/temp_folder.h"
 #include "io/temporary_name.h"
+#include "testing/temp_folder.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

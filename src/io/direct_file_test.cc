@@ -12,7 +12,7 @@
 #include <filesystem>
 
 #include "base/fd.h"
-#include "io/temp_folder.h"
+#include "testing/temp_folder.h"
 
 namespace troupe {
 namespace {

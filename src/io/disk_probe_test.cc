@@ -7,9 +7,9 @@
 #include <deque>
 #include <filesystem>
 
-#include "io/fake_reader.h"
-#include "io/temp_folder.h"
 #include "io/thread_reader.h"
+#include "testing/fake_reader.h"
+#include "testing/temp_folder.h"
 
 namespace troupe {
 namespace {

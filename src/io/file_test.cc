@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "io/temp_folder.h"
+#include "testing/temp_folder.h"
 
 namespace troupe {
 namespace {

@@ -1,7 +1,7 @@
 #include "io/temporary_name.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "io/temp_folder.h"
+#include "testing/temp_folder.h"
 
 namespace troupe {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "io/fake_reader.h"
+#include "testing/fake_reader.h"
 
 namespace troupe {
 namespace {

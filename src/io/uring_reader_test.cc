@@ -12,7 +12,7 @@
 
 #include "base/fd.h"
 #include "io/aligned_buffer.h"
-#include "io/temp_folder.h"
+#include "testing/temp_folder.h"
 
 namespace troupe {
 namespace {

@@ -6,6 +6,7 @@
 #include "base/thread_pool.h"
 #include "kernels/attention_reference.h"
 #include "kernels/target_testing.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "kernels/target.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

@@ -5,6 +5,7 @@
 #include "kernels/axpy.h"
 #include "kernels/target_testing.h"
 #include "quant/exp_reference.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

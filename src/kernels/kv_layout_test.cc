@@ -7,6 +7,7 @@
 
 #include "base/half.h"
 #include "kernels/target_testing.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "kernels/activations.h"
 #include "kernels/matmul.h"
+#include "kernels/quantize_activations.h"
 #include "kernels/read_sum.h"
 #include "kernels/target.h"
 #include "quant/random_rows.h"

@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "kernels/activations.h"
+#include "kernels/quantize_activations.h"
 #include "kernels/target.h"
 #include "quant/exp_reference.h"
 #include "quant/panel_reference.h"
 #include "quant/random_rows.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

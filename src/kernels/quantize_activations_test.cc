@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "kernels/activations.h"
+#include "kernels/quantize_activations.h"
 #include "kernels/target.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

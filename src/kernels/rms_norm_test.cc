@@ -2,6 +2,7 @@
 
 #include "kernels/lanes_reference.h"
 #include "kernels/target_testing.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

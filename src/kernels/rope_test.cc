@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "kernels/target_testing.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

@@ -7,6 +7,7 @@
 #include "kernels/lanes_reference.h"
 #include "kernels/target_testing.h"
 #include "quant/exp_reference.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "kernels/softmax.h"
 #include "kernels/target_testing.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

@@ -6,8 +6,8 @@
 #include <array>
 #include <atomic>
 
-#include "kernels/activations.h"
 #include "kernels/elementwise.h"
+#include "kernels/quantize_activations.h"
 #include "kernels/rms_norm.h"
 #include "model/forward_pass.h"
 #include "model/gate_probe.h"

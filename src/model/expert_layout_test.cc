@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

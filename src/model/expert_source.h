@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "expert/expert_cache.h"
-#include "expert/predictor.h"
+#include "expert/cache/expert_cache.h"
+#include "expert/forecast/predictor.h"
 #include "kernels/top_experts.h"
 #include "model/weights.h"
 

@@ -1,8 +1,8 @@
 #include "model/forward_pass.h"
 
-#include "kernels/activations.h"
 #include "kernels/attention.h"
 #include "kernels/elementwise.h"
+#include "kernels/quantize_activations.h"
 #include "kernels/rms_norm.h"
 
 namespace troupe {

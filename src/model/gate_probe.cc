@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "kernels/activations.h"
+#include "kernels/quantize_activations.h"
 #include "kernels/rms_norm.h"
 
 namespace troupe {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "expert/predictor.h"
+#include "expert/forecast/predictor.h"
 #include "model/config.h"
 #include "model/matmul_region.h"
 #include "model/weights.h"

@@ -5,9 +5,9 @@
 
 #include <numeric>
 
+#include "forge/synth.h"
 #include "gguf/writer.h"
-#include "io/temp_folder.h"
-#include "model/synth.h"
+#include "testing/temp_folder.h"
 
 namespace troupe {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "kernels/activations.h"
+#include "kernels/quantize_activations.h"
 #include "kernels/rms_norm.h"
 #include "model/forward_pass.h"
 #include "quant/dequantize.h"

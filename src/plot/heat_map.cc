@@ -1,6 +1,6 @@
 #include "plot/heat_map.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

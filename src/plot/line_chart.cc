@@ -1,6 +1,6 @@
 #include "plot/line_chart.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 // heat_map.h do.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <span>
 #include <string>

@@ -1,6 +1,6 @@
 // The vectors that weights are multiplied with: floats, and for block-quantized weights the same
 // numbers as 8-bit codes with a scale for each 32 columns. Views only: the memory is the caller's.
-// Quantizing them fast: kernels/activations.h.
+// Quantizing them fast: kernels/quantize_activations.h.
 #pragma once
 
 #include <cstddef>
@@ -42,10 +42,10 @@ constexpr std::size_t ActivationBytes(std::size_t tokens, std::size_t cols) {
 Activations MakeActivations(const float* values, std::size_t stride, std::size_t tokens,
                             std::size_t cols, std::span<std::byte> storage);
 
-// The truth for kernels/activations.h: fills the 8-bit form of one token. For each 32 columns
-// scale = max|x| / 127 and code = x * (127 / max|x|), each one rounding, the code then rounded to
-// the nearest integer, ties to even. A group below kTinyActivation is zero; one that holds an
-// infinity or a NaN gets the scale NaN, so that its products do not pass for numbers.
+// The truth for kernels/quantize_activations.h: fills the 8-bit form of one token. For each 32
+// columns scale = max|x| / 127 and code = x * (127 / max|x|), each one rounding, the code then
+// rounded to the nearest integer, ties to even. A group below kTinyActivation is zero; one that
+// holds an infinity or a NaN gets the scale NaN, so that its products do not pass for numbers.
 inline constexpr float kTinyActivation = 0x1p-100f;  // above it 127 / max does not overflow
 void QuantizeActivationsReference(const Activations& x, std::size_t token);
 

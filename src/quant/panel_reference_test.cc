@@ -12,6 +12,7 @@
 #include "quant/block_codes.h"
 #include "quant/random_rows.h"
 #include "quant/reference.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

@@ -11,6 +11,7 @@
 #include "quant/dequantize.h"
 #include "quant/panel_layout.h"
 #include "quant/random_rows.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "quant/quantize.h"
 #include "quant/round_trip.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

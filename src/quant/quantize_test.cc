@@ -13,6 +13,7 @@
 #include "quant/block_codes.h"
 #include "quant/random_rows.h"
 #include "quant/round_trip.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

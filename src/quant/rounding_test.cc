@@ -11,6 +11,7 @@
 #include "quant/quantize.h"
 #include "quant/random_rows.h"
 #include "quant/round_trip.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

@@ -3,11 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "io/edited_text.h"
-#include "io/temp_folder.h"
+#include "forge/synth.h"
 #include "io/text_file.h"
-#include "model/synth.h"
 #include "store/model_fingerprint.h"
+#include "testing/edited_text.h"
+#include "testing/temp_folder.h"
 
 namespace troupe {
 namespace {

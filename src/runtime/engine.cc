@@ -2,7 +2,7 @@
 
 #include <malloc.h>
 
-#include "expert/quotas.h"
+#include "expert/cache/quotas.h"
 #include "model/resident_experts.h"
 #include "runtime/plan_model.h"
 

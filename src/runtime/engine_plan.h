@@ -1,6 +1,6 @@
 // Options in, plan out, by a pure function: how many threads, how long a context, which form of KV
 // cache, what stays in memory and what is loaded when it is needed. The engine obeys the plan;
-// --explain and `troupe plan` print it. How memory is divided is expert/memory_plan.h's.
+// --explain and `troupe plan` print it. How memory is divided is expert/flow/memory_plan.h's.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
-#include "expert/eviction_policy.h"
-#include "expert/low_copies.h"
-#include "expert/memory_plan.h"
-#include "expert/predictor.h"
-#include "expert/prefetcher.h"
+#include "expert/cache/eviction_policy.h"
+#include "expert/flow/memory_plan.h"
+#include "expert/forecast/predictor.h"
+#include "expert/prefetch/prefetcher.h"
+#include "expert/substitution/low_copies.h"
 #include "io/async_reader.h"
 #include "io/throttled_reader.h"
 #include "kernels/kv_layout.h"

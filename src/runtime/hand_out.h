@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "expert/expert_cache.h"
+#include "expert/cache/expert_cache.h"
 #include "model/expert_source.h"
 
 namespace troupe {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "expert/lru.h"
+#include "expert/cache/lru.h"
 
 namespace troupe {
 namespace {

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/thread_pool.h"
 #include "io/direct_file.h"
+#include "machine/probe.h"
 #include "runtime/model_work.h"
-#include "runtime/probe.h"
 
 namespace troupe {
 

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "base/status.h"
-#include "expert/cost_model.h"
+#include "expert/flow/cost_model.h"
 #include "io/async_reader.h"
 #include "io/link_speed.h"
+#include "machine/cost_model_file.h"
 #include "model/expert_layout.h"
-#include "runtime/cost_model_file.h"
 #include "runtime/offloaded_experts.h"
 #include "store/expert_loader.h"
 

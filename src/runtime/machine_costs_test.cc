@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "io/temp_folder.h"
 #include "runtime/model_work.h"
+#include "testing/temp_folder.h"
 
 namespace troupe {
 namespace {

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "base/status.h"
-#include "expert/activation_path.h"
-#include "expert/forecast_study.h"
-#include "expert/gate_correction.h"
-#include "expert/shallow_choice.h"
+#include "expert/forecast/activation_path.h"
+#include "expert/forecast/forecast_study.h"
+#include "expert/forecast/gate_correction.h"
+#include "expert/forecast/shallow_choice.h"
 
 namespace troupe {
 

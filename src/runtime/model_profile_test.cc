@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "io/edited_text.h"
-#include "io/temp_folder.h"
 #include "io/text_file.h"
+#include "testing/edited_text.h"
+#include "testing/temp_folder.h"
 
 namespace troupe {
 namespace {

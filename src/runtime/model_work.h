@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "expert/speed_estimate.h"
+#include "expert/flow/speed_estimate.h"
 #include "gguf/reader.h"
 #include "model/expert_layout.h"
 #include "runtime/plan_model.h"

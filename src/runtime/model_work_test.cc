@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "io/temp_folder.h"
-#include "runtime/pack_model.h"
+#include "forge/pack_model.h"
+#include "testing/temp_folder.h"
 
 namespace troupe {
 namespace {

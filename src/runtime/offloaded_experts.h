@@ -2,8 +2,9 @@
 // and the expert block meet. Residents are handed out at once, the others as their loads end; which
 // one goes for which is the cache's and its policy's decision. Quality stays exact, as an expert's
 // bytes are the same wherever they come from, unless low copies are allowed: then those that
-// expert/low_copies.h names are read from a second store, or experts are substituted as a chain of
-// policies says; both are counted. A slot is as large as a full copy and holds either.
+// expert/substitution/low_copies.h names are read from a second store, or experts are substituted
+// as a chain of policies says; both are counted. A slot is as large as a full copy and holds
+// either.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +14,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "expert/expert_cache.h"
-#include "expert/low_copies.h"
-#include "expert/prefetcher.h"
+#include "expert/cache/expert_cache.h"
+#include "expert/prefetch/prefetcher.h"
+#include "expert/substitution/low_copies.h"
 #include "io/aligned_buffer.h"
 #include "model/expert_layout.h"
 #include "model/expert_source.h"

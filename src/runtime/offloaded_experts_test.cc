@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "expert/lru.h"
-#include "io/fake_reader.h"
-#include "io/temp_folder.h"
+#include "expert/cache/lru.h"
+#include "testing/fake_reader.h"
+#include "testing/temp_folder.h"
 
 namespace troupe {
 namespace {

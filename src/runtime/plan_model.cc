@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "base/available_cpus.h"
+#include "machine/machine_memory.h"
+#include "machine/process_memory.h"
 #include "runtime/buddy_profile.h"
-#include "runtime/machine_memory.h"
 #include "runtime/model_store.h"
-#include "runtime/process_memory.h"
 #include "runtime/quality_curve.h"
 #include "runtime/reading_conditions.h"
 #include "runtime/vocab_loader.h"

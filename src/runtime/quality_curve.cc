@@ -5,8 +5,8 @@
 
 #include "base/json_value.h"
 #include "io/text_file.h"
+#include "machine/cost_model_file.h"
 #include "runtime/container_path.h"
-#include "runtime/cost_model_file.h"
 #include "store/model_fingerprint.h"
 
 namespace troupe {

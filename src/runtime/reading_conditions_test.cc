@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <set>
 
+#include "forge/pack_model.h"
+#include "forge/synth.h"
 #include "gguf/reader.h"
-#include "io/temp_folder.h"
-#include "model/synth.h"
-#include "runtime/pack_model.h"
+#include "testing/temp_folder.h"
 
 namespace troupe {
 namespace {

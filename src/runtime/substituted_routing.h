@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "expert/expert_cache.h"
+#include "expert/cache/expert_cache.h"
 #include "expert/substitution/substitution_chain.h"
 #include "kernels/top_experts.h"
 

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "expert/placement/call_routes.h"
-#include "expert/placement/latency_model.h"
-#include "expert/placement/placement.h"
-#include "expert/placement/problem.h"
+#include "placement/call_routes.h"
+#include "placement/latency_model.h"
+#include "placement/placement.h"
+#include "placement/problem.h"
 #include "sim/routing_trace.h"
 
 namespace troupe {

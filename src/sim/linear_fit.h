@@ -4,7 +4,7 @@
 #include <span>
 
 #include "base/status.h"
-#include "expert/placement/latency_model.h"
+#include "placement/latency_model.h"
 
 namespace troupe {
 

@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "expert/placement/latency_model.h"
-#include "expert/placement/problem.h"
+#include "placement/latency_model.h"
+#include "placement/problem.h"
 #include "sim/shared_link.h"
 
 namespace troupe {

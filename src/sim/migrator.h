@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "expert/placement/migration_order.h"
+#include "placement/migration_order.h"
 #include "sim/expert_work.h"
 #include "sim/simulation.h"
 

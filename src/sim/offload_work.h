@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "expert/placement/latency_model.h"
-#include "expert/placement/problem.h"
+#include "placement/latency_model.h"
+#include "placement/problem.h"
 #include "sim/expert_work.h"
 #include "sim/routing_trace.h"
 

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "base/json_value.h"
-#include "expert/placement/placement.h"
-#include "expert/placement/problem.h"
+#include "placement/placement.h"
+#include "placement/problem.h"
 
 namespace troupe {
 

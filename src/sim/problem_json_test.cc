@@ -3,8 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "expert/placement/placer.h"
-#include "expert/placement/problems_for_test.h"
+#include "placement/placer.h"
+#include "placement/problems_for_test.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

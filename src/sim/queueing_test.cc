@@ -8,6 +8,7 @@
 #include "sim/event_queue.h"
 #include "sim/setups_for_test.h"
 #include "sim/shared_link.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "expert/placement/migration.h"
+#include "placement/migration.h"
 
 namespace troupe {
 

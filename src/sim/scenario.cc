@@ -3,10 +3,10 @@
 #include <filesystem>
 #include <map>
 
+#include "io/read_whole.h"
 #include "sim/linear_fit.h"
 #include "sim/problem_json.h"
 #include "sim/trace_file.h"
-#include "trace/read_whole.h"
 
 namespace troupe {
 namespace {

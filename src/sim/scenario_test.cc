@@ -5,9 +5,10 @@
 
 #include <fstream>
 
-#include "expert/placement/remote_calls.h"
+#include "io/read_whole.h"
+#include "placement/remote_calls.h"
 #include "sim/trace_file.h"
-#include "trace/read_whole.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "expert/placement/placer.h"
-#include "expert/placement/problems_for_test.h"
+#include "placement/placer.h"
+#include "placement/problems_for_test.h"
 #include "sim/simulation.h"
 
 namespace troupe {

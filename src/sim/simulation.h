@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "base/status.h"
-#include "expert/placement/latency_model.h"
-#include "expert/placement/placement.h"
-#include "expert/placement/placer.h"
-#include "expert/placement/problem.h"
+#include "placement/latency_model.h"
+#include "placement/placement.h"
+#include "placement/placer.h"
+#include "placement/problem.h"
 #include "sim/result.h"
 #include "sim/routing_trace.h"
 #include "sim/workload.h"

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/json_value.h"
-#include "trace/read_whole.h"
+#include "io/read_whole.h"
 #include "trace/recording.h"
 #include "trace/trace_reader.h"
 

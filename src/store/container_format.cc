@@ -1,6 +1,6 @@
 #include "store/container_format.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <xxhash.h>
 
 #include <cstring>

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "io/file.h"
-#include "io/temp_folder.h"
 #include "store/container_for_test.h"
+#include "testing/temp_folder.h"
 
 namespace troupe {
 namespace {

@@ -12,12 +12,12 @@
 #include "base/clock.h"
 #include "base/thread_pool.h"
 #include "io/aligned_buffer.h"
-#include "io/fake_reader.h"
 #include "io/file.h"
-#include "io/temp_folder.h"
 #include "store/container_for_test.h"
 #include "store/container_store.h"
 #include "store/loader_for_test.h"
+#include "testing/fake_reader.h"
+#include "testing/temp_folder.h"
 
 namespace troupe {
 namespace {

@@ -7,9 +7,9 @@
 #include <numeric>
 
 #include "base/rng.h"
-#include "io/fake_reader.h"
-#include "io/temp_folder.h"
 #include "store/loader_for_test.h"
+#include "testing/fake_reader.h"
+#include "testing/temp_folder.h"
 
 namespace troupe {
 namespace {

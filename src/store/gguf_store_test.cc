@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "io/temp_folder.h"
+#include "testing/temp_folder.h"
 
 namespace troupe {
 namespace {

@@ -1,6 +1,6 @@
 #include "store/model_fingerprint.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <xxhash.h>
 
 #include <algorithm>

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/rng.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "testing/test_seed.h"
 #include "text/pre_tokenizer_rules.h"
 #include "text/utf8.h"
 

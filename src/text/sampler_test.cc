@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "testing/test_seed.h"
 #include "text/exact_exp.h"
 
 namespace troupe {

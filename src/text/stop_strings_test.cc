@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
+#include "testing/test_seed.h"
 #include "text/tiny_vocab_for_test.h"
 #include "text/utf8.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/half.h"
 #include "base/json_value.h"
-#include "trace/read_whole.h"
+#include "io/read_whole.h"
 
 namespace troupe {
 namespace {

@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "testing/test_seed.h"
 #include "trace/trace_for_test.h"
 
 namespace troupe {

@@ -5,7 +5,8 @@
 #include <algorithm>
 
 #include "base/rng.h"
-#include "io/temp_folder.h"
+#include "testing/temp_folder.h"
+#include "testing/test_seed.h"
 #include "trace/trace_chunk.h"
 #include "trace/trace_for_test.h"
 #include "trace/trace_reader.h"

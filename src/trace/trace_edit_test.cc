@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "io/temp_folder.h"
+#include "testing/temp_folder.h"
 #include "trace/trace_for_test.h"
 #include "trace/trace_summary.h"
 

@@ -6,7 +6,8 @@
 #include <filesystem>
 
 #include "base/rng.h"
-#include "io/temp_folder.h"
+#include "testing/temp_folder.h"
+#include "testing/test_seed.h"
 #include "trace/trace_for_test.h"
 #include "trace/trace_reader.h"
 #include "trace/trace_writer.h"

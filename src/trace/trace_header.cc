@@ -1,5 +1,7 @@
 #include "trace/trace_header.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 

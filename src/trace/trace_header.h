@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "expert/eviction_policy.h"
+#include "expert/cache/eviction_policy.h"
 
 namespace troupe {
 

@@ -1,6 +1,6 @@
 #include "trace/trace_reader.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstring>

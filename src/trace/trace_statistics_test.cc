@@ -4,7 +4,8 @@
 
 #include <cmath>
 
-#include "io/temp_folder.h"
+#include "testing/temp_folder.h"
+#include "testing/test_seed.h"
 #include "trace/trace_for_test.h"
 #include "trace/trace_writer.h"
 

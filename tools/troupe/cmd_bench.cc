@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "kernels/target.h"
-#include "runtime/bandwidth.h"
-#include "runtime/process_memory.h"
+#include "machine/bandwidth.h"
+#include "machine/process_memory.h"
 #include "runtime/session.h"
 #include "troupe/bench_text.h"
 #include "troupe/commands.h"

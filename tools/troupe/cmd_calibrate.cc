@@ -5,8 +5,8 @@
 #include <string>
 
 #include "gguf/reader.h"
-#include "runtime/buddy_recorder.h"
-#include "runtime/calibration.h"
+#include "lab/buddy_recorder.h"
+#include "lab/calibration.h"
 #include "store/model_fingerprint.h"
 #include "troupe/commands.h"
 #include "troupe/engine_flags.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/evaluation.h"
+#include "lab/evaluation.h"
 #include "troupe/commands.h"
 #include "troupe/eval_flags.h"
 #include "troupe/eval_loop.h"

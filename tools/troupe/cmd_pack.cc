@@ -4,10 +4,10 @@
 
 #include "base/available_cpus.h"
 #include "base/clock.h"
+#include "forge/pack_model.h"
+#include "forge/pack_pair.h"
 #include "gguf/reader.h"
 #include "runtime/container_path.h"
-#include "runtime/pack_model.h"
-#include "runtime/pack_pair.h"
 #include "troupe/commands.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"

@@ -1,18 +1,18 @@
 // `troupe place`: which server and device each expert should live on, by one method or by all.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <optional>
 #include <string>
 
-#include "expert/placement/latency_objective.h"
-#include "expert/placement/migration.h"
-#include "expert/placement/migration_order.h"
-#include "expert/placement/optimum.h"
-#include "expert/placement/placer.h"
-#include "expert/placement/remote_calls.h"
+#include "io/read_whole.h"
+#include "placement/latency_objective.h"
+#include "placement/migration.h"
+#include "placement/migration_order.h"
+#include "placement/optimum.h"
+#include "placement/placer.h"
+#include "placement/remote_calls.h"
 #include "sim/problem_json.h"
 #include "sim/scenario.h"
-#include "trace/read_whole.h"
 #include "troupe/commands.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"

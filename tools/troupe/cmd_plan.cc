@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "expert/speed_estimate.h"
+#include "expert/flow/speed_estimate.h"
 #include "runtime/machine_costs.h"
 #include "runtime/model_work.h"
 #include "runtime/plan_model.h"

@@ -2,8 +2,8 @@
 #include <string>
 
 #include "base/available_cpus.h"
+#include "forge/requantize.h"
 #include "gguf/reader.h"
-#include "model/requantize.h"
 #include "troupe/commands.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"

@@ -1,5 +1,5 @@
 // `troupe replay`: what caches of every policy and size would have made of a recorded trace.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <string>

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "lab/logits_file.h"
 #include "runtime/generator.h"
-#include "runtime/logits_file.h"
 #include "runtime/machine_costs.h"
 #include "troupe/chat.h"
 #include "troupe/commands.h"

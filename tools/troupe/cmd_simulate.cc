@@ -1,5 +1,5 @@
 // `troupe simulate`: a cluster that serves prompts, as a scenario file describes it.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <optional>
 #include <string>

@@ -1,13 +1,15 @@
 // `troupe synth`: a model file with random weights, or a trained one with wider experts.
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <string>
 
 #include "base/available_cpus.h"
+#include "forge/hf_config.h"
+#include "forge/synth.h"
+#include "forge/widen.h"
+#include "forge/widen_stream.h"
 #include "gguf/reader.h"
-#include "model/hf_config.h"
-#include "model/synth.h"
-#include "model/widen.h"
-#include "model/widen_stream.h"
 #include "troupe/commands.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"

@@ -1,5 +1,5 @@
 // `troupe trace info`: what traces hold, and whether they are whole.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 #include <vector>

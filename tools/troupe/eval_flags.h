@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/evaluation.h"
+#include "lab/evaluation.h"
 #include "troupe/engine_flags.h"
 #include "troupe/eval_text.h"
 

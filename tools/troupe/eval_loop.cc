@@ -1,10 +1,10 @@
 #include "troupe/eval_loop.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 
-#include "runtime/quality/closed_loop.h"
+#include "lab/closed_loop.h"
 #include "troupe/eval_report.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"

@@ -1,10 +1,10 @@
 #include "troupe/eval_low_share.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 
-#include "runtime/low_share_search.h"
+#include "lab/low_share_search.h"
 #include "troupe/json_record.h"
 
 namespace troupe {

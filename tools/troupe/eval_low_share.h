@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "runtime/evaluation.h"
+#include "lab/evaluation.h"
 #include "troupe/eval_text.h"
 
 namespace troupe {

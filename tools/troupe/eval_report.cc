@@ -1,6 +1,6 @@
 #include "troupe/eval_report.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "runtime/evaluation.h"
+#include "lab/evaluation.h"
 #include "troupe/json_record.h"
 
 namespace troupe {

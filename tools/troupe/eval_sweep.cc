@@ -1,12 +1,12 @@
 #include "troupe/eval_sweep.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <filesystem>
 
 #include "io/text_file.h"
-#include "runtime/quality/sweep.h"
+#include "lab/sweep.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"
 #include "troupe/progress.h"

@@ -1,13 +1,13 @@
 #include "troupe/eval_tasks.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 #include <filesystem>
 #include <optional>
 
-#include "runtime/quality/lossy_switch.h"
-#include "runtime/quality/task_score.h"
+#include "lab/lossy_switch.h"
+#include "lab/task_score.h"
 #include "troupe/eval_report.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"

@@ -1,6 +1,6 @@
 #include "troupe/json_record.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cerrno>
 #include <cstdio>

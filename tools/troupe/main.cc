@@ -1,7 +1,7 @@
 // The `troupe` program: finds the command, lets it parse its options and run, and turns the outcome
 // into what a shell sees: 0, 1 after a failure, 2 for usage, 130 after Ctrl-C; errors as one line
 // on stderr.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cerrno>

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <optional>
 
+#include "lab/quality_measurement.h"
 #include "runtime/plan_model.h"
-#include "runtime/quality_measurement.h"
 #include "runtime/reading_conditions.h"
 #include "troupe/options.h"
 #include "troupe/progress.h"

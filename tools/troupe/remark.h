@@ -2,7 +2,7 @@
 // written to loses them and changes nothing else.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 #include <string>

@@ -6,7 +6,7 @@
 #include <cerrno>
 
 #include "base/available_cpus.h"
-#include "runtime/cost_model_file.h"
+#include "machine/cost_model_file.h"
 #include "troupe/options.h"
 
 namespace troupe {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/target.h"
-#include "runtime/process_memory.h"
+#include "machine/process_memory.h"
 #include "troupe/remark.h"
 
 namespace troupe {

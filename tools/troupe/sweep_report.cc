@@ -1,6 +1,6 @@
 #include "troupe/sweep_report.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/quality/sweep_points.h"
+#include "lab/sweep_points.h"
 
 namespace troupe {
 

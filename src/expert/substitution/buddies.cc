@@ -1,6 +1,6 @@
 #include "expert/substitution/buddies.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "expert/substitution/routed_layer_for_test.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

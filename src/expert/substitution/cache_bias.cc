@@ -1,6 +1,6 @@
 #include "expert/substitution/cache_bias.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

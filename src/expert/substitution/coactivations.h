@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "expert/eviction_policy.h"
+#include "expert/cache/eviction_policy.h"
 
 namespace troupe {
 

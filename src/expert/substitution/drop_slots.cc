@@ -1,6 +1,6 @@
 #include "expert/substitution/drop_slots.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace troupe {
 

@@ -1,5 +1,7 @@
 #include "expert/substitution/link_options.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 

@@ -1,6 +1,6 @@
 #include "expert/substitution/low_bit_copy.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "expert/substitution/drop_slots.h"
 

@@ -1,6 +1,6 @@
 #include "expert/substitution/quality_limit.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

@@ -1,6 +1,6 @@
 #include "expert/substitution/resident_substitute.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace troupe {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "expert/expert_cache.h"
+#include "expert/cache/expert_cache.h"
 
 namespace troupe {
 

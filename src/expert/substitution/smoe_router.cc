@@ -1,6 +1,6 @@
 #include "expert/substitution/smoe_router.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

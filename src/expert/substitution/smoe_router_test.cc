@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "expert/substitution/routed_layer_for_test.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

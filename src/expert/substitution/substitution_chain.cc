@@ -1,6 +1,6 @@
 #include "expert/substitution/substitution_chain.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -8,6 +8,7 @@
 
 #include "expert/substitution/routed_layer_for_test.h"
 #include "expert/substitution/substitution_spec.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

@@ -10,6 +10,7 @@
 #include "expert/substitution/low_bit_copy.h"
 #include "expert/substitution/resident_substitute.h"
 #include "expert/substitution/routed_layer_for_test.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

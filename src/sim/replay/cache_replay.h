@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "expert/expert_cache.h"
-#include "expert/prefetcher.h"
-#include "expert/substitution/lane_balance.h"
+#include "expert/cache/expert_cache.h"
+#include "expert/flow/lane_balance.h"
+#include "expert/prefetch/prefetcher.h"
 #include "expert/substitution/substitution_chain.h"
 #include "sim/replay/replay_link.h"
 #include "sim/replay/trace_passes.h"
@@ -33,7 +33,7 @@ struct ReplayCosts {
   double expert_first_seconds = 0;          // of an expert
   double expert_further_seconds = 0;
   // Where a missing expert can be computed where it lies, beside the link: what one takes so. The
-  // two lanes then share a layer's misses (expert/substitution/lane_balance.h). Needs routes.
+  // two lanes then share a layer's misses (expert/flow/lane_balance.h). Needs routes.
   std::optional<double> second_lane_seconds;
 };
 

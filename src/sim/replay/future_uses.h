@@ -8,7 +8,7 @@
 
 #include "base/fd.h"
 #include "base/status.h"
-#include "expert/optimum.h"
+#include "expert/cache/belady.h"
 #include "sim/replay/trace_passes.h"
 
 namespace troupe {

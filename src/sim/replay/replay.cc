@@ -4,9 +4,9 @@
 #include <memory>
 #include <optional>
 
-#include "expert/optimum.h"
-#include "expert/oracle.h"
-#include "expert/quotas.h"
+#include "expert/cache/belady.h"
+#include "expert/cache/quotas.h"
+#include "expert/forecast/oracle.h"
 #include "sim/replay/future_uses.h"
 
 namespace troupe {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "io/temp_folder.h"
 #include "sim/replay/replay.h"
+#include "testing/temp_folder.h"
 #include "trace/trace_writer.h"
 
 namespace troupe {

@@ -7,6 +7,7 @@
 
 #include "sim/replay/replay_for_test.h"
 #include "sim/replay/trace_buddies.h"
+#include "testing/test_seed.h"
 #include "trace/trace_for_test.h"
 
 namespace troupe {

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "sim/replay/replay_for_test.h"
+#include "testing/test_seed.h"
 #include "trace/trace_for_test.h"
 
 namespace troupe {

@@ -2,7 +2,7 @@
 // the two.
 #include <gtest/gtest.h>
 
-#include "expert/lru.h"
+#include "expert/cache/lru.h"
 #include "sim/replay/cache_replay.h"
 
 namespace troupe {

@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "sim/replay/replay_for_test.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {

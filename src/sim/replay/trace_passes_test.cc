@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "io/temp_folder.h"
+#include "testing/temp_folder.h"
 #include "trace/trace_for_test.h"
 #include "trace/trace_writer.h"
 

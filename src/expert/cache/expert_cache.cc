@@ -1,0 +1,189 @@
+#include "expert/cache/expert_cache.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace troupe {
+
+ExpertCache::Pin& ExpertCache::Pin::operator=(Pin&& other) noexcept {
+  if (this != &other) {
+    Release();
+    cache_ = std::exchange(other.cache_, nullptr);
+    id_ = other.id_;
+  }
+  return *this;
+}
+
+void ExpertCache::Pin::Release() {
+  if (cache_ == nullptr) return;
+  Entry& entry = cache_->At(id_);
+  TROUPE_CHECK(entry.pins > 0);
+  if (--entry.pins == 0) cache_->SetEvictable(id_, true);
+  cache_ = nullptr;
+}
+
+ExpertCache::ExpertCache(CacheShape shape, std::unique_ptr<EvictionPolicy> policy)
+    : shape_(std::move(shape)),
+      policy_(std::move(policy)),
+      entries_(shape_.grid.Count()),
+      evictable_(shape_.grid.Count()),
+      held_(shape_.grid.layers),
+      free_(shape_.slots),
+      layer_hits_(shape_.grid.layers) {
+  TROUPE_CHECK(shape_.slots > 0);
+  TROUPE_CHECK(shape_.quotas.empty() || shape_.quotas.size() == shape_.grid.layers);
+  // From the back, so that slots are handed out from the first on.
+  std::iota(free_.rbegin(), free_.rend(), 0u);
+}
+
+std::uint32_t ExpertCache::SlotOf(ExpertId id) const {
+  const Entry& entry = entries_[shape_.grid.Index(id)];
+  TROUPE_CHECK(entry.residence != Residence::kAbsent);
+  return entry.slot;
+}
+
+ExpertCopy ExpertCache::CopyOf(ExpertId id) const {
+  const Entry& entry = entries_[shape_.grid.Index(id)];
+  TROUPE_CHECK(entry.residence != Residence::kAbsent);
+  return entry.copy;
+}
+
+Residence ExpertCache::Ask(ExpertId id, std::uint32_t tokens, ExpertCopy least) {
+  if (Find(id) == Residence::kResident && CopyOf(id) > least) Drop(id);
+  Chosen(id, tokens);
+  return Need(id, least);
+}
+
+Residence ExpertCache::Need(ExpertId id, ExpertCopy least) {
+  if (Find(id) == Residence::kResident && CopyOf(id) > least) Drop(id);
+  const Residence residence = Find(id);
+  ++layer_hits_[id.layer].asks;
+  layer_hits_[id.layer].hits += residence == Residence::kResident ? 1 : 0;
+  switch (residence) {
+    case Residence::kResident:
+      ++stats_.hits;
+      break;
+    case Residence::kLoading:
+      ++stats_.joined;
+      break;
+    case Residence::kAbsent:
+      ++stats_.misses;
+      break;
+  }
+  return residence;
+}
+
+std::optional<ExpertCache::Admission> ExpertCache::Admit(ExpertId id, ExpertCopy copy) {
+  TROUPE_CHECK(Find(id) == Residence::kAbsent);
+  Admission admission;
+  if (free_.empty()) {
+    admission.evicted = ChooseVictim(id);
+    if (!admission.evicted) return std::nullopt;
+    Forget(*admission.evicted);
+    policy_->Evicted(*admission.evicted);
+    ++stats_.evictions;
+  }
+  admission.slot = free_.back();
+  free_.pop_back();
+  At(id) = {.residence = Residence::kLoading, .copy = copy, .slot = admission.slot, .pins = 0};
+  ++held_[id.layer];
+  policy_->Admitted(id);
+  return admission;
+}
+
+void ExpertCache::Loaded(ExpertId id) {
+  Entry& entry = At(id);
+  TROUPE_CHECK(entry.residence == Residence::kLoading);
+  entry.residence = Residence::kResident;
+  SetEvictable(id, true);
+}
+
+void ExpertCache::Abandon(ExpertId id) {
+  TROUPE_CHECK(Find(id) == Residence::kLoading);
+  Forget(id);
+  policy_->Abandoned(id);
+}
+
+void ExpertCache::Drop(ExpertId id) {
+  Forget(id);
+  policy_->Evicted(id);
+  ++stats_.dropped;
+}
+
+std::vector<ExpertId> ExpertCache::DropLowCopies() {
+  std::vector<ExpertId> dropped;
+  for (std::uint32_t layer = 0; layer < shape_.grid.layers; ++layer) {
+    for (std::uint32_t expert = 0; expert < shape_.grid.experts; ++expert) {
+      const ExpertId id{layer, expert};
+      const Entry& entry = At(id);
+      if (entry.residence != Residence::kResident || entry.copy != ExpertCopy::kLow) continue;
+      if (entry.pins > 0) continue;
+      Drop(id);
+      dropped.push_back(id);
+    }
+  }
+  return dropped;
+}
+
+void ExpertCache::Forget(ExpertId id) {
+  Entry& entry = At(id);
+  TROUPE_CHECK(entry.pins == 0);
+  free_.push_back(entry.slot);
+  entry.residence = Residence::kAbsent;
+  SetEvictable(id, false);
+  --held_[id.layer];
+}
+
+ExpertCache::Pin ExpertCache::PinResident(ExpertId id) {
+  Entry& entry = At(id);
+  TROUPE_CHECK(entry.residence == Residence::kResident);
+  if (entry.pins++ == 0) SetEvictable(id, false);
+  return Pin(*this, id);
+}
+
+void ExpertCache::GatherEvictable(std::uint32_t layer) {
+  const std::size_t first = shape_.grid.Index({layer, 0});
+  for (std::uint32_t expert = 0; expert < shape_.grid.experts; ++expert) {
+    if (evictable_[first + expert] != 0) candidates_.push_back({layer, expert});
+  }
+}
+
+std::optional<ExpertId> ExpertCache::ChooseGathered() {
+  if (candidates_.empty()) return std::nullopt;
+  return candidates_[policy_->Choose(candidates_)];
+}
+
+std::optional<ExpertId> ExpertCache::ChooseInLayer(std::uint32_t layer) {
+  if (policy_->keeps_order()) return policy_->FirstToGo(layer, evictable_);
+  candidates_.clear();
+  GatherEvictable(layer);
+  return ChooseGathered();
+}
+
+std::optional<ExpertId> ExpertCache::ChooseAnywhere() {
+  if (policy_->keeps_order()) return policy_->FirstToGo(std::nullopt, evictable_);
+  candidates_.clear();
+  for (std::uint32_t layer = 0; layer < shape_.grid.layers; ++layer) GatherEvictable(layer);
+  return ChooseGathered();
+}
+
+std::optional<ExpertId> ExpertCache::ChooseVictim(ExpertId wanted) {
+  if (shape_.quotas.empty()) return ChooseAnywhere();
+  // Another layer above its quota gives first, the one with the most first.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>>& excess = excess_;  // how much, which
+  excess.clear();
+  for (std::uint32_t layer = 0; layer < shape_.grid.layers; ++layer) {
+    if (layer != wanted.layer && held_[layer] > shape_.quotas[layer]) {
+      excess.emplace_back(held_[layer] - shape_.quotas[layer], layer);
+    }
+  }
+  std::ranges::sort(excess, std::greater());
+  for (const auto& [amount, layer] : excess) {
+    if (const auto victim = ChooseInLayer(layer)) return victim;
+  }
+  // A layer that holds something waits for its own rather than rob one that is within its quota.
+  if (held_[wanted.layer] > 0) return ChooseInLayer(wanted.layer);
+  return ChooseAnywhere();
+}
+
+}  // namespace troupe

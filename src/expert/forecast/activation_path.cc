@@ -1,0 +1,66 @@
+#include "expert/forecast/activation_path.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace troupe {
+
+ActivationPath::ActivationPath(ExpertGrid grid, std::uint32_t experts_per_token,
+                               std::span<const SeenPaths> seen)
+    : grid_(grid), experts_per_token_(experts_per_token), follows_(grid.Count() * grid.experts) {
+  for (const SeenPaths& one : seen) {
+    if (one.layer >= grid.layers || one.follows.size() != LayerSize()) continue;
+    std::ranges::copy(one.follows, &Follows(one.layer, 0, 0));
+  }
+}
+
+void ActivationPath::Chose(std::uint32_t layer, std::span<const ExpertDemand> chosen) {
+  if (layer > 0 && last_layer_ + 1 == layer) {
+    for (const ExpertDemand& before : last_) {
+      for (const ExpertDemand& after : chosen) {
+        // Of many tokens it is not known which went from here to there; their counts stand in.
+        Follows(layer, before.expert, after.expert) +=
+            static_cast<float>(std::min(before.tokens, after.tokens));
+      }
+    }
+  }
+  last_.assign(chosen.begin(), chosen.end());
+  last_layer_ = layer;
+}
+
+std::vector<Guess> ActivationPath::Predict(std::uint32_t layer, std::uint32_t, const GateScores&) {
+  if (layer == 0 || last_layer_ + 1 != layer) return {};
+  std::vector<float> weights(grid_.experts);
+  std::uint32_t tokens = 0;
+  for (const ExpertDemand& before : last_) {
+    tokens = std::max(tokens, before.tokens);
+    const std::span<const float> row(&Follows(layer, before.expert, 0), grid_.experts);
+    const float all = std::accumulate(row.begin(), row.end(), 0.0f);
+    if (all == 0) continue;  // never seen before
+    for (std::uint32_t after = 0; after < grid_.experts; ++after) {
+      weights[after] += static_cast<float>(before.tokens) * row[after] / all;
+    }
+  }
+  std::vector<Guess> guesses;
+  for (std::uint32_t after = 0; after < grid_.experts; ++after) {
+    if (weights[after] > 0) guesses.push_back({.expert = after, .weight = weights[after]});
+  }
+  std::ranges::stable_sort(guesses,
+                           [](const Guess& a, const Guess& b) { return a.weight > b.weight; });
+  const std::size_t expected =
+      std::min<std::size_t>(guesses.size(), std::size_t{experts_per_token_} * std::max(1u, tokens));
+  for (std::size_t i = 0; i < expected; ++i) guesses[i].expected = true;
+  return guesses;
+}
+
+std::vector<SeenPaths> ActivationPath::Seen() const {
+  std::vector<SeenPaths> seen;
+  for (std::uint32_t layer = 0; layer < grid_.layers; ++layer) {
+    const auto counts = std::span(follows_).subspan(layer * LayerSize(), LayerSize());
+    if (std::ranges::all_of(counts, [](float count) { return count == 0; })) continue;
+    seen.push_back({.layer = layer, .follows = {counts.begin(), counts.end()}});
+  }
+  return seen;
+}
+
+}  // namespace troupe

@@ -1,0 +1,52 @@
+// Expert activation paths (EAP), the common baseline: how often each expert followed each expert of
+// the layer before, counted as tokens pass. Needs no scores, and knows nothing of the token at hand
+// but its path.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "expert/forecast/predictor.h"
+
+namespace troupe {
+
+// What was counted of one layer.
+struct SeenPaths {
+  std::uint32_t layer = 0;
+  std::vector<float> follows;  // experts x experts: a row an expert of the layer before
+
+  bool operator==(const SeenPaths&) const = default;
+};
+
+class ActivationPath final : public Predictor {
+ public:
+  static Bytes BytesFor(ExpertGrid grid) {
+    return Bytes(grid.Count() * grid.experts * sizeof(float));
+  }
+
+  // Begins with what was seen in another run; what is for other models is left out.
+  ActivationPath(ExpertGrid grid, std::uint32_t experts_per_token,
+                 std::span<const SeenPaths> seen = {});
+
+  std::string_view name() const override { return "eap"; }
+  void Chose(std::uint32_t layer, std::span<const ExpertDemand> chosen) override;
+  std::vector<Guess> Predict(std::uint32_t layer, std::uint32_t ahead,
+                             const GateScores& forecast) override;
+
+  // Everything counted, of layers of which anything was.
+  std::vector<SeenPaths> Seen() const;
+
+ private:
+  std::size_t LayerSize() const { return std::size_t{grid_.experts} * grid_.experts; }
+  float& Follows(std::uint32_t layer, std::uint32_t before, std::uint32_t after) {
+    return follows_[(std::size_t{layer} * grid_.experts + before) * grid_.experts + after];
+  }
+
+  ExpertGrid grid_;
+  std::uint32_t experts_per_token_;
+  std::vector<float> follows_;  // by layer, expert of the layer before, expert
+  std::vector<ExpertDemand> last_;
+  std::uint32_t last_layer_ = 0;
+};
+
+}  // namespace troupe

@@ -1,0 +1,383 @@
+#include "expert/prefetch/prefetcher.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "expert/cache/lru.h"
+#include "expert/forecast/previous_token.h"
+
+namespace troupe {
+namespace {
+
+constexpr ExpertGrid kGrid{.layers = 4, .experts = 6};
+
+// Guesses what it is told to.
+class Told final : public Predictor {
+ public:
+  explicit Told(std::vector<Guess>& guesses) : guesses_(guesses) {}
+  std::string_view name() const override { return "told"; }
+  void Chose(std::uint32_t, std::span<const ExpertDemand>) override {}
+  std::vector<Guess> Predict(std::uint32_t, std::uint32_t, const GateScores&) override {
+    return guesses_;
+  }
+
+ private:
+  std::vector<Guess>& guesses_;
+};
+
+class PrefetcherTest : public testing::Test {
+ protected:
+  void Ask(std::uint32_t layer, std::vector<std::uint32_t> experts) {
+    std::vector<ExpertDemand> demands;
+    for (const std::uint32_t e : experts) demands.push_back({.expert = e, .tokens = 1});
+    now_ += 1'000'000;
+    if (layer == 0) prefetcher_.PassBegins(0, 1);  // a pass counts from its first question
+    prefetcher_.LayerAsks(layer, demands, now_);
+    for (const std::uint32_t e : experts) {
+      prefetcher_.Found({layer, e}, cache_.Ask({layer, e}, 1));
+    }
+    prefetcher_.Release(layer);
+  }
+  // What made room for it.
+  std::optional<ExpertId> Bring(ExpertId id) {
+    const auto admission = cache_.Admit(id);
+    TROUPE_CHECK(admission.has_value());
+    if (admission->evicted) prefetcher_.Evicted(*admission->evicted);
+    cache_.Loaded(id);
+    return admission->evicted;
+  }
+  // Loads everything that is next; the experts, in that order.
+  std::vector<std::uint32_t> LoadAll() {
+    std::vector<std::uint32_t> experts;
+    while (const auto id = prefetcher_.Next(0)) {
+      prefetcher_.Begun(*id, Bring(*id));
+      experts.push_back(id->expert);
+    }
+    return experts;
+  }
+
+  // Layer 1 has a full cache of 0 to 3, and 5 of it is guessed and comes.
+  void GuessPushesOut0() {
+    for (const std::uint32_t e : {0u, 1u, 2u, 3u}) Bring({1, e});
+    guesses_ = {{.expert = 5, .expected = true}};
+    Ask(0, {});
+    prefetcher_.Foretell(1, 1, {});
+    EXPECT_THAT(LoadAll(), testing::ElementsAre(5));
+    EXPECT_EQ(cache_.Find({1, 0}), Residence::kAbsent);
+  }
+
+  std::vector<Guess> guesses_;
+  Nanos now_ = 0;
+  ExpertCache cache_{{.grid = kGrid, .slots = 4, .quotas = {}}, std::make_unique<Lru>(kGrid)};
+  Prefetcher prefetcher_{cache_, 2, std::make_unique<Told>(guesses_), {.governed = false}};
+};
+
+TEST_F(PrefetcherTest, AnswersWithGuessesThatAreNotThereInTheirOrder) {
+  Bring({1, 2});
+  guesses_ = {{.expert = 4, .expected = true}, {.expert = 2, .expected = true}, {.expert = 0}};
+  Ask(0, {0, 1});
+  prefetcher_.Foretell(1, 1, {});
+  EXPECT_THAT(LoadAll(), testing::ElementsAre(4, 0));
+  EXPECT_EQ(prefetcher_.stats().loads, 2u);
+}
+
+TEST_F(PrefetcherTest, KeepsGuessedResidentsInUpToAQuarterOfTheSlots) {
+  for (const ExpertId id : {ExpertId{1, 0}, {1, 1}, {1, 2}, {1, 3}}) Bring(id);
+  guesses_ = {{.expert = 0, .expected = true},
+              {.expert = 1, .expected = true},
+              {.expert = 5, .expected = true}};
+  Ask(0, {0, 1});
+  prefetcher_.Foretell(1, 1, {});
+  EXPECT_THAT(LoadAll(), testing::ElementsAre(5));
+  EXPECT_EQ(cache_.Find({1, 0}), Residence::kResident);  // though asked for longest ago
+  EXPECT_EQ(cache_.Find({1, 1}), Residence::kAbsent);
+}
+
+TEST_F(PrefetcherTest, KeepsWhatHasComeUntilItsLayerAsks) {
+  guesses_ = {{.expert = 0, .expected = true}};
+  Ask(0, {});
+  prefetcher_.Foretell(2, 2, {});
+  prefetcher_.Begun({2, 0}, Bring({2, 0}));
+  prefetcher_.Arrived({2, 0});
+  for (const std::uint32_t e : {0u, 1u, 2u, 3u, 4u}) Bring({0, e});
+  Ask(1, {});
+  for (const std::uint32_t e : {0u, 1u, 2u, 3u, 4u}) Bring({1, e});
+  EXPECT_EQ(cache_.Find({2, 0}), Residence::kResident);
+  Ask(2, {});
+  for (const std::uint32_t e : {0u, 1u, 2u, 3u, 4u}) Bring({3, e});
+  EXPECT_EQ(cache_.Find({2, 0}), Residence::kAbsent);
+  EXPECT_EQ(prefetcher_.stats().wasted, 1u);
+}
+
+TEST_F(PrefetcherTest, ALaterForecastTakesAnEarlierOnesPlace) {
+  guesses_ = {{.expert = 2, .expected = true}};
+  Ask(0, {0, 1});
+  prefetcher_.Foretell(2, 2, {});
+  EXPECT_EQ(prefetcher_.Next(0), (ExpertId{2, 2}));
+  EXPECT_TRUE(prefetcher_.IsWanted({2, 2}));
+  guesses_ = {{.expert = 3, .expected = true}};
+  Ask(1, {0, 1});
+  prefetcher_.Foretell(2, 1, {});
+  EXPECT_EQ(prefetcher_.Next(0), (ExpertId{2, 3}));
+  EXPECT_FALSE(prefetcher_.IsWanted({2, 2}));
+  Ask(2, {3});
+  EXPECT_EQ(prefetcher_.stats().asked, 1u);
+  EXPECT_EQ(prefetcher_.stats().guessed, 1u);
+}
+
+TEST_F(PrefetcherTest, GuessesOfADistanceThatComeTrueMoreOftenGoFirst) {
+  for (int token = 0; token < 200; ++token) {
+    guesses_ = {{.expert = 2, .expected = true}};
+    Ask(0, {0, 1});
+    prefetcher_.Foretell(2, 2, {});
+    Ask(1, {0, 1});
+    guesses_ = {{.expert = 3, .expected = true}};
+    prefetcher_.Foretell(2, 1, {});
+    Ask(2, {2, 4});
+    Ask(3, {0, 1});
+  }
+  EXPECT_GT(prefetcher_.odds().Of(2, 0), 0.9);
+  EXPECT_LT(prefetcher_.odds().Of(1, 0), 0.1);
+  Ask(0, {0, 1});
+  guesses_ = {{.expert = 5, .expected = true}};
+  prefetcher_.Foretell(1, 1, {});
+  prefetcher_.Foretell(2, 2, {});
+  EXPECT_THAT(prefetcher_.Next(0), (ExpertId{2, 5}));
+}
+
+TEST_F(PrefetcherTest, NothingIsLoadedForLayersThatAreOver) {
+  guesses_ = {{.expert = 4, .expected = true}};
+  Ask(0, {0, 1});
+  prefetcher_.Foretell(1, 1, {});
+  Ask(1, {0, 1});
+  EXPECT_EQ(prefetcher_.Next(0), std::nullopt);
+  EXPECT_FALSE(prefetcher_.IsWanted({1, 4}));
+}
+
+TEST_F(PrefetcherTest, EveryLoadEndsInOneOfFourWays) {
+  guesses_ = {{.expert = 0, .expected = true},
+              {.expert = 1, .expected = true},
+              {.expert = 2, .expected = true},
+              {.expert = 3, .expected = true}};
+  Ask(0, {0, 1});
+  prefetcher_.Foretell(1, 1, {});
+  EXPECT_EQ(LoadAll().size(), 4u);
+  Ask(1, {0, 5});  // 0 was useful
+  prefetcher_.Cancelled({1, 1});
+  Bring({1, 5});  // evicts the oldest: 1, 2 or 3
+  const PrefetchStats& stats = prefetcher_.stats();
+  EXPECT_EQ(stats.useful, 1u);
+  EXPECT_EQ(stats.cancelled, 1u);
+  EXPECT_EQ(stats.wasted + prefetcher_.waiting(), 2u);
+  EXPECT_EQ(stats.loads, 4u);
+  EXPECT_EQ(stats.asked, 2u);
+  EXPECT_EQ(stats.guessed, 1u);
+  EXPECT_EQ(stats.expected, 1u);
+}
+
+TEST_F(PrefetcherTest, OneAskedForOnItsWayIsLate) {
+  guesses_ = {{.expert = 3, .expected = true}};
+  Ask(0, {0, 1});
+  prefetcher_.Foretell(1, 1, {});
+  ASSERT_EQ(prefetcher_.Next(0), (ExpertId{1, 3}));
+  ASSERT_TRUE(cache_.Admit({1, 3}).has_value());
+  prefetcher_.Begun({1, 3}, std::nullopt);
+  Ask(1, {3, 4});
+  EXPECT_EQ(prefetcher_.stats().late, 1u);
+  EXPECT_FALSE(prefetcher_.IsAhead({1, 3}));
+}
+
+TEST_F(PrefetcherTest, WhatAVainGuessPushedOutIsItsFaultAndNotNeeded) {
+  GuessPushesOut0();
+  Ask(1, {0, 4});
+  EXPECT_EQ(prefetcher_.loads_needed(), 1u);  // 4; for 0 there was no slot any more
+}
+
+TEST_F(PrefetcherTest, ReadingAheadWhatAVainGuessPushedOutIsItsFaultToo) {
+  GuessPushesOut0();
+  guesses_ = {{.expert = 0, .expected = true}};
+  prefetcher_.Foretell(1, 1, {});
+  EXPECT_THAT(LoadAll(), testing::ElementsAre(0));
+  Ask(1, {0});
+  EXPECT_EQ(prefetcher_.loads_needed(), 0u);
+}
+
+TEST_F(PrefetcherTest, AVainGuessThatDemandPushesOutHasDoneNoHarm) {
+  GuessPushesOut0();
+  prefetcher_.Evicted({1, 5}, /*on_demand=*/true);
+  Ask(1, {0});
+  EXPECT_EQ(prefetcher_.loads_needed(), 1u);
+}
+
+TEST_F(PrefetcherTest, ALoadThatWasCalledOffLeftItsSlotToDemand) {
+  for (const std::uint32_t e : {0u, 1u, 2u, 3u}) Bring({1, e});
+  guesses_ = {{.expert = 5, .expected = true}};
+  Ask(0, {});
+  prefetcher_.Foretell(1, 1, {});
+  const auto admission = cache_.Admit({1, 5});
+  prefetcher_.Begun({1, 5}, admission->evicted);
+  ASSERT_EQ(admission->evicted, (ExpertId{1, 0}));
+  cache_.Abandon({1, 5});
+  prefetcher_.Cancelled({1, 5});
+  Ask(1, {0, 4});
+  EXPECT_EQ(prefetcher_.loads_needed(), 2u);
+}
+
+TEST_F(PrefetcherTest, TheLastLayersLoadsEndAfterTheTimeThatIsCompared) {
+  Ask(0, {}), Ask(1, {1}), Ask(2, {2});
+  EXPECT_EQ(prefetcher_.loads_needed(), 2u);
+  Ask(3, {3, 4});
+  EXPECT_EQ(prefetcher_.loads_needed(), 2u);
+}
+
+TEST_F(PrefetcherTest, WhatComesAfterItsLayerHasAskedForOthersIsNotKept) {
+  guesses_ = {{.expert = 0, .expected = true}};
+  Ask(0, {});
+  prefetcher_.Foretell(1, 1, {});
+  prefetcher_.Begun({1, 0}, Bring({1, 0}));
+  Ask(1, {});
+  prefetcher_.Arrived({1, 0});
+  for (const std::uint32_t e : {0u, 1u, 2u, 3u, 4u}) Bring({2, e});
+  EXPECT_EQ(cache_.Find({1, 0}), Residence::kAbsent);
+}
+
+TEST_F(PrefetcherTest, PromptsTeachTheGovernorNothing) {
+  const std::vector<ExpertDemand> many = {{.expert = 0, .tokens = 9}};
+  guesses_ = {{.expert = 0, .expected = true}};
+  prefetcher_.PassBegins(0, 9);
+  for (const std::uint32_t layer : {0u, 1u, 2u}) {
+    prefetcher_.LayerAsks(layer, many, now_ += 1'000'000'000);
+    prefetcher_.Found({layer, 0}, cache_.Ask({layer, 0}, 9));
+    prefetcher_.LayerMissed(1, 5e-4);
+    prefetcher_.Foretell(layer + 1, 1, {});
+    LoadAll();
+  }
+  EXPECT_GT(prefetcher_.stats().useful, 0u);
+  EXPECT_GT(prefetcher_.governor().LoadsALayer(), 1e9);  // how long a layer takes is not known
+  prefetcher_.Evicted({3, 0});
+  EXPECT_EQ(prefetcher_.stats().wasted, 1u);
+  EXPECT_EQ(prefetcher_.governor().wasted_share(), 0);
+}
+
+TEST_F(PrefetcherTest, WhatATrueGuessPushedOutWouldHaveGoneAnyway) {
+  GuessPushesOut0();
+  Ask(1, {5});
+  EXPECT_EQ(prefetcher_.loads_needed(), 1u);
+  Ask(0, {});
+  Ask(1, {0});
+  EXPECT_EQ(prefetcher_.loads_needed(), 1u);
+}
+
+TEST_F(PrefetcherTest, UngovernedItLoadsNoMoreFurtherGuessesThanALayerHasTimeFor) {
+  guesses_ = {{.expert = 0, .expected = true}, {.expert = 1, .expected = true}, {.expert = 2}};
+  Ask(0, {});
+  prefetcher_.LayerMissed(1, 2e-3);  // twice as long as a layer
+  Ask(1, {}), Ask(2, {});
+  prefetcher_.Foretell(3, 1, {});
+  EXPECT_THAT(LoadAll(), testing::ElementsAre(0, 1));
+}
+
+TEST_F(PrefetcherTest, WhatCameAheadInTimeIsTheLinksWorkAsWell) {
+  guesses_ = {{.expert = 0, .expected = true}};
+  Ask(0, {});
+  prefetcher_.LayerMissed(0, 5e-4);
+  prefetcher_.Foretell(1, 1, {});
+  EXPECT_THAT(LoadAll(), testing::ElementsAre(0));
+  Ask(1, {0});
+  prefetcher_.LayerMissed(0, 5e-4);
+  EXPECT_EQ(prefetcher_.governor().LeastOdds(), 0);
+  Ask(2, {});
+  EXPECT_GT(prefetcher_.governor().LeastOdds(), 0);
+}
+
+TEST_F(PrefetcherTest, APromptsTokensLoadOnlyWhatIsExpected) {
+  guesses_ = {{.expert = 0, .expected = true}, {.expert = 1}, {.expert = 2, .expected = true}};
+  std::vector<ExpertDemand> many = {{.expert = 0, .tokens = 5}, {.expert = 1, .tokens = 5}};
+  prefetcher_.PassBegins(0, 2);
+  prefetcher_.LayerAsks(0, many, 1);
+  prefetcher_.Foretell(1, 1, {});
+  EXPECT_THAT(LoadAll(), testing::ElementsAre(0, 2));
+}
+
+TEST_F(PrefetcherTest, ALongPromptWantsAllOfItsFirstLayerBeforeItAsks) {
+  prefetcher_.PassBegins(0, 11);  // 22 choices of 6 experts
+  EXPECT_EQ(prefetcher_.Next(0), std::nullopt);
+  prefetcher_.PassBegins(0, 12);
+  EXPECT_EQ(prefetcher_.Next(0), (ExpertId{0, 0}));
+  const std::vector<ExpertDemand> demands = {{.expert = 0, .tokens = 12}};
+  prefetcher_.LayerAsks(0, demands, 1);
+  EXPECT_EQ(prefetcher_.Next(0), std::nullopt);
+  EXPECT_EQ(prefetcher_.stats().asked, 0u);  // it was no guess
+}
+
+TEST_F(PrefetcherTest, OfAPromptNoMoreLayersAreLoadedThanTheCacheHolds) {
+  guesses_ = {{.expert = 1, .expected = true}};
+  for (const std::uint32_t slots : {12u, 24u}) {
+    ExpertCache cache({.grid = kGrid, .slots = slots, .quotas = {}}, std::make_unique<Lru>(kGrid));
+    Prefetcher prefetcher(cache, 2, std::make_unique<Told>(guesses_), {.governed = false});
+    prefetcher.PassBegins(0, 9);
+    prefetcher.LayerAsks(0, {}, 1);
+    prefetcher.Foretell(2, 2, {});
+    EXPECT_EQ(prefetcher.Next(0).has_value(), slots == 24) << slots;
+  }
+}
+
+TEST_F(PrefetcherTest, GuessesThatAreAlwaysWrongAreHardlyLoadedOnceThatIsKnown) {
+  constexpr int kTokens = 400;
+  const auto loads_of = [](bool governed) {
+    constexpr Nanos kLayer = 1'000'000;
+    std::vector<Guess> guesses;
+    ExpertCache cache({.grid = kGrid, .slots = 12, .quotas = {}}, std::make_unique<Lru>(kGrid));
+    Prefetcher prefetcher(cache, 2, std::make_unique<Told>(guesses), {.governed = governed});
+    Nanos now = 0;
+    const auto bring = [&](ExpertId id, bool on_demand) {
+      const auto admission = cache.Admit(id);
+      if (admission->evicted) prefetcher.Evicted(*admission->evicted, on_demand);
+      cache.Loaded(id);
+      return admission->evicted;
+    };
+    for (int token = 0; token < kTokens; ++token) {
+      prefetcher.PassBegins(0, 1);
+      for (std::uint32_t layer = 0; layer < kGrid.layers; ++layer) {
+        // Two of four by turns, and never 4 and 5: those are guessed.
+        const std::uint32_t first = token % 2 == 0 ? 0 : 2;
+        const std::vector<ExpertDemand> demands = {{.expert = first, .tokens = 1},
+                                                   {.expert = first + 1, .tokens = 1}};
+        prefetcher.LayerAsks(layer, demands, now += kLayer);
+        std::uint32_t misses = 0;
+        for (const ExpertDemand& demand : demands) {
+          const ExpertId id{layer, demand.expert};
+          const Residence found = cache.Ask(id, 1);
+          prefetcher.Found(id, found);
+          if (found == Residence::kAbsent) bring(id, true), ++misses;
+        }
+        prefetcher.LayerMissed(misses, 2e-4);
+        guesses = {{.expert = 4, .expected = true}, {.expert = 5, .expected = true}};
+        if (layer + 1 < kGrid.layers) prefetcher.Foretell(layer + 1, 1, {});
+        for (std::size_t i = 0; const auto id = prefetcher.Next(i); ++i) {
+          prefetcher.Begun(*id, bring(*id, false));
+          prefetcher.Arrived(*id);
+        }
+        prefetcher.Release(layer);
+      }
+    }
+    EXPECT_EQ(prefetcher.stats().useful, 0u);
+    return prefetcher.stats().loads;
+  };
+  const std::uint64_t ungoverned = loads_of(false);
+  EXPECT_GT(ungoverned, kTokens);
+  EXPECT_LT(loads_of(true), ungoverned / 5);
+}
+
+TEST_F(PrefetcherTest, UngovernedItLoadsAndGovernedItFirstMeasures) {
+  Prefetcher governed(cache_, 2, std::make_unique<Told>(guesses_), {.governed = true});
+  guesses_ = {{.expert = 0, .expected = true}};
+  const std::vector<ExpertDemand> one = {{.expert = 0, .tokens = 1}, {.expert = 1, .tokens = 1}};
+  governed.PassBegins(0, 1);
+  governed.LayerAsks(0, one, 1);
+  governed.Foretell(1, 1, {});
+  EXPECT_EQ(governed.Next(0), std::nullopt);  // nothing is known of the link yet
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,112 @@
+// The keys half of synth_layout.h.
+#include <string>
+
+#include "forge/synth_layout.h"
+
+namespace troupe {
+namespace {
+
+class KeyWriter {
+ public:
+  KeyWriter(Metadata& metadata, std::string_view prefix) : metadata_(metadata), prefix_(prefix) {}
+
+  void Count(std::string_view key, std::uint32_t value) { Set(key, value); }
+  void Number(std::string_view key, double value) { Set(key, static_cast<float>(value)); }
+  void Flag(std::string_view key, bool value) { Set(key, value); }
+  void Text(std::string_view key, std::string value) { Set(key, std::move(value)); }
+
+ private:
+  void Set(std::string_view key, Value value) {
+    metadata_.Set(fmt::format("{}.{}", prefix_, key), std::move(value));
+  }
+
+  Metadata& metadata_;
+  std::string_view prefix_;
+};
+
+void WriteAttention(const ModelShape& shape, bool combined_kv, KeyWriter& keys) {
+  keys.Count("attention.head_count", shape.heads);
+  keys.Number("attention.layer_norm_rms_epsilon", shape.norm_epsilon);
+  keys.Number("rope.freq_base", shape.rope_base);
+  if (!shape.mla) {
+    keys.Count("attention.head_count_kv", shape.kv_heads);
+    keys.Count("rope.dimension_count", shape.head_dim);
+    if (shape.head_dim * shape.heads != shape.width) {
+      keys.Count("attention.key_length", shape.head_dim);
+      keys.Count("attention.value_length", shape.head_dim);
+    }
+    return;
+  }
+  const MlaConfig& mla = *shape.mla;
+  const std::uint32_t key_dim = mla.nope_dim + mla.rope_dim;
+  if (mla.q_rank > 0) keys.Count("attention.q_lora_rank", mla.q_rank);
+  keys.Count("attention.kv_lora_rank", mla.kv_rank);
+  keys.Count("rope.dimension_count", mla.rope_dim);
+  if (combined_kv) {
+    keys.Count("attention.head_count_kv", shape.heads);
+    keys.Count("attention.key_length", key_dim);
+    keys.Count("attention.value_length", mla.value_dim);
+  } else {  // one key head: the latent row, which every query head reads
+    keys.Count("attention.head_count_kv", 1);
+    keys.Count("attention.key_length", mla.kv_rank + mla.rope_dim);
+    keys.Count("attention.value_length", mla.kv_rank);
+    keys.Count("attention.key_length_mla", key_dim);
+    keys.Count("attention.value_length_mla", mla.value_dim);
+  }
+}
+
+void WriteYarn(const YarnShape& yarn, KeyWriter& keys) {
+  keys.Text("rope.scaling.type", "yarn");
+  keys.Number("rope.scaling.factor", yarn.factor);
+  keys.Count("rope.scaling.original_context_length", yarn.original_context);
+  if (yarn.multiplier != 0) {
+    keys.Number("rope.scaling.yarn_log_multiplier", 0.1 * yarn.multiplier);
+  }
+}
+
+void WriteExperts(const ModelShape& shape, KeyWriter& keys) {
+  const ExpertsShape& experts = *shape.experts;
+  keys.Count("expert_count", experts.count);
+  keys.Count("expert_used_count", experts.top_k);
+  const bool is_deepseek = shape.architecture == Architecture::kDeepseek ||
+                           shape.architecture == Architecture::kDeepseek2;
+  if (shape.dense_ff > 0) keys.Count("expert_feed_forward_length", experts.ff);
+  if (is_deepseek) {
+    keys.Count("leading_dense_block_count", experts.leading_dense);
+    keys.Count("expert_shared_count", experts.shared_count);
+    keys.Number("expert_weights_scale", experts.scale);
+  } else if (experts.shared_ff > 0) {
+    keys.Count("expert_shared_feed_forward_length", experts.shared_ff);
+  }
+  if (shape.architecture == Architecture::kDeepseek2) {
+    keys.Flag("expert_weights_norm", experts.normalise);
+    keys.Count("expert_gating_func", experts.sigmoid ? 2 : 1);
+    keys.Count("expert_group_count", experts.groups);
+    keys.Count("expert_group_used_count", experts.groups_used);
+  }
+}
+
+}  // namespace
+
+Metadata MetadataOf(const ModelShape& shape, const SynthLayout& layout) {
+  Metadata metadata(shape.name);
+  const std::string_view prefix = Name(shape.architecture);
+  metadata.Set("general.architecture", std::string(prefix));
+  metadata.Set("general.name", fmt::format("{} with random weights", shape.name));
+  metadata.Set("general.file_type", FileTypeNumber(layout.mix.type));
+  metadata.Set("general.quantization_version", std::uint32_t{2});
+
+  KeyWriter keys(metadata, prefix);
+  keys.Count("block_count", shape.layers);
+  keys.Count("context_length", shape.context);
+  keys.Count("embedding_length", shape.width);
+  // Families in which all layers have experts give the experts' width here.
+  keys.Count("feed_forward_length", shape.dense_ff > 0 ? shape.dense_ff : shape.experts->ff);
+  keys.Count("vocab_size", shape.vocabulary);
+  WriteAttention(shape, layout.combined_kv, keys);
+  if (shape.yarn) WriteYarn(*shape.yarn, keys);
+  if (shape.experts) WriteExperts(shape, keys);
+  return metadata;
+}
+
+}  // namespace troupe

@@ -1,0 +1,166 @@
+// The tensors half of synth_layout.h.
+#include <cmath>
+#include <string>
+
+#include "forge/synth_layout.h"
+
+namespace troupe {
+namespace {
+
+// Gains over 1/sqrt(inputs), which alone would keep a matrix's outputs at the size of its inputs.
+constexpr double kScoreGain = 1.5;   // queries: attention prefers some positions
+constexpr double kRouterGain = 2.0;  // the chosen experts carry most of the weight
+constexpr double kDownGain = 2.0;    // SiLU shrinks, and the weights of experts add to 1 or less
+constexpr double kOutputGain = 3.0;  // logits: some tokens likely, none certain
+
+// Against the 1 or so that each block adds: in a deep stream of random parts rounding anywhere
+// would decide between near ties, of routers and of tokens, and no two engines could be held to the
+// same tokens. What a block computes still moves a logit by a quarter of the logits' spread.
+constexpr double kEmbeddingDeviation = 4.0;
+
+constexpr double kNormDeviation = 0.1;  // about 1: seen if forgotten
+constexpr double kBiasDeviation = 0.2;
+
+class TensorList {
+ public:
+  TensorList(const ModelShape& shape, const SynthLayout& layout)
+      : shape_(shape), mix_(layout.mix) {}
+
+  void set_layer(std::uint32_t layer) { prefix_ = fmt::format("blk.{}.", layer); }
+
+  void Norm(std::string_view name, std::uint64_t n) {
+    Add(fmt::format("{}.weight", name), {n}, 1.0, kNormDeviation);
+  }
+  void Bias(std::string_view name, std::uint64_t n) {
+    Add(fmt::format("{}.bias", name), {n}, 0.0, kBiasDeviation);
+  }
+  // `inputs`: how many products an output sums, where that is not the first dimension.
+  void Weight(std::string_view name, std::initializer_list<std::uint64_t> dims, double gain = 1.0,
+              std::uint64_t inputs = 0) {
+    if (inputs == 0) inputs = *dims.begin();
+    Add(fmt::format("{}.weight", name), dims, 0.0, gain / std::sqrt(static_cast<double>(inputs)));
+  }
+  void Add(std::string name, std::initializer_list<std::uint64_t> dims, double mean,
+           double deviation) {
+    TensorSpec spec(prefix_ + std::move(name), TensorType::kF32, dims);
+    if (IsQuantizable(spec)) spec.type = mix_.TypeFor(spec);
+    tensors_.push_back({std::move(spec), mean, deviation});
+  }
+
+  const ModelShape& shape() const { return shape_; }
+  std::vector<SynthTensor> Take() { return std::move(tensors_); }
+
+ private:
+  const ModelShape& shape_;
+  const TensorMix& mix_;
+  std::string prefix_;
+  std::vector<SynthTensor> tensors_;
+};
+
+void AddEnds(TensorList& list) {
+  const ModelShape& shape = list.shape();
+  const std::uint64_t d = shape.width;
+  // An embedding that is the output too must be small, or every token would predict itself.
+  const double deviation =
+      shape.tied_embedding ? kOutputGain / std::sqrt(shape.width) : kEmbeddingDeviation;
+  list.Add("token_embd.weight", {d, shape.vocabulary}, 0.0, deviation);
+  list.Norm("output_norm", d);
+  if (!shape.tied_embedding) list.Weight("output", {d, shape.vocabulary}, kOutputGain);
+}
+
+void AddAttention(TensorList& list) {
+  const ModelShape& shape = list.shape();
+  const std::uint64_t d = shape.width;
+  const std::uint64_t q = std::uint64_t{shape.heads} * shape.head_dim;
+  const std::uint64_t kv = std::uint64_t{shape.kv_heads} * shape.head_dim;
+  list.Weight("attn_q", {d, q}, kScoreGain);
+  list.Weight("attn_k", {d, kv});
+  list.Weight("attn_v", {d, kv});
+  if (shape.qkv_bias) {
+    list.Bias("attn_q", q);
+    list.Bias("attn_k", kv);
+    list.Bias("attn_v", kv);
+  }
+  if (shape.architecture == Architecture::kOlmoe) {
+    list.Norm("attn_q_norm", q);
+    list.Norm("attn_k_norm", kv);
+  }
+  if (shape.architecture == Architecture::kQwen3Moe) {
+    list.Norm("attn_q_norm", shape.head_dim);
+    list.Norm("attn_k_norm", shape.head_dim);
+  }
+  list.Weight("attn_output", {q, d});
+}
+
+void AddMla(TensorList& list, bool combined_kv) {
+  const ModelShape& shape = list.shape();
+  const MlaConfig& mla = *shape.mla;
+  const std::uint64_t d = shape.width, heads = shape.heads, rank = mla.kv_rank;
+  const std::uint64_t q = heads * (mla.nope_dim + mla.rope_dim);
+  if (mla.q_rank > 0) {
+    list.Weight("attn_q_a", {d, mla.q_rank});
+    list.Norm("attn_q_a_norm", mla.q_rank);
+    list.Weight("attn_q_b", {mla.q_rank, q}, kScoreGain);
+  } else {
+    list.Weight("attn_q", {d, q}, kScoreGain);
+  }
+  list.Weight("attn_kv_a_mqa", {d, rank + mla.rope_dim});
+  list.Norm("attn_kv_a_norm", rank);
+  if (combined_kv) {
+    list.Weight("attn_kv_b", {rank, heads * (mla.nope_dim + mla.value_dim)});
+  } else {
+    // Stored transposed: as applied to a query it sums nope_dim products, but it is the matrix that
+    // makes keys of latent rows.
+    list.Weight("attn_k_b", {mla.nope_dim, rank, heads}, 1.0, rank);
+    list.Weight("attn_v_b", {rank, mla.value_dim, heads});
+  }
+  list.Weight("attn_output", {heads * mla.value_dim, d});
+}
+
+void AddDenseFeedForward(TensorList& list) {
+  const std::uint64_t d = list.shape().width, ff = list.shape().dense_ff;
+  list.Weight("ffn_gate", {d, ff});
+  list.Weight("ffn_up", {d, ff});
+  list.Weight("ffn_down", {ff, d}, kDownGain);
+}
+
+void AddExperts(TensorList& list) {
+  const ModelShape& shape = list.shape();
+  const ExpertsShape& experts = *shape.experts;
+  const std::uint64_t d = shape.width, ff = experts.ff, shared = experts.shared_ff;
+  list.Weight("ffn_gate_inp", {d, experts.count}, kRouterGain);
+  if (experts.selection_bias) list.Bias("exp_probs_b", experts.count);
+  list.Weight("ffn_gate_exps", {d, ff, experts.count});
+  list.Weight("ffn_up_exps", {d, ff, experts.count});
+  list.Weight("ffn_down_exps", {ff, d, experts.count}, kDownGain);
+  if (shared == 0) return;
+  if (shape.architecture == Architecture::kQwen2Moe) list.Weight("ffn_gate_inp_shexp", {d});
+  list.Weight("ffn_gate_shexp", {d, shared});
+  list.Weight("ffn_up_shexp", {d, shared});
+  list.Weight("ffn_down_shexp", {shared, d}, kDownGain);
+}
+
+}  // namespace
+
+std::vector<SynthTensor> TensorsOf(const ModelShape& shape, const SynthLayout& layout) {
+  TensorList list(shape, layout);
+  AddEnds(list);
+  for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
+    list.set_layer(layer);
+    list.Norm("attn_norm", shape.width);
+    if (shape.mla) {
+      AddMla(list, layout.combined_kv);
+    } else {
+      AddAttention(list);
+    }
+    list.Norm("ffn_norm", shape.width);
+    if (shape.experts && layer >= shape.experts->leading_dense) {
+      AddExperts(list);
+    } else {
+      AddDenseFeedForward(list);
+    }
+  }
+  return list.Take();
+}
+
+}  // namespace troupe

@@ -1,0 +1,31 @@
+// Measures what a cost model holds: memory by reading it, the disk by random reads of a file on it,
+// experts by computing some of a shape as a layer does. Each takes a few tenths of a second, unless
+// one read or one product takes longer than that. Nothing else should run meanwhile.
+#pragma once
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/thread_pool.h"
+#include "expert/flow/cost_model.h"
+#include "io/async_reader.h"
+#include "io/direct_file.h"
+#include "model/expert_layout.h"
+
+namespace troupe {
+
+// Bytes a second, all threads together.
+Result<double> ProbeMemory(ThreadPool& pool);
+
+Result<DiskCost> ProbeDiskCost(const ReaderOptions& options, const DirectFile& file,
+                               const Clock& clock);
+
+struct ExpertSeconds {
+  double first_row = 0;
+  double further_row = 0;
+};
+
+// Takes at least two rounds of 1, 2, 8 and 32 rows, and more of them up to `seconds` in all.
+Result<ExpertSeconds> ProbeExpert(const ExpertLayout& layout, ThreadPool& pool, const Clock& clock,
+                                  double seconds);
+
+}  // namespace troupe

@@ -1,0 +1,15 @@
+#include "testing/test_seed.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace troupe {
+
+std::uint64_t TestSeed() {
+  std::uint64_t seed = 20240229;
+  if (const char* text = std::getenv("TROUPE_SEED")) seed = std::strtoull(text, nullptr, 10);
+  std::fprintf(stderr, "TROUPE_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  return seed;
+}
+
+}  // namespace troupe
