@@ -83,10 +83,11 @@ class Exactness : public testing::TestWithParam<Case> {
     for (std::size_t at = 0, piece = 0; at < kTokens; ++piece) {
       const std::size_t want = pieces[std::min(piece, pieces.size() - 1)];
       const std::size_t count = std::min(want, kTokens - at);
-      const Status status = session.FeedForLogits(std::span(tokens_).subspan(at, count), 0,
-                                                  [&](std::size_t, std::span<const float> row) {
-                                                    rows.emplace_back(row.begin(), row.end());
-                                                  });
+      const Status status =
+          session.FeedForLogits(std::span(tokens_).subspan(at, count), 0, Phase::kPrompt,
+                                [&](std::size_t, std::span<const float> row) {
+                                  rows.emplace_back(row.begin(), row.end());
+                                });
       EXPECT_TRUE(status.ok()) << status.ToString();
       at += count;
     }

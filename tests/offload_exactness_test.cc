@@ -96,7 +96,8 @@ class OffloadExactness : public testing::TestWithParam<const char*> {
     for (std::size_t at = 0; at < kTokens;) {
       const std::size_t count = at == 0 ? prompt : 1;
       const Status status = session.FeedForLogits(
-          std::span(tokens_).subspan(at, count), 0, [&](std::size_t, std::span<const float> row) {
+          std::span(tokens_).subspan(at, count), 0, at == 0 ? Phase::kPrompt : Phase::kDecode,
+          [&](std::size_t, std::span<const float> row) {
             answer.logits.emplace_back(row.begin(), row.end());
           });
       EXPECT_TRUE(status.ok()) << status.ToString();

@@ -78,6 +78,7 @@ class PrecisionPair : public testing::Test {
     const auto feed = [&](std::size_t first, std::size_t count) {
       EXPECT_TRUE(session
                       .FeedForLogits(std::span(tokens_).subspan(first, count), 0,
+                                     first == 0 ? Phase::kPrompt : Phase::kDecode,
                                      [&](std::size_t, std::span<const float> row) {
                                        logits.emplace_back(row.begin(), row.end());
                                      })

@@ -50,7 +50,7 @@ class ReplayExactness : public testing::TestWithParam<const char*> {
     for (std::size_t begin = 0; begin < kTokens; begin += kTokens / 2) {
       session.Truncate(0);
       const auto sequence = std::span(tokens).subspan(begin, kTokens / 2);
-      ASSERT_TRUE(session.Feed(sequence.first(kPrompt)).ok());
+      ASSERT_TRUE(session.FeedPrompt(sequence.first(kPrompt)).ok());
       for (std::size_t i = kPrompt; i < sequence.size(); ++i) {
         ASSERT_TRUE(session.Feed(sequence.subspan(i, 1)).ok());
       }
@@ -257,7 +257,7 @@ TEST_P(ReplayExactness, RecordingChangesNoLogit) {
       recorder = TraceRecorder::Begin(**engine, trace(), TraceScores::kAll, "").value();
     }
     Session session = Session::Create(**engine).value();
-    EXPECT_TRUE(session.Feed(tokens_).ok());
+    EXPECT_TRUE(session.FeedPrompt(tokens_).ok());
     return std::vector<float>(session.logits().begin(), session.logits().end());
   };
   EXPECT_EQ(last_logits(true), last_logits(false));

@@ -81,6 +81,7 @@ class SubstitutionEngine : public testing::Test {
     for (std::size_t at = 0; at < kTokens;) {
       const std::size_t count = at == 0 ? prompt : 1;
       const Status status = session.FeedForLogits(std::span(tokens_).subspan(at, count), 0,
+                                                  at == 0 ? Phase::kPrompt : Phase::kDecode,
                                                   [&](std::size_t, std::span<const float> row) {
                                                     logits.emplace_back(row.begin(), row.end());
                                                   });
@@ -96,7 +97,7 @@ class SubstitutionEngine : public testing::Test {
     Logits logits;
     for (std::size_t at = 0; at < kTokens; at += 3) {
       EXPECT_TRUE(session
-                      .FeedForLogits(std::span(tokens_).subspan(at, 3), 0,
+                      .FeedForLogits(std::span(tokens_).subspan(at, 3), 0, Phase::kDecode,
                                      [&](std::size_t, std::span<const float> row) {
                                        logits.emplace_back(row.begin(), row.end());
                                      })

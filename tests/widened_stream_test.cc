@@ -39,7 +39,7 @@ class WidenedStream : public testing::TestWithParam<TensorType> {
     }
     std::vector<float> logits;
     EXPECT_TRUE(session
-                    .FeedForLogits(tokens, 0,
+                    .FeedForLogits(tokens, 0, Phase::kPrompt,
                                    [&](std::size_t, std::span<const float> row) {
                                      logits.insert(logits.end(), row.begin(), row.end());
                                    })

@@ -14,9 +14,14 @@ BuddyRecorder::BuddyRecorder(const ModelConfig& config, const WarmUp& warm_up)
       weights_(top_k_),
       slots_(top_k_) {}
 
-void BuddyRecorder::PassBegins(std::size_t tokens, std::size_t position) {
-  pass_tokens_ = tokens;
-  position_ = position;
+void BuddyRecorder::PassBegins(const PassFacts& pass) {
+  pass_tokens_ = pass.rows();
+  positions_.clear();
+  for (const RowGroupFacts& group : pass.groups) {
+    for (std::uint32_t row = 0; row < group.rows; ++row) {
+      positions_.push_back(group.position + row);
+    }
+  }
 }
 
 void BuddyRecorder::Routed(std::uint32_t layer, std::span<const ExpertChoice> chosen,
@@ -29,8 +34,8 @@ void BuddyRecorder::Routed(std::uint32_t layer, std::span<const ExpertChoice> ch
       weights_[i] = choice.weight;
       slots_[i] = {.expert = choice.expert, .weight = choice.weight};
     }
-    const auto position = static_cast<std::uint32_t>(position_ + t);
-    counts_.Add(layer, experts_, weights_, WarmUpCount(position, warm_up_.tokens, warm_up_.least));
+    counts_.Add(layer, experts_, weights_,
+                WarmUpCount(positions_[t], warm_up_.tokens, warm_up_.least));
     entropies_[layer].Add(EvennessOf(slots_).entropy);
   }
 }

@@ -18,8 +18,7 @@ class BuddyRecorder final : public RouteObserver {
  public:
   explicit BuddyRecorder(const ModelConfig& config, const WarmUp& warm_up = {});
 
-  void Fed(std::size_t, bool) override {}
-  void PassBegins(std::size_t tokens, std::size_t position) override;
+  void PassBegins(const PassFacts& pass) override;
   void Routed(std::uint32_t layer, std::span<const ExpertChoice> chosen,
               std::span<const float> scores) override;
   void PassEnded() override;
@@ -34,8 +33,9 @@ class BuddyRecorder final : public RouteObserver {
   Coactivations counts_;
   std::vector<EntropyHistogram> entropies_;  // [layer]
   std::uint64_t tokens_ = 0;
-  std::size_t pass_tokens_ = 0, position_ = 0;  // of the pass under way
-  std::vector<std::uint32_t> experts_;          // of one token, likewise the next two
+  std::size_t pass_tokens_ = 0;           // of the pass under way
+  std::vector<std::uint32_t> positions_;  // of its rows
+  std::vector<std::uint32_t> experts_;    // of one token, likewise the next two
   std::vector<float> weights_;
   std::vector<RoutedSlot> slots_;
 };

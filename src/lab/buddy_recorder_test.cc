@@ -23,7 +23,8 @@ ModelConfig TwoLayers() {
 }
 
 void Pass(BuddyRecorder& recorder, std::size_t position, std::vector<ExpertChoice> chosen) {
-  recorder.PassBegins(chosen.size() / 2, position);
+  recorder.PassBegins(OneGroup(1, Phase::kPrompt, static_cast<std::uint32_t>(chosen.size() / 2),
+                               static_cast<std::uint32_t>(position)));
   recorder.Routed(1, chosen, {});
   recorder.PassEnded();
 }

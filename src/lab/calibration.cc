@@ -210,11 +210,12 @@ Result<ModelProfile> Calibrate(Session& session, Engine& engine, std::span<const
   Watcher watcher(engine);
   for (std::size_t at = 0; at < text.size(); at += window) {
     session.Truncate(0);
-    if (options.begin) TROUPE_RETURN_IF_ERROR(session.Feed({&*options.begin, 1}));
+    if (options.begin) TROUPE_RETURN_IF_ERROR(session.FeedPrompt({&*options.begin, 1}));
     const std::span<const TokenId> part = text.subspan(at, std::min(window, text.size() - at));
     const Watching watching(engine.transformer(), watcher, options.routes);
     for (std::size_t i = 0; i < part.size(); i += together) {
-      TROUPE_RETURN_IF_ERROR(session.Feed(part.subspan(i, std::min(together, part.size() - i))));
+      TROUPE_RETURN_IF_ERROR(
+          session.FeedPrompt(part.subspan(i, std::min(together, part.size() - i))));
       watcher.PassEnds();
     }
     if (options.progress) options.progress(at + part.size(), text.size());

@@ -28,8 +28,8 @@ Result<double> Nll(Session& session, std::span<const TokenId> prompt,
   fed.insert(fed.end(), text.begin(), text.end() - 1);
   double sum = 0;
   const std::size_t first = prompt.size() - 1;
-  TROUPE_RETURN_IF_ERROR(
-      session.FeedForLogits(fed, first, [&](std::size_t i, std::span<const float> logits) {
+  TROUPE_RETURN_IF_ERROR(session.FeedForLogits(
+      fed, first, Phase::kPrompt, [&](std::size_t i, std::span<const float> logits) {
         sum -= LogProbability(logits, static_cast<std::size_t>(text[i - first]));
       }));
   return sum / static_cast<double>(text.size());

@@ -171,7 +171,8 @@ Result<Evaluation> Evaluate(Session& session, std::span<const TokenId> text,
       scored = scorer.Score(window[i + 1], logits);
       scoring += since.Seconds();
     };
-    TROUPE_RETURN_IF_ERROR(FeedInParts(session, window, together, options.warm_up, score));
+    TROUPE_RETURN_IF_ERROR(FeedInParts(session, window, together, options.warm_up,
+                                       options.together ? Phase::kDecode : Phase::kPrompt, score));
     pass_seconds += whole.Seconds() - scoring;
     fed += window.size();
     TROUPE_RETURN_IF_ERROR(scored);

@@ -99,8 +99,10 @@ TEST_F(EvaluationOfTheTinyModel, HowManyTokensGoTogetherChangesNoByteOfTheLogits
 
 TEST_F(EvaluationOfTheTinyModel, NoMoreTokensThanAskedForGoTogether) {
   struct Passes final : RouteObserver {
-    void Fed(std::size_t tokens, bool) override { most = std::max(most, tokens); }
-    void PassBegins(std::size_t, std::size_t) override { ++count; }
+    void PassBegins(const PassFacts& pass) override {
+      most = std::max<std::size_t>(most, pass.rows());
+      ++count;
+    }
     void Routed(std::uint32_t, std::span<const ExpertChoice>, std::span<const float>) override {}
     void PassEnded() override {}
     std::size_t most = 0, count = 0;

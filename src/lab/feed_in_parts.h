@@ -1,5 +1,4 @@
-// Feeds tokens a few at a time, as a batch of so many would come: for what is scored as decode
-// would.
+// Feeds tokens in groups of n, as a batch of n would arrive, to score them as decoding would.
 #pragma once
 
 #include <algorithm>
@@ -11,11 +10,11 @@ namespace troupe {
 
 // As FeedForLogits, at most `together` tokens in a pass.
 inline Status FeedInParts(Session& session, TokenIds tokens, std::size_t together,
-                          std::size_t first, const Session::RowVisitor& row) {
+                          std::size_t first, Phase phase, const Session::RowVisitor& row) {
   for (std::size_t at = 0; at < tokens.size(); at += together) {
     TROUPE_RETURN_IF_ERROR(session.FeedForLogits(
         tokens.subspan(at, std::min(together, tokens.size() - at)), first > at ? first - at : 0,
-        [&](std::size_t i, std::span<const float> logits) { row(at + i, logits); }));
+        phase, [&](std::size_t i, std::span<const float> logits) { row(at + i, logits); }));
   }
   return OkStatus();
 }

@@ -97,6 +97,7 @@ class Scorer {
         .tokens = ids.size() - option.scored, .bytes = option.bytes, .likeliest = true};
     TROUPE_RETURN_IF_ERROR(FeedInParts(
         session_, rest, options_.together.value_or(rest.size()), before - kept,
+        options_.together ? Phase::kDecode : Phase::kPrompt,
         [&](std::size_t i, std::span<const float> logits) {
           const auto token = static_cast<std::size_t>(ids[kept + i + 1]);
           score.log_likelihood += LogProbability(logits, token);

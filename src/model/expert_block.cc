@@ -216,16 +216,14 @@ void ForwardPass::Combine() {
 Status ForwardPass::ExpertBlock(std::uint32_t layer, const LayerWeights& w,
                                 std::span<const LayerWeights> following) {
   NormaliseStream(w.ffn_norm);
-  const std::uint32_t ahead = std::min(experts_.forecast_layers(tokens_), kMostLayersAhead);
+  const std::uint32_t ahead = std::min(experts_.forecast_layers(), kMostLayersAhead);
   const std::size_t forecasts = std::min<std::size_t>(following.size(), ahead);
   // The last layer, too: forecasts of it are learned from.
   const bool tells = ahead > 0;
   TROUPE_RETURN_IF_ERROR(Route(layer, w.moe, following.first(forecasts), tells));
-  if (experts_.wants_routing(tokens_)) {
-    const TopExpertsParams& routing = config_.moe.routing;
-    experts_.Routed(layer, {ws_.router, tokens_ * routing.experts},
-                    {ws_.chosen, tokens_ * routing.top_k});
-  }
+  const TopExpertsParams& routing = config_.moe.routing;
+  experts_.Routed(layer, {ws_.router, tokens_ * routing.experts},
+                  {ws_.chosen, tokens_ * routing.top_k});
   OrderByExpert();
   const std::span<const ExpertDemand> demands = Demands();
   experts_.Ask(layer, demands);

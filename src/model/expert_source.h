@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "expert/cache/expert_cache.h"
 #include "expert/forecast/predictor.h"
+#include "expert/pass_facts.h"
 #include "kernels/top_experts.h"
 #include "model/weights.h"
 
@@ -78,24 +79,24 @@ class ExpertSource {
  public:
   virtual ~ExpertSource() = default;
 
-  // A pass of so many tokens sets out, of which `layer` is the first that has experts.
-  virtual void PassBegins(std::uint32_t /*layer*/, std::size_t /*tokens*/) {}
+  // A pass begins. What is said until the next one is about it.
+  virtual void PassBegins(const PassFacts& /*pass*/) {}
 
-  // Whether, in a pass of so many tokens, it wants to know what a layer's router said.
-  virtual bool wants_routing(std::size_t /*tokens*/) const { return false; }
-  // A row of all experts' scores a token, and the choice: slots best first, the same number a
-  // token. Before the layer asks. A source that need not be exact may have some slots answered
-  // otherwise: by another expert of the layer, at another weight, or by kNoExpert.
+  // What a layer's router said: a row of all experts' scores for each row of the pass, and the
+  // choice, the same number of slots a row, best first. Before the layer asks. A source that need
+  // not be exact may answer some slots of rows that need not be exact otherwise: by another expert
+  // of the layer, at another weight, or by kNoExpert.
   virtual void Routed(std::uint32_t /*layer*/, std::span<const float> /*scores*/,
                       std::span<ExpertChoice> /*chosen*/) {}
 
   // A layer needs these experts, each named once; whatever an earlier call asked for is forgotten.
   virtual void Ask(std::uint32_t layer, std::span<const ExpertDemand> demands) = 0;
 
+  // Number of layers ahead whose gates it wants to hear in this pass.
+  virtual std::uint32_t forecast_layers() const { return 0; }
   // What this layer's gate and those of the next layers say of the stream as it is now: first this
-  // layer's own, then of each layer that has experts from the next one on, which may be empty where
-  // nobody wants it. After Ask; the spans are good during the calls.
-  virtual std::uint32_t forecast_layers(std::size_t /*tokens*/) const { return 0; }
+  // layer's own, then of each layer that has experts from the next one on; empty if
+  // forecast_layers() is 0. After Ask; the spans are valid during the calls.
   virtual void GateSaid(std::uint32_t /*layer*/, const GateScores& /*said*/) {}
   virtual void Foretell(std::uint32_t /*layer*/, std::uint32_t /*ahead*/,
                         const GateScores& /*forecast*/) {}

@@ -9,8 +9,9 @@
 
 namespace troupe {
 
-Status Transformer::CheckCall(TokenIds tokens, const KvCache& cache,
-                              const Workspace& workspace) const {
+Status Transformer::CheckCall(const RowGroup& group, const Workspace& workspace) const {
+  const TokenIds tokens = group.tokens;
+  const KvCache& cache = *group.cache;
   TROUPE_CHECK(!tokens.empty() && tokens.size() <= workspace.chunk());
   if (tokens.size() > cache.capacity() - cache.length()) {
     return Error(Code::kResourceExhausted,
@@ -41,15 +42,24 @@ void Transformer::Show(std::uint32_t layer, StreamPlace place, const Workspace& 
   if (observer_ != nullptr) observer_->Saw(layer, place, workspace.stream, tokens);
 }
 
-Status Transformer::Forward(TokenIds tokens, KvCache& cache, Workspace& workspace) {
-  TROUPE_RETURN_IF_ERROR(CheckCall(tokens, cache, workspace));
+Status Transformer::Forward(const RowGroup& group, Workspace& workspace) {
+  TROUPE_RETURN_IF_ERROR(CheckCall(group, workspace));
+  const TokenIds tokens = group.tokens;
+  KvCache& cache = *group.cache;
   const std::span<std::int32_t> positions = std::span(workspace.positions).first(tokens.size());
   std::iota(positions.begin(), positions.end(), static_cast<std::int32_t>(cache.length()));
   workspace.rope.front().Fill(positions);
   Embed(tokens, workspace);
 
-  experts_.PassBegins(config_.moe.leading_dense, tokens.size());
-  if (route_observer_ != nullptr) route_observer_->PassBegins(tokens.size(), cache.length());
+  const PassFacts facts{.first_layer = config_.moe.leading_dense,
+                        .groups = {{.sequence = group.sequence,
+                                    .request = group.request,
+                                    .phase = group.phase,
+                                    .exact = group.exact,
+                                    .position = static_cast<std::uint32_t>(cache.length()),
+                                    .rows = static_cast<std::uint32_t>(tokens.size())}}};
+  experts_.PassBegins(facts);
+  if (route_observer_ != nullptr) route_observer_->PassBegins(facts);
   ForwardPass pass(config_, experts_, pool_, region_, cache, workspace, tokens.size(),
                    route_observer_);
   for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {

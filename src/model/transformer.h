@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "base/thread_pool.h"
+#include "model/batch.h"
 #include "model/config.h"
 #include "model/expert_source.h"
 #include "model/kv_cache.h"
@@ -20,8 +21,6 @@
 
 namespace troupe {
 
-using TokenIds = std::span<const std::int32_t>;
-
 class Transformer {
  public:
   // All four must outlive it.
@@ -29,9 +28,9 @@ class Transformer {
               ThreadPool& pool)
       : config_(config), weights_(weights), experts_(experts), pool_(pool) {}
 
-  // Runs 1 to workspace.chunk() tokens at the positions from cache.length() on and stores their
-  // keys and values. On an error the cache is as long as before.
-  Status Forward(TokenIds tokens, KvCache& cache, Workspace& workspace);
+  // Runs a group of 1 to workspace.chunk() tokens at the positions from its cache's length() on and
+  // stores their keys and values. On an error the cache is as long as before.
+  Status Forward(const RowGroup& group, Workspace& workspace);
 
   // Logits of rows [first, first + count) of the last Forward, `vocabulary` floats a row.
   // Overwrites workspace.normed; may be called for any rows, in parts.
@@ -49,7 +48,7 @@ class Transformer {
   RouteObserver* route_observer() const { return route_observer_; }
 
  private:
-  Status CheckCall(TokenIds tokens, const KvCache& cache, const Workspace& workspace) const;
+  Status CheckCall(const RowGroup& group, const Workspace& workspace) const;
   void Show(std::uint32_t layer, StreamPlace place, const Workspace& workspace,
             std::size_t tokens) const;
   void Embed(TokenIds tokens, Workspace& workspace) const;

@@ -97,7 +97,7 @@ void OffloadedExperts::Give(ExpertId id, std::uint32_t tokens) {
 void OffloadedExperts::DropUnwantedLowCopies() {
   if (low_.store == nullptr) return;
   if (Substitutes() && substitution_->chain().NeedsLowCopies()) return;
-  if (IsPrompt() ? low_copies_.prefill_share > 0 : low_copies_.decode) return;
+  if (pass_.HasPrompt() ? low_copies_.prefill_share > 0 : low_copies_.decode) return;
   Forget();
   if (prefetcher_) prefetcher_->ReleaseAll();
   for (const ExpertId id : cache_.DropLowCopies()) {
@@ -105,15 +105,10 @@ void OffloadedExperts::DropUnwantedLowCopies() {
   }
 }
 
-void OffloadedExperts::PassBegins(std::uint32_t layer, std::size_t tokens) {
-  pass_tokens_ = tokens;
+void OffloadedExperts::PassBegins(const PassFacts& pass) {
+  pass_ = pass;
   DropUnwantedLowCopies();
-  if (prefetcher_) prefetcher_->PassBegins(layer, tokens);
-}
-
-bool OffloadedExperts::wants_routing(std::size_t tokens) const {
-  return cache_.policy().wants_scores() ||
-         (substitution_ && !in_prompt_ && substitution_->AppliesTo(tokens));
+  if (prefetcher_) prefetcher_->PassBegins(pass.first_layer, pass.rows());
 }
 
 // The policy learns by the router's choice: by the answers it would learn to keep what it has.
@@ -143,7 +138,7 @@ void OffloadedExperts::Ask(std::uint32_t layer, std::span<const ExpertDemand> de
   TROUPE_CHECK(CollectEnded().ok());
   layer_ = layer;
   if (prefetcher_) prefetcher_->LayerAsks(layer, demands, clock_.Now());
-  std::vector<ExpertCopy> least = LeastCopies(demands, IsPrompt(), low_copies_);
+  std::vector<ExpertCopy> least = LeastCopies(demands, pass_.HasPrompt(), low_copies_);
   for (std::size_t i = 0; Substitutes() && i < demands.size(); ++i) {
     if (substitution_->Least(demands[i].expert) == ExpertCopy::kLow) least[i] = ExpertCopy::kLow;
   }
@@ -209,8 +204,8 @@ void OffloadedExperts::CallOffStale() {
   });
 }
 
-std::uint32_t OffloadedExperts::forecast_layers(std::size_t tokens) const {
-  return prefetcher_ == nullptr ? 0 : prefetcher_->forecast_layers(tokens);
+std::uint32_t OffloadedExperts::forecast_layers() const {
+  return prefetcher_ == nullptr ? 0 : prefetcher_->forecast_layers(pass_.rows());
 }
 
 void OffloadedExperts::GateSaid(std::uint32_t layer, const GateScores& said) {
@@ -235,7 +230,7 @@ void OffloadedExperts::Advance() {
 // A guess, like the prefetch itself: if the layer asks for more than the low copy, it is read
 // again.
 ExpertCopy OffloadedExperts::ForeseenCopy(ExpertId id) const {
-  const bool tail = IsPrompt() && low_copies_.prefill_share > 0 &&
+  const bool tail = pass_.HasPrompt() && low_copies_.prefill_share > 0 &&
                     prefetcher_->IsForeseenInTail(id, low_copies_.prefill_share);
   return tail ? ExpertCopy::kLow : ExpertCopy::kFull;
 }

@@ -57,12 +57,11 @@ class OffloadedExperts final : public ExpertSource {
                                                           ThreadPool& pool, const Clock& clock,
                                                           Options options);
 
-  void PassBegins(std::uint32_t layer, std::size_t tokens) override;
-  bool wants_routing(std::size_t tokens) const override;
+  void PassBegins(const PassFacts& pass) override;
   void Routed(std::uint32_t layer, std::span<const float> scores,
               std::span<ExpertChoice> chosen) override;
   void Ask(std::uint32_t layer, std::span<const ExpertDemand> demands) override;
-  std::uint32_t forecast_layers(std::size_t tokens) const override;
+  std::uint32_t forecast_layers() const override;
   void GateSaid(std::uint32_t layer, const GateScores& said) override;
   void Foretell(std::uint32_t layer, std::uint32_t ahead, const GateScores& forecast) override;
   Result<std::span<const ReadyExpert>> Take(bool wait) override;
@@ -80,8 +79,6 @@ class OffloadedExperts final : public ExpertSource {
 
   // From the next pass on. A chain without links is exact, as is the beginning.
   void set_substitution(SubstitutionChain chain);
-  // While true, what passes is a prompt, which is exact however short.
-  void set_in_prompt(bool in_prompt) { in_prompt_ = in_prompt; }
   // Null: exact.
   const SubstitutionChain* substitution() const {
     return substitution_ ? &substitution_->chain() : nullptr;
@@ -114,9 +111,8 @@ class OffloadedExperts final : public ExpertSource {
 
   const ExpertLayout& LayoutOf(ExpertId id, ExpertCopy copy) const;
   bool Substitutes() const {
-    return substitution_ && !in_prompt_ && substitution_->AppliesTo(pass_tokens_);
+    return substitution_ && !pass_.HasPrompt() && substitution_->AppliesTo(pass_.rows());
   }
-  bool IsPrompt() const { return in_prompt_ || pass_tokens_ > 1; }
   void DropUnwantedLowCopies();
   ExpertCopy ForeseenCopy(ExpertId id) const;
   std::span<std::byte> Slot(std::uint32_t slot);
@@ -154,8 +150,7 @@ class OffloadedExperts final : public ExpertSource {
   MissObserver observer_;
 
   bool in_order_ = false;
-  bool in_prompt_ = false;
-  std::size_t pass_tokens_ = 1;
+  PassFacts pass_;
   std::uint32_t layer_ = 0;
   std::vector<ExpertId> unplaced_;  // asked for, without a slot yet
   std::vector<Waiting> waiting_;    // asked for, on their way

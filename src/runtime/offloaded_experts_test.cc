@@ -235,7 +235,8 @@ TEST_F(OffloadedExpertsTest, APrefetchStillOnItsWayIsJoined) {
 
 TEST_F(OffloadedExpertsTest, WhatAPromptReadsAheadIsCalledOffWhereTheLayerAsksForOthers) {
   Open(3, std::make_unique<Always>(), 2);
-  experts_->PassBegins(0, 8);  // so many that what is guessed is as good as asked for
+  experts_->PassBegins(
+      OneGroup(0, Phase::kPrompt, 8));  // so many that what is guessed is as good as asked for
   reader_->Hold(true);
   Ask(0, {0});
   experts_->Foretell(1, 1, {});
@@ -275,7 +276,7 @@ class FewWant3 final : public Predictor {
 
 TEST_F(OffloadedExpertsTest, OneReadAheadInItsLowCopyThatManyWantIsReadAgain) {
   Open(4, std::make_unique<FewWant3>(), 16, {.prefill_share = 0.3});
-  experts_->PassBegins(0, 8);
+  experts_->PassBegins(OneGroup(0, Phase::kPrompt, 8));
   Ask(0, {1});
   TakeAll(1);
   reader_->Hold(true);

@@ -41,18 +41,20 @@ Status Session::CheckRoom(std::size_t tokens) const {
                cache_.length(), cache_.capacity());
 }
 
-Status Session::Feed(TokenIds tokens) { return FeedChunks(tokens, /*prompt=*/false, {}); }
+Status Session::Feed(TokenIds tokens) { return FeedChunks(tokens, Phase::kDecode, {}); }
 
-Status Session::FeedChunks(TokenIds tokens, bool prompt, const StopAsked& stop) {
+Status Session::Forward(TokenIds tokens, Phase phase) {
+  return engine_->transformer().Forward({.cache = &cache_, .tokens = tokens, .phase = phase},
+                                        workspace_);
+}
+
+Status Session::FeedChunks(TokenIds tokens, Phase phase, const StopAsked& stop) {
   TROUPE_RETURN_IF_ERROR(CheckRoom(tokens.size()));
-  if (RouteObserver* observer = engine_->transformer().route_observer())
-    observer->Fed(tokens.size(), prompt);
   const std::size_t before = tokens_.size();
   for (std::size_t at = 0; at < tokens.size();) {
     if (stop && stop()) return Error(Code::kCancelled, "stopped after {} tokens", at);
     const std::size_t count = std::min(workspace_.chunk(), tokens.size() - at);
-    const Status status =
-        engine_->transformer().Forward(tokens.subspan(at, count), cache_, workspace_);
+    const Status status = Forward(tokens.subspan(at, count), phase);
     if (!status.ok()) {
       Truncate(before);
       return status;
@@ -67,25 +69,19 @@ Status Session::FeedChunks(TokenIds tokens, bool prompt, const StopAsked& stop) 
 }
 
 Status Session::FeedPrompt(TokenIds tokens, const StopAsked& stop) {
-  OffloadedExperts* experts = engine_->offloaded();
-  if (experts != nullptr) experts->set_in_prompt(true);
-  Status status = FeedChunks(tokens, /*prompt=*/true, stop);
-  if (experts != nullptr) experts->set_in_prompt(false);
-  return status;
+  return FeedChunks(tokens, Phase::kPrompt, stop);
 }
 
-Status Session::FeedForLogits(TokenIds tokens, std::size_t first, const RowVisitor& row) {
+Status Session::FeedForLogits(TokenIds tokens, std::size_t first, Phase phase,
+                              const RowVisitor& row) {
   TROUPE_RETURN_IF_ERROR(CheckRoom(tokens.size()));
-  if (RouteObserver* observer = engine_->transformer().route_observer())
-    observer->Fed(tokens.size(), /*prompt=*/false);
   const std::size_t before = tokens_.size(), vocabulary = logits_.size();
   const std::size_t most =
       std::clamp<std::size_t>(kLogitBytes / (vocabulary * sizeof(float)), 1, kLogitRows);
   std::vector<float> rows(std::min({most, workspace_.chunk(), tokens.size()}) * vocabulary);
   for (std::size_t at = 0; at < tokens.size();) {
     const std::size_t count = std::min(workspace_.chunk(), tokens.size() - at);
-    const Status status =
-        engine_->transformer().Forward(tokens.subspan(at, count), cache_, workspace_);
+    const Status status = Forward(tokens.subspan(at, count), phase);
     if (!status.ok()) {
       Truncate(before);
       return status;

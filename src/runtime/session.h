@@ -20,20 +20,20 @@ class Session {
   // The engine must outlive it.
   static Result<Session> Create(Engine& engine);
 
-  // Appends tokens; afterwards logits() is of the last one. Fails, with the sequence as it was, if
-  // they do not fit into the context.
+  // Appends tokens that were generated; afterwards logits() is of the last one. Fails, with the
+  // sequence as it was, if they do not fit into the context.
   Status Feed(TokenIds tokens);
 
   // Asked before each chunk of a prompt, which may take long: true ends it there.
   using StopAsked = std::function<bool()>;
-  // Like Feed, of tokens that somebody else wrote: however few they are, nothing is substituted in
-  // them. If it is stopped it fails as cancelled, what was read stays, and logits() is of no token.
+  // Like Feed, of tokens of a prompt. If it is stopped it fails as cancelled, what was read stays,
+  // and logits() is of no token.
   Status FeedPrompt(TokenIds tokens, const StopAsked& stop = {});
 
-  // Like Feed, and calls row(i, logits) for every token from `first` on, in order: what scoring a
-  // text needs. The logits are valid during the call.
+  // Appends tokens and calls row(i, logits) for every one from `first` on, in order: what scoring
+  // a text needs. The logits are valid during the call.
   using RowVisitor = std::function<void(std::size_t index, std::span<const float> logits)>;
-  Status FeedForLogits(TokenIds tokens, std::size_t first, const RowVisitor& row);
+  Status FeedForLogits(TokenIds tokens, std::size_t first, Phase phase, const RowVisitor& row);
 
   std::span<const float> logits() const { return logits_; }
   std::span<const std::int32_t> tokens() const { return tokens_; }
@@ -47,7 +47,8 @@ class Session {
  private:
   Session(Engine& engine, KvCache cache, Workspace workspace);
   Status CheckRoom(std::size_t tokens) const;
-  Status FeedChunks(TokenIds tokens, bool prompt, const StopAsked& stop);
+  Status FeedChunks(TokenIds tokens, Phase phase, const StopAsked& stop);
+  Status Forward(TokenIds tokens, Phase phase);
 
   Engine* engine_;
   KvCache cache_;

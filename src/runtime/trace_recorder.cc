@@ -108,17 +108,17 @@ Status TraceRecorder::Finish() {
   return failed_;
 }
 
-void TraceRecorder::Fed(std::size_t tokens, bool prompt) {
-  phase_ = prompt || tokens > 1 ? TracePhase::kPrefill : TracePhase::kDecode;
-}
-
-void TraceRecorder::PassBegins(std::size_t tokens, std::size_t position) {
-  if (position == 0) ++sequences_;
-  pass_ = {.domains = {domain_}, .tokens = static_cast<std::uint32_t>(tokens)};
-  pass_.segments = {{.sequence = sequences_ - 1,
-                     .position = static_cast<std::uint32_t>(position),
-                     .tokens = pass_.tokens,
-                     .phase = phase_}};
+void TraceRecorder::PassBegins(const PassFacts& pass) {
+  pass_ = {.domains = {domain_}, .tokens = pass.rows()};
+  for (const RowGroupFacts& group : pass.groups) {
+    if (numbers_.size() <= group.sequence) numbers_.resize(group.sequence + 1, sequences_);
+    if (group.position == 0) numbers_[group.sequence] = sequences_++;
+    pass_.segments.push_back(
+        {.sequence = numbers_[group.sequence],
+         .position = group.position,
+         .tokens = group.rows,
+         .phase = group.phase == Phase::kPrompt ? TracePhase::kPrefill : TracePhase::kDecode});
+  }
   layers_seen_ = 0;
 }
 

@@ -29,8 +29,7 @@ class TraceRecorder final : public RouteObserver {
   Status Finish();
   std::uint64_t tokens() const { return writer_.tokens(); }
 
-  void Fed(std::size_t tokens, bool prompt) override;
-  void PassBegins(std::size_t tokens, std::size_t position) override;
+  void PassBegins(const PassFacts& pass) override;
   void Routed(std::uint32_t layer, std::span<const ExpertChoice> chosen,
               std::span<const float> scores) override;
   void PassEnded() override;
@@ -41,10 +40,10 @@ class TraceRecorder final : public RouteObserver {
   Engine& engine_;
   TraceWriter writer_;
   std::string domain_;
-  TracePhase phase_ = TracePhase::kPrefill;
-  std::uint32_t sequences_ = 0;  // that have begun
-  TraceBlock pass_;              // under way
-  std::size_t layers_seen_ = 0;  // of it
+  std::uint32_t sequences_ = 0;         // that have begun
+  std::vector<std::uint32_t> numbers_;  // of those under way, by SequenceId
+  TraceBlock pass_;                     // under way
+  std::size_t layers_seen_ = 0;         // of it
   Stopwatch since_written_;
   Status failed_;
 };

@@ -119,7 +119,7 @@ class BenchCommand final : public Command {
     for (std::size_t rep = 0; rep <= reps_; ++rep) {  // the first one warms up
       session.Truncate(0);
       const Stopwatch watch;
-      TROUPE_RETURN_IF_ERROR(session.Feed(text.first(length)));
+      TROUPE_RETURN_IF_ERROR(session.FeedPrompt(text.first(length)));
       if (rep == 0) continue;
       m.per_second.push_back(static_cast<double>(length) / watch.Seconds());
       tick();
@@ -135,7 +135,7 @@ class BenchCommand final : public Command {
     Measured m{.prompt = length, .tokens = decode_, .per_second = {}};
     for (std::size_t rep = 0; rep < reps_; ++rep) {
       session.Truncate(0);
-      TROUPE_RETURN_IF_ERROR(session.Feed(text.first(length)));
+      TROUPE_RETURN_IF_ERROR(session.FeedPrompt(text.first(length)));
       const Stopwatch watch;
       for (std::size_t i = 0; i < decode_; ++i) {
         TROUPE_RETURN_IF_ERROR(session.Feed(text.subspan(length + i, 1)));
