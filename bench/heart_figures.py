@@ -1,0 +1,115 @@
+"""What bench/heart makes of its runs: ratios, tables, bars."""
+import math
+import statistics
+
+MOST_COMPILE = 0.45       # of the older tree's CPU seconds
+LEAST_CELL, LEAST_MEAN = 0.98, 1.00   # this binary's speed over the older one's
+LEAST_OF_PROMPT = 0.95    # eight decodes, of a prompt read in chunks of eight
+LEAST_OF_LIMIT = 0.8      # a pass of 2 to 32 tokens, of what memory and disk allow
+MOST_GAP = 3.0            # of the median gap
+
+
+def _ratio(cell, phase):
+    return statistics.median(cell[phase]["new"]) / statistics.median(cell[phase]["old"])
+
+
+def speed_ratios(cells):
+    return [(cell["model"], cell["share"], phase, _ratio(cell, phase))
+            for cell in cells for phase in ("decode", "prefill")]
+
+
+def geometric_mean(numbers):
+    return math.exp(statistics.fmean(map(math.log, numbers)))
+
+
+def of_limit(row):
+    return row["tokens_per_s"] / row["limit_tokens_per_s"]
+
+
+def of_prompt(row):
+    return row["tokens_per_s"] / row["prompt_tokens_per_s"]
+
+
+def gap_ratio(join):
+    return join["longest_gap_s"] / join["median_gap_s"]
+
+
+def _compile_table(figures):
+    return (f"\ncompiling the program, CPU seconds, no cache\n"
+            f"  older {figures['old_cpu_s']:8.1f}\n  this  {figures['new_cpu_s']:8.1f}   "
+            f"{figures['new_cpu_s'] / figures['old_cpu_s']:.2f} of it\n")
+
+
+def _speed_table(cells):
+    lines = [f"\n{'model':24} {'experts':>10} {'phase':>8} {'older':>9} {'this':>9} {'ratio':>7}"]
+    for cell in cells:
+        for phase in ("decode", "prefill"):
+            old, new = (statistics.median(cell[phase][which]) for which in ("old", "new"))
+            lines.append(f"{cell['model']:24} {cell['share']:>10} {phase:>8} {old:9.1f} {new:9.1f} "
+                         f"{new / old:7.3f}")
+    return "\n".join(lines) + "\n"
+
+
+def _together_table(rows):
+    lines = [f"\n{'experts':>10} {'sequences':>9} {'tokens/s':>9} {'prompt in chunks of as many':>28} "
+             f"{'limit':>9} {'of limit':>9}"]
+    for row in rows:
+        lines.append(f"{row['share']:>10} {row['sequences']:9} {row['tokens_per_s']:9.1f} "
+                     f"{row['prompt_tokens_per_s']:28.1f} {row['limit_tokens_per_s']:9.1f} "
+                     f"{of_limit(row):9.2f}")
+    return "\n".join(lines) + "\n"
+
+
+def _join_table(join):
+    return (f"\na prompt of {join['prompt_tokens']} tokens joins {join['sequences']} decodes: gap between their "
+            f"tokens\n  median {1e3 * join['median_gap_s']:8.1f} ms\n  longest "
+            f"{1e3 * join['longest_gap_s']:7.1f} ms   {gap_ratio(join):.2f} times; the prompt was read in "
+            f"{join['prompt_seconds']:.2f} s, alone in {join['prompt_seconds_alone']:.2f} s\n")
+
+
+def table(part, figures):
+    return {"compile": _compile_table, "speed": _speed_table, "together": _together_table,
+            "join": _join_table}[part](figures)
+
+
+def missed_bars(figures):
+    missed = []
+
+    def bar(holds, what):
+        if not holds:
+            missed.append(what)
+    if "compile" in figures:
+        ratio = figures["compile"]["new_cpu_s"] / figures["compile"]["old_cpu_s"]
+        bar(ratio <= MOST_COMPILE, f"compiling takes {ratio:.2f} of the older tree's time, at most {MOST_COMPILE} allowed")
+    if "speed" in figures:
+        ratios = speed_ratios(figures["speed"])
+        for model, share, phase, ratio in ratios:
+            bar(ratio >= LEAST_CELL, f"{model}, {share}: {phase} {ratio:.3f} of the older speed, at least {LEAST_CELL} expected")
+        mean = geometric_mean([ratio for *_, ratio in ratios])
+        bar(mean >= LEAST_MEAN, f"speed {mean:.3f} of the older one in the geometric mean, at least {LEAST_MEAN} expected")
+    for row in figures.get("together", []):
+        if row["sequences"] == 8 and row["share"] == "in memory":
+            bar(of_prompt(row) >= LEAST_OF_PROMPT, f"eight decodes run at {of_prompt(row):.2f} of a prompt in chunks of eight, "
+                f"at least {LEAST_OF_PROMPT} expected")
+        if row["sequences"] >= 2:
+            bar(of_limit(row) >= LEAST_OF_LIMIT, f"{row['share']}: {row['sequences']} sequences at {of_limit(row):.2f} of their "
+                f"limit, at least {LEAST_OF_LIMIT} expected")
+    if "join" in figures:
+        bar(gap_ratio(figures["join"]) <= MOST_GAP, f"the longest gap is {gap_ratio(figures['join']):.2f} times the median, "
+            f"at most {MOST_GAP} allowed")
+    return missed
+
+
+def line(figures, missed):
+    parts = []
+    if "compile" in figures:
+        parts.append(f"compile {figures['compile']['new_cpu_s'] / figures['compile']['old_cpu_s']:.2f}")
+    if "speed" in figures:
+        ratios = [ratio for *_, ratio in speed_ratios(figures["speed"])]
+        parts.append(f"speed {geometric_mean(ratios):.3f} (least {min(ratios):.3f})")
+    for row in figures.get("together", []):
+        if row["sequences"] == 8:
+            parts.append(f"eight together {row['share']} {row['tokens_per_s']:.0f} tokens/s, {of_limit(row):.2f} of the limit")
+    if "join" in figures:
+        parts.append(f"longest gap {gap_ratio(figures['join']):.2f}x")
+    return f"heart: {'; '.join(parts)}; disturbed runs {figures['disturbed']}; bars missed {len(missed)}"

@@ -1,0 +1,44 @@
+"""That bench/heart's bars can be missed, each by its own figure."""
+import unittest
+
+import heart_figures
+
+
+def figures(compile_s=44.0, decode=100.0, prefill=100.5, eight=96.0, limit=110.0, longest=0.029):
+    cell = {"model": "m", "share": "50 %", "decode": {"old": [100.0, 99.0, 101.0], "new": [decode] * 3},
+            "prefill": {"old": [100.0], "new": [prefill]}}
+    row = {"share": "in memory", "sequences": 8, "tokens_per_s": eight, "prompt_tokens_per_s": 100.0,
+           "limit_tokens_per_s": limit}
+    return {"compile": {"old_cpu_s": 100.0, "new_cpu_s": compile_s}, "speed": [cell], "together": [row],
+            "join": {"median_gap_s": 0.01, "longest_gap_s": longest, "prompt_tokens": 2048, "sequences": 8,
+                     "prompt_seconds": 3.0, "prompt_seconds_alone": 2.5},
+            "disturbed": 0}
+
+
+class Bars(unittest.TestCase):
+    def missed(self, **changes):
+        return heart_figures.missed_bars(figures(**changes))
+
+    def test_all_hold_for_good_figures(self):
+        self.assertEqual(self.missed(), [])
+
+    def test_each_is_missed_by_its_own_figure(self):
+        for changes, what in (({"compile_s": 46.0}, "compiling"), ({"decode": 97.0, "prefill": 110.0}, "decode 0.970"),
+                              ({"prefill": 99.0}, "geometric mean"), ({"eight": 94.0}, "chunks of eight"),
+                              ({"limit": 125.0}, "their limit"), ({"longest": 0.031}, "longest gap")):
+            missed = self.missed(**changes)
+            self.assertEqual(len(missed), 1, (changes, missed))
+            self.assertIn(what, missed[0])
+
+    def test_a_part_that_was_not_run_has_no_bar(self):
+        self.assertEqual(heart_figures.missed_bars({"disturbed": 0}), [])
+
+    def test_tables_and_the_line_show_the_figures(self):
+        all_figures = figures()
+        for part in ("compile", "speed", "together", "join"):
+            self.assertRegex(heart_figures.table(part, all_figures[part]), r"\d")
+        self.assertIn("bars missed 1", heart_figures.line(all_figures, ["x"]))
+
+
+if __name__ == "__main__":
+    unittest.main()
