@@ -18,6 +18,7 @@ OWNERS = {
     "pcre2": {"text"},
     "zstd": {"io", "trace"},
     "xxhash": {"store", "trace", "lab"},
+    "nlohmann/": {"base"},
     "CLI/": set(),
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.MULTILINE)

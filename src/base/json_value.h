@@ -1,150 +1,72 @@
 // Reads JSON with errors that say where and what was expected: every getter names the place
-// ("servers[2].devices[0].memory"). Throws JsonError within the reader that ReadJson runs, which
-// turns it into a Status; nothing else throws or catches it.
+// ("servers[2].devices[0].memory"). A reader is a function of a JsonValue that ReadJson runs. Where
+// a value is not as expected the getters leave it by an exception, which only json_value.cc knows
+// and ReadJson turns into a Status: a reader neither catches it nor runs outside ReadJson.
 #pragma once
 
-#include <fmt/format.h>
-
-#include <cmath>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
-#include <nlohmann/json.hpp>
-#include <stdexcept>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/bytes.h"
+#include "base/json.h"
 #include "base/status.h"
 
 namespace troupe {
 
-using OrderedJson = nlohmann::ordered_json;
-
-struct JsonError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 class JsonValue {
  public:
-  JsonValue(const OrderedJson& json, std::string place) : json_(&json), place_(std::move(place)) {}
+  JsonValue(const Json& json, std::string place) : json_(&json), place_(std::move(place)) {}
 
-  const OrderedJson& raw() const { return *json_; }
+  const Json& raw() const { return *json_; }
   const std::string& place() const { return place_; }
-  bool IsString() const { return json_->is_string(); }
-  bool IsArray() const { return json_->is_array(); }
-  bool IsObject() const { return json_->is_object(); }
-  bool Has(const char* key) const { return json_->is_object() && json_->contains(key); }
-  std::size_t size() const { return json_->size(); }
+  bool IsString() const { return json_->IsString(); }
+  bool IsArray() const { return json_->IsArray(); }
+  bool IsObject() const { return json_->IsObject(); }
+  bool Has(const char* key) const { return json_->Find(key) != nullptr; }
+  std::size_t size() const;  // of an array or an object
 
-  [[noreturn]] void Fail(std::string_view expected) const {
-    std::string found = json_->dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
-    if (found.size() > 60) found = found.substr(0, 57) + "...";
-    throw JsonError(
-        fmt::format("{}: {}, expected {}", place_.empty() ? "the file" : place_, found, expected));
-  }
-  JsonValue At(const char* key) const {
-    if (!json_->is_object()) Fail("an object");
-    const auto found = json_->find(key);
-    if (found == json_->end()) {
-      throw JsonError(fmt::format("{}: no '{}'", place_.empty() ? "the file" : place_, key));
-    }
-    return {*found, place_.empty() ? key : fmt::format("{}.{}", place_, key)};
-  }
-  JsonValue At(std::size_t i) const {
-    if (!json_->is_array()) Fail("an array");
-    return {json_->at(i), fmt::format("{}[{}]", place_, i)};
-  }
+  // "place: what is there, expected so": ends the reader.
+  [[noreturn]] void Fail(std::string_view expected) const;
+  // For what is wrong with more than one place: ends the reader with `message`.
+  [[noreturn]] static void Refuse(std::string_view message);
+
+  JsonValue At(const char* key) const;
+  JsonValue At(std::size_t i) const;
   // A key that nobody reads is a slip that would silently change nothing.
-  void AllowOnly(std::initializer_list<std::string_view> keys) const {
-    if (!json_->is_object()) Fail("an object");
-    for (const auto& [key, value] : json_->items()) {
-      bool known = false;
-      for (const std::string_view allowed : keys) known |= allowed == key;
-      if (!known) {
-        throw JsonError(fmt::format("{}: '{}' is no key here; there are {}",
-                                    place_.empty() ? "the file" : place_, key,
-                                    fmt::join(keys, ", ")));
-      }
-    }
-  }
-  std::string String() const {
-    if (!json_->is_string()) Fail("a text");
-    return json_->get<std::string>();
-  }
-  double Number() const {
-    if (!json_->is_number()) Fail("a number");
-    const double number = json_->get<double>();
-    if (!std::isfinite(number)) Fail("a finite number");
-    return number;
-  }
-  std::uint64_t Count(std::uint64_t least, std::uint64_t most) const {
-    const std::string expected = fmt::format("a whole number from {} to {}", least, most);
-    if (!json_->is_number_unsigned()) Fail(expected);
-    const auto count = json_->get<std::uint64_t>();
-    if (count < least || count > most) Fail(expected);
-    return count;
-  }
-  // 12884901888 or "12GiB".
-  Bytes Size() const {
-    if (json_->is_number_unsigned()) return Bytes(json_->get<std::uint64_t>());
-    if (!json_->is_string()) Fail("a size as 4096 or \"12GiB\"");
-    Result<Bytes> bytes = ParseBytes(json_->get<std::string>());
-    if (!bytes.ok()) Fail("a size as 4096 or \"12GiB\"");
-    return *bytes;
-  }
-  double NumberOr(const char* key, double otherwise) const {
-    return Has(key) ? At(key).Number() : otherwise;
-  }
+  void AllowOnly(std::initializer_list<std::string_view> keys) const;
+
+  std::string String() const;
+  bool Flag() const;
+  double Number() const;  // finite
+  double NumberOr(const char* key, double otherwise) const;
+  std::uint64_t Count(std::uint64_t least, std::uint64_t most) const;
+  Bytes Size() const;  // 12884901888 or "12GiB"
 
  private:
-  const OrderedJson* json_;
+  // "the file" for the outermost.
+  std::string_view PlaceInErrors() const;
+
+  const Json* json_;
   std::string place_;
 };
 
-// Deeper than any of our formats. Without a limit a file of brackets would exhaust the stack when
-// its values are written into an error.
-constexpr int kDeepestJson = 64;
+// An error begins with `name`, of a file or of one of its lines.
+Result<Json> ParseJson(const std::string& name, std::string_view text);
+Status RunJsonReader(const std::string& name, std::string_view text,
+                     const std::function<void(const JsonValue&)>& read);
 
-inline bool IsTooDeep(std::string_view text) {
-  int depth = 0;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted && c == '\\') {
-      ++i;
-    } else if (c == '"') {
-      quoted = !quoted;
-    } else if (!quoted && (c == '[' || c == '{')) {
-      if (++depth > kDeepestJson) return true;
-    } else if (!quoted && (c == ']' || c == '}')) {
-      --depth;
-    }
-  }
-  return false;
-}
-
-inline Result<OrderedJson> ParseJson(const std::string& name, std::string_view text) {
-  if (IsTooDeep(text)) {
-    return DataLoss("{}: nested more than {} deep, which no file of ours is", name, kDeepestJson);
-  }
-  try {
-    return OrderedJson::parse(text);
-  } catch (const nlohmann::json::exception& error) {
-    return DataLoss("{}: not JSON: {}", name, error.what());
-  }
-}
-
-// Runs `read` on the text of a file; its errors, and JSON's own, begin with the file's name.
+// What `read` makes of the text.
 template <typename T, typename Read>
 Result<T> ReadJson(const std::string& name, std::string_view text, Read read) {
-  TROUPE_ASSIGN_OR_RETURN(const OrderedJson json, ParseJson(name, text));
-  try {
-    return read(JsonValue(json, ""));
-  } catch (const JsonError& error) {
-    return InvalidArgument("{}: {}", name, error.what());
-  } catch (const nlohmann::json::exception& error) {
-    return DataLoss("{}: not JSON: {}", name, error.what());
-  }
+  std::optional<T> found;
+  TROUPE_RETURN_IF_ERROR(
+      RunJsonReader(name, text, [&](const JsonValue& json) { found.emplace(read(json)); }));
+  return *std::move(found);
 }
 
 }  // namespace troupe

@@ -1,16 +1,14 @@
 #include "forge/hf_config.h"
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/check.h"
+#include "base/json.h"
 #include "io/file.h"
 
 namespace troupe {
 namespace {
-
-using nlohmann::json;
 
 // Far above any config.json, far below what would hurt to read.
 constexpr std::uint64_t kMaxConfigBytes = 1 << 20;
@@ -20,58 +18,56 @@ constexpr std::uint64_t kMaxCount = 1u << 30;
 // Typed access to the fields of one object; a null field counts as absent, as in transformers.
 class Fields {
  public:
-  Fields(const json& object, const std::string& origin) : object_(object), origin_(origin) {}
+  Fields(const Json& object, const std::string& origin) : object_(object), origin_(origin) {}
 
-  const json* Find(const char* key) const {
-    const auto at = object_.find(key);
-    return at == object_.end() || at->is_null() ? nullptr : &*at;
+  const Json* Find(const char* key) const {
+    const Json* found = object_.Find(key);
+    return found == nullptr || found->IsNull() ? nullptr : found;
   }
 
   Status Bad(const char* key, std::string_view expected) const {
-    const json* value = Find(key);
-    return InvalidArgument(
-        "{}: '{}' is {}, expected {}", origin_, key,
-        value ? value->dump(-1, ' ', true, json::error_handler_t::replace) : "missing", expected);
+    const Json* value = Find(key);
+    return InvalidArgument("{}: '{}' is {}, expected {}", origin_, key,
+                           value ? value->Dump() : "missing", expected);
   }
 
   Result<std::uint32_t> Count(const char* key) const {
-    const json* value = Find(key);
-    if (value == nullptr || !value->is_number_unsigned() ||
-        value->get<std::uint64_t>() > kMaxCount) {
+    const Json* value = Find(key);
+    if (value == nullptr || !value->IsCount() || value->AsCount() > kMaxCount) {
       return Bad(key, fmt::format("a whole number up to {}", kMaxCount));
     }
-    return value->get<std::uint32_t>();
+    return static_cast<std::uint32_t>(value->AsCount());
   }
   Result<std::uint32_t> CountOr(const char* key, std::uint32_t otherwise) const {
     if (Find(key) == nullptr) return otherwise;
     return Count(key);
   }
   Result<double> NumberOr(const char* key, double otherwise) const {
-    const json* value = Find(key);
+    const Json* value = Find(key);
     if (value == nullptr) return otherwise;
-    if (!value->is_number()) return Bad(key, "a number");
-    return value->get<double>();
+    if (!value->IsNumber()) return Bad(key, "a number");
+    return value->AsDouble();
   }
   Result<bool> FlagOr(const char* key, bool otherwise) const {
-    const json* value = Find(key);
+    const Json* value = Find(key);
     if (value == nullptr) return otherwise;
-    if (!value->is_boolean()) return Bad(key, "true or false");
-    return value->get<bool>();
+    if (!value->IsBool()) return Bad(key, "true or false");
+    return value->AsBool();
   }
   Result<std::string> TextOr(const char* key, const char* otherwise) const {
-    const json* value = Find(key);
+    const Json* value = Find(key);
     if (value == nullptr) return std::string(otherwise);
-    if (!value->is_string()) return Bad(key, "a string");
-    return value->get<std::string>();
+    if (!value->IsString()) return Bad(key, "a string");
+    return value->AsString();
   }
   Result<Fields> Object(const char* key) const {
-    const json* value = Find(key);
-    if (value == nullptr || !value->is_object()) return Bad(key, "an object");
+    const Json* value = Find(key);
+    if (value == nullptr || !value->IsObject()) return Bad(key, "an object");
     return Fields(*value, origin_);
   }
 
  private:
-  const json& object_;
+  const Json& object_;
   const std::string& origin_;
 };
 
@@ -134,8 +130,8 @@ Status ReadQwenExperts(const Fields& fields, const char* ff_key, ModelShape& sha
   TROUPE_ASSIGN_OR_RETURN(experts.top_k, fields.Count("num_experts_per_tok"));
   TROUPE_ASSIGN_OR_RETURN(experts.ff, fields.Count(ff_key));
   shape.experts = experts;
-  const json* dense_layers = fields.Find("mlp_only_layers");
-  if (dense_layers != nullptr && !dense_layers->empty()) {
+  const Json* dense_layers = fields.Find("mlp_only_layers");
+  if (dense_layers != nullptr && dense_layers->size() > 0) {
     return fields.Bad("mlp_only_layers", "an empty list");
   }
   return ExpectCount(fields, "decoder_sparse_step", 1);
@@ -199,7 +195,7 @@ Status ReadDeepseek2(const Fields& fields, ModelShape& shape) {
   }
   experts.sigmoid = score == "sigmoid";
   TROUPE_ASSIGN_OR_RETURN(const std::string method, fields.TextOr("topk_method", "greedy"));
-  experts.selection_bias = method == "noaux_tc";
+  experts.selection_bias = std::string_view(method) == "noaux_tc";
 
   MlaConfig mla;
   TROUPE_ASSIGN_OR_RETURN(mla.q_rank, fields.CountOr("q_lora_rank", 0));
@@ -239,12 +235,12 @@ std::string KnownModelTypes() {
   return names;
 }
 
-Result<json> ParseJson(std::string_view text, const std::string& origin) {
-  try {
-    return json::parse(text);
-  } catch (const json::parse_error& error) {
-    return DataLoss("{}, byte {}: not valid JSON", origin, error.byte);
-  }
+Result<Json> ParseConfig(std::string_view text, const std::string& origin) {
+  Json::Fault fault;
+  std::optional<Json> config = Json::Parse(text, &fault);
+  if (config) return *std::move(config);
+  if (fault.byte == 0) return DataLoss("{}: {}", origin, fault.message);
+  return DataLoss("{}, byte {}: not valid JSON", origin, fault.byte);
 }
 
 // "olmoe.json" is called olmoe, "OLMoE-1B-7B/config.json" OLMoE-1B-7B.
@@ -257,8 +253,8 @@ std::string NameOf(const std::filesystem::path& path) {
 }  // namespace
 
 Result<ModelShape> ParseHfConfig(std::string_view text, const std::string& origin) {
-  TROUPE_ASSIGN_OR_RETURN(const json config, ParseJson(text, origin));
-  if (!config.is_object()) return DataLoss("{}: expected a JSON object", origin);
+  TROUPE_ASSIGN_OR_RETURN(const Json config, ParseConfig(text, origin));
+  if (!config.IsObject()) return DataLoss("{}: expected a JSON object", origin);
   const Fields fields(config, origin);
   TROUPE_ASSIGN_OR_RETURN(const std::string model_type, fields.TextOr("model_type", ""));
   for (const Family& family : kFamilies) {

@@ -14,8 +14,6 @@
 namespace troupe {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::uint32_t kVersion = 3;
 
 class Sweep {

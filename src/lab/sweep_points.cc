@@ -14,8 +14,8 @@
 namespace troupe {
 namespace {
 
-OrderedJson IntervalJson(const Interval& interval) {
-  const auto limit = [](double x) { return std::isfinite(x) ? OrderedJson(x) : OrderedJson(); };
+Json IntervalJson(const Interval& interval) {
+  const auto limit = [](double x) { return std::isfinite(x) ? Json(x) : Json(); };
   return {
       {"mean", interval.mean}, {"least", limit(interval.least)}, {"most", limit(interval.most)}};
 }
@@ -24,7 +24,7 @@ Interval IntervalFrom(const JsonValue& json) {
   constexpr double kNoEnd = std::numeric_limits<double>::infinity();
   const auto limit = [&](const char* key, double otherwise) {
     const JsonValue value = json.At(key);
-    return value.raw().is_null() ? otherwise : value.Number();
+    return value.raw().IsNull() ? otherwise : value.Number();
   };
   return {.mean = json.At("mean").Number(),
           .least = limit("least", -kNoEnd),
@@ -51,21 +51,21 @@ SweepPoint PointFrom(const JsonValue& json) {
   return point;
 }
 
-Status CheckSame(const std::string& path, const OrderedJson& found, const OrderedJson& expected) {
-  for (const auto& [key, value] : expected.items()) {
-    const auto there = found.find(key);
-    if (there != found.end() && *there == value) continue;
+Status CheckSame(const std::string& path, const Json& found, const Json& expected) {
+  for (const auto& [key, value] : expected.members()) {
+    const Json* there = found.Find(key);
+    if (there != nullptr && *there == value) continue;
     return Error(Code::kFailedPrecondition,
                  "{}, line 1: {} {}, expected {}: points of another sweep; give it a folder of its "
                  "own",
-                 path, key, there == found.end() ? "is missing" : there->dump(), value.dump());
+                 path, key, there == nullptr ? "is missing" : there->Dump(), value.Dump());
   }
   return OkStatus();
 }
 
 }  // namespace
 
-OrderedJson ToJson(const SweepPoint& p) {
+Json ToJson(const SweepPoint& p) {
   return {{"resident", p.resident},
           {"slots", p.slots},
           {"chain", p.chain},
@@ -84,7 +84,7 @@ OrderedJson ToJson(const SweepPoint& p) {
           {"tokens_per_s", p.tokens_per_s}};
 }
 
-Result<SweepPoints> SweepPoints::Open(const std::string& path, const OrderedJson& common) {
+Result<SweepPoints> SweepPoints::Open(const std::string& path, const Json& common) {
   std::string text;
   if (std::filesystem::exists(path)) {
     TROUPE_ASSIGN_OR_RETURN(text, ReadWhole(path));
@@ -97,7 +97,7 @@ Result<SweepPoints> SweepPoints::Open(const std::string& path, const OrderedJson
     const std::string_view line = std::string_view(text).substr(at, end - at);
     const std::string place = fmt::format("{}, line {}", path, ++number);
     if (number == 1) {
-      TROUPE_ASSIGN_OR_RETURN(const OrderedJson found, ParseJson(place, line));
+      TROUPE_ASSIGN_OR_RETURN(const Json found, ParseJson(place, line));
       TROUPE_RETURN_IF_ERROR(CheckSame(path, found, common));
     } else {
       TROUPE_ASSIGN_OR_RETURN(SweepPoint point, ReadJson<SweepPoint>(place, line, PointFrom));
@@ -110,7 +110,7 @@ Result<SweepPoints> SweepPoints::Open(const std::string& path, const OrderedJson
   if (::ftruncate(fd.get(), static_cast<off_t>(text.size())) != 0) return ErrnoStatus(errno, path);
   SweepPoints opened(path, std::move(fd));
   opened.points_ = std::move(points);
-  if (text.empty()) TROUPE_RETURN_IF_ERROR(opened.Append(common.dump()));
+  if (text.empty()) TROUPE_RETURN_IF_ERROR(opened.Append(common.Dump()));
   return opened;
 }
 
@@ -122,7 +122,7 @@ const SweepPoint* SweepPoints::Find(double resident, const std::string& chain) c
 }
 
 Status SweepPoints::Add(const SweepPoint& point) {
-  TROUPE_RETURN_IF_ERROR(Append(ToJson(point).dump()));
+  TROUPE_RETURN_IF_ERROR(Append(ToJson(point).Dump()));
   points_.push_back(point);
   return OkStatus();
 }

@@ -4,11 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/fd.h"
+#include "base/json.h"
 #include "base/status.h"
 #include "lab/intervals.h"
 
@@ -34,13 +34,13 @@ struct SweepPoint {
   bool operator==(const SweepPoint&) const = default;
 };
 
-nlohmann::ordered_json ToJson(const SweepPoint& point);
+Json ToJson(const SweepPoint& point);
 
 class SweepPoints {
  public:
   // Makes the file, or goes on with it. An error names the first thing in which it differs from
   // `common`. A last line that was cut is measured again.
-  static Result<SweepPoints> Open(const std::string& path, const nlohmann::ordered_json& common);
+  static Result<SweepPoints> Open(const std::string& path, const Json& common);
 
   const std::vector<SweepPoint>& points() const { return points_; }
   // Null if it has not been measured.

@@ -16,8 +16,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-const nlohmann::ordered_json kCommon = {
-    {"format", "troupe sweep"}, {"model", "m.gguf"}, {"window", 64}};
+const Json kCommon = {{"format", "troupe sweep"}, {"model", "m.gguf"}, {"window", 64}};
 
 SweepPoint PointOf(double resident, const std::string& chain) {
   return {.resident = resident,
@@ -89,7 +88,7 @@ TEST_F(SweepPointsFile, ALineThatWasCutIsForgottenAndTheRestGoesOn) {
 TEST_F(SweepPointsFile, PointsOfAnotherSweepAreRefusedAndLeftAlone) {
   { ASSERT_TRUE(SweepPoints::Open(path(), kCommon).value().Add(PointOf(0.5, "exact")).ok()); }
   const std::string before = Text();
-  nlohmann::ordered_json other = kCommon;
+  Json other = kCommon;
   other["model"] = "other.gguf";
   EXPECT_THAT(SweepPoints::Open(path(), other).status().message(),
               AllOf(HasSubstr(path() + ", line 1"),
@@ -102,7 +101,7 @@ TEST_F(SweepPointsFile, PointsOfAnotherSweepAreRefusedAndLeftAlone) {
 }
 
 TEST_F(SweepPointsFile, ADamagedLineIsNamed) {
-  Write(kCommon.dump() + "\n{\"resident\": \"half\"}\n");
+  Write(kCommon.Dump() + "\n{\"resident\": \"half\"}\n");
   EXPECT_THAT(SweepPoints::Open(path(), kCommon).status().message(),
               AllOf(HasSubstr("points.jsonl, line 2: resident"), HasSubstr("expected a number")));
   Write("no sweep\n");

@@ -120,10 +120,10 @@ TaskItem ItemOf(const JsonValue& whole) {
   if (line.Has("question") && line.Has("options")) return Lettered(line);
   if (line.Has("context") && line.Has("continuation")) return Continued(line);
   std::vector<std::string> fields;
-  for (const auto& [key, value] : line.raw().items()) fields.push_back(key);
+  for (const auto& [key, value] : line.raw().members()) fields.push_back(key);
   const std::string found =
       fields.empty() ? "no fields" : fmt::format("the fields {}", fmt::join(fields, ", "));
-  throw JsonError(fmt::format("found {}, expected {}", found, kLayouts));
+  JsonValue::Refuse(fmt::format("found {}, expected {}", found, kLayouts));
 }
 
 }  // namespace

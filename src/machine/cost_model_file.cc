@@ -7,13 +7,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/json_value.h"
 #include "base/log.h"
 #include "io/text_file.h"
 #include "kernels/target.h"
@@ -21,42 +21,20 @@
 namespace troupe {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::string_view kFormat = "troupe cost model";
 constexpr std::uint32_t kVersion = 1;
 constexpr Bytes kMostBytes = 1_MiB;  // of a file that is read
 
-// Thrown and caught within this file, beside what the JSON library throws.
-struct WrongValue : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-void Expect(bool holds, std::string_view what) {
-  if (!holds) throw WrongValue(std::string(what));
-}
-
-std::uint64_t CountIn(const Json& object, const char* key, std::uint64_t least,
-                      std::uint64_t most) {
-  const Json& value = object.at(key);
-  Expect(value.is_number_unsigned(), fmt::format("'{}': {}, expected a count", key, value.dump()));
-  const auto count = value.get<std::uint64_t>();
-  Expect(count >= least && count <= most,
-         fmt::format("'{}': {}, expected {} to {}", key, count, least, most));
-  return count;
-}
-
 Json ToJson(const RunningMean& mean) { return {{"mean", mean.value}, {"samples", mean.samples}}; }
 
 // Absent: not measured.
-RunningMean MeanIn(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end()) return {};
-  RunningMean mean;
-  mean.value = found->at("mean").get<double>();
-  Expect(std::isfinite(mean.value) && mean.value > 0,
-         fmt::format("'{}': a mean of {}, expected a positive number", key, mean.value));
-  mean.samples = static_cast<std::uint32_t>(CountIn(*found, "samples", 1, RunningMean::kMemory));
+RunningMean MeanIn(const JsonValue& json, const char* key) {
+  if (!json.Has(key)) return {};
+  const JsonValue found = json.At(key);
+  const RunningMean mean{
+      .value = found.At("mean").Number(),
+      .samples = static_cast<std::uint32_t>(found.At("samples").Count(1, RunningMean::kMemory))};
+  if (!(mean.value > 0)) found.At("mean").Fail("a positive number");
   return mean;
 }
 
@@ -75,8 +53,8 @@ Json ToJson(const ExpertCost& cost) {
   return json;
 }
 
-ExpertCost ExpertFrom(const Json& json) {
-  return {.shape = json.at("shape").get<std::string>(),
+ExpertCost ExpertFrom(const JsonValue& json) {
+  return {.shape = json.At("shape").String(),
           .first_row = MeanIn(json, "first_row_s"),
           .further_row = MeanIn(json, "further_row_s")};
 }
@@ -89,24 +67,23 @@ Json ToJson(const ReadCost& cost) {
   return json;
 }
 
-ReadCost ReadFrom(const Json& json) {
-  const ReadCost cost{.request = Bytes(CountIn(json, "bytes", 1, std::uint64_t{1} << 40)),
-                      .lone_seconds = MeanIn(json, "lone_s"),
-                      .bytes_per_second = MeanIn(json, "full_queue_bytes_per_s"),
-                      .in_runs = MeanIn(json, "in_runs_bytes_per_s")};
-  Expect(cost.lone_seconds.measured() && cost.bytes_per_second.measured(),
-         fmt::format("requests of {}: no 'lone_s' or no 'full_queue_bytes_per_s'",
-                     ToString(cost.request)));
-  return cost;
+ReadCost ReadFrom(const JsonValue& json) {
+  for (const char* needed : {"lone_s", "full_queue_bytes_per_s"}) json.At(needed);
+  return {.request = Bytes(json.At("bytes").Count(1, std::uint64_t{1} << 40)),
+          .lone_seconds = MeanIn(json, "lone_s"),
+          .bytes_per_second = MeanIn(json, "full_queue_bytes_per_s"),
+          .in_runs = MeanIn(json, "in_runs_bytes_per_s")};
 }
 
-DiskCost DiskFrom(const Json& json) {
-  DiskCost disk{.direct = json.at("direct").get<bool>()};
-  for (const Json& read : json.at("reads")) {
-    disk.reads.push_back(ReadFrom(read));
-    Expect(disk.reads.size() == 1 ||
-               disk.reads[disk.reads.size() - 2].request < disk.reads.back().request,
-           "'reads' are not in rising order of their 'bytes'");
+DiskCost DiskFrom(const JsonValue& json) {
+  DiskCost disk{.direct = json.At("direct").Flag()};
+  const JsonValue reads = json.At("reads");
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    const ReadCost read = ReadFrom(reads.At(i));
+    if (i > 0 && read.request <= disk.reads.back().request) {
+      reads.At(i).At("bytes").Fail("more than those before: reads stand in rising order");
+    }
+    disk.reads.push_back(read);
   }
   return disk;
 }
@@ -115,12 +92,13 @@ Json DeviceToJson(std::uint64_t device) {
   return fmt::format("{}:{}", major(device), minor(device));
 }
 
-std::uint64_t DeviceFrom(const Json& json) {
-  const std::string text = json.at("device").get<std::string>();
+std::uint64_t DeviceFrom(const JsonValue& json) {
+  const std::string text = json.String();
   unsigned int upper = 0, lower = 0;
   char rest = 0;
-  Expect(std::sscanf(text.c_str(), "%u:%u%c", &upper, &lower, &rest) == 2,
-         fmt::format("'device': '{}', expected two numbers as in 8:1", text));
+  if (std::sscanf(text.c_str(), "%u:%u%c", &upper, &lower, &rest) != 2) {
+    json.Fail("two numbers as in \"8:1\"");
+  }
   return makedev(upper, lower);
 }
 
@@ -187,11 +165,8 @@ CostModelFile CostModelFile::Load(MachineId machine, std::string folder) {
   std::error_code ignored;
   if (!std::filesystem::exists(file.path_, ignored)) return file;
   const Result<std::string> text = ReadWholeText(file.path_, kMostBytes);
-  Status status = text.ok() ? file.FromJson(*text) : text.status();
-  if (!status.ok()) {
-    if (text.ok()) status = std::move(status).WithContext(file.path_);
-    LogWarning("{}; measuring anew", status.message());
-  }
+  const Status status = text.ok() ? file.FromJson(*text) : text.status();
+  if (!status.ok()) LogWarning("{}; measuring anew", status.message());
   return file;
 }
 
@@ -219,11 +194,11 @@ void CostModelFile::Save() const {
 }
 
 std::string CostModelFile::ToJson() const {
-  Json compute = Json::array(), disks = Json::array();
+  Json compute = Json::Array(), disks = Json::Array();
   for (const auto& [threads, figures] : compute_) {
     Json entry = {{"threads", threads}};
     AddMean(entry, "memory_bytes_per_s", figures.memory_bytes_per_second);
-    entry["experts"] = Json::array();
+    entry["experts"] = Json::Array();
     for (const ExpertCost& cost : figures.experts) {
       entry["experts"].push_back(troupe::ToJson(cost));
     }
@@ -231,7 +206,7 @@ std::string CostModelFile::ToJson() const {
   }
   for (const auto& [device, disk] : disks_) {
     Json entry = {
-        {"device", DeviceToJson(device)}, {"direct", disk.direct}, {"reads", Json::array()}};
+        {"device", DeviceToJson(device)}, {"direct", disk.direct}, {"reads", Json::Array()}};
     for (const ReadCost& read : disk.reads) entry["reads"].push_back(troupe::ToJson(read));
     disks.push_back(std::move(entry));
   }
@@ -240,32 +215,34 @@ std::string CostModelFile::ToJson() const {
                      {"machine", troupe::ToJson(machine_)},
                      {"compute", std::move(compute)},
                      {"disks", std::move(disks)}};
-  return file.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return file.Dump(2) + "\n";
 }
 
 Status CostModelFile::FromJson(std::string_view text) {
-  std::map<std::uint32_t, Compute> compute;
-  std::map<std::uint64_t, DiskCost> disks;
-  try {
-    const Json file = Json::parse(text);
-    Expect(file.at("format") == kFormat, "'format' is not that of a cost model");
-    Expect(file.at("version") == kVersion,
-           fmt::format("'version' {}, expected {}", file.at("version").dump(), kVersion));
-    Expect(file.at("machine") == troupe::ToJson(machine_), "measured on another machine");
-    for (const Json& entry : file.at("compute")) {
-      const auto threads = static_cast<std::uint32_t>(CountIn(entry, "threads", 1, 1u << 20));
-      Compute& figures = compute[threads];
-      figures.memory_bytes_per_second = MeanIn(entry, "memory_bytes_per_s");
-      for (const Json& cost : entry.at("experts")) figures.experts.push_back(ExpertFrom(cost));
+  CostModelFile read;
+  TROUPE_RETURN_IF_ERROR(RunJsonReader(path_, text, [&](const JsonValue& json) {
+    if (json.At("format").raw() != kFormat) json.At("format").Fail("that of a cost model");
+    if (json.At("version").raw() != kVersion) json.At("version").Fail(fmt::format("{}", kVersion));
+    if (json.At("machine").raw() != troupe::ToJson(machine_)) {
+      JsonValue::Refuse("measured on another machine");
     }
-    for (const Json& entry : file.at("disks")) disks[DeviceFrom(entry)] = DiskFrom(entry);
-  } catch (const nlohmann::json::exception& error) {
-    return DataLoss("{}", error.what());
-  } catch (const WrongValue& error) {
-    return DataLoss("{}", error.what());
-  }
-  compute_ = std::move(compute);
-  disks_ = std::move(disks);
+    const JsonValue compute = json.At("compute"), disks = json.At("disks");
+    for (std::size_t i = 0; i < compute.size(); ++i) {
+      const JsonValue entry = compute.At(i), experts = entry.At("experts");
+      Compute& figures =
+          read.compute_[static_cast<std::uint32_t>(entry.At("threads").Count(1, 1u << 20))];
+      figures.memory_bytes_per_second = MeanIn(entry, "memory_bytes_per_s");
+      for (std::size_t e = 0; e < experts.size(); ++e) {
+        figures.experts.push_back(ExpertFrom(experts.At(e)));
+      }
+    }
+    for (std::size_t i = 0; i < disks.size(); ++i) {
+      const JsonValue entry = disks.At(i);
+      read.disks_[DeviceFrom(entry.At("device"))] = DiskFrom(entry);
+    }
+  }));
+  compute_ = std::move(read.compute_);
+  disks_ = std::move(read.disks_);
   return OkStatus();
 }
 

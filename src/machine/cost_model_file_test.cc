@@ -118,20 +118,23 @@ TEST_F(CostModelFileTest, ADamagedFileIsNoFileAndIsWrittenAnew) {
 }
 
 TEST_F(CostModelFileTest, SaysWhatIsWrongWithTheFile) {
-  EXPECT_THAT(LogAfter("\"version\": 1", "\"version\": 2"), HasSubstr("'version' 2, expected 1"));
+  EXPECT_THAT(LogAfter("\"version\": 1", "\"version\": 2"), HasSubstr("version: 2, expected 1"));
   EXPECT_THAT(LogAfter("Abacus", "Calculus"), HasSubstr("measured on another machine"));
-  EXPECT_THAT(LogAfter("troupe cost model", "shopping list"), HasSubstr("'format'"));
-  EXPECT_THAT(LogAfter("\"threads\": 2", "\"threads\": -2"), HasSubstr("'threads': -2"));
-  EXPECT_THAT(LogAfter("\"threads\": 2", "\"threads\": 0"), HasSubstr("'threads': 0"));
-  EXPECT_THAT(LogAfter("\"threads\"", "\"thread\""), HasSubstr("threads"));
-  EXPECT_THAT(LogAfter("\"samples\": 3", "\"samples\": 17"), HasSubstr("'samples': 17"));
-  EXPECT_THAT(LogAfter("259:3", "259-3"), HasSubstr("'device': '259-3'"));
+  EXPECT_THAT(LogAfter("troupe cost model", "shopping list"),
+              HasSubstr("format: \"shopping list\""));
+  EXPECT_THAT(LogAfter("\"threads\": 2", "\"threads\": -2"), HasSubstr("compute[0].threads: -2"));
+  EXPECT_THAT(LogAfter("\"threads\": 2", "\"threads\": 0"), HasSubstr("compute[0].threads: 0"));
+  EXPECT_THAT(LogAfter("\"threads\"", "\"thread\""), HasSubstr("compute[0]: no 'threads'"));
+  EXPECT_THAT(LogAfter("\"samples\": 3", "\"samples\": 17"), HasSubstr("samples: 17"));
+  EXPECT_THAT(LogAfter("259:3", "259-3"), HasSubstr("disks[0].device: \"259-3\""));
   EXPECT_THAT(LogAfter("\"bytes\": 4096", "\"bytes\": 8000000"), HasSubstr("rising order"));
-  EXPECT_THAT(LogAfter("\"bytes\": 4096", "\"bytes\": \"many\""), HasSubstr("'bytes'"));
+  EXPECT_THAT(LogAfter("\"bytes\": 4096", "\"bytes\": \"many\""),
+              HasSubstr("reads[0].bytes: \"many\""));
   EXPECT_THAT(LogAfter("\"lone_s\"", "\"lonely\""), HasSubstr("no 'lone_s'"));
   EXPECT_THAT(LogAfter("15000000000.0", "-15000000000.0"), HasSubstr("a positive number"));
   EXPECT_THAT(LogAfter("15000000000.0", "1e999"), HasSubstr("1e999"));
-  EXPECT_THAT(LogAfter("\"direct\": false", "\"direct\": 1"), HasSubstr("cost-"));
+  EXPECT_THAT(LogAfter("\"direct\": false", "\"direct\": 1"),
+              HasSubstr("disks[0].direct: 1, expected true or false"));
 }
 
 TEST_F(CostModelFileTest, AFileCutAnywhereIsNoFile) {

@@ -14,8 +14,6 @@
 namespace troupe {
 namespace {
 
-using Json = OrderedJson;
-
 constexpr std::string_view kFormat = "troupe buddies";
 constexpr std::uint32_t kVersion = 1;
 constexpr Bytes kMostBytes = 512_MiB;  // of a file that is read
@@ -25,11 +23,11 @@ constexpr std::size_t kPercentiles = 100 / BuddyProfile::kPercentStep + 1;
 constexpr double kRounding = 1e-6;  // of sums of shares, which are floats
 
 Json ToJson(const BuddyLayer& layer, const BuddyLists& buddies) {
-  Json lists = Json::array();
+  Json lists = Json::Array();
   for (std::uint32_t e = 0; e < buddies.grid.experts; ++e) {
-    Json list = Json::array();
+    Json list = Json::Array();
     for (const Buddy& buddy : buddies.Of({layer.layer, e})) {
-      list.push_back(Json::array({buddy.expert, buddy.share}));
+      list.push_back(Json::Array({buddy.expert, buddy.share}));
     }
     lists.push_back(std::move(list));
   }
@@ -43,11 +41,6 @@ double NumberIn(const JsonValue& json, double least, double most) {
   const double number = json.Number();
   if (number < least || number > most) json.Fail(fmt::format("a number, {} to {}", least, most));
   return number;
-}
-
-bool TruthIn(const JsonValue& json) {
-  if (!json.raw().is_boolean()) json.Fail("true or false");
-  return json.raw().get<bool>();
 }
 
 std::vector<double> NumbersIn(const JsonValue& json, std::size_t count, double most) {
@@ -101,7 +94,7 @@ void ReadLayer(const JsonValue& json, BuddyProfile& profile) {
 
 BuddyProfile ProfileFrom(const JsonValue& json) {
   if (!json.IsObject() || !json.Has("format") || json.At("format").raw() != kFormat) {
-    throw JsonError(fmt::format("not a file of {}", kFormat));
+    JsonValue::Refuse(fmt::format("not a file of {}", kFormat));
   }
   if (json.At("version").raw() != kVersion) json.At("version").Fail(fmt::format("{}", kVersion));
   BuddyProfile profile;
@@ -123,7 +116,7 @@ BuddyProfile ProfileFrom(const JsonValue& json) {
   profile.options.coverage = NumberIn(made_by.At("coverage"), 0, 1);
   profile.options.most = static_cast<std::uint32_t>(made_by.At("most").Count(1, kMostExperts));
   profile.options.smoothing = NumberIn(made_by.At("smoothing"), 0, 1e9);
-  profile.options.weighted = TruthIn(made_by.At("weighted"));
+  profile.options.weighted = made_by.At("weighted").Flag();
   const JsonValue layers = json.At("by_layer");
   if (!layers.IsArray() || layers.size() == 0 || layers.size() > grid.layers) {
     layers.Fail(fmt::format("1 to {} layers", grid.layers));
@@ -166,11 +159,11 @@ Status SaveBuddies(const BuddyProfile& profile, const std::string& path) {
                  {"most", profile.options.most},
                  {"smoothing", profile.options.smoothing},
                  {"weighted", profile.options.weighted}}},
-               {"by_layer", Json::array()}};
+               {"by_layer", Json::Array()}};
   for (const BuddyLayer& layer : profile.layers) {
     json["by_layer"].push_back(ToJson(layer, profile.buddies));
   }
-  return WriteWholeText(path, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  return WriteWholeText(path, json.Dump() + "\n");
 }
 
 Result<BuddyProfile> LoadBuddies(const std::string& path) {

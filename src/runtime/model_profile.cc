@@ -10,8 +10,6 @@
 namespace troupe {
 namespace {
 
-using Json = OrderedJson;
-
 constexpr std::string_view kFormat = "troupe model profile";
 constexpr std::uint32_t kVersion = 2;
 constexpr Bytes kMostBytes = 512_MiB;  // of a file that is read
@@ -42,7 +40,7 @@ Json ToJson(const ProfiledLayer& layer) {
   for (const ForecastPlace place : kForecastPlaces) {
     json[std::string(Name(place))] = ToJson(layer.plain[static_cast<std::size_t>(place)]);
   }
-  json["corrected"] = Json::array();
+  json["corrected"] = Json::Array();
   for (const ForecastQuality& quality : layer.corrected)
     json["corrected"].push_back(ToJson(quality));
   return json;
@@ -64,7 +62,7 @@ ProfiledLayer LayerFrom(const JsonValue& json, std::uint32_t layers) {
 }
 
 Json ToJson(const ProfiledShare& share) {
-  Json costs = Json::array();
+  Json costs = Json::Array();
   for (const ShallowCost& cost : share.costs) {
     costs.push_back(
         {{"layers", cost.layers}, {"misses", cost.misses}, {"uncovered", cost.uncovered}});
@@ -86,7 +84,7 @@ ProfiledShare ShareFrom(const JsonValue& json) {
 
 // Floats are kept exactly: a double's shortest form that reads back as the same.
 Json FloatsToJson(const std::vector<float>& floats) {
-  Json json = Json::array();
+  Json json = Json::Array();
   for (const float x : floats) json.push_back(x);
   return json;
 }
@@ -96,9 +94,10 @@ std::vector<float> FloatsFrom(const JsonValue& json, std::size_t count) {
   std::vector<float> floats;
   floats.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
-    const Json& number = json.raw()[i];
-    if (!number.is_number() || !std::isfinite(number.get<float>())) json.At(i).Fail("a number");
-    floats.push_back(number.get<float>());
+    const Json& number = json.raw()[i];  // a JsonValue's place would cost a string for each
+    if (!number.IsNumber()) json.At(i).Fail("a number");
+    floats.push_back(static_cast<float>(number.AsDouble()));
+    if (!std::isfinite(floats.back())) json.At(i).Fail("a number");
   }
   return floats;
 }
@@ -124,7 +123,7 @@ SeenPaths PathsFrom(const JsonValue& json, const ModelProfile& profile) {
 
 ModelProfile ProfileFrom(const JsonValue& json) {
   if (!json.IsObject() || !json.Has("format") || json.At("format").raw() != kFormat) {
-    throw JsonError(fmt::format("not a {}", kFormat));
+    JsonValue::Refuse(fmt::format("not a {}", kFormat));
   }
   if (json.At("version").raw() != kVersion) json.At("version").Fail(fmt::format("{}", kVersion));
   ModelProfile profile{
@@ -166,8 +165,8 @@ Status SaveProfile(const ModelProfile& profile, const std::string& path) {
   Json json = {
       {"format", kFormat},          {"version", kVersion},        {"model", profile.fingerprint},
       {"text", profile.text},       {"tokens", profile.tokens},   {"layers", profile.layers},
-      {"experts", profile.experts}, {"forecasts", Json::array()}, {"shallow", Json::array()},
-      {"learned", Json::array()},   {"paths", Json::array()}};
+      {"experts", profile.experts}, {"forecasts", Json::Array()}, {"shallow", Json::Array()},
+      {"learned", Json::Array()},   {"paths", Json::Array()}};
   for (const ProfiledLayer& layer : profile.forecasts) json["forecasts"].push_back(ToJson(layer));
   for (const ProfiledShare& share : profile.shallow) json["shallow"].push_back(ToJson(share));
   for (const LearnedForecast& learned : profile.learned) {
@@ -179,7 +178,7 @@ Status SaveProfile(const ModelProfile& profile, const std::string& path) {
   for (const SeenPaths& paths : profile.paths) {
     json["paths"].push_back({{"layer", paths.layer}, {"follows", FloatsToJson(paths.follows)}});
   }
-  return WriteWholeText(path, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  return WriteWholeText(path, json.Dump() + "\n");
 }
 
 Result<ModelProfile> LoadProfile(const std::string& path) {

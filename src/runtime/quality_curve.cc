@@ -12,8 +12,6 @@
 namespace troupe {
 namespace {
 
-using Json = OrderedJson;
-
 constexpr std::string_view kFormat = "troupe quality curve";
 constexpr std::uint32_t kVersion = 2;
 constexpr Bytes kMostBytes = 16_MiB;  // of a file that is read
@@ -72,7 +70,7 @@ MeasuredShare ShareFrom(const JsonValue& json, double above) {
 
 QualityCurve CurveFrom(const JsonValue& json) {
   if (!json.IsObject() || !json.Has("format") || json.At("format").raw() != kFormat) {
-    throw JsonError(fmt::format("not a {}", kFormat));
+    JsonValue::Refuse(fmt::format("not a {}", kFormat));
   }
   if (json.At("version").raw() != kVersion) json.At("version").Fail(fmt::format("{}", kVersion));
   QualityCurve curve{.fingerprint = json.At("model").String(),
@@ -181,14 +179,14 @@ Status SaveQuality(const QualityCurve& curve, const std::string& path) {
                {"reading", curve.reading},
                {"machine", curve.machine},
                {"perplexity", curve.perplexity},
-               {"shares", Json::array()}};
+               {"shares", Json::Array()}};
   for (const MeasuredShare& share : curve.shares) {
-    Json chains = Json::array();
+    Json chains = Json::Array();
     for (const MeasuredChain& chain : share.chains) chains.push_back(ToJson(chain));
     json["shares"].push_back(
         {{"share", share.share}, {"exact", ToJson(share.exact)}, {"chains", std::move(chains)}});
   }
-  return WriteWholeText(path, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  return WriteWholeText(path, json.Dump(1) + "\n");
 }
 
 Result<QualityCurve> LoadQuality(const std::string& path) {

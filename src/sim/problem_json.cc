@@ -39,7 +39,7 @@ void ReadActivations(const JsonValue& json, PlacementProblem& problem, Placement
   }
 }
 
-OrderedJson ToJson(const Link& link) {
+Json ToJson(const Link& link) {
   return {{"latency_s", link.latency_seconds}, {"bytes_per_s", link.bytes_per_second}};
 }
 
@@ -155,10 +155,10 @@ Result<PlacementProblem> ParseProblem(const std::string& name, std::string_view 
   return problem;
 }
 
-OrderedJson ToJson(const PlacementProblem& problem) {
-  OrderedJson sizes = OrderedJson::array(), servers = OrderedJson::array();
+Json ToJson(const PlacementProblem& problem) {
+  Json sizes = Json::Array(), servers = Json::Array();
   for (std::uint32_t l = 0; l < problem.experts.layers(); ++l) {
-    OrderedJson layer = OrderedJson::array();
+    Json layer = Json::Array();
     for (std::uint32_t i = 0; i < problem.experts.CountIn(l); ++i) {
       layer.push_back(problem.experts.BytesOf(problem.experts.FirstOf(l) + i));
     }
@@ -166,7 +166,7 @@ OrderedJson ToJson(const PlacementProblem& problem) {
   }
   for (std::uint32_t n = 0; n < problem.server_count(); ++n) {
     const PlacementServer& server = problem.servers[n];
-    OrderedJson devices = OrderedJson::array(), activations = OrderedJson::array();
+    Json devices = Json::Array(), activations = Json::Array();
     for (const PlacementDevice& device : server.devices) {
       devices.push_back({{"memory", device.memory},
                          {"speed", device.speed},
@@ -180,11 +180,11 @@ OrderedJson ToJson(const PlacementProblem& problem) {
                        {"devices", std::move(devices)},
                        {"activations", std::move(activations)}});
   }
-  OrderedJson links = ToJson(problem.links.usual);
-  if (!problem.links.pairs.empty()) links["pairs"] = OrderedJson::array();
+  Json links = ToJson(problem.links.usual);
+  if (!problem.links.pairs.empty()) links["pairs"] = Json::Array();
   for (const auto& [pair, link] : problem.links.pairs) {
-    OrderedJson one = {{"from", pair.first}, {"to", pair.second}};
-    one.update(ToJson(link));
+    Json one = {{"from", pair.first}, {"to", pair.second}};
+    one.Update(ToJson(link));
     links["pairs"].push_back(std::move(one));
   }
   return {{"format", kProblemFormat},
@@ -232,10 +232,10 @@ Result<Placement> ParsePlacement(const std::string& name, std::string_view text,
   return placement;
 }
 
-OrderedJson ToJson(const PlacementProblem& problem, const Placement& placement) {
-  OrderedJson servers = OrderedJson::array();
+Json ToJson(const PlacementProblem& problem, const Placement& placement) {
+  Json servers = Json::Array();
   for (std::uint32_t n = 0; n < problem.server_count(); ++n) {
-    OrderedJson devices = OrderedJson::array();
+    Json devices = Json::Array();
     for (const auto& device : placement.experts[n]) {
       std::vector<std::vector<std::uint32_t>> layers(problem.experts.layers());
       for (const ExpertIndex e : device) {

@@ -12,13 +12,13 @@ namespace troupe {
 
 // Parsed and validated; `name` is for errors.
 Result<PlacementProblem> ParseProblem(const std::string& name, std::string_view text);
-OrderedJson ToJson(const PlacementProblem& problem);
+Json ToJson(const PlacementProblem& problem);
 
 Result<Placement> ParsePlacement(const std::string& name, std::string_view text,
                                  const PlacementProblem& problem);
-OrderedJson ToJson(const PlacementProblem& problem, const Placement& placement);
+Json ToJson(const PlacementProblem& problem, const Placement& placement);
 
-// The parts that scenarios have as well. All throw JsonError.
+// The parts that scenarios have as well. Each is a part of a reader (json_value.h).
 void ReadModel(const JsonValue& json, PlacementProblem& problem);
 // Servers without their activations; "count" makes several alike.
 void ReadServers(const JsonValue& json, PlacementProblem& problem);

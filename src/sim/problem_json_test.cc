@@ -52,12 +52,12 @@ TEST(ProblemJsonTest, RandomProblemsAndPlacementsComeBackAsTheyWere) {
   Rng rng(TestSeed());
   for (int i = 0; i < 100; ++i) {
     const PlacementProblem problem = RandomProblem(rng, {.equal_sizes = i % 2 == 0});
-    const Result<PlacementProblem> again = ParseProblem("p", ToJson(problem).dump());
+    const Result<PlacementProblem> again = ParseProblem("p", ToJson(problem).Dump());
     ASSERT_TRUE(again.ok()) << again.status().message();
     ASSERT_EQ(*again, problem);
     const Result<Placement> placement = MakeDanceMoe()->Place(problem);
     if (!placement.ok()) continue;
-    const std::string text = ToJson(problem, *placement).dump();
+    const std::string text = ToJson(problem, *placement).Dump();
     ASSERT_EQ(ParsePlacement("q", text, problem).value(), *placement);
   }
 }

@@ -4,15 +4,15 @@
 namespace troupe {
 namespace {
 
-OrderedJson ToJson(const TimeHistogram& times) {
+Json ToJson(const TimeHistogram& times) {
   return {{"mean_s", times.mean()},
           {"p50_s", times.Quantile(0.5)},
           {"p95_s", times.Quantile(0.95)},
           {"max_s", times.greatest()}};
 }
 
-OrderedJson ServersToJson(const Scenario& scenario, const SimulationResult& result) {
-  OrderedJson servers = OrderedJson::array();
+Json ServersToJson(const Scenario& scenario, const SimulationResult& result) {
+  Json servers = Json::Array();
   for (std::size_t n = 0; n < result.servers.size(); ++n) {
     const ServerResult& server = result.servers[n];
     const auto devices = static_cast<double>(scenario.setup.problem.servers[n].devices.size());
@@ -30,11 +30,11 @@ OrderedJson ServersToJson(const Scenario& scenario, const SimulationResult& resu
   return servers;
 }
 
-OrderedJson TimelineToJson(const SimulationResult& result) {
-  OrderedJson timeline = OrderedJson::array();
+Json TimelineToJson(const SimulationResult& result) {
+  Json timeline = Json::Array();
   for (const TimelineSample& sample : result.timeline) {
     const auto all = static_cast<double>(sample.local + sample.remote);
-    OrderedJson one = {{"from_s", sample.seconds}, {"answered", sample.answered}};
+    Json one = {{"from_s", sample.seconds}, {"answered", sample.answered}};
     if (all > 0) one["local_ratio"] = static_cast<double>(sample.local) / all;
     if (sample.answered > 0) {
       one["latency_mean_s"] = sample.latency_sum / static_cast<double>(sample.answered);
@@ -44,8 +44,8 @@ OrderedJson TimelineToJson(const SimulationResult& result) {
   return timeline;
 }
 
-OrderedJson MigrationsToJson(const SimulationResult& result) {
-  OrderedJson migrations = OrderedJson::array();
+Json MigrationsToJson(const SimulationResult& result) {
+  Json migrations = Json::Array();
   for (const MigrationRecord& record : result.migrations) {
     migrations.push_back({{"at_s", record.seconds},
                           {"adopted", record.decision.adopt},
@@ -62,7 +62,7 @@ OrderedJson MigrationsToJson(const SimulationResult& result) {
 
 }  // namespace
 
-OrderedJson ToJson(const Scenario& scenario, const SimulationResult& result) {
+Json ToJson(const Scenario& scenario, const SimulationResult& result) {
   return {{"scenario", scenario.name},
           {"method", scenario.method},
           {"seed", scenario.setup.seed},

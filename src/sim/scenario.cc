@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <map>
 
+#include "base/json_pointer.h"
+#include "base/json_value.h"
 #include "io/read_whole.h"
 #include "sim/linear_fit.h"
 #include "sim/problem_json.h"
@@ -14,10 +16,10 @@ namespace {
 constexpr std::string_view kFormat = "troupe scenario";
 constexpr std::uint64_t kMostDrawn = 1u << 28;  // choices of a drawn trace, of two bytes
 
-// Throws what a nested reader returned.
+// Ends the reader with the error that reading another file gave.
 template <typename T>
 T Get(Result<T> result) {
-  if (!result.ok()) throw JsonError(result.status().message());
+  if (!result.ok()) JsonValue::Refuse(result.status().message());
   return *std::move(result);
 }
 
@@ -121,7 +123,7 @@ RoutingTrace ScenarioReader::ReadTrace(const JsonValue& json) {
 
 void ScenarioReader::ReadTraces(const JsonValue& json) {
   if (!json.IsObject()) json.Fail("an object of traces by name");
-  for (const auto& [name, value] : json.raw().items()) {
+  for (const auto& [name, value] : json.raw().members()) {
     traces_[name] = static_cast<std::uint32_t>(scenario_.setup.traces.size());
     RoutingTrace trace = ReadTrace(json.At(name.c_str()));
     const ExpertTable& experts = scenario_.setup.problem.experts;
@@ -291,7 +293,7 @@ Scenario ScenarioReader::Read(const JsonValue& json) {
   ReadPlacement(json.At("placement"));
   if (options_.method) scenario_.method = *options_.method;
   if (options_.seed) setup.seed = *options_.seed;
-  if (json.Has("migration") && !json.At("migration").raw().is_null())
+  if (json.Has("migration") && !json.At("migration").raw().IsNull())
     ReadMigration(json.At("migration"));
   if (options_.method && setup.migration.interval_s > 0) setup.migration.placer = scenario_.method;
   DeriveStatistics();
@@ -299,22 +301,18 @@ Scenario ScenarioReader::Read(const JsonValue& json) {
   return std::move(scenario_);
 }
 
-Status ApplySet(const std::string& set, OrderedJson& json) {
+Status ApplySet(const std::string& set, Json& json) {
   const std::size_t equals = set.find('=');
   if (equals == std::string::npos || set.empty() || set[0] != '/') {
     return InvalidArgument("'{}', expected a pointer and a value as /servers/0/count=64", set);
   }
   const std::string text = set.substr(equals + 1);
-  const OrderedJson value = OrderedJson::parse(text, nullptr, false);
-  if (value.is_discarded() || IsTooDeep(text)) {
+  std::optional<Json> value = Json::Parse(text);
+  if (!value) {
     return InvalidArgument("'{}': the value is not JSON (texts need quotes)", set);
   }
-  try {
-    json[OrderedJson::json_pointer(set.substr(0, equals))] = value;
-  } catch (const nlohmann::json::exception& error) {
-    return InvalidArgument("'{}': {}", set, error.what());
-  }
-  return OkStatus();
+  Status status = SetAt(json, set.substr(0, equals), *std::move(value));
+  return status.ok() ? status : std::move(status).WithContext(fmt::format("'{}'", set));
 }
 
 }  // namespace
@@ -327,9 +325,9 @@ Result<ServingCosts> ReadCostsFile(const std::string& path) {
 Result<Scenario> LoadScenario(const std::string& path, const ScenarioOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(std::string text, ReadWhole(path));
   if (!options.set.empty()) {
-    TROUPE_ASSIGN_OR_RETURN(OrderedJson json, ParseJson(path, text));
+    TROUPE_ASSIGN_OR_RETURN(Json json, ParseJson(path, text));
     for (const std::string& set : options.set) TROUPE_RETURN_IF_ERROR(ApplySet(set, json));
-    text = json.dump();
+    text = json.Dump();
   }
   TROUPE_ASSIGN_OR_RETURN(Scenario scenario,
                           ReadJson<Scenario>(path, text, [&](const JsonValue& json) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json_value.h"
+#include "base/json.h"
 #include "base/status.h"
 #include "sim/simulation.h"
 
@@ -36,6 +36,6 @@ Status PlaceExperts(Scenario& scenario);
 Result<ServingCosts> ReadCostsFile(const std::string& path);
 
 // Without anything that differs from run to run.
-OrderedJson ToJson(const Scenario& scenario, const SimulationResult& result);
+Json ToJson(const Scenario& scenario, const SimulationResult& result);
 
 }  // namespace troupe

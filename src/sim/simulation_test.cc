@@ -161,7 +161,7 @@ TEST(SimulationTest, SameSeedSameBytes) {
   Scenario scenario{.name = "small", .method = "dancemoe"};
   const auto record = [&](std::uint64_t seed) {
     scenario.setup = SmallCluster(seed);
-    return ToJson(scenario, Simulate(scenario.setup).value()).dump();
+    return ToJson(scenario, Simulate(scenario.setup).value()).Dump();
   };
   const std::string first = record(5);
   EXPECT_EQ(first, record(5));

@@ -26,18 +26,13 @@ std::string TextOr(const JsonValue& json, const char* key) {
   return json.Has(key) ? Printable(json.At(key).String()) : std::string();
 }
 
-bool Flag(const JsonValue& json) {
-  if (!json.raw().is_boolean()) json.Fail("true or false");
-  return json.raw().get<bool>();
-}
-
 RecordedCache ReadCache(const JsonValue& json) {
   const auto count = [&](const char* key) {
     return static_cast<std::uint32_t>(json.At(key).Count(0, 1u << 30));
   };
   return {.slots = count("slots"),
           .spare = count("spare"),
-          .per_layer = Flag(json.At("per_layer")),
+          .per_layer = json.At("per_layer").Flag(),
           .shallow = count("shallow"),
           .policy = Printable(json.At("policy").String()),
           .predictor = Printable(json.At("predictor").String())};
@@ -61,7 +56,7 @@ TraceHeader ReadHeader(const JsonValue& json) {
   if (json.Has("score_type")) {
     header.score_type = static_cast<ScoreType>(IndexOf(kTypeNames, json.At("score_type")));
   }
-  if (json.Has("all_scores")) header.all_scores = Flag(json.At("all_scores"));
+  if (json.Has("all_scores")) header.all_scores = json.At("all_scores").Flag();
   if (json.Has("expert_bytes")) {
     const JsonValue bytes = json.At("expert_bytes");
     for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -138,7 +133,7 @@ Status SameModel(const TraceHeader& a, const TraceHeader& b) {
 }
 
 std::string ToJson(const TraceHeader& header) {
-  OrderedJson json;
+  Json json;
   json["model"] = header.model;
   if (!header.fingerprint.empty()) json["fingerprint"] = header.fingerprint;
   json["layers"] = header.layers;
@@ -161,7 +156,7 @@ std::string ToJson(const TraceHeader& header) {
         {"per_layer", header.cache->per_layer}, {"shallow", header.cache->shallow},
         {"policy", header.cache->policy},       {"predictor", header.cache->predictor}};
   }
-  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  return json.Dump();
 }
 
 Result<TraceHeader> TraceHeaderFromJson(const std::string& name, std::string_view text) {

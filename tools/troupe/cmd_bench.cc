@@ -166,7 +166,7 @@ class BenchCommand final : public Command {
   }
 
   static Json ToJson(const std::vector<Measured>& all) {
-    Json list = Json::array();
+    Json list = Json::Array();
     for (const Measured& m : all) {
       list.push_back({{"prompt", m.prompt},
                       {"tokens", m.tokens},

@@ -78,7 +78,7 @@ void PrintTensors(const GgufModel& model) {
 }
 
 Json TensorsAsJson(const GgufModel& model) {
-  Json list = Json::array();
+  Json list = Json::Array();
   for (const TensorInfo& tensor : model.tensors()) {
     list.push_back({{"name", tensor.name},
                     {"type", Name(tensor.type)},
@@ -92,7 +92,7 @@ Json TensorsAsJson(const GgufModel& model) {
 
 Json FactsAsJson(const ModelFacts& facts) {
   const ModelConfig& config = facts.config;
-  Json types, layers = Json::array();
+  Json types, layers = Json::Array();
   for (const TypeShare& share : facts.types) {
     types[std::string(Name(share.type))] = {{"tensors", share.tensors},
                                             {"bytes", share.bytes.count()}};
@@ -129,7 +129,7 @@ Status InspectCommand::Run() {
   TROUPE_ASSIGN_OR_RETURN(const ModelFacts facts, InspectModel(model));
   if (!json_.empty()) {
     Json record = {{"model", model_}};
-    record.update(FactsAsJson(facts));
+    record.Update(FactsAsJson(facts));
     if (tensors_) record["tensors"] = TensorsAsJson(model);
     TROUPE_RETURN_IF_ERROR(WriteJson(record, json_));
     if (json_ == "-") return OkStatus();

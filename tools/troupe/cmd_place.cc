@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "base/json_value.h"
 #include "io/read_whole.h"
 #include "placement/latency_objective.h"
 #include "placement/migration.h"
@@ -100,8 +101,9 @@ Status PlaceCommand::CheckUsage() const {
 
 Status PlaceCommand::ReadInput() {
   TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadWhole(in_));
-  TROUPE_ASSIGN_OR_RETURN(const OrderedJson json, ParseJson(in_, text));
-  if (json.is_object() && json.contains("format") && json["format"] == "troupe scenario") {
+  TROUPE_ASSIGN_OR_RETURN(const Json json, ParseJson(in_, text));
+  const Json* format = json.Find("format");
+  if (format != nullptr && *format == "troupe scenario") {
     TROUPE_ASSIGN_OR_RETURN(Scenario scenario, LoadScenario(in_, {.data_folder = data_}));
     problem_ = std::move(scenario.setup.problem);
     options_ = std::move(scenario.options);
@@ -158,7 +160,7 @@ void PlaceCommand::Print(const std::vector<Outcome>& outcomes) const {
 
 Status PlaceCommand::WriteRecord(const std::vector<Outcome>& outcomes,
                                  const std::optional<Move>& move) const {
-  Json methods = Json::array();
+  Json methods = Json::Array();
   for (const Outcome& outcome : outcomes) {
     Json one = {{"method", outcome.method},
                 {"remote_calls", outcome.calls.remote},

@@ -123,7 +123,7 @@ class ProbeCommand final : public Command {
                         {"measured_now", costs.memory_measured}};
     record["disk"] = nullptr;
     if (!question.disk_file.empty()) {
-      Json reads = Json::array();
+      Json reads = Json::Array();
       for (const ReadCost& read : costs.model.disk.reads) {
         reads.push_back({{"request_bytes", read.request.count()},
                          {"lone_s", Figure(read.lone_seconds)},
@@ -135,7 +135,7 @@ class ProbeCommand final : public Command {
                         {"measured_now", costs.disk_measured},
                         {"reads", std::move(reads)}};
     }
-    record["experts"] = Json::array();
+    record["experts"] = Json::Array();
     for (const ExpertLayout& layout : question.shapes) {
       const std::string shape = ShapeKey(layout);
       const ExpertCost* cost = costs.model.Find(shape);

@@ -116,7 +116,7 @@ class ReplayCommand final : public Command {
     }
     if (!plot_.empty()) TROUPE_RETURN_IF_ERROR(WriteWholeText(plot_, Plot(reports, plot_)));
     if (json_.empty()) return OkStatus();
-    Json records = Json::array();
+    Json records = Json::Array();
     for (const ReplayReport& report : reports) records.push_back(ToJson(report));
     return WriteJson(records, json_);
   }

@@ -136,7 +136,8 @@ Status SynthCommand::RunWiden() {
                                   : WidenExperts(model, factor_, out_, bar.Callback()));
   bar.Clear();
   if (!json_.empty()) {
-    return WriteJson({{"files", {out_}}, {"bytes", bytes.count()}, {"factor", factor_}}, json_);
+    return WriteJson(
+        {{"files", Json::Array({out_})}, {"bytes", bytes.count()}, {"factor", factor_}}, json_);
   }
   fmt::print("{}: {}, {} {} times as wide as in {}\n", out_, ToString(bytes),
              stream_ ? "stream" : "experts", factor_, widen_);

@@ -20,7 +20,7 @@ class TraceInfo final : public Command {
   }
 
   Status Run() override {
-    Json records = Json::array();
+    Json records = Json::Array();
     for (const std::string& path : traces_) {
       TROUPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(path));
       TROUPE_ASSIGN_OR_RETURN(const TraceSummary summary, Summarize(reader));
@@ -67,7 +67,7 @@ class TraceInfo final : public Command {
     Json record;
     record["trace"] = reader.name();
     record["bytes"] = reader.file_bytes();
-    record["header"] = Json::parse(ToJson(reader.header()));
+    record["header"] = *Json::Parse(ToJson(reader.header()));
     record["tokens"] = s.tokens;
     record["prefill_tokens"] = s.prefill_tokens;
     record["decode_tokens"] = s.decode_tokens;
@@ -79,7 +79,8 @@ class TraceInfo final : public Command {
     record["passes"] = s.passes;
     record["longest_pass"] = s.longest_pass;
     record["chunks"] = s.chunks;
-    record["tokens_by_domain"] = s.tokens_by_domain;
+    Json& by_domain = record["tokens_by_domain"] = Json::Object();
+    for (const auto& [domain, tokens] : s.tokens_by_domain) by_domain[domain] = tokens;
     record["damage"] = {{"places", s.damage.places},
                         {"bytes", s.damage.bytes},
                         {"tokens", s.damage.tokens},

@@ -83,7 +83,7 @@ Status EvalLoop::Run(const EvalFlags& flags) const {
   AddInterval(record, "nll", found->lossy_nll);
   AddInterval(record, "nll_change", found->nll_change);
   AddUsage(record, found->usage);
-  record["answers"] = Json::array();
+  record["answers"] = Json::Array();
   for (const LoopAnswer& answer : found->answers) record["answers"].push_back(AnswerJson(answer));
   return WriteJson(record, flags.json());
 }

@@ -37,7 +37,7 @@ Status FindLowShare(Engine& engine, Session& session, const ScoredText& text,
                search.best.share, 100 * search.best.loss, 100 * most_loss);
   }
   if (json.empty()) return OkStatus();
-  Json trials = Json::array();
+  Json trials = Json::Array();
   for (const ShareTrial& trial : search.trials) {
     trials.push_back(
         {{"share", trial.share}, {"perplexity", trial.perplexity}, {"loss", trial.loss}});

@@ -9,7 +9,7 @@ namespace troupe {
 void AddInterval(Json& record, const std::string& name, const Interval& interval) {
   const auto limit = [](double x) { return std::isfinite(x) ? Json(x) : Json(); };
   record[name] = interval.mean;
-  record[name + "_interval"] = {limit(interval.least), limit(interval.most)};
+  record[name + "_interval"] = Json::Array({limit(interval.least), limit(interval.most)});
 }
 
 std::string ToString(const Interval& interval, double scale) {

@@ -107,7 +107,7 @@ Status EvalSweep::Run(const EvalFlags& flags) const {
   record["window"] = options.evaluation.window;
   record["settle"] = options.settle;
   record["together"] = options.evaluation.together.value_or(1);
-  record["points"] = Json::array();
+  record["points"] = Json::Array();
   for (const SweepPoint& point : *points) record["points"].push_back(ToJson(point));
   TROUPE_RETURN_IF_ERROR(WriteJson(record, folder_ + "/sweep.json"));
   const std::string title = fmt::format("Answers that are not exact: {}",

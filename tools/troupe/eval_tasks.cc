@@ -82,10 +82,10 @@ Json ScoreJson(const TaskScore& score) {
 }
 
 Json AnswersJson(const TaskFile& file, const TaskScore& score) {
-  Json answers = Json::array();
+  Json answers = Json::Array();
   for (std::size_t i = 0; i < file.items.size(); ++i) {
     const ItemScore& item = score.items[i];
-    Json options = Json::array();
+    Json options = Json::Array();
     for (const OptionScore& option : item.options) options.push_back(option.log_likelihood);
     answers.push_back({{"line", file.items[i].line},
                        {"right", item.right},
@@ -98,7 +98,7 @@ Json AnswersJson(const TaskFile& file, const TaskScore& score) {
 Json TaskJson(const ScoredTask& task) {
   Json json;
   json["task"] = task.name;
-  json.update(ScoreJson(task.score));
+  json.Update(ScoreJson(task.score));
   if (task.exact) {
     json["exact"] = ScoreJson(*task.exact);
     AddInterval(json, "accuracy_change", AccuracyDifference(*task.exact, task.score, false));
@@ -184,7 +184,7 @@ Status EvalTasks::Run(const EvalFlags& flags) const {
   record["model"] = engine->path();
   record["substitution"] = engine->offload_options().substitution;
   record["together"] = options.together ? Json(*options.together) : Json();
-  record["tasks"] = Json::array();
+  record["tasks"] = Json::Array();
   for (const ScoredTask& task : tasks) record["tasks"].push_back(TaskJson(task));
   record["all"] = TaskJson(all);
   AddUsage(record, usage);

@@ -37,7 +37,7 @@ Status WriteInPlace(const std::string& text, const std::string& path) {
 }  // namespace
 
 Status WriteJson(const Json& record, const std::string& path) {
-  const std::string text = record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string text = record.Dump(2) + "\n";
   if (path == "-") return WriteTo(stdout, text, "standard output");
   if (MustBeWrittenInPlace(path)) return WriteInPlace(text, path);
   TROUPE_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(path));

@@ -55,7 +55,8 @@ Status FlushStandardOutput() {
   return ErrnoStatus(errno, "writing to standard output");
 }
 
-// Nothing of ours throws, but what we stand on does in two cases that are not bugs.
+// No exception of ours leaves the function that runs it (base/json_value.h), but what we stand on
+// throws in two cases that are not bugs.
 Status RunGuarded(Command& command) {
   try {
     return command.Run();

@@ -220,9 +220,9 @@ Result<QualityCurve> MeasureQuality::Measure(const EngineFlags& flags, const Tex
 }
 
 Json MeasureQuality::Record(const QualityCurve& curve) {
-  Json shares = Json::array();
+  Json shares = Json::Array();
   for (const MeasuredShare& share : curve.shares) {
-    Json chains = Json::array();
+    Json chains = Json::Array();
     for (const MeasuredChain& chain : share.chains) chains.push_back(ToJson(chain));
     shares.push_back(
         {{"share", share.share}, {"exact", ToJson(share.exact)}, {"chains", std::move(chains)}});

@@ -121,7 +121,7 @@ Json ToJson(const SubstitutionReport& report) {
                {"tokens_changed", c.tokens_changed},
                {"loads_before", c.loads_before},
                {"loads_after", c.loads_after}};
-  json["links"] = Json::array();
+  json["links"] = Json::Array();
   for (const SubstitutionReport::Link& link : report.links) {
     Json counts;
     for (const NamedCount& count : link.counts) counts[std::string(count.name)] = count.count;
@@ -161,7 +161,7 @@ Json ToJson(const ReplayReport& report, const ReplayOutcome& outcome) {
                       {"late", r.prefetch.late},       {"cancelled", r.prefetch.cancelled},
                       {"wasted", r.prefetch.wasted},   {"asked", r.prefetch.asked},
                       {"guessed", r.prefetch.guessed}, {"expected", r.prefetch.expected}};
-  Json layers = Json::array();
+  Json layers = Json::Array();
   for (const ReplayCounts& layer : r.layers) layers.push_back(layer.HitRate());
   json["hit_rate_by_layer"] = std::move(layers);
   return json;
@@ -202,7 +202,7 @@ Json ToJson(const ReplayReport& report) {
   json["replay_s"] = report.seconds;
   json["tokens_lost"] = report.damage.tokens;  // to damage, as far as is known
   json["damaged_places"] = report.damage.places;
-  json["results"] = Json::array();
+  json["results"] = Json::Array();
   for (const ReplayOutcome& outcome : report.outcomes) {
     json["results"].push_back(ToJson(report, outcome));
   }

@@ -72,7 +72,7 @@ void AddUsage(Json& record, const ExpertUsage& usage) {
   record["experts_guessed"] = usage.guessed;
   record["experts_expected"] = usage.expected;
   record["experts_left_out"] = usage.left_out;
-  Json hits = Json::array(), asks = Json::array();
+  Json hits = Json::Array(), asks = Json::Array();
   for (const LayerHits& layer : usage.layers) {
     hits.push_back(layer.hits);
     asks.push_back(layer.asks);
@@ -82,7 +82,7 @@ void AddUsage(Json& record, const ExpertUsage& usage) {
 }
 
 Json LinkCounts(const Engine& engine) {
-  Json links = Json::array();
+  Json links = Json::Array();
   if (engine.offloaded() == nullptr || engine.offloaded()->substitution() == nullptr) return links;
   for (const auto& link : engine.offloaded()->substitution()->links()) {
     Json counts;

@@ -33,7 +33,7 @@ Json StatisticsRecord(const std::string& trace, const TraceStatistics& s) {
   Json record = {{"trace", trace}, {"model", s.header().model}, {"tokens", s.tokens()}};
   record["reuse_distances"] = Statistics::kDistances;
   record["windows"] = Statistics::kWindows;
-  record["layers"] = Json::array();
+  record["layers"] = Json::Array();
   for (std::size_t l = 0; l < Layers(s); ++l) {
     Json layer = {{"layer", s.header().moe_layers[l]},
                   {"entropy_bits", s.EntropyBits(l)},
@@ -52,7 +52,7 @@ Json StatisticsRecord(const std::string& trace, const TraceStatistics& s) {
   }
   record["domains"] = s.domains();
   for (const std::string& a : s.domains()) {
-    Json row = Json::array();
+    Json row = Json::Array();
     for (const std::string& b : s.domains()) row.push_back(s.DomainDistance(a, b));
     record["domain_divergence"].push_back(std::move(row));
   }
