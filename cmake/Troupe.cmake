@@ -4,9 +4,13 @@
 add_library(troupe_options INTERFACE)
 target_include_directories(troupe_options INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
 target_compile_options(troupe_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor
-  -Woverloaded-virtual -Wcast-align -Wunused -Werror
+  -Woverloaded-virtual -Wcast-align -Wunused
   # Designated initialisers leave the rest to the struct's defaults: that is what they are for.
   -Wno-missing-field-initializers)
+if(TROUPE_WERROR)
+  # Not by default: another compiler's new warning must not stop who only wants to run the program.
+  target_compile_options(troupe_options INTERFACE -Werror)
+endif()
 # Results must not depend on what the compiler may fuse: the kernels say MulAdd where they mean it.
 target_compile_options(troupe_options INTERFACE -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
@@ -17,15 +21,21 @@ if(TROUPE_SANITIZE)
     -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(troupe_options INTERFACE -fsanitize=${TROUPE_SANITIZE})
 endif()
-if(TROUPE_FUZZ)
-  target_compile_options(troupe_options INTERFACE -fsanitize=fuzzer-no-link)
+
+# What `make test`, `make benches` and `make fuzz` build; the functions below add to them.
+if(TROUPE_TESTS)
+  add_custom_target(all_tests)
+endif()
+if(TROUPE_BENCHES)
+  add_custom_target(all_benches)
 endif()
 
-# troupe_library(name [SRCS ...] [DEPS troupe::...] [EXTERNAL ...]): makes troupe_<name> and its alias
-# troupe::<name>. DEPS are the folders it may include, and no others: tests/layers_test.py holds every
-# #include to them. EXTERNAL are libraries of others.
+# troupe_library(name [NO_FUZZ_COVERAGE] [SRCS ...] [DEPS troupe::...] [EXTERNAL ...]): makes
+# troupe_<name> and its alias troupe::<name>. DEPS are the folders it may include, and no others:
+# tests/layers_test.py holds every #include to them. EXTERNAL are libraries of others.
+# NO_FUZZ_COVERAGE is for arithmetic: its branches tell a fuzzer nothing about the bytes of a file.
 function(troupe_library name)
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;EXTERNAL" ${ARGN})
+  cmake_parse_arguments(ARG "NO_FUZZ_COVERAGE" "" "SRCS;DEPS;EXTERNAL" ${ARGN})
   set(access PUBLIC)
   if(ARG_SRCS)
     add_library(troupe_${name} STATIC ${ARG_SRCS})
@@ -35,6 +45,9 @@ function(troupe_library name)
   endif()
   add_library(troupe::${name} ALIAS troupe_${name})
   target_link_libraries(troupe_${name} ${access} troupe_options ${ARG_DEPS} ${ARG_EXTERNAL})
+  if(TROUPE_FUZZ AND ARG_SRCS AND NOT ARG_NO_FUZZ_COVERAGE)
+    target_compile_options(troupe_${name} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
 endfunction()
 
 # troupe_compile_quickly(target): optimises little what is templates to compile and nothing to run, as
@@ -60,6 +73,7 @@ function(troupe_tests name)
   cmake_parse_arguments(ARG "" "" "SRCS;OPTIMISED;READS_SOURCE_TREE;DEPS;LINKS" ${ARGN})
   set(program ${name}_tests)
   add_executable(${program} ${ARG_SRCS})
+  add_dependencies(all_tests ${program})
   set(library)
   if(TARGET troupe::${name})
     set(library troupe::${name})
@@ -96,12 +110,14 @@ function(troupe_tests name)
   endforeach()
 endfunction()
 
-# troupe_bench(name [SRCS ...] DEPS ...): name.cc with Google Benchmark's main; built, never run by ctest.
+# troupe_bench(name [SRCS ...] DEPS ...): name.cc with Google Benchmark's main; built by the target
+# all_benches, never run by ctest.
 function(troupe_bench name)
   if(NOT TROUPE_BENCHES)
     return()
   endif()
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
-  add_executable(${name} ${name}.cc ${ARG_SRCS})
+  add_executable(${name} EXCLUDE_FROM_ALL ${name}.cc ${ARG_SRCS})
+  add_dependencies(all_benches ${name})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} troupe::testing benchmark::benchmark_main)
 endfunction()

@@ -1,61 +1,80 @@
 #!/usr/bin/env bash
-# Installs the Debian 12 packages that the build, the tests or the tools need and that are missing.
-# usage: install-packages.sh [build|test|bench|arm|train]...   (default: build)
+# Installs the Debian 12 packages that a task needs and that are missing, and says which and what for.
+# usage: install-packages.sh [GROUP]...   (default: run; the groups are listed below)
 # Quick and silent when nothing is missing; needs root or sudo otherwise.
 set -euo pipefail
+cd "$(dirname "$0")/.."
 
-build=(build-essential cmake ninja-build pkg-config ccache mold
-  libhwy-dev libfmt-dev nlohmann-json3-dev libcli11-dev libpcre2-dev libxxhash-dev liburing-dev
-  libgtest-dev libgmock-dev libbenchmark-dev liblemon-dev libzstd-dev)
-test=(clang clang-format clang-tidy libclang-rt-14-dev python3 python3-numpy zstd)
-bench=(nodejs npm)
-arm=(g++-aarch64-linux-gnu)
-train=(python3-torch libopenblas0-pthread python3-sentencepiece python3-numpy zstd)
+declare -A purpose=(
+  [run]='to build and run troupe'
+  [test]='to build and run the tests'
+  [benches]='to build the microbenchmarks'
+  [clang]='for the sanitizers and fuzzers, which are Clang'"'"'s'
+  [check]='to check format and layers'
+  [tidy]='for clang-tidy'
+  [llamacpp]='to run a llama.cpp beside troupe'
+  [arm]='to compile for ARM'
+  [train]='to train models'
+  [machine]='to make a bare Debian in a folder'
+)
+declare -A packages=(
+  [run]='g++ cmake ninja-build pkg-config
+    libcli11-dev libfmt-dev libhwy-dev liblemon-dev liburing-dev libpcre2-dev libxxhash-dev libzstd-dev nlohmann-json3-dev'
+  [test]='libgtest-dev libgmock-dev python3 python3-numpy zstd ccache mold'
+  [benches]='libbenchmark-dev'
+  [clang]='clang libclang-rt-14-dev'
+  [check]='clang-format python3'
+  [tidy]='clang clang-tidy'
+  [llamacpp]='nodejs npm python3'
+  [arm]='g++-aarch64-linux-gnu'
+  [train]='python3-torch libopenblas0-pthread python3-sentencepiece python3-numpy zstd'
+  [machine]='debootstrap'
+)
 
-wanted=()
-for group in "${@:-build}"; do
-  case "$group" in
-    build) wanted+=("${build[@]}") ;;
-    test) wanted+=("${test[@]}") ;;
-    bench) wanted+=("${bench[@]}") ;;
-    arm) wanted+=("${arm[@]}") ;;
-    train) wanted+=("${train[@]}") ;;
-    *)
-      echo "install-packages.sh: '$group' is no group; expected build, test, bench, arm or train" >&2
-      exit 2
-      ;;
-  esac
-done
+# A machine may have some from elsewhere (a newer node, say); what counts is the command.
+declare -A command_of=(
+  [g++]=g++ [cmake]=cmake [ninja-build]=ninja [pkg-config]=pkg-config [clang]=clang [clang-format]=clang-format
+  [clang-tidy]=clang-tidy [python3]=python3 [nodejs]=node [npm]=npm [debootstrap]=debootstrap
+)
+installed() {
+  if [ -n "${command_of[$1]:-}" ]; then
+    command -v "${command_of[$1]}" >/dev/null
+  else
+    dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed
+  fi
+}
 
-installed() { dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }
-
+[ "$#" -gt 0 ] || set -- run
 missing=()
-for package in "${wanted[@]}"; do
-  case "$package" in
-    # A machine may have these from elsewhere (a newer node, say); what counts is the command.
-    nodejs) command -v node >/dev/null || missing+=(nodejs) ;;
-    npm | cmake | clang | clang-format | clang-tidy | python3)
-      command -v "$package" >/dev/null || missing+=("$package")
-      ;;
-    *) installed "$package" || missing+=("$package") ;;
-  esac
+for group in "$@"; do
+  if [ -z "${packages[$group]:-}" ]; then
+    echo "install-packages.sh: '$group' is no group; there are: ${!packages[*]}" >&2
+    exit 2
+  fi
+  lacking=()
+  for package in ${packages[$group]}; do
+    installed "$package" || lacking+=("$package")
+  done
+  [ "${#lacking[@]}" -eq 0 ] && continue
+  echo "missing ${purpose[$group]}: ${lacking[*]}"
+  missing+=("${lacking[@]}")
 done
 [ "${#missing[@]}" -eq 0 ] && exit 0
 
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then
   if ! command -v sudo >/dev/null; then
-    echo "install-packages.sh: missing ${missing[*]}; run as root, or install sudo" >&2
+    echo "install-packages.sh: run as root, or install sudo" >&2
     exit 1
   fi
   as_root=(sudo)
 fi
-echo "installing: ${missing[*]}" >&2
+echo "installing them with ${as_root[*]:+sudo }apt-get"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-if ! { "${as_root[@]}" apt-get update &&
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"; } \
-  >"$log" 2>&1 </dev/null; then
+apt_get() { "${as_root[@]}" env LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get "$@" </dev/null 2>&1; }
+if ! { apt_get update && apt_get install -y --no-install-recommends "${missing[@]}"; } |
+  scripts/progress.sh packages "$log"; then
   tail -n 20 "$log" >&2
   echo "install-packages.sh: apt-get could not install ${missing[*]}" >&2
   exit 1
