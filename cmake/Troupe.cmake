@@ -5,12 +5,10 @@ add_library(troupe_options INTERFACE)
 target_include_directories(troupe_options INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
 target_compile_options(troupe_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor
   -Woverloaded-virtual -Wcast-align -Wunused
+  # Not by default: another compiler's new warning must not stop who only wants to run the program.
+  $<$<BOOL:${TROUPE_WERROR}>:-Werror>
   # Designated initialisers leave the rest to the struct's defaults: that is what they are for.
   -Wno-missing-field-initializers)
-if(TROUPE_WERROR)
-  # Not by default: another compiler's new warning must not stop who only wants to run the program.
-  target_compile_options(troupe_options INTERFACE -Werror)
-endif()
 # Results must not depend on what the compiler may fuse: the kernels say MulAdd where they mean it.
 target_compile_options(troupe_options INTERFACE -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
