@@ -1,0 +1,150 @@
+// One answer being written, without an engine: which tokens to feed next, and from the logits of a
+// pass the next token, the text that is complete, and when to stop. Whoever runs the passes drives
+// it: generator.h for one sequence, batcher.h for many. Sampling, decoding and stop strings are
+// text/'s. Threads: one at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "expert/pass_facts.h"
+#include "model/expert_source.h"
+#include "text/sampler.h"
+#include "text/stop_strings.h"
+#include "text/stream_decoder.h"
+
+namespace troupe {
+
+struct GenerateOptions {
+  std::size_t max_tokens = 128;
+  SamplerOptions sampler;
+  std::vector<std::string> stop;
+  bool ignore_end = false;  // goes on past the tokens that end an answer
+};
+
+enum class FinishReason {
+  kLength,    // max_tokens were generated
+  kEndToken,  // the model ended its answer
+  kStopString,
+  kContextFull,  // no room for another token
+  kCancelled,    // by the caller
+};
+
+std::string_view Name(FinishReason reason);
+
+struct GenerateResult {
+  std::vector<TokenId> token_ids;  // generated ones, without the one that ended the answer
+  std::string text;                // what was shown
+  FinishReason finish = FinishReason::kLength;
+  std::size_t prompt_tokens = 0;   // that were read: all, unless it was cancelled before
+  std::size_t decode_steps = 0;    // passes after the prompt
+  double prefill_seconds = 0;      // from the start to the last token of the prompt
+  double first_token_seconds = 0;  // from the start to the first token chosen
+  double decode_seconds = 0;       // from the first token to the end
+
+  // Known to those who run the passes, and filled in by them.
+  std::uint64_t expert_uses = 0;   // (token, layer, expert) triples that the router chose
+  ExpertUsage experts;             // where they came from, prompt and answer
+  ExpertUsage decode_experts;      // the same for the passes after the first token
+  double decode_pass_seconds = 0;  // the part of decode_seconds spent in the model
+
+  double PrefillTokensPerSecond() const;
+  double DecodeTokensPerSecond() const;  // zero if nothing was decoded
+};
+
+// Called with each piece of text as soon as its characters are complete; false cancels, and it is
+// not called again.
+using TextSink = std::function<bool(std::string_view piece)>;
+// Called with each generated token and the logits it was chosen from; an error ends the answer.
+using LogitsSink = std::function<Status(TokenId token, std::span<const float> logits)>;
+
+struct GenerationSinks {
+  TextSink on_text = {};
+  LogitsSink on_logits = {};
+};
+
+// Positions of the sequence that are filled before the prompt, and those it has altogether.
+struct ContextRoom {
+  std::size_t used = 0;
+  std::size_t capacity = 0;
+
+  std::size_t left() const { return capacity - used; }
+};
+
+class TextGeneration {
+ public:
+  // Reading -> Decoding -> Finished; Cancelled and Failed can be reached from the first two.
+  enum class State { kReading, kDecoding, kFinished, kCancelled, kFailed };
+
+  // What Make would refuse: an empty prompt and bad sampler options (kInvalidArgument), a prompt
+  // that does not fit (kResourceExhausted).
+  static Status Check(std::size_t prompt_tokens, const GenerateOptions& options, ContextRoom room);
+
+  // Time counts from here. Tokenizer and clock must outlive it.
+  static Result<TextGeneration> Make(const Tokenizer& tokenizer, std::vector<TokenId> prompt,
+                                     const GenerateOptions& options, ContextRoom room,
+                                     const Clock& clock, GenerationSinks sinks = {});
+
+  State state() const { return state_; }
+  bool ended() const { return state_ != State::kReading && state_ != State::kDecoding; }
+  const Status& status() const { return status_; }  // why it failed
+
+  // What to feed next: while reading, the next tokens of the prompt, `most` at most; while
+  // decoding, the last token, or nothing if the logits of the prompt are still to be accepted.
+  std::span<const TokenId> NextTokens(std::size_t most) const;
+  Phase phase() const { return state_ == State::kReading ? Phase::kPrompt : Phase::kDecode; }
+  std::size_t prompt_left() const { return prompt_.size() - result_.prompt_tokens; }
+
+  // `tokens` more tokens of the prompt were fed. After the last of them Accept is due, unless no
+  // token was asked for. REQUIRES: reading.
+  void Read(std::size_t tokens);
+
+  // The logits after what NextTokens gave; chooses the next token. Fails if they are no logits, or
+  // if a sink fails. REQUIRES: decoding.
+  Status Accept(std::span<const float> logits);
+
+  // Both do nothing after the end.
+  void Cancel();
+  void Fail(Status status);
+
+  const GenerateResult& result() const { return result_; }
+  GenerateResult TakeResult() && { return std::move(result_); }
+
+  std::string DebugString() const;  // "decoding: 9 of 9 tokens read, 3 of 128 generated"
+
+ private:
+  TextGeneration(const Tokenizer& tokenizer, std::vector<TokenId> prompt,
+                 const GenerateOptions& options, std::size_t room, const Clock& clock,
+                 GenerationSinks sinks, Sampler sampler);
+
+  double Seconds() const { return static_cast<double>(clock_->Now() - start_) * 1e-9; }
+  void Show(const std::string& piece);
+  void End(State state, FinishReason reason);
+
+  const Tokenizer* tokenizer_;
+  std::vector<TokenId> prompt_;
+  std::size_t max_tokens_;
+  bool ignore_end_;
+  std::size_t room_;  // for prompt and answer
+  const Clock* clock_;
+  Nanos start_;
+  GenerationSinks sinks_;
+  Sampler sampler_;
+  StreamDecoder decoder_;
+  StopMatcher stops_;
+  State state_ = State::kReading;
+  bool refused_ = false;  // by the text sink
+  Status status_;
+  GenerateResult result_;
+};
+
+std::string_view ToString(TextGeneration::State state);
+
+}  // namespace troupe

@@ -1,0 +1,254 @@
+#include "runtime/generation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <memory>
+
+#include "text/tiny_vocab_for_test.h"
+
+namespace troupe {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using State = TextGeneration::State;
+
+// A byte-level vocabulary: token 'a' is the byte 'a'.
+class Generation : public testing::Test {
+ protected:
+  Generation() : tokenizer_(MakeTokenizer(TinyByteLevelVocab()).value()) {
+    options_.sampler.temperature = 0;
+    sinks_.on_text = [this](std::string_view piece) {
+      pieces_.emplace_back(piece);
+      return pieces_.size() < pieces_wanted_;
+    };
+  }
+
+  TextGeneration Make(std::vector<TokenId> prompt = {'p', 'q', 'r'}, std::size_t capacity = 100) {
+    return TextGeneration::Make(*tokenizer_, std::move(prompt), options_, {.capacity = capacity},
+                                clock_, sinks_)
+        .value();
+  }
+  TextGeneration MakeDecoding() {
+    TextGeneration generation = Make();
+    generation.Read(3);
+    return generation;
+  }
+  std::vector<float> Choosing(TokenId token) const {
+    std::vector<float> logits(tokenizer_->size(), 0.0F);
+    logits[static_cast<std::size_t>(token)] = 9;
+    return logits;
+  }
+  // Lets the model say these bytes, as far as the generation goes on.
+  void Say(TextGeneration& generation, std::string_view bytes) const {
+    for (const char byte : bytes) {
+      if (generation.ended()) return;
+      ASSERT_TRUE(generation.Accept(Choosing(static_cast<unsigned char>(byte))).ok());
+    }
+  }
+
+  std::unique_ptr<Tokenizer> tokenizer_;
+  GenerateOptions options_;
+  GenerationSinks sinks_;
+  ManualClock clock_;
+  std::vector<std::string> pieces_;
+  std::size_t pieces_wanted_ = 1000;
+};
+
+TEST_F(Generation, AsksForThePromptInChunksAndThenForTheLastToken) {
+  TextGeneration generation = Make();
+  EXPECT_EQ(generation.phase(), Phase::kPrompt);
+  EXPECT_THAT(generation.NextTokens(2), ElementsAre('p', 'q'));
+  generation.Read(2);
+  EXPECT_EQ(generation.state(), State::kReading);
+  EXPECT_THAT(generation.NextTokens(2), ElementsAre('r'));
+  generation.Read(1);
+  EXPECT_EQ(generation.state(), State::kDecoding);
+  EXPECT_EQ(generation.phase(), Phase::kDecode);
+  EXPECT_THAT(generation.NextTokens(2), IsEmpty());  // the prompt's logits are due
+  ASSERT_TRUE(generation.Accept(Choosing('x')).ok());
+  EXPECT_THAT(generation.NextTokens(2), ElementsAre('x'));
+}
+
+TEST_F(Generation, StreamsExactlyTheTextThatItReturns) {
+  options_.max_tokens = 5;
+  TextGeneration generation = MakeDecoding();
+  Say(generation, "h\xC3\xA9llo, and more");
+  EXPECT_EQ(generation.state(), State::kFinished);
+  EXPECT_EQ(generation.result().finish, FinishReason::kLength);
+  EXPECT_EQ(generation.result().text, "h\xC3\xA9ll");
+  EXPECT_THAT(pieces_, ElementsAre("h", "\xC3\xA9", "l", "l"));
+  EXPECT_EQ(generation.result().token_ids.size(), 5u);
+  EXPECT_EQ(generation.result().decode_steps, 4u);
+}
+
+TEST_F(Generation, FindsAStopStringThatCrossesPiecesAndShowsNothingOfIt) {
+  options_.stop = {"stop"};
+  TextGeneration generation = MakeDecoding();
+  Say(generation, "a stool, stop it");
+  EXPECT_EQ(generation.result().finish, FinishReason::kStopString);
+  EXPECT_EQ(generation.result().text, "a stool, ");
+  EXPECT_EQ(testing::PrintToString(pieces_).find("stop"), std::string::npos);
+}
+
+TEST_F(Generation, ShowsTheBeginningOfAStopStringThatNeverCame) {
+  options_.stop = {"stop"};
+  options_.max_tokens = 4;
+  TextGeneration generation = MakeDecoding();
+  Say(generation, "a st");
+  EXPECT_EQ(generation.result().finish, FinishReason::kLength);
+  EXPECT_EQ(generation.result().text, "a st");
+}
+
+TEST_F(Generation, EndsAtAnEndTokenAndLeavesItOut) {
+  TextGeneration generation = MakeDecoding();
+  Say(generation, "ab");
+  ASSERT_TRUE(generation.Accept(Choosing(tokenizer_->vocab().eos.value())).ok());
+  EXPECT_EQ(generation.state(), State::kFinished);
+  EXPECT_EQ(generation.result().finish, FinishReason::kEndToken);
+  EXPECT_THAT(generation.result().token_ids, ElementsAre('a', 'b'));
+}
+
+TEST_F(Generation, GoesOnPastAnEndTokenIfAskedTo) {
+  options_.ignore_end = true;
+  TextGeneration generation = MakeDecoding();
+  ASSERT_TRUE(generation.Accept(Choosing(tokenizer_->vocab().eos.value())).ok());
+  EXPECT_EQ(generation.state(), State::kDecoding);
+  Say(generation, "b");
+  EXPECT_EQ(generation.result().text, "b");
+}
+
+TEST_F(Generation, EndsWhenTheContextIsFull) {
+  TextGeneration generation = Make({'p', 'q', 'r'}, 5);
+  generation.Read(3);
+  Say(generation, "abcdef");
+  EXPECT_EQ(generation.result().finish, FinishReason::kContextFull);
+  // Two of them were fed; the third was chosen from the last position.
+  EXPECT_EQ(generation.result().text, "abc");
+}
+
+TEST_F(Generation, CountsWhatTheSequenceHeldBefore) {
+  TextGeneration generation =
+      TextGeneration::Make(*tokenizer_, {'p'}, options_, {.used = 8, .capacity = 10}, clock_)
+          .value();
+  generation.Read(1);
+  Say(generation, "abcdef");
+  EXPECT_EQ(generation.result().finish, FinishReason::kContextFull);
+  EXPECT_EQ(generation.result().text, "ab");
+}
+
+TEST_F(Generation, OfNoTokensEndsWithThePrompt) {
+  options_.max_tokens = 0;
+  TextGeneration generation = MakeDecoding();
+  EXPECT_EQ(generation.state(), State::kFinished);
+  EXPECT_EQ(generation.result().finish, FinishReason::kLength);
+  EXPECT_EQ(generation.result().prompt_tokens, 3u);
+}
+
+TEST_F(Generation, CanBeCancelledWhileReading) {
+  TextGeneration generation = Make();
+  generation.Read(2);
+  generation.Cancel();
+  EXPECT_EQ(generation.state(), State::kCancelled);
+  EXPECT_EQ(generation.result().finish, FinishReason::kCancelled);
+  EXPECT_EQ(generation.result().prompt_tokens, 2u);
+  EXPECT_THAT(generation.NextTokens(8), IsEmpty());
+}
+
+TEST_F(Generation, CancelledWhileDecodingShowsWhatItHeldBack) {
+  options_.stop = {"stop"};
+  TextGeneration generation = MakeDecoding();
+  Say(generation, "a st");
+  EXPECT_EQ(generation.result().text, "a ");
+  generation.Cancel();
+  EXPECT_EQ(generation.state(), State::kCancelled);
+  EXPECT_EQ(generation.result().text, "a st");
+  generation.Cancel();
+  EXPECT_EQ(generation.result().text, "a st");
+}
+
+TEST_F(Generation, CannotBeCancelledOrFailAfterItsEnd) {
+  options_.max_tokens = 1;
+  TextGeneration generation = MakeDecoding();
+  Say(generation, "a");
+  generation.Cancel();
+  generation.Fail(InvalidArgument("late"));
+  EXPECT_EQ(generation.state(), State::kFinished);
+  EXPECT_TRUE(generation.status().ok());
+}
+
+TEST_F(Generation, IsCancelledByAReaderWhoHasHadEnoughAndTellsHimNothingMore) {
+  pieces_wanted_ = 1;
+  options_.stop = {"bx"};  // holds back the second half of the token "ab"
+  TextGeneration generation = MakeDecoding();
+  ASSERT_TRUE(generation.Accept(Choosing(tokenizer_->Encode("ab").value().at(0))).ok());
+  EXPECT_EQ(generation.state(), State::kCancelled);
+  EXPECT_THAT(pieces_, ElementsAre("a"));
+  EXPECT_EQ(generation.result().text, "ab");
+}
+
+TEST_F(Generation, FailsOnLogitsThatAreNoNumbers) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    TextGeneration generation = MakeDecoding();
+    std::vector<float> logits = Choosing('a');
+    logits[7] = bad;
+    EXPECT_EQ(generation.Accept(logits).code(), Code::kInvalidArgument);
+    EXPECT_EQ(generation.state(), State::kFailed);
+    EXPECT_THAT(generation.status().message(), HasSubstr("logit of token 7"));
+  }
+}
+
+TEST_F(Generation, FailsWithTheErrorOfALogitsSink) {
+  sinks_.on_logits = [](TokenId, std::span<const float>) { return DataLoss("disk full"); };
+  TextGeneration generation = MakeDecoding();
+  EXPECT_EQ(generation.Accept(Choosing('a')).message(), "disk full");
+  EXPECT_EQ(generation.state(), State::kFailed);
+  EXPECT_THAT(pieces_, IsEmpty());
+}
+
+TEST_F(Generation, RefusesAnEmptyPromptOneThatDoesNotFitAndBadSampling) {
+  const auto code = [&](std::vector<TokenId> prompt) {
+    return TextGeneration::Make(*tokenizer_, std::move(prompt), options_, {.capacity = 2}, clock_)
+        .status()
+        .code();
+  };
+  EXPECT_EQ(code({}), Code::kInvalidArgument);
+  EXPECT_EQ(code({1, 2, 3}), Code::kResourceExhausted);
+  EXPECT_EQ(code({1, 2}), Code::kOk);
+  options_.sampler.temperature = -1;
+  EXPECT_EQ(code({1, 2}), Code::kInvalidArgument);
+}
+
+TEST_F(Generation, MeasuresReadingTheFirstTokenAndDecoding) {
+  constexpr Nanos kSecond = 1'000'000'000;
+  options_.max_tokens = 3;
+  TextGeneration generation = Make();
+  clock_.Advance(2 * kSecond);
+  generation.Read(3);
+  clock_.Advance(kSecond);
+  Say(generation, "a");
+  clock_.Advance(4 * kSecond);
+  Say(generation, "bc");
+  const GenerateResult result = std::move(generation).TakeResult();
+  EXPECT_EQ(result.prefill_seconds, 2);
+  EXPECT_EQ(result.first_token_seconds, 3);
+  EXPECT_EQ(result.decode_seconds, 4);
+  EXPECT_EQ(result.DecodeTokensPerSecond(), 0.5);
+}
+
+TEST_F(Generation, SaysWhereItStands) {
+  TextGeneration generation = Make();
+  EXPECT_EQ(generation.DebugString(), "reading: 0 of 3 tokens read, 0 of 128 generated");
+  generation.Read(3);
+  Say(generation, "ab");
+  EXPECT_EQ(generation.DebugString(), "decoding: 3 of 3 tokens read, 2 of 128 generated");
+  generation.Fail(DataLoss("x"));
+  EXPECT_EQ(ToString(generation.state()), "failed");
+}
+
+}  // namespace
+}  // namespace troupe
