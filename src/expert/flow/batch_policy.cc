@@ -1,0 +1,80 @@
+#include "expert/flow/batch_policy.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+namespace troupe {
+namespace {
+
+std::vector<const BatchCandidate*> InPhase(std::span<const BatchCandidate> waiting, Phase phase) {
+  std::vector<const BatchCandidate*> found;
+  for (const BatchCandidate& candidate : waiting) {
+    if (candidate.phase == phase) found.push_back(&candidate);
+  }
+  return found;
+}
+
+// Rows of prompts that fit beside these decodes.
+std::uint32_t PromptRows(std::uint32_t decodes, const RowSpeed& speed, const BatchLimits& limits) {
+  const std::uint32_t room = limits.most_rows - decodes;
+  if (decodes == 0) return room;
+  double by_time = 0;
+  if (speed.prompt_seconds > 0) {
+    const double left = limits.target_seconds - decodes * speed.decode_seconds;
+    by_time = std::clamp<double>(left / speed.prompt_seconds, 0, room);
+  }
+  return std::min(room, std::max(static_cast<std::uint32_t>(by_time), limits.least_chunk));
+}
+
+}  // namespace
+
+std::uint32_t BatchChoice::RowsIn(Phase phase) const {
+  std::uint32_t sum = 0;
+  for (const BatchRows& group : rows) sum += group.phase == phase ? group.rows : 0;
+  return sum;
+}
+
+std::string ToString(const BatchChoice& choice) {
+  std::string text = fmt::format("{} decodes", choice.RowsIn(Phase::kDecode));
+  for (const BatchRows& group : choice.rows) {
+    if (group.phase != Phase::kPrompt) continue;
+    text += fmt::format(", prompt {}: {} rows", group.request, group.rows);
+  }
+  return text + fmt::format("; {:.1f} ms expected", choice.predicted_seconds * 1e3);
+}
+
+BatchChoice ChooseBatch(std::span<const BatchCandidate> waiting, const RowSpeed& speed,
+                        const BatchLimits& limits) {
+  BatchChoice choice;
+  std::vector<const BatchCandidate*> decodes = InPhase(waiting, Phase::kDecode);
+  if (decodes.size() > limits.most_rows) {
+    std::ranges::stable_sort(decodes, std::greater(), &BatchCandidate::passed_over);
+    decodes.resize(limits.most_rows);
+  }
+  for (const BatchCandidate* decode : decodes) {
+    choice.rows.push_back({.request = decode->request, .phase = Phase::kDecode, .rows = 1});
+  }
+
+  std::vector<const BatchCandidate*> prompts = InPhase(waiting, Phase::kPrompt);
+  std::ranges::stable_sort(prompts, std::less(), [&](const BatchCandidate* prompt) {
+    const bool starving = prompt->passed_over >= limits.most_passed_over;
+    const std::uint32_t waited = starving ? prompt->passed_over : 0;
+    return std::tuple(std::numeric_limits<std::uint32_t>::max() - waited,
+                      prompt->deadline.value_or(std::numeric_limits<Nanos>::max()));
+  });
+  const auto decode_rows = static_cast<std::uint32_t>(decodes.size());
+  std::uint32_t left = PromptRows(decode_rows, speed, limits);
+  for (const BatchCandidate* prompt : prompts) {
+    const std::uint32_t rows = std::min(left, prompt->prompt_left);
+    if (rows == 0) break;
+    choice.rows.push_back({.request = prompt->request, .phase = Phase::kPrompt, .rows = rows});
+    left -= rows;
+  }
+  choice.predicted_seconds = speed.Predict(decode_rows, choice.RowsIn(Phase::kPrompt));
+  return choice;
+}
+
+}  // namespace troupe

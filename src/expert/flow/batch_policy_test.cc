@@ -1,0 +1,161 @@
+#include "expert/flow/batch_policy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "base/rng.h"
+#include "testing/test_seed.h"
+
+namespace troupe {
+namespace {
+
+using testing::ElementsAre;
+
+BatchCandidate Decode(RequestId request, std::uint32_t passed_over = 0) {
+  return {.request = request, .phase = Phase::kDecode, .passed_over = passed_over};
+}
+BatchCandidate Prompt(RequestId request, std::uint32_t left) {
+  return {.request = request, .phase = Phase::kPrompt, .prompt_left = left};
+}
+BatchRows DecodeRow(RequestId request) {
+  return {.request = request, .phase = Phase::kDecode, .rows = 1};
+}
+BatchRows PromptRows(RequestId request, std::uint32_t rows) {
+  return {.request = request, .phase = Phase::kPrompt, .rows = rows};
+}
+
+constexpr RowSpeed kSpeed{.decode_seconds = 0.010, .prompt_seconds = 0.002};
+
+TEST(BatchPolicy, APromptAloneTakesAllRows) {
+  const auto choice = ChooseBatch({{Prompt(1, 2048)}}, kSpeed, {.most_rows = 512});
+  EXPECT_THAT(choice.rows, ElementsAre(PromptRows(1, 512)));
+}
+
+TEST(BatchPolicy, AChunkBesideDecodesIsCutByTime) {
+  const std::vector<BatchCandidate> waiting = {Prompt(1, 2048), Decode(2), Decode(3)};
+  const auto choice = ChooseBatch(waiting, kSpeed, {.target_seconds = 0.2});
+  EXPECT_THAT(choice.rows, ElementsAre(DecodeRow(2), DecodeRow(3), PromptRows(1, 90)));
+  EXPECT_NEAR(choice.predicted_seconds, 0.2, 1e-9);
+  EXPECT_EQ(ToString(choice), "2 decodes, prompt 1: 90 rows; 200.0 ms expected");
+}
+
+TEST(BatchPolicy, ALongPromptBesideEightDecodesKeepsEveryPassWithinTheTarget) {
+  std::vector<BatchCandidate> waiting;
+  for (RequestId request = 0; request < 8; ++request) waiting.push_back(Decode(request));
+  waiting.push_back(Prompt(8, 2048));
+  const BatchLimits limits{.target_seconds = 0.2};
+  int passes = 0;
+  while (waiting.back().prompt_left > 0) {
+    const BatchChoice choice = ChooseBatch(waiting, kSpeed, limits);
+    EXPECT_LE(choice.predicted_seconds, limits.target_seconds + 1e-9);
+    EXPECT_EQ(choice.RowsIn(Phase::kDecode), 8u);
+    waiting.back().prompt_left -= choice.RowsIn(Phase::kPrompt);
+    ++passes;
+  }
+  EXPECT_EQ(passes, 35);  // 60 rows a pass: (200 ms - 8 * 10 ms) / 2 ms
+}
+
+TEST(BatchPolicy, APromptGoesOnBesideMoreDecodesThanTheTargetHolds) {
+  std::vector<BatchCandidate> waiting = {Prompt(99, 400)};
+  for (RequestId request = 0; request < 50; ++request) waiting.push_back(Decode(request));
+  const auto choice = ChooseBatch(waiting, kSpeed, {.target_seconds = 0.2, .least_chunk = 16});
+  EXPECT_EQ(choice.RowsIn(Phase::kDecode), 50u);
+  EXPECT_EQ(choice.rows.back(), PromptRows(99, 16));
+}
+
+TEST(BatchPolicy, AnUnmeasuredPromptBeginsSmallBesideDecodes) {
+  const std::vector<BatchCandidate> waiting = {Prompt(1, 400), Decode(2)};
+  const auto choice = ChooseBatch(waiting, {.decode_seconds = 0.01}, {.least_chunk = 16});
+  EXPECT_EQ(choice.rows.back(), PromptRows(1, 16));
+}
+
+TEST(BatchPolicy, FirstComeFirstServedAndTheRestGoesToTheNext) {
+  const std::vector<BatchCandidate> waiting = {Prompt(1, 30), Prompt(2, 50), Prompt(3, 40)};
+  const auto choice = ChooseBatch(waiting, kSpeed, {.most_rows = 100});
+  EXPECT_THAT(choice.rows, ElementsAre(PromptRows(1, 30), PromptRows(2, 50), PromptRows(3, 20)));
+}
+
+TEST(BatchPolicy, TheEarliestDeadlineGoesFirst) {
+  std::vector<BatchCandidate> waiting = {Prompt(1, 80), Prompt(2, 80), Prompt(3, 80)};
+  waiting[1].deadline = 500;
+  waiting[2].deadline = 400;
+  const auto choice = ChooseBatch(waiting, kSpeed, {.most_rows = 100});
+  EXPECT_THAT(choice.rows, ElementsAre(PromptRows(3, 80), PromptRows(2, 20)));
+}
+
+TEST(BatchPolicy, ARequestPassedOverTooOftenGoesBeforeDeadlines) {
+  std::vector<BatchCandidate> waiting = {Prompt(1, 200), Prompt(2, 200), Prompt(3, 200)};
+  waiting[0].deadline = 1;
+  waiting[1].passed_over = 64;
+  waiting[2].passed_over = 65;
+  const auto choice = ChooseBatch(waiting, kSpeed, {.most_rows = 100, .most_passed_over = 64});
+  EXPECT_THAT(choice.rows, ElementsAre(PromptRows(3, 100)));
+}
+
+TEST(BatchPolicy, MoreDecodesThanRowsTakeTurns) {
+  const std::vector<BatchCandidate> waiting = {Decode(1), Decode(2, 1), Decode(3)};
+  const auto choice = ChooseBatch(waiting, kSpeed, {.most_rows = 2});
+  EXPECT_THAT(choice.rows, ElementsAre(DecodeRow(2), DecodeRow(1)));
+}
+
+TEST(BatchPolicy, NobodyWaitingIsAnEmptyPass) {
+  EXPECT_EQ(ChooseBatch({}, kSpeed, {}), BatchChoice());
+}
+
+// Requests come and go at random; the rules hold in every pass.
+TEST(BatchPolicy, NoRequestStarvesAndEveryDecodeRides) {
+  Rng rng(TestSeed());
+  for (int round = 0; round < 60; ++round) {
+    const BatchLimits limits{.most_rows = 16 + static_cast<std::uint32_t>(rng.Below(100)),
+                             .target_seconds = 0.05 + 0.2 * rng.Uniform(),
+                             .least_chunk = 8,
+                             .most_passed_over = 10};
+    const RowSpeed speed{.decode_seconds = 0.02 * rng.Uniform(),
+                         .prompt_seconds = 0.004 * rng.Uniform()};
+    std::vector<BatchCandidate> waiting;
+    std::map<RequestId, std::uint32_t> decodes_left;
+    RequestId next = 0;
+    for (int pass = 0; pass < 400; ++pass) {
+      if (waiting.size() < 12 && rng.Below(3) == 0) {
+        waiting.push_back(Prompt(next, 1 + static_cast<std::uint32_t>(rng.Below(300))));
+        if (rng.Below(2) == 0) waiting.back().deadline = static_cast<Nanos>(rng.Below(1000));
+        decodes_left[next++] = 1 + static_cast<std::uint32_t>(rng.Below(40));
+      }
+      const BatchChoice choice = ChooseBatch(waiting, speed, limits);
+      std::map<RequestId, std::uint32_t> got;
+      for (const BatchRows& rows : choice.rows) {
+        ASSERT_GT(rows.rows, 0u);
+        ASSERT_TRUE(got.emplace(rows.request, rows.rows).second) << "twice in a pass";
+      }
+      const std::uint32_t prompts = choice.RowsIn(Phase::kPrompt);
+      const std::uint32_t decodes = choice.RowsIn(Phase::kDecode);
+      ASSERT_LE(prompts + decodes, limits.most_rows);
+      ASSERT_EQ(waiting.empty(), choice.rows.empty());
+      if (decodes > 0 && prompts > limits.least_chunk) {
+        ASSERT_LE(choice.predicted_seconds, limits.target_seconds + 1e-9) << ToString(choice);
+      }
+      for (BatchCandidate& candidate : waiting) {
+        const auto found = got.find(candidate.request);
+        candidate.passed_over = found == got.end() ? candidate.passed_over + 1 : 0;
+        ASSERT_LE(candidate.passed_over, limits.most_passed_over + 12) << "starves";
+        if (candidate.phase == Phase::kDecode) {
+          ASSERT_TRUE(found != got.end()) << "a decode was left out of " << ToString(choice);
+          --decodes_left[candidate.request];
+        } else if (found != got.end()) {
+          ASSERT_LE(found->second, candidate.prompt_left);
+          candidate.prompt_left -= found->second;
+          if (candidate.prompt_left == 0) candidate.phase = Phase::kDecode;
+        }
+      }
+      std::erase_if(waiting, [&](const BatchCandidate& candidate) {
+        return candidate.phase == Phase::kDecode && decodes_left[candidate.request] == 0;
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace troupe
