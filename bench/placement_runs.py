@@ -26,7 +26,7 @@ class Runner:
 
     def __init__(self, build, data):
         self._troupe = build / "tools/troupe/troupe"
-        self._bench = build / "src/expert/placement/placement_bench"
+        self._bench = build / "src/placement/placement_bench"
         self._data = data
         for program in (self._troupe, self._bench):
             if not program.exists():
