@@ -32,7 +32,7 @@ def hit_table(name, played):
 
 
 def ahead_table(figures):
-    lines = ["| LRU, half in memory | guess | experts foretold, % | stall a token, ms | loads a token |",
+    lines = ["| LRU, half in memory | predictor | experts predicted, % | stall a token, ms | loads a token |",
              "| --- | --- | --- | --- | --- |"]
     for name, predictors in figures.items():
         for predictor, r in predictors.items():
@@ -83,10 +83,10 @@ def write(path, figures, runner):
     hits = "\n\n".join(hit_table(name, played) for name, played in figures["hits"].items())
     path.write_text(f"""# Caches on recorded routing
 
-Written by `bench/replay --report docs/reports/replay.md`; `troupe replay TRACE --pass 1` gives any row again. The traces are
-published recordings (bench/README.md). DeepSeek-V2-Lite's are prompts; here every token is a pass of its own, as when it is generated.
-Each layer has an equal share of the cache. The policies are the engine's own objects, asked in the engine's order: a token's
-experts are in memory together while its layer runs. "best to optimum" is in points, from the best policy that does not know the future
+Written by `bench/replay --report docs/reports/replay.md`; `troupe replay TRACE --pass 1` reproduces any row. The traces are
+published recordings (bench/README.md). DeepSeek-V2-Lite's are prompts; here every token is a pass of its own, as in decode.
+Each layer has an equal share of the cache. The policies are the engine's own objects, called in the engine's order: a token's
+experts are in memory together while its layer runs. "best to optimum" is the distance in points from the best policy that does not know the future
 (bold) to the one that does (Belady).
 
 ## Which policy wins
@@ -99,17 +99,17 @@ experts are in memory together while its layer runs. "best to optimum" is in poi
 
 {conclusions(figures)}
 
-## Reading ahead by routes alone
+## Prefetching by routes alone
 
 A drive of 3 GiB/s with 80 us latency, 250 us an expert, 900 us a layer without its experts; the governor is on. `oracle` knows what
-the next layer will choose and bounds what any predictor can gain with this cache and link. Predictors that use gates are not here: their scores are not in these recordings.
+the next layer will choose and bounds what any predictor can gain with this cache and link. Predictors that use gates are missing, because these recordings do not hold their scores.
 
 {ahead_table(figures["reading_ahead"])}
 
-## Whether to believe it
+## How it was checked
 
 - {live_table(figures["live"])}
-- On small cases the optimum was compared with every possible choice (`replay_test`), and above no policy beats it.
+- On small cases the optimum was compared with every possible choice (`replay_test`). In the tables above no policy beats it.
 - One LRU cache on one core plays {min(figures["speed"].values()) / 1e6:.1f} to {max(figures["speed"].values()) / 1e6:.1f} million expert uses a second.
 - Peak memory of a replay of all policies: {memory["once_peak"] / 2**20:.0f} MiB for {memory["bytes"] / 2**20:.0f} MiB of trace,
   {memory["longer_peak"] / 2**20:.0f} MiB for {memory["longer_bytes"] / 2**20:.0f} MiB.
@@ -128,9 +128,9 @@ def conclusions(figures):
             if "arc" in table:
                 arc.append(100 * (table["arc"][share]["hit_rate"] - table["lru"][share]["hit_rate"]))
     won = ", ".join(f"{policy} in {count}" for policy, count in sorted(wins.items(), key=lambda w: -w[1]))
-    text = (f"- Of {sum(wins.values())} combinations of trace and size the best is {won}. No choice by name is the best of all.\n"
-            f"- From the best of them to the optimum it is {min(gaps):.1f} to {max(gaps):.1f} points: what a better policy can win at most.\n")
+    text = (f"- Of {sum(wins.values())} combinations of trace and size the best is {won}. No single policy is best everywhere.\n"
+            f"- The optimum is {min(gaps):.1f} to {max(gaps):.1f} points above the best of them: a better policy can gain no more.\n")
     if arc:
-        text += (f"- ARC is {min(arc):+.1f} to {max(arc):+.1f} points from LRU: ghosts of single experts tell little where a layer has few "
-                 "dozens, so it is no default.\n")
+        text += (f"- ARC's hit rate is {min(arc):+.1f} to {max(arc):+.1f} points from LRU's. Its ghost entries say little where a layer has only a few "
+                 "dozen experts, so it is not the default.\n")
     return text
