@@ -78,6 +78,7 @@ Status Encoder::PutValue(const Value& value) {
       value);
 }
 
+// Nested arrays carry their depth, so that nothing is written that the reader would refuse.
 Status Encoder::PutArray(const Array& array, int depth) {
   if (depth > kMaxArrayDepth)
     return InvalidArgument("arrays nested more than {} deep", kMaxArrayDepth);

@@ -16,8 +16,8 @@ inline constexpr std::uint64_t kDefaultAlignment = 32;
 
 inline constexpr std::uint64_t kMaxKeyBytes = 65535;
 
-// Ours, not the format's: bounds what a hostile file can make us allocate. The largest vocabularies
-// known take 20 MB.
+// Troupe's own limit, not the format's: bounds what a hostile file can make the reader allocate.
+// The largest vocabularies known take 20 MB.
 inline constexpr Bytes kMaxHeaderBytes = 256_MiB;
 
 // A key of one character, a type, a value of one byte.

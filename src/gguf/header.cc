@@ -91,6 +91,8 @@ Status HeaderParser::ReadMagicAndVersion() {
                          found + ", GGUF version 2 or 3 in little-endian expected");
 }
 
+// Accepts a count only if the remaining bytes could hold it, so that a few bytes cannot make the
+// parser allocate gigabytes.
 Result<std::uint64_t> HeaderParser::ReadCount(std::string_view things, std::uint64_t least_bytes) {
   TROUPE_ASSIGN_OR_RETURN(const std::uint64_t count, cursor_.Read<std::uint64_t>());
   if (count > cursor_.remaining() / least_bytes) {
@@ -169,6 +171,7 @@ Status HeaderParser::PlaceTensors() {
   return OkStatus();
 }
 
+// Sorted by offset, tensors are disjoint if each one ends before the next begins.
 Status HeaderParser::CheckDisjoint() const {
   const std::vector<TensorInfo>& tensors = header_.tensors;
   std::vector<std::size_t> order(tensors.size());

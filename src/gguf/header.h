@@ -23,7 +23,7 @@ struct GgufHeader {
 
 Result<GgufHeader> ParseGguf(const ByteSource& source);
 
-// What general.alignment says, 32 where it is absent. The writer asks the same question.
+// The value of general.alignment, or 32 if it is absent. The writer uses this, too.
 Result<std::uint32_t> AlignmentOf(const Metadata& metadata);
 
 }  // namespace troupe

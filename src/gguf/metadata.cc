@@ -12,7 +12,7 @@ namespace {
 template <typename T>
 constexpr bool kIsInteger = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 
-// The two ways to see a number; nothing where it is of another kind or does not fit.
+// Converts among integers or among floats; nothing for another kind or a value that does not fit.
 template <typename To, typename From>
 std::optional<To> NumberAs(const From& from) {
   if constexpr (kIsInteger<To> && kIsInteger<From>) {
@@ -87,6 +87,8 @@ void Metadata::Set(std::string key, Value value) {
   }
 }
 
+// Keeps the order of the file, which costs a pass over the index; only tools that rewrite models
+// erase keys.
 bool Metadata::Erase(std::string_view key) {
   const auto found = index_.find(key);
   if (found == index_.end()) return false;

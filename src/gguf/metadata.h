@@ -1,5 +1,5 @@
-// The keys of a GGUF file and their values, in the order of the file, with typed access. What the
-// keys mean is for those who ask for them. A key that is missing is kNotFound; one that is there
+// The keys of a GGUF file and their values, in the order of the file, with typed access. The
+// callers know what the keys mean. A key that is missing is kNotFound; one that is there
 // with another type is kInvalidArgument, also where a default was offered: a wrong value must not
 // look like an absent one.
 #pragma once

@@ -1,6 +1,6 @@
 // A model in GGUF, in one file or split into several (name-00001-of-00003.gguf): its metadata, one
 // table of all its tensors, and their bytes. Reads are plain preads and may come from any thread.
-// What the tensors mean is model/'s business.
+// model/ knows what the tensors mean.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-// The file names of a model in several parts: PREFIX-00002-of-00003.gguf. Opening them is
-// reader.h's.
+// The file names of a model in several parts: PREFIX-00002-of-00003.gguf. reader.h opens them.
 #pragma once
 
 #include <cstdint>

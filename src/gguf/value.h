@@ -1,5 +1,5 @@
 // The values that GGUF metadata can hold. Both variants are ordered by GGUF's type numbers, so that
-// the index of an alternative is the number in the file. Keys and typed access are metadata.h's.
+// the index of an alternative is the number in the file. metadata.h has keys and typed access.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +30,8 @@ enum class ValueType : std::uint32_t {
 };
 inline constexpr std::uint32_t kValueTypeCount = 13;
 
-// Arrays may hold arrays; nobody is known to go deeper than two, and a bound keeps readers of
-// hostile files off the end of their stack.
+// Arrays may hold arrays. No known file nests deeper than two; the limit keeps readers of hostile
+// files from overflowing their stack.
 inline constexpr int kMaxArrayDepth = 4;
 
 // Vocabularies have 150,000 strings of a few bytes: two allocations hold them all.

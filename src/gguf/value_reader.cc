@@ -85,6 +85,7 @@ Result<Array> ReadArrayOfType(Cursor& cursor, ValueType type, int depth,
   return kReaders[static_cast<std::size_t>(type)](cursor, depth);
 }
 
+// The depth is limited because each level is a call: a hostile file must not exhaust the stack.
 Result<Array> ReadArray(Cursor& cursor, int depth) {
   TROUPE_ASSIGN_OR_RETURN(const ValueType type, ReadValueType(cursor));
   if (depth > kMaxArrayDepth) {

@@ -23,8 +23,8 @@ class GgufWriter {
   static Result<GgufWriter> Create(std::string path, const Metadata& metadata,
                                    std::span<const TensorSpec> tensors);
 
-  // Appends to the named tensor, which must be the one whose turn it is: the name is there to catch
-  // a caller that has lost its place. A tensor is complete when its declared size has been given.
+  // Appends to the named tensor, which must be the next one in order; the name catches a caller
+  // that has lost its place. A tensor is complete when its declared size has been given.
   Status Append(std::string_view tensor, std::span<const std::byte> bytes);
 
   // Ends writing; fails if a tensor lacks bytes. The result is where this process can read the file

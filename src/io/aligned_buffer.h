@@ -1,5 +1,5 @@
-// A block of memory with an alignment that kernels (64 bytes), direct reads (4 KiB) or huge pages
-// (2 MiB) ask for. Running out of memory is a Status.
+// A block of memory with the alignment that kernels (64 bytes), direct reads (4 KiB) or huge pages
+// (2 MiB) need. Running out of memory is a Status.
 #pragma once
 
 #include <cstddef>

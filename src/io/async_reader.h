@@ -30,19 +30,19 @@ struct ReadRequest {
 struct ReadAnswer {
   std::uint64_t tag = 0;
   Status status;          // says what the system said; place and file are the caller's to add
-  std::size_t bytes = 0;  // fewer than asked for: the file ended, or the system gave no more
+  std::size_t bytes = 0;  // fewer than requested: the file ended, or the system gave no more
 };
 
-// What a read call's result says as an answer.
+// The answer for the result of a read call.
 ReadAnswer AnswerTo(const ReadRequest& request, std::int64_t bytes_or_minus_errno);
 
 class AsyncReader {
  public:
-  // Reads still under way are waited for: their targets may be freed afterwards.
+  // Waits for reads still under way: their targets may be freed afterwards.
   virtual ~AsyncReader() = default;
 
   virtual std::string_view name() const = 0;
-  // Requests that may be under way at once, and those that are.
+  // The most requests that may be under way at once, and the number that are.
   virtual std::size_t depth() const = 0;
   virtual std::size_t under_way() const = 0;
 
@@ -54,9 +54,9 @@ class AsyncReader {
   // long as it takes). Returns at once if nothing is under way.
   virtual void Collect(std::vector<ReadAnswer>& answers, std::optional<Nanos> wait) = 0;
 
-  // Memory that many reads will target: the kernel then need not look it up for each. May do
-  // nothing; returns whether it did something. It must stay mapped as long as the reader lives: the
-  // kernel reads into these pages whatever lies at their addresses later.
+  // Registers memory that many reads will target, so that the kernel need not look it up for each.
+  // May do nothing; returns whether it did. The memory must stay mapped as long as the reader
+  // lives: the kernel reads into these pages whatever lies at their addresses later.
   virtual bool RegisterMemory(std::span<std::byte> memory) {
     (void)memory;
     return false;
@@ -73,7 +73,7 @@ inline constexpr std::size_t kMaxReaderDepth = 4096;
 struct ReaderOptions {
   ReaderKind kind = ReaderKind::kAuto;
   // 8 reads of 1 MiB bring a virtual disk to its speed, 4 KiB to 256 KiB want more
-  // (async_reader_bench). The rest is there to be read while nobody comes by to hand in more.
+  // (async_reader_bench). The rest keeps the disk busy until the caller submits more.
   std::size_t depth = 64;
 };
 

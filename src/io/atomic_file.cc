@@ -23,8 +23,8 @@ constexpr mode_t kMode = 0666;  // the umask takes away what the user does not w
 
 constexpr const char* kOpenFiles = "/proc/self/fd";
 
-// Where a link leads, so that the link stays one; an error if what is there is no file: taking the
-// place of a device or a pipe would break it for everybody.
+// The target of a link, so that the link stays a link. An error if the target is not a file:
+// replacing a device or a pipe would break it for all its users.
 Result<std::string> FileBehind(std::string path) {
   struct stat info = {};
   if (::lstat(path.c_str(), &info) != 0) return path;  // nothing is there yet

@@ -1,7 +1,7 @@
 // Writes a file that appears under its name complete or not at all. Until Commit the bytes lie in
 // the same folder without a name (O_TMPFILE), so that even a killed process leaves nothing behind;
-// where the file system cannot do that they have a temporary name, which the destructor removes, or
-// after a kill whoever writes the same path next (temporary_name.h).
+// where the file system cannot do that they have a temporary name. The destructor removes it; after
+// a kill the next writer of the same path does (temporary_name.h).
 // Buffers appends. One thread at a time.
 #pragma once
 
@@ -18,10 +18,10 @@ namespace troupe {
 
 class AtomicFileWriter {
  public:
-  // What the bytes are called until Commit.
+  // The name of the bytes until Commit.
   enum class Until {
-    kUnnamed,  // nothing, where the file system can do that
-    kNamed     // as on one that cannot
+    kUnnamed,  // none, where the file system supports that
+    kNamed     // a temporary one, as on a file system that does not
   };
 
   // Replaces `path` on Commit if it exists by then; its folder must exist now.

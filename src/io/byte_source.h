@@ -1,5 +1,5 @@
-// Bytes that can be read at any offset: what parsers take, so that they run over a file, over
-// memory in a test, and over whatever a fuzzer invents.
+// Bytes that can be read at any offset. Parsers take one, so that they run on a file, on memory in
+// a test, and on a fuzzer's input.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ class SpanSource final : public ByteSource {
   std::span<const std::byte> bytes_;
 };
 
-// The error of a read that goes past the end; every source words it alike.
+// The error of a read that goes past the end, worded the same for every source.
 Status ReadPastEnd(std::string_view name, std::uint64_t size, std::uint64_t offset,
                    std::uint64_t wanted);
 

@@ -1,5 +1,5 @@
-// Until when a wait that was asked for may last. A wait without an end stays one, and one that is
-// longer than time itself does not wrap around.
+// The end of a wait with a limit. A wait without an end stays endless, and one too long for Nanos
+// does not wrap around.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// A file opened for large reads that go past the page cache: what experts are loaded from. Where
+// A file opened for large reads that bypass the page cache; experts are loaded from these. Where
 // the file system refuses O_DIRECT (tmpfs, some network mounts) reads go through the page cache
-// instead, and direct() says so. The reading itself is an AsyncReader's.
+// instead, and direct() says so. An AsyncReader does the reading.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ class DirectFile {
   int fd() const { return file_.fd(); }
   bool direct() const { return direct_; }
 
-  // Fails if the file is no longer what was opened: cut, grown or written to. A file that was
-  // replaced by another under its name is still ours to read and passes.
+  // Fails if the file changed since it was opened: truncated, grown or written to. A file whose
+  // name now belongs to another file passes, because this one can still be read.
   Status CheckUnchanged() const;
 
  private:

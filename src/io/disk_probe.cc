@@ -76,7 +76,8 @@ class Prober {
     return static_cast<double>(*middle) * 1e-9;
   }
 
-  // Counts from the first answer on, for as long as the queue can be kept full.
+  // Measures from the first answer on, while the queue can be kept full: the ramp-up at the start
+  // and the drain at the end would make the disk look slower than it is.
   Result<double> QueueFull(Bytes size, std::uint64_t reads) {
     const std::uint64_t deep = std::min<std::uint64_t>(
         {reader_.depth(), kMostUnderWay / size, std::max<std::uint64_t>(reads / 2, 1)});
@@ -151,8 +152,8 @@ Result<std::vector<DiskSpeed>> ProbeDisk(AsyncReader& reader, const DirectFile& 
     failed = speed.status();
   }
   // After an error others may still be under way, into memory that ends here.
-  std::vector<ReadAnswer> nobody_wants;
-  while (reader.under_way() > 0) reader.Collect(nobody_wants, std::nullopt);
+  std::vector<ReadAnswer> discarded;
+  while (reader.under_way() > 0) reader.Collect(discarded, std::nullopt);
   if (!failed.ok()) return failed;
   return speeds;
 }

@@ -1,5 +1,5 @@
-// How fast a file's medium gives random pieces of several sizes: one at a time and with the queue
-// full. What the cost of a missing expert is estimated from. Judges nothing.
+// Measures how fast a file's medium reads random pieces of several sizes, one at a time and with
+// the queue full. The cost of a missing expert is estimated from this elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ namespace troupe {
 struct DiskSpeed {
   Bytes request;
   double lone_seconds = 0;      // median over reads with nothing else under way
-  double bytes_per_second = 0;  // with as many under way as the reader takes (or 32 MiB of them)
+  double bytes_per_second = 0;  // with the reader's queue full (or 32 MiB under way)
 };
 
 struct ProbeOptions {
-  Bytes most = 256_MiB;  // read in all
+  Bytes most = 256_MiB;  // to read in total
   std::uint64_t seed = 1;
 };
 

@@ -1,5 +1,6 @@
 // A file opened for reading at any offset by any thread, with whole reads: a short one is an error.
-// Goes through the page cache; asynchronous and direct reads are not its business.
+// Goes through the page cache; direct_file.h and async_reader.h are for direct and asynchronous
+// reads.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The speed of a link between memory and what experts are read from, and its text form as people
-// write it on the command line.
+// The speed of the link between memory and the medium that holds the experts, and its text form on
+// the command line.
 #pragma once
 
 #include <string>

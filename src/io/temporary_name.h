@@ -1,6 +1,6 @@
-// The names that unfinished files have beside the ones they will replace, and what becomes of them
-// when their writer was killed: who writes a temporary holds a lock on it, which ends with the
-// process, so that the next writer of the same path can tell what nobody writes any more.
+// Names of unfinished files, next to the files they will replace, and the removal of those whose
+// writer was killed. The writer of a temporary holds a lock on it. The lock ends with the process,
+// so the next writer of the same path can tell which temporaries are abandoned.
 #pragma once
 
 #include <string>
@@ -16,12 +16,13 @@ std::string FolderOf(const std::string& path);
 // shares the folder, so that two writers of one path do not meet.
 std::string TemporaryName(const std::string& path);
 
-// Removes the temporaries of `path` that nobody on this machine holds; those of other machines,
-// whose locks may not be seen, stay. Where files cannot be locked it removes none.
+// Removes the temporaries of `path` that no process on this machine has locked. Those of other
+// machines stay, since their locks may be invisible here. Where files cannot be locked it removes
+// none.
 void RemoveAbandonedTemporaries(const std::string& path);
 
-// Keeps others from taking the file for abandoned. False if one had taken it for that already, so
-// that it has no name any more. Without effect where files cannot be locked.
+// Keeps other processes from treating the file as abandoned. False if one already did, so that it
+// has no name any more. Without effect where files cannot be locked.
 bool HoldTemporary(const UniqueFd& file);
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// Text files that are read or written whole: the small ones in formats of our own.
+// Reads and writes whole text files: the small ones in Troupe's own formats.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace troupe {
 
-// Refuses, unread, a file of more than `most`: none of that format is.
+// Refuses a file of more than `most` without reading it: no valid one is that large.
 Result<std::string> ReadWholeText(const std::string& path, Bytes most);
 
-// Under its name complete or not at all (atomic_file.h).
+// The file appears complete or not at all (atomic_file.h).
 Status WriteWholeText(const std::string& path, std::string_view text);
 
 }  // namespace troupe

@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-// `threads` reads go on at once, further ones up to `depth` wait in line.
+// `threads` reads run at once; further ones, up to `depth`, wait in a queue.
 Result<std::unique_ptr<AsyncReader>> MakeThreadReader(std::size_t depth, std::size_t threads = 8);
 
 }  // namespace troupe

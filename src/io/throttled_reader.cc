@@ -32,6 +32,8 @@ class ThrottledReader final : public AsyncReader {
     return behind_->RegisterMemory(memory);
   }
 
+  // The link is a queue: a request's bytes pass after those of all earlier ones. Latencies overlap,
+  // as on a real link.
   void Submit(std::span<const ReadRequest> requests) override {
     TROUPE_CHECK(requests.size() <= depth() - under_way());
     std::vector<ReadRequest> onwards(requests.begin(), requests.end());
@@ -40,7 +42,7 @@ class ThrottledReader final : public AsyncReader {
       link_free_ = std::max(link_free_, now) + TimeOf(request.target.size());
       const Nanos due = link_free_ + ToNanos(link_.latency_seconds);
       passing_.push_back({.id = next_id_, .tag = request.tag, .due = due});
-      request.tag = next_id_++;  // ours: the caller's need not differ
+      request.tag = next_id_++;  // an id of its own: callers may use a tag twice
     }
     behind_->Submit(onwards);
   }
@@ -76,7 +78,7 @@ class ThrottledReader final : public AsyncReader {
   // Returns when a request may have become ready, or after `left`.
   void AwaitOne(Nanos left) {
     const auto first_read = std::ranges::find_if(passing_, &Passing::read);
-    if (first_read != passing_.end()) {  // the link is what it waits for
+    if (first_read != passing_.end()) {  // read already: only the link delays it
       left = std::clamp<Nanos>(first_read->due - clock_.Now(), 0, left);
     }
     if (behind_->under_way() > 0) {
@@ -99,7 +101,7 @@ class ThrottledReader final : public AsyncReader {
     return !arrived_.empty();
   }
 
-  // Whether there was any that both the link and the reader are done with.
+  // Returns whether the link and the reader were done with any request.
   bool HandOver(std::vector<ReadAnswer>& answers) {
     const std::size_t before = answers.size();
     const Nanos now = clock_.Now();

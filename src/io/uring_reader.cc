@@ -35,10 +35,10 @@ class UringReader final : public AsyncReader {
   }
 
   ~UringReader() override {
-    std::vector<ReadAnswer> nobody_wants;
+    std::vector<ReadAnswer> discarded;
     while (in_kernel_ > 0) {
       AwaitOne(kForever);
-      TakeOut(nobody_wants);
+      TakeOut(discarded);
     }
   }
 
@@ -49,7 +49,7 @@ class UringReader final : public AsyncReader {
   void Submit(std::span<const ReadRequest> requests) override {
     TROUPE_CHECK(requests.size() <= depth() - under_way());
     for (const ReadRequest& request : requests) {
-      // io_uring takes the last of these offsets for "where the file stands".
+      // io_uring takes an offset of -1 for the current file position.
       if (request.offset > std::numeric_limits<std::int64_t>::max()) {
         refused_.push_back(AnswerTo(request, -EINVAL));
         continue;
@@ -86,7 +86,7 @@ class UringReader final : public AsyncReader {
     while (has_table_ && !memory.empty() && pieces_.size() < kMaxPieces) {
       const auto piece = memory.first(std::min<std::size_t>(memory.size(), kMaxPiece.count()));
       const iovec where = {.iov_base = piece.data(), .iov_len = piece.size()};
-      // Mostly refused for RLIMIT_MEMLOCK; then plain reads do.
+      // Usually refused because of RLIMIT_MEMLOCK; plain reads are used then.
       if (io_uring_register_buffers_update_tag(ring_.get(), static_cast<unsigned>(pieces_.size()),
                                                &where, nullptr, 1) != 1) {
         break;
@@ -120,7 +120,7 @@ class UringReader final : public AsyncReader {
     ++queued_;
   }
 
-  // A kernel short of memory may leave some queued: the next call tries again.
+  // A kernel short of memory may leave some in the queue; the next call tries again.
   void HandIn() {
     while (queued_ > 0) {
       const int taken = io_uring_submit(ring_.get());
@@ -134,7 +134,7 @@ class UringReader final : public AsyncReader {
 
   // Returns when an answer is there, or earlier.
   void AwaitOne(Nanos left) {
-    if (in_kernel_ == 0) {  // then HandIn got nowhere, and nothing but time can change that
+    if (in_kernel_ == 0) {  // HandIn submitted nothing, and only time can change that
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       return;
     }

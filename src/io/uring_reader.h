@@ -1,6 +1,6 @@
-// AsyncReader by io_uring: the kernel reads, this process only hands in and takes out. Registers
-// the memory it is told of, so that a read need not pin its pages; a piece of it that a request
-// targets is read by its fixed form.
+// AsyncReader by io_uring: the kernel reads, this process only submits and collects. Registers the
+// memory it is given, so that a read need not pin its pages; requests into registered memory use
+// fixed-buffer reads.
 #pragma once
 
 #include <cstddef>

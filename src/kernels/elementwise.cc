@@ -43,6 +43,8 @@ void Scale(float factor, float* HWY_RESTRICT out, std::size_t n) {
   for (; i < n; ++i) out[i] *= factor;
 }
 
+// Slots are the inner loop: out is read and written once, and each element's sum keeps the order of
+// the slots.
 void MixExperts(std::span<const float> w, std::span<const float* const> rows,
                 float* HWY_RESTRICT out, std::size_t n) {
   const hn::ScalableTag<float> d;
@@ -72,7 +74,7 @@ std::size_t ArgMax(const float* HWY_RESTRICT x, std::size_t n) {
   for (; i < n; ++i) {
     if (x[i] > largest) largest = x[i];
   }
-  // Maxima say nothing of places, and their order among equals is the target's: look it up.
+  // The maximum has no index, and the order among equals depends on the target: search for it.
   const auto wanted = hn::Set(d, largest);
   for (i = 0; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
     const auto place = hn::FindFirstTrue(d, hn::Eq(hn::LoadU(d, x + i), wanted));

@@ -1,5 +1,5 @@
 // The small element-by-element operations between the large kernels, and argmax. Each element's
-// result is the one expression written beside the operation, so every target gives the same bits.
+// result is the expression in the operation's comment, so every target gives the same bits.
 // All are bound by memory. Adding one scaled row to another is axpy.h.
 #pragma once
 

@@ -1,6 +1,6 @@
-// Sixteen virtual lanes: reductions run over these, however many lanes the target has, so that the
-// sum is the same on all. Included once a target; simd.h says why the toggle. The scalar truth
-// for tests is lanes_reference.h.
+// Sixteen virtual lanes. Reductions run over these, whatever number of lanes the target has, so
+// that every target gives the same sum. Included once a target; simd.h says why the toggle. The
+// scalar truth for tests is lanes_reference.h.
 #if defined(TROUPE_KERNELS_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_KERNELS_LANES_INL_H_
 #undef TROUPE_KERNELS_LANES_INL_H_
@@ -37,7 +37,7 @@ HWY_INLINE void ForLanes(const float* HWY_RESTRICT x, std::size_t n, float pad, 
   for (std::size_t v = 0; v < kVectors; ++v) step(v, hn::Load(d, tail + v * kVectorLanes));
 }
 
-// ((lane i + lane i+8) + (i+4 likewise)) and so on: four levels, halves first.
+// Adds the upper half of the lanes to the lower one, four times: i + 8, then i + 4, i + 2, i + 1.
 HWY_INLINE float SumLanes(const LaneVec (&sums)[kVectors]) {
   const LaneTag d;
   HWY_ALIGN float lanes[kLanes];

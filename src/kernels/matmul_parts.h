@@ -1,5 +1,5 @@
-// What lies behind matmul.h: a call of a product as one value, and the two kinds of products, each
-// compiled for every target in a file of its own.
+// The implementation of matmul.h: a call of a product as one value, and the two kinds of products,
+// each compiled for every target in a file of its own.
 #pragma once
 
 #include <algorithm>

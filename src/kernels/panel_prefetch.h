@@ -1,4 +1,4 @@
-// Asks for weights ahead of their use. Hardware does so too, but only inside a page and after a
+// Prefetches weights before their use. Hardware does so too, but only inside a page and after a
 // pause at each new stream, and the products leave it little time.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-// What decode needs on its way: BM_MatVec of Q4_K reads 18 GB/s without, 26 at 1 KiB, 34 at 4 KiB
+// The distance that decode needs: BM_MatVec of Q4_K reads 18 GB/s without, 26 at 1 KiB, 34 at 4 KiB
 // and 37 here, where a plain loop reads 30.
 inline constexpr std::size_t kPrefetchBytes = 8192;
 

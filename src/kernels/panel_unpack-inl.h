@@ -13,11 +13,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace troupe::HWY_NAMESPACE {
 
-// Runs of columns with a scale of their own in a group.
+// The number of runs of columns in a group that have a scale of their own.
 template <typename Block>
 inline constexpr std::size_t kGroupRuns = kGroupCols / kScaleCols<Block>;
 
-// What must be subtracted from codes as UnpackGroup gives them for a dot.
+// The offset to subtract from the codes that UnpackGroup gives for a dot.
 template <typename Block, class Dot>
 inline constexpr int kOffset =
     PanelLayout<Block>::kBits == 8 && Dot::kSignedCodes ? 0 : Block::kOffset;

@@ -1,5 +1,5 @@
-// Brings activations into the 8-bit form that block-quantized weights are multiplied with. What the
-// form is, and its scalar truth: quant/activations.h.
+// Converts activations to the 8-bit form that block-quantized weights are multiplied with. The form
+// and its scalar reference: quant/activations.h.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Reads memory as fast as a core can and adds it up, so that the reads cannot be left out: what
-// decode is compared with, being bound by how fast weights can be read.
+// Reads memory as fast as a core can, and adds it up so that the compiler cannot remove the reads.
+// Decode is bound by the speed of reading weights, and is compared with this.
 #pragma once
 
 #include <cstddef>

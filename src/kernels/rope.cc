@@ -16,6 +16,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace troupe::HWY_NAMESPACE {
 
+// Rotates one pair, with the operations in the order that rope.h promises; the vectors below use
+// the same order, so that tails and targets agree bit for bit.
 HWY_INLINE void RotatePair(float cos, float sin, float& a, float& b) {
   const float a_cos = a * cos;
   const float b_cos = b * cos;
@@ -33,6 +35,7 @@ HWY_INLINE void RotatePairs(V cos, V sin, V& a, V& b) {
   a = rotated_a;
 }
 
+// NEOX order: the pair of element i is element i + pairs, so both halves load as plain vectors.
 void RotateHalves(const float* HWY_RESTRICT cos, const float* HWY_RESTRICT sin, std::size_t pairs,
                   float* HWY_RESTRICT head) {
   const hn::ScalableTag<float> d;
@@ -48,6 +51,7 @@ void RotateHalves(const float* HWY_RESTRICT cos, const float* HWY_RESTRICT sin, 
   for (; i < pairs; ++i) RotatePair(cos[i], sin[i], head[i], second[i]);
 }
 
+// Llama order: pairs are adjacent, so loads and stores separate even and odd elements.
 void RotateAdjacent(const float* HWY_RESTRICT cos, const float* HWY_RESTRICT sin, std::size_t pairs,
                     float* HWY_RESTRICT head) {
   const hn::ScalableTag<float> d;

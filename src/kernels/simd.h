@@ -1,6 +1,6 @@
-// What every kernel needs beside Highway itself: a fused multiply-add that is fused on every
-// target. Included by kernel sources after hwy/highway.h, once a target, like Highway's own -inl
-// headers; hence the toggle in place of #pragma once.
+// What every kernel needs in addition to Highway: a multiply-add that is fused on every target.
+// Included by kernel sources after hwy/highway.h, once a target, like Highway's own -inl headers;
+// hence the toggle in place of #pragma once.
 #if defined(TROUPE_KERNELS_SIMD_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_KERNELS_SIMD_H_
 #undef TROUPE_KERNELS_SIMD_H_

@@ -1,11 +1,11 @@
-// Which instruction set the kernels run on: found once at the first call of a kernel (Highway's
-// dynamic dispatch), and forced from outside by tests and benchmarks alone. Kernels give the same
+// The instruction set that the kernels run on. It is found once, at the first call of a kernel
+// (Highway's dynamic dispatch); only tests and benchmarks force another. Kernels give the same
 // bits on every target, so a choice made here changes speed and nothing else.
 //
 // A kernel is one .cc that Highway compiles once a target; axpy.cc is the smallest example. Two
 // rules keep the bits equal: write Fma (simd.h) where a product is fused with a sum, never
 // hn::MulAdd (the scalar target would round twice), and reduce over a fixed number of lanes (16),
-// never over as many as the target happens to have.
+// never over the lanes that the target happens to have.
 #pragma once
 
 #include <optional>

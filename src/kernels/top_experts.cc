@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kMaxExperts = 1024;
 constexpr float kNever = -std::numeric_limits<float>::infinity();
-constexpr float kAbsurd = 1e30f;  // a logit or a bias beyond it comes from broken arithmetic
+constexpr float kAbsurd = 1e30f;  // a logit or a bias beyond this comes from broken arithmetic
 // Sigmoids may all underflow. The bound is ggml's (the least normal half), for equal answers.
 constexpr float kLeastSum = 0x1p-14f;
 
@@ -26,6 +26,7 @@ std::uint32_t Best(std::span<const float> keys) {
   return static_cast<std::uint32_t>(ArgMax(keys.data(), keys.size()));
 }
 
+// The two largest keys in one pass.
 float RankOfGroup(GroupRank rank, std::span<const float> keys) {
   float best = kNever, second = kNever;
   for (float key : keys) {
@@ -35,6 +36,7 @@ float RankOfGroup(GroupRank rank, std::span<const float> keys) {
   return rank == GroupRank::kMax ? best : best + second;
 }
 
+// Group-limited routing of DeepSeek-V2 and V3: experts outside the best groups cannot be chosen.
 void KeepBestGroups(const TopExpertsParams& params, std::span<float> keys) {
   const std::uint32_t group_size = params.experts / params.groups;
   Keys ranks;
@@ -110,6 +112,7 @@ bool ChooseTopExperts(const TopExpertsParams& params, std::span<float> scores,
   for (std::size_t e = 0; e < bias.size(); ++e) keys[e] += bias[e];
   if (params.groups_used < params.groups) KeepBestGroups(params, keys);
 
+  // A pass for each choice: cheap for a few of a few hundred keys, and ties go to the lowest index.
   for (ExpertChoice& choice : chosen) {
     choice.expert = Best(keys);
     choice.weight = scores[choice.expert];

@@ -1,6 +1,6 @@
 // Chooses a token's experts from the router's logits: scores (softmax or sigmoid), selection with
-// optional bias and groups, weights. What resident experts have to say about the choice is policy
-// and lies above. A few hundred numbers: scalar but for the exponentials.
+// optional bias and groups, weights. Policies that prefer resident experts lie
+// in higher layers. A few hundred numbers: scalar but for the exponentials.
 //
 // Selection is by score + bias, largest first, ties to the lowest index; a weight is the score
 // itself. With groups (experts / groups adjacent experts each), only the best `groups_used` groups

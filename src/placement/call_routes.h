@@ -28,7 +28,7 @@ class CallRoutes {
   std::size_t experts_;
   std::vector<double> speeds_;        // by server
   std::vector<std::uint32_t> hosts_;  // [caller][expert]
-  std::vector<std::uint32_t> among_;  // scratch: holders of the expert at hand
+  std::vector<std::uint32_t> among_;  // scratch: holders of the current expert
 };
 
 }  // namespace troupe

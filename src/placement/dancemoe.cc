@@ -1,5 +1,5 @@
 // DanceMoE: Algorithm 1 (layer_counts.h) says how many, Algorithm 2, here, which: a server's most
-// frequent experts, then every expert that nobody took replaces a duplicate somewhere.
+// frequent experts, then every expert that no server took replaces a duplicate somewhere.
 //
 // What the paper leaves open in Algorithm 2, and what is done here (docs/design/placement.md):
 // - Printed inside the loop over servers, the second loop would see only the servers before it as

@@ -1,5 +1,5 @@
-// All devices of a problem in one row, with the room that is left on them: what placements work on
-// that know devices and not servers (uniform, redundance, smartmoe, eplb).
+// All devices of a problem in one list, with the memory left on them. Methods that place by device
+// and not by server work on it (uniform, redundance, smartmoe, eplb).
 #pragma once
 
 #include <algorithm>
@@ -58,7 +58,7 @@ class PlacementBuilder {
   Placement placement_;
 };
 
-// Of all users together, by expert.
+// Activations of all users together, by expert.
 inline std::vector<double> TotalActivations(const PlacementProblem& problem) {
   std::vector<double> total(problem.experts.size(), 0);
   for (const PlacementServer& server : problem.servers) {

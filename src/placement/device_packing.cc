@@ -26,13 +26,13 @@ struct ServerPacking {
     free[device] -= problem.experts.BytesOf(e);
     load[device] += server.activations[e];
   }
-  // The device that will have done its work first, of those with room.
+  // The device with room whose work would end first, by its speed.
   std::optional<std::size_t> LeastLoaded(ExpertIndex e) const {
     std::optional<std::size_t> best;
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t d = 0; d < devices.size(); ++d) {
       const double busy = (load[d] + server.activations[e]) / server.devices[d].speed;
-      // Without load to tell them apart, by room.
+      // Ties go to the device with more room.
       if (free[d] < problem.experts.BytesOf(e)) continue;
       if (busy < least || (busy == least && free[d] > free[*best])) {
         best = d;
@@ -49,7 +49,7 @@ struct ServerPacking {
     }
     return best;
   }
-  // Returns those that fit nowhere.
+  // Returns the experts that fit nowhere.
   template <typename Choose>
   std::vector<ExpertIndex> PutAll(const std::vector<ExpertIndex>& experts, Choose choose) {
     std::vector<ExpertIndex> left;
@@ -64,7 +64,7 @@ struct ServerPacking {
   }
 };
 
-// What stays where it was, and what is to be put.
+// Puts the wanted experts that lay on a device in `before` there again; returns the others.
 std::vector<ExpertIndex> KeepFrom(const std::vector<std::vector<ExpertIndex>>& before,
                                   std::vector<ExpertIndex> wanted, ServerPacking& packing) {
   for (std::size_t d = 0; d < before.size(); ++d) {
@@ -86,6 +86,8 @@ std::vector<std::vector<ExpertIndex>> PackServer(const PlacementProblem& problem
   if (before != nullptr) {
     wanted = KeepFrom(before->experts[n], std::move(wanted), packing);
   }
+  // The largest first, because they have the fewest places; of equal sizes the busiest first, so
+  // that the small loads even out the devices at the end.
   std::stable_sort(wanted.begin(), wanted.end(), [&](ExpertIndex a, ExpertIndex b) {
     const std::uint64_t size_a = problem.experts.BytesOf(a), size_b = problem.experts.BytesOf(b);
     return size_a != size_b ? size_a > size_b : activations[a] > activations[b];
@@ -94,7 +96,8 @@ std::vector<std::vector<ExpertIndex>> PackServer(const PlacementProblem& problem
   const std::vector<ExpertIndex> left =
       balanced.PutAll(wanted, [&](ExpertIndex e) { return balanced.LeastLoaded(e); });
   if (left.empty()) return balanced.devices;
-  // Balance wasted room: largest first into the tightest gap wastes the least.
+  // Balancing left too little room: start again, the largest first into the tightest gap (best-fit
+  // decreasing), which wastes the least. What still does not fit CoverMissing repairs.
   (void)packing.PutAll(wanted, [&](ExpertIndex e) { return packing.TightestFit(e); });
   return packing.devices;
 }
@@ -105,6 +108,7 @@ struct Eviction {
   double lost = 0;
 };
 
+// Drops only duplicates, those with the fewest activations per byte first (a greedy knapsack).
 std::optional<Eviction> MakeRoom(const PlacementProblem& problem, const HolderTable& holders,
                                  std::uint32_t n, const std::vector<ExpertIndex>& device,
                                  std::uint64_t memory, std::uint64_t bytes) {
@@ -129,6 +133,8 @@ std::optional<Eviction> MakeRoom(const PlacementProblem& problem, const HolderTa
   return std::nullopt;
 }
 
+// Tries every device and takes the one where the local activations lost, minus those gained, are
+// fewest.
 Status CoverOne(const PlacementProblem& problem, ExpertIndex e, HolderTable& holders,
                 Placement& placement) {
   std::optional<Eviction> best;
@@ -208,6 +214,7 @@ Status CoverMissing(const PlacementProblem& problem, Placement& placement) {
 }
 
 void FillFreeMemory(const PlacementProblem& problem, Placement& placement) {
+  // Greedy by activations per byte; the server's own users count first, all users break ties.
   std::vector<double> everybody(problem.experts.size(), 0);
   for (const PlacementServer& server : problem.servers) {
     for (ExpertIndex e = 0; e < everybody.size(); ++e) everybody[e] += server.activations[e];

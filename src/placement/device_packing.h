@@ -1,5 +1,5 @@
-// Where inside a server: from "this server holds these experts" to devices, and the repairs that
-// unequal sizes need when what fits a server in bytes does not fit its devices. With equal sizes
+// Assigns each server's experts to its devices, and makes the repairs that unequal sizes need when
+// what fits a server in bytes does not fit its devices. With equal sizes
 // every set of at most SlotsOf experts can be packed and nothing is ever repaired.
 #pragma once
 
@@ -15,15 +15,15 @@ namespace troupe {
 Result<Placement> PackDevices(const PlacementProblem& problem, const HolderTable& holders,
                               const Placement* before = nullptr);
 
-// Brings each expert that no device holds to where the least is lost: into free memory, or in the
-// place of copies that other servers hold as well.
+// Puts each expert that no device holds where the least is lost: into free memory, or in place of
+// copies that other servers hold as well.
 Status CoverMissing(const PlacementProblem& problem, Placement& placement);
 
-// Uses memory that is left over: on each server the experts its users activate most per byte, then
-// those that all users do.
+// Fills the memory that is left on each server with the experts that its users activate most per
+// byte, then those that all users do.
 void FillFreeMemory(const PlacementProblem& problem, Placement& placement);
 
-// A sorted vector's insert and erase, for those who edit placements.
+// Insert and erase for a device's sorted list.
 void AddTo(std::vector<ExpertIndex>& device, ExpertIndex e);
 void RemoveFrom(std::vector<ExpertIndex>& device, ExpertIndex e);
 

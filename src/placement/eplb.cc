@@ -5,7 +5,7 @@
 // What unequal devices change:
 // - A device has slots of a layer in proportion to its memory, and its load is divided by its
 //   speed.
-// - A copy goes to a server that has none: a second one there would save nobody a remote call. (The
+// - A copy goes to a server that has none: a second one there would save no remote call. (The
 //   original knows only devices; this makes the baseline stronger, not weaker.)
 // - More copies than servers are therefore never made.
 #include <limits>

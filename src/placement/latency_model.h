@@ -18,9 +18,9 @@ struct LinearCost {
 };
 
 struct ServingCosts {
-  LinearCost expert;  // one expert on so many tokens, on a device of speed 1
-  LinearCost dense;   // the rest of a layer on so many tokens, at home, at speed 1
-  LinearCost call;    // handling a call of so many bytes at its host: into the device and out
+  LinearCost expert;  // one expert on n tokens, on a device of speed 1
+  LinearCost dense;   // the rest of a layer on n tokens, at home, at speed 1
+  LinearCost call;    // handling a call of n bytes at its host: into the device and out
   // A call carries each of its tokens once; the answer one vector for each expert that ran, because
   // the home server adds them up in a fixed order.
   double bytes_per_token = 0;
@@ -28,10 +28,10 @@ struct ServingCosts {
   bool operator==(const ServingCosts&) const = default;
 };
 
-// Who has to share a link's bandwidth.
+// Which transfers share a link's bandwidth.
 enum class LinkSharing {
   kPair,    // transfers between the same two servers, each direction for itself
-  kEgress,  // all that a server sends
+  kEgress,  // everything that a server sends
 };
 
 // Passes of one size that a server's users cause: prefill of a prompt, or a token of an answer.

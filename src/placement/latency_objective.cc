@@ -9,8 +9,8 @@ namespace {
 
 constexpr double kMostServersForPairs = 1024;  // a table of all pairs has to be kept
 
-// 1 / (1 - rho) of queueing theory, continued as a straight line where it would run away: a search
-// may pass through placements that overload something, and has to see which is worse.
+// 1 / (1 - rho) of queueing theory, continued as a straight line where it would grow without limit.
+// A search may pass through placements that overload something, and must see which is worse.
 double SlowDown(double rho) {
   constexpr double kKnee = 0.9;
   if (rho < kKnee) return 1 / (1 - rho);
@@ -20,7 +20,7 @@ double SlowDown(double rho) {
 // The greatest of n exponential times of mean 1: 1 + 1/2 + ... + 1/n, also between whole n.
 double SlowestOf(double n) { return std::log1p((std::exp(1.0) - 1) * std::max(1.0, n)); }
 
-// Chance that at least one of `tokens` does what each does not with exp(-miss_log).
+// The chance that at least one of `tokens` goes there, if each does not with chance exp(-miss_log).
 double AnyOf(double tokens, double miss_log) { return -std::expm1(-tokens * miss_log); }
 
 }  // namespace
@@ -61,6 +61,8 @@ LatencyObjective::LatencyObjective(const PlacementProblem& problem, const Latenc
   scratch_.visits.resize(problem.server_count());
 }
 
+// Sums up by host what a pass of this server needs of a layer. Everything else is computed from
+// these few numbers, so that the experts are looked at once for all kinds of passes.
 void LatencyObjective::Collect(std::uint32_t server, std::uint32_t layer, const CallRoutes& routes,
                                Scratch& scratch) const {
   const std::vector<PassKind>& kinds = passes_[server];
@@ -143,7 +145,7 @@ double LatencyObjective::PassSeconds(std::uint32_t server, std::size_t kind,
   for (const std::uint32_t host : scratch.hosts) {
     const Visit& visit = scratch.visits[host];
     Call call{.chance = AnyOf(tokens, visit.miss_log)};
-    // What the call carries when it is made.
+    // Expectations given that the call is made, hence divided by its chance.
     const double experts = visit.experts[kind] / call.chance;
     const double assignments = tokens * visit.assignments / call.chance;
     const auto devices = static_cast<double>(problem_.servers[host].devices.size());
@@ -248,7 +250,7 @@ Congestion LatencyObjective::Measure(const CallRoutes& routes) const {
           congestion.egress[host].answers +=
               seconds_of(host, n, rate * tokens * visit.assignments * costs.bytes_per_token);
         }
-        // Means as an answer meets them: by how long a pass sends.
+        // Means as an answer meets them: weighted by how long a pass sends.
         Egress& egress = congestion.egress[n];
         egress.own += sending;
         egress.own_calls += sending * calls;

@@ -1,7 +1,7 @@
 // Eq. 1 as an estimate: the expected time of a pass through its expert layers, where each layer
 // takes as long as its slowest call, a call pays for latency, bytes and handling, and hosts and
-// links are slower the busier all callers together make them. Beyond Eq. 2, which counts calls and
-// sees neither which of them are made anyway nor whom they wait for. Derivation:
+// links are slower the busier all callers together make them. Eq. 2 only counts calls: it
+// ignores which of them are made anyway and what they wait for. Derivation:
 // docs/design/placement.md.
 #pragma once
 
@@ -22,12 +22,12 @@ struct LatencyEstimate {
   double busiest_link = 0;
 };
 
-// What shares all that one server sends.
+// The load on a link that carries everything one server sends.
 struct Egress {
   double own = 0, answers = 0;  // shares of time: its own passes' calls, answers to others' calls
-  double own_calls = 0;         // of a pass in a layer, which begin together
-  double own_seconds = 0;       // that they take
-  double own_factor = 1;        // times what its own calls take
+  double own_calls = 0;         // calls of a pass in a layer, which begin together
+  double own_seconds = 0;       // the seconds that these take
+  double own_factor = 1;        // by which its own calls take longer
 };
 
 // How long hosts and links let their callers wait.

@@ -20,8 +20,8 @@ constexpr int kRounds = 8;  // looks at the queues
 // Evaluations of a layer of a server; more would not finish in seconds with hundreds of servers.
 constexpr std::uint64_t kMostCells = 25'000'000;
 constexpr std::uint64_t kMostFlowCells = 8'000'000;  // servers times experts
-// With many servers those who call elsewhere from now on are left out of a swap's account: each has
-// other holders to call, and looking at all of them would leave time for a few swaps only.
+// With more servers than this a swap's cost ignores servers that from now on call elsewhere. Each
+// has other holders to call, and evaluating all of them would leave time for a few swaps only.
 constexpr std::uint32_t kFewServers = 16;
 constexpr double kLeastGain = 2e-6;  // of the whole; smaller steps would go on for long
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
@@ -90,8 +90,8 @@ class LatencySearch {
   Congestion congestion_;
   std::vector<double> standing_;  // [server][layer]; kUnknown: to be computed
   std::uint64_t cells_ = 0;
-  double seconds_ = 0;  // the estimate at the start, which tells what is a small gain
-  // Of the server at hand, by layer.
+  double seconds_ = 0;  // the estimate at the start: small gains are relative to it
+  // Of the current server, by layer.
   std::vector<std::vector<Change>> comers_, goers_;
   std::vector<Swap> inside_;  // best swap within the layer
 };
@@ -112,8 +112,8 @@ void LatencySearch::Toggle(std::uint32_t server, std::optional<ExpertIndex> out,
 double LatencySearch::DeltaOf(std::uint32_t server, std::optional<ExpertIndex> out,
                               std::optional<ExpertIndex> in) {
   const std::uint32_t layer = problem_.experts.LayerOf(out ? *out : *in);
-  // Whom it concerns: the server itself, those who call it for what goes, and those who will call
-  // it for what comes.
+  // The servers concerned: the server itself, those that call it for what goes, and those that will
+  // call it for what comes.
   std::vector<std::uint32_t> concerned = {server};
   const auto note_callers = [&](ExpertIndex e) {
     for (std::uint32_t n = 0; n < problem_.server_count(); ++n) {
@@ -133,6 +133,8 @@ double LatencySearch::DeltaOf(std::uint32_t server, std::optional<ExpertIndex> o
   return delta;
 }
 
+// Finds a layer's best candidates to come and to go. Only the most activated missing experts and
+// the least activated duplicates are evaluated: an evaluation costs a pass over the layer.
 void LatencySearch::Rank(std::uint32_t server, std::uint32_t layer) {
   const auto& f = problem_.servers[server].activations;
   std::vector<ExpertIndex> in, out;
@@ -155,6 +157,8 @@ void LatencySearch::Rank(std::uint32_t server, std::uint32_t layer) {
   inside_[layer] = {.out = out[0], .in = in[0], .delta = DeltaOf(server, out[0], in[0])};
 }
 
+// Pairs candidates of different layers by adding their changes, which is exact while the queues are
+// taken as constant. Within a layer the changes depend on each other, so that pair was evaluated.
 std::optional<Swap> LatencySearch::BestSwap(std::uint32_t server) {
   Swap best;
   for (const Swap& swap : inside_) {

@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-// The state of Algorithm 1: counts, their sums over servers, and what rounding left over.
+// The state of Algorithm 1: counts, their sums over servers, and the slots that rounding left over.
 class Allocation {
  public:
   explicit Allocation(const PlacementProblem& problem);
@@ -64,7 +64,7 @@ void Allocation::Initialize() {
       entropy.push_back(ActivationEntropy(problem_.Activations(n, l)));
     }
     double sum = std::accumulate(entropy.begin(), entropy.end(), 0.0);
-    if (sum <= 0) {
+    if (sum <= 0) {  // no activations yet: all layers alike
       entropy.assign(layers_, 1.0);
       sum = layers_;
     }
@@ -88,6 +88,8 @@ void Allocation::Initialize() {
   }
 }
 
+// Slots that rounding left over cost no other layer anything, so coverage takes these first.
+// Servers with more memory give first, as in Algorithm 1.
 void Allocation::CoverFromSpareSlots() {
   for (std::uint32_t l = 0; l < layers_; ++l) {
     for (const std::uint32_t n : by_memory_) {
@@ -124,6 +126,7 @@ void Allocation::CoverByBorrowing() {
   }
 }
 
+// The largest-remainder method: each slot left goes to the layer furthest below its ideal count.
 void Allocation::UseSpareSlots() {
   for (std::uint32_t n = 0; n < problem_.server_count(); ++n) {
     using Candidate = std::pair<double, std::int64_t>;  // what rounding took, minus the layer

@@ -32,10 +32,11 @@ class Orderer {
   }
   void DoLoad(const Load& load);
   void DoDrop(const Load& at, ExpertIndex e);
-  // Drops what is not wanted there and lies elsewhere, too, until `bytes` fit.
+  // Drops experts that are not wanted there and lie elsewhere, too, until `bytes` fit. Drops none
+  // if that is not enough.
   bool MakeRoom(const Load& at, std::uint64_t bytes);
   bool LoadAllThatFit();
-  // Frees a stuck device: an expert that only it holds goes elsewhere for the time being.
+  // Frees a stuck device: an expert that only it holds moves elsewhere temporarily.
   bool Unblock();
   bool Stage(const Load& stuck, ExpertIndex e);
   std::optional<ExpertIndex> DuplicateToDisplace(const Load& at, std::uint64_t bytes) const;
@@ -46,7 +47,7 @@ class Orderer {
   MigrationPlan plan_;
   std::vector<std::vector<std::uint64_t>> free_;
   std::vector<std::uint32_t> copies_;  // complete ones
-  std::vector<Load> pending_;          // most useful first
+  std::vector<Load> pending_;          // those with the most activations first
 };
 
 Orderer::Orderer(const PlacementProblem& problem, const Placement& from, const Placement& to)
@@ -123,12 +124,14 @@ std::optional<ExpertIndex> Orderer::DuplicateToDisplace(const Load& at, std::uin
   return least;
 }
 
+// Room on any device comes first; only if there is none does a duplicate give its place. The copy
+// is loaded before the stuck one is dropped, so that the expert is covered at every step.
 bool Orderer::Stage(const Load& stuck, ExpertIndex e) {
   const std::uint64_t bytes = problem_.experts.BytesOf(e);
   const auto finish = [&](const Load& at) {
     const Load load{at.server, at.device, e};
     DoLoad(load);
-    std::erase(pending_, load);  // it may have been wanted there
+    std::erase(pending_, load);  // in case it was wanted there anyway
     DoDrop(stuck, e);
     ++plan_.staged;
     return true;
@@ -145,7 +148,7 @@ bool Orderer::Stage(const Load& stuck, ExpertIndex e) {
   }
   if (!displaced) return false;
   DoDrop(*displaced, displaced->expert);
-  pending_.push_back(*displaced);  // it comes back when there is room
+  pending_.push_back(*displaced);  // loaded again when there is room
   return finish(*displaced);
 }
 
@@ -178,7 +181,8 @@ void Orderer::DropWhatIsNotWanted() {
 }
 
 MigrationPlan Orderer::Run() && {
-  // Staging always frees something, but might go in circles with sizes that do not fit together.
+  // Each round loads all that fits, and only when nothing does, stages one expert. Staging always
+  // frees something, but might go in circles with sizes that do not fit together: hence a limit.
   std::size_t stages_left = 2 * pending_.size() + 16;
   while (!pending_.empty()) {
     if (LoadAllThatFit()) continue;

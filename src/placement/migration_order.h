@@ -1,6 +1,6 @@
-// From one placement to another by single loads and drops, so that at every moment each expert lies
-// complete on some device and no device holds more than its memory, an expert that is being loaded
-// included. Pure: whoever carries it out does the steps of the list in order, or in parallel where
+// Orders the single loads and drops that lead from one placement to another. At every moment each
+// expert is complete on some device, and no device holds more than its memory, including experts
+// that are being loaded. Pure: the caller carries out the steps in order, or in parallel where
 // a step does not wait for an earlier one of its device or for a copy of its expert.
 #pragma once
 
@@ -25,8 +25,8 @@ struct MigrationStep {
 struct MigrationPlan {
   std::vector<MigrationStep> steps;
   Placement result;  // after the last step
-  // Copies that were brought somewhere for the time being, because everything was full and every
-  // expert had to stay covered.
+  // Copies that were moved temporarily, because everything was full and every expert had to stay
+  // covered.
   std::uint32_t staged = 0;
   // Loads that could not be done: without any room and without any duplicate nothing can move. The
   // result is then not the target, but covers all experts as well.

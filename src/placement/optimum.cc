@@ -30,14 +30,15 @@ class Relaxation {
     }
   }
 
-  // Of local activations, for the multipliers as they are; notes how often each expert was chosen.
+  // Bounds the local activations at the current multipliers; notes how often each expert was
+  // chosen.
   double UpperBound() {
     std::fill(copies_.begin(), copies_.end(), 0.0);
     double bound = -std::accumulate(multipliers_.begin(), multipliers_.end(), 0.0);
     for (std::uint32_t n = 0; n < problem_.server_count(); ++n) bound += FillServer(n, nullptr);
     return bound;
   }
-  // A subgradient step: dearer if nobody chose it, cheaper if many did.
+  // A subgradient step: an expert's value rises if no server chose it, and falls if many did.
   void Step(double length) {
     double norm = 0;
     for (ExpertIndex e = 0; e < copies_.size(); ++e) norm += std::pow(1 - copies_[e], 2);
@@ -56,6 +57,8 @@ class Relaxation {
   void set_multipliers(std::vector<double> multipliers) { multipliers_ = std::move(multipliers); }
 
  private:
+  // The fractional knapsack of one server, greedy by value per byte: with holders, whole experts
+  // only.
   double FillServer(std::uint32_t n, HolderTable* holders) {
     const auto& f = problem_.servers[n].activations;
     std::vector<std::pair<double, ExpertIndex>> order;  // value a byte
@@ -86,7 +89,7 @@ class Relaxation {
 
   const PlacementProblem& problem_;
   std::vector<double> multipliers_;
-  std::vector<double> copies_;  // chosen, by expert; cut ones count in part
+  std::vector<double> copies_;  // chosen, by expert; experts cut by the knapsack count in part
   std::vector<double> usable_;  // bytes, by server
 };
 
@@ -110,6 +113,7 @@ Bound TightestBound(const PlacementProblem& problem) {
     if (remote > best.remote_calls) {
       best = {.remote_calls = remote, .multipliers = relaxation.multipliers()};
     }
+    // Falling steps whose sum diverges: they converge, and can reach any multiplier.
     relaxation.Step(all / (10.0 + step));
   }
   return best;
@@ -152,7 +156,7 @@ Result<RemoteCallOptimum> MinimizeRemoteCalls(const PlacementProblem& problem) {
   RemoteCallOptimum optimum{.lower_bound = CountRemoteCalls(problem, holders).remote,
                             .exact = true};
   TROUPE_ASSIGN_OR_RETURN(optimum.placement, PackDevices(problem, holders));
-  // Slots that no user of the server profits from: to what others may call.
+  // Slots from which no user of the server gains get experts that other servers may call.
   FillFreeMemory(problem, optimum.placement);
   return optimum;
 }

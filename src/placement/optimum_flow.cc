@@ -3,7 +3,7 @@
 //
 // Most of the N x E arcs cannot matter: a server holds what its users activate most. The solver
 // gets those, and for each expert the servers that want it most; then the duals price all other
-// arcs, and any that would improve the flow comes in, until none does. The result is as exact as
+// arcs, and any that would improve the flow is added, until none does. The result is as exact as
 // with all arcs (a flow without arcs of negative reduced cost is optimal) at a fraction of time and
 // memory.
 #include <lemon/network_simplex.h>
@@ -39,7 +39,8 @@ class EqualSizeFlow {
   }
   void Include(std::uint32_t n, ExpertIndex e);
   void IncludeFavourites();
-  // Runs the simplex on the arcs that are in; then adds what its duals ask for. False: optimal.
+  // Runs the simplex on the arcs included so far; then adds those with negative reduced cost. False
+  // if there was none: the flow is optimal.
   bool Improve(HolderTable& holders);
 
   const PlacementProblem& problem_;

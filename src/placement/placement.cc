@@ -59,7 +59,9 @@ Status Validate(const Placement& placement, const PlacementProblem& problem) {
     return InvalidArgument("a placement on {} servers, the problem has {}",
                            placement.experts.size(), problem.servers.size());
   }
-  std::vector<std::uint32_t> seen(problem.experts.size(), 0);  // last server that held it, plus 1
+  // The last server that held each expert, plus 1: finds duplicates within a server and uncovered
+  // experts in one pass, without clearing it between servers.
+  std::vector<std::uint32_t> seen(problem.experts.size(), 0);
   for (std::uint32_t n = 0; n < problem.server_count(); ++n) {
     if (placement.experts[n].size() != problem.servers[n].devices.size()) {
       return InvalidArgument("server '{}': a placement on {} devices, it has {}",

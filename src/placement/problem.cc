@@ -6,7 +6,7 @@
 namespace troupe {
 namespace {
 
-constexpr double kMostNumber = 1e18;  // sums of a few million such stay finite and exact enough
+constexpr double kMostNumber = 1e18;  // sums of a few million of these stay finite
 
 bool IsPositive(double x) { return std::isfinite(x) && x > 0 && x < kMostNumber; }
 
@@ -63,6 +63,8 @@ Status ValidateServer(const PlacementServer& server, std::size_t experts) {
   return OkStatus();
 }
 
+// Necessary conditions, the cheapest first. They are sufficient only with equal sizes, where slots
+// can be counted; with unequal ones a placement is a packing problem.
 Status ValidateMemory(const PlacementProblem& problem) {
   std::uint64_t largest = 0, total = 0;
   for (const PlacementServer& server : problem.servers) {
@@ -85,6 +87,7 @@ Status ValidateMemory(const PlacementProblem& problem) {
                  ToString(Bytes(problem.experts.total_bytes())), ToString(Bytes(total)));
   }
   if (!problem.experts.equal_bytes()) return OkStatus();
+  // Bytes may suffice while devices do not: 1.5 experts' memory on each of two holds 2, not 3.
   std::uint64_t slots = 0;
   for (std::uint32_t n = 0; n < problem.server_count(); ++n) slots += problem.SlotsOf(n);
   if (slots < problem.experts.size()) {

@@ -1,7 +1,7 @@
 // The placement problem as a value: a model's experts by layer and size, servers with devices,
 // links between servers, and how often each server's users activate each expert. What every
 // placement (placer.h), the migration (migration.h) and the simulator (src/sim) take; pure data, no
-// I/O. Its JSON form is src/sim/problem_json.h's business. Design: docs/design/placement.md.
+// I/O. src/sim/problem_json.h has its JSON form. Design: docs/design/placement.md.
 #pragma once
 
 #include <cstdint>
@@ -50,9 +50,9 @@ class ExpertTable {
 };
 
 struct PlacementDevice {
-  std::uint64_t memory = 0;          // bytes for experts alone: what else needs memory is taken off
+  std::uint64_t memory = 0;          // bytes for experts, without what else needs memory
   double speed = 1;                  // of computing; the estimator's figures are for speed 1
-  double load_bytes_per_second = 0;  // at which an expert comes into its memory (Eq. 3's speed)
+  double load_bytes_per_second = 0;  // speed of loading an expert into its memory (Eq. 3)
 
   bool operator==(const PlacementDevice&) const = default;
 };
@@ -97,8 +97,8 @@ struct PlacementProblem {
   bool operator==(const PlacementProblem&) const = default;
 };
 
-// Says what is wrong: shapes that disagree, numbers that are none, an expert that fits on no
-// device, less memory than the experts need. With unequal sizes a problem may pass and still have
+// Says what is wrong: shapes that disagree, invalid numbers, an expert that fits on no device, less
+// memory than the experts need. With unequal sizes a problem may pass and still have
 // no placement (packing is hard); then the placers say so.
 Status Validate(const PlacementProblem& problem);
 

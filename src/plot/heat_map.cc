@@ -19,7 +19,7 @@ constexpr int kLevels = 48;               // of colour: more cannot be told apar
 struct Colour {
   double r, g, b;
 };
-// Dark to light as viridis, whose steps the eye takes for equal.
+// Dark to light, after viridis, whose steps look equal to the eye.
 constexpr std::array<Colour, 6> kStops = {
     {{68, 1, 84}, {65, 68, 135}, {42, 120, 142}, {34, 168, 132}, {122, 209, 81}, {253, 231, 37}}};
 
@@ -28,13 +28,13 @@ std::string Number(double value, AxisUnit unit) {
   return std::abs(value) < 10 ? fmt::format("{:.2f}", value) : fmt::format("{:.0f}", value);
 }
 
-// Of the colour scale: as short as may be, and marked where colours mean more than this.
+// A label of the colour scale: short, and marked where values beyond it have the same colour.
 std::string ScaleEnd(double value, AxisUnit unit, std::string_view beyond) {
   if (unit == AxisUnit::kPercent) return fmt::format("{}{:.3g} %", beyond, 100 * value);
   return fmt::format("{}{:.3g}", beyond, value);
 }
 
-// Every so many, so that names do not touch.
+// Which names to draw: every n-th, so that they do not touch.
 std::size_t EveryNth(std::size_t count, double cell, double room) {
   std::size_t nth = 1;
   while (static_cast<double>(nth) * cell < room && nth < count) nth *= 2;
@@ -61,7 +61,7 @@ Layout LayoutOf(const HeatMap& map) {
     return std::clamp(room / static_cast<double>(std::max<std::size_t>(count, 1)), 2.0, most);
   };
   double cell_width = cell(620, map.columns, 60), cell_height = cell(420, map.rows, 34);
-  // What has the same along both axes is a square, if it is more than a small table.
+  // A map with the same things along both axes is drawn as a square, unless it is a small table.
   if (map.rows == map.columns && map.rows > 12) cell_width = cell_height = cell(560, map.rows, 34);
   const double longest = TextWidth(Longest(map.column_names));
   const bool turned = !map.column_names.empty() && longest > cell_width;

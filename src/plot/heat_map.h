@@ -1,4 +1,4 @@
-// A table of numbers as colours, with a scale beside it.
+// Draws a table of numbers as colours, with a colour scale at its right.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ struct HeatMap {
   std::size_t rows = 0, columns = 0;
   std::vector<double> values;             // row by row, the first on top
   std::vector<std::string> row_names;     // empty: their numbers, from `first_row` on
-  std::vector<std::string> column_names;  // likewise
+  std::vector<std::string> column_names;  // empty: their numbers, from 0 on
   std::size_t first_row = 0;
   AxisUnit unit = AxisUnit::kNumber;
   std::optional<double> least, most;  // absent: the values'; beyond them the colour is the end's

@@ -1,4 +1,4 @@
-// Pictures and a few words about each on one HTML page, which needs nothing from any network.
+// One HTML page with pictures and a few words about each. It loads nothing from a network.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace troupe {
 struct PageSection {
   std::string heading;
   std::string text;               // plain; blank lines part paragraphs
-  std::vector<std::string> svgs;  // beside each other where there is room
+  std::vector<std::string> svgs;  // side by side where there is room
 };
 
 struct HtmlPage {

@@ -40,7 +40,7 @@ std::string_view DashesOf(LineDash dash) {
   return kDashes[static_cast<std::size_t>(dash)];
 }
 
-// Where the plot ends: as far down as its names need, so that none lies on another.
+// The size of the plot: high enough that the names at its right do not overlap.
 struct Frame {
   double right = kLeft + kPlotWidth, bottom = 0, width = 0, height = 0;
 
@@ -103,7 +103,7 @@ class Axes {
       }
       return ticks;
     }
-    // Between things that are counted there is nothing to mark.
+    // If all x are whole numbers they are counts: no ticks in between.
     const bool whole = std::ranges::all_of(chart_.series, [](const LineSeries& series) {
       return std::ranges::all_of(series.points,
                                  [](const auto& p) { return p.first == std::floor(p.first); });
@@ -125,7 +125,7 @@ struct EndLabel {
   std::string_view name, colour, dashes;
 };
 
-// Apart from each other, and none below the plot.
+// Moves labels apart: first down from the top, then up again from the bottom of the plot.
 void Spread(std::vector<EndLabel>& labels, double bottom) {
   std::ranges::sort(labels, {}, &EndLabel::y);
   for (std::size_t i = 1; i < labels.size(); ++i) {
@@ -140,6 +140,8 @@ void Spread(std::vector<EndLabel>& labels, double bottom) {
 
 }  // namespace
 
+// The step is 1, 2, 2.5, 5 or 10 times a power of ten: the smallest that gives at most about
+// `about` ticks.
 std::vector<double> NiceTicks(double least, double most, int about) {
   const double rough = (most - least) / std::max(1, about);
   if (!(rough > 0) || !std::isfinite(rough)) return {least};

@@ -1,4 +1,4 @@
-// Curves over a common axis, each named where it ends.
+// Draws curves over a common axis, each with its name at its end.
 #pragma once
 
 #include <optional>
@@ -13,10 +13,10 @@ enum class LineDash { kSolid, kDashed, kDotted, kDashDotted };
 struct LineSeries {
   std::string name;
   std::vector<std::pair<double, double>> points;  // x rises
-  LineDash dash = LineDash::kSolid;               // kDashed: what only a reference is
+  LineDash dash = LineDash::kSolid;               // kDashed: a reference
   std::optional<std::size_t> colour = {};         // the n-th; absent: the next one
   std::vector<std::string> hints = {};            // of each point where the pointer rests, or none
-  // Of each point, or none: how far y may lie off, drawn as far as the plot reaches.
+  // The interval of y at each point, or none; drawn as far as the plot reaches.
   std::vector<std::pair<double, double>> spans = {};
 };
 

@@ -17,7 +17,7 @@ std::size_t CharacterBytes(std::string_view text) {
     if (!Continues(text[i])) return 0;
   }
   const auto second = static_cast<unsigned char>(text[1]);
-  // Written longer than need be, half of a pair, or beyond the last character.
+  // Overlong forms, halves of surrogate pairs, and values beyond the last character.
   if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0)) return 0;
   if ((first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90)) return 0;
   return bytes;

@@ -1,5 +1,4 @@
-// The few shapes that the plots are drawn with, as SVG text. Knows no data; line_chart.h and
-// heat_map.h do.
+// The few shapes that the plots consist of, as SVG text. line_chart.h and heat_map.h know the data.
 #pragma once
 
 #include <fmt/core.h>
@@ -11,11 +10,12 @@
 
 namespace troupe {
 
-// With &, <, > and quotes as XML wants them. Characters that no XML may have are left out, and what
-// is no UTF-8 is a question mark.
+// With &, <, > and quotes as XML wants them. Characters that XML does not allow are left out, and
+// invalid UTF-8 becomes a question mark.
 std::string EscapeXml(std::string_view text);
 
-// At most so many bytes of UTF-8, cut between two characters; what was cut ends in "…".
+// Limits a text to a number of bytes of UTF-8, cut between two characters; a text that was cut ends
+// in "…".
 std::string Shortened(std::string_view text, std::size_t most);
 
 enum class Anchor { kStart, kMiddle, kEnd };

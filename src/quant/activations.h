@@ -12,8 +12,8 @@
 namespace troupe {
 
 // 32 columns of one token: x = scale * code. The sums of codes turn a product with unsigned weights
-// into one with signed ones, and weigh the mins of the types that have them. All in one place, so
-// that a kernel needs one pointer a token.
+// into one with signed ones, and weigh the mins of the types that have them. All of it is in one
+// record, so that a kernel needs one pointer for each token.
 struct ActivationGroup {
   float scale;
   std::int32_t sum;               // of the 32 codes
@@ -32,7 +32,7 @@ struct Activations {
   ActivationGroup* Groups(std::size_t token) const { return groups + token * (cols / kGroupCols); }
 };
 
-// Bytes that the 8-bit form takes; cols is a multiple of 32.
+// Bytes of the 8-bit form; cols is a multiple of 32.
 constexpr std::size_t ActivationBytes(std::size_t tokens, std::size_t cols) {
   return tokens * (cols / kGroupCols) * sizeof(ActivationGroup);
 }
@@ -42,10 +42,10 @@ constexpr std::size_t ActivationBytes(std::size_t tokens, std::size_t cols) {
 Activations MakeActivations(const float* values, std::size_t stride, std::size_t tokens,
                             std::size_t cols, std::span<std::byte> storage);
 
-// The truth for kernels/quantize_activations.h: fills the 8-bit form of one token. For each 32
-// columns scale = max|x| / 127 and code = x * (127 / max|x|), each one rounding, the code then
-// rounded to the nearest integer, ties to even. A group below kTinyActivation is zero; one that
-// holds an infinity or a NaN gets the scale NaN, so that its products do not pass for numbers.
+// The scalar reference of kernels/quantize_activations.h: fills the 8-bit form of one token. For
+// each 32 columns scale = max|x| / 127 and code = x * (127 / max|x|), each one rounding, the code
+// then rounded to the nearest integer, ties to even. A group below kTinyActivation is zero; one
+// that holds an infinity or a NaN gets the scale NaN, so that its products do not pass for numbers.
 inline constexpr float kTinyActivation = 0x1p-100f;  // above it 127 / max does not overflow
 void QuantizeActivationsReference(const Activations& x, std::size_t token);
 

@@ -1,6 +1,6 @@
-// Codes and group scales in and out of blocks: the one place that knows where their bits lie. Codes
-// are unsigned and in element order here, whatever the block does. What the numbers mean is said in
-// block_formats.h.
+// Packs codes and group scales into blocks and unpacks them: the one place that knows where their
+// bits lie. Codes are unsigned and in element order here, whatever the block does. block_formats.h
+// says what the numbers mean.
 #pragma once
 
 #include <array>

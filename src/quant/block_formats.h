@@ -14,7 +14,7 @@ namespace troupe {
 
 static_assert(std::endian::native == std::endian::little, "GGUF is read in place");
 
-// What a block type says of itself. A code q is the small unsigned integer stored per element.
+// The constants of a block type. A code q is the small unsigned integer stored per element.
 // With a min, x = scale * q plus an offset that is stored too; without, x = scale * (q - kOffset).
 template <TensorType Type, int Elems, int MaxCode, bool HasMin>
 struct BlockFormat {
@@ -52,8 +52,8 @@ struct BlockQ8_0 : BlockFormat<TensorType::kQ8_0, 32, 255, false> {  // x = d * 
   std::int8_t qs[32];  // q - 128
 };
 
-// 256 elements in kGroups groups, each with an integer scale (and min) of its own that counts in
-// units of the block's d (and dmin). Scales are unsigned where there is a min, else signed.
+// 256 elements in kGroups groups. Each group has an integer scale (and min) in units of the block's
+// d (and dmin). Scales are unsigned where there is a min, else signed.
 
 template <TensorType Type, int Groups, int MaxCode, bool HasMin>
 struct SuperBlockFormat : BlockFormat<Type, 256, MaxCode, HasMin> {

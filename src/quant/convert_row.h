@@ -1,4 +1,4 @@
-// One row of weights from one stored type to another, through floats.
+// Converts one row of weights from one stored type to another, through floats.
 #pragma once
 
 #include <cstddef>

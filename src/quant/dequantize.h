@@ -1,7 +1,7 @@
-// The meaning of every stored type as numbers: one row of a tensor to floats, the same bits as
-// ggml. (No freedom is left there: products of a half, a group scale and a code fit a float's 24
-// bits, so only taking the min away rounds.) This is the truth for the kernels, not the fast path.
-// What the blocks look like: block_formats.h.
+// Converts one row of a tensor of any stored type to floats, with the same bits as ggml. (No
+// freedom is left there: products of a half, a group scale and a code fit a float's 24 bits, so
+// only taking the min away rounds.) This is the reference for the kernels, not the fast path. What
+// the blocks look like: block_formats.h.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// e^x as every kernel computes it: the scalar truth for kernels/fast_exp-inl.h, bit for bit, and
+// e^x as every kernel computes it: the scalar reference of kernels/fast_exp-inl.h, bit for bit, and
 // what scalar code calls. One fixed sequence of float operations, because libm's last bit differs
 // from machine to machine and the engine's answers may not.
 //

@@ -1,6 +1,6 @@
 // Least-squares fits of a few numbers to a uniform grid: which scale (and min) makes
-// x[i] ~ scale * code + min with small integer codes and the least weighted squared error. The
-// searches that the quantizers are made of; they know nothing of blocks. Values and weights should
+// x[i] ~ scale * code + min with small integer codes and the least weighted squared error. These
+// searches make up the quantizers; they know nothing of blocks. Values and weights should
 // be within a few orders of magnitude of 1, so that their fourth powers stay normal floats. Sums
 // run in fixed lanes: the same bits on every machine.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-// Values and how much a squared error in each counts: spans of the same size, a multiple of 8.
+// Values, and the weight of a squared error in each: spans of the same size, a multiple of 8.
 struct WeightedValues {
   std::span<const float> x;
   std::span<const float> w;
@@ -38,12 +38,12 @@ Moments MomentsAt(Line line, CodeRange range, WeightedValues values);
 float ErrorAt(Line line, CodeRange range, WeightedValues values);
 void CodesAt(Line line, CodeRange range, std::span<const float> x, std::span<std::uint8_t> codes);
 
-// The best line through 0 found: candidates around the one that maps the largest magnitude to the
+// A good line through 0: candidates around the one that maps the largest magnitude to the
 // end of the range, each improved by least squares, the best one until it no longer changes.
 Line FitScale(CodeRange range, WeightedValues values);
 
-// The best line through 0 there is: tries all codes that some scale makes the nearest ones. Takes a
-// sort of as many places as there are values times codes, so it is for ranges of few codes.
+// The best line through 0: tries all codes that some scale makes the nearest ones. Sorts values
+// times codes places, so it is for ranges of few codes.
 Line FitScaleExactly(CodeRange range, WeightedValues values);
 
 // Like FitScale with a min, for codes from 0 on.

@@ -1,4 +1,4 @@
-// A block's values and error weights brought to a common size, in which sums of fourth powers
+// Scales a block's values and error weights to a common size, in which sums of fourth powers
 // neither overflow nor vanish, and the way back for its scales. Values are divided by a power of
 // two, so nothing is rounded until a scale becomes a half.
 #pragma once
@@ -34,15 +34,15 @@ class NormalizedBlock {
     return {std::span(x_).subspan(n * size, size), std::span(w_).subspan(n * size, size)};
   }
 
-  // The half for a scale or min found for the normalized values: finite, and never 0 for what is
-  // not, since a step of 2^-24 is better than none.
+  // The half for a scale or min of the normalized values: finite, and 0 only for 0, since a step of
+  // 2^-24 is better than none.
   std::uint16_t ToHalf(float scale) const {
     constexpr float kLargestHalf = 65504;
     const float value = std::clamp(scale * unit_, -kLargestHalf, kLargestHalf);
     const std::uint16_t half = FloatToHalf(value);
     return value != 0 && (half & 0x7fff) == 0 ? half | 1 : half;
   }
-  // What the scale is after that.
+  // The value of the scale after this rounding.
   float Rounded(float scale) const { return HalfToFloat(ToHalf(scale)) / unit_; }
 
  private:
@@ -63,12 +63,12 @@ class NormalizedBlock {
     }
   }
 
-  // Of the mean importance. A column that calibration never met must still be stored sensibly.
+  // As a share of the mean importance. A column that calibration never saw still needs a weight.
   static constexpr float kLeastImportance = 1e-3f;
 
   float unit_;
   std::array<float, N> x_;
-  // Large values matter more (they are what a row is about), small ones are not for free.
+  // Large values matter more, because they dominate a row's products; small ones still count.
   std::array<float, N> w_;
 };
 

@@ -66,7 +66,7 @@ void GatherBits(const Words<1>& word, Words<1>& bits) {
   }
 }
 
-// How a panel keeps the fields that the file keeps in BitPlane<Bits, Stride>.
+// The panel's form of the fields that the file stores in BitPlane<Bits, Stride>.
 template <typename Block, typename Plane>
 struct PanelPlane;
 template <typename Block, int Bits, std::size_t Stride, int Shift>
@@ -103,7 +103,7 @@ struct PanelPlane<Block, BitPlane<Bits, Stride, Shift>> {
   }
 };
 
-// Q8_0 has whole bytes, which lose their sign.
+// Q8_0 has whole bytes. Flipping the top bit makes signed codes unsigned, with an offset of 128.
 template <typename Block>
 struct BytePlane {
   static constexpr std::size_t kWords = kGroupChunks;

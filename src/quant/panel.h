@@ -33,8 +33,8 @@ namespace troupe {
 
 inline constexpr std::size_t kPanelRows = 16;
 
-// Counts the changes of what is described above: panels are also stored in files, which are useless
-// to a program that lays them out otherwise.
+// Version of the layout described above. Panels are also stored in files, and a program with
+// another layout cannot use those.
 inline constexpr std::uint32_t kPanelLayoutVersion = 1;
 
 // A view of a packed matrix. `data` should be aligned to 64 bytes for speed; nothing needs it.
@@ -45,7 +45,7 @@ struct PanelMatrix {
   const std::byte* data = nullptr;
 
   std::size_t Panels() const { return (rows + kPanelRows - 1) / kPanelRows; }
-  // From one panel to the next.
+  // Bytes from one panel to the next.
   std::size_t PanelStride() const { return kPanelRows * RowBytes(type, cols).count(); }
   const std::byte* Panel(std::size_t panel) const { return data + panel * PanelStride(); }
 };

@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-inline constexpr std::size_t kGroupCols = 32;  // columns that a kernel takes at a time
+inline constexpr std::size_t kGroupCols = 32;  // columns that a kernel processes at a time
 inline constexpr std::size_t kChunkCols = 4;   // columns that lie in one 32-bit word
 inline constexpr std::size_t kGroupChunks = kGroupCols / kChunkCols;
 inline constexpr std::size_t kWordsBytes = kPanelRows * 4;  // one word of each row

@@ -1,6 +1,7 @@
 // The product of one stored row with one token as a fixed sequence of float operations: the scalar
-// truth of the matrix kernels, which equal it bit for bit on every target, for any number of tokens
-// and threads. With fl(.) one rounding to float, fma one rounding of a * b + c, and acc = 0 first:
+// reference of the matrix kernels, which equal it bit for bit on every target, for any number of
+// tokens and threads. With fl(.) one rounding to float, fma one rounding of a * b + c, and acc = 0
+// first:
 //
 //   F32 F16 BF16   for each column k:       acc = fma(w[k], x[k], acc)
 //   block types    for each 32 columns, whose activations are dx * code, in runs of columns that

@@ -20,10 +20,11 @@ Status CheckQuantizable(std::span<const float> values, std::string_view what);
 
 // How scales (and mins) are chosen.
 enum class Rounding {
-  // As ggml's reference does: for blocks of 32, byte for byte, from their extremes unless there is
-  // an importance; for the K-quants by a search.
+  // As ggml's reference does. For blocks of 32: byte for byte, from their extremes unless there is
+  // an importance. For the K-quants: by a search.
   kReference,
-  // Every group from its extremes, every value to the nearest step: what a search must beat.
+  // Every group's scale from its extremes, every value to the nearest step: the baseline that a
+  // search must beat.
   kPlain,
   // By a search for the least squared error, weighted by the values' sizes and the importance. No
   // block has a larger such error than with kPlain.

@@ -15,7 +15,7 @@ namespace {
 
 using Values = std::span<const float, 32>;
 
-// 0 where 1 / d is no number: then d is 0 as a half too, and the codes mean nothing.
+// 0 where 1 / d is not finite: then d is also 0 as a half, and the codes have no meaning.
 float Inverse(float d) {
   const float inverse = 1 / d;
   return std::isfinite(inverse) ? inverse : 0;
@@ -25,7 +25,8 @@ std::uint8_t Truncate(float v, int max_code) {
   return static_cast<std::uint8_t>(std::min(static_cast<int>(v), max_code));
 }
 
-// The largest magnitude becomes code 0, whichever its sign: the side with one level more.
+// The value with the largest magnitude gets code 0, whatever its sign: that side has one level
+// more.
 template <typename Block>
 Block RoundSymmetric(Values x) {
   float extreme = 0;
@@ -59,6 +60,7 @@ BlockQ8_0 RoundSymmetric<BlockQ8_0>(Values x) {
   return b;
 }
 
+// The types with a min: codes span the range from the smallest to the largest value.
 template <typename Block>
 Block RoundFromMin(Values x) {
   const auto [low, high] = std::minmax_element(x.begin(), x.end());

@@ -36,7 +36,7 @@ class SuperBlockSearch {
   static constexpr CodeRange kMins = {0, Block::kHasMin ? Block::kMaxScale : 0};
   static constexpr int kMaxRounds = 2;
 
-  struct Steps {  // what the integers count in; exactly halves times 2^-exponent
+  struct Steps {  // units of the integer scales and mins; exactly halves times 2^-exponent
     float d = 0;
     float dmin = 0;
   };
@@ -60,6 +60,8 @@ class SuperBlockSearch {
     }
   }
 
+  // Fits each group alone, then a block step to the group scales, each weighted by what an error in
+  // it costs, and one to the mins.
   Choice StartFromGroupFits() const {
     std::array<float, Block::kGroups> scale, min, scale_weight, min_weight;
     for (std::size_t g = 0; g < Block::kGroups; ++g) {
@@ -90,7 +92,8 @@ class SuperBlockSearch {
         std::clamp(count, static_cast<float>(range.lowest), static_cast<float>(range.highest)));
   }
 
-  // The best integers for each group among those next to `near`.
+  // The best integers for each group among the neighbours of `near`: rounding scale and min apart
+  // would miss pairs whose errors cancel.
   Choice ChooseIntegers(Steps steps, const GroupScales<Block>& near) const {
     Choice choice = {steps, near, 0};
     for (std::size_t g = 0; g < Block::kGroups; ++g) {
@@ -112,7 +115,7 @@ class SuperBlockSearch {
     return choice;
   }
 
-  // Least squares over the whole block with all codes and integers held.
+  // Least squares over the whole block for fixed codes and integers: the 2 x 2 normal equations.
   Steps Refit(const Choice& choice) const {
     double aa = 0, ab = 0, bb = 0, ax = 0, bx = 0;  // x ~ d * a - dmin * b
     for (std::size_t g = 0; g < Block::kGroups; ++g) {

@@ -1,5 +1,5 @@
-// What a product with a stored row is, in double precision: the truth that kernels are compared
-// with, within bounds that follow from their float arithmetic.
+// The product with a stored row in double precision. Kernels are compared with it, within bounds
+// that follow from their float arithmetic.
 #pragma once
 
 #include <cstddef>

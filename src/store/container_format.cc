@@ -98,6 +98,8 @@ Status IndexReader::CheckCount(std::uint64_t offset, std::string_view what, std:
   return Damaged(offset, "{} {}, 1 to {} expected", found, what, most);
 }
 
+// Checks in the order in which later checks rely on them: is it a container at all, is it complete,
+// is its version known, and are its counts such that sizes computed from them cannot wrap.
 Status IndexReader::ReadHeader() {
   std::array<std::byte, sizeof(Header)> bytes = {};
   const std::size_t there = std::min<std::uint64_t>(bytes.size(), file_.size());
@@ -125,7 +127,7 @@ Status IndexReader::ReadHeader() {
   return CheckCount(offsetof(Header, layers), "layers", header_.layers, kMaxContainerLayers);
 }
 
-// Reads all bytes before the first expert and holds them against their checksum.
+// Reads all bytes before the first expert and compares them with their checksum.
 Status IndexReader::ReadFront() {
   const std::uint64_t index = IndexBytes(header_.precisions, header_.layers, header_.experts);
   if (index > kMaxContainerIndexBytes.count()) {
@@ -155,6 +157,7 @@ Status IndexReader::ReadFront() {
   return OkStatus();
 }
 
+// A hostile file can have a right checksum, so every value is still checked.
 Result<ContainerLayer> IndexReader::ReadLayer(std::uint64_t at) const {
   const auto record = TakeFrom<LayerRecord>(front_, at);
   ContainerLayer layer = {
@@ -178,7 +181,8 @@ Result<ContainerLayer> IndexReader::ReadLayer(std::uint64_t at) const {
   return layer;
 }
 
-// `next` is where the experts before it end.
+// `next` is where the previous experts end. Experts follow each other without gaps, so an offset
+// has only one right value, and no two layers can overlap.
 Status IndexReader::CheckPlace(const ContainerLayer& layer, std::uint64_t at,
                                std::uint64_t next) const {
   const std::uint64_t most = (file_.size() - next) / header_.experts;  // that an expert may take

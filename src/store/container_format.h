@@ -1,9 +1,9 @@
 // The experts container (docs/formats/experts.md) as values and bytes: header, index, checksums.
-// Writing one is container_writer.h's business, reading experts from one container_store.h's.
+// container_writer.h writes one, container_store.h reads experts from one.
 //
-// A container belongs to one model and holds its experts as slots of memory hold them, each
-// contiguous, on a 4 KiB boundary, in the order of layers, with a checksum; optionally all of them
-// once more at a lower precision.
+// A container belongs to one model and holds its experts in the form of memory slots: each
+// contiguous, on a 4 KiB boundary, in the order of layers, with a checksum. It may hold a second
+// copy of all of them at a lower precision.
 #pragma once
 
 #include <array>
@@ -24,12 +24,12 @@ namespace troupe {
 inline constexpr std::uint32_t kContainerVersion = 1;
 inline constexpr std::uint64_t kContainerAlignment = 4096;
 
-// Far above any model's; they bound what a hostile file can make us allocate.
+// Far above any model's; they bound what a hostile file can make the reader allocate.
 inline constexpr std::uint32_t kMaxContainerLayers = 4096;
 inline constexpr std::uint32_t kMaxContainerExperts = 65536;
 inline constexpr Bytes kMaxContainerIndexBytes = 64_MiB;
 
-// What an error about a useless container ends with.
+// The end of an error about an unusable container.
 inline constexpr std::string_view kPackAgain = "`troupe pack MODEL` makes it anew";
 
 // Types of the gate, up and down matrices of a layer's experts in one precision.
@@ -42,7 +42,7 @@ struct ContainerLayer {
   std::uint64_t offset = 0;              // of expert 0
   std::vector<std::uint64_t> checksums;  // of each expert's bytes in use, padding excluded
 
-  // From one expert to the next.
+  // Bytes from one expert to the next.
   std::uint64_t Stride() const { return AlignUp(expert_bytes, kContainerAlignment); }
   std::uint64_t OffsetOf(std::uint32_t expert) const { return offset + expert * Stride(); }
 

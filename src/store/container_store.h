@@ -1,5 +1,5 @@
-// Experts out of a packed container: one aligned read each, straight into the slot, checked against
-// the container's checksum the first time.
+// Loads experts from a packed container: one aligned read each, straight into the slot, checked
+// against the container's checksum the first time.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ class ContainerStore final : public ExpertStore {
   ~ContainerStore() override;
 
   const ContainerIndex& index() const { return index_; }
-  // Experts that were read and found to be what was written; each counts once.
+  // Experts whose checksum was verified; each counts once.
   std::uint64_t checksums_verified() const;
 
   std::string_view name() const override { return "container"; }

@@ -16,14 +16,14 @@ namespace troupe {
 
 class ContainerWriter {
  public:
-  // `index` says everything but offsets and checksums, which are the writer's to fill in.
+  // `index` holds everything but offsets and checksums, which the writer fills in.
   static Result<ContainerWriter> Create(std::string path, ContainerIndex index);
 
   Bytes total_bytes() const { return total_; }  // that the file will have
 
   // The next expert's bytes, exactly as long as its layer says.
   Status Append(std::span<const std::byte> expert);
-  // After the last expert: all but the name. Whoever returns early leaves no file.
+  // After the last expert: everything but the name. A caller that returns earlier leaves no file.
   Status Seal();
   // Gives a sealed container its name.
   Status Publish() { return file_.Commit(); }

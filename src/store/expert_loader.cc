@@ -29,7 +29,7 @@ struct ExpertLoader::Load {
   std::vector<Extent> extents;
   std::vector<std::span<const std::byte>> parts;  // the extents' bytes in memory
   std::deque<std::size_t> unsubmitted;            // pieces
-  std::size_t outstanding = 0;                    // pieces handed in, or to be tried again
+  std::size_t outstanding = 0;                    // pieces submitted, or to be tried again
   Status status;
 };
 
@@ -95,7 +95,7 @@ void ExpertLoader::Promote(ExpertId id) {
   const auto queued = std::find(queue.begin(), queue.end(), load);
   if (queued == queue.end()) return;  // all its reads are under way
   queue.erase(queued);
-  // What was asked for first goes first: it may have begun, and hold what others wait for.
+  // Earlier requests go first: one may have started, and hold the staging buffer that others need.
   std::deque<Load*>& demand = QueueOf(Urgency::kDemand);
   demand.insert(std::ranges::upper_bound(demand, load->number, {}, &Load::number), load);
 }
@@ -130,6 +130,8 @@ bool ExpertLoader::Start(Load& load) {
   return true;
 }
 
+// Widens each extent to the alignment of direct reads and cuts it into pieces. `needed` leaves the
+// widening out, since a file may end inside the last piece.
 void ExpertLoader::CutIntoPieces(Load& load) {
   load.store->Locate(load.id, load.extents);
   const Bytes piece = load.urgency == Urgency::kPrefetch ? options_.prefetch_piece : options_.piece;
@@ -164,6 +166,8 @@ void ExpertLoader::CutIntoPieces(Load& load) {
   }
 }
 
+// The order of reading: pieces tried again, then demand, foreseen experts and prefetches, each in
+// the order of their requests.
 bool ExpertLoader::NextPiece(std::size_t& piece) {
   if (!retries_.empty()) {
     piece = retries_.back();
@@ -174,8 +178,8 @@ bool ExpertLoader::NextPiece(std::size_t& piece) {
     if (queue.empty()) continue;
     const bool ahead = &queue == &QueueOf(Urgency::kPrefetch);
     if (ahead && ahead_reads_ >= options_.prefetch_reads) continue;
-    // Staging is short only while loads are under way, and each of them gives a buffer back: one
-    // that has begun must be read to its end for that, though others are more urgent.
+    // Staging buffers run out only while loads are under way, and each of these gives one back. So
+    // a load that has started must be read to its end, even if others are more urgent.
     auto next = queue.begin();
     if (!(*next)->started && !Start(**next)) next = std::ranges::find_if(queue, &Load::started);
     if (next == queue.end()) continue;
@@ -258,6 +262,7 @@ void ExpertLoader::Collect(std::optional<Nanos> wait) {
   for (const ReadAnswer& answer : answers_) TakeAnswer(answer);
 }
 
+// Checking and packing run on all threads of the pool, one load each; bookkeeping then on this one.
 void ExpertLoader::FinishLoads() {
   if (complete_.empty()) return;
   const std::vector<Load*> loads = std::exchange(complete_, {});
@@ -289,7 +294,7 @@ void ExpertLoader::Wait() {
   Poll();
   while (ended_.empty()) {
     Collect(std::nullopt);
-    SubmitPieces();  // keep the queue full before spending time on what has come
+    SubmitPieces();  // keep the queue full before spending time on what has arrived
     FinishLoads();
     SubmitPieces();
   }

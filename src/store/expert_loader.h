@@ -3,7 +3,7 @@
 // alone. Reads are cut into pieces, so that one expert keeps a deep queue busy.
 //
 // Has no thread of its own: reading is the AsyncReader's work, and what remains is microseconds of
-// bookkeeping whenever the token loop comes by (Poll, Wait). Putting experts together and checking
+// bookkeeping whenever the token loop calls (Poll, Wait). Putting experts together and checking
 // them runs on the pool that the loop computes with, between its regions. Threads: one at a time.
 #pragma once
 
@@ -27,17 +27,17 @@
 
 namespace troupe {
 
-// In the order in which they are read. What is foreseen is as good as certain to be asked for, and
-// read like demand, but behind it; a prefetch is a guess, and keeps the medium free for both.
+// In the order in which they are read. A foreseen expert is almost certain to be needed; it is read
+// like demand, but behind it. A prefetch is a guess, and leaves the medium free for both.
 enum class Urgency { kDemand, kForeseen, kPrefetch };
 inline constexpr std::size_t kUrgencies = 3;
 
 struct LoaderOptions {
   Bytes piece = 1_MiB;             // of one read
   Bytes prefetch_piece = 512_KiB;  // of one that demand may have to wait for
-  std::uint32_t staging = 8;  // experts read beside their slots at once, if the store is not direct
-  // Reads of prefetches under way at once, at most: demand that comes up waits for no more than
-  // these to end, while they are enough to keep the medium busy.
+  std::uint32_t staging = 8;  // staging buffers, each for one expert, if the store is not direct
+  // The most prefetch reads under way at once. New demand waits for no more than these to end, and
+  // they are enough to keep the medium busy.
   std::uint32_t prefetch_reads = 3;
 };
 
@@ -50,7 +50,7 @@ struct LoaderStats {
   std::uint64_t loads = 0;     // ended well
   std::uint64_t failures = 0;  // ended with an error
   std::uint64_t cancelled = 0;
-  std::uint64_t promoted = 0;  // read ahead, and demand before they had come
+  std::uint64_t promoted = 0;  // prefetches that became demand before they had arrived
   std::uint64_t reads = 0;
   std::uint64_t retries = 0;
   std::uint64_t bytes_read = 0;
@@ -76,15 +76,15 @@ class ExpertLoader {
   // outlive the loader and be direct.
   void Request(ExpertId id, std::span<std::byte> slot, Urgency urgency,
                ExpertStore* from = nullptr);
-  // What was read ahead has become demand; nothing happens if it is already.
+  // A prefetch has become demand. No effect if it already is.
   void Promote(ExpertId id);
-  // Calls off what is read ahead. If none of it was handed to the reader it is gone at once; else
-  // it ends as soon as what is under way has come, with kCancelled. Too late for a demand, and for
-  // one that is all under way.
+  // Cancels a prefetch. If none of it was submitted to the reader it is gone at once; otherwise it
+  // ends with kCancelled as soon as the reads under way have arrived. Too late for demand, and for
+  // a prefetch whose reads are all under way.
   enum class CallOff { kGone, kEnding, kTooLate };
   CallOff Cancel(ExpertId id);
 
-  // Hands reads to the reader and takes its answers, without waiting.
+  // Submits reads to the reader and collects its answers, without waiting.
   void Poll();
   // The same, until at least one load has ended. Something must be under way.
   void Wait();
@@ -104,7 +104,7 @@ class ExpertLoader {
     std::span<std::byte> target;
     std::size_t needed = 0;  // fewer than the target where the file may end inside it
     bool retried = false;
-    bool ahead = false;  // handed in as part of a prefetch
+    bool ahead = false;  // submitted as part of a prefetch
   };
 
   ExpertLoader(ExpertStore& store, std::unique_ptr<AsyncReader> reader, ThreadPool& pool,
@@ -133,7 +133,7 @@ class ExpertLoader {
   std::vector<std::byte*> free_staging_;
 
   std::map<ExpertId, std::unique_ptr<Load>> loads_;
-  std::array<std::deque<Load*>, kUrgencies> queues_;  // loads with pieces that were not handed in
+  std::array<std::deque<Load*>, kUrgencies> queues_;  // loads with pieces not yet submitted
   std::uint64_t requests_ = 0;
   std::vector<Piece> pieces_;  // a piece's index is its tag
   std::vector<std::size_t> free_pieces_, retries_;

@@ -1,6 +1,6 @@
-// Where experts lie on the slow tier and how the bytes found there become what a slot of the cache
-// holds. Two kinds: a GGUF read in place (gguf_store.h) and a packed container (container_store.h).
-// What the bytes mean is model/'s business; reading them is expert_loader.h's.
+// Says where experts lie on the slow tier, and turns the bytes there into the form of a cache slot.
+// Two kinds: a GGUF read in place (gguf_store.h) and a packed container (container_store.h).
+// expert_loader.h reads the bytes; model/ knows what they mean.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +37,8 @@ class ExpertStore {
   virtual void Locate(ExpertId id, std::vector<Extent>& extents) const = 0;
 
   // Whether the one extent starts and ends on kDirectAlignment and is, byte for byte, what a slot
-  // holds, so that it is read straight into one. Otherwise extents are read beside it, and Finish
-  // puts them together.
+  // holds, so that it is read straight into one. Otherwise extents are read into a staging buffer,
+  // and Finish puts them together.
   virtual bool direct() const = 0;
 
   // Makes the bytes that were read into what the slot holds, and checks them. `parts` are the

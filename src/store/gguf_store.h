@@ -1,5 +1,5 @@
-// Experts straight out of a GGUF: gate, up and down lie in three places, so a load is three reads
-// and a step that puts them together.
+// Loads experts from a GGUF in place: gate, up and down lie in three places, so a load is three
+// reads and a step that puts them together.
 #pragma once
 
 #include <functional>

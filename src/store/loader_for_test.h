@@ -1,4 +1,4 @@
-// What tests of the loader do alike.
+// What tests of the loader share.
 #pragma once
 
 #include <utility>

@@ -1,5 +1,5 @@
-// Tells models apart without reading them whole, so that an experts container is never used with
-// another model than it was made from.
+// Identifies a model without reading all of it, so that an experts container is only used with the
+// model it was made from.
 #pragma once
 
 #include <array>

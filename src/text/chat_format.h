@@ -1,5 +1,6 @@
-// The formats of chat prompts that we know, and how to recognise them. Models state theirs as a
-// Jinja program; we run no programs from model files but look for markers in the text of it.
+// The known formats of chat prompts, and how to recognise them. Models state theirs as a Jinja
+// program. Programs from model files are never run; the format is recognised by markers in the
+// program's text.
 #pragma once
 
 #include <string_view>

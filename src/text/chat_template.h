@@ -1,6 +1,6 @@
-// The messages of a chat, to the prompt that a model was trained on. What comes out is segments, so
-// that the content of a message is never read as special tokens. BOS before it is the tokenizer's
-// business (add_special), not part of the prompt.
+// Renders the messages of a chat as the prompt form that a model was trained on. The result is
+// segments, so that the content of a message is never read as special tokens. The tokenizer adds
+// BOS before it (add_special); it is not part of the prompt.
 #pragma once
 
 #include <span>

@@ -5,7 +5,7 @@
 
 namespace troupe {
 
-// Within 5e-16 relative of e^x for x in [-700, 0]; 0 below. For x above 0: not made.
+// Within 5e-16 relative of e^x for x in [-700, 0]; 0 below. Not defined for x above 0.
 double ExactExp(double x);
 
 }  // namespace troupe

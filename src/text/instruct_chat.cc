@@ -44,7 +44,7 @@ constexpr InstructFormat kInstructFormats[] = {
      .user_ends = " [/INST]",
      .answer_begins = "",
      .answer_ends = "</s>"},
-    // Meta's own, blanks around the answers included.
+    // Meta's original, with blanks around the answers.
     {.format = ChatFormat::kLlama2SystemStrip,
      .turn_begins = "[INST] ",
      .later_turn_begins = "<s>[INST] ",
@@ -94,6 +94,7 @@ bool IsInstructFormat(ChatFormat format) { return Find(format) != nullptr; }
 void WriteInstructChat(ChatFormat format, std::span<const ChatTurn> turns, ChatWriter& writer) {
   const InstructFormat* marks = Find(format);
   TROUPE_CHECK(marks != nullptr);
+  // A system message opens a turn and the next user message continues it; an answer closes it.
   bool is_first_turn = true;
   bool is_inside_turn = false;
   for (const ChatTurn& turn : turns) {

@@ -1,5 +1,5 @@
 // Joins neighbouring symbols, always the cheapest pair first and of equal ones the leftmost, until
-// no pair can be joined: what both kinds of tokenizer do, each with its own idea of a pair's cost.
+// no pair can be joined. Both kinds of tokenizer use it, each with its own cost of a pair.
 // n symbols take O(n log n) steps.
 #pragma once
 

@@ -27,7 +27,7 @@ std::string PcreMessage(int error) {
   return reinterpret_cast<const char*>(text.data());
 }
 
-// PCRE2 counts U+180E, which Unicode took off the list long ago, among the characters of \s.
+// PCRE2's \s includes U+180E, which Unicode no longer counts as a blank.
 std::string WithUnicodeBlanks(std::string_view pattern) {
   std::string exact;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
@@ -60,7 +60,7 @@ class PreTokenizer::Pattern {
       return Error(Code::kInternal, "pattern '{}', character {}: {}", exact, at,
                    PcreMessage(error));
     }
-    // Where there is no JIT the pattern is interpreted: the same matches, only slower.
+    // Without a JIT the pattern is interpreted: the same matches, but slower.
     pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
     return Pattern(std::move(code));
   }
@@ -69,8 +69,8 @@ class PreTokenizer::Pattern {
     return MatchData(pcre2_match_data_create_from_pattern(code_.get(), nullptr));
   }
 
-  // Appends the matches in `piece` and what lies between them. The piece is all that the pattern
-  // sees: what stands around it in the text does not exist for its assertions.
+  // Appends the matches in `piece` and the text between them. The pattern sees only the piece: its
+  // assertions ignore the text around it.
   Status Cut(std::string_view piece, pcre2_match_data* match,
              std::vector<std::string_view>& out) const {
     std::size_t done = 0;
@@ -94,6 +94,7 @@ class PreTokenizer::Pattern {
  private:
   explicit Pattern(std::unique_ptr<pcre2_code, FreeCode> code) : code_(std::move(code)) {}
 
+  // A long match may need more stack than the JIT has; the interpreter keeps its own on the heap.
   int Match(std::string_view piece, std::size_t from, pcre2_match_data* match) const {
     const auto* subject = reinterpret_cast<PCRE2_SPTR>(piece.data());
     const int found =

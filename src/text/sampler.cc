@@ -135,9 +135,9 @@ void Sampler::KeepTopPAndMinP(float best) {
     c.weight = ExactExp(static_cast<double>(c.logit) - static_cast<double>(best));
     total += c.weight;
   }
-  // Both rules keep a beginning of the list that is sorted by weight. For top-p a weight below this
-  // bound lies past its end: all such weights together are less than what top-p may leave out. So
-  // that of 150,000 tokens only few need sorting.
+  // Both rules keep the first tokens of the list sorted by weight. A weight below this bound is
+  // never among them: all such weights together are less than what top-p may leave out. So only a
+  // few of 150,000 tokens need sorting.
   const double left_out = (1 - options_.top_p) * total / static_cast<double>(candidates_.size());
   const double bound = std::max(options_.min_p, options_.top_p < 1 ? left_out : 0);
   std::erase_if(candidates_, [&](const Candidate& c) { return c.weight < bound; });
@@ -151,6 +151,8 @@ void Sampler::KeepTopPAndMinP(float best) {
   candidates_.resize(kept);
 }
 
+// Inverts the cumulative distribution, in the order of the candidates: a fixed order, so that a
+// seed gives the same token everywhere.
 TokenId Sampler::Draw(float best) {
   double total = 0;
   for (Candidate& c : candidates_) {
@@ -163,7 +165,7 @@ TokenId Sampler::Draw(float best) {
     left -= c.weight;
     if (left < 0) return c.id;
   }
-  // Rounding took the last of it: the last one that has any weight.
+  // Rounding can leave a rest after the last token: take the last one that has any weight.
   const auto last = std::find_if(candidates_.rbegin(), candidates_.rend(),
                                  [](const Candidate& c) { return c.weight > 0; });
   TROUPE_CHECK(last != candidates_.rend());  // the best one weighs 1

@@ -46,7 +46,7 @@ class Sampler {
   // Fails on NaN or +infinity, if every token is banned, or on a bias outside the vocabulary.
   Result<TokenId> Sample(std::span<const float> logits);
 
-  // Tells of a token of the text, sampled or of the prompt: penalties look at these.
+  // Adds a token of the text, sampled or of the prompt; penalties depend on these.
   void Accept(TokenId token);
 
   const SamplerOptions& options() const { return options_; }

@@ -1,6 +1,6 @@
-// Finds the texts at which generation stops in text that comes in pieces. What might be the
-// beginning of one is held back until it is known not to be; how the text was cut into pieces never
-// changes the outcome.
+// Finds the texts at which generation stops, in text that arrives in pieces. A possible beginning
+// of one is held back until it is known not to be one. How the text is cut into pieces never
+// changes the result.
 #pragma once
 
 #include <cstddef>

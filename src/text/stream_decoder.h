@@ -1,5 +1,5 @@
 // Token ids to text, one at a time: text is handed out as soon as its characters are complete, and
-// is always valid UTF-8. What can be no character becomes U+FFFD.
+// is always valid UTF-8. Bytes that form no character become U+FFFD.
 #pragma once
 
 #include <string>

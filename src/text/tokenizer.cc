@@ -14,7 +14,7 @@
 namespace troupe {
 namespace {
 
-// Places in a text are 32 bits wide, and blanks may triple it.
+// Positions in a text have 32 bits, and replacing blanks may triple its length.
 constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30;
 
 Status CheckText(std::string_view text, std::string_view name) {
@@ -40,9 +40,9 @@ Tokenizer::Tokenizer(Vocab vocab) : vocab_(std::move(vocab)) {
   if (vocab_.model != TokenizerModel::kSentencePiece) vocab_.add_space_prefix = false;
   ends_generation_ = FindEndTokens(vocab_);
   for (std::size_t i = 0; i < size(); ++i) {
-    // Some files call them normal; then a user's text could end an answer before it began.
+    // Some files give these tokens the normal type; a user's text could then end an answer early.
     if (ends_generation_[i]) vocab_.types[i] = TokenType::kControl;
-    // A text that is cut at these must stay valid UTF-8.
+    // Text that is cut at special tokens must stay valid UTF-8.
     const std::string& token = vocab_.tokens[i];
     if (!IsText(vocab_.types[i]) && !FindInvalidUtf8(token).has_value()) {
       specials_.Insert(token, static_cast<TokenId>(i));
@@ -78,6 +78,8 @@ Result<std::vector<TokenId>> Tokenizer::EncodeSegments(std::span<const TextSegme
   return EncodeRuns(text, runs, add_special);
 }
 
+// One pass from left to right: at each place the longest special token that the run there allows is
+// cut out, and the text before it is encoded when it is found.
 Result<std::vector<TokenId>> Tokenizer::EncodeRuns(std::string_view text, std::span<const Run> runs,
                                                    bool add_special) const {
   std::vector<TokenId> ids;
@@ -132,7 +134,7 @@ Result<std::string> Tokenizer::Decode(std::span<const TokenId> ids, DecodeOption
 std::string_view Tokenizer::NextBytes(TokenId id, bool keep_special, bool& drops_blank) const {
   std::string_view bytes = TokenBytes(id);
   if (!IsText(vocab_.TypeOf(id))) {
-    drops_blank = true;  // after these Encode begins a text anew
+    drops_blank = true;  // after a special token Encode starts a new text
     return IsSpecial(id) && !keep_special ? std::string_view() : bytes;
   }
   if (drops_blank && vocab_.add_space_prefix && bytes.starts_with(' ')) bytes.remove_prefix(1);

@@ -1,6 +1,6 @@
-// Text to token ids and back. This class finds special tokens and adds BOS and EOS; how the text
-// between them is cut is the business of sentence_piece.h and byte_level_bpe.h. Immutable after it
-// was made: any number of threads may use one.
+// Text to token ids and back. This class finds special tokens and adds BOS and EOS;
+// sentence_piece.h and byte_level_bpe.h cut the text between them. Immutable once made, so any
+// number of threads may use one.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct EncodeOptions {
 
 struct DecodeOptions {
   bool keep_special = false;  // control tokens give their names instead of nothing
-  bool at_start = true;       // the ids begin a text: SentencePiece's leading blank is not of it
+  bool at_start = true;       // the ids begin a text: SentencePiece's leading blank is dropped
 };
 
 class Tokenizer {

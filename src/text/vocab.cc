@@ -70,6 +70,7 @@ Result<Index> IndexTokens(const Vocab& vocab) {
   return index;
 }
 
+// Both parts of a merge and its result must be tokens: the tokenizer relies on all three.
 Status CheckMerges(const Vocab& vocab, const Index& index) {
   std::string whole;
   for (std::size_t i = 0; i < vocab.merges.size(); ++i) {

@@ -1,5 +1,5 @@
-// A vocabulary as a model file states it, in plain fields, and the check that it can be used. Where
-// it comes from (runtime/vocab_loader.h) and how text is cut by it (tokenizer.h) lie elsewhere.
+// A vocabulary as a model file states it, in plain fields, and the check that it can be used.
+// runtime/vocab_loader.h loads it, tokenizer.h cuts text by it.
 #pragma once
 
 #include <cstdint>
