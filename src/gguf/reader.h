@@ -36,7 +36,7 @@ class GgufModel {
   // `offset` counts from the beginning of the tensor.
   Status ReadRange(const TensorInfo& tensor, std::uint64_t offset, std::span<std::byte> out) const;
 
-  // What TensorInfo::file counts.
+  // The number of files, which TensorInfo::file indexes.
   std::span<const ReadFile> files() const { return files_; }
   const std::string& path() const { return files_.front().path(); }
   Bytes file_bytes() const;    // of all files

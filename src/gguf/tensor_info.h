@@ -28,7 +28,7 @@ struct TensorSpec {
   TensorSpec(std::string tensor_name, TensorType tensor_type,
              std::initializer_list<std::uint64_t> tensor_dims);
 
-  // Of a tensor that was checked, as every one that was read or written is.
+  // For a tensor whose shape was checked, as that of every one read or written is.
   std::uint64_t ElementCount() const { return dims[0] * dims[1] * dims[2] * dims[3]; }
 
   bool operator==(const TensorSpec&) const = default;

@@ -69,12 +69,12 @@ Result<AtomicFileWriter> AtomicFileWriter::Create(std::string path, Until until)
   if (until == Until::kUnnamed && ::access(kOpenFiles, X_OK) == 0) {
     UniqueFd unnamed(::open(FolderOf(path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode));
     if (unnamed.valid()) {
-      HoldTemporary(unnamed);  // for the moment in which it has a temporary name
+      HoldTemporary(unnamed);  // for the short time in which it will have a temporary name
       return AtomicFileWriter(std::move(path), {}, std::move(unnamed));
     }
   }
-  // Not every file system (NFS, FUSE) has O_TMPFILE, and they refuse it with various errors; what
-  // is really wrong with the folder the second attempt will say.
+  // Some file systems (NFS, FUSE) lack O_TMPFILE and refuse it with various errors. If the folder
+  // itself is the problem, the second attempt reports it.
   for (;;) {
     std::string temporary = TemporaryName(path);
     UniqueFd named(::open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, kMode));
@@ -128,7 +128,8 @@ Status AtomicFileWriter::Commit() {
   return OkStatus();
 }
 
-// Gives the finished file its name, and makes the folder remember it.
+// Gives the finished file its name and syncs the folder, without which the name may not survive a
+// power failure.
 Status AtomicFileWriter::Publish() {
   if (temporary_.empty()) {
     // A link cannot replace a file that exists, a rename can: hence two steps.

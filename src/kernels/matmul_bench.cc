@@ -1,7 +1,7 @@
 // Products of packed weights on one thread. BM_MatVec is decode: bound by reading weights, so
-// bytes/s is what counts, beside BM_ReadBytes; the weights of as many matrices as exceed any cache
-// are gone through in turn. BM_MatVecCached has one matrix and says what the arithmetic could do.
-// BM_MatMul is prefill, by 2 to 256 tokens: MAC/s counts, beside BM_PeakMacs.
+// bytes/s is what counts, compared with BM_ReadBytes; the weights of as many matrices as exceed any
+// cache are gone through in turn. BM_MatVecCached has one matrix and says what the arithmetic could
+// do. BM_MatMul is prefill, by 2 to 256 tokens: MAC/s counts, compared with BM_PeakMacs.
 #include <benchmark/benchmark.h>
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -22,7 +22,7 @@ enum class Target { kScalar, kNeon, kNeonDot, kAvx2, kAvx2Vnni, kAvx512, kAvx512
 
 std::string_view Name(Target target);
 
-// What this machine can run, slowest first; never empty.
+// The targets that this machine can run, slowest first; never empty.
 std::vector<Target> SupportedTargets();
 
 // The target that kernels use now.

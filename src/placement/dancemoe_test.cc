@@ -104,7 +104,7 @@ TEST(DanceMoeTest, TheServerWithTheFewestDuplicatesGivesWayFirst) {
 }
 
 TEST(DanceMoeTest, AServerWithoutDuplicatesKeepsWhatItHas) {
-  // Server 0 holds 3, which nobody else does: zero duplicates, first in the order, passed over.
+  // Server 0 holds 3, which no other server does: zero duplicates, first in the order, passed over.
   const PlacementProblem problem = SmallProblem({1, 2, 2}, {{{0, 0, 0, 9}},  //
                                                             {{5, 4, 1, 0}},  //
                                                             {{5, 4, 2, 0}}});

@@ -30,15 +30,15 @@ struct Egress {
   double own_factor = 1;        // by which its own calls take longer
 };
 
-// How long hosts and links let their callers wait.
+// The waits that hosts and links cause.
 struct Congestion {
   std::vector<double> host_wait;  // seconds before a job begins, by server
-  // The same for a server's own passes, which do not wait for themselves where they take turns.
+  // The same for a server's own passes, which do not wait for each other where they take turns.
   std::vector<double> home_wait;
   std::vector<Egress> egress;       // by sender (kEgress)
   std::vector<double> pair_factor;  // by sender * servers + receiver (kPair); empty: all 1
-  // What a second of a server's passes costs its users: more than itself where prompts queue for
-  // their turn, since those behind wait for it, too.
+  // The cost to users of a second of a server's passes: more than a second where prompts queue for
+  // their turn, since those behind wait, too.
   std::vector<double> home_weight;
   double busiest_server = 0;
   double busiest_link = 0;
@@ -59,7 +59,7 @@ class LatencyObjective {
   double passes_per_second() const { return all_passes_; }
 
  private:
-  // What one server's pass of one kind brings to one host in one layer, as expectations.
+  // The expected work that one server's pass of one kind brings to one host in one layer.
   struct Visit {
     double assignments = 0;       // a token: (token, expert) pairs
     double miss_log = 0;          // of the chance that a token has no expert there
@@ -78,7 +78,7 @@ class LatencyObjective {
     std::vector<Call> calls;
   };
 
-  // Of one server, all layers, in a second of serving: its prompts' time, and what they wait.
+  // The time of one server's passes through all layers, in a second of serving.
   double ServerSeconds(std::uint32_t server, const CallRoutes& routes,
                        const Congestion& congestion) const;
   double SecondsOfAPrompt(std::uint32_t server, double layer_seconds) const;
@@ -89,9 +89,9 @@ class LatencyObjective {
                Scratch& scratch) const;
   double PassSeconds(std::uint32_t server, std::size_t kind, const Congestion& congestion,
                      const Scratch& scratch) const;
-  // Times a call on its way there: what it suffers from others.
+  // The factor by which other transfers slow down a call on its way there.
   double CallFactor(std::uint32_t from, std::uint32_t to, const Congestion& congestion) const;
-  // Seconds more than `seconds` that an answer takes.
+  // The seconds that an answer takes beyond `seconds`.
   double AnswerWait(std::uint32_t from, std::uint32_t to, double seconds,
                     const Congestion& congestion) const;
   void AddSending(std::vector<Call>& calls) const;

@@ -29,7 +29,7 @@ class HolderTable {
   HolderTable(std::uint32_t servers, std::uint32_t experts);
   explicit HolderTable(const PlacementProblem& problem)
       : HolderTable(problem.server_count(), problem.experts.size()) {}
-  // Of a placement.
+  // The table of a placement.
   HolderTable(const PlacementProblem& problem, const Placement& placement);
 
   std::uint32_t servers() const { return servers_; }

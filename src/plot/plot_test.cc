@@ -82,7 +82,7 @@ TEST(PlotTest, ASeriesHasTheColourAndDashesThatItAsksFor) {
   for (std::sregex_iterator at(svg.begin(), svg.end(), line), end; at != end; ++at) {
     colours.push_back((*at)[1]);
   }
-  ASSERT_EQ(colours.size(), 4u);  // each, and a piece beside its name
+  ASSERT_EQ(colours.size(), 4u);  // each line, and a piece of it next to its name
   EXPECT_EQ(colours, std::vector<std::string>(4, colours.front()));
   EXPECT_EQ(Count(svg, "stroke-dasharray=\"2 3\""), 2u);
 }
@@ -97,7 +97,7 @@ TEST(PlotTest, AHigherValueIsDrawnHigherAndEverySeriesIsNamed) {
   EXPECT_GT(heights[2], heights[3]);
   EXPECT_THAT(svg, HasSubstr(">low</text>"));
   EXPECT_THAT(svg, HasSubstr(">high</text>"));
-  EXPECT_EQ(Count(svg, "stroke-dasharray"), 2u);  // and the piece beside its name
+  EXPECT_EQ(Count(svg, "stroke-dasharray"), 2u);  // and the piece next to its name
 }
 
 TEST(PlotTest, SpansAreDrawnAboutTheirPointsAndEndWithThePlot) {

@@ -19,8 +19,8 @@ namespace troupe::internal {
 template <std::size_t N>
 class NormalizedBlock {
  public:
-  // Nothing if all values are at least as near to 0 as to the least subnormal half: then the block
-  // that means 0 is the best. `importance` is empty or N weights.
+  // nullopt if all values are at least as near to 0 as to the least subnormal half: then the block
+  // of zeros is the best. `importance` is empty or N weights.
   static std::optional<NormalizedBlock> From(std::span<const float> values,
                                              std::span<const float> importance) {
     float largest = 0;

@@ -20,7 +20,7 @@ namespace {
 
 // The codes of kRows rows (16 to pack a panel, 1 to unpack a row), 4 adjacent ones of each row at a
 // time. Both the file and a panel keep all fields of 4 adjacent codes in one 32-bit word; packing
-// moves them from word to word, for all rows alike, in loops that the compiler turns into vectors.
+// moves them from word to word, the same for all rows, in loops that the compiler vectorizes.
 template <std::size_t kRows>
 using Words = std::array<std::uint32_t, kRows>;
 
@@ -32,7 +32,7 @@ struct Place {
   unsigned shift;
 };
 
-// Of BitPlane<Bits, Stride>, for any Stride from 4 on.
+// The place in BitPlane<Bits, Stride>, for any Stride from 4 on.
 template <unsigned Bits, std::size_t Stride>
 constexpr Place PlaceOf(std::size_t chunk) {
   const std::size_t run = chunk / (Stride / 4);
@@ -48,8 +48,8 @@ void MoveFields(const Words<kRows>& from, unsigned from_shift, std::uint32_t mas
   }
 }
 
-// 32 bits in the order of their elements, as Q5_0 and Q5_1 keep them, and as a word with the bits
-// of element 4 j + i in byte i.
+// Converts between 32 bits in the order of their elements, as Q5_0 and Q5_1 store them, and a word
+// with the bits of element 4 j + i in byte i: copies shifted by 7 leave one bit in each byte.
 template <std::size_t kRows>
 void SpreadBits(const Words<kRows>& bits, Words<kRows>& word) {
   for (unsigned chunk = 0; chunk < kGroupChunks; ++chunk) {
@@ -141,6 +141,8 @@ auto& MinOf(Block& b) {
   }
 }
 
+// Transposes 16 blocks: each field of the rows becomes adjacent, so that a kernel loads it as one
+// vector. Codes are gathered as words first, and their bits moved for all rows at once.
 template <typename Block>
 void PackRecord(const std::array<Block, kPanelRows>& blocks, std::byte* record) {
   using Layout = PanelLayout<Block>;

@@ -18,7 +18,7 @@ inline constexpr float kMaxQuantizable = 65504.0f;
 // `what` names the row in the message.
 Status CheckQuantizable(std::span<const float> values, std::string_view what);
 
-// How scales (and mins) are chosen.
+// The rule by which scales (and mins) are chosen.
 enum class Rounding {
   // As ggml's reference does. For blocks of 32: byte for byte, from their extremes unless there is
   // an importance. For the K-quants: by a search.

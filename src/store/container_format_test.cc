@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// An index followed by experts of zeros: what stands in them is not the index's business.
+// An index followed by experts of zeros: the index does not depend on their bytes.
 class ContainerFormatTest : public ::testing::Test {
  protected:
   ContainerFormatTest() {

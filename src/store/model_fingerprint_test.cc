@@ -97,7 +97,7 @@ TEST_F(ModelFingerprintTest, ChangesWithTheFirstMiddleAndLastBytesOfEveryTensor)
   }
 }
 
-// The price of reading little: stated, so that nobody takes it for more.
+// The price of reading little, stated as a test.
 TEST_F(ModelFingerprintTest, DoesNotSeeWhatLiesBetweenSamples) {
   EXPECT_EQ(With([](Made& m) { m.bytes[1][10000] = std::byte{9}; }), original_);
 }

@@ -22,7 +22,7 @@ struct Symbol {
   std::int32_t previous = -1, next = -1;  // neighbours; -1 at the ends
 };
 
-// What joining two symbols costs and gives.
+// The cost and the result of joining two symbols.
 struct Merge {
   double cost;
   TokenId id;

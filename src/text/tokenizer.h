@@ -65,7 +65,7 @@ class Tokenizer {
  protected:
   explicit Tokenizer(Vocab vocab);
 
-  // What TokenBytes gives; called once, by the constructor of the subclass.
+  // Sets what TokenBytes returns; the subclass's constructor calls it once.
   void SetTokenBytes(std::vector<std::string> bytes);
 
  private:

@@ -24,7 +24,7 @@ struct Utf8Prefix {
 // Looks at the first character of a text that is not empty.
 Utf8Prefix ReadUtf8(std::string_view text);
 
-// Where the first byte lies that belongs to no character.
+// The position of the first byte that belongs to no character.
 std::optional<std::size_t> FindInvalidUtf8(std::string_view text);
 
 // The character that a text of one valid character writes, and the other way.
