@@ -35,26 +35,28 @@ struct Measured {
 
 class BenchCommand final : public Command {
  public:
-  void AddOptions(CLI::App& app) override {
-    engine_.AddTo(app);
-    app.add_option("--prefill", prefill_, "Prompt lengths to time (128,512)")
-        ->delimiter(',')
-        ->check(Between(1, 1 << 24))
-        ->type_name("N,N,…");
-    app.add_option("--decode", decode_, "Tokens to generate and time (128); 0: none")
-        ->check(Between(std::size_t{0}, kMostTokens))
-        ->type_name("N");
-    app.add_option("--prompt-length", prompt_, "Prompt lengths to decode after (32)")
-        ->delimiter(',')
-        ->check(Between(1, 1 << 24))
-        ->type_name("N,N,…");
-    app.add_option("--prompt-file", prompt_file_, "Text to read, repeated if short (built in)")
-        ->type_name("FILE");
-    app.add_option("--reps", reps_, "Repetitions, of which the median counts (5)")
-        ->check(Between(1, 1000))
-        ->type_name("N");
-    trace_.AddTo(app);
-    AddJsonOption(app, json_);
+  void AddOptions(Options& options) override {
+    engine_.AddTo(options);
+    options.Heading("Measurement");
+    options.Add("--prefill", prefill_, "Prompt lengths to measure prefill with (128,512)")
+        .SeparatedBy(',')
+        .Between(1, 1 << 24)
+        .Type("N,N,…");
+    options.Add("--decode", decode_, "Number of tokens to generate and time (128); 0: none")
+        .Between(std::size_t{0}, kMostTokens)
+        .Type("N");
+    options.Add("--prompt-length", prompt_, "Prompt lengths to measure decode after (32)")
+        .SeparatedBy(',')
+        .Between(1, 1 << 24)
+        .Type("N,N,…");
+    options.Add("--prompt-file", prompt_file_, "Prompt text, repeated if it is short (built in)")
+        .Type("FILE");
+    options.Add("--reps", reps_, "Repetitions; the median is reported (5)")
+        .Between(1, 1000)
+        .Type("N");
+    options.Heading(kOutputHeading);
+    trace_.AddTo(options);
+    AddJsonOption(options, json_);
   }
 
   Status Run() override {

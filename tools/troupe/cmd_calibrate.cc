@@ -21,36 +21,40 @@ namespace {
 
 class CalibrateCommand final : public Command {
  public:
-  void AddOptions(CLI::App& app) override {
-    engine_.AddTo(app);
-    app.add_option("--text", text_, "Text to learn from, like what will be run (- for stdin)")
-        ->required()
-        ->type_name("FILE");
-    app.add_option("-o,--output", output_, "Where to leave the profile (beside the model)")
-        ->type_name("FILE");
-    app.add_option("--tokens", options_.most_tokens, "Tokens of the text at most (32768)")
-        ->check(Between(std::size_t{1}, kMostTokens))
-        ->type_name("N");
-    app.add_option("--buddies-output", buddies_output_,
-                   "Where to leave which experts are chosen together (beside the model)")
-        ->type_name("FILE");
-    app.add_option("--coverage", buddies_.coverage,
-                   "Of the experts chosen with one, the share that its list of buddies covers "
-                   "(0.95)")
-        ->check(Between(0.0, 1.0))
-        ->type_name("SHARE");
-    app.add_option("--most-buddies", buddies_.most, "Of a list, at most (16)")
-        ->check(Between(1u, 1u << 10))
-        ->type_name("N");
-    app.add_option("--smoothing", buddies_.smoothing,
-                   "Added to how often two experts were chosen together (0)")
-        ->check(Between(0.0, 1e9))
-        ->type_name("COUNT");
-    app.add_flag("--weighted", buddies_.weighted,
-                 "Count two experts chosen together by the smaller of their shares of the token's "
-                 "weight");
-    quality_.AddTo(app);
-    AddJsonOption(app, json_);
+  void AddOptions(Options& options) override {
+    engine_.AddTo(options);
+    options.Heading("Learning");
+    options.Add("--text", text_, "Text to learn from, similar to what will be run (- for stdin)")
+        .Required()
+        .Type("FILE");
+    options.Add("-o,--output", output_, "File for the profile (beside the model)").Type("FILE");
+    options.Add("--tokens", options_.most_tokens, "Most tokens of the text to use (32768)")
+        .Between(std::size_t{1}, kMostTokens)
+        .Type("N");
+    options
+        .Add("--buddies-output", buddies_output_,
+             "File for the experts that are chosen together (beside the model)")
+        .Type("FILE");
+    options
+        .Add(
+            "--coverage", buddies_.coverage,
+            "Share of the experts chosen together with an expert that its buddy list covers (0.95)")
+        .Between(0.0, 1.0)
+        .Type("SHARE");
+    options.Add("--most-buddies", buddies_.most, "Longest buddy list (16)")
+        .Between(1u, 1u << 10)
+        .Type("N");
+    options
+        .Add("--smoothing", buddies_.smoothing,
+             "Added to the number of times two experts were chosen together (0)")
+        .Between(0.0, 1e9)
+        .Type("COUNT");
+    options.AddFlag("--weighted", buddies_.weighted,
+                    "Count two experts chosen together by the smaller of their two weights for the "
+                    "token");
+    quality_.AddTo(options);
+    options.Heading(kOutputHeading);
+    AddJsonOption(options, json_);
   }
 
   Status CheckUsage() const override {

@@ -24,21 +24,25 @@ namespace {
 
 class EvalCommand final : public Command {
  public:
-  void AddOptions(CLI::App& app) override {
-    flags_.AddTo(app);
-    app.add_option("--logits", logits_, "Save the logits of every scored token")->type_name("FILE");
-    app.add_option("--reference", reference_,
-                   "Saved logits to compare with: mean KL, agreement on the likeliest token")
-        ->type_name("FILE");
-    app.add_option("--find-low-share", most_loss_,
-                   "Find the largest SHARE for --low-copy prefill=SHARE whose perplexity is within "
-                   "so many percent of exact, by default with every expert read")
-        ->check(Between(0.0, 100.0))
-        ->type_name("PERCENT");
-    tasks_.AddTo(app);
-    loop_.AddTo(app);
-    sweep_.AddTo(app);
-    trace_.AddTo(app);
+  void AddOptions(Options& options) override {
+    flags_.AddTo(options);
+    options.Add("--logits", logits_, "Save the logits of every scored token").Type("FILE");
+    options.Heading("Scoring");
+    options
+        .Add("--reference", reference_,
+             "Saved logits to compare with: mean KL divergence, agreement on the most likely token")
+        .Type("FILE");
+    options
+        .Add("--find-low-share", most_loss_,
+             "Find the largest SHARE for --low-copy prefill=SHARE whose perplexity is within this "
+             "many percent of exact, by default with every expert read")
+        .Between(0.0, 100.0)
+        .Type("PERCENT");
+    tasks_.AddTo(options);
+    loop_.AddTo(options);
+    sweep_.AddTo(options);
+    options.Heading(kOutputHeading);
+    trace_.AddTo(options);
   }
 
   Status CheckUsage() const override {

@@ -15,7 +15,7 @@ constexpr std::uint64_t kContextUnit = 1024;
 
 class InspectCommand final : public Command {
  public:
-  void AddOptions(CLI::App& app) override;
+  void AddOptions(Options& options) override;
   Status Run() override;
 
  private:
@@ -23,12 +23,10 @@ class InspectCommand final : public Command {
   bool tensors_ = false;
 };
 
-void InspectCommand::AddOptions(CLI::App& app) {
-  app.add_option("MODEL", model_, "The model file (any part of a split one)")
-      ->required()
-      ->type_name("FILE");
-  app.add_flag("--tensors", tensors_, "List every tensor with its shape, type, size and place");
-  AddJsonOption(app, json_);
+void InspectCommand::AddOptions(Options& options) {
+  options.Add("MODEL", model_, "Model file (any part of a split model)").Required().Type("FILE");
+  options.AddFlag("--tensors", tensors_, "List every tensor with its shape, type, size and offset");
+  AddJsonOption(options, json_);
 }
 
 void PrintLayers(const ModelFacts& facts) {

@@ -19,7 +19,7 @@ namespace {
 
 class PackCommand final : public Command {
  public:
-  void AddOptions(CLI::App& app) override;
+  void AddOptions(Options& options) override;
   Status Run() override;
 
  private:
@@ -32,21 +32,21 @@ class PackCommand final : public Command {
   PackOptions options_{.threads = AvailableCpus()};
 };
 
-void PackCommand::AddOptions(CLI::App& app) {
-  app.add_option("MODEL", in_, "The model (any part of a split one)")
-      ->required()
-      ->type_name("FILE");
-  app.add_option("-o,--output", out_,
-                 "The container to write; by default MODEL with .experts in place of .gguf, where "
-                 "`troupe run` finds it")
-      ->type_name("FILE");
-  AddTypeOption(app, "--low", options_.low, "Add all experts once more in this smaller type");
-  AddTypeOption(app, "--high", high_,
-                "Write the model anew with experts in this type, as MODEL-TYPE.gguf, and pack that "
+void PackCommand::AddOptions(Options& options) {
+  options.Add("MODEL", in_, "Model file (any part of a split model)").Required().Type("FILE");
+  options
+      .Add(
+          "-o,--output", out_,
+          "Container to write (MODEL with .experts in place of .gguf, where `troupe run` finds it)")
+      .Type("FILE");
+  AddTypeOption(options, "--low", options_.low,
+                "Add a second copy of all experts in this smaller type");
+  AddTypeOption(options, "--high", high_,
+                "Write a new model with experts in this type, as MODEL-TYPE.gguf, and pack that "
                 "one; both copies are made from MODEL (F32, F16, BF16 or Q8_0)");
-  AddRoundingOption(app, options_.rounding);
-  AddThreadsOption(app, options_.threads);
-  AddJsonOption(app, json_);
+  AddRoundingOption(options, options_.rounding);
+  AddThreadsOption(options, options_.threads);
+  AddJsonOption(options, json_);
 }
 
 Status PackCommand::Run() {

@@ -39,7 +39,7 @@ struct Move {
 
 class PlaceCommand final : public Command {
  public:
-  void AddOptions(CLI::App& app) override;
+  void AddOptions(Options& options) override;
   Status CheckUsage() const override;
   Status Run() override;
 
@@ -63,33 +63,33 @@ class PlaceCommand final : public Command {
   std::optional<RemoteCallOptimum> optimum_;
 };
 
-void PlaceCommand::AddOptions(CLI::App& app) {
-  app.add_option("PROBLEM", in_, "A placement problem or a scenario (JSON)")
-      ->required()
-      ->type_name("FILE");
+void PlaceCommand::AddOptions(Options& options) {
+  options.Add("PROBLEM", in_, "A placement problem or a scenario (JSON)").Required().Type("FILE");
   std::vector<std::string> methods(PlacerNames().begin(), PlacerNames().end());
   methods.emplace_back("all");
-  app.add_option("--method", method_, "How to place, or all to compare")
-      ->check(CLI::IsMember(methods))
-      ->capture_default_str()
-      ->type_name("NAME");
-  app.add_option("-o,--output", out_, "Write the placement there (JSON)")->type_name("FILE");
-  CLI::Option* from =
-      app.add_option("--from", from_,
-                     "The placement as it is: show what moving to the new one takes, and, with "
-                     "--seconds-per-call, whether it pays")
-          ->type_name("FILE");
-  app.add_option("--seconds-per-call", seconds_per_call_,
-                 "What a remote call costs more than a local one, for Eq. 4")
-      ->check(Between(0.0, 1e9))
-      ->needs(from)
-      ->type_name("S");
-  app.add_option("--costs", costs_, "Costs for the latency estimate (JSON); a scenario has its own")
-      ->type_name("FILE");
-  app.add_option("--data", data_, "Folder of the traces that a scenario names")->type_name("DIR");
-  app.add_option("--seed", seed_, "Of methods that draw at random (the scenario's, else 1)")
-      ->type_name("N");
-  AddJsonOption(app, json_);
+  options
+      .Add("--method", method_,
+           fmt::format("Placement method, or all to compare them ({})", method_))
+      .OneOf(std::move(methods))
+      .Type("NAME");
+  options.Add("-o,--output", out_, "Write the placement to this file (JSON)").Type("FILE");
+  options
+      .Add("--from", from_,
+           "The current placement: show the cost of moving to the new one and, with "
+           "--seconds-per-call, whether it pays")
+      .Type("FILE");
+  options
+      .Add("--seconds-per-call", seconds_per_call_,
+           "Extra time of a remote call over a local one, for Eq. 4")
+      .Between(0.0, 1e9)
+      .Needs("--from")
+      .Type("S");
+  options.Add("--costs", costs_, "Costs for the latency estimate (JSON); a scenario has its own")
+      .Type("FILE");
+  options.Add("--data", data_, "Folder of the traces that a scenario names").Type("DIR");
+  options.Add("--seed", seed_, "Seed of methods that draw at random (the scenario's, otherwise 1)")
+      .Type("N");
+  AddJsonOption(options, json_);
 }
 
 Status PlaceCommand::CheckUsage() const {

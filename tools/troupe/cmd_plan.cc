@@ -25,10 +25,12 @@ struct Expectation {
 
 class PlanCommand final : public Command {
  public:
-  void AddOptions(CLI::App& app) override {
-    engine_.AddTo(app);
-    app.add_flag("--fresh", fresh_, "Measure the machine again");
-    AddJsonOption(app, json_);
+  void AddOptions(Options& options) override {
+    engine_.AddTo(options);
+    options.Heading(kBasicHeading);
+    options.AddFlag("--fresh", fresh_, "Measure the machine again");
+    options.Heading(kOutputHeading);
+    AddJsonOption(options, json_);
   }
 
   Status Run() override {

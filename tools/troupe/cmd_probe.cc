@@ -29,17 +29,20 @@ std::string Rate(const RunningMean& mean) {
 
 class ProbeCommand final : public Command {
  public:
-  void AddOptions(CLI::App& app) override {
-    app.add_option("MODEL", model_,
-                   "A model: its disk and the shapes of its experts (without one: memory only)")
-        ->type_name("FILE");
-    app.add_option("--experts", container_,
-                   "Packed experts to measure the disk by, or none for the model file itself "
-                   "(MODEL.experts if there is one)")
-        ->type_name("FILE");
-    app.add_flag("--fresh", fresh_, "Measure again what is known");
-    AddThreadsOption(app, threads_);
-    AddJsonOption(app, json_);
+  void AddOptions(Options& options) override {
+    options
+        .Add("MODEL", model_,
+             "Model whose disk and expert shapes to measure (without a model: only memory)")
+        .Type("FILE");
+    options
+        .Add("--experts", container_,
+             "Packed experts to measure the disk with; none: use the model file (MODEL.experts if "
+             "it exists)")
+        .Suggest({"none"})
+        .Type("FILE");
+    options.AddFlag("--fresh", fresh_, "Measure again what was measured before");
+    AddThreadsOption(options, threads_);
+    AddJsonOption(options, json_);
   }
 
   Status CheckUsage() const override {

@@ -15,7 +15,7 @@ namespace {
 
 class QuantizeCommand final : public Command {
  public:
-  void AddOptions(CLI::App& app) override;
+  void AddOptions(Options& options) override;
   Status Run() override;
 
  private:
@@ -23,18 +23,16 @@ class QuantizeCommand final : public Command {
   RequantizeOptions options_{.threads = AvailableCpus()};
 };
 
-void QuantizeCommand::AddOptions(CLI::App& app) {
-  app.add_option("IN", in_, "The model to read (any part of a split one)")
-      ->required()
-      ->type_name("FILE");
-  app.add_option("OUT", out_, "The file to write")->required()->type_name("FILE");
-  AddTypeOption(app, "TYPE", options_.mix.type, "Type of the weights")->required();
-  AddTypeOption(app, "--embedding-type", options_.mix.embedding,
-                "Type of the token embedding, if another");
-  AddTypeOption(app, "--output-type", options_.mix.output, "Type of the output, if another");
-  AddRoundingOption(app, options_.rounding);
-  AddThreadsOption(app, options_.threads);
-  AddJsonOption(app, json_);
+void QuantizeCommand::AddOptions(Options& options) {
+  options.Add("IN", in_, "Model to read (any part of a split model)").Required().Type("FILE");
+  options.Add("OUT", out_, "File to write").Required().Type("FILE");
+  AddTypeOption(options, "TYPE", options_.mix.type, "Type of the weights").Required();
+  AddTypeOption(options, "--embedding-type", options_.mix.embedding,
+                "Type of the token embedding, if different");
+  AddTypeOption(options, "--output-type", options_.mix.output, "Type of the output, if different");
+  AddRoundingOption(options, options_.rounding);
+  AddThreadsOption(options, options_.threads);
+  AddJsonOption(options, json_);
 }
 
 Status QuantizeCommand::Run() {

@@ -29,54 +29,69 @@ std::vector<std::string> PolicyNames() {
 
 class ReplayCommand final : public Command {
  public:
-  void AddOptions(CLI::App& app) override {
-    app.add_option("TRACE", traces_, "Traces; each is played from an empty cache")
-        ->required()
-        ->type_name("TRACE...");
-    app.add_option("--policy", policies_, "Which expert a full cache gives up (all of them)")
-        ->delimiter(',')
-        ->check(CLI::IsMember(PolicyNames()))
-        ->type_name("NAME,NAME,…");
-    app.add_option("--budget", shares_, "Percent of all experts in memory (12.5,25,37.5,50,75)")
-        ->delimiter(',')
-        ->check(Between(0.01, 100.0))
-        ->type_name("P,P,…");
-    CLI::Option* slots =
-        app.add_option("--slots", slots_, "Experts in memory, in place of --budget")
-            ->delimiter(',')
-            ->check(Between(1u, 1u << 28))
-            ->type_name("N,N,…");
-    slots->excludes("--budget");
-    app.add_option_function<std::string>(
-           "--cache-share", [this](const std::string& text) { per_layer_ = text == "layer"; },
-           "layer: each layer has its share of the cache; global: all are one pool (layer)")
-        ->check(CLI::IsMember({"layer", "global"}))
-        ->type_name("SHARE");
-    app.add_option("--shallow", shallow_, "Layers whose experts are kept before others' (0)")
-        ->delimiter(',')
-        ->type_name("N,N,…");
-    app.add_option("--spare", spare_, "Slots in no layer's share (0)")->type_name("N");
-    app.add_option("--predict", predictors_,
-                   "Read ahead by this guess: none, previous, eap or oracle (none)")
-        ->delimiter(',')
-        ->check(CLI::IsMember(ReplayPredictorNames()))
-        ->type_name("NAME,NAME,…");
-    app.add_flag_callback(
-        "--ungoverned", [this] { governed_ = false; }, "Read ahead everything that is expected");
-    substitution_.AddTo(app);
-    app.add_flag("--as-recorded", as_recorded_,
-                 "The cache of the recorded run, and no other: its hits come out again");
-    app.add_option(
-           "--pass", group_,
-           "Tokens that go through the layers together: 1 plays prompts as if they had been "
-           "generated (as recorded)")
-        ->check(Between(1u, 1u << 20))
-        ->type_name("N");
-    costs_.AddTo(app);
-    AddThreadsOption(app, threads_);
-    app.add_option("--plot", plot_, "Draw hit rates over budgets, as .svg or .html")
-        ->type_name("FILE");
-    AddJsonOption(app, json_);
+  void AddOptions(Options& options) override {
+    options.Add("TRACE", traces_, "Traces; each starts with an empty cache")
+        .Required()
+        .Type("TRACE...");
+    options.Heading("Cache");
+    options.Add("--policy", policies_, "Eviction policies to compare (all of them)")
+        .SeparatedBy(',')
+        .OneOf(PolicyNames())
+        .Type("NAME,NAME,…");
+    options.Add("--budget", shares_, "Cache sizes in percent of all experts (12.5,25,37.5,50,75)")
+        .SeparatedBy(',')
+        .Between(0.01, 100.0)
+        .Type("P,P,…");
+    options.Add("--slots", slots_, "Cache sizes in experts, in place of --budget")
+        .SeparatedBy(',')
+        .Between(1u, 1u << 28)
+        .Excludes("--budget")
+        .Type("N,N,…");
+    options
+        .AddParsed(
+            "--cache-share",
+            [this](const std::string& text) {
+              per_layer_ = text == "layer";
+              return OkStatus();
+            },
+            "layer: each layer has its own part of the cache; global: all layers share one cache "
+            "(layer)")
+        .OneOf({"layer", "global"})
+        .Type("SHARE");
+    options
+        .Add("--shallow", shallow_,
+             "Numbers of first layers whose experts are kept before those of other layers (0)")
+        .SeparatedBy(',')
+        .Type("N,N,…");
+    options.Add("--spare", spare_, "Slots that belong to no layer's part of the cache (0)")
+        .Type("N");
+    options.AddFlag("--as-recorded", as_recorded_,
+                    "Simulate only the cache of the recorded run: reproduces its hits");
+    options
+        .Add("--pass", group_,
+             "Number of tokens computed in one pass; 1 plays prompts as if they had been generated "
+             "(as recorded)")
+        .Between(1u, 1u << 20)
+        .Type("N");
+    options.Heading("Prediction");
+    options
+        .Add("--predict", predictors_,
+             "Predictors of the experts to prefetch: none, previous, eap or oracle (none)")
+        .SeparatedBy(',')
+        .OneOf(ReplayPredictorNames())
+        .Type("NAME,NAME,…");
+    options.AddFlag(
+        "--ungoverned", [this] { governed_ = false; },
+        "Prefetch every predicted expert, even if it does not pay");
+    options.Heading("Lossy answers");
+    substitution_.AddTo(options);
+    options.Heading("Costs");
+    costs_.AddTo(options);
+    options.Heading(kBasicHeading);
+    AddThreadsOption(options, threads_);
+    options.Heading(kOutputHeading);
+    options.Add("--plot", plot_, "Plot hit rates over cache sizes, as .svg or .html").Type("FILE");
+    AddJsonOption(options, json_);
   }
 
   Status CheckUsage() const override {

@@ -24,27 +24,25 @@ namespace {
 
 class RunCommand final : public Command {
  public:
-  void AddOptions(CLI::App& app) override {
-    engine_.AddTo(app);
-    app.add_option("--prompt", prompt_, "Text to go on from")->type_name("TEXT");
-    app.add_option("--file", file_, "The same from a file (- for standard input)")
-        ->type_name("FILE");
-    app.add_option("--prompt-ids", prompt_ids_, "Exact token ids in place of text: 1,306,…")
-        ->type_name("IDS");
-    app.add_flag("--chat", chat_, "Talk with the model in its own chat format");
-    app.add_option("--system", system_, "System message of the chat")->type_name("TEXT");
-    app.add_option("-n,--tokens", tokens_, "Most tokens to generate (128; in a chat no limit)")
-        ->check(Between(std::size_t{0}, kMostTokens))
-        ->type_name("N");
-    app.add_option("--stop", stop_, "Stop where this text would come; may be repeated")
-        ->type_name("TEXT");
-    app.add_flag("--ignore-eos", ignore_end_, "Go on where the model would end");
-    sampler_.AddTo(app);
-    trace_.AddTo(app);
-    app.add_option("--logits", logits_, "Save the logits of each generated token")
-        ->type_name("FILE");
-    app.add_flag("--explain", explain_, "Print the plan, and what happens at the first misses");
-    AddJsonOption(app, json_);
+  void AddOptions(Options& options) override {
+    options.Heading("Generation");
+    options.Add("-p,--prompt", prompt_, "Text to continue").Type("TEXT");
+    options.Add("--file", file_, "Read the prompt from a file (- for standard input)").Type("FILE");
+    options.Add("--prompt-ids", prompt_ids_, "Prompt as exact token ids: 1,306,…").Type("IDS");
+    options.AddFlag("--chat", chat_, "Chat with the model in its own chat format");
+    options.Add("--system", system_, "System message of the chat").Type("TEXT");
+    options.Add("-n,--tokens", tokens_, "Most tokens to generate (128; no limit in a chat)")
+        .Between(std::size_t{0}, kMostTokens)
+        .Type("N");
+    options.Add("--stop", stop_, "Stop before this text; may be repeated").Type("TEXT");
+    options.AddFlag("--ignore-eos", ignore_end_, "Continue after the model's end token");
+    sampler_.AddTo(options);
+    engine_.AddTo(options);
+    options.Heading(kOutputHeading);
+    trace_.AddTo(options);
+    options.Add("--logits", logits_, "Save the logits of each generated token").Type("FILE");
+    options.AddFlag("--explain", explain_, "Print the memory plan and explain the first misses");
+    AddJsonOption(options, json_);
   }
 
   Status CheckUsage() const override {
@@ -60,7 +58,7 @@ class RunCommand final : public Command {
       return InvalidArgument("--stop: an empty text stops nowhere, expected some");
     }
     if (!chat_ && !system_.empty()) return InvalidArgument("--system needs --chat");
-    return sampler_.Options().status();
+    return sampler_.Sampler().status();
   }
 
   Status Run() override {
@@ -68,7 +66,7 @@ class RunCommand final : public Command {
     options.max_tokens = tokens_.value_or(chat_ ? kMostTokens : 128);
     options.stop = stop_;
     options.ignore_end = ignore_end_;
-    TROUPE_ASSIGN_OR_RETURN(options.sampler, sampler_.Options());
+    TROUPE_ASSIGN_OR_RETURN(options.sampler, sampler_.Sampler());
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, engine_.Open(0, trace_.scores()));
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<TraceRecorder> recorder, trace_.Begin(*engine));
     if (explain_) {

@@ -18,7 +18,7 @@ constexpr std::size_t kMostServersShown = 16;
 
 class SimulateCommand final : public Command {
  public:
-  void AddOptions(CLI::App& app) override;
+  void AddOptions(Options& options) override;
   Status Run() override;
 
  private:
@@ -28,22 +28,23 @@ class SimulateCommand final : public Command {
   bool timing_ = false;
 };
 
-void SimulateCommand::AddOptions(CLI::App& app) {
-  app.add_option("SCENARIO", in_, "The scenario (JSON)")->required()->type_name("FILE");
-  app.add_option("--data", options_.data_folder,
-                 "Folder of the traces that it names (default: the scenario's own)")
-      ->type_name("DIR");
-  app.add_option("--method", method_, "Place by this instead of the scenario's method")
-      ->check(CLI::IsMember(std::vector<std::string>(PlacerNames().begin(), PlacerNames().end())))
-      ->type_name("NAME");
-  app.add_option("--seed", seed_, "Instead of the scenario's")->type_name("N");
-  app.add_option(
-         "--set", options_.set,
-         "Change a value: a JSON pointer and JSON, as /links/bytes_per_s=12.5e6 (repeatable)")
-      ->type_name("POINTER=VALUE");
-  app.add_flag("--timing", timing_,
-               "Add how long the simulation took, which no two runs agree on, to the record");
-  AddJsonOption(app, json_);
+void SimulateCommand::AddOptions(Options& options) {
+  options.Add("SCENARIO", in_, "The scenario (JSON)").Required().Type("FILE");
+  options
+      .Add("--data", options_.data_folder,
+           "Folder of the traces that the scenario names (the scenario's folder)")
+      .Type("DIR");
+  options.Add("--method", method_, "Placement method, in place of the scenario's")
+      .OneOf(std::vector<std::string>(PlacerNames().begin(), PlacerNames().end()))
+      .Type("NAME");
+  options.Add("--seed", seed_, "Seed, in place of the scenario's").Type("N");
+  options
+      .Add("--set", options_.set,
+           "Change a value: a JSON pointer and JSON, as /links/bytes_per_s=12.5e6; may be repeated")
+      .Type("POINTER=VALUE");
+  options.AddFlag("--timing", timing_,
+                  "Add the simulation's run time to the record; it differs from run to run");
+  AddJsonOption(options, json_);
 }
 
 void PrintServers(const Scenario& scenario, const SimulationResult& result) {

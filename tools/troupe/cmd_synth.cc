@@ -32,7 +32,7 @@ Result<ModelShape> LoadShape(const std::string& text) {
 
 class SynthCommand final : public Command {
  public:
-  void AddOptions(CLI::App& app) override;
+  void AddOptions(Options& options) override;
   Status CheckUsage() const override;
   Status Run() override { return widen_.empty() ? RunSynth() : RunWiden(); }
 
@@ -47,46 +47,49 @@ class SynthCommand final : public Command {
   bool stream_ = false;
 };
 
-void SynthCommand::AddOptions(CLI::App& app) {
+void SynthCommand::AddOptions(Options& options) {
   const auto add_count = [&](const char* name, std::optional<std::uint32_t>& count,
                              const char* help) {
-    app.add_option(name, count, help)->check(Between(1u, 1u << 30))->type_name("N");
+    options.Add(name, count, help).Between(1u, 1u << 30).Type("N");
   };
-  app.add_option("OUT", out_, "The file to write")->required()->type_name("FILE");
-  CLI::Option* shape =
-      app.add_option("--shape", shape_,
-                     fmt::format("One of {}; or a config.json from Hugging Face", KnownShapes()))
-          ->type_name("NAME|FILE");
-  AddTypeOption(app, "--type", options_.layout.mix.type, "Type of the weights (Q4_0)");
-  AddTypeOption(app, "--embedding-type", options_.layout.mix.embedding,
-                "Type of the token embedding, if another");
-  AddTypeOption(app, "--output-type", options_.layout.mix.output, "Type of the output, if another");
-  app.add_option("--seed", options_.seed, "The same seed gives the same bytes (1)")->type_name("N");
-  add_count("--layers", layers_, "Layers, in place of the shape's");
-  add_count("--vocab", vocabulary_, "Vocabulary, in place of the shape's");
-  add_count("--context", context_, "Context, in place of the shape's");
-  app.add_option("--tokenizer", tokenizer_,
-                 "A GGUF file whose vocabulary to use (a small generated one)")
-      ->type_name("FILE");
-  app.add_flag("--combined-kv", options_.layout.combined_kv,
-               "deepseek2: attn_kv_b in one piece, as old files have it");
-  AddBytesOption(app, "--split", options_.split_bytes, "Write parts of at most this size");
-  CLI::Option* widen =
-      app.add_option("--widen", widen_,
-                     "Do not invent weights: widen this model's experts by neurons that are zero "
-                     "(same outputs and routing, more bytes)")
-          ->type_name("FILE")
-          ->excludes(shape);
-  app.add_option("--factor", factor_, "With --widen: how many times as wide")
-      ->check(Between(2u, 4096u))
-      ->type_name("N")
-      ->needs(widen);
-  app.add_flag("--stream", stream_,
+  options.Add("OUT", out_, "File to write").Required().Type("FILE");
+  options
+      .Add("--shape", shape_,
+           fmt::format("One of {}; or a config.json from Hugging Face", KnownShapes()))
+      .Type("NAME|FILE");
+  AddTypeOption(options, "--type", options_.layout.mix.type, "Type of the weights (Q4_0)");
+  AddTypeOption(options, "--embedding-type", options_.layout.mix.embedding,
+                "Type of the token embedding, if different");
+  AddTypeOption(options, "--output-type", options_.layout.mix.output,
+                "Type of the output, if different");
+  options.Add("--seed", options_.seed, "The same seed gives the same bytes (1)").Type("N");
+  add_count("--layers", layers_, "Number of layers, in place of the shape's");
+  add_count("--vocab", vocabulary_, "Vocabulary size, in place of the shape's");
+  add_count("--context", context_, "Context length, in place of the shape's");
+  options
+      .Add("--tokenizer", tokenizer_,
+           "GGUF file whose vocabulary to use (a small generated vocabulary)")
+      .Type("FILE");
+  options.AddFlag("--combined-kv", options_.layout.combined_kv,
+                  "deepseek2: store attn_kv_b as one tensor, as in old files");
+  options.Add("--split", options_.split_bytes, "Write parts of at most this size").Type("SIZE");
+  options
+      .Add("--widen", widen_,
+           "Widen this model's experts by neurons that are zero (same outputs and routing, more "
+           "bytes) in place of random weights")
+      .Excludes("--shape")
+      .Type("FILE");
+  options.Add("--factor", factor_, "With --widen: how many times as wide")
+      .Between(2u, 4096u)
+      .Needs("--widen")
+      .Type("N");
+  options
+      .AddFlag("--stream", stream_,
                "With --widen: widen the residual stream in place of the experts, so that rows fit "
                "blocks of 256 (4, 16 or 64 times; qwen2moe)")
-      ->needs(widen);
-  AddThreadsOption(app, options_.threads);
-  AddJsonOption(app, json_);
+      .Needs("--widen");
+  AddThreadsOption(options, options_.threads);
+  AddJsonOption(options, json_);
 }
 
 Status SynthCommand::CheckUsage() const {

@@ -11,15 +11,13 @@ namespace {
 
 class TraceCommand final : public Command {
  public:
-  void AddOptions(CLI::App& app) override {
-    app.require_subcommand(1);
-    app.set_help_all_flag("--help-all", "The options of all of them");
-    Add(app, "info", "Show what traces hold, and whether they are whole", MakeTraceInfo());
-    Add(app, "convert", "Make a trace of a published recording (X.meta.json), or of a trace again",
+  void AddOptions(Options& options) override {
+    Add(options, "info", "Show what traces contain and whether they are intact", MakeTraceInfo());
+    Add(options, "convert", "Convert a published recording (X.meta.json) or a trace to a trace",
         MakeTraceConvert());
-    Add(app, "cut", "Keep a part of a trace", MakeTraceCut());
-    Add(app, "merge", "Put traces of one model one after the other", MakeTraceMerge());
-    Add(app, "stats", "How evenly experts are used, what comes back, what goes together",
+    Add(options, "cut", "Keep a part of a trace", MakeTraceCut());
+    Add(options, "merge", "Join traces of one model", MakeTraceMerge());
+    Add(options, "stats", "Show how evenly experts are used, which recur and which go together",
         MakeTraceStats());
   }
 
@@ -28,20 +26,21 @@ class TraceCommand final : public Command {
 
  private:
   struct Verb {
-    CLI::App* app;
+    const Options* options;
     std::unique_ptr<Command> command;
   };
 
-  void Add(CLI::App& app, const char* name, const char* summary, std::unique_ptr<Command> command) {
-    CLI::App* sub = app.add_subcommand(name, summary);
-    command->AddOptions(*sub);
-    verbs_.push_back({sub, std::move(command)});
+  void Add(Options& options, const char* name, const char* summary,
+           std::unique_ptr<Command> command) {
+    Options& sub = options.AddSubcommand(name, summary);
+    command->AddOptions(sub);
+    verbs_.push_back({&sub, std::move(command)});
   }
 
   // The parser has required one.
   Command& Chosen() const {
     for (const Verb& verb : verbs_) {
-      if (verb.app->parsed()) return *verb.command;
+      if (verb.options->chosen()) return *verb.command;
     }
     TROUPE_CHECK(false);
     return *verbs_.front().command;

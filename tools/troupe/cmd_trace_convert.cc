@@ -11,18 +11,18 @@ namespace {
 
 class TraceConvert final : public Command {
  public:
-  void AddOptions(CLI::App& app) override {
-    app.add_option("IN", in_, "X.meta.json, or a trace")->required()->type_name("FILE");
-    out_.AddTo(app);
-    scores_.AddTo(app);
-    app.add_option("--model", model_, "The model's name, in place of the recording's")
-        ->type_name("NAME");
-    app.add_option("--domain", domain_, "Domain of sequences that have none")->type_name("NAME");
-    AddBytesOption(app, "--expert-bytes", expert_bytes_, "What an expert weighs, for replays");
-    AddBytesOption(app, "--dense-bytes", dense_bytes_,
-                   "What each token uses whatever it chooses, for replays");
-    app.add_option("--licence", licence_, "Under which the recording may be passed on")
-        ->type_name("TEXT");
+  void AddOptions(Options& options) override {
+    options.Add("IN", in_, "A recording (X.meta.json) or a trace").Required().Type("FILE");
+    out_.AddTo(options);
+    scores_.AddTo(options);
+    options.Add("--model", model_, "Name of the model, in place of the recording's").Type("NAME");
+    options.Add("--domain", domain_, "Domain of sequences that have none").Type("NAME");
+    options.Add("--expert-bytes", expert_bytes_, "Size of an expert, for replays").Type("SIZE");
+    options
+        .Add("--dense-bytes", dense_bytes_,
+             "Size of the weights that every token uses, for replays")
+        .Type("SIZE");
+    options.Add("--licence", licence_, "Licence of the recording").Type("TEXT");
   }
 
   Status Run() override {

@@ -12,25 +12,24 @@ namespace {
 
 class TraceCutVerb final : public Command {
  public:
-  void AddOptions(CLI::App& app) override {
-    app.add_option("TRACE", in_, "The trace")->required()->type_name("TRACE");
-    out_.AddTo(app);
-    app.add_option("--layers", layers_, "Layers to keep, as 1-3,7 (all)")->type_name("LIST");
-    app.add_option("--every", every_, "Of those every so many (1)")
-        ->check(Between(1u, kMaxTraceLayers))
-        ->type_name("N");
-    app.add_option("--sequences", first_last_, "First and last sequence to keep, as 0,9 (all)")
-        ->delimiter(',')
-        ->type_name("A,B");
-    app.add_option("--tokens", kept_.tokens, "Tokens to keep of each sequence (all)")
-        ->check(Between(1u, 1u << 30))
-        ->type_name("N");
-    app.add_option("--phase", phase_, "prefill or decode (both)")
-        ->check(CLI::IsMember({"prefill", "decode"}))
-        ->type_name("PHASE");
-    app.add_option("--domain", kept_.domain, "This domain, and those below it (all)")
-        ->type_name("NAME");
-    scores_.AddTo(app);
+  void AddOptions(Options& options) override {
+    options.Add("TRACE", in_, "Trace to read").Required().Type("TRACE");
+    out_.AddTo(options);
+    options.Add("--layers", layers_, "Layers to keep, as 1-3,7 (all)").Type("LIST");
+    options.Add("--every", every_, "Keep every Nth of those layers (1)")
+        .Between(1u, kMaxTraceLayers)
+        .Type("N");
+    options.Add("--sequences", first_last_, "First and last sequence to keep, as 0,9 (all)")
+        .SeparatedBy(',')
+        .Type("A,B");
+    options.Add("--tokens", kept_.tokens, "Number of tokens to keep of each sequence (all)")
+        .Between(1u, 1u << 30)
+        .Type("N");
+    options.Add("--phase", phase_, "Phase to keep: prefill or decode (both)")
+        .OneOf({"prefill", "decode"})
+        .Type("PHASE");
+    options.Add("--domain", kept_.domain, "Keep this domain and those below it (all)").Type("NAME");
+    scores_.AddTo(options);
   }
 
   Status CheckUsage() const override {

@@ -14,9 +14,9 @@ namespace {
 
 class TraceInfo final : public Command {
  public:
-  void AddOptions(CLI::App& app) override {
-    app.add_option("TRACE", traces_, "Traces")->required()->type_name("TRACE...");
-    AddJsonOption(app, json_);
+  void AddOptions(Options& options) override {
+    options.Add("TRACE", traces_, "Traces to read").Required().Type("TRACE...");
+    AddJsonOption(options, json_);
   }
 
   Status Run() override {

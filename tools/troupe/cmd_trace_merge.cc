@@ -10,9 +10,9 @@ namespace {
 
 class TraceMerge final : public Command {
  public:
-  void AddOptions(CLI::App& app) override {
-    app.add_option("TRACE", traces_, "Traces of one model")->required()->type_name("TRACE...");
-    out_.AddTo(app);
+  void AddOptions(Options& options) override {
+    options.Add("TRACE", traces_, "Traces of one model").Required().Type("TRACE...");
+    out_.AddTo(options);
   }
 
   Status Run() override {

@@ -13,11 +13,12 @@ namespace {
 
 class TraceStats final : public Command {
  public:
-  void AddOptions(CLI::App& app) override {
-    app.add_option("TRACE", trace_, "The trace")->required()->type_name("TRACE");
-    app.add_option("--plot", page_, "Draw them on a page (.html)")->type_name("FILE");
-    app.add_flag("--each-domain", each_domain_, "Tell mmlu/law from mmlu/art");
-    AddJsonOption(app, json_);
+  void AddOptions(Options& options) override {
+    options.Add("TRACE", trace_, "Trace to read").Required().Type("TRACE");
+    options.Add("--plot", page_, "Plot the statistics on a page (.html)").Type("FILE");
+    options.AddFlag("--each-domain", each_domain_,
+                    "Keep subdomains apart: mmlu/law and mmlu/art are two domains");
+    AddJsonOption(options, json_);
   }
 
   Status CheckUsage() const override {

@@ -3,10 +3,10 @@
 // a command returns into one line on stderr and an exit code, so a command never exits by itself.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "base/status.h"
+#include "troupe/option_table.h"
 
 namespace troupe {
 
@@ -15,8 +15,8 @@ class Command {
   virtual ~Command() = default;
 
   // Binds options to members of this, which lives until Run has returned. A value that can be
-  // judged by itself gets a check (options.h): a failed check is a usage error.
-  virtual void AddOptions(CLI::App& app) = 0;
+  // judged by itself gets a check (option_table.h): a failed check is a usage error.
+  virtual void AddOptions(Options& options) = 0;
 
   // What is wrong with the options taken together; a failure is a usage error, too (exit code 2).
   virtual Status CheckUsage() const { return OkStatus(); }

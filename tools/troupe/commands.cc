@@ -12,23 +12,23 @@ constexpr CommandInfo kCommands[] = {
     {"bench", "Measure how fast a model runs on this machine",
      "  troupe bench model.gguf --prefill 128,512 --decode 128", MakeBenchCommand},
     {"calibrate",
-     "Learn how a model's gates foretell each other and which experts go together, for faster runs",
+     "Learn from a text which experts a model uses next and which together, for faster runs",
      "  troupe calibrate model.gguf --text book.txt\n"
      "  troupe calibrate model.gguf --text book.txt --measure-quality --shares 25,50",
      MakeCalibrateCommand},
-    {"eval", "Measure what a model is worth: on a text, on tasks, exactly and not",
+    {"eval", "Measure a model's quality on a text and on tasks, exact and lossy",
      "  troupe eval model.gguf --text book.txt --logits reference.logits\n"
      "  troupe eval model-q4_k.gguf --text book.txt --reference reference.logits\n"
      "  troupe eval model.gguf --tasks copa.jsonl.zst --items 100\n"
      "  troupe eval model.gguf --text book.txt --sweep 'smoe:alpha=0.3;drop;random' -o sweep",
      MakeEvalCommand},
-    {"inspect", "Show what a model file holds and what it needs",
+    {"inspect", "Show what a model file contains and how much memory it needs",
      "  troupe inspect models/tiny-qwen2moe-q8_0.gguf --tensors", MakeInspectCommand},
-    {"pack", "Pack a model's experts into a file that they are loaded from fastest",
+    {"pack", "Pack a model's experts into a file that loads fastest",
      "  troupe pack model.gguf\n"
      "  troupe pack model-00001-of-00003.gguf -o /fast/model.experts --low Q2_K",
      MakePackCommand},
-    {"plan", "Show what a model takes of a memory budget, and how fast it should run",
+    {"plan", "Show how a model uses a memory budget and how fast it should run",
      "  troupe plan model.gguf --memory 6GiB --ctx 8192", MakePlanCommand},
     {"probe", "Measure how fast this machine reads memory and disk and computes experts",
      "  troupe probe\n"
@@ -41,7 +41,7 @@ constexpr CommandInfo kCommands[] = {
     {"quantize", "Convert a model's weights to another type",
      "  troupe quantize model-f16.gguf model-q4_k.gguf Q4_K --output-type Q6_K",
      MakeQuantizeCommand},
-    {"replay", "Play a recorded trace through caches of every policy and size",
+    {"replay", "Simulate caches of every policy and size on a recorded trace",
      "  troupe replay tests/data/routing/gpt-oss-20b.trace --pass 1\n"
      "  troupe replay run.trace --as-recorded\n"
      "  troupe replay run.trace --policy lru,arc --budget 25,50 --predict none,eap --link "
@@ -58,12 +58,20 @@ constexpr CommandInfo kCommands[] = {
      "  troupe synth two-layers.gguf --shape ~/OLMoE/config.json --type Q8_0 --layers 2\n"
      "  troupe synth wide.gguf --widen models/tiny-qwen2moe-q8_0.gguf --factor 16",
      MakeSynthCommand},
-    {"trace", "Show, convert, cut, merge and draw records of what a model's router chose",
+    {"trace", "Show, convert, cut, merge and plot records of a model's routing",
      "  troupe trace info run.trace\n"
      "  troupe trace convert tests/data/routing/intent.meta.json -o intent.trace\n"
      "  troupe trace cut run.trace --layers 1-4 --tokens 200 -o small.trace\n"
      "  troupe trace stats run.trace --plot routing.html",
      MakeTraceCommand},
+    {"completion", "Print a script that completes troupe's command lines in a shell",
+     "  source <(troupe completion bash)\n"
+     "  troupe completion fish > ~/.config/fish/completions/troupe.fish",
+     MakeCompletionCommand},
+    {"man", "Print the manual page",
+     "  troupe man | man -l -\n"
+     "  troupe man > /usr/share/man/man1/troupe.1",
+     MakeManCommand},
 };
 
 }  // namespace

@@ -15,6 +15,8 @@ std::string CommandNames();                             // "run, inspect, …"
 
 // One a cmd_NAME.cc.
 std::unique_ptr<Command> MakeBenchCommand();
+std::unique_ptr<Command> MakeCompletionCommand();
+std::unique_ptr<Command> MakeManCommand();
 std::unique_ptr<Command> MakeCalibrateCommand();
 std::unique_ptr<Command> MakeEvalCommand();
 std::unique_ptr<Command> MakeInspectCommand();

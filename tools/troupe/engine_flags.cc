@@ -8,133 +8,172 @@
 
 namespace troupe {
 
-void EngineFlags::AddTo(CLI::App& app) {
-  app.add_option("model", model_, "Model file (GGUF; of a split model any part)")
-      ->required()
-      ->type_name("MODEL");
-  AddThreadsOption(app, threads_);
-  app.add_option("--ctx", context_, "Tokens of context (the trained context, at most 4096)")
-      ->check(Between(1u, 1u << 30))
-      ->type_name("N");
-  AddBytesOption(
-      app, "--memory", memory_,
-      "Most memory to use (what is free, less a reserve); experts that do not fit are read "
-      "when they are needed")
-      ->each([this](const std::string&) { given_memory_ = true; });
-  app.add_option_function<std::string>(
-         "--kv-type", [this](const std::string& text) { kv_q8_0_ = text == "q8_0"; },
-         "Form of the KV cache: f16, or q8_0 at half the size (f16)")
-      ->check(CLI::IsMember({"f16", "q8_0"}))
-      ->type_name("TYPE");
-  app.add_option("--chunk", chunk_, "Tokens of a prompt computed together, at most (512)")
-      ->check(Between(1u, 1u << 20))
-      ->type_name("N");
-  app.add_option("--experts", offload_.container,
-                 "Packed experts to read from, or none for the model file itself (MODEL.experts if "
-                 "there is one)")
-      ->type_name("FILE");
-  app.add_option("--slots", offload_.slots, "Experts to keep in memory, at most (as many as fit)")
-      ->check(Between(kLeastSlots, 1u << 30))
-      ->type_name("N");
-  app.add_option(
-         "--cache", offload_.policy,
-         "Which expert a full cache gives up: lru, lfu, arc, score (the least mean score of "
-         "late), or echo, which keeps what followed when the text was alike before (echo)")
-      ->check(CLI::IsMember(EvictionPolicyNames()))
-      ->type_name("POLICY");
-  app.add_option_function<std::string>(
-         "--cache-share",
-         [this](const std::string& text) {
-           offload_.sharing = text == "global" ? CacheSharing::kGlobal : CacheSharing::kPerLayer;
-         },
-         "layer: each layer has its share of the cache; global: all are one pool (layer)")
-      ->check(CLI::IsMember({"layer", "global"}))
-      ->type_name("SHARE");
-  app.add_option(
-         "--shallow", offload_.shallow_layers,
-         "Layers, from the first on, whose experts are kept before others' (what the profile "
-         "found best, else 0)")
-      ->type_name("N");
-  app.add_option("--predict", offload_.predictor,
-                 "Read ahead what this expects of the next layers: none, lookahead (their gates, "
-                 "asked early and corrected by what that missed before), top-score (of these only "
-                 "what --substitute does not replace), gate (the next one's, "
-                 "uncorrected), eap (paths seen before), previous (token), or auto: lookahead, or "
-                 "top-score with --substitute (auto)")
-      ->check(CLI::IsMember(PredictorNames()))
-      ->type_name("WHAT");
-  app.add_option("--profile", offload_.profile,
-                 "What troupe calibrate learned of the model: a file, or none (the one beside the "
-                 "model if there is one)")
-      ->type_name("FILE");
-  app.add_flag_callback(
-      "--ungoverned", [this] { offload_.prefetch.governed = false; },
-      "Read ahead everything that is expected, whether it pays or not");
-  app.add_option_function<std::string>(
-         "--reader",
-         [this](const std::string& text) { offload_.reader.kind = *ReaderKindByName(text); },
-         "How files are read while tokens flow: uring, threads or auto (auto)")
-      ->check(CLI::IsMember({"auto", "uring", "threads"}))
-      ->type_name("KIND");
-  app.add_option_function<std::string>(
-         "--link",
-         [this](const std::string& text) {
-           Result<LinkSpeed> link = ParseLinkSpeed(text);
-           if (!link.ok()) throw CLI::ValidationError("--link", link.status().message());
-           offload_.link = *link;
-         },
-         "Read as through a slower link: bytes a second, and latency (500MiB/100us)")
-      ->type_name("SPEED");
-  app.add_option_function<std::string>(
-         "--low-copy",
-         [this](const std::string& text) {
-           Result<LowCopyOptions> low = ParseLowCopies(text);
-           if (!low.ok()) throw CLI::ValidationError("--low-copy", low.status().message());
-           offload_.low_copies = *low;
-         },
-         "Not exact: read experts in the low copy that `troupe pack --low` made. prefill=SHARE: a "
-         "prompt's least popular ones, up to that share of each layer's work; decode: those that a "
-         "token misses; both with a comma (off)")
-      ->type_name("WHICH");
-  app.add_option("--substitute", offload_.substitution,
-                 "Not exact: answer tokens' missing experts by a chain of policies, such as "
-                 "smoe:alpha=0.3, buddies or drop:most-share=0.1, joined by +; help lists them; "
-                 "prompts stay exact (exact)")
-      ->each([](const std::string& text) {
-        if (text != "help") return;
-        fmt::print("{}", SubstitutionHelp());
-        throw CLI::Success();
-      })
-      ->type_name("CHAIN");
-  app.add_option(
-         "--buddies", offload_.buddies,
-         "Which experts --substitute buddies takes for which, as troupe calibrate found out "
-         "(beside the model)")
-      ->type_name("FILE");
-  app.add_option("--quality", offload_.quality,
-                 "What may be lost for speed: exact: nothing; N%: so much of perplexity, by what "
-                 "troupe calibrate --measure-quality found; balanced: 1%; fast: 5% (exact)")
-      ->check(CLI::Validator(
-          [](const std::string& text) {
-            const Result<double> loss = ParseQuality(text);
-            return loss.ok() ? std::string() : loss.status().message();
+void EngineFlags::AddTo(Options& options) {
+  options.Heading(kBasicHeading);
+  options.Add("-m,--model,MODEL", model_, "Model file (GGUF; any part of a split model)")
+      .Required()
+      .Type("FILE");
+  AddThreadsOption(options, threads_);
+  options.Add("-c,--ctx", context_, "Context length in tokens (the trained context, at most 4096)")
+      .Between(1u, 1u << 30)
+      .Type("N");
+  AddMemoryOptions(options);
+  AddPredictionOptions(options);
+  AddLossyOptions(options);
+}
+
+void EngineFlags::AddMemoryOptions(Options& options) {
+  options.Heading("Memory and experts");
+  options
+      .Add("--memory", memory_,
+           "Memory budget (free memory minus a reserve); experts that do not fit are read from the "
+           "disk when they are needed")
+      .Type("SIZE");
+  options
+      .AddParsed(
+          "--kv-type",
+          [this](const std::string& text) {
+            kv_q8_0_ = text == "q8_0";
+            return OkStatus();
           },
-          ""))
-      ->excludes(app.get_option("--substitute"))
-      ->excludes(app.get_option("--low-copy"))
-      ->type_name("Q");
-  app.add_option_function<double>(
-         "--latency", [this](double milliseconds) { offload_.token_seconds = milliseconds / 1e3; },
-         "Not exact: lose as little as makes a token take so many milliseconds, by what calibrate "
-         "measured on this machine (off)")
-      ->check(Between(0.001, 1e6))
-      ->excludes(app.get_option("--substitute"))
-      ->excludes(app.get_option("--quality"))
-      ->excludes(app.get_option("--low-copy"))
-      ->type_name("MS");
-  app.add_option("--quality-curve", offload_.quality_curve,
-                 "What calibrate found of that (beside the model)")
-      ->type_name("FILE");
+          "Type of the KV cache: f16, or q8_0 at half the size (f16)")
+      .OneOf({"f16", "q8_0"})
+      .Type("TYPE");
+  options.Add("--chunk", chunk_, "Largest number of prompt tokens computed in one pass (512)")
+      .Between(1u, 1u << 20)
+      .Type("N");
+  options
+      .Add("--experts", offload_.container,
+           "Packed experts to read from; none: read from the model file (MODEL.experts if it "
+           "exists)")
+      .Suggest({"none"})
+      .Type("FILE");
+  options
+      .Add("--slots", offload_.slots,
+           "Largest number of experts to keep in memory (as many as fit)")
+      .Between(kLeastSlots, 1u << 30)
+      .Type("N");
+  options
+      .Add("--cache", offload_.policy,
+           "Eviction policy: lru, lfu, arc, score (evicts the lowest recent mean gate score), echo "
+           "(keeps experts that followed similar routing earlier) (echo)")
+      .OneOf(EvictionPolicyNames())
+      .Type("POLICY");
+  options
+      .AddParsed(
+          "--cache-share",
+          [this](const std::string& text) {
+            offload_.sharing = text == "global" ? CacheSharing::kGlobal : CacheSharing::kPerLayer;
+            return OkStatus();
+          },
+          "layer: each layer has its own part of the cache; global: all layers share one cache "
+          "(layer)")
+      .OneOf({"layer", "global"})
+      .Type("SHARE");
+  options
+      .Add("--shallow", offload_.shallow_layers,
+           "Number of first layers whose experts are kept before those of other layers (the best "
+           "number in the profile, otherwise 0)")
+      .Type("N");
+  options
+      .AddParsed(
+          "--reader",
+          [this](const std::string& text) {
+            offload_.reader.kind = *ReaderKindByName(text);
+            return OkStatus();
+          },
+          "How files are read while the model runs: uring, threads or auto (auto)")
+      .OneOf({"auto", "uring", "threads"})
+      .Type("KIND");
+  options
+      .AddParsed(
+          "--link",
+          [this](const std::string& text) -> Status {
+            TROUPE_ASSIGN_OR_RETURN(offload_.link, ParseLinkSpeed(text));
+            return OkStatus();
+          },
+          "Simulate a slower disk: bytes per second, and latency (500MiB/100us)")
+      .Type("SPEED");
+}
+
+void EngineFlags::AddPredictionOptions(Options& options) {
+  options.Heading("Prediction");
+  options
+      .Add("--predict", offload_.predictor,
+           "Predictor of the experts to prefetch: none, lookahead (the gates of the next layers, "
+           "evaluated early and corrected by earlier misses), top-score (the same, without experts "
+           "that --substitute replaces), gate (the next layer's gate, uncorrected), eap (routing "
+           "paths seen before), previous (the experts of the previous token), or auto: lookahead, "
+           "or top-score with --substitute (auto)")
+      .OneOf(PredictorNames())
+      .Type("WHAT");
+  options
+      .Add("--profile", offload_.profile,
+           "What `troupe calibrate` learned about the model: a file, or none (the file beside the "
+           "model if it exists)")
+      .Suggest({"none"})
+      .Type("FILE");
+  options.AddFlag(
+      "--ungoverned", [this] { offload_.prefetch.governed = false; },
+      "Prefetch every predicted expert, even if it does not pay");
+}
+
+void EngineFlags::AddLossyOptions(Options& options) {
+  options.Heading("Lossy answers");
+  options
+      .AddParsed(
+          "--low-copy",
+          [this](const std::string& text) -> Status {
+            TROUPE_ASSIGN_OR_RETURN(offload_.low_copies, ParseLowCopies(text));
+            return OkStatus();
+          },
+          "Lossy: read experts in the low-precision copy made by `troupe pack --low`. "
+          "prefill=SHARE: the least popular experts of a prompt, up to this share of each layer's "
+          "work; decode: experts that a generated token misses; both with a comma (off)")
+      .Suggest({"off", "decode", "prefill="})
+      .Type("WHICH");
+  options
+      .Add("--substitute", offload_.substitution,
+           "Lossy: replace missing experts of generated tokens by a chain of policies, such as "
+           "smoe:alpha=0.3, buddies or drop:most-share=0.1, joined by +; `--substitute help` lists "
+           "them; prompts stay exact (exact)")
+      .Answers("help", SubstitutionHelp)
+      .Suggest({"exact", "help"})
+      .Type("CHAIN");
+  options
+      .Add("--buddies", offload_.buddies,
+           "Which experts `--substitute buddies` may use in place of which, as `troupe calibrate` "
+           "measured it (the file beside the model)")
+      .Type("FILE");
+  options
+      .Add("--quality", offload_.quality,
+           "Quality to give up for speed: exact: none; N%: at most this loss of perplexity, by the "
+           "figures of `troupe calibrate --measure-quality`; balanced: 1%; fast: 5% (exact)")
+      .Check([](const std::string& text) { return ParseQuality(text).status(); })
+      .Suggest({"exact", "balanced", "fast"})
+      .Excludes("--substitute")
+      .Excludes("--low-copy")
+      .Type("Q");
+  options
+      .AddParsed(
+          "--latency",
+          [this](const std::string& text) -> Status {
+            double milliseconds = 0;
+            TROUPE_RETURN_IF_ERROR(ParseValue(text, milliseconds));
+            offload_.token_seconds = milliseconds / 1e3;
+            return OkStatus();
+          },
+          "Lossy: lose as little quality as needed to generate a token in N milliseconds, by "
+          "what `troupe calibrate` measured on this machine (off)")
+      .Between(0.001, 1e6)
+      .Excludes("--substitute")
+      .Excludes("--quality")
+      .Excludes("--low-copy")
+      .Type("MS");
+  options
+      .Add("--quality-curve", offload_.quality_curve,
+           "The figures of `troupe calibrate --measure-quality` (the file beside the model)")
+      .Type("FILE");
 }
 
 void EngineFlags::AllowLowCopies() {
@@ -148,7 +187,7 @@ EngineOptions EngineFlags::options() const {
   EngineOptions options;
   if (threads_ > 0) options.threads = static_cast<std::uint32_t>(threads_);
   if (context_ > 0) options.context = context_;
-  if (given_memory_) options.memory = memory_;
+  options.memory = memory_;
   options.chunk = chunk_;
   options.offload = offload_;
   options.beside = beside_;

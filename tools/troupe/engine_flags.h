@@ -1,7 +1,6 @@
 // The options of every command that opens a model to run it, and the opening itself.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -10,12 +9,13 @@
 
 #include "base/status.h"
 #include "runtime/engine.h"
+#include "troupe/option_table.h"
 
 namespace troupe {
 
 class EngineFlags {
  public:
-  void AddTo(CLI::App& app);
+  void AddTo(Options& options);
 
   // Opens the model, with a progress bar while it loads. What the plan had to give up is said. A
   // budget does not shrink the context below `least_context`: what is to be done needs it.
@@ -34,11 +34,14 @@ class EngineFlags {
   const std::string& model() const { return model_; }
 
  private:
+  void AddMemoryOptions(Options& options);
+  void AddPredictionOptions(Options& options);
+  void AddLossyOptions(Options& options);
+
   std::string model_;
   std::size_t threads_ = 0;    // 0: all
   std::uint32_t context_ = 0;  // 0: the plan decides
-  Bytes memory_;
-  bool given_memory_ = false;
+  std::optional<Bytes> memory_;
   bool kv_q8_0_ = false;
   std::uint32_t chunk_ = 512;
   OffloadOptions offload_;

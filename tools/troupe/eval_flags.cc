@@ -11,25 +11,28 @@ constexpr std::size_t kWindow = 512;  // tokens that are scored from an empty ca
 
 }  // namespace
 
-void EvalFlags::AddTo(CLI::App& app) {
-  engine_.AddTo(app);
-  text_.AddTo(app);
-  app.add_option("--tokens", most_tokens_, "Of the text at most so many tokens (all)")
-      ->check(Between(std::size_t{2}, kMostTokens))
-      ->type_name("N");
-  app.add_option("--window", window_, "Tokens scored from an empty cache (512)")
-      ->check(Between(std::size_t{2}, kMostTokens))
-      ->type_name("N");
-  app.add_option("--together", together_,
-                 "Tokens that go through the layers in one pass, at most: 1 as when tokens are "
-                 "generated, 3 as a batch of three (all; 1 with --substitute, --quality, --latency "
-                 "or --low-copy decode, which are for tokens generated)")
-      ->check(Between(std::size_t{1}, kMostTokens))
-      ->type_name("N");
-  app.add_option("--warm-up", warm_up_, "Tokens of a window that are read but not scored (0)")
-      ->check(Between(std::size_t{0}, kMostTokens))
-      ->type_name("N");
-  AddJsonOption(app, json_);
+void EvalFlags::AddTo(Options& options) {
+  engine_.AddTo(options);
+  options.Heading("Scoring");
+  text_.AddTo(options);
+  options.Add("--tokens", most_tokens_, "Most tokens of the text to use (all)")
+      .Between(std::size_t{2}, kMostTokens)
+      .Type("N");
+  options.Add("--window", window_, "Number of tokens scored from an empty KV cache (512)")
+      .Between(std::size_t{2}, kMostTokens)
+      .Type("N");
+  options
+      .Add("--together", together_,
+           "Most tokens computed in one pass: 1 as in generation, 3 as in a batch of three (all; 1 "
+           "with --substitute, --quality, --latency or --low-copy decode, which are for generated "
+           "tokens)")
+      .Between(std::size_t{1}, kMostTokens)
+      .Type("N");
+  options.Add("--warm-up", warm_up_, "First tokens of a window that are read but not scored (0)")
+      .Between(std::size_t{0}, kMostTokens)
+      .Type("N");
+  options.Heading(kOutputHeading);
+  AddJsonOption(options, json_);
 }
 
 std::optional<std::size_t> EvalFlags::together() const {

@@ -14,7 +14,7 @@ namespace troupe {
 
 class EvalFlags {
  public:
-  void AddTo(CLI::App& app);
+  void AddTo(Options& options);
 
   // Opens the model; with a chain of substitution it may answer passes as large as will be fed.
   Result<std::unique_ptr<Engine>> Open(std::optional<TraceScores> trace = std::nullopt) const;

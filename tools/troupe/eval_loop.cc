@@ -34,22 +34,24 @@ Json AnswerJson(const LoopAnswer& answer) {
 
 }  // namespace
 
-void EvalLoop::AddTo(CLI::App& app) {
-  CLI::Option* loop =
-      app.add_option(
-             "--closed-loop", tokens_,
-             "Generate so many likeliest tokens after each of some prompts from the text, once "
-             "exactly and once as --substitute or --low-copy decode say, and compare")
-          ->check(Between(std::size_t{1}, kMostTokens))
-          ->type_name("N");
-  app.add_option("--prompts", prompts_, "Prompts for --closed-loop, from all over the text (8)")
-      ->check(Between(std::size_t{1}, kMostTokens))
-      ->needs(loop)
-      ->type_name("N");
-  app.add_option("--prompt-tokens", prompt_tokens_, "Tokens of each of them (64)")
-      ->check(Between(std::size_t{1}, kMostTokens))
-      ->needs(loop)
-      ->type_name("N");
+void EvalLoop::AddTo(Options& options) {
+  options.Heading("Closed loop");
+  options
+      .Add(
+          "--closed-loop", tokens_,
+          "Generate N most likely tokens after each of several prompts from the text, once exactly "
+          "and once with --substitute or --low-copy decode, and compare")
+      .Between(std::size_t{1}, kMostTokens)
+      .Type("N");
+  options
+      .Add("--prompts", prompts_, "Number of prompts for --closed-loop, spread over the text (8)")
+      .Between(std::size_t{1}, kMostTokens)
+      .Needs("--closed-loop")
+      .Type("N");
+  options.Add("--prompt-tokens", prompt_tokens_, "Length of each prompt in tokens (64)")
+      .Between(std::size_t{1}, kMostTokens)
+      .Needs("--closed-loop")
+      .Type("N");
 }
 
 Status EvalLoop::Run(const EvalFlags& flags) const {

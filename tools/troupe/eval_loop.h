@@ -1,15 +1,14 @@
 // `troupe eval --closed-loop`: what becomes of generated text where answers are not exact.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include "troupe/eval_flags.h"
+#include "troupe/option_table.h"
 
 namespace troupe {
 
 class EvalLoop {
  public:
-  void AddTo(CLI::App& app);
+  void AddTo(Options& options);
   bool given() const { return tokens_ > 0; }
   Status Run(const EvalFlags& flags) const;
 

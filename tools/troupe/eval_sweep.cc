@@ -32,29 +32,33 @@ std::vector<std::string> Chains(const std::string& text) {
 
 }  // namespace
 
-void EvalSweep::AddTo(CLI::App& app) {
-  CLI::Option* sweep =
-      app.add_option(
-             "--sweep", chains_,
-             "Measure these chains of --substitute, parted by ';', and exact answers at each "
-             "size of the cache: quality, bytes read, speed; a second call goes on")
-          ->type_name("CHAINS");
-  app.add_option("--resident", resident_,
-                 "Sizes of the cache for --sweep, in percent of all experts (75,50,37.5,25)")
-      ->delimiter(',')
-      ->check(Between(0.01, 100.0))
-      ->needs(sweep)
-      ->type_name("PERCENTS");
-  app.add_option("--settle", settle_,
-                 "Tokens at the text's beginning that fill the cache before each point of a sweep "
-                 "and are not scored (a window)")
-      ->check(Between(std::size_t{0}, kMostTokens))
-      ->needs(sweep)
-      ->type_name("N");
-  app.add_option("-o,--out", folder_,
-                 "Folder for a sweep's points.jsonl, exact.logits, sweep.json and sweep.html")
-      ->needs(sweep)
-      ->type_name("DIR");
+void EvalSweep::AddTo(Options& options) {
+  options.Heading("Sweep");
+  options
+      .Add("--sweep", chains_,
+           "Measure quality, bytes read and speed of these chains of --substitute, separated by "
+           "';', and of exact answers, at each cache size; a second call continues")
+      .Type("CHAINS");
+  options
+      .Add("--resident", resident_,
+           "Cache sizes for --sweep, in percent of all experts (75,50,37.5,25)")
+      .SeparatedBy(',')
+      .Between(0.01, 100.0)
+      .Needs("--sweep")
+      .Type("PERCENTS");
+  options
+      .Add(
+          "--settle", settle_,
+          "First tokens of the text, which fill the cache before each point of a sweep and are not "
+          "scored (a window)")
+      .Between(std::size_t{0}, kMostTokens)
+      .Needs("--sweep")
+      .Type("N");
+  options
+      .Add("-o,--out", folder_,
+           "Folder for a sweep's points.jsonl, exact.logits, sweep.json and sweep.html")
+      .Needs("--sweep")
+      .Type("DIR");
 }
 
 Status EvalSweep::CheckUsage(const EvalFlags& flags) const {

@@ -2,18 +2,18 @@
 // command that goes on where it was cut.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "troupe/eval_flags.h"
+#include "troupe/option_table.h"
 
 namespace troupe {
 
 class EvalSweep {
  public:
-  void AddTo(CLI::App& app);
+  void AddTo(Options& options);
   bool given() const { return !chains_.empty(); }
   Status CheckUsage(const EvalFlags& flags) const;
   Status Run(const EvalFlags& flags) const;

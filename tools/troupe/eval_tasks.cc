@@ -112,21 +112,22 @@ Json TaskJson(const ScoredTask& task) {
 
 }  // namespace
 
-void EvalTasks::AddTo(CLI::App& app) {
-  CLI::Option* tasks =
-      app.add_option(
-             "--tasks", files_,
-             "Questions with answers to choose from, JSON lines (docs/formats/tasks.md), plain "
-             "or .zst: how many does the model find the right answer likeliest for")
-          ->type_name("FILE");
-  app.add_option("--items", items_, "Of each task file so many questions, from all over it (all)")
-      ->check(Between(std::size_t{1}, kMostTokens))
-      ->needs(tasks)
-      ->type_name("N");
-  app.add_flag("--against-exact", against_exact_,
-               "Answer the tasks exactly, too, and tell the difference: with --substitute or "
+void EvalTasks::AddTo(Options& options) {
+  options.Heading("Tasks");
+  options
+      .Add("--tasks", files_,
+           "Multiple-choice questions as JSON lines (docs/formats/tasks.md), plain or .zst: count "
+           "those whose right answer the model finds most likely")
+      .Type("FILE");
+  options.Add("--items", items_, "Questions to use of each task file, spread over the file (all)")
+      .Between(std::size_t{1}, kMostTokens)
+      .Needs("--tasks")
+      .Type("N");
+  options
+      .AddFlag("--against-exact", against_exact_,
+               "Also answer the tasks exactly and report the difference: with --substitute or "
                "--low-copy")
-      ->needs(tasks);
+      .Needs("--tasks");
 }
 
 Status EvalTasks::Run(const EvalFlags& flags) const {

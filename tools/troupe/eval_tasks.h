@@ -1,17 +1,17 @@
 // `troupe eval --tasks`: how many questions a model answers right, exactly or not.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "troupe/eval_flags.h"
+#include "troupe/option_table.h"
 
 namespace troupe {
 
 class EvalTasks {
  public:
-  void AddTo(CLI::App& app);
+  void AddTo(Options& options);
   bool given() const { return !files_.empty(); }
   Status Run(const EvalFlags& flags) const;
 

@@ -4,10 +4,10 @@
 
 namespace troupe {
 
-void EvalText::AddTo(CLI::App& app) {
-  app.add_option("--text", text_, "Text file to score (- for standard input)")->type_name("FILE");
-  app.add_option("--ids-file", ids_file_, "The same as token ids, which are scored as they are")
-      ->type_name("FILE");
+void EvalText::AddTo(Options& options) {
+  options.Add("--text", text_, "Text file to score (- for standard input)").Type("FILE");
+  options.Add("--ids-file", ids_file_, "File of token ids to score as they are, in place of a text")
+      .Type("FILE");
 }
 
 Result<ScoredText> EvalText::Read(const Tokenizer& tokenizer) const {

@@ -1,13 +1,13 @@
 // The text that a command scores: --text, or --ids-file with token ids.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "text/tokenizer.h"
+#include "troupe/option_table.h"
 
 namespace troupe {
 
@@ -18,7 +18,7 @@ struct ScoredText {
 
 class EvalText {
  public:
-  void AddTo(CLI::App& app);
+  void AddTo(Options& options);
 
   bool given() const { return !text_.empty() || !ids_file_.empty(); }
   bool given_once() const { return text_.empty() != ids_file_.empty(); }

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -15,6 +16,8 @@
 
 #include "base/log.h"
 #include "troupe/commands.h"
+#include "troupe/did_you_mean.h"
+#include "troupe/option_parser.h"
 #include "troupe/remark.h"
 
 namespace troupe {
@@ -24,7 +27,7 @@ enum ExitCode { kSuccess = 0, kFailed = 1, kUsage = 2, kInterrupted = 128 + SIGI
 
 constexpr std::string_view kVersion = TROUPE_VERSION;
 
-// One line, whatever a path or CLI11 puts into the message.
+// One line, whatever a path or the parser puts into the message.
 void PrintError(std::string message) {
   std::replace(message.begin(), message.end(), '\n', ' ');
   Remark("troupe: {}\n", message);
@@ -76,23 +79,15 @@ int Finish(Status status) {
 
 int RunCommand(const CommandInfo& info, std::vector<std::string> arguments) {
   const std::unique_ptr<Command> command = info.make();
-  CLI::App app(info.summary, fmt::format("troupe {}", info.name));
-  app.footer(fmt::format("Example:\n{}", info.example));
-  app.get_formatter()->column_width(32);
-  command->AddOptions(app);
-  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
-  try {
-    app.parse(arguments);
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
+  Options options(fmt::format("troupe {}", info.name), info.summary, info.example);
+  command->AddOptions(options);
+  const ParsedLine line = ParseLine(options, std::move(arguments));
+  if (line.kind == ParsedLine::Kind::kAnswer) {
+    fmt::print("{}", line.text);
     return Finish(OkStatus());
-  } catch (const CLI::CallForAllHelp&) {
-    fmt::print("{}", app.help("", CLI::AppFormatMode::All));
-    return Finish(OkStatus());
-  } catch (const CLI::Success&) {  // an option whose answer was all that was asked for
-    return Finish(OkStatus());
-  } catch (const CLI::ParseError& error) {
-    PrintUsageError(info, error.what());
+  }
+  if (line.kind == ParsedLine::Kind::kMistake) {
+    PrintUsageError(info, line.text);
     return kUsage;
   }
   if (const Status usage = command->CheckUsage(); !usage.ok()) {
@@ -100,6 +95,16 @@ int RunCommand(const CommandInfo& info, std::vector<std::string> arguments) {
     return kUsage;
   }
   return Finish(RunGuarded(*command));
+}
+
+// One line for a command that there is not.
+std::string NoCommand(const std::string& name) {
+  std::vector<std::string> names;
+  for (const CommandInfo& command : AllCommands()) names.emplace_back(command.name);
+  const std::optional<std::string> meant = DidYouMean(name, names);
+  const std::string hint =
+      meant ? fmt::format("did you mean '{}'? There are", *meant) : std::string("there are");
+  return fmt::format("there is no command '{}'; {} {}", name, hint, CommandNames());
 }
 
 int Main(std::vector<std::string> arguments) {
@@ -121,7 +126,7 @@ int Main(std::vector<std::string> arguments) {
   }
   const CommandInfo* command = FindCommand(first);
   if (command == nullptr) {
-    PrintError(fmt::format("there is no command '{}'; there are {}", first, CommandNames()));
+    PrintError(NoCommand(first));
     return kUsage;
   }
   arguments.erase(arguments.begin());

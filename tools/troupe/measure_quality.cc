@@ -67,40 +67,42 @@ Json ToJson(const MeasuredChain& chain) {
 
 }  // namespace
 
-void MeasureQuality::AddTo(CLI::App& app) {
-  CLI::Option* measure =
-      app.add_flag("--measure-quality", wanted_,
-                   "Also measure what answering missing experts otherwise costs and saves, which "
-                   "--quality needs: hours on a large model");
-  app.add_option("--quality-tokens", tokens_,
-                 "Of the text, the last tokens, that it is measured on and nothing is learned from "
-                 "(2048)")
-      ->check(Between(std::size_t{16}, kMostTokens))
-      ->needs(measure)
-      ->type_name("N");
-  app.add_option("--quality-window", window_, "Of these, tokens that see each other (256)")
-      ->check(Between(std::size_t{2}, kMostTokens))
-      ->needs(measure)
-      ->type_name("N");
-  app.add_option("--shares", percents_,
-                 "Percentages of the model's experts in memory that it is measured with (25,50,75)")
-      ->delimiter(',')
-      ->check(Between(0.01, 99.99))
-      ->needs(measure)
-      ->type_name("LIST");
-  app.add_option("--chain", chains_,
-                 "Measure this chain of --substitute, and such ones alone; may be given often")
-      ->needs(measure)
-      ->type_name("CHAIN");
-  app.add_option("--most-loss", most_loss_,
-                 "Measure no stronger chain of a kind once one surely loses so many percent of "
-                 "perplexity (10)")
-      ->check(Between(0.0, 1e6))
-      ->needs(measure)
-      ->type_name("PERCENT");
-  app.add_option("--quality-output", output_, "Where to leave the figures (beside the model)")
-      ->needs(measure)
-      ->type_name("FILE");
+void MeasureQuality::AddTo(Options& options) {
+  options.Heading("Quality measurement");
+  options.AddFlag("--measure-quality", wanted_,
+                  "Also measure the loss and gain of replacing missing experts, which --quality "
+                  "needs: takes hours on a large model");
+  options
+      .Add("--quality-tokens", tokens_,
+           "Number of tokens at the end of the text to measure on; nothing is learned from them "
+           "(2048)")
+      .Between(std::size_t{16}, kMostTokens)
+      .Needs("--measure-quality")
+      .Type("N");
+  options.Add("--quality-window", window_, "Window of the measurement: its context in tokens (256)")
+      .Between(std::size_t{2}, kMostTokens)
+      .Needs("--measure-quality")
+      .Type("N");
+  options
+      .Add("--shares", percents_,
+           "Percentages of the model's experts in memory to measure with (25,50,75)")
+      .SeparatedBy(',')
+      .Between(0.01, 99.99)
+      .Needs("--measure-quality")
+      .Type("LIST");
+  options.Add("--chain", chains_, "Measure only this chain of --substitute; may be repeated")
+      .Needs("--measure-quality")
+      .Type("CHAIN");
+  options
+      .Add("--most-loss", most_loss_,
+           "Measure no stronger chain of a kind once one certainly loses this many percent of "
+           "perplexity (10)")
+      .Between(0.0, 1e6)
+      .Needs("--measure-quality")
+      .Type("PERCENT");
+  options.Add("--quality-output", output_, "File for the measured quality (beside the model)")
+      .Needs("--measure-quality")
+      .Type("FILE");
 }
 
 Status MeasureQuality::CheckUsage() const {

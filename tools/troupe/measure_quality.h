@@ -2,7 +2,6 @@
 // as a table while it is measured and as the file beside the model that --quality picks from.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -15,12 +14,13 @@
 #include "text/vocab.h"
 #include "troupe/engine_flags.h"
 #include "troupe/json_record.h"
+#include "troupe/option_table.h"
 
 namespace troupe {
 
 class MeasureQuality {
  public:
-  void AddTo(CLI::App& app);
+  void AddTo(Options& options);
   Status CheckUsage() const;
 
   bool wanted() const { return wanted_; }

@@ -11,30 +11,34 @@
 
 namespace troupe {
 
-void ReplayCostFlags::AddTo(CLI::App& app) {
-  app.add_option_function<std::string>(
-         "--link",
-         [this](const std::string& text) {
-           Result<LinkSpeed> link = ParseLinkSpeed(text);
-           if (!link.ok()) throw CLI::ValidationError("--link", link.status().message());
-           link_ = *link;
-         },
-         "Speed at which experts are loaded: bytes a second, and latency (2GiB/100us)")
-      ->type_name("SPEED");
-  AddBytesOption(app, "--expert-bytes", expert_bytes_, "What an expert weighs (the trace's)");
+void ReplayCostFlags::AddTo(Options& options) {
+  options
+      .AddParsed(
+          "--link",
+          [this](const std::string& text) -> Status {
+            TROUPE_ASSIGN_OR_RETURN(link_, ParseLinkSpeed(text));
+            return OkStatus();
+          },
+          "Speed of loading experts: bytes per second, and latency (2GiB/100us)")
+      .Type("SPEED");
+  options.Add("--expert-bytes", expert_bytes_, "Size of an expert (the trace's)").Type("SIZE");
   const auto microseconds = [&](const char* name, std::optional<double>& to, const char* help) {
-    app.add_option(name, to, help)->check(Between(0.0, 1e9))->type_name("US");
+    options.Add(name, to, help).Between(0.0, 1e9).Type("US");
   };
   microseconds("--expert-us", expert_us_, "Microseconds to compute an expert for one token (0)");
-  microseconds("--expert-row-us", expert_row_us_, "For each further token (0)");
-  microseconds("--layer-us", layer_us_, "A layer without its experts, for one token (0)");
-  microseconds("--layer-row-us", layer_row_us_, "For each further token (0)");
+  microseconds("--expert-row-us", expert_row_us_, "The same for each further token (0)");
+  microseconds("--layer-us", layer_us_,
+               "Microseconds to compute a layer without its experts for one token (0)");
+  microseconds("--layer-row-us", layer_row_us_, "The same for each further token (0)");
   microseconds("--second-lane-us", second_lane_us_,
-               "A missing expert computed where it lies, beside the link (never)");
-  app.add_option("--measured", measured_,
-                 "Take what `troupe probe` measured on this machine, for the disk that PATH is on")
-      ->type_name("PATH");
-  app.add_option("--cost-threads", cost_threads_, "Threads that were probed (all)")->type_name("N");
+               "Microseconds to compute a missing expert where it is stored, in parallel with the "
+               "link (never)");
+  options
+      .Add("--measured", measured_,
+           "Use what `troupe probe` measured on this machine, for the disk that holds PATH")
+      .Type("PATH");
+  options.Add("--cost-threads", cost_threads_, "Number of threads used by `troupe probe` (all)")
+      .Type("N");
 }
 
 Status ReplayCostFlags::CheckUsage() const {

@@ -2,7 +2,6 @@
 // this machine, and from what the trace says of its model's weights.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
@@ -10,6 +9,7 @@
 #include "base/status.h"
 #include "io/link_speed.h"
 #include "sim/replay/cache_replay.h"
+#include "troupe/option_table.h"
 
 namespace troupe {
 
@@ -21,7 +21,7 @@ struct CostedHeader {
 
 class ReplayCostFlags {
  public:
-  void AddTo(CLI::App& app);
+  void AddTo(Options& options);
   Status CheckUsage() const;
   Result<CostedHeader> For(const TraceHeader& header, const std::string& path) const;
 

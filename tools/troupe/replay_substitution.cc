@@ -25,17 +25,19 @@ std::optional<double> PercentOf(const std::string& text) {
 
 }  // namespace
 
-void ReplaySubstitutionFlags::AddTo(CLI::App& app) {
-  app.add_option(
-         "--substitute", specs_,
-         "Answer missing experts otherwise, as smoe:alpha=0.3 or buddies+drop, and count it; "
-         "exact: load them (exact)")
-      ->delimiter(',')
-      ->type_name("SPEC,SPEC,…");
-  app.add_option("--buddies", buddies_,
-                 "Learn which experts stand in for which from another TRACE, or from the first "
-                 "25% of this one, which are then not played")
-      ->type_name("TRACE|PERCENT%");
+void ReplaySubstitutionFlags::AddTo(Options& options) {
+  options
+      .Add("--substitute", specs_,
+           "Replace missing experts, as smoe:alpha=0.3 or buddies+drop, and count it; exact: load "
+           "them (exact)")
+      .SeparatedBy(',')
+      .Type("SPEC,SPEC,…");
+  options
+      .Add(
+          "--buddies", buddies_,
+          "Learn which experts can replace which from another TRACE, or from the first PERCENT% of "
+          "this one, which is then not played")
+      .Type("TRACE|PERCENT%");
 }
 
 std::vector<std::string> ReplaySubstitutionFlags::specs() const {

@@ -2,18 +2,18 @@
 // buddy lists that some of them need, learnt from other tokens than those that are played.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "sim/replay/replay.h"
+#include "troupe/option_table.h"
 
 namespace troupe {
 
 class ReplaySubstitutionFlags {
  public:
-  void AddTo(CLI::App& app);
+  void AddTo(Options& options);
   Status CheckUsage() const;
 
   bool asked() const { return !specs_.empty(); }

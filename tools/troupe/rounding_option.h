@@ -1,23 +1,25 @@
 // --rounding, of the commands that quantize.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "quant/quantize.h"
+#include "troupe/option_table.h"
 
 namespace troupe {
 
-inline void AddRoundingOption(CLI::App& app, Rounding& rounding) {
-  app.add_option_function<std::string>(
-         "--rounding",
-         [&rounding](const std::string& text) {
-           rounding = text == "plain" ? Rounding::kPlain : Rounding::kBest;
-         },
-         "best: the scales with the least weighted squared error; plain: those of the extremes, "
-         "faster (best)")
-      ->check(CLI::IsMember({"plain", "best"}))
-      ->type_name("HOW");
+inline void AddRoundingOption(Options& options, Rounding& rounding) {
+  options
+      .AddParsed(
+          "--rounding",
+          [&rounding](const std::string& text) {
+            rounding = text == "plain" ? Rounding::kPlain : Rounding::kBest;
+            return OkStatus();
+          },
+          "best: choose the scales with the smallest weighted squared error; plain: take them from "
+          "the extremes, which is faster (best)")
+      .OneOf({"plain", "best"})
+      .Type("HOW");
 }
 
 }  // namespace troupe

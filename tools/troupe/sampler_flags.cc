@@ -32,30 +32,32 @@ Result<std::pair<TokenId, float>> ParseBias(const std::string& text) {
 
 }  // namespace
 
-void SamplerFlags::AddTo(CLI::App& app) {
-  const auto number = [&app](const char* name, double& value, const std::string& help) {
-    app.add_option(name, value, fmt::format("{} ({})", help, value))->type_name("X");
+void SamplerFlags::AddTo(Options& options) {
+  const auto number = [&options](const char* name, double& value, const std::string& help) {
+    options.Add(name, value, fmt::format("{} ({})", help, value)).Type("X");
   };
-  number("--temperature", options_.temperature, "0 takes the most likely token; higher is wilder");
-  app.add_option("--top-k", options_.top_k, "Choose among the K most likely; 0: all (40)")
-      ->check(Between(0u, 1u << 30))
-      ->type_name("K");
-  number("--top-p", options_.top_p, "Choose among the likeliest that together reach X; 1: all");
-  number("--min-p", options_.min_p, "Drop tokens less likely than X times the likeliest");
+  number("--temperature", options_.temperature,
+         "0 takes the most likely token; higher values are more random");
+  options.Add("--top-k", options_.top_k, "Sample from the K most likely tokens; 0: all (40)")
+      .Between(0u, 1u << 30)
+      .Type("K");
+  number("--top-p", options_.top_p,
+         "Sample from the most likely tokens whose probabilities sum to X; 1: all");
+  number("--min-p", options_.min_p, "Drop tokens less likely than X times the most likely one");
   number("--repeat-penalty", options_.repetition_penalty, "Make recent tokens less likely; 1: off");
-  number("--frequency-penalty", options_.frequency_penalty, "Subtract per recent occurrence");
-  number("--presence-penalty", options_.presence_penalty, "Subtract once for recent tokens");
-  app.add_option("--penalty-window", options_.penalty_window, "Tokens that count as recent (64)")
-      ->check(Between(0u, 1u << 30))
-      ->type_name("N");
-  app.add_option("--logit-bias", biases_, "Add to a token's logit: ID=NUMBER, ID=-inf bans it")
-      ->type_name("ID=X");
-  app.add_option("--seed", seed_, "Same seed, same text (another one each time)")
-      ->check(Between(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
-      ->type_name("N");
+  number("--frequency-penalty", options_.frequency_penalty, "Subtract X per recent occurrence");
+  number("--presence-penalty", options_.presence_penalty, "Subtract X once from recent tokens");
+  options.Add("--penalty-window", options_.penalty_window, "Number of tokens that are recent (64)")
+      .Between(0u, 1u << 30)
+      .Type("N");
+  options.Add("--logit-bias", biases_, "Add X to a token's logit: ID=X; ID=-inf bans the token")
+      .Type("ID=X");
+  options.Add("--seed", seed_, "Random seed: the same seed gives the same text (random)")
+      .Between(std::int64_t{0}, std::numeric_limits<std::int64_t>::max())
+      .Type("N");
 }
 
-Result<SamplerOptions> SamplerFlags::Options() const {
+Result<SamplerOptions> SamplerFlags::Sampler() const {
   SamplerOptions options = options_;
   options.seed = seed_ ? *seed_ : std::random_device()();
   for (const std::string& text : biases_) {

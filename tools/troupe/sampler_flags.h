@@ -1,21 +1,21 @@
 // The options that choose tokens, shared by whatever generates.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "text/sampler.h"
+#include "troupe/option_table.h"
 
 namespace troupe {
 
 class SamplerFlags {
  public:
-  void AddTo(CLI::App& app);
+  void AddTo(Options& options);
   // Without --seed each call draws another one; the record says which it was.
-  Result<SamplerOptions> Options() const;
+  Result<SamplerOptions> Sampler() const;
 
  private:
   SamplerOptions options_;

@@ -4,18 +4,17 @@
 
 namespace troupe {
 
-void TraceFlags::AddTo(CLI::App& app) {
-  CLI::Option* trace =
-      app.add_option("--trace", path_, "Record what the router chooses, for `troupe replay`")
-          ->type_name("FILE");
-  app.add_option("--trace-scores", scores_,
-                 "Scores in the trace: of the chosen experts, of all, or none (chosen)")
-      ->check(CLI::IsMember({"chosen", "all", "none"}))
-      ->needs(trace)
-      ->type_name("WHOSE");
-  app.add_option("--trace-domain", domain_, "What the text is about, as the trace will call it")
-      ->needs(trace)
-      ->type_name("NAME");
+void TraceFlags::AddTo(Options& options) {
+  options.Add("--trace", path_, "Record the router's choices, for `troupe replay`").Type("FILE");
+  options
+      .Add("--trace-scores", scores_,
+           "Router scores to record: those of the chosen experts, of all experts, or none (chosen)")
+      .OneOf({"chosen", "all", "none"})
+      .Needs("--trace")
+      .Type("WHOSE");
+  options.Add("--trace-domain", domain_, "Name of the text's domain, stored in the trace")
+      .Needs("--trace")
+      .Type("NAME");
 }
 
 std::optional<TraceScores> TraceFlags::scores() const {

@@ -1,17 +1,17 @@
 // --trace and what belongs to it, for the commands that run a model.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 
 #include "runtime/trace_recorder.h"
+#include "troupe/option_table.h"
 
 namespace troupe {
 
 class TraceFlags {
  public:
-  void AddTo(CLI::App& app);
+  void AddTo(Options& options);
   bool given() const { return !path_.empty(); }
 
   // What the engine has to plan for; none without --trace.

@@ -12,8 +12,8 @@ void WarnOfDamage(const TraceReader& reader) {
   Remark("warning: {}: {}\n", reader.name(), ToString(reader.damage()));
 }
 
-void TraceOutput::AddTo(CLI::App& app) {
-  app.add_option("-o,--out", path_, "The trace to write")->required()->type_name("FILE");
+void TraceOutput::AddTo(Options& options) {
+  options.Add("-o,--out", path_, "Trace to write").Required().Type("FILE");
 }
 
 Result<TraceWriter> TraceOutput::Create(const TraceHeader& header) const {
@@ -41,10 +41,12 @@ Status TraceOutput::WriteCut(const std::string& from, const TraceCut& cut,
   return Finish(writer);
 }
 
-void TraceScoresFlag::AddTo(CLI::App& app) {
-  app.add_option("--scores", kept_, "Keep scores as f32 or f16, of the chosen alone, or none")
-      ->check(CLI::IsMember({"f32", "f16", "chosen", "none"}))
-      ->type_name("WHAT");
+void TraceScoresFlag::AddTo(Options& options) {
+  options
+      .Add("--scores", kept_,
+           "Scores to keep: all as f32 or f16, only those of chosen experts, or none")
+      .OneOf({"f32", "f16", "chosen", "none"})
+      .Type("WHAT");
 }
 
 TraceCut TraceScoresFlag::In(TraceCut cut) const {

@@ -2,7 +2,6 @@
 // keeps, and what is said of it and of what it was made from.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 
@@ -10,6 +9,7 @@
 #include "trace/trace_edit.h"
 #include "trace/trace_reader.h"
 #include "trace/trace_writer.h"
+#include "troupe/option_table.h"
 
 namespace troupe {
 
@@ -18,7 +18,7 @@ void WarnOfDamage(const TraceReader& reader);
 
 class TraceOutput {
  public:
-  void AddTo(CLI::App& app);
+  void AddTo(Options& options);
 
   Result<TraceWriter> Create(const TraceHeader& header) const;
   // Refuses a trace without tokens.
@@ -34,7 +34,7 @@ class TraceOutput {
 
 class TraceScoresFlag {
  public:
-  void AddTo(CLI::App& app);
+  void AddTo(Options& options);
   TraceCut In(TraceCut cut) const;
 
  private:

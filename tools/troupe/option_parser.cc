@@ -1,0 +1,198 @@
+#include "troupe/option_parser.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <sstream>
+#include <utility>
+
+#include "troupe/did_you_mean.h"
+
+namespace troupe {
+namespace {
+
+struct Bound {
+  const Option* option;
+  CLI::Option* parsed;
+};
+
+// Thrown through CLI11, as its own CallForHelp is.
+struct Answer {
+  std::string text;
+};
+
+// CLI11's convention: an empty string is no complaint.
+CLI::Validator ValidatorOf(const Option::Judge& judge) {
+  return CLI::Validator([judge](std::string& text) { return judge(text).message(); }, "");
+}
+
+CLI::Validator AnswererOf(const Option::Question& question) {
+  return CLI::Validator(
+      [question](std::string& text) {
+        if (text == question.value) throw Answer{question.answer()};
+        return std::string();
+      },
+      "");
+}
+
+std::string NamesOf(const Option& option) {
+  std::string names;
+  for (const std::string& name : {option.short_name(), option.long_name(), option.positional()}) {
+    if (!name.empty()) names += (names.empty() ? "" : ",") + name;
+  }
+  return names;
+}
+
+CLI::Option* BindValue(CLI::App& app, const Option& option) {
+  const CLI::callback_t set = [&option](const CLI::results_t& texts) {
+    const Status status = option.Set(texts);
+    if (!status.ok()) throw CLI::ValidationError(option.name(), status.message());
+    return true;
+  };
+  return app.add_option(NamesOf(option), set, option.help());
+}
+
+// An argument that has an option's name, too, is explained once.
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    if (is_positional || !option->get_positional()) {
+      return CLI::Formatter::make_option(option, is_positional);
+    }
+    std::ostringstream out;
+    CLI::detail::format_help(
+        out, fmt::format("{} {}", make_option_name(option, false), option->get_type_name()),
+        fmt::format("The same as {}", option->get_name(true)), get_column_width());
+    return out.str();
+  }
+};
+
+// One command's or subcommand's table as CLI11's.
+class Binding {
+ public:
+  Binding(CLI::App& app, Options& options) : app_(app), options_(options) {
+    if (!options.subcommands().empty()) {
+      app.require_subcommand(1);
+      app.set_help_all_flag("--help-all", "The options of all of them");
+    }
+    for (const Option& option : options.all()) bound_.push_back({&option, Bind(option)});
+    for (const Bound& bound : bound_) {
+      for (const std::string& name : bound.option->excluded()) {
+        bound.parsed->excludes(app.get_option(name));
+      }
+      for (const std::string& name : bound.option->needed()) {
+        bound.parsed->needs(app.get_option(name));
+      }
+    }
+    for (Options& sub : options.subcommands()) {
+      subcommands_.emplace_back(*app.add_subcommand(sub.name(), sub.summary()), sub);
+    }
+  }
+
+  void MarkChosen() {
+    for (Binding& sub : subcommands_) sub.options_.set_chosen(sub.app_.parsed());
+  }
+
+  // The one line for what CLI11 found wrong.
+  std::string Explain(const CLI::ParseError& error) const {
+    const Binding& active = Active();
+    const std::vector<std::string> unknown = active.app_.remaining();
+    const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+    const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+    if (!missing && !extra) return error.what();
+    // A mistyped option says more than what is missing because of it.
+    if (const auto meant = active.Meant(unknown)) {
+      return fmt::format("{}; did you mean {}?",
+                         extra ? error.what() : CLI::ExtrasError(unknown).what(), *meant);
+    }
+    if (missing) return active.WhatIsMissing(error);
+    return error.what();
+  }
+
+ private:
+  CLI::Option* Bind(const Option& option) {
+    CLI::Option* parsed =
+        option.takes() == Option::Takes::kNothing
+            ? app_.add_flag_callback(
+                  NamesOf(option), [&option] { static_cast<void>(option.Set({})); }, option.help())
+            : BindValue(app_, option);
+    parsed->group(option.heading());
+    if (option.required()) parsed->required();
+    if (option.takes() == Option::Takes::kNothing) return parsed;
+    parsed->type_name(option.type());
+    if (option.takes() == Option::Takes::kSeveralValues) {
+      parsed->expected(CLI::detail::expected_max_vector_size);
+    }
+    if (option.separator() != 0) parsed->delimiter(option.separator());
+    if (!option.choices().empty()) parsed->check(CLI::IsMember(option.choices()));
+    for (const Option::Judge& judge : option.judges()) parsed->check(ValidatorOf(judge));
+    for (const Option::Question& question : option.questions()) {
+      parsed->check(AnswererOf(question));
+    }
+    return parsed;
+  }
+
+  const Binding& Active() const {
+    const auto chosen =
+        std::ranges::find_if(subcommands_, [](const Binding& sub) { return sub.app_.parsed(); });
+    return chosen == subcommands_.end() ? *this : *chosen;
+  }
+
+  // For the first word that is near to one that is known.
+  std::optional<std::string> Meant(const std::vector<std::string>& unknown) const {
+    std::vector<std::string> options = {"--help"}, subcommands;
+    for (const Bound& bound : bound_) {
+      if (!bound.option->long_name().empty()) options.push_back(bound.option->long_name());
+    }
+    for (const Binding& sub : subcommands_) subcommands.push_back(sub.options_.name());
+    for (const std::string& word : unknown) {
+      const bool is_option = word.starts_with("--");
+      const std::optional<std::string> meant =
+          DidYouMean(word.substr(0, word.find('=')), is_option ? options : subcommands);
+      if (meant) return is_option ? *meant : fmt::format("'{}'", *meant);
+    }
+    return std::nullopt;
+  }
+
+  std::string WhatIsMissing(const CLI::ParseError& error) const {
+    for (const Bound& bound : bound_) {
+      if (bound.option->required() && bound.parsed->count() == 0) {
+        return fmt::format("{} is required", bound.option->name());
+      }
+    }
+    return error.what();
+  }
+
+  CLI::App& app_;
+  Options& options_;
+  std::vector<Bound> bound_;
+  std::vector<Binding> subcommands_;
+};
+
+}  // namespace
+
+ParsedLine ParseLine(Options& options, std::vector<std::string> arguments) {
+  constexpr std::size_t kColumnOfHelp = 32;
+  CLI::App app(options.summary(), options.name());
+  app.footer(fmt::format("Example:\n{}", options.example()));
+  const auto formatter = std::make_shared<HelpFormatter>();
+  formatter->column_width(kColumnOfHelp);
+  app.formatter(formatter);
+  Binding binding(app, options);
+  std::ranges::reverse(arguments);  // CLI11 takes them from the back
+  try {
+    app.parse(arguments);
+  } catch (const Answer& answer) {
+    return {ParsedLine::Kind::kAnswer, answer.text};
+  } catch (const CLI::CallForHelp&) {
+    return {ParsedLine::Kind::kAnswer, app.help()};
+  } catch (const CLI::CallForAllHelp&) {
+    return {ParsedLine::Kind::kAnswer, app.help("", CLI::AppFormatMode::All)};
+  } catch (const CLI::ParseError& error) {
+    return {ParsedLine::Kind::kMistake, binding.Explain(error)};
+  }
+  binding.MarkChosen();
+  return {};
+}
+
+}  // namespace troupe
