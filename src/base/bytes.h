@@ -1,52 +1,14 @@
-// A count of bytes that cannot be mixed with other counts, its literals (6_GiB), and its text form
-// as people write it on the command line: 512MiB, 6GiB, 6G (G alone is GiB), 1.5GiB, 4096.
+// Bytes (troupe/bytes.h, where they are defined for the whole engine and those who embed it), and
+// their alignment.
 #pragma once
 
-#include <compare>
+#include <troupe/bytes.h>
+
 #include <cstdint>
-#include <string>
-#include <string_view>
 
 #include "base/status.h"
 
 namespace troupe {
-
-class Bytes {
- public:
-  constexpr Bytes() = default;
-  constexpr explicit Bytes(std::uint64_t count) : count_(count) {}
-
-  constexpr std::uint64_t count() const { return count_; }
-
-  constexpr auto operator<=>(const Bytes&) const = default;
-  constexpr Bytes& operator+=(Bytes other) {
-    count_ += other.count_;
-    return *this;
-  }
-  constexpr Bytes& operator-=(Bytes other) {
-    TROUPE_CHECK(other.count_ <= count_);
-    count_ -= other.count_;
-    return *this;
-  }
-  friend constexpr Bytes operator+(Bytes a, Bytes b) { return a += b; }
-  friend constexpr Bytes operator-(Bytes a, Bytes b) { return a -= b; }
-  friend constexpr Bytes operator*(Bytes a, std::uint64_t n) { return Bytes(a.count_ * n); }
-  friend constexpr Bytes operator*(std::uint64_t n, Bytes a) { return a * n; }
-  friend constexpr std::uint64_t operator/(Bytes a, Bytes b) { return a.count_ / b.count_; }
-
- private:
-  std::uint64_t count_ = 0;
-};
-
-constexpr Bytes operator""_B(unsigned long long n) { return Bytes(n); }
-constexpr Bytes operator""_KiB(unsigned long long n) { return Bytes(n << 10); }
-constexpr Bytes operator""_MiB(unsigned long long n) { return Bytes(n << 20); }
-constexpr Bytes operator""_GiB(unsigned long long n) { return Bytes(n << 30); }
-
-// "976.2 MiB": one decimal, the unit in which the number is below 1024.
-std::string ToString(Bytes bytes);
-
-Result<Bytes> ParseBytes(std::string_view text);
 
 // Smallest multiple of `alignment` (a power of two) that holds n.
 constexpr std::uint64_t AlignUp(std::uint64_t n, std::uint64_t alignment) {

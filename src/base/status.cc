@@ -47,6 +47,11 @@ Status Status::WithContext(std::string_view context) && {
   return std::move(*this);
 }
 
+Status Status::WithRetryAfter(double seconds) && {
+  retry_after_ = seconds;
+  return std::move(*this);
+}
+
 Status ErrnoStatus(int errno_value, std::string_view what) {
   Code code = Code::kUnavailable;
   switch (errno_value) {

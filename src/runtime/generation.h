@@ -4,6 +4,8 @@
 // text/'s. Threads: one at a time.
 #pragma once
 
+#include <troupe/request.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -29,16 +31,6 @@ struct GenerateOptions {
   bool ignore_end = false;  // goes on past the tokens that end an answer
 };
 
-enum class FinishReason {
-  kLength,    // max_tokens were generated
-  kEndToken,  // the model ended its answer
-  kStopString,
-  kContextFull,  // no room for another token
-  kCancelled,    // by the caller
-};
-
-std::string_view Name(FinishReason reason);
-
 struct GenerateResult {
   std::vector<TokenId> token_ids;  // generated ones, without the one that ended the answer
   std::string text;                // what was shown
@@ -50,6 +42,7 @@ struct GenerateResult {
   double decode_seconds = 0;       // from the first token to the end
 
   // Known to those who run the passes, and filled in by them.
+  double queue_seconds = 0;        // before the start
   std::uint64_t expert_uses = 0;   // (token, layer, expert) triples that the router chose
   ExpertUsage experts;             // where they came from, prompt and answer
   ExpertUsage decode_experts;      // the same for the passes after the first token

@@ -1,0 +1,117 @@
+// Troupe's front door: open a model, start requests, wait for their answers.
+//
+//     auto model = troupe::Model::Open("model.gguf", {.memory = 6_GiB});
+//     if (!model.ok()) return Fail(model.status().ToString());
+//     auto generation = (*model)->Start({.prompt = "The kernel"});
+//     if (!generation.ok()) return Fail(generation.status().ToString());
+//     const auto answer = generation->Wait();
+//
+// Nothing here throws, prints or exits. Errors are Status values (status.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "troupe/bytes.h"
+#include "troupe/model_options.h"
+#include "troupe/plan.h"
+#include "troupe/request.h"
+#include "troupe/status.h"
+
+namespace troupe {
+
+// A request under way. Destroying it cancels it. Safe to use after its model was closed. All calls
+// but move and destruction may come from any thread.
+class Generation {
+ public:
+  Generation(Generation&&) noexcept;
+  Generation& operator=(Generation&&) noexcept;  // cancels what it held
+  ~Generation();
+
+  // Waits for the end. May be called again, and gives the same again.
+  // A cancelled request has an answer: what was written so far, with FinishReason::kCancelled.
+  // kCancelled: the model was closed before. kDataLoss, kUnavailable: weights could not be read.
+  // kDeadlineExceeded: its timeout has passed. kInvalidArgument: the model's logits are no numbers.
+  // kFailedPrecondition: moved from, or called from on_piece, where it would wait for itself.
+  Result<Answer> Wait();
+
+  // Takes effect within one pass. Any number of times, also after the end or moved from.
+  void Cancel();
+
+  bool done() const;  // Wait would not wait; true if moved from
+
+ private:
+  friend class Model;
+  class Impl;
+  explicit Generation(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// Sums since the model was opened, and what is under way now.
+struct Metrics {
+  std::size_t requests_waiting = 0, requests_reading = 0, requests_decoding = 0;
+  std::uint64_t requests_finished = 0, requests_cancelled = 0, requests_failed = 0;
+  std::uint64_t requests_refused = 0;  // by Start
+  std::uint64_t passes = 0, failed_passes = 0;
+  double pass_seconds = 0;
+  std::uint64_t prompt_tokens = 0, generated_tokens = 0;
+  std::uint64_t expert_hits = 0, expert_misses = 0;
+  std::uint64_t bytes_read = 0;
+  double stall_seconds = 0;
+  std::uint64_t not_exact = 0;
+};
+
+// Called with each piece of an answer, in order, on the engine's thread: all requests wait while it
+// runs, so it must not block. False or an exception cancels, and it is not called again.
+using OnPiece = std::function<bool(const Piece& piece)>;
+// Called while weights are loaded.
+using OnProgress = std::function<void(Bytes done, Bytes total)>;
+
+// A model that is ready to answer. Opening reads the file and takes all memory it will ever take.
+// Thread-safe: requests of all threads share passes, and each gets the bytes it would get alone.
+class Model {
+ public:
+  // What Open would do, without reading a weight. Fails as Open does.
+  static Result<Plan> PlanFor(const std::string& path, const ModelOptions& options = {});
+
+  // kNotFound, kPermissionDenied: the file cannot be opened. kInvalidArgument: it is no model, or
+  // an option is wrong. kUnimplemented: a family or tensor type that is not known.
+  // kResourceExhausted: the budget is too small, and the message says what would do. kDataLoss: the
+  // file is damaged.
+  static Result<std::unique_ptr<Model>> Open(const std::string& path,
+                                             const ModelOptions& options = {},
+                                             const OnProgress& on_progress = {});
+
+  // Closes: requests under way end with kCancelled after the pass that runs. Not from on_piece.
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  // Does not wait for other requests. kInvalidArgument: the request could never be answered.
+  // kResourceExhausted: its prompt is longer than the context. kUnavailable: the queue is full; try
+  // again after Status::retry_after() seconds. kUnimplemented: a chat in a format that is not
+  // known, or `exact` where the engine cannot yet keep one request exact beside others that are
+  // not.
+  Result<Generation> Start(Request request, OnPiece on_piece = {});
+
+  // The tokens of a text, with those that begin one; kInvalidArgument if it is not UTF-8.
+  Result<std::vector<TokenId>> Tokenize(std::string_view text) const;
+  // The text of tokens; kInvalidArgument if one is not in the vocabulary.
+  Result<std::string> Detokenize(std::span<const TokenId> tokens) const;
+
+  const Plan& plan() const;
+  Metrics metrics() const;  // as of the end of the last pass
+
+ private:
+  class Impl;
+  explicit Model(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace troupe

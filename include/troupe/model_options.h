@@ -1,0 +1,64 @@
+// What an embedder chooses when a model is opened. All of it has defaults: without any, a model
+// runs exactly, one request at a time, with the memory and processors that the machine has free.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "troupe/bytes.h"
+
+namespace troupe {
+
+// How experts that are not in memory may be answered. Exact is the default, and the other three are
+// ways to say what may be lost for speed. They only matter if not all experts fit into memory.
+
+// The same bytes as with everything in memory.
+struct Exact {
+  bool operator==(const Exact&) const = default;
+};
+// A chain of substitution policies, as `troupe run --substitute` takes it: "smoe:alpha=0.6".
+struct Chain {
+  std::string policies;
+  bool operator==(const Chain&) const = default;
+};
+// The fastest chain that was measured to cost at most this share of perplexity: 0.01 is 1 %. Needs
+// the measurements of `troupe calibrate --measure-quality`, as the next does.
+struct LossLimit {
+  double share = 0;
+  bool operator==(const LossLimit&) const = default;
+};
+// The chain that loses least among those that bring a token to this time.
+struct LatencyTarget {
+  double token_seconds = 0;
+  bool operator==(const LatencyTarget&) const = default;
+};
+
+using Lossiness = std::variant<Exact, Chain, LossLimit, LatencyTarget>;
+
+// Files beside the model. Empty: the one beside it, if there is one. "none": not even that.
+struct StorageOptions {
+  std::string container;      // packed experts, of `troupe pack`
+  std::string profile;        // what `troupe calibrate` learned
+  std::string quality_curve;  // what `troupe calibrate --measure-quality` measured; never "none"
+};
+
+struct ModelOptions {
+  // Of the whole process; absent: what the machine or its cgroup has free, less a reserve.
+  std::optional<Bytes> memory;
+  // Tokens of a sequence, prompt and answer. Absent: what the model was trained with, at most
+  // 4,096, and fewer if memory is short.
+  std::optional<std::uint32_t> context;
+  std::optional<std::uint32_t> threads;  // absent: as many as the process may run
+  std::uint32_t sequences = 1;           // requests that run at the same time; each has its memory
+  std::size_t queue = 64;                // requests that may wait beside these
+  // That a pass should take while somebody waits for its next token: how much of a long prompt is
+  // read in between.
+  double pass_seconds = 0.2;
+  Lossiness lossiness = Exact{};
+  StorageOptions storage;
+};
+
+}  // namespace troupe

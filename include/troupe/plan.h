@@ -1,0 +1,42 @@
+// How a model would be run: what of it stays in memory, and why. A value: made before any weight is
+// read, obeyed afterwards.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "troupe/bytes.h"
+
+namespace troupe {
+
+struct Plan {
+  std::uint32_t threads = 0;
+  std::uint32_t context = 0;    // tokens of a sequence
+  std::uint32_t sequences = 0;  // at the same time
+  std::uint32_t pass_rows = 0;  // tokens that go through the layers together, at most
+
+  // The budget, and how it is divided.
+  Bytes budget;
+  Bytes program;   // code, vocabulary and whatever the process held before
+  Bytes dense;     // weights that every token uses
+  Bytes kv_cache;  // of all sequences
+  Bytes workspace;
+  Bytes staging;     // buffers of reads
+  Bytes prediction;  // tables that say what to prefetch
+  Bytes experts;     // all of them, or the cache
+  Bytes total;
+
+  std::uint32_t experts_in_memory = 0;  // at the same time
+  std::uint32_t experts_in_all = 0;
+  std::string lossiness;           // the chain in force: "exact"
+  std::vector<std::string> notes;  // "context 4096 of the trained 32768: --ctx asks for more"
+
+  bool AllInMemory() const { return experts_in_memory == experts_in_all; }
+  bool operator==(const Plan&) const = default;
+};
+
+// A line each, as `troupe plan` prints them.
+std::vector<std::string> Describe(const Plan& plan);
+
+}  // namespace troupe

@@ -1,0 +1,100 @@
+// What a model is asked for, and what it answers: plain values.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+using TokenId = std::int32_t;
+
+struct Message {
+  std::string role;  // "system", "user" or "assistant"
+  std::string content;
+
+  bool operator==(const Message&) const = default;
+};
+
+// A text to go on from; exact tokens; or a chat, in the model's own format, ending where the
+// assistant's answer begins.
+using Prompt = std::variant<std::string, std::vector<TokenId>, std::vector<Message>>;
+
+// How the next token is chosen. The same seed gives the same answer on every machine.
+struct Sampling {
+  double temperature = 0.8;  // 0: always the most likely token
+  std::uint32_t top_k = 40;  // keep the k most likely; 0: all
+  double top_p = 0.95;       // keep the fewest whose probabilities reach p; 1: all
+  double min_p = 0.05;       // keep those at least this fraction of the most likely; 0: all
+
+  // For tokens among the last penalty_window ones; 0 turns all three off.
+  std::uint32_t penalty_window = 64;
+  double repetition_penalty = 1.0;  // divides positive logits, multiplies negative ones
+  double frequency_penalty = 0.0;   // subtracted per occurrence
+  double presence_penalty = 0.0;    // subtracted once
+
+  std::map<TokenId, float> logit_bias;  // added; -infinity bans a token
+  std::uint64_t seed = 0;
+
+  bool operator==(const Sampling&) const = default;
+};
+
+struct Request {
+  Prompt prompt;
+  std::size_t max_tokens = 128;
+  Sampling sampling;
+  std::vector<std::string> stop;  // texts before which the answer ends; no empty ones
+  bool ignore_end = false;        // goes on past the tokens that end an answer
+  // Answered exactly even if the model was opened to lose quality for speed.
+  bool exact = false;
+  // After this time the request fails; of those that wait, the most urgent is read first.
+  std::optional<std::chrono::nanoseconds> timeout;
+};
+
+// Text of an answer, as soon as its characters are complete and no stop string can begin in it.
+struct Piece {
+  std::string_view text;   // valid UTF-8; good during the call
+  std::size_t tokens = 0;  // generated so far
+};
+
+enum class FinishReason {
+  kLength,    // max_tokens were generated
+  kEndToken,  // the model ended its answer
+  kStopString,
+  kContextFull,  // no room for another token
+  kCancelled,    // by the caller
+};
+
+std::string_view Name(FinishReason reason);  // "length"
+
+// What an answer took. Seconds from the moment that the request had its memory.
+struct Usage {
+  std::size_t prompt_tokens = 0;     // that were read
+  std::size_t generated_tokens = 0;  // without the one that ended the answer
+  double queue_seconds = 0;          // before
+  double prefill_seconds = 0;        // to the last token of the prompt
+  double first_token_seconds = 0;
+  double decode_seconds = 0;  // from the first token to the end
+
+  std::uint64_t expert_uses = 0;  // (token, layer, expert) triples that the router chose
+  std::uint64_t expert_hits = 0;  // of layers' asks for an expert, those that found it in memory
+  std::uint64_t expert_misses = 0;
+  std::uint64_t bytes_read = 0;
+  double stall_seconds = 0;     // with nothing to compute before a read ended
+  std::uint64_t not_exact = 0;  // expert uses that were answered otherwise; 0 if exact
+};
+
+struct Answer {
+  std::string text;
+  std::vector<TokenId> tokens;  // generated, without the one that ended the answer
+  FinishReason finish = FinishReason::kLength;
+  Usage usage;
+};
+
+}  // namespace troupe

@@ -1,0 +1,219 @@
+#include "api/conversions.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/engine_runner.h"
+#include "text/chat_template.h"
+
+namespace troupe {
+namespace {
+
+constexpr std::uint32_t kMostSequences = 1024;
+constexpr std::size_t kMostQueue = 1'000'000;
+constexpr Nanos kLongestTimeout = 1'000'000'000'000'000'000;  // 31 years
+
+template <typename... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+template <typename... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;
+
+bool Positive(double value) { return std::isfinite(value) && value > 0; }
+
+Status Apply(const Lossiness& lossiness, OffloadOptions& offload) {
+  return std::visit(
+      Overloaded{[](const Exact&) { return OkStatus(); },
+                 [&](const Chain& chain) {
+                   offload.substitution = chain.policies;
+                   return OkStatus();  // read when the plan is made, with what it may need
+                 },
+                 [&](const LossLimit& limit) {
+                   if (!Positive(limit.share) || limit.share > 1) {
+                     return InvalidArgument("a loss of {}, expected a share above 0", limit.share);
+                   }
+                   offload.quality = fmt::format("{}%", 100 * limit.share);
+                   return OkStatus();
+                 },
+                 [&](const LatencyTarget& target) {
+                   if (!Positive(target.token_seconds)) {
+                     return InvalidArgument("{} seconds a token, expected a time above 0",
+                                            target.token_seconds);
+                   }
+                   offload.token_seconds = target.token_seconds;
+                   return OkStatus();
+                 }},
+      lossiness);
+}
+
+Result<std::vector<TokenId>> EncodeChat(const std::vector<Message>& messages,
+                                        const Tokenizer& tokenizer, ChatFormat format) {
+  if (messages.empty()) return InvalidArgument("a chat of no messages, expected at least one");
+  std::vector<ChatMessage> chat;
+  for (const Message& message : messages) {
+    chat.push_back({.role = message.role, .content = message.content});
+  }
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<TextSegment> segments, RenderChat(format, chat, true));
+  return tokenizer.EncodeSegments(segments);
+}
+
+}  // namespace
+
+Result<EngineOptions> ToEngineOptions(const ModelOptions& options) {
+  if (options.sequences < 1 || options.sequences > kMostSequences) {
+    return InvalidArgument("{} sequences, expected 1 to {}", options.sequences, kMostSequences);
+  }
+  if (options.queue > kMostQueue) {
+    return InvalidArgument("a queue of {}, expected at most {}", options.queue, kMostQueue);
+  }
+  if (!Positive(options.pass_seconds)) {
+    return InvalidArgument("passes of {} seconds, expected a time above 0", options.pass_seconds);
+  }
+  EngineOptions engine;
+  engine.threads = options.threads;
+  engine.context = options.context;
+  engine.memory = options.memory;
+  engine.offload.container = options.storage.container;
+  engine.offload.profile = options.storage.profile;
+  engine.offload.quality_curve = options.storage.quality_curve;
+  TROUPE_RETURN_IF_ERROR(Apply(options.lossiness, engine.offload));
+  if (options.sequences > 1) {
+    engine.beside = [engine, sequences = options.sequences](const ModelConfig& config) {
+      return EngineRunner::BytesBeside(config, engine, sequences);
+    };
+  }
+  return engine;
+}
+
+SamplerOptions ToSamplerOptions(const Sampling& sampling) {
+  return {.temperature = sampling.temperature,
+          .top_k = sampling.top_k,
+          .top_p = sampling.top_p,
+          .min_p = sampling.min_p,
+          .penalty_window = sampling.penalty_window,
+          .repetition_penalty = sampling.repetition_penalty,
+          .frequency_penalty = sampling.frequency_penalty,
+          .presence_penalty = sampling.presence_penalty,
+          .logit_bias = sampling.logit_bias,
+          .seed = sampling.seed};
+}
+
+Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
+                                    const Result<ChatFormat>& chat_format, Nanos now) {
+  if (std::ranges::find(request.stop, "") != request.stop.end()) {
+    return InvalidArgument("an empty stop string stops nowhere, expected some text");
+  }
+  BatchRequest batch{.prompt = {},
+                     .options = {.max_tokens = request.max_tokens,
+                                 .sampler = ToSamplerOptions(request.sampling),
+                                 .stop = std::move(request.stop),
+                                 .ignore_end = request.ignore_end},
+                     .exact = request.exact};
+  if (request.timeout) {
+    if (request.timeout->count() <= 0) {
+      return InvalidArgument("a timeout of {} ns, expected some time", request.timeout->count());
+    }
+    batch.deadline = now + std::min<Nanos>(request.timeout->count(), kLongestTimeout);
+  }
+  if (auto* const ids = std::get_if<std::vector<TokenId>>(&request.prompt)) {
+    batch.prompt = std::move(*ids);
+  } else if (const auto* const text = std::get_if<std::string>(&request.prompt)) {
+    TROUPE_ASSIGN_OR_RETURN(batch.prompt, tokenizer.Encode(*text));
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(const ChatFormat format, chat_format);
+    TROUPE_ASSIGN_OR_RETURN(batch.prompt, EncodeChat(std::get<std::vector<Message>>(request.prompt),
+                                                     tokenizer, format));
+    for (std::string& stop : ChatStopStrings(format)) batch.options.stop.push_back(std::move(stop));
+  }
+  return batch;
+}
+
+Plan ToPlan(const EnginePlan& plan, const ModelOptions& options, std::string lossiness) {
+  const MemoryPlan& memory = plan.memory;
+  Plan shown{.threads = plan.threads,
+             .context = plan.context(),
+             .sequences = options.sequences,
+             .pass_rows = memory.chunk,
+             .budget = memory.budget,
+             .program = memory.program,
+             .dense = memory.dense,
+             .kv_cache = memory.kv_cache,
+             .workspace = memory.workspace,
+             .staging = memory.staging,
+             .prediction = memory.prediction,
+             .experts = memory.experts,
+             .total = memory.total(),
+             .experts_in_memory = memory.all_resident ? plan.needs.AllExperts() : memory.slots,
+             .experts_in_all = plan.needs.AllExperts(),
+             .lossiness = std::move(lossiness),
+             .notes = {}};
+  for (const auto* const lines : {&memory.warnings, &memory.notes, &plan.notes}) {
+    shown.notes.insert(shown.notes.end(), lines->begin(), lines->end());
+  }
+  return shown;
+}
+
+std::vector<std::string> Describe(const Plan& plan) {
+  std::vector<std::string> lines;
+  const auto add = [&](std::string_view name, const std::string& value) {
+    lines.push_back(fmt::format("{:<13} {}", name, value));
+  };
+  add("threads", std::to_string(plan.threads));
+  add("sequences", fmt::format("{} of {} tokens", plan.sequences, plan.context));
+  add("budget", ToString(plan.budget));
+  add("program", ToString(plan.program));
+  add("dense weights", ToString(plan.dense));
+  add("KV cache", ToString(plan.kv_cache));
+  add("workspace", ToString(plan.workspace));
+  if (!plan.AllInMemory()) add("staging", ToString(plan.staging));
+  if (!plan.AllInMemory()) add("prediction", ToString(plan.prediction));
+  add("experts", fmt::format("{}: {} of {} in memory", ToString(plan.experts),
+                             plan.experts_in_memory, plan.experts_in_all));
+  add("total", ToString(plan.total));
+  add("answers", plan.lossiness);
+  for (const std::string& note : plan.notes) add("note", note);
+  return lines;
+}
+
+Answer ToAnswer(GenerateResult result) {
+  const ExpertUsage& experts = result.experts;
+  Answer answer{.text = std::move(result.text),
+                .tokens = std::move(result.token_ids),
+                .finish = result.finish,
+                .usage = {.prompt_tokens = result.prompt_tokens,
+                          .queue_seconds = result.queue_seconds,
+                          .prefill_seconds = result.prefill_seconds,
+                          .first_token_seconds = result.first_token_seconds,
+                          .decode_seconds = result.decode_seconds,
+                          .expert_uses = result.expert_uses,
+                          .expert_hits = experts.hits,
+                          .expert_misses = experts.misses,
+                          .bytes_read = experts.bytes_read,
+                          .stall_seconds = experts.stall_seconds,
+                          .not_exact = experts.NotExact()}};
+  answer.usage.generated_tokens = answer.tokens.size();
+  return answer;
+}
+
+Metrics ToMetrics(const BatchCounters& counters) {
+  const ExpertUsage& experts = counters.experts;
+  return {.requests_waiting = counters.waiting,
+          .requests_reading = counters.reading,
+          .requests_decoding = counters.decoding,
+          .requests_finished = counters.finished,
+          .requests_cancelled = counters.cancelled,
+          .requests_failed = counters.failed,
+          .passes = counters.passes,
+          .failed_passes = counters.failed_passes,
+          .pass_seconds = counters.pass_seconds,
+          .prompt_tokens = counters.prompt_tokens,
+          .generated_tokens = counters.generated_tokens,
+          .expert_hits = experts.hits,
+          .expert_misses = experts.misses,
+          .bytes_read = experts.bytes_read,
+          .stall_seconds = experts.stall_seconds,
+          .not_exact = experts.NotExact()};
+}
+
+}  // namespace troupe

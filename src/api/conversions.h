@@ -1,0 +1,32 @@
+// The public values (include/troupe) to the engine's own, and back. No engine is needed for any of
+// it but the model's chat format and tokenizer.
+#pragma once
+
+#include <troupe/model.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "runtime/batch_loop.h"
+#include "runtime/engine_plan.h"
+#include "runtime/generation.h"
+#include "text/chat_format.h"
+#include "text/sampler.h"
+#include "text/tokenizer.h"
+
+namespace troupe {
+
+// kInvalidArgument if an option is out of its range.
+Result<EngineOptions> ToEngineOptions(const ModelOptions& options);
+
+SamplerOptions ToSamplerOptions(const Sampling& sampling);
+
+// Encodes the prompt, and adds the stop strings of a chat's format. Without its sinks.
+Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
+                                    const Result<ChatFormat>& chat_format, Nanos now);
+
+// `lossiness`: the chain in force.
+Plan ToPlan(const EnginePlan& plan, const ModelOptions& options, std::string lossiness);
+Answer ToAnswer(GenerateResult result);
+Metrics ToMetrics(const BatchCounters& counters);
+
+}  // namespace troupe

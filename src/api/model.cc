@@ -1,0 +1,161 @@
+// The front door (troupe/model.h): an engine, a batcher that owns it, and the handles to requests.
+#include <troupe/model.h>
+
+#include <atomic>
+#include <utility>
+
+#include "api/conversions.h"
+#include "base/clock.h"
+#include "runtime/batcher.h"
+#include "runtime/engine.h"
+#include "runtime/engine_runner.h"
+#include "runtime/plan_model.h"
+
+namespace troupe {
+namespace {
+
+// Tells a stranger's function of the pieces of one answer, and how many tokens they are of.
+class PieceSink {
+ public:
+  explicit PieceSink(OnPiece on_piece) : on_piece_(std::move(on_piece)) {}
+
+  void CountToken() { ++tokens_; }
+  bool Show(std::string_view text) {
+    try {
+      return on_piece_({.text = text, .tokens = tokens_});
+    } catch (...) {  // not ours: it must not take the engine's thread with it
+      return false;
+    }
+  }
+
+ private:
+  OnPiece on_piece_;
+  std::size_t tokens_ = 0;
+};
+
+GenerationSinks SinksFor(OnPiece on_piece) {
+  if (!on_piece) return {};
+  const auto sink = std::make_shared<PieceSink>(std::move(on_piece));
+  return {.on_text = [sink](std::string_view text) { return sink->Show(text); },
+          .on_logits =
+              [sink](TokenId, std::span<const float>) {
+                sink->CountToken();
+                return OkStatus();
+              }};
+}
+
+}  // namespace
+
+class Generation::Impl {
+ public:
+  explicit Impl(std::shared_ptr<Ticket> held) : ticket(std::move(held)) {}
+  ~Impl() { ticket->Cancel(); }
+
+  const std::shared_ptr<Ticket> ticket;
+};
+
+Generation::Generation(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Generation::Generation(Generation&&) noexcept = default;
+Generation& Generation::operator=(Generation&&) noexcept = default;
+Generation::~Generation() = default;
+
+Result<Answer> Generation::Wait() {
+  if (impl_ == nullptr) {
+    return Error(Code::kFailedPrecondition, "this generation was moved from");
+  }
+  TROUPE_ASSIGN_OR_RETURN(GenerateResult result, impl_->ticket->Wait());
+  return ToAnswer(std::move(result));
+}
+
+void Generation::Cancel() {
+  if (impl_ != nullptr) impl_->ticket->Cancel();
+}
+
+bool Generation::done() const { return impl_ == nullptr || impl_->ticket->done(); }
+
+class Model::Impl {
+ public:
+  static Result<std::unique_ptr<Impl>> Open(const std::string& path, const ModelOptions& options,
+                                            const OnProgress& on_progress) {
+    TROUPE_ASSIGN_OR_RETURN(const EngineOptions engine_options, ToEngineOptions(options));
+    TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                            Engine::Open(path, engine_options, on_progress));
+    TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<EngineRunner> runner,
+                            EngineRunner::Create(*engine, options.sequences));
+    return std::make_unique<Impl>(std::move(engine), std::move(runner), options);
+  }
+
+  Impl(std::unique_ptr<Engine> opened, std::unique_ptr<EngineRunner> runner,
+       const ModelOptions& options)
+      : engine(std::move(opened)),
+        plan(ToPlan(engine->plan(), options, engine->offload_options().substitution)),
+        runner_(std::move(runner)),
+        batcher(*runner_, engine->tokenizer(), clock,
+                {.limits = {.target_seconds = options.pass_seconds}, .queue = options.queue}) {}
+
+  Result<std::shared_ptr<Ticket>> Start(Request request, OnPiece on_piece) {
+    if (request.exact && plan.lossiness != "exact") {
+      return Error(Code::kUnimplemented,
+                   "an exact answer of a model that was opened with '{}': open it with Exact",
+                   plan.lossiness);
+    }
+    TROUPE_ASSIGN_OR_RETURN(BatchRequest batch,
+                            ToBatchRequest(std::move(request), engine->tokenizer(),
+                                           engine->chat_format(), clock.Now()));
+    batch.sinks = SinksFor(std::move(on_piece));
+    return batcher.Submit(std::move(batch));
+  }
+
+  const MonotonicClock clock;
+  const std::unique_ptr<Engine> engine;
+  const Plan plan;
+  std::atomic<std::uint64_t> refused{0};
+
+ private:
+  const std::unique_ptr<EngineRunner> runner_;
+
+ public:
+  Batcher batcher;  // last: its thread uses the others
+};
+
+Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Model::~Model() = default;
+
+Result<Plan> Model::PlanFor(const std::string& path, const ModelOptions& options) {
+  TROUPE_ASSIGN_OR_RETURN(const EngineOptions engine_options, ToEngineOptions(options));
+  TROUPE_ASSIGN_OR_RETURN(const PlannedModel planned, PlanModel(path, engine_options));
+  return ToPlan(planned.plan, options, ToString(planned.substitution));
+}
+
+Result<std::unique_ptr<Model>> Model::Open(const std::string& path, const ModelOptions& options,
+                                           const OnProgress& on_progress) {
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Impl> impl, Impl::Open(path, options, on_progress));
+  return std::unique_ptr<Model>(new Model(std::move(impl)));
+}
+
+Result<Generation> Model::Start(Request request, OnPiece on_piece) {
+  Result<std::shared_ptr<Ticket>> ticket = impl_->Start(std::move(request), std::move(on_piece));
+  if (!ticket.ok()) {
+    ++impl_->refused;
+    return ticket.status();
+  }
+  return Generation(std::make_unique<Generation::Impl>(std::move(ticket).value()));
+}
+
+Result<std::vector<TokenId>> Model::Tokenize(std::string_view text) const {
+  return impl_->engine->tokenizer().Encode(text);
+}
+
+Result<std::string> Model::Detokenize(std::span<const TokenId> tokens) const {
+  return impl_->engine->tokenizer().Decode(tokens);
+}
+
+const Plan& Model::plan() const { return impl_->plan; }
+
+Metrics Model::metrics() const {
+  Metrics metrics = ToMetrics(impl_->batcher.counters());
+  metrics.requests_refused = impl_->refused;
+  return metrics;
+}
+
+}  // namespace troupe

@@ -1,0 +1,263 @@
+#include "runtime/batch_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+double SecondsBetween(Nanos from, Nanos to) { return static_cast<double>(to - from) * 1e-9; }
+
+// Tokens that a request may come to: what memory is reserved for.
+std::size_t MostTokens(const BatchRequest& request, std::size_t context) {
+  const std::size_t prompt = request.prompt.size();
+  return prompt + std::min(request.options.max_tokens, context - std::min(context, prompt));
+}
+
+Status TooLate() { return Status(Code::kDeadlineExceeded, "the request's deadline has passed"); }
+
+}  // namespace
+
+BatchLoop::BatchLoop(PassRunner& runner, const Tokenizer& tokenizer, const Clock& clock,
+                     const BatchLimits& limits)
+    : runner_(runner),
+      tokenizer_(tokenizer),
+      clock_(clock),
+      runner_limits_(runner.limits()),
+      limits_([&] {
+        BatchLimits cut = limits;
+        cut.most_rows = std::clamp<std::uint32_t>(cut.most_rows, 1, runner_limits_.rows);
+        return cut;
+      }()) {}
+
+Status BatchLoop::Check(const BatchRequest& request) const {
+  TROUPE_RETURN_IF_ERROR(TextGeneration::Check(request.prompt.size(), request.options,
+                                               {.capacity = runner_limits_.context}));
+  for (const TokenId token : request.prompt) {
+    if (!tokenizer_.Contains(token)) {
+      return InvalidArgument("token id {} is not in the vocabulary of {}", token,
+                             tokenizer_.size());
+    }
+  }
+  return OkStatus();
+}
+
+void BatchLoop::Add(std::shared_ptr<Ticket> ticket, BatchRequest request) {
+  waiting_.push_back(
+      {.ticket = std::move(ticket), .request = std::move(request), .since = clock_.Now()});
+}
+
+std::vector<EndedRequest> BatchLoop::Step() {
+  std::vector<EndedRequest> ended;
+  DropUnwanted(ended);
+  Admit(ended);
+  RunPass();
+  CollectEnded(ended);
+  return ended;
+}
+
+void BatchLoop::DropUnwanted(std::vector<EndedRequest>& ended) {
+  const Nanos now = clock_.Now();
+  std::erase_if(waiting_, [&](Waiting& waiting) {
+    if (waiting.ticket->cancelled()) {
+      ++counters_.cancelled;
+      GenerateResult nothing;
+      nothing.finish = FinishReason::kCancelled;
+      nothing.queue_seconds = SecondsBetween(waiting.since, now);
+      ended.push_back({std::move(waiting.ticket), std::move(nothing)});
+      return true;
+    }
+    if (waiting.request.deadline.value_or(now) < now) {
+      ++counters_.failed;
+      ended.push_back({std::move(waiting.ticket), TooLate()});
+      return true;
+    }
+    return false;
+  });
+  for (Active& active : active_) {
+    if (active.ticket->cancelled()) active.generation.Cancel();
+    if (active.deadline.value_or(now) < now) active.generation.Fail(TooLate());
+  }
+  CollectEnded(ended);
+}
+
+// In order of arrival: a request that needs much memory is not overtaken for ever by small ones.
+void BatchLoop::Admit(std::vector<EndedRequest>& ended) {
+  while (!waiting_.empty() && active_.size() < runner_limits_.sequences) {
+    const std::size_t tokens = MostTokens(waiting_.front().request, runner_limits_.context);
+    const std::optional<SequenceId> sequence = runner_.Reserve(tokens);
+    if (!sequence && !active_.empty()) return;
+    Waiting next = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (!sequence) {  // nobody holds memory that could become free
+      ++counters_.failed;
+      ended.push_back(
+          {std::move(next.ticket),
+           Error(Code::kResourceExhausted,
+                 "no memory for a sequence of {} tokens, though nothing else runs", tokens)});
+      continue;
+    }
+    Result<TextGeneration> generation = TextGeneration::Make(
+        tokenizer_, std::move(next.request.prompt), next.request.options,
+        {.capacity = runner_limits_.context}, clock_, std::move(next.request.sinks));
+    TROUPE_CHECK(generation.ok());  // Check has accepted it
+    const Nanos now = clock_.Now();
+    active_.push_back({.ticket = std::move(next.ticket),
+                       .generation = std::move(generation).value(),
+                       .sequence = *sequence,
+                       .exact = next.request.exact,
+                       .deadline = next.request.deadline,
+                       .since = now,
+                       .costs = {}});
+    active_.back().costs.queue_seconds = SecondsBetween(next.since, now);
+  }
+}
+
+void BatchLoop::RunPass() {
+  std::vector<BatchCandidate> candidates;
+  for (const Active& active : active_) {
+    candidates.push_back(
+        {.request = active.ticket->id(),
+         .phase = active.generation.phase(),
+         .prompt_left = static_cast<std::uint32_t>(active.generation.prompt_left()),
+         .deadline = active.deadline,
+         .passed_over = active.passed_over});
+  }
+  const BatchChoice choice = ChooseBatch(candidates, meter_.speed(), limits_);
+  if (choice.rows.empty()) return;
+  for (Active& active : active_) ++active.passed_over;
+  const std::vector<PassRows> rows = RowsOf(choice);
+  for (const PassRows& group : rows) ActiveOf(group.request).passed_over = 0;
+
+  Status together = RunRows(rows);
+  if (together.ok()) return;
+  if (rows.size() == 1) {
+    ActiveOf(rows.front().request).generation.Fail(std::move(together));
+    return;
+  }
+  // One of them needs what cannot be had. Alone, each shows whether it is the one.
+  for (const PassRows& group : rows) {
+    if (Status alone = RunRows({&group, 1}); !alone.ok()) {
+      ActiveOf(group.request).generation.Fail(std::move(alone));
+    }
+  }
+}
+
+std::vector<PassRows> BatchLoop::RowsOf(const BatchChoice& choice) const {
+  std::vector<PassRows> rows;
+  for (const BatchRows& group : choice.rows) {
+    const Active& active = ActiveOf(group.request);
+    const TextGeneration& generation = active.generation;
+    rows.push_back(
+        {.sequence = active.sequence,
+         .request = group.request,
+         .tokens = generation.NextTokens(group.rows),
+         .phase = group.phase,
+         .exact = active.exact,
+         .wants_logits = group.phase == Phase::kDecode || group.rows == generation.prompt_left()});
+  }
+  return rows;
+}
+
+Status BatchLoop::RunRows(std::span<const PassRows> rows) {
+  const Nanos start = clock_.Now();
+  const Status status = runner_.Run(rows);
+  const double seconds = SecondsBetween(start, clock_.Now());
+  counters_.pass_seconds += seconds;
+  if (!status.ok()) {
+    ++counters_.failed_passes;
+    return status;
+  }
+  ++counters_.passes;
+  std::uint32_t decodes = 0, prompts = 0;
+  for (const PassRows& group : rows) {
+    (group.phase == Phase::kDecode ? decodes : prompts) +=
+        static_cast<std::uint32_t>(group.tokens.size());
+  }
+  meter_.PassEnded(decodes, prompts, seconds);
+  counters_.prompt_tokens += prompts;
+  TakeResults(rows, seconds);
+  return OkStatus();
+}
+
+void BatchLoop::TakeResults(std::span<const PassRows> rows, double seconds) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    Active& active = ActiveOf(rows[i].request);
+    const RowsCost& cost = runner_.costs()[i];
+    active.costs.expert_uses += cost.expert_uses;
+    active.costs.experts += cost.experts;
+    counters_.experts += cost.experts;
+    if (rows[i].phase == Phase::kDecode) {
+      active.costs.decode_experts += cost.experts;
+      active.costs.decode_pass_seconds += seconds;
+    } else {
+      active.generation.Read(rows[i].tokens.size());
+    }
+    if (!rows[i].wants_logits || active.generation.ended()) continue;
+    const std::size_t before = active.generation.result().token_ids.size();
+    // An answer that fails here says so by its state.
+    (void)active.generation.Accept(runner_.Logits(active.sequence));
+    counters_.generated_tokens += active.generation.result().token_ids.size() - before;
+  }
+}
+
+void BatchLoop::CollectEnded(std::vector<EndedRequest>& ended) {
+  std::erase_if(active_, [&](Active& active) {
+    using State = TextGeneration::State;
+    TextGeneration& generation = active.generation;
+    if (!generation.ended()) return false;
+    runner_.Release(active.sequence);
+    const double seconds = SecondsBetween(active.since, clock_.Now());
+    request_seconds_ =
+        request_seconds_ == 0 ? seconds : request_seconds_ + 0.2 * (seconds - request_seconds_);
+    if (generation.state() == State::kFailed) {
+      ++counters_.failed;
+      ended.push_back({std::move(active.ticket), generation.status()});
+      return true;
+    }
+    ++(generation.state() == State::kFinished ? counters_.finished : counters_.cancelled);
+    GenerateResult result = std::move(generation).TakeResult();
+    result.queue_seconds = active.costs.queue_seconds;
+    result.expert_uses = active.costs.expert_uses;
+    result.experts = std::move(active.costs.experts);
+    result.decode_experts = std::move(active.costs.decode_experts);
+    result.decode_pass_seconds = active.costs.decode_pass_seconds;
+    ended.push_back({std::move(active.ticket), std::move(result)});
+    return true;
+  });
+}
+
+std::vector<EndedRequest> BatchLoop::EndAll(const Status& why) {
+  std::vector<EndedRequest> ended;
+  for (Active& active : active_) active.generation.Fail(why);
+  CollectEnded(ended);
+  for (Waiting& waiting : waiting_) {
+    ++counters_.failed;
+    ended.push_back({std::move(waiting.ticket), why});
+  }
+  waiting_.clear();
+  return ended;
+}
+
+BatchCounters BatchLoop::counters() const {
+  BatchCounters counters = counters_;
+  counters.waiting = waiting_.size();
+  for (const Active& active : active_) {
+    ++(active.generation.phase() == Phase::kPrompt ? counters.reading : counters.decoding);
+  }
+  counters.speed = meter_.speed();
+  return counters;
+}
+
+const BatchLoop::Active& BatchLoop::ActiveOf(RequestId id) const {
+  const auto found =
+      std::ranges::find(active_, id, [](const Active& active) { return active.ticket->id(); });
+  TROUPE_CHECK(found != active_.end());
+  return *found;
+}
+
+BatchLoop::Active& BatchLoop::ActiveOf(RequestId id) {
+  return const_cast<Active&>(std::as_const(*this).ActiveOf(id));
+}
+
+}  // namespace troupe

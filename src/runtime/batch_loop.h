@@ -1,0 +1,119 @@
+// The requests under way and the passes that serve them, one Step at a time, without a thread:
+// requests join and leave between passes, each with memory of its own from the first pass to the
+// last. What goes into a pass is expert/flow/batch_policy.h's to say. Submission from other threads
+// is batcher.h's. Threads: one, except for Check.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "expert/flow/batch_policy.h"
+#include "expert/flow/row_speed.h"
+#include "runtime/generation.h"
+#include "runtime/pass_runner.h"
+#include "runtime/ticket.h"
+#include "text/tokenizer.h"
+
+namespace troupe {
+
+struct BatchRequest {
+  std::vector<TokenId> prompt;
+  GenerateOptions options;
+  GenerationSinks sinks = {};  // called on the thread that steps
+  bool exact = false;
+  std::optional<Nanos> deadline = {};  // by the loop's clock: past it the request fails
+};
+
+// Sums since the loop was made, and what is under way now.
+struct BatchCounters {
+  std::size_t waiting = 0;
+  std::size_t reading = 0;
+  std::size_t decoding = 0;
+  std::uint64_t finished = 0;  // with an answer
+  std::uint64_t cancelled = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t passes = 0;
+  std::uint64_t failed_passes = 0;
+  std::uint64_t prompt_tokens = 0;
+  std::uint64_t generated_tokens = 0;
+  double pass_seconds = 0;
+  ExpertUsage experts;
+  RowSpeed speed;
+};
+
+struct EndedRequest {
+  std::shared_ptr<Ticket> ticket;
+  Result<GenerateResult> answer;
+};
+
+class BatchLoop {
+ public:
+  // All must outlive it. limits.most_rows is cut to what the runner takes.
+  BatchLoop(PassRunner& runner, const Tokenizer& tokenizer, const Clock& clock,
+            const BatchLimits& limits);
+
+  // Whether a request can ever be served: kInvalidArgument, or kResourceExhausted if it is too long
+  // for the context. Any thread.
+  Status Check(const BatchRequest& request) const;
+
+  // REQUIRES: Check accepts it.
+  void Add(std::shared_ptr<Ticket> ticket, BatchRequest request);
+
+  // Drops what was cancelled or is too late, admits what there is memory for, and runs one pass if
+  // there is work. Gives those that have ended.
+  std::vector<EndedRequest> Step();
+
+  // Ends all that is under way or waiting, with this error.
+  std::vector<EndedRequest> EndAll(const Status& why);
+
+  std::size_t size() const { return waiting_.size() + active_.size(); }
+  BatchCounters counters() const;
+  // From a request's first pass to its end, on average; 0 before the first end.
+  double request_seconds() const { return request_seconds_; }
+
+ private:
+  struct Waiting {
+    std::shared_ptr<Ticket> ticket;
+    BatchRequest request;
+    Nanos since = 0;
+  };
+  struct Active {
+    std::shared_ptr<Ticket> ticket;
+    TextGeneration generation;
+    SequenceId sequence = 0;
+    bool exact = false;
+    std::optional<Nanos> deadline;
+    std::uint32_t passed_over = 0;
+    Nanos since = 0;
+    GenerateResult costs;  // the fields that those who run the passes fill in
+  };
+
+  void DropUnwanted(std::vector<EndedRequest>& ended);
+  void Admit(std::vector<EndedRequest>& ended);
+  void RunPass();
+  std::vector<PassRows> RowsOf(const BatchChoice& choice) const;
+  Status RunRows(std::span<const PassRows> rows);
+  void TakeResults(std::span<const PassRows> rows, double seconds);
+  void CollectEnded(std::vector<EndedRequest>& ended);
+  const Active& ActiveOf(RequestId id) const;
+  Active& ActiveOf(RequestId id);
+
+  PassRunner& runner_;
+  const Tokenizer& tokenizer_;
+  const Clock& clock_;
+  const RunnerLimits runner_limits_;
+  const BatchLimits limits_;
+  std::deque<Waiting> waiting_;  // in order of arrival, as active_ is
+  std::vector<Active> active_;
+  RowSpeedMeter meter_;
+  BatchCounters counters_;
+  double request_seconds_ = 0;
+};
+
+}  // namespace troupe

@@ -1,0 +1,292 @@
+#include "runtime/batch_loop.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "runtime/fake_runner_for_test.h"
+#include "testing/test_seed.h"
+#include "text/tiny_vocab_for_test.h"
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::size_t kVocabulary = 256;  // the bytes: text of any kind
+
+std::vector<TokenId> RandomPrompt(Rng& rng, std::size_t most) {
+  std::vector<TokenId> prompt(1 + rng.Below(most));
+  for (TokenId& token : prompt) token = static_cast<TokenId>(rng.Below(kVocabulary));
+  return prompt;
+}
+
+BatchRequest RandomRequest(Rng& rng) {
+  BatchRequest request{.prompt = RandomPrompt(rng, 120), .options = {}};
+  request.options.max_tokens = rng.Below(40);
+  request.options.sampler.seed = rng.Next();
+  if (rng.Below(3) == 0) request.options.sampler.temperature = 0;
+  if (rng.Below(3) == 0) request.options.stop = {"e", "Th"};
+  return request;
+}
+
+class BatchLoopTest : public testing::Test {
+ protected:
+  BatchLoopTest() : tokenizer_(MakeTokenizer(TinyByteLevelVocab()).value()) {}
+
+  // What a request gets that has the model to itself.
+  GenerateResult Alone(const BatchRequest& request) const {
+    const FakeRunner model({.vocabulary = kVocabulary});
+    TextGeneration generation = TextGeneration::Make(*tokenizer_, request.prompt, request.options,
+                                                     {.capacity = 512}, clock_)
+                                    .value();
+    std::vector<TokenId> fed = request.prompt;
+    generation.Read(fed.size());
+    while (!generation.ended()) {
+      for (const TokenId token : generation.NextTokens(1)) fed.push_back(token);
+      EXPECT_TRUE(generation.Accept(model.LogitsAfter(fed)).ok());
+    }
+    return std::move(generation).TakeResult();
+  }
+
+  static std::shared_ptr<Ticket> Add(BatchLoop& loop, RequestId id, BatchRequest request) {
+    EXPECT_TRUE(loop.Check(request).ok());
+    auto ticket = std::make_shared<Ticket>(id);
+    loop.Add(ticket, std::move(request));
+    return ticket;
+  }
+  void StepInto(BatchLoop& loop) {
+    for (EndedRequest& ended : loop.Step()) {
+      const RequestId id = ended.ticket->id();
+      EXPECT_TRUE(answers_.emplace(id, std::move(ended.answer)).second) << "ended twice";
+    }
+  }
+  void RunToEnd(BatchLoop& loop) {
+    for (int step = 0; loop.size() > 0; ++step) {
+      ASSERT_LT(step, 10'000) << "requests that never end";
+      StepInto(loop);
+    }
+  }
+  const Result<GenerateResult>& Answer(RequestId id) const { return answers_.at(id); }
+
+  std::unique_ptr<Tokenizer> tokenizer_;
+  ManualClock clock_;
+  std::map<RequestId, Result<GenerateResult>> answers_;
+};
+
+// Requests join and leave at any moment, are cancelled, wait for memory, are cut into chunks of any
+// size, and passes fail: everyone gets the text that he would get alone.
+TEST_F(BatchLoopTest, EveryRequestGetsTheTextItGetsAloneInAnyInterleaving) {
+  const std::uint64_t seed = TestSeed();
+  for (std::uint64_t round = 0; round < 500; ++round) {
+    SCOPED_TRACE(round);
+    Rng rng(seed + round);
+    answers_.clear();
+    std::vector<BatchRequest> requests(1 + rng.Below(12));
+    for (BatchRequest& request : requests) request = RandomRequest(rng);
+    // Its rows make every pass fail; it fails, and nobody else does.
+    const RequestId poisoned = rng.Below(3) == 0 ? rng.Below(requests.size()) : requests.size();
+    const std::uint64_t passes_that_fail = rng.Below(2) * 4;
+    Rng faults(seed + round);
+    FakeRunner runner({.limits = {.rows = 1 + static_cast<std::uint32_t>(rng.Below(64)),
+                                  .sequences = 1 + static_cast<std::uint32_t>(rng.Below(12)),
+                                  .context = 512},
+                       .memory = 160 + rng.Below(1500),
+                       .vocabulary = kVocabulary,
+                       .fails =
+                           [&](std::span<const PassRows> rows) {
+                             if (rows.size() > 1 && faults.Below(20) < passes_that_fail)
+                               return true;
+                             return std::ranges::count(rows, poisoned, &PassRows::request) > 0;
+                           },
+                       .clock = &clock_});
+    BatchLoop loop(runner, *tokenizer_, clock_,
+                   {.target_seconds = 0.05 * rng.Uniform(), .least_chunk = 1});
+    std::map<RequestId, std::shared_ptr<Ticket>> tickets;
+    std::set<RequestId> cancelled;
+    while (tickets.size() < requests.size() || loop.size() > 0) {
+      if (tickets.size() < requests.size() && rng.Below(4) == 0) {
+        const RequestId id = tickets.size();
+        tickets[id] = Add(loop, id, requests[id]);
+      }
+      if (!tickets.empty() && rng.Below(60) == 0) {
+        const RequestId id = rng.Below(tickets.size());
+        tickets[id]->Cancel();
+        cancelled.insert(id);
+      }
+      StepInto(loop);
+    }
+    ASSERT_EQ(answers_.size(), requests.size());
+    for (RequestId id = 0; id < requests.size(); ++id) {
+      const Result<GenerateResult>& answer = Answer(id);
+      if (id == poisoned && !answer.ok()) {
+        EXPECT_EQ(answer.status().code(), Code::kDataLoss);
+        continue;
+      }
+      ASSERT_TRUE(answer.ok()) << answer.status().ToString();
+      EXPECT_TRUE(id != poisoned || cancelled.contains(id));
+      const GenerateResult alone = Alone(requests[id]);
+      if (answer->finish == FinishReason::kCancelled) {
+        EXPECT_TRUE(cancelled.contains(id));
+        const std::size_t written = answer->token_ids.size();
+        ASSERT_LE(written, alone.token_ids.size());
+        EXPECT_TRUE(
+            std::ranges::equal(answer->token_ids, std::span(alone.token_ids).first(written)));
+      } else {
+        EXPECT_EQ(answer->text, alone.text);
+        EXPECT_EQ(answer->token_ids, alone.token_ids);
+        EXPECT_EQ(answer->finish, alone.finish);
+        EXPECT_EQ(answer->expert_uses, answer->prompt_tokens + answer->decode_steps);
+      }
+    }
+  }
+}
+
+TEST_F(BatchLoopTest, RequestsShareTheirPasses) {
+  FakeRunner runner({.vocabulary = kVocabulary});
+  BatchLoop loop(runner, *tokenizer_, clock_, {});
+  for (RequestId id = 0; id < 8; ++id) {
+    BatchRequest request{.prompt = {1, 2, 3}, .options = {.max_tokens = 10}};
+    request.options.sampler.seed = id;
+    Add(loop, id, std::move(request));
+  }
+  RunToEnd(loop);
+  EXPECT_EQ(runner.passes(), 10u);  // the prompts together, then nine passes of eight rows
+  EXPECT_EQ(loop.counters().generated_tokens, 80u);
+  EXPECT_EQ(loop.counters().finished, 8u);
+}
+
+TEST_F(BatchLoopTest, OnePassIsEnoughToCancel) {
+  FakeRunner runner({.vocabulary = kVocabulary});
+  BatchLoop loop(runner, *tokenizer_, clock_, {});
+  const auto ticket = Add(loop, 1, {.prompt = {1}, .options = {.max_tokens = 400}});
+  StepInto(loop);
+  StepInto(loop);
+  ticket->Cancel();
+  ticket->Cancel();
+  StepInto(loop);
+  EXPECT_EQ(loop.size(), 0u);
+  EXPECT_EQ(runner.passes(), 2u);
+  EXPECT_EQ(Answer(1)->finish, FinishReason::kCancelled);
+  EXPECT_EQ(Answer(1)->token_ids.size(), 2u);
+  EXPECT_EQ(loop.counters().cancelled, 1u);
+}
+
+TEST_F(BatchLoopTest, AWaitingRequestIsCancelledWithoutAPass) {
+  FakeRunner runner({.limits = {.rows = 8, .sequences = 1, .context = 512}});
+  BatchLoop loop(runner, *tokenizer_, clock_, {});
+  Add(loop, 1, {.prompt = {1}, .options = {.max_tokens = 3}});
+  Add(loop, 2, {.prompt = {1}, .options = {.max_tokens = 3}})->Cancel();
+  StepInto(loop);
+  EXPECT_EQ(Answer(2)->finish, FinishReason::kCancelled);
+  EXPECT_EQ(Answer(2)->prompt_tokens, 0u);
+  RunToEnd(loop);
+  EXPECT_TRUE(Answer(1).ok());
+}
+
+TEST_F(BatchLoopTest, ARequestWaitsUntilMemoryForAllOfItIsFree) {
+  FakeRunner runner({.memory = 100, .vocabulary = kVocabulary});
+  BatchLoop loop(runner, *tokenizer_, clock_, {});
+  for (RequestId id = 0; id < 3; ++id) {
+    Add(loop, id, {.prompt = {1, 2}, .options = {.max_tokens = 48}});  // 50 tokens each
+  }
+  StepInto(loop);
+  EXPECT_EQ(loop.counters().waiting, 1u);
+  RunToEnd(loop);
+  EXPECT_EQ(runner.most_together(), 2u);
+  EXPECT_EQ(loop.counters().finished, 3u);
+  EXPECT_GE(Answer(2)->queue_seconds, 0);
+}
+
+TEST_F(BatchLoopTest, ASmallRequestDoesNotOvertakeOneThatWaitsForMemory) {
+  FakeRunner runner({.memory = 100, .vocabulary = kVocabulary});
+  BatchLoop loop(runner, *tokenizer_, clock_, {});
+  Add(loop, 1, {.prompt = {1}, .options = {.max_tokens = 59}});
+  Add(loop, 2, {.prompt = {1}, .options = {.max_tokens = 89}});
+  Add(loop, 3, {.prompt = {1}, .options = {.max_tokens = 1}});
+  StepInto(loop);
+  EXPECT_EQ(loop.counters().waiting, 2u);
+  RunToEnd(loop);
+  EXPECT_EQ(loop.counters().finished, 3u);
+}
+
+TEST_F(BatchLoopTest, ARequestThatNeverFitsIsRefusedAtOnce) {
+  FakeRunner runner({.memory = 50});
+  BatchLoop loop(runner, *tokenizer_, clock_, {});
+  const Status status = loop.Check({.prompt = std::vector<TokenId>(513, 1), .options = {}});
+  EXPECT_EQ(status.code(), Code::kResourceExhausted);
+  EXPECT_THAT(status.message(), HasSubstr("513 tokens"));
+  // More than all memory, though not more than a context.
+  Add(loop, 1, {.prompt = {1}, .options = {.max_tokens = 60}});
+  Add(loop, 2, {.prompt = {1}, .options = {.max_tokens = 6}});
+  RunToEnd(loop);
+  EXPECT_EQ(Answer(1).status().code(), Code::kResourceExhausted);
+  EXPECT_TRUE(Answer(2).ok());
+}
+
+TEST_F(BatchLoopTest, RefusesTokensOutsideTheVocabularyAndBadSampling) {
+  FakeRunner runner({});
+  const BatchLoop loop(runner, *tokenizer_, clock_, {});
+  EXPECT_EQ(loop.Check({.prompt = {-1}, .options = {}}).code(), Code::kInvalidArgument);
+  EXPECT_EQ(loop.Check({.prompt = {100'000}, .options = {}}).code(), Code::kInvalidArgument);
+  BatchRequest request{.prompt = {1}, .options = {}};
+  request.options.sampler.top_p = 7;
+  EXPECT_EQ(loop.Check(request).code(), Code::kInvalidArgument);
+}
+
+TEST_F(BatchLoopTest, AnExpertThatCannotBeReadFailsOnlyWhoNeedsIt) {
+  FakeRunner runner({.vocabulary = kVocabulary, .fails = [](std::span<const PassRows> rows) {
+                       return std::ranges::count(rows, RequestId{2}, &PassRows::request) > 0;
+                     }});
+  BatchLoop loop(runner, *tokenizer_, clock_, {});
+  for (RequestId id = 1; id <= 3; ++id) {
+    Add(loop, id, {.prompt = {1, 2}, .options = {.max_tokens = 5}});
+  }
+  RunToEnd(loop);
+  EXPECT_TRUE(Answer(1).ok());
+  EXPECT_EQ(Answer(2).status().message(), "an expert cannot be read");
+  EXPECT_TRUE(Answer(3).ok());
+  EXPECT_EQ(loop.counters().failed, 1u);
+  EXPECT_EQ(loop.counters().failed_passes, 2u);  // together, and request 2 alone
+}
+
+TEST_F(BatchLoopTest, ARequestIsEndedAtItsDeadline) {
+  FakeRunner runner({.vocabulary = kVocabulary, .clock = &clock_});
+  BatchLoop loop(runner, *tokenizer_, clock_, {});
+  BatchRequest request{.prompt = {1}, .options = {.max_tokens = 400}};
+  request.deadline = clock_.Now() + 10'000'000;  // a row takes a millisecond
+  Add(loop, 1, std::move(request));
+  RunToEnd(loop);
+  EXPECT_EQ(Answer(1).status().code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(runner.passes(), 11u);
+}
+
+TEST_F(BatchLoopTest, ALongPromptBesideDecodesIsReadInChunksOfTheTargetTime) {
+  FakeRunner runner({.limits = {.rows = 512, .sequences = 9, .context = 4096},
+                     .memory = 9 * 4096,
+                     .vocabulary = kVocabulary,
+                     .clock = &clock_});
+  BatchLoop loop(runner, *tokenizer_, clock_, {.target_seconds = 0.1, .least_chunk = 4});
+  for (RequestId id = 0; id < 8; ++id) {
+    Add(loop, id, {.prompt = {1}, .options = {.max_tokens = 1000}});
+  }
+  StepInto(loop);
+  StepInto(loop);  // a decode is measured as well
+  Add(loop, 8, {.prompt = std::vector<TokenId>(2048, 7), .options = {.max_tokens = 1}});
+  Nanos longest = 0;
+  while (!answers_.contains(8)) {
+    const Nanos start = clock_.Now();
+    StepInto(loop);
+    longest = std::max(longest, clock_.Now() - start);
+  }
+  EXPECT_LE(longest, 100'000'000);
+  EXPECT_GE(longest, 90'000'000);
+  for (EndedRequest& ended : loop.EndAll(Status(Code::kCancelled, "enough"))) {
+    EXPECT_EQ(ended.answer.status().code(), Code::kCancelled);
+  }
+  EXPECT_EQ(loop.size(), 0u);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,82 @@
+#include "runtime/batcher.h"
+
+namespace troupe {
+namespace {
+
+// To wait before coming again, where no request has ended yet.
+constexpr double kFirstRetrySeconds = 1;
+
+}  // namespace
+
+Batcher::Batcher(PassRunner& runner, const Tokenizer& tokenizer, const Clock& clock,
+                 const BatcherOptions& options)
+    : loop_(runner, tokenizer, clock, options.limits),
+      sequences_(runner.limits().sequences),
+      most_requests_(sequences_ + options.queue),
+      thread_([this] { Serve(); }) {}
+
+Batcher::~Batcher() {
+  TROUPE_CHECK(std::this_thread::get_id() != thread_.get_id());
+  {
+    const MutexLock lock(mu_);
+    stopping_ = true;
+  }
+  wake_.NotifyOne();
+  thread_.join();
+}
+
+Result<std::shared_ptr<Ticket>> Batcher::Submit(BatchRequest request) {
+  TROUPE_RETURN_IF_ERROR(loop_.Check(request));
+  std::shared_ptr<Ticket> ticket;
+  {
+    const MutexLock lock(mu_);
+    if (requests_ == most_requests_) {
+      const double seconds = request_seconds_ > 0
+                                 ? request_seconds_ / static_cast<double>(sequences_)
+                                 : kFirstRetrySeconds;
+      return Error(Code::kUnavailable, "{} requests are under way, no more can wait", requests_)
+          .WithRetryAfter(seconds);
+    }
+    ticket = std::make_shared<Ticket>(next_id_++, thread_.get_id());
+    ++requests_;
+    submitted_.emplace_back(ticket, std::move(request));
+  }
+  wake_.NotifyOne();
+  return ticket;
+}
+
+void Batcher::Serve() {
+  for (;;) {
+    std::vector<std::pair<std::shared_ptr<Ticket>, BatchRequest>> submitted;
+    bool stopping = false;
+    {
+      const MutexLock lock(mu_);
+      while (!stopping_ && submitted_.empty() && loop_.size() == 0) wake_.Wait(mu_);
+      submitted.swap(submitted_);
+      stopping = stopping_;
+    }
+    for (auto& [ticket, request] : submitted) loop_.Add(std::move(ticket), std::move(request));
+    if (stopping) break;
+    Deliver(loop_.Step());
+  }
+  Deliver(loop_.EndAll(Status(Code::kCancelled, "the engine was closed")));
+}
+
+// A ticket is finished after its place has become free: who waits for an answer and then submits
+// again is not refused for the request that has just ended.
+void Batcher::Deliver(std::vector<EndedRequest> ended) {
+  {
+    const MutexLock lock(mu_);
+    requests_ -= ended.size();
+    request_seconds_ = loop_.request_seconds();
+    counters_ = loop_.counters();
+  }
+  for (EndedRequest& request : ended) request.ticket->Finish(std::move(request.answer));
+}
+
+BatchCounters Batcher::counters() const {
+  const MutexLock lock(mu_);
+  return counters_;
+}
+
+}  // namespace troupe

@@ -1,0 +1,60 @@
+// Serves many requests on one engine: submission from any thread, one thread that owns the engine
+// and runs the passes (batch_loop.h). A request gets the bytes that it would get alone, whoever
+// shares its passes. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/status.h"
+#include "runtime/batch_loop.h"
+
+namespace troupe {
+
+struct BatcherOptions {
+  BatchLimits limits;
+  std::size_t queue = 64;  // requests that may wait beside those that run
+};
+
+class Batcher {
+ public:
+  // All must outlive it; the runner is its own as long as it lives.
+  Batcher(PassRunner& runner, const Tokenizer& tokenizer, const Clock& clock,
+          const BatcherOptions& options);
+  // Ends all requests as cancelled after the pass under way. Not from a sink, which the thread that
+  // it waits for has called.
+  ~Batcher();
+  Batcher(const Batcher&) = delete;
+  Batcher& operator=(const Batcher&) = delete;
+
+  // Never waits for a pass. The request's sinks are called on the engine's thread and must not
+  // block. kInvalidArgument and kResourceExhausted: it can never be served. kUnavailable: the queue
+  // is full, come again after status.retry_after() seconds.
+  Result<std::shared_ptr<Ticket>> Submit(BatchRequest request);
+
+  BatchCounters counters() const;                               // as of the end of the last pass
+  std::size_t most_requests() const { return most_requests_; }  // running and waiting
+
+ private:
+  void Serve();
+  void Deliver(std::vector<EndedRequest> ended);
+
+  BatchLoop loop_;  // the thread's, except for Check
+  const std::size_t sequences_;
+  const std::size_t most_requests_;
+  mutable Mutex mu_;
+  CondVar wake_;
+  bool stopping_ TROUPE_GUARDED_BY(mu_) = false;
+  RequestId next_id_ TROUPE_GUARDED_BY(mu_) = 1;
+  std::vector<std::pair<std::shared_ptr<Ticket>, BatchRequest>> submitted_ TROUPE_GUARDED_BY(mu_);
+  std::size_t requests_ TROUPE_GUARDED_BY(mu_) = 0;  // submitted and not delivered
+  double request_seconds_ TROUPE_GUARDED_BY(mu_) = 0;
+  BatchCounters counters_ TROUPE_GUARDED_BY(mu_);
+  std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace troupe

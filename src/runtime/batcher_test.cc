@@ -1,0 +1,173 @@
+#include "runtime/batcher.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "runtime/fake_runner_for_test.h"
+#include "text/tiny_vocab_for_test.h"
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::size_t kVocabulary = 256;
+
+// A door that the engine's thread stands before, in a sink, until the test opens it.
+class Door {
+ public:
+  void Pass() {
+    std::unique_lock lock(mu_);
+    ++standing_;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return open_; });
+  }
+  void WaitForSomebody() {
+    std::unique_lock lock(mu_);
+    changed_.wait(lock, [&] { return standing_ > 0; });
+  }
+  void Open() {
+    const std::lock_guard lock(mu_);
+    open_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable changed_;
+  int standing_ = 0;
+  bool open_ = false;
+};
+
+class BatcherTest : public testing::Test {
+ protected:
+  BatcherTest() : tokenizer_(MakeTokenizer(TinyByteLevelVocab()).value()) {}
+
+  static BatchRequest Request(std::uint64_t seed, std::size_t tokens = 20) {
+    BatchRequest request{.prompt = {1, 2, 3}, .options = {.max_tokens = tokens}};
+    request.options.sampler.seed = seed;
+    return request;
+  }
+  // Holds the engine's thread at its first token.
+  static BatchRequest Holding(Door& door, std::size_t tokens = 20) {
+    BatchRequest request = Request(0, tokens);
+    request.sinks.on_logits = [&door](TokenId, std::span<const float>) {
+      door.Pass();
+      return OkStatus();
+    };
+    return request;
+  }
+
+  std::unique_ptr<Tokenizer> tokenizer_;
+  MonotonicClock clock_;
+};
+
+TEST_F(BatcherTest, AnswersRequestsOfSeveralThreadsAsItAnswersOne) {
+  FakeRunner runner({.vocabulary = kVocabulary});
+  Batcher batcher(runner, *tokenizer_, clock_, {});
+  std::vector<std::string> alone;
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    alone.push_back(batcher.Submit(Request(seed)).value()->Wait()->text);
+  }
+  std::vector<std::thread> threads;
+  std::atomic<int> equal = 0;
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    threads.emplace_back([&, seed] {
+      for (int again = 0; again < 8; ++again) {
+        equal += batcher.Submit(Request(seed)).value()->Wait()->text == alone[seed] ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(equal, 32);
+  EXPECT_EQ(batcher.counters().finished, 36u);
+}
+
+TEST_F(BatcherTest, RefusesMoreThanTheQueueHoldsAndSaysWhenToComeAgain) {
+  FakeRunner runner({.limits = {.rows = 8, .sequences = 1, .context = 512}});
+  Door door;
+  Batcher batcher(runner, *tokenizer_, clock_, {.queue = 1});
+  const auto first = batcher.Submit(Holding(door)).value();
+  door.WaitForSomebody();
+  const auto second = batcher.Submit(Request(1)).value();
+  const Status third = batcher.Submit(Request(2)).status();
+  EXPECT_EQ(third.code(), Code::kUnavailable);
+  EXPECT_GT(third.retry_after(), 0);
+  door.Open();
+  EXPECT_TRUE(second->Wait().ok());
+  // Its place is free before its answer is there.
+  EXPECT_TRUE(batcher.Submit(Request(2)).value()->Wait().ok());
+}
+
+TEST_F(BatcherTest, RefusesAtOnceWhatItCanNeverServe) {
+  FakeRunner runner({});
+  Batcher batcher(runner, *tokenizer_, clock_, {});
+  EXPECT_EQ(batcher.Submit({.prompt = {}, .options = {}}).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(batcher.Submit({.prompt = std::vector<TokenId>(600, 1), .options = {}}).status().code(),
+            Code::kResourceExhausted);
+}
+
+TEST_F(BatcherTest, CancellingTwiceAndAfterTheEndChangesNothing) {
+  FakeRunner runner({.vocabulary = kVocabulary});
+  Door door;
+  Batcher batcher(runner, *tokenizer_, clock_, {});
+  const auto ticket = batcher.Submit(Holding(door, 400)).value();
+  door.WaitForSomebody();
+  ticket->Cancel();
+  ticket->Cancel();
+  door.Open();
+  const GenerateResult result = ticket->Wait().value();
+  EXPECT_EQ(result.finish, FinishReason::kCancelled);
+  EXPECT_EQ(result.token_ids.size(), 1u);
+  ticket->Cancel();
+  EXPECT_EQ(ticket->Wait()->text, result.text);
+}
+
+TEST_F(BatcherTest, DestroyedWhileRunningItEndsRunningWaitingAndNewRequests) {
+  FakeRunner runner({.limits = {.rows = 8, .sequences = 1, .context = 512}});
+  std::vector<std::shared_ptr<Ticket>> tickets;
+  {
+    Door door;
+    Batcher batcher(runner, *tokenizer_, clock_, {});
+    tickets.push_back(batcher.Submit(Holding(door, 500)).value());
+    door.WaitForSomebody();
+    for (int i = 0; i < 5; ++i) tickets.push_back(batcher.Submit(Request(1, 500)).value());
+    door.Open();
+  }
+  for (const auto& ticket : tickets) {
+    EXPECT_TRUE(ticket->done());
+    EXPECT_EQ(ticket->Wait().status().code(), Code::kCancelled);
+    EXPECT_THAT(ticket->Wait().status().message(), HasSubstr("closed"));
+    ticket->Cancel();
+  }
+}
+
+TEST_F(BatcherTest, WaitingOnTheEnginesThreadIsRefused) {
+  FakeRunner runner({.vocabulary = kVocabulary});
+  Batcher batcher(runner, *tokenizer_, clock_, {});
+  BatchRequest request = Request(3);
+  Code code = Code::kOk;
+  request.sinks.on_text = [&](std::string_view) {
+    code = batcher.Submit(Request(4)).value()->Wait().status().code();
+    return false;
+  };
+  EXPECT_EQ(batcher.Submit(std::move(request)).value()->Wait()->finish, FinishReason::kCancelled);
+  EXPECT_EQ(code, Code::kFailedPrecondition);
+}
+
+TEST_F(BatcherTest, AFailedRequestLeavesTheEngineServing) {
+  FakeRunner runner({.vocabulary = kVocabulary, .fails = [](std::span<const PassRows> rows) {
+                       return std::ranges::count(rows, RequestId{1}, &PassRows::request) > 0;
+                     }});
+  Batcher batcher(runner, *tokenizer_, clock_, {});
+  EXPECT_EQ(batcher.Submit(Request(1)).value()->Wait().status().code(), Code::kDataLoss);
+  EXPECT_TRUE(batcher.Submit(Request(1)).value()->Wait().ok());
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,109 @@
+// A PassRunner without an engine: a toy model whose next logits are a function of all tokens of the
+// sequence, so that a row fed twice, left out or put into another sequence changes the text. Checks
+// what the batcher promises, and fails passes on request.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "runtime/pass_runner.h"
+
+namespace troupe {
+
+class FakeRunner final : public PassRunner {
+ public:
+  struct Options {
+    RunnerLimits limits{.rows = 64, .sequences = 12, .context = 512};
+    std::size_t memory = 12 * 512;  // tokens that can be reserved altogether
+    std::size_t vocabulary = 256;
+    // Whether a pass over these rows fails.
+    std::function<bool(std::span<const PassRows>)> fails = {};
+    ManualClock* clock = nullptr;  // moved by a millisecond a row
+  };
+
+  explicit FakeRunner(Options options) : options_(std::move(options)) {}
+  ~FakeRunner() override { EXPECT_TRUE(sequences_.empty()) << "a sequence was never released"; }
+
+  RunnerLimits limits() const override { return options_.limits; }
+
+  std::optional<SequenceId> Reserve(std::size_t tokens) override {
+    EXPECT_LE(tokens, options_.limits.context);
+    EXPECT_LT(sequences_.size(), options_.limits.sequences);
+    if (tokens > options_.memory - reserved_) return std::nullopt;
+    reserved_ += tokens;
+    SequenceId id = 0;
+    while (sequences_.contains(id)) ++id;
+    sequences_[id].reserved = tokens;
+    most_together_ = std::max(most_together_, sequences_.size());
+    return id;
+  }
+
+  void Release(SequenceId id) override {
+    reserved_ -= sequences_.at(id).reserved;
+    sequences_.erase(id);
+  }
+
+  Status Run(std::span<const PassRows> rows) override {
+    std::set<SequenceId> seen;
+    std::size_t count = 0;
+    for (const PassRows& group : rows) {
+      const Sequence& sequence = sequences_.at(group.sequence);
+      EXPECT_TRUE(seen.insert(group.sequence).second) << "a sequence twice in a pass";
+      EXPECT_FALSE(group.tokens.empty());
+      EXPECT_LE(sequence.tokens.size() + group.tokens.size(), sequence.reserved);
+      count += group.tokens.size();
+    }
+    EXPECT_LE(count, options_.limits.rows);
+    ++passes_;
+    if (options_.clock != nullptr) options_.clock->Advance(static_cast<Nanos>(count) * 1'000'000);
+    if (options_.fails && options_.fails(rows)) return DataLoss("an expert cannot be read");
+    costs_.clear();
+    for (const PassRows& group : rows) {
+      Sequence& sequence = sequences_.at(group.sequence);
+      sequence.tokens.insert(sequence.tokens.end(), group.tokens.begin(), group.tokens.end());
+      if (group.wants_logits) sequence.logits = LogitsAfter(sequence.tokens);
+      costs_.push_back({.expert_uses = group.tokens.size(), .experts = {}});
+    }
+    return OkStatus();
+  }
+
+  std::span<const float> Logits(SequenceId id) const override { return sequences_.at(id).logits; }
+  std::span<const RowsCost> costs() const override { return costs_; }
+
+  std::size_t passes() const { return passes_; }
+  std::size_t most_together() const { return most_together_; }
+
+  std::vector<float> LogitsAfter(std::span<const TokenId> tokens) const {
+    std::uint64_t hash = 1469598103934665603U;
+    for (const TokenId token : tokens)
+      hash = (hash ^ static_cast<std::uint64_t>(token)) * 1099511628211U;
+    Rng rng(hash);
+    std::vector<float> logits(options_.vocabulary);
+    for (float& logit : logits) logit = static_cast<float>(8 * rng.Uniform());
+    return logits;
+  }
+
+ private:
+  struct Sequence {
+    std::size_t reserved = 0;
+    std::vector<TokenId> tokens;
+    std::vector<float> logits;
+  };
+
+  Options options_;
+  std::map<SequenceId, Sequence> sequences_;
+  std::size_t reserved_ = 0, passes_ = 0, most_together_ = 0;
+  std::vector<RowsCost> costs_;
+};
+
+}  // namespace troupe

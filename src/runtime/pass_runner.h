@@ -1,0 +1,60 @@
+// What the batcher needs of an engine: memory for sequences, and passes over rows of several of
+// them. The engine behind it is engine_runner.h's; tests have a toy model (fake_runner_for_test.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "base/status.h"
+#include "expert/pass_facts.h"
+#include "model/expert_source.h"
+#include "text/vocab.h"
+
+namespace troupe {
+
+struct RunnerLimits {
+  std::uint32_t rows = 1;       // of a pass
+  std::uint32_t sequences = 1;  // at a time
+  std::uint32_t context = 1;    // tokens of a sequence, at most
+};
+
+// Consecutive tokens of one sequence that are to go through the layers. A sequence is in a pass
+// once at most.
+struct PassRows {
+  SequenceId sequence = 0;
+  RequestId request = 0;
+  std::span<const TokenId> tokens;
+  Phase phase = Phase::kDecode;
+  bool exact = false;         // answered exactly even where the engine may lose quality
+  bool wants_logits = false;  // of the last token
+};
+
+// What the rows of one request cost in one pass.
+struct RowsCost {
+  std::uint64_t expert_uses = 0;  // (token, layer, expert) triples
+  ExpertUsage experts;
+};
+
+class PassRunner {
+ public:
+  virtual ~PassRunner() = default;
+
+  virtual RunnerLimits limits() const = 0;
+
+  // An empty sequence with memory for `tokens` tokens (at most the context), which is never taken
+  // away from it. None: not as long as others hold theirs.
+  virtual std::optional<SequenceId> Reserve(std::size_t tokens) = 0;
+  virtual void Release(SequenceId sequence) = 0;
+
+  // Appends the rows to their sequences. On an error every sequence is as before.
+  virtual Status Run(std::span<const PassRows> rows) = 0;
+
+  // Of the last token of a sequence that wanted logits in the last Run; valid until the next.
+  virtual std::span<const float> Logits(SequenceId sequence) const = 0;
+  // Of the last Run, an entry for each of its rows' groups.
+  virtual std::span<const RowsCost> costs() const = 0;
+};
+
+}  // namespace troupe
