@@ -37,7 +37,8 @@ state() {
 }
 
 show() {
-  [ "$total" -gt 0 ] || return 0
+  [ "$done_now" -gt 0 ] || return 0
+  [ "$kind$done_now" != "tests$total" ] || return 0  # the last line says more
   if [ -t 1 ]; then
     printf '\r\033[K%s, %d s' "$(state)" "$SECONDS"
   elif [ $((done_now * 10 / total)) -ne "$said" ] || [ $((SECONDS - said_at)) -ge 20 ]; then
@@ -97,7 +98,7 @@ read_tests() {
   case $1 in
     *'% tests passed'*) summary=yes ;;
     '' | *' Start '* | 'Test project '* | '[ RUN '* | '[       OK '* | '[-----'* | '[====='* | '[  PASSED  ]'*) ;;
-    'Note: Google Test filter'* | 'Running main() from '*) ;;
+    'Internal ctest '* | 'Note: Google Test filter'* | 'Running main() from '*) ;;
     *) [ "$summary" = yes ] || pass_on "$1" ;;
   esac
 }
@@ -106,7 +107,7 @@ read_tests() {
 rest=''
 while true; do
   status=0
-  IFS= read -r -t 20 part || status=$?
+  IFS= read -r -t 2 part || status=$?
   rest+=$part
   if [ "$status" -gt 128 ]; then
     show
@@ -121,9 +122,9 @@ while true; do
   [ "$status" -eq 0 ] || break
 done
 
-[ -t 1 ] && [ "$total" -gt 0 ] && printf '\r\033[K'
+[ -t 1 ] && [ "$done_now" -gt 0 ] && printf '\r\033[K'
 if [ "$kind" = tests ] && [ "$total" -gt 0 ]; then
   echo "$(state), $SECONDS s${skipped:+; skipped: ${skipped[*]}}${failed:+; failed: ${failed[*]}}"
-elif [ -t 1 ] && [ "$total" -gt 0 ]; then
+elif [ -t 1 ] && [ "$done_now" -gt 0 ]; then
   echo "$(state), $SECONDS s"
 fi

@@ -13,6 +13,7 @@ programs=()
 chosen=()
 if [ "$#" -gt 0 ]; then
   scripts/configure.sh "$preset" TESTS
+  ninja -C "$folder" build.ninja >"$folder/configure.log" || { cat "$folder/configure.log" >&2; exit 1; }  # lists a new test
   for name in "$@"; do
     # add_test([=[arc_test]=] "/…/expert_cache_tests" "--gtest_filter=…")
     program=$(find "$folder" -name CTestTestfile.cmake -exec sed -n "s/^add_test(\[*=*\[*$name\]*=*\]* \"\([^\"]*\)\".*/\1/p" {} +)
