@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Says how far ninja, ctest or apt-get is: reads their output and writes a line for every tenth of the
-# work, and one every 20 seconds however little was done; on a terminal one line that is rewritten. All
+# work, and one every 20 seconds (PROGRESS_SECONDS) however little was done; on a terminal one line that is rewritten. All
 # that was read goes to LOG.
 # usage: COMMAND 2>&1 | progress.sh build|tests|packages LOG [WHAT]
 #   build     lines 'n of m ...' (NINJA_STATUS='%f of %t '); shows nothing else: build.sh shows errors
@@ -11,6 +11,7 @@ kind=$1
 log=$2
 : >"$log"
 what=${3:-$kind}
+interval=${PROGRESS_SECONDS:-20}  # at most, between two lines
 
 done_now=0
 total=0
@@ -37,11 +38,17 @@ state() {
 }
 
 show() {
-  [ "$done_now" -gt 0 ] || return 0
+  if [ "$done_now" -eq 0 ]; then
+    if [ $((SECONDS - said_at)) -ge "$interval" ]; then
+      printf '%s: begun, %d s\n' "$what" "$SECONDS"
+      said_at=$SECONDS
+    fi
+    return
+  fi
   [ "$kind$done_now" != "tests$total" ] || return 0  # the last line says more
   if [ -t 1 ]; then
     printf '\r\033[K%s, %d s' "$(state)" "$SECONDS"
-  elif [ $((done_now * 10 / total)) -ne "$said" ] || [ $((SECONDS - said_at)) -ge 20 ]; then
+  elif [ $((done_now * 10 / total)) -ne "$said" ] || [ $((SECONDS - said_at)) -ge "$interval" ]; then
     printf '%s, %d s\n' "$(state)" "$SECONDS"
     said=$((done_now * 10 / total))
     said_at=$SECONDS
@@ -107,7 +114,7 @@ read_tests() {
 rest=''
 while true; do
   status=0
-  IFS= read -r -t 2 part || status=$?
+  IFS= read -r -t 1 part || status=$?
   rest+=$part
   if [ "$status" -gt 128 ]; then
     show
