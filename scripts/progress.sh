@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Says how far ninja, ctest or apt-get is: reads their output and writes a line for every tenth of the
-# work, and one every 20 seconds (PROGRESS_SECONDS) however little was done; on a terminal one line that is rewritten. All
-# that was read goes to LOG.
+# work, and one every 20 seconds (PROGRESS_SECONDS) however little was done; on a terminal one line that
+# is rewritten. All that was read goes to LOG.
 # usage: COMMAND 2>&1 | progress.sh build|tests|packages LOG [WHAT]
 #   build     lines 'n of m ...' (NINJA_STATUS='%f of %t '); shows nothing else: build.sh shows errors
 #   tests     ctest's lines; what failing tests wrote is shown, less what GoogleTest says of good ones

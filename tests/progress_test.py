@@ -64,6 +64,13 @@ class Progress(unittest.TestCase):
         self.assertEqual(out, [f"packages: {n} of 2 {phase}" for phase in ("fetched", "unpacked", "installed")
                                for n in (1, 2)])
 
+    def test_what_is_slow_to_begin_says_so(self):
+        with tempfile.NamedTemporaryFile() as log:
+            out = subprocess.run(f"(sleep 3; echo 1 of 1 x) | PROGRESS_SECONDS=1 {SCRIPT} build {log.name} it",
+                                 shell=True, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+        self.assertRegex(out[0], r"^it: begun, \d+ s$")
+        self.assertRegex(out[-1], r"^it: 1 of 1, \d+ s$")
+
     def test_a_line_without_an_end_counts(self):
         with tempfile.NamedTemporaryFile() as log:
             out = subprocess.run([SCRIPT, "build", log.name, "it"], input=b"1 of 1 Linking", check=True,
