@@ -36,7 +36,7 @@ echo "configuring $folder"
 mkdir -p "$folder"
 log=$folder/configure.log
 if ! cmake --preset "$preset" "${options[@]}" >"$log" 2>&1; then
-  grep -A12 'CMake Error' "$log" >&2 || tail -n 20 "$log" >&2
+  grep -B4 -A12 'CMake Error' "$log" >&2 || tail -n 20 "$log" >&2
   echo "configure.sh: could not configure; all of it: $log" >&2
   rm -f "$folder/build.ninja"  # so that the next call begins anew
   exit 1
