@@ -30,7 +30,7 @@ class Runner:
         self._data = data
         for program in (self._troupe, self._bench):
             if not program.exists():
-                sys.exit(f"{program}: not built (make build)")
+                sys.exit(f"{program}: not built (make build benches)")
 
     def _json(self, arguments):
         with tempfile.TemporaryDirectory() as folder:
