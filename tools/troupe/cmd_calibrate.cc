@@ -1,4 +1,4 @@
-// `troupe calibrate`: learns from a text how well a model's gates foretell each other and which
+// `troupe calibrate`: learns from a text how well a model's gates predict each other and which
 // experts are chosen together, and leaves what it learned beside the model, where `troupe run`
 // finds it.
 #include <algorithm>

@@ -3,6 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "troupe/program_table.h"
+
 namespace troupe {
 namespace {
 
@@ -53,6 +59,16 @@ TEST_F(ManPageTest, LetsNoTextBeACommandOfRoff) {
   EXPECT_THAT(page, HasSubstr("\n\\&.begins with a point.\n"));
   EXPECT_THAT(page, HasSubstr("Policy: \\(aqlru\\(aq or C:\\earc, ...."));
   EXPECT_THAT(page, Not(HasSubstr("\n.begins")));
+}
+
+TEST(ManPageOfTheProgram, IsRoffWithoutWarnings) {
+  if (std::system("command -v groff > /dev/null") != 0) GTEST_SKIP() << "groff is not installed";
+  const std::string path = ::testing::TempDir() + "/troupe.1";
+  const std::string said = path + ".warnings";
+  std::ofstream(path) << ManPage(MakeProgramTable().options, "1");
+  EXPECT_EQ(std::system(("groff -man -Tascii -ww " + path + " > /dev/null 2> " + said).c_str()), 0);
+  std::ifstream in(said);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), "");
 }
 
 }  // namespace
