@@ -179,6 +179,17 @@ class Plan(PlanCommandTest):
                    for fresh in ((), (), ("--fresh",))]
         self.assertEqual([record["measured_now"] for record in records], [True, False, True])
 
+    def test_reads_are_planned_by_what_was_measured_and_the_same_each_time(self):
+        options = (TINY, "--memory", "1GiB", "--slots", 64)
+        note = lambda record: [line for line in record["notes"] if line.startswith("reads of")]
+        first, second = note(self.record("plan", *options)), note(self.record("plan", *options))
+        self.assertEqual(first, second)
+        self.assertRegex(first[0], r"^reads of \S+ \S+; ahead \d+ of .* % of a medium of .* demand waits")
+        self.record("run", *options, "--prompt", "The kernel", "-n", 32)
+        self.assertEqual(note(self.record("plan", *options)), first)
+        far = note(self.record("plan", *options, "--link", "500MiB/5ms"))
+        self.assertNotEqual(far, first)
+
     def test_a_plan_that_does_not_fit_says_what_would(self):
         done = self.troupe("plan", TINY, "--memory", "5MiB", code=1)
         self.assertRegex(done.stderr, r"^troupe: 5\.0 MiB of memory are too little, .* are the least: ")

@@ -4,23 +4,12 @@
 
 #include "model/kv_cache.h"
 #include "model/workspace.h"
+#include "runtime/loader_choice.h"
 #include "runtime/offloaded_experts.h"
 #include "runtime/trace_recorder.h"
 
 namespace troupe {
 namespace {
-
-// Enough reads under way to keep a fast drive busy; more staging would only be taken from the
-// cache.
-constexpr Bytes kStagingGoal = 16_MiB;
-
-LoaderOptions LoaderFor(Bytes slot) {
-  LoaderOptions options;
-  if (slot == Bytes()) return options;
-  options.staging =
-      static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kStagingGoal / slot, 2, 8));
-  return options;
-}
 
 MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
                     const MachineFacts& machine, const EnginePlan& plan,
@@ -78,7 +67,9 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
   plan.kv_type = options.kv_type;
   TROUPE_RETURN_IF_ERROR(KvCache::LayoutFor(config, plan.kv_type, request.context).Check());
 
-  plan.loader = LoaderFor(OffloadedExperts::SlotBytes(weights.experts));
+  const LoaderChoice loader = ChooseLoader(OffloadedExperts::SlotBytes(weights.experts),
+                                           machine.costs, options.offload.link);
+  plan.loader = loader.options;
   plan.needs = NeedsOf(config, weights, machine, plan, options);
   TROUPE_ASSIGN_OR_RETURN(plan.memory, PlanMemory(plan.needs, request));
   plan.spare_slots = std::min(config.moe.routing.top_k, plan.memory.slots / 4);
@@ -89,6 +80,7 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
     plan.notes.push_back(fmt::format("context {} of the trained {}: --ctx asks for more",
                                      plan.context(), config.trained_context));
   }
+  if (!plan.memory.all_resident) plan.notes.push_back(loader.reason);
   return plan;
 }
 

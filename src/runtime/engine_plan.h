@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "expert/cache/eviction_policy.h"
+#include "expert/flow/cost_model.h"
 #include "expert/flow/memory_plan.h"
 #include "expert/forecast/predictor.h"
 #include "expert/prefetch/prefetcher.h"
@@ -83,6 +84,7 @@ struct MachineFacts {
   Bytes available;        // for the whole process if no budget is given
   Bytes program;          // the process without what the plan divides
   bool container = true;  // experts can be read from a packed container
+  CostModel costs;        // as they were measured before, of the disk that experts are read from
 };
 
 struct EnginePlan {

@@ -71,6 +71,28 @@ TEST_F(EnginePlanning, ReadingTheModelFileItselfTakesStagingBesideTheSlots) {
   EXPECT_LT(plan(false).memory.slots, plan(true).memory.slots);
 }
 
+TEST_F(EnginePlanning, ReadsAreShapedByWhatWasMeasuredAndTheNotesSayHow) {
+  const auto plan = [&](const CostModel& costs, std::optional<std::uint32_t> slots) {
+    EngineOptions options{.context = 256, .memory = 1_GiB};
+    options.offload.slots = slots;
+    return PlanEngine(config_, weights_, {.cpus = 2, .program = 10_MiB, .costs = costs}, options)
+        .value();
+  };
+  CostModel costs;
+  for (const Bytes size : {4_KiB, 64_KiB, 1_MiB}) {  // 5 ms away
+    costs.disk.reads.push_back({.request = size});
+    costs.disk.reads.back().lone_seconds.Note(5e-3);
+    costs.disk.reads.back().bytes_per_second.Note(2e9);
+  }
+  const EnginePlan measured = plan(costs, 40), unmeasured = plan({}, 40);
+  EXPECT_GT(measured.loader.prefetch_reads, unmeasured.loader.prefetch_reads);
+  EXPECT_THAT(measured.notes, Contains(HasSubstr("of a medium of 1.9 GiB/s")));
+  EXPECT_THAT(unmeasured.notes, Contains(HasSubstr("nothing was measured of the medium")));
+  EXPECT_EQ(plan(costs, 40).notes, measured.notes);
+  EXPECT_EQ(measured.memory.slots, unmeasured.memory.slots);
+  EXPECT_THAT(plan(costs, std::nullopt).notes, testing::Not(Contains(HasSubstr("ahead"))));
+}
+
 TEST_F(EnginePlanning, WhatTheCallerTakesBesideItIsPartOfTheBudget) {
   const auto plan = [&](Bytes beside) {
     return Plan({.context = 256,

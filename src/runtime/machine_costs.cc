@@ -51,6 +51,12 @@ Result<MachineCosts> AskCosts(const CostQuestion& question, CostModelFile& file)
   return costs;
 }
 
+CostModel RememberedCosts(std::uint32_t threads, const std::string& disk_file,
+                          const CostModelFile& file) {
+  const Result<DirectFile> disk = DirectFile::Open(disk_file);
+  return disk.ok() ? file.Get(threads, disk->identity().device) : CostModel();
+}
+
 void UpdateFromRun(CostModel& model, const LoaderStats& stats) {
   model.disk.NoteRun(Bytes(stats.bytes_read), stats.reads, stats.busy_seconds);
 }

@@ -39,6 +39,11 @@ struct MachineCosts {
 // Saves what it measured.
 Result<MachineCosts> AskCosts(const CostQuestion& question, CostModelFile& file);
 
+// What was measured of this machine and the disk of a file before; measures nothing. Of a file that
+// cannot be opened nothing is known.
+CostModel RememberedCosts(std::uint32_t threads, const std::string& disk_file,
+                          const CostModelFile& file = CostModelFile::Load(ThisMachine()));
+
 // Tokens that passed the model one by one, all of their experts computed.
 struct TokensSeen {
   std::uint64_t tokens = 0;

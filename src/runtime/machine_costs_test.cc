@@ -38,6 +38,16 @@ class MachineCostsTest : public testing::Test {
   const CostQuestion question_{.threads = 1, .shapes = {Layout(32)}, .disk_file = disk_};
 };
 
+TEST_F(MachineCostsTest, RememberingMeasuresNothing) {
+  EXPECT_EQ(RememberedCosts(1, disk_, File()), CostModel());
+  const CostModel measured = Ask(question_).model;
+  EXPECT_EQ(RememberedCosts(1, disk_, File()), measured);
+  EXPECT_EQ(RememberedCosts(1, folder_.PathOf("none"), File()), CostModel());
+  const CostModel other_threads = RememberedCosts(2, disk_, File());
+  EXPECT_EQ(other_threads.disk, measured.disk);
+  EXPECT_FALSE(other_threads.memory_bytes_per_second.measured());
+}
+
 TEST_F(MachineCostsTest, MeasuresTheFirstTimeAndRemembersTheSecond) {
   const MachineCosts first = Ask(question_), second = Ask(question_);
   EXPECT_TRUE(first.memory_measured);

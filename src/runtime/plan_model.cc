@@ -7,6 +7,7 @@
 #include "machine/machine_memory.h"
 #include "machine/process_memory.h"
 #include "runtime/buddy_profile.h"
+#include "runtime/machine_costs.h"
 #include "runtime/model_store.h"
 #include "runtime/quality_curve.h"
 #include "runtime/reading_conditions.h"
@@ -20,10 +21,13 @@ namespace {
 // stacks, tables of the loader and the regions, token lists, text on its way out, records.
 constexpr Bytes kProgramGrowth = 12_MiB;
 
-Result<MachineFacts> ReadMachineFacts(bool container, const EngineOptions& options) {
+Result<MachineFacts> ReadMachineFacts(const std::string& model, const std::string& container,
+                                      const EngineOptions& options) {
   MachineFacts facts{.cpus = static_cast<std::uint32_t>(AvailableCpus()),
-                     .program = ResidentMemory() + kProgramGrowth,
-                     .container = container};
+                     .container = !container.empty()};
+  facts.costs =
+      RememberedCosts(options.threads.value_or(facts.cpus), container.empty() ? model : container);
+  facts.program = ResidentMemory() + kProgramGrowth;
   if (options.memory) return facts;
   TROUPE_ASSIGN_OR_RETURN(const MachineMemory memory, ReadMachineMemory());
   // What the process holds already is not free any more, but it is within the budget.
@@ -125,8 +129,7 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
   TROUPE_ASSIGN_OR_RETURN(WeightMeasure measure, MeasureWeights(file, *config));
 
   TROUPE_ASSIGN_OR_RETURN(std::string container, FindContainer(file, options.offload.container));
-  TROUPE_ASSIGN_OR_RETURN(const MachineFacts machine,
-                          ReadMachineFacts(!container.empty(), options));
+  TROUPE_ASSIGN_OR_RETURN(const MachineFacts machine, ReadMachineFacts(path, container, options));
   TROUPE_ASSIGN_OR_RETURN(EnginePlan plan, PlanEngine(*config, measure, machine, options));
   const OffloadOptions& offload = options.offload;
   TROUPE_ASSIGN_OR_RETURN(const std::string wanted, WantedChain(file, container, offload, plan));

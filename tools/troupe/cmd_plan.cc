@@ -34,9 +34,11 @@ class PlanCommand final : public Command {
   }
 
   Status Run() override {
-    TROUPE_ASSIGN_OR_RETURN(const PlannedModel model,
-                            PlanModel(engine_.model(), engine_.options()));
+    TROUPE_ASSIGN_OR_RETURN(PlannedModel model, PlanModel(engine_.model(), engine_.options()));
     TROUPE_ASSIGN_OR_RETURN(const Expectation expected, Expect(model));
+    if (expected.measured) {  // a run would plan by it
+      TROUPE_ASSIGN_OR_RETURN(model, PlanModel(engine_.model(), engine_.options()));
+    }
     if (json_ != "-") Print(model, expected);
     if (json_.empty()) return OkStatus();
     return WriteJson(Record(model, expected), json_);
