@@ -1,0 +1,126 @@
+#include "api/conversions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "text/chat_template.h"
+#include "text/tiny_vocab_for_test.h"
+
+namespace troupe {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const Result<ChatFormat> kNoFormat = Error(Code::kUnimplemented, "no chat format");
+
+class Conversions : public testing::Test {
+ protected:
+  Result<BatchRequest> Convert(Request request, const Result<ChatFormat>& format = kNoFormat) {
+    return ToBatchRequest(std::move(request), *tokenizer_, format, /*now=*/1000);
+  }
+  std::unique_ptr<Tokenizer> tokenizer_ = MakeTokenizer(TinyByteLevelVocab()).value();
+};
+
+TEST_F(Conversions, KeepEveryFieldOfSampling) {
+  // The defaults are the same, and a field that is not converted keeps its default here.
+  EXPECT_EQ(ToSamplerOptions({}), SamplerOptions());
+  const SamplerOptions all = ToSamplerOptions({.temperature = 0.1,
+                                               .top_k = 2,
+                                               .top_p = 0.3,
+                                               .min_p = 0.4,
+                                               .penalty_window = 5,
+                                               .repetition_penalty = 1.6,
+                                               .frequency_penalty = 0.7,
+                                               .presence_penalty = 0.8,
+                                               .logit_bias = {{9, 1.0F}},
+                                               .seed = 10});
+  EXPECT_EQ(all, (SamplerOptions{.temperature = 0.1,
+                                 .top_k = 2,
+                                 .top_p = 0.3,
+                                 .min_p = 0.4,
+                                 .penalty_window = 5,
+                                 .repetition_penalty = 1.6,
+                                 .frequency_penalty = 0.7,
+                                 .presence_penalty = 0.8,
+                                 .logit_bias = {{9, 1.0F}},
+                                 .seed = 10}));
+}
+
+TEST_F(Conversions, APromptIsTextOrTokensOrAChat) {
+  EXPECT_EQ(Convert({.prompt = "hello"})->prompt, tokenizer_->Encode("hello").value());
+  EXPECT_THAT(Convert({.prompt = std::vector<TokenId>{7, 8}})->prompt, ElementsAre(7, 8));
+  const Request chat{.prompt = std::vector<Message>{{.role = "user", .content = "hello"}}};
+  const BatchRequest rendered = Convert(chat, ChatFormat::kTulu).value();
+  EXPECT_THAT(tokenizer_->Decode(rendered.prompt).value(), HasSubstr("<|user|>\nhello"));
+  EXPECT_THAT(rendered.options.stop, testing::SizeIs(ChatStopStrings(ChatFormat::kTulu).size()));
+}
+
+TEST_F(Conversions, RefuseAChatWithoutMessagesWithAnUnknownRoleOrAnUnknownFormat) {
+  const Request empty{.prompt = std::vector<Message>{}};
+  EXPECT_EQ(Convert(empty, ChatFormat::kTulu).status().code(), Code::kInvalidArgument);
+  const Request stranger{.prompt = std::vector<Message>{{.role = "cat", .content = "meow"}}};
+  EXPECT_EQ(Convert(stranger, ChatFormat::kTulu).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Convert(stranger).status().code(), Code::kUnimplemented);
+}
+
+TEST_F(Conversions, RefuseTextThatIsNotUtf8AnEmptyStopStringAndNoTime) {
+  EXPECT_EQ(Convert({.prompt = "\xFF"}).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Convert({.prompt = "a", .stop = {"x", ""}}).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Convert({.prompt = "a", .timeout = std::chrono::seconds(0)}).status().code(),
+            Code::kInvalidArgument);
+}
+
+TEST_F(Conversions, ATimeoutIsADeadlineAndNeverWraps) {
+  EXPECT_FALSE(Convert({.prompt = "a"})->deadline.has_value());
+  EXPECT_EQ(Convert({.prompt = "a", .timeout = std::chrono::nanoseconds(5)})->deadline, 1005);
+  EXPECT_GT(*Convert({.prompt = "a", .timeout = std::chrono::nanoseconds::max()})->deadline, 1000);
+}
+
+TEST_F(Conversions, SayWhichOptionIsWrong) {
+  EXPECT_THAT(ToEngineOptions({.sequences = 0}).status().message(), HasSubstr("0 sequences"));
+  EXPECT_THAT(ToEngineOptions({.queue = 1'000'000'000}).status().message(), HasSubstr("queue"));
+  EXPECT_THAT(ToEngineOptions({.pass_seconds = 0}).status().message(), HasSubstr("passes of 0"));
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(ToEngineOptions({.pass_seconds = nan}).ok());
+  EXPECT_FALSE(ToEngineOptions({.lossiness = LossLimit{-0.1}}).ok());
+  EXPECT_FALSE(ToEngineOptions({.lossiness = LossLimit{nan}}).ok());
+  EXPECT_FALSE(ToEngineOptions({.lossiness = LatencyTarget{0}}).ok());
+}
+
+TEST_F(Conversions, GiveTheEngineEveryOption) {
+  const EngineOptions options =
+      ToEngineOptions({.memory = 3_GiB,
+                       .context = 77,
+                       .threads = 3,
+                       .lossiness = Chain{"smoe:alpha=0.5"},
+                       .storage = {.container = "c", .profile = "p", .quality_curve = "q"}})
+          .value();
+  EXPECT_EQ(options.memory, 3_GiB);
+  EXPECT_EQ(options.context, 77u);
+  EXPECT_EQ(options.threads, 3u);
+  EXPECT_EQ(options.offload.substitution, "smoe:alpha=0.5");
+  EXPECT_EQ(options.offload.container, "c");
+  EXPECT_EQ(options.offload.profile, "p");
+  EXPECT_EQ(options.offload.quality_curve, "q");
+  EXPECT_EQ(ToEngineOptions({.lossiness = LossLimit{0.025}})->offload.quality, "2.5%");
+  EXPECT_EQ(ToEngineOptions({.lossiness = LatencyTarget{0.1}})->offload.token_seconds, 0.1);
+}
+
+TEST_F(Conversions, APlanIsPrintedALineEach) {
+  const Plan plan{.context = 64,
+                  .sequences = 2,
+                  .experts_in_memory = 3,
+                  .experts_in_all = 9,
+                  .lossiness = "exact",
+                  .notes = {"look"}};
+  EXPECT_THAT(Describe(plan), Contains("sequences     2 of 64 tokens"));
+  EXPECT_THAT(Describe(plan), Contains("experts       0 B: 3 of 9 in memory"));
+  EXPECT_THAT(Describe(plan), Contains("note          look"));
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,236 @@
+#include <troupe/model.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* kPath = TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf";
+
+std::unique_ptr<Model> OpenTiny(ModelOptions options = {}) {
+  options.context = 96;
+  options.threads = 2;
+  return Model::Open(kPath, options).value();
+}
+
+Request Ask(std::string prompt, std::size_t tokens = 16, std::uint64_t seed = 1) {
+  return {.prompt = std::move(prompt), .max_tokens = tokens, .sampling = {.seed = seed}};
+}
+
+TEST(ModelApi, AnswersAPromptAndStreamsExactlyItsText) {
+  const auto model = OpenTiny();
+  std::string streamed;
+  std::size_t tokens = 0;
+  Generation generation = model
+                              ->Start(Ask("The kernel"),
+                                      [&](const Piece& piece) {
+                                        streamed += piece.text;
+                                        tokens = piece.tokens;
+                                        return true;
+                                      })
+                              .value();
+  const Answer answer = generation.Wait().value();
+  EXPECT_EQ(answer.text, streamed);
+  EXPECT_FALSE(answer.text.empty());
+  EXPECT_EQ(answer.tokens.size(), 16u);
+  EXPECT_EQ(tokens, 16u);
+  EXPECT_EQ(answer.finish, FinishReason::kLength);
+  EXPECT_EQ(answer.usage.generated_tokens, 16u);
+  EXPECT_EQ(answer.usage.expert_uses, (answer.usage.prompt_tokens + 15) * 8 * 4);
+  EXPECT_EQ(generation.Wait()->text, answer.text) << "asked again";
+}
+
+TEST(ModelApi, RequestsOfSeveralThreadsGetWhatTheyGetAlone) {
+  const auto model = OpenTiny({.sequences = 3});
+  const std::vector<std::string> prompts = {"The kernel", "A driver of the device", "Debian"};
+  std::vector<std::string> alone;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    alone.push_back(model->Start(Ask(prompts[i], 24, i))->Wait()->text);
+  }
+  std::vector<std::future<std::string>> together;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    together.push_back(std::async(
+        std::launch::async, [&, i] { return model->Start(Ask(prompts[i], 24, i))->Wait()->text; }));
+  }
+  for (std::size_t i = 0; i < prompts.size(); ++i) EXPECT_EQ(together[i].get(), alone[i]);
+  EXPECT_EQ(model->metrics().requests_finished, 6u);
+}
+
+TEST(ModelApi, ALittleMemoryGivesTheSameTextAsMuch) {
+  const Plan plan = Model::PlanFor(kPath, {.context = 96, .threads = 2}).value();
+  ASSERT_TRUE(plan.AllInMemory());
+  const Bytes little(plan.total.count() - plan.experts.count() / 2);
+  const auto small = OpenTiny({.memory = little, .storage = {.container = "none"}});
+  EXPECT_FALSE(small->plan().AllInMemory());
+  EXPECT_LE(small->plan().total, little);
+  const Answer answer = small->Start(Ask("The kernel", 24))->Wait().value();
+  EXPECT_GT(answer.usage.expert_misses, 0u);
+  EXPECT_GT(answer.usage.bytes_read, 0u);
+  EXPECT_EQ(answer.usage.not_exact, 0u);
+  EXPECT_EQ(answer.text, OpenTiny()->Start(Ask("The kernel", 24))->Wait()->text);
+}
+
+TEST(ModelApi, DoesWhatItsPlanSaid) {
+  const ModelOptions options{.context = 96, .threads = 2, .sequences = 2};
+  const Plan planned = Model::PlanFor(kPath, options).value();
+  const auto model = Model::Open(kPath, options).value();
+  EXPECT_EQ(planned.context, 96u);
+  EXPECT_EQ(planned.experts, model->plan().experts);
+  EXPECT_EQ(planned.kv_cache, model->plan().kv_cache);
+  EXPECT_EQ(model->plan().lossiness, "exact");
+}
+
+TEST(ModelApi, TextSurvivesTokensAndBack) {
+  const auto model = OpenTiny();
+  const std::vector<TokenId> tokens = model->Tokenize("The kernel is").value();
+  EXPECT_EQ(model->Detokenize(tokens).value(), "The kernel is");
+  EXPECT_EQ(model->Tokenize("\xFF").status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(model->Detokenize(std::vector<TokenId>{-1}).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(model->Start({.prompt = tokens, .max_tokens = 4})->Wait()->tokens,
+            model->Start({.prompt = "The kernel is", .max_tokens = 4})->Wait()->tokens);
+}
+
+TEST(ModelApi, RefusesWhatIsNoModelAndOptionsThatCannotBe) {
+  EXPECT_EQ(Model::Open("/nowhere.gguf").status().code(), Code::kNotFound);
+  EXPECT_EQ(Model::Open(TROUPE_SOURCE_DIR "/README.md").status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Model::PlanFor(kPath, {.sequences = 0}).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Model::PlanFor(kPath, {.lossiness = Chain{"nonsense"}}).status().code(),
+            Code::kInvalidArgument);
+  EXPECT_EQ(Model::Open(kPath, {.memory = 1_MiB}).status().code(), Code::kResourceExhausted);
+}
+
+TEST(ModelApi, RefusesRequestsThatCanNeverBeAnswered) {
+  const auto model = OpenTiny();
+  const auto code = [&](Request request) {
+    return model->Start(std::move(request)).status().code();
+  };
+  EXPECT_EQ(code({.prompt = std::vector<TokenId>()}), Code::kInvalidArgument);
+  EXPECT_EQ(code({.prompt = std::vector<TokenId>{1 << 30}}), Code::kInvalidArgument);
+  EXPECT_EQ(code({.prompt = std::vector<TokenId>(97, 5)}), Code::kResourceExhausted);
+  EXPECT_EQ(code({.prompt = "a", .sampling = {.temperature = -1}}), Code::kInvalidArgument);
+  EXPECT_EQ(code({.prompt = "a", .stop = {""}}), Code::kInvalidArgument);
+  EXPECT_EQ(model->metrics().requests_refused, 5u);
+}
+
+TEST(ModelApi, MoreRequestsThanFitAreToldWhenToComeAgain) {
+  const auto model = OpenTiny({.sequences = 1, .queue = 1});
+  std::promise<void> open;
+  const std::shared_future<void> door = open.get_future().share();
+  const auto hold = [door](const Piece&) {
+    door.wait();
+    return true;
+  };
+  Generation first = model->Start(Ask("The kernel"), hold).value();
+  Generation second = model->Start(Ask("The kernel")).value();
+  const Status third = model->Start(Ask("The kernel")).status();
+  EXPECT_EQ(third.code(), Code::kUnavailable);
+  EXPECT_GT(third.retry_after(), 0);
+  open.set_value();
+  EXPECT_EQ(first.Wait()->text, second.Wait()->text);
+  EXPECT_TRUE(model->Start(Ask("The kernel")).ok());
+}
+
+TEST(ModelApi, CancellingKeepsWhatWasWritten) {
+  const auto model = OpenTiny();
+  Generation generation =
+      model->Start(Ask("The kernel", 64), [](const Piece& piece) { return piece.tokens < 3; })
+          .value();
+  const Answer answer = generation.Wait().value();
+  EXPECT_EQ(answer.finish, FinishReason::kCancelled);
+  EXPECT_FALSE(answer.text.empty());
+  generation.Cancel();
+  generation.Cancel();
+  EXPECT_EQ(generation.Wait()->text, answer.text);
+}
+
+TEST(ModelApi, AnExceptionInACallbackCancelsItsRequestAlone) {
+  const auto model = OpenTiny();
+  const auto throwing = [](const Piece&) -> bool { throw 1; };
+  EXPECT_EQ(model->Start(Ask("The kernel"), throwing)->Wait()->finish, FinishReason::kCancelled);
+  EXPECT_EQ(model->Start(Ask("The kernel"))->Wait()->finish, FinishReason::kLength);
+}
+
+TEST(ModelApi, AHandleThatWasMovedFromSaysSo) {
+  const auto model = OpenTiny();
+  Generation generation = model->Start(Ask("The kernel")).value();
+  Generation moved = std::move(generation);
+  EXPECT_EQ(generation.Wait().status().code(), Code::kFailedPrecondition);  // NOLINT
+  EXPECT_TRUE(generation.done());                                           // NOLINT
+  generation.Cancel();                                                      // NOLINT
+  EXPECT_TRUE(moved.Wait().ok());
+  moved = model->Start(Ask("Debian")).value();
+  EXPECT_TRUE(moved.Wait().ok());
+}
+
+TEST(ModelApi, GenerationsOutliveTheirModel) {
+  auto model = OpenTiny({.sequences = 1});
+  std::vector<Generation> generations;
+  for (int i = 0; i < 4; ++i) generations.push_back(model->Start(Ask("The kernel", 90)).value());
+  model.reset();
+  for (Generation& generation : generations) {
+    EXPECT_TRUE(generation.done());
+    const Result<Answer> answer = generation.Wait();
+    EXPECT_TRUE(answer.ok() || answer.status().code() == Code::kCancelled);
+    generation.Cancel();
+  }
+}
+
+TEST(ModelApi, DestroyingAHandleCancelsItsRequest) {
+  const auto model = OpenTiny({.sequences = 1});
+  std::promise<void> open;
+  const std::shared_future<void> door = open.get_future().share();
+  {
+    const auto hold = [door](const Piece&) {
+      door.wait();
+      return true;
+    };
+    const Generation dropped = model->Start(Ask("The kernel", 90), hold).value();
+  }
+  open.set_value();
+  EXPECT_TRUE(model->Start(Ask("The kernel", 2))->Wait().ok());
+  EXPECT_EQ(model->metrics().requests_cancelled, 1u);
+}
+
+TEST(ModelApi, WaitingInACallbackIsRefused) {
+  const auto model = OpenTiny();
+  std::promise<Code> code;
+  std::promise<Generation*> itself;
+  const auto ask_itself = [&, first = true](const Piece&) mutable {
+    if (first) code.set_value(itself.get_future().get()->Wait().status().code());
+    first = false;
+    return true;
+  };
+  Generation generation = model->Start(Ask("The kernel"), ask_itself).value();
+  itself.set_value(&generation);
+  EXPECT_EQ(code.get_future().get(), Code::kFailedPrecondition);
+  EXPECT_TRUE(generation.Wait().ok());
+}
+
+TEST(ModelApi, ARequestPastItsTimeFails) {
+  const auto model = OpenTiny();
+  Request request = Ask("The kernel", 90);
+  request.timeout = std::chrono::nanoseconds(1);
+  EXPECT_EQ(model->Start(std::move(request))->Wait().status().code(), Code::kDeadlineExceeded);
+}
+
+TEST(ModelApi, AnExactAnswerOfALossyModelIsNotPromised) {
+  const Plan plan = Model::PlanFor(kPath, {.context = 96, .threads = 2}).value();
+  const Bytes little(plan.total.count() - plan.experts.count() / 2);
+  const auto model = OpenTiny({.memory = little, .lossiness = Chain{"smoe:alpha=0.5"}});
+  EXPECT_THAT(model->plan().lossiness, HasSubstr("smoe"));
+  Request request = Ask("The kernel");
+  request.exact = true;
+  EXPECT_EQ(model->Start(request).status().code(), Code::kUnimplemented);
+  EXPECT_TRUE(OpenTiny()->Start(request).ok()) << "a model that is exact anyway";
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Embeds Troupe as a stranger would: installs it, builds examples/embed against what was installed,
+by find_package and by pkg-config, with the shared library and the static one, and compares what
+the programs write with `troupe run`.
+
+    embed_test.py BUILD_FOLDER
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MODEL = ROOT / "models/tiny-qwen2moe-q8_0.gguf"
+EXAMPLE = ROOT / "examples/embed"
+PROMPT, TOKENS = "The kernel", "24"
+BUILD = None
+
+
+def output_of(*command, **options):
+    run = subprocess.run([str(word) for word in command], capture_output=True, text=True, **options)
+    if run.returncode != 0:
+        raise AssertionError(f"{' '.join(map(str, command))}:\n{run.stdout}\n{run.stderr}")
+    return run.stdout
+
+
+class Embed(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.prefix = pathlib.Path(cls.folder.name) / "prefix"
+        output_of("cmake", "--install", BUILD, "--prefix", cls.prefix)
+        cls.library = next(cls.prefix.rglob("libtroupe.so")).parent
+        cls.expected = output_of(cls.prefix / "bin/troupe", "run", MODEL, "--prompt", PROMPT, "-n", TOKENS,
+                                 "--temperature", "0").removeprefix(PROMPT).removesuffix("\n")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def answers_like_the_command_line(self, program, **environment):
+        text = output_of(program, MODEL, PROMPT, TOKENS, env=os.environ | environment)
+        self.assertGreater(len(text), 20)
+        self.assertEqual(text, self.expected)
+
+    def package(self, *words):
+        return output_of("pkg-config", *words, "troupe",
+                         env=os.environ | {"PKG_CONFIG_PATH": str(self.library / "pkgconfig")}).split()
+
+    def test_find_package(self):
+        build = pathlib.Path(self.folder.name) / "embed"
+        output_of("cmake", "-S", EXAMPLE, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        output_of("cmake", "--build", build)
+        self.answers_like_the_command_line(build / "embed")
+
+    def test_pkg_config(self):
+        program = pathlib.Path(self.folder.name) / "by_pkg_config"
+        output_of("g++", "-std=c++20", EXAMPLE / "main.cc", "-o", program, *self.package("--cflags", "--libs"))
+        self.answers_like_the_command_line(program, LD_LIBRARY_PATH=str(self.library))
+
+    def test_the_static_library(self):
+        program = pathlib.Path(self.folder.name) / "static"
+        libraries = [str(self.library / "libtroupe.a") if word == "-ltroupe" else word
+                     for word in self.package("--static", "--libs")]
+        output_of("g++", "-std=c++20", EXAMPLE / "main.cc", "-o", program, *self.package("--cflags"), *libraries)
+        self.answers_like_the_command_line(program)
+
+    def test_each_header_compiles_alone(self):
+        headers = sorted((self.prefix / "include/troupe").glob("*.h"))
+        self.assertGreaterEqual(len(headers), 6)
+        for header in headers:
+            with self.subTest(header.name):
+                output_of("g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{self.prefix}/include",
+                          "-x", "c++", "-", input=f"#include <troupe/{header.name}>\n")
+
+    def test_only_the_interface_is_exported(self):
+        names = output_of("nm", "-DC", "--defined-only", "--format=just-symbols", self.library / "libtroupe.so").splitlines()
+        ours = ("troupe::Model::", "troupe::Generation::", "troupe::Status::", "troupe::CodeName", "troupe::Describe",
+                "troupe::Name", "troupe::ParseBytes", "troupe::ToString", "troupe::Version",
+                "troupe::internal::CheckFailed")
+        self.assertGreater(len(names), 10)
+        for name in names:
+            self.assertTrue(name.startswith(ours), name)
+
+
+if __name__ == "__main__":
+    BUILD = sys.argv.pop()
+    unittest.main()
