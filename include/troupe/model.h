@@ -88,7 +88,8 @@ class Model {
                                              const ModelOptions& options = {},
                                              const OnProgress& on_progress = {});
 
-  // Closes: requests under way end with kCancelled after the pass that runs. Not from on_piece.
+  // Closes: requests under way end with kCancelled after the pass that runs, for which it waits;
+  // from on_piece it does not wait.
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;

@@ -2,6 +2,7 @@
 #include <troupe/model.h>
 
 #include <atomic>
+#include <thread>
 #include <utility>
 
 #include "api/conversions.h"
@@ -119,7 +120,13 @@ class Model::Impl {
 };
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Model::~Model() = default;
+
+Model::~Model() {
+  if (!impl_->batcher.OnEngineThread()) return;
+  // Called from on_piece, or by the death of one that held the last reference: the engine's thread
+  // cannot wait for itself.
+  std::thread([impl = std::move(impl_)]() mutable { impl.reset(); }).detach();
+}
 
 Result<Plan> Model::PlanFor(const std::string& path, const ModelOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(const EngineOptions engine_options, ToEngineOptions(options));

@@ -199,6 +199,20 @@ TEST(ModelApi, DestroyingAHandleCancelsItsRequest) {
   EXPECT_EQ(model->metrics().requests_cancelled, 1u);
 }
 
+TEST(ModelApi, AModelMayBeClosedByItsOwnCallback) {
+  std::unique_ptr<Model> model = OpenTiny();
+  std::promise<void> started;
+  const auto close = [&](const Piece&) {
+    started.get_future().wait();
+    model.reset();
+    return false;
+  };
+  Generation generation = model->Start(Ask("The kernel", 90), close).value();
+  started.set_value();
+  EXPECT_EQ(generation.Wait()->finish, FinishReason::kCancelled);
+  EXPECT_EQ(model, nullptr);
+}
+
 TEST(ModelApi, WaitingInACallbackIsRefused) {
   const auto model = OpenTiny();
   std::promise<Code> code;

@@ -16,7 +16,7 @@ Batcher::Batcher(PassRunner& runner, const Tokenizer& tokenizer, const Clock& cl
       thread_([this] { Serve(); }) {}
 
 Batcher::~Batcher() {
-  TROUPE_CHECK(std::this_thread::get_id() != thread_.get_id());
+  TROUPE_CHECK(!OnEngineThread());
   {
     const MutexLock lock(mu_);
     stopping_ = true;

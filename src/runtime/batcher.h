@@ -36,6 +36,8 @@ class Batcher {
   // is full, come again after status.retry_after() seconds.
   Result<std::shared_ptr<Ticket>> Submit(BatchRequest request);
 
+  // Whether the caller was called by the engine's thread, from a sink.
+  bool OnEngineThread() const { return std::this_thread::get_id() == thread_.get_id(); }
   BatchCounters counters() const;                               // as of the end of the last pass
   std::size_t most_requests() const { return most_requests_; }  // running and waiting
 

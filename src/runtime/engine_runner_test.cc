@@ -1,0 +1,90 @@
+#include "runtime/engine_runner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+constexpr const char* kModel = TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf";
+
+class EngineRunnerTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    engine_ = Engine::Open(kModel, {.threads = 2, .context = 96}).value().release();
+  }
+  static void TearDownTestSuite() { delete engine_; }
+
+  static std::vector<float> Copy(std::span<const float> logits) {
+    return {logits.begin(), logits.end()};
+  }
+  // The logits after a text that has the engine to itself.
+  static std::vector<float> Alone(const std::vector<TokenId>& tokens) {
+    Session session = Session::Create(*engine_).value();
+    EXPECT_TRUE(session.FeedPrompt(tokens).ok());
+    return Copy(session.logits());
+  }
+  static PassRows Prompt(SequenceId sequence, std::span<const TokenId> tokens) {
+    return {.sequence = sequence, .tokens = tokens, .phase = Phase::kPrompt, .wants_logits = true};
+  }
+
+  static Engine* engine_;
+  const std::vector<TokenId> first_ = {11, 12, 13, 14};
+  const std::vector<TokenId> second_ = {21, 22, 23};
+};
+Engine* EngineRunnerTest::engine_ = nullptr;
+
+TEST_F(EngineRunnerTest, SequencesThatSharePassesGetTheLogitsTheyGetAlone) {
+  const auto runner = EngineRunner::Create(*engine_, 2).value();
+  const SequenceId a = runner->Reserve(20).value(), b = runner->Reserve(20).value();
+  ASSERT_TRUE(
+      runner->Run(std::vector{Prompt(a, std::span(first_).first(2)), Prompt(b, second_)}).ok());
+  EXPECT_EQ(Copy(runner->Logits(b)), Alone(second_));
+  const std::vector<TokenId> next = {24};
+  ASSERT_TRUE(runner
+                  ->Run(std::vector{PassRows{.sequence = b, .tokens = next, .wants_logits = true},
+                                    Prompt(a, std::span(first_).last(2))})
+                  .ok());
+  EXPECT_EQ(Copy(runner->Logits(a)), Alone(first_));
+  EXPECT_EQ(Copy(runner->Logits(b)), Alone({21, 22, 23, 24}));
+}
+
+TEST_F(EngineRunnerTest, AFailedPassLeavesEverySequenceAsItWas) {
+  const auto runner = EngineRunner::Create(*engine_, 2).value();
+  const SequenceId a = runner->Reserve(20).value(), b = runner->Reserve(20).value();
+  const std::vector<TokenId> nonsense = {1 << 30};
+  EXPECT_FALSE(runner->Run(std::vector{Prompt(a, first_), Prompt(b, nonsense)}).ok());
+  ASSERT_TRUE(runner->Run(std::vector{Prompt(a, first_)}).ok());
+  EXPECT_EQ(Copy(runner->Logits(a)), Alone(first_));
+}
+
+TEST_F(EngineRunnerTest, GivesAsManySequencesAsItHasAndGivesThemEmpty) {
+  const auto runner = EngineRunner::Create(*engine_, 1).value();
+  const SequenceId sequence = runner->Reserve(96).value();
+  EXPECT_FALSE(runner->Reserve(1).has_value());
+  ASSERT_TRUE(runner->Run(std::vector{Prompt(sequence, first_)}).ok());
+  runner->Release(sequence);
+  const SequenceId again = runner->Reserve(1).value();
+  ASSERT_TRUE(runner->Run(std::vector{Prompt(again, second_)}).ok());
+  EXPECT_EQ(Copy(runner->Logits(again)), Alone(second_));
+}
+
+TEST_F(EngineRunnerTest, CountsWhatEachGroupCost) {
+  const auto runner = EngineRunner::Create(*engine_, 2).value();
+  const SequenceId a = runner->Reserve(20).value(), b = runner->Reserve(20).value();
+  ASSERT_TRUE(runner->Run(std::vector{Prompt(a, first_), Prompt(b, second_)}).ok());
+  ASSERT_EQ(runner->costs().size(), 2u);
+  EXPECT_EQ(runner->costs()[0].expert_uses, 4u * 8 * 4);  // tokens, layers, experts
+  EXPECT_EQ(runner->costs()[1].expert_uses, 3u * 8 * 4);
+}
+
+TEST_F(EngineRunnerTest, SaysWhatFurtherSequencesTake) {
+  const EngineOptions options{.threads = 2, .context = 96};
+  EXPECT_EQ(EngineRunner::BytesBeside(engine_->config(), options, 1), Bytes());
+  const Bytes one = EngineRunner::BytesBeside(engine_->config(), options, 2);
+  EXPECT_GE(one, engine_->plan().memory.kv_cache + engine_->plan().memory.workspace);
+  EXPECT_EQ(EngineRunner::BytesBeside(engine_->config(), options, 4), one * 3);
+}
+
+}  // namespace
+}  // namespace troupe
