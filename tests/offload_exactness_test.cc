@@ -46,9 +46,9 @@ class Recording final : public EvictionPolicy {
  public:
   Recording(ExpertGrid grid, std::vector<ExpertId>& asks) : lru_(grid), asks_(asks) {}
   std::string_view name() const override { return "recording"; }
-  void Asked(ExpertId id, std::uint32_t tokens) override {
+  void OnAsked(ExpertId id, std::span<const Asker> askers) override {
     asks_.push_back(id);
-    lru_.Asked(id, tokens);
+    lru_.OnAsked(id, askers);
   }
   std::size_t Choose(std::span<const ExpertId> candidates) override {
     return lru_.Choose(candidates);
@@ -244,7 +244,7 @@ class AlwaysWrong final : public Predictor {
   explicit AlwaysWrong(ExpertGrid grid) : grid_(grid) {}
   std::string_view name() const override { return "wrong"; }
   std::uint32_t forecast_layers() const override { return 2; }
-  void Chose(std::uint32_t, std::span<const ExpertDemand>) override {}
+  void OnChosen(const LayerChoices&) override {}
   std::vector<Guess> Predict(std::uint32_t, std::uint32_t, const GateScores& forecast) override {
     constexpr std::uint32_t kLikely = 4;
     const std::vector<Guess> right = GuessesFrom(forecast, kLikely);
@@ -267,8 +267,8 @@ class Listening final : public Predictor {
       : told_(told), asked_(asked) {}
   std::string_view name() const override { return "listening"; }
   std::uint32_t forecast_layers() const override { return 2; }
-  void Chose(std::uint32_t, std::span<const ExpertDemand>) override {}
-  void GateSaid(std::uint32_t layer, const GateScores&) override { told_.insert(layer); }
+  void OnChosen(const LayerChoices&) override {}
+  void OnGateScores(std::uint32_t layer, const GateScores&) override { told_.insert(layer); }
   std::vector<Guess> Predict(std::uint32_t layer, std::uint32_t, const GateScores&) override {
     asked_.insert(layer);
     return {};

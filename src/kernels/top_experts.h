@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/expert_choice.h"
 #include "base/status.h"
 
 namespace troupe {
@@ -27,12 +28,6 @@ struct TopExpertsParams {
   std::uint32_t groups = 1;
   std::uint32_t groups_used = 1;
   GroupRank group_rank = GroupRank::kMax;
-};
-
-struct ExpertChoice {
-  std::uint32_t expert = 0;
-  float weight = 0;
-  bool operator==(const ExpertChoice&) const = default;
 };
 
 // Ok if the numbers fit together; call it when a model is read.

@@ -37,7 +37,7 @@ class BuddyRecorder final : public RouteObserver {
   std::vector<std::uint32_t> positions_;  // of its rows
   std::vector<std::uint32_t> experts_;    // of one token, likewise the next two
   std::vector<float> weights_;
-  std::vector<RoutedSlot> slots_;
+  std::vector<ExpertChoice> slots_;
 };
 
 }  // namespace troupe

@@ -54,7 +54,7 @@ class Watcher final : public StreamObserver {
         for (const std::uint32_t expert : std::span(from, top_k_)) {
           chosen.push_back({.expert = expert, .tokens = 1});
         }
-        paths_.Chose(first_layer_ + static_cast<std::uint32_t>(l), chosen);
+        paths_.OnChosen({first_layer_ + static_cast<std::uint32_t>(l), chosen});
       }
     }
     pass_ids_.clear();
@@ -99,7 +99,7 @@ class Watcher final : public StreamObserver {
       add(ForecastPlace::kAttentionBefore, attention_before_);
       add(ForecastPlace::kGateBefore, gate_before_);
     }
-    lookahead_.GateSaid(layer, said);
+    lookahead_.OnGateScores(layer, said);
     Foretell(layer, stream, tokens);
   }
 

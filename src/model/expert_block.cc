@@ -170,12 +170,12 @@ void ForwardPass::RunExperts(std::span<const ReadyExpert> experts, const Mlp* sh
 void ForwardPass::TellForecasts(std::uint32_t layer, const MoeWeights& w,
                                 std::span<const LayerWeights> following, std::size_t forecasts,
                                 bool tells) {
-  if (tells) experts_.GateSaid(layer, GateSaid(w));
+  if (tells) experts_.OnGateScores(layer, GateSaid(w));
   for (std::size_t place = 0; place < forecasts; ++place) {
     const auto ahead = static_cast<std::uint32_t>(place) + 1;
-    experts_.Foretell(layer + ahead, ahead, Forecast(following[place].moe, place));
+    experts_.OnForecast(layer + ahead, ahead, Forecast(following[place].moe, place));
   }
-  if (forecasts == 0 && !following.empty()) experts_.Foretell(layer + 1, 1, {});
+  if (forecasts == 0 && !following.empty()) experts_.OnForecast(layer + 1, 1, {});
 }
 
 Status ForwardPass::RunChosen(const MoeWeights& w, std::span<const ExpertDemand> demands) {
@@ -222,8 +222,8 @@ Status ForwardPass::ExpertBlock(std::uint32_t layer, const LayerWeights& w,
   const bool tells = ahead > 0;
   TROUPE_RETURN_IF_ERROR(Route(layer, w.moe, following.first(forecasts), tells));
   const TopExpertsParams& routing = config_.moe.routing;
-  experts_.Routed(layer, {ws_.router, tokens_ * routing.experts},
-                  {ws_.chosen, tokens_ * routing.top_k});
+  experts_.OnRouted(layer, {ws_.router, tokens_ * routing.experts},
+                    {ws_.chosen, tokens_ * routing.top_k});
   OrderByExpert();
   const std::span<const ExpertDemand> demands = Demands();
   experts_.Ask(layer, demands);

@@ -14,7 +14,11 @@ class ResidentExperts final : public ExpertSource {
 
   void Ask(std::uint32_t layer, std::span<const ExpertDemand> demands) override;
   Result<std::span<const ReadyExpert>> Take(bool wait) override;
-  ExpertUsage usage() const override { return {.hits = asks_}; }
+  ExpertUsage usage() const override {
+    ExpertUsage usage;
+    usage.hits = asks_;
+    return usage;
+  }
 
  private:
   const ModelWeights& weights_;

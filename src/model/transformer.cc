@@ -58,7 +58,7 @@ Status Transformer::Forward(const RowGroup& group, Workspace& workspace) {
                                     .exact = group.exact,
                                     .position = static_cast<std::uint32_t>(cache.length()),
                                     .rows = static_cast<std::uint32_t>(tokens.size())}}};
-  experts_.PassBegins(facts);
+  experts_.OnPassBegins(facts);
   if (route_observer_ != nullptr) route_observer_->PassBegins(facts);
   ForwardPass pass(config_, experts_, pool_, region_, cache, workspace, tokens.size(),
                    route_observer_);

@@ -1,10 +1,7 @@
-// Experts that lie on a slow tier and pass through a cache of slots: where the cache, the loader
-// and the expert block meet. Residents are handed out at once, the others as their loads end; which
-// one goes for which is the cache's and its policy's decision. Quality stays exact, as an expert's
-// bytes are the same wherever they come from, unless low copies are allowed: then those that
-// expert/substitution/low_copies.h names are read from a second store, or experts are substituted
-// as a chain of policies says; both are counted. A slot is as large as a full copy and holds
-// either.
+// Experts that lie on a slow tier and pass through a cache of slots. What is loaded, and which
+// expert is given out when, MissFlow decides (expert/flow/miss_flow.h); here it meets the loader,
+// the clock and the expert block. Answers are exact, as an expert's bytes are the same wherever
+// they come from, unless low copies or substitution are allowed; both are counted.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +11,13 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "expert/cache/expert_cache.h"
-#include "expert/prefetch/prefetcher.h"
-#include "expert/substitution/low_copies.h"
-#include "io/aligned_buffer.h"
-#include "model/expert_layout.h"
+#include "expert/flow/miss_flow.h"
+#include "expert/flow/usage_ledger.h"
 #include "model/expert_source.h"
-#include "runtime/hand_out.h"
-#include "runtime/miss_event.h"
-#include "runtime/substituted_routing.h"
-#include "store/expert_loader.h"
+#include "runtime/slot_loads.h"
+#include "runtime/timed_policy.h"
 
 namespace troupe {
-
-// The experts once more at lower precision; without a store there are none.
-struct LowExperts {
-  ExpertLayouts layouts = {};
-  std::unique_ptr<ExpertStore> store = nullptr;
-};
 
 class OffloadedExperts final : public ExpertSource {
  public:
@@ -47,8 +33,7 @@ class OffloadedExperts final : public ExpertSource {
     LowCopyOptions low_copies = {};
   };
 
-  // A slot's size for these layouts.
-  static Bytes SlotBytes(const ExpertLayouts& layouts);
+  static Bytes SlotBytes(const ExpertLayouts& layouts) { return SlotLoads::SlotBytes(layouts); }
 
   // Pool and clock must outlive it. The pool is used between the regions of the expert block.
   static Result<std::unique_ptr<OffloadedExperts>> Create(ExpertLayouts layouts,
@@ -57,111 +42,66 @@ class OffloadedExperts final : public ExpertSource {
                                                           ThreadPool& pool, const Clock& clock,
                                                           Options options);
 
-  void PassBegins(const PassFacts& pass) override;
-  void Routed(std::uint32_t layer, std::span<const float> scores,
-              std::span<ExpertChoice> chosen) override;
+  void OnPassBegins(const PassFacts& pass) override;
+  void OnRouted(std::uint32_t layer, std::span<const float> scores,
+                std::span<ExpertChoice> chosen) override;
   void Ask(std::uint32_t layer, std::span<const ExpertDemand> demands) override;
-  std::uint32_t forecast_layers() const override;
-  void GateSaid(std::uint32_t layer, const GateScores& said) override;
-  void Foretell(std::uint32_t layer, std::uint32_t ahead, const GateScores& forecast) override;
+  std::uint32_t forecast_layers() const override { return flow_.forecast_layers(); }
+  void OnGateScores(std::uint32_t layer, const GateScores& said) override {
+    flow_.OnGateScores(layer, said);
+  }
+  void OnForecast(std::uint32_t layer, std::uint32_t ahead, const GateScores& forecast) override {
+    flow_.OnForecast(layer, ahead, forecast);
+  }
   Result<std::span<const ReadyExpert>> Take(bool wait) override;
-
   void Advance() override;
 
-  // Where a layer asks for more than has slots, who gives way depends on which load ends first, and
-  // a replay could not know. In order, experts are handed out as they were asked for until all have
-  // their slots: the same bytes, the same hits on every run, a little waiting.
-  void set_in_order(bool in_order) { in_order_ = in_order; }
-
+  // See FlowOptions.
+  void set_in_order(bool in_order) { flow_.set_in_order(in_order); }
   // From the next pass on. It takes a low copy of the experts to allow any.
-  void set_low_copies(const LowCopyOptions& options);
-  const LowCopyOptions& low_copies() const { return low_copies_; }
-
+  void set_low_copies(const LowCopyOptions& options) { flow_.set_low_copies(options); }
+  const LowCopyOptions& low_copies() const { return flow_.low_copies(); }
   // From the next pass on. A chain without links is exact, as is the beginning.
-  void set_substitution(SubstitutionChain chain);
+  void set_substitution(SubstitutionChain chain) { flow_.set_substitution(std::move(chain)); }
   // Null: exact.
-  const SubstitutionChain* substitution() const {
-    return substitution_ ? &substitution_->chain() : nullptr;
-  }
+  const SubstitutionChain* substitution() const { return flow_.substitution(); }
 
   ExpertUsage usage() const override;
-  // Loads that were on their way when asked for and had to begin anew.
-  std::uint64_t begun_anew() const { return begun_anew_; }
-  // In order, those that went before their turn because nothing else could.
-  std::uint64_t given_out_of_turn() const { return given_out_of_turn_; }
-  const ExpertCache& cache() const { return cache_; }
-  const ExpertLayouts& layouts() const { return layouts_; }
-  const ExpertStore& store() const { return *store_; }
-  const ExpertLoader& loader() const { return *loader_; }
-  const Prefetcher* prefetcher() const { return prefetcher_.get(); }  // null: there is none
+  ExpertUsage UsageOf(RequestId request) override;
+  void ForgetRequest(RequestId request) override;
+  std::uint64_t begun_anew() const { return flow_.begun_anew(); }
+  std::uint64_t given_out_of_turn() const { return flow_.given_out_of_turn(); }
+  const ExpertCache& cache() const { return flow_.cache(); }
+  const ExpertLayouts& layouts() const { return loads_->layouts(); }
+  const ExpertStore& store() const { return loads_->store(); }
+  const ExpertLoader& loader() const { return std::as_const(*loads_).loader(); }
+  const Prefetcher* prefetcher() const { return flow_.prefetcher(); }  // null: there is none
 
   using MissObserver = std::function<void(const MissEvent&)>;
   void set_miss_observer(MissObserver observer) { observer_ = std::move(observer); }
 
  private:
-  struct Waiting {
-    MissEvent event;
-    ExpertCopy least = ExpertCopy::kFull;  // that may answer
-    Nanos asked = 0;
-    double stall_before = 0;
-  };
+  OffloadedExperts(std::unique_ptr<SlotLoads> loads, const Clock& clock,
+                   std::unique_ptr<TimedPolicy> policy, CacheShape cache,
+                   std::unique_ptr<Predictor> predictor, FlowOptions flow);
 
-  OffloadedExperts(ExpertLayouts layouts, std::unique_ptr<ExpertStore> store, AlignedBuffer slots,
-                   std::size_t slot_bytes, const Clock& clock, Options options);
+  void CloseDemand();
+  void CollectEnded();
+  void WaitForNext();
+  void SettleUsage();
 
-  const ExpertLayout& LayoutOf(ExpertId id, ExpertCopy copy) const;
-  bool Substitutes() const {
-    return substitution_ && !pass_.HasPrompt() && substitution_->AppliesTo(pass_.rows());
-  }
-  void DropUnwantedLowCopies();
-  ExpertCopy ForeseenCopy(ExpertId id) const;
-  std::span<std::byte> Slot(std::uint32_t slot);
-  std::optional<ExpertCache::Admission> Admit(ExpertId id, ExpertCopy copy);
-  void Request(ExpertId id, ExpertCopy copy, const ExpertCache::Admission& admission,
-               Urgency urgency);
-  void Place();
-  void CallOffStale();
-  void Prefetch();
-  double LoadSeconds() const;
-  void NoteDecided(Nanos since);
-  void PutBack(ExpertId id);
-  Status CollectEnded();
-  void Give(ExpertId id, std::uint32_t tokens);
-  std::vector<Waiting>::iterator FindWaiting(ExpertId id);
-  std::optional<std::uint32_t> NextInOrder() const;
-  bool NextIsReady() const;
-  Status WaitForNext();
-  std::span<const ReadyExpert> GiveSome();
-  std::span<const ReadyExpert> GiveOutOfTurn();
-  void Forget();
-
-  ExpertLayouts layouts_;
-  std::unique_ptr<ExpertStore> store_;
-  LowExperts low_;
-  LowCopyOptions low_copies_;
-  AlignedBuffer slots_;
-  std::size_t slot_bytes_;
+  std::unique_ptr<SlotLoads> loads_;
   const Clock& clock_;
-  RoutingFacts routing_;
-  ExpertCache cache_;
-  std::optional<SubstitutedRouting> substitution_;
-  std::unique_ptr<Prefetcher> prefetcher_;
-  std::unique_ptr<ExpertLoader> loader_;
+  const TimedPolicy& policy_;  // the flow's
+  MissFlow flow_;
+  PassFacts pass_;
+  UsageLedger ledger_;
   MissObserver observer_;
 
-  bool in_order_ = false;
-  PassFacts pass_;
+  std::optional<DemandId> demand_;  // of the layer under way
   std::uint32_t layer_ = 0;
-  std::vector<ExpertId> unplaced_;  // asked for, without a slot yet
-  std::vector<Waiting> waiting_;    // asked for, on their way
-  std::vector<ExpertId> ahead_;     // prefetches whose loads have not ended
-  HandOut hand_out_;
-  double stall_seconds_ = 0;
-  std::uint64_t use_hits_ = 0, use_misses_ = 0;
-  std::uint64_t low_given_ = 0, low_assignments_ = 0;
-  std::uint64_t substituted_ = 0, dropped_ = 0;
-  std::uint64_t begun_anew_ = 0, given_out_of_turn_ = 0;
-  double deciding_seconds_ = 0;
+  std::vector<ReadyExpert> ready_;  // given last
+  Nanos substituting_ = 0;
 };
 
 }  // namespace troupe

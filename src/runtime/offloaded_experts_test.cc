@@ -205,7 +205,7 @@ TEST_F(OffloadedExpertsTest, AQuestionCutShortLeavesLoadsThatALaterOneJoins) {
 class Always final : public Predictor {
  public:
   std::string_view name() const override { return "always"; }
-  void Chose(std::uint32_t, std::span<const ExpertDemand>) override {}
+  void OnChosen(const LayerChoices&) override {}
   std::vector<Guess> Predict(std::uint32_t, std::uint32_t, const GateScores&) override {
     return {{.expert = 3, .weight = 1, .expected = true}};
   }
@@ -214,7 +214,7 @@ class Always final : public Predictor {
 TEST_F(OffloadedExpertsTest, APrefetchThatEndsBetweenTwoLayersIsThereForTheSecond) {
   Open(3, std::make_unique<Always>());
   Ask(0, {0});
-  experts_->Foretell(1, 1, {});
+  experts_->OnForecast(1, 1, {});
   TakeAll(1);
   for (int i = 0; i < 10; ++i) experts_->Advance();
   Ask(1, {3});
@@ -225,7 +225,7 @@ TEST_F(OffloadedExpertsTest, APrefetchThatEndsBetweenTwoLayersIsThereForTheSecon
 TEST_F(OffloadedExpertsTest, APrefetchStillOnItsWayIsJoined) {
   Open(3, std::make_unique<Always>());
   Ask(0, {0});
-  experts_->Foretell(1, 1, {});
+  experts_->OnForecast(1, 1, {});
   TakeAll(1);
   reader_->Hold(true);
   Ask(1, {3});
@@ -235,11 +235,11 @@ TEST_F(OffloadedExpertsTest, APrefetchStillOnItsWayIsJoined) {
 
 TEST_F(OffloadedExpertsTest, WhatAPromptReadsAheadIsCalledOffWhereTheLayerAsksForOthers) {
   Open(3, std::make_unique<Always>(), 2);
-  experts_->PassBegins(
+  experts_->OnPassBegins(
       OneGroup(0, Phase::kPrompt, 8));  // so many that what is guessed is as good as asked for
   reader_->Hold(true);
   Ask(0, {0});
-  experts_->Foretell(1, 1, {});
+  experts_->OnForecast(1, 1, {});
   EXPECT_THAT(Take(false), IsEmpty());  // two of its three reads are under way
   EXPECT_EQ(experts_->usage().prefetches, 1u);
   Ask(1, {2});
@@ -253,7 +253,7 @@ TEST_F(OffloadedExpertsTest, InOrderOneThatHoldsTheOnlySlotGoesBeforeItsTurn) {
   Open(1, std::make_unique<Always>());
   experts_->set_in_order(true);
   Ask(0, {0});
-  experts_->Foretell(1, 1, {});
+  experts_->OnForecast(1, 1, {});
   TakeAll(1);
   reader_->Hold(true);
   EXPECT_THAT(Take(false), IsEmpty());  // lets go of the slot, which is read ahead into
@@ -267,7 +267,7 @@ TEST_F(OffloadedExpertsTest, InOrderOneThatHoldsTheOnlySlotGoesBeforeItsTurn) {
 class FewWant3 final : public Predictor {
  public:
   std::string_view name() const override { return "few want 3"; }
-  void Chose(std::uint32_t, std::span<const ExpertDemand>) override {}
+  void OnChosen(const LayerChoices&) override {}
   std::vector<Guess> Predict(std::uint32_t, std::uint32_t, const GateScores&) override {
     return {{.expert = 0, .weight = 9, .expected = true},
             {.expert = 3, .weight = 1, .expected = true}};
@@ -276,11 +276,11 @@ class FewWant3 final : public Predictor {
 
 TEST_F(OffloadedExpertsTest, OneReadAheadInItsLowCopyThatManyWantIsReadAgain) {
   Open(4, std::make_unique<FewWant3>(), 16, {.prefill_share = 0.3});
-  experts_->PassBegins(OneGroup(0, Phase::kPrompt, 8));
+  experts_->OnPassBegins(OneGroup(0, Phase::kPrompt, 8));
   Ask(0, {1});
   TakeAll(1);
   reader_->Hold(true);
-  experts_->Foretell(1, 1, {});
+  experts_->OnForecast(1, 1, {});
   EXPECT_THAT(Take(false), IsEmpty());  // both are on their way
   EXPECT_EQ(experts_->usage().prefetches, 2u);
   layer_ = 1;

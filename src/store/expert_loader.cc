@@ -100,7 +100,7 @@ void ExpertLoader::Promote(ExpertId id) {
   demand.insert(std::ranges::upper_bound(demand, load->number, {}, &Load::number), load);
 }
 
-ExpertLoader::CallOff ExpertLoader::Cancel(ExpertId id) {
+CallOff ExpertLoader::Cancel(ExpertId id) {
   const auto found = loads_.find(id);
   if (found == loads_.end()) return CallOff::kTooLate;
   Load* load = found->second.get();

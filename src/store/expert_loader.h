@@ -21,16 +21,12 @@
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "expert/expert_id.h"
+#include "expert/flow/load_port.h"
 #include "io/aligned_buffer.h"
 #include "io/async_reader.h"
 #include "store/expert_store.h"
 
 namespace troupe {
-
-// In the order in which they are read. A foreseen expert is almost certain to be needed; it is read
-// like demand, but behind it. A prefetch is a guess, and leaves the medium free for both.
-enum class Urgency { kDemand, kForeseen, kPrefetch };
-inline constexpr std::size_t kUrgencies = 3;
 
 struct LoaderOptions {
   Bytes piece = 1_MiB;             // of one read
@@ -39,11 +35,6 @@ struct LoaderOptions {
   // The most prefetch reads under way at once. New demand waits for no more than these to end, and
   // they are enough to keep the medium busy.
   std::uint32_t prefetch_reads = 3;
-};
-
-struct LoadEnd {
-  ExpertId id;
-  Status status;
 };
 
 struct LoaderStats {
@@ -79,9 +70,8 @@ class ExpertLoader {
   // A prefetch has become demand. No effect if it already is.
   void Promote(ExpertId id);
   // Cancels a prefetch. If none of it was submitted to the reader it is gone at once; otherwise it
-  // ends with kCancelled as soon as the reads under way have arrived. Too late for demand, and for
-  // a prefetch whose reads are all under way.
-  enum class CallOff { kGone, kEnding, kTooLate };
+  // ends as soon as the reads under way have arrived. Too late for demand, and for a prefetch whose
+  // reads are all under way.
   CallOff Cancel(ExpertId id);
 
   // Submits reads to the reader and collects its answers, without waiting.

@@ -165,7 +165,6 @@ TEST_P(ExpertLoaderTest, APromotedPrefetchOvertakesTheOthers) {
 }
 
 TEST_P(ExpertLoaderTest, APrefetchCanBeCalledOffUntilAllOfItIsUnderWay) {
-  using CallOff = ExpertLoader::CallOff;
   reader_->Hold(true);
   for (const std::uint32_t e : {0u, 1u, 2u, 3u}) Request(e, Urgency::kPrefetch);
   Request(4);
@@ -195,7 +194,6 @@ TEST_P(ExpertLoaderTest, WhatIsForeseenIsReadBehindDemandAndBeforeGuesses) {
 }
 
 TEST_P(ExpertLoaderTest, WhatIsForeseenFillsTheQueueAndCanBeCalledOff) {
-  using CallOff = ExpertLoader::CallOff;
   reader_->Hold(true);
   for (const std::uint32_t e : {0u, 1u, 2u}) Request(e, Urgency::kForeseen);
   loader_->Poll();

@@ -37,7 +37,7 @@ void Arc::HitGhost(std::size_t index, Where ghost, double b1, double b2) {
   missed_in_b2_[index] = ghost == kB2;
 }
 
-void Arc::Asked(ExpertId id, std::uint32_t) {
+void Arc::OnAsked(ExpertId id, std::span<const Asker>) {
   Entry& entry = At(id);
   const std::size_t index = ListsOf(id.layer);
   const Lists& lists = lists_[index];
@@ -72,7 +72,7 @@ void Arc::Asked(ExpertId id, std::uint32_t) {
   entry.came_from = kNowhere;
 }
 
-void Arc::Admitted(ExpertId id) {
+void Arc::OnAdmitted(ExpertId id) {
   Entry& entry = At(id);
   if (!entry.returns_to_t2) entry.came_from = entry.where;
   Move(id, entry.returns_to_t2 ? kT2 : kT1);
@@ -80,7 +80,7 @@ void Arc::Admitted(ExpertId id) {
   TrimGhosts(lists_[ListsOf(id.layer)]);
 }
 
-void Arc::Evicted(ExpertId id) {
+void Arc::OnEvicted(ExpertId id) {
   Entry& entry = At(id);
   // One that nobody asked for says nothing about what is used again: a ghost is a ghost again,
   // though the latest of them.
@@ -91,10 +91,10 @@ void Arc::Evicted(ExpertId id) {
 }
 
 // Asked for while it was on its way, and to be loaded once more: what was asked counts.
-void Arc::Abandoned(ExpertId id) {
+void Arc::OnAbandoned(ExpertId id) {
   Entry& entry = At(id);
   if (!entry.asked) {
-    Evicted(id);
+    OnEvicted(id);
     return;
   }
   entry.returns_to_t2 = entry.where == kT2;

@@ -22,10 +22,10 @@ class Arc final : public EvictionPolicy {
   Arc(ExpertGrid grid, std::vector<std::uint32_t> capacities);
 
   std::string_view name() const override { return "arc"; }
-  void Asked(ExpertId id, std::uint32_t tokens) override;
-  void Admitted(ExpertId id) override;
-  void Evicted(ExpertId id) override;
-  void Abandoned(ExpertId id) override;
+  void OnAsked(ExpertId id, std::span<const Asker> askers) override;
+  void OnAdmitted(ExpertId id) override;
+  void OnEvicted(ExpertId id) override;
+  void OnAbandoned(ExpertId id) override;
   std::size_t Choose(std::span<const ExpertId> candidates) override;
   bool keeps_order() const override { return true; }
   std::optional<ExpertId> FirstToGo(std::optional<std::uint32_t> layer,

@@ -7,6 +7,7 @@
 #include <deque>
 
 #include "base/rng.h"
+#include "expert/cache/askers_for_test.h"
 #include "expert/cache/expert_cache.h"
 #include "expert/cache/lfu.h"
 #include "expert/cache/lru.h"
@@ -103,7 +104,7 @@ Driven Drive(std::uint32_t slots, std::span<const std::uint32_t> asks) {
     const bool hit = cache.Ask({0, x}, 1) == Residence::kResident;
     if (!hit) {
       EXPECT_TRUE(cache.Admit({0, x}).has_value());
-      cache.Loaded({0, x});
+      cache.OnLoaded({0, x});
     }
     driven.hits += hit;
     driven.same = driven.same && hit == paper.Request(x) && arc.target(0) == paper.p();
@@ -139,18 +140,18 @@ TEST(ArcTest, AScanDoesNotPushOutWhatIsUsedAgainAndAgain) {
   for (const std::uint32_t x : asks) {
     if (lru.Ask({0, x}, 1) == Residence::kResident) continue;
     lru.Admit({0, x});
-    lru.Loaded({0, x});
+    lru.OnLoaded({0, x});
   }
   EXPECT_GE(Drive(3, asks).hits, lru.stats().hits);
 }
 
 TEST(ArcTest, AnExpertLoadedAheadCountsAsSeenOnceWhenItIsFirstAskedFor) {
   Arc arc(kGrid, {3});
-  arc.Admitted({0, 1});  // ahead of its use
-  arc.Asked({0, 1}, 1);
-  arc.Asked({0, 2}, 1);
-  arc.Admitted({0, 2});
-  arc.Asked({0, 2}, 1);  // seen twice: T2
+  arc.OnAdmitted({0, 1});  // ahead of its use
+  arc.OnAsked({0, 1}, One(1));
+  arc.OnAsked({0, 2}, One(1));
+  arc.OnAdmitted({0, 2});
+  arc.OnAsked({0, 2}, One(1));  // seen twice: T2
   const std::vector<ExpertId> candidates = {{0, 1}, {0, 2}};
   EXPECT_EQ(arc.Choose(candidates), 0u);  // T1 exceeds its target of 0
 }
@@ -159,29 +160,29 @@ TEST(ArcTest, AnExpertLoadedAheadCountsAsSeenOnceWhenItIsFirstAskedFor) {
 Arc WithAGhost() {
   Arc arc(kGrid, {2});
   for (const std::uint32_t e : {1u, 2u}) {
-    arc.Asked({0, e}, 1);
-    arc.Admitted({0, e});
+    arc.OnAsked({0, e}, One(1));
+    arc.OnAdmitted({0, e});
   }
-  arc.Asked({0, 1}, 1);
-  arc.Asked({0, 3}, 1);
-  arc.Evicted({0, 2});
-  arc.Admitted({0, 3});
+  arc.OnAsked({0, 1}, One(1));
+  arc.OnAsked({0, 3}, One(1));
+  arc.OnEvicted({0, 2});
+  arc.OnAdmitted({0, 3});
   return arc;
 }
 
 TEST(ArcTest, AGhostLoadedAheadIsHitWhenItIsAskedFor) {
   Arc ahead = WithAGhost(), demanded = WithAGhost();
-  demanded.Asked({0, 2}, 1);
-  demanded.Evicted({0, 3});
-  demanded.Admitted({0, 2});
-  ahead.Evicted({0, 3});
-  ahead.Admitted({0, 2});
+  demanded.OnAsked({0, 2}, One(1));
+  demanded.OnEvicted({0, 3});
+  demanded.OnAdmitted({0, 2});
+  ahead.OnEvicted({0, 3});
+  ahead.OnAdmitted({0, 2});
   EXPECT_EQ(ahead.target(0), 0);
-  ahead.Asked({0, 2}, 1);
+  ahead.OnAsked({0, 2}, One(1));
   EXPECT_EQ(ahead.target(0), 1);
   EXPECT_EQ(demanded.target(0), 1);
   for (Arc* arc : {&ahead, &demanded}) {
-    arc->Asked({0, 3}, 1);  // a ghost of T1 as well: there is no T1 to grow any more
+    arc->OnAsked({0, 3}, One(1));  // a ghost of T1 as well: there is no T1 to grow any more
     EXPECT_EQ(arc->target(0), 2);
     const std::vector<ExpertId> candidates = {{0, 2}, {0, 1}};
     EXPECT_EQ(arc->Choose(candidates), 1u);  // both in T2, 1 the older
@@ -190,33 +191,33 @@ TEST(ArcTest, AGhostLoadedAheadIsHitWhenItIsAskedFor) {
 
 TEST(ArcTest, OneThatHasToBeLoadedOnceMoreIsNoGhostMeanwhile) {
   Arc arc(kGrid, {2});
-  arc.Admitted({0, 1});  // ahead
-  arc.Asked({0, 1}, 1);
-  arc.Abandoned({0, 1});
-  arc.Admitted({0, 1});
+  arc.OnAdmitted({0, 1});  // ahead
+  arc.OnAsked({0, 1}, One(1));
+  arc.OnAbandoned({0, 1});
+  arc.OnAdmitted({0, 1});
   EXPECT_EQ(arc.target(0), 0);
-  arc.Asked({0, 1}, 1);  // the second time: T2, and no ghost was hit
+  arc.OnAsked({0, 1}, One(1));  // the second time: T2, and no ghost was hit
   EXPECT_EQ(arc.target(0), 0);
-  arc.Asked({0, 2}, 1);
-  arc.Admitted({0, 2});
+  arc.OnAsked({0, 2}, One(1));
+  arc.OnAdmitted({0, 2});
   const std::vector<ExpertId> candidates = {{0, 1}, {0, 2}};
   EXPECT_EQ(arc.Choose(candidates), 1u);  // T1 exceeds its target of 0
 }
 
 TEST(ArcTest, AGhostLoadedAheadInVainIsAGhostAgain) {
   Arc arc = WithAGhost();
-  arc.Evicted({0, 3});
-  arc.Admitted({0, 2});
-  arc.Evicted({0, 2});
-  arc.Asked({0, 2}, 1);
+  arc.OnEvicted({0, 3});
+  arc.OnAdmitted({0, 2});
+  arc.OnEvicted({0, 2});
+  arc.OnAsked({0, 2}, One(1));
   EXPECT_EQ(arc.target(0), 1);
 }
 
 TEST(ArcTest, ChoosesOnlyAmongCandidates) {
   Arc arc(kGrid, {4});
   for (std::uint32_t e = 0; e < 4; ++e) {
-    arc.Asked({0, e}, 1);
-    arc.Admitted({0, e});
+    arc.OnAsked({0, e}, One(1));
+    arc.OnAdmitted({0, e});
   }
   const std::vector<ExpertId> candidates = {{0, 3}, {0, 2}};
   EXPECT_EQ(arc.Choose(candidates), 1u);

@@ -30,7 +30,7 @@ Optimum::Optimum(ExpertGrid grid, Future future)
   TROUPE_CHECK(next_.size() == grid.Count());
 }
 
-void Optimum::Asked(ExpertId id, std::uint32_t) {
+void Optimum::OnAsked(ExpertId id, std::span<const Asker>) {
   const Use use = future_();
   TROUPE_CHECK(use.id == id && "the run is the recorded one of future_");
   next_[grid_.Index(id)] = use.next;

@@ -32,7 +32,7 @@ class Optimum final : public EvictionPolicy {
 
   std::string_view name() const override { return "optimum"; }
   // Stops the program if the run is not the recorded one: its answers would mean nothing.
-  void Asked(ExpertId id, std::uint32_t tokens) override;
+  void OnAsked(ExpertId id, std::span<const Asker> askers) override;
   std::size_t Choose(std::span<const ExpertId> candidates) override;
 
  private:

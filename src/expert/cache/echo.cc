@@ -1,126 +1,54 @@
 #include "expert/cache/echo.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace troupe {
 
-Bytes Echo::BytesFor(ExpertGrid grid, std::uint32_t steps) {
-  return RouteHistory::BytesFor(grid, steps) + Bytes(grid.Count() * sizeof(Expert));
+Echo::Echo(ExpertGrid grid, std::uint32_t sequences, std::uint32_t steps)
+    : grid_(grid), steps_(steps), asked_(grid.experts) {
+  sequences_.reserve(sequences);
+  while (sequences_.size() < sequences) sequences_.push_back({.past = EchoOfSequence(grid, steps)});
 }
 
-Echo::Echo(ExpertGrid grid, std::uint32_t steps)
-    : grid_(grid), history_(grid, steps), experts_(grid.Count()), layers_(grid.layers) {
-  double kept = 1;
-  for (double& after : kept_) {
-    after = kept;
-    kept *= kRecentKept;
+bool Echo::BeginsPass(ExpertId id) const {
+  return !layer_ || id.layer < *layer_ || (id.layer == *layer_ && asked_[id.expert]);
+}
+
+void Echo::OnAsked(ExpertId id, std::span<const Asker> askers) {
+  const bool begins_pass = BeginsPass(id);
+  pass_ += begins_pass ? 1 : 0;
+  if (begins_pass || id.layer != *layer_) std::fill(asked_.begin(), asked_.end(), false);
+  layer_ = id.layer;
+  asked_[id.expert] = true;
+  for (const Asker& asker : askers) {
+    if (asker.sequence == kNoSequence) continue;
+    while (sequences_.size() <= asker.sequence) {
+      sequences_.push_back({.past = EchoOfSequence(grid_, steps_)});
+    }
+    sequences_[asker.sequence].past.OnAsked(id, asker.tokens);
+    sequences_[asker.sequence].last_pass = pass_;
   }
-  // Falls with the time until it comes, and slowly: a large cache chooses among experts that are
-  // all needed late. The next step counts 1.
-  for (std::size_t i = 0; i < worth_.size(); ++i) worth_[i] = 3.0 / static_cast<double>(i + 3);
-}
-
-bool Echo::BeginsStep(ExpertId id) const {
-  if (layer_ == kNoLayer || id.layer < layer_) return true;
-  return id.layer == layer_ && std::ranges::find(asked_, id.expert) != asked_.end();
-}
-
-void Echo::Asked(ExpertId id, std::uint32_t tokens) {
-  const bool begins_step = BeginsStep(id);
-  if (begins_step || id.layer != layer_) {
-    TakeIn();
-    layer_ = id.layer;
-    asked_.clear();
-    tokens_.clear();
-    taken_in_ = 0;
-  }
-  if (begins_step) {
-    ++step_;
-    history_.BeginStep();
-    stale_ = true;
-  }
-  asked_.push_back(id.expert);
-  tokens_.push_back(tokens);
-}
-
-// Not with every ask: how many a layer asks for decides what each of them says.
-void Echo::TakeIn() {
-  if (taken_in_ == asked_.size()) return;
-  const auto experts = std::span(asked_).subspan(taken_in_);
-  Layer& layer = layers_[layer_];
-  CountRecent(layer, experts, std::span(tokens_).subspan(taken_in_), taken_in_ == 0);
-  // Many tokens at once use most experts of a layer: that resembles everything.
-  const bool telling = asked_.size() <= grid_.experts / 2;
-  history_.Use(layer_, experts, telling ? asked_.size() : 0);
-  layer.last_step = step_;
-  ++layer.changes;
-  taken_in_ = asked_.size();
-  stale_ = true;
-}
-
-void Echo::CountRecent(Layer& layer, std::span<const std::uint32_t> experts,
-                       std::span<const std::uint32_t> tokens, bool first) {
-  // How many tokens a step had is not known; as many as the expert that most of them chose.
-  const std::uint32_t most = std::max(1u, *std::ranges::max_element(tokens));
-  if (first) layer.tokens += most;
-  for (std::size_t i = 0; i < experts.size(); ++i) {
-    Expert& expert = experts_[grid_.Index({layer_, experts[i]})];
-    expert.recent =
-        expert.recent * Kept(layer.tokens - expert.recent_at) + (1 - Kept(most)) * tokens[i] / most;
-    expert.recent_at = layer.tokens;
-  }
-}
-
-void Echo::Listen() {
-  if (!stale_) return;
-  stale_ = false;
-  matches_ = history_.Closest(kMatches);
-  if (matches_.empty()) return;
-  const std::int16_t least = std::ranges::min_element(matches_, {}, &Match::likeness)->likeness;
-  weights_.clear();
-  for (const Match& match : matches_) {
-    const double above = match.likeness - least;
-    weights_.push_back(above * above + 1);
-  }
-  const double all = std::accumulate(weights_.begin(), weights_.end(), 0.0);
-  for (double& weight : weights_) weight /= all;
-}
-
-double Echo::WorthAfterMatches(ExpertId id) const {
-  // The layer's next run is in the next step, or still in this one.
-  const std::uint32_t passed = layers_[id.layer].last_step == step_ ? 1 : 0;
-  double worth = 0;
-  for (std::size_t i = 0; i < matches_.size(); ++i) {
-    const std::uint32_t steps = history_.StepsToUse(id, matches_[i].lag - passed);
-    if (steps != RouteHistory::kNotSoon) worth += weights_[i] * worth_[steps];
-  }
-  return worth;
-}
-
-double Echo::Value(ExpertId id) {
-  const Layer& layer = layers_[id.layer];
-  Expert& expert = experts_[grid_.Index(id)];
-  // Once each time that its layer has run: in between little is learnt, and most experts of a large
-  // cache belong to other layers.
-  if (expert.valued_after != layer.changes + 1) {
-    Listen();
-    expert.valued_after = layer.changes + 1;
-    expert.value = WorthAfterMatches(id) +
-                   kRecentShare * expert.recent * Kept(layer.tokens - expert.recent_at);
-  }
-  return expert.value;
 }
 
 std::size_t Echo::Choose(std::span<const ExpertId> candidates) {
-  TakeIn();
+  for (Sequence& sequence : sequences_) {
+    if (HasASay(sequence)) sequence.past.TakeIn();
+  }
+  const std::uint32_t layer = layer_.value_or(grid_.layers - 1);
   // Of what is needed in the same step, what the layers still ahead need comes first.
   const auto until_run = [&](ExpertId id) {
-    const std::uint32_t layers_ahead = (id.layer + grid_.layers - layer_ - 1) % grid_.layers + 1;
+    const std::uint32_t layers_ahead = (id.layer + grid_.layers - layer - 1) % grid_.layers + 1;
     return static_cast<double>(layers_ahead) / grid_.layers;
   };
+  const auto value = [&](ExpertId id) {
+    double sum = 0;
+    for (Sequence& sequence : sequences_) {
+      if (HasASay(sequence)) sum += sequence.past.Value(id);
+    }
+    return sum;
+  };
   const auto least = std::ranges::min_element(candidates, {}, [&](ExpertId id) {
-    return std::pair(Value(id) * 3 / (3 + until_run(id)), id);
+    return std::pair(value(id) * 3 / (3 + until_run(id)), id);
   });
   return static_cast<std::size_t>(least - candidates.begin());
 }

@@ -1,77 +1,50 @@
-// Gives up the expert that is needed last if what follows is what followed before: looks for the
-// past tokens whose routing was most like the present one's (route_history.h), and values an
-// expert by how soon after each of them its layer used it. Where nothing resembles the present,
-// what was used much of late decides. docs/design/eviction.md has the reasons and the figures.
+// Gives up the expert that is needed last if what follows is what followed before: each sequence
+// that shares the cache values it by its own past (echo_of_sequence.h), and their values add up.
+// docs/design/eviction.md has the reasons and the figures.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "expert/cache/echo_of_sequence.h"
 #include "expert/cache/eviction_policy.h"
-#include "expert/cache/route_history.h"
 
 namespace troupe {
 
 class Echo final : public EvictionPolicy {
  public:
-  // Past tokens that are listened to, and the share of recent use in an expert's value.
-  static constexpr std::size_t kMatches = 64;
-  static constexpr double kRecentShare = 0.25;
-  // What is left of a use for the next token.
-  static constexpr double kRecentKept = 0.95;
+  // A sequence has a say until it has been absent from this number of passes. The value of an
+  // expert is a sum over sequences, so one that has ended must fall silent; one that waits while
+  // others' prompts are computed must not.
+  static constexpr std::uint64_t kPassesAbsent = 8;
 
-  static Bytes BytesFor(ExpertGrid grid, std::uint32_t steps = RouteHistory::kSteps);
-
-  explicit Echo(ExpertGrid grid, std::uint32_t steps = RouteHistory::kSteps);
+  // Further sequences get a history when they first ask.
+  explicit Echo(ExpertGrid grid, std::uint32_t sequences = 1,
+                std::uint32_t steps = RouteHistory::kSteps);
 
   std::string_view name() const override { return "echo"; }
-  // A layer's asks follow each other; a step ends when layers begin again.
-  void Asked(ExpertId id, std::uint32_t tokens) override;
+  // A layer's asks follow each other; a pass ends when layers begin again.
+  void OnAsked(ExpertId id, std::span<const Asker> askers) override;
   std::size_t Choose(std::span<const ExpertId> candidates) override;
 
  private:
-  static constexpr std::uint32_t kNoLayer = ~0u;
-  static constexpr std::size_t kRemembered = 256;  // tokens after which a use counts nothing
-
-  struct Expert {
-    double value = 0;
-    double recent = 0;               // share of the tokens that used it, as of `recent_at`
-    std::uint64_t recent_at = 0;     // on its layer's clock of tokens
-    std::uint64_t valued_after = 0;  // changes of its layer, plus one; 0: never
+  struct Sequence {
+    EchoOfSequence past;
+    std::uint64_t last_pass = 0;  // 0: it has not asked yet
   };
-  struct Layer {
-    std::uint64_t changes = 0;  // to what its experts are worth
-    std::uint64_t tokens = 0;
-    std::uint64_t last_step = 0;
-  };
-  using Match = RouteHistory::Match;
 
-  bool BeginsStep(ExpertId id) const;
-  void TakeIn();
-  void CountRecent(Layer& layer, std::span<const std::uint32_t> experts,
-                   std::span<const std::uint32_t> tokens, bool first);
-  double Kept(std::uint64_t tokens) const { return tokens < kRemembered ? kept_[tokens] : 0; }
-  void Listen();
-  double Value(ExpertId id);
-  double WorthAfterMatches(ExpertId id) const;
+  bool BeginsPass(ExpertId id) const;
+  bool HasASay(const Sequence& sequence) const {
+    return sequence.last_pass > 0 && pass_ - sequence.last_pass < kPassesAbsent;
+  }
 
   ExpertGrid grid_;
-  RouteHistory history_;
-  std::vector<Expert> experts_;
-  std::vector<Layer> layers_;
-  std::array<double, kRemembered> kept_;
-  std::array<double, RouteHistory::kAhead> worth_;  // of a use so many steps ahead
-
-  std::uint64_t step_ = 0;
-  // The layer under way: what it asked for, and how much of that is in the history.
-  std::uint32_t layer_ = kNoLayer;
-  std::vector<std::uint32_t> asked_, tokens_;
-  std::size_t taken_in_ = 0;
-  // Of the present state of the history, unless stale.
-  std::span<const RouteHistory::Match> matches_;
-  std::vector<double> weights_;  // of the matches; their sum is 1
-  bool stale_ = true;
+  std::uint32_t steps_;
+  std::vector<Sequence> sequences_;
+  std::uint64_t pass_ = 0;
+  std::optional<std::uint32_t> layer_;  // under way
+  std::vector<bool> asked_;             // [expert] of that layer
 };
 
 }  // namespace troupe

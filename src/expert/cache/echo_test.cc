@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/rng.h"
+#include "expert/cache/askers_for_test.h"
 #include "expert/cache/expert_cache.h"
 #include "expert/cache/lfu.h"
 #include "expert/cache/lru.h"
@@ -26,7 +27,7 @@ std::vector<ExpertId> Ids(std::uint32_t layer, std::initializer_list<std::uint32
 
 void Ask(EvictionPolicy& policy, std::uint32_t layer, std::initializer_list<std::uint32_t> experts,
          std::uint32_t tokens = 1) {
-  for (const ExpertId id : Ids(layer, experts)) policy.Asked(id, tokens);
+  for (const ExpertId id : Ids(layer, experts)) policy.OnAsked(id, One(tokens));
 }
 
 ExpertId Chosen(EvictionPolicy& policy, const std::vector<ExpertId>& candidates) {
@@ -100,9 +101,9 @@ TEST(EchoTest, OfExpertsNeededInTheSameStepThoseOfLayersStillAheadStay) {
 TEST(EchoTest, WithoutAnythingAlikeKeepsWhatMoreTokensUsedOfLate) {
   Echo echo(kOneLayer);
   Ask(echo, 0, {1, 2, 3, 4, 5, 6}, 1);
-  echo.Asked({0, 1}, 40);
-  echo.Asked({0, 2}, 10);
-  echo.Asked({0, 3}, 20);
+  echo.OnAsked({0, 1}, One(40));
+  echo.OnAsked({0, 2}, One(10));
+  echo.OnAsked({0, 3}, One(20));
   EXPECT_EQ(Chosen(echo, Ids(0, {1, 2, 3})), (ExpertId{0, 2}));
   EXPECT_EQ(Chosen(echo, Ids(0, {1, 2, 3, 7})), (ExpertId{0, 7}));
 }
@@ -136,7 +137,7 @@ class SlowEcho final : public EvictionPolicy {
     steps_.back()[layer] = {experts.begin(), experts.end()};
     for (std::uint32_t e = 0; e < grid_.experts; ++e) valued_[grid_.Index({layer, e})] = false;
   }
-  void Asked(ExpertId, std::uint32_t) override {}
+  void OnAsked(ExpertId, std::span<const Asker>) override {}
   std::size_t Choose(std::span<const ExpertId> candidates) override {
     for (const ExpertId id : candidates) {
       if (valued_[grid_.Index(id)]) continue;
@@ -175,7 +176,7 @@ class SlowEcho final : public EvictionPolicy {
     std::vector<std::pair<int, std::size_t>> matches;  // minus likeness, lag
     for (std::size_t lag = 2; lag < steps_.size(); ++lag) matches.emplace_back(-Likeness(lag), lag);
     std::ranges::sort(matches);
-    matches.resize(std::min(matches.size(), Echo::kMatches));
+    matches.resize(std::min(matches.size(), EchoOfSequence::kMatches));
     double worth = 0, weights = 0;
     for (const auto& [unlike, lag] : matches) {
       const double above = matches.back().first - unlike;
@@ -217,7 +218,7 @@ TEST(EchoTest, ChoosesAsItsDefinitionDoes) {
         chosen.insert(static_cast<std::uint32_t>((rng.Below(4) > 0 ? habit : rng.Below(16)) % 16));
       }
       const std::vector<std::uint32_t> experts(chosen.begin(), chosen.end());
-      for (const std::uint32_t expert : experts) echo.Asked({layer, expert}, 1);
+      for (const std::uint32_t expert : experts) echo.OnAsked({layer, expert}, One(1));
       slow.Ran(layer, experts);
       if (step % 3 > 0) continue;
       std::vector<ExpertId> candidates;
@@ -255,7 +256,7 @@ std::uint64_t Hits(std::unique_ptr<EvictionPolicy> policy, ExpertGrid grid, std:
       }
       for (const ExpertId id : missed) {
         EXPECT_TRUE(cache.Admit(id).has_value());
-        cache.Loaded(id);
+        cache.OnLoaded(id);
         pins.push_back(cache.PinResident(id));
       }
     }

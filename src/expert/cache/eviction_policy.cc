@@ -16,10 +16,10 @@ std::vector<std::string> EvictionPolicyNames() {
   return names;
 }
 
-Bytes EvictionPolicyBytes(std::string_view name, ExpertGrid grid) {
+Bytes EvictionPolicyBytes(std::string_view name, ExpertGrid grid, std::uint32_t sequences) {
   // The others keep a few words an expert.
   if (name == "score") return ScoreWindow::BytesFor(grid, ScoreWindow::kWindow);
-  return name == "echo" ? Echo::BytesFor(grid) : Bytes();
+  return name == "echo" ? sequences * EchoOfSequence::BytesFor(grid) : Bytes();
 }
 
 Result<std::unique_ptr<EvictionPolicy>> MakeEvictionPolicy(std::string_view name,
@@ -32,7 +32,7 @@ Result<std::unique_ptr<EvictionPolicy>> MakeEvictionPolicy(std::string_view name
     return Made(std::make_unique<Arc>(
         shape.grid, shared ? std::vector<std::uint32_t>{shape.slots} : shape.quotas));
   }
-  if (name == "echo") return Made(std::make_unique<Echo>(shape.grid));
+  if (name == "echo") return Made(std::make_unique<Echo>(shape.grid, shape.sequences));
   if (name == "score") {
     return Made(std::make_unique<ScoreWindow>(shape.grid, ScoreWindow::kWindow));
   }

@@ -1,6 +1,6 @@
 // Which expert a full cache gives up. A policy sees every expert that is asked for, by how many
-// tokens, and what comes and goes; it never sees bytes, slots or a clock. One file a policy:
-// lru.h, lfu.h, arc.h, echo.h, score_window.h, optimum.h.
+// tokens of which sequences, and what comes and goes; it never sees bytes, slots or a clock. One
+// file a policy: lru.h, lfu.h, arc.h, echo.h, score_window.h, belady.h.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "expert/expert_id.h"
+#include "expert/layer_choices.h"
 
 namespace troupe {
 
@@ -35,16 +36,17 @@ class EvictionPolicy {
   virtual std::string_view name() const = 0;
 
   // The expert is needed now, whether it is in the cache or not: once each time a layer runs.
-  virtual void Asked(ExpertId id, std::uint32_t tokens) = 0;
+  // `askers`: whose rows need it, each sequence once.
+  virtual void OnAsked(ExpertId id, std::span<const Asker> askers) = 0;
   // What the layer's router said, a row of all experts' scores a token: before the layer asks, and
   // only for a policy that wants it.
   virtual bool wants_scores() const { return false; }
-  virtual void Scored(std::uint32_t /*layer*/, std::span<const float> /*scores*/) {}
+  virtual void OnScored(std::uint32_t /*layer*/, std::span<const float> /*scores*/) {}
   // It has been given a slot; it has lost it.
-  virtual void Admitted(ExpertId) {}
-  virtual void Evicted(ExpertId) {}
+  virtual void OnAdmitted(ExpertId) {}
+  virtual void OnEvicted(ExpertId) {}
   // It has lost it before it came: if it was asked for, it will be given another.
-  virtual void Abandoned(ExpertId id) { Evicted(id); }
+  virtual void OnAbandoned(ExpertId id) { OnEvicted(id); }
   // Index of the one to give up among candidates, of which there is at least one. The answer
   // depends on the set and on what was seen before, not on the candidates' order.
   virtual std::size_t Choose(std::span<const ExpertId> candidates) = 0;
@@ -66,6 +68,8 @@ struct CacheShape {
   ExpertGrid grid;
   std::uint32_t slots = 0;
   std::vector<std::uint32_t> quotas;  // a number a layer, or empty: all layers are one pool
+  // That are under way at once: a policy that keeps a history keeps one of each.
+  std::uint32_t sequences = 1;
 };
 
 // "lru", "lfu", "arc", "echo", "score": those that need no knowledge of the future.
@@ -74,7 +78,7 @@ Result<std::unique_ptr<EvictionPolicy>> MakeEvictionPolicy(std::string_view name
 std::vector<std::string> EvictionPolicyNames();
 // Those of them that need no scores.
 std::vector<std::string> RoutePolicyNames();
-// Memory that its tables take.
-Bytes EvictionPolicyBytes(std::string_view name, ExpertGrid grid);
+// Memory that its tables take with this number of sequences under way at once.
+Bytes EvictionPolicyBytes(std::string_view name, ExpertGrid grid, std::uint32_t sequences = 1);
 
 }  // namespace troupe

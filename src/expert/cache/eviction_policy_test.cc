@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/rng.h"
+#include "expert/cache/askers_for_test.h"
 #include "expert/cache/belady.h"
 #include "expert/cache/expert_cache.h"
 #include "expert/cache/lfu.h"
@@ -35,7 +36,7 @@ std::uint64_t Hits(std::unique_ptr<EvictionPolicy> policy, std::span<const Exper
   for (const ExpertId id : asks) {
     if (cache.Ask(id, 1) != Residence::kAbsent) continue;
     EXPECT_TRUE(cache.Admit(id).has_value());
-    cache.Loaded(id);
+    cache.OnLoaded(id);
   }
   return cache.stats().hits;
 }
@@ -65,44 +66,44 @@ std::uint64_t MostHits(std::span<const ExpertId> asks, std::uint32_t slots) {
 
 TEST(LruTest, GivesUpTheExpertAskedForLongestAgo) {
   Lru lru(kOneLayer);
-  for (const ExpertId id : Ids({3, 1, 2, 3})) lru.Asked(id, 1);
+  for (const ExpertId id : Ids({3, 1, 2, 3})) lru.OnAsked(id, One(1));
   EXPECT_EQ(Chosen(lru, Ids({1, 2, 3})), (ExpertId{0, 1}));
   EXPECT_EQ(Chosen(lru, Ids({3, 2})), (ExpertId{0, 2}));
 }
 
 TEST(LruTest, GivesUpOneThatWasNeverAskedForFirst) {
   Lru lru(kOneLayer);
-  lru.Asked({0, 1}, 1);
+  lru.OnAsked({0, 1}, One(1));
   EXPECT_EQ(Chosen(lru, Ids({1, 5})), (ExpertId{0, 5}));
 }
 
 TEST(LfuTest, CountsTokensAndNotAsks) {
   Lfu lfu(kOneLayer);
-  lfu.Asked({0, 1}, 1);
-  lfu.Asked({0, 1}, 1);
-  lfu.Asked({0, 2}, 30);
+  lfu.OnAsked({0, 1}, One(1));
+  lfu.OnAsked({0, 1}, One(1));
+  lfu.OnAsked({0, 2}, One(30));
   EXPECT_EQ(Chosen(lfu, Ids({1, 2})), (ExpertId{0, 1}));
 }
 
 TEST(LfuTest, OfEquallyUsedOnesGivesUpTheOneAskedForLongestAgo) {
   Lfu lfu(kOneLayer);
-  for (const ExpertId id : Ids({4, 2, 6})) lfu.Asked(id, 1);
+  for (const ExpertId id : Ids({4, 2, 6})) lfu.OnAsked(id, One(1));
   EXPECT_EQ(Chosen(lfu, Ids({2, 4, 6})), (ExpertId{0, 4}));
 }
 
 TEST(LfuTest, RemembersExpertsThatLeftTheCache) {
   Lfu lfu(kOneLayer);
-  lfu.Asked({0, 1}, 10);
-  lfu.Evicted({0, 1});
-  lfu.Asked({0, 2}, 5);
-  lfu.Asked({0, 1}, 1);
+  lfu.OnAsked({0, 1}, One(10));
+  lfu.OnEvicted({0, 1});
+  lfu.OnAsked({0, 2}, One(5));
+  lfu.OnAsked({0, 1}, One(1));
   EXPECT_EQ(Chosen(lfu, Ids({1, 2})), (ExpertId{0, 2}));
 }
 
 TEST(OptimumTest, GivesUpTheExpertWhoseNextUseIsFarthest) {
   const std::vector<ExpertId> future = Ids({1, 2, 3, 2, 1, 3});
   Optimum optimum(kOneLayer, future);
-  for (std::size_t i = 0; i < 3; ++i) optimum.Asked(future[i], 1);
+  for (std::size_t i = 0; i < 3; ++i) optimum.OnAsked(future[i], One(1));
   EXPECT_EQ(Chosen(optimum, Ids({1, 2, 3})), (ExpertId{0, 3}));
   EXPECT_EQ(Chosen(optimum, Ids({1, 2, 3, 7})), (ExpertId{0, 7}));  // never again
 }
@@ -123,8 +124,8 @@ TEST(OptimumTest, HitsAsOftenAsTheBestOfAllChoicesAndNoOtherPolicyMoreOften) {
 
 TEST(OptimumDeathTest, StopsWhenTheRunIsNotTheRecordedOne) {
   Optimum optimum(kOneLayer, Ids({1, 2}));
-  optimum.Asked({0, 1}, 1);
-  EXPECT_DEATH(optimum.Asked({0, 3}, 1), "future_");
+  optimum.OnAsked({0, 1}, One(1));
+  EXPECT_DEATH(optimum.OnAsked({0, 3}, One(1)), "future_");
 }
 
 TEST(EvictionPolicyTest, TheChoiceDoesNotDependOnTheOrderOfTheCandidates) {
@@ -132,10 +133,10 @@ TEST(EvictionPolicyTest, TheChoiceDoesNotDependOnTheOrderOfTheCandidates) {
     auto policy = MakeEvictionPolicy(name, {.grid = kOneLayer, .slots = 5, .quotas = {}});
     ASSERT_TRUE(policy.ok());
     for (const ExpertId id : Ids({0, 1, 5, 6, 7})) {
-      (*policy)->Asked(id, 1);
-      (*policy)->Admitted(id);
+      (*policy)->OnAsked(id, One(1));
+      (*policy)->OnAdmitted(id);
     }
-    for (const ExpertId id : Ids({5, 1, 5, 0})) (*policy)->Asked(id, 2);
+    for (const ExpertId id : Ids({5, 1, 5, 0})) (*policy)->OnAsked(id, One(2));
     const ExpertId chosen = Chosen(**policy, Ids({0, 1, 5, 7, 6}));
     EXPECT_EQ(Chosen(**policy, Ids({6, 7, 5, 1, 0})), chosen) << name;
     EXPECT_EQ((*policy)->name(), name);
@@ -160,8 +161,8 @@ TEST(EvictionPolicyTest, AnOrderThatIsKeptGivesUpTheSameExpertAsAChoice) {
         const ExpertId id{static_cast<std::uint32_t>(rng.Below(3)),
                           static_cast<std::uint32_t>(rng.Below(7))};
         const std::size_t index = grid.Index(id);
-        if (rng.Below(5) > 0) policy->Asked(id, 1);  // others are prefetched
-        if (held[index] == 0) policy->Admitted(id);
+        if (rng.Below(5) > 0) policy->OnAsked(id, One(1));  // others are prefetched
+        if (held[index] == 0) policy->OnAdmitted(id);
         held[index] = 1;
         std::optional<std::uint32_t> layer;
         if (quotas) layer = id.layer;
@@ -178,7 +179,7 @@ TEST(EvictionPolicyTest, AnOrderThatIsKeptGivesUpTheSameExpertAsAChoice) {
         if (!first) continue;
         ASSERT_EQ(*first, Chosen(*policy, candidates)) << name << ", step " << step;
         ++compared;
-        policy->Evicted(*first);
+        policy->OnEvicted(*first);
         held[grid.Index(*first)] = 0;
       }
     }

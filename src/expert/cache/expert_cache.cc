@@ -48,15 +48,25 @@ ExpertCopy ExpertCache::CopyOf(ExpertId id) const {
   return entry.copy;
 }
 
-Residence ExpertCache::Ask(ExpertId id, std::uint32_t tokens, ExpertCopy least) {
-  if (Find(id) == Residence::kResident && CopyOf(id) > least) Drop(id);
-  Chosen(id, tokens);
+Residence ExpertCache::Ask(ExpertId id, std::span<const Asker> askers, ExpertCopy least) {
+  if (Find(id) == Residence::kResident && CopyOf(id) > least) GiveUp(id);
+  OnChosen(id, askers);
   return Need(id, least);
 }
 
+bool ExpertCache::GiveUp(ExpertId id) {
+  TROUPE_CHECK(Find(id) == Residence::kResident);
+  if (At(id).pins > 0) return false;
+  Drop(id);
+  return true;
+}
+
 Residence ExpertCache::Need(ExpertId id, ExpertCopy least) {
-  if (Find(id) == Residence::kResident && CopyOf(id) > least) Drop(id);
-  const Residence residence = Find(id);
+  Residence residence = Find(id);
+  if (residence == Residence::kResident && CopyOf(id) > least) {
+    GiveUp(id);
+    residence = Residence::kAbsent;
+  }
   ++layer_hits_[id.layer].asks;
   layer_hits_[id.layer].hits += residence == Residence::kResident ? 1 : 0;
   switch (residence) {
@@ -80,18 +90,18 @@ std::optional<ExpertCache::Admission> ExpertCache::Admit(ExpertId id, ExpertCopy
     admission.evicted = ChooseVictim(id);
     if (!admission.evicted) return std::nullopt;
     Forget(*admission.evicted);
-    policy_->Evicted(*admission.evicted);
+    policy_->OnEvicted(*admission.evicted);
     ++stats_.evictions;
   }
   admission.slot = free_.back();
   free_.pop_back();
   At(id) = {.residence = Residence::kLoading, .copy = copy, .slot = admission.slot, .pins = 0};
   ++held_[id.layer];
-  policy_->Admitted(id);
+  policy_->OnAdmitted(id);
   return admission;
 }
 
-void ExpertCache::Loaded(ExpertId id) {
+void ExpertCache::OnLoaded(ExpertId id) {
   Entry& entry = At(id);
   TROUPE_CHECK(entry.residence == Residence::kLoading);
   entry.residence = Residence::kResident;
@@ -101,12 +111,12 @@ void ExpertCache::Loaded(ExpertId id) {
 void ExpertCache::Abandon(ExpertId id) {
   TROUPE_CHECK(Find(id) == Residence::kLoading);
   Forget(id);
-  policy_->Abandoned(id);
+  policy_->OnAbandoned(id);
 }
 
 void ExpertCache::Drop(ExpertId id) {
   Forget(id);
-  policy_->Evicted(id);
+  policy_->OnEvicted(id);
   ++stats_.dropped;
 }
 

@@ -77,26 +77,33 @@ class ExpertCache {
   ExpertCopy CopyOf(ExpertId id) const;  // likewise
 
   // Notes that a layer needs the expert now, in a copy no lower than `least`, and tells whether it
-  // is there. A resident that is lower gives up its slot, so it must not be pinned; one that is
-  // being loaded is kLoading whatever its copy.
-  Residence Ask(ExpertId id, std::uint32_t tokens, ExpertCopy least = ExpertCopy::kFull);
+  // is there. A resident that is lower gives up its slot, unless it is pinned: then it only counts
+  // as absent. One that is being loaded is kLoading whatever its copy.
+  Residence Ask(ExpertId id, std::span<const Asker> askers, ExpertCopy least = ExpertCopy::kFull);
+  // By rows of the only sequence that there is.
+  Residence Ask(ExpertId id, std::uint32_t tokens, ExpertCopy least = ExpertCopy::kFull) {
+    const Asker asker{.tokens = tokens};
+    return Ask(id, {&asker, 1}, least);
+  }
 
   // Ask in its two halves, for those who answer a router's choice otherwise: the policy learns by
   // what was chosen, and what is needed is something else.
-  void Chosen(ExpertId id, std::uint32_t tokens) { policy_->Asked(id, tokens); }
+  void OnChosen(ExpertId id, std::span<const Asker> askers) { policy_->OnAsked(id, askers); }
   Residence Need(ExpertId id, ExpertCopy least = ExpertCopy::kFull);
 
   // What the layer's router said, for policies that want it.
-  void Scored(std::uint32_t layer, std::span<const float> scores) {
-    policy_->Scored(layer, scores);
+  void OnScored(std::uint32_t layer, std::span<const float> scores) {
+    policy_->OnScored(layer, scores);
   }
 
   // Gives an absent expert a slot to be loaded into. None if every slot it may have is in use: a
   // pin released or a load ended may change that.
   std::optional<Admission> Admit(ExpertId id, ExpertCopy copy = ExpertCopy::kFull);
-  void Loaded(ExpertId id);   // the load has ended well
-  void Abandon(ExpertId id);  // it has not, or was called off: the slot is free again
+  void OnLoaded(ExpertId id);  // the load has ended well
+  void Abandon(ExpertId id);   // it has not, or was called off: the slot is free again
 
+  // Gives up a resident, unless it is pinned; says whether it did.
+  bool GiveUp(ExpertId id);
   // Gives up every low copy that is resident and not pinned; says which.
   std::vector<ExpertId> DropLowCopies();
 

@@ -26,7 +26,7 @@ std::optional<ExpertId> Bring(ExpertCache& cache, ExpertId id) {
   cache.Ask(id, 1);
   const auto admission = cache.Admit(id);
   EXPECT_TRUE(admission.has_value());
-  cache.Loaded(id);
+  cache.OnLoaded(id);
   return admission->evicted;
 }
 
@@ -36,7 +36,7 @@ TEST(ExpertCacheTest, AnExpertIsAbsentThenLoadingThenResident) {
   EXPECT_EQ(cache.Ask(id, 1), Residence::kAbsent);
   ASSERT_TRUE(cache.Admit(id).has_value());
   EXPECT_EQ(cache.Ask(id, 1), Residence::kLoading);
-  cache.Loaded(id);
+  cache.OnLoaded(id);
   EXPECT_EQ(cache.Ask(id, 1), Residence::kResident);
   EXPECT_EQ(cache.stats(), (CacheStats{.hits = 1, .joined = 1, .misses = 1, .evictions = 0}));
 }
@@ -48,7 +48,7 @@ TEST(ExpertCacheTest, AFullCopyAnswersEverybodyAndALowOneWhoAllowsIt) {
   EXPECT_EQ(cache.CopyOf({0, 0}), ExpertCopy::kFull);
 
   ASSERT_TRUE(cache.Admit({0, 1}, ExpertCopy::kLow).has_value());
-  cache.Loaded({0, 1});
+  cache.OnLoaded({0, 1});
   EXPECT_EQ(cache.CopyOf({0, 1}), ExpertCopy::kLow);
   EXPECT_EQ(cache.Ask({0, 1}, 1, ExpertCopy::kLow), Residence::kResident);
   EXPECT_EQ(cache.stats().dropped, 0u);
@@ -65,7 +65,7 @@ TEST(ExpertCacheTest, LowCopiesAreDroppedAtOnceButForPinnedOnes) {
   Bring(cache, {0, 0});
   for (const std::uint32_t e : {1u, 2u, 3u}) {
     ASSERT_TRUE(cache.Admit({1, e}, ExpertCopy::kLow).has_value());
-    if (e != 3) cache.Loaded({1, e});
+    if (e != 3) cache.OnLoaded({1, e});
   }
   const ExpertCache::Pin pin = cache.PinResident({1, 1});
   EXPECT_THAT(cache.DropLowCopies(), testing::ElementsAre(ExpertId{1, 2}));
@@ -253,7 +253,7 @@ void CompareWithSlowModel(std::uint64_t seed, std::uint32_t slots,
       if (action == 5) {
         cache.Abandon(id);
       } else {
-        cache.Loaded(id);
+        cache.OnLoaded(id);
         slow.resident[id] = 0;
       }
     } else if (action == 6 && slow.resident.contains(id)) {

@@ -4,9 +4,9 @@
 
 namespace troupe {
 
-void Lfu::Asked(ExpertId id, std::uint32_t tokens) {
+void Lfu::OnAsked(ExpertId id, std::span<const Asker> askers) {
   Use& use = uses_[grid_.Index(id)];
-  use.tokens += tokens;
+  use.tokens += TokensOf(askers);
   use.last_asked = ++asks_;
 }
 

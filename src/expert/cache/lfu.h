@@ -13,7 +13,7 @@ class Lfu final : public EvictionPolicy {
   explicit Lfu(ExpertGrid grid) : grid_(grid), uses_(grid.Count()) {}
 
   std::string_view name() const override { return "lfu"; }
-  void Asked(ExpertId id, std::uint32_t tokens) override;
+  void OnAsked(ExpertId id, std::span<const Asker> askers) override;
   std::size_t Choose(std::span<const ExpertId> candidates) override;
 
  private:

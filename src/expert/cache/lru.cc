@@ -39,7 +39,7 @@ void Lru::Insert(Rings& rings, Node head, Node node) {
   rings.InsertAfter(at, node);
 }
 
-void Lru::Asked(ExpertId id, std::uint32_t) {
+void Lru::OnAsked(ExpertId id, std::span<const Asker>) {
   const auto node = static_cast<Node>(grid_.Index(id));
   last_asked_[node] = ++asks_;
   if (!held_[node]) return;
@@ -49,14 +49,14 @@ void Lru::Asked(ExpertId id, std::uint32_t) {
   of_all_.InsertAfter(of_all_.previous[HeadOfAll()], node);
 }
 
-void Lru::Admitted(ExpertId id) {
+void Lru::OnAdmitted(ExpertId id) {
   const auto node = static_cast<Node>(grid_.Index(id));
   held_[node] = true;
   Insert(of_layer_, HeadOf(id.layer), node);
   Insert(of_all_, HeadOfAll(), node);
 }
 
-void Lru::Evicted(ExpertId id) {
+void Lru::OnEvicted(ExpertId id) {
   const auto node = static_cast<Node>(grid_.Index(id));
   held_[node] = false;
   of_layer_.Remove(node);

@@ -13,9 +13,9 @@ class Lru final : public EvictionPolicy {
   explicit Lru(ExpertGrid grid);
 
   std::string_view name() const override { return "lru"; }
-  void Asked(ExpertId id, std::uint32_t tokens) override;
-  void Admitted(ExpertId id) override;
-  void Evicted(ExpertId id) override;
+  void OnAsked(ExpertId id, std::span<const Asker> askers) override;
+  void OnAdmitted(ExpertId id) override;
+  void OnEvicted(ExpertId id) override;
   std::size_t Choose(std::span<const ExpertId> candidates) override;
   bool keeps_order() const override { return true; }
   std::optional<ExpertId> FirstToGo(std::optional<std::uint32_t> layer,

@@ -29,7 +29,7 @@ void ScoreWindow::BeginLayer(std::uint32_t layer) {
   std::fill(shield_.begin(), shield_.end(), false);
 }
 
-void ScoreWindow::Scored(std::uint32_t layer, std::span<const float> scores) {
+void ScoreWindow::OnScored(std::uint32_t layer, std::span<const float> scores) {
   TROUPE_CHECK(layer < grid_.layers && scores.size() % grid_.experts == 0);
   BeginLayer(layer);
   const std::size_t rows = scores.size() / grid_.experts;
@@ -54,7 +54,7 @@ void ScoreWindow::AddRow(Layer& layer, std::span<const float> row) {
   }
 }
 
-void ScoreWindow::Asked(ExpertId id, std::uint32_t) {
+void ScoreWindow::OnAsked(ExpertId id, std::span<const Asker>) {
   if (id.layer != under_way_) BeginLayer(id.layer);
   shield_[id.expert] = true;
   last_asked_[grid_.Index(id)] = ++asks_;

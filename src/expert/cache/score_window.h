@@ -21,8 +21,8 @@ class ScoreWindow final : public EvictionPolicy {
 
   std::string_view name() const override { return "score"; }
   bool wants_scores() const override { return true; }
-  void Scored(std::uint32_t layer, std::span<const float> scores) override;
-  void Asked(ExpertId id, std::uint32_t tokens) override;
+  void OnScored(std::uint32_t layer, std::span<const float> scores) override;
+  void OnAsked(ExpertId id, std::span<const Asker> askers) override;
   std::size_t Choose(std::span<const ExpertId> candidates) override;
 
   double MeanScore(ExpertId id) const;

@@ -7,6 +7,7 @@
 #include <deque>
 
 #include "base/rng.h"
+#include "expert/cache/askers_for_test.h"
 #include "expert/cache/expert_cache.h"
 #include "testing/test_seed.h"
 
@@ -16,7 +17,7 @@ namespace {
 constexpr ExpertGrid kGrid{.layers = 2, .experts = 3};
 
 void Score(ScoreWindow& policy, std::uint32_t layer, std::vector<float> rows) {
-  policy.Scored(layer, rows);
+  policy.OnScored(layer, rows);
 }
 
 const std::vector<ExpertId> kAll = {{0, 0}, {0, 1}, {0, 2}};
@@ -46,7 +47,7 @@ TEST(ScoreWindowTest, OfALongPromptTakesTheLastTokens) {
 TEST(ScoreWindowTest, ShieldsWhatTheLayerUnderWayAskedForUntilTheNextBegins) {
   ScoreWindow policy(kGrid, 4);
   Score(policy, 0, {0.6f, 0.3f, 0.1f});
-  policy.Asked({0, 2}, 1);
+  policy.OnAsked({0, 2}, One(1));
   EXPECT_EQ(policy.Choose(kAll), 1u);
   EXPECT_EQ(policy.shielded(), 1u);
   Score(policy, 1, {0.6f, 0.3f, 0.1f});
@@ -57,14 +58,14 @@ TEST(ScoreWindowTest, ShieldsWhatTheLayerUnderWayAskedForUntilTheNextBegins) {
 TEST(ScoreWindowTest, GivesUpAShieldedOneWhereThereIsNoOther) {
   ScoreWindow policy(kGrid, 4);
   Score(policy, 0, {0.6f, 0.3f, 0.1f});
-  for (const ExpertId id : kAll) policy.Asked(id, 1);
+  for (const ExpertId id : kAll) policy.OnAsked(id, One(1));
   EXPECT_EQ(policy.Choose(kAll), 2u);
 }
 
 TEST(ScoreWindowTest, WithoutScoresGivesUpTheOneAskedForLongestAgo) {
   ScoreWindow policy(kGrid, 4);
-  for (const std::uint32_t e : {2u, 0u, 1u}) policy.Asked({0, e}, 1);
-  policy.Asked({1, 0}, 1);
+  for (const std::uint32_t e : {2u, 0u, 1u}) policy.OnAsked({0, e}, One(1));
+  policy.OnAsked({1, 0}, One(1));
   EXPECT_EQ(policy.Choose(kAll), 2u);
 }
 
@@ -95,7 +96,7 @@ TEST(ScoreWindowTest, ServesACache) {
     cache.Ask({0, e}, 1);
     const auto admission = cache.Admit({0, e});
     ASSERT_TRUE(admission.has_value());
-    cache.Loaded({0, e});
+    cache.OnLoaded({0, e});
     EXPECT_EQ(admission->evicted.has_value(), e == 1);
     if (e == 2) Score(scores, 0, {0.6f, 0.3f, 0.1f});  // a new token: no shield
   }

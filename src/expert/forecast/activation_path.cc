@@ -14,18 +14,33 @@ ActivationPath::ActivationPath(ExpertGrid grid, std::uint32_t experts_per_token,
   }
 }
 
-void ActivationPath::Chose(std::uint32_t layer, std::span<const ExpertDemand> chosen) {
-  if (layer > 0 && last_layer_ + 1 == layer) {
-    for (const ExpertDemand& before : last_) {
-      for (const ExpertDemand& after : chosen) {
-        // Of many tokens it is not known which went from here to there; their counts stand in.
-        Follows(layer, before.expert, after.expert) +=
-            static_cast<float>(std::min(before.tokens, after.tokens));
-      }
+void ActivationPath::CountPaths(std::uint32_t layer, std::span<const ExpertDemand> before,
+                                std::span<const ExpertDemand> after) {
+  for (const ExpertDemand& from : before) {
+    for (const ExpertDemand& to : after) {
+      // Of several tokens it is not known which went from here to there; their counts stand in.
+      Follows(layer, from.expert, to.expert) +=
+          static_cast<float>(std::min(from.tokens, to.tokens));
     }
   }
-  last_.assign(chosen.begin(), chosen.end());
-  last_layer_ = layer;
+}
+
+void ActivationPath::OnChosen(const LayerChoices& chosen) {
+  const bool follows = chosen.layer() > 0 && last_layer_ + 1 == chosen.layer();
+  for (const SequenceDemands& now : chosen.by_sequence()) {
+    const auto before = std::ranges::find(last_by_sequence_, now.sequence, &OfSequence::sequence);
+    if (follows && before != last_by_sequence_.end()) {
+      CountPaths(chosen.layer(), before->demands, now.demands);
+    }
+  }
+  last_.assign(chosen.demands().begin(), chosen.demands().end());
+  last_by_sequence_.resize(chosen.by_sequence().size());
+  for (std::size_t i = 0; i < chosen.by_sequence().size(); ++i) {
+    const SequenceDemands& now = chosen.by_sequence()[i];
+    last_by_sequence_[i].sequence = now.sequence;
+    last_by_sequence_[i].demands.assign(now.demands.begin(), now.demands.end());
+  }
+  last_layer_ = chosen.layer();
 }
 
 std::vector<Guess> ActivationPath::Predict(std::uint32_t layer, std::uint32_t, const GateScores&) {

@@ -3,6 +3,7 @@
 // but its path.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -29,7 +30,7 @@ class ActivationPath final : public Predictor {
                  std::span<const SeenPaths> seen = {});
 
   std::string_view name() const override { return "eap"; }
-  void Chose(std::uint32_t layer, std::span<const ExpertDemand> chosen) override;
+  void OnChosen(const LayerChoices& chosen) override;
   std::vector<Guess> Predict(std::uint32_t layer, std::uint32_t ahead,
                              const GateScores& forecast) override;
 
@@ -45,7 +46,16 @@ class ActivationPath final : public Predictor {
   ExpertGrid grid_;
   std::uint32_t experts_per_token_;
   std::vector<float> follows_;  // by layer, expert of the layer before, expert
+  void CountPaths(std::uint32_t layer, std::span<const ExpertDemand> before,
+                  std::span<const ExpertDemand> after);
+
+  // Of the layer that chose last: by all rows, and by each sequence's.
   std::vector<ExpertDemand> last_;
+  struct OfSequence {
+    SequenceId sequence = 0;
+    std::vector<ExpertDemand> demands;
+  };
+  std::vector<OfSequence> last_by_sequence_;
   std::uint32_t last_layer_ = 0;
 };
 

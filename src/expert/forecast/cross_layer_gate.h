@@ -17,7 +17,7 @@ class CrossLayerGate final : public Predictor {
 
   std::string_view name() const override { return "gate"; }
   std::uint32_t forecast_layers() const override { return 1; }
-  void Chose(std::uint32_t, std::span<const ExpertDemand>) override {}
+  void OnChosen(const LayerChoices&) override {}
   std::vector<Guess> Predict(std::uint32_t, std::uint32_t, const GateScores& forecast) override {
     return GuessesFrom(forecast, experts_per_token_);
   }

@@ -28,8 +28,8 @@ class LookaheadGate : public Predictor {
 
   std::string_view name() const override { return "lookahead"; }
   std::uint32_t forecast_layers() const override { return layers_ahead_; }
-  void Chose(std::uint32_t, std::span<const ExpertDemand>) override {}
-  void GateSaid(std::uint32_t layer, const GateScores& said) override {
+  void OnChosen(const LayerChoices&) override {}
+  void OnGateScores(std::uint32_t layer, const GateScores& said) override {
     correction_.Learn(layer, said);
   }
   std::vector<Guess> Predict(std::uint32_t layer, std::uint32_t ahead,

@@ -15,8 +15,9 @@ const std::optional<Oracle::Step>& Oracle::Next() {
   return next_;
 }
 
-void Oracle::Chose(std::uint32_t layer, std::span<const ExpertDemand> chosen) {
-  TROUPE_CHECK(Next() && next_->layer == layer && std::ranges::equal(next_->chosen, chosen));
+void Oracle::OnChosen(const LayerChoices& chosen) {
+  TROUPE_CHECK(Next() && next_->layer == chosen.layer() &&
+               std::ranges::equal(next_->chosen, chosen.demands()));
   next_.reset();
 }
 

@@ -24,7 +24,7 @@ class Oracle final : public Predictor {
 
   std::string_view name() const override { return "oracle"; }
   // Stops the program if the run is not the recorded one: its answers would mean nothing.
-  void Chose(std::uint32_t layer, std::span<const ExpertDemand> chosen) override;
+  void OnChosen(const LayerChoices& chosen) override;
   std::vector<Guess> Predict(std::uint32_t layer, std::uint32_t ahead,
                              const GateScores& forecast) override;
 

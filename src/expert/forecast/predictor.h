@@ -15,6 +15,8 @@
 #include "base/status.h"
 #include "expert/cache/eviction_policy.h"
 #include "expert/expert_id.h"
+#include "expert/layer_choices.h"
+#include "expert/pass_facts.h"
 
 namespace troupe {
 
@@ -50,10 +52,12 @@ class Predictor {
   // Of how many layers ahead it wants the gates' forecasts; those without see the next layer only.
   virtual std::uint32_t forecast_layers() const { return 0; }
 
+  // A pass begins: whose rows the next guesses are about.
+  virtual void OnPassBegins(const PassFacts& /*pass*/) {}
   // A layer has chosen; layers come in the order in which tokens pass them.
-  virtual void Chose(std::uint32_t layer, std::span<const ExpertDemand> chosen) = 0;
+  virtual void OnChosen(const LayerChoices& chosen) = 0;
   // What the layer's own gate said of the tokens that forecasts are made of, before Predict.
-  virtual void GateSaid(std::uint32_t /*layer*/, const GateScores& /*said*/) {}
+  virtual void OnGateScores(std::uint32_t /*layer*/, const GateScores& /*said*/) {}
   // Guesses for `layer`, after the one that lies `ahead` layers before it has chosen: best first,
   // each expert once.
   virtual std::vector<Guess> Predict(std::uint32_t layer, std::uint32_t ahead,
@@ -88,7 +92,7 @@ Result<std::unique_ptr<Predictor>> MakePredictor(std::string_view name, ExpertGr
                                                  std::uint32_t experts_per_token,
                                                  const PredictorMaterial& material = {});
 std::vector<std::string> PredictorNames();
-// Memory that its tables take.
+// Memory that its tables take. What it keeps of single sequences is a few words an expert.
 Bytes PredictorBytes(std::string_view name, ExpertGrid grid);
 
 }  // namespace troupe

@@ -117,7 +117,7 @@ TEST(LookaheadGateTest, LearnsWhatForecastsMissByLayerAndDistance) {
       const auto guesses = Ask(gate, row, 2, ahead);
       const auto best = static_cast<std::uint32_t>(std::ranges::max_element(said) - said.begin());
       hits += guesses.front().expert == best ? 1 : 0;
-      if (learn) gate.GateSaid(2, {.experts = 8, .scores = said});
+      if (learn) gate.OnGateScores(2, {.experts = 8, .scores = said});
     }
     return static_cast<double>(hits) / kTokens;
   };
@@ -224,14 +224,14 @@ TEST(ActivationPathTest, GuessesWhatFollowedBefore) {
   const std::vector<ExpertDemand> a = {{1, 1}}, b = {{2, 1}}, after_a = {{5, 1}},
                                   after_b = {{6, 1}};
   for (int i = 0; i < 3; ++i) {
-    path.Chose(0, a);
-    path.Chose(1, after_a);
-    path.Chose(0, b);
-    path.Chose(1, after_b);
+    path.OnChosen({0, a});
+    path.OnChosen({1, after_a});
+    path.OnChosen({0, b});
+    path.OnChosen({1, after_b});
   }
-  path.Chose(0, a);
-  path.Chose(1, after_b);  // once otherwise
-  path.Chose(0, a);
+  path.OnChosen({0, a});
+  path.OnChosen({1, after_b});  // once otherwise
+  path.OnChosen({0, a});
   const auto guesses = path.Predict(1, 1, {});
   EXPECT_THAT(ExpertsOf(guesses), ElementsAre(5, 6));
   EXPECT_THAT(ExpectedOf(guesses), ElementsAre(5));
@@ -240,7 +240,7 @@ TEST(ActivationPathTest, GuessesWhatFollowedBefore) {
 TEST(ActivationPathTest, KnowsNothingAtFirstAndNothingForTheFirstLayer) {
   ActivationPath path(kGrid, 2);
   const std::vector<ExpertDemand> chosen = {{1, 1}};
-  path.Chose(0, chosen);
+  path.OnChosen({0, chosen});
   EXPECT_THAT(path.Predict(1, 1, {}), IsEmpty());
   EXPECT_THAT(path.Predict(0, 1, {}), IsEmpty());
 }
@@ -249,16 +249,16 @@ TEST(ActivationPathTest, BeginsWithWhatWasSeenElsewhere) {
   ActivationPath counted(kGrid, 1);
   const std::vector<ExpertDemand> before = {{1, 1}}, after = {{5, 1}}, other = {{6, 1}};
   for (int i = 0; i < 2; ++i) {
-    counted.Chose(0, before);
-    counted.Chose(1, after);
+    counted.OnChosen({0, before});
+    counted.OnChosen({1, after});
   }
   ASSERT_EQ(counted.Seen().size(), 1u);
   EXPECT_EQ(counted.Seen()[0].layer, 1u);
 
   const auto path = MakePredictor("eap", kGrid, 1, {.paths = counted.Seen()}).value();
-  path->Chose(0, before);
-  path->Chose(1, other);  // once, against twice that it began with
-  path->Chose(0, before);
+  path->OnChosen({0, before});
+  path->OnChosen({1, other});  // once, against twice that it began with
+  path->OnChosen({0, before});
   const auto guesses = path->Predict(1, 1, {});
   EXPECT_THAT(ExpertsOf(guesses), ElementsAre(5, 6));
 
@@ -270,8 +270,8 @@ TEST(ActivationPathTest, BeginsWithWhatWasSeenElsewhere) {
 TEST(PreviousTokenTest, GuessesTheLayersLastChoice) {
   PreviousToken previous(kGrid);
   const std::vector<ExpertDemand> first = {{1, 1}, {7, 3}}, second = {{2, 1}};
-  previous.Chose(1, first);
-  previous.Chose(2, second);
+  previous.OnChosen({1, first});
+  previous.OnChosen({2, second});
   EXPECT_THAT(ExpertsOf(previous.Predict(1, 1, {})), ElementsAre(7, 1));
   EXPECT_THAT(ExpertsOf(previous.Predict(2, 1, {})), ElementsAre(2));
   EXPECT_THAT(previous.Predict(0, 1, {}), IsEmpty());
@@ -280,17 +280,17 @@ TEST(PreviousTokenTest, GuessesTheLayersLastChoice) {
 TEST(OracleTest, GuessesWhatWillBeChosen) {
   const std::vector<ExpertDemand> first = {{1, 1}}, second = {{2, 1}, {3, 4}};
   Oracle oracle({{.layer = 0, .chosen = first}, {.layer = 1, .chosen = second}});
-  oracle.Chose(0, first);
+  oracle.OnChosen({0, first});
   EXPECT_THAT(ExpertsOf(oracle.Predict(1, 1, {})), ElementsAre(3, 2));
   EXPECT_THAT(oracle.Predict(2, 1, {}), IsEmpty());
-  oracle.Chose(1, second);
+  oracle.OnChosen({1, second});
   EXPECT_THAT(oracle.Predict(2, 1, {}), IsEmpty());
 }
 
 TEST(OracleDeathTest, StopsWhenTheRunIsNotTheRecordedOne) {
   const std::vector<ExpertDemand> first = {{1, 1}}, other = {{2, 1}};
   Oracle oracle({{.layer = 0, .chosen = first}});
-  EXPECT_DEATH(oracle.Chose(0, other), "next_");
+  EXPECT_DEATH(oracle.OnChosen({0, other}), "next_");
 }
 
 TEST(PredictorTest, EachNameMakesThePredictorOfThatName) {

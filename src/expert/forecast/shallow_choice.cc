@@ -26,7 +26,7 @@ ShallowCost CostOf(const RecordedRoutes& routes, std::span<const double> covered
         if (cache.Ask(id, 1) == Residence::kResident) continue;
         cost.misses += 1;
         cost.uncovered += 1 - covered[layer];
-        if (cache.Admit(id)) cache.Loaded(id);
+        if (cache.Admit(id)) cache.OnLoaded(id);
       }
     }
   }

@@ -18,7 +18,7 @@ class WrongGate final : public Predictor {
 
   std::string_view name() const override { return "wrong"; }
   std::uint32_t forecast_layers() const override { return 1; }
-  void Chose(std::uint32_t, std::span<const ExpertDemand>) override {}
+  void OnChosen(const LayerChoices&) override {}
   std::vector<Guess> Predict(std::uint32_t, std::uint32_t, const GateScores& forecast) override {
     std::vector<float> highest(forecast.experts, -std::numeric_limits<float>::infinity());
     for (std::size_t r = 0; r < forecast.rows(); ++r) {

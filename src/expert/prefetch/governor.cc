@@ -17,7 +17,7 @@ void Mix(double& mean, double latest, double weight) { mean += weight * (latest 
 
 }  // namespace
 
-void PrefetchGovernor::LayerRan(double seconds, double demand_seconds, double needed_seconds) {
+void PrefetchGovernor::OnLayer(double seconds, double demand_seconds, double needed_seconds) {
   const double idle = std::max(0.0, seconds - demand_seconds);
   if (!std::exchange(measured_idle_, true)) {
     idle_seconds_ = idle;
@@ -29,12 +29,12 @@ void PrefetchGovernor::LayerRan(double seconds, double demand_seconds, double ne
   Mix(needed_seconds_, needed_seconds, kWeight);
 }
 
-void PrefetchGovernor::LoadTook(double seconds) {
+void PrefetchGovernor::OnLoad(double seconds) {
   if (load_seconds_ == 0) load_seconds_ = seconds;
   Mix(load_seconds_, seconds, kWeight);
 }
 
-void PrefetchGovernor::Used(bool useful) { Mix(wasted_, useful ? 0.0 : 1.0, kUsedWeight); }
+void PrefetchGovernor::OnUse(bool useful) { Mix(wasted_, useful ? 0.0 : 1.0, kUsedWeight); }
 
 void PrefetchGovernor::Enter(Mode mode, std::uint32_t tokens) {
   mode_ = mode;
@@ -59,7 +59,7 @@ void PrefetchGovernor::Judge() {
   Enter(Mode::kOn, std::max(on_, options_.on_tokens));
 }
 
-void PrefetchGovernor::TokenTook(double seconds, std::uint32_t loaded) {
+void PrefetchGovernor::OnToken(double seconds, std::uint32_t loaded) {
   if (left_ == 0) left_ = kFirstOn;  // the very first token
   ++tokens_;
   if (token_seconds_ == 0) token_seconds_ = seconds;
@@ -79,6 +79,13 @@ void PrefetchGovernor::TokenTook(double seconds, std::uint32_t loaded) {
     case Mode::kRest:
       return Enter(Mode::kOn, options_.on_tokens);
   }
+}
+
+void PrefetchGovernor::OnOtherPasses() {
+  tokens_compared_ = {};
+  token_seconds_ = 0;
+  settling_ = true;
+  if (mode_ == Mode::kTrial) Enter(Mode::kOn, options_.on_tokens);
 }
 
 std::uint32_t PrefetchGovernor::Allowance() const {

@@ -36,13 +36,18 @@ class PrefetchGovernor {
 
   // A layer took this long from its routing to the next layer's; the link takes so long for what
   // was read on demand in it, and for all that it needed, read on demand or ahead.
-  void LayerRan(double seconds, double demand_seconds, double needed_seconds);
+  void OnLayer(double seconds, double demand_seconds, double needed_seconds);
   // One expert alone takes the link this long.
-  void LoadTook(double seconds);
+  void OnLoad(double seconds);
   // A load made ahead was asked for, or was not.
-  void Used(bool useful);
-  // A token of decode is complete; so many of its experts had to be loaded, ahead or on demand.
-  void TokenTook(double seconds, std::uint32_t loaded);
+  void OnUse(bool useful);
+  // A decode pass, mostly of one token, is complete; this number of its experts had to be loaded,
+  // ahead or on demand.
+  void OnToken(double seconds, std::uint32_t loaded);
+  // The next passes have another number of tokens: they say nothing about those before. A trial
+  // under way is given up; when batches keep changing none is ever completed, and what limits
+  // prefetching then is the idle time of the link and the share that was wasted.
+  void OnOtherPasses();
 
   // Loads that a layer has time for; without end before both were measured.
   double LoadsALayer() const;

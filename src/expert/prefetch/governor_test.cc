@@ -16,8 +16,8 @@ constexpr GovernorOptions kOptions;
 // what is needed more if some of it is read ahead.
 PrefetchGovernor Measured(double demand, double ahead = 0) {
   PrefetchGovernor governor(kOptions);
-  governor.LoadTook(1e-3);
-  for (int i = 0; i < 200; ++i) governor.LayerRan(5e-3, demand, demand + ahead);
+  governor.OnLoad(1e-3);
+  for (int i = 0; i < 200; ++i) governor.OnLayer(5e-3, demand, demand + ahead);
   return governor;
 }
 
@@ -25,7 +25,7 @@ PrefetchGovernor Measured(double demand, double ahead = 0) {
 int RunWhile(PrefetchGovernor& governor, bool resting, double seconds) {
   int tokens = 0;
   for (; governor.resting() == resting && tokens < 100'000; ++tokens) {
-    governor.TokenTook(seconds, 1);
+    governor.OnToken(seconds, 1);
   }
   return tokens;
 }
@@ -42,29 +42,29 @@ TEST(PrefetchGovernorTest, AllowsNothingOnASaturatedLink) {
 
 TEST(PrefetchGovernorTest, AllowsNothingOnALinkThatBecameSaturated) {
   PrefetchGovernor governor = Measured(0);
-  for (int i = 0; i < 200; ++i) governor.LayerRan(5e-3, 9e-3, 9e-3);
+  for (int i = 0; i < 200; ++i) governor.OnLayer(5e-3, 9e-3, 9e-3);
   EXPECT_EQ(governor.Allowance(), 0u);
 }
 
 TEST(PrefetchGovernorTest, AllowsNothingBeforeALoadWasMeasured) {
   PrefetchGovernor governor(kOptions);
-  governor.LayerRan(5e-3, 0, 0);
+  governor.OnLayer(5e-3, 0, 0);
   EXPECT_EQ(governor.Allowance(), 0u);
 }
 
 TEST(PrefetchGovernorTest, OnlyProbesWhileMostLoadsAreWasted) {
   PrefetchGovernor governor = Measured(0);
-  for (int i = 0; i < 500; ++i) governor.Used(false);
+  for (int i = 0; i < 500; ++i) governor.OnUse(false);
   EXPECT_GT(governor.wasted_share(), kOptions.most_wasted);
   std::uint32_t allowed = 0, tokens = 0;
   for (; tokens < 1600; ++tokens) {
     allowed += governor.Allowance();
-    governor.TokenTook(governor.resting() ? 2e-2 : 1e-2, 1);  // so that it does not rest
+    governor.OnToken(governor.resting() ? 2e-2 : 1e-2, 1);  // so that it does not rest
   }
   EXPECT_GT(allowed, 0u);
   EXPECT_LE(allowed, tokens / kOptions.probe_every);
-  for (int i = 0; i < 500; ++i) governor.Used(true);
-  while (governor.resting()) governor.TokenTook(2e-2, 1);
+  for (int i = 0; i < 500; ++i) governor.OnUse(true);
+  while (governor.resting()) governor.OnToken(2e-2, 1);
   EXPECT_EQ(governor.Allowance(), 5u);
 }
 
@@ -107,7 +107,7 @@ TEST(PrefetchGovernorTest, TokensThatMissMoreAreNoReasonToStop) {
   for (int t = 0; t < 4000; ++t) {
     std::uint32_t loaded = 0;
     const double seconds = Noisy(rng, loaded);
-    governor.TokenTook(seconds, loaded);
+    governor.OnToken(seconds, loaded);
   }
   EXPECT_LE(governor.rests(), 3u);
 }
@@ -121,7 +121,7 @@ TEST(PrefetchGovernorTest, TokensThatBecomeSlowerInALongTalkAreNoReasonEither) {
     const double seconds = Noisy(rng, loaded);
     on = governor.resting() ? 0 : on + 1;
     longest = std::max(longest, on);
-    governor.TokenTook(seconds + t * 1e-5, loaded);
+    governor.OnToken(seconds + t * 1e-5, loaded);
   }
   EXPECT_LE(governor.rests(), 6u);
   EXPECT_LT(longest, static_cast<int>(kOptions.longest_on));  // nor a reason for it
@@ -136,7 +136,7 @@ TEST(PrefetchGovernorTest, FindsHarmThatIsSmallerThanWhatTokensDifferBy) {
     std::uint32_t loaded = 0;
     const double seconds = Noisy(rng, loaded);
     on += governor.resting() ? 0 : 1;
-    governor.TokenTook(seconds + (governor.resting() ? 0 : 2e-3), loaded);
+    governor.OnToken(seconds + (governor.resting() ? 0 : 2e-3), loaded);
   }
   EXPECT_LT(on, kTokens / 4);
   EXPECT_GT(governor.rests(), 2u);
@@ -155,8 +155,8 @@ TEST(PrefetchGovernorTest, WhatIsReadAheadInTimeKeepsTheLinkBusy) {
 TEST(PrefetchGovernorTest, LooksAsFarAheadAsALoadTakesBehindWhatIsNeededBefore) {
   EXPECT_EQ(Measured(0).LayersAhead(), 1u);  // a load of 1 ms, layers of 5 ms
   PrefetchGovernor slow(kOptions);
-  slow.LoadTook(11e-3);
-  for (int i = 0; i < 200; ++i) slow.LayerRan(5e-3, 0, 0);
+  slow.OnLoad(11e-3);
+  for (int i = 0; i < 200; ++i) slow.OnLayer(5e-3, 0, 0);
   EXPECT_EQ(slow.LayersAhead(), 3u);
   EXPECT_EQ(Measured(2e-3, 2.5e-3).LayersAhead(), 2u);
   // And of those the idle time of both may be used.
@@ -187,7 +187,7 @@ TEST(PrefetchGovernorTest, AHarmfulPredictorCostsLittleOverALongRun) {
   constexpr int kTokens = 4000;
   for (int t = 0; t < kTokens; ++t) {
     on += governor.resting() ? 0 : 1;
-    governor.TokenTook(governor.resting() ? 1e-2 : 2e-2, 1);
+    governor.OnToken(governor.resting() ? 1e-2 : 2e-2, 1);
   }
   EXPECT_LT(on, kTokens * 0.05);
 }

@@ -27,7 +27,7 @@ class PrefetchOdds {
     return odds_[ahead - 1][std::min<std::size_t>(place, places_ - 1)];
   }
 
-  void Saw(std::uint32_t ahead, std::size_t place, bool came_true) {
+  void OnOutcome(std::uint32_t ahead, std::size_t place, bool came_true) {
     float& odds = odds_[ahead - 1][std::min<std::size_t>(place, places_ - 1)];
     odds += kWeight * ((came_true ? 1.0f : 0.0f) - odds);
   }

@@ -22,32 +22,46 @@ Prefetcher::Prefetcher(ExpertCache& cache, std::uint32_t experts_per_token,
   TROUPE_CHECK(predictor_ != nullptr);
 }
 
-std::uint32_t Prefetcher::forecast_layers(std::size_t tokens) const {
+std::uint32_t Prefetcher::forecast_layers() const {
   const std::uint32_t most = std::min(predictor_->forecast_layers(), kMostLayersAhead);
-  if (!options_.governed || tokens > 1) return most;
-  return std::min(most, governor_.LayersAhead());
+  return IsGoverned() ? std::min(most, governor_.LayersAhead()) : most;
 }
 
-void Prefetcher::PassBegins(std::uint32_t layer, std::size_t tokens) {
-  // What lies between two passes is the caller's time, so a token's is counted from its first layer
+void Prefetcher::OnPassBegins(const PassFacts& pass) {
+  // What lies between two passes is the caller's time, so a pass's is counted from its first layer
   // with experts to its last. One that was cut short by an error says nothing.
-  if (in_pass_ && tokens_ == 1 && layer_ + 1 == grid_.layers) {
-    governor_.TokenTook(static_cast<double>(layer_began_ - pass_began_) * 1e-9, loads_needed_);
+  if (in_pass_ && !prompt_ && layer_ + 1 == grid_.layers) {
+    governor_.OnToken(static_cast<double>(layer_began_ - pass_began_) * 1e-9, loads_needed_);
   }
   in_pass_ = false;
   lists_.clear();
-  tokens_ = static_cast<std::uint32_t>(tokens);
-  if (tokens * experts_per_token_ < 4 * grid_.experts) return;
+  prompt_ = pass.HasPrompt();
+  rows_ = pass.rows();
+  if (!prompt_) {
+    // Passes of another number of rows take another time, whatever is read ahead.
+    if (decode_rows_ != 0 && decode_rows_ != rows_) governor_.OnOtherPasses();
+    decode_rows_ = rows_;
+  }
+  predictor_->OnPassBegins(pass);
+  if (std::size_t{rows_} * experts_per_token_ < 4 * std::size_t{grid_.experts}) return;
   std::vector<Guess> all(grid_.experts);
   for (std::uint32_t e = 0; e < grid_.experts; ++e) all[e] = {.expert = e, .expected = true};
-  AddList(layer, 0, all);
+  AddList(pass.first_layer, 0, all);
 }
 
-void Prefetcher::LayerAsks(std::uint32_t layer, std::span<const ExpertDemand> demands, Nanos now) {
+std::size_t Prefetcher::PlaceOfRow(std::size_t place) const {
+  // A forecast is of no more rows than these.
+  return place / std::clamp<std::size_t>(rows_, 1, kMostForecastRows);
+}
+
+void Prefetcher::OnLayerAsks(const LayerChoices& choices, Nanos now) {
+  const std::uint32_t layer = choices.layer();
+  const std::span<const ExpertDemand> demands = choices.demands();
   if (std::exchange(in_pass_, true)) {
-    if (tokens_ == 1)
-      governor_.LayerRan(static_cast<double>(now - layer_began_) * 1e-9, demand_seconds_,
-                         needed_seconds_);
+    if (!prompt_) {
+      governor_.OnLayer(static_cast<double>(now - layer_began_) * 1e-9, demand_seconds_,
+                        needed_seconds_);
+    }
   } else {
     pass_began_ = now;
     loads_needed_ = 0;
@@ -58,7 +72,7 @@ void Prefetcher::LayerAsks(std::uint32_t layer, std::span<const ExpertDemand> de
   layer_began_ = now;
   demand_seconds_ = needed_seconds_ = 0;
   layer_loads_ = 0;
-  predictor_->Chose(layer, demands);
+  predictor_->OnChosen(choices);
 }
 
 // What the layer asks for against what was guessed of it.
@@ -67,10 +81,11 @@ void Prefetcher::Judge(std::uint32_t layer, std::span<const ExpertDemand> demand
     return std::ranges::find(demands, expert, &ExpertDemand::expert) != demands.end();
   };
   for (const List& list : lists_) {
-    if (list.layer != layer || tokens_ != 1) continue;
+    if (list.layer != layer || prompt_ || list.ahead == 0) continue;
     for (std::size_t place = 0; place < list.guesses.size(); ++place) {
       const Listed& listed = list.guesses[place];
-      if (listed.was_absent) odds_.Saw(list.ahead, place, asked(listed.guess.expert));
+      if (listed.was_absent)
+        odds_.OnOutcome(list.ahead, PlaceOfRow(place), asked(listed.guess.expert));
     }
   }
   const List* latest = LatestFor(layer);
@@ -88,16 +103,16 @@ const Prefetcher::List* Prefetcher::LatestFor(std::uint32_t layer) const {
   return latest == lists_.rend() ? nullptr : &*latest;
 }
 
-void Prefetcher::Found(ExpertId id, Residence residence) {
+void Prefetcher::OnFound(ExpertId id, Residence residence) {
   const std::size_t index = grid_.Index(id);
-  NoteFound(index, residence);
+  NoteLookup(index, residence);
   if (!ahead_[index] || residence == Residence::kAbsent) return;
   ahead_[index] = false;
   ++(residence == Residence::kResident ? stats_.useful : stats_.late);
-  NoteUsed(true);
+  NoteUse(true);
 }
 
-void Prefetcher::NoteFound(std::size_t index, Residence residence) {
+void Prefetcher::NoteLookup(std::size_t index, Residence residence) {
   // While the governor compares, tokens without prefetching still miss what guesses before pushed
   // out.
   const bool displaced = displaced_by_[index] != kNobody;
@@ -116,18 +131,18 @@ void Prefetcher::Forgive(std::size_t index) {
   if (victim != kNobody && displaced_by_[victim] == index) displaced_by_[victim] = kNobody;
 }
 
-// A prompt's tokens are not governed, and say nothing of those that are.
-void Prefetcher::NoteUsed(bool useful) {
-  if (tokens_ == 1) governor_.Used(useful);
+// A prompt's loads are not governed, and say nothing of those that are.
+void Prefetcher::NoteUse(bool useful) {
+  if (!prompt_) governor_.OnUse(useful);
 }
 
-void Prefetcher::LayerMissed(std::uint32_t misses, double load_seconds) {
+void Prefetcher::OnMisses(std::uint32_t misses, double load_seconds) {
   demand_seconds_ = misses * load_seconds;
   needed_seconds_ = layer_loads_ * load_seconds;
-  if (load_seconds > 0) governor_.LoadTook(load_seconds);
+  if (load_seconds > 0) governor_.OnLoad(load_seconds);
 }
 
-void Prefetcher::Foretell(std::uint32_t layer, std::uint32_t ahead, const GateScores& forecast) {
+void Prefetcher::OnForecast(std::uint32_t layer, std::uint32_t ahead, const GateScores& forecast) {
   TROUPE_DCHECK(layer > layer_ && ahead >= 1 && ahead <= kMostLayersAhead);
   // One who guesses by forecasts guesses nothing while there are none.
   if (predictor_->forecast_layers() > 0 && forecast.rows() == 0) return;
@@ -150,7 +165,7 @@ void Prefetcher::AddList(std::uint32_t layer, std::uint32_t ahead, std::span<con
 // So that the next layers' guessed residents do not make room for each other. They take no more
 // than a quarter of the slots: the rest is the eviction policy's.
 void Prefetcher::KeepResidents(const List& list) {
-  if (options_.governed && tokens_ == 1 && governor_.Allowance() == 0) return;
+  if (IsGoverned() && governor_.Allowance() == 0) return;
   for (const Listed& listed : list.guesses) {
     if (kept_.size() >= cache_.shape().slots / 4) return;
     const ExpertId id{list.layer, listed.guess.expert};
@@ -163,7 +178,7 @@ bool Prefetcher::IsKept(ExpertId id) const {
   return std::ranges::any_of(kept_, [id](const ExpertCache::Pin& pin) { return pin.id() == id; });
 }
 
-void Prefetcher::Arrived(ExpertId id) {
+void Prefetcher::OnLoaded(ExpertId id) {
   if (IsAhead(id) && IsWanted(id)) kept_.push_back(cache_.PinResident(id));
 }
 
@@ -174,22 +189,25 @@ void Prefetcher::Release(std::uint32_t layer) {
 bool Prefetcher::WorthLoading(const List& list, std::size_t place) const {
   // One that was there and has gone since went for something better.
   if (!list.guesses[place].was_absent) return false;
-  // Of a prompt's tokens only what is expected: likely further ones are of use to one token. And of
-  // no more layers than the cache can hold beside the one under way.
-  if (tokens_ > 1) {
+  if (list.ahead == 0) return true;  // so many rows use all of it, in whichever phase
+  // Of a prompt's rows only what is expected: likely further ones are of use to one row. And of no
+  // more layers than the cache can hold beside the one under way.
+  if (prompt_) {
     const std::uint32_t layers_held = cache_.shape().slots / (2 * grid_.experts);
     return list.ahead <= std::max(1u, layers_held) && list.guesses[place].guess.expected;
   }
-  if (options_.governed) return odds_.Of(list.ahead, place) >= governor_.LeastOdds();
+  const std::size_t place_of_row = PlaceOfRow(place);
+  if (options_.governed) return odds_.Of(list.ahead, place_of_row) >= governor_.LeastOdds();
   // Fate's bound: beyond what is chosen if the guess is right no more loads than a layer has time
   // for.
   const auto loads_before =
       std::ranges::count(std::span(list.guesses).first(place), true, &Listed::was_absent);
-  return place < experts_per_token_ || static_cast<double>(loads_before) < governor_.LoadsALayer();
+  return place_of_row < experts_per_token_ ||
+         static_cast<double>(loads_before) < governor_.LoadsALayer();
 }
 
 std::optional<ExpertId> Prefetcher::Next(std::size_t under_way) {
-  if (options_.governed && tokens_ == 1 && under_way >= governor_.Allowance()) return std::nullopt;
+  if (IsGoverned() && under_way >= governor_.Allowance()) return std::nullopt;
   std::optional<ExpertId> best;
   double best_odds = -1;
   for (const List& list : lists_) {
@@ -198,8 +216,8 @@ std::optional<ExpertId> Prefetcher::Next(std::size_t under_way) {
       if (!WorthLoading(list, place)) continue;
       const ExpertId id{list.layer, list.guesses[place].guess.expert};
       if (cache_.Find(id) != Residence::kAbsent) continue;
-      if (tokens_ > 1) return id;
-      if (const double odds = odds_.Of(list.ahead, place); odds > best_odds) {
+      if (prompt_ || list.ahead == 0) return id;
+      if (const double odds = odds_.Of(list.ahead, PlaceOfRow(place)); odds > best_odds) {
         best = id;
         best_odds = odds;
       }
@@ -208,7 +226,7 @@ std::optional<ExpertId> Prefetcher::Next(std::size_t under_way) {
   return best;
 }
 
-void Prefetcher::Begun(ExpertId id, std::optional<ExpertId> evicted) {
+void Prefetcher::OnLoadBegins(ExpertId id, std::optional<ExpertId> evicted) {
   const auto index = static_cast<std::uint32_t>(grid_.Index(id));
   ahead_[index] = true;
   ++stats_.loads;
@@ -229,7 +247,7 @@ bool Prefetcher::IsWanted(ExpertId id) const {
          });
 }
 
-bool Prefetcher::IsForeseenInTail(ExpertId id, double share) const {
+bool Prefetcher::IsForecastInTail(ExpertId id, double share) const {
   const List* list = LatestFor(id.layer);
   if (list == nullptr || list->ahead == 0) return false;
   std::vector<double> popularity;
@@ -242,22 +260,22 @@ bool Prefetcher::IsForeseenInTail(ExpertId id, double share) const {
   return place && popularity[*place] > 0 && LeastPopular(popularity, share)[*place];
 }
 
-void Prefetcher::Evicted(ExpertId id, bool on_demand) {
+void Prefetcher::OnEvicted(ExpertId id, bool on_demand) {
   const std::size_t index = grid_.Index(id);
   if (!ahead_[index]) return;
   if (on_demand) Forgive(index);
   ahead_[index] = false;
   ++stats_.wasted;
-  NoteUsed(false);
+  NoteUse(false);
 }
 
-void Prefetcher::Cancelled(ExpertId id) {
+void Prefetcher::OnCancelled(ExpertId id) {
   TROUPE_CHECK(IsAhead(id));
   const std::size_t index = grid_.Index(id);
   ahead_[index] = false;
   Forgive(index);  // the slot is free, and what takes it next would have pushed out the same
   ++stats_.cancelled;
-  NoteUsed(false);  // it took a slot, and maybe part of a read
+  NoteUse(false);  // it took a slot, and maybe part of a read
 }
 
 }  // namespace troupe

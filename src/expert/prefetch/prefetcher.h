@@ -10,11 +10,9 @@
 #include <optional>
 #include <vector>
 
-#include "base/clock.h"
-#include "expert/cache/expert_cache.h"
-#include "expert/forecast/predictor.h"
 #include "expert/prefetch/governor.h"
 #include "expert/prefetch/odds.h"
+#include "expert/prefetch/prefetching.h"
 
 namespace troupe {
 
@@ -23,77 +21,40 @@ struct PrefetchOptions {
   GovernorOptions governor;
 };
 
-// loads = useful + late + cancelled + wasted + those that are still waiting to be asked for.
-struct PrefetchStats {
-  std::uint64_t loads = 0;
-  std::uint64_t useful = 0;     // there when asked for
-  std::uint64_t late = 0;       // asked for on their way
-  std::uint64_t cancelled = 0;  // called off before all of it was read
-  std::uint64_t wasted = 0;     // evicted or failed unasked
-  // Experts asked for by layers that a guess was made for, and those of them that were in the last
-  // guess before.
-  std::uint64_t asked = 0;
-  std::uint64_t guessed = 0;
-  std::uint64_t expected = 0;  // of the guessed: not only as likely further ones
-
-  bool operator==(const PrefetchStats&) const = default;
-};
-
-class Prefetcher {
+// Prompts and decode differ in what is worth reading ahead, so a pass says which it is; one with
+// rows of both follows the rule of prompts, whose many rows decide what is asked for.
+class Prefetcher final : public Prefetching {
  public:
   // The cache must outlive it.
   Prefetcher(ExpertCache& cache, std::uint32_t experts_per_token,
              std::unique_ptr<Predictor> predictor, const PrefetchOptions& options = {});
 
-  // Of how many layers ahead forecasts are of use to a pass of so many tokens.
-  std::uint32_t forecast_layers(std::size_t tokens) const;
+  std::uint32_t forecast_layers() const override;
+  void OnPassBegins(const PassFacts& pass) override;
+  void OnLayerAsks(const LayerChoices& choices, Nanos now) override;
+  void OnFound(ExpertId id, Residence residence) override;
+  void OnMisses(std::uint32_t misses, double load_seconds) override;
+  void OnGateScores(std::uint32_t layer, const GateScores& said) override {
+    predictor_->OnGateScores(layer, said);
+  }
+  void OnForecast(std::uint32_t layer, std::uint32_t ahead, const GateScores& forecast) override;
+  std::optional<ExpertId> Next(std::size_t under_way) override;
+  bool is_sure() const override { return prompt_ && rows_ >= 8; }
+  void OnLoadBegins(ExpertId id, std::optional<ExpertId> evicted) override;
+  void OnLoaded(ExpertId id) override;
+  void Release(std::uint32_t layer) override;
+  void ReleaseAll() override { kept_.clear(); }
+  bool IsWanted(ExpertId id) const override;
+  bool IsAhead(ExpertId id) const override { return ahead_[grid_.Index(id)]; }
+  bool IsForecastInTail(ExpertId id, double share) const override;
+  void OnEvicted(ExpertId id, bool on_demand = false) override;
+  void OnFailed(ExpertId id) override { OnEvicted(id); }
+  void OnCancelled(ExpertId id) override;
 
-  // A pass of so many tokens sets out. Of the first layer with experts nothing can be foretold, but
-  // enough tokens use nearly all of it.
-  void PassBegins(std::uint32_t layer, std::size_t tokens);
-  // A layer asks. Before the cache is asked; afterwards the layer's guesses are history.
-  void LayerAsks(std::uint32_t layer, std::span<const ExpertDemand> demands, Nanos now);
-  // What the cache said of one of the layer's experts.
-  void Found(ExpertId id, Residence residence);
-  // The layer's misses and how long one expert takes the link: what the idle time is told from.
-  void LayerMissed(std::uint32_t misses, double load_seconds);
-
-  void GateSaid(std::uint32_t layer, const GateScores& said) { predictor_->GateSaid(layer, said); }
-  // Guesses for a layer that lies `ahead` layers after the one that has just asked, in place of
-  // earlier guesses for it. Residents among them are kept in their slots until it asks.
-  void Foretell(std::uint32_t layer, std::uint32_t ahead, const GateScores& forecast);
-  // An absent expert whose load should begin now, while `under_way` others are; the same one until
-  // Begun.
-  std::optional<ExpertId> Next(std::size_t under_way);
-  // With this many tokens nearly everything expected is used: its load may go before anything.
-  bool is_sure() const { return tokens_ >= 8; }
-  // `evicted` made room for it.
-  void Begun(ExpertId id, std::optional<ExpertId> evicted);
-  // It has come before it was asked for, and is kept until its layer asks.
-  void Arrived(ExpertId id);
-  // What was kept for layers up to this one is the eviction policy's again.
-  void Release(std::uint32_t layer);
-  // Everything is: the layer under way needs slots more.
-  void ReleaseAll() { kept_.clear(); }
-
-  // Whether a load made ahead may still be of use: its layer is to come and guessed to ask for it.
-  bool IsWanted(ExpertId id) const;
-
-  // Whether the latest guess has it among the least popular that a share of the layer's assignments
-  // goes to. Never where nothing is known.
-  bool IsForeseenInTail(ExpertId id, double share) const;
-
-  // What has become of a prefetch; if a load on demand made it go, what it had pushed out would
-  // have had to go by now.
-  void Evicted(ExpertId id, bool on_demand = false);
-  void Failed(ExpertId id) { Evicted(id); }
-  void Cancelled(ExpertId id);
-  bool IsAhead(ExpertId id) const { return ahead_[grid_.Index(id)]; }
-
-  const PrefetchStats& stats() const { return stats_; }
-  // Loads that have not ended in one of the four ways yet.
-  std::uint64_t waiting() const;
-  // Of the token under way, by what the governor compares tokens: experts that had to be loaded,
+  PrefetchStats stats() const override { return stats_; }
+  std::uint64_t waiting() const override;
+  std::uint64_t left_out() const override { return predictor_->left_out(); }
+  // Of the pass under way, by what the governor compares passes: experts that had to be loaded,
   // whether ahead or on demand. One that is missing because a guess that nobody asked for took its
   // slot is not among them: that is what reading ahead costs.
   std::uint32_t loads_needed() const { return loads_needed_; }
@@ -113,14 +74,18 @@ class Prefetcher {
     std::vector<Listed> guesses;
   };
 
+  bool IsGoverned() const { return options_.governed && !prompt_; }
+  // Of a decode pass: a list for several rows has each row's first guess before any second one, so
+  // places count by rows and one table of odds serves passes of any size.
+  std::size_t PlaceOfRow(std::size_t place) const;
   void AddList(std::uint32_t layer, std::uint32_t ahead, std::span<const Guess> guesses);
   const List* LatestFor(std::uint32_t layer) const;
   void Judge(std::uint32_t layer, std::span<const ExpertDemand> demands);
   bool WorthLoading(const List& list, std::size_t place) const;
   bool IsKept(ExpertId id) const;
   void KeepResidents(const List& list);
-  void NoteFound(std::size_t index, Residence residence);
-  void NoteUsed(bool useful);
+  void NoteLookup(std::size_t index, Residence residence);
+  void NoteUse(bool useful);
   // What the guess pushed out is no longer missing because of it.
   void Forgive(std::size_t index);
 
@@ -144,7 +109,9 @@ class Prefetcher {
   // The pass under way.
   bool in_pass_ = false;
   std::uint32_t layer_ = 0;
-  std::uint32_t tokens_ = 0;
+  bool prompt_ = false;  // it has rows of a prompt
+  std::uint32_t rows_ = 0;
+  std::uint32_t decode_rows_ = 0;  // of the last pass that was decode alone
   Nanos pass_began_ = 0, layer_began_ = 0;
   double demand_seconds_ = 0, needed_seconds_ = 0;  // of the link, by the layer
   std::uint32_t layer_loads_ = 0;                   // on demand or ahead

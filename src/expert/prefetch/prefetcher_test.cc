@@ -16,7 +16,7 @@ class Told final : public Predictor {
  public:
   explicit Told(std::vector<Guess>& guesses) : guesses_(guesses) {}
   std::string_view name() const override { return "told"; }
-  void Chose(std::uint32_t, std::span<const ExpertDemand>) override {}
+  void OnChosen(const LayerChoices&) override {}
   std::vector<Guess> Predict(std::uint32_t, std::uint32_t, const GateScores&) override {
     return guesses_;
   }
@@ -31,10 +31,12 @@ class PrefetcherTest : public testing::Test {
     std::vector<ExpertDemand> demands;
     for (const std::uint32_t e : experts) demands.push_back({.expert = e, .tokens = 1});
     now_ += 1'000'000;
-    if (layer == 0) prefetcher_.PassBegins(0, 1);  // a pass counts from its first question
-    prefetcher_.LayerAsks(layer, demands, now_);
+    if (layer == 0)
+      prefetcher_.OnPassBegins(
+          OneGroup(0, Phase::kDecode, 1));  // a pass counts from its first question
+    prefetcher_.OnLayerAsks({layer, demands}, now_);
     for (const std::uint32_t e : experts) {
-      prefetcher_.Found({layer, e}, cache_.Ask({layer, e}, 1));
+      prefetcher_.OnFound({layer, e}, cache_.Ask({layer, e}, 1));
     }
     prefetcher_.Release(layer);
   }
@@ -42,15 +44,15 @@ class PrefetcherTest : public testing::Test {
   std::optional<ExpertId> Bring(ExpertId id) {
     const auto admission = cache_.Admit(id);
     TROUPE_CHECK(admission.has_value());
-    if (admission->evicted) prefetcher_.Evicted(*admission->evicted);
-    cache_.Loaded(id);
+    if (admission->evicted) prefetcher_.OnEvicted(*admission->evicted);
+    cache_.OnLoaded(id);
     return admission->evicted;
   }
   // Loads everything that is next; the experts, in that order.
   std::vector<std::uint32_t> LoadAll() {
     std::vector<std::uint32_t> experts;
     while (const auto id = prefetcher_.Next(0)) {
-      prefetcher_.Begun(*id, Bring(*id));
+      prefetcher_.OnLoadBegins(*id, Bring(*id));
       experts.push_back(id->expert);
     }
     return experts;
@@ -61,7 +63,7 @@ class PrefetcherTest : public testing::Test {
     for (const std::uint32_t e : {0u, 1u, 2u, 3u}) Bring({1, e});
     guesses_ = {{.expert = 5, .expected = true}};
     Ask(0, {});
-    prefetcher_.Foretell(1, 1, {});
+    prefetcher_.OnForecast(1, 1, {});
     EXPECT_THAT(LoadAll(), testing::ElementsAre(5));
     EXPECT_EQ(cache_.Find({1, 0}), Residence::kAbsent);
   }
@@ -76,7 +78,7 @@ TEST_F(PrefetcherTest, AnswersWithGuessesThatAreNotThereInTheirOrder) {
   Bring({1, 2});
   guesses_ = {{.expert = 4, .expected = true}, {.expert = 2, .expected = true}, {.expert = 0}};
   Ask(0, {0, 1});
-  prefetcher_.Foretell(1, 1, {});
+  prefetcher_.OnForecast(1, 1, {});
   EXPECT_THAT(LoadAll(), testing::ElementsAre(4, 0));
   EXPECT_EQ(prefetcher_.stats().loads, 2u);
 }
@@ -87,7 +89,7 @@ TEST_F(PrefetcherTest, KeepsGuessedResidentsInUpToAQuarterOfTheSlots) {
               {.expert = 1, .expected = true},
               {.expert = 5, .expected = true}};
   Ask(0, {0, 1});
-  prefetcher_.Foretell(1, 1, {});
+  prefetcher_.OnForecast(1, 1, {});
   EXPECT_THAT(LoadAll(), testing::ElementsAre(5));
   EXPECT_EQ(cache_.Find({1, 0}), Residence::kResident);  // though asked for longest ago
   EXPECT_EQ(cache_.Find({1, 1}), Residence::kAbsent);
@@ -96,9 +98,9 @@ TEST_F(PrefetcherTest, KeepsGuessedResidentsInUpToAQuarterOfTheSlots) {
 TEST_F(PrefetcherTest, KeepsWhatHasComeUntilItsLayerAsks) {
   guesses_ = {{.expert = 0, .expected = true}};
   Ask(0, {});
-  prefetcher_.Foretell(2, 2, {});
-  prefetcher_.Begun({2, 0}, Bring({2, 0}));
-  prefetcher_.Arrived({2, 0});
+  prefetcher_.OnForecast(2, 2, {});
+  prefetcher_.OnLoadBegins({2, 0}, Bring({2, 0}));
+  prefetcher_.OnLoaded({2, 0});
   for (const std::uint32_t e : {0u, 1u, 2u, 3u, 4u}) Bring({0, e});
   Ask(1, {});
   for (const std::uint32_t e : {0u, 1u, 2u, 3u, 4u}) Bring({1, e});
@@ -112,12 +114,12 @@ TEST_F(PrefetcherTest, KeepsWhatHasComeUntilItsLayerAsks) {
 TEST_F(PrefetcherTest, ALaterForecastTakesAnEarlierOnesPlace) {
   guesses_ = {{.expert = 2, .expected = true}};
   Ask(0, {0, 1});
-  prefetcher_.Foretell(2, 2, {});
+  prefetcher_.OnForecast(2, 2, {});
   EXPECT_EQ(prefetcher_.Next(0), (ExpertId{2, 2}));
   EXPECT_TRUE(prefetcher_.IsWanted({2, 2}));
   guesses_ = {{.expert = 3, .expected = true}};
   Ask(1, {0, 1});
-  prefetcher_.Foretell(2, 1, {});
+  prefetcher_.OnForecast(2, 1, {});
   EXPECT_EQ(prefetcher_.Next(0), (ExpertId{2, 3}));
   EXPECT_FALSE(prefetcher_.IsWanted({2, 2}));
   Ask(2, {3});
@@ -129,10 +131,10 @@ TEST_F(PrefetcherTest, GuessesOfADistanceThatComeTrueMoreOftenGoFirst) {
   for (int token = 0; token < 200; ++token) {
     guesses_ = {{.expert = 2, .expected = true}};
     Ask(0, {0, 1});
-    prefetcher_.Foretell(2, 2, {});
+    prefetcher_.OnForecast(2, 2, {});
     Ask(1, {0, 1});
     guesses_ = {{.expert = 3, .expected = true}};
-    prefetcher_.Foretell(2, 1, {});
+    prefetcher_.OnForecast(2, 1, {});
     Ask(2, {2, 4});
     Ask(3, {0, 1});
   }
@@ -140,15 +142,15 @@ TEST_F(PrefetcherTest, GuessesOfADistanceThatComeTrueMoreOftenGoFirst) {
   EXPECT_LT(prefetcher_.odds().Of(1, 0), 0.1);
   Ask(0, {0, 1});
   guesses_ = {{.expert = 5, .expected = true}};
-  prefetcher_.Foretell(1, 1, {});
-  prefetcher_.Foretell(2, 2, {});
+  prefetcher_.OnForecast(1, 1, {});
+  prefetcher_.OnForecast(2, 2, {});
   EXPECT_THAT(prefetcher_.Next(0), (ExpertId{2, 5}));
 }
 
 TEST_F(PrefetcherTest, NothingIsLoadedForLayersThatAreOver) {
   guesses_ = {{.expert = 4, .expected = true}};
   Ask(0, {0, 1});
-  prefetcher_.Foretell(1, 1, {});
+  prefetcher_.OnForecast(1, 1, {});
   Ask(1, {0, 1});
   EXPECT_EQ(prefetcher_.Next(0), std::nullopt);
   EXPECT_FALSE(prefetcher_.IsWanted({1, 4}));
@@ -160,10 +162,10 @@ TEST_F(PrefetcherTest, EveryLoadEndsInOneOfFourWays) {
               {.expert = 2, .expected = true},
               {.expert = 3, .expected = true}};
   Ask(0, {0, 1});
-  prefetcher_.Foretell(1, 1, {});
+  prefetcher_.OnForecast(1, 1, {});
   EXPECT_EQ(LoadAll().size(), 4u);
   Ask(1, {0, 5});  // 0 was useful
-  prefetcher_.Cancelled({1, 1});
+  prefetcher_.OnCancelled({1, 1});
   Bring({1, 5});  // evicts the oldest: 1, 2 or 3
   const PrefetchStats& stats = prefetcher_.stats();
   EXPECT_EQ(stats.useful, 1u);
@@ -178,10 +180,10 @@ TEST_F(PrefetcherTest, EveryLoadEndsInOneOfFourWays) {
 TEST_F(PrefetcherTest, OneAskedForOnItsWayIsLate) {
   guesses_ = {{.expert = 3, .expected = true}};
   Ask(0, {0, 1});
-  prefetcher_.Foretell(1, 1, {});
+  prefetcher_.OnForecast(1, 1, {});
   ASSERT_EQ(prefetcher_.Next(0), (ExpertId{1, 3}));
   ASSERT_TRUE(cache_.Admit({1, 3}).has_value());
-  prefetcher_.Begun({1, 3}, std::nullopt);
+  prefetcher_.OnLoadBegins({1, 3}, std::nullopt);
   Ask(1, {3, 4});
   EXPECT_EQ(prefetcher_.stats().late, 1u);
   EXPECT_FALSE(prefetcher_.IsAhead({1, 3}));
@@ -196,7 +198,7 @@ TEST_F(PrefetcherTest, WhatAVainGuessPushedOutIsItsFaultAndNotNeeded) {
 TEST_F(PrefetcherTest, ReadingAheadWhatAVainGuessPushedOutIsItsFaultToo) {
   GuessPushesOut0();
   guesses_ = {{.expert = 0, .expected = true}};
-  prefetcher_.Foretell(1, 1, {});
+  prefetcher_.OnForecast(1, 1, {});
   EXPECT_THAT(LoadAll(), testing::ElementsAre(0));
   Ask(1, {0});
   EXPECT_EQ(prefetcher_.loads_needed(), 0u);
@@ -204,7 +206,7 @@ TEST_F(PrefetcherTest, ReadingAheadWhatAVainGuessPushedOutIsItsFaultToo) {
 
 TEST_F(PrefetcherTest, AVainGuessThatDemandPushesOutHasDoneNoHarm) {
   GuessPushesOut0();
-  prefetcher_.Evicted({1, 5}, /*on_demand=*/true);
+  prefetcher_.OnEvicted({1, 5}, /*on_demand=*/true);
   Ask(1, {0});
   EXPECT_EQ(prefetcher_.loads_needed(), 1u);
 }
@@ -213,12 +215,12 @@ TEST_F(PrefetcherTest, ALoadThatWasCalledOffLeftItsSlotToDemand) {
   for (const std::uint32_t e : {0u, 1u, 2u, 3u}) Bring({1, e});
   guesses_ = {{.expert = 5, .expected = true}};
   Ask(0, {});
-  prefetcher_.Foretell(1, 1, {});
+  prefetcher_.OnForecast(1, 1, {});
   const auto admission = cache_.Admit({1, 5});
-  prefetcher_.Begun({1, 5}, admission->evicted);
+  prefetcher_.OnLoadBegins({1, 5}, admission->evicted);
   ASSERT_EQ(admission->evicted, (ExpertId{1, 0}));
   cache_.Abandon({1, 5});
-  prefetcher_.Cancelled({1, 5});
+  prefetcher_.OnCancelled({1, 5});
   Ask(1, {0, 4});
   EXPECT_EQ(prefetcher_.loads_needed(), 2u);
 }
@@ -233,10 +235,10 @@ TEST_F(PrefetcherTest, TheLastLayersLoadsEndAfterTheTimeThatIsCompared) {
 TEST_F(PrefetcherTest, WhatComesAfterItsLayerHasAskedForOthersIsNotKept) {
   guesses_ = {{.expert = 0, .expected = true}};
   Ask(0, {});
-  prefetcher_.Foretell(1, 1, {});
-  prefetcher_.Begun({1, 0}, Bring({1, 0}));
+  prefetcher_.OnForecast(1, 1, {});
+  prefetcher_.OnLoadBegins({1, 0}, Bring({1, 0}));
   Ask(1, {});
-  prefetcher_.Arrived({1, 0});
+  prefetcher_.OnLoaded({1, 0});
   for (const std::uint32_t e : {0u, 1u, 2u, 3u, 4u}) Bring({2, e});
   EXPECT_EQ(cache_.Find({1, 0}), Residence::kAbsent);
 }
@@ -244,17 +246,17 @@ TEST_F(PrefetcherTest, WhatComesAfterItsLayerHasAskedForOthersIsNotKept) {
 TEST_F(PrefetcherTest, PromptsTeachTheGovernorNothing) {
   const std::vector<ExpertDemand> many = {{.expert = 0, .tokens = 9}};
   guesses_ = {{.expert = 0, .expected = true}};
-  prefetcher_.PassBegins(0, 9);
+  prefetcher_.OnPassBegins(OneGroup(0, Phase::kPrompt, 9));
   for (const std::uint32_t layer : {0u, 1u, 2u}) {
-    prefetcher_.LayerAsks(layer, many, now_ += 1'000'000'000);
-    prefetcher_.Found({layer, 0}, cache_.Ask({layer, 0}, 9));
-    prefetcher_.LayerMissed(1, 5e-4);
-    prefetcher_.Foretell(layer + 1, 1, {});
+    prefetcher_.OnLayerAsks({layer, many}, now_ += 1'000'000'000);
+    prefetcher_.OnFound({layer, 0}, cache_.Ask({layer, 0}, 9));
+    prefetcher_.OnMisses(1, 5e-4);
+    prefetcher_.OnForecast(layer + 1, 1, {});
     LoadAll();
   }
   EXPECT_GT(prefetcher_.stats().useful, 0u);
   EXPECT_GT(prefetcher_.governor().LoadsALayer(), 1e9);  // how long a layer takes is not known
-  prefetcher_.Evicted({3, 0});
+  prefetcher_.OnEvicted({3, 0});
   EXPECT_EQ(prefetcher_.stats().wasted, 1u);
   EXPECT_EQ(prefetcher_.governor().wasted_share(), 0);
 }
@@ -271,20 +273,20 @@ TEST_F(PrefetcherTest, WhatATrueGuessPushedOutWouldHaveGoneAnyway) {
 TEST_F(PrefetcherTest, UngovernedItLoadsNoMoreFurtherGuessesThanALayerHasTimeFor) {
   guesses_ = {{.expert = 0, .expected = true}, {.expert = 1, .expected = true}, {.expert = 2}};
   Ask(0, {});
-  prefetcher_.LayerMissed(1, 2e-3);  // twice as long as a layer
+  prefetcher_.OnMisses(1, 2e-3);  // twice as long as a layer
   Ask(1, {}), Ask(2, {});
-  prefetcher_.Foretell(3, 1, {});
+  prefetcher_.OnForecast(3, 1, {});
   EXPECT_THAT(LoadAll(), testing::ElementsAre(0, 1));
 }
 
 TEST_F(PrefetcherTest, WhatCameAheadInTimeIsTheLinksWorkAsWell) {
   guesses_ = {{.expert = 0, .expected = true}};
   Ask(0, {});
-  prefetcher_.LayerMissed(0, 5e-4);
-  prefetcher_.Foretell(1, 1, {});
+  prefetcher_.OnMisses(0, 5e-4);
+  prefetcher_.OnForecast(1, 1, {});
   EXPECT_THAT(LoadAll(), testing::ElementsAre(0));
   Ask(1, {0});
-  prefetcher_.LayerMissed(0, 5e-4);
+  prefetcher_.OnMisses(0, 5e-4);
   EXPECT_EQ(prefetcher_.governor().LeastOdds(), 0);
   Ask(2, {});
   EXPECT_GT(prefetcher_.governor().LeastOdds(), 0);
@@ -293,19 +295,19 @@ TEST_F(PrefetcherTest, WhatCameAheadInTimeIsTheLinksWorkAsWell) {
 TEST_F(PrefetcherTest, APromptsTokensLoadOnlyWhatIsExpected) {
   guesses_ = {{.expert = 0, .expected = true}, {.expert = 1}, {.expert = 2, .expected = true}};
   std::vector<ExpertDemand> many = {{.expert = 0, .tokens = 5}, {.expert = 1, .tokens = 5}};
-  prefetcher_.PassBegins(0, 2);
-  prefetcher_.LayerAsks(0, many, 1);
-  prefetcher_.Foretell(1, 1, {});
+  prefetcher_.OnPassBegins(OneGroup(0, Phase::kPrompt, 2));
+  prefetcher_.OnLayerAsks({0, many}, 1);
+  prefetcher_.OnForecast(1, 1, {});
   EXPECT_THAT(LoadAll(), testing::ElementsAre(0, 2));
 }
 
 TEST_F(PrefetcherTest, ALongPromptWantsAllOfItsFirstLayerBeforeItAsks) {
-  prefetcher_.PassBegins(0, 11);  // 22 choices of 6 experts
+  prefetcher_.OnPassBegins(OneGroup(0, Phase::kPrompt, 11));  // 22 choices of 6 experts
   EXPECT_EQ(prefetcher_.Next(0), std::nullopt);
-  prefetcher_.PassBegins(0, 12);
+  prefetcher_.OnPassBegins(OneGroup(0, Phase::kPrompt, 12));
   EXPECT_EQ(prefetcher_.Next(0), (ExpertId{0, 0}));
   const std::vector<ExpertDemand> demands = {{.expert = 0, .tokens = 12}};
-  prefetcher_.LayerAsks(0, demands, 1);
+  prefetcher_.OnLayerAsks({0, demands}, 1);
   EXPECT_EQ(prefetcher_.Next(0), std::nullopt);
   EXPECT_EQ(prefetcher_.stats().asked, 0u);  // it was no guess
 }
@@ -315,9 +317,9 @@ TEST_F(PrefetcherTest, OfAPromptNoMoreLayersAreLoadedThanTheCacheHolds) {
   for (const std::uint32_t slots : {12u, 24u}) {
     ExpertCache cache({.grid = kGrid, .slots = slots, .quotas = {}}, std::make_unique<Lru>(kGrid));
     Prefetcher prefetcher(cache, 2, std::make_unique<Told>(guesses_), {.governed = false});
-    prefetcher.PassBegins(0, 9);
-    prefetcher.LayerAsks(0, {}, 1);
-    prefetcher.Foretell(2, 2, {});
+    prefetcher.OnPassBegins(OneGroup(0, Phase::kPrompt, 9));
+    prefetcher.OnLayerAsks({0, std::span<const ExpertDemand>()}, 1);
+    prefetcher.OnForecast(2, 2, {});
     EXPECT_EQ(prefetcher.Next(0).has_value(), slots == 24) << slots;
   }
 }
@@ -332,31 +334,31 @@ TEST_F(PrefetcherTest, GuessesThatAreAlwaysWrongAreHardlyLoadedOnceThatIsKnown) 
     Nanos now = 0;
     const auto bring = [&](ExpertId id, bool on_demand) {
       const auto admission = cache.Admit(id);
-      if (admission->evicted) prefetcher.Evicted(*admission->evicted, on_demand);
-      cache.Loaded(id);
+      if (admission->evicted) prefetcher.OnEvicted(*admission->evicted, on_demand);
+      cache.OnLoaded(id);
       return admission->evicted;
     };
     for (int token = 0; token < kTokens; ++token) {
-      prefetcher.PassBegins(0, 1);
+      prefetcher.OnPassBegins(OneGroup(0, Phase::kDecode, 1));
       for (std::uint32_t layer = 0; layer < kGrid.layers; ++layer) {
         // Two of four by turns, and never 4 and 5: those are guessed.
         const std::uint32_t first = token % 2 == 0 ? 0 : 2;
         const std::vector<ExpertDemand> demands = {{.expert = first, .tokens = 1},
                                                    {.expert = first + 1, .tokens = 1}};
-        prefetcher.LayerAsks(layer, demands, now += kLayer);
+        prefetcher.OnLayerAsks({layer, demands}, now += kLayer);
         std::uint32_t misses = 0;
         for (const ExpertDemand& demand : demands) {
           const ExpertId id{layer, demand.expert};
           const Residence found = cache.Ask(id, 1);
-          prefetcher.Found(id, found);
+          prefetcher.OnFound(id, found);
           if (found == Residence::kAbsent) bring(id, true), ++misses;
         }
-        prefetcher.LayerMissed(misses, 2e-4);
+        prefetcher.OnMisses(misses, 2e-4);
         guesses = {{.expert = 4, .expected = true}, {.expert = 5, .expected = true}};
-        if (layer + 1 < kGrid.layers) prefetcher.Foretell(layer + 1, 1, {});
+        if (layer + 1 < kGrid.layers) prefetcher.OnForecast(layer + 1, 1, {});
         for (std::size_t i = 0; const auto id = prefetcher.Next(i); ++i) {
-          prefetcher.Begun(*id, bring(*id, false));
-          prefetcher.Arrived(*id);
+          prefetcher.OnLoadBegins(*id, bring(*id, false));
+          prefetcher.OnLoaded(*id);
         }
         prefetcher.Release(layer);
       }
@@ -373,9 +375,9 @@ TEST_F(PrefetcherTest, UngovernedItLoadsAndGovernedItFirstMeasures) {
   Prefetcher governed(cache_, 2, std::make_unique<Told>(guesses_), {.governed = true});
   guesses_ = {{.expert = 0, .expected = true}};
   const std::vector<ExpertDemand> one = {{.expert = 0, .tokens = 1}, {.expert = 1, .tokens = 1}};
-  governed.PassBegins(0, 1);
-  governed.LayerAsks(0, one, 1);
-  governed.Foretell(1, 1, {});
+  governed.OnPassBegins(OneGroup(0, Phase::kDecode, 1));
+  governed.OnLayerAsks({0, one}, 1);
+  governed.OnForecast(1, 1, {});
   EXPECT_EQ(governed.Next(0), std::nullopt);  // nothing is known of the link yet
 }
 

@@ -28,7 +28,7 @@ double RelativeScore(std::span<const float> scores, std::uint32_t expert) {
 AskedExperts CountAsked(const LayerAnswers& layer) {
   std::vector<bool> seen(layer.routed().experts);
   AskedExperts asked;
-  for (const RoutedSlot& slot : layer.routed().chosen) {
+  for (const ExpertChoice& slot : layer.routed().chosen) {
     if (seen[slot.expert]) continue;
     seen[slot.expert] = true;
     ++asked.all;

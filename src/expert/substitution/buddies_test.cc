@@ -197,7 +197,7 @@ TEST(BuddiesTest, ClosedGatesAreExact) {
 std::vector<std::uint32_t> SlowAlgorithm1(const LayerForTest& layer, const BuddyLists& lists,
                                           std::uint32_t rank) {
   std::vector<std::uint32_t> s;
-  for (const RoutedSlot& slot : layer.chosen) s.push_back(slot.expert);
+  for (const ExpertChoice& slot : layer.chosen) s.push_back(slot.expert);
   for (std::size_t t = 0; t < layer.tokens(); ++t) {
     std::vector<bool> used(layer.experts);
     for (std::uint32_t k = 0; k < layer.top_k; ++k) used[s[t * layer.top_k + k]] = true;
@@ -243,22 +243,22 @@ TEST(BuddiesTest, WithGatesOpenChoosesWhatAlgorithm1Chooses) {
 }
 
 TEST(TokenEntropyTest, IsOneForEqualWeightsAndZeroForASingleOne) {
-  const std::vector<RoutedSlot> even = {{0, 0.2f}, {1, 0.2f}, {2, 0.2f}, {3, 0.2f}};
+  const std::vector<ExpertChoice> even = {{0, 0.2f}, {1, 0.2f}, {2, 0.2f}, {3, 0.2f}};
   EXPECT_NEAR(EvennessOf(even).entropy, 1, 1e-12);
   EXPECT_NEAR(EvennessOf(even).margin, 0, 1e-12);
-  const std::vector<RoutedSlot> single = {{0, 0.9f}, {1, 0.0f}};
+  const std::vector<ExpertChoice> single = {{0, 0.9f}, {1, 0.0f}};
   EXPECT_EQ(EvennessOf(single).entropy, 0);
   EXPECT_EQ(EvennessOf(std::span(even).first(1)).entropy, 0);
 }
 
 TEST(TokenEntropyTest, IsTheEntropyOfTheSharesInTheBaseOfTheirNumber) {
-  const std::vector<RoutedSlot> slots = {{0, 0.4f}, {1, 0.1f}};  // 0.8, 0.2: 0.7219 bits
+  const std::vector<ExpertChoice> slots = {{0, 0.4f}, {1, 0.1f}};  // 0.8, 0.2: 0.7219 bits
   EXPECT_NEAR(EvennessOf(slots).entropy, 0.721928, 1e-5);
   EXPECT_NEAR(EvennessOf(slots).margin, 0.6, 1e-6);
 }
 
 TEST(TokenEntropyTest, ATemperatureTakesTheRootOfTheShares) {
-  const std::vector<RoutedSlot> slots = {{0, 0.64f}, {1, 0.04f}};  // roots 0.8 and 0.2
+  const std::vector<ExpertChoice> slots = {{0, 0.64f}, {1, 0.04f}};  // roots 0.8 and 0.2
   EXPECT_NEAR(EvennessOf(slots, 2).entropy, 0.721928, 1e-5);
 }
 

@@ -4,9 +4,9 @@
 
 namespace troupe {
 
-double WeightShare(std::span<const RoutedSlot> chosen, std::uint32_t slot) {
+double WeightShare(std::span<const ExpertChoice> chosen, std::uint32_t slot) {
   double sum = 0;
-  for (const RoutedSlot& other : chosen) sum += other.weight;
+  for (const ExpertChoice& other : chosen) sum += other.weight;
   return sum > 0 ? chosen[slot].weight / sum : 0;
 }
 

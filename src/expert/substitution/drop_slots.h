@@ -59,6 +59,6 @@ class SmallerTopK final : public SubstitutionPolicy {
 };
 
 // The slot's share of all the weight of its token.
-double WeightShare(std::span<const RoutedSlot> chosen, std::uint32_t slot);
+double WeightShare(std::span<const ExpertChoice> chosen, std::uint32_t slot);
 
 }  // namespace troupe

@@ -84,11 +84,11 @@ void LayerAnswers::Restore(std::size_t token, std::uint32_t slot) {
 // the substitutes' own scores change the sum, and a dropped slot's weight may be shared out: in
 // both cases all are scaled to the sum that the router meant, less what is lost.
 void LayerAnswers::Weigh(std::size_t token) {
-  const std::span<const RoutedSlot> chosen = routed_->Chosen(token);
+  const std::span<const ExpertChoice> chosen = routed_->Chosen(token);
   const std::span<const float> scores = routed_->Scores(token);
   // Weights are scores times one number a token: the largest tells it best, and a bias on the
   // selection may have put it anywhere.
-  const RoutedSlot& largest = *std::ranges::max_element(chosen, {}, &RoutedSlot::weight);
+  const ExpertChoice& largest = *std::ranges::max_element(chosen, {}, &ExpertChoice::weight);
   const float score = scores.empty() ? 0.0f : scores[largest.expert];
   const float unit = score > 0 ? largest.weight / score : 0.0f;
   bool scaled = false;

@@ -68,16 +68,16 @@ std::vector<bool> LeastPopular(std::span<const double> popularity, double share)
   return low;
 }
 
-std::vector<ExpertCopy> LeastCopies(std::span<const ExpertDemand> demands, bool prompt,
+std::vector<ExpertCopy> LeastCopies(std::span<const RowKinds> demands,
                                     const LowCopyOptions& options) {
-  if (!prompt) {
-    return std::vector<ExpertCopy>(demands.size(),
-                                   options.decode ? ExpertCopy::kLow : ExpertCopy::kFull);
-  }
-  std::vector<double> tokens;
-  for (const ExpertDemand& demand : demands) tokens.push_back(demand.tokens);
+  std::vector<double> popularity;  // among rows of prompts
+  for (const RowKinds& rows : demands) popularity.push_back(rows.prompt);
+  const std::vector<bool> tail = LeastPopular(popularity, options.prefill_share);
   std::vector<ExpertCopy> copies;
-  for (const bool low : LeastPopular(tokens, options.prefill_share)) {
+  for (std::size_t i = 0; i < demands.size(); ++i) {
+    const RowKinds& rows = demands[i];
+    const bool low =
+        rows.exact == 0 && (rows.prompt == 0 || tail[i]) && (rows.decode == 0 || options.decode);
     copies.push_back(low ? ExpertCopy::kLow : ExpertCopy::kFull);
   }
   return copies;

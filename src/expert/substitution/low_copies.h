@@ -27,8 +27,16 @@ struct LowCopyOptions {
 Result<LowCopyOptions> ParseLowCopies(const std::string& text);
 std::string ToString(const LowCopyOptions& options);
 
-// For each demand of a layer, the least copy that may answer it.
-std::vector<ExpertCopy> LeastCopies(std::span<const ExpertDemand> demands, bool prompt,
+// The rows of a pass that need one expert, by what may answer them.
+struct RowKinds {
+  std::uint32_t prompt = 0;
+  std::uint32_t decode = 0;
+  std::uint32_t exact = 0;  // of either phase: the full copy alone
+};
+
+// For each expert that a layer needs, the least copy that may answer all its rows: a prompt's rows
+// are content with the low copy of what few of them need, decode rows if the options say so.
+std::vector<ExpertCopy> LeastCopies(std::span<const RowKinds> demands,
                                     const LowCopyOptions& options);
 
 // True for the least popular ones: as many, from the least on, as together hold no more than

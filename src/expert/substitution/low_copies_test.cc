@@ -60,19 +60,32 @@ TEST(LeastPopular, HoldsNoMoreThanTheShareAndNobodyMorePopularThanWhoIsLeftOut) 
 }
 
 TEST(LeastCopies, AreFullUnlessSomethingElseIsAskedFor) {
-  const std::vector<ExpertDemand> demands = {{.expert = 0, .tokens = 1},
-                                             {.expert = 1, .tokens = 9}};
-  EXPECT_THAT(LeastCopies(demands, false, {}), Each(kFull));
-  EXPECT_THAT(LeastCopies(demands, true, {}), Each(kFull));
+  EXPECT_THAT(LeastCopies(std::vector<RowKinds>{{.decode = 1}, {.decode = 9}}, {}), Each(kFull));
+  EXPECT_THAT(LeastCopies(std::vector<RowKinds>{{.prompt = 1}, {.prompt = 9}}, {}), Each(kFull));
 }
 
 TEST(LeastCopies, DifferInAPromptAndAfterIt) {
-  const std::vector<ExpertDemand> demands = {{.expert = 3, .tokens = 1},
-                                             {.expert = 5, .tokens = 9}};
-  EXPECT_THAT(LeastCopies(demands, true, {.prefill_share = 0.2}), ElementsAre(kLow, kFull));
-  EXPECT_THAT(LeastCopies(demands, false, {.prefill_share = 1}), Each(kFull));
-  EXPECT_THAT(LeastCopies(demands, false, {.decode = true}), Each(kLow));
-  EXPECT_THAT(LeastCopies(demands, true, {.decode = true}), Each(kFull));
+  const std::vector<RowKinds> prompt = {{.prompt = 1}, {.prompt = 9}};
+  const std::vector<RowKinds> decode = {{.decode = 1}, {.decode = 9}};
+  EXPECT_THAT(LeastCopies(prompt, {.prefill_share = 0.2}), ElementsAre(kLow, kFull));
+  EXPECT_THAT(LeastCopies(decode, {.prefill_share = 1}), Each(kFull));
+  EXPECT_THAT(LeastCopies(decode, {.decode = true}), Each(kLow));
+  EXPECT_THAT(LeastCopies(prompt, {.decode = true}), Each(kFull));
+}
+
+TEST(LeastCopies, InAMixedPassEveryRowMustBeContentWithTheLowCopy) {
+  const std::vector<RowKinds> mixed = {
+      {.prompt = 1}, {.prompt = 1, .decode = 1}, {.decode = 1}, {.prompt = 8}};
+  EXPECT_THAT(LeastCopies(mixed, {.prefill_share = 0.2}), ElementsAre(kLow, kFull, kFull, kFull));
+  EXPECT_THAT(LeastCopies(mixed, {.prefill_share = 0.2, .decode = true}),
+              ElementsAre(kLow, kLow, kLow, kFull));
+  EXPECT_THAT(LeastCopies(mixed, {.decode = true}), ElementsAre(kFull, kFull, kLow, kFull));
+}
+
+TEST(LeastCopies, WhatAnExactRowNeedsIsAlwaysFull) {
+  const std::vector<RowKinds> rows = {
+      {.prompt = 1, .exact = 1}, {.decode = 1, .exact = 1}, {.exact = 1}};
+  EXPECT_THAT(LeastCopies(rows, {.prefill_share = 1, .decode = true}), Each(kFull));
 }
 
 TEST(ParseLowCopies, ReadsWhatToStringWrites) {

@@ -6,24 +6,17 @@
 #include <cstdint>
 #include <span>
 
+#include "base/expert_choice.h"
 #include "expert/cache/expert_cache.h"
 
 namespace troupe {
-
-// One of the experts that a token chose, and the weight of its answer in the token's sum.
-struct RoutedSlot {
-  std::uint32_t expert = 0;
-  float weight = 0;
-
-  bool operator==(const RoutedSlot&) const = default;
-};
 
 struct RoutedLayer {
   std::uint32_t layer = 0;
   std::uint32_t experts = 0;
   std::uint32_t top_k = 0;
   bool normalised = false;               // the model divides a token's weights by their sum
-  std::span<const RoutedSlot> chosen;    // [token][slot]: best first, different experts
+  std::span<const ExpertChoice> chosen;  // [token][slot]: best first, different experts
   std::span<const float> scores;         // [token][expert], none negative; empty: not known
   std::span<const Residence> residence;  // [expert]
   std::span<const std::uint8_t> low_bit =
@@ -31,7 +24,7 @@ struct RoutedLayer {
   std::span<const std::uint8_t> hops = {};  // [expert] from here to its memory; empty: none
 
   std::size_t tokens() const { return top_k == 0 ? 0 : chosen.size() / top_k; }
-  std::span<const RoutedSlot> Chosen(std::size_t token) const {
+  std::span<const ExpertChoice> Chosen(std::size_t token) const {
     return chosen.subspan(token * top_k, top_k);
   }
   // Empty where scores are not known.

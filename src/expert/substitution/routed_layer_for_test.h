@@ -17,7 +17,7 @@ struct LayerForTest {
   std::uint32_t layer = 0, experts = 0, top_k = 0;
   bool normalised = false;
   std::vector<float> scores;
-  std::vector<RoutedSlot> chosen;
+  std::vector<ExpertChoice> chosen;
   std::vector<Residence> residence;
   std::vector<std::uint8_t> low_bit, hops;
 
@@ -101,7 +101,7 @@ inline std::vector<std::uint32_t> ExpertsOf(std::span<const SlotAnswer> answers)
 
 inline std::vector<SlotAnswer> AllKept(const LayerForTest& layer) {
   std::vector<SlotAnswer> answers;
-  for (const RoutedSlot& slot : layer.chosen) answers.push_back({slot.expert, slot.weight});
+  for (const ExpertChoice& slot : layer.chosen) answers.push_back({slot.expert, slot.weight});
   return answers;
 }
 

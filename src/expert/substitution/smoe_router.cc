@@ -9,13 +9,13 @@ namespace {
 
 constexpr float kChoseAll = -1;
 
-bool IsChosen(std::span<const RoutedSlot> chosen, std::uint32_t expert) {
-  return std::ranges::find(chosen, expert, &RoutedSlot::expert) != chosen.end();
+bool IsChosen(std::span<const ExpertChoice> chosen, std::uint32_t expert) {
+  return std::ranges::find(chosen, expert, &ExpertChoice::expert) != chosen.end();
 }
 
 }  // namespace
 
-float BoundaryScore(std::span<const RoutedSlot> chosen, std::span<const float> scores) {
+float BoundaryScore(std::span<const ExpertChoice> chosen, std::span<const float> scores) {
   float best = kChoseAll;
   for (std::uint32_t e = 0; e < scores.size(); ++e) {
     if (scores[e] > best && !IsChosen(chosen, e)) best = scores[e];

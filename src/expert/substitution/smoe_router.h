@@ -53,6 +53,6 @@ class SmoeRouter final : public SubstitutionPolicy {
 
 // Of a token: the best score among the experts that it did not choose, which without a bias on the
 // selection is the (k+1)-th. Negative if it chose all.
-float BoundaryScore(std::span<const RoutedSlot> chosen, std::span<const float> scores);
+float BoundaryScore(std::span<const ExpertChoice> chosen, std::span<const float> scores);
 
 }  // namespace troupe

@@ -166,7 +166,7 @@ TEST(SubstitutionProperties, NoChainBreaksWhatMustAlwaysHold) {
         bool changed = false;
         for (std::uint32_t slot = 0; slot < layer.top_k; ++slot) {
           const SlotAnswer& answer = answers[t * layer.top_k + slot];
-          const RoutedSlot& chosen = layer.chosen[t * layer.top_k + slot];
+          const ExpertChoice& chosen = layer.chosen[t * layer.top_k + slot];
           changed =
               changed || answer.kind == AnswerKind::kSubstitute || answer.kind == AnswerKind::kDrop;
           EXPECT_TRUE(std::isfinite(answer.weight) && answer.weight >= 0);
@@ -233,7 +233,7 @@ TEST(SubstitutionProperties, ClosedChainsAreExact) {
         "smoe:alpha=0+buddies:tau=1+reunite"}) {
     for (int round = 0; round < 200; ++round) {
       LayerForTest layer = RandomLayer(rng);
-      for (RoutedSlot& slot : layer.chosen) slot.weight += 0.01f;  // none without weight
+      for (ExpertChoice& slot : layer.chosen) slot.weight += 0.01f;  // none without weight
       const RoutedLayer view = layer.View();
       SubstitutionChain chain = Parsed(text, Everyone(rng, layer.experts));
       const auto answers = chain.Answer(view);

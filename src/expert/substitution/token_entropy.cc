@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-TokenEvenness EvennessOf(std::span<const RoutedSlot> chosen, double temperature) {
+TokenEvenness EvennessOf(std::span<const ExpertChoice> chosen, double temperature) {
   if (chosen.size() < 2) return {};
   const auto evened = [&](float weight) {
     if (!(weight > 0)) return 0.0;
@@ -15,7 +15,7 @@ TokenEvenness EvennessOf(std::span<const RoutedSlot> chosen, double temperature)
   };
   // H = log(sum) - sum(v log v) / sum needs the values only once.
   double sum = 0, v_log_v = 0, largest = 0, second = 0;
-  for (const RoutedSlot& slot : chosen) {
+  for (const ExpertChoice& slot : chosen) {
     const double v = evened(slot.weight);
     sum += v;
     if (v > 0) v_log_v += v * std::log(v);

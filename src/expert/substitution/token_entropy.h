@@ -19,7 +19,7 @@ struct TokenEvenness {
 
 // Of the weights' shares; a temperature above 1 evens them out first, as it would the logits of a
 // softmax router.
-TokenEvenness EvennessOf(std::span<const RoutedSlot> chosen, double temperature = 1);
+TokenEvenness EvennessOf(std::span<const ExpertChoice> chosen, double temperature = 1);
 
 // The entropies of a layer's tokens in 1024 steps.
 class EntropyHistogram {

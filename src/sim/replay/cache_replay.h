@@ -1,12 +1,13 @@
-// One cache under one policy, asked what a trace's passes ask, in the order in which the engine
-// asks (runtime/offloaded_experts.h): hits, loads, and the time that loading would have cost with a
-// link and computing of given speed. Runs the very objects of expert/.
+// One cache under one policy, asked what a trace's passes ask: hits, loads, and the time that
+// loading would have cost with a link and computing of given speed. Drives the same MissFlow as the
+// engine (expert/flow/miss_flow.h), in order, with a link and a clock of its own.
 //
 // Hits are those of the recorded run, expert for expert, where nothing was read ahead. In a run
 // that is not recorded a layer that asks for more than has slots may leave others resident: there
 // it matters which load ends first.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,7 +17,7 @@
 
 #include "expert/cache/expert_cache.h"
 #include "expert/flow/lane_balance.h"
-#include "expert/prefetch/prefetcher.h"
+#include "expert/flow/miss_flow.h"
 #include "expert/substitution/substitution_chain.h"
 #include "sim/replay/replay_link.h"
 #include "sim/replay/trace_passes.h"
@@ -87,6 +88,43 @@ struct ReplayResult {
   double Seconds() const { return stall_seconds + compute_seconds; }
 };
 
+// The replay's link behind the flow's port, with the clock of both.
+class ReplayLoads final : public LoadPort {
+ public:
+  ReplayLoads(const TraceHeader& header, const ReplayCosts& costs);
+
+  void Begin(ExpertId id, std::uint32_t slot, ExpertCopy copy, Urgency urgency) override;
+  void Promote(ExpertId id) override { link_.Promote(id); }
+  CallOff Cancel(ExpertId id) override {
+    return link_.Cancel(id) ? CallOff::kGone : CallOff::kTooLate;
+  }
+  double SecondsFor(std::uint32_t layer) const override;
+  bool idle() const override { return link_.NextEnd() == ReplayLink::kNothing; }
+
+  void Pass(double seconds) { now_ += seconds; }
+  void PassToNextEnd() { now_ = std::max(now_, link_.NextEnd()); }
+  double now() const { return now_; }
+  // What has ended by now and was not taken yet.
+  std::span<const LoadEnd> TakeEnded();
+
+  std::uint64_t loads() const { return loads_; }
+  std::uint64_t bytes() const { return bytes_; }
+  // Of the last loads, as it would be known where nobody tells.
+  std::optional<double> MeanSeconds() const { return mean_.Mean(); }
+
+ private:
+  static constexpr std::size_t kLoadsRemembered = 64;
+
+  ReplayLink link_;
+  std::vector<double> seconds_;        // by layer of the model
+  std::vector<std::uint64_t> weight_;  // in bytes, likewise; empty: not known
+  double now_ = 0;
+  std::vector<ExpertId> ids_;
+  std::vector<LoadEnd> ended_;
+  std::uint64_t loads_ = 0, bytes_ = 0;
+  WindowMean mean_{kLoadsRemembered};
+};
+
 class CacheReplay {
  public:
   CacheReplay(const TraceHeader& header, ReplaySetup setup);
@@ -94,64 +132,33 @@ class CacheReplay {
   void Play(const ReplayPass& pass);
   // So far.
   ReplayResult result() const;
-  const ExpertCache& cache() const { return cache_; }
+  const ExpertCache& cache() const { return flow_.cache(); }
   const TraceHeader& header() const { return header_; }
 
  private:
-  struct Asked {
-    ExpertId id;
-    std::uint32_t tokens = 0;
-  };
-
   std::uint64_t PlayLayer(std::size_t moe_layer, const ReplayPass& pass);  // returns its asks
-  bool Substitutes(const ReplayPass& pass) const;
-  // What the layer needs once the chain has answered.
-  std::span<const ExpertDemand> Substitute(std::size_t moe_layer, const ReplayPass& pass);
-  // `chosen`: whether the policy has been told what the router chose, and only needs are new.
-  void Ask(std::size_t moe_layer, std::span<const ExpertDemand> demands, bool chosen);
+  // What the layer needs: once the chain has answered, if it has a say.
+  std::span<const ExpertDemand> Route(std::size_t moe_layer, const ReplayPass& pass);
   // Gives the least of what is not placed yet to the second lane, until both end together.
   void Balance(const ReplayPass& pass, std::size_t moe_layer);
-  void PlanPrefetch(std::size_t moe_layer);
-  void Place();
-  void Prefetch();
-  void CallOffStale();
-  void CollectEnded();
-  void WaitForOne();
-  void GiveSome(std::size_t& given);
-  void Load(ExpertId id, const ExpertCache::Admission& admission, bool demand);
-  double LoadSeconds(std::uint32_t layer) const;
+  void GiveAll();
+  void Collect();
+  void Compute(double seconds);
   double ExpertSeconds(std::uint32_t tokens) const {
     return costs_.expert_first_seconds + (tokens - 1) * costs_.expert_further_seconds;
   }
 
   const TraceHeader header_;
   ReplayCosts costs_;
-  ExpertCache cache_;
-  std::unique_ptr<Prefetcher> prefetcher_;
-  std::optional<SubstitutionChain> chain_;
-  ReplayLink link_;
-  std::vector<std::uint32_t> moe_index_;  // by layer of the model
+  ReplayLoads loads_;
+  MissFlow flow_;
 
-  std::vector<Residence> residence_;   // of the layer's experts, for the chain
-  std::vector<std::uint32_t> tokens_;  // [expert]: that its answers still need
-  std::vector<ExpertDemand> needed_;   // what the layer needs then
-
-  double now_ = 0;
-  std::vector<Asked> waiting_;   // asked for, not there yet
-  std::vector<Asked> unplaced_;  // of them without a slot
-  std::vector<ExpertId> ahead_;  // prefetches that have not ended
-  std::vector<ExpertId> ended_;
-  struct Ready {
-    ExpertCache::Pin pin;
-    std::uint32_t tokens;
-  };
-  std::vector<Ready> ready_, given_;
-  std::size_t residents_left_ = 0;  // the first of ready_
-  std::size_t elsewhere_ = 0;       // of the layer's, on the second lane
-  double second_lane_ends_ = 0;
-  static constexpr std::size_t kLoadsRemembered = 64;
-  WindowMean load_mean_{kLoadsRemembered};
-  std::vector<float> weights_;  // [expert]: the largest that a token gives it
+  std::optional<DemandId> demand_;     // of the layer under way
+  std::vector<ExpertChoice> chosen_;   // as the chain answers
+  std::vector<std::uint32_t> tokens_;  // [expert]: of what the layer needs
+  std::vector<ExpertDemand> needed_;
+  std::vector<float> weights_;    // [expert]: the largest that a token gives it
+  double second_lane_ends_ = -1;  // of the layer under way; before now: not used
   ReplayResult result_;
 };
 

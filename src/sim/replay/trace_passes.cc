@@ -1,15 +1,12 @@
 #include "sim/replay/trace_passes.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe {
 
 TracePasses::TracePasses(TraceReader& reader, std::uint32_t group, bool with_routes)
-    : reader_(reader),
-      header_(reader.header()),
-      group_(group),
-      with_routes_(with_routes),
-      counts_(header_.moe_layers.size() * header_.experts) {}
+    : reader_(reader), header_(reader.header()), group_(group), with_routes_(with_routes) {}
 
 Result<bool> TracePasses::FillBlock() {
   if (block_ && segment_ < block_->segments.size()) return true;
@@ -56,9 +53,7 @@ bool TracePasses::IsLone(const TraceSegment& segment) const {
 }
 
 void TracePasses::TakeLone(ReplayPass& pass) const {
-  pass.tokens = 1;
-  pass.phase = phase_;
-  pass.recorded = group_ == 0;
+  Label(pass);
   pass.demands.resize(header_.moe_layers.size());
   for (std::size_t l = 0; l < pass.demands.size(); ++l) {
     std::vector<ExpertDemand>& demands = pass.demands[l];
@@ -70,23 +65,64 @@ void TracePasses::TakeLone(ReplayPass& pass) const {
   }
 }
 
+// A new sequence takes the first place whose sequence is not in this pass: with one sequence at a
+// time that is always the same one.
+SequenceId TracePasses::PlaceOf(std::uint32_t sequence) {
+  const auto known = std::ranges::find(numbers_, sequence);
+  if (known != numbers_.end()) return static_cast<SequenceId>(known - numbers_.begin());
+  SequenceId place = 0;
+  while (std::ranges::find(facts_.groups, place, &RowGroupFacts::sequence) != facts_.groups.end()) {
+    ++place;
+  }
+  if (place == numbers_.size()) numbers_.push_back(sequence);
+  numbers_[place] = sequence;
+  return place;
+}
+
+void TracePasses::OpenGroup(const TraceSegment& segment) {
+  const bool prompt = group_ == 0 && segment.phase == TracePhase::kPrefill;
+  const Phase phase = prompt ? Phase::kPrompt : Phase::kDecode;
+  const SequenceId sequence = PlaceOf(segment.sequence);
+  if (!facts_.groups.empty() && facts_.groups.back().sequence == sequence &&
+      (group_ > 0 || facts_.groups.back().phase == phase)) {
+    return;
+  }
+  facts_.groups.push_back(
+      {.sequence = sequence, .phase = phase, .position = segment.position + taken_});
+  if (counts_.size() < facts_.groups.size()) {
+    counts_.emplace_back(header_.moe_layers.size() * header_.experts);
+  }
+}
+
+void TracePasses::Label(ReplayPass& pass) const {
+  pass.tokens = facts_.rows();
+  pass.phase = phase_;
+  pass.recorded = group_ == 0;
+  pass.facts = facts_;
+  pass.facts.first_layer = header_.moe_layers.empty() ? 0 : header_.moe_layers.front();
+  pass.by_group.clear();
+}
+
 void TracePasses::Add(std::uint32_t first, std::uint32_t count) {
+  std::vector<std::uint32_t>& table = counts_[facts_.groups.size() - 1];
   const std::size_t choices = std::size_t{count} * header_.top_k;
   for (std::size_t l = 0; l < header_.moe_layers.size(); ++l) {
     const std::uint16_t* ids = block_->ids.data() + (l * block_->tokens + first) * header_.top_k;
-    std::uint32_t* counts = counts_.data() + l * header_.experts;
+    std::uint32_t* counts = table.data() + l * header_.experts;
     for (std::size_t i = 0; i < choices; ++i) ++counts[ids[i]];
   }
 }
 
 void TracePasses::AddRoutes(std::uint32_t first, std::uint32_t count, ReplayPass& pass) const {
-  if (count > kMostRoutedTokens) {
+  // Of several sequences every row is kept: whose it is goes by its place.
+  const bool alone = facts_.groups.size() == 1;
+  if (alone && count > kMostRoutedTokens) {
     first += count - kMostRoutedTokens;
     count = kMostRoutedTokens;
   }
-  const auto trim = [](auto& rows, std::size_t width) {
+  const auto trim = [alone](auto& rows, std::size_t width) {
     const std::size_t most = width * kMostRoutedTokens;
-    if (rows.size() <= most) return;
+    if (!alone || rows.size() <= most) return;
     rows.erase(rows.begin(), rows.end() - static_cast<std::ptrdiff_t>(most));
   };
   // No router scores below zero, and what a trace says of itself is not to be trusted.
@@ -108,24 +144,29 @@ void TracePasses::AddRoutes(std::uint32_t first, std::uint32_t count, ReplayPass
 }
 
 void TracePasses::Finish(ReplayPass& pass) {
-  pass.tokens = tokens_;
-  pass.phase = phase_;
-  pass.recorded = group_ == 0;
+  Label(pass);
+  const std::size_t groups = facts_.groups.size();
   pass.demands.resize(header_.moe_layers.size());
+  if (groups > 1) pass.by_group.resize(header_.moe_layers.size());
   for (std::size_t l = 0; l < pass.demands.size(); ++l) {
     std::vector<ExpertDemand>& demands = pass.demands[l];
     demands.clear();
-    std::uint32_t* counts = counts_.data() + l * header_.experts;
+    if (groups > 1) pass.by_group[l].assign(groups * header_.experts, 0);
     for (std::uint32_t e = 0; e < header_.experts; ++e) {
-      if (counts[e] == 0) continue;
-      demands.push_back({.expert = e, .tokens = counts[e]});
-      counts[e] = 0;
+      std::uint32_t tokens = 0;
+      for (std::size_t g = 0; g < groups; ++g) {
+        std::uint32_t& count = counts_[g][l * header_.experts + e];
+        if (groups > 1) pass.by_group[l][g * header_.experts + e] = count;
+        tokens += std::exchange(count, 0);
+      }
+      if (tokens > 0) demands.push_back({.expert = e, .tokens = tokens});
     }
   }
 }
 
 Result<bool> TracePasses::Next(ReplayPass& pass) {
   tokens_ = 0;
+  facts_.groups.clear();
   pass.routes.resize(with_routes_ ? header_.moe_layers.size() : 0);
   for (PassRoutes& routes : pass.routes) {
     routes.chosen.clear();
@@ -144,6 +185,8 @@ Result<bool> TracePasses::Next(ReplayPass& pass) {
     const bool lone = IsLone(segment);
     const std::uint32_t left = segment.tokens - taken_;
     const std::uint32_t count = lone ? 1 : group_ == 0 ? left : std::min(left, group_ - tokens_);
+    OpenGroup(segment);
+    facts_.groups.back().rows += count;
     if (lone) {
       TakeLone(pass);
     } else {

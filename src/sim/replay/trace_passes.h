@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "expert/expert_id.h"
+#include "expert/pass_facts.h"
 #include "expert/substitution/routed_layer.h"
 #include "trace/trace_reader.h"
 
@@ -15,16 +16,23 @@ namespace troupe {
 
 // What a layer's router said of a pass's tokens: of its last ones, where it has very many.
 struct PassRoutes {
-  std::vector<RoutedSlot> chosen;  // [token][slot]; without scores in the trace all weigh the same
-  std::vector<float> scores;       // [token][expert], or empty: the trace does not have them all
+  std::vector<ExpertChoice>
+      chosen;                 // [token][slot]; without scores in the trace all weigh the same
+  std::vector<float> scores;  // [token][expert], or empty: the trace does not have them all
 };
 
 struct ReplayPass {
   std::uint32_t tokens = 0;
   TracePhase phase = TracePhase::kPrefill;
   bool recorded = true;  // it was a pass in the run itself, not a group of so many tokens
+  // Whose rows it has, a group a segment of the trace; a group of tokens that was no pass in the
+  // run counts as decode. Sequences have small numbers, used again after they ended, as an engine
+  // numbers them. Without groups all rows are of one sequence.
+  PassFacts facts = {};
   std::vector<std::vector<ExpertDemand>> demands;  // by MoE layer; experts rise
   std::vector<PassRoutes> routes;                  // likewise, if they were asked for
+  // By MoE layer, if there are several groups: rows by [group][expert].
+  std::vector<std::vector<std::uint32_t>> by_group = {};
 };
 
 // Tokens of a pass whose routes are kept.
@@ -51,6 +59,10 @@ class TracePasses {
   void TakeLone(ReplayPass& pass) const;
   void Add(std::uint32_t first, std::uint32_t count);
   void AddRoutes(std::uint32_t first, std::uint32_t count, ReplayPass& pass) const;
+  // The group that the segment's next tokens belong to.
+  void OpenGroup(const TraceSegment& segment);
+  SequenceId PlaceOf(std::uint32_t sequence);
+  void Label(ReplayPass& pass) const;
   void Finish(ReplayPass& pass);
 
   TraceReader& reader_;
@@ -66,7 +78,10 @@ class TracePasses {
   std::uint32_t tokens_ = 0;  // of the pass in the making
   std::uint32_t sequence_ = 0;
   TracePhase phase_ = TracePhase::kPrefill;
-  std::vector<std::uint32_t> counts_;  // [MoE layer][expert]; all zero between passes
+  PassFacts facts_;
+  // By group: [MoE layer][expert]; all zero between passes.
+  std::vector<std::vector<std::uint32_t>> counts_;
+  std::vector<std::uint32_t> numbers_;  // the trace's number of the sequence in each place
 };
 
 }  // namespace troupe

@@ -107,7 +107,7 @@ TEST_F(TracePassesTest, RoutesAreThoseOfThePassTokenByTokenAndBestFirst) {
       EXPECT_TRUE(pass.routes[l].scores.empty());  // the trace has those of the chosen alone
       for (std::uint32_t t = 0; t < pass.tokens; ++t) {
         for (std::size_t k = 0; k < 3; ++k) {
-          const RoutedSlot& slot = pass.routes[l].chosen[t * 3 + k];
+          const ExpertChoice& slot = pass.routes[l].chosen[t * 3 + k];
           EXPECT_EQ(slot.expert, block_.Ids(header_, l, first + t)[k]);
           EXPECT_EQ(slot.weight, block_.Scores(header_, l, first + t)[k]);
         }

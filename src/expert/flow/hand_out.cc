@@ -1,4 +1,4 @@
-#include "runtime/hand_out.h"
+#include "expert/flow/hand_out.h"
 
 #include <algorithm>
 #include <iterator>
@@ -13,16 +13,16 @@ void HandOut::Forget() {
   given_pins_.clear();
 }
 
-void HandOut::Add(const ReadyExpert& expert, ExpertCache::Pin pin) {
+void HandOut::Add(const Given& expert, ExpertCache::Pin pin) {
   ready_.push_back(expert);
   ready_pins_.push_back(std::move(pin));
 }
 
 bool HandOut::IsReady(std::uint32_t expert) const {
-  return std::ranges::find(ready_, expert, &ReadyExpert::expert) != ready_.end();
+  return std::ranges::find(ready_, expert, &Given::expert) != ready_.end();
 }
 
-std::span<const ReadyExpert> HandOut::Give(std::size_t most) {
+std::span<const Given> HandOut::Give(std::size_t most) {
   const auto end = static_cast<std::ptrdiff_t>(std::min(most, ready_.size()));
   residents_ -= std::min(residents_, static_cast<std::size_t>(end));
   given_.assign(ready_.begin(), ready_.begin() + end);
@@ -33,8 +33,8 @@ std::span<const ReadyExpert> HandOut::Give(std::size_t most) {
   return given_;
 }
 
-std::span<const ReadyExpert> HandOut::GiveOne(std::uint32_t expert) {
-  const auto at = std::ranges::find(ready_, expert, &ReadyExpert::expert);
+std::span<const Given> HandOut::GiveOne(std::uint32_t expert) {
+  const auto at = std::ranges::find(ready_, expert, &Given::expert);
   TROUPE_CHECK(at != ready_.end());
   const auto pin = ready_pins_.begin() + (at - ready_.begin());
   std::rotate(ready_pins_.begin(), pin, pin + 1);

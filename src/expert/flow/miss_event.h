@@ -1,4 +1,4 @@
-// One miss from the question to the answer, for --explain.
+// One miss from the ask to the answer, for --explain.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ struct MissEvent {
   std::uint32_t tokens = 0;  // that waited
   std::uint32_t slot = 0;
   std::optional<ExpertId> evicted;
-  bool low = false;     // read in its low copy
-  bool joined = false;  // its load was under way already
-  Bytes bytes;
-  double load_seconds = 0;  // from the question to the end of the load, waiting for a slot included
+  bool low = false;           // read in its low copy
+  bool joined = false;        // its load was under way already
+  Bytes bytes;                // said by who loads
+  double load_seconds = 0;    // from the ask to the end of the load, waiting for a slot included
   double waited_seconds = 0;  // of that the time in which nothing else could be computed
 };
 

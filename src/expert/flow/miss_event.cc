@@ -1,4 +1,4 @@
-#include "runtime/miss_event.h"
+#include "expert/flow/miss_event.h"
 
 namespace troupe {
 

@@ -1,4 +1,4 @@
-#include "runtime/hand_out.h"
+#include "expert/flow/hand_out.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,12 +20,12 @@ class HandOutTest : public testing::Test {
     const ExpertId id{0, expert};
     cache_.Need(id, ExpertCopy::kFull);
     ASSERT_TRUE(cache_.Admit(id).has_value());
-    cache_.Loaded(id);
-    hand_out_.Add({.expert = expert, .weights = {}}, cache_.PinResident(id));
+    cache_.OnLoaded(id);
+    hand_out_.Add({.expert = expert}, cache_.PinResident(id));
   }
-  static std::vector<std::uint32_t> Of(std::span<const ReadyExpert> given) {
+  static std::vector<std::uint32_t> Of(std::span<const Given> given) {
     std::vector<std::uint32_t> experts;
-    for (const ReadyExpert& ready : given) experts.push_back(ready.expert);
+    for (const Given& ready : given) experts.push_back(ready.expert);
     return experts;
   }
   bool HasRoom() {
@@ -59,7 +59,7 @@ TEST_F(HandOutTest, GivesTheOneThatIsNamed) {
 TEST_F(HandOutTest, CountsTheResidentsThatAreStillToBeGiven) {
   Add(4);
   Add(2);
-  hand_out_.ResidentsEnd();
+  hand_out_.MarkResidents();
   Add(5);
   EXPECT_EQ(hand_out_.residents(), 2u);
   hand_out_.Give(1);

@@ -1,0 +1,328 @@
+// Asking and giving; miss_flow_loads.cc begins loads and takes their ends.
+#include "expert/flow/miss_flow.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace troupe {
+
+MissFlow::MissFlow(CacheShape cache, std::unique_ptr<EvictionPolicy> policy,
+                   std::unique_ptr<Predictor> predictor, LoadPort& port, FlowOptions options)
+    : options_(std::move(options)),
+      port_(port),
+      cache_(std::move(cache), std::move(policy)),
+      prefetch_(std::make_unique<NoPrefetch>()),
+      choices_(cache_.shape().grid.experts),
+      group_uses_(1) {
+  set_low_copies(options_.low_copies);
+  if (predictor == nullptr) return;
+  auto prefetcher = std::make_unique<Prefetcher>(cache_, options_.routing.top_k,
+                                                 std::move(predictor), options_.prefetch);
+  prefetcher_ = prefetcher.get();
+  prefetch_ = std::move(prefetcher);
+}
+
+void MissFlow::set_low_copies(const LowCopyOptions& options) {
+  TROUPE_CHECK(!options.any() || options_.routing.low_copies);
+  options_.low_copies = options;
+}
+
+void MissFlow::set_substitution(SubstitutionChain chain) {
+  if (chain.exact()) {
+    substitution_.reset();
+  } else {
+    substitution_.emplace(std::move(chain), options_.routing);
+  }
+}
+
+// Demands are few, and mostly one.
+const OpenDemand& MissFlow::At(DemandId id) const {
+  const auto found = std::ranges::find(open_, id, [](const auto& demand) { return demand->id; });
+  TROUPE_CHECK(found != open_.end());
+  return **found;
+}
+
+OpenDemand& MissFlow::At(DemandId id) {
+  return const_cast<OpenDemand&>(std::as_const(*this).At(id));
+}
+
+OpenDemand& MissFlow::Open(std::uint32_t layer, DemandOf whose) {
+  if (spare_.empty()) spare_.push_back(std::make_unique<OpenDemand>());
+  open_.push_back(std::move(spare_.back()));
+  spare_.pop_back();
+  OpenDemand& demand = *open_.back();
+  demand.id = ++last_id_;
+  demand.layer = layer;
+  demand.whose = whose;
+  return demand;
+}
+
+void MissFlow::Close(DemandId id) {
+  const auto found = std::ranges::find(open_, id, [](const auto& demand) { return demand->id; });
+  TROUPE_CHECK(found != open_.end());
+  (*found)->Reset();
+  spare_.push_back(std::move(*found));
+  open_.erase(found);
+}
+
+bool MissFlow::WantsLowCopies() const {
+  if (Substitutes() && substitution_->chain().NeedsLowCopies()) return true;
+  const PassFacts& pass = choices_.pass();
+  const bool decodes = !pass.HasPrompt() || pass.RowsIn(Phase::kDecode) > 0;
+  return (pass.HasPrompt() && options_.low_copies.prefill_share > 0) ||
+         (decodes && options_.low_copies.decode);
+}
+
+// What a prompt left in low copies is of no use to tokens that may not have them: their slots are
+// better free for what is read ahead.
+void MissFlow::DropUnwantedLowCopies() {
+  if (!options_.routing.low_copies || WantsLowCopies()) return;
+  prefetch_->ReleaseAll();
+  for (const ExpertId id : cache_.DropLowCopies()) prefetch_->OnEvicted(id);
+}
+
+void MissFlow::OnPassBegins(const PassFacts& pass) {
+  choices_.OnPassBegins(pass);
+  group_uses_.assign(choices_.groups(), {});
+  DropUnwantedLowCopies();
+  prefetch_->OnPassBegins(pass);
+}
+
+void MissFlow::OnRouted(std::uint32_t layer, std::span<const float> scores,
+                        std::span<ExpertChoice> chosen) {
+  if (cache_.policy().wants_scores()) cache_.OnScored(layer, scores);
+  if (!Substitutes()) {
+    if (choices_.groups() > 1 && !chosen.empty()) choices_.Count(layer, chosen);
+    return;
+  }
+  // The policy learns by the router's choice: by the answers it would learn to keep what it has.
+  choices_.Count(layer, chosen);
+  const std::span<const RoutingChanges> changes =
+      substitution_->Answer(layer, choices_.pass(), cache_, scores, chosen);
+  for (const ExpertDemand& demand : choices_.Demands()) {
+    cache_.OnChosen({layer, demand.expert}, choices_.AskersOf(layer, demand));
+  }
+  choices_.Count(layer, chosen);
+  for (std::size_t g = 0; g < changes.size(); ++g) {
+    lossy_.substituted += changes[g].substituted;
+    lossy_.dropped += changes[g].dropped;
+    group_uses_[g].substituted += changes[g].substituted;
+    group_uses_[g].dropped += changes[g].dropped;
+  }
+}
+
+std::vector<ExpertCopy> MissFlow::LeastCopiesOf(std::uint32_t layer,
+                                                std::span<const ExpertDemand> demands,
+                                                DemandOf whose) const {
+  if (!options_.routing.low_copies || whose == DemandOf::kPeer) {
+    return std::vector<ExpertCopy>(demands.size(), ExpertCopy::kFull);
+  }
+  std::vector<RowKinds> rows;
+  for (const ExpertDemand& demand : demands) {
+    RowKinds kinds = choices_.KindsOf(layer, demand);
+    // Those that the chain answered by low copies are content with either.
+    if (Substitutes() && substitution_->Least(demand.expert) == ExpertCopy::kLow) kinds.decode = 0;
+    rows.push_back(kinds);
+  }
+  return LeastCopies(rows, options_.low_copies);
+}
+
+DemandId MissFlow::Ask(std::uint32_t layer, std::span<const ExpertDemand> demands, Nanos now,
+                       DemandOf whose) {
+  OpenDemand& demand = Open(layer, whose);
+  const bool of_pass = whose == DemandOf::kPass;
+  if (of_pass) prefetch_->OnLayerAsks(choices_.Of(layer, demands), now);
+  const std::vector<ExpertCopy> least = LeastCopiesOf(layer, demands, whose);
+  // A low copy that is not enough gives up its slot at once, so nobody may keep it there.
+  if (of_pass && options_.routing.low_copies) prefetch_->Release(layer);
+  for (std::size_t i = 0; i < demands.size(); ++i) AskOne(demand, demands[i], least[i], now);
+  demand.hand_out.MarkResidents();
+  // The popular ones first: more can be computed while the rest is on its way.
+  std::ranges::stable_sort(demand.waiting, std::greater(),
+                           [](const WaitingMiss& miss) { return miss.event.tokens; });
+  for (const WaitingMiss& miss : demand.waiting) {
+    if (!miss.event.joined) demand.unplaced.push_back(miss.event.id);
+  }
+  if (of_pass) {
+    prefetch_->Release(layer);  // what the layer wants of the residents kept for it is pinned
+    prefetch_->OnMisses(static_cast<std::uint32_t>(demand.unplaced.size()),
+                        port_.SecondsFor(layer));
+  }
+  CancelStalePrefetches();
+  return demand.id;
+}
+
+void MissFlow::AskOne(OpenDemand& demand, const ExpertDemand& wanted, ExpertCopy least, Nanos now) {
+  const ExpertId id{demand.layer, wanted.expert};
+  const bool of_pass = demand.whose == DemandOf::kPass;
+  const Residence before = cache_.Find(id);
+  const bool too_low = before != Residence::kAbsent && cache_.CopyOf(id) > least;
+  Residence residence;
+  if (!of_pass) {
+    const Asker peer{.sequence = kNoSequence, .tokens = wanted.tokens};
+    residence = cache_.Ask(id, {&peer, 1}, least);
+  } else if (Substitutes()) {
+    residence = cache_.Need(id, least);
+  } else {
+    residence = cache_.Ask(id, choices_.AskersOf(demand.layer, wanted), least);
+  }
+  if (too_low && (before == Residence::kLoading || cache_.Find(id) == Residence::kAbsent)) {
+    prefetch_->OnEvicted(id);
+  }
+  prefetch_->OnFound(id, residence);
+  if (of_pass) CountUses(demand.layer, wanted, residence == Residence::kResident);
+  if (residence == Residence::kResident) {
+    AddReady(demand, id, wanted.tokens);  // pinned before the misses choose their victims
+    return;
+  }
+  WaitingMiss miss{.event = {}, .least = least, .asked = now, .stall_before = stall_};
+  miss.event.id = id;
+  miss.event.tokens = wanted.tokens;
+  if (residence == Residence::kLoading) {
+    miss.event.joined = true;
+    miss.event.slot = cache_.SlotOf(id);
+    port_.Promote(id);
+  }
+  demand.waiting.push_back(std::move(miss));
+}
+
+void MissFlow::CountUses(std::uint32_t layer, const ExpertDemand& wanted, bool hit) {
+  (hit ? uses_.use_hits : uses_.use_misses) += wanted.tokens;
+  group_uses_.resize(choices_.groups());
+  for (std::size_t g = 0; g < choices_.groups(); ++g) {
+    const std::uint32_t rows = choices_.RowsOf(layer, g, wanted);
+    (hit ? group_uses_[g].hits : group_uses_[g].misses) += rows;
+  }
+}
+
+void MissFlow::AddReady(OpenDemand& demand, ExpertId id, std::uint32_t tokens) {
+  const ExpertCopy copy = cache_.CopyOf(id);
+  if (copy == ExpertCopy::kLow) {
+    ++lossy_.low_copies;
+    lossy_.low_assignments += tokens;
+    for (std::size_t g = 0; g < choices_.groups(); ++g) {
+      group_uses_[g].low += choices_.RowsOf(id.layer, g, {.expert = id.expert, .tokens = tokens});
+    }
+  }
+  demand.hand_out.Add({.expert = id.expert, .slot = cache_.SlotOf(id), .copy = copy},
+                      cache_.PinResident(id));
+}
+
+void MissFlow::LoadOnly(DemandId id, std::span<const ExpertId> misses) {
+  OpenDemand& demand = At(id);
+  std::erase_if(demand.waiting, [&](const WaitingMiss& miss) {
+    return std::ranges::find(demand.unplaced, miss.event.id) != demand.unplaced.end() &&
+           std::ranges::find(misses, miss.event.id) == misses.end();
+  });
+  demand.unplaced.assign(misses.begin(), misses.end());
+  const auto place = [&](const WaitingMiss& miss) {
+    return std::ranges::find(misses, miss.event.id) - misses.begin();
+  };
+  std::ranges::stable_sort(demand.waiting, {}, place);
+  for (const ExpertId miss : misses) TROUPE_CHECK(demand.Find(miss) < demand.waiting.size());
+  prefetch_->OnMisses(static_cast<std::uint32_t>(misses.size()), port_.SecondsFor(demand.layer));
+}
+
+// Who is to be given next where the order matters.
+std::optional<std::uint32_t> MissFlow::NextInOrder(const OpenDemand& demand) const {
+  if (!options_.in_order || demand.unplaced.empty() || demand.hand_out.residents() > 0) {
+    return std::nullopt;
+  }
+  return demand.waiting.front().event.id.expert;
+}
+
+bool MissFlow::NextIsReady(const OpenDemand& demand) const {
+  const std::optional<std::uint32_t> next = NextInOrder(demand);
+  return next ? demand.hand_out.IsReady(*next) : demand.hand_out.ready() > 0;
+}
+
+bool MissFlow::MustWait(DemandId id) {
+  OpenDemand& demand = At(id);
+  if (!demand.error.ok() || demand.IsDone() || NextIsReady(demand)) return false;
+  // The layer under way goes before residents kept for the next one.
+  if (port_.idle()) prefetch_->ReleaseAll();
+  Place();
+  if (NextIsReady(demand)) return false;
+  demand.out_of_turn = port_.idle();
+  return !demand.out_of_turn;
+}
+
+// Everything that is ready; but while experts wait for slots, and where each is used by many rows,
+// only a few at a time, so that their slots come free and the loads behind them begin while the
+// others are computed.
+std::span<const Given> MissFlow::GiveSome(OpenDemand& demand) {
+  constexpr std::size_t kFew = 4, kSome = 8;
+  HandOut& hand_out = demand.hand_out;
+  if (const std::optional<std::uint32_t> next = NextInOrder(demand)) {
+    return hand_out.IsReady(*next) ? hand_out.GiveOne(*next) : hand_out.Give(0);
+  }
+  std::size_t most = hand_out.ready();
+  if (prefetch_->is_sure()) most = std::min(most, kSome);
+  if (!demand.unplaced.empty()) most = std::min(most, kFew);
+  if (options_.in_order && !demand.unplaced.empty()) most = std::min(most, hand_out.residents());
+  return hand_out.Give(most);
+}
+
+// The next in order waits for a slot, and all slots are those of others that came before their
+// turn, as what was read ahead may: the first of them goes.
+std::span<const Given> MissFlow::GiveOutOfTurn(OpenDemand& demand) {
+  for (const WaitingMiss& miss : demand.waiting) {
+    if (!demand.hand_out.IsReady(miss.event.id.expert)) continue;
+    ++given_out_of_turn_;
+    return demand.hand_out.GiveOne(miss.event.id.expert);
+  }
+  return demand.hand_out.Give(0);  // other demands hold the slots
+}
+
+Result<std::span<const Given>> MissFlow::Give(DemandId id) {
+  OpenDemand& demand = At(id);
+  if (!demand.error.ok()) return demand.error;
+  const bool out_of_turn = std::exchange(demand.out_of_turn, false) && !NextIsReady(demand);
+  const std::span<const Given> given = out_of_turn ? GiveOutOfTurn(demand) : GiveSome(demand);
+  demand.given_misses.clear();
+  for (const Given& expert : given) {
+    const std::size_t at = demand.Find({demand.layer, expert.expert});
+    if (at == demand.waiting.size()) continue;  // it was resident
+    WaitingMiss& miss = demand.waiting[at];
+    miss.event.waited_seconds = static_cast<double>(stall_ - miss.stall_before) * 1e-9;
+    demand.given_misses.push_back(std::move(miss.event));
+    demand.waiting.erase(demand.waiting.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  return given;
+}
+
+bool MissFlow::AnyWaits() const {
+  return std::ranges::any_of(open_, [](const auto& demand) { return !demand->waiting.empty(); });
+}
+
+std::vector<GroupUse> MissFlow::TakeGroupUses() {
+  return std::exchange(group_uses_, std::vector<GroupUse>(choices_.groups()));
+}
+
+ExpertUsage MissFlow::usage() const {
+  const CacheStats& cache = cache_.stats();
+  const PrefetchStats ahead = prefetch_->stats();
+  ExpertUsage usage;
+  static_cast<CacheUse&>(usage) = uses_;
+  usage.hits = cache.hits;
+  usage.misses = cache.misses + cache.joined;
+  usage.stall_seconds = static_cast<double>(stall_) * 1e-9;
+  static_cast<LossyUse&>(usage) = lossy_;
+  static_cast<PrefetchUse&>(usage) = {
+      .prefetches = ahead.loads,
+      .prefetch_useful = ahead.useful,
+      .prefetch_late = ahead.late,
+      .prefetch_cancelled = ahead.cancelled,
+      .prefetch_wasted = ahead.wasted,
+      .prefetch_waiting = static_cast<std::int64_t>(prefetch_->waiting()),
+      .asks_after_guess = ahead.asked,
+      .guessed = ahead.guessed,
+      .expected = ahead.expected,
+      .left_out = prefetch_->left_out()};
+  usage.layers = {cache_.layer_hits().begin(), cache_.layer_hits().end()};
+  return usage;
+}
+
+}  // namespace troupe

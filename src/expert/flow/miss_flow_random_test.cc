@@ -1,0 +1,220 @@
+// Thousands of random interleavings of demands, loads, failures, cancellations and closings, held
+// to what must always be true of a MissFlow.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "base/rng.h"
+#include "expert/cache/lru.h"
+#include "expert/flow/miss_flow.h"
+#include "expert/flow/scripted_loads_for_test.h"
+#include "testing/test_seed.h"
+
+namespace troupe {
+namespace {
+
+constexpr ExpertGrid kGrid{.layers = 3, .experts = 6};
+
+class RandomGuesses final : public Predictor {
+ public:
+  explicit RandomGuesses(Rng& rng) : rng_(rng) {}
+  std::string_view name() const override { return "random"; }
+  void OnChosen(const LayerChoices&) override {}
+  std::vector<Guess> Predict(std::uint32_t, std::uint32_t, const GateScores&) override {
+    std::vector<Guess> guesses;
+    for (std::uint32_t e = 0; e < kGrid.experts; ++e) {
+      if (rng_.Below(3) != 0) continue;
+      guesses.push_back({.expert = e, .weight = 1, .expected = true});
+    }
+    return guesses;
+  }
+
+ private:
+  Rng& rng_;
+};
+
+// A flow, what is open in it, and what was promised to each demand.
+class Model {
+ public:
+  Model(Rng& rng, std::uint32_t slots, bool predicts, bool low, bool in_order)
+      : rng_(rng),
+        slots_(slots),
+        flow_({.grid = kGrid, .slots = slots, .quotas = {}}, std::make_unique<Lru>(kGrid),
+              predicts ? std::make_unique<RandomGuesses>(rng) : nullptr, loads_,
+              {.routing = {.experts = kGrid.experts, .top_k = 2, .low_copies = low},
+               .prefetch = {.governed = false, .governor = {}},
+               .low_copies = {.prefill_share = low ? 0.5 : 0, .decode = low},
+               .in_order = in_order}) {}
+
+  void Step() {
+    loads_.set_cancel_says(static_cast<CallOff>(rng_.Below(3)));
+    switch (rng_.Below(8)) {
+      case 0:
+        if (demands_.size() < 3) Ask();
+        break;
+      case 1:
+      case 2:
+        EndSome(rng_.Below(6) == 0);
+        break;
+      case 3:
+        flow_.Continue();
+        break;
+      case 4:
+        if (rng_.Below(6) == 0 && !demands_.empty()) Close(Any());
+        break;
+      case 5:
+        if (last_layer_ + 1 < kGrid.layers) flow_.OnForecast(last_layer_ + 1, 1, {});
+        break;
+      default:
+        if (!demands_.empty()) Drive(Any());
+    }
+    Check();
+  }
+
+  // Everything that is open comes to its end.
+  void Finish() {
+    for (int i = 0; !demands_.empty(); ++i) {
+      ASSERT_LT(i, 10'000) << "no progress";
+      EndSome(false);
+      Drive(Any());
+      Check();
+    }
+    while (!loads_.idle()) EndSome(false);
+    // No pin is left behind: a layer passes through the whole cache.
+    Ask();
+    while (!demands_.empty()) {
+      EndSome(false);
+      Drive(Any());
+    }
+  }
+
+ private:
+  struct Promise {
+    std::uint32_t layer = 0;
+    std::set<std::uint32_t> owed;
+    bool full = false;  // low copies are not allowed
+  };
+
+  DemandId Any() {
+    auto at = demands_.begin();
+    std::advance(at, static_cast<std::ptrdiff_t>(rng_.Below(demands_.size())));
+    return at->first;
+  }
+
+  void Ask() {
+    const bool own = std::ranges::none_of(own_, [](const auto& pair) { return pair.second; });
+    const auto layer = static_cast<std::uint32_t>(own ? (last_layer_ + 1) % kGrid.layers
+                                                      : rng_.Below(kGrid.layers));
+    if (own) {
+      if (layer == 0 || !begun_) {
+        begun_ = true;
+        const auto rows = static_cast<std::uint32_t>(1 + rng_.Below(12));
+        flow_.OnPassBegins(OneGroup(0, rng_.Below(2) == 0 ? Phase::kPrompt : Phase::kDecode, rows));
+      }
+      last_layer_ = layer;
+    }
+    std::vector<ExpertDemand> demands;
+    Promise promise{.layer = layer, .owed = {}, .full = !own};
+    for (std::uint32_t e = 0; e < kGrid.experts; ++e) {
+      if (rng_.Below(2) == 0) continue;
+      demands.push_back({.expert = e, .tokens = static_cast<std::uint32_t>(1 + rng_.Below(4))});
+      promise.owed.insert(e);
+    }
+    const DemandId id = flow_.Ask(layer, demands, ++now_, own ? DemandOf::kPass : DemandOf::kPeer);
+    demands_[id] = std::move(promise);
+    own_[id] = own;
+  }
+
+  void EndSome(bool fails) {
+    if (loads_.idle()) return;
+    const auto& under_way = loads_.under_way();
+    const ExpertId id = under_way[rng_.Below(under_way.size())].id;
+    const LoadEnd end = loads_.End(id, fails ? DataLoss("torn") : OkStatus());
+    if (fails && end.status.code() == Code::kDataLoss) failed_.insert(id);
+    flow_.OnLoadsEnded({&end, 1}, ++now_);
+  }
+
+  void Close(DemandId id) {
+    flow_.Close(id);
+    demands_.erase(id);
+    own_.erase(id);
+  }
+
+  void Drive(DemandId id) {
+    flow_.LetGo(id);
+    if (rng_.Below(4) != 0) flow_.Continue();
+    const bool wait = rng_.Below(2) == 0;
+    const bool must_wait = wait && flow_.MustWait(id);
+    if (must_wait) {
+      ASSERT_FALSE(loads_.idle());
+    }
+    const Result<std::span<const Given>> given = flow_.Give(id);
+    Promise& promise = demands_.at(id);
+    if (!given.ok()) {
+      // Only for an expert of its own whose load failed.
+      bool explained = false;
+      for (const std::uint32_t e : promise.owed) explained |= failed_.contains({promise.layer, e});
+      ASSERT_TRUE(explained);
+      return Close(id);
+    }
+    for (const Given& expert : *given) {
+      ASSERT_EQ(promise.owed.erase(expert.expert), 1u) << "given twice, or never asked for";
+      const ExpertId given_id{promise.layer, expert.expert};
+      ASSERT_EQ(flow_.cache().Find(given_id), Residence::kResident);
+      ASSERT_EQ(flow_.cache().SlotOf(given_id), expert.slot);
+      ASSERT_EQ(flow_.cache().CopyOf(given_id), expert.copy);
+      ASSERT_TRUE(!promise.full || expert.copy == ExpertCopy::kFull);
+    }
+    if (wait && !must_wait && given->empty() && !flow_.IsDone(id)) {
+      ASSERT_GT(demands_.size(), 1u) << "nothing to give, nothing under way, no one else";
+    }
+    ASSERT_EQ(flow_.IsDone(id), promise.owed.empty());
+    if (promise.owed.empty()) Close(id);
+  }
+
+  void Check() {
+    std::set<std::uint32_t> slots;
+    std::uint32_t held = 0;
+    for (std::uint32_t layer = 0; layer < kGrid.layers; ++layer) {
+      held += flow_.cache().held(layer);
+      for (std::uint32_t e = 0; e < kGrid.experts; ++e) {
+        if (flow_.cache().Find({layer, e}) == Residence::kAbsent) continue;
+        ASSERT_TRUE(slots.insert(flow_.cache().SlotOf({layer, e})).second) << "two in one slot";
+      }
+    }
+    ASSERT_LE(held, slots_);
+    ASSERT_EQ(held + flow_.cache().free_slots(), slots_);
+    for (const auto& load : loads_.under_way()) {
+      ASSERT_EQ(flow_.cache().Find(load.id), Residence::kLoading);
+    }
+  }
+
+  Rng& rng_;
+  std::uint32_t slots_;
+  ScriptedLoads loads_;
+  MissFlow flow_;
+  std::map<DemandId, Promise> demands_;
+  std::map<DemandId, bool> own_;
+  std::set<ExpertId> failed_;
+  std::uint32_t last_layer_ = kGrid.layers - 1;
+  bool begun_ = false;
+  Nanos now_ = 0;
+};
+
+TEST(MissFlowRandom, EveryExpertIsGivenOnceSlotsAreNeverSharedAndSomethingAlwaysMoves) {
+  Rng rng(TestSeed());
+  for (int run = 0; run < 400; ++run) {
+    const auto slots = static_cast<std::uint32_t>(1 + rng.Below(10));
+    Model model(rng, slots, rng.Below(2) == 0, rng.Below(2) == 0, rng.Below(2) == 0);
+    for (int step = 0; step < 120; ++step) {
+      model.Step();
+      ASSERT_FALSE(testing::Test::HasFatalFailure()) << "run " << run << ", step " << step;
+    }
+    model.Finish();
+    ASSERT_FALSE(testing::Test::HasFatalFailure()) << "run " << run;
+  }
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,59 @@
+// What a layer has asked for and was not given yet: its misses in the order in which they are to be
+// given, those of them without a slot, and what is ready. Bookkeeping; what happens next to any of
+// it miss_flow.h decides.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "expert/flow/hand_out.h"
+#include "expert/flow/miss_event.h"
+
+namespace troupe {
+
+using DemandId = std::uint64_t;
+
+// Whose rows ask: those of the pass under way, or a peer's, which are in no pass of ours.
+enum class DemandOf { kPass, kPeer };
+
+// A miss until it is given.
+struct WaitingMiss {
+  MissEvent event;
+  ExpertCopy least = ExpertCopy::kFull;  // that may answer
+  Nanos asked = 0;
+  Nanos stall_before = 0;
+};
+
+struct OpenDemand {
+  DemandId id = 0;
+  std::uint32_t layer = 0;
+  DemandOf whose = DemandOf::kPass;
+  std::vector<WaitingMiss> waiting;
+  std::vector<ExpertId> unplaced;  // of them without a slot
+  HandOut hand_out;
+  std::vector<MissEvent> given_misses;  // among those given last
+  Status error;
+  bool out_of_turn = false;  // the next one in order can only come after another is given
+
+  // An index into `waiting`; its size if the expert is not among them.
+  std::size_t Find(ExpertId expert) const {
+    return static_cast<std::size_t>(
+        std::ranges::find(waiting, expert, [](const WaitingMiss& w) { return w.event.id; }) -
+        waiting.begin());
+  }
+  bool IsDone() const { return waiting.empty() && hand_out.ready() == 0; }
+
+  void Reset() {
+    waiting.clear();
+    unplaced.clear();
+    hand_out.Forget();
+    given_misses.clear();
+    error = OkStatus();
+    out_of_turn = false;
+  }
+};
+
+}  // namespace troupe

@@ -1,0 +1,56 @@
+#include "runtime/slot_loads.h"
+
+#include <algorithm>
+
+namespace troupe {
+
+Bytes SlotLoads::SlotBytes(const ExpertLayouts& layouts) {
+  std::uint64_t largest = 0;
+  for (const ExpertLayout& layout : layouts) largest = std::max(largest, layout.SlotBytes());
+  return Bytes(AlignUp(largest, kDirectAlignment.count()));
+}
+
+Result<std::unique_ptr<SlotLoads>> SlotLoads::Create(ExpertLayouts layouts,
+                                                     std::unique_ptr<ExpertStore> store,
+                                                     LowExperts low, std::uint32_t slots,
+                                                     std::unique_ptr<AsyncReader> reader,
+                                                     ThreadPool& pool, const Clock& clock,
+                                                     const LoaderOptions& options) {
+  const Bytes slot = SlotBytes(layouts);
+  std::unique_ptr<SlotLoads> loads(
+      new SlotLoads(std::move(layouts), std::move(store), std::move(low)));
+  loads->slot_bytes_ = slot.count();
+  TROUPE_ASSIGN_OR_RETURN(
+      loads->slots_,
+      AlignedBuffer::Allocate(slots * slot, {.alignment = kHugePage, .huge_pages = true}));
+  if (loads->store_->direct()) reader->RegisterMemory(loads->slots_.bytes());
+  TROUPE_CHECK(loads->low_.store == nullptr ||
+               (loads->store_->direct() && SlotBytes(loads->low_.layouts) <= slot));
+  TROUPE_ASSIGN_OR_RETURN(loads->loader_, ExpertLoader::Create(*loads->store_, std::move(reader),
+                                                               slot, pool, clock, options));
+  return loads;
+}
+
+void SlotLoads::Begin(ExpertId id, std::uint32_t slot, ExpertCopy copy, Urgency urgency) {
+  const std::uint64_t bytes =
+      AlignUp(LayoutOf(id.layer, copy).SlotBytes(), kDirectAlignment.count());
+  loader_->Request(id, slots_.bytes().subspan(slot * slot_bytes_, bytes), urgency,
+                   copy == ExpertCopy::kLow ? low_.store.get() : nullptr);
+}
+
+double SlotLoads::SecondsFor(std::uint32_t layer) const {
+  const LoaderStats& stats = loader_->stats();
+  if (stats.bytes_read == 0) return 0;
+  return stats.busy_seconds / static_cast<double>(stats.bytes_read) *
+         static_cast<double>(layouts_[layer].SlotBytes());
+}
+
+Mlp SlotLoads::WeightsIn(std::uint32_t slot, std::uint32_t layer, ExpertCopy copy) const {
+  return LayoutOf(layer, copy).At(slots_.data() + slot * slot_bytes_);
+}
+
+Bytes SlotLoads::SourceBytes(std::uint32_t layer, ExpertCopy copy) const {
+  return Bytes(LayoutOf(layer, copy).SourceBytes());
+}
+
+}  // namespace troupe

@@ -1,0 +1,67 @@
+// The slots of memory that experts are loaded into, and the loader that fills them: what MissFlow
+// decides about behind its port. A slot is as large as a full copy and holds either copy.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/clock.h"
+#include "expert/flow/load_port.h"
+#include "io/aligned_buffer.h"
+#include "model/expert_layout.h"
+#include "store/expert_loader.h"
+
+namespace troupe {
+
+// The experts once more at lower precision; without a store there are none.
+struct LowExperts {
+  ExpertLayouts layouts = {};
+  std::unique_ptr<ExpertStore> store = nullptr;
+};
+
+class SlotLoads final : public LoadPort {
+ public:
+  // A slot's size for these layouts.
+  static Bytes SlotBytes(const ExpertLayouts& layouts);
+
+  // Pool and clock must outlive it.
+  static Result<std::unique_ptr<SlotLoads>> Create(ExpertLayouts layouts,
+                                                   std::unique_ptr<ExpertStore> store,
+                                                   LowExperts low, std::uint32_t slots,
+                                                   std::unique_ptr<AsyncReader> reader,
+                                                   ThreadPool& pool, const Clock& clock,
+                                                   const LoaderOptions& options);
+
+  void Begin(ExpertId id, std::uint32_t slot, ExpertCopy copy, Urgency urgency) override;
+  void Promote(ExpertId id) override { loader_->Promote(id); }
+  CallOff Cancel(ExpertId id) override { return loader_->Cancel(id); }
+  // By all that was read so far.
+  double SecondsFor(std::uint32_t layer) const override;
+  bool idle() const override { return loader_->under_way() == 0; }
+
+  // An expert that lies in a slot.
+  Mlp WeightsIn(std::uint32_t slot, std::uint32_t layer, ExpertCopy copy) const;
+  Bytes SourceBytes(std::uint32_t layer, ExpertCopy copy) const;
+
+  const ExpertLayouts& layouts() const { return layouts_; }
+  const ExpertStore& store() const { return *store_; }
+  ExpertLoader& loader() { return *loader_; }
+  const ExpertLoader& loader() const { return *loader_; }
+
+ private:
+  SlotLoads(ExpertLayouts layouts, std::unique_ptr<ExpertStore> store, LowExperts low)
+      : layouts_(std::move(layouts)), store_(std::move(store)), low_(std::move(low)) {}
+
+  const ExpertLayout& LayoutOf(std::uint32_t layer, ExpertCopy copy) const {
+    return (copy == ExpertCopy::kLow ? low_.layouts : layouts_)[layer];
+  }
+
+  ExpertLayouts layouts_;
+  std::unique_ptr<ExpertStore> store_;
+  LowExperts low_;
+  AlignedBuffer slots_;
+  std::size_t slot_bytes_ = 0;
+  std::unique_ptr<ExpertLoader> loader_;
+};
+
+}  // namespace troupe
