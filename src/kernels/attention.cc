@@ -56,7 +56,7 @@ void RunWhole(const AttentionCall& call, std::size_t kv_head, const AttentionRow
   CopyScaledQueries(call, kv_head, rows, work);
   const std::size_t limit = rows.Limit(rows.count - 1);
   for (std::size_t block = 0; block * Attention::kBlock < limit; ++block) {
-    const std::size_t first = AttendToBlock(layout, call.cache, kv_head, block, rows, work);
+    const std::size_t first = AttendToBlock(layout, call.kv, kv_head, block, rows, work);
     for (std::size_t r = first; r < rows.count; ++r) {
       if (block == 0) {
         std::copy_n(work.block_out.Row(r), layout.v_dim, work.total_out.Row(r));
@@ -77,7 +77,7 @@ void RunWhole(const AttentionCall& call, std::size_t kv_head, const AttentionRow
 void RunPart(const AttentionCall& call, std::size_t kv_head, const AttentionRows& rows,
              std::size_t block, const Partials& partials, const AttentionWork& work) {
   CopyScaledQueries(call, kv_head, rows, work);
-  const std::size_t first = AttendToBlock(call.layout, call.cache, kv_head, block, rows, work);
+  const std::size_t first = AttendToBlock(call.layout, call.kv, kv_head, block, rows, work);
   for (std::size_t r = first; r < rows.count; ++r) {
     const std::size_t head = kv_head * rows.group + rows.HeadInGroup(r);
     float* const record = partials.Record(rows.Token(r), head, block);
@@ -122,7 +122,8 @@ Attention::Attention(const AttentionCall& call, std::size_t threads, std::span<f
   TROUPE_CHECK(call.layout.Check().ok());
   TROUPE_CHECK(call.heads > 0 && call.heads % call.layout.kv_heads == 0);
   const std::size_t positions = call.start + call.tokens;
-  TROUPE_CHECK(call.tokens > 0 && positions <= call.layout.capacity);
+  TROUPE_CHECK(call.tokens > 0 && Blocks(positions) <= call.kv.pages.size());
+  TROUPE_CHECK(call.layout.capacity == kBlock || positions <= call.layout.capacity);
 
   const std::size_t rows = call.tokens * (call.heads / call.layout.kv_heads);
   tiles_ = (rows + AttentionRows::kMost - 1) / AttentionRows::kMost;

@@ -21,12 +21,22 @@
 
 namespace troupe {
 
+// One layer's keys and values of one sequence. They lie in pages of layout.capacity positions, each
+// laid out as kv_layout.h says: page i of the sequence is page pages[i] of the memory.
+struct PagedKv {
+  const std::byte* memory = nullptr;  // this layer's part of page 0
+  std::size_t page_bytes = 0;         // from one page to the next
+  std::span<const std::uint32_t> pages;
+
+  const std::byte* Page(std::size_t i) const { return memory + pages[i] * page_bytes; }
+};
+
 struct AttentionCall {
-  KvLayout layout;
-  const std::byte* cache = nullptr;  // this layer's; holds the keys of positions < start + tokens
-  std::uint32_t heads = 0;           // query head h reads kv head h / (heads / kv_heads)
-  float scale = 1.0f;                // on query times key
-  std::size_t start = 0;             // position of the first token
+  KvLayout layout;          // of a page: kBlock positions, or fewer if one page is all there is
+  PagedKv kv;               // holds the keys of positions < start + tokens
+  std::uint32_t heads = 0;  // query head h reads kv head h / (heads / kv_heads)
+  float scale = 1.0f;       // on query times key
+  std::size_t start = 0;    // position of the first token
   std::size_t tokens = 0;
   const float* q = nullptr;  // [tokens][heads][k_dim], tokens q_stride apart
   std::size_t q_stride = 0;

@@ -36,16 +36,22 @@ constexpr const char* kModelNames[] = {"qwen3 f16", "qwen3 q8_0", "olmoe f16", "
 struct AttentionCase {
   AttentionCase(const Model& model, std::size_t positions, std::size_t tokens)
       : layout(model.layout), heads(model.heads) {
-    layout.capacity = AlignUp(positions, KvLayout::kTile);
+    layout.capacity = Attention::kBlock;
+    for (std::size_t page = 0; page * layout.capacity < positions; ++page) {
+      pages.push_back(static_cast<std::uint32_t>(page));
+    }
+    const std::size_t page_bytes = layout.TotalBytes().count();
     Rng rng(1);
     const auto normal = [&rng] { return static_cast<float>(rng.Normal()); };
-    cache = std::make_unique<std::byte[]>(layout.TotalBytes().count());
+    memory = std::make_unique<std::byte[]>(pages.size() * page_bytes);
     std::vector<float> row(std::max(layout.k_dim, layout.v_dim));
     for (std::size_t head = 0; head < layout.kv_heads; ++head) {
       for (std::size_t p = 0; p < positions; ++p) {
         for (float& x : row) x = normal();
-        StoreKeys(layout, cache.get(), head, p, 1, row.data(), 0);
-        if (!layout.values_in_keys) StoreValues(layout, cache.get(), head, p, 1, row.data(), 0);
+        std::byte* const page = memory.get() + p / layout.capacity * page_bytes;
+        const std::size_t at = p % layout.capacity;
+        StoreKeys(layout, page, head, at, 1, row.data(), 0);
+        if (!layout.values_in_keys) StoreValues(layout, page, head, at, 1, row.data(), 0);
       }
     }
     q.resize(tokens * heads * layout.k_dim);
@@ -53,7 +59,7 @@ struct AttentionCase {
     out.resize(tokens * heads * layout.v_dim);
     scratch.resize(Attention::ScratchFloats(layout));
     call = {.layout = layout,
-            .cache = cache.get(),
+            .kv = {.memory = memory.get(), .page_bytes = page_bytes, .pages = pages},
             .heads = heads,
             .scale = 1.0f / std::sqrt(static_cast<float>(layout.k_dim)),
             .start = positions - tokens,
@@ -82,7 +88,8 @@ struct AttentionCase {
 
   KvLayout layout;
   std::uint32_t heads;
-  std::unique_ptr<std::byte[]> cache;
+  std::vector<std::uint32_t> pages;
+  std::unique_ptr<std::byte[]> memory;
   std::vector<float> q, out, scratch;
   AttentionCall call;
 };
@@ -97,8 +104,8 @@ void BM_Decode(benchmark::State& state) {
   for (auto _ : state) c.Run();
   Report(state, c);
   state.SetLabel(kModelNames[state.range(0)]);
-  state.SetBytesProcessed(state.iterations() *
-                          static_cast<std::int64_t>(c.layout.TotalBytes().count()));
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(
+                                                   c.pages.size() * c.layout.TotalBytes().count()));
 }
 BENCHMARK(BM_Decode)
     ->ArgNames({"model", "keys"})

@@ -20,7 +20,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace troupe::HWY_NAMESPACE {
 
-// Positions [begin, end) of the cache; end is cut at what the last row may see.
+// Positions [begin, end) of the sequence; end is cut at what the last row may see.
 struct KeyRange {
   std::size_t begin, end;
   std::size_t size() const { return end - begin; }
@@ -47,7 +47,8 @@ HWY_INLINE void ZeroRows(const RowMatrix& m, std::size_t first, std::size_t rows
   for (std::size_t r = first; r < rows; ++r) std::fill_n(m.Row(r), columns, 0.0f);
 }
 
-// scores[r][position - block.begin] for all positions that row r sees; others are arbitrary.
+// scores[r][position - block.begin] for all positions that row r sees; others are arbitrary. The
+// block's keys begin at `keys`.
 HWY_INLINE void ScoreBlock(const KvLayout& layout, const std::byte* keys, const KeyRange& block,
                            const AttentionRows& rows, const AttentionWork& work) {
   const std::size_t depth = PanelDepth(rows);
@@ -57,7 +58,7 @@ HWY_INLINE void ScoreBlock(const KvLayout& layout, const std::byte* keys, const 
     const std::size_t column = part.begin - block.begin;
     const std::size_t strips = Strips(part.size());
     ZeroRows({work.scores.Row(0) + column, work.scores.stride}, first, rows.count, strips * kStrip);
-    const std::byte* const tiles = keys + part.begin / KvLayout::kTile * layout.KeyTileBytes();
+    const std::byte* const tiles = keys + column / KvLayout::kTile * layout.KeyTileBytes();
     for (std::size_t dim = 0; dim < layout.k_dim; dim += depth) {
       const std::size_t dims = std::min<std::size_t>(depth, layout.k_dim - dim);
       KeysToPanel(layout, tiles, strips, dim, dims, work.panel);
@@ -127,13 +128,14 @@ HWY_INLINE void SumValuesOfBlock(const KvLayout& layout, const std::byte* keys,
     const std::size_t strips = Strips(std::min<std::size_t>(kPanel, layout.v_dim - dim));
     for (KeyRange part{block.begin, 0}; part.begin < block.end; part.begin = part.end) {
       part.end = std::min(part.begin + depth, block.end);
+      const std::size_t row = part.begin - block.begin;
       if (layout.values_in_keys) {
-        const std::byte* const tiles = keys + part.begin / KvLayout::kTile * layout.KeyTileBytes();
+        const std::byte* const tiles = keys + row / KvLayout::kTile * layout.KeyTileBytes();
         KeysToPanel(layout, tiles, Strips(part.size()), dim, strips * kStrip, work.other_panel);
         TransposePanel(work.other_panel, strips * kStrip, Strips(part.size()) * kStrip, work.panel);
       } else {
-        ValuesToPanel(layout, values + part.begin * layout.ValueRowBytes(), part.size(), dim,
-                      strips, work.panel);
+        ValuesToPanel(layout, values + row * layout.ValueRowBytes(), part.size(), dim, strips,
+                      work.panel);
       }
       AddPanelOfValues(block, part, rows, dim, strips, work);
     }
@@ -142,12 +144,12 @@ HWY_INLINE void SumValuesOfBlock(const KvLayout& layout, const std::byte* keys,
 
 // All of it: afterwards work.block_out and work.block_state hold the contribution of block number
 // `block` to the rows that see it, of which the first is returned.
-HWY_INLINE std::size_t AttendToBlock(const KvLayout& layout, const std::byte* cache,
-                                     std::size_t kv_head, std::size_t block,
-                                     const AttentionRows& rows, const AttentionWork& work) {
+HWY_INLINE std::size_t AttendToBlock(const KvLayout& layout, const PagedKv& kv, std::size_t kv_head,
+                                     std::size_t block, const AttentionRows& rows,
+                                     const AttentionWork& work) {
   const std::size_t begin = block * Attention::kBlock;
   const KeyRange range{begin, std::min(begin + Attention::kBlock, rows.Limit(rows.count - 1))};
-  const std::byte* const keys = cache + layout.KeyTileOffset(kv_head, 0);
+  const std::byte* const keys = kv.Page(block) + layout.KeyTileOffset(kv_head, 0);
   const std::byte* const values = keys + layout.KeyBytes();
   const std::size_t first = FirstRow(rows, begin);
   ScoreBlock(layout, keys, range, rows, work);

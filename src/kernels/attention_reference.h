@@ -1,6 +1,6 @@
 // Attention by its definition, for tests: AttendReference is the scalar truth, operation by
-// operation; AttendInDouble the mathematical value. One query row at a time; reads the cache
-// through LoadKey and LoadValue and shares no other code with the kernels.
+// operation; AttendInDouble the mathematical value. One query row at a time; reads keys and
+// values through LoadKey and LoadValue and shares no other code with the kernels.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,16 @@ struct CachedRow {
   std::vector<float> key, value;
 };
 
-inline CachedRow LoadRow(const KvLayout& layout, const std::byte* cache, std::size_t kv_head,
+inline CachedRow LoadRow(const KvLayout& layout, const PagedKv& kv, std::size_t kv_head,
                          std::size_t position) {
   CachedRow row{std::vector<float>(layout.k_dim), std::vector<float>(layout.v_dim)};
-  LoadKey(layout, cache, kv_head, position, row.key.data());
+  const std::byte* const page = kv.Page(position / layout.capacity);
+  const std::size_t place = position % layout.capacity;
+  LoadKey(layout, page, kv_head, place, row.key.data());
   if (layout.values_in_keys) {
     std::copy_n(row.key.begin(), layout.v_dim, row.value.begin());
   } else {
-    LoadValue(layout, cache, kv_head, position, row.value.data());
+    LoadValue(layout, page, kv_head, place, row.value.data());
   }
   return row;
 }
@@ -40,7 +42,7 @@ inline std::vector<float> AttendReference(const AttentionCall& call, const float
     std::vector<float> scores(n);
     std::vector<CachedRow> rows;
     for (std::size_t j = 0; j < n; ++j) {
-      rows.push_back(LoadRow(layout, call.cache, kv_head, begin + j));
+      rows.push_back(LoadRow(layout, call.kv, kv_head, begin + j));
       for (std::size_t i = 0; i < layout.k_dim; ++i) {
         scores[j] = std::fma(q[i] * call.scale, rows[j].key[i], scores[j]);
       }
@@ -86,7 +88,7 @@ inline TrueAttention AttendInDouble(const AttentionCall& call, const float* q, s
   std::vector<CachedRow> rows;
   std::vector<double> scores(keys);
   for (std::size_t j = 0; j < keys; ++j) {
-    rows.push_back(LoadRow(layout, call.cache, kv_head, j));
+    rows.push_back(LoadRow(layout, call.kv, kv_head, j));
     double magnitude = 0;
     for (std::size_t i = 0; i < layout.k_dim; ++i) {
       const double product = static_cast<double>(q[i]) * static_cast<double>(call.scale) *

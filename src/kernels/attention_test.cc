@@ -16,22 +16,24 @@ struct Shape {
   std::uint32_t heads;
 };
 
-// A cache with `positions` random keys and values, and queries for the last of them.
+// `positions` random keys and values, and queries for all of them. The pages lie in the reverse of
+// their order, with one between them that belongs to nobody.
 class Case {
  public:
   Case(Rng& rng, const Shape& shape, std::size_t positions, double deviation = 1.0)
       : shape_(shape) {
-    shape_.layout.capacity = AlignUp(positions, KvLayout::kTile) + KvLayout::kTile;
+    shape_.layout.capacity =
+        std::min(AlignUp(positions, KvLayout::kTile) + KvLayout::kTile, Attention::kBlock);
     const KvLayout& layout = shape_.layout;
     EXPECT_TRUE(layout.Check().ok());
+    const std::size_t count = (positions + layout.capacity - 1) / layout.capacity;
+    for (std::size_t i = count; i > 0; --i) pages_.push_back(static_cast<std::uint32_t>(2 * i - 1));
     // All bits set: whoever computes with a position that was never stored gets NaN.
-    cache_.assign(layout.TotalBytes().count(), std::byte{0xff});
+    memory_.assign(2 * count * layout.TotalBytes().count(), std::byte{0xff});
     for (std::size_t head = 0; head < layout.kv_heads; ++head) {
-      const std::vector<float> keys = NormalFloats(rng, positions * layout.k_dim, deviation);
-      StoreKeys(layout, cache_.data(), head, 0, positions, keys.data(), layout.k_dim);
+      Store(StoreKeys, head, layout.k_dim, NormalFloats(rng, positions * layout.k_dim, deviation));
       if (layout.values_in_keys) continue;
-      const std::vector<float> values = NormalFloats(rng, positions * layout.v_dim);
-      StoreValues(layout, cache_.data(), head, 0, positions, values.data(), layout.v_dim);
+      Store(StoreValues, head, layout.v_dim, NormalFloats(rng, positions * layout.v_dim));
     }
     q_ = NormalFloats(rng, positions * shape.heads * layout.k_dim, deviation);
   }
@@ -44,11 +46,15 @@ class Case {
   std::size_t KvHead(std::size_t head) const {
     return head / (shape_.heads / shape_.layout.kv_heads);
   }
-  std::vector<std::byte>& cache() { return cache_; }
+  std::byte* Page(std::size_t i) {
+    return memory_.data() + pages_[i] * shape_.layout.TotalBytes().count();
+  }
 
   AttentionCall Call(std::size_t start, std::size_t tokens, float* out) const {
     return {.layout = shape_.layout,
-            .cache = cache_.data(),
+            .kv = {.memory = memory_.data(),
+                   .page_bytes = shape_.layout.TotalBytes().count(),
+                   .pages = pages_},
             .heads = shape_.heads,
             .scale = 1.0f / std::sqrt(static_cast<float>(shape_.layout.k_dim)),
             .start = start,
@@ -89,8 +95,18 @@ class Case {
   }
 
  private:
+  template <typename Put>
+  void Store(Put&& put, std::size_t head, std::size_t dim, const std::vector<float>& rows) {
+    const std::size_t page = shape_.layout.capacity;
+    for (std::size_t at = 0; at * dim < rows.size(); at += page) {
+      const std::size_t count = std::min(page, rows.size() / dim - at);
+      put(shape_.layout, Page(at / page), head, 0, count, rows.data() + at * dim, dim);
+    }
+  }
+
   Shape shape_;
-  std::vector<std::byte> cache_;
+  std::vector<std::uint32_t> pages_;
+  std::vector<std::byte> memory_;
   std::vector<float> q_;
 };
 
@@ -204,8 +220,8 @@ TEST(Attention, NeverLooksAtALaterToken) {
   const std::vector<float> before = c.Run(0, 100, 1, false);
   KvLayout layout = c.Call(0, 1, nullptr).layout;
   const std::vector<float> nan(32, std::numeric_limits<float>::quiet_NaN());
-  StoreKeys(layout, c.cache().data(), 0, 70, 1, nan.data(), 32);
-  StoreValues(layout, c.cache().data(), 0, 70, 1, nan.data(), 32);
+  StoreKeys(layout, c.Page(0), 0, 70, 1, nan.data(), 32);
+  StoreValues(layout, c.Page(0), 0, 70, 1, nan.data(), 32);
   ForEachTarget([&] {
     const std::vector<float> after = c.Run(0, 100, 1, false);
     EXPECT_EQ(Bits(Slice(after, 0, 70 * 32)), Bits(Slice(before, 0, 70 * 32)));
@@ -220,8 +236,29 @@ TEST(Attention, TheFirstTokenGetsItsOwnValue) {
   const std::vector<float> out = c.Run(0, 1, 1, false);
   const AttentionCall call = c.Call(0, 1, nullptr);
   for (std::size_t head = 0; head < 4; ++head) {
-    EXPECT_EQ(Slice(out, head * 64, 64), LoadRow(call.layout, call.cache, head / 2, 0).value);
+    EXPECT_EQ(Slice(out, head * 64, 64), LoadRow(call.layout, call.kv, head / 2, 0).value);
   }
+}
+
+TEST(Attention, WhereItsPagesLieChangesNoBit) {
+  Rng rng(TestSeed());
+  const Shape shape{{.kv_heads = 2, .k_dim = 64, .v_dim = 64}, 4};
+  const Case c(rng, shape, 700);
+  AttentionCall call = c.Call(0, 700, nullptr);
+  // The same pages in the order of their positions, without gaps.
+  std::vector<std::byte> memory;
+  std::vector<std::uint32_t> pages;
+  for (std::size_t i = 0; i < call.kv.pages.size(); ++i) {
+    memory.insert(memory.end(), call.kv.Page(i), call.kv.Page(i) + call.kv.page_bytes);
+    pages.push_back(static_cast<std::uint32_t>(i));
+  }
+  std::vector<float> out(700 * c.OutStride());
+  call.kv = {.memory = memory.data(), .page_bytes = call.kv.page_bytes, .pages = pages};
+  call.out = out.data();
+  std::vector<float> scratch(Attention::ScratchFloats(call.layout));
+  const Attention attention(call, 1, {});
+  for (std::size_t task = 0; task < attention.tasks(); ++task) attention.Run(task, scratch);
+  EXPECT_EQ(Bits(out), Bits(c.Run(0, 700, 1, false)));
 }
 
 TEST(Attention, WritesNothingBesideItsOutput) {

@@ -67,10 +67,10 @@ std::size_t KvLayout::ValueRowOffset(std::size_t head, std::size_t position) con
   return head * (KeyBytes() + ValueBytes()) + KeyBytes() + position * ValueRowBytes();
 }
 
-void LoadKey(const KvLayout& layout, const std::byte* cache, std::size_t head, std::size_t position,
+void LoadKey(const KvLayout& layout, const std::byte* page, std::size_t head, std::size_t position,
              float* row) {
   constexpr std::size_t kTile = KvLayout::kTile, kGroup = KvLayout::kQuantGroup;
-  const std::byte* const tile = cache + layout.KeyTileOffset(head, position);
+  const std::byte* const tile = page + layout.KeyTileOffset(head, position);
   const std::size_t lane = position % kTile;
   for (std::size_t i = 0; i < layout.k_dim; ++i) {
     if (layout.type == KvType::kF16) {
@@ -83,11 +83,11 @@ void LoadKey(const KvLayout& layout, const std::byte* cache, std::size_t head, s
   }
 }
 
-void LoadValue(const KvLayout& layout, const std::byte* cache, std::size_t head,
+void LoadValue(const KvLayout& layout, const std::byte* page, std::size_t head,
                std::size_t position, float* row) {
   constexpr std::size_t kGroup = KvLayout::kQuantGroup;
   TROUPE_CHECK(!layout.values_in_keys);
-  const std::byte* const from = cache + layout.ValueRowOffset(head, position);
+  const std::byte* const from = page + layout.ValueRowOffset(head, position);
   for (std::size_t i = 0; i < layout.v_dim; ++i) {
     if (layout.type == KvType::kF16) {
       row[i] = HalfAt(from + i * sizeof(std::uint16_t));

@@ -1,5 +1,6 @@
-// How one layer's keys and values lie in memory, and how they get there. One buffer a layer; in it,
-// per kv head, all keys, then all values. Allocation, sequences and eviction are model/'s business.
+// How one layer's keys and values of some consecutive positions, a page, lie in memory, and how
+// they get there: per kv head all keys, then all values. model/kv_pool.h allocates the pages and
+// knows which sequence has which.
 //
 // Keys lie in tiles of 16 positions with the positions adjacent: element [dim][position]. A score
 // then is a chain of fma down the dimensions with 16 keys across the SIMD lanes: no horizontal sum,
@@ -34,7 +35,7 @@ struct KvLayout {
   std::uint32_t k_dim = 0;
   std::uint32_t v_dim = 0;
   bool values_in_keys = false;  // the value is the first v_dim elements of the key
-  std::size_t capacity = 0;     // positions; a multiple of kTile
+  std::size_t capacity = 0;     // positions of a page; a multiple of kTile
 
   // Ok if dimensions and capacity fit the type: kQ8_0 needs multiples of 32, values in keys
   // multiples of 16.
@@ -46,7 +47,7 @@ struct KvLayout {
   std::size_t KeyBytes() const { return capacity / kTile * KeyTileBytes(); }
   std::size_t ValueBytes() const { return capacity * ValueRowBytes(); }
 
-  // Of the whole layer.
+  // Of a whole page.
   Bytes TotalBytes() const { return Bytes(kv_heads * (KeyBytes() + ValueBytes())); }
 
   // Where head `head` has the tile that holds `position` (any in it), and the row of `position`.
@@ -57,17 +58,17 @@ struct KvLayout {
 // Stores `tokens` rows of one head at positions first, first + 1, ...; row t begins at
 // rows + t * stride. Halves round to nearest even and saturate at 65504; NaN stays NaN in kF16 and
 // makes its group of 32 arbitrary in kQ8_0. Calls for different heads or positions may run at the
-// same time. `cache` is aligned to 64 bytes and needs no initial value.
-void StoreKeys(const KvLayout& layout, std::byte* cache, std::size_t head, std::size_t first,
+// same time. `page` is aligned to 64 bytes and needs no initial value.
+void StoreKeys(const KvLayout& layout, std::byte* page, std::size_t head, std::size_t first,
                std::size_t tokens, const float* rows, std::size_t stride);
 // Nothing to do, and not to be called, if values_in_keys.
-void StoreValues(const KvLayout& layout, std::byte* cache, std::size_t head, std::size_t first,
+void StoreValues(const KvLayout& layout, std::byte* page, std::size_t head, std::size_t first,
                  std::size_t tokens, const float* rows, std::size_t stride);
 
 // The floats that are stored, for tests and tools: k_dim and v_dim of them.
-void LoadKey(const KvLayout& layout, const std::byte* cache, std::size_t head, std::size_t position,
+void LoadKey(const KvLayout& layout, const std::byte* page, std::size_t head, std::size_t position,
              float* row);
-void LoadValue(const KvLayout& layout, const std::byte* cache, std::size_t head,
+void LoadValue(const KvLayout& layout, const std::byte* page, std::size_t head,
                std::size_t position, float* row);
 
 }  // namespace troupe

@@ -95,24 +95,24 @@ HWY_AFTER_NAMESPACE();
 namespace troupe {
 
 HWY_EXPORT(StoreKey);
-void StoreKeys(const KvLayout& layout, std::byte* cache, std::size_t head, std::size_t first,
+void StoreKeys(const KvLayout& layout, std::byte* page, std::size_t head, std::size_t first,
                std::size_t tokens, const float* rows, std::size_t stride) {
   TROUPE_CHECK(first + tokens <= layout.capacity);
   for (std::size_t t = 0; t < tokens; ++t) {
     const std::size_t position = first + t;
     HWY_DYNAMIC_DISPATCH(StoreKey)
-    (layout, cache + layout.KeyTileOffset(head, position), position % KvLayout::kTile,
+    (layout, page + layout.KeyTileOffset(head, position), position % KvLayout::kTile,
      rows + t * stride);
   }
 }
 
 HWY_EXPORT(StoreValue);
-void StoreValues(const KvLayout& layout, std::byte* cache, std::size_t head, std::size_t first,
+void StoreValues(const KvLayout& layout, std::byte* page, std::size_t head, std::size_t first,
                  std::size_t tokens, const float* rows, std::size_t stride) {
   TROUPE_CHECK(!layout.values_in_keys && first + tokens <= layout.capacity);
   for (std::size_t t = 0; t < tokens; ++t) {
     HWY_DYNAMIC_DISPATCH(StoreValue)
-    (layout, cache + layout.ValueRowOffset(head, first + t), rows + t * stride);
+    (layout, page + layout.ValueRowOffset(head, first + t), rows + t * stride);
   }
 }
 

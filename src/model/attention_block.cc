@@ -40,15 +40,15 @@ void ForwardPass::AttentionBlock(std::uint32_t layer, const AttentionWeights& w)
   AddBias(w.v.bias, ws_.v, v_row);
 
   const RopeTable& rope = ws_.rope.front();
-  const KvLayout& layout = cache_.layout();
-  std::byte* cache = cache_.Layer(layer);
   ForRows(tokens_, [&](std::size_t t) {
     float* k = ws_.k + t * k_row;
     PrepareHeads(config_, rope, t, w.q_norm, a.heads, ws_.q.Row(t));
     PrepareHeads(config_, rope, t, w.k_norm, a.kv_heads, k);
+    const KvPlace to = PlaceOf(layer, t);
     for (std::uint32_t h = 0; h < a.kv_heads; ++h) {
-      StoreKeys(layout, cache, h, start_ + t, 1, k + h * a.key_dim, k_row);
-      StoreValues(layout, cache, h, start_ + t, 1, ws_.v + t * v_row + h * a.value_dim, v_row);
+      const float* v = ws_.v + t * v_row + h * a.value_dim;
+      StoreKeys(kv_, to.page, h, to.position, 1, k + h * a.key_dim, k_row);
+      StoreValues(kv_, to.page, h, to.position, 1, v, v_row);
     }
   });
   Attend(layer, ws_.q.values, ws_.q.cols, ws_.attended.values, ws_.attended.cols);

@@ -2,23 +2,29 @@
 // sequence, prompts and decodes mixed. Every row gets the bytes that it would get alone.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "expert/pass_facts.h"
-#include "model/kv_cache.h"
+#include "model/kv_pool.h"
 
 namespace troupe {
 
 using TokenIds = std::span<const std::int32_t>;
 
 struct RowGroup {
-  KvCache* cache = nullptr;  // the rows go to the positions from cache->length() on
-  TokenIds tokens;           // at least one
+  KvSequence* cache = nullptr;  // the rows go to the positions from cache->length() on
+  TokenIds tokens;              // at least one; or, of a part of a model that does not begin with
+  std::span<const float> stream = {};  // the first layer, as many rows of the residual stream
   SequenceId sequence = 0;
   RequestId request = 0;
   Phase phase = Phase::kDecode;
   bool exact = false;  // as RowGroupFacts::exact
+
+  std::size_t Rows(std::size_t width) const {
+    return stream.empty() ? tokens.size() : stream.size() / width;
+  }
 };
 
 using Batch = std::span<const RowGroup>;

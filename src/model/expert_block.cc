@@ -30,7 +30,7 @@ void ForwardPass::AskEarly(const LayerWeights& next, std::size_t place) {
   const std::size_t rows = ForecastRows(), experts = config_.moe.routing.experts;
   const Activations input = Slice(ws_.forecast_input.Of((place + 1) * rows), place * rows, rows);
   for (std::size_t row = 0; row < rows; ++row) {
-    RmsNorm(ws_.stream + ForecastToken(row) * config_.width, next.ffn_norm, config_.norm_epsilon,
+    RmsNorm(ws_.stream + forecast_rows_[row] * config_.width, next.ffn_norm, config_.norm_epsilon,
             ws_.forecast_input.Row(place * rows + row), config_.width);
     if (input.groups != nullptr) QuantizeActivations(input, row, 1);
   }
@@ -48,7 +48,7 @@ Status ForwardPass::Route(std::uint32_t layer, const MoeWeights& w,
   for (std::size_t place = 0; place < forecasts.size(); ++place) AskEarly(forecasts[place], place);
   region_.Run(pool_);
   for (std::size_t row = 0; tells && row < ForecastRows(); ++row) {
-    std::copy_n(ws_.router + ForecastToken(row) * routing.experts, routing.experts,
+    std::copy_n(ws_.router + forecast_rows_[row] * routing.experts, routing.experts,
                 ws_.gate_said + row * routing.experts);
   }
   const std::span<const float> bias = w.selection_bias == nullptr

@@ -1,11 +1,27 @@
 #include "model/forward_pass.h"
 
-#include "kernels/attention.h"
 #include "kernels/elementwise.h"
 #include "kernels/quantize_activations.h"
 #include "kernels/rms_norm.h"
+#include "model/forecast_rows.h"
 
 namespace troupe {
+
+ForwardPass::ForwardPass(const PassTools& tools, Batch batch, Workspace& workspace,
+                         std::size_t rows)
+    : config_(tools.config),
+      experts_(tools.experts),
+      pool_(tools.pool),
+      region_(tools.region),
+      attention_(tools.attention),
+      observer_(tools.observer),
+      batch_(batch),
+      kv_(batch.front().cache->layout()),
+      ws_(workspace),
+      tokens_(rows) {
+  forecast_rows_ =
+      ws_.forecast_rows.first(ChooseForecastRows(batch, config_.width, ws_.forecast_rows));
+}
 
 void ForwardPass::NormaliseStream(const float* weight) {
   const std::size_t width = config_.width;
@@ -28,23 +44,22 @@ void ForwardPass::AddBias(const float* bias, float* rows, std::size_t length) {
 
 void ForwardPass::Attend(std::uint32_t layer, const float* q, std::size_t q_row, float* out,
                          std::size_t out_row) {
-  const Attention attention({.layout = cache_.layout(),
-                             .cache = cache_.Layer(layer),
-                             .heads = config_.attention.heads,
-                             .scale = config_.attention.scale,
-                             .start = start_,
-                             .tokens = tokens_,
-                             .q = q,
-                             .q_stride = q_row,
-                             .out = out,
-                             .out_stride = out_row},
-                            pool_.threads(), ws_.attention_partials);
-  pool_.Run(attention.tasks(), [&](std::size_t task, std::size_t thread) {
-    attention.Run(task, ws_.AttentionScratch(thread));
-  });
-  if (attention.merges() > 0) {
-    pool_.Run(attention.merges(), [&](std::size_t merge, std::size_t) { attention.Merge(merge); });
+  std::size_t first = 0;
+  for (const RowGroup& group : batch_) {
+    const std::size_t rows = group.Rows(config_.width);
+    attention_.Add({.layout = kv_,
+                    .kv = group.cache->Layer(layer),
+                    .heads = config_.attention.heads,
+                    .scale = config_.attention.scale,
+                    .start = group.cache->length(),
+                    .tokens = rows,
+                    .q = q + first * q_row,
+                    .q_stride = q_row,
+                    .out = out + first * out_row,
+                    .out_stride = out_row});
+    first += rows;
   }
+  attention_.Run(pool_, ws_);
 }
 
 void ForwardPass::ProjectAttended(const Linear& out) {

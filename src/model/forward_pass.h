@@ -1,6 +1,7 @@
-// One pass of a chunk of tokens through the layers: what the blocks share. A block reads
-// workspace.stream, adds its answer to it, and leaves nothing else behind but the KV cache. The
-// blocks are one a file: attention_block.cc, latent_block.cc, dense_block.cc, expert_block.cc.
+// One pass of a batch of rows through the layers: what the blocks share. A block reads
+// workspace.stream, adds its answer to it, and leaves nothing else behind but keys and values. Only
+// attention looks at which sequence a row belongs to. The blocks are one a file:
+// attention_block.cc, latent_block.cc, dense_block.cc, expert_block.cc.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +11,10 @@
 
 #include "base/status.h"
 #include "base/thread_pool.h"
+#include "model/attention_region.h"
+#include "model/batch.h"
 #include "model/config.h"
 #include "model/expert_source.h"
-#include "model/kv_cache.h"
 #include "model/matmul_region.h"
 #include "model/route_observer.h"
 #include "model/weights.h"
@@ -20,20 +22,20 @@
 
 namespace troupe {
 
+// What a pass works with, whatever its batch.
+struct PassTools {
+  const ModelConfig& config;
+  ExpertSource& experts;
+  ThreadPool& pool;
+  MatMulRegion& region;
+  AttentionRegion& attention;
+  RouteObserver* observer;  // may be null
+};
+
 class ForwardPass {
  public:
-  ForwardPass(const ModelConfig& config, ExpertSource& experts, ThreadPool& pool,
-              MatMulRegion& region, KvCache& cache, Workspace& workspace, std::size_t tokens,
-              RouteObserver* observer = nullptr)
-      : config_(config),
-        experts_(experts),
-        pool_(pool),
-        region_(region),
-        cache_(cache),
-        ws_(workspace),
-        tokens_(tokens),
-        start_(cache.length()),
-        observer_(observer) {}
+  // The batch's rows, `rows` in all, are in the workspace: stream, positions, groups and rotations.
+  ForwardPass(const PassTools& tools, Batch batch, Workspace& workspace, std::size_t rows);
 
   void AttentionBlock(std::uint32_t layer, const AttentionWeights& w);
   void LatentBlock(std::uint32_t layer, const MlaWeights& w);
@@ -57,6 +59,16 @@ class ForwardPass {
     return ws_.head_rows.subspan(head * ws_.chunk(), tokens_);
   }
   void AddBias(const float* bias, float* rows, std::size_t length);
+  // Where the keys and values of a row of the pass go: a page and the place in it.
+  struct KvPlace {
+    std::byte* page;
+    std::size_t position;
+  };
+  KvPlace PlaceOf(std::uint32_t layer, std::size_t row) const {
+    const auto position = static_cast<std::size_t>(ws_.positions[row]);
+    return {.page = batch_[ws_.group_of_row[row]].cache->PageOf(layer, position),
+            .position = position % kv_.capacity};
+  }
   void Attend(std::uint32_t layer, const float* q, std::size_t q_row, float* out,
               std::size_t out_row);
   // stream += w.out of what was attended.
@@ -66,11 +78,7 @@ class ForwardPass {
   // keeps what the layer's own says of the same ones.
   Status Route(std::uint32_t layer, const MoeWeights& w, std::span<const LayerWeights> forecasts,
                bool tells);
-  std::size_t ForecastRows() const { return std::min(tokens_, kMostForecastRows); }
-  // The token of a row that forecasts are made of: spread over the pass, the last among them.
-  std::size_t ForecastToken(std::size_t row) const {
-    return (row + 1) * tokens_ / ForecastRows() - 1;
-  }
+  std::size_t ForecastRows() const { return forecast_rows_.size(); }
   void AskEarly(const LayerWeights& next, std::size_t place);
   GateScores GateSaid(const MoeWeights& w);
   GateScores Forecast(const MoeWeights& next, std::size_t place);
@@ -92,11 +100,13 @@ class ForwardPass {
   ExpertSource& experts_;
   ThreadPool& pool_;
   MatMulRegion& region_;
-  KvCache& cache_;
-  Workspace& ws_;
-  std::size_t tokens_;
-  std::size_t start_;        // position of the first token
+  AttentionRegion& attention_;
   RouteObserver* observer_;  // may be null
+  Batch batch_;
+  KvLayout kv_;
+  Workspace& ws_;
+  std::size_t tokens_;                            // rows of all groups
+  std::span<const std::uint32_t> forecast_rows_;  // that forecasts are made of
 };
 
 template <typename F>

@@ -37,12 +37,12 @@ void ForwardPass::LatentBlock(std::uint32_t layer, const MlaWeights& w) {
   AddBias(w.q.bias, ws_.q.values, ws_.q.cols);
 
   const RopeTable& rope = ws_.rope.front();
-  std::byte* cache = cache_.Layer(layer);
   ForRows(tokens_, [&](std::size_t t) {
     float* row = ws_.kv_row + t * a.key_dim;
     RmsNorm(row, w.kv_down_norm, config_.norm_epsilon, row, mla.kv_rank);
     ApplyRope(rope, t, row + mla.kv_rank);
-    StoreKeys(cache_.layout(), cache, 0, start_ + t, 1, row, a.key_dim);
+    const KvPlace to = PlaceOf(layer, t);
+    StoreKeys(kv_, to.page, 0, to.position, 1, row, a.key_dim);
     for (std::size_t h = 0; h < heads; ++h) {
       float* rotary = ws_.q.Row(t) + h * head_dim + mla.nope_dim;
       ApplyRope(rope, t, rotary);

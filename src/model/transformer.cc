@@ -1,24 +1,27 @@
 #include "model/transformer.h"
 
-#include <numeric>
+#include <algorithm>
 
 #include "kernels/quantize_activations.h"
 #include "kernels/rms_norm.h"
+#include "model/forecast_rows.h"
 #include "model/forward_pass.h"
 #include "quant/dequantize.h"
 
 namespace troupe {
 
-Status Transformer::CheckCall(const RowGroup& group, const Workspace& workspace) const {
-  const TokenIds tokens = group.tokens;
-  const KvCache& cache = *group.cache;
-  TROUPE_CHECK(!tokens.empty() && tokens.size() <= workspace.chunk());
-  if (tokens.size() > cache.capacity() - cache.length()) {
+Status Transformer::CheckGroup(const RowGroup& group) const {
+  TROUPE_CHECK(group.stream.empty() == (layers_.first == 0) &&
+               group.tokens.empty() == (layers_.first != 0));
+  TROUPE_CHECK(group.stream.size() % config_.width == 0);
+  const KvSequence& cache = *group.cache;
+  const std::size_t rows = group.Rows(config_.width);
+  if (rows > cache.capacity() - cache.length()) {
     return Error(Code::kResourceExhausted,
-                 "{} tokens after {} do not fit into a context of {} tokens", tokens.size(),
+                 "{} tokens after {} do not fit into a KV cache of {} positions", rows,
                  cache.length(), cache.capacity());
   }
-  for (const std::int32_t token : tokens) {
+  for (const std::int32_t token : group.tokens) {
     if (token < 0 || static_cast<std::uint32_t>(token) >= config_.vocabulary) {
       return InvalidArgument("token id {} is not in the vocabulary of {}", token,
                              config_.vocabulary);
@@ -27,75 +30,116 @@ Status Transformer::CheckCall(const RowGroup& group, const Workspace& workspace)
   return OkStatus();
 }
 
-void Transformer::Embed(TokenIds tokens, Workspace& workspace) const {
+Status Transformer::CheckBatch(Batch batch, const Workspace& workspace) const {
+  std::size_t rows = 0;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    TROUPE_RETURN_IF_ERROR(CheckGroup(batch[i]));
+    rows += batch[i].Rows(config_.width);
+    for (std::size_t j = 0; j < i; ++j) TROUPE_CHECK(batch[j].cache != batch[i].cache);
+  }
+  TROUPE_CHECK(rows > 0 && rows <= workspace.chunk());
+  return OkStatus();
+}
+
+void Transformer::Embed(TokenIds tokens, float* stream, Workspace& workspace) const {
   const TensorType type = weights_.embedding.type;
   const std::span<std::byte> row =
       workspace.embedding_row.first(RowBytes(type, config_.width).count());
-  for (std::size_t t = 0; t < tokens.size(); ++t) {
-    UnpackRow(weights_.embedding, static_cast<std::size_t>(tokens[t]), row);
-    DequantizeRow(type, row, std::span(workspace.stream + t * config_.width, config_.width));
+  for (const std::int32_t token : tokens) {
+    UnpackRow(weights_.embedding, static_cast<std::size_t>(token), row);
+    DequantizeRow(type, row, std::span(stream, config_.width));
+    stream += config_.width;
   }
 }
 
-void Transformer::Show(std::uint32_t layer, StreamPlace place, const Workspace& workspace,
-                       std::size_t tokens) const {
-  if (observer_ != nullptr) observer_->Saw(layer, place, workspace.stream, tokens);
+void Transformer::PlaceRows(Batch batch, Workspace& workspace) {
+  rows_ = 0;
+  for (std::size_t g = 0; g < batch.size(); ++g) {
+    const RowGroup& group = batch[g];
+    float* const stream = workspace.stream + rows_ * config_.width;
+    if (group.stream.empty()) {
+      Embed(group.tokens, stream, workspace);
+    } else {
+      std::ranges::copy(group.stream, stream);
+    }
+    for (std::size_t i = 0; i < group.Rows(config_.width); ++i, ++rows_) {
+      workspace.positions[rows_] = static_cast<std::int32_t>(group.cache->length() + i);
+      workspace.group_of_row[rows_] = static_cast<std::uint32_t>(g);
+    }
+  }
+  workspace.rope.front().Fill(std::span(workspace.positions).first(rows_));
 }
 
-Status Transformer::Forward(const RowGroup& group, Workspace& workspace) {
-  TROUPE_RETURN_IF_ERROR(CheckCall(group, workspace));
-  const TokenIds tokens = group.tokens;
-  KvCache& cache = *group.cache;
-  const std::span<std::int32_t> positions = std::span(workspace.positions).first(tokens.size());
-  std::iota(positions.begin(), positions.end(), static_cast<std::int32_t>(cache.length()));
-  workspace.rope.front().Fill(positions);
-  Embed(tokens, workspace);
+void Transformer::Show(std::uint32_t layer, StreamPlace place, const Workspace& workspace) const {
+  if (observer_ != nullptr) observer_->Saw(layer, place, workspace.stream, rows_);
+}
 
-  const PassFacts facts{.first_layer = config_.moe.leading_dense,
-                        .groups = {{.sequence = group.sequence,
-                                    .request = group.request,
-                                    .phase = group.phase,
-                                    .exact = group.exact,
-                                    .position = static_cast<std::uint32_t>(cache.length()),
-                                    .rows = static_cast<std::uint32_t>(tokens.size())}}};
-  experts_.OnPassBegins(facts);
-  if (route_observer_ != nullptr) route_observer_->PassBegins(facts);
-  ForwardPass pass(config_, experts_, pool_, region_, cache, workspace, tokens.size(),
-                   route_observer_);
-  for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
+PassFacts Transformer::FactsOf(Batch batch) const {
+  PassFacts facts{.first_layer = std::max(config_.moe.leading_dense, layers_.first), .groups = {}};
+  facts.groups.reserve(batch.size());
+  for (const RowGroup& group : batch) {
+    facts.groups.push_back({.sequence = group.sequence,
+                            .request = group.request,
+                            .phase = group.phase,
+                            .exact = group.exact,
+                            .position = static_cast<std::uint32_t>(group.cache->length()),
+                            .rows = static_cast<std::uint32_t>(group.Rows(config_.width))});
+  }
+  return facts;
+}
+
+Status Transformer::RunLayers(Batch batch, Workspace& workspace) {
+  ForwardPass pass({.config = config_,
+                    .experts = experts_,
+                    .pool = pool_,
+                    .region = region_,
+                    .attention = attention_,
+                    .observer = route_observer_},
+                   batch, workspace, rows_);
+  for (std::uint32_t layer = layers_.first; layer < layers_.end; ++layer) {
     const LayerWeights& w = weights_.layers[layer];
-    Show(layer, StreamPlace::kAttentionInput, workspace, tokens.size());
+    Show(layer, StreamPlace::kAttentionInput, workspace);
     experts_.Advance();
     if (config_.attention.mla) {
       pass.LatentBlock(layer, w.mla);
     } else {
       pass.AttentionBlock(layer, w.attention);
     }
-    Show(layer, StreamPlace::kGateInput, workspace, tokens.size());
+    Show(layer, StreamPlace::kGateInput, workspace);
     experts_.Advance();
     if (config_.IsMoeLayer(layer)) {
       std::uint32_t next = layer + 1;
-      while (next < config_.layers && config_.IsMoeLayer(next)) ++next;
+      while (next < layers_.end && config_.IsMoeLayer(next)) ++next;
       const auto following = std::span(weights_.layers).subspan(layer + 1, next - layer - 1);
       TROUPE_RETURN_IF_ERROR(pass.ExpertBlock(layer, w, following));
-      expert_uses_ += tokens.size() * config_.moe.routing.top_k;
+      expert_uses_ += rows_ * config_.moe.routing.top_k;
     } else {
       pass.DenseBlock(w.ffn_norm, w.dense);
     }
   }
-  cache.Advance(tokens.size());
+  return OkStatus();
+}
+
+Status Transformer::Forward(Batch batch, Workspace& workspace) {
+  TROUPE_RETURN_IF_ERROR(CheckBatch(batch, workspace));
+  PlaceRows(batch, workspace);
+  const PassFacts facts = FactsOf(batch);
+  experts_.OnPassBegins(facts);
+  if (route_observer_ != nullptr) route_observer_->PassBegins(facts);
+  TROUPE_RETURN_IF_ERROR(RunLayers(batch, workspace));
+  for (const RowGroup& group : batch) group.cache->Advance(group.Rows(config_.width));
   if (route_observer_ != nullptr) route_observer_->PassEnded();
   return OkStatus();
 }
 
-void Transformer::Logits(Workspace& workspace, std::size_t first, std::size_t count,
-                         float* logits) {
-  TROUPE_CHECK(first + count <= workspace.chunk());
-  const Activations normed = workspace.normed.Of(count);
-  for (std::size_t row = 0; row < count; ++row) {
-    RmsNorm(workspace.stream + (first + row) * config_.width, weights_.output_norm,
-            config_.norm_epsilon, workspace.normed.Row(row), config_.width);
-    if (normed.groups != nullptr) QuantizeActivations(normed, row, 1);
+void Transformer::Logits(Workspace& workspace, std::span<const std::uint32_t> rows, float* logits) {
+  TROUPE_CHECK(layers_.end == config_.layers && rows.size() <= workspace.chunk());
+  const Activations normed = workspace.normed.Of(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    TROUPE_CHECK(rows[i] < rows_);
+    RmsNorm(workspace.stream + rows[i] * config_.width, weights_.output_norm, config_.norm_epsilon,
+            workspace.normed.Row(i), config_.width);
+    if (normed.groups != nullptr) QuantizeActivations(normed, i, 1);
   }
   region_.Add(weights_.output, normed, {}, logits, config_.vocabulary);
   region_.Run(pool_);

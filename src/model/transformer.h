@@ -1,6 +1,7 @@
-// The forward pass of a whole model: token ids in, the stream of the last layer and logits out. The
-// same bytes for any number of threads and any way of cutting a prompt into chunks. Threads: one
-// pass at a time; the pool is used by it alone while it runs.
+// The forward pass of a whole model, or of some of its layers: token ids or rows of the residual
+// stream in, the stream of the last layer and logits out. Every row gets the same bytes for any
+// number of threads, any way of cutting prompts into chunks and any other rows in its pass.
+// Threads: one pass at a time; the pool is used by it alone while it runs.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +10,11 @@
 
 #include "base/status.h"
 #include "base/thread_pool.h"
+#include "model/attention_region.h"
 #include "model/batch.h"
 #include "model/config.h"
 #include "model/expert_source.h"
-#include "model/kv_cache.h"
+#include "model/layer_range.h"
 #include "model/matmul_region.h"
 #include "model/route_observer.h"
 #include "model/stream_observer.h"
@@ -23,43 +25,60 @@ namespace troupe {
 
 class Transformer {
  public:
-  // All four must outlive it.
+  // All four references must outlive it. The weights are those of `layers` at least.
+  Transformer(const ModelConfig& config, const ModelWeights& weights, ExpertSource& experts,
+              ThreadPool& pool, LayerRange layers)
+      : config_(config), weights_(weights), experts_(experts), pool_(pool), layers_(layers) {}
   Transformer(const ModelConfig& config, const ModelWeights& weights, ExpertSource& experts,
               ThreadPool& pool)
-      : config_(config), weights_(weights), experts_(experts), pool_(pool) {}
+      : Transformer(config, weights, experts, pool, {0, config.layers}) {}
 
-  // Runs a group of 1 to workspace.chunk() tokens at the positions from its cache's length() on and
-  // stores their keys and values. On an error the cache is as long as before.
-  Status Forward(const RowGroup& group, Workspace& workspace);
+  // Runs the groups' rows, 1 to workspace.chunk() in all and each sequence in one group at most, at
+  // the positions from their caches' length() on, and stores their keys and values. Fails with
+  // kResourceExhausted if a sequence has not reserved the room, kInvalidArgument if a token id is
+  // out of range, or as its experts fail; no sequence is then longer than before.
+  Status Forward(Batch batch, Workspace& workspace);
 
-  // Logits of rows [first, first + count) of the last Forward, `vocabulary` floats a row.
-  // Overwrites workspace.normed; may be called for any rows, in parts.
-  void Logits(Workspace& workspace, std::size_t first, std::size_t count, float* logits);
+  // The stream after the last Forward, a row a row of its batch, group after group: what the part
+  // of a model that has the following layers takes. Good until the next Forward.
+  std::span<const float> Stream(const Workspace& workspace) const {
+    return {workspace.stream, rows_ * config_.width};
+  }
 
-  // Null: nobody looks. It must outlive the passes.
-  void set_observer(StreamObserver* observer) { observer_ = observer; }
+  // Logits of these rows of the last Forward, at most workspace.chunk() at a time, `vocabulary`
+  // floats a row. Overwrites workspace.normed; may be called for any rows, in parts. Of a
+  // transformer that has the last layer.
+  void Logits(Workspace& workspace, std::span<const std::uint32_t> rows, float* logits);
 
   const ModelConfig& config() const { return config_; }
+  LayerRange layers() const { return layers_; }
   // (token, layer, expert) triples that routers chose so far, however they were answered.
   std::uint64_t expert_uses() const { return expert_uses_; }
 
-  // Null: nobody looks. It must outlive its being here.
+  // Both may be null, and must outlive the passes.
+  void set_observer(StreamObserver* observer) { observer_ = observer; }
   void set_route_observer(RouteObserver* observer) { route_observer_ = observer; }
   RouteObserver* route_observer() const { return route_observer_; }
 
  private:
-  Status CheckCall(const RowGroup& group, const Workspace& workspace) const;
-  void Show(std::uint32_t layer, StreamPlace place, const Workspace& workspace,
-            std::size_t tokens) const;
-  void Embed(TokenIds tokens, Workspace& workspace) const;
+  Status CheckBatch(Batch batch, const Workspace& workspace) const;
+  Status CheckGroup(const RowGroup& group) const;
+  PassFacts FactsOf(Batch batch) const;
+  void PlaceRows(Batch batch, Workspace& workspace);
+  void Embed(TokenIds tokens, float* stream, Workspace& workspace) const;
+  void Show(std::uint32_t layer, StreamPlace place, const Workspace& workspace) const;
+  Status RunLayers(Batch batch, Workspace& workspace);
 
   const ModelConfig& config_;
   const ModelWeights& weights_;
   ExpertSource& experts_;
   ThreadPool& pool_;
+  LayerRange layers_;
   MatMulRegion region_;
-  StreamObserver* observer_ = nullptr;
+  AttentionRegion attention_;
+  std::size_t rows_ = 0;  // of the last pass
   std::uint64_t expert_uses_ = 0;
+  StreamObserver* observer_ = nullptr;
   RouteObserver* route_observer_ = nullptr;
 };
 

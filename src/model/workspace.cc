@@ -47,6 +47,8 @@ void Workspace::Place(const ModelConfig& config, const WorkspaceShape& shape, Bu
   embedding_row = bump.Take<std::byte>(config.width * sizeof(float));  // no type is wider
   stream = bump.Floats(chunk * config.width);
   normed = bump.TakeRows(chunk, config.width);
+  positions = bump.Take<std::int32_t>(chunk);
+  group_of_row = bump.Take<std::uint32_t>(chunk);
 
   if (a.mla) {
     const std::size_t head_dim = a.mla->nope_dim + a.mla->rope_dim;
@@ -71,7 +73,7 @@ void Workspace::Place(const ModelConfig& config, const WorkspaceShape& shape, Bu
   // Keys are split among tasks where tokens are few; a chunk that is large enough never is.
   const std::size_t few = std::min<std::size_t>(chunk, shape.threads);
   attention_partials =
-      bump.Take<float>(Attention::PartialFloats(shape.kv, a.heads, few, shape.kv.capacity));
+      bump.Take<float>(Attention::PartialFloats(shape.kv, a.heads, few, shape.context));
 
   if (config.dense_ff > 0 && (moe.routing.experts == 0 || moe.leading_dense > 0)) {
     hidden = bump.TakeRows(chunk, config.dense_ff);
@@ -81,6 +83,7 @@ void Workspace::Place(const ModelConfig& config, const WorkspaceShape& shape, Bu
     router = bump.Floats(chunk * moe.routing.experts);
     chosen = bump.Take<ExpertChoice>(assignments).data();
     const std::size_t asked_early = std::min(chunk, kMostForecastRows);
+    forecast_rows = bump.Take<std::uint32_t>(asked_early);
     gate_said = bump.Floats(asked_early * moe.routing.experts);
     forecast_input = bump.TakeRows(kMostLayersAhead * asked_early, config.width);
     forecast = bump.Floats(kMostLayersAhead * asked_early * moe.routing.experts);
@@ -116,7 +119,6 @@ Result<Workspace> Workspace::Create(const ModelConfig& config, const WorkspaceSh
   w.shape_ = shape;
   w.Place(config, shape, place);
   w.rope.emplace_back(std::move(rope), shape.chunk);
-  w.positions.resize(shape.chunk);
   for (std::size_t h = 0, heads = config.attention.heads; !w.head_rows.empty() && h < heads; ++h) {
     for (std::size_t t = 0; t < shape.chunk; ++t) {
       w.head_rows[h * shape.chunk + t] = static_cast<std::uint32_t>(t * heads + h);

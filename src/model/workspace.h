@@ -1,5 +1,6 @@
-// The memory that one forward pass works in, made once for the largest chunk of tokens and known
-// beforehand to the byte: nothing is allocated while tokens flow.
+// The memory that one forward pass works in, made once for the largest number of rows and known
+// beforehand to the byte: nothing is allocated while tokens flow. Nothing of a sequence stays in it
+// after its pass, so all sequences of an engine take turns with one.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +21,10 @@
 namespace troupe {
 
 struct WorkspaceShape {
-  std::size_t chunk = 512;  // tokens of one pass at most
+  std::size_t chunk = 512;  // rows of one pass at most
   std::size_t threads = 1;
-  KvLayout kv;
+  KvLayout kv;              // of a page
+  std::size_t context = 0;  // positions of one sequence at most
 };
 
 // Rows of floats with room for their 8-bit form, as a matrix product reads them.
@@ -49,7 +51,7 @@ class Workspace {
     return attention_scratch.subspan(thread * scratch_floats_, scratch_floats_);
   }
 
-  // One row a token where nothing else is said.
+  // One row a row of the pass where nothing else is said.
   std::span<std::byte> embedding_row;  // one, as the file has it
   float* stream = nullptr;             // the residual stream
   Rows normed;                         // what a block reads of it
@@ -86,7 +88,9 @@ class Workspace {
   std::span<float> attention_partials;
   std::span<std::uint32_t> head_rows;  // for head h: rows h, heads + h, ... of q_plain and latent
   std::vector<RopeTable> rope;         // exactly one; a vector because it is made late
-  std::vector<std::int32_t> positions;
+  std::span<std::int32_t> positions;   // of each row in its sequence
+  std::span<std::uint32_t> group_of_row;
+  std::span<std::uint32_t> forecast_rows;
 
  private:
   class Bump;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/kv_cache.h"
+#include "model/kv_pool.h"
 #include "model/workspace.h"
 #include "runtime/loader_choice.h"
 #include "runtime/offloaded_experts.h"
@@ -29,15 +29,15 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
     needs.experts_per_token = config.moe.routing.top_k;
   }
   needs.kv_cache = [&config, type = plan.kv_type](std::uint32_t context) {
-    return KvCache::BytesFor(config, type, context);
+    return KvPool::BytesFor(config, {0, config.layers}, {.type = type, .context = context});
   };
   needs.workspace = [&config, type = plan.kv_type, threads = plan.threads, trace = options.trace](
                         std::uint32_t context, std::uint32_t chunk) {
     const Bytes recorder = trace ? TraceRecorder::BytesFor(config, *trace, chunk) : Bytes();
-    return recorder +
-           Workspace::BytesFor(config, {.chunk = chunk,
-                                        .threads = threads,
-                                        .kv = KvCache::LayoutFor(config, type, context)});
+    return recorder + Workspace::BytesFor(config, {.chunk = chunk,
+                                                   .threads = threads,
+                                                   .kv = KvPool::LayoutFor(config, type, context),
+                                                   .context = context});
   };
   return needs;
 }
@@ -65,7 +65,7 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
       .most_slots = options.offload.slots};
   if (request.context < 1) return InvalidArgument("a context of 0 tokens, expected at least 1");
   plan.kv_type = options.kv_type;
-  TROUPE_RETURN_IF_ERROR(KvCache::LayoutFor(config, plan.kv_type, request.context).Check());
+  TROUPE_RETURN_IF_ERROR(KvPool::LayoutFor(config, plan.kv_type, request.context).Check());
 
   const LoaderChoice loader = ChooseLoader(OffloadedExperts::SlotBytes(weights.experts),
                                            machine.costs, options.offload.link);

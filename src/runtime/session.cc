@@ -1,6 +1,8 @@
 #include "runtime/session.h"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 
 namespace troupe {
 namespace {
@@ -12,40 +14,45 @@ constexpr std::size_t kLogitBytes = 4 << 20;
 
 }  // namespace
 
-Session::Session(Engine& engine, KvCache cache, Workspace workspace)
+Session::Session(Engine& engine, std::unique_ptr<KvPool> pool, Workspace workspace)
     : engine_(&engine),
-      cache_(std::move(cache)),
+      pool_(std::move(pool)),
+      cache_(pool_->NewSequence()),
       workspace_(std::move(workspace)),
       logits_(engine.config().vocabulary) {
-  tokens_.reserve(cache_.capacity());
+  tokens_.reserve(engine.plan().context());
 }
 
 Result<Session> Session::Create(Engine& engine) {
   const EnginePlan& plan = engine.plan();
-  TROUPE_ASSIGN_OR_RETURN(KvCache cache,
-                          KvCache::Create(engine.config(), plan.kv_type, plan.context()));
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<KvPool> pool,
+                          KvPool::Create(engine.config(), {0, engine.config().layers},
+                                         {.type = plan.kv_type, .context = plan.context()}));
   RopeParams rope = engine.config().rope;
   rope.freq_factors = engine.weights().rope_freq_factors;
-  TROUPE_ASSIGN_OR_RETURN(
-      Workspace workspace,
-      Workspace::Create(engine.config(),
-                        {.chunk = plan.memory.chunk, .threads = plan.threads, .kv = cache.layout()},
-                        std::move(rope)));
-  return Session(engine, std::move(cache), std::move(workspace));
+  TROUPE_ASSIGN_OR_RETURN(Workspace workspace, Workspace::Create(engine.config(),
+                                                                 {.chunk = plan.memory.chunk,
+                                                                  .threads = plan.threads,
+                                                                  .kv = pool->layout(),
+                                                                  .context = plan.context()},
+                                                                 std::move(rope)));
+  Session session(engine, std::move(pool), std::move(workspace));
+  TROUPE_RETURN_IF_ERROR(session.cache_.Reserve(plan.context()));
+  return session;
 }
 
 Status Session::CheckRoom(std::size_t tokens) const {
   if (tokens <= room()) return OkStatus();
   return Error(Code::kResourceExhausted,
                "{} tokens after {} are more than the context of {} tokens holds", tokens,
-               cache_.length(), cache_.capacity());
+               cache_.length(), engine_->plan().context());
 }
 
 Status Session::Feed(TokenIds tokens) { return FeedChunks(tokens, Phase::kDecode, {}); }
 
 Status Session::Forward(TokenIds tokens, Phase phase) {
-  return engine_->transformer().Forward({.cache = &cache_, .tokens = tokens, .phase = phase},
-                                        workspace_);
+  const RowGroup group{.cache = &cache_, .tokens = tokens, .phase = phase};
+  return engine_->transformer().Forward({&group, 1}, workspace_);
 }
 
 Status Session::FeedChunks(TokenIds tokens, Phase phase, const StopAsked& stop) {
@@ -62,7 +69,8 @@ Status Session::FeedChunks(TokenIds tokens, Phase phase, const StopAsked& stop) 
     tokens_.insert(tokens_.end(), tokens.begin() + at, tokens.begin() + at + count);
     at += count;
     if (at == tokens.size()) {
-      engine_->transformer().Logits(workspace_, count - 1, 1, logits_.data());
+      const auto last = static_cast<std::uint32_t>(count - 1);
+      engine_->transformer().Logits(workspace_, {&last, 1}, logits_.data());
     }
   }
   return OkStatus();
@@ -89,7 +97,9 @@ Status Session::FeedForLogits(TokenIds tokens, std::size_t first, Phase phase,
     tokens_.insert(tokens_.end(), tokens.begin() + at, tokens.begin() + at + count);
     for (std::size_t r = first > at ? std::min(first - at, count) : 0; r < count;) {
       const std::size_t batch = std::min(rows.size() / vocabulary, count - r);
-      engine_->transformer().Logits(workspace_, r, batch, rows.data());
+      std::array<std::uint32_t, kLogitRows> wanted;
+      std::iota(wanted.begin(), wanted.end(), static_cast<std::uint32_t>(r));
+      engine_->transformer().Logits(workspace_, std::span(wanted).first(batch), rows.data());
       for (std::size_t i = 0; i < batch; ++i) {
         row(at + r + i, std::span(rows).subspan(i * vocabulary, vocabulary));
       }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "model/kv_cache.h"
+#include "model/kv_pool.h"
 #include "model/workspace.h"
 #include "runtime/engine.h"
 
@@ -39,19 +39,20 @@ class Session {
   std::span<const std::int32_t> tokens() const { return tokens_; }
   std::uint64_t expert_uses() const { return engine_->transformer().expert_uses(); }
   ExpertUsage expert_usage() const { return engine_->expert_usage(); }
-  std::size_t room() const { return cache_.capacity() - cache_.length(); }
+  std::size_t room() const { return engine_->plan().context() - cache_.length(); }
 
   // Forgets the tokens from `length` on. logits() is then of no token until the next Feed.
   void Truncate(std::size_t length);
 
  private:
-  Session(Engine& engine, KvCache cache, Workspace workspace);
+  Session(Engine& engine, std::unique_ptr<KvPool> pool, Workspace workspace);
   Status CheckRoom(std::size_t tokens) const;
   Status FeedChunks(TokenIds tokens, Phase phase, const StopAsked& stop);
   Status Forward(TokenIds tokens, Phase phase);
 
   Engine* engine_;
-  KvCache cache_;
+  std::unique_ptr<KvPool> pool_;
+  KvSequence cache_;
   Workspace workspace_;
   std::vector<std::int32_t> tokens_;
   std::vector<float> logits_;

@@ -1,0 +1,154 @@
+#include "model/kv_pool.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace troupe {
+namespace {
+
+std::size_t PagePositions(std::uint32_t context) {
+  return std::min<std::size_t>(AlignUp(context, KvLayout::kTile), Attention::kBlock);
+}
+
+std::size_t LayerBytes(const KvLayout& layout) {
+  return AlignUp(layout.TotalBytes().count(), kCacheLine.count());
+}
+
+std::size_t PageCount(const KvPoolShape& shape) {
+  const std::size_t page = PagePositions(shape.context);
+  return shape.sequences * ((shape.context + page - 1) / page);
+}
+
+}  // namespace
+
+KvLayout KvPool::LayoutFor(const ModelConfig& config, KvType type, std::uint32_t context) {
+  const AttentionConfig& a = config.attention;
+  return {.type = type,
+          .kv_heads = a.kv_heads,
+          .k_dim = a.key_dim,
+          .v_dim = a.value_dim,
+          .values_in_keys = a.mla.has_value(),
+          .capacity = PagePositions(context)};
+}
+
+Bytes KvPool::BytesFor(const ModelConfig& config, LayerRange layers, const KvPoolShape& shape) {
+  const KvLayout layout = LayoutFor(config, shape.type, shape.context);
+  return Bytes(PageCount(shape) * layers.size() * LayerBytes(layout));
+}
+
+Result<std::unique_ptr<KvPool>> KvPool::Create(const ModelConfig& config, LayerRange layers,
+                                               const KvPoolShape& shape) {
+  TROUPE_CHECK(shape.context > 0 && shape.sequences > 0);
+  TROUPE_CHECK(layers.first < layers.end && layers.end <= config.layers);
+  const KvLayout layout = LayoutFor(config, shape.type, shape.context);
+  TROUPE_RETURN_IF_ERROR(layout.Check());
+  // No huge pages: heads lie far apart, and 2 MiB at a time would make a whole page resident for
+  // its first token.
+  TROUPE_ASSIGN_OR_RETURN(
+      AlignedBuffer buffer,
+      AlignedBuffer::Allocate(BytesFor(config, layers, shape), {.alignment = kPage}));
+  return std::unique_ptr<KvPool>(new KvPool(layout, layers, PageCount(shape), std::move(buffer)));
+}
+
+KvPool::KvPool(KvLayout layout, LayerRange layers, std::size_t pages, AlignedBuffer buffer)
+    : layout_(layout),
+      layers_(layers),
+      layer_bytes_(LayerBytes(layout)),
+      page_bytes_(layers.size() * layer_bytes_),
+      buffer_(std::move(buffer)),
+      uses_(pages) {
+  // Taken from the end: the pages at the front of the buffer come first.
+  for (std::size_t page = pages; page > 0; --page) {
+    free_.push_back(static_cast<std::uint32_t>(page - 1));
+  }
+}
+
+KvSequence KvPool::NewSequence() { return KvSequence(*this); }
+
+std::byte* KvPool::LayerOf(std::uint32_t page, std::uint32_t layer) {
+  TROUPE_DCHECK(layers_.Contains(layer));
+  return buffer_.data() + page * page_bytes_ + (layer - layers_.first) * layer_bytes_;
+}
+
+std::uint32_t KvPool::TakePage() {
+  const std::uint32_t page = free_.back();
+  free_.pop_back();
+  uses_[page] = 1;
+  return page;
+}
+
+void KvPool::GiveBack(std::uint32_t page) {
+  TROUPE_CHECK(uses_[page] > 0);
+  if (--uses_[page] == 0) free_.push_back(page);
+}
+
+KvSequence::KvSequence(KvSequence&& other) noexcept
+    : pool_(other.pool_),
+      pages_(std::exchange(other.pages_, {})),
+      length_(std::exchange(other.length_, 0)) {}
+
+KvSequence& KvSequence::operator=(KvSequence&& other) noexcept {
+  if (this == &other) return *this;
+  ShrinkTo(0);
+  pool_ = other.pool_;
+  pages_ = std::exchange(other.pages_, {});
+  length_ = std::exchange(other.length_, 0);
+  return *this;
+}
+
+Status KvSequence::Reserve(std::size_t positions) {
+  if (positions <= capacity()) return OkStatus();
+  if (PagesFor(positions) - pages_.size() > pool_->free_.size()) {
+    return Error(
+        Code::kResourceExhausted, "{} more positions of KV cache asked for, {} of {} are free",
+        positions - capacity(), pool_->free_positions(), pool_->pages() * page_positions());
+  }
+  pages_.reserve(PagesFor(positions));
+  while (capacity() < positions) pages_.push_back(pool_->TakePage());
+  return OkStatus();
+}
+
+void KvSequence::ShareFrom(const KvSequence& other, std::size_t positions) {
+  TROUPE_CHECK(pool_ == other.pool_ && pages_.empty());
+  TROUPE_CHECK(positions <= other.length_ && positions % page_positions() == 0);
+  const std::size_t count = PagesFor(positions);
+  pages_.assign(other.pages_.begin(), other.pages_.begin() + static_cast<std::ptrdiff_t>(count));
+  for (const std::uint32_t page : pages_) ++pool_->uses_[page];
+  length_ = positions;
+}
+
+void KvSequence::Advance(std::size_t tokens) {
+  TROUPE_CHECK(length_ + tokens <= capacity());
+  length_ += tokens;
+}
+
+void KvSequence::Truncate(std::size_t length) {
+  TROUPE_CHECK(length <= length_);
+  TROUPE_CHECK(length % page_positions() == 0 || !IsShared(pages_[length / page_positions()]));
+  length_ = length;
+  const auto past = pages_.begin() + static_cast<std::ptrdiff_t>(PagesFor(length));
+  const auto shared = std::stable_partition(past, pages_.end(),
+                                            [&](std::uint32_t page) { return !IsShared(page); });
+  std::for_each(shared, pages_.end(), [&](std::uint32_t page) { pool_->GiveBack(page); });
+  pages_.erase(shared, pages_.end());
+}
+
+void KvSequence::ShrinkTo(std::size_t positions) {
+  if (positions < length_) Truncate(positions);
+  while (pages_.size() > PagesFor(positions)) {
+    pool_->GiveBack(pages_.back());
+    pages_.pop_back();
+  }
+}
+
+PagedKv KvSequence::Layer(std::uint32_t layer) const {
+  return {.memory = pool_->LayerOf(0, layer), .page_bytes = pool_->page_bytes_, .pages = pages_};
+}
+
+std::byte* KvSequence::PageOf(std::uint32_t layer, std::size_t position) {
+  return pool_->LayerOf(pages_[position / page_positions()], layer);
+}
+
+}  // namespace troupe
