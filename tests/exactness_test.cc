@@ -1,10 +1,12 @@
-// Exact means exact: whatever the number of threads, the way a prompt is cut and the instruction
-// set, a token's logits are the same bytes. One tiny random model a family.
+// Exact means exact: whatever the number of threads, the way a prompt is cut, the instruction set
+// and whoever computes an expert, a token's logits are the same bytes. One tiny random model a
+// family.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,8 @@
 #include "gguf/reader.h"
 #include "gguf/writer.h"
 #include "kernels/target.h"
+#include "model/expert_mlp.h"
+#include "model/tiny_model_for_test.h"
 #include "runtime/session.h"
 #include "testing/temp_folder.h"
 #include "testing/test_seed.h"
@@ -125,6 +129,96 @@ TEST_P(Exactness, ASmallKvCacheIsAsExactAndNearlyTheSame) {
   const Logits q8 = Run(2, 32, {kTokens}, KvType::kQ8_0);
   EXPECT_TRUE(SameBytes(q8, Run(1, 16, {5, 1, 32}, KvType::kQ8_0)));
   EXPECT_FALSE(SameBytes(q8, Run(2, 32, {kTokens})));  // the option has its effect
+}
+
+// Computes experts on a thread of its own, as a host elsewhere would, and answers with rows; of
+// some it hands out the weights. Which, and in which order, is drawn.
+class ExpertsElsewhere final : public ExpertSource {
+ public:
+  ExpertsElsewhere(const ModelConfig& config, const ModelWeights& weights, std::size_t most_rows,
+                   double share_of_weights)
+      : config_(config),
+        weights_(weights),
+        share_of_weights_(share_of_weights),
+        mlp_(ExpertMlp::Create(config.moe.expert_ff, most_rows).value()) {}
+
+  void Ask(const ExpertBatch& batch) override {
+    ready_.clear();
+    answers_.clear();
+    for (const ExpertDemand& demand : batch.demands) {
+      if (rng_.Uniform() < share_of_weights_) {
+        ready_.push_back({.expert = demand.expert, .answer = ExpertOf(batch, demand)});
+      } else {
+        answers_.push_back({demand, {}});
+      }
+    }
+    given_weights_ += ready_.size();
+    given_rows_ += answers_.size();
+    host_ = std::async(std::launch::async, [this, batch] {
+      for (Answer& answer : answers_) {
+        answer.rows.resize(answer.demand.tokens * config_.width);
+        mlp_.Run(ExpertOf(batch, answer.demand), batch.input, batch.RowsOf(answer.demand.expert),
+                 answer.rows, threads_);
+      }
+    });
+  }
+  Result<std::span<const ReadyExpert>> Take(bool wait) override {
+    given_ = std::exchange(ready_, {});
+    if (!wait) return std::span<const ReadyExpert>(given_);
+    if (host_.valid()) host_.get();
+    for (const Answer& answer : answers_) {
+      given_.push_back({.expert = answer.demand.expert, .answer = ReadyRows{answer.rows}});
+    }
+    for (std::size_t i = given_.size(); i > 1; --i) std::swap(given_[i - 1], given_[rng_.Below(i)]);
+    return std::span<const ReadyExpert>(given_);
+  }
+  ExpertUsage usage() const override { return {}; }
+  std::size_t given_weights() const { return given_weights_; }
+  std::size_t given_rows() const { return given_rows_; }
+
+ private:
+  struct Answer {
+    ExpertDemand demand;
+    std::vector<float> rows;
+  };
+
+  const Mlp& ExpertOf(const ExpertBatch& batch, const ExpertDemand& demand) const {
+    return weights_.layers[batch.layer].moe.experts[demand.expert];
+  }
+
+  const ModelConfig& config_;
+  const ModelWeights& weights_;
+  const double share_of_weights_;
+  ExpertMlp mlp_;
+  ThreadPool threads_{1};
+  Rng rng_{TestSeed()};
+  std::vector<ReadyExpert> ready_, given_;
+  std::vector<Answer> answers_;
+  std::future<void> host_;
+  std::size_t given_weights_ = 0, given_rows_ = 0;
+};
+
+TEST_P(Exactness, RowsOfExpertsThatWereComputedElsewhereAreTheSameBytes) {
+  const TinyModel model(GetParam().shape, GetParam().type);
+  if (model.config().moe.routing.experts == 0) GTEST_SKIP() << "no experts";
+  ModelPart part(model, model.AllLayers(), {.context = kTokens, .sequences = 2, .chunk = kTokens});
+  const auto expected = part.LogitsOneByOne(tokens_);
+  for (const double share_of_weights : {0.0, 0.5}) {
+    ExpertsElsewhere elsewhere(model.config(), part.weights(), kTokens, share_of_weights);
+    part.Use(elsewhere);
+    KvSequence sequence = part.NewSequence(kTokens);
+    Logits logits;
+    for (std::size_t at = 0; at < kTokens;) {
+      const std::size_t count = at == 0 ? kTokens - 5 : 1;
+      ASSERT_TRUE(
+          part.Forward({.cache = &sequence, .tokens = std::span(tokens_).subspan(at, count)}).ok());
+      for (LogitRow& row : part.Logits(0, count)) logits.push_back(std::move(row));
+      at += count;
+    }
+    EXPECT_TRUE(SameBytes(logits, expected));
+    EXPECT_GT(elsewhere.given_rows(), 0u);
+    EXPECT_EQ(elsewhere.given_weights() > 0, share_of_weights > 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Exactness,

@@ -1,5 +1,6 @@
 // The feed-forward of layers without experts.
 #include "kernels/elementwise.h"
+#include "model/expert_mlp.h"
 #include "model/forward_pass.h"
 
 namespace troupe {
@@ -9,7 +10,7 @@ void ForwardPass::DenseBlock(const float* norm, const Mlp& w) {
   region_.AddGateUp(w.gate, w.up, ws_.normed.Of(tokens_), {}, ws_.hidden.values, ws_.hidden.cols);
   region_.Run(pool_);
   const Activations hidden = ws_.hidden.Of(tokens_);
-  QuantizeAll(hidden);
+  QuantizeRows(hidden, pool_);
   region_.Add(w.down, hidden, {}, ws_.normed.values, config_.width);
   region_.Run(pool_);
   ForRows(tokens_, [&](std::size_t t) {

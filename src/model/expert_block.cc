@@ -1,7 +1,8 @@
 // The feed-forward of layers with experts. Expert-major for any number of tokens: each chosen
 // expert's matrices are read once a pass, whatever number of tokens chose it, and experts are
-// computed as the source hands them out. Answers are kept a row an assignment and added in the
-// order of the slots, so that the order of arrival leaves no trace in the sum.
+// computed as the source hands them out, unless it hands out their answers. Answers are kept a row
+// an assignment and added in the order of the slots, so that neither the order of arrival nor who
+// computed them leaves a trace in the sum.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -9,6 +10,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/quantize_activations.h"
 #include "kernels/rms_norm.h"
+#include "model/expert_mlp.h"
 #include "model/forward_pass.h"
 #include "model/gate_probe.h"
 
@@ -126,28 +128,42 @@ std::span<const ExpertDemand> ForwardPass::Demands() const {
 
 void ForwardPass::QuantizeHidden(const Activations& hidden, std::span<const ReadyExpert> experts) {
   // Experts whose rows lie side by side are one run: all of them, where all are ready at once.
-  for (std::size_t i = 0; i < experts.size();) {
-    Assignments run = AssignmentsOf(experts[i].expert);
-    for (++i; i < experts.size(); ++i) {
-      const Assignments next = AssignmentsOf(experts[i].expert);
-      if (next.first != run.first + run.count) break;
-      run.count += next.count;
+  Assignments run{.first = 0, .count = 0};
+  for (const ReadyExpert& expert : experts) {
+    if (!std::holds_alternative<Mlp>(expert.answer)) continue;
+    const Assignments mine = AssignmentsOf(expert.expert);
+    if (mine.first == run.first + run.count) {
+      run.count += mine.count;
+      continue;
     }
-    QuantizeAll(Slice(hidden, run.first, run.count));
+    QuantizeRows(Slice(hidden, run.first, run.count), pool_);
+    run = mine;
+  }
+  QuantizeRows(Slice(hidden, run.first, run.count), pool_);
+}
+
+void ForwardPass::CopyAnswers(std::span<const ReadyExpert> experts) {
+  for (const ReadyExpert& expert : experts) {
+    const auto* const answered = std::get_if<ReadyRows>(&expert.answer);
+    if (answered == nullptr) continue;
+    const Assignments mine = AssignmentsOf(expert.expert);
+    TROUPE_CHECK(answered->values.size() == mine.count * config_.width);
+    std::ranges::copy(answered->values, ws_.expert_out + mine.first * config_.width);
   }
 }
 
 void ForwardPass::RunExperts(std::span<const ReadyExpert> experts, const Mlp* shared) {
+  CopyAnswers(experts);
   const Activations normed = ws_.normed.Of(tokens_);
   for (const ReadyExpert& expert : experts) {
+    const auto* const weights = std::get_if<Mlp>(&expert.answer);
+    if (weights == nullptr) continue;
     const Assignments mine = AssignmentsOf(expert.expert);
-    region_.AddGateUp(expert.weights.gate, expert.weights.up, normed,
-                      ws_.assigned_token.subspan(mine.first, mine.count),
-                      ws_.expert_hidden.Row(mine.first), ws_.expert_hidden.cols);
+    AddFirstHalf(region_, *weights, normed, ws_.assigned_token.subspan(mine.first, mine.count),
+                 ws_.expert_hidden.Row(mine.first), ws_.expert_hidden.cols);
   }
   if (shared != nullptr) {
-    region_.AddGateUp(shared->gate, shared->up, normed, {}, ws_.shared_hidden.values,
-                      ws_.shared_hidden.cols);
+    AddFirstHalf(region_, *shared, normed, {}, ws_.shared_hidden.values, ws_.shared_hidden.cols);
   }
   region_.Run(pool_);
   experts_.Advance();
@@ -155,14 +171,16 @@ void ForwardPass::RunExperts(std::span<const ReadyExpert> experts, const Mlp* sh
   const Activations hidden = ws_.expert_hidden.Of(tokens_ * config_.moe.routing.top_k);
   QuantizeHidden(hidden, experts);
   for (const ReadyExpert& expert : experts) {
+    const auto* const weights = std::get_if<Mlp>(&expert.answer);
+    if (weights == nullptr) continue;
     const Assignments mine = AssignmentsOf(expert.expert);
-    region_.Add(expert.weights.down, Slice(hidden, mine.first, mine.count), {},
-                ws_.expert_out + mine.first * config_.width, config_.width);
+    AddSecondHalf(region_, *weights, Slice(hidden, mine.first, mine.count),
+                  ws_.expert_out + mine.first * config_.width);
   }
   if (shared != nullptr) {
     const Activations shared_hidden = ws_.shared_hidden.Of(tokens_);
-    QuantizeAll(shared_hidden);
-    region_.Add(shared->down, shared_hidden, {}, ws_.shared_out, config_.width);
+    QuantizeRows(shared_hidden, pool_);
+    AddSecondHalf(region_, *shared, shared_hidden, ws_.shared_out);
   }
   region_.Run(pool_);
 }
@@ -226,7 +244,11 @@ Status ForwardPass::ExpertBlock(std::uint32_t layer, const LayerWeights& w,
                     {ws_.chosen, tokens_ * routing.top_k});
   OrderByExpert();
   const std::span<const ExpertDemand> demands = Demands();
-  experts_.Ask(layer, demands);
+  experts_.Ask({.layer = layer,
+                .demands = demands,
+                .input = ws_.normed.Of(tokens_),
+                .rows = ws_.assigned_token,
+                .first_row = ws_.first_assignment});
   TellForecasts(layer, w.moe, following, forecasts, tells);
   TROUPE_RETURN_IF_ERROR(RunChosen(w.moe, demands));
   Combine();

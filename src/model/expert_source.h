@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <variant>
 
 #include "base/expert_choice.h"
 #include "base/status.h"
@@ -12,12 +13,36 @@
 #include "expert/forecast/predictor.h"
 #include "expert/pass_facts.h"
 #include "model/weights.h"
+#include "quant/activations.h"
 
 namespace troupe {
 
+// What a layer of a pass wants computed: its experts, and for each the rows that chose it. Good
+// until the last of the experts was taken.
+struct ExpertBatch {
+  std::uint32_t layer = 0;
+  std::span<const ExpertDemand> demands = {};  // each expert once
+  // The rows as the experts read them: floats, and their 8-bit form where the width has one.
+  Activations input = {};
+  // Rows of the input, expert by expert, and where those of each expert of the layer begin, with
+  // the end behind the last.
+  std::span<const std::uint32_t> rows = {};
+  std::span<const std::uint32_t> first_row = {};
+
+  std::span<const std::uint32_t> RowsOf(std::uint32_t expert) const {
+    return rows.subspan(first_row[expert], first_row[expert + 1] - first_row[expert]);
+  }
+};
+
+// An expert's answers, computed elsewhere: one for each of ExpertBatch::RowsOf(expert), in that
+// order, as long as the model is wide. They are what ExpertMlp gives, to the byte.
+struct ReadyRows {
+  std::span<const float> values;
+};
+
 struct ReadyExpert {
   std::uint32_t expert = 0;
-  Mlp weights;
+  std::variant<Mlp, ReadyRows> answer;  // weights to compute with, or what they would give
 };
 
 class ExpertSource {
@@ -34,8 +59,8 @@ class ExpertSource {
   virtual void OnRouted(std::uint32_t /*layer*/, std::span<const float> /*scores*/,
                         std::span<ExpertChoice> /*chosen*/) {}
 
-  // A layer needs these experts, each named once; whatever an earlier call asked for is forgotten.
-  virtual void Ask(std::uint32_t layer, std::span<const ExpertDemand> demands) = 0;
+  // A layer needs these experts; whatever an earlier call asked for is forgotten.
+  virtual void Ask(const ExpertBatch& batch) = 0;
 
   // Number of layers ahead whose gates it wants to hear in this pass.
   virtual std::uint32_t forecast_layers() const { return 0; }

@@ -3,6 +3,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/quantize_activations.h"
 #include "kernels/rms_norm.h"
+#include "model/expert_mlp.h"
 #include "model/forecast_rows.h"
 
 namespace troupe {
@@ -32,11 +33,6 @@ void ForwardPass::NormaliseStream(const float* weight) {
   });
 }
 
-void ForwardPass::QuantizeAll(const Activations& x) {
-  if (x.groups == nullptr) return;
-  ForRows(x.tokens, [&](std::size_t row) { QuantizeActivations(x, row, 1); });
-}
-
 void ForwardPass::AddBias(const float* bias, float* rows, std::size_t length) {
   if (bias == nullptr) return;
   for (std::size_t t = 0; t < tokens_; ++t) Add(bias, rows + t * length, length);
@@ -64,7 +60,7 @@ void ForwardPass::Attend(std::uint32_t layer, const float* q, std::size_t q_row,
 
 void ForwardPass::ProjectAttended(const Linear& out) {
   const Activations attended = ws_.attended.Of(tokens_);
-  QuantizeAll(attended);
+  QuantizeRows(attended, pool_);
   // The projection lands where the normed stream was: nobody reads that any more.
   region_.Add(out.weight, attended, {}, ws_.normed.values, config_.width);
   region_.Run(pool_);

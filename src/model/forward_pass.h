@@ -15,6 +15,7 @@
 #include "model/batch.h"
 #include "model/config.h"
 #include "model/expert_source.h"
+#include "model/for_rows.h"
 #include "model/matmul_region.h"
 #include "model/route_observer.h"
 #include "model/weights.h"
@@ -47,14 +48,13 @@ class ForwardPass {
                      std::span<const LayerWeights> following);
 
  private:
-  // work(row) for all rows, on all threads if there are enough of them to be worth it.
   template <typename F>
-  void ForRows(std::size_t rows, F&& work);
+  void ForRows(std::size_t rows, F&& work) {
+    troupe::ForRows(pool_, rows, work);
+  }
 
   // ws_.normed = norm of the stream, with its 8-bit form.
   void NormaliseStream(const float* weight);
-  // The 8-bit form of all rows of x, if it has room for one.
-  void QuantizeAll(const Activations& x);
   std::span<const std::uint32_t> HeadRows(std::size_t head) const {
     return ws_.head_rows.subspan(head * ws_.chunk(), tokens_);
   }
@@ -94,6 +94,7 @@ class ForwardPass {
   Status RunChosen(const MoeWeights& w, std::span<const ExpertDemand> demands);
   void RunExperts(std::span<const ReadyExpert> experts, const Mlp* shared);
   void QuantizeHidden(const Activations& hidden, std::span<const ReadyExpert> experts);
+  void CopyAnswers(std::span<const ReadyExpert> experts);
   void Combine();
 
   const ModelConfig& config_;
@@ -108,18 +109,5 @@ class ForwardPass {
   std::size_t tokens_;                            // rows of all groups
   std::span<const std::uint32_t> forecast_rows_;  // that forecasts are made of
 };
-
-template <typename F>
-void ForwardPass::ForRows(std::size_t rows, F&& work) {
-  constexpr std::size_t kRowsPerTask = 4;  // a row takes about a microsecond
-  if (rows <= kRowsPerTask) {
-    for (std::size_t row = 0; row < rows; ++row) work(row);
-    return;
-  }
-  pool_.Run((rows + kRowsPerTask - 1) / kRowsPerTask, [&](std::size_t task, std::size_t) {
-    const std::size_t end = std::min(rows, (task + 1) * kRowsPerTask);
-    for (std::size_t row = task * kRowsPerTask; row < end; ++row) work(row);
-  });
-}
 
 }  // namespace troupe

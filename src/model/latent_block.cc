@@ -7,6 +7,7 @@
 #include "kernels/kv_layout.h"
 #include "kernels/rms_norm.h"
 #include "kernels/rope.h"
+#include "model/expert_mlp.h"
 #include "model/forward_pass.h"
 
 namespace troupe {
@@ -28,7 +29,7 @@ void ForwardPass::LatentBlock(std::uint32_t layer, const MlaWeights& w) {
       RmsNorm(row, w.q_down_norm, config_.norm_epsilon, row, mla.q_rank);
     });
     const Activations q_low = ws_.q_low.Of(tokens_);
-    QuantizeAll(q_low);
+    QuantizeRows(q_low, pool_);
     region_.Add(w.q.weight, q_low, {}, ws_.q.values, ws_.q.cols);
   } else {
     region_.Add(w.q.weight, normed, {}, ws_.q.values, ws_.q.cols);
@@ -54,7 +55,7 @@ void ForwardPass::LatentBlock(std::uint32_t layer, const MlaWeights& w) {
   // A row a token and head; head h multiplies its own rows with its own matrices.
   const Activations q_plain =
       MakeActivations(ws_.q.values, head_dim, tokens_ * heads, mla.nope_dim, ws_.q_plain.storage);
-  QuantizeAll(q_plain);
+  QuantizeRows(q_plain, pool_);
   for (std::size_t h = 0; h < heads; ++h) {
     region_.Add(w.k_up[h], q_plain, HeadRows(h), ws_.q_latent + h * a.key_dim, heads * a.key_dim);
   }
@@ -63,7 +64,7 @@ void ForwardPass::LatentBlock(std::uint32_t layer, const MlaWeights& w) {
   Attend(layer, ws_.q_latent, heads * a.key_dim, ws_.latent.values, heads * mla.kv_rank);
 
   const Activations latent = ws_.latent.Of(tokens_ * heads);
-  QuantizeAll(latent);
+  QuantizeRows(latent, pool_);
   for (std::size_t h = 0; h < heads; ++h) {
     region_.Add(w.v_up[h], latent, HeadRows(h), ws_.attended.values + h * mla.value_dim,
                 ws_.attended.cols);

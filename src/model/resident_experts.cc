@@ -4,14 +4,14 @@
 
 namespace troupe {
 
-void ResidentExperts::Ask(std::uint32_t layer, std::span<const ExpertDemand> demands) {
+void ResidentExperts::Ask(const ExpertBatch& batch) {
+  const std::vector<Mlp>& experts = weights_.layers[batch.layer].moe.experts;
   ready_.clear();
-  for (const ExpertDemand& demand : demands) {
-    ready_.push_back(
-        {.expert = demand.expert, .weights = weights_.layers[layer].moe.experts[demand.expert]});
+  for (const ExpertDemand& demand : batch.demands) {
+    ready_.push_back({.expert = demand.expert, .answer = experts[demand.expert]});
   }
   given_ = false;
-  asks_ += demands.size();
+  asks_ += batch.demands.size();
 }
 
 Result<std::span<const ReadyExpert>> ResidentExperts::Take(bool wait) {

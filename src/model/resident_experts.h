@@ -12,7 +12,7 @@ class ResidentExperts final : public ExpertSource {
   // The weights must outlive it.
   explicit ResidentExperts(const ModelWeights& weights) : weights_(weights) {}
 
-  void Ask(std::uint32_t layer, std::span<const ExpertDemand> demands) override;
+  void Ask(const ExpertBatch& batch) override;
   Result<std::span<const ReadyExpert>> Take(bool wait) override;
   ExpertUsage usage() const override {
     ExpertUsage usage;

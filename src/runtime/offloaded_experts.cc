@@ -58,11 +58,11 @@ void OffloadedExperts::OnRouted(std::uint32_t layer, std::span<const float> scor
   substituting_ += clock_.Now() - start - (policy_.spent() - policy);
 }
 
-void OffloadedExperts::Ask(std::uint32_t layer, std::span<const ExpertDemand> demands) {
+void OffloadedExperts::Ask(const ExpertBatch& batch) {
   CloseDemand();
   CollectEnded();
-  layer_ = layer;
-  demand_ = flow_.Ask(layer, demands, clock_.Now());
+  layer_ = batch.layer;
+  demand_ = flow_.Ask(batch.layer, batch.demands, clock_.Now());
 }
 
 void OffloadedExperts::Advance() {
@@ -98,7 +98,7 @@ Result<std::span<const ReadyExpert>> OffloadedExperts::Take(bool wait) {
   ready_.clear();
   for (const Given& expert : *given) {
     ready_.push_back(
-        {.expert = expert.expert, .weights = loads_->WeightsIn(expert.slot, layer_, expert.copy)});
+        {.expert = expert.expert, .answer = loads_->WeightsIn(expert.slot, layer_, expert.copy)});
   }
   for (MissEvent& miss : flow_.GivenMisses(*demand_)) {
     miss.bytes = loads_->SourceBytes(layer_, miss.low ? ExpertCopy::kLow : ExpertCopy::kFull);

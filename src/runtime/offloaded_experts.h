@@ -45,7 +45,7 @@ class OffloadedExperts final : public ExpertSource {
   void OnPassBegins(const PassFacts& pass) override;
   void OnRouted(std::uint32_t layer, std::span<const float> scores,
                 std::span<ExpertChoice> chosen) override;
-  void Ask(std::uint32_t layer, std::span<const ExpertDemand> demands) override;
+  void Ask(const ExpertBatch& batch) override;
   std::uint32_t forecast_layers() const override { return flow_.forecast_layers(); }
   void OnGateScores(std::uint32_t layer, const GateScores& said) override {
     flow_.OnGateScores(layer, said);

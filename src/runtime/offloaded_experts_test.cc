@@ -90,7 +90,7 @@ class OffloadedExpertsTest : public testing::Test {
     layer_ = layer;
     std::vector<ExpertDemand> demands;
     for (const std::uint32_t e : experts) demands.push_back({.expert = e, .tokens = 1});
-    experts_->Ask(layer, demands);
+    experts_->Ask({.layer = layer, .demands = demands});
   }
   // The experts of one Take, after a look at their bytes.
   std::vector<std::uint32_t> Take(bool wait) {
@@ -99,7 +99,8 @@ class OffloadedExpertsTest : public testing::Test {
     for (const ReadyExpert& ready : taken) {
       experts.push_back(ready.expert);
       const auto mark = static_cast<std::byte>(16 * layer_ + ready.expert);
-      for (const PanelMatrix& m : {ready.weights.gate, ready.weights.up, ready.weights.down}) {
+      const Mlp& weights = std::get<Mlp>(ready.answer);
+      for (const PanelMatrix& m : {weights.gate, weights.up, weights.down}) {
         EXPECT_TRUE(std::all_of(m.data, m.data + PanelBytes(m.type, m.rows, m.cols),
                                 [&](std::byte b) { return b == mark; }));
       }

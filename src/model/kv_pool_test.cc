@@ -1,0 +1,160 @@
+#include "model/kv_pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/rng.h"
+#include "testing/test_seed.h"
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+
+ModelConfig ThreeLayers() {
+  ModelConfig config;
+  config.layers = 3;
+  config.attention = {.heads = 4, .kv_heads = 2, .key_dim = 16, .value_dim = 16};
+  return config;
+}
+
+std::unique_ptr<KvPool> Pool(std::uint32_t context, std::uint32_t sequences,
+                             LayerRange layers = {0, 3}) {
+  return KvPool::Create(ThreeLayers(), layers, {.context = context, .sequences = sequences})
+      .value();
+}
+
+TEST(KvPool, APageHasTheBlockOfAttentionOrAShorterContext) {
+  EXPECT_EQ(Pool(1024, 1)->page_positions(), Attention::kBlock);
+  EXPECT_EQ(Pool(1024, 1)->pages(), 4u);
+  EXPECT_EQ(Pool(257, 3)->pages(), 6u);
+  EXPECT_EQ(Pool(20, 1)->page_positions(), 32u);
+  EXPECT_EQ(Pool(20, 5)->pages(), 5u);
+}
+
+TEST(KvPool, TakesTheBytesThatItSaid) {
+  const KvPoolShape shape{.context = 300, .sequences = 2};
+  EXPECT_EQ(Pool(300, 2)->bytes(), KvPool::BytesFor(ThreeLayers(), {0, 3}, shape));
+  // Keys and values of two heads in halves, for four pages.
+  EXPECT_EQ(Pool(300, 2)->bytes(), Bytes(3 * 4 * 256 * 2 * (16 + 16) * 2));
+  EXPECT_EQ(3 * Pool(300, 2, {1, 2})->bytes(), Pool(300, 2)->bytes());
+}
+
+TEST(KvPool, WhatIsReservedIsGivenBackAtTheEnd) {
+  const auto pool = Pool(512, 2);
+  {
+    KvSequence a = pool->NewSequence(), b = pool->NewSequence();
+    ASSERT_TRUE(a.Reserve(257).ok());
+    EXPECT_EQ(a.capacity(), 512u);
+    ASSERT_TRUE(b.Reserve(100).ok());
+    EXPECT_EQ(pool->free_positions(), 256u);
+    const KvSequence moved = std::move(a);
+    EXPECT_EQ(a.capacity(), 0u);
+    EXPECT_EQ(moved.capacity(), 512u);
+    b = pool->NewSequence();
+    EXPECT_EQ(pool->free_positions(), 512u);
+  }
+  EXPECT_EQ(pool->free_positions(), 1024u);
+}
+
+TEST(KvPool, AReservationThatDoesNotFitChangesNothingAndSaysWhatIsFree) {
+  const auto pool = Pool(512, 1);
+  KvSequence first = pool->NewSequence(), second = pool->NewSequence();
+  ASSERT_TRUE(first.Reserve(256).ok());
+  const Status refused = second.Reserve(300);
+  EXPECT_EQ(refused.code(), Code::kResourceExhausted);
+  EXPECT_THAT(refused.message(), HasSubstr("300 more positions"));
+  EXPECT_THAT(refused.message(), HasSubstr("256 of 512 are free"));
+  EXPECT_EQ(second.capacity(), 0u);
+  EXPECT_TRUE(second.Reserve(200).ok());
+  EXPECT_TRUE(first.Reserve(256).ok());  // what it has already
+}
+
+TEST(KvPool, TruncatingKeepsTheReservationAndShrinkingGivesItBack) {
+  const auto pool = Pool(1024, 1);
+  KvSequence sequence = pool->NewSequence();
+  ASSERT_TRUE(sequence.Reserve(1024).ok());
+  sequence.Advance(700);
+  sequence.Truncate(300);
+  EXPECT_EQ(sequence.length(), 300u);
+  EXPECT_EQ(sequence.capacity(), 1024u);
+  sequence.ShrinkTo(sequence.length());
+  EXPECT_EQ(sequence.length(), 300u);
+  EXPECT_EQ(sequence.capacity(), 512u);
+  sequence.ShrinkTo(10);
+  EXPECT_EQ(sequence.length(), 10u);
+  EXPECT_EQ(pool->free_positions(), 768u);
+}
+
+TEST(KvPool, SharedPagesAreFreeOnceNobodyHasThem) {
+  const auto pool = Pool(1024, 1);
+  std::optional<KvSequence> first = pool->NewSequence();
+  ASSERT_TRUE(first->Reserve(768).ok());
+  first->Advance(600);
+  KvSequence second = pool->NewSequence();
+  second.ShareFrom(*first, 512);
+  EXPECT_EQ(second.length(), 512u);
+  EXPECT_EQ(pool->free_positions(), 256u);
+  EXPECT_EQ(first->PageOf(2, 300), second.PageOf(2, 300));
+  ASSERT_TRUE(second.Reserve(513).ok());
+  EXPECT_NE(first->PageOf(2, 512), second.PageOf(2, 512));
+  first.reset();
+  EXPECT_EQ(pool->free_positions(), 256u);
+  second.ShrinkTo(0);
+  EXPECT_EQ(pool->free_positions(), 1024u);
+}
+
+TEST(KvPool, TruncatingBelowASharedPageLeavesItToTheOther) {
+  const auto pool = Pool(1024, 1);
+  KvSequence first = pool->NewSequence(), second = pool->NewSequence();
+  ASSERT_TRUE(first.Reserve(768).ok());
+  first.Advance(512);
+  second.ShareFrom(first, 512);
+  const std::byte* const shared = second.PageOf(0, 256);
+  first.Truncate(256);  // goes on with a page of its own
+  EXPECT_EQ(first.capacity(), 512u);
+  EXPECT_NE(first.PageOf(0, 256), shared);
+  EXPECT_EQ(second.PageOf(0, 256), shared);
+  EXPECT_EQ(second.length(), 512u);
+}
+
+TEST(KvPoolDeathTest, ASharedPageCannotBeTruncatedWithin) {
+  const auto pool = Pool(1024, 1);
+  KvSequence first = pool->NewSequence(), second = pool->NewSequence();
+  ASSERT_TRUE(first.Reserve(256).ok());
+  first.Advance(256);
+  second.ShareFrom(first, 256);
+  EXPECT_DEATH(second.Truncate(100), "IsShared");
+}
+
+TEST(KvPool, EveryPageHasOneOwnerWhateverComesAndGoes) {
+  Rng rng(TestSeed());
+  const auto pool = Pool(2048, 2);
+  std::vector<KvSequence> sequences;
+  for (int i = 0; i < 5; ++i) sequences.push_back(pool->NewSequence());
+  for (int step = 0; step < 2000; ++step) {
+    KvSequence& sequence = sequences[rng.Below(sequences.size())];
+    const std::size_t asked = rng.Below(2048);
+    if (rng.Below(2) == 0) {
+      sequence.ShrinkTo(asked);
+    } else {
+      const std::size_t had = sequence.capacity();
+      const std::size_t free = pool->free_positions();
+      const bool fits = (asked + 255) / 256 * 256 <= had + free;
+      ASSERT_EQ(sequence.Reserve(asked).ok(), fits) << asked << " beside " << had << ", " << free;
+    }
+    std::set<const std::byte*> pages;
+    std::size_t reserved = 0;
+    for (KvSequence& each : sequences) {
+      for (std::size_t p = 0; p < each.capacity(); p += 256) pages.insert(each.PageOf(0, p));
+      reserved += each.capacity();
+    }
+    ASSERT_EQ(pages.size() * 256, reserved);
+    ASSERT_EQ(reserved + pool->free_positions(), 2u * 2048);
+  }
+}
+
+}  // namespace
+}  // namespace troupe
