@@ -410,6 +410,7 @@ TEST_P(OffloadExactness, ADamagedExpertFailsTheRequestAndTheEngineGoesOn) {
     file.put(flipped);
   }
   EngineOptions options;
+  options.sequences = 2;
   options.offload.slots = all_ / 2;
   const auto engine = Engine::Open(path(), options).value();
   Session session = Session::Create(*engine).value();

@@ -57,7 +57,8 @@ class Calls {
     ThreadPool pool(threads);
     const Workspace workspace =
         Workspace::Create(
-            config_, {.chunk = 32, .threads = threads, .kv = pool_->layout(), .context = kContext},
+            config_, {.chunk = 32, .threads = threads, .kv = pool_->layout(), .context = kContext,
+             .layers = {0, 1}},
             config_.rope)
             .value();
     AttentionRegion region;

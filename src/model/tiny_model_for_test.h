@@ -67,7 +67,8 @@ class ModelPart {
   ModelPart(const TinyModel& model, LayerRange layers, const PartOptions& options = {})
       : config_(model.config()),
         threads_(options.threads),
-        weights_(LoadWeights(model.file(), config_, RoutedExperts::kResident, threads_).value()),
+        weights_(
+            LoadWeights(model.file(), config_, layers, RoutedExperts::kResident, threads_).value()),
         experts_(weights_.weights()),
         kv_(KvPool::Create(config_, layers,
                            {.context = options.context, .sequences = options.sequences})
@@ -76,7 +77,8 @@ class ModelPart {
                                      {.chunk = options.chunk,
                                       .threads = options.threads,
                                       .kv = kv_->layout(),
-                                      .context = options.context},
+                                      .context = options.context,
+                                      .layers = layers},
                                      Rope())
                        .value()) {
     Use(experts_, layers);

@@ -11,15 +11,27 @@ bool IsIgnorable(std::string_view name) { return name.ends_with(".attn_rot_embd"
 
 }  // namespace
 
-WeightBinder::WeightBinder(const GgufModel& file, const ModelConfig& config, RoutedExperts experts,
-                           std::span<std::byte> buffer)
+WeightBinder::WeightBinder(const GgufModel& file, const ModelConfig& config, LayerRange layers,
+                           RoutedExperts experts, std::span<std::byte> buffer)
     : file_(file),
       config_(config),
+      layers_(layers),
       experts_(experts),
       buffer_(buffer),
       expert_layouts_(config.layers) {}
 
+template <typename F>
+auto WeightBinder::PlacingIf(bool wanted, F&& bind) {
+  const std::size_t jobs = jobs_.size();
+  placing_ = wanted;
+  auto bound = bind();
+  placing_ = true;
+  if (!wanted) jobs_.resize(jobs);
+  return bound;
+}
+
 std::byte* WeightBinder::Take(std::uint64_t bytes) {
+  if (!placing_) return nullptr;
   const std::uint64_t begin = AlignUp(used_, kAlignment);
   used_ = begin + bytes;
   if (buffer_.empty()) return nullptr;
@@ -242,13 +254,19 @@ Result<LayerWeights> WeightBinder::BindLayer(std::uint32_t layer) {
 }
 
 Status WeightBinder::BindEnds(ModelWeights& w) {
-  TROUPE_ASSIGN_OR_RETURN(w.embedding,
-                          Matrix("token_embd.weight", config_.width, config_.vocabulary));
-  TROUPE_ASSIGN_OR_RETURN(w.output_norm, Vector("output_norm.weight", config_.width));
-  if (file_.Find("output.weight") != nullptr) {
-    TROUPE_ASSIGN_OR_RETURN(w.output, Matrix("output.weight", config_.width, config_.vocabulary));
-  } else {
+  const bool first = layers_.first == 0, last = layers_.end == config_.layers;
+  const bool tied = file_.Find("output.weight") == nullptr;
+  TROUPE_ASSIGN_OR_RETURN(w.embedding, PlacingIf(first || (last && tied), [&] {
+                            return Matrix("token_embd.weight", config_.width, config_.vocabulary);
+                          }));
+  TROUPE_ASSIGN_OR_RETURN(
+      w.output_norm, PlacingIf(last, [&] { return Vector("output_norm.weight", config_.width); }));
+  if (tied) {
     w.output = w.embedding;
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(w.output, PlacingIf(last, [&] {
+                              return Matrix("output.weight", config_.width, config_.vocabulary);
+                            }));
   }
   if (const TensorInfo* factors = Find("rope_freqs.weight")) {
     TROUPE_RETURN_IF_ERROR(CheckShape(*factors, {.cols = config_.rope.dims / 2}));
@@ -279,8 +297,10 @@ Result<ModelWeights> WeightBinder::Bind() {
   TROUPE_RETURN_IF_ERROR(BindEnds(weights));
   weights.layers.reserve(config_.layers);
   for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
-    TROUPE_ASSIGN_OR_RETURN(LayerWeights w, BindLayer(layer));
-    weights.layers.push_back(std::move(w));
+    const bool wanted = layers_.Contains(layer);
+    TROUPE_ASSIGN_OR_RETURN(LayerWeights w, PlacingIf(wanted, [&] { return BindLayer(layer); }));
+    weights.layers.push_back(wanted ? std::move(w) : LayerWeights());
+    if (!wanted) expert_layouts_[layer] = ExpertLayout();
   }
   TROUPE_RETURN_IF_ERROR(CheckNothingLeftOver());
   return weights;

@@ -1,5 +1,6 @@
-// Assigns every tensor that a configuration calls for its place in one buffer, and writes down what
-// has to be read to fill it. The reading itself is weight_loader.cc's.
+// Assigns every tensor that a configuration calls for, or those of some layers, its place in one
+// buffer, and writes down what has to be read to fill it. Tensors of other layers are checked all
+// the same. The reading itself is weight_loader.cc's.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +15,7 @@
 #include "gguf/reader.h"
 #include "model/config.h"
 #include "model/expert_layout.h"
+#include "model/layer_range.h"
 #include "model/weights.h"
 
 namespace troupe {
@@ -42,10 +44,12 @@ enum class RoutedExperts {
 class WeightBinder {
  public:
   // Without a buffer it only counts: used_bytes() is then what a buffer must hold.
-  WeightBinder(const GgufModel& file, const ModelConfig& config, RoutedExperts experts,
-               std::span<std::byte> buffer = {});
+  WeightBinder(const GgufModel& file, const ModelConfig& config, LayerRange layers,
+               RoutedExperts experts, std::span<std::byte> buffer = {});
 
-  // The views of a whole model. Fails on the first tensor that is missing, misshapen or left over.
+  // The views; those of layers outside the range are empty, and so are the embedding and the output
+  // of a range that lacks the first or the last layer. Fails on the first tensor of the whole model
+  // that is missing, misshapen or left over.
   Result<ModelWeights> Bind();
 
   const std::vector<LoadJob>& jobs() const { return jobs_; }
@@ -72,6 +76,9 @@ class WeightBinder {
   Result<Mlp> BindMlp(const std::string& prefix, const std::string& suffix, std::uint64_t width,
                       std::uint64_t ff);
 
+  // Checks without placing while `bind` runs, unless `wanted`.
+  template <typename F>
+  auto PlacingIf(bool wanted, F&& bind);
   Status BindEnds(ModelWeights& weights);
   Result<LayerWeights> BindLayer(std::uint32_t layer);
   Result<AttentionWeights> BindAttention(const std::string& prefix);
@@ -82,8 +89,10 @@ class WeightBinder {
 
   const GgufModel& file_;
   const ModelConfig& config_;
+  LayerRange layers_;
   RoutedExperts experts_;
   std::span<std::byte> buffer_;
+  bool placing_ = true;
   std::uint64_t used_ = 0;
   std::vector<LoadJob> jobs_;
   std::set<std::string, std::less<>> bound_;

@@ -108,22 +108,27 @@ Status LoadAll(const GgufModel& file, const std::vector<LoadJob>& jobs, ThreadPo
 }  // namespace
 
 Result<WeightMeasure> MeasureWeights(const GgufModel& file, const ModelConfig& config) {
-  WeightBinder counter(file, config, RoutedExperts::kResident);
+  return MeasureWeights(file, config, {0, config.layers});
+}
+
+Result<WeightMeasure> MeasureWeights(const GgufModel& file, const ModelConfig& config,
+                                     LayerRange layers) {
+  WeightBinder counter(file, config, layers, RoutedExperts::kResident);
   TROUPE_RETURN_IF_ERROR(counter.Bind().status());
   return WeightMeasure{.bytes = {.dense = counter.used_bytes() - counter.expert_bytes(),
                                  .experts = counter.expert_bytes()},
                        .experts = counter.expert_layouts()};
 }
 
-Result<WeightStore> LoadWeights(const GgufModel& file, const ModelConfig& config,
+Result<WeightStore> LoadWeights(const GgufModel& file, const ModelConfig& config, LayerRange layers,
                                 RoutedExperts experts, ThreadPool& pool,
                                 const ByteProgress& progress) {
-  WeightBinder counter(file, config, experts);
+  WeightBinder counter(file, config, layers, experts);
   TROUPE_RETURN_IF_ERROR(counter.Bind().status());
   TROUPE_ASSIGN_OR_RETURN(
       AlignedBuffer buffer,
       AlignedBuffer::Allocate(counter.used_bytes(), {.alignment = kHugePage, .huge_pages = true}));
-  WeightBinder binder(file, config, experts, buffer.bytes());
+  WeightBinder binder(file, config, layers, experts, buffer.bytes());
   TROUPE_ASSIGN_OR_RETURN(ModelWeights weights, binder.Bind());
   TROUPE_RETURN_IF_ERROR(LoadAll(file, binder.jobs(), pool, SourceBytes(binder.jobs()), progress));
   const WeightBytes bytes = {.dense = binder.used_bytes() - binder.expert_bytes(),

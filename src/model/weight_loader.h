@@ -21,10 +21,12 @@ struct WeightMeasure {
   ExpertLayouts experts;  // points into the file's tensor table
 };
 
-// What they will take, without reading any of them.
+// What they will take, without reading any of them: the whole model's, or those of some layers.
 Result<WeightMeasure> MeasureWeights(const GgufModel& file, const ModelConfig& config);
+Result<WeightMeasure> MeasureWeights(const GgufModel& file, const ModelConfig& config,
+                                     LayerRange layers);
 
-Result<WeightStore> LoadWeights(const GgufModel& file, const ModelConfig& config,
+Result<WeightStore> LoadWeights(const GgufModel& file, const ModelConfig& config, LayerRange layers,
                                 RoutedExperts experts, ThreadPool& pool,
                                 const ByteProgress& progress = {});
 

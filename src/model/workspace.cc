@@ -75,10 +75,10 @@ void Workspace::Place(const ModelConfig& config, const WorkspaceShape& shape, Bu
   attention_partials =
       bump.Take<float>(Attention::PartialFloats(shape.kv, a.heads, few, shape.context));
 
-  if (config.dense_ff > 0 && (moe.routing.experts == 0 || moe.leading_dense > 0)) {
+  if (config.dense_ff > 0 && !config.IsMoeLayer(shape.layers.first)) {
     hidden = bump.TakeRows(chunk, config.dense_ff);
   }
-  if (moe.routing.experts > 0) {
+  if (config.IsMoeLayer(shape.layers.end - 1)) {
     const std::size_t assignments = chunk * moe.routing.top_k;
     router = bump.Floats(chunk * moe.routing.experts);
     chosen = bump.Take<ExpertChoice>(assignments).data();
@@ -110,6 +110,7 @@ Bytes Workspace::BytesFor(const ModelConfig& config, const WorkspaceShape& shape
 
 Result<Workspace> Workspace::Create(const ModelConfig& config, const WorkspaceShape& shape,
                                     RopeParams rope) {
+  TROUPE_CHECK(shape.layers.first < shape.layers.end && shape.layers.end <= config.layers);
   Bump measure(nullptr);
   Workspace w;
   w.Place(config, shape, measure);

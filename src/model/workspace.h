@@ -16,6 +16,7 @@
 #include "kernels/top_experts.h"
 #include "model/config.h"
 #include "model/expert_source.h"
+#include "model/layer_range.h"
 #include "quant/activations.h"
 
 namespace troupe {
@@ -25,6 +26,7 @@ struct WorkspaceShape {
   std::size_t threads = 1;
   KvLayout kv;              // of a page
   std::size_t context = 0;  // positions of one sequence at most
+  LayerRange layers;        // that will run in it
 };
 
 // Rows of floats with room for their 8-bit form, as a matrix product reads them.

@@ -49,6 +49,7 @@ Engine::Engine(Opened opened)
       tokenizer_(std::move(opened.tokenizer)),
       chat_format_(std::move(opened.chat_format)),
       pool_(plan_.threads),
+      slots_(plan_.memory.sequences),
       bytes_touched_(opened.bytes_touched) {}
 
 Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertStore> store,
@@ -113,6 +114,25 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
   return OkStatus();
 }
 
+Status Engine::OpenSequences() {
+  const MemoryPlan& memory = plan_.memory;
+  const auto contexts = static_cast<std::uint32_t>(memory.kv_positions / memory.context);
+  TROUPE_ASSIGN_OR_RETURN(
+      kv_,
+      KvPool::Create(*config_, plan_.layers,
+                     {.type = plan_.kv_type, .context = memory.context, .sequences = contexts}));
+  RopeParams rope = config_->rope;
+  rope.freq_factors = weights().rope_freq_factors;
+  TROUPE_ASSIGN_OR_RETURN(workspace_, Workspace::Create(*config_,
+                                                        {.chunk = memory.chunk,
+                                                         .threads = plan_.threads,
+                                                         .kv = kv_->layout(),
+                                                         .context = memory.context,
+                                                         .layers = plan_.layers},
+                                                        std::move(rope)));
+  return OkStatus();
+}
+
 Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const EngineOptions& options,
                                              const ByteProgress& progress) {
   const Stopwatch watch;
@@ -121,7 +141,7 @@ Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const Engi
       model.plan.memory.all_resident ? RoutedExperts::kResident : RoutedExperts::kElsewhere;
   TROUPE_ASSIGN_OR_RETURN(WeightStore weights, [&] {
     ThreadPool loaders(model.plan.threads);
-    return LoadWeights(model.file, *model.config, experts, loaders, progress);
+    return LoadWeights(model.file, *model.config, model.plan.layers, experts, loaders, progress);
   }());
   std::unique_ptr<Engine> engine(new Engine({.path = path,
                                              .config = std::move(model.config),
@@ -135,6 +155,7 @@ Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const Engi
   TROUPE_RETURN_IF_ERROR(engine->OpenExperts(model.measure.experts, std::move(model.store),
                                              std::move(model.low), std::move(model.substitution),
                                              options.offload, std::move(model.profile)));
+  TROUPE_RETURN_IF_ERROR(engine->OpenSequences());
   engine->transformer_ = std::make_unique<Transformer>(engine->config(), engine->weights(),
                                                        *engine->experts_, engine->pool_);
   engine->load_seconds_ = watch.Seconds();

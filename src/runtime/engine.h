@@ -1,10 +1,16 @@
 // A model that is ready to answer: file opened, plan made, weights in memory or within reach,
-// tokenizer built. One engine serves any number of sessions (session.h), one at a time.
+// tokenizer built, memory for its sequences and their passes at hand. The sequences are sessions
+// (session.h), as many as were planned for; rows of several can go through the layers together.
+// Threads: one at a time, for the engine and all its sessions.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -17,6 +23,8 @@
 #include "runtime/engine_plan.h"
 #include "runtime/model_profile.h"
 #include "runtime/offloaded_experts.h"
+#include "runtime/sequence_rows.h"
+#include "runtime/sequence_slots.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -27,6 +35,12 @@ class Engine {
   static Result<std::unique_ptr<Engine>> Open(const std::string& path, const EngineOptions& options,
                                               const ByteProgress& progress = {});
 
+  // One pass: the tokens of every entry are appended to its sequence, and logits computed of those
+  // that are wanted. At most plan().memory.chunk tokens in all, and a sequence in one entry at
+  // most. On an error every sequence is as it was: kResourceExhausted if one is too long for its
+  // reservation, kInvalidArgument for an unknown token, or what failed in bringing in experts.
+  Status Run(std::span<const SequenceRows> rows);
+
   const std::string& path() const { return path_; }
   const ModelConfig& config() const { return *config_; }
   const EnginePlan& plan() const { return plan_; }
@@ -35,6 +49,12 @@ class Engine {
   // The format that the model's chat template is in; the error says which it is not.
   Result<ChatFormat> chat_format() const { return chat_format_; }
 
+  // For sessions.
+  SequenceSlots& sequence_slots() { return slots_; }
+  KvPool& kv() { return *kv_; }
+  RequestId NewRequest() { return ++requests_; }
+
+  const Workspace& workspace() const { return *workspace_; }
   Transformer& transformer() { return *transformer_; }
   ThreadPool& pool() { return pool_; }
   const ModelWeights& weights() const { return weights_.weights(); }
@@ -51,6 +71,8 @@ class Engine {
   Status OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertStore> store,
                      LowExperts low, SubstitutionChain substitution, const OffloadOptions& options,
                      std::optional<ModelProfile> profile);
+  Status OpenSequences();
+  void ComputeLogits(std::span<const SequenceRows> rows);
 
   std::string path_;
   std::unique_ptr<const ModelConfig> config_;  // plan and weights point to it
@@ -64,6 +86,13 @@ class Engine {
   std::unique_ptr<ExpertSource> experts_;
   OffloadedExperts* offloaded_ = nullptr;
   std::unique_ptr<Transformer> transformer_;
+  std::unique_ptr<KvPool> kv_;
+  std::optional<Workspace> workspace_;
+  SequenceSlots slots_;
+  RequestId requests_ = 0;
+  std::atomic<bool> running_{false};  // to catch a second thread
+  std::vector<RowGroup> batch_;       // of Run, kept for their memory
+  std::vector<float> logit_rows_;
   Bytes bytes_touched_;
   double load_seconds_ = 0;
 };

@@ -11,11 +11,27 @@
 namespace troupe {
 namespace {
 
+// Each sequence keeps a row of logits. That of one is part of the program, whatever it does; many
+// also want theirs computed together.
+Bytes LogitsOfMany(const ModelConfig& config, std::uint32_t sequences) {
+  if (sequences == 1) return Bytes();
+  return Bytes((sequences - 1 + LogitRowsTogether(config)) * config.vocabulary * sizeof(float));
+}
+
+std::uint32_t MoeLayers(const ModelConfig& config, LayerRange layers) {
+  std::uint32_t count = 0;
+  for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
+    count += config.IsMoeLayer(layer) ? 1 : 0;
+  }
+  return count;
+}
+
 MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
                     const MachineFacts& machine, const EnginePlan& plan,
                     const EngineOptions& options) {
   MemoryNeeds needs;
-  needs.program = machine.program + (options.beside ? options.beside(config) : Bytes());
+  needs.program = machine.program + (options.beside ? options.beside(config) : Bytes()) +
+                  LogitsOfMany(config, options.sequences);
   needs.dense = weights.bytes.dense;
   needs.experts = weights.bytes.experts;
   needs.slot = OffloadedExperts::SlotBytes(weights.experts);
@@ -24,29 +40,39 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
   needs.prediction = PredictorBytes(options.offload.predictor, grid) +
                      EvictionPolicyBytes(options.offload.policy, grid);
   if (config.moe.routing.experts > 0) {
-    needs.expert_layers = config.layers - config.moe.leading_dense;
+    needs.expert_layers = MoeLayers(config, plan.layers);
     needs.experts_per_layer = config.moe.routing.experts;
     needs.experts_per_token = config.moe.routing.top_k;
   }
-  needs.kv_cache = [&config, type = plan.kv_type](std::uint32_t context) {
-    return KvPool::BytesFor(config, {0, config.layers}, {.type = type, .context = context});
+  needs.kv_cache = [&config, layers = plan.layers, type = plan.kv_type](std::uint32_t context) {
+    return KvPool::BytesFor(config, layers, {.type = type, .context = context});
   };
-  needs.workspace = [&config, type = plan.kv_type, threads = plan.threads, trace = options.trace](
-                        std::uint32_t context, std::uint32_t chunk) {
+  needs.workspace = [&config, layers = plan.layers, type = plan.kv_type, threads = plan.threads,
+                     trace = options.trace](std::uint32_t context, std::uint32_t chunk) {
     const Bytes recorder = trace ? TraceRecorder::BytesFor(config, *trace, chunk) : Bytes();
     return recorder + Workspace::BytesFor(config, {.chunk = chunk,
                                                    .threads = threads,
                                                    .kv = KvPool::LayoutFor(config, type, context),
-                                                   .context = context});
+                                                   .context = context,
+                                                   .layers = layers});
   };
   return needs;
 }
 
 }  // namespace
 
+std::size_t LogitRowsTogether(const ModelConfig& config) {
+  constexpr std::size_t kMostBytes = 4 << 20;
+  return std::clamp<std::size_t>(kMostBytes / (config.vocabulary * sizeof(float)), 1,
+                                 kMostLogitRows);
+}
+
 Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& weights,
-                              const MachineFacts& machine, const EngineOptions& options) {
+                              const MachineFacts& machine, const EngineOptions& options,
+                              std::optional<LayerRange> layers) {
   EnginePlan plan;
+  plan.layers = layers.value_or(LayerRange{0, config.layers});
+  TROUPE_CHECK(plan.layers.first < plan.layers.end && plan.layers.end <= config.layers);
   plan.threads = options.threads.value_or(machine.cpus);
   if (plan.threads < 1 || plan.threads > 1024) {
     return InvalidArgument("{} threads, expected 1 to 1024", plan.threads);
@@ -61,9 +87,14 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
           std::min(config.trained_context, EngineOptions::kDefaultContext)),
       .context_given = options.context.has_value(),
       .least_context = std::max(MemoryRequest().least_context, options.least_context),
+      .sequences = options.sequences,
       .chunk = std::max<std::uint32_t>(1, options.chunk),
       .most_slots = options.offload.slots};
   if (request.context < 1) return InvalidArgument("a context of 0 tokens, expected at least 1");
+  if (options.sequences < 1 || options.sequences > EngineOptions::kMostSequences) {
+    return InvalidArgument("{} sequences, expected 1 to {}", options.sequences,
+                           EngineOptions::kMostSequences);
+  }
   plan.kv_type = options.kv_type;
   TROUPE_RETURN_IF_ERROR(KvPool::LayoutFor(config, plan.kv_type, request.context).Check());
 

@@ -23,6 +23,7 @@
 #include "io/throttled_reader.h"
 #include "kernels/kv_layout.h"
 #include "model/config.h"
+#include "model/layer_range.h"
 #include "model/weight_loader.h"
 #include "store/expert_loader.h"
 
@@ -67,15 +68,17 @@ struct EngineOptions {
   std::optional<std::uint32_t> threads;  // absent: as many as the process may run
   std::optional<std::uint32_t> context;  // absent: the trained context, at most kDefaultContext
   std::uint32_t least_context = 0;       // that a budget may shrink an unasked context to
+  std::uint32_t sequences = 1;           // that are held at once (session.h)
   KvType kv_type = KvType::kF16;
   std::optional<Bytes> memory;  // absent: what the machine has free, less a reserve
-  std::uint32_t chunk = 512;    // tokens of a prompt that go through the layers together, at most
+  std::uint32_t chunk = 512;    // rows that go through the layers together, at most
   OffloadOptions offload;
   std::optional<TraceScores> trace;  // routing will be recorded: that takes memory
   // What the caller will take beside the engine, of a model of this shape; null: hardly anything.
   std::function<Bytes(const ModelConfig&)> beside;
 
   static constexpr std::uint32_t kDefaultContext = 4096;
+  static constexpr std::uint32_t kMostSequences = 1024;
 };
 
 // What a plan depends on besides the model and the options.
@@ -88,6 +91,7 @@ struct MachineFacts {
 };
 
 struct EnginePlan {
+  LayerRange layers;
   std::uint32_t threads = 1;
   KvType kv_type = KvType::kF16;
   MemoryNeeds needs;
@@ -99,8 +103,15 @@ struct EnginePlan {
   std::uint32_t context() const { return memory.context; }
 };
 
+// Rows of logits that are computed together where many are wanted: enough to read the output matrix
+// seldom, few enough to take little beside a small budget.
+inline constexpr std::size_t kMostLogitRows = 32;
+std::size_t LogitRowsTogether(const ModelConfig& config);
+
+// Of the whole model, or of a part of it, whose weights were then measured.
 Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& weights,
-                              const MachineFacts& machine, const EngineOptions& options);
+                              const MachineFacts& machine, const EngineOptions& options,
+                              std::optional<LayerRange> layers = std::nullopt);
 
 std::vector<std::string> Describe(const EnginePlan& plan);
 

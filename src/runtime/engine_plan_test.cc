@@ -118,6 +118,33 @@ TEST_F(EnginePlanning, APredictorsTablesArePartOfTheBudget) {
   EXPECT_GT(prediction("none", "echo"), Bytes());
 }
 
+TEST_F(EnginePlanning, MoreSequencesTakeMoreKeysAndValuesAndTheirLogits) {
+  const EnginePlan one = Plan({.context = 512}).value();
+  const EnginePlan four = Plan({.context = 512, .sequences = 4}).value();
+  EXPECT_EQ(four.memory.kv_cache, 4 * one.memory.kv_cache);
+  EXPECT_EQ(four.memory.workspace, one.memory.workspace);
+  EXPECT_GE(four.memory.program, one.memory.program + Bytes(3 * 4 * config_.vocabulary));
+  EXPECT_EQ(four.memory.chunk, one.memory.chunk);
+  EXPECT_EQ(Plan({.sequences = 0}).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Plan({.sequences = 1025}).status().code(), Code::kInvalidArgument);
+}
+
+TEST_F(EnginePlanning, APartOfAModelIsPlannedForItsLayersAlone) {
+  const auto part = [&](LayerRange layers) {
+    return PlanEngine(config_, MeasureWeights(file_, config_, layers).value(),
+                      {.cpus = 2, .available = 4_GiB, .program = 10_MiB}, {.context = 512}, layers)
+        .value();
+  };
+  const EnginePlan whole = Plan({.context = 512}).value();
+  const EnginePlan lower = part({0, 3}), upper = part({3, 8});
+  EXPECT_EQ(lower.layers, (LayerRange{0, 3}));
+  EXPECT_EQ(whole.layers, (LayerRange{0, 8}));
+  EXPECT_EQ(lower.memory.kv_cache * 8, whole.memory.kv_cache * 3);
+  EXPECT_EQ(lower.memory.experts + upper.memory.experts, whole.memory.experts);
+  EXPECT_EQ(lower.needs.expert_layers, 3u);
+  EXPECT_LT(lower.memory.dense, whole.memory.dense);
+}
+
 TEST_F(EnginePlanning, WhatCannotBeIsRefusedAndWhatIsUnwiseIsNoted) {
   EXPECT_FALSE(Plan({.threads = 0}).ok());
   EXPECT_FALSE(Plan({.context = 0}).ok());

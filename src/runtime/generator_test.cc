@@ -81,7 +81,8 @@ TEST_F(Generator, StopsWhenTheReaderHasHadEnough) {
 }
 
 TEST_F(Generator, StopsBetweenChunksOfAPromptAndGoesOnFromThere) {
-  const auto engine = Engine::Open(kModel, {.threads = 2, .context = 96, .chunk = 4}).value();
+  const auto engine =
+      Engine::Open(kModel, {.threads = 2, .context = 96, .sequences = 2, .chunk = 4}).value();
   const Tokenizer& tokenizer = engine->tokenizer();
   const std::vector<TokenId> prompt =
       tokenizer.Encode("The kernel is the driver of the device and the system").value();

@@ -163,13 +163,13 @@ TEST_F(OffloadedExpertsTest, CountsHitsMissesBytesAndReads) {
 
 TEST_F(OffloadedExpertsTest, CountsAUseForEachTokenOfAQuestion) {
   const ExpertDemand three[] = {{.expert = 0, .tokens = 3}, {.expert = 1, .tokens = 1}};
-  experts_->Ask(0, three);
+  experts_->Ask({.layer = 0, .demands = three});
   TakeAll(2);
   const ExpertUsage before = experts_->usage();
   EXPECT_EQ(before.use_hits, 0u);
   EXPECT_EQ(before.use_misses, 4u);
   const ExpertDemand two[] = {{.expert = 0, .tokens = 2}, {.expert = 2, .tokens = 5}};
-  experts_->Ask(0, two);
+  experts_->Ask({.layer = 0, .demands = two});
   TakeAll(2);
   const ExpertUsage since = experts_->usage().Since(before);
   EXPECT_EQ(since.use_hits, 2u);
@@ -287,7 +287,7 @@ TEST_F(OffloadedExpertsTest, OneReadAheadInItsLowCopyThatManyWantIsReadAgain) {
   layer_ = 1;
   const std::vector<ExpertDemand> demands = {{.expert = 3, .tokens = 7},
                                              {.expert = 0, .tokens = 1}};
-  experts_->Ask(1, demands);
+  experts_->Ask({.layer = 1, .demands = demands});
   EXPECT_THAT(TakeAll(2), UnorderedElementsAre(0, 3));  // and 3 has the bytes of its full copy
   EXPECT_EQ(experts_->begun_anew(), 1u);
 }

@@ -1,114 +1,89 @@
 #include "runtime/session.h"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
 
 namespace troupe {
-namespace {
 
-// Rows of logits computed together when all are asked for: enough to read the output matrix seldom,
-// few enough to take little beside a small budget.
-constexpr std::size_t kLogitRows = 32;
-constexpr std::size_t kLogitBytes = 4 << 20;
-
-}  // namespace
-
-Session::Session(Engine& engine, std::unique_ptr<KvPool> pool, Workspace workspace)
+Session::Session(Engine& engine, SequenceSlots::Slot slot, KvSequence cache, std::uint32_t most)
     : engine_(&engine),
-      pool_(std::move(pool)),
-      cache_(pool_->NewSequence()),
-      workspace_(std::move(workspace)),
+      slot_(std::move(slot)),
+      request_(engine.NewRequest()),
+      cache_(std::move(cache)),
+      most_(most),
       logits_(engine.config().vocabulary) {
-  tokens_.reserve(engine.plan().context());
+  tokens_.reserve(most);
 }
 
-Result<Session> Session::Create(Engine& engine) {
-  const EnginePlan& plan = engine.plan();
-  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<KvPool> pool,
-                          KvPool::Create(engine.config(), {0, engine.config().layers},
-                                         {.type = plan.kv_type, .context = plan.context()}));
-  RopeParams rope = engine.config().rope;
-  rope.freq_factors = engine.weights().rope_freq_factors;
-  TROUPE_ASSIGN_OR_RETURN(Workspace workspace, Workspace::Create(engine.config(),
-                                                                 {.chunk = plan.memory.chunk,
-                                                                  .threads = plan.threads,
-                                                                  .kv = pool->layout(),
-                                                                  .context = plan.context()},
-                                                                 std::move(rope)));
-  Session session(engine, std::move(pool), std::move(workspace));
-  TROUPE_RETURN_IF_ERROR(session.cache_.Reserve(plan.context()));
-  return session;
+Result<Session> Session::Create(Engine& engine, std::optional<std::uint32_t> positions) {
+  const std::uint32_t context = engine.plan().context();
+  const std::uint32_t most = positions.value_or(context);
+  if (most > context) {
+    return Error(Code::kResourceExhausted,
+                 "a sequence of {} tokens does not fit into a context of {}", most, context);
+  }
+  std::optional<SequenceSlots::Slot> slot = engine.sequence_slots().Take();
+  if (!slot) {
+    return Error(Code::kResourceExhausted, "{} sequences are open, and no more were planned for",
+                 engine.sequence_slots().count());
+  }
+  KvSequence cache = engine.kv().NewSequence();
+  TROUPE_RETURN_IF_ERROR(cache.Reserve(most));
+  return Session(engine, std::move(*slot), std::move(cache), most);
 }
 
 Status Session::CheckRoom(std::size_t tokens) const {
   if (tokens <= room()) return OkStatus();
   return Error(Code::kResourceExhausted,
                "{} tokens after {} are more than the context of {} tokens holds", tokens,
-               cache_.length(), engine_->plan().context());
+               cache_.length(), most_);
 }
 
-Status Session::Feed(TokenIds tokens) { return FeedChunks(tokens, Phase::kDecode, {}); }
-
-Status Session::Forward(TokenIds tokens, Phase phase) {
-  const RowGroup group{.cache = &cache_, .tokens = tokens, .phase = phase};
-  return engine_->transformer().Forward({&group, 1}, workspace_);
-}
-
-Status Session::FeedChunks(TokenIds tokens, Phase phase, const StopAsked& stop) {
+Status Session::RunInChunks(SequenceRows rows, const StopAsked& stop) {
+  const TokenIds tokens = rows.tokens;
+  const std::size_t first_wanted = rows.first_wanted, before = tokens_.size();
+  const LogitsWanted wanted = rows.wanted;
+  const RowVisitor on_row = std::move(rows.on_row);
   TROUPE_RETURN_IF_ERROR(CheckRoom(tokens.size()));
-  const std::size_t before = tokens_.size();
-  for (std::size_t at = 0; at < tokens.size();) {
+  for (std::size_t at = 0; at < tokens.size(); at += rows.tokens.size()) {
     if (stop && stop()) return Error(Code::kCancelled, "stopped after {} tokens", at);
-    const std::size_t count = std::min(workspace_.chunk(), tokens.size() - at);
-    const Status status = Forward(tokens.subspan(at, count), phase);
+    const std::size_t chunk = engine_->plan().memory.chunk;
+    rows.tokens = tokens.subspan(at, std::min(chunk, tokens.size() - at));
+    if (wanted == LogitsWanted::kAll) {
+      rows.first_wanted = first_wanted > at ? first_wanted - at : 0;
+      rows.on_row = [&on_row, at](std::size_t row, std::span<const float> logits) {
+        on_row(at + row, logits);
+      };
+    } else if (at + rows.tokens.size() < tokens.size()) {
+      rows.wanted = LogitsWanted::kNone;
+    } else {
+      rows.wanted = wanted;
+    }
+    const Status status = engine_->Run({&rows, 1});
     if (!status.ok()) {
       Truncate(before);
       return status;
-    }
-    tokens_.insert(tokens_.end(), tokens.begin() + at, tokens.begin() + at + count);
-    at += count;
-    if (at == tokens.size()) {
-      const auto last = static_cast<std::uint32_t>(count - 1);
-      engine_->transformer().Logits(workspace_, {&last, 1}, logits_.data());
     }
   }
   return OkStatus();
 }
 
+Status Session::Feed(TokenIds tokens) {
+  return RunInChunks({.sequence = this, .tokens = tokens}, {});
+}
+
 Status Session::FeedPrompt(TokenIds tokens, const StopAsked& stop) {
-  return FeedChunks(tokens, Phase::kPrompt, stop);
+  return RunInChunks({.sequence = this, .tokens = tokens, .phase = Phase::kPrompt}, stop);
 }
 
 Status Session::FeedForLogits(TokenIds tokens, std::size_t first, Phase phase,
                               const RowVisitor& row) {
-  TROUPE_RETURN_IF_ERROR(CheckRoom(tokens.size()));
-  const std::size_t before = tokens_.size(), vocabulary = logits_.size();
-  const std::size_t most =
-      std::clamp<std::size_t>(kLogitBytes / (vocabulary * sizeof(float)), 1, kLogitRows);
-  std::vector<float> rows(std::min({most, workspace_.chunk(), tokens.size()}) * vocabulary);
-  for (std::size_t at = 0; at < tokens.size();) {
-    const std::size_t count = std::min(workspace_.chunk(), tokens.size() - at);
-    const Status status = Forward(tokens.subspan(at, count), phase);
-    if (!status.ok()) {
-      Truncate(before);
-      return status;
-    }
-    tokens_.insert(tokens_.end(), tokens.begin() + at, tokens.begin() + at + count);
-    for (std::size_t r = first > at ? std::min(first - at, count) : 0; r < count;) {
-      const std::size_t batch = std::min(rows.size() / vocabulary, count - r);
-      std::array<std::uint32_t, kLogitRows> wanted;
-      std::iota(wanted.begin(), wanted.end(), static_cast<std::uint32_t>(r));
-      engine_->transformer().Logits(workspace_, std::span(wanted).first(batch), rows.data());
-      for (std::size_t i = 0; i < batch; ++i) {
-        row(at + r + i, std::span(rows).subspan(i * vocabulary, vocabulary));
-      }
-      std::copy_n(rows.data() + (batch - 1) * vocabulary, vocabulary, logits_.data());
-      r += batch;
-    }
-    at += count;
-  }
-  return OkStatus();
+  return RunInChunks({.sequence = this,
+                      .tokens = tokens,
+                      .phase = phase,
+                      .wanted = LogitsWanted::kAll,
+                      .first_wanted = first,
+                      .on_row = row},
+                     {});
 }
 
 void Session::Truncate(std::size_t length) {

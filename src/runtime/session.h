@@ -1,24 +1,29 @@
-// One sequence of tokens on an engine: its KV cache, the memory its passes work in, and the logits
-// after its last token. Feeding a prompt in one call or in many gives the same bytes.
+// One sequence of tokens on an engine: its keys and values, and the logits after its last token.
+// Many can be open at once, as many as the engine was planned for, and share passes through
+// Engine::Run; the calls here are for one alone. Feeding a prompt in one call or in many, alone or
+// beside others, gives the same bytes.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/status.h"
 #include "model/kv_pool.h"
-#include "model/workspace.h"
 #include "runtime/engine.h"
 
 namespace troupe {
 
 class Session {
  public:
-  // The engine must outlive it.
-  static Result<Session> Create(Engine& engine);
+  // Of at most `positions` tokens, for which it reserves room in the KV cache; absent: a whole
+  // context. Fails with kResourceExhausted if as many are open as the engine was planned for, or if
+  // the others have reserved too much. The engine must outlive it.
+  static Result<Session> Create(Engine& engine,
+                                std::optional<std::uint32_t> positions = std::nullopt);
 
   // Appends tokens that were generated; afterwards logits() is of the last one. Fails, with the
   // sequence as it was, if they do not fit into the context.
@@ -32,28 +37,37 @@ class Session {
 
   // Appends tokens and calls row(i, logits) for every one from `first` on, in order: what scoring
   // a text needs. The logits are valid during the call.
-  using RowVisitor = std::function<void(std::size_t index, std::span<const float> logits)>;
+  using RowVisitor = troupe::RowVisitor;
   Status FeedForLogits(TokenIds tokens, std::size_t first, Phase phase, const RowVisitor& row);
 
   std::span<const float> logits() const { return logits_; }
   std::span<const std::int32_t> tokens() const { return tokens_; }
   std::uint64_t expert_uses() const { return engine_->transformer().expert_uses(); }
   ExpertUsage expert_usage() const { return engine_->expert_usage(); }
-  std::size_t room() const { return engine_->plan().context() - cache_.length(); }
+  std::size_t room() const { return most_ - cache_.length(); }
 
-  // Forgets the tokens from `length` on. logits() is then of no token until the next Feed.
+  // Its place among the open sequences, and whom its tokens are counted for unless a pass says
+  // otherwise: no two sessions of an engine have the same.
+  SequenceId id() const { return slot_.id(); }
+  RequestId request() const { return request_; }
+
+  // Forgets the tokens from `length` on; their room stays reserved. logits() is then of no token
+  // until the next Feed.
   void Truncate(std::size_t length);
 
  private:
-  Session(Engine& engine, std::unique_ptr<KvPool> pool, Workspace workspace);
+  friend class Engine;  // Run appends
+
+  Session(Engine& engine, SequenceSlots::Slot slot, KvSequence cache, std::uint32_t most);
   Status CheckRoom(std::size_t tokens) const;
-  Status FeedChunks(TokenIds tokens, Phase phase, const StopAsked& stop);
-  Status Forward(TokenIds tokens, Phase phase);
+  // Runs `rows` in chunks; `tokens`, `first_wanted` and the wish for logits are of all of them.
+  Status RunInChunks(SequenceRows rows, const StopAsked& stop);
 
   Engine* engine_;
-  std::unique_ptr<KvPool> pool_;
+  SequenceSlots::Slot slot_;
+  RequestId request_;
   KvSequence cache_;
-  Workspace workspace_;
+  std::size_t most_;  // tokens
   std::vector<std::int32_t> tokens_;
   std::vector<float> logits_;
 };

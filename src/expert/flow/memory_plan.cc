@@ -16,31 +16,53 @@ class Planner {
       : needs_(needs), request_(request) {}
 
   Result<MemoryPlan> Plan() {
-    const std::uint32_t context = request_.context;
-    const std::uint32_t chunk = std::clamp<std::uint32_t>(request_.chunk, 1, context);
-    MemoryPlan resident = Base(context, chunk);
-    resident.all_resident = true;
-    resident.experts = needs_.experts;
+    const Sizes wanted{.context = request_.context,
+                       .contexts = request_.sequences,
+                       .chunk = std::clamp(request_.chunk, request_.sequences,
+                                           std::max(request_.context, request_.sequences))};
+    MemoryPlan resident = Resident(wanted);
     const bool limited = request_.most_slots.value_or(~0u) < needs_.AllExperts();
     if (resident.total() <= request_.budget && !limited) return resident;
-    if (needs_.slot == Bytes()) return ShrinkResident(std::move(resident));
+    if (needs_.slot == Bytes()) return ShrinkResident(wanted);
 
-    MemoryPlan plan = WithCache(BestContext(), chunk);
+    Sizes sizes = wanted;
+    sizes.context = BestContext(wanted);
+    MemoryPlan plan = WithCache(sizes);
+    while (plan.total() > request_.budget && sizes.contexts > 1) {
+      --sizes.contexts;
+      plan = WithCache(sizes);
+    }
     if (plan.total() > request_.budget) return TooLittle(plan);
     Note(plan);
     return plan;
   }
 
  private:
-  MemoryPlan Base(std::uint32_t context, std::uint32_t chunk) const {
+  // What is chosen besides the slots.
+  struct Sizes {
+    std::uint32_t context;
+    std::uint32_t contexts;  // that the KV cache has room for
+    std::uint32_t chunk;
+  };
+
+  MemoryPlan Base(const Sizes& sizes) const {
     MemoryPlan plan;
     plan.budget = request_.budget;
     plan.program = needs_.program;
     plan.dense = needs_.dense;
-    plan.context = context;
-    plan.chunk = std::min(chunk, context);
-    plan.kv_cache = needs_.kv_cache(context);
-    plan.workspace = needs_.workspace(context, plan.chunk);
+    plan.context = sizes.context;
+    plan.sequences = request_.sequences;
+    plan.kv_positions = std::uint64_t{sizes.contexts} * sizes.context;
+    plan.chunk = std::max(request_.sequences, std::min(sizes.chunk, sizes.context));
+    plan.kv_cache = sizes.contexts * needs_.kv_cache(sizes.context);
+    plan.workspace = needs_.workspace(sizes.context, plan.chunk);
+    return plan;
+  }
+
+  MemoryPlan Resident(const Sizes& sizes) const {
+    MemoryPlan plan = Base(sizes);
+    plan.all_resident = true;
+    plan.experts = needs_.experts;
     return plan;
   }
 
@@ -49,8 +71,8 @@ class Planner {
   }
 
   // With as many slots as fit beside the rest, but at least the least number.
-  MemoryPlan WithSlots(std::uint32_t context, std::uint32_t chunk) const {
-    MemoryPlan plan = Base(context, chunk);
+  MemoryPlan WithSlots(const Sizes& sizes) const {
+    MemoryPlan plan = Base(sizes);
     plan.staging = needs_.staging;
     plan.prediction = needs_.prediction;
     const std::uint64_t fitting = Left(request_.budget, plan.total()) / needs_.slot;
@@ -62,50 +84,45 @@ class Planner {
 
   // A long chunk reads each expert once for more tokens, and takes working memory from the cache:
   // it may have an eighth of what both share.
-  MemoryPlan WithCache(std::uint32_t context, std::uint32_t chunk) const {
-    MemoryPlan plan = WithSlots(context, chunk);
-    while (plan.chunk > 1) {
+  MemoryPlan WithCache(Sizes sizes) const {
+    MemoryPlan plan = WithSlots(sizes);
+    while (plan.chunk > request_.sequences) {
       const bool fits = plan.total() <= request_.budget;
       const bool modest = plan.workspace <= Bytes((plan.workspace + plan.experts).count() / 8);
       const bool costs_nothing = plan.slots == MostSlots();
       if (fits && (modest || costs_nothing || plan.chunk <= kLeastChunk)) break;
-      plan = WithSlots(context, plan.chunk / 2);
+      sizes.chunk = plan.chunk / 2;
+      plan = WithSlots(sizes);
     }
     return plan;
   }
 
   // A context nobody asked for may have a quarter of what the dense weights leave.
-  std::uint32_t BestContext() const {
-    std::uint32_t context = request_.context;
-    if (request_.context_given) return context;
+  std::uint32_t BestContext(Sizes sizes) const {
+    if (request_.context_given) return sizes.context;
     const Bytes left =
         Left(request_.budget, needs_.program + needs_.dense + needs_.staging + needs_.prediction);
-    while (context > request_.least_context &&
-           (4 * needs_.kv_cache(context) > left ||
-            WithCache(context, request_.chunk).total() > request_.budget)) {
-      context = std::max(request_.least_context, context / 2);
+    while (sizes.context > request_.least_context &&
+           (4 * sizes.contexts * needs_.kv_cache(sizes.context) > left ||
+            WithCache(sizes).total() > request_.budget)) {
+      sizes.context = std::max(request_.least_context, sizes.context / 2);
     }
-    return context;
+    return sizes.context;
   }
 
-  // A model without experts: only context and chunk can give.
-  Result<MemoryPlan> ShrinkResident(MemoryPlan plan) const {
-    while (plan.total() > request_.budget && plan.chunk > 1) {
-      plan = Shrunk(plan.context, plan.chunk / 2);
+  // A model without experts: only chunk, context and the contexts' number can give, in this order.
+  Result<MemoryPlan> ShrinkResident(Sizes sizes) const {
+    const auto too_much = [&] { return Resident(sizes).total() > request_.budget; };
+    while (too_much() && Resident(sizes).chunk > request_.sequences) {
+      sizes.chunk = Resident(sizes).chunk / 2;
     }
-    while (plan.total() > request_.budget && !request_.context_given &&
-           plan.context > request_.least_context) {
-      plan = Shrunk(std::max(request_.least_context, plan.context / 2), plan.chunk);
+    while (too_much() && !request_.context_given && sizes.context > request_.least_context) {
+      sizes.context = std::max(request_.least_context, sizes.context / 2);
     }
-    if (plan.total() > request_.budget) return TooLittle(plan);
+    while (too_much() && sizes.contexts > 1) --sizes.contexts;
+    MemoryPlan plan = Resident(sizes);
+    if (too_much()) return TooLittle(plan);
     NoteContext(plan);
-    return plan;
-  }
-
-  MemoryPlan Shrunk(std::uint32_t context, std::uint32_t chunk) const {
-    MemoryPlan plan = Base(context, chunk);
-    plan.all_resident = true;
-    plan.experts = needs_.experts;
     return plan;
   }
 
@@ -131,7 +148,14 @@ class Planner {
       plan.notes.push_back(
           fmt::format("context {} instead of {}, which would take {} of the memory (--ctx asks for "
                       "more)",
-                      plan.context, request_.context, ToString(needs_.kv_cache(request_.context))));
+                      plan.context, request_.context,
+                      ToString(request_.sequences * needs_.kv_cache(request_.context))));
+    }
+    const std::uint64_t full = std::uint64_t{plan.sequences} * plan.context;
+    if (plan.kv_positions < full) {
+      plan.notes.push_back(
+          fmt::format("{} sequences share a KV cache of {} tokens: not all can be {} long",
+                      plan.sequences, plan.kv_positions, plan.context));
     }
   }
 
@@ -158,16 +182,25 @@ class Planner {
 }  // namespace
 
 Result<MemoryPlan> PlanMemory(const MemoryNeeds& needs, const MemoryRequest& request) {
-  TROUPE_CHECK(request.context >= 1);
+  TROUPE_CHECK(request.context >= 1 && request.sequences >= 1);
   return Planner(needs, request).Plan();
 }
+
+namespace {
+
+std::string DescribePositions(const MemoryPlan& plan) {
+  if (plan.sequences == 1) return fmt::format("a context of {} tokens", plan.context);
+  return fmt::format("{} sequences of up to {} tokens, {} in all", plan.sequences, plan.context,
+                     plan.kv_positions);
+}
+
+}  // namespace
 
 std::vector<std::string> Describe(const MemoryPlan& plan, const MemoryNeeds& needs) {
   std::vector<std::string> lines = {
       fmt::format("program       {} with its reserve", ToString(plan.program)),
       fmt::format("dense weights {}", ToString(plan.dense)),
-      fmt::format("KV cache      {} for a context of {} tokens", ToString(plan.kv_cache),
-                  plan.context),
+      fmt::format("KV cache      {} for {}", ToString(plan.kv_cache), DescribePositions(plan)),
       fmt::format("workspace     {} for chunks of {}", ToString(plan.workspace), plan.chunk)};
   if (plan.all_resident) {
     if (needs.AllExperts() > 0) {

@@ -24,8 +24,8 @@ struct MemoryNeeds {
   Bytes prediction;  // a predictor's tables
   std::uint32_t expert_layers = 0;
   std::uint32_t experts_per_layer = 0;
-  std::uint32_t experts_per_token = 0;  // of a layer
-  std::function<Bytes(std::uint32_t context)> kv_cache;
+  std::uint32_t experts_per_token = 0;                   // of a layer
+  std::function<Bytes(std::uint32_t context)> kv_cache;  // of one sequence of that length
   std::function<Bytes(std::uint32_t context, std::uint32_t chunk)> workspace;
 
   std::uint32_t AllExperts() const { return expert_layers * experts_per_layer; }
@@ -36,9 +36,10 @@ struct MemoryNeeds {
 struct MemoryRequest {
   Bytes budget;
   std::uint32_t context = 0;
-  bool context_given = false;         // by the user: then it does not shrink
-  std::uint32_t least_context = 256;  // that it shrinks to otherwise
-  std::uint32_t chunk = 512;  // tokens of a prompt that go through the layers together, at most
+  bool context_given = false;               // by the user: then it does not shrink
+  std::uint32_t least_context = 256;        // that it shrinks to otherwise
+  std::uint32_t sequences = 1;              // that are held at once
+  std::uint32_t chunk = 512;                // rows that go through the layers together, at most
   std::optional<std::uint32_t> most_slots;  // a smaller cache than would fit, to see what it costs
 };
 
@@ -48,7 +49,10 @@ struct MemoryPlan {
   Bytes staging, prediction;  // zero if all experts are resident
   Bytes experts;              // all of them, or the cache's slots
   std::uint32_t context = 0;
-  std::uint32_t chunk = 0;
+  std::uint32_t sequences = 1;
+  // That all sequences share: a context for each of them, or fewer where the budget is short.
+  std::uint64_t kv_positions = 0;
+  std::uint32_t chunk = 0;  // at least a row for each sequence
   bool all_resident = false;
   std::uint32_t slots = 0;                   // of the cache; 0 if all are resident
   std::vector<std::string> notes, warnings;  // one line each
@@ -62,8 +66,8 @@ struct MemoryPlan {
 // A cache of fewer slots cannot load one expert while another is used.
 inline constexpr std::uint32_t kLeastSlots = 2;
 
-// Fails with the sum of what is needed if even the least cache and the smallest chunk (and, if the
-// user gave none, the shortest context) do not fit.
+// Fails with the sum of what is needed if even the least cache, the smallest chunk and one context
+// for all sequences (the shortest one, if the user gave none) do not fit.
 Result<MemoryPlan> PlanMemory(const MemoryNeeds& needs, const MemoryRequest& request);
 
 std::vector<std::string> Describe(const MemoryPlan& plan, const MemoryNeeds& needs);

@@ -120,6 +120,54 @@ TEST(MemoryPlanTest, TheLeastBudgetIsNamedAndItWorks) {
   EXPECT_FALSE(Plan(133_MiB).ok());
 }
 
+TEST(MemoryPlanTest, EverySequenceHasAContextAndARowOfThePass) {
+  const MemoryRequest request{
+      .budget = 2_GiB, .context = 1024, .context_given = true, .sequences = 6, .chunk = 4};
+  const MemoryPlan plan = PlanMemory(Needs(), request).value();
+  EXPECT_EQ(plan.sequences, 6u);
+  EXPECT_EQ(plan.kv_positions, 6u * 1024);
+  EXPECT_EQ(plan.kv_cache, 6 * 16_MiB);
+  EXPECT_EQ(plan.chunk, 6u);
+  EXPECT_THAT(plan.notes, IsEmpty());
+  const std::string all = testing::PrintToString(Describe(plan, Needs()));
+  EXPECT_THAT(all, HasSubstr("6 sequences of up to 1024 tokens, 6144 in all"));
+}
+
+TEST(MemoryPlanTest, ASharedKvCacheShrinksDownToOneContextBeforeTheBudgetIsRefused) {
+  const auto plan = [](Bytes budget, std::uint32_t sequences) {
+    return PlanMemory(Needs(), {.budget = budget,
+                                .context = 1024,
+                                .context_given = true,
+                                .sequences = sequences,
+                                .chunk = 8});
+  };
+  // 20 + 100 + 8 and two slots; 512 KiB to work in; contexts of 16 MiB.
+  const Bytes rest = 130_MiB + 1_MiB;
+  EXPECT_EQ(plan(rest + 64_MiB, 4)->kv_positions, 4u * 1024);
+  const MemoryPlan some = plan(rest + 63_MiB, 4).value();
+  EXPECT_EQ(some.kv_positions, 3u * 1024);
+  EXPECT_LE(some.total(), rest + 63_MiB);
+  EXPECT_THAT(some.notes, Contains(HasSubstr("4 sequences share a KV cache of 3072 tokens")));
+  EXPECT_EQ(plan(rest + 16_MiB, 4)->kv_positions, 1024u);
+  EXPECT_EQ(plan(rest + 15_MiB, 4).status().code(), Code::kResourceExhausted);
+}
+
+TEST(MemoryPlanTest, ManySequencesInAnyBudgetStayWithinIt) {
+  Rng rng(6);
+  for (int round = 0; round < 300; ++round) {
+    const MemoryRequest request{.budget = 1_MiB * (100 + rng.Below(900)),
+                                .context = static_cast<std::uint32_t>(1 + rng.Below(6000)),
+                                .context_given = rng.Below(2) == 0,
+                                .sequences = static_cast<std::uint32_t>(1 + rng.Below(40))};
+    const auto plan = PlanMemory(Needs(), request);
+    if (!plan.ok()) continue;
+    EXPECT_LE(plan->total(), request.budget);
+    EXPECT_GE(plan->kv_positions, plan->context);
+    EXPECT_LE(plan->kv_positions, std::uint64_t{plan->context} * request.sequences);
+    EXPECT_GE(plan->chunk, request.sequences);
+  }
+}
+
 TEST(MemoryPlanTest, AModelWithoutExpertsGivesChunkAndContext) {
   MemoryNeeds needs = Needs();
   needs.experts = needs.slot = needs.staging = Bytes();

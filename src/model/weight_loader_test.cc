@@ -1,0 +1,88 @@
+#include "model/weight_loader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "gguf/writer.h"
+#include "model/tiny_model_for_test.h"
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+
+bool SameBytes(const PanelMatrix& a, const PanelMatrix& b) {
+  return a.type == b.type && a.rows == b.rows && a.cols == b.cols &&
+         std::memcmp(a.data, b.data, PanelBytes(a.type, a.rows, a.cols)) == 0;
+}
+
+WeightStore Load(const TinyModel& model, LayerRange layers, ThreadPool& threads) {
+  return LoadWeights(model.file(), model.config(), layers, RoutedExperts::kResident, threads)
+      .value();
+}
+
+TEST(WeightLoader, PartsOfAModelTakeTogetherWhatTheWholeTakes) {
+  const TinyModel model("tiny-deepseek2");
+  const auto measure = [&](LayerRange layers) {
+    return MeasureWeights(model.file(), model.config(), layers).value().bytes;
+  };
+  const WeightBytes whole = MeasureWeights(model.file(), model.config())->bytes;
+  for (std::uint32_t cut = 1; cut < model.config().layers; ++cut) {
+    const WeightBytes lower = measure({0, cut}), upper = measure({cut, model.config().layers});
+    EXPECT_EQ(lower.experts + upper.experts, whole.experts);
+    EXPECT_EQ(lower.dense + upper.dense, whole.dense);
+    EXPECT_GT(lower.dense, Bytes());
+  }
+}
+
+TEST(WeightLoader, APartHasItsLayersAndTheEndsThatItNeeds) {
+  const TinyModel model("tiny-qwen3moe");
+  ThreadPool threads(2);
+  const WeightStore whole = Load(model, model.AllLayers(), threads);
+  const WeightStore lower = Load(model, {0, 1}, threads), upper = Load(model, {1, 2}, threads);
+  const ModelWeights &all = whole.weights(), &low = lower.weights(), &up = upper.weights();
+  ASSERT_EQ(low.layers.size(), 2u);
+  EXPECT_TRUE(SameBytes(low.embedding, all.embedding));
+  EXPECT_TRUE(SameBytes(up.output, all.output));
+  EXPECT_EQ(up.embedding.data, nullptr);
+  EXPECT_EQ(low.output.data, nullptr);
+  EXPECT_TRUE(SameBytes(low.layers[0].attention.q.weight, all.layers[0].attention.q.weight));
+  EXPECT_TRUE(SameBytes(up.layers[1].moe.experts[3].down, all.layers[1].moe.experts[3].down));
+  EXPECT_TRUE(up.layers[0].moe.experts.empty());
+  EXPECT_EQ(low.layers[1].ffn_norm, nullptr);
+}
+
+// The same file with one more tensor.
+std::string WithTensor(const TinyModel& model, const std::string& name, const TempFolder& folder) {
+  std::vector<TensorSpec> specs(model.file().tensors().begin(), model.file().tensors().end());
+  specs.emplace_back(name, TensorType::kF32, std::initializer_list<std::uint64_t>{32});
+  GgufWriter writer =
+      GgufWriter::Create(folder.PathOf("more.gguf"), model.file().metadata(), specs).value();
+  for (const TensorSpec& spec : specs) {
+    std::vector<std::byte> bytes(32 * sizeof(float));
+    if (const TensorInfo* tensor = model.file().Find(spec.name)) {
+      bytes.resize(tensor->bytes.count());
+      EXPECT_TRUE(model.file().ReadTensor(*tensor, bytes).ok());
+    }
+    EXPECT_TRUE(writer.Append(spec.name, bytes).ok());
+  }
+  EXPECT_TRUE(writer.Finish().ok());
+  return folder.PathOf("more.gguf");
+}
+
+TEST(WeightLoader, ATensorThatNobodyKnowsIsRefusedInWhicheverPartItLies) {
+  const TinyModel model("tiny-olmoe");
+  const TempFolder folder;
+  const GgufModel more = GgufModel::Open(WithTensor(model, "blk.1.strange.weight", folder)).value();
+  for (const LayerRange layers : {LayerRange{0, 2}, LayerRange{0, 1}, LayerRange{1, 2}}) {
+    EXPECT_TRUE(MeasureWeights(model.file(), model.config(), layers).ok());
+    EXPECT_THAT(MeasureWeights(more, model.config(), layers).status().message(),
+                HasSubstr("blk.1.strange.weight"));
+  }
+}
+
+}  // namespace
+}  // namespace troupe

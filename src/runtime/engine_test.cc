@@ -1,0 +1,98 @@
+#include "runtime/engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model/route_observer.h"
+#include "runtime/plan_model.h"
+#include "runtime/session.h"
+
+namespace troupe {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr const char* kModel = TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf";
+
+// Keeps what the passes said of themselves.
+class Passes final : public RouteObserver {
+ public:
+  void PassBegins(const PassFacts& pass) override { passes.push_back(pass); }
+  void Routed(std::uint32_t, std::span<const ExpertChoice>, std::span<const float>) override {}
+  void PassEnded() override { ++ended; }
+
+  std::vector<PassFacts> passes;
+  std::size_t ended = 0;
+};
+
+TEST(EngineTest, APassSaysWhoseRowsItRuns) {
+  const auto engine = Engine::Open(kModel, {.threads = 1, .context = 64, .sequences = 2}).value();
+  Passes seen;
+  engine->transformer().set_route_observer(&seen);
+  Session first = Session::Create(*engine).value(), second = Session::Create(*engine).value();
+  const std::vector<std::int32_t> tokens = {5, 6, 7};
+  ASSERT_TRUE(second.FeedPrompt(tokens).ok());
+  const SequenceRows rows[] = {
+      {.sequence = &first, .tokens = tokens, .phase = Phase::kPrompt, .exact = true},
+      {.sequence = &second, .tokens = std::span(tokens).first(1), .request = 77}};
+  ASSERT_TRUE(engine->Run(rows).ok());
+  ASSERT_EQ(seen.passes.size(), 2u);
+  EXPECT_EQ(seen.ended, 2u);
+  EXPECT_THAT(seen.passes[1].groups, ElementsAre(RowGroupFacts{.sequence = 0,
+                                                               .request = first.request(),
+                                                               .phase = Phase::kPrompt,
+                                                               .exact = true,
+                                                               .position = 0,
+                                                               .rows = 3},
+                                                 RowGroupFacts{.sequence = 1,
+                                                               .request = 77,
+                                                               .phase = Phase::kDecode,
+                                                               .exact = false,
+                                                               .position = 3,
+                                                               .rows = 1}));
+  engine->transformer().set_route_observer(nullptr);
+}
+
+TEST(EngineTest, ABatchOfDecodesUsesAsManyExpertsAsTheDecodesAlone) {
+  const auto engine = Engine::Open(kModel, {.threads = 1, .context = 64, .sequences = 3}).value();
+  std::vector<Session> sessions;
+  std::vector<SequenceRows> rows;
+  const std::int32_t token = 9;
+  for (int i = 0; i < 3; ++i) sessions.push_back(Session::Create(*engine).value());
+  for (Session& session : sessions) rows.push_back({.sequence = &session, .tokens = {&token, 1}});
+  ASSERT_TRUE(engine->Run(rows).ok());
+  EXPECT_EQ(engine->transformer().expert_uses(), 3u * 8 * 4);
+  // The same token at the same place: one question for each of its experts.
+  EXPECT_EQ(engine->expert_usage().hits, 8u * 4);
+  EXPECT_TRUE(std::ranges::equal(sessions[0].logits(), sessions[2].logits()));
+}
+
+TEST(EngineTest, APoolThatTheBudgetCutShortRefusesAReservationAndNoPass) {
+  EngineOptions options{.threads = 1, .context = 2048, .sequences = 3, .chunk = 8};
+  options.offload.slots = 2;
+  const MemoryPlan three = PlanModel(kModel, options)->plan.memory;
+  ASSERT_GT(three.kv_cache, 6_MiB) << "the budget below would do for eight";
+  options.memory = three.total() + 2_MiB;
+  options.sequences = 8;
+  const auto engine = Engine::Open(kModel, options);
+  ASSERT_TRUE(engine.ok()) << engine.status().message();
+  const MemoryPlan& plan = (*engine)->plan().memory;
+  ASSERT_GE(plan.kv_positions, 2u * 2048);
+  ASSERT_LT(plan.kv_positions, 8u * 2048);
+  std::vector<Session> sessions;
+  while (sessions.size() < plan.kv_positions / 2048) {
+    sessions.push_back(Session::Create(**engine).value());
+  }
+  const auto refused = Session::Create(**engine);
+  EXPECT_EQ(refused.status().code(), Code::kResourceExhausted);
+  EXPECT_THAT(refused.status().message(), HasSubstr("are free"));
+  for (Session& session : sessions) {
+    EXPECT_TRUE(session.FeedPrompt(std::vector<std::int32_t>(40, 7)).ok());
+  }
+  sessions.pop_back();
+  EXPECT_TRUE(Session::Create(**engine, 1000).ok());
+}
+
+}  // namespace
+}  // namespace troupe

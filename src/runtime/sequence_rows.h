@@ -1,0 +1,36 @@
+// What one sequence has in a pass of the engine: tokens to be appended, and what is wanted of them.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "expert/pass_facts.h"
+#include "model/batch.h"
+
+namespace troupe {
+
+class Session;
+
+enum class LogitsWanted {
+  kNone,  // a piece of a prompt that is not its last
+  kLast,  // afterwards Session::logits() is of the last token
+  kAll    // the same, and on_row sees those of every token
+};
+
+// Called for each row in order; the logits are valid during the call.
+using RowVisitor = std::function<void(std::size_t row, std::span<const float> logits)>;
+
+struct SequenceRows {
+  Session* sequence = nullptr;
+  TokenIds tokens = {};
+  Phase phase = Phase::kDecode;
+  bool exact = false;                     // as RowGroupFacts::exact
+  std::optional<RequestId> request = {};  // absent: the sequence's own
+  LogitsWanted wanted = LogitsWanted::kLast;
+  std::size_t first_wanted = 0;  // with kAll: the first row that on_row sees
+  RowVisitor on_row = {};
+};
+
+}  // namespace troupe
