@@ -47,9 +47,24 @@ HWY_INLINE void ZeroRows(const RowMatrix& m, std::size_t first, std::size_t rows
   for (std::size_t r = first; r < rows; ++r) std::fill_n(m.Row(r), columns, 0.0f);
 }
 
-// scores[r][position - block.begin] for all positions that row r sees; others are arbitrary. The
-// block's keys begin at `keys`.
-HWY_INLINE void ScoreBlock(const KvLayout& layout, const std::byte* keys, const KeyRange& block,
+// One head's keys, or its values, of the block under way; and where those of the next block begin,
+// which is in another page (null if there is none).
+struct BlockPart {
+  const std::byte* begin;
+  const std::byte* next_begin;
+  std::size_t positions;  // of one unit: a tile of keys, a row of values
+  std::size_t bytes;
+
+  HWY_INLINE const std::byte* At(std::size_t position) const {
+    if (position < Attention::kBlock || next_begin == nullptr) {
+      return begin + position / positions * bytes;
+    }
+    return next_begin + (position - Attention::kBlock) / positions * bytes;
+  }
+};
+
+// scores[r][position - block.begin] for all positions that row r sees; others are arbitrary.
+HWY_INLINE void ScoreBlock(const KvLayout& layout, const BlockPart& keys, const KeyRange& block,
                            const AttentionRows& rows, const AttentionWork& work) {
   const std::size_t depth = PanelDepth(rows);
   for (KeyRange part{block.begin, 0}; part.begin < block.end; part.begin = part.end) {
@@ -58,10 +73,9 @@ HWY_INLINE void ScoreBlock(const KvLayout& layout, const std::byte* keys, const 
     const std::size_t column = part.begin - block.begin;
     const std::size_t strips = Strips(part.size());
     ZeroRows({work.scores.Row(0) + column, work.scores.stride}, first, rows.count, strips * kStrip);
-    const std::byte* const tiles = keys + column / KvLayout::kTile * layout.KeyTileBytes();
     for (std::size_t dim = 0; dim < layout.k_dim; dim += depth) {
       const std::size_t dims = std::min<std::size_t>(depth, layout.k_dim - dim);
-      KeysToPanel(layout, tiles, strips, dim, dims, work.panel);
+      KeysToPanel(layout, keys.At(column), keys.At(column + kPanel), strips, dim, dims, work.panel);
       for (std::size_t r = first; r < rows.count; r += kTileRows) {
         const std::size_t n = std::min(kTileRows, rows.count - r);
         const std::size_t seen = std::min(rows.Limit(r + n - 1), part.end) - part.begin;
@@ -119,8 +133,8 @@ HWY_INLINE void AddPanelOfValues(const KeyRange& block, const KeyRange& part,
   }
 }
 
-HWY_INLINE void SumValuesOfBlock(const KvLayout& layout, const std::byte* keys,
-                                 const std::byte* values, const KeyRange& block,
+HWY_INLINE void SumValuesOfBlock(const KvLayout& layout, const BlockPart& keys,
+                                 const BlockPart& values, const KeyRange& block,
                                  const AttentionRows& rows, const AttentionWork& work) {
   ZeroRows(work.block_out, FirstRow(rows, block.begin), rows.count, work.block_out.stride);
   const std::size_t depth = PanelDepth(rows);
@@ -130,11 +144,11 @@ HWY_INLINE void SumValuesOfBlock(const KvLayout& layout, const std::byte* keys,
       part.end = std::min(part.begin + depth, block.end);
       const std::size_t row = part.begin - block.begin;
       if (layout.values_in_keys) {
-        const std::byte* const tiles = keys + row / KvLayout::kTile * layout.KeyTileBytes();
-        KeysToPanel(layout, tiles, Strips(part.size()), dim, strips * kStrip, work.other_panel);
+        KeysToPanel(layout, keys.At(row), keys.At(row + kPanel), Strips(part.size()), dim,
+                    strips * kStrip, work.other_panel);
         TransposePanel(work.other_panel, strips * kStrip, Strips(part.size()) * kStrip, work.panel);
       } else {
-        ValuesToPanel(layout, values + row * layout.ValueRowBytes(), part.size(), dim, strips,
+        ValuesToPanel(layout, values.At(row), values.At(row + kPanel), part.size(), dim, strips,
                       work.panel);
       }
       AddPanelOfValues(block, part, rows, dim, strips, work);
@@ -149,8 +163,17 @@ HWY_INLINE std::size_t AttendToBlock(const KvLayout& layout, const PagedKv& kv, 
                                      const AttentionWork& work) {
   const std::size_t begin = block * Attention::kBlock;
   const KeyRange range{begin, std::min(begin + Attention::kBlock, rows.Limit(rows.count - 1))};
-  const std::byte* const keys = kv.Page(block) + layout.KeyTileOffset(kv_head, 0);
-  const std::byte* const values = keys + layout.KeyBytes();
+  const bool last = block + 1 == kv.pages.size();
+  const std::byte* const next = last ? nullptr : kv.Page(block + 1);
+  const auto part = [&](std::size_t offset, std::size_t positions, std::size_t bytes) {
+    return BlockPart{.begin = kv.Page(block) + offset,
+                     .next_begin = last ? nullptr : next + offset,
+                     .positions = positions,
+                     .bytes = bytes};
+  };
+  const std::size_t offset = layout.KeyTileOffset(kv_head, 0);
+  const BlockPart keys = part(offset, KvLayout::kTile, layout.KeyTileBytes());
+  const BlockPart values = part(offset + layout.KeyBytes(), 1, layout.ValueRowBytes());
   const std::size_t first = FirstRow(rows, begin);
   ScoreBlock(layout, keys, range, rows, work);
   for (std::size_t r = first; r < rows.count; ++r) {

@@ -59,27 +59,29 @@ HWY_INLINE void KeyTileToPanel(const KvLayout& layout, const std::byte* tile, st
 
 // The cache is read in pieces of a few kilobytes with gaps, which hardware does not foresee; where
 // few rows share a panel, decode would wait for memory most of the time. So each panel asks for the
-// bytes that the same panel of the next 64 positions will want. Past the end this asks for nothing
-// harmful.
+// bytes that the same panel of the next 64 positions, which are at `ahead`, will want. Past the end
+// this asks for nothing harmful.
 HWY_INLINE void PrefetchBytes(const std::byte* from, std::size_t bytes) {
   constexpr std::size_t kLine = 64;
   for (std::size_t i = 0; i < bytes; i += kLine) hwy::Prefetch(from + i);
 }
 
 // Dimensions [dim, dim + dims) of `strips` tiles of keys, the first of which is at `tiles`.
-HWY_INLINE void KeysToPanel(const KvLayout& layout, const std::byte* tiles, std::size_t strips,
-                            std::size_t dim, std::size_t dims, float* HWY_RESTRICT panel) {
+HWY_INLINE void KeysToPanel(const KvLayout& layout, const std::byte* tiles, const std::byte* ahead,
+                            std::size_t strips, std::size_t dim, std::size_t dims,
+                            float* HWY_RESTRICT panel) {
   const std::size_t tile_bytes = layout.KeyTileBytes();
   for (std::size_t s = 0; s < strips; ++s) {
-    const std::byte* const next = tiles + (s + kPanel / kStrip) * tile_bytes;
+    const std::byte* const next = ahead + s * tile_bytes;
     PrefetchBytes(next + tile_bytes * dim / layout.k_dim, tile_bytes * dims / layout.k_dim);
     KeyTileToPanel(layout, tiles + s * tile_bytes, dim, dims, panel + s * kStrip);
   }
 }
 
 // Dimensions [dim, dim + 16 strips) of `positions` rows of values, the first of which is at `rows`.
-HWY_INLINE void ValuesToPanel(const KvLayout& layout, const std::byte* rows, std::size_t positions,
-                              std::size_t dim, std::size_t strips, float* HWY_RESTRICT panel) {
+HWY_INLINE void ValuesToPanel(const KvLayout& layout, const std::byte* rows, const std::byte* ahead,
+                              std::size_t positions, std::size_t dim, std::size_t strips,
+                              float* HWY_RESTRICT panel) {
   const LaneTag d;
   constexpr std::size_t kGroup = KvLayout::kQuantGroup;
   const std::size_t row_bytes = layout.ValueRowBytes();
@@ -87,7 +89,7 @@ HWY_INLINE void ValuesToPanel(const KvLayout& layout, const std::byte* rows, std
   const std::size_t wanted_bytes = row_bytes * strips * kStrip / layout.v_dim;
   for (std::size_t j = 0; j < positions; ++j) {
     const std::byte* const row = rows + j * row_bytes;
-    PrefetchBytes(row + kPanel * row_bytes + first_byte, wanted_bytes);
+    PrefetchBytes(ahead + j * row_bytes + first_byte, wanted_bytes);
     float* HWY_RESTRICT const to = panel + j * kPanel;
     if (layout.type == KvType::kF16) {
       const auto* from = reinterpret_cast<const std::uint16_t*>(row) + dim;
