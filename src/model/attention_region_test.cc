@@ -55,12 +55,14 @@ class Calls {
   // All calls in one region, or each in one of its own.
   std::vector<std::vector<float>> Run(std::size_t threads, bool together) const {
     ThreadPool pool(threads);
-    const Workspace workspace =
-        Workspace::Create(
-            config_, {.chunk = 32, .threads = threads, .kv = pool_->layout(), .context = kContext,
-             .layers = {0, 1}},
-            config_.rope)
-            .value();
+    const Workspace workspace = Workspace::Create(config_,
+                                                  {.chunk = 32,
+                                                   .threads = threads,
+                                                   .kv = pool_->layout(),
+                                                   .context = kContext,
+                                                   .layers = {0, 1}},
+                                                  config_.rope)
+                                    .value();
     AttentionRegion region;
     std::vector<std::vector<float>> out;
     for (const std::vector<float>& q : queries_) out.emplace_back(q.size());
