@@ -23,8 +23,8 @@ class CuriousExperts final : public ExpertSource {
  public:
   explicit CuriousExperts(const ModelWeights& weights) : resident_(weights) {}
 
-  void PassBegins(const PassFacts& pass) override { passes.push_back(pass); }
-  void Routed(std::uint32_t layer, std::span<const float> scores,
+  void OnPassBegins(const PassFacts& pass) override { passes.push_back(pass); }
+  void OnRouted(std::uint32_t layer, std::span<const float> scores,
               std::span<ExpertChoice>) override {
     if (layer == 0) routed.assign(scores.begin(), scores.end());
   }
@@ -37,7 +37,7 @@ class CuriousExperts final : public ExpertSource {
   }
   Result<std::span<const ReadyExpert>> Take(bool wait) override { return resident_.Take(wait); }
   std::uint32_t forecast_layers() const override { return 1; }
-  void GateSaid(std::uint32_t layer, const GateScores& scores) override {
+  void OnGateScores(std::uint32_t layer, const GateScores& scores) override {
     if (layer == 0) said.assign(scores.scores.begin(), scores.scores.end());
   }
   ExpertUsage usage() const override { return {}; }
