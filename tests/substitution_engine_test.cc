@@ -74,14 +74,15 @@ class SubstitutionEngine : public testing::Test {
     return Engine::Open(path(), {.threads = 2, .offload = std::move(offload)}).value();
   }
 
-  // A prompt at once, then token by token.
+  // A prompt at once, or fewer tokens as that many sequences would decode; then token by token.
   Logits Feed(Engine& engine, std::size_t prompt = kPrompt) {
     Session session = Session::Create(engine).value();
+    const Phase first = prompt == kPrompt ? Phase::kPrompt : Phase::kDecode;
     Logits logits;
     for (std::size_t at = 0; at < kTokens;) {
       const std::size_t count = at == 0 ? prompt : 1;
       const Status status = session.FeedForLogits(std::span(tokens_).subspan(at, count), 0,
-                                                  at == 0 ? Phase::kPrompt : Phase::kDecode,
+                                                  at == 0 ? first : Phase::kDecode,
                                                   [&](std::size_t, std::span<const float> row) {
                                                     logits.emplace_back(row.begin(), row.end());
                                                   });
