@@ -97,8 +97,7 @@ class Model {
   // Does not wait for other requests. kInvalidArgument: the request could never be answered.
   // kResourceExhausted: its prompt is longer than the context. kUnavailable: the queue is full; try
   // again after Status::retry_after() seconds. kUnimplemented: a chat in a format that is not
-  // known, or `exact` where the engine cannot yet keep one request exact beside others that are
-  // not.
+  // known.
   Result<Generation> Start(Request request, OnPiece on_piece = {});
 
   // The tokens of a text, with those that begin one; kInvalidArgument if it is not UTF-8.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/engine_runner.h"
 #include "text/chat_template.h"
 
 namespace troupe {
@@ -78,11 +77,7 @@ Result<EngineOptions> ToEngineOptions(const ModelOptions& options) {
   engine.offload.profile = options.storage.profile;
   engine.offload.quality_curve = options.storage.quality_curve;
   TROUPE_RETURN_IF_ERROR(Apply(options.lossiness, engine.offload));
-  if (options.sequences > 1) {
-    engine.beside = [engine, sequences = options.sequences](const ModelConfig& config) {
-      return EngineRunner::BytesBeside(config, engine, sequences);
-    };
-  }
+  engine.sequences = options.sequences;
   return engine;
 }
 

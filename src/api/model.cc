@@ -81,25 +81,17 @@ class Model::Impl {
     TROUPE_ASSIGN_OR_RETURN(const EngineOptions engine_options, ToEngineOptions(options));
     TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                             Engine::Open(path, engine_options, on_progress));
-    TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<EngineRunner> runner,
-                            EngineRunner::Create(*engine, options.sequences));
-    return std::make_unique<Impl>(std::move(engine), std::move(runner), options);
+    return std::make_unique<Impl>(std::move(engine), options);
   }
 
-  Impl(std::unique_ptr<Engine> opened, std::unique_ptr<EngineRunner> runner,
-       const ModelOptions& options)
+  Impl(std::unique_ptr<Engine> opened, const ModelOptions& options)
       : engine(std::move(opened)),
         plan(ToPlan(engine->plan(), options, engine->offload_options().substitution)),
-        runner_(std::move(runner)),
-        batcher(*runner_, engine->tokenizer(), clock,
+        runner_(*engine),
+        batcher(runner_, engine->tokenizer(), clock,
                 {.limits = {.target_seconds = options.pass_seconds}, .queue = options.queue}) {}
 
   Result<std::shared_ptr<Ticket>> Start(Request request, OnPiece on_piece) {
-    if (request.exact && plan.lossiness != "exact") {
-      return Error(Code::kUnimplemented,
-                   "an exact answer of a model that was opened with '{}': open it with Exact",
-                   plan.lossiness);
-    }
     TROUPE_ASSIGN_OR_RETURN(BatchRequest batch,
                             ToBatchRequest(std::move(request), engine->tokenizer(),
                                            engine->chat_format(), clock.Now()));
@@ -113,7 +105,7 @@ class Model::Impl {
   std::atomic<std::uint64_t> refused{0};
 
  private:
-  const std::unique_ptr<EngineRunner> runner_;
+  EngineRunner runner_;
 
  public:
   Batcher batcher;  // last: its thread uses the others

@@ -1,8 +1,9 @@
-// Experts that all lie in memory for good: every one is ready at once.
+// Experts that are all in memory: every one is ready at once, and each use is a hit.
 #pragma once
 
 #include <vector>
 
+#include "expert/flow/usage_ledger.h"
 #include "model/expert_source.h"
 
 namespace troupe {
@@ -12,19 +13,31 @@ class ResidentExperts final : public ExpertSource {
   // The weights must outlive it.
   explicit ResidentExperts(const ModelWeights& weights) : weights_(weights) {}
 
+  void OnPassBegins(const PassFacts& pass) override;
+  void OnRouted(std::uint32_t layer, std::span<const float> scores,
+                std::span<ExpertChoice> chosen) override;
   void Ask(const ExpertBatch& batch) override;
   Result<std::span<const ReadyExpert>> Take(bool wait) override;
   ExpertUsage usage() const override {
     ExpertUsage usage;
     usage.hits = asks_;
+    usage.use_hits = slots_;
     return usage;
   }
+  ExpertUsage UsageOf(RequestId request) override;
+  void ForgetRequest(RequestId request) override;
 
  private:
+  void SettleUsage();
+
   const ModelWeights& weights_;
   std::vector<ReadyExpert> ready_;
   bool given_ = true;
-  std::uint64_t asks_ = 0;
+  std::uint64_t asks_ = 0;   // (layer, expert) pairs
+  std::uint64_t slots_ = 0;  // (row, layer, expert) triples
+  PassFacts pass_;
+  std::vector<GroupUse> uses_;  // by group of the pass
+  UsageLedger ledger_;
 };
 
 }  // namespace troupe

@@ -21,7 +21,8 @@ CacheShape ShapeOf(const ModelConfig& config, const EnginePlan& plan, CacheShari
                    std::uint32_t shallow) {
   CacheShape shape{.grid = {.layers = config.layers, .experts = config.moe.routing.experts},
                    .slots = plan.memory.slots,
-                   .quotas = {}};
+                   .quotas = {},
+                   .sequences = plan.memory.sequences};
   if (sharing == CacheSharing::kPerLayer) {
     shape.quotas =
         ShallowQuotas(shape.grid, config.moe.leading_dense, shape.slots, plan.spare_slots, shallow);

@@ -59,6 +59,9 @@ class Engine {
   ThreadPool& pool() { return pool_; }
   const ModelWeights& weights() const { return weights_.weights(); }
   ExpertUsage expert_usage() const { return experts_->usage(); }
+  // What the rows of one request have cost so far; the sum over all requests is expert_usage().
+  ExpertUsage UsageOf(RequestId request) { return experts_->UsageOf(request); }
+  void ForgetRequest(RequestId request) { experts_->ForgetRequest(request); }
   // Null if every expert is in memory.
   OffloadedExperts* offloaded() { return offloaded_; }
   const OffloadedExperts* offloaded() const { return offloaded_; }

@@ -38,7 +38,7 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
   const ExpertGrid grid{.layers = config.layers, .experts = config.moe.routing.experts};
   needs.staging = ExpertLoader::StagingBytes(machine.container, needs.slot, plan.loader);
   needs.prediction = PredictorBytes(options.offload.predictor, grid) +
-                     EvictionPolicyBytes(options.offload.policy, grid);
+                     EvictionPolicyBytes(options.offload.policy, grid, options.sequences);
   if (config.moe.routing.experts > 0) {
     needs.expert_layers = MoeLayers(config, plan.layers);
     needs.experts_per_layer = config.moe.routing.experts;

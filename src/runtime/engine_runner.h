@@ -1,6 +1,5 @@
-// Passes over rows of several sequences, on an engine whose sessions run one at a time: each
-// sequence is a session, and a pass runs its groups one after the other. What the batcher and those
-// above it see is pass_runner.h.
+// The engine as the batcher sees it (pass_runner.h): each reservation is a session, and the rows of
+// all groups of a pass go through the layers together.
 #pragma once
 
 #include <memory>
@@ -8,10 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "base/bytes.h"
 #include "base/status.h"
 #include "runtime/engine.h"
-#include "runtime/engine_plan.h"
 #include "runtime/pass_runner.h"
 #include "runtime/session.h"
 
@@ -19,12 +16,8 @@ namespace troupe {
 
 class EngineRunner final : public PassRunner {
  public:
-  // What its sequences take beside the one that an engine's plan counts, at most.
-  static Bytes BytesBeside(const ModelConfig& config, const EngineOptions& options,
-                           std::uint32_t sequences);
-
-  // Takes all memory that it will ever take. The engine must outlive it.
-  static Result<std::unique_ptr<EngineRunner>> Create(Engine& engine, std::uint32_t sequences);
+  // The engine must outlive it. Other sessions of the engine take from the same room.
+  explicit EngineRunner(Engine& engine);
 
   RunnerLimits limits() const override;
   std::optional<SequenceId> Reserve(std::size_t tokens) override;
@@ -34,12 +27,12 @@ class EngineRunner final : public PassRunner {
   std::span<const RowsCost> costs() const override { return costs_; }
 
  private:
-  explicit EngineRunner(Engine& engine) : engine_(engine) {}
-  Status RunGroup(const PassRows& group);
+  Session& SessionOf(SequenceId sequence);
+  RowsCost TakeCost(const PassRows& group);
 
   Engine& engine_;
-  std::vector<Session> sessions_;
-  std::vector<bool> taken_;
+  std::vector<std::optional<Session>> sessions_;  // by Session::id()
+  std::vector<SequenceRows> rows_;                // of Run, kept for their memory
   std::vector<RowsCost> costs_;
 };
 

@@ -11,7 +11,9 @@ constexpr const char* kModel = TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.ggu
 class EngineRunnerTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    engine_ = Engine::Open(kModel, {.threads = 2, .context = 96}).value().release();
+    EngineOptions options{.threads = 2, .context = 96};
+    options.sequences = 4;  // two of them for those that are compared with
+    engine_ = Engine::Open(kModel, options).value().release();
   }
   static void TearDownTestSuite() { delete engine_; }
 
@@ -25,7 +27,11 @@ class EngineRunnerTest : public testing::Test {
     return Copy(session.logits());
   }
   static PassRows Prompt(SequenceId sequence, std::span<const TokenId> tokens) {
-    return {.sequence = sequence, .tokens = tokens, .phase = Phase::kPrompt, .wants_logits = true};
+    return {.sequence = sequence,
+            .request = 100 + sequence,
+            .tokens = tokens,
+            .phase = Phase::kPrompt,
+            .wants_logits = true};
   }
 
   static Engine* engine_;
@@ -35,55 +41,63 @@ class EngineRunnerTest : public testing::Test {
 Engine* EngineRunnerTest::engine_ = nullptr;
 
 TEST_F(EngineRunnerTest, SequencesThatSharePassesGetTheLogitsTheyGetAlone) {
-  const auto runner = EngineRunner::Create(*engine_, 2).value();
-  const SequenceId a = runner->Reserve(20).value(), b = runner->Reserve(20).value();
+  EngineRunner runner(*engine_);
+  const SequenceId a = runner.Reserve(20).value(), b = runner.Reserve(20).value();
   ASSERT_TRUE(
-      runner->Run(std::vector{Prompt(a, std::span(first_).first(2)), Prompt(b, second_)}).ok());
-  EXPECT_EQ(Copy(runner->Logits(b)), Alone(second_));
+      runner.Run(std::vector{Prompt(a, std::span(first_).first(2)), Prompt(b, second_)}).ok());
+  EXPECT_EQ(Copy(runner.Logits(b)), Alone(second_));
   const std::vector<TokenId> next = {24};
   ASSERT_TRUE(runner
-                  ->Run(std::vector{PassRows{.sequence = b, .tokens = next, .wants_logits = true},
-                                    Prompt(a, std::span(first_).last(2))})
+                  .Run(std::vector{PassRows{.sequence = b, .tokens = next, .wants_logits = true},
+                                   Prompt(a, std::span(first_).last(2))})
                   .ok());
-  EXPECT_EQ(Copy(runner->Logits(a)), Alone(first_));
-  EXPECT_EQ(Copy(runner->Logits(b)), Alone({21, 22, 23, 24}));
+  EXPECT_EQ(Copy(runner.Logits(a)), Alone(first_));
+  EXPECT_EQ(Copy(runner.Logits(b)), Alone({21, 22, 23, 24}));
 }
 
 TEST_F(EngineRunnerTest, AFailedPassLeavesEverySequenceAsItWas) {
-  const auto runner = EngineRunner::Create(*engine_, 2).value();
-  const SequenceId a = runner->Reserve(20).value(), b = runner->Reserve(20).value();
+  EngineRunner runner(*engine_);
+  const SequenceId a = runner.Reserve(20).value(), b = runner.Reserve(20).value();
   const std::vector<TokenId> nonsense = {1 << 30};
-  EXPECT_FALSE(runner->Run(std::vector{Prompt(a, first_), Prompt(b, nonsense)}).ok());
-  ASSERT_TRUE(runner->Run(std::vector{Prompt(a, first_)}).ok());
-  EXPECT_EQ(Copy(runner->Logits(a)), Alone(first_));
+  EXPECT_FALSE(runner.Run(std::vector{Prompt(a, first_), Prompt(b, nonsense)}).ok());
+  ASSERT_TRUE(runner.Run(std::vector{Prompt(a, first_)}).ok());
+  EXPECT_EQ(Copy(runner.Logits(a)), Alone(first_));
 }
 
-TEST_F(EngineRunnerTest, GivesAsManySequencesAsItHasAndGivesThemEmpty) {
-  const auto runner = EngineRunner::Create(*engine_, 1).value();
-  const SequenceId sequence = runner->Reserve(96).value();
-  EXPECT_FALSE(runner->Reserve(1).has_value());
-  ASSERT_TRUE(runner->Run(std::vector{Prompt(sequence, first_)}).ok());
-  runner->Release(sequence);
-  const SequenceId again = runner->Reserve(1).value();
-  ASSERT_TRUE(runner->Run(std::vector{Prompt(again, second_)}).ok());
-  EXPECT_EQ(Copy(runner->Logits(again)), Alone(second_));
+TEST_F(EngineRunnerTest, GivesAsManySequencesAsWerePlannedAndGivesThemEmpty) {
+  EngineRunner runner(*engine_);
+  std::vector<SequenceId> taken;
+  while (const auto sequence = runner.Reserve(96)) taken.push_back(*sequence);
+  ASSERT_EQ(taken.size(), engine_->plan().memory.sequences);
+  ASSERT_TRUE(runner.Run(std::vector{Prompt(taken.front(), first_)}).ok());
+  for (const SequenceId sequence : taken) runner.Release(sequence);
+  const SequenceId again = runner.Reserve(20).value();
+  ASSERT_TRUE(runner.Run(std::vector{Prompt(again, second_)}).ok());
+  EXPECT_EQ(Copy(runner.Logits(again)), Alone(second_));
+}
+
+TEST_F(EngineRunnerTest, WhatRequestsCostAddsUpToTheWhole) {
+  EngineRunner runner(*engine_);
+  const SequenceId a = runner.Reserve(20).value(), b = runner.Reserve(20).value();
+  const ExpertUsage before = engine_->expert_usage();
+  ExpertUsage sum;
+  for (const auto& [first, second] : {std::pair(a, b), std::pair(b, a)}) {
+    ASSERT_TRUE(runner.Run(std::vector{Prompt(first, first_), Prompt(second, second_)}).ok());
+    for (const RowsCost& cost : runner.costs()) sum += cost.experts;
+  }
+  const ExpertUsage whole = engine_->expert_usage().Since(before);
+  EXPECT_EQ(sum.hits, whole.hits);
+  EXPECT_EQ(sum.use_hits, whole.use_hits);
+  EXPECT_GT(whole.use_hits, whole.hits);
 }
 
 TEST_F(EngineRunnerTest, CountsWhatEachGroupCost) {
-  const auto runner = EngineRunner::Create(*engine_, 2).value();
-  const SequenceId a = runner->Reserve(20).value(), b = runner->Reserve(20).value();
-  ASSERT_TRUE(runner->Run(std::vector{Prompt(a, first_), Prompt(b, second_)}).ok());
-  ASSERT_EQ(runner->costs().size(), 2u);
-  EXPECT_EQ(runner->costs()[0].expert_uses, 4u * 8 * 4);  // tokens, layers, experts
-  EXPECT_EQ(runner->costs()[1].expert_uses, 3u * 8 * 4);
-}
-
-TEST_F(EngineRunnerTest, SaysWhatFurtherSequencesTake) {
-  const EngineOptions options{.threads = 2, .context = 96};
-  EXPECT_EQ(EngineRunner::BytesBeside(engine_->config(), options, 1), Bytes());
-  const Bytes one = EngineRunner::BytesBeside(engine_->config(), options, 2);
-  EXPECT_GE(one, engine_->plan().memory.kv_cache + engine_->plan().memory.workspace);
-  EXPECT_EQ(EngineRunner::BytesBeside(engine_->config(), options, 4), one * 3);
+  EngineRunner runner(*engine_);
+  const SequenceId a = runner.Reserve(20).value(), b = runner.Reserve(20).value();
+  ASSERT_TRUE(runner.Run(std::vector{Prompt(a, first_), Prompt(b, second_)}).ok());
+  ASSERT_EQ(runner.costs().size(), 2u);
+  EXPECT_EQ(runner.costs()[0].expert_uses, 4u * 8 * 4);  // tokens, layers, experts
+  EXPECT_EQ(runner.costs()[1].expert_uses, 3u * 8 * 4);
 }
 
 }  // namespace
