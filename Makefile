@@ -31,7 +31,9 @@ build: ## build the program (PRESET=release|debug)
 	@scripts/install-packages.sh run
 	@scripts/build.sh $(PRESET) $(JOBS) program
 
-install: build ## build and install the program (PREFIX=/usr/local)
+install: ## build and install the program, libtroupe and its headers (PREFIX=/usr/local)
+	@scripts/install-packages.sh run
+	@scripts/build.sh $(PRESET) $(JOBS) library
 	@cmake --install build/$(PRESET) --prefix "$(PREFIX)"
 
 check: ## format and layer checks

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds a part of the project in build/PRESET, and says how far it is.
-# usage: build.sh PRESET JOBS program|tests|benches|fuzzers [target...]
+# usage: build.sh PRESET JOBS program|library|tests|benches|fuzzers [target...]
 # Without a target the whole part.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,16 +18,17 @@ export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:+$CCACHE_SLOPPINESS,}locale
 
 case $part in
   program) what=troupe whole=troupe needs=() ;;
+  library) what='troupe and its library' whole='troupe libtroupe_static libtroupe_shared' needs=() ;;
   tests) what='troupe and its tests' whole=all_tests needs=(TESTS) ;;
   benches) what='the microbenchmarks' whole=all_benches needs=(TESTS BENCHES) ;;  # one lies among the tests
   fuzzers) what='the fuzz targets' whole=all_fuzzers needs=(FUZZ) ;;
   *)
-    echo "build.sh: '$part' is no part; expected program, tests, benches or fuzzers" >&2
+    echo "build.sh: '$part' is no part; expected program, library, tests, benches or fuzzers" >&2
     exit 2
     ;;
 esac
 scripts/configure.sh "$preset" "${needs[@]}"
-[ "${#targets[@]}" -gt 0 ] || targets=("$whole")
+[ "${#targets[@]}" -gt 0 ] || read -ra targets <<<"$whole"
 
 if [ -t 1 ]; then
   NINJA_STATUS="building $what: %f of %t, %es  " exec ninja -C "$folder" -j "$jobs" "${targets[@]}"

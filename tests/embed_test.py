@@ -88,6 +88,13 @@ class Embed(unittest.TestCase):
         output_of("g++", "-std=c++20", EXAMPLE / "main.cc", "-o", program, *self.package("--cflags"), *libraries)
         self.answers_like_the_command_line(program)
 
+    def test_the_manual_page_and_the_completions_are_installed(self):
+        share = self.prefix / "share"
+        self.assertIn(".TH", (share / "man/man1/troupe.1").read_text(encoding="utf-8"))
+        for file in ("bash-completion/completions/troupe", "zsh/site-functions/_troupe",
+                     "fish/vendor_completions.d/troupe.fish"):
+            self.assertTrue("memory" in (share / file).read_text(encoding="utf-8"), file)
+
     def test_each_header_compiles_alone(self):
         headers = sorted((self.prefix / "include/troupe").glob("*.h"))
         self.assertGreaterEqual(len(headers), 6)

@@ -143,6 +143,7 @@ class ExpertsElsewhere final : public ExpertSource {
         mlp_(ExpertMlp::Create(config.moe.expert_ff, most_rows).value()) {}
 
   void Ask(const ExpertBatch& batch) override {
+    if (host_.valid()) host_.get();  // of a layer that was given weights alone
     ready_.clear();
     answers_.clear();
     for (const ExpertDemand& demand : batch.demands) {

@@ -94,9 +94,9 @@ class Container {
   ExpertLayouts layouts_;
 };
 
-class EveryType : public ::testing::TestWithParam<TensorType> {};
+class PackModelInEveryType : public ::testing::TestWithParam<TensorType> {};
 
-TEST_P(EveryType, EveryExpertIsPackedAsASlotHoldsIt) {
+TEST_P(PackModelInEveryType, EveryExpertIsPackedAsASlotHoldsIt) {
   const TempFolder folder;
   const std::string model = Synth(folder, "tiny-qwen2moe", GetParam());
   const Result<PackReport> report = Pack(model, folder.PathOf("m.experts"), {.threads = 2});
@@ -118,7 +118,7 @@ std::vector<TensorType> AllTypes() {
   return types;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EveryType, ::testing::ValuesIn(AllTypes()),
+INSTANTIATE_TEST_SUITE_P(All, PackModelInEveryType, ::testing::ValuesIn(AllTypes()),
                          [](const auto& test) { return std::string(Name(test.param)); });
 
 TEST(PackModel, AddsEveryExpertAtLowerPrecision) {

@@ -238,7 +238,7 @@ TEST_F(PackPairOverAnOldOne, AStopBetweenTheTwoNamesLeavesAContainerThatIsRefuse
               HasSubstr("packed from another model"));
 }
 
-TEST(PackModel, RefusesASecondCopyOfAnotherModel) {
+TEST(PackedPair, RefusesASecondCopyOfAnotherModel) {
   const TempFolder one, other;
   const GgufModel model = GgufModel::Open(Synth(one, TensorType::kF16)).value();
   ModelShape wider = *FindShape("tiny-olmoe");

@@ -73,9 +73,9 @@ TEST(DrawBell, HasMeanZeroVarianceOneAndGaussianTails) {
   EXPECT_NEAR(static_cast<double>(beyond_two) / kDraws, 0.0459, 0.003);
 }
 
-class EveryType : public ::testing::TestWithParam<TensorType> {};
+class WeightsInEveryType : public ::testing::TestWithParam<TensorType> {};
 
-TEST_P(EveryType, HasTheMomentsAskedForEitherWay) {
+TEST_P(WeightsInEveryType, HasTheMomentsAskedForEitherWay) {
   // 2^17 weights: five standard errors of a mean are 0.014 deviations, of a deviation 0.01. Two-bit
   // codes keep all but a tenth of the deviation.
   const SynthTensor tensor = Tensor("blk.0.attn_q.weight", GetParam(), {1024, 128}, 0.03);
@@ -86,7 +86,7 @@ TEST_P(EveryType, HasTheMomentsAskedForEitherWay) {
   }
 }
 
-TEST_P(EveryType, IsTheSameForAnyNumberOfThreads) {
+TEST_P(WeightsInEveryType, IsTheSameForAnyNumberOfThreads) {
   const SynthTensor tensor = Tensor("blk.0.attn_q.weight", GetParam(), {768, 300});
   for (const Method method : {Method::kDrawEach, Method::kFromPool}) {
     const std::vector<std::byte> one = Generate(tensor, method, 7, 1);
@@ -101,7 +101,7 @@ std::vector<TensorType> AllTypes() {
   return types;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EveryType, ::testing::ValuesIn(AllTypes()),
+INSTANTIATE_TEST_SUITE_P(All, WeightsInEveryType, ::testing::ValuesIn(AllTypes()),
                          [](const auto& test) { return std::string(Name(test.param)); });
 
 TEST(WeightSource, GivesATensorTheSameBytesWhateverCameBefore) {

@@ -84,9 +84,10 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
     offload.predictor = options.make_predictor(offload.cache.grid);
   } else {
     const bool sigmoid = config_->moe.routing.score == GateScore::kSigmoid;
-    PredictorMaterial material{.rows = sigmoid ? ForecastRows::kScores : ForecastRows::kLogits,
-                               .alpha = substitution.BorderShare(),
-                               .most_tokens = options.substitution_tokens};
+    PredictorMaterial material{
+        .rows = sigmoid ? ForecastRows::kScores : ForecastRows::kLogits,
+        .alpha = substitution.BorderShare(),
+        .most_tokens = std::max(options.substitution_tokens, plan_.memory.sequences)};
     if (profile) material.learned = profile->learned, material.paths = profile->paths;
     TROUPE_ASSIGN_OR_RETURN(offload.predictor, MakePredictor(options.predictor, offload.cache.grid,
                                                              config_->moe.routing.top_k, material));

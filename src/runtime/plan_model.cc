@@ -139,7 +139,8 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
                    offload.buddies));
   TROUPE_ASSIGN_OR_RETURN(
       SubstitutionChain substitution,
-      ParseSubstitution(wanted, material, {.most_tokens = offload.substitution_tokens}));
+      ParseSubstitution(wanted, material,
+                        {.most_tokens = std::max(offload.substitution_tokens, options.sequences)}));
   if (substitution.TakesOthers() && ChoosesByGroups(*config)) {
     const TopExpertsParams& routing = config->moe.routing;
     return InvalidArgument(
