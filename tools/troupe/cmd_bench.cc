@@ -1,14 +1,19 @@
-// `troupe bench`: prefill and decode speed over lengths, on real text, against the speed at which
-// this machine's threads read memory. For comparisons with other engines see bench/.
+// `troupe bench`: prefill and decode speed over lengths, alone and together, on real text, against
+// the speed at which this machine's threads read memory. How many sequences are timed is
+// bench_batch.h's and bench_join.h's part. For comparisons with other engines see bench/.
+#include <malloc.h>
+
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
-#include "kernels/target.h"
+#include "base/thread_pool.h"
 #include "machine/bandwidth.h"
 #include "machine/process_memory.h"
 #include "runtime/session.h"
+#include "troupe/bench_report.h"
 #include "troupe/bench_text.h"
 #include "troupe/commands.h"
 #include "troupe/engine_flags.h"
@@ -20,18 +25,6 @@
 
 namespace troupe {
 namespace {
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
-struct Measured {
-  std::size_t prompt = 0;  // tokens in the cache before
-  std::size_t tokens = 0;  // tokens that were timed
-  std::vector<double> per_second;
-};
 
 class BenchCommand final : public Command {
  public:
@@ -54,50 +47,131 @@ class BenchCommand final : public Command {
     options.Add("--reps", reps_, "Repetitions; the median is reported (5)")
         .Between(1, 1000)
         .Type("N");
+    options
+        .Add(
+            "--together", together_,
+            "Numbers of sequences that decode in shared passes, each after a prompt of the first "
+            "--prefill length; beside each the speed of a prompt read in chunks of as many tokens, "
+            "and the limit that memory and disk set (none)")
+        .SeparatedBy(',')
+        .Between(1, 1024)
+        .Excludes("--trace")
+        .Type("N,N,…");
+    options
+        .Add("--join", joined_prompt_,
+             "Length of a prompt that joins 8 sequences while they decode, to measure how long "
+             "these "
+             "wait for their next tokens meanwhile (none)")
+        .Between(1, 1 << 24)
+        .Excludes("--trace")
+        .Type("N");
     options.Heading(kOutputHeading);
     trace_.AddTo(options);
     AddJsonOption(options, json_);
   }
 
   Status Run() override {
-    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                            engine_.Open(Longest(), trace_.scores()));
-    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<TraceRecorder> recorder, trace_.Begin(*engine));
-    TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> text, Text(engine->tokenizer()));
-    if (Longest() > session.room()) {
-      return Error(Code::kResourceExhausted,
-                   "{} tokens are to be timed, the context has {}; --ctx asks for more", Longest(),
-                   session.room());
+    if (decode_ == 0 && !together_.empty()) {
+      return InvalidArgument(
+          "--together times tokens that are generated: --decode 0 asks for none");
     }
-    std::vector<Measured> prefill, decode;
-    {
-      ProgressBar bar("measuring");
-      const std::size_t rounds = reps_ * (prefill_.size() + (decode_ > 0 ? prompt_.size() : 0));
-      std::size_t done = 0;
-      const auto tick = [&] { bar.Update(Bytes(++done), Bytes(rounds)); };
-      for (const std::size_t length : prefill_) {
-        TROUPE_ASSIGN_OR_RETURN(Measured m, TimePrefill(session, text, length, tick));
-        prefill.push_back(std::move(m));
-      }
-      for (const std::size_t length : decode_ > 0 ? prompt_ : std::vector<std::size_t>()) {
-        TROUPE_ASSIGN_OR_RETURN(Measured m, TimeDecode(session, text, length, tick));
-        decode.push_back(std::move(m));
-      }
-    }
-    TROUPE_RETURN_IF_ERROR(trace_.Finish(recorder.get()));
-    const Bytes peak = PeakResidentMemory();  // before the probe's own buffer counts
-    TROUPE_ASSIGN_OR_RETURN(const double bandwidth, MeasureReadBandwidth(engine->pool()));
-    if (json_ != "-") Print(*engine, prefill, decode, bandwidth, peak);
-    if (json_.empty()) return OkStatus();
-    return WriteJson(Record(*engine, prefill, decode, bandwidth, peak), json_);
+    BenchFigures figures;
+    TROUPE_RETURN_IF_ERROR(MeasureModel(figures));
+    TROUPE_RETURN_IF_ERROR(MeasureMemory(figures));
+    if (json_ != "-") PrintBench(figures);
+    return json_.empty() ? OkStatus() : WriteJson(BenchRecord(figures), json_);
   }
 
  private:
+  // That the engine holds at once.
+  std::size_t Sequences() const {
+    std::size_t most = joined_prompt_ > 0 ? kJoinedSequences + 1 : 1;
+    for (const std::size_t n : together_) most = std::max(most, n);
+    return most;
+  }
+
+  Status MeasureModel(BenchFigures& figures) {
+    engine_.HoldSequences(static_cast<std::uint32_t>(Sequences()));
+    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                            engine_.Open(Longest(), trace_.scores()));
+    if (Longest() > engine->plan().context()) {
+      return Error(Code::kResourceExhausted,
+                   "{} tokens are to be timed, the context has {}; --ctx asks for more", Longest(),
+                   engine->plan().context());
+    }
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> text, Text(engine->tokenizer()));
+    figures.model = engine->path();
+    figures.threads = engine->plan().threads;
+    figures.load_seconds = engine->load_seconds();
+    figures.touched_per_token = engine->bytes_touched_per_token();
+    figures.budget = engine->plan().memory.budget;
+    {
+      ProgressBar bar("measuring");
+      const std::size_t rounds =
+          reps_ * (prefill_.size() + (decode_ > 0 ? prompt_.size() : 0) + together_.size());
+      std::size_t done = 0;
+      const auto tick = [&] { bar.UpdateCount(static_cast<double>(++done), rounds); };
+      TROUPE_RETURN_IF_ERROR(MeasureAlone(*engine, text, tick, figures));
+      TROUPE_RETURN_IF_ERROR(MeasureMany(*engine, text, tick, figures));
+    }
+    figures.peak = PeakResidentMemory();
+    return OkStatus();
+  }
+
+  Status MeasureAlone(Engine& engine, TokenIds text, const std::function<void()>& tick,
+                      BenchFigures& figures) const {
+    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<TraceRecorder> recorder, trace_.Begin(engine));
+    TROUPE_ASSIGN_OR_RETURN(Session session,
+                            Session::Create(engine, static_cast<std::uint32_t>(Longest())));
+    for (const std::size_t length : prefill_) {
+      TROUPE_ASSIGN_OR_RETURN(LoneSpeed m, TimePrefill(session, text, length, tick));
+      figures.prefill.push_back(std::move(m));
+    }
+    for (const std::size_t length : decode_ > 0 ? prompt_ : std::vector<std::size_t>()) {
+      TROUPE_ASSIGN_OR_RETURN(LoneSpeed m, TimeDecode(session, text, length, tick));
+      figures.decode.push_back(std::move(m));
+    }
+    return trace_.Finish(recorder.get());
+  }
+
+  Status MeasureMany(Engine& engine, TokenIds text, const std::function<void()>& tick,
+                     BenchFigures& figures) const {
+    for (const std::size_t sequences : together_) {
+      const BatchWork work{
+          .sequences = sequences, .prompt = prefill_.front(), .decode = decode_, .reps = reps_};
+      TROUPE_ASSIGN_OR_RETURN(BatchSpeed speed, TimeBatch(engine, text, work, tick));
+      figures.together.push_back(std::move(speed));
+    }
+    if (joined_prompt_ == 0) return OkStatus();
+    figures.joined_prompt = joined_prompt_;
+    TROUPE_ASSIGN_OR_RETURN(
+        figures.join,
+        TimeJoin(engine, text, {.prompt = prefill_.front(), .joined_prompt = joined_prompt_}));
+    return OkStatus();
+  }
+
+  // After the engine was closed: its memory is the buffer's now, as a budget is for both. A buffer
+  // that a small budget makes small may partly lie in the processor's caches.
+  Status MeasureMemory(BenchFigures& figures) const {
+    constexpr Bytes kEnough = 512_MiB, kLeast = 1_MiB, kSpare = 4_MiB;
+    ThreadPool pool(figures.threads);
+    ::malloc_trim(0);
+    const Bytes taken = ResidentMemory() + kSpare;
+    const Bytes left = figures.budget > taken ? figures.budget - taken : Bytes();
+    figures.probe = std::clamp(left, kLeast, kEnough);
+    TROUPE_ASSIGN_OR_RETURN(figures.memory_bytes_per_s, MeasureReadBandwidth(pool, figures.probe));
+    figures.peak_with_probe = PeakResidentMemory();
+    return OkStatus();
+  }
+
   std::size_t Longest() const {
     std::size_t longest = decode_;
     for (const std::size_t n : prefill_) longest = std::max(longest, n);
     for (const std::size_t n : prompt_) longest = std::max(longest, n + decode_);
+    for (const std::size_t n : together_) {
+      longest = std::max(longest, prefill_.front() + std::max(decode_, n));
+    }
+    if (joined_prompt_ > 0) longest = std::max(longest, joined_prompt_ + 1);
     return longest;
   }
 
@@ -115,9 +189,9 @@ class BenchCommand final : public Command {
   }
 
   template <typename Tick>
-  Result<Measured> TimePrefill(Session& session, TokenIds text, std::size_t length,
-                               const Tick& tick) const {
-    Measured m{.prompt = 0, .tokens = length, .per_second = {}};
+  Result<LoneSpeed> TimePrefill(Session& session, TokenIds text, std::size_t length,
+                                const Tick& tick) const {
+    LoneSpeed m{.prompt = 0, .tokens = length, .per_second = {}};
     for (std::size_t rep = 0; rep <= reps_; ++rep) {  // the first one warms up
       session.Truncate(0);
       const Stopwatch watch;
@@ -132,9 +206,9 @@ class BenchCommand final : public Command {
   // Tokens of the text are fed one by one: every repetition does the same work, and no sampler is
   // in the time.
   template <typename Tick>
-  Result<Measured> TimeDecode(Session& session, TokenIds text, std::size_t length,
-                              const Tick& tick) const {
-    Measured m{.prompt = length, .tokens = decode_, .per_second = {}};
+  Result<LoneSpeed> TimeDecode(Session& session, TokenIds text, std::size_t length,
+                               const Tick& tick) const {
+    LoneSpeed m{.prompt = length, .tokens = decode_, .per_second = {}};
     for (std::size_t rep = 0; rep < reps_; ++rep) {
       session.Truncate(0);
       TROUPE_RETURN_IF_ERROR(session.FeedPrompt(text.first(length)));
@@ -148,57 +222,14 @@ class BenchCommand final : public Command {
     return m;
   }
 
-  static void Print(const Engine& engine, const std::vector<Measured>& prefill,
-                    const std::vector<Measured>& decode, double bandwidth, Bytes peak) {
-    const double touched = static_cast<double>(engine.bytes_touched_per_token().count());
-    fmt::print("{:<10} {:>7} {:>7} {:>12} {:>12} {:>10}\n", "", "after", "tokens", "tokens/s",
-               "weights GB/s", "of reading");
-    for (const Measured& m : prefill) {
-      fmt::print("{:<10} {:>7} {:>7} {:>12.1f}\n", "prefill", m.prompt, m.tokens,
-                 Median(m.per_second));
-    }
-    for (const Measured& m : decode) {
-      const double rate = Median(m.per_second) * touched;
-      fmt::print("{:<10} {:>7} {:>7} {:>12.1f} {:>12.2f} {:>9.0f} %\n", "decode", m.prompt,
-                 m.tokens, Median(m.per_second), rate / 1e9, 100 * rate / bandwidth);
-    }
-    fmt::print("{} threads on {} read {:.1f} GB/s; {} of weights a token; peak memory {}\n",
-               engine.plan().threads, Name(ActiveTarget()), bandwidth / 1e9,
-               ToString(engine.bytes_touched_per_token()), ToString(peak));
-  }
-
-  static Json ToJson(const std::vector<Measured>& all) {
-    Json list = Json::Array();
-    for (const Measured& m : all) {
-      list.push_back({{"prompt", m.prompt},
-                      {"tokens", m.tokens},
-                      {"median", Median(m.per_second)},
-                      {"tokens_per_s", m.per_second}});
-    }
-    return list;
-  }
-
-  static Json Record(const Engine& engine, const std::vector<Measured>& prefill,
-                     const std::vector<Measured>& decode, double bandwidth, Bytes peak) {
-    Json record;
-    record["model"] = engine.path();
-    record["threads"] = engine.plan().threads;
-    record["target"] = Name(ActiveTarget());
-    record["prefill"] = ToJson(prefill);
-    record["decode"] = ToJson(decode);
-    record["load_s"] = engine.load_seconds();
-    record["bytes_touched_per_token"] = engine.bytes_touched_per_token().count();
-    record["read_bandwidth_bytes_per_s"] = bandwidth;
-    record["peak_rss_bytes"] = peak.count();
-    return record;
-  }
-
   EngineFlags engine_;
   TraceFlags trace_;
   std::vector<std::size_t> prefill_ = {128, 512};
   std::vector<std::size_t> prompt_ = {32};
   std::size_t decode_ = 128;
   std::size_t reps_ = 5;
+  std::vector<std::size_t> together_;
+  std::size_t joined_prompt_ = 0;  // 0: none joins
   std::string prompt_file_, json_;
 };
 

@@ -189,6 +189,7 @@ EngineOptions EngineFlags::options() const {
   if (context_ > 0) options.context = context_;
   options.memory = memory_;
   options.chunk = chunk_;
+  options.sequences = sequences_;
   options.offload = offload_;
   options.beside = beside_;
   options.kv_type = kv_q8_0_ ? KvType::kQ8_0 : KvType::kF16;

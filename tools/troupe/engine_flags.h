@@ -27,6 +27,8 @@ class EngineFlags {
   void AllowLowCopies();
   // Passes of at most so many tokens count as decode: a chain of substitution has a say in them.
   void SubstituteUpTo(std::uint32_t tokens) { offload_.substitution_tokens = tokens; }
+  // How many sequences the engine holds at once; 1 unless a command says more.
+  void HoldSequences(std::uint32_t sequences) { sequences_ = sequences; }
   // Memory of a model's plan that is left to the command.
   void TakesBeside(std::function<Bytes(const ModelConfig&)> beside) { beside_ = std::move(beside); }
 
@@ -44,6 +46,7 @@ class EngineFlags {
   std::optional<Bytes> memory_;
   bool kv_q8_0_ = false;
   std::uint32_t chunk_ = 512;
+  std::uint32_t sequences_ = 1;
   OffloadOptions offload_;
   std::function<Bytes(const ModelConfig&)> beside_;
 };

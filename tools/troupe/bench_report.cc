@@ -1,0 +1,143 @@
+#include "troupe/bench_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/target.h"
+
+namespace troupe {
+namespace {
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t n = values.size();
+  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+double Longest(const std::vector<double>& gaps) {
+  return *std::max_element(gaps.begin(), gaps.end());
+}
+
+// The fastest that any of the passes saw.
+double DiskSpeed(const BenchFigures& figures) {
+  double fastest = 0;
+  for (const BatchSpeed& speed : figures.together) {
+    fastest = std::max(fastest, speed.disk_bytes_per_s);
+  }
+  return fastest;
+}
+
+double Limit(const BenchFigures& figures, const BatchSpeed& speed) {
+  return LimitTokensPerSecond(speed, figures.memory_bytes_per_s, DiskSpeed(figures));
+}
+
+void PrintAlone(const BenchFigures& figures) {
+  const auto touched = static_cast<double>(figures.touched_per_token.count());
+  fmt::print("{:<10} {:>7} {:>7} {:>12} {:>12} {:>10}\n", "", "after", "tokens", "tokens/s",
+             "weights GB/s", "of reading");
+  for (const LoneSpeed& m : figures.prefill) {
+    fmt::print("{:<10} {:>7} {:>7} {:>12.1f}\n", "prefill", m.prompt, m.tokens,
+               Median(m.per_second));
+  }
+  for (const LoneSpeed& m : figures.decode) {
+    const double rate = Median(m.per_second) * touched;
+    fmt::print("{:<10} {:>7} {:>7} {:>12.1f} {:>12.2f} {:>9.0f} %\n", "decode", m.prompt, m.tokens,
+               Median(m.per_second), rate / 1e9, 100 * rate / figures.memory_bytes_per_s);
+  }
+}
+
+void PrintTogether(const BenchFigures& figures) {
+  fmt::print("\n{:>9} {:>10} {:>15} {:>10} {:>9} {:>13} {:>13}\n", "sequences", "tokens/s",
+             "prompt tokens/s", "limit", "of limit", "experts/pass", "read/pass");
+  for (const BatchSpeed& speed : figures.together) {
+    const double rate = Median(speed.tokens_per_s), limit = Limit(figures, speed);
+    fmt::print("{:>9} {:>10.1f} {:>15.1f} {:>10.1f} {:>7.0f} % {:>13.1f} {:>13}\n", speed.sequences,
+               rate, Median(speed.prompt_tokens_per_s), limit, 100 * rate / limit,
+               speed.experts_a_pass, ToString(Bytes(static_cast<std::uint64_t>(speed.read_bytes))));
+  }
+  fmt::print(
+      "tokens/s: all sequences decode in one pass; prompt tokens/s: one prompt is read in chunks "
+      "of as many tokens; limit: every weight that a pass needs is read from memory once{}\n\n",
+      DiskSpeed(figures) > 0 ? fmt::format(", or what it misses from the disk at {:.2f} GB/s",
+                                           DiskSpeed(figures) / 1e9)
+                             : std::string());
+}
+
+void PrintJoin(const BenchFigures& figures) {
+  const JoinTimes& join = *figures.join;
+  fmt::print(
+      "a prompt of {} tokens joins {} sequences that decode: {:.1f} ms between a sequence's tokens "
+      "(median), {:.1f} ms at most, {:.1f} ms before; the prompt took {:.2f} s, alone {:.2f} s\n\n",
+      figures.joined_prompt, kJoinedSequences, 1e3 * Median(join.gaps), 1e3 * Longest(join.gaps),
+      1e3 * Median(join.gaps_before), join.prompt_seconds, join.prompt_seconds_alone);
+}
+
+Json ToJson(const std::vector<LoneSpeed>& all) {
+  Json list = Json::Array();
+  for (const LoneSpeed& m : all) {
+    list.push_back({{"prompt", m.prompt},
+                    {"tokens", m.tokens},
+                    {"median", Median(m.per_second)},
+                    {"tokens_per_s", m.per_second}});
+  }
+  return list;
+}
+
+Json TogetherJson(const BenchFigures& figures) {
+  Json list = Json::Array();
+  for (const BatchSpeed& speed : figures.together) {
+    list.push_back({{"sequences", speed.sequences},
+                    {"tokens_per_s", Median(speed.tokens_per_s)},
+                    {"prompt_tokens_per_s", Median(speed.prompt_tokens_per_s)},
+                    {"limit_tokens_per_s", Limit(figures, speed)},
+                    {"experts_a_pass", speed.experts_a_pass},
+                    {"weight_bytes_a_pass", speed.weight_bytes},
+                    {"read_bytes_a_pass", speed.read_bytes},
+                    {"disk_bytes_per_s", speed.disk_bytes_per_s}});
+  }
+  return list;
+}
+
+Json JoinJson(const BenchFigures& figures) {
+  const JoinTimes& join = *figures.join;
+  return {{"sequences", kJoinedSequences},
+          {"prompt_tokens", figures.joined_prompt},
+          {"median_gap_s", Median(join.gaps)},
+          {"longest_gap_s", Longest(join.gaps)},
+          {"median_gap_before_s", Median(join.gaps_before)},
+          {"prompt_seconds", join.prompt_seconds},
+          {"prompt_seconds_alone", join.prompt_seconds_alone}};
+}
+
+}  // namespace
+
+void PrintBench(const BenchFigures& figures) {
+  PrintAlone(figures);
+  if (!figures.together.empty()) PrintTogether(figures);
+  if (figures.join) PrintJoin(figures);
+  fmt::print("{} threads on {} read {:.1f} GB/s; {} of weights a token; peak memory {}\n",
+             figures.threads, Name(ActiveTarget()), figures.memory_bytes_per_s / 1e9,
+             ToString(figures.touched_per_token), ToString(figures.peak));
+}
+
+Json BenchRecord(const BenchFigures& figures) {
+  Json record;
+  record["model"] = figures.model;
+  record["threads"] = figures.threads;
+  record["target"] = Name(ActiveTarget());
+  record["prefill"] = ToJson(figures.prefill);
+  record["decode"] = ToJson(figures.decode);
+  if (!figures.together.empty()) record["together"] = TogetherJson(figures);
+  if (figures.join) record["join"] = JoinJson(figures);
+  record["load_s"] = figures.load_seconds;
+  record["bytes_touched_per_token"] = figures.touched_per_token.count();
+  record["read_bandwidth_bytes_per_s"] = figures.memory_bytes_per_s;
+  record["read_bandwidth_buffer_bytes"] = figures.probe.count();
+  record["memory_budget_bytes"] = figures.budget.count();
+  record["peak_rss_bytes"] = figures.peak.count();
+  record["peak_with_bandwidth_bytes"] = figures.peak_with_probe.count();
+  return record;
+}
+
+}  // namespace troupe
