@@ -28,6 +28,7 @@ def read_trace(path):
         raw, chunk, at = np.empty(size, "u1"), data[at + 56:at + 56 + packed], at + 56 + packed
         if unpack(raw.ctypes.data, size, chunk.ctypes.data, chunk.size) == size:  # or else it is damaged
             shape, count = (len(header["moe_layers"]), tokens, -1), len(header["moe_layers"]) * tokens * header["top_k"]
+            names += 2 * segments * (header.get("sequences", 1) > 1)  # segments' places among the sequences of the run
             parts = np.split(raw, np.cumsum([16 * segments, names, count * ids.itemsize, count * scores.itemsize]))
             yield parts[0].view(SEGMENT), *(p.view(t).reshape(shape) for p, t in zip(parts[2:], (ids, scores, scores)))
 

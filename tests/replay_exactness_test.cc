@@ -2,11 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "base/rng.h"
 #include "forge/synth.h"
 #include "runtime/session.h"
 #include "runtime/trace_recorder.h"
 #include "sim/replay/replay.h"
+#include "sim/replay/trace_passes.h"
 #include "testing/temp_folder.h"
 #include "testing/test_seed.h"
 
@@ -67,10 +70,36 @@ class ReplayExactness : public testing::TestWithParam<const char*> {
     }
   }
 
+  // Up to six sequences that join and leave, their prompts in pieces beside the decodes of others.
+  static void FeedTogether(Engine& engine, const std::vector<std::int32_t>& tokens, Rng rng) {
+    std::vector<std::optional<Session>> sessions(engine.plan().memory.sequences);
+    for (std::size_t at = 0; at < kTokens;) {
+      std::vector<SequenceRows> rows;
+      std::size_t left = std::min<std::size_t>(engine.plan().memory.chunk, kTokens - at);
+      for (std::optional<Session>& session : sessions) {
+        if (!session && rng.Below(2) == 0) session.emplace(Session::Create(engine).value());
+        if (session && rng.Below(12) == 0) session.reset();
+        if (!session || left == 0 || rng.Below(4) == 0) continue;
+        const std::size_t decoded = session->tokens().size();
+        const bool prompt = decoded == 0 || (decoded < 5 && rng.Below(2) == 0);
+        const std::size_t count = prompt ? 1 + rng.Below(left) : 1;
+        rows.push_back({.sequence = &*session,
+                        .tokens = std::span(tokens).subspan(at, count),
+                        .phase = prompt ? Phase::kPrompt : Phase::kDecode});
+        at += count;
+        left -= count;
+      }
+      if (rows.empty()) continue;
+      ASSERT_TRUE(engine.Run(rows).ok());
+    }
+  }
+
   LiveRun RunLive(const EngineOptions& options, std::size_t batch = 0) {
     const auto engine = Engine::Open(model(), options).value();
     auto recorder = TraceRecorder::Begin(*engine, trace(), TraceScores::kAll, "test").value();
-    if (batch == 0) {
+    if (options.sequences > 1) {
+      FeedTogether(*engine, tokens_, Rng(TestSeed()));
+    } else if (batch == 0) {
       Feed(*engine, tokens_);
     } else {
       FeedInBatches(*engine, tokens_, batch);
@@ -97,6 +126,15 @@ class ReplayExactness : public testing::TestWithParam<const char*> {
     EXPECT_EQ(replay.substitution.counts.substituted, live.substituted);
     EXPECT_EQ(replay.substitution.counts.dropped, live.dropped);
     EXPECT_GT(live.substituted + live.dropped, 0u);
+  }
+
+  // Groups of each pass of the trace, as the replay has them.
+  std::vector<std::vector<RowGroupFacts>> Groups() {
+    TraceReader reader = TraceReader::Open(trace()).value();
+    TracePasses passes(reader, 0);
+    std::vector<std::vector<RowGroupFacts>> groups;
+    for (ReplayPass pass; passes.Next(pass).value();) groups.push_back(pass.facts.groups);
+    return groups;
   }
 
   static ReplaySpec SpecOf(const RecordedCache& cache) {
@@ -171,6 +209,30 @@ TEST_P(ReplayExactness, TheSameHoldsInACrowdedCacheWhicheverLoadEndsFirst) {
         EXPECT_EQ(replay.cache.hits, live.cache.hits);
         EXPECT_EQ(replay.cache.misses, live.cache.misses);
         EXPECT_EQ(replay.cache.evictions, live.cache.evictions);
+      }
+    }
+  }
+}
+
+TEST_P(ReplayExactness, TheSameHoldsForSequencesThatSharePassesJoinAndLeave) {
+  for (const std::string& policy : EvictionPolicyNames()) {
+    for (const CacheSharing sharing : {CacheSharing::kPerLayer, CacheSharing::kGlobal}) {
+      for (const std::uint32_t slots : {3 * all_ / 4, all_ / 2, all_ / 4}) {
+        for (const std::uint32_t sequences : {2u, 6u}) {
+          EngineOptions options = Options(policy, sharing, slots);
+          options.sequences = sequences;
+          options.chunk = 9;
+          const LiveRun live = RunLive(options);
+          const ReplayResult replay = RunReplay(SpecOf(live.recorded));
+          SCOPED_TRACE(fmt::format("{}, {} of {} slots, {} sequences, per layer {}", policy, slots,
+                                   all_, sequences, sharing == CacheSharing::kPerLayer));
+          EXPECT_EQ(replay.cache.hits, live.cache.hits);
+          EXPECT_EQ(replay.cache.misses, live.cache.misses);
+          EXPECT_EQ(replay.cache.evictions, live.cache.evictions);
+          EXPECT_EQ(replay.loads, live.loads);
+          EXPECT_GT(live.cache.hits, 0u);
+          EXPECT_GT(live.cache.evictions, 0u);
+        }
       }
     }
   }
@@ -273,6 +335,37 @@ TEST_P(ReplayExactness, RecordingChangesNoLogit) {
       }
     }
   }
+}
+
+TEST_P(ReplayExactness, APassOfSeveralSequencesIsOnePassInTheReplay) {
+  EngineOptions options = Options("lru", CacheSharing::kPerLayer, all_ / 2);
+  options.sequences = 3;
+  options.chunk = 6;
+  const auto engine = Engine::Open(model(), options).value();
+  auto recorder = TraceRecorder::Begin(*engine, trace(), TraceScores::kAll, "").value();
+  std::optional<Session> first = Session::Create(*engine).value();
+  std::optional<Session> second = Session::Create(*engine).value();
+  const auto tokens = std::span(tokens_);
+  const auto run = [&](std::initializer_list<SequenceRows> rows) {
+    ASSERT_TRUE(engine->Run({rows.begin(), rows.size()}).ok());
+  };
+  run({{.sequence = &*second, .tokens = tokens.first(4), .phase = Phase::kPrompt},
+       {.sequence = &*first, .tokens = tokens.first(2), .phase = Phase::kPrompt}});
+  first.reset();
+  Session third = Session::Create(*engine).value();
+  run({{.sequence = &*second, .tokens = tokens.first(1)},
+       {.sequence = &third, .tokens = tokens.first(3), .phase = Phase::kPrompt}});
+  run({{.sequence = &third, .tokens = tokens.first(1)}});
+  ASSERT_TRUE(recorder->Finish().ok());
+  const auto group = [](SequenceId sequence, Phase phase, std::uint32_t at, std::uint32_t rows) {
+    return RowGroupFacts{.sequence = sequence, .phase = phase, .position = at, .rows = rows};
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(
+      Groups(),
+      ElementsAre(ElementsAre(group(1, Phase::kPrompt, 0, 4), group(0, Phase::kPrompt, 0, 2)),
+                  ElementsAre(group(1, Phase::kDecode, 4, 1), group(0, Phase::kPrompt, 0, 3)),
+                  ElementsAre(group(0, Phase::kDecode, 3, 1))));
 }
 
 TEST_P(ReplayExactness, ATraceKeepsSequencesPassesAndPhases) {

@@ -107,6 +107,7 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
   if (options.link.bytes_per_second > 0 || options.link.latency_seconds > 0) {
     reader = MakeThrottledReader(std::move(reader), options.link, clock_);
   }
+  if (options.wrap_reader) reader = options.wrap_reader(std::move(reader));
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<OffloadedExperts> experts,
                           OffloadedExperts::Create(layouts, std::move(store), std::move(reader),
                                                    pool_, clock_, std::move(offload)));

@@ -41,7 +41,8 @@ Result<TraceHeader> TraceHeaderOf(const Engine& engine, TraceScores scores) {
                      .layers = config.layers,
                      .experts = routing.experts,
                      .top_k = routing.top_k,
-                     .all_scores = scores == TraceScores::kAll};
+                     .all_scores = scores == TraceScores::kAll,
+                     .sequences = engine.plan().memory.sequences};
   for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
     if (config.IsMoeLayer(layer)) header.moe_layers.push_back(layer);
   }
@@ -117,7 +118,9 @@ void TraceRecorder::PassBegins(const PassFacts& pass) {
         {.sequence = numbers_[group.sequence],
          .position = group.position,
          .tokens = group.rows,
-         .phase = group.phase == Phase::kPrompt ? TracePhase::kPrefill : TracePhase::kDecode});
+         .phase = group.phase == Phase::kPrompt ? TracePhase::kPrefill : TracePhase::kDecode,
+         .joins = !pass_.segments.empty(),
+         .place = static_cast<std::uint16_t>(group.sequence)});
   }
   layers_seen_ = 0;
 }

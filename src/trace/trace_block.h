@@ -22,6 +22,9 @@ struct TraceSegment {
   std::uint16_t domain = 0;  // index into the block's
   TracePhase phase = TracePhase::kPrefill;
   bool joins = false;  // the pass of the segment before, rather than beginning one
+  // Its sequence's among those that the run held at once; kept if the header says that there were
+  // several.
+  std::uint16_t place = 0;
 
   bool operator==(const TraceSegment&) const = default;
 };

@@ -34,6 +34,8 @@ std::uint64_t ScoreBytes(const TraceHeader& header) {
   return header.score_type == ScoreType::kF16 ? 2 : 4;
 }
 
+bool HasPlaces(const TraceHeader& header) { return header.sequences > 1; }
+
 class Packer {
  public:
   explicit Packer(std::size_t bytes) { out_.reserve(bytes); }
@@ -100,7 +102,8 @@ std::uint64_t RawChunkBytes(const TraceHeader& header, std::uint64_t tokens, std
   std::uint64_t a_token = header.top_k * IdBytes(header);
   if (header.scores != ScoreKind::kNone) a_token += header.top_k * ScoreBytes(header);
   if (header.all_scores) a_token += header.experts * ScoreBytes(header);
-  return segments * sizeof(SegmentRecord) + domain_bytes +
+  const std::uint64_t a_place = HasPlaces(header) ? sizeof(TraceSegment::place) : 0;
+  return segments * (sizeof(SegmentRecord) + a_place) + domain_bytes +
          tokens * header.moe_layers.size() * a_token;
 }
 
@@ -154,6 +157,9 @@ std::vector<std::byte> EncodeTraceChunk(const TraceHeader& header, const TraceBl
     packer.Put(&record, sizeof(record));
   }
   for (const std::string& domain : block.domains) packer.Put(domain.c_str(), domain.size() + 1);
+  for (const TraceSegment& s : block.segments) {
+    if (HasPlaces(header)) packer.Put(&s.place, sizeof(s.place));
+  }
   if (IdBytes(header) == 1) {
     const std::vector<std::uint8_t> narrow(block.ids.begin(), block.ids.end());
     packer.Put(narrow.data(), narrow.size());
@@ -250,6 +256,9 @@ Result<TraceBlock> DecodeChunkPayload(const TraceHeader& header, const TraceChun
     if (end == std::string_view::npos) return DataLoss("a chunk with a domain without an end");
     block.domains.push_back(Printable(names.substr(0, end)));
     names.remove_prefix(end + 1);
+  }
+  for (TraceSegment& segment : block.segments) {
+    if (HasPlaces(header)) unpacker.Take(&segment.place, sizeof(segment.place));
   }
   block.ids.resize(header.ChoicesOf(chunk.tokens));
   if (IdBytes(header) == 1) {

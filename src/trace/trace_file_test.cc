@@ -36,6 +36,8 @@ TEST(TraceFileTest, WhatIsWrittenComesBackForEveryShapeAndCut) {
     header.score_type =
         header.scores != ScoreKind::kNone && rng.Below(2) > 0 ? ScoreType::kF16 : ScoreType::kF32;
     if (rng.Below(3) == 0) header.experts = 300;  // ids of two bytes
+    if (rng.Below(2) == 0) header.sequences = 9;
+    const auto place = static_cast<std::uint16_t>(rng.Below(header.sequences));
     std::vector<TraceBlock> written;
     TraceWriter writer = Writer(folder.PathOf("t"), header,
                                 {.chunk_tokens = static_cast<std::uint32_t>(1 + rng.Below(40)),
@@ -49,7 +51,8 @@ TEST(TraceFileTest, WhatIsWrittenComesBackForEveryShapeAndCut) {
                         .position = position,
                         .tokens = tokens,
                         .domain = static_cast<std::uint16_t>(rng.Below(2)),
-                        .phase = tokens == 1 ? TracePhase::kDecode : TracePhase::kPrefill}},
+                        .phase = tokens == 1 ? TracePhase::kDecode : TracePhase::kPrefill,
+                        .place = place}},
                       rng));
       position += tokens;
       ASSERT_TRUE(writer.Append(written.back()).ok());

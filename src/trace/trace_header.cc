@@ -68,6 +68,7 @@ TraceHeader ReadHeader(const JsonValue& json) {
   header.origin = TextOr(json, "origin");
   header.licence = TextOr(json, "licence");
   if (json.Has("cache")) header.cache = ReadCache(json.At("cache"));
+  if (json.Has("sequences")) header.sequences = count("sequences", kMaxTraceSequences);
   return header;
 }
 
@@ -105,6 +106,10 @@ Status Validate(const TraceHeader& header) {
   if (!header.expert_bytes.empty() && header.expert_bytes.size() != header.moe_layers.size()) {
     return InvalidArgument("{} sizes of experts, expected none or {}", header.expert_bytes.size(),
                            header.moe_layers.size());
+  }
+  if (header.sequences == 0 || header.sequences > kMaxTraceSequences) {
+    return InvalidArgument("{} sequences at once, expected 1 to {}", header.sequences,
+                           kMaxTraceSequences);
   }
   if (header.all_scores && header.scores == ScoreKind::kNone) {
     return InvalidArgument("scores of all experts and of none, expected a kind of score");
@@ -156,6 +161,7 @@ std::string ToJson(const TraceHeader& header) {
         {"per_layer", header.cache->per_layer}, {"shallow", header.cache->shallow},
         {"policy", header.cache->policy},       {"predictor", header.cache->predictor}};
   }
+  if (header.sequences > 1) json["sequences"] = header.sequences;
   return json.Dump();
 }
 

@@ -50,6 +50,8 @@ struct TraceHeader {
   std::uint64_t dense_bytes = 0;            // that each token uses whatever it chooses
   std::string origin, licence;
   std::optional<RecordedCache> cache;
+  // That the recorded run could hold at once; of more than one, segments have places.
+  std::uint32_t sequences = 1;
 
   ExpertGrid grid() const { return {.layers = layers, .experts = experts}; }
   std::size_t ChoicesOf(std::size_t tokens) const { return moe_layers.size() * tokens * top_k; }
@@ -60,6 +62,7 @@ struct TraceHeader {
 inline constexpr std::uint32_t kMaxTraceLayers = 4096;
 inline constexpr std::uint32_t kMaxTraceExperts = 65536;
 inline constexpr std::uint32_t kMaxTraceTopK = 1024;
+inline constexpr std::uint32_t kMaxTraceSequences = 1024;
 
 Status Validate(const TraceHeader& header);
 // Whether routing of one says anything about routing of the other: what differs, or ok. The

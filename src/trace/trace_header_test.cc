@@ -25,6 +25,7 @@ TraceHeader Full() {
                                .shallow = 1,
                                .policy = "arc",
                                .predictor = "gate"};
+  header.sequences = 6;
   return header;
 }
 
@@ -56,6 +57,7 @@ TEST(TraceHeaderTest, SaysWhatIsWrongWithAShape) {
   EXPECT_THAT(error([](TraceHeader& h) { h.experts = 70000; }), HasSubstr("70000"));
   EXPECT_THAT(error([](TraceHeader& h) { h.expert_bytes.pop_back(); }), HasSubstr("2 sizes"));
   EXPECT_THAT(error([](TraceHeader& h) { h.scores = ScoreKind::kNone; }), "ok");
+  EXPECT_THAT(error([](TraceHeader& h) { h.sequences = 1025; }), HasSubstr("sequences"));
   EXPECT_THAT(error([](TraceHeader& h) { h.layers = 0; }), HasSubstr("t.trace"));
 }
 

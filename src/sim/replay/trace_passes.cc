@@ -65,24 +65,25 @@ void TracePasses::TakeLone(ReplayPass& pass) const {
   }
 }
 
-// A new sequence takes the first place whose sequence is not in this pass: with one sequence at a
-// time that is always the same one.
-SequenceId TracePasses::PlaceOf(std::uint32_t sequence) {
-  const auto known = std::ranges::find(numbers_, sequence);
+// A sequence keeps its place until another takes it. A new one takes the place that it had in the
+// run, or, if that is not known or is in this pass already, the next whose sequence is not in this
+// pass: with one sequence at a time that is always the first.
+SequenceId TracePasses::PlaceOf(const TraceSegment& segment) {
+  const auto known = std::ranges::find(numbers_, segment.sequence);
   if (known != numbers_.end()) return static_cast<SequenceId>(known - numbers_.begin());
-  SequenceId place = 0;
+  SequenceId place = segment.place < header_.sequences ? segment.place : 0;
   while (std::ranges::find(facts_.groups, place, &RowGroupFacts::sequence) != facts_.groups.end()) {
     ++place;
   }
-  if (place == numbers_.size()) numbers_.push_back(sequence);
-  numbers_[place] = sequence;
+  if (place >= numbers_.size()) numbers_.resize(place + 1);
+  numbers_[place] = segment.sequence;
   return place;
 }
 
 void TracePasses::OpenGroup(const TraceSegment& segment) {
   const bool prompt = group_ == 0 && segment.phase == TracePhase::kPrefill;
   const Phase phase = prompt ? Phase::kPrompt : Phase::kDecode;
-  const SequenceId sequence = PlaceOf(segment.sequence);
+  const SequenceId sequence = PlaceOf(segment);
   if (!facts_.groups.empty() && facts_.groups.back().sequence == sequence &&
       (group_ > 0 || facts_.groups.back().phase == phase)) {
     return;

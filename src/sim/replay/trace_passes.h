@@ -61,7 +61,7 @@ class TracePasses {
   void AddRoutes(std::uint32_t first, std::uint32_t count, ReplayPass& pass) const;
   // The group that the segment's next tokens belong to.
   void OpenGroup(const TraceSegment& segment);
-  SequenceId PlaceOf(std::uint32_t sequence);
+  SequenceId PlaceOf(const TraceSegment& segment);
   void Label(ReplayPass& pass) const;
   void Finish(ReplayPass& pass);
 
@@ -81,7 +81,8 @@ class TracePasses {
   PassFacts facts_;
   // By group: [MoE layer][expert]; all zero between passes.
   std::vector<std::vector<std::uint32_t>> counts_;
-  std::vector<std::uint32_t> numbers_;  // the trace's number of the sequence in each place
+  // The trace's number of the sequence in each place.
+  std::vector<std::optional<std::uint32_t>> numbers_;
 };
 
 }  // namespace troupe
