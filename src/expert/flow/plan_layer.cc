@@ -1,5 +1,6 @@
 #include "expert/flow/plan_layer.h"
 
+#include <algorithm>
 #include <array>
 
 namespace troupe {
@@ -8,6 +9,8 @@ namespace {
 // Only the quotient of size and speed counts.
 constexpr Bytes kExpert = 1_MiB;
 constexpr std::array<std::uint32_t, 1> kSecondLane = {0};
+// A place whose costs are all 0 counts as not measured; this one may truly cost nothing.
+constexpr double kLeastSeconds = 1e-12;
 
 }  // namespace
 
@@ -20,8 +23,8 @@ const MissPlan& LayerPlanner::PlanLayer(std::span<const LaneMiss> misses, const 
                        .full = kExpert,
                        .places = kSecondLane});
   }
-  const std::array places = {
-      Place{.name = "the second lane", .expert_seconds = lanes.other_seconds}};
+  const std::array places = {Place{.name = "the second lane",
+                                   .expert_seconds = std::max(lanes.other_seconds, kLeastSeconds)}};
   const double expert = static_cast<double>(kExpert.count());
   const bool free = lanes.load_seconds <= 0;  // then everything is loaded
   const double rate = free ? 0 : expert / lanes.load_seconds;

@@ -72,6 +72,11 @@ TEST(PlanLayer, LoadsThatAreAheadAndLatencyMoveWorkToTheSecondLane) {
   EXPECT_EQ(Elsewhere(planner.PlanLayer(Misses(2), lanes)), 2u);
 }
 
+TEST(PlanLayer, ASecondLaneThatCostsNothingTakesEverything) {
+  LayerPlanner planner;
+  EXPECT_EQ(Elsewhere(planner.PlanLayer(Misses(5), {.load_seconds = 1})), 5u);
+}
+
 TEST(PlanLayer, LoadsThatCostNothingAreAllMade) {
   LayerPlanner planner;
   EXPECT_EQ(Elsewhere(planner.PlanLayer(Misses(5), {.other_seconds = 1})), 0u);

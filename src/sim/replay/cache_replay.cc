@@ -22,6 +22,10 @@ ReplayLoads::ReplayLoads(const TraceHeader& header, const ReplayCosts& costs)
 
 double ReplayLoads::SecondsFor(std::uint32_t layer) const { return seconds_[layer]; }
 
+double ReplayLoads::SecondsUnderWay() const {
+  return idle() ? 0 : std::max(0.0, link_.NextEnd() - now_);
+}
+
 void ReplayLoads::Begin(ExpertId id, std::uint32_t, ExpertCopy, Urgency urgency) {
   link_.Request(id, seconds_[id.layer], urgency == Urgency::kDemand, now_);
   mean_.Add(seconds_[id.layer]);
@@ -118,7 +122,7 @@ std::uint64_t CacheReplay::PlayLayer(std::size_t moe_layer, const ReplayPass& pa
   const std::uint64_t hits = cache().stats().hits;
   const std::span<const ExpertDemand> demands = Route(moe_layer, pass);
   demand_ = flow_.Ask(layer, demands, static_cast<Nanos>(loads_.now() * 1e9));
-  if (costs_.second_lane_seconds) Balance(pass, moe_layer);
+  if (costs_.second_lane_seconds) PlanMisses(pass, moe_layer);
   ReplayCounts& counts = result_.layers[moe_layer];
   counts.tokens += pass.tokens;
   ++counts.passes;
@@ -155,24 +159,40 @@ void CacheReplay::GiveAll() {
   }
 }
 
-void CacheReplay::Balance(const ReplayPass& pass, std::size_t moe_layer) {
+void CacheReplay::PlanMisses(const ReplayPass& pass, std::size_t moe_layer) {
+  const std::uint32_t layer = header_.moe_layers[moe_layer];
   weights_.assign(header_.experts, 0);
   for (const ExpertChoice& slot : pass.routes[moe_layer].chosen) {
     weights_[slot.expert] = std::max(weights_[slot.expert], slot.weight);
   }
-  const std::span<const ExpertId> unplaced = flow_.Unplaced(*demand_);
-  std::vector<ExpertId> misses(unplaced.begin(), unplaced.end());
-  std::ranges::stable_sort(misses, std::greater(),
-                           [this](ExpertId id) { return weights_[id.expert]; });
-  const double load =
-      loads_.MeanSeconds().value_or(loads_.SecondsFor(header_.moe_layers[moe_layer]));
-  const LaneSplit split = BalanceLanes(
-      static_cast<std::uint32_t>(misses.size()),
-      {.load_seconds = load + ExpertSeconds(1), .other_seconds = *costs_.second_lane_seconds});
-  result_.elsewhere += split.other;
-  second_lane_ends_ = split.other > 0 ? loads_.now() + split.other_seconds : -1;
-  misses.resize(split.load);
-  flow_.LoadOnly(*demand_, misses);
+  misses_.clear();
+  for (const ExpertId id : flow_.Unplaced(*demand_)) {
+    misses_.push_back(
+        {.expert = id.expert, .rows = tokens_[id.expert], .weight = weights_[id.expert]});
+  }
+  double busy = 0;  // with what is resident, while loads go on
+  for (std::uint32_t e = 0; e < header_.experts; ++e) {
+    const bool resident = cache().Find({layer, e}) == Residence::kResident;
+    if (tokens_[e] > 0 && resident) busy += ExpertSeconds(tokens_[e]);
+  }
+  const MissPlan& plan = planner_.PlanLayer(
+      misses_, {.load_seconds = loads_.MeanSeconds().value_or(loads_.SecondsFor(layer)),
+                .queued_seconds = loads_.SecondsUnderWay(),
+                .latency_seconds = loads_.idle() ? costs_.latency_seconds : 0,
+                .local = {.busy_seconds = busy,
+                          .first_row_seconds = costs_.expert_first_seconds,
+                          .further_row_seconds = costs_.expert_further_seconds},
+                .other_seconds = *costs_.second_lane_seconds});
+  loaded_.clear();
+  for (const MissDecision& decision : plan.decisions) {
+    if (decision.answer != MissAnswer::kElsewhere) loaded_.push_back({layer, decision.expert});
+  }
+  const std::size_t elsewhere = plan.decisions.size() - loaded_.size();
+  result_.elsewhere += elsewhere;
+  second_lane_ends_ =
+      elsewhere > 0 ? loads_.now() + static_cast<double>(elsewhere) * *costs_.second_lane_seconds
+                    : -1;
+  flow_.LoadOnly(*demand_, loaded_);
 }
 
 ReplayResult CacheReplay::result() const {

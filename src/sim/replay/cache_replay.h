@@ -18,6 +18,7 @@
 #include "expert/cache/expert_cache.h"
 #include "expert/flow/lane_balance.h"
 #include "expert/flow/miss_flow.h"
+#include "expert/flow/plan_layer.h"
 #include "expert/substitution/substitution_chain.h"
 #include "sim/replay/replay_link.h"
 #include "sim/replay/trace_passes.h"
@@ -34,7 +35,7 @@ struct ReplayCosts {
   double expert_first_seconds = 0;          // of an expert
   double expert_further_seconds = 0;
   // Where a missing expert can be computed where it lies, beside the link: what one takes so. The
-  // two lanes then share a layer's misses (expert/flow/lane_balance.h). Needs routes.
+  // two lanes then share a layer's misses (expert/flow/plan_layer.h). Needs routes.
   std::optional<double> second_lane_seconds;
 };
 
@@ -99,6 +100,8 @@ class ReplayLoads final : public LoadPort {
     return link_.Cancel(id) ? CallOff::kGone : CallOff::kTooLate;
   }
   double SecondsFor(std::uint32_t layer) const override;
+  // Until the load that is under way has ended.
+  double SecondsUnderWay() const;
   bool idle() const override { return link_.NextEnd() == ReplayLink::kNothing; }
 
   void Pass(double seconds) { now_ += seconds; }
@@ -139,8 +142,9 @@ class CacheReplay {
   std::uint64_t PlayLayer(std::size_t moe_layer, const ReplayPass& pass);  // returns its asks
   // What the layer needs: once the chain has answered, if it has a say.
   std::span<const ExpertDemand> Route(std::size_t moe_layer, const ReplayPass& pass);
-  // Gives the least of what is not placed yet to the second lane, until both end together.
-  void Balance(const ReplayPass& pass, std::size_t moe_layer);
+  // Gives the lightest of what is not placed yet to the second lane, where the layer ends sooner
+  // so.
+  void PlanMisses(const ReplayPass& pass, std::size_t moe_layer);
   void GiveAll();
   void Collect();
   void Compute(double seconds);
@@ -157,6 +161,9 @@ class CacheReplay {
   std::vector<ExpertChoice> chosen_;   // as the chain answers
   std::vector<std::uint32_t> tokens_;  // [expert]: of what the layer needs
   std::vector<ExpertDemand> needed_;
+  LayerPlanner planner_;
+  std::vector<LaneMiss> misses_;  // of the layer under way, without a slot
+  std::vector<ExpertId> loaded_;  // of them
   std::vector<float> weights_;    // [expert]: the largest that a token gives it
   double second_lane_ends_ = -1;  // of the layer under way; before now: not used
   ReplayResult result_;

@@ -21,7 +21,9 @@ class SecondLane : public testing::Test {
     header.moe_layers = {0};
     CacheReplay replay(header, {.cache = {.grid = header.grid(), .slots = 8, .quotas = {}},
                                 .policy = std::make_unique<Lru>(header.grid()),
-                                .costs = {.load_seconds = {kLoad}, .second_lane_seconds = other}});
+                                .costs = {.load_seconds = {kLoad},
+                                          .expert_first_seconds = compute_,
+                                          .second_lane_seconds = other}});
     for (std::uint32_t i = 0; i < passes; ++i) {
       replay.Play({.tokens = 1,
                    .phase = TracePhase::kDecode,
@@ -38,6 +40,7 @@ class SecondLane : public testing::Test {
     return replay.result();
   }
 
+  double compute_ = 0;
   std::vector<std::uint32_t> resident_;
 };
 
@@ -74,6 +77,24 @@ TEST_F(SecondLane, TakesEverythingWhereItIsFree) {
   EXPECT_EQ(result.elsewhere, 12u);
   EXPECT_DOUBLE_EQ(result.stall_seconds, 0);
   EXPECT_EQ(result.cache.misses, 12u);
+}
+
+TEST_F(SecondLane, TakesNothingWhereComputingDuringLoadsEndsSooner) {
+  // Four loads of 10 ms, each computed in 5 ms while the next one is loaded: 45 ms.
+  compute_ = kLoad / 2;
+  const ReplayResult result = Play(5 * kLoad);
+  EXPECT_EQ(result.elsewhere, 0u);
+  EXPECT_DOUBLE_EQ(result.Seconds(), 4.5 * kLoad);
+  EXPECT_EQ(Play(4.4 * kLoad).elsewhere, 1u);
+}
+
+TEST_F(SecondLane, TakesAMissThatWouldBeComputedOnlyAfterTheResidents) {
+  // In the second pass 3, 5 and 6 are resident, and computing them takes 30 ms. The fourth can be
+  // loaded in that time, but would be computed after them.
+  compute_ = kLoad;
+  EXPECT_EQ(Play(3 * kLoad, 1).elsewhere, 1u);
+  EXPECT_EQ(Play(3 * kLoad, 2).elsewhere, 2u);
+  EXPECT_EQ(resident_, (std::vector<std::uint32_t>{3, 5, 6}));
 }
 
 TEST_F(SecondLane, CountsTheBytesOfLoadsAlone) {
