@@ -2,48 +2,55 @@
 
 #include <algorithm>
 
+#include "expert/cache/lru.h"
+
 namespace troupe {
+namespace {
+
+ExpertGrid GridOf(const ExpertTable& experts) {
+  ExpertGrid grid{.layers = experts.layers()};
+  for (std::uint32_t l = 0; l < grid.layers; ++l) {
+    grid.experts = std::max(grid.experts, experts.CountIn(l));
+  }
+  return grid;
+}
+
+std::uint64_t SlotBytes(const ExpertTable& experts) {
+  std::uint64_t largest = 1;
+  for (ExpertIndex e = 0; e < experts.size(); ++e) largest = std::max(largest, experts.BytesOf(e));
+  return largest;
+}
+
+std::unique_ptr<ExpertCache> MakeCache(ExpertGrid grid, std::uint64_t slots) {
+  if (slots == 0) return nullptr;
+  const auto most = static_cast<std::uint64_t>(grid.Count());
+  CacheShape shape{.grid = grid, .slots = static_cast<std::uint32_t>(std::min(slots, most))};
+  return std::make_unique<ExpertCache>(std::move(shape), std::make_unique<Lru>(grid));
+}
+
+}  // namespace
 
 OffloadWork::OffloadWork(const PlacementProblem& problem, const ServingCosts& costs)
     : problem_(problem), costs_(costs), first_device_(1, 0) {
-  std::size_t devices = 0;
-  for (const PlacementServer& server : problem.servers) devices += server.devices.size();
-  devices_.resize(devices);  // lists must not move: iterators point into them
+  const ExpertGrid grid = GridOf(problem.experts);
+  const std::uint64_t slot = SlotBytes(problem.experts);
   for (const PlacementServer& server : problem.servers) {
-    for (std::size_t d = 0; d < server.devices.size(); ++d) {
-      Device& device = devices_[first_device_.back() + d];
-      device.memory = server.devices[d].memory;
-      device.speed = server.devices[d].speed;
-      device.load_bytes_per_second = server.devices[d].load_bytes_per_second;
-      device.where.assign(problem.experts.size(), device.by_use.end());
+    for (const PlacementDevice& device : server.devices) {
+      devices_.push_back({.cache = MakeCache(grid, device.memory / slot),
+                          .speed = device.speed,
+                          .load_bytes_per_second = device.load_bytes_per_second});
     }
-    first_device_.push_back(first_device_.back() + static_cast<DeviceIndex>(server.devices.size()));
+    first_device_.push_back(static_cast<DeviceIndex>(devices_.size()));
   }
-  std::uint32_t most = 0;
-  for (std::uint32_t l = 0; l < problem.experts.layers(); ++l) {
-    most = std::max(most, problem.experts.CountIn(l));
-  }
-  count_.assign(most, 0);
+  count_.assign(grid.experts, 0);
 }
 
-double OffloadWork::BringIn(Device& device, ExpertIndex e) {
-  if (device.where[e] != device.by_use.end()) {
-    device.by_use.splice(device.by_use.begin(), device.by_use, device.where[e]);
-    return 0;
-  }
-  const std::uint64_t bytes = problem_.experts.BytesOf(e);
-  while (!device.by_use.empty() && device.used + bytes > device.memory) {
-    const ExpertIndex gone = device.by_use.back();
-    device.used -= problem_.experts.BytesOf(gone);
-    device.where[gone] = device.by_use.end();
-    device.by_use.pop_back();
-  }
-  if (device.used + bytes <= device.memory) {  // else it is used on its way through
-    device.by_use.push_front(e);
-    device.where[e] = device.by_use.begin();
-    device.used += bytes;
-  }
-  return static_cast<double>(bytes) / device.load_bytes_per_second;
+bool OffloadWork::BringIn(Device& device, ExpertId id, std::uint32_t tokens) {
+  if (device.cache == nullptr) return true;
+  if (device.cache->Ask(id, tokens) == Residence::kResident) return false;
+  TROUPE_CHECK(device.cache->Admit(id).has_value());  // nothing is pinned
+  device.cache->OnLoaded(id);
+  return true;
 }
 
 const OffloadWork::Layer& OffloadWork::Divide(const RoutingTrace& trace, std::uint32_t first,
@@ -61,9 +68,14 @@ const OffloadWork::Layer& OffloadWork::Divide(const RoutingTrace& trace, std::ui
     if (count_[id] == 0) continue;
     DeviceJob& job = layer_.jobs[id % layer_.jobs.size()];
     Device& device = devices_[job.device];
-    const double loading = BringIn(device, problem_.experts.FirstOf(layer) + id);
-    (loading > 0 ? layer_.misses : layer_.hits) += count_[id];
-    job.seconds += loading + costs_.expert(count_[id]) / device.speed;
+    if (BringIn(device, {layer, id}, count_[id])) {
+      const std::uint64_t bytes = problem_.experts.BytesOf(problem_.experts.FirstOf(layer) + id);
+      job.seconds += static_cast<double>(bytes) / device.load_bytes_per_second;
+      layer_.misses += count_[id];
+    } else {
+      layer_.hits += count_[id];
+    }
+    job.seconds += costs_.expert(count_[id]) / device.speed;
     count_[id] = 0;
   }
   std::erase_if(layer_.jobs, [](const DeviceJob& job) { return job.seconds == 0; });

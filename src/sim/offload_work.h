@@ -1,13 +1,15 @@
 // What the experts of a layer cost on a server that works alone: its devices keep what they
 // computed last, and load the rest from the host's memory before they compute it (MoE-Infinity, the
-// paper's Table I). An expert has its device by its number; the least recently used one gives way.
+// paper's Table I). An expert has its device by its number. What a device keeps is an ExpertCache
+// under Lru, the engine's own, in slots of the largest expert's size.
 #pragma once
 
 #include <cstdint>
-#include <list>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "expert/cache/expert_cache.h"
 #include "placement/latency_model.h"
 #include "placement/problem.h"
 #include "sim/expert_work.h"
@@ -30,14 +32,13 @@ class OffloadWork {
 
  private:
   struct Device {
-    std::uint64_t memory = 0, used = 0;
+    std::unique_ptr<ExpertCache> cache;  // null: no expert has room, each is used and let go
     double speed = 1, load_bytes_per_second = 1;
-    std::list<ExpertIndex> by_use;                        // the least recently used last
-    std::vector<std::list<ExpertIndex>::iterator> where;  // by expert; end: absent
   };
 
-  // Seconds of loading; 0 if it is there.
-  double BringIn(Device& device, ExpertIndex e);
+  // Whether it had to be loaded. Experts are asked for one after the other, so a layer may push out
+  // what it asks for next.
+  bool BringIn(Device& device, ExpertId id, std::uint32_t tokens);
 
   const PlacementProblem& problem_;
   ServingCosts costs_;
