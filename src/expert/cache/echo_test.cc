@@ -124,6 +124,112 @@ TEST(EchoTest, ManyTokensAtOnceResembleNothing) {
   EXPECT_EQ(Chosen(echo, Ids(1, {2, 3, 4})), (ExpertId{1, 3}));
 }
 
+// Two sequences that repeat what they do, 0 with experts 0 to 3 and 1 with 4 to 7. In every round
+// each has one token: in turn, in either order, or both in one pass. Beside the policy that serves
+// both there is one for each sequence alone.
+class TwoSequences {
+ public:
+  // `told`: whether the policy is told whose rows ask.
+  TwoSequences(std::vector<std::uint32_t> first, std::vector<std::uint32_t> second, bool told)
+      : habits_{std::move(first), std::move(second)}, told_(told) {}
+
+  void Round() {
+    switch (rng_.Below(3)) {
+      case 0:
+        return Pass({0}), Pass({1});
+      case 1:
+        return Pass({1}), Pass({0});
+      default:
+        return Pass({0, 1});
+    }
+  }
+  std::uint32_t ExpertOf(std::uint32_t sequence, std::size_t ahead) const {
+    return habits_[sequence][(steps_[sequence] + ahead) % habits_[sequence].size()];
+  }
+  Echo& both() { return both_; }
+  Echo& alone(std::uint32_t sequence) { return alone_[sequence]; }
+
+ private:
+  void Pass(const std::vector<std::uint32_t>& sequences) {
+    for (const std::uint32_t sequence : sequences) ++steps_[sequence];
+    for (std::uint32_t layer = 0; layer < 2; ++layer) {
+      for (const std::uint32_t sequence : sequences) {
+        const ExpertId id{layer, ExpertOf(sequence, 0)};
+        const Asker asker{.sequence = told_ ? sequence : 0, .tokens = 1};
+        both_.OnAsked(id, {&asker, 1});
+        alone_[sequence].OnAsked(id, One(1));
+      }
+    }
+  }
+
+  std::vector<std::uint32_t> habits_[2];
+  bool told_;
+  Rng rng_{5};
+  std::size_t steps_[2] = {0, 0};
+  Echo both_{kTwoLayers};  // the second sequence gets its history when it asks
+  Echo alone_[2] = {Echo(kTwoLayers), Echo(kTwoLayers)};
+};
+
+TEST(EchoTest, EachSequencesRepeatIsRecognisedWhetherPassesAlternateOrAreShared) {
+  TwoSequences run({0, 1, 2, 3}, {7, 6, 5, 4}, /*told=*/true);
+  for (int round = 0; round < 100; ++round) {
+    run.Round();
+    if (round < 20) continue;
+    for (const std::uint32_t sequence : {0u, 1u}) {
+      const std::uint32_t next = run.ExpertOf(sequence, 1), later = run.ExpertOf(sequence, 2);
+      EXPECT_EQ(Chosen(run.both(), Ids(1, {next, later})), (ExpertId{1, later})) << round;
+    }
+  }
+}
+
+// What follows the second expert is told by the one three steps before, which a history with
+// another sequence's steps in between would not find.
+int ChoicesThatDifferFromThoseOfEachAlone(bool told) {
+  TwoSequences run({0, 1, 2, 0, 1, 3}, {4, 5, 6, 4, 5, 7, 7}, told);
+  int differ = 0;
+  for (int round = 0; round < 100; ++round) {
+    run.Round();
+    for (const std::uint32_t sequence : {0u, 1u}) {
+      const std::uint32_t e = 4 * sequence;
+      const std::vector<ExpertId> candidates = Ids(1, {e, e + 1, e + 2, e + 3});
+      const ExpertId alone = Chosen(run.alone(sequence), candidates);
+      differ += Chosen(run.both(), candidates) != alone ? 1 : 0;
+    }
+  }
+  return differ;
+}
+
+TEST(EchoTest, OfOneSequencesExpertsItChoosesAsIfThatWereAlone) {
+  EXPECT_EQ(ChoicesThatDifferFromThoseOfEachAlone(/*told=*/true), 0);
+  EXPECT_GT(ChoicesThatDifferFromThoseOfEachAlone(/*told=*/false), 0) << "or it shows nothing";
+}
+
+TEST(EchoTest, WhatTwoSequencesNeedIsWorthMoreThanWhatOneDoes) {
+  Echo echo(kOneLayer);
+  const std::vector<Asker> both = {{.sequence = 0, .tokens = 1}, {.sequence = 1, .tokens = 1}};
+  for (int round = 0; round < 20; ++round) {
+    echo.OnAsked({0, 1}, std::span(both).first(1));
+    echo.OnAsked({0, 2}, both);
+    echo.OnAsked({0, 3}, std::span(both).last(1));
+  }
+  EXPECT_NE(Chosen(echo, Ids(0, {1, 2})), (ExpertId{0, 2}));
+  EXPECT_NE(Chosen(echo, Ids(0, {2, 3})), (ExpertId{0, 2}));
+}
+
+TEST(EchoTest, ASequenceThatHasEndedHasNoSayAnyMore) {
+  Echo echo(kOneLayer);
+  const auto pass = [&](SequenceId sequence, std::uint32_t expert) {
+    const Asker asker{.sequence = sequence, .tokens = 1};
+    echo.OnAsked({0, expert}, {&asker, 1});
+  };
+  for (int round = 0; round < 20; ++round) pass(1, 5);
+  // One pass later what the other needed is still worth keeping, and many passes later it is not.
+  pass(0, 2);
+  EXPECT_EQ(Chosen(echo, Ids(0, {5, 7})), (ExpertId{0, 7}));
+  for (std::uint64_t i = 0; i < Echo::kPassesAbsent; ++i) pass(0, 2);
+  EXPECT_EQ(Chosen(echo, Ids(0, {5, 7})), (ExpertId{0, 5}));
+}
+
 // The whole policy by its definition, remembering everything.
 class SlowEcho final : public EvictionPolicy {
  public:

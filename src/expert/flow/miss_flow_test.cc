@@ -360,6 +360,26 @@ TEST_F(MissFlowTest, AnExpertThatAnExactRowNeedsComesInFull) {
   }
 }
 
+TEST_F(MissFlowTest, ALowCopyThatAnExactRowFindsIsReadAgainInFullAndThenServesTheOthers) {
+  Open(4, {.routing = {.top_k = 1, .low_copies = true}, .low_copies = {.decode = true}});
+  const auto pass = [&](bool exact) {
+    flow_->OnPassBegins(TwoSequences(Phase::kDecode, Phase::kDecode, exact));
+    std::vector<ExpertChoice> chosen = {{1, 1}, {1, 1}};
+    flow_->OnRouted(0, {}, chosen);
+    const std::vector<ExpertDemand> demands = {{1, 2}};
+    const DemandId id = flow_->Ask(0, demands, 0);
+    flow_->Continue();
+    if (flow_->MustWait(id)) End({0, 1});
+    const ExpertCopy given = flow_->Give(id).value()[0].copy;
+    flow_->Close(id);
+    return given;
+  };
+  EXPECT_EQ(pass(/*exact=*/false), ExpertCopy::kLow);
+  EXPECT_EQ(pass(/*exact=*/true), ExpertCopy::kFull);
+  EXPECT_EQ(pass(/*exact=*/false), ExpertCopy::kFull);
+  EXPECT_EQ(loads_.TakeBegun().size(), 2u);
+}
+
 TEST_F(MissFlowTest, AMissTellsHowLongItWasWaitedFor) {
   const DemandId id = Ask(0, {1, 2});
   flow_->Continue();

@@ -19,6 +19,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
 constexpr ExpertGrid kGrid{.layers = 3, .experts = 8};
 
@@ -275,6 +276,81 @@ TEST(PreviousTokenTest, GuessesTheLayersLastChoice) {
   EXPECT_THAT(ExpertsOf(previous.Predict(1, 1, {})), ElementsAre(7, 1));
   EXPECT_THAT(ExpertsOf(previous.Predict(2, 1, {})), ElementsAre(2));
   EXPECT_THAT(previous.Predict(0, 1, {}), IsEmpty());
+}
+
+PassFacts PassOf(const std::vector<SequenceId>& sequences) {
+  PassFacts pass;
+  for (const SequenceId sequence : sequences) {
+    pass.groups.push_back({.sequence = sequence, .rows = 1});
+  }
+  return pass;
+}
+
+// Sequences 0 and 1 share a pass; in `layer` the first chooses `first`, the other `second`.
+void ChooseTogether(Predictor& predictor, std::uint32_t layer, std::vector<ExpertDemand> first,
+                    std::vector<ExpertDemand> second) {
+  std::vector<ExpertDemand> all = first;
+  for (const ExpertDemand& demand : second) {
+    const auto known = std::ranges::find(all, demand.expert, &ExpertDemand::expert);
+    if (known == all.end()) {
+      all.push_back(demand);
+    } else {
+      known->tokens += demand.tokens;
+    }
+  }
+  const std::vector<SequenceDemands> split = {{.sequence = 0, .demands = first},
+                                              {.sequence = 1, .demands = second}};
+  predictor.OnChosen({layer, all, split});
+}
+
+TEST(PreviousTokenTest, GuessesForTheSequencesOfThePassAlone) {
+  PreviousToken previous(kGrid);
+  previous.OnPassBegins(PassOf({0, 1}));
+  ChooseTogether(previous, 1, {{1, 1}, {4, 1}}, {{4, 1}, {6, 1}});
+  EXPECT_THAT(ExpertsOf(previous.Predict(1, 1, {})), ElementsAre(4, 1, 6));
+  previous.OnPassBegins(PassOf({1}));
+  EXPECT_THAT(ExpertsOf(previous.Predict(1, 1, {})), ElementsAre(4, 6));
+  // What the other chose meanwhile takes nothing from the one that waits.
+  const std::vector<ExpertDemand> next = {{7, 1}};
+  previous.OnChosen({1, next, /*sequence=*/1});
+  previous.OnPassBegins(PassOf({0}));
+  EXPECT_THAT(ExpertsOf(previous.Predict(1, 1, {})), ElementsAre(1, 4));
+  previous.OnPassBegins(PassOf({0, 1}));
+  EXPECT_THAT(ExpertsOf(previous.Predict(1, 1, {})), UnorderedElementsAre(1, 4, 7));
+  previous.OnPassBegins(PassOf({2}));
+  EXPECT_THAT(previous.Predict(1, 1, {}), IsEmpty());
+}
+
+TEST(PreviousTokenTest, APeersRowsAreNotASequencesHistory) {
+  PreviousToken previous(kGrid);
+  const std::vector<ExpertDemand> ours = {{1, 1}}, peers = {{2, 1}};
+  previous.OnChosen({1, ours});
+  previous.OnChosen({1, peers, kNoSequence});
+  EXPECT_THAT(ExpertsOf(previous.Predict(1, 1, {})), ElementsAre(1));
+}
+
+TEST(ActivationPathTest, OfSequencesThatShareAPassEachFollowsItsOwnPath) {
+  ActivationPath path(kGrid, 1);
+  for (int i = 0; i < 3; ++i) {
+    ChooseTogether(path, 0, {{1, 1}}, {{2, 1}});
+    ChooseTogether(path, 1, {{5, 1}}, {{6, 1}});
+  }
+  const std::vector<ExpertDemand> first = {{1, 1}}, second = {{2, 1}};
+  path.OnChosen({0, first});
+  EXPECT_THAT(ExpertsOf(path.Predict(1, 1, {})), ElementsAre(5));
+  path.OnChosen({0, second, /*sequence=*/1});
+  EXPECT_THAT(ExpertsOf(path.Predict(1, 1, {})), ElementsAre(6));
+  // Together they are expected to need both.
+  ChooseTogether(path, 0, first, second);
+  EXPECT_THAT(ExpertsOf(path.Predict(1, 1, {})), UnorderedElementsAre(5, 6));
+}
+
+TEST(ActivationPathTest, ASequenceThatWasNotInTheLayerBeforeHasNoPathFromThere) {
+  ActivationPath path(kGrid, 1);
+  const std::vector<ExpertDemand> before = {{1, 1}}, after = {{5, 1}};
+  path.OnChosen({0, before, /*sequence=*/0});
+  path.OnChosen({1, after, /*sequence=*/1});
+  EXPECT_THAT(path.Seen(), IsEmpty());
 }
 
 TEST(OracleTest, GuessesWhatWillBeChosen) {

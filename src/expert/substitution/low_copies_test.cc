@@ -88,6 +88,16 @@ TEST(LeastCopies, WhatAnExactRowNeedsIsAlwaysFull) {
   EXPECT_THAT(LeastCopies(rows, {.prefill_share = 1, .decode = true}), Each(kFull));
 }
 
+TEST(LeastCopies, AnExactRowTakesNoLowCopyFromExpertsThatItDoesNotNeed) {
+  const std::vector<RowKinds> rows = {{.prompt = 1},
+                                      {.prompt = 1, .exact = 1},
+                                      {.decode = 1},
+                                      {.decode = 2, .exact = 1},
+                                      {.prompt = 8}};
+  EXPECT_THAT(LeastCopies(rows, {.prefill_share = 0.2, .decode = true}),
+              ElementsAre(kLow, kFull, kLow, kFull, kFull));
+}
+
 TEST(ParseLowCopies, ReadsWhatToStringWrites) {
   for (const LowCopyOptions& options :
        {LowCopyOptions{}, LowCopyOptions{.prefill_share = 0.25}, LowCopyOptions{.decode = true},

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <span>
 
 #include "testing/temp_folder.h"
 #include "trace/trace_for_test.h"
@@ -113,6 +114,73 @@ TEST_F(TracePassesTest, RoutesAreThoseOfThePassTokenByTokenAndBestFirst) {
         }
       }
     }
+  }
+}
+
+// Passes that sequences share: a prompt of each, a token of each, and a token beside a new prompt.
+class SharedPassesTest : public TracePassesTest {
+ protected:
+  void SetUp() override {
+    Rng rng(6);
+    const auto decode = TracePhase::kDecode;
+    block_ =
+        RandomBlock(header_,
+                    {{.sequence = 8, .tokens = 5},
+                     {.sequence = 9, .tokens = 2, .joins = true},
+                     {.sequence = 8, .position = 5, .tokens = 1, .phase = decode},
+                     {.sequence = 9, .position = 2, .tokens = 1, .phase = decode, .joins = true},
+                     {.sequence = 9, .position = 3, .tokens = 1, .phase = decode},
+                     {.sequence = 7, .tokens = 3, .joins = true}},
+                    rng);
+    Write(block_);
+  }
+};
+
+TEST_F(SharedPassesTest, HaveAGroupForEachSequenceWhereverChunksEnd) {
+  const auto passes = Passes(0);
+  Expect(passes, {7, 2, 4});
+  ASSERT_EQ(passes.size(), 3u);
+  using Group = RowGroupFacts;
+  for (const ReplayPass& pass : passes) EXPECT_EQ(pass.facts.first_layer, 1u);
+  EXPECT_EQ(passes[0].facts.groups,
+            (std::vector<Group>{{.sequence = 0, .phase = Phase::kPrompt, .rows = 5},
+                                {.sequence = 1, .phase = Phase::kPrompt, .rows = 2}}));
+  EXPECT_EQ(passes[1].facts.groups,
+            (std::vector<Group>{{.sequence = 0, .position = 5, .rows = 1},
+                                {.sequence = 1, .position = 2, .rows = 1}}));
+  // The third sequence takes the place of the first, which is not in the pass.
+  EXPECT_EQ(passes[2].facts.groups,
+            (std::vector<Group>{{.sequence = 1, .position = 3, .rows = 1},
+                                {.sequence = 0, .phase = Phase::kPrompt, .rows = 3}}));
+}
+
+TEST_F(SharedPassesTest, CountEachGroupsRowsForItself) {
+  std::uint32_t first = 0;
+  for (const ReplayPass& pass : Passes(0)) {
+    ASSERT_EQ(pass.by_group.size(), 3u);
+    for (std::size_t g = 0; g < pass.facts.groups.size(); ++g) {
+      const std::uint32_t rows = pass.facts.groups[g].rows;
+      for (std::size_t l = 0; l < 3; ++l) {
+        std::vector<std::uint32_t> expected(header_.experts);
+        for (const ExpertDemand& demand : Demands(l, first, rows)) {
+          expected[demand.expert] = demand.tokens;
+        }
+        const auto counted =
+            std::span(pass.by_group[l]).subspan(g * header_.experts, header_.experts);
+        EXPECT_TRUE(std::ranges::equal(counted, expected)) << g << ", layer " << l;
+      }
+      first += rows;
+    }
+  }
+}
+
+TEST_F(SharedPassesTest, RegroupedHaveOneSequenceEach) {
+  const auto passes = Passes(4);
+  Expect(passes, {4, 1, 2, 1, 2, 3});
+  for (const ReplayPass& pass : passes) {
+    ASSERT_EQ(pass.facts.groups.size(), 1u);
+    EXPECT_EQ(pass.facts.groups[0].phase, Phase::kDecode);
+    EXPECT_TRUE(pass.by_group.empty());
   }
 }
 
