@@ -151,6 +151,61 @@ class Budget(BudgetTest):
                 self.assertEqual(len(below.stderr.strip().splitlines()), 1, below.stderr)
 
 
+class Together(BudgetTest):
+    """Sequences that decode in shared passes, and the measurement of the memory's speed after them."""
+    # Keys and values of 512 tokens. The least budget has room for those of one sequence.
+    CONTEXT_BYTES = 512 * LAYERS * 2 * SHAPE["hidden_size"] * 2
+    WORK = ["--prefill", "64", "--decode", "8", "--prompt-length", "32", "--reps", "1"]
+
+    @classmethod
+    def command_of(cls, sequences, budget=None):
+        memory = [] if budget is None else ["--memory", str(budget)]
+        return [BINARY, "bench", str(cls.model), *cls.WORK, "--together", str(sequences), "--ctx", "512",
+                "--threads", "2", "--json", str(cls.folder / "bench.json"), *memory]
+
+    def bench(self, sequences, budget=None, group=None):
+        command = self.command_of(sequences, budget)
+        return subprocess.run(group.command(command) if group else command, check=False,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+    def record(self, done):
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads((self.folder / "bench.json").read_text(encoding="utf-8"))
+
+    def least(self, sequences):
+        done = self.bench(sequences, MIB)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        return int(float(re.search(r"([0-9.]+) MiB are the least", done.stderr).group(1)) * MIB) + VARIATION
+
+    def check(self, sequences, budget):
+        with memory_cgroup.MemoryCgroup(budget + ALLOWANCE) as group:
+            done = self.bench(sequences, budget, group)
+            self.assertEqual(group.kills(), 0, f"killed for memory; {group.peak_bytes()} bytes were charged")
+        record = self.record(done)
+        self.assertEqual(record["memory_budget_bytes"], budget)
+        self.assertLessEqual(record["peak_rss_bytes"], budget)
+        self.assertLessEqual(record["peak_with_bandwidth_bytes"], budget)
+        (row,) = record["together"]
+        self.assertEqual(row["sequences"], sequences)
+        return record
+
+    def test_ManySequencesStayWithinTheBudget(self):
+        for sequences, more in ((1, 0), (4, 0), (4, 40 * MIB), (16, 0)):
+            budget = self.least(sequences) + (sequences - 1) * self.CONTEXT_BYTES + more
+            with self.subTest(sequences=sequences, budget=budget):
+                record = self.check(sequences, budget)
+                self.assertGreater(record["together"][0]["read_bytes_a_pass"], 0)
+
+    def test_MoreSequencesNeedMoreMemory(self):
+        self.assertGreater(self.least(16), self.least(1))
+
+    def test_TheMemorysSpeedIsMeasuredWithWhatTheBudgetLeaves(self):
+        budget = self.least(1) + 100 * MIB
+        record = self.check(1, budget)
+        self.assertLess(record["read_bandwidth_buffer_bytes"], budget)
+        self.assertGreater(record["read_bandwidth_buffer_bytes"], budget // 2)
+
+
 class WideRouter(BudgetTest):
     """Everything that a run may hold beside the model: its text, a profile, the trace it writes."""
     shape = WIDE_SHAPE

@@ -492,6 +492,56 @@ class Progress(CommandLineTest):
         self.assertTrue(seen.endswith(b"\r\x1b[K"), seen[-40:])
 
 
+class Bench(CommandLineTest):
+    SHORT = ("--prefill", 8, "--decode", 4, "--prompt-length", 8, "--reps", 1, "--ctx", 256, "--threads", 1)
+
+    def record(self, *arguments):
+        done = troupe("bench", TINY, *self.SHORT, *arguments, "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_refuses_numbers_of_sequences_that_are_none(self):
+        for value in ("0", "-1", "1,0", "two", "1025", ","):
+            self.assert_fails(2, ["--together"], "bench", TINY, "--together", value)
+        for value in ("0", "-1", "many"):
+            self.assert_fails(2, ["--join"], "bench", TINY, "--join", value)
+
+    def test_records_no_routing_of_many_sequences(self):
+        trace = self.folder / "a.trace"
+        self.assert_fails(2, ["--together", "--trace"], "bench", TINY, "--together", 2, "--trace", trace)
+        self.assert_fails(2, ["--join", "--trace"], "bench", TINY, "--join", 20, "--trace", trace)
+
+    def test_needs_tokens_to_time_together(self):
+        self.assert_fails(1, ["--together", "--decode 0"], "bench", TINY, "--together", 2, "--decode", 0)
+
+    def test_names_the_context_that_is_too_short(self):
+        self.assert_fails(1, ["300", "--ctx"], "bench", TINY, *self.SHORT, "--join", 299)
+        self.assert_fails(1, ["264", "--ctx"], "bench", TINY, *self.SHORT, "--together", 256)
+
+    def test_measures_sequences_together_and_a_prompt_that_joins(self):
+        record = self.record("--together", "1,3", "--join", 40)
+        self.assertEqual([row["sequences"] for row in record["together"]], [1, 3])
+        for row in record["together"]:
+            for name in ("tokens_per_s", "prompt_tokens_per_s", "limit_tokens_per_s", "experts_a_pass"):
+                self.assertGreater(row[name], 0, name)
+        one, three = record["together"]
+        self.assertLess(one["experts_a_pass"], three["experts_a_pass"])
+        join = record["join"]
+        self.assertEqual((join["sequences"], join["prompt_tokens"]), (8, 40))
+        self.assertGreaterEqual(join["longest_gap_s"], join["median_gap_s"])
+        self.assertGreater(join["prompt_seconds"], 0)
+
+    def test_measures_neither_unasked(self):
+        record = self.record()
+        self.assertNotIn("together", record)
+        self.assertNotIn("join", record)
+
+    def test_prints_a_row_for_each_number_of_sequences(self):
+        told = troupe("bench", TINY, *self.SHORT, "--together", "1,2", "--join", 20).stdout
+        self.assertRegex(told, r"(?m)^ +2 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9]+ % ")
+        self.assertIn("a prompt of 20 tokens joins 8 sequences", told)
+
+
 class Numbers(CommandLineTest):
     def test_what_is_no_number_is_refused(self):
         for flag in ("--latency", "--temperature", "--repeat-penalty"):

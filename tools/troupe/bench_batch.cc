@@ -1,5 +1,7 @@
 #include "troupe/bench_batch.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/clock.h"
@@ -87,10 +89,13 @@ class BatchTimer {
 
   Status Open() {
     for (std::size_t i = 0; i < work_.sequences; ++i) {
-      TROUPE_ASSIGN_OR_RETURN(
-          Session session,
-          Session::Create(engine_, static_cast<std::uint32_t>(work_.prompt + Span())));
-      sessions_.push_back(std::move(session));
+      Result<Session> session =
+          Session::Create(engine_, static_cast<std::uint32_t>(work_.prompt + Span()));
+      if (!session.ok()) {
+        return Status(session.status())
+            .WithContext(fmt::format("sequence {} of {}", i + 1, work_.sequences));
+      }
+      sessions_.push_back(std::move(session).value());
       windows_.push_back(
           TextWindow(text_, i * text_.size() / work_.sequences, work_.prompt + Span()));
     }
