@@ -10,6 +10,6 @@ namespace troupe {
 
 // Bytes a second, the best of a few passes over a buffer of `size`, which should be many times the
 // largest cache.
-Result<double> MeasureReadBandwidth(ThreadPool& pool, Bytes size = 512_MiB);
+Result<double> MeasureReadBandwidth(ThreadPool& pool, Bytes size);
 
 }  // namespace troupe

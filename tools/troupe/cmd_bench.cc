@@ -59,9 +59,8 @@ class BenchCommand final : public Command {
         .Type("N,N,…");
     options
         .Add("--join", joined_prompt_,
-             "Length of a prompt that joins 8 sequences while they decode, to measure how long "
-             "these "
-             "wait for their next tokens meanwhile (none)")
+             "Measure how long 8 sequences that decode wait for their next tokens while a prompt of "
+             "this length joins them (none)")
         .Between(1, 1 << 24)
         .Excludes("--trace")
         .Type("N");
