@@ -20,10 +20,11 @@ def header(**changes) -> bytes:
     return struct.pack("<8sIIQ", b"TRPTRACE", 1, len(text), 0) + text
 
 
-def chunk(first_token, segments, ids=None, scores=None, domains=b"law\0", width="<H") -> bytes:
+def chunk(first_token, segments, ids=None, scores=None, domains=b"law\0", width="<H",
+          places=b"") -> bytes:
     """segments: (sequence, position, tokens, domain, phase, joins)."""
     tokens = sum(s[2] for s in segments)
-    raw = b"".join(struct.pack("<IIIHBB", *s) for s in segments) + domains
+    raw = b"".join(struct.pack("<IIIHBB", *s) for s in segments) + domains + places
     raw += bytes(ids if ids is not None else [i % EXPERTS for i in range(LAYERS * tokens * TOP_K)])
     raw += scores if scores is not None else struct.pack(width, 0x3800 if width == "<H" else 0) * (
         LAYERS * tokens * TOP_K)
@@ -43,6 +44,8 @@ SEEDS = {
     "no_scores": header(scores="none") + chunk(0, ONE, scores=b""),
     "floats": header(score_type="f32") + chunk(0, ONE, width="<I"),
     "many_experts": header(experts=300, scores="none") + chunk(0, ONE, ids=[0, 1] * 12, scores=b""),
+    "places": header(sequences=3) + chunk(0, [(0, 0, 2, 0, 0, 0), (1, 0, 1, 0, 1, 1)],
+                                          places=struct.pack("<HH", 2, 0)),
     "bad_domain": header() + chunk(0, [(0, 0, 3, 5, 0, 0)], domains=b"endless"),
 }
 

@@ -184,6 +184,57 @@ TEST_F(SharedPassesTest, RegroupedHaveOneSequenceEach) {
   }
 }
 
+class TracePlaces : public testing::Test {
+ protected:
+  // By pass: the place of each group.
+  static std::vector<std::vector<SequenceId>> Of(std::uint32_t sequences,
+                                                 std::vector<TraceSegment> segments) {
+    TraceHeader header = TestTraceHeader();
+    header.sequences = sequences;
+    for (TraceSegment& segment : segments) segment.tokens = 1;
+    Rng rng(4);
+    const TempFolder folder;
+    TraceWriter writer =
+        TraceWriter::Create(WholeFile(folder.PathOf("t")).value(), header, {.chunk_tokens = 3})
+            .value();
+    EXPECT_TRUE(writer.Append(RandomBlock(header, segments, rng)).ok() && writer.Finish().ok());
+    TraceReader reader = TraceReader::Open(folder.PathOf("t")).value();
+    TracePasses source(reader, /*group=*/0);
+    std::vector<std::vector<SequenceId>> places;
+    for (ReplayPass pass; source.Next(pass).value();) {
+      std::vector<SequenceId>& groups = places.emplace_back();
+      for (const RowGroupFacts& group : pass.facts.groups) groups.push_back(group.sequence);
+    }
+    return places;
+  }
+};
+using Places = std::vector<std::vector<SequenceId>>;
+
+TEST_F(TracePlaces, AreThoseOfTheRun) {
+  EXPECT_EQ(Of(4, {{.sequence = 0, .place = 2},
+                   {.sequence = 1, .joins = true, .place = 1},
+                   {.sequence = 2, .place = 2},
+                   {.sequence = 1, .joins = true, .place = 1},
+                   {.sequence = 3, .place = 3}}),
+            (Places{{2, 1}, {2, 1}, {3}}));
+}
+
+TEST_F(TracePlaces, AreTheFirstFreeOnesOfThePassWhereTheTraceHasNone) {
+  EXPECT_EQ(Of(1, {{.sequence = 0},
+                   {.sequence = 1, .joins = true},
+                   {.sequence = 1},
+                   {.sequence = 2, .joins = true},
+                   {.sequence = 3}}),
+            (Places{{0, 1}, {1, 0}, {0}}));
+}
+
+TEST_F(TracePlaces, AreDifferentInAPassWhateverTheTraceSays) {
+  EXPECT_EQ(Of(3, {{.sequence = 0, .place = 1},
+                   {.sequence = 1, .joins = true, .place = 1},
+                   {.sequence = 2, .joins = true, .place = 60000}}),
+            (Places{{1, 2, 0}}));
+}
+
 TEST_F(TracePassesTest, WhatIsSkippedIsNotInThePassesAndTheRestOfACutPassIs) {
   TraceReader reader = TraceReader::Open(folder_.PathOf("t")).value();
   TracePasses source(reader, 0);
