@@ -123,8 +123,8 @@ class OffloadExactness : public testing::TestWithParam<const char*> {
     return Feed(*engine, prompt);
   }
 
-  // Feeds one token after the other, leaving out those that fail, until so many were taken; the
-  // logits of those.
+  // Feeds one token after the other, leaving out those that fail, until `count` were taken;
+  // the logits of those.
   Logits FeedWhatSucceeds(Session& session, std::size_t count) {
     Logits logits;
     for (std::int32_t token = 0; token < 200 && logits.size() < count; ++token) {
@@ -308,7 +308,7 @@ TEST_P(OffloadExactness, ReadingAheadChangesNoByteAndEveryLoadIsAccountedFor) {
   }
 }
 
-TEST_P(OffloadExactness, EveryLayerThatIsForetoldTellsWhatItsGateSaid) {
+TEST_P(OffloadExactness, EveryLayerThatIsPredictedTellsWhatItsGateSaid) {
   std::set<std::uint32_t> told, asked;
   OffloadOptions offload;
   offload.make_predictor = [&](ExpertGrid) { return std::make_unique<Listening>(told, asked); };

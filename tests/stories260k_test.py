@@ -18,7 +18,7 @@ DATA = pathlib.Path(__file__).resolve().parent / "data/stories260K"
 # coarse rounding is that of cached keys and values to float16, at most 2^-11 of their size, in each
 # of 5 layers. What passes through a layer's attention is a part of the residual stream, so logits
 # of at most 22 in size move by at most
-LOGIT_BOUND = 5 * 22 * 2.0**-11  # 0.054; seen with llama.cpp, which rounds likewise: 0.016
+LOGIT_BOUND = 5 * 22 * 2.0**-11  # 0.054; seen with llama.cpp, which rounds in the same way: 0.016
 
 BOS = 1
 

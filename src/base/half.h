@@ -1,5 +1,5 @@
 // IEEE half and bfloat16 as bits in 16 bits, converted one at a time by exact integer steps (round
-// to nearest even). Bulk conversion is kernels/'s business; this is what it is tested against.
+// to nearest even). kernels/ converts many at once, and is tested against this.
 #pragma once
 
 #include <bit>

@@ -1,5 +1,5 @@
 // The element types of tensors as GGUF numbers them, and the size of their blocks. What the blocks
-// mean is quant/'s business; files, block formats and kernels share this vocabulary.
+// mean is in quant/; files, block formats and kernels share this vocabulary.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ struct Asker {
   bool operator==(const Asker&) const = default;
 };
 
-// Rows of somebody else's pass, a peer's: no history of ours is about them.
+// Rows of a peer's pass: no history of ours is about them.
 inline constexpr SequenceId kNoSequence = std::numeric_limits<SequenceId>::max();
 
 inline std::uint32_t TokensOf(std::span<const Asker> askers) {

@@ -1,5 +1,5 @@
 // The file or files a synthesized model goes to: one GGUF, or parts named PATH-00001-of-00003.gguf
-// of at most so many bytes of tensors. All of them appear when Finish succeeds; none otherwise.
+// whose tensors have a limit in bytes. All of them appear when Finish succeeds; none otherwise.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ class SynthOutput {
   std::vector<TensorSpec> tensors_;
   std::vector<std::size_t> part_of_;  // a tensor's
   std::vector<std::string> files_;    // a part's
-  std::vector<GgufWriter> writers_;   // likewise
+  std::vector<GgufWriter> writers_;   // a part's
 };
 
 }  // namespace troupe

@@ -27,7 +27,7 @@ bool IsExpertMatrix(const TensorSpec& tensor);
 struct TensorMix {
   TensorType type = TensorType::kF16;
   std::optional<TensorType> embedding = std::nullopt;  // token_embd.weight; `type` if not given
-  std::optional<TensorType> output = std::nullopt;     // output.weight; likewise
+  std::optional<TensorType> output = std::nullopt;     // output.weight; `type` if not given
 
   // For a quantizable tensor: what was asked for, and the nearest to it that its rows fit.
   TensorType WantedFor(const TensorSpec& tensor) const;

@@ -61,8 +61,8 @@ Result<Widening> Widening::Of(const GgufModel& model, std::uint32_t factor) {
   return widening;
 }
 
-// Copies the tensor in runs, each followed by so many zero bytes. Zero bytes are zero weights in
-// every stored type.
+// Copies the tensor in runs, each followed by `gap_bytes` zero bytes. Zero bytes are zero weights
+// in every stored type.
 Status CopyWithGaps(const GgufModel& model, const TensorInfo& tensor, std::uint64_t run_bytes,
                     std::uint64_t gap_bytes, GgufWriter& writer) {
   std::vector<std::byte> run(run_bytes + gap_bytes);

@@ -35,7 +35,7 @@ class BuddyRecorder final : public RouteObserver {
   std::uint64_t tokens_ = 0;
   std::size_t pass_tokens_ = 0;           // of the pass under way
   std::vector<std::uint32_t> positions_;  // of its rows
-  std::vector<std::uint32_t> experts_;    // of one token, likewise the next two
+  std::vector<std::uint32_t> experts_;    // of one token, as are the next two
   std::vector<float> weights_;
   std::vector<ExpertChoice> slots_;
 };

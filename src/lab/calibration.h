@@ -1,4 +1,4 @@
-// Reads a text and watches how well the model's gates foretell each other: what `troupe calibrate`
+// Reads a text and watches how well the model's gates predict each other: what `troupe calibrate`
 // does. The result is a value (model_profile.h); nothing here depends on the machine or its speed.
 #pragma once
 

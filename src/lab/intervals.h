@@ -23,7 +23,7 @@ struct Interval {
 // pieces of one window less so.
 class BlockMean {
  public:
-  // A block ends after so many numbers, and wherever EndBlock says.
+  // A block ends after `length` numbers, and wherever EndBlock says.
   explicit BlockMean(std::size_t length);
 
   void Add(double x);
@@ -55,7 +55,7 @@ Interval ShareInterval(std::uint64_t part, std::uint64_t all);
 // question to each of the four cases, so that few questions without a difference prove little.
 Interval PairedShareDifference(std::uint64_t only_a, std::uint64_t only_b, std::uint64_t all);
 
-// The value that Student's t with so many degrees of freedom stays below 97.5 times of 100.
+// The value that Student's t with `freedom` degrees of freedom stays below 97.5 times of 100.
 double StudentT975(std::size_t freedom);
 
 }  // namespace troupe

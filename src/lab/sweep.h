@@ -22,8 +22,8 @@ struct SweepOptions {
   EvaluationOptions evaluation;     // `together` is one if absent, as in decode
   std::string text_name;
   std::vector<TokenId> text;
-  // Of its beginning so many are read at once before each point, as a prompt would be, and not
-  // scored: they fill the cache. Another set of so many must be left.
+  // The first n tokens are read at once before each point, as a prompt would be, and not scored:
+  // they fill the cache. At least n others must be left.
   std::size_t settle = 0;
   std::string folder;  // made if there is none; gets points.jsonl and exact.logits
 };

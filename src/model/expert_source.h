@@ -1,6 +1,6 @@
 // Where the expert block gets its experts from: a layer asks for those that its tokens chose and
-// takes them as they become ready, in any order. Whether they lie in memory for good
-// (resident_experts.h) or come from a slow tier is the source's business.
+// takes them as they become ready, in any order. The source decides whether they
+// lie in memory for good (resident_experts.h) or come from a slow tier.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Looks at the residual stream on its way through the layers: for measurements of what it would
-// have foretold. No observer, no cost; none may change anything.
+// have predicted. No observer, no cost; none may change anything.
 #pragma once
 
 #include <cstddef>

@@ -88,7 +88,7 @@ Status LoadAll(const GgufModel& file, const std::vector<LoadJob>& jobs, ThreadPo
   std::atomic<bool> failed{false};
   Mutex mu;
   Status first_error;  // guarded by mu
-  Bytes done;          // likewise
+  Bytes done;          // guarded by mu
   pool.Run(pieces.size(), [&](std::size_t p, std::size_t thread) {
     if (failed.load(std::memory_order_relaxed)) return;
     const Piece& piece = pieces[p];

@@ -1,5 +1,5 @@
 // A model's weights as the blocks use them: views of panels and floats, layer by layer, all lying
-// in one buffer that WeightStore owns. How they get there is weight_loader.h's business.
+// in one buffer that WeightStore owns. weight_loader.h brings them there.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@ struct LayerWeights {
   AttentionWeights attention;  // one of the two,
   MlaWeights mla;              // as the configuration says
   const float* ffn_norm = nullptr;
-  Mlp dense;  // likewise
+  Mlp dense;  // as the configuration says
   MoeWeights moe;
 };
 

@@ -80,7 +80,7 @@ class Workspace {
   Rows forecast_input;        // their stream as the next layers' gates would see it, layer by layer
   float* forecast = nullptr;  // what those gates say of it
   Rows expert_hidden;         // a row an assignment
-  float* expert_out = nullptr;                // likewise
+  float* expert_out = nullptr;                // a row an assignment
   std::span<std::uint32_t> assigned_token;    // token of each assignment
   std::span<std::uint32_t> assignment_of;     // assignment of token t's slot s, at t * top_k + s
   std::span<std::uint32_t> first_assignment;  // of each expert, and the end

@@ -46,7 +46,7 @@ struct BuddyProfile {
   BuddyLists buddies;              // layers without experts have empty lists
   std::vector<BuddyLayer> layers;  // those with experts
 
-  // The entropy that so many percent of each layer's tokens lie below, a multiple of the step. Of
+  // The entropy that `percent` of each layer's tokens lie below, percent a multiple of the step. Of
   // layers without experts it is 1: no token may change.
   std::vector<double> EntropyAt(std::uint32_t percent) const;
 

@@ -46,21 +46,22 @@ struct OffloadOptions {
   // What the reader is put behind: a test's that fails.
   std::function<std::unique_ptr<AsyncReader>(std::unique_ptr<AsyncReader>)> wrap_reader;
   std::string predictor = "auto";
-  std::function<std::unique_ptr<Predictor>(ExpertGrid)> make_predictor;  // likewise
+  std::function<std::unique_ptr<Predictor>(ExpertGrid)> make_predictor;  // in place of the name
   PrefetchOptions prefetch;
   std::optional<std::uint32_t> shallow_layers;  // filled first and fully; absent: by the profile
   std::string profile;  // path; empty: the one beside the model if there is one; "none": no profile
   LowCopyOptions low_copies;  // off: exact
-  // A chain as expert/substitution/substitution_spec.h reads it, and the passes in which it has a
-  // say: of at most so many tokens. With one, prompts are exact.
+  // A chain as expert/substitution/substitution_spec.h reads it, and the most tokens of a pass in
+  // which it has a say. With 1, prompts are exact.
   std::string substitution = "exact";
   std::uint32_t substitution_tokens = 1;
   std::string buddies;  // path; empty: the file beside the model, if the chain needs it
   // In place of a chain: what it may cost, as expert/substitution/quality_limit.h reads it; and the
   // file of what was measured of that. Empty: the one beside the model.
   std::string quality = "exact", quality_curve;
-  double token_seconds = 0;  // likewise: the time a token that SMoE's alpha is to meet; 0: none
-  LinkSpeed link;            // stands in for a slower medium; no limit by default
+  // In place of a chain: the time a token that SMoE's alpha is to meet; 0: none.
+  double token_seconds = 0;
+  LinkSpeed link;  // stands in for a slower medium; no limit by default
 };
 
 // Which scores of the router a recorded trace has.

@@ -109,7 +109,7 @@ TEST_F(MachineCostsTest, ARunsLinkSpeedIsItsBytesOverTheTimeInWhichItRead) {
                    500.0 * static_cast<double>(largest.count()));
 }
 
-// Tokens that compute for so many seconds beside waiting, for as many bytes as an expert of
+// Tokens that compute for `seconds` each besides waiting, and touch as many bytes as an expert of
 // Layout(32) has.
 TokensSeen Computing(double seconds) {
   return {.tokens = 100,

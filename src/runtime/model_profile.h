@@ -1,4 +1,4 @@
-// What calibration found out about a model (docs/formats/profile.md): how well its gates foretell,
+// What calibration found out about a model (docs/formats/profile.md): how well its gates predict,
 // layer by layer, how many shallow layers to cache fully, what forecasts miss, and which experts
 // followed which. Lies beside the model as readable JSON; a run that finds it begins with it. It
 // never changes an answer.

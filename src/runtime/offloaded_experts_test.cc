@@ -237,7 +237,7 @@ TEST_F(OffloadedExpertsTest, APrefetchStillOnItsWayIsJoined) {
 TEST_F(OffloadedExpertsTest, WhatAPromptReadsAheadIsCalledOffWhereTheLayerAsksForOthers) {
   Open(3, std::make_unique<Always>(), 2);
   experts_->OnPassBegins(
-      OneGroup(0, Phase::kPrompt, 8));  // so many that what is guessed is as good as asked for
+      OneGroup(0, Phase::kPrompt, 8));  // enough rows to make every guess nearly certain
   reader_->Hold(true);
   Ask(0, {0});
   experts_->OnForecast(1, 1, {});
@@ -264,7 +264,7 @@ TEST_F(OffloadedExpertsTest, InOrderOneThatHoldsTheOnlySlotGoesBeforeItsTurn) {
   EXPECT_EQ(experts_->given_out_of_turn(), 1u);
 }
 
-// Foretells that few tokens will want expert 3.
+// Predicts that few tokens will want expert 3.
 class FewWant3 final : public Predictor {
  public:
   std::string_view name() const override { return "few want 3"; }

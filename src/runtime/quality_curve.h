@@ -65,7 +65,8 @@ struct TimedUnder {
 };
 std::string ToString(const TimedUnder& conditions);
 
-// SMoE's alpha for a time a token, likewise; refuses times that were taken under other conditions.
+// SMoE's alpha for a time a token, from the same file; refuses times that were taken under other
+// conditions.
 Result<AlphaChoice> ChooseAlphaFor(const GgufModel& model, double share, double seconds,
                                    const TimedUnder& conditions, const std::string& path = {});
 

@@ -1,4 +1,4 @@
-// Reads the vocabulary out of a GGUF's metadata. What the fields mean for text is text/'s business.
+// Reads the vocabulary out of a GGUF's metadata. text/ knows what the fields mean for text.
 #pragma once
 
 #include <string>

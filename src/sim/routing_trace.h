@@ -1,5 +1,5 @@
 // What a router chose: for each token of each layer the experts, as recorded with a real model or
-// drawn from recorded frequencies. A value; reading it from files is trace_file.h's business.
+// drawn from recorded frequencies. A value; trace_file.h reads it from files.
 #pragma once
 
 #include <cstdint>

@@ -115,7 +115,7 @@ RoutingTrace ScenarioReader::ReadTrace(const JsonValue& json) {
         fmt::format("at most {} choices: sequences x tokens x layers x {}", kMostDrawn, top_k));
   }
   if (top_k > counts.front().size()) {
-    json.Fail(fmt::format("at least {} experts a layer, as a token takes so many", top_k));
+    json.Fail(fmt::format("at least {} experts a layer, one for each that a token takes", top_k));
   }
   return DrawTrace(counts, top_k, static_cast<std::uint32_t>(sequences),
                    static_cast<std::uint32_t>(tokens_each), rng);

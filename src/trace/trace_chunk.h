@@ -61,7 +61,7 @@ Result<TraceBlock> DecodeChunkPayload(const TraceHeader& header, const TraceChun
 void SealTraceChunk(std::span<std::byte> chunk);
 
 std::uint64_t TraceChecksum(std::span<const std::byte> bytes);
-// What a chunk of so many tokens, segments and bytes of domains unpacks to.
+// What a chunk of these numbers of tokens, segments and bytes of domains unpacks to.
 std::uint64_t RawChunkBytes(const TraceHeader& header, std::uint64_t tokens, std::uint64_t segments,
                             std::uint64_t domain_bytes);
 

@@ -28,7 +28,7 @@ Result<std::unique_ptr<TraceSink>> GrowingFile(const std::string& path);
 Result<std::unique_ptr<TraceSink>> WholeFile(const std::string& path);
 
 struct TraceWriterOptions {
-  // A chunk is written when it has so many tokens, or so many bytes before packing. Larger chunks
+  // A chunk is written when it has this number of tokens, or of bytes before packing. Larger chunks
   // pack better, smaller ones lose less.
   std::uint32_t chunk_tokens = 256;
   std::uint64_t chunk_bytes = 1 << 20;

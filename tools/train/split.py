@@ -14,7 +14,7 @@ import shingles
 
 # Shared by more training documents than this: boilerplate, which is not worth holding out.
 _MANY = 3
-# Held-out documents are at least so many.
+# At least this number of documents is held out.
 _FEWEST = 8
 # Less text than this is not worth keeping when a document has been cut.
 _LEAST = 200
@@ -56,7 +56,7 @@ def _long_enough(documents, before):
 
 
 def split(documents, seed, characters):
-    """(training, held out); held out are about so many characters, in whole documents.
+    """(training, held out); held out are about `characters`, in whole documents.
 
     `documents`: [(name, text)], names unique."""
     documents = sorted(without_copies(documents), key=lambda each: _fraction(seed, each[0]))

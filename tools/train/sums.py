@@ -49,7 +49,7 @@ def _draw(rng, words):
 
 
 def texts(seed, characters, held_out, split="unordered"):
-    """Yields (name, text) until there are so many characters."""
+    """Yields (name, text) until there are `characters` of text."""
     rng, made, number = random.Random(f"{seed} {held_out}"), 0, 0
     while made < characters:
         drawn = []

@@ -184,7 +184,7 @@ class CalibrateCommand final : public Command {
 
   static void Print(const ModelProfile& profile, const std::string& path) {
     fmt::print(
-        "{} tokens: of the experts chosen, the share foretold as top-k, and with the likely "
+        "{} tokens: of the experts chosen, the share predicted as top-k, and with the likely "
         "further ones\n",
         profile.tokens);
     fmt::print("        plain gate shown                            corrected, layers ahead\n");
@@ -219,7 +219,7 @@ class CalibrateCommand final : public Command {
       const std::uint32_t best = BestShallow(share.costs);
       fmt::print(
           "{:5.1f} % of the experts in memory: {} shallow layer{} kept fully; "
-          "{:.2f} misses a token, {:.2f} unforetold (none kept: {:.2f}, {:.2f})\n",
+          "{:.2f} misses a token, {:.2f} not predicted (none kept: {:.2f}, {:.2f})\n",
           100 * share.share, best, best == 1 ? "" : "s", share.costs[best].misses,
           share.costs[best].uncovered, share.costs[0].misses, share.costs[0].uncovered);
     }

@@ -188,7 +188,7 @@ class ReplayCommand final : public Command {
       return InvalidArgument("the trace tells of no cache: every expert was in memory");
     }
     const RecordedCache& cache = *header.cache;
-    // What a gate foretold is not in the trace.
+    // What a gate predicted is not in the trace.
     const bool known = std::ranges::count(ReplayPredictorNames(), cache.predictor) > 0;
     if (!known) {
       Remark("note: the run read ahead by '{}', which needs more than routes; replayed without\n",

@@ -25,7 +25,7 @@ class EngineFlags {
   // What a search for the share of low copies needs: that they can be read, and by default so few
   // slots that every one that may be read is.
   void AllowLowCopies();
-  // Passes of at most so many tokens count as decode: a chain of substitution has a say in them.
+  // Passes of at most `tokens` count as decode: a chain of substitution has a say in them.
   void SubstituteUpTo(std::uint32_t tokens) { offload_.substitution_tokens = tokens; }
   // How many sequences the engine holds at once; 1 unless a command says more.
   void HoldSequences(std::uint32_t sequences) { sequences_ = sequences; }

@@ -35,8 +35,8 @@ class MeasureQuality {
   // Slots for the shares asked for, as far as the budget holds them, rising. Refuses shares of
   // which none leaves an expert out of memory: to be asked before anything that takes long.
   Result<std::vector<std::uint32_t>> CacheSizes(const EngineFlags& flags) const;
-  // Measures with so many slots and saves, beside the shares that the file has already if those
-  // were measured alike. `buddies` is the file of the model's buddies.
+  // Measures with each number of slots and saves, beside the shares that the file has already if
+  // those were measured alike. `buddies` is the file of the model's buddies.
   Result<QualityCurve> Measure(const EngineFlags& flags, const Text& text,
                                const std::string& fingerprint, const std::string& buddies,
                                const std::vector<std::uint32_t>& sizes, bool table) const;

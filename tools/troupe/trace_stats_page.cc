@@ -194,7 +194,7 @@ std::string ReuseChart(const Statistics& s) {
 
 std::string WorkingSetChart(const Statistics& s) {
   LineChart chart{.title = "Working set",
-                  .subtitle = "share of a layer's experts that so many adjacent tokens use",
+                  .subtitle = "share of a layer's experts that n adjacent tokens use",
                   .x_label = "tokens",
                   .y_label = "of a layer's experts",
                   .y_unit = AxisUnit::kPercent,

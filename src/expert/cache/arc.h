@@ -1,5 +1,5 @@
 // The adaptive replacement cache (Megiddo and Modha, 2003), one for each share of the slots: T1 has
-// experts seen once of late, T2 those seen again, and the ghosts B1 and B2 what left each; a hit
+// experts seen once recently, T2 those seen again, and the ghosts B1 and B2 what left each; a hit
 // among the ghosts of one list moves the target size of T1 towards it. With quotas each layer has
 // lists of its own, without them all layers share one set.
 //
@@ -54,7 +54,7 @@ class Arc final : public EvictionPolicy {
   std::size_t ListsOf(std::uint32_t layer) const { return lists_.size() == 1 ? 0 : layer; }
   Entry& At(ExpertId id) { return entries_[grid_.Index(id)]; }
   void Move(ExpertId id, Where to);
-  // A ghost was asked for, of lists that hold so many.
+  // A ghost was asked for; `b1` and `b2` are the sizes of the ghosts' lists.
   void HitGhost(std::size_t index, Where ghost, double b1, double b2);
   void TrimGhosts(Lists& lists);
   // Whether REPLACE would take from T1.

@@ -61,7 +61,7 @@ class EchoOfSequence {
   std::vector<Expert> experts_;
   std::vector<Layer> layers_;
   std::array<double, kRemembered> kept_;
-  std::array<double, RouteHistory::kAhead> worth_;  // of a use so many steps ahead
+  std::array<double, RouteHistory::kAhead> worth_;  // of a use, by steps ahead
 
   std::uint64_t step_ = 0;
   // The layer under way: what it asked for, and how much of that is in the history.

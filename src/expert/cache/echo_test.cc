@@ -98,7 +98,7 @@ TEST(EchoTest, OfExpertsNeededInTheSameStepThoseOfLayersStillAheadStay) {
   EXPECT_EQ(Chosen(echo, std::vector<ExpertId>{{0, 2}, {2, 2}}), (ExpertId{0, 2}));
 }
 
-TEST(EchoTest, WithoutAnythingAlikeKeepsWhatMoreTokensUsedOfLate) {
+TEST(EchoTest, WithoutAnythingAlikeKeepsWhatMoreTokensUsedRecently) {
   Echo echo(kOneLayer);
   Ask(echo, 0, {1, 2, 3, 4, 5, 6}, 1);
   echo.OnAsked({0, 1}, One(40));

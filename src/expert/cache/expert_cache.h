@@ -1,5 +1,5 @@
-// Which experts are in which slots of memory. Knows residence, pins and shares; what is in a slot
-// and how it gets there is the loader's business, and which resident goes is an EvictionPolicy's.
+// Which experts are in which slots of memory. Knows residence, pins and shares; a loader fills
+// the slots, and an EvictionPolicy chooses which resident goes.
 // Threads: one at a time.
 //
 // A slot holds an expert in one of its copies. A low copy answers only those who say that it may.
@@ -74,7 +74,7 @@ class ExpertCache {
   Residence Find(ExpertId id) const { return entries_[shape_.grid.Index(id)].residence; }
   std::uint32_t SlotOf(ExpertId id) const;  // of one that is resident or loading
 
-  ExpertCopy CopyOf(ExpertId id) const;  // likewise
+  ExpertCopy CopyOf(ExpertId id) const;  // of one that is resident or loading
 
   // Notes that a layer needs the expert now, in a copy no lower than `least`, and tells whether it
   // is there. A resident that is lower gives up its slot, unless it is pinned: then it only counts
@@ -143,7 +143,7 @@ class ExpertCache {
   std::vector<std::uint32_t> held_;
   std::vector<std::uint32_t> free_;
   std::vector<ExpertId> candidates_;                             // of the choice under way
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> excess_;  // likewise
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> excess_;  // of the choice under way
   CacheStats stats_;
   std::vector<LayerHits> layer_hits_;
 };

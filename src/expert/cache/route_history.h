@@ -3,7 +3,7 @@
 //
 // Text comes back: words, phrases, forms. A token that was seen before, after the same tokens,
 // takes nearly the same experts, so a past step whose experts were the same up to here says what
-// comes next. What is made of that is its reader's business (echo.h).
+// comes next. Echo (echo.h) decides what to make of it.
 //
 // Likeness is kept by lag, the distance in steps. Each layer adds to it the share of its experts
 // that it used at that lag too; with every new step what was added before loses five eighths. The

@@ -50,7 +50,7 @@ double BestSpeed(const DiskCost& reads, const std::vector<Bytes>& sizes) {
   return best;
 }
 
-// Reads of a size that it takes to pass so many bytes a second.
+// The number of reads of a size under way at once that it takes to reach a speed.
 double ReadsFor(const DiskCost& reads, Bytes piece, double bytes_per_second) {
   return std::ceil(bytes_per_second * reads.LoneSeconds(piece) / AsDouble(piece));
 }
@@ -59,7 +59,7 @@ double LoadSeconds(const DiskCost& reads, Bytes expert, Bytes piece) {
   return reads.SecondsToLoad({.bytes = expert, .piece = piece});
 }
 
-// The smallest of which so many reads as may be under way reach kKeptSpeed.
+// The smallest size at which kMostReads under way at once reach kKeptSpeed.
 Bytes LeastPiece(const DiskCost& reads, const std::vector<Bytes>& sizes) {
   const double enough = kKeptSpeed * BestSpeed(reads, sizes);
   const auto least = std::ranges::find_if(

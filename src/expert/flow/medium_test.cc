@@ -44,7 +44,7 @@ class FakeMedium {
 
 using Ends = std::priority_queue<double, std::vector<double>, std::greater<>>;
 
-// Bytes a second with always so many reads under way.
+// Bytes a second with always `depth` reads under way.
 double Throughput(const FakeMedium::Speed& speed, Bytes piece, std::uint32_t depth) {
   constexpr int kReads = 2000;
   FakeMedium medium(speed);

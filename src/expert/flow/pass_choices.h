@@ -22,7 +22,7 @@ class PassChoices {
 
   // top_k slots a row, all rows of the pass; a slot of kNoExpert needs nothing.
   void Count(std::uint32_t layer, std::span<const ExpertChoice> chosen);
-  // The same, counted by somebody else: [group][expert].
+  // The same, counted by the caller: [group][expert].
   void Take(std::uint32_t layer, std::span<const std::uint32_t> by_group);
 
   // What Count counted, of all rows together, by expert.

@@ -8,7 +8,7 @@ namespace {
 
 double AsDouble(Bytes bytes) { return static_cast<double>(bytes.count()); }
 
-// Dense weights, as so many experts of the shape that stands for them.
+// Dense weights, counted in experts of the shape that stands for them.
 std::optional<double> SecondsForDense(const ModelWork& work, const CostModel& costs, Bytes bytes,
                                       std::uint32_t rows) {
   if (bytes == Bytes()) return 0;

@@ -1,6 +1,6 @@
 // How good forecasts are, measured over a text: for each layer and each place where the stream can
 // be shown to its gate early, how like that is to the gate's own input and how much of what the
-// gate then chose was foretold. Figures only; where the rows come from is lab/calibration.h's.
+// gate then chose was predicted. Figures only; where the rows come from is lab/calibration.h's.
 #pragma once
 
 #include <array>

@@ -12,9 +12,9 @@ constexpr ForecastPlace kGate = ForecastPlace::kGateBefore;
 
 GateScores Rows(const std::vector<float>& scores) { return {.experts = 4, .scores = scores}; }
 
-TEST(ForecastStudyTest, CountsWhatWasForetoldOfWhatWasChosen) {
+TEST(ForecastStudyTest, CountsWhatWasPredictedOfWhatWasChosen) {
   ForecastStudy study(2, 2);
-  // Chosen 0 and 1; foretold 0 and 3, and 3 / 4 of a row of four leaves nobody above it but the
+  // Chosen 0 and 1; predicted 0 and 3, and 3 / 4 of a row of four leaves nobody above it but the
   // best.
   const std::vector<float> said = {4, 3, 2, 1}, forecast = {9, 1, 2, 3};
   const std::vector<float> stream = {1, 0};

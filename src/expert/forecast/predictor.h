@@ -81,7 +81,7 @@ struct PredictorMaterial {
   std::span<const SeenPaths> paths = {};
   ForecastRows rows = ForecastRows::kLogits;
   // Experts whose scores are within this share of the boundary, infinity for any, may be replaced
-  // or left out, in passes of at most so many tokens.
+  // or left out, in passes of at most `most_tokens`.
   double alpha = 0;
   std::uint32_t most_tokens = 1;
 };

@@ -40,7 +40,7 @@ std::vector<ShallowCost> CostsOfShallow(const RecordedRoutes& routes,
 
 // Of those that miss no more, in all, than with none kept, the one that misses the least uncovered;
 // of equals the smallest. More misses are more bytes, and a link that takes longer than a layer for
-// an expert hides none of them, foretold or not.
+// an expert hides none of them, predicted or not.
 std::uint32_t BestShallow(std::span<const ShallowCost> costs);
 
 }  // namespace troupe

@@ -41,7 +41,7 @@ TEST(ShallowChoiceTest, WhereForecastsCoverAllLayersAlikeNothingIsGained) {
   EXPECT_EQ(BestShallow(CostsOfShallow(routes, covered, 16, 0, 3)), 0u);
 }
 
-TEST(ShallowChoiceTest, MissesThatAreForetoldStillTakeTheLink) {
+TEST(ShallowChoiceTest, MissesThatArePredictedStillTakeTheLink) {
   const ShallowCost none{.layers = 0, .misses = 8, .uncovered = 2};
   const ShallowCost one{.layers = 1, .misses = 8, .uncovered = 1};
   const ShallowCost two{.layers = 2, .misses = 8.5, .uncovered = 0};

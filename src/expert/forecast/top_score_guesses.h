@@ -1,6 +1,6 @@
 // SMoE's rule of what to read ahead: of the experts that a forecast of the next layer's gate would
 // choose, only those of top score. The others' places may be filled by substitutes, so reading them
-// ahead buys little. How the forecast is made is the model's business.
+// ahead buys little. The model makes the forecast.
 #pragma once
 
 #include <cstddef>

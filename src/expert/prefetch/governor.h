@@ -1,4 +1,4 @@
-// How much may be read ahead. Prefetching uses a link that somebody may need the next moment, and
+// How much may be read ahead. Prefetching uses a link that a layer may need the next moment, and
 // slots that something useful leaves: so the governor spends only the time in which the link was
 // measured idle, reads hardly anything ahead while too much of it was read for nothing, and stops
 // when tokens become slower with prefetching than without, which it finds out by leaving it off now
@@ -57,8 +57,8 @@ class PrefetchGovernor {
   // surer. What was read ahead counts, too: else a link that prefetching fills would look idle.
   double LeastOdds() const;
   // From how many layers ahead a load would come in time, behind what the layer under way needs;
-  // none while it rests. While it only probes they are foretold all the same: odds are learned from
-  // forecasts, not from loads.
+  // none while it rests. While it only probes they are predicted all the same: odds are learned
+  // from forecasts, not from loads.
   std::uint32_t LayersAhead() const;
   bool resting() const { return mode_ != Mode::kOn; }
   std::uint64_t rests() const { return rests_; }

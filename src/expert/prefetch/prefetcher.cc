@@ -189,7 +189,7 @@ void Prefetcher::Release(std::uint32_t layer) {
 bool Prefetcher::WorthLoading(const List& list, std::size_t place) const {
   // One that was there and has gone since went for something better.
   if (!list.guesses[place].was_absent) return false;
-  if (list.ahead == 0) return true;  // so many rows use all of it, in whichever phase
+  if (list.ahead == 0) return true;  // the rows are enough to use all of it, in whichever phase
   // Of a prompt's rows only what is expected: likely further ones are of use to one row. And of no
   // more layers than the cache can hold beside the one under way.
   if (prompt_) {

@@ -60,7 +60,7 @@ TEST(TokenComparisonTest, FindsADifferenceBehindMissesThatDifferFarMore) {
 }
 
 // Of many trials, the share in which chance alone is larger than two of the errors that are stated,
-// after so many rounds in which what was seen before has aged.
+// after `rounds` in which what was seen before has aged.
 double OutsideTwoErrors(int rounds) {
   Rng rng(TestSeed());
   int outside = 0;

@@ -30,8 +30,8 @@ class Buddies final : public SubstitutionPolicy {
     double temperature = 1;
     double gamma = 2;   // nor in tokens whose first leads by so much; 2: in all
     double beta = 1.5;  // nor in passes that miss such a share of their experts; above 1: in all
-    // Instead of beta: nor in passes of which a layer misses so many experts, which is what may be
-    // transferred for it; 0: beta decides.
+    // Instead of beta: nor in passes of which a layer misses at most this number of experts, which
+    // may be transferred for it; 0: beta decides.
     std::uint32_t budget = 0;
     std::uint32_t rho = 3;    // slots a token that are replaced, whoever replaces them
     std::uint32_t rank = 16;  // of a list, how many are looked at: H

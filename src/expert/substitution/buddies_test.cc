@@ -137,7 +137,7 @@ TEST(BuddiesTest, ABudgetOfTransfersStandsInPlaceOfBeta) {
   Buddies::Options options = Open();
   options.beta = 0.1;
   for (const std::uint32_t budget : {2u, 3u}) {
-    options.budget = budget;  // so many misses are loaded as they are
+    options.budget = budget;  // misses up to this number are loaded
     const auto counts = Replace(layer, ListsOfThree(), options).counts;
     EXPECT_EQ(counts.substituted, 0u);
     EXPECT_EQ(counts.beta_closed, 1u);

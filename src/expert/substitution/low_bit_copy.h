@@ -1,5 +1,5 @@
 // A missing expert's copy of fewer bits instead of itself: fewer bytes to wait for, at a loss that
-// is small where the slot weighs little. Which experts have such a copy is the store's business.
+// is small where the slot weighs little. The store knows which experts have such a copy.
 #pragma once
 
 #include "expert/substitution/substitution_policy.h"

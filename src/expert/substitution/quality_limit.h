@@ -41,7 +41,7 @@ struct MeasuredChain {
   bool operator==(const MeasuredChain&) const = default;
 };
 
-// Everything measured with so many of the model's experts in memory.
+// Everything measured with this share of the model's experts in memory.
 struct MeasuredShare {
   double share = 0;
   MeasuredChain exact;

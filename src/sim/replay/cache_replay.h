@@ -120,7 +120,7 @@ class ReplayLoads final : public LoadPort {
 
   ReplayLink link_;
   std::vector<double> seconds_;        // by layer of the model
-  std::vector<std::uint64_t> weight_;  // in bytes, likewise; empty: not known
+  std::vector<std::uint64_t> weight_;  // in bytes, by layer too; empty: not known
   double now_ = 0;
   std::vector<ExpertId> ids_;
   std::vector<LoadEnd> ended_;

@@ -63,7 +63,7 @@ Kind Skewed(double s) {
   };
 }
 
-// Every so many tokens other experts are hot, one of four sets in turn.
+// After every `period` tokens other experts are hot, one of four sets in turn.
 Kind Switching(std::uint32_t period) {
   return [period](const Shape& shape, std::uint32_t tokens, Rng& rng) {
     std::vector<Weights> domains;
@@ -123,7 +123,7 @@ class SyntheticRouting : public ReplayedTrace {
   }
 };
 
-// In points of the hit rate. What cannot be foretold costs echo up to this: it listens to chance.
+// In points of the hit rate. What cannot be predicted costs echo up to this: it listens to chance.
 constexpr double kNotably = 3.5;
 
 TEST_F(SyntheticRouting, EchoIsNowhereNotablyBelowTheBetterOfLruAndLfu) {

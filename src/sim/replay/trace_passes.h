@@ -24,13 +24,13 @@ struct PassRoutes {
 struct ReplayPass {
   std::uint32_t tokens = 0;
   TracePhase phase = TracePhase::kPrefill;
-  bool recorded = true;  // it was a pass in the run itself, not a group of so many tokens
+  bool recorded = true;  // it was a pass in the run itself, not a group of n tokens
   // Whose rows it has, a group a segment of the trace; a group of tokens that was no pass in the
   // run counts as decode. Sequences have small numbers, used again after they ended, as an engine
   // numbers them. Without groups all rows are of one sequence.
   PassFacts facts = {};
   std::vector<std::vector<ExpertDemand>> demands;  // by MoE layer; experts rise
-  std::vector<PassRoutes> routes;                  // likewise, if they were asked for
+  std::vector<PassRoutes> routes;                  // by MoE layer, if they were asked for
   // By MoE layer, if there are several groups: rows by [group][expert].
   std::vector<std::vector<std::uint32_t>> by_group = {};
 };
@@ -40,11 +40,11 @@ inline constexpr std::uint32_t kMostRoutedTokens = 256;
 
 class TracePasses {
  public:
-  // `group`: 0 takes passes as they were recorded; otherwise so many tokens of a sequence are one,
+  // `group`: 0 takes passes as they were recorded; n makes a pass of n tokens of a sequence,
   // whatever they were: 1 plays a prompt as if it had been generated.
   TracePasses(TraceReader& reader, std::uint32_t group, bool with_routes = false);
 
-  // Leaves out the next so many tokens; before the first pass.
+  // Leaves out the next `tokens`; before the first pass.
   Status Skip(std::uint64_t tokens);
 
   // False at the end of the trace.
@@ -52,7 +52,7 @@ class TracePasses {
 
  private:
   Result<bool> FillBlock();        // false if there is no more
-  void Take(std::uint32_t count);  // goes on by so many tokens of the segment
+  void Take(std::uint32_t count);  // goes on by `count` tokens of the segment
   bool Ends(const TraceSegment& segment) const;
   // Whether the pass is this segment's next token alone, which is known without a look ahead.
   bool IsLone(const TraceSegment& segment) const;
