@@ -25,7 +25,7 @@ class CuriousExperts final : public ExpertSource {
 
   void OnPassBegins(const PassFacts& pass) override { passes.push_back(pass); }
   void OnRouted(std::uint32_t layer, std::span<const float> scores,
-              std::span<ExpertChoice>) override {
+                std::span<ExpertChoice>) override {
     if (layer == 0) routed.assign(scores.begin(), scores.end());
   }
   void Ask(const ExpertBatch& batch) override {

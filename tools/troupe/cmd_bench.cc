@@ -58,9 +58,10 @@ class BenchCommand final : public Command {
         .Excludes("--trace")
         .Type("N,N,…");
     options
-        .Add("--join", joined_prompt_,
-             "Measure how long 8 sequences that decode wait for their next tokens while a prompt of "
-             "this length joins them (none)")
+        .Add(
+            "--join", joined_prompt_,
+            "Measure how long 8 sequences that decode wait for their next tokens while a prompt of "
+            "this length joins them (none)")
         .Between(1, 1 << 24)
         .Excludes("--trace")
         .Type("N");
