@@ -22,14 +22,13 @@ def read_trace(path):
     """Yields the header; then of each chunk its segments, and ids, scores and all scores as [layer, token, …]."""
     data, at = np.memmap(path, "u1", "r"), 24
     yield (header := json.loads(data[at:(at := at + int(data[12:16].view("u4")[0]))].tobytes()))
-    ids, scores = np.dtype("u1" if header["experts"] <= 256 else "u2"), SCORE[header.get("score_type", "f32")]
+    ids, scores, place = np.dtype(["u1", "u2"][header["experts"] > 256]), SCORE[header.get("score_type", "f32")], header.get("sequences", 1) > 1
     while at + 56 <= data.size and data[at:at + 8].tobytes() == b"TRPCHUNK":
         packed, size, _, _, tokens, segments, names = data[at + 8:at + 36].view("u4").tolist()
         raw, chunk, at = np.empty(size, "u1"), data[at + 56:at + 56 + packed], at + 56 + packed
         if unpack(raw.ctypes.data, size, chunk.ctypes.data, chunk.size) == size:  # or else it is damaged
             shape, count = (len(header["moe_layers"]), tokens, -1), len(header["moe_layers"]) * tokens * header["top_k"]
-            names += 2 * segments * (header.get("sequences", 1) > 1)  # segments' places among the sequences of the run
-            parts = np.split(raw, np.cumsum([16 * segments, names, count * ids.itemsize, count * scores.itemsize]))
+            parts = np.split(raw, np.cumsum([16 * segments, names + 2 * place * segments, count * ids.itemsize, count * scores.itemsize]))
             yield parts[0].view(SEGMENT), *(p.view(t).reshape(shape) for p, t in zip(parts[2:], (ids, scores, scores)))
 
 
