@@ -40,6 +40,10 @@ class UringReader final : public AsyncReader {
       AwaitOne(kForever);
       TakeOut(discarded);
     }
+    // A ring that is closed gives its memory back later, from a kernel thread: until then pages
+    // that this process has freed are still charged to it. Asked, the kernel gives them back at
+    // once.
+    if (has_table_) io_uring_unregister_buffers(ring_.get());
   }
 
   std::string_view name() const override { return "io_uring"; }

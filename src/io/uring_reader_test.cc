@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include "base/fd.h"
@@ -52,6 +54,26 @@ TEST_F(UringReaderTest, ReadsIntoEachPieceOfRegisteredMemoryAcrossThemAndBesideT
   EXPECT_TRUE(ReadsRight(*reader, all.subspan(100 << 10, 64 << 10)));
   EXPECT_TRUE(ReadsRight(*reader, all.subspan(200 << 10, 10)));
   reader.reset();
+}
+
+// What the kernel holds of this process's memory, and charges to it even when it is freed.
+std::string PinnedMemory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmPin:")) return line;
+  }
+  return "";
+}
+
+TEST_F(UringReaderTest, ReleasesRegisteredMemoryBeforeItIsGone) {
+  auto memory = AlignedBuffer::Allocate(16_MiB, {.alignment = kPage}).value();
+  const std::string before = PinnedMemory();
+  auto reader = MakeUringReader(4).value();
+  if (!reader->RegisterMemory(memory.bytes())) GTEST_SKIP() << "this process may not pin memory";
+  EXPECT_TRUE(ReadsRight(*reader, memory.bytes().first(100'000)));
+  EXPECT_NE(PinnedMemory(), before);
+  reader.reset();
+  EXPECT_EQ(PinnedMemory(), before);
 }
 
 TEST_F(UringReaderTest, ReadsPlainlyWhereTheProcessMayNotPinSoMuch) {
