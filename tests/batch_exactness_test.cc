@@ -260,7 +260,7 @@ class BatchExactness : public testing::TestWithParam<const char*> {
 TEST_P(BatchExactness, EverySequenceGetsTheBytesItGetsAloneInAnyInterleaving) {
   constexpr int kInterleavings = 5;  // on each of 25 engines and 4 shapes: 500
   const auto resident = Open(3);
-  ASSERT_EQ(resident->offloaded(), nullptr);
+  ASSERT_TRUE(resident->plan().memory.all_resident);
   ASSERT_NO_FATAL_FAILURE(Play(*resident, kInterleavings));
   ASSERT_EQ(events_.failed, 0u);
   std::uint32_t threads = 0;
@@ -270,7 +270,7 @@ TEST_P(BatchExactness, EverySequenceGetsTheBytesItGetsAloneInAnyInterleaving) {
         threads = threads % 3 + 1;
         const auto engine =
             Open(threads, {.slots = slots, .policy = policy, .predictor = predictor});
-        ASSERT_NE(engine->offloaded(), nullptr);
+        ASSERT_FALSE(engine->plan().memory.all_resident);
         ASSERT_NO_FATAL_FAILURE(Play(*engine, kInterleavings))
             << policy << ", " << predictor << ", " << slots << " slots, " << threads << " threads";
       }

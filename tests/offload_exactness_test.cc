@@ -104,9 +104,9 @@ class OffloadExactness : public testing::TestWithParam<const char*> {
       at += count;
     }
     answer.usage = engine.expert_usage();
-    if (const OffloadedExperts* offloaded = engine.offloaded()) {
-      answer.cache = offloaded->cache().stats();
-      answer.reader = offloaded->loader().reader().name();
+    if (const std::optional<OffloadReport> offload = engine.offload_report()) {
+      answer.cache = offload->cache;
+      answer.reader = offload->reader;
     }
     return answer;
   }
@@ -119,7 +119,7 @@ class OffloadExactness : public testing::TestWithParam<const char*> {
     options.chunk = chunk;
     options.offload = std::move(offload);
     const auto engine = Engine::Open(path(), options).value();
-    EXPECT_EQ(engine->offloaded() == nullptr, slots >= all_);
+    EXPECT_EQ(engine->plan().memory.all_resident, slots >= all_);
     return Feed(*engine, prompt);
   }
 
@@ -328,8 +328,8 @@ TEST_P(OffloadExactness, AFewSlotsInOrderWithReadingAheadChangeNoByte) {
       options.offload.predictor = predictor;
       options.offload.prefetch.governed = false;
       options.offload.link.bytes_per_second = 50e6;  // so that many are on their way when asked for
+      options.offload.in_order = true;
       const auto engine = Engine::Open(path(), options).value();
-      engine->offloaded()->set_in_order(true);
       EXPECT_TRUE(SameBytes(Feed(*engine, 16).logits, resident_)) << predictor << ", " << slots;
     }
   }
@@ -361,7 +361,7 @@ TEST_P(OffloadExactness, TheNextGatesGuessBetterThanChance) {
     options.offload.slots = all_ / 2;
     const auto engine = Engine::Open(path(), options).value();
     Feed(*engine, 1);
-    const PrefetchStats& stats = engine->offloaded()->prefetcher()->stats();
+    const PrefetchStats stats = engine->offload_report()->prefetch->stats;
     const MoeConfig& moe = engine->config().moe;
     const double chance = static_cast<double>(moe.routing.top_k) / moe.routing.experts;
     EXPECT_GT(stats.asked, 0u);

@@ -159,15 +159,15 @@ TEST_F(PrecisionPair, LeavesNothingForAnExactRequest) {
       for (const LowCopyOptions& between :
            {LowCopyOptions{.prefill_share = 0.5}, LowCopyOptions{.decode = true},
             LowCopyOptions{.prefill_share = 0.3, .decode = true}}) {
-        engine->offloaded()->set_low_copies({});
+        engine->AnswerBy(SubstitutionChain({}), {});
         const std::uint64_t low = engine->expert_usage().low_copies;
         EXPECT_TRUE(Feed(*engine) == exact_) << predictor << ", " << policy;
         EXPECT_EQ(engine->expert_usage().low_copies, low);
-        engine->offloaded()->set_low_copies(between);
+        engine->AnswerBy(SubstitutionChain({}), between);
         Feed(*engine);
         EXPECT_GT(engine->expert_usage().low_copies, low) << ToString(between);
       }
-      EXPECT_GT(engine->offloaded()->cache().stats().dropped, 0u);
+      EXPECT_GT(engine->offload_report()->cache.dropped, 0u);
       const ExpertUsage usage = engine->expert_usage();
       EXPECT_EQ(usage.prefetch_useful + usage.prefetch_late + usage.prefetch_cancelled +
                     usage.prefetch_wasted + static_cast<std::uint64_t>(usage.prefetch_waiting),
@@ -186,8 +186,8 @@ TEST_F(PrecisionPair, GivesExpertsInOrderThoughSomeHaveToBeReadAgain) {
       offload.low_copies = {.prefill_share = share};
       offload.prefetch.governed = false;
       offload.link.bytes_per_second = 50e6;  // so that many are on their way when asked for
+      offload.in_order = true;
       const auto engine = Open("high.gguf", std::move(offload)).value();
-      engine->offloaded()->set_in_order(true);
       const Logits found = Feed(*engine);
       EXPECT_EQ(found.size(), exact_.size());
       EXPECT_GT(engine->expert_usage().low_copies, 0u);

@@ -106,10 +106,11 @@ class ReplayExactness : public testing::TestWithParam<const char*> {
     }
     EXPECT_TRUE(recorder->Finish().ok());
     EXPECT_EQ(recorder->tokens(), kTokens);
-    return {.cache = engine->offloaded()->cache().stats(),
-            .loads = engine->offloaded()->loader().stats().loads,
-            .substituted = engine->offloaded()->usage().substituted,
-            .dropped = engine->offloaded()->usage().dropped,
+    const OffloadReport report = *engine->offload_report();
+    return {.cache = report.cache,
+            .loads = report.loads.loads,
+            .substituted = engine->expert_usage().substituted,
+            .dropped = engine->expert_usage().dropped,
             .recorded = TraceReader::Open(trace()).value().header().cache.value()};
   }
 
@@ -154,6 +155,7 @@ class ReplayExactness : public testing::TestWithParam<const char*> {
     options.offload.policy = policy;
     options.offload.sharing = sharing;
     options.offload.predictor = "none";  // what is read ahead depends on time
+    options.trace = TraceScores::kAll;
     return options;
   }
 
@@ -252,7 +254,7 @@ TEST_P(ReplayExactness, SubstitutionAnswersInAReplayWhatItAnsweredInTheRunItself
   for (const std::string& chain : chains) {
     for (const char* policy : {"lru", "echo", "score"}) {
       EngineOptions options = Options(policy, CacheSharing::kPerLayer, all_ / 2);
-      options.offload.substitution = chain;
+      options.offload.lossiness = Chain{chain};
       const LiveRun live = RunLive(options);
       ReplaySpec spec = SpecOf(live.recorded);
       spec.substitution = chain;
@@ -269,7 +271,7 @@ TEST_P(ReplayExactness, ABatchOfThreeIsAnsweredInAReplayAsInTheRunItself) {
   for (const std::string& chain : chains) {
     EngineOptions options = Options("echo", CacheSharing::kPerLayer, all_ / 2);
     options.chunk = 3;
-    options.offload.substitution = chain;
+    options.offload.lossiness = Chain{chain};
     options.offload.substitution_tokens = 3;
     const LiveRun live = RunLive(options, 3);
     ReplaySpec spec = SpecOf(live.recorded);
@@ -283,7 +285,7 @@ TEST_P(ReplayExactness, ABatchOfThreeIsAnsweredInAReplayAsInTheRunItself) {
 // However its last chunk is cut.
 TEST_P(ReplayExactness, APromptIsExactInAReplayAsInTheRunItself) {
   EngineOptions options = Options("lru", CacheSharing::kPerLayer, all_ / 2);
-  options.offload.substitution = "drop";
+  options.offload.lossiness = Chain{"drop"};
   options.chunk = 4;
   const auto engine = Engine::Open(model(), options).value();
   {

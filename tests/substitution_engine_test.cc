@@ -70,7 +70,7 @@ class SubstitutionEngine : public testing::Test {
   std::unique_ptr<Engine> Open(const std::string& chain, std::uint32_t slots,
                                OffloadOptions offload = {.predictor = "none"}) {
     offload.slots = slots;
-    offload.substitution = chain;
+    offload.lossiness = Chain{chain};
     return Engine::Open(path(), {.threads = 2, .offload = std::move(offload)}).value();
   }
 
@@ -154,7 +154,7 @@ TEST_F(SubstitutionEngine, APromptOfOneTokenIsAPrompt) {
   for (const std::size_t length : {std::size_t{1}, kPrompt + 1}) {
     OffloadOptions offload{.predictor = "none", .substitution_tokens = 3};
     offload.slots = all_ / 2;
-    offload.substitution = "drop";
+    offload.lossiness = Chain{"drop"};
     const auto engine =
         Engine::Open(path(), {.threads = 2, .chunk = kPrompt, .offload = offload}).value();
     Session session = Session::Create(*engine).value();
@@ -181,7 +181,7 @@ TEST_F(SubstitutionEngine, PromptsAreReadAheadInFull) {
     ASSERT_TRUE(session.FeedPrompt(std::span(tokens_).first(4)).ok());
   }
   const auto guessed = [](const auto& engine) {
-    return engine->offloaded()->prefetcher()->stats().guessed;
+    return engine->offload_report()->prefetch->stats.guessed;
   };
   EXPECT_GT(guessed(all), 0u);
   EXPECT_EQ(guessed(some), guessed(all));
@@ -234,7 +234,8 @@ TEST_F(SubstitutionEngine, TokensOfABatchShareAndBorrowWhatTheOthersTopScoresBri
     const auto engine = Open("smoe:alpha=0.3", all_ / 2, offload);
     const Logits found = FeedInThrees(*engine);
     std::map<std::string_view, std::uint64_t> counts;
-    for (const NamedCount& count : engine->offloaded()->substitution()->links()[0]->counts()) {
+    const OffloadReport report = *engine->offload_report();
+    for (const NamedCount& count : report.substitution.links[0].counts) {
       counts[count.name] = count.count;
     }
     EXPECT_GT(counts.at("shared"), 0u);
@@ -281,7 +282,7 @@ TEST_F(SubstitutionEngine, WhatIsNotWaitedForIsNotRead) {
     const auto engine = Open(chain, all_ / 2);
     EXPECT_FALSE(Feed(*engine) == exact_) << chain;
     const ExpertUsage usage = engine->expert_usage();
-    const SubstitutionCounts& counts = engine->offloaded()->substitution()->counts();
+    const SubstitutionCounts counts = engine->offload_report()->substitution.counts;
     EXPECT_GT(usage.NotExact(), 0u) << chain;
     EXPECT_EQ(usage.substituted, counts.substituted) << chain;
     EXPECT_EQ(usage.dropped, counts.dropped) << chain;
@@ -300,7 +301,7 @@ TEST_F(SubstitutionEngine, WorksWithEveryPolicyPredictorAndShare) {
         Feed(*engine);
         EXPECT_GT(engine->expert_usage().NotExact(), 0u) << policy << ", " << predictor;
         // And leaves nothing behind that an exact request would notice.
-        engine->offloaded()->set_substitution(SubstitutionChain({}));
+        engine->AnswerBy(SubstitutionChain({}), {});
         EXPECT_TRUE(Feed(*engine) == exact_) << policy << ", " << predictor;
       }
     }
@@ -317,17 +318,17 @@ TEST_F(SubstitutionEngine, LowCopiesAnswerLikeThoseOfTheLowCopyOption) {
                        folder_.PathOf("m.experts"))
                   .ok());
   exact_ = Feed(*Engine::Open(path(), {.threads = 2}).value());
-  const auto by_option = Open("exact", 4, {.predictor = "none", .low_copies = {.decode = true}});
-  const auto by_chain = Open("low-bit", 4);
   // A prompt asks for more than the slots hold: which full copies stay must not depend on time.
-  for (Engine* engine : {by_option.get(), by_chain.get()}) engine->offloaded()->set_in_order(true);
+  const auto by_option =
+      Open("exact", 4, {.predictor = "none", .low_copies = {.decode = true}, .in_order = true});
+  const auto by_chain = Open("low-bit", 4, {.predictor = "none", .in_order = true});
   const Logits found = Feed(*by_chain);
   EXPECT_FALSE(found == exact_);
   EXPECT_TRUE(First(found, kPrompt + 1) == First(Feed(*by_option), kPrompt + 1));
   const ExpertUsage usage = by_chain->expert_usage();
   EXPECT_GT(usage.low_assignments, 0u);
   EXPECT_EQ(usage.substituted + usage.dropped, 0u);
-  by_chain->offloaded()->set_substitution(SubstitutionChain({}));
+  by_chain->AnswerBy(SubstitutionChain({}), {});
   EXPECT_TRUE(Feed(*by_chain) == exact_);
 }
 
@@ -357,7 +358,7 @@ TEST_F(SubstitutionEngine, BuddiesAreThoseThatTokensWereSeenToChooseTogether) {
 
 TEST_F(SubstitutionEngine, SaysWhatCannotBe) {
   const auto error = [&](const std::string& chain) {
-    return Engine::Open(path(), {.offload = {.slots = 4, .substitution = chain}})
+    return Engine::Open(path(), {.offload = {.slots = 4, .lossiness = Chain{chain}}})
         .status()
         .message();
   };
@@ -372,7 +373,7 @@ TEST_F(SubstitutionEngine, SaysWhatCannotBe) {
 TEST_F(SubstitutionEngine, TakesNoSubstitutesWhereTheRouterChoosesByGroups) {
   UseShape(*FindShape("tiny-deepseek2"));
   for (const char* chain : {"smoe", "random", "best-live", "bias", "drop+smoe"}) {
-    const auto engine = Engine::Open(path(), {.offload = {.slots = 4, .substitution = chain}});
+    const auto engine = Engine::Open(path(), {.offload = {.slots = 4, .lossiness = Chain{chain}}});
     EXPECT_THAT(engine.status().message(), HasSubstr("2 of 4 groups")) << chain;
   }
   const auto dropping = Open("drop", all_ / 2);
@@ -381,7 +382,7 @@ TEST_F(SubstitutionEngine, TakesNoSubstitutesWhereTheRouterChoosesByGroups) {
 }
 
 TEST_F(SubstitutionEngine, SaysThatNothingIsSubstitutedWhereEveryExpertIsInMemory) {
-  const auto engine = Engine::Open(path(), {.offload = {.substitution = "drop"}}).value();
+  const auto engine = Engine::Open(path(), {.offload = {.lossiness = Chain{"drop"}}}).value();
   EXPECT_TRUE(Feed(*engine) == exact_);
   EXPECT_THAT(Describe(engine->plan()), Contains(HasSubstr("nothing is substituted")));
 }

@@ -12,38 +12,18 @@ constexpr std::uint32_t kMostSequences = 1024;
 constexpr std::size_t kMostQueue = 1'000'000;
 constexpr Nanos kLongestTimeout = 1'000'000'000'000'000'000;  // 31 years
 
-template <typename... Cases>
-struct Overloaded : Cases... {
-  using Cases::operator()...;
-};
-template <typename... Cases>
-Overloaded(Cases...) -> Overloaded<Cases...>;
-
 bool Positive(double value) { return std::isfinite(value) && value > 0; }
 
-Status Apply(const Lossiness& lossiness, OffloadOptions& offload) {
-  return std::visit(
-      Overloaded{[](const Exact&) { return OkStatus(); },
-                 [&](const Chain& chain) {
-                   offload.substitution = chain.policies;
-                   return OkStatus();  // read when the plan is made, with what it may need
-                 },
-                 [&](const LossLimit& limit) {
-                   if (!Positive(limit.share) || limit.share > 1) {
-                     return InvalidArgument("a loss of {}, expected a share above 0", limit.share);
-                   }
-                   offload.quality = fmt::format("{}%", 100 * limit.share);
-                   return OkStatus();
-                 },
-                 [&](const LatencyTarget& target) {
-                   if (!Positive(target.token_seconds)) {
-                     return InvalidArgument("{} seconds a token, expected a time above 0",
-                                            target.token_seconds);
-                   }
-                   offload.token_seconds = target.token_seconds;
-                   return OkStatus();
-                 }},
-      lossiness);
+Status Check(const Lossiness& lossiness) {
+  if (const auto* limit = std::get_if<LossLimit>(&lossiness)) {
+    if (Positive(limit->share) && limit->share <= 1) return OkStatus();
+    return InvalidArgument("a loss of {}, expected a share above 0", limit->share);
+  }
+  if (const auto* target = std::get_if<LatencyTarget>(&lossiness)) {
+    if (Positive(target->token_seconds)) return OkStatus();
+    return InvalidArgument("{} seconds a token, expected a time above 0", target->token_seconds);
+  }
+  return OkStatus();  // a chain is read when the plan is made, with what it may need
 }
 
 Result<std::vector<TokenId>> EncodeChat(const std::vector<Message>& messages,
@@ -76,7 +56,8 @@ Result<EngineOptions> ToEngineOptions(const ModelOptions& options) {
   engine.offload.container = options.storage.container;
   engine.offload.profile = options.storage.profile;
   engine.offload.quality_curve = options.storage.quality_curve;
-  TROUPE_RETURN_IF_ERROR(Apply(options.lossiness, engine.offload));
+  TROUPE_RETURN_IF_ERROR(Check(options.lossiness));
+  engine.offload.lossiness = options.lossiness;
   engine.sequences = options.sequences;
   return engine;
 }

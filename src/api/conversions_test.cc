@@ -102,12 +102,14 @@ TEST_F(Conversions, GiveTheEngineEveryOption) {
   EXPECT_EQ(options.memory, 3_GiB);
   EXPECT_EQ(options.context, 77u);
   EXPECT_EQ(options.threads, 3u);
-  EXPECT_EQ(options.offload.substitution, "smoe:alpha=0.5");
+  EXPECT_EQ(options.offload.lossiness, Lossiness(Chain{"smoe:alpha=0.5"}));
   EXPECT_EQ(options.offload.container, "c");
   EXPECT_EQ(options.offload.profile, "p");
   EXPECT_EQ(options.offload.quality_curve, "q");
-  EXPECT_EQ(ToEngineOptions({.lossiness = LossLimit{0.025}})->offload.quality, "2.5%");
-  EXPECT_EQ(ToEngineOptions({.lossiness = LatencyTarget{0.1}})->offload.token_seconds, 0.1);
+  EXPECT_EQ(ToEngineOptions({.lossiness = LossLimit{0.025}})->offload.lossiness,
+            Lossiness(LossLimit{0.025}));
+  EXPECT_EQ(ToEngineOptions({.lossiness = LatencyTarget{0.1}})->offload.lossiness,
+            Lossiness(LatencyTarget{0.1}));
 }
 
 TEST_F(Conversions, APlanIsPrintedALineEach) {

@@ -34,6 +34,11 @@ class PieceSink {
   std::size_t tokens_ = 0;
 };
 
+std::string ChainOf(const Engine& engine) {
+  const std::optional<OffloadReport> offload = engine.offload_report();
+  return offload ? offload->substitution.chain : "exact";
+}
+
 GenerationSinks SinksFor(OnPiece on_piece) {
   if (!on_piece) return {};
   const auto sink = std::make_shared<PieceSink>(std::move(on_piece));
@@ -86,7 +91,7 @@ class Model::Impl {
 
   Impl(std::unique_ptr<Engine> opened, const ModelOptions& options)
       : engine(std::move(opened)),
-        plan(ToPlan(engine->plan(), options, engine->offload_options().substitution)),
+        plan(ToPlan(engine->plan(), options, ChainOf(*engine))),
         runner_(*engine),
         batcher(runner_, engine->tokenizer(), clock,
                 {.limits = {.target_seconds = options.pass_seconds}, .queue = options.queue}) {}
@@ -123,7 +128,8 @@ Model::~Model() {
 Result<Plan> Model::PlanFor(const std::string& path, const ModelOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(const EngineOptions engine_options, ToEngineOptions(options));
   TROUPE_ASSIGN_OR_RETURN(const PlannedModel planned, PlanModel(path, engine_options));
-  return ToPlan(planned.plan, options, ToString(planned.substitution));
+  return ToPlan(planned.plan, options,
+                planned.plan.memory.all_resident ? "exact" : ToString(planned.substitution));
 }
 
 Result<std::unique_ptr<Model>> Model::Open(const std::string& path, const ModelOptions& options,

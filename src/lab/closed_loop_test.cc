@@ -36,9 +36,10 @@ class ClosedLoopOfTheTinyModel : public testing::Test {
  protected:
   Result<LoopComparison> Compare(const std::string& chain, std::size_t tokens = 24) {
     engine_ =
-        Engine::Open(kModel, {.threads = 1,
-                              .context = 128,
-                              .offload = {.slots = 40, .predictor = "none", .substitution = chain}})
+        Engine::Open(kModel,
+                     {.threads = 1,
+                      .context = 128,
+                      .offload = {.slots = 40, .predictor = "none", .lossiness = Chain{chain}}})
             .value();
     TROUPE_ASSIGN_OR_RETURN(LossySwitch experts, LossySwitch::Of(*engine_));
     Session session = Session::Create(*engine_).value();

@@ -18,10 +18,12 @@ class LossySwitch {
   void SetExact(bool exact);
 
  private:
-  LossySwitch(Engine& engine, SubstitutionMaterial material);
+  LossySwitch(Engine& engine, SubstitutionMaterial material, const OffloadReport& offload);
 
   Engine* engine_;
   SubstitutionMaterial material_;
+  ChainReport substitution_;  // as the engine was opened with
+  LowCopyOptions low_copies_;
 };
 
 }  // namespace troupe

@@ -73,7 +73,7 @@ Result<MeasuredShare> MeasureShare(const OpenWithChain& open, std::span<const To
   MeasuredShare share;
   const auto measure = [&](const std::string& chain) -> Result<MeasuredChain> {
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, open(chain));
-    if (engine->offloaded() == nullptr) {
+    if (engine->plan().memory.all_resident) {
       return InvalidArgument("{}: every expert is in memory: there is nothing to answer otherwise",
                              engine->path());
     }

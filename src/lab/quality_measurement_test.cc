@@ -35,7 +35,8 @@ class QualityMeasurement : public testing::Test {
       opened_.push_back(chain);
       return Engine::Open(
           folder_.PathOf(model),
-          {.threads = 1, .offload = {.slots = slots_, .predictor = "none", .substitution = chain}});
+          {.threads = 1,
+           .offload = {.slots = slots_, .predictor = "none", .lossiness = Chain{chain}}});
     };
     return MeasureShare(open, text_, LogitsReader::Open(folder_.PathOf("exact")).value(), options_);
   }

@@ -70,14 +70,16 @@ class Sweep {
   // What every point is compared with.
   EngineOptions ExactEngine() const {
     EngineOptions options = options_.engine;
-    options.offload.substitution = "exact";
+    options.offload.lossiness = Exact{};
     options.offload.low_copies = {};
     return options;
   }
 
   EngineOptions EngineFor(double resident, const std::string& chain) const {
     EngineOptions options = options_.engine;
-    options.offload.substitution = chain;
+    options.offload.lossiness = Chain{chain};
+    // Where a layer needs more than its slots, the same give way on every run.
+    options.offload.in_order = true;
     options.offload.substitution_tokens = static_cast<std::uint32_t>(*evaluation_.together);
     options.offload.slots = SlotsOf(resident);
     return options;
@@ -178,8 +180,6 @@ class Sweep {
                    "{}: {} experts fit into memory, expected {} for {:g} % of them", options_.model,
                    engine->plan().memory.slots, SlotsOf(resident), 100 * resident);
     }
-    // Where a layer needs more than its slots, the same give way on every run.
-    if (engine->offloaded() != nullptr) engine->offloaded()->set_in_order(true);
     TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
     TROUPE_RETURN_IF_ERROR(Settle(session));
     const ExpertUsage before = engine->expert_usage();

@@ -17,15 +17,14 @@ std::uint32_t ShallowLayers(const EnginePlan& plan, const OffloadOptions& option
                                    plan.needs.AllExperts());
 }
 
-CacheShape ShapeOf(const ModelConfig& config, const EnginePlan& plan, CacheSharing sharing,
-                   std::uint32_t shallow) {
+CacheShape ShapeOf(const ModelConfig& config, const EnginePlan& plan, CacheSharing sharing) {
   CacheShape shape{.grid = {.layers = config.layers, .experts = config.moe.routing.experts},
                    .slots = plan.memory.slots,
                    .quotas = {},
                    .sequences = plan.memory.sequences};
   if (sharing == CacheSharing::kPerLayer) {
-    shape.quotas =
-        ShallowQuotas(shape.grid, config.moe.leading_dense, shape.slots, plan.spare_slots, shallow);
+    shape.quotas = ShallowQuotas(shape.grid, config.moe.leading_dense, shape.slots,
+                                 plan.spare_slots, plan.shallow_layers);
   }
   return shape;
 }
@@ -64,16 +63,16 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
     experts_ = std::make_unique<ResidentExperts>(weights_.weights());
     return OkStatus();
   }
-  const std::uint32_t shallow = ShallowLayers(plan_, options, profile);
-  offload_options_.shallow_layers = shallow;
-  OffloadedExperts::Options offload{.cache = ShapeOf(*config_, plan_, options.sharing, shallow),
+  plan_.shallow_layers = ShallowLayers(plan_, options, profile);
+  OffloadedExperts::Options offload{.cache = ShapeOf(*config_, plan_, options.sharing),
                                     .policy = nullptr,
                                     .prefetch = options.prefetch,
                                     .experts_per_token = config_->moe.routing.top_k,
                                     .normalised_weights = config_->moe.routing.normalise,
                                     .loader = plan_.loader,
                                     .low = std::move(low),
-                                    .low_copies = {}};
+                                    .low_copies = {},
+                                    .in_order = options.in_order || plan_.trace.has_value()};
   if (options.low_copies.any()) offload.low_copies = options.low_copies;
   if (options.make_policy) {
     offload.policy = options.make_policy(offload.cache.grid);
@@ -117,6 +116,21 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
   return OkStatus();
 }
 
+std::optional<OffloadReport> Engine::offload_report() const {
+  if (offloaded_ == nullptr) return std::nullopt;
+  return offloaded_->report();
+}
+
+void Engine::AnswerBy(SubstitutionChain chain, const LowCopyOptions& low_copies) {
+  if (offloaded_ == nullptr) return;
+  offloaded_->set_low_copies(low_copies);
+  offloaded_->set_substitution(std::move(chain));
+}
+
+void Engine::ObserveMisses(OffloadedExperts::MissObserver observer) {
+  if (offloaded_ != nullptr) offloaded_->set_miss_observer(std::move(observer));
+}
+
 Status Engine::OpenSequences() {
   const MemoryPlan& memory = plan_.memory;
   const auto contexts = static_cast<std::uint32_t>(memory.kv_positions / memory.context);
@@ -154,7 +168,7 @@ Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const Engi
                                              .chat_format = std::move(model.chat_format),
                                              .bytes_touched = model.facts.TouchedPerToken()}));
   engine->offload_options_ = options.offload;
-  engine->offload_options_.substitution = ToString(model.substitution);
+  engine->expert_layouts_ = model.measure.experts;
   TROUPE_RETURN_IF_ERROR(engine->OpenExperts(model.measure.experts, std::move(model.store),
                                              std::move(model.low), std::move(model.substitution),
                                              options.offload, std::move(model.profile)));

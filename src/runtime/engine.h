@@ -44,7 +44,7 @@ class Engine {
   const std::string& path() const { return path_; }
   const ModelConfig& config() const { return *config_; }
   const EnginePlan& plan() const { return plan_; }
-  const OffloadOptions& offload_options() const { return offload_options_; }
+  const OffloadOptions& offload_options() const { return offload_options_; }  // as asked for
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   // The format that the model's chat template is in; the error says which it is not.
   Result<ChatFormat> chat_format() const { return chat_format_; }
@@ -62,9 +62,17 @@ class Engine {
   // What the rows of one request have cost so far; the sum over all requests is expert_usage().
   ExpertUsage UsageOf(RequestId request) { return experts_->UsageOf(request); }
   void ForgetRequest(RequestId request) { experts_->ForgetRequest(request); }
-  // Null if every expert is in memory.
-  OffloadedExperts* offloaded() { return offloaded_; }
-  const OffloadedExperts* offloaded() const { return offloaded_; }
+
+  // Of experts that are read when they are needed; absent if every one is in memory.
+  std::optional<OffloadReport> offload_report() const;
+  // Sizes and types, whose tensors are not open any more. Empty for layers without experts.
+  const ExpertLayouts& expert_layouts() const { return expert_layouts_; }
+  // What may answer in place of an expert that is not in memory, from the next pass on; what the
+  // chain counts begins anew. Without effect if every expert is in memory.
+  void AnswerBy(SubstitutionChain chain, const LowCopyOptions& low_copies);
+  // Is told of every miss of the passes to come.
+  void ObserveMisses(OffloadedExperts::MissObserver observer);
+
   Bytes bytes_touched_per_token() const { return bytes_touched_; }
   double load_seconds() const { return load_seconds_; }
 
@@ -87,7 +95,8 @@ class Engine {
   ThreadPool pool_;
   MonotonicClock clock_;
   std::unique_ptr<ExpertSource> experts_;
-  OffloadedExperts* offloaded_ = nullptr;
+  OffloadedExperts* offloaded_ = nullptr;  // the same; null if every expert is in memory
+  ExpertLayouts expert_layouts_;
   std::unique_ptr<Transformer> transformer_;
   std::unique_ptr<KvPool> kv_;
   std::optional<Workspace> workspace_;

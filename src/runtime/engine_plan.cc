@@ -96,6 +96,7 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
                            EngineOptions::kMostSequences);
   }
   plan.kv_type = options.kv_type;
+  plan.trace = options.trace;
   TROUPE_RETURN_IF_ERROR(KvPool::LayoutFor(config, plan.kv_type, request.context).Check());
 
   const LoaderChoice loader = ChooseLoader(OffloadedExperts::SlotBytes(weights.experts),

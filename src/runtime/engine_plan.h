@@ -3,12 +3,15 @@
 // --explain and `troupe plan` print it. How memory is divided is expert/flow/memory_plan.h's.
 #pragma once
 
+#include <troupe/lossiness.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/bytes.h"
@@ -51,17 +54,18 @@ struct OffloadOptions {
   std::optional<std::uint32_t> shallow_layers;  // filled first and fully; absent: by the profile
   std::string profile;  // path; empty: the one beside the model if there is one; "none": no profile
   LowCopyOptions low_copies;  // off: exact
-  // A chain as expert/substitution/substitution_spec.h reads it, and the most tokens of a pass in
-  // which it has a say. With 1, prompts are exact.
-  std::string substitution = "exact";
+  Lossiness lossiness = Exact{};
+  // The most tokens of a pass in which a chain of substitution has a say.
   std::uint32_t substitution_tokens = 1;
   std::string buddies;  // path; empty: the file beside the model, if the chain needs it
-  // In place of a chain: what it may cost, as expert/substitution/quality_limit.h reads it; and the
-  // file of what was measured of that. Empty: the one beside the model.
-  std::string quality = "exact", quality_curve;
-  // In place of a chain: the time a token that SMoE's alpha is to meet; 0: none.
-  double token_seconds = 0;
+  // Path of what chains were measured to cost; empty: the one beside the model.
+  std::string quality_curve;
+  // Experts are handed out in the order of the asks even where slots are short: what answers that
+  // are not exact leave in memory is then the same on every run (FlowOptions). A trace implies it.
+  bool in_order = false;
   LinkSpeed link;  // stands in for a slower medium; no limit by default
+
+  bool exact() const { return std::holds_alternative<Exact>(lossiness) && !low_copies.any(); }
 };
 
 // Which scores of the router a recorded trace has.
@@ -100,8 +104,10 @@ struct EnginePlan {
   MemoryNeeds needs;
   MemoryPlan memory;
   LoaderOptions loader;
-  std::uint32_t spare_slots = 0;   // that belong to no layer's quota
-  std::vector<std::string> notes;  // "context 4096 of the trained 32768: --ctx asks for more"
+  std::uint32_t spare_slots = 0;     // that belong to no layer's quota
+  std::uint32_t shallow_layers = 0;  // whose experts are all kept; known once a profile was read
+  std::optional<TraceScores> trace;  // there is room to record one
+  std::vector<std::string> notes;    // "context 4096 of the trained 32768: --ctx asks for more"
 
   std::uint32_t context() const { return memory.context; }
 };

@@ -78,21 +78,20 @@ void UpdateFromTokens(CostModel& model, const ExpertLayouts& layouts, const Toke
   }
 }
 
-void RememberRun(const OffloadedExperts& experts, std::uint32_t threads, const LinkSpeed& link,
-                 const TokensSeen& seen, CostModelFile file) {
-  if (link.bytes_per_second > 0 || link.latency_seconds > 0) return;
-  const std::span<const DirectFile> files = experts.store().files();
-  if (files.empty()) return;
-  const std::uint64_t device = files.front().identity().device;
-  const CostModel before = file.Get(threads, device);
+void RememberRun(const Engine& engine, const TokensSeen& seen, CostModelFile file) {
+  const std::optional<OffloadReport> offload = engine.offload_report();
+  const LinkSpeed& link = engine.offload_options().link;
+  if (!offload || link.bytes_per_second > 0 || link.latency_seconds > 0) return;
+  const std::uint32_t threads = engine.plan().threads;
+  const CostModel before = file.Get(threads, offload->device);
   CostModel after = before;
-  UpdateFromTokens(after, experts.layouts(), seen);
+  UpdateFromTokens(after, engine.expert_layouts(), seen);
   // A read's end is noticed when the loop comes by: only where it waited does that tell the speed.
-  if (experts.usage().stall_seconds >= 0.5 * experts.loader().stats().busy_seconds) {
-    UpdateFromRun(after, experts.loader().stats());
+  if (engine.expert_usage().stall_seconds >= 0.5 * offload->loads.busy_seconds) {
+    UpdateFromRun(after, offload->loads);
   }
   if (after == before) return;
-  file.Put(threads, device, after);
+  file.Put(threads, offload->device, after);
   file.Save();
 }
 

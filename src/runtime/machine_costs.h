@@ -9,10 +9,9 @@
 #include "base/status.h"
 #include "expert/flow/cost_model.h"
 #include "io/async_reader.h"
-#include "io/link_speed.h"
 #include "machine/cost_model_file.h"
 #include "model/expert_layout.h"
-#include "runtime/offloaded_experts.h"
+#include "runtime/engine.h"
 #include "store/expert_loader.h"
 
 namespace troupe {
@@ -58,9 +57,9 @@ void UpdateFromRun(CostModel& model, const LoaderStats& stats);
 // were never measured, or if the tokens were few.
 void UpdateFromTokens(CostModel& model, const ExpertLayouts& layouts, const TokensSeen& seen);
 
-// The same with what is saved, for the end of a run. Does nothing of what was never probed, and
-// behind a link that stands in for another one.
-void RememberRun(const OffloadedExperts& experts, std::uint32_t threads, const LinkSpeed& link,
-                 const TokensSeen& seen, CostModelFile file = CostModelFile::Load(ThisMachine()));
+// The same with what is saved, for the end of a run. Does nothing of what was never probed, if
+// every expert was in memory, and behind a link that stands in for another one.
+void RememberRun(const Engine& engine, const TokensSeen& seen,
+                 CostModelFile file = CostModelFile::Load(ThisMachine()));
 
 }  // namespace troupe

@@ -18,7 +18,8 @@ Result<std::unique_ptr<OffloadedExperts>> OffloadedExperts::Create(
                                .normalised = options.normalised_weights,
                                .low_copies = low_copies},
                    .prefetch = options.prefetch,
-                   .low_copies = options.low_copies};
+                   .low_copies = options.low_copies,
+                   .in_order = options.in_order};
   return std::unique_ptr<OffloadedExperts>(
       new OffloadedExperts(std::move(loads), clock, std::move(policy), std::move(options.cache),
                            std::move(options.predictor), std::move(flow)));
@@ -115,6 +116,30 @@ ExpertUsage OffloadedExperts::usage() const {
   usage.reading_seconds = loader.busy_seconds;
   usage.deciding_seconds = static_cast<double>(policy_.spent() + substituting_) * 1e-9;
   return usage;
+}
+
+OffloadReport OffloadedExperts::report() const {
+  const ExpertCache& cache = flow_.cache();
+  OffloadReport report{.shape = cache.shape(),
+                       .store = std::string(loads_->store().name()),
+                       .reader = std::string(loader().reader().name()),
+                       .policy = std::string(cache.policy().name()),
+                       .cache = cache.stats(),
+                       .loads = loader().stats(),
+                       .prefetch = std::nullopt,
+                       .low_copies = flow_.low_copies(),
+                       .substitution = {}};
+  if (const auto files = loads_->store().files(); !files.empty()) {
+    report.device = files.front().identity().device;
+  }
+  if (const Prefetcher* prefetcher = flow_.prefetcher()) {
+    report.prefetch = {.predictor = std::string(prefetcher->predictor().name()),
+                       .stats = prefetcher->stats(),
+                       .governor_rests = prefetcher->governor().rests(),
+                       .wasted_share = prefetcher->governor().wasted_share()};
+  }
+  if (const SubstitutionChain* chain = flow_.substitution()) report.substitution = chain->Report();
+  return report;
 }
 
 void OffloadedExperts::SettleUsage() { ledger_.Settle(pass_, usage(), flow_.TakeGroupUses()); }

@@ -14,6 +14,7 @@
 #include "expert/flow/miss_flow.h"
 #include "expert/flow/usage_ledger.h"
 #include "model/expert_source.h"
+#include "runtime/offload_report.h"
 #include "runtime/slot_loads.h"
 #include "runtime/timed_policy.h"
 
@@ -31,6 +32,7 @@ class OffloadedExperts final : public ExpertSource {
     LoaderOptions loader = {};
     LowExperts low = {};
     LowCopyOptions low_copies = {};
+    bool in_order = false;  // see FlowOptions
   };
 
   static Bytes SlotBytes(const ExpertLayouts& layouts) { return SlotLoads::SlotBytes(layouts); }
@@ -56,26 +58,18 @@ class OffloadedExperts final : public ExpertSource {
   Result<std::span<const ReadyExpert>> Take(bool wait) override;
   void Advance() override;
 
-  // See FlowOptions.
-  void set_in_order(bool in_order) { flow_.set_in_order(in_order); }
   // From the next pass on. It takes a low copy of the experts to allow any.
   void set_low_copies(const LowCopyOptions& options) { flow_.set_low_copies(options); }
-  const LowCopyOptions& low_copies() const { return flow_.low_copies(); }
   // From the next pass on. A chain without links is exact, as is the beginning.
   void set_substitution(SubstitutionChain chain) { flow_.set_substitution(std::move(chain)); }
-  // Null: exact.
-  const SubstitutionChain* substitution() const { return flow_.substitution(); }
 
   ExpertUsage usage() const override;
   ExpertUsage UsageOf(RequestId request) override;
   void ForgetRequest(RequestId request) override;
+  OffloadReport report() const;
   std::uint64_t begun_anew() const { return flow_.begun_anew(); }
   std::uint64_t given_out_of_turn() const { return flow_.given_out_of_turn(); }
-  const ExpertCache& cache() const { return flow_.cache(); }
-  const ExpertLayouts& layouts() const { return loads_->layouts(); }
-  const ExpertStore& store() const { return loads_->store(); }
   const ExpertLoader& loader() const { return std::as_const(*loads_).loader(); }
-  const Prefetcher* prefetcher() const { return flow_.prefetcher(); }  // null: there is none
 
   using MissObserver = std::function<void(const MissEvent&)>;
   void set_miss_observer(MissObserver observer) { observer_ = std::move(observer); }

@@ -48,7 +48,8 @@ class OffloadedExpertsTest : public testing::Test {
 
   // With low copies, if allowed, whose bytes say nothing of their expert.
   void Open(std::uint32_t slots, std::unique_ptr<Predictor> predictor = nullptr,
-            std::uint32_t depth = 16, const LowCopyOptions& low_copies = {}) {
+            std::uint32_t depth = 16, const LowCopyOptions& low_copies = {},
+            bool in_order = false) {
     experts_.reset();
     const TensorInfo matrix{{"m", TensorType::kF32, {kCols, kRows, kExperts}}};
     const TensorInfo down{{"d", TensorType::kF32, {kRows, kCols, kExperts}}};
@@ -82,7 +83,8 @@ class OffloadedExpertsTest : public testing::Test {
                                          .prefetch = {.governed = false},
                                          .loader = {.piece = 4_KiB, .prefetch_piece = 4_KiB},
                                          .low = std::move(low),
-                                         .low_copies = low_copies})
+                                         .low_copies = low_copies,
+                                         .in_order = in_order})
                    .value();
   }
 
@@ -138,7 +140,7 @@ TEST_F(OffloadedExpertsTest, MoreExpertsThanSlotsPassThroughThem) {
   Ask(1, {0, 1, 2, 3});
   EXPECT_THAT(TakeAll(4), UnorderedElementsAre(0, 1, 2, 3));
   EXPECT_EQ(experts_->usage().misses, 4u);
-  EXPECT_EQ(experts_->cache().stats().evictions, 2u);
+  EXPECT_EQ(experts_->report().cache.evictions, 2u);
 }
 
 TEST_F(OffloadedExpertsTest, AnExpertGivenOutIsNotOverwrittenBeforeTheNextCall) {
@@ -198,7 +200,7 @@ TEST_F(OffloadedExpertsTest, AQuestionCutShortLeavesLoadsThatALaterOneJoins) {
   EXPECT_THAT(Take(false), IsEmpty());
   Ask(0, {1, 2});  // nobody took 0 and 1
   EXPECT_THAT(TakeAll(2), UnorderedElementsAre(1, 2));
-  EXPECT_EQ(experts_->cache().stats().joined, 1u);
+  EXPECT_EQ(experts_->report().cache.joined, 1u);
   EXPECT_EQ(experts_->loader().stats().loads + experts_->loader().under_way(), 3u);
 }
 
@@ -251,8 +253,7 @@ TEST_F(OffloadedExpertsTest, WhatAPromptReadsAheadIsCalledOffWhereTheLayerAsksFo
 }
 
 TEST_F(OffloadedExpertsTest, InOrderOneThatHoldsTheOnlySlotGoesBeforeItsTurn) {
-  Open(1, std::make_unique<Always>());
-  experts_->set_in_order(true);
+  Open(1, std::make_unique<Always>(), 16, {}, /*in_order=*/true);
   Ask(0, {0});
   experts_->OnForecast(1, 1, {});
   TakeAll(1);

@@ -75,41 +75,55 @@ void NoteMeasuredWith(const QualityChoice& choice, const std::string& reading,
   }
 }
 
-// The chain that was asked for: as such, as a limit on the loss of quality, or by a time a token.
-Result<std::string> WantedChain(const GgufModel& file, const std::string& container,
-                                const OffloadOptions& offload, EnginePlan& plan) {
-  TROUPE_ASSIGN_OR_RETURN(const double most_loss, ParseQuality(offload.quality));
-  const int asked = (offload.substitution != "exact" ? 1 : 0) + (most_loss > 0 ? 1 : 0) +
-                    (offload.token_seconds > 0 ? 1 : 0);
-  if (asked > 1) {
-    return InvalidArgument("two of a substitution, a quality and a latency found, one expected");
-  }
-  if (most_loss == 0 && offload.token_seconds == 0) return offload.substitution;
-  if (plan.memory.all_resident) {
-    plan.notes.push_back("exact, whatever may be lost: every expert is in memory");
+// What a chain is chosen by where a limit or a target was asked for in its place.
+struct ChainQuestion {
+  const GgufModel& file;
+  const std::string& container;
+  const OffloadOptions& offload;
+  EnginePlan& plan;
+
+  double share() const { return static_cast<double>(plan.memory.slots) / plan.needs.AllExperts(); }
+  Result<std::string> Reading() const { return DescribeReading(file.path(), container, offload); }
+};
+
+Result<std::string> ChainWithin(const LossLimit& limit, const ChainQuestion& asked) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string reading, asked.Reading());
+  TROUPE_ASSIGN_OR_RETURN(
+      const QualityChoice choice,
+      ChooseChainFor(asked.file, asked.share(), limit.share, asked.offload.quality_curve));
+  asked.plan.notes.push_back(
+      fmt::format("quality {}: {}", ToString(limit), ToString(choice.chain)));
+  NoteMeasuredWith(choice, reading, asked.offload, asked.plan.notes);
+  return choice.chain.chain;
+}
+
+Result<std::string> ChainWithin(const LatencyTarget& target, const ChainQuestion& asked) {
+  const OffloadOptions& offload = asked.offload;
+  TROUPE_ASSIGN_OR_RETURN(const std::string reading, asked.Reading());
+  TROUPE_ASSIGN_OR_RETURN(
+      const AlphaChoice choice,
+      ChooseAlphaFor(asked.file, asked.share(), target.token_seconds,
+                     {.machine = DescribeMachine(asked.plan.threads, offload.link),
+                      .cache = offload.policy,
+                      .predictor = offload.predictor,
+                      .reading = reading},
+                     offload.quality_curve));
+  asked.plan.notes.push_back(fmt::format("{:.1f} ms a token are expected with alpha {:.3g}{}",
+                                         1e3 * choice.seconds, choice.alpha,
+                                         choice.meets_target ? "" : ", and less with no other"));
+  return choice.alpha > 0 ? fmt::format("smoe:alpha={:.4g}", choice.alpha) : std::string("exact");
+}
+
+Result<std::string> WantedChain(const ChainQuestion& asked) {
+  const Lossiness& lossiness = asked.offload.lossiness;
+  if (std::holds_alternative<Exact>(lossiness)) return std::string("exact");
+  if (const auto* chain = std::get_if<Chain>(&lossiness)) return chain->policies;
+  if (asked.plan.memory.all_resident) {
+    asked.plan.notes.push_back("exact, whatever may be lost: every expert is in memory");
     return std::string("exact");
   }
-  const double share = static_cast<double>(plan.memory.slots) / plan.needs.AllExperts();
-  TROUPE_ASSIGN_OR_RETURN(const std::string reading,
-                          DescribeReading(file.path(), container, offload));
-  if (most_loss > 0) {
-    TROUPE_ASSIGN_OR_RETURN(const QualityChoice choice,
-                            ChooseChainFor(file, share, most_loss, offload.quality_curve));
-    plan.notes.push_back(fmt::format("quality {}: {}", offload.quality, ToString(choice.chain)));
-    NoteMeasuredWith(choice, reading, offload, plan.notes);
-    return choice.chain.chain;
-  }
-  TROUPE_ASSIGN_OR_RETURN(const AlphaChoice choice,
-                          ChooseAlphaFor(file, share, offload.token_seconds,
-                                         {.machine = DescribeMachine(plan.threads, offload.link),
-                                          .cache = offload.policy,
-                                          .predictor = offload.predictor,
-                                          .reading = reading},
-                                         offload.quality_curve));
-  plan.notes.push_back(fmt::format("{:.1f} ms a token are expected with alpha {:.3g}{}",
-                                   1e3 * choice.seconds, choice.alpha,
-                                   choice.meets_target ? "" : ", and less with no other"));
-  return choice.alpha > 0 ? fmt::format("smoe:alpha={:.4g}", choice.alpha) : std::string("exact");
+  if (const auto* limit = std::get_if<LossLimit>(&lossiness)) return ChainWithin(*limit, asked);
+  return ChainWithin(std::get<LatencyTarget>(lossiness), asked);
 }
 
 }  // namespace
@@ -132,7 +146,7 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
   TROUPE_ASSIGN_OR_RETURN(const MachineFacts machine, ReadMachineFacts(path, container, options));
   TROUPE_ASSIGN_OR_RETURN(EnginePlan plan, PlanEngine(*config, measure, machine, options));
   const OffloadOptions& offload = options.offload;
-  TROUPE_ASSIGN_OR_RETURN(const std::string wanted, WantedChain(file, container, offload, plan));
+  TROUPE_ASSIGN_OR_RETURN(const std::string wanted, WantedChain({file, container, offload, plan}));
   TROUPE_ASSIGN_OR_RETURN(
       const SubstitutionMaterial material,
       LoadMaterial(wanted, file, {.layers = config->layers, .experts = config->moe.routing.experts},

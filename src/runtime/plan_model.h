@@ -14,7 +14,7 @@
 #include "model/weight_loader.h"
 #include "runtime/engine_plan.h"
 #include "runtime/model_profile.h"
-#include "runtime/offloaded_experts.h"
+#include "runtime/slot_loads.h"
 #include "store/expert_store.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"

@@ -55,18 +55,13 @@ Result<TraceHeader> TraceHeaderOf(const Engine& engine, TraceScores scores) {
   for (const std::uint64_t bytes : header.expert_bytes) routed += bytes * routing.top_k;
   const std::uint64_t touched = engine.bytes_touched_per_token().count();
   header.dense_bytes = touched > routed ? touched - routed : 0;
-  if (const OffloadedExperts* offloaded = engine.offloaded()) {
-    const ExpertCache& cache = offloaded->cache();
-    const OffloadOptions& options = engine.offload_options();
-    header.cache =
-        RecordedCache{.slots = cache.shape().slots,
-                      .spare = engine.plan().spare_slots,
-                      .per_layer = !cache.shape().quotas.empty(),
-                      .shallow = options.shallow_layers.value_or(0),
-                      .policy = std::string(cache.policy().name()),
-                      .predictor = offloaded->prefetcher() == nullptr
-                                       ? "none"
-                                       : std::string(offloaded->prefetcher()->predictor().name())};
+  if (const std::optional<OffloadReport> offload = engine.offload_report()) {
+    header.cache = RecordedCache{.slots = offload->shape.slots,
+                                 .spare = engine.plan().spare_slots,
+                                 .per_layer = !offload->shape.quotas.empty(),
+                                 .shallow = engine.plan().shallow_layers,
+                                 .policy = offload->policy,
+                                 .predictor = offload->predictor()};
   }
   return header;
 }
@@ -84,6 +79,9 @@ Bytes TraceRecorder::BytesFor(const ModelConfig& config, TraceScores scores, std
 Result<std::unique_ptr<TraceRecorder>> TraceRecorder::Begin(Engine& engine, const std::string& path,
                                                             TraceScores scores,
                                                             std::string domain) {
+  if (!engine.plan().trace || *engine.plan().trace < scores) {
+    return Error(Code::kFailedPrecondition, "{}: opened without room for the trace", engine.path());
+  }
   TROUPE_ASSIGN_OR_RETURN(TraceHeader header, TraceHeaderOf(engine, scores));
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<TraceSink> sink, GrowingFile(path));
   TROUPE_ASSIGN_OR_RETURN(TraceWriter writer,
@@ -91,7 +89,6 @@ Result<std::unique_ptr<TraceRecorder>> TraceRecorder::Begin(Engine& engine, cons
   std::unique_ptr<TraceRecorder> recorder(
       new TraceRecorder(engine, std::move(writer), std::move(domain)));
   engine.transformer().set_route_observer(recorder.get());
-  if (engine.offloaded() != nullptr) engine.offloaded()->set_in_order(true);
   return recorder;
 }
 
@@ -100,7 +97,6 @@ TraceRecorder::TraceRecorder(Engine& engine, TraceWriter writer, std::string dom
 
 TraceRecorder::~TraceRecorder() {
   engine_.transformer().set_route_observer(nullptr);
-  if (engine_.offloaded() != nullptr) engine_.offloaded()->set_in_order(false);
   if (failed_.ok()) (void)writer_.Flush().ok();
 }
 

@@ -1,7 +1,7 @@
 // Records what an engine's router chose, as a routing trace (docs/formats/trace.md). A trace that
-// cannot be written to stops growing and says so at the end; it does not stop the run. While it
-// records, a crowded cache hands experts out in order (offloaded_experts.h): a replay of the trace
-// then hits what the run hit.
+// cannot be written to stops growing and says so at the end; it does not stop the run. The engine
+// has to be opened for it (EngineOptions::trace): a crowded cache then hands experts out in order,
+// and a replay of the trace hits what the run hit.
 #pragma once
 
 #include <memory>

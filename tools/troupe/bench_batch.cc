@@ -11,24 +11,12 @@
 namespace troupe {
 namespace {
 
-std::uint64_t BytesOf(const PanelMatrix& matrix) {
-  return matrix.rows * RowBytes(matrix.type, matrix.cols).count();
-}
-
 // Of one expert, for every layer; 0 for layers without experts.
 std::vector<std::uint64_t> ExpertBytes(const Engine& engine) {
   const ModelConfig& config = engine.config();
   std::vector<std::uint64_t> bytes(config.layers);
   for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
-    if (!config.IsMoeLayer(layer)) continue;
-    if (const OffloadedExperts* offloaded = engine.offloaded()) {
-      for (const ExpertMatrix& matrix : offloaded->layouts()[layer].matrices) {
-        bytes[layer] += matrix.SourceBytes();
-      }
-    } else {
-      const Mlp& expert = engine.weights().layers[layer].moe.experts.front();
-      bytes[layer] = BytesOf(expert.gate) + BytesOf(expert.up) + BytesOf(expert.down);
-    }
+    if (config.IsMoeLayer(layer)) bytes[layer] = engine.expert_layouts()[layer].SourceBytes();
   }
   return bytes;
 }

@@ -58,9 +58,7 @@ class CalibrateCommand final : public Command {
   }
 
   Status CheckUsage() const override {
-    const OffloadOptions offload = engine_.options().offload;
-    if (offload.quality != "exact" || offload.substitution != "exact" ||
-        offload.token_seconds > 0 || offload.low_copies.any()) {
+    if (!engine_.options().offload.exact()) {
       return InvalidArgument(
           "--quality, --latency, --substitute and --low-copy: what is learned is learned from "
           "exact runs");

@@ -132,7 +132,7 @@ class EvalCommand final : public Command {
     record["window"] = options.window;
     record["together"] = options.together.value_or(options.window);
     record["warm_up"] = options.warm_up;
-    record["substitution"] = engine.offload_options().substitution;
+    record["substitution"] = ChainOf(engine);
     AddEvaluation(record, e);
     record["substitution_links"] = LinkCounts(engine);
     AddUsage(record, engine.expert_usage());

@@ -108,10 +108,7 @@ class RunCommand final : public Command {
              const GenerateResult* result = nullptr) const {
     if (explain_) ExplainSubstitution(engine);
     if (result != nullptr) Remark("{}\n", FiguresLine(engine, *result));
-    if (engine.offloaded() != nullptr) {
-      RememberRun(*engine.offloaded(), engine.plan().threads, engine_.options().offload.link,
-                  result != nullptr ? SeenOf(engine, *result) : TokensSeen());
-    }
+    RememberRun(engine, result != nullptr ? SeenOf(engine, *result) : TokensSeen());
     return trace_.Finish(recorder);
   }
 

@@ -133,10 +133,15 @@ void EngineFlags::AddLossyOptions(Options& options) {
       .Suggest({"off", "decode", "prefill="})
       .Type("WHICH");
   options
-      .Add("--substitute", offload_.substitution,
-           "Lossy: replace missing experts of generated tokens by a chain of policies, such as "
-           "smoe:alpha=0.3, buddies or drop:most-share=0.1, joined by +; `--substitute help` lists "
-           "them; prompts stay exact (exact)")
+      .AddParsed(
+          "--substitute",
+          [this](const std::string& text) {
+            if (text != "exact") offload_.lossiness = Chain{text};
+            return OkStatus();
+          },
+          "Lossy: replace missing experts of generated tokens by a chain of policies, such as "
+          "smoe:alpha=0.3, buddies or drop:most-share=0.1, joined by +; `--substitute help` lists "
+          "them; prompts stay exact (exact)")
       .Answers("help", SubstitutionHelp)
       .Suggest({"exact", "help"})
       .Type("CHAIN");
@@ -146,10 +151,14 @@ void EngineFlags::AddLossyOptions(Options& options) {
            "measured it (the file beside the model)")
       .Type("FILE");
   options
-      .Add("--quality", offload_.quality,
-           "Quality to give up for speed: exact: none; N%: at most this loss of perplexity, by the "
-           "figures of `troupe calibrate --measure-quality`; balanced: 1%; fast: 5% (exact)")
-      .Check([](const std::string& text) { return ParseQuality(text).status(); })
+      .AddParsed(
+          "--quality",
+          [this](const std::string& text) -> Status {
+            TROUPE_ASSIGN_OR_RETURN(offload_.lossiness, ParseQuality(text));
+            return OkStatus();
+          },
+          "Quality to give up for speed: exact: none; N%: at most this loss of perplexity, by the "
+          "figures of `troupe calibrate --measure-quality`; balanced: 1%; fast: 5% (exact)")
       .Suggest({"exact", "balanced", "fast"})
       .Excludes("--substitute")
       .Excludes("--low-copy")
@@ -160,7 +169,7 @@ void EngineFlags::AddLossyOptions(Options& options) {
           [this](const std::string& text) -> Status {
             double milliseconds = 0;
             TROUPE_RETURN_IF_ERROR(ParseValue(text, milliseconds));
-            offload_.token_seconds = milliseconds / 1e3;
+            offload_.lossiness = LatencyTarget{milliseconds / 1e3};
             return OkStatus();
           },
           "Lossy: lose as little quality as needed to generate a token in N milliseconds, by "

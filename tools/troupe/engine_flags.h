@@ -27,6 +27,8 @@ class EngineFlags {
   void AllowLowCopies();
   // Passes of at most `tokens` count as decode: a chain of substitution has a say in them.
   void SubstituteUpTo(std::uint32_t tokens) { offload_.substitution_tokens = tokens; }
+  // The same answers on every run, also where they are not exact.
+  void HandOutInOrder() { offload_.in_order = true; }
   // How many sequences the engine holds at once; 1 unless a command says more.
   void HoldSequences(std::uint32_t sequences) { sequences_ = sequences; }
   // Memory of a model's plan that is left to the command.

@@ -38,26 +38,24 @@ void EvalFlags::AddTo(Options& options) {
 std::optional<std::size_t> EvalFlags::together() const {
   if (together_) return together_;
   const OffloadOptions offload = engine_.options().offload;
-  const bool decodes_inexactly = offload.substitution != "exact" || offload.quality != "exact" ||
-                                 offload.token_seconds > 0 || offload.low_copies.decode;
+  const bool decodes_inexactly =
+      !std::holds_alternative<Exact>(offload.lossiness) || offload.low_copies.decode;
   return decodes_inexactly ? std::optional<std::size_t>(1) : std::nullopt;
 }
 
-EngineOptions EvalFlags::engine_options() const {
+EngineOptions EvalFlags::engine_options() const { return Flags().options(); }
+
+EngineFlags EvalFlags::Flags() const {
   EngineFlags flags = engine_;
   flags.SubstituteUpTo(static_cast<std::uint32_t>(together().value_or(1)));
-  return flags.options();
+  // What low copies or substitutes answer depends on what is in memory: unless something is read
+  // ahead, the same on every run.
+  flags.HandOutInOrder();
+  return flags;
 }
 
 Result<std::unique_ptr<Engine>> EvalFlags::Open(std::optional<TraceScores> trace) const {
-  EngineFlags flags = engine_;
-  flags.SubstituteUpTo(static_cast<std::uint32_t>(together().value_or(1)));
-  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
-                          flags.Open(window_.value_or(kWindow), trace));
-  // What low copies or substitutes answer depends on what is in memory: unless something is read
-  // ahead, the same on every run.
-  if (engine->offloaded() != nullptr) engine->offloaded()->set_in_order(true);
-  return engine;
+  return Flags().Open(window_.value_or(kWindow), trace);
 }
 
 Result<ScoredText> EvalFlags::ReadText(const Tokenizer& tokenizer) const {

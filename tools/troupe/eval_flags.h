@@ -34,6 +34,8 @@ class EvalFlags {
   bool prints() const { return json_ != "-"; }
 
  private:
+  EngineFlags Flags() const;
+
   EngineFlags engine_;
   EvalText text_;
   std::optional<std::size_t> window_, together_, most_tokens_;

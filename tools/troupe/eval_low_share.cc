@@ -12,7 +12,7 @@ namespace troupe {
 Status FindLowShare(Engine& engine, Session& session, const ScoredText& text,
                     const std::string& text_name, const EvaluationOptions& options,
                     double most_loss, const std::string& json) {
-  if (engine.offloaded() == nullptr) {
+  if (engine.plan().memory.all_resident) {
     return InvalidArgument("{}: every expert is in memory; --slots makes them be read",
                            engine.path());
   }
@@ -21,7 +21,7 @@ Status FindLowShare(Engine& engine, Session& session, const ScoredText& text,
   double exact = 0;
   if (table) fmt::print("share   perplexity  loss\n");
   const auto perplexity = [&](double share) -> Result<double> {
-    engine.offloaded()->set_low_copies({.prefill_share = share});
+    engine.AnswerBy(SubstitutionChain({}), {.prefill_share = share});
     TROUPE_ASSIGN_OR_RETURN(const Evaluation found, Evaluate(session, text.ids, options));
     if (share == 0) exact = found.Perplexity();
     if (table) {

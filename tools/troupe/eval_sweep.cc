@@ -66,7 +66,7 @@ Status EvalSweep::CheckUsage(const EvalFlags& flags) const {
   if (Chains(chains_).empty()) return InvalidArgument("--sweep: no chain in '{}'", chains_);
   const OffloadOptions offload = flags.engine_options().offload;
   if (offload.slots) return InvalidArgument("--sweep takes sizes by --resident, not by --slots");
-  if (offload.substitution != "exact" || offload.quality != "exact" || offload.token_seconds > 0) {
+  if (!std::holds_alternative<Exact>(offload.lossiness)) {
     return InvalidArgument("--sweep takes no --substitute, --quality or --latency");
   }
   return OkStatus();

@@ -137,7 +137,7 @@ Result<std::vector<std::uint32_t>> MeasureQuality::CacheSizes(const EngineFlags&
   options.offload.slots = sizes.empty() ? kLeastSlots : sizes.front();
   for (const std::string& chain : chains_) {
     if (NeedsBuddies(chain)) continue;
-    options.offload.substitution = chain;
+    options.offload.lossiness = Chain{chain};
     TROUPE_RETURN_IF_ERROR(PlanModel(model, options).status());
   }
   std::ranges::sort(sizes);
@@ -210,7 +210,7 @@ Result<QualityCurve> MeasureQuality::Measure(const EngineFlags& flags, const Tex
     }
     const auto open = [&](const std::string& chain) {
       EngineOptions with = options;
-      with.offload.substitution = chain;
+      with.offload.lossiness = Chain{chain};
       return Engine::Open(flags.model(), with);
     };
     TROUPE_ASSIGN_OR_RETURN(MeasuredShare share,

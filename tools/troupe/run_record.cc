@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "expert/substitution/quality_limit.h"
 #include "kernels/target.h"
 #include "machine/process_memory.h"
 #include "troupe/remark.h"
@@ -12,12 +13,11 @@ namespace {
 
 // What loading on demand did, per token of the answer; nothing if every expert was in memory.
 std::string OffloadFigures(const Engine& engine, const GenerateResult& result) {
-  const OffloadedExperts* offloaded = engine.offloaded();
-  if (offloaded == nullptr) return "";
+  if (engine.plan().memory.all_resident) return "";
   const ExpertUsage& all = result.experts;
   std::string figures =
       fmt::format("experts: {} of {} in memory, {} read in {} reads, stalled {:.2f} s; ",
-                  offloaded->cache().shape().slots, engine.plan().needs.AllExperts(),
+                  engine.plan().memory.slots, engine.plan().needs.AllExperts(),
                   ToString(Bytes(all.bytes_read)), all.reads, all.stall_seconds);
   if (all.low_copies > 0) {
     figures += fmt::format("not exact: {} asks of {} answered by low copies; ", all.low_copies,
@@ -81,13 +81,19 @@ void AddUsage(Json& record, const ExpertUsage& usage) {
   record["layer_asks"] = std::move(asks);
 }
 
+std::string ChainOf(const Engine& engine) {
+  const std::optional<OffloadReport> offload = engine.offload_report();
+  return offload ? offload->substitution.chain : "exact";
+}
+
 Json LinkCounts(const Engine& engine) {
   Json links = Json::Array();
-  if (engine.offloaded() == nullptr || engine.offloaded()->substitution() == nullptr) return links;
-  for (const auto& link : engine.offloaded()->substitution()->links()) {
+  const std::optional<OffloadReport> offload = engine.offload_report();
+  if (!offload) return links;
+  for (const ChainReport::Link& link : offload->substitution.links) {
     Json counts;
-    for (const NamedCount& count : link->counts()) counts[std::string(count.name)] = count.count;
-    links.push_back({{"link", link->ToString()}, {"counts", std::move(counts)}});
+    for (const NamedCount& count : link.counts) counts[std::string(count.name)] = count.count;
+    links.push_back({{"link", link.link}, {"counts", std::move(counts)}});
   }
   return links;
 }
@@ -117,26 +123,24 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,
   Json decode;
   AddUsage(decode, result.decode_experts);
   record["decode"] = std::move(decode);
-  if (const OffloadedExperts* offloaded = engine.offloaded()) {
-    const LoaderStats& loads = offloaded->loader().stats();
-    record["store"] = offloaded->store().name();
-    record["reader"] = offloaded->loader().reader().name();
-    record["low_copy"] = ToString(offloaded->low_copies());
+  if (const std::optional<OffloadReport> offload = engine.offload_report()) {
+    record["store"] = offload->store;
+    record["reader"] = offload->reader;
+    record["low_copy"] = ToString(offload->low_copies);
     // Answers that other flags than the dial's make inexact have no limit to name.
-    const std::string& dial = engine.offload_options().quality;
-    const bool limited =
-        dial != "exact" || (offloaded->substitution() == nullptr && !offloaded->low_copies().any());
-    record["quality"] = limited ? Json(dial) : Json();
-    record["substitution"] =
-        offloaded->substitution() ? ToString(*offloaded->substitution()) : "exact";
+    const auto* limit = std::get_if<LossLimit>(&engine.offload_options().lossiness);
+    record["quality"] = limit != nullptr   ? Json(ToString(*limit))
+                        : offload->exact() ? Json("exact")
+                                           : Json();
+    record["substitution"] = offload->substitution.chain;
     record["substitution_links"] = LinkCounts(engine);
-    record["cache_policy"] = offloaded->cache().policy().name();
-    record["evictions"] = offloaded->cache().stats().evictions;
-    record["read_retries"] = loads.retries;
-    if (const Prefetcher* prefetcher = offloaded->prefetcher()) {
-      record["predictor"] = prefetcher->predictor().name();
-      record["governor_rests"] = prefetcher->governor().rests();
-      record["prefetch_wasted_share"] = prefetcher->governor().wasted_share();
+    record["cache_policy"] = offload->policy;
+    record["evictions"] = offload->cache.evictions;
+    record["read_retries"] = offload->loads.retries;
+    if (offload->prefetch) {
+      record["predictor"] = offload->prefetch->predictor;
+      record["governor_rests"] = offload->prefetch->governor_rests;
+      record["prefetch_wasted_share"] = offload->prefetch->wasted_share;
     }
   }
   record["threads"] = plan.threads;
@@ -148,9 +152,8 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,
 }
 
 void ExplainMisses(Engine& engine) {
-  if (engine.offloaded() == nullptr) return;
   constexpr int kShown = 24;  // a few layers' worth; a run has thousands
-  engine.offloaded()->set_miss_observer([told = 0](const MissEvent& event) mutable {
+  engine.ObserveMisses([told = 0](const MissEvent& event) mutable {
     if (told == 0) Remark("\nfirst experts that were not there:\n");
     if (told < kShown) Remark("  {}\n", ToString(event));
     if (++told == kShown) Remark("  ... the figures at the end count them all\n");
@@ -158,8 +161,8 @@ void ExplainMisses(Engine& engine) {
 }
 
 void ExplainSubstitution(const Engine& engine) {
-  if (engine.offloaded() == nullptr || engine.offloaded()->substitution() == nullptr) return;
-  Remark("{}", Explain(*engine.offloaded()->substitution()));
+  const std::optional<OffloadReport> offload = engine.offload_report();
+  if (offload && !offload->substitution.exact()) Remark("{}", Explain(offload->substitution));
 }
 
 void PrintPlan(const Engine& engine, const GenerateOptions& options) {

@@ -16,6 +16,9 @@ std::string FiguresLine(const Engine& engine, const GenerateResult& result);
 // The members that tell where experts came from, as every record has them.
 void AddUsage(Json& record, const ExpertUsage& usage);
 
+// The chain of substitution policies in force: "exact" if every expert is in memory.
+std::string ChainOf(const Engine& engine);
+
 // Of each link of the chain that answered, what its gates and answers counted; none of an exact
 // run.
 Json LinkCounts(const Engine& engine);

@@ -46,7 +46,6 @@ class MissFlow {
   MissFlow(CacheShape cache, std::unique_ptr<EvictionPolicy> policy,
            std::unique_ptr<Predictor> predictor, LoadPort& port, FlowOptions options);
 
-  void set_in_order(bool in_order) { options_.in_order = in_order; }
   // From the next pass on.
   void set_low_copies(const LowCopyOptions& options);
   const LowCopyOptions& low_copies() const { return options_.low_copies; }

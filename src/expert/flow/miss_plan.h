@@ -76,7 +76,7 @@ struct LocalWork {
   }
 };
 
-struct LossLimit {
+struct LossBudget {
   double row_price = 0;          // that a row may cost, at most; 0: exact answers only
   double seconds_per_price = 0;  // that the layer must end sooner by to be worth a price of 1
 
@@ -94,7 +94,7 @@ struct LayerMisses {
   std::span<const Place> places;
   MediumState medium;
   LocalWork local;
-  LossLimit loss;
+  LossBudget loss;
   MissOrder order = MissOrder::kRows;
 };
 

@@ -58,10 +58,10 @@ double MeasuredChain::LeastLoss() const {
   return std::max(perplexity_ratio.least - 1, std::expm1(kl.least));
 }
 
-Result<double> ParseQuality(std::string_view text) {
-  if (text == "exact") return 0.0;
-  if (text == "balanced") return kBalancedLoss;
-  if (text == "fast") return kFastLoss;
+Result<Lossiness> ParseQuality(std::string_view text) {
+  if (text == "exact") return Lossiness(Exact{});
+  if (text == "balanced") return Lossiness(LossLimit{kBalancedLoss});
+  if (text == "fast") return Lossiness(LossLimit{kFastLoss});
   double percent = 0;
   const char* const end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data(), end, percent);
@@ -72,8 +72,10 @@ Result<double> ParseQuality(std::string_view text) {
         "above 0, such as 2.5%",
         text);
   }
-  return percent / 100;
+  return Lossiness(LossLimit{percent / 100});
 }
+
+std::string ToString(const LossLimit& limit) { return fmt::format("{:g}%", 100 * limit.share); }
 
 Result<ChosenChain> ChooseChain(std::span<const MeasuredShare> measured, double share,
                                 double most_loss) {

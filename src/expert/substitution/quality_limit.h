@@ -3,6 +3,8 @@
 // bytes. How they are measured, and in which file the figures lie, is the runtime's.
 #pragma once
 
+#include <troupe/lossiness.h>
+
 #include <cstdint>
 #include <span>
 #include <string>
@@ -50,10 +52,11 @@ struct MeasuredShare {
   bool operator==(const MeasuredShare&) const = default;
 };
 
-// What "exact", "balanced", "fast" or "2.5%" allows perplexity to lose: 0, 0.01, 0.05, 0.025.
+// What "exact", "balanced", "fast" or "2.5%" allows perplexity to lose.
 inline constexpr double kBalancedLoss = 0.01;
 inline constexpr double kFastLoss = 0.05;
-Result<double> ParseQuality(std::string_view text);
+Result<Lossiness> ParseQuality(std::string_view text);  // Exact or a LossLimit
+std::string ToString(const LossLimit& limit);           // "2.5%"
 
 struct ChosenChain {
   std::string chain = "exact";

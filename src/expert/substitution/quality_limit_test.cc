@@ -114,10 +114,11 @@ TEST(QualityLimitTest, ALatencyTargetTakesTheLeastAlphaOfTheCurveFittedToWhatWas
 }
 
 TEST(QualityLimitTest, ReadsTheDial) {
-  EXPECT_EQ(ParseQuality("exact").value(), 0);
-  EXPECT_EQ(ParseQuality("balanced").value(), kBalancedLoss);
-  EXPECT_EQ(ParseQuality("fast").value(), kFastLoss);
-  EXPECT_EQ(ParseQuality("2.5%").value(), 0.025);
+  EXPECT_EQ(ParseQuality("exact").value(), Lossiness(Exact{}));
+  EXPECT_EQ(ParseQuality("balanced").value(), Lossiness(LossLimit{kBalancedLoss}));
+  EXPECT_EQ(ParseQuality("fast").value(), Lossiness(LossLimit{kFastLoss}));
+  EXPECT_EQ(ParseQuality("2.5%").value(), Lossiness(LossLimit{0.025}));
+  EXPECT_EQ(ToString(LossLimit{0.025}), "2.5%");
   for (const std::string_view wrong : {"", "good", "1", "%", "0%", "-1%", "nan%", "101%", "1%%"}) {
     EXPECT_THAT(ParseQuality(wrong).status().message(), HasSubstr("expected exact, balanced, fast"))
         << wrong;

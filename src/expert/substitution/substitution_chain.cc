@@ -91,18 +91,27 @@ std::string ToString(const SubstitutionChain& chain) {
   return text;
 }
 
-std::string Explain(const SubstitutionChain& chain) {
-  const SubstitutionCounts& counts = chain.counts();
-  std::string text = fmt::format("substitution {}, passes of at most {} tokens\n", ToString(chain),
-                                 chain.limits().most_tokens);
+ChainReport SubstitutionChain::Report() const {
+  ChainReport report{
+      .chain = ToString(*this), .limits = limits_, .counts = counts_, .links = {}};
+  for (const auto& link : links_) {
+    report.links.push_back({.link = link->ToString(), .counts = link->counts()});
+  }
+  return report;
+}
+
+std::string Explain(const ChainReport& report) {
+  const SubstitutionCounts& counts = report.counts;
+  std::string text = fmt::format("substitution {}, passes of at most {} tokens\n", report.chain,
+                                 report.limits.most_tokens);
   text += fmt::format(
       "  {} of {} slots missed: {} waited, {} substituted, {} from low-bit copies, {} dropped; "
       "loads {} instead of {}\n",
       counts.missing, counts.slots, counts.waited, counts.substituted, counts.low_bit,
       counts.dropped, counts.loads_after, counts.loads_before);
-  for (const auto& link : chain.links()) {
-    text += fmt::format("  {}:", link->ToString());
-    for (const NamedCount& count : link->counts()) {
+  for (const ChainReport::Link& link : report.links) {
+    text += fmt::format("  {}:", link.link);
+    for (const NamedCount& count : link.counts) {
       text += fmt::format(" {} {}", count.name, count.count);
     }
     text += '\n';

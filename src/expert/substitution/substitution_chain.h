@@ -35,6 +35,20 @@ struct SubstitutionCounts {
   bool operator==(const SubstitutionCounts&) const = default;
 };
 
+// What a chain is and has done, as a value.
+struct ChainReport {
+  struct Link {
+    std::string link;
+    std::vector<NamedCount> counts;
+  };
+  std::string chain = "exact";
+  SubstitutionLimits limits;
+  SubstitutionCounts counts;
+  std::vector<Link> links;
+
+  bool exact() const { return links.empty(); }
+};
+
 class SubstitutionChain {
  public:
   SubstitutionChain(std::vector<std::unique_ptr<SubstitutionPolicy>> links,
@@ -51,6 +65,7 @@ class SubstitutionChain {
   const SubstitutionLimits& limits() const { return limits_; }
   const SubstitutionCounts& counts() const { return counts_; }
   std::span<const std::unique_ptr<SubstitutionPolicy>> links() const { return links_; }
+  ChainReport Report() const;
 
  private:
   void Count(std::span<const SlotAnswer> answers);
@@ -65,6 +80,6 @@ class SubstitutionChain {
 // "exact", or the links as ParseSubstitution reads them: "smoe:alpha=0.3+drop".
 std::string ToString(const SubstitutionChain& chain);
 // For people: the rule of every link with its counters, a line each.
-std::string Explain(const SubstitutionChain& chain);
+std::string Explain(const ChainReport& report);
 
 }  // namespace troupe

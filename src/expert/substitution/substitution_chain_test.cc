@@ -123,7 +123,7 @@ TEST(SubstitutionChainTest, ExplainsItselfWithEveryCounter) {
   const LayerForTest layer = RoutedByScores({kRow}, 3, {5});
   const RoutedLayer view = layer.View();
   chain.Answer(view);
-  const std::string text = Explain(chain);
+  const std::string text = Explain(chain.Report());
   EXPECT_THAT(text, HasSubstr("substitution smoe:alpha=0.3+drop, passes of at most 8 tokens"));
   EXPECT_THAT(text, HasSubstr("3 of 3 slots missed: 0 waited, 1 substituted"));
   EXPECT_THAT(text, HasSubstr("low_score_missing 2"));

@@ -1,0 +1,39 @@
+// What the experts outside memory are read through, and what that has done so far: a value, for
+// records, explanations and tests. Usage by request is the engine's (expert_usage.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "expert/cache/expert_cache.h"
+#include "expert/prefetch/prefetcher.h"
+#include "expert/substitution/low_copies.h"
+#include "expert/substitution/substitution_chain.h"
+#include "store/expert_loader.h"
+
+namespace troupe {
+
+struct OffloadReport {
+  struct Prefetch {
+    std::string predictor;
+    PrefetchStats stats;
+    std::uint64_t governor_rests = 0;
+    double wasted_share = 0;
+  };
+
+  CacheShape shape;
+  std::string store, reader, policy;
+  std::uint64_t device = 0;  // that holds the store's files
+  CacheStats cache;
+  LoaderStats loads;
+  std::optional<Prefetch> prefetch;  // absent: loads begin when they are asked for
+
+  LowCopyOptions low_copies;        // in force
+  ChainReport substitution;  // the same
+
+  std::string predictor() const { return prefetch ? prefetch->predictor : "none"; }
+  bool exact() const { return substitution.exact() && !low_copies.any(); }
+};
+
+}  // namespace troupe
