@@ -37,9 +37,9 @@ TEST(LoaderChoiceTest, ReadsAsAlwaysWhereNothingWasMeasured) {
 TEST(LoaderChoiceTest, ReadsByWhatWasMeasuredAndSaysWhy) {
   const LoaderChoice choice = ChooseLoader(3_MiB, Measured(), {});
   EXPECT_FALSE(SameReads(choice.options, LoaderOptions()));
-  // Enough for the latency, and a quarter of an expert's load at most.
+  // Enough for the latency, and two loads of an expert at most.
   EXPECT_GE(choice.options.prefetch_reads * choice.options.prefetch_piece, 200_KiB);
-  EXPECT_LE(choice.options.prefetch_reads * choice.options.prefetch_piece, 768_KiB + 64_KiB);
+  EXPECT_LE(choice.options.prefetch_reads * choice.options.prefetch_piece, 6_MiB);
   EXPECT_THAT(choice.reason, HasSubstr(" % of a medium of 1.9 GiB/s and 102 us"));
 }
 

@@ -11,9 +11,10 @@ namespace troupe {
 namespace {
 
 constexpr Bytes kPage = 4_KiB;  // direct reads are multiples of it
-// Each request costs some microseconds of a processor that has experts to compute. Pieces of
-// prefetches take the medium fifty times as long, unless they would keep demand waiting.
-constexpr double kPieceSeconds = 100e-6;
+// Each request costs some microseconds of a processor that has experts to compute, and its end is
+// noticed when the next expert has been computed. Pieces of prefetches take the medium several
+// times as long as that, unless they would keep demand waiting.
+constexpr double kPieceSeconds = 250e-6;
 constexpr Bytes kUsualLeast = 64_KiB;
 constexpr std::uint32_t kMostReads = 32;  // of prefetches: demand needs room in the queue, too
 // Beyond latency x speed, since requests do not end at even distances.
@@ -27,9 +28,20 @@ std::uint32_t AsReads(double reads) {
   return static_cast<std::uint32_t>(std::clamp(reads, 1.0, double{kMostReads}));
 }
 
+RunningMean Exactly(double value) { return {.value = value, .samples = 1}; }
+
+// A larger read is no faster alone and no slower in a full queue than a smaller one: where a probe
+// says so, something else used the medium meanwhile.
 DiskCost AsProbed(const DiskCost& measured) {
   DiskCost probed = measured;
-  for (ReadCost& read : probed.reads) read.in_runs = {};
+  double speed = 0, alone = 0;
+  for (ReadCost& read : probed.reads) {
+    read.in_runs = {};
+    speed = std::max(speed, read.bytes_per_second.value);
+    alone = std::max(alone, read.lone_seconds.value);
+    if (read.bytes_per_second.measured()) read.bytes_per_second = Exactly(speed);
+    if (read.lone_seconds.measured()) read.lone_seconds = Exactly(alone);
+  }
   return probed;
 }
 
@@ -118,7 +130,7 @@ double MostWaitAllowed(const MediumFacts& medium) {
   const Bytes least = LeastPiece(reads, sizes);
   const double busy = AsReads(ReadsFor(reads, least, kKeptSpeed * BestSpeed(reads, sizes))) *
                       AsDouble(least) / reads.BytesPerSecond(least);
-  return std::max(busy, kMostWaitShare * LoadSeconds(reads, medium.expert, least));
+  return std::max(busy, kMostWaitLoads * LoadSeconds(reads, medium.expert, least));
 }
 
 ReadShape ShapeReads(const MediumFacts& medium) {

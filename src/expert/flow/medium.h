@@ -36,9 +36,12 @@ DiskCost LinkAlone(double bytes_per_second, double latency_seconds);
 // The share of a medium's speed that reads must reach: pieces are no smaller than that takes, and
 // prefetches as many.
 inline constexpr double kKeptSpeed = 0.9;
-// A demand that finds the medium busy with prefetches waits for them no longer than this share of
-// an expert's load, or as long as fewer prefetches would leave the medium below kKeptSpeed.
-inline constexpr double kMostWaitShare = 0.25;
+// A demand that finds the medium busy with prefetches waits for them no longer than this many
+// loads of an expert, or as long as fewer prefetches would leave the medium below kKeptSpeed. Most
+// of what is read ahead is what demand asks for next, so a medium without a pause is worth more
+// than a short wait: at a quarter of a load decode fell to 0.76 to 0.82 of its speed (bench/heart
+// speed).
+inline constexpr double kMostWaitLoads = 2;
 
 // ReadShape() if the medium was not measured.
 ReadShape ShapeReads(const MediumFacts& medium);
