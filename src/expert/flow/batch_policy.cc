@@ -21,12 +21,17 @@ std::vector<const BatchCandidate*> InPhase(std::span<const BatchCandidate> waiti
 std::uint32_t PromptRows(std::uint32_t decodes, const RowSpeed& speed, const BatchLimits& limits) {
   const std::uint32_t room = limits.most_rows - decodes;
   if (decodes == 0) return room;
-  double by_time = 0;
-  if (speed.prompt_seconds > 0) {
-    const double left = limits.target_seconds - decodes * speed.decode_seconds;
-    by_time = std::clamp<double>(left / speed.prompt_seconds, 0, room);
+  const std::uint32_t least = std::min(room, limits.least_chunk);
+  if (!speed.prompt.measured()) return least;
+  const double at_least = speed.Predict(decodes, least);
+  const double allowed =
+      at_least <= limits.target_seconds ? limits.target_seconds : limits.most_stretch * at_least;
+  std::uint32_t fits = least, too_many = room + 1;
+  while (too_many - fits > 1) {
+    const std::uint32_t middle = fits + (too_many - fits) / 2;
+    (speed.Predict(decodes, middle) <= allowed * (1 + 1e-9) ? fits : too_many) = middle;
   }
-  return std::min(room, std::max(static_cast<std::uint32_t>(by_time), limits.least_chunk));
+  return fits;
 }
 
 }  // namespace

@@ -22,8 +22,11 @@ struct BatchLimits {
   // takes all rows.
   double target_seconds = 0.2;
   // Rows of prompts that are taken even if the target is missed, so that prompts go on beside any
-  // number of decodes.
+  // number of decodes. Where these alone miss it, a pass may take this many times as long as with
+  // them: the first rows of a chunk bring in most experts, and small chunks would pay for that in
+  // every pass.
   std::uint32_t least_chunk = 16;
+  double most_stretch = 2;
   // Passes without a row after which a request comes before all that waited less, deadline or not.
   std::uint32_t most_passed_over = 64;
 };

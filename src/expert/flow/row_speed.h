@@ -1,26 +1,48 @@
-// How long a row of a pass takes, learned from passes that had rows of both phases. Experts are
-// shared by the rows of a pass, so a row's time depends on its neighbours: these are running means
-// that follow what passes are like now, not constants of the machine. Pure.
+// How long a pass takes by its rows, learned from the passes that were run. Rows share experts: the
+// first few rows of a prompt bring in most of a layer's, and those that follow cost little more. So
+// the time is a curve over the number of rows, one for decodes and one for prompts, and not a time
+// a row. Running means that follow what passes are like now. Pure.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace troupe {
 
-// Zero: not measured yet.
-struct RowSpeed {
-  double decode_seconds = 0;
-  double prompt_seconds = 0;
+// Seconds by the number of rows: what was measured near it, lines between, and a line on.
+class RowCurve {
+ public:
+  void Note(double rows, double seconds);
+  // Passes of other sizes have become slower or faster, too: times a factor.
+  void Drift(double factor);
+  double At(double rows) const;  // never falls; 0 of a curve without a measurement
+  bool measured() const;
 
+  bool operator==(const RowCurve&) const = default;
+
+ private:
+  struct Point {
+    double rows = 0, seconds = 0;  // means; rows 0: not measured
+    bool operator==(const Point&) const = default;
+  };
+  std::array<Point, 16> points_;  // by the power of two in the number of rows
+};
+
+struct RowSpeed {
+  RowCurve decode, prompt;
+
+  // Where every row takes as long as the next.
+  static RowSpeed Even(double decode_seconds, double prompt_seconds);
   double Predict(std::uint32_t decode_rows, std::uint32_t prompt_rows) const {
-    return decode_rows * decode_seconds + prompt_rows * prompt_seconds;
+    return decode.At(decode_rows) + prompt.At(prompt_rows);
   }
   bool operator==(const RowSpeed&) const = default;
 };
 
 class RowSpeedMeter {
  public:
-  // A pass has ended. Its time is divided in proportion to what was expected of either phase.
+  // A pass has ended. Beside decodes, prompts take what the decodes alone would not have taken.
   void PassEnded(std::uint32_t decode_rows, std::uint32_t prompt_rows, double seconds);
 
   const RowSpeed& speed() const { return speed_; }

@@ -5,36 +5,53 @@
 namespace troupe {
 namespace {
 
-TEST(RowSpeed, IsTheTimeOfThePassDividedByItsRows) {
+TEST(RowSpeed, IsWhatPassesOfAsManyRowsTook) {
   RowSpeedMeter meter;
   meter.PassEnded(4, 0, 0.2);
-  meter.PassEnded(0, 100, 1.0);
-  EXPECT_DOUBLE_EQ(meter.speed().decode_seconds, 0.05);
-  EXPECT_DOUBLE_EQ(meter.speed().prompt_seconds, 0.01);
-  EXPECT_DOUBLE_EQ(meter.speed().Predict(2, 30), 0.4);
+  EXPECT_DOUBLE_EQ(meter.speed().Predict(4, 0), 0.2);
+  EXPECT_DOUBLE_EQ(meter.speed().Predict(1, 0), 0.05);
+  EXPECT_EQ(meter.speed().Predict(0, 10), 0);  // nothing is known of it
+  EXPECT_FALSE(meter.speed().prompt.measured());
 }
 
-TEST(RowSpeed, OfAMixedPassIsDividedAsWasExpected) {
+TEST(RowSpeed, LiesOnLinesThroughWhatWasMeasured) {
+  RowCurve curve;
+  curve.Note(16, 0.3);
+  curve.Note(256, 0.6);
+  EXPECT_DOUBLE_EQ(curve.At(8), 0.15);
+  EXPECT_DOUBLE_EQ(curve.At(136), 0.45);
+  EXPECT_DOUBLE_EQ(curve.At(512), 0.92);
+}
+
+TEST(RowSpeed, OfPromptsIsWhatTheDecodesBesideThemDoNotTake) {
   RowSpeedMeter meter;
-  meter.PassEnded(1, 0, 0.05);
-  meter.PassEnded(0, 1, 0.01);
-  meter.PassEnded(4, 20, 0.8);  // twice what was expected: both are twice as slow
-  EXPECT_NEAR(meter.speed().decode_seconds, 0.06, 1e-12);
-  EXPECT_NEAR(meter.speed().prompt_seconds, 0.012, 1e-12);
+  meter.PassEnded(8, 0, 0.1);
+  meter.PassEnded(8, 64, 0.3);
+  EXPECT_NEAR(meter.speed().Predict(8, 64), 0.3, 0.03);
+  EXPECT_NEAR(meter.speed().Predict(0, 64), 0.2, 0.03);
 }
 
 TEST(RowSpeed, FollowsAChange) {
   RowSpeedMeter meter;
   meter.PassEnded(1, 0, 1.0);
   for (int pass = 0; pass < 40; ++pass) meter.PassEnded(1, 0, 0.1);
-  EXPECT_NEAR(meter.speed().decode_seconds, 0.1, 0.001);
+  EXPECT_NEAR(meter.speed().Predict(1, 0), 0.1, 0.001);
 }
 
-TEST(RowSpeed, OfAPhaseNeverSeenIsTakenFromTheOther) {
+TEST(RowSpeed, OfOtherSizesFollowsAChangeMoreSlowly) {
   RowSpeedMeter meter;
-  meter.PassEnded(2, 0, 0.2);
-  meter.PassEnded(1, 3, 0.4);
-  EXPECT_NEAR(meter.speed().prompt_seconds, 0.1, 1e-12);
+  meter.PassEnded(1, 0, 0.1);
+  meter.PassEnded(8, 0, 0.4);
+  for (int pass = 0; pass < 30; ++pass) meter.PassEnded(1, 0, 0.2);
+  EXPECT_GT(meter.speed().Predict(8, 0), 0.41);
+  EXPECT_LT(meter.speed().Predict(8, 0), 1.0);
+}
+
+TEST(RowSpeed, NeverFallsWithMoreRows) {
+  RowCurve curve;
+  curve.Note(4, 0.5);
+  curve.Note(64, 0.2);  // measured in calmer times
+  for (double rows = 1; rows < 200; ++rows) EXPECT_GE(curve.At(rows + 1), curve.At(rows));
 }
 
 TEST(RowSpeed, LearnsNothingFromAPassWithoutRowsOrTime) {
