@@ -105,6 +105,28 @@ Result<RoutingTrace> FromRecording(const std::string& path) {
   return trace;
 }
 
+// Adjacent tokens of a sequence, by their place in the trace.
+struct Piece {
+  std::uint32_t sequence, first, tokens;
+};
+
+// A run of several sequences at once records a token of each in turn. Here each has its tokens one
+// after the other, as if they had run alone.
+void PutSequencesTogether(std::vector<Piece>& pieces, RoutingTrace& trace) {
+  std::ranges::stable_sort(pieces, {}, &Piece::sequence);
+  const std::vector<std::uint16_t> as_recorded = std::move(trace.ids);
+  trace.ids.clear();
+  trace.ids.reserve(as_recorded.size());
+  for (std::size_t layer = 0; layer < trace.layers; ++layer) {
+    const auto ids = std::span(as_recorded).subspan(layer * trace.tokens * trace.top_k);
+    for (const Piece& piece : pieces) {
+      const auto of_piece = ids.subspan(std::size_t{piece.first} * trace.top_k,
+                                        std::size_t{piece.tokens} * trace.top_k);
+      trace.ids.insert(trace.ids.end(), of_piece.begin(), of_piece.end());
+    }
+  }
+}
+
 // A simulation draws its prompts anywhere in the trace, so all of it is held.
 Result<RoutingTrace> FromTrace(const std::string& path) {
   TROUPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(path));
@@ -113,13 +135,12 @@ Result<RoutingTrace> FromTrace(const std::string& path) {
                      .experts = header.experts,
                      .top_k = header.top_k};
   std::vector<TraceBlock> blocks;
-  std::optional<std::uint32_t> sequence;
+  std::vector<Piece> pieces;
   while (true) {
     TROUPE_ASSIGN_OR_RETURN(std::optional<TraceBlock> block, reader.Next());
     if (!block) break;
     for (const TraceSegment& segment : block->segments) {
-      if (sequence != segment.sequence) trace.sequence_starts.push_back(trace.tokens);
-      sequence = segment.sequence;
+      pieces.push_back({segment.sequence, trace.tokens, segment.tokens});
       trace.tokens += segment.tokens;
     }
     blocks.push_back(std::move(*block));
@@ -127,6 +148,13 @@ Result<RoutingTrace> FromTrace(const std::string& path) {
   if (reader.damage().any()) return DataLoss("{}: {}", path, ToString(reader.damage()));
   if (blocks.empty()) return DataLoss("{}: no tokens in it, expected some", path);
   trace.ids = Join(header, blocks).ids;
+  if (header.sequences > 1) PutSequencesTogether(pieces, trace);
+  std::uint32_t start = 0;
+  for (std::size_t i = 0; i < pieces.size(); start += pieces[i++].tokens) {
+    if (i == 0 || pieces[i].sequence != pieces[i - 1].sequence) {
+      trace.sequence_starts.push_back(start);
+    }
+  }
   return trace;
 }
 

@@ -9,14 +9,9 @@ namespace troupe {
 RankReuse::RankReuse(const TraceHeader& header)
     : header_(header),
       ranks_(header.all_scores ? header.experts : header.top_k),
-      last_(header.moe_layers.size()),
       reused_(header.moe_layers.size() * ranks_),
       seen_(header.moe_layers.size()),
       chosen_(header.experts) {}
-
-void RankReuse::BeginSequence() {
-  for (auto& last : last_) last.clear();
-}
 
 void RankReuse::Rank(const TraceBlock& block, std::uint32_t token, std::size_t moe_layer,
                      Token& to) const {
@@ -30,8 +25,8 @@ void RankReuse::Rank(const TraceBlock& block, std::uint32_t token, std::size_t m
   std::ranges::stable_sort(to.ranked, std::greater(), [&](auto expert) { return scores[expert]; });
 }
 
-void RankReuse::AddToken(const TraceBlock& block, std::uint32_t token, std::size_t moe_layer) {
-  std::deque<Token>& last = last_[moe_layer];
+void RankReuse::AddToken(const TraceBlock& block, std::uint32_t token, std::size_t moe_layer,
+                         Recent& last) {
   Token latest;
   if (last.size() > kNextTokens) {  // its memory, for the latest
     latest = std::move(last.back());

@@ -23,22 +23,23 @@ class RankReuse {
   // chose.
   double Reused(std::size_t moe_layer, std::uint32_t rank) const;
 
-  void BeginSequence();
-  void AddToken(const TraceBlock& block, std::uint32_t token, std::size_t moe_layer);
-
- private:
   struct Token {
     std::vector<std::uint16_t> ranked;  // experts, best first
     std::vector<std::uint16_t> chosen;
   };
+  // A sequence's last tokens in a layer, latest first: empty where it begins.
+  using Recent = std::deque<Token>;
+  void AddToken(const TraceBlock& block, std::uint32_t token, std::size_t moe_layer,
+                Recent& recent);
+
+ private:
   void Rank(const TraceBlock& block, std::uint32_t token, std::size_t moe_layer, Token& to) const;
 
   const TraceHeader header_;
   const std::uint32_t ranks_;
-  std::vector<std::deque<Token>> last_;  // by layer: the sequence's, latest first
-  std::vector<std::uint64_t> reused_;    // [layer][rank]
-  std::vector<std::uint64_t> seen_;      // [layer]
-  std::vector<bool> chosen_;             // [expert], while a token is added
+  std::vector<std::uint64_t> reused_;  // [layer][rank]
+  std::vector<std::uint64_t> seen_;    // [layer]
+  std::vector<bool> chosen_;           // [expert], while a token is added
 };
 
 }  // namespace troupe

@@ -9,7 +9,10 @@ namespace {
 
 RankReuse Of(const TraceHeader& header, const TraceBlock& block) {
   RankReuse reuse(header);
-  for (std::uint32_t token = 0; token < block.tokens; ++token) reuse.AddToken(block, token, 0);
+  RankReuse::Recent recent;
+  for (std::uint32_t token = 0; token < block.tokens; ++token) {
+    reuse.AddToken(block, token, 0, recent);
+  }
   return reuse;
 }
 
@@ -54,8 +57,8 @@ TEST(RankReuseTest, KnowsNothingOfShortSequencesAndDoesNotLookIntoTheNextOne) {
       .domains = {""}, .segments = {{.tokens = 3}}, .tokens = 3, .ids = {1, 1, 1}};
   RankReuse reuse(header);
   for (int sequence = 0; sequence < 2; ++sequence) {
-    for (std::uint32_t token = 0; token < 3; ++token) reuse.AddToken(block, token, 0);
-    reuse.BeginSequence();
+    RankReuse::Recent recent;
+    for (std::uint32_t token = 0; token < 3; ++token) reuse.AddToken(block, token, 0, recent);
   }
   EXPECT_DOUBLE_EQ(reuse.Reused(0, 0), 0);
 }

@@ -23,8 +23,15 @@ double Ratio(std::uint64_t a, std::uint64_t b) {
 
 Bytes TraceStatistics::BytesFor(const TraceHeader& header) {
   const std::uint64_t rows = header.moe_layers.size() * std::uint64_t{header.experts};
+  // Sets of experts and ranks of the tokens before, of every sequence under way.
+  const std::uint64_t words = (header.experts + 63) / 64;
+  const std::uint64_t running =
+      header.moe_layers.size() *
+      ((kDistances.back() + kWindows.size()) * (words * sizeof(std::uint64_t) + 64) +
+       (RankReuse::kNextTokens + 1) * (header.experts + header.top_k) * sizeof(std::uint16_t));
   return Bytes(rows * header.experts * sizeof(std::uint32_t) +
-               rows * (kMostDomains + 2) * sizeof(std::uint64_t));
+               rows * (kMostDomains + 2) * sizeof(std::uint64_t) +
+               std::max(header.sequences, 1u) * running);
 }
 
 TraceStatistics::TraceStatistics(const TraceHeader& header)
@@ -37,28 +44,25 @@ TraceStatistics::TraceStatistics(const TraceHeader& header)
       distinct_(header.moe_layers.size()),
       windows_(header.moe_layers.size()),
       rank_reuse_(header),
-      recent_(header.moe_layers.size()),
-      window_sets_(header.moe_layers.size()) {
-  BeginSequence();
-}
+      running_(std::max(header.sequences, 1u)) {}
 
-void TraceStatistics::BeginSequence() {
-  position_ = 0;
-  rank_reuse_.BeginSequence();
-  for (std::deque<Words>& recent : recent_) recent.clear();
-  for (auto& sets : window_sets_) sets.fill(Words(words_));
+TraceStatistics::Running& TraceStatistics::RunningOf(const TraceSegment& segment) {
+  Running& running = running_[segment.place < running_.size() ? segment.place : 0];
+  if (!running.layers.empty() && running.sequence == segment.sequence) return running;
+  running = {.sequence = segment.sequence,
+             .layers = std::vector<Running::Layer>(header_.moe_layers.size())};
+  for (Running::Layer& layer : running.layers) layer.windows.fill(Words(words_));
+  return running;
 }
 
 Status TraceStatistics::Read(TraceReader& reader, bool by_part) {
-  std::optional<std::uint32_t> sequence;
   while (true) {
     TROUPE_ASSIGN_OR_RETURN(const std::optional<TraceBlock> block, reader.Next());
     if (!block) return OkStatus();
-    if (reader.after_gap()) BeginSequence();
+    if (reader.after_gap()) std::ranges::fill(running_, Running());
     std::uint32_t token = 0;
     for (const TraceSegment& segment : block->segments) {
-      if (sequence != segment.sequence) BeginSequence();
-      sequence = segment.sequence;
+      Running& running = RunningOf(segment);
       std::string domain = block->domains[segment.domain];
       if (by_part) domain = domain.substr(0, domain.find('/'));
       if (!domain_uses_.contains(domain) && domain_uses_.size() >= kMostDomains) {
@@ -66,15 +70,17 @@ Status TraceStatistics::Read(TraceReader& reader, bool by_part) {
       }
       std::vector<std::uint64_t>& uses = domain_uses_[domain];
       uses.resize(uses_.size());
-      for (std::uint32_t t = 0; t < segment.tokens; ++t) AddToken(*block, token++, uses);
+      for (std::uint32_t t = 0; t < segment.tokens; ++t) {
+        AddToken(*block, token++, running, uses);
+      }
     }
   }
 }
 
-void TraceStatistics::AddToken(const TraceBlock& block, std::uint32_t token,
+void TraceStatistics::AddToken(const TraceBlock& block, std::uint32_t token, Running& running,
                                std::vector<std::uint64_t>& domain) {
   ++tokens_;
-  ++position_;
+  ++running.position;
   for (std::size_t l = 0; l < header_.moe_layers.size(); ++l) {
     Words chosen(words_);
     const auto ids = block.Ids(header_, l, token);
@@ -85,7 +91,7 @@ void TraceStatistics::AddToken(const TraceBlock& block, std::uint32_t token,
       ++domain[at];
       for (const std::uint16_t other : ids) ++together_[at * header_.experts + other];
     }
-    std::deque<Words>& recent = recent_[l];
+    std::deque<Words>& recent = running.layers[l].recent;
     for (std::size_t d = 0; d < kDistances.size(); ++d) {
       if (recent.size() < kDistances[d]) break;
       const Words& before = recent[kDistances[d] - 1];
@@ -94,18 +100,18 @@ void TraceStatistics::AddToken(const TraceBlock& block, std::uint32_t token,
       }
       compared_[l][d] += header_.top_k;
     }
-    rank_reuse_.AddToken(block, token, l);
-    AddToWindows(l, chosen);
+    rank_reuse_.AddToken(block, token, l, running.layers[l].recent_ranked);
+    AddToWindows(l, chosen, running);
     recent.push_front(std::move(chosen));
     if (recent.size() > kDistances.back()) recent.pop_back();
   }
 }
 
-void TraceStatistics::AddToWindows(std::size_t l, const Words& chosen) {
+void TraceStatistics::AddToWindows(std::size_t l, const Words& chosen, Running& running) {
   for (std::size_t w = 0; w < kWindows.size(); ++w) {
-    Words& set = window_sets_[l][w];
+    Words& set = running.layers[l].windows[w];
     for (std::size_t i = 0; i < words_; ++i) set[i] |= chosen[i];
-    if (position_ % kWindows[w] != 0) continue;
+    if (running.position % kWindows[w] != 0) continue;
     distinct_[l][w] += Bits(set);
     ++windows_[l][w];
     std::ranges::fill(set, 0u);

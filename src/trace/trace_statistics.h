@@ -1,6 +1,7 @@
 // What a trace says of its model's routing: how unevenly experts are used, how much of a choice
 // comes back at once, how many experts some tokens need, which are chosen together, and how domains
-// differ. Counted in one reading; memory depends on the model's shape alone.
+// differ. Counted in one reading; memory depends on the model's shape and on how many
+// sequences the run held at once.
 #pragma once
 
 #include <array>
@@ -60,9 +61,23 @@ class TraceStatistics {
  private:
   using Words = std::vector<std::uint64_t>;  // a bit an expert
 
-  void AddToken(const TraceBlock& block, std::uint32_t token, std::vector<std::uint64_t>& domain);
-  void AddToWindows(std::size_t l, const Words& chosen);
-  void BeginSequence();
+  // Of a sequence under way.
+  struct Running {
+    struct Layer {
+      std::deque<Words> recent;      // latest first
+      std::array<Words, 9> windows;  // in the making
+      RankReuse::Recent recent_ranked;
+    };
+    std::uint32_t sequence = 0;
+    std::uint32_t position = 0;
+    std::vector<Layer> layers;
+  };
+
+  // That the segment goes on with, or that begins with it.
+  Running& RunningOf(const TraceSegment& segment);
+  void AddToken(const TraceBlock& block, std::uint32_t token, Running& running,
+                std::vector<std::uint64_t>& domain);
+  void AddToWindows(std::size_t l, const Words& chosen, Running& running);
 
   TraceHeader header_;
   std::size_t words_;
@@ -73,10 +88,7 @@ class TraceStatistics {
   std::vector<std::array<std::uint64_t, 6>> shared_, compared_;   // by layer and distance
   std::vector<std::array<std::uint64_t, 9>> distinct_, windows_;  // by layer and window
   RankReuse rank_reuse_;
-  // Of the sequence under way, by layer.
-  std::vector<std::deque<Words>> recent_;          // latest first
-  std::vector<std::array<Words, 9>> window_sets_;  // in the making
-  std::uint32_t position_ = 0;
+  std::vector<Running> running_;  // by place; without layers: there is none
 };
 
 }  // namespace troupe

@@ -54,6 +54,26 @@ TEST(TraceStatisticsTest, AreThoseOfASmallTraceByHand) {
   EXPECT_DOUBLE_EQ(s.DomainDistance("a", "b"), s.DomainDistance("b", "a"));
 }
 
+// The tokens of AreThoseOfASmallTraceByHand, the second sequence's between the first one's.
+TEST(TraceStatisticsTest, CountWithinEachOfSeveralSequencesAtOnce) {
+  const TraceHeader header{
+      .model = "m", .layers = 1, .moe_layers = {0}, .experts = 4, .top_k = 2, .sequences = 2};
+  const TraceStatistics s =
+      Of({.domains = {""},
+          .segments = {{.sequence = 0, .tokens = 2},
+                       {.sequence = 1, .tokens = 1, .joins = true, .place = 1},
+                       {.sequence = 0, .position = 2, .tokens = 1},
+                       {.sequence = 1, .position = 1, .tokens = 1, .joins = true, .place = 1},
+                       {.sequence = 0, .position = 3, .tokens = 1}},
+          .tokens = 6,
+          .ids = {0, 1, 1, 2, 2, 3, 0, 1, 2, 3, 0, 1}},
+         header);
+  EXPECT_DOUBLE_EQ(s.Reuse(0, 0), 6.0 / 8);
+  EXPECT_DOUBLE_EQ(s.Reuse(0, 1), 3.0 / 4);
+  EXPECT_DOUBLE_EQ(s.WorkingSet(0, 1), (3 + 2 + 2) / 3.0);
+  EXPECT_DOUBLE_EQ(s.WorkingSet(0, 2), 3);
+}
+
 TEST(TraceStatisticsTest, RandomChoicesAreAsChanceHasThem) {
   Rng rng(TestSeed());
   const TraceHeader header{

@@ -157,6 +157,7 @@ Json ToJson(const ReplayReport& report, const ReplayOutcome& outcome) {
   json["all"] = ToJson(r.all);
   json["prefill"] = ToJson(r.prefill);
   json["decode"] = ToJson(r.decode);
+  json["mixed"] = ToJson(r.mixed);
   json["prefetch"] = {{"loads", r.prefetch.loads},     {"useful", r.prefetch.useful},
                       {"late", r.prefetch.late},       {"cancelled", r.prefetch.cancelled},
                       {"wasted", r.prefetch.wasted},   {"asked", r.prefetch.asked},

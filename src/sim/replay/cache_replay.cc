@@ -75,8 +75,10 @@ void CacheReplay::Play(const ReplayPass& pass) {
                          ? OneGroup(header_.moe_layers.front(), phase, pass.tokens)
                          : pass.facts);
   for (std::size_t l = 0; l < pass.demands.size(); ++l) asks += PlayLayer(l, pass);
-  for (ReplayCounts* counts :
-       {&result_.all, pass.phase == TracePhase::kDecode ? &result_.decode : &result_.prefill}) {
+  ReplayCounts& of_phase = pass.mixed                          ? result_.mixed
+                           : pass.phase == TracePhase::kDecode ? result_.decode
+                                                               : result_.prefill;
+  for (ReplayCounts* counts : {&result_.all, &of_phase}) {
     counts->tokens += pass.tokens;
     ++counts->passes;
     counts->hits += cache().stats().hits - hits;

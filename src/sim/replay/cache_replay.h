@@ -74,6 +74,7 @@ struct SubstitutionReport {
 
 struct ReplayResult {
   ReplayCounts all, prefill, decode;
+  ReplayCounts mixed;                // passes of both
   std::vector<ReplayCounts> layers;  // by MoE layer
   CacheStats cache;
   PrefetchStats prefetch;

@@ -49,6 +49,32 @@ TEST_F(ReplayTest, CountsHitsAndLoadsOfASmallTraceAsByHand) {
   EXPECT_EQ(result.decode.tokens, 0u);
 }
 
+TEST_F(ReplayTest, APassOfAPromptAndADecodeCountsAsNeither) {
+  const TraceHeader header{.model = "m",
+                           .layers = 1,
+                           .moe_layers = {0},
+                           .experts = 5,
+                           .top_k = 1,
+                           .expert_bytes = {10},
+                           .sequences = 2};
+  const auto decode = TracePhase::kDecode;
+  Write(header, {.domains = {""},
+                 .segments = {{.sequence = 0, .tokens = 2},
+                              {.sequence = 0, .position = 2, .tokens = 1, .phase = decode},
+                              {.sequence = 1, .tokens = 3, .joins = true, .place = 1},
+                              {.sequence = 0, .position = 3, .tokens = 1, .phase = decode}},
+                 .tokens = 7,
+                 .ids = {0, 1, 2, 0, 1, 2, 3}});
+  const ReplayResult result = RunOne({.slots = 5}, {.group = 0});
+  EXPECT_EQ(result.prefill.tokens, 2u);
+  EXPECT_EQ(result.decode.tokens, 1u);
+  EXPECT_EQ(result.mixed.tokens, 4u);
+  EXPECT_EQ(result.mixed.passes, 1u);
+  EXPECT_EQ(result.all.tokens, 7u);
+  EXPECT_EQ(result.mixed.asks, 3u);
+  EXPECT_EQ(result.mixed.hits, 2u);
+}
+
 TEST_F(ReplayTest, NoPolicyHitsMoreOftenThanTheOptimumOfTheSameCache) {
   Rng rng(TestSeed());
   for (int round = 0; round < 6; ++round) {

@@ -98,6 +98,7 @@ void TracePasses::OpenGroup(const TraceSegment& segment) {
 void TracePasses::Label(ReplayPass& pass) const {
   pass.tokens = facts_.rows();
   pass.phase = phase_;
+  pass.mixed = mixed_;
   pass.recorded = group_ == 0;
   pass.facts = facts_;
   pass.facts.first_layer = header_.moe_layers.empty() ? 0 : header_.moe_layers.front();
@@ -114,18 +115,27 @@ void TracePasses::Add(std::uint32_t first, std::uint32_t count) {
   }
 }
 
+bool TracePasses::MayBeJoined() const {
+  const std::size_t next = segment_ + 1;
+  return group_ == 0 && (next == block_->segments.size() || block_->segments[next].joins);
+}
+
+void TracePasses::KeepLast(std::uint32_t tokens, const TraceHeader& header, PassRoutes& routes) {
+  const auto keep = [](auto& rows, std::size_t most) {
+    if (rows.size() > most) {
+      rows.erase(rows.begin(), rows.end() - static_cast<std::ptrdiff_t>(most));
+    }
+  };
+  keep(routes.chosen, std::size_t{tokens} * header.top_k);
+  keep(routes.scores, std::size_t{tokens} * header.experts);
+}
+
 void TracePasses::AddRoutes(std::uint32_t first, std::uint32_t count, ReplayPass& pass) const {
-  // Of several sequences every row is kept: whose it is goes by its place.
-  const bool alone = facts_.groups.size() == 1;
+  const bool alone = facts_.groups.size() == 1 && !MayBeJoined();
   if (alone && count > kMostRoutedTokens) {
     first += count - kMostRoutedTokens;
     count = kMostRoutedTokens;
   }
-  const auto trim = [alone](auto& rows, std::size_t width) {
-    const std::size_t most = width * kMostRoutedTokens;
-    if (!alone || rows.size() <= most) return;
-    rows.erase(rows.begin(), rows.end() - static_cast<std::ptrdiff_t>(most));
-  };
   // No router scores below zero, and what a trace says of itself is not to be trusted.
   const auto score = [](float recorded) { return std::max(recorded, 0.0f); };
   for (std::size_t l = 0; l < pass.routes.size(); ++l) {
@@ -139,14 +149,16 @@ void TracePasses::AddRoutes(std::uint32_t first, std::uint32_t count, ReplayPass
       }
       for (const float s : block_->AllScores(header_, l, token)) routes.scores.push_back(score(s));
     }
-    trim(routes.chosen, header_.top_k);
-    trim(routes.scores, header_.experts);
+    if (alone) KeepLast(kMostRoutedTokens, header_, routes);
   }
 }
 
 void TracePasses::Finish(ReplayPass& pass) {
   Label(pass);
   const std::size_t groups = facts_.groups.size();
+  if (groups == 1) {  // nothing joined it
+    for (PassRoutes& routes : pass.routes) KeepLast(kMostRoutedTokens, header_, routes);
+  }
   pass.demands.resize(header_.moe_layers.size());
   if (groups > 1) pass.by_group.resize(header_.moe_layers.size());
   for (std::size_t l = 0; l < pass.demands.size(); ++l) {
@@ -182,7 +194,9 @@ Result<bool> TracePasses::Next(ReplayPass& pass) {
     if (tokens_ == 0) {
       sequence_ = segment.sequence;
       phase_ = segment.phase;
+      mixed_ = false;
     }
+    mixed_ = mixed_ || segment.phase != phase_;
     const bool lone = IsLone(segment);
     const std::uint32_t left = segment.tokens - taken_;
     const std::uint32_t count = lone ? 1 : group_ == 0 ? left : std::min(left, group_ - tokens_);
@@ -193,7 +207,12 @@ Result<bool> TracePasses::Next(ReplayPass& pass) {
     } else {
       Add(token_, count);
     }
-    if (with_routes_) AddRoutes(token_, count, pass);
+    if (with_routes_) {
+      if (facts_.groups.size() > 1 && tokens_ + count > kMostSharedTokens) {
+        return DataLoss("a pass of more than {} tokens of several sequences", kMostSharedTokens);
+      }
+      AddRoutes(token_, count, pass);
+    }
     tokens_ += count;
     Take(count);
     if (lone) return true;

@@ -14,7 +14,8 @@
 
 namespace troupe {
 
-// What a layer's router said of a pass's tokens: of its last ones, where it has very many.
+// What a layer's router said of a pass's tokens: of its last ones, where it has very many of one
+// sequence.
 struct PassRoutes {
   std::vector<ExpertChoice>
       chosen;                 // [token][slot]; without scores in the trace all weigh the same
@@ -23,7 +24,8 @@ struct PassRoutes {
 
 struct ReplayPass {
   std::uint32_t tokens = 0;
-  TracePhase phase = TracePhase::kPrefill;
+  TracePhase phase = TracePhase::kPrefill;  // of its first token
+  bool mixed = false;                       // it has tokens of the other phase, too
   bool recorded = true;  // it was a pass in the run itself, not a group of n tokens
   // Whose rows it has, a group a segment of the trace; a group of tokens that was no pass in the
   // run counts as decode. Sequences have small numbers, used again after they ended, as an engine
@@ -35,8 +37,10 @@ struct ReplayPass {
   std::vector<std::vector<std::uint32_t>> by_group = {};
 };
 
-// Tokens of a pass whose routes are kept.
+// Tokens of a pass of one sequence whose routes are kept.
 inline constexpr std::uint32_t kMostRoutedTokens = 256;
+// Those of a pass of several are all kept, as a row's sequence goes by its place: up to here.
+inline constexpr std::uint32_t kMostSharedTokens = 1 << 16;
 
 class TracePasses {
  public:
@@ -58,10 +62,13 @@ class TracePasses {
   bool IsLone(const TraceSegment& segment) const;
   void TakeLone(ReplayPass& pass) const;
   void Add(std::uint32_t first, std::uint32_t count);
+  // Whether the segment's tokens may turn out not to be the only ones of the pass.
+  bool MayBeJoined() const;
   void AddRoutes(std::uint32_t first, std::uint32_t count, ReplayPass& pass) const;
   // The group that the segment's next tokens belong to.
   void OpenGroup(const TraceSegment& segment);
   SequenceId PlaceOf(const TraceSegment& segment);
+  static void KeepLast(std::uint32_t tokens, const TraceHeader& header, PassRoutes& routes);
   void Label(ReplayPass& pass) const;
   void Finish(ReplayPass& pass);
 
@@ -78,6 +85,7 @@ class TracePasses {
   std::uint32_t tokens_ = 0;  // of the pass in the making
   std::uint32_t sequence_ = 0;
   TracePhase phase_ = TracePhase::kPrefill;
+  bool mixed_ = false;
   PassFacts facts_;
   // By group: [MoE layer][expert]; all zero between passes.
   std::vector<std::vector<std::uint32_t>> counts_;

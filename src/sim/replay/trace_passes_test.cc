@@ -174,6 +174,25 @@ TEST_F(SharedPassesTest, CountEachGroupsRowsForItself) {
   }
 }
 
+// More rows than are kept of one sequence, and only then the second sequence's, in another chunk.
+TEST_F(SharedPassesTest, KeepTheRoutesOfEveryRow) {
+  Rng rng(7);
+  const auto decode = TracePhase::kDecode;
+  Write(RandomBlock(header_,
+                    {{.sequence = 8, .tokens = kMostRoutedTokens + 40},
+                     {.sequence = 9, .position = 2, .tokens = 1, .phase = decode, .joins = true},
+                     {.sequence = 8, .position = kMostRoutedTokens + 40, .tokens = 300}},
+                    rng));
+  TraceReader reader = TraceReader::Open(folder_.PathOf("t")).value();
+  TracePasses source(reader, /*group=*/0, /*with_routes=*/true);
+  for (const std::uint32_t kept : {kMostRoutedTokens + 41, kMostRoutedTokens}) {
+    ReplayPass pass;
+    ASSERT_TRUE(source.Next(pass).value());
+    EXPECT_EQ(pass.mixed, kept > kMostRoutedTokens);
+    for (const PassRoutes& routes : pass.routes) EXPECT_EQ(routes.chosen.size(), kept * 3);
+  }
+}
+
 TEST_F(SharedPassesTest, RegroupedHaveOneSequenceEach) {
   const auto passes = Passes(4);
   Expect(passes, {4, 1, 2, 1, 2, 3});
