@@ -26,6 +26,10 @@ def of_limit(row):
     return row["tokens_per_s"] / row["limit_tokens_per_s"]
 
 
+def of_both_limits(row):
+    return row["tokens_per_s"] / min(row["limit_tokens_per_s"], row["processors_tokens_per_s"])
+
+
 def of_prompt(row):
     return row["tokens_per_s"] / row["prompt_tokens_per_s"]
 
@@ -52,11 +56,12 @@ def _speed_table(cells):
 
 def _together_table(rows):
     lines = [f"\n{'experts':>10} {'sequences':>9} {'tokens/s':>9} {'prompt in chunks of as many':>28} "
-             f"{'limit':>9} {'of limit':>9}"]
+             f"{'experts':>8} {'of prompt':>10} {'limit':>9} {'of limit':>9} {'processors':>11} {'of both':>8}"]
     for row in rows:
         lines.append(f"{row['share']:>10} {row['sequences']:9} {row['tokens_per_s']:9.1f} "
-                     f"{row['prompt_tokens_per_s']:28.1f} {row['limit_tokens_per_s']:9.1f} "
-                     f"{of_limit(row):9.2f}")
+                     f"{row['prompt_tokens_per_s']:28.1f} {row['experts_a_pass']:8.0f} "
+                     f"{row['prompt_experts_a_pass']:10.0f} {row['limit_tokens_per_s']:9.1f} {of_limit(row):9.2f} "
+                     f"{row['processors_tokens_per_s']:11.1f} {of_both_limits(row):8.2f}")
     return "\n".join(lines) + "\n"
 
 

@@ -8,7 +8,8 @@ def figures(compile_s=44.0, decode=100.0, prefill=100.5, eight=96.0, limit=110.0
     cell = {"model": "m", "share": "50 %", "decode": {"old": [100.0, 99.0, 101.0], "new": [decode] * 3},
             "prefill": {"old": [100.0], "new": [prefill]}}
     row = {"share": "in memory", "sequences": 8, "tokens_per_s": eight, "prompt_tokens_per_s": 100.0,
-           "limit_tokens_per_s": limit}
+           "limit_tokens_per_s": limit, "processors_tokens_per_s": 400.0, "experts_a_pass": 30.0,
+           "prompt_experts_a_pass": 28.0}
     return {"compile": {"old_cpu_s": 100.0, "new_cpu_s": compile_s}, "speed": [cell], "together": [row],
             "join": {"median_gap_s": 0.01, "longest_gap_s": longest, "prompt_tokens": 2048, "sequences": 8,
                      "prompt_seconds": 3.0, "prompt_seconds_alone": 2.5},

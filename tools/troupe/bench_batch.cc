@@ -38,6 +38,7 @@ class UnionCounter final : public RouteObserver {
   void PassBegins(const PassFacts&) override { std::fill(in_pass_.begin(), in_pass_.end(), false); }
   void Routed(std::uint32_t layer, std::span<const ExpertChoice> chosen,
               std::span<const float>) override {
+    if (!counting_) return;
     for (const ExpertChoice& choice : chosen) {
       const std::size_t place = layer * experts_ + choice.expert;
       if (in_pass_[place]) continue;
@@ -49,6 +50,7 @@ class UnionCounter final : public RouteObserver {
   void PassEnded() override {}
 
   void Reset() { uses_ = bytes_ = 0; }
+  void Count(bool on) { counting_ = on; }
   std::uint64_t uses() const { return uses_; }    // sum over the passes since Reset
   std::uint64_t bytes() const { return bytes_; }  // the same in bytes
 
@@ -57,6 +59,7 @@ class UnionCounter final : public RouteObserver {
   const std::vector<std::uint64_t> expert_bytes_;
   const std::size_t experts_;
   std::vector<bool> in_pass_;
+  bool counting_ = true;
   std::uint64_t uses_ = 0, bytes_ = 0;
 };
 
@@ -108,12 +111,16 @@ class BatchTimer {
 
   // As many passes of as many rows, each a chunk of one window's text. Windows that are shorter
   // than all passes need follow each other, every one after a prompt of its own that is not timed.
-  Result<double> Chunks() {
+  Result<double> Chunks(UnionCounter* counter = nullptr) {
     double seconds = 0;
     const std::size_t in_window = std::max<std::size_t>(1, work_.decode / work_.sequences);
     for (std::size_t pass = 0; pass < work_.decode; ++pass) {
       const std::size_t window = pass / in_window % work_.sequences, at = pass % in_window;
-      if (at == 0) TROUPE_RETURN_IF_ERROR(ReadPrompt(0, window));
+      if (at == 0) {
+        if (counter != nullptr) counter->Count(false);
+        TROUPE_RETURN_IF_ERROR(ReadPrompt(0, window));
+        if (counter != nullptr) counter->Count(true);
+      }
       const SequenceRows rows{
           .sequence = &sessions_[0],
           .tokens = TokenIds(windows_[window])
@@ -160,6 +167,9 @@ Result<BatchSpeed> TimeBatch(Engine& engine, TokenIds text, const BatchWork& wor
     TROUPE_RETURN_IF_ERROR(timer.Decode([&counter] { counter.Reset(); }).status());
     speed.experts_a_pass = static_cast<double>(counter.uses()) / passes;
     speed.weight_bytes = DenseBytes(engine) + static_cast<double>(counter.bytes()) / passes;
+    counter.Reset();
+    TROUPE_RETURN_IF_ERROR(timer.Chunks(&counter).status());
+    speed.prompt_experts_a_pass = static_cast<double>(counter.uses()) / passes;
   }
   const ExpertUsage at_first = engine.expert_usage();
   const auto tokens = static_cast<double>(work.sequences * work.decode);

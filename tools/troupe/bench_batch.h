@@ -27,9 +27,10 @@ struct BatchSpeed {
   std::vector<double> prompt_tokens_per_s;  // the same tokens, in chunks of one sequence's prompt
 
   // Of the passes that decode, on average.
-  double experts_a_pass = 0;  // different ones: (layer, expert) pairs
-  double weight_bytes = 0;    // dense weights and each of these experts once
-  double read_bytes = 0;      // from the disk
+  double experts_a_pass = 0;         // different ones: (layer, expert) pairs
+  double prompt_experts_a_pass = 0;  // the same of the prompt's chunks
+  double weight_bytes = 0;           // dense weights and each of these experts once
+  double read_bytes = 0;             // from the disk
   // Over everything that was timed; 0 if nothing was read.
   double disk_bytes_per_s = 0;
 };

@@ -39,6 +39,7 @@ TEST(TimeBatch, ASequenceAloneUsesTheExpertsOfOneToken) {
       TimeBatch(*engine, kText, {.prompt = 4, .decode = 5, .reps = 3}, [&] { ++ticks; }).value();
   EXPECT_EQ(ticks, 3);
   EXPECT_EQ(speed.experts_a_pass, ExpertsOfAToken(*engine));
+  EXPECT_EQ(speed.prompt_experts_a_pass, ExpertsOfAToken(*engine));
   EXPECT_NEAR(speed.weight_bytes, static_cast<double>(engine->bytes_touched_per_token().count()),
               1);
   EXPECT_THAT(speed.tokens_per_s, SizeIs(3));

@@ -48,13 +48,14 @@ void PrintAlone(const BenchFigures& figures) {
 }
 
 void PrintTogether(const BenchFigures& figures) {
-  fmt::print("\n{:>9} {:>10} {:>15} {:>10} {:>9} {:>13} {:>13}\n", "sequences", "tokens/s",
-             "prompt tokens/s", "limit", "of limit", "experts/pass", "read/pass");
+  fmt::print("\n{:>9} {:>10} {:>15} {:>10} {:>9} {:>13} {:>10} {:>13}\n", "sequences", "tokens/s",
+             "prompt tokens/s", "limit", "of limit", "experts/pass", "of prompt", "read/pass");
   for (const BatchSpeed& speed : figures.together) {
     const double rate = Median(speed.tokens_per_s), limit = Limit(figures, speed);
-    fmt::print("{:>9} {:>10.1f} {:>15.1f} {:>10.1f} {:>7.0f} % {:>13.1f} {:>13}\n", speed.sequences,
-               rate, Median(speed.prompt_tokens_per_s), limit, 100 * rate / limit,
-               speed.experts_a_pass, ToString(Bytes(static_cast<std::uint64_t>(speed.read_bytes))));
+    fmt::print("{:>9} {:>10.1f} {:>15.1f} {:>10.1f} {:>7.0f} % {:>13.1f} {:>10.1f} {:>13}\n",
+               speed.sequences, rate, Median(speed.prompt_tokens_per_s), limit, 100 * rate / limit,
+               speed.experts_a_pass, speed.prompt_experts_a_pass,
+               ToString(Bytes(static_cast<std::uint64_t>(speed.read_bytes))));
   }
   fmt::print(
       "tokens/s: all sequences decode in one pass; prompt tokens/s: one prompt is read in chunks "
@@ -92,6 +93,7 @@ Json TogetherJson(const BenchFigures& figures) {
                     {"prompt_tokens_per_s", Median(speed.prompt_tokens_per_s)},
                     {"limit_tokens_per_s", Limit(figures, speed)},
                     {"experts_a_pass", speed.experts_a_pass},
+                    {"prompt_experts_a_pass", speed.prompt_experts_a_pass},
                     {"weight_bytes_a_pass", speed.weight_bytes},
                     {"read_bytes_a_pass", speed.read_bytes},
                     {"disk_bytes_per_s", speed.disk_bytes_per_s}});
