@@ -39,6 +39,12 @@ Status BatchLoop::Check(const BatchRequest& request) const {
                              tokenizer_.size());
     }
   }
+  for (const auto& [token, bias] : request.options.sampler.logit_bias) {
+    if (!tokenizer_.Contains(token)) {
+      return InvalidArgument("a bias for token id {}, which is not in the vocabulary of {}", token,
+                             tokenizer_.size());
+    }
+  }
   return OkStatus();
 }
 

@@ -235,6 +235,21 @@ TEST_F(BatchLoopTest, RefusesTokensOutsideTheVocabularyAndBadSampling) {
   EXPECT_EQ(loop.Check(request).code(), Code::kInvalidArgument);
 }
 
+TEST_F(BatchLoopTest, RefusesABiasForATokenOutsideTheVocabularyBeforeThePromptIsRead) {
+  FakeRunner runner({});
+  const BatchLoop loop(runner, *tokenizer_, clock_, {});
+  const auto check = [&](TokenId token) {
+    BatchRequest request{.prompt = {1}, .options = {}};
+    request.options.sampler.logit_bias = {{token, 1.0F}};
+    return loop.Check(request);
+  };
+  const auto size = static_cast<TokenId>(tokenizer_->size());
+  EXPECT_EQ(check(size - 1), OkStatus());
+  EXPECT_EQ(check(size).code(), Code::kInvalidArgument);
+  EXPECT_EQ(check(-1).code(), Code::kInvalidArgument);
+  EXPECT_THAT(check(size).message(), HasSubstr("not in the vocabulary"));
+}
+
 TEST_F(BatchLoopTest, AnExpertThatCannotBeReadFailsOnlyWhoNeedsIt) {
   FakeRunner runner({.vocabulary = kVocabulary, .fails = [](std::span<const PassRows> rows) {
                        return std::ranges::count(rows, RequestId{2}, &PassRows::request) > 0;
