@@ -235,6 +235,7 @@ void BatchLoop::CollectEnded(std::vector<EndedRequest>& ended) {
 
 std::vector<EndedRequest> BatchLoop::EndAll(const Status& why) {
   std::vector<EndedRequest> ended;
+  DropUnwanted(ended);
   for (Active& active : active_) active.generation.Fail(why);
   CollectEnded(ended);
   for (Waiting& waiting : waiting_) {

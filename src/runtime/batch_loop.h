@@ -69,7 +69,8 @@ class BatchLoop {
   // there is work. Gives those that have ended.
   std::vector<EndedRequest> Step();
 
-  // Ends all that is under way or waiting, with this error.
+  // Ends all that is under way or waiting, with this error; but what was cancelled before has its
+  // answer, as after a Step.
   std::vector<EndedRequest> EndAll(const Status& why);
 
   std::size_t size() const { return waiting_.size() + active_.size(); }

@@ -173,6 +173,29 @@ TEST_F(BatchLoopTest, OnePassIsEnoughToCancel) {
   EXPECT_EQ(loop.counters().cancelled, 1u);
 }
 
+TEST_F(BatchLoopTest, ARequestCancelledBeforeAllAreEndedKeepsItsAnswer) {
+  FakeRunner runner({.limits = {.rows = 8, .sequences = 2, .context = 512}});
+  BatchLoop loop(runner, *tokenizer_, clock_, {});
+  std::vector<std::shared_ptr<Ticket>> tickets;
+  for (RequestId id = 0; id < 4; ++id) {  // two run, two wait
+    tickets.push_back(Add(loop, id, {.prompt = {1}, .options = {.max_tokens = 400}}));
+  }
+  StepInto(loop);
+  tickets[0]->Cancel();
+  tickets[2]->Cancel();
+  for (EndedRequest& ended : loop.EndAll(Status(Code::kUnavailable, "closed"))) {
+    answers_.emplace(ended.ticket->id(), std::move(ended.answer));
+  }
+  ASSERT_EQ(answers_.size(), 4u);
+  EXPECT_EQ(Answer(0)->finish, FinishReason::kCancelled);
+  EXPECT_EQ(Answer(0)->token_ids.size(), 1u);
+  EXPECT_EQ(Answer(1).status().code(), Code::kUnavailable);
+  EXPECT_EQ(Answer(2)->finish, FinishReason::kCancelled);
+  EXPECT_EQ(Answer(3).status().code(), Code::kUnavailable);
+  EXPECT_EQ(loop.counters().cancelled, 2u);
+  EXPECT_EQ(loop.counters().failed, 2u);
+}
+
 TEST_F(BatchLoopTest, AWaitingRequestIsCancelledWithoutAPass) {
   FakeRunner runner({.limits = {.rows = 8, .sequences = 1, .context = 512}});
   BatchLoop loop(runner, *tokenizer_, clock_, {});
