@@ -62,6 +62,11 @@ Result<EngineOptions> ToEngineOptions(const ModelOptions& options) {
   return engine;
 }
 
+BatcherOptions ToBatcherOptions(const ModelOptions& options, std::uint32_t pass_rows) {
+  return {.limits = {.most_rows = pass_rows, .target_seconds = options.pass_seconds},
+          .queue = options.queue};
+}
+
 SamplerOptions ToSamplerOptions(const Sampling& sampling) {
   return {.temperature = sampling.temperature,
           .top_k = sampling.top_k,

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "runtime/batch_loop.h"
+#include "runtime/batcher.h"
 #include "runtime/engine_plan.h"
 #include "runtime/generation.h"
 #include "text/chat_format.h"
@@ -17,6 +18,9 @@ namespace troupe {
 
 // kInvalidArgument if an option is out of its range.
 Result<EngineOptions> ToEngineOptions(const ModelOptions& options);
+
+// `pass_rows`: that go through the layers together, as planned.
+BatcherOptions ToBatcherOptions(const ModelOptions& options, std::uint32_t pass_rows);
 
 SamplerOptions ToSamplerOptions(const Sampling& sampling);
 

@@ -112,6 +112,13 @@ TEST_F(Conversions, GiveTheEngineEveryOption) {
             Lossiness(LatencyTarget{0.1}));
 }
 
+TEST_F(Conversions, PassesAreAsLargeAsThePlanSaysAndAsLongAsTheOptionsSay) {
+  const BatcherOptions batcher = ToBatcherOptions({.queue = 5, .pass_seconds = 0.75}, 700);
+  EXPECT_EQ(batcher.limits.most_rows, 700u);
+  EXPECT_EQ(batcher.limits.target_seconds, 0.75);
+  EXPECT_EQ(batcher.queue, 5u);
+}
+
 TEST_F(Conversions, APlanIsPrintedALineEach) {
   const Plan plan{.context = 64,
                   .sequences = 2,

@@ -94,7 +94,7 @@ class Model::Impl {
         plan(ToPlan(engine->plan(), options, ChainOf(*engine))),
         runner_(*engine),
         batcher(runner_, engine->tokenizer(), clock,
-                {.limits = {.target_seconds = options.pass_seconds}, .queue = options.queue}) {}
+                ToBatcherOptions(options, engine->plan().memory.chunk)) {}
 
   Result<std::shared_ptr<Ticket>> Start(Request request, OnPiece on_piece) {
     TROUPE_ASSIGN_OR_RETURN(BatchRequest batch,

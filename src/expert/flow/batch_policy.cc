@@ -17,6 +17,26 @@ std::vector<const BatchCandidate*> InPhase(std::span<const BatchCandidate> waiti
   return found;
 }
 
+std::uint32_t LongestWait(std::span<const BatchCandidate* const> candidates) {
+  std::uint32_t longest = 0;
+  for (const BatchCandidate* candidate : candidates) {
+    longest = std::max(longest, candidate->passed_over);
+  }
+  return longest;
+}
+
+// Rows that decodes may take: a prompt that waits keeps one. A pass of one row is for whoever waits
+// longer.
+std::uint32_t MostDecodes(std::span<const BatchCandidate* const> decodes,
+                          std::span<const BatchCandidate* const> prompts,
+                          const BatchLimits& limits) {
+  if (prompts.empty() || decodes.size() < limits.most_rows) return limits.most_rows;
+  if (limits.most_rows > 1 || LongestWait(prompts) > LongestWait(decodes)) {
+    return limits.most_rows - 1;
+  }
+  return limits.most_rows;
+}
+
 // Rows of prompts that fit beside these decodes.
 std::uint32_t PromptRows(std::uint32_t decodes, const RowSpeed& speed, const BatchLimits& limits) {
   const std::uint32_t room = limits.most_rows - decodes;
@@ -55,15 +75,15 @@ BatchChoice ChooseBatch(std::span<const BatchCandidate> waiting, const RowSpeed&
                         const BatchLimits& limits) {
   BatchChoice choice;
   std::vector<const BatchCandidate*> decodes = InPhase(waiting, Phase::kDecode);
-  if (decodes.size() > limits.most_rows) {
+  std::vector<const BatchCandidate*> prompts = InPhase(waiting, Phase::kPrompt);
+  if (const std::uint32_t most = MostDecodes(decodes, prompts, limits); decodes.size() > most) {
     std::ranges::stable_sort(decodes, std::greater(), &BatchCandidate::passed_over);
-    decodes.resize(limits.most_rows);
+    decodes.resize(most);
   }
   for (const BatchCandidate* decode : decodes) {
     choice.rows.push_back({.request = decode->request, .phase = Phase::kDecode, .rows = 1});
   }
 
-  std::vector<const BatchCandidate*> prompts = InPhase(waiting, Phase::kPrompt);
   std::ranges::stable_sort(prompts, std::less(), [&](const BatchCandidate* prompt) {
     const bool starving = prompt->passed_over >= limits.most_passed_over;
     const std::uint32_t waited = starving ? prompt->passed_over : 0;

@@ -1,7 +1,8 @@
 // What goes into the next pass when several requests are under way. Every decoding request rides in
-// every pass; chunks of prompts fill the rest, cut by time and not by number of tokens, so that one
-// long prompt does not make all others wait. Pure: requests and measured speeds in, rows out. Who
-// runs the pass is runtime/batcher.h; a simulator may ask the same policy.
+// every pass that has room for all of them; chunks of prompts fill the rest, cut by time and not by
+// number of tokens, so that one long prompt does not make all others wait. Pure: requests and
+// measured speeds in, rows out. Who runs the pass is runtime/batcher.h; a simulator may ask the
+// same policy.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +61,7 @@ std::string ToString(const BatchChoice& choice);
 
 // `waiting` is in order of arrival. Prompts come in this order: those passed over too often, those
 // with deadlines, the others; each takes as many rows as are left. More decodes than most_rows take
-// turns.
+// turns, and leave a row to a prompt that waits.
 BatchChoice ChooseBatch(std::span<const BatchCandidate> waiting, const RowSpeed& speed,
                         const BatchLimits& limits);
 

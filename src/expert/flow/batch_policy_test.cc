@@ -126,6 +126,28 @@ TEST(BatchPolicy, MoreDecodesThanRowsTakeTurns) {
   EXPECT_THAT(choice.rows, ElementsAre(DecodeRow(2), DecodeRow(1)));
 }
 
+TEST(BatchPolicy, DecodesThatFillThePassLeaveARowToAPrompt) {
+  const std::vector<BatchCandidate> waiting = {Prompt(9, 40), Decode(1), Decode(2), Decode(3)};
+  for (const std::uint32_t rows : {2u, 3u}) {
+    const auto choice = ChooseBatch(waiting, kSpeed, {.most_rows = rows});
+    EXPECT_EQ(choice.RowsIn(Phase::kDecode), rows - 1);
+    EXPECT_EQ(choice.rows.back(), PromptRows(9, 1));
+  }
+}
+
+TEST(BatchPolicy, APromptAndDecodesTakeTurnsInPassesOfOneRow) {
+  std::vector<BatchCandidate> waiting = {Prompt(0, 3), Decode(1), Decode(2)};
+  std::vector<std::uint32_t> rows(3);
+  for (int pass = 0; pass < 9; ++pass) {
+    const auto choice = ChooseBatch(waiting, kSpeed, {.most_rows = 1});
+    ASSERT_EQ(choice.rows.size(), 1u);
+    for (BatchCandidate& candidate : waiting) ++candidate.passed_over;
+    waiting[choice.rows[0].request].passed_over = 0;
+    rows[choice.rows[0].request] += choice.rows[0].rows;
+  }
+  EXPECT_THAT(rows, ElementsAre(3, 3, 3));
+}
+
 TEST(BatchPolicy, NobodyWaitingIsAnEmptyPass) {
   EXPECT_EQ(ChooseBatch({}, kSpeed, {}), BatchChoice());
 }
