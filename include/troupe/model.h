@@ -106,7 +106,8 @@ class Model {
   Result<std::string> Detokenize(std::span<const TokenId> tokens) const;
 
   const Plan& plan() const;
-  Metrics metrics() const;  // as of the end of the last pass
+  // As of the end of the last pass; requests that came since then are waiting.
+  Metrics metrics() const;
 
  private:
   class Impl;

@@ -77,7 +77,7 @@ std::string_view Name(FinishReason reason);  // "length"
 struct Usage {
   std::size_t prompt_tokens = 0;     // that were read
   std::size_t generated_tokens = 0;  // without the one that ended the answer
-  double queue_seconds = 0;          // before
+  double queue_seconds = 0;          // from Start to that moment
   double prefill_seconds = 0;        // to the last token of the prompt
   double first_token_seconds = 0;
   double decode_seconds = 0;  // from the first token to the end

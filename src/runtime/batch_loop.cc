@@ -48,9 +48,8 @@ Status BatchLoop::Check(const BatchRequest& request) const {
   return OkStatus();
 }
 
-void BatchLoop::Add(std::shared_ptr<Ticket> ticket, BatchRequest request) {
-  waiting_.push_back(
-      {.ticket = std::move(ticket), .request = std::move(request), .since = clock_.Now()});
+void BatchLoop::Add(std::shared_ptr<Ticket> ticket, BatchRequest request, Nanos since) {
+  waiting_.push_back({.ticket = std::move(ticket), .request = std::move(request), .since = since});
 }
 
 std::vector<EndedRequest> BatchLoop::Step() {

@@ -62,8 +62,8 @@ class BatchLoop {
   // for the context. Any thread.
   Status Check(const BatchRequest& request) const;
 
-  // REQUIRES: Check accepts it.
-  void Add(std::shared_ptr<Ticket> ticket, BatchRequest request);
+  // since: when it was submitted, by the loop's clock. REQUIRES: Check accepts it.
+  void Add(std::shared_ptr<Ticket> ticket, BatchRequest request, Nanos since);
 
   // Drops what was cancelled or is too late, admits what there is memory for, and runs one pass if
   // there is work. Gives those that have ended.

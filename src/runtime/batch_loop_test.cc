@@ -50,10 +50,10 @@ class BatchLoopTest : public testing::Test {
     return std::move(generation).TakeResult();
   }
 
-  static std::shared_ptr<Ticket> Add(BatchLoop& loop, RequestId id, BatchRequest request) {
+  std::shared_ptr<Ticket> Add(BatchLoop& loop, RequestId id, BatchRequest request) const {
     EXPECT_TRUE(loop.Check(request).ok());
     auto ticket = std::make_shared<Ticket>(id);
-    loop.Add(ticket, std::move(request));
+    loop.Add(ticket, std::move(request), clock_.Now());
     return ticket;
   }
   void StepInto(BatchLoop& loop) {
@@ -209,7 +209,7 @@ TEST_F(BatchLoopTest, AWaitingRequestIsCancelledWithoutAPass) {
 }
 
 TEST_F(BatchLoopTest, ARequestWaitsUntilMemoryForAllOfItIsFree) {
-  FakeRunner runner({.memory = 100, .vocabulary = kVocabulary});
+  FakeRunner runner({.memory = 100, .vocabulary = kVocabulary, .clock = &clock_});
   BatchLoop loop(runner, *tokenizer_, clock_, {});
   for (RequestId id = 0; id < 3; ++id) {
     Add(loop, id, {.prompt = {1, 2}, .options = {.max_tokens = 48}});  // 50 tokens each
@@ -219,7 +219,9 @@ TEST_F(BatchLoopTest, ARequestWaitsUntilMemoryForAllOfItIsFree) {
   RunToEnd(loop);
   EXPECT_EQ(runner.most_together(), 2u);
   EXPECT_EQ(loop.counters().finished, 3u);
-  EXPECT_GE(Answer(2)->queue_seconds, 0);
+  EXPECT_EQ(Answer(0)->queue_seconds, 0);
+  // A row takes a millisecond: those before it read two tokens each and feed 47 of their own.
+  EXPECT_NEAR(Answer(2)->queue_seconds, 0.098, 1e-9);
 }
 
 TEST_F(BatchLoopTest, ASmallRequestDoesNotOvertakeOneThatWaitsForMemory) {

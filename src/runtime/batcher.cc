@@ -10,7 +10,8 @@ constexpr double kFirstRetrySeconds = 1;
 
 Batcher::Batcher(PassRunner& runner, const Tokenizer& tokenizer, const Clock& clock,
                  const BatcherOptions& options)
-    : loop_(runner, tokenizer, clock, options.limits),
+    : clock_(clock),
+      loop_(runner, tokenizer, clock, options.limits),
       sequences_(runner.limits().sequences),
       most_requests_(sequences_ + options.queue),
       thread_([this] { Serve(); }) {}
@@ -39,7 +40,7 @@ Result<std::shared_ptr<Ticket>> Batcher::Submit(BatchRequest request) {
     }
     ticket = std::make_shared<Ticket>(next_id_++, thread_.get_id());
     ++requests_;
-    submitted_.emplace_back(ticket, std::move(request));
+    submitted_.push_back({.ticket = ticket, .request = std::move(request), .since = clock_.Now()});
   }
   wake_.NotifyOne();
   return ticket;
@@ -47,7 +48,7 @@ Result<std::shared_ptr<Ticket>> Batcher::Submit(BatchRequest request) {
 
 void Batcher::Serve() {
   for (;;) {
-    std::vector<std::pair<std::shared_ptr<Ticket>, BatchRequest>> submitted;
+    std::vector<Submitted> submitted;
     bool stopping = false;
     {
       const MutexLock lock(mu_);
@@ -55,7 +56,9 @@ void Batcher::Serve() {
       submitted.swap(submitted_);
       stopping = stopping_;
     }
-    for (auto& [ticket, request] : submitted) loop_.Add(std::move(ticket), std::move(request));
+    for (Submitted& one : submitted) {
+      loop_.Add(std::move(one.ticket), std::move(one.request), one.since);
+    }
     if (stopping) break;
     Deliver(loop_.Step());
   }
@@ -76,7 +79,9 @@ void Batcher::Deliver(std::vector<EndedRequest> ended) {
 
 BatchCounters Batcher::counters() const {
   const MutexLock lock(mu_);
-  return counters_;
+  BatchCounters counters = counters_;
+  counters.waiting = requests_ - counters.reading - counters.decoding;
+  return counters;
 }
 
 }  // namespace troupe

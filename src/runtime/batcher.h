@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <memory>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -38,13 +37,21 @@ class Batcher {
 
   // Whether the caller was called by the engine's thread, from a sink.
   bool OnEngineThread() const { return std::this_thread::get_id() == thread_.get_id(); }
-  BatchCounters counters() const;                               // as of the end of the last pass
+  // As of the end of the last pass; what was submitted since then is waiting.
+  BatchCounters counters() const;
   std::size_t most_requests() const { return most_requests_; }  // running and waiting
 
  private:
+  struct Submitted {
+    std::shared_ptr<Ticket> ticket;
+    BatchRequest request;
+    Nanos since = 0;
+  };
+
   void Serve();
   void Deliver(std::vector<EndedRequest> ended);
 
+  const Clock& clock_;
   BatchLoop loop_;  // the thread's, except for Check
   const std::size_t sequences_;
   const std::size_t most_requests_;
@@ -52,7 +59,7 @@ class Batcher {
   CondVar wake_;
   bool stopping_ TROUPE_GUARDED_BY(mu_) = false;
   RequestId next_id_ TROUPE_GUARDED_BY(mu_) = 1;
-  std::vector<std::pair<std::shared_ptr<Ticket>, BatchRequest>> submitted_ TROUPE_GUARDED_BY(mu_);
+  std::vector<Submitted> submitted_ TROUPE_GUARDED_BY(mu_);
   std::size_t requests_ TROUPE_GUARDED_BY(mu_) = 0;  // submitted and not delivered
   double request_seconds_ TROUPE_GUARDED_BY(mu_) = 0;
   BatchCounters counters_ TROUPE_GUARDED_BY(mu_);

@@ -104,6 +104,22 @@ TEST_F(BatcherTest, RefusesMoreThanTheQueueHoldsAndSaysWhenToComeAgain) {
   EXPECT_TRUE(batcher.Submit(Request(2)).value()->Wait().ok());
 }
 
+TEST_F(BatcherTest, ARequestWaitsInTheQueueFromTheMomentItWasSubmitted) {
+  FakeRunner runner({.vocabulary = kVocabulary});
+  Door door;
+  ManualClock clock;
+  Batcher batcher(runner, *tokenizer_, clock, {});
+  const auto first = batcher.Submit(Holding(door)).value();
+  door.WaitForSomebody();
+  const auto second = batcher.Submit(Request(1)).value();
+  EXPECT_EQ(batcher.counters().waiting, 2u) << "one before its first pass, one in it";
+  clock.Advance(3'000'000'000);  // nobody asks it: the engine's thread stands before the door
+  door.Open();
+  EXPECT_EQ(second->Wait()->queue_seconds, 3);
+  EXPECT_EQ(first->Wait()->queue_seconds, 0);
+  EXPECT_EQ(batcher.counters().waiting, 0u);
+}
+
 TEST_F(BatcherTest, RefusesAtOnceWhatItCanNeverServe) {
   FakeRunner runner({});
   Batcher batcher(runner, *tokenizer_, clock_, {});
