@@ -34,6 +34,7 @@ int main() {
   Generation generation = (*model)->Start({.prompt = "a"}).value();
   generation = Generation(std::move(generation));
   generation.Cancel();
+  (*model)->Close();
   (*model)->Detokenize((*model)->Tokenize("a").value()).value();
   return generation.Wait().ok() && generation.done() && (*model)->plan() == Plan() && (*model)->metrics().passes > 0;
 }

@@ -82,14 +82,15 @@ class Model {
 
   // kNotFound, kPermissionDenied: the file cannot be opened. kInvalidArgument: it is no model, or
   // an option is wrong. kUnimplemented: a family or tensor type that is not known.
-  // kResourceExhausted: the budget is too small, and the message says what would do. kDataLoss: the
-  // file is damaged.
+  // kResourceExhausted: the budget is too small, and the message says what would do; or the system
+  // gives no thread. kDataLoss: the file is damaged.
   static Result<std::unique_ptr<Model>> Open(const std::string& path,
                                              const ModelOptions& options = {},
                                              const OnProgress& on_progress = {});
 
-  // Closes: requests under way end with kCancelled after the pass that runs, for which it waits;
-  // from on_piece it does not wait.
+  // Closes, and gives all memory back. From a callback it does not wait: the engine's thread does
+  // the rest after the callback, some time after this has returned. A program that ends, or opens
+  // the next model in this one's memory, closes from another thread.
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -97,8 +98,13 @@ class Model {
   // Does not wait for other requests. kInvalidArgument: the request could never be answered.
   // kResourceExhausted: its prompt is longer than the context. kUnavailable: the queue is full; try
   // again after Status::retry_after() seconds. kUnimplemented: a chat in a format that is not
-  // known.
+  // known. kFailedPrecondition: the model was closed.
   Result<Generation> Start(Request request, OnPiece on_piece = {});
+
+  // Ends all requests with kCancelled after the pass that runs, and waits until that is done and no
+  // callback runs any more; from a callback it does not wait. What needs no pass can be asked as
+  // before; memory is given back by the destructor. Any number of times, from any thread.
+  void Close();
 
   // The tokens of a text, with those that begin one; kInvalidArgument if it is not UTF-8.
   Result<std::vector<TokenId>> Tokenize(std::string_view text) const;

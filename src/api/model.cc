@@ -2,7 +2,6 @@
 #include <troupe/model.h>
 
 #include <atomic>
-#include <thread>
 #include <utility>
 
 #include "api/conversions.h"
@@ -86,22 +85,24 @@ class Model::Impl {
     TROUPE_ASSIGN_OR_RETURN(const EngineOptions engine_options, ToEngineOptions(options));
     TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                             Engine::Open(path, engine_options, on_progress));
-    return std::make_unique<Impl>(std::move(engine), options);
+    auto impl = std::make_unique<Impl>(std::move(engine), options);
+    TROUPE_ASSIGN_OR_RETURN(impl->batcher,
+                            Batcher::Create(impl->runner_, impl->engine->tokenizer(), impl->clock,
+                                            ToBatcherOptions(options, impl->plan.pass_rows)));
+    return impl;
   }
 
   Impl(std::unique_ptr<Engine> opened, const ModelOptions& options)
       : engine(std::move(opened)),
         plan(ToPlan(engine->plan(), options, ChainOf(*engine))),
-        runner_(*engine),
-        batcher(runner_, engine->tokenizer(), clock,
-                ToBatcherOptions(options, engine->plan().memory.chunk)) {}
+        runner_(*engine) {}
 
   Result<std::shared_ptr<Ticket>> Start(Request request, OnPiece on_piece) {
     TROUPE_ASSIGN_OR_RETURN(BatchRequest batch,
                             ToBatchRequest(std::move(request), engine->tokenizer(),
                                            engine->chat_format(), clock.Now()));
     batch.sinks = SinksFor(std::move(on_piece));
-    return batcher.Submit(std::move(batch));
+    return batcher->Submit(std::move(batch));
   }
 
   const MonotonicClock clock;
@@ -113,17 +114,19 @@ class Model::Impl {
   EngineRunner runner_;
 
  public:
-  Batcher batcher;  // last: its thread uses the others
+  std::unique_ptr<Batcher> batcher;  // last: its thread uses the others
 };
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
+// Called from a callback, or by the death of one that held the last reference, it cannot wait: the
+// engine's thread would wait for itself.
 Model::~Model() {
-  if (!impl_->batcher.OnEngineThread()) return;
-  // Called from on_piece, or by the death of one that held the last reference: the engine's thread
-  // cannot wait for itself.
-  std::thread([impl = std::move(impl_)]() mutable { impl.reset(); }).detach();
+  Batcher& batcher = *impl_->batcher;
+  if (batcher.OnEngineThread()) batcher.CloseLater(std::move(impl_));
 }
+
+void Model::Close() { impl_->batcher->Close(); }
 
 Result<Plan> Model::PlanFor(const std::string& path, const ModelOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(const EngineOptions engine_options, ToEngineOptions(options));
@@ -158,7 +161,7 @@ Result<std::string> Model::Detokenize(std::span<const TokenId> tokens) const {
 const Plan& Model::plan() const { return impl_->plan; }
 
 Metrics Model::metrics() const {
-  Metrics metrics = ToMetrics(impl_->batcher.counters());
+  Metrics metrics = ToMetrics(impl_->batcher->counters());
   metrics.requests_refused = impl_->refused;
   return metrics;
 }

@@ -7,6 +7,8 @@
 #include <future>
 #include <thread>
 
+#include "testing/no_more_threads.h"
+
 namespace troupe {
 namespace {
 
@@ -172,15 +174,44 @@ TEST(ModelApi, AHandleThatWasMovedFromSaysSo) {
 
 TEST(ModelApi, GenerationsOutliveTheirModel) {
   auto model = OpenTiny({.sequences = 1});
+  std::promise<void> all_started;
+  const auto close = [&, started = all_started.get_future().share()](const Piece&) {
+    started.wait();
+    model->Close();
+    return true;
+  };
   std::vector<Generation> generations;
-  for (int i = 0; i < 4; ++i) generations.push_back(model->Start(Ask("The kernel", 90)).value());
+  generations.push_back(model->Start(Ask("The kernel", 90), close).value());
+  for (int i = 0; i < 3; ++i) generations.push_back(model->Start(Ask("The kernel", 90)).value());
+  generations[2].Cancel();
+  all_started.set_value();
+  model->Close();
   model.reset();
-  for (Generation& generation : generations) {
-    EXPECT_TRUE(generation.done());
-    const Result<Answer> answer = generation.Wait();
-    EXPECT_TRUE(answer.ok() || answer.status().code() == Code::kCancelled);
-    generation.Cancel();
+  for (Generation& generation : generations) EXPECT_TRUE(generation.done());
+  for (const std::size_t unlucky : {0, 1, 3}) {
+    EXPECT_EQ(generations[unlucky].Wait().status().code(), Code::kCancelled);
   }
+  EXPECT_EQ(generations[2].Wait()->finish, FinishReason::kCancelled) << "it was before the model";
+  for (Generation& generation : generations) generation.Cancel();
+}
+
+TEST(ModelApi, AClosedModelAnswersWhatNeedsNoPassAndStartsNothing) {
+  const auto model = OpenTiny();
+  EXPECT_TRUE(model->Start(Ask("The kernel", 2))->Wait().ok());
+  model->Close();
+  model->Close();
+  EXPECT_EQ(model->Start(Ask("The kernel")).status().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(model->metrics().requests_finished, 1u);
+  EXPECT_EQ(model->metrics().requests_refused, 1u);
+  EXPECT_EQ(model->Detokenize(model->Tokenize("Debian").value()).value(), "Debian");
+  EXPECT_EQ(model->plan().sequences, 1u);
+}
+
+TEST(ModelApi, OpensNoModelWhereTheSystemGivesNoThread) {
+  const NoMoreThreads none;
+  const Status status = Model::Open(kPath, {.context = 96, .threads = 2}).status();
+  EXPECT_EQ(status.code(), Code::kResourceExhausted);
+  EXPECT_THAT(status.message(), HasSubstr("no thread"));
 }
 
 TEST(ModelApi, DestroyingAHandleCancelsItsRequest) {
@@ -204,6 +235,7 @@ TEST(ModelApi, AModelMayBeClosedByItsOwnCallback) {
   std::promise<void> started;
   const auto close = [&](const Piece&) {
     started.get_future().wait();
+    const NoMoreThreads none;  // closing needs no other
     model.reset();
     return false;
   };

@@ -1,5 +1,8 @@
 #include "runtime/batcher.h"
 
+#include <system_error>
+#include <utility>
+
 namespace troupe {
 namespace {
 
@@ -13,37 +16,75 @@ Batcher::Batcher(PassRunner& runner, const Tokenizer& tokenizer, const Clock& cl
     : clock_(clock),
       loop_(runner, tokenizer, clock, options.limits),
       sequences_(runner.limits().sequences),
-      most_requests_(sequences_ + options.queue),
-      thread_([this] { Serve(); }) {}
+      most_requests_(sequences_ + options.queue) {}
+
+Result<std::unique_ptr<Batcher>> Batcher::Create(PassRunner& runner, const Tokenizer& tokenizer,
+                                                 const Clock& clock,
+                                                 const BatcherOptions& options) {
+  std::unique_ptr<Batcher> batcher(new Batcher(runner, tokenizer, clock, options));
+  try {
+    batcher->thread_ = std::thread(Main, batcher.get());
+  } catch (const std::system_error& error) {
+    return Error(Code::kResourceExhausted, "no thread for the engine: {}", error.what());
+  }
+  batcher->engine_thread_ = batcher->thread_.get_id();
+  return batcher;
+}
 
 Batcher::~Batcher() {
-  TROUPE_CHECK(!OnEngineThread());
-  {
+  if (!thread_.joinable()) return;  // it could not be started
+  if (OnEngineThread()) {
     const MutexLock lock(mu_);
-    stopping_ = true;
+    TROUPE_CHECK(ended_);  // from Main, which does nothing after this
+    thread_.detach();
+    return;
   }
-  wake_.NotifyOne();
+  Close();
   thread_.join();
+}
+
+void Batcher::Close() {
+  const MutexLock lock(mu_);
+  stopping_ = true;
+  wake_.NotifyOne();
+  if (OnEngineThread()) return;
+  while (!ended_) served_.Wait(mu_);
+}
+
+void Batcher::CloseLater(std::shared_ptr<void> owner) {
+  TROUPE_CHECK(OnEngineThread());
+  const MutexLock lock(mu_);
+  TROUPE_CHECK(!ended_ && owner_ == nullptr);
+  stopping_ = true;
+  owner_ = std::move(owner);
 }
 
 Result<std::shared_ptr<Ticket>> Batcher::Submit(BatchRequest request) {
   TROUPE_RETURN_IF_ERROR(loop_.Check(request));
-  std::shared_ptr<Ticket> ticket;
-  {
-    const MutexLock lock(mu_);
-    if (requests_ == most_requests_) {
-      const double seconds = request_seconds_ > 0
-                                 ? request_seconds_ / static_cast<double>(sequences_)
-                                 : kFirstRetrySeconds;
-      return Error(Code::kUnavailable, "{} requests are under way, no more can wait", requests_)
-          .WithRetryAfter(seconds);
-    }
-    ticket = std::make_shared<Ticket>(next_id_++, thread_.get_id());
-    ++requests_;
-    submitted_.push_back({.ticket = ticket, .request = std::move(request), .since = clock_.Now()});
+  const MutexLock lock(mu_);
+  if (stopping_) return Error(Code::kFailedPrecondition, "the engine was closed");
+  if (requests_ == most_requests_) {
+    const double seconds = request_seconds_ > 0 ? request_seconds_ / static_cast<double>(sequences_)
+                                                : kFirstRetrySeconds;
+    return Error(Code::kUnavailable, "{} requests are under way, no more can wait", requests_)
+        .WithRetryAfter(seconds);
   }
-  wake_.NotifyOne();
+  auto ticket = std::make_shared<Ticket>(next_id_++, engine_thread_);
+  ++requests_;
+  submitted_.push_back({.ticket = ticket, .request = std::move(request), .since = clock_.Now()});
+  wake_.NotifyOne();  // under the lock: a sink of the request may close and destroy the batcher
   return ticket;
+}
+
+void Batcher::Main(Batcher* batcher) {
+  batcher->Serve();
+  std::shared_ptr<void> owner;  // may hold the batcher, which is not touched after it is let go
+  {
+    const MutexLock lock(batcher->mu_);
+    owner = std::move(batcher->owner_);
+    batcher->ended_ = true;
+    batcher->served_.NotifyAll();
+  }
 }
 
 void Batcher::Serve() {

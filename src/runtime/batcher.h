@@ -21,22 +21,30 @@ struct BatcherOptions {
 
 class Batcher {
  public:
-  // All must outlive it; the runner is its own as long as it lives.
-  Batcher(PassRunner& runner, const Tokenizer& tokenizer, const Clock& clock,
-          const BatcherOptions& options);
-  // Ends all requests as cancelled after the pass under way. Not from a sink, which the thread that
-  // it waits for has called.
+  // All must outlive it; the runner is its own as long as it lives. kResourceExhausted: the system
+  // gives no thread.
+  static Result<std::unique_ptr<Batcher>> Create(PassRunner& runner, const Tokenizer& tokenizer,
+                                                 const Clock& clock, const BatcherOptions& options);
+  // Closes. Not from a sink: see CloseLater.
   ~Batcher();
   Batcher(const Batcher&) = delete;
   Batcher& operator=(const Batcher&) = delete;
 
   // Never waits for a pass. The request's sinks are called on the engine's thread and must not
   // block. kInvalidArgument and kResourceExhausted: it can never be served. kUnavailable: the queue
-  // is full, come again after status.retry_after() seconds.
+  // is full, come again after status.retry_after() seconds. kFailedPrecondition: it is closed.
   Result<std::shared_ptr<Ticket>> Submit(BatchRequest request);
 
+  // Ends all requests as cancelled after the pass under way, and waits until every one has its
+  // answer and no sink runs any more. On the engine's thread it does not wait: that would be for
+  // itself. Any number of times, from any thread.
+  void Close();
+  // Closes from a sink, and leaves to the engine's thread, as the last thing it does, to let go of
+  // what owns the batcher. Needs no other thread. REQUIRES: OnEngineThread.
+  void CloseLater(std::shared_ptr<void> owner);
+
   // Whether the caller was called by the engine's thread, from a sink.
-  bool OnEngineThread() const { return std::this_thread::get_id() == thread_.get_id(); }
+  bool OnEngineThread() const { return std::this_thread::get_id() == engine_thread_; }
   // As of the end of the last pass; what was submitted since then is waiting.
   BatchCounters counters() const;
   std::size_t most_requests() const { return most_requests_; }  // running and waiting
@@ -48,6 +56,9 @@ class Batcher {
     Nanos since = 0;
   };
 
+  Batcher(PassRunner& runner, const Tokenizer& tokenizer, const Clock& clock,
+          const BatcherOptions& options);
+  static void Main(Batcher* batcher);
   void Serve();
   void Deliver(std::vector<EndedRequest> ended);
 
@@ -57,13 +68,17 @@ class Batcher {
   const std::size_t most_requests_;
   mutable Mutex mu_;
   CondVar wake_;
+  CondVar served_;
   bool stopping_ TROUPE_GUARDED_BY(mu_) = false;
+  bool ended_ TROUPE_GUARDED_BY(mu_) = false;  // every request has its answer, and none will come
+  std::shared_ptr<void> owner_ TROUPE_GUARDED_BY(mu_);
   RequestId next_id_ TROUPE_GUARDED_BY(mu_) = 1;
   std::vector<Submitted> submitted_ TROUPE_GUARDED_BY(mu_);
   std::size_t requests_ TROUPE_GUARDED_BY(mu_) = 0;  // submitted and not delivered
   double request_seconds_ TROUPE_GUARDED_BY(mu_) = 0;
   BatchCounters counters_ TROUPE_GUARDED_BY(mu_);
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;
+  std::thread::id engine_thread_;  // beside thread_, which forgets it
 };
 
 }  // namespace troupe

@@ -5,10 +5,12 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <thread>
 
 #include "runtime/fake_runner_for_test.h"
+#include "testing/no_more_threads.h"
 #include "text/tiny_vocab_for_test.h"
 
 namespace troupe {
@@ -69,70 +71,71 @@ class BatcherTest : public testing::Test {
 
 TEST_F(BatcherTest, AnswersRequestsOfSeveralThreadsAsItAnswersOne) {
   FakeRunner runner({.vocabulary = kVocabulary});
-  Batcher batcher(runner, *tokenizer_, clock_, {});
+  const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();
   std::vector<std::string> alone;
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
-    alone.push_back(batcher.Submit(Request(seed)).value()->Wait()->text);
+    alone.push_back(batcher->Submit(Request(seed)).value()->Wait()->text);
   }
   std::vector<std::thread> threads;
   std::atomic<int> equal = 0;
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     threads.emplace_back([&, seed] {
       for (int again = 0; again < 8; ++again) {
-        equal += batcher.Submit(Request(seed)).value()->Wait()->text == alone[seed] ? 1 : 0;
+        equal += batcher->Submit(Request(seed)).value()->Wait()->text == alone[seed] ? 1 : 0;
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(equal, 32);
-  EXPECT_EQ(batcher.counters().finished, 36u);
+  EXPECT_EQ(batcher->counters().finished, 36u);
 }
 
 TEST_F(BatcherTest, RefusesMoreThanTheQueueHoldsAndSaysWhenToComeAgain) {
   FakeRunner runner({.limits = {.rows = 8, .sequences = 1, .context = 512}});
   Door door;
-  Batcher batcher(runner, *tokenizer_, clock_, {.queue = 1});
-  const auto first = batcher.Submit(Holding(door)).value();
+  const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {.queue = 1}).value();
+  const auto first = batcher->Submit(Holding(door)).value();
   door.WaitForSomebody();
-  const auto second = batcher.Submit(Request(1)).value();
-  const Status third = batcher.Submit(Request(2)).status();
+  const auto second = batcher->Submit(Request(1)).value();
+  const Status third = batcher->Submit(Request(2)).status();
   EXPECT_EQ(third.code(), Code::kUnavailable);
   EXPECT_GT(third.retry_after(), 0);
   door.Open();
   EXPECT_TRUE(second->Wait().ok());
   // Its place is free before its answer is there.
-  EXPECT_TRUE(batcher.Submit(Request(2)).value()->Wait().ok());
+  EXPECT_TRUE(batcher->Submit(Request(2)).value()->Wait().ok());
 }
 
 TEST_F(BatcherTest, ARequestWaitsInTheQueueFromTheMomentItWasSubmitted) {
   FakeRunner runner({.vocabulary = kVocabulary});
   Door door;
   ManualClock clock;
-  Batcher batcher(runner, *tokenizer_, clock, {});
-  const auto first = batcher.Submit(Holding(door)).value();
+  const auto batcher = Batcher::Create(runner, *tokenizer_, clock, {}).value();
+  const auto first = batcher->Submit(Holding(door)).value();
   door.WaitForSomebody();
-  const auto second = batcher.Submit(Request(1)).value();
-  EXPECT_EQ(batcher.counters().waiting, 2u) << "one before its first pass, one in it";
+  const auto second = batcher->Submit(Request(1)).value();
+  EXPECT_EQ(batcher->counters().waiting, 2u) << "one before its first pass, one in it";
   clock.Advance(3'000'000'000);  // nobody asks it: the engine's thread stands before the door
   door.Open();
   EXPECT_EQ(second->Wait()->queue_seconds, 3);
   EXPECT_EQ(first->Wait()->queue_seconds, 0);
-  EXPECT_EQ(batcher.counters().waiting, 0u);
+  EXPECT_EQ(batcher->counters().waiting, 0u);
 }
 
 TEST_F(BatcherTest, RefusesAtOnceWhatItCanNeverServe) {
   FakeRunner runner({});
-  Batcher batcher(runner, *tokenizer_, clock_, {});
-  EXPECT_EQ(batcher.Submit({.prompt = {}, .options = {}}).status().code(), Code::kInvalidArgument);
-  EXPECT_EQ(batcher.Submit({.prompt = std::vector<TokenId>(600, 1), .options = {}}).status().code(),
-            Code::kResourceExhausted);
+  const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();
+  EXPECT_EQ(batcher->Submit({.prompt = {}, .options = {}}).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(
+      batcher->Submit({.prompt = std::vector<TokenId>(600, 1), .options = {}}).status().code(),
+      Code::kResourceExhausted);
 }
 
 TEST_F(BatcherTest, CancellingTwiceAndAfterTheEndChangesNothing) {
   FakeRunner runner({.vocabulary = kVocabulary});
   Door door;
-  Batcher batcher(runner, *tokenizer_, clock_, {});
-  const auto ticket = batcher.Submit(Holding(door, 400)).value();
+  const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();
+  const auto ticket = batcher->Submit(Holding(door, 400)).value();
   door.WaitForSomebody();
   ticket->Cancel();
   ticket->Cancel();
@@ -149,10 +152,10 @@ TEST_F(BatcherTest, DestroyedWhileRunningItEndsRunningWaitingAndNewRequests) {
   std::vector<std::shared_ptr<Ticket>> tickets;
   {
     Door door;
-    Batcher batcher(runner, *tokenizer_, clock_, {});
-    tickets.push_back(batcher.Submit(Holding(door, 500)).value());
+    const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();
+    tickets.push_back(batcher->Submit(Holding(door, 500)).value());
     door.WaitForSomebody();
-    for (int i = 0; i < 5; ++i) tickets.push_back(batcher.Submit(Request(1, 500)).value());
+    for (int i = 0; i < 5; ++i) tickets.push_back(batcher->Submit(Request(1, 500)).value());
     door.Open();
   }
   for (const auto& ticket : tickets) {
@@ -163,16 +166,103 @@ TEST_F(BatcherTest, DestroyedWhileRunningItEndsRunningWaitingAndNewRequests) {
   }
 }
 
+TEST_F(BatcherTest, ClosedItEndsWhatItHasAndRefusesWhatComes) {
+  FakeRunner runner({.limits = {.rows = 8, .sequences = 1, .context = 512}});
+  Door door;
+  const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();
+  const auto running = batcher->Submit(Holding(door, 500)).value();
+  const auto waiting = batcher->Submit(Request(1)).value();
+  door.WaitForSomebody();
+  std::vector<std::thread> closers;
+  for (int i = 0; i < 3; ++i) closers.emplace_back([&] { batcher->Close(); });
+  Status refused;
+  while (refused.code() != Code::kFailedPrecondition)
+    refused = batcher->Submit(Request(2)).status();
+  EXPECT_THAT(refused.message(), HasSubstr("closed"));
+  EXPECT_FALSE(running->done());
+  door.Open();
+  for (std::thread& closer : closers) closer.join();
+  for (const auto& ticket : {running, waiting}) {
+    ASSERT_TRUE(ticket->done());
+    EXPECT_EQ(ticket->Wait().status().code(), Code::kCancelled);
+  }
+  batcher->Close();
+  EXPECT_EQ(batcher->Submit(Request(2)).status().code(), Code::kFailedPrecondition);
+}
+
+TEST_F(BatcherTest, EveryRequestThatRacesWithClosingIsRefusedOrEnds) {
+  for (int round = 0; round < 50; ++round) {
+    FakeRunner runner({.vocabulary = kVocabulary});
+    const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();
+    std::vector<std::thread> threads;
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      threads.emplace_back([&, seed] {
+        for (;;) {
+          const auto ticket = batcher->Submit(Request(seed, 3));
+          if (!ticket.ok()) {
+            EXPECT_EQ(ticket.status().code(), Code::kFailedPrecondition);
+            return;
+          }
+          const auto answer = (*ticket)->Wait();
+          EXPECT_TRUE(answer.ok() || answer.status().code() == Code::kCancelled);
+        }
+      });
+    }
+    batcher->Close();
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+TEST_F(BatcherTest, ClosedByASinkItIsLetGoByTheEnginesThreadWithoutAnother) {
+  struct Owner {
+    explicit Owner(std::promise<std::thread::id> let_go) : told(std::move(let_go)) {}
+    ~Owner() {
+      batcher.reset();
+      told.set_value(std::this_thread::get_id());
+    }
+    FakeRunner runner{{.vocabulary = kVocabulary}};
+    std::promise<std::thread::id> told;
+    std::unique_ptr<Batcher> batcher;
+  };
+  std::promise<std::thread::id> let_go;
+  std::future<std::thread::id> thread = let_go.get_future();
+  auto owner = std::make_shared<Owner>(std::move(let_go));
+  owner->batcher = Batcher::Create(owner->runner, *tokenizer_, clock_, {}).value();
+  std::thread::id engine;
+  BatchRequest request = Request(1, 400);
+  request.sinks.on_text = [&](std::string_view) {
+    if (owner == nullptr) return true;
+    engine = std::this_thread::get_id();
+    const NoMoreThreads none;
+    Batcher& batcher = *owner->batcher;
+    batcher.Close();  // returns: it would wait for itself
+    batcher.CloseLater(std::move(owner));
+    EXPECT_EQ(batcher.Submit(Request(2)).status().code(), Code::kFailedPrecondition);
+    return true;
+  };
+  const auto ticket = owner->batcher->Submit(std::move(request)).value();
+  EXPECT_EQ(ticket->Wait().status().code(), Code::kCancelled);
+  EXPECT_EQ(thread.get(), engine);
+}
+
+TEST_F(BatcherTest, WithoutAThreadThereIsNone) {
+  FakeRunner runner({});
+  const NoMoreThreads none;
+  const Status status = Batcher::Create(runner, *tokenizer_, clock_, {}).status();
+  EXPECT_EQ(status.code(), Code::kResourceExhausted);
+  EXPECT_THAT(status.message(), HasSubstr("no thread for the engine"));
+}
+
 TEST_F(BatcherTest, WaitingOnTheEnginesThreadIsRefused) {
   FakeRunner runner({.vocabulary = kVocabulary});
-  Batcher batcher(runner, *tokenizer_, clock_, {});
+  const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();
   BatchRequest request = Request(3);
   Code code = Code::kOk;
   request.sinks.on_text = [&](std::string_view) {
-    code = batcher.Submit(Request(4)).value()->Wait().status().code();
+    code = batcher->Submit(Request(4)).value()->Wait().status().code();
     return false;
   };
-  EXPECT_EQ(batcher.Submit(std::move(request)).value()->Wait()->finish, FinishReason::kCancelled);
+  EXPECT_EQ(batcher->Submit(std::move(request)).value()->Wait()->finish, FinishReason::kCancelled);
   EXPECT_EQ(code, Code::kFailedPrecondition);
 }
 
@@ -180,9 +270,9 @@ TEST_F(BatcherTest, AFailedRequestLeavesTheEngineServing) {
   FakeRunner runner({.vocabulary = kVocabulary, .fails = [](std::span<const PassRows> rows) {
                        return std::ranges::count(rows, RequestId{1}, &PassRows::request) > 0;
                      }});
-  Batcher batcher(runner, *tokenizer_, clock_, {});
-  EXPECT_EQ(batcher.Submit(Request(1)).value()->Wait().status().code(), Code::kDataLoss);
-  EXPECT_TRUE(batcher.Submit(Request(1)).value()->Wait().ok());
+  const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();
+  EXPECT_EQ(batcher->Submit(Request(1)).value()->Wait().status().code(), Code::kDataLoss);
+  EXPECT_TRUE(batcher->Submit(Request(1)).value()->Wait().ok());
 }
 
 }  // namespace

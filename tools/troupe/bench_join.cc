@@ -48,14 +48,16 @@ struct Asked {
 class JoinTimer {
  public:
   JoinTimer(Engine& engine, TokenIds text, const JoinWork& work)
-      : runner_(engine),
-        batcher_(runner_, engine.tokenizer(), clock_,
-                 {.limits = {.most_rows = engine.plan().memory.chunk}}),
+      : engine_(engine),
+        runner_(engine),
         most_(engine.plan().context()),
         text_(text),
         work_(work) {}
 
   Result<JoinTimes> Run() {
+    TROUPE_ASSIGN_OR_RETURN(
+        batcher_, Batcher::Create(runner_, engine_.tokenizer(), clock_,
+                                  {.limits = {.most_rows = engine_.plan().memory.chunk}}));
     for (std::size_t i = 0; i < kJoinedSequences; ++i) {
       TROUPE_ASSIGN_OR_RETURN(Asked asked, Ask(i * text_.size() / kJoinedSequences, work_.prompt,
                                                most_ - std::min(most_, work_.prompt)));
@@ -107,7 +109,7 @@ class JoinTimer {
       times->Note(clock_.Now());
       return OkStatus();
     };
-    TROUPE_ASSIGN_OR_RETURN(asked.ticket, batcher_.Submit(std::move(request)));
+    TROUPE_ASSIGN_OR_RETURN(asked.ticket, batcher_->Submit(std::move(request)));
     return asked;
   }
 
@@ -125,8 +127,9 @@ class JoinTimer {
   }
 
   MonotonicClock clock_;
+  Engine& engine_;
   EngineRunner runner_;
-  Batcher batcher_;
+  std::unique_ptr<Batcher> batcher_;
   const std::size_t most_;
   TokenIds text_;
   const JoinWork work_;
