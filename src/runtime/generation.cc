@@ -141,7 +141,9 @@ Status TextGeneration::Accept(std::span<const float> logits) {
 }
 
 void TextGeneration::Cancel() {
-  if (!ended()) End(State::kCancelled, FinishReason::kCancelled);
+  if (ended()) return;
+  refused_ = true;  // who cancels wants to be shown nothing more, though the answer has it
+  End(State::kCancelled, FinishReason::kCancelled);
 }
 
 void TextGeneration::Fail(Status status) {

@@ -33,7 +33,7 @@ struct GenerateOptions {
 
 struct GenerateResult {
   std::vector<TokenId> token_ids;  // generated ones, without the one that ended the answer
-  std::string text;                // what was shown
+  std::string text;                // what was shown; cancelled: and what was still held back
   FinishReason finish = FinishReason::kLength;
   std::size_t prompt_tokens = 0;   // that were read: all, unless it was cancelled before
   std::size_t decode_steps = 0;    // passes after the prompt
@@ -103,7 +103,7 @@ class TextGeneration {
   // if a sink fails. REQUIRES: decoding.
   Status Accept(std::span<const float> logits);
 
-  // Both do nothing after the end.
+  // Both do nothing after the end. Nothing more is shown.
   void Cancel();
   void Fail(Status status);
 
@@ -133,7 +133,7 @@ class TextGeneration {
   StreamDecoder decoder_;
   StopMatcher stops_;
   State state_ = State::kReading;
-  bool refused_ = false;  // by the text sink
+  bool refused_ = false;  // no more text is to be shown
   Status status_;
   GenerateResult result_;
 };

@@ -158,7 +158,7 @@ TEST_F(Generation, CanBeCancelledWhileReading) {
   EXPECT_THAT(generation.NextTokens(8), IsEmpty());
 }
 
-TEST_F(Generation, CancelledWhileDecodingShowsWhatItHeldBack) {
+TEST_F(Generation, CancelledWhileDecodingKeepsWhatItHeldBackAndShowsItToNobody) {
   options_.stop = {"stop"};
   TextGeneration generation = MakeDecoding();
   Say(generation, "a st");
@@ -168,6 +168,7 @@ TEST_F(Generation, CancelledWhileDecodingShowsWhatItHeldBack) {
   EXPECT_EQ(generation.result().text, "a st");
   generation.Cancel();
   EXPECT_EQ(generation.result().text, "a st");
+  EXPECT_THAT(pieces_, ElementsAre("a", " "));
 }
 
 TEST_F(Generation, CannotBeCancelledOrFailAfterItsEnd) {
