@@ -28,6 +28,7 @@ struct BatchRequest {
   GenerationSinks sinks = {};  // called on the thread that steps
   bool exact = false;
   std::optional<Nanos> deadline = {};  // by the loop's clock: past it the request fails
+  Ticket::OnEnd on_end = {};           // its ticket's, called as the sinks are
 };
 
 // Sums since the loop was made, and what is under way now.

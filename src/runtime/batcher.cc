@@ -69,7 +69,7 @@ Result<std::shared_ptr<Ticket>> Batcher::Submit(BatchRequest request) {
     return Error(Code::kUnavailable, "{} requests are under way, no more can wait", requests_)
         .WithRetryAfter(seconds);
   }
-  auto ticket = std::make_shared<Ticket>(next_id_++, engine_thread_);
+  auto ticket = std::make_shared<Ticket>(next_id_++, engine_thread_, std::move(request.on_end));
   ++requests_;
   submitted_.push_back({.ticket = ticket, .request = std::move(request), .since = clock_.Now()});
   wake_.NotifyOne();  // under the lock: a sink of the request may close and destroy the batcher

@@ -4,9 +4,12 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <optional>
 #include <thread>
+#include <utility>
 
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "expert/pass_facts.h"
@@ -16,9 +19,11 @@ namespace troupe {
 
 class Ticket {
  public:
-  // engine_thread: the one that will leave the answer.
-  explicit Ticket(RequestId id, std::thread::id engine_thread = {})
-      : id_(id), engine_thread_(engine_thread) {}
+  using OnEnd = std::function<void(const Result<GenerateResult>& answer)>;
+
+  // engine_thread: the one that will leave the answer, and call on_end once it is there.
+  explicit Ticket(RequestId id, std::thread::id engine_thread = {}, OnEnd on_end = {})
+      : id_(id), engine_thread_(engine_thread), on_end_(std::move(on_end)) {}
 
   RequestId id() const { return id_; }
 
@@ -30,14 +35,19 @@ class Ticket {
   // Waits for the end. Any number of times. kFailedPrecondition on the engine's thread, which would
   // wait for itself.
   Result<GenerateResult> Wait();
+  // The same, but no longer than this; nothing if there is no answer by then.
+  std::optional<Result<GenerateResult>> WaitFor(Nanos longest);
   bool done() const;
 
-  // The batcher's, once.
+  // The batcher's, once. Lets go of on_end.
   void Finish(Result<GenerateResult> answer);
 
  private:
+  Status CheckMayWait() const TROUPE_REQUIRES(mu_);
+
   const RequestId id_;
   const std::thread::id engine_thread_;
+  OnEnd on_end_;  // the engine's thread's
   std::atomic<bool> cancelled_{false};
   mutable Mutex mu_;
   CondVar ended_;
