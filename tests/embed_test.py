@@ -36,7 +36,7 @@ int main() {
   generation.Cancel();
   (*model)->Close();
   (*model)->Detokenize((*model)->Tokenize("a").value()).value();
-  return generation.Wait().ok() && generation.done() && (*model)->plan() == Plan() && (*model)->metrics().passes > 0;
+  return generation.WaitFor(std::chrono::seconds(1)) && generation.Wait().ok() && generation.done() && (*model)->plan() == Plan() && (*model)->metrics().passes > 0;
 }
 """
 

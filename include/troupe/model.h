@@ -9,10 +9,12 @@
 // Nothing here throws, prints or exits. Errors are Status values (status.h).
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,22 +28,29 @@
 
 namespace troupe {
 
-// A request under way. Destroying it cancels it. Safe to use after its model was closed. All calls
-// but move and destruction may come from any thread.
+// A request under way. Destroying it cancels it, and none of its callbacks is called after that.
+// Safe to use after its model was closed. All calls but move and destruction may come from any
+// thread.
 class Generation {
  public:
   Generation(Generation&&) noexcept;
-  Generation& operator=(Generation&&) noexcept;  // cancels what it held
+  Generation& operator=(Generation&&) noexcept;  // destroys what it held
   ~Generation();
 
   // Waits for the end. May be called again, and gives the same again.
   // A cancelled request has an answer: what was written so far, with FinishReason::kCancelled.
   // kCancelled: the model was closed before. kDataLoss, kUnavailable: weights could not be read.
   // kDeadlineExceeded: its timeout has passed. kInvalidArgument: the model's logits are no numbers.
-  // kFailedPrecondition: moved from, or called from on_piece, where it would wait for itself.
+  // kFailedPrecondition: moved from, or called from a callback before the end, where it would wait
+  // for itself.
   Result<Answer> Wait();
+  // The same, but no longer than this: nothing if the request is still under way then.
+  std::optional<Result<Answer>> WaitFor(std::chrono::nanoseconds longest);
 
-  // Takes effect within one pass. Any number of times, also after the end or moved from.
+  // Takes effect within one pass; but no piece is shown after it has returned, for which it waits
+  // for an on_piece under way, as destruction does for either callback: hold no lock that they
+  // take. In the callback itself there is nothing to wait for. Any number of times, also after the
+  // end or moved from.
   void Cancel();
 
   bool done() const;  // Wait would not wait; true if moved from
@@ -67,9 +76,16 @@ struct Metrics {
   std::uint64_t not_exact = 0;
 };
 
-// Called with each piece of an answer, in order, on the engine's thread: all requests wait while it
-// runs, so it must not block. False or an exception cancels, and it is not called again.
+// Callbacks of a request. They are called on the engine's thread, maybe before Start returns, and
+// all requests wait while they run, so they must not block. Both are let go after the end, with
+// what they hold.
+//
+// Called with each piece of an answer, in order. False or an exception cancels, and it is not
+// called again.
 using OnPiece = std::function<bool(const Piece& piece)>;
+// Called once, after the last piece, with what Wait gives, which does not wait any more: no thread
+// has to stand by for an answer. Not called if the handle is destroyed before. It may destroy it.
+using OnEnd = std::function<void(const Result<Answer>& answer)>;
 // Called while weights are loaded.
 using OnProgress = std::function<void(Bytes done, Bytes total)>;
 
@@ -99,7 +115,7 @@ class Model {
   // kResourceExhausted: its prompt is longer than the context. kUnavailable: the queue is full; try
   // again after Status::retry_after() seconds. kUnimplemented: a chat in a format that is not
   // known. kFailedPrecondition: the model was closed.
-  Result<Generation> Start(Request request, OnPiece on_piece = {});
+  Result<Generation> Start(Request request, OnPiece on_piece = {}, OnEnd on_end = {});
 
   // Ends all requests with kCancelled after the pass that runs, and waits until that is done and no
   // callback runs any more; from a callback it does not wait. What needs no pass can be asked as

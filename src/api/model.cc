@@ -4,6 +4,7 @@
 #include <atomic>
 #include <utility>
 
+#include "api/callbacks.h"
 #include "api/conversions.h"
 #include "base/clock.h"
 #include "runtime/batcher.h"
@@ -14,49 +15,39 @@
 namespace troupe {
 namespace {
 
-// Tells a stranger's function of the pieces of one answer, and how many tokens they are of.
-class PieceSink {
- public:
-  explicit PieceSink(OnPiece on_piece) : on_piece_(std::move(on_piece)) {}
-
-  void CountToken() { ++tokens_; }
-  bool Show(std::string_view text) {
-    try {
-      return on_piece_({.text = text, .tokens = tokens_});
-    } catch (...) {  // not ours: it must not take the engine's thread with it
-      return false;
-    }
-  }
-
- private:
-  OnPiece on_piece_;
-  std::size_t tokens_ = 0;
-};
-
 std::string ChainOf(const Engine& engine) {
   const std::optional<OffloadReport> offload = engine.offload_report();
   return offload ? offload->substitution.chain : "exact";
 }
 
-GenerationSinks SinksFor(OnPiece on_piece) {
-  if (!on_piece) return {};
-  const auto sink = std::make_shared<PieceSink>(std::move(on_piece));
-  return {.on_text = [sink](std::string_view text) { return sink->Show(text); },
-          .on_logits =
-              [sink](TokenId, std::span<const float>) {
-                sink->CountToken();
-                return OkStatus();
-              }};
+void Connect(const std::shared_ptr<Callbacks>& callbacks, BatchRequest& request) {
+  request.sinks = {.on_text = [callbacks](std::string_view text) { return callbacks->Show(text); },
+                   .on_logits =
+                       [callbacks](TokenId, std::span<const float>) {
+                         callbacks->CountToken();
+                         return OkStatus();
+                       }};
+  request.on_end = [callbacks](const Result<GenerateResult>& answer) { callbacks->End(answer); };
 }
 
 }  // namespace
 
 class Generation::Impl {
  public:
-  explicit Impl(std::shared_ptr<Ticket> held) : ticket(std::move(held)) {}
-  ~Impl() { ticket->Cancel(); }
+  Impl(std::shared_ptr<Ticket> held, std::shared_ptr<Callbacks> told)
+      : ticket(std::move(held)), callbacks(std::move(told)) {}
+  ~Impl() {
+    ticket->Cancel();
+    if (callbacks != nullptr) callbacks->StopAll();
+  }
+
+  void Cancel() {
+    ticket->Cancel();
+    if (callbacks != nullptr) callbacks->StopPieces();
+  }
 
   const std::shared_ptr<Ticket> ticket;
+  const std::shared_ptr<Callbacks> callbacks;  // null if there are none
 };
 
 Generation::Generation(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -72,8 +63,16 @@ Result<Answer> Generation::Wait() {
   return ToAnswer(std::move(result));
 }
 
+std::optional<Result<Answer>> Generation::WaitFor(std::chrono::nanoseconds longest) {
+  if (impl_ == nullptr) return Wait();
+  std::optional<Result<GenerateResult>> result = impl_->ticket->WaitFor(longest.count());
+  if (!result) return std::nullopt;
+  if (!result->ok()) return result->status();
+  return ToAnswer(std::move(*result).value());
+}
+
 void Generation::Cancel() {
-  if (impl_ != nullptr) impl_->ticket->Cancel();
+  if (impl_ != nullptr) impl_->Cancel();
 }
 
 bool Generation::done() const { return impl_ == nullptr || impl_->ticket->done(); }
@@ -97,11 +96,12 @@ class Model::Impl {
         plan(ToPlan(engine->plan(), options, ChainOf(*engine))),
         runner_(*engine) {}
 
-  Result<std::shared_ptr<Ticket>> Start(Request request, OnPiece on_piece) {
+  Result<std::shared_ptr<Ticket>> Start(Request request,
+                                        const std::shared_ptr<Callbacks>& callbacks) {
     TROUPE_ASSIGN_OR_RETURN(BatchRequest batch,
                             ToBatchRequest(std::move(request), engine->tokenizer(),
                                            engine->chat_format(), clock.Now()));
-    batch.sinks = SinksFor(std::move(on_piece));
+    if (callbacks != nullptr) Connect(callbacks, batch);
     return batcher->Submit(std::move(batch));
   }
 
@@ -141,13 +141,18 @@ Result<std::unique_ptr<Model>> Model::Open(const std::string& path, const ModelO
   return std::unique_ptr<Model>(new Model(std::move(impl)));
 }
 
-Result<Generation> Model::Start(Request request, OnPiece on_piece) {
-  Result<std::shared_ptr<Ticket>> ticket = impl_->Start(std::move(request), std::move(on_piece));
+Result<Generation> Model::Start(Request request, OnPiece on_piece, OnEnd on_end) {
+  std::shared_ptr<Callbacks> callbacks;
+  if (on_piece || on_end) {
+    callbacks = std::make_shared<Callbacks>(std::move(on_piece), std::move(on_end));
+  }
+  Result<std::shared_ptr<Ticket>> ticket = impl_->Start(std::move(request), callbacks);
   if (!ticket.ok()) {
     ++impl_->refused;
     return ticket.status();
   }
-  return Generation(std::make_unique<Generation::Impl>(std::move(ticket).value()));
+  return Generation(
+      std::make_unique<Generation::Impl>(std::move(ticket).value(), std::move(callbacks)));
 }
 
 Result<std::vector<TokenId>> Model::Tokenize(std::string_view text) const {
