@@ -86,8 +86,9 @@ using OnPiece = std::function<bool(const Piece& piece)>;
 // Called once, after the last piece, with what Wait gives, which does not wait any more: no thread
 // has to stand by for an answer. Not called if the handle is destroyed before. It may destroy it.
 using OnEnd = std::function<void(const Result<Answer>& answer)>;
-// Called while weights are loaded.
-using OnProgress = std::function<void(Bytes done, Bytes total)>;
+// Called while weights are loaded, on the thread that opens. False or an exception stops, and it is
+// not called again.
+using OnProgress = std::function<bool(Bytes done, Bytes total)>;
 
 // A model that is ready to answer. Opening reads the file and takes all memory it will ever take.
 // Thread-safe: requests of all threads share passes, and each gets the bytes it would get alone.
@@ -99,7 +100,7 @@ class Model {
   // kNotFound, kPermissionDenied: the file cannot be opened. kInvalidArgument: it is no model, or
   // an option is wrong. kUnimplemented: a family or tensor type that is not known.
   // kResourceExhausted: the budget is too small, and the message says what would do; or the system
-  // gives no thread. kDataLoss: the file is damaged.
+  // gives no thread. kDataLoss: the file is damaged. kCancelled: on_progress wants no model.
   static Result<std::unique_ptr<Model>> Open(const std::string& path,
                                              const ModelOptions& options = {},
                                              const OnProgress& on_progress = {});

@@ -20,6 +20,18 @@ std::string ChainOf(const Engine& engine) {
   return offload ? offload->substitution.chain : "exact";
 }
 
+// An exception of a stranger's must not unwind through work that other threads share.
+ByteProgress Guarded(const OnProgress& on_progress) {
+  if (!on_progress) return {};
+  return [&on_progress](Bytes done, Bytes total) {
+    try {
+      return on_progress(done, total);
+    } catch (...) {
+      return false;
+    }
+  };
+}
+
 void Connect(const std::shared_ptr<Callbacks>& callbacks, BatchRequest& request) {
   request.sinks = {.on_text = [callbacks](std::string_view text) { return callbacks->Show(text); },
                    .on_logits =
@@ -83,7 +95,7 @@ class Model::Impl {
                                             const OnProgress& on_progress) {
     TROUPE_ASSIGN_OR_RETURN(const EngineOptions engine_options, ToEngineOptions(options));
     TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
-                            Engine::Open(path, engine_options, on_progress));
+                            Engine::Open(path, engine_options, Guarded(on_progress)));
     auto impl = std::make_unique<Impl>(std::move(engine), options);
     TROUPE_ASSIGN_OR_RETURN(impl->batcher,
                             Batcher::Create(impl->runner_, impl->engine->tokenizer(), impl->clock,

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <future>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 
 #include "testing/no_more_threads.h"
@@ -109,6 +110,30 @@ TEST(ModelApi, RefusesWhatIsNoModelAndOptionsThatCannotBe) {
   EXPECT_EQ(Model::PlanFor(kPath, {.lossiness = Chain{"nonsense"}}).status().code(),
             Code::kInvalidArgument);
   EXPECT_EQ(Model::Open(kPath, {.memory = 1_MiB}).status().code(), Code::kResourceExhausted);
+}
+
+TEST(ModelApi, OpeningTellsHowFarItIsAndIsStoppedByFalseOrAnException) {
+  for (const std::uint32_t threads : {1, 3}) {
+    const ModelOptions options{.context = 96, .threads = threads};
+    Bytes last, total;
+    const auto watch = [&](Bytes done, Bytes all) {
+      EXPECT_GT(done, last);
+      EXPECT_LE(done, all);
+      last = done;
+      total = all;
+      return true;
+    };
+    EXPECT_TRUE(Model::Open(kPath, options, watch).ok());
+    EXPECT_GT(total, 100_KiB);
+    int calls = 0;
+    const auto refuse = [&](Bytes, Bytes) { return ++calls < 1; };
+    const Status refused = Model::Open(kPath, options, refuse).status();
+    EXPECT_EQ(refused.code(), Code::kCancelled);
+    EXPECT_THAT(refused.message(), HasSubstr("stopped by its caller after"));
+    EXPECT_EQ(calls, 1);
+    const auto fail = [&](Bytes, Bytes) -> bool { throw std::runtime_error("no room to draw"); };
+    EXPECT_EQ(Model::Open(kPath, options, fail).status().code(), Code::kCancelled);
+  }
 }
 
 TEST(ModelApi, RefusesRequestsThatCanNeverBeAnswered) {

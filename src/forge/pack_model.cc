@@ -98,7 +98,7 @@ Status Packer::Pack(const PackedLayer& layer, std::uint32_t experts) {
       TROUPE_RETURN_IF_ERROR(writer_.Append(std::span(slots_).subspan(e * slot_bytes, slot_bytes)));
     }
     done_ += Bytes(count * layer.source.SourceBytes());
-    Report(options_.progress, done_, total_);
+    TROUPE_RETURN_IF_ERROR(Report(options_.progress, done_, total_));
   }
   return OkStatus();
 }

@@ -231,6 +231,7 @@ TEST(PackModel, ReportsProgressUpToTheEnd) {
     EXPECT_GE(done, last);
     last = done;
     total = all;
+    return true;
   };
   const Result<PackReport> report = Pack(model, folder.PathOf("o"), options);
   ASSERT_TRUE(report.ok());

@@ -172,7 +172,8 @@ class PackPairOverAnOldOne : public ::testing::Test {
 
 TEST_F(PackPairOverAnOldOne, ARefusalLeavesTheOldPairAndConvertsNothing) {
   std::size_t reports = 0;
-  PackOptions no_smaller = {.low = TensorType::kQ8_0, .progress = [&](Bytes, Bytes) { ++reports; }};
+  PackOptions no_smaller = {.low = TensorType::kQ8_0,
+                            .progress = [&](Bytes, Bytes) { return ++reports > 0; }};
   EXPECT_THAT(Pack(no_smaller).message(), HasSubstr("a smaller type expected"));
   PackOptions fine = no_smaller;
   fine.low = TensorType::kQ4_0;
@@ -191,6 +192,7 @@ TEST_F(PackPairOverAnOldOne, TheOldPairStaysUntilBothFilesAreComplete) {
                         [&](Bytes, Bytes) {
                           ++reports;
                           EXPECT_TRUE(OldPairIsThere());
+                          return true;
                         }})
                   .ok());
   EXPECT_GT(reports, 2u);
@@ -225,6 +227,7 @@ TEST_F(PackPairOverAnOldOne, AStopBetweenTheTwoNamesLeavesAContainerThatIsRefuse
     if (done == total && ++ends == 2) {
       std::filesystem::create_directory(folder_.PathOf("c.experts"));
     }
+    return true;
   };
   const Status status = Pack({.low = TensorType::kQ4_0, .progress = progress}, "c.experts");
   EXPECT_THAT(status.message(), HasSubstr("c.experts"));

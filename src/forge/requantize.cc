@@ -38,7 +38,7 @@ class Requantizer {
 Status Requantizer::Emit(const TensorInfo& tensor, std::span<const std::byte> bytes,
                          std::uint64_t read) {
   done_ += Bytes(read);
-  Report(options_.progress, done_, model_.tensor_bytes());
+  TROUPE_RETURN_IF_ERROR(Report(options_.progress, done_, model_.tensor_bytes()));
   return writer_.Append(tensor.name, bytes);
 }
 

@@ -169,6 +169,15 @@ TEST(Requantize, RefusesToWriteOverItsInputUnderAnyName) {
   EXPECT_TRUE(folder.Read("Q8_0.gguf") == before);
 }
 
+TEST(Requantize, StoppedByItsCallerItLeavesNoFile) {
+  const TempFolder folder;
+  const GgufModel model = GgufModel::Open(Synth(folder, "tiny-llama", TensorType::kQ8_0)).value();
+  RequantizeOptions options{.mix = {.type = TensorType::kQ4_0}};
+  options.progress = [](Bytes done, Bytes all) { return done < Bytes(all.count() / 2); };
+  EXPECT_EQ(Requantize(model, options, folder.PathOf("o")).status().code(), Code::kCancelled);
+  EXPECT_EQ(folder.Count(), 1u);
+}
+
 TEST(Requantize, ReportsProgressUpToTheEnd) {
   const TempFolder folder;
   const GgufModel model = GgufModel::Open(Synth(folder, "tiny-llama", TensorType::kQ8_0)).value();
@@ -178,6 +187,7 @@ TEST(Requantize, ReportsProgressUpToTheEnd) {
     EXPECT_GE(done, last);
     last = done;
     total = all;
+    return true;
   };
   ASSERT_TRUE(Requantize(model, options, folder.PathOf("o")).ok());
   EXPECT_EQ(last, total);

@@ -74,7 +74,7 @@ Result<SynthReport> Synthesize(const ModelShape& shape, const SynthOptions& opti
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     TROUPE_RETURN_IF_ERROR(source.Generate(tensors[i], [&](std::span<const std::byte> bytes) {
       done += Bytes(bytes.size());
-      Report(options.progress, done, total);
+      if (Status told = Report(options.progress, done, total); !told.ok()) return told;
       return output.Append(i, bytes);
     }));
   }

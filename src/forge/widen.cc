@@ -102,7 +102,7 @@ Result<Bytes> WidenExperts(const GgufModel& model, std::uint32_t factor, const s
     }
     TROUPE_RETURN_IF_ERROR(CopyWithGaps(model, tensor, run, gap, writer));
     done += tensor.bytes;
-    Report(progress, done, model.tensor_bytes());
+    TROUPE_RETURN_IF_ERROR(Report(progress, done, model.tensor_bytes()));
   }
   TROUPE_RETURN_IF_ERROR(writer.Finish());
   return writer.total_bytes();

@@ -123,7 +123,7 @@ Result<Bytes> WidenStream(const GgufModel& model, std::uint32_t factor, const st
   for (const TensorInfo& tensor : model.tensors()) {
     TROUPE_RETURN_IF_ERROR(widening.Write(tensor, writer));
     done += tensor.bytes;
-    Report(progress, done, model.tensor_bytes());
+    TROUPE_RETURN_IF_ERROR(Report(progress, done, model.tensor_bytes()));
   }
   TROUPE_RETURN_IF_ERROR(writer.Finish());
   return writer.total_bytes();

@@ -93,14 +93,17 @@ Status LoadAll(const GgufModel& file, const std::vector<LoadJob>& jobs, ThreadPo
     if (failed.load(std::memory_order_relaxed)) return;
     const Piece& piece = pieces[p];
     Status status = LoadPiece(file, piece, staging[thread]);
-    const MutexLock lock(mu);
-    if (!status.ok()) {
-      failed.store(true);
-      if (first_error.ok()) first_error = std::move(status);
-      return;
+    Bytes so_far;
+    if (status.ok()) {
+      const MutexLock lock(mu);
+      done += piece.rows * RowBytes(piece.job->tensor->type, piece.job->cols);
+      so_far = done;
     }
-    done += piece.rows * RowBytes(piece.job->tensor->type, piece.job->cols);
-    if (thread == 0) Report(progress, done, total);
+    if (status.ok() && thread == 0) status = Report(progress, so_far, total);
+    if (status.ok()) return;
+    const MutexLock lock(mu);
+    failed.store(true);
+    if (first_error.ok()) first_error = std::move(status);
   });
   return first_error;
 }

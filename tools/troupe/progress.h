@@ -26,7 +26,10 @@ class ProgressBar {
 
   // To hand to library code; this must outlive the use.
   ByteProgress Callback() {
-    return [this](Bytes done, Bytes total) { Update(done, total); };
+    return [this](Bytes done, Bytes total) {
+      Update(done, total);
+      return true;
+    };
   }
 
  private:
