@@ -13,6 +13,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 MODEL = ROOT / "models/tiny-qwen2moe-q8_0.gguf"
 EXAMPLE = ROOT / "examples/embed"
 PROMPT, TOKENS = "The kernel", "24"
@@ -36,6 +37,7 @@ int main() {
   generation.Cancel();
   (*model)->Close();
   (*model)->Detokenize((*model)->Tokenize("a").value()).value();
+  generation = (*model)->Start({.prompt = "a"}, [](const Piece&) { return true; }, [](const Result<Answer>&) {}).value();
   return generation.WaitFor(std::chrono::seconds(1)) && generation.Wait().ok() && generation.done() && (*model)->plan() == Plan() && (*model)->metrics().passes > 0;
 }
 """
@@ -89,6 +91,33 @@ class Embed(unittest.TestCase):
         output_of("g++", "-std=c++20", EXAMPLE / "main.cc", "-o", program, *self.package("--cflags"), *libraries)
         self.answers_like_the_command_line(program)
 
+    def compile(self, program, text):
+        output_of("g++", "-std=c++20", "-O0", "-x", "c++", "-", "-o", program, *self.package("--cflags", "--libs"),
+                  input=text)
+        return output_of(program, env=os.environ | {"LD_LIBRARY_PATH": str(self.library)})
+
+    def test_the_examples_of_the_readme_and_of_the_header_compile(self):
+        section = README.split("## In your own program", 1)[1].split("\n\n`", 1)[0]
+        example = [line[4:] for line in section.splitlines() if line.startswith("    ")]
+        header = (self.prefix / "include/troupe/model.h").read_text(encoding="utf-8").split("#pragma once", 1)[0]
+        shown = [line[7:] for line in header.splitlines() if line.startswith("//     ")]
+        for lines in (example, shown):
+            with self.subTest(lines[0]):
+                self.assertTrue(any("_GiB" in line for line in lines) and any("Wait()" in line for line in lines))
+                includes = [line for line in lines if line.startswith("#include")]
+                body = "\n".join(line for line in lines if line not in includes)
+                text = "\n".join(["#include <iostream>", *(includes or ["#include <troupe/model.h>"]),
+                                  "int Fail(const std::string&) { return 0; }",
+                                  f"int Run() {{\n{body}\nreturn 0;\n}}", "int main() { return 0; }\n"])
+                self.compile(pathlib.Path(self.folder.name) / "example", text)
+
+    def test_headers_library_and_package_are_of_one_version(self):
+        text = "#include <troupe/version.h>\n#include <iostream>\n" \
+               "int main() { std::cout << TROUPE_VERSION << ' ' << troupe::Version(); }\n"
+        headers, library = self.compile(pathlib.Path(self.folder.name) / "version", text).split()
+        self.assertEqual([headers], self.package("--modversion"))
+        self.assertEqual(headers, library)
+
     def test_the_manual_page_and_the_completions_are_installed(self):
         share = self.prefix / "share"
         self.assertIn(".TH", (share / "man/man1/troupe.1").read_text(encoding="utf-8"))
@@ -105,10 +134,7 @@ class Embed(unittest.TestCase):
                           "-x", "c++", "-", input=f"#include <troupe/{header.name}>\n")
 
     def test_everything_declared_is_exported(self):
-        program = pathlib.Path(self.folder.name) / "everything"
-        output_of("g++", "-std=c++20", "-O0", "-x", "c++", "-", "-o", program, *self.package("--cflags", "--libs"),
-                  input=EVERYTHING)
-        output_of(program, env=os.environ | {"LD_LIBRARY_PATH": str(self.library)})
+        self.compile(pathlib.Path(self.folder.name) / "everything", EVERYTHING)
 
     def test_only_the_interface_is_exported(self):
         names = output_of("nm", "-DC", "--defined-only", "--format=just-symbols", self.library / "libtroupe.so").splitlines()

@@ -38,10 +38,13 @@ class Bytes {
   std::uint64_t count_ = 0;
 };
 
+// 6_GiB in a program that says `using namespace troupe::literals;`.
+inline namespace literals {
 constexpr Bytes operator""_B(unsigned long long n) { return Bytes(n); }
 constexpr Bytes operator""_KiB(unsigned long long n) { return Bytes(n << 10); }
 constexpr Bytes operator""_MiB(unsigned long long n) { return Bytes(n << 20); }
 constexpr Bytes operator""_GiB(unsigned long long n) { return Bytes(n << 30); }
+}  // namespace literals
 
 // "976.2 MiB": one decimal, the unit in which the number is below 1024.
 std::string ToString(Bytes bytes);

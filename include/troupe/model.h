@@ -1,5 +1,6 @@
 // Troupe's front door: open a model, start requests, wait for their answers.
 //
+//     using namespace troupe::literals;
 //     auto model = troupe::Model::Open("model.gguf", {.memory = 6_GiB});
 //     if (!model.ok()) return Fail(model.status().ToString());
 //     auto generation = (*model)->Start({.prompt = "The kernel"});

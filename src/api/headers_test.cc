@@ -10,10 +10,19 @@
 #include "runtime/engine.h"
 #include "text/chat_template.h"
 
+// A program that takes the literals and no other name.
+namespace embedder {
+using namespace troupe::literals;
+constexpr auto kMemory = 6_GiB;
+class Bytes;
+}  // namespace embedder
+
 namespace troupe {
 namespace {
 
-TEST(Headers, AndLibraryAreOfOneVersion) { EXPECT_EQ(Version(), TROUPE_VERSION); }
+TEST(Headers, LiteralsComeWithoutTheNamesBesideThem) {
+  EXPECT_EQ(embedder::kMemory, Bytes(std::uint64_t{6} << 30));
+}
 
 TEST(Headers, StatusSaysWhenToComeAgain) {
   const Status now = Status(Code::kUnavailable, "full");
