@@ -40,6 +40,12 @@ WIDE_SHAPE = {**SHAPE, "intermediate_size": 128, "num_experts": WIDE_EXPERTS,
 PAIRS_SHAPE = {**SHAPE, "hidden_size": 256, "intermediate_size": 128, "num_experts": 256,
                "num_experts_per_tok": 8, "num_hidden_layers": 2}
 
+# A vocabulary as large as those of models that many speak to: a row of logits is 600 kB, and what
+# drawing a token takes 2.4 MB.
+LARGE_VOCABULARY = 150_000
+LARGE_VOCABULARY_SHAPE = {**SHAPE, "hidden_size": 128, "intermediate_size": 256,
+                          "vocab_size": LARGE_VOCABULARY}
+
 LONG = {"prompt": 3000, "context": 4096}
 # With the least memory every token of a prompt may be a chunk of its own, and reads its experts.
 SHORT = {"prompt": 100, "context": 256}
@@ -204,6 +210,33 @@ class Together(BudgetTest):
         record = self.check(1, budget)
         self.assertLess(record["read_bandwidth_buffer_bytes"], budget)
         self.assertGreater(record["read_bandwidth_buffer_bytes"], budget // 2)
+
+
+class TogetherWithALargeVocabulary(BudgetTest):
+    """Requests whose tokens are drawn from many logits, all at the same time."""
+    shape = LARGE_VOCABULARY_SHAPE
+    SEQUENCES = 9  # that bench --join holds
+    CONTEXT_BYTES = 512 * LAYERS * 2 * LARGE_VOCABULARY_SHAPE["hidden_size"] * 2
+
+    def bench(self, budget, group=None):
+        command = [BINARY, "bench", str(self.model), "--prefill", "32", "--decode", "2", "--reps", "1",
+                   "--join", "64", "--ctx", "512", "--threads", "2",
+                   "--json", str(self.folder / "bench.json"), "--memory", str(budget)]
+        return subprocess.run(group.command(command) if group else command, check=False,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+    def test_RequestsThatDrawTheirTokensStayWithinTheBudget(self):
+        refused = self.bench(MIB)
+        self.assertEqual(refused.returncode, 1, refused.stderr)
+        least = int(float(re.search(r"([0-9.]+) MiB are the least", refused.stderr).group(1)) * MIB)
+        budget = least + VARIATION + (self.SEQUENCES - 1) * self.CONTEXT_BYTES
+        with memory_cgroup.MemoryCgroup(budget + ALLOWANCE) as group:
+            done = self.bench(budget, group)
+            self.assertEqual(group.kills(), 0, f"killed for memory; {group.peak_bytes()} bytes were charged")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        record = json.loads((self.folder / "bench.json").read_text(encoding="utf-8"))
+        self.assertIn("join", record)
+        self.assertLessEqual(record["peak_rss_bytes"], budget)
 
 
 class WideRouter(BudgetTest):

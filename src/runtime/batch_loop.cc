@@ -201,7 +201,7 @@ void BatchLoop::TakeResults(std::span<const PassRows> rows, double seconds) {
     if (!rows[i].wants_logits || active.generation.ended()) continue;
     const std::size_t before = active.generation.result().token_ids.size();
     // An answer that fails here says so by its state.
-    (void)active.generation.Accept(runner_.Logits(active.sequence));
+    (void)active.generation.Accept(runner_.Logits(active.sequence), runner_.sampler_scratch());
     counters_.generated_tokens += active.generation.result().token_ids.size() - before;
   }
 }

@@ -41,11 +41,12 @@ class BatchLoopTest : public testing::Test {
     TextGeneration generation = TextGeneration::Make(*tokenizer_, request.prompt, request.options,
                                                      {.capacity = 512}, clock_)
                                     .value();
+    SamplerScratch scratch;
     std::vector<TokenId> fed = request.prompt;
     generation.Read(fed.size());
     while (!generation.ended()) {
       for (const TokenId token : generation.NextTokens(1)) fed.push_back(token);
-      EXPECT_TRUE(generation.Accept(model.LogitsAfter(fed)).ok());
+      EXPECT_TRUE(generation.Accept(model.LogitsAfter(fed), scratch).ok());
     }
     return std::move(generation).TakeResult();
   }

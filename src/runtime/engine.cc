@@ -50,6 +50,8 @@ Engine::Engine(Opened opened)
       chat_format_(std::move(opened.chat_format)),
       pool_(plan_.threads),
       slots_(plan_.memory.sequences),
+      sampler_scratch_(config_->vocabulary),
+      logits_(plan_.memory.sequences, config_->vocabulary),
       bytes_touched_(opened.bytes_touched) {}
 
 Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertStore> store,

@@ -21,11 +21,13 @@
 #include "model/weight_loader.h"
 #include "model/weights.h"
 #include "runtime/engine_plan.h"
+#include "runtime/logit_rows.h"
 #include "runtime/model_profile.h"
 #include "runtime/offloaded_experts.h"
 #include "runtime/sequence_rows.h"
 #include "runtime/sequence_slots.h"
 #include "text/chat_template.h"
+#include "text/sampler.h"
 #include "text/tokenizer.h"
 
 namespace troupe {
@@ -52,6 +54,8 @@ class Engine {
   // For sessions.
   SequenceSlots& sequence_slots() { return slots_; }
   KvPool& kv() { return *kv_; }
+  std::span<const float> LogitsOf(SequenceId sequence) const { return logits_.Of(sequence); }
+  SamplerScratch& sampler_scratch() { return sampler_scratch_; }
   RequestId NewRequest() { return ++requests_; }
 
   const Workspace& workspace() const { return *workspace_; }
@@ -84,6 +88,8 @@ class Engine {
                      std::optional<ModelProfile> profile);
   Status OpenSequences();
   void ComputeLogits(std::span<const SequenceRows> rows);
+  // Tells the entry's on_row of its rows, of which the first is row `first` of the pass.
+  void ShowRows(const SequenceRows& entry, std::uint32_t first);
 
   std::string path_;
   std::unique_ptr<const ModelConfig> config_;  // plan and weights point to it
@@ -101,10 +107,14 @@ class Engine {
   std::unique_ptr<KvPool> kv_;
   std::optional<Workspace> workspace_;
   SequenceSlots slots_;
+  SamplerScratch sampler_scratch_;
   RequestId requests_ = 0;
   std::atomic<bool> running_{false};  // to catch a second thread
   std::vector<RowGroup> batch_;       // of Run, kept for their memory
-  std::vector<float> logit_rows_;
+  LogitRows logits_;
+  std::vector<std::uint32_t> last_rows_;  // of Run as well
+  std::vector<SequenceId> last_of_;
+  std::vector<float> evaluated_;  // logits of rows before an entry's last
   Bytes bytes_touched_;
   double load_seconds_ = 0;
 };

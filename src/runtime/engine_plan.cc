@@ -5,17 +5,19 @@
 #include "model/kv_pool.h"
 #include "model/workspace.h"
 #include "runtime/loader_choice.h"
+#include "runtime/logit_rows.h"
 #include "runtime/offloaded_experts.h"
 #include "runtime/trace_recorder.h"
+#include "text/sampler.h"
 
 namespace troupe {
 namespace {
 
-// Each sequence keeps a row of logits. That of one is part of the program, whatever it does; many
-// also want theirs computed together.
-Bytes LogitsOfMany(const ModelConfig& config, std::uint32_t sequences) {
-  if (sequences == 1) return Bytes();
-  return Bytes((sequences - 1 + LogitRowsTogether(config)) * config.vocabulary * sizeof(float));
+// Of all sequences, of texts that are evaluated, and what drawing a token from them takes.
+Bytes LogitBytes(const ModelConfig& config, std::uint32_t sequences) {
+  return LogitRows::BytesFor(sequences, config.vocabulary) +
+         Bytes(EvaluatedRows(config) * config.vocabulary * sizeof(float)) +
+         SamplerScratch::BytesFor(config.vocabulary);
 }
 
 std::uint32_t MoeLayers(const ModelConfig& config, LayerRange layers) {
@@ -31,7 +33,7 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
                     const EngineOptions& options) {
   MemoryNeeds needs;
   needs.program = machine.program + (options.beside ? options.beside(config) : Bytes()) +
-                  LogitsOfMany(config, options.sequences);
+                  LogitBytes(config, options.sequences);
   needs.dense = weights.bytes.dense;
   needs.experts = weights.bytes.experts;
   needs.slot = OffloadedExperts::SlotBytes(weights.experts);
@@ -61,10 +63,10 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
 
 }  // namespace
 
-std::size_t LogitRowsTogether(const ModelConfig& config) {
+std::size_t EvaluatedRows(const ModelConfig& config) {
   constexpr std::size_t kMostBytes = 4 << 20;
   return std::clamp<std::size_t>(kMostBytes / (config.vocabulary * sizeof(float)), 1,
-                                 kMostLogitRows);
+                                 kMostEvaluatedRows);
 }
 
 Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& weights,

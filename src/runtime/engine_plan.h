@@ -112,10 +112,11 @@ struct EnginePlan {
   std::uint32_t context() const { return memory.context; }
 };
 
-// Rows of logits that are computed together where many are wanted: enough to read the output matrix
-// seldom, few enough to take little beside a small budget.
-inline constexpr std::size_t kMostLogitRows = 32;
-std::size_t LogitRowsTogether(const ModelConfig& config);
+// Rows of logits that are computed together where a text is evaluated, beside those that each
+// sequence has of its last token: enough to read the output matrix seldom, few enough to take
+// little of a small budget.
+inline constexpr std::size_t kMostEvaluatedRows = 32;
+std::size_t EvaluatedRows(const ModelConfig& config);
 
 // Of the whole model, or of a part of it, whose weights were then measured.
 Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& weights,

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "gguf/reader.h"
+#include "text/sampler.h"
 
 namespace troupe {
 namespace {
@@ -116,6 +117,16 @@ TEST_F(EnginePlanning, APredictorsTablesArePartOfTheBudget) {
   EXPECT_EQ(prediction("gate"), Bytes());
   EXPECT_GT(prediction("lookahead"), Bytes());
   EXPECT_GT(prediction("none", "echo"), Bytes());
+}
+
+TEST_F(EnginePlanning, ALogitRowForEachSequenceAndOneSamplersScratchArePlanned) {
+  const auto program = [&](std::uint32_t sequences) {
+    return Plan({.context = 512, .sequences = sequences})->memory.program;
+  };
+  config_.vocabulary = 100'000;
+  const Bytes row(4 * config_.vocabulary);
+  EXPECT_EQ(program(16), program(1) + 15 * row);
+  EXPECT_GE(program(1), 10_MiB + row + SamplerScratch::BytesFor(config_.vocabulary));
 }
 
 TEST_F(EnginePlanning, MoreSequencesTakeMoreKeysAndValuesAndTheirLogits) {

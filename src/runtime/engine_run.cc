@@ -1,6 +1,7 @@
 // One pass over rows of several sequences, and the logits that are wanted of them.
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "base/check.h"
 #include "runtime/engine.h"
@@ -36,72 +37,46 @@ std::size_t FirstWanted(const SequenceRows& rows) {
   return rows.tokens.size();
 }
 
-// Rows of logits computed together, each with where it goes.
-class LogitBatch {
- public:
-  LogitBatch(Transformer& transformer, Workspace& workspace, std::vector<float>& memory)
-      : transformer_(transformer),
-        workspace_(workspace),
-        memory_(memory),
-        vocabulary_(transformer.config().vocabulary),
-        most_(std::min(LogitRowsTogether(transformer.config()), workspace.chunk())) {}
-
-  // Row `row` of the pass is row `index` of `from`, the logits of whose last row go to `last`.
-  void Add(std::size_t row, const SequenceRows& from, std::size_t index, std::span<float> last) {
-    wanted_[count_] = static_cast<std::uint32_t>(row);
-    places_[count_] = {.from = &from, .index = index, .last = last};
-    if (++count_ == most_) Flush();
-  }
-
-  void Flush() {
-    if (count_ == 0) return;
-    const auto rows = std::span(wanted_).first(count_);
-    if (count_ == 1 && places_[0].from->wanted == LogitsWanted::kLast) {  // no copy
-      transformer_.Logits(workspace_, rows, places_[0].last.data());
-    } else {
-      memory_.resize(std::max(memory_.size(), count_ * vocabulary_));
-      transformer_.Logits(workspace_, rows, memory_.data());
-      for (std::size_t i = 0; i < count_; ++i) {
-        Deliver(places_[i], std::span(memory_).subspan(i * vocabulary_, vocabulary_));
-      }
-    }
-    count_ = 0;
-  }
-
- private:
-  struct Place {
-    const SequenceRows* from;
-    std::size_t index;
-    std::span<float> last;
-  };
-
-  static void Deliver(const Place& place, std::span<const float> logits) {
-    const SequenceRows& from = *place.from;
-    if (from.wanted == LogitsWanted::kAll && from.on_row) from.on_row(place.index, logits);
-    if (place.index + 1 == from.tokens.size()) std::ranges::copy(logits, place.last.begin());
-  }
-
-  Transformer& transformer_;
-  Workspace& workspace_;
-  std::vector<float>& memory_;
-  std::size_t vocabulary_, most_;
-  std::array<std::uint32_t, kMostLogitRows> wanted_;
-  std::array<Place, kMostLogitRows> places_;
-  std::size_t count_ = 0;
-};
-
 }  // namespace
 
+// Those of every entry's last row in one product, which reads the output matrix once for all.
 void Engine::ComputeLogits(std::span<const SequenceRows> rows) {
-  LogitBatch logits(*transformer_, *workspace_, logit_rows_);
-  std::size_t first = 0;  // row of the pass
+  last_rows_.clear();
+  last_of_.clear();
+  std::uint32_t first = 0;  // row of the pass
   for (const SequenceRows& entry : rows) {
-    for (std::size_t i = FirstWanted(entry); i < entry.tokens.size(); ++i) {
-      logits.Add(first + i, entry, i, entry.sequence->logits_);
+    const auto count = static_cast<std::uint32_t>(entry.tokens.size());
+    if (FirstWanted(entry) < count) {
+      last_rows_.push_back(first + count - 1);
+      last_of_.push_back(entry.sequence->id());
     }
-    first += entry.tokens.size();
+    first += count;
   }
-  logits.Flush();
+  if (last_rows_.empty()) return;
+  transformer_->Logits(*workspace_, last_rows_, logits_.Place(last_of_).data());
+  first = 0;
+  for (const SequenceRows& entry : rows) {
+    if (entry.wanted == LogitsWanted::kAll && entry.on_row) ShowRows(entry, first);
+    first += static_cast<std::uint32_t>(entry.tokens.size());
+  }
+}
+
+void Engine::ShowRows(const SequenceRows& entry, std::uint32_t first) {
+  const std::size_t vocabulary = config().vocabulary, last = entry.tokens.size() - 1;
+  const std::size_t most = std::min<std::size_t>(EvaluatedRows(config()), workspace_->chunk());
+  std::array<std::uint32_t, kMostEvaluatedRows> together;
+  std::size_t count = 0;
+  for (std::size_t at = FirstWanted(entry); at < last; at += count) {
+    count = std::min(most, last - at);
+    std::iota(together.begin(), together.begin() + static_cast<std::ptrdiff_t>(count),
+              first + static_cast<std::uint32_t>(at));
+    evaluated_.resize(std::max(evaluated_.size(), count * vocabulary));
+    transformer_->Logits(*workspace_, std::span(together).first(count), evaluated_.data());
+    for (std::size_t i = 0; i < count; ++i) {
+      entry.on_row(at + i, std::span(evaluated_).subspan(i * vocabulary, vocabulary));
+    }
+  }
+  if (FirstWanted(entry) <= last) entry.on_row(last, entry.sequence->logits());
 }
 
 Status Engine::Run(std::span<const SequenceRows> rows) {

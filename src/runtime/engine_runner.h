@@ -24,6 +24,7 @@ class EngineRunner final : public PassRunner {
   void Release(SequenceId sequence) override;
   Status Run(std::span<const PassRows> rows) override;
   std::span<const float> Logits(SequenceId sequence) const override;
+  SamplerScratch& sampler_scratch() override { return engine_.sampler_scratch(); }
   std::span<const RowsCost> costs() const override { return costs_; }
 
  private:

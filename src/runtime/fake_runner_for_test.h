@@ -78,6 +78,7 @@ class FakeRunner final : public PassRunner {
   }
 
   std::span<const float> Logits(SequenceId id) const override { return sequences_.at(id).logits; }
+  SamplerScratch& sampler_scratch() override { return scratch_; }
   std::span<const RowsCost> costs() const override { return costs_; }
 
   std::size_t passes() const { return passes_; }
@@ -104,6 +105,7 @@ class FakeRunner final : public PassRunner {
   std::map<SequenceId, Sequence> sequences_;
   std::size_t reserved_ = 0, passes_ = 0, most_together_ = 0;
   std::vector<RowsCost> costs_;
+  SamplerScratch scratch_;
 };
 
 }  // namespace troupe

@@ -105,10 +105,10 @@ void TextGeneration::Read(std::size_t tokens) {
   if (max_tokens_ == 0) End(State::kFinished, FinishReason::kLength);
 }
 
-Status TextGeneration::Accept(std::span<const float> logits) {
+Status TextGeneration::Accept(std::span<const float> logits, SamplerScratch& scratch) {
   TROUPE_CHECK(state_ == State::kDecoding);
   if (!result_.token_ids.empty()) ++result_.decode_steps;
-  const Result<TokenId> sampled = sampler_.Sample(logits);
+  const Result<TokenId> sampled = sampler_.Sample(logits, scratch);
   if (!sampled.ok()) {
     Fail(sampled.status());
     return status_;

@@ -99,9 +99,9 @@ class TextGeneration {
   // token was asked for. REQUIRES: reading.
   void Read(std::size_t tokens);
 
-  // The logits after what NextTokens gave; chooses the next token. Fails if they are no logits, or
-  // if a sink fails. REQUIRES: decoding.
-  Status Accept(std::span<const float> logits);
+  // The logits after what NextTokens gave; chooses the next token, for which the scratch is used.
+  // Fails if they are no logits, or if a sink fails. REQUIRES: decoding.
+  Status Accept(std::span<const float> logits, SamplerScratch& scratch);
 
   // Both do nothing after the end. Nothing more is shown.
   void Cancel();

@@ -46,7 +46,7 @@ class Generation : public testing::Test {
   void Say(TextGeneration& generation, std::string_view bytes) const {
     for (const char byte : bytes) {
       if (generation.ended()) return;
-      ASSERT_TRUE(generation.Accept(Choosing(static_cast<unsigned char>(byte))).ok());
+      ASSERT_TRUE(generation.Accept(Choosing(static_cast<unsigned char>(byte)), scratch_).ok());
     }
   }
 
@@ -54,6 +54,7 @@ class Generation : public testing::Test {
   GenerateOptions options_;
   GenerationSinks sinks_;
   ManualClock clock_;
+  mutable SamplerScratch scratch_;
   std::vector<std::string> pieces_;
   std::size_t pieces_wanted_ = 1000;
 };
@@ -69,7 +70,7 @@ TEST_F(Generation, AsksForThePromptInChunksAndThenForTheLastToken) {
   EXPECT_EQ(generation.state(), State::kDecoding);
   EXPECT_EQ(generation.phase(), Phase::kDecode);
   EXPECT_THAT(generation.NextTokens(2), IsEmpty());  // the prompt's logits are due
-  ASSERT_TRUE(generation.Accept(Choosing('x')).ok());
+  ASSERT_TRUE(generation.Accept(Choosing('x'), scratch_).ok());
   EXPECT_THAT(generation.NextTokens(2), ElementsAre('x'));
 }
 
@@ -106,7 +107,7 @@ TEST_F(Generation, ShowsTheBeginningOfAStopStringThatNeverCame) {
 TEST_F(Generation, EndsAtAnEndTokenAndLeavesItOut) {
   TextGeneration generation = MakeDecoding();
   Say(generation, "ab");
-  ASSERT_TRUE(generation.Accept(Choosing(tokenizer_->vocab().eos.value())).ok());
+  ASSERT_TRUE(generation.Accept(Choosing(tokenizer_->vocab().eos.value()), scratch_).ok());
   EXPECT_EQ(generation.state(), State::kFinished);
   EXPECT_EQ(generation.result().finish, FinishReason::kEndToken);
   EXPECT_THAT(generation.result().token_ids, ElementsAre('a', 'b'));
@@ -115,7 +116,7 @@ TEST_F(Generation, EndsAtAnEndTokenAndLeavesItOut) {
 TEST_F(Generation, GoesOnPastAnEndTokenIfAskedTo) {
   options_.ignore_end = true;
   TextGeneration generation = MakeDecoding();
-  ASSERT_TRUE(generation.Accept(Choosing(tokenizer_->vocab().eos.value())).ok());
+  ASSERT_TRUE(generation.Accept(Choosing(tokenizer_->vocab().eos.value()), scratch_).ok());
   EXPECT_EQ(generation.state(), State::kDecoding);
   Say(generation, "b");
   EXPECT_EQ(generation.result().text, "b");
@@ -185,7 +186,7 @@ TEST_F(Generation, IsCancelledByAReaderWhoHasHadEnoughAndTellsHimNothingMore) {
   pieces_wanted_ = 1;
   options_.stop = {"bx"};  // holds back the second half of the token "ab"
   TextGeneration generation = MakeDecoding();
-  ASSERT_TRUE(generation.Accept(Choosing(tokenizer_->Encode("ab").value().at(0))).ok());
+  ASSERT_TRUE(generation.Accept(Choosing(tokenizer_->Encode("ab").value().at(0)), scratch_).ok());
   EXPECT_EQ(generation.state(), State::kCancelled);
   EXPECT_THAT(pieces_, ElementsAre("a"));
   EXPECT_EQ(generation.result().text, "ab");
@@ -197,7 +198,7 @@ TEST_F(Generation, FailsOnLogitsThatAreNoNumbers) {
     TextGeneration generation = MakeDecoding();
     std::vector<float> logits = Choosing('a');
     logits[7] = bad;
-    EXPECT_EQ(generation.Accept(logits).code(), Code::kInvalidArgument);
+    EXPECT_EQ(generation.Accept(logits, scratch_).code(), Code::kInvalidArgument);
     EXPECT_EQ(generation.state(), State::kFailed);
     EXPECT_THAT(generation.status().message(), HasSubstr("logit of token 7"));
   }
@@ -206,7 +207,7 @@ TEST_F(Generation, FailsOnLogitsThatAreNoNumbers) {
 TEST_F(Generation, FailsWithTheErrorOfALogitsSink) {
   sinks_.on_logits = [](TokenId, std::span<const float>) { return DataLoss("disk full"); };
   TextGeneration generation = MakeDecoding();
-  EXPECT_EQ(generation.Accept(Choosing('a')).message(), "disk full");
+  EXPECT_EQ(generation.Accept(Choosing('a'), scratch_).message(), "disk full");
   EXPECT_EQ(generation.state(), State::kFailed);
   EXPECT_THAT(pieces_, IsEmpty());
 }

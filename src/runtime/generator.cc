@@ -34,7 +34,7 @@ Result<GenerateResult> Generate(Session& session, const Tokenizer& tokenizer,
       TROUPE_RETURN_IF_ERROR(session.Feed(next));
       pass_seconds += watch.Seconds();
     }
-    TROUPE_RETURN_IF_ERROR(generation.Accept(session.logits()));
+    TROUPE_RETURN_IF_ERROR(generation.Accept(session.logits(), session.sampler_scratch()));
   }
 
   GenerateResult result = std::move(generation).TakeResult();

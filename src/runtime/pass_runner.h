@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "expert/pass_facts.h"
 #include "model/expert_source.h"
+#include "text/sampler.h"
 #include "text/vocab.h"
 
 namespace troupe {
@@ -53,6 +54,8 @@ class PassRunner {
 
   // Of the last token of a sequence that wanted logits in the last Run; valid until the next.
   virtual std::span<const float> Logits(SequenceId sequence) const = 0;
+  // For drawing tokens between passes: one for all requests.
+  virtual SamplerScratch& sampler_scratch() = 0;
   // Of the last Run, an entry for each of its rows' groups.
   virtual std::span<const RowsCost> costs() const = 0;
 };

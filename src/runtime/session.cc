@@ -9,8 +9,7 @@ Session::Session(Engine& engine, SequenceSlots::Slot slot, KvSequence cache, std
       slot_(std::move(slot)),
       request_(engine.NewRequest()),
       cache_(std::move(cache)),
-      most_(most),
-      logits_(engine.config().vocabulary) {
+      most_(most) {
   tokens_.reserve(most);
 }
 

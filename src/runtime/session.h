@@ -40,7 +40,9 @@ class Session {
   using RowVisitor = troupe::RowVisitor;
   Status FeedForLogits(TokenIds tokens, std::size_t first, Phase phase, const RowVisitor& row);
 
-  std::span<const float> logits() const { return logits_; }
+  std::span<const float> logits() const { return engine_->LogitsOf(id()); }
+  // The engine's, for who draws the next token.
+  SamplerScratch& sampler_scratch() { return engine_->sampler_scratch(); }
   std::span<const std::int32_t> tokens() const { return tokens_; }
   std::uint64_t expert_uses() const { return engine_->transformer().expert_uses(); }
   ExpertUsage expert_usage() const { return engine_->expert_usage(); }
@@ -69,7 +71,6 @@ class Session {
   KvSequence cache_;
   std::size_t most_;  // tokens
   std::vector<std::int32_t> tokens_;
-  std::vector<float> logits_;
 };
 
 }  // namespace troupe

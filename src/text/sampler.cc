@@ -70,105 +70,106 @@ void Sampler::Accept(TokenId token) {
   recent_.pop_front();
 }
 
-Result<TokenId> Sampler::Sample(std::span<const float> logits) {
-  TROUPE_RETURN_IF_ERROR(LoadCandidates(logits));
-  TROUPE_RETURN_IF_ERROR(AddBiases());
-  ApplyPenalties();
+Result<TokenId> Sampler::Sample(std::span<const float> logits, SamplerScratch& scratch) {
+  Candidates& candidates = scratch.candidates_;
+  TROUPE_RETURN_IF_ERROR(Load(logits, candidates));
+  TROUPE_RETURN_IF_ERROR(AddBiases(candidates));
+  ApplyPenalties(candidates);
   // min_element: of equal ones the first, which kMoreLikely makes the lowest id anyway.
-  const Candidate best = *std::min_element(candidates_.begin(), candidates_.end(), kMoreLikely);
+  const Candidate best = *std::min_element(candidates.begin(), candidates.end(), kMoreLikely);
   if (best.logit == -std::numeric_limits<float>::infinity()) {
-    return InvalidArgument("all {} tokens are banned", candidates_.size());
+    return InvalidArgument("all {} tokens are banned", candidates.size());
   }
   if (!std::isfinite(best.logit)) {
     return InvalidArgument("bias or penalties make the logit of token {} infinite", best.id);
   }
   if (options_.temperature == 0) return best.id;
-  KeepTopK();
-  KeepTopPAndMinP(best.logit);
-  return Draw(best.logit);
+  KeepTopK(candidates);
+  KeepTopPAndMinP(best.logit, candidates);
+  return Draw(best.logit, candidates);
 }
 
-Status Sampler::LoadCandidates(std::span<const float> logits) {
+Status Sampler::Load(std::span<const float> logits, Candidates& candidates) {
   if (logits.empty()) return InvalidArgument("no logits to sample from");
-  candidates_.resize(logits.size());
+  candidates.resize(logits.size());
   for (std::size_t i = 0; i < logits.size(); ++i) {
     if (std::isnan(logits[i]) || logits[i] == std::numeric_limits<float>::infinity()) {
       return InvalidArgument("the logit of token {} of {} is {}", i, logits.size(), logits[i]);
     }
-    candidates_[i] = {.id = static_cast<TokenId>(i), .logit = logits[i]};
+    candidates[i] = {.id = static_cast<TokenId>(i), .logit = logits[i]};
   }
   return OkStatus();
 }
 
-Status Sampler::AddBiases() {
+Status Sampler::AddBiases(Candidates& candidates) const {
   for (const auto& [id, bias] : options_.logit_bias) {
-    if (static_cast<std::size_t>(id) >= candidates_.size()) {
-      return InvalidArgument("bias for token {}, but there are {} tokens", id, candidates_.size());
+    if (static_cast<std::size_t>(id) >= candidates.size()) {
+      return InvalidArgument("bias for token {}, but there are {} tokens", id, candidates.size());
     }
-    candidates_[static_cast<std::size_t>(id)].logit += bias;
+    candidates[static_cast<std::size_t>(id)].logit += bias;
   }
   return OkStatus();
 }
 
-void Sampler::ApplyPenalties() {
+void Sampler::ApplyPenalties(Candidates& candidates) const {
   const auto repetition = static_cast<float>(options_.repetition_penalty);
   for (const auto& [id, count] : recent_count_) {
-    if (static_cast<std::size_t>(id) >= candidates_.size()) continue;
-    float& logit = candidates_[static_cast<std::size_t>(id)].logit;
+    if (static_cast<std::size_t>(id) >= candidates.size()) continue;
+    float& logit = candidates[static_cast<std::size_t>(id)].logit;
     logit = logit > 0 ? logit / repetition : logit * repetition;
     logit -= static_cast<float>(count * options_.frequency_penalty + options_.presence_penalty);
   }
 }
 
-void Sampler::KeepTopK() {
+void Sampler::KeepTopK(Candidates& candidates) const {
   const std::size_t k = options_.top_k;
-  if (k == 0 || k >= candidates_.size()) return;
-  const auto end = candidates_.begin() + static_cast<std::ptrdiff_t>(k);
-  std::partial_sort(candidates_.begin(), end, candidates_.end(), kMoreLikely);
-  candidates_.erase(end, candidates_.end());
+  if (k == 0 || k >= candidates.size()) return;
+  const auto end = candidates.begin() + static_cast<std::ptrdiff_t>(k);
+  std::partial_sort(candidates.begin(), end, candidates.end(), kMoreLikely);
+  candidates.erase(end, candidates.end());
 }
 
-void Sampler::KeepTopPAndMinP(float best) {
+void Sampler::KeepTopPAndMinP(float best, Candidates& candidates) const {
   if (options_.top_p >= 1 && options_.min_p <= 0) return;
   double total = 0;
-  for (Candidate& c : candidates_) {
+  for (Candidate& c : candidates) {
     c.weight = ExactExp(static_cast<double>(c.logit) - static_cast<double>(best));
     total += c.weight;
   }
   // Both rules keep the first tokens of the list sorted by weight. A weight below this bound is
   // never among them: all such weights together are less than what top-p may leave out. So only a
   // few of 150,000 tokens need sorting.
-  const double left_out = (1 - options_.top_p) * total / static_cast<double>(candidates_.size());
+  const double left_out = (1 - options_.top_p) * total / static_cast<double>(candidates.size());
   const double bound = std::max(options_.min_p, options_.top_p < 1 ? left_out : 0);
-  std::erase_if(candidates_, [&](const Candidate& c) { return c.weight < bound; });
+  std::erase_if(candidates, [&](const Candidate& c) { return c.weight < bound; });
   if (options_.top_p >= 1) return;
-  std::sort(candidates_.begin(), candidates_.end(), kMoreLikely);
+  std::sort(candidates.begin(), candidates.end(), kMoreLikely);
   double sum = 0;
   std::size_t kept = 0;
-  while (kept < candidates_.size() && (kept == 0 || sum < options_.top_p * total)) {
-    sum += candidates_[kept++].weight;
+  while (kept < candidates.size() && (kept == 0 || sum < options_.top_p * total)) {
+    sum += candidates[kept++].weight;
   }
-  candidates_.resize(kept);
+  candidates.resize(kept);
 }
 
 // Inverts the cumulative distribution, in the order of the candidates: a fixed order, so that a
 // seed gives the same token everywhere.
-TokenId Sampler::Draw(float best) {
+TokenId Sampler::Draw(float best, Candidates& candidates) {
   double total = 0;
-  for (Candidate& c : candidates_) {
+  for (Candidate& c : candidates) {
     c.weight =
         ExactExp((static_cast<double>(c.logit) - static_cast<double>(best)) / options_.temperature);
     total += c.weight;
   }
   double left = rng_.Uniform() * total;
-  for (const Candidate& c : candidates_) {
+  for (const Candidate& c : candidates) {
     left -= c.weight;
     if (left < 0) return c.id;
   }
   // Rounding can leave a rest after the last token: take the last one that has any weight.
-  const auto last = std::find_if(candidates_.rbegin(), candidates_.rend(),
+  const auto last = std::find_if(candidates.rbegin(), candidates.rend(),
                                  [](const Candidate& c) { return c.weight > 0; });
-  TROUPE_CHECK(last != candidates_.rend());  // the best one weighs 1
+  TROUPE_CHECK(last != candidates.rend());  // the best one weighs 1
   return last->id;
 }
 

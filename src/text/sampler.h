@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/rng.h"
 #include "base/status.h"
 #include "text/vocab.h"
@@ -39,12 +40,37 @@ struct SamplerOptions {
   std::string ToString() const;  // "temperature 0.8, top-k 40, …": what is off is left out
 };
 
+// A token that may be drawn.
+struct SampleCandidate {
+  TokenId id;
+  float logit;
+  double weight = 0;  // probability relative to the best token's, which weighs 1
+};
+
+// What drawing a token needs for every token of the vocabulary. Samplers that draw one after the
+// other share one; it holds nothing between two draws.
+class SamplerScratch {
+ public:
+  static constexpr Bytes BytesFor(std::size_t vocabulary) {
+    return Bytes(vocabulary * sizeof(SampleCandidate));
+  }
+
+  // Takes memory for that many tokens; for more it grows.
+  explicit SamplerScratch(std::size_t vocabulary = 0) : candidates_(vocabulary) {}
+
+  Bytes size() const { return BytesFor(candidates_.capacity()); }
+
+ private:
+  friend class Sampler;
+  std::vector<SampleCandidate> candidates_;
+};
+
 class Sampler {
  public:
   static Result<Sampler> Make(const SamplerOptions& options);
 
   // Fails on NaN or +infinity, if every token is banned, or on a bias outside the vocabulary.
-  Result<TokenId> Sample(std::span<const float> logits);
+  Result<TokenId> Sample(std::span<const float> logits, SamplerScratch& scratch);
 
   // Adds a token of the text, sampled or of the prompt; penalties depend on these.
   void Accept(TokenId token);
@@ -52,26 +78,22 @@ class Sampler {
   const SamplerOptions& options() const { return options_; }
 
  private:
-  struct Candidate {
-    TokenId id;
-    float logit;
-    double weight = 0;  // probability relative to the best token's, which weighs 1
-  };
+  using Candidate = SampleCandidate;
+  using Candidates = std::vector<SampleCandidate>;
 
   explicit Sampler(const SamplerOptions& options) : options_(options), rng_(options.seed) {}
 
-  Status LoadCandidates(std::span<const float> logits);
-  Status AddBiases();
-  void ApplyPenalties();
-  void KeepTopK();
-  void KeepTopPAndMinP(float best);
-  TokenId Draw(float best);
+  static Status Load(std::span<const float> logits, Candidates& candidates);
+  Status AddBiases(Candidates& candidates) const;
+  void ApplyPenalties(Candidates& candidates) const;
+  void KeepTopK(Candidates& candidates) const;
+  void KeepTopPAndMinP(float best, Candidates& candidates) const;
+  TokenId Draw(float best, Candidates& candidates);
 
   SamplerOptions options_;
   Rng rng_;
   std::deque<TokenId> recent_;
   std::unordered_map<TokenId, std::uint32_t> recent_count_;
-  std::vector<Candidate> candidates_;
 };
 
 }  // namespace troupe

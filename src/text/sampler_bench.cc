@@ -20,7 +20,8 @@ std::vector<float> MakeLogits() {
 void Run(benchmark::State& state, const SamplerOptions& options) {
   const std::vector<float> logits = MakeLogits();
   Sampler sampler = Sampler::Make(options).value();
-  for (auto _ : state) benchmark::DoNotOptimize(sampler.Sample(logits).value());
+  SamplerScratch scratch(logits.size());
+  for (auto _ : state) benchmark::DoNotOptimize(sampler.Sample(logits, scratch).value());
   state.SetLabel(options.ToString());
 }
 

@@ -21,7 +21,22 @@ SamplerOptions Plain(std::uint64_t seed = 1) {
   return {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0, .seed = seed};
 }
 
-Sampler Make(const SamplerOptions& options) { return Sampler::Make(options).value(); }
+// A sampler with a scratch of its own.
+class LoneSampler {
+ public:
+  explicit LoneSampler(const SamplerOptions& options) : sampler_(Sampler::Make(options).value()) {}
+
+  Result<TokenId> Sample(std::span<const float> logits) {
+    return sampler_.Sample(logits, scratch_);
+  }
+  void Accept(TokenId token) { sampler_.Accept(token); }
+
+ private:
+  Sampler sampler_;
+  SamplerScratch scratch_;
+};
+
+LoneSampler Make(const SamplerOptions& options) { return LoneSampler(options); }
 
 std::vector<float> Logits(std::initializer_list<double> probabilities) {
   std::vector<float> logits;
@@ -30,7 +45,7 @@ std::vector<float> Logits(std::initializer_list<double> probabilities) {
 }
 
 std::set<TokenId> Reachable(const SamplerOptions& options, const std::vector<float>& logits) {
-  Sampler sampler = Make(options);
+  LoneSampler sampler = Make(options);
   std::set<TokenId> ids;
   for (int i = 0; i < 2000; ++i) ids.insert(sampler.Sample(logits).value());
   return ids;
@@ -39,14 +54,35 @@ std::set<TokenId> Reachable(const SamplerOptions& options, const std::vector<flo
 using Ids = std::set<TokenId>;
 
 TEST(Sampler, GreedyTakesTheHighestAndOfEqualOnesTheLowestId) {
-  Sampler sampler = Make({.temperature = 0});
+  LoneSampler sampler = Make({.temperature = 0});
   EXPECT_EQ(sampler.Sample(std::vector<float>{1, 3, 2}).value(), 1);
   EXPECT_EQ(sampler.Sample(std::vector<float>{1, 3, 3, 3}).value(), 1);
   EXPECT_EQ(sampler.Sample(std::vector<float>{-kInfinity, -5}).value(), 1);
 }
 
+TEST(Sampler, ManyShareOneScratchWhichTakesNoMoreThanItSaid) {
+  Rng rng(5);
+  constexpr std::size_t kVocabulary = 500;
+  SamplerScratch scratch(kVocabulary);
+  std::vector<Sampler> sharing;
+  std::vector<LoneSampler> alone;
+  for (const SamplerOptions& options :
+       {SamplerOptions{}, SamplerOptions{.top_k = 0, .seed = 3}, Plain(7)}) {
+    sharing.push_back(Sampler::Make(options).value());
+    alone.emplace_back(options);
+  }
+  std::vector<float> logits(kVocabulary);
+  for (int token = 0; token < 50; ++token) {
+    for (float& logit : logits) logit = static_cast<float>(8 * rng.Uniform());
+    for (std::size_t i = 0; i < sharing.size(); ++i) {
+      EXPECT_EQ(sharing[i].Sample(logits, scratch).value(), alone[i].Sample(logits).value());
+    }
+  }
+  EXPECT_EQ(scratch.size(), SamplerScratch::BytesFor(kVocabulary));
+}
+
 TEST(Sampler, LogitsThatAreNoNumbersAreAnErrorThatNamesTheToken) {
-  Sampler sampler = Make({});
+  LoneSampler sampler = Make({});
   const auto message = [&](std::vector<float> logits) {
     const auto token = sampler.Sample(logits);
     return token.ok() ? "no error" : token.status().message();
@@ -60,7 +96,7 @@ TEST(Sampler, LogitsThatAreNoNumbersAreAnErrorThatNamesTheToken) {
 TEST(Sampler, FollowsTheDistribution) {
   const std::vector<double> expected = {0.5, 0.3, 0.15, 0.05};
   const auto logits = Logits({0.5, 0.3, 0.15, 0.05});
-  Sampler sampler = Make(Plain());
+  LoneSampler sampler = Make(Plain());
   constexpr int kDraws = 100'000;
   std::vector<int> count(4, 0);
   for (int i = 0; i < kDraws; ++i) {
@@ -78,7 +114,7 @@ TEST(Sampler, TemperatureSharpensAndFlattens) {
   const auto share_of_first = [&](double temperature) {
     SamplerOptions options = Plain();
     options.temperature = temperature;
-    Sampler sampler = Make(options);
+    LoneSampler sampler = Make(options);
     int first = 0;
     for (int i = 0; i < 20'000; ++i) first += sampler.Sample(logits).value() == 0 ? 1 : 0;
     return first / 20'000.0;
@@ -131,27 +167,27 @@ TEST(Sampler, TopPComesBeforeTemperatureAndAfterTopK) {
 
 TEST(Sampler, PenaltiesWeighWhatTheTextHasAlready) {
   SamplerOptions options = {.temperature = 0, .repetition_penalty = 2};
-  Sampler repetition = Make(options);
+  LoneSampler repetition = Make(options);
   EXPECT_EQ(repetition.Sample(std::vector<float>{3, 2, -1}).value(), 0);
   repetition.Accept(0);  // 3 becomes 1.5
   EXPECT_EQ(repetition.Sample(std::vector<float>{3, 2, -1}).value(), 1);
   // A negative logit is multiplied: -1 becomes -2.
   EXPECT_EQ(repetition.Sample(std::vector<float>{-1, -1.5, -3}).value(), 1);
 
-  Sampler frequency = Make({.temperature = 0, .frequency_penalty = 0.4});
+  LoneSampler frequency = Make({.temperature = 0, .frequency_penalty = 0.4});
   frequency.Accept(0);
   EXPECT_EQ(frequency.Sample(std::vector<float>{3, 2.3F}).value(), 0);  // 2.6
   frequency.Accept(0);
   EXPECT_EQ(frequency.Sample(std::vector<float>{3, 2.3F}).value(), 1);  // 2.2
 
-  Sampler presence = Make({.temperature = 0, .presence_penalty = 0.5});
+  LoneSampler presence = Make({.temperature = 0, .presence_penalty = 0.5});
   for (int i = 0; i < 9; ++i) presence.Accept(0);
   EXPECT_EQ(presence.Sample(std::vector<float>{3, 2.4F}).value(), 0);  // 2.5, however often
   EXPECT_EQ(presence.Sample(std::vector<float>{3, 2.6F}).value(), 1);
 }
 
 TEST(Sampler, PenaltiesForgetWhatLeavesTheWindow) {
-  Sampler sampler = Make({.temperature = 0, .penalty_window = 2, .presence_penalty = 1});
+  LoneSampler sampler = Make({.temperature = 0, .penalty_window = 2, .presence_penalty = 1});
   const std::vector<float> logits = {3, 2.5F, 0};
   sampler.Accept(0);
   EXPECT_EQ(sampler.Sample(logits).value(), 1);
@@ -163,7 +199,7 @@ TEST(Sampler, PenaltiesForgetWhatLeavesTheWindow) {
 
 TEST(Sampler, BiasMovesAndBansTokens) {
   SamplerOptions options = {.temperature = 0, .logit_bias = {{0, -kInfinity}, {2, 1.5F}}};
-  Sampler sampler = Make(options);
+  LoneSampler sampler = Make(options);
   EXPECT_EQ(sampler.Sample(std::vector<float>{9, 2, 1}).value(), 2);
   const auto outside = sampler.Sample(std::vector<float>{9, 2});
   ASSERT_FALSE(outside.ok());
@@ -171,7 +207,7 @@ TEST(Sampler, BiasMovesAndBansTokens) {
 }
 
 TEST(Sampler, WhatOverflowsIsAnErrorAndNoCrash) {
-  Sampler sampler = Make({.logit_bias = {{0, 3e38F}}});
+  LoneSampler sampler = Make({.logit_bias = {{0, 3e38F}}});
   EXPECT_FALSE(sampler.Sample(std::vector<float>{3e38F, 1}).ok());
 }
 
@@ -258,7 +294,7 @@ TEST(Sampler, ShortcutsChangeNothing) {
         .top_p = 0.999 * rng.Uniform(),
         .min_p = rng.Below(2) == 0 ? 0 : 0.2 * rng.Uniform(),
         .seed = rng.Next()};
-    Sampler sampler = Make(options);
+    LoneSampler sampler = Make(options);
     PlainSampler plain(options);
     std::vector<float> logits(2000);
     for (float& logit : logits) logit = static_cast<float>(3 * rng.Normal());
@@ -271,7 +307,7 @@ TEST(Sampler, ShortcutsChangeNothing) {
 // Written down once; the same must come out on every machine and with every compiler.
 TEST(Sampler, GivesTheseTokensUnderThisSeedEverywhere) {
   SamplerOptions options = {.temperature = 1.3, .top_k = 0, .top_p = 0.98, .min_p = 0, .seed = 42};
-  Sampler sampler = Make(options);
+  LoneSampler sampler = Make(options);
   std::vector<float> logits(1000);
   for (std::size_t i = 0; i < logits.size(); ++i) {
     logits[i] = static_cast<float>(i * 7919 % 1000) / 128.0F;
