@@ -304,11 +304,12 @@ TEST_P(BatchExactness, WhatRequestsCostAddsUpToTheWholeWhateverFailed) {
     offload.prefetch.governed = false;
     const auto engine = Open(2, std::move(offload));
     events_ = {};
+    std::vector<std::int64_t> sums(SumsOf({}).size());  // of all rounds
     for (int round = 0; round < 4; ++round) {
       ASSERT_NO_FATAL_FAILURE(Play(*engine, 2));
-      std::vector<std::int64_t> sums(SumsOf({}).size());
+      engine->SettleUsage();
       for (const RequestId request : events_.requests) {
-        const std::vector<std::int64_t> cost = SumsOf(engine->UsageOf(request));
+        const std::vector<std::int64_t> cost = SumsOf(engine->TakeUsage(request));
         for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += cost[i];
       }
       EXPECT_EQ(sums, SumsOf(engine->expert_usage())) << predictor << ", round " << round;

@@ -81,11 +81,14 @@ class ExpertSource {
   virtual void Advance() {}
 
   virtual ExpertUsage usage() const = 0;
-  // The request's part of it, without `layers`: the parts of all requests add up to the whole. A
-  // source that has every expert in memory counts nothing by request.
-  virtual ExpertUsage UsageOf(RequestId /*request*/) { return {}; }
-  // Once its usage is not asked for any more.
-  virtual void ForgetRequest(RequestId /*request*/) {}
+  // Divides what the pass has spent among its requests: once a pass, before parts are taken.
+  virtual void SettleUsage() {}
+  // The part of usage() that was divided to the request since it was last taken, without `layers`.
+  // The parts of all requests add up to the whole.
+  virtual ExpertUsage TakeUsage(RequestId /*request*/) { return {}; }
+  // The same with what its last pass has spent, even if it failed. Nothing is counted for the
+  // request afterwards.
+  virtual ExpertUsage EndRequest(RequestId /*request*/) { return {}; }
 };
 
 }  // namespace troupe

@@ -5,33 +5,28 @@
 namespace troupe {
 
 void ResidentExperts::OnPassBegins(const PassFacts& pass) {
-  SettleUsage();
-  pass_ = pass;
+  if (!ledger_.is_settled()) SettleUsage();
+  ledger_.OnPassBegins(pass);
   uses_.assign(pass.groups.size(), {});
 }
 
 void ResidentExperts::OnRouted(std::uint32_t, std::span<const float>,
                                std::span<ExpertChoice> chosen) {
-  if (pass_.rows() == 0) return;
-  const std::size_t slots = chosen.size() / pass_.rows();
-  for (std::size_t g = 0; g < uses_.size(); ++g) uses_[g].hits += pass_.groups[g].rows * slots;
+  const PassFacts& pass = ledger_.pass();
+  if (pass.rows() == 0) return;
+  const std::size_t slots = chosen.size() / pass.rows();
+  for (std::size_t g = 0; g < uses_.size(); ++g) uses_[g].hits += pass.groups[g].rows * slots;
   slots_ += chosen.size();
 }
 
 void ResidentExperts::SettleUsage() {
-  if (uses_.empty()) return;
-  ledger_.Settle(pass_, usage(), uses_);
+  ledger_.Settle(usage(), uses_);
   uses_.assign(uses_.size(), {});
 }
 
-ExpertUsage ResidentExperts::UsageOf(RequestId request) {
-  SettleUsage();
-  return ledger_.Of(request);
-}
-
-void ResidentExperts::ForgetRequest(RequestId request) {
-  SettleUsage();
-  ledger_.Forget(request);
+ExpertUsage ResidentExperts::EndRequest(RequestId request) {
+  if (!ledger_.is_settled()) SettleUsage();
+  return ledger_.End(request);
 }
 
 void ResidentExperts::Ask(const ExpertBatch& batch) {

@@ -24,18 +24,16 @@ class ResidentExperts final : public ExpertSource {
     usage.use_hits = slots_;
     return usage;
   }
-  ExpertUsage UsageOf(RequestId request) override;
-  void ForgetRequest(RequestId request) override;
+  void SettleUsage() override;
+  ExpertUsage TakeUsage(RequestId request) override { return ledger_.Take(request); }
+  ExpertUsage EndRequest(RequestId request) override;
 
  private:
-  void SettleUsage();
-
   const ModelWeights& weights_;
   std::vector<ReadyExpert> ready_;
   bool given_ = true;
-  std::uint64_t asks_ = 0;   // (layer, expert) pairs
-  std::uint64_t slots_ = 0;  // (row, layer, expert) triples
-  PassFacts pass_;
+  std::uint64_t asks_ = 0;      // (layer, expert) pairs
+  std::uint64_t slots_ = 0;     // (row, layer, expert) triples
   std::vector<GroupUse> uses_;  // by group of the pass
   UsageLedger ledger_;
 };

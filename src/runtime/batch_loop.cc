@@ -211,6 +211,9 @@ void BatchLoop::CollectEnded(std::vector<EndedRequest>& ended) {
     using State = TextGeneration::State;
     TextGeneration& generation = active.generation;
     if (!generation.ended()) return false;
+    const ExpertUsage rest = runner_.EndRequest(active.ticket->id());  // of passes that failed
+    active.costs.experts += rest;
+    counters_.experts += rest;
     runner_.Release(active.sequence);
     const double seconds = SecondsBetween(active.since, clock_.Now());
     request_seconds_ =

@@ -290,6 +290,9 @@ TEST_F(BatchLoopTest, AnExpertThatCannotBeReadFailsOnlyWhoNeedsIt) {
   EXPECT_TRUE(Answer(3).ok());
   EXPECT_EQ(loop.counters().failed, 1u);
   EXPECT_EQ(loop.counters().failed_passes, 2u);  // together, and request 2 alone
+  // What a failed pass has read counts as well, and to whom it was read for.
+  EXPECT_EQ(loop.counters().experts.reads, runner.reads());
+  EXPECT_EQ(Answer(1)->experts.reads, 6u);  // five passes, and the one that failed
 }
 
 TEST_F(BatchLoopTest, ARequestIsEndedAtItsDeadline) {

@@ -13,7 +13,8 @@ constexpr double kFirstRetrySeconds = 1;
 
 Batcher::Batcher(PassRunner& runner, const Tokenizer& tokenizer, const Clock& clock,
                  const BatcherOptions& options)
-    : clock_(clock),
+    : runner_(runner),
+      clock_(clock),
       loop_(runner, tokenizer, clock, options.limits),
       sequences_(runner.limits().sequences),
       most_requests_(sequences_ + options.queue) {}
@@ -69,7 +70,8 @@ Result<std::shared_ptr<Ticket>> Batcher::Submit(BatchRequest request) {
     return Error(Code::kUnavailable, "{} requests are under way, no more can wait", requests_)
         .WithRetryAfter(seconds);
   }
-  auto ticket = std::make_shared<Ticket>(next_id_++, engine_thread_, std::move(request.on_end));
+  auto ticket =
+      std::make_shared<Ticket>(runner_.NewRequest(), engine_thread_, std::move(request.on_end));
   ++requests_;
   submitted_.push_back({.ticket = ticket, .request = std::move(request), .since = clock_.Now()});
   wake_.NotifyOne();  // under the lock: a sink of the request may close and destroy the batcher

@@ -62,6 +62,7 @@ class Batcher {
   void Serve();
   void Deliver(std::vector<EndedRequest> ended);
 
+  PassRunner& runner_;
   const Clock& clock_;
   BatchLoop loop_;  // the thread's, except for Check
   const std::size_t sequences_;
@@ -72,7 +73,6 @@ class Batcher {
   bool stopping_ TROUPE_GUARDED_BY(mu_) = false;
   bool ended_ TROUPE_GUARDED_BY(mu_) = false;  // every request has its answer, and none will come
   std::shared_ptr<void> owner_ TROUPE_GUARDED_BY(mu_);
-  RequestId next_id_ TROUPE_GUARDED_BY(mu_) = 1;
   std::vector<Submitted> submitted_ TROUPE_GUARDED_BY(mu_);
   std::size_t requests_ TROUPE_GUARDED_BY(mu_) = 0;  // submitted and not delivered
   double request_seconds_ TROUPE_GUARDED_BY(mu_) = 0;

@@ -147,6 +147,15 @@ TEST_F(BatcherTest, CancellingTwiceAndAfterTheEndChangesNothing) {
   EXPECT_EQ(ticket->Wait()->text, result.text);
 }
 
+TEST_F(BatcherTest, RequestsAreNumberedByTheRunnerWhichMayHaveOthers) {
+  FakeRunner runner({});
+  Batcher batcher(runner, *tokenizer_, clock_, {});
+  const RequestId others = runner.NewRequest();
+  const auto ticket = batcher.Submit(Request(1)).value();
+  EXPECT_EQ(ticket->id(), others + 1);
+  EXPECT_TRUE(ticket->Wait().ok());
+}
+
 TEST_F(BatcherTest, DestroyedWhileRunningItEndsRunningWaitingAndNewRequests) {
   FakeRunner runner({.limits = {.rows = 8, .sequences = 1, .context = 512}});
   std::vector<std::shared_ptr<Ticket>> tickets;
@@ -268,7 +277,7 @@ TEST_F(BatcherTest, WaitingOnTheEnginesThreadIsRefused) {
 
 TEST_F(BatcherTest, AFailedRequestLeavesTheEngineServing) {
   FakeRunner runner({.vocabulary = kVocabulary, .fails = [](std::span<const PassRows> rows) {
-                       return std::ranges::count(rows, RequestId{1}, &PassRows::request) > 0;
+                       return std::ranges::count(rows, RequestId{1001}, &PassRows::request) > 0;
                      }});
   const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();
   EXPECT_EQ(batcher->Submit(Request(1)).value()->Wait().status().code(), Code::kDataLoss);

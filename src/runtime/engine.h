@@ -56,16 +56,17 @@ class Engine {
   KvPool& kv() { return *kv_; }
   std::span<const float> LogitsOf(SequenceId sequence) const { return logits_.Of(sequence); }
   SamplerScratch& sampler_scratch() { return sampler_scratch_; }
-  RequestId NewRequest() { return ++requests_; }
+  RequestId NewRequest() { return ++requests_; }  // any thread
 
   const Workspace& workspace() const { return *workspace_; }
   Transformer& transformer() { return *transformer_; }
   ThreadPool& pool() { return pool_; }
   const ModelWeights& weights() const { return weights_.weights(); }
   ExpertUsage expert_usage() const { return experts_->usage(); }
-  // What the rows of one request have cost so far; the sum over all requests is expert_usage().
-  ExpertUsage UsageOf(RequestId request) { return experts_->UsageOf(request); }
-  void ForgetRequest(RequestId request) { experts_->ForgetRequest(request); }
+  // Who pays for it: see ExpertSource.
+  void SettleUsage() { experts_->SettleUsage(); }
+  ExpertUsage TakeUsage(RequestId request) { return experts_->TakeUsage(request); }
+  ExpertUsage EndRequest(RequestId request) { return experts_->EndRequest(request); }
 
   // Of experts that are read when they are needed; absent if every one is in memory.
   std::optional<OffloadReport> offload_report() const;
@@ -108,7 +109,7 @@ class Engine {
   std::optional<Workspace> workspace_;
   SequenceSlots slots_;
   SamplerScratch sampler_scratch_;
-  RequestId requests_ = 0;
+  std::atomic<RequestId> requests_{0};
   std::atomic<bool> running_{false};  // to catch a second thread
   std::vector<RowGroup> batch_;       // of Run, kept for their memory
   LogitRows logits_;

@@ -41,19 +41,18 @@ Status EngineRunner::Run(std::span<const PassRows> rows) {
                      .wanted = group.wants_logits ? LogitsWanted::kLast : LogitsWanted::kNone});
   }
   TROUPE_RETURN_IF_ERROR(engine_.Run(rows_));
+  engine_.SettleUsage();
   for (const PassRows& group : rows) costs_.push_back(TakeCost(group));
   return OkStatus();
 }
 
-// What the pass has cost the group's request: nothing is kept of it, the batcher adds up.
+// With what earlier passes of the request have cost that failed.
 RowsCost EngineRunner::TakeCost(const PassRows& group) {
   const ModelConfig& config = engine_.config();
   const std::uint64_t layers =
       config.moe.routing.experts == 0 ? 0 : config.layers - config.moe.leading_dense;
-  RowsCost cost{.expert_uses = group.tokens.size() * layers * config.moe.routing.top_k,
-                .experts = engine_.UsageOf(group.request)};
-  engine_.ForgetRequest(group.request);
-  return cost;
+  return {.expert_uses = group.tokens.size() * layers * config.moe.routing.top_k,
+          .experts = engine_.TakeUsage(group.request)};
 }
 
 std::span<const float> EngineRunner::Logits(SequenceId sequence) const {

@@ -20,6 +20,8 @@ class EngineRunner final : public PassRunner {
   explicit EngineRunner(Engine& engine);
 
   RunnerLimits limits() const override;
+  RequestId NewRequest() override { return engine_.NewRequest(); }
+  ExpertUsage EndRequest(RequestId request) override { return engine_.EndRequest(request); }
   std::optional<SequenceId> Reserve(std::size_t tokens) override;
   void Release(SequenceId sequence) override;
   Status Run(std::span<const PassRows> rows) override;

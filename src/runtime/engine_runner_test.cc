@@ -3,16 +3,58 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 namespace troupe {
 namespace {
 
 constexpr const char* kModel = TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf";
+
+// Reads as the one behind it, until it may read no more.
+class FragileReader final : public AsyncReader {
+ public:
+  static inline std::optional<std::size_t> reads_left;  // absent: it never fails
+
+  explicit FragileReader(std::unique_ptr<AsyncReader> behind) : behind_(std::move(behind)) {}
+
+  std::string_view name() const override { return "fragile"; }
+  std::size_t depth() const override { return behind_->depth(); }
+  std::size_t under_way() const override { return behind_->under_way() + failed_.size(); }
+  void Submit(std::span<const ReadRequest> requests) override {
+    for (const ReadRequest& request : requests) {
+      if (!reads_left || (*reads_left)-- > 0) {
+        behind_->Submit({&request, 1});
+      } else {
+        reads_left = 0;
+        failed_.push_back(
+            {.tag = request.tag, .status = Error(Code::kUnavailable, "broken"), .bytes = 0});
+      }
+    }
+  }
+  void Collect(std::vector<ReadAnswer>& answers, std::optional<Nanos> wait) override {
+    behind_->Collect(answers, failed_.empty() ? wait : Nanos{0});
+    answers.insert(answers.end(), failed_.begin(), failed_.end());
+    failed_.clear();
+  }
+  bool RegisterMemory(std::span<std::byte> memory) override {
+    return behind_->RegisterMemory(memory);
+  }
+
+ private:
+  std::unique_ptr<AsyncReader> behind_;
+  std::vector<ReadAnswer> failed_;
+};
 
 class EngineRunnerTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     EngineOptions options{.threads = 2, .context = 96};
     options.sequences = 4;  // two of them for those that are compared with
+    options.offload.slots = 40;
+    options.offload.predictor = "none";
+    options.offload.wrap_reader = [](std::unique_ptr<AsyncReader> reader) {
+      return std::make_unique<FragileReader>(std::move(reader));
+    };
     engine_ = Engine::Open(kModel, options).value().release();
   }
   static void TearDownTestSuite() { delete engine_; }
@@ -32,6 +74,16 @@ class EngineRunnerTest : public testing::Test {
             .tokens = tokens,
             .phase = Phase::kPrompt,
             .wants_logits = true};
+  }
+
+  // Some layers have been computed, and then an expert cannot be read.
+  static void FailInTheMiddle(EngineRunner& runner, std::span<const PassRows> rows) {
+    const std::uint64_t uses = engine_->transformer().expert_uses();
+    FragileReader::reads_left = 100;
+    const Status failed = runner.Run(rows);
+    FragileReader::reads_left.reset();
+    EXPECT_EQ(failed.code(), Code::kUnavailable);
+    EXPECT_GT(engine_->transformer().expert_uses(), uses);
   }
 
   static Engine* engine_;
@@ -58,10 +110,28 @@ TEST_F(EngineRunnerTest, SequencesThatSharePassesGetTheLogitsTheyGetAlone) {
 TEST_F(EngineRunnerTest, AFailedPassLeavesEverySequenceAsItWas) {
   EngineRunner runner(*engine_);
   const SequenceId a = runner.Reserve(20).value(), b = runner.Reserve(20).value();
-  const std::vector<TokenId> nonsense = {1 << 30};
-  EXPECT_FALSE(runner.Run(std::vector{Prompt(a, first_), Prompt(b, nonsense)}).ok());
-  ASSERT_TRUE(runner.Run(std::vector{Prompt(a, first_)}).ok());
-  EXPECT_EQ(Copy(runner.Logits(a)), Alone(first_));
+  const std::vector<float> first_alone = Alone(first_), second_alone = Alone(second_);
+  FailInTheMiddle(runner, std::vector{Prompt(a, first_), Prompt(b, second_)});
+  ASSERT_TRUE(runner.Run(std::vector{Prompt(a, first_), Prompt(b, second_)}).ok());
+  EXPECT_EQ(Copy(runner.Logits(a)), first_alone);
+  EXPECT_EQ(Copy(runner.Logits(b)), second_alone);
+}
+
+TEST_F(EngineRunnerTest, ARequestPaysForItsFailedPassWhenItEndsAndNothingAfterwards) {
+  EngineRunner runner(*engine_);
+  const SequenceId a = runner.Reserve(20).value(), b = runner.Reserve(20).value();
+  const std::vector<PassRows> rows = {Prompt(a, first_), Prompt(b, second_)};
+  engine_->SettleUsage();  // what other tests have spent
+  const ExpertUsage before = engine_->expert_usage();
+  FailInTheMiddle(runner, rows);
+  const ExpertUsage failed = engine_->expert_usage().Since(before);
+  ASSERT_GT(failed.reads, 0u);
+  ExpertUsage sum;
+  for (const PassRows& group : rows) sum += runner.EndRequest(group.request);
+  EXPECT_EQ(sum.reads, failed.reads);
+  EXPECT_EQ(sum.misses, failed.misses);
+  EXPECT_NEAR(sum.stall_seconds, failed.stall_seconds, 2e-9);
+  for (const PassRows& group : rows) EXPECT_EQ(runner.EndRequest(group.request).reads, 0u);
 }
 
 TEST_F(EngineRunnerTest, GivesAsManySequencesAsWerePlannedAndGivesThemEmpty) {
@@ -81,6 +151,7 @@ TEST_F(EngineRunnerTest, WhatRequestsCostAddsUpToTheWhole) {
   const SequenceId a = runner.Reserve(20).value(), b = runner.Reserve(20).value();
   const ExpertUsage before = engine_->expert_usage();
   ExpertUsage sum;
+  FailInTheMiddle(runner, std::vector{Prompt(a, first_), Prompt(b, second_)});
   for (const auto& [first, second] : {std::pair(a, b), std::pair(b, a)}) {
     ASSERT_TRUE(runner.Run(std::vector{Prompt(first, first_), Prompt(second, second_)}).ok());
     for (const RowsCost& cost : runner.costs()) sum += cost.experts;
@@ -88,7 +159,12 @@ TEST_F(EngineRunnerTest, WhatRequestsCostAddsUpToTheWhole) {
   const ExpertUsage whole = engine_->expert_usage().Since(before);
   EXPECT_EQ(sum.hits, whole.hits);
   EXPECT_EQ(sum.use_hits, whole.use_hits);
+  EXPECT_EQ(sum.misses, whole.misses);
+  EXPECT_EQ(sum.use_misses, whole.use_misses);
+  EXPECT_EQ(sum.reads, whole.reads);
+  EXPECT_EQ(sum.bytes_read, whole.bytes_read);
   EXPECT_GT(whole.use_hits, whole.hits);
+  EXPECT_GT(whole.misses, 0u);
 }
 
 TEST_F(EngineRunnerTest, CountsWhatEachGroupCost) {

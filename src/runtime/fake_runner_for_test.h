@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -32,9 +33,15 @@ class FakeRunner final : public PassRunner {
   };
 
   explicit FakeRunner(Options options) : options_(std::move(options)) {}
-  ~FakeRunner() override { EXPECT_TRUE(sequences_.empty()) << "a sequence was never released"; }
+  ~FakeRunner() override {
+    EXPECT_TRUE(sequences_.empty()) << "a sequence was never released";
+    EXPECT_TRUE(not_taken_.empty()) << "what a request has cost was never taken";
+  }
 
   RunnerLimits limits() const override { return options_.limits; }
+
+  RequestId NewRequest() override { return ++last_request_; }
+  ExpertUsage EndRequest(RequestId request) override { return TakeUsage(request); }
 
   std::optional<SequenceId> Reserve(std::size_t tokens) override {
     EXPECT_LE(tokens, options_.limits.context);
@@ -66,13 +73,17 @@ class FakeRunner final : public PassRunner {
     EXPECT_LE(count, options_.limits.rows);
     ++passes_;
     if (options_.clock != nullptr) options_.clock->Advance(static_cast<Nanos>(count) * 1'000'000);
+    for (const PassRows& group : rows) {
+      ++not_taken_[group.request].reads;
+      ++reads_;
+    }
     if (options_.fails && options_.fails(rows)) return DataLoss("an expert cannot be read");
     costs_.clear();
     for (const PassRows& group : rows) {
       Sequence& sequence = sequences_.at(group.sequence);
       sequence.tokens.insert(sequence.tokens.end(), group.tokens.begin(), group.tokens.end());
       if (group.wants_logits) sequence.logits = LogitsAfter(sequence.tokens);
-      costs_.push_back({.expert_uses = group.tokens.size(), .experts = {}});
+      costs_.push_back({.expert_uses = group.tokens.size(), .experts = TakeUsage(group.request)});
     }
     return OkStatus();
   }
@@ -82,6 +93,7 @@ class FakeRunner final : public PassRunner {
   std::span<const RowsCost> costs() const override { return costs_; }
 
   std::size_t passes() const { return passes_; }
+  std::uint64_t reads() const { return reads_; }  // one for each group of each pass
   std::size_t most_together() const { return most_together_; }
 
   std::vector<float> LogitsAfter(std::span<const TokenId> tokens) const {
@@ -101,7 +113,16 @@ class FakeRunner final : public PassRunner {
     std::vector<float> logits;
   };
 
+  ExpertUsage TakeUsage(RequestId request) {
+    const ExpertUsage usage = not_taken_[request];
+    not_taken_.erase(request);
+    return usage;
+  }
+
   Options options_;
+  std::atomic<RequestId> last_request_{1000};  // not what others begin with
+  std::map<RequestId, ExpertUsage> not_taken_;
+  std::uint64_t reads_ = 0;
   std::map<SequenceId, Sequence> sequences_;
   std::size_t reserved_ = 0, passes_ = 0, most_together_ = 0;
   std::vector<RowsCost> costs_;

@@ -43,8 +43,8 @@ void OffloadedExperts::CollectEnded() {
 
 void OffloadedExperts::OnPassBegins(const PassFacts& pass) {
   CloseDemand();
-  SettleUsage();
-  pass_ = pass;
+  if (!ledger_.is_settled()) SettleUsage();
+  ledger_.OnPassBegins(pass);
   flow_.OnPassBegins(pass);
 }
 
@@ -142,16 +142,11 @@ OffloadReport OffloadedExperts::report() const {
   return report;
 }
 
-void OffloadedExperts::SettleUsage() { ledger_.Settle(pass_, usage(), flow_.TakeGroupUses()); }
+void OffloadedExperts::SettleUsage() { ledger_.Settle(usage(), flow_.TakeGroupUses()); }
 
-ExpertUsage OffloadedExperts::UsageOf(RequestId request) {
-  SettleUsage();
-  return ledger_.Of(request);
-}
-
-void OffloadedExperts::ForgetRequest(RequestId request) {
-  SettleUsage();
-  ledger_.Forget(request);
+ExpertUsage OffloadedExperts::EndRequest(RequestId request) {
+  if (!ledger_.is_settled()) SettleUsage();
+  return ledger_.End(request);
 }
 
 }  // namespace troupe

@@ -64,8 +64,9 @@ class OffloadedExperts final : public ExpertSource {
   void set_substitution(SubstitutionChain chain) { flow_.set_substitution(std::move(chain)); }
 
   ExpertUsage usage() const override;
-  ExpertUsage UsageOf(RequestId request) override;
-  void ForgetRequest(RequestId request) override;
+  void SettleUsage() override;
+  ExpertUsage TakeUsage(RequestId request) override { return ledger_.Take(request); }
+  ExpertUsage EndRequest(RequestId request) override;
   OffloadReport report() const;
   std::uint64_t begun_anew() const { return flow_.begun_anew(); }
   std::uint64_t given_out_of_turn() const { return flow_.given_out_of_turn(); }
@@ -82,13 +83,11 @@ class OffloadedExperts final : public ExpertSource {
   void CloseDemand();
   void CollectEnded();
   void WaitForNext();
-  void SettleUsage();
 
   std::unique_ptr<SlotLoads> loads_;
   const Clock& clock_;
   const TimedPolicy& policy_;  // the flow's
   MissFlow flow_;
-  PassFacts pass_;
   UsageLedger ledger_;
   MissObserver observer_;
 

@@ -32,7 +32,7 @@ struct PassRows {
   bool wants_logits = false;  // of the last token
 };
 
-// What the rows of one request cost in one pass.
+// What the rows of one request have cost in a pass, and in those before it that failed.
 struct RowsCost {
   std::uint64_t expert_uses = 0;  // (token, layer, expert) triples
   ExpertUsage experts;
@@ -43,6 +43,11 @@ class PassRunner {
   virtual ~PassRunner() = default;
 
   virtual RunnerLimits limits() const = 0;
+
+  // A number that no other request has. Any thread.
+  virtual RequestId NewRequest() = 0;
+  // The request is over, however it ended: what it has cost since costs() said so last.
+  virtual ExpertUsage EndRequest(RequestId request) = 0;
 
   // An empty sequence with memory for `tokens` tokens (at most the context), which is never taken
   // away from it. None: not as long as others hold theirs.

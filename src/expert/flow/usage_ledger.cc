@@ -100,8 +100,12 @@ void UsageLedger::Add(Sums& sums, std::size_t at, std::int64_t more) {
   sums[at] += more;
 }
 
-void UsageLedger::Settle(const PassFacts& pass, const ExpertUsage& whole,
-                         std::span<const GroupUse> uses) {
+void UsageLedger::OnPassBegins(const PassFacts& pass) {
+  pass_ = pass;
+  settled_ = false;
+}
+
+void UsageLedger::Settle(const ExpertUsage& whole, std::span<const GroupUse> uses) {
   Sums sums = SumsOf(whole);
   whole_.resize(sums.size());
   std::size_t at = 0;
@@ -109,31 +113,31 @@ void UsageLedger::Settle(const PassFacts& pass, const ExpertUsage& whole,
   ForEachSum(unused, whole, [&](ShareBy by, auto& /*sum*/, const auto& /*value*/) {
     const std::int64_t grown = sums[at] - whole_[at];
     if (grown != 0) {
-      const std::vector<std::int64_t> shares = Apportion(grown, Weights(by, pass, uses));
+      const std::vector<std::int64_t> shares = Apportion(grown, Weights(by, pass_, uses));
       for (std::size_t g = 0; g < shares.size(); ++g) {
-        const RequestId request = pass.groups.empty() ? 0 : pass.groups[g].request;
+        const RequestId request = pass_.groups.empty() ? kNobody : pass_.groups[g].request;
         Add(requests_[request], at, shares[g]);
       }
     }
     ++at;
   });
   whole_ = std::move(sums);
+  settled_ = true;
 }
 
-ExpertUsage UsageLedger::Of(RequestId request) const {
+ExpertUsage UsageLedger::Take(RequestId request) {
   const auto found = requests_.find(request);
-  return UsageOf(found == requests_.end() ? Sums() : found->second);
-}
-
-void UsageLedger::Forget(RequestId request) {
-  const auto found = requests_.find(request);
-  if (found == requests_.end()) return;
-  for (std::size_t at = 0; at < found->second.size(); ++at) {
-    Add(forgotten_, at, found->second[at]);
-  }
+  if (found == requests_.end()) return {};
+  ExpertUsage usage = UsageOf(found->second);
   requests_.erase(found);
+  return usage;
 }
 
-ExpertUsage UsageLedger::forgotten() const { return UsageOf(forgotten_); }
+ExpertUsage UsageLedger::End(RequestId request) {
+  for (RowGroupFacts& group : pass_.groups) {
+    if (group.request == request) group.request = kNobody;
+  }
+  return Take(request);
+}
 
 }  // namespace troupe

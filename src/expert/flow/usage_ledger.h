@@ -30,17 +30,26 @@ struct GroupUse {
 // first come first. With weights that are all zero the first takes everything. Not empty.
 std::vector<std::int64_t> Apportion(std::int64_t total, std::span<const std::uint64_t> weights);
 
+// Whom a ledger divides to where there is no request.
+inline constexpr RequestId kNobody = 0;
+
 class UsageLedger {
  public:
+  // What is spent from now on is divided among this pass's groups.
+  void OnPassBegins(const PassFacts& pass);
+  const PassFacts& pass() const { return pass_; }
+  // Whether what the pass has spent was divided.
+  bool is_settled() const { return settled_; }
+
   // Divides what the whole grew by since the last call. `uses` is what was each group's own since
   // then, in the order of the pass's groups.
-  void Settle(const PassFacts& pass, const ExpertUsage& whole, std::span<const GroupUse> uses);
+  void Settle(const ExpertUsage& whole, std::span<const GroupUse> uses);
 
-  // Without `layers`. Nothing of a request that never had a row.
-  ExpertUsage Of(RequestId request) const;
-  void Forget(RequestId request);
-  // Of all requests that were forgotten.
-  ExpertUsage forgotten() const;
+  // What was divided to the request since it was last taken, without `layers`. Nothing of a request
+  // that had no row since then.
+  ExpertUsage Take(RequestId request);
+  // The same for the last time: if its pass spends more, nobody pays, which is kNobody.
+  ExpertUsage End(RequestId request);
 
  private:
   // Every sum of an ExpertUsage as a whole number.
@@ -49,9 +58,10 @@ class UsageLedger {
   static ExpertUsage UsageOf(const Sums& sums);
   static void Add(Sums& sums, std::size_t at, std::int64_t more);
 
+  PassFacts pass_;
+  bool settled_ = true;
   Sums whole_;
   std::map<RequestId, Sums> requests_;
-  Sums forgotten_;
 };
 
 }  // namespace troupe

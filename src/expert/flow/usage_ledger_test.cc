@@ -49,25 +49,46 @@ TEST(UsageLedger, WhatIsARowsOwnGoesToItsRequestAndTheRestByMisses) {
   whole.bytes_read = 1000;
   whole.stall_seconds = 0.4;
   const std::vector<GroupUse> uses = {{.hits = 4, .misses = 1, .dropped = 2}, {.misses = 3}};
-  ledger.Settle(TwoRequests(), whole, uses);
-  EXPECT_EQ(ledger.Of(5).use_hits, 4u);
-  EXPECT_EQ(ledger.Of(5).use_misses, 1u);
-  EXPECT_EQ(ledger.Of(5).dropped, 2u);
-  EXPECT_EQ(ledger.Of(5).bytes_read, 250u);
-  EXPECT_EQ(ledger.Of(9).use_hits, 0u);
-  EXPECT_EQ(ledger.Of(9).dropped, 0u);
-  EXPECT_EQ(ledger.Of(9).bytes_read, 750u);
-  EXPECT_DOUBLE_EQ(ledger.Of(9).stall_seconds, 0.3);
-  EXPECT_EQ(ledger.Of(7).bytes_read, 0u);
+  ledger.OnPassBegins(TwoRequests());
+  ledger.Settle(whole, uses);
+  const ExpertUsage first = ledger.Take(5), second = ledger.Take(9);
+  EXPECT_EQ(first.use_hits, 4u);
+  EXPECT_EQ(first.use_misses, 1u);
+  EXPECT_EQ(first.dropped, 2u);
+  EXPECT_EQ(first.bytes_read, 250u);
+  EXPECT_EQ(second.use_hits, 0u);
+  EXPECT_EQ(second.dropped, 0u);
+  EXPECT_EQ(second.bytes_read, 750u);
+  EXPECT_DOUBLE_EQ(second.stall_seconds, 0.3);
+  EXPECT_EQ(ledger.Take(7).bytes_read, 0u);
 }
 
 TEST(UsageLedger, WithoutMissesTheRestGoesByRows) {
   UsageLedger ledger;
   ExpertUsage whole;
   whole.bytes_read = 400;
-  ledger.Settle(TwoRequests(), whole, std::vector<GroupUse>(2));
-  EXPECT_EQ(ledger.Of(5).bytes_read, 100u);
-  EXPECT_EQ(ledger.Of(9).bytes_read, 300u);
+  ledger.OnPassBegins(TwoRequests());
+  ledger.Settle(whole, std::vector<GroupUse>(2));
+  EXPECT_EQ(ledger.Take(5).bytes_read, 100u);
+  EXPECT_EQ(ledger.Take(9).bytes_read, 300u);
+}
+
+TEST(UsageLedger, WhatWasTakenIsNotTakenAgainAndAfterItsEndARequestPaysNothing) {
+  UsageLedger ledger;
+  ExpertUsage whole;
+  ledger.OnPassBegins(TwoRequests());
+  EXPECT_FALSE(ledger.is_settled());
+  whole.bytes_read = 400;
+  ledger.Settle(whole, std::vector<GroupUse>(2));
+  EXPECT_TRUE(ledger.is_settled());
+  EXPECT_EQ(ledger.Take(5).bytes_read, 100u);
+  EXPECT_EQ(ledger.Take(5).bytes_read, 0u);
+  EXPECT_EQ(ledger.End(9).bytes_read, 300u);
+  whole.bytes_read = 800;  // a read that ends after the pass
+  ledger.Settle(whole, std::vector<GroupUse>(2));
+  EXPECT_EQ(ledger.Take(5).bytes_read, 100u);
+  EXPECT_EQ(ledger.Take(9).bytes_read, 0u);
+  EXPECT_EQ(ledger.Take(kNobody).bytes_read, 300u);
 }
 
 // Every sum as a whole number.
@@ -89,6 +110,7 @@ TEST(UsageLedger, TheRequestsAddUpToTheWholeWhateverHappens) {
   for (int run = 0; run < 50; ++run) {
     UsageLedger ledger;
     ExpertUsage whole;
+    std::vector<std::int64_t> sums(SumsOf({}).size());
     for (int step = 0; step < 60; ++step) {
       PassFacts pass;
       std::vector<GroupUse> uses;
@@ -107,11 +129,12 @@ TEST(UsageLedger, TheRequestsAddUpToTheWholeWhateverHappens) {
       whole.reading_seconds += static_cast<double>(rng.Below(1'000'000)) * 1e-7;
       whole.prefetches += rng.Below(5);
       whole.prefetch_waiting += static_cast<std::int64_t>(rng.Below(5)) - 2;
-      ledger.Settle(pass, whole, uses);
-      if (rng.Below(8) == 0) ledger.Forget(rng.Below(kRequests));
-      std::vector<std::int64_t> sums = SumsOf(ledger.forgotten());
+      ledger.OnPassBegins(pass);
+      ledger.Settle(whole, uses);
+      if (rng.Below(2) == 0) continue;  // what is not taken stays for later
       for (RequestId request = 0; request < kRequests; ++request) {
-        const std::vector<std::int64_t> part = SumsOf(ledger.Of(request));
+        const std::vector<std::int64_t> part =
+            SumsOf(rng.Below(8) == 0 ? ledger.End(request) : ledger.Take(request));
         for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += part[i];
       }
       ASSERT_EQ(sums, SumsOf(whole));
