@@ -26,7 +26,9 @@ struct ModelOptions {
   // 4,096, and fewer if memory is short.
   std::optional<std::uint32_t> context;
   std::optional<std::uint32_t> threads;  // absent: as many as the process may run
-  std::uint32_t sequences = 1;           // requests that run at the same time; each has its memory
+  // Requests that run at the same time. Where memory is short they share fewer contexts than there
+  // are requests (Plan::kv_positions), and one whose tokens have no room waits.
+  std::uint32_t sequences = 1;
   std::size_t queue = 64;                // requests that may wait beside these
   // That a pass should take while somebody waits for its next token: how much of a long prompt is
   // read in between.

@@ -14,6 +14,9 @@ struct Plan {
   std::uint32_t threads = 0;
   std::uint32_t context = 0;    // tokens of a sequence
   std::uint32_t sequences = 0;  // at the same time
+  // Tokens of all sequences together that the KV cache holds: a context for each, or less where the
+  // budget is short. A request waits until there is room for its prompt and its longest answer.
+  std::uint64_t kv_positions = 0;
   std::uint32_t pass_rows = 0;  // tokens that go through the layers together, at most
 
   // The budget, and how it is divided.

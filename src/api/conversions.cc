@@ -115,6 +115,7 @@ Plan ToPlan(const EnginePlan& plan, const ModelOptions& options, std::string los
   Plan shown{.threads = plan.threads,
              .context = plan.context(),
              .sequences = options.sequences,
+             .kv_positions = memory.kv_positions,
              .pass_rows = memory.chunk,
              .budget = memory.budget,
              .program = memory.program,
@@ -141,7 +142,12 @@ std::vector<std::string> Describe(const Plan& plan) {
     lines.push_back(fmt::format("{:<13} {}", name, value));
   };
   add("threads", std::to_string(plan.threads));
-  add("sequences", fmt::format("{} of {} tokens", plan.sequences, plan.context));
+  if (plan.kv_positions < std::uint64_t{plan.sequences} * plan.context) {
+    add("sequences", fmt::format("{} of up to {} tokens, {} in all", plan.sequences, plan.context,
+                                 plan.kv_positions));
+  } else {
+    add("sequences", fmt::format("{} of {} tokens", plan.sequences, plan.context));
+  }
   add("budget", ToString(plan.budget));
   add("program", ToString(plan.program));
   add("dense weights", ToString(plan.dense));

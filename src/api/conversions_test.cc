@@ -122,6 +122,7 @@ TEST_F(Conversions, PassesAreAsLargeAsThePlanSaysAndAsLongAsTheOptionsSay) {
 TEST_F(Conversions, APlanIsPrintedALineEach) {
   const Plan plan{.context = 64,
                   .sequences = 2,
+                  .kv_positions = 128,
                   .experts_in_memory = 3,
                   .experts_in_all = 9,
                   .lossiness = "exact",
@@ -129,6 +130,15 @@ TEST_F(Conversions, APlanIsPrintedALineEach) {
   EXPECT_THAT(Describe(plan), Contains("sequences     2 of 64 tokens"));
   EXPECT_THAT(Describe(plan), Contains("experts       0 B: 3 of 9 in memory"));
   EXPECT_THAT(Describe(plan), Contains("note          look"));
+}
+
+TEST_F(Conversions, APlanSaysWhereSequencesShareFewerContextsThanTheyAre) {
+  EnginePlan engine;
+  engine.memory.context = 4096;
+  engine.memory.kv_positions = 10'000;
+  const Plan plan = ToPlan(engine, {.sequences = 64}, "exact");
+  EXPECT_EQ(plan.kv_positions, 10'000u);
+  EXPECT_THAT(Describe(plan), Contains("sequences     64 of up to 4096 tokens, 10000 in all"));
 }
 
 }  // namespace
