@@ -225,11 +225,7 @@ void BatchLoop::CollectEnded(std::vector<EndedRequest>& ended) {
     }
     ++(generation.state() == State::kFinished ? counters_.finished : counters_.cancelled);
     GenerateResult result = std::move(generation).TakeResult();
-    result.queue_seconds = active.costs.queue_seconds;
-    result.expert_uses = active.costs.expert_uses;
-    result.experts = std::move(active.costs.experts);
-    result.decode_experts = std::move(active.costs.decode_experts);
-    result.decode_pass_seconds = active.costs.decode_pass_seconds;
+    static_cast<RequestCosts&>(result) = std::move(active.costs);
     ended.push_back({std::move(active.ticket), std::move(result)});
     return true;
   });

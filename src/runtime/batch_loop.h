@@ -93,7 +93,7 @@ class BatchLoop {
     std::optional<Nanos> deadline;
     std::uint32_t passed_over = 0;
     Nanos since = 0;
-    GenerateResult costs;  // the fields that those who run the passes fill in
+    RequestCosts costs;
   };
 
   void DropUnwanted(std::vector<EndedRequest>& ended);

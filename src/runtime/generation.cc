@@ -27,22 +27,6 @@ std::string_view Name(FinishReason reason) {
   return "unknown";
 }
 
-std::string_view ToString(TextGeneration::State state) {
-  switch (state) {
-    case TextGeneration::State::kReading:
-      return "reading";
-    case TextGeneration::State::kDecoding:
-      return "decoding";
-    case TextGeneration::State::kFinished:
-      return "finished";
-    case TextGeneration::State::kCancelled:
-      return "cancelled";
-    case TextGeneration::State::kFailed:
-      return "failed";
-  }
-  return "unknown";
-}
-
 double GenerateResult::PrefillTokensPerSecond() const {
   return PerSecond(prompt_tokens, prefill_seconds);
 }
@@ -167,11 +151,6 @@ void TextGeneration::End(State state, FinishReason reason) {
   }
   Show(stops_.Push(decoder_.Flush()));
   Show(stops_.Flush());
-}
-
-std::string TextGeneration::DebugString() const {
-  return fmt::format("{}: {} of {} tokens read, {} of {} generated", ToString(state_),
-                     result_.prompt_tokens, prompt_.size(), result_.token_ids.size(), max_tokens_);
 }
 
 }  // namespace troupe

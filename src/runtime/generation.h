@@ -31,7 +31,16 @@ struct GenerateOptions {
   bool ignore_end = false;  // goes on past the tokens that end an answer
 };
 
-struct GenerateResult {
+// What a request has cost: known to those who run the passes, and filled in by them.
+struct RequestCosts {
+  double queue_seconds = 0;        // before the start
+  std::uint64_t expert_uses = 0;   // (token, layer, expert) triples that the router chose
+  ExpertUsage experts;             // where they came from, prompt and answer
+  ExpertUsage decode_experts;      // the same for the passes after the first token
+  double decode_pass_seconds = 0;  // the part of decode_seconds spent in the model
+};
+
+struct GenerateResult : RequestCosts {
   std::vector<TokenId> token_ids;  // generated ones, without the one that ended the answer
   std::string text;                // what was shown; cancelled: and what was still held back
   FinishReason finish = FinishReason::kLength;
@@ -40,13 +49,6 @@ struct GenerateResult {
   double prefill_seconds = 0;      // from the start to the last token of the prompt
   double first_token_seconds = 0;  // from the start to the first token chosen
   double decode_seconds = 0;       // from the first token to the end
-
-  // Known to those who run the passes, and filled in by them.
-  double queue_seconds = 0;        // before the start
-  std::uint64_t expert_uses = 0;   // (token, layer, expert) triples that the router chose
-  ExpertUsage experts;             // where they came from, prompt and answer
-  ExpertUsage decode_experts;      // the same for the passes after the first token
-  double decode_pass_seconds = 0;  // the part of decode_seconds spent in the model
 
   double PrefillTokensPerSecond() const;
   double DecodeTokensPerSecond() const;  // zero if nothing was decoded
@@ -110,8 +112,6 @@ class TextGeneration {
   const GenerateResult& result() const { return result_; }
   GenerateResult TakeResult() && { return std::move(result_); }
 
-  std::string DebugString() const;  // "decoding: 9 of 9 tokens read, 3 of 128 generated"
-
  private:
   TextGeneration(const Tokenizer& tokenizer, std::vector<TokenId> prompt,
                  const GenerateOptions& options, std::size_t room, const Clock& clock,
@@ -137,7 +137,5 @@ class TextGeneration {
   Status status_;
   GenerateResult result_;
 };
-
-std::string_view ToString(TextGeneration::State state);
 
 }  // namespace troupe

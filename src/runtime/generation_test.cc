@@ -242,15 +242,5 @@ TEST_F(Generation, MeasuresReadingTheFirstTokenAndDecoding) {
   EXPECT_EQ(result.DecodeTokensPerSecond(), 0.5);
 }
 
-TEST_F(Generation, SaysWhereItStands) {
-  TextGeneration generation = Make();
-  EXPECT_EQ(generation.DebugString(), "reading: 0 of 3 tokens read, 0 of 128 generated");
-  generation.Read(3);
-  Say(generation, "ab");
-  EXPECT_EQ(generation.DebugString(), "decoding: 3 of 3 tokens read, 2 of 128 generated");
-  generation.Fail(DataLoss("x"));
-  EXPECT_EQ(ToString(generation.state()), "failed");
-}
-
 }  // namespace
 }  // namespace troupe
