@@ -72,8 +72,9 @@ class ExpertSource {
                           const GateScores& /*forecast*/) {}
 
   // Some of the experts asked for that were not given yet, good until the next call of the source.
-  // Without `wait` there may be none; with it there is at least one. Fails if one of them cannot be
-  // had; what was asked for is then forgotten.
+  // Without `wait` there may be none; with it there is at least one, unless others than the pass
+  // hold all the room that the source has: then ask again. Fails if one of them cannot be had; what
+  // was asked for is then forgotten.
   virtual Result<std::span<const ReadyExpert>> Take(bool wait) = 0;
 
   // Lets reads under way go on, without waiting; called between the regions of a pass. What was

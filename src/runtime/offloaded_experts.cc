@@ -95,7 +95,8 @@ Result<std::span<const ReadyExpert>> OffloadedExperts::Take(bool wait) {
     CloseDemand();
     return given.status();
   }
-  TROUPE_CHECK(!wait || !given->empty());
+  // Nothing, if others hold every slot: the caller asks again once they have let go.
+  TROUPE_CHECK(!wait || !given->empty() || flow_.open_demands() > 1);
   ready_.clear();
   for (const Given& expert : *given) {
     ready_.push_back(

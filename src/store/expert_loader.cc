@@ -87,7 +87,7 @@ void ExpertLoader::Request(ExpertId id, std::span<std::byte> slot, Urgency urgen
 
 void ExpertLoader::Promote(ExpertId id) {
   const auto found = loads_.find(id);
-  TROUPE_CHECK(found != loads_.end());
+  if (found == loads_.end()) return;  // it has ended, and waits to be collected
   Load* load = found->second.get();
   if (load->urgency == Urgency::kDemand) return;
   std::deque<Load*>& queue = QueueOf(std::exchange(load->urgency, Urgency::kDemand));

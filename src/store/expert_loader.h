@@ -67,7 +67,8 @@ class ExpertLoader {
   // outlive the loader and be direct.
   void Request(ExpertId id, std::span<std::byte> slot, Urgency urgency,
                ExpertStore* from = nullptr);
-  // A prefetch has become demand. No effect if it already is.
+  // A prefetch has become demand. No effect if it already is, or if its load has ended and was not
+  // collected yet.
   void Promote(ExpertId id);
   // Cancels a prefetch. If none of it was submitted to the reader it is gone at once; otherwise it
   // ends as soon as the reads under way have arrived. Too late for demand, and for a prefetch whose

@@ -219,6 +219,14 @@ TEST_P(ExpertLoaderTest, DemandThatFindsNoStagingWaitsForWhatHasIt) {
   EXPECT_THAT(RunToTheEnd(), SizeIs(3));
 }
 
+TEST_P(ExpertLoaderTest, ALoadThatHasEndedMayBePromotedBeforeItIsCollected) {
+  Request(0, Urgency::kPrefetch);
+  while (loader_->under_way() > 0) loader_->Poll();
+  loader_->Promote({0, 0});
+  EXPECT_EQ(loader_->stats().promoted, 0u);
+  EXPECT_THAT(OrderOf(loader_->TakeEnded()), ElementsAre(0));
+}
+
 TEST_P(ExpertLoaderTest, APromotedLoadThatFindsNoStagingWaitsForTheOneBehindIt) {
   Open(2, 1);
   reader_->Hold(true);

@@ -104,6 +104,7 @@ class MissFlow {
   // Time passed in which there was nothing to compute.
   void OnStalled(Nanos time) { stall_ += time; }
 
+  std::size_t open_demands() const { return open_.size(); }
   // Whether any demand waits for a load.
   bool AnyWaits() const;
   // All but what loading alone knows: reads, bytes, and the time of reading and deciding.
