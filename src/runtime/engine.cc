@@ -175,8 +175,8 @@ Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const Engi
                                              std::move(model.low), std::move(model.substitution),
                                              options.offload, std::move(model.profile)));
   TROUPE_RETURN_IF_ERROR(engine->OpenSequences());
-  engine->transformer_ = std::make_unique<Transformer>(engine->config(), engine->weights(),
-                                                       *engine->experts_, engine->pool_);
+  engine->transformer_ = std::make_unique<Transformer>(
+      engine->config(), engine->weights(), *engine->experts_, engine->pool_, engine->plan_.layers);
   engine->load_seconds_ = watch.Seconds();
   return engine;
 }

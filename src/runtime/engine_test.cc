@@ -54,6 +54,12 @@ TEST(EngineTest, APassSaysWhoseRowsItRuns) {
   engine->transformer().set_route_observer(nullptr);
 }
 
+TEST(EngineTest, RunsTheLayersOfItsPlan) {
+  const auto engine = Engine::Open(kModel, {.threads = 1, .context = 64}).value();
+  EXPECT_EQ(engine->plan().layers, (LayerRange{0, 8}));
+  EXPECT_EQ(engine->transformer().layers(), engine->plan().layers);
+}
+
 TEST(EngineTest, ABatchOfDecodesUsesAsManyExpertsAsTheDecodesAlone) {
   const auto engine = Engine::Open(kModel, {.threads = 1, .context = 64, .sequences = 3}).value();
   std::vector<Session> sessions;
