@@ -35,6 +35,7 @@ struct Engine::Opened {
   std::string path;
   std::unique_ptr<const ModelConfig> config;
   EnginePlan plan;
+  PlannedMemory::Share planned;
   WeightStore weights;
   std::unique_ptr<Tokenizer> tokenizer;
   Result<ChatFormat> chat_format;
@@ -45,6 +46,7 @@ Engine::Engine(Opened opened)
     : path_(std::move(opened.path)),
       config_(std::move(opened.config)),
       plan_(std::move(opened.plan)),
+      planned_(std::move(opened.planned)),
       weights_(std::move(opened.weights)),
       tokenizer_(std::move(opened.tokenizer)),
       chat_format_(std::move(opened.chat_format)),
@@ -165,6 +167,7 @@ Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const Engi
   std::unique_ptr<Engine> engine(new Engine({.path = path,
                                              .config = std::move(model.config),
                                              .plan = std::move(model.plan),
+                                             .planned = std::move(model.planned),
                                              .weights = std::move(weights),
                                              .tokenizer = std::move(model.tokenizer),
                                              .chat_format = std::move(model.chat_format),

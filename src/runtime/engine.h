@@ -24,6 +24,7 @@
 #include "runtime/logit_rows.h"
 #include "runtime/model_profile.h"
 #include "runtime/offloaded_experts.h"
+#include "runtime/planned_memory.h"
 #include "runtime/sequence_rows.h"
 #include "runtime/sequence_slots.h"
 #include "text/chat_template.h"
@@ -95,6 +96,7 @@ class Engine {
   std::string path_;
   std::unique_ptr<const ModelConfig> config_;  // plan and weights point to it
   EnginePlan plan_;
+  PlannedMemory::Share planned_;
   OffloadOptions offload_options_;
   WeightStore weights_;
   std::unique_ptr<Tokenizer> tokenizer_;

@@ -74,6 +74,20 @@ TEST(EngineTest, ABatchOfDecodesUsesAsManyExpertsAsTheDecodesAlone) {
   EXPECT_TRUE(std::ranges::equal(sessions[0].logits(), sessions[2].logits()));
 }
 
+TEST(EngineTest, ASecondModelsPlanCountsWhatTheFirstMayStillTouch) {
+  EngineOptions options{.threads = 1, .context = 2048, .sequences = 32};
+  const Bytes alone = PlanModel(kModel, options)->plan.memory.program;
+  auto first = Engine::Open(kModel, options).value();
+  const Bytes untouched = first->plan().memory.kv_cache;  // nothing was fed
+  ASSERT_GT(untouched, 50_MiB);
+  EXPECT_GT(PlanModel(kModel, options)->plan.memory.program, alone + untouched);
+  const auto second = Engine::Open(kModel, options);
+  ASSERT_TRUE(second.ok());
+  EXPECT_GT(PlanModel(kModel, options)->plan.memory.program, alone + 2 * untouched);
+  first.reset();
+  EXPECT_LT(PlanModel(kModel, options)->plan.memory.program, alone + 2 * untouched);
+}
+
 TEST(EngineTest, APoolThatTheBudgetCutShortRefusesAReservationAndNoPass) {
   EngineOptions options{.threads = 1, .context = 2048, .sequences = 3, .chunk = 8};
   options.offload.slots = 2;

@@ -21,13 +21,14 @@ namespace {
 // stacks, tables of the loader and the regions, token lists, text on its way out, records.
 constexpr Bytes kProgramGrowth = 12_MiB;
 
+// `taken` is what the process holds, or may come to hold by models that are open.
 Result<MachineFacts> ReadMachineFacts(const std::string& model, const std::string& container,
-                                      const EngineOptions& options) {
+                                      const EngineOptions& options, Bytes taken) {
   MachineFacts facts{.cpus = static_cast<std::uint32_t>(AvailableCpus()),
                      .container = !container.empty()};
   facts.costs =
       RememberedCosts(options.threads.value_or(facts.cpus), container.empty() ? model : container);
-  facts.program = ResidentMemory() + kProgramGrowth;
+  facts.program = taken + kProgramGrowth;
   if (options.memory) return facts;
   TROUPE_ASSIGN_OR_RETURN(const MachineMemory memory, ReadMachineMemory());
   // What the process holds already is not free any more, but it is within the budget.
@@ -143,8 +144,15 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
   TROUPE_ASSIGN_OR_RETURN(WeightMeasure measure, MeasureWeights(file, *config));
 
   TROUPE_ASSIGN_OR_RETURN(std::string container, FindContainer(file, options.offload.container));
-  TROUPE_ASSIGN_OR_RETURN(const MachineFacts machine, ReadMachineFacts(path, container, options));
-  TROUPE_ASSIGN_OR_RETURN(EnginePlan plan, PlanEngine(*config, measure, machine, options));
+  EnginePlan plan;
+  TROUPE_ASSIGN_OR_RETURN(
+      PlannedMemory::Share planned,
+      PlannedMemory::OfProcess().Add(ResidentMemory, [&](Bytes taken) -> Result<Bytes> {
+        TROUPE_ASSIGN_OR_RETURN(const MachineFacts machine,
+                                ReadMachineFacts(path, container, options, taken));
+        TROUPE_ASSIGN_OR_RETURN(plan, PlanEngine(*config, measure, machine, options));
+        return plan.memory.total();
+      }));
   const OffloadOptions& offload = options.offload;
   TROUPE_ASSIGN_OR_RETURN(const std::string wanted, WantedChain({file, container, offload, plan}));
   TROUPE_ASSIGN_OR_RETURN(
@@ -197,6 +205,7 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
                       .measure = std::move(measure),
                       .container = std::move(container),
                       .plan = std::move(plan),
+                      .planned = std::move(planned),
                       .store = std::move(store),
                       .profile = std::move(profile),
                       .low = std::move(low),

@@ -14,6 +14,7 @@
 #include "model/weight_loader.h"
 #include "runtime/engine_plan.h"
 #include "runtime/model_profile.h"
+#include "runtime/planned_memory.h"
 #include "runtime/slot_loads.h"
 #include "store/expert_store.h"
 #include "text/chat_template.h"
@@ -30,6 +31,7 @@ struct PlannedModel {
   WeightMeasure measure;  // points into the file's tensor table
   std::string container;  // path; empty: experts are read from the model file itself
   EnginePlan plan;
+  PlannedMemory::Share planned;         // what the plan takes, counted while this lives
   std::unique_ptr<ExpertStore> store;   // null if every expert is in memory
   std::optional<ModelProfile> profile;  // if there is one, and it is of use
   LowExperts low;                       // empty if every expert is in memory, or they are off
