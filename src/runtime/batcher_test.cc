@@ -149,9 +149,9 @@ TEST_F(BatcherTest, CancellingTwiceAndAfterTheEndChangesNothing) {
 
 TEST_F(BatcherTest, RequestsAreNumberedByTheRunnerWhichMayHaveOthers) {
   FakeRunner runner({});
-  Batcher batcher(runner, *tokenizer_, clock_, {});
+  const std::unique_ptr<Batcher> batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();
   const RequestId others = runner.NewRequest();
-  const auto ticket = batcher.Submit(Request(1)).value();
+  const auto ticket = batcher->Submit(Request(1)).value();
   EXPECT_EQ(ticket->id(), others + 1);
   EXPECT_TRUE(ticket->Wait().ok());
 }

@@ -157,7 +157,7 @@ Status Engine::OpenSequences() {
 Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const EngineOptions& options,
                                              const ByteProgress& progress) {
   const Stopwatch watch;
-  TROUPE_ASSIGN_OR_RETURN(PlannedModel model, PlanModel(path, options));
+  TROUPE_ASSIGN_OR_RETURN(PlannedModel model, PlanModel(path, options, PlanFor::kOpening));
   const RoutedExperts experts =
       model.plan.memory.all_resident ? RoutedExperts::kResident : RoutedExperts::kElsewhere;
   TROUPE_ASSIGN_OR_RETURN(WeightStore weights, [&] {

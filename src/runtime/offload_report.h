@@ -29,8 +29,8 @@ struct OffloadReport {
   LoaderStats loads;
   std::optional<Prefetch> prefetch;  // absent: loads begin when they are asked for
 
-  LowCopyOptions low_copies;        // in force
-  ChainReport substitution;  // the same
+  LowCopyOptions low_copies;  // in force
+  ChainReport substitution;   // the same
 
   std::string predictor() const { return prefetch ? prefetch->predictor : "none"; }
   bool exact() const { return substitution.exact() && !low_copies.any(); }

@@ -133,7 +133,7 @@ bool ChoosesByGroups(const ModelConfig& config) {
   return config.moe.routing.groups_used < config.moe.routing.groups;
 }
 
-Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& options) {
+Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& options, PlanFor use) {
   TROUPE_ASSIGN_OR_RETURN(GgufModel file, GgufModel::Open(path));
   TROUPE_ASSIGN_OR_RETURN(ModelConfig read_config, ReadModelConfig(file.metadata()));
   auto config = std::make_unique<const ModelConfig>(std::move(read_config));
@@ -153,6 +153,7 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
         TROUPE_ASSIGN_OR_RETURN(plan, PlanEngine(*config, measure, machine, options));
         return plan.memory.total();
       }));
+  if (use == PlanFor::kLook) planned = {};
   const OffloadOptions& offload = options.offload;
   TROUPE_ASSIGN_OR_RETURN(const std::string wanted, WantedChain({file, container, offload, plan}));
   TROUPE_ASSIGN_OR_RETURN(

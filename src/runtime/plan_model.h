@@ -31,7 +31,7 @@ struct PlannedModel {
   WeightMeasure measure;  // points into the file's tensor table
   std::string container;  // path; empty: experts are read from the model file itself
   EnginePlan plan;
-  PlannedMemory::Share planned;         // what the plan takes, counted while this lives
+  PlannedMemory::Share planned;         // what it will take, if it is for opening
   std::unique_ptr<ExpertStore> store;   // null if every expert is in memory
   std::optional<ModelProfile> profile;  // if there is one, and it is of use
   LowExperts low;                       // empty if every expert is in memory, or they are off
@@ -41,6 +41,10 @@ struct PlannedModel {
 // Its router looks at some groups of its experts only, so that nobody else may name experts.
 bool ChoosesByGroups(const ModelConfig& config);
 
-Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& options);
+// For opening, what the plan takes counts in the plans to come, while the share that it is given
+// lives; a look takes nothing.
+enum class PlanFor { kLook, kOpening };
+Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& options,
+                               PlanFor use = PlanFor::kLook);
 
 }  // namespace troupe

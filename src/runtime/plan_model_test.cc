@@ -32,6 +32,16 @@ TEST(PlanModelTest, TheProgramItselfIsWithinTheBudget) {
   EXPECT_GT(model.plan.memory.program, 12_MiB);
 }
 
+TEST(PlanModelTest, OnlyWhatIsOpenedCountsInThePlansToCome) {
+  const EngineOptions options{.context = 128, .memory = 4_GiB};
+  const PlannedModel look = PlanModel(kTiny, options).value();
+  const PlannedModel again = PlanModel(kTiny, options).value();
+  const PlannedModel opening = PlanModel(kTiny, options, PlanFor::kOpening).value();
+  EXPECT_LT(again.plan.memory.program, look.plan.memory.program + look.plan.memory.dense);
+  const PlannedModel beside = PlanModel(kTiny, options).value();
+  EXPECT_GT(beside.plan.memory.program, opening.plan.memory.program + opening.plan.memory.dense);
+}
+
 TEST(PlanModelTest, StaysWholeWhenItIsMoved) {
   EngineOptions options{.context = 128, .memory = 4_GiB};
   options.offload.slots = 40;
