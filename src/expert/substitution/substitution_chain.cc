@@ -92,8 +92,7 @@ std::string ToString(const SubstitutionChain& chain) {
 }
 
 ChainReport SubstitutionChain::Report() const {
-  ChainReport report{
-      .chain = ToString(*this), .limits = limits_, .counts = counts_, .links = {}};
+  ChainReport report{.chain = ToString(*this), .limits = limits_, .counts = counts_, .links = {}};
   for (const auto& link : links_) {
     report.links.push_back({.link = link->ToString(), .counts = link->counts()});
   }
