@@ -29,7 +29,7 @@ struct ModelOptions {
   // Requests that run at the same time. Where memory is short they share fewer contexts than there
   // are requests (Plan::kv_positions), and one whose tokens have no room waits.
   std::uint32_t sequences = 1;
-  std::size_t queue = 64;                // requests that may wait beside these
+  std::size_t queue = 64;  // requests that may wait beside these
   // That a pass should take while somebody waits for its next token: how much of a long prompt is
   // read in between.
   double pass_seconds = 0.2;
