@@ -27,7 +27,8 @@ int main(int argc, char** argv) {
   request.max_tokens = argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 64;
   request.sampling.temperature = 0;
   auto generation = (*model)->Start(request, [](const troupe::Piece& piece) {
-    return std::fwrite(piece.text.data(), 1, piece.text.size(), stdout) == piece.text.size();
+    return std::fwrite(piece.text.data(), 1, piece.text.size(), stdout) == piece.text.size() &&
+           std::fflush(stdout) == 0;
   });
   if (!generation.ok()) return Fail(generation.status());
 

@@ -48,10 +48,9 @@ class Generation {
   // The same, but no longer than this: nothing if the request is still under way then.
   std::optional<Result<Answer>> WaitFor(std::chrono::nanoseconds longest);
 
-  // Takes effect within one pass; but no piece is shown after it has returned, for which it waits
-  // for an on_piece under way, as destruction does for either callback: hold no lock that they
-  // take. In the callback itself there is nothing to wait for. Any number of times, also after the
-  // end or moved from.
+  // Stops the request within one pass. Waits for an on_piece that is running, unless called from
+  // it; after it has returned on_piece is not called again. Destruction waits for either callback
+  // in the same way. Hold no lock that they take. May be called again, also after the end.
   void Cancel();
 
   bool done() const;  // Wait would not wait; true if moved from
@@ -101,7 +100,7 @@ class Model {
   // kNotFound, kPermissionDenied: the file cannot be opened. kInvalidArgument: it is no model, or
   // an option is wrong. kUnimplemented: a family or tensor type that is not known.
   // kResourceExhausted: the budget is too small, and the message says what would do; or the system
-  // gives no thread. kDataLoss: the file is damaged. kCancelled: on_progress wants no model.
+  // gives no thread. kDataLoss: the file is damaged. kCancelled: on_progress returned false.
   static Result<std::unique_ptr<Model>> Open(const std::string& path,
                                              const ModelOptions& options = {},
                                              const OnProgress& on_progress = {});
@@ -124,7 +123,8 @@ class Model {
   // before; memory is given back by the destructor. Any number of times, from any thread.
   void Close();
 
-  // The tokens of a text, with those that begin one; kInvalidArgument if it is not UTF-8.
+  // The tokens of a text, with the one that begins a text if the model has one (BOS);
+  // kInvalidArgument if it is not UTF-8.
   Result<std::vector<TokenId>> Tokenize(std::string_view text) const;
   // The text of tokens; kInvalidArgument if one is not in the vocabulary.
   Result<std::string> Detokenize(std::span<const TokenId> tokens) const;

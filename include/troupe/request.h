@@ -40,7 +40,7 @@ struct Sampling {
   double presence_penalty = 0.0;    // subtracted once
 
   std::map<TokenId, float> logit_bias;  // added; -infinity bans a token
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 0;  // the same unless another is given: draw one for answers that vary
 
   bool operator==(const Sampling&) const = default;
 };
@@ -83,7 +83,9 @@ struct Usage {
   double decode_seconds = 0;  // from the first token to the end
 
   std::uint64_t expert_uses = 0;  // (token, layer, expert) triples that the router chose
-  std::uint64_t expert_hits = 0;  // of layers' asks for an expert, those that found it in memory
+  // An expert that a layer needs counts once in a pass, for one token or many: hits and misses
+  // together may be fewer than the uses.
+  std::uint64_t expert_hits = 0;  // found in memory
   std::uint64_t expert_misses = 0;
   std::uint64_t bytes_read = 0;
   double stall_seconds = 0;     // with nothing to compute before a read ended

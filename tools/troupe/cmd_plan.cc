@@ -1,6 +1,9 @@
 // `troupe plan`: what a model would take of a memory budget, what would stay in memory, and how
 // fast it should run, without loading a weight.
+#include <malloc.h>
+
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "expert/flow/speed_estimate.h"
@@ -34,14 +37,17 @@ class PlanCommand final : public Command {
   }
 
   Status Run() override {
-    TROUPE_ASSIGN_OR_RETURN(PlannedModel model, PlanModel(engine_.model(), engine_.options()));
-    TROUPE_ASSIGN_OR_RETURN(const Expectation expected, Expect(model));
-    if (expected.measured) {  // a run would plan by it
+    TROUPE_ASSIGN_OR_RETURN(std::optional<PlannedModel> model,
+                            PlanModel(engine_.model(), engine_.options()));
+    TROUPE_ASSIGN_OR_RETURN(const Expectation expected, Expect(*model));
+    if (expected.measured) {  // a run would plan by it, in a process that has measured nothing
+      model.reset();
+      ::malloc_trim(0);
       TROUPE_ASSIGN_OR_RETURN(model, PlanModel(engine_.model(), engine_.options()));
     }
-    if (json_ != "-") Print(model, expected);
+    if (json_ != "-") Print(*model, expected);
     if (json_.empty()) return OkStatus();
-    return WriteJson(Record(model, expected), json_);
+    return WriteJson(Record(*model, expected), json_);
   }
 
  private:

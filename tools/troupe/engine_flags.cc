@@ -172,7 +172,7 @@ void EngineFlags::AddLossyOptions(Options& options) {
             offload_.lossiness = LatencyTarget{milliseconds / 1e3};
             return OkStatus();
           },
-          "Lossy: lose as little quality as needed to generate a token in N milliseconds, by "
+          "Lossy: lose as little quality as needed to generate a token in MS milliseconds, by "
           "what `troupe calibrate` measured on this machine (off)")
       .Between(0.001, 1e6)
       .Excludes("--substitute")

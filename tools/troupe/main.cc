@@ -101,10 +101,12 @@ int RunCommand(const CommandInfo& info, std::vector<std::string> arguments) {
 std::string NoCommand(const std::string& name) {
   std::vector<std::string> names;
   for (const CommandInfo& command : AllCommands()) names.emplace_back(command.name);
+  if (name.starts_with('-')) names = {"--help", "--version"};
   const std::optional<std::string> meant = DidYouMean(name, names);
-  const std::string hint =
-      meant ? fmt::format("did you mean '{}'? There are", *meant) : std::string("there are");
-  return fmt::format("there is no command '{}'; {} {}", name, hint, CommandNames());
+  const std::string hint = meant ? fmt::format("did you mean '{}'? The commands are", *meant)
+                                 : std::string("the commands are");
+  const std::string_view kind = name.starts_with('-') ? "option" : "command";
+  return fmt::format("there is no {} '{}'; {} {}", kind, name, hint, CommandNames());
 }
 
 int Main(std::vector<std::string> arguments) {

@@ -163,8 +163,8 @@ class Planner {
     NoteContext(plan);
     if (plan.chunk < std::min(request_.chunk, plan.context)) {
       plan.notes.push_back(
-          fmt::format("prompts in chunks of {} instead of {}: the memory does more "
-                      "for the expert cache",
+          fmt::format("prompts in chunks of {} instead of {}, which leaves more memory for the "
+                      "expert cache",
                       plan.chunk, request_.chunk));
     }
     if (plan.slots < needs_.WorkingSet()) {
