@@ -35,11 +35,11 @@ TEST(PlanModelTest, TheProgramItselfIsWithinTheBudget) {
 TEST(PlanModelTest, OnlyWhatIsOpenedCountsInThePlansToCome) {
   const EngineOptions options{.context = 128, .memory = 4_GiB};
   const PlannedModel look = PlanModel(kTiny, options).value();
-  const PlannedModel again = PlanModel(kTiny, options).value();
+  EXPECT_EQ(look.planned.size(), Bytes());
   const PlannedModel opening = PlanModel(kTiny, options, PlanFor::kOpening).value();
-  EXPECT_LT(again.plan.memory.program, look.plan.memory.program + look.plan.memory.dense);
+  EXPECT_GE(opening.planned.size(), opening.plan.memory.dense + opening.plan.memory.experts);
   const PlannedModel beside = PlanModel(kTiny, options).value();
-  EXPECT_GT(beside.plan.memory.program, opening.plan.memory.program + opening.plan.memory.dense);
+  EXPECT_GE(beside.plan.memory.program, opening.plan.memory.total());
 }
 
 TEST(PlanModelTest, StaysWholeWhenItIsMoved) {
