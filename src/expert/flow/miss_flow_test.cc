@@ -5,6 +5,7 @@
 
 #include "expert/cache/lru.h"
 #include "expert/flow/scripted_loads_for_test.h"
+#include "expert/forecast/told_predictor_for_test.h"
 #include "expert/substitution/substitution_spec.h"
 
 namespace troupe {
@@ -16,20 +17,6 @@ using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
 constexpr ExpertGrid kGrid{.layers = 3, .experts = 8};
-
-// Guesses what it is told to.
-class Told final : public Predictor {
- public:
-  explicit Told(std::vector<Guess>& guesses) : guesses_(guesses) {}
-  std::string_view name() const override { return "told"; }
-  void OnChosen(const LayerChoices&) override {}
-  std::vector<Guess> Predict(std::uint32_t, std::uint32_t, const GateScores&) override {
-    return guesses_;
-  }
-
- private:
-  std::vector<Guess>& guesses_;
-};
 
 // An LRU that writes down who asked.
 class Listening final : public EvictionPolicy {

@@ -5,25 +5,12 @@
 
 #include "expert/cache/lru.h"
 #include "expert/forecast/previous_token.h"
+#include "expert/forecast/told_predictor_for_test.h"
 
 namespace troupe {
 namespace {
 
 constexpr ExpertGrid kGrid{.layers = 4, .experts = 6};
-
-// Guesses what it is told to.
-class Told final : public Predictor {
- public:
-  explicit Told(std::vector<Guess>& guesses) : guesses_(guesses) {}
-  std::string_view name() const override { return "told"; }
-  void OnChosen(const LayerChoices&) override {}
-  std::vector<Guess> Predict(std::uint32_t, std::uint32_t, const GateScores&) override {
-    return guesses_;
-  }
-
- private:
-  std::vector<Guess>& guesses_;
-};
 
 class PrefetcherTest : public testing::Test {
  protected:
