@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "forge/synth.h"
 #include "runtime/session.h"
+#include "testing/failing_reader.h"
 #include "testing/temp_folder.h"
 #include "testing/test_seed.h"
 
@@ -30,39 +31,6 @@ Logits LogitsOf(const Session& session) {
 struct Faults {
   Rng rng;
   double share = 0;
-};
-
-class FailingReader final : public AsyncReader {
- public:
-  FailingReader(std::unique_ptr<AsyncReader> behind, Faults& faults)
-      : behind_(std::move(behind)), faults_(faults) {}
-
-  std::string_view name() const override { return "failing"; }
-  std::size_t depth() const override { return behind_->depth(); }
-  std::size_t under_way() const override { return behind_->under_way() + failed_.size(); }
-  void Submit(std::span<const ReadRequest> requests) override {
-    for (const ReadRequest& request : requests) {
-      if (faults_.rng.Uniform() < faults_.share) {
-        failed_.push_back(
-            {.tag = request.tag, .status = Error(Code::kUnavailable, "{}", kFault), .bytes = 0});
-      } else {
-        behind_->Submit({&request, 1});
-      }
-    }
-  }
-  void Collect(std::vector<ReadAnswer>& answers, std::optional<Nanos> wait) override {
-    behind_->Collect(answers, failed_.empty() ? wait : Nanos{0});
-    answers.insert(answers.end(), failed_.begin(), failed_.end());
-    failed_.clear();
-  }
-  bool RegisterMemory(std::span<std::byte> memory) override {
-    return behind_->RegisterMemory(memory);
-  }
-
- private:
-  std::unique_ptr<AsyncReader> behind_;
-  Faults& faults_;
-  std::vector<ReadAnswer> failed_;
 };
 
 struct Text {
@@ -235,7 +203,9 @@ class BatchExactness : public testing::TestWithParam<const char*> {
                           .chunk = 14,
                           .offload = std::move(offload)};
     options.offload.wrap_reader = [this](std::unique_ptr<AsyncReader> reader) {
-      return std::make_unique<FailingReader>(std::move(reader), faults_);
+      return std::make_unique<FailingReader>(
+          std::move(reader), [this] { return faults_.rng.Uniform() < faults_.share; },
+          std::string(kFault));
     };
     return Engine::Open(path(), options).value();
   }

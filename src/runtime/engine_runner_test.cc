@@ -5,45 +5,21 @@
 
 #include <optional>
 
+#include "testing/failing_reader.h"
+
 namespace troupe {
 namespace {
 
 constexpr const char* kModel = TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf";
 
-// Reads as the one behind it, until it may read no more.
-class FragileReader final : public AsyncReader {
- public:
-  static inline std::optional<std::size_t> reads_left;  // absent: it never fails
+std::optional<std::size_t> reads_left;  // before every read fails; absent: none does
 
-  explicit FragileReader(std::unique_ptr<AsyncReader> behind) : behind_(std::move(behind)) {}
-
-  std::string_view name() const override { return "fragile"; }
-  std::size_t depth() const override { return behind_->depth(); }
-  std::size_t under_way() const override { return behind_->under_way() + failed_.size(); }
-  void Submit(std::span<const ReadRequest> requests) override {
-    for (const ReadRequest& request : requests) {
-      if (!reads_left || (*reads_left)-- > 0) {
-        behind_->Submit({&request, 1});
-      } else {
-        reads_left = 0;
-        failed_.push_back(
-            {.tag = request.tag, .status = Error(Code::kUnavailable, "broken"), .bytes = 0});
-      }
-    }
-  }
-  void Collect(std::vector<ReadAnswer>& answers, std::optional<Nanos> wait) override {
-    behind_->Collect(answers, failed_.empty() ? wait : Nanos{0});
-    answers.insert(answers.end(), failed_.begin(), failed_.end());
-    failed_.clear();
-  }
-  bool RegisterMemory(std::span<std::byte> memory) override {
-    return behind_->RegisterMemory(memory);
-  }
-
- private:
-  std::unique_ptr<AsyncReader> behind_;
-  std::vector<ReadAnswer> failed_;
-};
+bool ReadFails() {
+  if (!reads_left) return false;
+  if (*reads_left == 0) return true;
+  --*reads_left;
+  return false;
+}
 
 class EngineRunnerTest : public testing::Test {
  protected:
@@ -53,7 +29,7 @@ class EngineRunnerTest : public testing::Test {
     options.offload.slots = 40;
     options.offload.predictor = "none";
     options.offload.wrap_reader = [](std::unique_ptr<AsyncReader> reader) {
-      return std::make_unique<FragileReader>(std::move(reader));
+      return std::make_unique<FailingReader>(std::move(reader), ReadFails, "broken");
     };
     engine_ = Engine::Open(kModel, options).value().release();
   }
@@ -79,9 +55,9 @@ class EngineRunnerTest : public testing::Test {
   // Some layers have been computed, and then an expert cannot be read.
   static void FailInTheMiddle(EngineRunner& runner, std::span<const PassRows> rows) {
     const std::uint64_t uses = engine_->transformer().expert_uses();
-    FragileReader::reads_left = 100;
+    reads_left = 100;
     const Status failed = runner.Run(rows);
-    FragileReader::reads_left.reset();
+    reads_left.reset();
     EXPECT_EQ(failed.code(), Code::kUnavailable);
     EXPECT_GT(engine_->transformer().expert_uses(), uses);
   }
