@@ -37,8 +37,11 @@ int main() {
   generation.Cancel();
   (*model)->Close();
   (*model)->Detokenize((*model)->Tokenize("a").value()).value();
-  generation = (*model)->Start({.prompt = "a"}, [](const Piece&) { return true; }, [](const Result<Answer>&) {}).value();
-  return generation.WaitFor(std::chrono::seconds(1)) && generation.Wait().ok() && generation.done() && (*model)->plan() == Plan() && (*model)->metrics().passes > 0;
+  generation = (*model)->Start({.prompt = "a"}, {.on_piece = [](const Piece&) { return true; }, .on_end = [](const Result<Answer>&) {}, .on_logits = [](TokenId, std::span<const float>) { return OkStatus(); }}).value();
+  ExpertUsage used = generation.Wait().value().usage.experts;
+  used = (used += used).Since(used);
+  used -= (*model)->metrics().experts;
+  return used.hits == 0 && generation.WaitFor(std::chrono::seconds(1)) && generation.Wait().ok() && generation.done() && (*model)->plan() == Plan() && (*model)->metrics().passes > 0;
 }
 """
 

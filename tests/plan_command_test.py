@@ -197,6 +197,8 @@ class Plan(PlanCommandTest):
 
     def test_agrees_with_what_run_does(self):
         options = (TINY, "--memory", "1GiB", "--slots", 64, "--ctx", 256)
+        # The first plan here measures the machine, and a sanitizer keeps memory that was given back.
+        self.record("plan", *options)
         plan = self.record("plan", *options)
         run = self.record("run", *options, "--prompt", "The kernel", "-n", 2)
         self.assertEqual(run["expert_slots"], plan["expert_slots"])

@@ -13,6 +13,11 @@ int Fail(const troupe::Status& status) {
   return 1;
 }
 
+bool Show(const troupe::Piece& piece) {
+  return std::fwrite(piece.text.data(), 1, piece.text.size(), stdout) == piece.text.size() &&
+         std::fflush(stdout) == 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -26,10 +31,7 @@ int main(int argc, char** argv) {
   troupe::Request request{.prompt = argv[2]};
   request.max_tokens = argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 64;
   request.sampling.temperature = 0;
-  auto generation = (*model)->Start(request, [](const troupe::Piece& piece) {
-    return std::fwrite(piece.text.data(), 1, piece.text.size(), stdout) == piece.text.size() &&
-           std::fflush(stdout) == 0;
-  });
+  auto generation = (*model)->Start(request, {.on_piece = Show});
   if (!generation.ok()) return Fail(generation.status());
 
   const troupe::Result<troupe::Answer> answer = generation->Wait();

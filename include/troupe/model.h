@@ -49,8 +49,8 @@ class Generation {
   std::optional<Result<Answer>> WaitFor(std::chrono::nanoseconds longest);
 
   // Stops the request within one pass. Waits for an on_piece that is running, unless called from
-  // it; after it has returned on_piece is not called again. Destruction waits for either callback
-  // in the same way. Hold no lock that they take. May be called again, also after the end.
+  // it; after it has returned neither it nor on_logits is called again. Destruction waits for any
+  // callback in the same way. Hold no lock that they take. May be called again, also after the end.
   void Cancel();
 
   bool done() const;  // Wait would not wait; true if moved from
@@ -70,22 +70,28 @@ struct Metrics {
   std::uint64_t passes = 0, failed_passes = 0;
   double pass_seconds = 0;
   std::uint64_t prompt_tokens = 0, generated_tokens = 0;
-  std::uint64_t expert_hits = 0, expert_misses = 0;
-  std::uint64_t bytes_read = 0;
-  double stall_seconds = 0;
-  std::uint64_t not_exact = 0;
+  ExpertUsage experts;
 };
 
-// Callbacks of a request. They are called on the engine's thread, maybe before Start returns, and
-// all requests wait while they run, so they must not block. Both are let go after the end, with
-// what they hold.
-//
 // Called with each piece of an answer, in order. False or an exception cancels, and it is not
 // called again.
 using OnPiece = std::function<bool(const Piece& piece)>;
 // Called once, after the last piece, with what Wait gives, which does not wait any more: no thread
 // has to stand by for an answer. Not called if the handle is destroyed before. It may destroy it.
 using OnEnd = std::function<void(const Result<Answer>& answer)>;
+// Called with each generated token, before its text, and the logits it was chosen from, which are
+// good during the call. An error or an exception ends the request, with that error.
+using OnLogits = std::function<Status(TokenId token, std::span<const float> logits)>;
+
+// What a request calls; any may be absent. They are called on the engine's thread, maybe before
+// Start returns, and all requests wait while they run, so they must not block. All are let go after
+// the end, with what they hold.
+struct Callbacks {
+  OnPiece on_piece = {};
+  OnEnd on_end = {};
+  OnLogits on_logits = {};
+};
+
 // Called while weights are loaded, on the thread that opens. False or an exception stops, and it is
 // not called again.
 using OnProgress = std::function<bool(Bytes done, Bytes total)>;
@@ -116,7 +122,7 @@ class Model {
   // kResourceExhausted: its prompt is longer than the context. kUnavailable: the queue is full; try
   // again after Status::retry_after() seconds. kUnimplemented: a chat in a format that is not
   // known. kFailedPrecondition: the model was closed.
-  Result<Generation> Start(Request request, OnPiece on_piece = {}, OnEnd on_end = {});
+  Result<Generation> Start(Request request, Callbacks callbacks = {});
 
   // Ends all requests with kCancelled after the pass that runs, and waits until that is done and no
   // callback runs any more; from a callback it does not wait. What needs no pass can be asked as
@@ -134,6 +140,7 @@ class Model {
   Metrics metrics() const;
 
  private:
+  friend class ModelAccess;  // the program `troupe`'s, not installed
   class Impl;
   explicit Model(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

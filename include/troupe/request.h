@@ -11,6 +11,8 @@
 #include <variant>
 #include <vector>
 
+#include "troupe/usage.h"
+
 namespace troupe {
 
 using TokenId = std::int32_t;
@@ -72,25 +74,6 @@ enum class FinishReason {
 };
 
 std::string_view Name(FinishReason reason);  // "length"
-
-// What an answer took. Seconds from the moment that the request had its memory.
-struct Usage {
-  std::size_t prompt_tokens = 0;     // that were read
-  std::size_t generated_tokens = 0;  // without the one that ended the answer
-  double queue_seconds = 0;          // from Start to that moment
-  double prefill_seconds = 0;        // to the last token of the prompt
-  double first_token_seconds = 0;
-  double decode_seconds = 0;  // from the first token to the end
-
-  std::uint64_t expert_uses = 0;  // (token, layer, expert) triples that the router chose
-  // An expert that a layer needs counts once in a pass, for one token or many: hits and misses
-  // together may be fewer than the uses.
-  std::uint64_t expert_hits = 0;  // found in memory
-  std::uint64_t expert_misses = 0;
-  std::uint64_t bytes_read = 0;
-  double stall_seconds = 0;     // with nothing to compute before a read ended
-  std::uint64_t not_exact = 0;  // expert uses that were answered otherwise; 0 if exact
-};
 
 struct Answer {
   std::string text;

@@ -29,11 +29,8 @@ Status Check(const Lossiness& lossiness) {
 Result<std::vector<TokenId>> EncodeChat(const std::vector<Message>& messages,
                                         const Tokenizer& tokenizer, ChatFormat format) {
   if (messages.empty()) return InvalidArgument("a chat of no messages, expected at least one");
-  std::vector<ChatMessage> chat;
-  for (const Message& message : messages) {
-    chat.push_back({.role = message.role, .content = message.content});
-  }
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<TextSegment> segments, RenderChat(format, chat, true));
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<TextSegment> segments,
+                          RenderChat(format, messages, true));
   return tokenizer.EncodeSegments(segments);
 }
 
@@ -67,19 +64,6 @@ BatcherOptions ToBatcherOptions(const ModelOptions& options, std::uint32_t pass_
           .queue = options.queue};
 }
 
-SamplerOptions ToSamplerOptions(const Sampling& sampling) {
-  return {.temperature = sampling.temperature,
-          .top_k = sampling.top_k,
-          .top_p = sampling.top_p,
-          .min_p = sampling.min_p,
-          .penalty_window = sampling.penalty_window,
-          .repetition_penalty = sampling.repetition_penalty,
-          .frequency_penalty = sampling.frequency_penalty,
-          .presence_penalty = sampling.presence_penalty,
-          .logit_bias = sampling.logit_bias,
-          .seed = sampling.seed};
-}
-
 Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
                                     const Result<ChatFormat>& chat_format, Nanos now) {
   if (std::ranges::find(request.stop, "") != request.stop.end()) {
@@ -87,7 +71,7 @@ Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
   }
   BatchRequest batch{.prompt = {},
                      .options = {.max_tokens = request.max_tokens,
-                                 .sampler = ToSamplerOptions(request.sampling),
+                                 .sampler = std::move(request.sampling),
                                  .stop = std::move(request.stop),
                                  .ignore_end = request.ignore_end},
                      .exact = request.exact};
@@ -163,28 +147,7 @@ std::vector<std::string> Describe(const Plan& plan) {
   return lines;
 }
 
-Answer ToAnswer(GenerateResult result) {
-  const ExpertUsage& experts = result.experts;
-  Answer answer{.text = std::move(result.text),
-                .tokens = std::move(result.token_ids),
-                .finish = result.finish,
-                .usage = {.prompt_tokens = result.prompt_tokens,
-                          .queue_seconds = result.queue_seconds,
-                          .prefill_seconds = result.prefill_seconds,
-                          .first_token_seconds = result.first_token_seconds,
-                          .decode_seconds = result.decode_seconds,
-                          .expert_uses = result.expert_uses,
-                          .expert_hits = experts.hits,
-                          .expert_misses = experts.misses,
-                          .bytes_read = experts.bytes_read,
-                          .stall_seconds = experts.stall_seconds,
-                          .not_exact = experts.NotExact()}};
-  answer.usage.generated_tokens = answer.tokens.size();
-  return answer;
-}
-
 Metrics ToMetrics(const BatchCounters& counters) {
-  const ExpertUsage& experts = counters.experts;
   return {.requests_waiting = counters.waiting,
           .requests_reading = counters.reading,
           .requests_decoding = counters.decoding,
@@ -196,11 +159,7 @@ Metrics ToMetrics(const BatchCounters& counters) {
           .pass_seconds = counters.pass_seconds,
           .prompt_tokens = counters.prompt_tokens,
           .generated_tokens = counters.generated_tokens,
-          .expert_hits = experts.hits,
-          .expert_misses = experts.misses,
-          .bytes_read = experts.bytes_read,
-          .stall_seconds = experts.stall_seconds,
-          .not_exact = experts.NotExact()};
+          .experts = counters.experts};
 }
 
 }  // namespace troupe

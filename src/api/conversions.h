@@ -11,7 +11,6 @@
 #include "runtime/engine_plan.h"
 #include "runtime/generation.h"
 #include "text/chat_format.h"
-#include "text/sampler.h"
 #include "text/tokenizer.h"
 
 namespace troupe {
@@ -22,15 +21,12 @@ Result<EngineOptions> ToEngineOptions(const ModelOptions& options);
 // `pass_rows`: that go through the layers together, as planned.
 BatcherOptions ToBatcherOptions(const ModelOptions& options, std::uint32_t pass_rows);
 
-SamplerOptions ToSamplerOptions(const Sampling& sampling);
-
 // Encodes the prompt, and adds the stop strings of a chat's format. Without its sinks.
 Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
                                     const Result<ChatFormat>& chat_format, Nanos now);
 
 // `lossiness`: the chain in force.
 Plan ToPlan(const EnginePlan& plan, const ModelOptions& options, std::string lossiness);
-Answer ToAnswer(GenerateResult result);
 Metrics ToMetrics(const BatchCounters& counters);
 
 }  // namespace troupe

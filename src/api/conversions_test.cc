@@ -25,31 +25,6 @@ class Conversions : public testing::Test {
   std::unique_ptr<Tokenizer> tokenizer_ = MakeTokenizer(TinyByteLevelVocab()).value();
 };
 
-TEST_F(Conversions, KeepEveryFieldOfSampling) {
-  // The defaults are the same, and a field that is not converted keeps its default here.
-  EXPECT_EQ(ToSamplerOptions({}), SamplerOptions());
-  const SamplerOptions all = ToSamplerOptions({.temperature = 0.1,
-                                               .top_k = 2,
-                                               .top_p = 0.3,
-                                               .min_p = 0.4,
-                                               .penalty_window = 5,
-                                               .repetition_penalty = 1.6,
-                                               .frequency_penalty = 0.7,
-                                               .presence_penalty = 0.8,
-                                               .logit_bias = {{9, 1.0F}},
-                                               .seed = 10});
-  EXPECT_EQ(all, (SamplerOptions{.temperature = 0.1,
-                                 .top_k = 2,
-                                 .top_p = 0.3,
-                                 .min_p = 0.4,
-                                 .penalty_window = 5,
-                                 .repetition_penalty = 1.6,
-                                 .frequency_penalty = 0.7,
-                                 .presence_penalty = 0.8,
-                                 .logit_bias = {{9, 1.0F}},
-                                 .seed = 10}));
-}
-
 TEST_F(Conversions, APromptIsTextOrTokensOrAChat) {
   EXPECT_EQ(Convert({.prompt = "hello"})->prompt, tokenizer_->Encode("hello").value());
   EXPECT_THAT(Convert({.prompt = std::vector<TokenId>{7, 8}})->prompt, ElementsAre(7, 8));

@@ -19,7 +19,9 @@ namespace {
 TEST(GenerationApi, CancellingKeepsWhatWasWritten) {
   const auto model = OpenTiny();
   Generation generation =
-      model->Start(Ask("The kernel", 64), [](const Piece& piece) { return piece.tokens < 3; })
+      model
+          ->Start(Ask("The kernel", 64),
+                  {.on_piece = [](const Piece& piece) { return piece.tokens < 3; }})
           .value();
   const Answer answer = generation.Wait().value();
   EXPECT_EQ(answer.finish, FinishReason::kCancelled);
@@ -32,7 +34,8 @@ TEST(GenerationApi, CancellingKeepsWhatWasWritten) {
 TEST(GenerationApi, AnExceptionInACallbackCancelsItsRequestAlone) {
   const auto model = OpenTiny();
   const auto throwing = [](const Piece&) -> bool { throw 1; };
-  EXPECT_EQ(model->Start(Ask("The kernel"), throwing)->Wait()->finish, FinishReason::kCancelled);
+  EXPECT_EQ(model->Start(Ask("The kernel"), {.on_piece = throwing})->Wait()->finish,
+            FinishReason::kCancelled);
   EXPECT_EQ(model->Start(Ask("The kernel"))->Wait()->finish, FinishReason::kLength);
 }
 
@@ -57,7 +60,7 @@ TEST(GenerationApi, GenerationsOutliveTheirModel) {
     return true;
   };
   std::vector<Generation> generations;
-  generations.push_back(model->Start(Ask("The kernel", 90), close).value());
+  generations.push_back(model->Start(Ask("The kernel", 90), {.on_piece = close}).value());
   for (int i = 0; i < 3; ++i) generations.push_back(model->Start(Ask("The kernel", 90)).value());
   generations[2].Cancel();
   all_started.set_value();
@@ -76,7 +79,8 @@ TEST(GenerationApi, DestroyingAHandleCancelsItsRequest) {
   std::atomic<int> ends = 0;
   {
     const Generation dropped =
-        model->Start(Ask("The kernel", 90), {}, [&](const Result<Answer>&) { ++ends; }).value();
+        model->Start(Ask("The kernel", 90), {.on_end = [&](const Result<Answer>&) { ++ends; }})
+            .value();
   }
   EXPECT_TRUE(model->Start(Ask("The kernel", 2))->Wait().ok());
   EXPECT_EQ(model->metrics().requests_cancelled, 1u);
@@ -97,7 +101,8 @@ TEST(GenerationApi, NoCallbackRunsOnceItsHandleIsDestroyedOrItsRequestCancelled)
       left = true;
       return true;
     };
-    std::optional<Generation> generation = model->Start(Ask("The kernel", 90), linger).value();
+    std::optional<Generation> generation =
+        model->Start(Ask("The kernel", 90), {.on_piece = linger}).value();
     inside.get_future().wait();
     leaving.set_value();
     if (destroy) {
@@ -122,13 +127,14 @@ TEST(GenerationApi, ACancelledRequestShowsNothingMoreThoughItsAnswerHasIt) {
   beside.ignore_end = true;
   const auto start_and_cancel = [&](const Piece& piece) {  // between passes that both are in
     if (!generation) {
-      generation = model->Start(request, [&](const Piece&) { return ++pieces > 0; }).value();
+      generation =
+          model->Start(request, {.on_piece = [&](const Piece&) { return ++pieces > 0; }}).value();
     } else if (piece.tokens > 10) {
       generation->Cancel();
     }
     return true;
   };
-  EXPECT_TRUE(model->Start(beside, start_and_cancel)->Wait().ok());
+  EXPECT_TRUE(model->Start(beside, {.on_piece = start_and_cancel})->Wait().ok());
   const Answer answer = generation->Wait().value();
   EXPECT_EQ(answer.finish, FinishReason::kCancelled);
   EXPECT_FALSE(answer.text.empty());
@@ -149,12 +155,14 @@ TEST(GenerationApi, AHandleMayBeDestroyedByItsOwnCallbacks) {
       if (!at_the_end) destroy();
       return at_the_end;
     };
-    std::optional<Generation> generation = model
-                                               ->Start(Ask("The kernel", 8), on_piece,
-                                                       [&](const Result<Answer>&) {
-                                                         if (at_the_end) destroy();
-                                                       })
-                                               .value();
+    std::optional<Generation> generation =
+        model
+            ->Start(Ask("The kernel", 8), {.on_piece = on_piece,
+                                           .on_end =
+                                               [&](const Result<Answer>&) {
+                                                 if (at_the_end) destroy();
+                                               }})
+            .value();
     handle.set_value(&generation);
     destroyed.get_future().wait();
     EXPECT_FALSE(generation.has_value());
@@ -173,15 +181,17 @@ TEST(GenerationApi, ManyRequestsNeedNoThreadToWaitForTheirEnds) {
   std::vector<Connection> connections(64);
   for (std::size_t i = 0; i < connections.size(); ++i) {
     Connection& one = connections[i];
-    one.generation = model
-                         ->Start(
-                             Ask("The kernel", 4, i),
-                             [&one](const Piece& piece) {
-                               one.streamed += piece.text;
-                               return true;
-                             },
-                             [&one](const Result<Answer>& answer) { one.answer.set_value(answer); })
-                         .value();
+    one.generation =
+        model
+            ->Start(
+                Ask("The kernel", 4, i),
+                {.on_piece =
+                     [&one](const Piece& piece) {
+                       one.streamed += piece.text;
+                       return true;
+                     },
+                 .on_end = [&one](const Result<Answer>& answer) { one.answer.set_value(answer); }})
+            .value();
   }
   for (Connection& one : connections) {
     const Result<Answer> answer = one.answer.get_future().get();  // set twice it would throw
@@ -196,12 +206,14 @@ TEST(GenerationApi, ClosingTellsEveryRequestOfItsEnd) {
   std::atomic<int> cancelled = 0;
   std::vector<Generation> generations;
   for (int i = 0; i < 3; ++i) {
-    generations.push_back(model
-                              ->Start(Ask("The kernel", 90), {},
-                                      [&](const Result<Answer>& answer) {
-                                        cancelled += answer.status().code() == Code::kCancelled;
-                                      })
-                              .value());
+    generations.push_back(
+        model
+            ->Start(Ask("The kernel", 90), {.on_end =
+                                                [&](const Result<Answer>& answer) {
+                                                  cancelled +=
+                                                      answer.status().code() == Code::kCancelled;
+                                                }})
+            .value());
   }
   model->Close();
   EXPECT_EQ(cancelled, 3);
@@ -215,7 +227,7 @@ TEST(GenerationApi, AWaitMayBeLimited) {
     door.wait();
     return true;
   };
-  Generation generation = model->Start(Ask("The kernel"), hold).value();
+  Generation generation = model->Start(Ask("The kernel"), {.on_piece = hold}).value();
   EXPECT_FALSE(generation.WaitFor(std::chrono::milliseconds(10)).has_value());
   open.set_value();
   EXPECT_TRUE(generation.WaitFor(std::chrono::hours(1))->ok());
@@ -233,7 +245,7 @@ TEST(GenerationApi, WaitingInACallbackIsRefused) {
     first = false;
     return true;
   };
-  Generation generation = model->Start(Ask("The kernel"), ask_itself).value();
+  Generation generation = model->Start(Ask("The kernel"), {.on_piece = ask_itself}).value();
   itself.set_value(&generation);
   EXPECT_EQ(code.get_future().get(), Code::kFailedPrecondition);
   EXPECT_TRUE(generation.Wait().ok());

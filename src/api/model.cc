@@ -4,8 +4,9 @@
 #include <atomic>
 #include <utility>
 
-#include "api/callbacks.h"
+#include "api/callback_gate.h"
 #include "api/conversions.h"
+#include "api/model_access.h"
 #include "base/clock.h"
 #include "runtime/batcher.h"
 #include "runtime/engine.h"
@@ -32,34 +33,32 @@ ByteProgress Guarded(const OnProgress& on_progress) {
   };
 }
 
-void Connect(const std::shared_ptr<Callbacks>& callbacks, BatchRequest& request) {
-  request.sinks = {.on_text = [callbacks](std::string_view text) { return callbacks->Show(text); },
-                   .on_logits =
-                       [callbacks](TokenId, std::span<const float>) {
-                         callbacks->CountToken();
-                         return OkStatus();
-                       }};
-  request.on_end = [callbacks](const Result<GenerateResult>& answer) { callbacks->End(answer); };
+void Connect(const std::shared_ptr<CallbackGate>& gate, BatchRequest& request) {
+  request.sinks = {
+      .on_text = [gate](std::string_view text) { return gate->Show(text); },
+      .on_logits = [gate](TokenId token,
+                          std::span<const float> logits) { return gate->Choose(token, logits); }};
+  request.on_end = [gate](const Result<Answer>& answer) { gate->End(answer); };
 }
 
 }  // namespace
 
 class Generation::Impl {
  public:
-  Impl(std::shared_ptr<Ticket> held, std::shared_ptr<Callbacks> told)
-      : ticket(std::move(held)), callbacks(std::move(told)) {}
+  Impl(std::shared_ptr<Ticket> held, std::shared_ptr<CallbackGate> callbacks)
+      : ticket(std::move(held)), gate(std::move(callbacks)) {}
   ~Impl() {
     ticket->Cancel();
-    if (callbacks != nullptr) callbacks->StopAll();
+    if (gate != nullptr) gate->StopAll();
   }
 
   void Cancel() {
     ticket->Cancel();
-    if (callbacks != nullptr) callbacks->StopPieces();
+    if (gate != nullptr) gate->StopPieces();
   }
 
   const std::shared_ptr<Ticket> ticket;
-  const std::shared_ptr<Callbacks> callbacks;  // null if there are none
+  const std::shared_ptr<CallbackGate> gate;  // null if there are no callbacks
 };
 
 Generation::Generation(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -71,16 +70,12 @@ Result<Answer> Generation::Wait() {
   if (impl_ == nullptr) {
     return Error(Code::kFailedPrecondition, "this generation was moved from");
   }
-  TROUPE_ASSIGN_OR_RETURN(GenerateResult result, impl_->ticket->Wait());
-  return ToAnswer(std::move(result));
+  return impl_->ticket->Wait();
 }
 
 std::optional<Result<Answer>> Generation::WaitFor(std::chrono::nanoseconds longest) {
   if (impl_ == nullptr) return Wait();
-  std::optional<Result<GenerateResult>> result = impl_->ticket->WaitFor(longest.count());
-  if (!result) return std::nullopt;
-  if (!result->ok()) return result->status();
-  return ToAnswer(std::move(*result).value());
+  return impl_->ticket->WaitFor(longest.count());
 }
 
 void Generation::Cancel() {
@@ -96,7 +91,12 @@ class Model::Impl {
     TROUPE_ASSIGN_OR_RETURN(const EngineOptions engine_options, ToEngineOptions(options));
     TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                             Engine::Open(path, engine_options, Guarded(on_progress)));
-    auto impl = std::make_unique<Impl>(std::move(engine), options);
+    return Of(std::move(engine), options);
+  }
+
+  static Result<std::unique_ptr<Impl>> Of(std::unique_ptr<Engine> opened,
+                                          const ModelOptions& options) {
+    auto impl = std::make_unique<Impl>(std::move(opened), options);
     TROUPE_ASSIGN_OR_RETURN(impl->batcher,
                             Batcher::Create(impl->runner_, impl->engine->tokenizer(), impl->clock,
                                             ToBatcherOptions(options, impl->plan.pass_rows)));
@@ -109,11 +109,11 @@ class Model::Impl {
         runner_(*engine) {}
 
   Result<std::shared_ptr<Ticket>> Start(Request request,
-                                        const std::shared_ptr<Callbacks>& callbacks) {
+                                        const std::shared_ptr<CallbackGate>& gate) {
     TROUPE_ASSIGN_OR_RETURN(BatchRequest batch,
                             ToBatchRequest(std::move(request), engine->tokenizer(),
                                            engine->chat_format(), clock.Now()));
-    if (callbacks != nullptr) Connect(callbacks, batch);
+    if (gate != nullptr) Connect(gate, batch);
     return batcher->Submit(std::move(batch));
   }
 
@@ -153,18 +153,17 @@ Result<std::unique_ptr<Model>> Model::Open(const std::string& path, const ModelO
   return std::unique_ptr<Model>(new Model(std::move(impl)));
 }
 
-Result<Generation> Model::Start(Request request, OnPiece on_piece, OnEnd on_end) {
-  std::shared_ptr<Callbacks> callbacks;
-  if (on_piece || on_end) {
-    callbacks = std::make_shared<Callbacks>(std::move(on_piece), std::move(on_end));
+Result<Generation> Model::Start(Request request, Callbacks callbacks) {
+  std::shared_ptr<CallbackGate> gate;
+  if (callbacks.on_piece || callbacks.on_end || callbacks.on_logits) {
+    gate = std::make_shared<CallbackGate>(std::move(callbacks));
   }
-  Result<std::shared_ptr<Ticket>> ticket = impl_->Start(std::move(request), callbacks);
+  Result<std::shared_ptr<Ticket>> ticket = impl_->Start(std::move(request), gate);
   if (!ticket.ok()) {
     ++impl_->refused;
     return ticket.status();
   }
-  return Generation(
-      std::make_unique<Generation::Impl>(std::move(ticket).value(), std::move(callbacks)));
+  return Generation(std::make_unique<Generation::Impl>(std::move(ticket).value(), std::move(gate)));
 }
 
 Result<std::vector<TokenId>> Model::Tokenize(std::string_view text) const {
@@ -174,6 +173,15 @@ Result<std::vector<TokenId>> Model::Tokenize(std::string_view text) const {
 Result<std::string> Model::Detokenize(std::span<const TokenId> tokens) const {
   return impl_->engine->tokenizer().Decode(tokens);
 }
+
+Result<std::unique_ptr<Model>> ModelAccess::Of(std::unique_ptr<Engine> engine,
+                                               const ModelOptions& options) {
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Model::Impl> impl,
+                          Model::Impl::Of(std::move(engine), options));
+  return std::unique_ptr<Model>(new Model(std::move(impl)));
+}
+
+const Engine& ModelAccess::EngineOf(const Model& model) { return *model.impl_->engine; }
 
 const Plan& Model::plan() const { return impl_->plan; }
 

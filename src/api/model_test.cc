@@ -21,12 +21,12 @@ TEST(ModelApi, AnswersAPromptAndStreamsExactlyItsText) {
   std::string streamed;
   std::size_t tokens = 0;
   Generation generation = model
-                              ->Start(Ask("The kernel"),
-                                      [&](const Piece& piece) {
-                                        streamed += piece.text;
-                                        tokens = piece.tokens;
-                                        return true;
-                                      })
+                              ->Start(Ask("The kernel"), {.on_piece =
+                                                              [&](const Piece& piece) {
+                                                                streamed += piece.text;
+                                                                tokens = piece.tokens;
+                                                                return true;
+                                                              }})
                               .value();
   const Answer answer = generation.Wait().value();
   EXPECT_EQ(answer.text, streamed);
@@ -78,9 +78,9 @@ TEST(ModelApi, ALittleMemoryGivesTheSameTextAsMuch) {
   ASSERT_NE(small, nullptr);
   EXPECT_LE(small->plan().total, small->plan().budget);
   const Answer answer = small->Start(Ask("The kernel", 24))->Wait().value();
-  EXPECT_GT(answer.usage.expert_misses, 0u);
-  EXPECT_GT(answer.usage.bytes_read, 0u);
-  EXPECT_EQ(answer.usage.not_exact, 0u);
+  EXPECT_GT(answer.usage.experts.misses, 0u);
+  EXPECT_GT(answer.usage.experts.bytes_read, 0u);
+  EXPECT_EQ(answer.usage.experts.NotExact(), 0u);
   EXPECT_EQ(answer.text, OpenTiny()->Start(Ask("The kernel", 24))->Wait()->text);
 }
 
@@ -158,7 +158,7 @@ TEST(ModelApi, MoreRequestsThanFitAreToldWhenToComeAgain) {
     door.wait();
     return true;
   };
-  Generation first = model->Start(Ask("The kernel"), hold).value();
+  Generation first = model->Start(Ask("The kernel"), {.on_piece = hold}).value();
   Generation second = model->Start(Ask("The kernel")).value();
   const Status third = model->Start(Ask("The kernel")).status();
   EXPECT_EQ(third.code(), Code::kUnavailable);
@@ -197,7 +197,7 @@ TEST(ModelApi, AModelMayBeClosedByItsOwnCallback) {
     model.reset();
     return false;
   };
-  Generation generation = model->Start(Ask("The kernel", 90), close).value();
+  Generation generation = model->Start(Ask("The kernel", 90), {.on_piece = close}).value();
   started.set_value();
   EXPECT_EQ(generation.Wait()->finish, FinishReason::kCancelled);
   EXPECT_EQ(model, nullptr);
@@ -212,8 +212,8 @@ TEST(ModelApi, AnExactRequestOfALossyModelGetsTheExactAnswerBesideOthersThatDoNo
   exact.exact = true;
   Generation beside = model->Start(lossy).value();
   const Answer answer = model->Start(exact)->Wait().value();
-  EXPECT_GT(beside.Wait()->usage.not_exact, 0u);
-  EXPECT_EQ(answer.usage.not_exact, 0u);
+  EXPECT_GT(beside.Wait()->usage.experts.NotExact(), 0u);
+  EXPECT_EQ(answer.usage.experts.NotExact(), 0u);
   EXPECT_EQ(answer.tokens, OpenTiny()->Start(exact)->Wait()->tokens);
 }
 

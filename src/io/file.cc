@@ -19,7 +19,7 @@ Result<ReadFile> ReadFile::Open(std::string path) {
   struct stat info;
   if (::fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, path);
   if (!S_ISREG(info.st_mode)) {
-    return InvalidArgument("{}: {}, a regular file expected", path,
+    return InvalidArgument("{}: {} found, expected a file", path,
                            S_ISDIR(info.st_mode) ? "a directory" : "a device, socket or pipe");
   }
   const FileIdentity identity = {

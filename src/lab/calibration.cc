@@ -100,10 +100,10 @@ class Watcher final : public StreamObserver {
       add(ForecastPlace::kGateBefore, gate_before_);
     }
     lookahead_.OnGateScores(layer, said);
-    Foretell(layer, stream, tokens);
+    Predict(layer, stream, tokens);
   }
 
-  void Foretell(std::uint32_t layer, std::span<const float> stream, std::size_t tokens) {
+  void Predict(std::uint32_t layer, std::span<const float> stream, std::size_t tokens) {
     for (std::uint32_t ahead = 1; ahead <= lookahead_.forecast_layers(); ++ahead) {
       if (layer + ahead >= grid_.layers) return;
       const GateScores forecast = probe_.Ask(layer + ahead, stream.data(), tokens);

@@ -73,11 +73,11 @@ TEST_F(ClosedLoopOfTheTinyModel, TheExactTextIsThatOfAnExactEngineAndTheOtherIsP
   EXPECT_GT(found.nll_change.mean, 0);  // the exact model likes its own text better
   const auto exact = Engine::Open(kModel, {.threads = 1, .context = 128}).value();
   Session session = Session::Create(*exact).value();
-  const GenerateResult truth =
+  const Answer truth =
       Generate(session, exact->tokenizer(), kPrompt,
                {.max_tokens = 24, .sampler = {.temperature = 0}, .ignore_end = true})
           .value();
-  EXPECT_EQ(found.answers[0].exact, truth.token_ids);
+  EXPECT_EQ(found.answers[0].exact, truth.tokens);
 }
 
 TEST_F(ClosedLoopOfTheTinyModel, AnEngineThatIsExactHasNothingToCompare) {

@@ -66,9 +66,9 @@ void BatchLoop::DropUnwanted(std::vector<EndedRequest>& ended) {
   std::erase_if(waiting_, [&](Waiting& waiting) {
     if (waiting.ticket->cancelled()) {
       ++counters_.cancelled;
-      GenerateResult nothing;
+      Answer nothing;
       nothing.finish = FinishReason::kCancelled;
-      nothing.queue_seconds = SecondsBetween(waiting.since, now);
+      nothing.usage.queue_seconds = SecondsBetween(waiting.since, now);
       ended.push_back({std::move(waiting.ticket), std::move(nothing)});
       return true;
     }
@@ -112,9 +112,8 @@ void BatchLoop::Admit(std::vector<EndedRequest>& ended) {
                        .sequence = *sequence,
                        .exact = next.request.exact,
                        .deadline = next.request.deadline,
-                       .since = now,
-                       .costs = {}});
-    active_.back().costs.queue_seconds = SecondsBetween(next.since, now);
+                       .since = now});
+    active_.back().generation.usage().queue_seconds = SecondsBetween(next.since, now);
   }
 }
 
@@ -189,20 +188,21 @@ void BatchLoop::TakeResults(std::span<const PassRows> rows, double seconds) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     Active& active = ActiveOf(rows[i].request);
     const RowsCost& cost = runner_.costs()[i];
-    active.costs.expert_uses += cost.expert_uses;
-    active.costs.experts += cost.experts;
+    Usage& usage = active.generation.usage();
+    usage.expert_uses += cost.expert_uses;
+    usage.experts += cost.experts;
     counters_.experts += cost.experts;
     if (rows[i].phase == Phase::kDecode) {
-      active.costs.decode_experts += cost.experts;
-      active.costs.decode_pass_seconds += seconds;
+      usage.decode_experts += cost.experts;
+      usage.decode_pass_seconds += seconds;
     } else {
       active.generation.Read(rows[i].tokens.size());
     }
     if (!rows[i].wants_logits || active.generation.ended()) continue;
-    const std::size_t before = active.generation.result().token_ids.size();
+    const std::size_t before = active.generation.answer().tokens.size();
     // An answer that fails here says so by its state.
     (void)active.generation.Accept(runner_.Logits(active.sequence), runner_.sampler_scratch());
-    counters_.generated_tokens += active.generation.result().token_ids.size() - before;
+    counters_.generated_tokens += active.generation.answer().tokens.size() - before;
   }
 }
 
@@ -212,7 +212,7 @@ void BatchLoop::CollectEnded(std::vector<EndedRequest>& ended) {
     TextGeneration& generation = active.generation;
     if (!generation.ended()) return false;
     const ExpertUsage rest = runner_.EndRequest(active.ticket->id());  // of passes that failed
-    active.costs.experts += rest;
+    generation.usage().experts += rest;
     counters_.experts += rest;
     runner_.Release(active.sequence);
     const double seconds = SecondsBetween(active.since, clock_.Now());
@@ -224,9 +224,7 @@ void BatchLoop::CollectEnded(std::vector<EndedRequest>& ended) {
       return true;
     }
     ++(generation.state() == State::kFinished ? counters_.finished : counters_.cancelled);
-    GenerateResult result = std::move(generation).TakeResult();
-    static_cast<RequestCosts&>(result) = std::move(active.costs);
-    ended.push_back({std::move(active.ticket), std::move(result)});
+    ended.push_back({std::move(active.ticket), std::move(generation).TakeAnswer()});
     return true;
   });
 }

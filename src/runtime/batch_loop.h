@@ -50,7 +50,7 @@ struct BatchCounters {
 
 struct EndedRequest {
   std::shared_ptr<Ticket> ticket;
-  Result<GenerateResult> answer;
+  Result<Answer> answer;
 };
 
 class BatchLoop {
@@ -93,7 +93,6 @@ class BatchLoop {
     std::optional<Nanos> deadline;
     std::uint32_t passed_over = 0;
     Nanos since = 0;
-    RequestCosts costs;
   };
 
   void DropUnwanted(std::vector<EndedRequest>& ended);

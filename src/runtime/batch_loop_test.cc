@@ -36,7 +36,7 @@ class BatchLoopTest : public testing::Test {
   BatchLoopTest() : tokenizer_(MakeTokenizer(TinyByteLevelVocab()).value()) {}
 
   // What a request gets that has the model to itself.
-  GenerateResult Alone(const BatchRequest& request) const {
+  Answer Alone(const BatchRequest& request) const {
     const FakeRunner model({.vocabulary = kVocabulary});
     TextGeneration generation = TextGeneration::Make(*tokenizer_, request.prompt, request.options,
                                                      {.capacity = 512}, clock_)
@@ -48,7 +48,7 @@ class BatchLoopTest : public testing::Test {
       for (const TokenId token : generation.NextTokens(1)) fed.push_back(token);
       EXPECT_TRUE(generation.Accept(model.LogitsAfter(fed), scratch).ok());
     }
-    return std::move(generation).TakeResult();
+    return std::move(generation).TakeAnswer();
   }
 
   std::shared_ptr<Ticket> Add(BatchLoop& loop, RequestId id, BatchRequest request) const {
@@ -69,11 +69,11 @@ class BatchLoopTest : public testing::Test {
       StepInto(loop);
     }
   }
-  const Result<GenerateResult>& Answer(RequestId id) const { return answers_.at(id); }
+  const Result<Answer>& AnswerOf(RequestId id) const { return answers_.at(id); }
 
   std::unique_ptr<Tokenizer> tokenizer_;
   ManualClock clock_;
-  std::map<RequestId, Result<GenerateResult>> answers_;
+  std::map<RequestId, Result<Answer>> answers_;
 };
 
 // Requests join and leave at any moment, are cancelled, wait for memory, are cut into chunks of any
@@ -120,25 +120,25 @@ TEST_F(BatchLoopTest, EveryRequestGetsTheTextItGetsAloneInAnyInterleaving) {
     }
     ASSERT_EQ(answers_.size(), requests.size());
     for (RequestId id = 0; id < requests.size(); ++id) {
-      const Result<GenerateResult>& answer = Answer(id);
+      const Result<Answer>& answer = AnswerOf(id);
       if (id == poisoned && !answer.ok()) {
         EXPECT_EQ(answer.status().code(), Code::kDataLoss);
         continue;
       }
       ASSERT_TRUE(answer.ok()) << answer.status().ToString();
       EXPECT_TRUE(id != poisoned || cancelled.contains(id));
-      const GenerateResult alone = Alone(requests[id]);
+      const Answer alone = Alone(requests[id]);
       if (answer->finish == FinishReason::kCancelled) {
         EXPECT_TRUE(cancelled.contains(id));
-        const std::size_t written = answer->token_ids.size();
-        ASSERT_LE(written, alone.token_ids.size());
-        EXPECT_TRUE(
-            std::ranges::equal(answer->token_ids, std::span(alone.token_ids).first(written)));
+        const std::size_t written = answer->tokens.size();
+        ASSERT_LE(written, alone.tokens.size());
+        EXPECT_TRUE(std::ranges::equal(answer->tokens, std::span(alone.tokens).first(written)));
       } else {
         EXPECT_EQ(answer->text, alone.text);
-        EXPECT_EQ(answer->token_ids, alone.token_ids);
+        EXPECT_EQ(answer->tokens, alone.tokens);
         EXPECT_EQ(answer->finish, alone.finish);
-        EXPECT_EQ(answer->expert_uses, answer->prompt_tokens + answer->decode_steps);
+        EXPECT_EQ(answer->usage.expert_uses,
+                  answer->usage.prompt_tokens + answer->usage.decode_steps);
       }
     }
   }
@@ -169,8 +169,8 @@ TEST_F(BatchLoopTest, OnePassIsEnoughToCancel) {
   StepInto(loop);
   EXPECT_EQ(loop.size(), 0u);
   EXPECT_EQ(runner.passes(), 2u);
-  EXPECT_EQ(Answer(1)->finish, FinishReason::kCancelled);
-  EXPECT_EQ(Answer(1)->token_ids.size(), 2u);
+  EXPECT_EQ(AnswerOf(1)->finish, FinishReason::kCancelled);
+  EXPECT_EQ(AnswerOf(1)->tokens.size(), 2u);
   EXPECT_EQ(loop.counters().cancelled, 1u);
 }
 
@@ -188,11 +188,11 @@ TEST_F(BatchLoopTest, ARequestCancelledBeforeAllAreEndedKeepsItsAnswer) {
     answers_.emplace(ended.ticket->id(), std::move(ended.answer));
   }
   ASSERT_EQ(answers_.size(), 4u);
-  EXPECT_EQ(Answer(0)->finish, FinishReason::kCancelled);
-  EXPECT_EQ(Answer(0)->token_ids.size(), 1u);
-  EXPECT_EQ(Answer(1).status().code(), Code::kUnavailable);
-  EXPECT_EQ(Answer(2)->finish, FinishReason::kCancelled);
-  EXPECT_EQ(Answer(3).status().code(), Code::kUnavailable);
+  EXPECT_EQ(AnswerOf(0)->finish, FinishReason::kCancelled);
+  EXPECT_EQ(AnswerOf(0)->tokens.size(), 1u);
+  EXPECT_EQ(AnswerOf(1).status().code(), Code::kUnavailable);
+  EXPECT_EQ(AnswerOf(2)->finish, FinishReason::kCancelled);
+  EXPECT_EQ(AnswerOf(3).status().code(), Code::kUnavailable);
   EXPECT_EQ(loop.counters().cancelled, 2u);
   EXPECT_EQ(loop.counters().failed, 2u);
 }
@@ -203,10 +203,10 @@ TEST_F(BatchLoopTest, AWaitingRequestIsCancelledWithoutAPass) {
   Add(loop, 1, {.prompt = {1}, .options = {.max_tokens = 3}});
   Add(loop, 2, {.prompt = {1}, .options = {.max_tokens = 3}})->Cancel();
   StepInto(loop);
-  EXPECT_EQ(Answer(2)->finish, FinishReason::kCancelled);
-  EXPECT_EQ(Answer(2)->prompt_tokens, 0u);
+  EXPECT_EQ(AnswerOf(2)->finish, FinishReason::kCancelled);
+  EXPECT_EQ(AnswerOf(2)->usage.prompt_tokens, 0u);
   RunToEnd(loop);
-  EXPECT_TRUE(Answer(1).ok());
+  EXPECT_TRUE(AnswerOf(1).ok());
 }
 
 TEST_F(BatchLoopTest, ARequestWaitsUntilMemoryForAllOfItIsFree) {
@@ -220,9 +220,9 @@ TEST_F(BatchLoopTest, ARequestWaitsUntilMemoryForAllOfItIsFree) {
   RunToEnd(loop);
   EXPECT_EQ(runner.most_together(), 2u);
   EXPECT_EQ(loop.counters().finished, 3u);
-  EXPECT_EQ(Answer(0)->queue_seconds, 0);
+  EXPECT_EQ(AnswerOf(0)->usage.queue_seconds, 0);
   // A row takes a millisecond: those before it read two tokens each and feed 47 of their own.
-  EXPECT_NEAR(Answer(2)->queue_seconds, 0.098, 1e-9);
+  EXPECT_NEAR(AnswerOf(2)->usage.queue_seconds, 0.098, 1e-9);
 }
 
 TEST_F(BatchLoopTest, ASmallRequestDoesNotOvertakeOneThatWaitsForMemory) {
@@ -247,8 +247,8 @@ TEST_F(BatchLoopTest, ARequestThatNeverFitsIsRefusedAtOnce) {
   Add(loop, 1, {.prompt = {1}, .options = {.max_tokens = 60}});
   Add(loop, 2, {.prompt = {1}, .options = {.max_tokens = 6}});
   RunToEnd(loop);
-  EXPECT_EQ(Answer(1).status().code(), Code::kResourceExhausted);
-  EXPECT_TRUE(Answer(2).ok());
+  EXPECT_EQ(AnswerOf(1).status().code(), Code::kResourceExhausted);
+  EXPECT_TRUE(AnswerOf(2).ok());
 }
 
 TEST_F(BatchLoopTest, RefusesTokensOutsideTheVocabularyAndBadSampling) {
@@ -285,14 +285,14 @@ TEST_F(BatchLoopTest, AnExpertThatCannotBeReadFailsOnlyWhoNeedsIt) {
     Add(loop, id, {.prompt = {1, 2}, .options = {.max_tokens = 5}});
   }
   RunToEnd(loop);
-  EXPECT_TRUE(Answer(1).ok());
-  EXPECT_EQ(Answer(2).status().message(), "an expert cannot be read");
-  EXPECT_TRUE(Answer(3).ok());
+  EXPECT_TRUE(AnswerOf(1).ok());
+  EXPECT_EQ(AnswerOf(2).status().message(), "an expert cannot be read");
+  EXPECT_TRUE(AnswerOf(3).ok());
   EXPECT_EQ(loop.counters().failed, 1u);
   EXPECT_EQ(loop.counters().failed_passes, 2u);  // together, and request 2 alone
   // What a failed pass has read counts as well, and to whom it was read for.
   EXPECT_EQ(loop.counters().experts.reads, runner.reads());
-  EXPECT_EQ(Answer(1)->experts.reads, 6u);  // five passes, and the one that failed
+  EXPECT_EQ(AnswerOf(1)->usage.experts.reads, 6u);  // five passes, and the one that failed
 }
 
 TEST_F(BatchLoopTest, ARequestIsEndedAtItsDeadline) {
@@ -302,7 +302,7 @@ TEST_F(BatchLoopTest, ARequestIsEndedAtItsDeadline) {
   request.deadline = clock_.Now() + 10'000'000;  // a row takes a millisecond
   Add(loop, 1, std::move(request));
   RunToEnd(loop);
-  EXPECT_EQ(Answer(1).status().code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(AnswerOf(1).status().code(), Code::kDeadlineExceeded);
   EXPECT_EQ(runner.passes(), 11u);
 }
 

@@ -117,8 +117,8 @@ TEST_F(BatcherTest, ARequestWaitsInTheQueueFromTheMomentItWasSubmitted) {
   EXPECT_EQ(batcher->counters().waiting, 2u) << "one before its first pass, one in it";
   clock.Advance(3'000'000'000);  // nobody asks it: the engine's thread stands before the door
   door.Open();
-  EXPECT_EQ(second->Wait()->queue_seconds, 3);
-  EXPECT_EQ(first->Wait()->queue_seconds, 0);
+  EXPECT_EQ(second->Wait()->usage.queue_seconds, 3);
+  EXPECT_EQ(first->Wait()->usage.queue_seconds, 0);
   EXPECT_EQ(batcher->counters().waiting, 0u);
 }
 
@@ -140,9 +140,9 @@ TEST_F(BatcherTest, CancellingTwiceAndAfterTheEndChangesNothing) {
   ticket->Cancel();
   ticket->Cancel();
   door.Open();
-  const GenerateResult result = ticket->Wait().value();
+  const Answer result = ticket->Wait().value();
   EXPECT_EQ(result.finish, FinishReason::kCancelled);
-  EXPECT_EQ(result.token_ids.size(), 1u);
+  EXPECT_EQ(result.tokens.size(), 1u);
   ticket->Cancel();
   EXPECT_EQ(ticket->Wait()->text, result.text);
 }

@@ -3,13 +3,6 @@
 #include <algorithm>
 
 namespace troupe {
-namespace {
-
-double PerSecond(std::size_t count, double seconds) {
-  return seconds > 0 ? static_cast<double>(count) / seconds : 0;
-}
-
-}  // namespace
 
 std::string_view Name(FinishReason reason) {
   switch (reason) {
@@ -25,14 +18,6 @@ std::string_view Name(FinishReason reason) {
       return "cancelled";
   }
   return "unknown";
-}
-
-double GenerateResult::PrefillTokensPerSecond() const {
-  return PerSecond(prompt_tokens, prefill_seconds);
-}
-
-double GenerateResult::DecodeTokensPerSecond() const {
-  return PerSecond(decode_steps, decode_seconds);
 }
 
 TextGeneration::TextGeneration(const Tokenizer& tokenizer, std::vector<TokenId> prompt,
@@ -55,7 +40,7 @@ Status TextGeneration::Check(std::size_t prompt_tokens, const GenerateOptions& o
   if (prompt_tokens == 0) {
     return InvalidArgument("the prompt is empty, expected at least one token");
   }
-  TROUPE_RETURN_IF_ERROR(options.sampler.Validate());
+  TROUPE_RETURN_IF_ERROR(Validate(options.sampler));
   if (prompt_tokens <= room.left()) return OkStatus();
   return Error(Code::kResourceExhausted,
                "{} tokens after {} are more than the context of {} tokens holds", prompt_tokens,
@@ -73,16 +58,16 @@ Result<TextGeneration> TextGeneration::Make(const Tokenizer& tokenizer, std::vec
 
 std::span<const TokenId> TextGeneration::NextTokens(std::size_t most) const {
   if (state_ == State::kReading) {
-    return std::span(prompt_).subspan(result_.prompt_tokens, std::min(most, prompt_left()));
+    return std::span(prompt_).subspan(answer_.usage.prompt_tokens, std::min(most, prompt_left()));
   }
-  if (state_ != State::kDecoding || result_.token_ids.empty()) return {};
-  return std::span(result_.token_ids).last(1);
+  if (state_ != State::kDecoding || answer_.tokens.empty()) return {};
+  return std::span(answer_.tokens).last(1);
 }
 
 void TextGeneration::Read(std::size_t tokens) {
   TROUPE_CHECK(state_ == State::kReading && tokens <= prompt_left());
-  result_.prompt_tokens += tokens;
-  result_.prefill_seconds = Seconds();
+  answer_.usage.prompt_tokens += tokens;
+  answer_.usage.prefill_seconds = Seconds();
   if (prompt_left() > 0) return;
   for (const TokenId token : prompt_) sampler_.Accept(token);
   state_ = State::kDecoding;
@@ -91,14 +76,14 @@ void TextGeneration::Read(std::size_t tokens) {
 
 Status TextGeneration::Accept(std::span<const float> logits, SamplerScratch& scratch) {
   TROUPE_CHECK(state_ == State::kDecoding);
-  if (!result_.token_ids.empty()) ++result_.decode_steps;
+  if (!answer_.tokens.empty()) ++answer_.usage.decode_steps;
   const Result<TokenId> sampled = sampler_.Sample(logits, scratch);
   if (!sampled.ok()) {
     Fail(sampled.status());
     return status_;
   }
   const TokenId token = *sampled;
-  if (result_.token_ids.empty()) result_.first_token_seconds = Seconds();
+  if (answer_.tokens.empty()) answer_.usage.first_token_seconds = Seconds();
   if (!ignore_end_ && tokenizer_->IsEndOfGeneration(token)) {
     End(State::kFinished, FinishReason::kEndToken);
     return OkStatus();
@@ -110,15 +95,15 @@ Status TextGeneration::Accept(std::span<const float> logits, SamplerScratch& scr
     }
   }
   sampler_.Accept(token);
-  result_.token_ids.push_back(token);
+  answer_.tokens.push_back(token);
   Show(stops_.Push(decoder_.Push(token)));
   if (stops_.found()) {
     End(State::kFinished, FinishReason::kStopString);
   } else if (refused_) {
     Cancel();
-  } else if (result_.token_ids.size() == max_tokens_) {
+  } else if (answer_.tokens.size() == max_tokens_) {
     End(State::kFinished, FinishReason::kLength);
-  } else if (result_.prompt_tokens + result_.token_ids.size() > room_) {
+  } else if (answer_.usage.prompt_tokens + answer_.tokens.size() > room_) {
     End(State::kFinished, FinishReason::kContextFull);
   }
   return OkStatus();
@@ -139,15 +124,16 @@ void TextGeneration::Fail(Status status) {
 
 void TextGeneration::Show(const std::string& piece) {
   if (piece.empty()) return;
-  result_.text += piece;
+  answer_.text += piece;
   if (!refused_ && sinks_.on_text && !sinks_.on_text(piece)) refused_ = true;
 }
 
 void TextGeneration::End(State state, FinishReason reason) {
   state_ = state;
-  result_.finish = reason;
-  if (!result_.token_ids.empty()) {
-    result_.decode_seconds = Seconds() - result_.first_token_seconds;
+  answer_.finish = reason;
+  answer_.usage.generated_tokens = answer_.tokens.size();
+  if (!answer_.tokens.empty()) {
+    answer_.usage.decode_seconds = Seconds() - answer_.usage.first_token_seconds;
   }
   Show(stops_.Push(decoder_.Flush()));
   Show(stops_.Flush());

@@ -26,32 +26,9 @@ namespace troupe {
 
 struct GenerateOptions {
   std::size_t max_tokens = 128;
-  SamplerOptions sampler;
+  Sampling sampler;
   std::vector<std::string> stop;
   bool ignore_end = false;  // goes on past the tokens that end an answer
-};
-
-// What a request has cost: known to those who run the passes, and filled in by them.
-struct RequestCosts {
-  double queue_seconds = 0;        // before the start
-  std::uint64_t expert_uses = 0;   // (token, layer, expert) triples that the router chose
-  ExpertUsage experts;             // where they came from, prompt and answer
-  ExpertUsage decode_experts;      // the same for the passes after the first token
-  double decode_pass_seconds = 0;  // the part of decode_seconds spent in the model
-};
-
-struct GenerateResult : RequestCosts {
-  std::vector<TokenId> token_ids;  // generated ones, without the one that ended the answer
-  std::string text;                // what was shown; cancelled: and what was still held back
-  FinishReason finish = FinishReason::kLength;
-  std::size_t prompt_tokens = 0;   // that were read: all, unless it was cancelled before
-  std::size_t decode_steps = 0;    // passes after the prompt
-  double prefill_seconds = 0;      // from the start to the last token of the prompt
-  double first_token_seconds = 0;  // from the start to the first token chosen
-  double decode_seconds = 0;       // from the first token to the end
-
-  double PrefillTokensPerSecond() const;
-  double DecodeTokensPerSecond() const;  // zero if nothing was decoded
 };
 
 // Called with each piece of text as soon as its characters are complete; false cancels, and it is
@@ -95,7 +72,7 @@ class TextGeneration {
   // decoding, the last token, or nothing if the logits of the prompt are still to be accepted.
   std::span<const TokenId> NextTokens(std::size_t most) const;
   Phase phase() const { return state_ == State::kReading ? Phase::kPrompt : Phase::kDecode; }
-  std::size_t prompt_left() const { return prompt_.size() - result_.prompt_tokens; }
+  std::size_t prompt_left() const { return prompt_.size() - answer_.usage.prompt_tokens; }
 
   // `tokens` more tokens of the prompt were fed. After the last of them Accept is due, unless no
   // token was asked for. REQUIRES: reading.
@@ -109,8 +86,11 @@ class TextGeneration {
   void Cancel();
   void Fail(Status status);
 
-  const GenerateResult& result() const { return result_; }
-  GenerateResult TakeResult() && { return std::move(result_); }
+  const Answer& answer() const { return answer_; }
+  // Its costs: the times of the request are known here, and those who run the passes fill in what
+  // the passes took (queue_seconds, decode_pass_seconds and all of experts).
+  Usage& usage() { return answer_.usage; }
+  Answer TakeAnswer() && { return std::move(answer_); }
 
  private:
   TextGeneration(const Tokenizer& tokenizer, std::vector<TokenId> prompt,
@@ -135,7 +115,7 @@ class TextGeneration {
   State state_ = State::kReading;
   bool refused_ = false;  // no more text is to be shown
   Status status_;
-  GenerateResult result_;
+  Answer answer_;
 };
 
 }  // namespace troupe

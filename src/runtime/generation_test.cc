@@ -79,19 +79,19 @@ TEST_F(Generation, StreamsExactlyTheTextThatItReturns) {
   TextGeneration generation = MakeDecoding();
   Say(generation, "h\xC3\xA9llo, and more");
   EXPECT_EQ(generation.state(), State::kFinished);
-  EXPECT_EQ(generation.result().finish, FinishReason::kLength);
-  EXPECT_EQ(generation.result().text, "h\xC3\xA9ll");
+  EXPECT_EQ(generation.answer().finish, FinishReason::kLength);
+  EXPECT_EQ(generation.answer().text, "h\xC3\xA9ll");
   EXPECT_THAT(pieces_, ElementsAre("h", "\xC3\xA9", "l", "l"));
-  EXPECT_EQ(generation.result().token_ids.size(), 5u);
-  EXPECT_EQ(generation.result().decode_steps, 4u);
+  EXPECT_EQ(generation.answer().tokens.size(), 5u);
+  EXPECT_EQ(generation.answer().usage.decode_steps, 4u);
 }
 
 TEST_F(Generation, FindsAStopStringThatCrossesPiecesAndShowsNothingOfIt) {
   options_.stop = {"stop"};
   TextGeneration generation = MakeDecoding();
   Say(generation, "a stool, stop it");
-  EXPECT_EQ(generation.result().finish, FinishReason::kStopString);
-  EXPECT_EQ(generation.result().text, "a stool, ");
+  EXPECT_EQ(generation.answer().finish, FinishReason::kStopString);
+  EXPECT_EQ(generation.answer().text, "a stool, ");
   EXPECT_EQ(testing::PrintToString(pieces_).find("stop"), std::string::npos);
 }
 
@@ -100,8 +100,8 @@ TEST_F(Generation, ShowsTheBeginningOfAStopStringThatNeverCame) {
   options_.max_tokens = 4;
   TextGeneration generation = MakeDecoding();
   Say(generation, "a st");
-  EXPECT_EQ(generation.result().finish, FinishReason::kLength);
-  EXPECT_EQ(generation.result().text, "a st");
+  EXPECT_EQ(generation.answer().finish, FinishReason::kLength);
+  EXPECT_EQ(generation.answer().text, "a st");
 }
 
 TEST_F(Generation, EndsAtAnEndTokenAndLeavesItOut) {
@@ -109,8 +109,8 @@ TEST_F(Generation, EndsAtAnEndTokenAndLeavesItOut) {
   Say(generation, "ab");
   ASSERT_TRUE(generation.Accept(Choosing(tokenizer_->vocab().eos.value()), scratch_).ok());
   EXPECT_EQ(generation.state(), State::kFinished);
-  EXPECT_EQ(generation.result().finish, FinishReason::kEndToken);
-  EXPECT_THAT(generation.result().token_ids, ElementsAre('a', 'b'));
+  EXPECT_EQ(generation.answer().finish, FinishReason::kEndToken);
+  EXPECT_THAT(generation.answer().tokens, ElementsAre('a', 'b'));
 }
 
 TEST_F(Generation, GoesOnPastAnEndTokenIfAskedTo) {
@@ -119,16 +119,16 @@ TEST_F(Generation, GoesOnPastAnEndTokenIfAskedTo) {
   ASSERT_TRUE(generation.Accept(Choosing(tokenizer_->vocab().eos.value()), scratch_).ok());
   EXPECT_EQ(generation.state(), State::kDecoding);
   Say(generation, "b");
-  EXPECT_EQ(generation.result().text, "b");
+  EXPECT_EQ(generation.answer().text, "b");
 }
 
 TEST_F(Generation, EndsWhenTheContextIsFull) {
   TextGeneration generation = Make({'p', 'q', 'r'}, 5);
   generation.Read(3);
   Say(generation, "abcdef");
-  EXPECT_EQ(generation.result().finish, FinishReason::kContextFull);
+  EXPECT_EQ(generation.answer().finish, FinishReason::kContextFull);
   // Two of them were fed; the third was chosen from the last position.
-  EXPECT_EQ(generation.result().text, "abc");
+  EXPECT_EQ(generation.answer().text, "abc");
 }
 
 TEST_F(Generation, CountsWhatTheSequenceHeldBefore) {
@@ -137,16 +137,16 @@ TEST_F(Generation, CountsWhatTheSequenceHeldBefore) {
           .value();
   generation.Read(1);
   Say(generation, "abcdef");
-  EXPECT_EQ(generation.result().finish, FinishReason::kContextFull);
-  EXPECT_EQ(generation.result().text, "ab");
+  EXPECT_EQ(generation.answer().finish, FinishReason::kContextFull);
+  EXPECT_EQ(generation.answer().text, "ab");
 }
 
 TEST_F(Generation, OfNoTokensEndsWithThePrompt) {
   options_.max_tokens = 0;
   TextGeneration generation = MakeDecoding();
   EXPECT_EQ(generation.state(), State::kFinished);
-  EXPECT_EQ(generation.result().finish, FinishReason::kLength);
-  EXPECT_EQ(generation.result().prompt_tokens, 3u);
+  EXPECT_EQ(generation.answer().finish, FinishReason::kLength);
+  EXPECT_EQ(generation.answer().usage.prompt_tokens, 3u);
 }
 
 TEST_F(Generation, CanBeCancelledWhileReading) {
@@ -154,8 +154,8 @@ TEST_F(Generation, CanBeCancelledWhileReading) {
   generation.Read(2);
   generation.Cancel();
   EXPECT_EQ(generation.state(), State::kCancelled);
-  EXPECT_EQ(generation.result().finish, FinishReason::kCancelled);
-  EXPECT_EQ(generation.result().prompt_tokens, 2u);
+  EXPECT_EQ(generation.answer().finish, FinishReason::kCancelled);
+  EXPECT_EQ(generation.answer().usage.prompt_tokens, 2u);
   EXPECT_THAT(generation.NextTokens(8), IsEmpty());
 }
 
@@ -163,12 +163,12 @@ TEST_F(Generation, CancelledWhileDecodingKeepsWhatItHeldBackAndShowsItToNobody) 
   options_.stop = {"stop"};
   TextGeneration generation = MakeDecoding();
   Say(generation, "a st");
-  EXPECT_EQ(generation.result().text, "a ");
+  EXPECT_EQ(generation.answer().text, "a ");
   generation.Cancel();
   EXPECT_EQ(generation.state(), State::kCancelled);
-  EXPECT_EQ(generation.result().text, "a st");
+  EXPECT_EQ(generation.answer().text, "a st");
   generation.Cancel();
-  EXPECT_EQ(generation.result().text, "a st");
+  EXPECT_EQ(generation.answer().text, "a st");
   EXPECT_THAT(pieces_, ElementsAre("a", " "));
 }
 
@@ -189,7 +189,7 @@ TEST_F(Generation, IsCancelledByAReaderWhoHasHadEnoughAndTellsHimNothingMore) {
   ASSERT_TRUE(generation.Accept(Choosing(tokenizer_->Encode("ab").value().at(0)), scratch_).ok());
   EXPECT_EQ(generation.state(), State::kCancelled);
   EXPECT_THAT(pieces_, ElementsAre("a"));
-  EXPECT_EQ(generation.result().text, "ab");
+  EXPECT_EQ(generation.answer().text, "ab");
 }
 
 TEST_F(Generation, FailsOnLogitsThatAreNoNumbers) {
@@ -235,11 +235,11 @@ TEST_F(Generation, MeasuresReadingTheFirstTokenAndDecoding) {
   Say(generation, "a");
   clock_.Advance(4 * kSecond);
   Say(generation, "bc");
-  const GenerateResult result = std::move(generation).TakeResult();
-  EXPECT_EQ(result.prefill_seconds, 2);
-  EXPECT_EQ(result.first_token_seconds, 3);
-  EXPECT_EQ(result.decode_seconds, 4);
-  EXPECT_EQ(result.DecodeTokensPerSecond(), 0.5);
+  const Answer result = std::move(generation).TakeAnswer();
+  EXPECT_EQ(result.usage.prefill_seconds, 2);
+  EXPECT_EQ(result.usage.first_token_seconds, 3);
+  EXPECT_EQ(result.usage.decode_seconds, 4);
+  EXPECT_EQ(result.usage.DecodeTokensPerSecond(), 0.5);
 }
 
 }  // namespace

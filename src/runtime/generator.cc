@@ -4,9 +4,9 @@
 
 namespace troupe {
 
-Result<GenerateResult> Generate(Session& session, const Tokenizer& tokenizer,
-                                std::span<const TokenId> prompt, const GenerateOptions& options,
-                                const GenerateHooks& hooks) {
+Result<Answer> Generate(Session& session, const Tokenizer& tokenizer,
+                        std::span<const TokenId> prompt, const GenerateOptions& options,
+                        const GenerateHooks& hooks) {
   const std::uint64_t uses_before = session.expert_uses();
   const ExpertUsage usage_before = session.expert_usage();
   const std::size_t tokens_before = session.tokens().size();
@@ -37,12 +37,12 @@ Result<GenerateResult> Generate(Session& session, const Tokenizer& tokenizer,
     TROUPE_RETURN_IF_ERROR(generation.Accept(session.logits(), session.sampler_scratch()));
   }
 
-  GenerateResult result = std::move(generation).TakeResult();
-  result.decode_pass_seconds = pass_seconds;
-  result.expert_uses = session.expert_uses() - uses_before;
-  result.experts = session.expert_usage().Since(usage_before);
-  result.decode_experts = session.expert_usage().Since(usage_after_prompt);
-  return result;
+  Usage& usage = generation.usage();
+  usage.decode_pass_seconds = pass_seconds;
+  usage.expert_uses = session.expert_uses() - uses_before;
+  usage.experts = session.expert_usage().Since(usage_before);
+  usage.decode_experts = session.expert_usage().Since(usage_after_prompt);
+  return std::move(generation).TakeAnswer();
 }
 
 }  // namespace troupe

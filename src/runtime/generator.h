@@ -17,8 +17,8 @@ struct GenerateHooks {
 };
 
 // Appends prompt and answer to the session, as far as they come. The prompt is not empty.
-Result<GenerateResult> Generate(Session& session, const Tokenizer& tokenizer,
-                                std::span<const TokenId> prompt, const GenerateOptions& options,
-                                const GenerateHooks& hooks = {});
+Result<Answer> Generate(Session& session, const Tokenizer& tokenizer,
+                        std::span<const TokenId> prompt, const GenerateOptions& options,
+                        const GenerateHooks& hooks = {});
 
 }  // namespace troupe

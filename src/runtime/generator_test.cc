@@ -24,7 +24,7 @@ class Generator : public testing::Test {
     options.sampler.temperature = 0;
     return options;
   }
-  Result<GenerateResult> Run(const GenerateOptions& options, const GenerateHooks& hooks = {}) {
+  Result<Answer> Run(const GenerateOptions& options, const GenerateHooks& hooks = {}) {
     Session session = Session::Create(*engine_).value();
     const auto prompt = engine_->tokenizer().Encode("The kernel").value();
     return Generate(session, engine_->tokenizer(), prompt, options, hooks);
@@ -41,17 +41,17 @@ TEST_F(Generator, StreamsExactlyTheTextItReturns) {
     streamed += piece;
     return true;
   };
-  const GenerateResult result = Run(Greedy(24), hooks).value();
-  EXPECT_EQ(result.token_ids.size(), 24u);
+  const Answer result = Run(Greedy(24), hooks).value();
+  EXPECT_EQ(result.tokens.size(), 24u);
   EXPECT_EQ(result.finish, FinishReason::kLength);
   EXPECT_EQ(streamed, result.text);
   EXPECT_FALSE(streamed.empty());
 }
 
 TEST_F(Generator, CountsTheExpertsItUsed) {
-  const GenerateResult result = Run(Greedy(10)).value();
+  const Answer result = Run(Greedy(10)).value();
   // Prompt and all generated tokens but the last went through 8 layers with 4 experts each.
-  EXPECT_EQ(result.expert_uses, (result.prompt_tokens + 9) * 8 * 4);
+  EXPECT_EQ(result.usage.expert_uses, (result.usage.prompt_tokens + 9) * 8 * 4);
 }
 
 TEST_F(Generator, StopsBeforeAStopStringAndShowsNothingOfIt) {
@@ -59,23 +59,23 @@ TEST_F(Generator, StopsBeforeAStopStringAndShowsNothingOfIt) {
   const std::string whole = Run(options)->text;
   ASSERT_THAT(whole, HasSubstr("driver"));
   options.stop = {"driver"};
-  const GenerateResult cut = Run(options).value();
+  const Answer cut = Run(options).value();
   EXPECT_EQ(cut.finish, FinishReason::kStopString);
   EXPECT_EQ(cut.text, whole.substr(0, whole.find("driver")));
 }
 
 TEST_F(Generator, StopsWhenTheContextIsFullAndSaysSo) {
-  const GenerateResult result = Run(Greedy(1000)).value();
+  const Answer result = Run(Greedy(1000)).value();
   EXPECT_EQ(result.finish, FinishReason::kContextFull);
   // The last token was chosen from the last position and never fed.
-  EXPECT_EQ(result.prompt_tokens + result.token_ids.size(), 96u + 1);
+  EXPECT_EQ(result.usage.prompt_tokens + result.tokens.size(), 96u + 1);
 }
 
 TEST_F(Generator, StopsWhenTheReaderHasHadEnough) {
   GenerateHooks hooks;
   int pieces = 0;
   hooks.on_text = [&](std::string_view) { return ++pieces < 3; };
-  const GenerateResult result = Run(Greedy(64), hooks).value();
+  const Answer result = Run(Greedy(64), hooks).value();
   EXPECT_EQ(result.finish, FinishReason::kCancelled);
   EXPECT_EQ(pieces, 3);
 }
@@ -91,48 +91,48 @@ TEST_F(Generator, StopsBetweenChunksOfAPromptAndGoesOnFromThere) {
   int asked = 0;
   GenerateHooks hooks;
   hooks.stop = [&] { return ++asked > 2; };
-  const GenerateResult cut = Generate(session, tokenizer, prompt, Greedy(8), hooks).value();
+  const Answer cut = Generate(session, tokenizer, prompt, Greedy(8), hooks).value();
   EXPECT_EQ(cut.finish, FinishReason::kCancelled);
-  EXPECT_EQ(cut.prompt_tokens, 8u);
-  EXPECT_TRUE(cut.token_ids.empty());
+  EXPECT_EQ(cut.usage.prompt_tokens, 8u);
+  EXPECT_TRUE(cut.tokens.empty());
   EXPECT_EQ(asked, 3);
   ASSERT_EQ(session.tokens().size(), 8u);
   const auto rest = Generate(session, tokenizer, std::span(prompt).subspan(8), Greedy(8)).value();
   Session anew = Session::Create(*engine).value();
-  EXPECT_EQ(rest.token_ids, Generate(anew, tokenizer, prompt, Greedy(8))->token_ids);
+  EXPECT_EQ(rest.tokens, Generate(anew, tokenizer, prompt, Greedy(8))->tokens);
 }
 
 TEST_F(Generator, StopsBetweenTokensThatHaveNoTextYet) {
   GenerateHooks hooks;
   int asked = 0;
   hooks.stop = [&] { return ++asked > 3; };  // a chunk, and two tokens
-  const GenerateResult result = Run(Greedy(64), hooks).value();
+  const Answer result = Run(Greedy(64), hooks).value();
   EXPECT_EQ(result.finish, FinishReason::kCancelled);
-  EXPECT_EQ(result.token_ids.size(), 2u);
+  EXPECT_EQ(result.tokens.size(), 2u);
 }
 
 TEST_F(Generator, ABannedTokenIsNeverChosen) {
   GenerateOptions options = Greedy(40);
-  ASSERT_THAT(Run(options)->token_ids, testing::Contains(kDot));
+  ASSERT_THAT(Run(options)->tokens, testing::Contains(kDot));
   options.sampler.logit_bias[kDot] = -std::numeric_limits<float>::infinity();
-  EXPECT_THAT(Run(options)->token_ids, testing::Not(testing::Contains(kDot)));
+  EXPECT_THAT(Run(options)->tokens, testing::Not(testing::Contains(kDot)));
 }
 
 TEST_F(Generator, TheSameSeedGivesTheSameTextAndAnotherSeedAnother) {
   GenerateOptions options;
   options.max_tokens = 24;
   options.sampler.seed = 1;
-  const auto first = Run(options)->token_ids;
-  EXPECT_EQ(Run(options)->token_ids, first);
+  const auto first = Run(options)->tokens;
+  EXPECT_EQ(Run(options)->tokens, first);
   options.sampler.seed = 2;
-  EXPECT_NE(Run(options)->token_ids, first);
+  EXPECT_NE(Run(options)->tokens, first);
 }
 
 TEST_F(Generator, TheFirstTokenIsLaterThanThePrompt) {
-  const GenerateResult result = Run(Greedy(4)).value();
-  EXPECT_GE(result.first_token_seconds, result.prefill_seconds);
-  EXPECT_GT(result.PrefillTokensPerSecond(), 0);
-  EXPECT_GT(result.DecodeTokensPerSecond(), 0);
+  const Answer result = Run(Greedy(4)).value();
+  EXPECT_GE(result.usage.first_token_seconds, result.usage.prefill_seconds);
+  EXPECT_GT(result.usage.PrefillTokensPerSecond(), 0);
+  EXPECT_GT(result.usage.DecodeTokensPerSecond(), 0);
 }
 
 TEST_F(Generator, RefusesAnEmptyPromptAndOneThatDoesNotFit) {
@@ -152,7 +152,7 @@ TEST_F(Generator, ATruncatedSessionAnswersAsIfTheRestHadNeverBeen) {
   Session session = Session::Create(*engine_).value();
   const auto first = Generate(session, tokenizer, prompt, Greedy(12)).value();
   session.Truncate(0);
-  EXPECT_EQ(Generate(session, tokenizer, prompt, Greedy(12))->token_ids, first.token_ids);
+  EXPECT_EQ(Generate(session, tokenizer, prompt, Greedy(12))->tokens, first.tokens);
 }
 
 }  // namespace

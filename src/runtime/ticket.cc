@@ -8,14 +8,14 @@ Status Ticket::CheckMayWait() const {
                "request {}: waiting for its answer on the engine's thread would never end", id_);
 }
 
-Result<GenerateResult> Ticket::Wait() {
+Result<Answer> Ticket::Wait() {
   const MutexLock lock(mu_);
   TROUPE_RETURN_IF_ERROR(CheckMayWait());
   while (!answer_) ended_.Wait(mu_);
   return *answer_;
 }
 
-std::optional<Result<GenerateResult>> Ticket::WaitFor(Nanos longest) {
+std::optional<Result<Answer>> Ticket::WaitFor(Nanos longest) {
   const MonotonicClock clock;
   const Nanos start = clock.Now();
   const MutexLock lock(mu_);
@@ -31,7 +31,7 @@ bool Ticket::done() const {
   return answer_.has_value();
 }
 
-void Ticket::Finish(Result<GenerateResult> answer) {
+void Ticket::Finish(Result<Answer> answer) {
   {
     const MutexLock lock(mu_);
     TROUPE_CHECK(!answer_);

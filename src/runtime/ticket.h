@@ -19,7 +19,7 @@ namespace troupe {
 
 class Ticket {
  public:
-  using OnEnd = std::function<void(const Result<GenerateResult>& answer)>;
+  using OnEnd = std::function<void(const Result<Answer>& answer)>;
 
   // engine_thread: the one that will leave the answer, and call on_end once it is there.
   explicit Ticket(RequestId id, std::thread::id engine_thread = {}, OnEnd on_end = {})
@@ -34,13 +34,13 @@ class Ticket {
 
   // Waits for the end. Any number of times. kFailedPrecondition on the engine's thread, which would
   // wait for itself.
-  Result<GenerateResult> Wait();
+  Result<Answer> Wait();
   // The same, but no longer than this; nothing if there is no answer by then.
-  std::optional<Result<GenerateResult>> WaitFor(Nanos longest);
+  std::optional<Result<Answer>> WaitFor(Nanos longest);
   bool done() const;
 
   // The batcher's, once. Lets go of on_end.
-  void Finish(Result<GenerateResult> answer);
+  void Finish(Result<Answer> answer);
 
  private:
   Status CheckMayWait() const TROUPE_REQUIRES(mu_);
@@ -51,7 +51,7 @@ class Ticket {
   std::atomic<bool> cancelled_{false};
   mutable Mutex mu_;
   CondVar ended_;
-  std::optional<Result<GenerateResult>> answer_ TROUPE_GUARDED_BY(mu_);
+  std::optional<Result<Answer>> answer_ TROUPE_GUARDED_BY(mu_);
 };
 
 }  // namespace troupe

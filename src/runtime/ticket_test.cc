@@ -11,8 +11,8 @@ namespace {
 
 constexpr Nanos kMillisecond = 1'000'000;
 
-GenerateResult Saying(std::string text) {
-  GenerateResult result;
+Answer Saying(std::string text) {
+  Answer result;
   result.text = std::move(text);
   return result;
 }
@@ -51,7 +51,7 @@ TEST(Ticket, TellsOfItsEndOnceWaitWouldNotWait) {
   std::unique_ptr<Ticket> ticket;
   const auto held = std::make_shared<int>(0);
   ticket = std::make_unique<Ticket>(1, std::this_thread::get_id(),
-                                    [&, held](const Result<GenerateResult>& answer) {
+                                    [&, held](const Result<Answer>& answer) {
                                       ++ends;
                                       EXPECT_TRUE(ticket->done());
                                       EXPECT_EQ(ticket->Wait()->text, answer->text);

@@ -81,10 +81,10 @@ const MarkedFormat& FindMarked(ChatFormat format) {
   return *found;
 }
 
-Result<std::vector<ChatTurn>> ReadRoles(std::span<const ChatMessage> messages) {
+Result<std::vector<ChatTurn>> ReadRoles(std::span<const Message> messages) {
   constexpr std::array<std::string_view, 3> kRoles = {"system", "user", "assistant"};
   std::vector<ChatTurn> turns;
-  for (const ChatMessage& message : messages) {
+  for (const Message& message : messages) {
     const auto role = std::find(kRoles.begin(), kRoles.end(), message.role);
     if (role == kRoles.end()) {
       return InvalidArgument("message {}: role '{}', expected system, user or assistant",
@@ -97,8 +97,7 @@ Result<std::vector<ChatTurn>> ReadRoles(std::span<const ChatMessage> messages) {
 
 }  // namespace
 
-Result<std::vector<TextSegment>> RenderChat(ChatFormat format,
-                                            std::span<const ChatMessage> messages,
+Result<std::vector<TextSegment>> RenderChat(ChatFormat format, std::span<const Message> messages,
                                             bool add_generation_prompt) {
   TROUPE_ASSIGN_OR_RETURN(const std::vector<ChatTurn> turns, ReadRoles(messages));
   ChatWriter writer;

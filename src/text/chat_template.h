@@ -3,6 +3,8 @@
 // BOS before it (add_special); it is not part of the prompt.
 #pragma once
 
+#include <troupe/request.h>
+
 #include <span>
 #include <string>
 #include <vector>
@@ -13,16 +15,8 @@
 
 namespace troupe {
 
-struct ChatMessage {
-  std::string role;  // "system", "user" or "assistant"
-  std::string content;
-
-  bool operator==(const ChatMessage&) const = default;
-};
-
 // add_generation_prompt: ends where the assistant's answer begins. Fails on another role.
-Result<std::vector<TextSegment>> RenderChat(ChatFormat format,
-                                            std::span<const ChatMessage> messages,
+Result<std::vector<TextSegment>> RenderChat(ChatFormat format, std::span<const Message> messages,
                                             bool add_generation_prompt);
 
 // Texts at which an answer ends even where the vocabulary has no such token (stop_strings.h).

@@ -20,14 +20,14 @@ Status CheckRange(std::string_view name, double value, double min, double max) {
 
 }  // namespace
 
-Status SamplerOptions::Validate() const {
-  TROUPE_RETURN_IF_ERROR(CheckRange("temperature", temperature, 0, 100));
-  TROUPE_RETURN_IF_ERROR(CheckRange("top-p", top_p, 0, 1));
-  TROUPE_RETURN_IF_ERROR(CheckRange("min-p", min_p, 0, 1));
-  TROUPE_RETURN_IF_ERROR(CheckRange("repetition penalty", repetition_penalty, 0.01, 100));
-  TROUPE_RETURN_IF_ERROR(CheckRange("frequency penalty", frequency_penalty, -100, 100));
-  TROUPE_RETURN_IF_ERROR(CheckRange("presence penalty", presence_penalty, -100, 100));
-  for (const auto& [id, bias] : logit_bias) {
+Status Validate(const Sampling& sampling) {
+  TROUPE_RETURN_IF_ERROR(CheckRange("temperature", sampling.temperature, 0, 100));
+  TROUPE_RETURN_IF_ERROR(CheckRange("top-p", sampling.top_p, 0, 1));
+  TROUPE_RETURN_IF_ERROR(CheckRange("min-p", sampling.min_p, 0, 1));
+  TROUPE_RETURN_IF_ERROR(CheckRange("repetition penalty", sampling.repetition_penalty, 0.01, 100));
+  TROUPE_RETURN_IF_ERROR(CheckRange("frequency penalty", sampling.frequency_penalty, -100, 100));
+  TROUPE_RETURN_IF_ERROR(CheckRange("presence penalty", sampling.presence_penalty, -100, 100));
+  for (const auto& [id, bias] : sampling.logit_bias) {
     if (id < 0) return InvalidArgument("bias for token {}: ids begin at 0", id);
     if (std::isnan(bias) || bias == std::numeric_limits<float>::infinity()) {
       return InvalidArgument("bias for token {} is {}, expected a number or -infinity", id, bias);
@@ -36,27 +36,33 @@ Status SamplerOptions::Validate() const {
   return OkStatus();
 }
 
-std::string SamplerOptions::ToString() const {
-  std::string text = temperature == 0 ? "greedy" : fmt::format("temperature {}", temperature);
-  if (temperature != 0) {
-    if (top_k != 0) text += fmt::format(", top-k {}", top_k);
-    if (top_p < 1) text += fmt::format(", top-p {}", top_p);
-    if (min_p > 0) text += fmt::format(", min-p {}", min_p);
+std::string ToString(const Sampling& sampling) {
+  std::string text =
+      sampling.temperature == 0 ? "greedy" : fmt::format("temperature {}", sampling.temperature);
+  if (sampling.temperature != 0) {
+    if (sampling.top_k != 0) text += fmt::format(", top-k {}", sampling.top_k);
+    if (sampling.top_p < 1) text += fmt::format(", top-p {}", sampling.top_p);
+    if (sampling.min_p > 0) text += fmt::format(", min-p {}", sampling.min_p);
   }
-  if (penalty_window != 0) {
+  if (sampling.penalty_window != 0) {
     std::string penalties;
-    if (repetition_penalty != 1) penalties += fmt::format(", repetition {}", repetition_penalty);
-    if (frequency_penalty != 0) penalties += fmt::format(", frequency {}", frequency_penalty);
-    if (presence_penalty != 0) penalties += fmt::format(", presence {}", presence_penalty);
-    if (!penalties.empty()) text += fmt::format("{} over {} tokens", penalties, penalty_window);
+    if (sampling.repetition_penalty != 1)
+      penalties += fmt::format(", repetition {}", sampling.repetition_penalty);
+    if (sampling.frequency_penalty != 0)
+      penalties += fmt::format(", frequency {}", sampling.frequency_penalty);
+    if (sampling.presence_penalty != 0)
+      penalties += fmt::format(", presence {}", sampling.presence_penalty);
+    if (!penalties.empty())
+      text += fmt::format("{} over {} tokens", penalties, sampling.penalty_window);
   }
-  if (!logit_bias.empty()) text += fmt::format(", bias for {} tokens", logit_bias.size());
-  if (temperature != 0) text += fmt::format(", seed {}", seed);
+  if (!sampling.logit_bias.empty())
+    text += fmt::format(", bias for {} tokens", sampling.logit_bias.size());
+  if (sampling.temperature != 0) text += fmt::format(", seed {}", sampling.seed);
   return text;
 }
 
-Result<Sampler> Sampler::Make(const SamplerOptions& options) {
-  TROUPE_RETURN_IF_ERROR(options.Validate());
+Result<Sampler> Sampler::Make(const Sampling& options) {
+  TROUPE_RETURN_IF_ERROR(Validate(options));
   return Sampler(options);
 }
 

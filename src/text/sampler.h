@@ -1,12 +1,12 @@
 // The next token from the logits. Steps, in this order: bias, penalties, top-k, top-p, min-p,
 // temperature, draw; or, at temperature 0, the highest logit after bias and penalties. The same
 // seed and logits give the same tokens on every machine: only basic IEEE operations in a fixed
-// order are used, and among equal logits the lowest id comes first.
+// order are used, and among equal logits the lowest id comes first. The options are request.h's.
 #pragma once
 
-#include <cstdint>
+#include <troupe/request.h>
+
 #include <deque>
-#include <map>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -19,26 +19,8 @@
 
 namespace troupe {
 
-struct SamplerOptions {
-  double temperature = 0.8;  // 0: greedy
-  std::uint32_t top_k = 40;  // keep the k most likely; 0: all
-  double top_p = 0.95;       // keep the fewest whose probabilities reach p; 1: all
-  double min_p = 0.05;       // keep those at least this fraction of the most likely; 0: all
-
-  // For tokens among the last penalty_window accepted ones; 0 turns all three off.
-  std::uint32_t penalty_window = 64;
-  double repetition_penalty = 1.0;  // divides positive logits, multiplies negative ones
-  double frequency_penalty = 0.0;   // subtracted per occurrence
-  double presence_penalty = 0.0;    // subtracted once
-
-  std::map<TokenId, float> logit_bias;  // added; -infinity bans a token
-  std::uint64_t seed = 0;
-
-  bool operator==(const SamplerOptions&) const = default;
-
-  Status Validate() const;
-  std::string ToString() const;  // "temperature 0.8, top-k 40, …": what is off is left out
-};
+Status Validate(const Sampling& sampling);       // kInvalidArgument if a value is out of its range
+std::string ToString(const Sampling& sampling);  // "temperature 0.8, top-k 40": without what is off
 
 // A token that may be drawn.
 struct SampleCandidate {
@@ -67,7 +49,7 @@ class SamplerScratch {
 
 class Sampler {
  public:
-  static Result<Sampler> Make(const SamplerOptions& options);
+  static Result<Sampler> Make(const Sampling& options);
 
   // Fails on NaN or +infinity, if every token is banned, or on a bias outside the vocabulary.
   Result<TokenId> Sample(std::span<const float> logits, SamplerScratch& scratch);
@@ -75,13 +57,13 @@ class Sampler {
   // Adds a token of the text, sampled or of the prompt; penalties depend on these.
   void Accept(TokenId token);
 
-  const SamplerOptions& options() const { return options_; }
+  const Sampling& options() const { return options_; }
 
  private:
   using Candidate = SampleCandidate;
   using Candidates = std::vector<SampleCandidate>;
 
-  explicit Sampler(const SamplerOptions& options) : options_(options), rng_(options.seed) {}
+  explicit Sampler(const Sampling& options) : options_(options), rng_(options.seed) {}
 
   static Status Load(std::span<const float> logits, Candidates& candidates);
   Status AddBiases(Candidates& candidates) const;
@@ -90,7 +72,7 @@ class Sampler {
   void KeepTopPAndMinP(float best, Candidates& candidates) const;
   TokenId Draw(float best, Candidates& candidates);
 
-  SamplerOptions options_;
+  Sampling options_;
   Rng rng_;
   std::deque<TokenId> recent_;
   std::unordered_map<TokenId, std::uint32_t> recent_count_;

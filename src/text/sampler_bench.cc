@@ -17,12 +17,12 @@ std::vector<float> MakeLogits() {
   return logits;
 }
 
-void Run(benchmark::State& state, const SamplerOptions& options) {
+void Run(benchmark::State& state, const Sampling& options) {
   const std::vector<float> logits = MakeLogits();
   Sampler sampler = Sampler::Make(options).value();
   SamplerScratch scratch(logits.size());
   for (auto _ : state) benchmark::DoNotOptimize(sampler.Sample(logits, scratch).value());
-  state.SetLabel(options.ToString());
+  state.SetLabel(ToString(options));
 }
 
 void BM_SampleGreedy(benchmark::State& state) { Run(state, {.temperature = 0}); }

@@ -17,14 +17,14 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Everything off: the plain distribution of the logits.
-SamplerOptions Plain(std::uint64_t seed = 1) {
+Sampling Plain(std::uint64_t seed = 1) {
   return {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0, .seed = seed};
 }
 
 // A sampler with a scratch of its own.
 class LoneSampler {
  public:
-  explicit LoneSampler(const SamplerOptions& options) : sampler_(Sampler::Make(options).value()) {}
+  explicit LoneSampler(const Sampling& options) : sampler_(Sampler::Make(options).value()) {}
 
   Result<TokenId> Sample(std::span<const float> logits) {
     return sampler_.Sample(logits, scratch_);
@@ -36,7 +36,7 @@ class LoneSampler {
   SamplerScratch scratch_;
 };
 
-LoneSampler Make(const SamplerOptions& options) { return LoneSampler(options); }
+LoneSampler Make(const Sampling& options) { return LoneSampler(options); }
 
 std::vector<float> Logits(std::initializer_list<double> probabilities) {
   std::vector<float> logits;
@@ -44,7 +44,7 @@ std::vector<float> Logits(std::initializer_list<double> probabilities) {
   return logits;
 }
 
-std::set<TokenId> Reachable(const SamplerOptions& options, const std::vector<float>& logits) {
+std::set<TokenId> Reachable(const Sampling& options, const std::vector<float>& logits) {
   LoneSampler sampler = Make(options);
   std::set<TokenId> ids;
   for (int i = 0; i < 2000; ++i) ids.insert(sampler.Sample(logits).value());
@@ -66,8 +66,7 @@ TEST(Sampler, ManyShareOneScratchWhichTakesNoMoreThanItSaid) {
   SamplerScratch scratch(kVocabulary);
   std::vector<Sampler> sharing;
   std::vector<LoneSampler> alone;
-  for (const SamplerOptions& options :
-       {SamplerOptions{}, SamplerOptions{.top_k = 0, .seed = 3}, Plain(7)}) {
+  for (const Sampling& options : {Sampling{}, Sampling{.top_k = 0, .seed = 3}, Plain(7)}) {
     sharing.push_back(Sampler::Make(options).value());
     alone.emplace_back(options);
   }
@@ -112,7 +111,7 @@ TEST(Sampler, FollowsTheDistribution) {
 TEST(Sampler, TemperatureSharpensAndFlattens) {
   const auto logits = Logits({0.8, 0.2});
   const auto share_of_first = [&](double temperature) {
-    SamplerOptions options = Plain();
+    Sampling options = Plain();
     options.temperature = temperature;
     LoneSampler sampler = Make(options);
     int first = 0;
@@ -126,7 +125,7 @@ TEST(Sampler, TemperatureSharpensAndFlattens) {
 }
 
 TEST(Sampler, TopKKeepsTheKMostLikelyAndOfEqualOnesTheLowestIds) {
-  SamplerOptions options = Plain();
+  Sampling options = Plain();
   options.top_k = 2;
   EXPECT_EQ(Reachable(options, Logits({0.1, 0.4, 0.2, 0.3})), (Ids{1, 3}));
   EXPECT_EQ(Reachable(options, Logits({0.25, 0.25, 0.25, 0.25})), (Ids{0, 1}));
@@ -135,7 +134,7 @@ TEST(Sampler, TopKKeepsTheKMostLikelyAndOfEqualOnesTheLowestIds) {
 }
 
 TEST(Sampler, TopPKeepsTheFewestThatReachP) {
-  SamplerOptions options = Plain();
+  Sampling options = Plain();
   const auto logits = Logits({0.15, 0.5, 0.05, 0.3});
   options.top_p = 0.45;
   EXPECT_EQ(Reachable(options, logits), (Ids{1}));
@@ -148,7 +147,7 @@ TEST(Sampler, TopPKeepsTheFewestThatReachP) {
 }
 
 TEST(Sampler, MinPKeepsAFractionOfTheMostLikely) {
-  SamplerOptions options = Plain();
+  Sampling options = Plain();
   options.min_p = 0.25;  // of 0.5: 0.125
   EXPECT_EQ(Reachable(options, Logits({0.15, 0.5, 0.05, 0.3})), (Ids{0, 1, 3}));
   options.min_p = 1;
@@ -156,7 +155,7 @@ TEST(Sampler, MinPKeepsAFractionOfTheMostLikely) {
 }
 
 TEST(Sampler, TopPComesBeforeTemperatureAndAfterTopK) {
-  SamplerOptions options = Plain();
+  Sampling options = Plain();
   options.temperature = 50;  // nearly uniform; after it, top-p 0.7 would keep three of four
   options.top_p = 0.7;
   EXPECT_EQ(Reachable(options, Logits({0.15, 0.5, 0.05, 0.3})), (Ids{1, 3}));
@@ -166,7 +165,7 @@ TEST(Sampler, TopPComesBeforeTemperatureAndAfterTopK) {
 }
 
 TEST(Sampler, PenaltiesWeighWhatTheTextHasAlready) {
-  SamplerOptions options = {.temperature = 0, .repetition_penalty = 2};
+  Sampling options = {.temperature = 0, .repetition_penalty = 2};
   LoneSampler repetition = Make(options);
   EXPECT_EQ(repetition.Sample(std::vector<float>{3, 2, -1}).value(), 0);
   repetition.Accept(0);  // 3 becomes 1.5
@@ -198,7 +197,7 @@ TEST(Sampler, PenaltiesForgetWhatLeavesTheWindow) {
 }
 
 TEST(Sampler, BiasMovesAndBansTokens) {
-  SamplerOptions options = {.temperature = 0, .logit_bias = {{0, -kInfinity}, {2, 1.5F}}};
+  Sampling options = {.temperature = 0, .logit_bias = {{0, -kInfinity}, {2, 1.5F}}};
   LoneSampler sampler = Make(options);
   EXPECT_EQ(sampler.Sample(std::vector<float>{9, 2, 1}).value(), 2);
   const auto outside = sampler.Sample(std::vector<float>{9, 2});
@@ -212,7 +211,7 @@ TEST(Sampler, WhatOverflowsIsAnErrorAndNoCrash) {
 }
 
 TEST(Sampler, OptionsOutOfRangeAreErrorsThatNameThem) {
-  const auto message = [](const SamplerOptions& options) {
+  const auto message = [](const Sampling& options) {
     const auto sampler = Sampler::Make(options);
     return sampler.ok() ? "no error" : sampler.status().message();
   };
@@ -227,18 +226,17 @@ TEST(Sampler, OptionsOutOfRangeAreErrorsThatNameThem) {
 }
 
 TEST(Sampler, OptionsPrintWhatIsOn) {
-  EXPECT_EQ(SamplerOptions{.temperature = 0}.ToString(), "greedy");
-  EXPECT_EQ(SamplerOptions{}.ToString(),
-            "temperature 0.8, top-k 40, top-p 0.95, min-p 0.05, seed 0");
-  const SamplerOptions busy = {.temperature = 0.5,
-                               .top_k = 0,
-                               .top_p = 1,
-                               .min_p = 0,
-                               .repetition_penalty = 1.1,
-                               .presence_penalty = 0.5,
-                               .logit_bias = {{1, 2.0F}},
-                               .seed = 7};
-  EXPECT_EQ(busy.ToString(),
+  EXPECT_EQ(ToString(Sampling{.temperature = 0}), "greedy");
+  EXPECT_EQ(ToString(Sampling()), "temperature 0.8, top-k 40, top-p 0.95, min-p 0.05, seed 0");
+  const Sampling busy = {.temperature = 0.5,
+                         .top_k = 0,
+                         .top_p = 1,
+                         .min_p = 0,
+                         .repetition_penalty = 1.1,
+                         .presence_penalty = 0.5,
+                         .logit_bias = {{1, 2.0F}},
+                         .seed = 7};
+  EXPECT_EQ(ToString(busy),
             "temperature 0.5, repetition 1.1, presence 0.5 over 64 tokens, bias for 1 tokens, "
             "seed 7");
 }
@@ -246,7 +244,7 @@ TEST(Sampler, OptionsPrintWhatIsOn) {
 // Everything in the order of the header, with no shortcut: sorts all tokens, always.
 class PlainSampler {
  public:
-  explicit PlainSampler(const SamplerOptions& options) : options_(options), rng_(options.seed) {}
+  explicit PlainSampler(const Sampling& options) : options_(options), rng_(options.seed) {}
 
   TokenId Sample(const std::vector<float>& logits) {
     std::vector<TokenId> ids(logits.size());
@@ -280,7 +278,7 @@ class PlainSampler {
   }
 
  private:
-  SamplerOptions options_;
+  Sampling options_;
   Rng rng_;
 };
 
@@ -288,7 +286,7 @@ TEST(Sampler, ShortcutsChangeNothing) {
   Rng rng(TestSeed());
   for (int round = 0; round < 60; ++round) {
     // A top-k or a top-p below 1, so that both draw from a sorted list.
-    const SamplerOptions options = {
+    const Sampling options = {
         .temperature = 0.5 + rng.Uniform(),
         .top_k = rng.Below(2) == 0 ? 0 : static_cast<std::uint32_t>(1 + rng.Below(100)),
         .top_p = 0.999 * rng.Uniform(),
@@ -299,14 +297,14 @@ TEST(Sampler, ShortcutsChangeNothing) {
     std::vector<float> logits(2000);
     for (float& logit : logits) logit = static_cast<float>(3 * rng.Normal());
     for (int i = 0; i < 20; ++i) {
-      ASSERT_EQ(sampler.Sample(logits).value(), plain.Sample(logits)) << options.ToString();
+      ASSERT_EQ(sampler.Sample(logits).value(), plain.Sample(logits)) << ToString(options);
     }
   }
 }
 
 // Written down once; the same must come out on every machine and with every compiler.
 TEST(Sampler, GivesTheseTokensUnderThisSeedEverywhere) {
-  SamplerOptions options = {.temperature = 1.3, .top_k = 0, .top_p = 0.98, .min_p = 0, .seed = 42};
+  Sampling options = {.temperature = 1.3, .top_k = 0, .top_p = 0.98, .min_p = 0, .seed = 42};
   LoneSampler sampler = Make(options);
   std::vector<float> logits(1000);
   for (std::size_t i = 0; i < logits.size(); ++i) {

@@ -42,7 +42,7 @@ Status Chat(Engine& engine, GenerateOptions options, const std::string& system) 
         "Ctrl-D the program.\n",
         Name(format));
   }
-  std::vector<ChatMessage> messages;
+  std::vector<Message> messages;
   // A message that cannot be taken is answered with the reason; the talk goes on without it.
   const auto refuse = [&](const Status& status) {
     Remark("{}; the message is left out\n", status.message());
@@ -94,7 +94,7 @@ Status Chat(Engine& engine, GenerateOptions options, const std::string& system) 
       return std::fwrite(piece.data(), 1, piece.size(), stdout) == piece.size() &&
              std::fflush(stdout) == 0;
     };
-    const Result<GenerateResult> generated =
+    const Result<Answer> generated =
         Generate(session, engine.tokenizer(), std::span(prompt).subspan(kept), options,
                  {.on_text = show, .stop = InterruptGuard::interrupted});
     fmt::print("\n");
@@ -103,9 +103,9 @@ Status Chat(Engine& engine, GenerateOptions options, const std::string& system) 
       refuse(generated.status());
       continue;
     }
-    const GenerateResult& result = *generated;
+    const Answer& result = *generated;
     std::fflush(stdout);
-    if (result.finish == FinishReason::kCancelled && result.token_ids.empty()) {
+    if (result.finish == FinishReason::kCancelled && result.tokens.empty()) {
       refuse(Error(Code::kCancelled, "interrupted before an answer began"));
       continue;
     }

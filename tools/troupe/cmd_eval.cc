@@ -132,9 +132,10 @@ class EvalCommand final : public Command {
     record["window"] = options.window;
     record["together"] = options.together.value_or(options.window);
     record["warm_up"] = options.warm_up;
-    record["substitution"] = ChainOf(engine);
+    const ChainReport chain = ChainOf(engine);
+    record["substitution"] = chain.chain;
     AddEvaluation(record, e);
-    record["substitution_links"] = LinkCounts(engine);
+    record["substitution_links"] = LinkCounts(chain);
     AddUsage(record, engine.expert_usage());
     if (e.comparison) record["reference"] = reference_;
     return record;

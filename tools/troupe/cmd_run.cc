@@ -1,11 +1,14 @@
 // `troupe run`: text, a file or token ids in, text out as it comes, a line of figures at the end.
+#include <troupe/model.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <optional>
 #include <string>
 
+#include "api/model_access.h"
 #include "lab/logits_file.h"
-#include "runtime/generator.h"
 #include "runtime/machine_costs.h"
 #include "troupe/chat.h"
 #include "troupe/commands.h"
@@ -21,6 +24,9 @@
 
 namespace troupe {
 namespace {
+
+// A signal wakes nobody who waits for an answer.
+constexpr std::chrono::milliseconds kInterruptLooks(20);
 
 class RunCommand final : public Command {
  public:
@@ -62,62 +68,69 @@ class RunCommand final : public Command {
   }
 
   Status Run() override {
-    GenerateOptions options;
-    options.max_tokens = tokens_.value_or(chat_ ? kMostTokens : 128);
-    options.stop = stop_;
-    options.ignore_end = ignore_end_;
-    TROUPE_ASSIGN_OR_RETURN(options.sampler, sampler_.Sampler());
-    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, engine_.Open(0, trace_.scores()));
+    TROUPE_ASSIGN_OR_RETURN(const Sampling sampling, sampler_.Sampler());
+    TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, engine_.Open(0, trace_.scores()));
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<TraceRecorder> recorder, trace_.Begin(*engine));
     if (explain_) {
-      PrintPlan(*engine, options);
+      PrintPlan(*engine, sampling);
       ExplainMisses(*engine);
     }
     if (chat_) {
+      const GenerateOptions options{.max_tokens = tokens_.value_or(kMostTokens),
+                                    .sampler = sampling,
+                                    .stop = stop_,
+                                    .ignore_end = ignore_end_};
       TROUPE_RETURN_IF_ERROR(Chat(*engine, options, system_));
       return End(*engine, recorder.get());
     }
 
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> prompt, Prompt(*engine));
-    TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
-    if (prompt.size() > session.room()) {
+    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, ModelAccess::Of(std::move(engine)));
+    return AnswerOnce(*model, sampling, recorder.get());
+  }
+
+ private:
+  Status AnswerOnce(Model& model, const Sampling& sampling, TraceRecorder* recorder) const {
+    const Engine& engine = ModelAccess::EngineOf(model);
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> prompt, Prompt(engine));
+    if (prompt.size() > engine.plan().context()) {
       return Error(Code::kResourceExhausted,
                    "{}: the prompt has {} tokens, the context {}; --ctx asks for more",
-                   file_.empty() ? "prompt" : file_, prompt.size(), session.room());
+                   file_.empty() ? "prompt" : file_, prompt.size(), engine.plan().context());
     }
     const InterruptGuard guard;
     if (ShowsText()) {
       fmt::print("{}", prompt_.value_or(""));
       std::fflush(stdout);
     }
-    TROUPE_ASSIGN_OR_RETURN(const GenerateResult result,
-                            GenerateAndStream(*engine, session, prompt, options));
+    TROUPE_ASSIGN_OR_RETURN(const Answer answer, Stream(model, {.prompt = prompt,
+                                                                .max_tokens = tokens_.value_or(128),
+                                                                .sampling = sampling,
+                                                                .stop = stop_,
+                                                                .ignore_end = ignore_end_}));
     if (ShowsText()) fmt::print("\n");
     std::fflush(stdout);
-    TROUPE_RETURN_IF_ERROR(End(*engine, recorder.get(), &result));
+    TROUPE_RETURN_IF_ERROR(End(engine, recorder, &answer));
     if (!json_.empty()) {
-      TROUPE_RETURN_IF_ERROR(WriteJson(RunRecord(*engine, prompt, options, result), json_));
+      TROUPE_RETURN_IF_ERROR(WriteJson(RunRecord(engine, prompt, sampling, answer), json_));
     }
     return InterruptGuard::interrupted() ? Error(Code::kCancelled, "interrupted") : OkStatus();
   }
 
- private:
   // What an answer and a talk have in common at their end. A talk has told its figures, of each
   // answer by itself.
-  Status End(const Engine& engine, TraceRecorder* recorder,
-             const GenerateResult* result = nullptr) const {
+  Status End(const Engine& engine, TraceRecorder* recorder, const Answer* answer = nullptr) const {
     if (explain_) ExplainSubstitution(engine);
-    if (result != nullptr) Remark("{}\n", FiguresLine(engine, *result));
-    RememberRun(engine, result != nullptr ? SeenOf(engine, *result) : TokensSeen());
+    if (answer != nullptr) Remark("{}\n", FiguresLine(engine, *answer));
+    RememberRun(engine, answer != nullptr ? SeenOf(engine, answer->usage) : TokensSeen());
     return trace_.Finish(recorder);
   }
 
   // Where experts are left out or replaced by smaller copies it is not known what was computed.
-  static TokensSeen SeenOf(const Engine& engine, const GenerateResult& result) {
-    const ExpertUsage& experts = result.decode_experts;
+  static TokensSeen SeenOf(const Engine& engine, const Usage& usage) {
+    const ExpertUsage& experts = usage.decode_experts;
     if (experts.dropped > 0 || experts.low_copies > 0) return {};
-    return {.tokens = result.decode_steps,
-            .seconds = result.decode_pass_seconds,
+    return {.tokens = usage.decode_steps,
+            .seconds = usage.decode_pass_seconds,
             .stall_seconds = experts.stall_seconds,
             .touched = engine.bytes_touched_per_token()};
   }
@@ -144,28 +157,36 @@ class RunCommand final : public Command {
     return ids;
   }
 
-  Result<GenerateResult> GenerateAndStream(Engine& engine, Session& session,
-                                           const std::vector<TokenId>& prompt,
-                                           const GenerateOptions& options) const {
-    GenerateHooks hooks;
-    hooks.stop = InterruptGuard::interrupted;
-    hooks.on_text = [this](std::string_view piece) {
-      if (!ShowsText()) return true;
-      return std::fwrite(piece.data(), 1, piece.size(), stdout) == piece.size() &&
-             std::fflush(stdout) == 0;
-    };
-    if (logits_.empty()) {
-      return Generate(session, engine.tokenizer(), prompt, options, hooks);
+  // Writes text and logits as they come.
+  Result<Answer> Stream(Model& model, Request request) const {
+    Callbacks callbacks;
+    if (ShowsText()) {
+      callbacks.on_piece = [](const Piece& piece) {
+        return std::fwrite(piece.text.data(), 1, piece.text.size(), stdout) == piece.text.size() &&
+               std::fflush(stdout) == 0;
+      };
     }
-    TROUPE_ASSIGN_OR_RETURN(LogitsWriter writer,
-                            LogitsWriter::Create(logits_, engine.config().vocabulary));
-    hooks.on_logits = [&writer](TokenId token, std::span<const float> logits) {
+    if (logits_.empty()) return AnswerOf(model, std::move(request), std::move(callbacks));
+    TROUPE_ASSIGN_OR_RETURN(
+        LogitsWriter writer,
+        LogitsWriter::Create(logits_, ModelAccess::EngineOf(model).config().vocabulary));
+    callbacks.on_logits = [&writer](TokenId token, std::span<const float> logits) {
       return writer.Append(token, logits);
     };
-    TROUPE_ASSIGN_OR_RETURN(const GenerateResult result,
-                            Generate(session, engine.tokenizer(), prompt, options, hooks));
+    TROUPE_ASSIGN_OR_RETURN(const Answer answer,
+                            AnswerOf(model, std::move(request), std::move(callbacks)));
     TROUPE_RETURN_IF_ERROR(writer.Finish());
-    return result;
+    return answer;
+  }
+
+  static Result<Answer> AnswerOf(Model& model, Request request, Callbacks callbacks) {
+    TROUPE_ASSIGN_OR_RETURN(Generation generation,
+                            model.Start(std::move(request), std::move(callbacks)));
+    std::optional<Result<Answer>> answer;
+    while (!(answer = generation.WaitFor(kInterruptLooks))) {
+      if (InterruptGuard::interrupted()) generation.Cancel();
+    }
+    return *std::move(answer);
   }
 
   EngineFlags engine_;

@@ -99,12 +99,14 @@ void EngineFlags::AddMemoryOptions(Options& options) {
 void EngineFlags::AddPredictionOptions(Options& options) {
   options.Heading("Prediction");
   options
-      .Add("--predict", offload_.predictor,
-           "Predictor of the experts to prefetch: none, lookahead (the gates of the next layers, "
-           "evaluated early and corrected by earlier misses), top-score (the same, without experts "
-           "that --substitute replaces), gate (the next layer's gate, uncorrected), eap (routing "
-           "paths seen before), previous (the experts of the previous token), or auto: lookahead, "
-           "or top-score with --substitute (auto)")
+      .Add(
+          "--predict", offload_.predictor,
+          "Predictor of the experts to prefetch: none, lookahead (the gates of the next layers, "
+          "evaluated early and corrected by earlier misses), top-score (the same, without experts "
+          "that --substitute replaces), gate (the next layer's gate, uncorrected), eap (routing "
+          "paths seen before), previous (the experts of the previous token), wrong (a control: the "
+          "experts that the gate ranks last), or auto: lookahead, "
+          "or top-score with --substitute (auto)")
       .OneOf(PredictorNames())
       .Type("WHAT");
   options

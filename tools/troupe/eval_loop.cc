@@ -74,7 +74,7 @@ Status EvalLoop::Run(const EvalFlags& flags) const {
   Json record;
   record["model"] = engine->path();
   record["text"] = flags.text().name();
-  record["substitution"] = ChainOf(*engine);
+  record["substitution"] = ChainOf(*engine).chain;
   record["prompts"] = found->answers.size();
   record["prompt_tokens"] = prompt_tokens_;
   record["tokens"] = tokens_;

@@ -183,7 +183,7 @@ Status EvalTasks::Run(const EvalFlags& flags) const {
   if (flags.json().empty()) return OkStatus();
   Json record;
   record["model"] = engine->path();
-  record["substitution"] = ChainOf(*engine);
+  record["substitution"] = ChainOf(*engine).chain;
   record["together"] = options.together ? Json(*options.together) : Json();
   record["tasks"] = Json::Array();
   for (const ScoredTask& task : tasks) record["tasks"].push_back(TaskJson(task));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "troupe/run_record.h"
+
 namespace troupe {
 
 double ShareOf(const ReplayReport& report, const ReplaySpec& spec) {
@@ -86,7 +88,7 @@ std::string Row(const ReplayReport& report, const ReplayOutcome& outcome) {
                        PerToken(static_cast<double>(r.elsewhere), r));
   }
   // Why it did not replace more.
-  for (const SubstitutionReport::Link& link : r.substitution.links) {
+  for (const ChainReport::Link& link : r.substitution.links) {
     row += fmt::format("\n    {}:", link.link);
     for (const NamedCount& count : link.counts)
       row += fmt::format(" {} {},", count.name, count.count);
@@ -107,7 +109,7 @@ Json ToJson(const ReplayCounts& counts) {
           {"hit_rate", counts.HitRate()}};
 }
 
-Json ToJson(const SubstitutionReport& report) {
+Json ToJson(const ChainReport& report) {
   const SubstitutionCounts& c = report.counts;
   Json json = {{"replaced_share", report.ReplacedShare()},
                {"passed_over", c.passed_over},
@@ -121,12 +123,7 @@ Json ToJson(const SubstitutionReport& report) {
                {"tokens_changed", c.tokens_changed},
                {"loads_before", c.loads_before},
                {"loads_after", c.loads_after}};
-  json["links"] = Json::Array();
-  for (const SubstitutionReport::Link& link : report.links) {
-    Json counts;
-    for (const NamedCount& count : link.counts) counts[std::string(count.name)] = count.count;
-    json["links"].push_back({{"link", link.link}, {"counts", std::move(counts)}});
-  }
+  json["links"] = LinkCounts(report);
   return json;
 }
 

@@ -5,6 +5,7 @@
 #include "expert/substitution/quality_limit.h"
 #include "kernels/target.h"
 #include "machine/process_memory.h"
+#include "text/sampler.h"
 #include "troupe/remark.h"
 
 namespace troupe {
@@ -12,9 +13,9 @@ namespace troupe {
 namespace {
 
 // What loading on demand did, per token of the answer; nothing if every expert was in memory.
-std::string OffloadFigures(const Engine& engine, const GenerateResult& result) {
+std::string OffloadFigures(const Engine& engine, const Usage& usage) {
   if (engine.plan().memory.all_resident) return "";
-  const ExpertUsage& all = result.experts;
+  const ExpertUsage& all = usage.experts;
   std::string figures =
       fmt::format("experts: {} of {} in memory, {} read in {} reads, stalled {:.2f} s; ",
                   engine.plan().memory.slots, engine.plan().needs.AllExperts(),
@@ -25,11 +26,11 @@ std::string OffloadFigures(const Engine& engine, const GenerateResult& result) {
   }
   if (const std::uint64_t changed = all.substituted + all.dropped; changed > 0) {
     figures += fmt::format("not exact: of {} expert uses {} substituted, {} dropped; ",
-                           result.expert_uses, all.substituted, all.dropped);
+                           usage.expert_uses, all.substituted, all.dropped);
   }
-  if (result.decode_steps == 0) return figures;
-  const ExpertUsage& decode = result.decode_experts;
-  const auto steps = static_cast<double>(result.decode_steps);
+  if (usage.decode_steps == 0) return figures;
+  const ExpertUsage& decode = usage.decode_experts;
+  const auto steps = static_cast<double>(usage.decode_steps);
   return figures + fmt::format("a token: {:.1f} % hits, read {}, waited {:.1f} ms; ",
                                100 * decode.HitRate(),
                                ToString(Bytes(static_cast<std::uint64_t>(
@@ -39,13 +40,13 @@ std::string OffloadFigures(const Engine& engine, const GenerateResult& result) {
 
 }  // namespace
 
-std::string FiguresLine(const Engine& engine, const GenerateResult& result) {
+std::string FiguresLine(const Engine& engine, const Answer& answer) {
   return fmt::format(
       "[{} tokens at {:.1f} tokens/s; prompt of {} at {:.1f} tokens/s, first token after {:.0f} "
       "ms; {}peak memory {}; ended: {}]",
-      result.token_ids.size(), result.DecodeTokensPerSecond(), result.prompt_tokens,
-      result.PrefillTokensPerSecond(), result.first_token_seconds * 1e3,
-      OffloadFigures(engine, result), ToString(PeakResidentMemory()), Name(result.finish));
+      answer.tokens.size(), answer.usage.DecodeTokensPerSecond(), answer.usage.prompt_tokens,
+      answer.usage.PrefillTokensPerSecond(), answer.usage.first_token_seconds * 1e3,
+      OffloadFigures(engine, answer.usage), ToString(PeakResidentMemory()), Name(answer.finish));
 }
 
 void AddUsage(Json& record, const ExpertUsage& usage) {
@@ -81,16 +82,14 @@ void AddUsage(Json& record, const ExpertUsage& usage) {
   record["layer_asks"] = std::move(asks);
 }
 
-std::string ChainOf(const Engine& engine) {
+ChainReport ChainOf(const Engine& engine) {
   const std::optional<OffloadReport> offload = engine.offload_report();
-  return offload ? offload->substitution.chain : "exact";
+  return offload ? offload->substitution : ChainReport();
 }
 
-Json LinkCounts(const Engine& engine) {
+Json LinkCounts(const ChainReport& report) {
   Json links = Json::Array();
-  const std::optional<OffloadReport> offload = engine.offload_report();
-  if (!offload) return links;
-  for (const ChainReport::Link& link : offload->substitution.links) {
+  for (const ChainReport::Link& link : report.links) {
     Json counts;
     for (const NamedCount& count : link.counts) counts[std::string(count.name)] = count.count;
     links.push_back({{"link", link.link}, {"counts", std::move(counts)}});
@@ -98,30 +97,30 @@ Json LinkCounts(const Engine& engine) {
   return links;
 }
 
-Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,
-               const GenerateOptions& options, const GenerateResult& result) {
+Json RunRecord(const Engine& engine, std::span<const TokenId> prompt, const Sampling& sampling,
+               const Answer& answer) {
   const EnginePlan& plan = engine.plan();
   Json record;
   record["model"] = engine.path();
   record["prompt_ids"] = prompt;
-  record["token_ids"] = result.token_ids;
-  record["text"] = result.text;
-  record["finish"] = Name(result.finish);
-  record["prefill_tokens_per_s"] = result.PrefillTokensPerSecond();
-  record["decode_tokens_per_s"] = result.DecodeTokensPerSecond();
-  record["ttft_s"] = result.first_token_seconds;
+  record["token_ids"] = answer.tokens;
+  record["text"] = answer.text;
+  record["finish"] = Name(answer.finish);
+  record["prefill_tokens_per_s"] = answer.usage.PrefillTokensPerSecond();
+  record["decode_tokens_per_s"] = answer.usage.DecodeTokensPerSecond();
+  record["ttft_s"] = answer.usage.first_token_seconds;
   record["load_s"] = engine.load_seconds();
   record["peak_rss_bytes"] = PeakResidentMemory().count();
   record["memory_budget_bytes"] = plan.memory.budget.count();
   record["planned_bytes"] = plan.memory.total().count();
   record["bytes_touched_per_token"] = engine.bytes_touched_per_token().count();
-  record["decode_steps"] = result.decode_steps;
-  record["expert_uses"] = result.expert_uses;
-  AddUsage(record, result.experts);
-  record["substitutions"] = result.experts.NotExact();
+  record["decode_steps"] = answer.usage.decode_steps;
+  record["expert_uses"] = answer.usage.expert_uses;
+  AddUsage(record, answer.usage.experts);
+  record["substitutions"] = answer.usage.experts.NotExact();
   record["expert_slots"] = plan.memory.slots;
   Json decode;
-  AddUsage(decode, result.decode_experts);
+  AddUsage(decode, answer.usage.decode_experts);
   record["decode"] = std::move(decode);
   if (const std::optional<OffloadReport> offload = engine.offload_report()) {
     record["store"] = offload->store;
@@ -133,7 +132,7 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,
                         : offload->exact() ? Json("exact")
                                            : Json();
     record["substitution"] = offload->substitution.chain;
-    record["substitution_links"] = LinkCounts(engine);
+    record["substitution_links"] = LinkCounts(offload->substitution);
     record["cache_policy"] = offload->policy;
     record["evictions"] = offload->cache.evictions;
     record["read_retries"] = offload->loads.retries;
@@ -146,8 +145,8 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,
   record["threads"] = plan.threads;
   record["context"] = plan.context();
   record["target"] = Name(ActiveTarget());
-  record["sampler"] = options.sampler.ToString();
-  record["seed"] = options.sampler.seed;
+  record["sampler"] = ToString(sampling);
+  record["seed"] = sampling.seed;
   return record;
 }
 
@@ -165,13 +164,13 @@ void ExplainSubstitution(const Engine& engine) {
   if (offload && !offload->substitution.exact()) Remark("{}", Explain(offload->substitution));
 }
 
-void PrintPlan(const Engine& engine, const GenerateOptions& options) {
+void PrintPlan(const Engine& engine, const Sampling& sampling) {
   Remark("model         {}\n", engine.path());
   for (const std::string& line : Describe(engine.config())) Remark("{}\n", line);
   for (const std::string& line : Describe(engine.plan())) Remark("{}\n", line);
   Remark("kernels       {}\n", Name(ActiveTarget()));
   Remark("per token     {} of weights are read\n", ToString(engine.bytes_touched_per_token()));
-  Remark("sampling      {}\n", options.sampler.ToString());
+  Remark("sampling      {}\n", ToString(sampling));
 }
 
 }  // namespace troupe

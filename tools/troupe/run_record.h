@@ -2,32 +2,33 @@
 // --explain prints at its beginning.
 #pragma once
 
+#include <troupe/request.h>
+
 #include <span>
 #include <string>
 
 #include "runtime/engine.h"
-#include "runtime/generator.h"
 #include "troupe/json_record.h"
 
 namespace troupe {
 
-std::string FiguresLine(const Engine& engine, const GenerateResult& result);
+std::string FiguresLine(const Engine& engine, const Answer& answer);
 
 // The members that tell where experts came from, as every record has them.
 void AddUsage(Json& record, const ExpertUsage& usage);
 
-// The chain of substitution policies in force: "exact" if every expert is in memory.
-std::string ChainOf(const Engine& engine);
+// The chain of substitution policies in force, with its counts; exact if every expert is in memory.
+ChainReport ChainOf(const Engine& engine);
 
 // Of each link of the chain that answered, what its gates and answers counted; none of an exact
 // run.
-Json LinkCounts(const Engine& engine);
+Json LinkCounts(const ChainReport& report);
 
-Json RunRecord(const Engine& engine, std::span<const TokenId> prompt,
-               const GenerateOptions& options, const GenerateResult& result);
+Json RunRecord(const Engine& engine, std::span<const TokenId> prompt, const Sampling& sampling,
+               const Answer& answer);
 
 // To stderr: stdout is for the text.
-void PrintPlan(const Engine& engine, const GenerateOptions& options);
+void PrintPlan(const Engine& engine, const Sampling& sampling);
 
 // Tells of the first misses of the cache as they happen: what was missing, what it displaced, how
 // long it took and who waited.

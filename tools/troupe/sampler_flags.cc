@@ -57,14 +57,14 @@ void SamplerFlags::AddTo(Options& options) {
       .Type("N");
 }
 
-Result<SamplerOptions> SamplerFlags::Sampler() const {
-  SamplerOptions options = options_;
+Result<Sampling> SamplerFlags::Sampler() const {
+  Sampling options = options_;
   options.seed = seed_ ? *seed_ : std::random_device()();
   for (const std::string& text : biases_) {
     TROUPE_ASSIGN_OR_RETURN(const auto bias, ParseBias(text));
     options.logit_bias[bias.first] = bias.second;
   }
-  TROUPE_RETURN_IF_ERROR(options.Validate());
+  TROUPE_RETURN_IF_ERROR(Validate(options));
   return options;
 }
 

@@ -15,10 +15,10 @@ class SamplerFlags {
  public:
   void AddTo(Options& options);
   // Without --seed each call draws another one; the record says which it was.
-  Result<SamplerOptions> Sampler() const;
+  Result<Sampling> Sampler() const;
 
  private:
-  SamplerOptions options_;
+  Sampling options_;
   std::optional<std::uint64_t> seed_;
   std::vector<std::string> biases_;  // "306=-inf"
 };

@@ -9,6 +9,8 @@
 // pool.
 #pragma once
 
+#include <troupe/usage.h>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -34,14 +36,6 @@ struct CacheStats {
   std::uint64_t dropped = 0;  // low copies given up because they were not enough
 
   bool operator==(const CacheStats&) const = default;
-};
-
-// Of one layer's questions.
-struct LayerHits {
-  std::uint64_t hits = 0;
-  std::uint64_t asks = 0;
-
-  bool operator==(const LayerHits&) const = default;
 };
 
 class ExpertCache {

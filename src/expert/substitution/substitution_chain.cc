@@ -99,6 +99,11 @@ ChainReport SubstitutionChain::Report() const {
   return report;
 }
 
+double ChainReport::ReplacedShare() const {
+  const std::uint64_t replaced = counts.substituted + counts.low_bit + counts.dropped;
+  return counts.slots == 0 ? 0 : static_cast<double>(replaced) / static_cast<double>(counts.slots);
+}
+
 std::string Explain(const ChainReport& report) {
   const SubstitutionCounts& counts = report.counts;
   std::string text = fmt::format("substitution {}, passes of at most {} tokens\n", report.chain,

@@ -47,6 +47,8 @@ struct ChainReport {
   std::vector<Link> links;
 
   bool exact() const { return links.empty(); }
+  // Of all slots that the chain looked at, those that did not get the expert they chose in full.
+  double ReplacedShare() const;
 };
 
 class SubstitutionChain {

@@ -104,22 +104,18 @@ Made MakeReunite(LinkOptions& read, const SubstitutionMaterial&) {
 struct Entry {
   std::string_view name;
   Made (*make)(LinkOptions&, const SubstitutionMaterial&);
-  std::string_view help;
 };
 
 constexpr std::array<Entry, 9> kPolicies = {{
-    {"smoe", MakeSmoe, "alpha: a resident expert of like score for one of low score"},
-    {"buddies", MakeBuddies,
-     "tau, temperature, gamma, beta or budget, rho, rank, eta, kappa, best-first: a resident "
-     "expert "
-     "that is often chosen with it; kappa counts hops to other machines and has no effect on one"},
-    {"low-bit", MakeLowBit, "most-share: its copy of fewer bits, where it weighs so much at most"},
-    {"drop", MakeDrop, "renormalise, most-share, rho: nothing, where it weighs so much at most"},
-    {"bias", MakeBias, "bonus, rho: experts ranked with a bonus for residents"},
-    {"best-live", MakeBestLive, "rho: the resident expert of the best score"},
-    {"random", MakeRandom, "rho, seed: any resident expert"},
-    {"top", MakeTop, "keep: only the first experts of every token, missing or not"},
-    {"reunite", MakeReunite, "takes back what saves no load; goes last"},
+    {"smoe", MakeSmoe},
+    {"buddies", MakeBuddies},
+    {"low-bit", MakeLowBit},
+    {"drop", MakeDrop},
+    {"bias", MakeBias},
+    {"best-live", MakeBestLive},
+    {"random", MakeRandom},
+    {"top", MakeTop},
+    {"reunite", MakeReunite},
 }};
 
 Made MakePolicy(std::string_view link, const SubstitutionMaterial& material) {
@@ -159,12 +155,6 @@ bool NeedsBuddies(std::string_view text) {
     at = end == std::string_view::npos ? end : end + 1;
   }
   return false;
-}
-
-std::string SubstitutionHelp() {
-  std::string text;
-  for (const Entry& entry : kPolicies) text += fmt::format("{}: {}\n", entry.name, entry.help);
-  return text;
 }
 
 }  // namespace troupe

@@ -1,45 +1,6 @@
 #include "sim/replay/cache_replay.h"
 
-#include <algorithm>
-
 namespace troupe {
-
-double SubstitutionReport::ReplacedShare() const {
-  const std::uint64_t replaced = counts.substituted + counts.low_bit + counts.dropped;
-  return counts.slots == 0 ? 0 : static_cast<double>(replaced) / static_cast<double>(counts.slots);
-}
-
-ReplayLoads::ReplayLoads(const TraceHeader& header, const ReplayCosts& costs)
-    : link_(costs.latency_seconds), seconds_(header.layers) {
-  const std::vector<std::uint64_t>& bytes =
-      costs.expert_bytes.empty() ? header.expert_bytes : costs.expert_bytes;
-  if (!bytes.empty()) weight_.resize(header.layers);
-  for (std::size_t l = 0; l < header.moe_layers.size(); ++l) {
-    if (!costs.load_seconds.empty()) seconds_[header.moe_layers[l]] = costs.load_seconds[l];
-    if (!bytes.empty()) weight_[header.moe_layers[l]] = bytes[l];
-  }
-}
-
-double ReplayLoads::SecondsFor(std::uint32_t layer) const { return seconds_[layer]; }
-
-double ReplayLoads::SecondsUnderWay() const {
-  return idle() ? 0 : std::max(0.0, link_.NextEnd() - now_);
-}
-
-void ReplayLoads::Begin(ExpertId id, std::uint32_t, ExpertCopy, Urgency urgency) {
-  link_.Request(id, seconds_[id.layer], urgency == Urgency::kDemand, now_);
-  mean_.Add(seconds_[id.layer]);
-  ++loads_;
-  if (!weight_.empty()) bytes_ += weight_[id.layer];
-}
-
-std::span<const LoadEnd> ReplayLoads::TakeEnded() {
-  ids_.clear();
-  ended_.clear();
-  link_.AdvanceTo(now_, ids_);
-  for (const ExpertId id : ids_) ended_.push_back({.id = id, .status = OkStatus()});
-  return ended_;
-}
 
 CacheReplay::CacheReplay(const TraceHeader& header, ReplaySetup setup)
     : header_(header),
@@ -50,7 +11,8 @@ CacheReplay::CacheReplay(const TraceHeader& header, ReplaySetup setup)
                          .top_k = header.top_k,
                          .normalised = header.scores == ScoreKind::kChosenSoftmax},
              .prefetch = setup.prefetch,
-             .in_order = true}) {
+             .in_order = true}),
+      second_lane_(costs_, loads_, flow_) {
   result_.layers.resize(header.moe_layers.size());
   if (!setup.substitution) return;
   TROUPE_CHECK(setup.substitution->limits().most_tokens <= kMostRoutedTokens);
@@ -124,7 +86,9 @@ std::uint64_t CacheReplay::PlayLayer(std::size_t moe_layer, const ReplayPass& pa
   const std::uint64_t hits = cache().stats().hits;
   const std::span<const ExpertDemand> demands = Route(moe_layer, pass);
   demand_ = flow_.Ask(layer, demands, static_cast<Nanos>(loads_.now() * 1e9));
-  if (costs_.second_lane_seconds) PlanMisses(pass, moe_layer);
+  if (second_lane_.exists()) {
+    second_lane_.Divide(*demand_, layer, pass.routes[moe_layer].chosen, tokens_);
+  }
   ReplayCounts& counts = result_.layers[moe_layer];
   counts.tokens += pass.tokens;
   ++counts.passes;
@@ -134,8 +98,7 @@ std::uint64_t CacheReplay::PlayLayer(std::size_t moe_layer, const ReplayPass& pa
       moe_layer + 1 < header_.moe_layers.size() && header_.moe_layers[moe_layer + 1] == layer + 1;
   if (followed) flow_.OnForecast(layer + 1, /*ahead=*/1, {});
   GiveAll();
-  const double left = second_lane_ends_ - loads_.now();
-  if (left > 0) {
+  if (const double left = second_lane_.SecondsLeft(); left > 0) {
     result_.stall_seconds += left;
     loads_.Pass(left);
   }
@@ -157,44 +120,8 @@ void CacheReplay::GiveAll() {
     result_.stall_seconds += loads_.now() - start;
     const Result<std::span<const Given>> given = flow_.Give(*demand_);
     TROUPE_CHECK(given.ok() && (first || !given->empty()));
-    for (const Given& expert : *given) Compute(ExpertSeconds(tokens_[expert.expert]));
+    for (const Given& expert : *given) Compute(costs_.ExpertSeconds(tokens_[expert.expert]));
   }
-}
-
-void CacheReplay::PlanMisses(const ReplayPass& pass, std::size_t moe_layer) {
-  const std::uint32_t layer = header_.moe_layers[moe_layer];
-  weights_.assign(header_.experts, 0);
-  for (const ExpertChoice& slot : pass.routes[moe_layer].chosen) {
-    weights_[slot.expert] = std::max(weights_[slot.expert], slot.weight);
-  }
-  misses_.clear();
-  for (const ExpertId id : flow_.Unplaced(*demand_)) {
-    misses_.push_back(
-        {.expert = id.expert, .rows = tokens_[id.expert], .weight = weights_[id.expert]});
-  }
-  double busy = 0;  // with what is resident, while loads go on
-  for (std::uint32_t e = 0; e < header_.experts; ++e) {
-    const bool resident = cache().Find({layer, e}) == Residence::kResident;
-    if (tokens_[e] > 0 && resident) busy += ExpertSeconds(tokens_[e]);
-  }
-  const MissPlan& plan = planner_.PlanLayer(
-      misses_, {.load_seconds = loads_.MeanSeconds().value_or(loads_.SecondsFor(layer)),
-                .queued_seconds = loads_.SecondsUnderWay(),
-                .latency_seconds = loads_.idle() ? costs_.latency_seconds : 0,
-                .local = {.busy_seconds = busy,
-                          .first_row_seconds = costs_.expert_first_seconds,
-                          .further_row_seconds = costs_.expert_further_seconds},
-                .other_seconds = *costs_.second_lane_seconds});
-  loaded_.clear();
-  for (const MissDecision& decision : plan.decisions) {
-    if (decision.answer != MissAnswer::kElsewhere) loaded_.push_back({layer, decision.expert});
-  }
-  const std::size_t elsewhere = plan.decisions.size() - loaded_.size();
-  result_.elsewhere += elsewhere;
-  second_lane_ends_ =
-      elsewhere > 0 ? loads_.now() + static_cast<double>(elsewhere) * *costs_.second_lane_seconds
-                    : -1;
-  flow_.LoadOnly(*demand_, loaded_);
 }
 
 ReplayResult CacheReplay::result() const {
@@ -203,12 +130,8 @@ ReplayResult CacheReplay::result() const {
   result.prefetch = flow_.prefetch().stats();
   result.loads = loads_.loads();
   result.bytes = loads_.bytes();
-  if (const SubstitutionChain* chain = flow_.substitution()) {
-    result.substitution.counts = chain->counts();
-    for (const auto& link : chain->links()) {
-      result.substitution.links.push_back({.link = link->ToString(), .counts = link->counts()});
-    }
-  }
+  result.elsewhere = second_lane_.taken();
+  if (const SubstitutionChain* chain = flow_.substitution()) result.substitution = chain->Report();
   return result;
 }
 

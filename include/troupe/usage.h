@@ -1,0 +1,105 @@
+// What answers cost: sums that can be added and subtracted. An ask is one layer needing one expert
+// for some rows of a pass, and a row is one token of one sequence.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace troupe {
+
+struct LayerHits {
+  std::uint64_t hits = 0;
+  std::uint64_t asks = 0;
+
+  bool operator==(const LayerHits&) const = default;
+};
+
+struct CacheUse {
+  std::uint64_t hits = 0;    // asks that found the expert in memory
+  std::uint64_t misses = 0;  // asks that did not
+  // The rows of these asks: (row, slot) pairs, of which one ask of a batch can hold many.
+  std::uint64_t use_hits = 0;
+  std::uint64_t use_misses = 0;
+  double deciding_seconds = 0;  // which slots are substituted, and which experts leave the cache
+
+  double HitRate() const {
+    const std::uint64_t asks = hits + misses;
+    return asks == 0 ? 1.0 : static_cast<double>(hits) / static_cast<double>(asks);
+  }
+};
+
+struct ReadUse {
+  std::uint64_t reads = 0;  // handed to the system
+  std::uint64_t bytes_read = 0;
+  // With at least one read under way; one that has ended counts until the loop comes by.
+  double reading_seconds = 0;
+  double stall_seconds = 0;  // in which there was nothing to compute before a load ended
+};
+
+// Answers that are not exact; none unless somebody allowed them.
+struct LossyUse {
+  std::uint64_t low_copies = 0;       // asks that a copy of lower precision answered
+  std::uint64_t low_assignments = 0;  // the (row, slot) pairs among them
+  std::uint64_t substituted = 0;      // slots that another expert answered
+  std::uint64_t dropped = 0;          // slots that nothing answered
+
+  // Slots that were not answered by the expert that the router chose, at its full precision.
+  std::uint64_t NotExact() const { return substituted + dropped + low_assignments; }
+};
+
+struct PrefetchUse {
+  // Loads begun ahead of a question, and what became of them: there when asked for, asked for while
+  // on their way, called off before all was read, evicted or failed unasked; or still waiting to be
+  // asked for, of which there may be fewer in the end than in the beginning.
+  std::uint64_t prefetches = 0;
+  std::uint64_t prefetch_useful = 0;
+  std::uint64_t prefetch_late = 0;
+  std::uint64_t prefetch_cancelled = 0;
+  std::uint64_t prefetch_wasted = 0;
+  std::int64_t prefetch_waiting = 0;
+  // Asks of layers that a guess was made for, and those of them that it held; some of these as what
+  // would be chosen if the guess were right, not only as likely further ones.
+  std::uint64_t asks_after_guess = 0;
+  std::uint64_t guessed = 0;
+  std::uint64_t expected = 0;
+  // Experts left out of guesses as others may answer for them: in every guess that might have held
+  // them, of which a layer may have several.
+  std::uint64_t left_out = 0;
+};
+
+// Where experts came from, and what that took. All zero if every expert is in memory.
+struct ExpertUsage : CacheUse, ReadUse, LossyUse, PrefetchUse {
+  std::vector<LayerHits> layers = {};  // of hits and misses together; empty if all are in memory
+
+  ExpertUsage Since(const ExpertUsage& before) const;
+  ExpertUsage& operator+=(const ExpertUsage& part);  // of the same model
+  ExpertUsage& operator-=(const ExpertUsage& part);
+};
+
+// What an answer took. Seconds from the moment that the request had its memory.
+struct Usage {
+  std::size_t prompt_tokens = 0;     // that were read: all, unless it was cancelled before
+  std::size_t generated_tokens = 0;  // without the one that ended the answer
+  std::size_t decode_steps = 0;      // passes after the prompt
+  double queue_seconds = 0;          // from the start to that moment
+  double prefill_seconds = 0;        // to the last token of the prompt
+  double first_token_seconds = 0;    // to the first token chosen
+  double decode_seconds = 0;         // from the first token to the end
+  double decode_pass_seconds = 0;    // the part of decode_seconds in which passes ran
+
+  std::uint64_t expert_uses = 0;  // (token, layer, expert) triples that the router chose
+  // Of passes that requests shared, this one's part.
+  ExpertUsage experts;         // prompt and answer
+  ExpertUsage decode_experts;  // the passes after the first token
+
+  double PrefillTokensPerSecond() const { return PerSecond(prompt_tokens, prefill_seconds); }
+  double DecodeTokensPerSecond() const { return PerSecond(decode_steps, decode_seconds); }
+
+ private:
+  static double PerSecond(std::size_t count, double seconds) {
+    return seconds > 0 ? static_cast<double>(count) / seconds : 0;
+  }
+};
+
+}  // namespace troupe

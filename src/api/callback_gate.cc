@@ -1,0 +1,55 @@
+#include "api/callback_gate.h"
+
+#include <utility>
+
+namespace troupe {
+
+template <typename Call>
+bool CallbackGate::Guarded(Call call) {
+  caller_ = std::this_thread::get_id();
+  bool returned = true;
+  try {
+    call();
+  } catch (...) {  // not ours: it must not take the engine's thread with it
+    returned = false;
+  }
+  caller_ = std::thread::id();
+  return returned;
+}
+
+Status CallbackGate::Choose(TokenId token, std::span<const float> logits) {
+  const MutexLock lock(mu_);
+  ++tokens_;
+  if (wanted_ != Wanted::kAll || !callbacks_.on_logits) return OkStatus();
+  Status told;
+  if (!Guarded([&] { told = callbacks_.on_logits(token, logits); })) {
+    return Error(Code::kInternal, "on_logits threw an exception");
+  }
+  return told;
+}
+
+bool CallbackGate::Show(std::string_view text) {
+  const MutexLock lock(mu_);
+  if (wanted_ != Wanted::kAll) return false;
+  if (!callbacks_.on_piece) return true;
+  bool more = false;
+  return Guarded([&] { more = callbacks_.on_piece({.text = text, .tokens = tokens_}); }) && more;
+}
+
+void CallbackGate::End(const Result<Answer>& answer) {
+  Callbacks let_go;  // outside the lock: what they hold may hold the handle, which stops all
+  const MutexLock lock(mu_);
+  std::swap(let_go, callbacks_);
+  if (wanted_ == Wanted::kNothing || !let_go.on_end) return;
+  Guarded([&] { let_go.on_end(answer); });  // who throws is told nothing more anyway
+}
+
+void CallbackGate::Stop(Wanted most) {
+  Wanted now = wanted_;
+  while (now < most && !wanted_.compare_exchange_weak(now, most)) {
+  }
+  if (caller_.load() == std::this_thread::get_id()) return;
+  const MutexLock lock(mu_);  // a call under way holds it
+}
+
+}  // namespace troupe

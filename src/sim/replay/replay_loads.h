@@ -1,0 +1,73 @@
+// The replay's link (replay_link.h) behind the port through which MissFlow loads, the clock of
+// both, and what loading and computing are taken to cost.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "expert/flow/lane_balance.h"
+#include "expert/flow/miss_flow.h"
+#include "sim/replay/replay_link.h"
+#include "trace/trace_header.h"
+
+namespace troupe {
+
+struct ReplayCosts {
+  double latency_seconds = 0;
+  std::vector<double> load_seconds;         // of an expert's bytes, by MoE layer; empty: none
+  std::vector<std::uint64_t> expert_bytes;  // by MoE layer, in place of the trace's
+  double layer_first_seconds = 0;           // of a layer without its experts: a pass's first token
+  double layer_further_seconds = 0;         // each further one
+  double expert_first_seconds = 0;          // of an expert
+  double expert_further_seconds = 0;
+  // Where a missing expert can be computed where it lies, beside the link: what one takes so. The
+  // two lanes then share a layer's misses (expert/flow/plan_layer.h). Needs routes.
+  std::optional<double> second_lane_seconds;
+
+  double ExpertSeconds(std::uint32_t tokens) const {
+    return expert_first_seconds + (tokens - 1) * expert_further_seconds;
+  }
+};
+
+class ReplayLoads final : public LoadPort {
+ public:
+  ReplayLoads(const TraceHeader& header, const ReplayCosts& costs);
+
+  void Begin(ExpertId id, std::uint32_t slot, ExpertCopy copy, Urgency urgency) override;
+  void Promote(ExpertId id) override { link_.Promote(id); }
+  CallOff Cancel(ExpertId id) override {
+    return link_.Cancel(id) ? CallOff::kGone : CallOff::kTooLate;
+  }
+  double SecondsFor(std::uint32_t layer) const override;
+  // Until the load that is under way has ended.
+  double SecondsUnderWay() const;
+  bool idle() const override { return link_.NextEnd() == ReplayLink::kNothing; }
+
+  void Pass(double seconds) { now_ += seconds; }
+  void PassToNextEnd() { now_ = std::max(now_, link_.NextEnd()); }
+  double now() const { return now_; }
+  // What has ended by now and was not taken yet.
+  std::span<const LoadEnd> TakeEnded();
+
+  std::uint64_t loads() const { return loads_; }
+  std::uint64_t bytes() const { return bytes_; }
+  // Of the last loads, as it would be known where nobody tells.
+  std::optional<double> MeanSeconds() const { return mean_.Mean(); }
+
+ private:
+  static constexpr std::size_t kLoadsRemembered = 64;
+
+  ReplayLink link_;
+  std::vector<double> seconds_;        // by layer of the model
+  std::vector<std::uint64_t> weight_;  // in bytes, by layer too; empty: not known
+  double now_ = 0;
+  std::vector<ExpertId> ids_;
+  std::vector<LoadEnd> ended_;
+  std::uint64_t loads_ = 0, bytes_ = 0;
+  WindowMean mean_{kLoadsRemembered};
+};
+
+}  // namespace troupe
