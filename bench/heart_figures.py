@@ -1,4 +1,11 @@
-"""What bench/heart makes of its runs: ratios, tables, bars."""
+"""What bench/heart makes of its runs: ratios with their intervals, tables, bars.
+
+The two binaries run in turn, and each round gives a ratio. A ratio is the median of these, and its
+interval spans what the machine's noise alone may make of it. A bar is missed when the whole interval
+lies below it: on a machine that wavers by a tenth one run says little, and a table that hid that
+would say something false.
+"""
+import collections
 import math
 import statistics
 
@@ -9,17 +16,40 @@ LEAST_OF_LIMIT = 0.8      # a pass of 2 to 32 tokens, of what memory and disk al
 MOST_GAP = 3.0            # of the median gap
 
 
-def _ratio(cell, phase):
-    return statistics.median(cell[phase]["new"]) / statistics.median(cell[phase]["old"])
+Interval = collections.namedtuple("Interval", "middle low high")
+CellRatio = collections.namedtuple("CellRatio", "model share phase ratio")
+
+
+def _rounds(cell, phase):
+    return [new / old for old, new in zip(cell[phase]["old"], cell[phase]["new"], strict=True)]
+
+
+def interval_of_median(numbers):
+    """From the cut-th smallest to the cut-th largest, with the largest cut at which at least nine in
+    ten such intervals hold the median; of few numbers, from the smallest to the largest."""
+    ordered = sorted(numbers)
+    count, cut = len(ordered), 0
+    outside = 2 / 2**count  # that all numbers lie on one side of the median
+    while cut + 1 < count / 2:
+        outside += 2 * math.comb(count, cut + 1) / 2**count
+        if outside > 0.1:
+            break
+        cut += 1
+    return Interval(statistics.median(ordered), ordered[cut], ordered[-1 - cut])
 
 
 def speed_ratios(cells):
-    return [(cell["model"], cell["share"], phase, _ratio(cell, phase))
+    return [CellRatio(cell["model"], cell["share"], phase, interval_of_median(_rounds(cell, phase)))
             for cell in cells for phase in ("decode", "prefill")]
 
 
-def geometric_mean(numbers):
-    return math.exp(statistics.fmean(map(math.log, numbers)))
+def mean_ratio(cells):
+    """The geometric mean over all cells, and where it may lie: two standard errors of the rounds."""
+    logs = [[math.log(ratio) for ratio in _rounds(cell, phase)] for cell in cells for phase in ("decode", "prefill")]
+    middle = statistics.fmean(statistics.fmean(of_cell) for of_cell in logs)
+    variance = sum(statistics.variance(of_cell) / len(of_cell) if len(of_cell) > 1 else 0 for of_cell in logs)
+    error = 2 * math.sqrt(variance) / len(logs)
+    return Interval(math.exp(middle), math.exp(middle - error), math.exp(middle + error))
 
 
 def of_limit(row):
@@ -45,12 +75,15 @@ def _compile_table(figures):
 
 
 def _speed_table(cells):
-    lines = [f"\n{'model':24} {'experts':>10} {'phase':>8} {'older':>9} {'this':>9} {'ratio':>7}"]
+    lines = [f"\n{'model':24} {'experts':>10} {'phase':>8} {'older':>9} {'this':>9} {'ratio':>7} {'from':>6} {'to':>6}"]
     for cell in cells:
         for phase in ("decode", "prefill"):
             old, new = (statistics.median(cell[phase][which]) for which in ("old", "new"))
+            ratio = interval_of_median(_rounds(cell, phase))
             lines.append(f"{cell['model']:24} {cell['share']:>10} {phase:>8} {old:9.1f} {new:9.1f} "
-                         f"{new / old:7.3f}")
+                         f"{ratio.middle:7.3f} {ratio.low:6.3f} {ratio.high:6.3f}")
+    mean = mean_ratio(cells)
+    lines.append(f"{'geometric mean':64} {mean.middle:7.3f} {mean.low:6.3f} {mean.high:6.3f}")
     return "\n".join(lines) + "\n"
 
 
@@ -87,11 +120,12 @@ def missed_bars(figures):
         ratio = figures["compile"]["new_cpu_s"] / figures["compile"]["old_cpu_s"]
         bar(ratio <= MOST_COMPILE, f"compiling takes {ratio:.2f} of the older tree's time, at most {MOST_COMPILE} allowed")
     if "speed" in figures:
-        ratios = speed_ratios(figures["speed"])
-        for model, share, phase, ratio in ratios:
-            bar(ratio >= LEAST_CELL, f"{model}, {share}: {phase} {ratio:.3f} of the older speed, at least {LEAST_CELL} expected")
-        mean = geometric_mean([ratio for *_, ratio in ratios])
-        bar(mean >= LEAST_MEAN, f"speed {mean:.3f} of the older one in the geometric mean, at least {LEAST_MEAN} expected")
+        for cell in speed_ratios(figures["speed"]):
+            bar(cell.ratio.high >= LEAST_CELL, f"{cell.model}, {cell.share}: {cell.phase} {cell.ratio.middle:.3f} of the older speed "
+                f"(at most {cell.ratio.high:.3f}), at least {LEAST_CELL} expected")
+        mean = mean_ratio(figures["speed"])
+        bar(mean.high >= LEAST_MEAN, f"speed {mean.middle:.3f} of the older one in the geometric mean (at most {mean.high:.3f}), "
+            f"at least {LEAST_MEAN} expected")
     for row in figures.get("together", []):
         if row["sequences"] == 8 and row["share"] == "in memory":
             bar(of_prompt(row) >= LEAST_OF_PROMPT, f"eight decodes run at {of_prompt(row):.2f} of a prompt in chunks of eight, "
@@ -110,8 +144,9 @@ def line(figures, missed):
     if "compile" in figures:
         parts.append(f"compile {figures['compile']['new_cpu_s'] / figures['compile']['old_cpu_s']:.2f}")
     if "speed" in figures:
-        ratios = [ratio for *_, ratio in speed_ratios(figures["speed"])]
-        parts.append(f"speed {geometric_mean(ratios):.3f} (least {min(ratios):.3f})")
+        mean = mean_ratio(figures["speed"])
+        least = min(cell.ratio.middle for cell in speed_ratios(figures["speed"]))
+        parts.append(f"speed {mean.middle:.3f} ({mean.low:.3f} to {mean.high:.3f}; least {least:.3f})")
     for row in figures.get("together", []):
         if row["sequences"] == 8:
             parts.append(f"eight together {row['share']} {row['tokens_per_s']:.0f} tokens/s, {of_limit(row):.2f} of the limit")

@@ -111,12 +111,12 @@ class Runs:
                                                   "--experts", container]
                 cell = {"model": path.stem, "share": share,
                         "decode": {"old": [], "new": []}, "prefill": {"old": [], "new": []}}
-                for round_ in range(2 if self._quick else 5):
+                for round_ in range(2 if self._quick else 8):
                     order = ("old", "new") if round_ % 2 == 0 else ("new", "old")
                     for which in order:
                         self._new.say(f"{path.stem}, {share}, round {round_ + 1}, {which}")
                         record = binaries[which].record(
-                            "bench", path, "--prefill", PREFILL, "--decode", DECODE, "--reps", 2,
+                            "bench", path, "--prefill", PREFILL, "--decode", DECODE, "--reps", 1,
                             "--ctx", 1024, *memory)
                         cell["decode"][which].append(record["decode"][0]["median"])
                         cell["prefill"][which].append(record["prefill"][0]["median"])
