@@ -28,22 +28,55 @@ if(TROUPE_BENCHES)
   add_custom_target(all_benches)
 endif()
 
-# troupe_library(name [NO_FUZZ_COVERAGE] [SRCS ...] [DEPS troupe::...] [EXTERNAL ...]): makes
+# troupe_units(out name file...): what to compile in place of a folder's files: units that include
+# eight of them each, so that the headers they share are read once, and what those instantiate is made
+# once. Names in unnamed namespaces must therefore differ within a folder. A unit names its files
+# relative to src, and is the same in every clone, so that ccache knows it. TROUPE_UNITS=OFF compiles
+# each file by itself, as the preset tsan does: no file may lean on what another includes.
+function(troupe_units out name)
+  set(files ${ARGN})
+  list(LENGTH files count)
+  math(EXPR units "(${count} + 7) / 8")
+  if(NOT TROUPE_UNITS OR count LESS 2)
+    set(${out} ${files} PARENT_SCOPE)
+    return()
+  endif()
+  file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})
+  set(made)
+  foreach(unit RANGE 1 ${units})
+    math(EXPR first "(${unit} - 1) * ${count} / ${units}")
+    math(EXPR length "${unit} * ${count} / ${units} - ${first}")
+    list(SUBLIST files ${first} ${length} together)
+    list(TRANSFORM together REPLACE "(.+)" "#include \"${folder}/\\1\"\n")
+    string(CONCAT text ${together})
+    set(source ${CMAKE_CURRENT_BINARY_DIR}/${name}_${unit}.cc)
+    file(CONFIGURE OUTPUT ${source} CONTENT "${text}" @ONLY)
+    list(APPEND made ${source})
+  endforeach()
+  set(${out} ${made} PARENT_SCOPE)
+endfunction()
+
+# troupe_library(name [ARITHMETIC] [SRCS ...] [DEPS troupe::...] [EXTERNAL ...]): makes
 # troupe_<name> and its alias troupe::<name>. DEPS are the folders it may include, and no others:
 # tests/layers_test.py holds every #include to them. EXTERNAL are libraries of others.
-# NO_FUZZ_COVERAGE is for arithmetic: its branches tell a fuzzer nothing about the bytes of a file.
+# ARITHMETIC compiles for minutes what instantiates little that others do: a file by itself. And its
+# branches tell a fuzzer nothing about the bytes of a file.
 function(troupe_library name)
-  cmake_parse_arguments(ARG "NO_FUZZ_COVERAGE" "" "SRCS;DEPS;EXTERNAL" ${ARGN})
+  cmake_parse_arguments(ARG "ARITHMETIC" "" "SRCS;DEPS;EXTERNAL" ${ARGN})
   set(access PUBLIC)
   if(ARG_SRCS)
-    add_library(troupe_${name} STATIC ${ARG_SRCS})
+    set(sources ${ARG_SRCS})
+    if(NOT ARG_ARITHMETIC)
+      troupe_units(sources ${name} ${ARG_SRCS})
+    endif()
+    add_library(troupe_${name} STATIC ${sources})
   else()
     add_library(troupe_${name} INTERFACE)
     set(access INTERFACE)
   endif()
   add_library(troupe::${name} ALIAS troupe_${name})
   target_link_libraries(troupe_${name} ${access} troupe_options ${ARG_DEPS} ${ARG_EXTERNAL})
-  if(TROUPE_FUZZ AND ARG_SRCS AND NOT ARG_NO_FUZZ_COVERAGE)
+  if(TROUPE_FUZZ AND ARG_SRCS AND NOT ARG_ARITHMETIC)
     target_compile_options(troupe_${name} PRIVATE -fsanitize=fuzzer-no-link)
   endif()
 endfunction()
@@ -58,26 +91,36 @@ function(troupe_compile_quickly target)
   endif()
 endfunction()
 
-# troupe_tests(name SRCS a_test.cc ... [OPTIMISED a_test.cc ...] [READS_SOURCE_TREE a_test.cc ...]
-#              [DEPS troupe::...] [LINKS ...]): one program, <name>_tests, for all tests of a folder;
-# for each of its files an entry in ctest that runs the suites of that file.
-# READS_SOURCE_TREE defines TROUPE_SOURCE_DIR; the other files compile to the same bytes in every
-# clone, so that ccache need not compile them again. OPTIMISED are those whose own slow models take
-# the time. DEPS are folders that only the tests include, LINKS other libraries.
+# troupe_tests(name [ARITHMETIC] SRCS a_test.cc ... [OPTIMISED a_test.cc ...]
+#              [READS_SOURCE_TREE a_test.cc ...] [DEPS troupe::...] [LINKS ...]): one program,
+# <name>_tests, for all tests of a folder; for each of its files an entry in ctest that runs the suites
+# of that file. READS_SOURCE_TREE defines TROUPE_SOURCE_DIR; the other files compile to the same bytes
+# in every clone, so that ccache need not compile them again. OPTIMISED are those whose own slow models
+# take the time. DEPS are folders that only the tests include, LINKS other libraries.
 function(troupe_tests name)
   if(NOT TROUPE_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "" "SRCS;OPTIMISED;READS_SOURCE_TREE;DEPS;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "ARITHMETIC" "" "SRCS;OPTIMISED;READS_SOURCE_TREE;DEPS;LINKS" ${ARGN})
   set(program ${name}_tests)
-  add_executable(${program} ${ARG_SRCS})
+  # Files with options of their own are units of their own.
+  set(plain ${ARG_SRCS})
+  set(reading ${ARG_READS_SOURCE_TREE})
+  list(REMOVE_ITEM reading "" ${ARG_OPTIMISED})
+  list(REMOVE_ITEM plain "" ${ARG_OPTIMISED} ${ARG_READS_SOURCE_TREE})
+  if(NOT ARG_ARITHMETIC)
+    troupe_units(plain ${program} ${plain})
+    troupe_units(reading ${program}_reading ${reading})
+  endif()
+  set(sources ${plain} ${reading} ${ARG_OPTIMISED})
+  add_executable(${program} ${sources})
   add_dependencies(all_tests ${program})
   set(library)
   if(TARGET troupe::${name})
     set(library troupe::${name})
   endif()
   target_link_libraries(${program} PRIVATE ${library} ${ARG_DEPS} ${ARG_LINKS} GTest::gmock GTest::gtest_main)
-  foreach(file IN LISTS ARG_READS_SOURCE_TREE)
+  foreach(file IN LISTS reading ARG_READS_SOURCE_TREE)
     set_property(SOURCE ${file} APPEND PROPERTY COMPILE_DEFINITIONS TROUPE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   endforeach()
   set(seconds 300)
@@ -87,10 +130,12 @@ function(troupe_tests name)
   elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
     set(quick -O1)  # half of what GoogleTest's templates cost to compile is optimising them
   endif()
-  foreach(file IN LISTS ARG_SRCS)
+  foreach(file IN LISTS sources)
     if(NOT file IN_LIST ARG_OPTIMISED)
       set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS ${quick})
     endif()
+  endforeach()
+  foreach(file IN LISTS ARG_SRCS)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
     file(STRINGS ${file} lines REGEX "^(TEST|TEST_F|TEST_P|TYPED_TEST)\\(")
     set(filter)

@@ -141,7 +141,7 @@ class Embed(unittest.TestCase):
 
     def test_only_the_interface_is_exported(self):
         names = output_of("nm", "-DC", "--defined-only", "--format=just-symbols", self.library / "libtroupe.so").splitlines()
-        ours = ("troupe::Model::", "troupe::Generation::", "troupe::Status::", "troupe::CodeName", "troupe::Describe",
+        ours = ("troupe::Model::", "troupe::ExpertUsage::", "troupe::Generation::", "troupe::Status::", "troupe::CodeName", "troupe::Describe",
                 "troupe::Name", "troupe::ParseBytes", "troupe::ToString", "troupe::Version",
                 "troupe::internal::CheckFailed")
         self.assertGreater(len(names), 10)

@@ -37,10 +37,10 @@ std::string NameOf(const testing::TestParamInfo<Case>& info) {
   return name;
 }
 
-using Logits = std::vector<std::vector<float>>;
+using RowLogits = std::vector<std::vector<float>>;
 
 // Tells what differs, not only that something does.
-testing::AssertionResult SameBytes(const Logits& a, const Logits& b) {
+testing::AssertionResult SameRows(const RowLogits& a, const RowLogits& b) {
   if (a.size() != b.size()) {
     return testing::AssertionFailure() << a.size() << " rows against " << b.size();
   }
@@ -74,8 +74,8 @@ class Exactness : public testing::TestWithParam<Case> {
   std::string path() const { return folder_.PathOf("m.gguf"); }
 
   // Feeds the tokens in pieces of the given lengths (the last one repeats) and returns all logits.
-  Logits Run(std::uint32_t threads, std::uint32_t chunk, const std::vector<std::size_t>& pieces,
-             KvType kv_type = KvType::kF16) const {
+  RowLogits Run(std::uint32_t threads, std::uint32_t chunk, const std::vector<std::size_t>& pieces,
+                KvType kv_type = KvType::kF16) const {
     EngineOptions options;
     options.threads = threads;
     options.chunk = chunk;
@@ -83,7 +83,7 @@ class Exactness : public testing::TestWithParam<Case> {
     options.kv_type = kv_type;
     const std::unique_ptr<Engine> engine = Engine::Open(path(), options).value();
     Session session = Session::Create(*engine).value();
-    Logits rows;
+    RowLogits rows;
     for (std::size_t at = 0, piece = 0; at < kTokens; ++piece) {
       const std::size_t want = pieces[std::min(piece, pieces.size() - 1)];
       const std::size_t count = std::min(want, kTokens - at);
@@ -103,32 +103,32 @@ class Exactness : public testing::TestWithParam<Case> {
 };
 
 TEST_P(Exactness, LogitsDoNotDependOnTheNumberOfThreads) {
-  const Logits one = Run(1, 32, {kTokens});
-  EXPECT_TRUE(SameBytes(one, Run(2, 32, {kTokens})));
-  EXPECT_TRUE(SameBytes(one, Run(3, 32, {kTokens})));
+  const RowLogits one = Run(1, 32, {kTokens});
+  EXPECT_TRUE(SameRows(one, Run(2, 32, {kTokens})));
+  EXPECT_TRUE(SameRows(one, Run(3, 32, {kTokens})));
   // The comparator can fail, and the rows are not all alike.
-  EXPECT_FALSE(SameBytes(one, Logits(one.rbegin(), one.rend())));
+  EXPECT_FALSE(SameRows(one, RowLogits(one.rbegin(), one.rend())));
 }
 
 TEST_P(Exactness, PrefillGivesTheBytesOfTokenByToken) {
-  const Logits alone = Run(2, 64, {1});
-  EXPECT_TRUE(SameBytes(alone, Run(2, 64, {kTokens})));
-  EXPECT_TRUE(SameBytes(alone, Run(2, 7, {kTokens})));
-  EXPECT_TRUE(SameBytes(alone, Run(2, 64, {33, 1, 2, 16})));
+  const RowLogits alone = Run(2, 64, {1});
+  EXPECT_TRUE(SameRows(alone, Run(2, 64, {kTokens})));
+  EXPECT_TRUE(SameRows(alone, Run(2, 7, {kTokens})));
+  EXPECT_TRUE(SameRows(alone, Run(2, 64, {33, 1, 2, 16})));
 }
 
 TEST_P(Exactness, EveryInstructionSetGivesTheSameBytes) {
-  const Logits best = Run(2, 32, {40, 1});
+  const RowLogits best = Run(2, 32, {40, 1});
   for (const Target target : SupportedTargets()) {
     ForceTarget(target);
-    EXPECT_TRUE(SameBytes(best, Run(2, 32, {40, 1}))) << Name(target);
+    EXPECT_TRUE(SameRows(best, Run(2, 32, {40, 1}))) << Name(target);
   }
 }
 
 TEST_P(Exactness, ASmallKvCacheIsAsExactAndNearlyTheSame) {
-  const Logits q8 = Run(2, 32, {kTokens}, KvType::kQ8_0);
-  EXPECT_TRUE(SameBytes(q8, Run(1, 16, {5, 1, 32}, KvType::kQ8_0)));
-  EXPECT_FALSE(SameBytes(q8, Run(2, 32, {kTokens})));  // the option has its effect
+  const RowLogits q8 = Run(2, 32, {kTokens}, KvType::kQ8_0);
+  EXPECT_TRUE(SameRows(q8, Run(1, 16, {5, 1, 32}, KvType::kQ8_0)));
+  EXPECT_FALSE(SameRows(q8, Run(2, 32, {kTokens})));  // the option has its effect
 }
 
 // Computes experts on a thread of its own, as a host elsewhere would, and answers with rows; of
@@ -208,7 +208,7 @@ TEST_P(Exactness, RowsOfExpertsThatWereComputedElsewhereAreTheSameBytes) {
     ExpertsElsewhere elsewhere(model.config(), part.weights(), kTokens, share_of_weights);
     part.Use(elsewhere);
     KvSequence sequence = part.NewSequence(kTokens);
-    Logits logits;
+    RowLogits logits;
     for (std::size_t at = 0; at < kTokens;) {
       const std::size_t count = at == 0 ? kTokens - 5 : 1;
       ASSERT_TRUE(
@@ -216,7 +216,7 @@ TEST_P(Exactness, RowsOfExpertsThatWereComputedElsewhereAreTheSameBytes) {
       for (LogitRow& row : part.Logits(0, count)) logits.push_back(std::move(row));
       at += count;
     }
-    EXPECT_TRUE(SameBytes(logits, expected));
+    EXPECT_TRUE(SameRows(logits, expected));
     EXPECT_GT(elsewhere.given_rows(), 0u);
     EXPECT_EQ(elsewhere.given_weights() > 0, share_of_weights > 0);
   }
@@ -285,7 +285,7 @@ void WriteAsOldFile(const GgufModel& file, const MlaConfig& mla, std::size_t hea
   ASSERT_TRUE(writer.Finish().ok());
 }
 
-std::vector<float> LogitsOf(const std::string& path) {
+std::vector<float> RowLogitsOf(const std::string& path) {
   const std::unique_ptr<Engine> engine = Engine::Open(path, {.threads = 1}).value();
   Session session = Session::Create(*engine).value();
   EXPECT_TRUE(session.Feed(std::vector<std::int32_t>{1, 300, 17, 44, 5}).ok());
@@ -300,12 +300,12 @@ TEST(LatentAttention, OldFilesWithCombinedMatricesAnswerLikeNewOnes) {
   ASSERT_TRUE(Synthesize(shape, options, folder.PathOf("new.gguf")).ok());
   const GgufModel file = GgufModel::Open(folder.PathOf("new.gguf")).value();
   WriteAsOldFile(file, *shape.mla, shape.heads, folder.PathOf("old.gguf"));
-  const std::vector<float> now = LogitsOf(folder.PathOf("new.gguf"));
-  const std::vector<float> old = LogitsOf(folder.PathOf("old.gguf"));
+  const std::vector<float> now = RowLogitsOf(folder.PathOf("new.gguf"));
+  const std::vector<float> old = RowLogitsOf(folder.PathOf("old.gguf"));
   // Transposing floats loses nothing, and the products are the same: so are the bytes.
   const auto [least, most] = std::minmax_element(now.begin(), now.end());
   EXPECT_GT(*most - *least, 0.1f);
-  EXPECT_TRUE(SameBytes({now}, {old}));
+  EXPECT_TRUE(SameRows({now}, {old}));
 }
 
 }  // namespace

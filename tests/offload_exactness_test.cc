@@ -25,11 +25,11 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t kTokens = 48;
+constexpr std::size_t kOffloadTokens = 48;
 
-using Logits = std::vector<std::vector<float>>;
+using OffloadLogits = std::vector<std::vector<float>>;
 
-testing::AssertionResult SameBytes(const Logits& a, const Logits& b) {
+testing::AssertionResult SameBytes(const OffloadLogits& a, const OffloadLogits& b) {
   if (a.size() != b.size()) {
     return testing::AssertionFailure() << a.size() << " rows against " << b.size();
   }
@@ -60,7 +60,7 @@ class Recording final : public EvictionPolicy {
 };
 
 struct Answer {
-  Logits logits;
+  OffloadLogits logits;
   ExpertUsage usage;
   CacheStats cache;
   std::string reader = {};
@@ -75,7 +75,7 @@ class OffloadExactness : public testing::TestWithParam<const char*> {
     options.layout.mix.type = TensorType::kQ4_0;
     ASSERT_TRUE(Synthesize(*shape, options, path()).ok());
     Rng rng(9);
-    for (std::size_t i = 0; i < kTokens; ++i) {
+    for (std::size_t i = 0; i < kOffloadTokens; ++i) {
       tokens_.push_back(static_cast<std::int32_t>(rng.Below(shape->vocabulary)));
     }
     const auto engine = Engine::Open(path(), {.threads = 1}).value();
@@ -93,7 +93,7 @@ class OffloadExactness : public testing::TestWithParam<const char*> {
   Answer Feed(Engine& engine, std::size_t prompt) {
     Session session = Session::Create(engine).value();
     Answer answer;
-    for (std::size_t at = 0; at < kTokens;) {
+    for (std::size_t at = 0; at < kOffloadTokens;) {
       const std::size_t count = at == 0 ? prompt : 1;
       const Status status = session.FeedForLogits(
           std::span(tokens_).subspan(at, count), 0, at == 0 ? Phase::kPrompt : Phase::kDecode,
@@ -125,8 +125,8 @@ class OffloadExactness : public testing::TestWithParam<const char*> {
 
   // Feeds one token after the other, leaving out those that fail, until `count` were taken;
   // the logits of those.
-  Logits FeedWhatSucceeds(Session& session, std::size_t count) {
-    Logits logits;
+  OffloadLogits FeedWhatSucceeds(Session& session, std::size_t count) {
+    OffloadLogits logits;
     for (std::int32_t token = 0; token < 200 && logits.size() < count; ++token) {
       if (!session.Feed({&token, 1}).ok()) continue;
       logits.emplace_back(session.logits().begin(), session.logits().end());
@@ -136,7 +136,7 @@ class OffloadExactness : public testing::TestWithParam<const char*> {
 
   TempFolder folder_;
   std::vector<std::int32_t> tokens_;
-  Logits resident_;
+  OffloadLogits resident_;
   std::uint32_t all_ = 0;
 };
 
@@ -212,7 +212,7 @@ TEST_P(OffloadExactness, TheSameBytesForEveryPolicyShareReaderAndContainer) {
 
 TEST_P(OffloadExactness, TheSameBytesForAnyThreadsAndAnyCutOfThePrompt) {
   for (const std::uint32_t threads : {1u, 3u}) {
-    for (const std::size_t prompt : {std::size_t{1}, std::size_t{7}, kTokens}) {
+    for (const std::size_t prompt : {std::size_t{1}, std::size_t{7}, kOffloadTokens}) {
       EXPECT_TRUE(SameBytes(Run(all_ / 3, {}, prompt, threads, 11).logits, resident_))
           << threads << " threads, prompt of " << prompt;
     }
@@ -375,11 +375,11 @@ TEST_P(OffloadExactness, EachExpertIsReadAtMostOnceALayerAndChunk) {
   Pack();
   OffloadOptions offload;
   offload.predictor = "none";
-  const Answer answer = Run(2, offload, kTokens);
+  const Answer answer = Run(2, offload, kOffloadTokens);
   const std::uint64_t experts = std::filesystem::file_size(ContainerPathFor(path()));
   EXPECT_LE(answer.usage.bytes_read, experts);
   EXPECT_GT(answer.usage.bytes_read, experts / 2);
-  const Answer chunked = Run(2, offload, kTokens, 1, kTokens / 2);
+  const Answer chunked = Run(2, offload, kOffloadTokens, 1, kOffloadTokens / 2);
   EXPECT_LE(chunked.usage.bytes_read, 2 * experts);
 }
 
@@ -415,7 +415,7 @@ TEST_P(OffloadExactness, ADamagedExpertFailsTheRequestAndTheEngineGoesOn) {
   const auto engine = Engine::Open(path(), options).value();
   Session session = Session::Create(*engine).value();
   Status status;
-  for (std::size_t i = 0; i < kTokens && status.ok(); ++i) {
+  for (std::size_t i = 0; i < kOffloadTokens && status.ok(); ++i) {
     status = session.Feed(std::span(tokens_).subspan(i, 1));
   }
   ASSERT_FALSE(status.ok()) << "the damaged expert was never asked for";
@@ -430,12 +430,12 @@ TEST_P(OffloadExactness, ADamagedExpertFailsTheRequestAndTheEngineGoesOn) {
   // Tokens that do not need the damaged expert are answered right, in this session and in another.
   Session another = Session::Create(*engine).value();
   for (Session* going_on : {&session, &another}) {
-    const Logits found = FeedWhatSucceeds(*going_on, 8);
+    const OffloadLogits found = FeedWhatSucceeds(*going_on, 8);
     ASSERT_EQ(found.size(), 8u) << "every token asks for the damaged expert";
     const auto sound = Engine::Open(path(), {.threads = 1}).value();
     Session undamaged = Session::Create(*sound).value();
     const std::span<const std::int32_t> all = going_on->tokens();
-    Logits expected;
+    OffloadLogits expected;
     for (const std::int32_t token : all) {
       ASSERT_TRUE(undamaged.Feed({&token, 1}).ok());
       expected.emplace_back(undamaged.logits().begin(), undamaged.logits().end());

@@ -19,9 +19,9 @@ namespace troupe {
 namespace {
 
 using testing::HasSubstr;
-using Logits = std::vector<std::vector<float>>;
+using PairLogits = std::vector<std::vector<float>>;
 
-constexpr std::size_t kPrompt = 40, kTokens = 48;
+constexpr std::size_t kPairPrompt = 40, kPairTokens = 48;
 
 class PrecisionPair : public testing::Test {
  protected:
@@ -50,7 +50,7 @@ class PrecisionPair : public testing::Test {
 
   void SetUp() override {
     Rng rng(3);
-    for (std::size_t i = 0; i < kTokens; ++i) {
+    for (std::size_t i = 0; i < kPairTokens; ++i) {
       tokens_.push_back(static_cast<std::int32_t>(rng.Below(Shape().vocabulary)));
     }
     exact_ = Feed(*Open("high.gguf", {}).value());
@@ -72,9 +72,9 @@ class PrecisionPair : public testing::Test {
   }
 
   // A prompt at once, then token by token.
-  Logits Feed(Engine& engine) {
+  PairLogits Feed(Engine& engine) {
     Session session = Session::Create(engine).value();
-    Logits logits;
+    PairLogits logits;
     const auto feed = [&](std::size_t first, std::size_t count) {
       EXPECT_TRUE(session
                       .FeedForLogits(std::span(tokens_).subspan(first, count), 0,
@@ -85,16 +85,18 @@ class PrecisionPair : public testing::Test {
                       .ok());
       if (first == 0) prompt_usage_ = engine.expert_usage();
     };
-    feed(0, kPrompt);
-    for (std::size_t i = kPrompt; i < kTokens; ++i) feed(i, 1);
+    feed(0, kPairPrompt);
+    for (std::size_t i = kPairPrompt; i < kPairTokens; ++i) feed(i, 1);
     return logits;
   }
 
-  static Logits Prompt(const Logits& all) { return {all.begin(), all.begin() + kPrompt}; }
+  static PairLogits Prompt(const PairLogits& all) {
+    return {all.begin(), all.begin() + kPairPrompt};
+  }
 
   static inline std::unique_ptr<TempFolder> files_;
   std::vector<std::int32_t> tokens_;
-  Logits exact_, low_;
+  PairLogits exact_, low_;
   ExpertUsage prompt_usage_;  // of the last Feed
 };
 
@@ -113,10 +115,11 @@ TEST_F(PrecisionPair, AnswersLikeTheLowModelWhereEverythingMayBeLow) {
   const ExpertUsage usage = prefill->expert_usage();
   // The tokens after the prompt were exact.
   EXPECT_EQ(usage.low_copies, prompt_usage_.low_copies);
-  EXPECT_EQ(usage.low_assignments, kPrompt * 3 * prefill->config().moe.routing.top_k);
+  EXPECT_EQ(usage.low_assignments, kPairPrompt * 3 * prefill->config().moe.routing.top_k);
   const auto both = OpenPair(2, {.prefill_share = 1, .decode = true});
   EXPECT_TRUE(Feed(*both) == low_);
-  EXPECT_EQ(both->expert_usage().low_assignments, kTokens * 3 * both->config().moe.routing.top_k);
+  EXPECT_EQ(both->expert_usage().low_assignments,
+            kPairTokens * 3 * both->config().moe.routing.top_k);
 }
 
 TEST_F(PrecisionPair, KeepsToItsShareOfAPromptAndReadsLess) {
@@ -129,7 +132,7 @@ TEST_F(PrecisionPair, KeepsToItsShareOfAPromptAndReadsLess) {
     EXPECT_FALSE(Feed(*engine) == exact_) << share;
     EXPECT_GT(prompt_usage_.low_assignments, before);
     EXPECT_LE(static_cast<double>(prompt_usage_.low_assignments),
-              share * kPrompt * 3 * engine->config().moe.routing.top_k);
+              share * kPairPrompt * 3 * engine->config().moe.routing.top_k);
     EXPECT_LT(prompt_usage_.bytes_read, exact_bytes);
     before = prompt_usage_.low_assignments;
   }
@@ -137,7 +140,7 @@ TEST_F(PrecisionPair, KeepsToItsShareOfAPromptAndReadsLess) {
 
 TEST_F(PrecisionPair, TakesTheLowCopyForATokensMissesOnly) {
   const auto engine = OpenPair(2, {.decode = true});
-  const Logits found = Feed(*engine);
+  const PairLogits found = Feed(*engine);
   EXPECT_TRUE(Prompt(found) == Prompt(exact_));
   EXPECT_FALSE(found == exact_);
   EXPECT_EQ(prompt_usage_.low_copies, 0u);
@@ -188,7 +191,7 @@ TEST_F(PrecisionPair, GivesExpertsInOrderThoughSomeHaveToBeReadAgain) {
       offload.link.bytes_per_second = 50e6;  // so that many are on their way when asked for
       offload.in_order = true;
       const auto engine = Open("high.gguf", std::move(offload)).value();
-      const Logits found = Feed(*engine);
+      const PairLogits found = Feed(*engine);
       EXPECT_EQ(found.size(), exact_.size());
       EXPECT_GT(engine->expert_usage().low_copies, 0u);
     }

@@ -16,7 +16,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t kTokens = 120;
+constexpr std::size_t kReplayTokens = 120;
 
 struct LiveRun {
   CacheStats cache;
@@ -35,7 +35,7 @@ class ReplayExactness : public testing::TestWithParam<const char*> {
     ASSERT_TRUE(Synthesize(*shape, options, model()).ok());
     Rng rng(TestSeed());
     // Some tokens often, as in a text.
-    for (std::size_t i = 0; i < kTokens; ++i) {
+    for (std::size_t i = 0; i < kReplayTokens; ++i) {
       tokens_.push_back(static_cast<std::int32_t>(rng.Below(rng.Below(2) == 0 ? 9 : 200)));
     }
     const auto engine = Engine::Open(model(), {.threads = 1}).value();
@@ -50,9 +50,9 @@ class ReplayExactness : public testing::TestWithParam<const char*> {
   static void Feed(Engine& engine, const std::vector<std::int32_t>& tokens) {
     Session session = Session::Create(engine).value();
     constexpr std::size_t kPrompt = 24;
-    for (std::size_t begin = 0; begin < kTokens; begin += kTokens / 2) {
+    for (std::size_t begin = 0; begin < kReplayTokens; begin += kReplayTokens / 2) {
       session.Truncate(0);
-      const auto sequence = std::span(tokens).subspan(begin, kTokens / 2);
+      const auto sequence = std::span(tokens).subspan(begin, kReplayTokens / 2);
       ASSERT_TRUE(session.FeedPrompt(sequence.first(kPrompt)).ok());
       for (std::size_t i = kPrompt; i < sequence.size(); ++i) {
         ASSERT_TRUE(session.Feed(sequence.subspan(i, 1)).ok());
@@ -64,8 +64,8 @@ class ReplayExactness : public testing::TestWithParam<const char*> {
   static void FeedInBatches(Engine& engine, const std::vector<std::int32_t>& tokens,
                             std::size_t batch) {
     Session session = Session::Create(engine).value();
-    for (std::size_t at = 0; at < kTokens; at += batch) {
-      if (at % (kTokens / 2) == 0) session.Truncate(0);
+    for (std::size_t at = 0; at < kReplayTokens; at += batch) {
+      if (at % (kReplayTokens / 2) == 0) session.Truncate(0);
       ASSERT_TRUE(session.Feed(std::span(tokens).subspan(at, batch)).ok());
     }
   }
@@ -73,9 +73,9 @@ class ReplayExactness : public testing::TestWithParam<const char*> {
   // Up to six sequences that join and leave, their prompts in pieces beside the decodes of others.
   static void FeedTogether(Engine& engine, const std::vector<std::int32_t>& tokens, Rng rng) {
     std::vector<std::optional<Session>> sessions(engine.plan().memory.sequences);
-    for (std::size_t at = 0; at < kTokens;) {
+    for (std::size_t at = 0; at < kReplayTokens;) {
       std::vector<SequenceRows> rows;
-      std::size_t left = std::min<std::size_t>(engine.plan().memory.chunk, kTokens - at);
+      std::size_t left = std::min<std::size_t>(engine.plan().memory.chunk, kReplayTokens - at);
       for (std::optional<Session>& session : sessions) {
         if (!session && rng.Below(2) == 0) session.emplace(Session::Create(engine).value());
         if (session && rng.Below(12) == 0) session.reset();
@@ -105,7 +105,7 @@ class ReplayExactness : public testing::TestWithParam<const char*> {
       FeedInBatches(*engine, tokens_, batch);
     }
     EXPECT_TRUE(recorder->Finish().ok());
-    EXPECT_EQ(recorder->tokens(), kTokens);
+    EXPECT_EQ(recorder->tokens(), kReplayTokens);
     const OffloadReport report = *engine->offload_report();
     return {.cache = report.cache,
             .loads = report.loads.loads,
@@ -189,7 +189,7 @@ TEST_P(ReplayExactness, HitsAndMissesOfALiveRunAreThoseOfTheReplayOfItsTrace) {
           EXPECT_EQ(replay.loads, live.loads);
           EXPECT_GT(live.cache.misses, 0u);
           EXPECT_GT(live.cache.hits, 0u);
-          EXPECT_EQ(replay.decode.tokens, kTokens - 48);
+          EXPECT_EQ(replay.decode.tokens, kReplayTokens - 48);
         }
       }
     }

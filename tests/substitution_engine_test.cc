@@ -26,9 +26,9 @@ namespace {
 using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
-using Logits = std::vector<std::vector<float>>;
+using LossyLogits = std::vector<std::vector<float>>;
 
-constexpr std::size_t kPrompt = 16, kTokens = 48;
+constexpr std::size_t kLossyPrompt = 16, kLossyTokens = 48;
 
 // Every expert of a layer becomes a copy of its first: whoever answers says the same.
 void MakeExpertsAlike(const std::string& path) {
@@ -56,7 +56,7 @@ class SubstitutionEngine : public testing::Test {
     ASSERT_TRUE(Synthesize(shape, {.layout = {.mix = {.type = TensorType::kQ4_0}}}, path()).ok());
     Rng rng(5);
     tokens_.clear();
-    for (std::size_t i = 0; i < kTokens; ++i) {
+    for (std::size_t i = 0; i < kLossyTokens; ++i) {
       tokens_.push_back(static_cast<std::int32_t>(rng.Below(shape.vocabulary)));
     }
     const auto engine = Engine::Open(path(), {.threads = 2}).value();
@@ -75,11 +75,11 @@ class SubstitutionEngine : public testing::Test {
   }
 
   // A prompt at once, or fewer tokens as that many sequences would decode; then token by token.
-  Logits Feed(Engine& engine, std::size_t prompt = kPrompt) {
+  LossyLogits Feed(Engine& engine, std::size_t prompt = kLossyPrompt) {
     Session session = Session::Create(engine).value();
-    const Phase first = prompt == kPrompt ? Phase::kPrompt : Phase::kDecode;
-    Logits logits;
-    for (std::size_t at = 0; at < kTokens;) {
+    const Phase first = prompt == kLossyPrompt ? Phase::kPrompt : Phase::kDecode;
+    LossyLogits logits;
+    for (std::size_t at = 0; at < kLossyTokens;) {
       const std::size_t count = at == 0 ? prompt : 1;
       const Status status = session.FeedForLogits(std::span(tokens_).subspan(at, count), 0,
                                                   at == 0 ? first : Phase::kDecode,
@@ -93,10 +93,10 @@ class SubstitutionEngine : public testing::Test {
   }
 
   // Batches of three, as of three that answer at once.
-  Logits FeedInThrees(Engine& engine) {
+  LossyLogits FeedInThrees(Engine& engine) {
     Session session = Session::Create(engine).value();
-    Logits logits;
-    for (std::size_t at = 0; at < kTokens; at += 3) {
+    LossyLogits logits;
+    for (std::size_t at = 0; at < kLossyTokens; at += 3) {
       EXPECT_TRUE(session
                       .FeedForLogits(std::span(tokens_).subspan(at, 3), 0, Phase::kDecode,
                                      [&](std::size_t, std::span<const float> row) {
@@ -107,7 +107,7 @@ class SubstitutionEngine : public testing::Test {
     return logits;
   }
 
-  static double Distance(const Logits& a, const Logits& b) {
+  static double Distance(const LossyLogits& a, const LossyLogits& b) {
     double sum = 0, size = 0;
     for (std::size_t i = 0; i < a.size(); ++i) {
       for (std::size_t j = 0; j < a[i].size(); ++j) {
@@ -119,13 +119,13 @@ class SubstitutionEngine : public testing::Test {
     return std::sqrt(sum / size);
   }
 
-  static Logits First(const Logits& all, std::size_t count) {
+  static LossyLogits First(const LossyLogits& all, std::size_t count) {
     return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count)};
   }
 
   TempFolder folder_;
   std::vector<std::int32_t> tokens_;
-  Logits exact_;
+  LossyLogits exact_;
   std::uint32_t all_ = 0, layers_ = 0;
 };
 
@@ -144,23 +144,23 @@ TEST_F(SubstitutionEngine, ChangesNoByteWhileItsGatesAreClosed) {
 
 TEST_F(SubstitutionEngine, LeavesPromptsExact) {
   const auto engine = Open("drop", all_ / 2);
-  const Logits found = Feed(*engine);
-  EXPECT_TRUE(First(found, kPrompt) == First(exact_, kPrompt));
+  const LossyLogits found = Feed(*engine);
+  EXPECT_TRUE(First(found, kLossyPrompt) == First(exact_, kLossyPrompt));
   EXPECT_FALSE(found == exact_);
 }
 
 // However short it is, and however its last chunk is cut.
 TEST_F(SubstitutionEngine, APromptOfOneTokenIsAPrompt) {
-  for (const std::size_t length : {std::size_t{1}, kPrompt + 1}) {
+  for (const std::size_t length : {std::size_t{1}, kLossyPrompt + 1}) {
     OffloadOptions offload{.predictor = "none", .substitution_tokens = 3};
     offload.slots = all_ / 2;
     offload.lossiness = Chain{"drop"};
     const auto engine =
-        Engine::Open(path(), {.threads = 2, .chunk = kPrompt, .offload = offload}).value();
+        Engine::Open(path(), {.threads = 2, .chunk = kLossyPrompt, .offload = offload}).value();
     Session session = Session::Create(*engine).value();
     ASSERT_TRUE(session.FeedPrompt(std::span(tokens_).first(length)).ok());
-    EXPECT_EQ(Logits({{session.logits().begin(), session.logits().end()}}),
-              Logits({exact_[length - 1]}));
+    EXPECT_EQ(LossyLogits({{session.logits().begin(), session.logits().end()}}),
+              LossyLogits({exact_[length - 1]}));
     EXPECT_EQ(engine->expert_usage().NotExact(), 0u);
     // What follows is an answer.
     ASSERT_TRUE(session.Feed(std::span(tokens_).subspan(length, 1)).ok());
@@ -228,11 +228,11 @@ TEST_F(SubstitutionEngine, TokensOfABatchShareAndBorrowWhatTheOthersTopScoresBri
   UseShape(*FindShape("tiny-qwen3moe"));
   OffloadOptions offload{.predictor = "none", .substitution_tokens = 3};
   const auto distance = [&] {
-    const Logits exact = FeedInThrees(*Engine::Open(path(), {.threads = 2}).value());
+    const LossyLogits exact = FeedInThrees(*Engine::Open(path(), {.threads = 2}).value());
     const auto waiting = Open("exact", all_ / 2, offload);
     EXPECT_TRUE(FeedInThrees(*waiting) == exact);
     const auto engine = Open("smoe:alpha=0.3", all_ / 2, offload);
-    const Logits found = FeedInThrees(*engine);
+    const LossyLogits found = FeedInThrees(*engine);
     std::map<std::string_view, std::uint64_t> counts;
     const OffloadReport report = *engine->offload_report();
     for (const NamedCount& count : report.substitution.links[0].counts) {
@@ -252,13 +252,13 @@ TEST_F(SubstitutionEngine, TokensOfABatchShareAndBorrowWhatTheOthersTopScoresBri
 
 TEST_F(SubstitutionEngine, DroppingAllButTheBestAnswersLikeAModelOfOneExpertAToken) {
   const auto engine = Open("top:keep=1", all_ / 2);
-  const Logits found = Feed(*engine, 1);
+  const LossyLogits found = Feed(*engine, 1);
   ModelShape one = *FindShape("tiny-olmoe");
   const std::uint32_t top_k = one.experts->top_k;
   one.experts->top_k = 1;
   UseShape(one);
   EXPECT_TRUE(found == exact_);
-  EXPECT_EQ(engine->expert_usage().dropped, kTokens * layers_ * (top_k - 1));
+  EXPECT_EQ(engine->expert_usage().dropped, kLossyTokens * layers_ * (top_k - 1));
 }
 
 TEST_F(SubstitutionEngine, WhereAllExpertsAreAlikeASubstituteSaysWhatTheChosenOneWould) {
@@ -286,7 +286,7 @@ TEST_F(SubstitutionEngine, WhatIsNotWaitedForIsNotRead) {
     EXPECT_GT(usage.NotExact(), 0u) << chain;
     EXPECT_EQ(usage.substituted, counts.substituted) << chain;
     EXPECT_EQ(usage.dropped, counts.dropped) << chain;
-    EXPECT_EQ(counts.tokens, (kTokens - kPrompt) * layers_) << chain;
+    EXPECT_EQ(counts.tokens, (kLossyTokens - kLossyPrompt) * layers_) << chain;
     EXPECT_LT(usage.reads, exact_reads) << chain;
   }
 }
@@ -322,9 +322,9 @@ TEST_F(SubstitutionEngine, LowCopiesAnswerLikeThoseOfTheLowCopyOption) {
   const auto by_option =
       Open("exact", 4, {.predictor = "none", .low_copies = {.decode = true}, .in_order = true});
   const auto by_chain = Open("low-bit", 4, {.predictor = "none", .in_order = true});
-  const Logits found = Feed(*by_chain);
+  const LossyLogits found = Feed(*by_chain);
   EXPECT_FALSE(found == exact_);
-  EXPECT_TRUE(First(found, kPrompt + 1) == First(Feed(*by_option), kPrompt + 1));
+  EXPECT_TRUE(First(found, kLossyPrompt + 1) == First(Feed(*by_option), kLossyPrompt + 1));
   const ExpertUsage usage = by_chain->expert_usage();
   EXPECT_GT(usage.low_assignments, 0u);
   EXPECT_EQ(usage.substituted + usage.dropped, 0u);
@@ -342,11 +342,11 @@ TEST_F(SubstitutionEngine, BuddiesAreThoseThatTokensWereSeenToChooseTogether) {
     profile = recorder.Profile({.coverage = 1, .most = 1024});
     profile.fingerprint = ToString(FingerprintModel(GgufModel::Open(path()).value()).value());
   }
-  EXPECT_EQ(profile.tokens, kTokens);
+  EXPECT_EQ(profile.tokens, kLossyTokens);
   ASSERT_TRUE(SaveBuddies(profile, BuddiesPathFor(path())).ok());
 
   const auto engine = Open("buddies:tau=-1:rho=all", all_ / 2);
-  EXPECT_TRUE(First(Feed(*engine), kPrompt) == First(exact_, kPrompt));
+  EXPECT_TRUE(First(Feed(*engine), kLossyPrompt) == First(exact_, kLossyPrompt));
   EXPECT_GT(engine->expert_usage().substituted, 0u);
   // Nobody's buddies: nobody answers for another.
   profile.buddies.lists.assign(profile.buddies.lists.size(), {});

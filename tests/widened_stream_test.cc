@@ -16,7 +16,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t kTokens = 24;
+constexpr std::size_t kStreamTokens = 24;
 
 class WidenedStream : public testing::TestWithParam<TensorType> {
  protected:
@@ -33,7 +33,7 @@ class WidenedStream : public testing::TestWithParam<TensorType> {
     const auto engine = Engine::Open(folder_.PathOf(name), {.threads = 1}).value();
     Session session = Session::Create(*engine).value();
     Rng rng(5);
-    std::vector<std::int32_t> tokens(kTokens);
+    std::vector<std::int32_t> tokens(kStreamTokens);
     for (std::int32_t& token : tokens) {
       token = static_cast<std::int32_t>(rng.Below(engine->config().vocabulary));
     }

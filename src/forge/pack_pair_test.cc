@@ -27,7 +27,7 @@ namespace {
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-std::string Synth(const TempFolder& folder, TensorType type) {
+std::string SynthPair(const TempFolder& folder, TensorType type) {
   ModelShape shape = *FindShape("tiny-olmoe");
   shape.layers = 2;
   const std::string path = folder.PathOf("m.gguf");
@@ -59,7 +59,7 @@ TEST(HighModelPathFor, NamesTheType) {
 
 TEST(PackPair, WritesAModelWithExpertsInTheHigherTypeAndTheRestAsItWas) {
   const TempFolder folder;
-  const GgufModel original = GgufModel::Open(Synth(folder, TensorType::kF16)).value();
+  const GgufModel original = GgufModel::Open(SynthPair(folder, TensorType::kF16)).value();
   const std::string path = folder.PathOf("high.gguf");
   ASSERT_TRUE(PackPair(original, TensorType::kQ4_0, {.threads = 2, .low = TensorType::kQ2_K}, path,
                        folder.PathOf("high.experts"))
@@ -80,7 +80,7 @@ TEST(PackPair, WritesAModelWithExpertsInTheHigherTypeAndTheRestAsItWas) {
 // Quantizing what was quantized before would add the errors up.
 TEST(PackPair, MakesTheLowerCopyFromTheOriginalWeights) {
   const TempFolder folder;
-  const GgufModel original = GgufModel::Open(Synth(folder, TensorType::kF16)).value();
+  const GgufModel original = GgufModel::Open(SynthPair(folder, TensorType::kF16)).value();
   ASSERT_TRUE(PackPair(original, TensorType::kQ4_0, {.low = TensorType::kQ2_K},
                        folder.PathOf("high.gguf"), folder.PathOf("high.experts"))
                   .ok());
@@ -106,7 +106,7 @@ TEST(PackPair, MakesTheLowerCopyFromTheOriginalWeights) {
 
 TEST(PackPair, RefusesWeightsThatLostTooMuchAlready) {
   const TempFolder folder;
-  const GgufModel original = GgufModel::Open(Synth(folder, TensorType::kQ4_K)).value();
+  const GgufModel original = GgufModel::Open(SynthPair(folder, TensorType::kQ4_K)).value();
   EXPECT_THAT(
       PackPair(original, TensorType::kQ4_0, {}, folder.PathOf("h.gguf"), folder.PathOf("h.experts"))
           .status()
@@ -117,7 +117,7 @@ TEST(PackPair, RefusesWeightsThatLostTooMuchAlready) {
 
 TEST(PackPair, LeavesNothingBehindIfTheContainerCannotBeMade) {
   const TempFolder folder;
-  const GgufModel original = GgufModel::Open(Synth(folder, TensorType::kF16)).value();
+  const GgufModel original = GgufModel::Open(SynthPair(folder, TensorType::kF16)).value();
   // A low copy that is no smaller than the high one.
   EXPECT_THAT(PackPair(original, TensorType::kQ4_0, {.low = TensorType::kQ8_0},
                        folder.PathOf("h.gguf"), folder.PathOf("h.experts"))
@@ -243,7 +243,7 @@ TEST_F(PackPairOverAnOldOne, AStopBetweenTheTwoNamesLeavesAContainerThatIsRefuse
 
 TEST(PackedPair, RefusesASecondCopyOfAnotherModel) {
   const TempFolder one, other;
-  const GgufModel model = GgufModel::Open(Synth(one, TensorType::kF16)).value();
+  const GgufModel model = GgufModel::Open(SynthPair(one, TensorType::kF16)).value();
   ModelShape wider = *FindShape("tiny-olmoe");
   wider.layers = 2;
   wider.experts->ff *= 2;

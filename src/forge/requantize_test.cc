@@ -18,8 +18,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string Synth(const TempFolder& folder, std::string_view shape, TensorType type,
-                  Bytes split = {}) {
+std::string SynthToRequantize(const TempFolder& folder, std::string_view shape, TensorType type,
+                              Bytes split = {}) {
   ModelShape one_layer = *FindShape(shape);
   one_layer.layers = 1;
   const Result<SynthReport> report =
@@ -36,7 +36,7 @@ Result<RequantizeReport> Convert(const std::string& in, TensorMix mix, const std
   return Requantize(*model, {.mix = mix, .threads = threads}, out);
 }
 
-std::vector<std::byte> BytesOf(const GgufModel& model, const TensorInfo& tensor) {
+std::vector<std::byte> BytesOfTensor(const GgufModel& model, const TensorInfo& tensor) {
   std::vector<std::byte> bytes(tensor.bytes.count());
   EXPECT_TRUE(model.ReadTensor(tensor, bytes).ok());
   return bytes;
@@ -47,7 +47,7 @@ class EveryTarget : public ::testing::TestWithParam<TensorType> {};
 // The definition, row by row, without threads or chunks.
 TEST_P(EveryTarget, IsQuantizedFromTheFloatsOfTheSource) {
   const TempFolder folder;
-  const std::string in = Synth(folder, "tiny-olmoe", TensorType::kF32);
+  const std::string in = SynthToRequantize(folder, "tiny-olmoe", TensorType::kF32);
   const Result<RequantizeReport> report = Convert(in, {.type = GetParam()}, folder.PathOf("o"), 2);
   ASSERT_TRUE(report.ok()) << report.status().ToString();
   const GgufModel source = GgufModel::Open(in).value();
@@ -61,33 +61,33 @@ TEST_P(EveryTarget, IsQuantizedFromTheFloatsOfTheSource) {
     EXPECT_EQ(to.name, from.name);
     ASSERT_EQ(to.type, IsQuantizable(from) ? GetParam() : TensorType::kF32) << from.name;
     std::vector<float> floats(from.ElementCount());
-    DequantizeRow(from.type, BytesOf(source, from), floats);
+    DequantizeRow(from.type, BytesOfTensor(source, from), floats);
     std::vector<std::byte> expected(to.bytes.count());
     QuantizeRow(to.type, floats, expected, {}, Rounding::kBest);
-    ASSERT_TRUE(BytesOf(target, to) == expected) << from.name;
+    ASSERT_TRUE(BytesOfTensor(target, to) == expected) << from.name;
   }
 }
 
 TEST_P(EveryTarget, IsTheSameForAnyNumberOfThreads) {
   const TempFolder folder;
-  const std::string in = Synth(folder, "tiny-llama", TensorType::kQ8_0);
+  const std::string in = SynthToRequantize(folder, "tiny-llama", TensorType::kQ8_0);
   ASSERT_TRUE(Convert(in, {.type = GetParam()}, folder.PathOf("one"), 1).ok());
   ASSERT_TRUE(Convert(in, {.type = GetParam()}, folder.PathOf("three"), 3).ok());
   EXPECT_TRUE(folder.Read("one") == folder.Read("three"));
 }
 
-std::vector<TensorType> AllTypes() {
+std::vector<TensorType> TypesToRequantize() {
   std::vector<TensorType> types;
   for (const TensorTypeInfo& type : AllTensorTypes()) types.push_back(type.type);
   return types;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EveryTarget, ::testing::ValuesIn(AllTypes()),
+INSTANTIATE_TEST_SUITE_P(All, EveryTarget, ::testing::ValuesIn(TypesToRequantize()),
                          [](const auto& test) { return std::string(Name(test.param)); });
 
 TEST(Requantize, CopiesWhatHasTheTypeAlready) {
   const TempFolder folder;
-  const std::string in = Synth(folder, "tiny-qwen2moe", TensorType::kQ4_K);
+  const std::string in = SynthToRequantize(folder, "tiny-qwen2moe", TensorType::kQ4_K);
   const Result<RequantizeReport> report =
       Convert(in, {.type = TensorType::kQ4_K}, folder.PathOf("copy"));
   ASSERT_TRUE(report.ok());
@@ -97,7 +97,7 @@ TEST(Requantize, CopiesWhatHasTheTypeAlready) {
 
 TEST(Requantize, GivesOutputAndEmbeddingTheirOwnTypes) {
   const TempFolder folder;
-  const std::string in = Synth(folder, "tiny-llama", TensorType::kF16);
+  const std::string in = SynthToRequantize(folder, "tiny-llama", TensorType::kF16);
   const TensorMix mix{
       .type = TensorType::kQ4_0, .embedding = TensorType::kQ8_0, .output = TensorType::kQ6_K};
   ASSERT_TRUE(Convert(in, mix, folder.PathOf("o")).ok());
@@ -109,7 +109,7 @@ TEST(Requantize, GivesOutputAndEmbeddingTheirOwnTypes) {
 
 TEST(Requantize, MakesOneFileOfSeveral) {
   const TempFolder folder;
-  const std::string part = Synth(folder, "tiny-llama", TensorType::kF16, 500_KiB);
+  const std::string part = SynthToRequantize(folder, "tiny-llama", TensorType::kF16, 500_KiB);
   ASSERT_THAT(part, HasSubstr("-00001-of-"));
   ASSERT_TRUE(Convert(part, {.type = TensorType::kQ8_0}, folder.PathOf("o.gguf")).ok());
   const GgufModel model = GgufModel::Open(folder.PathOf("o.gguf")).value();
@@ -159,7 +159,7 @@ TEST(Requantize, NamesTensorRowAndElementOfAValueThatIsNoNumber) {
 
 TEST(Requantize, RefusesToWriteOverItsInputUnderAnyName) {
   const TempFolder folder;
-  const std::string in = Synth(folder, "tiny-llama", TensorType::kQ8_0);
+  const std::string in = SynthToRequantize(folder, "tiny-llama", TensorType::kQ8_0);
   const std::string before = folder.Read("Q8_0.gguf");
   std::filesystem::create_symlink(in, folder.PathOf("link.gguf"));
   for (const std::string& out : {in, folder.PathOf("link.gguf"), folder.PathOf("./Q8_0.gguf")}) {
@@ -171,7 +171,8 @@ TEST(Requantize, RefusesToWriteOverItsInputUnderAnyName) {
 
 TEST(Requantize, StoppedByItsCallerItLeavesNoFile) {
   const TempFolder folder;
-  const GgufModel model = GgufModel::Open(Synth(folder, "tiny-llama", TensorType::kQ8_0)).value();
+  const GgufModel model =
+      GgufModel::Open(SynthToRequantize(folder, "tiny-llama", TensorType::kQ8_0)).value();
   RequantizeOptions options{.mix = {.type = TensorType::kQ4_0}};
   options.progress = [](Bytes done, Bytes all) { return done < Bytes(all.count() / 2); };
   EXPECT_EQ(Requantize(model, options, folder.PathOf("o")).status().code(), Code::kCancelled);
@@ -180,7 +181,8 @@ TEST(Requantize, StoppedByItsCallerItLeavesNoFile) {
 
 TEST(Requantize, ReportsProgressUpToTheEnd) {
   const TempFolder folder;
-  const GgufModel model = GgufModel::Open(Synth(folder, "tiny-llama", TensorType::kQ8_0)).value();
+  const GgufModel model =
+      GgufModel::Open(SynthToRequantize(folder, "tiny-llama", TensorType::kQ8_0)).value();
   Bytes last, total;
   RequantizeOptions options{.mix = {.type = TensorType::kQ4_0}};
   options.progress = [&](Bytes done, Bytes all) {

@@ -95,13 +95,13 @@ TEST_P(WeightsInEveryType, IsTheSameForAnyNumberOfThreads) {
   }
 }
 
-std::vector<TensorType> AllTypes() {
+std::vector<TensorType> TypesToSynthesise() {
   std::vector<TensorType> types;
   for (const TensorTypeInfo& type : AllTensorTypes()) types.push_back(type.type);
   return types;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, WeightsInEveryType, ::testing::ValuesIn(AllTypes()),
+INSTANTIATE_TEST_SUITE_P(All, WeightsInEveryType, ::testing::ValuesIn(TypesToSynthesise()),
                          [](const auto& test) { return std::string(Name(test.param)); });
 
 TEST(WeightSource, GivesATensorTheSameBytesWhateverCameBefore) {

@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kModel = TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf";
+constexpr const char* kLoopModel = TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf";
 
 TEST(NoteSame, CountsPlacesThatAreTheSameAndWhatComesBeforeTheFirstChange) {
   LoopAnswer answer{.exact = {1, 2, 3, 4, 5}, .lossy = {1, 2, 9, 4, 9}};
@@ -36,7 +36,7 @@ class ClosedLoopOfTheTinyModel : public testing::Test {
  protected:
   Result<LoopComparison> Compare(const std::string& chain, std::size_t tokens = 24) {
     engine_ =
-        Engine::Open(kModel,
+        Engine::Open(kLoopModel,
                      {.threads = 1,
                       .context = 128,
                       .offload = {.slots = 40, .predictor = "none", .lossiness = Chain{chain}}})
@@ -71,7 +71,7 @@ TEST_F(ClosedLoopOfTheTinyModel, TheExactTextIsThatOfAnExactEngineAndTheOtherIsP
   EXPECT_LT(found.same_tokens.mean, 1);
   EXPECT_LT(found.first_change.mean, 24);
   EXPECT_GT(found.nll_change.mean, 0);  // the exact model likes its own text better
-  const auto exact = Engine::Open(kModel, {.threads = 1, .context = 128}).value();
+  const auto exact = Engine::Open(kLoopModel, {.threads = 1, .context = 128}).value();
   Session session = Session::Create(*exact).value();
   const Answer truth =
       Generate(session, exact->tokenizer(), kPrompt,

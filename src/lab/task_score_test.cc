@@ -10,13 +10,13 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kModel = TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf";
+constexpr const char* kScoredModel = TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf";
 
-ItemScore ItemOf(std::vector<OptionScore> options) { return {.options = std::move(options)}; }
+ItemScore ScoredItem(std::vector<OptionScore> options) { return {.options = std::move(options)}; }
 
 TEST(Judge, LongAnswersLoseBySumAndNotByByte) {
-  ItemScore item = ItemOf({{.log_likelihood = -4, .tokens = 2, .bytes = 8},     // -0.5 a byte
-                           {.log_likelihood = -6, .tokens = 5, .bytes = 24}});  // -0.25
+  ItemScore item = ScoredItem({{.log_likelihood = -4, .tokens = 2, .bytes = 8},     // -0.5 a byte
+                               {.log_likelihood = -6, .tokens = 5, .bytes = 24}});  // -0.25
   Judge(1, item);
   EXPECT_EQ(item.by_sum, 0u);
   EXPECT_EQ(item.by_byte, 1u);
@@ -25,7 +25,7 @@ TEST(Judge, LongAnswersLoseBySumAndNotByByte) {
 }
 
 TEST(Judge, OneOptionIsRightIfEachTokenIsTheLikeliest) {
-  ItemScore item = ItemOf({{.log_likelihood = -9, .tokens = 3, .bytes = 8, .likeliest = true}});
+  ItemScore item = ScoredItem({{.log_likelihood = -9, .tokens = 3, .bytes = 8, .likeliest = true}});
   Judge(0, item);
   EXPECT_TRUE(item.right && item.right_by_byte);
   item.options[0].likeliest = false;
@@ -48,7 +48,7 @@ class TasksOfTheTinyModel : public testing::Test {
   void SetUp() override { Open(256); }
   void Open(std::uint32_t context) {
     session_.reset();
-    engine_ = Engine::Open(kModel, {.threads = 1, .context = context}).value();
+    engine_ = Engine::Open(kScoredModel, {.threads = 1, .context = context}).value();
     session_.emplace(Session::Create(*engine_).value());
   }
   Result<TaskScore> Score(const std::string& lines, TaskOptions options = {.begin = 1}) {

@@ -12,7 +12,7 @@ std::size_t PagePositions(std::uint32_t context) {
   return std::min<std::size_t>(AlignUp(context, KvLayout::kTile), Attention::kBlock);
 }
 
-std::size_t LayerBytes(const KvLayout& layout) {
+std::size_t BytesOfLayer(const KvLayout& layout) {
   return AlignUp(layout.TotalBytes().count(), kCacheLine.count());
 }
 
@@ -35,7 +35,7 @@ KvLayout KvPool::LayoutFor(const ModelConfig& config, KvType type, std::uint32_t
 
 Bytes KvPool::BytesFor(const ModelConfig& config, LayerRange layers, const KvPoolShape& shape) {
   const KvLayout layout = LayoutFor(config, shape.type, shape.context);
-  return Bytes(PageCount(shape) * layers.size() * LayerBytes(layout));
+  return Bytes(PageCount(shape) * layers.size() * BytesOfLayer(layout));
 }
 
 Result<std::unique_ptr<KvPool>> KvPool::Create(const ModelConfig& config, LayerRange layers,
@@ -55,7 +55,7 @@ Result<std::unique_ptr<KvPool>> KvPool::Create(const ModelConfig& config, LayerR
 KvPool::KvPool(KvLayout layout, LayerRange layers, std::size_t pages, AlignedBuffer buffer)
     : layout_(layout),
       layers_(layers),
-      layer_bytes_(LayerBytes(layout)),
+      layer_bytes_(BytesOfLayer(layout)),
       page_bytes_(layers.size() * layer_bytes_),
       buffer_(std::move(buffer)),
       uses_(pages) {

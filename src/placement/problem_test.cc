@@ -13,9 +13,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-PlacementProblem TwoServers() { return SmallProblem({3, 1}, {{{5, 1}, {1, 1}}, {{0, 2}, {3, 0}}}); }
+PlacementProblem TwoServersToDescribe() {
+  return SmallProblem({3, 1}, {{{5, 1}, {1, 1}}, {{0, 2}, {3, 0}}});
+}
 
-void ExpectInvalid(const PlacementProblem& problem, const char* words) {
+void ExpectInvalidProblem(const PlacementProblem& problem, const char* words) {
   const Status status = Validate(problem);
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.message(), HasSubstr(words));
@@ -42,58 +44,61 @@ TEST(LinkTableTest, ANamedPairHasItsOwnLinkInThatDirectionOnly) {
 }
 
 TEST(ProblemTest, AWellFormedProblemIsValid) {
-  EXPECT_TRUE(Validate(TwoServers()).ok()) << Validate(TwoServers()).message();
+  EXPECT_TRUE(Validate(TwoServersToDescribe()).ok()) << Validate(TwoServersToDescribe()).message();
 }
 
 TEST(ProblemTest, CountsSlotsDeviceByDevice) {
-  PlacementProblem problem = TwoServers();
+  PlacementProblem problem = TwoServersToDescribe();
   problem.experts = ExpertTable::Equal(2, 2, 2_B);
   problem.servers[0].devices = {{.memory = 3}, {.memory = 3}};
   EXPECT_EQ(problem.SlotsOf(0), 2u) << "two halves on two devices make no slot";
 }
 
 TEST(ProblemTest, AnExpertThatFitsNowhereIsNamed) {
-  PlacementProblem problem = TwoServers();
+  PlacementProblem problem = TwoServersToDescribe();
   problem.experts = ExpertTable({{1_B, 1_B}, {4_B, 1_B}});
-  ExpectInvalid(problem, "layer 1, expert 0: 4 B fit on no device, the largest has 3 B");
+  ExpectInvalidProblem(problem, "layer 1, expert 0: 4 B fit on no device, the largest has 3 B");
 }
 
 TEST(ProblemTest, TooLittleMemoryForACoverIsSaid) {
-  PlacementProblem problem = TwoServers();
+  PlacementProblem problem = TwoServersToDescribe();
   problem.servers[0].devices[0].memory = 2;
-  ExpectInvalid(problem, "no placement covers all experts");
+  ExpectInvalidProblem(problem, "no placement covers all experts");
   problem.experts = ExpertTable::Equal(2, 2, 2_B);
   problem.servers[0].devices[0].memory = 3;
   problem.servers[1].devices[0].memory = 5;
-  ExpectInvalid(problem, "the devices hold 3 of 2 bytes each, the model has 4");
+  ExpectInvalidProblem(problem, "the devices hold 3 of 2 bytes each, the model has 4");
 }
 
 TEST(ProblemTest, EachNumberThatIsNoneIsRefused) {
   const auto spoiled = [](auto spoil) {
-    PlacementProblem problem = TwoServers();
+    PlacementProblem problem = TwoServersToDescribe();
     spoil(problem);
     return problem;
   };
-  ExpectInvalid(spoiled([](auto& p) { p.servers.clear(); }), "without servers");
-  ExpectInvalid(spoiled([](auto& p) { p.servers[1].devices.clear(); }),
-                "server 's1' has no device");
-  ExpectInvalid(spoiled([](auto& p) { p.servers[1].activations.pop_back(); }),
-                "activations of 3 experts, the model has 4");
-  ExpectInvalid(spoiled([](auto& p) { p.servers[0].activations[2] = -1; }), "frequency of -1");
-  ExpectInvalid(spoiled([](auto& p) { p.servers[0].activations[2] = NAN; }), "frequency of nan");
-  ExpectInvalid(spoiled([](auto& p) { p.servers[0].devices[0].speed = 0; }), "speed 0");
-  ExpectInvalid(spoiled([](auto& p) { p.servers[0].devices[0].load_bytes_per_second = 0; }),
-                "loading at 0 bytes/s");
-  ExpectInvalid(spoiled([](auto& p) { p.links.usual.bytes_per_second = 0; }), "the usual link");
-  ExpectInvalid(spoiled([](auto& p) {
-                  p.links.pairs[{0, 2}] = p.links.usual;
-                }),
-                "link from server 0 to server 2");
-  ExpectInvalid(spoiled([](auto& p) { p.experts_per_token = 3; }), "3 experts per token");
-  ExpectInvalid(spoiled([](auto& p) {
-                  p.experts = ExpertTable({{1_B, 1_B}, {0_B, 1_B}});
-                }),
-                "layer 1, expert 0: a size of 0 bytes");
+  ExpectInvalidProblem(spoiled([](auto& p) { p.servers.clear(); }), "without servers");
+  ExpectInvalidProblem(spoiled([](auto& p) { p.servers[1].devices.clear(); }),
+                       "server 's1' has no device");
+  ExpectInvalidProblem(spoiled([](auto& p) { p.servers[1].activations.pop_back(); }),
+                       "activations of 3 experts, the model has 4");
+  ExpectInvalidProblem(spoiled([](auto& p) { p.servers[0].activations[2] = -1; }),
+                       "frequency of -1");
+  ExpectInvalidProblem(spoiled([](auto& p) { p.servers[0].activations[2] = NAN; }),
+                       "frequency of nan");
+  ExpectInvalidProblem(spoiled([](auto& p) { p.servers[0].devices[0].speed = 0; }), "speed 0");
+  ExpectInvalidProblem(spoiled([](auto& p) { p.servers[0].devices[0].load_bytes_per_second = 0; }),
+                       "loading at 0 bytes/s");
+  ExpectInvalidProblem(spoiled([](auto& p) { p.links.usual.bytes_per_second = 0; }),
+                       "the usual link");
+  ExpectInvalidProblem(spoiled([](auto& p) {
+                         p.links.pairs[{0, 2}] = p.links.usual;
+                       }),
+                       "link from server 0 to server 2");
+  ExpectInvalidProblem(spoiled([](auto& p) { p.experts_per_token = 3; }), "3 experts per token");
+  ExpectInvalidProblem(spoiled([](auto& p) {
+                         p.experts = ExpertTable({{1_B, 1_B}, {0_B, 1_B}});
+                       }),
+                       "layer 1, expert 0: a size of 0 bytes");
 }
 
 TEST(ProblemTest, RandomProblemsForOtherTestsAreValid) {

@@ -29,14 +29,17 @@ Result<Placement> SmartMoe::Place(const PlacementProblem& problem) const {
                      [&](ExpertIndex a, ExpertIndex b) { return total[a] > total[b]; });
     const std::size_t most = (experts.size() + rooms.size() - 1) / rooms.size();
     // Layers run one after the other: load of another layer is no reason to spare a device.
-    std::vector<double> load(rooms.size(), 0);
-    std::vector<std::size_t> count(rooms.size(), 0);
+    struct Held {
+      double load = 0;
+      std::size_t count = 0;
+    };
+    std::vector<Held> held(rooms.size());
     for (const ExpertIndex e : experts) {
       std::size_t best = rooms.size();
       double least = std::numeric_limits<double>::infinity();
       for (std::size_t d = 0; d < rooms.size(); ++d) {
-        const double busy = (load[d] + total[e]) / rooms[d].speed;
-        if (count[d] >= most || !builder.Fits(rooms[d], e)) continue;
+        const double busy = (held[d].load + total[e]) / rooms[d].speed;
+        if (held[d].count >= most || !builder.Fits(rooms[d], e)) continue;
         if (busy < least || (busy == least && rooms[d].free > rooms[best].free)) {
           best = d;
           least = busy;
@@ -44,8 +47,8 @@ Result<Placement> SmartMoe::Place(const PlacementProblem& problem) const {
       }
       if (best == rooms.size()) continue;  // no room where the counts allow it: covered below
       builder.Put(rooms[best], e);
-      load[best] += total[e];
-      ++count[best];
+      held[best].load += total[e];
+      ++held[best].count;
     }
   }
   Placement placement = std::move(builder).Finish();

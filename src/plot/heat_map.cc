@@ -12,7 +12,7 @@
 namespace troupe {
 namespace {
 
-constexpr double kTop = 70, kBottom = 50, kRight = 110;
+constexpr double kAbove = 70, kBelow = 50, kRight = 110;
 constexpr std::size_t kLongestName = 34;  // bytes
 constexpr int kLevels = 48;               // of colour: more cannot be told apart
 
@@ -65,14 +65,14 @@ Layout LayoutOf(const HeatMap& map) {
   if (map.rows == map.columns && map.rows > 12) cell_width = cell_height = cell(560, map.rows, 34);
   const double longest = TextWidth(Longest(map.column_names));
   const bool turned = !map.column_names.empty() && longest > cell_width;
-  const double bottom = turned ? 30 + 0.62 * longest + (map.x_label.empty() ? 0 : 20) : kBottom;
+  const double bottom = turned ? 30 + 0.62 * longest + (map.x_label.empty() ? 0 : 20) : kBelow;
   // A turned name reaches to the left of its column.
   if (turned) left = std::max(left, 0.82 * longest - cell_width / 2 + 10);
   return {.left = left,
           .cell_width = cell_width,
           .cell_height = cell_height,
           .width = left + cell_width * static_cast<double>(map.columns) + kRight,
-          .height = kTop + cell_height * static_cast<double>(map.rows) + bottom,
+          .height = kAbove + cell_height * static_cast<double>(map.rows) + bottom,
           .turned_names = turned,
           .bottom = bottom};
 }
@@ -80,14 +80,14 @@ Layout LayoutOf(const HeatMap& map) {
 void DrawScale(Svg& svg, const HeatMap& map, const Layout& at, double least, double most) {
   const auto [smallest, largest] = std::ranges::minmax(map.values);
   const double x = at.width - kRight + 18;
-  const double height = std::max(60.0, at.height - kTop - at.bottom);
+  const double height = std::max(60.0, at.height - kAbove - at.bottom);
   for (int level = 0; level < kLevels; ++level) {
-    const double y = kTop + height * (kLevels - 1 - level) / kLevels;
+    const double y = kAbove + height * (kLevels - 1 - level) / kLevels;
     svg.AddRect(x, y, 14, height / kLevels + 0.6, HeatColour((level + 0.5) / kLevels));
   }
   for (const double share : {0.0, 0.5, 1.0}) {
     svg.AddText(x + 20,
-                kTop + height * (1 - share) +
+                kAbove + height * (1 - share) +
                     (share == 1   ? 10
                      : share == 0 ? 0
                                   : 4),
@@ -97,7 +97,7 @@ void DrawScale(Svg& svg, const HeatMap& map, const Layout& at, double least, dou
                                                           : ""),
                 {.size = 11, .colour = "#666"});
   }
-  svg.AddText(at.width - 6, kTop - 10, map.value_label,
+  svg.AddText(at.width - 6, kAbove - 10, map.value_label,
               {.size = 11, .colour = "#666", .anchor = Anchor::kEnd});
 }
 
@@ -106,7 +106,7 @@ void DrawNames(Svg& svg, const HeatMap& map, const Layout& at) {
   for (std::size_t r = 0; r < map.rows; r += every_row) {
     const std::string name = map.row_names.empty() ? fmt::format("{}", map.first_row + r)
                                                    : Shortened(map.row_names[r], kLongestName);
-    svg.AddText(at.left - 6, kTop + at.cell_height * (static_cast<double>(r) + 0.5) + 4, name,
+    svg.AddText(at.left - 6, kAbove + at.cell_height * (static_cast<double>(r) + 0.5) + 4, name,
                 {.size = 11, .colour = "#555", .anchor = Anchor::kEnd});
   }
   const std::size_t every_column =
@@ -114,7 +114,7 @@ void DrawNames(Svg& svg, const HeatMap& map, const Layout& at) {
                map.column_names.empty() ? 22
                : at.turned_names        ? 14
                                         : TextWidth(Longest(map.column_names)));
-  const double bottom = kTop + at.cell_height * static_cast<double>(map.rows);
+  const double bottom = kAbove + at.cell_height * static_cast<double>(map.rows);
   for (std::size_t c = 0; c < map.columns; c += every_column) {
     const std::string name = map.column_names.empty()
                                  ? fmt::format("{}", c)
@@ -130,7 +130,7 @@ void DrawNames(Svg& svg, const HeatMap& map, const Layout& at) {
   }
   svg.AddText(at.left + at.cell_width * static_cast<double>(map.columns) / 2, at.height - 10,
               map.x_label, {.size = 13, .anchor = Anchor::kMiddle});
-  svg.AddText(16, (kTop + bottom) / 2, map.y_label,
+  svg.AddText(16, (kAbove + bottom) / 2, map.y_label,
               {.size = 13, .anchor = Anchor::kMiddle, .turned = -90});
 }
 
@@ -169,7 +169,7 @@ std::string ToSvg(const HeatMap& map) {
     paths[static_cast<std::size_t>(level)] +=
         fmt::format("M{:.1f} {:.1f}h{:.1f}v{:.1f}h-{:.1f}z",
                     at.left + at.cell_width * static_cast<double>(i % map.columns),
-                    kTop + at.cell_height * static_cast<double>(i / map.columns),
+                    kAbove + at.cell_height * static_cast<double>(i / map.columns),
                     at.cell_width + 0.25, at.cell_height + 0.25, at.cell_width + 0.25);
   }
   for (int level = 0; level < kLevels; ++level) {
@@ -178,7 +178,7 @@ std::string ToSvg(const HeatMap& map) {
   }
   for (std::size_t i = 0; map.numbers && i < map.values.size(); ++i) {
     svg.AddText(at.left + at.cell_width * (static_cast<double>(i % map.columns) + 0.5),
-                kTop + at.cell_height * (static_cast<double>(i / map.columns) + 0.5) + 4,
+                kAbove + at.cell_height * (static_cast<double>(i / map.columns) + 0.5) + 4,
                 Number(map.values[i], map.unit),
                 {.size = 11,
                  .colour = share_of(map.values[i]) > 0.6 ? "#111" : "#fff",

@@ -18,7 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::size_t kVocabulary = 256;
+constexpr std::size_t kBatcherVocabulary = 256;
 
 // A door that the engine's thread stands before, in a sink, until the test opens it.
 class Door {
@@ -70,7 +70,7 @@ class BatcherTest : public testing::Test {
 };
 
 TEST_F(BatcherTest, AnswersRequestsOfSeveralThreadsAsItAnswersOne) {
-  FakeRunner runner({.vocabulary = kVocabulary});
+  FakeRunner runner({.vocabulary = kBatcherVocabulary});
   const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();
   std::vector<std::string> alone;
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
@@ -107,7 +107,7 @@ TEST_F(BatcherTest, RefusesMoreThanTheQueueHoldsAndSaysWhenToComeAgain) {
 }
 
 TEST_F(BatcherTest, ARequestWaitsInTheQueueFromTheMomentItWasSubmitted) {
-  FakeRunner runner({.vocabulary = kVocabulary});
+  FakeRunner runner({.vocabulary = kBatcherVocabulary});
   Door door;
   ManualClock clock;
   const auto batcher = Batcher::Create(runner, *tokenizer_, clock, {}).value();
@@ -132,7 +132,7 @@ TEST_F(BatcherTest, RefusesAtOnceWhatItCanNeverServe) {
 }
 
 TEST_F(BatcherTest, CancellingTwiceAndAfterTheEndChangesNothing) {
-  FakeRunner runner({.vocabulary = kVocabulary});
+  FakeRunner runner({.vocabulary = kBatcherVocabulary});
   Door door;
   const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();
   const auto ticket = batcher->Submit(Holding(door, 400)).value();
@@ -201,7 +201,7 @@ TEST_F(BatcherTest, ClosedItEndsWhatItHasAndRefusesWhatComes) {
 
 TEST_F(BatcherTest, EveryRequestThatRacesWithClosingIsRefusedOrEnds) {
   for (int round = 0; round < 50; ++round) {
-    FakeRunner runner({.vocabulary = kVocabulary});
+    FakeRunner runner({.vocabulary = kBatcherVocabulary});
     const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();
     std::vector<std::thread> threads;
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
@@ -229,7 +229,7 @@ TEST_F(BatcherTest, ClosedByASinkItIsLetGoByTheEnginesThreadWithoutAnother) {
       batcher.reset();
       told.set_value(std::this_thread::get_id());
     }
-    FakeRunner runner{{.vocabulary = kVocabulary}};
+    FakeRunner runner{{.vocabulary = kBatcherVocabulary}};
     std::promise<std::thread::id> told;
     std::unique_ptr<Batcher> batcher;
   };
@@ -263,7 +263,7 @@ TEST_F(BatcherTest, WithoutAThreadThereIsNone) {
 }
 
 TEST_F(BatcherTest, WaitingOnTheEnginesThreadIsRefused) {
-  FakeRunner runner({.vocabulary = kVocabulary});
+  FakeRunner runner({.vocabulary = kBatcherVocabulary});
   const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();
   BatchRequest request = Request(3);
   Code code = Code::kOk;
@@ -276,7 +276,7 @@ TEST_F(BatcherTest, WaitingOnTheEnginesThreadIsRefused) {
 }
 
 TEST_F(BatcherTest, AFailedRequestLeavesTheEngineServing) {
-  FakeRunner runner({.vocabulary = kVocabulary, .fails = [](std::span<const PassRows> rows) {
+  FakeRunner runner({.vocabulary = kBatcherVocabulary, .fails = [](std::span<const PassRows> rows) {
                        return std::ranges::count(rows, RequestId{1001}, &PassRows::request) > 0;
                      }});
   const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();

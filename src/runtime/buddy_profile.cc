@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kFormat = "troupe buddies";
 constexpr std::uint32_t kVersion = 1;
-constexpr Bytes kMostBytes = 512_MiB;  // of a file that is read
+constexpr Bytes kMostProfileBytes = 512_MiB;  // of a file that is read
 constexpr std::uint64_t kMostLayers = 1u << 16, kMostExperts = 1u << 16;
 constexpr std::uint64_t kMostLists = 1u << 20;  // of all layers: each takes memory, empty or not
 constexpr std::size_t kPercentiles = 100 / BuddyProfile::kPercentStep + 1;
@@ -167,7 +167,7 @@ Status SaveBuddies(const BuddyProfile& profile, const std::string& path) {
 }
 
 Result<BuddyProfile> LoadBuddies(const std::string& path) {
-  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadWholeText(path, kMostBytes));
+  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadWholeText(path, kMostProfileBytes));
   TROUPE_ASSIGN_OR_RETURN(BuddyProfile profile, ReadJson<BuddyProfile>(path, text, ProfileFrom));
   if (Status status = Validate(profile.buddies); !status.ok()) {
     return std::move(status).WithContext(path);

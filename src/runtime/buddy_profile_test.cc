@@ -21,7 +21,7 @@ std::vector<double> Percentiles(double first, double rest) {
   return entropy;
 }
 
-BuddyProfile Example() {
+BuddyProfile ExampleBuddies() {
   BuddyProfile profile{
       .fingerprint = "00ff",
       .text = "book.txt",
@@ -48,9 +48,9 @@ class BuddyProfileTest : public testing::Test {
 };
 
 TEST_F(BuddyProfileTest, ReadsBackWhatItWrote) {
-  const auto read = LoadBuddies(Saved(Example()));
+  const auto read = LoadBuddies(Saved(ExampleBuddies()));
   ASSERT_TRUE(read.ok()) << read.status().message();
-  EXPECT_EQ(*read, Example());
+  EXPECT_EQ(*read, ExampleBuddies());
 }
 
 TEST_F(BuddyProfileTest, LiesBesideTheModelUnderItsName) {
@@ -59,7 +59,7 @@ TEST_F(BuddyProfileTest, LiesBesideTheModelUnderItsName) {
 }
 
 TEST_F(BuddyProfileTest, WhatIsNoSuchFileOrCannotBeIsRefusedWithItsPlace) {
-  const std::string good = ReadWholeText(Saved(Example()), 1_MiB).value();
+  const std::string good = ReadWholeText(Saved(ExampleBuddies()), 1_MiB).value();
   const auto error = [&](const std::string& from, const std::string& to) {
     const auto read = LoadBuddies(folder_.Write("bad", Edited(good, from, to)));
     return read.ok() ? std::string("accepted") : read.status().message();
@@ -91,7 +91,7 @@ TEST_F(BuddyProfileTest, WhatIsNoSuchFileOrCannotBeIsRefusedWithItsPlace) {
 
 // The lists of all layers take memory by what the file says, those of layers that it lacks, too.
 TEST_F(BuddyProfileTest, RefusesToMakeRoomForMoreListsThanAnyModelHas) {
-  std::string text = ReadWholeText(Saved(Example()), 1_MiB).value();
+  std::string text = ReadWholeText(Saved(ExampleBuddies()), 1_MiB).value();
   text = Edited(text, "\"layers\":2", "\"layers\":65536");
   EXPECT_TRUE(LoadBuddies(folder_.Write("many", text)).ok());
   text = Edited(text, "\"experts\":3", "\"experts\":17");
@@ -114,7 +114,7 @@ TEST_F(BuddyProfileTest, AChainWithBuddiesGetsThemFromTheFileBesideTheModel) {
   EXPECT_THAT(load().status().message(), HasSubstr("m.buddies.json: no such file"));
   EXPECT_THAT(load().status().message(), HasSubstr("`troupe calibrate " + path));
 
-  BuddyProfile profile = Example();
+  BuddyProfile profile = ExampleBuddies();
   Saved(profile);
   EXPECT_THAT(load().status().message(), HasSubstr("made for another model"));
 

@@ -10,7 +10,7 @@
 namespace troupe {
 namespace {
 
-constexpr const char* kModel = TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf";
+constexpr const char* kRunnerModel = TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf";
 
 std::optional<std::size_t> reads_left;  // before every read fails; absent: none does
 
@@ -31,7 +31,7 @@ class EngineRunnerTest : public testing::Test {
     options.offload.wrap_reader = [](std::unique_ptr<AsyncReader> reader) {
       return std::make_unique<FailingReader>(std::move(reader), ReadFails, "broken");
     };
-    engine_ = Engine::Open(kModel, options).value().release();
+    engine_ = Engine::Open(kRunnerModel, options).value().release();
   }
   static void TearDownTestSuite() { delete engine_; }
 

@@ -8,13 +8,13 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kModel = TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf";
+constexpr const char* kGeneratorModel = TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf";
 constexpr TokenId kDot = 13;  // the model's "\n" is generated early and often
 
 class Generator : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    engine_ = Engine::Open(kModel, {.threads = 2, .context = 96}).value().release();
+    engine_ = Engine::Open(kGeneratorModel, {.threads = 2, .context = 96}).value().release();
   }
   static void TearDownTestSuite() { delete engine_; }
 
@@ -82,7 +82,8 @@ TEST_F(Generator, StopsWhenTheReaderHasHadEnough) {
 
 TEST_F(Generator, StopsBetweenChunksOfAPromptAndGoesOnFromThere) {
   const auto engine =
-      Engine::Open(kModel, {.threads = 2, .context = 96, .sequences = 2, .chunk = 4}).value();
+      Engine::Open(kGeneratorModel, {.threads = 2, .context = 96, .sequences = 2, .chunk = 4})
+          .value();
   const Tokenizer& tokenizer = engine->tokenizer();
   const std::vector<TokenId> prompt =
       tokenizer.Encode("The kernel is the driver of the device and the system").value();

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kFormat = "troupe model profile";
 constexpr std::uint32_t kVersion = 2;
-constexpr Bytes kMostBytes = 512_MiB;  // of a file that is read
+constexpr Bytes kMostTableBytes = 512_MiB;  // of a file that is read
 constexpr std::uint64_t kMost = 1u << 20;
 
 Json ToJson(const ForecastQuality& quality) {
@@ -182,7 +182,7 @@ Status SaveProfile(const ModelProfile& profile, const std::string& path) {
 }
 
 Result<ModelProfile> LoadProfile(const std::string& path) {
-  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadWholeText(path, kMostBytes));
+  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadWholeText(path, kMostTableBytes));
   return ReadJson<ModelProfile>(path, text, ProfileFrom);
 }
 

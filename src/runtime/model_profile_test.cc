@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-ModelProfile Example() {
+ModelProfile ExampleProfile() {
   ModelProfile profile{
       .fingerprint = "00ff", .text = "book.txt", .tokens = 7, .layers = 2, .experts = 3};
   ProfiledLayer layer{.layer = 1, .plain = {}, .corrected = {}};
@@ -34,16 +34,16 @@ ModelProfile Example() {
 TEST(ModelProfileTest, ReadsBackWhatItWrote) {
   TempFolder folder;
   const std::string path = folder.path() / "m.profile.json";
-  ASSERT_TRUE(SaveProfile(Example(), path).ok());
+  ASSERT_TRUE(SaveProfile(ExampleProfile(), path).ok());
   const auto read = LoadProfile(path);
   ASSERT_TRUE(read.ok()) << read.status().message();
-  EXPECT_EQ(*read, Example());
+  EXPECT_EQ(*read, ExampleProfile());
 }
 
 TEST(ModelProfileTest, TheShareMeasuredThatIsNearestDecides) {
-  EXPECT_EQ(Example().ShallowLayersFor(0.1), 1u);
-  EXPECT_EQ(Example().ShallowLayersFor(0.49), 1u);
-  EXPECT_EQ(Example().ShallowLayersFor(0.51), 0u);
+  EXPECT_EQ(ExampleProfile().ShallowLayersFor(0.1), 1u);
+  EXPECT_EQ(ExampleProfile().ShallowLayersFor(0.49), 1u);
+  EXPECT_EQ(ExampleProfile().ShallowLayersFor(0.51), 0u);
   EXPECT_EQ(ModelProfile().ShallowLayersFor(0.5), 0u);
 }
 
@@ -55,7 +55,7 @@ TEST(ModelProfileTest, LiesBesideTheModelUnderItsName) {
 TEST(ModelProfileTest, WhatIsNoProfileOrCannotBeIsRefusedWithItsPlace) {
   TempFolder folder;
   const std::string path = folder.path() / "m.profile.json";
-  ASSERT_TRUE(SaveProfile(Example(), path).ok());
+  ASSERT_TRUE(SaveProfile(ExampleProfile(), path).ok());
   const std::string good = ReadWholeText(path, 1_MiB).value();
   const auto error = [&](const std::string& from, const std::string& to) {
     const auto read = LoadProfile(folder.Write("bad", Edited(good, from, to)));

@@ -8,10 +8,10 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr char kTiny[] = TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf";
+constexpr char kPlannedModel[] = TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf";
 
 TEST(PlanModelTest, WithEnoughMemoryNothingIsOpenedToLoadFrom) {
-  const PlannedModel model = PlanModel(kTiny, {.memory = 4_GiB}).value();
+  const PlannedModel model = PlanModel(kPlannedModel, {.memory = 4_GiB}).value();
   EXPECT_TRUE(model.plan.memory.all_resident);
   EXPECT_EQ(model.store, nullptr);
   EXPECT_EQ(model.config->layers, 8u);
@@ -21,31 +21,31 @@ TEST(PlanModelTest, WithEnoughMemoryNothingIsOpenedToLoadFrom) {
 TEST(PlanModelTest, WithLittleMemoryTheSlowTierIsOpen) {
   EngineOptions options{.context = 128, .memory = 4_GiB};
   options.offload.slots = 40;
-  const PlannedModel model = PlanModel(kTiny, options).value();
+  const PlannedModel model = PlanModel(kPlannedModel, options).value();
   EXPECT_EQ(model.plan.memory.slots, 40u);
   ASSERT_NE(model.store, nullptr);
   EXPECT_EQ(model.store->name(), "GGUF in place");
 }
 
 TEST(PlanModelTest, TheProgramItselfIsWithinTheBudget) {
-  const PlannedModel model = PlanModel(kTiny, {.memory = 4_GiB}).value();
+  const PlannedModel model = PlanModel(kPlannedModel, {.memory = 4_GiB}).value();
   EXPECT_GT(model.plan.memory.program, 12_MiB);
 }
 
 TEST(PlanModelTest, OnlyWhatIsOpenedCountsInThePlansToCome) {
   const EngineOptions options{.context = 128, .memory = 4_GiB};
-  const PlannedModel look = PlanModel(kTiny, options).value();
+  const PlannedModel look = PlanModel(kPlannedModel, options).value();
   EXPECT_EQ(look.planned.size(), Bytes());
-  const PlannedModel opening = PlanModel(kTiny, options, PlanFor::kOpening).value();
+  const PlannedModel opening = PlanModel(kPlannedModel, options, PlanFor::kOpening).value();
   EXPECT_GE(opening.planned.size(), opening.plan.memory.dense + opening.plan.memory.experts);
-  const PlannedModel beside = PlanModel(kTiny, options).value();
+  const PlannedModel beside = PlanModel(kPlannedModel, options).value();
   EXPECT_GE(beside.plan.memory.program, opening.plan.memory.total());
 }
 
 TEST(PlanModelTest, StaysWholeWhenItIsMoved) {
   EngineOptions options{.context = 128, .memory = 4_GiB};
   options.offload.slots = 40;
-  PlannedModel first = PlanModel(kTiny, options).value();
+  PlannedModel first = PlanModel(kPlannedModel, options).value();
   const PlannedModel model = std::move(first);
   EXPECT_EQ(model.plan.needs.kv_cache(128), model.plan.memory.kv_cache);
   EXPECT_EQ(model.measure.experts[0].matrices[0].tensor->name, "blk.0.ffn_gate_exps.weight");
@@ -53,7 +53,7 @@ TEST(PlanModelTest, StaysWholeWhenItIsMoved) {
 
 TEST(PlanModelTest, AModelThatIsMissingAndABudgetTooSmallAreErrors) {
   EXPECT_EQ(PlanModel("/none.gguf", {}).status().code(), Code::kNotFound);
-  const auto small = PlanModel(kTiny, {.memory = 1_MiB});
+  const auto small = PlanModel(kPlannedModel, {.memory = 1_MiB});
   EXPECT_EQ(small.status().code(), Code::kResourceExhausted);
   EXPECT_THAT(small.status().message(), HasSubstr("1.0 MiB of memory are too little"));
 }

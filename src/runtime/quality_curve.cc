@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kFormat = "troupe quality curve";
 constexpr std::uint32_t kVersion = 2;
-constexpr Bytes kMostBytes = 16_MiB;  // of a file that is read
+constexpr Bytes kMostCurveBytes = 16_MiB;  // of a file that is read
 constexpr double kMostOfAToken = 1e18;
 
 Json ToJson(const MeasuredMean& mean) {
@@ -190,7 +190,7 @@ Status SaveQuality(const QualityCurve& curve, const std::string& path) {
 }
 
 Result<QualityCurve> LoadQuality(const std::string& path) {
-  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadWholeText(path, kMostBytes));
+  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadWholeText(path, kMostCurveBytes));
   return ReadJson<QualityCurve>(path, text, CurveFrom);
 }
 

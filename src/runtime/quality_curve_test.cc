@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-QualityCurve Example() {
+QualityCurve ExampleCurve() {
   MeasuredChain exact{.chain = "exact",
                       .tokens = 99,
                       .perplexity_ratio = {.mean = 1, .least = 1, .most = 1},
@@ -54,13 +54,13 @@ class QualityCurveTest : public testing::Test {
 };
 
 TEST_F(QualityCurveTest, ReadsBackWhatItWrote) {
-  const auto read = LoadQuality(Saved(Example()));
+  const auto read = LoadQuality(Saved(ExampleCurve()));
   ASSERT_TRUE(read.ok()) << read.status().message();
-  EXPECT_EQ(*read, Example());
+  EXPECT_EQ(*read, ExampleCurve());
 }
 
 TEST_F(QualityCurveTest, KeepsSharesAndChainsThatAreNotMeasuredAgain) {
-  const QualityCurve before = Example();
+  const QualityCurve before = ExampleCurve();
   QualityCurve now = before;
   MeasuredChain again = before.shares[0].chains[0], other = again;
   again.bytes = 1024;  // what was measured last counts
@@ -78,7 +78,7 @@ TEST_F(QualityCurveTest, KeepsSharesAndChainsThatAreNotMeasuredAgain) {
 }
 
 TEST_F(QualityCurveTest, OneMoreChainAtAShareLeavesItsOthersToChooseFrom) {
-  const QualityCurve before = Example();
+  const QualityCurve before = ExampleCurve();
   QualityCurve now = before;
   now.shares.erase(now.shares.begin());
   now.shares[0].chains[0].chain = "buddies";
@@ -91,7 +91,7 @@ TEST_F(QualityCurveTest, OneMoreChainAtAShareLeavesItsOthersToChooseFrom) {
 }
 
 TEST_F(QualityCurveTest, TellsWhatWasMeasuredOtherwise) {
-  const QualityCurve before = Example();
+  const QualityCurve before = ExampleCurve();
   const auto told = [&](auto member, const auto& value) {
     QualityCurve now = before;
     now.*member = value;
@@ -108,7 +108,7 @@ TEST_F(QualityCurveTest, TellsWhatWasMeasuredOtherwise) {
 }
 
 TEST_F(QualityCurveTest, WhatIsNoCurveOrCannotBeIsRefusedWithItsPlace) {
-  const std::string good = ReadWholeText(Saved(Example()), 1_MiB).value();
+  const std::string good = ReadWholeText(Saved(ExampleCurve()), 1_MiB).value();
   const auto error = [&](const std::string& from, const std::string& to) {
     const auto read = LoadQuality(folder_.Write("bad", Edited(good, from, to)));
     return read.ok() ? std::string("accepted") : read.status().message();
@@ -141,7 +141,7 @@ TEST_F(QualityCurveTest, ALimitNeedsTheModelsOwnCurveAndNamesTheCommandThatMakes
   EXPECT_THAT(choose(0.25).status().message(), HasSubstr("m.quality.json: no such file"));
   EXPECT_THAT(choose(0.25).status().message(), HasSubstr("`troupe calibrate " + path));
 
-  QualityCurve curve = Example();
+  QualityCurve curve = ExampleCurve();
   Saved(curve);
   EXPECT_THAT(choose(0.25).status().message(), HasSubstr("made for another model"));
 
@@ -160,7 +160,7 @@ TEST_F(QualityCurveTest, ATimeATokenIsLookedUpUnderTheConditionsOfItsMeasurement
   const std::string path = folder_.PathOf("m.gguf");
   ASSERT_TRUE(Synthesize(*FindShape("tiny-qwen2moe"), SynthOptions(), path).ok());
   const GgufModel model = GgufModel::Open(path).value();
-  QualityCurve curve = Example();
+  QualityCurve curve = ExampleCurve();
   curve.fingerprint = ToString(FingerprintModel(model).value());
   MeasuredChain stronger = curve.shares[0].chains[0];
   stronger.chain = "smoe:alpha=0.4";

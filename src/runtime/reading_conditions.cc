@@ -12,7 +12,7 @@
 namespace troupe {
 namespace {
 
-constexpr Bytes kMostBytes = 512_MiB;  // of a file that calibration leaves
+constexpr Bytes kMostRecordBytes = 512_MiB;  // of a file that calibration leaves
 
 std::string Hex(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
 
@@ -26,7 +26,7 @@ Result<std::string> HashOf(const std::string& named, const std::string& beside) 
 }  // namespace
 
 Result<std::string> HashOfFile(const std::string& path) {
-  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadWholeText(path, kMostBytes));
+  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadWholeText(path, kMostRecordBytes));
   return Hex(ContainerChecksum(std::as_bytes(std::span(text))));
 }
 

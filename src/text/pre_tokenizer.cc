@@ -13,14 +13,6 @@
 namespace troupe {
 namespace {
 
-struct FreeCode {
-  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
-};
-struct FreeMatch {
-  void operator()(pcre2_match_data* match) const { pcre2_match_data_free(match); }
-};
-using MatchData = std::unique_ptr<pcre2_match_data, FreeMatch>;
-
 std::string PcreMessage(int error) {
   std::array<PCRE2_UCHAR, 256> text{};
   pcre2_get_error_message(error, text.data(), text.size());
@@ -48,6 +40,14 @@ std::string WithUnicodeBlanks(std::string_view pattern) {
 }  // namespace
 
 class PreTokenizer::Pattern {
+  struct FreeCode {
+    void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+  };
+  struct FreeMatch {
+    void operator()(pcre2_match_data* match) const { pcre2_match_data_free(match); }
+  };
+  using MatchData = std::unique_ptr<pcre2_match_data, FreeMatch>;
+
  public:
   static Result<Pattern> Compile(std::string_view text) {
     const std::string exact = WithUnicodeBlanks(text);
@@ -131,7 +131,7 @@ Result<std::vector<std::string_view>> PreTokenizer::Split(std::string_view text)
   std::vector<std::string_view> words;
   if (!text.empty()) words.push_back(text);
   for (const Pattern& pattern : patterns_) {
-    const MatchData match = pattern.MakeMatchData();
+    const auto match = pattern.MakeMatchData();
     std::vector<std::string_view> finer;
     finer.reserve(words.size());
     for (const std::string_view word : words) {

@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::unique_ptr<Tokenizer> Make(Vocab vocab) { return MakeTokenizer(std::move(vocab)).value(); }
+std::unique_ptr<Tokenizer> MakeFrom(Vocab vocab) { return MakeTokenizer(std::move(vocab)).value(); }
 
 // Tokens as the vocabulary writes them.
 std::vector<std::string> Encode(const Tokenizer& tokenizer, std::string_view text,
@@ -39,7 +39,7 @@ std::vector<std::string> EncodeSegments(const Tokenizer& tokenizer,
 }
 
 TEST(SentencePiece, JoinsByScoreTheBestPairFirst) {
-  const auto tokenizer = Make(TinySentencePieceVocab());
+  const auto tokenizer = MakeFrom(TinySentencePieceVocab());
   EXPECT_THAT(Encode(*tokenizer, "hello"), ElementsAre("▁hello"));
   // "ab" scores better than "bc": the b is taken.
   EXPECT_THAT(Encode(*tokenizer, "habc"), ElementsAre("▁", "h", "ab", "c"));
@@ -49,32 +49,32 @@ TEST(SentencePiece, JoinsByScoreTheBestPairFirst) {
 
 TEST(SentencePiece, FallsBackToBytesAndToTheUnknownToken) {
   Vocab vocab = TinySentencePieceVocab();
-  EXPECT_THAT(Encode(*Make(vocab), "aß\n"), ElementsAre("▁a", "<0xC3>", "<0x9F>", "<0x0A>"));
+  EXPECT_THAT(Encode(*MakeFrom(vocab), "aß\n"), ElementsAre("▁a", "<0xC3>", "<0x9F>", "<0x0A>"));
   vocab.tokens[3 + 0x9F] = "<no byte>";
-  const auto tokenizer = Make(vocab);
+  const auto tokenizer = MakeFrom(vocab);
   EXPECT_THAT(Encode(*tokenizer, "aß\n"), ElementsAre("▁a", "<unk>", "<0x0A>"));
 }
 
 TEST(SentencePiece, BlanksComeBackAsTheyWere) {
-  const auto tokenizer = Make(TinySentencePieceVocab());
+  const auto tokenizer = MakeFrom(TinySentencePieceVocab());
   for (const std::string text : {"", " ", "  hello", "hello  ", "a   a", " a<tool> a"}) {
     EXPECT_EQ(tokenizer->Decode(tokenizer->Encode(text).value()).value(), text);
   }
 }
 
 TEST(SentencePiece, TextBeginsWithABlankAgainAfterASpecialToken) {
-  const auto tokenizer = Make(TinySentencePieceVocab());
+  const auto tokenizer = MakeFrom(TinySentencePieceVocab());
   EXPECT_THAT(Encode(*tokenizer, "a<tool>a"), ElementsAre("▁a", "<tool>", "▁a"));
 }
 
 TEST(SentencePiece, TextCannotSpellByteOrControlTokens) {
-  const auto tokenizer = Make(TinySentencePieceVocab());
+  const auto tokenizer = MakeFrom(TinySentencePieceVocab());
   EXPECT_EQ(tokenizer->Decode(tokenizer->Encode("<0x0A></s><unk>").value()).value(),
             "<0x0A></s><unk>");
 }
 
 TEST(ByteLevelBpe, JoinsByRankInsideWords) {
-  const auto tokenizer = Make(TinyByteLevelVocab());
+  const auto tokenizer = MakeFrom(TinyByteLevelVocab());
   EXPECT_THAT(Encode(*tokenizer, "hello hello"), ElementsAre("hello", "Ġhello"));
   // "b c" ranks before "a b".
   EXPECT_THAT(Encode(*tokenizer, "abc"), ElementsAre("a", "bc"));
@@ -83,28 +83,28 @@ TEST(ByteLevelBpe, JoinsByRankInsideWords) {
 
 TEST(ByteLevelBpe, NeverJoinsAcrossWords) {
   // In "1 2" the merge of "12" has no chance; with qwen2 not even in "12".
-  EXPECT_THAT(Encode(*Make(TinyByteLevelVocab("gpt-2")), "12"), ElementsAre("12"));
-  EXPECT_THAT(Encode(*Make(TinyByteLevelVocab("qwen2")), "12"), ElementsAre("1", "2"));
+  EXPECT_THAT(Encode(*MakeFrom(TinyByteLevelVocab("gpt-2")), "12"), ElementsAre("12"));
+  EXPECT_THAT(Encode(*MakeFrom(TinyByteLevelVocab("qwen2")), "12"), ElementsAre("1", "2"));
 }
 
 TEST(ByteLevelBpe, TakesWholeWordsWhereMergesAreIgnored) {
   Vocab vocab = TinyByteLevelVocab("gpt-2");
   vocab.tokens.push_back("abc");  // no merge makes it
   vocab.types.push_back(TokenType::kNormal);
-  EXPECT_THAT(Encode(*Make(vocab), "abc"), ElementsAre("a", "bc"));
+  EXPECT_THAT(Encode(*MakeFrom(vocab), "abc"), ElementsAre("a", "bc"));
   vocab.pre = "llama-bpe";
-  EXPECT_THAT(Encode(*Make(vocab), "abc abc"), ElementsAre("abc", "Ġ", "a", "bc"));
+  EXPECT_THAT(Encode(*MakeFrom(vocab), "abc abc"), ElementsAre("abc", "Ġ", "a", "bc"));
 }
 
 TEST(ByteLevelBpe, BytesWithoutATokenAreUnknownOrLeftOut) {
   Vocab vocab = TinyByteLevelVocab();
   vocab.tokens[0x03] = "no byte";
-  EXPECT_THAT(Encode(*Make(vocab),
+  EXPECT_THAT(Encode(*MakeFrom(vocab),
                      "a\x03"
                      "c"),
               ElementsAre("a", "c"));
   vocab.unk = 0x03;
-  EXPECT_THAT(Encode(*Make(vocab),
+  EXPECT_THAT(Encode(*MakeFrom(vocab),
                      "a\x03"
                      "c"),
               ElementsAre("a", "no byte", "c"));
@@ -113,15 +113,15 @@ TEST(ByteLevelBpe, BytesWithoutATokenAreUnknownOrLeftOut) {
 TEST(Tokenizer, AddsBosAndEosOnlyWhereTheVocabularySaysSo) {
   Vocab vocab = TinySentencePieceVocab();
   vocab.add_eos = true;
-  const auto tokenizer = Make(vocab);
+  const auto tokenizer = MakeFrom(vocab);
   EXPECT_THAT(Encode(*tokenizer, "a", {}), ElementsAre("<s>", "▁a", "</s>"));
   EXPECT_THAT(Encode(*tokenizer, "", {}), ElementsAre("<s>", "</s>"));
   EXPECT_THAT(Encode(*tokenizer, ""), IsEmpty());
-  EXPECT_THAT(Encode(*Make(TinyByteLevelVocab()), "a", {}), ElementsAre("a"));
+  EXPECT_THAT(Encode(*MakeFrom(TinyByteLevelVocab()), "a", {}), ElementsAre("a"));
 }
 
 TEST(Tokenizer, FindsUserDefinedTokensAlwaysAndControlTokensOnRequest) {
-  const auto tokenizer = Make(TinyByteLevelVocab());
+  const auto tokenizer = MakeFrom(TinyByteLevelVocab());
   EXPECT_THAT(Encode(*tokenizer, "a<tool>  a"), ElementsAre("a", "<tool>", "  ", "a"));
   EXPECT_EQ(tokenizer->Encode("<|endoftext|>").value().size(), 13u);
   EXPECT_THAT(Encode(*tokenizer, "a<|endoftext|>a", {.add_special = false, .parse_special = true}),
@@ -129,7 +129,7 @@ TEST(Tokenizer, FindsUserDefinedTokensAlwaysAndControlTokensOnRequest) {
 }
 
 TEST(Tokenizer, ContentOfSegmentsCannotForgeSpecialTokens) {
-  const auto tokenizer = Make(TinyByteLevelVocab());
+  const auto tokenizer = MakeFrom(TinyByteLevelVocab());
   const TokenId end = *tokenizer->vocab().eos;
   const auto ids =
       tokenizer
@@ -146,7 +146,7 @@ TEST(Tokenizer, ContentOfSegmentsCannotForgeSpecialTokens) {
 }
 
 TEST(Tokenizer, SegmentsAreOneTextBetweenSpecialTokens) {
-  const auto tokenizer = Make(TinyByteLevelVocab());
+  const auto tokenizer = MakeFrom(TinyByteLevelVocab());
   EXPECT_THAT(EncodeSegments(*tokenizer, {{"he", true}, {"", false}, {"llo", false}}),
               ElementsAre("hello"));
   // Tokens of blanks alone are text: they are found in contents, and across.
@@ -156,7 +156,7 @@ TEST(Tokenizer, SegmentsAreOneTextBetweenSpecialTokens) {
 }
 
 TEST(Tokenizer, InvalidUtf8IsAnErrorThatNamesTheByte) {
-  const auto tokenizer = Make(TinyByteLevelVocab());
+  const auto tokenizer = MakeFrom(TinyByteLevelVocab());
   const auto text = tokenizer->Encode("ab\xFF");
   ASSERT_FALSE(text.ok());
   EXPECT_EQ(text.status().message(), "text: byte 2 is 0xFF, which is not valid UTF-8 there");
@@ -169,7 +169,7 @@ TEST(Tokenizer, InvalidUtf8IsAnErrorThatNamesTheByte) {
 }
 
 TEST(Tokenizer, DecodesOnlyIdsOfTheVocabulary) {
-  const auto tokenizer = Make(TinySentencePieceVocab());
+  const auto tokenizer = MakeFrom(TinySentencePieceVocab());
   const auto text = tokenizer->Decode(std::vector<TokenId>{1, 259, 279});
   ASSERT_FALSE(text.ok());
   EXPECT_EQ(text.status().message(), "vocabulary: token 2 has id 279, but there are 279 tokens");
@@ -177,7 +177,7 @@ TEST(Tokenizer, DecodesOnlyIdsOfTheVocabulary) {
 }
 
 TEST(Tokenizer, NamesOfSpecialTokensAreShownOnRequest) {
-  const auto tokenizer = Make(TinySentencePieceVocab());
+  const auto tokenizer = MakeFrom(TinySentencePieceVocab());
   const auto ids = tokenizer->Encode("a").value();
   EXPECT_EQ(tokenizer->Decode(ids).value(), "a");
   EXPECT_EQ(tokenizer->Decode(ids, {.keep_special = true}).value(), "<s>a");
@@ -185,7 +185,7 @@ TEST(Tokenizer, NamesOfSpecialTokensAreShownOnRequest) {
 }
 
 TEST(Tokenizer, KnowsTheTokensThatEndAnAnswer) {
-  const auto tokenizer = Make(TinySentencePieceVocab());
+  const auto tokenizer = MakeFrom(TinySentencePieceVocab());
   const auto id_of = [&](std::string_view text) {
     const auto& tokens = tokenizer->vocab().tokens;
     return static_cast<TokenId>(std::find(tokens.begin(), tokens.end(), text) - tokens.begin());
@@ -203,10 +203,10 @@ TEST(Tokenizer, WhereAnswersHavePartsTheEndOfAPartIsNotTheEnd) {
   const auto end = static_cast<TokenId>(vocab.tokens.size());
   vocab.tokens.insert(vocab.tokens.end(), {"<|end|>", "<|call|>", "<|return|>"});
   vocab.types.resize(vocab.tokens.size(), TokenType::kControl);
-  EXPECT_FALSE(Make(vocab)->IsEndOfGeneration(end));
-  EXPECT_TRUE(Make(vocab)->IsEndOfGeneration(end + 1));
+  EXPECT_FALSE(MakeFrom(vocab)->IsEndOfGeneration(end));
+  EXPECT_TRUE(MakeFrom(vocab)->IsEndOfGeneration(end + 1));
   vocab.tokens.back() = "<|other|>";
-  EXPECT_TRUE(Make(vocab)->IsEndOfGeneration(end));
+  EXPECT_TRUE(MakeFrom(vocab)->IsEndOfGeneration(end));
 }
 
 TEST(Tokenizer, UnknownPreTokenizerIsAnErrorThatNamesTheFile) {
@@ -222,8 +222,8 @@ TEST(Tokenizer, UnknownPreTokenizerIsAnErrorThatNamesTheFile) {
 
 TEST(Tokenizer, AnyTextComesBack) {
   Rng rng(TestSeed());
-  const auto sentence_piece = Make(TinySentencePieceVocab());
-  const auto byte_level = Make(TinyByteLevelVocab("llama-bpe"));
+  const auto sentence_piece = MakeFrom(TinySentencePieceVocab());
+  const auto byte_level = MakeFrom(TinyByteLevelVocab("llama-bpe"));
   constexpr std::string_view kParts[] = {
       "hello",         " ", "  ", "a", "b",  "c", "<tool>", "</s>",
       "<|endoftext|>", "é", "1",  "2", "\n", "😀", "<0x41>"};

@@ -7,7 +7,7 @@
 namespace troupe {
 namespace {
 
-RankReuse Of(const TraceHeader& header, const TraceBlock& block) {
+RankReuse ReuseOf(const TraceHeader& header, const TraceBlock& block) {
   RankReuse reuse(header);
   RankReuse::Recent recent;
   for (std::uint32_t token = 0; token < block.tokens; ++token) {
@@ -18,10 +18,10 @@ RankReuse Of(const TraceHeader& header, const TraceBlock& block) {
 
 TEST(RankReuseTest, CountsWhetherOneOfTheNextThreeTokensChoseWhatWasScoredSoHigh) {
   const TraceHeader header{.model = "m", .layers = 1, .moe_layers = {0}, .experts = 6, .top_k = 2};
-  const RankReuse reuse = Of(header, {.domains = {""},
-                                      .segments = {{.tokens = 5}},
-                                      .tokens = 5,
-                                      .ids = {0, 1, 2, 3, 2, 4, 0, 2, 3, 5}});
+  const RankReuse reuse = ReuseOf(header, {.domains = {""},
+                                           .segments = {{.tokens = 5}},
+                                           .tokens = 5,
+                                           .ids = {0, 1, 2, 3, 2, 4, 0, 2, 3, 5}});
   EXPECT_EQ(reuse.ranks(), 2u);
   // Two tokens have three after them: 0 comes back, 1 does not; 2 does, and so does 3.
   EXPECT_DOUBLE_EQ(reuse.Reused(0, 0), 1);
@@ -44,7 +44,7 @@ TEST(RankReuseTest, RanksAllExpertsWhereAllScoresAreThere) {
   for (int token = 0; token < 4; ++token) {
     block.all_scores.insert(block.all_scores.end(), {.1f, .4f, .5f});  // 2, then 1, then 0
   }
-  const RankReuse reuse = Of(header, block);
+  const RankReuse reuse = ReuseOf(header, block);
   ASSERT_EQ(reuse.ranks(), 3u);
   EXPECT_DOUBLE_EQ(reuse.Reused(0, 0), 0);  // 2 is not chosen again
   EXPECT_DOUBLE_EQ(reuse.Reused(0, 1), 1);  // 1, which was not chosen, is

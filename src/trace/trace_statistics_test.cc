@@ -13,9 +13,10 @@ namespace troupe {
 namespace {
 
 // One layer of four experts, two a token.
-const TraceHeader kHeader{.model = "m", .layers = 1, .moe_layers = {0}, .experts = 4, .top_k = 2};
+const TraceHeader kStatisticsHeader{
+    .model = "m", .layers = 1, .moe_layers = {0}, .experts = 4, .top_k = 2};
 
-TraceStatistics Of(const TraceBlock& block, const TraceHeader& header = kHeader) {
+TraceStatistics Of(const TraceBlock& block, const TraceHeader& header = kStatisticsHeader) {
   const TempFolder folder;
   TraceWriter writer =
       TraceWriter::Create(WholeFile(folder.PathOf("t")).value(), header, {.chunk_tokens = 3})

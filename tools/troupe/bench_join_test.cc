@@ -15,8 +15,8 @@ using ::testing::Gt;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-const std::string kModel = TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf";
-const std::vector<TokenId> kText = {5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+const std::string kJoinModel = TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf";
+const std::vector<TokenId> kJoinText = {5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 
 TEST(GapsWithin, CountsTheGapsThatTheSpanBeginsAndEndsIn) {
   const std::vector<Nanos> times = {0, 1'000'000'000, 3'000'000'000, 6'000'000'000, 10'000'000'000};
@@ -28,9 +28,9 @@ TEST(GapsWithin, CountsTheGapsThatTheSpanBeginsAndEndsIn) {
 
 TEST(TimeJoin, MeasuresTheDecodesBesideAPromptAndThePromptAlone) {
   const auto engine =
-      Engine::Open(kModel, {.threads = 1, .context = 400, .sequences = kJoinedSequences + 1})
+      Engine::Open(kJoinModel, {.threads = 1, .context = 400, .sequences = kJoinedSequences + 1})
           .value();
-  const JoinTimes times = TimeJoin(*engine, kText, {.prompt = 4, .joined_prompt = 200}).value();
+  const JoinTimes times = TimeJoin(*engine, kJoinText, {.prompt = 4, .joined_prompt = 200}).value();
   EXPECT_THAT(times.gaps, Not(IsEmpty()));
   EXPECT_THAT(times.gaps, Each(Gt(0)));
   EXPECT_THAT(times.gaps_before, Not(IsEmpty()));
@@ -40,9 +40,9 @@ TEST(TimeJoin, MeasuresTheDecodesBesideAPromptAndThePromptAlone) {
 
 TEST(TimeJoin, SaysThatTheContextIsTooShortForTheDecodesToGoOn) {
   const auto engine =
-      Engine::Open(kModel, {.threads = 1, .context = 20, .sequences = kJoinedSequences + 1})
+      Engine::Open(kJoinModel, {.threads = 1, .context = 20, .sequences = kJoinedSequences + 1})
           .value();
-  const Status status = TimeJoin(*engine, kText, {.prompt = 12, .joined_prompt = 10}).status();
+  const Status status = TimeJoin(*engine, kJoinText, {.prompt = 12, .joined_prompt = 10}).status();
   EXPECT_EQ(status.code(), Code::kResourceExhausted);
   EXPECT_THAT(status.message(), ::testing::HasSubstr("--ctx"));
 }

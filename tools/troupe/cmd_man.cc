@@ -1,5 +1,6 @@
 // `troupe man`: the manual page, for `man -l -` or a package.
 #include <fmt/core.h>
+#include <troupe/version.h>
 
 #include "troupe/commands.h"
 #include "troupe/man_page.h"
@@ -14,7 +15,7 @@ class ManCommand final : public Command {
 
   Status Run() override {
     const ProgramTable program = MakeProgramTable();
-    fmt::print("{}", ManPage(program.options, TROUPE_VERSION));
+    fmt::print("{}", ManPage(program.options, Version()));
     return OkStatus();
   }
 };

@@ -30,7 +30,7 @@ std::string_view Brief(std::string_view help) {
   return help;
 }
 
-std::string Quoted(std::string_view text) {
+std::string ShellQuoted(std::string_view text) {
   std::string quoted = "'";
   for (const char c : text) {
     if (c == '\'') {

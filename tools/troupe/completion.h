@@ -26,6 +26,6 @@ CompletedValue ValueOf(const Option& option);
 // The first clause of a help text.
 std::string_view Brief(std::string_view help);
 // 'text' for a shell that takes '\'' for a quote.
-std::string Quoted(std::string_view text);
+std::string ShellQuoted(std::string_view text);
 
 }  // namespace troupe

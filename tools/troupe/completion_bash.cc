@@ -28,7 +28,7 @@ constexpr std::string_view kValues = R"(        command="${command:+$command }${
   local words= options= files= folders= list=
   case "$command $before" in
 )";
-constexpr std::string_view kCommands = R"(    *)
+constexpr std::string_view kCommandCase = R"(    *)
       case "$command" in
 )";
 constexpr std::string_view kEnd = R"(      esac
@@ -69,7 +69,7 @@ std::string Joined(const std::vector<std::string>& words) {
 
 std::string Assign(const CompletedValue& value) {
   std::string out;
-  if (!value.words.empty()) out += fmt::format(" words={}", Quoted(Joined(value.words)));
+  if (!value.words.empty()) out += fmt::format(" words={}", ShellQuoted(Joined(value.words)));
   if (value.files) out += " files=1";
   if (value.folders) out += " folders=1";
   return out;
@@ -103,7 +103,7 @@ std::string BranchOfCommand(const Place& place) {
   for (const Options& sub : place.options->subcommands()) positional.words.push_back(sub.name());
   if (place.command.empty()) options.emplace_back("--version");
   return fmt::format("        \"{}\"){} options={} ;;\n", place.command, Assign(positional),
-                     Quoted(Joined(options)));
+                     ShellQuoted(Joined(options)));
 }
 
 }  // namespace
@@ -126,7 +126,7 @@ std::string BashCompletion(const Options& program) {
       script += BranchOfValue(place.command, option);
     }
   }
-  script += kCommands;
+  script += kCommandCase;
   for (const Place& place : places) script += BranchOfCommand(place);
   return script += kEnd;
 }

@@ -50,11 +50,11 @@ class BashCompletionTest : public ::testing::Test {
   // What is offered for the last of the words.
   std::vector<std::string> Offered(const std::vector<std::string>& words) const {
     std::string line;
-    for (const std::string& word : words) line += " " + Quoted(word);
+    for (const std::string& word : words) line += " " + ShellQuoted(word);
     const std::string command =
         "source '" + path_ + "'; COMP_WORDS=(" + line +
         "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _troupe; printf '%s\\n' \"${COMPREPLY[@]}\"";
-    Ran ran = RunShell("bash -c " + Quoted(command));
+    Ran ran = RunShell("bash -c " + ShellQuoted(command));
     EXPECT_EQ(ran.code, 0);
     std::erase(ran.lines, "");
     return ran.lines;
@@ -150,8 +150,8 @@ TEST(CompletionText, IsTheFirstClauseOfTheHelp) {
 }
 
 TEST(CompletionText, IsQuotedForAShell) {
-  EXPECT_EQ(Quoted("it's"), "'it'\\''s'");
-  EXPECT_THAT(RunShell("printf %s " + Quoted("a 'b' $c \"d\"")).lines,
+  EXPECT_EQ(ShellQuoted("it's"), "'it'\\''s'");
+  EXPECT_THAT(RunShell("printf %s " + ShellQuoted("a 'b' $c \"d\"")).lines,
               ElementsAre("a 'b' $c \"d\""));
 }
 

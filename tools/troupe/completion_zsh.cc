@@ -42,12 +42,13 @@ std::string Arguments(const Option& option) {
   const bool several = option.takes() == Option::Takes::kSeveralValues;
   if (!option.positional().empty()) {
     // "*" is any number of them; without a number it is the next one.
-    lines += fmt::format(" \\\n    {}", Quoted((several ? "*" : "") + Action(option)));
+    lines += fmt::format(" \\\n    {}", ShellQuoted((several ? "*" : "") + Action(option)));
   }
   for (const std::string& name : {option.short_name(), option.long_name()}) {
     if (name.empty()) continue;
     const std::string action = option.takes() == Option::Takes::kNothing ? "" : Action(option);
-    lines += fmt::format(" \\\n    {}", Quoted(fmt::format("{}{}[{}]{}", several ? "*" : "", name,
+    lines +=
+        fmt::format(" \\\n    {}", ShellQuoted(fmt::format("{}{}[{}]{}", several ? "*" : "", name,
                                                            Escaped(Brief(option.help())), action)));
   }
   return lines;
@@ -68,8 +69,8 @@ std::string FunctionFor(const Options& options, const std::string& path) {
       "  _arguments -C '1:command:->command' '*::argument:->argument'\n"
       "  case $state in\n  command)\n    commands=(\n";
   for (const Options& sub : options.subcommands()) {
-    script +=
-        fmt::format("      {}\n", Quoted(fmt::format("{}:{}", sub.name(), Escaped(sub.summary()))));
+    script += fmt::format("      {}\n",
+                          ShellQuoted(fmt::format("{}:{}", sub.name(), Escaped(sub.summary()))));
   }
   script += "    )\n    _describe command commands ;;\n  argument)\n    case $words[1] in\n";
   for (const Options& sub : options.subcommands()) {

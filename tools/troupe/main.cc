@@ -2,6 +2,7 @@
 // into what a shell sees: 0, 1 after a failure, 2 for usage, 130 after Ctrl-C; errors as one line
 // on stderr.
 #include <fmt/core.h>
+#include <troupe/version.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -24,8 +25,6 @@ namespace troupe {
 namespace {
 
 enum ExitCode { kSuccess = 0, kFailed = 1, kUsage = 2, kInterrupted = 128 + SIGINT };
-
-constexpr std::string_view kVersion = TROUPE_VERSION;
 
 // One line, whatever a path or the parser puts into the message.
 void PrintError(std::string message) {
@@ -123,7 +122,7 @@ int Main(std::vector<std::string> arguments) {
     return Finish(OkStatus());
   }
   if (first == "--version") {
-    fmt::print("troupe {}\n", kVersion);
+    fmt::print("troupe {}\n", Version());
     return Finish(OkStatus());
   }
   const CommandInfo* command = FindCommand(first);

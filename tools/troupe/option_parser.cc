@@ -17,7 +17,7 @@ struct Bound {
 };
 
 // Thrown through CLI11, as its own CallForHelp is.
-struct Answer {
+struct EarlyAnswer {
   std::string text;
 };
 
@@ -29,7 +29,7 @@ CLI::Validator ValidatorOf(const Option::Judge& judge) {
 CLI::Validator AnswererOf(const Option::Question& question) {
   return CLI::Validator(
       [question](std::string& text) {
-        if (text == question.value) throw Answer{question.answer()};
+        if (text == question.value) throw EarlyAnswer{question.answer()};
         return std::string();
       },
       "");
@@ -182,7 +182,7 @@ ParsedLine ParseLine(Options& options, std::vector<std::string> arguments) {
   std::ranges::reverse(arguments);  // CLI11 takes them from the back
   try {
     app.parse(arguments);
-  } catch (const Answer& answer) {
+  } catch (const EarlyAnswer& answer) {
     return {ParsedLine::Kind::kAnswer, answer.text};
   } catch (const CLI::CallForHelp&) {
     return {ParsedLine::Kind::kAnswer, app.help()};

@@ -9,7 +9,7 @@
 namespace troupe {
 namespace {
 
-std::vector<std::string> TypeNames() {
+std::vector<std::string> AllTypeNames() {
   std::vector<std::string> names;
   for (const TensorTypeInfo& info : AllTensorTypes()) names.emplace_back(info.name);
   return names;
@@ -28,7 +28,7 @@ Status CheckFolder(const std::string& path) {
 
 Option& AddTypeOption(Options& options, const std::string& name, TensorType& type,
                       const std::string& help) {
-  const std::vector<std::string> names = TypeNames();
+  const std::vector<std::string> names = AllTypeNames();
   return options.Add(name, type, fmt::format("{}: {}", help, fmt::join(names, ", ")))
       .Suggest(names)
       .Type("TYPE");
@@ -36,7 +36,7 @@ Option& AddTypeOption(Options& options, const std::string& name, TensorType& typ
 
 Option& AddTypeOption(Options& options, const std::string& name, std::optional<TensorType>& type,
                       const std::string& help) {
-  return options.Add(name, type, help).Suggest(TypeNames()).Type("TYPE");
+  return options.Add(name, type, help).Suggest(AllTypeNames()).Type("TYPE");
 }
 
 Option& AddThreadsOption(Options& options, std::size_t& threads) {

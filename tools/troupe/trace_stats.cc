@@ -3,17 +3,6 @@
 #include <cmath>
 
 namespace troupe {
-namespace {
-
-using Statistics = TraceStatistics;
-
-std::size_t Layers(const Statistics& s) { return s.header().moe_layers.size(); }
-double Chance(const Statistics& s) {
-  return static_cast<double>(s.header().top_k) / s.header().experts;
-}
-
-}  // namespace
-
 void PrintStatistics(const std::string& trace, const TraceStatistics& s) {
   fmt::print("{}: {}, {} tokens\n", trace, s.header().model, s.tokens());
   fmt::print("{:>6} {:>9} {:>9} {:>11} {:>11} {:>13}\n", "layer", "entropy", "hottest",
@@ -21,7 +10,7 @@ void PrintStatistics(const std::string& trace, const TraceStatistics& s) {
   for (std::size_t l = 0; l < Layers(s); ++l) {
     fmt::print("{:>6} {:>9.2f} {:>8.1f}x {:>9.1f} % {:>9.1f} % {:>13.1f}\n",
                s.header().moe_layers[l], s.EntropyBits(l), s.HottestOverUniform(l),
-               100 * s.Reuse(l, 0), 100 * s.Reuse(l, Statistics::kDistances.size() - 1),
+               100 * s.Reuse(l, 0), 100 * s.Reuse(l, TraceStatistics::kDistances.size() - 1),
                s.WorkingSet(l, 4));
   }
   fmt::print("{:>6} {:>9.2f} {:>8.1f}x {:>9.1f} % {:>9.1f} % {:>13.1f}\n", "chance",
@@ -31,17 +20,17 @@ void PrintStatistics(const std::string& trace, const TraceStatistics& s) {
 
 Json StatisticsRecord(const std::string& trace, const TraceStatistics& s) {
   Json record = {{"trace", trace}, {"model", s.header().model}, {"tokens", s.tokens()}};
-  record["reuse_distances"] = Statistics::kDistances;
-  record["windows"] = Statistics::kWindows;
+  record["reuse_distances"] = TraceStatistics::kDistances;
+  record["windows"] = TraceStatistics::kWindows;
   record["layers"] = Json::Array();
   for (std::size_t l = 0; l < Layers(s); ++l) {
     Json layer = {{"layer", s.header().moe_layers[l]},
                   {"entropy_bits", s.EntropyBits(l)},
                   {"hottest_over_uniform", s.HottestOverUniform(l)}};
-    for (std::size_t d = 0; d < Statistics::kDistances.size(); ++d) {
+    for (std::size_t d = 0; d < TraceStatistics::kDistances.size(); ++d) {
       layer["reuse"].push_back(s.Reuse(l, d));
     }
-    for (std::size_t w = 0; w < Statistics::kWindows.size(); ++w) {
+    for (std::size_t w = 0; w < TraceStatistics::kWindows.size(); ++w) {
       layer["working_set"].push_back(s.WorkingSet(l, w));
     }
     for (std::uint32_t e = 0; e < s.header().experts; ++e) layer["uses"].push_back(s.Uses(l, e));

@@ -17,11 +17,6 @@ using Statistics = TraceStatistics;
 
 constexpr std::uint32_t kMostMapped = 1024;  // experts: a map of pairs has the square of that
 
-std::size_t Layers(const Statistics& s) { return s.header().moe_layers.size(); }
-double Chance(const Statistics& s) {
-  return static_cast<double>(s.header().top_k) / s.header().experts;
-}
-
 template <typename OfLayer>
 double MeanOverLayers(const Statistics& s, const OfLayer& of_layer) {
   double sum = 0;

@@ -15,7 +15,7 @@
 namespace troupe {
 namespace {
 
-constexpr ExpertGrid kGrid{.layers = 1, .experts = 12};
+constexpr ExpertGrid kArcGrid{.layers = 1, .experts = 12};
 
 // ARC(c) as the paper prints it (Fig. 4), over lists with the most recent first.
 class PaperArc {
@@ -95,9 +95,9 @@ struct Driven {
 };
 
 Driven Drive(std::uint32_t slots, std::span<const std::uint32_t> asks) {
-  auto owned = std::make_unique<Arc>(kGrid, std::vector<std::uint32_t>{slots});
+  auto owned = std::make_unique<Arc>(kArcGrid, std::vector<std::uint32_t>{slots});
   const Arc& arc = *owned;
-  ExpertCache cache({.grid = kGrid, .slots = slots, .quotas = {}}, std::move(owned));
+  ExpertCache cache({.grid = kArcGrid, .slots = slots, .quotas = {}}, std::move(owned));
   PaperArc paper(slots);
   Driven driven;
   for (const std::uint32_t x : asks) {
@@ -108,7 +108,7 @@ Driven Drive(std::uint32_t slots, std::span<const std::uint32_t> asks) {
     }
     driven.hits += hit;
     driven.same = driven.same && hit == paper.Request(x) && arc.target(0) == paper.p();
-    for (std::uint32_t e = 0; e < kGrid.experts; ++e) {
+    for (std::uint32_t e = 0; e < kArcGrid.experts; ++e) {
       driven.same = driven.same && (cache.Find({0, e}) == Residence::kResident) == paper.Holds(e);
     }
   }
@@ -136,7 +136,7 @@ TEST(ArcTest, AScanDoesNotPushOutWhatIsUsedAgainAndAgain) {
     for (const std::uint32_t hot : {0u, 1u, 0u, 1u}) asks.push_back(hot);
     asks.push_back(static_cast<std::uint32_t>(2 + i % 10));  // seen once in a while
   }
-  ExpertCache lru({.grid = kGrid, .slots = 3, .quotas = {}}, std::make_unique<Lru>(kGrid));
+  ExpertCache lru({.grid = kArcGrid, .slots = 3, .quotas = {}}, std::make_unique<Lru>(kArcGrid));
   for (const std::uint32_t x : asks) {
     if (lru.Ask({0, x}, 1) == Residence::kResident) continue;
     lru.Admit({0, x});
@@ -146,7 +146,7 @@ TEST(ArcTest, AScanDoesNotPushOutWhatIsUsedAgainAndAgain) {
 }
 
 TEST(ArcTest, AnExpertLoadedAheadCountsAsSeenOnceWhenItIsFirstAskedFor) {
-  Arc arc(kGrid, {3});
+  Arc arc(kArcGrid, {3});
   arc.OnAdmitted({0, 1});  // ahead of its use
   arc.OnAsked({0, 1}, One(1));
   arc.OnAsked({0, 2}, One(1));
@@ -158,7 +158,7 @@ TEST(ArcTest, AnExpertLoadedAheadCountsAsSeenOnceWhenItIsFirstAskedFor) {
 
 // Two slots: 1 was seen again and stays, 2 was evicted and is a ghost of T1, 3 came in its place.
 Arc WithAGhost() {
-  Arc arc(kGrid, {2});
+  Arc arc(kArcGrid, {2});
   for (const std::uint32_t e : {1u, 2u}) {
     arc.OnAsked({0, e}, One(1));
     arc.OnAdmitted({0, e});
@@ -190,7 +190,7 @@ TEST(ArcTest, AGhostLoadedAheadIsHitWhenItIsAskedFor) {
 }
 
 TEST(ArcTest, OneThatHasToBeLoadedOnceMoreIsNoGhostMeanwhile) {
-  Arc arc(kGrid, {2});
+  Arc arc(kArcGrid, {2});
   arc.OnAdmitted({0, 1});  // ahead
   arc.OnAsked({0, 1}, One(1));
   arc.OnAbandoned({0, 1});
@@ -214,7 +214,7 @@ TEST(ArcTest, AGhostLoadedAheadInVainIsAGhostAgain) {
 }
 
 TEST(ArcTest, ChoosesOnlyAmongCandidates) {
-  Arc arc(kGrid, {4});
+  Arc arc(kArcGrid, {4});
   for (std::uint32_t e = 0; e < 4; ++e) {
     arc.OnAsked({0, e}, One(1));
     arc.OnAdmitted({0, e});

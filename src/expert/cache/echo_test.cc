@@ -16,10 +16,10 @@
 namespace troupe {
 namespace {
 
-constexpr ExpertGrid kOneLayer{.layers = 1, .experts = 8};
+constexpr ExpertGrid kEchoLayer{.layers = 1, .experts = 8};
 constexpr ExpertGrid kTwoLayers{.layers = 2, .experts = 8};
 
-std::vector<ExpertId> Ids(std::uint32_t layer, std::initializer_list<std::uint32_t> experts) {
+std::vector<ExpertId> EchoIds(std::uint32_t layer, std::initializer_list<std::uint32_t> experts) {
   std::vector<ExpertId> ids;
   for (const std::uint32_t expert : experts) ids.push_back({layer, expert});
   return ids;
@@ -27,10 +27,10 @@ std::vector<ExpertId> Ids(std::uint32_t layer, std::initializer_list<std::uint32
 
 void Ask(EvictionPolicy& policy, std::uint32_t layer, std::initializer_list<std::uint32_t> experts,
          std::uint32_t tokens = 1) {
-  for (const ExpertId id : Ids(layer, experts)) policy.OnAsked(id, One(tokens));
+  for (const ExpertId id : EchoIds(layer, experts)) policy.OnAsked(id, One(tokens));
 }
 
-ExpertId Chosen(EvictionPolicy& policy, const std::vector<ExpertId>& candidates) {
+ExpertId ChosenByEcho(EvictionPolicy& policy, const std::vector<ExpertId>& candidates) {
   return candidates[policy.Choose(candidates)];
 }
 
@@ -47,9 +47,9 @@ TEST(EchoTest, KeepsWhatCameNextTheLastTime) {
   Ask(echo, 0, {1});
   Ask(echo, 1, {1});
   // 2 follows, then 3, 4 and 5; LRU would give up 2, the one asked for longest ago.
-  EXPECT_EQ(Chosen(echo, Ids(1, {2, 3, 4, 5})), (ExpertId{1, 5}));
-  EXPECT_EQ(Chosen(echo, Ids(1, {2, 3, 4})), (ExpertId{1, 4}));
-  EXPECT_EQ(Chosen(echo, Ids(1, {2, 3})), (ExpertId{1, 3}));
+  EXPECT_EQ(ChosenByEcho(echo, EchoIds(1, {2, 3, 4, 5})), (ExpertId{1, 5}));
+  EXPECT_EQ(ChosenByEcho(echo, EchoIds(1, {2, 3, 4})), (ExpertId{1, 4}));
+  EXPECT_EQ(ChosenByEcho(echo, EchoIds(1, {2, 3})), (ExpertId{1, 3}));
 }
 
 TEST(EchoTest, TellsContextsApartByTheLayersBefore) {
@@ -65,12 +65,12 @@ TEST(EchoTest, TellsContextsApartByTheLayersBefore) {
   }
   Ask(echo, 0, {4});
   Ask(echo, 1, {0});
-  EXPECT_EQ(Chosen(echo, Ids(1, {6, 7})), (ExpertId{1, 7}));
+  EXPECT_EQ(ChosenByEcho(echo, EchoIds(1, {6, 7})), (ExpertId{1, 7}));
   Ask(echo, 0, {7});
   Ask(echo, 1, {6});
   Ask(echo, 0, {5});
   Ask(echo, 1, {0});
-  EXPECT_EQ(Chosen(echo, Ids(1, {6, 7})), (ExpertId{1, 6}));
+  EXPECT_EQ(ChosenByEcho(echo, EchoIds(1, {6, 7})), (ExpertId{1, 6}));
 }
 
 TEST(EchoTest, ALayerThatHasYetToRunIsExpectedToDoWhatItDidInTheStepThatResemblesThisOne) {
@@ -80,9 +80,9 @@ TEST(EchoTest, ALayerThatHasYetToRunIsExpectedToDoWhatItDidInTheStepThatResemble
     Ask(echo, 1, {expert});
   }
   Ask(echo, 0, {1});
-  EXPECT_EQ(Chosen(echo, Ids(1, {1, 2})), (ExpertId{1, 2}));
+  EXPECT_EQ(ChosenByEcho(echo, EchoIds(1, {1, 2})), (ExpertId{1, 2}));
   // The layer that has run is done with it.
-  EXPECT_EQ(Chosen(echo, Ids(0, {1, 2})), (ExpertId{0, 1}));
+  EXPECT_EQ(ChosenByEcho(echo, EchoIds(0, {1, 2})), (ExpertId{0, 1}));
 }
 
 TEST(EchoTest, OfExpertsNeededInTheSameStepThoseOfLayersStillAheadStay) {
@@ -94,18 +94,18 @@ TEST(EchoTest, OfExpertsNeededInTheSameStepThoseOfLayersStillAheadStay) {
   Ask(echo, 1, {1, 2});
   // All are needed in every step; 2 of layer 1 has just been used, that of layer 2 is next.
   const std::vector<ExpertId> all = {{0, 2}, {1, 2}, {2, 2}};
-  EXPECT_EQ(Chosen(echo, all), (ExpertId{1, 2}));
-  EXPECT_EQ(Chosen(echo, std::vector<ExpertId>{{0, 2}, {2, 2}}), (ExpertId{0, 2}));
+  EXPECT_EQ(ChosenByEcho(echo, all), (ExpertId{1, 2}));
+  EXPECT_EQ(ChosenByEcho(echo, std::vector<ExpertId>{{0, 2}, {2, 2}}), (ExpertId{0, 2}));
 }
 
 TEST(EchoTest, WithoutAnythingAlikeKeepsWhatMoreTokensUsedRecently) {
-  Echo echo(kOneLayer);
+  Echo echo(kEchoLayer);
   Ask(echo, 0, {1, 2, 3, 4, 5, 6}, 1);
   echo.OnAsked({0, 1}, One(40));
   echo.OnAsked({0, 2}, One(10));
   echo.OnAsked({0, 3}, One(20));
-  EXPECT_EQ(Chosen(echo, Ids(0, {1, 2, 3})), (ExpertId{0, 2}));
-  EXPECT_EQ(Chosen(echo, Ids(0, {1, 2, 3, 7})), (ExpertId{0, 7}));
+  EXPECT_EQ(ChosenByEcho(echo, EchoIds(0, {1, 2, 3})), (ExpertId{0, 2}));
+  EXPECT_EQ(ChosenByEcho(echo, EchoIds(0, {1, 2, 3, 7})), (ExpertId{0, 7}));
 }
 
 TEST(EchoTest, ManyTokensAtOnceResembleNothing) {
@@ -121,7 +121,7 @@ TEST(EchoTest, ManyTokensAtOnceResembleNothing) {
   }
   Ask(echo, 0, {1});
   Ask(echo, 1, {1});
-  EXPECT_EQ(Chosen(echo, Ids(1, {2, 3, 4})), (ExpertId{1, 3}));
+  EXPECT_EQ(ChosenByEcho(echo, EchoIds(1, {2, 3, 4})), (ExpertId{1, 3}));
 }
 
 // Two sequences that repeat what they do, 0 with experts 0 to 3 and 1 with 4 to 7. In every round
@@ -177,7 +177,7 @@ TEST(EchoTest, EachSequencesRepeatIsRecognisedWhetherPassesAlternateOrAreShared)
     if (round < 20) continue;
     for (const std::uint32_t sequence : {0u, 1u}) {
       const std::uint32_t next = run.ExpertOf(sequence, 1), later = run.ExpertOf(sequence, 2);
-      EXPECT_EQ(Chosen(run.both(), Ids(1, {next, later})), (ExpertId{1, later})) << round;
+      EXPECT_EQ(ChosenByEcho(run.both(), EchoIds(1, {next, later})), (ExpertId{1, later})) << round;
     }
   }
 }
@@ -191,9 +191,9 @@ int ChoicesThatDifferFromThoseOfEachAlone(bool told) {
     run.Round();
     for (const std::uint32_t sequence : {0u, 1u}) {
       const std::uint32_t e = 4 * sequence;
-      const std::vector<ExpertId> candidates = Ids(1, {e, e + 1, e + 2, e + 3});
-      const ExpertId alone = Chosen(run.alone(sequence), candidates);
-      differ += Chosen(run.both(), candidates) != alone ? 1 : 0;
+      const std::vector<ExpertId> candidates = EchoIds(1, {e, e + 1, e + 2, e + 3});
+      const ExpertId alone = ChosenByEcho(run.alone(sequence), candidates);
+      differ += ChosenByEcho(run.both(), candidates) != alone ? 1 : 0;
     }
   }
   return differ;
@@ -205,19 +205,19 @@ TEST(EchoTest, OfOneSequencesExpertsItChoosesAsIfThatWereAlone) {
 }
 
 TEST(EchoTest, WhatTwoSequencesNeedIsWorthMoreThanWhatOneDoes) {
-  Echo echo(kOneLayer);
+  Echo echo(kEchoLayer);
   const std::vector<Asker> both = {{.sequence = 0, .tokens = 1}, {.sequence = 1, .tokens = 1}};
   for (int round = 0; round < 20; ++round) {
     echo.OnAsked({0, 1}, std::span(both).first(1));
     echo.OnAsked({0, 2}, both);
     echo.OnAsked({0, 3}, std::span(both).last(1));
   }
-  EXPECT_NE(Chosen(echo, Ids(0, {1, 2})), (ExpertId{0, 2}));
-  EXPECT_NE(Chosen(echo, Ids(0, {2, 3})), (ExpertId{0, 2}));
+  EXPECT_NE(ChosenByEcho(echo, EchoIds(0, {1, 2})), (ExpertId{0, 2}));
+  EXPECT_NE(ChosenByEcho(echo, EchoIds(0, {2, 3})), (ExpertId{0, 2}));
 }
 
 TEST(EchoTest, ASequenceThatHasEndedHasNoSayAnyMore) {
-  Echo echo(kOneLayer);
+  Echo echo(kEchoLayer);
   const auto pass = [&](SequenceId sequence, std::uint32_t expert) {
     const Asker asker{.sequence = sequence, .tokens = 1};
     echo.OnAsked({0, expert}, {&asker, 1});
@@ -225,9 +225,9 @@ TEST(EchoTest, ASequenceThatHasEndedHasNoSayAnyMore) {
   for (int round = 0; round < 20; ++round) pass(1, 5);
   // One pass later what the other needed is still worth keeping, and many passes later it is not.
   pass(0, 2);
-  EXPECT_EQ(Chosen(echo, Ids(0, {5, 7})), (ExpertId{0, 7}));
+  EXPECT_EQ(ChosenByEcho(echo, EchoIds(0, {5, 7})), (ExpertId{0, 7}));
   for (std::uint64_t i = 0; i < Echo::kPassesAbsent; ++i) pass(0, 2);
-  EXPECT_EQ(Chosen(echo, Ids(0, {5, 7})), (ExpertId{0, 5}));
+  EXPECT_EQ(ChosenByEcho(echo, EchoIds(0, {5, 7})), (ExpertId{0, 5}));
 }
 
 // The whole policy by its definition, remembering everything.
@@ -334,7 +334,7 @@ TEST(EchoTest, ChoosesAsItsDefinitionDoes) {
       }
       ++compared;
       // Values that are equal but for rounding may be ordered either way; they are rare.
-      if (Chosen(echo, candidates) != Chosen(slow, candidates)) ++differ;
+      if (ChosenByEcho(echo, candidates) != ChosenByEcho(slow, candidates)) ++differ;
     }
   }
   EXPECT_GT(compared, 200);
@@ -342,8 +342,8 @@ TEST(EchoTest, ChoosesAsItsDefinitionDoes) {
 }
 
 // Hits of a cache for `slots` experts a layer, a layer's asks at a time as the engine's are.
-std::uint64_t Hits(std::unique_ptr<EvictionPolicy> policy, ExpertGrid grid, std::uint32_t slots,
-                   std::span<const std::vector<std::uint32_t>> steps) {
+std::uint64_t HitsOf(std::unique_ptr<EvictionPolicy> policy, ExpertGrid grid, std::uint32_t slots,
+                     std::span<const std::vector<std::uint32_t>> steps) {
   ExpertCache cache({.grid = grid,
                      .slots = slots * grid.layers,
                      .quotas = std::vector<std::uint32_t>(grid.layers, slots)},
@@ -387,9 +387,9 @@ TEST(EchoTest, HitsMoreOftenThanRecencyAndFrequencyWhereTextComesBack) {
     steps.insert(steps.end(), sentence.begin(), sentence.end());
   }
   constexpr ExpertGrid kGrid{.layers = 2, .experts = 32};
-  const std::uint64_t lru = Hits(std::make_unique<Lru>(kGrid), kGrid, 12, steps);
-  const std::uint64_t lfu = Hits(std::make_unique<Lfu>(kGrid), kGrid, 12, steps);
-  const std::uint64_t echo = Hits(std::make_unique<Echo>(kGrid), kGrid, 12, steps);
+  const std::uint64_t lru = HitsOf(std::make_unique<Lru>(kGrid), kGrid, 12, steps);
+  const std::uint64_t lfu = HitsOf(std::make_unique<Lfu>(kGrid), kGrid, 12, steps);
+  const std::uint64_t echo = HitsOf(std::make_unique<Echo>(kGrid), kGrid, 12, steps);
   EXPECT_GT(echo, std::max(lru, lfu) * 5 / 4);
 }
 

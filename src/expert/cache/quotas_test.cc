@@ -12,22 +12,22 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr ExpertGrid kGrid{.layers = 4, .experts = 6};
+constexpr ExpertGrid kQuotaGrid{.layers = 4, .experts = 6};
 
 TEST(EvenQuotasTest, SharesWhatIsNotSpareAmongLayersWithExperts) {
-  EXPECT_THAT(EvenQuotas(kGrid, 1, 12, 2), ElementsAre(0, 4, 3, 3));
-  EXPECT_THAT(EvenQuotas(kGrid, 0, 40, 3), ElementsAre(6, 6, 6, 6));  // more than there are
-  EXPECT_THAT(EvenQuotas(kGrid, 0, 2, 5), ElementsAre(0, 0, 0, 0));
+  EXPECT_THAT(EvenQuotas(kQuotaGrid, 1, 12, 2), ElementsAre(0, 4, 3, 3));
+  EXPECT_THAT(EvenQuotas(kQuotaGrid, 0, 40, 3), ElementsAre(6, 6, 6, 6));  // more than there are
+  EXPECT_THAT(EvenQuotas(kQuotaGrid, 0, 2, 5), ElementsAre(0, 0, 0, 0));
 }
 
 TEST(ShallowQuotasTest, FillsShallowLayersFullyAndSharesTheRest) {
   // (14 - 1 x 6) / 3
-  EXPECT_THAT(ShallowQuotas(kGrid, 0, 14, 0, 1), ElementsAre(6, 3, 3, 2));
-  EXPECT_THAT(ShallowQuotas(kGrid, 1, 15, 1, 1), ElementsAre(0, 6, 4, 4));
+  EXPECT_THAT(ShallowQuotas(kQuotaGrid, 0, 14, 0, 1), ElementsAre(6, 3, 3, 2));
+  EXPECT_THAT(ShallowQuotas(kQuotaGrid, 1, 15, 1, 1), ElementsAre(0, 6, 4, 4));
 }
 
 TEST(ShallowQuotasTest, FillsTheShallowestFirstWhereNotAllFit) {
-  EXPECT_THAT(ShallowQuotas(kGrid, 0, 8, 0, 3), ElementsAre(6, 2, 0, 0));
+  EXPECT_THAT(ShallowQuotas(kQuotaGrid, 0, 8, 0, 3), ElementsAre(6, 2, 0, 0));
 }
 
 TEST(ShallowQuotasTest, AddUpToTheSlotsThatAreNotSpare) {
@@ -37,7 +37,7 @@ TEST(ShallowQuotasTest, AddUpToTheSlotsThatAreNotSpare) {
     const auto spare = static_cast<std::uint32_t>(rng.Below(5));
     const auto first = static_cast<std::uint32_t>(rng.Below(4));
     const auto quotas =
-        ShallowQuotas(kGrid, first, slots, spare, static_cast<std::uint32_t>(rng.Below(5)));
+        ShallowQuotas(kQuotaGrid, first, slots, spare, static_cast<std::uint32_t>(rng.Below(5)));
     const std::uint32_t sum = std::accumulate(quotas.begin(), quotas.end(), 0u);
     EXPECT_EQ(sum, std::min(slots - std::min(slots, spare), (4 - first) * 6));
     for (std::uint32_t layer = 0; layer < first; ++layer) EXPECT_EQ(quotas[layer], 0u);

@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using Match = RouteHistory::Match;
 
-constexpr ExpertGrid kOneLayer{.layers = 1, .experts = 8};
+constexpr ExpertGrid kHistoryLayer{.layers = 1, .experts = 8};
 
 void Step(RouteHistory& history, std::vector<std::uint32_t> experts) {
   history.BeginStep();
@@ -24,7 +24,7 @@ void Step(RouteHistory& history, std::vector<std::uint32_t> experts) {
 }
 
 TEST(RouteHistoryTest, KnowsNothingLikeTheFirstSteps) {
-  RouteHistory history(kOneLayer);
+  RouteHistory history(kHistoryLayer);
   EXPECT_THAT(history.Closest(4), IsEmpty());
   Step(history, {1, 2});
   EXPECT_THAT(history.Closest(4), IsEmpty());
@@ -35,7 +35,7 @@ TEST(RouteHistoryTest, KnowsNothingLikeTheFirstSteps) {
 }
 
 TEST(RouteHistoryTest, LikenessIsTheShareOfExpertsAndThreeEighthsOfTheStepsBefore) {
-  RouteHistory history(kOneLayer);
+  RouteHistory history(kHistoryLayer);
   Step(history, {1, 2});
   Step(history, {3, 4});
   Step(history, {5, 6});
@@ -58,7 +58,7 @@ TEST(RouteHistoryTest, LayersAddUp) {
 }
 
 TEST(RouteHistoryTest, UsesThatTellNothingAreRememberedAllTheSame) {
-  RouteHistory history(kOneLayer);
+  RouteHistory history(kHistoryLayer);
   const std::vector<std::uint32_t> most{0, 1, 2, 3, 4, 5};
   for (int step = 0; step < 3; ++step) {
     history.BeginStep();
@@ -69,7 +69,7 @@ TEST(RouteHistoryTest, UsesThatTellNothingAreRememberedAllTheSame) {
 }
 
 TEST(RouteHistoryTest, CountsStepsToTheNextUseUpToThePresent) {
-  RouteHistory history(kOneLayer);
+  RouteHistory history(kHistoryLayer);
   Step(history, {1, 2});
   Step(history, {3, 4});
   Step(history, {2, 5});
@@ -81,7 +81,7 @@ TEST(RouteHistoryTest, CountsStepsToTheNextUseUpToThePresent) {
 }
 
 TEST(RouteHistoryTest, LooksOnlySoFarAhead) {
-  RouteHistory history(kOneLayer);
+  RouteHistory history(kHistoryLayer);
   Step(history, {1});
   for (std::uint32_t step = 1; step < RouteHistory::kAhead; ++step) Step(history, {2});
   Step(history, {1});
@@ -147,21 +147,21 @@ class SlowHistory {
 };
 
 TEST(RouteHistoryTest, AgreesWithItsDefinitionOverManyTurnsOfItsRing) {
-  constexpr ExpertGrid kGrid{.layers = 3, .experts = 9};
+  constexpr ExpertGrid kRingGrid{.layers = 3, .experts = 9};
   constexpr std::uint32_t kSteps = 256, kKept = kSteps - 64;
   Rng rng(TestSeed());
-  RouteHistory history(kGrid, kSteps);
-  SlowHistory slow(kGrid.layers);
+  RouteHistory history(kRingGrid, kSteps);
+  SlowHistory slow(kRingGrid.layers);
   for (std::uint32_t step = 1; step < 1200; ++step) {
     history.BeginStep();
     slow.BeginStep();
-    for (std::uint32_t layer = 0; layer < kGrid.layers; ++layer) {
+    for (std::uint32_t layer = 0; layer < kRingGrid.layers; ++layer) {
       std::set<std::uint32_t> chosen;
       // The steps' experts come around, so that there is something to find.
       while (chosen.size() < 3) {
-        const auto around = (step % 37 + chosen.size() * 2) % kGrid.experts;
+        const auto around = (step % 37 + chosen.size() * 2) % kRingGrid.experts;
         chosen.insert(
-            static_cast<std::uint32_t>(rng.Below(3) > 0 ? around : rng.Below(kGrid.experts)));
+            static_cast<std::uint32_t>(rng.Below(3) > 0 ? around : rng.Below(kRingGrid.experts)));
       }
       const std::vector<std::uint32_t> experts(chosen.begin(), chosen.end());
       const std::size_t of = rng.Below(20) == 0 ? 0 : experts.size();
@@ -173,7 +173,7 @@ TEST(RouteHistoryTest, AgreesWithItsDefinitionOverManyTurnsOfItsRing) {
       ASSERT_EQ(std::vector<Match>(closest.begin(), closest.end()), slow.Closest(count, kKept))
           << "step " << step << ", layer " << layer;
       const auto lag = static_cast<std::uint32_t>(rng.Below(std::min(step, kKept)));
-      const ExpertId id{layer, static_cast<std::uint32_t>(rng.Below(kGrid.experts))};
+      const ExpertId id{layer, static_cast<std::uint32_t>(rng.Below(kRingGrid.experts))};
       ASSERT_EQ(history.StepsToUse(id, lag), slow.StepsToUse(id, lag)) << "step " << step;
     }
   }

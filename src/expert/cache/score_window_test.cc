@@ -14,7 +14,7 @@
 namespace troupe {
 namespace {
 
-constexpr ExpertGrid kGrid{.layers = 2, .experts = 3};
+constexpr ExpertGrid kWindowGrid{.layers = 2, .experts = 3};
 
 void Score(ScoreWindow& policy, std::uint32_t layer, std::vector<float> rows) {
   policy.OnScored(layer, rows);
@@ -23,7 +23,7 @@ void Score(ScoreWindow& policy, std::uint32_t layer, std::vector<float> rows) {
 const std::vector<ExpertId> kAll = {{0, 0}, {0, 1}, {0, 2}};
 
 TEST(ScoreWindowTest, GivesUpTheLeastMeanScoreWhetherChosenOrNot) {
-  ScoreWindow policy(kGrid, 4);
+  ScoreWindow policy(kWindowGrid, 4);
   Score(policy, 0, {0.6f, 0.3f, 0.1f});
   Score(policy, 0, {0.1f, 0.2f, 0.7f});
   EXPECT_FLOAT_EQ(policy.MeanScore({0, 1}), 0.25f);
@@ -31,7 +31,7 @@ TEST(ScoreWindowTest, GivesUpTheLeastMeanScoreWhetherChosenOrNot) {
 }
 
 TEST(ScoreWindowTest, ForgetsWhatIsOlderThanTheWindow) {
-  ScoreWindow policy(kGrid, 2);
+  ScoreWindow policy(kWindowGrid, 2);
   Score(policy, 0, {0.9f, 0.0f, 0.1f});
   Score(policy, 0, {0.1f, 0.5f, 0.4f, 0.1f, 0.5f, 0.4f});
   EXPECT_FLOAT_EQ(policy.MeanScore({0, 0}), 0.1f);
@@ -39,13 +39,13 @@ TEST(ScoreWindowTest, ForgetsWhatIsOlderThanTheWindow) {
 }
 
 TEST(ScoreWindowTest, OfALongPromptTakesTheLastTokens) {
-  ScoreWindow policy(kGrid, 1);
+  ScoreWindow policy(kWindowGrid, 1);
   Score(policy, 0, {0.9f, 0.0f, 0.1f, 0.2f, 0.3f, 0.5f});
   EXPECT_FLOAT_EQ(policy.MeanScore({0, 2}), 0.5f);
 }
 
 TEST(ScoreWindowTest, ShieldsWhatTheLayerUnderWayAskedForUntilTheNextBegins) {
-  ScoreWindow policy(kGrid, 4);
+  ScoreWindow policy(kWindowGrid, 4);
   Score(policy, 0, {0.6f, 0.3f, 0.1f});
   policy.OnAsked({0, 2}, One(1));
   EXPECT_EQ(policy.Choose(kAll), 1u);
@@ -56,14 +56,14 @@ TEST(ScoreWindowTest, ShieldsWhatTheLayerUnderWayAskedForUntilTheNextBegins) {
 }
 
 TEST(ScoreWindowTest, GivesUpAShieldedOneWhereThereIsNoOther) {
-  ScoreWindow policy(kGrid, 4);
+  ScoreWindow policy(kWindowGrid, 4);
   Score(policy, 0, {0.6f, 0.3f, 0.1f});
   for (const ExpertId id : kAll) policy.OnAsked(id, One(1));
   EXPECT_EQ(policy.Choose(kAll), 2u);
 }
 
 TEST(ScoreWindowTest, WithoutScoresGivesUpTheOneAskedForLongestAgo) {
-  ScoreWindow policy(kGrid, 4);
+  ScoreWindow policy(kWindowGrid, 4);
   for (const std::uint32_t e : {2u, 0u, 1u}) policy.OnAsked({0, e}, One(1));
   policy.OnAsked({1, 0}, One(1));
   EXPECT_EQ(policy.Choose(kAll), 2u);
@@ -71,7 +71,7 @@ TEST(ScoreWindowTest, WithoutScoresGivesUpTheOneAskedForLongestAgo) {
 
 TEST(ScoreWindowTest, KeepsTheMeansThatSummingTheWindowAnewGives) {
   Rng rng(TestSeed());
-  ScoreWindow policy(kGrid, 7);
+  ScoreWindow policy(kWindowGrid, 7);
   std::deque<std::vector<float>> window;
   for (int step = 0; step < 3000; ++step) {
     std::vector<float> row(3);
@@ -88,9 +88,9 @@ TEST(ScoreWindowTest, KeepsTheMeansThatSummingTheWindowAnewGives) {
 }
 
 TEST(ScoreWindowTest, ServesACache) {
-  auto policy = std::make_unique<ScoreWindow>(kGrid, 4);
+  auto policy = std::make_unique<ScoreWindow>(kWindowGrid, 4);
   ScoreWindow& scores = *policy;
-  ExpertCache cache({.grid = kGrid, .slots = 2, .quotas = {}}, std::move(policy));
+  ExpertCache cache({.grid = kWindowGrid, .slots = 2, .quotas = {}}, std::move(policy));
   Score(scores, 0, {0.6f, 0.3f, 0.1f});
   for (const std::uint32_t e : {0u, 2u, 1u}) {
     cache.Ask({0, e}, 1);

@@ -11,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr ExpertGrid kGrid{.layers = 1, .experts = 8};
+constexpr ExpertGrid kHandOutGrid{.layers = 1, .experts = 8};
 
 class HandOutTest : public testing::Test {
  protected:
@@ -35,7 +35,8 @@ class HandOutTest : public testing::Test {
     return room;
   }
 
-  ExpertCache cache_{{.grid = kGrid, .slots = 3, .quotas = {}}, std::make_unique<Lru>(kGrid)};
+  ExpertCache cache_{{.grid = kHandOutGrid, .slots = 3, .quotas = {}},
+                     std::make_unique<Lru>(kHandOutGrid)};
   HandOut hand_out_;
 };
 

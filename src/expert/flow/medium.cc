@@ -22,7 +22,7 @@ constexpr double kMargin = 1.25;
 // A size other than the usual one must load an expert this much faster.
 constexpr double kClearlyFaster = 0.95;
 
-double AsDouble(Bytes bytes) { return static_cast<double>(bytes.count()); }
+double InBytes(Bytes bytes) { return static_cast<double>(bytes.count()); }
 
 std::uint32_t AsReads(double reads) {
   return static_cast<std::uint32_t>(std::clamp(reads, 1.0, double{kMostReads}));
@@ -64,7 +64,7 @@ double BestSpeed(const DiskCost& reads, const std::vector<Bytes>& sizes) {
 
 // The number of reads of a size under way at once that it takes to reach a speed.
 double ReadsFor(const DiskCost& reads, Bytes piece, double bytes_per_second) {
-  return std::ceil(bytes_per_second * reads.LoneSeconds(piece) / AsDouble(piece));
+  return std::ceil(bytes_per_second * reads.LoneSeconds(piece) / InBytes(piece));
 }
 
 double LoadSeconds(const DiskCost& reads, Bytes expert, Bytes piece) {
@@ -82,7 +82,7 @@ Bytes LeastPiece(const DiskCost& reads, const std::vector<Bytes>& sizes) {
 // The usual one on this medium, if demand could wait for it.
 Bytes UsualPrefetchPiece(const DiskCost& reads, const std::vector<Bytes>& sizes, Bytes least) {
   const auto usual = std::ranges::find_if(sizes, [&](Bytes size) {
-    return AsDouble(size) >= kPieceSeconds * reads.BytesPerSecond(size);
+    return InBytes(size) >= kPieceSeconds * reads.BytesPerSecond(size);
   });
   const Bytes found = usual == sizes.end() ? sizes.back() : *usual;
   return std::max(least, std::clamp(found, kUsualLeast, ReadShape().prefetch_piece));
@@ -109,7 +109,7 @@ DiskCost LinkAlone(double bytes_per_second, double latency_seconds) {
   for (Bytes size = kPage; size <= 4_MiB; size = 2 * size) {
     ReadCost read;
     read.request = size;
-    read.lone_seconds.Note(latency_seconds + AsDouble(size) / bytes_per_second);
+    read.lone_seconds.Note(latency_seconds + InBytes(size) / bytes_per_second);
     read.bytes_per_second.Note(bytes_per_second);
     link.reads.push_back(read);
   }
@@ -117,11 +117,11 @@ DiskCost LinkAlone(double bytes_per_second, double latency_seconds) {
 }
 
 double SpeedAtDepth(const DiskCost& reads, Bytes piece, std::uint32_t depth) {
-  return std::min(reads.BytesPerSecond(piece), depth * AsDouble(piece) / reads.LoneSeconds(piece));
+  return std::min(reads.BytesPerSecond(piece), depth * InBytes(piece) / reads.LoneSeconds(piece));
 }
 
 double MostWait(const MediumFacts& medium, const ReadShape& shape) {
-  return AsDouble(shape.ahead()) / AsProbed(medium.reads).BytesPerSecond(shape.prefetch_piece);
+  return InBytes(shape.ahead()) / AsProbed(medium.reads).BytesPerSecond(shape.prefetch_piece);
 }
 
 double MostWaitAllowed(const MediumFacts& medium) {
@@ -129,7 +129,7 @@ double MostWaitAllowed(const MediumFacts& medium) {
   const std::vector<Bytes> sizes = Sizes(medium);
   const Bytes least = LeastPiece(reads, sizes);
   const double busy = AsReads(ReadsFor(reads, least, kKeptSpeed * BestSpeed(reads, sizes))) *
-                      AsDouble(least) / reads.BytesPerSecond(least);
+                      InBytes(least) / reads.BytesPerSecond(least);
   return std::max(busy, kMostWaitLoads * LoadSeconds(reads, medium.expert, least));
 }
 
@@ -143,7 +143,7 @@ ReadShape ShapeReads(const MediumFacts& medium) {
   if (best <= 0) return shape;
   const double most_wait = MostWaitAllowed(medium);
   const auto allowed = [&](Bytes piece) {  // reads under way
-    const double passed = most_wait * reads.BytesPerSecond(piece) / AsDouble(piece);
+    const double passed = most_wait * reads.BytesPerSecond(piece) / InBytes(piece);
     return std::min(std::floor(passed * (1 + 1e-9)), double{kMostReads});
   };
 
@@ -159,8 +159,7 @@ ReadShape ShapeReads(const MediumFacts& medium) {
     if (size > usual && (enough || size > ReadShape().piece)) break;
     const double fill = std::max(2.0, ReadsFor(reads, size, kMargin * best));
     if (fill > allowed(size)) continue;
-    const double away =
-        std::ceil(medium.away_seconds * reads.BytesPerSecond(size) / AsDouble(size));
+    const double away = std::ceil(medium.away_seconds * reads.BytesPerSecond(size) / InBytes(size));
     shape.prefetch_piece = size;
     shape.prefetch_reads = AsReads(std::min(allowed(size), fill + away));
     enough = fill + away <= kMostReads;

@@ -14,7 +14,7 @@
 namespace troupe {
 namespace {
 
-constexpr ExpertGrid kGrid{.layers = 3, .experts = 6};
+constexpr ExpertGrid kRandomGrid{.layers = 3, .experts = 6};
 
 class RandomGuesses final : public Predictor {
  public:
@@ -23,7 +23,7 @@ class RandomGuesses final : public Predictor {
   void OnChosen(const LayerChoices&) override {}
   std::vector<Guess> Predict(std::uint32_t, std::uint32_t, const GateScores&) override {
     std::vector<Guess> guesses;
-    for (std::uint32_t e = 0; e < kGrid.experts; ++e) {
+    for (std::uint32_t e = 0; e < kRandomGrid.experts; ++e) {
       if (rng_.Below(3) != 0) continue;
       guesses.push_back({.expert = e, .weight = 1, .expected = true});
     }
@@ -40,9 +40,10 @@ class Model {
   Model(Rng& rng, std::uint32_t slots, bool predicts, bool low, bool in_order)
       : rng_(rng),
         slots_(slots),
-        flow_({.grid = kGrid, .slots = slots, .quotas = {}}, std::make_unique<Lru>(kGrid),
+        flow_({.grid = kRandomGrid, .slots = slots, .quotas = {}},
+              std::make_unique<Lru>(kRandomGrid),
               predicts ? std::make_unique<RandomGuesses>(rng) : nullptr, loads_,
-              {.routing = {.experts = kGrid.experts, .top_k = 2, .low_copies = low},
+              {.routing = {.experts = kRandomGrid.experts, .top_k = 2, .low_copies = low},
                .prefetch = {.governed = false, .governor = {}},
                .low_copies = {.prefill_share = low ? 0.5 : 0, .decode = low},
                .in_order = in_order}) {}
@@ -64,7 +65,7 @@ class Model {
         if (rng_.Below(6) == 0 && !demands_.empty()) Close(Any());
         break;
       case 5:
-        if (last_layer_ + 1 < kGrid.layers) flow_.OnForecast(last_layer_ + 1, 1, {});
+        if (last_layer_ + 1 < kRandomGrid.layers) flow_.OnForecast(last_layer_ + 1, 1, {});
         break;
       default:
         if (!demands_.empty()) Drive(Any());
@@ -104,8 +105,8 @@ class Model {
 
   void Ask() {
     const bool own = std::ranges::none_of(own_, [](const auto& pair) { return pair.second; });
-    const auto layer = static_cast<std::uint32_t>(own ? (last_layer_ + 1) % kGrid.layers
-                                                      : rng_.Below(kGrid.layers));
+    const auto layer = static_cast<std::uint32_t>(own ? (last_layer_ + 1) % kRandomGrid.layers
+                                                      : rng_.Below(kRandomGrid.layers));
     if (own) {
       if (layer == 0 || !begun_) {
         begun_ = true;
@@ -116,7 +117,7 @@ class Model {
     }
     std::vector<ExpertDemand> demands;
     Promise promise{.layer = layer, .owed = {}, .full = !own};
-    for (std::uint32_t e = 0; e < kGrid.experts; ++e) {
+    for (std::uint32_t e = 0; e < kRandomGrid.experts; ++e) {
       if (rng_.Below(2) == 0) continue;
       demands.push_back({.expert = e, .tokens = static_cast<std::uint32_t>(1 + rng_.Below(4))});
       promise.owed.insert(e);
@@ -176,9 +177,9 @@ class Model {
   void Check() {
     std::set<std::uint32_t> slots;
     std::uint32_t held = 0;
-    for (std::uint32_t layer = 0; layer < kGrid.layers; ++layer) {
+    for (std::uint32_t layer = 0; layer < kRandomGrid.layers; ++layer) {
       held += flow_.cache().held(layer);
-      for (std::uint32_t e = 0; e < kGrid.experts; ++e) {
+      for (std::uint32_t e = 0; e < kRandomGrid.experts; ++e) {
         if (flow_.cache().Find({layer, e}) == Residence::kAbsent) continue;
         ASSERT_TRUE(slots.insert(flow_.cache().SlotOf({layer, e})).second) << "two in one slot";
       }
@@ -197,7 +198,7 @@ class Model {
   std::map<DemandId, Promise> demands_;
   std::map<DemandId, bool> own_;
   std::set<ExpertId> failed_;
-  std::uint32_t last_layer_ = kGrid.layers - 1;
+  std::uint32_t last_layer_ = kRandomGrid.layers - 1;
   bool begun_ = false;
   Nanos now_ = 0;
 };

@@ -8,17 +8,17 @@ namespace {
 
 using testing::HasSubstr;
 
-RunningMean Mean(double value) { return {.value = value, .samples = 1}; }
+RunningMean MeanOf(double value) { return {.value = value, .samples = 1}; }
 
 constexpr double kMiB = 1048576;
 
 // An expert of 1 MiB takes 1 ms, and 0.1 ms a further row; it comes in one piece at 100 MiB/s.
 CostModel Costs() {
-  CostModel costs{.memory_bytes_per_second = Mean(1000 * kMiB)};
+  CostModel costs{.memory_bytes_per_second = MeanOf(1000 * kMiB)};
   costs.NoteExpert("expert", 1e-3, 1e-4);
   costs.disk.reads = {
-      {.request = 4_KiB, .lone_seconds = Mean(1e-4), .bytes_per_second = Mean(100 * kMiB)},
-      {.request = 1_MiB, .lone_seconds = Mean(1.01e-2), .bytes_per_second = Mean(100 * kMiB)}};
+      {.request = 4_KiB, .lone_seconds = MeanOf(1e-4), .bytes_per_second = MeanOf(100 * kMiB)},
+      {.request = 1_MiB, .lone_seconds = MeanOf(1.01e-2), .bytes_per_second = MeanOf(100 * kMiB)}};
   return costs;
 }
 
@@ -33,7 +33,7 @@ ModelWork Work() {
           .like_bytes = 1_MiB};
 }
 
-MemoryNeeds Needs() {
+MemoryNeeds SpeedNeeds() {
   return {.expert_layers = 10, .experts_per_layer = 8, .experts_per_token = 2};
 }
 
@@ -57,7 +57,7 @@ TEST(SpeedEstimateTest, AFastDiskHidesBehindComputing) {
   CostModel costs = Costs();
   costs.disk = {};
   costs.disk.reads = {
-      {.request = 1_MiB, .lone_seconds = Mean(1e-4), .bytes_per_second = Mean(10'000 * kMiB)}};
+      {.request = 1_MiB, .lone_seconds = MeanOf(1e-4), .bytes_per_second = MeanOf(10'000 * kMiB)}};
   const PassEstimate pass = EstimatePass(Work(), costs, 1, 0.5).value();
   EXPECT_GT(pass.disk_seconds, 0);
   EXPECT_EQ(pass.wait_seconds, 0);
@@ -80,15 +80,15 @@ TEST(SpeedEstimateTest, FewTokensDoNotChooseEveryExpert) {
 
 TEST(SpeedEstimateTest, TheHitRateIsTheShareOfExpertsThatFit) {
   MemoryPlan plan{.slots = 20};
-  EXPECT_DOUBLE_EQ(UniformHitRate(plan, Needs()), 0.25);
+  EXPECT_DOUBLE_EQ(UniformHitRate(plan, SpeedNeeds()), 0.25);
   plan.all_resident = true;
-  EXPECT_DOUBLE_EQ(UniformHitRate(plan, Needs()), 1);
+  EXPECT_DOUBLE_EQ(UniformHitRate(plan, SpeedNeeds()), 1);
   EXPECT_DOUBLE_EQ(UniformHitRate(MemoryPlan(), MemoryNeeds()), 1);
 }
 
 TEST(SpeedEstimateTest, APromptBeginsWithAnEmptyCacheAndGoesInChunks) {
   const MemoryPlan plan{.chunk = 200, .slots = 40};
-  const SpeedEstimate speed = EstimateSpeed(Work(), plan, Needs(), Costs(), 500).value();
+  const SpeedEstimate speed = EstimateSpeed(Work(), plan, SpeedNeeds(), Costs(), 500).value();
   EXPECT_DOUBLE_EQ(speed.hit_rate, 0.5);
   PassEstimate chunks = EstimatePass(Work(), Costs(), 200, 0).value();
   chunks += EstimatePass(Work(), Costs(), 200, 0.5).value();
@@ -99,7 +99,7 @@ TEST(SpeedEstimateTest, APromptBeginsWithAnEmptyCacheAndGoesInChunks) {
 
 TEST(SpeedEstimateTest, LiesBetweenNoOverlapAndFullOverlap) {
   const MemoryPlan plan{.chunk = 512, .slots = 40};
-  const SpeedEstimate speed = EstimateSpeed(Work(), plan, Needs(), Costs(), 512).value();
+  const SpeedEstimate speed = EstimateSpeed(Work(), plan, SpeedNeeds(), Costs(), 512).value();
   EXPECT_LT(speed.SlowestDecode(), speed.DecodeTokensPerSecond());
   EXPECT_LT(speed.DecodeTokensPerSecond(), speed.FastestDecode());
 }
@@ -108,7 +108,7 @@ TEST(SpeedEstimateTest, NeverGrowsSlowerWithMoreSlots) {
   double before = 0;
   for (std::uint32_t slots = 2; slots <= 80; ++slots) {
     const MemoryPlan plan{.chunk = 64, .slots = slots};
-    const SpeedEstimate speed = EstimateSpeed(Work(), plan, Needs(), Costs(), 512).value();
+    const SpeedEstimate speed = EstimateSpeed(Work(), plan, SpeedNeeds(), Costs(), 512).value();
     EXPECT_GE(speed.DecodeTokensPerSecond(), before) << slots;
     before = speed.DecodeTokensPerSecond();
   }

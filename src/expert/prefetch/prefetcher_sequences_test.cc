@@ -8,13 +8,14 @@
 namespace troupe {
 namespace {
 
-constexpr ExpertGrid kGrid{.layers = 4, .experts = 6};
+constexpr ExpertGrid kSequencesGrid{.layers = 4, .experts = 6};
 
 class PrefetcherSequences : public testing::Test {
  protected:
   std::vector<Guess> guesses_;
   Nanos now_ = 0;
-  ExpertCache cache_{{.grid = kGrid, .slots = 4, .quotas = {}}, std::make_unique<Lru>(kGrid)};
+  ExpertCache cache_{{.grid = kSequencesGrid, .slots = 4, .quotas = {}},
+                     std::make_unique<Lru>(kSequencesGrid)};
   Prefetcher prefetcher_{cache_, 2, std::make_unique<Told>(guesses_), {.governed = false}};
 };
 

@@ -24,13 +24,13 @@ std::shared_ptr<BuddyLists> NoLists(std::uint32_t experts) {
   return lists;
 }
 
-struct Answered {
+struct AnsweredByBuddies {
   std::vector<SlotAnswer> answers;
   Buddies::Counts counts;
 };
 
-Answered Replace(const LayerForTest& layer, std::shared_ptr<const BuddyLists> lists,
-                 const Buddies::Options& options) {
+AnsweredByBuddies Replace(const LayerForTest& layer, std::shared_ptr<const BuddyLists> lists,
+                          const Buddies::Options& options) {
   auto policy = std::make_unique<Buddies>(std::move(lists), options);
   const Buddies& watched = *policy;
   std::vector<std::unique_ptr<SubstitutionPolicy>> links;

@@ -11,12 +11,12 @@ namespace {
 
 using testing::ElementsAre;
 
-struct Answered {
+struct AnsweredBySmoe {
   std::vector<SlotAnswer> answers;
   SmoeRouter::Counts counts;
 };
 
-Answered Route(const LayerForTest& layer, double alpha) {
+AnsweredBySmoe Route(const LayerForTest& layer, double alpha) {
   auto router = std::make_unique<SmoeRouter>(SmoeRouter::Options{.alpha = alpha});
   const SmoeRouter& watched = *router;
   std::vector<std::unique_ptr<SubstitutionPolicy>> links;
@@ -28,10 +28,10 @@ Answered Route(const LayerForTest& layer, double alpha) {
 }
 
 // k = 3, boundary 0.10; with alpha 0.3 low scores are at most 0.13, substitutes above 0.07.
-const std::vector<float> kRow = {0.40f, 0.13f, 0.12f, 0.10f, 0.09f, 0.08f, 0.06f, 0.02f};
+const std::vector<float> kSmoeRow = {0.40f, 0.13f, 0.12f, 0.10f, 0.09f, 0.08f, 0.06f, 0.02f};
 
 TEST(SmoeRouterTest, ReplacesLowScoresByTheBestResidentsWithinTheWindow) {
-  const auto [answers, counts] = Route(RoutedByScores({kRow}, 3, {0, 4, 5, 6}), 0.3);
+  const auto [answers, counts] = Route(RoutedByScores({kSmoeRow}, 3, {0, 4, 5, 6}), 0.3);
   EXPECT_THAT(ExpertsOf(answers), ElementsAre(0, 4, 5));
   EXPECT_EQ(counts.top_score, 1u);
   EXPECT_EQ(counts.low_score, 2u);
@@ -41,31 +41,31 @@ TEST(SmoeRouterTest, ReplacesLowScoresByTheBestResidentsWithinTheWindow) {
 }
 
 TEST(SmoeRouterTest, KeepsLowScoresThatAreResident) {
-  const auto [answers, counts] = Route(RoutedByScores({kRow}, 3, {0, 1, 4, 5}), 0.3);
+  const auto [answers, counts] = Route(RoutedByScores({kSmoeRow}, 3, {0, 1, 4, 5}), 0.3);
   EXPECT_THAT(ExpertsOf(answers), ElementsAre(0, 1, 4));
   EXPECT_EQ(counts.low_score_missing, 1u);
 }
 
 TEST(SmoeRouterTest, NeverReplacesATopScore) {
-  const auto [answers, counts] = Route(RoutedByScores({kRow}, 3, {3, 4, 5}), 0.3);
+  const auto [answers, counts] = Route(RoutedByScores({kSmoeRow}, 3, {3, 4, 5}), 0.3);
   EXPECT_THAT(ExpertsOf(answers), ElementsAre(0, 3, 4));
   EXPECT_EQ(answers[0].kind, AnswerKind::kKeep);
   EXPECT_EQ(counts.substituted, 2u);
 }
 
 TEST(SmoeRouterTest, LetsTheBestSlotsWaitWhereSubstitutesAreTooFew) {
-  const auto [answers, counts] = Route(RoutedByScores({kRow}, 3, {0, 5, 6, 7}), 0.3);
+  const auto [answers, counts] = Route(RoutedByScores({kSmoeRow}, 3, {0, 5, 6, 7}), 0.3);
   EXPECT_THAT(ExpertsOf(answers), ElementsAre(0, 1, 5));
   EXPECT_EQ(counts.substituted, 1u);
   EXPECT_EQ(counts.none_near, 1u);
 }
 
 TEST(SmoeRouterTest, AWiderWindowTakesMore) {
-  EXPECT_EQ(Route(RoutedByScores({kRow}, 3, {0, 5, 6, 7}), 0.5).counts.substituted, 2u);
+  EXPECT_EQ(Route(RoutedByScores({kSmoeRow}, 3, {0, 5, 6, 7}), 0.5).counts.substituted, 2u);
 }
 
 TEST(SmoeRouterTest, GivesASubstituteTheWeightOfItsOwnScore) {
-  const LayerForTest layer = RoutedByScores({kRow}, 3, {0, 1, 5});
+  const LayerForTest layer = RoutedByScores({kSmoeRow}, 3, {0, 1, 5});
   const auto answers = Route(layer, 0.3).answers;
   EXPECT_FLOAT_EQ(answers[0].weight, 0.40f);
   EXPECT_FLOAT_EQ(answers[1].weight, 0.13f);
@@ -74,7 +74,7 @@ TEST(SmoeRouterTest, GivesASubstituteTheWeightOfItsOwnScore) {
 
 TEST(SmoeRouterTest, NormalisesWeightsOverTheNewExpertsWhereTheModelDoes) {
   const auto answers =
-      Route(RoutedByScores({kRow}, 3, {0, 1, 5}, /*normalised=*/true), 0.3).answers;
+      Route(RoutedByScores({kSmoeRow}, 3, {0, 1, 5}, /*normalised=*/true), 0.3).answers;
   EXPECT_FLOAT_EQ(answers[0].weight, 0.40f / 0.61f);
   EXPECT_FLOAT_EQ(answers[1].weight, 0.13f / 0.61f);
   EXPECT_FLOAT_EQ(answers[2].weight, 0.08f / 0.61f);
@@ -101,7 +101,7 @@ TEST(SmoeRouterTest, WithAlphaZeroIsExactEvenAmongEqualScores) {
 }
 
 TEST(SmoeRouterTest, WithoutScoresKeepsEverythingAndSaysSo) {
-  LayerForTest layer = RoutedByScores({kRow}, 3, {4, 5});
+  LayerForTest layer = RoutedByScores({kSmoeRow}, 3, {4, 5});
   layer.scores.clear();
   const auto [answers, counts] = Route(layer, 0.5);
   EXPECT_EQ(answers, AllKept(layer));

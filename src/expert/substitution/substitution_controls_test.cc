@@ -17,25 +17,25 @@ namespace {
 
 using testing::ElementsAre;
 
-const std::vector<float> kRow = {0.40f, 0.20f, 0.12f, 0.10f, 0.08f, 0.06f, 0.03f, 0.01f};
+const std::vector<float> kControlRow = {0.40f, 0.20f, 0.12f, 0.10f, 0.08f, 0.06f, 0.03f, 0.01f};
 
-struct Answered {
+struct AnsweredByControl {
   std::vector<SlotAnswer> answers;
   std::map<std::string_view, std::uint64_t> counts;
 };
 
 template <typename Policy>
-Answered Give(const LayerForTest& layer, typename Policy::Options options) {
+AnsweredByControl Give(const LayerForTest& layer, typename Policy::Options options) {
   SubstitutionChain chain = ChainOf<Policy>(options);
   const RoutedLayer view = layer.View();
   const auto answers = chain.Answer(view);
-  Answered given{{answers.begin(), answers.end()}, {}};
+  AnsweredByControl given{{answers.begin(), answers.end()}, {}};
   for (const NamedCount& count : chain.links()[0]->counts()) given.counts[count.name] = count.count;
   return given;
 }
 
 TEST(DropMissingTest, LosesTheWeightOrSharesIt) {
-  const LayerForTest layer = RoutedByScores({kRow}, 3, {0, 1});
+  const LayerForTest layer = RoutedByScores({kControlRow}, 3, {0, 1});
   const auto lost = Give<DropMissing>(layer, {});
   EXPECT_THAT(lost.answers, ElementsAre(SlotAnswer{0, 0.40f}, SlotAnswer{1, 0.20f},
                                         SlotAnswer{2, 0, AnswerKind::kDrop}));
@@ -48,12 +48,13 @@ TEST(DropMissingTest, LosesTheWeightOrSharesIt) {
 
 TEST(DropMissingTest, LosesAllWhereNothingIsThere) {
   const auto shared =
-      Give<DropMissing>(RoutedByScores({kRow}, 3, {}), {.weight = DroppedWeight::kShared}).answers;
+      Give<DropMissing>(RoutedByScores({kControlRow}, 3, {}), {.weight = DroppedWeight::kShared})
+          .answers;
   for (const SlotAnswer& answer : shared) EXPECT_EQ(answer.weight, 0);
 }
 
 TEST(DropMissingTest, KeepsHeavySlotsAndSpendsRhoOnTheLightest) {
-  const LayerForTest layer = RoutedByScores({kRow}, 3, {});
+  const LayerForTest layer = RoutedByScores({kControlRow}, 3, {});
   const auto light = Give<DropMissing>(layer, {.most_share = 0.3});
   EXPECT_EQ(light.answers[0].kind, AnswerKind::kKeep);
   EXPECT_EQ(light.answers[1].kind, AnswerKind::kDrop);
@@ -65,7 +66,7 @@ TEST(DropMissingTest, KeepsHeavySlotsAndSpendsRhoOnTheLightest) {
 }
 
 TEST(SmallerTopKTest, DropsTheLastSlotsWhereverTheirExpertsAre) {
-  const auto given = Give<SmallerTopK>(RoutedByScores({kRow}, 3, {1, 2}), {.keep = 1});
+  const auto given = Give<SmallerTopK>(RoutedByScores({kControlRow}, 3, {1, 2}), {.keep = 1});
   EXPECT_EQ(given.answers[0], (SlotAnswer{0, 0.40f}));
   EXPECT_EQ(given.answers[1].kind, AnswerKind::kDrop);
   EXPECT_EQ(given.answers[2].kind, AnswerKind::kDrop);
@@ -75,34 +76,37 @@ TEST(SmallerTopKTest, DropsTheLastSlotsWhereverTheirExpertsAre) {
 
 TEST(SmallerTopKTest, NormalisesAnewWhereTheModelDoes) {
   const auto answers =
-      Give<SmallerTopK>(RoutedByScores({kRow}, 3, {}, /*normalised=*/true), {.keep = 2}).answers;
+      Give<SmallerTopK>(RoutedByScores({kControlRow}, 3, {}, /*normalised=*/true), {.keep = 2})
+          .answers;
   EXPECT_FLOAT_EQ(answers[0].weight, 0.4f / 0.6f);
   EXPECT_FLOAT_EQ(answers[1].weight, 0.2f / 0.6f);
 }
 
 TEST(BestLiveScoreTest, TakesTheBestResidentHoweverLowItsScore) {
-  const auto given = Give<BestLiveScore>(RoutedByScores({kRow}, 3, {1, 5, 6}), {});
+  const auto given = Give<BestLiveScore>(RoutedByScores({kControlRow}, 3, {1, 5, 6}), {});
   EXPECT_THAT(ExpertsOf(given.answers), ElementsAre(6, 1, 5));
   EXPECT_FLOAT_EQ(given.answers[2].weight, 0.06f);
   EXPECT_EQ(given.counts.at("substituted"), 2u);
 }
 
 TEST(BestLiveScoreTest, CountsSlotsWithoutAnyResidentLeftOrScoresKnown) {
-  EXPECT_EQ(Give<BestLiveScore>(RoutedByScores({kRow}, 3, {5}), {}).counts.at("none_resident"), 2u);
-  LayerForTest layer = RoutedByScores({kRow}, 3, {5});
+  EXPECT_EQ(
+      Give<BestLiveScore>(RoutedByScores({kControlRow}, 3, {5}), {}).counts.at("none_resident"),
+      2u);
+  LayerForTest layer = RoutedByScores({kControlRow}, 3, {5});
   layer.scores.clear();
   EXPECT_EQ(Give<BestLiveScore>(layer, {}).counts.at("unknown"), 3u);
 }
 
 TEST(BestLiveScoreTest, AnswersNoMoreOfATokenThanRho) {
-  const auto one = Give<BestLiveScore>(RoutedByScores({kRow}, 3, {5, 6, 7}), {.rho = 1});
+  const auto one = Give<BestLiveScore>(RoutedByScores({kControlRow}, 3, {5, 6, 7}), {.rho = 1});
   EXPECT_THAT(ExpertsOf(one.answers), ElementsAre(0, 1, 5));
   EXPECT_EQ(one.counts.at("rho_closed"), 2u);
 }
 
 TEST(RandomResidentTest, DrawsEveryResidentExpertAboutAsOften) {
   SubstitutionChain chain = ChainOf<RandomResident>(RandomResident::Options{});
-  const LayerForTest layer = RoutedByScores({kRow}, 1, {3, 4, 5, 6});
+  const LayerForTest layer = RoutedByScores({kControlRow}, 1, {3, 4, 5, 6});
   const RoutedLayer view = layer.View();
   std::map<std::uint32_t, int> drawn;
   for (int i = 0; i < 4000; ++i) ++drawn[chain.Answer(view)[0].expert];
@@ -111,20 +115,20 @@ TEST(RandomResidentTest, DrawsEveryResidentExpertAboutAsOften) {
 }
 
 TEST(RandomResidentTest, GivesTheSlotsWeightAndTheSameDrawForTheSameSeed) {
-  const LayerForTest layer = RoutedByScores({kRow}, 2, {0, 4, 5, 6, 7});
+  const LayerForTest layer = RoutedByScores({kControlRow}, 2, {0, 4, 5, 6, 7});
   const auto first = Give<RandomResident>(layer, {.seed = 7}).answers;
   EXPECT_EQ(first, Give<RandomResident>(layer, {.seed = 7}).answers);
   EXPECT_FLOAT_EQ(first[1].weight, 0.20f);
 }
 
 TEST(RandomResidentTest, CountsSlotsForWhichNoResidentIsLeft) {
-  const auto given = Give<RandomResident>(RoutedByScores({kRow}, 3, {7}), {});
+  const auto given = Give<RandomResident>(RoutedByScores({kControlRow}, 3, {7}), {});
   EXPECT_EQ(given.counts.at("none_resident"), 2u);
   EXPECT_EQ(given.counts.at("substituted"), 1u);
 }
 
 TEST(RandomResidentTest, AnswersNoMoreOfATokenThanRhoAndNeedsNoScores) {
-  LayerForTest layer = RoutedByScores({kRow}, 3, {5, 6, 7});
+  LayerForTest layer = RoutedByScores({kControlRow}, 3, {5, 6, 7});
   layer.scores.clear();
   const auto one = Give<RandomResident>(layer, {.rho = 1});
   EXPECT_EQ(one.counts.at("rho_closed"), 2u);
@@ -134,7 +138,7 @@ TEST(RandomResidentTest, AnswersNoMoreOfATokenThanRhoAndNeedsNoScores) {
 
 // Range 0.39: a bonus of 0.1 is 0.039, of 0.2 it is 0.078.
 TEST(CacheBiasTest, ReplacesWhatTheBonusTurnsRound) {
-  const LayerForTest layer = RoutedByScores({kRow}, 3, {0, 3, 4});
+  const LayerForTest layer = RoutedByScores({kControlRow}, 3, {0, 3, 4});
   const auto small = Give<CacheBias>(layer, {.bonus = 0.1});
   EXPECT_THAT(ExpertsOf(small.answers), ElementsAre(0, 1, 3));  // 0.10 + 0.039 > 0.12, < 0.20
   EXPECT_EQ(small.counts.at("substituted"), 1u);
@@ -145,7 +149,7 @@ TEST(CacheBiasTest, ReplacesWhatTheBonusTurnsRound) {
 }
 
 TEST(CacheBiasTest, CountsTokensWhoseScoresAreNotKnown) {
-  LayerForTest layer = RoutedByScores({kRow, kRow}, 3, {0, 3, 4});
+  LayerForTest layer = RoutedByScores({kControlRow, kControlRow}, 3, {0, 3, 4});
   layer.scores.clear();
   const auto given = Give<CacheBias>(layer, {.bonus = 1});
   EXPECT_EQ(given.counts.at("unknown"), 2u);
@@ -194,7 +198,7 @@ TEST(CacheBiasTest, ChoosesTheSetThatRankingWithTheBonusChooses) {
 }
 
 TEST(LowBitCopyTest, TakesTheCopyOfLightMissingSlots) {
-  LayerForTest layer = RoutedByScores({kRow}, 3, {});
+  LayerForTest layer = RoutedByScores({kControlRow}, 3, {});
   layer.low_bit = {1, 1, 0, 0, 0, 0, 0, 0};
   const auto given = Give<LowBitCopy>(layer, {.most_share = 0.3});
   EXPECT_THAT(given.answers,
