@@ -20,9 +20,10 @@ bool CallbackGate::Guarded(Call call) {
 Status CallbackGate::Choose(TokenId token, std::span<const float> logits) {
   const MutexLock lock(mu_);
   ++tokens_;
-  if (wanted_ != Wanted::kAll || !callbacks_.on_logits) return OkStatus();
+  const OnLogits& on_logits = callbacks_.on_logits;
+  if (wanted_ != Wanted::kAll || !on_logits) return OkStatus();
   Status told;
-  if (!Guarded([&] { told = callbacks_.on_logits(token, logits); })) {
+  if (!Guarded([&] { told = on_logits(token, logits); })) {
     return Error(Code::kInternal, "on_logits threw an exception");
   }
   return told;
@@ -31,9 +32,11 @@ Status CallbackGate::Choose(TokenId token, std::span<const float> logits) {
 bool CallbackGate::Show(std::string_view text) {
   const MutexLock lock(mu_);
   if (wanted_ != Wanted::kAll) return false;
-  if (!callbacks_.on_piece) return true;
+  const OnPiece& on_piece = callbacks_.on_piece;
+  if (!on_piece) return true;
+  const Piece piece{.text = text, .tokens = tokens_};
   bool more = false;
-  return Guarded([&] { more = callbacks_.on_piece({.text = text, .tokens = tokens_}); }) && more;
+  return Guarded([&] { more = on_piece(piece); }) && more;
 }
 
 void CallbackGate::End(const Result<Answer>& answer) {
