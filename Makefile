@@ -15,7 +15,7 @@ THREADED_TESTS := thread_pool_test async_reader_test uring_reader_test throttled
   expert_loader_test expert_cache_test prefetcher_test offloaded_experts_test exactness_test \
   offload_exactness_test batch_exactness_test replay_exactness_test precision_pair_test \
   substitution_engine_test batcher_test batch_loop_test ticket_test engine_runner_test \
-  callbacks_test handle_test model_test
+  callback_gate_test handle_test model_test
 
 .PHONY: run test build install benches check tidy asan tsan tsan-loop neon fuzz conformance bench clean help
 .DEFAULT_GOAL := build

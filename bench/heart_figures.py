@@ -1,9 +1,9 @@
 """What bench/heart makes of its runs: ratios with their intervals, tables, bars.
 
-The two binaries run in turn, and each round gives a ratio. A ratio is the median of these, and its
-interval spans what the machine's noise alone may make of it. A bar is missed when the whole interval
-lies below it: on a machine that wavers by a tenth one run says little, and a table that hid that
-would say something false.
+The two binaries run in turn, and each round gives a ratio. What is shown is the median of these, with
+a confidence interval: in nine of ten measurements it holds the true median (of fewer than five rounds
+it is their span, and holds it less often). A bar is missed when the whole interval lies below it, and
+cannot be told when the interval holds it and is wider than the bar is fine.
 """
 import collections
 import math
@@ -25,8 +25,8 @@ def _rounds(cell, phase):
 
 
 def interval_of_median(numbers):
-    """From the cut-th smallest to the cut-th largest, with the largest cut at which at least nine in
-    ten such intervals hold the median; of few numbers, from the smallest to the largest."""
+    """Without the `cut` smallest and largest, as many as leave nine in ten such intervals around the
+    median; of few numbers, from the smallest to the largest."""
     ordered = sorted(numbers)
     count, cut = len(ordered), 0
     outside = 2 / 2**count  # that all numbers lie on one side of the median
@@ -44,8 +44,11 @@ def speed_ratios(cells):
 
 
 def mean_ratio(cells):
-    """The geometric mean over all cells, and where it may lie: two standard errors of the rounds."""
-    logs = [[math.log(ratio) for ratio in _rounds(cell, phase)] for cell in cells for phase in ("decode", "prefill")]
+    """The geometric mean over all cells and rounds, with two standard errors. Decode and prefill of a
+    round come from one process, which a disturbance slows in both: they count as one."""
+    logs = [[(math.log(decode) + math.log(prefill)) / 2
+             for decode, prefill in zip(_rounds(cell, "decode"), _rounds(cell, "prefill"), strict=True)]
+            for cell in cells]
     middle = statistics.fmean(statistics.fmean(of_cell) for of_cell in logs)
     variance = sum(statistics.variance(of_cell) / len(of_cell) if len(of_cell) > 1 else 0 for of_cell in logs)
     error = 2 * math.sqrt(variance) / len(logs)
@@ -110,6 +113,14 @@ def table(part, figures):
             "join": _join_table}[part](figures)
 
 
+WIDEST = 0.05  # an interval that holds a bar and is wider tells nothing of it
+
+
+def untold_cells(cells):
+    return [cell for cell in speed_ratios(cells)
+            if cell.ratio.low < LEAST_CELL <= cell.ratio.high and cell.ratio.high - cell.ratio.low > WIDEST]
+
+
 def missed_bars(figures):
     missed = []
 
@@ -146,7 +157,8 @@ def line(figures, missed):
     if "speed" in figures:
         mean = mean_ratio(figures["speed"])
         least = min(cell.ratio.middle for cell in speed_ratios(figures["speed"]))
-        parts.append(f"speed {mean.middle:.3f} ({mean.low:.3f} to {mean.high:.3f}; least {least:.3f})")
+        parts.append(f"speed {mean.middle:.3f} ({mean.low:.3f} to {mean.high:.3f}; least {least:.3f}; "
+                     f"{len(untold_cells(figures['speed']))} cells cannot be told)")
     for row in figures.get("together", []):
         if row["sequences"] == 8:
             parts.append(f"eight together {row['share']} {row['tokens_per_s']:.0f} tokens/s, {of_limit(row):.2f} of the limit")

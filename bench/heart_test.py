@@ -6,7 +6,7 @@ import heart_figures
 
 def figures(compile_s=44.0, decode=100.0, prefill=100.5, eight=96.0, limit=110.0, longest=0.029):
     cell = {"model": "m", "share": "50 %", "decode": {"old": [100.0, 99.0, 101.0], "new": [decode] * 3},
-            "prefill": {"old": [100.0, 100.0], "new": [prefill, prefill]}}
+            "prefill": {"old": [100.0] * 3, "new": [prefill] * 3}}
     row = {"share": "in memory", "sequences": 8, "tokens_per_s": eight, "prompt_tokens_per_s": 100.0,
            "limit_tokens_per_s": limit, "processors_tokens_per_s": 400.0, "experts_a_pass": 30.0,
            "prompt_experts_a_pass": 28.0}
@@ -38,9 +38,18 @@ class Bars(unittest.TestCase):
         noisy, steady = figures(), figures()
         for cell, new in ((noisy["speed"][0], [90.0, 97.0, 110.0]), (steady["speed"][0], [96.0, 95.0, 97.0])):
             cell["decode"]["new"] = new
-            cell["prefill"]["new"] = [106.0, 106.0]
+            cell["prefill"]["new"] = [106.0] * 3
         self.assertEqual(heart_figures.missed_bars(noisy), [])
         self.assertEqual(len(heart_figures.missed_bars(steady)), 1)
+
+    def test_the_mean_takes_decode_and_prefill_of_a_round_as_one(self):
+        cell = {"model": "m", "share": "s", "decode": {"old": [1, 1], "new": [0.8, 1.25]},
+                "prefill": {"old": [1, 1], "new": [0.8, 1.25]}}
+        mean = heart_figures.mean_ratio([cell])
+        self.assertAlmostEqual(mean.middle, 1.0)
+        self.assertAlmostEqual(mean.high, 1.25**2)  # two standard errors of +-log(1.25) in two rounds
+        self.assertAlmostEqual(mean.low, 0.8**2)
+        self.assertEqual(len(heart_figures.untold_cells([cell])), 2)
 
     def test_a_part_that_was_not_run_has_no_bar(self):
         self.assertEqual(heart_figures.missed_bars({"disturbed": 0}), [])

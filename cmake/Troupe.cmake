@@ -30,7 +30,8 @@ endif()
 
 # troupe_units(out name file...): what to compile in place of a folder's files: units that include
 # eight of them each, so that the headers they share are read once, and what those instantiate is made
-# once. Names in unnamed namespaces must therefore differ within a folder. A unit names its files
+# once. Names in unnamed namespaces must therefore differ within a unit, better within a folder: units
+# are cut anew when a file is added. A unit names its files
 # relative to src, and is the same in every clone, so that ccache knows it. TROUPE_UNITS=OFF compiles
 # each file by itself, as the preset tsan does: no file may lean on what another includes.
 function(troupe_units out name)
@@ -59,8 +60,8 @@ endfunction()
 # troupe_library(name [ARITHMETIC] [SRCS ...] [DEPS troupe::...] [EXTERNAL ...]): makes
 # troupe_<name> and its alias troupe::<name>. DEPS are the folders it may include, and no others:
 # tests/layers_test.py holds every #include to them. EXTERNAL are libraries of others.
-# ARITHMETIC compiles for minutes what instantiates little that others do: a file by itself. And its
-# branches tell a fuzzer nothing about the bytes of a file.
+# ARITHMETIC: each file is compiled by itself, as these take long and share few templates; and none is
+# instrumented for fuzzing, as their branches tell a fuzzer nothing about the bytes of a file.
 function(troupe_library name)
   cmake_parse_arguments(ARG "ARITHMETIC" "" "SRCS;DEPS;EXTERNAL" ${ARGN})
   set(access PUBLIC)
@@ -120,7 +121,8 @@ function(troupe_tests name)
     set(library troupe::${name})
   endif()
   target_link_libraries(${program} PRIVATE ${library} ${ARG_DEPS} ${ARG_LINKS} GTest::gmock GTest::gtest_main)
-  foreach(file IN LISTS reading ARG_READS_SOURCE_TREE)
+  list(REMOVE_DUPLICATES reading)
+  foreach(file IN LISTS reading)
     set_property(SOURCE ${file} APPEND PROPERTY COMPILE_DEFINITIONS TROUPE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   endforeach()
   set(seconds 300)

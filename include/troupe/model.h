@@ -48,8 +48,8 @@ class Generation {
   // The same, but no longer than this: nothing if the request is still under way then.
   std::optional<Result<Answer>> WaitFor(std::chrono::nanoseconds longest);
 
-  // Stops the request within one pass. Waits for an on_piece that is running, unless called from
-  // it; after it has returned neither it nor on_logits is called again. Destruction waits for any
+  // Stops the request within one pass. Waits for any callback that is running, unless called from
+  // one; after it has returned neither on_piece nor on_logits is called again. Destruction waits for any
   // callback in the same way. Hold no lock that they take. May be called again, also after the end.
   void Cancel();
 
@@ -80,7 +80,8 @@ using OnPiece = std::function<bool(const Piece& piece)>;
 // has to stand by for an answer. Not called if the handle is destroyed before. It may destroy it.
 using OnEnd = std::function<void(const Result<Answer>& answer)>;
 // Called with each generated token, before its text, and the logits it was chosen from, which are
-// good during the call. An error or an exception ends the request, with that error.
+// good during the call. kCancelled cancels before that token; another error, and kInternal for an
+// exception, ends the request.
 using OnLogits = std::function<Status(TokenId token, std::span<const float> logits)>;
 
 // What a request calls; any may be absent. They are called on the engine's thread, maybe before

@@ -20,8 +20,10 @@ bool CallbackGate::Guarded(Call call) {
 Status CallbackGate::Choose(TokenId token, std::span<const float> logits) {
   const MutexLock lock(mu_);
   ++tokens_;
+  // A token that nobody may be told of any more is no part of the answer.
+  if (wanted_ != Wanted::kAll) return Status(Code::kCancelled, "cancelled");
   const OnLogits& on_logits = callbacks_.on_logits;
-  if (wanted_ != Wanted::kAll || !on_logits) return OkStatus();
+  if (!on_logits) return OkStatus();
   Status told;
   if (!Guarded([&] { told = on_logits(token, logits); })) {
     return Error(Code::kInternal, "on_logits threw an exception");

@@ -94,11 +94,11 @@ Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
   return batch;
 }
 
-Plan ToPlan(const EnginePlan& plan, const ModelOptions& options, std::string lossiness) {
+Plan ToPlan(const EnginePlan& plan, std::string lossiness) {
   const MemoryPlan& memory = plan.memory;
   Plan shown{.threads = plan.threads,
              .context = plan.context(),
-             .sequences = options.sequences,
+             .sequences = memory.sequences,
              .kv_positions = memory.kv_positions,
              .pass_rows = memory.chunk,
              .budget = memory.budget,

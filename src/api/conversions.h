@@ -26,7 +26,7 @@ Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
                                     const Result<ChatFormat>& chat_format, Nanos now);
 
 // `lossiness`: the chain in force.
-Plan ToPlan(const EnginePlan& plan, const ModelOptions& options, std::string lossiness);
+Plan ToPlan(const EnginePlan& plan, std::string lossiness);
 Metrics ToMetrics(const BatchCounters& counters);
 
 }  // namespace troupe

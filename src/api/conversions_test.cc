@@ -111,7 +111,8 @@ TEST_F(Conversions, APlanSaysWhereSequencesShareFewerContextsThanTheyAre) {
   EnginePlan engine;
   engine.memory.context = 4096;
   engine.memory.kv_positions = 10'000;
-  const Plan plan = ToPlan(engine, {.sequences = 64}, "exact");
+  engine.memory.sequences = 64;
+  const Plan plan = ToPlan(engine, "exact");
   EXPECT_EQ(plan.kv_positions, 10'000u);
   EXPECT_THAT(Describe(plan), Contains("sequences     64 of up to 4096 tokens, 10000 in all"));
 }

@@ -1,8 +1,9 @@
-// Handles to requests and their callbacks, on a model. The callbacks alone: callbacks_test.cc.
+// Handles to requests and their callbacks, on a model. The callbacks alone: callback_gate_test.cc.
 #include <troupe/model.h>
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -15,6 +16,50 @@
 
 namespace troupe {
 namespace {
+
+TEST(Handle, ARequestIsShownTheLogitsOfEveryTokenBeforeItsText) {
+  const std::unique_ptr<Model> model = OpenTiny();
+  Request request = Ask("The kernel", 8);
+  request.sampling.temperature = 0;
+  std::vector<TokenId> chosen, likeliest;
+  bool text_first = false;
+  const Answer answer =
+      model
+          ->Start(request, {.on_piece =
+                                [&](const Piece& piece) {
+                                  text_first |= piece.tokens > chosen.size();
+                                  return true;
+                                },
+                            .on_logits =
+                                [&](TokenId token, std::span<const float> logits) {
+                                  chosen.push_back(token);
+                                  likeliest.push_back(static_cast<TokenId>(
+                                      std::ranges::max_element(logits) - logits.begin()));
+                                  return OkStatus();
+                                }})
+          ->Wait()
+          .value();
+  EXPECT_EQ(chosen, answer.tokens);
+  EXPECT_EQ(likeliest, answer.tokens);
+  EXPECT_FALSE(text_first);
+}
+
+TEST(Handle, AnErrorOfOnLogitsIsTheRequestsAndCancelledEndsItBeforeThatToken) {
+  const std::unique_ptr<Model> model = OpenTiny();
+  const auto wait_with = [&](const Status& third) {
+    int calls = 0;
+    return model
+        ->Start(Ask("The kernel", 8), {.on_logits =
+                                           [&](TokenId, std::span<const float>) {
+                                             return ++calls == 3 ? third : OkStatus();
+                                           }})
+        ->Wait();
+  };
+  EXPECT_EQ(wait_with(Status(Code::kDataLoss, "disk full")).status().message(), "disk full");
+  const Answer cancelled = wait_with(Status(Code::kCancelled, "enough")).value();
+  EXPECT_EQ(cancelled.finish, FinishReason::kCancelled);
+  EXPECT_EQ(cancelled.tokens.size(), 2u);
+}
 
 TEST(GenerationApi, CancellingKeepsWhatWasWritten) {
   const auto model = OpenTiny();

@@ -96,16 +96,16 @@ class Model::Impl {
 
   static Result<std::unique_ptr<Impl>> Of(std::unique_ptr<Engine> opened,
                                           const ModelOptions& options) {
-    auto impl = std::make_unique<Impl>(std::move(opened), options);
+    auto impl = std::make_unique<Impl>(std::move(opened));
     TROUPE_ASSIGN_OR_RETURN(impl->batcher,
                             Batcher::Create(impl->runner_, impl->engine->tokenizer(), impl->clock,
                                             ToBatcherOptions(options, impl->plan.pass_rows)));
     return impl;
   }
 
-  Impl(std::unique_ptr<Engine> opened, const ModelOptions& options)
+  explicit Impl(std::unique_ptr<Engine> opened)
       : engine(std::move(opened)),
-        plan(ToPlan(engine->plan(), options, ChainOf(*engine))),
+        plan(ToPlan(engine->plan(), ChainOf(*engine))),
         runner_(*engine) {}
 
   Result<std::shared_ptr<Ticket>> Start(Request request,
@@ -143,7 +143,7 @@ void Model::Close() { impl_->batcher->Close(); }
 Result<Plan> Model::PlanFor(const std::string& path, const ModelOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(const EngineOptions engine_options, ToEngineOptions(options));
   TROUPE_ASSIGN_OR_RETURN(const PlannedModel planned, PlanModel(path, engine_options));
-  return ToPlan(planned.plan, options,
+  return ToPlan(planned.plan,
                 planned.plan.memory.all_resident ? "exact" : ToString(planned.substitution));
 }
 
@@ -181,7 +181,7 @@ Result<std::unique_ptr<Model>> ModelAccess::Of(std::unique_ptr<Engine> engine,
   return std::unique_ptr<Model>(new Model(std::move(impl)));
 }
 
-const Engine& ModelAccess::EngineOf(const Model& model) { return *model.impl_->engine; }
+Engine& ModelAccess::EngineOf(Model& model) { return *model.impl_->engine; }
 
 const Plan& Model::plan() const { return impl_->plan; }
 

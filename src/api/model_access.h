@@ -18,8 +18,8 @@ class ModelAccess {
   static Result<std::unique_ptr<Model>> Of(std::unique_ptr<Engine> engine,
                                            const ModelOptions& options = {});
 
-  // Runs passes on another thread while requests are under way.
-  static const Engine& EngineOf(const Model& model);
+  // Runs passes on another thread while requests are under way: to be changed only while none is.
+  static Engine& EngineOf(Model& model);
 };
 
 }  // namespace troupe

@@ -198,6 +198,7 @@ void BatchLoop::TakeResults(std::span<const PassRows> rows, double seconds) {
     } else {
       active.generation.Read(rows[i].tokens.size());
     }
+    if (active.ticket->cancelled()) active.generation.Cancel();
     if (!rows[i].wants_logits || active.generation.ended()) continue;
     const std::size_t before = active.generation.answer().tokens.size();
     // An answer that fails here says so by its state.

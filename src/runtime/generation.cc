@@ -89,7 +89,12 @@ Status TextGeneration::Accept(std::span<const float> logits, SamplerScratch& scr
     return OkStatus();
   }
   if (sinks_.on_logits) {
-    if (Status told = sinks_.on_logits(token, logits); !told.ok()) {
+    Status told = sinks_.on_logits(token, logits);
+    if (told.code() == Code::kCancelled) {
+      Cancel();
+      return OkStatus();
+    }
+    if (!told.ok()) {
       Fail(std::move(told));
       return status_;
     }

@@ -34,7 +34,8 @@ struct GenerateOptions {
 // Called with each piece of text as soon as its characters are complete; false cancels, and it is
 // not called again.
 using TextSink = std::function<bool(std::string_view piece)>;
-// Called with each generated token and the logits it was chosen from; an error ends the answer.
+// Called with each generated token and the logits it was chosen from; kCancelled ends the answer
+// before that token, another error fails it.
 using LogitsSink = std::function<Status(TokenId token, std::span<const float> logits)>;
 
 struct GenerationSinks {

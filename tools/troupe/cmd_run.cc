@@ -69,28 +69,36 @@ class RunCommand final : public Command {
 
   Status Run() override {
     TROUPE_ASSIGN_OR_RETURN(const Sampling sampling, sampler_.Sampler());
-    TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, engine_.Open(0, trace_.scores()));
-    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<TraceRecorder> recorder, trace_.Begin(*engine));
-    if (explain_) {
-      PrintPlan(*engine, sampling);
-      ExplainMisses(*engine);
+    TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> opened, engine_.Open(0, trace_.scores()));
+    if (!chat_) {
+      TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
+                              ModelAccess::Of(std::move(opened)));
+      return AnswerOnce(*model, sampling);
     }
-    if (chat_) {
-      const GenerateOptions options{.max_tokens = tokens_.value_or(kMostTokens),
-                                    .sampler = sampling,
-                                    .stop = stop_,
-                                    .ignore_end = ignore_end_};
-      TROUPE_RETURN_IF_ERROR(Chat(*engine, options, system_));
-      return End(*engine, recorder.get());
-    }
-
-    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, ModelAccess::Of(std::move(engine)));
-    return AnswerOnce(*model, sampling, recorder.get());
+    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<TraceRecorder> recorder,
+                            Begin(*opened, sampling));
+    const GenerateOptions options{.max_tokens = tokens_.value_or(kMostTokens),
+                                  .sampler = sampling,
+                                  .stop = stop_,
+                                  .ignore_end = ignore_end_};
+    TROUPE_RETURN_IF_ERROR(Chat(*opened, options, system_));
+    return End(*opened, recorder.get());
   }
 
  private:
-  Status AnswerOnce(Model& model, const Sampling& sampling, TraceRecorder* recorder) const {
-    const Engine& engine = ModelAccess::EngineOf(model);
+  // What watches the engine, which must outlive the recorder; null without --trace.
+  Result<std::unique_ptr<TraceRecorder>> Begin(Engine& engine, const Sampling& sampling) const {
+    TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<TraceRecorder> recorder, trace_.Begin(engine));
+    if (explain_) {
+      PrintPlan(engine, sampling);
+      ExplainMisses(engine);
+    }
+    return recorder;
+  }
+
+  Status AnswerOnce(Model& model, const Sampling& sampling) const {
+    Engine& engine = ModelAccess::EngineOf(model);
+    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<TraceRecorder> recorder, Begin(engine, sampling));
     TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> prompt, Prompt(engine));
     if (prompt.size() > engine.plan().context()) {
       return Error(Code::kResourceExhausted,
@@ -109,7 +117,7 @@ class RunCommand final : public Command {
                                                                 .ignore_end = ignore_end_}));
     if (ShowsText()) fmt::print("\n");
     std::fflush(stdout);
-    TROUPE_RETURN_IF_ERROR(End(engine, recorder, &answer));
+    TROUPE_RETURN_IF_ERROR(End(engine, recorder.get(), &answer));
     if (!json_.empty()) {
       TROUPE_RETURN_IF_ERROR(WriteJson(RunRecord(engine, prompt, sampling, answer), json_));
     }

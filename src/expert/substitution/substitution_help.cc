@@ -1,5 +1,5 @@
-// What `--substitute help` prints. That every policy and option of substitution_spec.cc is in it is
-// tested beside that.
+// What `--substitute help` prints, in the order of kPolicies (substitution_spec.cc). That what it
+// names is read there is tested.
 #include "expert/substitution/substitution_spec.h"
 
 namespace troupe {

@@ -71,8 +71,8 @@ TEST(SubstitutionSpecTest, SaysWhatIsWrongInALine) {
   EXPECT_THAT(fault("buddies:rho=-1", WithBuddies()), HasSubstr("rho=-1 found"));
 }
 
-// An option that its policy does not read is refused, and one that the help forgets is not in this
-// list: the help of a policy ends where the next begins.
+// The help of a policy ends where the next begins. An option that its policy does not read is
+// refused when it is parsed.
 TEST(SubstitutionSpecTest, HelpNamesEveryPolicyAndNoOptionThatItDoesNotRead) {
   std::istringstream help(SubstitutionHelp());
   std::map<std::string, std::vector<std::string>> options;
