@@ -49,8 +49,9 @@ class Generation {
   std::optional<Result<Answer>> WaitFor(std::chrono::nanoseconds longest);
 
   // Stops the request within one pass. Waits for any callback that is running, unless called from
-  // one; after it has returned neither on_piece nor on_logits is called again. Destruction waits for any
-  // callback in the same way. Hold no lock that they take. May be called again, also after the end.
+  // one; after it has returned neither on_piece nor on_logits is called again. Destruction waits
+  // for any callback in the same way. Hold no lock that they take. May be called again, also after
+  // the end.
   void Cancel();
 
   bool done() const;  // Wait would not wait; true if moved from
