@@ -38,10 +38,11 @@ install: ## build and install the program, libtroupe and its headers (PREFIX=/us
 	@scripts/build.sh $(PRESET) $(JOBS) library
 	@cmake --install build/$(PRESET) --prefix "$(PREFIX)"
 
-check: ## format and layer checks
+check: ## format, layers and names
 	@scripts/install-packages.sh check
 	@scripts/check-format.sh
 	@python3 tests/layers_test.py
+	@python3 tests/names_test.py
 
 asan: ## the tests but those of budget and training under AddressSanitizer and UndefinedBehaviorSanitizer
 	@scripts/install-packages.sh run test clang

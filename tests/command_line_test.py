@@ -648,6 +648,24 @@ class Interrupts(CommandLineTest):
         self.assertEqual(found["finish"], "cancelled")
         self.assertLess(len(found["token_ids"]), 100000)
 
+    def test_ctrl_c_leaves_text_record_and_logits_of_the_same_tokens(self):
+        record, logits = self.folder / "record.json", self.folder / "logits"
+        process = subprocess.Popen([TROUPE, "run", TINY, "--prompt", "One", "-n", "100000", "--ctx", "30000",
+                                    "--ignore-eos", "--json", record, "--logits", logits],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        text = b""
+        while len(text) <= len("One"):  # the prompt, which is printed first
+            text += os.read(process.stdout.fileno(), 1)
+        process.send_signal(signal.SIGINT)
+        rest, said = process.communicate()
+        self.assertEqual(process.returncode, 128 + signal.SIGINT, said)
+        found = json.loads(record.read_text())
+        self.assertGreater(len(found["token_ids"]), 0)
+        self.assertEqual((text + rest).decode().strip(), ("One" + found["text"]).strip())
+        raw = logits.read_bytes()
+        rows = struct.unpack("<I", raw[-16:-12])[0]
+        self.assertEqual(list(struct.unpack(f"<{rows}i", raw[-16 - 4 * rows:-16])), found["token_ids"])
+
     def test_ctrl_c_ends_a_prompt_that_is_being_read(self):
         record = self.folder / "record.json"
         process = subprocess.Popen([TROUPE, "run", TINY, "--prompt-ids", ",".join(map(str, range(20, 620))), *slow(),

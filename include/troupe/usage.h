@@ -29,6 +29,14 @@ struct CacheUse {
   }
 };
 
+// How it was decided to answer misses, one decision each: their sum is `misses`.
+struct AnswerUse {
+  std::uint64_t waited = 0;      // for a load that was under way
+  std::uint64_t loaded = 0;      // in full
+  std::uint64_t loaded_low = 0;  // in a copy of lower precision
+  std::uint64_t elsewhere = 0;   // computed by another place
+};
+
 struct ReadUse {
   std::uint64_t reads = 0;  // handed to the system
   std::uint64_t bytes_read = 0;
@@ -69,7 +77,7 @@ struct PrefetchUse {
 };
 
 // Where experts came from, and what that took. All zero if every expert is in memory.
-struct ExpertUsage : CacheUse, ReadUse, LossyUse, PrefetchUse {
+struct ExpertUsage : CacheUse, AnswerUse, ReadUse, LossyUse, PrefetchUse {
   std::vector<LayerHits> layers = {};  // of hits and misses together; empty if all are in memory
 
   ExpertUsage Since(const ExpertUsage& before) const;

@@ -71,6 +71,12 @@ double JsonValue::Number() const {
   return number;
 }
 
+double JsonValue::Number(double least, double most) const {
+  const double number = Number();
+  if (number < least || number > most) Fail(fmt::format("a number, {} to {}", least, most));
+  return number;
+}
+
 double JsonValue::NumberOr(const char* key, double otherwise) const {
   return Has(key) ? At(key).Number() : otherwise;
 }

@@ -43,6 +43,7 @@ class JsonValue {
   std::string String() const;
   bool Flag() const;
   double Number() const;  // finite
+  double Number(double least, double most) const;
   double NumberOr(const char* key, double otherwise) const;
   std::uint64_t Count(std::uint64_t least, std::uint64_t most) const;
   Bytes Size() const;  // 12884901888 or "12GiB"

@@ -20,6 +20,7 @@ struct ExpertId {
 struct ExpertDemand {
   std::uint32_t expert = 0;
   std::uint32_t tokens = 0;
+  float weight = 0;  // the largest that a row gives it, where that decides who is loaded first
 
   bool operator==(const ExpertDemand&) const = default;
 };

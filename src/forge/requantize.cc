@@ -13,8 +13,8 @@
 namespace troupe {
 namespace {
 
-constexpr std::uint64_t kTaskElements = 16 * 1024;
-constexpr std::uint64_t kTasksPerChunk = 64;
+constexpr std::uint64_t kConvertedAtOnce = 16 * 1024;
+constexpr std::uint64_t kTasksPerRead = 64;
 constexpr std::uint64_t kCopyBytes = 4 << 20;
 
 class Requantizer {
@@ -58,8 +58,8 @@ Status Requantizer::Convert(const TensorInfo& tensor, TensorType type) {
   const std::uint64_t rows = tensor.ElementCount() / columns;
   const std::uint64_t in_bytes = RowBytes(tensor.type, columns).count();
   const std::uint64_t out_bytes = RowBytes(type, columns).count();
-  const std::uint64_t rows_per_task = std::max<std::uint64_t>(1, kTaskElements / columns);
-  const std::uint64_t rows_per_chunk = std::min(rows, rows_per_task * kTasksPerChunk);
+  const std::uint64_t rows_per_task = std::max<std::uint64_t>(1, kConvertedAtOnce / columns);
+  const std::uint64_t rows_per_chunk = std::min(rows, rows_per_task * kTasksPerRead);
 
   std::vector<std::byte> in(rows_per_chunk * in_bytes), out(rows_per_chunk * out_bytes);
   std::vector<float> floats(threads_.threads() * columns);

@@ -12,8 +12,8 @@ namespace {
 
 // Of a task for one thread, and of what a call of the sink gets: long enough to be worth a task,
 // short enough to be still in the cache when it is written.
-constexpr std::uint64_t kTaskElements = 16 * 1024;
-constexpr std::uint64_t kTasksPerChunk = 64;
+constexpr std::uint64_t kDrawnAtOnce = 16 * 1024;
+constexpr std::uint64_t kTasksPerWrite = 64;
 
 // Weights in a pool. A row of a few thousand picks of 32 from it; two rows hardly ever share one.
 constexpr std::uint64_t kPoolElements = 1 << 20;
@@ -63,8 +63,8 @@ Status WeightSource::DrawEach(const SynthTensor& tensor, const Sink& sink) {
   const std::uint64_t columns = spec.dims[0];
   const std::uint64_t rows = spec.ElementCount() / columns;
   const std::uint64_t row_bytes = RowBytes(spec.type, columns).count();
-  const std::uint64_t rows_per_task = std::max<std::uint64_t>(1, kTaskElements / columns);
-  const std::uint64_t rows_per_chunk = std::min(rows, rows_per_task * kTasksPerChunk);
+  const std::uint64_t rows_per_task = std::max<std::uint64_t>(1, kDrawnAtOnce / columns);
+  const std::uint64_t rows_per_chunk = std::min(rows, rows_per_task * kTasksPerWrite);
   const std::uint64_t seed = Mix(seed_, Hash(spec.name));
 
   std::vector<std::byte> chunk(rows_per_chunk * row_bytes);
@@ -94,7 +94,7 @@ Status WeightSource::PickFromPool(const SynthTensor& tensor, const Sink& sink) {
 
   // A multiple of the unit, so that tasks meet where units do.
   const std::uint64_t task_bytes = kPickBytes / pool.unit_bytes * pool.unit_bytes;
-  const std::uint64_t chunk_bytes = std::min(total, task_bytes * kTasksPerChunk);
+  const std::uint64_t chunk_bytes = std::min(total, task_bytes * kTasksPerWrite);
   std::vector<std::byte> chunk(chunk_bytes);
   for (std::uint64_t done = 0; done < total; done += chunk_bytes) {
     const std::uint64_t count = std::min(chunk_bytes, total - done);

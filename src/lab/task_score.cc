@@ -20,9 +20,9 @@ std::size_t CommonPrefix(std::span<const TokenId> a, std::span<const TokenId> b)
   return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
-class Scorer {
+class TaskScorer {
  public:
-  Scorer(Session& session, const Tokenizer& tokenizer, const TaskOptions& options)
+  TaskScorer(Session& session, const Tokenizer& tokenizer, const TaskOptions& options)
       : session_(session), tokenizer_(tokenizer), options_(options) {
     session_.Truncate(0);
     capacity_ = session_.room();
@@ -139,7 +139,7 @@ Result<TaskScore> ScoreTasks(Session& session, const Tokenizer& tokenizer, const
                              const TaskOptions& options,
                              const std::function<void(std::size_t done)>& progress) {
   TaskScore score;
-  Scorer scorer(session, tokenizer, options);
+  TaskScorer scorer(session, tokenizer, options);
   for (const TaskItem& item : file.items) {
     Result<ItemScore> scored = scorer.Score(item, score);
     if (!scored.ok()) {

@@ -8,12 +8,12 @@ namespace troupe {
 namespace {
 
 // Panels start on cache lines; the reads of AVX-512 then never straddle two.
-constexpr std::uint64_t kAlignment = 64;
+constexpr std::uint64_t kMatrixAlignment = 64;
 
 void PlaceInSlot(std::array<ExpertMatrix, 3>& matrices) {
   std::uint64_t next = 0;
   for (ExpertMatrix& matrix : matrices) {
-    matrix.slot_offset = AlignUp(next, kAlignment);
+    matrix.slot_offset = AlignUp(next, kMatrixAlignment);
     next = matrix.slot_offset + matrix.SlotBytes();
   }
 }

@@ -30,6 +30,8 @@ struct ExpertMatrix {
 struct ExpertLayout {
   std::array<ExpertMatrix, 3> matrices;  // gate, up, down
 
+  bool empty() const { return matrices[0].tensor == nullptr; }  // a layer without experts
+
   static ExpertLayout For(const TensorInfo& gate, const TensorInfo& up, const TensorInfo& down);
   // The same matrices in other types, which their rows must fit; `tensor` stays what it is.
   ExpertLayout In(const std::array<TensorType, 3>& types) const;

@@ -4,7 +4,7 @@ namespace troupe {
 namespace {
 
 // Panels start on cache lines; the reads of AVX-512 then never straddle two.
-constexpr std::uint64_t kAlignment = 64;
+constexpr std::uint64_t kRegionAlignment = 64;
 
 // Tensors that old converters wrote and nobody reads: the engine computes what they hold.
 bool IsIgnorable(std::string_view name) { return name.ends_with(".attn_rot_embd"); }
@@ -32,7 +32,7 @@ auto WeightBinder::PlacingIf(bool wanted, F&& bind) {
 
 std::byte* WeightBinder::Take(std::uint64_t bytes) {
   if (!placing_) return nullptr;
-  const std::uint64_t begin = AlignUp(used_, kAlignment);
+  const std::uint64_t begin = AlignUp(used_, kRegionAlignment);
   used_ = begin + bytes;
   if (buffer_.empty()) return nullptr;
   TROUPE_CHECK(used_ <= buffer_.size());

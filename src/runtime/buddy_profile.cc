@@ -14,8 +14,8 @@
 namespace troupe {
 namespace {
 
-constexpr std::string_view kFormat = "troupe buddies";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::string_view kBuddiesFormat = "troupe buddies";
+constexpr std::uint32_t kBuddiesVersion = 1;
 constexpr Bytes kMostProfileBytes = 512_MiB;  // of a file that is read
 constexpr std::uint64_t kMostLayers = 1u << 16, kMostExperts = 1u << 16;
 constexpr std::uint64_t kMostLists = 1u << 20;  // of all layers: each takes memory, empty or not
@@ -37,16 +37,10 @@ Json ToJson(const BuddyLayer& layer, const BuddyLists& buddies) {
           {"buddies", std::move(lists)}};
 }
 
-double NumberIn(const JsonValue& json, double least, double most) {
-  const double number = json.Number();
-  if (number < least || number > most) json.Fail(fmt::format("a number, {} to {}", least, most));
-  return number;
-}
-
 std::vector<double> NumbersIn(const JsonValue& json, std::size_t count, double most) {
   if (!json.IsArray() || json.size() != count) json.Fail(fmt::format("{} numbers", count));
   std::vector<double> numbers(count);
-  for (std::size_t i = 0; i < count; ++i) numbers[i] = NumberIn(json.At(i), 0, most);
+  for (std::size_t i = 0; i < count; ++i) numbers[i] = json.At(i).Number(0, most);
   return numbers;
 }
 
@@ -60,7 +54,7 @@ std::vector<Buddy> ListIn(const JsonValue& json, const BuddyProfile& profile) {
     const JsonValue pair = json.At(i);
     if (!pair.IsArray() || pair.size() != 2) pair.Fail("an expert and its share");
     list[i].expert = static_cast<std::uint32_t>(pair.At(std::size_t{0}).Count(0, kMostExperts));
-    list[i].share = static_cast<float>(NumberIn(pair.At(std::size_t{1}), 0, 1));
+    list[i].share = static_cast<float>(pair.At(std::size_t{1}).Number(0, 1));
     sum += list[i].share;
   }
   if (sum > 1 + kRounding) json.Fail("shares whose sum is at most 1");
@@ -92,11 +86,12 @@ void ReadLayer(const JsonValue& json, BuddyProfile& profile) {
   profile.layers.push_back(std::move(layer));
 }
 
-BuddyProfile ProfileFrom(const JsonValue& json) {
-  if (!json.IsObject() || !json.Has("format") || json.At("format").raw() != kFormat) {
-    JsonValue::Refuse(fmt::format("not a file of {}", kFormat));
+BuddyProfile BuddiesFrom(const JsonValue& json) {
+  if (!json.IsObject() || !json.Has("format") || json.At("format").raw() != kBuddiesFormat) {
+    JsonValue::Refuse(fmt::format("not a file of {}", kBuddiesFormat));
   }
-  if (json.At("version").raw() != kVersion) json.At("version").Fail(fmt::format("{}", kVersion));
+  if (json.At("version").raw() != kBuddiesVersion)
+    json.At("version").Fail(fmt::format("{}", kBuddiesVersion));
   BuddyProfile profile;
   profile.fingerprint = json.At("model").String();
   profile.text = json.At("text").String();
@@ -112,10 +107,10 @@ BuddyProfile ProfileFrom(const JsonValue& json) {
   const JsonValue warm_up = json.At("warm_up"), made_by = json.At("made_by");
   profile.warm_up = {
       .tokens = static_cast<std::uint32_t>(warm_up.At("tokens").Count(0, std::uint64_t{1} << 30)),
-      .least = NumberIn(warm_up.At("least"), 0, 1)};
-  profile.options.coverage = NumberIn(made_by.At("coverage"), 0, 1);
+      .least = warm_up.At("least").Number(0, 1)};
+  profile.options.coverage = made_by.At("coverage").Number(0, 1);
   profile.options.most = static_cast<std::uint32_t>(made_by.At("most").Count(1, kMostExperts));
-  profile.options.smoothing = NumberIn(made_by.At("smoothing"), 0, 1e9);
+  profile.options.smoothing = made_by.At("smoothing").Number(0, 1e9);
   profile.options.weighted = made_by.At("weighted").Flag();
   const JsonValue layers = json.At("by_layer");
   if (!layers.IsArray() || layers.size() == 0 || layers.size() > grid.layers) {
@@ -145,8 +140,8 @@ std::string BuddiesPathFor(std::string_view model_path) {
 }
 
 Status SaveBuddies(const BuddyProfile& profile, const std::string& path) {
-  Json json = {{"format", kFormat},
-               {"version", kVersion},
+  Json json = {{"format", kBuddiesFormat},
+               {"version", kBuddiesVersion},
                {"model", profile.fingerprint},
                {"text", profile.text},
                {"tokens", profile.tokens},
@@ -168,7 +163,7 @@ Status SaveBuddies(const BuddyProfile& profile, const std::string& path) {
 
 Result<BuddyProfile> LoadBuddies(const std::string& path) {
   TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadWholeText(path, kMostProfileBytes));
-  TROUPE_ASSIGN_OR_RETURN(BuddyProfile profile, ReadJson<BuddyProfile>(path, text, ProfileFrom));
+  TROUPE_ASSIGN_OR_RETURN(BuddyProfile profile, ReadJson<BuddyProfile>(path, text, BuddiesFrom));
   if (Status status = Validate(profile.buddies); !status.ok()) {
     return std::move(status).WithContext(path);
   }

@@ -5,8 +5,6 @@
 namespace troupe {
 namespace {
 
-bool HasExperts(const ExpertLayout& layout) { return layout.matrices[0].tensor != nullptr; }
-
 Status CheckLayer(const ContainerLayer& layer, std::uint32_t experts, const ExpertLayout& model,
                   std::string_view path) {
   for (std::size_t m = 0; m < layer.types.size(); ++m) {
@@ -37,7 +35,7 @@ Result<ExpertLayouts> LayoutsIn(const ContainerIndex& index, std::size_t precisi
   auto next = index.precisions[precision].begin();
   const auto end = index.precisions[precision].end();
   for (std::uint32_t layer = 0; layer < model.size(); ++layer) {
-    if (!HasExperts(model[layer])) continue;
+    if (model[layer].empty()) continue;
     if (next == end || next->layer != layer) {
       return DataLoss("{}: the experts of layer {} are missing; {}", path, layer, kPackAgain);
     }

@@ -74,6 +74,7 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
                                     .experts_per_token = config_->moe.routing.top_k,
                                     .normalised_weights = config_->moe.routing.normalise,
                                     .loader = plan_.loader,
+                                    .costs = plan_.costs,
                                     .low = std::move(low),
                                     .low_copies = {},
                                     .in_order = options.in_order || plan_.trace.has_value()};

@@ -6,6 +6,7 @@
 #include "model/workspace.h"
 #include "runtime/loader_choice.h"
 #include "runtime/logit_rows.h"
+#include "runtime/model_work.h"
 #include "runtime/offloaded_experts.h"
 #include "runtime/trace_recorder.h"
 #include "text/sampler.h"
@@ -104,6 +105,7 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
   const LoaderChoice loader = ChooseLoader(OffloadedExperts::SlotBytes(weights.experts),
                                            machine.costs, options.offload.link);
   plan.loader = loader.options;
+  plan.costs = {.medium = loader.medium, .local = LocalWorkOf(weights.experts, machine.costs)};
   plan.needs = NeedsOf(config, weights, machine, plan, options);
   TROUPE_ASSIGN_OR_RETURN(plan.memory, PlanMemory(plan.needs, request));
   plan.spare_slots = std::min(config.moe.routing.top_k, plan.memory.slots / 4);

@@ -104,6 +104,7 @@ struct EnginePlan {
   MemoryNeeds needs;
   MemoryPlan memory;
   LoaderOptions loader;
+  MeasuredCosts costs;               // that misses are answered by
   std::uint32_t spare_slots = 0;     // that belong to no layer's quota
   std::uint32_t shallow_layers = 0;  // whose experts are all kept; known once a profile was read
   std::optional<TraceScores> trace;  // there is room to record one

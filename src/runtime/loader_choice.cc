@@ -38,6 +38,10 @@ LoaderChoice ChooseLoader(Bytes slot, const CostModel& costs, const LinkSpeed& l
       .prefetch_piece = shape.prefetch_piece,
       .staging = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kStagingGoal / slot, 2, 8)),
       .prefetch_reads = shape.prefetch_reads};
+  if (medium.reads.measured()) {
+    choice.medium = {.latency_seconds = medium.reads.LoneSeconds(1_B),
+                     .bytes_per_second = medium.reads.BytesPerSecond(shape.piece)};
+  }
   choice.reason = Describe(medium, shape);
   return choice;
 }

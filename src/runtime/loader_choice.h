@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "expert/flow/cost_model.h"
+#include "expert/flow/miss_plan.h"
 #include "io/link_speed.h"
 #include "store/expert_loader.h"
 
@@ -15,6 +16,7 @@ namespace troupe {
 struct LoaderChoice {
   LoaderOptions options;
   std::string reason;  // a line, of the pieces
+  MediumState medium;  // read in these pieces; not measured if nothing is known of it
 };
 
 // `costs` may lack what was not measured. A link stands before the disk; of a disk that was not

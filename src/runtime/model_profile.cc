@@ -10,8 +10,8 @@
 namespace troupe {
 namespace {
 
-constexpr std::string_view kFormat = "troupe model profile";
-constexpr std::uint32_t kVersion = 2;
+constexpr std::string_view kProfileFormat = "troupe model profile";
+constexpr std::uint32_t kProfileVersion = 2;
 constexpr Bytes kMostTableBytes = 512_MiB;  // of a file that is read
 constexpr std::uint64_t kMost = 1u << 20;
 
@@ -122,10 +122,11 @@ SeenPaths PathsFrom(const JsonValue& json, const ModelProfile& profile) {
 }
 
 ModelProfile ProfileFrom(const JsonValue& json) {
-  if (!json.IsObject() || !json.Has("format") || json.At("format").raw() != kFormat) {
-    JsonValue::Refuse(fmt::format("not a {}", kFormat));
+  if (!json.IsObject() || !json.Has("format") || json.At("format").raw() != kProfileFormat) {
+    JsonValue::Refuse(fmt::format("not a {}", kProfileFormat));
   }
-  if (json.At("version").raw() != kVersion) json.At("version").Fail(fmt::format("{}", kVersion));
+  if (json.At("version").raw() != kProfileVersion)
+    json.At("version").Fail(fmt::format("{}", kProfileVersion));
   ModelProfile profile{
       .fingerprint = json.At("model").String(),
       .text = json.At("text").String(),
@@ -163,7 +164,7 @@ std::string ProfilePathFor(std::string_view model_path) {
 
 Status SaveProfile(const ModelProfile& profile, const std::string& path) {
   Json json = {
-      {"format", kFormat},          {"version", kVersion},        {"model", profile.fingerprint},
+      {"format", kProfileFormat},   {"version", kProfileVersion}, {"model", profile.fingerprint},
       {"text", profile.text},       {"tokens", profile.tokens},   {"layers", profile.layers},
       {"experts", profile.experts}, {"forecasts", Json::Array()}, {"shallow", Json::Array()},
       {"learned", Json::Array()},   {"paths", Json::Array()}};

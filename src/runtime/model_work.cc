@@ -5,8 +5,6 @@
 namespace troupe {
 namespace {
 
-bool HasExperts(const ExpertLayout& layout) { return layout.matrices[0].tensor != nullptr; }
-
 LoadShape LoadOf(const PlannedModel& model, ExpertId id, const ExpertLayout& layout) {
   LoadShape load{
       .bytes = Bytes(layout.SlotBytes()), .extents = 1, .piece = model.plan.loader.piece};
@@ -34,13 +32,25 @@ std::string ShapeKey(const ExpertLayout& layout) {
   return key;
 }
 
+std::vector<LocalWork> LocalWorkOf(const ExpertLayouts& layouts, const CostModel& costs) {
+  std::vector<LocalWork> local(layouts.size());
+  for (std::size_t l = 0; l < layouts.size(); ++l) {
+    if (layouts[l].empty()) continue;
+    const ExpertCost* cost = costs.Find(ShapeKey(layouts[l]));
+    if (cost == nullptr) return {};
+    local[l] = {.first_row_seconds = cost->first_row.value,
+                .further_row_seconds = cost->further_row.value};
+  }
+  return local;
+}
+
 std::vector<ExpertLayout> DistinctShapes(const GgufModel& file, const ExpertLayouts& layouts) {
   std::vector<ExpertLayout> shapes;
   for (const ExpertLayout& layout : layouts) {
     const bool known = std::any_of(shapes.begin(), shapes.end(), [&](const ExpertLayout& other) {
       return ShapeKey(other) == ShapeKey(layout);
     });
-    if (HasExperts(layout) && !known) shapes.push_back(layout);
+    if (!layout.empty() && !known) shapes.push_back(layout);
   }
   if (!shapes.empty()) return shapes;
   const TensorInfo* gate = file.Find("blk.0.ffn_gate.weight");
@@ -64,7 +74,7 @@ ModelWork WorkOf(const PlannedModel& model) {
 
   const ExpertLayouts& layouts = model.measure.experts;
   for (std::uint32_t layer = 0; layer < layouts.size(); ++layer) {
-    if (!HasExperts(layouts[layer])) continue;
+    if (layouts[layer].empty()) continue;
     const std::string shape = ShapeKey(layouts[layer]);
     const auto same = std::find_if(work.experts.begin(), work.experts.end(),
                                    [&](const ExpertLayers& kind) { return kind.shape == shape; });

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "expert/flow/miss_plan.h"
 #include "expert/flow/speed_estimate.h"
 #include "gguf/reader.h"
 #include "model/expert_layout.h"
@@ -14,6 +15,9 @@ namespace troupe {
 
 // The cost model's key: types and sizes of gate, up and down.
 std::string ShapeKey(const ExpertLayout& layout);
+
+// What computing an expert of each layer takes, where all its layers' shapes were measured.
+std::vector<LocalWork> LocalWorkOf(const ExpertLayouts& layouts, const CostModel& costs);
 
 // One layout of each shape that the model's experts have; of a model without experts its first
 // feed-forward.

@@ -11,7 +11,8 @@ Result<std::unique_ptr<OffloadedExperts>> OffloadedExperts::Create(
   TROUPE_ASSIGN_OR_RETURN(
       std::unique_ptr<SlotLoads> loads,
       SlotLoads::Create(std::move(layouts), std::move(store), std::move(options.low),
-                        options.cache.slots, std::move(reader), pool, clock, options.loader));
+                        options.cache.slots, std::move(reader), pool, clock, options.loader,
+                        std::move(options.costs)));
   auto policy = std::make_unique<TimedPolicy>(std::move(options.policy), clock);
   FlowOptions flow{.routing = {.experts = options.cache.grid.experts,
                                .top_k = options.experts_per_token,

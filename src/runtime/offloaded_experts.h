@@ -30,6 +30,7 @@ class OffloadedExperts final : public ExpertSource {
     std::uint32_t experts_per_token = 1;
     bool normalised_weights = false;  // the model divides a token's by their sum
     LoaderOptions loader = {};
+    MeasuredCosts costs = {};
     LowExperts low = {};
     LowCopyOptions low_copies = {};
     bool in_order = false;  // see FlowOptions

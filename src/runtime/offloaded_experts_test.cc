@@ -305,7 +305,9 @@ TEST_F(OffloadedExpertsTest, TellsOfEachMissOnce) {
   ASSERT_EQ(events.size(), 4u);
   EXPECT_EQ(events.back().id, (ExpertId{1, 3}));
   EXPECT_TRUE(events.back().evicted.has_value());
-  EXPECT_THAT(ToString(events.back()), HasSubstr("layer 1, expert 3: missed by 1 token; slot"));
+  EXPECT_THAT(ToString(events.back()),
+              HasSubstr("layer 1, expert 3: missed by 1 token; answer: load (nothing was "
+                        "measured to choose by); slot"));
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 namespace troupe {
 namespace {
 
-constexpr std::string_view kFormat = "troupe quality curve";
-constexpr std::uint32_t kVersion = 2;
+constexpr std::string_view kCurveFormat = "troupe quality curve";
+constexpr std::uint32_t kCurveVersion = 2;
 constexpr Bytes kMostCurveBytes = 16_MiB;  // of a file that is read
 constexpr double kMostOfAToken = 1e18;
 
@@ -31,16 +31,10 @@ Json ToJson(const MeasuredChain& chain) {
           {"seconds_per_token", chain.seconds}};
 }
 
-double NumberIn(const JsonValue& json, double least, double most) {
-  const double number = json.Number();
-  if (number < least || number > most) json.Fail(fmt::format("a number, {} to {}", least, most));
-  return number;
-}
-
 MeasuredMean MeanFrom(const JsonValue& json) {
-  MeasuredMean mean{.mean = NumberIn(json.At("mean"), 0, kMostOfAToken)};
-  mean.least = NumberIn(json.At("least"), 0, mean.mean);
-  mean.most = NumberIn(json.At("most"), mean.mean, kMostOfAToken);
+  MeasuredMean mean{.mean = json.At("mean").Number(0, kMostOfAToken)};
+  mean.least = json.At("least").Number(0, mean.mean);
+  mean.most = json.At("most").Number(mean.mean, kMostOfAToken);
   return mean;
 }
 
@@ -49,9 +43,9 @@ MeasuredChain ChainFrom(const JsonValue& json) {
           .tokens = json.At("tokens").Count(1, std::uint64_t{1} << 50),
           .kl = MeanFrom(json.At("kl")),
           .perplexity_ratio = MeanFrom(json.At("perplexity_ratio")),
-          .changed = NumberIn(json.At("changed"), 0, 1),
-          .bytes = NumberIn(json.At("bytes_per_token"), 0, kMostOfAToken),
-          .seconds = NumberIn(json.At("seconds_per_token"), 0, kMostOfAToken)};
+          .changed = json.At("changed").Number(0, 1),
+          .bytes = json.At("bytes_per_token").Number(0, kMostOfAToken),
+          .seconds = json.At("seconds_per_token").Number(0, kMostOfAToken)};
 }
 
 MeasuredShare ShareFrom(const JsonValue& json, double above) {
@@ -69,10 +63,11 @@ MeasuredShare ShareFrom(const JsonValue& json, double above) {
 }
 
 QualityCurve CurveFrom(const JsonValue& json) {
-  if (!json.IsObject() || !json.Has("format") || json.At("format").raw() != kFormat) {
-    JsonValue::Refuse(fmt::format("not a {}", kFormat));
+  if (!json.IsObject() || !json.Has("format") || json.At("format").raw() != kCurveFormat) {
+    JsonValue::Refuse(fmt::format("not a {}", kCurveFormat));
   }
-  if (json.At("version").raw() != kVersion) json.At("version").Fail(fmt::format("{}", kVersion));
+  if (json.At("version").raw() != kCurveVersion)
+    json.At("version").Fail(fmt::format("{}", kCurveVersion));
   QualityCurve curve{.fingerprint = json.At("model").String(),
                      .text = json.At("text").String(),
                      .tokens = json.At("tokens").Count(1, std::uint64_t{1} << 50),
@@ -80,7 +75,7 @@ QualityCurve CurveFrom(const JsonValue& json) {
                      .predictor = json.At("predictor").String(),
                      .reading = json.At("reading").String(),
                      .machine = json.At("machine").String(),
-                     .perplexity = NumberIn(json.At("perplexity"), 1, 1e300),
+                     .perplexity = json.At("perplexity").Number(1, 1e300),
                      .shares = {}};
   const JsonValue shares = json.At("shares");
   if (!shares.IsArray() || shares.size() == 0) shares.Fail("a share measured, or more");
@@ -169,16 +164,11 @@ std::string QualityPathFor(std::string_view model_path) {
 }
 
 Status SaveQuality(const QualityCurve& curve, const std::string& path) {
-  Json json = {{"format", kFormat},
-               {"version", kVersion},
-               {"model", curve.fingerprint},
-               {"text", curve.text},
-               {"tokens", curve.tokens},
-               {"cache", curve.cache},
-               {"predictor", curve.predictor},
-               {"reading", curve.reading},
-               {"machine", curve.machine},
-               {"perplexity", curve.perplexity},
+  Json json = {{"format", kCurveFormat},       {"version", kCurveVersion},
+               {"model", curve.fingerprint},   {"text", curve.text},
+               {"tokens", curve.tokens},       {"cache", curve.cache},
+               {"predictor", curve.predictor}, {"reading", curve.reading},
+               {"machine", curve.machine},     {"perplexity", curve.perplexity},
                {"shares", Json::Array()}};
   for (const MeasuredShare& share : curve.shares) {
     Json chains = Json::Array();

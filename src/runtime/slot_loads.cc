@@ -10,15 +10,13 @@ Bytes SlotLoads::SlotBytes(const ExpertLayouts& layouts) {
   return Bytes(AlignUp(largest, kDirectAlignment.count()));
 }
 
-Result<std::unique_ptr<SlotLoads>> SlotLoads::Create(ExpertLayouts layouts,
-                                                     std::unique_ptr<ExpertStore> store,
-                                                     LowExperts low, std::uint32_t slots,
-                                                     std::unique_ptr<AsyncReader> reader,
-                                                     ThreadPool& pool, const Clock& clock,
-                                                     const LoaderOptions& options) {
+Result<std::unique_ptr<SlotLoads>> SlotLoads::Create(
+    ExpertLayouts layouts, std::unique_ptr<ExpertStore> store, LowExperts low, std::uint32_t slots,
+    std::unique_ptr<AsyncReader> reader, ThreadPool& pool, const Clock& clock,
+    const LoaderOptions& options, MeasuredCosts costs) {
   const Bytes slot = SlotBytes(layouts);
   std::unique_ptr<SlotLoads> loads(
-      new SlotLoads(std::move(layouts), std::move(store), std::move(low)));
+      new SlotLoads(std::move(layouts), std::move(store), std::move(low), std::move(costs)));
   loads->slot_bytes_ = slot.count();
   TROUPE_ASSIGN_OR_RETURN(
       loads->slots_,
@@ -43,6 +41,14 @@ double SlotLoads::SecondsFor(std::uint32_t layer) const {
   if (stats.bytes_read == 0) return 0;
   return stats.busy_seconds / static_cast<double>(stats.bytes_read) *
          static_cast<double>(layouts_[layer].SlotBytes());
+}
+
+AnswerCosts SlotLoads::CostsFor(std::uint32_t layer) const {
+  AnswerCosts costs{.full = SourceBytes(layer, ExpertCopy::kFull), .medium = costs_.medium};
+  if (low_.store != nullptr) costs.low = SourceBytes(layer, ExpertCopy::kLow);
+  if (layer < costs_.local.size()) costs.local = costs_.local[layer];
+  costs.medium.queued = loader_->AheadOfDemand();
+  return costs;
 }
 
 Mlp SlotLoads::WeightsIn(std::uint32_t slot, std::uint32_t layer, ExpertCopy copy) const {

@@ -25,18 +25,18 @@ class SlotLoads final : public LoadPort {
   static Bytes SlotBytes(const ExpertLayouts& layouts);
 
   // Pool and clock must outlive it.
-  static Result<std::unique_ptr<SlotLoads>> Create(ExpertLayouts layouts,
-                                                   std::unique_ptr<ExpertStore> store,
-                                                   LowExperts low, std::uint32_t slots,
-                                                   std::unique_ptr<AsyncReader> reader,
-                                                   ThreadPool& pool, const Clock& clock,
-                                                   const LoaderOptions& options);
+  static Result<std::unique_ptr<SlotLoads>> Create(
+      ExpertLayouts layouts, std::unique_ptr<ExpertStore> store, LowExperts low,
+      std::uint32_t slots, std::unique_ptr<AsyncReader> reader, ThreadPool& pool,
+      const Clock& clock, const LoaderOptions& options, MeasuredCosts costs);
 
   void Begin(ExpertId id, std::uint32_t slot, ExpertCopy copy, Urgency urgency) override;
   void Promote(ExpertId id) override { loader_->Promote(id); }
   CallOff Cancel(ExpertId id) override { return loader_->Cancel(id); }
   // By all that was read so far.
   double SecondsFor(std::uint32_t layer) const override;
+  AnswerCosts CostsFor(std::uint32_t layer) const override;
+  Bytes BytesLeft(ExpertId id) const override { return loader_->BytesLeft(id); }
   bool idle() const override { return loader_->under_way() == 0; }
 
   // An expert that lies in a slot.
@@ -49,8 +49,12 @@ class SlotLoads final : public LoadPort {
   const ExpertLoader& loader() const { return *loader_; }
 
  private:
-  SlotLoads(ExpertLayouts layouts, std::unique_ptr<ExpertStore> store, LowExperts low)
-      : layouts_(std::move(layouts)), store_(std::move(store)), low_(std::move(low)) {}
+  SlotLoads(ExpertLayouts layouts, std::unique_ptr<ExpertStore> store, LowExperts low,
+            MeasuredCosts costs)
+      : layouts_(std::move(layouts)),
+        store_(std::move(store)),
+        low_(std::move(low)),
+        costs_(std::move(costs)) {}
 
   const ExpertLayout& LayoutOf(std::uint32_t layer, ExpertCopy copy) const {
     return (copy == ExpertCopy::kLow ? low_.layouts : layouts_)[layer];
@@ -59,6 +63,7 @@ class SlotLoads final : public LoadPort {
   ExpertLayouts layouts_;
   std::unique_ptr<ExpertStore> store_;
   LowExperts low_;
+  MeasuredCosts costs_;
   AlignedBuffer slots_;
   std::size_t slot_bytes_ = 0;
   std::unique_ptr<ExpertLoader> loader_;

@@ -30,6 +30,7 @@ struct ExpertLoader::Load {
   std::vector<std::span<const std::byte>> parts;  // the extents' bytes in memory
   std::deque<std::size_t> unsubmitted;            // pieces
   std::size_t outstanding = 0;                    // pieces submitted, or to be tried again
+  std::uint64_t left = 0;                         // bytes that have not come
   Status status;
 };
 
@@ -81,6 +82,7 @@ void ExpertLoader::Request(ExpertId id, std::span<std::byte> slot, Urgency urgen
   load->store = from == nullptr ? &store_ : from;
   load->urgency = urgency;
   load->number = requests_++;
+  load->left = slot.size();
   QueueOf(urgency).push_back(load.get());
   TROUPE_CHECK(loads_.emplace(id, std::move(load)).second);
 }
@@ -117,6 +119,23 @@ CallOff ExpertLoader::Cancel(ExpertId id) {
   loads_.erase(found);
   ++stats_.cancelled;
   return CallOff::kGone;
+}
+
+Bytes ExpertLoader::BytesLeft(ExpertId id) const {
+  const auto found = loads_.find(id);
+  return found == loads_.end() ? Bytes() : Bytes(found->second->left);
+}
+
+Bytes ExpertLoader::AheadOfDemand() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [id, load] : loads_) {
+    // Of a guess only the reads that are under way.
+    const std::uint64_t most = load->urgency == Urgency::kPrefetch
+                                   ? load->outstanding * options_.prefetch_piece.count()
+                                   : load->left;
+    bytes += std::min(most, load->left);
+  }
+  return Bytes(bytes);
 }
 
 bool ExpertLoader::Start(Load& load) {
@@ -237,6 +256,7 @@ void ExpertLoader::TakeAnswer(const ReadAnswer& answer) {
     if (load.status.ok()) load.status = Describe(piece, answer);
     DropUnsubmitted(load);
   }
+  load.left -= std::min<std::uint64_t>(load.left, piece.needed);
   free_pieces_.push_back(answer.tag);
   if (--load.outstanding == 0 && load.unsubmitted.empty()) complete_.push_back(&load);
 }

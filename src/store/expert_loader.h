@@ -83,6 +83,10 @@ class ExpertLoader {
   std::vector<LoadEnd> TakeEnded();
 
   std::size_t under_way() const { return loads_.size(); }
+  // That are still to come of an expert's load; none if it has ended.
+  Bytes BytesLeft(ExpertId id) const;
+  // That are read before a demand which would be requested now.
+  Bytes AheadOfDemand() const;
   const LoaderStats& stats() const { return stats_; }
   const AsyncReader& reader() const { return *reader_; }
 

@@ -25,7 +25,7 @@ struct Meta {
   std::optional<ScoreFile> scores;
 };
 
-std::string TextOr(const JsonValue& json, const char* key, const std::string& otherwise) {
+std::string NameOr(const JsonValue& json, const char* key, const std::string& otherwise) {
   return json.Has(key) ? json.At(key).String() : otherwise;
 }
 
@@ -62,19 +62,19 @@ Meta ReadMeta(const JsonValue& json) {
   const std::uint32_t moe_layers =
       count(json.Has("num_moe_layers") ? "num_moe_layers" : "num_layers", 1, 2048);
   const std::uint32_t first = json.Has("first_moe_layer") ? count("first_moe_layer", 0, 2048) : 0;
-  to.header.model = TextOr(json, "model", "");
+  to.header.model = NameOr(json, "model", "");
   to.header.layers = first + moe_layers;
   for (std::uint32_t i = 0; i < moe_layers; ++i) to.header.moe_layers.push_back(first + i);
   to.header.experts = count("num_experts", 1, 256);
   to.header.top_k = count("top_k", 1, 256);
   to.tokens = count("num_tokens", 1, 1u << 30);
-  to.header.origin = TextOr(json, "source", "");
+  to.header.origin = NameOr(json, "source", "");
   if (json.Has("commit")) {
     to.header.origin = fmt::format("{}, commit {}", to.header.origin, json.At("commit").String());
   }
-  to.header.licence = TextOr(json, "licence", "");
-  if (TextOr(json, "phase", "").starts_with("decode")) to.phase = TracePhase::kDecode;
-  ReadSequences(json, TextOr(json, "task", ""), to);
+  to.header.licence = NameOr(json, "licence", "");
+  if (NameOr(json, "phase", "").starts_with("decode")) to.phase = TracePhase::kDecode;
+  ReadSequences(json, NameOr(json, "task", ""), to);
   meta.ids_file = json.At("ids").At("file").String();
   if (json.Has("scores")) {
     const JsonValue scores = json.At("scores");

@@ -31,7 +31,7 @@ constexpr std::string_view kValues = R"(        command="${command:+$command }${
 constexpr std::string_view kCommandCase = R"(    *)
       case "$command" in
 )";
-constexpr std::string_view kEnd = R"(      esac
+constexpr std::string_view kScriptEnd = R"(      esac
       if [[ $word == -* || -z $words$files$folders ]]; then
         words=$options files= folders=
       fi ;;
@@ -128,7 +128,7 @@ std::string BashCompletion(const Options& program) {
   }
   script += kCommandCase;
   for (const Place& place : places) script += BranchOfCommand(place);
-  return script += kEnd;
+  return script += kScriptEnd;
 }
 
 }  // namespace troupe

@@ -87,7 +87,7 @@ std::string Section(const Options& options, const std::string& path) {
   return out;
 }
 
-constexpr std::string_view kEnd =
+constexpr std::string_view kPageEnd =
     ".SH EXIT STATUS\n"
     ".TP\n0\nSuccess.\n"
     ".TP\n1\nThe work failed; standard error says why in one line.\n"
@@ -109,7 +109,7 @@ std::string ManPage(const Options& program, std::string_view version) {
   for (const Options& command : program.subcommands()) {
     page += Section(command, "troupe " + command.name());
   }
-  return page += kEnd;
+  return page += kPageEnd;
 }
 
 }  // namespace troupe

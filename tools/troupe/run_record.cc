@@ -58,6 +58,10 @@ void AddUsage(Json& record, const ExpertUsage& usage) {
   record["bytes_read"] = usage.bytes_read;
   record["reading_s"] = usage.reading_seconds;
   record["stall_s"] = usage.stall_seconds;
+  record["answers"] = {{"wait", usage.waited},
+                       {"load", usage.loaded},
+                       {"load_low", usage.loaded_low},
+                       {"elsewhere", usage.elsewhere}};
   record["low_copies"] = usage.low_copies;
   record["low_assignments"] = usage.low_assignments;
   record["substituted"] = usage.substituted;

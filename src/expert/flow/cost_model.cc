@@ -10,8 +10,6 @@ namespace {
 constexpr Bytes kLeastRunBytes = 16_MiB;
 constexpr double kLeastRunSeconds = 0.02;
 
-double AsDouble(Bytes bytes) { return static_cast<double>(bytes.count()); }
-
 // Along the logarithm of the size, between the neighbours of `request`.
 template <typename Value>
 double Interpolate(const std::vector<ReadCost>& reads, Bytes request, const Value& value) {

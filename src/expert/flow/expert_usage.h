@@ -25,6 +25,9 @@ void ForEachSum(ExpertUsage& usage, const ExpertUsage& other, Change change) {
   auto& [reads, bytes, reading, stall] = static_cast<ReadUse&>(usage);
   each(ShareBy::kMisses, std::pair(&reads, &other.reads), std::pair(&bytes, &other.bytes_read),
        std::pair(&reading, &other.reading_seconds), std::pair(&stall, &other.stall_seconds));
+  auto& [waited, loaded, loaded_low, elsewhere] = static_cast<AnswerUse&>(usage);
+  each(ShareBy::kMisses, std::pair(&waited, &other.waited), std::pair(&loaded, &other.loaded),
+       std::pair(&loaded_low, &other.loaded_low), std::pair(&elsewhere, &other.elsewhere));
   auto& [low, low_rows, substituted, dropped] = static_cast<LossyUse&>(usage);
   each(ShareBy::kLowCopies, std::pair(&low, &other.low_copies),
        std::pair(&low_rows, &other.low_assignments));

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "expert/expert_copy.h"
 #include "expert/expert_id.h"
+#include "expert/flow/answer_costs.h"
 
 namespace troupe {
 
@@ -38,6 +39,11 @@ class LoadPort {
   virtual CallOff Cancel(ExpertId id) = 0;
   // How long one expert of the layer takes the link; 0: not known.
   virtual double SecondsFor(std::uint32_t layer) const = 0;
+  // What the layer's misses are planned by. What is queued holds the loads that its demand waits
+  // for already.
+  virtual AnswerCosts CostsFor(std::uint32_t layer) const = 0;
+  // To come of a load under way.
+  virtual Bytes BytesLeft(ExpertId id) const = 0;
   // Nothing is under way, so nothing will end.
   virtual bool idle() const = 0;
 };

@@ -15,6 +15,7 @@ MissFlow::MissFlow(CacheShape cache, std::unique_ptr<EvictionPolicy> policy,
       cache_(std::move(cache), std::move(policy)),
       prefetch_(std::make_unique<NoPrefetch>()),
       choices_(cache_.shape().grid.experts),
+      answers_({.order = options_.miss_order, .repeatable = options_.in_order}),
       group_uses_(1) {
   set_low_copies(options_.low_copies);
   if (predictor == nullptr) return;
@@ -137,14 +138,14 @@ DemandId MissFlow::Ask(std::uint32_t layer, std::span<const ExpertDemand> demand
   const std::vector<ExpertCopy> least = LeastCopiesOf(layer, demands, whose);
   // A low copy that is not enough gives up its slot at once, so nobody may keep it there.
   if (of_pass && options_.routing.low_copies) prefetch_->Release(layer);
-  for (std::size_t i = 0; i < demands.size(); ++i) AskOne(demand, demands[i], least[i], now);
-  demand.hand_out.MarkResidents();
-  // The popular ones first: more can be computed while the rest is on its way.
-  std::ranges::stable_sort(demand.waiting, std::greater(),
-                           [](const WaitingMiss& miss) { return miss.event.tokens; });
-  for (const WaitingMiss& miss : demand.waiting) {
-    if (!miss.event.joined) demand.unplaced.push_back(miss.event.id);
+  AnswerCosts costs = port_.CostsFor(layer);
+  if (!of_pass) costs.places = {};  // a peer asks here because it was decided to
+  for (std::size_t i = 0; i < demands.size(); ++i) {
+    const bool resident = AskOne(demand, demands[i], least[i], now);
+    if (resident) costs.local.busy_seconds += costs.local.SecondsFor(demands[i].tokens);
   }
+  demand.hand_out.MarkResidents();
+  answers_.Decide(demand, costs);
   if (of_pass) {
     prefetch_->Release(layer);  // what the layer wants of the residents kept for it is pinned
     prefetch_->OnMisses(static_cast<std::uint32_t>(demand.unplaced.size()),
@@ -154,7 +155,8 @@ DemandId MissFlow::Ask(std::uint32_t layer, std::span<const ExpertDemand> demand
   return demand.id;
 }
 
-void MissFlow::AskOne(OpenDemand& demand, const ExpertDemand& wanted, ExpertCopy least, Nanos now) {
+// True if it was resident.
+bool MissFlow::AskOne(OpenDemand& demand, const ExpertDemand& wanted, ExpertCopy least, Nanos now) {
   const ExpertId id{demand.layer, wanted.expert};
   const bool of_pass = demand.whose == DemandOf::kPass;
   const Residence before = cache_.Find(id);
@@ -175,17 +177,24 @@ void MissFlow::AskOne(OpenDemand& demand, const ExpertDemand& wanted, ExpertCopy
   if (of_pass) CountUses(demand.layer, wanted, residence == Residence::kResident);
   if (residence == Residence::kResident) {
     AddReady(demand, id, wanted.tokens);  // pinned before the misses choose their victims
-    return;
+    return true;
   }
-  WaitingMiss miss{.event = {}, .least = least, .asked = now, .stall_before = stall_};
+  WaitingMiss miss{.event = {},
+                   .least = least,
+                   .load = least,
+                   .weight = wanted.weight,
+                   .asked = now,
+                   .stall_before = stall_};
   miss.event.id = id;
   miss.event.tokens = wanted.tokens;
   if (residence == Residence::kLoading) {
     miss.event.joined = true;
     miss.event.slot = cache_.SlotOf(id);
     port_.Promote(id);
+    miss.left = port_.BytesLeft(id);
   }
   demand.waiting.push_back(std::move(miss));
+  return false;
 }
 
 void MissFlow::CountUses(std::uint32_t layer, const ExpertDemand& wanted, bool hit) {
@@ -208,21 +217,6 @@ void MissFlow::AddReady(OpenDemand& demand, ExpertId id, std::uint32_t tokens) {
   }
   demand.hand_out.Add({.expert = id.expert, .slot = cache_.SlotOf(id), .copy = copy},
                       cache_.PinResident(id));
-}
-
-void MissFlow::LoadOnly(DemandId id, std::span<const ExpertId> misses) {
-  OpenDemand& demand = At(id);
-  std::erase_if(demand.waiting, [&](const WaitingMiss& miss) {
-    return std::ranges::find(demand.unplaced, miss.event.id) != demand.unplaced.end() &&
-           std::ranges::find(misses, miss.event.id) == misses.end();
-  });
-  demand.unplaced.assign(misses.begin(), misses.end());
-  const auto place = [&](const WaitingMiss& miss) {
-    return std::ranges::find(misses, miss.event.id) - misses.begin();
-  };
-  std::ranges::stable_sort(demand.waiting, {}, place);
-  for (const ExpertId miss : misses) TROUPE_CHECK(demand.Find(miss) < demand.waiting.size());
-  prefetch_->OnMisses(static_cast<std::uint32_t>(misses.size()), port_.SecondsFor(demand.layer));
 }
 
 // Who is to be given next where the order matters.
@@ -309,6 +303,7 @@ ExpertUsage MissFlow::usage() const {
   usage.hits = cache.hits;
   usage.misses = cache.misses + cache.joined;
   usage.stall_seconds = static_cast<double>(stall_) * 1e-9;
+  static_cast<AnswerUse&>(usage) = answers_.decided();
   static_cast<LossyUse&>(usage) = lossy_;
   static_cast<PrefetchUse&>(usage) = {
       .prefetches = ahead.loads,

@@ -21,6 +21,7 @@
 #include "expert/cache/expert_cache.h"
 #include "expert/flow/expert_usage.h"
 #include "expert/flow/load_port.h"
+#include "expert/flow/miss_answers.h"
 #include "expert/flow/open_demand.h"
 #include "expert/flow/pass_choices.h"
 #include "expert/flow/substituted_routing.h"
@@ -38,6 +39,7 @@ struct FlowOptions {
   // a replay could not know. In order, experts are given as they were asked for until all have
   // their slots: the same bytes, the same hits on every run, a little waiting.
   bool in_order = false;
+  MissOrder miss_order = MissOrder::kRows;  // of loads, and of what other places compute
 };
 
 class MissFlow {
@@ -73,8 +75,8 @@ class MissFlow {
                DemandOf whose = DemandOf::kPass);
   // The demand's misses without a slot, in the order in which they will be loaded.
   std::span<const ExpertId> Unplaced(DemandId id) const { return At(id).unplaced; }
-  // Loads these of them, in this order; the others are answered elsewhere and never given.
-  void LoadOnly(DemandId id, std::span<const ExpertId> misses);
+  // Those that the port's places compute: whoever asked has them do so. They are never given.
+  std::span<const AnsweredElsewhere> Elsewhere(DemandId id) const { return At(id).elsewhere; }
 
   std::uint32_t forecast_layers() const { return prefetch_->forecast_layers(); }
   void OnGateScores(std::uint32_t layer, const GateScores& said) {
@@ -129,7 +131,7 @@ class MissFlow {
   void DropUnwantedLowCopies();
   std::vector<ExpertCopy> LeastCopiesOf(std::uint32_t layer, std::span<const ExpertDemand> demands,
                                         DemandOf whose) const;
-  void AskOne(OpenDemand& demand, const ExpertDemand& wanted, ExpertCopy least, Nanos now);
+  bool AskOne(OpenDemand& demand, const ExpertDemand& wanted, ExpertCopy least, Nanos now);
   void CountUses(std::uint32_t layer, const ExpertDemand& wanted, bool hit);
   void AddReady(OpenDemand& demand, ExpertId id, std::uint32_t tokens);
 
@@ -154,6 +156,7 @@ class MissFlow {
   const Prefetcher* prefetcher_ = nullptr;
   std::optional<SubstitutedRouting> substitution_;
   PassChoices choices_;
+  MissAnswers answers_;
 
   std::vector<std::unique_ptr<OpenDemand>> open_;   // oldest first
   std::vector<std::unique_ptr<OpenDemand>> spare_;  // closed, for their memory

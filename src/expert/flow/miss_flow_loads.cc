@@ -31,11 +31,11 @@ bool MissFlow::PlaceOne(OpenDemand& demand, ExpertId id) {
     case Residence::kAbsent:
       break;
   }
-  const auto admission = cache_.Admit(id, miss.least);
+  const auto admission = cache_.Admit(id, miss.load);
   if (!admission) return false;
   miss.event.slot = admission->slot;
   miss.event.evicted = admission->evicted;
-  Load(id, miss.least, *admission, Urgency::kDemand);
+  Load(id, miss.load, *admission, Urgency::kDemand);
   return true;
 }
 

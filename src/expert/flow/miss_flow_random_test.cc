@@ -46,7 +46,15 @@ class Model {
               {.routing = {.experts = kRandomGrid.experts, .top_k = 2, .low_copies = low},
                .prefetch = {.governed = false, .governor = {}},
                .low_copies = {.prefill_share = low ? 0.5 : 0, .decode = low},
-               .in_order = in_order}) {}
+               .in_order = in_order}) {
+    if (rng_.Below(2) == 0) return;  // nothing is measured
+    if (rng_.Below(2) == 0) places_.push_back({.name = "a peer", .expert_seconds = 2});
+    loads_.set_costs({.full = 2_B,
+                      .low = 1_B,
+                      .medium = {.bytes_per_second = 1},
+                      .local = {.first_row_seconds = 0.5 * static_cast<double>(rng_.Below(8))},
+                      .places = places_});
+  }
 
   void Step() {
     loads_.set_cancel_says(static_cast<CallOff>(rng_.Below(3)));
@@ -123,6 +131,10 @@ class Model {
       promise.owed.insert(e);
     }
     const DemandId id = flow_.Ask(layer, demands, ++now_, own ? DemandOf::kPass : DemandOf::kPeer);
+    for (const AnsweredElsewhere& elsewhere : flow_.Elsewhere(id)) {
+      ASSERT_TRUE(own && !places_.empty());
+      ASSERT_EQ(promise.owed.erase(elsewhere.expert), 1u);
+    }
     demands_[id] = std::move(promise);
     own_[id] = own;
   }
@@ -175,6 +187,8 @@ class Model {
   }
 
   void Check() {
+    const ExpertUsage usage = flow_.usage();
+    ASSERT_EQ(usage.waited + usage.loaded + usage.loaded_low + usage.elsewhere, usage.misses);
     std::set<std::uint32_t> slots;
     std::uint32_t held = 0;
     for (std::uint32_t layer = 0; layer < kRandomGrid.layers; ++layer) {
@@ -193,6 +207,7 @@ class Model {
 
   Rng& rng_;
   std::uint32_t slots_;
+  std::vector<Place> places_;
   ScriptedLoads loads_;
   MissFlow flow_;
   std::map<DemandId, Promise> demands_;

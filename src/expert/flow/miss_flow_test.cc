@@ -259,14 +259,31 @@ TEST_F(MissFlowTest, ADemandThatFindsAllSlotsHeldForAnotherGetsThemWhenThatIsClo
 }
 
 TEST_F(MissFlowTest, WhatIsAnsweredElsewhereIsNeverLoadedNorGiven) {
-  const DemandId id = Ask(0, {0, 1, 2});
-  flow_->LoadOnly(id, std::vector<ExpertId>{{0, 2}, {0, 0}});
+  // A second a load: of three the place takes one, in two seconds.
+  const std::vector<Place> places = {{.name = "a peer", .expert_seconds = 2}};
+  loads_.set_costs({.full = 1_B, .medium = {.bytes_per_second = 1}, .places = places});
+  const std::vector<ExpertDemand> demands = {
+      {.expert = 0, .tokens = 2}, {.expert = 1, .tokens = 1}, {.expert = 2, .tokens = 3}};
+  const DemandId id = flow_->Ask(0, demands, now_);
+  EXPECT_THAT(flow_->Elsewhere(id), ElementsAre(AnsweredElsewhere{.expert = 1, .place = 0}));
   flow_->Continue();
   EXPECT_THAT(UnderWay(), ElementsAre(ExpertId{0, 2}, ExpertId{0, 0}));
   End({0, 0});
   End({0, 2});
   EXPECT_THAT(Give(id), UnorderedElementsAre(0, 2));
   EXPECT_TRUE(flow_->IsDone(id));
+  EXPECT_EQ(flow_->usage().misses, 3u);
+  EXPECT_EQ(flow_->usage().elsewhere, 1u);
+  EXPECT_EQ(flow_->usage().loaded, 2u);
+}
+
+TEST_F(MissFlowTest, APeersDemandIsAnsweredHere) {
+  const std::vector<Place> places = {{.name = "a peer", .expert_seconds = 0.1}};
+  loads_.set_costs({.full = 1_B, .medium = {.bytes_per_second = 1}, .places = places});
+  const DemandId id = Ask(0, {0, 1}, DemandOf::kPeer);
+  EXPECT_THAT(flow_->Elsewhere(id), IsEmpty());
+  flow_->Continue();
+  EXPECT_THAT(UnderWay(), ElementsAre(ExpertId{0, 0}, ExpertId{0, 1}));
 }
 
 TEST_F(MissFlowTest, APeersFullCopyWaitsUntilTheLowOneIsNotUsedAnyMore) {

@@ -5,10 +5,9 @@
 #include "base/check.h"
 
 namespace troupe {
-namespace {
 
-std::string_view Because(MissReason why) {
-  switch (why) {
+std::string_view Name(MissReason reason) {
+  switch (reason) {
     case MissReason::kOnlyAnswer:
       return "nothing else is possible and allowed";
     case MissReason::kNotMeasured:
@@ -22,8 +21,6 @@ std::string_view Because(MissReason why) {
   }
   TROUPE_CHECK(false);
 }
-
-}  // namespace
 
 std::string_view Name(MissAnswer answer) {
   switch (answer) {
@@ -54,7 +51,7 @@ std::vector<std::string> Describe(const LayerMisses& layer, const MissPlan& plan
             ? fmt::format("{} computes it", layer.places[decision.place].name)
             : std::string(Name(decision.answer));
     lines.push_back(fmt::format("expert {}: {}, {:.3f} ms ({})", decision.expert, answer,
-                                decision.seconds * 1e3, Because(decision.why)));
+                                decision.seconds * 1e3, Name(decision.why)));
   }
   return lines;
 }

@@ -106,6 +106,8 @@ enum class MissReason : std::uint8_t {
   kBetter,       // than loading it, or waiting for it
 };
 
+std::string_view Name(MissReason reason);
+
 struct MissDecision {
   std::uint32_t expert = 0;
   MissAnswer answer = MissAnswer::kLoad;

@@ -5,12 +5,6 @@
 #include "base/check.h"
 
 namespace troupe {
-namespace {
-
-double AsDouble(Bytes bytes) { return static_cast<double>(bytes.count()); }
-
-}  // namespace
-
 bool IsLossy(MissAnswer answer) {
   return answer == MissAnswer::kLoadLow || answer == MissAnswer::kSubstitute ||
          answer == MissAnswer::kDrop;

@@ -1,6 +1,6 @@
 // What a layer has asked for and was not given yet: its misses in the order in which they are to be
-// given, those of them without a slot, and what is ready. Bookkeeping; what happens next to any of
-// it miss_flow.h decides.
+// given, those of them without a slot, what is ready, and what another place computes. Bookkeeping;
+// what happens next to any of it miss_flow.h decides.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,19 @@ enum class DemandOf { kPass, kPeer };
 struct WaitingMiss {
   MissEvent event;
   ExpertCopy least = ExpertCopy::kFull;  // that may answer
+  ExpertCopy load = ExpertCopy::kFull;   // that is loaded for it
+  double weight = 0;                     // the largest that a row gives it
+  Bytes left;                            // to come of the load that it joined
   Nanos asked = 0;
   Nanos stall_before = 0;
+};
+
+// A miss that is not loaded, as one of the places of AnswerCosts computes it.
+struct AnsweredElsewhere {
+  std::uint32_t expert = 0;
+  std::uint32_t place = 0;
+
+  bool operator==(const AnsweredElsewhere&) const = default;
 };
 
 struct OpenDemand {
@@ -33,6 +44,7 @@ struct OpenDemand {
   DemandOf whose = DemandOf::kPass;
   std::vector<WaitingMiss> waiting;
   std::vector<ExpertId> unplaced;  // of them without a slot
+  std::vector<AnsweredElsewhere> elsewhere;
   HandOut hand_out;
   std::vector<MissEvent> given_misses;  // among those given last
   Status error;
@@ -49,6 +61,7 @@ struct OpenDemand {
   void Reset() {
     waiting.clear();
     unplaced.clear();
+    elsewhere.clear();
     hand_out.Forget();
     given_misses.clear();
     error = OkStatus();

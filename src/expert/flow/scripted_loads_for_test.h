@@ -40,6 +40,8 @@ class ScriptedLoads final : public LoadPort {
     return cancel_says_;
   }
   double SecondsFor(std::uint32_t) const override { return 0.001; }
+  AnswerCosts CostsFor(std::uint32_t) const override { return costs_; }
+  Bytes BytesLeft(ExpertId) const override { return costs_.full; }
   bool idle() const override { return under_way_.empty(); }
 
   // The load ends; what to tell the flow.
@@ -49,6 +51,7 @@ class ScriptedLoads final : public LoadPort {
     under_way_.erase(Find(id));
     return {.id = id, .status = std::move(status)};
   }
+  void set_costs(const AnswerCosts& costs) { costs_ = costs; }
   void set_cancel_says(CallOff says) { cancel_says_ = says; }
 
   const std::vector<Load>& under_way() const { return under_way_; }
@@ -61,6 +64,7 @@ class ScriptedLoads final : public LoadPort {
     return std::ranges::find(under_way_, id, &Load::id);
   }
 
+  AnswerCosts costs_ = {.full = 1_MiB, .low = 512_KiB};
   CallOff cancel_says_ = CallOff::kGone;
   std::vector<Load> under_way_, begun_;
   std::vector<ExpertId> promoted_;

@@ -6,8 +6,6 @@
 namespace troupe {
 namespace {
 
-double AsDouble(Bytes bytes) { return static_cast<double>(bytes.count()); }
-
 // Dense weights, counted in experts of the shape that stands for them.
 std::optional<double> SecondsForDense(const ModelWork& work, const CostModel& costs, Bytes bytes,
                                       std::uint32_t rows) {

@@ -1,5 +1,7 @@
 #include "sim/replay/cache_replay.h"
 
+#include <algorithm>
+
 namespace troupe {
 
 CacheReplay::CacheReplay(const TraceHeader& header, ReplaySetup setup)
@@ -11,8 +13,8 @@ CacheReplay::CacheReplay(const TraceHeader& header, ReplaySetup setup)
                          .top_k = header.top_k,
                          .normalised = header.scores == ScoreKind::kChosenSoftmax},
              .prefetch = setup.prefetch,
-             .in_order = true}),
-      second_lane_(costs_, loads_, flow_) {
+             .in_order = true,
+             .miss_order = costs_.second_lane_seconds ? MissOrder::kWeight : MissOrder::kRows}) {
   result_.layers.resize(header.moe_layers.size());
   if (!setup.substitution) return;
   TROUPE_CHECK(setup.substitution->limits().most_tokens <= kMostRoutedTokens);
@@ -60,10 +62,10 @@ std::span<const ExpertDemand> CacheReplay::Route(std::size_t moe_layer, const Re
   tokens_.assign(header_.experts, 0);
   if (!substitutes) {
     if (!pass.by_group.empty()) flow_.OnCounted(layer, pass.by_group[moe_layer]);
-    for (const ExpertDemand& demand : pass.demands[moe_layer]) {
-      tokens_[demand.expert] = demand.tokens;
-    }
-    return pass.demands[moe_layer];
+    needed_ = pass.demands[moe_layer];
+    for (const ExpertDemand& demand : needed_) tokens_[demand.expert] = demand.tokens;
+    if (costs_.second_lane_seconds) Weigh(pass.routes[moe_layer].chosen);
+    return needed_;
   }
   for (const ExpertChoice& choice : chosen_) {
     if (choice.expert != kNoExpert) ++tokens_[choice.expert];
@@ -71,7 +73,16 @@ std::span<const ExpertDemand> CacheReplay::Route(std::size_t moe_layer, const Re
   for (std::uint32_t e = 0; e < header_.experts; ++e) {
     if (tokens_[e] > 0) needed_.push_back({.expert = e, .tokens = tokens_[e]});
   }
+  if (costs_.second_lane_seconds) Weigh(chosen_);
   return needed_;
+}
+
+void CacheReplay::Weigh(std::span<const ExpertChoice> chosen) {
+  for (ExpertDemand& demand : needed_) {
+    for (const ExpertChoice& slot : chosen) {
+      if (slot.expert == demand.expert) demand.weight = std::max(demand.weight, slot.weight);
+    }
+  }
 }
 
 std::uint64_t CacheReplay::PlayLayer(std::size_t moe_layer, const ReplayPass& pass) {
@@ -86,9 +97,7 @@ std::uint64_t CacheReplay::PlayLayer(std::size_t moe_layer, const ReplayPass& pa
   const std::uint64_t hits = cache().stats().hits;
   const std::span<const ExpertDemand> demands = Route(moe_layer, pass);
   demand_ = flow_.Ask(layer, demands, static_cast<Nanos>(loads_.now() * 1e9));
-  if (second_lane_.exists()) {
-    second_lane_.Divide(*demand_, layer, pass.routes[moe_layer].chosen, tokens_);
-  }
+  const double elsewhere_until = BusyElsewhere();
   ReplayCounts& counts = result_.layers[moe_layer];
   counts.tokens += pass.tokens;
   ++counts.passes;
@@ -98,11 +107,16 @@ std::uint64_t CacheReplay::PlayLayer(std::size_t moe_layer, const ReplayPass& pa
       moe_layer + 1 < header_.moe_layers.size() && header_.moe_layers[moe_layer + 1] == layer + 1;
   if (followed) flow_.OnForecast(layer + 1, /*ahead=*/1, {});
   GiveAll();
-  if (const double left = second_lane_.SecondsLeft(); left > 0) {
+  if (const double left = elsewhere_until - loads_.now(); left > 0) {
     result_.stall_seconds += left;
     loads_.Pass(left);
   }
   return demands.size();
+}
+
+double CacheReplay::BusyElsewhere() {
+  const std::size_t experts = flow_.Elsewhere(*demand_).size();
+  return loads_.now() + static_cast<double>(experts) * costs_.second_lane_seconds.value_or(0);
 }
 
 // As the engine takes experts: what is there first, then others as they come.
@@ -130,7 +144,7 @@ ReplayResult CacheReplay::result() const {
   result.prefetch = flow_.prefetch().stats();
   result.loads = loads_.loads();
   result.bytes = loads_.bytes();
-  result.elsewhere = second_lane_.taken();
+  result.elsewhere = flow_.usage().elsewhere;
   if (const SubstitutionChain* chain = flow_.substitution()) result.substitution = chain->Report();
   return result;
 }

@@ -18,7 +18,6 @@
 #include "expert/substitution/substitution_chain.h"
 #include "sim/replay/replay_loads.h"
 #include "sim/replay/replay_result.h"
-#include "sim/replay/second_lane.h"
 #include "sim/replay/trace_passes.h"
 #include "trace/trace_header.h"
 
@@ -49,7 +48,11 @@ class CacheReplay {
   std::uint64_t PlayLayer(std::size_t moe_layer, const ReplayPass& pass);  // returns its asks
   // What the layer needs: once the chain has answered, if it has a say.
   std::span<const ExpertDemand> Route(std::size_t moe_layer, const ReplayPass& pass);
+  // By the largest weight that a token gives each.
+  void Weigh(std::span<const ExpertChoice> chosen);
   void GiveAll();
+  // The second lane computes what was decided to be computed there; until when.
+  double BusyElsewhere();
   void Collect();
   void Compute(double seconds);
 
@@ -57,7 +60,6 @@ class CacheReplay {
   ReplayCosts costs_;
   ReplayLoads loads_;
   MissFlow flow_;
-  SecondLane second_lane_;
 
   std::optional<DemandId> demand_;     // of the layer under way
   std::vector<ExpertChoice> chosen_;   // as the chain answers

@@ -30,6 +30,21 @@ bool ReplayLink::Cancel(ExpertId id) {
   return true;
 }
 
+double ReplayLink::SecondsAheadOfDemand(double now) const {
+  double seconds = current_ ? std::max(0.0, current_end_ - now) : 0;
+  for (const Load& load : demands_) seconds += load.seconds;
+  return seconds;
+}
+
+double ReplayLink::SecondsLeft(ExpertId id, double now) const {
+  if (current_ == id) return std::max(0.0, current_end_ - now);
+  for (const std::deque<Load>* queue : {&demands_, &prefetches_}) {
+    const auto load = std::ranges::find(*queue, id, &Load::id);
+    if (load != queue->end()) return load->seconds;
+  }
+  return 0;
+}
+
 void ReplayLink::AdvanceTo(double now, std::vector<ExpertId>& ended) {
   while (current_ && current_end_ <= now) {
     ended.push_back(*current_);

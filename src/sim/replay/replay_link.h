@@ -29,6 +29,10 @@ class ReplayLink {
 
   // When the load under way ends; kNothing if the link is idle.
   double NextEnd() const { return current_ ? current_end_ : kNothing; }
+  // Of transfer, before a demand that would be requested now begins.
+  double SecondsAheadOfDemand(double now) const;
+  // Of transfer, that are still to come of a load; 0 if it has ended.
+  double SecondsLeft(ExpertId id, double now) const;
   // Appends what has ended by then, in order.
   void AdvanceTo(double now, std::vector<ExpertId>& ended);
   double busy_seconds() const { return busy_; }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "expert/flow/lane_balance.h"
-#include "expert/flow/miss_flow.h"
+#include "expert/flow/load_port.h"
 #include "sim/replay/replay_link.h"
 #include "trace/trace_header.h"
 
@@ -24,7 +24,8 @@ struct ReplayCosts {
   double expert_first_seconds = 0;          // of an expert
   double expert_further_seconds = 0;
   // Where a missing expert can be computed where it lies, beside the link: what one takes so. The
-  // two lanes then share a layer's misses (expert/flow/plan_layer.h). Needs routes.
+  // two lanes then share a layer's misses, as MissFlow plans it: the heaviest are loaded, by the
+  // weights of their routes.
   std::optional<double> second_lane_seconds;
 
   double ExpertSeconds(std::uint32_t tokens) const {
@@ -42,8 +43,8 @@ class ReplayLoads final : public LoadPort {
     return link_.Cancel(id) ? CallOff::kGone : CallOff::kTooLate;
   }
   double SecondsFor(std::uint32_t layer) const override;
-  // Until the load that is under way has ended.
-  double SecondsUnderWay() const;
+  AnswerCosts CostsFor(std::uint32_t layer) const override;
+  Bytes BytesLeft(ExpertId id) const override;
   bool idle() const override { return link_.NextEnd() == ReplayLink::kNothing; }
 
   void Pass(double seconds) { now_ += seconds; }
@@ -54,15 +55,18 @@ class ReplayLoads final : public LoadPort {
 
   std::uint64_t loads() const { return loads_; }
   std::uint64_t bytes() const { return bytes_; }
-  // Of the last loads, as it would be known where nobody tells.
-  std::optional<double> MeanSeconds() const { return mean_.Mean(); }
 
  private:
   static constexpr std::size_t kLoadsRemembered = 64;
 
+  // The speed of the link is known by its last loads, as it would be where nobody tells.
+  double Rate(std::uint32_t layer) const;
+
+  const ReplayCosts& costs_;
   ReplayLink link_;
   std::vector<double> seconds_;        // by layer of the model
   std::vector<std::uint64_t> weight_;  // in bytes, by layer too; empty: not known
+  std::vector<Place> places_;
   double now_ = 0;
   std::vector<ExpertId> ids_;
   std::vector<LoadEnd> ended_;

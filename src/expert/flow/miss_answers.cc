@@ -1,0 +1,109 @@
+#include "expert/flow/miss_answers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace troupe {
+namespace {
+
+// Whoever allowed low copies has paid their price: what is left to decide is whether one is sooner.
+constexpr double kAllowedPrice = 1;
+
+}  // namespace
+
+Miss MissAnswers::FactsOf(const WaitingMiss& miss, const AnswerCosts& costs) const {
+  Miss facts{.expert = miss.event.id.expert,
+             .rows = miss.event.tokens,
+             .weight = miss.weight,
+             .full = costs.full};
+  if (miss.event.joined) {
+    facts.full = miss.left;
+    if (!rules_.repeatable) {
+      facts.loading = miss.left;
+      facts.places = every_place_;
+    }
+    return facts;
+  }
+  facts.places = every_place_;
+  if (miss.least != ExpertCopy::kLow) return facts;
+  if (low_as_asked_) {
+    facts.full = costs.low;
+  } else {
+    facts.low = costs.low;
+    facts.low_price = kAllowedPrice;
+  }
+  return facts;
+}
+
+void MissAnswers::Decide(OpenDemand& demand, AnswerCosts costs) {
+  if (demand.waiting.empty()) return;
+  low_as_asked_ = rules_.repeatable || !costs.medium.measured();
+  every_place_.clear();
+  for (std::uint32_t p = 0; p < costs.places.size(); ++p) every_place_.push_back(p);
+  misses_.clear();
+  for (const WaitingMiss& miss : demand.waiting) {
+    misses_.push_back(FactsOf(miss, costs));
+    // What is ahead of the layer's loads includes those that the planner is told of by themselves.
+    if (miss.event.joined) costs.medium.queued -= std::min(costs.medium.queued, miss.left);
+  }
+  Obey(demand, planner_.Plan({.misses = misses_,
+                              .places = costs.places,
+                              .medium = costs.medium,
+                              .local = costs.local,
+                              .loss = {.row_price = kAllowedPrice, .seconds_per_price = 0},
+                              .order = rules_.order}));
+}
+
+void MissAnswers::Obey(OpenDemand& demand, const MissPlan& plan) {
+  sorted_.clear();
+  for (const MissDecision& decision : plan.decisions) {
+    const auto found =
+        std::ranges::find(demand.waiting, decision.expert,
+                          [](const WaitingMiss& waiting) { return waiting.event.id.expert; });
+    WaitingMiss& miss = *found;
+    miss.event.expected_seconds = decision.seconds;
+    miss.event.why = decision.why;
+    miss.event.answer = decision.answer;
+    if (miss.event.joined && decision.answer == MissAnswer::kLoad) {
+      miss.event.answer = MissAnswer::kWait;
+    } else if (decision.answer == MissAnswer::kLoad) {
+      miss.load = low_as_asked_ ? miss.least : ExpertCopy::kFull;
+      if (miss.load == ExpertCopy::kLow) miss.event.answer = MissAnswer::kLoadLow;
+    }
+    Count(miss.event.answer);
+    if (miss.event.answer == MissAnswer::kElsewhere) {
+      demand.elsewhere.push_back({.expert = decision.expert, .place = decision.place});
+      continue;
+    }
+    sorted_.push_back(std::move(miss));
+  }
+  std::swap(demand.waiting, sorted_);
+  for (const WaitingMiss& miss : demand.waiting) {
+    if (!miss.event.joined) demand.unplaced.push_back(miss.event.id);
+  }
+}
+
+void MissAnswers::Count(MissAnswer answer) {
+  switch (answer) {
+    case MissAnswer::kWait:
+      ++decided_.waited;
+      return;
+    case MissAnswer::kLoad:
+      ++decided_.loaded;
+      return;
+    case MissAnswer::kLoadLow:
+      ++decided_.loaded_low;
+      return;
+    case MissAnswer::kElsewhere:
+      ++decided_.elsewhere;
+      return;
+    case MissAnswer::kSubstitute:
+    case MissAnswer::kDrop:
+      break;  // said before a layer asks (substituted_routing.h)
+  }
+  TROUPE_CHECK(false);
+}
+
+}  // namespace troupe

@@ -1,0 +1,47 @@
+// Puts a demand's misses to the planner of misses (miss_planner.h) and keeps what it decides: the
+// order in which they are loaded, in which copy, and which of them another place computes. Beside
+// each miss stands its answer for --explain, and each decision is counted. Pure.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "expert/flow/answer_costs.h"
+#include "expert/flow/miss_planner.h"
+#include "expert/flow/open_demand.h"
+
+namespace troupe {
+
+struct AnswerRules {
+  MissOrder order = MissOrder::kRows;
+  // Decisions may not depend on which load ends first: the order is the same whether a miss is on
+  // its way or not, and low copies are loaded wherever they may answer.
+  bool repeatable = false;
+};
+
+class MissAnswers {
+ public:
+  explicit MissAnswers(AnswerRules rules) : rules_(rules) {}
+
+  // Of everything that the demand waits for. Sorts `waiting` by the order of loading, fills
+  // `unplaced`, and moves to `elsewhere` what a place computes. `left` of each miss says what is to
+  // come of the load that it joined.
+  void Decide(OpenDemand& demand, AnswerCosts costs);
+
+  const AnswerUse& decided() const { return decided_; }
+
+ private:
+  Miss FactsOf(const WaitingMiss& miss, const AnswerCosts& costs) const;
+  void Obey(OpenDemand& demand, const MissPlan& plan);
+  void Count(MissAnswer answer);
+
+  AnswerRules rules_;
+  bool low_as_asked_ = true;  // low copies are loaded wherever they may answer
+  MissPlanner planner_;
+  std::vector<std::uint32_t> every_place_;  // 0, 1, …
+  std::vector<Miss> misses_;
+  std::vector<WaitingMiss> sorted_;
+  AnswerUse decided_;
+};
+
+}  // namespace troupe
