@@ -12,6 +12,7 @@ import sys
 
 # Libraries of others, by the beginning of an include, and who may include them.
 OWNERS = {
+    "boost/": {"http"},
     "hwy/": {"kernels"},
     "lemon/": {"placement"},
     "liburing": {"io"},

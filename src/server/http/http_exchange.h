@@ -1,0 +1,58 @@
+// A request and its response under way, between the handler's threads and the connection: turns
+// what a handler says into bytes of HTTP/1.1 and puts them into the outbox. Without sockets.
+// Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "server/http/http_outbox.h"
+#include "server/http/http_reply.h"
+
+namespace troupe {
+
+struct ExchangeFacts {
+  bool head = false;       // asked by HEAD: the body is left out
+  bool chunks = true;      // HTTP/1.1: a body of unknown length comes in chunks
+  bool keep_alive = true;  // the connection goes on after it
+  std::size_t most_unread = 1 << 20;
+};
+
+class HttpExchange {
+ public:
+  // `wake` is called, from any thread, when there is something to send and nobody sends, or the end
+  // has come.
+  HttpExchange(const ExchangeFacts& facts, std::function<void()> wake)
+      : facts_(facts), wake_(std::move(wake)), outbox_(facts.most_unread) {}
+
+  void Send(HttpResponse response);
+  void Begin(HttpResponse head);
+  bool Write(std::string_view bytes);
+  void End();
+
+  bool ended() const { return ended_; }
+  bool begun() const { return begun_; }
+  // The client has more to read than it may: it is to be let go.
+  bool overflowed() const { return overflowed_; }
+  // Known once it has begun: a body without length and without chunks ends with the connection.
+  bool keep_alive() const { return keep_alive_ && facts_.keep_alive; }
+  // From now on: the server is being drained.
+  void CloseAfter() { keep_alive_ = false; }
+  HttpOutbox& outbox() { return outbox_; }
+
+ private:
+  HttpHeaders Connection() const;
+  bool Put(std::string bytes);
+
+  const ExchangeFacts facts_;
+  const std::function<void()> wake_;
+  HttpOutbox outbox_;
+  std::atomic<bool> begun_ = false, ended_ = false, overflowed_ = false, keep_alive_ = true;
+};
+
+// What a handler holds; one that it lets go of unanswered is answered with 500.
+HttpReplyPtr MakeReply(std::shared_ptr<HttpExchange> exchange);
+
+}  // namespace troupe

@@ -1,0 +1,116 @@
+#include "server/http/http_exchange.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class HttpExchangeTest : public testing::Test {
+ protected:
+  void Open(ExchangeFacts facts = {}) {
+    exchange_ = std::make_shared<HttpExchange>(facts, [this] { ++wakes_; });
+  }
+  void SetUp() override { Open(); }
+
+  std::string Sent() {
+    std::string all;
+    for (std::string bytes; !(bytes = exchange_->outbox().Take()).empty();) {
+      exchange_->outbox().Sent(bytes.size());
+      all += bytes;
+    }
+    return all;
+  }
+
+  int wakes_ = 0;
+  std::shared_ptr<HttpExchange> exchange_;
+};
+
+TEST_F(HttpExchangeTest, AWholeResponseSaysItsLength) {
+  exchange_->Send({.body = "{}"});
+  EXPECT_EQ(Sent(),
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: keep-alive\r\n"
+            "Content-Length: 2\r\n\r\n{}");
+  EXPECT_TRUE(exchange_->ended());
+  EXPECT_GT(wakes_, 0);
+}
+
+TEST_F(HttpExchangeTest, AStreamComesInChunks) {
+  exchange_->Begin({.content_type = "text/event-stream"});
+  EXPECT_TRUE(exchange_->Write("0123456789abcdef"));
+  EXPECT_TRUE(exchange_->Write(""));  // a chunk of no bytes would be the end
+  EXPECT_FALSE(exchange_->ended());
+  exchange_->End();
+  const std::string sent = Sent();
+  EXPECT_THAT(sent, HasSubstr("Transfer-Encoding: chunked\r\n"));
+  EXPECT_THAT(sent, testing::EndsWith("\r\n\r\n10\r\n0123456789abcdef\r\n0\r\n\r\n"));
+  EXPECT_TRUE(exchange_->ended());
+}
+
+TEST_F(HttpExchangeTest, OlderClientsGetAStreamThatEndsWithTheConnection) {
+  Open({.chunks = false});
+  exchange_->Begin({.content_type = "text/plain"});
+  exchange_->Write("abc");
+  exchange_->End();
+  EXPECT_THAT(Sent(), testing::EndsWith("\r\n\r\nabc"));
+  EXPECT_FALSE(exchange_->keep_alive());
+}
+
+TEST_F(HttpExchangeTest, AQuestionForTheHeadGetsNoBody) {
+  Open({.head = true});
+  exchange_->Send({.body = "{}"});
+  const std::string sent = Sent();
+  EXPECT_THAT(sent, HasSubstr("Content-Length: 2\r\n"));
+  EXPECT_THAT(sent, testing::EndsWith("\r\n\r\n"));
+}
+
+TEST_F(HttpExchangeTest, AReplyThatIsLetGoOfWithoutAnAnswerIsAnError) {
+  MakeReply(exchange_).reset();
+  EXPECT_THAT(Sent(), HasSubstr("500 Internal Server Error"));
+}
+
+TEST_F(HttpExchangeTest, AStreamThatIsLetGoOfEnds) {
+  HttpReplyPtr reply = MakeReply(exchange_);
+  reply->Begin({});
+  reply->Write("a");
+  reply.reset();
+  EXPECT_THAT(Sent(), testing::EndsWith("1\r\na\r\n0\r\n\r\n"));
+}
+
+TEST_F(HttpExchangeTest, AClientWhoReadsTooSlowlyIsLetGo) {
+  Open({.most_unread = 1000});
+  exchange_->Begin({});
+  while (exchange_->Write(std::string(100, 'x'))) {
+  }
+  EXPECT_TRUE(exchange_->overflowed());
+}
+
+TEST_F(HttpExchangeTest, WhoLeavesIsToldOfOnceAndNotAfterTheEnd) {
+  int gone = 0;
+  const HttpReplyPtr reply = MakeReply(exchange_);
+  reply->WhenGone([&] { ++gone; });
+  reply->Begin({});
+  exchange_->outbox().Close();
+  EXPECT_EQ(gone, 1);
+  EXPECT_FALSE(reply->Write("a"));
+  reply->End();
+
+  Open();
+  const HttpReplyPtr ended = MakeReply(exchange_);
+  ended->WhenGone([&] { ++gone; });
+  ended->Send({});
+  exchange_->outbox().Close();
+  EXPECT_EQ(gone, 1);
+}
+
+TEST_F(HttpExchangeTest, AServerThatIsBeingDrainedSaysThatItCloses) {
+  exchange_->CloseAfter();
+  exchange_->Send({});
+  EXPECT_THAT(Sent(), HasSubstr("Connection: close\r\n"));
+}
+
+}  // namespace
+}  // namespace troupe

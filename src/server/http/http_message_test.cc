@@ -1,0 +1,44 @@
+#include "server/http/http_message.h"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+TEST(HttpMessage, AHeaderIsFoundWhateverItsCase) {
+  const HttpRequest request{.headers = {{"Content-Type", "a"}, {"X-Api-Key", "b"}}};
+  EXPECT_EQ(request.Header("content-type"), "a");
+  EXPECT_EQ(request.Header("x-api-key"), "b");
+  EXPECT_EQ(request.Header("authorization"), "");
+}
+
+TEST(HttpMessage, EscapesAreDecodedAndWhatIsNoneStays) {
+  EXPECT_EQ(DecodePercent("/a%20b%2Fc", false), "/a b/c");
+  EXPECT_EQ(DecodePercent("100%", false), "100%");
+  EXPECT_EQ(DecodePercent("%zz%4", false), "%zz%4");
+  EXPECT_EQ(DecodePercent("a+b", true), "a b");
+  EXPECT_EQ(DecodePercent("a+b", false), "a+b");
+}
+
+TEST(HttpMessage, ValuesOfAQueryAreFoundByName) {
+  EXPECT_EQ(QueryValue("a=1&b=two+words&c", "b"), "two words");
+  EXPECT_EQ(QueryValue("a=1&b=2&b=3", "b"), "2");
+  EXPECT_EQ(QueryValue("a=1&c", "c"), "");
+  EXPECT_EQ(QueryValue("", "c"), "");
+  EXPECT_EQ(QueryValue("&&=&x%3D=y", "x="), "y");
+}
+
+TEST(HttpMessage, AHeadHasItsStatusTypeAndHeaders) {
+  EXPECT_EQ(
+      HeadOf({.status = 404, .content_type = "text/plain", .headers = {{"A", "b"}}},
+             {{"Content-Length", "3"}}),
+      "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nA: b\r\nContent-Length: 3\r\n\r\n");
+}
+
+TEST(HttpMessage, AHeaderCannotBeginAnotherOne) {
+  EXPECT_EQ(HeadOf({.content_type = "", .headers = {{"A", "b\r\nSet-Cookie: x"}}}, {}),
+            "HTTP/1.1 200 OK\r\n\r\n");
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,76 @@
+#include "server/http/http_outbox.h"
+
+#include <utility>
+
+namespace troupe {
+
+HttpOutbox::Put HttpOutbox::Add(std::string bytes) {
+  const MutexLock lock(mu_);
+  if (closed_) return Put::kGone;
+  if (bytes_ > 0 && bytes_ + bytes.size() > most_bytes_) return Put::kFull;
+  bytes_ += bytes.size();
+  waiting_.push_back(std::move(bytes));
+  return std::exchange(sending_, true) ? Put::kTaken : Put::kTakenAndIdle;
+}
+
+std::string HttpOutbox::Take() {
+  const MutexLock lock(mu_);
+  if (closed_ || waiting_.empty()) {
+    sending_ = false;
+    return {};
+  }
+  std::string bytes = std::move(waiting_.front());
+  waiting_.pop_front();
+  // Small pieces that have piled up leave in one.
+  constexpr std::size_t kTogether = 16 * 1024;
+  while (!waiting_.empty() && bytes.size() + waiting_.front().size() <= kTogether) {
+    bytes += waiting_.front();
+    waiting_.pop_front();
+  }
+  return bytes;
+}
+
+void HttpOutbox::Sent(std::size_t bytes) {
+  const MutexLock lock(mu_);
+  bytes_ -= bytes;
+}
+
+void HttpOutbox::Close() {
+  std::function<void()> call;
+  {
+    const MutexLock lock(mu_);
+    if (std::exchange(closed_, true)) return;
+    waiting_.clear();
+    call = std::exchange(when_closed_, nullptr);
+  }
+  if (call) call();
+}
+
+bool HttpOutbox::closed() const {
+  const MutexLock lock(mu_);
+  return closed_;
+}
+
+void HttpOutbox::WhenClosed(std::function<void()> call) {
+  {
+    const MutexLock lock(mu_);
+    if (!closed_) {
+      when_closed_ = std::move(call);
+      return;
+    }
+  }
+  call();
+}
+
+void HttpOutbox::ForgetWhenClosed() {
+  std::function<void()> dropped;  // destroyed without the lock: it may own anything
+  const MutexLock lock(mu_);
+  dropped = std::exchange(when_closed_, nullptr);
+}
+
+std::size_t HttpOutbox::bytes() const {
+  const MutexLock lock(mu_);
+  return bytes_;
+}
+
+}  // namespace troupe

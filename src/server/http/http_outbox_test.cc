@@ -1,0 +1,82 @@
+#include "server/http/http_outbox.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace troupe {
+namespace {
+
+using Put = HttpOutbox::Put;
+
+TEST(HttpOutbox, OnlyTheFirstOfAnIdleBoxWakesTheSender) {
+  HttpOutbox box(100);
+  EXPECT_EQ(box.Add("a"), Put::kTakenAndIdle);
+  EXPECT_EQ(box.Add("b"), Put::kTaken);
+  EXPECT_EQ(box.Take(), "ab");
+  EXPECT_EQ(box.Add("c"), Put::kTaken);  // somebody sends
+  EXPECT_EQ(box.Take(), "c");
+  EXPECT_EQ(box.Take(), "");
+  EXPECT_EQ(box.Add("d"), Put::kTakenAndIdle);
+}
+
+TEST(HttpOutbox, AClientMayHaveSoMuchToReadAndNoMore) {
+  HttpOutbox box(10);
+  EXPECT_EQ(box.Add("12345678"), Put::kTakenAndIdle);
+  EXPECT_EQ(box.Add("123"), Put::kFull);
+  EXPECT_EQ(box.Take(), "12345678");
+  EXPECT_EQ(box.Add("123"), Put::kFull);  // it is on its way, and not read
+  box.Sent(8);
+  EXPECT_EQ(box.Add("123"), Put::kTaken);
+}
+
+TEST(HttpOutbox, OnePieceMayBeLargerThanTheLimit) {
+  HttpOutbox box(10);
+  EXPECT_EQ(box.Add(std::string(100, 'x')), Put::kTakenAndIdle);
+}
+
+TEST(HttpOutbox, AClosedBoxTakesNothingAndSaysSoOnce) {
+  HttpOutbox box(10);
+  int calls = 0;
+  box.WhenClosed([&] { ++calls; });
+  box.Add("a");
+  box.Close();
+  box.Close();
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(box.Add("b"), Put::kGone);
+  EXPECT_EQ(box.Take(), "");
+  box.WhenClosed([&] { ++calls; });
+  EXPECT_EQ(calls, 2);  // at once
+}
+
+TEST(HttpOutbox, WhatIsForgottenIsNotCalled) {
+  HttpOutbox box(10);
+  int calls = 0;
+  box.WhenClosed([&] { ++calls; });
+  box.ForgetWhenClosed();
+  box.Close();
+  EXPECT_EQ(calls, 0);
+}
+
+TEST(HttpOutbox, KeepsTheOrderOfAWriterWhileAnotherThreadSends) {
+  HttpOutbox box(1 << 20);
+  constexpr int kPieces = 20'000;
+  std::thread writer([&] {
+    for (int i = 0; i < kPieces; ++i) box.Add(std::to_string(i) + ",");
+    box.Add("end");
+  });
+  std::string all;
+  while (!all.ends_with("end")) {
+    const std::string bytes = box.Take();
+    box.Sent(bytes.size());
+    all += bytes;
+  }
+  writer.join();
+  std::string expected;
+  for (int i = 0; i < kPieces; ++i) expected += std::to_string(i) + ",";
+  EXPECT_EQ(all, expected + "end");
+  EXPECT_EQ(box.bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,37 @@
+// What a handler answers through: at once, or piece by piece as it comes. All calls may come from
+// any thread and none of them waits: what a client has not read yet is kept, up to a limit, beyond
+// which the client is let go. After the client has left, calls do nothing.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "server/http/http_message.h"
+
+namespace troupe {
+
+class HttpReply {
+ public:
+  virtual ~HttpReply() = default;
+
+  // The whole response. Once, and not after Begin.
+  virtual void Send(HttpResponse response) = 0;
+
+  // Or its beginning, whose body is what is written until End.
+  virtual void Begin(HttpResponse head) = 0;
+  // False: nobody reads any more.
+  virtual bool Write(std::string_view bytes) = 0;
+  virtual void End() = 0;
+
+  // Calls once, from any thread, when the client has left before the end; at once if it has. Let go
+  // after the end.
+  virtual void WhenGone(std::function<void()> call) = 0;
+};
+
+using HttpReplyPtr = std::shared_ptr<HttpReply>;
+// Called one after the other on a thread of the server that nothing else waits for. A reply that is
+// let go of without an answer is answered with 500.
+using HttpHandler = std::function<void(HttpRequest request, HttpReplyPtr reply)>;
+
+}  // namespace troupe

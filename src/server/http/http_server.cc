@@ -1,0 +1,234 @@
+#include "server/http/http_server.h"
+
+#include <fmt/core.h>
+
+#include <condition_variable>
+#include <list>
+#include <mutex>
+#include <thread>
+
+#include "server/http/http_session.h"
+
+namespace troupe {
+namespace {
+
+using http_internal::ErrorCode;
+using http_internal::IoGate;
+using http_internal::Session;
+using http_internal::SessionOn;
+using http_internal::SessionOwner;
+using http_internal::Tcp;
+namespace asio = boost::asio;
+
+Status FromTls(const std::string& path, const ErrorCode& error) {
+  return InvalidArgument("{}: {}, expected a PEM file", path, error.message());
+}
+
+}  // namespace
+
+class HttpServer::Impl final : public SessionOwner {
+ public:
+  Impl(const HttpServerOptions& options, HttpHandler handler)
+      : options_(options),
+        handler_(std::move(handler)),
+        gate_(std::make_shared<IoGate>(io_)),
+        acceptor_(io_),
+        retry_(io_),
+        tls_(asio::ssl::context::tls_server),
+        handlers_(1) {}
+
+  ~Impl() override {
+    gate_->Shut();
+    asio::post(io_, [this] { io_.stop(); });
+    if (thread_.joinable()) thread_.join();
+    handlers_.stop();
+    handlers_.join();
+    for (const auto& weak : sessions_) {
+      if (const auto session = weak.lock()) session->Close();
+    }
+  }
+
+  Status Listen() {
+    TROUPE_RETURN_IF_ERROR(LoadCertificate());
+    ErrorCode error;
+    Tcp::resolver resolver(io_);
+    const auto found =
+        resolver.resolve(options_.host, std::to_string(options_.port),
+                         Tcp::resolver::passive | Tcp::resolver::numeric_service, error);
+    if (error) return InvalidArgument("host '{}': {}", options_.host, error.message());
+    const Tcp::endpoint endpoint = found.begin()->endpoint();
+    const auto failed = [&](const ErrorCode& why) {
+      return Error(Code::kUnavailable, "{}:{}: {}", options_.host, options_.port, why.message());
+    };
+    if (acceptor_.open(endpoint.protocol(), error)) return failed(error);
+    acceptor_.set_option(asio::socket_base::reuse_address(true), error);
+    if (acceptor_.bind(endpoint, error)) return failed(error);
+    if (acceptor_.listen(asio::socket_base::max_listen_connections, error)) return failed(error);
+    port_ = acceptor_.local_endpoint().port();
+    Accept();
+    thread_ = std::thread([this] { io_.run(); });
+    return OkStatus();
+  }
+
+  void Handle(HttpRequest request, HttpReplyPtr reply) override {
+    Count([](HttpCounters& counters) { ++counters.requests; });
+    asio::post(handlers_, [this, request = std::move(request), reply = std::move(reply)]() mutable {
+      handler_(std::move(request), std::move(reply));
+    });
+  }
+  std::shared_ptr<IoGate> gate() const override { return gate_; }
+  bool draining() const override { return draining_; }
+  const HttpLimits& limits() const override { return options_.limits; }
+  void OnMalformed() override {
+    Count([](HttpCounters& counters) { ++counters.malformed; });
+  }
+  void OnTimedOut() override {
+    Count([](HttpCounters& counters) { ++counters.timed_out; });
+  }
+  void OnTooSlow() override {
+    Count([](HttpCounters& counters) { ++counters.too_slow; });
+  }
+
+  bool Drain(std::chrono::milliseconds longest) {
+    asio::post(io_, [this] {
+      draining_ = true;
+      ErrorCode ignored;
+      acceptor_.close(ignored);
+      Forget();
+      for (const auto& weak : sessions_) {
+        if (const auto session = weak.lock()) session->OnDrain();
+      }
+    });
+    std::unique_lock lock(mu_);
+    return none_left_.wait_for(lock, longest, [&] { return counters_.connections == 0; });
+  }
+
+  std::uint16_t port() const { return port_; }
+  bool tls() const { return !options_.certificate.empty(); }
+  const HttpServerOptions& options() const { return options_; }
+  HttpCounters counters() const {
+    const std::lock_guard lock(mu_);
+    return counters_;
+  }
+
+ private:
+  template <typename Change>
+  void Count(Change change) {
+    const std::lock_guard lock(mu_);
+    change(counters_);
+  }
+
+  Status LoadCertificate() {
+    if (options_.certificate.empty() != options_.key.empty()) {
+      return InvalidArgument("a certificate without its key, or a key without its certificate");
+    }
+    if (!tls()) return OkStatus();
+    ErrorCode error;
+    tls_.set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_tlsv1 |
+                     asio::ssl::context::no_tlsv1_1);
+    // Thousands of silent connections should not keep buffers of 16 KiB each.
+    SSL_CTX_set_mode(tls_.native_handle(), SSL_MODE_RELEASE_BUFFERS);
+    if (tls_.use_certificate_chain_file(options_.certificate, error)) {
+      return FromTls(options_.certificate, error);
+    }
+    if (tls_.use_private_key_file(options_.key, asio::ssl::context::pem, error)) {
+      return FromTls(options_.key, error);
+    }
+    return OkStatus();
+  }
+
+  void Accept() {
+    acceptor_.async_accept([this](const ErrorCode& error, Tcp::socket socket) {
+      if (!acceptor_.is_open()) return;
+      if (!error) Begin(std::move(socket));
+      const bool full = counters().connections >= options_.limits.connections;
+      // Without descriptors, or with as many as there may be, the next one waits in the kernel.
+      if (error || full) return AcceptLater();
+      Accept();
+    });
+  }
+
+  void AcceptLater() {
+    retry_.expires_after(std::chrono::milliseconds(50));
+    retry_.async_wait([this](const ErrorCode& error) {
+      if (error || !acceptor_.is_open()) return;
+      if (counters().connections >= options_.limits.connections) return AcceptLater();
+      Accept();
+    });
+  }
+
+  void Begin(Tcp::socket socket) {
+    ErrorCode error;
+    const Tcp::endpoint peer = socket.remote_endpoint(error);
+    if (error) return;
+    socket.set_option(Tcp::no_delay(true), error);
+    const std::string name = fmt::format("{}:{}", peer.address().to_string(), peer.port());
+    Count([](HttpCounters& counters) {
+      ++counters.accepted;
+      ++counters.connections;
+    });
+    if (tls()) {
+      Keep(new SessionOn<asio::ssl::stream<Tcp::socket>>({std::move(socket), tls_}, name, *this));
+    } else {
+      Keep(new SessionOn<Tcp::socket>(std::move(socket), name, *this));
+    }
+  }
+
+  template <typename T>
+  void Keep(T* made) {
+    const std::shared_ptr<T> session(made, [this](T* gone) {
+      delete gone;
+      const std::lock_guard lock(mu_);
+      if (--counters_.connections == 0) none_left_.notify_all();
+    });
+    if (sessions_.size() >= 2 * counters().connections + 16) Forget();
+    sessions_.push_back(session);
+    session->Start();
+  }
+
+  // Those that have ended.
+  void Forget() {
+    sessions_.remove_if([](const auto& weak) { return weak.expired(); });
+  }
+
+  const HttpServerOptions options_;
+  const HttpHandler handler_;
+  // Sessions, which end with io_ at the latest, count themselves.
+  mutable std::mutex mu_;
+  std::condition_variable none_left_;
+  HttpCounters counters_;
+  asio::io_context io_{1};
+  const std::shared_ptr<IoGate> gate_;
+  Tcp::acceptor acceptor_;
+  asio::steady_timer retry_;
+  asio::ssl::context tls_;
+  std::uint16_t port_ = 0;
+  std::atomic<bool> draining_ = false;
+  std::list<std::weak_ptr<Session>> sessions_;  // the I/O thread's
+  asio::thread_pool handlers_;
+  std::thread thread_;
+};
+
+Result<std::unique_ptr<HttpServer>> HttpServer::Listen(const HttpServerOptions& options,
+                                                       HttpHandler handler) {
+  auto impl = std::make_unique<Impl>(options, std::move(handler));
+  TROUPE_RETURN_IF_ERROR(impl->Listen());
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
+}
+
+HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+HttpServer::~HttpServer() = default;
+
+std::uint16_t HttpServer::port() const { return impl_->port(); }
+
+std::string HttpServer::Address() const {
+  const std::string& host = impl_->options().host;
+  const bool numbers_of_v6 = host.find(':') != host.npos;
+  return fmt::format("{}://{}:{}", impl_->tls() ? "https" : "http",
+                     numbers_of_v6 ? "[" + host + "]" : host, impl_->port());
+}
+
+HttpCounters HttpServer::counters() const { return impl_->counters(); }
+bool HttpServer::Drain(std::chrono::milliseconds longest) { return impl_->Drain(longest); }
+
+}  // namespace troupe

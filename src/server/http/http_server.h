@@ -1,0 +1,72 @@
+// An HTTP/1.1 server on one I/O thread, and one more on which handlers run, so that the reading of
+// a long request holds up no stream. Nobody who reads or writes slowly holds up others: every wait
+// has a time, every buffer a size. The transport is Boost.Beast's, behind http_server.cc alone.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "server/http/http_reply.h"
+
+namespace troupe {
+
+struct HttpLimits {
+  std::size_t header_bytes = 32 * 1024;
+  std::size_t body_bytes = 16 << 20;
+  std::size_t connections = 4096;
+  // That one client may have to read before it is let go.
+  std::size_t unread_bytes = 1 << 20;
+  std::chrono::milliseconds header_time{10'000};  // from a request's first byte
+  std::chrono::milliseconds body_time{60'000};    // from the end of its header
+  std::chrono::milliseconds idle_time{120'000};   // between requests of a connection
+  std::chrono::milliseconds write_time{30'000};   // that one write may take
+};
+
+struct HttpServerOptions {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 8080;  // 0: any that is free
+  HttpLimits limits;
+  // Paths of PEM files; both or none.
+  std::string certificate, key;
+};
+
+struct HttpCounters {
+  std::uint64_t accepted = 0;
+  std::uint64_t requests = 0;
+  std::uint64_t malformed = 0;  // answered with 4xx before any handler saw them
+  std::uint64_t timed_out = 0;
+  std::uint64_t too_slow = 0;   // let go with as much unread as they may have
+  std::size_t connections = 0;  // now
+};
+
+class HttpServer {
+ public:
+  // Listens, and serves from then on. kUnavailable: the address is taken, or not this machine's.
+  // kInvalidArgument: certificate and key are not what they should be.
+  static Result<std::unique_ptr<HttpServer>> Listen(const HttpServerOptions& options,
+                                                    HttpHandler handler);
+  // Ends everything at once.
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  std::uint16_t port() const;
+  // "http://127.0.0.1:8080"
+  std::string Address() const;
+  HttpCounters counters() const;
+
+  // Accepts nobody any more, and closes each connection as soon as its response is out. True once
+  // none is left, or false after that time.
+  bool Drain(std::chrono::milliseconds longest);
+
+ private:
+  class Impl;
+  explicit HttpServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace troupe
