@@ -20,6 +20,8 @@ OWNERS = {
     "zstd": {"io", "trace"},
     "xxhash": {"store", "trace", "lab"},
     "nlohmann/": {"base"},
+    "openssl/": {"http"},
+    "prometheus/": {"server"},
     "CLI/": set(),
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.MULTILINE)

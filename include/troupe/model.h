@@ -49,7 +49,7 @@ class Generation {
   std::optional<Result<Answer>> WaitFor(std::chrono::nanoseconds longest);
 
   // Stops the request within one pass. Waits for any callback that is running, unless called from
-  // one; after it has returned neither on_piece nor on_logits is called again. Destruction waits
+  // one; after it has returned only on_end is called. Destruction waits
   // for any callback in the same way. Hold no lock that they take. May be called again, also after
   // the end.
   void Cancel();
@@ -85,6 +85,10 @@ using OnEnd = std::function<void(const Result<Answer>& answer)>;
 // exception, ends the request.
 using OnLogits = std::function<Status(TokenId token, std::span<const float> logits)>;
 
+// Called after each pass that read a part of the prompt: tokens read so far, of all. An exception
+// cancels.
+using OnRead = std::function<void(std::size_t read, std::size_t all)>;
+
 // What a request calls; any may be absent. They are called on the engine's thread, maybe before
 // Start returns, and all requests wait while they run, so they must not block. All are let go after
 // the end, with what they hold.
@@ -92,6 +96,7 @@ struct Callbacks {
   OnPiece on_piece = {};
   OnEnd on_end = {};
   OnLogits on_logits = {};
+  OnRead on_read = {};
 };
 
 // Called while weights are loaded, on the thread that opens. False or an exception stops, and it is

@@ -17,6 +17,13 @@ bool CallbackGate::Guarded(Call call) {
   return returned;
 }
 
+bool CallbackGate::Read(std::size_t read, std::size_t all) {
+  const MutexLock lock(mu_);
+  if (wanted_ != Wanted::kAll) return false;
+  const OnRead& on_read = callbacks_.on_read;
+  return !on_read || Guarded([&] { on_read(read, all); });
+}
+
 Status CallbackGate::Choose(TokenId token, std::span<const float> logits) {
   const MutexLock lock(mu_);
   ++tokens_;

@@ -19,7 +19,9 @@ class CallbackGate {
  public:
   explicit CallbackGate(Callbacks callbacks) : callbacks_(std::move(callbacks)) {}
 
-  // The engine's thread. Each token, then its text, and once, after all, the end.
+  // The engine's thread. Each part of the prompt that was read, each token, then its text, and
+  // once, after all, the end.
+  bool Read(std::size_t read, std::size_t all);  // false: no more is wanted
   Status Choose(TokenId token, std::span<const float> logits);
   bool Show(std::string_view text);  // false: no more is wanted
   void End(const Result<Answer>& answer);

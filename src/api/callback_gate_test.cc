@@ -14,6 +14,19 @@
 namespace troupe {
 namespace {
 
+TEST(CallbackGate, WhatWasReadIsToldUntilNoMoreIsWanted) {
+  std::vector<std::size_t> told;
+  CallbackGate gate({.on_read = [&](std::size_t read, std::size_t all) {
+    EXPECT_EQ(all, 9u);
+    told.push_back(read);
+  }});
+  EXPECT_TRUE(gate.Read(4, 9));
+  EXPECT_TRUE(gate.Read(9, 9));
+  gate.StopPieces();
+  EXPECT_FALSE(gate.Read(9, 9));
+  EXPECT_EQ(told, (std::vector<std::size_t>{4, 9}));
+}
+
 using testing::ElementsAre;
 
 // Long enough that a Stop that does not wait has returned.

@@ -37,7 +37,8 @@ void Connect(const std::shared_ptr<CallbackGate>& gate, BatchRequest& request) {
   request.sinks = {
       .on_text = [gate](std::string_view text) { return gate->Show(text); },
       .on_logits = [gate](TokenId token,
-                          std::span<const float> logits) { return gate->Choose(token, logits); }};
+                          std::span<const float> logits) { return gate->Choose(token, logits); },
+      .on_read = [gate](std::size_t read, std::size_t all) { return gate->Read(read, all); }};
   request.on_end = [gate](const Result<Answer>& answer) { gate->End(answer); };
 }
 
@@ -155,7 +156,7 @@ Result<std::unique_ptr<Model>> Model::Open(const std::string& path, const ModelO
 
 Result<Generation> Model::Start(Request request, Callbacks callbacks) {
   std::shared_ptr<CallbackGate> gate;
-  if (callbacks.on_piece || callbacks.on_end || callbacks.on_logits) {
+  if (callbacks.on_piece || callbacks.on_end || callbacks.on_logits || callbacks.on_read) {
     gate = std::make_shared<CallbackGate>(std::move(callbacks));
   }
   Result<std::shared_ptr<Ticket>> ticket = impl_->Start(std::move(request), gate);

@@ -109,7 +109,9 @@ class JsonBuilder {
   bool end_array() { return Close(); }
 
   bool parse_error(std::size_t byte, const std::string&, const Library::exception& error) {
-    fault_ = {.message = fmt::format("not JSON: {}", error.what()), .byte = byte};
+    std::string_view what = error.what();  // "[json.exception.parse_error.101] parse error at …"
+    what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
+    fault_ = {.message = fmt::format("not JSON: {}", what), .byte = byte};
     return false;
   }
 

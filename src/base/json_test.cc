@@ -146,7 +146,7 @@ TEST(JsonTest, FaultsSayWhere) {
   Json::Fault fault;
   EXPECT_FALSE(Json::Parse("{\"model_type\": olmoe}", &fault));
   EXPECT_EQ(fault.byte, 16u);
-  EXPECT_THAT(fault.message, HasSubstr("not JSON: [json.exception.parse_error.101] parse error at "
+  EXPECT_THAT(fault.message, HasSubstr("not JSON: parse error at "
                                        "line 1, column 16: syntax error while parsing value"));
   EXPECT_THAT(FaultOf("[1,\n 1e999]"), HasSubstr("number overflow parsing '1e999'"));
   EXPECT_THAT(FaultOf("[1,\n x]"), HasSubstr("line 2, column 2"));

@@ -20,14 +20,12 @@ std::size_t JsonValue::size() const {
   return json_->size();
 }
 
-std::string_view JsonValue::PlaceInErrors() const {
-  return place_.empty() ? std::string_view("the file") : place_;
-}
+std::string JsonValue::InPlace() const { return place_.empty() ? "" : place_ + ": "; }
 
 void JsonValue::Fail(std::string_view expected) const {
   std::string found = json_->Dump();
   if (found.size() > 60) found = found.substr(0, 57) + "...";
-  Refuse(fmt::format("{}: {}, expected {}", PlaceInErrors(), found, expected));
+  Refuse(fmt::format("{}{}, expected {}", InPlace(), found, expected));
 }
 
 void JsonValue::Refuse(std::string_view message) { throw JsonError(std::string(message)); }
@@ -35,7 +33,7 @@ void JsonValue::Refuse(std::string_view message) { throw JsonError(std::string(m
 JsonValue JsonValue::At(const char* key) const {
   if (!json_->IsObject()) Fail("an object");
   const Json* found = json_->Find(key);
-  if (found == nullptr) Refuse(fmt::format("{}: no '{}'", PlaceInErrors(), key));
+  if (found == nullptr) Refuse(fmt::format("{}no '{}'", InPlace(), key));
   return {*found, place_.empty() ? key : fmt::format("{}.{}", place_, key)};
 }
 
@@ -49,7 +47,7 @@ void JsonValue::AllowOnly(std::initializer_list<std::string_view> keys) const {
   if (!json_->IsObject()) Fail("an object");
   for (const Json::Member& member : json_->members()) {
     if (std::ranges::find(keys, member.key) != keys.end()) continue;
-    Refuse(fmt::format("{}: '{}' is no key here; there are {}", PlaceInErrors(), member.key,
+    Refuse(fmt::format("{}'{}' is no key here; there are {}", InPlace(), member.key,
                        fmt::join(keys, ", ")));
   }
 }

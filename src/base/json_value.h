@@ -49,8 +49,8 @@ class JsonValue {
   Bytes Size() const;  // 12884901888 or "12GiB"
 
  private:
-  // "the file" for the outermost.
-  std::string_view PlaceInErrors() const;
+  // "servers[2]: "; nothing for the outermost.
+  std::string InPlace() const;
 
   const Json* json_;
   std::string place_;

@@ -46,13 +46,12 @@ TEST(JsonValueTest, ErrorsNameThePlaceWhatIsThereAndWhatWasExpected) {
             R"(f.json: a: [{"b":-1,"c":"x"}], expected an array of 2 or more)");
   EXPECT_EQ(ErrorOf(kText, [&](const JsonValue& json) { json.At("n").Number(); }),
             "f.json: n: null, expected a number");
-  EXPECT_EQ(ErrorOf(kText, [&](const JsonValue& json) { json.At("m"); }),
-            "f.json: the file: no 'm'");
+  EXPECT_EQ(ErrorOf(kText, [&](const JsonValue& json) { json.At("m"); }), "f.json: no 'm'");
   EXPECT_EQ(ErrorOf(kText,
                     [&](const JsonValue& json) {
                       json.AllowOnly({"a", "b"});
                     }),
-            "f.json: the file: 'n' is no key here; there are a, b");
+            "f.json: 'n' is no key here; there are a, b");
   EXPECT_EQ(ErrorOf(kText, [&](const JsonValue&) { JsonValue::Refuse("not ours"); }),
             "f.json: not ours");
 }
@@ -60,7 +59,7 @@ TEST(JsonValueTest, ErrorsNameThePlaceWhatIsThereAndWhatWasExpected) {
 TEST(JsonValueTest, ErrorsAreShort) {
   const std::string text = "\"" + std::string(999, 'y') + "\"";
   EXPECT_EQ(ErrorOf(text, [](const JsonValue& json) { json.Number(); }),
-            "f.json: the file: \"" + std::string(56, 'y') + "..., expected a number");
+            "f.json: \"" + std::string(56, 'y') + "..., expected a number");
 }
 
 TEST(JsonValueTest, ErrorsOfTheTextAndOfItsMeaningHaveCodesOfTheirOwn) {

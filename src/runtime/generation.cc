@@ -68,6 +68,9 @@ void TextGeneration::Read(std::size_t tokens) {
   TROUPE_CHECK(state_ == State::kReading && tokens <= prompt_left());
   answer_.usage.prompt_tokens += tokens;
   answer_.usage.prefill_seconds = Seconds();
+  if (sinks_.on_read && !sinks_.on_read(answer_.usage.prompt_tokens, prompt_.size())) {
+    return Cancel();
+  }
   if (prompt_left() > 0) return;
   for (const TokenId token : prompt_) sampler_.Accept(token);
   state_ = State::kDecoding;

@@ -38,9 +38,13 @@ using TextSink = std::function<bool(std::string_view piece)>;
 // before that token, another error fails it.
 using LogitsSink = std::function<Status(TokenId token, std::span<const float> logits)>;
 
+// Called when a part of the prompt was read: tokens read so far, of all. False cancels.
+using ReadSink = std::function<bool(std::size_t read, std::size_t all)>;
+
 struct GenerationSinks {
   TextSink on_text = {};
   LogitsSink on_logits = {};
+  ReadSink on_read = {};
 };
 
 // Positions of the sequence that are filled before the prompt, and those it has altogether.

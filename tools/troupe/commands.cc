@@ -49,6 +49,10 @@ constexpr CommandInfo kCommands[] = {
      "--plot hits.html\n"
      "  troupe replay run.trace --substitute exact,smoe:alpha=0.3,buddies --buddies 25%",
      MakeReplayCommand},
+    {"serve", "Serve a model over HTTP to clients of OpenAI's API",
+     "  troupe serve models/small-qwen2moe-q8_0.gguf --port 8080\n"
+     "  troupe serve model.gguf --memory 6GiB --parallel 8 --api-keys keys.txt",
+     MakeServeCommand},
     {"simulate", "Simulate a cluster that serves prompts",
      "  troupe simulate tests/data/routing/scenario.json\n"
      "  troupe simulate bench/scenarios/testbed-deepseek.json --data data --method eplb",

@@ -1,0 +1,19 @@
+// Errors as the clients of the APIs expect them: a Status to a status of HTTP and a body with a
+// message. Pure.
+#pragma once
+
+#include "base/status.h"
+#include "server/http/http_message.h"
+
+namespace troupe {
+
+enum class ErrorStyle { kOpenAi, kAnthropic };
+
+// 400 for what could never be answered, 429 with Retry-After where the queue is full, 503 while the
+// server ends, 5xx for what is not the client's fault.
+int HttpStatusOf(const Status& status);
+
+std::string ErrorBody(const Status& status, ErrorStyle style = ErrorStyle::kOpenAi);
+HttpResponse ErrorResponse(const Status& status, ErrorStyle style = ErrorStyle::kOpenAi);
+
+}  // namespace troupe

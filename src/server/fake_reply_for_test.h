@@ -1,0 +1,84 @@
+// A reply that keeps what it is told, and a client that leaves when a test says so.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "server/http/http_reply.h"
+
+namespace troupe {
+
+class FakeReply final : public HttpReply {
+ public:
+  void Send(HttpResponse response) override {
+    const std::lock_guard lock(mu_);
+    head_ = std::move(response);
+    body_ = head_->body;
+    ended_ = true;
+    changed_.notify_all();
+  }
+  void Begin(HttpResponse head) override {
+    const std::lock_guard lock(mu_);
+    head_ = std::move(head);
+  }
+  bool Write(std::string_view bytes) override {
+    const std::lock_guard lock(mu_);
+    if (gone_) return false;
+    body_ += bytes;
+    changed_.notify_all();
+    return true;
+  }
+  void End() override {
+    const std::lock_guard lock(mu_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+  void WhenGone(std::function<void()> call) override {
+    const std::lock_guard lock(mu_);
+    when_gone_ = std::move(call);
+  }
+
+  // The client leaves.
+  void Leave() {
+    std::function<void()> call;
+    {
+      const std::lock_guard lock(mu_);
+      gone_ = true;
+      call = std::exchange(when_gone_, nullptr);
+    }
+    if (call) call();
+  }
+  // Until that has come, or the response has ended.
+  void WaitFor(std::string_view text) {
+    std::unique_lock lock(mu_);
+    changed_.wait(lock, [&] { return ended_ || body_.find(text) != body_.npos; });
+  }
+  void WaitForEnd() {
+    std::unique_lock lock(mu_);
+    changed_.wait(lock, [&] { return ended_; });
+  }
+
+  int status() const { return head().status; }
+  HttpResponse head() const {
+    const std::lock_guard lock(mu_);
+    return head_.value_or(HttpResponse{.status = 0});
+  }
+  std::string body() const {
+    const std::lock_guard lock(mu_);
+    return body_;
+  }
+
+ private:
+  mutable std::mutex mu_;
+  std::condition_variable changed_;
+  std::optional<HttpResponse> head_;
+  std::string body_;
+  bool ended_ = false, gone_ = false;
+  std::function<void()> when_gone_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,179 @@
+#include "server/openai_chat.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+
+namespace troupe {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+ChatCall ReadChat(std::string_view body) { return ReadChatCall(body, {.max_tokens = 77}).value(); }
+
+std::string ErrorOfChat(std::string_view body) {
+  const Result<ChatCall> call = ReadChatCall(body, {});
+  EXPECT_FALSE(call.ok()) << body;
+  if (call.ok()) return "";
+  EXPECT_EQ(call.status().code(), Code::kInvalidArgument);
+  return call.status().message();
+}
+
+std::string With(std::string_view fields) {
+  return fmt::format(R"({{"messages":[{{"role":"user","content":"Hi"}}],{}}})", fields);
+}
+
+TEST(OpenAiChat, MessagesAreTextsOrPartsOfText) {
+  const ChatCall call = ReadChat(R"({"model":"m","messages":[
+      {"role":"developer","content":"Be brief."},
+      {"role":"user","content":[{"type":"text","text":"Hel"},{"type":"text","text":"lo"}]},
+      {"role":"assistant","content":null}]})");
+  EXPECT_THAT(std::get<std::vector<Message>>(call.request.prompt),
+              ElementsAre(Message{"system", "Be brief."}, Message{"user", "Hello"},
+                          Message{"assistant", ""}));
+  EXPECT_EQ(call.request.max_tokens, 77u);
+  EXPECT_FALSE(call.call.stream);
+}
+
+TEST(OpenAiChat, FieldsSayHowTokensAreChosenAndWhenAnAnswerEnds) {
+  const ChatCall call = ReadChat(With(
+      R"("temperature":0.5,"top_p":0.9,"top_k":7,"min_p":0.1,"seed":18446744073709551615,"n":3,
+         "stop":["a","b"],"max_completion_tokens":5,"presence_penalty":-1,"frequency_penalty":2,
+         "repeat_penalty":1.1,"logit_bias":{"5":3.5,"6":-100},"ignore_eos":true,"quality":"exact",
+         "timeout":2.5,"stream":true,"stream_options":{"include_usage":true})"));
+  const Sampling& sampling = call.request.sampling;
+  EXPECT_EQ(sampling.temperature, 0.5);
+  EXPECT_EQ(sampling.top_p, 0.9);
+  EXPECT_EQ(sampling.top_k, 7u);
+  EXPECT_EQ(sampling.min_p, 0.1);
+  EXPECT_EQ(sampling.seed, 18446744073709551615u);
+  EXPECT_EQ(sampling.presence_penalty, -1);
+  EXPECT_EQ(sampling.frequency_penalty, 2);
+  EXPECT_EQ(sampling.repetition_penalty, 1.1);
+  EXPECT_EQ(sampling.logit_bias.at(5), 3.5f);
+  EXPECT_TRUE(std::isinf(sampling.logit_bias.at(6)));
+  EXPECT_THAT(call.request.stop, ElementsAre("a", "b"));
+  EXPECT_EQ(call.request.max_tokens, 5u);
+  EXPECT_TRUE(call.request.ignore_end);
+  EXPECT_TRUE(call.request.exact);
+  EXPECT_EQ(call.request.timeout, std::chrono::milliseconds(2500));
+  EXPECT_EQ(call.call.n, 3u);
+  EXPECT_TRUE(call.call.stream && call.call.include_usage);
+}
+
+TEST(OpenAiChat, FieldsThatAreNullAreAsIfTheyWereNotThere) {
+  const ChatCall call =
+      ReadChat(With(R"("temperature":null,"stop":null,"tools":null,"n":null,)"
+                    R"("max_tokens":null,"response_format":null,"logit_bias":null)"));
+  EXPECT_EQ(call.request.sampling, Sampling());
+  EXPECT_EQ(call.request.max_tokens, 77u);
+}
+
+TEST(OpenAiChat, WhatIsWrongIsNamedByItsField) {
+  EXPECT_THAT(ErrorOfChat(""), HasSubstr("not JSON"));
+  EXPECT_THAT(ErrorOfChat("[]"), HasSubstr("expected an object"));
+  EXPECT_THAT(ErrorOfChat("{}"), HasSubstr("no 'messages'"));
+  EXPECT_THAT(ErrorOfChat(R"({"messages":[]})"), HasSubstr("messages: "));
+  EXPECT_THAT(ErrorOfChat(R"({"messages":[{"content":"a"}]})"),
+              HasSubstr("messages[0]: no 'role'"));
+  EXPECT_THAT(ErrorOfChat(R"({"messages":[{"role":"king","content":"a"}]})"),
+              HasSubstr("messages[0].role: \"king\""));
+  EXPECT_THAT(ErrorOfChat(R"({"messages":[{"role":"user","content":7}]})"),
+              HasSubstr("messages[0].content: 7"));
+  EXPECT_THAT(ErrorOfChat(R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})"),
+              HasSubstr("messages[0].content[0].type"));
+  for (const auto& [fields, place] :
+       {std::pair{R"("temperature":"hot")", "temperature: "},
+        {R"("top_p":1.5)", "top_p: "},
+        {R"("n":0)", "n: "},
+        {R"("seed":-1)", "seed: "},
+        {R"("stop":"")", "stop: "},
+        {R"("stop":[1])", "stop[0]: "},
+        {R"("max_tokens":-5)", "max_tokens: "},
+        {R"("logit_bias":{"x":1})", "logit_bias: "},
+        {R"("logit_bias":{"1":101})", "logit_bias.1"},
+        {R"("stream":"yes")", "stream: "},
+        {R"("top_logprobs":2)", "top_logprobs: "},
+        {R"("logprobs":true,"top_logprobs":21)", "top_logprobs: "},
+        {R"("tools":[{"type":"function"}])", "tools: "},
+        {R"("response_format":{"type":"json_object"})", "response_format.type: "},
+        {R"("quality":"best")", "quality: "},
+        {R"("timeout":0)", "timeout: "}}) {
+    EXPECT_THAT(ErrorOfChat(With(fields)), HasSubstr(place)) << fields;
+  }
+}
+
+ChoiceAnswer AnswerOf(std::string text) {
+  ChoiceAnswer choice;
+  choice.answer = {.text = std::move(text), .tokens = {1, 2}, .finish = FinishReason::kEndToken};
+  choice.answer.usage.prompt_tokens = 3;
+  choice.answer.usage.generated_tokens = 2;
+  return choice;
+}
+
+TEST(OpenAiChat, AWholeAnswerHasItsChoicesAndUsage) {
+  const auto format =
+      MakeChatFormat(ReadChat(With(R"("n":2)")), {.id = "i", .model = "m", .created = 9});
+  const std::vector<ChoiceAnswer> answers = {AnswerOf("one"), AnswerOf("two")};
+  const Json body = Json::Parse(format->Whole(answers).body).value();
+  EXPECT_EQ(body.Find("object")->AsString(), "chat.completion");
+  const Json& choices = *body.Find("choices");
+  ASSERT_EQ(choices.size(), 2u);
+  EXPECT_EQ(choices[1].Find("index")->AsCount(), 1u);
+  EXPECT_EQ(choices[1].Find("message")->Find("content")->AsString(), "two");
+  EXPECT_EQ(choices[1].Find("finish_reason")->AsString(), "stop");
+  EXPECT_EQ(body.Find("usage")->Dump(),
+            R"({"prompt_tokens":3,"completion_tokens":4,"total_tokens":7})");
+  EXPECT_NE(body.Find("troupe")->Find("expert_hits"), nullptr);
+}
+
+TEST(OpenAiChat, AStreamBeginsWithTheRoleAndEndsWithReasonUsageAndDone) {
+  const auto format =
+      MakeChatFormat(ReadChat(With(R"("stream":true,"stream_options":{"include_usage":true})")),
+                     {.id = "i", .model = "m", .created = 9});
+  EXPECT_EQ(
+      format->Open(),
+      "data: {\"id\":\"i\",\"object\":\"chat.completion.chunk\",\"created\":9,\"model\":\"m\","
+      "\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},"
+      "\"logprobs\":null,\"finish_reason\":null}]}\n\n");
+  EXPECT_THAT(format->Delta(0, {.text = "a\nb", .tokens = {}}),
+              HasSubstr(R"("delta":{"content":"a\nb"})"));
+  const std::vector<ChoiceAnswer> answers = {AnswerOf("a\nb")};
+  EXPECT_THAT(format->Close(0, answers[0].answer),
+              HasSubstr(R"("delta":{},"logprobs":null,"finish_reason":"stop")"));
+  const std::string last = format->Last(answers);
+  EXPECT_THAT(last, HasSubstr(R"("choices":[],"usage":{"prompt_tokens":3)"));
+  EXPECT_THAT(last, testing::EndsWith("data: [DONE]\n\n"));
+}
+
+TEST(OpenAiChat, LogprobsComeWithTheirBytes) {
+  const auto format = MakeChatFormat(ReadChat(With(R"("logprobs":true,"top_logprobs":1)")),
+                                     {.id = "i", .model = "m", .created = 9});
+  ChoiceAnswer choice = AnswerOf("é");
+  choice.tokens = {{.text = "\xc3\xa9", .logprob = -0.5, .top = {{.text = "e", .logprob = -1}}}};
+  const std::string body = format->Whole({&choice, 1}).body;
+  EXPECT_THAT(
+      body,
+      HasSubstr(
+          R"("logprobs":{"content":[{"token":"é","logprob":-0.5,)"
+          R"("bytes":[195,169],"top_logprobs":[{"token":"e","logprob":-1.0,"bytes":[101]}]}]})"));
+}
+
+TEST(OpenAiChat, ProgressIsAnEventWhereItIsAskedForAndACommentOtherwise) {
+  const OpenAiHead head = {.id = "i", .model = "m", .created = 9};
+  EXPECT_EQ(MakeChatFormat(ReadChat(With(R"("stream":true)")), head)->Progress(1, 2),
+            ": reading the prompt\n\n");
+  EXPECT_THAT(MakeChatFormat(ReadChat(With(R"("return_progress":true)")), head)->Progress(1, 2),
+              HasSubstr(R"("prompt_progress":{"processed":1,"total":2})"));
+}
+
+TEST(OpenAiChat, AFailureAmidAStreamIsAnEvent) {
+  const auto format = MakeChatFormat(ReadChat(With(R"("stream":true)")), {});
+  EXPECT_THAT(format->Failure(Status(Code::kDataLoss, "disk")),
+              HasSubstr(R"(data: {"error":{"message":"disk")"));
+}
+
+}  // namespace
+}  // namespace troupe

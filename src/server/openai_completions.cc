@@ -1,0 +1,185 @@
+#include "server/openai_completions.h"
+
+#include <limits>
+#include <utility>
+
+#include "server/api_error.h"
+#include "server/request_body.h"
+#include "server/sampling_fields.h"
+#include "server/sse.h"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t kMostPrompts = 128;
+constexpr std::size_t kMostAnswerTokens = 1 << 24;
+
+std::vector<TokenId> IdsIn(const JsonValue& ids) {
+  constexpr auto kMostId = static_cast<std::uint64_t>(std::numeric_limits<TokenId>::max());
+  std::vector<TokenId> prompt;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    prompt.push_back(static_cast<TokenId>(ids.At(i).Count(0, kMostId)));
+  }
+  return prompt;
+}
+
+std::vector<Prompt> PromptsIn(const JsonValue& prompt) {
+  if (prompt.IsString()) return {prompt.String()};
+  if (!prompt.IsArray() || prompt.size() == 0) {
+    prompt.Fail("a text, an array of texts, or of token ids");
+  }
+  if (prompt.At(std::size_t{0}).raw().IsNumber()) return {IdsIn(prompt)};
+  if (prompt.size() > kMostPrompts) prompt.Fail("at most 128 prompts");
+  std::vector<Prompt> prompts;
+  for (std::size_t i = 0; i < prompt.size(); ++i) {
+    const JsonValue one = prompt.At(i);
+    if (one.IsArray()) {
+      prompts.emplace_back(IdsIn(one));
+    } else {
+      prompts.emplace_back(one.String());
+    }
+  }
+  return prompts;
+}
+
+CompletionCall CallFrom(const JsonValue& body, const Request& defaults) {
+  CompletionCall call{.prompts = {}, .request = defaults, .call = {}, .echo = {}};
+  if (!body.IsObject()) body.Fail("an object");
+  call.prompts = PromptsIn(body.At("prompt"));
+  call.request.max_tokens = 16;  // as OpenAI has it
+  if (Says(body, "max_tokens")) {
+    call.request.max_tokens = body.At("max_tokens").Count(0, kMostAnswerTokens);
+  }
+  ReadGeneration(body, call.request);
+  ReadShown(body, call.call);
+  if (Says(body, "logprobs")) {
+    call.call.logprobs = body.At("logprobs").Count(0, kMostTopLogprobs);
+  }
+  if (Says(body, "suffix") && !body.At("suffix").String().empty()) {
+    body.At("suffix").Fail("nothing: this model does not fill in the middle");
+  }
+  if (Says(body, "best_of") && body.At("best_of").Count(1, kMostChoices) != call.call.n) {
+    body.At("best_of").Fail("n: answers are not ranked");
+  }
+  if (Says(body, "echo") && body.At("echo").Flag()) {
+    if (call.prompts.size() != 1 || !std::holds_alternative<std::string>(call.prompts[0])) {
+      body.At("echo").Fail("false, unless there is one prompt, a text");
+    }
+    call.echo = std::get<std::string>(call.prompts[0]);
+  }
+  return call;
+}
+
+Json LogprobsJson(std::span<const TokenLogprob> tokens, std::size_t offset) {
+  Json texts = Json::Array(), logprobs = Json::Array(), tops = Json::Array(),
+       offsets = Json::Array();
+  for (const TokenLogprob& token : tokens) {
+    texts.push_back(token.text);
+    logprobs.push_back(token.logprob);
+    Json top = Json::Object();
+    for (const TokenLogprob::Other& other : token.top) top[other.text] = other.logprob;
+    tops.push_back(std::move(top));
+    offsets.push_back(offset);
+    offset += token.text.size();
+  }
+  return {{"tokens", std::move(texts)},
+          {"token_logprobs", std::move(logprobs)},
+          {"top_logprobs", std::move(tops)},
+          {"text_offset", std::move(offsets)}};
+}
+
+class CompletionFormat final : public AnswerFormat {
+ public:
+  CompletionFormat(const CompletionCall& call, OpenAiHead head)
+      : call_(call.call),
+        echo_(call.echo),
+        head_(std::move(head)),
+        offsets_(kMostChoices * kMostPrompts) {}
+
+  std::string Open() override { return {}; }
+
+  std::string Delta(std::size_t choice, const TextDelta& delta) override {
+    std::string text(delta.text);
+    if (offsets_[choice] == 0) text = echo_ + text;
+    Json json = Choice(choice, text, nullptr);
+    if (call_.logprobs) json["logprobs"] = LogprobsJson(delta.tokens, offsets_[choice]);
+    offsets_[choice] += text.size();
+    return Event(std::move(json));
+  }
+
+  std::string Close(std::size_t choice, const Answer& answer) override {
+    return Event(Choice(choice, "", OpenAiReason(answer.finish)));
+  }
+
+  std::string Last(std::span<const ChoiceAnswer> choices) override {
+    std::string events;
+    if (call_.include_usage) {
+      Json chunk = HeadJson(head_, "text_completion");
+      chunk["choices"] = Json::Array();
+      chunk["usage"] = UsageJson(choices);
+      chunk["troupe"] = TroupeJson(choices);
+      events += EventOf(chunk.Dump());
+    }
+    return events + EventOf("[DONE]");
+  }
+
+  std::string Failure(const Status& status) override {
+    return EventOf(ErrorBody(status)) + EventOf("[DONE]");
+  }
+
+  std::string Progress(std::size_t read, std::size_t all) override {
+    if (!call_.progress) return CommentEvent("reading the prompt");
+    Json chunk = HeadJson(head_, "text_completion");
+    chunk["choices"] = Json::Array();
+    chunk["prompt_progress"] = {{"processed", read}, {"total", all}};
+    return EventOf(chunk.Dump());
+  }
+
+  HttpResponse Whole(std::span<const ChoiceAnswer> choices) override {
+    Json body = HeadJson(head_, "text_completion");
+    Json list = Json::Array();
+    for (std::size_t c = 0; c < choices.size(); ++c) {
+      Json choice =
+          Choice(c, echo_ + choices[c].answer.text, OpenAiReason(choices[c].answer.finish));
+      if (call_.logprobs) choice["logprobs"] = LogprobsJson(choices[c].tokens, echo_.size());
+      list.push_back(std::move(choice));
+    }
+    body["choices"] = std::move(list);
+    body["usage"] = UsageJson(choices);
+    body["troupe"] = TroupeJson(choices);
+    return {.body = body.Dump()};
+  }
+
+  HttpResponse Refusal(const Status& status) override { return ErrorResponse(status); }
+
+ private:
+  static Json Choice(std::size_t index, std::string_view text, Json reason) {
+    return {{"index", index},
+            {"text", text},
+            {"logprobs", nullptr},
+            {"finish_reason", std::move(reason)}};
+  }
+  std::string Event(Json choice) const {
+    Json chunk = HeadJson(head_, "text_completion");
+    chunk["choices"] = Json::Array({std::move(choice)});
+    return EventOf(chunk.Dump());
+  }
+
+  OpenAiCall call_;
+  std::string echo_;
+  OpenAiHead head_;
+  std::vector<std::size_t> offsets_;  // by choice: bytes shown
+};
+
+}  // namespace
+
+Result<CompletionCall> ReadCompletionCall(std::string_view body, const Request& defaults) {
+  return ReadBody<CompletionCall>(body,
+                                  [&](const JsonValue& json) { return CallFrom(json, defaults); });
+}
+
+std::unique_ptr<AnswerFormat> MakeCompletionFormat(const CompletionCall& call, OpenAiHead head) {
+  return std::make_unique<CompletionFormat>(call, std::move(head));
+}
+
+}  // namespace troupe

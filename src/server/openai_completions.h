@@ -1,0 +1,30 @@
+// POST /v1/completions: what a request says, and how its answers are shown. Pure.
+#pragma once
+
+#include <troupe/request.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "server/answer_format.h"
+#include "server/openai_values.h"
+
+namespace troupe {
+
+struct CompletionCall {
+  std::vector<Prompt> prompts;  // an answer for each, times n
+  Request request;              // all else of each of them
+  OpenAiCall call;
+  std::string echo;  // shown before the answer; only with one prompt that is a text
+};
+
+// `defaults`: of a request that says nothing, its seed drawn.
+Result<CompletionCall> ReadCompletionCall(std::string_view body, const Request& defaults);
+
+std::unique_ptr<AnswerFormat> MakeCompletionFormat(const CompletionCall& call, OpenAiHead head);
+
+}  // namespace troupe

@@ -1,0 +1,71 @@
+#include "server/openai_completions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+
+namespace troupe {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+CompletionCall ReadCall(std::string_view body) { return ReadCompletionCall(body, {}).value(); }
+
+std::string ErrorOfCall(std::string_view body) {
+  const Result<CompletionCall> call = ReadCompletionCall(body, {});
+  EXPECT_FALSE(call.ok()) << body;
+  return call.ok() ? "" : call.status().message();
+}
+
+TEST(OpenAiCompletions, APromptIsATextTokensOrSeveralOfThem) {
+  EXPECT_THAT(ReadCall(R"({"prompt":"a"})").prompts, ElementsAre(Prompt(std::string("a"))));
+  EXPECT_THAT(ReadCall(R"({"prompt":["a","b"]})").prompts,
+              ElementsAre(Prompt(std::string("a")), Prompt(std::string("b"))));
+  EXPECT_THAT(ReadCall(R"({"prompt":[1,2]})").prompts,
+              ElementsAre(Prompt(std::vector<TokenId>{1, 2})));
+  EXPECT_THAT(ReadCall(R"({"prompt":[[1],[2,3]]})").prompts,
+              ElementsAre(Prompt(std::vector<TokenId>{1}), Prompt(std::vector<TokenId>{2, 3})));
+}
+
+TEST(OpenAiCompletions, AnAnswerIsShortUnlessItIsSaidHowLong) {
+  EXPECT_EQ(ReadCall(R"({"prompt":"a"})").request.max_tokens, 16u);
+  EXPECT_EQ(ReadCall(R"({"prompt":"a","max_tokens":3})").request.max_tokens, 3u);
+}
+
+TEST(OpenAiCompletions, WhatIsWrongIsNamedByItsField) {
+  EXPECT_THAT(ErrorOfCall("{}"), HasSubstr("no 'prompt'"));
+  EXPECT_THAT(ErrorOfCall(R"({"prompt":[]})"), HasSubstr("prompt: "));
+  EXPECT_THAT(ErrorOfCall(R"({"prompt":[1,"a"]})"), HasSubstr("prompt[1]: "));
+  EXPECT_THAT(ErrorOfCall(R"({"prompt":[-1]})"), HasSubstr("prompt[0]: "));
+  EXPECT_THAT(ErrorOfCall(R"({"prompt":"a","logprobs":21})"), HasSubstr("logprobs: "));
+  EXPECT_THAT(ErrorOfCall(R"({"prompt":"a","suffix":"b"})"), HasSubstr("suffix: "));
+  EXPECT_THAT(ErrorOfCall(R"({"prompt":"a","best_of":3})"), HasSubstr("best_of: "));
+  EXPECT_THAT(ErrorOfCall(R"({"prompt":["a","b"],"echo":true})"), HasSubstr("echo: "));
+}
+
+TEST(OpenAiCompletions, AnEchoComesOnceBeforeTheAnswer) {
+  const CompletionCall call = ReadCall(R"({"prompt":"The ","echo":true,"stream":true})");
+  const auto format = MakeCompletionFormat(call, {});
+  EXPECT_THAT(format->Delta(0, {.text = "a", .tokens = {}}), HasSubstr(R"("text":"The a")"));
+  EXPECT_THAT(format->Delta(0, {.text = "b", .tokens = {}}), HasSubstr(R"("text":"b")"));
+  ChoiceAnswer choice;
+  choice.answer.text = "ab";
+  EXPECT_THAT(MakeCompletionFormat(call, {})->Whole({&choice, 1}).body,
+              HasSubstr(R"("text":"The ab")"));
+}
+
+TEST(OpenAiCompletions, OffsetsOfTokensCountTheBytesBeforeThem) {
+  const auto format = MakeCompletionFormat(ReadCall(R"({"prompt":"a","logprobs":0})"), {});
+  ChoiceAnswer choice;
+  choice.answer.text = "abc";
+  choice.tokens = {{.text = "ab", .logprob = -1, .top = {}},
+                   {.text = "c", .logprob = -2, .top = {}}};
+  EXPECT_THAT(format->Whole({&choice, 1}).body,
+              HasSubstr(R"("logprobs":{"tokens":["ab","c"],"token_logprobs":[-1.0,-2.0],)"
+                        R"("top_logprobs":[{},{}],"text_offset":[0,2]})"));
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,70 @@
+#include "server/openai_values.h"
+
+#include <algorithm>
+
+#include "server/sampling_fields.h"
+
+namespace troupe {
+
+void ReadShown(const JsonValue& body, OpenAiCall& call) {
+  if (Says(body, "n")) call.n = body.At("n").Count(1, kMostChoices);
+  if (Says(body, "stream")) call.stream = body.At("stream").Flag();
+  if (Says(body, "return_progress")) call.progress = body.At("return_progress").Flag();
+  if (!Says(body, "stream_options")) return;
+  const JsonValue options = body.At("stream_options");
+  if (!options.IsObject()) options.Fail("an object");
+  if (Says(options, "include_usage")) call.include_usage = options.At("include_usage").Flag();
+}
+
+std::string_view OpenAiReason(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kLength:
+    case FinishReason::kContextFull:
+      return "length";
+    case FinishReason::kEndToken:
+    case FinishReason::kStopString:
+    case FinishReason::kCancelled:
+      return "stop";
+  }
+  return "stop";
+}
+
+Json UsageJson(std::span<const ChoiceAnswer> choices) {
+  std::size_t prompt = 0, completion = 0;
+  for (const ChoiceAnswer& choice : choices) {
+    // Answers of one prompt count it once, as their users know it.
+    prompt = std::max(prompt, choice.answer.usage.prompt_tokens);
+    completion += choice.answer.usage.generated_tokens;
+  }
+  return {{"prompt_tokens", prompt},
+          {"completion_tokens", completion},
+          {"total_tokens", prompt + completion}};
+}
+
+Json TroupeJson(std::span<const ChoiceAnswer> choices) {
+  ExpertUsage experts;
+  double queue = 0, prefill = 0, first = 0, decode = 0;
+  for (const ChoiceAnswer& choice : choices) {
+    const Usage& usage = choice.answer.usage;
+    experts += usage.experts;
+    queue = std::max(queue, usage.queue_seconds);
+    prefill = std::max(prefill, usage.prefill_seconds);
+    first = std::max(first, usage.first_token_seconds);
+    decode = std::max(decode, usage.decode_seconds);
+  }
+  return {{"expert_hits", experts.hits},
+          {"expert_misses", experts.misses},
+          {"bytes_read", experts.bytes_read},
+          {"stall_s", experts.stall_seconds},
+          {"substitutions", experts.NotExact()},
+          {"queue_s", queue},
+          {"prefill_s", prefill},
+          {"first_token_s", first},
+          {"decode_s", decode}};
+}
+
+Json HeadJson(const OpenAiHead& head, std::string_view object) {
+  return {{"id", head.id}, {"object", object}, {"created", head.created}, {"model", head.model}};
+}
+
+}  // namespace troupe

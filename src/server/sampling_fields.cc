@@ -1,0 +1,93 @@
+#include "server/sampling_fields.h"
+
+#include <fmt/core.h>
+
+#include <charconv>
+#include <chrono>
+#include <limits>
+
+namespace troupe {
+namespace {
+
+constexpr std::uint64_t kMostTopK = 1 << 20;
+constexpr std::size_t kMostStops = 64;
+constexpr double kMostSeconds = 7 * 24 * 3600;
+
+void ReadBias(const JsonValue& body, Sampling& sampling) {
+  const JsonValue bias = body.At("logit_bias");
+  if (!bias.IsObject()) bias.Fail("an object of token ids and numbers from -100 to 100");
+  for (const Json::Member& member : bias.raw().members()) {
+    TokenId id = 0;
+    const char* const end = member.key.data() + member.key.size();
+    const auto [rest, error] = std::from_chars(member.key.data(), end, id);
+    if (error != std::errc() || rest != end || id < 0) {
+      bias.Fail(fmt::format("token ids as keys (found '{}')", member.key));
+    }
+    const double number = bias.At(member.key.c_str()).Number(-100, 100);
+    // The ends of the range mean never and, as nearly as a number can, always.
+    sampling.logit_bias[id] =
+        number <= -100 ? -std::numeric_limits<float>::infinity() : static_cast<float>(number);
+  }
+}
+
+}  // namespace
+
+bool Says(const JsonValue& body, const char* key) {
+  const Json* value = body.raw().Find(key);
+  return value != nullptr && !value->IsNull();
+}
+
+std::vector<std::string> TextsIn(const JsonValue& value, std::size_t most) {
+  if (value.IsString()) return {value.String()};
+  if (!value.IsArray() || value.size() > most) {
+    value.Fail(fmt::format("a text or an array of at most {} texts", most));
+  }
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < value.size(); ++i) texts.push_back(value.At(i).String());
+  return texts;
+}
+
+void ReadSampling(const JsonValue& body, Sampling& sampling) {
+  const auto number = [&body](const char* key, double least, double most, double& to) {
+    if (Says(body, key)) to = body.At(key).Number(least, most);
+  };
+  number("temperature", 0, 100, sampling.temperature);
+  number("top_p", 0, 1, sampling.top_p);
+  number("min_p", 0, 1, sampling.min_p);
+  number("presence_penalty", -2, 2, sampling.presence_penalty);
+  number("frequency_penalty", -2, 2, sampling.frequency_penalty);
+  number("repeat_penalty", 0.01, 100, sampling.repetition_penalty);
+  number("repetition_penalty", 0.01, 100, sampling.repetition_penalty);
+  if (Says(body, "top_k")) {
+    sampling.top_k = static_cast<std::uint32_t>(body.At("top_k").Count(0, kMostTopK));
+  }
+  if (Says(body, "repeat_last_n")) {
+    sampling.penalty_window =
+        static_cast<std::uint32_t>(body.At("repeat_last_n").Count(0, kMostTopK));
+  }
+  if (Says(body, "seed")) {
+    sampling.seed = body.At("seed").Count(0, std::numeric_limits<std::uint64_t>::max());
+  }
+  if (Says(body, "logit_bias")) ReadBias(body, sampling);
+}
+
+void ReadGeneration(const JsonValue& body, Request& request) {
+  ReadSampling(body, request.sampling);
+  if (Says(body, "stop")) {
+    request.stop = TextsIn(body.At("stop"), kMostStops);
+    for (const std::string& stop : request.stop) {
+      if (stop.empty()) body.At("stop").Fail("texts that are not empty");
+    }
+  }
+  if (Says(body, "ignore_eos")) request.ignore_end = body.At("ignore_eos").Flag();
+  if (Says(body, "quality")) {
+    if (body.At("quality").String() != "exact") body.At("quality").Fail("'exact'");
+    request.exact = true;
+  }
+  if (Says(body, "timeout")) {
+    const double seconds = body.At("timeout").Number(0.001, kMostSeconds);
+    request.timeout = std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+  }
+}
+
+}  // namespace troupe

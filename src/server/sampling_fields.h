@@ -1,0 +1,25 @@
+// The fields of a request that say how tokens are chosen and when an answer ends, which the APIs
+// share under the same names. What is out of its range is refused by its place.
+#pragma once
+
+#include <troupe/request.h>
+
+#include <string>
+#include <vector>
+
+#include "base/json_value.h"
+
+namespace troupe {
+
+// temperature, top_p, top_k, min_p, seed, logit_bias, presence_penalty, frequency_penalty and
+// repeat_penalty (also as repetition_penalty), repeat_last_n.
+void ReadSampling(const JsonValue& body, Sampling& sampling);
+// Those, and stop, ignore_eos, quality ("exact") and timeout (seconds).
+void ReadGeneration(const JsonValue& body, Request& request);
+
+// A field that is not there or null is as if it were not said.
+bool Says(const JsonValue& body, const char* key);
+// One text or several.
+std::vector<std::string> TextsIn(const JsonValue& value, std::size_t most);
+
+}  // namespace troupe

@@ -1,0 +1,215 @@
+#include "server/serve_metrics.h"
+
+#include <prometheus/histogram.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
+#include <map>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "server/api_error.h"
+
+namespace troupe {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Labels = std::vector<ClientMetric::Label>;
+
+const std::vector<double> kRequestSeconds = {0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,  2.5,
+                                             5,    10,    25,   50,  100,  250, 500};
+const std::vector<double> kTokenSeconds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+                                           0.1,   0.25,   0.5,   1,    2.5,   5};
+
+class Families {
+ public:
+  void Counter(std::string name, std::string help, double value, Labels labels = {}) {
+    Add(std::move(name), std::move(help), MetricType::Counter, value, std::move(labels));
+  }
+  void Gauge(std::string name, std::string help, double value, Labels labels = {}) {
+    Add(std::move(name), std::move(help), MetricType::Gauge, value, std::move(labels));
+  }
+  void Histogram(std::string name, std::string help, const prometheus::Histogram& histogram) {
+    families_.push_back({.name = std::move(name),
+                         .help = std::move(help),
+                         .type = MetricType::Histogram,
+                         .metric = {histogram.Collect()}});
+  }
+  std::string Text() const {
+    std::ostringstream text;
+    prometheus::TextSerializer().Serialize(text, families_);
+    return std::move(text).str();
+  }
+
+ private:
+  // Metrics of one name follow each other.
+  void Add(std::string name, std::string help, MetricType type, double value, Labels labels) {
+    ClientMetric metric;
+    metric.label = std::move(labels);
+    if (type == MetricType::Counter) {
+      metric.counter.value = value;
+    } else {
+      metric.gauge.value = value;
+    }
+    if (families_.empty() || families_.back().name != name) {
+      families_.push_back(
+          {.name = std::move(name), .help = std::move(help), .type = type, .metric = {}});
+    }
+    families_.back().metric.push_back(std::move(metric));
+  }
+
+  std::vector<MetricFamily> families_;
+};
+
+double Of(std::uint64_t count) { return static_cast<double>(count); }
+double Of(Bytes bytes) { return static_cast<double>(bytes.count()); }
+
+void AddModel(const Metrics& model, Families& families) {
+  constexpr auto kNow = "Requests now, by what they wait for";
+  families.Gauge("troupe_requests_now", kNow, Of(model.requests_waiting), {{"state", "queued"}});
+  families.Gauge("troupe_requests_now", kNow, Of(model.requests_reading), {{"state", "reading"}});
+  families.Gauge("troupe_requests_now", kNow, Of(model.requests_decoding), {{"state", "decoding"}});
+  constexpr auto kEnded = "Answers of the model by how they ended";
+  families.Counter("troupe_answers_total", kEnded, Of(model.requests_finished),
+                   {{"end", "finished"}});
+  families.Counter("troupe_answers_total", kEnded, Of(model.requests_cancelled),
+                   {{"end", "cancelled"}});
+  families.Counter("troupe_answers_total", kEnded, Of(model.requests_failed), {{"end", "failed"}});
+  families.Counter("troupe_answers_total", kEnded, Of(model.requests_refused),
+                   {{"end", "refused"}});
+  families.Counter("troupe_passes_total", "Passes through the model", Of(model.passes));
+  families.Counter("troupe_failed_passes_total", "Passes that failed", Of(model.failed_passes));
+  families.Counter("troupe_pass_seconds_total", "Time in passes", model.pass_seconds);
+  constexpr auto kTokens = "Tokens of prompts read, and of answers generated";
+  families.Counter("troupe_tokens_total", kTokens, Of(model.prompt_tokens), {{"kind", "prompt"}});
+  families.Counter("troupe_tokens_total", kTokens, Of(model.generated_tokens),
+                   {{"kind", "generated"}});
+}
+
+void AddExperts(const ExpertUsage& experts, Families& families) {
+  constexpr auto kAsks = "Asks of layers for experts, by whether memory held them";
+  families.Counter("troupe_expert_asks_total", kAsks, Of(experts.hits), {{"found", "hit"}});
+  families.Counter("troupe_expert_asks_total", kAsks, Of(experts.misses), {{"found", "miss"}});
+  for (std::size_t l = 0; l < experts.layers.size(); ++l) {
+    if (experts.layers[l].asks == 0) continue;
+    families.Counter("troupe_layer_expert_hits_total", "Asks that memory answered, by layer",
+                     Of(experts.layers[l].hits), {{"layer", std::to_string(l)}});
+  }
+  for (std::size_t l = 0; l < experts.layers.size(); ++l) {
+    if (experts.layers[l].asks == 0) continue;
+    families.Counter("troupe_layer_expert_asks_total", "Asks for experts, by layer",
+                     Of(experts.layers[l].asks), {{"layer", std::to_string(l)}});
+  }
+  constexpr auto kAnswers = "Decisions on experts that memory did not hold";
+  families.Counter("troupe_miss_answers_total", kAnswers, Of(experts.waited), {{"answer", "wait"}});
+  families.Counter("troupe_miss_answers_total", kAnswers, Of(experts.loaded), {{"answer", "load"}});
+  families.Counter("troupe_miss_answers_total", kAnswers, Of(experts.loaded_low),
+                   {{"answer", "load_low"}});
+  families.Counter("troupe_miss_answers_total", kAnswers, Of(experts.elsewhere),
+                   {{"answer", "elsewhere"}});
+  families.Counter("troupe_read_bytes_total", "Bytes of experts read", Of(experts.bytes_read));
+  families.Counter("troupe_stall_seconds_total",
+                   "Time in which nothing could be computed until a load ended",
+                   experts.stall_seconds);
+  constexpr auto kAhead = "Loads begun before they were asked for, by what became of them";
+  families.Counter("troupe_prefetches_total", kAhead, Of(experts.prefetch_useful),
+                   {{"end", "useful"}});
+  families.Counter("troupe_prefetches_total", kAhead, Of(experts.prefetch_late), {{"end", "late"}});
+  families.Counter("troupe_prefetches_total", kAhead, Of(experts.prefetch_cancelled),
+                   {{"end", "cancelled"}});
+  families.Counter("troupe_prefetches_total", kAhead, Of(experts.prefetch_wasted),
+                   {{"end", "wasted"}});
+  constexpr auto kLossy = "Answers that are not exact; none unless somebody allowed them";
+  families.Counter("troupe_inexact_total", kLossy, Of(experts.substituted),
+                   {{"kind", "substituted"}});
+  families.Counter("troupe_inexact_total", kLossy, Of(experts.dropped), {{"kind", "dropped"}});
+  families.Counter("troupe_inexact_total", kLossy, Of(experts.low_assignments),
+                   {{"kind", "low_copy"}});
+}
+
+void AddPlan(const Plan& plan, Families& families) {
+  constexpr auto kBudget = "How the memory budget is divided";
+  for (const auto& [part, bytes] : {std::pair{"program", plan.program},
+                                    {"dense", plan.dense},
+                                    {"kv_cache", plan.kv_cache},
+                                    {"workspace", plan.workspace},
+                                    {"staging", plan.staging},
+                                    {"prediction", plan.prediction},
+                                    {"experts", plan.experts}}) {
+    families.Gauge("troupe_memory_plan_bytes", kBudget, Of(bytes), {{"part", part}});
+  }
+  families.Gauge("troupe_memory_budget_bytes", "The budget of the process", Of(plan.budget));
+  constexpr auto kExperts = "Experts that memory can hold, and all of them";
+  families.Gauge("troupe_experts", kExperts, plan.experts_in_memory, {{"which", "in_memory"}});
+  families.Gauge("troupe_experts", kExperts, plan.experts_in_all, {{"which", "all"}});
+}
+
+void AddTransport(const HttpCounters& http, Families& families) {
+  families.Gauge("troupe_http_connections", "Connections now", Of(http.connections));
+  families.Counter("troupe_http_accepted_total", "Connections accepted", Of(http.accepted));
+  constexpr auto kRefused = "Connections ended by the server, by why";
+  families.Counter("troupe_http_ended_total", kRefused, Of(http.malformed), {{"why", "malformed"}});
+  families.Counter("troupe_http_ended_total", kRefused, Of(http.timed_out), {{"why", "timed_out"}});
+  families.Counter("troupe_http_ended_total", kRefused, Of(http.too_slow), {{"why", "too_slow"}});
+}
+
+}  // namespace
+
+class ServeMetrics::Impl {
+ public:
+  Mutex mu;
+  // By endpoint and status of HTTP.
+  std::map<std::pair<std::string, int>, std::uint64_t> requests TROUPE_GUARDED_BY(mu);
+  prometheus::Histogram first_token{kRequestSeconds}, gaps{kTokenSeconds}, queue{kRequestSeconds},
+      whole{kRequestSeconds};
+};
+
+ServeMetrics::ServeMetrics() : impl_(std::make_unique<Impl>()) {}
+ServeMetrics::~ServeMetrics() = default;
+
+void ServeMetrics::OnGap(double seconds) { impl_->gaps.Observe(seconds); }
+
+void ServeMetrics::OnRefused(std::string_view endpoint, int status) {
+  const MutexLock lock(impl_->mu);
+  ++impl_->requests[{std::string(endpoint), status}];
+}
+
+void ServeMetrics::OnEnd(std::string_view endpoint, const JobEnd& end) {
+  OnRefused(endpoint, HttpStatusOf(end.status));
+  if (!end.status.ok()) return;
+  impl_->whole.Observe(end.seconds);
+  if (end.first_piece_seconds > 0) impl_->first_token.Observe(end.first_piece_seconds);
+  for (const ChoiceAnswer& choice : end.choices) {
+    impl_->queue.Observe(choice.answer.usage.queue_seconds);
+  }
+}
+
+std::string ServeMetrics::Page(const Metrics& model, const Plan& plan,
+                               const HttpCounters* transport) const {
+  Families families;
+  {
+    const MutexLock lock(impl_->mu);
+    for (const auto& [key, count] : impl_->requests) {
+      families.Counter("troupe_requests_total", "Requests by endpoint and status", Of(count),
+                       {{"endpoint", key.first}, {"status", std::to_string(key.second)}});
+    }
+  }
+  families.Histogram("troupe_time_to_first_token_seconds",
+                     "From a request to the first text of its answer", impl_->first_token);
+  families.Histogram("troupe_time_between_tokens_seconds", "Between two pieces of an answer",
+                     impl_->gaps);
+  families.Histogram("troupe_queue_seconds", "From a request to its first pass", impl_->queue);
+  families.Histogram("troupe_request_seconds", "From a request to the end of its answer",
+                     impl_->whole);
+  AddModel(model, families);
+  AddExperts(model.experts, families);
+  AddPlan(plan, families);
+  if (transport != nullptr) AddTransport(*transport, families);
+  return families.Text();
+}
+
+}  // namespace troupe

@@ -1,0 +1,184 @@
+#include "server/service.h"
+
+#include <troupe/version.h>
+
+#include <fmt/core.h>
+
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include "server/api_error.h"
+#include "server/openai_chat.h"
+#include "server/openai_completions.h"
+#include "server/request_body.h"
+#include "server/text_job.h"
+
+namespace troupe {
+namespace {
+
+constexpr std::string_view kChat = "/v1/chat/completions";
+constexpr std::string_view kCompletions = "/v1/completions";
+
+std::uint64_t SecondsNow() {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(
+                                        std::chrono::system_clock::now().time_since_epoch())
+                                        .count());
+}
+
+// Fits into what clients keep numbers in, so that it can be sent back to have the answer again.
+std::uint64_t DrawSeed() {
+  std::random_device draw;
+  return draw();
+}
+
+Result<std::vector<TokenId>> TokensIn(std::string_view body) {
+  return ReadBody<std::vector<TokenId>>(body, [](const JsonValue& json) {
+    const JsonValue list = json.At("tokens");
+    if (!list.IsArray()) list.Fail("an array of token ids");
+    std::vector<TokenId> tokens;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      tokens.push_back(static_cast<TokenId>(list.At(i).Count(0, (std::uint64_t{1} << 31) - 1)));
+    }
+    return tokens;
+  });
+}
+
+}  // namespace
+
+Service::Service(Model& model, ServiceOptions options)
+    : model_(model), options_(std::move(options)), started_(SecondsNow()) {}
+
+void Service::AddTo(Router& router) {
+  using Handle = void (Service::*)(HttpRequest, HttpReplyPtr);
+  const auto add = [&](const char* method, std::string_view path, Router::Door door,
+                       Handle handle) {
+    router.Add(method, std::string(path), door,
+               [this, handle](HttpRequest request, HttpReplyPtr reply) {
+                 (this->*handle)(std::move(request), std::move(reply));
+               });
+  };
+  constexpr auto kOpen = Router::Door::kOpen, kKeyed = Router::Door::kKeyed;
+  for (const std::string_view prefix : {"/v1", ""}) {
+    add("POST", fmt::format("{}/chat/completions", prefix), kKeyed, &Service::OnChat);
+    add("POST", fmt::format("{}/completions", prefix), kKeyed, &Service::OnCompletion);
+    add("GET", fmt::format("{}/models", prefix), kKeyed, &Service::OnModels);
+  }
+  add("POST", "/tokenize", kKeyed, &Service::OnTokenize);
+  add("POST", "/detokenize", kKeyed, &Service::OnDetokenize);
+  add("GET", "/props", kKeyed, &Service::OnProps);
+  add("GET", "/metrics", kKeyed, &Service::OnMetrics);
+  add("GET", "/health", kOpen, &Service::OnHealth);
+}
+
+Request Service::Defaults() const {
+  Request request{.prompt = {}, .sampling = options_.sampling};
+  request.max_tokens = options_.most_tokens > 0 ? options_.most_tokens : model_.plan().context;
+  request.sampling.seed = DrawSeed();
+  return request;
+}
+
+std::string Service::NewId(std::string_view kind) {
+  return fmt::format("{}-{:x}{:06x}", kind, started_, ids_.fetch_add(1));
+}
+
+JobListener Service::ListenerFor(std::string_view endpoint) {
+  return {.on_gap = [this](double seconds) { metrics_.OnGap(seconds); },
+          .on_end = [this, endpoint](const JobEnd& end) { metrics_.OnEnd(endpoint, end); }};
+}
+
+void Service::OnChat(HttpRequest request, HttpReplyPtr reply) {
+  const Result<ChatCall> call = ReadChatCall(request.body, Defaults());
+  if (!call.ok()) {
+    metrics_.OnRefused(kChat, HttpStatusOf(call.status()));
+    return reply->Send(ErrorResponse(call.status()));
+  }
+  std::vector<Request> requests(call->call.n, call->request);
+  for (std::size_t c = 0; c < requests.size(); ++c) requests[c].sampling.seed += c;
+  RunTextJob(model_, std::move(requests),
+             {.stream = call->call.stream, .logprobs = call->call.logprobs},
+             MakeChatFormat(
+                 *call, {.id = NewId("chatcmpl"), .model = options_.name, .created = SecondsNow()}),
+             std::move(reply), ListenerFor(kChat));
+}
+
+void Service::OnCompletion(HttpRequest request, HttpReplyPtr reply) {
+  const Result<CompletionCall> call = ReadCompletionCall(request.body, Defaults());
+  if (!call.ok()) {
+    metrics_.OnRefused(kCompletions, HttpStatusOf(call.status()));
+    return reply->Send(ErrorResponse(call.status()));
+  }
+  std::vector<Request> requests;
+  for (const Prompt& prompt : call->prompts) {
+    for (std::size_t c = 0; c < call->call.n; ++c) {
+      requests.push_back(call->request);
+      requests.back().prompt = prompt;
+      requests.back().sampling.seed += c;
+    }
+  }
+  RunTextJob(model_, std::move(requests),
+             {.stream = call->call.stream, .logprobs = call->call.logprobs},
+             MakeCompletionFormat(
+                 *call, {.id = NewId("cmpl"), .model = options_.name, .created = SecondsNow()}),
+             std::move(reply), ListenerFor(kCompletions));
+}
+
+void Service::OnTokenize(HttpRequest request, HttpReplyPtr reply) {
+  const Result<std::string> text = ReadBody<std::string>(
+      request.body, [](const JsonValue& json) { return json.At("content").String(); });
+  if (!text.ok()) return reply->Send(ErrorResponse(text.status()));
+  const Result<std::vector<TokenId>> tokens = model_.Tokenize(*text);
+  if (!tokens.ok()) return reply->Send(ErrorResponse(tokens.status()));
+  reply->Send({.body = Json{{"tokens", *tokens}}.Dump()});
+}
+
+void Service::OnDetokenize(HttpRequest request, HttpReplyPtr reply) {
+  const Result<std::vector<TokenId>> tokens = TokensIn(request.body);
+  if (!tokens.ok()) return reply->Send(ErrorResponse(tokens.status()));
+  const Result<std::string> text = model_.Detokenize(*tokens);
+  if (!text.ok()) return reply->Send(ErrorResponse(text.status()));
+  reply->Send({.body = Json{{"content", *text}}.Dump()});
+}
+
+void Service::OnModels(HttpRequest, HttpReplyPtr reply) {
+  const Json model = {{"id", options_.name},
+                      {"object", "model"},
+                      {"created", started_},
+                      {"owned_by", "troupe"},
+                      {"meta", Json{{"n_ctx", model_.plan().context}}}};
+  reply->Send({.body = Json{{"object", "list"}, {"data", Json::Array({model})}}.Dump()});
+}
+
+void Service::OnProps(HttpRequest, HttpReplyPtr reply) {
+  const Plan& plan = model_.plan();
+  const Sampling& sampling = options_.sampling;
+  reply->Send(
+      {.body = Json{{"model", options_.name},
+                    {"version", Version()},
+                    {"context", plan.context},
+                    {"sequences", plan.sequences},
+                    {"memory_budget_bytes", plan.budget.count()},
+                    {"experts_in_memory", plan.experts_in_memory},
+                    {"experts", plan.experts_in_all},
+                    {"lossiness", plan.lossiness},
+                    {"default_generation_settings", Json{{"temperature", sampling.temperature},
+                                                         {"top_k", sampling.top_k},
+                                                         {"top_p", sampling.top_p},
+                                                         {"min_p", sampling.min_p}}}}
+                   .Dump()});
+}
+
+void Service::OnHealth(HttpRequest, HttpReplyPtr reply) {
+  if (draining_) return reply->Send({.status = 503, .body = R"({"status":"draining"})"});
+  reply->Send({.body = R"({"status":"ok"})"});
+}
+
+void Service::OnMetrics(HttpRequest, HttpReplyPtr reply) {
+  const HttpServer* server = server_;
+  const HttpCounters transport = server != nullptr ? server->counters() : HttpCounters();
+  reply->Send({.content_type = "text/plain; version=0.0.4; charset=utf-8",
+               .body = metrics_.Page(model_.metrics(), model_.plan(),
+                                     server != nullptr ? &transport : nullptr)});
+}
+
+}  // namespace troupe

@@ -1,0 +1,58 @@
+// The endpoints of one model: what each path answers, as handlers for the router. All thread-safe;
+// answers go on after a handler has returned.
+#pragma once
+
+#include <troupe/model.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "server/http/http_server.h"
+#include "server/router.h"
+#include "server/serve_metrics.h"
+
+namespace troupe {
+
+struct ServiceOptions {
+  std::string name;             // of the model, as clients know it
+  Sampling sampling;            // of requests that say nothing
+  std::size_t most_tokens = 0;  // of an answer; 0: what the context holds
+};
+
+class Service {
+ public:
+  // The model must outlive it, and be closed before it goes.
+  Service(Model& model, ServiceOptions options);
+
+  void AddTo(Router& router);
+  // Counters of the transport, for /metrics; null: none are told.
+  void set_server(const HttpServer* server) { server_ = server; }
+  // From now on /health says that the server ends.
+  void Drain() { draining_ = true; }
+
+ private:
+  void OnChat(HttpRequest request, HttpReplyPtr reply);
+  void OnCompletion(HttpRequest request, HttpReplyPtr reply);
+  void OnTokenize(HttpRequest request, HttpReplyPtr reply);
+  void OnDetokenize(HttpRequest request, HttpReplyPtr reply);
+  void OnModels(HttpRequest request, HttpReplyPtr reply);
+  void OnProps(HttpRequest request, HttpReplyPtr reply);
+  void OnHealth(HttpRequest request, HttpReplyPtr reply);
+  void OnMetrics(HttpRequest request, HttpReplyPtr reply);
+
+  Request Defaults() const;
+  std::string NewId(std::string_view kind);
+  JobListener ListenerFor(std::string_view endpoint);
+
+  Model& model_;
+  const ServiceOptions options_;
+  const std::uint64_t started_;  // seconds since 1970
+  std::atomic<const HttpServer*> server_ = nullptr;
+  std::atomic<bool> draining_ = false;
+  std::atomic<std::uint64_t> ids_ = 0;
+  ServeMetrics metrics_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,193 @@
+// The endpoints on a small model, without sockets.
+#include "server/service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/tiny_model_for_test.h"
+#include "base/json.h"
+#include "server/fake_reply_for_test.h"
+
+namespace troupe {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+
+class ServiceTest : public testing::Test {
+ protected:
+  void Open(ModelOptions options = {}) {
+    service_.reset();
+    model_.reset();
+    model_ = OpenTiny(options);
+    service_ = std::make_unique<Service>(*model_, ServiceOptions{.name = "tiny", .sampling = {}});
+    router_ = std::make_unique<Router>(AccessRules());
+    service_->AddTo(*router_);
+  }
+  void SetUp() override { Open(); }
+  void TearDown() override { model_->Close(); }
+
+  std::shared_ptr<FakeReply> Start(std::string method, std::string path, std::string body = "") {
+    auto reply = std::make_shared<FakeReply>();
+    router_->Serve({.method = std::move(method), .path = std::move(path), .body = std::move(body)},
+                   reply);
+    return reply;
+  }
+  std::shared_ptr<FakeReply> Post(std::string path, std::string body) {
+    auto reply = Start("POST", std::move(path), std::move(body));
+    reply->WaitForEnd();
+    return reply;
+  }
+  Json PostJson(std::string path, std::string body) {
+    return Json::Parse(Post(std::move(path), std::move(body))->body()).value();
+  }
+  // The text of a stream of completions.
+  static std::string TextOf(std::string_view events) {
+    std::string text;
+    while (!events.empty()) {
+      const std::string_view event = events.substr(0, events.find("\n\n"));
+      events.remove_prefix(std::min(events.size(), event.size() + 2));
+      const auto json = Json::Parse(event.substr(std::string_view("data: ").size()));
+      if (!json || json->Find("choices")->size() == 0) continue;
+      text += (*json->Find("choices"))[0].Find("text")->AsString();
+    }
+    return text;
+  }
+
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Service> service_;
+  std::unique_ptr<Router> router_;
+};
+
+constexpr const char* kSay =
+    R"({"prompt":"The kernel","max_tokens":12,"temperature":0.9,"seed":5,"ignore_eos":true)";
+
+TEST_F(ServiceTest, AnswersAsTheModelAnswersTheSameRequest) {
+  Request request = Ask("The kernel", 12, 5);
+  request.sampling.temperature = 0.9;
+  request.ignore_end = true;
+  const Answer alone = model_->Start(request)->Wait().value();
+  const Json body = PostJson("/v1/completions", std::string(kSay) + "}");
+  EXPECT_EQ((*body.Find("choices"))[0].Find("text")->AsString(), alone.text);
+  EXPECT_EQ(body.Find("usage")->Find("completion_tokens")->AsCount(), 12u);
+}
+
+TEST_F(ServiceTest, AStreamSaysTheSameAsAWholeAnswer) {
+  const Json whole = PostJson("/v1/completions", std::string(kSay) + "}");
+  const std::string events =
+      Post("/v1/completions", std::string(kSay) + R"(,"stream":true})")->body();
+  EXPECT_EQ(TextOf(events), (*whole.Find("choices"))[0].Find("text")->AsString());
+  EXPECT_THAT(events, EndsWith("data: [DONE]\n\n"));
+}
+
+TEST_F(ServiceTest, AnswersOfOneRequestHaveSeedsOfTheirOwn) {
+  const Json three = PostJson("/v1/completions", std::string(kSay) + R"(,"n":3})");
+  const Json& choices = *three.Find("choices");
+  ASSERT_EQ(choices.size(), 3u);
+  const Json second = PostJson(
+      "/v1/completions",
+      R"({"prompt":"The kernel","max_tokens":12,"temperature":0.9,"seed":6,"ignore_eos":true})");
+  EXPECT_EQ(choices[1].Find("text")->AsString(),
+            (*second.Find("choices"))[0].Find("text")->AsString());
+  EXPECT_NE(choices[0].Find("text")->AsString(), choices[1].Find("text")->AsString());
+}
+
+TEST_F(ServiceTest, LogprobsAreOfEveryTokenAndNeverAboveZero) {
+  const Json body = PostJson("/v1/completions", std::string(kSay) + R"(,"logprobs":3})");
+  const Json& logprobs = *(*body.Find("choices"))[0].Find("logprobs");
+  EXPECT_EQ(logprobs.Find("tokens")->size(), 12u);
+  double before = 0;
+  for (const Json& top : logprobs.Find("top_logprobs")->items()) {
+    EXPECT_EQ(top.size(), 3u);
+    before = 0;
+    for (const Json::Member& other : top.members()) {
+      EXPECT_LE(other.value.AsDouble(), before);
+      before = other.value.AsDouble();
+    }
+  }
+}
+
+TEST_F(ServiceTest, AStreamsLogprobsAreThoseOfTheWholeAnswer) {
+  const Json whole = PostJson("/v1/completions", std::string(kSay) + R"(,"logprobs":1})");
+  const std::string events =
+      Post("/v1/completions", std::string(kSay) + R"(,"logprobs":1,"stream":true})")->body();
+  std::vector<std::string> tokens;
+  std::string_view rest = events;
+  while (!rest.empty()) {
+    const std::string_view event = rest.substr(0, rest.find("\n\n"));
+    rest.remove_prefix(std::min(rest.size(), event.size() + 2));
+    const auto json = Json::Parse(event.substr(6));
+    if (!json) continue;
+    const Json& logprobs = *(*json->Find("choices"))[0].Find("logprobs");
+    if (logprobs.IsNull()) continue;
+    for (const Json& token : logprobs.Find("tokens")->items()) tokens.push_back(token.AsString());
+  }
+  const Json& all = *(*whole.Find("choices"))[0].Find("logprobs")->Find("tokens");
+  ASSERT_EQ(tokens.size(), all.size());
+  for (std::size_t i = 0; i < tokens.size(); ++i) EXPECT_EQ(tokens[i], all[i].AsString());
+}
+
+TEST_F(ServiceTest, AClientWhoLeavesCancelsItsAnswer) {
+  const auto reply = Start("POST", "/v1/completions",
+                           R"({"prompt":"a","max_tokens":90,"ignore_eos":true,"stream":true})");
+  reply->WaitFor("data: ");
+  reply->Leave();
+  while (model_->metrics().requests_cancelled + model_->metrics().requests_finished == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(Post("/v1/completions", R"({"prompt":"b","max_tokens":1})")->status(), 200);
+}
+
+TEST_F(ServiceTest, WhoIsRefusedIsToldWhyAndCounted) {
+  EXPECT_EQ(Post("/v1/completions", "{")->status(), 400);
+  EXPECT_EQ(Post("/v1/chat/completions", "{}")->status(), 400);
+  const std::string many(3000, 'x');
+  const auto too_long = Post("/v1/completions", R"({"prompt":")" + many + R"("})");
+  EXPECT_EQ(too_long->status(), 400);
+  EXPECT_THAT(too_long->body(), HasSubstr("context"));
+  const std::string page = Start("GET", "/metrics")->body();
+  EXPECT_THAT(page,
+              HasSubstr(R"(troupe_requests_total{endpoint="/v1/completions",status="400"} 2)"));
+  EXPECT_THAT(page, HasSubstr(R"(troupe_answers_total{end="refused"} 1)"));
+}
+
+TEST_F(ServiceTest, AFullQueueSaysWhenToComeAgain) {
+  Open({.queue = 0});
+  const auto first = Start("POST", "/v1/completions",
+                           R"({"prompt":"a","max_tokens":90,"ignore_eos":true,"stream":true})");
+  first->WaitFor("data: ");
+  const auto second = Post("/v1/completions", R"({"prompt":"b","max_tokens":1})");
+  if (second->status() != 200) {  // the first may have ended by now
+    EXPECT_EQ(second->status(), 429);
+    EXPECT_NE(HeaderOf(second->head().headers, "retry-after"), "");
+  }
+  first->WaitForEnd();
+}
+
+TEST_F(ServiceTest, TokensAndTextsAreTurnedIntoEachOther) {
+  const Json tokens = PostJson("/tokenize", R"({"content":"The kernel"})");
+  const Json text = PostJson("/detokenize", Json{{"tokens", *tokens.Find("tokens")}}.Dump());
+  EXPECT_EQ(text.Find("content")->AsString(), "The kernel");
+  EXPECT_EQ(Post("/detokenize", R"({"tokens":[1000000]})")->status(), 400);
+  EXPECT_EQ(Post("/tokenize", R"({"content":5})")->status(), 400);
+}
+
+TEST_F(ServiceTest, TellsOfItsModelAndHealth) {
+  EXPECT_THAT(Start("GET", "/v1/models")->body(), HasSubstr(R"("id":"tiny")"));
+  EXPECT_THAT(Start("GET", "/props")->body(), HasSubstr(R"("context":96)"));
+  EXPECT_EQ(Start("GET", "/health")->status(), 200);
+  service_->Drain();
+  EXPECT_EQ(Start("GET", "/health")->status(), 503);
+}
+
+TEST_F(ServiceTest, MetricsTellWhatTheModelDid) {
+  Post("/v1/completions", std::string(kSay) + "}");
+  const std::string page = Start("GET", "/metrics")->body();
+  EXPECT_THAT(page, HasSubstr("troupe_tokens_total{kind=\"generated\"} 12\n"));
+  EXPECT_THAT(page, HasSubstr("troupe_request_seconds_count 1\n"));
+  EXPECT_THAT(page, HasSubstr("troupe_memory_plan_bytes{part=\"experts\"}"));
+}
+
+}  // namespace
+}  // namespace troupe

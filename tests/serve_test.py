@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Runs `troupe serve` as a process and asks it as clients do: over sockets, many at once, leaving early.
+
+usage: serve_test.py TROUPE [unittest arguments]
+"""
+import concurrent.futures
+import json
+import pathlib
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+TROUPE = None  # the binary, set at the end of this file
+TINY = pathlib.Path(__file__).resolve().parent.parent / "models" / "tiny-qwen2moe-q8_0.gguf"
+PROMPTS = ["The kernel", "One two three", "def main():", "Once upon a time", "In 1999", "#include <", "Dear", "42"]
+
+
+class Server:
+    """A server of the tiny model; ended by SIGTERM at the end of a `with`."""
+
+    def __init__(self, *args, tls=None, env=None):
+        self.tls = tls
+        self.process = subprocess.Popen([TROUPE, "serve", TINY, "--port", "0", *map(str, args)],
+                                        stderr=subprocess.PIPE, text=True, env=env)
+        self.said = []
+        for line in self.process.stderr:
+            self.said.append(line)
+            if found := re.search(r"at (https?://[\d.]+:(\d+))", line):
+                self.address, self.port = found[1], int(found[2])
+                break
+        else:
+            raise AssertionError("it did not start: " + "".join(self.said))
+        threading.Thread(target=lambda: self.said.extend(self.process.stderr), daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(timeout=60)
+        self.process.stderr.close()
+
+    def open(self, path, body=None, headers={}, method=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.address + path, data, headers, method=method)
+        return urllib.request.urlopen(request, timeout=60, context=self.tls)
+
+    def ask(self, path, body=None, headers={}):
+        with self.open(path, body, headers) as response:
+            return json.load(response)
+
+    def complete(self, prompt, tokens=24, **more):
+        body = {"prompt": prompt, "max_tokens": tokens, "temperature": 0.8, "seed": 7, "ignore_eos": True, **more}
+        return self.ask("/v1/completions", body)["choices"][0]["text"]
+
+    def stream(self, prompt, tokens=24, **more):
+        body = {"prompt": prompt, "max_tokens": tokens, "temperature": 0.8, "seed": 7, "ignore_eos": True,
+                "stream": True, **more}
+        with self.open("/v1/completions", body) as response:
+            for line in response:
+                if line.startswith(b"data: ") and line != b"data: [DONE]\n":
+                    for choice in json.loads(line[6:])["choices"]:
+                        yield choice["text"]
+
+    def metric(self, name):
+        with self.open("/metrics") as response:
+            for line in response.read().decode().splitlines():
+                if line.startswith(name + " "):
+                    return float(line.rsplit(" ", 1)[1])
+        raise AssertionError(name)
+
+
+class Serve(unittest.TestCase):
+    def test_answers_are_the_same_bytes_whoever_shares_their_passes(self):
+        with Server("--slots", 40, "--parallel", 1) as alone:
+            expected = {prompt: alone.complete(prompt) for prompt in PROMPTS}
+        with Server("--slots", 40, "--parallel", 5, "--queue", 200) as server:
+            jobs = PROMPTS * 6
+            with concurrent.futures.ThreadPoolExecutor(24) as pool:
+                whole = list(pool.map(server.complete, jobs))
+                streamed = list(pool.map(lambda prompt: "".join(server.stream(prompt)), jobs))
+            self.assertEqual(whole, [expected[prompt] for prompt in jobs])
+            self.assertEqual(streamed, whole)
+
+    def test_clients_that_leave_cancel_their_answers_and_change_nobody_elses(self):
+        with Server("--parallel", 4, "--queue", 100, "--ctx", 2048) as server:
+            expected = server.complete("The kernel", 60)
+
+            def leave(prompt):
+                stream = server.stream(prompt, 1900)
+                for _ in zip(range(3), stream):
+                    pass
+                stream.close()
+            with concurrent.futures.ThreadPoolExecutor(12) as pool:
+                leaving = [pool.submit(leave, prompt) for prompt in PROMPTS]
+                staying = [pool.submit(server.complete, "The kernel", 60) for _ in range(6)]
+                for job in leaving:
+                    job.result()
+                self.assertEqual([job.result() for job in staying], [expected] * 6)
+            for _ in range(600):
+                if server.metric('troupe_answers_total{end="cancelled"}') == len(PROMPTS):
+                    break
+                time.sleep(0.05)
+            self.assertEqual(server.metric('troupe_answers_total{end="cancelled"}'), len(PROMPTS))
+            self.assertEqual(server.metric('troupe_requests_now{state="decoding"}'), 0)
+
+    def test_sigterm_lets_requests_end_and_takes_no_more(self):
+        with Server("--parallel", 2, "--ctx", 2048) as server:
+            stream = server.stream("The kernel", 1500)
+            first = next(stream)
+            server.process.send_signal(signal.SIGTERM)
+            text = first + "".join(stream)
+            self.assertEqual(server.process.wait(timeout=60), 0)
+            self.assertRaises(OSError, socket.create_connection, ("127.0.0.1", server.port), 5)
+        with Server("--ctx", 2048) as again:
+            self.assertEqual(again.complete("The kernel", 1500), text)
+
+    def test_requests_that_do_not_end_in_time_after_sigterm_are_cancelled(self):
+        with Server("--ctx", 4096, "--drain-s", 0) as server:
+            stream = server.stream("The kernel", 4000)
+            next(stream)
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(server.process.wait(timeout=60), 0)
+            stream.close()
+
+    def test_only_clients_with_a_key_are_answered(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".keys") as keys:
+            keys.write("one\n\n  two  \n")
+            keys.flush()
+            with Server("--api-keys", keys.name, env={"TROUPE_API_KEY": "three"}) as server:
+                self.assertEqual(server.ask("/health"), {"status": "ok"})
+                for key in ("one", "two", "three"):
+                    self.assertIn("data", server.ask("/v1/models", headers={"Authorization": f"Bearer {key}"}))
+                for headers in ({}, {"Authorization": "Bearer four"}, {"x-api-key": "on"}):
+                    with self.assertRaises(urllib.error.HTTPError) as refused:
+                        server.ask("/v1/models", headers=headers)
+                    self.assertEqual(refused.exception.code, 401)
+                    refused.exception.close()
+                for secret in ("one", "two", "three"):
+                    self.assertNotIn(secret, "".join(server.said).replace("serving", ""))
+
+    def test_speaks_tls(self):
+        with tempfile.TemporaryDirectory() as folder:
+            key, certificate = folder + "/key.pem", folder + "/certificate.pem"
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out",
+                            certificate, "-days", "2", "-subj", "/CN=127.0.0.1", "-addext",
+                            "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+            trust = ssl.create_default_context(cafile=certificate)
+            with Server("--tls-certificate", certificate, "--tls-key", key, tls=trust) as server:
+                self.assertEqual("".join(server.stream("The kernel")), server.complete("The kernel"))
+            done = subprocess.run([TROUPE, "serve", TINY, "--port", "0", "--tls-certificate", key, "--tls-key", key],
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(key, done.stderr.splitlines()[-1])
+
+    def test_a_port_that_is_taken_is_an_error_of_one_line(self):
+        with Server() as server:
+            done = subprocess.run([TROUPE, "serve", TINY, "--port", str(server.port)], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr.splitlines()[-1], rf"127.0.0.1:{server.port}: .*in use")
+
+    def test_a_client_that_does_not_read_is_let_go_and_holds_up_nobody(self):
+        with Server("--parallel", 2, "--ctx", 4096) as server:
+            with socket.socket() as lazy:
+                lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+                lazy.connect(("127.0.0.1", server.port))
+                body = json.dumps({"prompt": "a", "max_tokens": 4000, "stream": True, "ignore_eos": True,
+                                   "logprobs": 20}).encode()
+                lazy.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+                start = time.monotonic()
+                self.assertEqual(server.complete("The kernel", 5), server.complete("The kernel", 5))
+                self.assertLess(time.monotonic() - start, 30)
+                for _ in range(1200):
+                    if server.metric('troupe_http_ended_total{why="too_slow"}') == 1:
+                        break
+                    time.sleep(0.05)
+                self.assertEqual(server.metric('troupe_http_ended_total{why="too_slow"}'), 1)
+
+    def test_memory_is_flat_over_malformed_requests(self):
+        def resident():
+            status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+            return int(re.search(r"VmRSS:\s+(\d+)", status)[1])
+        bad = [b"", b"{", b"[]", b'{"prompt":5}', b'{"prompt":"a","n":-1}', b'{"prompt":"a","stop":[""]}',
+               b"[" * 2000, b'{"prompt":"\\ud800"}', b'{"prompt":"a","logit_bias":{"":1}}', b"\xff\xfe",
+               b'{"messages":[{"role":"user"}]}']
+        with Server() as server:
+            def send(i):
+                body = bad[i % len(bad)]
+                with socket.create_connection(("127.0.0.1", server.port), 30) as client:
+                    client.sendall(b"POST /v1/completions HTTP/1.1\r\nConnection: close\r\nHost: a\r\n"
+                                   b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+                    answer = b""
+                    while got := client.recv(4096):
+                        answer += got
+                self.assertRegex(answer, rb"^HTTP/1.1 4\d\d ", body)
+                self.assertIn(b'"message":"', answer)
+            with concurrent.futures.ThreadPoolExecutor(4) as pool:
+                list(pool.map(send, range(500)))
+                before = resident()
+                list(pool.map(send, range(3000)))
+            self.assertLess(resident() - before, 4096)
+            self.assertEqual(len(server.complete("The kernel")) > 0, True)
+
+
+if __name__ == "__main__":
+    TROUPE = sys.argv.pop(1)
+    unittest.main()
