@@ -139,6 +139,8 @@ class Model {
   // The tokens of a text, with the one that begins a text if the model has one (BOS);
   // kInvalidArgument if it is not UTF-8.
   Result<std::vector<TokenId>> Tokenize(std::string_view text) const;
+  // The tokens that a request with this prompt would read. Fails as Start would.
+  Result<std::vector<TokenId>> PromptTokens(const Prompt& prompt) const;
   // The text of tokens; kInvalidArgument if one is not in the vocabulary.
   Result<std::string> Detokenize(std::span<const TokenId> tokens) const;
 

@@ -79,6 +79,7 @@ struct Answer {
   std::string text;
   std::vector<TokenId> tokens;  // generated, without the one that ended the answer
   FinishReason finish = FinishReason::kLength;
+  std::string stopped_by;  // the stop string, of kStopString
   Usage usage;
 };
 

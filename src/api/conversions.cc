@@ -64,6 +64,14 @@ BatcherOptions ToBatcherOptions(const ModelOptions& options, std::uint32_t pass_
           .queue = options.queue};
 }
 
+Result<std::vector<TokenId>> EncodePrompt(const Prompt& prompt, const Tokenizer& tokenizer,
+                                          const Result<ChatFormat>& chat_format) {
+  if (const auto* const ids = std::get_if<std::vector<TokenId>>(&prompt)) return *ids;
+  if (const auto* const text = std::get_if<std::string>(&prompt)) return tokenizer.Encode(*text);
+  TROUPE_ASSIGN_OR_RETURN(const ChatFormat format, chat_format);
+  return EncodeChat(std::get<std::vector<Message>>(prompt), tokenizer, format);
+}
+
 Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
                                     const Result<ChatFormat>& chat_format, Nanos now) {
   if (std::ranges::find(request.stop, "") != request.stop.end()) {
@@ -81,15 +89,11 @@ Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
     }
     batch.deadline = now + std::min<Nanos>(request.timeout->count(), kLongestTimeout);
   }
-  if (auto* const ids = std::get_if<std::vector<TokenId>>(&request.prompt)) {
-    batch.prompt = std::move(*ids);
-  } else if (const auto* const text = std::get_if<std::string>(&request.prompt)) {
-    TROUPE_ASSIGN_OR_RETURN(batch.prompt, tokenizer.Encode(*text));
-  } else {
-    TROUPE_ASSIGN_OR_RETURN(const ChatFormat format, chat_format);
-    TROUPE_ASSIGN_OR_RETURN(batch.prompt, EncodeChat(std::get<std::vector<Message>>(request.prompt),
-                                                     tokenizer, format));
-    for (std::string& stop : ChatStopStrings(format)) batch.options.stop.push_back(std::move(stop));
+  TROUPE_ASSIGN_OR_RETURN(batch.prompt, EncodePrompt(request.prompt, tokenizer, chat_format));
+  if (std::holds_alternative<std::vector<Message>>(request.prompt)) {
+    for (std::string& stop : ChatStopStrings(*chat_format)) {
+      batch.options.stop.push_back(std::move(stop));
+    }
   }
   return batch;
 }

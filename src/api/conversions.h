@@ -21,6 +21,10 @@ Result<EngineOptions> ToEngineOptions(const ModelOptions& options);
 // `pass_rows`: that go through the layers together, as planned.
 BatcherOptions ToBatcherOptions(const ModelOptions& options, std::uint32_t pass_rows);
 
+// The tokens of a prompt. Fails as its request would.
+Result<std::vector<TokenId>> EncodePrompt(const Prompt& prompt, const Tokenizer& tokenizer,
+                                          const Result<ChatFormat>& chat_format);
+
 // Encodes the prompt, and adds the stop strings of a chat's format. Without its sinks.
 Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
                                     const Result<ChatFormat>& chat_format, Nanos now);

@@ -171,6 +171,10 @@ Result<std::vector<TokenId>> Model::Tokenize(std::string_view text) const {
   return impl_->engine->tokenizer().Encode(text);
 }
 
+Result<std::vector<TokenId>> Model::PromptTokens(const Prompt& prompt) const {
+  return EncodePrompt(prompt, impl_->engine->tokenizer(), impl_->engine->chat_format());
+}
+
 Result<std::string> Model::Detokenize(std::span<const TokenId> tokens) const {
   return impl_->engine->tokenizer().Decode(tokens);
 }

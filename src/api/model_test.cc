@@ -99,6 +99,11 @@ TEST(ModelApi, TextSurvivesTokensAndBack) {
   const std::vector<TokenId> tokens = model->Tokenize("The kernel is").value();
   EXPECT_EQ(model->Detokenize(tokens).value(), "The kernel is");
   EXPECT_EQ(model->Tokenize("\xFF").status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(model->PromptTokens(std::string("The kernel is")).value(), tokens);
+  EXPECT_EQ(model->PromptTokens(tokens).value(), tokens);
+  const Prompt chat = std::vector<Message>{{.role = "user", .content = "The kernel is"}};
+  EXPECT_EQ(model->PromptTokens(chat).value().size(),
+            model->Start({.prompt = chat, .max_tokens = 1})->Wait()->usage.prompt_tokens);
   EXPECT_EQ(model->Detokenize(std::vector<TokenId>{-1}).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(model->Start({.prompt = tokens, .max_tokens = 4})->Wait()->tokens,
             model->Start({.prompt = "The kernel is", .max_tokens = 4})->Wait()->tokens);

@@ -106,6 +106,7 @@ Status TextGeneration::Accept(std::span<const float> logits, SamplerScratch& scr
   answer_.tokens.push_back(token);
   Show(stops_.Push(decoder_.Push(token)));
   if (stops_.found()) {
+    answer_.stopped_by = *stops_.found();
     End(State::kFinished, FinishReason::kStopString);
   } else if (refused_) {
     Cancel();

@@ -91,6 +91,7 @@ TEST_F(Generation, FindsAStopStringThatCrossesPiecesAndShowsNothingOfIt) {
   TextGeneration generation = MakeDecoding();
   Say(generation, "a stool, stop it");
   EXPECT_EQ(generation.answer().finish, FinishReason::kStopString);
+  EXPECT_FALSE(generation.answer().stopped_by.empty());
   EXPECT_EQ(generation.answer().text, "a stool, ");
   EXPECT_EQ(testing::PrintToString(pieces_).find("stop"), std::string::npos);
 }

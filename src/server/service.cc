@@ -8,6 +8,7 @@
 #include <random>
 #include <utility>
 
+#include "server/anthropic_messages.h"
 #include "server/api_error.h"
 #include "server/openai_chat.h"
 #include "server/openai_completions.h"
@@ -19,6 +20,7 @@ namespace {
 
 constexpr std::string_view kChat = "/v1/chat/completions";
 constexpr std::string_view kCompletions = "/v1/completions";
+constexpr std::string_view kMessages = "/v1/messages";
 
 std::uint64_t SecondsNow() {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(
@@ -64,6 +66,8 @@ void Service::AddTo(Router& router) {
     add("POST", fmt::format("{}/completions", prefix), kKeyed, &Service::OnCompletion);
     add("GET", fmt::format("{}/models", prefix), kKeyed, &Service::OnModels);
   }
+  add("POST", kMessages, kKeyed, &Service::OnMessages);
+  add("POST", "/v1/messages/count_tokens", kKeyed, &Service::OnCountTokens);
   add("POST", "/tokenize", kKeyed, &Service::OnTokenize);
   add("POST", "/detokenize", kKeyed, &Service::OnDetokenize);
   add("GET", "/props", kKeyed, &Service::OnProps);
@@ -121,6 +125,32 @@ void Service::OnCompletion(HttpRequest request, HttpReplyPtr reply) {
              MakeCompletionFormat(
                  *call, {.id = NewId("cmpl"), .model = options_.name, .created = SecondsNow()}),
              std::move(reply), ListenerFor(kCompletions));
+}
+
+void Service::OnMessages(HttpRequest request, HttpReplyPtr reply) {
+  Result<MessagesCall> call = ReadMessagesCall(request.body, MessagesKind::kAnswer, Defaults());
+  Status status = call.status();
+  if (call.ok()) {
+    const Result<std::vector<TokenId>> tokens = model_.PromptTokens(call->request.prompt);
+    status = tokens.status();
+    if (tokens.ok()) call->prompt_tokens = tokens->size();
+  }
+  if (!status.ok()) {
+    metrics_.OnRefused(kMessages, HttpStatusOf(status));
+    return reply->Send(ErrorResponse(status, ErrorStyle::kAnthropic));
+  }
+  auto format = MakeMessagesFormat(*call, {.id = NewId("msg"), .model = options_.name});
+  RunTextJob(model_, {call->request}, {.stream = call->stream}, std::move(format), std::move(reply),
+             ListenerFor(kMessages));
+}
+
+void Service::OnCountTokens(HttpRequest request, HttpReplyPtr reply) {
+  const Result<MessagesCall> call =
+      ReadMessagesCall(request.body, MessagesKind::kCount, Defaults());
+  if (!call.ok()) return reply->Send(ErrorResponse(call.status(), ErrorStyle::kAnthropic));
+  const Result<std::vector<TokenId>> tokens = model_.PromptTokens(call->request.prompt);
+  if (!tokens.ok()) return reply->Send(ErrorResponse(tokens.status(), ErrorStyle::kAnthropic));
+  reply->Send({.body = Json{{"input_tokens", tokens->size()}}.Dump()});
 }
 
 void Service::OnTokenize(HttpRequest request, HttpReplyPtr reply) {

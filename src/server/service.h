@@ -35,6 +35,8 @@ class Service {
  private:
   void OnChat(HttpRequest request, HttpReplyPtr reply);
   void OnCompletion(HttpRequest request, HttpReplyPtr reply);
+  void OnMessages(HttpRequest request, HttpReplyPtr reply);
+  void OnCountTokens(HttpRequest request, HttpReplyPtr reply);
   void OnTokenize(HttpRequest request, HttpReplyPtr reply);
   void OnDetokenize(HttpRequest request, HttpReplyPtr reply);
   void OnModels(HttpRequest request, HttpReplyPtr reply);

@@ -165,6 +165,21 @@ TEST_F(ServiceTest, AFullQueueSaysWhenToComeAgain) {
   first->WaitForEnd();
 }
 
+TEST_F(ServiceTest, AnthropicsMessagesAreAnsweredCountedAndStreamed) {
+  const std::string ask =
+      R"({"max_tokens":8,"ignore_eos":true,"seed":3,"messages":[{"role":"user","content":"Hello"}])";
+  const Json whole = PostJson("/v1/messages", ask + "}");
+  EXPECT_EQ(whole.Find("type")->AsString(), "message");
+  EXPECT_EQ(whole.Find("usage")->Find("output_tokens")->AsCount(), 8u);
+  EXPECT_EQ(whole.Find("stop_reason")->AsString(), "max_tokens");
+  const Json count = PostJson("/v1/messages/count_tokens", ask + "}");
+  EXPECT_EQ(*count.Find("input_tokens"), *whole.Find("usage")->Find("input_tokens"));
+  const std::string stream = Post("/v1/messages", ask + R"(,"stream":true})")->body();
+  EXPECT_THAT(stream, testing::StartsWith("event: message_start\n"));
+  EXPECT_THAT(stream, EndsWith("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"));
+  EXPECT_THAT(Post("/v1/messages", "{}")->body(), HasSubstr(R"({"type":"error")"));
+}
+
 TEST_F(ServiceTest, TokensAndTextsAreTurnedIntoEachOther) {
   const Json tokens = PostJson("/tokenize", R"({"content":"The kernel"})");
   const Json text = PostJson("/detokenize", Json{{"tokens", *tokens.Find("tokens")}}.Dump());

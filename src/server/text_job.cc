@@ -152,15 +152,15 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
         status_ = answer.status();
       }
       if (--left_ > 0) return;
-      Finish();
       end = MakeEnd();
     }
+    // Before the client has its answer: what it asks of the metrics then holds this request.
     if (listener_.on_end) listener_.on_end(*end);
+    const MutexLock lock(mu_);
+    Finish(end->choices);
   }
 
-  void Finish() TROUPE_REQUIRES(mu_) {
-    std::vector<ChoiceAnswer> answers;
-    for (const Choice& choice : choices_) answers.push_back(choice.answer);
+  void Finish(std::span<const ChoiceAnswer> answers) TROUPE_REQUIRES(mu_) {
     if (begun_) {
       reply_->Write(status_.ok() ? format_->Last(answers) : format_->Failure(status_));
       reply_->End();
