@@ -26,7 +26,7 @@ Result<bool> Matcher::Accept(std::string_view bytes) {
   pool_.ResetWork();
   for (const char byte : bytes) {
     TROUPE_ASSIGN_OR_RETURN(const StackPool::Expansion* const expansion, pool_.Expand(tops));
-    tops = pool_.Read(*expansion, static_cast<std::uint8_t>(byte));
+    tops = pool_.Read(expansion->readers, static_cast<std::uint8_t>(byte));
     if (tops.empty()) return false;
     if (pool_.size() > cells_before_dropping) {
       tops.insert(tops.end(), tops_.begin(), tops_.end());

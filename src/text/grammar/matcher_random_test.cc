@@ -14,6 +14,7 @@
 #include "testing/test_seed.h"
 #include "text/grammar/gbnf.h"
 #include "text/grammar/matcher.h"
+#include "text/grammar/random_grammar_for_test.h"
 #include "text/utf8.h"
 
 namespace troupe {
@@ -21,45 +22,6 @@ namespace {
 
 using Kind = GrammarItem::Kind;
 constexpr std::string_view kAlphabet = "abc";
-
-GrammarItem RandomItem(Rng& rng, RuleId rules) {
-  GrammarItem item;
-  const std::uint64_t kind = rng.Below(10);
-  if (kind < 4) {
-    std::string text;
-    for (std::uint64_t n = rng.Below(4); n > 0; --n) text += kAlphabet[rng.Below(3)];
-    if (rng.Below(8) == 0) text += "\u00e9";
-    item = GrammarItem::Text(text);
-  } else if (kind < 6) {
-    item = GrammarItem::Set({{'a', static_cast<char32_t>('a' + rng.Below(3))}, {0xE9, 0xEB}});
-  } else {
-    item = GrammarItem::Rule(static_cast<RuleId>(rng.Below(rules)));
-  }
-  if (rng.Below(3) != 0) return item;
-  const auto least = static_cast<std::uint32_t>(rng.Below(3));
-  const auto most = least + static_cast<std::uint32_t>(rng.Below(3));
-  return item.Times(least, rng.Below(3) == 0 ? kUnbounded : most);
-}
-
-Grammar RandomGrammar(Rng& rng) {
-  while (true) {
-    Grammar grammar;
-    grammar.rules.resize(1 + rng.Below(5));
-    for (std::size_t i = 0; i < grammar.rules.size(); ++i) {
-      grammar.rules[i].name = fmt::format("r{}", i);
-      for (std::uint64_t n = 1 + rng.Below(3); n > 0; --n) {
-        GrammarSequence sequence;
-        for (std::uint64_t m = rng.Below(4); m > 0; --m) {
-          sequence.push_back(RandomItem(rng, static_cast<RuleId>(grammar.rules.size())));
-        }
-        grammar.rules[i].alternatives.push_back(std::move(sequence));
-      }
-    }
-    // Few ways at the start: the others are for matcher_test.cc.
-    const auto automaton = Automaton::Compile(grammar);
-    if (automaton.ok() && Matcher(*automaton, {.stacks = 30}).CanEnd().ok()) return grammar;
-  }
-}
 
 // Derives a text, or gives up when it becomes long.
 class RandomDerivation {

@@ -172,10 +172,10 @@ void StackPool::Follow(const StackCell& cell, const AutomatonNode& node) {
   }
 }
 
-std::vector<CellId> StackPool::Read(const Expansion& expansion, std::uint8_t byte) {
+std::vector<CellId> StackPool::Read(std::span<const CellId> readers, std::uint8_t byte) {
   arrived_.clear();
   std::vector<CellId> tops;
-  for (const CellId reader : expansion.readers) {
+  for (const CellId reader : readers) {
     const StackCell cell = cells_[reader];
     for (const ByteEdge& edge : automaton_->EdgesOf(automaton_->node(cell.node))) {
       if (byte < edge.first || byte > edge.last) continue;

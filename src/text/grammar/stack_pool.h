@@ -59,8 +59,8 @@ class StackPool {
   // kResourceExhausted if a limit is passed: the grammar is too ambiguous to follow.
   Result<const Expansion*> Expand(std::span<const CellId> tops);
 
-  // The sorted tops after a byte that the expanded stacks read; none if it does not fit.
-  std::vector<CellId> Read(const Expansion& expansion, std::uint8_t byte);
+  // The sorted tops after a byte that the readers of an expansion read; none if it does not fit.
+  std::vector<CellId> Read(std::span<const CellId> readers, std::uint8_t byte);
 
  private:
   std::size_t SlotOf(const StackCell& cell) const;
