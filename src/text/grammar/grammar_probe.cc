@@ -1,5 +1,6 @@
-// For tests/json_schema_test.py: compiles schemas and reads texts as an answer would be read. Not
-// part of the product. Each line of stdin is a JSON request, each line of stdout its answer:
+// For tests/json_schema_oracle_test.py: compiles schemas and reads texts as an answer would be
+// read. Not part of the product. Each line of stdin is a JSON request, each line of stdout its
+// answer:
 //   {"schema": S}   {"ok": true} or {"error": "..."}; later lines are about S
 //   {"walk": seed}  {"text": T} by a random walk over the bytes that are allowed, or {} if it got
 //   long
