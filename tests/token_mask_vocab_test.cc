@@ -73,7 +73,8 @@ TEST(TokenMaskVocab, ATokenizedAnswerIsAllowedTokenByToken) {
     const auto tokenizer = LoadTestTokenizer(name).value();
     TokenConstraint constraint(std::make_shared<TokenMasks>(Automaton::Compile(people).value(),
                                                             MakeVocabTrie(*tokenizer)));
-    for (const TokenId token : tokenizer->Encode(answer, {.add_special = false}).value()) {
+    const auto tokens = tokenizer->Encode(answer, {.add_special = false}).value();
+    for (const TokenId token : tokens) {
       ASSERT_TRUE(constraint.Allowed().value()->Has(token)) << tokenizer->TokenBytes(token);
       ASSERT_TRUE(constraint.Advance(token).ok());
     }
