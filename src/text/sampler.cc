@@ -76,9 +76,11 @@ void Sampler::Accept(TokenId token) {
   recent_.pop_front();
 }
 
-Result<TokenId> Sampler::Sample(std::span<const float> logits, SamplerScratch& scratch) {
+Result<TokenId> Sampler::Sample(std::span<const float> logits, SamplerScratch& scratch,
+                                const TokenSet* allowed) {
   Candidates& candidates = scratch.candidates_;
   TROUPE_RETURN_IF_ERROR(Load(logits, candidates));
+  if (allowed != nullptr) Restrict(*allowed, candidates);
   TROUPE_RETURN_IF_ERROR(AddBiases(candidates));
   ApplyPenalties(candidates);
   // min_element: of equal ones the first, which kMoreLikely makes the lowest id anyway.
@@ -105,6 +107,12 @@ Status Sampler::Load(std::span<const float> logits, Candidates& candidates) {
     candidates[i] = {.id = static_cast<TokenId>(i), .logit = logits[i]};
   }
   return OkStatus();
+}
+
+void Sampler::Restrict(const TokenSet& allowed, Candidates& candidates) {
+  for (Candidate& c : candidates) {
+    if (!allowed.Has(c.id)) c.logit = -std::numeric_limits<float>::infinity();
+  }
 }
 
 Status Sampler::AddBiases(Candidates& candidates) const {

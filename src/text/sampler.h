@@ -1,7 +1,8 @@
-// The next token from the logits. Steps, in this order: bias, penalties, top-k, top-p, min-p,
-// temperature, draw; or, at temperature 0, the highest logit after bias and penalties. The same
-// seed and logits give the same tokens on every machine: only basic IEEE operations in a fixed
-// order are used, and among equal logits the lowest id comes first. The options are request.h's.
+// The next token from the logits. Steps, in this order: tokens that are not allowed leave, bias,
+// penalties, top-k, top-p, min-p, temperature, draw; or, at temperature 0, the highest logit after
+// bias and penalties. The same seed and logits give the same tokens on every machine: only basic
+// IEEE operations in a fixed order are used, and among equal logits the lowest id comes first. The
+// options are request.h's.
 #pragma once
 
 #include <troupe/request.h>
@@ -15,6 +16,7 @@
 #include "base/bytes.h"
 #include "base/rng.h"
 #include "base/status.h"
+#include "text/token_set.h"
 #include "text/vocab.h"
 
 namespace troupe {
@@ -52,7 +54,9 @@ class Sampler {
   static Result<Sampler> Make(const Sampling& options);
 
   // Fails on NaN or +infinity, if every token is banned, or on a bias outside the vocabulary.
-  Result<TokenId> Sample(std::span<const float> logits, SamplerScratch& scratch);
+  // Tokens outside `allowed`, if it is given, count as if their logits were -infinity.
+  Result<TokenId> Sample(std::span<const float> logits, SamplerScratch& scratch,
+                         const TokenSet* allowed = nullptr);
 
   // Adds a token of the text, sampled or of the prompt; penalties depend on these.
   void Accept(TokenId token);
@@ -66,6 +70,7 @@ class Sampler {
   explicit Sampler(const Sampling& options) : options_(options), rng_(options.seed) {}
 
   static Status Load(std::span<const float> logits, Candidates& candidates);
+  static void Restrict(const TokenSet& allowed, Candidates& candidates);
   Status AddBiases(Candidates& candidates) const;
   void ApplyPenalties(Candidates& candidates) const;
   void KeepTopK(Candidates& candidates) const;

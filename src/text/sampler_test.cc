@@ -10,6 +10,7 @@
 
 #include "testing/test_seed.h"
 #include "text/exact_exp.h"
+#include "text/token_set.h"
 
 namespace troupe {
 namespace {
@@ -26,8 +27,8 @@ class LoneSampler {
  public:
   explicit LoneSampler(const Sampling& options) : sampler_(Sampler::Make(options).value()) {}
 
-  Result<TokenId> Sample(std::span<const float> logits) {
-    return sampler_.Sample(logits, scratch_);
+  Result<TokenId> Sample(std::span<const float> logits, const TokenSet* allowed = nullptr) {
+    return sampler_.Sample(logits, scratch_, allowed);
   }
   void Accept(TokenId token) { sampler_.Accept(token); }
 
@@ -203,6 +204,45 @@ TEST(Sampler, BiasMovesAndBansTokens) {
   const auto outside = sampler.Sample(std::vector<float>{9, 2});
   ASSERT_FALSE(outside.ok());
   EXPECT_EQ(outside.status().message(), "bias for token 2, but there are 2 tokens");
+}
+
+TEST(Sampler, DrawsAllowedTokensAlone) {
+  TokenSet allowed(5);
+  for (const TokenId id : {1, 3}) allowed.Insert(id);
+  const std::vector<float> logits = {9, 1, 8, 2, 7};
+  EXPECT_EQ(Make({.temperature = 0}).Sample(logits, &allowed).value(), 3);
+  for (const Sampling& options : {Plain(), Sampling{}, Sampling{.top_k = 5, .top_p = 0.9}}) {
+    LoneSampler sampler = Make(options);
+    std::set<TokenId> ids;
+    for (int i = 0; i < 500; ++i) ids.insert(sampler.Sample(logits, &allowed).value());
+    EXPECT_EQ(ids, (Ids{1, 3}));
+  }
+  // Neither a bias nor a penalty brings a token back.
+  LoneSampler biased =
+      Make({.temperature = 0, .repetition_penalty = 2, .logit_bias = {{0, 1e30F}}});
+  biased.Accept(2);
+  EXPECT_EQ(biased.Sample(logits, &allowed).value(), 3);
+  const TokenSet none(5);
+  EXPECT_EQ(biased.Sample(logits, &none).status().message(), "all 5 tokens are banned");
+  TokenSet shorter(2);  // ids beyond its vocabulary are not allowed
+  shorter.Insert(0);
+  EXPECT_EQ(biased.Sample(logits, &shorter).value(), 0);
+}
+
+TEST(Sampler, ASetOfAllTokensChangesNothing) {
+  Rng rng(TestSeed());
+  TokenSet all(300);
+  for (TokenId id = 0; id < 300; ++id) all.Insert(id);
+  for (const Sampling& options :
+       {Sampling{.seed = 4}, Plain(6), Sampling{.top_p = 0.5, .seed = 1}}) {
+    LoneSampler masked = Make(options);
+    LoneSampler plain = Make(options);
+    std::vector<float> logits(300);
+    for (int i = 0; i < 50; ++i) {
+      for (float& logit : logits) logit = static_cast<float>(4 * rng.Normal());
+      ASSERT_EQ(masked.Sample(logits, &all).value(), plain.Sample(logits).value());
+    }
+  }
 }
 
 TEST(Sampler, WhatOverflowsIsAnErrorAndNoCrash) {

@@ -1,0 +1,19 @@
+// A grammar that waits for a text: an answer is free until it contains a trigger, from there on it
+// follows the grammar, and when that has ended it is free again. For tool calls, which a model may
+// make or not.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "base/status.h"
+#include "text/grammar/grammar.h"
+
+namespace troupe {
+
+// What follows each occurrence of a trigger is a text of `grammar`; then the next may come. An
+// answer may end where it is free, and where the grammar may end. kInvalidArgument without
+// triggers, or if one is empty or not valid UTF-8.
+Result<Grammar> AfterTriggers(Grammar grammar, std::span<const std::string> triggers);
+
+}  // namespace troupe

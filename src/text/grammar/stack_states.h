@@ -1,0 +1,64 @@
+// A pushdown automaton made deterministic as far as it is used: a state is a set of stacks that
+// begin somewhere in the grammar and stand on an unknown rest, and each step is found once. Token
+// masks walk hundreds of thousands of steps through a few states. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "text/grammar/automaton.h"
+#include "text/grammar/id_sets.h"
+#include "text/grammar/stack_pool.h"
+
+namespace troupe {
+
+class StackStates {
+ public:
+  using State = SetId;
+  static constexpr State kNone = 0;  // no stack is left: the bytes do not fit
+
+  // kResourceExhausted from Step when `most_states` are made.
+  StackStates(std::shared_ptr<const Automaton> automaton, std::size_t most_states);
+
+  // Reading goes on at this node, with these counters of its loop.
+  State At(NodeId node, std::uint32_t need, std::uint32_t room);
+
+  Result<State> Step(State state, std::uint8_t byte) {
+    const SetId known = next_[state * automaton_->classes() + automaton_->ClassOf(byte)];
+    if (known != kUnknown) return known;
+    return FindStep(state, byte);
+  }
+
+  // The beginning may end here: what follows is up to the rest, too.
+  Result<bool> ReachesBottom(State state);
+
+  std::size_t size() const { return states_.size(); }
+  void Clear();
+  void ResetWork() { pool_.ResetWork(); }  // the limit is on what comes after it
+
+ private:
+  static constexpr SetId kUnknown = ~SetId{0};
+
+  struct Facts {
+    bool is_expanded = false;
+    bool reaches_bottom = false;
+    SetId readers = 0;
+  };
+
+  State Intern(const std::vector<CellId>& tops);
+  Status Expand(State state);
+  Result<State> FindStep(State state, std::uint8_t byte);
+
+  std::shared_ptr<const Automaton> automaton_;
+  std::size_t most_states_;
+  StackPool pool_;
+  IdSets states_;
+  IdSets readers_;
+  std::vector<Facts> facts_;  // by state
+  std::vector<SetId> next_;   // by state and class of byte
+};
+
+}  // namespace troupe

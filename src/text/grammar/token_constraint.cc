@@ -1,0 +1,40 @@
+#include "text/grammar/token_constraint.h"
+
+#include <string_view>
+#include <utility>
+
+namespace troupe {
+
+TokenConstraint::TokenConstraint(std::shared_ptr<TokenMasks> masks)
+    : masks_(std::move(masks)), matcher_(masks_->automaton()) {}
+
+Result<const TokenSet*> TokenConstraint::Allowed() {
+  if (allowed_is_known_) return &allowed_;
+  TROUPE_ASSIGN_OR_RETURN(allowed_, masks_->Allowed(matcher_));
+  TROUPE_ASSIGN_OR_RETURN(const bool can_end, CanEnd());
+  if (can_end) allowed_.InsertAll(masks_->vocab()->end_tokens());
+  if (allowed_.Count() == 0) {
+    return InvalidArgument("the grammar asks for text of which the vocabulary has no token");
+  }
+  allowed_is_known_ = true;
+  return &allowed_;
+}
+
+Status TokenConstraint::Advance(TokenId token) {
+  const VocabTrie& vocab = *masks_->vocab();
+  if (token < 0 || static_cast<std::size_t>(token) >= vocab.vocabulary()) {
+    return InvalidArgument("token {} of {}", token, vocab.vocabulary());
+  }
+  if (vocab.end_tokens().Has(token)) {
+    TROUPE_ASSIGN_OR_RETURN(const bool can_end, CanEnd());
+    if (can_end) return OkStatus();
+    return InvalidArgument("token {} ends the answer before the grammar does", token);
+  }
+  const std::string_view bytes = vocab.TextOf(token);
+  TROUPE_ASSIGN_OR_RETURN(const bool fits, matcher_.Accept(bytes));
+  if (!fits || bytes.empty()) return InvalidArgument("token {} does not fit the grammar", token);
+  allowed_is_known_ = false;
+  return OkStatus();
+}
+
+}  // namespace troupe

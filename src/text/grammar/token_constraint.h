@@ -1,0 +1,37 @@
+// A grammar at work on one answer: which tokens may come next, and where the answer stands. What a
+// sampler is asked with (text/sampler.h). Several constraints may share one TokenMasks, one after
+// the other.
+#pragma once
+
+#include <memory>
+
+#include "base/status.h"
+#include "text/grammar/matcher.h"
+#include "text/grammar/token_mask.h"
+#include "text/token_set.h"
+
+namespace troupe {
+
+class TokenConstraint {
+ public:
+  explicit TokenConstraint(std::shared_ptr<TokenMasks> masks);
+
+  // The tokens with which the answer may go on, and the end tokens where it may end. Valid until
+  // the next Advance. Fails if the grammar is too ambiguous, or if no token of the vocabulary fits.
+  Result<const TokenSet*> Allowed();
+
+  // Takes a token of the answer. kInvalidArgument if it is not allowed; the constraint stays as it
+  // is.
+  Status Advance(TokenId token);
+
+  Result<bool> CanEnd() { return matcher_.CanEnd(); }
+  Result<bool> IsDone() { return matcher_.IsDone(); }
+
+ private:
+  std::shared_ptr<TokenMasks> masks_;
+  Matcher matcher_;
+  TokenSet allowed_;
+  bool allowed_is_known_ = false;
+};
+
+}  // namespace troupe

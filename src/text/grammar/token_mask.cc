@@ -1,0 +1,114 @@
+#include "text/grammar/token_mask.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+namespace troupe {
+
+TokenMasks::TokenMasks(std::shared_ptr<const Automaton> automaton,
+                       std::shared_ptr<const VocabTrie> vocab, TokenMaskLimits limits)
+    : automaton_(std::move(automaton)),
+      vocab_(std::move(vocab)),
+      limits_(limits),
+      states_(automaton_, limits.states_at_most) {}
+
+TokenMasks::Place TokenMasks::PlaceOf(const StackCell& cell) const {
+  // A token makes at most as many repetitions as it has bytes.
+  const auto beyond = static_cast<std::uint32_t>(vocab_->longest_token() + 1);
+  return {cell.node, std::min(cell.need, beyond), cell.room < beyond ? cell.room : kUnbounded};
+}
+
+Status TokenMasks::Walk(std::uint32_t begin, std::uint32_t end, StackStates::State state,
+                        TokenSet& allowed, TrieNodes& ends) {
+  open_.assign(1, {state, end});
+  for (std::uint32_t i = begin; i < end;) {
+    while (i >= open_.back().end) open_.pop_back();
+    const VocabTrie::Node& node = vocab_->node(i);
+    TROUPE_ASSIGN_OR_RETURN(const StackStates::State next,
+                            states_.Step(open_.back().state, node.byte));
+    if (next == StackStates::kNone) {
+      i = node.end;
+      continue;
+    }
+    for (const TokenId token : vocab_->TokensAt(i)) allowed.Insert(token);
+    if (node.end > i + 1) {
+      TROUPE_ASSIGN_OR_RETURN(const bool may_end, states_.ReachesBottom(next));
+      if (may_end) ends.push_back(i);
+      open_.push_back({next, node.end});
+    }
+    ++i;
+  }
+  return OkStatus();
+}
+
+Result<const TokenMasks::Found*> TokenMasks::FindAt(const Place& place) {
+  if (const auto known = places_.find(place); known != places_.end()) {
+    known->second.last_use = ++uses_;
+    return &known->second;
+  }
+  Found found{.allowed = TokenSet(vocab_->vocabulary()), .last_use = ++uses_};
+  const StackStates::State start = states_.At(place[0], place[1], place[2]);
+  TROUPE_ASSIGN_OR_RETURN(found.ends_at_once, states_.ReachesBottom(start));
+  TROUPE_RETURN_IF_ERROR(Walk(0, vocab_->size(), start, found.allowed, found.ends));
+  ++places_walked_;
+  kept_ += found.size();
+  return &places_.emplace(place, std::move(found)).first->second;
+}
+
+void TokenMasks::DropLeastRecentlyUsed() {
+  while (kept_ > limits_.kept && !places_.empty()) {
+    const auto oldest = std::ranges::min_element(
+        places_, {}, [](const auto& place) { return place.second.last_use; });
+    kept_ -= oldest->second.size();
+    places_.erase(oldest);
+  }
+}
+
+Result<TokenSet> TokenMasks::Allowed(const Matcher& matcher) {
+  TROUPE_CHECK(&matcher.automaton() == automaton_.get());
+  DropLeastRecentlyUsed();
+  if (states_.size() > limits_.states_kept) states_.Clear();
+  states_.ResetWork();
+  struct Pending {
+    bool at_root = false;  // the whole tree is to be walked from here
+    TrieNodes nodes;       // and what is below these
+  };
+  // Cells have larger ids than those below them: each comes after all that lead to it.
+  std::map<CellId, Pending, std::greater<>> pending;
+  for (const CellId top : matcher.tops()) pending[top].at_root = true;
+  TokenSet allowed(vocab_->vocabulary());
+  while (!pending.empty()) {
+    auto [cell, here] = std::move(*pending.begin());
+    pending.erase(pending.begin());
+    if (cell == StackPool::kBottom) break;  // the text has ended: nothing follows
+    const Place place = PlaceOf(matcher.pool().cell(cell));
+    bool ends_at_once = false;
+    TrieNodes ends;
+    if (here.at_root) {
+      TROUPE_ASSIGN_OR_RETURN(const Found* const found, FindAt(place));
+      allowed.InsertAll(found->allowed);
+      ends = found->ends;
+      ends_at_once = found->ends_at_once;
+    }
+    if (!here.nodes.empty()) {
+      std::ranges::sort(here.nodes);
+      here.nodes.erase(std::unique(here.nodes.begin(), here.nodes.end()), here.nodes.end());
+      const StackStates::State start = states_.At(place[0], place[1], place[2]);
+      TROUPE_ASSIGN_OR_RETURN(const bool may_be_empty, states_.ReachesBottom(start));
+      if (may_be_empty) ends.insert(ends.end(), here.nodes.begin(), here.nodes.end());
+      for (const std::uint32_t node : here.nodes) {
+        TROUPE_RETURN_IF_ERROR(Walk(node + 1, vocab_->node(node).end, start, allowed, ends));
+      }
+    }
+    if (!ends_at_once && ends.empty()) continue;
+    for (const CellId below : matcher.pool().CellsBelow(cell)) {
+      Pending& next = pending[below];
+      next.at_root |= ends_at_once;
+      next.nodes.insert(next.nodes.end(), ends.begin(), ends.end());
+    }
+  }
+  return allowed;
+}
+
+}  // namespace troupe

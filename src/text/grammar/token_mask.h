@@ -1,0 +1,82 @@
+// Which tokens of a vocabulary may come next in a text that a matcher follows: exactly those whose
+// bytes its Accept would take. Not thread-safe: one serves the requests of one thread, of which
+// those with the same grammar share what was found.
+//
+// What a token may be depends on the place in the grammar and, for the few tokens that go past the
+// end of the rule there, on the stack below it. So the tree of tokens is walked once for each
+// place, and what is kept is the tokens that fit and the nodes of the tree at which the rule may
+// have ended; from these the walk goes on with the real stack. Counters of repetitions that one
+// token cannot exhaust are one place.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "text/grammar/matcher.h"
+#include "text/grammar/stack_states.h"
+#include "text/grammar/vocab_trie.h"
+#include "text/token_set.h"
+
+namespace troupe {
+
+struct TokenMaskLimits {
+  Bytes kept = 32_MiB;             // what was found for places, the least recently used go first
+  std::size_t states_kept = 4096;  // dropped beyond this number before the next mask
+  std::size_t states_at_most = 65536;  // kResourceExhausted beyond
+};
+
+class TokenMasks {
+ public:
+  TokenMasks(std::shared_ptr<const Automaton> automaton, std::shared_ptr<const VocabTrie> vocab,
+             TokenMaskLimits limits = {});
+
+  // Of tokens with text; end tokens are not among them. The matcher must be one of `automaton`.
+  Result<TokenSet> Allowed(const Matcher& matcher);
+
+  const std::shared_ptr<const Automaton>& automaton() const { return automaton_; }
+  const std::shared_ptr<const VocabTrie>& vocab() const { return vocab_; }
+  std::size_t places_kept() const { return places_.size(); }
+  std::uint64_t places_walked() const { return places_walked_; }
+
+ private:
+  using Place = std::array<std::uint32_t, 3>;  // node and counters
+  using TrieNodes = std::vector<std::uint32_t>;
+
+  struct Found {
+    TokenSet allowed;
+    TrieNodes ends;             // where the rule may have ended
+    bool ends_at_once = false;  // without another byte
+    std::uint64_t last_use = 0;
+    Bytes size() const { return Bytes(allowed.bytes() + ends.size() * sizeof(std::uint32_t)); }
+  };
+
+  Place PlaceOf(const StackCell& cell) const;
+  Result<const Found*> FindAt(const Place& place);
+  // The tokens below some nodes of the tree: those in [begin, end).
+  Status Walk(std::uint32_t begin, std::uint32_t end, StackStates::State state, TokenSet& allowed,
+              TrieNodes& ends);
+  void DropLeastRecentlyUsed();
+
+  std::shared_ptr<const Automaton> automaton_;
+  std::shared_ptr<const VocabTrie> vocab_;
+  TokenMaskLimits limits_;
+  StackStates states_;
+  std::map<Place, Found> places_;
+  Bytes kept_;
+  std::uint64_t uses_ = 0;
+  std::uint64_t places_walked_ = 0;
+  struct Open {
+    StackStates::State state;
+    std::uint32_t end;
+  };
+  std::vector<Open> open_;  // the nodes around the one that Walk is at
+};
+
+}  // namespace troupe
