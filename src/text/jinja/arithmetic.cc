@@ -1,9 +1,11 @@
 #include "text/jinja/arithmetic.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "text/jinja/printing.h"
+#include "text/jinja/text_edit.h"
 #include "text/jinja/text_format.h"
 
 namespace troupe::jinja {
@@ -157,13 +159,17 @@ Result<Value> Negate(const Value& value) {
 }
 
 Result<Value> Join(const Values& parts, Meter& meter) {
+  const bool is_html = std::any_of(parts.begin(), parts.end(), [](const Value& part) {
+    return part.Is(Kind::kString) && part.AsText().IsHtml();
+  });
   MarkedText together;
   for (const Value& part : parts) {
-    TROUPE_ASSIGN_OR_RETURN(const MarkedText text, Print(part, meter));
+    TROUPE_ASSIGN_OR_RETURN(MarkedText text, Print(part, meter));
+    if (is_html && !text.IsHtml()) text = EscapeHtml(text);
     TROUPE_RETURN_IF_ERROR(meter.MakesString(together.size() + text.size()));
     together.Append(text);
   }
-  return Value::String(std::move(together));
+  return Value::String(is_html ? std::move(together).AsHtml() : std::move(together));
 }
 
 }  // namespace troupe::jinja

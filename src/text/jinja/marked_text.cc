@@ -43,7 +43,13 @@ void MarkedText::AppendSlice(const MarkedText& other, std::size_t at, std::size_
 MarkedText MarkedText::Slice(std::size_t at, std::size_t length) const {
   MarkedText slice;
   slice.AppendSlice(*this, at, length);
+  slice.is_html_ = is_html_;
   return slice;
+}
+
+MarkedText MarkedText::AsHtml() && {
+  is_html_ = true;
+  return std::move(*this);
 }
 
 std::vector<TextSegment> MarkedText::Segments() const {

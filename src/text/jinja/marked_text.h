@@ -34,6 +34,10 @@ class MarkedText {
   void AppendSlice(const MarkedText& other, std::size_t at, std::size_t length);
   MarkedText Slice(std::size_t at, std::size_t length) const;
 
+  // Whether `safe` or `escape` made it: then `+` and `~` escape for HTML what they join to it.
+  bool IsHtml() const { return is_html_; }
+  MarkedText AsHtml() &&;
+
   // The longest runs of one origin.
   std::vector<TextSegment> Segments() const;
 
@@ -42,6 +46,7 @@ class MarkedText {
 
   std::string bytes_;
   std::string marks_;  // empty if all is the template's, otherwise an Origin for each byte
+  bool is_html_ = false;
 };
 
 }  // namespace troupe::jinja

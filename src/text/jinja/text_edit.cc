@@ -90,6 +90,21 @@ MarkedText TitleWords(const MarkedText& text) {
   return out;
 }
 
+MarkedText EscapeHtml(const MarkedText& text) {
+  constexpr std::string_view kSpecial = "&<>'\"";
+  constexpr std::string_view kEscapes[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
+  MarkedText out;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const std::size_t known = kSpecial.find(text.bytes()[at]);
+    if (known == std::string_view::npos) {
+      out.AppendSlice(text, at, 1);
+    } else {
+      out.Append(kEscapes[known], text.OriginAt(at));
+    }
+  }
+  return out;
+}
+
 Result<MarkedText> Replace(const MarkedText& text, const MarkedText& old_part,
                            const MarkedText& new_part, std::int64_t most, Meter& meter) {
   const std::string& bytes = text.bytes();

@@ -20,6 +20,8 @@ MarkedText ChangeCase(const MarkedText& text, Case to);
 // As the filter `title` does: a word begins behind a blank, a dash or an opening bracket.
 MarkedText TitleWords(const MarkedText& text);
 
+MarkedText EscapeHtml(const MarkedText& text);
+
 // most: how many are replaced, or how often is divided; negative: all.
 Result<MarkedText> Replace(const MarkedText& text, const MarkedText& old_part,
                            const MarkedText& new_part, std::int64_t most, Meter& meter);

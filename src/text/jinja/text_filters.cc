@@ -28,23 +28,9 @@ MarkedText LowerText(const MarkedText& text) { return ChangeCase(text, Case::kLo
 MarkedText CapitalText(const MarkedText& text) { return ChangeCase(text, Case::kCapitalized); }
 MarkedText SameText(const MarkedText& text) { return text; }
 
+MarkedText SafeText(const MarkedText& text) { return MarkedText(text).AsHtml(); }
 MarkedText EscapedText(const MarkedText& text) {
-  constexpr std::string_view kSpecial = "&<>'\"";
-  constexpr std::string_view kEscapes[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
-  MarkedText out;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const std::size_t known = kSpecial.find(text.bytes()[at]);
-    if (known == std::string_view::npos) {
-      out.AppendSlice(text, at, 1);
-    } else {
-      out.Append(kEscapes[known], text.OriginAt(at));
-    }
-  }
-  return out;
-}
-
-Result<Value> SafeFilter(const Value& value, const Arguments& arguments, Meter& meter) {
-  return ChangedText<SameText>(value, arguments, meter);
+  return text.IsHtml() ? text : EscapeHtml(text).AsHtml();
 }
 
 Result<Value> TrimFilter(const Value& value, const Arguments& arguments, Meter& meter) {
@@ -187,7 +173,7 @@ constexpr NamedFilter kTextFilters[] = {
     {"title", ChangedText<TitleWords>},
     {"capitalize", ChangedText<CapitalText>},
     {"string", ChangedText<SameText>},
-    {"safe", SafeFilter},
+    {"safe", ChangedText<SafeText>},
     {"escape", ChangedText<EscapedText>},
     {"e", ChangedText<EscapedText>},
     {"trim", TrimFilter},
