@@ -119,6 +119,14 @@ Result<Value> Repeat(const Value& value, std::int64_t times, Meter& meter) {
   return MakeList(std::move(items), meter, list.flavour);
 }
 
+Result<Value> AddTexts(const MarkedText& a, const MarkedText& b, Meter& meter) {
+  const bool is_html = a.IsHtml() || b.IsHtml();
+  MarkedText sum = is_html && !a.IsHtml() ? EscapeHtml(a) : a;
+  sum.Append(is_html && !b.IsHtml() ? EscapeHtml(b) : b);
+  TROUPE_RETURN_IF_ERROR(meter.MakesString(sum.size()));
+  return Value::String(is_html ? std::move(sum).AsHtml() : std::move(sum));
+}
+
 bool IsListOrTuple(const Value& value) {
   return value.Is(Kind::kList) && value.AsList().flavour <= List::Flavour::kTuple;
 }
@@ -131,7 +139,7 @@ Result<Value> Compute(std::string_view sign, const Value& a, const Value& b, Met
     return ComputeFloats(sign, a.AsFloat(), b.AsFloat());
   }
   if (sign == "+" && a.Is(Kind::kString) && b.Is(Kind::kString)) {
-    return Join({a, b}, meter);
+    return AddTexts(a.AsText(), b.AsText(), meter);
   }
   if (sign == "+" && IsListOrTuple(a) && IsListOrTuple(b) &&
       a.AsList().flavour == b.AsList().flavour) {
@@ -159,17 +167,13 @@ Result<Value> Negate(const Value& value) {
 }
 
 Result<Value> Join(const Values& parts, Meter& meter) {
-  const bool is_html = std::any_of(parts.begin(), parts.end(), [](const Value& part) {
-    return part.Is(Kind::kString) && part.AsText().IsHtml();
-  });
   MarkedText together;
   for (const Value& part : parts) {
-    TROUPE_ASSIGN_OR_RETURN(MarkedText text, Print(part, meter));
-    if (is_html && !text.IsHtml()) text = EscapeHtml(text);
+    TROUPE_ASSIGN_OR_RETURN(const MarkedText text, Print(part, meter));
     TROUPE_RETURN_IF_ERROR(meter.MakesString(together.size() + text.size()));
     together.Append(text);
   }
-  return Value::String(is_html ? std::move(together).AsHtml() : std::move(together));
+  return Value::String(std::move(together));
 }
 
 }  // namespace troupe::jinja

@@ -20,9 +20,8 @@ Result<Value> MapAttribute(const Values& items, const Arguments& arguments, Mete
   TROUPE_RETURN_IF_ERROR(reader.Finish());
   Values mapped;
   for (const Value& item : items) {
-    TROUPE_ASSIGN_OR_RETURN(Value part, GetPath(item, attribute, meter));
-    const bool takes_other = part.Is(Kind::kUndefined) && !otherwise.Is(Kind::kNone);
-    mapped.push_back(takes_other ? otherwise : std::move(part));
+    TROUPE_ASSIGN_OR_RETURN(Value part, GetPath(item, attribute, otherwise, meter));
+    mapped.push_back(std::move(part));
   }
   return MakeIterator(std::move(mapped), meter);
 }
@@ -77,7 +76,8 @@ Result<Value> Choose(const Value& value, const Arguments& arguments, bool by_att
   for (const Value& item : items) {
     Value seen = item;
     if (by_attribute) {
-      TROUPE_ASSIGN_OR_RETURN(seen, GetPath(item, arguments.positional[0], meter));
+      TROUPE_ASSIGN_OR_RETURN(seen,
+                              GetPath(item, arguments.positional[0], Value::MakeNone(), meter));
     }
     bool passes = Truth(seen);
     if (has_test) {

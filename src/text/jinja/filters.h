@@ -1,5 +1,5 @@
 // The filters of Jinja that chat templates use: `value | name(arguments)`. Nothing is escaped for
-// HTML by itself, only what is joined to a text that `safe` or `escape` made.
+// HTML by itself, only what `+` adds to a text that `safe` or `escape` made.
 #pragma once
 
 #include <string_view>

@@ -105,21 +105,21 @@ Result<Interpreter::Flow> Interpreter::ExecuteFor(const Statement& loop) {
     }
     items = std::move(kept);
   }
-  if (items.empty()) {
-    const InScope in_scope(*this);
-    return Execute(loop.otherwise);
-  }
   const auto state = std::make_shared<Loop>(Loop{.items = std::move(items)});
   Result<Flow> flow = Flow::kOn;
+  bool has_ended_a_pass = false;
   for (std::size_t i = 0; i < state->items.size(); ++i) {
     state->index = i;
     flow = ExecutePass(loop, state);
     if (!flow.ok() || *flow == Flow::kBreak) break;
+    has_ended_a_pass = has_ended_a_pass || *flow == Flow::kOn;
   }
   state->has_ended = true;
   state->changed.clear();
   TROUPE_RETURN_IF_ERROR(flow.status());
-  return Flow::kOn;
+  if (has_ended_a_pass) return Flow::kOn;
+  const InScope in_scope(*this);  // Jinja runs `else` also if each pass was broken off
+  return Execute(loop.otherwise);
 }
 
 Result<Interpreter::Flow> Interpreter::ExecutePass(const Statement& loop,

@@ -34,7 +34,7 @@ class MarkedText {
   void AppendSlice(const MarkedText& other, std::size_t at, std::size_t length);
   MarkedText Slice(std::size_t at, std::size_t length) const;
 
-  // Whether `safe` or `escape` made it: then `+` and `~` escape for HTML what they join to it.
+  // Whether `safe` or `escape` made it: then `+` escapes for HTML what it adds to it.
   bool IsHtml() const { return is_html_; }
   MarkedText AsHtml() &&;
 

@@ -154,7 +154,7 @@ Result<Value> SumFilter(const Value& value, const Arguments& arguments, Meter& m
   TROUPE_ASSIGN_OR_RETURN(const Values items, Iterate(value, meter));
   for (Value item : items) {
     if (!attribute.Is(Kind::kNone)) {
-      TROUPE_ASSIGN_OR_RETURN(item, GetPath(item, attribute, meter));
+      TROUPE_ASSIGN_OR_RETURN(item, GetPath(item, attribute, Value::MakeNone(), meter));
     }
     TROUPE_ASSIGN_OR_RETURN(total, Compute("+", total, item, meter));
   }

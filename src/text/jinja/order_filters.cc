@@ -29,11 +29,29 @@ Result<std::vector<Keyed>> KeyItems(const Values& items, const Value& attribute,
   for (const Value& item : items) {
     Value key = item;
     if (!attribute.Is(Kind::kNone)) {
-      TROUPE_ASSIGN_OR_RETURN(key, GetPath(item, attribute, meter));
-      if (key.Is(Kind::kUndefined) && !otherwise.Is(Kind::kNone)) key = otherwise;
+      TROUPE_ASSIGN_OR_RETURN(key, GetPath(item, attribute, otherwise, meter));
     }
     if (key.Is(Kind::kString)) TROUPE_RETURN_IF_ERROR(meter.MakesString(key.AsText().size()));
     keyed.push_back({Folded(key, sensitive), item});
+  }
+  return keyed;
+}
+
+// As `sort` does: the key is a list of what each of the attributes "a,b" is.
+Result<std::vector<Keyed>> KeyBySeveral(const Values& items, const Value& attributes,
+                                        bool sensitive, Meter& meter) {
+  std::vector<MarkedText> paths;
+  if (attributes.Is(Kind::kString)) paths = SplitAt(attributes.AsText(), ",", -1, false);
+  std::vector<Keyed> keyed;
+  for (const Value& item : items) keyed.push_back({Value(), item});
+  std::vector<Values> keys(items.size());
+  for (std::size_t i = 0; i < std::max<std::size_t>(paths.size(), 1); ++i) {
+    const Value path = paths.empty() ? attributes : Value::String(paths[i]);
+    TROUPE_ASSIGN_OR_RETURN(const auto part, KeyItems(items, path, sensitive, meter));
+    for (std::size_t k = 0; k < part.size(); ++k) keys[k].push_back(part[k].key);
+  }
+  for (std::size_t k = 0; k < keys.size(); ++k) {
+    TROUPE_ASSIGN_OR_RETURN(keyed[k].key, MakeList(std::move(keys[k]), meter));
   }
   return keyed;
 }
@@ -63,7 +81,7 @@ Result<Value> SortFilter(const Value& value, const Arguments& arguments, Meter& 
   const Value attribute = reader.Or("attribute", Value::MakeNone());
   TROUPE_RETURN_IF_ERROR(reader.Finish());
   TROUPE_ASSIGN_OR_RETURN(const Values items, Iterate(value, meter));
-  TROUPE_ASSIGN_OR_RETURN(auto keyed, KeyItems(items, attribute, sensitive, meter));
+  TROUPE_ASSIGN_OR_RETURN(auto keyed, KeyBySeveral(items, attribute, sensitive, meter));
   TROUPE_RETURN_IF_ERROR(SortKeyed(keyed, backwards, meter));
   return MakeList(ItemsOf(keyed), meter);
 }
@@ -145,8 +163,7 @@ Result<Value> GroupFilter(const Value& value, const Arguments& arguments, Meter&
       members.push_back(keyed[end].item);
     }
     if (end == begin) end = begin + 1;  // NaN is not equal to itself, and a group of its own
-    TROUPE_ASSIGN_OR_RETURN(Value name, GetPath(keyed[begin].item, attribute, meter));
-    if (name.Is(Kind::kUndefined) && !otherwise.Is(Kind::kNone)) name = otherwise;
+    TROUPE_ASSIGN_OR_RETURN(Value name, GetPath(keyed[begin].item, attribute, otherwise, meter));
     TROUPE_ASSIGN_OR_RETURN(Value list, MakeList(std::move(members), meter));
     TROUPE_ASSIGN_OR_RETURN(Value group, MakeList({name, list}, meter, List::Flavour::kTuple));
     groups.push_back(std::move(group));

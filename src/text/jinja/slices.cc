@@ -128,9 +128,8 @@ Result<Value> GetItem(const Value& value, const Value& key, Meter& meter) {
 Result<Value> GetSlice(const Value& value, const Value& from, const Value& to, const Value& step,
                        Meter& meter) {
   const bool is_text = value.Is(Kind::kString);
-  if (value.Is(Kind::kUndefined)) return Misused(value, "a value with items");
   if (!is_text && !(value.Is(Kind::kList) && value.AsList().HasSubscripts())) {
-    return Missing(value, "a slice");
+    return Misused(value, "a string or a list to take a slice of");
   }
   std::vector<std::size_t> starts;
   if (is_text) {
@@ -139,20 +138,16 @@ Result<Value> GetSlice(const Value& value, const Value& from, const Value& to, c
   }
   const auto length =
       static_cast<std::int64_t>(is_text ? starts.size() - 1 : value.AsList().items.size());
-  const Result<Bounds> bounds = ReadBounds(from, to, step, length);
-  if (!bounds.ok()) {  // Jinja takes Python's TypeError for an item that is not there
-    const bool is_zero = step.IsIntegral() && step.AsInt() == 0;
-    return is_zero ? Result<Value>(bounds.status()) : Result<Value>(Missing(value, "a slice"));
-  }
-  if (is_text && bounds->step == 1) {
-    const auto begin = starts[static_cast<std::size_t>(bounds->from)];
-    const auto end = starts[static_cast<std::size_t>(std::max(bounds->from, bounds->to))];
+  TROUPE_ASSIGN_OR_RETURN(const Bounds bounds, ReadBounds(from, to, step, length));
+  if (is_text && bounds.step == 1) {
+    const auto begin = starts[static_cast<std::size_t>(bounds.from)];
+    const auto end = starts[static_cast<std::size_t>(std::max(bounds.from, bounds.to))];
     return Value::String(value.AsText().Slice(begin, end - begin));
   }
   MarkedText text;
   Values items;
-  for (std::int64_t at = bounds->from; bounds->step > 0 ? at < bounds->to : at > bounds->to;
-       at += bounds->step) {
+  for (std::int64_t at = bounds.from; bounds.step > 0 ? at < bounds.to : at > bounds.to;
+       at += bounds.step) {
     const auto i = static_cast<std::size_t>(at);
     if (is_text) {
       text.AppendSlice(value.AsText(), starts[i], starts[i + 1] - starts[i]);
@@ -183,18 +178,22 @@ Result<Value> DictView(const Dict& dict, std::string_view which, Meter& meter) {
                                       : List::Flavour::kItems);
 }
 
-Result<Value> GetPath(const Value& value, const Value& path, Meter& meter) {
-  if (!path.Is(Kind::kString)) return GetItem(value, path, meter);
+Result<Value> GetPath(const Value& value, const Value& path, const Value& otherwise, Meter& meter) {
+  const auto step = [&](const Value& from, const Value& key) -> Result<Value> {
+    TROUPE_ASSIGN_OR_RETURN(Value part, GetItem(from, key, meter));
+    if (part.Is(Kind::kUndefined) && !otherwise.Is(Kind::kNone)) return otherwise;
+    return part;
+  };
+  if (!path.Is(Kind::kString)) return step(value, path);
   const std::string& names = path.AsString();
   Value at = value;
   for (std::size_t begin = 0; begin <= names.size();) {
     const std::size_t end = std::min(names.find('.', begin), names.size());
     const std::string part = names.substr(begin, end - begin);
-    const bool is_index =
-        !part.empty() && part.size() < 18 &&
-        std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
-    TROUPE_ASSIGN_OR_RETURN(
-        at, GetItem(at, is_index ? Value::Int(std::stoll(part)) : Value::String(part), meter));
+    const bool is_index = !part.empty() && part.size() < 18 &&
+                          part.find_first_not_of("0123456789") == std::string::npos;
+    const Value key = is_index ? Value::Int(std::stoll(part)) : Value::String(part);
+    TROUPE_ASSIGN_OR_RETURN(at, step(at, key));
     begin = end + 1;
   }
   return at;

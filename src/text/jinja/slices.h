@@ -17,7 +17,8 @@ Result<Value> GetSlice(const Value& value, const Value& from, const Value& to, c
 // `which` is "items", "keys" or "values".
 Result<Value> DictView(const Dict& dict, std::string_view which, Meter& meter);
 
-// "a.b.0", or the only key, as filters like map(attribute=...) take it.
-Result<Value> GetPath(const Value& value, const Value& path, Meter& meter);
+// "a.b.0", or the only key, as filters like map(attribute=...) take it. `otherwise`, unless it is
+// none, stands for what is undefined at any step.
+Result<Value> GetPath(const Value& value, const Value& path, const Value& otherwise, Meter& meter);
 
 }  // namespace troupe::jinja

@@ -139,18 +139,16 @@ std::vector<MarkedText> SplitAtBlanks(const MarkedText& text, std::int64_t most,
     at += at == bytes.size() ? 1 : CharacterLength(bytes, at);
     if (ends) begin = at;
   }
-  if (most >= 0 && words.size() > static_cast<std::size_t>(most) + 1) {
+  if (most >= 0 && words.size() > static_cast<std::size_t>(most)) {
+    // What is not divided is one part, with the blanks at its far end.
     const auto divisions = static_cast<std::ptrdiff_t>(most);
-    if (from_right) {  // the first part holds what is not divided, from its first character
-      const std::size_t end = (words.end() - divisions - 1)->second;
+    if (from_right) {
       words.erase(words.begin(), words.end() - divisions - 1);
-      words.front() = {0, end};
+      words.front().first = 0;
     } else {
       words.erase(words.begin() + divisions + 1, words.end());
       words.back().second = bytes.size();
     }
-  } else if (most == 0 && !words.empty()) {
-    (from_right ? words.front().first : words.back().second) = from_right ? 0 : bytes.size();
   }
   std::vector<MarkedText> parts;
   for (const auto& [begin, end] : words) parts.push_back(text.Slice(begin, end - begin));

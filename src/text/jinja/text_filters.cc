@@ -68,7 +68,7 @@ Result<Value> JoinFilter(const Value& value, const Arguments& arguments, Meter& 
   for (std::size_t i = 0; i < items.size(); ++i) {
     Value item = items[i];
     if (!attribute.Is(Kind::kNone)) {
-      TROUPE_ASSIGN_OR_RETURN(item, GetPath(item, attribute, meter));
+      TROUPE_ASSIGN_OR_RETURN(item, GetPath(item, attribute, Value::MakeNone(), meter));
     }
     TROUPE_ASSIGN_OR_RETURN(const MarkedText text, Print(item, meter));
     TROUPE_RETURN_IF_ERROR(meter.Reads(text.size() + separator.size()));
