@@ -25,7 +25,7 @@ import python_templates
 import random_templates
 
 DATA = pathlib.Path(__file__).resolve().parent / "data" / "chat_templates"
-ADDRESS = " at 0x"  # in what Python prints for an object without a text of its own
+ADDRESS = " at 0x"  # in lower case, in what Python prints for an object without a text of its own
 LEAST_TEMPLATES = 20
 
 
@@ -65,7 +65,7 @@ class Comparison:
         template = python_templates.PythonTemplate(source, self.environment)
         for case, values in cases:
             expected, error = template.render(values)
-            if expected is not None and ADDRESS in expected:
+            if expected is not None and ADDRESS in expected.lower():
                 self.meaningless += 1
                 continue
             found, found_error = self.renderer.render(source, values)

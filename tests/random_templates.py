@@ -21,7 +21,7 @@ LITERALS = {
 }
 TEXT_FILTERS = ["upper", "lower", "title", "capitalize", "trim", "trim('H d')", "string", "replace('l', 'L')",
                 "replace('l', 'L', 1)", "replace('', '-')", "indent", "indent(2, true)", "indent('> ', first=true, blank=true)",
-                "reverse", "escape", "center(20)", "default('D', true)"]
+                "reverse", "center(20)", "default('D', true)"]
 LIST_FILTERS = ["list", "reverse|list", "sort", "sort(reverse=true)", "sort(attribute='n')", "sort(case_sensitive=true)", "sort(attribute='n,role')",
                 "unique|list", "map('upper')|list", "map('string')|list", "map(attribute='role')|list",
                 "map(attribute='p.q', default='-')|list", "select|list", "select('string')|list", "reject('none')|list",

@@ -22,21 +22,7 @@ Result<Value> Range(const Arguments& arguments, Meter& meter) {
   const std::int64_t stop = given.size() > 1 ? given[1].AsInt() : given[0].AsInt();
   const std::int64_t step = given.size() > 2 ? given[2].AsInt() : 1;
   if (step == 0) return InvalidArgument("range(): a step of 0");
-  std::uint64_t count = 0;
-  if (step > 0 ? start < stop : start > stop) {
-    const auto distance =
-        step > 0 ? static_cast<std::uint64_t>(stop) - static_cast<std::uint64_t>(start)
-                 : static_cast<std::uint64_t>(start) - static_cast<std::uint64_t>(stop);
-    const auto stride =
-        step > 0 ? static_cast<std::uint64_t>(step) : 0 - static_cast<std::uint64_t>(step);
-    count = (distance - 1) / stride + 1;
-  }
-  TROUPE_RETURN_IF_ERROR(meter.MakesList(count));
-  Values numbers;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    numbers.push_back(Value::Int(start + static_cast<std::int64_t>(i) * step));
-  }
-  return MakeList(std::move(numbers), meter, List::Flavour::kRange);
+  return MakeRange({start, stop, step}, meter);
 }
 
 Result<Value> MakeDict(const Arguments& arguments, Meter& meter) {

@@ -87,10 +87,11 @@ class Representer {
 
   Status PutList(const List& list, int depth) {
     using Flavour = List::Flavour;
-    if (list.flavour == Flavour::kRange) return PutRange(list.items);
+    if (list.flavour == Flavour::kRange) return PutRange(list.bounds);
     const bool is_tuple = list.flavour == Flavour::kTuple;
     const bool is_view = list.flavour > Flavour::kRange;
-    if (is_view) out_.Append(KindName(Value::Of(std::make_shared<const List>(List{list.flavour}))));
+    if (is_view)
+      out_.Append(KindName(Value::Of(std::make_shared<const List>(List{.flavour = list.flavour}))));
     out_.Append(is_tuple ? "(" : is_view ? "([" : "[");
     for (std::size_t i = 0; i < list.items.size(); ++i) {
       if (i > 0) out_.Append(", ");
@@ -100,12 +101,9 @@ class Representer {
     return Write(is_tuple ? ")" : is_view ? "])" : "]");
   }
 
-  Status PutRange(const Values& items) {
-    if (items.empty()) return Write("range(0, 0)");
-    const std::int64_t step = items.size() > 1 ? items[1].AsInt() - items[0].AsInt() : 1;
-    const std::int64_t stop = items.back().AsInt() + (step > 0 ? 1 : -1);
-    if (step == 1) return Write(fmt::format("range({}, {})", items[0].AsInt(), stop));
-    return Write(fmt::format("range({}, {}, {})", items[0].AsInt(), stop, step));
+  Status PutRange(const List::Bounds& range) {
+    if (range.step == 1) return Write(fmt::format("range({}, {})", range.start, range.stop));
+    return Write(fmt::format("range({}, {}, {})", range.start, range.stop, range.step));
   }
 
   Status PutDict(const Dict& dict, int depth) {

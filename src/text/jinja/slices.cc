@@ -144,6 +144,12 @@ Result<Value> GetSlice(const Value& value, const Value& from, const Value& to, c
     const auto end = starts[static_cast<std::size_t>(std::max(bounds.from, bounds.to))];
     return Value::String(value.AsText().Slice(begin, end - begin));
   }
+  if (!is_text && value.AsList().flavour == List::Flavour::kRange) {
+    const List::Bounds& range = value.AsList().bounds;
+    return MakeRange({range.start + bounds.from * range.step, range.start + bounds.to * range.step,
+                      range.step * bounds.step},
+                     meter);
+  }
   MarkedText text;
   Values items;
   for (std::int64_t at = bounds.from; bounds.step > 0 ? at < bounds.to : at > bounds.to;

@@ -100,6 +100,11 @@ Result<std::string> DictKey(const Value& key) {
       return TextKey(key.AsString());
     case Value::Kind::kList: {
       const List& list = key.AsList();
+      if (list.flavour == List::Flavour::kRange) {
+        if (list.items.empty()) return std::string("r");
+        return fmt::format("r{}:{}:{}", list.items[0].AsInt(), list.items.size(),
+                           list.items.size() > 1 ? list.bounds.step : 0);
+      }
       if (list.flavour != List::Flavour::kTuple) break;
       std::string together(1, 't');
       for (const Value& item : list.items) {
@@ -167,7 +172,25 @@ void Namespace::Set(std::string_view name, Value value) {
 Result<Value> MakeList(Values items, Meter& meter, List::Flavour flavour) {
   TROUPE_RETURN_IF_ERROR(meter.MakesList(items.size()));
   TROUPE_ASSIGN_OR_RETURN(const int depth, DepthAbove(items));
-  return Value::Of(std::make_shared<const List>(List{flavour, std::move(items), depth}));
+  return Value::Of(std::make_shared<const List>(List{flavour, std::move(items), depth, {}}));
+}
+
+Result<Value> MakeRange(const List::Bounds& bounds, Meter& meter) {
+  const auto [start, stop, step] = bounds;
+  const bool up = step > 0;
+  std::uint64_t count = 0;
+  if (up ? start < stop : start > stop) {  // differences of 64 bits have no sign
+    const auto first = static_cast<std::uint64_t>(start), end = static_cast<std::uint64_t>(stop);
+    const auto stride = static_cast<std::uint64_t>(step);
+    count = ((up ? end - first : first - end) - 1) / (up ? stride : 0 - stride) + 1;
+  }
+  TROUPE_RETURN_IF_ERROR(meter.MakesList(count));
+  Values numbers;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    numbers.push_back(Value::Int(start + static_cast<std::int64_t>(i) * step));
+  }
+  return Value::Of(
+      std::make_shared<const List>(List{List::Flavour::kRange, std::move(numbers), 1, bounds}));
 }
 
 Result<Value> MakeIterator(Values items, Meter& meter) {

@@ -110,9 +110,13 @@ using Values = std::vector<Value>;
 // tuples and ranges have subscripts, and only lists and tuples are JSON.
 struct List {
   enum class Flavour { kList, kTuple, kRange, kKeys, kValues, kItems };
+  struct Bounds {  // of a range, as it prints
+    std::int64_t start = 0, stop = 0, step = 1;
+  };
   Flavour flavour = Flavour::kList;
   Values items;
   int depth = 1;
+  Bounds bounds = {};
 
   bool HasSubscripts() const { return flavour <= Flavour::kRange; }
 };
@@ -147,6 +151,7 @@ std::string TextKey(std::string_view text);  // of a string
 
 Result<Value> MakeList(Values items, Meter& meter, List::Flavour flavour = List::Flavour::kList);
 Result<Value> MakeIterator(Values items, Meter& meter);
+Result<Value> MakeRange(const List::Bounds& bounds, Meter& meter);  // the step is not 0
 
 class DictBuilder {
  public:
