@@ -91,7 +91,8 @@ TEST(HostileTemplate, DeepNestingIsRefusedWhenItIsRead) {
   ExpectExhausted("{{ s" + Repeated("()", 100'000) + " }}");
   ExpectExhausted("{{ 1" + Repeated(" if 1 else 1", 100'000) + " }}");
   ExpectExhausted(Repeated("{% if t %}", 100'000) + Repeated("{% endif %}", 100'000));
-  ExpectExhausted("{% for " + Repeated("(", 100'000) + "a in b %}{% endfor %}");
+  ExpectExhausted("{% for " + Repeated("(", 100'000) + "a" + Repeated(")", 100'000) +
+                  " in b %}{% endfor %}");
 }
 
 TEST(HostileTemplate, LongListsAndChainsOfElifAreNotDeep) {

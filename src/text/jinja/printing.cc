@@ -72,6 +72,9 @@ class Representer {
         return PutList(value.AsList(), depth);
       case Kind::kDict:
         return PutDict(value.AsDict(), depth);
+      case Kind::kLoop:
+        return Write(fmt::format("<LoopContext {}/{}>", value.AsLoop().index + 1,
+                                 value.AsLoop().items.size()));
       case Kind::kNamespace:
         return PutNamespace(value.AsNamespace(), depth);
       default:
