@@ -98,7 +98,7 @@ Result<bool> CompareOrder(std::string_view sign, const Value& a, const Value& b,
 Result<bool> Contains(const Value& container, const Value& item, Meter& meter) {
   if (container.Is(Kind::kString)) {
     if (!item.Is(Kind::kString)) return Misused(item, "a string, to look for in a string");
-    TROUPE_RETURN_IF_ERROR(meter.Reads(container.AsText().size()));
+    TROUPE_RETURN_IF_ERROR(meter.Searches(container.AsText().size(), item.AsText().size()));
     return container.AsString().find(item.AsString()) != std::string::npos;
   }
   const bool is_keys =

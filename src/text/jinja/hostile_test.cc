@@ -57,6 +57,17 @@ TEST(HostileTemplate, DoublingAListRunsOutOfItems) {
   ExpectExhausted("{{ [1]|batch(1000000000, 1)|list }}");
 }
 
+TEST(HostileTemplate, WorkThatGrowsAsASquareIsRefusedOrQuick) {
+  EXPECT_EQ(*RenderForTest("{{ ('x' * 1000000).strip('y' * 1000000 + 'x') }}"), "");
+  ExpectExhausted("{{ 'a' * 500000 + 'b' in 'a' * 1000000 }}");
+  ExpectExhausted("{{ ('a' * 1000000).find('a' * 500000 + 'b') }}");
+  ExpectExhausted("{{ ('a' * 1000000).replace('a' * 500000 + 'b', '') }}");
+  ExpectExhausted("{{ ('\\n' * 5000000).splitlines() }}");
+  ExpectExhausted("{{ (',' * 5000000).split(',') }}");
+  ExpectExhausted("{{ ('a ' * 5000000).split() }}");
+  EXPECT_EQ(*RenderForTest("{{ '-'.join(['x' * 1000] * 10000)|length }}"), "10009999");
+}
+
 TEST(HostileTemplate, ListsInListsHaveABottom) {
   ExpectExhausted(
       "{% set ns = namespace(v=[]) %}{% for i in range(1000) %}"

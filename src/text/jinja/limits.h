@@ -10,8 +10,8 @@
 namespace troupe::jinja {
 
 struct RenderLimits {
-  std::size_t steps = 20'000'000;  // nodes run, items visited, kilobytes moved
-  std::size_t depth = 300;         // nested expressions, statements and macro calls
+  std::size_t steps = 5'000'000;  // nodes run, items visited, kilobytes moved
+  std::size_t depth = 300;        // nested expressions, statements and macro calls
   std::size_t output_bytes = std::size_t{64} << 20;  // of the rendered text
   std::size_t string_bytes = std::size_t{16} << 20;  // of any one string in between
   std::size_t list_items = 100'000;                  // of any one list, as Jinja's sandbox has it
@@ -33,6 +33,11 @@ class Meter {
   }
   // Reading all of a text of that size once.
   Status Reads(std::size_t bytes) { return Steps(1 + bytes / 64); }
+
+  // Looking for a pattern in a text, at its worst.
+  Status Searches(std::size_t text, std::size_t pattern) {
+    return Steps(1 + text / 64 + (text / 64) * (pattern / 64));
+  }
 
   // Before a string, or a list, of that size is made.
   Status MakesString(std::size_t bytes) {

@@ -15,6 +15,9 @@ using TextMethod = Result<Value> (*)(std::string_view name, const MarkedText& te
                                      const Arguments& arguments, Meter& meter);
 
 Result<Value> MakeTexts(std::vector<MarkedText> texts, Meter& meter) {
+  if (texts.size() > kMostParts) {
+    return Error(Code::kResourceExhausted, "more than {} parts of a text", kMostParts);
+  }
   Values items;
   for (MarkedText& text : texts) items.push_back(Value::String(std::move(text)));
   return MakeList(std::move(items), meter);
@@ -40,6 +43,7 @@ Result<Value> SplitMethod(std::string_view name, const MarkedText& text, const A
   TROUPE_RETURN_IF_ERROR(reader.Finish());
   if (separator == nullptr) return MakeTexts(SplitAtBlanks(text, most, name == "rsplit"), meter);
   if (separator->empty()) return InvalidArgument("{}(): an empty separator", name);
+  TROUPE_RETURN_IF_ERROR(meter.Searches(text.size(), separator->size()));
   return MakeTexts(SplitAt(text, separator->bytes(), most, name == "rsplit"), meter);
 }
 
@@ -131,7 +135,7 @@ Result<Value> FindMethod(std::string_view name, const MarkedText& text, const Ar
   const Value end = reader.Or("end", Value::MakeNone());
   TROUPE_RETURN_IF_ERROR(reader.Finish());
   if (!part.Is(Kind::kString)) return Misused(part, "a string to look for");
-  TROUPE_RETURN_IF_ERROR(meter.Reads(text.size()));
+  TROUPE_RETURN_IF_ERROR(meter.Searches(text.size(), part.AsText().size()));
   TROUPE_ASSIGN_OR_RETURN(const Window window, ReadWindow(text, start, end));
   const std::string_view seen =
       std::string_view(text.bytes()).substr(window.begin, window.end - window.begin);
@@ -167,11 +171,15 @@ Result<Value> JoinMethod(std::string_view name, const MarkedText& text, const Ar
   MarkedText joined;
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (!items[i].Is(Kind::kString)) return Misused(items[i], "a list of strings to join");
-    TROUPE_RETURN_IF_ERROR(
-        meter.MakesString(joined.size() + text.size() + items[i].AsText().size()));
+    const MarkedText& item = items[i].AsText();
+    TROUPE_RETURN_IF_ERROR(meter.Reads(item.size() + text.size()));
+    if (joined.size() + item.size() + text.size() > meter.limits().string_bytes) {
+      return meter.MakesString(joined.size() + item.size() + text.size());
+    }
     if (i > 0) joined.Append(text);
-    joined.Append(items[i].AsText());
+    joined.Append(item);
   }
+  TROUPE_RETURN_IF_ERROR(meter.MakesString(joined.size()));
   return Value::String(std::move(joined));
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <string>
+#include <unordered_set>
+#include <utility>
 
 #include "text/jinja/characters.h"
 #include "text/utf8.h"
@@ -24,29 +26,41 @@ std::size_t StartBefore(std::string_view text, std::size_t end) {
   return at + CharacterLength(text, at) == end ? at : end - 1;
 }
 
-bool IsInSet(std::string_view text, std::size_t at, std::size_t length,
-             std::optional<std::string_view> set) {
-  if (!set) return IsSpace(CharacterAt(text, at));
-  const std::string_view character = text.substr(at, length);
-  for (std::size_t i = 0; i < set->size(); i += CharacterLength(*set, i)) {
-    if (set->substr(i, CharacterLength(*set, i)) == character) return true;
+// The characters of a set; blanks if there is none.
+class CharacterSet {
+ public:
+  explicit CharacterSet(std::optional<std::string_view> set) : is_blanks_(!set) {
+    for (std::size_t at = 0; set && at < set->size();) {
+      const std::size_t length = CharacterLength(*set, at);
+      characters_.insert(set->substr(at, length));
+      at += length;
+    }
   }
-  return false;
-}
+
+  bool Has(std::string_view text, std::size_t at, std::size_t length) const {
+    if (is_blanks_) return IsSpace(CharacterAt(text, at));
+    return characters_.count(text.substr(at, length)) > 0;
+  }
+
+ private:
+  bool is_blanks_;
+  std::unordered_set<std::string_view> characters_;
+};
 
 }  // namespace
 
 MarkedText Strip(const MarkedText& text, std::optional<std::string_view> set, Sides sides) {
+  const CharacterSet stripped(set);
   const std::string_view bytes = text.bytes();
   std::size_t begin = 0, end = bytes.size();
   while (sides != Sides::kRight && begin < end) {
     const std::size_t length = CharacterLength(bytes, begin);
-    if (!IsInSet(bytes, begin, length, set)) break;
+    if (!stripped.Has(bytes, begin, length)) break;
     begin += length;
   }
   while (sides != Sides::kLeft && begin < end) {
     const std::size_t start = StartBefore(bytes, end);
-    if (!IsInSet(bytes, start, end - start, set)) break;
+    if (!stripped.Has(bytes, start, end - start)) break;
     end = start;
   }
   return text.Slice(begin, end - begin);
@@ -110,7 +124,7 @@ Result<MarkedText> Replace(const MarkedText& text, const MarkedText& old_part,
   const std::string& bytes = text.bytes();
   MarkedText out;
   std::size_t done = 0;
-  TROUPE_RETURN_IF_ERROR(meter.Reads(bytes.size()));
+  TROUPE_RETURN_IF_ERROR(meter.Searches(bytes.size(), old_part.size()));
   for (std::size_t at = 0; most != 0 && at <= bytes.size(); --most) {
     const std::size_t found = bytes.find(old_part.bytes(), at);
     if (found == std::string::npos) break;
@@ -136,6 +150,7 @@ std::vector<MarkedText> SplitAtBlanks(const MarkedText& text, std::int64_t most,
   for (std::size_t at = 0, begin = 0; at <= bytes.size();) {
     const bool ends = at == bytes.size() || IsSpace(CharacterAt(bytes, at));
     if (ends && at > begin) words.emplace_back(begin, at);
+    if (words.size() > kMostParts) break;
     at += at == bytes.size() ? 1 : CharacterLength(bytes, at);
     if (ends) begin = at;
   }
@@ -161,7 +176,7 @@ std::vector<MarkedText> SplitAt(const MarkedText& text, std::string_view separat
   std::vector<MarkedText> parts;
   if (!from_right) {
     std::size_t begin = 0;
-    for (; most != 0; --most) {
+    for (; most != 0 && parts.size() <= kMostParts; --most) {
       const std::size_t found = bytes.find(separator, begin);
       if (found == std::string_view::npos) break;
       parts.push_back(text.Slice(begin, found - begin));
@@ -171,7 +186,7 @@ std::vector<MarkedText> SplitAt(const MarkedText& text, std::string_view separat
     return parts;
   }
   std::size_t end = bytes.size();
-  for (; most != 0 && end >= separator.size(); --most) {
+  for (; most != 0 && end >= separator.size() && parts.size() <= kMostParts; --most) {
     const std::size_t found = bytes.rfind(separator, end - separator.size());
     if (found == std::string_view::npos) break;
     const std::size_t begin = found + separator.size();
@@ -187,7 +202,7 @@ std::vector<MarkedText> SplitLines(const MarkedText& text, bool keep_ends) {
   const std::string_view bytes = text.bytes();
   std::vector<MarkedText> lines;
   std::size_t begin = 0;
-  for (std::size_t at = 0; at < bytes.size();) {
+  for (std::size_t at = 0; at < bytes.size() && lines.size() <= kMostParts;) {
     const std::size_t length = CharacterLength(bytes, at);
     if (!IsLineEnd(CharacterAt(bytes, at))) {
       at += length;

@@ -2,6 +2,8 @@
 // the bytes that they keep. The sizes of results are checked by who calls, except where they say.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -9,6 +11,9 @@
 #include "text/jinja/value.h"
 
 namespace troupe::jinja {
+
+// A text that divides into more is divided no further; no list may be that long.
+inline constexpr std::size_t kMostParts = 1'000'000;
 
 enum class Sides { kBoth, kLeft, kRight };
 

@@ -13,6 +13,9 @@
 namespace troupe::jinja {
 namespace {
 
+// A line of JSON may be indented by a hundred of them.
+constexpr std::size_t kWidestIndent = 1000;
+
 // A filter that changes what the value prints as, and takes no arguments.
 template <MarkedText (*kChange)(const MarkedText&)>
 Result<Value> ChangedText(const Value& value, const Arguments& arguments, Meter& meter) {
@@ -100,6 +103,9 @@ Result<Value> IndentFilter(const Value& value, const Arguments& arguments, Meter
   MarkedText text = value.AsText();
   text.Append("\n");  // so that a last line that is empty counts
   const std::vector<MarkedText> lines = SplitLines(text, false);
+  if (lines.size() > kMostParts) {
+    return Error(Code::kResourceExhausted, "indent(): more than {} lines", kMostParts);
+  }
   MarkedText out;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (i > 0) out.Append("\n");
@@ -153,6 +159,10 @@ Result<Value> JsonFilter(const Value& value, const Arguments& arguments, Meter& 
     style.indent = std::string(static_cast<std::size_t>(width), ' ');
   } else if (!indent.Is(Kind::kNone)) {
     return Misused(indent, "a width to indent by");
+  }
+  if (style.indent && style.indent->size() > kWidestIndent) {
+    return Error(Code::kResourceExhausted, "tojson(): an indent of {}, at most {} allowed",
+                 style.indent->size(), kWidestIndent);
   }
   if (style.indent) style.item_separator = std::string(",");
   if (!separators.Is(Kind::kNone)) {
