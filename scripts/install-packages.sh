@@ -20,7 +20,7 @@ declare -A purpose=(
 declare -A packages=(
   [run]='g++ cmake ninja-build pkg-config
     libboost1.81-dev libcli11-dev libfmt-dev libhwy-dev liblemon-dev liburing-dev libpcre2-dev libssl-dev libxxhash-dev libzstd-dev nlohmann-json3-dev prometheus-cpp-dev'
-  [test]='libgtest-dev libgmock-dev openssl python3 python3-jsonschema python3-numpy zstd ccache mold'
+  [test]='libgtest-dev libgmock-dev openssl python3 python3-jinja2 python3-jsonschema python3-numpy zstd ccache mold'
   [benches]='libbenchmark-dev'
   [clang]='clang libclang-rt-14-dev'
   [check]='clang-format python3'

@@ -46,7 +46,7 @@ def names_of(text):
                 names.add(found[1] or found[2])
             elif (found := FUNCTION.match(line)) and "=" not in line[:found.end()]:
                 names.add(f"{found[1]}({parameters(body, start + found.end() - 1)})")
-            elif found := VALUE.match(line):
+            elif (found := VALUE.match(line)) and found[1] != "struct":  # which has no name there
                 names.add(found[1])
     return names
 

@@ -1,6 +1,6 @@
 // The known formats of chat prompts, and how to recognise them. Models state theirs as a Jinja
-// program. Programs from model files are never run; the format is recognised by markers in the
-// program's text.
+// program. It is not run here (jinja/chat_prompt.h does that); the format is recognised by markers
+// in the program's text.
 #pragma once
 
 #include <string_view>
