@@ -57,7 +57,13 @@ def clashes(sources):
     for source, text in sources:
         for name in names_of(text):
             owners[name].append(source)
-    return sorted((name, found) for name, found in owners.items() if len(found) > 1)
+    faults = {name: found for name, found in owners.items() if len(found) > 1}
+    # Functions may be overloaded, but not by a type or a value.
+    for name in [name for name in owners if "(" in name]:
+        plain = name[:name.index("(")]
+        if others := [source for source in owners.get(plain, []) if source not in owners[name]]:
+            faults[plain] = sorted({*others, *owners[name]})
+    return sorted(faults.items())
 
 
 def check(root):
@@ -67,7 +73,7 @@ def check(root):
             cmake = path.parent / "CMakeLists.txt"
             if cmake.exists() and ALONE.search(cmake.read_text(encoding="utf-8")):
                 continue
-            if path.stem.endswith("_bench"):
+            if path.stem.endswith("_bench") or path.stem == "main":  # programs of their own
                 continue
             is_test = path.stem.endswith("_test")
             groups[path.parent, is_test].append((path, path.read_text(encoding="utf-8")))
@@ -91,6 +97,7 @@ def self_test():
     assert clash("using Row = int;\n", "enum class Row {\n};\n")
     assert clash("int Sum(int a,\n        int b) {\n}\n", "int Sum(int x, int y);\n")
     assert clash("std::vector<int> Of(const std::map<int, int>& m) {\n}\n", "int Of(const std::map<int, int>& n) {\n}\n")
+    assert clash("int Sum(int a) {\n}\n", "using Sum = int;\n")
     assert not clash("int Sum(int a) {\n}\n", "int Sum(double a) {\n}\n"), "overloads may be"
     assert not clash("int One() {\n  int same = 1;\n}\n", "int Two() {\n  int same = 2;\n}\n"), "inner names may be"
     assert not clashes([("a.cc", "int kOne = 1;\n"), ("b.cc", "int kOne = 1;\n")]), "outside is the linker's matter"

@@ -5,7 +5,7 @@
 namespace troupe::jinja {
 namespace {
 
-using Segments = std::vector<TextSegment>;
+using MarkedSegments = std::vector<TextSegment>;
 
 TEST(MarkedText, JoinsRunsOfOneOrigin) {
   MarkedText text("ab");
@@ -15,7 +15,7 @@ TEST(MarkedText, JoinsRunsOfOneOrigin) {
   text.Append(MarkedText("f", Origin::kOutside));
   text.Append("g");
   EXPECT_EQ(text.bytes(), "abcdefg");
-  EXPECT_EQ(text.Segments(), (Segments{{"abc", true}, {"def", false}, {"g", true}}));
+  EXPECT_EQ(text.Segments(), (MarkedSegments{{"abc", true}, {"def", false}, {"g", true}}));
   EXPECT_EQ(text.OriginAt(2), Origin::kTemplate);
   EXPECT_EQ(text.OriginAt(3), Origin::kOutside);
 }
@@ -24,7 +24,7 @@ TEST(MarkedText, ASliceKeepsItsMarks) {
   MarkedText text("ab");
   text.Append("cd", Origin::kOutside);
   text.Append("ef");
-  EXPECT_EQ(text.Slice(1, 2).Segments(), (Segments{{"b", true}, {"c", false}}));
+  EXPECT_EQ(text.Slice(1, 2).Segments(), (MarkedSegments{{"b", true}, {"c", false}}));
   EXPECT_FALSE(text.Slice(4, 2).HasOutside());
   EXPECT_EQ(text.Slice(0, 2).Whole(), Origin::kTemplate);
   EXPECT_EQ(text.Slice(3, 3).Whole(), Origin::kOutside);
@@ -36,7 +36,7 @@ TEST(MarkedText, NothingHasNoOrigin) {
   MarkedText text;
   text.Append("", Origin::kOutside);
   text.Append("a");
-  EXPECT_EQ(text.Segments(), (Segments{{"a", true}}));
+  EXPECT_EQ(text.Segments(), (MarkedSegments{{"a", true}}));
 }
 
 }  // namespace
