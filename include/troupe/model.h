@@ -128,7 +128,7 @@ class Model {
   // Does not wait for other requests. kInvalidArgument: the request could never be answered.
   // kResourceExhausted: its prompt is longer than the context. kUnavailable: the queue is full; try
   // again after Status::retry_after() seconds. kUnimplemented: a chat in a format that is not
-  // known. kFailedPrecondition: the model was closed.
+  // known. kFailedPrecondition: the model was closed, or opened without what the request asks for.
   Result<Generation> Start(Request request, Callbacks callbacks = {});
 
   // Ends all requests with kCancelled after the pass that runs, and waits until that is done and no

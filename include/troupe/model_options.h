@@ -33,6 +33,8 @@ struct ModelOptions {
   // That a pass should take while somebody waits for its next token: how much of a long prompt is
   // read in between.
   double pass_seconds = 0.2;
+  // Requests may have rules for their answers (Request::rule), which takes memory.
+  bool answer_rules = false;
   Lossiness lossiness = Exact{};
   StorageOptions storage;
 };

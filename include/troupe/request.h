@@ -47,12 +47,29 @@ struct Sampling {
   bool operator==(const Sampling&) const = default;
 };
 
+// What the text of an answer must be: tokens that cannot lead there are never chosen, and the
+// answer ends where nothing more may come. Cut off by max_tokens it may be a beginning of such a
+// text.
+struct AnswerRule {
+  enum class Kind {
+    kJsonObject,  // any
+    kJsonSchema,  // a JSON value that the schema in `text` allows
+    kGrammar,     // a text of the grammar in `text` (GBNF)
+  };
+  Kind kind = Kind::kJsonObject;
+  std::string text;
+
+  bool operator==(const AnswerRule&) const = default;
+};
+
 struct Request {
   Prompt prompt;
   std::size_t max_tokens = 128;
   Sampling sampling;
   std::vector<std::string> stop;  // texts before which the answer ends; no empty ones
   bool ignore_end = false;        // goes on past the tokens that end an answer
+  // Of models that were opened with ModelOptions::answer_rules.
+  std::optional<AnswerRule> rule = {};
   // Answered exactly even if the model was opened to lose quality for speed.
   bool exact = false;
   // After this time the request fails; of those that wait, the most urgent is read first.

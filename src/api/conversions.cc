@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "api/answer_rules.h"
 #include "text/chat_template.h"
 
 namespace troupe {
@@ -56,6 +57,11 @@ Result<EngineOptions> ToEngineOptions(const ModelOptions& options) {
   TROUPE_RETURN_IF_ERROR(Check(options.lossiness));
   engine.offload.lossiness = options.lossiness;
   engine.sequences = options.sequences;
+  if (options.answer_rules) {
+    engine.beside = [sequences = options.sequences](const ModelConfig& config) {
+      return AnswerRules::MostBytes(config.vocabulary, sequences);
+    };
+  }
   return engine;
 }
 

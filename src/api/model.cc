@@ -4,6 +4,7 @@
 #include <atomic>
 #include <utility>
 
+#include "api/answer_rules.h"
 #include "api/callback_gate.h"
 #include "api/conversions.h"
 #include "api/model_access.h"
@@ -98,6 +99,8 @@ class Model::Impl {
   static Result<std::unique_ptr<Impl>> Of(std::unique_ptr<Engine> opened,
                                           const ModelOptions& options) {
     auto impl = std::make_unique<Impl>(std::move(opened));
+    if (options.answer_rules)
+      impl->rules = std::make_unique<AnswerRules>(impl->engine->tokenizer());
     TROUPE_ASSIGN_OR_RETURN(impl->batcher,
                             Batcher::Create(impl->runner_, impl->engine->tokenizer(), impl->clock,
                                             ToBatcherOptions(options, impl->plan.pass_rows)));
@@ -111,9 +114,18 @@ class Model::Impl {
 
   Result<std::shared_ptr<Ticket>> Start(Request request,
                                         const std::shared_ptr<CallbackGate>& gate) {
+    std::shared_ptr<TokenConstraint> constraint;
+    if (request.rule) {
+      if (rules == nullptr) {
+        return Error(Code::kFailedPrecondition,
+                     "a rule for the answer, and the model was opened without answer_rules");
+      }
+      TROUPE_ASSIGN_OR_RETURN(constraint, rules->For(*request.rule));
+    }
     TROUPE_ASSIGN_OR_RETURN(BatchRequest batch,
                             ToBatchRequest(std::move(request), engine->tokenizer(),
                                            engine->chat_format(), clock.Now()));
+    batch.options.constraint = std::move(constraint);
     if (gate != nullptr) Connect(gate, batch);
     return batcher->Submit(std::move(batch));
   }
@@ -122,6 +134,7 @@ class Model::Impl {
   const std::unique_ptr<Engine> engine;
   const Plan plan;
   std::atomic<std::uint64_t> refused{0};
+  std::unique_ptr<AnswerRules> rules;  // null: requests have none
 
  private:
   EngineRunner runner_;

@@ -32,6 +32,7 @@ TextGeneration::TextGeneration(const Tokenizer& tokenizer, std::vector<TokenId> 
       start_(clock.Now()),
       sinks_(std::move(sinks)),
       sampler_(std::move(sampler)),
+      constraint_(options.constraint),
       decoder_(tokenizer),
       stops_(options.stop) {}
 
@@ -77,10 +78,22 @@ void TextGeneration::Read(std::size_t tokens) {
   if (max_tokens_ == 0) End(State::kFinished, FinishReason::kLength);
 }
 
+Result<TokenId> TextGeneration::Choose(std::span<const float> logits, SamplerScratch& scratch) {
+  if (constraint_ == nullptr) return sampler_.Sample(logits, scratch);
+  TROUPE_ASSIGN_OR_RETURN(const TokenSet* const allowed, constraint_->Allowed());
+  return sampler_.Sample(logits, scratch, allowed);
+}
+
+Result<bool> TextGeneration::EndsWith(TokenId token) {
+  if (constraint_ == nullptr) return false;
+  TROUPE_RETURN_IF_ERROR(constraint_->Advance(token));
+  return constraint_->IsDone();
+}
+
 Status TextGeneration::Accept(std::span<const float> logits, SamplerScratch& scratch) {
   TROUPE_CHECK(state_ == State::kDecoding);
   if (!answer_.tokens.empty()) ++answer_.usage.decode_steps;
-  const Result<TokenId> sampled = sampler_.Sample(logits, scratch);
+  const Result<TokenId> sampled = Choose(logits, scratch);
   if (!sampled.ok()) {
     Fail(sampled.status());
     return status_;
@@ -105,11 +118,18 @@ Status TextGeneration::Accept(std::span<const float> logits, SamplerScratch& scr
   sampler_.Accept(token);
   answer_.tokens.push_back(token);
   Show(stops_.Push(decoder_.Push(token)));
+  const Result<bool> ends = EndsWith(token);
+  if (!ends.ok()) {
+    Fail(ends.status());
+    return status_;
+  }
   if (stops_.found()) {
     answer_.stopped_by = *stops_.found();
     End(State::kFinished, FinishReason::kStopString);
   } else if (refused_) {
     Cancel();
+  } else if (*ends) {
+    End(State::kFinished, FinishReason::kEndToken);
   } else if (answer_.tokens.size() == max_tokens_) {
     End(State::kFinished, FinishReason::kLength);
   } else if (answer_.usage.prompt_tokens + answer_.tokens.size() > room_) {

@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "expert/pass_facts.h"
 #include "model/expert_source.h"
+#include "text/grammar/token_constraint.h"
 #include "text/sampler.h"
 #include "text/stop_strings.h"
 #include "text/stream_decoder.h"
@@ -29,6 +30,8 @@ struct GenerateOptions {
   Sampling sampler;
   std::vector<std::string> stop;
   bool ignore_end = false;  // goes on past the tokens that end an answer
+  // Which tokens may come next: of this answer alone. Null: all.
+  std::shared_ptr<TokenConstraint> constraint = {};
 };
 
 // Called with each piece of text as soon as its characters are complete; false cancels, and it is
@@ -103,6 +106,9 @@ class TextGeneration {
                  GenerationSinks sinks, Sampler sampler);
 
   double Seconds() const { return static_cast<double>(clock_->Now() - start_) * 1e-9; }
+  Result<TokenId> Choose(std::span<const float> logits, SamplerScratch& scratch);
+  // Whether the constraint, if there is one, lets nothing more come after the token.
+  Result<bool> EndsWith(TokenId token);
   void Show(const std::string& piece);
   void End(State state, FinishReason reason);
 
@@ -115,6 +121,7 @@ class TextGeneration {
   Nanos start_;
   GenerationSinks sinks_;
   Sampler sampler_;
+  std::shared_ptr<TokenConstraint> constraint_;
   StreamDecoder decoder_;
   StopMatcher stops_;
   State state_ = State::kReading;

@@ -51,10 +51,6 @@ void RefuseUnknown(const JsonValue& body) {
   if (Says(body, "tools") && body.At("tools").size() > 0) {
     body.At("tools").Fail("none: tools are not supported");
   }
-  if (Says(body, "response_format")) {
-    const JsonValue type = body.At("response_format").At("type");
-    if (type.String() != "text") type.Fail("'text'");
-  }
   if (Says(body, "modalities")) {
     for (std::size_t i = 0; i < body.At("modalities").size(); ++i) {
       const JsonValue modality = body.At("modalities").At(i);

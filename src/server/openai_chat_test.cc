@@ -63,6 +63,24 @@ TEST(OpenAiChat, FieldsSayHowTokensAreChosenAndWhenAnAnswerEnds) {
   EXPECT_TRUE(call.call.stream && call.call.include_usage);
 }
 
+TEST(OpenAiChat, AnAnswerMayHaveToBeJsonOrFollowAGrammar) {
+  const auto rule = [](std::string_view fields) { return *ReadChat(With(fields)).request.rule; };
+  using Kind = AnswerRule::Kind;
+  EXPECT_EQ(rule(R"("response_format":{"type":"json_object"})"),
+            (AnswerRule{Kind::kJsonObject, ""}));
+  const AnswerRule schema = {Kind::kJsonSchema, R"({"type":"integer"})"};
+  EXPECT_EQ(rule(R"("response_format":{"type":"json_schema","json_schema":)"
+                 R"({"name":"a","schema":{"type":"integer"},"strict":true}})"),
+            schema);
+  EXPECT_EQ(rule(R"("json_schema":{"type":"integer"})"), schema);
+  EXPECT_EQ(rule(R"("grammar":"root ::= \"a\"")"), (AnswerRule{Kind::kGrammar, "root ::= \"a\""}));
+  EXPECT_FALSE(ReadChat(With(R"("response_format":{"type":"text"})")).request.rule);
+  EXPECT_THAT(ErrorOfChat(With(R"("json_schema":{},"response_format":{"type":"json_object"})")),
+              HasSubstr("response_format: "));
+  EXPECT_THAT(ErrorOfChat(With(R"("response_format":{"type":"json_schema"})")),
+              HasSubstr("response_format: no 'json_schema'"));
+}
+
 TEST(OpenAiChat, FieldsThatAreNullAreAsIfTheyWereNotThere) {
   const ChatCall call =
       ReadChat(With(R"("temperature":null,"stop":null,"tools":null,"n":null,)"
@@ -98,7 +116,7 @@ TEST(OpenAiChat, WhatIsWrongIsNamedByItsField) {
         {R"("top_logprobs":2)", "top_logprobs: "},
         {R"("logprobs":true,"top_logprobs":21)", "top_logprobs: "},
         {R"("tools":[{"type":"function"}])", "tools: "},
-        {R"("response_format":{"type":"json_object"})", "response_format.type: "},
+        {R"("response_format":{"type":"xml"})", "response_format.type: "},
         {R"("quality":"best")", "quality: "},
         {R"("timeout":0)", "timeout: "}}) {
     EXPECT_THAT(ErrorOfChat(With(fields)), HasSubstr(place)) << fields;

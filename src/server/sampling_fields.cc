@@ -5,6 +5,8 @@
 #include <charconv>
 #include <chrono>
 #include <limits>
+#include <optional>
+#include <utility>
 
 namespace troupe {
 namespace {
@@ -28,6 +30,43 @@ void ReadBias(const JsonValue& body, Sampling& sampling) {
     sampling.logit_bias[id] =
         number <= -100 ? -std::numeric_limits<float>::infinity() : static_cast<float>(number);
   }
+}
+
+std::string SchemaIn(const JsonValue& schema) {
+  if (!schema.IsObject()) schema.Fail("a JSON Schema, an object");
+  return schema.raw().Dump();
+}
+
+std::optional<AnswerRule> RuleIn(const JsonValue& body) {
+  using Kind = AnswerRule::Kind;
+  std::optional<AnswerRule> rule;
+  const auto set = [&](const char* key, AnswerRule found) {
+    if (rule) body.At(key).Fail("one of grammar, json_schema and response_format");
+    rule = std::move(found);
+  };
+  if (Says(body, "grammar")) {
+    set("grammar", {.kind = Kind::kGrammar, .text = body.At("grammar").String()});
+  }
+  if (Says(body, "json_schema")) {
+    set("json_schema", {.kind = Kind::kJsonSchema, .text = SchemaIn(body.At("json_schema"))});
+  }
+  if (!Says(body, "response_format")) return rule;
+  const JsonValue format = body.At("response_format");
+  const JsonValue type = format.At("type");
+  if (type.String() == "json_object") {
+    // llama.cpp's clients put a schema beside it.
+    if (Says(format, "schema")) {
+      set("response_format", {.kind = Kind::kJsonSchema, .text = SchemaIn(format.At("schema"))});
+    } else {
+      set("response_format", {.kind = Kind::kJsonObject, .text = ""});
+    }
+  } else if (type.String() == "json_schema") {
+    set("response_format",
+        {.kind = Kind::kJsonSchema, .text = SchemaIn(format.At("json_schema").At("schema"))});
+  } else if (type.String() != "text") {
+    type.Fail("'text', 'json_object' or 'json_schema'");
+  }
+  return rule;
 }
 
 }  // namespace
@@ -84,6 +123,7 @@ void ReadGeneration(const JsonValue& body, Request& request) {
     if (body.At("quality").String() != "exact") body.At("quality").Fail("'exact'");
     request.exact = true;
   }
+  request.rule = RuleIn(body);
   if (Says(body, "timeout")) {
     const double seconds = body.At("timeout").Number(0.001, kMostSeconds);
     request.timeout = std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));

@@ -14,7 +14,8 @@ namespace troupe {
 // temperature, top_p, top_k, min_p, seed, logit_bias, presence_penalty, frequency_penalty and
 // repeat_penalty (also as repetition_penalty), repeat_last_n.
 void ReadSampling(const JsonValue& body, Sampling& sampling);
-// Those, and stop, ignore_eos, quality ("exact") and timeout (seconds).
+// Those, and stop, ignore_eos, quality ("exact"), timeout (seconds), and what the answer must be:
+// grammar (GBNF), json_schema, or response_format as OpenAI has it.
 void ReadGeneration(const JsonValue& body, Request& request);
 
 // A field that is not there or null is as if it were not said.

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "api/answer_rules.h"
 #include "api/model_access.h"
 #include "runtime/machine_costs.h"
 #include "server/http/http_server.h"
@@ -24,6 +25,8 @@ namespace {
 
 constexpr std::size_t kMostKeyBytes = 1 << 16;
 constexpr std::uint32_t kMostServed = 1024;
+// Connections, bodies of requests, and what clients have not read yet.
+constexpr Bytes kTransport = 24_MiB;
 
 // SIGTERM and SIGINT, taken by one thread: whoever waits here is told of the first.
 class EndSignals {
@@ -138,11 +141,15 @@ class ServeCommand final : public Command {
     TROUPE_ASSIGN_OR_RETURN(const Sampling sampling, sampler_.Sampler());
     TROUPE_RETURN_IF_ERROR(FindKeys());
     engine_.HoldSequences(parallel_);
+    engine_.TakesBeside([this](const ModelConfig& config) {
+      return kTransport + AnswerRules::MostBytes(config.vocabulary, parallel_);
+    });
     TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, engine_.Open());
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
                             ModelAccess::Of(std::move(engine), {.sequences = parallel_,
                                                                 .queue = queue_,
-                                                                .pass_seconds = pass_ms_ * 1e-3}));
+                                                                .pass_seconds = pass_ms_ * 1e-3,
+                                                                .answer_rules = true}));
     Service service(*model, {.name = name_.empty() ? NameOf(engine_.model()) : name_,
                              .sampling = sampling,
                              .most_tokens = tokens_.value_or(0)});

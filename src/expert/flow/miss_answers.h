@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-struct AnswerRules {
+struct MissAnswerRules {
   MissOrder order = MissOrder::kRows;
   // Decisions may not depend on which load ends first: the order is the same whether a miss is on
   // its way or not, and low copies are loaded wherever they may answer.
@@ -21,7 +21,7 @@ struct AnswerRules {
 
 class MissAnswers {
  public:
-  explicit MissAnswers(AnswerRules rules) : rules_(rules) {}
+  explicit MissAnswers(MissAnswerRules rules) : rules_(rules) {}
 
   // Of everything that the demand waits for. Sorts `waiting` by the order of loading, fills
   // `unplaced`, and moves to `elsewhere` what a place computes. `left` of each miss says what is to
@@ -35,7 +35,7 @@ class MissAnswers {
   void Obey(OpenDemand& demand, const MissPlan& plan);
   void Count(MissAnswer answer);
 
-  AnswerRules rules_;
+  MissAnswerRules rules_;
   bool low_as_asked_ = true;  // low copies are loaded wherever they may answer
   MissPlanner planner_;
   std::vector<std::uint32_t> every_place_;  // 0, 1, …

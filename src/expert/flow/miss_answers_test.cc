@@ -29,7 +29,8 @@ const AnswerCosts kCosts = {.full = 2_B, .low = 1_B, .medium = {.bytes_per_secon
 
 class MissAnswersTest : public testing::Test {
  protected:
-  void Decide(std::vector<WaitingMiss> misses, const AnswerCosts& costs, AnswerRules rules = {}) {
+  void Decide(std::vector<WaitingMiss> misses, const AnswerCosts& costs,
+              MissAnswerRules rules = {}) {
     demand_.Reset();
     demand_.waiting = std::move(misses);
     answers_ = std::make_unique<MissAnswers>(rules);
@@ -59,7 +60,7 @@ TEST_F(MissAnswersTest, LoadsBeginWithTheMostRowsAndThoseUnderWayAreWaitedFor) {
 }
 
 TEST_F(MissAnswersTest, WhereDecisionsMustRepeatTheOrderIsTheSameWhateverIsUnderWay) {
-  const AnswerRules repeatable = {.repeatable = true};
+  const MissAnswerRules repeatable = {.repeatable = true};
   Decide({MissOf(0, 1), Joined(1, 1), MissOf(2, 5)}, kCosts, repeatable);
   std::vector<std::uint32_t> order;
   for (const WaitingMiss& miss : demand_.waiting) order.push_back(miss.event.id.expert);
