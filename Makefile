@@ -15,9 +15,10 @@ THREADED_TESTS := thread_pool_test async_reader_test uring_reader_test throttled
   expert_loader_test expert_cache_test prefetcher_test offloaded_experts_test exactness_test \
   offload_exactness_test batch_exactness_test replay_exactness_test precision_pair_test \
   substitution_engine_test batcher_test batch_loop_test ticket_test engine_runner_test \
-  callback_gate_test handle_test model_test
+  callback_gate_test handle_test model_test answer_rules_test http_outbox_test http_exchange_test \
+  http_server_test service_test
 
-.PHONY: run test build install benches check tidy asan tsan tsan-loop neon fuzz conformance bench clean help
+.PHONY: run test build install benches check tidy asan tsan tsan-loop neon fuzz clients conformance bench clean help
 .DEFAULT_GOAL := build
 
 run: ## build, then generate text with the better of the models that come with the project
@@ -71,6 +72,11 @@ neon: ## compile the kernels for ARM with a cross compiler
 benches: ## build the microbenchmarks, *_bench under build/release
 	@scripts/install-packages.sh run test benches
 	@scripts/build.sh release $(JOBS) benches
+
+clients: ## ask the server through the SDKs of OpenAI and Anthropic (wants node 20)
+	@scripts/install-packages.sh run clients
+	@scripts/build.sh release $(JOBS) program
+	@tests/clients/run $(TROUPE)
 
 conformance: ## compare with a live llama.cpp and check the committed goldens (wants node 20)
 	@scripts/install-packages.sh run llamacpp

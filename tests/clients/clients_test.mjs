@@ -1,0 +1,146 @@
+// What people's own clients make of the server: every endpoint that they call, whole and streamed, and errors as they raise
+// them. Started by tests/clients/run, with the program's path in TROUPE.
+import Anthropic from '@anthropic-ai/sdk';
+import OpenAI from 'openai';
+import assert from 'node:assert/strict';
+import {spawn} from 'node:child_process';
+import {after, before, test} from 'node:test';
+import {fileURLToPath} from 'node:url';
+
+const model = fileURLToPath(new URL('../../models/tiny-qwen2moe-q8_0.gguf', import.meta.url));
+const name = 'tiny-qwen2moe-q8_0';
+let server, openai, anthropic;
+
+before(async () => {
+  server = spawn(process.env.TROUPE, ['serve', model, '--port', '0', '--parallel', '4'],
+                 {env: {...process.env, TROUPE_API_KEY: 'secret'}, stdio: ['ignore', 'ignore', 'pipe']});
+  let said = '';
+  const address = await new Promise((resolve, reject) => {
+    server.stderr.on('data', (bytes) => {
+      said += bytes;
+      const found = said.match(/at (http:\S+)/);
+      if (found) resolve(found[1]);
+    });
+    server.on('exit', () => reject(new Error(`the server ended: ${said}`)));
+  });
+  openai = new OpenAI({baseURL: `${address}/v1`, apiKey: 'secret', maxRetries: 0});
+  anthropic = new Anthropic({baseURL: address, apiKey: 'secret', maxRetries: 0});
+});
+after(() => server.kill('SIGTERM'));
+
+const hello = {model: name, messages: [{role: 'user', content: 'Hello'}], max_tokens: 12, seed: 4, ignore_eos: true};
+
+test('openai lists the model', async () => {
+  const models = await openai.models.list();
+  assert.deepEqual(models.data.map((found) => found.id), [name]);
+});
+
+test('openai gets a chat answer, and the same one as a stream', async () => {
+  const whole = await openai.chat.completions.create(hello);
+  assert.equal(whole.choices[0].message.role, 'assistant');
+  assert.equal(whole.choices[0].finish_reason, 'length');
+  assert.equal(whole.usage.completion_tokens, 12);
+  const stream = await openai.chat.completions.create({...hello, stream: true, stream_options: {include_usage: true}});
+  let text = '', usage, reason;
+  for await (const chunk of stream) {
+    text += chunk.choices[0]?.delta.content ?? '';
+    reason = chunk.choices[0]?.finish_reason ?? reason;
+    usage = chunk.usage ?? usage;
+  }
+  assert.equal(text, whole.choices[0].message.content);
+  assert.equal(reason, 'length');
+  assert.deepEqual(usage, whole.usage);
+});
+
+test('the stream helper of openai puts a chat together', async () => {
+  const helper = openai.chat.completions.stream({...hello, n: 2});
+  const final = await helper.finalChatCompletion();
+  const whole = await openai.chat.completions.create({...hello, n: 2});
+  assert.deepEqual(final.choices.map((choice) => choice.message.content),
+                   whole.choices.map((choice) => choice.message.content));
+});
+
+test('openai reads logprobs', async () => {
+  const answer = await openai.chat.completions.create({...hello, logprobs: true, top_logprobs: 3});
+  const tokens = answer.choices[0].logprobs.content;
+  assert.equal(tokens.length, 12);
+  for (const token of tokens) {
+    assert.ok(token.logprob <= 0);
+    assert.equal(token.top_logprobs.length, 3);
+    assert.equal(Buffer.from(token.bytes).length, token.bytes.length);
+  }
+});
+
+test('openai gets JSON of a schema, whole and parsed by its helper', async () => {
+  const schema = {
+    type: 'object',
+    properties: {size: {type: 'integer', minimum: 1, maximum: 9}, colour: {enum: ['red', 'green']}},
+    required: ['size', 'colour'],
+    additionalProperties: false,
+  };
+  const ask = {...hello, max_tokens: 60, ignore_eos: false,
+               response_format: {type: 'json_schema', json_schema: {name: 'thing', schema, strict: true}}};
+  for (let seed = 0; seed < 8; ++seed) {
+    const answer = await openai.chat.completions.create({...ask, seed, temperature: 1.5});
+    const thing = JSON.parse(answer.choices[0].message.content);
+    assert.ok(thing.size >= 1 && thing.size <= 9);
+    assert.ok(['red', 'green'].includes(thing.colour));
+  }
+  const any = await openai.chat.completions.create({...hello, max_tokens: 100, ignore_eos: false, temperature: 0,
+                                                    response_format: {type: 'json_object'}});
+  if (any.choices[0].finish_reason === 'stop') JSON.parse(any.choices[0].message.content);
+});
+
+test('openai completes texts and tokens', async () => {
+  const ask = {model: name, prompt: ['The kernel', 'One'], max_tokens: 6, temperature: 0};
+  const both = await openai.completions.create(ask);
+  assert.equal(both.choices.length, 2);
+  const one = await openai.completions.create({...ask, prompt: 'One'});
+  assert.equal(both.choices[1].text, one.choices[0].text);
+  let text = '';
+  for await (const chunk of await openai.completions.create({...ask, prompt: 'One', stream: true})) {
+    text += chunk.choices[0]?.text ?? '';
+  }
+  assert.equal(text, one.choices[0].text);
+});
+
+test('openai raises what is wrong, by its field', async () => {
+  await assert.rejects(openai.chat.completions.create({...hello, temperature: 'hot'}),
+                       (error) => error instanceof OpenAI.BadRequestError && /temperature: "hot"/.test(error.message));
+  await assert.rejects(openai.chat.completions.create({...hello, messages: []}), OpenAI.BadRequestError);
+  const stranger = openai.withOptions({apiKey: 'wrong'});
+  await assert.rejects(stranger.models.list(), OpenAI.AuthenticationError);
+});
+
+test('a client of openai that leaves is not waited for', async () => {
+  const stream = await openai.chat.completions.create({...hello, max_tokens: 100, stream: true});
+  for await (const ignored of stream) break;
+  stream.controller.abort();
+  assert.equal((await openai.chat.completions.create(hello)).usage.completion_tokens, 12);
+});
+
+const message = {model: name, max_tokens: 12, messages: [{role: 'user', content: 'Hello'}], system: 'Be brief.',
+                 ignore_eos: true, seed: 4};
+
+test('anthropic gets a message, and the same one as a stream', async () => {
+  const whole = await anthropic.messages.create(message);
+  assert.equal(whole.stop_reason, 'max_tokens');
+  assert.equal(whole.usage.output_tokens, 12);
+  const streamed = await anthropic.messages.stream(message).finalMessage();
+  assert.deepEqual(streamed.content, whole.content);
+  assert.deepEqual(streamed.usage.output_tokens, whole.usage.output_tokens);
+  assert.equal(streamed.stop_reason, 'max_tokens');
+});
+
+test('anthropic counts the tokens that a message would read', async () => {
+  const {max_tokens: ignored, ignore_eos: unused, seed: drawn, ...asked} = message;
+  const count = await anthropic.messages.countTokens(asked);
+  assert.equal(count.input_tokens, (await anthropic.messages.create(message)).usage.input_tokens);
+});
+
+test('anthropic raises what is wrong, by its field', async () => {
+  await assert.rejects(anthropic.messages.create({...message, messages: [{role: 'king', content: 'a'}]}),
+                       (error) => error instanceof Anthropic.BadRequestError && /messages\[0\]\.role/.test(error.message));
+  const stranger = anthropic.withOptions({apiKey: 'wrong'});
+  await assert.rejects(stranger.messages.create(message), Anthropic.AuthenticationError);
+});
