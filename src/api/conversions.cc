@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "api/answer_rules.h"
-#include "text/chat_template.h"
 
 namespace troupe {
 namespace {
@@ -28,10 +27,9 @@ Status Check(const Lossiness& lossiness) {
 }
 
 Result<std::vector<TokenId>> EncodeChat(const std::vector<Message>& messages,
-                                        const Tokenizer& tokenizer, ChatFormat format) {
+                                        const Tokenizer& tokenizer, const ChatPrompts& chat) {
   if (messages.empty()) return InvalidArgument("a chat of no messages, expected at least one");
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<TextSegment> segments,
-                          RenderChat(format, messages, true));
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<TextSegment> segments, chat.Render(messages));
   return tokenizer.EncodeSegments(segments);
 }
 
@@ -71,15 +69,15 @@ BatcherOptions ToBatcherOptions(const ModelOptions& options, std::uint32_t pass_
 }
 
 Result<std::vector<TokenId>> EncodePrompt(const Prompt& prompt, const Tokenizer& tokenizer,
-                                          const Result<ChatFormat>& chat_format) {
+                                          const Result<ChatPrompts>& chat) {
   if (const auto* const ids = std::get_if<std::vector<TokenId>>(&prompt)) return *ids;
   if (const auto* const text = std::get_if<std::string>(&prompt)) return tokenizer.Encode(*text);
-  TROUPE_ASSIGN_OR_RETURN(const ChatFormat format, chat_format);
-  return EncodeChat(std::get<std::vector<Message>>(prompt), tokenizer, format);
+  TROUPE_RETURN_IF_ERROR(chat.status());
+  return EncodeChat(std::get<std::vector<Message>>(prompt), tokenizer, *chat);
 }
 
 Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
-                                    const Result<ChatFormat>& chat_format, Nanos now) {
+                                    const Result<ChatPrompts>& chat, Nanos now) {
   if (std::ranges::find(request.stop, "") != request.stop.end()) {
     return InvalidArgument("an empty stop string stops nowhere, expected some text");
   }
@@ -95,9 +93,9 @@ Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
     }
     batch.deadline = now + std::min<Nanos>(request.timeout->count(), kLongestTimeout);
   }
-  TROUPE_ASSIGN_OR_RETURN(batch.prompt, EncodePrompt(request.prompt, tokenizer, chat_format));
+  TROUPE_ASSIGN_OR_RETURN(batch.prompt, EncodePrompt(request.prompt, tokenizer, chat));
   if (std::holds_alternative<std::vector<Message>>(request.prompt)) {
-    for (std::string& stop : ChatStopStrings(*chat_format)) {
+    for (std::string& stop : chat->StopStrings()) {
       batch.options.stop.push_back(std::move(stop));
     }
   }

@@ -1,5 +1,5 @@
 // The public values (include/troupe) to the engine's own, and back. No engine is needed for any of
-// it but the model's chat format and tokenizer.
+// it but how the model's chats are written, and its tokenizer.
 #pragma once
 
 #include <troupe/model.h>
@@ -8,9 +8,9 @@
 #include "base/status.h"
 #include "runtime/batch_loop.h"
 #include "runtime/batcher.h"
+#include "runtime/chat_prompts.h"
 #include "runtime/engine_plan.h"
 #include "runtime/generation.h"
-#include "text/chat_format.h"
 #include "text/tokenizer.h"
 
 namespace troupe {
@@ -23,11 +23,11 @@ BatcherOptions ToBatcherOptions(const ModelOptions& options, std::uint32_t pass_
 
 // The tokens of a prompt. Fails as its request would.
 Result<std::vector<TokenId>> EncodePrompt(const Prompt& prompt, const Tokenizer& tokenizer,
-                                          const Result<ChatFormat>& chat_format);
+                                          const Result<ChatPrompts>& chat);
 
 // Encodes the prompt, and adds the stop strings of a chat's format. Without its sinks.
 Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
-                                    const Result<ChatFormat>& chat_format, Nanos now);
+                                    const Result<ChatPrompts>& chat, Nanos now);
 
 // `lossiness`: the chain in force.
 Plan ToPlan(const EnginePlan& plan, std::string lossiness);

@@ -15,11 +15,11 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const Result<ChatFormat> kNoFormat = Error(Code::kUnimplemented, "no chat format");
+const Result<ChatPrompts> kNoFormat = Error(Code::kUnimplemented, "no chat format");
 
 class Conversions : public testing::Test {
  protected:
-  Result<BatchRequest> Convert(Request request, const Result<ChatFormat>& format = kNoFormat) {
+  Result<BatchRequest> Convert(Request request, const Result<ChatPrompts>& format = kNoFormat) {
     return ToBatchRequest(std::move(request), *tokenizer_, format, /*now=*/1000);
   }
   std::unique_ptr<Tokenizer> tokenizer_ = MakeTokenizer(TinyByteLevelVocab()).value();
@@ -29,16 +29,18 @@ TEST_F(Conversions, APromptIsTextOrTokensOrAChat) {
   EXPECT_EQ(Convert({.prompt = "hello"})->prompt, tokenizer_->Encode("hello").value());
   EXPECT_THAT(Convert({.prompt = std::vector<TokenId>{7, 8}})->prompt, ElementsAre(7, 8));
   const Request chat{.prompt = std::vector<Message>{{.role = "user", .content = "hello"}}};
-  const BatchRequest rendered = Convert(chat, ChatFormat::kTulu).value();
+  const BatchRequest rendered = Convert(chat, ChatPrompts::In(ChatFormat::kTulu)).value();
   EXPECT_THAT(tokenizer_->Decode(rendered.prompt).value(), HasSubstr("<|user|>\nhello"));
   EXPECT_THAT(rendered.options.stop, testing::SizeIs(ChatStopStrings(ChatFormat::kTulu).size()));
 }
 
 TEST_F(Conversions, RefuseAChatWithoutMessagesWithAnUnknownRoleOrAnUnknownFormat) {
   const Request empty{.prompt = std::vector<Message>{}};
-  EXPECT_EQ(Convert(empty, ChatFormat::kTulu).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Convert(empty, ChatPrompts::In(ChatFormat::kTulu)).status().code(),
+            Code::kInvalidArgument);
   const Request stranger{.prompt = std::vector<Message>{{.role = "cat", .content = "meow"}}};
-  EXPECT_EQ(Convert(stranger, ChatFormat::kTulu).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Convert(stranger, ChatPrompts::In(ChatFormat::kTulu)).status().code(),
+            Code::kInvalidArgument);
   EXPECT_EQ(Convert(stranger).status().code(), Code::kUnimplemented);
 }
 

@@ -124,7 +124,7 @@ class Model::Impl {
     }
     TROUPE_ASSIGN_OR_RETURN(BatchRequest batch,
                             ToBatchRequest(std::move(request), engine->tokenizer(),
-                                           engine->chat_format(), clock.Now()));
+                                           engine->chat(), clock.Now()));
     batch.options.constraint = std::move(constraint);
     if (gate != nullptr) Connect(gate, batch);
     return batcher->Submit(std::move(batch));
@@ -185,7 +185,7 @@ Result<std::vector<TokenId>> Model::Tokenize(std::string_view text) const {
 }
 
 Result<std::vector<TokenId>> Model::PromptTokens(const Prompt& prompt) const {
-  return EncodePrompt(prompt, impl_->engine->tokenizer(), impl_->engine->chat_format());
+  return EncodePrompt(prompt, impl_->engine->tokenizer(), impl_->engine->chat());
 }
 
 Result<std::string> Model::Detokenize(std::span<const TokenId> tokens) const {

@@ -38,7 +38,7 @@ struct Engine::Opened {
   PlannedMemory::Share planned;
   WeightStore weights;
   std::unique_ptr<Tokenizer> tokenizer;
-  Result<ChatFormat> chat_format;
+  Result<ChatPrompts> chat;
   Bytes bytes_touched;
 };
 
@@ -49,7 +49,7 @@ Engine::Engine(Opened opened)
       planned_(std::move(opened.planned)),
       weights_(std::move(opened.weights)),
       tokenizer_(std::move(opened.tokenizer)),
-      chat_format_(std::move(opened.chat_format)),
+      chat_(std::move(opened.chat)),
       pool_(plan_.threads),
       slots_(plan_.memory.sequences),
       sampler_scratch_(config_->vocabulary),
@@ -171,7 +171,7 @@ Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const Engi
                                              .planned = std::move(model.planned),
                                              .weights = std::move(weights),
                                              .tokenizer = std::move(model.tokenizer),
-                                             .chat_format = std::move(model.chat_format),
+                                             .chat = std::move(model.chat),
                                              .bytes_touched = model.facts.TouchedPerToken()}));
   engine->offload_options_ = options.offload;
   engine->expert_layouts_ = model.measure.experts;

@@ -20,6 +20,7 @@
 #include "model/transformer.h"
 #include "model/weight_loader.h"
 #include "model/weights.h"
+#include "runtime/chat_prompts.h"
 #include "runtime/engine_plan.h"
 #include "runtime/logit_rows.h"
 #include "runtime/model_profile.h"
@@ -27,7 +28,6 @@
 #include "runtime/planned_memory.h"
 #include "runtime/sequence_rows.h"
 #include "runtime/sequence_slots.h"
-#include "text/chat_template.h"
 #include "text/sampler.h"
 #include "text/tokenizer.h"
 
@@ -50,7 +50,7 @@ class Engine {
   const OffloadOptions& offload_options() const { return offload_options_; }  // as asked for
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   // The format that the model's chat template is in; the error says which it is not.
-  Result<ChatFormat> chat_format() const { return chat_format_; }
+  const Result<ChatPrompts>& chat() const { return chat_; }
 
   // For sessions.
   SequenceSlots& sequence_slots() { return slots_; }
@@ -100,7 +100,7 @@ class Engine {
   OffloadOptions offload_options_;
   WeightStore weights_;
   std::unique_ptr<Tokenizer> tokenizer_;
-  Result<ChatFormat> chat_format_;
+  Result<ChatPrompts> chat_;
   ThreadPool pool_;
   MonotonicClock clock_;
   std::unique_ptr<ExpertSource> experts_;

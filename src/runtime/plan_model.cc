@@ -138,7 +138,7 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
   TROUPE_ASSIGN_OR_RETURN(ModelConfig read_config, ReadModelConfig(file.metadata()));
   auto config = std::make_unique<const ModelConfig>(std::move(read_config));
   TROUPE_ASSIGN_OR_RETURN(Vocab vocab, LoadVocab(file.metadata(), path));
-  Result<ChatFormat> chat_format = RecogniseChatFormat(vocab.chat_template);
+  Result<ChatPrompts> chat = ChatPrompts::Of(vocab);
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, MakeTokenizer(std::move(vocab)));
   TROUPE_ASSIGN_OR_RETURN(ModelFacts facts, InspectModel(file));
   TROUPE_ASSIGN_OR_RETURN(WeightMeasure measure, MeasureWeights(file, *config));
@@ -201,7 +201,7 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
   return PlannedModel{.file = std::move(file),
                       .config = std::move(config),
                       .tokenizer = std::move(tokenizer),
-                      .chat_format = std::move(chat_format),
+                      .chat = std::move(chat),
                       .facts = std::move(facts),
                       .measure = std::move(measure),
                       .container = std::move(container),

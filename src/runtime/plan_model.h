@@ -12,12 +12,12 @@
 #include "model/config.h"
 #include "model/inspect.h"
 #include "model/weight_loader.h"
+#include "runtime/chat_prompts.h"
 #include "runtime/engine_plan.h"
 #include "runtime/model_profile.h"
 #include "runtime/planned_memory.h"
 #include "runtime/slot_loads.h"
 #include "store/expert_store.h"
-#include "text/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace troupe {
@@ -26,7 +26,7 @@ struct PlannedModel {
   GgufModel file;
   std::unique_ptr<const ModelConfig> config;  // the plan points to it
   std::unique_ptr<Tokenizer> tokenizer;
-  Result<ChatFormat> chat_format;
+  Result<ChatPrompts> chat;
   ModelFacts facts;
   WeightMeasure measure;  // points into the file's tensor table
   std::string container;  // path; empty: experts are read from the model file itself

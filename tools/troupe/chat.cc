@@ -7,7 +7,6 @@
 #include <iostream>
 #include <optional>
 
-#include "text/chat_template.h"
 #include "troupe/bounded_line.h"
 #include "troupe/interrupt.h"
 #include "troupe/remark.h"
@@ -31,16 +30,17 @@ std::size_t KeepCommonPrefix(Session& session, std::span<const TokenId> prompt) 
 }  // namespace
 
 Status Chat(Engine& engine, GenerateOptions options, const std::string& system) {
-  TROUPE_ASSIGN_OR_RETURN(const ChatFormat format, engine.chat_format());
+  TROUPE_RETURN_IF_ERROR(engine.chat().status());
+  const ChatPrompts& chat = *engine.chat();
   TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(engine));
-  const std::vector<std::string> stops = ChatStopStrings(format);
+  const std::vector<std::string> stops = chat.StopStrings();
   options.stop.insert(options.stop.end(), stops.begin(), stops.end());
   const bool terminal = ::isatty(STDIN_FILENO) == 1;
   if (terminal) {
     Remark(
         "Chat format {}. A line is a message; /new forgets the talk; Ctrl-C ends an answer, "
         "Ctrl-D the program.\n",
-        Name(format));
+        chat.name());
   }
   std::vector<Message> messages;
   // A message that cannot be taken is answered with the reason; the talk goes on without it.
@@ -73,9 +73,12 @@ Status Chat(Engine& engine, GenerateOptions options, const std::string& system) 
       continue;
     }
     messages.push_back({.role = "user", .content = line});
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<TextSegment> segments,
-                            RenderChat(format, messages, true));
-    const Result<std::vector<TokenId>> encoded = engine.tokenizer().EncodeSegments(segments);
+    const Result<std::vector<TextSegment>> segments = chat.Render(messages);
+    if (!segments.ok()) {
+      refuse(segments.status());
+      continue;
+    }
+    const Result<std::vector<TokenId>> encoded = engine.tokenizer().EncodeSegments(*segments);
     if (!encoded.ok()) {
       refuse(encoded.status());
       continue;
