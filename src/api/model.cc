@@ -122,9 +122,9 @@ class Model::Impl {
       }
       TROUPE_ASSIGN_OR_RETURN(constraint, rules->For(*request.rule));
     }
-    TROUPE_ASSIGN_OR_RETURN(BatchRequest batch,
-                            ToBatchRequest(std::move(request), engine->tokenizer(),
-                                           engine->chat(), clock.Now()));
+    TROUPE_ASSIGN_OR_RETURN(
+        BatchRequest batch,
+        ToBatchRequest(std::move(request), engine->tokenizer(), engine->chat(), clock.Now()));
     batch.options.constraint = std::move(constraint);
     if (gate != nullptr) Connect(gate, batch);
     return batcher->Submit(std::move(batch));

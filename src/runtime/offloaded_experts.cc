@@ -65,6 +65,7 @@ void OffloadedExperts::Ask(const ExpertBatch& batch) {
   CollectEnded();
   layer_ = batch.layer;
   demand_ = flow_.Ask(batch.layer, batch.demands, clock_.Now());
+  TROUPE_CHECK(flow_.Elsewhere(*demand_).empty());  // the loads know of no other place
 }
 
 void OffloadedExperts::Advance() {

@@ -1,14 +1,17 @@
 #include "server/access_rules.h"
 
 #include <algorithm>
+#include <cctype>
 
 namespace troupe {
 namespace {
 
 std::string_view KeyOf(const HttpRequest& request) {
-  constexpr std::string_view kBearer = "Bearer ";
+  constexpr std::string_view kBearer = "bearer ";
   const std::string_view said = request.Header("authorization");
-  if (said.starts_with(kBearer)) return said.substr(kBearer.size());
+  const bool bears = std::ranges::equal(said.substr(0, kBearer.size()), kBearer, {},
+                                        [](unsigned char c) { return std::tolower(c); });
+  if (bears) return said.substr(kBearer.size());
   return request.Header("x-api-key");
 }
 

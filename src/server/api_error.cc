@@ -53,13 +53,13 @@ int HttpStatusOf(const Status& status) {
   }
 }
 
-std::string ErrorBody(const Status& status, ErrorStyle style) {
-  const int http = HttpStatusOf(status);
-  Json error = {{"message", status.message()}, {"type", TypeOf(http, style)}};
+std::string ErrorBody(const Status& status, ErrorStyle style, std::optional<int> http) {
+  const int code = http.value_or(HttpStatusOf(status));
+  Json error = {{"message", status.message()}, {"type", TypeOf(code, style)}};
   if (style == ErrorStyle::kAnthropic) {
     return Json{{"type", "error"}, {"error", std::move(error)}}.Dump();
   }
-  error["code"] = http;
+  error["code"] = code;
   return Json{{"error", std::move(error)}}.Dump();
 }
 

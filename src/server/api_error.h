@@ -2,6 +2,9 @@
 // message. Pure.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "base/status.h"
 #include "server/http/http_message.h"
 
@@ -13,7 +16,9 @@ enum class ErrorStyle { kOpenAi, kAnthropic };
 // server ends, 5xx for what is not the client's fault.
 int HttpStatusOf(const Status& status);
 
-std::string ErrorBody(const Status& status, ErrorStyle style = ErrorStyle::kOpenAi);
+// `http`: the status of HTTP that it goes with, where that is not the usual one.
+std::string ErrorBody(const Status& status, ErrorStyle style = ErrorStyle::kOpenAi,
+                      std::optional<int> http = std::nullopt);
 HttpResponse ErrorResponse(const Status& status, ErrorStyle style = ErrorStyle::kOpenAi);
 
 }  // namespace troupe

@@ -124,8 +124,8 @@ class ChatFormatOfOpenAi final : public AnswerFormat {
     if (call_.include_usage) {
       Json chunk = HeadJson(head_, kChunk);
       chunk["choices"] = Json::Array();
-      chunk["usage"] = UsageJson(choices);
-      chunk["troupe"] = TroupeJson(choices);
+      chunk["usage"] = UsageJson(choices, call_.n);
+      chunk["troupe"] = TroupeJson(choices, head_);
       events += EventOf(chunk.Dump());
     }
     return events + EventOf("[DONE]");
@@ -153,8 +153,8 @@ class ChatFormatOfOpenAi final : public AnswerFormat {
            {"finish_reason", OpenAiReason(answer.finish)}});
     }
     body["choices"] = std::move(list);
-    body["usage"] = UsageJson(choices);
-    body["troupe"] = TroupeJson(choices);
+    body["usage"] = UsageJson(choices, call_.n);
+    body["troupe"] = TroupeJson(choices, head_);
     return {.body = body.Dump()};
   }
   HttpResponse Refusal(const Status& status) override { return ErrorResponse(status); }

@@ -94,16 +94,19 @@ class CompletionFormat final : public AnswerFormat {
       : call_(call.call),
         echo_(call.echo),
         head_(std::move(head)),
-        offsets_(kMostChoices * kMostPrompts) {}
+        offsets_(call.prompts.size() * call.call.n, call.echo.size()) {}
 
-  std::string Open() override { return {}; }
+  std::string Open() override {
+    std::string events;
+    if (echo_.empty()) return events;
+    for (std::size_t c = 0; c < call_.n; ++c) events += Event(Choice(c, echo_, nullptr));
+    return events;
+  }
 
   std::string Delta(std::size_t choice, const TextDelta& delta) override {
-    std::string text(delta.text);
-    if (offsets_[choice] == 0) text = echo_ + text;
-    Json json = Choice(choice, text, nullptr);
+    Json json = Choice(choice, delta.text, nullptr);
     if (call_.logprobs) json["logprobs"] = LogprobsJson(delta.tokens, offsets_[choice]);
-    offsets_[choice] += text.size();
+    offsets_[choice] += delta.text.size();
     return Event(std::move(json));
   }
 
@@ -116,8 +119,8 @@ class CompletionFormat final : public AnswerFormat {
     if (call_.include_usage) {
       Json chunk = HeadJson(head_, "text_completion");
       chunk["choices"] = Json::Array();
-      chunk["usage"] = UsageJson(choices);
-      chunk["troupe"] = TroupeJson(choices);
+      chunk["usage"] = UsageJson(choices, call_.n);
+      chunk["troupe"] = TroupeJson(choices, head_);
       events += EventOf(chunk.Dump());
     }
     return events + EventOf("[DONE]");
@@ -145,8 +148,8 @@ class CompletionFormat final : public AnswerFormat {
       list.push_back(std::move(choice));
     }
     body["choices"] = std::move(list);
-    body["usage"] = UsageJson(choices);
-    body["troupe"] = TroupeJson(choices);
+    body["usage"] = UsageJson(choices, call_.n);
+    body["troupe"] = TroupeJson(choices, head_);
     return {.body = body.Dump()};
   }
 

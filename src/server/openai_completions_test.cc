@@ -48,7 +48,8 @@ TEST(OpenAiCompletions, WhatIsWrongIsNamedByItsField) {
 TEST(OpenAiCompletions, AnEchoComesOnceBeforeTheAnswer) {
   const CompletionCall call = ReadCall(R"({"prompt":"The ","echo":true,"stream":true})");
   const auto format = MakeCompletionFormat(call, {});
-  EXPECT_THAT(format->Delta(0, {.text = "a", .tokens = {}}), HasSubstr(R"("text":"The a")"));
+  EXPECT_THAT(format->Open(), HasSubstr(R"("text":"The ")"));
+  EXPECT_THAT(format->Delta(0, {.text = "a", .tokens = {}}), HasSubstr(R"("text":"a")"));
   EXPECT_THAT(format->Delta(0, {.text = "b", .tokens = {}}), HasSubstr(R"("text":"b")"));
   ChoiceAnswer choice;
   choice.answer.text = "ab";

@@ -29,19 +29,19 @@ std::string_view OpenAiReason(FinishReason reason) {
   return "stop";
 }
 
-Json UsageJson(std::span<const ChoiceAnswer> choices) {
+Json UsageJson(std::span<const ChoiceAnswer> choices, std::size_t n) {
   std::size_t prompt = 0, completion = 0;
-  for (const ChoiceAnswer& choice : choices) {
-    // Answers of one prompt count it once, as their users know it.
-    prompt = std::max(prompt, choice.answer.usage.prompt_tokens);
-    completion += choice.answer.usage.generated_tokens;
+  for (std::size_t c = 0; c < choices.size(); ++c) {
+    const Usage& usage = choices[c].answer.usage;
+    if (c % n == 0) prompt += usage.prompt_tokens;
+    completion += usage.generated_tokens;
   }
   return {{"prompt_tokens", prompt},
           {"completion_tokens", completion},
           {"total_tokens", prompt + completion}};
 }
 
-Json TroupeJson(std::span<const ChoiceAnswer> choices) {
+Json TroupeJson(std::span<const ChoiceAnswer> choices, const OpenAiHead& head) {
   ExpertUsage experts;
   double queue = 0, prefill = 0, first = 0, decode = 0;
   for (const ChoiceAnswer& choice : choices) {
@@ -52,7 +52,8 @@ Json TroupeJson(std::span<const ChoiceAnswer> choices) {
     first = std::max(first, usage.first_token_seconds);
     decode = std::max(decode, usage.decode_seconds);
   }
-  return {{"expert_hits", experts.hits},
+  return {{"seed", head.seed},
+          {"expert_hits", experts.hits},
           {"expert_misses", experts.misses},
           {"bytes_read", experts.bytes_read},
           {"stall_s", experts.stall_seconds},

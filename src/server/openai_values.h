@@ -33,15 +33,17 @@ struct OpenAiHead {
   std::string id;
   std::string model;
   std::uint64_t created = 0;  // seconds since 1970
+  std::uint64_t seed = 0;     // of the first answer; those after it have the next ones
 };
 
 // n, stream, stream_options and return_progress.
 void ReadShown(const JsonValue& body, OpenAiCall& call);
 
 std::string_view OpenAiReason(FinishReason reason);
-Json UsageJson(std::span<const ChoiceAnswer> choices);
+// Answers of one prompt, n each, follow one another; they count it once.
+Json UsageJson(std::span<const ChoiceAnswer> choices, std::size_t n);
 // What the answers cost, beside OpenAI's own fields.
-Json TroupeJson(std::span<const ChoiceAnswer> choices);
+Json TroupeJson(std::span<const ChoiceAnswer> choices, const OpenAiHead& head);
 Json HeadJson(const OpenAiHead& head, std::string_view object);
 
 }  // namespace troupe

@@ -62,9 +62,9 @@ void Router::Serve(HttpRequest request, HttpReplyPtr reply) const {
     for (const auto& [name, ignored] : path->second) {
       allowed += (allowed.empty() ? "" : ", ") + name;
     }
-    HttpResponse response = ErrorResponse(
-        InvalidArgument("{} {}: expected {}", request.method, request.path, allowed), style);
-    response.status = 405;
+    const Status status =
+        InvalidArgument("{} {}: expected {}", request.method, request.path, allowed);
+    HttpResponse response{.status = 405, .body = ErrorBody(status, style, 405)};
     response.headers.emplace_back("Allow", allowed);
     return reply->Send(std::move(response));
   }

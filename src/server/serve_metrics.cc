@@ -173,14 +173,15 @@ ServeMetrics::~ServeMetrics() = default;
 
 void ServeMetrics::OnGap(double seconds) { impl_->gaps.Observe(seconds); }
 
-void ServeMetrics::OnRefused(std::string_view endpoint, int status) {
+void ServeMetrics::CountRequest(std::string_view endpoint, int status) {
   const MutexLock lock(impl_->mu);
   ++impl_->requests[{std::string(endpoint), status}];
 }
 
 void ServeMetrics::OnEnd(std::string_view endpoint, const JobEnd& end) {
-  OnRefused(endpoint, HttpStatusOf(end.status));
-  if (!end.status.ok()) return;
+  constexpr int kClientLeft = 499;
+  CountRequest(endpoint, end.cancelled ? kClientLeft : HttpStatusOf(end.status));
+  if (!end.status.ok() || end.cancelled) return;
   impl_->whole.Observe(end.seconds);
   if (end.first_piece_seconds > 0) impl_->first_token.Observe(end.first_piece_seconds);
   for (const ChoiceAnswer& choice : end.choices) {

@@ -21,7 +21,7 @@ class ServeMetrics {
 
   void OnGap(double seconds);  // between two pieces of an answer
   void OnEnd(std::string_view endpoint, const JobEnd& end);
-  void OnRefused(std::string_view endpoint, int status);  // before it reached the model
+  void CountRequest(std::string_view endpoint, int status);  // that came to its end
 
   // `transport` null: nothing is told of it.
   std::string Page(const Metrics& model, const Plan& plan, const HttpCounters* transport) const;

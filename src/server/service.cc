@@ -28,7 +28,7 @@ std::uint64_t SecondsNow() {
                                         .count());
 }
 
-// Fits into what clients keep numbers in, so that it can be sent back to have the answer again.
+// Small enough for what clients keep numbers in: sent back it gives the same answer again.
 std::uint64_t DrawSeed() {
   std::random_device draw;
   return draw();
@@ -78,7 +78,7 @@ void Service::AddTo(Router& router) {
 Request Service::Defaults() const {
   Request request{.prompt = {}, .sampling = options_.sampling};
   request.max_tokens = options_.most_tokens > 0 ? options_.most_tokens : model_.plan().context;
-  request.sampling.seed = DrawSeed();
+  if (!options_.seed_is_given) request.sampling.seed = DrawSeed();
   return request;
 }
 
@@ -94,22 +94,24 @@ JobListener Service::ListenerFor(std::string_view endpoint) {
 void Service::OnChat(HttpRequest request, HttpReplyPtr reply) {
   const Result<ChatCall> call = ReadChatCall(request.body, Defaults());
   if (!call.ok()) {
-    metrics_.OnRefused(kChat, HttpStatusOf(call.status()));
+    metrics_.CountRequest(kChat, HttpStatusOf(call.status()));
     return reply->Send(ErrorResponse(call.status()));
   }
   std::vector<Request> requests(call->call.n, call->request);
   for (std::size_t c = 0; c < requests.size(); ++c) requests[c].sampling.seed += c;
   RunTextJob(model_, std::move(requests),
              {.stream = call->call.stream, .logprobs = call->call.logprobs},
-             MakeChatFormat(
-                 *call, {.id = NewId("chatcmpl"), .model = options_.name, .created = SecondsNow()}),
+             MakeChatFormat(*call, {.id = NewId("chatcmpl"),
+                                    .model = options_.name,
+                                    .created = SecondsNow(),
+                                    .seed = call->request.sampling.seed}),
              std::move(reply), ListenerFor(kChat));
 }
 
 void Service::OnCompletion(HttpRequest request, HttpReplyPtr reply) {
   const Result<CompletionCall> call = ReadCompletionCall(request.body, Defaults());
   if (!call.ok()) {
-    metrics_.OnRefused(kCompletions, HttpStatusOf(call.status()));
+    metrics_.CountRequest(kCompletions, HttpStatusOf(call.status()));
     return reply->Send(ErrorResponse(call.status()));
   }
   std::vector<Request> requests;
@@ -122,8 +124,10 @@ void Service::OnCompletion(HttpRequest request, HttpReplyPtr reply) {
   }
   RunTextJob(model_, std::move(requests),
              {.stream = call->call.stream, .logprobs = call->call.logprobs},
-             MakeCompletionFormat(
-                 *call, {.id = NewId("cmpl"), .model = options_.name, .created = SecondsNow()}),
+             MakeCompletionFormat(*call, {.id = NewId("cmpl"),
+                                          .model = options_.name,
+                                          .created = SecondsNow(),
+                                          .seed = call->request.sampling.seed}),
              std::move(reply), ListenerFor(kCompletions));
 }
 
@@ -136,7 +140,7 @@ void Service::OnMessages(HttpRequest request, HttpReplyPtr reply) {
     if (tokens.ok()) call->prompt_tokens = tokens->size();
   }
   if (!status.ok()) {
-    metrics_.OnRefused(kMessages, HttpStatusOf(status));
+    metrics_.CountRequest(kMessages, HttpStatusOf(status));
     return reply->Send(ErrorResponse(status, ErrorStyle::kAnthropic));
   }
   auto format = MakeMessagesFormat(*call, {.id = NewId("msg"), .model = options_.name});
@@ -199,7 +203,6 @@ void Service::OnProps(HttpRequest, HttpReplyPtr reply) {
 }
 
 void Service::OnHealth(HttpRequest, HttpReplyPtr reply) {
-  if (draining_) return reply->Send({.status = 503, .body = R"({"status":"draining"})"});
   reply->Send({.body = R"({"status":"ok"})"});
 }
 

@@ -18,6 +18,7 @@ namespace troupe {
 struct ServiceOptions {
   std::string name;             // of the model, as clients know it
   Sampling sampling;            // of requests that say nothing
+  bool seed_is_given = false;   // in it; otherwise each request that names none has its own
   std::size_t most_tokens = 0;  // of an answer; 0: what the context holds
 };
 
@@ -29,8 +30,6 @@ class Service {
   void AddTo(Router& router);
   // Counters of the transport, for /metrics; null: none are told.
   void set_server(const HttpServer* server) { server_ = server; }
-  // From now on /health says that the server ends.
-  void Drain() { draining_ = true; }
 
  private:
   void OnChat(HttpRequest request, HttpReplyPtr reply);
@@ -52,7 +51,6 @@ class Service {
   const ServiceOptions options_;
   const std::uint64_t started_;  // seconds since 1970
   std::atomic<const HttpServer*> server_ = nullptr;
-  std::atomic<bool> draining_ = false;
   std::atomic<std::uint64_t> ids_ = 0;
   ServeMetrics metrics_;
 };

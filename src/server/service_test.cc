@@ -180,6 +180,43 @@ TEST_F(ServiceTest, AnthropicsMessagesAreAnsweredCountedAndStreamed) {
   EXPECT_THAT(Post("/v1/messages", "{}")->body(), HasSubstr(R"({"type":"error")"));
 }
 
+TEST_F(ServiceTest, MoreAnswersThanThereIsRoomForAreRefusedAsOne) {
+  Open({.queue = 1});
+  for (const char* stream : {"false", "true"}) {
+    const auto reply = Post("/v1/completions",
+                            std::string(R"({"prompt":["a","b","c","d","e","f"],"max_tokens":80,)"
+                                        R"("ignore_eos":true,"stream":)") +
+                                stream + "}");
+    if (reply->status() == 200) {  // a stream that had begun
+      EXPECT_THAT(reply->body(), HasSubstr(R"("error")"));
+    } else {
+      EXPECT_EQ(reply->status(), 429);
+    }
+  }
+  EXPECT_EQ(Post("/v1/completions", R"({"prompt":"b","max_tokens":1})")->status(), 200);
+}
+
+TEST_F(ServiceTest, UsageCountsEachPromptOnce) {
+  const Json two =
+      PostJson("/v1/completions", R"({"prompt":["The kernel","One"],"n":2,"max_tokens":1})");
+  const auto tokens = [&](const char* prompt) {
+    return PostJson("/tokenize", std::string(R"({"content":")") + prompt + "\"}")
+        .Find("tokens")
+        ->size();
+  };
+  EXPECT_EQ(two.Find("usage")->Find("prompt_tokens")->AsCount(),
+            tokens("The kernel") + tokens("One"));
+}
+
+TEST_F(ServiceTest, TheSeedOfAnAnswerIsToldAndGivesItAgain) {
+  const std::string ask = R"({"prompt":"The kernel","max_tokens":8,"ignore_eos":true)";
+  const Json first = PostJson("/v1/completions", ask + "}");
+  const std::uint64_t seed = first.Find("troupe")->Find("seed")->AsCount();
+  const Json again = PostJson("/v1/completions", ask + R"(,"seed":)" + std::to_string(seed) + "}");
+  EXPECT_EQ((*first.Find("choices"))[0].Find("text")->AsString(),
+            (*again.Find("choices"))[0].Find("text")->AsString());
+}
+
 TEST_F(ServiceTest, TokensAndTextsAreTurnedIntoEachOther) {
   const Json tokens = PostJson("/tokenize", R"({"content":"The kernel"})");
   const Json text = PostJson("/detokenize", Json{{"tokens", *tokens.Find("tokens")}}.Dump());
@@ -192,8 +229,6 @@ TEST_F(ServiceTest, TellsOfItsModelAndHealth) {
   EXPECT_THAT(Start("GET", "/v1/models")->body(), HasSubstr(R"("id":"tiny")"));
   EXPECT_THAT(Start("GET", "/props")->body(), HasSubstr(R"("context":96)"));
   EXPECT_EQ(Start("GET", "/health")->status(), 200);
-  service_->Drain();
-  EXPECT_EQ(Start("GET", "/health")->status(), 503);
 }
 
 TEST_F(ServiceTest, MetricsTellWhatTheModelDid) {

@@ -37,9 +37,11 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
     for (std::size_t c = 0; c < requests.size(); ++c) {
       Result<Generation> started = model_.Start(std::move(requests[c]), CallbacksOf(c));
       if (!started.ok()) {
+        // What follows would be refused, too, or be answered for nobody.
+        for (std::size_t rest = c + 1; rest < requests.size(); ++rest)
+          OnEnd(rest, started.status());
         OnEnd(c, started.status());
-        Cancel();
-        continue;
+        return Cancel();
       }
       Keep(c, *std::move(started));
     }
@@ -98,8 +100,8 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
     TokenLogprob told =
         LogprobOf(ModelAccess::EngineOf(model_).tokenizer(), token, logits, *options_.logprobs);
     const MutexLock lock(mu_);
-    choices_[choice].untold.push_back(told);
-    choices_[choice].answer.tokens.push_back(std::move(told));
+    Choice& one = choices_[choice];
+    (options_.stream ? one.untold : one.answer.tokens).push_back(std::move(told));
     return OkStatus();
   }
 
@@ -176,6 +178,7 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
 
   JobEnd MakeEnd() TROUPE_REQUIRES(mu_) {
     JobEnd end{.status = status_,
+               .cancelled = cancelled_ && status_.ok(),
                .choices = {},
                .first_piece_seconds = first_piece_seconds_,
                .seconds = SecondsSince(start_)};

@@ -22,7 +22,8 @@ struct JobOptions {
 
 // How a job ended, for metrics and logs.
 struct JobEnd {
-  Status status;  // of the first answer that failed
+  Status status;           // of the first answer that failed
+  bool cancelled = false;  // the client left before the end
   std::vector<ChoiceAnswer> choices;
   double first_piece_seconds = 0;  // from the start; 0: none came
   double seconds = 0;

@@ -152,6 +152,7 @@ class ServeCommand final : public Command {
                                                                 .answer_rules = true}));
     Service service(*model, {.name = name_.empty() ? NameOf(engine_.model()) : name_,
                              .sampling = sampling,
+                             .seed_is_given = sampler_.seed_is_given(),
                              .most_tokens = tokens_.value_or(0)});
     Router router(access_);
     service.AddTo(router);
@@ -165,7 +166,6 @@ class ServeCommand final : public Command {
     Remark("serving {} at {}\n", engine_.model(), server->Address());
     signals.Wait();
     Remark("ending: requests under way have {:g} s\n", drain_s_);
-    service.Drain();
     EndRequests(*server, signals);
     model->Close();
     service.set_server(nullptr);

@@ -16,6 +16,7 @@ class SamplerFlags {
   void AddTo(Options& options);
   // Without --seed each call draws another one; the record says which it was.
   Result<Sampling> Sampler() const;
+  bool seed_is_given() const { return seed_.has_value(); }
 
  private:
   Sampling options_;

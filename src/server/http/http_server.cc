@@ -73,7 +73,11 @@ class HttpServer::Impl final : public SessionOwner {
   void Handle(HttpRequest request, HttpReplyPtr reply) override {
     Count([](HttpCounters& counters) { ++counters.requests; });
     asio::post(handlers_, [this, request = std::move(request), reply = std::move(reply)]() mutable {
-      handler_(std::move(request), std::move(reply));
+      try {
+        handler_(std::move(request), std::move(reply));
+      } catch (const std::exception&) {
+        // Memory that there is not, say. The reply has been let go of, and answers with 500.
+      }
     });
   }
   std::shared_ptr<IoGate> gate() const override { return gate_; }

@@ -163,8 +163,8 @@ TEST_F(HttpServerTest, WhoWaitsToBeAskedForTheBodyIsAsked) {
 }
 
 TEST_F(HttpServerTest, WhatIsNoHttpGetsAnErrorAndIsClosed) {
-  for (const char* bytes : {"\r\r\r\r\n\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n",
-                            "\x16\x03\x01\x02", "POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+  for (const char* bytes : {"GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "\x16\x03\x01\x02",
+                            "POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
                             "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
                             "GET / HTTP/1.1\r\nA b: c\r\n\r\n"}) {
     Wire wire = Connect();
@@ -180,6 +180,45 @@ TEST_F(HttpServerTest, AHeaderOrBodyThatIsTooLongIsRefused) {
   EXPECT_THAT(Ask(Get("/echo", "A: " + std::string(2000, 'a') + "\r\n")),
               StartsWith("HTTP/1.1 431 "));
   EXPECT_THAT(Ask(Post("/echo", std::string(101, 'a'))), StartsWith("HTTP/1.1 413 "));
+}
+
+TEST_F(HttpServerTest, ALineThatNeverEndsIsRefusedWhereverItStands) {
+  Open({.header_bytes = 10'000});
+  const std::string endless(100'000, 'a');
+  EXPECT_THAT(Ask("GET /" + endless), StartsWith("HTTP/1.1 4"));
+  EXPECT_THAT(
+      Ask("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1;" + endless),
+      StartsWith("HTTP/1.1 4"));
+}
+
+TEST_F(HttpServerTest, BlankLinesBehindABodyAreNoRequest) {
+  Wire wire = Connect();
+  wire.Say(Post("/echo", "one") + "\r\n");
+  EXPECT_THAT(wire.ReadUntil("POST one"), HasSubstr("200 OK"));
+  wire.Say(Post("/echo", "two"));
+  EXPECT_THAT(wire.ReadUntil("POST two"), HasSubstr("200 OK"));
+}
+
+TEST_F(HttpServerTest, WhatIsNoRequestBehindOneIsRefusedAfterItsAnswer) {
+  Wire wire = Connect();
+  wire.Say(Get("/stream") + "no request\r\n\r\n");
+  wire.ReadUntil("data: 1\n\n");
+  kept_[0]->Write("data: 2\n\n");
+  kept_[0]->End();
+  kept_.clear();
+  EXPECT_THAT(wire.ReadAll(), testing::ContainsRegex("data: 2(.|\n|\r)*HTTP/1.1 400 "));
+}
+
+TEST_F(HttpServerTest, WhoWaitsBehindAnAnswerToBeAskedForABodyIsAsked) {
+  Wire wire = Connect();
+  wire.Say(Get("/stream") +
+           "POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+  wire.ReadUntil("data: 1\n\n");
+  kept_[0]->End();
+  EXPECT_THAT(wire.ReadUntil("100 Continue\r\n\r\n"), HasSubstr("HTTP/1.1 100 Continue"));
+  wire.Say("ab");
+  EXPECT_THAT(wire.ReadUntil("POST ab"), HasSubstr("200 OK"));
+  kept_.clear();
 }
 
 TEST_F(HttpServerTest, ARequestThatDoesNotComeToItsEndIsEnded) {

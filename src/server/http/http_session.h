@@ -151,8 +151,13 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
 
   void ReadMore() {
     constexpr std::size_t kAtOnce = 4096, kOfBodies = 64 * 1024;
+    // What the parser leaves is a line that has no end yet: of the header, or between chunks.
+    if (buffer_.size() > owner_.limits().header_bytes)
+      return OnReadError(http::error::header_limit);
+    reading_ = true;
     stream_.async_read_some(buffer_.prepare(in_body_ ? kOfBodies : kAtOnce),
                             [self = this->shared_from_this()](ErrorCode error, std::size_t bytes) {
+                              self->reading_ = false;
                               self->OnRead(error, bytes);
                             });
   }
@@ -167,17 +172,19 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
   // What has come, which may be less than a header or more than a request.
   void Parse() {
     while (!parser_->is_done()) {
+      if (!in_header_) SkipBlankLines();
       if (buffer_.size() == 0) return ReadMore();
-      if (!std::exchange(in_header_, true)) Expect(owner_.limits().header_time);
+      if (!std::exchange(in_header_, true) && !exchange_) Expect(owner_.limits().header_time);
       ErrorCode error;
       const std::size_t used = parser_->put(buffer_.data(), error);
       buffer_.consume(used);
       if (error && error != http::error::need_more) return OnReadError(error);
       if (parser_->is_header_done() && !std::exchange(in_body_, true)) {
-        Expect(owner_.limits().body_time);
-        if (!exchange_ && !parser_->is_done() &&
+        if (!exchange_) Expect(owner_.limits().body_time);
+        if (!parser_->is_done() &&
             beast::iequals(parser_->get()[http::field::expect], "100-continue")) {
-          return SendContinue();
+          continue_due_ = true;
+          if (!exchange_) return SendContinue();
         }
       }
       if (error || used == 0) return ReadMore();
@@ -190,8 +197,21 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
     }
   }
 
+  // That some clients send after a body (RFC 9112, 2.2).
+  void SkipBlankLines() {
+    const auto bytes = buffer_.data();
+    const char* const begin = static_cast<const char*>(bytes.data());
+    std::size_t blank = 0;
+    while (blank < bytes.size() && (begin[blank] == '\r' || begin[blank] == '\n')) ++blank;
+    buffer_.consume(blank);
+  }
+
   void OnReadError(ErrorCode error) {
-    if (exchange_) return Close();
+    if (exchange_) {
+      refused_ahead_ = error;  // after the response that is under way
+      read_timer_.cancel();
+      return;
+    }
     owner_.OnMalformed();
     if (error == http::error::header_limit) return Refuse(431, "the header is too long");
     if (error == http::error::body_limit) {
@@ -201,13 +221,19 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
     Refuse(400, fmt::format("not a request of HTTP/1.1: {}", error.message()));
   }
 
+  // Reading may be under way: then what comes is parsed there.
   void SendContinue() {
     static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-    asio::async_write(stream_, asio::buffer(kContinue),
-                      [self = this->shared_from_this()](ErrorCode error, std::size_t) {
-                        if (error) return self->Close();
-                        self->Parse();
-                      });
+    continue_due_ = false;
+    writing_ = true;
+    asio::async_write(
+        stream_, asio::buffer(kContinue),
+        [self = this->shared_from_this(), reads = !reading_](ErrorCode error, std::size_t) {
+          self->writing_ = false;
+          if (error) return self->Close();
+          if (reads) self->Parse();
+          self->Pump();
+        });
   }
 
   // Answers what no handler sees, and closes.
@@ -290,8 +316,14 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
     exchange_.reset();
     sending_ = {};
     if (!goes_on) return Linger();
+    if (refused_ahead_) return OnReadError(*std::exchange(refused_ahead_, std::nullopt));
     if (std::exchange(ahead_, false)) return Dispatch();
-    if (!in_header_) Expect(owner_.limits().idle_time);
+    if (in_header_) {
+      Expect(in_body_ ? owner_.limits().body_time : owner_.limits().header_time);
+      if (continue_due_) SendContinue();
+    } else {
+      Expect(owner_.limits().idle_time);
+    }
   }
 
   // Closing with bytes unread would reset the connection, and the client might lose the response:
@@ -324,9 +356,12 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
   asio::steady_timer read_timer_, write_timer_;
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
+  bool reading_ = false;  // a read is under way
   bool in_header_ = false, in_body_ = false;
-  bool ahead_ = false;    // parser_ holds the request after the one that is being answered
-  bool writing_ = false;  // sending_ is on its way
+  std::optional<ErrorCode> refused_ahead_;  // what came behind the request under way is none
+  bool ahead_ = false;         // parser_ holds the request after the one that is being answered
+  bool continue_due_ = false;  // the client waits to be asked for the body
+  bool writing_ = false;       // sending_ is on its way
   bool closed_ = false, lingers_ = false;
   std::shared_ptr<HttpExchange> exchange_;
   std::shared_ptr<SessionOn> self_;  // while there is an exchange, which may wait for nothing else
