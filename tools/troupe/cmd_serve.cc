@@ -1,6 +1,7 @@
 // `troupe serve`: a model behind HTTP, until it is told to end.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -27,6 +28,13 @@ constexpr std::size_t kMostKeyBytes = 1 << 16;
 constexpr std::uint32_t kMostServed = 1024;
 // Connections, bodies of requests, and what clients have not read yet.
 constexpr Bytes kTransport = 24_MiB;
+
+// No longer than a prompt that fits may be, each byte of it escaped, and what stands beside it.
+std::size_t BodyBytes(const Engine& engine) {
+  constexpr std::size_t kLeast = 1 << 20, kMost = 16 << 20, kEscaped = 6;
+  return std::clamp(engine.plan().context() * engine.tokenizer().longest_token() * kEscaped, kLeast,
+                    kMost);
+}
 
 // SIGTERM and SIGINT, taken by one thread: whoever waits here is told of the first.
 class EndSignals {
@@ -145,6 +153,7 @@ class ServeCommand final : public Command {
       return kTransport + AnswerRules::MostBytes(config.vocabulary, parallel_);
     });
     TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, engine_.Open());
+    http_.limits.body_bytes = BodyBytes(*engine);
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
                             ModelAccess::Of(std::move(engine), {.sequences = parallel_,
                                                                 .queue = queue_,
