@@ -10,7 +10,6 @@
 
 #include <future>
 #include <thread>
-#include <vector>
 
 namespace troupe {
 namespace {
@@ -96,8 +95,7 @@ class HttpServerTest : public testing::Test {
       reply->Begin({.content_type = "text/event-stream"});
       reply->WhenGone([this] { gone_.set_value(); });
       reply->Write("data: 1\n\n");
-      kept_.push_back(std::move(reply));
-      begun_.set_value();
+      begun_.set_value(std::move(reply));
     } else if (request.path == "/forget") {
       return;
     } else {
@@ -118,8 +116,13 @@ class HttpServerTest : public testing::Test {
     return false;
   }
 
-  std::vector<HttpReplyPtr> kept_;
-  std::promise<void> begun_, gone_;
+  // Of /stream, once its handler has returned it.
+  HttpReplyPtr Kept() { return kept_.get(); }
+  void Forget() { kept_ = {}; }
+
+  std::promise<HttpReplyPtr> begun_;
+  std::shared_future<HttpReplyPtr> kept_ = begun_.get_future().share();
+  std::promise<void> gone_;
   std::unique_ptr<HttpServer> server_;
 };
 
@@ -203,9 +206,9 @@ TEST_F(HttpServerTest, WhatIsNoRequestBehindOneIsRefusedAfterItsAnswer) {
   Wire wire = Connect();
   wire.Say(Get("/stream") + "no request\r\n\r\n");
   wire.ReadUntil("data: 1\n\n");
-  kept_[0]->Write("data: 2\n\n");
-  kept_[0]->End();
-  kept_.clear();
+  Kept()->Write("data: 2\n\n");
+  Kept()->End();
+  Forget();
   EXPECT_THAT(wire.ReadAll(), testing::ContainsRegex("data: 2(.|\n|\r)*HTTP/1.1 400 "));
 }
 
@@ -214,11 +217,11 @@ TEST_F(HttpServerTest, WhoWaitsBehindAnAnswerToBeAskedForABodyIsAsked) {
   wire.Say(Get("/stream") +
            "POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
   wire.ReadUntil("data: 1\n\n");
-  kept_[0]->End();
+  Kept()->End();
   EXPECT_THAT(wire.ReadUntil("100 Continue\r\n\r\n"), HasSubstr("HTTP/1.1 100 Continue"));
   wire.Say("ab");
   EXPECT_THAT(wire.ReadUntil("POST ab"), HasSubstr("200 OK"));
-  kept_.clear();
+  Forget();
 }
 
 TEST_F(HttpServerTest, ARequestThatDoesNotComeToItsEndIsEnded) {
@@ -245,16 +248,16 @@ TEST_F(HttpServerTest, AClientWhoLeavesAStreamIsNoticed) {
   wire.Leave();
   EXPECT_EQ(gone_.get_future().wait_for(20s), std::future_status::ready);
   EXPECT_TRUE(Happens([&] { return server_->counters().connections == 0; }));
-  EXPECT_FALSE(kept_[0]->Write("data: 2\n\n"));
+  EXPECT_FALSE(Kept()->Write("data: 2\n\n"));
 }
 
 TEST_F(HttpServerTest, AReaderWhoDoesNotReadHoldsUpNobodyAndIsLetGo) {
   Open({.unread_bytes = 100'000});
   Wire slow(server_->port(), /*receive_buffer=*/4096);
   slow.Say(Get("/stream"));
-  begun_.get_future().wait();
+  Kept();
   const std::string piece(10'000, 'x');
-  while (kept_[0]->Write(piece)) {
+  while (Kept()->Write(piece)) {
     EXPECT_THAT(Ask(Get("/echo", "Connection: close\r\n")), StartsWith("HTTP/1.1 200 OK"));
   }
   EXPECT_TRUE(Happens([&] { return server_->counters().too_slow == 1; }));
@@ -269,10 +272,10 @@ TEST_F(HttpServerTest, DrainingEndsIdleConnectionsAndWaitsForStreams) {
   streaming.ReadUntil("data: 1\n\n");
   EXPECT_FALSE(server_->Drain(50ms));
   EXPECT_EQ(idle.ReadAll(), "");
-  kept_[0]->Write("data: 2\n\n");
-  kept_[0]->End();
+  Kept()->Write("data: 2\n\n");
+  Kept()->End();
   EXPECT_THAT(streaming.ReadAll(), HasSubstr("data: 2\n\n"));
-  kept_.clear();
+  Forget();
   EXPECT_TRUE(server_->Drain(20s));
 }
 
@@ -301,9 +304,9 @@ TEST_F(HttpServerTest, RepliesMayOutliveTheServer) {
   wire.Say(Get("/stream"));
   wire.ReadUntil("data: 1\n\n");
   server_.reset();
-  EXPECT_FALSE(kept_[0]->Write("data: 2\n\n"));
-  kept_[0]->End();
-  kept_.clear();
+  EXPECT_FALSE(Kept()->Write("data: 2\n\n"));
+  Kept()->End();
+  Forget();
 }
 
 }  // namespace
