@@ -71,6 +71,7 @@ struct Metrics {
   std::uint64_t passes = 0, failed_passes = 0;
   double pass_seconds = 0;
   std::uint64_t prompt_tokens = 0, generated_tokens = 0;
+  PrefixCacheUse prefix_cache;
   ExpertUsage experts;
 };
 

@@ -33,6 +33,9 @@ struct ModelOptions {
   // That a pass should take while somebody waits for its next token: how much of a long prompt is
   // read in between.
   double pass_seconds = 0.2;
+  // Requests begin with what earlier ones have left of the same prompt. Takes no memory that
+  // requests want, and changes no byte of an answer.
+  bool prefix_cache = true;
   // Requests may have rules for their answers (Request::rule), which takes memory.
   bool answer_rules = false;
   Lossiness lossiness = Exact{};

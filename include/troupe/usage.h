@@ -85,9 +85,20 @@ struct ExpertUsage : CacheUse, AnswerUse, ReadUse, LossyUse, PrefetchUse {
   ExpertUsage& operator-=(const ExpertUsage& part);
 };
 
+// Beginnings of prompts that were found instead of being computed again. What is found is kept
+// where no request holds memory, and gives way to those that ask for it.
+struct PrefixCacheUse {
+  std::uint64_t hits = 0;             // requests that found the beginning of their prompt
+  std::uint64_t cached_tokens = 0;    // tokens that they found
+  std::uint64_t given_up_tokens = 0;  // room for tokens, given up to requests
+  std::size_t kept_tokens = 0;        // that there is room for in what is kept now
+  std::size_t most_tokens = 0;        // and in all that there is for requests and this
+};
+
 // What an answer took. Seconds from the moment that the request had its memory.
 struct Usage {
-  std::size_t prompt_tokens = 0;     // that were read: all, unless it was cancelled before
+  std::size_t prompt_tokens = 0;     // that were taken in: all, unless it was cancelled before
+  std::size_t cached_tokens = 0;     // of these: found in the prefix cache, and not computed
   std::size_t generated_tokens = 0;  // without the one that ended the answer
   std::size_t decode_steps = 0;      // passes after the prompt
   double queue_seconds = 0;          // from the start to that moment
@@ -101,7 +112,9 @@ struct Usage {
   ExpertUsage experts;         // prompt and answer
   ExpertUsage decode_experts;  // the passes after the first token
 
-  double PrefillTokensPerSecond() const { return PerSecond(prompt_tokens, prefill_seconds); }
+  double PrefillTokensPerSecond() const {
+    return PerSecond(prompt_tokens - cached_tokens, prefill_seconds);
+  }
   double DecodeTokensPerSecond() const { return PerSecond(decode_steps, decode_seconds); }
 
  private:

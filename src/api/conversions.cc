@@ -167,6 +167,11 @@ Metrics ToMetrics(const BatchCounters& counters) {
           .pass_seconds = counters.pass_seconds,
           .prompt_tokens = counters.prompt_tokens,
           .generated_tokens = counters.generated_tokens,
+          .prefix_cache = {.hits = counters.cache_hits,
+                           .cached_tokens = counters.cached_tokens,
+                           .given_up_tokens = counters.prefix_cache.given_up,
+                           .kept_tokens = counters.prefix_cache.kept,
+                           .most_tokens = counters.prefix_cache.most},
           .experts = counters.experts};
 }
 

@@ -98,7 +98,7 @@ class Model::Impl {
 
   static Result<std::unique_ptr<Impl>> Of(std::unique_ptr<Engine> opened,
                                           const ModelOptions& options) {
-    auto impl = std::make_unique<Impl>(std::move(opened));
+    auto impl = std::make_unique<Impl>(std::move(opened), options);
     if (options.answer_rules)
       impl->rules = std::make_unique<AnswerRules>(impl->engine->tokenizer());
     TROUPE_ASSIGN_OR_RETURN(impl->batcher,
@@ -107,10 +107,10 @@ class Model::Impl {
     return impl;
   }
 
-  explicit Impl(std::unique_ptr<Engine> opened)
+  Impl(std::unique_ptr<Engine> opened, const ModelOptions& options)
       : engine(std::move(opened)),
         plan(ToPlan(engine->plan(), ChainOf(*engine))),
-        runner_(*engine) {}
+        runner_(*engine, options.prefix_cache) {}
 
   Result<std::shared_ptr<Ticket>> Start(Request request,
                                         const std::shared_ptr<CallbackGate>& gate) {

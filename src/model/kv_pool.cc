@@ -1,6 +1,7 @@
 #include "model/kv_pool.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/check.h"
@@ -84,6 +85,11 @@ void KvPool::GiveBack(std::uint32_t page) {
   if (--uses_[page] == 0) free_.push_back(page);
 }
 
+bool KvPool::HasFree(std::size_t pages) {
+  if (pages > free_.size() && give_up_) give_up_(pages - free_.size());
+  return pages <= free_.size();
+}
+
 KvSequence::KvSequence(KvSequence&& other) noexcept
     : pool_(other.pool_),
       pages_(std::exchange(other.pages_, {})),
@@ -100,7 +106,7 @@ KvSequence& KvSequence::operator=(KvSequence&& other) noexcept {
 
 Status KvSequence::Reserve(std::size_t positions) {
   if (positions <= capacity()) return OkStatus();
-  if (PagesFor(positions) - pages_.size() > pool_->free_.size()) {
+  if (!pool_->HasFree(PagesFor(positions) - pages_.size())) {
     return Error(
         Code::kResourceExhausted, "{} more positions of KV cache asked for, {} of {} are free",
         positions - capacity(), pool_->free_positions(), pool_->pages() * page_positions());
@@ -110,13 +116,33 @@ Status KvSequence::Reserve(std::size_t positions) {
   return OkStatus();
 }
 
-void KvSequence::ShareFrom(const KvSequence& other, std::size_t positions) {
-  TROUPE_CHECK(pool_ == other.pool_ && pages_.empty());
-  TROUPE_CHECK(positions <= other.length_ && positions % page_positions() == 0);
-  const std::size_t count = PagesFor(positions);
-  pages_.assign(other.pages_.begin(), other.pages_.begin() + static_cast<std::ptrdiff_t>(count));
-  for (const std::uint32_t page : pages_) ++pool_->uses_[page];
-  length_ = positions;
+void KvSequence::Share(const KvPage& full) {
+  TROUPE_CHECK(full.pool_ == pool_);
+  const std::size_t index = length_ / page_positions();
+  if (index == pages_.size()) {
+    pages_.push_back(full.page_);
+  } else {
+    pool_->GiveBack(std::exchange(pages_[index], full.page_));
+  }
+  ++pool_->uses_[full.page_];
+  length_ = (index + 1) * page_positions();
+}
+
+void KvSequence::Take(KvPage page, std::size_t length) {
+  TROUPE_CHECK(page.pool_ == pool_ && !page.shared() && length_ == capacity());
+  TROUPE_CHECK(length > length_ && PagesFor(length) == pages_.size() + 1);
+  pages_.push_back(page.page_);
+  page.pool_ = nullptr;
+  length_ = length;
+}
+
+void KvSequence::Copy(const KvPage& from, std::size_t length) {
+  const std::size_t index = length_ / page_positions();
+  TROUPE_CHECK(from.pool_ == pool_ && length > length_ && length <= capacity());
+  TROUPE_CHECK(PagesFor(length) == index + 1 && !IsShared(pages_[index]));
+  std::memcpy(pool_->LayerOf(pages_[index], pool_->layers_.first),
+              pool_->LayerOf(from.page_, pool_->layers_.first), pool_->page_bytes_);
+  length_ = length;
 }
 
 void KvSequence::Advance(std::size_t tokens) {

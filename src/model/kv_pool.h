@@ -1,14 +1,17 @@
 // The keys and values of all sequences of a model, or of some of its layers, in one buffer that is
 // cut into pages: the same positions of all layers. A sequence reserves its pages before it grows
-// (KvSequence) and gives them back when it ends. Full pages can be shared by sequences that begin
-// alike. What a layer's part of a page looks like is in kernels/kv_layout.h. Threads: one at a
-// time; while a pass runs, its threads may use the pages of its sequences.
+// (KvSequence) and gives them back when it ends. A page can be kept for longer (KvPage), and full
+// ones be shared by sequences that begin alike: which do is runtime/prefix_cache.h's to know. What
+// a layer's part of a page looks like is in kernels/kv_layout.h. Threads: one at a time; while a
+// pass runs, its threads may use the pages of its sequences.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -27,6 +30,7 @@ struct KvPoolShape {
   std::uint32_t sequences = 1;  // that have room for a whole context each
 };
 
+class KvPage;
 class KvSequence;
 
 class KvPool {
@@ -42,6 +46,11 @@ class KvPool {
   // A sequence without pages. The pool must outlive it.
   KvSequence NewSequence();
 
+  // Asked, with the pages that are missing, where a sequence reserves more than are free: who keeps
+  // pages of sequences that have ended may let them go. Empty: nobody does.
+  using GiveUp = std::function<void(std::size_t pages)>;
+  void OnShortage(GiveUp give_up) { give_up_ = std::move(give_up); }
+
   const KvLayout& layout() const { return layout_; }
   LayerRange layers() const { return layers_; }
   std::size_t page_positions() const { return layout_.capacity; }
@@ -50,6 +59,7 @@ class KvPool {
   Bytes bytes() const { return buffer_.size(); }
 
  private:
+  friend class KvPage;
   friend class KvSequence;
 
   KvPool(KvLayout layout, LayerRange layers, std::size_t pages, AlignedBuffer buffer);
@@ -57,13 +67,39 @@ class KvPool {
   std::byte* LayerOf(std::uint32_t page, std::uint32_t layer);
   std::uint32_t TakePage();
   void GiveBack(std::uint32_t page);
+  bool HasFree(std::size_t pages);
 
   KvLayout layout_;
   LayerRange layers_;
   std::size_t layer_bytes_, page_bytes_;
   AlignedBuffer buffer_;
-  std::vector<std::uint32_t> uses_;  // of each page: the sequences that have it
+  std::vector<std::uint32_t> uses_;  // of each page: the sequences that have it, and KvPages
   std::vector<std::uint32_t> free_;
+  GiveUp give_up_;
+};
+
+// Keeps a page, and what is stored in it, after its sequence has ended. The pool must outlive it.
+class KvPage {
+ public:
+  KvPage(KvPage&& other) noexcept
+      : pool_(std::exchange(other.pool_, nullptr)), page_(other.page_) {}
+  KvPage& operator=(KvPage&& other) noexcept {
+    std::swap(pool_, other.pool_);
+    std::swap(page_, other.page_);
+    return *this;
+  }
+  ~KvPage() {
+    if (pool_ != nullptr) pool_->GiveBack(page_);
+  }
+
+  bool shared() const { return pool_->uses_[page_] > 1; }  // somebody else has it, too
+
+ private:
+  friend class KvSequence;
+  KvPage(KvPool& pool, std::uint32_t page) : pool_(&pool), page_(page) { ++pool.uses_[page]; }
+
+  KvPool* pool_;
+  std::uint32_t page_;
 };
 
 // One sequence's pages. What it has reserved is its own until it is destroyed or gives it back, so
@@ -81,9 +117,18 @@ class KvSequence {
   // Room for `positions` in all. kResourceExhausted, with nothing changed, if the pool has not
   // enough free pages.
   Status Reserve(std::size_t positions);
-  // Begins as `other` does: shares its first `positions`, which are full pages of it, and counts
-  // them as filled. This sequence has no pages yet; both are of one pool.
-  void ShareFrom(const KvSequence& other, std::size_t positions);
+  // The page of these positions; what is filled of it stays as it is as long as the page is kept.
+  KvPage Page(std::size_t index) { return KvPage(*pool_, pages_[index]); }
+  // Has a full page in place of its own, reserved or not, at the first position that is not filled,
+  // or at those of the same page before it, which hold the same; and counts it as filled. Both are
+  // of one pool.
+  void Share(const KvPage& full);
+  // Goes on in a page that nobody else has, of which the positions up to `length` are filled. It
+  // has no page of its own there.
+  void Take(KvPage page, std::size_t length);
+  // Counts the positions up to `length` as filled: those of a page, of which it copies them into
+  // its own. They lie in the page of the first position that is not filled; it has room for them.
+  void Copy(const KvPage& from, std::size_t length);
 
   // After a pass has stored `tokens` more positions in every layer.
   void Advance(std::size_t tokens);

@@ -26,6 +26,26 @@ std::unique_ptr<KvPool> Pool(std::uint32_t context, std::uint32_t sequences,
       .value();
 }
 
+void ShareFirst(KvSequence& from, std::size_t pages, KvSequence& to) {
+  for (std::size_t i = 0; i < pages; ++i) to.Share(from.Page(i));
+}
+
+void Fill(KvSequence& sequence, std::size_t from, std::size_t to, std::uint64_t seed) {
+  for (std::size_t at = from; at < to; ++at) {
+    for (std::uint32_t layer = 0; layer < 3; ++layer) {
+      std::vector<float> row(16, static_cast<float>((seed + at * 7 + layer) % 1000));
+      StoreKeys(sequence.layout(), sequence.PageOf(layer, at), 0, at % 256, 1, row.data(), 16);
+    }
+  }
+  sequence.Advance(to - from);
+}
+
+float KeyAt(KvSequence& sequence, std::uint32_t layer, std::size_t position) {
+  std::vector<float> row(16);
+  LoadKey(sequence.layout(), sequence.PageOf(layer, position), 0, position % 256, row.data());
+  return row[0];
+}
+
 TEST(KvPool, APageHasTheBlockOfAttentionOrAShorterContext) {
   EXPECT_EQ(Pool(1024, 1)->page_positions(), Attention::kBlock);
   EXPECT_EQ(Pool(1024, 1)->pages(), 4u);
@@ -94,7 +114,7 @@ TEST(KvPool, SharedPagesAreFreeOnceNobodyHasThem) {
   ASSERT_TRUE(first->Reserve(768).ok());
   first->Advance(600);
   KvSequence second = pool->NewSequence();
-  second.ShareFrom(*first, 512);
+  ShareFirst(*first, 2, second);
   EXPECT_EQ(second.length(), 512u);
   EXPECT_EQ(pool->free_positions(), 256u);
   EXPECT_EQ(first->PageOf(2, 300), second.PageOf(2, 300));
@@ -111,7 +131,7 @@ TEST(KvPool, TruncatingBelowASharedPageLeavesItToTheOther) {
   KvSequence first = pool->NewSequence(), second = pool->NewSequence();
   ASSERT_TRUE(first.Reserve(768).ok());
   first.Advance(512);
-  second.ShareFrom(first, 512);
+  ShareFirst(first, 2, second);
   const std::byte* const shared = second.PageOf(0, 256);
   first.Truncate(256);  // goes on with a page of its own
   EXPECT_EQ(first.capacity(), 512u);
@@ -125,8 +145,89 @@ TEST(KvPoolDeathTest, ASharedPageCannotBeTruncatedWithin) {
   KvSequence first = pool->NewSequence(), second = pool->NewSequence();
   ASSERT_TRUE(first.Reserve(256).ok());
   first.Advance(256);
-  second.ShareFrom(first, 256);
+  ShareFirst(first, 1, second);
   EXPECT_DEATH(second.Truncate(100), "IsShared");
+}
+
+TEST(KvPool, AKeptPageOutlivesItsSequence) {
+  const auto pool = Pool(1024, 1);
+  std::optional<KvSequence> first = pool->NewSequence();
+  ASSERT_TRUE(first->Reserve(256).ok());
+  Fill(*first, 0, 256, 3);
+  std::optional<KvPage> kept = first->Page(0);
+  EXPECT_TRUE(kept->shared());
+  first.reset();
+  EXPECT_FALSE(kept->shared());
+  EXPECT_EQ(pool->free_positions(), 768u);
+  {
+    KvSequence second = pool->NewSequence();
+    second.Share(*kept);
+    EXPECT_EQ(KeyAt(second, 2, 100), 705.0F);
+  }
+  kept.reset();
+  EXPECT_EQ(pool->free_positions(), 1024u);
+}
+
+TEST(KvPool, APageIsTakenInPlaceOfOneThatIsReservedOrHalfFilled) {
+  const auto pool = Pool(1024, 1);
+  KvSequence first = pool->NewSequence(), second = pool->NewSequence();
+  ASSERT_TRUE(first.Reserve(256).ok() && second.Reserve(512).ok());
+  Fill(first, 0, 256, 3);
+  Fill(second, 0, 100, 3);  // the same so far
+  second.Share(first.Page(0));
+  EXPECT_EQ(second.length(), 256u);
+  EXPECT_EQ(second.capacity(), 512u);
+  EXPECT_EQ(second.PageOf(1, 0), first.PageOf(1, 0));
+  EXPECT_EQ(pool->free_positions(), 512u);  // its own is free again
+}
+
+TEST(KvPool, TheBeginningOfAPageIsCopied) {
+  const auto pool = Pool(1024, 1);
+  KvSequence first = pool->NewSequence(), second = pool->NewSequence();
+  ASSERT_TRUE(first.Reserve(256).ok() && second.Reserve(256).ok());
+  Fill(first, 0, 200, 3);
+  second.Copy(first.Page(0), 130);
+  EXPECT_EQ(second.length(), 130u);
+  Fill(second, 130, 200, 50);
+  for (std::size_t at = 0; at < 130; ++at) {
+    EXPECT_EQ(KeyAt(second, 1, at), KeyAt(first, 1, at)) << at;
+  }
+  EXPECT_NE(KeyAt(second, 1, 130), KeyAt(first, 1, 130));
+}
+
+TEST(KvPool, ASequenceGoesOnInAPageThatAnotherHasLeft) {
+  const auto pool = Pool(1024, 1);
+  std::optional<KvSequence> first = pool->NewSequence();
+  ASSERT_TRUE(first->Reserve(256).ok());
+  Fill(*first, 0, 200, 3);
+  KvPage kept = first->Page(0);
+  const std::byte* const page = first->PageOf(0, 0);
+  first.reset();
+  {
+    KvSequence second = pool->NewSequence();
+    second.Take(std::move(kept), 120);
+    EXPECT_EQ(second.length(), 120u);
+    EXPECT_EQ(second.capacity(), 256u);
+    EXPECT_EQ(second.PageOf(0, 0), page);
+    EXPECT_EQ(pool->free_positions(), 768u);
+  }
+  EXPECT_EQ(pool->free_positions(), 1024u);
+}
+
+TEST(KvPool, WhoeverKeepsPagesIsAskedForThoseThatAreMissing) {
+  const auto pool = Pool(1024, 1);
+  KvSequence first = pool->NewSequence(), second = pool->NewSequence();
+  ASSERT_TRUE(first.Reserve(768).ok());
+  std::vector<std::size_t> asked;
+  pool->OnShortage([&](std::size_t pages) {
+    asked.push_back(pages);
+    first.ShrinkTo(256);
+  });
+  ASSERT_TRUE(second.Reserve(256).ok());
+  EXPECT_TRUE(asked.empty());
+  ASSERT_TRUE(second.Reserve(768).ok());
+  EXPECT_FALSE(second.Reserve(1024).ok());
+  EXPECT_EQ(asked, (std::vector<std::size_t>{2, 1}));
 }
 
 TEST(KvPool, EveryPageHasOneOwnerWhateverComesAndGoes) {

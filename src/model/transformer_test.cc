@@ -143,10 +143,17 @@ TEST_P(Transforming, ASharedPrefixIsReadAsIfItWereTheSequencesOwn) {
   }
   const auto expected = part.Logits(48, 4);
   KvSequence second = part.kv().NewSequence();
-  second.ShareFrom(first, 256);
+  second.Share(first.Page(0));
   ASSERT_TRUE(second.Reserve(260).ok());
   ASSERT_TRUE(part.Forward({.cache = &second, .tokens = std::span(tokens).subspan(256)}).ok());
   EXPECT_EQ(part.Logits(0, 4), expected);
+
+  KvSequence third = part.NewSequence(260);
+  third.Copy(first.Page(0), 100);
+  for (std::size_t at = 100; at < 260; at += 40) {
+    ASSERT_TRUE(part.Forward({.cache = &third, .tokens = std::span(tokens).subspan(at, 40)}).ok());
+  }
+  EXPECT_EQ(part.Logits(36, 4), expected);
 }
 
 TEST_P(Transforming, AModelCutAtAnyLayerGivesTheBytesOfTheWhole) {

@@ -90,7 +90,8 @@ void BatchLoop::DropUnwanted(std::vector<EndedRequest>& ended) {
 void BatchLoop::Admit(std::vector<EndedRequest>& ended) {
   while (!waiting_.empty() && active_.size() < runner_limits_.sequences) {
     const std::size_t tokens = MostTokens(waiting_.front().request, runner_limits_.context);
-    const std::optional<SequenceId> sequence = runner_.Reserve(tokens);
+    const std::optional<ReservedSequence> sequence =
+        runner_.Reserve(waiting_.front().request.prompt, tokens, waiting_.front().request.exact);
     if (!sequence && !active_.empty()) return;
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
@@ -109,17 +110,49 @@ void BatchLoop::Admit(std::vector<EndedRequest>& ended) {
     const Nanos now = clock_.Now();
     active_.push_back({.ticket = std::move(next.ticket),
                        .generation = std::move(generation).value(),
-                       .sequence = *sequence,
+                       .sequence = sequence->id,
                        .exact = next.request.exact,
                        .deadline = next.request.deadline,
                        .since = now});
     active_.back().generation.usage().queue_seconds = SecondsBetween(next.since, now);
+    SkipCached(active_.back(), sequence->cached);
   }
 }
 
+void BatchLoop::SkipCached(Active& active, std::size_t tokens) {
+  if (tokens == 0) return;
+  if (active.generation.usage().cached_tokens == 0) ++counters_.cache_hits;
+  counters_.cached_tokens += tokens;
+  active.generation.Skip(tokens);
+}
+
+// Requests that begin alike and come together, as the answers of one that asks for several: one
+// reads, and the others find it in the prefix cache.
+bool BatchLoop::WaitsForPrefix(const Active& active) const {
+  const std::uint32_t page = runner_limits_.cache_page;
+  if (page == 0 || active.generation.phase() != Phase::kPrompt) return false;
+  const std::span<const TokenId> prompt = active.generation.prompt();
+  const std::size_t read = prompt.size() - active.generation.prompt_left();
+  for (const Active& other : active_) {
+    if (&other == &active) return false;
+    if (other.generation.phase() != Phase::kPrompt || other.exact != active.exact) continue;
+    const std::span<const TokenId> theirs = other.generation.prompt();
+    if (theirs.size() - other.generation.prompt_left() < read) continue;
+    const auto common = static_cast<std::size_t>(
+        std::ranges::mismatch(prompt.first(prompt.size() - 1), theirs).in1 - prompt.begin());
+    if (common / page * page > read) return true;
+  }
+  return false;
+}
+
 void BatchLoop::RunPass() {
+  for (Active& active : active_) {
+    if (runner_limits_.cache_page == 0 || active.generation.phase() != Phase::kPrompt) continue;
+    SkipCached(active, runner_.TakeCached(active.sequence, active.generation.prompt()));
+  }
   std::vector<BatchCandidate> candidates;
   for (const Active& active : active_) {
+    if (active.generation.ended() || WaitsForPrefix(active)) continue;
     candidates.push_back(
         {.request = active.ticket->id(),
          .phase = active.generation.phase(),
@@ -250,6 +283,7 @@ BatchCounters BatchLoop::counters() const {
     ++(active.generation.phase() == Phase::kPrompt ? counters.reading : counters.decoding);
   }
   counters.speed = meter_.speed();
+  counters.prefix_cache = runner_.prefix_cache();
   return counters;
 }
 

@@ -41,11 +41,14 @@ struct BatchCounters {
   std::uint64_t failed = 0;
   std::uint64_t passes = 0;
   std::uint64_t failed_passes = 0;
-  std::uint64_t prompt_tokens = 0;
+  std::uint64_t prompt_tokens = 0;  // read
+  std::uint64_t cached_tokens = 0;  // of prompts, and found in the prefix cache instead
+  std::uint64_t cache_hits = 0;     // requests that found some there
   std::uint64_t generated_tokens = 0;
   double pass_seconds = 0;
   ExpertUsage experts;
   RowSpeed speed;
+  PrefixCacheState prefix_cache;
 };
 
 struct EndedRequest {
@@ -97,6 +100,9 @@ class BatchLoop {
 
   void DropUnwanted(std::vector<EndedRequest>& ended);
   void Admit(std::vector<EndedRequest>& ended);
+  void SkipCached(Active& active, std::size_t tokens);
+  // Whether a request that came before it is about to read a part of its prompt for it.
+  bool WaitsForPrefix(const Active& active) const;
   void RunPass();
   std::vector<PassRows> RowsOf(const BatchChoice& choice) const;
   Status RunRows(std::span<const PassRows> rows);

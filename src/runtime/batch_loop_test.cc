@@ -22,8 +22,16 @@ std::vector<TokenId> RandomPrompt(Rng& rng, std::size_t most) {
   return prompt;
 }
 
+// Half of them begin as one of a few texts do.
 BatchRequest RandomRequest(Rng& rng) {
   BatchRequest request{.prompt = RandomPrompt(rng, 120), .options = {}};
+  if (rng.Below(2) == 0) {
+    Rng stem(rng.Below(3));
+    const std::vector<TokenId> common = RandomPrompt(stem, 120);
+    std::ranges::copy(std::span(common).first(std::min(common.size(), request.prompt.size())),
+                      request.prompt.begin());
+  }
+  request.exact = rng.Below(4) == 0;
   request.options.max_tokens = rng.Below(40);
   request.options.sampler.seed = rng.Next();
   if (rng.Below(3) == 0) request.options.sampler.temperature = 0;
@@ -92,7 +100,8 @@ TEST_F(BatchLoopTest, EveryRequestGetsTheTextItGetsAloneInAnyInterleaving) {
     Rng faults(seed + round);
     FakeRunner runner({.limits = {.rows = 1 + static_cast<std::uint32_t>(rng.Below(64)),
                                   .sequences = 1 + static_cast<std::uint32_t>(rng.Below(12)),
-                                  .context = 512},
+                                  .context = 512,
+                                  .cache_page = rng.Below(2) == 0 ? 0U : 16U},
                        .memory = 160 + rng.Below(1500),
                        .vocabulary = kVocabulary,
                        .fails =
@@ -101,7 +110,8 @@ TEST_F(BatchLoopTest, EveryRequestGetsTheTextItGetsAloneInAnyInterleaving) {
                                return true;
                              return std::ranges::count(rows, poisoned, &PassRows::request) > 0;
                            },
-                       .clock = &clock_});
+                       .clock = &clock_,
+                       .forgets = [&] { return faults.Below(10) == 0; }});
     BatchLoop loop(runner, *tokenizer_, clock_,
                    {.target_seconds = 0.05 * rng.Uniform(), .least_chunk = 1});
     std::map<RequestId, std::shared_ptr<Ticket>> tickets;
@@ -137,8 +147,9 @@ TEST_F(BatchLoopTest, EveryRequestGetsTheTextItGetsAloneInAnyInterleaving) {
         EXPECT_EQ(answer->text, alone.text);
         EXPECT_EQ(answer->tokens, alone.tokens);
         EXPECT_EQ(answer->finish, alone.finish);
-        EXPECT_EQ(answer->usage.expert_uses,
-                  answer->usage.prompt_tokens + answer->usage.decode_steps);
+        const Usage& usage = answer->usage;
+        EXPECT_EQ(usage.expert_uses + usage.cached_tokens,
+                  usage.prompt_tokens + usage.decode_steps);
       }
     }
   }
@@ -156,6 +167,78 @@ TEST_F(BatchLoopTest, RequestsShareTheirPasses) {
   EXPECT_EQ(runner.passes(), 10u);  // the prompts together, then nine passes of eight rows
   EXPECT_EQ(loop.counters().generated_tokens, 80u);
   EXPECT_EQ(loop.counters().finished, 8u);
+}
+
+TEST_F(BatchLoopTest, WhatRequestsBeginWithInCommonIsReadOnce) {
+  FakeRunner runner({.limits = {.rows = 64, .sequences = 8, .context = 512, .cache_page = 16},
+                     .vocabulary = kVocabulary});
+  BatchLoop loop(runner, *tokenizer_, clock_, {});
+  std::vector<TokenId> prompt(203, 7);
+  std::vector<BatchRequest> requests;
+  for (RequestId id = 0; id < 8; ++id) {
+    prompt.back() = static_cast<TokenId>(id);
+    BatchRequest request{.prompt = prompt, .options = {.max_tokens = 4}};
+    request.options.sampler.seed = id;
+    requests.push_back(request);
+    Add(loop, id, std::move(request));
+  }
+  RunToEnd(loop);
+  for (RequestId id = 0; id < 8; ++id) {
+    EXPECT_EQ(AnswerOf(id)->text, Alone(requests[id]).text);
+    EXPECT_EQ(AnswerOf(id)->usage.prompt_tokens, 203u);
+    EXPECT_EQ(AnswerOf(id)->usage.cached_tokens, id == 0 ? 0u : 192u);
+  }
+  EXPECT_EQ(runner.rows(), 203u + 7 * (203 - 192) + 8 * 3);
+  EXPECT_EQ(loop.counters().prompt_tokens, 203u + 7 * (203 - 192));
+  EXPECT_EQ(loop.counters().cached_tokens, 7u * 192);
+  EXPECT_EQ(loop.counters().cache_hits, 7u);
+}
+
+TEST_F(BatchLoopTest, AConversationGoesOnWhereItsLastAnswerEnded) {
+  FakeRunner runner({.limits = {.rows = 64, .sequences = 2, .context = 512, .cache_page = 16},
+                     .vocabulary = kVocabulary});
+  BatchLoop loop(runner, *tokenizer_, clock_, {});
+  BatchRequest request{.prompt = std::vector<TokenId>(50, 7), .options = {.max_tokens = 9}};
+  Add(loop, 1, request);
+  RunToEnd(loop);
+  const std::vector<TokenId> said = AnswerOf(1)->tokens;
+  ASSERT_EQ(said.size(), 9u);
+  request.prompt.insert(request.prompt.end(), said.begin(), said.end());
+  request.prompt.push_back(1);
+  Add(loop, 2, request);
+  RunToEnd(loop);
+  EXPECT_EQ(AnswerOf(2)->usage.cached_tokens, 58u);  // the last token was chosen, and not read
+  EXPECT_EQ(AnswerOf(2)->text, Alone(request).text);
+}
+
+TEST_F(BatchLoopTest, ExactRequestsFindNothingOfThoseThatMayLoseQuality) {
+  FakeRunner runner({.limits = {.rows = 64, .sequences = 2, .context = 512, .cache_page = 16},
+                     .vocabulary = kVocabulary});
+  BatchLoop loop(runner, *tokenizer_, clock_, {});
+  BatchRequest request{.prompt = std::vector<TokenId>(50, 7), .options = {.max_tokens = 1}};
+  Add(loop, 1, request);
+  RunToEnd(loop);
+  request.exact = true;
+  Add(loop, 2, request);
+  RunToEnd(loop);
+  EXPECT_EQ(AnswerOf(2)->usage.cached_tokens, 0u);
+  Add(loop, 3, request);
+  RunToEnd(loop);
+  EXPECT_EQ(AnswerOf(3)->usage.cached_tokens, 49u);
+}
+
+TEST_F(BatchLoopTest, WhoWaitsForAPrefixReadsItAloneIfTheOtherLeaves) {
+  FakeRunner runner({.limits = {.rows = 32, .sequences = 2, .context = 512, .cache_page = 256},
+                     .vocabulary = kVocabulary});
+  BatchLoop loop(runner, *tokenizer_, clock_, {});
+  const BatchRequest request{.prompt = std::vector<TokenId>(300, 7), .options = {.max_tokens = 2}};
+  const auto first = Add(loop, 1, request);
+  Add(loop, 2, request);
+  StepInto(loop);
+  first->Cancel();
+  RunToEnd(loop);
+  EXPECT_EQ(AnswerOf(2)->usage.cached_tokens, 32u);  // what the other had read by then
+  EXPECT_EQ(AnswerOf(2)->text, Alone(request).text);
 }
 
 TEST_F(BatchLoopTest, OnePassIsEnoughToCancel) {

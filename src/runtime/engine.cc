@@ -115,6 +115,7 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<OffloadedExperts> experts,
                           OffloadedExperts::Create(layouts, std::move(store), std::move(reader),
                                                    pool_, clock_, std::move(offload)));
+  exact_ = substitution.exact() && !options.low_copies.any();
   experts->set_substitution(std::move(substitution));
   offloaded_ = experts.get();
   experts_ = std::move(experts);
@@ -128,6 +129,7 @@ std::optional<OffloadReport> Engine::offload_report() const {
 
 void Engine::AnswerBy(SubstitutionChain chain, const LowCopyOptions& low_copies) {
   if (offloaded_ == nullptr) return;
+  exact_ = chain.exact() && !low_copies.any();
   offloaded_->set_low_copies(low_copies);
   offloaded_->set_substitution(std::move(chain));
 }

@@ -73,6 +73,8 @@ class Engine {
   std::optional<OffloadReport> offload_report() const;
   // Sizes and types, whose tensors are not open any more. Empty for layers without experts.
   const ExpertLayouts& expert_layouts() const { return expert_layouts_; }
+  // No answer of the passes to come may differ from what it is with every expert in memory.
+  bool exact() const { return offloaded_ == nullptr || exact_; }
   // What may answer in place of an expert that is not in memory, from the next pass on; what the
   // chain counts begins anew. Without effect if every expert is in memory.
   void AnswerBy(SubstitutionChain chain, const LowCopyOptions& low_copies);
@@ -105,6 +107,7 @@ class Engine {
   MonotonicClock clock_;
   std::unique_ptr<ExpertSource> experts_;
   OffloadedExperts* offloaded_ = nullptr;  // the same; null if every expert is in memory
+  bool exact_ = true;                      // what offloaded_ does
   ExpertLayouts expert_layouts_;
   std::unique_ptr<Transformer> transformer_;
   std::unique_ptr<KvPool> kv_;

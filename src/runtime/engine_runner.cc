@@ -1,30 +1,82 @@
 #include "runtime/engine_runner.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace troupe {
 
-EngineRunner::EngineRunner(Engine& engine)
-    : engine_(engine), sessions_(engine.plan().memory.sequences) {}
+EngineRunner::EngineRunner(Engine& engine, bool keeps_prefixes)
+    : engine_(engine),
+      keeps_prefixes_(keeps_prefixes),
+      exact_(engine.kv()),
+      lossy_(engine.kv()),
+      sessions_(engine.plan().memory.sequences) {
+  engine_.kv().OnShortage([this](std::size_t pages) { GiveUp(pages); });
+}
+
+EngineRunner::~EngineRunner() { engine_.kv().OnShortage({}); }
 
 RunnerLimits EngineRunner::limits() const {
   return {.rows = engine_.plan().memory.chunk,
           .sequences = engine_.plan().memory.sequences,
-          .context = engine_.plan().context()};
+          .context = engine_.plan().context(),
+          .cache_page =
+              keeps_prefixes_ ? static_cast<std::uint32_t>(engine_.kv().page_positions()) : 0};
 }
 
-std::optional<SequenceId> EngineRunner::Reserve(std::size_t tokens) {
-  Result<Session> session = Session::Create(engine_, static_cast<std::uint32_t>(tokens));
-  if (!session.ok()) return std::nullopt;  // others hold the room
-  const SequenceId id = session->id();
-  sessions_[id].emplace(std::move(session).value());
-  return id;
+// All or nothing: what a sequence still cannot begin with is better kept.
+void EngineRunner::GiveUp(std::size_t pages) {
+  const std::size_t lossy = lossy_.Idle();
+  if (lossy + exact_.Idle() < pages) return;
+  const std::size_t first = std::min(lossy, pages);
+  lossy_.GiveUp(first);
+  exact_.GiveUp(pages - first);
+}
+
+std::optional<ReservedSequence> EngineRunner::Reserve(std::span<const TokenId> prompt,
+                                                      std::size_t tokens, bool exact) {
+  PrefixCache* prefixes = nullptr;
+  if (keeps_prefixes_) prefixes = exact || engine_.exact() ? &exact_ : &lossy_;
+  Result<Session> session = Session::CreateWithoutRoom(engine_, static_cast<std::uint32_t>(tokens));
+  if (!session.ok()) return std::nullopt;  // others hold the slots
+  Reservation reservation{.session = std::move(session).value(), .prefixes = prefixes};
+  // Pages that it shares need no room; what is copied of others does.
+  std::size_t cached = reservation.TakeCached(prompt);
+  if (prefixes != nullptr && !reservation.session.HasRoomFree()) {
+    cached += reservation.session.TakeFrom(*prefixes, prompt.first(prompt.size() - 1),
+                                           Session::LastPage::kTake);
+  }
+  if (!reservation.session.ReserveRoom().ok()) return std::nullopt;
+  cached += reservation.TakeCached(prompt);
+  const SequenceId id = reservation.session.id();
+  sessions_[id].emplace(std::move(reservation));
+  return ReservedSequence{.id = id, .cached = cached};
+}
+
+std::size_t EngineRunner::Reservation::TakeCached(std::span<const TokenId> prompt) {
+  return prefixes == nullptr ? 0 : session.TakeFrom(*prefixes, prompt.first(prompt.size() - 1));
+}
+
+std::size_t EngineRunner::TakeCached(SequenceId sequence, std::span<const TokenId> prompt) {
+  return ReservationOf(sequence).TakeCached(prompt);
 }
 
 void EngineRunner::Release(SequenceId sequence) {
-  TROUPE_CHECK(sessions_[sequence].has_value());
+  Reservation& reservation = ReservationOf(sequence);
+  if (reservation.prefixes != nullptr) {
+    reservation.session.KeepIn(*reservation.prefixes, PrefixCache::Keeping::kAll);
+  }
   sessions_[sequence].reset();
 }
 
-Session& EngineRunner::SessionOf(SequenceId sequence) {
+PrefixCacheState EngineRunner::prefix_cache() const {
+  const std::size_t page = engine_.kv().page_positions();
+  return {.kept = (exact_.pages() + lossy_.pages()) * page,
+          .most = engine_.kv().pages() * page,
+          .given_up = (exact_.counters().given_up + lossy_.counters().given_up) * page};
+}
+
+EngineRunner::Reservation& EngineRunner::ReservationOf(SequenceId sequence) {
   TROUPE_CHECK(sequence < sessions_.size() && sessions_[sequence].has_value());
   return *sessions_[sequence];
 }
@@ -42,7 +94,12 @@ Status EngineRunner::Run(std::span<const PassRows> rows) {
   }
   TROUPE_RETURN_IF_ERROR(engine_.Run(rows_));
   engine_.SettleUsage();
-  for (const PassRows& group : rows) costs_.push_back(TakeCost(group));
+  for (const PassRows& group : rows) {
+    costs_.push_back(TakeCost(group));
+    Reservation& reservation = ReservationOf(group.sequence);
+    if (reservation.prefixes == nullptr) continue;
+    reservation.session.KeepIn(*reservation.prefixes, PrefixCache::Keeping::kFullPages);
+  }
   return OkStatus();
 }
 
@@ -56,7 +113,7 @@ RowsCost EngineRunner::TakeCost(const PassRows& group) {
 }
 
 std::span<const float> EngineRunner::Logits(SequenceId sequence) const {
-  return sessions_[sequence]->logits();
+  return sessions_[sequence]->session.logits();
 }
 
 }  // namespace troupe

@@ -1,5 +1,6 @@
-// The engine as the batcher sees it (pass_runner.h): each reservation is a session, and the rows of
-// all groups of a pass go through the layers together.
+// The engine as the batcher sees it (pass_runner.h): each reservation is a session, the rows of all
+// groups of a pass go through the layers together, and what sessions have read is kept for those
+// that begin alike (prefix_cache.h).
 #pragma once
 
 #include <memory>
@@ -10,32 +11,51 @@
 #include "base/status.h"
 #include "runtime/engine.h"
 #include "runtime/pass_runner.h"
+#include "runtime/prefix_cache.h"
 #include "runtime/session.h"
 
 namespace troupe {
 
 class EngineRunner final : public PassRunner {
  public:
-  // The engine must outlive it. Other sessions of the engine take from the same room.
-  explicit EngineRunner(Engine& engine);
+  // The engine must outlive it, and have one runner at a time. Other sessions of the engine take
+  // from the same room. keeps_prefixes: otherwise nothing is kept for other sequences.
+  explicit EngineRunner(Engine& engine, bool keeps_prefixes = true);
+  ~EngineRunner() override;
 
   RunnerLimits limits() const override;
   RequestId NewRequest() override { return engine_.NewRequest(); }
   ExpertUsage EndRequest(RequestId request) override { return engine_.EndRequest(request); }
-  std::optional<SequenceId> Reserve(std::size_t tokens) override;
+  std::optional<ReservedSequence> Reserve(std::span<const TokenId> prompt, std::size_t tokens,
+                                          bool exact) override;
+  std::size_t TakeCached(SequenceId sequence, std::span<const TokenId> prompt) override;
   void Release(SequenceId sequence) override;
   Status Run(std::span<const PassRows> rows) override;
   std::span<const float> Logits(SequenceId sequence) const override;
   SamplerScratch& sampler_scratch() override { return engine_.sampler_scratch(); }
   std::span<const RowsCost> costs() const override { return costs_; }
+  PrefixCacheState prefix_cache() const override;
 
  private:
-  Session& SessionOf(SequenceId sequence);
+  struct Reservation {
+    Session session;
+    PrefixCache* prefixes;  // null: it shares nothing
+
+    std::size_t TakeCached(std::span<const TokenId> prompt);
+  };
+
+  Reservation& ReservationOf(SequenceId sequence);
+  Session& SessionOf(SequenceId sequence) { return ReservationOf(sequence).session; }
+  void GiveUp(std::size_t pages);
   RowsCost TakeCost(const PassRows& group);
 
   Engine& engine_;
-  std::vector<std::optional<Session>> sessions_;  // by Session::id()
-  std::vector<SequenceRows> rows_;                // of Run, kept for their memory
+  const bool keeps_prefixes_;
+  // Of rows that were computed exactly, and of others: these must not serve a request that wants
+  // exactness.
+  PrefixCache exact_, lossy_;
+  std::vector<std::optional<Reservation>> sessions_;  // by Session::id()
+  std::vector<SequenceRows> rows_;                    // of Run, kept for their memory
   std::vector<RowsCost> costs_;
 };
 

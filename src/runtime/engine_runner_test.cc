@@ -44,6 +44,13 @@ class EngineRunnerTest : public testing::Test {
     EXPECT_TRUE(session.FeedPrompt(tokens).ok());
     return Copy(session.logits());
   }
+  // Of a prompt that no other begins with.
+  static SequenceId Reserve(EngineRunner& runner, std::size_t tokens = 20) {
+    const std::vector<TokenId> prompt = {99};
+    const auto reserved = runner.Reserve(prompt, tokens, false);
+    EXPECT_TRUE(reserved.has_value());
+    return reserved->id;
+  }
   static PassRows Prompt(SequenceId sequence, std::span<const TokenId> tokens) {
     return {.sequence = sequence,
             .request = 100 + sequence,
@@ -70,7 +77,7 @@ Engine* EngineRunnerTest::engine_ = nullptr;
 
 TEST_F(EngineRunnerTest, SequencesThatSharePassesGetTheLogitsTheyGetAlone) {
   EngineRunner runner(*engine_);
-  const SequenceId a = runner.Reserve(20).value(), b = runner.Reserve(20).value();
+  const SequenceId a = Reserve(runner), b = Reserve(runner);
   ASSERT_TRUE(
       runner.Run(std::vector{Prompt(a, std::span(first_).first(2)), Prompt(b, second_)}).ok());
   EXPECT_EQ(Copy(runner.Logits(b)), Alone(second_));
@@ -85,7 +92,7 @@ TEST_F(EngineRunnerTest, SequencesThatSharePassesGetTheLogitsTheyGetAlone) {
 
 TEST_F(EngineRunnerTest, AFailedPassLeavesEverySequenceAsItWas) {
   EngineRunner runner(*engine_);
-  const SequenceId a = runner.Reserve(20).value(), b = runner.Reserve(20).value();
+  const SequenceId a = Reserve(runner), b = Reserve(runner);
   const std::vector<float> first_alone = Alone(first_), second_alone = Alone(second_);
   FailInTheMiddle(runner, std::vector{Prompt(a, first_), Prompt(b, second_)});
   ASSERT_TRUE(runner.Run(std::vector{Prompt(a, first_), Prompt(b, second_)}).ok());
@@ -95,7 +102,7 @@ TEST_F(EngineRunnerTest, AFailedPassLeavesEverySequenceAsItWas) {
 
 TEST_F(EngineRunnerTest, ARequestPaysForItsFailedPassWhenItEndsAndNothingAfterwards) {
   EngineRunner runner(*engine_);
-  const SequenceId a = runner.Reserve(20).value(), b = runner.Reserve(20).value();
+  const SequenceId a = Reserve(runner), b = Reserve(runner);
   const std::vector<PassRows> rows = {Prompt(a, first_), Prompt(b, second_)};
   engine_->SettleUsage();  // what other tests have spent
   const ExpertUsage before = engine_->expert_usage();
@@ -113,18 +120,69 @@ TEST_F(EngineRunnerTest, ARequestPaysForItsFailedPassWhenItEndsAndNothingAfterwa
 TEST_F(EngineRunnerTest, GivesAsManySequencesAsWerePlannedAndGivesThemEmpty) {
   EngineRunner runner(*engine_);
   std::vector<SequenceId> taken;
-  while (const auto sequence = runner.Reserve(96)) taken.push_back(*sequence);
+  while (const auto reserved = runner.Reserve(first_, 96, false)) taken.push_back(reserved->id);
   ASSERT_EQ(taken.size(), engine_->plan().memory.sequences);
   ASSERT_TRUE(runner.Run(std::vector{Prompt(taken.front(), first_)}).ok());
   for (const SequenceId sequence : taken) runner.Release(sequence);
-  const SequenceId again = runner.Reserve(20).value();
+  const SequenceId again = Reserve(runner);
   ASSERT_TRUE(runner.Run(std::vector{Prompt(again, second_)}).ok());
   EXPECT_EQ(Copy(runner.Logits(again)), Alone(second_));
 }
 
+TEST_F(EngineRunnerTest, ASequenceBeginsWithWhatAnotherHasRead) {
+  EngineRunner runner(*engine_);
+  std::vector<TokenId> text;
+  for (TokenId token = 0; token < 40; ++token) text.push_back(300 + token);
+  const SequenceId first = runner.Reserve(text, 60, false)->id;
+  ASSERT_TRUE(runner.Run(std::vector{Prompt(first, text)}).ok());
+  const std::vector<float> alone = Copy(runner.Logits(first));
+  runner.Release(first);
+
+  const auto second = runner.Reserve(text, 60, true);  // the engine is exact in any case
+  EXPECT_EQ(second->cached, 39u);
+  ASSERT_TRUE(runner.Run(std::vector{Prompt(second->id, std::span(text).subspan(39))}).ok());
+  EXPECT_EQ(Copy(runner.Logits(second->id)), alone);
+
+  std::vector<TokenId> other(text.begin(), text.begin() + 25);
+  other.insert(other.end(), {1, 2, 3});
+  const auto third = runner.Reserve(other, 60, false);
+  EXPECT_EQ(third->cached, 25u);
+  ASSERT_TRUE(runner.Run(std::vector{Prompt(third->id, std::span(other).subspan(25))}).ok());
+  EXPECT_EQ(Copy(runner.Logits(third->id)), Alone(other));
+  EXPECT_EQ(runner.prefix_cache().kept, 96u);  // the page of the first; the others have theirs
+  runner.Release(second->id);
+  runner.Release(third->id);
+}
+
+TEST_F(EngineRunnerTest, KeptPrefixesMakeRoomForSequencesThatNeedIt) {
+  EngineRunner runner(*engine_);
+  for (TokenId token = 0; token < 6; ++token) {  // more than there are pages
+    const std::vector<TokenId> text(30, 400 + token);
+    const auto sequence = runner.Reserve(text, 60, false);
+    ASSERT_TRUE(sequence.has_value());
+    EXPECT_EQ(sequence->cached, 0u);
+    ASSERT_TRUE(runner.Run(std::vector{Prompt(sequence->id, text)}).ok());
+    runner.Release(sequence->id);
+  }
+  EXPECT_EQ(runner.prefix_cache(),
+            (PrefixCacheState{.kept = 4 * 96, .most = 4 * 96, .given_up = 2 * 96}));
+  EXPECT_EQ(runner.Reserve(std::vector<TokenId>(30, 405), 60, false)->cached, 29u);
+}
+
+TEST_F(EngineRunnerTest, WithoutAPrefixCacheNothingIsKept) {
+  EngineRunner runner(*engine_, /*keeps_prefixes=*/false);
+  for (int i = 0; i < 2; ++i) {
+    const auto sequence = runner.Reserve(first_, 20, false);
+    EXPECT_EQ(sequence->cached, 0u);
+    ASSERT_TRUE(runner.Run(std::vector{Prompt(sequence->id, first_)}).ok());
+    runner.Release(sequence->id);
+  }
+  EXPECT_EQ(runner.prefix_cache().kept, 0u);
+}
+
 TEST_F(EngineRunnerTest, WhatRequestsCostAddsUpToTheWhole) {
   EngineRunner runner(*engine_);
-  const SequenceId a = runner.Reserve(20).value(), b = runner.Reserve(20).value();
+  const SequenceId a = Reserve(runner), b = Reserve(runner);
   const ExpertUsage before = engine_->expert_usage();
   ExpertUsage sum;
   FailInTheMiddle(runner, std::vector{Prompt(a, first_), Prompt(b, second_)});
@@ -145,7 +203,7 @@ TEST_F(EngineRunnerTest, WhatRequestsCostAddsUpToTheWhole) {
 
 TEST_F(EngineRunnerTest, CountsWhatEachGroupCost) {
   EngineRunner runner(*engine_);
-  const SequenceId a = runner.Reserve(20).value(), b = runner.Reserve(20).value();
+  const SequenceId a = Reserve(runner), b = Reserve(runner);
   ASSERT_TRUE(runner.Run(std::vector{Prompt(a, first_), Prompt(b, second_)}).ok());
   ASSERT_EQ(runner.costs().size(), 2u);
   EXPECT_EQ(runner.costs()[0].expert_uses, 4u * 8 * 4);  // tokens, layers, experts

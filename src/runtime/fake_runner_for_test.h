@@ -1,6 +1,6 @@
 // A PassRunner without an engine: a toy model whose next logits are a function of all tokens of the
 // sequence, so that a row fed twice, left out or put into another sequence changes the text. Checks
-// what the batcher promises, and fails passes on request.
+// what the batcher promises, fails passes on request, and may have a prefix cache.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +29,8 @@ class FakeRunner final : public PassRunner {
     std::size_t vocabulary = 256;
     // Whether a pass over these rows fails.
     std::function<bool(std::span<const PassRows>)> fails = {};
-    ManualClock* clock = nullptr;  // moved by a millisecond a row
+    ManualClock* clock = nullptr;        // moved by a millisecond a row
+    std::function<bool()> forgets = {};  // whether the prefix cache loses what nobody holds now
   };
 
   explicit FakeRunner(Options options) : options_(std::move(options)) {}
@@ -43,20 +44,43 @@ class FakeRunner final : public PassRunner {
   RequestId NewRequest() override { return ++last_request_; }
   ExpertUsage EndRequest(RequestId request) override { return TakeUsage(request); }
 
-  std::optional<SequenceId> Reserve(std::size_t tokens) override {
+  std::optional<ReservedSequence> Reserve(std::span<const TokenId> prompt, std::size_t tokens,
+                                          bool exact) override {
     EXPECT_LE(tokens, options_.limits.context);
+    EXPECT_LE(prompt.size(), tokens);
     EXPECT_LT(sequences_.size(), options_.limits.sequences);
     if (tokens > options_.memory - reserved_) return std::nullopt;
     reserved_ += tokens;
     SequenceId id = 0;
     while (sequences_.contains(id)) ++id;
-    sequences_[id].reserved = tokens;
+    sequences_[id] = {.reserved = tokens, .exact = exact, .tokens = {}, .logits = {}};
     most_together_ = std::max(most_together_, sequences_.size());
-    return id;
+    return ReservedSequence{.id = id, .cached = TakeCached(id, prompt)};
+  }
+
+  std::size_t TakeCached(SequenceId id, std::span<const TokenId> prompt) override {
+    if (options_.limits.cache_page == 0) return 0;
+    if (options_.forgets && options_.forgets()) ended_.clear();
+    Sequence& sequence = sequences_.at(id);
+    const std::span<const TokenId> wanted = prompt.first(prompt.size() - 1);
+    std::size_t known = sequence.tokens.size();
+    const auto look = [&](std::span<const TokenId> other, bool exact) {
+      const auto common = std::ranges::mismatch(wanted, other).in1 - wanted.begin();
+      if (exact == sequence.exact) known = std::max(known, static_cast<std::size_t>(common));
+    };
+    for (const Sequence& other : ended_) look(other.tokens, other.exact);
+    for (const auto& [key, other] : sequences_) {
+      const std::size_t pages = other.tokens.size() / options_.limits.cache_page;
+      look(std::span(other.tokens).first(pages * options_.limits.cache_page), other.exact);
+    }
+    const std::size_t cached = known - sequence.tokens.size();
+    sequence.tokens.assign(wanted.begin(), wanted.begin() + static_cast<std::ptrdiff_t>(known));
+    return cached;
   }
 
   void Release(SequenceId id) override {
     reserved_ -= sequences_.at(id).reserved;
+    ended_.push_back(std::move(sequences_.at(id)));
     sequences_.erase(id);
   }
 
@@ -79,6 +103,7 @@ class FakeRunner final : public PassRunner {
     }
     if (options_.fails && options_.fails(rows)) return DataLoss("an expert cannot be read");
     costs_.clear();
+    rows_ += count;
     for (const PassRows& group : rows) {
       Sequence& sequence = sequences_.at(group.sequence);
       sequence.tokens.insert(sequence.tokens.end(), group.tokens.begin(), group.tokens.end());
@@ -92,6 +117,9 @@ class FakeRunner final : public PassRunner {
   SamplerScratch& sampler_scratch() override { return scratch_; }
   std::span<const RowsCost> costs() const override { return costs_; }
 
+  PrefixCacheState prefix_cache() const override { return {.most = options_.memory}; }
+
+  std::size_t rows() const { return rows_; }  // of passes that did not fail
   std::size_t passes() const { return passes_; }
   std::uint64_t reads() const { return reads_; }  // one for each group of each pass
   std::size_t most_together() const { return most_together_; }
@@ -109,6 +137,7 @@ class FakeRunner final : public PassRunner {
  private:
   struct Sequence {
     std::size_t reserved = 0;
+    bool exact = false;
     std::vector<TokenId> tokens;
     std::vector<float> logits;
   };
@@ -124,7 +153,8 @@ class FakeRunner final : public PassRunner {
   std::map<RequestId, ExpertUsage> not_taken_;
   std::uint64_t reads_ = 0;
   std::map<SequenceId, Sequence> sequences_;
-  std::size_t reserved_ = 0, passes_ = 0, most_together_ = 0;
+  std::vector<Sequence> ended_;
+  std::size_t reserved_ = 0, passes_ = 0, rows_ = 0, most_together_ = 0;
   std::vector<RowsCost> costs_;
   SamplerScratch scratch_;
 };

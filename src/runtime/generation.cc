@@ -65,6 +65,13 @@ std::span<const TokenId> TextGeneration::NextTokens(std::size_t most) const {
   return std::span(answer_.tokens).last(1);
 }
 
+void TextGeneration::Skip(std::size_t tokens) {
+  TROUPE_CHECK(tokens < prompt_left());
+  if (tokens == 0) return;
+  answer_.usage.cached_tokens += tokens;
+  Read(tokens);
+}
+
 void TextGeneration::Read(std::size_t tokens) {
   TROUPE_CHECK(state_ == State::kReading && tokens <= prompt_left());
   answer_.usage.prompt_tokens += tokens;

@@ -82,6 +82,10 @@ class TextGeneration {
   Phase phase() const { return state_ == State::kReading ? Phase::kPrompt : Phase::kDecode; }
   std::size_t prompt_left() const { return prompt_.size() - answer_.usage.prompt_tokens; }
 
+  std::span<const TokenId> prompt() const { return prompt_; }
+
+  // `tokens` more tokens of the prompt are in the sequence, though nobody fed them. Not the last.
+  void Skip(std::size_t tokens);
   // `tokens` more tokens of the prompt were fed. After the last of them Accept is due, unless no
   // token was asked for. REQUIRES: reading.
   void Read(std::size_t tokens);

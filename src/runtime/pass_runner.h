@@ -19,6 +19,9 @@ struct RunnerLimits {
   std::uint32_t rows = 1;       // of a pass
   std::uint32_t sequences = 1;  // at a time
   std::uint32_t context = 1;    // tokens of a sequence, at most
+  // Tokens of a prompt that others find in the prefix cache at a time, once a sequence has read
+  // them; 0: none ever.
+  std::uint32_t cache_page = 0;
 };
 
 // Consecutive tokens of one sequence that are to go through the layers. A sequence is in a pass
@@ -32,10 +35,25 @@ struct PassRows {
   bool wants_logits = false;  // of the last token
 };
 
+// A sequence that was reserved, and the tokens of its prompt that it begins with.
+struct ReservedSequence {
+  SequenceId id = 0;
+  std::size_t cached = 0;
+};
+
 // What the rows of one request have cost in a pass, and in those before it that failed.
 struct RowsCost {
   std::uint64_t expert_uses = 0;  // (token, layer, expert) triples
   ExpertUsage experts;
+};
+
+// What is kept for sequences to come, in tokens.
+struct PrefixCacheState {
+  std::size_t kept = 0;        // whole pages, as all
+  std::size_t most = 0;        // if no sequence held any
+  std::uint64_t given_up = 0;  // to make room, since the beginning
+
+  bool operator==(const PrefixCacheState&) const = default;
 };
 
 class PassRunner {
@@ -49,9 +67,15 @@ class PassRunner {
   // The request is over, however it ended: what it has cost since costs() said so last.
   virtual ExpertUsage EndRequest(RequestId request) = 0;
 
-  // An empty sequence with memory for `tokens` tokens (at most the context), which is never taken
-  // away from it. None: not as long as others hold theirs.
-  virtual std::optional<SequenceId> Reserve(std::size_t tokens) = 0;
+  // A sequence with memory for `tokens` tokens (at most the context), which is never taken away
+  // from it. It holds those that its prompt begins with and that other sequences have read, but
+  // never all of the prompt: somebody wants the logits of its last token. `exact`: as in its rows.
+  // None: not as long as others hold their memory.
+  virtual std::optional<ReservedSequence> Reserve(std::span<const TokenId> prompt,
+                                                  std::size_t tokens, bool exact) = 0;
+  // The same for a sequence that is still reading its prompt: takes over what others have read
+  // since then, and gives how many tokens that was.
+  virtual std::size_t TakeCached(SequenceId sequence, std::span<const TokenId> prompt) = 0;
   virtual void Release(SequenceId sequence) = 0;
 
   // Appends the rows to their sequences. On an error every sequence is as before.
@@ -63,6 +87,7 @@ class PassRunner {
   virtual SamplerScratch& sampler_scratch() = 0;
   // Of the last Run, an entry for each of its rows' groups.
   virtual std::span<const RowsCost> costs() const = 0;
+  virtual PrefixCacheState prefix_cache() const = 0;
 };
 
 }  // namespace troupe

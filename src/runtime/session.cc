@@ -14,20 +14,39 @@ Session::Session(Engine& engine, SequenceSlots::Slot slot, KvSequence cache, std
 }
 
 Result<Session> Session::Create(Engine& engine, std::optional<std::uint32_t> positions) {
+  TROUPE_ASSIGN_OR_RETURN(Session session,
+                          CreateWithoutRoom(engine, positions.value_or(engine.plan().context())));
+  TROUPE_RETURN_IF_ERROR(session.ReserveRoom());
+  return session;
+}
+
+Result<Session> Session::CreateWithoutRoom(Engine& engine, std::uint32_t positions) {
   const std::uint32_t context = engine.plan().context();
-  const std::uint32_t most = positions.value_or(context);
-  if (most > context) {
+  if (positions > context) {
     return Error(Code::kResourceExhausted,
-                 "a sequence of {} tokens does not fit into a context of {}", most, context);
+                 "a sequence of {} tokens does not fit into a context of {}", positions, context);
   }
   std::optional<SequenceSlots::Slot> slot = engine.sequence_slots().Take();
   if (!slot) {
     return Error(Code::kResourceExhausted, "{} sequences are open, and no more were planned for",
                  engine.sequence_slots().count());
   }
-  KvSequence cache = engine.kv().NewSequence();
-  TROUPE_RETURN_IF_ERROR(cache.Reserve(most));
-  return Session(engine, std::move(*slot), std::move(cache), most);
+  return Session(engine, std::move(*slot), engine.kv().NewSequence(), positions);
+}
+
+Status Session::ReserveRoom() { return cache_.Reserve(most_); }
+
+bool Session::HasRoomFree() const {
+  return most_ <= cache_.capacity() + engine_->kv().free_positions();
+}
+
+std::size_t Session::TakeFrom(PrefixCache& prefixes, TokenIds tokens, LastPage last) {
+  TROUPE_CHECK(tokens.size() <= most_);
+  const std::size_t taken = last == LastPage::kTake ? prefixes.ExtendByTaking(cache_, tokens)
+                                                    : prefixes.Extend(cache_, tokens);
+  const TokenIds more = tokens.subspan(tokens_.size(), taken);
+  tokens_.insert(tokens_.end(), more.begin(), more.end());
+  return taken;
 }
 
 Status Session::CheckRoom(std::size_t tokens) const {

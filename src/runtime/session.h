@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "model/kv_pool.h"
 #include "runtime/engine.h"
+#include "runtime/prefix_cache.h"
 
 namespace troupe {
 
@@ -24,6 +25,20 @@ class Session {
   // the others have reserved too much. The engine must outlive it.
   static Result<Session> Create(Engine& engine,
                                 std::optional<std::uint32_t> positions = std::nullopt);
+
+  // The same, but without room yet: ReserveRoom is called before any token is fed.
+  static Result<Session> CreateWithoutRoom(Engine& engine, std::uint32_t positions);
+  // kResourceExhausted, with nothing changed: others hold too much.
+  Status ReserveRoom();
+  bool HasRoomFree() const;  // it would succeed though nobody gave up anything
+
+  // Goes on with what others have left in the cache of the tokens that are to come first: those it
+  // has, and others behind them. Gives how many it took over; logits() is then of no token.
+  enum class LastPage { kCopy, kTake };  // as of PrefixCache
+  std::size_t TakeFrom(PrefixCache& prefixes, TokenIds tokens, LastPage last = LastPage::kCopy);
+  void KeepIn(PrefixCache& prefixes, PrefixCache::Keeping which) {
+    prefixes.Keep(cache_, tokens_, which);
+  }
 
   // Appends tokens that were generated; afterwards logits() is of the last one. Fails, with the
   // sequence as it was, if they do not fit into the context.

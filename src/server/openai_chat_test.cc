@@ -143,7 +143,8 @@ TEST(OpenAiChat, AWholeAnswerHasItsChoicesAndUsage) {
   EXPECT_EQ(choices[1].Find("message")->Find("content")->AsString(), "two");
   EXPECT_EQ(choices[1].Find("finish_reason")->AsString(), "stop");
   EXPECT_EQ(body.Find("usage")->Dump(),
-            R"({"prompt_tokens":3,"completion_tokens":4,"total_tokens":7})");
+            R"({"prompt_tokens":3,"completion_tokens":4,"total_tokens":7,)"
+            R"("prompt_tokens_details":{"cached_tokens":0}})");
   EXPECT_NE(body.Find("troupe")->Find("expert_hits"), nullptr);
 }
 

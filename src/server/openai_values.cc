@@ -30,15 +30,19 @@ std::string_view OpenAiReason(FinishReason reason) {
 }
 
 Json UsageJson(std::span<const ChoiceAnswer> choices, std::size_t n) {
-  std::size_t prompt = 0, completion = 0;
+  std::size_t prompt = 0, cached = 0, completion = 0;
   for (std::size_t c = 0; c < choices.size(); ++c) {
     const Usage& usage = choices[c].answer.usage;
-    if (c % n == 0) prompt += usage.prompt_tokens;
+    if (c % n == 0) {
+      prompt += usage.prompt_tokens;
+      cached += usage.cached_tokens;
+    }
     completion += usage.generated_tokens;
   }
   return {{"prompt_tokens", prompt},
           {"completion_tokens", completion},
-          {"total_tokens", prompt + completion}};
+          {"total_tokens", prompt + completion},
+          {"prompt_tokens_details", Json{{"cached_tokens", cached}}}};
 }
 
 Json TroupeJson(std::span<const ChoiceAnswer> choices, const OpenAiHead& head) {

@@ -84,10 +84,22 @@ void AddModel(const Metrics& model, Families& families) {
   families.Counter("troupe_passes_total", "Passes through the model", Of(model.passes));
   families.Counter("troupe_failed_passes_total", "Passes that failed", Of(model.failed_passes));
   families.Counter("troupe_pass_seconds_total", "Time in passes", model.pass_seconds);
-  constexpr auto kTokens = "Tokens of prompts read, and of answers generated";
+  constexpr auto kTokens = "Tokens of prompts read or found in the prefix cache, and generated";
   families.Counter("troupe_tokens_total", kTokens, Of(model.prompt_tokens), {{"kind", "prompt"}});
+  families.Counter("troupe_tokens_total", kTokens, Of(model.prefix_cache.cached_tokens),
+                   {{"kind", "cached"}});
   families.Counter("troupe_tokens_total", kTokens, Of(model.generated_tokens),
                    {{"kind", "generated"}});
+  families.Counter("troupe_prefix_cache_hits_total",
+                   "Requests that found the beginning of their prompt",
+                   Of(model.prefix_cache.hits));
+  families.Counter("troupe_prefix_cache_given_up_tokens_total",
+                   "Room for tokens that the prefix cache gave up to requests",
+                   Of(model.prefix_cache.given_up_tokens));
+  families.Gauge("troupe_prefix_cache_tokens", "Room for tokens in what the prefix cache keeps",
+                 Of(model.prefix_cache.kept_tokens));
+  families.Gauge("troupe_kv_tokens", "Room for tokens in the KV cache, for requests and prefixes",
+                 Of(model.prefix_cache.most_tokens));
 }
 
 void AddExperts(const ExpertUsage& experts, Families& families) {

@@ -128,6 +128,23 @@ TEST_F(ServiceTest, AStreamsLogprobsAreThoseOfTheWholeAnswer) {
   for (std::size_t i = 0; i < tokens.size(); ++i) EXPECT_EQ(tokens[i], all[i].AsString());
 }
 
+TEST_F(ServiceTest, AnAnswerSaysHowMuchOfItsPromptWasCached) {
+  const auto cached = [&](const Json& body) {
+    return body.Find("usage")->Find("prompt_tokens_details")->Find("cached_tokens")->AsCount();
+  };
+  const Json first = PostJson("/v1/completions", std::string(kSay) + "}");
+  EXPECT_EQ(cached(first), 0u);
+  const Json again = PostJson("/v1/completions", std::string(kSay) + "}");
+  const std::uint64_t prompt = again.Find("usage")->Find("prompt_tokens")->AsCount();
+  EXPECT_EQ(cached(again), prompt - 1);
+  EXPECT_EQ((*first.Find("choices"))[0].Find("text")->AsString(),
+            (*again.Find("choices"))[0].Find("text")->AsString());
+  const std::string page = Start("GET", "/metrics")->body();
+  EXPECT_THAT(page, HasSubstr("troupe_prefix_cache_hits_total 1\n"));
+  EXPECT_THAT(
+      page, HasSubstr("troupe_tokens_total{kind=\"cached\"} " + std::to_string(prompt - 1) + "\n"));
+}
+
 TEST_F(ServiceTest, AClientWhoLeavesCancelsItsAnswer) {
   const auto reply = Start("POST", "/v1/completions",
                            R"({"prompt":"a","max_tokens":90,"ignore_eos":true,"stream":true})");

@@ -12,4 +12,9 @@ std::uint64_t TestSeed() {
   return seed;
 }
 
+std::size_t TestCases(std::size_t usual) {
+  const char* const text = std::getenv("TROUPE_CASES");
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : usual;
+}
+
 }  // namespace troupe

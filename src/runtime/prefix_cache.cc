@@ -1,0 +1,104 @@
+#include "runtime/prefix_cache.h"
+
+#include <algorithm>
+
+namespace troupe {
+
+PrefixCache::Step PrefixCache::Longest(const Nodes& nodes, TokenIds tokens) {
+  Step longest;
+  for (const std::unique_ptr<Node>& node : nodes) {
+    const auto [mine, theirs] = std::ranges::mismatch(node->tokens, tokens);
+    const auto common = static_cast<std::size_t>(mine - node->tokens.begin());
+    if (common > longest.common) longest = {node.get(), common};
+  }
+  return longest;
+}
+
+std::size_t PrefixCache::Extend(KvSequence& sequence, TokenIds tokens, bool takes) {
+  const std::size_t page = pool_->page_positions(), before = sequence.length();
+  ++clock_;
+  Nodes* nodes = &roots_;
+  for (std::size_t first = 0; first < tokens.size(); first += page) {
+    const TokenIds rest = tokens.subspan(first, std::min(page, tokens.size() - first));
+    const Step step = Longest(*nodes, rest);
+    if (step.node == nullptr) break;
+    step.node->used = clock_;
+    const std::size_t known = first + step.common;
+    const bool full = step.common == page;
+    if (known > sequence.length()) {
+      if (full) {
+        sequence.Share(step.node->page);
+      } else if (known <= sequence.capacity()) {
+        sequence.Copy(step.node->page, known);
+      } else if (takes && step.node->next.empty() && !step.node->page.shared()) {
+        sequence.Take(std::move(step.node->page), known);
+        std::erase_if(*nodes, [&](const auto& node) { return node.get() == step.node; });
+        --pages_;
+        ++counters_.taken;
+      }
+    }
+    if (!full) break;
+    nodes = &step.node->next;
+  }
+  return sequence.length() - before;
+}
+
+void PrefixCache::Keep(KvSequence& sequence, TokenIds tokens, Keeping which) {
+  const std::size_t page = pool_->page_positions();
+  ++clock_;
+  Nodes* nodes = &roots_;
+  for (std::size_t first = 0; first < tokens.size(); first += page) {
+    const TokenIds held = tokens.subspan(first, std::min(page, tokens.size() - first));
+    if (held.size() < page && which == Keeping::kFullPages) return;
+    Step step = Longest(*nodes, held);
+    if (step.node == nullptr || step.common < std::min(held.size(), step.node->tokens.size())) {
+      nodes->push_back(std::make_unique<Node>(
+          Node{.tokens = {held.begin(), held.end()}, .page = sequence.Page(first / page)}));
+      step.node = nodes->back().get();
+      ++pages_;
+      ++counters_.kept;
+    } else if (step.node->tokens.size() < held.size()) {  // the same text, which has gone on
+      step.node->tokens.assign(held.begin(), held.end());
+      step.node->page = sequence.Page(first / page);
+      ++counters_.kept;
+    }
+    step.node->used = clock_;
+    nodes = &step.node->next;
+  }
+}
+
+void PrefixCache::FindOldest(Nodes& nodes, Place& oldest) {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    Node& node = *nodes[i];
+    if (!node.next.empty()) {
+      FindOldest(node.next, oldest);
+    } else if (!node.page.shared() &&
+               (oldest.nodes == nullptr || node.used < (*oldest.nodes)[oldest.at]->used)) {
+      oldest = {&nodes, i};
+    }
+  }
+}
+
+std::size_t PrefixCache::GiveUp(std::size_t pages) {
+  for (std::size_t given = 0; given < pages; ++given) {
+    Place oldest;
+    FindOldest(roots_, oldest);
+    if (oldest.nodes == nullptr) return given;
+    oldest.nodes->erase(oldest.nodes->begin() + static_cast<std::ptrdiff_t>(oldest.at));
+    --pages_;
+    ++counters_.given_up;
+  }
+  return pages;
+}
+
+std::size_t PrefixCache::IdleIn(const Nodes& nodes) {
+  std::size_t idle = 0;
+  for (const std::unique_ptr<Node>& node : nodes) {
+    idle += IdleIn(node->next) + (node->page.shared() ? 0 : 1);
+  }
+  return idle;
+}
+
+std::size_t PrefixCache::Idle() const { return IdleIn(roots_); }
+
+}  // namespace troupe

@@ -1,0 +1,87 @@
+// Keys and values that sequences have left behind, found again by those that begin with the same
+// tokens: a tree in which each node is a page of a KvPool and the tokens it holds, so that a path
+// from the root is how a text begins. It takes no memory of its own: it keeps pages that nobody
+// asks for, and gives up those that were not used for longest when the pool runs short. What is
+// found is to the byte what would be computed, since that depends on the tokens alone; sequences
+// whose answers may lose quality must therefore have a cache of their own. Threads: one at a time,
+// the pool's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "model/batch.h"
+#include "model/kv_pool.h"
+
+namespace troupe {
+
+struct PrefixCounters {
+  std::uint64_t kept = 0;      // pages that came into the tree
+  std::uint64_t taken = 0;     // of these, by sequences that went on in them
+  std::uint64_t given_up = 0;  // of these, because the pool ran short
+};
+
+class PrefixCache {
+ public:
+  // The pool must outlive it.
+  explicit PrefixCache(KvPool& pool) : pool_(&pool) {}
+
+  // Goes on with what is known of a sequence whose tokens these are, from its first position that
+  // is not filled: shares full pages, and copies the beginning of the one after them if the
+  // sequence has room for that. Gives how many positions it filled.
+  std::size_t Extend(KvSequence& sequence, TokenIds tokens) {
+    return Extend(sequence, tokens, /*takes=*/false);
+  }
+  // The same, but takes that last page itself out of the cache if nobody else has it: for a
+  // sequence without pages of its own yet, where the pool has too few to hold both.
+  std::size_t ExtendByTaking(KvSequence& sequence, TokenIds tokens) {
+    return Extend(sequence, tokens, /*takes=*/true);
+  }
+
+  // Keeps the pages of a sequence, whose filled positions hold these tokens: the full ones, and, of
+  // a sequence that has ended, the last one as well.
+  enum class Keeping { kFullPages, kAll };
+  void Keep(KvSequence& sequence, TokenIds tokens, Keeping which);
+
+  // Lets go of pages that no sequence has, those that were not used for longest first, ends of
+  // texts before their beginnings. Gives how many; fewer only if there are no more.
+  std::size_t GiveUp(std::size_t pages);
+  std::size_t Idle() const;  // pages that no sequence has
+
+  std::size_t pages() const { return pages_; }
+  const PrefixCounters& counters() const { return counters_; }
+
+ private:
+  struct Node {
+    std::vector<TokenIds::value_type> tokens;  // a page of them; fewer only at the end of a text
+    KvPage page;
+    std::uint64_t used = 0;
+    std::vector<std::unique_ptr<Node>> next = {};
+  };
+  using Nodes = std::vector<std::unique_ptr<Node>>;
+  struct Step {
+    Node* node = nullptr;    // null: none begins with the first token
+    std::size_t common = 0;  // tokens that the page and the text begin with
+  };
+
+  std::size_t Extend(KvSequence& sequence, TokenIds tokens, bool takes);
+  static Step Longest(const Nodes& nodes, TokenIds tokens);
+  // The list that holds the leaf which was not used for longest, and its place there.
+  struct Place {
+    Nodes* nodes = nullptr;
+    std::size_t at = 0;
+  };
+  static void FindOldest(Nodes& nodes, Place& oldest);
+  static std::size_t IdleIn(const Nodes& nodes);
+
+  KvPool* pool_;
+  Nodes roots_;
+  std::uint64_t clock_ = 0;
+  std::size_t pages_ = 0;
+  PrefixCounters counters_;
+};
+
+}  // namespace troupe
