@@ -1,5 +1,5 @@
-// Who may ask: keys, compared in a time that says nothing of them, and the origins of pages whose
-// scripts may read answers. Pure.
+// Who may ask: keys, compared in a time that says nothing of them, and pages of which hosts and
+// origins. Pure.
 #pragma once
 
 #include <string>
@@ -13,12 +13,24 @@ namespace troupe {
 struct AccessRules {
   std::vector<std::string> keys;     // none: everybody may ask
   std::vector<std::string> origins;  // none: no page of another origin; "*": all
+  // Only this machine is to ask, and without a key: then a page of another host that a browser here
+  // shows must not, though its name may lead here.
+  bool local_only = false;
+  std::vector<std::string> hosts;  // names that are this machine's as well
 };
 
 // "Authorization: Bearer KEY", or "x-api-key: KEY" as Anthropic's clients send it.
 bool MayAsk(const AccessRules& rules, const HttpRequest& request);
 // What lets a page's scripts read the response; none if its origin may not.
 HttpHeaders CrossOriginHeaders(const AccessRules& rules, const HttpRequest& request);
+
+// Whether the request comes from a page that has no business here: of another origin than the
+// server's own and those allowed, or sent to a host that is not this machine. Always false unless
+// local_only.
+bool IsForeign(const AccessRules& rules, const HttpRequest& request);
+
+// "127.0.0.1", "::1", "localhost": who listens there is asked from its own machine alone.
+bool IsLoopback(std::string_view host);
 
 // As long for any guess of the same length.
 bool SameSecret(std::string_view a, std::string_view b);

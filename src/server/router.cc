@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "server/api_error.h"
@@ -34,49 +35,75 @@ ErrorStyle StyleOf(std::string_view path) {
   return path.starts_with("/v1/messages") ? ErrorStyle::kAnthropic : ErrorStyle::kOpenAi;
 }
 
+// What answers HEAD is what answers GET.
+std::string MethodOf(const HttpRequest& request) {
+  return request.method == "HEAD" ? "GET" : request.method;
+}
+
 }  // namespace
 
 void Router::Add(std::string method, std::string path, Door door, HttpHandler handler) {
   targets_[std::move(path)][std::move(method)] = {.door = door, .handler = std::move(handler)};
 }
 
+HttpResponse Router::NoSuchMethod(const HttpRequest& request) const {
+  std::string allowed;
+  for (const auto& [name, ignored] : targets_.at(request.path)) {
+    allowed += (allowed.empty() ? "" : ", ") + name;
+  }
+  const Status status =
+      InvalidArgument("{} {}: expected {}", request.method, request.path, allowed);
+  HttpResponse response{.status = 405, .body = ErrorBody(status, StyleOf(request.path), 405)};
+  response.headers.emplace_back("Allow", allowed);
+  return response;
+}
+
+std::optional<HttpResponse> Router::Refusal(const HttpRequest& request) const {
+  const ErrorStyle style = StyleOf(request.path);
+  const auto refuse = [&](Code code, const std::string& why, int status) {
+    return HttpResponse{.status = status, .body = ErrorBody(Status(code, why), style, status)};
+  };
+  if (IsForeign(rules_, request)) {
+    return refuse(Code::kPermissionDenied,
+                  "this server answers its own machine: name the host by --allow-host, the page's "
+                  "origin by --cors, or give keys",
+                  403);
+  }
+  if (request.method == "OPTIONS") return HttpResponse{.status = 204, .content_type = ""};
+  const auto path = targets_.find(request.path);
+  const bool open =
+      path != targets_.end() && std::ranges::all_of(path->second, [](const auto& target) {
+        return target.second.door == Door::kOpen;
+      });
+  if (!open && !MayAsk(rules_, request)) {
+    const bool silent =
+        request.Header("authorization").empty() && request.Header("x-api-key").empty();
+    return refuse(
+        Code::kPermissionDenied,
+        silent ? "no key: expected 'Authorization: Bearer KEY' or 'x-api-key: KEY'" : "no such key",
+        401);
+  }
+  if (path == targets_.end()) {
+    return refuse(Code::kNotFound,
+                  fmt::format("{} {}: there is no such path", request.method, request.path), 404);
+  }
+  if (!path->second.contains(MethodOf(request))) return NoSuchMethod(request);
+  return std::nullopt;
+}
+
 void Router::Serve(HttpRequest request, HttpReplyPtr reply) const {
   if (HttpHeaders cross = CrossOriginHeaders(rules_, request); !cross.empty()) {
     reply = std::make_shared<WithHeaders>(std::move(reply), std::move(cross));
   }
-  if (request.method == "OPTIONS") return reply->Send({.status = 204, .content_type = ""});
-  const ErrorStyle style = StyleOf(request.path);
-  const auto path = targets_.find(request.path);
-  if (path == targets_.end()) {
-    if (!MayAsk(rules_, request)) {
-      return reply->Send(ErrorResponse(Error(Code::kPermissionDenied, "no such key"), style));
-    }
-    return reply->Send(ErrorResponse(
-        Error(Code::kNotFound, "{} {}: there is no such path", request.method, request.path),
-        style));
+  if (std::optional<HttpResponse> refusal = Refusal(request)) {
+    return reply->Send(*std::move(refusal));
   }
-  const std::string& method = request.method == "HEAD" ? std::string("GET") : request.method;
-  const auto target = path->second.find(method);
-  if (target == path->second.end()) {
-    std::string allowed;
-    for (const auto& [name, ignored] : path->second) {
-      allowed += (allowed.empty() ? "" : ", ") + name;
-    }
-    const Status status =
-        InvalidArgument("{} {}: expected {}", request.method, request.path, allowed);
-    HttpResponse response{.status = 405, .body = ErrorBody(status, style, 405)};
-    response.headers.emplace_back("Allow", allowed);
-    return reply->Send(std::move(response));
-  }
-  if (target->second.door == Door::kKeyed && !MayAsk(rules_, request)) {
-    return reply->Send(ErrorResponse(
-        Error(Code::kPermissionDenied, "{}",
-              request.Header("authorization").empty() && request.Header("x-api-key").empty()
-                  ? "no key: expected 'Authorization: Bearer KEY' or 'x-api-key: KEY'"
-                  : "no such key"),
-        style));
-  }
-  target->second.handler(std::move(request), std::move(reply));
+  targets_.at(request.path).at(MethodOf(request)).handler(std::move(request), std::move(reply));
+}
+
+HttpResponse TransportError(int status, const std::string& message, const std::string& path) {
+  const Code code = status == 503 ? Code::kUnavailable : Code::kInvalidArgument;
+  return {.status = status, .body = ErrorBody(Status(code, message), StyleOf(path), status)};
 }
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "server/access_rules.h"
@@ -18,9 +19,14 @@ class Router {
   enum class Door { kOpen, kKeyed };
   void Add(std::string method, std::string path, Door door, HttpHandler handler);
 
+  // What a request is answered that has no handler, or may not ask; its body does not matter.
+  std::optional<HttpResponse> Refusal(const HttpRequest& request) const;
+  // Calls the handler, or answers with the refusal.
   void Serve(HttpRequest request, HttpReplyPtr reply) const;
 
  private:
+  HttpResponse NoSuchMethod(const HttpRequest& request) const;
+
   struct Target {
     Door door = Door::kKeyed;
     HttpHandler handler;
@@ -29,5 +35,8 @@ class Router {
   AccessRules rules_;
   std::map<std::string, std::map<std::string, Target>> targets_;  // by path, then method
 };
+
+// An error of the transport, in the shape of the API that the path belongs to.
+HttpResponse TransportError(int status, const std::string& message, const std::string& path);
 
 }  // namespace troupe

@@ -80,5 +80,51 @@ TEST_F(KeyedRouterTest, APageMayAskBeforehandAndIsAnsweredWithWhatItMay) {
   EXPECT_EQ(HeaderOf(Ask("GET", "/open").headers, "access-control-allow-origin"), "");
 }
 
+class LocalRouterTest : public RouterTest {
+ protected:
+  LocalRouterTest()
+      : RouterTest({.keys = {},
+                    .origins = {"https://a.example"},
+                    .local_only = true,
+                    .hosts = {"Box.lan"}}) {}
+};
+
+TEST_F(LocalRouterTest, AHostThatIsNotThisMachineIsRefusedWhateverItsNameLeadsTo) {
+  for (const char* host : {"localhost:8080", "127.0.0.1:8080", "[::1]:8080", "LOCALHOST", "box.lan",
+                           "troupe.localhost:80", "192.168.1.4:8080", ""}) {
+    EXPECT_EQ(Ask("GET", "/both", {{"Host", host}}).status, 200) << host;
+  }
+  for (const char* host : {"evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example",
+                           "127.evil", "box.lan.evil.example"}) {
+    const HttpResponse response = Ask("GET", "/both", {{"Host", host}});
+    EXPECT_EQ(response.status, 403) << host;
+    EXPECT_THAT(response.body, HasSubstr("--allow-host"));
+  }
+}
+
+TEST_F(LocalRouterTest, APageOfAnotherOriginIsRefusedEvenWhereItsRequestNeedsNoLeave) {
+  const auto from = [&](const char* origin) {
+    return Ask("POST", "/both", {{"Host", "localhost:8080"}, {"Origin", origin}}).status;
+  };
+  EXPECT_EQ(from("http://localhost:8080"), 200);
+  EXPECT_EQ(from("https://a.example"), 200);
+  EXPECT_EQ(from("http://localhost:3000"), 403);
+  EXPECT_EQ(from("https://evil.example"), 403);
+  EXPECT_EQ(from("null"), 403);
+}
+
+TEST_F(KeyedRouterTest, WhoAsksForKeysNeedNotKnowHosts) {
+  EXPECT_EQ(
+      Ask("GET", "/both", {{"Host", "evil.example"}, {"Authorization", "Bearer secret"}}).status,
+      200);
+}
+
+TEST(TransportErrors, HaveTheShapeOfTheApiTheirPathBelongsTo) {
+  EXPECT_THAT(TransportError(413, "too long", "/v1/messages").body, HasSubstr(R"("type":"error")"));
+  EXPECT_THAT(TransportError(413, "too long", "/v1/completions").body,
+              HasSubstr(R"({"error":{"message":"too long")"));
+  EXPECT_EQ(TransportError(503, "busy", "").status, 503);
+}
+
 }  // namespace
 }  // namespace troupe

@@ -110,6 +110,11 @@ class ServeCommand final : public Command {
         .Add("--cors", access_.origins,
              "Let pages of this origin read answers (* for all); may be repeated")
         .Type("ORIGIN");
+    options
+        .Add("--allow-host", access_.hosts,
+             "A name of this machine in requests; without keys, a server that listens to its own "
+             "machine answers none but 'localhost' and addresses; may be repeated")
+        .Type("NAME");
     options.Add("--tls-certificate", http_.certificate, "Speak TLS with this certificate (PEM)")
         .Type("FILE");
     options.Add("--tls-key", http_.key, "Its private key (PEM)").Type("FILE");
@@ -129,6 +134,8 @@ class ServeCommand final : public Command {
              "Time that requests have to end after SIGTERM before they are cancelled (30)")
         .Between(0.0, 86'400.0)
         .Type("S");
+    options.AddFlag("--no-prefix-cache", no_prefix_cache_,
+                    "Read every prompt from its first token, even if another began like it");
     options.Add("-n,--tokens", tokens_, "Most tokens of an answer that says nothing (the context)")
         .Between(std::size_t{1}, kMostTokens)
         .Type("N");
@@ -158,19 +165,25 @@ class ServeCommand final : public Command {
                             ModelAccess::Of(std::move(engine), {.sequences = parallel_,
                                                                 .queue = queue_,
                                                                 .pass_seconds = pass_ms_ * 1e-3,
+                                                                .prefix_cache = !no_prefix_cache_,
                                                                 .answer_rules = true}));
     Service service(*model, {.name = name_.empty() ? NameOf(engine_.model()) : name_,
                              .sampling = sampling,
                              .seed_is_given = sampler_.seed_is_given(),
                              .most_tokens = tokens_.value_or(0)});
+    access_.local_only = access_.keys.empty() && IsLoopback(http_.host);
     Router router(access_);
     service.AddTo(router);
     http_.port = static_cast<std::uint16_t>(port_);
     TROUPE_ASSIGN_OR_RETURN(
         const std::unique_ptr<HttpServer> server,
-        HttpServer::Listen(http_, [&router](HttpRequest request, HttpReplyPtr reply) {
-          router.Serve(std::move(request), std::move(reply));
-        }));
+        HttpServer::Listen(
+            http_, {.handle =
+                        [&router](HttpRequest request, HttpReplyPtr reply) {
+                          router.Serve(std::move(request), std::move(reply));
+                        },
+                    .refusal = [&router](const HttpRequest& head) { return router.Refusal(head); },
+                    .error = TransportError}));
     service.set_server(server.get());
     Remark("serving {} at {}\n", engine_.model(), server->Address());
     signals.Wait();
@@ -206,6 +219,7 @@ class ServeCommand final : public Command {
   AccessRules access_;
   EngineFlags engine_;
   SamplerFlags sampler_;
+  bool no_prefix_cache_ = false;
   std::uint32_t port_ = 8080, parallel_ = 4;
   std::size_t queue_ = 64;
   double pass_ms_ = 200, drain_s_ = 30;

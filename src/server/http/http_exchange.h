@@ -18,6 +18,7 @@ struct ExchangeFacts {
   bool chunks = true;      // HTTP/1.1: a body of unknown length comes in chunks
   bool keep_alive = true;  // the connection goes on after it
   std::size_t most_unread = 1 << 20;
+  std::shared_ptr<ByteBudget> memory;  // of all exchanges
 };
 
 class HttpExchange {
@@ -25,7 +26,7 @@ class HttpExchange {
   // `wake` is called, from any thread, when there is something to send and nobody sends, or the end
   // has come.
   HttpExchange(const ExchangeFacts& facts, std::function<void()> wake)
-      : facts_(facts), wake_(std::move(wake)), outbox_(facts.most_unread) {}
+      : facts_(facts), wake_(std::move(wake)), outbox_(facts.most_unread, facts.memory) {}
 
   void Send(HttpResponse response);
   void Begin(HttpResponse head);

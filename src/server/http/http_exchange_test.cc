@@ -12,6 +12,7 @@ using testing::Not;
 class HttpExchangeTest : public testing::Test {
  protected:
   void Open(ExchangeFacts facts = {}) {
+    facts.memory = std::make_shared<ByteBudget>(1 << 20);
     exchange_ = std::make_shared<HttpExchange>(facts, [this] { ++wakes_; });
   }
   void SetUp() override { Open(); }

@@ -58,7 +58,7 @@ std::string_view ReasonOf(int status) {
   return found == kReasons.end() ? "Unknown" : found->text;
 }
 
-std::string DecodePercent(std::string_view text, bool plus_is_space) {
+std::string DecodePercent(std::string_view text) {
   std::string decoded;
   decoded.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -70,20 +70,9 @@ std::string DecodePercent(std::string_view text, bool plus_is_space) {
         continue;
       }
     }
-    decoded += plus_is_space && text[i] == '+' ? ' ' : text[i];
+    decoded += text[i];
   }
   return decoded;
-}
-
-std::string QueryValue(std::string_view query, std::string_view name) {
-  while (!query.empty()) {
-    const std::string_view pair = query.substr(0, query.find('&'));
-    query.remove_prefix(std::min(query.size(), pair.size() + 1));
-    const std::size_t sign = pair.find('=');
-    if (DecodePercent(pair.substr(0, sign), /*plus_is_space=*/true) != name) continue;
-    return sign == pair.npos ? "" : DecodePercent(pair.substr(sign + 1), /*plus_is_space=*/true);
-  }
-  return {};
 }
 
 std::string HeadOf(const HttpResponse& response, const HttpHeaders& more) {

@@ -2,6 +2,7 @@
 // written is http_server.h's part.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,10 +18,9 @@ std::string_view HeaderOf(const HttpHeaders& headers, std::string_view name);
 struct HttpRequest {
   std::string method;  // "GET"
   std::string path;    // "/v1/models", without what follows a '?', escapes decoded
-  std::string query;   // what follows it, as it came
   HttpHeaders headers;
   std::string body;
-  std::string peer;  // "127.0.0.1:40312"
+  std::shared_ptr<void> held = {};  // the body's part of the server's memory, given back with it
 
   std::string_view Header(std::string_view name) const { return HeaderOf(headers, name); }
 };
@@ -34,10 +34,8 @@ struct HttpResponse {
 
 std::string_view ReasonOf(int status);  // "Not Found"
 
-// The value of a parameter of a query, escapes decoded; empty if there is none.
-std::string QueryValue(std::string_view query, std::string_view name);
-// "%41+b" as "A+b", or "A b" where a plus is a space. Escapes that are none stay as they are.
-std::string DecodePercent(std::string_view text, bool plus_is_space);
+// "%41+b" as "A+b". Escapes that are none stay as they are.
+std::string DecodePercent(std::string_view text);
 
 // "HTTP/1.1 200 OK\r\n…\r\n\r\n". A line break within a header would begin another one: such
 // headers are left out.

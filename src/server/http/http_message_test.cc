@@ -13,19 +13,10 @@ TEST(HttpMessage, AHeaderIsFoundWhateverItsCase) {
 }
 
 TEST(HttpMessage, EscapesAreDecodedAndWhatIsNoneStays) {
-  EXPECT_EQ(DecodePercent("/a%20b%2Fc", false), "/a b/c");
-  EXPECT_EQ(DecodePercent("100%", false), "100%");
-  EXPECT_EQ(DecodePercent("%zz%4", false), "%zz%4");
-  EXPECT_EQ(DecodePercent("a+b", true), "a b");
-  EXPECT_EQ(DecodePercent("a+b", false), "a+b");
-}
-
-TEST(HttpMessage, ValuesOfAQueryAreFoundByName) {
-  EXPECT_EQ(QueryValue("a=1&b=two+words&c", "b"), "two words");
-  EXPECT_EQ(QueryValue("a=1&b=2&b=3", "b"), "2");
-  EXPECT_EQ(QueryValue("a=1&c", "c"), "");
-  EXPECT_EQ(QueryValue("", "c"), "");
-  EXPECT_EQ(QueryValue("&&=&x%3D=y", "x="), "y");
+  EXPECT_EQ(DecodePercent("/a%20b%2Fc"), "/a b/c");
+  EXPECT_EQ(DecodePercent("100%"), "100%");
+  EXPECT_EQ(DecodePercent("%zz%4"), "%zz%4");
+  EXPECT_EQ(DecodePercent("a+b"), "a+b");
 }
 
 TEST(HttpMessage, AHeadHasItsStatusTypeAndHeaders) {

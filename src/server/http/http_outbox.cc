@@ -8,6 +8,7 @@ HttpOutbox::Put HttpOutbox::Add(std::string bytes) {
   const MutexLock lock(mu_);
   if (closed_) return Put::kGone;
   if (bytes_ > 0 && bytes_ + bytes.size() > most_bytes_) return Put::kFull;
+  if (!all_->Take(bytes.size())) return Put::kFull;
   bytes_ += bytes.size();
   waiting_.push_back(std::move(bytes));
   return std::exchange(sending_, true) ? Put::kTaken : Put::kTakenAndIdle;
@@ -33,6 +34,7 @@ std::string HttpOutbox::Take() {
 void HttpOutbox::Sent(std::size_t bytes) {
   const MutexLock lock(mu_);
   bytes_ -= bytes;
+  all_->Give(bytes);
 }
 
 void HttpOutbox::Close() {
@@ -66,11 +68,6 @@ void HttpOutbox::ForgetWhenClosed() {
   std::function<void()> dropped;  // destroyed without the lock: it may own anything
   const MutexLock lock(mu_);
   dropped = std::exchange(when_closed_, nullptr);
-}
-
-std::size_t HttpOutbox::bytes() const {
-  const MutexLock lock(mu_);
-  return bytes_;
 }
 
 }  // namespace troupe

@@ -5,19 +5,27 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "base/mutex.h"
+#include "server/http/byte_budget.h"
 
 namespace troupe {
 
 class HttpOutbox {
  public:
-  explicit HttpOutbox(std::size_t most_bytes) : most_bytes_(most_bytes) {}
+  // What it holds is taken from `all` as well.
+  HttpOutbox(std::size_t most_bytes, std::shared_ptr<ByteBudget> all)
+      : most_bytes_(most_bytes), all_(std::move(all)) {}
+  ~HttpOutbox() { all_->Give(bytes_); }
+  HttpOutbox(const HttpOutbox&) = delete;
+  HttpOutbox& operator=(const HttpOutbox&) = delete;
 
   enum class Put { kTaken, kTakenAndIdle, kFull, kGone };
   // kTakenAndIdle: nobody sends, so somebody has to be told to. kFull: the client has as much to
-  // read as it may have and is to be let go. More than the limit is taken where nothing waits.
+  // read as it may have, or all clients have, and is to be let go. More than the client's own limit
+  // is taken where nothing waits.
   Put Add(std::string bytes);
 
   // The next ones to send; empty: there are none, and whoever adds the next is told so.
@@ -32,10 +40,9 @@ class HttpOutbox {
   void WhenClosed(std::function<void()> call);
   void ForgetWhenClosed();
 
-  std::size_t bytes() const;
-
  private:
   const std::size_t most_bytes_;
+  const std::shared_ptr<ByteBudget> all_;
   mutable Mutex mu_;
   std::deque<std::string> waiting_ TROUPE_GUARDED_BY(mu_);
   std::size_t bytes_ TROUPE_GUARDED_BY(mu_) = 0;  // waiting, and being sent

@@ -5,6 +5,8 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "server/http/http_message.h"
@@ -30,8 +32,20 @@ class HttpReply {
 };
 
 using HttpReplyPtr = std::shared_ptr<HttpReply>;
-// Called one after the other on a thread of the server that nothing else waits for. A reply that is
-// let go of without an answer is answered with 500.
+// A reply that is let go of without an answer is answered with 500.
 using HttpHandler = std::function<void(HttpRequest request, HttpReplyPtr reply)>;
+
+// What is behind the transport.
+struct HttpService {
+  // Requests with a body come one after the other, on a thread of the server that nothing else
+  // waits for; those without come on the I/O thread, where nothing may wait.
+  HttpHandler handle;
+  // Asked, on the I/O thread, before the body is read: a response in place of all that, after which
+  // the connection is closed if a body comes.
+  std::function<std::optional<HttpResponse>(const HttpRequest& head)> refusal = {};
+  // How errors are told that no handler sees. `path` may be empty.
+  std::function<HttpResponse(int status, const std::string& message, const std::string& path)>
+      error = {};
+};
 
 }  // namespace troupe

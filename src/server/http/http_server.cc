@@ -28,14 +28,16 @@ Status FromTls(const std::string& path, const ErrorCode& error) {
 
 class HttpServer::Impl final : public SessionOwner {
  public:
-  Impl(const HttpServerOptions& options, HttpHandler handler)
+  Impl(const HttpServerOptions& options, HttpService service)
       : options_(options),
-        handler_(std::move(handler)),
+        service_(std::move(service)),
+        memory_(std::make_shared<ByteBudget>(options.limits.all_bytes)),
         gate_(std::make_shared<IoGate>(io_)),
         acceptor_(io_),
         retry_(io_),
         tls_(asio::ssl::context::tls_server),
-        handlers_(1) {}
+        handlers_(1),
+        farewells_(1) {}
 
   ~Impl() override {
     gate_->Shut();
@@ -46,6 +48,7 @@ class HttpServer::Impl final : public SessionOwner {
     for (const auto& weak : sessions_) {
       if (const auto session = weak.lock()) session->Close();
     }
+    farewells_.join();
   }
 
   Status Listen() {
@@ -72,19 +75,33 @@ class HttpServer::Impl final : public SessionOwner {
 
   void Handle(HttpRequest request, HttpReplyPtr reply) override {
     Count([](HttpCounters& counters) { ++counters.requests; });
+    if (request.body.empty()) return HandleNow(std::move(request), std::move(reply));
     asio::post(handlers_, [this, request = std::move(request), reply = std::move(reply)]() mutable {
-      try {
-        handler_(std::move(request), std::move(reply));
-      } catch (const std::exception&) {
-        // Memory that there is not, say. The reply has been let go of, and answers with 500.
-      }
+      HandleNow(std::move(request), std::move(reply));
     });
   }
+  std::optional<HttpResponse> Refusal(const HttpRequest& head) override {
+    if (!service_.refusal) return std::nullopt;
+    std::optional<HttpResponse> refusal = service_.refusal(head);
+    if (refusal) Count([](HttpCounters& counters) { ++counters.refused; });
+    return refusal;
+  }
+  HttpResponse ErrorOf(int status, const std::string& message, const std::string& path) override {
+    if (service_.error) return service_.error(status, message, path);
+    return {.status = status, .content_type = "text/plain", .body = message + "\n"};
+  }
+  void Farewell(std::shared_ptr<HttpExchange> exchange) override {
+    asio::post(farewells_, [exchange = std::move(exchange)] { exchange->outbox().Close(); });
+  }
+  const std::shared_ptr<ByteBudget>& memory() const override { return memory_; }
   std::shared_ptr<IoGate> gate() const override { return gate_; }
   bool draining() const override { return draining_; }
   const HttpLimits& limits() const override { return options_.limits; }
   void OnMalformed() override {
     Count([](HttpCounters& counters) { ++counters.malformed; });
+  }
+  void OnNoRoom() override {
+    Count([](HttpCounters& counters) { ++counters.no_room; });
   }
   void OnTimedOut() override {
     Count([](HttpCounters& counters) { ++counters.timed_out; });
@@ -120,6 +137,14 @@ class HttpServer::Impl final : public SessionOwner {
   void Count(Change change) {
     const std::lock_guard lock(mu_);
     change(counters_);
+  }
+
+  void HandleNow(HttpRequest request, HttpReplyPtr reply) {
+    try {
+      service_.handle(std::move(request), std::move(reply));
+    } catch (const std::exception&) {
+      // Memory that there is not, say. The reply has been let go of, and answers with 500.
+    }
   }
 
   Status LoadCertificate() {
@@ -162,19 +187,16 @@ class HttpServer::Impl final : public SessionOwner {
   }
 
   void Begin(Tcp::socket socket) {
-    ErrorCode error;
-    const Tcp::endpoint peer = socket.remote_endpoint(error);
-    if (error) return;
-    socket.set_option(Tcp::no_delay(true), error);
-    const std::string name = fmt::format("{}:{}", peer.address().to_string(), peer.port());
+    ErrorCode ignored;
+    socket.set_option(Tcp::no_delay(true), ignored);
     Count([](HttpCounters& counters) {
       ++counters.accepted;
       ++counters.connections;
     });
     if (tls()) {
-      Keep(new SessionOn<asio::ssl::stream<Tcp::socket>>({std::move(socket), tls_}, name, *this));
+      Keep(new SessionOn<asio::ssl::stream<Tcp::socket>>({std::move(socket), tls_}, *this));
     } else {
-      Keep(new SessionOn<Tcp::socket>(std::move(socket), name, *this));
+      Keep(new SessionOn<Tcp::socket>(std::move(socket), *this));
     }
   }
 
@@ -196,7 +218,8 @@ class HttpServer::Impl final : public SessionOwner {
   }
 
   const HttpServerOptions options_;
-  const HttpHandler handler_;
+  const HttpService service_;
+  const std::shared_ptr<ByteBudget> memory_;
   // Sessions, which end with io_ at the latest, count themselves.
   mutable std::mutex mu_;
   std::condition_variable none_left_;
@@ -209,13 +232,13 @@ class HttpServer::Impl final : public SessionOwner {
   std::uint16_t port_ = 0;
   std::atomic<bool> draining_ = false;
   std::list<std::weak_ptr<Session>> sessions_;  // the I/O thread's
-  asio::thread_pool handlers_;
+  asio::thread_pool handlers_, farewells_;
   std::thread thread_;
 };
 
 Result<std::unique_ptr<HttpServer>> HttpServer::Listen(const HttpServerOptions& options,
-                                                       HttpHandler handler) {
-  auto impl = std::make_unique<Impl>(options, std::move(handler));
+                                                       HttpService service) {
+  auto impl = std::make_unique<Impl>(options, std::move(service));
   TROUPE_RETURN_IF_ERROR(impl->Listen());
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }

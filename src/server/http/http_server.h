@@ -1,6 +1,7 @@
-// An HTTP/1.1 server on one I/O thread, and one more on which handlers run, so that the reading of
-// a long request holds up no stream. Nobody who reads or writes slowly holds up others: every wait
-// has a time, every buffer a size. The transport is Boost.Beast's, behind http_server.cc alone.
+// An HTTP/1.1 server on one I/O thread. Handlers of bodies run on a second one, so that the reading
+// of a long request holds up no stream, and what is called when clients leave on a third. Nobody
+// who reads or writes slowly holds up others: every wait has a time, every buffer a size. The
+// transport is Boost.Beast's, behind http_server.cc alone.
 #pragma once
 
 #include <chrono>
@@ -18,6 +19,9 @@ struct HttpLimits {
   std::size_t header_bytes = 32 * 1024;
   std::size_t body_bytes = 16 << 20;
   std::size_t connections = 4096;
+  // That bodies and what clients have not read may take altogether; a body that finds no room is
+  // answered with 503, and a client who would have more to read is let go.
+  std::size_t all_bytes = 32 << 20;
   // That one client may have to read before it is let go.
   std::size_t unread_bytes = 1 << 20;
   std::chrono::milliseconds header_time{10'000};  // from a request's first byte
@@ -38,6 +42,8 @@ struct HttpCounters {
   std::uint64_t accepted = 0;
   std::uint64_t requests = 0;
   std::uint64_t malformed = 0;  // answered with 4xx before any handler saw them
+  std::uint64_t refused = 0;    // by the service, before their bodies were read
+  std::uint64_t no_room = 0;    // whose bodies found no memory
   std::uint64_t timed_out = 0;
   std::uint64_t too_slow = 0;   // let go with as much unread as they may have
   std::size_t connections = 0;  // now
@@ -48,7 +54,7 @@ class HttpServer {
   // Listens, and serves from then on. kUnavailable: the address is taken, or not this machine's.
   // kInvalidArgument: certificate and key are not what they should be.
   static Result<std::unique_ptr<HttpServer>> Listen(const HttpServerOptions& options,
-                                                    HttpHandler handler);
+                                                    HttpService service);
   // Ends everything at once.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;

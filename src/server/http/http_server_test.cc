@@ -79,15 +79,20 @@ class HttpServerTest : public testing::Test {
  protected:
   void Open(HttpLimits limits = {}) {
     server_.reset();
-    auto server = HttpServer::Listen({.port = 0, .limits = limits, .certificate = "", .key = ""},
-                                     [this](HttpRequest request, HttpReplyPtr reply) {
-                                       Handle(std::move(request), std::move(reply));
-                                     });
+    auto server = HttpServer::Listen(
+        {.port = 0, .limits = limits, .certificate = "", .key = ""},
+        {.handle = [this](HttpRequest request,
+                          HttpReplyPtr reply) { Handle(std::move(request), std::move(reply)); },
+         .refusal = Refusal});
     ASSERT_TRUE(server.ok()) << server.status().ToString();
     server_ = *std::move(server);
   }
   void SetUp() override { Open(); }
 
+  static std::optional<HttpResponse> Refusal(const HttpRequest& head) {
+    if (head.path != "/closed") return std::nullopt;
+    return HttpResponse{.status = 401, .content_type = "text/plain", .body = "no key"};
+  }
   virtual void Handle(HttpRequest request, HttpReplyPtr reply) {
     if (request.path == "/echo") {
       reply->Send({.content_type = "text/plain", .body = request.method + " " + request.body});
@@ -96,6 +101,10 @@ class HttpServerTest : public testing::Test {
       reply->WhenGone([this] { gone_.set_value(); });
       reply->Write("data: 1\n\n");
       begun_.set_value(std::move(reply));
+    } else if (request.path == "/wait") {
+      waiting_.set_value();
+      told_.get_future().wait();
+      reply->Send({.content_type = "text/plain", .body = "told"});
     } else if (request.path == "/forget") {
       return;
     } else {
@@ -122,7 +131,7 @@ class HttpServerTest : public testing::Test {
 
   std::promise<HttpReplyPtr> begun_;
   std::shared_future<HttpReplyPtr> kept_ = begun_.get_future().share();
-  std::promise<void> gone_;
+  std::promise<void> gone_, waiting_, told_;
   std::unique_ptr<HttpServer> server_;
 };
 
@@ -222,6 +231,60 @@ TEST_F(HttpServerTest, WhoWaitsBehindAnAnswerToBeAskedForABodyIsAsked) {
   wire.Say("ab");
   EXPECT_THAT(wire.ReadUntil("POST ab"), HasSubstr("200 OK"));
   Forget();
+}
+
+TEST_F(HttpServerTest, WhoMayNotAskIsToldBeforeTheBodyIsRead) {
+  Wire wire = Connect();
+  wire.Say("POST /closed HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n");
+  EXPECT_THAT(wire.ReadAll(), AllOf(StartsWith("HTTP/1.1 401 "), EndsWith("no key")));
+  EXPECT_EQ(server_->counters().refused, 1u);
+}
+
+TEST_F(HttpServerTest, AConnectionGoesOnAfterARefusalWithoutABody) {
+  Wire wire = Connect();
+  wire.Say(Get("/closed") + Get("/echo", "Connection: close\r\n"));
+  EXPECT_THAT(wire.ReadAll(), AllOf(StartsWith("HTTP/1.1 401 "), EndsWith("GET ")));
+}
+
+TEST_F(HttpServerTest, ARefusalWaitsForTheResponseBeforeIt) {
+  Wire wire = Connect();
+  wire.Say(Get("/stream") + Get("/closed"));
+  wire.ReadUntil("data: 1\n\n");
+  Kept()->End();
+  Forget();
+  EXPECT_THAT(wire.ReadAll(), EndsWith("no key"));
+}
+
+TEST_F(HttpServerTest, BodiesThatFindNoMemoryAreToldToComeAgain) {
+  Open({.all_bytes = 120'000});
+  Wire holds = Connect();  // the first half, of which the rest does not come
+  holds.Say("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 20000\r\n\r\n" +
+            std::string(10'000, 'x'));
+  const std::string large = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n";
+  ASSERT_TRUE(Happens([&] {
+    const std::string answer = Ask(large);
+    return answer.starts_with("HTTP/1.1 503 ") && answer.find("Retry-After: 1") != answer.npos;
+  }));
+  EXPECT_GT(server_->counters().no_room, 0u);
+  holds.Say(std::string(10'000, 'x'));
+  EXPECT_THAT(holds.ReadUntil("HTTP/1.1 200 OK"), EndsWith("200 OK"));
+}
+
+TEST_F(HttpServerTest, BodiesOfUnknownLengthFindNoMoreMemoryThanOthers) {
+  Open({.all_bytes = 200'000});
+  Wire wire = Connect();
+  wire.Say("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+  for (int i = 0; i < 30; ++i) wire.Say("2710\r\n" + std::string(10'000, 'x') + "\r\n");
+  EXPECT_THAT(wire.ReadAll(), StartsWith("HTTP/1.1 503 "));
+}
+
+TEST_F(HttpServerTest, ARequestWithoutABodyDoesNotWaitForThoseWithOne) {
+  Wire slow = Connect();
+  slow.Say(Post("/wait", "until it is told"));
+  waiting_.get_future().wait();
+  EXPECT_THAT(Ask(Get("/echo", "Connection: close\r\n")), EndsWith("GET "));
+  told_.set_value();
+  EXPECT_THAT(slow.ReadUntil("told"), EndsWith("told"));
 }
 
 TEST_F(HttpServerTest, ARequestThatDoesNotComeToItsEndIsEnded) {

@@ -52,12 +52,18 @@ class IoGate {
 class SessionOwner {
  public:
   virtual ~SessionOwner() = default;
-  // Has the handler called, on its own thread.
+  // Has the handler called, on the thread it belongs to.
   virtual void Handle(HttpRequest request, HttpReplyPtr reply) = 0;
+  virtual std::optional<HttpResponse> Refusal(const HttpRequest& head) = 0;
+  virtual HttpResponse ErrorOf(int status, const std::string& message, const std::string& path) = 0;
+  // Closes the exchange's outbox where what that calls may wait.
+  virtual void Farewell(std::shared_ptr<HttpExchange> exchange) = 0;
+  virtual const std::shared_ptr<ByteBudget>& memory() const = 0;
   virtual std::shared_ptr<IoGate> gate() const = 0;
   virtual bool draining() const = 0;
   virtual const HttpLimits& limits() const = 0;
   virtual void OnMalformed() = 0;
+  virtual void OnNoRoom() = 0;
   virtual void OnTimedOut() = 0;
   virtual void OnTooSlow() = 0;
 };
@@ -73,16 +79,11 @@ class Session {
 template <typename Stream>
 class SessionOn final : public Session, public std::enable_shared_from_this<SessionOn<Stream>> {
  public:
-  SessionOn(Stream stream, std::string peer, SessionOwner& owner)
+  SessionOn(Stream stream, SessionOwner& owner)
       : stream_(std::move(stream)),
-        peer_(std::move(peer)),
         owner_(owner),
         read_timer_(stream_.get_executor()),
         write_timer_(stream_.get_executor()) {}
-  ~SessionOn() override {
-    if (exchange_) exchange_->outbox().Close();
-  }
-
   void Start() override {
     if constexpr (kTls) {
       Expect(owner_.limits().header_time);
@@ -106,7 +107,7 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
     const auto self = std::exchange(self_, nullptr);
     read_timer_.cancel();
     write_timer_.cancel();
-    if (exchange_) exchange_->outbox().Close();
+    if (exchange_) owner_.Farewell(std::exchange(exchange_, nullptr));
     ErrorCode ignored;
     Socket().shutdown(Tcp::socket::shutdown_both, ignored);
     Socket().close(ignored);
@@ -132,7 +133,7 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
     if (closed_) return;
     if (!in_header_ || exchange_) return Close();
     owner_.OnTimedOut();
-    Refuse(408, "the request did not come to its end in time");
+    Refuse(owner_.ErrorOf(408, "the request did not come to its end in time", head_.path));
   }
 
   void ReadNext() {
@@ -141,6 +142,12 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
     parser_->body_limit(owner_.limits().body_bytes);
     parser_->eager(true);
     in_header_ = in_body_ = false;
+    if (buffer_.size() == 0) {  // who is silent needs none
+      buffer_ = beast::flat_buffer();
+      buffer_memory_ = nullptr;
+    }
+    head_ = {};
+    body_memory_ = nullptr;
     if (exchange_) {
       read_timer_.cancel();  // whoever waits for an answer may be silent
     } else {
@@ -154,8 +161,16 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
     // What the parser leaves is a line that has no end yet: of the header, or between chunks.
     if (buffer_.size() > owner_.limits().header_bytes)
       return OnReadError(http::error::header_limit);
+    const std::size_t next = in_body_ ? kOfBodies : kAtOnce;
+    if (buffer_.size() + next > kAtOnce) {
+      if (buffer_memory_ == nullptr) buffer_memory_ = std::make_unique<HeldBytes>(owner_.memory());
+      if (!buffer_memory_->GrowTo(buffer_.size() + next)) {
+        owner_.OnNoRoom();
+        return Close();
+      }
+    }
     reading_ = true;
-    stream_.async_read_some(buffer_.prepare(in_body_ ? kOfBodies : kAtOnce),
+    stream_.async_read_some(buffer_.prepare(next),
                             [self = this->shared_from_this()](ErrorCode error, std::size_t bytes) {
                               self->reading_ = false;
                               self->OnRead(error, bytes);
@@ -180,12 +195,23 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
       buffer_.consume(used);
       if (error && error != http::error::need_more) return OnReadError(error);
       if (parser_->is_header_done() && !std::exchange(in_body_, true)) {
+        ReadHead();
+        if (std::optional<HttpResponse> refusal = owner_.Refusal(head_)) {
+          return RefuseBody(*std::move(refusal));
+        }
         if (!exchange_) Expect(owner_.limits().body_time);
         if (!parser_->is_done() &&
             beast::iequals(parser_->get()[http::field::expect], "100-continue")) {
           continue_due_ = true;
           if (!exchange_) return SendContinue();
         }
+      }
+      if (in_body_ && !HoldsBody()) {
+        owner_.OnNoRoom();
+        HttpResponse busy =
+            owner_.ErrorOf(503, "other requests hold the memory for bodies; try again", head_.path);
+        busy.headers.emplace_back("Retry-After", "1");
+        return RefuseBody(std::move(busy));
       }
       if (error || used == 0) return ReadMore();
     }
@@ -195,6 +221,43 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
     } else {
       Dispatch();
     }
+  }
+
+  void ReadHead() {
+    const http::request<http::string_body>& message = parser_->get();
+    const std::string_view target(message.target().data(), message.target().size());
+    head_ = {.method = std::string(message.method_string()),
+             .path = DecodePercent(target.substr(0, target.find('?'))),
+             .headers = {},
+             .body = {}};
+    for (const auto& field : message) {
+      head_.headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
+    }
+  }
+
+  // Whether there is memory for the body as far as it is known by now.
+  bool HoldsBody() {
+    const std::size_t known =
+        std::max<std::size_t>(parser_->content_length().value_or(0), parser_->get().body().size());
+    if (known == 0 || known > owner_.limits().body_bytes) return true;  // nothing is kept of it
+    if (body_memory_ == nullptr) body_memory_ = std::make_shared<HeldBytes>(owner_.memory());
+    return body_memory_->GrowTo(known);
+  }
+
+  // A request that came to the end of its header, and is not handled.
+  void RefuseBody(HttpResponse response) {
+    if (exchange_) {
+      refused_ahead_ = std::move(response);  // after the response that is under way
+      read_timer_.cancel();
+      return;
+    }
+    read_timer_.cancel();
+    const bool whole = parser_->is_done();
+    MakeExchange(FactsOf(parser_->get(), /*keep_alive=*/whole));
+    parser_->get().body() = {};
+    body_memory_ = nullptr;
+    exchange_->Send(std::move(response));
+    if (whole) ReadNext();
   }
 
   // That some clients send after a body (RFC 9112, 2.2).
@@ -207,18 +270,25 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
   }
 
   void OnReadError(ErrorCode error) {
-    if (exchange_) {
-      refused_ahead_ = error;  // after the response that is under way
-      read_timer_.cancel();
-      return;
-    }
+    if (head_.path.empty()) ReadHead();
     owner_.OnMalformed();
-    if (error == http::error::header_limit) return Refuse(431, "the header is too long");
-    if (error == http::error::body_limit) {
-      return Refuse(413,
-                    fmt::format("the body has more than {} bytes", owner_.limits().body_bytes));
+    HttpResponse response = ResponseTo(error);
+    if (!exchange_) return Refuse(std::move(response));
+    refused_ahead_ = std::move(response);  // after the response that is under way
+    read_timer_.cancel();
+  }
+
+  HttpResponse ResponseTo(ErrorCode error) {
+    if (error == http::error::header_limit) {
+      return owner_.ErrorOf(431, "the header is too long", head_.path);
     }
-    Refuse(400, fmt::format("not a request of HTTP/1.1: {}", error.message()));
+    if (error == http::error::body_limit) {
+      return owner_.ErrorOf(
+          413, fmt::format("the body has more than {} bytes", owner_.limits().body_bytes),
+          head_.path);
+    }
+    return owner_.ErrorOf(400, fmt::format("not a request of HTTP/1.1: {}", error.message()),
+                          head_.path);
   }
 
   // Reading may be under way: then what comes is parsed there.
@@ -237,13 +307,19 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
   }
 
   // Answers what no handler sees, and closes.
-  void Refuse(int status, std::string_view message) {
-    MakeExchange({.keep_alive = false, .most_unread = owner_.limits().unread_bytes});
-    exchange_->Send(
-        {.status = status,
-         .body = fmt::format(R"({{"error":{{"message":"{}","type":"invalid_request_error",)"
-                             R"("code":{}}}}})",
-                             message, status)});
+  void Refuse(HttpResponse response) {
+    MakeExchange({.keep_alive = false,
+                  .most_unread = owner_.limits().unread_bytes,
+                  .memory = owner_.memory()});
+    exchange_->Send(std::move(response));
+  }
+
+  ExchangeFacts FactsOf(const http::request<http::string_body>& message, bool keep_alive) const {
+    return {.head = message.method() == http::verb::head,
+            .chunks = message.version() >= 11,
+            .keep_alive = keep_alive && message.keep_alive() && !owner_.draining(),
+            .most_unread = owner_.limits().unread_bytes,
+            .memory = owner_.memory()};
   }
 
   void MakeExchange(const ExchangeFacts& facts) {
@@ -257,24 +333,10 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
   }
 
   void Dispatch() {
-    const http::request<http::string_body>& message = parser_->get();
-    MakeExchange({.head = message.method() == http::verb::head,
-                  .chunks = message.version() >= 11,
-                  .keep_alive = message.keep_alive() && !owner_.draining(),
-                  .most_unread = owner_.limits().unread_bytes});
-    HttpRequest request{.method = std::string(message.method_string()),
-                        .path = {},
-                        .query = {},
-                        .headers = {},
-                        .body = std::move(parser_->get().body()),
-                        .peer = peer_};
-    const std::string_view target(message.target().data(), message.target().size());
-    const std::size_t mark = target.find('?');
-    request.path = DecodePercent(target.substr(0, mark), /*plus_is_space=*/false);
-    if (mark != target.npos) request.query = target.substr(mark + 1);
-    for (const auto& field : message) {
-      request.headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
-    }
+    MakeExchange(FactsOf(parser_->get(), /*keep_alive=*/true));
+    HttpRequest request = std::move(head_);
+    request.body = std::move(parser_->get().body());
+    request.held = std::move(body_memory_);
     owner_.Handle(std::move(request), MakeReply(exchange_));
     ReadNext();
   }
@@ -316,7 +378,7 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
     exchange_.reset();
     sending_ = {};
     if (!goes_on) return Linger();
-    if (refused_ahead_) return OnReadError(*std::exchange(refused_ahead_, std::nullopt));
+    if (refused_ahead_) return Refuse(*std::exchange(refused_ahead_, std::nullopt));
     if (std::exchange(ahead_, false)) return Dispatch();
     if (in_header_) {
       Expect(in_body_ ? owner_.limits().body_time : owner_.limits().header_time);
@@ -351,14 +413,17 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
   }
 
   Stream stream_;
-  const std::string peer_;
   SessionOwner& owner_;
   asio::steady_timer read_timer_, write_timer_;
   beast::flat_buffer buffer_;
+  std::unique_ptr<HeldBytes> buffer_memory_;  // what is beyond its first bytes
   std::optional<http::request_parser<http::string_body>> parser_;
   bool reading_ = false;  // a read is under way
   bool in_header_ = false, in_body_ = false;
-  std::optional<ErrorCode> refused_ahead_;  // what came behind the request under way is none
+  HttpRequest head_;                        // of the request that parser_ reads
+  std::shared_ptr<HeldBytes> body_memory_;  // and its body's
+  // What is said of the request behind the one under way, which is none or is not handled.
+  std::optional<HttpResponse> refused_ahead_;
   bool ahead_ = false;         // parser_ holds the request after the one that is being answered
   bool continue_due_ = false;  // the client waits to be asked for the body
   bool writing_ = false;       // sending_ is on its way
