@@ -92,7 +92,13 @@ class FakeRunner final : public PassRunner {
   SamplerScratch& sampler_scratch() override { return scratch_; }
   std::span<const RowsCost> costs() const override { return costs_; }
 
+  ExpertMap LookAtExperts() override {
+    ++looks_;
+    return {.first_layer = 1, .layers = 1, .experts = 2, .places = {}, .heat = {}};
+  }
+
   std::size_t passes() const { return passes_; }
+  std::size_t looks() const { return looks_; }
   std::uint64_t reads() const { return reads_; }  // one for each group of each pass
   std::size_t most_together() const { return most_together_; }
 
@@ -125,6 +131,7 @@ class FakeRunner final : public PassRunner {
   std::uint64_t reads_ = 0;
   std::map<SequenceId, Sequence> sequences_;
   std::size_t reserved_ = 0, passes_ = 0, most_together_ = 0;
+  std::atomic<std::size_t> looks_{0};
   std::vector<RowsCost> costs_;
   SamplerScratch scratch_;
 };
