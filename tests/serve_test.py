@@ -3,7 +3,9 @@
 
 usage: serve_test.py TROUPE [unittest arguments]
 """
+import base64
 import concurrent.futures
+import hashlib
 import json
 import os
 import pathlib
@@ -125,6 +127,27 @@ class Serve(unittest.TestCase):
             self.assertRaises(OSError, socket.create_connection, ("127.0.0.1", server.port), 5)
         with Server("--ctx", 2048) as again:
             self.assertEqual(again.complete("The kernel", 1500), text)
+
+    def test_whoever_watches_does_not_hold_up_the_end(self):
+        with Server() as server:
+            watching = server.open("/live")
+            self.assertEqual(watching.readline(), b"event: facts\n")
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(server.process.wait(timeout=20), 0)  # of the 30 s that requests would have
+            watching.close()
+
+    def test_the_page_allows_no_script_and_no_style_but_its_own(self):
+        with Server() as server, server.open("/") as response:
+            html, policy, tag = response.read().decode(), response.headers["Content-Security-Policy"], response.headers["ETag"]
+            for element, directive in (("<script type=\"module\">(.*)</script>", "script-src"), ("<style>(.*)</style>", "style-src")):
+                text = re.search(element, html, re.DOTALL)[1]
+                digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+                self.assertIn(f"{directive} 'sha256-{digest}';", policy)
+            with self.assertRaises(urllib.error.HTTPError) as unchanged:
+                server.open("/", headers={"If-None-Match": tag})
+            self.assertEqual(unchanged.exception.code, 304)
+            self.assertEqual(unchanged.exception.read(), b"")
+            unchanged.exception.close()
 
     def test_requests_that_do_not_end_in_time_after_sigterm_are_cancelled(self):
         with Server("--ctx", 4096, "--drain-s", 0) as server:

@@ -74,6 +74,15 @@ test('the split of time counts only when something ran', () => {
   assert.deepEqual(split, [500, 300, 100, 100]);
 });
 
+test('who has just come is told of the time since the start', () => {
+  const history = new History();
+  assert.equal(history.workSinceStart(), null);
+  history.add(state(50, {passes: 10, pass_seconds: 2, stall_seconds: 0.5, generated_tokens: 8, prompt_tokens: 2}));
+  const work = history.workSinceStart();
+  assert.equal(work.tokens, 10);
+  assert.deepEqual(timeSplit(work).map(({seconds}) => seconds), [1.5, 0.5, 0, 0]);
+});
+
 test('the course of a rate reaches as far back as it is shown', () => {
   const history = new History();
   for (let i = 0; i <= 400; ++i) history.add(state(i * 0.25, {generated_tokens: i}));

@@ -11,8 +11,8 @@ export const model = fileURLToPath(new URL('../../models/small-qwen2moe-q8_0.ggu
 const pictures = fileURLToPath(new URL('../../build/page', import.meta.url));
 
 // Few of its experts have slots, so that the map has something to show.
-export async function startServer(more = [], env = {}) {
-  const child = spawn(process.env.TROUPE, ['serve', model, '--port', '0', '--slots', '96', '--parallel', '3', ...more],
+export async function startServer(more = [], {env = {}, port = '0'} = {}) {
+  const child = spawn(process.env.TROUPE, ['serve', model, '--port', port, '--slots', '96', '--parallel', '3', ...more],
                       {env: {...process.env, ...env}, stdio: ['ignore', 'ignore', 'pipe']});
   let said = '';
   const address = await new Promise((resolve, reject) => {

@@ -62,8 +62,10 @@ export class StackedBar {
           'li', {}, make('span', {className: `key ${part.style}`}), make('span', {className: 'name'}, part.name),
           make('span', {className: 'value'}))));
     }
+    // Parts that grow by less than 1 together would leave a part of the bar empty.
+    const whole = parts.reduce((sum, part) => sum + part.size, 0) / 1000;
     parts.forEach((part, i) => {
-      this.#bar.children[i].style.flexGrow = Math.max(0, part.size);
+      this.#bar.children[i].style.flexGrow = whole > 0 ? Math.max(0, part.size / whole).toFixed(2) : 0;
       setText(this.#legend.children[i].lastElementChild, part.text);
     });
     this.#bar.setAttribute('aria-label', `${label}: ${parts.map((part) => `${part.name} ${part.text}`).join(', ')}`);

@@ -67,11 +67,11 @@ function channelsOf(colour) {
   return [0, 2, 4].map((at) => Number.parseInt(digits.slice(at, at + 2), 16));
 }
 
-// Where a level stands between cool, warm and hot.
-function heatColours(cool, warm, hot) {
+// A colour for each level, from stops at even distances.
+function heatColours(stops) {
   return Array.from({length: 16}, (_, level) => {
-    const share = level / 15;
-    return share < 0.5 ? mixColours(cool, warm, share * 2) : mixColours(warm, hot, share * 2 - 1);
+    const place = level / 15 * (stops.length - 1), below = Math.min(Math.floor(place), stops.length - 2);
+    return mixColours(stops[below], stops[below + 1], place - below);
   });
 }
 
@@ -80,6 +80,7 @@ const kFlash = 700;  // milliseconds that an expert which has just come stands o
 export class ExpertMapView {
   #canvas = find('map');
   #readout = find('map-readout');
+  #hint = this.#readout.textContent;
   #table = find('map-table');
   #calm = window.matchMedia('(prefers-reduced-motion: reduce)');
   #map = null;
@@ -179,7 +180,7 @@ export class ExpertMapView {
 
   #moveTo(cell) {
     this.#cursor = cell;
-    setText(this.#readout, cell ? describeCell(this.#map, cell) : '\u00a0');
+    setText(this.#readout, cell ? describeCell(this.#map, cell) : this.#hint);
     this.draw();
   }
 
@@ -204,7 +205,7 @@ export class ExpertMapView {
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(`--${name}`);
     const colours = {
-      heat: heatColours(...['map-cool', 'map-warm', 'map-hot'].map((name) => channelsOf(colour(name)))),
+      heat: heatColours([0, 1, 2, 3, 4].map((stop) => channelsOf(colour(`heat-${stop}`)))),
       absent: colour('map-absent'), edge: colour('map-edge'), load: colour('map-load'), text: colour('muted'),
       cursor: colour('focus'),
     };
@@ -246,8 +247,10 @@ export class ExpertMapView {
     if (place === Place.absent && g.gap > 0) {
       // One that is used and is not there is what the cache has missed.
       context.strokeStyle = level > 1 ? colours.heat[level] : colours.edge;
+      context.globalAlpha = level > 1 ? 0.6 : 1;
       context.lineWidth = 1;
       context.strokeRect(x + 0.5, y + 0.5, width - 1, height - 1);
+      context.globalAlpha = 1;
     }
     const index = layer * this.#map.experts + expert;
     if (!this.#came.has(index)) return;
@@ -257,8 +260,9 @@ export class ExpertMapView {
       return;
     }
     context.globalAlpha = 1 - age;
-    context.fillStyle = colours.load;
-    context.fillRect(x, y, width, height);
+    context.strokeStyle = colours.load;
+    context.lineWidth = g.gap > 0 ? 2 : 1;
+    context.strokeRect(x, y, width, height);
     context.globalAlpha = 1;
   }
 }

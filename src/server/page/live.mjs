@@ -113,7 +113,7 @@ export class LiveView {
   }
 
   #showSplit() {
-    const work = this.#history.work(kRecent);
+    const recent = this.#history.work(kRecent), work = recent ?? this.#history.workSinceStart();
     if (this.#facts && this.#facts.experts_in_memory === this.#facts.experts) {
       setFigure(find('hits'), ['100', '%']);
       setText(find('hits-note'), 'all are in memory');
@@ -121,14 +121,14 @@ export class LiveView {
       setFigure(find('hits'), percentText(work.hits / (work.hits + work.misses)).split(' '));
       setText(find('hits-note'), `${bytesText(work.bytes / work.seconds)}/s read`);
     }
-    if (!work || work.tokens === 0) return;
+    if (!work || work.tokens === 0) return setText(find('time-note'), 'nothing has run yet');
     const total = Math.max(work.seconds, work.passes);
     const parts = timeSplit(work).map(({name, seconds}, i) => ({
-      name, size: seconds, text: `${timeText(seconds / work.tokens)} · ${percentText(seconds / total)}`, style: `part-${[1, 2, 4, 7][i]}`,
+      name, size: seconds, text: `${timeText(seconds / work.tokens)} · ${Math.round(100 * seconds / total)} %`, style: `part-${[1, 2, 4, 7][i]}`,
     }));
     this.#time.show(parts, 'Time of a token');
     const disk = work.reading > 0 ? ` · disk busy ${percentText(Math.min(1, work.reading / total))}` : '';
-    setText(find('time-note'), `${timeText(total / work.tokens)} a token${disk}`);
+    setText(find('time-note'), `${timeText(total / work.tokens)} a token${disk}${recent ? '' : ' · since the start'}`);
   }
 
   #showRequests(state) {

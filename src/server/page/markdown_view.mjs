@@ -90,8 +90,8 @@ export async function copyText(text, button) {
   } catch {
     said = 'Not allowed';  // a page that is not of this machine and not by TLS has no clipboard
   }
-  const before = button.textContent;
-  if (before === said) return;
-  button.textContent = said;
-  setTimeout(() => button.textContent = before, 1400);
+  const {textContent, ariaLabel} = button;
+  if (textContent === said) return;
+  Object.assign(button, {textContent: said, ariaLabel: said});
+  setTimeout(() => Object.assign(button, {textContent, ariaLabel}), 1400);
 }

@@ -103,7 +103,8 @@ export class AnswerMessage {
     const row = make('div', {className: 'row'});
     if (content !== '') row.append(quietButton('Copy', 'Copy the answer', (button) => copyText(content, button)));
     row.append(quietButton(error ? 'Try again' : 'Regenerate', error ? 'Ask for the answer again' : 'Regenerate the answer', onAgain),
-               make('span', {className: 'cost'}, costs.filter((cost) => cost !== '').join(' · ')));
+               make('span', {className: 'cost'}, ...costs.filter((cost) => cost !== '').join(' · ').split(/(?<= · )/)
+                   .map((cost) => make('span', {}, cost))));
     this.element.append(row);
   }
 }

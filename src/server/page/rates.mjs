@@ -65,6 +65,18 @@ export class History {
     }
     return work.seconds > 0 ? work : null;
   }
+
+  // The same since the server was started: what is known to those who have just come. Time between
+  // passes is not. Null: nothing has run.
+  workSinceStart() {
+    const sums = this.last?.sums;
+    if (!sums || sums.passes === 0) return null;
+    return {
+      seconds: sums.pass_seconds, passes: sums.pass_seconds, stall: sums.stall_seconds, deciding: sums.deciding_seconds,
+      reading: sums.reading_seconds, tokens: sums.generated_tokens + sums.prompt_tokens, hits: sums.hits,
+      misses: sums.misses, bytes: sums.bytes_read,
+    };
+  }
 }
 
 // The parts of the time of a pass, and the time between passes: [{name, seconds}].
@@ -72,8 +84,8 @@ export function timeSplit(work) {
   const compute = Math.max(0, work.passes - work.stall - work.deciding);
   return [
     {name: 'computing', seconds: compute},
-    {name: 'waiting for experts', seconds: work.stall},
-    {name: 'choosing what to keep', seconds: work.deciding},
+    {name: 'waiting for disk', seconds: work.stall},
+    {name: 'cache policy', seconds: work.deciding},
     {name: 'between passes', seconds: Math.max(0, work.seconds - work.passes)},
   ];
 }
