@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
 import {createRequire} from 'node:module';
 import {after, before, test} from 'node:test';
-import {layerRows} from '../../src/server/page/expert_map.mjs';
+import {layerRows, mapGeometry} from '../../src/server/page/expert_map.mjs';
 import {answered, ask, closePage, launchBrowser, openPage, startServer, stateOf, takePicture} from './serving.mjs';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -88,15 +88,18 @@ test('the map is what the server says, cell by cell', async () => {
   assert.equal(inMemory, 96, 'as there are slots');
   assert.equal(await page.locator('#map-note').textContent(), `96 of ${map.layers * map.experts} in memory`);
   // The colour in the middle of each cell: one for those on disk, others for those in memory, hotter ones others.
-  const colours = await page.locator('#map').evaluate((canvas, {layers, experts}) => {
-    const scale = canvas.width / canvas.clientWidth, left = 26, width = (canvas.clientWidth - left) / experts;
-    const height = canvas.clientHeight / layers;
+  const {width} = await page.locator('#map').boundingBox();
+  const {left, top, cellWidth, cellHeight} = mapGeometry(width, map.layers, map.experts);
+  const middles = map.places.map((places, layer) => [...places].map((_, expert) => (
+      [left + (expert + 0.45) * cellWidth, top + (layer + 0.45) * cellHeight])));
+  const colours = await page.locator('#map').evaluate((canvas, points) => {
+    const scale = canvas.width / canvas.clientWidth;
     const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-    return Array.from({length: layers}, (_, layer) => Array.from({length: experts}, (__, expert) => {
-      const x = Math.floor((left + (expert + 0.4) * width) * scale), y = Math.floor((layer + 0.45) * height * scale);
-      return data.slice((y * canvas.width + x) * 4, (y * canvas.width + x) * 4 + 4).join();
+    return points.map((layer) => layer.map(([x, y]) => {
+      const at = (Math.floor(y * scale) * canvas.width + Math.floor(x * scale)) * 4;
+      return data.slice(at, at + 4).join();
     }));
-  }, map);
+  }, middles);
   const kinds = new Map();
   for (let layer = 0; layer < map.layers; ++layer) {
     for (let expert = 0; expert < map.experts; ++expert) {
@@ -326,8 +329,14 @@ for (const colours of ['dark', 'light']) {
       await page.getByText('As a table').click();
       await page.locator('#live').evaluate((live) => live.scrollTop = 0);
       await takePicture(page, `live-${colours}-${name}`);
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-      assert.ok(wide <= 0, `${wide} pixels beyond the screen`);
+      for (const width of name === 'phone' ? [360, 320] : [1440, 1100, 1024, 1000, 820, 640]) {
+        await page.setViewportSize({width, height: 700});
+        const beyond = await page.evaluate(() => [document.documentElement, document.getElementById('live'), document.getElementById('messages')]
+            .map((element) => element.scrollWidth - element.clientWidth));
+        assert.deepEqual(beyond, [0, 0, 0], `pixels beyond a screen of ${width}`);
+        const right = await page.locator('#theme').evaluate((button) => button.getBoundingClientRect().right);
+        assert.ok(right <= width, `the bar ends at ${right} of ${width}`);
+      }
       await running;
       await closePage(page);
     });

@@ -86,11 +86,12 @@ test('every point of a cell is that cell\'s, and none is outside', () => {
   for (const [width, layers, experts] of [[560, 8, 32], [320, 48, 128], [300, 61, 256], [560, 1, 1]]) {
     const geometry = mapGeometry(width, layers, experts);
     for (const [layer, expert] of [[0, 0], [layers - 1, experts - 1], [layers >> 1, experts >> 1]]) {
-      const x = geometry.left + (expert + 0.5) * geometry.cellWidth, y = (layer + 0.5) * geometry.cellHeight;
+      const x = geometry.left + (expert + 0.5) * geometry.cellWidth, y = geometry.top + (layer + 0.5) * geometry.cellHeight;
       assert.deepEqual(cellAt(geometry, x, y, layers, experts), {layer, expert});
     }
     assert.equal(cellAt(geometry, geometry.left - 1, 1, layers, experts), null);
     assert.equal(cellAt(geometry, geometry.left + 1, geometry.height + 1, layers, experts), null);
+    assert.equal(cellAt(geometry, geometry.left + 1, 1, layers, experts), null);
     assert.ok(geometry.left + experts * geometry.cellWidth <= width + 0.001 || geometry.cellWidth === 1);
   }
 });

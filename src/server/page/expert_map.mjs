@@ -3,7 +3,7 @@
 import {percentText} from './format.mjs';
 import {find, make, setText} from './dom.mjs';
 
-const kGutter = 26;  // for the layers' numbers
+const kGutter = 26, kTop = 4;  // for the layers' numbers
 
 export const Place = {absent: '0', loading: '1', memory: '2', low: '3'};
 
@@ -13,13 +13,13 @@ export function mapGeometry(width, layers, experts) {
   const most = layers > 40 ? 9 : 18;
   const cellHeight = Math.min(most, Math.max(6, cellWidth));
   const gap = cellWidth >= 7 ? 2 : cellWidth >= 3.5 ? 1 : 0;
-  return {left: kGutter, cellWidth, cellHeight, gap, height: Math.ceil(layers * cellHeight)};
+  return {left: kGutter, top: kTop, cellWidth, cellHeight, gap, height: Math.ceil(kTop + layers * cellHeight)};
 }
 
 // The cell at a point, or null. Pure.
 export function cellAt(geometry, x, y, layers, experts) {
   const expert = Math.floor((x - geometry.left) / geometry.cellWidth);
-  const layer = Math.floor(y / geometry.cellHeight);
+  const layer = Math.floor((y - geometry.top) / geometry.cellHeight);
   return expert >= 0 && expert < experts && layer >= 0 && layer < layers ? {layer, expert} : null;
 }
 
@@ -216,7 +216,7 @@ export class ExpertMapView {
     if (this.#cursor) {
       context.strokeStyle = colours.cursor;
       context.lineWidth = 2;
-      context.strokeRect(g.left + this.#cursor.expert * g.cellWidth - 1, this.#cursor.layer * g.cellHeight - 1 + 0.5,
+      context.strokeRect(g.left + this.#cursor.expert * g.cellWidth - 1, g.top + this.#cursor.layer * g.cellHeight - 0.5,
                          g.cellWidth + 1, g.cellHeight);
     }
     if (this.#came.size > 0) this.draw();
@@ -229,13 +229,13 @@ export class ExpertMapView {
     context.textBaseline = 'middle';
     const step = [1, 2, 4, 8, 16].find((every) => every * g.cellHeight >= 15) ?? 16;
     for (let layer = 0; layer < this.#map.layers; layer += step) {
-      context.fillText(`${this.#map.first_layer + layer}`, g.left - 7, (layer + 0.5) * g.cellHeight);
+      context.fillText(`${this.#map.first_layer + layer}`, g.left - 7, g.top + (layer + 0.5) * g.cellHeight);
     }
   }
 
   #drawCell(context, g, colours, layer, expert) {
     const place = this.#map.places[layer][expert], level = Number.parseInt(this.#map.heat[layer][expert], 16);
-    const x = g.left + expert * g.cellWidth, y = layer * g.cellHeight + 0.5;
+    const x = g.left + expert * g.cellWidth, y = g.top + layer * g.cellHeight + 0.5;
     const width = g.cellWidth - g.gap, height = g.cellHeight - Math.max(g.gap, 1);
     const inMemory = place >= Place.memory;
     context.fillStyle = inMemory ? colours.heat[level] : place === Place.loading ? colours.load : colours.absent;
@@ -244,8 +244,13 @@ export class ExpertMapView {
     } else {
       context.fillRect(x, y, width, height);
     }
-    if (place === Place.absent && g.gap > 0) {
-      // One that is used and is not there is what the cache has missed.
+    // One that is used and is not there is what the cache has missed.
+    if (place === Place.absent && g.gap < 2) {
+      context.globalAlpha = 0.3;
+      context.fillStyle = colours.heat[level];
+      if (level > 1) context.fillRect(x, y, width, height);
+      context.globalAlpha = 1;
+    } else if (place === Place.absent) {
       context.strokeStyle = level > 1 ? colours.heat[level] : colours.edge;
       context.globalAlpha = level > 1 ? 0.6 : 1;
       context.lineWidth = 1;

@@ -100,7 +100,7 @@ export class LiveView {
     this.#spark.show(history.course('generated_tokens', 1.2, kCourse), kCourse);
     const read = history.rate('prompt_tokens', kNow);
     const notes = [requestsNow(state) === 0 ? 'nothing runs' : countText(requestsNow(state), 'request')];
-    if (read > 0) notes.push(`reading ${shortNumber(read)}/s`);
+    if (read > 0 && state.requests_now.reading > 0) notes.push(`reading ${shortNumber(read)}/s`);
     setText(find('speed-note'), notes.join(' · '));
   }
 
