@@ -123,7 +123,8 @@ export class LiveView {
     }
     if (!work || work.tokens === 0) return setText(find('time-note'), 'nothing has run yet');
     const total = Math.max(work.seconds, work.passes);
-    const parts = timeSplit(work).map(({name, seconds}, i) => ({
+    const known = recent ? timeSplit(work) : timeSplit(work).slice(0, 3);
+    const parts = known.map(({name, seconds}, i) => ({
       name, size: seconds, text: `${timeText(seconds / work.tokens)} · ${Math.round(100 * seconds / total)} %`, style: `part-${[1, 2, 4, 7][i]}`,
     }));
     this.#time.show(parts, 'Time of a token');
