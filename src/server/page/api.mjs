@@ -3,6 +3,7 @@ import {find, recall, remember, setText} from './dom.mjs';
 
 let key = recall('sessionStorage', 'key');
 let asking = null;  // while the dialog is open: what all who need the key wait for
+const waiting = [];   // who are to be called when another key is given
 
 export class ApiError extends Error {
   constructor(message, status, retryAfter = 0) {
@@ -26,6 +27,11 @@ export async function callApi(path, {body, signal} = {}) {
     await response.body?.cancel();
     if (used === key && !await askForKey(Boolean(used))) throw new ApiError('this server asks for a key', 401);
   }
+}
+
+// Once the reader, who would give none before, has given a key.
+export function keyGiven() {
+  return new Promise((given) => waiting.push(given));
 }
 
 async function errorOf(response) {
@@ -52,6 +58,7 @@ function askForKey(wrong) {
       remember('sessionStorage', 'key', key);
       given = true;
       dialog.close();
+      for (const call of waiting.splice(0)) call();
     };
     dialog.onclose = () => {
       asking = null;

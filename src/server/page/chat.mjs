@@ -39,7 +39,7 @@ export class ChatView {
     const form = find('settings'), open = find('settings-open');
     open.addEventListener('click', () => {
       form.hidden = !form.hidden;
-      open.ariaExpanded = `${!form.hidden}`;
+      open.setAttribute('aria-expanded', `${!form.hidden}`);
       if (!form.hidden) find('set-system').focus();
     });
     const names = ['system', 'temperature', 'tokens', 'seed'];

@@ -37,14 +37,18 @@ export class EventReader {
   }
 }
 
-// Calls `on` with each event of a response until it ends.
+// Calls `on` with each event of a response until it ends, or `on` throws.
 export async function readEvents(response, on) {
   const reader = response.body.getReader();
   const decoder = new TextDecoder();
   const events = new EventReader();
-  for (;;) {
-    const {done, value} = await reader.read();
-    if (done) return;
-    for (const event of events.take(decoder.decode(value, {stream: true}))) on(event);
+  try {
+    for (;;) {
+      const {done, value} = await reader.read();
+      if (done) return;
+      for (const event of events.take(decoder.decode(value, {stream: true}))) on(event);
+    }
+  } finally {
+    reader.cancel().catch(() => {});  // if it is not at its end, nobody wants the rest
   }
 }

@@ -3,7 +3,7 @@ import {bytesText, countText, percentText, shortNumber, timeParts, timeText} fro
 import {readEvents} from './events.mjs';
 import {find, make, setFigure, setText} from './dom.mjs';
 import {History, requestsNow, timeSplit} from './rates.mjs';
-import {callApi} from './api.mjs';
+import {callApi, keyGiven} from './api.mjs';
 import {ExpertMapView} from './expert_map.mjs';
 import {Sparkline, StackedBar} from './charts.mjs';
 
@@ -28,15 +28,20 @@ export class LiveView {
     for (;;) {
       if (document.hidden) await new Promise((seen) => document.addEventListener('visibilitychange', seen, {once: true}));
       if (document.hidden) continue;
-      let lost = 'connection lost';
+      let lost = 'connection lost', refused = false;
       try {
         await this.#listen(() => pause = 500);
       } catch (error) {
         if (error.status) lost = error.message;
+        refused = error.status === 401;
         if (error.retryAfter) pause = error.retryAfter * 1000;
       }
       if (document.hidden) continue;
       this.#showLink('lost', lost);
+      if (refused) {
+        await keyGiven();
+        continue;
+      }
       await new Promise((over) => setTimeout(over, pause));
       pause = Math.min(pause * 2, kLongestPause);
     }

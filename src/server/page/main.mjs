@@ -9,7 +9,8 @@ function showTheme(theme) {
   if (theme === 'auto') delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
   const button = find('theme');
-  button.ariaLabel = button.title = `Colours: ${kThemes[theme]}`;
+  button.title = `Colours: ${kThemes[theme]}`;
+  button.setAttribute('aria-label', button.title);
 }
 
 function nextTheme(theme) {
@@ -19,7 +20,7 @@ function nextTheme(theme) {
 
 function showView(view) {
   document.body.dataset.view = view;
-  for (const name of ['chat', 'live']) find(`view-${name}`).ariaPressed = `${name === view}`;
+  for (const name of ['chat', 'live']) find(`view-${name}`).setAttribute('aria-pressed', `${name === view}`);
   liveView.redraw();
 }
 

@@ -31,7 +31,7 @@ function tableNode({align, head, rows}) {
     if (align[i] && align[i] !== 'start') cell.style.textAlign = align[i];
     return cell;
   });
-  return make('div', {className: 'table', tabIndex: 0, role: 'region', ariaLabel: 'Table'}, make('table', {},
+  return make('div', {className: 'table', tabIndex: 0, role: 'region', 'aria-label': 'Table'}, make('table', {},
       make('thead', {}, make('tr', {}, ...cells('th', head))),
       make('tbody', {}, ...rows.map((row) => make('tr', {}, ...cells('td', row))))));
 }
@@ -84,14 +84,29 @@ export class MarkdownView {
 }
 
 export async function copyText(text, button) {
-  let said = 'Copied';
+  const said = await putOnClipboard(text) ? 'Copied' : 'Not allowed';
+  const {textContent} = button, label = button.getAttribute('aria-label');
+  if (textContent === said) return;
+  button.textContent = said;
+  button.setAttribute('aria-label', said);
+  setTimeout(() => {
+    button.textContent = textContent;
+    button.setAttribute('aria-label', label);
+  }, 1400);
+}
+
+async function putOnClipboard(text) {
   try {
     await navigator.clipboard.writeText(text);
+    return true;
   } catch {
-    said = 'Not allowed';  // a page that is not of this machine and not by TLS has no clipboard
+    // Only pages of this machine, or by TLS, have that clipboard. The older way needs a selection.
+    const field = make('textarea', {value: text, className: 'unseen'}), focused = document.activeElement;
+    document.body.append(field);
+    field.select();
+    const done = document.execCommand('copy');
+    field.remove();
+    focused?.focus();
+    return done;
   }
-  const {textContent, ariaLabel} = button;
-  if (textContent === said) return;
-  Object.assign(button, {textContent: said, ariaLabel: said});
-  setTimeout(() => Object.assign(button, {textContent, ariaLabel}), 1400);
 }

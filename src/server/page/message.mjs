@@ -10,9 +10,15 @@ function quietButton(text, label, onClick) {
   return button;
 }
 
+// A line that is broken between its parts alone.
+function costLine(costs) {
+  const parts = costs.filter((cost) => cost !== '').join(' · ').split(' · ');
+  return parts.map((part, i) => make('span', {}, i + 1 < parts.length ? `${part} · ` : part));
+}
+
 // `onEdit` is called with another text.
 export function userMessage(content, {onEdit}) {
-  const element = make('article', {className: 'message user', ariaLabel: 'You'});
+  const element = make('article', {className: 'message user', 'aria-label': 'You'});
   const show = () => element.replaceChildren(
       make('div', {className: 'text'}, content),
       make('div', {className: 'row'},
@@ -52,7 +58,7 @@ export class AnswerMessage {
   #text = make('div', {className: 'text prose'});
   #view = new MarkdownView(this.#text);
   #reading = make('div', {className: 'reading'});
-  #bar = make('progress', {max: 1, value: 0, ariaLabel: 'Reading the prompt'});
+  #bar = make('progress', {max: 1, value: 0, 'aria-label': 'Reading the prompt'});
   #said = make('span', {}, 'Waiting …');
   #frame = 0;
 
@@ -60,11 +66,11 @@ export class AnswerMessage {
     this.#answer = answer;
     this.#reading.append(this.#said, this.#bar);
     this.#bar.hidden = true;
-    this.element = make('article', {className: 'message assistant', ariaLabel: 'Answer'}, this.#text);
+    this.element = make('article', {className: 'message assistant', 'aria-label': 'Answer'}, this.#text);
   }
 
   begin() {
-    this.element.ariaBusy = 'true';
+    this.element.setAttribute('aria-busy', 'true');
     this.#text.classList.add('writing');
     this.element.append(this.#reading);
   }
@@ -93,7 +99,7 @@ export class AnswerMessage {
     this.#reading.remove();
     this.#view.show(this.#answer.content);
     this.#text.classList.remove('writing');
-    this.element.ariaBusy = null;
+    this.element.removeAttribute('aria-busy');
     const {error, content, usage, troupe, finish, stopped} = this.#answer;
     if (error) this.element.append(make('div', {className: 'failed', role: 'alert'}, error));
     const costs = [costText(usage, troupe)];
@@ -103,8 +109,7 @@ export class AnswerMessage {
     const row = make('div', {className: 'row'});
     if (content !== '') row.append(quietButton('Copy', 'Copy the answer', (button) => copyText(content, button)));
     row.append(quietButton(error ? 'Try again' : 'Regenerate', error ? 'Ask for the answer again' : 'Regenerate the answer', onAgain),
-               make('span', {className: 'cost'}, ...costs.filter((cost) => cost !== '').join(' · ').split(/(?<= · )/)
-                   .map((cost) => make('span', {}, cost))));
+               make('span', {className: 'cost'}, ...costLine(costs)));
     this.element.append(row);
   }
 }
