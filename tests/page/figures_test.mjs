@@ -37,9 +37,9 @@ test('the cost of an answer is a line of what is known', () => {
   assert.equal(costText(undefined, undefined), '');
 });
 
-function state(seconds, sums) {
+function state(seconds, sums, requests = 0) {
   const zero = {passes: 0, pass_seconds: 0, prompt_tokens: 0, generated_tokens: 0, hits: 0, misses: 0, bytes_read: 0, reading_seconds: 0, stall_seconds: 0, deciding_seconds: 0};
-  return {seconds, sums: {...zero, ...sums}};
+  return {seconds, sums: {...zero, ...sums}, requests_now: {waiting: 0, reading: 0, decoding: requests}};
 }
 
 test('a rate is the growth of a sum over the last seconds', () => {
@@ -63,15 +63,24 @@ test('a server that was started anew counts from nothing', () => {
 
 test('the split of time counts only when something ran', () => {
   const history = new History();
-  history.add(state(0, {}));
+  history.add(state(0, {}, 1));
   assert.equal(history.work(10), null);
-  history.add(state(1, {passes: 4, pass_seconds: 0.9, stall_seconds: 0.3, deciding_seconds: 0.1, generated_tokens: 4}));
-  history.add(state(30, {passes: 4, pass_seconds: 0.9, stall_seconds: 0.3, deciding_seconds: 0.1, generated_tokens: 4}));
+  const sums = {passes: 4, pass_seconds: 0.9, stall_seconds: 0.3, deciding_seconds: 0.1, generated_tokens: 4};
+  history.add(state(1, sums, 1));
+  history.add(state(30, sums));
   const work = history.work(10);
   assert.equal(work.seconds, 1);
   assert.equal(work.tokens, 4);
   const split = timeSplit(work).map(({seconds}) => Math.round(seconds * 1000));
   assert.deepEqual(split, [500, 300, 100, 100]);
+});
+
+test('rest before a request is not time between passes', () => {
+  const history = new History();
+  history.add(state(0, {}));
+  history.add(state(10, {passes: 2, pass_seconds: 0.5, generated_tokens: 2}, 1));
+  assert.equal(history.work(10).seconds, 0.5);
+  assert.equal(timeSplit(history.work(10)).at(-1).seconds, 0);
 });
 
 test('who has just come is told of the time since the start', () => {

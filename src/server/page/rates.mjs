@@ -53,7 +53,9 @@ export class History {
       const a = this.#states[i - 1], b = this.#states[i];
       const grown = (name) => b.sums[name] - a.sums[name];
       if (grown('passes') === 0) continue;
-      work.seconds += b.seconds - a.seconds;
+      // Between two states with nothing to do at one of them, the server has rested for some time.
+      const busy = requestsNow(a) > 0 && requestsNow(b) > 0;
+      work.seconds += busy ? b.seconds - a.seconds : grown('pass_seconds');
       work.passes += grown('pass_seconds');
       work.stall += grown('stall_seconds');
       work.deciding += grown('deciding_seconds');
