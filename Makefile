@@ -16,9 +16,9 @@ THREADED_TESTS := thread_pool_test async_reader_test uring_reader_test throttled
   offload_exactness_test batch_exactness_test replay_exactness_test precision_pair_test \
   substitution_engine_test batcher_test batch_loop_test ticket_test engine_runner_test \
   callback_gate_test handle_test model_test answer_rules_test http_outbox_test http_exchange_test \
-  http_server_test service_test
+  http_server_test live_feed_test service_test
 
-.PHONY: run test build install benches check tidy asan tsan tsan-loop neon fuzz clients conformance bench clean help
+.PHONY: run test build install benches check tidy asan tsan tsan-loop neon fuzz clients page conformance bench clean help
 .DEFAULT_GOAL := build
 
 run: ## build, then generate text with the better of the models that come with the project
@@ -77,6 +77,11 @@ clients: ## ask the server through the SDKs of OpenAI and Anthropic (wants node 
 	@scripts/install-packages.sh run clients
 	@scripts/build.sh release $(JOBS) program
 	@tests/clients/run $(TROUPE)
+
+page: ## look at the live page in chromium, and leave pictures under build/page (wants node 20)
+	@scripts/install-packages.sh run page
+	@scripts/build.sh release $(JOBS) program
+	@tests/page/run $(TROUPE)
 
 conformance: ## compare with a live llama.cpp and check the committed goldens (wants node 20)
 	@scripts/install-packages.sh run llamacpp

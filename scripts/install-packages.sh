@@ -13,6 +13,7 @@ declare -A purpose=(
   [check]='to check format and layers'
   [tidy]='for clang-tidy'
   [clients]='to run clients of the server'
+  [page]='to look at the live page'
   [llamacpp]='to run a llama.cpp beside troupe'
   [arm]='to compile for ARM'
   [train]='to train models'
@@ -27,6 +28,7 @@ declare -A packages=(
   [check]='clang-format python3'
   [tidy]='clang clang-tidy'
   [clients]='nodejs npm'
+  [page]='nodejs npm chromium'
   [llamacpp]='nodejs npm python3'
   [arm]='g++-aarch64-linux-gnu'
   [train]='python3-torch libopenblas0-pthread python3-sentencepiece python3-numpy zstd'
@@ -36,7 +38,7 @@ declare -A packages=(
 # A machine may have some from elsewhere (a newer node, say); what counts is the command.
 declare -A command_of=(
   [g++]=g++ [cmake]=cmake [ninja-build]=ninja [pkg-config]=pkg-config [clang]=clang [clang-format]=clang-format
-  [clang-tidy]=clang-tidy [python3]=python3 [nodejs]=node [npm]=npm [debootstrap]=debootstrap
+  [clang-tidy]=clang-tidy [python3]=python3 [nodejs]=node [npm]=npm [chromium]=chromium [debootstrap]=debootstrap
 )
 installed() {
   if [ -n "${command_of[$1]:-}" ]; then

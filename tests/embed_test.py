@@ -41,7 +41,7 @@ int main() {
   ExpertUsage used = generation.Wait().value().usage.experts;
   used = (used += used).Since(used);
   used -= (*model)->metrics().experts;
-  return used.hits == 0 && generation.WaitFor(std::chrono::seconds(1)) && generation.Wait().ok() && generation.done() && (*model)->plan() == Plan() && (*model)->metrics().passes > 0;
+  return used.hits == 0 && generation.WaitFor(std::chrono::seconds(1)) && generation.Wait().ok() && generation.done() && (*model)->plan() == Plan() && (*model)->metrics().passes > 0 && (*model)->state(std::chrono::seconds(1)).requests.empty();
 }
 """
 

@@ -3,7 +3,9 @@
 
 usage: serve_test.py TROUPE [unittest arguments]
 """
+import base64
 import concurrent.futures
+import hashlib
 import json
 import os
 import pathlib
@@ -126,6 +128,27 @@ class Serve(unittest.TestCase):
         with Server("--ctx", 2048) as again:
             self.assertEqual(again.complete("The kernel", 1500), text)
 
+    def test_whoever_watches_does_not_hold_up_the_end(self):
+        with Server() as server:
+            watching = server.open("/live")
+            self.assertEqual(watching.readline(), b"event: facts\n")
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(server.process.wait(timeout=20), 0)  # of the 30 s that requests would have
+            watching.close()
+
+    def test_the_page_allows_no_script_and_no_style_but_its_own(self):
+        with Server() as server, server.open("/") as response:
+            html, policy, tag = response.read().decode(), response.headers["Content-Security-Policy"], response.headers["ETag"]
+            for element, directive in (("<script type=\"module\">(.*)</script>", "script-src"), ("<style>(.*)</style>", "style-src")):
+                text = re.search(element, html, re.DOTALL)[1]
+                digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+                self.assertIn(f"{directive} 'sha256-{digest}';", policy)
+            with self.assertRaises(urllib.error.HTTPError) as unchanged:
+                server.open("/", headers={"If-None-Match": tag})
+            self.assertEqual(unchanged.exception.code, 304)
+            self.assertEqual(unchanged.exception.read(), b"")
+            unchanged.exception.close()
+
     def test_requests_that_do_not_end_in_time_after_sigterm_are_cancelled(self):
         with Server("--ctx", 4096, "--drain-s", 0) as server:
             stream = server.stream("The kernel", 4000)
@@ -164,6 +187,26 @@ class Serve(unittest.TestCase):
             self.assertEqual(done.returncode, 1)
             self.assertIn(key, done.stderr.splitlines()[-1])
 
+    def test_a_page_of_another_host_or_origin_is_refused(self):
+        with Server() as server:
+            for header in {"Host": "evil.example"}, {"Origin": "https://evil.example"}:
+                with self.assertRaises(urllib.error.HTTPError) as refused:
+                    server.open("/v1/models", headers=header)
+                self.assertEqual(refused.exception.code, 403)
+        with Server("--allow-host", "box.lan", "--cors", "https://page.example") as server:
+            server.open("/v1/models", headers={"Host": "box.lan"})
+            server.open("/v1/models", headers={"Origin": "https://page.example"})
+
+    def test_a_prompt_that_was_read_before_is_not_read_again(self):
+        body = {"prompt": "The kernel " * 60, "max_tokens": 8, "temperature": 0}
+        with Server("--ctx", 1024) as server, Server("--ctx", 1024, "--no-prefix-cache") as without:
+            first, again = server.ask("/v1/completions", body), server.ask("/v1/completions", body)
+            alone = [without.ask("/v1/completions", body) for _ in range(2)]
+        for answer in [first, again, *alone]:
+            self.assertEqual(answer["choices"], first["choices"])
+        cached = [answer["usage"]["prompt_tokens_details"]["cached_tokens"] for answer in (first, again, *alone)]
+        self.assertEqual(cached, [0, first["usage"]["prompt_tokens"] - 1, 0, 0])
+
     def test_a_port_that_is_taken_is_an_error_of_one_line(self):
         with Server() as server:
             done = subprocess.run([TROUPE, "serve", TINY, "--port", str(server.port)], capture_output=True, text=True)
@@ -177,7 +220,7 @@ class Serve(unittest.TestCase):
                 lazy.connect(("127.0.0.1", server.port))
                 body = json.dumps({"prompt": "a", "max_tokens": 4000, "stream": True, "ignore_eos": True,
                                    "logprobs": 20}).encode()
-                lazy.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+                lazy.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
                 start = time.monotonic()
                 self.assertEqual(server.complete("The kernel", 5), server.complete("The kernel", 5))
                 self.assertLess(time.monotonic() - start, 30)
@@ -199,7 +242,7 @@ class Serve(unittest.TestCase):
             def send(i):
                 body = bad[i % len(bad)]
                 with socket.create_connection(("127.0.0.1", server.port), 30) as client:
-                    client.sendall(b"POST /v1/completions HTTP/1.1\r\nConnection: close\r\nHost: a\r\n"
+                    client.sendall(b"POST /v1/completions HTTP/1.1\r\nConnection: close\r\nHost: localhost\r\n"
                                    b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
                     answer = b""
                     while got := client.recv(4096):

@@ -25,6 +25,7 @@
 #include "troupe/model_options.h"
 #include "troupe/plan.h"
 #include "troupe/request.h"
+#include "troupe/state.h"
 #include "troupe/status.h"
 
 namespace troupe {
@@ -148,6 +149,10 @@ class Model {
   const Plan& plan() const;
   // As of the end of the last pass; requests that came since then are waiting.
   Metrics metrics() const;
+  // As it is at the end of the pass under way, for which it waits, but no longer than this; then,
+  // and from a callback, as it was known last. Takes the engine some microseconds, and none if
+  // nobody asks.
+  ModelState state(std::chrono::nanoseconds longest) const;
 
  private:
   friend class ModelAccess;  // the program `troupe`'s, not installed

@@ -209,4 +209,8 @@ Metrics Model::metrics() const {
   return metrics;
 }
 
+ModelState Model::state(std::chrono::nanoseconds longest) const {
+  return *impl_->batcher->State(longest.count());
+}
+
 }  // namespace troupe

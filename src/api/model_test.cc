@@ -55,6 +55,25 @@ TEST(ModelApi, RequestsOfSeveralThreadsGetWhatTheyGetAlone) {
   EXPECT_EQ(model->metrics().requests_finished, 6u);
 }
 
+TEST(ModelApi, ItsStateShowsTheRequestThatRunsAndEveryExpertInMemory) {
+  const auto model = OpenTiny();
+  Request request = Ask("The kernel", 60);
+  request.ignore_end = true;
+  Generation generation = model->Start(request).value();
+  std::vector<RequestState> seen;
+  while (seen.empty() && !generation.done()) seen = model->state(std::chrono::minutes(1)).requests;
+  if (!seen.empty()) {
+    EXPECT_EQ(seen.front().prompt_tokens, model->Tokenize("The kernel")->size());
+    EXPECT_LT(seen.front().generated_tokens, 60u);
+  }
+  ASSERT_TRUE(generation.Wait().ok());
+  const ModelState state = model->state(std::chrono::minutes(1));
+  EXPECT_TRUE(state.requests.empty());
+  EXPECT_EQ(state.experts.places, std::vector(8 * 32, ExpertPlace::kInMemory));
+  model->Close();
+  EXPECT_EQ(model->state(std::chrono::minutes(1)).experts.layers, 8u);
+}
+
 // With memory for about half of the experts. What the process itself holds, which is in the budget,
 // changes from one plan to the next (a sanitizer keeps what was freed), so the budget is searched.
 std::unique_ptr<Model> OpenWithLittleMemory(ModelOptions options) {

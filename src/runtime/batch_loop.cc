@@ -287,6 +287,33 @@ BatchCounters BatchLoop::counters() const {
   return counters;
 }
 
+std::vector<RequestState> BatchLoop::Requests(std::size_t most) const {
+  using Stage = RequestState::Stage;
+  const Nanos now = clock_.Now();
+  std::vector<RequestState> requests;
+  requests.reserve(std::min(most, size()));
+  for (const Active& active : active_) {
+    if (requests.size() == most) return requests;
+    const TextGeneration& generation = active.generation;
+    const Answer& answer = generation.answer();
+    requests.push_back(
+        {.id = active.ticket->id(),
+         .stage = generation.phase() == Phase::kPrompt ? Stage::kReading : Stage::kDecoding,
+         .prompt_tokens = answer.usage.prompt_tokens + generation.prompt_left(),
+         .prompt_read = answer.usage.prompt_tokens,
+         .generated_tokens = answer.tokens.size(),
+         .seconds = answer.usage.queue_seconds + SecondsBetween(active.since, now)});
+  }
+  for (const Waiting& waiting : waiting_) {
+    if (requests.size() == most) return requests;
+    requests.push_back({.id = waiting.ticket->id(),
+                        .stage = Stage::kWaiting,
+                        .prompt_tokens = waiting.request.prompt.size(),
+                        .seconds = SecondsBetween(waiting.since, now)});
+  }
+  return requests;
+}
+
 const BatchLoop::Active& BatchLoop::ActiveOf(RequestId id) const {
   const auto found =
       std::ranges::find(active_, id, [](const Active& active) { return active.ticket->id(); });

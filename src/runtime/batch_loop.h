@@ -4,6 +4,8 @@
 // is batcher.h's. Threads: one, except for Check.
 #pragma once
 
+#include <troupe/state.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -79,6 +81,8 @@ class BatchLoop {
 
   std::size_t size() const { return waiting_.size() + active_.size(); }
   BatchCounters counters() const;
+  // Those that run, and behind them those that wait; `most` at most.
+  std::vector<RequestState> Requests(std::size_t most) const;
   // From a request's first pass to its end, on average; 0 before the first end.
   double request_seconds() const { return request_seconds_; }
 

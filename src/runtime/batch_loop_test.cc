@@ -241,6 +241,38 @@ TEST_F(BatchLoopTest, WhoWaitsForAPrefixReadsItAloneIfTheOtherLeaves) {
   EXPECT_EQ(AnswerOf(2)->text, Alone(request).text);
 }
 
+TEST_F(BatchLoopTest, SaysHowFarEachRequestIs) {
+  using Stage = RequestState::Stage;
+  FakeRunner runner({.limits = {.rows = 8, .sequences = 1, .context = 512}, .clock = &clock_});
+  BatchLoop loop(runner, *tokenizer_, clock_, {});
+  BatchRequest request{.prompt = std::vector<TokenId>(12, 1), .options = {.max_tokens = 4}};
+  request.options.ignore_end = true;
+  Add(loop, 7, request);
+  Add(loop, 9, request);
+  StepInto(loop);
+  std::vector<RequestState> requests = loop.Requests(10);
+  ASSERT_EQ(requests.size(), 2u);
+  EXPECT_EQ(requests[0].id, 7u);
+  EXPECT_EQ(requests[0].stage, Stage::kReading);
+  EXPECT_EQ(requests[0].prompt_tokens, 12u);
+  EXPECT_EQ(requests[0].prompt_read, 8u);
+  EXPECT_EQ(requests[0].generated_tokens, 0u);
+  EXPECT_NEAR(requests[0].seconds, 0.008, 1e-9);  // a millisecond a row
+  EXPECT_EQ(requests[1].id, 9u);
+  EXPECT_EQ(requests[1].stage, Stage::kWaiting);
+  EXPECT_EQ(requests[1].prompt_tokens, 12u);
+  EXPECT_EQ(requests[1].prompt_read, 0u);
+  EXPECT_NEAR(requests[1].seconds, 0.008, 1e-9);
+  EXPECT_EQ(loop.Requests(1).size(), 1u);
+  StepInto(loop);
+  requests = loop.Requests(10);
+  EXPECT_EQ(requests[0].stage, Stage::kDecoding);
+  EXPECT_EQ(requests[0].prompt_read, 12u);
+  EXPECT_EQ(requests[0].generated_tokens, 1u);
+  RunToEnd(loop);
+  EXPECT_TRUE(loop.Requests(10).empty());
+}
+
 TEST_F(BatchLoopTest, OnePassIsEnoughToCancel) {
   FakeRunner runner({.vocabulary = kVocabulary});
   BatchLoop loop(runner, *tokenizer_, clock_, {});

@@ -1,5 +1,6 @@
 #include "runtime/batcher.h"
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
@@ -8,6 +9,9 @@ namespace {
 
 // To wait before coming again, where no request has ended yet.
 constexpr double kFirstRetrySeconds = 1;
+// Requests that are told of one by one. More do not help those who look.
+constexpr std::size_t kMostTold = 256;
+constexpr Nanos kLongestWait = 3'600'000'000'000;
 
 }  // namespace
 
@@ -17,7 +21,8 @@ Batcher::Batcher(PassRunner& runner, const Tokenizer& tokenizer, const Clock& cl
       clock_(clock),
       loop_(runner, tokenizer, clock, options.limits),
       sequences_(runner.limits().sequences),
-      most_requests_(sequences_ + options.queue) {}
+      most_requests_(sequences_ + options.queue),
+      state_(std::make_shared<const ModelState>()) {}
 
 Result<std::unique_ptr<Batcher>> Batcher::Create(PassRunner& runner, const Tokenizer& tokenizer,
                                                  const Clock& clock,
@@ -86,6 +91,7 @@ void Batcher::Main(Batcher* batcher) {
     owner = std::move(batcher->owner_);
     batcher->ended_ = true;
     batcher->served_.NotifyAll();
+    batcher->told_.NotifyAll();
   }
 }
 
@@ -95,7 +101,9 @@ void Batcher::Serve() {
     bool stopping = false;
     {
       const MutexLock lock(mu_);
-      while (!stopping_ && submitted_.empty() && loop_.size() == 0) wake_.Wait(mu_);
+      while (!stopping_ && submitted_.empty() && loop_.size() == 0 && !state_wanted_) {
+        wake_.Wait(mu_);
+      }
       submitted.swap(submitted_);
       stopping = stopping_;
     }
@@ -104,6 +112,7 @@ void Batcher::Serve() {
     }
     if (stopping) break;
     Deliver(loop_.Step());
+    TellState();
   }
   Deliver(loop_.EndAll(Status(Code::kCancelled, "the engine was closed")));
 }
@@ -118,6 +127,34 @@ void Batcher::Deliver(std::vector<EndedRequest> ended) {
     counters_ = loop_.counters();
   }
   for (EndedRequest& request : ended) request.ticket->Finish(std::move(request.answer));
+}
+
+void Batcher::TellState() {
+  {
+    const MutexLock lock(mu_);
+    if (!state_wanted_) return;
+  }
+  auto state = std::make_shared<const ModelState>(
+      ModelState{.requests = loop_.Requests(kMostTold), .experts = runner_.LookAtExperts()});
+  const MutexLock lock(mu_);
+  state_wanted_ = false;
+  state_.swap(state);
+  told_.NotifyAll();
+}
+
+std::shared_ptr<const ModelState> Batcher::State(Nanos longest) {
+  const MutexLock lock(mu_);
+  if (OnEngineThread()) return state_;
+  state_wanted_ = true;
+  wake_.NotifyOne();
+  const std::shared_ptr<const ModelState> before = state_;
+  const Nanos until = clock_.Now() + std::min(longest, kLongestWait);
+  while (state_ == before && !ended_) {
+    const Nanos left = until - clock_.Now();
+    if (left <= 0) break;
+    told_.WaitFor(mu_, left);
+  }
+  return state_;
 }
 
 BatchCounters Batcher::counters() const {

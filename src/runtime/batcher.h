@@ -3,6 +3,8 @@
 // shares its passes. Thread-safe.
 #pragma once
 
+#include <troupe/state.h>
+
 #include <cstddef>
 #include <memory>
 #include <thread>
@@ -47,6 +49,9 @@ class Batcher {
   bool OnEngineThread() const { return std::this_thread::get_id() == engine_thread_; }
   // As of the end of the last pass; what was submitted since then is waiting.
   BatchCounters counters() const;
+  // As it is once the pass under way has ended, for which it waits, but no longer than that; then,
+  // and from a sink, as it was known last. Nothing is put together unless somebody asks.
+  std::shared_ptr<const ModelState> State(Nanos longest);
   std::size_t most_requests() const { return most_requests_; }  // running and waiting
 
  private:
@@ -61,6 +66,7 @@ class Batcher {
   static void Main(Batcher* batcher);
   void Serve();
   void Deliver(std::vector<EndedRequest> ended);
+  void TellState();
 
   PassRunner& runner_;
   const Clock& clock_;
@@ -70,6 +76,7 @@ class Batcher {
   mutable Mutex mu_;
   CondVar wake_;
   CondVar served_;
+  CondVar told_;
   bool stopping_ TROUPE_GUARDED_BY(mu_) = false;
   bool ended_ TROUPE_GUARDED_BY(mu_) = false;  // every request has its answer, and none will come
   std::shared_ptr<void> owner_ TROUPE_GUARDED_BY(mu_);
@@ -77,6 +84,8 @@ class Batcher {
   std::size_t requests_ TROUPE_GUARDED_BY(mu_) = 0;  // submitted and not delivered
   double request_seconds_ TROUPE_GUARDED_BY(mu_) = 0;
   BatchCounters counters_ TROUPE_GUARDED_BY(mu_);
+  bool state_wanted_ TROUPE_GUARDED_BY(mu_) = false;
+  std::shared_ptr<const ModelState> state_ TROUPE_GUARDED_BY(mu_);  // told last; never null
   std::thread thread_;
   std::thread::id engine_thread_;  // beside thread_, which forgets it
 };

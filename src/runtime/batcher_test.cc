@@ -122,6 +122,54 @@ TEST_F(BatcherTest, ARequestWaitsInTheQueueFromTheMomentItWasSubmitted) {
   EXPECT_EQ(batcher->counters().waiting, 0u);
 }
 
+TEST_F(BatcherTest, TellsItsStateOnlyWhereSomebodyAsks) {
+  FakeRunner runner({.vocabulary = kBatcherVocabulary});
+  const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();
+  EXPECT_TRUE(batcher->Submit(Request(1)).value()->Wait().ok());
+  EXPECT_EQ(runner.looks(), 0u);
+  constexpr Nanos kMinute = 60'000'000'000;
+  const auto idle = batcher->State(kMinute);
+  EXPECT_EQ(idle->experts.experts, 2u) << "without a request there is no pass to wait for";
+  EXPECT_TRUE(idle->requests.empty());
+  EXPECT_TRUE(batcher->Submit(Request(1)).value()->Wait().ok());
+  EXPECT_EQ(runner.looks(), 1u);
+  batcher->Close();
+  EXPECT_EQ(batcher->State(kMinute), idle) << "closed: as it was known last";
+  EXPECT_EQ(runner.looks(), 1u);
+}
+
+TEST_F(BatcherTest, AStateWaitsForThePassUnderWayButNoLongerThanItMay) {
+  FakeRunner runner({.vocabulary = kBatcherVocabulary});
+  Door door;
+  const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();
+  const auto held = batcher->Submit(Holding(door)).value();
+  door.WaitForSomebody();
+  EXPECT_TRUE(batcher->State(1'000'000)->requests.empty()) << "none is known yet";
+  auto later = std::async(std::launch::async, [&] { return batcher->State(60'000'000'000); });
+  door.Open();
+  const auto state = later.get();
+  EXPECT_TRUE(held->Wait().ok());
+  EXPECT_GT(runner.looks(), 0u);
+  for (const RequestState& request : state->requests) {
+    EXPECT_EQ(request.id, held->id());
+    EXPECT_EQ(request.prompt_read, 3u);
+  }
+}
+
+TEST_F(BatcherTest, ASinkGetsTheStateThatIsKnownAlready) {
+  FakeRunner runner({.vocabulary = kBatcherVocabulary});
+  const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();
+  BatchRequest request = Request(1);
+  std::atomic<int> asked = 0;
+  request.sinks.on_text = [&](std::string_view) {
+    asked += batcher->State(60'000'000'000)->requests.empty() ? 1 : 0;
+    return true;
+  };
+  EXPECT_TRUE(batcher->Submit(std::move(request)).value()->Wait().ok());
+  EXPECT_GT(asked, 0);
+  EXPECT_EQ(runner.looks(), 0u);
+}
+
 TEST_F(BatcherTest, RefusesAtOnceWhatItCanNeverServe) {
   FakeRunner runner({});
   const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();

@@ -127,6 +127,12 @@ std::optional<OffloadReport> Engine::offload_report() const {
   return offloaded_->report();
 }
 
+std::vector<ExpertPlace> Engine::ExpertPlaces() {
+  if (offloaded_ != nullptr) return offloaded_->Places();
+  const std::size_t experts = std::size_t{config_->layers} * config_->moe.routing.experts;
+  return std::vector<ExpertPlace>(experts, ExpertPlace::kInMemory);
+}
+
 void Engine::AnswerBy(SubstitutionChain chain, const LowCopyOptions& low_copies) {
   if (offloaded_ == nullptr) return;
   exact_ = chain.exact() && !low_copies.any();

@@ -4,6 +4,8 @@
 // Threads: one at a time, for the engine and all its sessions.
 #pragma once
 
+#include <troupe/state.h>
+
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -69,6 +71,8 @@ class Engine {
   ExpertUsage TakeUsage(RequestId request) { return experts_->TakeUsage(request); }
   ExpertUsage EndRequest(RequestId request) { return experts_->EndRequest(request); }
 
+  // Between passes, an entry for each expert of each layer, whether the layer has any or not.
+  std::vector<ExpertPlace> ExpertPlaces();
   // Of experts that are read when they are needed; absent if every one is in memory.
   std::optional<OffloadReport> offload_report() const;
   // Sizes and types, whose tensors are not open any more. Empty for layers without experts.

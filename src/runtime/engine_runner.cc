@@ -14,7 +14,11 @@ EngineRunner::EngineRunner(Engine& engine, bool keeps_prefixes)
   engine_.kv().OnShortage([this](std::size_t pages) { GiveUp(pages); });
 }
 
-EngineRunner::~EngineRunner() { engine_.kv().OnShortage({}); }
+EngineRunner::~EngineRunner() {
+  engine_.kv().OnShortage({});
+  Transformer& transformer = engine_.transformer();
+  if (heat_ && transformer.route_observer() == &*heat_) transformer.set_route_observer(nullptr);
+}
 
 RunnerLimits EngineRunner::limits() const {
   return {.rows = engine_.plan().memory.chunk,
@@ -114,6 +118,28 @@ RowsCost EngineRunner::TakeCost(const PassRows& group) {
 
 std::span<const float> EngineRunner::Logits(SequenceId sequence) const {
   return sessions_[sequence]->session.logits();
+}
+
+ExpertMap EngineRunner::LookAtExperts() {
+  const ModelConfig& config = engine_.config();
+  const TopExpertsParams& routing = config.moe.routing;
+  if (routing.experts == 0) return {};
+  const ExpertGrid grid{.layers = config.layers, .experts = routing.experts};
+  Transformer& transformer = engine_.transformer();
+  if (!heat_ && transformer.route_observer() == nullptr) {
+    transformer.set_route_observer(&heat_.emplace(grid, routing.top_k));
+  }
+  const std::uint32_t first = config.moe.leading_dense;
+  ExpertMap map{.first_layer = first,
+                .layers = grid.layers - first,
+                .experts = grid.experts,
+                .places = engine_.ExpertPlaces(),
+                .heat = {}};
+  const auto dense = static_cast<std::ptrdiff_t>(std::size_t{first} * grid.experts);
+  map.places.erase(map.places.begin(), map.places.begin() + dense);
+  map.heat.resize(map.places.size());
+  if (heat_) std::copy(heat_->Look().begin() + dense, heat_->Look().end(), map.heat.begin());
+  return map;
 }
 
 }  // namespace troupe

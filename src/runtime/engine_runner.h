@@ -12,6 +12,7 @@
 #include "runtime/engine.h"
 #include "runtime/pass_runner.h"
 #include "runtime/prefix_cache.h"
+#include "runtime/route_heat.h"
 #include "runtime/session.h"
 
 namespace troupe {
@@ -22,6 +23,8 @@ class EngineRunner final : public PassRunner {
   // from the same room. keeps_prefixes: otherwise nothing is kept for other sequences.
   explicit EngineRunner(Engine& engine, bool keeps_prefixes = true);
   ~EngineRunner() override;
+  EngineRunner(const EngineRunner&) = delete;
+  EngineRunner& operator=(const EngineRunner&) = delete;
 
   RunnerLimits limits() const override;
   RequestId NewRequest() override { return engine_.NewRequest(); }
@@ -35,6 +38,8 @@ class EngineRunner final : public PassRunner {
   SamplerScratch& sampler_scratch() override { return engine_.sampler_scratch(); }
   std::span<const RowsCost> costs() const override { return costs_; }
   PrefixCacheState prefix_cache() const override;
+  // From the first look on it counts what routers choose, unless the engine has another observer.
+  ExpertMap LookAtExperts() override;
 
  private:
   struct Reservation {
@@ -57,6 +62,7 @@ class EngineRunner final : public PassRunner {
   std::vector<std::optional<Reservation>> sessions_;  // by Session::id()
   std::vector<SequenceRows> rows_;                    // of Run, kept for their memory
   std::vector<RowsCost> costs_;
+  std::optional<RouteHeat> heat_;  // since the first look
 };
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <optional>
 
 #include "testing/failing_reader.h"
@@ -115,6 +116,63 @@ TEST_F(EngineRunnerTest, ARequestPaysForItsFailedPassWhenItEndsAndNothingAfterwa
   EXPECT_EQ(sum.misses, failed.misses);
   EXPECT_NEAR(sum.stall_seconds, failed.stall_seconds, 2e-9);
   for (const PassRows& group : rows) EXPECT_EQ(runner.EndRequest(group.request).reads, 0u);
+}
+
+TEST_F(EngineRunnerTest, ShowsWhichExpertsAreInMemoryAndWhichWereUsed) {
+  EngineRunner runner(*engine_);
+  const SequenceId a = Reserve(runner);
+  const ExpertMap before = runner.LookAtExperts();
+  EXPECT_EQ(std::ranges::count(before.heat, 0.0f), 8 * 32);
+  ASSERT_TRUE(runner.Run(std::vector{Prompt(a, first_)}).ok());
+  runner.EndRequest(100 + a);
+  const ExpertMap map = runner.LookAtExperts();
+  EXPECT_EQ(map.first_layer, 0u);
+  EXPECT_EQ(map.layers, 8u);
+  EXPECT_EQ(map.experts, 32u);
+  ASSERT_EQ(map.places.size(), 8u * 32);
+  EXPECT_EQ(std::ranges::count(map.places, ExpertPlace::kInMemory), 40) << "as there are slots";
+  EXPECT_EQ(std::ranges::count(map.places, ExpertPlace::kLoading), 0);
+  for (std::size_t layer = 0; layer < 8; ++layer) {
+    const std::span<const float> heat(map.heat.data() + layer * 32, 32);
+    float sum = 0;
+    for (const float share : heat) sum += share;
+    EXPECT_NEAR(sum, 4 * (1 - std::exp(-4 / RouteHeat::kMemory)), 1e-5) << "four experts a token";
+  }
+  // The first layer of the next pass finds what the map says, as nothing is evicted before it.
+  const std::vector<LayerHits> hits = engine_->expert_usage().layers;
+  const std::vector<TokenId> next = {24};
+  ASSERT_TRUE(
+      runner.Run(std::vector{PassRows{.sequence = a, .request = 100 + a, .tokens = next}}).ok());
+  runner.EndRequest(100 + a);
+  const ExpertMap after = runner.LookAtExperts();
+  std::uint64_t asked = 0, found = 0;
+  for (std::size_t expert = 0; expert < 32; ++expert) {
+    if (after.heat[expert] < map.heat[expert] || after.heat[expert] == 0) continue;  // not chosen
+    ++asked;
+    found += map.places[expert] == ExpertPlace::kInMemory ? 1 : 0;
+  }
+  const LayerHits first = engine_->expert_usage().layers[0];
+  EXPECT_EQ(asked, 4u);
+  EXPECT_EQ(first.asks - hits[0].asks, asked);
+  EXPECT_EQ(first.hits - hits[0].hits, found);
+  runner.Release(a);
+}
+
+TEST_F(EngineRunnerTest, LeavesTheObserverOfOthersAlone) {
+  RouteHeat others({.layers = 8, .experts = 32}, 4);
+  engine_->transformer().set_route_observer(&others);
+  {
+    EngineRunner runner(*engine_);
+    EXPECT_EQ(runner.LookAtExperts().heat.size(), 8u * 32);
+  }
+  EXPECT_EQ(engine_->transformer().route_observer(), &others);
+  engine_->transformer().set_route_observer(nullptr);
+  {
+    EngineRunner runner(*engine_);
+    runner.LookAtExperts();
+    EXPECT_NE(engine_->transformer().route_observer(), nullptr);
+  }
+  EXPECT_EQ(engine_->transformer().route_observer(), nullptr);
 }
 
 TEST_F(EngineRunnerTest, GivesAsManySequencesAsWerePlannedAndGivesThemEmpty) {

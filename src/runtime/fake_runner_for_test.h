@@ -118,9 +118,14 @@ class FakeRunner final : public PassRunner {
   std::span<const RowsCost> costs() const override { return costs_; }
 
   PrefixCacheState prefix_cache() const override { return {.most = options_.memory}; }
+  ExpertMap LookAtExperts() override {
+    ++looks_;
+    return {.first_layer = 1, .layers = 1, .experts = 2, .places = {}, .heat = {}};
+  }
 
   std::size_t rows() const { return rows_; }  // of passes that did not fail
   std::size_t passes() const { return passes_; }
+  std::size_t looks() const { return looks_; }
   std::uint64_t reads() const { return reads_; }  // one for each group of each pass
   std::size_t most_together() const { return most_together_; }
 
@@ -155,6 +160,7 @@ class FakeRunner final : public PassRunner {
   std::map<SequenceId, Sequence> sequences_;
   std::vector<Sequence> ended_;
   std::size_t reserved_ = 0, passes_ = 0, rows_ = 0, most_together_ = 0;
+  std::atomic<std::size_t> looks_{0};
   std::vector<RowsCost> costs_;
   SamplerScratch scratch_;
 };

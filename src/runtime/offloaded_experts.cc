@@ -3,6 +3,21 @@
 #include <utility>
 
 namespace troupe {
+namespace {
+
+ExpertPlace PlaceIn(const ExpertCache& cache, ExpertId id) {
+  switch (cache.Find(id)) {
+    case Residence::kAbsent:
+      return ExpertPlace::kAbsent;
+    case Residence::kLoading:
+      return ExpertPlace::kLoading;
+    case Residence::kResident:
+      break;
+  }
+  return cache.CopyOf(id) == ExpertCopy::kLow ? ExpertPlace::kLowInMemory : ExpertPlace::kInMemory;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<OffloadedExperts>> OffloadedExperts::Create(
     ExpertLayouts layouts, std::unique_ptr<ExpertStore> store, std::unique_ptr<AsyncReader> reader,
@@ -109,6 +124,21 @@ Result<std::span<const ReadyExpert>> OffloadedExperts::Take(bool wait) {
     if (observer_) observer_(miss);
   }
   return std::span<const ReadyExpert>(ready_);
+}
+
+std::vector<ExpertPlace> OffloadedExperts::Places() {
+  loads_->loader().Poll();
+  CollectEnded();
+  const ExpertCache& cache = flow_.cache();
+  const ExpertGrid& grid = cache.shape().grid;
+  std::vector<ExpertPlace> places;
+  places.reserve(grid.Count());
+  for (std::uint32_t layer = 0; layer < grid.layers; ++layer) {
+    for (std::uint32_t expert = 0; expert < grid.experts; ++expert) {
+      places.push_back(PlaceIn(cache, {.layer = layer, .expert = expert}));
+    }
+  }
+  return places;
 }
 
 ExpertUsage OffloadedExperts::usage() const {

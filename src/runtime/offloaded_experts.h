@@ -4,6 +4,8 @@
 // they come from, unless low copies or substitution are allowed; both are counted.
 #pragma once
 
+#include <troupe/state.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -63,6 +65,10 @@ class OffloadedExperts final : public ExpertSource {
   void set_low_copies(const LowCopyOptions& options) { flow_.set_low_copies(options); }
   // From the next pass on. A chain without links is exact, as is the beginning.
   void set_substitution(SubstitutionChain chain) { flow_.set_substitution(std::move(chain)); }
+
+  // Between passes: where each expert is, by ExpertGrid::Index. Takes note of loads that have
+  // ended.
+  std::vector<ExpertPlace> Places();
 
   ExpertUsage usage() const override;
   void SettleUsage() override;

@@ -2,6 +2,8 @@
 // them. The engine behind it is engine_runner.h's; tests have a toy model (fake_runner_for_test.h).
 #pragma once
 
+#include <troupe/state.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -88,6 +90,10 @@ class PassRunner {
   // Of the last Run, an entry for each of its rows' groups.
   virtual std::span<const RowsCost> costs() const = 0;
   virtual PrefixCacheState prefix_cache() const = 0;
+
+  // Where the experts are between two passes, for those who watch: nobody need ask. Empty if there
+  // are none.
+  virtual ExpertMap LookAtExperts() { return {}; }
 };
 
 }  // namespace troupe

@@ -13,17 +13,17 @@
 namespace troupe {
 namespace {
 
-using Tokens = std::vector<std::int32_t>;
+using CachedText = std::vector<std::int32_t>;
 constexpr std::size_t kPage = Attention::kBlock;
 constexpr std::size_t kPages = 16;
 
-Tokens Counting(std::size_t count, std::int32_t first = 0) {
-  Tokens tokens(count);
+CachedText Counting(std::size_t count, std::int32_t first = 0) {
+  CachedText tokens(count);
   std::iota(tokens.begin(), tokens.end(), first);
   return tokens;
 }
 
-Tokens operator+(Tokens a, const Tokens& b) {
+CachedText operator+(CachedText a, const CachedText& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
@@ -39,20 +39,20 @@ class PrefixCacheTest : public testing::Test {
     return config;
   }
 
-  static float Expected(const Tokens& tokens, std::size_t position) {
+  static float Expected(const CachedText& tokens, std::size_t position) {
     std::uint32_t sum = 7;
     for (std::size_t i = 0; i <= position; ++i)
       sum = sum * 31 + static_cast<std::uint32_t>(tokens[i]) + 1;
     return static_cast<float>(sum % 1999);
   }
-  static void Fill(KvSequence& sequence, const Tokens& tokens) {
+  static void Fill(KvSequence& sequence, const CachedText& tokens) {
     for (std::size_t at = sequence.length(); at < tokens.size(); ++at) {
       const std::vector<float> row(16, Expected(tokens, at));
       StoreKeys(sequence.layout(), sequence.PageOf(0, at), 0, at % kPage, 1, row.data(), 16);
     }
     sequence.Advance(tokens.size() - sequence.length());
   }
-  static bool Holds(KvSequence& sequence, const Tokens& tokens) {
+  static bool Holds(KvSequence& sequence, const CachedText& tokens) {
     for (std::size_t at = 0; at < sequence.length(); ++at) {
       std::vector<float> row(16);
       LoadKey(sequence.layout(), sequence.PageOf(0, at), 0, at % kPage, row.data());
@@ -62,7 +62,7 @@ class PrefixCacheTest : public testing::Test {
   }
 
   // A sequence that has read these tokens and ended.
-  void Leave(const Tokens& tokens) {
+  void Leave(const CachedText& tokens) {
     KvSequence sequence = pool_->NewSequence();
     cache_.Extend(sequence, tokens);
     ASSERT_TRUE(sequence.Reserve(tokens.size()).ok());
@@ -70,7 +70,7 @@ class PrefixCacheTest : public testing::Test {
     cache_.Keep(sequence, tokens, PrefixCache::Keeping::kAll);
   }
   // How much of these tokens a new sequence begins with, that has room for all.
-  std::size_t Found(const Tokens& tokens) {
+  std::size_t Found(const CachedText& tokens) {
     KvSequence sequence = pool_->NewSequence();
     std::size_t found = cache_.Extend(sequence, tokens);
     EXPECT_EQ(found % kPage, 0u);
@@ -190,7 +190,7 @@ TEST_F(PrefixCacheTest, WhatIsFoundIsWhatWouldBeComputedInAnyOrderOfEvents) {
   Rng rng(TestSeed());
   const auto random_text = [&] {
     const std::int32_t stem = 1000 * static_cast<std::int32_t>(rng.Below(3));
-    Tokens text = Counting(1 + rng.Below(700), stem);
+    CachedText text = Counting(1 + rng.Below(700), stem);
     if (rng.Below(2) == 0) {
       text = text + Counting(1 + rng.Below(400), 100 * static_cast<std::int32_t>(rng.Below(4)));
     }
@@ -199,7 +199,7 @@ TEST_F(PrefixCacheTest, WhatIsFoundIsWhatWouldBeComputedInAnyOrderOfEvents) {
   pool_->OnShortage([&](std::size_t pages) { cache_.GiveUp(pages); });
   struct Live {
     KvSequence sequence;
-    Tokens text;
+    CachedText text;
   };
   std::vector<Live> live;
   std::size_t found = 0;
@@ -214,9 +214,9 @@ TEST_F(PrefixCacheTest, WhatIsFoundIsWhatWouldBeComputedInAnyOrderOfEvents) {
       Live& one = live[rng.Below(live.size())];
       found += cache_.Extend(one.sequence, one.text);
       const std::size_t read = one.sequence.length();
-      const Tokens held(one.text.begin(),
-                        one.text.begin() + static_cast<std::ptrdiff_t>(
-                                               read + rng.Below(one.text.size() - read + 1)));
+      const CachedText held(one.text.begin(),
+                            one.text.begin() + static_cast<std::ptrdiff_t>(
+                                                   read + rng.Below(one.text.size() - read + 1)));
       Fill(one.sequence, held);
       ASSERT_TRUE(Holds(one.sequence, one.text)) << step;
       const bool ends = rng.Below(3) == 0;

@@ -10,9 +10,12 @@
 
 #include "server/anthropic_messages.h"
 #include "server/api_error.h"
+#include "server/live_page.h"
+#include "server/live_state.h"
 #include "server/openai_chat.h"
 #include "server/openai_completions.h"
 #include "server/request_body.h"
+#include "server/sse.h"
 #include "server/text_job.h"
 
 namespace troupe {
@@ -49,7 +52,10 @@ Result<std::vector<TokenId>> TokensIn(std::string_view body) {
 }  // namespace
 
 Service::Service(Model& model, ServiceOptions options)
-    : model_(model), options_(std::move(options)), started_(SecondsNow()) {}
+    : model_(model),
+      options_(std::move(options)),
+      started_(SecondsNow()),
+      feed_([this] { return StateEvent(); }, {}) {}
 
 void Service::AddTo(Router& router) {
   using Handle = void (Service::*)(HttpRequest, HttpReplyPtr);
@@ -73,6 +79,8 @@ void Service::AddTo(Router& router) {
   add("GET", "/props", kKeyed, &Service::OnProps);
   add("GET", "/metrics", kKeyed, &Service::OnMetrics);
   add("GET", "/health", kOpen, &Service::OnHealth);
+  add("GET", "/", kOpen, &Service::OnPage);
+  add("GET", "/live", kKeyed, &Service::OnLive);
 }
 
 Request Service::Defaults() const {
@@ -87,7 +95,12 @@ std::string Service::NewId(std::string_view kind) {
 }
 
 JobListener Service::ListenerFor(std::string_view endpoint) {
-  return {.on_gap = [this](double seconds) { metrics_.OnGap(seconds); },
+  return {.on_first = [this](double seconds) { first_token_.Add(seconds); },
+          .on_gap =
+              [this](double seconds) {
+                metrics_.OnGap(seconds);
+                between_tokens_.Add(seconds);
+              },
           .on_end = [this, endpoint](const JobEnd& end) { metrics_.OnEnd(endpoint, end); }};
 }
 
@@ -204,6 +217,25 @@ void Service::OnProps(HttpRequest, HttpReplyPtr reply) {
 
 void Service::OnHealth(HttpRequest, HttpReplyPtr reply) {
   reply->Send({.body = R"({"status":"ok"})"});
+}
+
+void Service::OnPage(HttpRequest request, HttpReplyPtr reply) { reply->Send(LivePage(request)); }
+
+void Service::OnLive(HttpRequest request, HttpReplyPtr reply) {
+  if (request.method == "HEAD") return reply->Send({.content_type = std::string(kEventStream)});
+  const Status added = feed_.Add(reply, EventOf("facts", LiveFacts(options_.name, model_.plan())));
+  if (!added.ok()) reply->Send(ErrorResponse(added));
+}
+
+std::string Service::StateEvent() const {
+  // Passes of a model that reads much from disk may take seconds; the page shows that it lives.
+  constexpr std::chrono::seconds kLongestWait(1);
+  const ModelState state = model_.state(kLongestWait);
+  const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
+  return EventOf("state", LiveState(model_.metrics(), state,
+                                    {.now = now.count(),
+                                     .first_token = first_token_.Look(),
+                                     .between_tokens = between_tokens_.Look()}));
 }
 
 void Service::OnMetrics(HttpRequest, HttpReplyPtr reply) {

@@ -10,6 +10,8 @@
 #include <string>
 
 #include "server/http/http_server.h"
+#include "server/live_feed.h"
+#include "server/recent_times.h"
 #include "server/router.h"
 #include "server/serve_metrics.h"
 
@@ -28,6 +30,8 @@ class Service {
   Service(Model& model, ServiceOptions options);
 
   void AddTo(Router& router);
+  // Ends what has no end of its own: the streams of those who watch. For good, before a drain.
+  void EndWatching() { feed_.Close(); }
   // Counters of the transport, for /metrics; null: none are told.
   void set_server(const HttpServer* server) { server_ = server; }
 
@@ -41,11 +45,14 @@ class Service {
   void OnModels(HttpRequest request, HttpReplyPtr reply);
   void OnProps(HttpRequest request, HttpReplyPtr reply);
   void OnHealth(HttpRequest request, HttpReplyPtr reply);
+  void OnPage(HttpRequest request, HttpReplyPtr reply);
+  void OnLive(HttpRequest request, HttpReplyPtr reply);
   void OnMetrics(HttpRequest request, HttpReplyPtr reply);
 
   Request Defaults() const;
   std::string NewId(std::string_view kind);
   JobListener ListenerFor(std::string_view endpoint);
+  std::string StateEvent() const;
 
   Model& model_;
   const ServiceOptions options_;
@@ -53,6 +60,8 @@ class Service {
   std::atomic<const HttpServer*> server_ = nullptr;
   std::atomic<std::uint64_t> ids_ = 0;
   ServeMetrics metrics_;
+  RecentTimes first_token_{128}, between_tokens_{1024};
+  LiveFeed feed_;  // last: its thread uses the others
 };
 
 }  // namespace troupe

@@ -256,5 +256,40 @@ TEST_F(ServiceTest, MetricsTellWhatTheModelDid) {
   EXPECT_THAT(page, HasSubstr("troupe_memory_plan_bytes{part=\"experts\"}"));
 }
 
+TEST_F(ServiceTest, WhoeverWatchesIsToldOfTheModelAndThenOfWhatItDoes) {
+  const auto watcher = Start("GET", "/live");
+  watcher->WaitFor("event: state");
+  EXPECT_EQ(watcher->head().content_type, "text/event-stream");
+  const std::string events = watcher->body();
+  EXPECT_THAT(events, testing::StartsWith("event: facts\ndata: {\"model\":\"tiny\""));
+  const std::size_t begin = events.find("data: ", events.find("event: state")) + 6;
+  const Json state = Json::Parse(events.substr(begin, events.find('\n', begin) - begin)).value();
+  EXPECT_EQ(state.Find("experts")->Find("places")->size(), 8u);
+  EXPECT_EQ((*state.Find("experts")->Find("places"))[0].AsString(), std::string(32, '2'));
+  service_->EndWatching();
+  watcher->WaitForEnd();
+  const auto late = Start("GET", "/live");
+  late->WaitForEnd();
+  EXPECT_EQ(late->status(), 503);
+}
+
+TEST_F(ServiceTest, AskingWhetherThereIsAStreamBeginsNone) {
+  const auto reply = Start("HEAD", "/live");
+  reply->WaitForEnd();
+  EXPECT_EQ(reply->status(), 200);
+  EXPECT_EQ(reply->body(), "");
+}
+
+TEST_F(ServiceTest, ThePageIsForAllAndItsStreamForThoseWithAKey) {
+  Router keyed(AccessRules{.keys = {"secret"}});
+  service_->AddTo(keyed);
+  const auto page = std::make_shared<FakeReply>(), stream = std::make_shared<FakeReply>();
+  keyed.Serve({.method = "GET", .path = "/"}, page);
+  EXPECT_EQ(page->status(), 200);
+  EXPECT_THAT(page->body(), HasSubstr("<title>Troupe</title>"));
+  keyed.Serve({.method = "GET", .path = "/live"}, stream);
+  EXPECT_EQ(stream->status(), 401);
+}
+
 }  // namespace
 }  // namespace troupe

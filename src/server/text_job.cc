@@ -114,7 +114,10 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
   bool OnPiece(std::size_t choice, std::string_view text) {
     const MutexLock lock(mu_);
     if (cancelled_) return false;
-    if (first_piece_seconds_ == 0) first_piece_seconds_ = SecondsSince(start_);
+    if (first_piece_seconds_ == 0) {
+      first_piece_seconds_ = SecondsSince(start_);
+      if (listener_.on_first) listener_.on_first(first_piece_seconds_);
+    }
     Choice& one = choices_[choice];
     const auto now = SteadyClock::now();
     if (one.last_piece && listener_.on_gap) {

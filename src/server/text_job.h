@@ -30,7 +30,8 @@ struct JobEnd {
 };
 
 struct JobListener {
-  std::function<void(double seconds)> on_gap = {};  // between two pieces of an answer
+  std::function<void(double seconds)> on_first = {};  // from the start to the first piece
+  std::function<void(double seconds)> on_gap = {};    // between two pieces of an answer
   std::function<void(const JobEnd&)> on_end = {};
 };
 

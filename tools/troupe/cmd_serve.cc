@@ -188,6 +188,7 @@ class ServeCommand final : public Command {
     Remark("serving {} at {}\n", engine_.model(), server->Address());
     signals.Wait();
     Remark("ending: requests under way have {:g} s\n", drain_s_);
+    service.EndWatching();
     EndRequests(*server, signals);
     model->Close();
     service.set_server(nullptr);

@@ -64,7 +64,7 @@ bool HttpExchange::Put(std::string bytes) {
 void HttpExchange::Send(HttpResponse response) {
   TROUPE_CHECK(!begun_.exchange(true));
   HttpHeaders more = Connection();
-  if (response.status != 204) {
+  if (response.status != 204 && response.status != 304) {
     more.emplace_back("Content-Length", fmt::format("{}", response.body.size()));
   }
   std::string bytes = HeadOf(response, more);

@@ -68,6 +68,13 @@ TEST_F(HttpExchangeTest, AQuestionForTheHeadGetsNoBody) {
   EXPECT_THAT(sent, testing::EndsWith("\r\n\r\n"));
 }
 
+TEST_F(HttpExchangeTest, WhatHasNotChangedHasNoBodyAndSaysNoLength) {
+  exchange_->Send({.status = 304, .content_type = "text/html"});
+  EXPECT_EQ(
+      Sent(),
+      "HTTP/1.1 304 Not Modified\r\nContent-Type: text/html\r\nConnection: keep-alive\r\n\r\n");
+}
+
 TEST_F(HttpExchangeTest, AReplyThatIsLetGoOfWithoutAnAnswerIsAnError) {
   MakeReply(exchange_).reset();
   EXPECT_THAT(Sent(), HasSubstr("500 Internal Server Error"));

@@ -39,6 +39,7 @@ std::string_view ReasonOf(int status) {
   };
   static constexpr std::array kReasons = {Reason{200, "OK"},
                                           Reason{204, "No Content"},
+                                          Reason{304, "Not Modified"},
                                           Reason{400, "Bad Request"},
                                           Reason{401, "Unauthorized"},
                                           Reason{403, "Forbidden"},
