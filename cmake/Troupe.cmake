@@ -57,13 +57,14 @@ function(troupe_units out name)
   set(${out} ${made} PARENT_SCOPE)
 endfunction()
 
-# troupe_library(name [ARITHMETIC] [SRCS ...] [DEPS troupe::...] [EXTERNAL ...]): makes
+# troupe_library(name [ARITHMETIC] [FUZZED] [SRCS ...] [DEPS troupe::...] [EXTERNAL ...]): makes
 # troupe_<name> and its alias troupe::<name>. DEPS are the folders it may include, and no others:
 # tests/layers_test.py holds every #include to them. EXTERNAL are libraries of others.
-# ARITHMETIC: each file is compiled by itself, as these take long and share few templates; and none is
-# instrumented for fuzzing, as their branches tell a fuzzer nothing about the bytes of a file.
+# ARITHMETIC: each file is compiled by itself, as these take long and share few templates.
+# FUZZED: what reads bytes of strangers. Its branches tell a fuzzer about them, and it is instrumented
+# for that in the build of the sanitizers, whose tests it makes much slower.
 function(troupe_library name)
-  cmake_parse_arguments(ARG "ARITHMETIC" "" "SRCS;DEPS;EXTERNAL" ${ARGN})
+  cmake_parse_arguments(ARG "ARITHMETIC;FUZZED" "" "SRCS;DEPS;EXTERNAL" ${ARGN})
   set(access PUBLIC)
   if(ARG_SRCS)
     set(sources ${ARG_SRCS})
@@ -77,7 +78,7 @@ function(troupe_library name)
   endif()
   add_library(troupe::${name} ALIAS troupe_${name})
   target_link_libraries(troupe_${name} ${access} troupe_options ${ARG_DEPS} ${ARG_EXTERNAL})
-  if(TROUPE_FUZZ AND ARG_SRCS AND NOT ARG_ARITHMETIC)
+  if(TROUPE_FUZZ AND ARG_FUZZED)
     target_compile_options(troupe_${name} PRIVATE -fsanitize=fuzzer-no-link)
   endif()
 endfunction()
