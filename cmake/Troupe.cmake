@@ -33,7 +33,7 @@ endif()
 # once. Names in unnamed namespaces must therefore differ within a unit, better within a folder: units
 # are cut anew when a file is added. A unit names its files
 # relative to src, and is the same in every clone, so that ccache knows it. TROUPE_UNITS=OFF compiles
-# each file by itself, as the preset tsan does: no file may lean on what another includes.
+# each file by itself, as `make tidy` does: no file may lean on what another includes.
 function(troupe_units out name)
   set(files ${ARGN})
   list(LENGTH files count)
