@@ -1,6 +1,7 @@
 // Reads the body of a request: what is wrong with it is the client's fault, and named by its place.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 #include <utility>
 
@@ -9,9 +10,19 @@
 
 namespace troupe {
 
+// Of a body, at most: each takes memory many times its length of two bytes. A conversation has some
+// hundreds; a prompt of tokens has them all.
+inline constexpr std::size_t kMostBodyValues = 1 << 17;
+
+// As many values as a text of JSON may have at most, without making them.
+std::size_t CountJsonValues(std::string_view text);
+
 // What `read` makes of the body; kInvalidArgument: it is no JSON, or not what was expected.
 template <typename T, typename Read>
 Result<T> ReadBody(std::string_view body, Read read) {
+  if (const std::size_t values = CountJsonValues(body); values > kMostBodyValues) {
+    return InvalidArgument("request: {} values, expected at most {}", values, kMostBodyValues);
+  }
   Result<T> found = ReadJson<T>("request", body, std::move(read));
   if (found.ok() || found.status().code() == Code::kInvalidArgument) return found;
   return Status(Code::kInvalidArgument, found.status().message());

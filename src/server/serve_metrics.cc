@@ -167,6 +167,8 @@ void AddTransport(const HttpCounters& http, Families& families) {
   families.Counter("troupe_http_ended_total", kRefused, Of(http.malformed), {{"why", "malformed"}});
   families.Counter("troupe_http_ended_total", kRefused, Of(http.timed_out), {{"why", "timed_out"}});
   families.Counter("troupe_http_ended_total", kRefused, Of(http.too_slow), {{"why", "too_slow"}});
+  families.Counter("troupe_http_ended_total", kRefused, Of(http.refused), {{"why", "refused"}});
+  families.Counter("troupe_http_ended_total", kRefused, Of(http.no_room), {{"why", "no_room"}});
 }
 
 }  // namespace
