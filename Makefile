@@ -18,7 +18,7 @@ THREADED_TESTS := thread_pool_test async_reader_test uring_reader_test throttled
   callback_gate_test handle_test model_test answer_rules_test http_outbox_test http_exchange_test \
   http_server_test live_feed_test service_test
 
-.PHONY: run test build install benches check tidy asan tsan tsan-loop neon fuzz clients page conformance bench clean help
+.PHONY: run test build install deb benches check tidy asan tsan tsan-loop neon fuzz clients page conformance bench clean help
 .DEFAULT_GOAL := build
 
 run: ## build, then generate text with the better of the models that come with the project
@@ -38,6 +38,12 @@ install: ## build and install the program, libtroupe and its headers (PREFIX=/us
 	@scripts/install-packages.sh run
 	@scripts/build.sh $(PRESET) $(JOBS) library
 	@cmake --install build/$(PRESET) --prefix "$(PREFIX)"
+
+deb: ## a Debian package of the program: build/release/troupe_VERSION_ARCHITECTURE.deb
+	@scripts/install-packages.sh run deb
+	@scripts/build.sh release $(JOBS) program
+	@cd build/release && cpack -G DEB >cpack.log || { cat cpack.log >&2; exit 1; }
+	@ls build/release/troupe_*.deb
 
 check: ## format, layers and names
 	@scripts/install-packages.sh check

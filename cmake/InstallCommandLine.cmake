@@ -1,6 +1,6 @@
 # What `cmake --install` puts into place for people at a terminal: the program, and what belongs to
 # it. Libraries and headers are Libtroupe.cmake's.
-install(TARGETS troupe)
+install(TARGETS troupe RUNTIME COMPONENT program)
 
 # The manual page and the completions are printed by the program itself, so that they cannot differ
 # from what it takes.
@@ -18,4 +18,4 @@ install(CODE [[
     message(STATUS "Installing: ${share}/${file}")
     execute_process(COMMAND "${root}/bin/troupe" ${words} OUTPUT_FILE "${share}/${file}" COMMAND_ERROR_IS_FATAL ANY)
   endforeach()
-]])
+]] COMPONENT program)

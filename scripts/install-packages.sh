@@ -18,6 +18,7 @@ declare -A purpose=(
   [arm]='to compile for ARM'
   [train]='to train models'
   [machine]='to make a bare Debian in a folder'
+  [deb]='to make a Debian package'
 )
 declare -A packages=(
   [run]='g++ cmake ninja-build pkg-config
@@ -33,6 +34,7 @@ declare -A packages=(
   [arm]='g++-aarch64-linux-gnu'
   [train]='python3-torch libopenblas0-pthread python3-sentencepiece python3-numpy zstd'
   [machine]='debootstrap'
+  [deb]='dpkg-dev'
 )
 
 # A machine may have some from elsewhere (a newer node, say); what counts is the command.
