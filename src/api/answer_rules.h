@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "base/bytes.h"
@@ -23,11 +24,13 @@ class AnswerRules {
   // That one of a model with such a vocabulary may come to take, with as many requests at a time.
   static Bytes MostBytes(std::size_t vocabulary, std::uint32_t requests);
 
-  explicit AnswerRules(const Tokenizer& tokenizer) : vocab_(MakeVocabTrie(tokenizer)) {}
+  // `marks`: special tokens that are text of the answers that show them.
+  explicit AnswerRules(const Tokenizer& tokenizer, std::span<const TokenId> marks = {})
+      : vocab_(MakeVocabTrie(tokenizer, marks)) {}
 
   // Any thread; what it gives is the engine's thread's. kInvalidArgument: the schema or grammar is
   // none, or has a keyword that is not known.
-  Result<std::shared_ptr<TokenConstraint>> For(const AnswerRule& rule);
+  Result<std::shared_ptr<TokenConstraint>> For(const AnswerRule& rule, bool shows_marks = false);
 
  private:
   const std::shared_ptr<const VocabTrie> vocab_;
