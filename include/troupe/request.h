@@ -28,18 +28,18 @@ struct Message {
 };
 
 // A chat with what a model's own chat template may ask for beside the messages.
-struct Chat {
+struct Conversation {
   std::vector<Message> messages;
   std::string tools = {};    // that may be called: a JSON array as in OpenAI's API; empty: none
   std::string options = {};  // a JSON object of names and values: {"enable_thinking": false}
   bool goes_on = false;      // the answer goes on with the last message, an assistant's
 
-  bool operator==(const Chat&) const = default;
+  bool operator==(const Conversation&) const = default;
 };
 
 // A text to go on from; exact tokens; or a chat, in the model's own format, ending where the
 // assistant's answer begins.
-using Prompt = std::variant<std::string, std::vector<TokenId>, std::vector<Message>, Chat>;
+using Prompt = std::variant<std::string, std::vector<TokenId>, std::vector<Message>, Conversation>;
 
 // How the next token is chosen. The same seed gives the same answer on every machine.
 struct Sampling {

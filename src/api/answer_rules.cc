@@ -14,6 +14,8 @@ constexpr TokenMaskLimits kLimits = {.kept = 4_MiB, .states_kept = 2048, .states
 constexpr Bytes kBytesOfOne = kLimits.kept + 4_MiB;  // and its automaton and states
 constexpr std::uint64_t kBytesOfToken = 96;          // in the tree of all of them
 
+}  // namespace
+
 Result<Grammar> GrammarOf(const AnswerRule& rule) {
   switch (rule.kind) {
     case AnswerRule::Kind::kJsonObject:
@@ -34,8 +36,6 @@ Result<Grammar> GrammarOf(const AnswerRule& rule) {
   }
   TROUPE_CHECK(false);
 }
-
-}  // namespace
 
 Bytes AnswerRules::MostBytes(std::size_t vocabulary, std::uint32_t requests) {
   return Bytes(vocabulary * kBytesOfToken) + (kMostKept + requests) * kBytesOfOne;

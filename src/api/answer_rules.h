@@ -14,10 +14,14 @@
 #include "base/bytes.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "text/grammar/grammar.h"
 #include "text/grammar/token_constraint.h"
 #include "text/tokenizer.h"
 
 namespace troupe {
+
+// kInvalidArgument: the schema or grammar is none, or has a keyword that is not known.
+Result<Grammar> GrammarOf(const AnswerRule& rule);
 
 class AnswerRules {
  public:
@@ -28,8 +32,7 @@ class AnswerRules {
   explicit AnswerRules(const Tokenizer& tokenizer, std::span<const TokenId> marks = {})
       : vocab_(MakeVocabTrie(tokenizer, marks)) {}
 
-  // Any thread; what it gives is the engine's thread's. kInvalidArgument: the schema or grammar is
-  // none, or has a keyword that is not known.
+  // Any thread; what it gives is the engine's thread's. Fails as GrammarOf does.
   Result<std::shared_ptr<TokenConstraint>> For(const AnswerRule& rule, bool shows_marks = false);
 
  private:

@@ -26,7 +26,7 @@ Status Check(const Lossiness& lossiness) {
   return OkStatus();  // a chain is read when the plan is made, with what it may need
 }
 
-Result<std::vector<TokenId>> EncodeChat(const Chat& chat, const Tokenizer& tokenizer,
+Result<std::vector<TokenId>> EncodeChat(const Conversation& chat, const Tokenizer& tokenizer,
                                         const ChatPrompts& prompts) {
   TROUPE_ASSIGN_OR_RETURN(const RenderedChat rendered, prompts.Render(chat));
   return tokenizer.EncodeSegments(rendered.segments);
@@ -34,7 +34,7 @@ Result<std::vector<TokenId>> EncodeChat(const Chat& chat, const Tokenizer& token
 
 bool IsChat(const Prompt& prompt) {
   return std::holds_alternative<std::vector<Message>>(prompt) ||
-         std::holds_alternative<Chat>(prompt);
+         std::holds_alternative<Conversation>(prompt);
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ Result<std::vector<TokenId>> EncodePrompt(const Prompt& prompt, const Tokenizer&
   if (const auto* const ids = std::get_if<std::vector<TokenId>>(&prompt)) return *ids;
   if (const auto* const text = std::get_if<std::string>(&prompt)) return tokenizer.Encode(*text);
   TROUPE_RETURN_IF_ERROR(chat.status());
-  if (const auto* const whole = std::get_if<Chat>(&prompt)) {
+  if (const auto* const whole = std::get_if<Conversation>(&prompt)) {
     return EncodeChat(*whole, tokenizer, *chat);
   }
   return EncodeChat({.messages = std::get<std::vector<Message>>(prompt)}, tokenizer, *chat);

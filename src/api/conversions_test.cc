@@ -125,7 +125,8 @@ TEST_F(Conversions, AChatMayHaveToolsAndShowTheMarksOfItsAnswers) {
   vocab.tokens[7] = "<tool_call>";
   vocab.types[7] = TokenType::kControl;
   const Result<ChatPrompts> chat = ChatPrompts::Of(vocab);
-  Request request{.prompt = Chat{.messages = {{"user", "a"}}, .tools = R"([{"name": "f"}])"}};
+  Request request{.prompt =
+                      Conversation{.messages = {{"user", "a"}}, .tools = R"([{"name": "f"}])"}};
   const BatchRequest hidden = Convert(request, chat).value();
   EXPECT_THAT(tokenizer_->Decode(hidden.prompt).value(), HasSubstr("'name': 'f'"));
   EXPECT_TRUE(hidden.options.shown.empty());

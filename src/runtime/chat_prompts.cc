@@ -169,7 +169,7 @@ bool ChatPrompts::WritesCalls(bool null_content) const {
   });
 }
 
-Result<std::vector<TextSegment>> ChatPrompts::RenderOwn(const Chat& chat,
+Result<std::vector<TextSegment>> ChatPrompts::RenderOwn(const Conversation& chat,
                                                         bool begins_answer) const {
   jinja::ChatPrompt prompt = special_;
   TROUPE_ASSIGN_OR_RETURN(prompt.messages, jinja::MessagesToJson(chat.messages));
@@ -193,14 +193,14 @@ Result<std::vector<TextSegment>> ChatPrompts::RenderOwn(const Chat& chat,
   return segments;
 }
 
-Result<std::vector<TextSegment>> ChatPrompts::RenderAll(const Chat& chat,
+Result<std::vector<TextSegment>> ChatPrompts::RenderAll(const Conversation& chat,
                                                         bool begins_answer) const {
   const bool has_tools =
       !chat.tools.empty() || std::ranges::any_of(chat.messages, [](const Message& message) {
         return message.role == "tool" || message.more.find("\"tool_calls\"") != std::string::npos;
       });
   if (has_tools && !TemplateWritesTools()) {
-    Chat plain = {.options = chat.options};
+    Conversation plain = {.options = chat.options};
     TROUPE_ASSIGN_OR_RETURN(const Json tools, ReadPart("tools", chat.tools));
     TROUPE_ASSIGN_OR_RETURN(plain.messages, WriteToolsAsText(chat.messages, tools));
     return RenderAll(plain, begins_answer);
@@ -212,7 +212,7 @@ Result<std::vector<TextSegment>> ChatPrompts::RenderAll(const Chat& chat,
   return RenderChat(*format_, chat.messages, begins_answer);
 }
 
-Result<RenderedChat> ChatPrompts::Render(const Chat& chat) const {
+Result<RenderedChat> ChatPrompts::Render(const Conversation& chat) const {
   if (chat.messages.empty()) {
     return InvalidArgument("a chat of no messages, expected at least one");
   }
@@ -232,7 +232,7 @@ Result<RenderedChat> ChatPrompts::Render(const Chat& chat) const {
 
 Result<std::vector<TextSegment>> ChatPrompts::Render(std::span<const Message> messages) const {
   TROUPE_ASSIGN_OR_RETURN(RenderedChat rendered,
-                          Render(Chat{.messages = {messages.begin(), messages.end()}}));
+                          Render(Conversation{.messages = {messages.begin(), messages.end()}}));
   return std::move(rendered.segments);
 }
 

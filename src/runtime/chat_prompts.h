@@ -36,7 +36,7 @@ class ChatPrompts {
 
   // Ends where the assistant's answer begins, or goes on. Fails for messages that the format or the
   // template refuses. A template is told no time: a prompt depends on its messages alone.
-  Result<RenderedChat> Render(const Chat& chat) const;
+  Result<RenderedChat> Render(const Conversation& chat) const;
   Result<std::vector<TextSegment>> Render(std::span<const Message> messages) const;
 
   // Texts at which an answer ends even where the vocabulary has no such token.
@@ -50,8 +50,8 @@ class ChatPrompts {
   ChatPrompts() = default;
 
   bool TemplateWritesTools() const { return own_.has_value() && knows_tools_; }
-  Result<std::vector<TextSegment>> RenderOwn(const Chat& chat, bool begins_answer) const;
-  Result<std::vector<TextSegment>> RenderAll(const Chat& chat, bool begins_answer) const;
+  Result<std::vector<TextSegment>> RenderOwn(const Conversation& chat, bool begins_answer) const;
+  Result<std::vector<TextSegment>> RenderAll(const Conversation& chat, bool begins_answer) const;
   // Whether a call in an earlier answer is written, with null or an empty text as its content.
   bool WritesCalls(bool null_content) const;
 

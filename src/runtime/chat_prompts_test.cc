@@ -84,18 +84,19 @@ constexpr const char* kToolTemplate =
     "{% if add_generation_prompt %}<|im_start|>assistant\n"
     "{% if enable_thinking %}<think>\n{% endif %}{% endif %}";
 
-std::string TextIn(const ChatPrompts& chat, const Chat& asked) {
+std::string TextIn(const ChatPrompts& chat, const Conversation& asked) {
   return TextOfAll(chat.Render(asked).value().segments);
 }
 
 TEST(ChatPrompts, ToolsAreWrittenByTheTemplateWhereItKnowsThem) {
   const ChatPrompts chat = ChatPrompts::Of(With(kToolTemplate)).value();
   EXPECT_EQ(chat.name(), "chatml");
-  const Chat asked = {.messages = {{"user", "a"},
-                                   {"assistant", "", R"({"tool_calls": [{"function": {"name": "f",
+  const Conversation asked = {
+      .messages = {{"user", "a"},
+                   {"assistant", "", R"({"tool_calls": [{"function": {"name": "f",
                                           "arguments": "{\"a\": 5}"}}]})"},
-                                   {"tool", "b"}},
-                      .tools = R"([{"type": "function", "function": {"name": "f"}}])"};
+                   {"tool", "b"}},
+      .tools = R"([{"type": "function", "function": {"name": "f"}}])"};
   EXPECT_EQ(TextIn(chat, asked),
             "[tool f]<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n<tool_call>f5"
             "</tool_call><|im_end|>\n<|im_start|>tool\nb<|im_end|>\n<|im_start|>assistant\n");
@@ -115,20 +116,21 @@ TEST(ChatPrompts, ToolsBecomeTextWhereNoTemplateKnowsThem) {
 TEST(ChatPrompts, OptionsReachTheTemplateAndMayOpenReasoning) {
   const ChatPrompts chat =
       ChatPrompts::Of(With(std::string(kToolTemplate) + "{# </think> #}")).value();
-  const Chat plain = {.messages = kTalk};
+  const Conversation plain = {.messages = kTalk};
   EXPECT_FALSE(chat.Render(plain).value().opens_reasoning);
-  const Chat thinking = {.messages = kTalk, .options = R"({"enable_thinking": true})"};
+  const Conversation thinking = {.messages = kTalk, .options = R"({"enable_thinking": true})"};
   EXPECT_TRUE(chat.Render(thinking).value().opens_reasoning);
-  const Chat broken = {.messages = kTalk, .options = "5"};
+  const Conversation broken = {.messages = kTalk, .options = "5"};
   EXPECT_THAT(chat.Render(broken).status().message(), HasSubstr("chat_template_kwargs"));
 }
 
 TEST(ChatPrompts, AnAnswerThatIsBegunIsGoneOnWith) {
-  const Chat asked = {.messages = {{"user", "a"}, {"assistant", "It is "}}, .goes_on = true};
+  const Conversation asked = {.messages = {{"user", "a"}, {"assistant", "It is "}},
+                              .goes_on = true};
   const std::string expected = "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nIt is";
   EXPECT_EQ(TextIn(ChatPrompts::In(ChatFormat::kChatMl), asked), expected);
   EXPECT_EQ(TextIn(ChatPrompts::Of(With(kToolTemplate)).value(), asked), expected);
-  Chat with_options = asked;
+  Conversation with_options = asked;
   with_options.options = "{}";
   EXPECT_EQ(TextIn(ChatPrompts::Of(With(kToolTemplate)).value(), with_options), expected);
   const ChatPrompts deaf = ChatPrompts::Of(With("{{ messages[0].content }}!")).value();
@@ -143,7 +145,7 @@ TEST(ChatPrompts, CallsHaveTheContentAndTheIdsThatTheTemplateTakes) {
                "{% endif %}{{ c.function.name }}{% endfor %}{% else %}{{ m.content }}{% endif %}"
                "{% endfor %}{{ tools }}"))
           .value();
-  const Chat asked = {.messages = {{"user", "a"}, {"assistant", "", R"({"tool_calls": [
+  const Conversation asked = {.messages = {{"user", "a"}, {"assistant", "", R"({"tool_calls": [
                                         {"id": "toolu_017", "function": {"name": "f"}}]})"}}};
   EXPECT_EQ(TextIn(chat, asked), "a[TOOL_CALLS]fNone");
 }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "server/chat_ask.h"
 #include "server/http/http_server.h"
 #include "server/router.h"
 #include "server/serve_metrics.h"
@@ -33,6 +34,7 @@ class Service {
 
  private:
   void OnChat(HttpRequest request, HttpReplyPtr reply);
+  void OnResponses(HttpRequest request, HttpReplyPtr reply);
   void OnCompletion(HttpRequest request, HttpReplyPtr reply);
   void OnMessages(HttpRequest request, HttpReplyPtr reply);
   void OnCountTokens(HttpRequest request, HttpReplyPtr reply);
@@ -44,6 +46,7 @@ class Service {
   void OnMetrics(HttpRequest request, HttpReplyPtr reply);
 
   Request Defaults() const;
+  Result<AnswerReading> Prepare(const ChatAsk& ask, Request& request);
   std::string NewId(std::string_view kind);
   JobListener ListenerFor(std::string_view endpoint);
 
