@@ -32,7 +32,9 @@ struct Conversation {
   std::vector<Message> messages;
   std::string tools = {};    // that may be called: a JSON array as in OpenAI's API; empty: none
   std::string options = {};  // a JSON object of names and values: {"enable_thinking": false}
-  bool goes_on = false;      // the answer goes on with the last message, an assistant's
+  // What a template is told if it cannot do without the day, as "2026-11-23".
+  std::string day = {};
+  bool goes_on = false;  // the answer goes on with the last message, an assistant's
 
   bool operator==(const Conversation&) const = default;
 };

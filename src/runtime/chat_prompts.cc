@@ -1,6 +1,7 @@
 #include "runtime/chat_prompts.h"
 
 #include <algorithm>
+#include <ctime>
 #include <utility>
 
 #include "text/answer_parts/tools_in_text.h"
@@ -34,6 +35,13 @@ Result<Json> ReadPart(std::string_view name, const std::string& text) {
   std::optional<Json> json = Json::Parse(text);
   if (!json) return InvalidArgument("{}: no JSON", name);
   return *std::move(json);
+}
+
+std::optional<std::tm> DayIn(const std::string& text) {
+  std::tm day{};
+  const char* const end = ::strptime(text.c_str(), "%Y-%m-%d", &day);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  return day;
 }
 
 // Mistral's templates take no others.
@@ -129,6 +137,8 @@ Result<ChatPrompts> ChatPrompts::Of(const Vocab& vocab) {
                       .pad_token = TextOf(vocab, vocab.pad),
                       .tokenizer_adds_bos = vocab.add_bos,
                       .now = std::nullopt};
+  prompts.needs_day_ = !prompts.RendersAtAll(false) && prompts.RendersAtAll(true);
+  if (prompts.needs_day_) prompts.special_.now = std::tm{.tm_mday = 1, .tm_year = 70};
   prompts.style_ = RecogniseAnswerStyle(vocab.chat_template);
   prompts.wants_short_ids_ = vocab.chat_template.find("length != 9") != std::string::npos;
   if (prompts.style_.calls.syntax != CallSyntax::kNone) {
@@ -148,6 +158,13 @@ ChatPrompts ChatPrompts::In(ChatFormat format) {
 
 std::string_view ChatPrompts::name() const {
   return format_ ? Name(*format_) : "of the model's own template";
+}
+
+bool ChatPrompts::RendersAtAll(bool with_day) const {
+  jinja::ChatPrompt prompt = special_;
+  prompt.messages = Json::Array({Json{{"role", "user"}, {"content", "x"}}});
+  if (with_day) prompt.now = std::tm{.tm_mday = 1, .tm_year = 70};
+  return RenderChatPrompt(*own_, prompt, kLimits).ok();
 }
 
 bool ChatPrompts::WritesCalls(bool null_content) const {
@@ -187,6 +204,15 @@ Result<std::vector<TextSegment>> ChatPrompts::RenderOwn(const Conversation& chat
     Json& message = prompt.messages[i];
     if (HasCalls(message) && *message.Find("content") == Json("")) message["content"] = Json();
   }
+  if (needs_day_) {
+    prompt.now = DayIn(chat.day);
+    if (!prompt.now) {
+      return InvalidArgument(
+          "day: '{}', expected one as 2026-11-23: the model's chat template "
+          "writes it into every prompt",
+          chat.day);
+    }
+  }
   prompt.add_generation_prompt = begins_answer;
   Result<std::vector<TextSegment>> segments = RenderChatPrompt(*own_, prompt, kLimits);
   if (!segments.ok()) return Status(segments.status()).WithContext("the model's chat template");
@@ -200,7 +226,7 @@ Result<std::vector<TextSegment>> ChatPrompts::RenderAll(const Conversation& chat
         return message.role == "tool" || message.more.find("\"tool_calls\"") != std::string::npos;
       });
   if (has_tools && !TemplateWritesTools()) {
-    Conversation plain = {.options = chat.options};
+    Conversation plain = {.options = chat.options, .day = chat.day};
     TROUPE_ASSIGN_OR_RETURN(const Json tools, ReadPart("tools", chat.tools));
     TROUPE_ASSIGN_OR_RETURN(plain.messages, WriteToolsAsText(chat.messages, tools));
     return RenderAll(plain, begins_answer);

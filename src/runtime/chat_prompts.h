@@ -35,7 +35,8 @@ class ChatPrompts {
   std::string_view name() const;  // "chatml", or that it is the model's own template
 
   // Ends where the assistant's answer begins, or goes on. Fails for messages that the format or the
-  // template refuses. A template is told no time: a prompt depends on its messages alone.
+  // template refuses. A template that can do without the time is told none: a prompt depends on its
+  // messages alone.
   Result<RenderedChat> Render(const Conversation& chat) const;
   Result<std::vector<TextSegment>> Render(std::span<const Message> messages) const;
 
@@ -52,6 +53,7 @@ class ChatPrompts {
   bool TemplateWritesTools() const { return own_.has_value() && knows_tools_; }
   Result<std::vector<TextSegment>> RenderOwn(const Conversation& chat, bool begins_answer) const;
   Result<std::vector<TextSegment>> RenderAll(const Conversation& chat, bool begins_answer) const;
+  bool RendersAtAll(bool with_day) const;
   // Whether a call in an earlier answer is written, with null or an empty text as its content.
   bool WritesCalls(bool null_content) const;
 
@@ -60,6 +62,7 @@ class ChatPrompts {
   bool knows_tools_ = false;
   bool calls_need_null_ = false;
   bool wants_short_ids_ = false;
+  bool needs_day_ = false;
   jinja::ChatPrompt special_;  // the vocabulary's special tokens, without messages
   AnswerStyle style_ = {.calls = GeneralCallMarks()};
   std::vector<TokenId> marks_;

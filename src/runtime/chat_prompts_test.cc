@@ -62,6 +62,15 @@ TEST(ChatPrompts, ATemplateSeesNoClock) {
   EXPECT_EQ(TextOfAll(chat.Render(kTalk).value()), "any day");
 }
 
+TEST(ChatPrompts, ATemplateThatCannotDoWithoutTheDayIsToldIt) {
+  const ChatPrompts chat =
+      ChatPrompts::Of(With("{{ strftime_now('%d %B %Y') }}: {{ messages[0].content }}")).value();
+  Conversation asked = {.messages = {{"user", "a"}}, .day = "2026-11-23"};
+  EXPECT_EQ(TextOfAll(chat.Render(asked).value().segments), "23 November 2026: a");
+  asked.day = "today";
+  EXPECT_THAT(chat.Render(asked).status().message(), HasSubstr("day: 'today'"));
+}
+
 TEST(ChatPrompts, ATemplateMayRefuseMessages) {
   const ChatPrompts chat =
       ChatPrompts::Of(With("{{ raise_exception('roles must alternate') }}")).value();

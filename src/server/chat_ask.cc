@@ -46,11 +46,12 @@ Status SetRule(const ChatAsk& ask, const AnswerReading& reading, Request& reques
 
 }  // namespace
 
-Result<AnswerReading> PrepareChat(const ChatAsk& ask, const Tokenizer& tokenizer,
+Result<AnswerReading> PrepareChat(const ChatAsk& ask, std::string day, const Tokenizer& tokenizer,
                                   const Result<ChatPrompts>& prompts, Request& request) {
   TROUPE_RETURN_IF_ERROR(prompts.status());
   TROUPE_ASSIGN_OR_RETURN(ToolSet tools, ToolsOf(ask));
   Conversation chat = ask.chat;
+  chat.day = std::move(day);
   if (!tools.empty()) chat.tools = ask.tools.Dump();
   if (ask.options.size() > 0) chat.options = ask.options.Dump();
   Result<RenderedChat> rendered = prompts->Render(chat);

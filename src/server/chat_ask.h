@@ -37,8 +37,9 @@ struct AnswerReading {
   AnswerParser Parser() const { return AnswerParser(style, options, tools); }
 };
 
-// Fills in the request's prompt, stop strings and rule. Errors name the field.
-Result<AnswerReading> PrepareChat(const ChatAsk& ask, const Tokenizer& tokenizer,
+// Fills in the request's prompt, stop strings and rule. `day`: for templates that write it. Errors
+// name the field.
+Result<AnswerReading> PrepareChat(const ChatAsk& ask, std::string day, const Tokenizer& tokenizer,
                                   const Result<ChatPrompts>& prompts, Request& request);
 
 // One part of an answer: content, reasoning or a call.

@@ -20,7 +20,7 @@ class PrepareChatTest : public testing::Test {
     vocab.chat_template = std::move(chat_template);
     request_ = {};
     request_.rule = std::move(rule);
-    return PrepareChat(ask, *tokenizer_, ChatPrompts::Of(vocab), request_);
+    return PrepareChat(ask, "2026-11-23", *tokenizer_, ChatPrompts::Of(vocab), request_);
   }
   std::string PromptText() const {
     return tokenizer_->Decode(std::get<std::vector<TokenId>>(request_.prompt)).value();

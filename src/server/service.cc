@@ -31,6 +31,14 @@ std::uint64_t SecondsNow() {
                                         .count());
 }
 
+// In UTC: servers of one service agree.
+std::string Today() {
+  const std::chrono::year_month_day day(
+      std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now()));
+  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(day.year()),
+                     static_cast<unsigned>(day.month()), static_cast<unsigned>(day.day()));
+}
+
 Result<std::vector<TokenId>> TokensIn(std::string_view body) {
   return ReadBody<std::vector<TokenId>>(body, [](const JsonValue& json) {
     const JsonValue list = json.At("tokens");
@@ -91,7 +99,7 @@ JobListener Service::ListenerFor(std::string_view endpoint) {
 
 Result<AnswerReading> Service::Prepare(const ChatAsk& ask, Request& request) {
   const Engine& engine = ModelAccess::EngineOf(model_);
-  return PrepareChat(ask, engine.tokenizer(), engine.chat(), request);
+  return PrepareChat(ask, Today(), engine.tokenizer(), engine.chat(), request);
 }
 
 void Service::OnChat(HttpRequest request, HttpReplyPtr reply) {

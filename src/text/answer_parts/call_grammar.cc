@@ -200,9 +200,8 @@ class CallCompiler {
       TROUPE_ASSIGN_OR_RETURN(const GrammarItem value, Values(whole, tool, "value"));
       values.push_back({value});
     }
-    const GrammarItem line = Maybe("\n");
-    return builder_.Add(
-        "value", {{line, builder_.Add("values", std::move(values)), line, Text(marks_.value_end)}});
+    return builder_.Add("value", {{builder_.Add("values", std::move(values)), Maybe("\n"),
+                                   Text(marks_.value_end)}});
   }
 
   static bool IsRequired(const Tool& tool, const std::string& name) {
