@@ -301,6 +301,16 @@ TEST_F(ToolServiceTest, ResponsesAndMessagesForceCallsToo) {
               HasSubstr(R"("type":"input_json_delta")"));
 }
 
+TEST_F(ToolServiceTest, EventsOfAStreamAreNumberedInTheirOrder) {
+  const std::string stream =
+      Post("/v1/responses", R"({"input":"Hi","max_output_tokens":5,"stream":true})")->body();
+  std::size_t at = 0;
+  for (int number = 0; number < 6; ++number) {
+    at = stream.find(fmt::format(R"("sequence_number":{},)", number), at);
+    ASSERT_NE(at, stream.npos) << number << "\n" << stream;
+  }
+}
+
 TEST_F(ToolServiceTest, TheResultOfACallIsReadBeforeTheNextAnswer) {
   const auto body = Post("/v1/chat/completions", R"({"max_tokens":5,"messages":[
       {"role":"user","content":"Paint!"},
