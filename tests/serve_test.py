@@ -22,6 +22,8 @@ import unittest
 import urllib.error
 import urllib.request
 
+import gguf_with_template
+
 TROUPE = None  # the binary, set at the end of this file
 TINY = pathlib.Path(__file__).resolve().parent.parent / "models" / "tiny-qwen2moe-q8_0.gguf"
 PROMPTS = ["The kernel", "One two three", "def main():", "Once upon a time", "In 1999", "#include <", "Dear", "42"]
@@ -30,9 +32,9 @@ PROMPTS = ["The kernel", "One two three", "def main():", "Once upon a time", "In
 class Server:
     """A server of the tiny model; ended by SIGTERM at the end of a `with`."""
 
-    def __init__(self, *args, tls=None, env=None):
+    def __init__(self, *args, tls=None, env=None, model=TINY):
         self.tls = tls
-        self.process = subprocess.Popen([TROUPE, "serve", TINY, "--port", "0", *map(str, args)],
+        self.process = subprocess.Popen([TROUPE, "serve", model, "--port", "0", *map(str, args)],
                                         stderr=subprocess.PIPE, text=True, env=env)
         self.said = []
         for line in self.process.stderr:
@@ -255,6 +257,114 @@ class Serve(unittest.TestCase):
                 list(pool.map(send, range(3000)))
             self.assertLess(resident() - before, 4096)
             self.assertEqual(len(server.complete("The kernel")) > 0, True)
+
+
+TEMPLATES = pathlib.Path(__file__).resolve().parent / "data" / "chat_templates"
+PAINT = {"name": "paint", "description": "Paints a thing.", "parameters": {
+    "type": "object", "properties": {"size": {"type": "integer", "minimum": 1, "maximum": 9},
+                                     "colour": {"type": "string", "enum": ["red", "green"]}},
+    "required": ["size", "colour"], "additionalProperties": False}}
+# Models by their templates, with the marks that are special tokens of theirs.
+MODELS = {
+    "Qwen-Qwen3-0.6B": ["<tool_call>", "</tool_call>", "<think>", "</think>"],
+    "Qwen3-Coder": [],
+    "GLM-4.6": ["<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"],
+    "deepseek-ai-DeepSeek-V3.1": ["<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "<｜tool▁call▁begin｜>",
+                                  "<｜tool▁call▁end｜>", "<｜tool▁sep｜>"],
+    "mistralai-Mistral-Nemo-Instruct-2407": ["[TOOL_CALLS]"],
+    "ibm-granite-granite-3.3-2B-Instruct": ["<|tool_call|>"],
+    "openai-gpt-oss-120b": ["<|channel|>", "<|message|>", "<|start|>", "<|end|>", "<|constrain|>"],
+}
+
+
+class Tools(unittest.TestCase):
+    def check(self, call):
+        self.assertEqual(call["name"], "paint")
+        arguments = json.loads(call["arguments"])
+        self.assertEqual(set(arguments), {"size", "colour"})
+        self.assertIn(arguments["size"], range(1, 10))
+        self.assertIn(arguments["colour"], ["red", "green"])
+
+    def stream(self, server, path, body):
+        with server.open(path, {**body, "stream": True}) as response:
+            for line in response:
+                if line.startswith(b"data: ") and line != b"data: [DONE]\n":
+                    yield json.loads(line[6:])
+
+    def test_models_of_each_syntax_make_the_calls_that_are_asked_for(self):
+        ask = {"messages": [{"role": "user", "content": "Paint!"}], "tools": [{"type": "function", "function": PAINT}],
+               "tool_choice": "required", "parallel_tool_calls": False, "max_tokens": 400, "temperature": 1.2,
+               "chat_template_kwargs": {"enable_thinking": False}}
+        with tempfile.TemporaryDirectory() as folder:
+            for name, marks in MODELS.items():
+                model = pathlib.Path(folder) / "model.gguf"
+                template = (TEMPLATES / (name + ".jinja")).read_text()
+                gguf_with_template.copy(TINY, model, template, marks)
+                with self.subTest(name), Server("--ctx", 4096, model=model) as server:
+                    called = 0
+                    for seed in range(4):
+                        choice = server.ask("/v1/chat/completions", {**ask, "seed": seed})["choices"][0]
+                        if choice["finish_reason"] == "length":
+                            continue  # it thought for too long
+                        self.assertEqual(choice["finish_reason"], "tool_calls")
+                        self.assertIsNone(choice["message"]["content"])
+                        call = choice["message"]["tool_calls"][0]
+                        self.check(call["function"])
+                        called += 1
+                        streamed = ""
+                        for chunk in self.stream(server, "/v1/chat/completions", {**ask, "seed": seed}):
+                            for delta in chunk["choices"][0]["delta"].get("tool_calls", []):
+                                streamed += delta["function"]["arguments"]
+                        self.assertEqual(streamed, call["function"]["arguments"])
+                        # What a client sends next: the call and what came of it.
+                        after = [*ask["messages"], choice["message"],
+                                 {"role": "tool", "tool_call_id": call["id"], "content": "done"}]
+                        server.ask("/v1/chat/completions", {**ask, "messages": after, "tool_choice": "auto",
+                                                            "max_tokens": 4})
+                    self.assertGreater(called, 0)
+
+    def test_a_call_is_the_same_whoever_asks_and_however(self):
+        forms = {"/v1/responses": {"input": "Paint!", "tools": [{"type": "function", **PAINT}], "tool_choice": "required",
+                                   "parallel_tool_calls": False},
+                 "/v1/messages": {"messages": [{"role": "user", "content": "Paint!"}], "max_tokens": 400,
+                                  "tools": [{"name": "paint", "description": PAINT["description"],
+                                             "input_schema": PAINT["parameters"]}],
+                                  "tool_choice": {"type": "any", "disable_parallel_tool_use": True}}}
+        with Server("--ctx", 4096) as server:
+            found = []
+            for path, body in forms.items():
+                answer = server.ask(path, {**body, "seed": 5})
+                events = list(self.stream(server, path, {**body, "seed": 5}))
+                if path == "/v1/responses":
+                    call = answer["output"][0]
+                    self.check(call)
+                    found.append(json.loads(call["arguments"]))
+                    self.assertEqual(events[-1]["type"], "response.completed")
+                    self.assertEqual(events[-1]["response"]["output"][0]["arguments"], call["arguments"])
+                    self.assertEqual([event["sequence_number"] for event in events], list(range(len(events))))
+                else:
+                    self.assertEqual(answer["stop_reason"], "tool_use")
+                    found.append(answer["content"][0]["input"])
+                    parts = "".join(event["delta"].get("partial_json", "") for event in events
+                                    if event["type"] == "content_block_delta")
+                    self.assertEqual(json.loads(parts), answer["content"][0]["input"])
+            self.assertEqual(found[0], found[1])
+
+    def test_what_cannot_be_answered_names_its_field(self):
+        hello = {"messages": [{"role": "user", "content": "a"}]}
+        with Server() as server:
+            for path, body, param in [
+                    ("/v1/chat/completions", {**hello, "functions": []}, "functions"),
+                    ("/v1/chat/completions", {**hello, "tools": [{"type": "x"}]}, "tools[0].type"),
+                    ("/v1/chat/completions", {**hello, "tool_choice": "required"}, "tool_choice"),
+                    ("/v1/responses", {"input": "a", "previous_response_id": "resp_1"}, "previous_response_id"),
+                    ("/v1/responses", {}, "input")]:
+                with self.assertRaises(urllib.error.HTTPError) as refused:
+                    server.ask(path, body)
+                self.assertEqual(refused.exception.code, 400)
+                error = json.load(refused.exception)["error"]
+                self.assertEqual((error["param"], error["code"]), (param, None), error)
+                refused.exception.close()
 
 
 if __name__ == "__main__":

@@ -18,15 +18,30 @@ namespace troupe {
 using TokenId = std::int32_t;
 
 struct Message {
-  std::string role;  // "system", "user" or "assistant"
+  std::string role;  // "system", "user", "assistant", or "tool" for what a tool has answered
   std::string content;
+  // What else belongs to it, as a JSON object with the names of OpenAI's API: tool_calls,
+  // tool_call_id, name, reasoning_content. Empty: nothing.
+  std::string more = {};
 
   bool operator==(const Message&) const = default;
 };
 
+// A chat with what a model's own chat template may ask for beside the messages.
+struct Conversation {
+  std::vector<Message> messages;
+  std::string tools = {};    // that may be called: a JSON array as in OpenAI's API; empty: none
+  std::string options = {};  // a JSON object of names and values: {"enable_thinking": false}
+  // What a template is told if it cannot do without the day, as "2026-11-23".
+  std::string day = {};
+  bool goes_on = false;  // the answer goes on with the last message, an assistant's
+
+  bool operator==(const Conversation&) const = default;
+};
+
 // A text to go on from; exact tokens; or a chat, in the model's own format, ending where the
 // assistant's answer begins.
-using Prompt = std::variant<std::string, std::vector<TokenId>, std::vector<Message>>;
+using Prompt = std::variant<std::string, std::vector<TokenId>, std::vector<Message>, Conversation>;
 
 // How the next token is chosen. The same seed gives the same answer on every machine.
 struct Sampling {
@@ -68,6 +83,9 @@ struct Request {
   Sampling sampling;
   std::vector<std::string> stop;  // texts before which the answer ends; no empty ones
   bool ignore_end = false;        // goes on past the tokens that end an answer
+  // Special tokens that mark parts of an answer (reasoning, calls of tools, channels) are shown by
+  // their names; otherwise no special token has a text.
+  bool show_marks = false;
   // Of models that were opened with ModelOptions::answer_rules.
   std::optional<AnswerRule> rule = {};
   // Answered exactly even if the model was opened to lose quality for speed.

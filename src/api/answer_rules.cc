@@ -14,6 +14,8 @@ constexpr TokenMaskLimits kLimits = {.kept = 4_MiB, .states_kept = 2048, .states
 constexpr Bytes kBytesOfOne = kLimits.kept + 4_MiB;  // and its automaton and states
 constexpr std::uint64_t kBytesOfToken = 96;          // in the tree of all of them
 
+}  // namespace
+
 Result<Grammar> GrammarOf(const AnswerRule& rule) {
   switch (rule.kind) {
     case AnswerRule::Kind::kJsonObject:
@@ -35,19 +37,18 @@ Result<Grammar> GrammarOf(const AnswerRule& rule) {
   TROUPE_CHECK(false);
 }
 
-}  // namespace
-
 Bytes AnswerRules::MostBytes(std::size_t vocabulary, std::uint32_t requests) {
   return Bytes(vocabulary * kBytesOfToken) + (kMostKept + requests) * kBytesOfOne;
 }
 
-Result<std::shared_ptr<TokenConstraint>> AnswerRules::For(const AnswerRule& rule) {
+Result<std::shared_ptr<TokenConstraint>> AnswerRules::For(const AnswerRule& rule,
+                                                          bool shows_marks) {
   {
     const MutexLock lock(mu_);
     for (auto at = kept_.begin(); at != kept_.end(); ++at) {
       if (at->first != rule) continue;
       kept_.splice(kept_.begin(), kept_, at);
-      return std::make_shared<TokenConstraint>(kept_.front().second);
+      return std::make_shared<TokenConstraint>(kept_.front().second, shows_marks);
     }
   }
   TROUPE_ASSIGN_OR_RETURN(const Grammar grammar, GrammarOf(rule));
@@ -56,7 +57,7 @@ Result<std::shared_ptr<TokenConstraint>> AnswerRules::For(const AnswerRule& rule
   const MutexLock lock(mu_);
   kept_.emplace_front(rule, masks);
   if (kept_.size() > kMostKept) kept_.pop_back();
-  return std::make_shared<TokenConstraint>(std::move(masks));
+  return std::make_shared<TokenConstraint>(std::move(masks), shows_marks);
 }
 
 }  // namespace troupe

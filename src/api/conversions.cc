@@ -26,11 +26,15 @@ Status Check(const Lossiness& lossiness) {
   return OkStatus();  // a chain is read when the plan is made, with what it may need
 }
 
-Result<std::vector<TokenId>> EncodeChat(const std::vector<Message>& messages,
-                                        const Tokenizer& tokenizer, const ChatPrompts& chat) {
-  if (messages.empty()) return InvalidArgument("a chat of no messages, expected at least one");
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<TextSegment> segments, chat.Render(messages));
-  return tokenizer.EncodeSegments(segments);
+Result<std::vector<TokenId>> EncodeChat(const Conversation& chat, const Tokenizer& tokenizer,
+                                        const ChatPrompts& prompts) {
+  TROUPE_ASSIGN_OR_RETURN(const RenderedChat rendered, prompts.Render(chat));
+  return tokenizer.EncodeSegments(rendered.segments);
+}
+
+bool IsChat(const Prompt& prompt) {
+  return std::holds_alternative<std::vector<Message>>(prompt) ||
+         std::holds_alternative<Conversation>(prompt);
 }
 
 }  // namespace
@@ -73,7 +77,10 @@ Result<std::vector<TokenId>> EncodePrompt(const Prompt& prompt, const Tokenizer&
   if (const auto* const ids = std::get_if<std::vector<TokenId>>(&prompt)) return *ids;
   if (const auto* const text = std::get_if<std::string>(&prompt)) return tokenizer.Encode(*text);
   TROUPE_RETURN_IF_ERROR(chat.status());
-  return EncodeChat(std::get<std::vector<Message>>(prompt), tokenizer, *chat);
+  if (const auto* const whole = std::get_if<Conversation>(&prompt)) {
+    return EncodeChat(*whole, tokenizer, *chat);
+  }
+  return EncodeChat({.messages = std::get<std::vector<Message>>(prompt)}, tokenizer, *chat);
 }
 
 Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
@@ -94,7 +101,10 @@ Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
     batch.deadline = now + std::min<Nanos>(request.timeout->count(), kLongestTimeout);
   }
   TROUPE_ASSIGN_OR_RETURN(batch.prompt, EncodePrompt(request.prompt, tokenizer, chat));
-  if (std::holds_alternative<std::vector<Message>>(request.prompt)) {
+  if (request.show_marks && chat.ok()) {
+    batch.options.shown.assign(chat->marks().begin(), chat->marks().end());
+  }
+  if (IsChat(request.prompt)) {
     for (std::string& stop : chat->StopStrings()) {
       batch.options.stop.push_back(std::move(stop));
     }

@@ -119,5 +119,21 @@ TEST_F(Conversions, APlanSaysWhereSequencesShareFewerContextsThanTheyAre) {
   EXPECT_THAT(Describe(plan), Contains("sequences     64 of up to 4096 tokens, 10000 in all"));
 }
 
+TEST_F(Conversions, AChatMayHaveToolsAndShowTheMarksOfItsAnswers) {
+  Vocab vocab = TinyByteLevelVocab();
+  vocab.chat_template = "{{ tools }}<|im_start|><tool_call>";
+  vocab.tokens[7] = "<tool_call>";
+  vocab.types[7] = TokenType::kControl;
+  const Result<ChatPrompts> chat = ChatPrompts::Of(vocab);
+  Request request{.prompt =
+                      Conversation{.messages = {{"user", "a"}}, .tools = R"([{"name": "f"}])"}};
+  const BatchRequest hidden = Convert(request, chat).value();
+  EXPECT_THAT(tokenizer_->Decode(hidden.prompt).value(), HasSubstr("'name': 'f'"));
+  EXPECT_TRUE(hidden.options.shown.empty());
+  EXPECT_THAT(hidden.options.stop, Contains("<|im_end|>"));
+  request.show_marks = true;
+  EXPECT_THAT(Convert(request, chat)->options.shown, ElementsAre(7));
+}
+
 }  // namespace
 }  // namespace troupe

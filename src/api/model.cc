@@ -99,8 +99,11 @@ class Model::Impl {
   static Result<std::unique_ptr<Impl>> Of(std::unique_ptr<Engine> opened,
                                           const ModelOptions& options) {
     auto impl = std::make_unique<Impl>(std::move(opened), options);
-    if (options.answer_rules)
-      impl->rules = std::make_unique<AnswerRules>(impl->engine->tokenizer());
+    if (options.answer_rules) {
+      const Result<ChatPrompts>& chat = impl->engine->chat();
+      impl->rules = std::make_unique<AnswerRules>(
+          impl->engine->tokenizer(), chat.ok() ? chat->marks() : std::span<const TokenId>());
+    }
     TROUPE_ASSIGN_OR_RETURN(impl->batcher,
                             Batcher::Create(impl->runner_, impl->engine->tokenizer(), impl->clock,
                                             ToBatcherOptions(options, impl->plan.pass_rows)));
@@ -120,7 +123,7 @@ class Model::Impl {
         return Error(Code::kFailedPrecondition,
                      "a rule for the answer, and the model was opened without answer_rules");
       }
-      TROUPE_ASSIGN_OR_RETURN(constraint, rules->For(*request.rule));
+      TROUPE_ASSIGN_OR_RETURN(constraint, rules->For(*request.rule, request.show_marks));
     }
     TROUPE_ASSIGN_OR_RETURN(
         BatchRequest batch,

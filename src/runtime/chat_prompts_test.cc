@@ -62,6 +62,15 @@ TEST(ChatPrompts, ATemplateSeesNoClock) {
   EXPECT_EQ(TextOfAll(chat.Render(kTalk).value()), "any day");
 }
 
+TEST(ChatPrompts, ATemplateThatCannotDoWithoutTheDayIsToldIt) {
+  const ChatPrompts chat =
+      ChatPrompts::Of(With("{{ strftime_now('%d %B %Y') }}: {{ messages[0].content }}")).value();
+  Conversation asked = {.messages = {{"user", "a"}}, .day = "2026-11-23"};
+  EXPECT_EQ(TextOfAll(chat.Render(asked).value().segments), "23 November 2026: a");
+  asked.day = "today";
+  EXPECT_THAT(chat.Render(asked).status().message(), HasSubstr("day: 'today'"));
+}
+
 TEST(ChatPrompts, ATemplateMayRefuseMessages) {
   const ChatPrompts chat =
       ChatPrompts::Of(With("{{ raise_exception('roles must alternate') }}")).value();
@@ -73,6 +82,89 @@ TEST(ChatPrompts, ATemplateMayRefuseMessages) {
 TEST(ChatPrompts, ATemplateThatCannotBeReadIsAnErrorWithItsLine) {
   const Status status = ChatPrompts::Of(With("a\n{% for %}")).status();
   EXPECT_THAT(status.message(), HasSubstr("tokenizer.chat_template: line 2"));
+}
+
+// A format that we know, with a template that knows of tools and thoughts.
+constexpr const char* kToolTemplate =
+    "{% for t in tools or [] %}[tool {{ t.function.name }}]{% endfor %}"
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
+    "{% for c in m.tool_calls or [] %}<tool_call>{{ c.function.name }}{{ c.function.arguments.a }}"
+    "</tool_call>{% endfor %}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n"
+    "{% if enable_thinking %}<think>\n{% endif %}{% endif %}";
+
+std::string TextIn(const ChatPrompts& chat, const Conversation& asked) {
+  return TextOfAll(chat.Render(asked).value().segments);
+}
+
+TEST(ChatPrompts, ToolsAreWrittenByTheTemplateWhereItKnowsThem) {
+  const ChatPrompts chat = ChatPrompts::Of(With(kToolTemplate)).value();
+  EXPECT_EQ(chat.name(), "chatml");
+  const Conversation asked = {
+      .messages = {{"user", "a"},
+                   {"assistant", "", R"({"tool_calls": [{"function": {"name": "f",
+                                          "arguments": "{\"a\": 5}"}}]})"},
+                   {"tool", "b"}},
+      .tools = R"([{"type": "function", "function": {"name": "f"}}])"};
+  EXPECT_EQ(TextIn(chat, asked),
+            "[tool f]<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n<tool_call>f5"
+            "</tool_call><|im_end|>\n<|im_start|>tool\nb<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_EQ(chat.style().calls.syntax, CallSyntax::kJson);
+}
+
+TEST(ChatPrompts, ToolsBecomeTextWhereNoTemplateKnowsThem) {
+  const ChatPrompts chat = ChatPrompts::In(ChatFormat::kChatMl);
+  const std::string text =
+      TextIn(chat, {.messages = {{"user", "a"}, {"tool", "b"}},
+                    .tools = R"([{"type": "function", "function": {"name": "f"}}])"});
+  EXPECT_THAT(text, HasSubstr(R"("name":"f")"));
+  EXPECT_THAT(text, HasSubstr("<|im_start|>user\n<tool_response>\nb\n</tool_response>"));
+  EXPECT_EQ(chat.style().calls, GeneralCallMarks());
+}
+
+TEST(ChatPrompts, OptionsReachTheTemplateAndMayOpenReasoning) {
+  const ChatPrompts chat =
+      ChatPrompts::Of(With(std::string(kToolTemplate) + "{# </think> #}")).value();
+  const Conversation plain = {.messages = kTalk};
+  EXPECT_FALSE(chat.Render(plain).value().opens_reasoning);
+  const Conversation thinking = {.messages = kTalk, .options = R"({"enable_thinking": true})"};
+  EXPECT_TRUE(chat.Render(thinking).value().opens_reasoning);
+  const Conversation broken = {.messages = kTalk, .options = "5"};
+  EXPECT_THAT(chat.Render(broken).status().message(), HasSubstr("chat_template_kwargs"));
+}
+
+TEST(ChatPrompts, AnAnswerThatIsBegunIsGoneOnWith) {
+  const Conversation asked = {.messages = {{"user", "a"}, {"assistant", "It is "}},
+                              .goes_on = true};
+  const std::string expected = "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nIt is";
+  EXPECT_EQ(TextIn(ChatPrompts::In(ChatFormat::kChatMl), asked), expected);
+  EXPECT_EQ(TextIn(ChatPrompts::Of(With(kToolTemplate)).value(), asked), expected);
+  Conversation with_options = asked;
+  with_options.options = "{}";
+  EXPECT_EQ(TextIn(ChatPrompts::Of(With(kToolTemplate)).value(), with_options), expected);
+  const ChatPrompts deaf = ChatPrompts::Of(With("{{ messages[0].content }}!")).value();
+  EXPECT_THAT(deaf.Render(asked).status().message(), HasSubstr("cannot be gone on with"));
+}
+
+TEST(ChatPrompts, CallsHaveTheContentAndTheIdsThatTheTemplateTakes) {
+  const ChatPrompts chat =
+      ChatPrompts::Of(
+          With("{% for m in messages %}{% if m.content is none %}[TOOL_CALLS]"
+               "{% for c in m.tool_calls %}{% if c.id|length != 9 %}{{ raise_exception('id') }}"
+               "{% endif %}{{ c.function.name }}{% endfor %}{% else %}{{ m.content }}{% endif %}"
+               "{% endfor %}{{ tools }}"))
+          .value();
+  const Conversation asked = {.messages = {{"user", "a"}, {"assistant", "", R"({"tool_calls": [
+                                        {"id": "toolu_017", "function": {"name": "f"}}]})"}}};
+  EXPECT_EQ(TextIn(chat, asked), "a[TOOL_CALLS]fNone");
+}
+
+TEST(ChatPrompts, SpecialTokensThatMarkPartsOfAnAnswerAreFound) {
+  Vocab vocab = With(kToolTemplate);
+  vocab.tokens.back() = "<tool_call>";
+  vocab.types.back() = TokenType::kControl;
+  const ChatPrompts chat = ChatPrompts::Of(vocab).value();
+  EXPECT_THAT(chat.marks(), testing::ElementsAre(static_cast<TokenId>(vocab.tokens.size() - 1)));
 }
 
 }  // namespace

@@ -34,7 +34,9 @@ TextGeneration::TextGeneration(const Tokenizer& tokenizer, std::vector<TokenId> 
       sampler_(std::move(sampler)),
       constraint_(options.constraint),
       decoder_(tokenizer),
-      stops_(options.stop) {}
+      stops_(options.stop) {
+  decoder_.Show(options.shown);
+}
 
 Status TextGeneration::Check(std::size_t prompt_tokens, const GenerateOptions& options,
                              ContextRoom room) {

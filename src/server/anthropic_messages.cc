@@ -1,34 +1,16 @@
 #include "server/anthropic_messages.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/json.h"
-#include "server/api_error.h"
+#include "server/chat_fields.h"
 #include "server/request_body.h"
 #include "server/sampling_fields.h"
-#include "server/sse.h"
 
 namespace troupe {
 namespace {
 
-constexpr std::size_t kMostTurns = 1 << 16;
-constexpr std::size_t kMostTokensOfAnswer = 1 << 24;
 constexpr std::size_t kMostStopSequences = 64;
-
-// A text, or blocks that are texts.
-std::string TextOfBlocks(const JsonValue& content) {
-  if (content.IsString()) return content.String();
-  if (!content.IsArray()) content.Fail("a text or an array of blocks");
-  std::string text;
-  for (std::size_t i = 0; i < content.size(); ++i) {
-    const JsonValue block = content.At(i);
-    const JsonValue type = block.At("type");
-    if (type.String() != "text") type.Fail("'text': this model reads no other");
-    text += block.At("text").String();
-  }
-  return text;
-}
 
 // Claude Code begins its system message with a block that changes with each request and says who
 // pays: no model is to read it, and with it no two requests would begin alike.
@@ -38,7 +20,7 @@ bool SaysWhoPays(const JsonValue& block) {
 }
 
 std::string SystemIn(const JsonValue& system) {
-  if (!system.IsArray()) return TextOfBlocks(system);
+  if (!system.IsArray()) return TextOfParts(system, {"text"});
   std::string text;
   for (std::size_t i = 0; i < system.size(); ++i) {
     const JsonValue block = system.At(i);
@@ -51,6 +33,68 @@ std::string SystemIn(const JsonValue& system) {
   return text;
 }
 
+Message ResultOf(const JsonValue& block) {
+  std::string text;
+  if (Says(block, "content")) text = TextOfParts(block.At("content"), {"text"});
+  if (Says(block, "is_error") && block.At("is_error").Flag()) text = "Error: " + text;
+  const Json more = {{"tool_call_id", block.At("tool_use_id").String()}};
+  return {.role = "tool", .content = std::move(text), .more = more.Dump()};
+}
+
+// What a turn of the user's holds: results of tools first, each a message of its own, then text.
+void AddUsersTurn(const JsonValue& content, std::vector<Message>& turns) {
+  if (content.IsString()) {
+    turns.push_back({.role = "user", .content = content.String()});
+    return;
+  }
+  if (!content.IsArray()) content.Fail("a text or an array of blocks");
+  std::string text;
+  bool has_text = content.size() == 0;
+  for (std::size_t i = 0; i < content.size(); ++i) {
+    const JsonValue block = content.At(i);
+    const JsonValue type = block.At("type");
+    if (type.String() == "tool_result") {
+      turns.push_back(ResultOf(block));
+    } else if (type.String() == "text") {
+      text += block.At("text").String();
+      has_text = true;
+    } else {
+      type.Fail("'text' or 'tool_result': this model reads no other");
+    }
+  }
+  if (has_text) turns.push_back({.role = "user", .content = std::move(text)});
+}
+
+Message AssistantsTurn(const JsonValue& content) {
+  Message turn = {.role = "assistant", .content = {}};
+  if (content.IsString()) {
+    turn.content = content.String();
+    return turn;
+  }
+  if (!content.IsArray()) content.Fail("a text or an array of blocks");
+  Json calls = Json::Array();
+  std::string reasoning;
+  for (std::size_t i = 0; i < content.size(); ++i) {
+    const JsonValue block = content.At(i);
+    const JsonValue type = block.At("type");
+    if (type.String() == "text") {
+      turn.content += block.At("text").String();
+    } else if (type.String() == "thinking") {
+      reasoning += block.At("thinking").String();
+    } else if (type.String() == "tool_use") {
+      calls.push_back(CallJson(block.At("id").String(), block.At("name").String(),
+                               Says(block, "input") ? ArgumentsIn(block.At("input")) : "{}"));
+    } else if (type.String() != "redacted_thinking") {
+      type.Fail("'text', 'thinking' or 'tool_use'");
+    }
+  }
+  Json more = Json::Object();
+  if (!reasoning.empty()) more["reasoning_content"] = reasoning;
+  if (calls.size() > 0) more["tool_calls"] = std::move(calls);
+  if (more.size() > 0) turn.more = more.Dump();
+  return turn;
+}
+
 std::vector<Message> TurnsIn(const JsonValue& body) {
   std::vector<Message> turns;
   if (Says(body, "system")) {
@@ -59,26 +103,85 @@ std::vector<Message> TurnsIn(const JsonValue& body) {
   }
   const JsonValue list = body.At("messages");
   if (!list.IsArray() || list.size() == 0) list.Fail("an array of messages, at least one");
-  if (list.size() > kMostTurns) list.Fail("fewer messages");
+  if (list.size() > kMostMessages) list.Fail("fewer messages");
   for (std::size_t i = 0; i < list.size(); ++i) {
     const JsonValue role = list.At(i).At("role");
-    if (role.String() != "user" && role.String() != "assistant") {
+    const JsonValue content = list.At(i).At("content");
+    if (role.String() == "user") {
+      AddUsersTurn(content, turns);
+    } else if (role.String() == "assistant") {
+      turns.push_back(AssistantsTurn(content));
+    } else if (role.String() == "system") {  // Claude Code counts tokens in such messages
+      turns.push_back({.role = "system", .content = SystemIn(content)});
+    } else {
       role.Fail("'user' or 'assistant'");
     }
-    turns.push_back({.role = role.String(), .content = TextOfBlocks(list.At(i).At("content"))});
   }
   return turns;
 }
 
-MessagesCall MessagesCallFrom(const JsonValue& body, MessagesKind kind, const Request& defaults) {
-  MessagesCall call{.request = defaults};
-  if (!body.IsObject()) body.Fail("an object");
-  call.request.prompt = TurnsIn(body);
-  if (Says(body, "tools") && body.At("tools").size() > 0) {
-    body.At("tools").Fail("none: tools are not supported");
+Json ToolsIn(const JsonValue& list) {
+  if (!list.IsArray()) list.Fail("an array of tools");
+  Json tools = Json::Array();
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const JsonValue tool = list.At(i);
+    if (Says(tool, "type") && tool.At("type").String() != "custom") {
+      tool.At("type").Fail("'custom': this server runs no tools of its own");
+    }
+    Json function = {{"name", tool.At("name").String()}};
+    if (Says(tool, "description")) function["description"] = tool.At("description").String();
+    function["parameters"] = tool.At("input_schema").raw();
+    if (Says(tool, "strict")) function["strict"] = tool.At("strict").Flag();
+    tools.push_back({{"type", "function"}, {"function", std::move(function)}});
   }
-  if (kind == MessagesKind::kCount) return call;
-  call.request.max_tokens = body.At("max_tokens").Count(1, kMostTokensOfAnswer);
+  return tools;
+}
+
+void ReadChoice(const JsonValue& choice, ChatAsk& ask) {
+  const std::string type = choice.At("type").String();
+  if (type == "any" || type == "tool") {
+    ask.choice = ToolChoice::kRequired;
+    if (type == "tool") ask.only = choice.At("name").String();
+  } else if (type == "none") {
+    ask.choice = ToolChoice::kNone;
+  } else if (type != "auto") {
+    choice.At("type").Fail("'auto', 'any', 'tool' or 'none'");
+  }
+  if (Says(choice, "disable_parallel_tool_use")) {
+    ask.parallel = !choice.At("disable_parallel_tool_use").Flag();
+  }
+}
+
+void ReadThinking(const JsonValue& thinking, std::size_t max_tokens, ChatAsk& ask) {
+  const JsonValue type = thinking.At("type");
+  const bool is_on = type.String() == "enabled" || type.String() == "adaptive";
+  if (!is_on && type.String() != "disabled") type.Fail("'enabled', 'adaptive' or 'disabled'");
+  if (ask.options.IsNull()) ask.options = Json::Object();
+  ask.options["enable_thinking"] = is_on;
+  if (!is_on || !Says(thinking, "budget_tokens")) return;
+  // A hint for the templates that know it; what limits an answer is max_tokens, of which it is a
+  // part.
+  const JsonValue budget = thinking.At("budget_tokens");
+  ask.options["thinking_budget"] = budget.Count(1, kMostTokensAsked);
+  if (budget.Count(1, kMostTokensAsked) >= max_tokens) budget.Fail("less than max_tokens");
+}
+
+MessagesCall MessagesCallFrom(const JsonValue& body, MessagesKind kind, const Request& defaults) {
+  if (!body.IsObject()) body.Fail("an object");
+  MessagesCall call{.ask = {}, .request = defaults};
+  call.ask.chat.messages = TurnsIn(body);
+  call.ask.chat.goes_on = call.ask.chat.messages.back().role == "assistant" &&
+                          call.ask.chat.messages.back().more.empty();
+  if (Says(body, "tools")) call.ask.tools = ToolsIn(body.At("tools"));
+  if (Says(body, "tool_choice")) ReadChoice(body.At("tool_choice"), call.ask);
+  ReadTemplateOptions(body, call.ask);
+  const bool counts = kind == MessagesKind::kCount;
+  if (!counts) call.request.max_tokens = body.At("max_tokens").Count(1, kMostTokensAsked);
+  if (Says(body, "thinking")) {
+    ReadThinking(body.At("thinking"), counts ? kMostTokensAsked + 1 : call.request.max_tokens,
+                 call.ask);
+  }
+  if (counts) return call;
   ReadGeneration(body, call.request);
   if (Says(body, "stop_sequences")) {
     call.request.stop = TextsIn(body.At("stop_sequences"), kMostStopSequences);
@@ -86,101 +189,10 @@ MessagesCall MessagesCallFrom(const JsonValue& body, MessagesKind kind, const Re
       if (stop.empty()) body.At("stop_sequences").Fail("texts that are not empty");
     }
   }
+  call.stops = call.request.stop;
   if (Says(body, "stream")) call.stream = body.At("stream").Flag();
   return call;
 }
-
-std::string_view StopReason(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kLength:
-      return "max_tokens";
-    case FinishReason::kContextFull:
-      return "model_context_window_exceeded";
-    case FinishReason::kStopString:
-      return "stop_sequence";
-    case FinishReason::kEndToken:
-    case FinishReason::kCancelled:
-      return "end_turn";
-  }
-  return "end_turn";
-}
-
-class MessagesFormat final : public AnswerFormat {
- public:
-  MessagesFormat(const MessagesCall& call, MessagesHead head)
-      : stops_(call.request.stop), prompt_tokens_(call.prompt_tokens), head_(std::move(head)) {}
-
-  std::string Open() override {
-    return Event("message_start", {{"message", MessageJson(Json::Array(), Json(), Json(), 0)}}) +
-           Event("content_block_start",
-                 {{"index", 0}, {"content_block", Json{{"type", "text"}, {"text", ""}}}});
-  }
-  std::string Delta(std::size_t, const TextDelta& delta) override {
-    if (delta.text.empty()) return {};
-    return Event("content_block_delta",
-                 {{"index", 0}, {"delta", Json{{"type", "text_delta"}, {"text", delta.text}}}});
-  }
-  std::string Close(std::size_t, const Answer&) override {
-    return Event("content_block_stop", {{"index", 0}});
-  }
-  std::string Last(std::span<const ChoiceAnswer> choices) override {
-    const Answer& answer = choices.front().answer;
-    return Event("message_delta", {{"delta", Json{{"stop_reason", ReasonOfEnd(answer)},
-                                                  {"stop_sequence", StopOf(answer)}}},
-                                   {"usage", UsageOf(answer.usage.generated_tokens)}}) +
-           Event("message_stop", Json::Object());
-  }
-  std::string Failure(const Status& status) override {
-    return EventOf("error", ErrorBody(status, ErrorStyle::kAnthropic));
-  }
-  std::string Progress(std::size_t, std::size_t) override { return Event("ping", Json::Object()); }
-
-  HttpResponse Whole(std::span<const ChoiceAnswer> choices) override {
-    const Answer& answer = choices.front().answer;
-    return {.body = MessageJson(Json::Array({Json{{"type", "text"}, {"text", answer.text}}}),
-                                ReasonOfEnd(answer), StopOf(answer), answer.usage.generated_tokens)
-                        .Dump()};
-  }
-  HttpResponse Refusal(const Status& status) override {
-    return ErrorResponse(status, ErrorStyle::kAnthropic);
-  }
-
- private:
-  static std::string Event(std::string_view type, const Json& fields) {
-    Json json = {{"type", type}};
-    json.Update(fields);
-    return EventOf(type, json.Dump());
-  }
-  Json UsageOf(std::size_t generated) const {
-    return {{"input_tokens", prompt_tokens_}, {"output_tokens", generated}};
-  }
-  Json MessageJson(Json content, Json reason, Json stop, std::size_t generated) const {
-    return {{"id", head_.id},
-            {"type", "message"},
-            {"role", "assistant"},
-            {"model", head_.model},
-            {"content", std::move(content)},
-            {"stop_reason", std::move(reason)},
-            {"stop_sequence", std::move(stop)},
-            {"usage", UsageOf(generated)}};
-  }
-  // The chat's own marks of an end are no stop sequences of the client's.
-  bool IsClients(const Answer& answer) const {
-    return answer.finish == FinishReason::kStopString &&
-           std::ranges::find(stops_, answer.stopped_by) != stops_.end();
-  }
-  std::string_view ReasonOfEnd(const Answer& answer) const {
-    const bool own = answer.finish == FinishReason::kStopString && !IsClients(answer);
-    return own ? "end_turn" : StopReason(answer.finish);
-  }
-  Json StopOf(const Answer& answer) const {
-    return IsClients(answer) ? Json(answer.stopped_by) : Json();
-  }
-
-  std::vector<std::string> stops_;
-  std::size_t prompt_tokens_;
-  MessagesHead head_;
-};
 
 }  // namespace
 
@@ -188,10 +200,6 @@ Result<MessagesCall> ReadMessagesCall(std::string_view body, MessagesKind kind,
                                       const Request& defaults) {
   return ReadBody<MessagesCall>(
       body, [&](const JsonValue& json) { return MessagesCallFrom(json, kind, defaults); });
-}
-
-std::unique_ptr<AnswerFormat> MakeMessagesFormat(const MessagesCall& call, MessagesHead head) {
-  return std::make_unique<MessagesFormat>(call, std::move(head));
 }
 
 }  // namespace troupe

@@ -7,15 +7,19 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "server/answer_format.h"
+#include "server/chat_ask.h"
 
 namespace troupe {
 
 struct MessagesCall {
-  Request request;  // with its messages, the system's first
+  ChatAsk ask;      // its messages, the system's first
+  Request request;  // without its prompt
   bool stream = false;
+  std::vector<std::string> stops;  // the client's; the chat format may have its own
   // The first event tells them; whoever runs the request fills them in.
   std::size_t prompt_tokens = 0;
 };
@@ -31,6 +35,7 @@ struct MessagesHead {
   std::string model;
 };
 
-std::unique_ptr<AnswerFormat> MakeMessagesFormat(const MessagesCall& call, MessagesHead head);
+std::unique_ptr<AnswerFormat> MakeMessagesFormat(const MessagesCall& call, MessagesHead head,
+                                                 AnswerReading reading = {});
 
 }  // namespace troupe

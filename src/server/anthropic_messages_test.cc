@@ -39,7 +39,7 @@ TEST(AnthropicMessages, TheSystemComesFirstAndBlocksAreOneText) {
       "messages":[{"role":"user","content":[{"type":"text","text":"Hel"},{"type":"text","text":"lo"}]},
                   {"role":"assistant","content":"Yes?"}],
       "stop_sequences":["END"],"temperature":0,"top_k":3})");
-  EXPECT_THAT(std::get<std::vector<Message>>(call.request.prompt),
+  EXPECT_THAT(call.ask.chat.messages,
               ElementsAre(Message{"system", "Be\nbrief."}, Message{"user", "Hello"},
                           Message{"assistant", "Yes?"}));
   EXPECT_EQ(call.request.max_tokens, 5u);
@@ -51,14 +51,14 @@ TEST(AnthropicMessages, TheBlockThatSaysWhoPaysIsReadByNobody) {
   const MessagesCall call = ReadMessages(R"({"max_tokens":5,"system":[
       {"type":"text","text":"x-anthropic-billing-header: cc_version=2; cch=a81f;"},
       {"type":"text","text":"Be brief."}],"messages":[{"role":"user","content":"Hello"}]})");
-  EXPECT_EQ(std::get<std::vector<Message>>(call.request.prompt)[0].content, "Be brief.");
+  EXPECT_EQ(call.ask.chat.messages[0].content, "Be brief.");
 }
 
 TEST(AnthropicMessages, WhatIsWrongIsNamedByItsField) {
   EXPECT_THAT(ErrorOfMessages("{}"), HasSubstr("no 'messages'"));
   EXPECT_THAT(ErrorOfMessages(R"({"messages":[{"role":"user","content":"a"}]})"),
               HasSubstr("no 'max_tokens'"));
-  EXPECT_THAT(ErrorOfMessages(R"({"max_tokens":1,"messages":[{"role":"system","content":"a"}]})"),
+  EXPECT_THAT(ErrorOfMessages(R"({"max_tokens":1,"messages":[{"role":"king","content":"a"}]})"),
               HasSubstr("messages[0].role: "));
   EXPECT_THAT(ErrorOfMessages(
                   R"({"max_tokens":1,"messages":[{"role":"user","content":[{"type":"image"}]}]})"),
@@ -66,7 +66,7 @@ TEST(AnthropicMessages, WhatIsWrongIsNamedByItsField) {
   EXPECT_THAT(ErrorOfMessages(std::string(kHello) + R"(,"stop_sequences":[""]})"),
               HasSubstr("stop_sequences: "));
   EXPECT_THAT(ErrorOfMessages(std::string(kHello) + R"(,"tools":[{"name":"a"}]})"),
-              HasSubstr("tools: "));
+              HasSubstr("tools[0]: no 'input_schema'"));
 }
 
 TEST(AnthropicMessages, ACountNeedsNoLength) {
@@ -80,8 +80,10 @@ TEST(AnthropicMessages, AStreamHasItsEventsInTheOrderThatClientsExpect) {
   call.prompt_tokens = 7;
   const auto format = MakeMessagesFormat(call, {.id = "msg_1", .model = "m"});
   const ChoiceAnswer choice = Ended(FinishReason::kLength);
-  const std::string stream = format->Open() + format->Delta(0, {.text = "Hi", .tokens = {}}) +
-                             format->Close(0, choice.answer) + format->Last({&choice, 1});
+  std::string stream = format->Open();
+  stream += format->Delta(0, {.text = "Hi", .tokens = {}});
+  stream += format->Close(0, choice.answer);
+  stream += format->Last({&choice, 1});
   EXPECT_EQ(
       stream,
       "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"msg_1\","
@@ -115,6 +117,89 @@ TEST(AnthropicMessages, ErrorsHaveTheirShape) {
   EXPECT_THAT(format->Failure(Status(Code::kDataLoss, "disk")),
               HasSubstr("event: error\ndata: {\"type\":\"error\",\"error\":{\"message\":\"disk\""));
   EXPECT_EQ(format->Refusal(Status(Code::kInvalidArgument, "a")).status, 400);
+}
+
+TEST(AnthropicMessages, CallsTheirResultsAndThoughtsAreMessagesOfTheChat) {
+  const MessagesCall call = ReadMessages(R"({"max_tokens":50,"messages":[
+      {"role":"user","content":"Where?"},
+      {"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":""},
+        {"type":"text","text":"I look."},
+        {"type":"tool_use","id":"t1","name":"find","input":{"a":1}}]},
+      {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","is_error":true,
+        "content":[{"type":"text","text":"gone"}]},{"type":"text","text":"And?"}]}],
+      "tools":[{"name":"find","description":"d","input_schema":{"type":"object"}}],
+      "tool_choice":{"type":"tool","name":"find","disable_parallel_tool_use":true},
+      "thinking":{"type":"enabled","budget_tokens":20}})");
+  EXPECT_THAT(
+      call.ask.chat.messages,
+      ElementsAre(
+          Message{"user", "Where?"},
+          Message{"assistant", "I look.",
+                  R"({"reasoning_content":"Hm.","tool_calls":[{"id":"t1","type":"function",)"
+                  R"("function":{"name":"find","arguments":"{\"a\":1}"}}]})"},
+          Message{"tool", "Error: gone", R"({"tool_call_id":"t1"})"}, Message{"user", "And?"}));
+  EXPECT_EQ(call.ask.tools.Dump(),
+            R"([{"type":"function","function":{"name":"find","description":"d",)"
+            R"("parameters":{"type":"object"}}}])");
+  EXPECT_EQ(call.ask.only, "find");
+  EXPECT_FALSE(call.ask.parallel);
+  EXPECT_EQ(call.ask.options.Dump(), R"({"enable_thinking":true,"thinking_budget":20})");
+  EXPECT_THAT(
+      ErrorOfMessages(std::string(kHello) + R"(,"thinking":{"type":"enabled","budget_tokens":9}})"),
+      HasSubstr("thinking.budget_tokens: "));
+}
+
+TEST(AnthropicMessages, AnAnswerThatIsBegunIsGoneOnWith) {
+  EXPECT_FALSE(ReadMessages(std::string(kHello) + "}").ask.chat.goes_on);
+  EXPECT_TRUE(ReadMessages(R"({"max_tokens":5,"messages":[{"role":"user","content":"a"},
+                               {"role":"assistant","content":"It is"}]})")
+                  .ask.chat.goes_on);
+}
+
+constexpr const char* kThinksAndCalls =
+    R"(<think>Hm.</think>I look.<tool_call>{"name": "find", "arguments": {"a": 1}}</tool_call>)";
+
+AnswerReading ReadingOfBlocks() {
+  AnswerReading reading;
+  reading.style = {
+      .reasoning_open = "<think>", .reasoning_close = "</think>", .calls = GeneralCallMarks()};
+  reading.options = {.reads_reasoning = true, .reads_calls = true};
+  return reading;
+}
+
+TEST(AnthropicMessages, ThoughtsTextAndCallsAreBlocks) {
+  const auto format = MakeMessagesFormat(ReadMessages(std::string(kHello) + "}"), {.id = "msg_7"},
+                                         ReadingOfBlocks());
+  ChoiceAnswer choice = Ended(FinishReason::kEndToken);
+  choice.answer.text = kThinksAndCalls;
+  const std::string body = format->Whole({&choice, 1}).body;
+  EXPECT_THAT(body, HasSubstr(R"("content":[{"type":"thinking","thinking":"Hm.","signature":""},)"
+                              R"({"type":"text","text":"I look."},{"type":"tool_use",)"
+                              R"("id":"call_7_0_0","name":"find","input":{"a":1}}])"));
+  EXPECT_THAT(body, HasSubstr(R"("stop_reason":"tool_use")"));
+}
+
+TEST(AnthropicMessages, AStreamOpensAndClosesEachBlock) {
+  const auto format = MakeMessagesFormat(ReadMessages(std::string(kHello) + "}"), {.id = "msg_7"},
+                                         ReadingOfBlocks());
+  const ChoiceAnswer choice = Ended(FinishReason::kEndToken);
+  std::string stream = format->Delta(0, {.text = kThinksAndCalls, .tokens = {}});
+  stream += format->Close(0, choice.answer);
+  stream += format->Last({&choice, 1});
+  std::size_t at = 0;
+  for (
+      const char* next :
+      {R"("index":0,"content_block":{"type":"thinking")",
+       R"("index":0,"delta":{"type":"thinking_delta","thinking":"Hm."})",
+       R"("content_block_stop","index":0)", R"("index":1,"content_block":{"type":"text")",
+       R"("content_block_stop","index":1)",
+       R"("index":2,"content_block":{"type":"tool_use","id":"call_7_0_0","name":"find","input":{}})",
+       R"("index":2,"delta":{"type":"input_json_delta","partial_json":"{\"a\": 1}"})",
+       R"("content_block_stop","index":2)", R"("stop_reason":"tool_use")"}) {
+    const std::size_t found = stream.find(next, at);
+    ASSERT_NE(found, stream.npos) << next << "\n" << stream;
+    at = found;
+  }
 }
 
 }  // namespace

@@ -27,6 +27,36 @@ std::string_view TypeOf(int status, ErrorStyle style) {
   }
 }
 
+// The place in the request that a message begins with: "request: n: 5, expected less".
+std::string ParamOf(std::string_view message) {
+  constexpr std::string_view kBody = "request: ", kMissing = "no '";
+  if (!message.starts_with(kBody)) return {};
+  message.remove_prefix(kBody.size());
+  std::string place(message.substr(0, std::min(message.find(": "), message.size())));
+  const bool is_place = place.find_first_not_of(
+                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                            "0123456789_-.[]$") == place.npos;
+  if (is_place && place.size() < message.size()) return place;
+  if (!message.starts_with(kMissing)) return {};
+  message.remove_prefix(kMissing.size());
+  return std::string(message.substr(0, message.find('\'')));
+}
+
+Json OpenAiCode(const Status& status, int http) {
+  const bool is_full = status.code() == Code::kResourceExhausted;
+  if (is_full && status.message().find("context") != std::string::npos) {
+    return "context_length_exceeded";
+  }
+  switch (http) {
+    case 401:
+      return "invalid_api_key";
+    case 429:
+      return "rate_limit_exceeded";
+    default:
+      return nullptr;
+  }
+}
+
 }  // namespace
 
 int HttpStatusOf(const Status& status) {
@@ -59,7 +89,9 @@ std::string ErrorBody(const Status& status, ErrorStyle style, std::optional<int>
   if (style == ErrorStyle::kAnthropic) {
     return Json{{"type", "error"}, {"error", std::move(error)}}.Dump();
   }
-  error["code"] = code;
+  const std::string param = ParamOf(status.message());
+  error["param"] = param.empty() ? Json() : Json(param);
+  error["code"] = OpenAiCode(status, code);
   return Json{{"error", std::move(error)}}.Dump();
 }
 

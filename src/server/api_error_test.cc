@@ -35,5 +35,21 @@ TEST(ApiError, EachApiGetsErrorsInItsOwnShape) {
   EXPECT_EQ(anthropic.Find("error")->Find("message")->AsString(), status.message());
 }
 
+TEST(ApiError, TheFieldIsNamedAndTheCodeIsATextOrNull) {
+  const auto error = [](Status status) {
+    return *Json::Parse(ErrorBody(std::move(status))).value().Find("error");
+  };
+  const auto param = [&](const char* message) {
+    return *error(Status(Code::kInvalidArgument, message)).Find("param");
+  };
+  EXPECT_EQ(param("request: messages[0].role: \"king\", expected more"), Json("messages[0].role"));
+  EXPECT_EQ(param("request: no 'messages'"), Json("messages"));
+  EXPECT_EQ(param("request: not JSON: line 1"), Json());
+  EXPECT_EQ(param("the disk is full"), Json());
+  EXPECT_EQ(*error(Status(Code::kInvalidArgument, "a")).Find("code"), Json());
+  EXPECT_EQ(*error(Status(Code::kResourceExhausted, "more than the context holds")).Find("code"),
+            Json("context_length_exceeded"));
+}
+
 }  // namespace
 }  // namespace troupe

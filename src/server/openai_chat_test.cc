@@ -30,7 +30,7 @@ TEST(OpenAiChat, MessagesAreTextsOrPartsOfText) {
       {"role":"developer","content":"Be brief."},
       {"role":"user","content":[{"type":"text","text":"Hel"},{"type":"text","text":"lo"}]},
       {"role":"assistant","content":null}]})");
-  EXPECT_THAT(std::get<std::vector<Message>>(call.request.prompt),
+  EXPECT_THAT(call.ask.chat.messages,
               ElementsAre(Message{"system", "Be brief."}, Message{"user", "Hello"},
                           Message{"assistant", ""}));
   EXPECT_EQ(call.request.max_tokens, 77u);
@@ -106,7 +106,7 @@ TEST(OpenAiChat, WhatIsWrongIsNamedByItsField) {
        {std::pair{R"("temperature":"hot")", "temperature: "},
         {R"("top_p":1.5)", "top_p: "},
         {R"("n":0)", "n: "},
-        {R"("seed":-1)", "seed: "},
+        {R"("seed":-2)", "seed: "},
         {R"("stop":"")", "stop: "},
         {R"("stop":[1])", "stop[0]: "},
         {R"("max_tokens":-5)", "max_tokens: "},
@@ -115,7 +115,7 @@ TEST(OpenAiChat, WhatIsWrongIsNamedByItsField) {
         {R"("stream":"yes")", "stream: "},
         {R"("top_logprobs":2)", "top_logprobs: "},
         {R"("logprobs":true,"top_logprobs":21)", "top_logprobs: "},
-        {R"("tools":[{"type":"function"}])", "tools: "},
+        {R"("tools":{})", "tools: "},
         {R"("response_format":{"type":"xml"})", "response_format.type: "},
         {R"("quality":"best")", "quality: "},
         {R"("timeout":0)", "timeout: "}}) {
@@ -192,6 +192,92 @@ TEST(OpenAiChat, AFailureAmidAStreamIsAnEvent) {
   const auto format = MakeChatFormat(ReadChat(With(R"("stream":true)")), {});
   EXPECT_THAT(format->Failure(Status(Code::kDataLoss, "disk")),
               HasSubstr(R"(data: {"error":{"message":"disk")"));
+}
+
+TEST(OpenAiChat, CallsAndResultsOfToolsStandBesideTheTexts) {
+  const ChatCall call = ReadChat(R"({"messages":[
+      {"role":"user","content":"Where?","name":"ann"},
+      {"role":"assistant","content":null,"reasoning_content":"Hm.","tool_calls":[
+        {"id":"c1","type":"function","function":{"name":"find","arguments":"{\"a\":1}"}}]},
+      {"role":"tool","tool_call_id":"c1","content":"here"}],
+      "tools":[{"type":"function","function":{"name":"find"}}],"parallel_tool_calls":false,
+      "tool_choice":{"type":"function","function":{"name":"find"}},"reasoning_effort":"minimal",
+      "chat_template_kwargs":{"enable_thinking":false}})");
+  EXPECT_THAT(
+      call.ask.chat.messages,
+      ElementsAre(
+          Message{"user", "Where?", R"({"name":"ann"})"},
+          Message{"assistant", "",
+                  R"({"reasoning_content":"Hm.","tool_calls":[{"id":"c1","type":"function",)"
+                  R"("function":{"name":"find","arguments":"{\"a\":1}"}}]})"},
+          Message{"tool", "here", R"({"tool_call_id":"c1"})"}));
+  EXPECT_EQ(call.ask.choice, ToolChoice::kRequired);
+  EXPECT_EQ(call.ask.only, "find");
+  EXPECT_FALSE(call.ask.parallel);
+  EXPECT_EQ(call.ask.options.Dump(), R"({"enable_thinking":false,"reasoning_effort":"low"})");
+}
+
+TEST(OpenAiChat, WhatWouldChangeAnAnswerAndIsNotDoneIsRefused) {
+  for (const auto& [fields, place] :
+       {std::pair{R"("functions":[{"name":"f"}])", "functions: "},
+        {R"("function_call":"auto")", "function_call: "},
+        {R"("tool_choice":"always")", "tool_choice: "},
+        {R"("tool_choice":{"type":"custom"})", "tool_choice.type: "},
+        {R"("chat_template_kwargs":{"messages":[]})", "chat_template_kwargs.messages: "},
+        {R"("reasoning_effort":"huge")", "reasoning_effort: "},
+        {R"("continue_final_message":true)", "continue_final_message: "},
+        {R"("web_search_options":{})", "web_search_options: "}}) {
+    EXPECT_THAT(ErrorOfChat(With(fields)), HasSubstr(place)) << fields;
+  }
+  EXPECT_THAT(ErrorOfChat(R"({"messages":[{"role":"user","content":"a","tool_calls":[{}]}]})"),
+              HasSubstr("messages[0].tool_calls: "));
+}
+
+TEST(OpenAiChat, ASeedOfMinusOneIsDrawn) {
+  const ChatCall first = ReadChat(With(R"("seed":-1)")), second = ReadChat(With(R"("seed":-1)"));
+  EXPECT_NE(first.request.sampling.seed, second.request.sampling.seed);
+}
+
+AnswerReading ReadingWithCalls() {
+  AnswerReading reading;
+  reading.style = {
+      .reasoning_open = "<think>", .reasoning_close = "</think>", .calls = GeneralCallMarks()};
+  reading.options = {.reads_reasoning = true, .reads_calls = true};
+  return reading;
+}
+
+constexpr const char* kCallingText =
+    R"(<think>Hm.</think>I look.<tool_call>{"name": "find", "arguments": {"a": 1}}</tool_call>)";
+
+TEST(OpenAiChat, ReasoningAndCallsHaveTheirFields) {
+  const auto format =
+      MakeChatFormat(ReadChat(With(R"("n":1)")), {.id = "chatcmpl-7"}, ReadingWithCalls());
+  const ChoiceAnswer choice = AnswerOf(kCallingText);
+  const std::string body = format->Whole({&choice, 1}).body;
+  EXPECT_THAT(body, HasSubstr(R"("content":"I look.","refusal":null,"reasoning_content":"Hm.",)"
+                              R"("tool_calls":[{"id":"call_7_0_0","type":"function","function":)"
+                              R"({"name":"find","arguments":"{\"a\": 1}"}}]})"));
+  EXPECT_THAT(body, HasSubstr(R"("finish_reason":"tool_calls")"));
+  const ChoiceAnswer silent = AnswerOf(R"(<tool_call>{"name": "find"}</tool_call>)");
+  EXPECT_THAT(format->Whole({&silent, 1}).body, HasSubstr(R"("content":null)"));
+}
+
+TEST(OpenAiChat, AStreamTellsCallsByTheirIndex) {
+  const auto format =
+      MakeChatFormat(ReadChat(With(R"("stream":true)")), {.id = "chatcmpl-7"}, ReadingWithCalls());
+  std::string events;
+  for (const char c : std::string_view(kCallingText)) {
+    events += format->Delta(0, {.text = {&c, 1}, .tokens = {}});
+  }
+  events += format->Close(0, AnswerOf(kCallingText).answer);
+  EXPECT_THAT(events, HasSubstr(R"("delta":{"reasoning_content":"H"})"));
+  EXPECT_THAT(events, HasSubstr(R"("delta":{"content":"I"})"));
+  EXPECT_THAT(events,
+              HasSubstr(R"("delta":{"tool_calls":[{"index":0,"id":"call_7_0_0","type":"function",)"
+                        R"("function":{"name":"find","arguments":""}}]})"));
+  EXPECT_THAT(events,
+              HasSubstr(R"("delta":{"tool_calls":[{"index":0,"function":{"arguments":"1"}}]})"));
+  EXPECT_THAT(events, HasSubstr(R"("finish_reason":"tool_calls")"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/api_error.h"
+#include "server/chat_fields.h"
 #include "server/request_body.h"
 #include "server/sampling_fields.h"
 #include "server/sse.h"
@@ -12,7 +13,6 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t kMostPrompts = 128;
-constexpr std::size_t kMostAnswerTokens = 1 << 24;
 
 std::vector<TokenId> IdsIn(const JsonValue& ids) {
   constexpr auto kMostId = static_cast<std::uint64_t>(std::numeric_limits<TokenId>::max());
@@ -48,7 +48,7 @@ CompletionCall CallFrom(const JsonValue& body, const Request& defaults) {
   call.prompts = PromptsIn(body.At("prompt"));
   call.request.max_tokens = 16;  // as OpenAI has it
   if (Says(body, "max_tokens")) {
-    call.request.max_tokens = body.At("max_tokens").Count(0, kMostAnswerTokens);
+    call.request.max_tokens = body.At("max_tokens").Count(0, kMostTokensAsked);
   }
   ReadGeneration(body, call.request);
   ReadShown(body, call.call);

@@ -16,13 +16,14 @@ void ReadShown(const JsonValue& body, OpenAiCall& call) {
   if (Says(options, "include_usage")) call.include_usage = options.At("include_usage").Flag();
 }
 
-std::string_view OpenAiReason(FinishReason reason) {
+std::string_view OpenAiReason(FinishReason reason, bool calls) {
   switch (reason) {
     case FinishReason::kLength:
     case FinishReason::kContextFull:
       return "length";
     case FinishReason::kEndToken:
     case FinishReason::kStopString:
+      return calls ? "tool_calls" : "stop";
     case FinishReason::kCancelled:
       return "stop";
   }

@@ -39,7 +39,8 @@ struct OpenAiHead {
 // n, stream, stream_options and return_progress.
 void ReadShown(const JsonValue& body, OpenAiCall& call);
 
-std::string_view OpenAiReason(FinishReason reason);
+// `calls`: the answer ends with calls of tools.
+std::string_view OpenAiReason(FinishReason reason, bool calls = false);
 // Answers of one prompt, n each, follow one another; they count it once.
 Json UsageJson(std::span<const ChoiceAnswer> choices, std::size_t n);
 // What the answers cost, beside OpenAI's own fields.

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <limits>
 #include <optional>
+#include <random>
 #include <utility>
 
 namespace troupe {
@@ -71,6 +72,11 @@ std::optional<AnswerRule> RuleIn(const JsonValue& body) {
 
 }  // namespace
 
+std::uint64_t DrawSeed() {
+  std::random_device draw;
+  return draw();
+}
+
 bool Says(const JsonValue& body, const char* key) {
   const Json* value = body.raw().Find(key);
   return value != nullptr && !value->IsNull();
@@ -105,7 +111,10 @@ void ReadSampling(const JsonValue& body, Sampling& sampling) {
         static_cast<std::uint32_t>(body.At("repeat_last_n").Count(0, kMostTopK));
   }
   if (Says(body, "seed")) {
-    sampling.seed = body.At("seed").Count(0, std::numeric_limits<std::uint64_t>::max());
+    const JsonValue seed = body.At("seed");
+    const bool is_drawn = seed.raw().IsNumber() && seed.raw().AsDouble() == -1;
+    sampling.seed =
+        is_drawn ? DrawSeed() : seed.Count(0, std::numeric_limits<std::uint64_t>::max());
   }
   if (Says(body, "logit_bias")) ReadBias(body, sampling);
 }

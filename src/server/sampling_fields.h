@@ -4,6 +4,7 @@
 
 #include <troupe/request.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,11 +13,14 @@
 namespace troupe {
 
 // temperature, top_p, top_k, min_p, seed, logit_bias, presence_penalty, frequency_penalty and
-// repeat_penalty (also as repetition_penalty), repeat_last_n.
+// repeat_penalty (also as repetition_penalty), repeat_last_n. A seed of -1 is drawn.
 void ReadSampling(const JsonValue& body, Sampling& sampling);
 // Those, and stop, ignore_eos, quality ("exact"), timeout (seconds), and what the answer must be:
 // grammar (GBNF), json_schema, or response_format as OpenAI has it.
 void ReadGeneration(const JsonValue& body, Request& request);
+
+// Small enough for what clients keep numbers in: sent back it gives the same answer again.
+std::uint64_t DrawSeed();
 
 // A field that is not there or null is as if it were not said.
 bool Says(const JsonValue& body, const char* key);

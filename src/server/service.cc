@@ -5,16 +5,18 @@
 #include <fmt/core.h>
 
 #include <chrono>
-#include <random>
 #include <utility>
 
+#include "api/model_access.h"
 #include "server/anthropic_messages.h"
 #include "server/api_error.h"
 #include "server/live_page.h"
 #include "server/live_state.h"
 #include "server/openai_chat.h"
 #include "server/openai_completions.h"
+#include "server/openai_responses.h"
 #include "server/request_body.h"
+#include "server/sampling_fields.h"
 #include "server/sse.h"
 #include "server/text_job.h"
 
@@ -22,6 +24,7 @@ namespace troupe {
 namespace {
 
 constexpr std::string_view kChat = "/v1/chat/completions";
+constexpr std::string_view kResponses = "/v1/responses";
 constexpr std::string_view kCompletions = "/v1/completions";
 constexpr std::string_view kMessages = "/v1/messages";
 
@@ -31,10 +34,12 @@ std::uint64_t SecondsNow() {
                                         .count());
 }
 
-// Small enough for what clients keep numbers in: sent back it gives the same answer again.
-std::uint64_t DrawSeed() {
-  std::random_device draw;
-  return draw();
+// In UTC: servers of one service agree.
+std::string Today() {
+  const std::chrono::year_month_day day(
+      std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now()));
+  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(day.year()),
+                     static_cast<unsigned>(day.month()), static_cast<unsigned>(day.day()));
 }
 
 Result<std::vector<TokenId>> TokensIn(std::string_view body) {
@@ -69,6 +74,7 @@ void Service::AddTo(Router& router) {
   constexpr auto kOpen = Router::Door::kOpen, kKeyed = Router::Door::kKeyed;
   for (const std::string_view prefix : {"/v1", ""}) {
     add("POST", fmt::format("{}/chat/completions", prefix), kKeyed, &Service::OnChat);
+    add("POST", fmt::format("{}/responses", prefix), kKeyed, &Service::OnResponses);
     add("POST", fmt::format("{}/completions", prefix), kKeyed, &Service::OnCompletion);
     add("GET", fmt::format("{}/models", prefix), kKeyed, &Service::OnModels);
   }
@@ -91,7 +97,7 @@ Request Service::Defaults() const {
 }
 
 std::string Service::NewId(std::string_view kind) {
-  return fmt::format("{}-{:x}{:06x}", kind, started_, ids_.fetch_add(1));
+  return fmt::format("{}{:x}{:06x}", kind, started_, ids_.fetch_add(1));
 }
 
 JobListener Service::ListenerFor(std::string_view endpoint) {
@@ -104,21 +110,48 @@ JobListener Service::ListenerFor(std::string_view endpoint) {
           .on_end = [this, endpoint](const JobEnd& end) { metrics_.OnEnd(endpoint, end); }};
 }
 
+Result<AnswerReading> Service::Prepare(const ChatAsk& ask, Request& request) {
+  const Engine& engine = ModelAccess::EngineOf(model_);
+  return PrepareChat(ask, Today(), engine.tokenizer(), engine.chat(), request);
+}
+
 void Service::OnChat(HttpRequest request, HttpReplyPtr reply) {
-  const Result<ChatCall> call = ReadChatCall(request.body, Defaults());
-  if (!call.ok()) {
-    metrics_.CountRequest(kChat, HttpStatusOf(call.status()));
-    return reply->Send(ErrorResponse(call.status()));
+  Result<ChatCall> call = ReadChatCall(request.body, Defaults());
+  Result<AnswerReading> reading =
+      call.ok() ? Prepare(call->ask, call->request) : Result<AnswerReading>(call.status());
+  if (!reading.ok()) {
+    metrics_.CountRequest(kChat, HttpStatusOf(reading.status()));
+    return reply->Send(ErrorResponse(reading.status()));
   }
   std::vector<Request> requests(call->call.n, call->request);
   for (std::size_t c = 0; c < requests.size(); ++c) requests[c].sampling.seed += c;
   RunTextJob(model_, std::move(requests),
              {.stream = call->call.stream, .logprobs = call->call.logprobs},
-             MakeChatFormat(*call, {.id = NewId("chatcmpl"),
-                                    .model = options_.name,
-                                    .created = SecondsNow(),
-                                    .seed = call->request.sampling.seed}),
+             MakeChatFormat(*call,
+                            {.id = NewId("chatcmpl-"),
+                             .model = options_.name,
+                             .created = SecondsNow(),
+                             .seed = call->request.sampling.seed},
+                            *std::move(reading)),
              std::move(reply), ListenerFor(kChat));
+}
+
+void Service::OnResponses(HttpRequest request, HttpReplyPtr reply) {
+  Result<ResponsesCall> call = ReadResponsesCall(request.body, Defaults());
+  Result<AnswerReading> reading =
+      call.ok() ? Prepare(call->ask, call->request) : Result<AnswerReading>(call.status());
+  if (!reading.ok()) {
+    metrics_.CountRequest(kResponses, HttpStatusOf(reading.status()));
+    return reply->Send(ErrorResponse(reading.status()));
+  }
+  auto format = MakeResponsesFormat(*call,
+                                    {.id = NewId("resp_"),
+                                     .model = options_.name,
+                                     .created = SecondsNow(),
+                                     .seed = call->request.sampling.seed},
+                                    *std::move(reading));
+  RunTextJob(model_, {call->request}, {.stream = call->stream}, std::move(format), std::move(reply),
+             ListenerFor(kResponses));
 }
 
 void Service::OnCompletion(HttpRequest request, HttpReplyPtr reply) {
@@ -137,7 +170,7 @@ void Service::OnCompletion(HttpRequest request, HttpReplyPtr reply) {
   }
   RunTextJob(model_, std::move(requests),
              {.stream = call->call.stream, .logprobs = call->call.logprobs},
-             MakeCompletionFormat(*call, {.id = NewId("cmpl"),
+             MakeCompletionFormat(*call, {.id = NewId("cmpl-"),
                                           .model = options_.name,
                                           .created = SecondsNow(),
                                           .seed = call->request.sampling.seed}),
@@ -146,28 +179,25 @@ void Service::OnCompletion(HttpRequest request, HttpReplyPtr reply) {
 
 void Service::OnMessages(HttpRequest request, HttpReplyPtr reply) {
   Result<MessagesCall> call = ReadMessagesCall(request.body, MessagesKind::kAnswer, Defaults());
-  Status status = call.status();
-  if (call.ok()) {
-    const Result<std::vector<TokenId>> tokens = model_.PromptTokens(call->request.prompt);
-    status = tokens.status();
-    if (tokens.ok()) call->prompt_tokens = tokens->size();
+  Result<AnswerReading> reading =
+      call.ok() ? Prepare(call->ask, call->request) : Result<AnswerReading>(call.status());
+  if (!reading.ok()) {
+    metrics_.CountRequest(kMessages, HttpStatusOf(reading.status()));
+    return reply->Send(ErrorResponse(reading.status(), ErrorStyle::kAnthropic));
   }
-  if (!status.ok()) {
-    metrics_.CountRequest(kMessages, HttpStatusOf(status));
-    return reply->Send(ErrorResponse(status, ErrorStyle::kAnthropic));
-  }
-  auto format = MakeMessagesFormat(*call, {.id = NewId("msg"), .model = options_.name});
-  RunTextJob(model_, {call->request}, {.stream = call->stream}, std::move(format), std::move(reply),
-             ListenerFor(kMessages));
+  call->prompt_tokens = std::get<std::vector<TokenId>>(call->request.prompt).size();
+  auto format =
+      MakeMessagesFormat(*call, {.id = NewId("msg_"), .model = options_.name}, *std::move(reading));
+  RunTextJob(model_, {std::move(call->request)}, {.stream = call->stream}, std::move(format),
+             std::move(reply), ListenerFor(kMessages));
 }
 
 void Service::OnCountTokens(HttpRequest request, HttpReplyPtr reply) {
-  const Result<MessagesCall> call =
-      ReadMessagesCall(request.body, MessagesKind::kCount, Defaults());
-  if (!call.ok()) return reply->Send(ErrorResponse(call.status(), ErrorStyle::kAnthropic));
-  const Result<std::vector<TokenId>> tokens = model_.PromptTokens(call->request.prompt);
-  if (!tokens.ok()) return reply->Send(ErrorResponse(tokens.status(), ErrorStyle::kAnthropic));
-  reply->Send({.body = Json{{"input_tokens", tokens->size()}}.Dump()});
+  Result<MessagesCall> call = ReadMessagesCall(request.body, MessagesKind::kCount, Defaults());
+  const Status status = call.ok() ? Prepare(call->ask, call->request).status() : call.status();
+  if (!status.ok()) return reply->Send(ErrorResponse(status, ErrorStyle::kAnthropic));
+  const auto& tokens = std::get<std::vector<TokenId>>(call->request.prompt);
+  reply->Send({.body = Json{{"input_tokens", tokens.size()}}.Dump()});
 }
 
 void Service::OnTokenize(HttpRequest request, HttpReplyPtr reply) {

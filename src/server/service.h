@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "server/chat_ask.h"
 #include "server/http/http_server.h"
 #include "server/live_feed.h"
 #include "server/recent_times.h"
@@ -37,6 +38,7 @@ class Service {
 
  private:
   void OnChat(HttpRequest request, HttpReplyPtr reply);
+  void OnResponses(HttpRequest request, HttpReplyPtr reply);
   void OnCompletion(HttpRequest request, HttpReplyPtr reply);
   void OnMessages(HttpRequest request, HttpReplyPtr reply);
   void OnCountTokens(HttpRequest request, HttpReplyPtr reply);
@@ -50,6 +52,7 @@ class Service {
   void OnMetrics(HttpRequest request, HttpReplyPtr reply);
 
   Request Defaults() const;
+  Result<AnswerReading> Prepare(const ChatAsk& ask, Request& request);
   std::string NewId(std::string_view kind);
   JobListener ListenerFor(std::string_view endpoint);
   std::string StateEvent() const;

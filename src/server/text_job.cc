@@ -108,7 +108,7 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
   // Clients wait long for the first token of a long prompt, and less gladly in silence.
   void OnRead(std::size_t read, std::size_t all) {
     const MutexLock lock(mu_);
-    if (read < all && !cancelled_) Show(format_->Progress(read, all));
+    if (read < all && !cancelled_ && Begin()) reply_->Write(format_->Progress(read, all));
   }
 
   bool OnPiece(std::size_t choice, std::string_view text) {
@@ -125,17 +125,17 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
     }
     one.last_piece = now;
     if (!options_.stream) return true;
+    if (!Begin()) return false;
     const std::string events = format_->Delta(choice, {.text = text, .tokens = one.untold});
     one.untold.clear();
-    return Show(events);
+    return reply_->Write(events);
   }
 
-  bool Show(std::string_view events) TROUPE_REQUIRES(mu_) {
-    if (!std::exchange(begun_, true)) {
-      reply_->Begin({.content_type = std::string(kEventStream)});
-      if (!reply_->Write(format_->Open())) return false;
-    }
-    return reply_->Write(events);
+  // Before the format is asked for the events that follow: it may number them.
+  bool Begin() TROUPE_REQUIRES(mu_) {
+    if (std::exchange(begun_, true)) return true;
+    reply_->Begin({.content_type = std::string(kEventStream)});
+    return reply_->Write(format_->Open());
   }
 
   void OnEnd(std::size_t choice, const Result<Answer>& answer) {
@@ -146,12 +146,13 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
       if (std::exchange(one.ended, true)) return;
       if (answer.ok()) {
         one.answer.answer = *answer;
-        if (options_.stream && !cancelled_) {
+        if (options_.stream && !cancelled_ && Begin()) {
           std::string events;
           if (!one.untold.empty()) {
             events = format_->Delta(choice, {.text = "", .tokens = one.untold});
           }
-          Show(events + format_->Close(choice, *answer));
+          events += format_->Close(choice, *answer);
+          reply_->Write(events);
         }
       } else if (status_.ok()) {
         status_ = answer.status();
@@ -172,7 +173,7 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
     } else if (!status_.ok()) {
       reply_->Send(format_->Refusal(status_));
     } else if (options_.stream) {
-      Show(format_->Last(answers));
+      if (Begin()) reply_->Write(format_->Last(answers));
       reply_->End();
     } else {
       reply_->Send(format_->Whole(answers));

@@ -1,5 +1,6 @@
 #include "text/stream_decoder.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -8,7 +9,8 @@
 namespace troupe {
 
 std::string StreamDecoder::Push(TokenId id) {
-  held_ += tokenizer_->NextBytes(id, options_.keep_special, drops_blank_);
+  const bool keeps = options_.keep_special || std::ranges::binary_search(shown_, id);
+  held_ += tokenizer_->NextBytes(id, keeps, drops_blank_);
   std::string complete;
   std::string_view rest = held_;
   while (!rest.empty()) {

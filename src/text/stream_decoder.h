@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "text/tokenizer.h"
 
@@ -15,6 +17,9 @@ class StreamDecoder {
   explicit StreamDecoder(const Tokenizer& tokenizer, DecodeOptions options = {.at_start = false})
       : tokenizer_(&tokenizer), options_(options), drops_blank_(options.at_start) {}
 
+  // Special tokens that give their names nevertheless, in ascending order.
+  void Show(std::vector<TokenId> special) { shown_ = std::move(special); }
+
   // The characters that this token completes; often none. The id must be in the vocabulary.
   std::string Push(TokenId id);
 
@@ -24,6 +29,7 @@ class StreamDecoder {
  private:
   const Tokenizer* tokenizer_;
   DecodeOptions options_;
+  std::vector<TokenId> shown_;
   bool drops_blank_;
   std::string held_;  // the beginning of a character
 };

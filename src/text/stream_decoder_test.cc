@@ -84,5 +84,12 @@ TEST_F(StreamDecoding, IsAlwaysValidAndLosesNothingValid) {
   }
 }
 
+TEST_F(StreamDecoding, ShowsTheSpecialTokensThatItIsToldToShow) {
+  StreamDecoder decoder(*tokenizer_);
+  decoder.Show({1});
+  EXPECT_EQ(decoder.Push(1), "<s>");
+  EXPECT_EQ(decoder.Push(2), "");
+}
+
 }  // namespace
 }  // namespace troupe

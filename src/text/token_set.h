@@ -32,6 +32,10 @@ class TokenSet {
     TROUPE_CHECK(other.vocabulary_ == vocabulary_);
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
   }
+  void RemoveAll(const TokenSet& other) {
+    TROUPE_CHECK(other.vocabulary_ == vocabulary_);
+    for (std::size_t i = 0; i < words_.size(); ++i) words_[i] &= ~other.words_[i];
+  }
   std::size_t Count() const {
     std::size_t count = 0;
     for (const std::uint64_t word : words_) count += static_cast<std::size_t>(std::popcount(word));

@@ -12,7 +12,7 @@ const name = 'tiny-qwen2moe-q8_0';
 let server, openai, anthropic;
 
 before(async () => {
-  server = spawn(process.env.TROUPE, ['serve', model, '--port', '0', '--parallel', '4'],
+  server = spawn(process.env.TROUPE, ['serve', model, '--port', '0', '--parallel', '4', '--ctx', '2048'],
                  {env: {...process.env, TROUPE_API_KEY: 'secret'}, stdio: ['ignore', 'ignore', 'pipe']});
   let said = '';
   const address = await new Promise((resolve, reject) => {
@@ -119,6 +119,92 @@ test('a client of openai that leaves is not waited for', async () => {
   assert.equal((await openai.chat.completions.create(hello)).usage.completion_tokens, 12);
 });
 
+const paint = {
+  type: 'object',
+  properties: {size: {type: 'integer', minimum: 1, maximum: 9}, colour: {type: 'string', enum: ['red', 'green']}},
+  required: ['size', 'colour'],
+  additionalProperties: false,
+};
+function checkPaint(call) {
+  assert.deepEqual(Object.keys(call).sort(), ['colour', 'size']);
+  assert.ok(call.size >= 1 && call.size <= 9);
+  assert.ok(['red', 'green'].includes(call.colour));
+}
+// The small model calls nothing by itself: it is made to.
+const call = {model: name, messages: [{role: 'user', content: 'Paint it.'}], max_tokens: 300, seed: 4, temperature: 1.2,
+              tools: [{type: 'function', function: {name: 'paint', description: 'Paints.', parameters: paint}}],
+              tool_choice: 'required', parallel_tool_calls: false};
+
+test('openai gets calls of tools, whole and as a stream, and sends back what came of them', async () => {
+  for (let seed = 0; seed < 5; ++seed) {
+    const whole = (await openai.chat.completions.create({...call, seed})).choices[0];
+    assert.equal(whole.finish_reason, 'tool_calls');
+    assert.equal(whole.message.content, null);
+    const [made] = whole.message.tool_calls;
+    assert.equal(made.function.name, 'paint');
+    checkPaint(JSON.parse(made.function.arguments));
+    const streamed = (await openai.chat.completions.stream({...call, seed}).finalChatCompletion()).choices[0];
+    assert.equal(streamed.finish_reason, 'tool_calls');
+    assert.equal(streamed.message.tool_calls[0].function.arguments, made.function.arguments);
+    const next = await openai.chat.completions.create({...call, seed, tool_choice: 'none', max_tokens: 5, messages: [
+      ...call.messages, whole.message, {role: 'tool', tool_call_id: made.id, content: 'It is painted.'}]});
+    assert.equal(typeof next.choices[0].message.content, 'string');
+  }
+  const named = await openai.chat.completions.create({...call, tool_choice: {type: 'function', function: {name: 'paint'}}});
+  checkPaint(JSON.parse(named.choices[0].message.tool_calls[0].function.arguments));
+});
+
+test('the tool runner of openai runs the tool that is called', async () => {
+  let painted;
+  const tool = {name: 'paint', parameters: paint, parse: JSON.parse, function: (given) => { painted = given; }};
+  const runner = openai.chat.completions.runTools(
+      {...call, tool_choice: {type: 'function', function: {name: 'paint'}}, tools: [{type: 'function', function: tool}]});
+  await runner.done();
+  checkPaint(painted);
+});
+
+test('openai names the field and the code of an error', async () => {
+  await assert.rejects(openai.chat.completions.create({...hello, tool_choice: 'required'}),
+                       (error) => error.param === 'tool_choice' && error.code === null);
+});
+
+const respond = {model: name, input: 'Hello', max_output_tokens: 12, seed: 4, ignore_eos: true};
+
+test('openai gets a response, and the same one as a stream of numbered events', async () => {
+  const whole = await openai.responses.create({...respond, instructions: 'Be brief.'});
+  assert.equal(whole.status, 'incomplete');
+  assert.equal(whole.incomplete_details.reason, 'max_output_tokens');
+  assert.equal(whole.usage.output_tokens, 12);
+  let text = '', number = 0;
+  for await (const event of await openai.responses.create({...respond, instructions: 'Be brief.', stream: true})) {
+    assert.equal(event.sequence_number, number++);
+    if (event.type === 'response.output_text.delta') text += event.delta;
+  }
+  assert.equal(text, whole.output_text);
+  const helper = openai.responses.stream({...respond, instructions: 'Be brief.'});
+  assert.equal((await helper.finalResponse()).output_text, whole.output_text);
+});
+
+test('openai gets calls and schemas as responses', async () => {
+  const tools = [{type: 'function', name: 'paint', parameters: paint, strict: true}];
+  const ask = {...respond, ignore_eos: false, max_output_tokens: 300, tools, tool_choice: 'required',
+               parallel_tool_calls: false, temperature: 1.2};
+  const whole = await openai.responses.create(ask);
+  const made = whole.output.find((item) => item.type === 'function_call');
+  checkPaint(JSON.parse(made.arguments));
+  const streamed = await openai.responses.stream(ask).finalResponse();
+  assert.equal(streamed.output.find((item) => item.type === 'function_call').arguments, made.arguments);
+  const next = await openai.responses.create({...respond, tools, tool_choice: 'none', input: [
+    {role: 'user', content: 'Paint it.'}, made,
+    {type: 'function_call_output', call_id: made.call_id, output: 'It is painted.'}]});
+  assert.equal(typeof next.output_text, 'string');
+  const format = {type: 'json_schema', name: 'thing', schema: paint, strict: true};
+  checkPaint(JSON.parse((await openai.responses.create({...respond, ignore_eos: false, max_output_tokens: 300,
+                                                        text: {format}})).output_text));
+  await assert.rejects(openai.responses.create({...respond, previous_response_id: 'resp_1'}),
+                       (error) => error.param === 'previous_response_id');
+});
+
 const message = {model: name, max_tokens: 12, messages: [{role: 'user', content: 'Hello'}], system: 'Be brief.',
                  ignore_eos: true, seed: 4};
 
@@ -143,4 +229,30 @@ test('anthropic raises what is wrong, by its field', async () => {
                        (error) => error instanceof Anthropic.BadRequestError && /messages\[0\]\.role/.test(error.message));
   const stranger = anthropic.withOptions({apiKey: 'wrong'});
   await assert.rejects(stranger.messages.create(message), Anthropic.AuthenticationError);
+});
+
+test('anthropic gets calls of tools, whole and as a stream, and sends back what came of them', async () => {
+  const ask = {model: name, max_tokens: 300, messages: [{role: 'user', content: 'Paint it.'}], temperature: 1,
+               tools: [{name: 'paint', description: 'Paints.', input_schema: paint}],
+               tool_choice: {type: 'any', disable_parallel_tool_use: true}};
+  for (let seed = 0; seed < 5; ++seed) {
+    const whole = await anthropic.messages.create({...ask, seed});
+    assert.equal(whole.stop_reason, 'tool_use');
+    const made = whole.content.find((block) => block.type === 'tool_use');
+    assert.equal(made.name, 'paint');
+    checkPaint(made.input);
+    const streamed = await anthropic.messages.stream({...ask, seed}).finalMessage();
+    assert.equal(streamed.stop_reason, 'tool_use');
+    assert.deepEqual(streamed.content.find((block) => block.type === 'tool_use').input, made.input);
+    const next = await anthropic.messages.create({...ask, tool_choice: {type: 'none'}, max_tokens: 5, messages: [
+      ...ask.messages, {role: 'assistant', content: whole.content},
+      {role: 'user', content: [{type: 'tool_result', tool_use_id: made.id, content: 'It is painted.'}]}]});
+    assert.equal(next.content[0].type, 'text');
+  }
+});
+
+test('anthropic goes on with an answer that is begun', async () => {
+  const begun = await anthropic.messages.create({...message, messages: [...message.messages,
+                                                                        {role: 'assistant', content: 'It is'}]});
+  assert.equal(begun.usage.output_tokens, 12);
 });

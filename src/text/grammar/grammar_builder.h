@@ -19,6 +19,9 @@ class GrammarBuilder {
   void Define(RuleId rule, std::vector<GrammarSequence> alternatives);
   GrammarItem Add(std::string_view name, std::vector<GrammarSequence> alternatives);
 
+  // All of another grammar; what it gives stands for its root.
+  GrammarItem AddGrammar(const Grammar& part);
+
   // A rule of json_grammar.h, which must exist.
   GrammarItem Json(std::string_view name) const;
 

@@ -4,6 +4,9 @@
 
 #include "text/grammar/automaton.h"
 #include "text/grammar/gbnf.h"
+#include "text/grammar/grammar_builder.h"
+#include "text/grammar/json_grammar.h"
+#include "text/grammar/matcher.h"
 
 namespace troupe {
 namespace {
@@ -110,6 +113,21 @@ TEST(Automaton, BytesThatNoRuleTellsApartHaveOneClass) {
   EXPECT_NE(automaton->ClassOf('y'), automaton->ClassOf('z'));
   EXPECT_EQ(automaton->ClassOf('0'), automaton->ClassOf('A'));
   EXPECT_EQ(automaton->classes(), 4U);
+}
+
+TEST(GrammarBuilder, GrammarsPutTogetherKeepTheirOwnRules) {
+  GrammarBuilder builder;
+  const GrammarItem first = builder.AddGrammar(ParseGbnf("root ::= x x\nx ::= \"a\"").value());
+  const GrammarItem second = builder.AddGrammar(ParseGbnf("root ::= x\nx ::= \"b\"").value());
+  const std::size_t before = builder.rules();
+  const GrammarItem json = builder.AddGrammar(JsonObjectGrammar());
+  EXPECT_EQ(builder.rules(), before);  // the rules for JSON are there already
+  const RuleId root = builder.Add("root", {{first, second, json}}).rule;
+  const Grammar grammar = std::move(builder).Take(root);
+  EXPECT_TRUE(Validate(grammar).ok());
+  Matcher matcher(Automaton::Compile(ParseGbnf(ToString(grammar)).value()).value());
+  EXPECT_TRUE(matcher.Accept("aab{}").value());
+  EXPECT_TRUE(matcher.IsDone().value());
 }
 
 }  // namespace

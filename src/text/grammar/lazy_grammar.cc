@@ -30,7 +30,8 @@ std::string_view WithoutFirst(std::string_view text) { return text.substr(ReadUt
 
 }  // namespace
 
-Result<Grammar> AfterTriggers(Grammar grammar, std::span<const std::string> triggers) {
+Result<Grammar> AfterTriggers(Grammar grammar, std::span<const std::string> triggers,
+                              TriggerUse use) {
   if (triggers.empty()) return InvalidArgument("a grammar that waits needs a text to wait for");
   std::size_t bytes = 0;
   for (const std::string& trigger : triggers) {
@@ -58,10 +59,11 @@ Result<Grammar> AfterTriggers(Grammar grammar, std::span<const std::string> trig
   for (const auto& [text, rule] : beginnings) {
     auto& alternatives = grammar.rules[rule].alternatives;
     if (ends_with_trigger(text)) {
-      alternatives.push_back({GrammarItem::Rule(grammar.root), GrammarItem::Rule(start)});
+      alternatives.push_back({GrammarItem::Rule(grammar.root)});
+      if (use.repeats) alternatives.back().push_back(GrammarItem::Rule(start));
       continue;
     }
-    alternatives.push_back({});
+    if (use.may_be_missing) alternatives.push_back({});
     // Each character that goes on with some beginning that the text ends with, the longest counts.
     CodePointSet taken;
     std::map<std::string, RuleId> next;

@@ -11,9 +11,15 @@
 
 namespace troupe {
 
-// What follows each occurrence of a trigger is a text of `grammar`; then the next may come. An
-// answer may end where it is free, and where the grammar may end. kInvalidArgument without
+struct TriggerUse {
+  bool repeats = true;         // after the grammar's text the next trigger may come; else the end
+  bool may_be_missing = true;  // the answer may end without one
+};
+
+// What follows an occurrence of a trigger is a text of `grammar`. An answer may end where it is
+// free, if triggers may be missing, and where the grammar may end. kInvalidArgument without
 // triggers, or if one is empty or not valid UTF-8.
-Result<Grammar> AfterTriggers(Grammar grammar, std::span<const std::string> triggers);
+Result<Grammar> AfterTriggers(Grammar grammar, std::span<const std::string> triggers,
+                              TriggerUse use = {});
 
 }  // namespace troupe

@@ -74,6 +74,20 @@ TEST(LazyGrammar, FindsOverlappingTriggersAsASearchDoes) {
   }
 }
 
+TEST(LazyGrammar, MayWaitForOneTriggerAndEndAfterIt) {
+  const std::vector<std::string> triggers = {"</think>"};
+  const Grammar after = ParseGbnf("root ::= [0-9]+").value();
+  const Grammar once = AfterTriggers(after, triggers, {.repeats = false}).value();
+  EXPECT_TRUE(Fits(once, "free"));
+  EXPECT_TRUE(Fits(once, "free </think>12"));
+  EXPECT_FALSE(Fits(once, "free </think>12 "));
+  const Grammar must =
+      AfterTriggers(after, triggers, {.repeats = false, .may_be_missing = false}).value();
+  EXPECT_FALSE(Fits(must, "free"));
+  EXPECT_FALSE(Fits(must, ""));
+  EXPECT_TRUE(Fits(must, "<</think>1"));
+}
+
 TEST(LazyGrammar, RefusesTriggersThatAreNone) {
   const Grammar grammar = ParseGbnf("root ::= \"x\"").value();
   using Triggers = std::vector<std::string>;

@@ -5,12 +5,13 @@
 
 namespace troupe {
 
-TokenConstraint::TokenConstraint(std::shared_ptr<TokenMasks> masks)
-    : masks_(std::move(masks)), matcher_(masks_->automaton()) {}
+TokenConstraint::TokenConstraint(std::shared_ptr<TokenMasks> masks, bool with_marks)
+    : masks_(std::move(masks)), matcher_(masks_->automaton()), with_marks_(with_marks) {}
 
 Result<const TokenSet*> TokenConstraint::Allowed() {
   if (allowed_is_known_) return &allowed_;
   TROUPE_ASSIGN_OR_RETURN(allowed_, masks_->Allowed(matcher_));
+  if (!with_marks_) allowed_.RemoveAll(masks_->vocab()->marks());
   TROUPE_ASSIGN_OR_RETURN(const bool can_end, CanEnd());
   if (can_end) allowed_.InsertAll(masks_->vocab()->end_tokens());
   if (allowed_.Count() == 0) {
@@ -30,7 +31,8 @@ Status TokenConstraint::Advance(TokenId token) {
     if (can_end) return OkStatus();
     return InvalidArgument("token {} ends the answer before the grammar does", token);
   }
-  const std::string_view bytes = vocab.TextOf(token);
+  const bool is_text = with_marks_ || !vocab.marks().Has(token);
+  const std::string_view bytes = is_text ? vocab.TextOf(token) : std::string_view();
   TROUPE_ASSIGN_OR_RETURN(const bool fits, matcher_.Accept(bytes));
   if (!fits || bytes.empty()) return InvalidArgument("token {} does not fit the grammar", token);
   allowed_is_known_ = false;

@@ -14,7 +14,8 @@ namespace troupe {
 
 class TokenConstraint {
  public:
-  explicit TokenConstraint(std::shared_ptr<TokenMasks> masks);
+  // `with_marks`: special tokens whose text the vocabulary's tree has are text of this answer.
+  explicit TokenConstraint(std::shared_ptr<TokenMasks> masks, bool with_marks = false);
 
   // The tokens with which the answer may go on, and the end tokens where it may end. Valid until
   // the next Advance. Fails if the grammar is too ambiguous, or if no token of the vocabulary fits.
@@ -30,6 +31,7 @@ class TokenConstraint {
  private:
   std::shared_ptr<TokenMasks> masks_;
   Matcher matcher_;
+  bool with_marks_;
   TokenSet allowed_;
   bool allowed_is_known_ = false;
 };

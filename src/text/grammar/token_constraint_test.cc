@@ -73,5 +73,19 @@ TEST(TokenConstraintErrors, AVocabularyWithoutTheTextIsAnError) {
   EXPECT_FALSE(constraint.Allowed().ok());
 }
 
+TEST_F(TokenConstraints, SpecialTokensAreTextOfThoseAnswersOnlyThatShowThem) {
+  const TokenId mark = Id("<s>");
+  const auto vocab = MakeVocabTrie(*tokenizer_, {&mark, 1});
+  const auto automaton = Automaton::Compile(ParseGbnf("root ::= \"<s>a\" | \"b\"").value()).value();
+  TokenConstraint with(std::make_shared<TokenMasks>(automaton, vocab), true);
+  EXPECT_TRUE(with.Allowed().value()->Has(mark));
+  ASSERT_TRUE(with.Advance(mark).ok());
+  EXPECT_TRUE(with.Allowed().value()->Has(Id("a")));
+  TokenConstraint without(std::make_shared<TokenMasks>(automaton, vocab));
+  EXPECT_FALSE(without.Allowed().value()->Has(mark));
+  EXPECT_FALSE(without.Advance(mark).ok());
+  EXPECT_TRUE(without.Advance(Id("b")).ok());
+}
+
 }  // namespace
 }  // namespace troupe

@@ -5,8 +5,8 @@
 
 namespace troupe {
 
-VocabTrie::VocabTrie(std::span<const std::string_view> texts, TokenSet end_tokens)
-    : end_tokens_(std::move(end_tokens)) {
+VocabTrie::VocabTrie(std::span<const std::string_view> texts, TokenSet end_tokens, TokenSet marks)
+    : end_tokens_(std::move(end_tokens)), marks_(std::move(marks)) {
   std::vector<TokenId> sorted;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     if (!texts[i].empty()) sorted.push_back(static_cast<TokenId>(i));
@@ -39,15 +39,21 @@ VocabTrie::VocabTrie(std::span<const std::string_view> texts, TokenSet end_token
   nodes_.push_back({.first_token = static_cast<std::uint32_t>(tokens_.size())});
 }
 
-std::shared_ptr<const VocabTrie> MakeVocabTrie(const Tokenizer& tokenizer) {
+std::shared_ptr<const VocabTrie> MakeVocabTrie(const Tokenizer& tokenizer,
+                                               std::span<const TokenId> marks) {
   std::vector<std::string_view> texts(tokenizer.size());
-  TokenSet ends(tokenizer.size());
+  TokenSet ends(tokenizer.size()), shown(tokenizer.size());
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const auto id = static_cast<TokenId>(i);
     if (!tokenizer.IsSpecial(id)) texts[i] = tokenizer.TokenBytes(id);
     if (tokenizer.IsEndOfGeneration(id)) ends.Insert(id);
   }
-  return std::make_shared<const VocabTrie>(texts, std::move(ends));
+  for (const TokenId id : marks) {
+    if (!tokenizer.IsSpecial(id) || tokenizer.IsEndOfGeneration(id)) continue;
+    texts[static_cast<std::size_t>(id)] = tokenizer.TokenBytes(id);
+    shown.Insert(id);
+  }
+  return std::make_shared<const VocabTrie>(texts, std::move(ends), std::move(shown));
 }
 
 }  // namespace troupe

@@ -25,11 +25,15 @@ class VocabTrie {
     std::uint8_t byte = 0;
   };
 
-  // The bytes of each token; those without bytes can never be allowed.
-  VocabTrie(std::span<const std::string_view> texts, TokenSet end_tokens);
+  // The bytes of each token; those without bytes can never be allowed. `marks` are special tokens
+  // that have bytes nevertheless: text of some answers alone (token_constraint.h).
+  VocabTrie(std::span<const std::string_view> texts, TokenSet end_tokens)
+      : VocabTrie(texts, end_tokens, TokenSet(end_tokens.vocabulary())) {}
+  VocabTrie(std::span<const std::string_view> texts, TokenSet end_tokens, TokenSet marks);
 
   std::size_t vocabulary() const { return end_tokens_.vocabulary(); }
   const TokenSet& end_tokens() const { return end_tokens_; }
+  const TokenSet& marks() const { return marks_; }
   std::size_t longest_token() const { return longest_token_; }
   std::string_view TextOf(TokenId token) const {
     const auto at = static_cast<std::size_t>(token);
@@ -48,12 +52,14 @@ class VocabTrie {
   std::vector<Node> nodes_;  // and one after the last
   std::vector<TokenId> tokens_;
   TokenSet end_tokens_;
+  TokenSet marks_;
   std::size_t longest_token_ = 0;
   std::string texts_;                     // of all tokens, one after the other
   std::vector<std::size_t> text_begins_;  // by token, and the end of the last
 };
 
-// What each token adds to an answer; control and unknown tokens are no text.
-std::shared_ptr<const VocabTrie> MakeVocabTrie(const Tokenizer& tokenizer);
+// What each token adds to an answer; control and unknown tokens are no text, but for `marks`.
+std::shared_ptr<const VocabTrie> MakeVocabTrie(const Tokenizer& tokenizer,
+                                               std::span<const TokenId> marks = {});
 
 }  // namespace troupe

@@ -77,10 +77,18 @@ void CutBos(const std::string& bos, std::vector<TextSegment>& segments) {
 
 }  // namespace
 
-Json MessagesToJson(std::span<const Message> messages) {
+Result<Json> MessagesToJson(std::span<const Message> messages) {
   Json list = Json::Array();
   for (const Message& message : messages) {
-    list.push_back({{"role", message.role}, {"content", message.content}});
+    Json json = {{"role", message.role}, {"content", message.content}};
+    if (!message.more.empty()) {
+      const auto more = Json::Parse(message.more);
+      if (!more || !more->IsObject()) {
+        return InvalidArgument("messages[{}]: more is no JSON object", list.size());
+      }
+      json.Update(*more);
+    }
+    list.push_back(std::move(json));
   }
   return list;
 }

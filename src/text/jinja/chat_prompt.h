@@ -33,7 +33,8 @@ struct ChatPrompt {
   std::optional<std::tm> now;       // what strftime_now tells; nothing: there is no such function
 };
 
-Json MessagesToJson(std::span<const Message> messages);
+// With the members of Message::more beside role and content. kInvalidArgument if that is no object.
+Result<Json> MessagesToJson(std::span<const Message> messages);
 
 // What users and tools wrote is never read as special tokens. Roles are the template's where they
 // are known ones: some templates build special tokens of them.

@@ -1,0 +1,242 @@
+#include "server/openai_responses.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "server/chat_fields.h"
+#include "server/request_body.h"
+#include "server/sampling_fields.h"
+
+namespace troupe {
+namespace {
+
+// Tools that OpenAI's own servers run, and those with a syntax of their own: clients list them
+// whoever answers. A model that is not told of them calls the others.
+constexpr std::array<std::string_view, 13> kPassedOver = {"web_search",
+                                                          "web_search_preview",
+                                                          "image_generation",
+                                                          "code_interpreter",
+                                                          "file_search",
+                                                          "mcp",
+                                                          "computer_use",
+                                                          "computer_use_preview",
+                                                          "local_shell",
+                                                          "shell",
+                                                          "apply_patch",
+                                                          "namespace",
+                                                          "custom"};
+
+// The items of a talk as the messages of a chat: calls and reasoning belong to the message of the
+// assistant that they stand beside.
+class Talk {
+ public:
+  void Add(const JsonValue& item) {
+    const std::string type = Says(item, "type") ? item.At("type").String() : "message";
+    if (type == "message") {
+      AddMessage(item);
+    } else if (type == "function_call") {
+      Assistant();
+      calls_.push_back(
+          CallJson(item.At("call_id").String(), item.At("name").String(),
+                   Says(item, "arguments") ? ArgumentsIn(item.At("arguments")) : "{}"));
+    } else if (type == "function_call_output") {
+      Close();
+      const Json more = {{"tool_call_id", item.At("call_id").String()}};
+      messages_.push_back({.role = "tool",
+                           .content = TextOfParts(item.At("output"), {"input_text", "output_text"}),
+                           .more = more.Dump()});
+    } else if (type == "reasoning") {
+      AddReasoning(item);
+    } else {
+      item.At("type").Fail("'message', 'function_call', 'function_call_output' or 'reasoning'");
+    }
+  }
+
+  // Instructions and what else the system says before the talk are one message: few templates take
+  // more.
+  std::vector<Message> Take() && {
+    Close();
+    std::vector<Message> joined;
+    for (Message& message : messages_) {
+      if (joined.size() == 1 && joined[0].role == "system" && message.role == "system") {
+        joined[0].content += "\n\n" + message.content;
+      } else {
+        joined.push_back(std::move(message));
+      }
+    }
+    return joined;
+  }
+
+  void AddSystem(std::string text) {
+    messages_.push_back({.role = "system", .content = std::move(text)});
+  }
+
+ private:
+  void AddMessage(const JsonValue& item) {
+    std::string role = item.At("role").String();
+    if (role == "developer") role = "system";
+    if (role != "system" && role != "user" && role != "assistant") {
+      item.At("role").Fail("'system', 'developer', 'user' or 'assistant'");
+    }
+    std::string text =
+        TextOfParts(item.At("content"), {"input_text", "output_text", "text", "refusal"});
+    if (role == "assistant") {
+      if (calls_.size() > 0 || !content_.empty()) Close();
+      Assistant();
+      content_ = std::move(text);
+      return;
+    }
+    Close();
+    messages_.push_back({.role = std::move(role), .content = std::move(text)});
+  }
+
+  void AddReasoning(const JsonValue& item) {
+    if (calls_.size() > 0 || !content_.empty()) Close();
+    Assistant();
+    for (const char* key : {"content", "summary"}) {
+      if (!Says(item, key) || item.At(key).size() == 0) continue;
+      reasoning_ += TextOfParts(item.At(key), {"reasoning_text", "summary_text", "text"});
+      break;
+    }
+  }
+
+  void Assistant() { is_open_ = true; }
+  void Close() {
+    if (!std::exchange(is_open_, false)) return;
+    Json more = Json::Object();
+    if (!reasoning_.empty()) more["reasoning_content"] = std::exchange(reasoning_, {});
+    if (calls_.size() > 0) more["tool_calls"] = std::exchange(calls_, Json::Array());
+    if (content_.empty() && more.size() == 0) return;  // reasoning that only its writer can read
+    messages_.push_back({.role = "assistant",
+                         .content = std::exchange(content_, {}),
+                         .more = more.size() > 0 ? more.Dump() : std::string()});
+  }
+
+  std::vector<Message> messages_;
+  bool is_open_ = false;  // a message of the assistant's
+  std::string content_, reasoning_;
+  Json calls_ = Json::Array();
+};
+
+std::vector<Message> InputOf(const JsonValue& body) {
+  Talk talk;
+  if (Says(body, "instructions")) talk.AddSystem(body.At("instructions").String());
+  const JsonValue input = body.At("input");
+  if (input.IsString()) {
+    std::vector<Message> messages = std::move(talk).Take();
+    messages.push_back({.role = "user", .content = input.String()});
+    return messages;
+  }
+  if (!input.IsArray() || input.size() == 0) input.Fail("a text or an array of items");
+  if (input.size() > kMostMessages) input.Fail("fewer items");
+  for (std::size_t i = 0; i < input.size(); ++i) talk.Add(input.At(i));
+  std::vector<Message> messages = std::move(talk).Take();
+  if (messages.empty()) input.Fail("a message");
+  return messages;
+}
+
+Json FunctionsOf(const JsonValue& list) {
+  if (!list.IsArray()) list.Fail("an array of tools");
+  Json tools = Json::Array();
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const JsonValue tool = list.At(i);
+    const JsonValue type = tool.At("type");
+    if (std::ranges::find(kPassedOver, type.String()) != kPassedOver.end()) continue;
+    if (type.String() != "function") type.Fail("'function'");
+    Json function = {{"name", tool.At("name").String()}};
+    if (Says(tool, "description")) function["description"] = tool.At("description").String();
+    if (Says(tool, "parameters")) function["parameters"] = tool.At("parameters").raw();
+    if (Says(tool, "strict")) function["strict"] = tool.At("strict").Flag();
+    tools.push_back({{"type", "function"}, {"function", std::move(function)}});
+  }
+  return tools;
+}
+
+void ReadTextFormat(const JsonValue& text, Request& request) {
+  if (!Says(text, "format")) return;
+  const JsonValue format = text.At("format");
+  const JsonValue type = format.At("type");
+  using Kind = AnswerRule::Kind;
+  if (type.String() == "json_object") {
+    request.rule = AnswerRule{.kind = Kind::kJsonObject, .text = {}};
+  } else if (type.String() == "json_schema") {
+    const JsonValue schema = format.At("schema");
+    if (!schema.IsObject()) schema.Fail("a JSON Schema, an object");
+    request.rule = AnswerRule{.kind = Kind::kJsonSchema, .text = schema.raw().Dump()};
+  } else if (type.String() != "text") {
+    type.Fail("'text', 'json_object' or 'json_schema'");
+  }
+}
+
+void RefuseWhatIsKept(const JsonValue& body) {
+  for (const char* key : {"previous_response_id", "conversation"}) {
+    if (Says(body, key)) body.At(key).Fail("nothing: responses are not kept, send the whole input");
+  }
+  if (Says(body, "prompt")) body.At("prompt").Fail("nothing: no prompts are kept");
+  if (Says(body, "background") && body.At("background").Flag()) {
+    body.At("background").Fail("false: responses are not kept");
+  }
+  if (Says(body, "top_logprobs") && body.At("top_logprobs").Count(0, kMostTopLogprobs) > 0) {
+    body.At("top_logprobs").Fail("0: /v1/chat/completions tells logprobs");
+  }
+}
+
+// As they were asked for, or null.
+Json EchoOf(const JsonValue& body) {
+  Json echo = Json::Object();
+  for (const char* key : {"instructions", "max_output_tokens", "metadata", "tools", "tool_choice",
+                          "temperature", "top_p", "text", "reasoning", "truncation", "user",
+                          "parallel_tool_calls", "prompt_cache_key", "service_tier"}) {
+    const Json* value = body.raw().Find(key);
+    echo[key] = value == nullptr ? Json() : *value;
+  }
+  const auto otherwise = [&echo](const char* key, Json value) {
+    if (echo.Find(key)->IsNull()) echo[key] = std::move(value);
+  };
+  otherwise("metadata", Json::Object());
+  otherwise("tools", Json::Array());
+  otherwise("tool_choice", "auto");
+  otherwise("parallel_tool_calls", true);
+  otherwise("text", Json{{"format", Json{{"type", "text"}}}});
+  otherwise("reasoning", Json{{"effort", nullptr}, {"summary", nullptr}});
+  otherwise("truncation", "disabled");
+  return echo;
+}
+
+ResponsesCall ResponsesCallOf(const JsonValue& body, const Request& defaults) {
+  if (!body.IsObject()) body.Fail("an object");
+  RefuseWhatIsKept(body);
+  ResponsesCall call{.ask = {}, .request = defaults, .echo = EchoOf(body)};
+  call.ask.chat.messages = InputOf(body);
+  if (Says(body, "tools")) call.ask.tools = FunctionsOf(body.At("tools"));
+  if (Says(body, "tool_choice")) {
+    ReadToolChoice(body.At("tool_choice"), /*nested=*/false, call.ask);
+  }
+  if (Says(body, "parallel_tool_calls")) call.ask.parallel = body.At("parallel_tool_calls").Flag();
+  ReadTemplateOptions(body, call.ask);
+  if (Says(body, "reasoning")) {
+    const JsonValue reasoning = body.At("reasoning");
+    if (!reasoning.IsObject()) reasoning.Fail("an object");
+    if (Says(reasoning, "effort")) SetEffort(reasoning.At("effort"), call.ask);
+  }
+  ReadGeneration(body, call.request);
+  if (Says(body, "text")) {
+    if (!body.At("text").IsObject()) body.At("text").Fail("an object");
+    ReadTextFormat(body.At("text"), call.request);
+  }
+  if (Says(body, "max_output_tokens")) {
+    call.request.max_tokens = body.At("max_output_tokens").Count(1, kMostTokensAsked);
+  }
+  if (Says(body, "stream")) call.stream = body.At("stream").Flag();
+  return call;
+}
+
+}  // namespace
+
+Result<ResponsesCall> ReadResponsesCall(std::string_view body, const Request& defaults) {
+  return ReadBody<ResponsesCall>(
+      body, [&](const JsonValue& json) { return ResponsesCallOf(json, defaults); });
+}
+
+}  // namespace troupe

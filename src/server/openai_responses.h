@@ -1,0 +1,30 @@
+// POST /v1/responses: what a request says, and how its answer is shown. Nothing is kept from one
+// request to the next: each brings all of its talk. Pure.
+#pragma once
+
+#include <troupe/request.h>
+
+#include <memory>
+#include <string_view>
+
+#include "base/status.h"
+#include "server/answer_format.h"
+#include "server/chat_ask.h"
+#include "server/openai_values.h"
+
+namespace troupe {
+
+struct ResponsesCall {
+  ChatAsk ask;
+  Request request;  // without its prompt, which is made of `ask`
+  bool stream = false;
+  Json echo = Json::Object();  // fields of the request that the response repeats
+};
+
+// `defaults`: of a request that says nothing, its seed drawn; max_tokens, if it says none.
+Result<ResponsesCall> ReadResponsesCall(std::string_view body, const Request& defaults);
+
+std::unique_ptr<AnswerFormat> MakeResponsesFormat(const ResponsesCall& call, OpenAiHead head,
+                                                  AnswerReading reading = {});
+
+}  // namespace troupe

@@ -1,0 +1,183 @@
+#include "server/openai_responses.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+
+namespace troupe {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+ResponsesCall ReadResponses(std::string_view body) {
+  return ReadResponsesCall(body, {.max_tokens = 77}).value();
+}
+
+std::string ErrorOfResponses(std::string_view fields) {
+  const auto call = ReadResponsesCall(fmt::format(R"({{"input":"Hi",{}}})", fields), {});
+  EXPECT_FALSE(call.ok()) << fields;
+  return call.ok() ? "" : call.status().message();
+}
+
+TEST(OpenAiResponses, ATextIsAMessageOfTheUsersAfterTheInstructions) {
+  const ResponsesCall call = ReadResponses(R"({"input":"Hi","instructions":"Be brief."})");
+  EXPECT_THAT(call.ask.chat.messages,
+              ElementsAre(Message{"system", "Be brief."}, Message{"user", "Hi"}));
+  EXPECT_EQ(call.request.max_tokens, 77u);
+}
+
+// The fields that Codex sends, and how it sends a talk back.
+constexpr const char* kCodex = R"({"model":"m","instructions":"You are an agent.","input":[
+    {"type":"message","role":"developer","content":[{"type":"input_text","text":"Ask first."}]},
+    {"type":"message","role":"user","content":[{"type":"input_text","text":"List the files."}]},
+    {"type":"reasoning","id":"rs_1","summary":[],"content":[{"type":"reasoning_text","text":"Hm."}],
+     "encrypted_content":null},
+    {"type":"message","role":"assistant","content":[{"type":"output_text","text":"I look."}]},
+    {"type":"function_call","call_id":"c1","name":"shell","arguments":"{\"command\":\"ls\"}"},
+    {"type":"function_call_output","call_id":"c1","output":"a.txt"}],
+  "tools":[{"type":"function","name":"shell","description":"runs","strict":false,"parameters":
+    {"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}},
+    {"type":"web_search"},{"type":"custom","name":"apply_patch"},{"type":"namespace"}],
+  "tool_choice":"auto","parallel_tool_calls":true,"reasoning":{"effort":"high","summary":"auto"},
+  "store":false,"stream":true,"include":["reasoning.encrypted_content"],"prompt_cache_key":"k",
+  "client_metadata":{"a":"b"},"text":{"verbosity":"medium"}})";
+
+TEST(OpenAiResponses, ATalkAsCodexSendsItIsAChat) {
+  const ResponsesCall call = ReadResponses(kCodex);
+  EXPECT_THAT(
+      call.ask.chat.messages,
+      ElementsAre(
+          Message{"system", "You are an agent.\n\nAsk first."}, Message{"user", "List the files."},
+          Message{"assistant", "I look.",
+                  R"({"reasoning_content":"Hm.","tool_calls":[{"id":"c1","type":"function",)"
+                  R"("function":{"name":"shell","arguments":"{\"command\":\"ls\"}"}}]})"},
+          Message{"tool", "a.txt", R"({"tool_call_id":"c1"})"}));
+  ASSERT_EQ(call.ask.tools.size(), 1u);
+  EXPECT_EQ(call.ask.tools[0].Find("function")->Find("name")->AsString(), "shell");
+  EXPECT_EQ(call.ask.options.Dump(), R"({"reasoning_effort":"high"})");
+  EXPECT_TRUE(call.stream);
+}
+
+TEST(OpenAiResponses, WhatWouldHaveToBeKeptOrIsNotKnownIsRefusedByItsField) {
+  for (const auto& [fields, place] :
+       {std::pair{R"("previous_response_id":"resp_1")", "previous_response_id: "},
+        {R"("conversation":"c")", "conversation: "},
+        {R"("background":true)", "background: "},
+        {R"("prompt":{"id":"p"})", "prompt: "},
+        {R"("top_logprobs":2)", "top_logprobs: "},
+        {R"("tools":[{"type":"teleport"}])", "tools[0].type: "},
+        {R"("tool_choice":{"type":"web_search"})", "tool_choice.type: "},
+        {R"("max_output_tokens":0)", "max_output_tokens: "},
+        {R"("text":{"format":{"type":"xml"}})", "text.format.type: "},
+        {R"("reasoning":{"effort":"huge"})", "reasoning.effort: "}}) {
+    EXPECT_THAT(ErrorOfResponses(fields), HasSubstr(place)) << fields;
+  }
+  const auto item = ReadResponsesCall(R"({"input":[{"type":"item_reference","id":"x"}]})", {});
+  EXPECT_THAT(item.status().message(), HasSubstr("input[0].type: "));
+  EXPECT_FALSE(ReadResponsesCall("{}", {}).ok());
+}
+
+TEST(OpenAiResponses, AnAnswerMayHaveToFollowASchema) {
+  const ResponsesCall call = ReadResponses(
+      R"({"input":"Hi","text":{"format":{"type":"json_schema","name":"n","schema":{"type":"integer"}}}})");
+  EXPECT_EQ(call.request.rule,
+            (AnswerRule{AnswerRule::Kind::kJsonSchema, R"({"type":"integer"})"}));
+}
+
+AnswerReading ReadingOfItems() {
+  AnswerReading reading;
+  reading.style = {
+      .reasoning_open = "<think>", .reasoning_close = "</think>", .calls = GeneralCallMarks()};
+  reading.options = {.reads_reasoning = true, .reads_calls = true};
+  return reading;
+}
+
+ChoiceAnswer AnswerWithCall(FinishReason finish = FinishReason::kEndToken) {
+  ChoiceAnswer choice;
+  choice.answer.text =
+      R"(<think>Hm.</think>I look.<tool_call>{"name": "find", "arguments": {"a": 1}}</tool_call>)";
+  choice.answer.finish = finish;
+  choice.answer.usage.prompt_tokens = 5;
+  choice.answer.usage.generated_tokens = 7;
+  return choice;
+}
+
+const OpenAiHead kHead = {.id = "resp_7", .model = "m", .created = 9};
+
+TEST(OpenAiResponses, AWholeAnswerIsItsItems) {
+  const auto format =
+      MakeResponsesFormat(ReadResponses(R"({"input":"Hi","store":true})"), kHead, ReadingOfItems());
+  const ChoiceAnswer choice = AnswerWithCall();
+  const Json body = Json::Parse(format->Whole({&choice, 1}).body).value();
+  EXPECT_EQ(body.Find("object")->AsString(), "response");
+  EXPECT_EQ(body.Find("status")->AsString(), "completed");
+  EXPECT_EQ(*body.Find("store"), Json(false));
+  const Json& output = *body.Find("output");
+  ASSERT_EQ(output.size(), 3u);
+  EXPECT_EQ(output[0].Find("type")->AsString(), "reasoning");
+  EXPECT_EQ((*output[1].Find("content"))[0].Find("text")->AsString(), "I look.");
+  EXPECT_EQ(output[2].Find("arguments")->AsString(), R"({"a": 1})");
+  EXPECT_EQ(output[2].Find("call_id")->AsString(), "call_7_0_2");
+  EXPECT_EQ(body.Find("usage")->Find("total_tokens")->AsCount(), 12u);
+  const ChoiceAnswer cut = AnswerWithCall(FinishReason::kLength);
+  EXPECT_THAT(MakeResponsesFormat(ReadResponses(R"({"input":"Hi"})"), kHead)->Whole({&cut, 1}).body,
+              HasSubstr(R"("incomplete_details":{"reason":"max_output_tokens"})"));
+}
+
+std::vector<Json> EventsIn(std::string_view stream) {
+  std::vector<Json> events;
+  while (!stream.empty()) {
+    const std::string_view event = stream.substr(0, stream.find("\n\n"));
+    stream.remove_prefix(event.size() + 2);
+    events.push_back(Json::Parse(event.substr(event.find("data: ") + 6)).value());
+  }
+  return events;
+}
+
+TEST(OpenAiResponses, AStreamTellsEachItemFromItsBeginningToItsEnd) {
+  const auto format =
+      MakeResponsesFormat(ReadResponses(R"({"input":"Hi"})"), kHead, ReadingOfItems());
+  const ChoiceAnswer choice = AnswerWithCall();
+  std::string stream = format->Open();
+  for (const char c : choice.answer.text) {
+    stream += format->Delta(0, {.text = {&c, 1}, .tokens = {}});
+  }
+  stream += format->Close(0, choice.answer);
+  stream += format->Last({&choice, 1});
+  const std::vector<Json> events = EventsIn(stream);
+  std::vector<std::string> kinds;
+  std::string arguments;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    EXPECT_EQ(events[i].Find("sequence_number")->AsCount(), i);
+    std::string kind = events[i].Find("type")->AsString().substr(9);  // without "response."
+    if (kind == "function_call_arguments.delta") {
+      arguments += events[i].Find("delta")->AsString();
+    }
+    if (kinds.empty() || kinds.back() != kind) kinds.push_back(std::move(kind));
+  }
+  EXPECT_THAT(kinds,
+              ElementsAre("created", "in_progress", "output_item.added", "content_part.added",
+                          "reasoning_text.delta", "reasoning_text.done", "content_part.done",
+                          "output_item.done", "output_item.added", "content_part.added",
+                          "output_text.delta", "output_text.done", "content_part.done",
+                          "output_item.done", "output_item.added", "function_call_arguments.delta",
+                          "function_call_arguments.done", "output_item.done", "completed"));
+  EXPECT_EQ(arguments, R"({"a": 1})");
+  const auto whole =
+      MakeResponsesFormat(ReadResponses(R"({"input":"Hi"})"), kHead, ReadingOfItems())
+          ->Whole({&choice, 1});
+  EXPECT_EQ(*events.back().Find("response"), Json::Parse(whole.body).value());
+}
+
+TEST(OpenAiResponses, AFailureAmidAStreamIsAResponseThatFailed) {
+  const auto format = MakeResponsesFormat(ReadResponses(R"({"input":"Hi"})"), kHead);
+  format->Open();
+  const std::string event = format->Failure(Status(Code::kDataLoss, "disk"));
+  EXPECT_THAT(event, HasSubstr("event: response.failed"));
+  EXPECT_THAT(event, HasSubstr(R"("error":{"code":"server_error","message":"disk"})"));
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,231 @@
+#include "text/answer_parts/call_grammar.h"
+
+#include <utility>
+#include <vector>
+
+#include "text/grammar/grammar_builder.h"
+#include "text/grammar/json_schema.h"
+#include "text/grammar/lazy_grammar.h"
+
+namespace troupe {
+namespace {
+
+using Sequence = GrammarSequence;
+
+GrammarItem Text(std::string_view text) { return GrammarItem::Text(text); }
+GrammarItem Maybe(std::string_view text) { return Text(text).Times(0, 1); }
+GrammarItem Maybe(const GrammarItem& item) { return item.Times(0, 1); }
+GrammarItem Any(const GrammarItem& item) { return item.Times(0, kUnbounded); }
+
+// Any text up to the mark, with it.
+Grammar Until(const std::string& mark) {
+  Grammar nothing{.rules = {{.name = "nothing", .alternatives = {{}}, .place = {}}}};
+  return AfterTriggers(std::move(nothing), {&mark, 1}, {.repeats = false, .may_be_missing = false})
+      .value();
+}
+
+class CallCompiler {
+ public:
+  CallCompiler(const AnswerStyle& style, const ToolSet& tools, const CallRules& rules)
+      : style_(style), marks_(style.calls), tools_(tools), rules_(rules) {}
+
+  Result<Grammar> Compile() {
+    if (tools_.empty()) return Take({Reasoning(), Otherwise()});
+    TROUPE_ASSIGN_OR_RETURN(const GrammarItem rest, RestOfCalls());
+    if (!rules_.must_call && !rules_.otherwise) {
+      return AfterTriggers(std::move(builder_).Take(rest.rule), Triggers(),
+                           {.repeats = rules_.parallel});
+    }
+    const GrammarItem again =
+        rules_.parallel && !RestHasAll()
+            ? Any(builder_.Add("again", {{Maybe("\n"), Text(FirstMark()), rest}}))
+            : Text("");
+    std::vector<Sequence> alternatives = {{Text(FirstMark()), rest, again}};
+    if (!rules_.must_call) alternatives.push_back({Otherwise()});
+    return Take({Reasoning(), builder_.Add("answer", std::move(alternatives))});
+  }
+
+ private:
+  Result<Grammar> Take(Sequence root) {
+    const GrammarItem item = builder_.Add("answer-with-reasoning", {std::move(root)});
+    return std::move(builder_).Take(item.rule);
+  }
+
+  bool IsHarmony() const { return marks_.syntax == CallSyntax::kHarmony; }
+  // Whether what follows the first mark holds all the calls of an answer.
+  bool RestHasAll() const {
+    return IsHarmony() || marks_.is_list ||
+           (!marks_.section_open.empty() && !marks_.one_in_section);
+  }
+
+  std::string FirstMark() const {
+    return IsHarmony() ? "<|channel|>commentary to=functions." : marks_.first();
+  }
+  std::vector<std::string> Triggers() const {
+    if (!IsHarmony()) return {FirstMark()};
+    return {FirstMark(), "<|channel|>analysis to=functions.", "<|start|>assistant to=functions."};
+  }
+
+  GrammarItem Reasoning() {
+    if (IsHarmony()) {
+      return Maybe(builder_.Add(
+          "reasoning", {{Text("<|channel|>analysis<|message|>"),
+                         builder_.AddGrammar(Until("<|end|>")), Text("<|start|>assistant")}}));
+    }
+    if (style_.reasoning_close.empty()) return Text("");
+    const GrammarItem rest = builder_.Add(
+        "reasoning",
+        {{builder_.AddGrammar(Until(style_.reasoning_close)), Text("\n").Times(0, 2)}});
+    if (rules_.starts_in_reasoning) return rest;
+    return Maybe(builder_.Add("own-reasoning", {{Text(style_.reasoning_open), rest}}));
+  }
+
+  GrammarItem Otherwise() {
+    const GrammarItem text =
+        rules_.otherwise ? builder_.AddGrammar(*rules_.otherwise) : Any(AnyCharacter());
+    if (!IsHarmony()) return text;
+    return builder_.Add("final", {{Text("<|channel|>final"), Maybe(" <|constrain|>json"),
+                                   Text("<|message|>"), text}});
+  }
+  static GrammarItem AnyCharacter() { return GrammarItem::Set({{0, kLastCodePoint}}); }
+
+  // What may follow the first mark.
+  Result<GrammarItem> RestOfCalls() {
+    std::vector<Sequence> calls;
+    for (const Tool& tool : tools_.all()) {
+      if (!rules_.only.empty() && tool.name != rules_.only) continue;
+      TROUPE_ASSIGN_OR_RETURN(Sequence call, CallOf(tool));
+      calls.push_back(std::move(call));
+    }
+    if (calls.empty()) {
+      return InvalidArgument("tool_choice: there is no tool '{}'", rules_.only);
+    }
+    const GrammarItem call = builder_.Add("call", std::move(calls));
+    const auto more = [&](const Sequence& sequence) {
+      return rules_.parallel ? Any(builder_.Add("more-calls", {sequence})) : Text("");
+    };
+    if (marks_.is_list) {
+      return builder_.Add(
+          "calls", {{Maybe("\n"), Text("["), call, more({Text(","), Maybe(" "), call}), Text("]"),
+                     Maybe("\n"), Text(marks_.close)}});
+    }
+    if (marks_.syntax == CallSyntax::kJson) {
+      return builder_.Add("calls", {{Maybe("\n"), call, Maybe("\n"), Text(marks_.close)}});
+    }
+    if (marks_.section_open.empty()) return call;
+    const GrammarItem open = Text(marks_.open);
+    const GrammarItem others = marks_.one_in_section ? Text("") : more({Maybe("\n"), open, call});
+    return builder_.Add(
+        "calls", {{Maybe("\n"), open, call, others, Maybe("\n"), Text(marks_.section_close)}});
+  }
+
+  // From after its mark to its end.
+  Result<Sequence> CallOf(const Tool& tool) {
+    if (marks_.syntax == CallSyntax::kTagged) return TaggedCall(tool);
+    TROUPE_ASSIGN_OR_RETURN(const GrammarItem arguments, ArgumentsOf(tool));
+    if (IsHarmony()) {
+      const GrammarItem kind =
+          builder_.Add("kind", {{Text(" "), Maybe("<|constrain|>"), Text("json")}});
+      return Sequence{Text(tool.name), Maybe("<|channel|>commentary"), Maybe(kind),
+                      Text("<|message|>"), arguments};
+    }
+    if (marks_.syntax == CallSyntax::kNamed) {
+      return Sequence{Text(tool.name + marks_.name_end), arguments, Text(marks_.close)};
+    }
+    const GrammarItem id = builder_.Add(
+        "id", {{Text(","), Maybe(" "), Text("\"id\":"), Maybe(" "), Text("\""),
+                GrammarItem::Set({{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}).Times(9, 9), Text("\"")}});
+    return Sequence{Text("{\"name\":"),
+                    Maybe(" "),
+                    Text(Json(tool.name).Dump() + ","),
+                    Maybe(" "),
+                    Text("\"arguments\":"),
+                    Maybe(" "),
+                    arguments,
+                    marks_.is_list ? Maybe(id) : Text(""),
+                    Text("}")};
+  }
+
+  Result<GrammarItem> ArgumentsOf(const Tool& tool) {
+    Json schema = tool.parameters;
+    if (schema.Find("type") == nullptr) schema["type"] = "object";
+    return Values(schema, tool, "object");
+  }
+
+  // Those of a schema, or any that the rule for JSON has.
+  Result<GrammarItem> Values(const Json& schema, const Tool& tool, std::string_view any) {
+    const Result<Grammar> grammar = CompileJsonSchema(schema);
+    if (grammar.ok()) return builder_.AddGrammar(*grammar);
+    if (!tool.is_strict) return builder_.Json(any);
+    return Status(grammar.status()).WithContext(fmt::format("tools: '{}'", tool.name));
+  }
+
+  Result<Sequence> TaggedCall(const Tool& tool) {
+    const GrammarItem line = Maybe("\n");
+    Sequence call = {Text(tool.name + marks_.name_end), line};
+    const Json* const properties = tool.parameters.Find("properties");
+    if (properties != nullptr) {
+      for (const Json::Member& member : properties->members()) {
+        TROUPE_ASSIGN_OR_RETURN(const GrammarItem value, TaggedValue(tool, member.value));
+        Sequence parts = {Text(marks_.key_open + member.key + marks_.key_end), line};
+        if (!marks_.value_open.empty()) parts.push_back(Text(marks_.value_open));
+        parts.push_back(value);
+        parts.push_back(line);
+        const GrammarItem argument = builder_.Add("argument", {std::move(parts)});
+        call.push_back(IsRequired(tool, member.key) ? argument : Maybe(argument));
+      }
+    }
+    call.push_back(Text(marks_.close));
+    return call;
+  }
+
+  Result<GrammarItem> TaggedValue(const Tool& tool, const Json& schema) {
+    if (IsOnlyText(schema) && schema.Find("enum") == nullptr) {
+      if (!until_value_end_) until_value_end_ = builder_.AddGrammar(Until(marks_.value_end));
+      return *until_value_end_;
+    }
+    std::vector<Sequence> values;
+    if (IsOnlyText(schema)) {
+      for (const Json& value : schema.Find("enum")->items()) {
+        if (value.IsString()) values.push_back({Text(value.AsString())});
+      }
+    } else {
+      Json whole = schema;
+      for (const char* shared : {"$defs", "definitions"}) {
+        if (const Json* found = tool.parameters.Find(shared);
+            found != nullptr && whole.IsObject()) {
+          whole[shared] = *found;
+        }
+      }
+      TROUPE_ASSIGN_OR_RETURN(const GrammarItem value, Values(whole, tool, "value"));
+      values.push_back({value});
+    }
+    return builder_.Add("value", {{builder_.Add("values", std::move(values)), Maybe("\n"),
+                                   Text(marks_.value_end)}});
+  }
+
+  static bool IsRequired(const Tool& tool, const std::string& name) {
+    const Json* required = tool.parameters.Find("required");
+    if (required == nullptr || !required->IsArray()) return false;
+    for (const Json& one : required->items()) {
+      if (one == Json(name)) return true;
+    }
+    return false;
+  }
+
+  const AnswerStyle& style_;
+  const CallMarks& marks_;
+  const ToolSet& tools_;
+  const CallRules& rules_;
+  GrammarBuilder builder_;
+  std::optional<GrammarItem> until_value_end_;
+};
+
+}  // namespace
+
+Result<Grammar> CallGrammar(const AnswerStyle& style, const ToolSet& tools,
+                            const CallRules& rules) {
+  return CallCompiler(style, tools, rules).Compile();
+}
+
+}  // namespace troupe

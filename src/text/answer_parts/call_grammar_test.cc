@@ -1,0 +1,158 @@
+#include "text/answer_parts/call_grammar.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/rng.h"
+#include "testing/test_seed.h"
+#include "text/answer_parts/answer_parser.h"
+#include "text/grammar/gbnf.h"
+#include "text/grammar/json_grammar.h"
+#include "text/grammar/matcher.h"
+
+namespace troupe {
+namespace {
+
+const char* const kTwoTools = R"([
+  {"type": "function", "function": {"name": "find", "parameters": {"type": "object",
+    "properties": {"text": {"type": "string", "maxLength": 5}, "most": {"type": "integer"}},
+    "required": ["text"], "additionalProperties": false}}},
+  {"type": "function", "function": {"name": "stop"}}])";
+
+const char* const kTemplates[] = {"<think></think><tool_call>",
+                                  "<tool_call><function=x><parameter=y>",
+                                  "<tool_call><arg_key>",
+                                  "<think></think><｜tool▁calls▁begin｜>",
+                                  "<｜tool▁calls▁begin｜>```json",
+                                  "[TOOL_CALLS] [ARGS]",
+                                  "[TOOL_CALLS]",
+                                  "<|tool_call|>",
+                                  "<|channel|><|message|>",
+                                  "<function=",
+                                  "<tool_calls>["};
+
+std::shared_ptr<const ToolSet> ToolsOf(const char* json = kTwoTools) {
+  return std::make_shared<ToolSet>(ToolSet::Of(*Json::Parse(json)).value());
+}
+
+Matcher MatcherOf(const char* style, const CallRules& rules, const char* tools = kTwoTools) {
+  const Grammar grammar = CallGrammar(RecogniseAnswerStyle(style), *ToolsOf(tools), rules).value();
+  EXPECT_TRUE(Validate(grammar).ok());
+  // As a request carries it.
+  return Matcher(Automaton::Compile(ParseGbnf(ToString(grammar)).value()).value());
+}
+
+bool Fits(const char* style, const CallRules& rules, std::string_view text) {
+  Matcher matcher = MatcherOf(style, rules);
+  return matcher.Accept(text).value() && matcher.CanEnd().value();
+}
+
+constexpr const char* kWithReasoning = "<think></think><tool_call>";
+
+TEST(CallGrammar, AnAnswerIsFreeUntilItCalls) {
+  const auto call = [](std::string arguments) {
+    return "<tool_call>\n{\"name\": \"find\", \"arguments\": " + arguments + "}\n</tool_call>";
+  };
+  EXPECT_TRUE(Fits(kWithReasoning, {}, "No call."));
+  EXPECT_TRUE(
+      Fits(kWithReasoning, {}, "Yes: " + call(R"({"text": "a"})") + call(R"({"text": "b"})")));
+  EXPECT_FALSE(Fits(kWithReasoning, {}, call(R"({"most": 1})")));
+  EXPECT_FALSE(Fits(kWithReasoning, {}, call(R"({"text": "far too long"})")));
+  EXPECT_FALSE(Fits(kWithReasoning, {}, "<tool_call>\n{\"name\": \"other\""));
+  EXPECT_FALSE(Fits(kWithReasoning, {.parallel = false}, call(R"({"text": "a"})") + " and"));
+}
+
+TEST(CallGrammar, ACallThatIsAskedForComesAtOnceOrAfterReasoning) {
+  const CallRules must = {.must_call = true, .only = "stop"};
+  EXPECT_FALSE(Fits(kWithReasoning, must, "No call."));
+  EXPECT_FALSE(Fits(kWithReasoning, must, ""));
+  EXPECT_TRUE(
+      Fits(kWithReasoning, must, R"(<tool_call>{"name":"stop","arguments":{}}</tool_call>)"));
+  EXPECT_TRUE(Fits(kWithReasoning, must,
+                   "<think>Hm.</think>\n\n"
+                   R"(<tool_call>{"name":"stop","arguments":{}}</tool_call>)"));
+  EXPECT_FALSE(Fits(kWithReasoning, must, R"(<tool_call>{"name":"find")"));
+  EXPECT_TRUE(Fits(kWithReasoning, {.must_call = true, .starts_in_reasoning = true},
+                   R"(Hm.</think><tool_call>{"name":"stop","arguments":{}}</tool_call>)"));
+  EXPECT_EQ(CallGrammar(RecogniseAnswerStyle(kWithReasoning), *ToolsOf(), {.only = "none"})
+                .status()
+                .code(),
+            Code::kInvalidArgument);
+}
+
+TEST(CallGrammar, AnAnswerWithoutCallsMayHaveAGrammarOfItsOwn) {
+  const CallRules json = {.otherwise = JsonObjectGrammar()};
+  EXPECT_TRUE(Fits(kWithReasoning, json, R"({"a": 1})"));
+  EXPECT_FALSE(Fits(kWithReasoning, json, "text"));
+  EXPECT_TRUE(
+      Fits(kWithReasoning, json, R"(<tool_call>{"name":"stop","arguments":{}}</tool_call>)"));
+  EXPECT_TRUE(Fits("<|channel|><|message|>", json,
+                   "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>final"
+                   "<|message|>{}"));
+}
+
+TEST(CallGrammar, ASchemaThatIsNotUnderstoodIsRefusedForAStrictToolOnly) {
+  const std::string begin = R"([{"type": "function", "function": {"name": "f", )";
+  const std::string end = R"("parameters": {"type": "object", "not": {"required": ["x"]}}}}])";
+  const ToolSet lax = *ToolsOf((begin + end).c_str());
+  const ToolSet strict = *ToolsOf((begin + R"("strict": true, )" + end).c_str());
+  const AnswerStyle style = RecogniseAnswerStyle(kWithReasoning);
+  EXPECT_TRUE(CallGrammar(style, lax, {}).ok());
+  EXPECT_THAT(CallGrammar(style, strict, {}).status().message(), testing::HasSubstr("'f'"));
+}
+
+// A text that the grammar allows, drawn byte by byte; short, as ends are taken where they may be.
+std::string Drawn(Matcher matcher, Rng& rng) {
+  std::string text;
+  while (text.size() < 400) {
+    if (matcher.IsDone().value() || (matcher.CanEnd().value() && rng.Below(2) == 0)) return text;
+    const std::bitset<256> allowed = matcher.AllowedBytes().value();
+    std::vector<char> bytes;
+    for (std::size_t byte = 0; byte < 256; ++byte) {
+      if (allowed[byte]) bytes.push_back(static_cast<char>(byte));
+    }
+    // Marks end what else would go on for ever.
+    char next = bytes[rng.Below(bytes.size())];
+    if (allowed['<'] && rng.Below(3) == 0) next = '<';
+    if (allowed['"'] && rng.Below(3) == 0) next = '"';
+    EXPECT_TRUE(matcher.Accept({&next, 1}).value());
+    text += next;
+  }
+  return {};
+}
+
+TEST(CallGrammar, WhatItForcesIsReadAsCallsOfEachSyntax) {
+  Rng rng(TestSeed());
+  for (const char* chat_template : kTemplates) {
+    const AnswerStyle style = RecogniseAnswerStyle(chat_template);
+    ASSERT_NE(style.calls.syntax, CallSyntax::kNone);
+    const CallRules rules = {.must_call = true};
+    const Matcher matcher = MatcherOf(chat_template, rules);
+    int read = 0;
+    for (int round = 0; round < 300; ++round) {
+      const std::string text = Drawn(matcher, rng);
+      if (text.empty()) continue;
+      AnswerParser parser(style, {.reads_calls = true}, ToolsOf());
+      AnswerEvents events = parser.Push(text);
+      for (AnswerEvent& event : parser.Finish()) events.push_back(std::move(event));
+      std::string name, arguments;
+      for (const AnswerEvent& event : events) {
+        ASSERT_NE(event.kind, AnswerEvent::Kind::kContent) << chat_template << "\n" << text;
+        if (event.kind == AnswerEvent::Kind::kCall) {
+          name = event.text;
+          arguments.clear();
+        }
+        if (event.kind == AnswerEvent::Kind::kArguments) arguments += event.text;
+      }
+      ASSERT_TRUE(name == "find" || name == "stop") << text;
+      const auto json = Json::Parse(arguments);
+      ASSERT_TRUE(json && json->IsObject()) << text;
+      ASSERT_TRUE(name != "find" || json->Find("text")->IsString()) << text;
+      ++read;
+    }
+    EXPECT_GT(read, 30) << chat_template;
+  }
+}
+
+}  // namespace
+}  // namespace troupe
