@@ -29,7 +29,7 @@ struct GenerateOptions {
   std::size_t max_tokens = 128;
   Sampling sampler;
   std::vector<std::string> stop;
-  bool ignore_end = false;  // goes on past the tokens that end an answer
+  bool ignore_end = false;          // goes on past the tokens that end an answer
   std::vector<TokenId> shown = {};  // special tokens whose names are text, in ascending order
   // Which tokens may come next: of this answer alone. Null: all.
   std::shared_ptr<TokenConstraint> constraint = {};
