@@ -202,7 +202,7 @@ class ResponsesFormat final : public AnswerFormat {
     if (answer == nullptr) return json;
     const Usage& usage = answer->answer.usage;
     json["usage"] = {{"input_tokens", usage.prompt_tokens},
-                     {"input_tokens_details", Json{{"cached_tokens", 0}}},
+                     {"input_tokens_details", Json{{"cached_tokens", usage.cached_tokens}}},
                      {"output_tokens", usage.generated_tokens},
                      {"output_tokens_details", Json{{"reasoning_tokens", 0}}},
                      {"total_tokens", usage.prompt_tokens + usage.generated_tokens}};
