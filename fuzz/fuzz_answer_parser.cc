@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/json.h"
 #include "text/answer_parts/answer_parser.h"
 
 namespace troupe {
@@ -22,12 +23,21 @@ constexpr std::string_view kTemplates[] = {"<think></think><tool_call>",
                                            "[TOOL_CALLS]",
                                            "<|tool_call|>",
                                            "<|channel|><|message|>",
-                                           "<function="};
+                                           "<function=",
+                                           "<think></think><|tool_calls_section_begin|>",
+                                           "<think></think><minimax:tool_call>",
+                                           "<|start_header_id|>ipython<|end_header_id|>"
+                                           "\"parameters\""};
+
+std::shared_ptr<const ToolSet> Tools() {
+  static const auto tools = std::make_shared<const ToolSet>(
+      ToolSet::Of(*Json::Parse(R"([{"type": "function", "function": {"name": "f"}}])")).value());
+  return tools;
+}
 
 AnswerEvents Parse(std::uint8_t choice, std::string_view text, std::size_t piece) {
   const AnswerStyle style = RecogniseAnswerStyle(kTemplates[choice % std::size(kTemplates)]);
-  AnswerParser parser(style, {.reads_calls = true, .starts_in_reasoning = choice >= 128},
-                      std::make_shared<ToolSet>());
+  AnswerParser parser(style, {.reads_calls = true, .starts_in_reasoning = choice >= 128}, Tools());
   AnswerEvents joined;
   const auto take = [&](const AnswerEvents& events) {
     for (const AnswerEvent& event : events) AddEvent(event.kind, event.text, joined);

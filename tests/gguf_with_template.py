@@ -35,6 +35,7 @@ def _value_bytes(value):
 
 
 def copy(source, target, template, control_tokens=()):
+    """Gives the ids of the control tokens."""
     data = source.read_bytes()
     file = io.BytesIO(data)
     magic, version, tensors, pairs = struct.unpack("<IIQQ", file.read(24))
@@ -55,8 +56,8 @@ def copy(source, target, template, control_tokens=()):
     types = metadata.setdefault("tokenizer.ggml.token_type",
                                 [_ARRAY, struct.pack(f"<IQ{len(tokens)}i", 5, len(tokens), *[1] * len(tokens))])
     types[1] = bytearray(types[1])
-    for i, token in enumerate(control_tokens, 1):
-        place = len(tokens) - 8 - i
+    places = [len(tokens) - 9 - i for i in range(len(control_tokens))]
+    for place, token in zip(places, control_tokens):
         tokens[place] = token.encode()
         struct.pack_into("<i", types[1], 12 + 4 * place, _CONTROL)
     types[1] = bytes(types[1])
@@ -67,3 +68,4 @@ def copy(source, target, template, control_tokens=()):
         head += _text(key.encode()) + struct.pack("<I", kind) + _value_bytes(value)
     head += data[infos:end_of_infos]
     target.write_bytes(head + bytes(-len(head) % alignment) + data[begin:])
+    return places

@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "troupe/batch_use.h"
 #include "troupe/bytes.h"
 #include "troupe/model_options.h"
 #include "troupe/plan.h"
@@ -72,7 +73,9 @@ struct Metrics {
   std::uint64_t passes = 0, failed_passes = 0;
   double pass_seconds = 0;
   std::uint64_t prompt_tokens = 0, generated_tokens = 0;
+  PassRowCounts pass_rows;  // of passes that did not fail
   PrefixCacheUse prefix_cache;
+  KvPages kv_pages;
   ExpertUsage experts;
 };
 
@@ -128,9 +131,10 @@ class Model {
   Model& operator=(const Model&) = delete;
 
   // Does not wait for other requests. kInvalidArgument: the request could never be answered.
-  // kResourceExhausted: its prompt is longer than the context. kUnavailable: the queue is full; try
-  // again after Status::retry_after() seconds. kUnimplemented: a chat in a format that is not
-  // known. kFailedPrecondition: the model was closed, or opened without what the request asks for.
+  // kResourceExhausted: its prompt is longer than the context. kUnavailable: the queue is full, or
+  // the rules of other requests leave this one's no room; try again after Status::retry_after()
+  // seconds. kUnimplemented: a chat in a format that is not known. kFailedPrecondition: the model
+  // was closed, or opened without what the request asks for.
   Result<Generation> Start(Request request, Callbacks callbacks = {});
 
   // Ends all requests with kCancelled after the pass that runs, and waits until that is done and no

@@ -39,9 +39,18 @@ struct Conversation {
   bool operator==(const Conversation&) const = default;
 };
 
-// A text to go on from; exact tokens; or a chat, in the model's own format, ending where the
-// assistant's answer begins.
-using Prompt = std::variant<std::string, std::vector<TokenId>, std::vector<Message>, Conversation>;
+// A text of which the answer is a missing part, as in an editor: for models that were trained to
+// fill in the middle.
+struct Gap {
+  std::string before, after;
+
+  bool operator==(const Gap&) const = default;
+};
+
+// A text to go on from; exact tokens; a chat, in the model's own format, ending where the
+// assistant's answer begins; or a text with a gap.
+using Prompt =
+    std::variant<std::string, std::vector<TokenId>, std::vector<Message>, Conversation, Gap>;
 
 // How the next token is chosen. The same seed gives the same answer on every machine.
 struct Sampling {
@@ -77,6 +86,28 @@ struct AnswerRule {
   bool operator==(const AnswerRule&) const = default;
 };
 
+// Where an answer reasons before it answers: between texts that the model writes around that. Its
+// tokens, without those of the marks, are counted (Usage::reasoning_tokens) and may be limited.
+// Marks that are special tokens are seen with Request::show_marks alone.
+struct Reasoning {
+  std::string open = {};                 // as "<think>"; only blanks may come before it
+  std::vector<std::string> closes = {};  // any of these ends it: "</think>", the mark of a call
+  bool begun = false;                    // the prompt has opened it
+  bool comes_again = false;              // it may open anywhere in an answer, and more than once
+  // After that many tokens `end` is written in place of what the model would choose: a few tokens
+  // later where a character or a mark has begun. A rule of the request has to allow it.
+  std::optional<std::size_t> most_tokens = {};
+  std::string end = {};  // as "</think>"; its special tokens are written by their names
+
+  bool operator==(const Reasoning&) const = default;
+};
+
+// How what a model makes of each token of a text becomes one vector.
+enum class Pooling {
+  kMean,  // of all tokens
+  kLast,  // of the last one
+};
+
 struct Request {
   Prompt prompt;
   std::size_t max_tokens = 128;
@@ -88,6 +119,9 @@ struct Request {
   bool show_marks = false;
   // Of models that were opened with ModelOptions::answer_rules.
   std::optional<AnswerRule> rule = {};
+  std::optional<Reasoning> reasoning = {};
+  // No text is wanted, but the prompt as a vector (Answer::embedding).
+  std::optional<Pooling> embed = {};
   // Answered exactly even if the model was opened to lose quality for speed.
   bool exact = false;
   // After this time the request fails; of those that wait, the most urgent is read first.
@@ -115,6 +149,8 @@ struct Answer {
   std::vector<TokenId> tokens;  // generated, without the one that ended the answer
   FinishReason finish = FinishReason::kLength;
   std::string stopped_by;  // the stop string, of kStopString
+  // Of Request::embed: the model's width of numbers, of length 1.
+  std::vector<float> embedding = {};
   Usage usage;
 };
 

@@ -38,7 +38,7 @@ struct ExpertMap {
   // An entry for each expert, layer after layer.
   std::vector<ExpertPlace> places;
   // The share of the last tokens (some 64) that chose the expert, 0 to 1. Counting begins with the
-  // first look at a model's state, and rests when nobody looks for long.
+  // first look at a model's state, and stops some time after the last.
   std::vector<float> heat;
 };
 

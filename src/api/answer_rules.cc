@@ -1,5 +1,7 @@
 #include "api/answer_rules.h"
 
+#include <utility>
+
 #include "base/json.h"
 #include "text/grammar/automaton.h"
 #include "text/grammar/gbnf.h"
@@ -9,10 +11,17 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t kMostKept = 4;
-constexpr TokenMaskLimits kLimits = {.kept = 4_MiB, .states_kept = 2048, .states_at_most = 16384};
-constexpr Bytes kBytesOfOne = kLimits.kept + 4_MiB;  // and its automaton and states
-constexpr std::uint64_t kBytesOfToken = 96;          // in the tree of all of them
+constexpr std::uint64_t kBytesOfToken = 96;  // in the tree of all of them
+constexpr Bytes kBytesBeside = 2_KiB;        // of a rule beside its text and automaton
+constexpr double kRetrySeconds = 2;          // until a request that has a rule may have ended
+
+// Vectors may double beyond states_bytes, which while_found has room for; the cells take half of
+// what each request has.
+constexpr TokenMaskLimits kLimits = {.kept = 4_MiB,
+                                     .states_kept = 2048,
+                                     .states_at_most = 16384,
+                                     .states_bytes = 6_MiB,
+                                     .stacks = {.cells = 8000}};
 
 }  // namespace
 
@@ -38,26 +47,77 @@ Result<Grammar> GrammarOf(const AnswerRule& rule) {
 }
 
 Bytes AnswerRules::MostBytes(std::size_t vocabulary, std::uint32_t requests) {
-  return Bytes(vocabulary * kBytesOfToken) + (kMostKept + requests) * kBytesOfOne;
+  constexpr AnswerRuleLimits kMost;
+  return Bytes(vocabulary * kBytesOfToken) + kMost.rules + kMost.found + kMost.while_found +
+         requests * kMost.each;
+}
+
+AnswerRules::AnswerRules(const Tokenizer& tokenizer, std::span<const TokenId> marks,
+                         const AnswerRuleLimits& limits)
+    : vocab_(MakeVocabTrie(tokenizer, marks)),
+      limits_(limits),
+      found_(std::make_shared<MaskMemory>(limits.found)) {}
+
+std::shared_ptr<TokenMasks> AnswerRules::Find(const AnswerRule& rule) {
+  for (auto at = compiled_.begin(); at != compiled_.end(); ++at) {
+    if (at->rule != rule) continue;
+    compiled_.splice(compiled_.begin(), compiled_, at);
+    return compiled_.front().masks;
+  }
+  return nullptr;
+}
+
+bool AnswerRules::MakeRoom(Bytes size) {
+  for (auto at = compiled_.end(); used_ + size > limits_.rules && at != compiled_.begin();) {
+    --at;
+    if (at->masks.use_count() > 1) continue;
+    used_ -= at->size;
+    at = compiled_.erase(at);
+  }
+  return used_ + size <= limits_.rules;
 }
 
 Result<std::shared_ptr<TokenConstraint>> AnswerRules::For(const AnswerRule& rule,
                                                           bool shows_marks) {
   {
     const MutexLock lock(mu_);
-    for (auto at = kept_.begin(); at != kept_.end(); ++at) {
-      if (at->first != rule) continue;
-      kept_.splice(kept_.begin(), kept_, at);
-      return std::make_shared<TokenConstraint>(kept_.front().second, shows_marks);
+    if (auto known = Find(rule)) {
+      return std::make_shared<TokenConstraint>(std::move(known), shows_marks);
     }
   }
   TROUPE_ASSIGN_OR_RETURN(const Grammar grammar, GrammarOf(rule));
-  TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<const Automaton> automaton, Automaton::Compile(grammar));
-  auto masks = std::make_shared<TokenMasks>(std::move(automaton), vocab_, kLimits);
+  const std::size_t most_nodes = limits_.rules.count() / sizeof(AutomatonNode);
+  TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<const Automaton> automaton,
+                          Automaton::Compile(grammar, most_nodes));
+  const Bytes size = automaton->bytes() + Bytes(rule.text.size()) + kBytesBeside;
+  if (size > limits_.rules) {
+    return InvalidArgument("a rule for the answer that takes {}, expected at most {}",
+                           ToString(size), ToString(limits_.rules));
+  }
   const MutexLock lock(mu_);
-  kept_.emplace_front(rule, masks);
-  if (kept_.size() > kMostKept) kept_.pop_back();
+  std::shared_ptr<TokenMasks> masks = Find(rule);  // compiled by another thread meanwhile
+  if (masks == nullptr) {
+    if (!MakeRoom(size)) {
+      return Error(Code::kUnavailable,
+                   "a rule for the answer takes {}, and those of the requests under way {} of {}",
+                   ToString(size), ToString(used_), ToString(limits_.rules))
+          .WithRetryAfter(kRetrySeconds);
+    }
+    masks = std::make_shared<TokenMasks>(std::move(automaton), vocab_, kLimits, found_);
+    compiled_.push_front({.rule = rule, .masks = masks, .size = size});
+    used_ += size;
+  }
   return std::make_shared<TokenConstraint>(std::move(masks), shows_marks);
+}
+
+std::size_t AnswerRules::kept() const {
+  const MutexLock lock(mu_);
+  return compiled_.size();
+}
+
+Bytes AnswerRules::rule_bytes() const {
+  const MutexLock lock(mu_);
+  return used_;
 }
 
 }  // namespace troupe

@@ -1,5 +1,6 @@
-// The rules of requests (troupe/request.h) as constraints over one model's vocabulary. The last few
-// are kept compiled, with what was found of them, for requests that come with the same rule.
+// The rules of requests (troupe/request.h) as constraints over one model's vocabulary. All rules of
+// a model share memory of a fixed size: those in use are there, and those that were used stay, with
+// what was found of them, until others want their room. Why so much: docs/design/server.md.
 #pragma once
 
 #include <troupe/request.h>
@@ -9,7 +10,6 @@
 #include <list>
 #include <memory>
 #include <span>
-#include <utility>
 
 #include "base/bytes.h"
 #include "base/mutex.h"
@@ -23,23 +23,47 @@ namespace troupe {
 // kInvalidArgument: the schema or grammar is none, or has a keyword that is not known.
 Result<Grammar> GrammarOf(const AnswerRule& rule);
 
+struct AnswerRuleLimits {
+  Bytes rules = 8_MiB;         // compiled, of all requests that run or wait, and those kept
+  Bytes found = 8_MiB;         // the tokens that may come at places of all of them
+  Bytes while_found = 16_MiB;  // beside these, while a place is looked at
+  Bytes each = 1_MiB;          // where one request stands in its rule
+};
+
 class AnswerRules {
  public:
   // That one of a model with such a vocabulary may come to take, with as many requests at a time.
   static Bytes MostBytes(std::size_t vocabulary, std::uint32_t requests);
 
   // `marks`: special tokens that are text of the answers that show them.
-  explicit AnswerRules(const Tokenizer& tokenizer, std::span<const TokenId> marks = {})
-      : vocab_(MakeVocabTrie(tokenizer, marks)) {}
+  explicit AnswerRules(const Tokenizer& tokenizer, std::span<const TokenId> marks = {},
+                       const AnswerRuleLimits& limits = {});
 
-  // Any thread; what it gives is the engine's thread's. Fails as GrammarOf does.
+  // Any thread; what it gives is the engine's thread's. Fails as GrammarOf does; kInvalidArgument
+  // as well for a rule larger than all the room, and kUnavailable with a time to come again if
+  // requests under way have taken it.
   Result<std::shared_ptr<TokenConstraint>> For(const AnswerRule& rule, bool shows_marks = false);
 
+  std::size_t kept() const;  // rules that are compiled
+  Bytes rule_bytes() const;  // that they take
+
  private:
+  struct Compiled {
+    AnswerRule rule;
+    std::shared_ptr<TokenMasks> masks;
+    Bytes size;
+  };
+
+  std::shared_ptr<TokenMasks> Find(const AnswerRule& rule) TROUPE_REQUIRES(mu_);
+  // Drops rules that no request uses, those that were not used for longest first.
+  bool MakeRoom(Bytes size) TROUPE_REQUIRES(mu_);
+
   const std::shared_ptr<const VocabTrie> vocab_;
-  Mutex mu_;
-  // The last one used first.
-  std::list<std::pair<AnswerRule, std::shared_ptr<TokenMasks>>> kept_ TROUPE_GUARDED_BY(mu_);
+  const AnswerRuleLimits limits_;
+  const std::shared_ptr<MaskMemory> found_;
+  mutable Mutex mu_;
+  std::list<Compiled> compiled_ TROUPE_GUARDED_BY(mu_);  // the last one used first
+  Bytes used_ TROUPE_GUARDED_BY(mu_);
 };
 
 }  // namespace troupe

@@ -4,8 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "api/tiny_model_for_test.h"
 #include "base/json.h"
+#include "text/tiny_vocab_for_test.h"
 
 namespace troupe {
 namespace {
@@ -78,6 +83,64 @@ TEST_F(AnswerRulesTest, ARuleThatIsNoneIsRefusedWithItsReason) {
   EXPECT_THAT(error({Kind::kJsonSchema, "{"}), HasSubstr("schema: not JSON"));
   EXPECT_THAT(error({Kind::kJsonSchema, R"({"type":"object","minProperties":1})"}),
               HasSubstr("minProperties"));
+}
+
+// A grammar of its own, of about 36 bytes a letter.
+AnswerRule RuleOf(int number, std::size_t letters = 1000) {
+  std::string text = "root ::= \"" + std::to_string(number) + " ";
+  return {Kind::kGrammar, text + std::string(letters, 'a') + "\""};
+}
+
+class AnswerRuleMemory : public testing::Test {
+ protected:
+  const std::unique_ptr<Tokenizer> tokenizer_ = MakeTokenizer(TinyByteLevelVocab()).value();
+  AnswerRules rules_{*tokenizer_, {}, {.rules = 200_KiB}};
+};
+
+TEST_F(AnswerRuleMemory, RulesStayAsLongAsThereIsRoom) {
+  const auto first = rules_.For(RuleOf(0)).value();
+  EXPECT_EQ(rules_.kept(), 1u);
+  const Bytes of_one = rules_.rule_bytes();
+  EXPECT_GT(of_one, 30_KiB);
+  ASSERT_TRUE(rules_.For(RuleOf(0)).ok());
+  EXPECT_EQ(rules_.rule_bytes(), of_one);
+  for (int number = 1; number < 50; ++number) {
+    ASSERT_TRUE(rules_.For(RuleOf(number)).ok()) << number;
+    ASSERT_LE(rules_.rule_bytes(), 200_KiB);
+  }
+  EXPECT_EQ(rules_.kept(), 200_KiB / of_one);
+  // The one in use is still there: it is not compiled again.
+  const Bytes all = rules_.rule_bytes();
+  ASSERT_TRUE(rules_.For(RuleOf(0)).ok());
+  EXPECT_EQ(rules_.rule_bytes(), all);
+}
+
+TEST_F(AnswerRuleMemory, RulesOfRequestsUnderWayLetOthersComeAgain) {
+  std::vector<std::shared_ptr<TokenConstraint>> under_way;
+  Status refused;
+  for (int number = 0; refused.ok(); ++number) {
+    auto constraint = rules_.For(RuleOf(number));
+    if (constraint.ok()) under_way.push_back(*std::move(constraint));
+    refused = constraint.status();
+  }
+  EXPECT_GE(under_way.size(), 3u);
+  EXPECT_EQ(refused.code(), Code::kUnavailable);
+  EXPECT_GT(refused.retry_after(), 0);
+  EXPECT_TRUE(rules_.For(RuleOf(0)).ok());  // it is there
+  under_way.pop_back();
+  EXPECT_TRUE(rules_.For(RuleOf(99)).ok());
+}
+
+TEST_F(AnswerRuleMemory, ARuleThatNeverHasRoomIsRefused) {
+  const Status status = rules_.For(RuleOf(0, 10'000)).status();
+  EXPECT_NE(status.code(), Code::kOk);
+  EXPECT_EQ(status.retry_after(), 0);
+  EXPECT_EQ(rules_.kept(), 0u);
+}
+
+TEST(AnswerRulesBytes, DoNotGrowByRulesWithTheRequests) {
+  const Bytes one = AnswerRules::MostBytes(1000, 1), more = AnswerRules::MostBytes(1000, 17);
+  EXPECT_EQ(more - one, 16 * AnswerRuleLimits().each);
 }
 
 TEST_F(AnswerRulesTest, AModelThatWasOpenedWithoutThemSaysSo) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "api/answer_rules.h"
+#include "text/fill_in.h"
 
 namespace troupe {
 namespace {
@@ -26,6 +27,18 @@ Status Check(const Lossiness& lossiness) {
   return OkStatus();  // a chain is read when the plan is made, with what it may need
 }
 
+Status Check(const Reasoning& reasoning) {
+  const bool has_empty = std::ranges::find(reasoning.closes, "") != reasoning.closes.end();
+  if (reasoning.open.empty() || reasoning.closes.empty() || has_empty) {
+    return InvalidArgument("reasoning between texts of which one is empty, expected some text");
+  }
+  if (reasoning.most_tokens && reasoning.end.empty()) {
+    return InvalidArgument("reasoning of at most {} tokens, and no text that ends it",
+                           *reasoning.most_tokens);
+  }
+  return OkStatus();
+}
+
 Result<std::vector<TokenId>> EncodeChat(const Conversation& chat, const Tokenizer& tokenizer,
                                         const ChatPrompts& prompts) {
   TROUPE_ASSIGN_OR_RETURN(const RenderedChat rendered, prompts.Render(chat));
@@ -35,6 +48,17 @@ Result<std::vector<TokenId>> EncodeChat(const Conversation& chat, const Tokenize
 bool IsChat(const Prompt& prompt) {
   return std::holds_alternative<std::vector<Message>>(prompt) ||
          std::holds_alternative<Conversation>(prompt);
+}
+
+KvPages ToKvPages(const PrefixCacheState& state) {
+  if (state.page == 0) return {};
+  const std::size_t all = state.most / state.page, free = state.free / state.page,
+                    cached = state.idle / state.page;
+  return {.all = all,
+          .free = free,
+          .held = all - free - cached,
+          .cached = cached,
+          .tokens_each = state.page};
 }
 
 }  // namespace
@@ -76,6 +100,9 @@ Result<std::vector<TokenId>> EncodePrompt(const Prompt& prompt, const Tokenizer&
                                           const Result<ChatPrompts>& chat) {
   if (const auto* const ids = std::get_if<std::vector<TokenId>>(&prompt)) return *ids;
   if (const auto* const text = std::get_if<std::string>(&prompt)) return tokenizer.Encode(*text);
+  if (const auto* const gap = std::get_if<Gap>(&prompt)) {
+    return EncodeFillIn(tokenizer, gap->before, gap->after);
+  }
   TROUPE_RETURN_IF_ERROR(chat.status());
   if (const auto* const whole = std::get_if<Conversation>(&prompt)) {
     return EncodeChat(*whole, tokenizer, *chat);
@@ -93,7 +120,11 @@ Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
                                  .sampler = std::move(request.sampling),
                                  .stop = std::move(request.stop),
                                  .ignore_end = request.ignore_end},
-                     .exact = request.exact};
+                     .exact = request.exact,
+                     .embed = request.embed};
+  if (request.embed && request.rule) {
+    return InvalidArgument("a rule for an answer that is no text, expected none");
+  }
   if (request.timeout) {
     if (request.timeout->count() <= 0) {
       return InvalidArgument("a timeout of {} ns, expected some time", request.timeout->count());
@@ -101,6 +132,13 @@ Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
     batch.deadline = now + std::min<Nanos>(request.timeout->count(), kLongestTimeout);
   }
   TROUPE_ASSIGN_OR_RETURN(batch.prompt, EncodePrompt(request.prompt, tokenizer, chat));
+  if (request.reasoning) {
+    TROUPE_RETURN_IF_ERROR(Check(*request.reasoning));
+    const TextSegment end{.text = request.reasoning->end, .is_template = true};
+    TROUPE_ASSIGN_OR_RETURN(batch.options.reasoning_end,
+                            tokenizer.EncodeSegments({&end, 1}, /*add_special=*/false));
+    batch.options.reasoning = std::move(request.reasoning);
+  }
   if (request.show_marks && chat.ok()) {
     batch.options.shown.assign(chat->marks().begin(), chat->marks().end());
   }
@@ -177,11 +215,13 @@ Metrics ToMetrics(const BatchCounters& counters) {
           .pass_seconds = counters.pass_seconds,
           .prompt_tokens = counters.prompt_tokens,
           .generated_tokens = counters.generated_tokens,
+          .pass_rows = counters.pass_rows,
           .prefix_cache = {.hits = counters.cache_hits,
                            .cached_tokens = counters.cached_tokens,
                            .given_up_tokens = counters.prefix_cache.given_up,
                            .kept_tokens = counters.prefix_cache.kept,
                            .most_tokens = counters.prefix_cache.most},
+          .kv_pages = ToKvPages(counters.prefix_cache),
           .experts = counters.experts};
 }
 

@@ -34,6 +34,23 @@ TEST_F(Conversions, APromptIsTextOrTokensOrAChat) {
   EXPECT_THAT(rendered.options.stop, testing::SizeIs(ChatStopStrings(ChatFormat::kTulu).size()));
 }
 
+TEST_F(Conversions, AGapIsForModelsThatFillIt) {
+  const Request gap{.prompt = Gap{.before = "ab", .after = "hello"}};
+  EXPECT_EQ(Convert(gap).status().code(), Code::kUnimplemented);
+  Vocab vocab = TinyByteLevelVocab();
+  vocab.fill_before = 1;
+  vocab.fill_after = 2;
+  vocab.fill_middle = 3;
+  tokenizer_ = MakeTokenizer(std::move(vocab)).value();
+  std::vector<TokenId> expected = {1};
+  for (const auto& [text, mark] : {std::pair{"ab", 2}, {"hello", 3}}) {
+    const std::vector<TokenId> ids = tokenizer_->Encode(text, {.add_special = false}).value();
+    expected.insert(expected.end(), ids.begin(), ids.end());
+    expected.push_back(mark);
+  }
+  EXPECT_EQ(Convert(gap)->prompt, expected);
+}
+
 TEST_F(Conversions, RefuseAChatWithoutMessagesWithAnUnknownRoleOrAnUnknownFormat) {
   const Request empty{.prompt = std::vector<Message>{}};
   EXPECT_EQ(Convert(empty, ChatPrompts::In(ChatFormat::kTulu)).status().code(),
@@ -49,6 +66,18 @@ TEST_F(Conversions, RefuseTextThatIsNotUtf8AnEmptyStopStringAndNoTime) {
   EXPECT_EQ(Convert({.prompt = "a", .stop = {"x", ""}}).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(Convert({.prompt = "a", .timeout = std::chrono::seconds(0)}).status().code(),
             Code::kInvalidArgument);
+}
+
+TEST_F(Conversions, EveryPageOfTheKvCacheIsFreeHeldOrKept) {
+  BatchCounters counters;
+  EXPECT_EQ(ToMetrics(counters).kv_pages.all, 0u);
+  counters.prefix_cache = {.kept = 512, .idle = 256, .free = 768, .page = 256, .most = 2048};
+  const KvPages pages = ToMetrics(counters).kv_pages;
+  EXPECT_EQ(pages.all, 8u);
+  EXPECT_EQ(pages.free, 3u);
+  EXPECT_EQ(pages.cached, 1u);
+  EXPECT_EQ(pages.held, 4u);
+  EXPECT_EQ(pages.tokens_each, 256u);
 }
 
 TEST_F(Conversions, ATimeoutIsADeadlineAndNeverWraps) {
@@ -133,6 +162,32 @@ TEST_F(Conversions, AChatMayHaveToolsAndShowTheMarksOfItsAnswers) {
   EXPECT_THAT(hidden.options.stop, Contains("<|im_end|>"));
   request.show_marks = true;
   EXPECT_THAT(Convert(request, chat)->options.shown, ElementsAre(7));
+}
+
+TEST_F(Conversions, TheEndOfReasoningIsWrittenWithItsSpecialTokens) {
+  Vocab vocab = TinyByteLevelVocab();
+  vocab.tokens[7] = "</think>";
+  vocab.types[7] = TokenType::kControl;
+  tokenizer_ = MakeTokenizer(vocab).value();
+  Request request{.prompt = "a"};
+  request.reasoning =
+      Reasoning{.open = "<think>", .closes = {"</think>"}, .most_tokens = 5, .end = "</think>!"};
+  const BatchRequest batch = Convert(request).value();
+  EXPECT_THAT(batch.options.reasoning_end, ElementsAre(7, '!'));
+  EXPECT_EQ(batch.options.reasoning, request.reasoning);
+}
+
+TEST_F(Conversions, ReasoningWithoutMarksIsRefused) {
+  const auto code = [&](Reasoning reasoning) {
+    Request request{.prompt = "a"};
+    request.reasoning = std::move(reasoning);
+    return Convert(request).status().code();
+  };
+  EXPECT_EQ(code({.open = "<", .closes = {">"}}), Code::kOk);
+  EXPECT_EQ(code({.open = "", .closes = {">"}}), Code::kInvalidArgument);
+  EXPECT_EQ(code({.open = "<", .closes = {}}), Code::kInvalidArgument);
+  EXPECT_EQ(code({.open = "<", .closes = {">", ""}}), Code::kInvalidArgument);
+  EXPECT_EQ(code({.open = "<", .closes = {">"}, .most_tokens = 1}), Code::kInvalidArgument);
 }
 
 }  // namespace

@@ -105,7 +105,7 @@ class Model::Impl {
           impl->engine->tokenizer(), chat.ok() ? chat->marks() : std::span<const TokenId>());
     }
     TROUPE_ASSIGN_OR_RETURN(impl->batcher,
-                            Batcher::Create(impl->runner_, impl->engine->tokenizer(), impl->clock,
+                            Batcher::Create(impl->runner, impl->engine->tokenizer(), impl->clock,
                                             ToBatcherOptions(options, impl->plan.pass_rows)));
     return impl;
   }
@@ -113,7 +113,7 @@ class Model::Impl {
   Impl(std::unique_ptr<Engine> opened, const ModelOptions& options)
       : engine(std::move(opened)),
         plan(ToPlan(engine->plan(), ChainOf(*engine))),
-        runner_(*engine, options.prefix_cache) {}
+        runner(*engine, options.prefix_cache) {}
 
   Result<std::shared_ptr<Ticket>> Start(Request request,
                                         const std::shared_ptr<CallbackGate>& gate) {
@@ -139,10 +139,7 @@ class Model::Impl {
   std::atomic<std::uint64_t> refused{0};
   std::unique_ptr<AnswerRules> rules;  // null: requests have none
 
- private:
-  EngineRunner runner_;
-
- public:
+  EngineRunner runner;
   std::unique_ptr<Batcher> batcher;  // last: its thread uses the others
 };
 
@@ -200,6 +197,24 @@ Result<std::unique_ptr<Model>> ModelAccess::Of(std::unique_ptr<Engine> engine,
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Model::Impl> impl,
                           Model::Impl::Of(std::move(engine), options));
   return std::unique_ptr<Model>(new Model(std::move(impl)));
+}
+
+void ModelAccess::SetLimits(Model& model, const ModelOptions& options) {
+  const BatcherOptions limits = ToBatcherOptions(options, model.impl_->plan.pass_rows);
+  model.impl_->batcher->SetLimits(limits.queue, limits.limits.target_seconds);
+}
+
+Result<PrefixFileReport> ModelAccess::LoadPrefixes(Model& model, const std::string& path,
+                                                   const MayGoOn& go_on) {
+  return model.impl_->runner.LoadPrefixes(path, go_on);
+}
+
+Status ModelAccess::SavePrefixes(Model& model, const std::string& path, const MayGoOn& go_on) {
+  return model.impl_->runner.SavePrefixes(path, go_on);
+}
+
+void ModelAccess::Between(Model& model, std::function<void()> errand) {
+  model.impl_->batcher->Between(std::move(errand));
 }
 
 Engine& ModelAccess::EngineOf(Model& model) { return *model.impl_->engine; }

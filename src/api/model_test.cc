@@ -10,6 +10,7 @@
 
 #include "api/tiny_model_for_test.h"
 #include "testing/no_more_threads.h"
+#include "testing/sanitized.h"
 
 namespace troupe {
 namespace {
@@ -111,6 +112,29 @@ TEST(ModelApi, DoesWhatItsPlanSaid) {
   EXPECT_EQ(planned.experts, model->plan().experts);
   EXPECT_EQ(planned.kv_cache, model->plan().kv_cache);
   EXPECT_EQ(model->plan().lossiness, "exact");
+}
+
+TEST(ModelApi, ATextsVectorIsTheSameWhateverTheMemoryAndHoweverItsTokensAreCut) {
+  const std::string text =
+      "A kernel is the part of a system that the others ask for what they need.";
+  for (const Pooling pooling : {Pooling::kMean, Pooling::kLast}) {
+    const Request request{.prompt = text, .embed = pooling};
+    const Answer whole = OpenTiny()->Start(request)->Wait().value();
+    ASSERT_FALSE(whole.embedding.empty());
+    double squares = 0;
+    for (const float x : whole.embedding) squares += x * x;
+    EXPECT_NEAR(squares, 1, 1e-5);
+    EXPECT_EQ(whole.text, "");
+    // Passes of one token or two, among others that generate, and the text read before.
+    // A sanitizer alone takes more than that.
+    const auto model =
+        OpenTiny({.memory = kSanitized ? 4096_MiB : 48_MiB, .sequences = 3, .pass_seconds = 1e-6});
+    const Generation before = model->Start(Ask(text, 40)).value();
+    auto between = model->Start(request), again = model->Start(request);
+    EXPECT_EQ(between->Wait()->embedding, whole.embedding);
+    EXPECT_EQ(again->Wait()->embedding, whole.embedding);
+    EXPECT_EQ(again->Wait()->usage.cached_tokens, 0u);
+  }
 }
 
 TEST(ModelApi, TextSurvivesTokensAndBack) {

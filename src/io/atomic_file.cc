@@ -85,6 +85,11 @@ Result<AtomicFileWriter> AtomicFileWriter::Create(std::string path, Until until)
   }
 }
 
+Status AtomicFileWriter::MakePrivate() {
+  if (!failed_.ok() || ::fchmod(fd_.get(), 0600) == 0) return failed_;
+  return Fail(ErrnoStatus(errno, fmt::format("{}: keeping others from reading it", path_)));
+}
+
 Status AtomicFileWriter::Append(std::span<const std::byte> bytes) {
   if (!failed_.ok()) return failed_;
   TROUPE_CHECK(!sealed_);
@@ -106,6 +111,14 @@ Status AtomicFileWriter::WriteAt(std::uint64_t offset, std::span<const std::byte
   TROUPE_CHECK(offset <= size() && bytes.size() <= size() - offset);
   TROUPE_RETURN_IF_ERROR(Flush());
   return WriteFully(offset, bytes);
+}
+
+Status AtomicFileWriter::SyncSoFar() {
+  if (!failed_.ok()) return failed_;
+  TROUPE_CHECK(!sealed_);
+  TROUPE_RETURN_IF_ERROR(Flush());
+  if (::fdatasync(fd_.get()) == 0) return OkStatus();
+  return Fail(ErrnoStatus(errno, fmt::format("{}: making it durable", path_)));
 }
 
 Result<std::string> AtomicFileWriter::Seal() {

@@ -31,6 +31,9 @@ class AtomicFileWriter {
   AtomicFileWriter& operator=(AtomicFileWriter&&) = delete;
   ~AtomicFileWriter();  // without Commit: as if nothing had been written
 
+  // Nobody but its user may read the file.
+  Status MakePrivate();
+
   const std::string& path() const { return path_; }
   std::uint64_t size() const { return flushed_ + buffer_.size(); }
 
@@ -38,6 +41,8 @@ class AtomicFileWriter {
   Status Append(std::span<const std::byte> bytes);
   // Overwrites bytes that were appended before.
   Status WriteAt(std::uint64_t offset, std::span<const std::byte> bytes);
+  // Makes what was appended durable already now, so that Seal does not take long at the end.
+  Status SyncSoFar();
   // Makes the bytes durable and ends writing, so that little can fail after it. The result is where
   // this process can read them until Commit.
   Result<std::string> Seal();

@@ -49,6 +49,17 @@ TEST_F(AtomicFileTest, IsThereAfterCommitAndNotBefore) {
   EXPECT_EQ(folder_.Count(), 1u);
 }
 
+TEST_F(AtomicFileTest, WhatIsSyncedOnTheWayIsWholeAtTheEndAndNotThereBefore) {
+  AtomicFileWriter writer = AtomicFileWriter::Create(path_).value();
+  ASSERT_TRUE(writer.Append(BytesOf("hello, ")).ok());
+  ASSERT_TRUE(writer.SyncSoFar().ok());
+  EXPECT_EQ(folder_.Count(), 0u);
+  EXPECT_EQ(writer.size(), 7u);
+  ASSERT_TRUE(writer.Append(BytesOf("world")).ok());
+  ASSERT_TRUE(writer.Commit().ok());
+  EXPECT_EQ(Contents(), "hello, world");
+}
+
 TEST_F(AtomicFileTest, ReplacesAnOldFileOnlyOnCommit) {
   folder_.Write("model.gguf", "old");
   {
@@ -274,6 +285,15 @@ TEST_F(AtomicFileTest, HonoursTheUmask) {
   struct stat info;
   ASSERT_EQ(::stat(path_.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0640u);
+}
+
+TEST_F(AtomicFileTest, APrivateFileIsItsUsersAlone) {
+  AtomicFileWriter writer = AtomicFileWriter::Create(path_).value();
+  ASSERT_TRUE(writer.MakePrivate().ok());
+  ASSERT_TRUE(writer.Commit().ok());
+  struct stat info;
+  ASSERT_EQ(::stat(path_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
 TEST_F(AtomicFileTest, APathWithoutAFolderMeansTheCurrentOne) {

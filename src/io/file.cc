@@ -9,6 +9,25 @@
 
 namespace troupe {
 
+namespace {
+
+FileIdentity IdentityIn(const struct stat& info) {
+  return {
+      .device = info.st_dev,
+      .inode = info.st_ino,
+      .size = static_cast<std::uint64_t>(info.st_size),
+      .modified_ns = std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec,
+  };
+}
+
+}  // namespace
+
+std::optional<FileIdentity> IdentityOf(const std::string& path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  return IdentityIn(info);
+}
+
 ReadFile::ReadFile(std::string path, UniqueFd fd, const FileIdentity& identity)
     : path_(std::move(path)), fd_(std::move(fd)), identity_(identity) {}
 
@@ -22,13 +41,7 @@ Result<ReadFile> ReadFile::Open(std::string path) {
     return InvalidArgument("{}: {} found, expected a file", path,
                            S_ISDIR(info.st_mode) ? "a directory" : "a device, socket or pipe");
   }
-  const FileIdentity identity = {
-      .device = info.st_dev,
-      .inode = info.st_ino,
-      .size = static_cast<std::uint64_t>(info.st_size),
-      .modified_ns = std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec,
-  };
-  return ReadFile(std::move(path), std::move(fd), identity);
+  return ReadFile(std::move(path), std::move(fd), IdentityIn(info));
 }
 
 Status ReadFile::ReadAt(std::uint64_t offset, std::span<std::byte> out) const {

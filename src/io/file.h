@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +25,9 @@ struct FileIdentity {
 
   bool operator==(const FileIdentity&) const = default;
 };
+
+// Of the file that a path names now; absent: there is none.
+std::optional<FileIdentity> IdentityOf(const std::string& path);
 
 class ReadFile final : public ByteSource {
  public:

@@ -81,6 +81,13 @@ TEST_F(ReadFileTest, IdentityIsSharedByLinksAndChangedByWriting) {
   EXPECT_NE(ReadFile::Open(path).value().identity(), before);
 }
 
+TEST_F(ReadFileTest, OnlyAFileHasAnIdentity) {
+  const std::string path = Write("a", "0123456789");
+  EXPECT_EQ(IdentityOf(path), ReadFile::Open(path).value().identity());
+  EXPECT_EQ(IdentityOf(PathOf("none")), std::nullopt);
+  EXPECT_EQ(IdentityOf(folder_.path().string()), std::nullopt);
+}
+
 TEST_F(ReadFileTest, ThreadsReadTheirOwnRangesAtOnce) {
   std::string text(1 << 16, '\0');
   for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 7 / 3);

@@ -62,6 +62,9 @@ struct ModelConfig {
   std::uint32_t dense_ff = 0;
   std::uint32_t vocabulary = 0;
   std::uint32_t trained_context = 0;
+  // How texts become vectors, as GGUF numbers it (1: mean, 3: last token); 0: the file says
+  // nothing.
+  std::uint32_t pooling = 0;
   float norm_epsilon = 1e-5f;
   AttentionConfig attention;
   RopeParams rope;  // without frequency factors: those are a tensor

@@ -68,6 +68,19 @@ KvPool::KvPool(KvLayout layout, LayerRange layers, std::size_t pages, AlignedBuf
 
 KvSequence KvPool::NewSequence() { return KvSequence(*this); }
 
+std::optional<KvPage> KvPool::NewPage() {
+  if (free_.empty()) return std::nullopt;
+  const std::uint32_t index = TakePage();
+  KvPage page(*this, index);
+  GiveBack(index);  // the page alone has it
+  return page;
+}
+
+std::span<std::byte> KvPool::BytesOf(const KvPage& page) {
+  TROUPE_CHECK(page.pool_ == this);
+  return {LayerOf(page.page_, layers_.first), page_bytes_};
+}
+
 std::byte* KvPool::LayerOf(std::uint32_t page, std::uint32_t layer) {
   TROUPE_DCHECK(layers_.Contains(layer));
   return buffer_.data() + page * page_bytes_ + (layer - layers_.first) * layer_bytes_;
@@ -173,7 +186,7 @@ PagedKv KvSequence::Layer(std::uint32_t layer) const {
   return {.memory = pool_->LayerOf(0, layer), .page_bytes = pool_->page_bytes_, .pages = pages_};
 }
 
-std::byte* KvSequence::PageOf(std::uint32_t layer, std::size_t position) {
+std::byte* KvSequence::PageOf(std::uint32_t layer, std::size_t position) const {
   return pool_->LayerOf(pages_[position / page_positions()], layer);
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -51,8 +52,15 @@ class KvPool {
   using GiveUp = std::function<void(std::size_t pages)>;
   void OnShortage(GiveUp give_up) { give_up_ = std::move(give_up); }
 
+  // A page that nobody has, for who fills it in from elsewhere; none: all are in use.
+  std::optional<KvPage> NewPage();
+  // All layers of a page, one after the other.
+  std::span<std::byte> BytesOf(const KvPage& page);
+
   const KvLayout& layout() const { return layout_; }
   LayerRange layers() const { return layers_; }
+  std::size_t layer_bytes() const { return layer_bytes_; }  // of a page
+  std::size_t page_bytes() const { return page_bytes_; }
   std::size_t page_positions() const { return layout_.capacity; }
   std::size_t pages() const { return uses_.size(); }
   std::size_t free_positions() const { return free_.size() * page_positions(); }
@@ -95,6 +103,7 @@ class KvPage {
   bool shared() const { return pool_->uses_[page_] > 1; }  // somebody else has it, too
 
  private:
+  friend class KvPool;
   friend class KvSequence;
   KvPage(KvPool& pool, std::uint32_t page) : pool_(&pool), page_(page) { ++pool.uses_[page]; }
 
@@ -141,7 +150,7 @@ class KvSequence {
   const KvLayout& layout() const { return pool_->layout_; }
   PagedKv Layer(std::uint32_t layer) const;
   // Where a layer stores what belongs to `position`, at `position` % page_positions().
-  std::byte* PageOf(std::uint32_t layer, std::size_t position);
+  std::byte* PageOf(std::uint32_t layer, std::size_t position) const;
 
  private:
   friend class KvPool;

@@ -54,7 +54,7 @@ class TinyModel {
   ModelConfig config_;
 };
 
-struct PartOptions {
+struct ModelPartOptions {
   std::uint32_t context = 64;
   std::uint32_t sequences = 1;
   std::uint32_t chunk = 32;
@@ -64,7 +64,7 @@ struct PartOptions {
 // Some layers of a model with all experts in memory, or all layers.
 class ModelPart {
  public:
-  ModelPart(const TinyModel& model, LayerRange layers, const PartOptions& options = {})
+  ModelPart(const TinyModel& model, LayerRange layers, const ModelPartOptions& options = {})
       : config_(model.config()),
         threads_(options.threads),
         weights_(

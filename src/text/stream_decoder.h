@@ -22,6 +22,7 @@ class StreamDecoder {
 
   // The characters that this token completes; often none. The id must be in the vocabulary.
   std::string Push(TokenId id);
+  bool in_character() const { return !held_.empty(); }  // the last token has begun one
 
   // Ends the text: U+FFFD for a character that never became complete.
   std::string Flush();

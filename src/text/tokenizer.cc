@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "text/byte_level_bpe.h"
 #include "text/end_tokens.h"
+#include "text/fill_in.h"
 #include "text/pre_tokenizer.h"
 #include "text/sentence_piece.h"
 #include "text/utf8.h"
@@ -39,6 +40,7 @@ Tokenizer::Tokenizer(Vocab vocab) : vocab_(std::move(vocab)) {
   if (vocab_.types.empty()) vocab_.types.assign(size(), TokenType::kNormal);
   if (vocab_.model != TokenizerModel::kSentencePiece) vocab_.add_space_prefix = false;
   ends_generation_ = FindEndTokens(vocab_);
+  fill_in_marks_ = FindFillInMarks(vocab_);
   for (std::size_t i = 0; i < size(); ++i) {
     // Some files give these tokens the normal type; a user's text could then end an answer early.
     if (ends_generation_[i]) vocab_.types[i] = TokenType::kControl;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,6 +58,9 @@ class Tokenizer {
   bool IsSpecial(TokenId id) const;  // control or unknown: no text of its own
   bool IsEndOfGeneration(TokenId id) const;
 
+  // Nothing: the model fills no gaps (fill_in.h).
+  const std::optional<FillInMarks>& fill_in_marks() const { return fill_in_marks_; }
+
   std::size_t size() const { return vocab_.tokens.size(); }
   // Bytes of the longest token: n tokens stand for no more than n times as many.
   std::size_t longest_token() const { return longest_token_; }
@@ -88,6 +92,7 @@ class Tokenizer {
   TokenTrie specials_;
   std::vector<std::string> bytes_;
   std::vector<bool> ends_generation_;
+  std::optional<FillInMarks> fill_in_marks_;
   std::size_t longest_token_ = 0;
 };
 

@@ -33,6 +33,13 @@ constexpr bool IsText(TokenType type) {
   return type == TokenType::kNormal || type == TokenType::kUnused || type == TokenType::kByte;
 }
 
+// What stands before a gap's text, before the text after it, and where the gap is filled.
+struct FillInMarks {
+  TokenId before, after, middle;
+
+  bool operator==(const FillInMarks&) const = default;
+};
+
 struct Vocab {
   std::string origin = "vocabulary";  // what errors name: the path of the file
   TokenizerModel model = TokenizerModel::kSentencePiece;
@@ -44,6 +51,7 @@ struct Vocab {
   std::vector<std::string> merges;  // byte-level BPE: "left right", best first
 
   std::optional<TokenId> bos, eos, eot, eom, unk, pad;
+  std::optional<TokenId> fill_before, fill_after, fill_middle;  // marks around a gap (fill_in.h)
   bool add_bos = false;
   bool add_eos = false;
   bool add_space_prefix = false;  // SentencePiece: text begins as if after a blank

@@ -124,6 +124,9 @@ Result<ModelConfig> ReadCommonConfig(const ArchKeys& keys, Architecture architec
   TROUPE_ASSIGN_OR_RETURN(config.layers, keys.Count("block_count", 1, kMaxLayers));
   TROUPE_ASSIGN_OR_RETURN(config.width, keys.Count("embedding_length", 1, kMaxWidth));
   TROUPE_ASSIGN_OR_RETURN(config.trained_context, keys.Count("context_length", 1, kMaxContext));
+  // Nothing that answers need: whatever it says, the model can be read.
+  const Result<std::uint32_t> pooling = keys.CountOr("pooling_type", 0, 0, 4);
+  config.pooling = pooling.ok() ? *pooling : 0;
   TROUPE_ASSIGN_OR_RETURN(config.dense_ff, keys.CountOr("feed_forward_length", 0, 0, kMaxWidth));
   TROUPE_ASSIGN_OR_RETURN(config.norm_epsilon,
                           keys.PositiveNumberOr("attention.layer_norm_rms_epsilon", 1e-5f));

@@ -21,8 +21,13 @@ const char* const kNemo = "[TOOL_CALLS]";
 const char* const kGranite = "<|tool_call|>";
 const char* const kHarmony = "<|channel|><|message|>";
 const char* const kFunctionary = "<function=";
-const char* const kStyles[] = {kHermes,  kCoder, kGlm,     kDeepseek31, kDeepseekR1,
-                               kMistral, kNemo,  kGranite, kHarmony,    kFunctionary};
+const char* const kKimi = "<think></think><|tool_calls_section_begin|>";
+const char* const kMinimax = "<think></think><minimax:tool_call>";
+const char* const kLlama =
+    "<think></think><|start_header_id|>ipython<|end_header_id|>\"parameters\"";
+const char* const kStyles[] = {kHermes,  kCoder,   kGlm,     kDeepseek31, kDeepseekR1,
+                               kMistral, kNemo,    kGranite, kHarmony,    kFunctionary,
+                               kKimi,    kMinimax, kLlama};
 
 std::shared_ptr<const ToolSet> Tools() {
   return std::make_shared<ToolSet>(
@@ -93,6 +98,70 @@ TEST(AnswerParser, ReadsArgumentsBetweenTagsByTheirTypes) {
   EXPECT_EQ(Parse(kGlm, "<tool_call>find</tool_call>"), "[calls find][with {}]");
   EXPECT_EQ(Parse(kCoder, "<function=find><parameter=text>a\nb"),
             R"([calls find][with {"text":"a\nb])");
+}
+
+TEST(AnswerParser, ReadsCallsThatHaveNumbers) {
+  const auto call = [](std::string name, std::string arguments) {
+    return "<|tool_call_begin|>" + name + "<|tool_call_argument_begin|>" + arguments +
+           "<|tool_call_end|>";
+  };
+  const std::string begin = "<|tool_calls_section_begin|>", end = "<|tool_calls_section_end|>";
+  EXPECT_EQ(Parse(kKimi, "<think>Hm.</think>I look." + begin +
+                             call("functions.find:0", R"({"text": "a"})") +
+                             call("functions.find:11 ", "{}") + end),
+            R"([thinks Hm.]I look.[calls find][with {"text": "a"}][calls find][with {}])");
+  EXPECT_EQ(Parse(kKimi, "<think>Hm." + begin + call("find:0", "{}") + end + " Done."),
+            "[thinks Hm.][calls find][with {}]Done.");
+  EXPECT_EQ(Parse(kKimi, begin + call("functions.a:b", "{}") + end), "[calls a:b][with {}]");
+  EXPECT_EQ(Parse(kKimi, begin + "<|tool_call_begin|>functions.find"),
+            begin + "<|tool_call_begin|>functions.find");
+  EXPECT_EQ(Parse(kKimi, begin + call("functions.find:0", R"({"text": "a)")),
+            "[calls find][with {\"text\": \"a<|tool_call_end|>]");
+}
+
+TEST(AnswerParser, ReadsCallsWhoseTagsHaveAttributes) {
+  const std::string begin = "<minimax:tool_call>\n", end = "</minimax:tool_call>";
+  const std::string find =
+      "<invoke name=\"find\">\n<parameter name=\"text\">12\n</parameter>\n"
+      "<parameter name=\"most\">3</parameter>\n</invoke>\n";
+  EXPECT_EQ(Parse(kMinimax, "Hm.\n</think>\n\nI look.\n" + begin + find + end,
+                  {.reads_reasoning = true, .reads_calls = true, .starts_in_reasoning = true}),
+            R"([thinks Hm.]I look.[calls find][with {"text":"12\n","most":3}])");
+  EXPECT_EQ(Parse(kMinimax, begin + find + "<invoke name=\"stop\">\n</invoke>\n" + end),
+            R"([calls find][with {"text":"12\n","most":3}][calls stop][with {}])");
+  EXPECT_EQ(Parse(kMinimax, "<invoke name=find>"), "<invoke name=find>");
+  EXPECT_EQ(Parse(kMinimax, "<invoke name=\"find\"x>"), "<invoke name=\"find\"x>");
+}
+
+TEST(AnswerParser, AnObjectThatIsTheWholeAnswerAndNamesAToolIsACallWithoutMarks) {
+  const std::string expected = R"([calls find][with {"text": "a}", "most": 1e2}])";
+  const std::string call = R"({"name": "find", "parameters": {"text": "a}", "most": 1e2}})";
+  EXPECT_EQ(Parse(kLlama, call), expected);
+  EXPECT_EQ(Parse(kLlama, "\n<|python_tag|> " + call + "\n"), expected);
+  EXPECT_EQ(Parse(kLlama, "<think>Hm.</think>\n\n" + call), "[thinks Hm.]" + expected);
+  EXPECT_EQ(Parse(kLlama, R"({"type": "function", "name": "find", "arguments": {"most": 1}})"),
+            R"([calls find][with {"most":1}])");
+  for (const std::string& text :
+       {call + " It is done.", "I call " + call, call + call, call.substr(0, call.size() - 1),
+        std::string(R"({"name": "Ann", "parameters": {}})"), std::string(R"({"name": "find"})"),
+        std::string(R"({"name": "find", "parameters": 5})"), std::string("<|python_tag|>find()"),
+        std::string(R"({"age": 5})"), std::string("{"), std::string("<|python"),
+        std::string(R"({"type": "x", "parameters": {}})"), std::string(R"({"name": "find, )")}) {
+    EXPECT_EQ(Parse(kLlama, text), text);
+  }
+  EXPECT_EQ(Parse(kLlama, call, {.reads_calls = false}), call);
+}
+
+TEST(AnswerParser, AnObjectThatCannotBecomeACallIsToldAsItComes) {
+  AnswerParser parser(RecogniseAnswerStyle(kLlama), kAll, Tools());
+  EXPECT_EQ(Told(parser.Push(R"({"na)")), "");
+  EXPECT_EQ(Told(parser.Push(R"(me": "fi)")), "");
+  EXPECT_EQ(Told(parser.Push(R"(ve", "a": )")), R"({"name": "five", "a": )");
+  EXPECT_EQ(Told(parser.Push("1}")), "1}");
+  // A name that does not end is not waited for either.
+  AnswerParser patient(RecogniseAnswerStyle(kLlama), kAll, Tools());
+  EXPECT_EQ(Told(patient.Push("{\"name\": \"" + std::string(500, 'x'))), "");
+  EXPECT_GT(Told(patient.Push(std::string(600, 'x'))).size(), 1000u);
 }
 
 TEST(AnswerParser, ReadsContentAndReasoningAroundCalls) {
@@ -192,6 +261,18 @@ std::string RandomText(Rng& rng) {
                                         "<|end|>",
                                         "<|start|>assistant",
                                         "<|call|>",
+                                        "<|tool_calls_section_begin|>",
+                                        "<|tool_call_begin|>functions.find:0",
+                                        "<|tool_call_argument_begin|>",
+                                        "<|tool_call_end|>",
+                                        "<|tool_calls_section_end|>",
+                                        "<minimax:tool_call>",
+                                        "<invoke name=\"find\">",
+                                        "<parameter name=\"text\">",
+                                        "</invoke>",
+                                        "</minimax:tool_call>",
+                                        "<|python_tag|>",
+                                        "{\"name\": \"find\", \"parameters\": {}}",
                                         " ",
                                         "\n",
                                         "text",

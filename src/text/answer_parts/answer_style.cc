@@ -30,10 +30,36 @@ CallMarks FunctionTags(std::string open, std::string close) {
           .value_end = "</parameter>"};
 }
 
+CallMarks KimiMarks() {
+  return {.syntax = CallSyntax::kNamed,
+          .section_open = "<|tool_calls_section_begin|>",
+          .section_close = "<|tool_calls_section_end|>",
+          .open = "<|tool_call_begin|>",
+          .name_end = "<|tool_call_argument_begin|>",
+          .close = "<|tool_call_end|>",
+          .name_prefix = "functions.",
+          .numbers_calls = true};
+}
+
+CallMarks MinimaxMarks() {
+  return {.syntax = CallSyntax::kTagged,
+          .section_open = "<minimax:tool_call>",
+          .section_close = "</minimax:tool_call>",
+          .open = "<invoke name=\"",
+          .name_end = "\">",
+          .close = "</invoke>",
+          .key_open = "<parameter name=\"",
+          .key_end = "\">",
+          .value_end = "</parameter>",
+          .exact_values = true};
+}
+
 CallMarks FindCallMarks(std::string_view text) {
   const auto has = [text](std::string_view marker) { return text.find(marker) != text.npos; };
   if (has("<|channel|>") && has("<|message|>")) return {.syntax = CallSyntax::kHarmony};
   if (has("<｜tool▁calls▁begin｜>")) return DeepseekMarks(has("```json"));
+  if (has("<|tool_calls_section_begin|>")) return KimiMarks();
+  if (has("<minimax:tool_call>")) return MinimaxMarks();
   if (has("<arg_key>")) {
     return {.syntax = CallSyntax::kTagged,
             .open = "<tool_call>",
@@ -66,6 +92,10 @@ CallMarks FindCallMarks(std::string_view text) {
             .open = "<function=",
             .name_end = ">",
             .close = "</function>"};
+  }
+  // Llama's: the results of calls are messages of "ipython".
+  if (has("<|start_header_id|>ipython<|end_header_id|>") && has("\"parameters\"")) {
+    return {.syntax = CallSyntax::kBare, .open = "<|python_tag|>"};
   }
   return {};
 }

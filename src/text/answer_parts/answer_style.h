@@ -14,6 +14,7 @@ enum class CallSyntax {
   kJson,     // open {"name": …, "arguments": {…}} close, or a list of them
   kNamed,    // open name name_end {…} close
   kTagged,   // open name name_end, then key_open key key_end value_open value value_end, close
+  kBare,     // {"name": …, "parameters": {…}} as the whole answer, maybe after open
   kHarmony,  // messages with channels and recipients, as gpt-oss writes them
 };
 
@@ -26,9 +27,13 @@ struct CallMarks {
   bool one_in_section = false;
   std::string open = {}, name_end = {}, close = {};
   std::string key_open = {}, key_end = {}, value_open = {}, value_end = {};
+  // Of kNamed: names are written as "functions.find:0", with the number of the call in the chat.
+  std::string name_prefix = {};
+  bool numbers_calls = false;
+  bool exact_values = false;  // of kTagged: line ends around a value belong to it
 
   bool operator==(const CallMarks&) const = default;
-  // What an answer contains where a call begins.
+  // What an answer contains where a call begins; not of kBare, which may begin without a mark.
   const std::string& first() const { return section_open.empty() ? open : section_open; }
 };
 

@@ -42,6 +42,10 @@ TEST(AnswerStyle, IsFoundInTheTemplatesOfRealModels) {
       {"unsloth-Apriel-1.5", CallSyntax::kJson, "<tool_calls>", ""},
       {"meetkai-functionary-medium-v3.1", CallSyntax::kNamed, "<function=", ""},
       {"openai-gpt-oss-120b", CallSyntax::kHarmony, "", ""},
+      {"own-numbered-calls", CallSyntax::kNamed, "<|tool_calls_section_begin|>", "<think>"},
+      {"own-invoked-calls", CallSyntax::kTagged, "<minimax:tool_call>", "<think>"},
+      {"own-bare-calls", CallSyntax::kBare, "<|python_tag|>", ""},
+      {"own-headers-and-dates", CallSyntax::kNone, "", ""},
       {"microsoft-Phi-3.5-mini-instruct", CallSyntax::kNone, "", ""},
   };
   for (const auto& model : kModels) {
@@ -58,6 +62,10 @@ TEST(AnswerStyle, NamesTheMarksThatMayBeSpecialTokens) {
   EXPECT_THAT(StyleOf("llama-cpp-deepseek-r1").Marks(),
               testing::IsSupersetOf({"<｜tool▁call▁begin｜>", "<｜tool▁sep｜>"}));
   EXPECT_THAT(StyleOf("openai-gpt-oss-120b").Marks(), testing::Contains("<|channel|>"));
+  EXPECT_THAT(StyleOf("own-numbered-calls").Marks(),
+              testing::IsSupersetOf({"<|tool_call_begin|>", "<|tool_call_argument_begin|>",
+                                     "<|tool_call_end|>", "<|tool_calls_section_end|>"}));
+  EXPECT_THAT(StyleOf("own-bare-calls").Marks(), testing::ElementsAre("<|python_tag|>"));
   EXPECT_THAT(RecogniseAnswerStyle("").Marks(), testing::IsEmpty());
 }
 

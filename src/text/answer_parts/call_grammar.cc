@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "text/grammar/anchored_start.h"
 #include "text/grammar/grammar_builder.h"
 #include "text/grammar/json_schema.h"
 #include "text/grammar/lazy_grammar.h"
@@ -31,8 +32,10 @@ class CallCompiler {
 
   Result<Grammar> Compile() {
     if (tools_.empty()) return Take({Reasoning(), Otherwise()});
+    const bool is_free = !rules_.must_call && !rules_.otherwise;
+    if (is_free && IsBare()) return FreeUnlessBareCall();
     TROUPE_ASSIGN_OR_RETURN(const GrammarItem rest, RestOfCalls());
-    if (!rules_.must_call && !rules_.otherwise) {
+    if (is_free) {
       return AfterTriggers(std::move(builder_).Take(rest.rule), Triggers(),
                            {.repeats = rules_.parallel});
     }
@@ -51,14 +54,46 @@ class CallCompiler {
     return std::move(builder_).Take(item.rule);
   }
 
+  // An answer that begins with a call of a tool goes on with its arguments.
+  Result<Grammar> FreeUnlessBareCall() {
+    // After reasoning it begins where the reasoning has ended.
+    std::vector<std::string> before = {""};
+    if (rules_.starts_in_reasoning) before = {"", "\n", "\n\n"};
+    std::vector<AnchoredStart> starts;
+    for (const Tool& tool : tools_.all()) {
+      TROUPE_ASSIGN_OR_RETURN(Sequence arguments, BareArguments(tool));
+      const GrammarItem rest = builder_.Add("rest-of-call", {std::move(arguments)});
+      for (const std::string& blanks : before) {
+        for (const std::string& mark : {std::string(), marks_.open}) {
+          for (const char* name : {"{\"name\": ", "{\"name\":"}) {
+            starts.push_back({blanks + mark + name + Json(tool.name).Dump(), rest});
+          }
+        }
+      }
+    }
+    const GrammarItem root = FreeUnlessStarted(starts, builder_);
+    Grammar grammar = std::move(builder_).Take(root.rule);
+    if (!rules_.starts_in_reasoning) return grammar;
+    return AfterTriggers(std::move(grammar), {&style_.reasoning_close, 1}, {.repeats = false});
+  }
+
+  // What follows the name.
+  Result<Sequence> BareArguments(const Tool& tool) {
+    TROUPE_ASSIGN_OR_RETURN(const GrammarItem arguments, ArgumentsOf(tool));
+    return Sequence{Text(","),  Maybe(" "), Text("\"parameters\":"),
+                    Maybe(" "), arguments,  Text("}")};
+  }
+
   bool IsHarmony() const { return marks_.syntax == CallSyntax::kHarmony; }
+  bool IsBare() const { return marks_.syntax == CallSyntax::kBare; }
   // Whether what follows the first mark holds all the calls of an answer.
   bool RestHasAll() const {
-    return IsHarmony() || marks_.is_list ||
+    return IsHarmony() || IsBare() || marks_.is_list ||
            (!marks_.section_open.empty() && !marks_.one_in_section);
   }
 
   std::string FirstMark() const {
+    if (IsBare()) return {};
     return IsHarmony() ? "<|channel|>commentary to=functions." : marks_.first();
   }
   std::vector<std::string> Triggers() const {
@@ -87,6 +122,7 @@ class CallCompiler {
     return builder_.Add("final", {{Text("<|channel|>final"), Maybe(" <|constrain|>json"),
                                    Text("<|message|>"), text}});
   }
+  static GrammarItem Digits() { return GrammarItem::Set({{'0', '9'}}).Times(1, 6); }
   static GrammarItem AnyCharacter() { return GrammarItem::Set({{0, kLastCodePoint}}); }
 
   // What may follow the first mark.
@@ -112,6 +148,7 @@ class CallCompiler {
     if (marks_.syntax == CallSyntax::kJson) {
       return builder_.Add("calls", {{Maybe("\n"), call, Maybe("\n"), Text(marks_.close)}});
     }
+    if (IsBare()) return builder_.Add("bare-call", {{Maybe(marks_.open), call}});
     if (marks_.section_open.empty()) return call;
     const GrammarItem open = Text(marks_.open);
     const GrammarItem others = marks_.one_in_section ? Text("") : more({Maybe("\n"), open, call});
@@ -122,6 +159,11 @@ class CallCompiler {
   // From after its mark to its end.
   Result<Sequence> CallOf(const Tool& tool) {
     if (marks_.syntax == CallSyntax::kTagged) return TaggedCall(tool);
+    if (IsBare()) {
+      TROUPE_ASSIGN_OR_RETURN(Sequence call, BareArguments(tool));
+      call.insert(call.begin(), {Text("{\"name\":"), Maybe(" "), Text(Json(tool.name).Dump())});
+      return call;
+    }
     TROUPE_ASSIGN_OR_RETURN(const GrammarItem arguments, ArgumentsOf(tool));
     if (IsHarmony()) {
       const GrammarItem kind =
@@ -130,7 +172,10 @@ class CallCompiler {
                       Text("<|message|>"), arguments};
     }
     if (marks_.syntax == CallSyntax::kNamed) {
-      return Sequence{Text(tool.name + marks_.name_end), arguments, Text(marks_.close)};
+      const GrammarItem number =
+          marks_.numbers_calls ? builder_.Add("number", {{Text(":"), Digits()}}) : Text("");
+      return Sequence{Text(marks_.name_prefix + tool.name), number, Text(marks_.name_end),
+                      arguments, Text(marks_.close)};
     }
     const GrammarItem id = builder_.Add(
         "id", {{Text(","), Maybe(" "), Text("\"id\":"), Maybe(" "), Text("\""),
@@ -167,7 +212,8 @@ class CallCompiler {
     if (properties != nullptr) {
       for (const Json::Member& member : properties->members()) {
         TROUPE_ASSIGN_OR_RETURN(const GrammarItem value, TaggedValue(tool, member.value));
-        Sequence parts = {Text(marks_.key_open + member.key + marks_.key_end), line};
+        Sequence parts = {Text(marks_.key_open + member.key + marks_.key_end)};
+        if (!marks_.exact_values) parts.push_back(line);
         if (!marks_.value_open.empty()) parts.push_back(Text(marks_.value_open));
         parts.push_back(value);
         parts.push_back(line);
@@ -200,8 +246,9 @@ class CallCompiler {
       TROUPE_ASSIGN_OR_RETURN(const GrammarItem value, Values(whole, tool, "value"));
       values.push_back({value});
     }
-    return builder_.Add("value", {{builder_.Add("values", std::move(values)), Maybe("\n"),
-                                   Text(marks_.value_end)}});
+    return builder_.Add("value",
+                        {{builder_.Add("values", std::move(values)),
+                          marks_.exact_values ? Text("") : Maybe("\n"), Text(marks_.value_end)}});
   }
 
   static bool IsRequired(const Tool& tool, const std::string& name) {

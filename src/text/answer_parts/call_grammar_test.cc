@@ -29,7 +29,10 @@ const char* const kTemplates[] = {"<think></think><tool_call>",
                                   "<|tool_call|>",
                                   "<|channel|><|message|>",
                                   "<function=",
-                                  "<tool_calls>["};
+                                  "<tool_calls>[",
+                                  "<|tool_calls_section_begin|>",
+                                  "<minimax:tool_call>",
+                                  "<|start_header_id|>ipython<|end_header_id|>\"parameters\""};
 
 std::shared_ptr<const ToolSet> ToolsOf(const char* json = kTwoTools) {
   return std::make_shared<ToolSet>(ToolSet::Of(*Json::Parse(json)).value());
@@ -78,6 +81,51 @@ TEST(CallGrammar, ACallThatIsAskedForComesAtOnceOrAfterReasoning) {
                 .status()
                 .code(),
             Code::kInvalidArgument);
+}
+
+TEST(CallGrammar, ACallWithoutMarksIsFollowedWhereTheAnswerBeginsWithIt) {
+  constexpr const char* kBare =
+      "<think></think><|start_header_id|>ipython<|end_header_id|>\"parameters\"";
+  const std::string call = R"({"name": "find", "parameters": {"text": "a"}})";
+  for (const std::string& text :
+       {std::string(), std::string("No call."), call, "<|python_tag|>" + call, "I call " + call,
+        std::string(R"({"name": "Ann", "age": 5})"), std::string(R"({"name": "fi)")}) {
+    EXPECT_TRUE(Fits(kBare, {}, text)) << text;
+  }
+  EXPECT_FALSE(Fits(kBare, {}, R"({"name": "find", "age": 5})"));
+  EXPECT_FALSE(Fits(kBare, {}, R"({"name":"find","parameters":{"most":1}})"));
+  EXPECT_FALSE(Fits(kBare, {}, call + " and"));
+  const CallRules thinks = {.starts_in_reasoning = true};
+  EXPECT_TRUE(Fits(kBare, thinks, "Hm. " + call + " hm.</think>\n\nNo."));
+  EXPECT_TRUE(Fits(kBare, thinks, "Hm."));
+  EXPECT_TRUE(Fits(kBare, thinks, "Hm.</think>\n\n" + call));
+  EXPECT_FALSE(Fits(kBare, thinks, "Hm.</think>\n\n" + call + "."));
+  const CallRules must = {.must_call = true, .only = "stop"};
+  EXPECT_TRUE(Fits(kBare, must, R"({"name": "stop", "parameters": {}})"));
+  EXPECT_FALSE(Fits(kBare, must, call));
+  EXPECT_FALSE(Fits(kBare, must, "No."));
+}
+
+TEST(CallGrammar, ValuesBetweenTagsAreAllOfTheirTextWhereTheStyleSaysSo) {
+  const std::string begin = "<minimax:tool_call>\n<invoke name=\"find\">\n";
+  const std::string end = "</invoke>\n</minimax:tool_call>";
+  EXPECT_TRUE(Fits("<minimax:tool_call>", {.must_call = true},
+                   begin + "<parameter name=\"text\">\na\n</parameter>\n" + end));
+  EXPECT_TRUE(Fits("<minimax:tool_call>", {.must_call = true},
+                   begin +
+                       "<parameter name=\"text\">a</parameter>\n<parameter name=\"most\">5"
+                       "</parameter>\n" +
+                       end));
+  EXPECT_FALSE(Fits("<minimax:tool_call>", {.must_call = true}, begin + end));
+  constexpr const char* kPaint = R"([{"type": "function", "function": {"name": "find",
+      "parameters": {"type": "object", "properties": {"colour": {"enum": ["red"]}}}}}])";
+  const auto paints = [&](const std::string& colour) {
+    Matcher matcher = MatcherOf("<minimax:tool_call>", {.must_call = true}, kPaint);
+    return matcher.Accept(begin + "<parameter name=\"colour\">" + colour + "</parameter>\n" + end)
+        .value();
+  };
+  EXPECT_TRUE(paints("red"));
+  EXPECT_FALSE(paints("red\n"));
 }
 
 TEST(CallGrammar, AnAnswerWithoutCallsMayHaveAGrammarOfItsOwn) {

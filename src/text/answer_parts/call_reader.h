@@ -20,8 +20,9 @@ class CallReader {
 
   virtual ~CallReader() = default;
 
-  // `held` begins with the first mark of a call at the first call of Read, and with what was left
-  // at those after it. What was read is taken from its front.
+  // `held` begins with the first mark of a call at the first call of Read, or with where one of
+  // kBare could begin, and with what was left at those after it. What was read is taken from its
+  // front.
   virtual Outcome Read(std::string& held, bool ended, AnswerEvents& events) = 0;
 };
 
@@ -29,5 +30,6 @@ std::unique_ptr<CallReader> MakeJsonCallReader(const CallMarks& marks);
 std::unique_ptr<CallReader> MakeNamedCallReader(const CallMarks& marks);
 // `tools` must outlive it.
 std::unique_ptr<CallReader> MakeTaggedCallReader(const CallMarks& marks, const ToolSet& tools);
+std::unique_ptr<CallReader> MakeBareCallReader(const CallMarks& marks, const ToolSet& tools);
 
 }  // namespace troupe

@@ -2,118 +2,35 @@
 // name comes first, arguments are told as they come; an object in another order is read whole.
 #include <optional>
 
-#include "base/json.h"
-#include "text/answer_parts/call_reader.h"
-#include "text/answer_parts/part_scan.h"
+#include "base/check.h"
+#include "text/answer_parts/json_call_text.h"
+#include "text/answer_parts/stepped_call_reader.h"
 
 namespace troupe {
 namespace {
 
-// Reads tokens of JSON at the front of a text that may go on.
-class Front {
- public:
-  Front(std::string_view text, bool ended) : text_(text), ended_(ended) {}
-
-  Scan Skip(std::string_view mark) {
-    at_ += BlanksAt(text_, at_);
-    const Scan found = BeginsWith(text_.substr(at_), mark, ended_);
-    if (found == Scan::kYes) at_ += mark.size();
-    return found;
-  }
-  Scan String(std::string& out) {
-    if (const Scan quote = Skip("\""); quote != Scan::kYes) return quote;
-    for (std::size_t end = at_; end < text_.size(); ++end) {
-      if (text_[end] == '\\') ++end;
-      if (end >= text_.size() || text_[end] != '"') continue;
-      const auto read = Json::Parse(text_.substr(at_ - 1, end - at_ + 2));
-      if (!read) return Scan::kNo;
-      out = read->AsString();
-      at_ = end + 1;
-      return Scan::kYes;
-    }
-    return ended_ ? Scan::kNo : Scan::kMore;
-  }
-  std::size_t at() const { return at_; }
-
- private:
-  std::string_view text_;
-  bool ended_;
-  std::size_t at_ = 0;
-};
-
-struct CallHead {
-  std::string name;
-  std::size_t length = 0;  // up to the '{' of the arguments
-};
-
-// {"name": "f", "arguments": {
-Scan ReadHead(std::string_view text, bool ended, CallHead& head) {
-  Front front(text, ended);
-  std::string key;
-  Scan scan = front.Skip("{");
-  if (scan == Scan::kYes) scan = front.String(key);
-  if (scan == Scan::kYes && key != "name") return Scan::kNo;
-  if (scan == Scan::kYes) scan = front.Skip(":");
-  if (scan == Scan::kYes) scan = front.String(head.name);
-  if (scan == Scan::kYes) scan = front.Skip(",");
-  if (scan == Scan::kYes) scan = front.String(key);
-  if (scan == Scan::kYes && key != "arguments" && key != "parameters") return Scan::kNo;
-  if (scan == Scan::kYes) scan = front.Skip(":");
-  if (scan == Scan::kYes) scan = front.Skip("{");
-  if (scan != Scan::kYes) return scan;
-  if (head.name.empty()) return Scan::kNo;
-  head.length = front.at() - 1;
-  return Scan::kYes;
-}
-
-struct WholeCall {
-  std::string name, arguments;
-};
-
-std::optional<WholeCall> CallIn(std::string_view object) {
-  const auto json = Json::Parse(object);
-  const Json* name = json ? json->Find("name") : nullptr;
-  if (name == nullptr || !name->IsString() || name->AsString().empty()) return std::nullopt;
-  const Json* arguments = json->Find("arguments");
-  if (arguments == nullptr) arguments = json->Find("parameters");
-  if (arguments == nullptr) return WholeCall{name->AsString(), "{}"};
-  // Some write the JSON of the arguments as a text, as OpenAI's API has it.
-  return WholeCall{name->AsString(),
-                   arguments->IsString() ? arguments->AsString() : arguments->Dump()};
-}
-
-class JsonCallReader final : public CallReader {
+class JsonCallReader final : public SteppedCallReader {
  public:
   explicit JsonCallReader(const CallMarks& marks) : marks_(marks) {}
 
-  Outcome Read(std::string& held, bool ended, AnswerEvents& events) override {
-    for (;;) {
-      Scan scan = Scan::kNo;
-      switch (state_) {
-        case State::kOpen:
-          scan = ReadOpen(held, ended, events);
-          if (scan == Scan::kNo) return Outcome::kNotCall;
-          break;
-        case State::kItem:
-          scan = ReadItem(held, ended, events);
-          break;
-        case State::kArguments:
-          scan = ReadArguments(held, ended, events);
-          break;
-        case State::kRest:
-          scan = ReadRest(held, ended);
-          break;
-        case State::kNext:
-          scan = ReadNext(held, ended);
-          break;
-      }
-      if (scan == Scan::kMore) return Outcome::kMore;
-      if (scan == Scan::kNo) return Outcome::kDone;
-    }
-  }
-
  private:
   enum class State { kOpen, kItem, kArguments, kRest, kNext };
+
+  Scan Step(std::string& held, bool ended, AnswerEvents& events) override {
+    switch (state_) {
+      case State::kOpen:
+        return ReadOpen(held, ended, events);
+      case State::kItem:
+        return ReadItem(held, ended, events);
+      case State::kArguments:
+        return ReadArguments(held, ended, events);
+      case State::kRest:
+        return ReadRest(held, ended);
+      case State::kNext:
+        return ReadNext(held, ended);
+    }
+    TROUPE_CHECK(false);
+  }
 
   // The first object is read together with the mark before it: without one there is no call.
   Scan ReadOpen(std::string& held, bool ended, AnswerEvents& events) {
@@ -133,8 +50,8 @@ class JsonCallReader final : public CallReader {
 
   Scan ReadItem(std::string& held, bool ended, AnswerEvents& events) {
     using Kind = AnswerEvent::Kind;
-    CallHead head;
-    const Scan scan = ReadHead(held, ended, head);
+    JsonCallHead head;
+    const Scan scan = ReadCallHead(held, ended, head);
     if (scan == Scan::kMore) return scan;
     if (scan == Scan::kYes) {
       AddEvent(Kind::kCall, head.name, events);
@@ -149,7 +66,7 @@ class JsonCallReader final : public CallReader {
     JsonExtent object;
     const std::size_t length = blanks + object.Take(std::string_view(held).substr(blanks));
     if (!object.ended()) return ended ? Scan::kNo : Scan::kMore;
-    const auto call = CallIn(std::string_view(held).substr(blanks, length - blanks));
+    const auto call = ReadWholeCall(std::string_view(held).substr(blanks, length - blanks));
     if (!call) return Scan::kNo;
     AddEvent(Kind::kCall, call->name, events);
     AddEvent(Kind::kArguments, call->arguments, events);

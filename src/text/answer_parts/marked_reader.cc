@@ -20,6 +20,7 @@ class MarkedReader final : public PartReader {
         skips_blanks_(in_reasoning_) {
     if (!options.reads_reasoning) style_.reasoning_open.clear();
     if (!options.reads_calls) style_.calls = {};
+    may_be_bare_call_ = style_.calls.syntax == CallSyntax::kBare;
   }
 
   void Read(std::string& held, bool ended, AnswerEvents& events) override {
@@ -42,6 +43,15 @@ class MarkedReader final : public PartReader {
         held.erase(0, BlanksAt(held));
         if (held.empty()) return;
         skips_blanks_ = false;
+      }
+      if (may_be_bare_call_ && !in_reasoning_) {
+        const Scan begins = BeginsBareCall(held, ended);
+        if (begins == Scan::kMore) return;
+        if (begins == Scan::kYes) {
+          may_be_bare_call_ = false;
+          call_ = MakeCallReader();
+          continue;
+        }
       }
       if (!ReadText(held, ended, events)) return;
     }
@@ -96,11 +106,17 @@ class MarkedReader final : public PartReader {
     } else if (MayOpenReasoning(held, ended)) {
       marks.push_back(style_.reasoning_open);
     }
-    if (style_.calls.syntax != CallSyntax::kNone) {
+    if (style_.calls.syntax != CallSyntax::kNone && style_.calls.syntax != CallSyntax::kBare) {
       marks.push_back(style_.calls.first());
       if (!style_.calls.section_open.empty()) marks.push_back(style_.calls.open);
     }
     return marks;
+  }
+
+  Scan BeginsBareCall(std::string_view held, bool ended) const {
+    const std::string_view text = held.substr(BlanksAt(held));
+    if (text.empty()) return ended ? Scan::kNo : Scan::kMore;
+    return text[0] == '{' ? Scan::kYes : BeginsWith(text, style_.calls.open, ended);
   }
 
   // Reasoning comes first or not at all.
@@ -117,6 +133,8 @@ class MarkedReader final : public PartReader {
         return MakeNamedCallReader(style_.calls);
       case CallSyntax::kTagged:
         return MakeTaggedCallReader(style_.calls, tools_);
+      case CallSyntax::kBare:
+        return MakeBareCallReader(style_.calls, tools_);
       case CallSyntax::kNone:
       case CallSyntax::kHarmony:
         break;
@@ -127,15 +145,18 @@ class MarkedReader final : public PartReader {
   void Tell(std::string_view text, AnswerEvents& events) {
     using Kind = AnswerEvent::Kind;
     AddEvent(in_reasoning_ ? Kind::kReasoning : Kind::kContent, text, events);
-    told_ = told_ || BlanksAt(text) < text.size();
+    const bool says_something = BlanksAt(text) < text.size();
+    told_ = told_ || says_something;
+    if (says_something && !in_reasoning_) may_be_bare_call_ = false;
   }
 
   AnswerStyle style_;
   const ToolSet& tools_;
   bool in_reasoning_;
   bool skips_blanks_;
-  bool told_ = false;   // anything but blanks
-  std::string blanks_;  // before a mark that may be none
+  bool told_ = false;              // anything but blanks
+  bool may_be_bare_call_ = false;  // no content has come yet
+  std::string blanks_;             // before a mark that may be none
   std::unique_ptr<CallReader> call_;
 };
 

@@ -35,6 +35,9 @@ class AutomatonCompiler {
     }
     made_->start_ = entries[grammar_.root];
     FindClasses();
+    made_->nodes_.shrink_to_fit();
+    made_->edges_.shrink_to_fit();
+    made_->targets_.shrink_to_fit();
     return std::shared_ptr<const Automaton>(std::move(made_));
   }
 
@@ -215,6 +218,11 @@ class AutomatonCompiler {
   std::vector<RuleId> used_;
   std::shared_ptr<Automaton> made_ = std::shared_ptr<Automaton>(new Automaton());
 };
+
+Bytes Automaton::bytes() const {
+  return Bytes(sizeof(*this) + nodes_.capacity() * sizeof(AutomatonNode) +
+               edges_.capacity() * sizeof(ByteEdge) + targets_.capacity() * sizeof(NodeId));
+}
 
 Result<std::shared_ptr<const Automaton>> Automaton::Compile(const Grammar& grammar,
                                                             std::size_t most_nodes) {

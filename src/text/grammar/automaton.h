@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/status.h"
 #include "text/grammar/grammar.h"
 
@@ -60,6 +61,7 @@ class Automaton {
   const AutomatonNode& node(NodeId id) const { return nodes_[id]; }
   NodeId start() const { return start_; }
   std::size_t size() const { return nodes_.size(); }
+  Bytes bytes() const;  // of memory
   std::span<const ByteEdge> EdgesOf(const AutomatonNode& node) const {
     return std::span(edges_).subspan(node.first, node.count);
   }

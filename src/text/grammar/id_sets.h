@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "base/bytes.h"
+
 namespace troupe {
 
 using SetId = std::uint32_t;
@@ -21,6 +23,10 @@ class IdSets {
   }
   std::size_t size() const { return begins_.size() - 1; }
   std::size_t total() const { return ids_.size(); }  // of all sets together
+  Bytes bytes() const {                              // of memory
+    return Bytes(ids_.capacity() * sizeof(std::uint32_t) +
+                 begins_.capacity() * sizeof(std::size_t) + slots_.capacity() * sizeof(SetId));
+  }
 
  private:
   std::size_t SlotOf(std::span<const std::uint32_t> ids) const;

@@ -14,7 +14,9 @@ constexpr std::size_t kCellsMeanwhile = 32 * 1024;
 }  // namespace
 
 Matcher::Matcher(std::shared_ptr<const Automaton> automaton, StackLimits limits)
-    : automaton_(std::move(automaton)), pool_(*automaton_, limits) {
+    : automaton_(std::move(automaton)),
+      cells_meanwhile_(std::min(kCellsMeanwhile, limits.cells / 2)),
+      pool_(*automaton_, limits) {
   const bool is_empty = automaton_->start() == Automaton::kReturnNode;
   tops_ = {is_empty ? StackPool::kBottom
                     : pool_.Intern({.node = automaton_->start(), .below = StackPool::kOnlyBottom})};
@@ -22,7 +24,7 @@ Matcher::Matcher(std::shared_ptr<const Automaton> automaton, StackLimits limits)
 
 Result<bool> Matcher::Accept(std::string_view bytes) {
   std::vector<CellId> tops = tops_;
-  std::size_t cells_before_dropping = kCellsMeanwhile;
+  std::size_t cells_before_dropping = cells_meanwhile_;
   pool_.ResetWork();
   for (const char byte : bytes) {
     TROUPE_ASSIGN_OR_RETURN(const StackPool::Expansion* const expansion, pool_.Expand(tops));
@@ -33,7 +35,7 @@ Result<bool> Matcher::Accept(std::string_view bytes) {
       pool_.KeepOnly(tops);
       std::ranges::copy(std::span(tops).last(tops_.size()), tops_.begin());
       tops.resize(tops.size() - tops_.size());
-      cells_before_dropping = kCellsMeanwhile + 2 * pool_.size();
+      cells_before_dropping = cells_meanwhile_ + 2 * pool_.size();
     }
   }
   tops_ = std::move(tops);

@@ -34,6 +34,7 @@ class Matcher {
 
  private:
   std::shared_ptr<const Automaton> automaton_;
+  std::size_t cells_meanwhile_;
   StackPool pool_;
   std::vector<CellId> tops_;
 };

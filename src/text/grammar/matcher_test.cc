@@ -119,5 +119,13 @@ TEST(Matcher, AmbiguityBeyondTheLimitsIsAnErrorAndNoEndlessWork) {
             Code::kResourceExhausted);
 }
 
+TEST(Matcher, FewCellsAreEnoughForALongTextAtOnce) {
+  Matcher matcher = Make("root ::= (\"(\" root \")\" | [a-z])*", {.cells = 600});
+  std::string text;
+  for (int i = 0; i < 5000; ++i) text += i % 2 == 0 ? "((a)b)" : "c";
+  EXPECT_TRUE(matcher.Accept(text).value());
+  EXPECT_LT(matcher.pool().bytes(), 200_KiB);
+}
+
 }  // namespace
 }  // namespace troupe

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/status.h"
 #include "text/grammar/automaton.h"
 #include "text/grammar/id_sets.h"
@@ -46,6 +47,11 @@ class StackPool {
   const StackCell& cell(CellId id) const { return cells_[id]; }
   std::span<const CellId> CellsBelow(CellId id) const { return sets_.Get(cells_[id].below); }
   std::size_t size() const { return cells_.size(); }
+  Bytes bytes() const {  // of memory
+    return sets_.bytes() +
+           Bytes(cells_.capacity() * sizeof(StackCell) + slots_.capacity() * sizeof(CellId) +
+                 visited_.capacity() * sizeof(std::uint32_t));
+  }
 
   // Forgets all cells but these and those below them, and renames them in place.
   void KeepOnly(std::vector<CellId>& tops);

@@ -5,12 +5,16 @@
 
 namespace troupe {
 
-StackStates::StackStates(std::shared_ptr<const Automaton> automaton, std::size_t most_states)
-    : automaton_(std::move(automaton)), most_states_(most_states), pool_(*automaton_) {
+StackStates::StackStates(std::shared_ptr<const Automaton> automaton, std::size_t most_states,
+                         Bytes most_bytes)
+    : automaton_(std::move(automaton)),
+      most_states_(most_states),
+      most_bytes_(most_bytes),
+      pool_(*automaton_) {
   Intern({});
 }
 
-void StackStates::Clear() { *this = StackStates(automaton_, most_states_); }
+void StackStates::Clear() { *this = StackStates(automaton_, most_states_, most_bytes_); }
 
 StackStates::State StackStates::Intern(const std::vector<CellId>& tops) {
   const State state = states_.Intern(tops);
@@ -47,6 +51,11 @@ Result<StackStates::State> StackStates::FindStep(State state, std::uint8_t byte)
   if (states_.size() >= most_states_) {
     return Error(Code::kResourceExhausted,
                  "the grammar takes more than {} states to look one token ahead", most_states_);
+  }
+  if (bytes() > most_bytes_) {
+    return Error(Code::kResourceExhausted,
+                 "the grammar takes more than {} MiB to look one token ahead",
+                 most_bytes_.count() >> 20);
   }
   const std::span<const CellId> readers = readers_.Get(facts_[state].readers);
   const State next = Intern(pool_.Read(readers, byte));

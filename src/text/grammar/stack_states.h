@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/status.h"
 #include "text/grammar/automaton.h"
 #include "text/grammar/id_sets.h"
@@ -20,8 +21,10 @@ class StackStates {
   using State = SetId;
   static constexpr State kNone = 0;  // no stack is left: the bytes do not fit
 
-  // kResourceExhausted from Step when `most_states` are made.
-  StackStates(std::shared_ptr<const Automaton> automaton, std::size_t most_states);
+  // kResourceExhausted from Step when `most_states` are made, or when they take more memory than
+  // `most_bytes`; the last one may go beyond that.
+  StackStates(std::shared_ptr<const Automaton> automaton, std::size_t most_states,
+              Bytes most_bytes = 256_MiB);
 
   // Reading goes on at this node, with these counters of its loop.
   State At(NodeId node, std::uint32_t need, std::uint32_t room);
@@ -36,6 +39,10 @@ class StackStates {
   Result<bool> ReachesBottom(State state);
 
   std::size_t size() const { return states_.size(); }
+  Bytes bytes() const {  // of memory
+    return pool_.bytes() + states_.bytes() + readers_.bytes() +
+           Bytes(facts_.capacity() * sizeof(Facts) + next_.capacity() * sizeof(SetId));
+  }
   void Clear();
   void ResetWork() { pool_.ResetWork(); }  // the limit is on what comes after it
 
@@ -54,6 +61,7 @@ class StackStates {
 
   std::shared_ptr<const Automaton> automaton_;
   std::size_t most_states_;
+  Bytes most_bytes_;
   StackPool pool_;
   IdSets states_;
   IdSets readers_;

@@ -6,7 +6,9 @@
 namespace troupe {
 
 TokenConstraint::TokenConstraint(std::shared_ptr<TokenMasks> masks, bool with_marks)
-    : masks_(std::move(masks)), matcher_(masks_->automaton()), with_marks_(with_marks) {}
+    : masks_(std::move(masks)),
+      matcher_(masks_->automaton(), masks_->limits().stacks),
+      with_marks_(with_marks) {}
 
 Result<const TokenSet*> TokenConstraint::Allowed() {
   if (allowed_is_known_) return &allowed_;

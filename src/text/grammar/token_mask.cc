@@ -7,11 +7,23 @@
 namespace troupe {
 
 TokenMasks::TokenMasks(std::shared_ptr<const Automaton> automaton,
-                       std::shared_ptr<const VocabTrie> vocab, TokenMaskLimits limits)
+                       std::shared_ptr<const VocabTrie> vocab, TokenMaskLimits limits,
+                       std::shared_ptr<MaskMemory> shared)
     : automaton_(std::move(automaton)),
       vocab_(std::move(vocab)),
       limits_(limits),
-      states_(automaton_, limits.states_at_most) {}
+      shared_(std::move(shared)),
+      states_(automaton_, limits.states_at_most, limits.states_bytes) {}
+
+TokenMasks::~TokenMasks() {
+  if (shared_ != nullptr) shared_->Remove(*this);
+}
+
+void TokenMasks::Forget() {
+  places_.clear();
+  kept_ = Bytes();
+  states_.Clear();
+}
 
 TokenMasks::Place TokenMasks::PlaceOf(const StackCell& cell) const {
   // A token makes at most as many repetitions as it has bytes.
@@ -51,6 +63,7 @@ Result<const TokenMasks::Found*> TokenMasks::FindAt(const Place& place) {
   const StackStates::State start = states_.At(place[0], place[1], place[2]);
   TROUPE_ASSIGN_OR_RETURN(found.ends_at_once, states_.ReachesBottom(start));
   TROUPE_RETURN_IF_ERROR(Walk(0, vocab_->size(), start, found.allowed, found.ends));
+  found.ends.shrink_to_fit();
   ++places_walked_;
   kept_ += found.size();
   return &places_.emplace(place, std::move(found)).first->second;
@@ -67,8 +80,11 @@ void TokenMasks::DropLeastRecentlyUsed() {
 
 Result<TokenSet> TokenMasks::Allowed(const Matcher& matcher) {
   TROUPE_CHECK(&matcher.automaton() == automaton_.get());
+  if (shared_ != nullptr) shared_->Use(*this);
   DropLeastRecentlyUsed();
-  if (states_.size() > limits_.states_kept) states_.Clear();
+  if (states_.size() > limits_.states_kept || 2 * states_.bytes() > limits_.states_bytes) {
+    states_.Clear();
+  }
   states_.ResetWork();
   struct Pending {
     bool at_root = false;  // the whole tree is to be walked from here

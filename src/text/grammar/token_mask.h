@@ -19,6 +19,7 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "text/grammar/mask_memory.h"
 #include "text/grammar/matcher.h"
 #include "text/grammar/stack_states.h"
 #include "text/grammar/vocab_trie.h"
@@ -30,18 +31,28 @@ struct TokenMaskLimits {
   Bytes kept = 32_MiB;             // what was found for places, the least recently used go first
   std::size_t states_kept = 4096;  // dropped beyond this number before the next mask
   std::size_t states_at_most = 65536;  // kResourceExhausted beyond
+  Bytes states_bytes = 256_MiB;        // the same; half of it is dropped before the next mask
+  StackLimits stacks = {};             // of the matcher of an answer (token_constraint.h)
 };
 
 class TokenMasks {
  public:
+  // `shared`: the memory that it has together with others; null: it has `limits` for itself.
   TokenMasks(std::shared_ptr<const Automaton> automaton, std::shared_ptr<const VocabTrie> vocab,
-             TokenMaskLimits limits = {});
+             TokenMaskLimits limits = {}, std::shared_ptr<MaskMemory> shared = nullptr);
+  ~TokenMasks();
+  TokenMasks(const TokenMasks&) = delete;
+  TokenMasks& operator=(const TokenMasks&) = delete;
 
   // Of tokens with text; end tokens are not among them. The matcher must be one of `automaton`.
   Result<TokenSet> Allowed(const Matcher& matcher);
 
   const std::shared_ptr<const Automaton>& automaton() const { return automaton_; }
   const std::shared_ptr<const VocabTrie>& vocab() const { return vocab_; }
+  const TokenMaskLimits& limits() const { return limits_; }
+  Bytes found_bytes() const { return kept_ + states_.bytes(); }
+  // Drops all that was found, as if nothing had been asked yet.
+  void Forget();
   std::size_t places_kept() const { return places_.size(); }
   std::uint64_t places_walked() const { return places_walked_; }
 
@@ -54,7 +65,9 @@ class TokenMasks {
     TrieNodes ends;             // where the rule may have ended
     bool ends_at_once = false;  // without another byte
     std::uint64_t last_use = 0;
-    Bytes size() const { return Bytes(allowed.bytes() + ends.size() * sizeof(std::uint32_t)); }
+    Bytes size() const {  // with its place in the map
+      return Bytes(128 + allowed.bytes() + ends.capacity() * sizeof(std::uint32_t));
+    }
   };
 
   Place PlaceOf(const StackCell& cell) const;
@@ -67,6 +80,7 @@ class TokenMasks {
   std::shared_ptr<const Automaton> automaton_;
   std::shared_ptr<const VocabTrie> vocab_;
   TokenMaskLimits limits_;
+  std::shared_ptr<MaskMemory> shared_;
   StackStates states_;
   std::map<Place, Found> places_;
   Bytes kept_;

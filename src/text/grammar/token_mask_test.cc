@@ -139,5 +139,15 @@ TEST(TokenMasks, TooManyStatesAreAnError) {
   EXPECT_EQ(masks.Allowed(Matcher(automaton)).status().code(), Code::kResourceExhausted);
 }
 
+TEST(TokenMasks, StatesThatTakeTooMuchMemoryAreAnError) {
+  const auto automaton = Automaton::Compile(ParseGbnf("root ::= [a-z]{300}").value()).value();
+  const auto allowed = [&](Bytes states) {
+    TokenMasks masks(automaton, TrieOf({std::string(200, 'a')}), {.states_bytes = states});
+    return masks.Allowed(Matcher(automaton)).status();
+  };
+  EXPECT_EQ(allowed(4_KiB).code(), Code::kResourceExhausted);
+  EXPECT_TRUE(allowed(1_MiB).ok());
+}
+
 }  // namespace
 }  // namespace troupe
