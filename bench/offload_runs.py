@@ -54,7 +54,7 @@ def why_not_permitted():
     return None
 
 
-def _run_limited(command, limit, env=None):
+def run_limited(command, limit, env=None):
     """Runs `command` in a cgroup of `limit` bytes with nothing of any file in memory."""
     disk_speed.drop_page_cache()
     with memory_cgroup.MemoryCgroup(limit) as group:
@@ -131,7 +131,7 @@ class Runner:
         before = self._disk_speed(store, _READ_BEFORE)
         arguments = self._generate(ids, count, "--memory", budget, "--slots", slots,
                                    *self._store_arguments(store))
-        record = self._troupe.record(*arguments, run=lambda command: _run_limited(command, limit))
+        record = self._troupe.record(*arguments, run=lambda command: run_limited(command, limit))
         return record, [before, self._disk_speed(store, record["bytes_read"])]
 
     def peer_program_bytes(self, peer):
@@ -143,7 +143,7 @@ class Runner:
     def llamacpp(self, peer, phase, prompt, decode, seconds, limit):
         ids = self._folder / "offload-ids.json"
         ids.write_text(json.dumps({"prompt": prompt, "decode": decode}), encoding="utf-8")
-        run = self._troupe.note(_run_limited(
+        run = self._troupe.note(run_limited(
             ["node", llamacpp.BENCH / "peer_offload.mjs", phase, self._model, ids, self._threads,
              seconds], limit, peer.environment()))
         return json.loads(run.stdout)[f"{phase}_tokens_per_s"]

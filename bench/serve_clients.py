@@ -27,10 +27,10 @@ class ServerFailed(Exception):
 
 
 @contextlib.contextmanager
-def serving(troupe, model, *options):
-    """A server on a free port; gives the port and the process."""
+def serving(troupe, model, *options, wrap=list):
+    """A server on a free port; gives the port and the process. `wrap` makes of its command what is run."""
     command = [str(troupe), "serve", str(model), "--port", "0", *map(str, options)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(wrap(command), stderr=subprocess.PIPE, text=True)
     said = ""
     try:
         for said in process.stderr:
@@ -40,13 +40,15 @@ def serving(troupe, model, *options):
         else:
             raise ServerFailed(f"{' '.join(command)}: ended, said last: {said.strip()}")
     finally:
-        process.send_signal(signal.SIGTERM)
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
         process.communicate()
 
 
-def _bytes_of(path, body):
-    data = json.dumps(body).encode()
-    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {len(data)}\r\n\r\n"
+def bytes_of(path, body=None):
+    data = b"" if body is None else json.dumps(body).encode()
+    head = (f"{'GET' if body is None else 'POST'} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+            f"Content-Length: {len(data)}\r\n\r\n")
     return head.encode() + data
 
 
@@ -54,7 +56,7 @@ async def ask(port, body):
     """Streams one completion. Whoever is not answered, or not to the end, has finished == False."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     start = last = time.monotonic()
-    writer.write(_bytes_of("/v1/completions",
+    writer.write(bytes_of("/v1/completions",
                            {**body, "stream": True, "stream_options": {"include_usage": True}}))
     asked = Asked(int((await reader.readline()).split()[1]))
     while line := await reader.readline():
@@ -64,6 +66,8 @@ async def ask(port, body):
             asked.finished = True
             break
         event = json.loads(line[6:])
+        if "error" in event:  # [DONE] comes behind it, too
+            break
         asked.usage = event.get("usage") or asked.usage
         if any(choice["text"] for choice in event.get("choices", [])):
             now = time.monotonic()
@@ -77,6 +81,33 @@ async def ask(port, body):
     return asked
 
 
+async def exchange(port, sent):
+    """All that comes back for these bytes, until the server closes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    with contextlib.suppress(ConnectionError):  # it need not read to the end
+        writer.write(sent)
+        await writer.drain()
+    got = b""
+    with contextlib.suppress(ConnectionError):
+        while part := await reader.read(65536):
+            got += part
+    writer.close()
+    return got
+
+
+async def json_of(port, path, body=None):
+    """What a path answers, not streamed, with the status."""
+    head, _, got = (await exchange(port, bytes_of(path, body))).partition(b"\r\n\r\n")
+    return int(head.split(b" ", 2)[1]), json.loads(got)
+
+
+async def metrics(port):
+    """The values of /metrics by name and labels, as they are written."""
+    _, _, got = (await exchange(port, bytes_of("/metrics"))).partition(b"\r\n\r\n")
+    lines = (line.rsplit(" ", 1) for line in got.decode().splitlines() if line and not line.startswith("#"))
+    return {name: float(value) for name, value in lines}
+
+
 async def all_of(port, clients):
     """`clients`: for each its requests, which it sends one after the other. Gives all that was seen, and the seconds."""
     async def one(bodies):
@@ -86,11 +117,38 @@ async def all_of(port, clients):
     return [asked for some in seen for asked in some], time.monotonic() - start
 
 
+async def slow_reader(port):
+    """A stream that is asked for and read a byte at a time, in a second each: never done, cancel it."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+    try:
+        writer.write(bytes_of("/v1/completions", {"prompt": "a", "max_tokens": 100000, "stream": True, "logprobs": 5,
+                                                  "ignore_eos": True}))
+        while await reader.read(1):
+            await asyncio.sleep(1)
+    except ConnectionError:
+        pass  # it was let go
+    finally:
+        writer.close()
+
+
+async def slow_writer(port):
+    """A request that comes a byte at a time, in a second each: never done, cancel it."""
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        for byte in bytes_of("/v1/completions", {"prompt": "a" * 100000}):
+            writer.write(bytes([byte]))
+            await asyncio.sleep(1)
+    except ConnectionError:
+        pass  # it was let go
+    finally:
+        writer.close()
+
+
 async def silent(port, count):
     """Connections that have a stream open and are sent nothing: gives their writers, to be closed."""
     opened = []
     for _ in range(count):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(_bytes_of("/v1/completions", {"prompt": "a", "max_tokens": 100000, "stream": True}))
+        writer.write(bytes_of("/v1/completions", {"prompt": "a", "max_tokens": 100000, "stream": True}))
         opened.append((reader, writer))
     return opened

@@ -1,7 +1,9 @@
-# `make deb`: the program, its manual page and completions, and a unit for systemd as one package. What
-# it depends on is found by dpkg-shlibdeps.
+# `make deb`: the program, its manual page and completions, a unit for systemd, and what Prometheus and
+# Grafana read, as one package. What it depends on is found by dpkg-shlibdeps.
 install(FILES ${CMAKE_SOURCE_DIR}/packaging/troupe@.service DESTINATION lib/systemd/system
   COMPONENT package EXCLUDE_FROM_ALL)
+install(FILES ${CMAKE_SOURCE_DIR}/packaging/alerts.yml ${CMAKE_SOURCE_DIR}/packaging/grafana.json
+  DESTINATION share/troupe COMPONENT package EXCLUDE_FROM_ALL)
 
 set(CPACK_PACKAGE_CONTACT "The Troupe developers <troupe@localhost>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "runs Mixture-of-Experts language models larger than memory")

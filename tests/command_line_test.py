@@ -61,7 +61,7 @@ class Usage(CommandLineTest):
     def test_lists_its_commands(self):
         done = troupe("--help")
         self.assertEqual(done.returncode, 0)
-        for command in ("run", "inspect", "pack", "quantize", "synth", "bench", "eval"):
+        for command in ("run", "inspect", "pack", "quantize", "synth", "bench", "bench-server", "eval", "ps"):
             self.assertIn(f"\n  {command} ", done.stdout)
 
     def test_explains_every_command_with_an_example(self):
@@ -74,7 +74,7 @@ class Usage(CommandLineTest):
             self.assertIn(f"troupe {command} ", done.stdout.split("Example:")[1])
 
     def test_help_has_no_limits_and_defaults_of_its_parser(self):
-        for command in ("run", "eval", "bench", "calibrate", "replay", "place", "simulate", "trace"):
+        for command in ("run", "eval", "bench", "bench-server", "ps", "calibrate", "replay", "place", "simulate", "trace"):
             told = troupe(command, "--help-all" if command == "trace" else "--help").stdout
             self.assertIn("--json", told)
             for words in ("{false}", "{true}", " in [", "NONNEGATIVE", "UINT"):

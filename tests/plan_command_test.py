@@ -195,6 +195,22 @@ class Plan(PlanCommandTest):
         self.assertRegex(done.stderr, r"^troupe: 5\.0 MiB of memory are too little, .* are the least: ")
         self.assertEqual((done.stdout, self.saved()), ("", []))
 
+    def test_shows_what_requests_at_the_same_time_take(self):
+        options = ("plan", TINY, "--memory", "1GiB", "--slots", 60, "--ctx", 256)
+        run, alone, many = (self.record(*options, *parallel)
+                            for parallel in ((), ("--parallel", 1), ("--parallel", 8)))
+        self.assertEqual([plan["sequences"] for plan in (run, alone, many)], [1, 1, 8])
+        self.assertEqual(many["kv_positions"], 8 * 256)
+        self.assertEqual((alone["kv_cache_bytes"], many["kv_cache_bytes"]),
+                         (run["kv_cache_bytes"], 8 * run["kv_cache_bytes"]))
+        # Connections and bodies, which a run has none of.
+        self.assertGreater(alone["program_bytes"] - run["program_bytes"], 40 << 20)
+        text = self.troupe(*options, "--parallel", 8).stdout
+        self.assertIn("8 sequences of up to 256 tokens", text)
+        self.assertIn("\nExpected of one request alone, from what was measured before", text)
+        done = self.troupe(*options, "--parallel", 0, code=2)
+        self.assertIn("--parallel", done.stderr)
+
     def test_agrees_with_what_run_does(self):
         options = (TINY, "--memory", "1GiB", "--slots", 64, "--ctx", 256)
         # The first plan here measures the machine, and a sanitizer keeps memory that was given back.

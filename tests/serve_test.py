@@ -34,7 +34,8 @@ class Server:
 
     def __init__(self, *args, tls=None, env=None, model=TINY):
         self.tls = tls
-        self.process = subprocess.Popen([TROUPE, "serve", model, "--port", "0", *map(str, args)],
+        path = [] if model is None else [model]  # a configuration may name it
+        self.process = subprocess.Popen([TROUPE, "serve", *path, "--port", "0", *map(str, args)],
                                         stderr=subprocess.PIPE, text=True, env=env)
         self.said = []
         for line in self.process.stderr:
@@ -44,7 +45,8 @@ class Server:
                 break
         else:
             raise AssertionError("it did not start: " + "".join(self.said))
-        threading.Thread(target=lambda: self.said.extend(self.process.stderr), daemon=True).start()
+        self.reader = threading.Thread(target=lambda: self.said.extend(self.process.stderr), daemon=True)
+        self.reader.start()
 
     def __enter__(self):
         return self
@@ -53,6 +55,7 @@ class Server:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             self.process.wait(timeout=60)
+        self.reader.join(timeout=60)
         self.process.stderr.close()
 
     def open(self, path, body=None, headers={}, method=None):
@@ -84,6 +87,15 @@ class Server:
                     return float(line.rsplit(" ", 1)[1])
         raise AssertionError(name)
 
+    def metric_reaching(self, name, least):
+        """Its value once it is at least that: a counter may follow the answer that it counts."""
+        give_up = time.monotonic() + 60
+        while (value := self.metric(name)) < least:
+            if time.monotonic() > give_up:
+                raise AssertionError(f"{name}: found {value}, expected at least {least}")
+            time.sleep(0.02)
+        return value
+
 
 class Serve(unittest.TestCase):
     def test_answers_are_the_same_bytes_whoever_shares_their_passes(self):
@@ -112,11 +124,7 @@ class Serve(unittest.TestCase):
                 for job in leaving:
                     job.result()
                 self.assertEqual([job.result() for job in staying], [expected] * 6)
-            for _ in range(600):
-                if server.metric('troupe_answers_total{end="cancelled"}') == len(PROMPTS):
-                    break
-                time.sleep(0.05)
-            self.assertEqual(server.metric('troupe_answers_total{end="cancelled"}'), len(PROMPTS))
+            self.assertEqual(server.metric_reaching('troupe_answers_total{end="cancelled"}', len(PROMPTS)), len(PROMPTS))
             self.assertEqual(server.metric('troupe_requests_now{state="decoding"}'), 0)
 
     def test_sigterm_lets_requests_end_and_takes_no_more(self):
@@ -198,6 +206,12 @@ class Serve(unittest.TestCase):
         with Server("--allow-host", "box.lan", "--cors", "https://page.example") as server:
             server.open("/v1/models", headers={"Host": "box.lan"})
             server.open("/v1/models", headers={"Origin": "https://page.example"})
+            for method, path in (("OPTIONS", "/v1/models"), ("OPTIONS", "/v1/chat/completions"), ("GET", "/none")):
+                try:
+                    answer = server.open(path, headers={"Origin": "https://page.example"}, method=method)
+                except urllib.error.HTTPError as refused:
+                    answer = refused
+                self.assertEqual(answer.headers["Access-Control-Allow-Origin"], "https://page.example", (method, path))
 
     def test_a_prompt_that_was_read_before_is_not_read_again(self):
         body = {"prompt": "The kernel " * 60, "max_tokens": 8, "temperature": 0}
@@ -208,6 +222,19 @@ class Serve(unittest.TestCase):
             self.assertEqual(answer["choices"], first["choices"])
         cached = [answer["usage"]["prompt_tokens_details"]["cached_tokens"] for answer in (first, again, *alone)]
         self.assertEqual(cached, [0, first["usage"]["prompt_tokens"] - 1, 0, 0])
+
+    def test_a_suffix_makes_a_model_with_marks_fill_the_gap(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "model.gguf"
+            before, after, middle = gguf_with_template.copy(
+                TINY, model, "", ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"])
+            with Server(model=model) as server:
+                def tokens(text):
+                    return server.ask("/tokenize", {"content": text})["tokens"]
+                begin = tokens("")  # what every text of this model begins with
+                prompt = [*begin, before, *tokens("int main() {")[len(begin):], after, *tokens("}")[len(begin):], middle]
+                self.assertEqual(server.complete("int main() {", suffix="}"), server.complete(prompt))
+                self.assertNotEqual(server.complete("int main() {", suffix="}"), server.complete("int main() {"))
 
     def test_a_port_that_is_taken_is_an_error_of_one_line(self):
         with Server() as server:
@@ -226,11 +253,7 @@ class Serve(unittest.TestCase):
                 start = time.monotonic()
                 self.assertEqual(server.complete("The kernel", 5), server.complete("The kernel", 5))
                 self.assertLess(time.monotonic() - start, 30)
-                for _ in range(1200):
-                    if server.metric('troupe_http_ended_total{why="too_slow"}') == 1:
-                        break
-                    time.sleep(0.05)
-                self.assertEqual(server.metric('troupe_http_ended_total{why="too_slow"}'), 1)
+                self.assertEqual(server.metric_reaching('troupe_http_ended_total{why="too_slow"}', 1), 1)
 
     @unittest.skipIf("TROUPE_SANITIZED" in os.environ, "a sanitizer keeps what was freed")
     def test_memory_is_flat_over_malformed_requests(self):
@@ -274,6 +297,10 @@ MODELS = {
     "mistralai-Mistral-Nemo-Instruct-2407": ["[TOOL_CALLS]"],
     "ibm-granite-granite-3.3-2B-Instruct": ["<|tool_call|>"],
     "openai-gpt-oss-120b": ["<|channel|>", "<|message|>", "<|start|>", "<|end|>", "<|constrain|>"],
+    "own-numbered-calls": ["<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "<|tool_call_begin|>",
+                           "<|tool_call_argument_begin|>", "<|tool_call_end|>"],
+    "own-invoked-calls": ["<minimax:tool_call>", "</minimax:tool_call>", "<think>", "</think>"],
+    "own-bare-calls": ["<|python_tag|>"],
 }
 
 
@@ -322,6 +349,38 @@ class Tools(unittest.TestCase):
                         server.ask("/v1/chat/completions", {**ask, "messages": after, "tool_choice": "auto",
                                                             "max_tokens": 4})
                     self.assertGreater(called, 0)
+
+    def test_reasoning_is_counted_and_ends_where_it_is_told(self):
+        talk = [{"role": "user", "content": "Think!"}]
+        body = {"messages": talk, "max_tokens": 60, "temperature": 1.2, "ignore_eos": True}
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "model.gguf"
+            template = (TEMPLATES / "own-invoked-calls.jinja").read_text()  # it begins with reasoning
+            gguf_with_template.copy(TINY, model, template, ["<think>", "</think>"])
+            with Server("--ctx", 512, "--parallel", 4, model=model) as server:
+                def ask(seed, **more):
+                    answer = server.ask("/v1/chat/completions", {**body, "seed": seed, **more})
+                    return answer["choices"][0]["message"], answer["usage"]["completion_tokens_details"]["reasoning_tokens"]
+
+                limited = [ask(seed, thinking_budget_tokens=10) for seed in range(4)]
+                for seed, (message, reasoning) in enumerate(limited):
+                    self.assertIn(reasoning, range(10, 14))  # 10, and the rest of a character
+                    self.assertTrue(message["reasoning_content"])
+                    self.assertTrue(message["content"])
+                    free, more = ask(seed)
+                    self.assertGreater(more, 13)
+                    self.assertTrue(free["reasoning_content"].startswith(message["reasoning_content"].rstrip("\ufffd")))
+                self.assertEqual(ask(1, thinking_budget=0)[1], 0)
+                with concurrent.futures.ThreadPoolExecutor(4) as pool:
+                    self.assertEqual(list(pool.map(lambda seed: ask(seed, thinking_budget_tokens=10), range(4))), limited)
+                message = server.ask("/v1/messages", {**body, "seed": 2,
+                                                      "thinking": {"type": "enabled", "budget_tokens": 10}})
+                self.assertEqual([block["type"] for block in message["content"]], ["thinking", "text"])
+                self.assertEqual(message["content"][0]["thinking"], limited[2][0]["reasoning_content"])
+                response = server.ask("/v1/responses", {"input": "Think!", "max_output_tokens": 60, "temperature": 1.2,
+                                                        "ignore_eos": True, "seed": 3, "thinking_token_budget": 10})
+                self.assertEqual(response["usage"]["output_tokens_details"]["reasoning_tokens"], limited[3][1])
+                self.assertEqual(response["output"][0]["content"][0]["text"], limited[3][0]["reasoning_content"])
 
     def test_a_call_is_the_same_whoever_asks_and_however(self):
         forms = {"/v1/responses": {"input": "Paint!", "tools": [{"type": "function", **PAINT}], "tool_choice": "required",

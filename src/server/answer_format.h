@@ -50,6 +50,8 @@ class AnswerFormat {
   virtual std::string Failure(const Status& status) = 0;
   // Tokens of the prompt that were read so far.
   virtual std::string Progress(std::size_t read, std::size_t all) = 0;
+  // Nothing has come for a while. What every client of server-sent events passes over.
+  virtual std::string Waiting() { return ": waiting\n\n"; }
 
   virtual HttpResponse Whole(std::span<const ChoiceAnswer> choices) = 0;
   virtual HttpResponse Refusal(const Status& status) = 0;

@@ -41,7 +41,7 @@ class MessagesFormat final : public AnswerFormat {
         parser_(reading_.Parser()) {}
 
   std::string Open() override {
-    return Event("message_start", {{"message", MessageJson(Json::Array(), Json(), Json(), 0)}});
+    return Event("message_start", {{"message", MessageJson(Json::Array(), Json(), Json(), {})}});
   }
   std::string Delta(std::size_t, const TextDelta& delta) override {
     return Shown(parser_.Push(delta.text));
@@ -55,13 +55,14 @@ class MessagesFormat final : public AnswerFormat {
     const Answer& answer = choices.front().answer;
     return Event("message_delta", {{"delta", Json{{"stop_reason", ReasonOfEnd(answer, calls_ > 0)},
                                                   {"stop_sequence", StopOf(answer)}}},
-                                   {"usage", UsageOf(answer.usage.generated_tokens)}}) +
+                                   {"usage", UsageOf(answer.usage)}}) +
            Event("message_stop", Json::Object());
   }
   std::string Failure(const Status& status) override {
     return EventOf("error", ErrorBody(status, ErrorStyle::kAnthropic));
   }
   std::string Progress(std::size_t, std::size_t) override { return Event("ping", Json::Object()); }
+  std::string Waiting() override { return Event("ping", Json::Object()); }
 
   HttpResponse Whole(std::span<const ChoiceAnswer> choices) override {
     const Answer& answer = choices.front().answer;
@@ -79,7 +80,7 @@ class MessagesFormat final : public AnswerFormat {
     }
     if (content.size() == 0) content.push_back(BlockOf(AnswerEvent::Kind::kContent, "", 0));
     return {.body = MessageJson(std::move(content), ReasonOfEnd(answer, calls > 0), StopOf(answer),
-                                answer.usage.generated_tokens)
+                                answer.usage)
                         .Dump()};
   }
   HttpResponse Refusal(const Status& status) override {
@@ -145,10 +146,15 @@ class MessagesFormat final : public AnswerFormat {
     return Event("content_block_delta", {{"index", blocks_}, {"delta", std::move(delta)}});
   }
 
-  Json UsageOf(std::size_t generated) const {
-    return {{"input_tokens", prompt_tokens_}, {"output_tokens", generated}};
+  // Tokens of the prompt are in one of three counts: computed, found, and kept for money, which
+  // none is. At the beginning nobody knows yet what will be found.
+  Json UsageOf(const Usage& usage) const {
+    return {{"input_tokens", prompt_tokens_ - std::min(usage.cached_tokens, prompt_tokens_)},
+            {"cache_creation_input_tokens", 0},
+            {"cache_read_input_tokens", usage.cached_tokens},
+            {"output_tokens", usage.generated_tokens}};
   }
-  Json MessageJson(Json content, Json reason, Json stop, std::size_t generated) const {
+  Json MessageJson(Json content, Json reason, Json stop, const Usage& usage) const {
     return {{"id", head_.id},
             {"type", "message"},
             {"role", "assistant"},
@@ -156,7 +162,7 @@ class MessagesFormat final : public AnswerFormat {
             {"content", std::move(content)},
             {"stop_reason", std::move(reason)},
             {"stop_sequence", std::move(stop)},
-            {"usage", UsageOf(generated)}};
+            {"usage", UsageOf(usage)}};
   }
   // The chat's own marks of an end are no stop sequences of the client's.
   bool IsClients(const Answer& answer) const {

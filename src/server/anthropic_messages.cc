@@ -159,11 +159,10 @@ void ReadThinking(const JsonValue& thinking, std::size_t max_tokens, ChatAsk& as
   if (ask.options.IsNull()) ask.options = Json::Object();
   ask.options["enable_thinking"] = is_on;
   if (!is_on || !Says(thinking, "budget_tokens")) return;
-  // A hint for the templates that know it; what limits an answer is max_tokens, of which it is a
-  // part.
   const JsonValue budget = thinking.At("budget_tokens");
-  ask.options["thinking_budget"] = budget.Count(1, kMostTokensAsked);
-  if (budget.Count(1, kMostTokensAsked) >= max_tokens) budget.Fail("less than max_tokens");
+  ask.most_reasoning = budget.Count(1, kMostTokensAsked);
+  ask.options["thinking_budget"] = *ask.most_reasoning;  // for the templates that tell the model
+  if (*ask.most_reasoning >= max_tokens) budget.Fail("less than max_tokens");
 }
 
 MessagesCall MessagesCallFrom(const JsonValue& body, MessagesKind kind, const Request& defaults) {

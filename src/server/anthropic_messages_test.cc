@@ -79,7 +79,8 @@ TEST(AnthropicMessages, AStreamHasItsEventsInTheOrderThatClientsExpect) {
   MessagesCall call = ReadMessages(std::string(kHello) + R"(,"stream":true})");
   call.prompt_tokens = 7;
   const auto format = MakeMessagesFormat(call, {.id = "msg_1", .model = "m"});
-  const ChoiceAnswer choice = Ended(FinishReason::kLength);
+  ChoiceAnswer choice = Ended(FinishReason::kLength);
+  choice.answer.usage.cached_tokens = 3;
   std::string stream = format->Open();
   stream += format->Delta(0, {.text = "Hi", .tokens = {}});
   stream += format->Close(0, choice.answer);
@@ -88,15 +89,16 @@ TEST(AnthropicMessages, AStreamHasItsEventsInTheOrderThatClientsExpect) {
       stream,
       "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"msg_1\","
       "\"type\":\"message\",\"role\":\"assistant\",\"model\":\"m\",\"content\":[],\"stop_reason\":"
-      "null,\"stop_sequence\":null,\"usage\":{\"input_tokens\":7,\"output_tokens\":0}}}\n\n"
+      "null,\"stop_sequence\":null,\"usage\":{\"input_tokens\":7,\"cache_creation_input_tokens\":0,"
+      "\"cache_read_input_tokens\":0,\"output_tokens\":0}}}\n\n"
       "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,"
       "\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n"
       "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,"
       "\"delta\":{\"type\":\"text_delta\",\"text\":\"Hi\"}}\n\n"
       "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n"
       "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":"
-      "\"max_tokens\",\"stop_sequence\":null},\"usage\":{\"input_tokens\":7,\"output_tokens\":2}}"
-      "\n\n"
+      "\"max_tokens\",\"stop_sequence\":null},\"usage\":{\"input_tokens\":4,"
+      "\"cache_creation_input_tokens\":0,\"cache_read_input_tokens\":3,\"output_tokens\":2}}\n\n"
       "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
   EXPECT_EQ(format->Progress(1, 2), "event: ping\ndata: {\"type\":\"ping\"}\n\n");
 }
@@ -144,6 +146,7 @@ TEST(AnthropicMessages, CallsTheirResultsAndThoughtsAreMessagesOfTheChat) {
   EXPECT_EQ(call.ask.only, "find");
   EXPECT_FALSE(call.ask.parallel);
   EXPECT_EQ(call.ask.options.Dump(), R"({"enable_thinking":true,"thinking_budget":20})");
+  EXPECT_EQ(call.ask.most_reasoning, 20u);
   EXPECT_THAT(
       ErrorOfMessages(std::string(kHello) + R"(,"thinking":{"type":"enabled","budget_tokens":9}})"),
       HasSubstr("thinking.budget_tokens: "));

@@ -59,6 +59,10 @@ Json OpenAiCode(const Status& status, int http) {
 
 }  // namespace
 
+ErrorStyle StyleOf(std::string_view path) {
+  return path.starts_with("/v1/messages") ? ErrorStyle::kAnthropic : ErrorStyle::kOpenAi;
+}
+
 int HttpStatusOf(const Status& status) {
   switch (status.code()) {
     case Code::kOk:

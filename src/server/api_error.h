@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "server/http/http_message.h"
@@ -11,6 +12,7 @@
 namespace troupe {
 
 enum class ErrorStyle { kOpenAi, kAnthropic };
+ErrorStyle StyleOf(std::string_view path);  // of the API that it belongs to
 
 // 400 for what could never be answered, 429 with Retry-After where the queue is full, 503 while the
 // server ends, 5xx for what is not the client's fault.

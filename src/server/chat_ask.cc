@@ -6,6 +6,7 @@
 
 #include "api/answer_rules.h"
 #include "text/answer_parts/call_grammar.h"
+#include "text/answer_parts/reasoning_meter.h"
 
 namespace troupe {
 namespace {
@@ -24,6 +25,12 @@ Result<ToolSet> ToolsOf(const ChatAsk& ask) {
     return InvalidArgument("{}: tool_choice: there is no tool '{}'", kPlace, ask.only);
   }
   return tools;
+}
+
+// A rule for all of the text leaves no room for reasoning.
+bool MayReason(const ChatAsk& ask, const AnswerReading& reading, const Request& request) {
+  const bool rules_all = request.rule && !ask.parts_reasoning && !reading.options.reads_calls;
+  return reading.style.HasReasoning() && !rules_all;
 }
 
 Status SetRule(const ChatAsk& ask, const AnswerReading& reading, Request& request) {
@@ -64,6 +71,10 @@ Result<AnswerReading> PrepareChat(const ChatAsk& ask, std::string day, const Tok
                                     .starts_in_reasoning = rendered->opens_reasoning},
                         .tools = std::make_shared<ToolSet>(std::move(tools))};
   request.show_marks = reading.options.reads_calls || reading.style.HasReasoning();
+  if (MayReason(ask, reading, request)) {
+    request.reasoning = ReasoningOf(reading.style, reading.options);
+    request.reasoning->most_tokens = ask.most_reasoning;
+  }
   if (Status status = SetRule(ask, reading, request); !status.ok()) {
     return std::move(status).WithContext(kPlace);
   }

@@ -4,7 +4,9 @@
 
 #include <troupe/request.h>
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,8 @@ struct ChatAsk {
   std::string only = {};        // the tool that must be called, of kRequired; empty: any
   bool parallel = true;         // more than one call in an answer
   bool parts_reasoning = true;  // from the content
+  // Tokens of reasoning, of models that mark it; absent: any number.
+  std::optional<std::size_t> most_reasoning = {};
 };
 
 // How the answers of a request are read.
@@ -37,8 +41,8 @@ struct AnswerReading {
   AnswerParser Parser() const { return AnswerParser(style, options, tools); }
 };
 
-// Fills in the request's prompt, stop strings and rule. `day`: for templates that write it. Errors
-// name the field.
+// Fills in the request's prompt, stop strings, rule and reasoning. `day`: for templates that write
+// it. Errors name the field.
 Result<AnswerReading> PrepareChat(const ChatAsk& ask, std::string day, const Tokenizer& tokenizer,
                                   const Result<ChatPrompts>& prompts, Request& request);
 

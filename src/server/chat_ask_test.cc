@@ -71,6 +71,23 @@ TEST_F(PrepareChatTest, ARuleBeginsAfterTheReasoning) {
   EXPECT_EQ(PartsOf(reading, "Hm.</think>{}")[1].text, "{}");
 }
 
+TEST_F(PrepareChatTest, ReasoningIsCountedAndLimitedWhereTheModelMarksIt) {
+  constexpr const char* kOpens = "{{ messages[0].content }}<think>\n{# </think> #}";
+  ChatAsk ask = Asking();
+  ask.most_reasoning = 7;
+  ASSERT_TRUE(Prepare(ask).ok());
+  EXPECT_FALSE(request_.reasoning);
+  ASSERT_TRUE(Prepare(ask, kOpens).ok());
+  ASSERT_TRUE(request_.reasoning);
+  EXPECT_TRUE(request_.reasoning->begun);
+  EXPECT_EQ(request_.reasoning->most_tokens, 7u);
+  EXPECT_EQ(request_.reasoning->end, "</think>");
+  // A rule for all of the text has no place for an end.
+  ask.parts_reasoning = false;
+  ASSERT_TRUE(Prepare(ask, kOpens, AnswerRule{AnswerRule::Kind::kJsonObject, ""}).ok());
+  EXPECT_FALSE(request_.reasoning);
+}
+
 TEST_F(PrepareChatTest, WhatCannotBeIsRefusedByItsField) {
   ChatAsk ask = Asking();
   ask.choice = ToolChoice::kRequired;

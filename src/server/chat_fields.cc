@@ -146,6 +146,12 @@ void ReadTemplateOptions(const JsonValue& body, ChatAsk& ask) {
   if (Says(body, "enable_thinking")) {
     OptionsOf(ask)["enable_thinking"] = body.At("enable_thinking").Flag();
   }
+  // As llama-server, vLLM and Qwen's API call it.
+  for (const char* key : {"thinking_budget_tokens", "thinking_token_budget", "thinking_budget"}) {
+    if (!Says(body, key)) continue;
+    ask.most_reasoning = body.At(key).Count(0, kMostTokensAsked);
+    OptionsOf(ask)["thinking_budget"] = *ask.most_reasoning;
+  }
   if (Says(body, "reasoning_effort")) SetEffort(body.At("reasoning_effort"), ask);
   if (Says(body, "reasoning_format")) {
     const JsonValue format = body.At("reasoning_format");

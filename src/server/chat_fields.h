@@ -27,7 +27,8 @@ std::string ArgumentsIn(const JsonValue& arguments);
 // name.
 void ReadToolChoice(const JsonValue& choice, bool nested, ChatAsk& ask);
 
-// chat_template_kwargs, enable_thinking, reasoning_effort, reasoning_format.
+// chat_template_kwargs, enable_thinking, thinking_budget under its three names, reasoning_effort,
+// reasoning_format.
 void ReadTemplateOptions(const JsonValue& body, ChatAsk& ask);
 // An effort as the template's option; "none" turns thinking off.
 void SetEffort(const JsonValue& effort, ChatAsk& ask);

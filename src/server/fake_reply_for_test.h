@@ -38,8 +38,14 @@ class FakeReply final : public HttpReply {
     changed_.notify_all();
   }
   void WhenGone(std::function<void()> call) override {
-    const std::lock_guard lock(mu_);
-    when_gone_ = std::move(call);
+    {
+      const std::lock_guard lock(mu_);
+      if (!gone_) {
+        when_gone_ = std::move(call);
+        return;
+      }
+    }
+    call();
   }
 
   // The client leaves.

@@ -128,6 +128,7 @@ ChoiceAnswer AnswerOf(std::string text) {
   choice.answer = {.text = std::move(text), .tokens = {1, 2}, .finish = FinishReason::kEndToken};
   choice.answer.usage.prompt_tokens = 3;
   choice.answer.usage.generated_tokens = 2;
+  choice.answer.usage.reasoning_tokens = 1;
   return choice;
 }
 
@@ -144,7 +145,8 @@ TEST(OpenAiChat, AWholeAnswerHasItsChoicesAndUsage) {
   EXPECT_EQ(choices[1].Find("finish_reason")->AsString(), "stop");
   EXPECT_EQ(body.Find("usage")->Dump(),
             R"({"prompt_tokens":3,"completion_tokens":4,"total_tokens":7,)"
-            R"("prompt_tokens_details":{"cached_tokens":0}})");
+            R"("prompt_tokens_details":{"cached_tokens":0},)"
+            R"("completion_tokens_details":{"reasoning_tokens":2}})");
   EXPECT_NE(body.Find("troupe")->Find("expert_hits"), nullptr);
 }
 
@@ -215,6 +217,16 @@ TEST(OpenAiChat, CallsAndResultsOfToolsStandBesideTheTexts) {
   EXPECT_EQ(call.ask.only, "find");
   EXPECT_FALSE(call.ask.parallel);
   EXPECT_EQ(call.ask.options.Dump(), R"({"enable_thinking":false,"reasoning_effort":"low"})");
+}
+
+TEST(OpenAiChat, ReasoningIsLimitedUnderEachNameThatClientsHaveForIt) {
+  EXPECT_FALSE(ReadChat(With(R"("n":1)")).ask.most_reasoning);
+  for (const char* name : {"thinking_budget_tokens", "thinking_token_budget", "thinking_budget"}) {
+    const ChatCall call = ReadChat(With(fmt::format(R"("{}":0)", name)));
+    EXPECT_EQ(call.ask.most_reasoning, 0u);
+    EXPECT_EQ(call.ask.options.Dump(), R"({"thinking_budget":0})");
+    EXPECT_THAT(ErrorOfChat(With(fmt::format(R"("{}":-1)", name))), HasSubstr(name));
+  }
 }
 
 TEST(OpenAiChat, WhatWouldChangeAnAnswerAndIsNotDoneIsRefused) {

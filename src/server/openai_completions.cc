@@ -1,10 +1,10 @@
 #include "server/openai_completions.h"
 
-#include <limits>
 #include <utility>
 
 #include "server/api_error.h"
 #include "server/chat_fields.h"
+#include "server/prompt_fields.h"
 #include "server/request_body.h"
 #include "server/sampling_fields.h"
 #include "server/sse.h"
@@ -14,38 +14,23 @@ namespace {
 
 constexpr std::size_t kMostPrompts = 128;
 
-std::vector<TokenId> IdsIn(const JsonValue& ids) {
-  constexpr auto kMostId = static_cast<std::uint64_t>(std::numeric_limits<TokenId>::max());
-  std::vector<TokenId> prompt;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    prompt.push_back(static_cast<TokenId>(ids.At(i).Count(0, kMostId)));
+// The prompts are then what stands before the gap. Clients send an empty suffix where they mean
+// none.
+void MakeGaps(const JsonValue& suffix, std::vector<Prompt>& prompts) {
+  const std::string after = suffix.String();
+  if (after.empty()) return;
+  for (Prompt& prompt : prompts) {
+    auto* const before = std::get_if<std::string>(&prompt);
+    if (before == nullptr)
+      suffix.Fail("nothing beside a prompt of tokens: the text before the gap");
+    prompt = Gap{.before = std::move(*before), .after = after};
   }
-  return prompt;
-}
-
-std::vector<Prompt> PromptsIn(const JsonValue& prompt) {
-  if (prompt.IsString()) return {prompt.String()};
-  if (!prompt.IsArray() || prompt.size() == 0) {
-    prompt.Fail("a text, an array of texts, or of token ids");
-  }
-  if (prompt.At(std::size_t{0}).raw().IsNumber()) return {IdsIn(prompt)};
-  if (prompt.size() > kMostPrompts) prompt.Fail("at most 128 prompts");
-  std::vector<Prompt> prompts;
-  for (std::size_t i = 0; i < prompt.size(); ++i) {
-    const JsonValue one = prompt.At(i);
-    if (one.IsArray()) {
-      prompts.emplace_back(IdsIn(one));
-    } else {
-      prompts.emplace_back(one.String());
-    }
-  }
-  return prompts;
 }
 
 CompletionCall CallFrom(const JsonValue& body, const Request& defaults) {
   CompletionCall call{.prompts = {}, .request = defaults, .call = {}, .echo = {}};
   if (!body.IsObject()) body.Fail("an object");
-  call.prompts = PromptsIn(body.At("prompt"));
+  call.prompts = PromptsIn(body.At("prompt"), kMostPrompts);
   call.request.max_tokens = 16;  // as OpenAI has it
   if (Says(body, "max_tokens")) {
     call.request.max_tokens = body.At("max_tokens").Count(0, kMostTokensAsked);
@@ -54,9 +39,6 @@ CompletionCall CallFrom(const JsonValue& body, const Request& defaults) {
   ReadShown(body, call.call);
   if (Says(body, "logprobs")) {
     call.call.logprobs = body.At("logprobs").Count(0, kMostTopLogprobs);
-  }
-  if (Says(body, "suffix") && !body.At("suffix").String().empty()) {
-    body.At("suffix").Fail("nothing: this model does not fill in the middle");
   }
   if (Says(body, "best_of") && body.At("best_of").Count(1, kMostChoices) != call.call.n) {
     body.At("best_of").Fail("n: answers are not ranked");
@@ -67,6 +49,7 @@ CompletionCall CallFrom(const JsonValue& body, const Request& defaults) {
     }
     call.echo = std::get<std::string>(call.prompts[0]);
   }
+  if (Says(body, "suffix")) MakeGaps(body.At("suffix"), call.prompts);
   return call;
 }
 

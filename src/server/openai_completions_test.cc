@@ -29,6 +29,14 @@ TEST(OpenAiCompletions, APromptIsATextTokensOrSeveralOfThem) {
               ElementsAre(Prompt(std::vector<TokenId>{1}), Prompt(std::vector<TokenId>{2, 3})));
 }
 
+TEST(OpenAiCompletions, ASuffixIsWhatStandsAfterTheGap) {
+  EXPECT_THAT(ReadCall(R"({"prompt":["a","b"],"suffix":"c"})").prompts,
+              ElementsAre(Prompt(Gap{.before = "a", .after = "c"}),
+                          Prompt(Gap{.before = "b", .after = "c"})));
+  EXPECT_THAT(ReadCall(R"({"prompt":"a","suffix":""})").prompts,
+              ElementsAre(Prompt(std::string("a"))));
+}
+
 TEST(OpenAiCompletions, AnAnswerIsShortUnlessItIsSaidHowLong) {
   EXPECT_EQ(ReadCall(R"({"prompt":"a"})").request.max_tokens, 16u);
   EXPECT_EQ(ReadCall(R"({"prompt":"a","max_tokens":3})").request.max_tokens, 3u);
@@ -40,7 +48,7 @@ TEST(OpenAiCompletions, WhatIsWrongIsNamedByItsField) {
   EXPECT_THAT(ErrorOfCall(R"({"prompt":[1,"a"]})"), HasSubstr("prompt[1]: "));
   EXPECT_THAT(ErrorOfCall(R"({"prompt":[-1]})"), HasSubstr("prompt[0]: "));
   EXPECT_THAT(ErrorOfCall(R"({"prompt":"a","logprobs":21})"), HasSubstr("logprobs: "));
-  EXPECT_THAT(ErrorOfCall(R"({"prompt":"a","suffix":"b"})"), HasSubstr("suffix: "));
+  EXPECT_THAT(ErrorOfCall(R"({"prompt":[1],"suffix":"b"})"), HasSubstr("suffix: "));
   EXPECT_THAT(ErrorOfCall(R"({"prompt":"a","best_of":3})"), HasSubstr("best_of: "));
   EXPECT_THAT(ErrorOfCall(R"({"prompt":["a","b"],"echo":true})"), HasSubstr("echo: "));
 }

@@ -31,7 +31,7 @@ std::string_view OpenAiReason(FinishReason reason, bool calls) {
 }
 
 Json UsageJson(std::span<const ChoiceAnswer> choices, std::size_t n) {
-  std::size_t prompt = 0, cached = 0, completion = 0;
+  std::size_t prompt = 0, cached = 0, completion = 0, reasoning = 0;
   for (std::size_t c = 0; c < choices.size(); ++c) {
     const Usage& usage = choices[c].answer.usage;
     if (c % n == 0) {
@@ -39,11 +39,13 @@ Json UsageJson(std::span<const ChoiceAnswer> choices, std::size_t n) {
       cached += usage.cached_tokens;
     }
     completion += usage.generated_tokens;
+    reasoning += usage.reasoning_tokens;
   }
   return {{"prompt_tokens", prompt},
           {"completion_tokens", completion},
           {"total_tokens", prompt + completion},
-          {"prompt_tokens_details", Json{{"cached_tokens", cached}}}};
+          {"prompt_tokens_details", Json{{"cached_tokens", cached}}},
+          {"completion_tokens_details", Json{{"reasoning_tokens", reasoning}}}};
 }
 
 Json TroupeJson(std::span<const ChoiceAnswer> choices, const OpenAiHead& head) {

@@ -2,6 +2,11 @@
 
 namespace troupe {
 
+Mutex& BodyReading() {
+  static Mutex reading;
+  return reading;
+}
+
 std::size_t CountJsonValues(std::string_view text) {
   std::size_t values = 1;
   bool in_string = false;

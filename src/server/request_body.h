@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/json_value.h"
+#include "base/mutex.h"
 #include "base/status.h"
 
 namespace troupe {
@@ -17,13 +18,20 @@ inline constexpr std::size_t kMostBodyValues = 1 << 17;
 // As many values as a text of JSON may have at most, without making them.
 std::size_t CountJsonValues(std::string_view text);
 
+// Held while a body is read: its values take many times its length, and the memory plan has room
+// for those of one.
+Mutex& BodyReading();
+
 // What `read` makes of the body; kInvalidArgument: it is no JSON, or not what was expected.
 template <typename T, typename Read>
 Result<T> ReadBody(std::string_view body, Read read) {
   if (const std::size_t values = CountJsonValues(body); values > kMostBodyValues) {
     return InvalidArgument("request: {} values, expected at most {}", values, kMostBodyValues);
   }
-  Result<T> found = ReadJson<T>("request", body, std::move(read));
+  Result<T> found = [&] {
+    const MutexLock lock(BodyReading());
+    return ReadJson<T>("request", body, std::move(read));
+  }();
   if (found.ok() || found.status().code() == Code::kInvalidArgument) return found;
   return Status(Code::kInvalidArgument, found.status().message());
 }

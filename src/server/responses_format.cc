@@ -204,7 +204,7 @@ class ResponsesFormat final : public AnswerFormat {
     json["usage"] = {{"input_tokens", usage.prompt_tokens},
                      {"input_tokens_details", Json{{"cached_tokens", usage.cached_tokens}}},
                      {"output_tokens", usage.generated_tokens},
-                     {"output_tokens_details", Json{{"reasoning_tokens", 0}}},
+                     {"output_tokens_details", Json{{"reasoning_tokens", usage.reasoning_tokens}}},
                      {"total_tokens", usage.prompt_tokens + usage.generated_tokens}};
     json["troupe"] = TroupeJson({answer, 1}, head_);
     return json;

@@ -31,10 +31,6 @@ class WithHeaders final : public HttpReply {
   HttpHeaders headers_;
 };
 
-ErrorStyle StyleOf(std::string_view path) {
-  return path.starts_with("/v1/messages") ? ErrorStyle::kAnthropic : ErrorStyle::kOpenAi;
-}
-
 // What answers HEAD is what answers GET.
 std::string MethodOf(const HttpRequest& request) {
   return request.method == "HEAD" ? "GET" : request.method;
@@ -58,12 +54,36 @@ HttpResponse Router::NoSuchMethod(const HttpRequest& request) const {
   return response;
 }
 
+void Router::set_rules(AccessRules rules) {
+  auto next = std::make_shared<const AccessRules>(std::move(rules));
+  const MutexLock lock(mu_);
+  rules_.swap(next);
+}
+
+std::shared_ptr<const AccessRules> Router::rules() const {
+  const MutexLock lock(mu_);
+  return rules_;
+}
+
 std::optional<HttpResponse> Router::Refusal(const HttpRequest& request) const {
+  const auto rules = this->rules();
+  std::optional<HttpResponse> refusal = RefusalOf(*rules, request);
+  if (refusal) {
+    if (refusal->status >= 400) TellRefused(request.path, refusal->status);
+    for (auto& header : CrossOriginHeaders(*rules, request)) {
+      refusal->headers.push_back(std::move(header));
+    }
+  }
+  return refusal;
+}
+
+std::optional<HttpResponse> Router::RefusalOf(const AccessRules& rules,
+                                              const HttpRequest& request) const {
   const ErrorStyle style = StyleOf(request.path);
   const auto refuse = [&](Code code, const std::string& why, int status) {
     return HttpResponse{.status = status, .body = ErrorBody(Status(code, why), style, status)};
   };
-  if (IsForeign(rules_, request)) {
+  if (IsForeign(rules, request)) {
     return refuse(Code::kPermissionDenied,
                   "this server answers its own machine: name the host by --allow-host, the page's "
                   "origin by --cors, or give keys",
@@ -75,7 +95,7 @@ std::optional<HttpResponse> Router::Refusal(const HttpRequest& request) const {
       path != targets_.end() && std::ranges::all_of(path->second, [](const auto& target) {
         return target.second.door == Door::kOpen;
       });
-  if (!open && !MayAsk(rules_, request)) {
+  if (!open && !MayAsk(rules, request)) {
     const bool silent =
         request.Header("authorization").empty() && request.Header("x-api-key").empty();
     return refuse(
@@ -92,16 +112,22 @@ std::optional<HttpResponse> Router::Refusal(const HttpRequest& request) const {
 }
 
 void Router::Serve(HttpRequest request, HttpReplyPtr reply) const {
-  if (HttpHeaders cross = CrossOriginHeaders(rules_, request); !cross.empty()) {
-    reply = std::make_shared<WithHeaders>(std::move(reply), std::move(cross));
-  }
   if (std::optional<HttpResponse> refusal = Refusal(request)) {
     return reply->Send(*std::move(refusal));
+  }
+  if (HttpHeaders cross = CrossOriginHeaders(*rules(), request); !cross.empty()) {
+    reply = std::make_shared<WithHeaders>(std::move(reply), std::move(cross));
   }
   targets_.at(request.path).at(MethodOf(request)).handler(std::move(request), std::move(reply));
 }
 
-HttpResponse TransportError(int status, const std::string& message, const std::string& path) {
+void Router::TellRefused(const std::string& path, int status) const {
+  if (when_refused_) when_refused_(targets_.contains(path) ? path : "", status);
+}
+
+HttpResponse Router::TransportError(int status, const std::string& message,
+                                    const std::string& path) const {
+  TellRefused(path, status);
   const Code code = status == 503 ? Code::kUnavailable : Code::kInvalidArgument;
   return {.status = status, .body = ErrorBody(Status(code, message), StyleOf(path), status)};
 }

@@ -1,11 +1,15 @@
 // Finds the handler of a request by its path and method, after asking whether the client may ask at
-// all. What is said of every response, whoever gave it, is said here. Pure but for what it calls.
+// all. What is said of every response, whoever gave it, is said here. Thread-safe once all handlers
+// are added.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "base/mutex.h"
 #include "server/access_rules.h"
 #include "server/http/http_reply.h"
 
@@ -13,30 +17,46 @@ namespace troupe {
 
 class Router {
  public:
-  explicit Router(AccessRules rules) : rules_(std::move(rules)) {}
+  explicit Router(AccessRules rules)
+      : rules_(std::make_shared<const AccessRules>(std::move(rules))) {}
+
+  // For requests that come from now on.
+  void set_rules(AccessRules rules);
 
   // Anybody may ask for what is open: that the server lives, and the page, which holds nothing.
   enum class Door { kOpen, kKeyed };
   void Add(std::string method, std::string path, Door door, HttpHandler handler);
 
-  // What a request is answered that has no handler, or may not ask; its body does not matter.
+  // What a request is answered that has no handler, or may not ask; its body does not matter. With
+  // what lets a page read it.
   std::optional<HttpResponse> Refusal(const HttpRequest& request) const;
   // Calls the handler, or answers with the refusal.
   void Serve(HttpRequest request, HttpReplyPtr reply) const;
+  // An error of the transport, in the shape of the API that the path belongs to.
+  HttpResponse TransportError(int status, const std::string& message,
+                              const std::string& path) const;
+
+  // Told of each request that no handler sees: its path, empty unless there is a handler for it,
+  // and the status of its response. From any thread.
+  void WhenRefused(std::function<void(const std::string& path, int status)> call) {
+    when_refused_ = std::move(call);
+  }
 
  private:
+  std::shared_ptr<const AccessRules> rules() const;
+  std::optional<HttpResponse> RefusalOf(const AccessRules& rules, const HttpRequest& request) const;
   HttpResponse NoSuchMethod(const HttpRequest& request) const;
+  void TellRefused(const std::string& path, int status) const;
 
   struct Target {
     Door door = Door::kKeyed;
     HttpHandler handler;
   };
 
-  AccessRules rules_;
+  mutable Mutex mu_;
+  std::shared_ptr<const AccessRules> rules_ TROUPE_GUARDED_BY(mu_);
   std::map<std::string, std::map<std::string, Target>> targets_;  // by path, then method
+  std::function<void(const std::string& path, int status)> when_refused_;
 };
-
-// An error of the transport, in the shape of the API that the path belongs to.
-HttpResponse TransportError(int status, const std::string& message, const std::string& path);
 
 }  // namespace troupe

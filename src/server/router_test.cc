@@ -80,6 +80,14 @@ TEST_F(KeyedRouterTest, APageMayAskBeforehandAndIsAnsweredWithWhatItMay) {
   EXPECT_EQ(HeaderOf(Ask("GET", "/open").headers, "access-control-allow-origin"), "");
 }
 
+TEST_F(KeyedRouterTest, RulesThatReplaceOthersHoldForTheNextRequest) {
+  router_.set_rules({.keys = {"other"}});
+  EXPECT_EQ(Ask("GET", "/both", {{"Authorization", "Bearer secret"}}).status, 401);
+  EXPECT_EQ(Ask("GET", "/both", {{"Authorization", "Bearer other"}}).body, "got");
+  const HttpHeaders origin = {{"Origin", "https://a.example"}};
+  EXPECT_EQ(HeaderOf(Ask("GET", "/open", origin).headers, "access-control-allow-origin"), "");
+}
+
 class LocalRouterTest : public RouterTest {
  protected:
   LocalRouterTest()
@@ -119,11 +127,28 @@ TEST_F(KeyedRouterTest, WhoAsksForKeysNeedNotKnowHosts) {
       200);
 }
 
-TEST(TransportErrors, HaveTheShapeOfTheApiTheirPathBelongsTo) {
-  EXPECT_THAT(TransportError(413, "too long", "/v1/messages").body, HasSubstr(R"("type":"error")"));
-  EXPECT_THAT(TransportError(413, "too long", "/v1/completions").body,
-              HasSubstr(R"({"error":{"message":"too long")"));
-  EXPECT_EQ(TransportError(503, "busy", "").status, 503);
+TEST_F(RouterTest, ErrorsOfTheTransportHaveTheShapeOfTheApiTheirPathBelongsTo) {
+  EXPECT_THAT(router_.TransportError(413, "too long", "/v1/messages").body,
+              HasSubstr(R"("type":"error")"));
+  EXPECT_THAT(router_.TransportError(413, "too long", "/v1/completions").body,
+              HasSubstr(R"({"error":{)"));
+  EXPECT_EQ(router_.TransportError(503, "busy", "").status, 503);
+}
+
+TEST_F(KeyedRouterTest, TellsOfRequestsThatNoHandlerSees) {
+  std::vector<std::string> told;
+  router_.WhenRefused([&](const std::string& path, int status) {
+    told.push_back(path + " " + std::to_string(status));
+  });
+  const HttpHeaders key = {{"x-api-key", "secret"}};
+  Ask("GET", "/both");
+  Ask("GET", "/none", key);
+  Ask("DELETE", "/both", key);
+  router_.TransportError(413, "too long", "/both");
+  router_.TransportError(408, "too slow", "");
+  Ask("GET", "/both", key);      // is answered
+  Ask("OPTIONS", "/both", key);  // is no refusal
+  EXPECT_THAT(told, testing::ElementsAre("/both 401", " 404", "/both 405", "/both 413", " 408"));
 }
 
 }  // namespace

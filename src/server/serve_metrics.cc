@@ -4,12 +4,16 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
+#include <array>
+#include <atomic>
+#include <limits>
 #include <map>
 #include <sstream>
 #include <utility>
 #include <vector>
 
 #include "base/mutex.h"
+#include "machine/process_memory.h"
 #include "server/api_error.h"
 
 namespace troupe {
@@ -38,6 +42,25 @@ class Families {
                          .help = std::move(help),
                          .type = MetricType::Histogram,
                          .metric = {histogram.Collect()}});
+  }
+  // `passes` are of at most 1, 2, 4, … rows, and in its last entry of more.
+  void Histogram(std::string name, std::string help, const PassRowCounts& counts) {
+    ClientMetric metric;
+    std::uint64_t passes = 0;
+    for (std::size_t i = 0; i < counts.passes.size(); ++i) {
+      passes += counts.passes[i];
+      const bool last = i == PassRowCounts::kBounds;
+      metric.histogram.bucket.push_back(
+          {.cumulative_count = passes,
+           .upper_bound = last ? std::numeric_limits<double>::infinity()
+                               : static_cast<double>(std::uint64_t{1} << i)});
+    }
+    metric.histogram.sample_count = passes;
+    metric.histogram.sample_sum = static_cast<double>(counts.rows);
+    families_.push_back({.name = std::move(name),
+                         .help = std::move(help),
+                         .type = MetricType::Histogram,
+                         .metric = {std::move(metric)}});
   }
   std::string Text() const {
     std::ostringstream text;
@@ -68,11 +91,22 @@ class Families {
 double Of(std::uint64_t count) { return static_cast<double>(count); }
 double Of(Bytes bytes) { return static_cast<double>(bytes.count()); }
 
-void AddModel(const Metrics& model, Families& families) {
+void AddReloads(const std::array<std::atomic<std::uint64_t>, 3>& reloads, Families& families) {
+  constexpr auto kReloads = "Changes of the model on SIGHUP, by how they ended";
+  for (const auto& [end, name] : {std::pair{ReloadEnd::kDone, "done"},
+                                  {ReloadEnd::kRefused, "refused"},
+                                  {ReloadEnd::kUndone, "undone"}}) {
+    families.Counter("troupe_reloads_total", kReloads,
+                     Of(reloads[static_cast<std::size_t>(end)].load()), {{"result", name}});
+  }
+}
+
+void AddModel(const Metrics& model, std::size_t parked, Families& families) {
   constexpr auto kNow = "Requests now, by what they wait for";
   families.Gauge("troupe_requests_now", kNow, Of(model.requests_waiting), {{"state", "queued"}});
   families.Gauge("troupe_requests_now", kNow, Of(model.requests_reading), {{"state", "reading"}});
   families.Gauge("troupe_requests_now", kNow, Of(model.requests_decoding), {{"state", "decoding"}});
+  families.Gauge("troupe_requests_now", kNow, Of(parked), {{"state", "parked"}});
   constexpr auto kEnded = "Answers of the model by how they ended";
   families.Counter("troupe_answers_total", kEnded, Of(model.requests_finished),
                    {{"end", "finished"}});
@@ -84,6 +118,8 @@ void AddModel(const Metrics& model, Families& families) {
   families.Counter("troupe_passes_total", "Passes through the model", Of(model.passes));
   families.Counter("troupe_failed_passes_total", "Passes that failed", Of(model.failed_passes));
   families.Counter("troupe_pass_seconds_total", "Time in passes", model.pass_seconds);
+  families.Histogram("troupe_pass_rows", "Tokens that went through the layers together",
+                     model.pass_rows);
   constexpr auto kTokens = "Tokens of prompts read or found in the prefix cache, and generated";
   families.Counter("troupe_tokens_total", kTokens, Of(model.prompt_tokens), {{"kind", "prompt"}});
   families.Counter("troupe_tokens_total", kTokens, Of(model.prefix_cache.cached_tokens),
@@ -100,47 +136,62 @@ void AddModel(const Metrics& model, Families& families) {
                  Of(model.prefix_cache.kept_tokens));
   families.Gauge("troupe_kv_tokens", "Room for tokens in the KV cache, for requests and prefixes",
                  Of(model.prefix_cache.most_tokens));
+  constexpr auto kPages = "Pages of the KV cache, by who has them";
+  families.Gauge("troupe_kv_pages", kPages, Of(model.kv_pages.free), {{"state", "free"}});
+  families.Gauge("troupe_kv_pages", kPages, Of(model.kv_pages.held), {{"state", "requests"}});
+  families.Gauge("troupe_kv_pages", kPages, Of(model.kv_pages.cached), {{"state", "prefix_cache"}});
+  families.Gauge("troupe_kv_page_tokens", "Room for tokens in a page of the KV cache",
+                 Of(model.kv_pages.tokens_each));
 }
 
-void AddExperts(const ExpertUsage& experts, Families& families) {
+void AddAsks(const ExpertUsage& experts, Families& families) {
   constexpr auto kAsks = "Asks of layers for experts, by whether memory held them";
   families.Counter("troupe_expert_asks_total", kAsks, Of(experts.hits), {{"found", "hit"}});
   families.Counter("troupe_expert_asks_total", kAsks, Of(experts.misses), {{"found", "miss"}});
+  constexpr auto kOfLayer = "Asks for experts by layer, and by whether memory held them";
   for (std::size_t l = 0; l < experts.layers.size(); ++l) {
-    if (experts.layers[l].asks == 0) continue;
-    families.Counter("troupe_layer_expert_hits_total", "Asks that memory answered, by layer",
-                     Of(experts.layers[l].hits), {{"layer", std::to_string(l)}});
+    const LayerHits& layer = experts.layers[l];
+    if (layer.asks == 0) continue;
+    const std::string name = std::to_string(l);
+    families.Counter("troupe_layer_expert_asks_total", kOfLayer, Of(layer.hits),
+                     {{"layer", name}, {"found", "hit"}});
+    families.Counter("troupe_layer_expert_asks_total", kOfLayer, Of(layer.asks - layer.hits),
+                     {{"layer", name}, {"found", "miss"}});
   }
-  for (std::size_t l = 0; l < experts.layers.size(); ++l) {
-    if (experts.layers[l].asks == 0) continue;
-    families.Counter("troupe_layer_expert_asks_total", "Asks for experts, by layer",
-                     Of(experts.layers[l].asks), {{"layer", std::to_string(l)}});
+  constexpr auto kTiers =
+      "Asks for experts by where the answer came from: memory, a load under way, the disk in full "
+      "or as a low copy, or another place that computed it";
+  for (const auto& [tier, asks] : {std::pair{"memory", experts.hits},
+                                   {"loading", experts.waited},
+                                   {"disk", experts.loaded},
+                                   {"disk_low_copy", experts.loaded_low},
+                                   {"elsewhere", experts.elsewhere}}) {
+    families.Counter("troupe_tier_expert_asks_total", kTiers, Of(asks), {{"tier", tier}});
   }
-  constexpr auto kAnswers = "Decisions on experts that memory did not hold";
-  families.Counter("troupe_miss_answers_total", kAnswers, Of(experts.waited), {{"answer", "wait"}});
-  families.Counter("troupe_miss_answers_total", kAnswers, Of(experts.loaded), {{"answer", "load"}});
-  families.Counter("troupe_miss_answers_total", kAnswers, Of(experts.loaded_low),
-                   {{"answer", "load_low"}});
-  families.Counter("troupe_miss_answers_total", kAnswers, Of(experts.elsewhere),
-                   {{"answer", "elsewhere"}});
+}
+
+void AddReads(const ExpertUsage& experts, Families& families) {
+  families.Counter("troupe_reads_total", "Reads of experts handed to the system",
+                   Of(experts.reads));
   families.Counter("troupe_read_bytes_total", "Bytes of experts read", Of(experts.bytes_read));
+  families.Counter("troupe_reading_seconds_total", "Time with at least one read under way",
+                   experts.reading_seconds);
   families.Counter("troupe_stall_seconds_total",
                    "Time in which nothing could be computed until a load ended",
                    experts.stall_seconds);
   constexpr auto kAhead = "Loads begun before they were asked for, by what became of them";
-  families.Counter("troupe_prefetches_total", kAhead, Of(experts.prefetch_useful),
-                   {{"end", "useful"}});
-  families.Counter("troupe_prefetches_total", kAhead, Of(experts.prefetch_late), {{"end", "late"}});
-  families.Counter("troupe_prefetches_total", kAhead, Of(experts.prefetch_cancelled),
-                   {{"end", "cancelled"}});
-  families.Counter("troupe_prefetches_total", kAhead, Of(experts.prefetch_wasted),
-                   {{"end", "wasted"}});
+  for (const auto& [end, loads] : {std::pair{"useful", experts.prefetch_useful},
+                                   {"late", experts.prefetch_late},
+                                   {"cancelled", experts.prefetch_cancelled},
+                                   {"wasted", experts.prefetch_wasted}}) {
+    families.Counter("troupe_prefetches_total", kAhead, Of(loads), {{"end", end}});
+  }
   constexpr auto kLossy = "Answers that are not exact; none unless somebody allowed them";
-  families.Counter("troupe_inexact_total", kLossy, Of(experts.substituted),
-                   {{"kind", "substituted"}});
-  families.Counter("troupe_inexact_total", kLossy, Of(experts.dropped), {{"kind", "dropped"}});
-  families.Counter("troupe_inexact_total", kLossy, Of(experts.low_assignments),
-                   {{"kind", "low_copy"}});
+  for (const auto& [kind, slots] : {std::pair{"substituted", experts.substituted},
+                                    {"dropped", experts.dropped},
+                                    {"low_copy", experts.low_assignments}}) {
+    families.Counter("troupe_inexact_total", kLossy, Of(slots), {{"kind", kind}});
+  }
 }
 
 void AddPlan(const Plan& plan, Families& families) {
@@ -180,6 +231,7 @@ class ServeMetrics::Impl {
   std::map<std::pair<std::string, int>, std::uint64_t> requests TROUPE_GUARDED_BY(mu);
   prometheus::Histogram first_token{kRequestSeconds}, gaps{kTokenSeconds}, queue{kRequestSeconds},
       whole{kRequestSeconds};
+  std::array<std::atomic<std::uint64_t>, 3> reloads = {};  // by ReloadEnd
 };
 
 ServeMetrics::ServeMetrics() : impl_(std::make_unique<Impl>()) {}
@@ -203,13 +255,16 @@ void ServeMetrics::OnEnd(std::string_view endpoint, const JobEnd& end) {
   }
 }
 
+void ServeMetrics::CountReload(ReloadEnd end) { ++impl_->reloads[static_cast<std::size_t>(end)]; }
+
 std::string ServeMetrics::Page(const Metrics& model, const Plan& plan,
-                               const HttpCounters* transport) const {
+                               const BesideModel& beside) const {
   Families families;
   {
     const MutexLock lock(impl_->mu);
     for (const auto& [key, count] : impl_->requests) {
-      families.Counter("troupe_requests_total", "Requests by endpoint and status", Of(count),
+      families.Counter("troupe_requests_total",
+                       "Requests by endpoint and status; 499: the client left", Of(count),
                        {{"endpoint", key.first}, {"status", std::to_string(key.second)}});
     }
   }
@@ -220,10 +275,30 @@ std::string ServeMetrics::Page(const Metrics& model, const Plan& plan,
   families.Histogram("troupe_queue_seconds", "From a request to its first pass", impl_->queue);
   families.Histogram("troupe_request_seconds", "From a request to the end of its answer",
                      impl_->whole);
-  AddModel(model, families);
-  AddExperts(model.experts, families);
+  AddReloads(impl_->reloads, families);
+  AddModel(model, beside.parked, families);
+  AddAsks(model.experts, families);
+  AddReads(model.experts, families);
   AddPlan(plan, families);
-  if (transport != nullptr) AddTransport(*transport, families);
+  for (const ExtraMetric& one : beside.more) {
+    Labels labels;
+    for (const auto& [name, value] : one.labels) labels.push_back({name, value});
+    if (one.is_counter) {
+      families.Counter(one.name, one.help, one.value, std::move(labels));
+    } else {
+      families.Gauge(one.name, one.help, one.value, std::move(labels));
+    }
+  }
+  families.Gauge("process_resident_memory_bytes", "Memory that the process has now",
+                 Of(ResidentMemory()));
+  if (beside.transport) AddTransport(*beside.transport, families);
+  if (beside.log) {
+    constexpr auto kLines =
+        "Lines of the access log; lost: the disk is full, or slower than they come";
+    families.Counter("troupe_log_lines_total", kLines, Of(beside.log->written),
+                     {{"end", "written"}});
+    families.Counter("troupe_log_lines_total", kLines, Of(beside.log->lost), {{"end", "lost"}});
+  }
   return families.Text();
 }
 

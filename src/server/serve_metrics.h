@@ -5,14 +5,31 @@
 
 #include <troupe/model.h>
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "server/access_log.h"
+#include "server/extra_metric.h"
 #include "server/http/http_server.h"
 #include "server/text_job.h"
 
 namespace troupe {
+
+// How a change of the model ended: the next one is served, the old one was never given up, or it
+// was opened again.
+enum class ReloadEnd { kDone, kRefused, kUndone };
+
+// What a server does beside its model; of what is absent nothing is told.
+struct BesideModel {
+  std::size_t parked = 0;  // requests that wait for the next model
+  std::optional<HttpCounters> transport = {};
+  std::optional<AccessLog::Counters> log = {};
+  std::vector<ExtraMetric> more = {};
+};
 
 class ServeMetrics {
  public:
@@ -23,8 +40,9 @@ class ServeMetrics {
   void OnEnd(std::string_view endpoint, const JobEnd& end);
   void CountRequest(std::string_view endpoint, int status);  // that came to its end
 
-  // `transport` null: nothing is told of it.
-  std::string Page(const Metrics& model, const Plan& plan, const HttpCounters* transport) const;
+  void CountReload(ReloadEnd end);
+
+  std::string Page(const Metrics& model, const Plan& plan, const BesideModel& beside) const;
 
  private:
   class Impl;

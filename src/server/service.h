@@ -1,49 +1,95 @@
-// The endpoints of one model: what each path answers, as handlers for the router. All thread-safe;
+// The endpoints of a served model: what each path answers, as handlers for the router. The model
+// can be replaced by another without a request being dropped (reload_gate.h). All thread-safe;
 // answers go on after a handler has returned.
 #pragma once
 
 #include <troupe/model.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/mutex.h"
+#include "server/access_log_switch.h"
 #include "server/chat_ask.h"
 #include "server/http/http_server.h"
 #include "server/live_feed.h"
 #include "server/recent_times.h"
+#include "server/reload_gate.h"
 #include "server/router.h"
 #include "server/serve_metrics.h"
+#include "server/served_model.h"
+#include "server/text_job.h"
 
 namespace troupe {
 
-struct ServiceOptions {
-  std::string name;             // of the model, as clients know it
-  Sampling sampling;            // of requests that say nothing
-  bool seed_is_given = false;   // in it; otherwise each request that names none has its own
-  std::size_t most_tokens = 0;  // of an answer; 0: what the context holds
-};
-
 class Service {
  public:
-  // The model must outlive it, and be closed before it goes.
-  Service(Model& model, ServiceOptions options);
+  // A model must be closed before it or the service goes.
+  // `pulse`: how often a stream that waits for its first text says so.
+  explicit Service(ServedModel& first, std::chrono::milliseconds pulse = std::chrono::seconds(10));
 
   void AddTo(Router& router);
   // Ends what has no end of its own: the streams of those who watch. For good, before a drain.
   void EndWatching() { feed_.Close(); }
   // Counters of the transport, for /metrics; null: none are told.
   void set_server(const HttpServer* server) { server_ = server; }
+  void set_log(const AccessLogSwitch* log) { log_ = log; }  // the same
+
+  // What requests that come from now on get where they say nothing; the model stays.
+  void Adopt(const ServiceOptions& options);
+
+  // For one thread, which replaces the model: see reload_gate.h. Paths that only tell of the model
+  // tell of the one before until the next is in. `together`: sequences of the model that will
+  // answer those who wait, the larger number if it may be one of two.
+  void Park(const ReloadGate::Limits& limits, std::size_t together);
+  bool LimitParkedTo(std::size_t places) { return gate_.LimitTo(places); }
+  bool WaitUntilUnused(std::chrono::milliseconds longest) { return gate_.WaitUntilUnused(longest); }
+  void Reopen(ServedModel& next);
+  void RefuseAll(const Status& why) { gate_.End(why); }
+  void CountReload(ReloadEnd end) { metrics_.CountReload(end); }
+  const ReloadGate& gate() const { return gate_; }
 
  private:
-  void OnChat(HttpRequest request, HttpReplyPtr reply);
-  void OnResponses(HttpRequest request, HttpReplyPtr reply);
-  void OnCompletion(HttpRequest request, HttpReplyPtr reply);
-  void OnMessages(HttpRequest request, HttpReplyPtr reply);
-  void OnCountTokens(HttpRequest request, HttpReplyPtr reply);
-  void OnTokenize(HttpRequest request, HttpReplyPtr reply);
-  void OnDetokenize(HttpRequest request, HttpReplyPtr reply);
+  // What is told of a model, also while the next one is being opened, and what its requests get.
+  struct Facts {
+    ServiceOptions options;
+    Plan plan;
+  };
+  // A request that uses the model.
+  struct Asked {
+    HttpRequest request;
+    HttpReplyPtr reply;
+    ModelUse use;
+    std::chrono::steady_clock::time_point came;
+    std::shared_ptr<const Facts> facts;  // of when it began
+
+    Model& model() const { return *use.served().model; }
+    const ServiceOptions& options() const { return facts->options; }
+  };
+  using OnAsked = void (Service::*)(Asked);
+
+  static std::uint64_t SecondsNow();  // since 1970
+  static Facts FactsOf(const ServedModel& served);
+  std::shared_ptr<const Facts> facts() const;
+  void set_facts(Facts facts);
+  void Admit(HttpRequest request, HttpReplyPtr reply, OnAsked answer);
+
+  static Request DefaultsFor(const Asked& asked);
+  static Result<AnswerReading> Prepare(const Asked& asked, const ChatAsk& ask, Request& request);
+  void OnChat(Asked asked);
+  void OnResponses(Asked asked);
+  void OnCompletion(Asked asked);
+  void OnMessages(Asked asked);
+  void OnCountTokens(Asked asked);
+  static Result<Pooling> HowToPool(const Asked& asked);
+  void OnEmbeddings(Asked asked);
+  void OnTokenize(Asked asked);
+  void OnDetokenize(Asked asked);
   void OnModels(HttpRequest request, HttpReplyPtr reply);
   void OnProps(HttpRequest request, HttpReplyPtr reply);
   void OnHealth(HttpRequest request, HttpReplyPtr reply);
@@ -51,18 +97,25 @@ class Service {
   void OnLive(HttpRequest request, HttpReplyPtr reply);
   void OnMetrics(HttpRequest request, HttpReplyPtr reply);
 
-  Request Defaults() const;
-  Result<AnswerReading> Prepare(const ChatAsk& ask, Request& request);
+  void Run(Asked asked, std::vector<Request> requests, JobOptions options,
+           std::unique_ptr<AnswerFormat> format, std::string_view endpoint);
   std::string NewId(std::string_view kind);
+  // Sends and counts what is answered at once.
+  void Reply(std::string_view endpoint, HttpReply& reply, HttpResponse response);
   JobListener ListenerFor(std::string_view endpoint);
-  std::string StateEvent() const;
+  std::string LiveEvents();
 
-  Model& model_;
-  const ServiceOptions options_;
-  const std::uint64_t started_;  // seconds since 1970
+  ReloadGate gate_;
+  mutable Mutex mu_;
+  std::shared_ptr<const Facts> facts_ TROUPE_GUARDED_BY(mu_);
+  std::shared_ptr<const Facts> facts_told_;  // to those who watch; the feed's thread's
+  const std::uint64_t started_;              // seconds since 1970
   std::atomic<const HttpServer*> server_ = nullptr;
+  std::atomic<const AccessLogSwitch*> log_ = nullptr;
+  std::atomic<std::size_t> together_ = 1;  // as Park was told
   std::atomic<std::uint64_t> ids_ = 0;
   ServeMetrics metrics_;
+  Pulse pulse_;
   RecentTimes first_token_{128}, between_tokens_{1024};
   LiveFeed feed_;  // last: its thread uses the others
 };

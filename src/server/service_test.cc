@@ -1,73 +1,21 @@
-// The endpoints on a small model, without sockets.
-#include "server/service.h"
-
+// The endpoints, and what is counted of them.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/tiny_model_for_test.h"
-#include "base/json.h"
-#include "server/fake_reply_for_test.h"
+#include "server/service_for_test.h"
 
 namespace troupe {
 namespace {
 
 using testing::EndsWith;
 using testing::HasSubstr;
-using testing::Not;
-
-class ServiceTest : public testing::Test {
- protected:
-  void Open(ModelOptions options = {}) {
-    service_.reset();
-    model_.reset();
-    model_ = OpenTiny(options);
-    service_ = std::make_unique<Service>(*model_, ServiceOptions{.name = "tiny", .sampling = {}});
-    router_ = std::make_unique<Router>(AccessRules());
-    service_->AddTo(*router_);
-  }
-  void SetUp() override { Open(); }
-  void TearDown() override { model_->Close(); }
-
-  std::shared_ptr<FakeReply> Start(std::string method, std::string path, std::string body = "") {
-    auto reply = std::make_shared<FakeReply>();
-    router_->Serve({.method = std::move(method), .path = std::move(path), .body = std::move(body)},
-                   reply);
-    return reply;
-  }
-  std::shared_ptr<FakeReply> Post(std::string path, std::string body) {
-    auto reply = Start("POST", std::move(path), std::move(body));
-    reply->WaitForEnd();
-    return reply;
-  }
-  Json PostJson(std::string path, std::string body) {
-    return Json::Parse(Post(std::move(path), std::move(body))->body()).value();
-  }
-  // The text of a stream of completions.
-  static std::string TextOf(std::string_view events) {
-    std::string text;
-    while (!events.empty()) {
-      const std::string_view event = events.substr(0, events.find("\n\n"));
-      events.remove_prefix(std::min(events.size(), event.size() + 2));
-      const auto json = Json::Parse(event.substr(std::string_view("data: ").size()));
-      if (!json || json->Find("choices")->size() == 0) continue;
-      text += (*json->Find("choices"))[0].Find("text")->AsString();
-    }
-    return text;
-  }
-
-  std::unique_ptr<Model> model_;
-  std::unique_ptr<Service> service_;
-  std::unique_ptr<Router> router_;
-};
-
-constexpr const char* kSay =
-    R"({"prompt":"The kernel","max_tokens":12,"temperature":0.9,"seed":5,"ignore_eos":true)";
 
 TEST_F(ServiceTest, AnswersAsTheModelAnswersTheSameRequest) {
   Request request = Ask("The kernel", 12, 5);
   request.sampling.temperature = 0.9;
   request.ignore_end = true;
-  const Answer alone = model_->Start(request)->Wait().value();
+  const Answer alone = model().Start(request)->Wait().value();
   const Json body = PostJson("/v1/completions", std::string(kSay) + "}");
   EXPECT_EQ((*body.Find("choices"))[0].Find("text")->AsString(), alone.text);
   EXPECT_EQ(body.Find("usage")->Find("completion_tokens")->AsCount(), 12u);
@@ -150,7 +98,7 @@ TEST_F(ServiceTest, AClientWhoLeavesCancelsItsAnswer) {
                            R"({"prompt":"a","max_tokens":90,"ignore_eos":true,"stream":true})");
   reply->WaitFor("data: ");
   reply->Leave();
-  while (model_->metrics().requests_cancelled + model_->metrics().requests_finished == 0) {
+  while (model().metrics().requests_cancelled + model().metrics().requests_finished == 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   EXPECT_EQ(Post("/v1/completions", R"({"prompt":"b","max_tokens":1})")->status(), 200);
@@ -191,10 +139,99 @@ TEST_F(ServiceTest, AnthropicsMessagesAreAnsweredCountedAndStreamed) {
   EXPECT_EQ(whole.Find("stop_reason")->AsString(), "max_tokens");
   const Json count = PostJson("/v1/messages/count_tokens", ask + "}");
   EXPECT_EQ(*count.Find("input_tokens"), *whole.Find("usage")->Find("input_tokens"));
+  const Json again = PostJson("/v1/messages", ask + "}");
+  EXPECT_EQ(again.Find("usage")->Find("input_tokens")->AsCount(), 1u);
+  EXPECT_EQ(again.Find("usage")->Find("cache_read_input_tokens")->AsCount() + 1,
+            count.Find("input_tokens")->AsCount());
   const std::string stream = Post("/v1/messages", ask + R"(,"stream":true})")->body();
   EXPECT_THAT(stream, testing::StartsWith("event: message_start\n"));
   EXPECT_THAT(stream, EndsWith("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"));
   EXPECT_THAT(Post("/v1/messages", "{}")->body(), HasSubstr(R"({"type":"error")"));
+}
+
+TEST_F(ServiceTest, AStreamThatWaitsSaysSoAndGetsTheSameText) {
+  const std::string ask = std::string(kSay) + R"(,"stream":true})";
+  const std::string alone = TextOf(Post("/v1/completions", ask)->body());
+  pulse_ = std::chrono::milliseconds(1);
+  Open({.sequences = 1});
+  const auto first =
+      Start("POST", "/v1/completions", R"({"prompt":"a","max_tokens":80,"ignore_eos":true})");
+  const auto events = Post("/v1/completions", ask)->body();
+  EXPECT_THAT(events, testing::StartsWith(": waiting\n\n"));
+  std::string data;
+  for (std::size_t at = 0; at < events.size();) {
+    const std::size_t end = std::min(events.find("\n\n", at), events.size());
+    if (events[at] != ':') data += events.substr(at, end + 2 - at);
+    at = end + 2;
+  }
+  EXPECT_EQ(TextOf(data), alone);
+  first->WaitForEnd();
+}
+
+TEST_F(ServiceTest, AClientThatLeftBeforeItsRequestBeganIsCounted) {
+  auto reply = std::make_shared<FakeReply>();
+  reply->Leave();
+  router_->Serve({.method = "POST", .path = "/v1/completions", .body = std::string(kSay) + "}"},
+                 reply);
+  EXPECT_THAT(Start("GET", "/metrics")->body(),
+              HasSubstr(R"(troupe_requests_total{endpoint="/v1/completions",status="499"} 1)"));
+}
+
+TEST_F(ServiceTest, EmbeddingsThatFindTheQueueFullGoOnWhenItIsNot) {
+  pooling_ = Pooling::kLast;
+  Open({.sequences = 2, .queue = 1});
+  const std::string ask = R"({"input":["one","two","three","four","five","six"]})";
+  const std::string alone = Post("/v1/embeddings", ask)->body();
+  const std::string long_one = R"({"prompt":"a","max_tokens":80,"ignore_eos":true})";
+  const auto first = Start("POST", "/v1/completions", long_one),
+             second = Start("POST", "/v1/completions", long_one);
+  EXPECT_EQ(Post("/v1/embeddings", ask)->body(), alone);
+  first->WaitForEnd();
+  second->WaitForEnd();
+}
+
+TEST_F(ServiceTest, AModelThatWasNotMadeForItMakesNoEmbeddingsUnasked) {
+  const auto reply = Post("/v1/embeddings", R"({"input":"a"})");
+  EXPECT_EQ(reply->status(), 400);
+  EXPECT_THAT(reply->body(), HasSubstr("--pooling"));
+}
+
+TEST_F(ServiceTest, EmbeddingsAreTheSameAloneAndAmongMoreThanTheQueueTakes) {
+  pooling_ = Pooling::kMean;
+  Open({.sequences = 2, .queue = 1});
+  std::string inputs;
+  std::vector<std::string> alone;
+  for (int i = 0; i < 20; ++i) {
+    const std::string input = fmt::format("\"{} kernels\"", i % 10);
+    inputs += (i > 0 ? "," : "") + input;
+    const Json one = PostJson("/v1/embeddings", "{\"input\":" + input + "}");
+    alone.push_back((*one.Find("data"))[0].Find("embedding")->Dump());
+  }
+  const Json all = PostJson("/v1/embeddings", "{\"input\":[" + inputs + "]}");
+  ASSERT_EQ(all.Find("data")->size(), 20u) << all.Dump();
+  for (std::size_t i = 0; i < 20; ++i) {
+    EXPECT_EQ((*all.Find("data"))[i].Find("embedding")->Dump(), alone[i]);
+  }
+  EXPECT_NE(alone[0], alone[1]);
+  // One input that cannot be read refuses the rest.
+  const auto refused =
+      Post("/v1/embeddings", R"({"input":["a","",")" + std::string(400, 'b') + "\"]}");
+  EXPECT_EQ(refused->status(), 400) << refused->body();
+}
+
+TEST_F(ServiceTest, EmbeddingsAreAllEncodedBeforeTheFirstIsComputed) {
+  pooling_ = Pooling::kMean;
+  Open({.sequences = 1});
+  const auto refused =
+      Post("/v1/embeddings", R"({"input":["a","b",")" + std::string(400, 'b') + "\"]}");
+  EXPECT_EQ(refused->status(), 400);
+  EXPECT_THAT(refused->body(), AllOf(HasSubstr("input[2]"), HasSubstr("context_length_exceeded")));
+  EXPECT_EQ(model().metrics().passes, 0u);
+}
+
+TEST_F(ServiceTest, AModelWithoutMarksForAGapRefusesASuffixByItsName) {
+  const Json answer = PostJson("/v1/completions", R"({"prompt":"a","suffix":"b"})");
+  EXPECT_EQ(answer.Find("error")->Find("param")->AsString(), "suffix");
 }
 
 TEST_F(ServiceTest, MoreAnswersThanThereIsRoomForAreRefusedAsOne) {
@@ -244,6 +281,7 @@ TEST_F(ServiceTest, TokensAndTextsAreTurnedIntoEachOther) {
 
 TEST_F(ServiceTest, TellsOfItsModelAndHealth) {
   EXPECT_THAT(Start("GET", "/v1/models")->body(), HasSubstr(R"("id":"tiny")"));
+  EXPECT_THAT(Start("GET", "/v1/models")->body(), HasSubstr(R"("models":[])"));  // Codex's
   EXPECT_THAT(Start("GET", "/props")->body(), HasSubstr(R"("context":96)"));
   EXPECT_EQ(Start("GET", "/health")->status(), 200);
 }
@@ -253,7 +291,41 @@ TEST_F(ServiceTest, MetricsTellWhatTheModelDid) {
   const std::string page = Start("GET", "/metrics")->body();
   EXPECT_THAT(page, HasSubstr("troupe_tokens_total{kind=\"generated\"} 12\n"));
   EXPECT_THAT(page, HasSubstr("troupe_request_seconds_count 1\n"));
+  EXPECT_THAT(
+      page,
+      HasSubstr("troupe_pass_rows_bucket{le=\"1\"} 11\n"));  // the first token is the prompt's
+  EXPECT_THAT(page, HasSubstr("troupe_kv_pages{state=\"prefix_cache\"} 1\n"));
   EXPECT_THAT(page, HasSubstr("troupe_memory_plan_bytes{part=\"experts\"}"));
+}
+
+TEST_F(ServiceTest, MetricsCountRequestsOfEveryEndpointByTheirOutcome) {
+  Post("/v1/messages/count_tokens", R"({"messages":[{"role":"user","content":"a"}]})");
+  Post("/v1/messages/count_tokens", "{}");
+  Post("/tokenize", R"({"content":"a"})");
+  Post("/tokenize", R"({"content":5})");
+  Post("/detokenize", R"({"tokens":[1]})");
+  Post("/detokenize", R"({"tokens":[1000000]})");
+  Start("GET", "/v1/models");
+  Start("GET", "/models");
+  Start("GET", "/props");
+  Start("GET", "/health");
+  Start("GET", "/");
+  Start("HEAD", "/live");
+  Start("GET", "/v1/none");
+  Start("GET", "/etc/passwd");
+  Start("PUT", "/completions");
+  Start("GET", "/metrics");
+  const std::string page = Start("GET", "/metrics")->body();
+  for (const char* counted :
+       {R"("/v1/messages/count_tokens",status="200"} 1)",
+        R"("/v1/messages/count_tokens",status="400"} 1)", R"("/tokenize",status="200"} 1)",
+        R"("/tokenize",status="400"} 1)", R"("/detokenize",status="200"} 1)",
+        R"("/detokenize",status="400"} 1)", R"("/v1/models",status="200"} 2)",
+        R"("/props",status="200"} 1)", R"("/health",status="200"} 1)", R"("/",status="200"} 1)",
+        R"("/live",status="200"} 1)", R"("other",status="404"} 2)",
+        R"("/v1/completions",status="405"} 1)", R"("/metrics",status="200"} 1)"}) {
+    EXPECT_THAT(page, HasSubstr(std::string("troupe_requests_total{endpoint=") + counted + "\n"));
+  }
 }
 
 TEST_F(ServiceTest, WhoeverWatchesIsToldOfTheModelAndThenOfWhatItDoes) {
@@ -289,97 +361,6 @@ TEST_F(ServiceTest, ThePageIsForAllAndItsStreamForThoseWithAKey) {
   EXPECT_THAT(page->body(), HasSubstr("<title>Troupe</title>"));
   keyed.Serve({.method = "GET", .path = "/live"}, stream);
   EXPECT_EQ(stream->status(), 401);
-}
-
-class ToolServiceTest : public ServiceTest {
- protected:
-  void SetUp() override {
-    model_ = Model::Open(kPath, {.context = 2048, .threads = 2, .answer_rules = true}).value();
-    service_ = std::make_unique<Service>(*model_, ServiceOptions{.name = "tiny", .sampling = {}});
-    router_ = std::make_unique<Router>(AccessRules());
-    service_->AddTo(*router_);
-  }
-  static std::string Body(const std::string& fields, int seed, bool stream = false) {
-    return fmt::format(R"({{"seed":{},"temperature":1.2,"stream":{},{}}})", seed, stream, fields);
-  }
-  static void ExpectArguments(const Json& arguments) {
-    EXPECT_LE(arguments.Find("size")->AsCount(), 9u);
-    const std::string colour = arguments.Find("colour")->AsString();
-    EXPECT_TRUE(colour == "red" || colour == "green") << colour;
-  }
-};
-
-constexpr const char* kThing =
-    R"({"type":"object","properties":{"size":{"type":"integer","minimum":1,"maximum":9},)"
-    R"("colour":{"enum":["red","green"]}},"required":["size","colour"],"additionalProperties":false})";
-
-TEST_F(ToolServiceTest, ACallThatIsRequiredComesAsItsSchemaSays) {
-  const std::string fields = fmt::format(
-      R"("max_tokens":200,"messages":[{{"role":"user","content":"Paint!"}}],"tool_choice":"required",)"
-      R"("parallel_tool_calls":false,"tools":[{{"type":"function","function":{{"name":"paint",)"
-      R"("parameters":{}}}}}])",
-      kThing);
-  for (int seed = 0; seed < 6; ++seed) {
-    const Json body = PostJson("/v1/chat/completions", Body(fields, seed));
-    const Json& choice = (*body.Find("choices"))[0];
-    EXPECT_EQ(choice.Find("finish_reason")->AsString(), "tool_calls");
-    const Json& call = (*choice.Find("message")->Find("tool_calls"))[0];
-    EXPECT_EQ(call.Find("function")->Find("name")->AsString(), "paint");
-    ExpectArguments(*Json::Parse(call.Find("function")->Find("arguments")->AsString()));
-  }
-}
-
-TEST_F(ToolServiceTest, ResponsesAndMessagesForceCallsToo) {
-  const std::string responses = fmt::format(
-      R"("max_output_tokens":200,"input":"Paint!","tool_choice":{{"type":"function","name":"paint"}},)"
-      R"("parallel_tool_calls":false,"tools":[{{"type":"function","name":"paint","parameters":{}}}])",
-      kThing);
-  const std::string messages =
-      fmt::format(R"("max_tokens":200,"messages":[{{"role":"user","content":"Paint!"}}],)"
-                  R"("tool_choice":{{"type":"any","disable_parallel_tool_use":true}},)"
-                  R"("tools":[{{"name":"paint","input_schema":{}}}])",
-                  kThing);
-  for (int seed = 0; seed < 4; ++seed) {
-    const Json response = PostJson("/v1/responses", Body(responses, seed));
-    EXPECT_EQ(response.Find("status")->AsString(), "completed");
-    ExpectArguments(*Json::Parse((*response.Find("output"))[0].Find("arguments")->AsString()));
-    const Json message = PostJson("/v1/messages", Body(messages, seed));
-    EXPECT_EQ(message.Find("stop_reason")->AsString(), "tool_use");
-    ExpectArguments(*(*message.Find("content"))[0].Find("input"));
-  }
-  EXPECT_THAT(Post("/v1/responses", Body(responses, 1, true))->body(),
-              HasSubstr("event: response.function_call_arguments.done"));
-  EXPECT_THAT(Post("/v1/messages", Body(messages, 1, true))->body(),
-              HasSubstr(R"("type":"input_json_delta")"));
-}
-
-TEST_F(ToolServiceTest, EventsOfAStreamAreNumberedInTheirOrder) {
-  const std::string stream =
-      Post("/v1/responses", R"({"input":"Hi","max_output_tokens":5,"stream":true})")->body();
-  std::size_t at = 0;
-  for (int number = 0; number < 6; ++number) {
-    at = stream.find(fmt::format(R"("sequence_number":{},)", number), at);
-    ASSERT_NE(at, stream.npos) << number << "\n" << stream;
-  }
-}
-
-TEST_F(ToolServiceTest, TheResultOfACallIsReadBeforeTheNextAnswer) {
-  const auto body = Post("/v1/chat/completions", R"({"max_tokens":5,"messages":[
-      {"role":"user","content":"Paint!"},
-      {"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function",
-        "function":{"name":"paint","arguments":"{}"}}]},
-      {"role":"tool","tool_call_id":"c","content":"done"}]})");
-  EXPECT_EQ(body->status(), 200) << body->body();
-}
-
-TEST_F(ToolServiceTest, AnAnswerThatIsBegunIsGoneOnWith) {
-  const auto count = [&](const char* more) {
-    return PostJson("/v1/messages/count_tokens",
-                    fmt::format(R"({{"messages":[{{"role":"user","content":"a"}}{}]}})", more))
-        .Find("input_tokens")
-        ->AsCount();
-  };
-  EXPECT_GT(count(R"(,{"role":"assistant","content":"It is"})"), count(""));
 }
 
 }  // namespace

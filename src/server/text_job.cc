@@ -1,10 +1,13 @@
 #include "server/text_job.h"
 
+#include <algorithm>
 #include <chrono>
+#include <deque>
 #include <utility>
 
 #include "api/model_access.h"
 #include "base/mutex.h"
+#include "server/served_model.h"
 #include "server/sse.h"
 #include "server/token_logprobs.h"
 
@@ -19,9 +22,9 @@ double SecondsSince(SteadyClock::time_point start) {
 
 class TextJob : public std::enable_shared_from_this<TextJob> {
  public:
-  TextJob(Model& model, const JobOptions& options, std::unique_ptr<AnswerFormat> format,
+  TextJob(ModelUse use, const JobOptions& options, std::unique_ptr<AnswerFormat> format,
           HttpReplyPtr reply, JobListener listener, std::size_t choices)
-      : model_(model),
+      : use_(std::move(use)),
         options_(options),
         listener_(std::move(listener)),
         format_(std::move(format)),
@@ -34,17 +37,18 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
     reply_->WhenGone([weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->Cancel();
     });
-    for (std::size_t c = 0; c < requests.size(); ++c) {
-      Result<Generation> started = model_.Start(std::move(requests[c]), CallbacksOf(c));
-      if (!started.ok()) {
-        // What follows would be refused, too, or be answered for nobody.
-        for (std::size_t rest = c + 1; rest < requests.size(); ++rest)
-          OnEnd(rest, started.status());
-        OnEnd(c, started.status());
-        return Cancel();
-      }
-      Keep(c, *std::move(started));
+    {
+      const MutexLock lock(mu_);
+      for (std::size_t c = 0; c < requests.size(); ++c)
+        later_.push_back({c, std::move(requests[c])});
     }
+    if (options_.stream && options_.pulse != nullptr) {
+      options_.pulse->Add([weak = weak_from_this()] {
+        const auto self = weak.lock();
+        return self && self->OnPulse();
+      });
+    }
+    StartMore(options_.together);
   }
 
  private:
@@ -55,6 +59,50 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
     bool ended = false;
     std::optional<SteadyClock::time_point> last_piece;
   };
+
+  Model& model() const { return *use_.served().model; }
+
+  struct Later {
+    std::size_t choice;
+    Request request;
+  };
+
+  void StartMore(std::size_t most) {
+    for (; most > 0; --most) {
+      std::optional<Later> next;
+      bool unwanted = false;
+      {
+        const MutexLock lock(mu_);
+        if (later_.empty()) return;
+        next = std::move(later_.front());
+        later_.pop_front();
+        ++under_way_;
+        unwanted = cancelled_;
+      }
+      const std::size_t choice = next->choice;
+      if (unwanted) {  // the client left before anything began
+        Answer nothing;
+        nothing.finish = FinishReason::kCancelled;
+        return OnEnd(choice, nothing);
+      }
+      Result<Generation> started = model().Start(next->request, CallbacksOf(choice));
+      if (!started.ok()) {
+        if (started.status().retry_after() > 0 && ComesAgain(*std::move(next))) return;
+        OnEnd(choice, started.status());
+        return Cancel();
+      }
+      Keep(choice, *std::move(started));
+    }
+  }
+
+  // The queue is full of others' requests: this one comes again when another of this job ends.
+  bool ComesAgain(Later refused) {
+    const MutexLock lock(mu_);
+    if (options_.together >= choices_.size() || under_way_ == 1 || cancelled_) return false;
+    --under_way_;
+    later_.push_front(std::move(refused));
+    return true;
+  }
 
   Callbacks CallbacksOf(std::size_t choice) {
     const auto self = shared_from_this();
@@ -73,11 +121,20 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
     return callbacks;
   }
 
-  // The handle of a request that has ended meanwhile is not needed any more.
+  // The handle of a request that has ended meanwhile is not needed any more; that of one that is to
+  // be cancelled is, as the end of a handle that is destroyed is not told.
   void Keep(std::size_t choice, Generation generation) {
-    std::optional<Generation> dropped(std::move(generation));
+    {
+      const MutexLock lock(mu_);
+      if (choices_[choice].ended) return;
+      if (!cancelled_) {
+        choices_[choice].generation.emplace(std::move(generation));
+        return;
+      }
+    }
+    generation.Cancel();
     const MutexLock lock(mu_);
-    if (!choices_[choice].ended && !cancelled_) choices_[choice].generation.swap(dropped);
+    dropped_.push_back(std::move(generation));
   }
 
   void Cancel() {
@@ -98,7 +155,7 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
 
   Status OnLogits(std::size_t choice, TokenId token, std::span<const float> logits) {
     TokenLogprob told =
-        LogprobOf(ModelAccess::EngineOf(model_).tokenizer(), token, logits, *options_.logprobs);
+        LogprobOf(ModelAccess::EngineOf(model()).tokenizer(), token, logits, *options_.logprobs);
     const MutexLock lock(mu_);
     Choice& one = choices_[choice];
     (options_.stream ? one.untold : one.answer.tokens).push_back(std::move(told));
@@ -111,11 +168,18 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
     if (read < all && !cancelled_ && Begin()) reply_->Write(format_->Progress(read, all));
   }
 
+  // Until the first text has come: after that it is the model that is slow, and tells so.
+  bool OnPulse() {
+    const MutexLock lock(mu_);
+    if (cancelled_ || left_ == 0 || first_piece_seconds_ > 0) return false;
+    return Begin() && reply_->Write(format_->Waiting());
+  }
+
   bool OnPiece(std::size_t choice, std::string_view text) {
     const MutexLock lock(mu_);
     if (cancelled_) return false;
     if (first_piece_seconds_ == 0) {
-      first_piece_seconds_ = SecondsSince(start_);
+      first_piece_seconds_ = SecondsSince(options_.came);
       if (listener_.on_first) listener_.on_first(first_piece_seconds_);
     }
     Choice& one = choices_[choice];
@@ -134,12 +198,15 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
   // Before the format is asked for the events that follow: it may number them.
   bool Begin() TROUPE_REQUIRES(mu_) {
     if (std::exchange(begun_, true)) return true;
-    reply_->Begin({.content_type = std::string(kEventStream)});
+    // Proxies that gather bytes would hold back what a client waits for.
+    reply_->Begin(
+        {.content_type = std::string(kEventStream), .headers = {{"X-Accel-Buffering", "no"}}});
     return reply_->Write(format_->Open());
   }
 
   void OnEnd(std::size_t choice, const Result<Answer>& answer) {
     std::optional<JobEnd> end;
+    std::size_t more = 0;
     {
       const MutexLock lock(mu_);
       Choice& one = choices_[choice];
@@ -157,9 +224,17 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
       } else if (status_.ok()) {
         status_ = answer.status();
       }
-      if (--left_ > 0) return;
-      end = MakeEnd();
+      if (cancelled_ || !status_.ok()) {
+        // What follows would be refused, too, or be answered for nobody.
+        left_ -= later_.size();
+        later_.clear();
+      }
+      --under_way_;
+      more = std::min(later_.size(), options_.together - std::min(options_.together, under_way_));
+      if (--left_ == 0) end = MakeEnd();
     }
+    StartMore(more);
+    if (!end) return;
     // Before the client has its answer: what it asks of the metrics then holds this request.
     if (listener_.on_end) listener_.on_end(*end);
     const MutexLock lock(mu_);
@@ -185,20 +260,21 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
                .cancelled = cancelled_ && status_.ok(),
                .choices = {},
                .first_piece_seconds = first_piece_seconds_,
-               .seconds = SecondsSince(start_)};
+               .seconds = SecondsSince(options_.came)};
     for (Choice& choice : choices_) end.choices.push_back(std::move(choice.answer));
     return end;
   }
 
-  Model& model_;
+  const ModelUse use_;  // first: it ends after the handles to the model's requests
   const JobOptions options_;
   const JobListener listener_;
-  const SteadyClock::time_point start_ = SteadyClock::now();
   Mutex mu_;
   const std::unique_ptr<AnswerFormat> format_ TROUPE_GUARDED_BY(mu_);
   const HttpReplyPtr reply_;
   std::vector<Choice> choices_ TROUPE_GUARDED_BY(mu_);
   std::vector<Generation> dropped_ TROUPE_GUARDED_BY(mu_);  // cancelled, their ends not yet told
+  std::deque<Later> later_ TROUPE_GUARDED_BY(mu_);          // those that are not started yet
+  std::size_t under_way_ TROUPE_GUARDED_BY(mu_) = 0;        // taken from later_, and not ended
   std::size_t left_ TROUPE_GUARDED_BY(mu_) = 0;
   bool begun_ TROUPE_GUARDED_BY(mu_) = false;  // the stream
   bool cancelled_ TROUPE_GUARDED_BY(mu_) = false;
@@ -208,10 +284,10 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
 
 }  // namespace
 
-void RunTextJob(Model& model, std::vector<Request> requests, const JobOptions& options,
+void RunTextJob(ModelUse use, std::vector<Request> requests, const JobOptions& options,
                 std::unique_ptr<AnswerFormat> format, HttpReplyPtr reply, JobListener listener) {
   const std::size_t choices = requests.size();
-  std::make_shared<TextJob>(model, options, std::move(format), std::move(reply),
+  std::make_shared<TextJob>(std::move(use), options, std::move(format), std::move(reply),
                             std::move(listener), choices)
       ->Start(std::move(requests));
 }

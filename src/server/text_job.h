@@ -5,19 +5,29 @@
 
 #include <troupe/model.h>
 
+#include <chrono>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "server/answer_format.h"
 #include "server/http/http_reply.h"
+#include "server/pulse.h"
+#include "server/reload_gate.h"
 
 namespace troupe {
 
 struct JobOptions {
   bool stream = false;
   std::optional<std::size_t> logprobs;  // other likely tokens told beside each
+  // Requests that the model has at a time: of many short ones, so as not to fill its queue.
+  std::size_t together = std::numeric_limits<std::size_t>::max();
+  // Tells a stream when to say that it waits; null: it waits in silence. Outlives the job.
+  Pulse* pulse = nullptr;
+  // When the request came, which may have been parked since then.
+  std::chrono::steady_clock::time_point came = std::chrono::steady_clock::now();
 };
 
 // How a job ended, for metrics and logs.
@@ -25,19 +35,19 @@ struct JobEnd {
   Status status;           // of the first answer that failed
   bool cancelled = false;  // the client left before the end
   std::vector<ChoiceAnswer> choices;
-  double first_piece_seconds = 0;  // from the start; 0: none came
+  double first_piece_seconds = 0;  // since the request came; 0: none came
   double seconds = 0;
 };
 
 struct JobListener {
-  std::function<void(double seconds)> on_first = {};  // from the start to the first piece
+  std::function<void(double seconds)> on_first = {};  // since the request came, of the first piece
   std::function<void(double seconds)> on_gap = {};    // between two pieces of an answer
   std::function<void(const JobEnd&)> on_end = {};
 };
 
-// Returns before the end; all that is needed lives on by itself, but the model, which must be
-// closed before it goes. `requests`: one an answer.
-void RunTextJob(Model& model, std::vector<Request> requests, const JobOptions& options,
+// Returns before the end; all that is needed lives on by itself, and the use of the model with it.
+// `requests`: one an answer.
+void RunTextJob(ModelUse use, std::vector<Request> requests, const JobOptions& options,
                 std::unique_ptr<AnswerFormat> format, HttpReplyPtr reply, JobListener listener);
 
 }  // namespace troupe

@@ -222,7 +222,8 @@ test('anthropic gets a message, and the same one as a stream', async () => {
 test('anthropic counts the tokens that a message would read', async () => {
   const {max_tokens: ignored, ignore_eos: unused, seed: drawn, ...asked} = message;
   const count = await anthropic.messages.countTokens(asked);
-  assert.equal(count.input_tokens, (await anthropic.messages.create(message)).usage.input_tokens);
+  const {usage} = await anthropic.messages.create(message);
+  assert.equal(count.input_tokens, usage.input_tokens + usage.cache_read_input_tokens);
 });
 
 test('anthropic raises what is wrong, by its field', async () => {

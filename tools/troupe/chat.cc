@@ -7,6 +7,7 @@
 #include <iostream>
 #include <optional>
 
+#include "base/today.h"
 #include "troupe/bounded_line.h"
 #include "troupe/interrupt.h"
 #include "troupe/remark.h"
@@ -73,12 +74,13 @@ Status Chat(Engine& engine, GenerateOptions options, const std::string& system) 
       continue;
     }
     messages.push_back({.role = "user", .content = line});
-    const Result<std::vector<TextSegment>> segments = chat.Render(messages);
-    if (!segments.ok()) {
-      refuse(segments.status());
+    const Result<RenderedChat> rendered = chat.Render({.messages = messages, .day = Today()});
+    if (!rendered.ok()) {
+      refuse(rendered.status());
       continue;
     }
-    const Result<std::vector<TokenId>> encoded = engine.tokenizer().EncodeSegments(*segments);
+    const Result<std::vector<TokenId>> encoded =
+        engine.tokenizer().EncodeSegments(rendered->segments);
     if (!encoded.ok()) {
       refuse(encoded.status());
       continue;

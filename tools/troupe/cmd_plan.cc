@@ -3,6 +3,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -14,6 +15,7 @@
 #include "troupe/engine_flags.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"
+#include "troupe/serving_needs.h"
 
 namespace troupe {
 namespace {
@@ -31,12 +33,17 @@ class PlanCommand final : public Command {
   void AddOptions(Options& options) override {
     engine_.AddTo(options);
     options.Heading(kBasicHeading);
+    AddParallelOption(
+        options, parallel_,
+        "Plan for `troupe serve` with this many requests at the same time: a KV cache "
+        "for each, and what the server itself takes (off: as for `troupe run`)");
     options.AddFlag("--fresh", fresh_, "Measure the machine again");
     options.Heading(kOutputHeading);
     AddJsonOption(options, json_);
   }
 
   Status Run() override {
+    if (parallel_) PlanForServing({.parallel = *parallel_}, /*held=*/Bytes(), engine_);
     TROUPE_ASSIGN_OR_RETURN(std::optional<PlannedModel> model,
                             PlanModel(engine_.model(), engine_.options()));
     TROUPE_ASSIGN_OR_RETURN(const Expectation expected, Expect(*model));
@@ -79,7 +86,8 @@ class PlanCommand final : public Command {
                  model.store->name());
     }
     const SpeedEstimate& speed = expected.speed;
-    fmt::print("\nExpected, from what was {} of this machine:\n",
+    fmt::print("\nExpected{}, from what was {} of this machine:\n",
+               plan.memory.sequences > 1 ? " of one request alone" : "",
                expected.measured ? "measured now" : "measured before");
     fmt::print(
         "decode        {:.1f} tokens/s: {:.2f} ms to compute, {:.2f} ms waiting for the disk\n",
@@ -113,6 +121,8 @@ class PlanCommand final : public Command {
     record["model"] = engine_.model();
     record["threads"] = model.plan.threads;
     record["context"] = memory.context;
+    record["sequences"] = memory.sequences;
+    record["kv_positions"] = memory.kv_positions;
     record["chunk"] = memory.chunk;
     record["memory_budget_bytes"] = memory.budget.count();
     record["planned_bytes"] = memory.total().count();
@@ -146,6 +156,7 @@ class PlanCommand final : public Command {
   }
 
   EngineFlags engine_;
+  std::optional<std::uint32_t> parallel_;
   bool fresh_ = false;
   std::string json_;
 };

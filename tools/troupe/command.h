@@ -4,6 +4,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "troupe/option_table.h"
@@ -17,6 +19,9 @@ class Command {
   // Binds options to members of this, which lives until Run has returned. A value that can be
   // judged by itself gets a check (option_table.h): a failed check is a usage error.
   virtual void AddOptions(Options& options) = 0;
+
+  // The command line as it was given, for a command that reads it again.
+  virtual void SetArguments(std::vector<std::string> /*arguments*/) {}
 
   // What is wrong with the options taken together; a failure is a usage error, too (exit code 2).
   virtual Status CheckUsage() const { return OkStatus(); }

@@ -11,6 +11,11 @@ constexpr CommandInfo kCommands[] = {
      MakeRunCommand},
     {"bench", "Measure how fast a model runs on this machine",
      "  troupe bench model.gguf --prefill 128,512 --decode 128", MakeBenchCommand},
+    {"bench-server", "Measure what clients of a server see when many ask at once",
+     "  troupe bench-server http://127.0.0.1:8080 --clients 8 --requests 64\n"
+     "  troupe bench-server https://gpu.lan:8443 --insecure --api-key KEY --rate 2 --lengths "
+     "azure_llm_2023_conv.csv.zst",
+     MakeBenchServerCommand},
     {"calibrate",
      "Learn from a text which experts a model uses next and which together, for faster runs",
      "  troupe calibrate model.gguf --text book.txt\n"
@@ -29,7 +34,9 @@ constexpr CommandInfo kCommands[] = {
      "  troupe pack model-00001-of-00003.gguf -o /fast/model.experts --low Q2_K",
      MakePackCommand},
     {"plan", "Show how a model uses a memory budget and how fast it should run",
-     "  troupe plan model.gguf --memory 6GiB --ctx 8192", MakePlanCommand},
+     "  troupe plan model.gguf --memory 6GiB --ctx 8192\n"
+     "  troupe plan model.gguf --memory 6GiB --ctx 8192 --parallel 8",
+     MakePlanCommand},
     {"probe", "Measure how fast this machine reads memory and disk and computes experts",
      "  troupe probe\n"
      "  troupe probe model.gguf --fresh --json probe.json",
@@ -38,6 +45,10 @@ constexpr CommandInfo kCommands[] = {
      "  troupe place problem.json --method all\n"
      "  troupe place problem.json --from now.json --seconds-per-call 0.004 -o next.json",
      MakePlaceCommand},
+    {"ps", "Show the servers of this machine and what they are doing",
+     "  troupe ps\n"
+     "  troupe ps --json -",
+     MakePsCommand},
     {"quantize", "Convert a model's weights to another type",
      "  troupe quantize model-f16.gguf model-q4_k.gguf Q4_K --output-type Q6_K",
      MakeQuantizeCommand},

@@ -15,6 +15,7 @@ std::string CommandNames();                             // "run, inspect, …"
 
 // One a cmd_NAME.cc.
 std::unique_ptr<Command> MakeBenchCommand();
+std::unique_ptr<Command> MakeBenchServerCommand();
 std::unique_ptr<Command> MakeCompletionCommand();
 std::unique_ptr<Command> MakeManCommand();
 std::unique_ptr<Command> MakeCalibrateCommand();
@@ -24,6 +25,7 @@ std::unique_ptr<Command> MakePackCommand();
 std::unique_ptr<Command> MakePlanCommand();
 std::unique_ptr<Command> MakeProbeCommand();
 std::unique_ptr<Command> MakePlaceCommand();
+std::unique_ptr<Command> MakePsCommand();
 std::unique_ptr<Command> MakeQuantizeCommand();
 std::unique_ptr<Command> MakeReplayCommand();
 std::unique_ptr<Command> MakeRunCommand();

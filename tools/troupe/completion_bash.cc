@@ -51,12 +51,12 @@ constexpr std::string_view kScriptEnd = R"(      esac
 complete -F _troupe troupe
 )";
 
-struct Place {
+struct BashPlace {
   std::string command;  // "run", "trace info"; empty for the program itself
   const Options* options;
 };
 
-void Collect(const Options& options, const std::string& command, std::vector<Place>& places) {
+void Collect(const Options& options, const std::string& command, std::vector<BashPlace>& places) {
   places.push_back({command, &options});
   for (const Options& sub : options.subcommands()) {
     Collect(sub, command.empty() ? sub.name() : command + " " + sub.name(), places);
@@ -87,7 +87,7 @@ std::string BranchOfValue(const std::string& command, const Option& option) {
                      option.separator() == ',' ? " list=1" : "");
 }
 
-std::string BranchOfCommand(const Place& place) {
+std::string BranchOfCommand(const BashPlace& place) {
   CompletedValue positional;
   std::vector<std::string> options = {"-h", "--help"};
   for (const Option& option : place.options->all()) {
@@ -109,11 +109,11 @@ std::string BranchOfCommand(const Place& place) {
 }  // namespace
 
 std::string BashCompletion(const Options& program) {
-  std::vector<Place> places;
+  std::vector<BashPlace> places;
   Collect(program, "", places);
   std::string script(kBegin);
   std::string paths;
-  for (const Place& place : places) {
+  for (const BashPlace& place : places) {
     for (const Options& sub : place.options->subcommands()) {
       if (!paths.empty()) paths += " | ";
       paths += fmt::format("\"{} {}\"", place.command, sub.name());
@@ -121,13 +121,13 @@ std::string BashCompletion(const Options& program) {
   }
   script += fmt::format("      {})\n", paths);
   script += kValues;
-  for (const Place& place : places) {
+  for (const BashPlace& place : places) {
     for (const Option& option : place.options->all()) {
       script += BranchOfValue(place.command, option);
     }
   }
   script += kCommandCase;
-  for (const Place& place : places) script += BranchOfCommand(place);
+  for (const BashPlace& place : places) script += BranchOfCommand(place);
   return script += kScriptEnd;
 }
 

@@ -8,11 +8,12 @@
 
 namespace troupe {
 
-void EngineFlags::AddTo(Options& options) {
+void EngineFlags::AddTo(Options& options, ModelArgument model) {
   options.Heading(kBasicHeading);
-  options.Add("-m,--model,MODEL", model_, "Model file (GGUF; any part of a split model)")
-      .Required()
-      .Type("FILE");
+  Option& path =
+      options.Add("-m,--model,MODEL", model_, "Model file (GGUF; any part of a split model)")
+          .Type("FILE");
+  if (model == ModelArgument::kRequired) path.Required();
   AddThreadsOption(options, threads_);
   options.Add("-c,--ctx", context_, "Context length in tokens (the trained context, at most 4096)")
       .Between(1u, 1u << 30)
@@ -201,6 +202,7 @@ EngineOptions EngineFlags::options() const {
   options.memory = memory_;
   options.chunk = chunk_;
   options.sequences = sequences_;
+  options.fingerprint = fingerprint_;
   options.offload = offload_;
   options.beside = beside_;
   options.kv_type = kv_q8_0_ ? KvType::kQ8_0 : KvType::kF16;
@@ -208,14 +210,18 @@ EngineOptions EngineFlags::options() const {
 }
 
 Result<std::unique_ptr<Engine>> EngineFlags::Open(std::size_t least_context,
-                                                  std::optional<TraceScores> trace) const {
+                                                  std::optional<TraceScores> trace,
+                                                  const std::function<bool()>& go_on) const {
   EngineOptions opened = options();
   opened.trace = trace;
   opened.least_context =
       static_cast<std::uint32_t>(std::min<std::size_t>(least_context, opened.kDefaultContext));
   Result<std::unique_ptr<Engine>> engine = [&] {
     ProgressBar bar("loading");
-    return Engine::Open(model_, opened, bar.Callback());
+    return Engine::Open(model_, opened, [&](Bytes done, Bytes total) {
+      bar.Update(done, total);
+      return !go_on || go_on();
+    });
   }();
   if (!engine.ok()) return engine;
   const MemoryPlan& plan = (*engine)->plan().memory;

@@ -15,12 +15,16 @@ namespace troupe {
 
 class EngineFlags {
  public:
-  void AddTo(Options& options);
+  // Optional: it may be told otherwise, and the caller checks that it is.
+  enum class ModelArgument { kRequired, kOptional };
+  void AddTo(Options& options, ModelArgument model = ModelArgument::kRequired);
 
   // Opens the model, with a progress bar while it loads. What the plan had to give up is said. A
   // budget does not shrink the context below `least_context`: what is to be done needs it.
+  // kCancelled: `go_on`, asked from time to time while it loads, said no.
   Result<std::unique_ptr<Engine>> Open(std::size_t least_context = 0,
-                                       std::optional<TraceScores> trace = std::nullopt) const;
+                                       std::optional<TraceScores> trace = std::nullopt,
+                                       const std::function<bool()>& go_on = {}) const;
 
   // What a search for the share of low copies needs: that they can be read, and by default so few
   // slots that every one that may be read is.
@@ -31,6 +35,8 @@ class EngineFlags {
   void HandOutInOrder() { offload_.in_order = true; }
   // How many sequences the engine holds at once; 1 unless a command says more.
   void HoldSequences(std::uint32_t sequences) { sequences_ = sequences; }
+  // Engine::fingerprint will be asked for.
+  void TakeFingerprint() { fingerprint_ = true; }
   // Memory of a model's plan that is left to the command.
   void TakesBeside(std::function<Bytes(const ModelConfig&)> beside) { beside_ = std::move(beside); }
 
@@ -49,6 +55,7 @@ class EngineFlags {
   bool kv_q8_0_ = false;
   std::uint32_t chunk_ = 512;
   std::uint32_t sequences_ = 1;
+  bool fingerprint_ = false;
   OffloadOptions offload_;
   std::function<Bytes(const ModelConfig&)> beside_;
 };

@@ -41,7 +41,7 @@ void PrintHelp(std::FILE* out) {
              "Runs Mixture-of-Experts language models (GGUF).\n\n"
              "Usage: troupe COMMAND [OPTIONS]\n\nCommands:\n");
   for (const CommandInfo& command : AllCommands()) {
-    fmt::print(out, "  {:<10}  {}\n", command.name, command.summary);
+    fmt::print(out, "  {:<12}  {}\n", command.name, command.summary);
   }
   fmt::print(out,
              "\n`troupe COMMAND --help` explains its options, with an example.\n"
@@ -80,6 +80,7 @@ int RunCommand(const CommandInfo& info, std::vector<std::string> arguments) {
   const std::unique_ptr<Command> command = info.make();
   Options options(fmt::format("troupe {}", info.name), info.summary, info.example);
   command->AddOptions(options);
+  command->SetArguments(arguments);
   const ParsedLine line = ParseLine(options, std::move(arguments));
   if (line.kind == ParsedLine::Kind::kAnswer) {
     fmt::print("{}", line.text);

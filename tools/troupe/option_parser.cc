@@ -93,6 +93,14 @@ class Binding {
     for (Binding& sub : subcommands_) sub.options_.set_chosen(sub.app_.parsed());
   }
 
+  std::vector<const Option*> Given() const {
+    std::vector<const Option*> given;
+    for (const Bound& bound : bound_) {
+      if (bound.parsed->count() > 0) given.push_back(bound.option);
+    }
+    return given;
+  }
+
   // The one line for what CLI11 found wrong.
   std::string Explain(const CLI::ParseError& error) const {
     const Binding& active = Active();
@@ -183,16 +191,16 @@ ParsedLine ParseLine(Options& options, std::vector<std::string> arguments) {
   try {
     app.parse(arguments);
   } catch (const EarlyAnswer& answer) {
-    return {ParsedLine::Kind::kAnswer, answer.text};
+    return {.kind = ParsedLine::Kind::kAnswer, .text = answer.text};
   } catch (const CLI::CallForHelp&) {
-    return {ParsedLine::Kind::kAnswer, app.help()};
+    return {.kind = ParsedLine::Kind::kAnswer, .text = app.help()};
   } catch (const CLI::CallForAllHelp&) {
-    return {ParsedLine::Kind::kAnswer, app.help("", CLI::AppFormatMode::All)};
+    return {.kind = ParsedLine::Kind::kAnswer, .text = app.help("", CLI::AppFormatMode::All)};
   } catch (const CLI::ParseError& error) {
-    return {ParsedLine::Kind::kMistake, binding.Explain(error)};
+    return {.kind = ParsedLine::Kind::kMistake, .text = binding.Explain(error)};
   }
   binding.MarkChosen();
-  return {};
+  return {.kind = ParsedLine::Kind::kComplete, .text = {}, .given = binding.Given()};
 }
 
 }  // namespace troupe

@@ -17,6 +17,9 @@ struct ParsedLine {
   };
   Kind kind = Kind::kComplete;
   std::string text;
+  // Of a complete line: the options that it names, in the order of the table. Subcommands' are not
+  // among them.
+  std::vector<const Option*> given = {};
 };
 
 // Sets the variables of the options that are given, and marks the subcommand that is.

@@ -63,6 +63,7 @@ bool HttpExchange::Put(std::string bytes) {
 
 void HttpExchange::Send(HttpResponse response) {
   TROUPE_CHECK(!begun_.exchange(true));
+  status_ = response.status;
   HttpHeaders more = Connection();
   if (response.status != 204 && response.status != 304) {
     more.emplace_back("Content-Length", fmt::format("{}", response.body.size()));
@@ -76,6 +77,7 @@ void HttpExchange::Send(HttpResponse response) {
 
 void HttpExchange::Begin(HttpResponse head) {
   TROUPE_CHECK(!begun_.exchange(true));
+  status_ = head.status;
   if (!facts_.chunks) keep_alive_ = false;
   HttpHeaders more = Connection();
   if (facts_.chunks) more.emplace_back("Transfer-Encoding", "chunked");

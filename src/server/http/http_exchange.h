@@ -35,6 +35,7 @@ class HttpExchange {
 
   bool ended() const { return ended_; }
   bool begun() const { return begun_; }
+  int status() const { return status_; }  // of the response; 0: there is none yet
   // The client has more to read than it may: it is to be let go.
   bool overflowed() const { return overflowed_; }
   // Known once it has begun: a body without length and without chunks ends with the connection.
@@ -50,6 +51,7 @@ class HttpExchange {
   const ExchangeFacts facts_;
   const std::function<void()> wake_;
   HttpOutbox outbox_;
+  std::atomic<int> status_ = 0;
   std::atomic<bool> begun_ = false, ended_ = false, overflowed_ = false, keep_alive_ = true;
 };
 

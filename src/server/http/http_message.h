@@ -2,6 +2,7 @@
 // written is http_server.h's part.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -30,6 +31,21 @@ struct HttpResponse {
   std::string content_type = "application/json";
   HttpHeaders headers = {};  // besides those of type and length
   std::string body = {};
+};
+
+// A request that is over, for logs: nothing of what it said but where it went.
+struct HttpEnded {
+  enum class How {
+    kAnswered,
+    kLeft,     // the client, or the server ended first
+    kTooSlow,  // let go with too much unread
+  };
+  std::string peer;          // "127.0.0.1:53124"
+  std::string method, path;  // empty: it was no request of HTTP
+  int status = 0;            // 0: it had no response yet
+  std::uint64_t bytes = 0;   // sent, with the response's head
+  double seconds = 0;        // from the end of the request to the last byte of its response
+  How how = How::kAnswered;
 };
 
 std::string_view ReasonOf(int status);  // "Not Found"

@@ -46,6 +46,8 @@ struct HttpService {
   // How errors are told that no handler sees. `path` may be empty.
   std::function<HttpResponse(int status, const std::string& message, const std::string& path)>
       error = {};
+  // Told of each request that is over, on the I/O thread, where nothing may wait; none: nobody is.
+  std::function<void(const HttpEnded& ended)> log = {};
 };
 
 }  // namespace troupe

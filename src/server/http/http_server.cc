@@ -2,22 +2,22 @@
 
 #include <fmt/core.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <list>
 #include <mutex>
 #include <thread>
 
 #include "server/http/http_session.h"
+#include "server/http/http_socket.h"
 
 namespace troupe {
 namespace {
 
 using http_internal::ErrorCode;
-using http_internal::IoGate;
-using http_internal::Session;
-using http_internal::SessionOn;
-using http_internal::SessionOwner;
+using http_internal::SocketWire;
 using http_internal::Tcp;
+using http_internal::TlsSocket;
 namespace asio = boost::asio;
 
 Status FromTls(const std::string& path, const ErrorCode& error) {
@@ -31,8 +31,10 @@ class HttpServer::Impl final : public SessionOwner {
   Impl(const HttpServerOptions& options, HttpService service)
       : options_(options),
         service_(std::move(service)),
+        body_bytes_(options.limits.body_bytes),
         memory_(std::make_shared<ByteBudget>(options.limits.all_bytes)),
-        gate_(std::make_shared<IoGate>(io_)),
+        gate_(std::make_shared<IoGate>(
+            [this](IoGate::Call call) { asio::post(io_, std::move(call)); })),
         acceptor_(io_),
         retry_(io_),
         tls_(asio::ssl::context::tls_server),
@@ -83,7 +85,8 @@ class HttpServer::Impl final : public SessionOwner {
   std::optional<HttpResponse> Refusal(const HttpRequest& head) override {
     if (!service_.refusal) return std::nullopt;
     std::optional<HttpResponse> refusal = service_.refusal(head);
-    if (refusal) Count([](HttpCounters& counters) { ++counters.refused; });
+    if (refusal && refusal->status >= 400)
+      Count([](HttpCounters& counters) { ++counters.refused; });
     return refusal;
   }
   HttpResponse ErrorOf(int status, const std::string& message, const std::string& path) override {
@@ -97,6 +100,8 @@ class HttpServer::Impl final : public SessionOwner {
   std::shared_ptr<IoGate> gate() const override { return gate_; }
   bool draining() const override { return draining_; }
   const HttpLimits& limits() const override { return options_.limits; }
+  std::size_t body_bytes() const override { return body_bytes_; }
+  void set_body_bytes(std::size_t most) { body_bytes_ = most; }
   void OnMalformed() override {
     Count([](HttpCounters& counters) { ++counters.malformed; });
   }
@@ -109,6 +114,8 @@ class HttpServer::Impl final : public SessionOwner {
   void OnTooSlow() override {
     Count([](HttpCounters& counters) { ++counters.too_slow; });
   }
+  bool logs() const override { return service_.log != nullptr; }
+  void OnEnded(const HttpEnded& ended) override { service_.log(ended); }
 
   bool Drain(std::chrono::milliseconds longest) {
     asio::post(io_, [this] {
@@ -194,15 +201,15 @@ class HttpServer::Impl final : public SessionOwner {
       ++counters.connections;
     });
     if (tls()) {
-      Keep(new SessionOn<asio::ssl::stream<Tcp::socket>>({std::move(socket), tls_}, *this));
+      Keep(std::make_shared<SocketWire<TlsSocket>>(TlsSocket(std::move(socket), tls_)));
     } else {
-      Keep(new SessionOn<Tcp::socket>(std::move(socket), *this));
+      Keep(std::make_shared<SocketWire<Tcp::socket>>(std::move(socket)));
     }
   }
 
-  template <typename T>
-  void Keep(T* made) {
-    const std::shared_ptr<T> session(made, [this](T* gone) {
+  void Keep(std::shared_ptr<HttpWire> wire) {
+    auto* const made = new HttpSession(std::move(wire), *this);
+    const std::shared_ptr<HttpSession> session(made, [this](const HttpSession* gone) {
       delete gone;
       const std::lock_guard lock(mu_);
       if (--counters_.connections == 0) none_left_.notify_all();
@@ -219,6 +226,7 @@ class HttpServer::Impl final : public SessionOwner {
 
   const HttpServerOptions options_;
   const HttpService service_;
+  std::atomic<std::size_t> body_bytes_;
   const std::shared_ptr<ByteBudget> memory_;
   // Sessions, which end with io_ at the latest, count themselves.
   mutable std::mutex mu_;
@@ -231,7 +239,7 @@ class HttpServer::Impl final : public SessionOwner {
   asio::ssl::context tls_;
   std::uint16_t port_ = 0;
   std::atomic<bool> draining_ = false;
-  std::list<std::weak_ptr<Session>> sessions_;  // the I/O thread's
+  std::list<std::weak_ptr<HttpSession>> sessions_;  // the I/O thread's
   asio::thread_pool handlers_, farewells_;
   std::thread thread_;
 };
@@ -256,6 +264,7 @@ std::string HttpServer::Address() const {
 }
 
 HttpCounters HttpServer::counters() const { return impl_->counters(); }
+void HttpServer::set_body_bytes(std::size_t most) { impl_->set_body_bytes(most); }
 bool HttpServer::Drain(std::chrono::milliseconds longest) { return impl_->Drain(longest); }
 
 }  // namespace troupe

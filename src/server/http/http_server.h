@@ -1,7 +1,7 @@
 // An HTTP/1.1 server on one I/O thread. Handlers of bodies run on a second one, so that the reading
-// of a long request holds up no stream, and what is called when clients leave on a third. Nobody
-// who reads or writes slowly holds up others: every wait has a time, every buffer a size. The
-// transport is Boost.Beast's, behind http_server.cc alone.
+// of a long request holds up no stream, and what is called when clients leave on a third. A client
+// that reads or writes slowly holds up no other: every wait has a time, every buffer a size. What
+// happens on a connection is http_session.h's; sockets are Boost.Asio's, behind http_server.cc.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace troupe {
 struct HttpLimits {
   std::size_t header_bytes = 32 * 1024;
   std::size_t body_bytes = 16 << 20;
-  std::size_t connections = 4096;
+  std::size_t connections = 1024;
   // That bodies and what clients have not read may take altogether; a body that finds no room is
   // answered with 503, and a client who would have more to read is let go.
   std::size_t all_bytes = 32 << 20;
@@ -64,6 +64,8 @@ class HttpServer {
   // "http://127.0.0.1:8080"
   std::string Address() const;
   HttpCounters counters() const;
+  // In place of HttpLimits::body_bytes, for requests that begin from now on.
+  void set_body_bytes(std::size_t most);
 
   // Accepts nobody any more, and closes each connection as soon as its response is out. True once
   // none is left, or false after that time.

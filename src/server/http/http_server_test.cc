@@ -8,7 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <future>
+#include <mutex>
 #include <thread>
 
 namespace troupe {
@@ -83,7 +85,12 @@ class HttpServerTest : public testing::Test {
         {.port = 0, .limits = limits, .certificate = "", .key = ""},
         {.handle = [this](HttpRequest request,
                           HttpReplyPtr reply) { Handle(std::move(request), std::move(reply)); },
-         .refusal = Refusal});
+         .refusal = Refusal,
+         .log =
+             [this](const HttpEnded& ended) {
+               const std::lock_guard lock(log_mu_);
+               log_.push_back(ended);
+             }});
     ASSERT_TRUE(server.ok()) << server.status().ToString();
     server_ = *std::move(server);
   }
@@ -125,6 +132,17 @@ class HttpServerTest : public testing::Test {
     return false;
   }
 
+  // The nth request that was over, when it is.
+  HttpEnded Logged(std::size_t n) {
+    const auto size = [this] {
+      const std::lock_guard lock(log_mu_);
+      return log_.size();
+    };
+    EXPECT_TRUE(Happens([&] { return size() > n; }));
+    const std::lock_guard lock(log_mu_);
+    return log_.at(n);
+  }
+
   // Of /stream, once its handler has returned it.
   HttpReplyPtr Kept() { return kept_.get(); }
   void Forget() { kept_ = {}; }
@@ -132,6 +150,8 @@ class HttpServerTest : public testing::Test {
   std::promise<HttpReplyPtr> begun_;
   std::shared_future<HttpReplyPtr> kept_ = begun_.get_future().share();
   std::promise<void> gone_, waiting_, told_;
+  std::mutex log_mu_;
+  std::vector<HttpEnded> log_;
   std::unique_ptr<HttpServer> server_;
 };
 
@@ -192,6 +212,19 @@ TEST_F(HttpServerTest, AHeaderOrBodyThatIsTooLongIsRefused) {
   EXPECT_THAT(Ask(Get("/echo", "A: " + std::string(2000, 'a') + "\r\n")),
               StartsWith("HTTP/1.1 431 "));
   EXPECT_THAT(Ask(Post("/echo", std::string(101, 'a'))), StartsWith("HTTP/1.1 413 "));
+}
+
+TEST_F(HttpServerTest, AnotherLimitOfBodiesHoldsForTheNextRequestOfAConnection) {
+  Open({.body_bytes = 100});
+  Wire wire(server_->port());
+  wire.Say(Post("/echo", "a"));
+  EXPECT_THAT(wire.ReadUntil("POST a"), StartsWith("HTTP/1.1 200 "));
+  server_->set_body_bytes(200);
+  wire.Say(Post("/echo", std::string(150, 'b')));
+  EXPECT_THAT(wire.ReadUntil("POST " + std::string(150, 'b')), StartsWith("HTTP/1.1 200 "));
+  server_->set_body_bytes(100);
+  wire.Say(Post("/echo", std::string(101, 'c')));
+  EXPECT_THAT(wire.ReadAll(), HasSubstr("HTTP/1.1 413 "));
 }
 
 TEST_F(HttpServerTest, ALineThatNeverEndsIsRefusedWhereverItStands) {
@@ -295,6 +328,15 @@ TEST_F(HttpServerTest, ARequestThatDoesNotComeToItsEndIsEnded) {
   EXPECT_EQ(server_->counters().timed_out, 2u);
 }
 
+TEST_F(HttpServerTest, WhoGoesOnSayingLittleAfterHisTimeHoldsUpNobody) {
+  Open({.header_time = 50ms});
+  Wire slow = Connect();
+  slow.Say("GET /ec");
+  EXPECT_THAT(slow.ReadUntil("\r\n\r\n"), StartsWith("HTTP/1.1 408 "));
+  slow.Say("h");
+  EXPECT_THAT(Ask(Get("/echo", "Connection: close\r\n")), StartsWith("HTTP/1.1 200 OK"));
+}
+
 TEST_F(HttpServerTest, AConnectionThatSaysNothingIsClosed) {
   Open({.idle_time = 50ms});
   EXPECT_EQ(Ask(""), "");
@@ -324,6 +366,11 @@ TEST_F(HttpServerTest, AReaderWhoDoesNotReadHoldsUpNobodyAndIsLetGo) {
     EXPECT_THAT(Ask(Get("/echo", "Connection: close\r\n")), StartsWith("HTTP/1.1 200 OK"));
   }
   EXPECT_TRUE(Happens([&] { return server_->counters().too_slow == 1; }));
+  const auto was_too_slow = [](const HttpEnded& ended) {
+    return ended.how == HttpEnded::How::kTooSlow && ended.path == "/stream";
+  };
+  const std::lock_guard lock(log_mu_);
+  EXPECT_EQ(std::ranges::count_if(log_, was_too_slow), 1);
 }
 
 TEST_F(HttpServerTest, DrainingEndsIdleConnectionsAndWaitsForStreams) {
@@ -340,6 +387,30 @@ TEST_F(HttpServerTest, DrainingEndsIdleConnectionsAndWaitsForStreams) {
   EXPECT_THAT(streaming.ReadAll(), HasSubstr("data: 2\n\n"));
   Forget();
   EXPECT_TRUE(server_->Drain(20s));
+}
+
+TEST_F(HttpServerTest, EveryRequestThatIsOverIsToldOnce) {
+  Wire wire = Connect();
+  wire.Say(Post("/echo?key=secret", "one") + Get("/closed"));
+  wire.ReadUntil("no key");
+  HttpEnded ended = Logged(0);
+  EXPECT_THAT(ended.peer, StartsWith("127.0.0.1:"));
+  EXPECT_EQ(ended.method + " " + ended.path, "POST /echo");
+  EXPECT_EQ(ended.status, 200);
+  EXPECT_GT(ended.bytes, 30u);
+  EXPECT_EQ(ended.how, HttpEnded::How::kAnswered);
+  EXPECT_EQ(Logged(1).status, 401);
+  Ask("nonsense\r\n\r\n");
+  ended = Logged(2);
+  EXPECT_EQ(ended.status, 400);
+  EXPECT_EQ(ended.path, "");
+  Wire leaves = Connect();
+  leaves.Say(Get("/stream"));
+  leaves.ReadUntil("data: 1\n\n");
+  leaves.Leave();
+  ended = Logged(3);
+  EXPECT_EQ(ended.path, "/stream");
+  EXPECT_EQ(ended.how, HttpEnded::How::kLeft);
 }
 
 TEST_F(HttpServerTest, MoreClientsThanItTakesWaitForTheirTurn) {

@@ -1,0 +1,266 @@
+"""The parts of bench/serve: what is started, asked and counted. Tables and bars are serve_figures.py's."""
+import asyncio
+import json
+import os
+import random
+import time
+
+import llamacpp
+import measured_run
+import offload_runs
+import serve_clients
+import serve_day
+import serve_malformed
+from offload_runs import memory_cgroup
+
+ROOT = llamacpp.ROOT
+SMALL = ("small-q4_0.gguf", ["--shape", "small", "--type", "Q4_0"])
+TINY = ROOT / "models/tiny-qwen2moe-q8_0.gguf"
+CLIENTS, SEQUENCES, CONTEXT = 16, 16, 1024
+PREFIX, IDLE, SLOW = 2000, 1000, 100
+# Means of ShareGPT's conversations as the paper on vLLM (SOSP 2023, section 6.1) gives them.
+PROMPT_TOKENS, ANSWER_TOKENS = 161, 338
+_SPARE = 1 << 20  # of what a process finds itself to take, from one to the next
+
+
+def percentile(values, share):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
+
+
+def random_body(draw, prompt, answer):
+    # Tokens and not a text: their number is then known, and no two prompts begin alike.
+    return {"prompt": [draw.randrange(300, 20000) for _ in range(prompt)], "max_tokens": answer,
+            "ignore_eos": True, "temperature": 0.8, "seed": draw.randrange(1 << 30)}
+
+
+def length(draw, mean, most):
+    """Log-normal with that mean, as lengths of conversations are."""
+    sigma = 0.9
+    return max(4, min(most, round(draw.lognormvariate(0, sigma) * mean / 1.5)))  # e^(sigma^2 / 2) is 1.5
+
+
+class Runs:
+    def __init__(self, options):
+        self._options = options
+        self._records = measured_run.Troupe(options.troupe, options.folder, "serve")
+        self._draw = random.Random(options.seed)
+        self._small = None
+
+    def _model(self):
+        if self._small is None:
+            self._small = offload_runs.make_model(self._options.troupe, self._options.folder / SMALL[0], SMALL[1])
+        return self._small
+
+    def _serving(self, *more, **how):
+        return serve_clients.serving(self._options.troupe, self._model()[0], *more, **how)
+
+    def load(self):
+        """Clients that ask one request after the other, beside what the engine and llama.cpp reach without a
+        server."""
+        each = 2 if self._options.quick else 8
+        clients = [[random_body(self._draw, length(self._draw, PROMPT_TOKENS, 500),
+                                length(self._draw, ANSWER_TOKENS, 500)) for _ in range(each)]
+                   for _ in range(CLIENTS)]
+        model, container = self._model()
+        inspected = self._records.record("inspect", model)
+        experts = sum(layer["expert_bytes"] > 0 for layer in inspected["layer_bytes"]) * inspected["experts"]
+        half = ["--slots", round(0.5 * experts), "--experts", container]
+        why_not = offload_runs.why_not_permitted()
+        if why_not:
+            self._records.say(f"without memory cgroups: {why_not}")
+        self._records.say("a long prompt, for the speed of the processors")
+        prompt = self._records.record("bench", model, "--prefill", 512, "--decode", 1, "--reps", 3,
+                                      "--ctx", 1024)["prefill"][0]["median"]
+        figures = {}
+        for name, slots in (("in memory", []), ("50 %", half)):
+            self._records.say(f"{SEQUENCES} sequences without a server, {name}")
+            together = self._records.record("bench", model, "--prefill", 32, "--decode", 32, "--reps", 2, "--ctx", 256,
+                                            "--together", SEQUENCES, *slots)["together"][0]
+            options = ["--parallel", SEQUENCES, "--ctx", CONTEXT, *slots]
+            self._records.say(f"{CLIENTS} clients, {name}")
+            budget = self._planned(options) + _SPARE if slots and not why_not else None
+            row = self._limited_load(options, budget, clients)
+            row["budget_bytes"] = budget
+            # Prompts take the processors' time, answers their batch's.
+            row["limit_tokens_per_s"] = row["generated"] / (
+                row["generated"] / together["limit_tokens_per_s"] + row["read"] / prompt)
+            row["engine_tokens_per_s"] = row["generated"] / (
+                row["generated"] / together["tokens_per_s"] + row["read"] / prompt)
+            if self._options.peer and not (slots and why_not):
+                self._records.say(f"llama.cpp, {name}")
+                row["peer"] = self._peer(clients, budget)
+            figures[name] = row
+        return figures
+
+    def _planned(self, options):
+        """Bytes that a server with these options plans to use."""
+        with self._serving(*options) as (port, _):
+            values = asyncio.run(serve_clients.metrics(port))
+        return int(sum(value for name, value in values.items() if name.startswith("troupe_memory_plan_bytes")))
+
+    def _limited_load(self, options, budget, clients):
+        if budget is None:
+            return self._one_load(options, clients)
+        with memory_cgroup.MemoryCgroup(budget) as group:
+            row = self._one_load([*options, "--memory", budget], clients, wrap=group.command)
+            row["peak_bytes"], row["kills"] = group.peak_bytes(), group.kills()
+        return row
+
+    def _one_load(self, options, clients, **how):
+        with self._serving(*options, **how) as (port, _):
+            asyncio.run(serve_clients.ask(port, random_body(self._draw, 16, 8)))
+            seen, seconds = asyncio.run(serve_clients.all_of(port, clients))
+            values = asyncio.run(serve_clients.metrics(port))
+        gaps = [gap for asked in seen for gap in asked.gaps]
+        generated = sum(asked.usage.get("completion_tokens", 0) for asked in seen)
+        return {"generated": generated, "read": sum(asked.usage.get("prompt_tokens", 0) for asked in seen),
+                "seconds": seconds, "tokens_per_s": generated / seconds,
+                "in_passes": values["troupe_pass_seconds_total"] / seconds,
+                "gap_median_ms": 1e3 * percentile(gaps, 0.5), "gap_p99_ms": 1e3 * percentile(gaps, 0.99),
+                "first_median_ms": 1e3 * percentile([asked.first for asked in seen], 0.5),
+                "first_p99_ms": 1e3 * percentile([asked.first for asked in seen], 0.99),
+                "lost": sum(not asked.finished or asked.usage.get("completion_tokens") != body["max_tokens"]
+                            for asked, body in zip(seen, (body for some in clients for body in some)))}
+
+    def _peer(self, clients, budget):
+        """llama.cpp's tokens/s in its best configuration, for as long as is worth waiting."""
+        llamacpp.set_up()
+        asked = self._options.folder / "serve-requests.json"
+        asked.write_text(json.dumps({"clients": clients}), encoding="utf-8")
+        seconds = 60 if self._options.quick else 240
+        best = None
+        for name, environment in self._peers(budget is not None):
+            command = list(map(str, ["node", llamacpp.BENCH / "serve_peer.mjs", self._model()[0], asked,
+                                     os.cpu_count(), CONTEXT, seconds]))
+            if budget is None:
+                done = measured_run.run(command, environment)
+            else:
+                program = measured_run.run(["node", str(llamacpp.BENCH / "peer_offload.mjs"), "program",
+                                            str(os.cpu_count())], environment)
+                limit = budget + json.loads(program.stdout)["peak_rss_bytes"]
+                done = offload_runs.run_limited(command, limit, environment)
+            record = json.loads(done.stdout)
+            row = {"name": name, "tokens_per_s": record["generated"] / record["seconds"],
+                   "gap_median_ms": 1e3 * percentile(record["gaps"], 0.5),
+                   "gap_p99_ms": 1e3 * percentile(record["gaps"], 0.99), "cpu_library": record["cpu_library"]}
+            if best is None or row["tokens_per_s"] > best["tokens_per_s"]:
+                best = row
+        return best
+
+    def _peers(self, limited):
+        """Ways to run llama.cpp: with a limit its weights must be mapped as they are, or they need memory twice."""
+        if limited:
+            return [(peer.name, peer.environment()) for peer in offload_runs.peers(self._options.folder)]
+        pinning = llamacpp.build_pinning_shim(self._options.folder)
+        ways = [("threads as shipped", None)]
+        return ways + [("threads pinned", {"LD_PRELOAD": str(pinning)})] if pinning else ways
+
+    def prefix(self):
+        """The same long beginning three times: the first reads it, the others find it."""
+        beginning = random_body(self._draw, PREFIX, 8)
+        firsts = []
+        with self._serving("--parallel", 2, "--ctx", 4096) as (port, _):
+            asyncio.run(serve_clients.ask(port, random_body(self._draw, 16, 8)))
+            for _ in range(3):
+                body = {**beginning, "prompt": beginning["prompt"] + [self._draw.randrange(300, 20000)] * 8}
+                asked = asyncio.run(serve_clients.ask(port, body))
+                firsts.append((asked.first, asked.usage["prompt_tokens_details"]["cached_tokens"]))
+        return {"first_ms": 1e3 * firsts[0][0], "again_ms": [1e3 * first for first, _ in firsts[1:]],
+                "cached_tokens": [cached for _, cached in firsts],
+                "ratio": max(first for first, _ in firsts[1:]) / firsts[0][0]}
+
+    def idle(self):
+        """Streams that wait: what each adds to the server's memory."""
+        async def hold(port, process):
+            first = await serve_clients.silent(port, 8)  # one runs, the others wait, as all that follow
+            await asyncio.sleep(1)
+            before = serve_day.resident(process)
+            more = await serve_clients.silent(port, IDLE)
+            await asyncio.sleep(2)
+            grown = serve_day.resident(process) - before
+            waiting = (await serve_clients.metrics(port))['troupe_requests_now{state="queued"}']
+            for _, writer in first + more:
+                writer.close()
+            return grown, waiting
+
+        with self._serving("--parallel", 1, "--queue", 2 * IDLE, "--connections", 2 * IDLE, "--ctx", CONTEXT) as (
+                port, process):
+            grown, waiting = asyncio.run(hold(port, process))
+        return {"connections": IDLE, "waiting": waiting, "bytes_each": grown / IDLE}
+
+    def slow(self):
+        """Clients that ask one request after the other, without and beside those that read or write a byte a
+        second. Readers are asked of the tiny model, whose answers fill their buffers soon."""
+        async def measure(port, body, beside):
+            tasks = [asyncio.ensure_future(one(port)) for one in beside]
+            await asyncio.sleep(1)
+            start, answered = time.monotonic(), []
+            while time.monotonic() - start < 10:
+                answered.append(await serve_clients.ask(port, body))
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            return answered
+
+        body = {"prompt": "The kernel", "max_tokens": 32, "seed": 7, "ignore_eos": True}
+        readers = [serve_clients.slow_reader] * 3
+        writers = [serve_clients.slow_writer] * SLOW
+        figures = {}
+        with serve_clients.serving(self._options.troupe, TINY, "--parallel", 4, "--ctx", CONTEXT) as (port, _):
+            for name, beside in (("alone", []), ("beside slow writers", writers), ("beside slow readers", readers)):
+                answered = asyncio.run(measure(port, body, beside))
+                figures[name] = {"answers": len(answered), "lost": sum(not asked.finished for asked in answered),
+                                 "median_ms": 1e3 * percentile([asked.end for asked in answered], 0.5),
+                                 "longest_ms": 1e3 * max(asked.end for asked in answered)}
+        return figures
+
+    def malformed(self):
+        """Requests that are wrong, from a few clients at once."""
+        wrong, held = [], []
+
+        async def client(port, process, mine):
+            for i, request in enumerate(mine):
+                fault = request.fault_of(await serve_clients.exchange(port, request.raw))
+                if fault:
+                    wrong.append(fault)
+                if i % 50 == 0:
+                    held.append(serve_day.resident(process))
+
+        async def all_of(port, process):
+            sent = list(serve_malformed.requests(self._draw, self._options.requests))
+            await asyncio.gather(*(client(port, process, sent[i::8]) for i in range(8)))
+            return await serve_clients.ask(port, {"prompt": "a", "max_tokens": 4, "ignore_eos": True})
+
+        with serve_clients.serving(self._options.troupe, TINY, "--ctx", CONTEXT, "--pooling", "mean") as (port, process):
+            after = asyncio.run(all_of(port, process))
+        # By the middle every kind of request has come from every client at once, and what is kept for them is allocated.
+        return {"requests": self._options.requests, "wrong": wrong[:20], "wrong_count": len(wrong), "answers_after": after.finished,
+                "held_early_bytes": max(held[4 * len(held) // 10:len(held) // 2]), "held_late_bytes": max(held[-len(held) // 10:])}
+
+    def day(self):
+        """Everybody at once for as long as was asked, under a memory cgroup of the budget."""
+        seconds = 60 * self._options.minutes
+        tiny = self._options.folder / TINY.name  # its container lies beside it
+        if not tiny.exists():
+            tiny.symlink_to(TINY)
+        _, container = offload_runs.make_model(self._options.troupe, tiny, [])
+        options = ["--parallel", 8, "--ctx", 2048, "--queue", 64, "--slots", 48, "--experts", container]
+        with serve_clients.serving(self._options.troupe, TINY, *options) as (port, _):
+            values = asyncio.run(serve_clients.metrics(port))
+        budget = int(sum(v for name, v in values.items() if name.startswith("troupe_memory_plan_bytes"))) + _SPARE
+        self._records.say(f"{self._options.minutes} minutes in {budget >> 20} MiB")
+        with memory_cgroup.MemoryCgroup(budget) as group:
+            with serve_clients.serving(self._options.troupe, TINY, *options, "--memory", budget,
+                                       wrap=group.command) as (port, process):
+                day = serve_day.Day(port, process, CLIENTS, self._options.seed)
+                asyncio.run(day.run(seconds))
+                values = asyncio.run(serve_clients.metrics(port))
+            ended, peak, kills = process.returncode, group.peak_bytes(), group.kills()
+        early = [held for at, held in day.held if 300 <= at < 360]
+        if not early:
+            raise measured_run.RunFailed("a day of less than six minutes says nothing of memory")
+        return {"minutes": self._options.minutes, "requests": day.asked, "wrong": day.wrong, "exit_code": ended,
+                "kills": kills, "budget_bytes": budget, "peak_bytes": peak, "early_bytes": max(early),
+                "late_bytes": max(held for _, held in day.held[-60:]),
+                "tokens": values['troupe_tokens_total{kind="generated"}']}

@@ -1,0 +1,35 @@
+#include "server/answer_count.h"
+
+#include <algorithm>
+
+#include "server/openai_values.h"
+#include "server/prompt_fields.h"
+#include "server/request_body.h"
+#include "server/service_paths.h"
+
+namespace troupe {
+namespace {
+
+std::size_t ChoicesIn(const JsonValue& body) {
+  OpenAiCall call;
+  ReadShown(body, call);
+  return call.n;
+}
+
+std::size_t AnswersIn(std::string_view endpoint, const JsonValue& body, std::size_t together) {
+  if (!body.IsObject()) return 1;
+  if (endpoint == kChat) return ChoicesIn(body);
+  if (endpoint == kCompletions) return CountPrompts(body.At("prompt")) * ChoicesIn(body);
+  return std::min(CountPrompts(body.At("input")), together);
+}
+
+}  // namespace
+
+std::size_t CountAnswers(std::string_view endpoint, std::string_view body, std::size_t together) {
+  if (endpoint != kChat && endpoint != kCompletions && endpoint != kEmbeddings) return 1;
+  const Result<std::size_t> answers = ReadBody<std::size_t>(
+      body, [&](const JsonValue& json) { return AnswersIn(endpoint, json, together); });
+  return std::max<std::size_t>(answers.ok() ? *answers : 1, 1);
+}
+
+}  // namespace troupe

@@ -1,0 +1,14 @@
+// How many answers a request asks for, as far as its body tells: the places that it takes in the
+// model's queue. For a request that waits while there is no model to read it. Pure.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace troupe {
+
+// `endpoint` is one of service_paths.h. At least 1; also of a body that will be refused.
+// `together`: texts of a request for embeddings that the model has at a time.
+std::size_t CountAnswers(std::string_view endpoint, std::string_view body, std::size_t together);
+
+}  // namespace troupe

@@ -1,0 +1,48 @@
+#include "server/answer_count.h"
+
+#include <gtest/gtest.h>
+
+#include "server/openai_completions.h"
+#include "server/service_paths.h"
+
+namespace troupe {
+namespace {
+
+TEST(AnswerCount, AChatHasAsManyAnswersAsItAsksFor) {
+  EXPECT_EQ(CountAnswers(kChat, R"({"messages":[]})", 1), 1u);
+  EXPECT_EQ(CountAnswers(kChat, R"({"messages":[],"n":5})", 1), 5u);
+  EXPECT_EQ(CountAnswers(kChat, R"({"messages":[],"n":null})", 1), 1u);
+}
+
+TEST(AnswerCount, CompletionsCountAsTheRequestsThatTheyBecome) {
+  for (const char* body :
+       {R"({"prompt":"a"})", R"({"prompt":"a","n":3,"best_of":3})", R"({"prompt":["a","b"],"n":2})",
+        R"({"prompt":[1,2,3],"n":2})", R"({"prompt":[[1],[2,3],[4]]})"}) {
+    const CompletionCall call = ReadCompletionCall(body, {}).value();
+    EXPECT_EQ(CountAnswers(kCompletions, body, 1), call.prompts.size() * call.call.n) << body;
+  }
+}
+
+TEST(AnswerCount, OfEmbeddingsOnlyTheTextsThatAreComputedTogetherCount) {
+  EXPECT_EQ(CountAnswers(kEmbeddings, R"({"input":"a"})", 4), 1u);
+  EXPECT_EQ(CountAnswers(kEmbeddings, R"({"input":["a","b","c"]})", 4), 3u);
+  EXPECT_EQ(CountAnswers(kEmbeddings, R"({"input":["a","b","c"]})", 2), 2u);
+}
+
+TEST(AnswerCount, WhateverWillBeRefusedCountsOnce) {
+  for (const char* body : {"", "{", "[]", R"({"prompt":[]})", R"({"prompt":"a","n":0})",
+                           R"({"prompt":"a","n":"many"})", R"({"input":7})"}) {
+    for (const std::string_view endpoint : {kChat, kCompletions, kEmbeddings}) {
+      EXPECT_EQ(CountAnswers(endpoint, body, 4), 1u) << endpoint << " " << body;
+    }
+  }
+}
+
+TEST(AnswerCount, PathsWithOneAnswerCountOnceWhateverTheirBodySays) {
+  for (const std::string_view endpoint : {kMessages, kResponses, kTokenize, kCountTokens}) {
+    EXPECT_EQ(CountAnswers(endpoint, R"({"n":5,"input":["a","b"],"prompt":["a","b"]})", 4), 1u);
+  }
+}
+
+}  // namespace
+}  // namespace troupe

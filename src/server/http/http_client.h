@@ -1,0 +1,57 @@
+// Asks HTTP/1.1 servers over sockets, many at a time on the thread that runs it: one connection for
+// each request, whose response comes piece by piece. The transport is Boost.Beast's, behind
+// http_client.cc alone. What a response means is the caller's part. Threads: one.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "server/http/http_message.h"
+#include "server/http/http_url.h"
+
+namespace troupe {
+
+struct HttpClientOptions {
+  bool any_certificate = false;  // of a server that speaks TLS; otherwise one the system trusts
+  // Between two steps of a request: connected, answered, a further piece of the response.
+  std::chrono::milliseconds silence{600'000};
+  std::chrono::milliseconds whole{0};  // from the start of a request to its end; 0: any
+};
+
+// What a request calls, all from Run.
+struct HttpListener {
+  std::function<void(const HttpResponse& head)> on_head = {};  // its body is empty
+  std::function<void(std::string_view piece)> on_piece = {};   // of the body
+  // Once, as the last: OK when the response is complete, whatever its status. kUnavailable: nobody
+  // there, or no answer. kDeadlineExceeded: a time limit. kDataLoss: no HTTP, or cut off.
+  std::function<void(const Status&)> on_end = {};
+};
+
+class HttpClient {
+ public:
+  explicit HttpClient(const HttpClientOptions& options);
+  ~HttpClient();
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
+
+  // `request.path` is added to the URL's. Host, length and connection are said without being asked.
+  void Start(const HttpUrl& url, HttpRequest request, HttpListener listener);
+  // Calls after that time.
+  void After(std::chrono::nanoseconds time, std::function<void()> call);
+  // Until nothing that was started is under way.
+  void Run();
+
+ private:
+  class Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+// One request whose response is wanted whole. kDataLoss: its body has more than `most_bytes`.
+Result<HttpResponse> AskHttp(const HttpUrl& url, HttpRequest request,
+                             const HttpClientOptions& options, std::size_t most_bytes = 8 << 20);
+
+}  // namespace troupe

@@ -1,0 +1,139 @@
+// The client over real sockets, asking the server that comes with it.
+#include "server/http/http_client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "server/http/http_server.h"
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+class HttpClientTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto server = HttpServer::Listen({.port = 0, .certificate = "", .key = ""},
+                                     {.handle = [this](HttpRequest request, HttpReplyPtr reply) {
+                                       Handle(std::move(request), std::move(reply));
+                                     }});
+    ASSERT_TRUE(server.ok()) << server.status().ToString();
+    server_ = *std::move(server);
+    url_ = ParseHttpUrl(server_->Address()).value();
+  }
+
+  void Handle(HttpRequest request, HttpReplyPtr reply) {
+    if (request.path == "/base/echo") {
+      return reply->Send({.status = 201,
+                          .content_type = "text/plain",
+                          .headers = {{"X-Key", std::string(request.Header("x-key"))}},
+                          .body = request.method + " " + request.body});
+    }
+    if (request.path == "/long") return reply->Send({.body = std::string(100'000, 'x')});
+    kept_ = reply;  // or the client would be answered with 500
+    if (request.path == "/stream") {
+      reply->Begin({.content_type = "text/event-stream"});
+      reply->Write("one");
+    }
+  }
+
+  Result<HttpResponse> Get(std::string path, HttpClientOptions options = {}) {
+    return AskHttp(url_, {.method = "GET", .path = std::move(path)}, options, 1 << 20);
+  }
+
+  std::unique_ptr<HttpServer> server_;
+  HttpUrl url_;
+  HttpReplyPtr kept_;
+};
+
+TEST_F(HttpClientTest, GetsTheResponseToWhatItAsks) {
+  url_.path = "/base";
+  const HttpResponse response =
+      AskHttp(url_,
+              {.method = "POST", .path = "/echo", .headers = {{"X-Key", "k"}}, .body = "hello"},
+              HttpClientOptions())
+          .value();
+  EXPECT_EQ(response.status, 201);
+  EXPECT_EQ(response.content_type, "text/plain");
+  EXPECT_EQ(HeaderOf(response.headers, "x-key"), "k");
+  EXPECT_EQ(response.body, "POST hello");
+}
+
+TEST_F(HttpClientTest, LongResponsesComeWholeOrAreRefused) {
+  EXPECT_EQ(Get("/long")->body, std::string(100'000, 'x'));
+  const auto refused = AskHttp(url_, {.method = "GET", .path = "/long"}, {}, 99'999);
+  EXPECT_EQ(refused.status().code(), Code::kDataLoss);
+}
+
+TEST_F(HttpClientTest, APieceIsToldBeforeTheResponseEnds) {
+  HttpClient client({});
+  std::string body;
+  int heads = 0;
+  std::optional<Status> ended;
+  client.Start(url_, {.method = "GET", .path = "/stream"},
+               {.on_head = [&](const HttpResponse& head) { heads += head.status == 200 ? 1 : 0; },
+                .on_piece =
+                    [&](std::string_view piece) {
+                      body += piece;
+                      if (body != "one") return;  // the rest comes only after this was told
+                      kept_->Write("two");
+                      kept_->End();
+                    },
+                .on_end = [&](const Status& status) { ended = status; }});
+  client.Run();
+  EXPECT_EQ(body, "onetwo");
+  EXPECT_EQ(heads, 1);
+  EXPECT_EQ(ended, OkStatus());
+}
+
+TEST_F(HttpClientTest, ManyRequestsAreUnderWayAtATime) {
+  HttpClient client({});
+  url_.path = "/base";
+  int ended = 0;
+  std::function<void()> ask = [&] {
+    client.Start(url_, {.method = "GET", .path = "/echo"},
+                 {.on_end = [&](const Status& status) { ended += status.ok() ? 1 : 0; }});
+  };
+  for (int i = 0; i < 20; ++i) ask();
+  client.After(1ms, ask);
+  client.Run();
+  EXPECT_EQ(ended, 21);
+}
+
+TEST_F(HttpClientTest, WhoSaysNothingIsWaitedForOnlySoLong) {
+  const Result<HttpResponse> whole = Get("/silent", {.whole = 50ms});
+  EXPECT_EQ(whole.status().code(), Code::kDeadlineExceeded);
+  const Result<HttpResponse> silence = Get("/stream", {.silence = 50ms});
+  EXPECT_EQ(silence.status().code(), Code::kDeadlineExceeded);
+  EXPECT_THAT(silence.status().message(), HasSubstr(server_->Address()));
+}
+
+TEST_F(HttpClientTest, AResponseThatIsCutOffIsAnError) {
+  HttpClient client({});
+  Status ended;
+  std::thread breaking;
+  client.Start(
+      url_, {.method = "GET", .path = "/stream"},
+      {.on_piece = [&](std::string_view) { breaking = std::thread([this] { server_.reset(); }); },
+       .on_end = [&](const Status& status) { ended = status; }});
+  client.Run();
+  breaking.join();
+  EXPECT_EQ(ended.code(), Code::kDataLoss) << ended.ToString();
+}
+
+TEST_F(HttpClientTest, AServerThatIsNotThereIsNamed) {
+  const std::string address = server_->Address();
+  server_.reset();
+  const Result<HttpResponse> response = Get("/long");
+  EXPECT_EQ(response.status().code(), Code::kUnavailable);
+  EXPECT_THAT(response.status().message(), HasSubstr(address + ": Connection refused"));
+  url_.host = "no-such-host.invalid";
+  EXPECT_EQ(Get("/long").status().code(), Code::kUnavailable);
+}
+
+}  // namespace
+}  // namespace troupe

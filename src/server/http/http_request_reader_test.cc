@@ -1,0 +1,153 @@
+#include "server/http/http_request_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+namespace {
+
+using Event = HttpRequestReader::Event;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+
+constexpr std::size_t kHeaderBytes = 1000;
+
+class HttpRequestReaderTest : public testing::Test {
+ protected:
+  void Open(std::size_t memory, std::size_t body_limit = 1 << 20) {
+    memory_ = std::make_shared<ByteBudget>(memory);
+    reader_ = std::make_unique<HttpRequestReader>(kHeaderBytes, memory_);
+    body_limit_ = body_limit;
+  }
+  void SetUp() override { Open(1 << 20); }
+
+  // The events up to the one that needs more than these bytes, or ends the request.
+  std::vector<Event> Feed(std::string_view bytes, std::size_t at_once = 1 << 20) {
+    std::vector<Event> events = Read();
+    while (!bytes.empty() && events.back() == Event::kMore) {
+      const std::span<char> room = reader_->Room();
+      const std::size_t count = std::min({bytes.size(), room.size(), at_once});
+      if (count == 0) return events;
+      bytes.copy(room.data(), count);
+      reader_->Take(count);
+      bytes.remove_prefix(count);
+      events.pop_back();
+      for (const Event event : Read()) events.push_back(event);
+    }
+    return events;
+  }
+  std::vector<Event> Read() {
+    std::vector<Event> events;
+    for (;;) {
+      events.push_back(reader_->Next());
+      if (events.back() == Event::kBegun) reader_->set_body_limit(body_limit_);
+      if (events.back() != Event::kBegun && events.back() != Event::kHead) return events;
+    }
+  }
+
+  std::shared_ptr<ByteBudget> memory_;
+  std::unique_ptr<HttpRequestReader> reader_;
+  std::size_t body_limit_ = 0;
+};
+
+constexpr std::string_view kPost =
+    "POST /a%20b?c=d HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello";
+
+TEST_F(HttpRequestReaderTest, TellsTheSameEventsHoweverTheBytesAreCut) {
+  for (const std::size_t at_once : {1, 2, 7, 1000}) {
+    SCOPED_TRACE(at_once);
+    Open(1 << 20);
+    EXPECT_THAT(Feed(kPost, at_once), ElementsAre(Event::kBegun, Event::kHead, Event::kDone));
+    EXPECT_TRUE(reader_->begun() && reader_->has_head() && reader_->done());
+    EXPECT_TRUE(reader_->takes_chunks() && reader_->keeps_alive());
+    const HttpRequest request = reader_->TakeRequest();
+    EXPECT_EQ(request.method, "POST");
+    EXPECT_EQ(request.path, "/a b");
+    EXPECT_THAT(request.headers, ElementsAre(Pair("Host", "x"), Pair("Content-Length", "5")));
+    EXPECT_EQ(request.body, "hello");
+  }
+}
+
+TEST_F(HttpRequestReaderTest, BytesBehindARequestAreTheNextOne) {
+  Feed(std::string(kPost) + "\r\n\r\nGET / HTTP/1.0\r\n\r\nrest");
+  reader_->Reset();
+  EXPECT_FALSE(reader_->begun());
+  EXPECT_THAT(Read(), ElementsAre(Event::kBegun, Event::kHead, Event::kDone));
+  EXPECT_EQ(reader_->head().method, "GET");
+  EXPECT_FALSE(reader_->takes_chunks() || reader_->keeps_alive());
+}
+
+TEST_F(HttpRequestReaderTest, BlankLinesAloneBeginNoRequest) {
+  EXPECT_THAT(Feed("\r\n\r\n"), ElementsAre(Event::kMore));
+  EXPECT_FALSE(reader_->begun());
+}
+
+TEST_F(HttpRequestReaderTest, WhoWaitsToBeAskedForTheBodyIsKnownAtTheHead) {
+  Feed("POST / HTTP/1.1\r\nExpect: 100-Continue\r\nContent-Length: 2\r\n\r\n");
+  EXPECT_TRUE(reader_->awaits_continue());
+  EXPECT_THAT(Feed("ab"), ElementsAre(Event::kDone));
+  EXPECT_FALSE(reader_->awaits_continue());
+}
+
+TEST_F(HttpRequestReaderTest, WhatIsNoRequestIsNamedWithItsStatus) {
+  Open(1 << 20, /*body_limit=*/4);
+  const std::string long_line(2 * kHeaderBytes, 'a');
+  const std::string chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (const auto& [bytes, status] : {std::pair(std::string("no request\r\n\r\n"), 400),
+                                      {"GET / HTTP/1.1\r\nA b: c\r\n\r\n", 400},
+                                      {"GET /" + long_line, 431},
+                                      {"GET / HTTP/1.1\r\nA: " + long_line + "\r\n\r\n", 431},
+                                      {chunked + "1;" + long_line, 431},
+                                      {std::string(kPost), 413},
+                                      {chunked + "5\r\nhello\r\n", 413}}) {
+    SCOPED_TRACE(bytes.substr(0, 60));
+    Open(1 << 20, /*body_limit=*/4);
+    EXPECT_EQ(Feed(bytes).back(), Event::kMalformed);
+    EXPECT_EQ(reader_->fault().status, status);
+  }
+  EXPECT_THAT(reader_->fault().message, HasSubstr("more than 4 bytes"));
+  EXPECT_EQ(reader_->head().path, "/");
+}
+
+TEST_F(HttpRequestReaderTest, ABodyTakesMemoryBeforeItComesAndGivesItBackWithTheRequest) {
+  Feed("POST / HTTP/1.1\r\nContent-Length: 20000\r\n\r\n");
+  const std::size_t all = 1 << 20;
+  EXPECT_LE(memory_->left(), all - 20'000);
+  Feed(std::string(20'000, 'x'));
+  {
+    const HttpRequest request = reader_->TakeRequest();
+    reader_->Reset();
+    EXPECT_EQ(memory_->left(), all - 20'000);  // the body's alone
+  }
+  EXPECT_EQ(memory_->left(), all);
+}
+
+TEST_F(HttpRequestReaderTest, ABodyThatFindsNoMemoryIsToldAtOnceWhereItsLengthIsKnown) {
+  Open(10'000);
+  EXPECT_THAT(Feed("POST / HTTP/1.1\r\nContent-Length: 20000\r\n\r\n"),
+              ElementsAre(Event::kBegun, Event::kHead, Event::kNoRoom));
+}
+
+TEST_F(HttpRequestReaderTest, ABodyOfUnknownLengthTakesMemoryAsItGrows) {
+  Open(200'000);
+  std::string bytes = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (int i = 0; i < 30; ++i) bytes += "2710\r\n" + std::string(10'000, 'x') + "\r\n";
+  EXPECT_EQ(Feed(bytes).back(), Event::kNoRoom);
+  reader_->DropBody();
+  EXPECT_GE(memory_->left(), 100'000u);
+}
+
+TEST_F(HttpRequestReaderTest, ThereIsNoRoomForBytesWithoutMemoryBeyondTheFirst) {
+  Open(100);
+  EXPECT_GT(reader_->Room().size(), 0u);
+  Feed("GET /");  // which the parser leaves until the line ends
+  EXPECT_TRUE(reader_->Room().empty());
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,282 @@
+#include "server/http/http_session.h"
+
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+constexpr std::chrono::seconds kLingerTime(2);
+
+}  // namespace
+
+HttpSession::HttpSession(std::shared_ptr<HttpWire> wire, SessionOwner& owner)
+    : wire_(std::move(wire)), owner_(owner), reader_(owner.limits().header_bytes, owner.memory()) {}
+
+void HttpSession::Start() {
+  Expect(owner_.limits().header_time);
+  wire_->Greet([self = shared_from_this()](bool ok) {
+    if (!ok) return self->Close();
+    self->ReadNext();
+  });
+}
+
+void HttpSession::OnDrain() {
+  if (!exchange_) return Close();
+  exchange_->CloseAfter();
+}
+
+void HttpSession::Close() {
+  if (std::exchange(closed_, true)) return;
+  const auto self = std::exchange(self_, nullptr);
+  wire_->StopTimer(HttpWire::Timer::kRead);
+  wire_->StopTimer(HttpWire::Timer::kWrite);
+  if (exchange_) {
+    TellEnd(HttpEnded::How::kLeft);
+    owner_.Farewell(std::exchange(exchange_, nullptr));
+  }
+  wire_->Close();
+}
+
+// Bytes must have come by then.
+void HttpSession::Expect(std::chrono::milliseconds time) {
+  wire_->StartTimer(HttpWire::Timer::kRead, time, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->OnReadTimeout();
+  });
+}
+
+void HttpSession::OnReadTimeout() {
+  if (closed_) return;
+  if (lingers_ || !reader_.begun() || exchange_) return Close();
+  owner_.OnTimedOut();
+  Refuse(owner_.ErrorOf(408, "the request did not come to its end in time", reader_.head().path));
+}
+
+void HttpSession::ReadNext() {
+  reader_.Reset();
+  if (exchange_) {
+    wire_->StopTimer(HttpWire::Timer::kRead);  // whoever waits for an answer may be silent
+  } else {
+    Expect(owner_.limits().idle_time);
+  }
+  Parse();
+}
+
+void HttpSession::ReadMore() {
+  const std::span<char> room = reader_.Room();
+  if (room.empty()) {
+    owner_.OnNoRoom();
+    return Close();
+  }
+  reading_ = true;
+  wire_->Read(room, [self = shared_from_this()](bool ok, std::size_t bytes) {
+    self->reading_ = false;
+    self->OnRead(ok, bytes);
+  });
+}
+
+void HttpSession::OnRead(bool ok, std::size_t bytes) {
+  if (!ok) return Close();  // the client has left
+  if (closed_ || lingers_) return;
+  reader_.Take(bytes);
+  Parse();
+}
+
+// What has come, which may be less than a header or more than a request.
+void HttpSession::Parse() {
+  for (;;) {
+    switch (reader_.Next()) {
+      case HttpRequestReader::Event::kMore:
+        return ReadMore();
+      case HttpRequestReader::Event::kBegun:
+        reader_.set_body_limit(owner_.body_bytes());
+        if (!exchange_) Expect(owner_.limits().header_time);
+        break;
+      case HttpRequestReader::Event::kHead:
+        if (!TakeHead()) return;
+        break;
+      case HttpRequestReader::Event::kDone:
+        return OnWhole();
+      case HttpRequestReader::Event::kMalformed:
+        return OnMalformed();
+      case HttpRequestReader::Event::kNoRoom:
+        return OnNoRoom();
+    }
+  }
+}
+
+// Whether the body is read now.
+bool HttpSession::TakeHead() {
+  if (std::optional<HttpResponse> refusal = owner_.Refusal(reader_.head())) {
+    RefuseBody(*std::move(refusal));
+    return false;
+  }
+  if (!exchange_) Expect(owner_.limits().body_time);
+  if (!reader_.awaits_continue()) return true;
+  continue_due_ = true;
+  if (exchange_) return true;
+  SendContinue();
+  return false;
+}
+
+void HttpSession::OnWhole() {
+  wire_->StopTimer(HttpWire::Timer::kRead);
+  if (exchange_) {
+    ahead_ = true;  // kept in reader_ until its turn
+  } else {
+    Dispatch();
+  }
+}
+
+void HttpSession::OnMalformed() {
+  owner_.OnMalformed();
+  const HttpRequestReader::Fault& fault = reader_.fault();
+  HttpResponse response = owner_.ErrorOf(fault.status, fault.message, reader_.head().path);
+  if (!exchange_) return Refuse(std::move(response));
+  refused_ahead_ = std::move(response);  // after the response that is under way
+  wire_->StopTimer(HttpWire::Timer::kRead);
+}
+
+void HttpSession::OnNoRoom() {
+  owner_.OnNoRoom();
+  HttpResponse busy = owner_.ErrorOf(503, "other requests hold the memory for bodies; try again",
+                                     reader_.head().path);
+  busy.headers.emplace_back("Retry-After", "1");
+  RefuseBody(std::move(busy));
+}
+
+// A request that came to the end of its header, and is not handled.
+void HttpSession::RefuseBody(HttpResponse response) {
+  wire_->StopTimer(HttpWire::Timer::kRead);
+  if (exchange_) {
+    refused_ahead_ = std::move(response);  // after the response that is under way
+    return;
+  }
+  const bool whole = reader_.done();
+  MakeExchange(FactsOfRequest(/*keep_alive=*/whole));
+  reader_.DropBody();
+  exchange_->Send(std::move(response));
+  if (whole) ReadNext();
+}
+
+// Reading may be under way: then what comes is parsed there.
+void HttpSession::SendContinue() {
+  static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+  continue_due_ = false;
+  writing_ = true;
+  wire_->Write(kContinue, [self = shared_from_this(), reads = !reading_](bool ok) {
+    self->writing_ = false;
+    if (!ok) return self->Close();
+    if (reads) self->Parse();
+    self->Pump();
+  });
+}
+
+void HttpSession::Dispatch() {
+  MakeExchange(FactsOfRequest(/*keep_alive=*/true));
+  owner_.Handle(reader_.TakeRequest(), MakeReply(exchange_));
+  ReadNext();
+}
+
+// Answers what no handler sees, and closes.
+void HttpSession::Refuse(HttpResponse response) {
+  MakeExchange({.keep_alive = false,
+                .most_unread = owner_.limits().unread_bytes,
+                .memory = owner_.memory()});
+  exchange_->Send(std::move(response));
+}
+
+ExchangeFacts HttpSession::FactsOfRequest(bool keep_alive) const {
+  return {.head = reader_.head().method == "HEAD",
+          .chunks = reader_.takes_chunks(),
+          .keep_alive = keep_alive && reader_.keeps_alive() && !owner_.draining(),
+          .most_unread = owner_.limits().unread_bytes,
+          .memory = owner_.memory()};
+}
+
+// Of the request that reader_ has.
+void HttpSession::MakeExchange(const ExchangeFacts& facts) {
+  self_ = shared_from_this();
+  if (owner_.logs()) {
+    ended_ = std::make_unique<HttpEnded>(HttpEnded{
+        .peer = wire_->Peer(), .method = reader_.head().method, .path = reader_.head().path});
+    asked_at_ = SteadyClock::now();
+  }
+  exchange_ =
+      std::make_shared<HttpExchange>(facts, [weak = weak_from_this(), gate = owner_.gate()] {
+        gate->Post([weak] {
+          if (const auto self = weak.lock()) self->Pump();
+        });
+      });
+}
+
+void HttpSession::Pump() {
+  if (closed_ || !exchange_) return;
+  if (exchange_->overflowed()) return LetGo();
+  if (writing_) return;
+  sending_ = exchange_->outbox().Take();
+  if (sending_.empty()) {
+    if (exchange_->ended()) OnExchangeEnded();
+    return;
+  }
+  writing_ = true;
+  wire_->StartTimer(HttpWire::Timer::kWrite, owner_.limits().write_time, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (self && self->writing_) self->LetGo();
+  });
+  wire_->Write(sending_, [self = shared_from_this()](bool ok) { self->OnWritten(ok); });
+}
+
+void HttpSession::OnWritten(bool ok) {
+  writing_ = false;
+  wire_->StopTimer(HttpWire::Timer::kWrite);
+  if (closed_) return;
+  if (!ok) return Close();
+  if (ended_) ended_->bytes += sending_.size();
+  exchange_->outbox().Sent(sending_.size());
+  Pump();
+}
+
+void HttpSession::OnExchangeEnded() {
+  const bool goes_on = exchange_->keep_alive() && !owner_.draining();
+  TellEnd(HttpEnded::How::kAnswered);
+  const auto self = std::exchange(self_, nullptr);
+  exchange_.reset();
+  sending_ = {};
+  if (!goes_on) return Linger();
+  if (refused_ahead_) return Refuse(*std::exchange(refused_ahead_, std::nullopt));
+  if (std::exchange(ahead_, false)) return Dispatch();
+  if (reader_.begun()) {
+    Expect(reader_.has_head() ? owner_.limits().body_time : owner_.limits().header_time);
+    if (continue_due_) SendContinue();
+  } else {
+    Expect(owner_.limits().idle_time);
+  }
+}
+
+// Once an exchange.
+void HttpSession::TellEnd(HttpEnded::How how) {
+  const std::unique_ptr<HttpEnded> ended = std::move(ended_);
+  if (ended == nullptr) return;
+  ended->status = exchange_->status();
+  ended->seconds = std::chrono::duration<double>(SteadyClock::now() - asked_at_).count();
+  ended->how = how;
+  owner_.OnEnded(*ended);
+}
+
+void HttpSession::LetGo() {
+  if (exchange_) TellEnd(HttpEnded::How::kTooSlow);
+  owner_.OnTooSlow();
+  Close();
+}
+
+// Closing with bytes unread would reset the connection, and the client might lose the response:
+// what still comes is read and thrown away for a moment.
+void HttpSession::Linger() {
+  lingers_ = true;
+  wire_->Linger([self = shared_from_this()] { self->Close(); });
+  Expect(kLingerTime);
+}
+
+}  // namespace troupe

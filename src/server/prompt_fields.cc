@@ -1,0 +1,48 @@
+#include "server/prompt_fields.h"
+
+#include <fmt/core.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace troupe {
+namespace {
+
+std::vector<TokenId> IdsIn(const JsonValue& ids) {
+  constexpr auto kMostId = static_cast<std::uint64_t>(std::numeric_limits<TokenId>::max());
+  std::vector<TokenId> prompt;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    prompt.push_back(static_cast<TokenId>(ids.At(i).Count(0, kMostId)));
+  }
+  return prompt;
+}
+
+}  // namespace
+
+std::size_t CountPrompts(const JsonValue& prompt) {
+  const bool several =
+      prompt.IsArray() && prompt.size() > 0 && !prompt.At(std::size_t{0}).raw().IsNumber();
+  return several ? prompt.size() : 1;
+}
+
+std::vector<Prompt> PromptsIn(const JsonValue& prompt, std::size_t most) {
+  if (prompt.IsString()) return {prompt.String()};
+  if (!prompt.IsArray() || prompt.size() == 0) {
+    prompt.Fail("a text, an array of texts, or of token ids");
+  }
+  if (prompt.At(std::size_t{0}).raw().IsNumber()) return {IdsIn(prompt)};
+  if (prompt.size() > most) prompt.Fail(fmt::format("at most {} of them", most));
+  std::vector<Prompt> prompts;
+  for (std::size_t i = 0; i < prompt.size(); ++i) {
+    const JsonValue one = prompt.At(i);
+    if (one.IsArray()) {
+      prompts.emplace_back(IdsIn(one));
+    } else {
+      prompts.emplace_back(one.String());
+    }
+  }
+  return prompts;
+}
+
+}  // namespace troupe

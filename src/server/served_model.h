@@ -1,0 +1,33 @@
+// A model that is served, and what its requests get where they say nothing.
+#pragma once
+
+#include <troupe/model.h>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/extra_metric.h"
+
+namespace troupe {
+
+struct ServiceOptions {
+  std::string name;             // of the model, as clients know it
+  Sampling sampling;            // of requests that say nothing
+  bool seed_is_given = false;   // in it; otherwise each request that names none has its own
+  std::size_t most_tokens = 0;  // of an answer; 0: what the context holds
+  // How texts become vectors; absent: as the model's file says.
+  std::optional<Pooling> pooling = {};
+};
+
+struct ServedModel {
+  std::unique_ptr<Model> model;  // null: it was closed, and the next one is not open yet
+  ServiceOptions options;
+  // What /metrics tells besides; null: nothing.
+  std::function<std::vector<ExtraMetric>()> more = {};
+};
+
+}  // namespace troupe

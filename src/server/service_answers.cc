@@ -1,0 +1,194 @@
+// The endpoints of Service that the model answers: what each makes of a request, and of the
+// answers.
+#include <chrono>
+#include <utility>
+
+#include "api/model_access.h"
+#include "base/today.h"
+#include "server/anthropic_messages.h"
+#include "server/api_error.h"
+#include "server/embeddings.h"
+#include "server/openai_chat.h"
+#include "server/openai_completions.h"
+#include "server/openai_responses.h"
+#include "server/request_body.h"
+#include "server/sampling_fields.h"
+#include "server/service.h"
+#include "server/service_paths.h"
+#include "server/text_job.h"
+
+namespace troupe {
+namespace {
+
+Result<std::vector<TokenId>> TokensIn(std::string_view body) {
+  return ReadBody<std::vector<TokenId>>(body, [](const JsonValue& json) {
+    const JsonValue list = json.At("tokens");
+    if (!list.IsArray()) list.Fail("an array of token ids");
+    std::vector<TokenId> tokens;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      tokens.push_back(static_cast<TokenId>(list.At(i).Count(0, (std::uint64_t{1} << 31) - 1)));
+    }
+    return tokens;
+  });
+}
+
+}  // namespace
+
+Request Service::DefaultsFor(const Asked& asked) {
+  const ServiceOptions& options = asked.options();
+  Request request{.prompt = {}, .sampling = options.sampling};
+  request.max_tokens = options.most_tokens > 0 ? options.most_tokens : asked.model().plan().context;
+  if (!options.seed_is_given) request.sampling.seed = DrawSeed();
+  return request;
+}
+
+Result<AnswerReading> Service::Prepare(const Asked& asked, const ChatAsk& ask, Request& request) {
+  const Engine& engine = ModelAccess::EngineOf(asked.model());
+  return PrepareChat(ask, Today(), engine.tokenizer(), engine.chat(), request);
+}
+
+void Service::OnChat(Asked asked) {
+  Result<ChatCall> call = ReadChatCall(asked.request.body, DefaultsFor(asked));
+  Result<AnswerReading> reading =
+      call.ok() ? Prepare(asked, call->ask, call->request) : Result<AnswerReading>(call.status());
+  if (!reading.ok()) return Reply(kChat, *asked.reply, ErrorResponse(reading.status()));
+  std::vector<Request> requests(call->call.n, call->request);
+  for (std::size_t c = 0; c < requests.size(); ++c) requests[c].sampling.seed += c;
+  auto format = MakeChatFormat(*call,
+                               {.id = NewId("chatcmpl-"),
+                                .model = asked.options().name,
+                                .created = SecondsNow(),
+                                .seed = call->request.sampling.seed},
+                               *std::move(reading));
+  Run(std::move(asked), std::move(requests),
+      {.stream = call->call.stream, .logprobs = call->call.logprobs}, std::move(format), kChat);
+}
+
+void Service::OnResponses(Asked asked) {
+  Result<ResponsesCall> call = ReadResponsesCall(asked.request.body, DefaultsFor(asked));
+  Result<AnswerReading> reading =
+      call.ok() ? Prepare(asked, call->ask, call->request) : Result<AnswerReading>(call.status());
+  if (!reading.ok()) return Reply(kResponses, *asked.reply, ErrorResponse(reading.status()));
+  auto format = MakeResponsesFormat(*call,
+                                    {.id = NewId("resp_"),
+                                     .model = asked.options().name,
+                                     .created = SecondsNow(),
+                                     .seed = call->request.sampling.seed},
+                                    *std::move(reading));
+  Run(std::move(asked), {call->request}, {.stream = call->stream}, std::move(format), kResponses);
+}
+
+void Service::OnCompletion(Asked asked) {
+  const Result<CompletionCall> call = ReadCompletionCall(asked.request.body, DefaultsFor(asked));
+  Status status = call.status();
+  if (call.ok() && std::holds_alternative<Gap>(call->prompts.front()) &&
+      !ModelAccess::EngineOf(asked.model()).tokenizer().fill_in_marks()) {
+    status = InvalidArgument("request: suffix: expected none, as this model fills no gaps");
+  }
+  if (!status.ok()) return Reply(kCompletions, *asked.reply, ErrorResponse(status));
+  std::vector<Request> requests;
+  for (const Prompt& prompt : call->prompts) {
+    for (std::size_t c = 0; c < call->call.n; ++c) {
+      requests.push_back(call->request);
+      requests.back().prompt = prompt;
+      requests.back().sampling.seed += c;
+    }
+  }
+  auto format = MakeCompletionFormat(*call, {.id = NewId("cmpl-"),
+                                             .model = asked.options().name,
+                                             .created = SecondsNow(),
+                                             .seed = call->request.sampling.seed});
+  Run(std::move(asked), std::move(requests),
+      {.stream = call->call.stream, .logprobs = call->call.logprobs}, std::move(format),
+      kCompletions);
+}
+
+Result<Pooling> Service::HowToPool(const Asked& asked) {
+  constexpr std::uint32_t kMean = 1, kLast = 3;  // of GGUF's pooling_type
+  if (asked.options().pooling) return *asked.options().pooling;
+  const std::uint32_t said = ModelAccess::EngineOf(asked.model()).config().pooling;
+  if (said == kMean) return Pooling::kMean;
+  if (said == kLast) return Pooling::kLast;
+  return Error(Code::kUnimplemented,
+               "this model was not made for embeddings; `troupe serve --pooling mean` or `last` "
+               "makes some all the same");
+}
+
+void Service::OnEmbeddings(Asked asked) {
+  const Result<Pooling> pooling = HowToPool(asked);
+  const std::size_t width = ModelAccess::EngineOf(asked.model()).config().width;
+  Result<EmbeddingsCall> call = pooling.ok() ? ReadEmbeddingsCall(asked.request.body, width)
+                                             : Result<EmbeddingsCall>(pooling.status());
+  if (!call.ok()) return Reply(kEmbeddings, *asked.reply, ErrorResponse(call.status()));
+  if (Status fits = CheckSize(*call, width); !fits.ok()) {
+    return Reply(kEmbeddings, *asked.reply, ErrorResponse(fits));
+  }
+  auto format = MakeEmbeddingsFormat(*call, asked.options().name);
+  const Plan& plan = asked.model().plan();
+  Result<std::vector<Request>> requests =
+      EmbeddingRequests(*std::move(call), *pooling, plan.context,
+                        [&](const Prompt& input) { return asked.model().PromptTokens(input); });
+  if (!requests.ok()) return Reply(kEmbeddings, *asked.reply, ErrorResponse(requests.status()));
+  Run(std::move(asked), *std::move(requests), {.together = plan.sequences}, std::move(format),
+      kEmbeddings);
+}
+
+void Service::OnMessages(Asked asked) {
+  Result<MessagesCall> call =
+      ReadMessagesCall(asked.request.body, MessagesKind::kAnswer, DefaultsFor(asked));
+  Result<AnswerReading> reading =
+      call.ok() ? Prepare(asked, call->ask, call->request) : Result<AnswerReading>(call.status());
+  if (!reading.ok())
+    return Reply(kMessages, *asked.reply, ErrorResponse(reading.status(), ErrorStyle::kAnthropic));
+  call->prompt_tokens = std::get<std::vector<TokenId>>(call->request.prompt).size();
+  auto format = MakeMessagesFormat(*call, {.id = NewId("msg_"), .model = asked.options().name},
+                                   *std::move(reading));
+  Run(std::move(asked), {std::move(call->request)}, {.stream = call->stream}, std::move(format),
+      kMessages);
+}
+
+void Service::Run(Asked asked, std::vector<Request> requests, JobOptions options,
+                  std::unique_ptr<AnswerFormat> format, std::string_view endpoint) {
+  const std::chrono::nanoseconds parked = std::chrono::steady_clock::now() - asked.came;
+  for (Request& request : requests) {
+    if (!request.timeout) continue;
+    *request.timeout -= parked;
+    if (request.timeout->count() > 0) continue;
+    const Status late(Code::kDeadlineExceeded, "the request's timeout has passed");
+    return Reply(endpoint, *asked.reply, format->Refusal(late));
+  }
+  options.came = asked.came;
+  options.pulse = &pulse_;
+  RunTextJob(std::move(asked.use), std::move(requests), options, std::move(format),
+             std::move(asked.reply), ListenerFor(endpoint));
+}
+
+void Service::OnCountTokens(Asked asked) {
+  Result<MessagesCall> call =
+      ReadMessagesCall(asked.request.body, MessagesKind::kCount, DefaultsFor(asked));
+  const Status status =
+      call.ok() ? Prepare(asked, call->ask, call->request).status() : call.status();
+  if (!status.ok())
+    return Reply(kCountTokens, *asked.reply, ErrorResponse(status, ErrorStyle::kAnthropic));
+  const auto& tokens = std::get<std::vector<TokenId>>(call->request.prompt);
+  Reply(kCountTokens, *asked.reply, {.body = Json{{"input_tokens", tokens.size()}}.Dump()});
+}
+
+void Service::OnTokenize(Asked asked) {
+  const Result<std::string> text = ReadBody<std::string>(
+      asked.request.body, [](const JsonValue& json) { return json.At("content").String(); });
+  if (!text.ok()) return Reply(kTokenize, *asked.reply, ErrorResponse(text.status()));
+  const Result<std::vector<TokenId>> tokens = asked.model().Tokenize(*text);
+  if (!tokens.ok()) return Reply(kTokenize, *asked.reply, ErrorResponse(tokens.status()));
+  Reply(kTokenize, *asked.reply, {.body = Json{{"tokens", *tokens}}.Dump()});
+}
+
+void Service::OnDetokenize(Asked asked) {
+  const Result<std::vector<TokenId>> tokens = TokensIn(asked.request.body);
+  if (!tokens.ok()) return Reply(kDetokenize, *asked.reply, ErrorResponse(tokens.status()));
+  const Result<std::string> text = asked.model().Detokenize(*tokens);
+  if (!text.ok()) return Reply(kDetokenize, *asked.reply, ErrorResponse(text.status()));
+  Reply(kDetokenize, *asked.reply, {.body = Json{{"content", *text}}.Dump()});
+}
+
+}  // namespace troupe

@@ -1,0 +1,101 @@
+// The endpoints of Service that tell of the model and the server, and need no pass of the model.
+#include <troupe/version.h>
+
+#include <chrono>
+#include <utility>
+
+#include "server/api_error.h"
+#include "server/live_page.h"
+#include "server/live_state.h"
+#include "server/service.h"
+#include "server/service_paths.h"
+#include "server/sse.h"
+
+namespace troupe {
+
+void Service::OnModels(HttpRequest, HttpReplyPtr reply) {
+  const auto told = facts();
+  const Json model = {{"id", told->options.name},
+                      {"object", "model"},
+                      {"created", started_},
+                      {"owned_by", "troupe"},
+                      {"meta", Json{{"n_ctx", told->plan.context}}}};
+  // Codex wants its own catalogue, and does well with an empty one.
+  Reply(kModels, *reply,
+        {.body = Json{{"object", "list"}, {"data", Json::Array({model})}, {"models", Json::Array()}}
+                     .Dump()});
+}
+
+void Service::OnProps(HttpRequest, HttpReplyPtr reply) {
+  const auto told = facts();
+  const Plan& plan = told->plan;
+  const Sampling& sampling = told->options.sampling;
+  Reply(kProps, *reply,
+        {.body = Json{{"model", told->options.name},
+                      {"version", Version()},
+                      {"context", plan.context},
+                      {"sequences", plan.sequences},
+                      {"memory_budget_bytes", plan.budget.count()},
+                      {"experts_in_memory", plan.experts_in_memory},
+                      {"experts", plan.experts_in_all},
+                      {"lossiness", plan.lossiness},
+                      {"default_generation_settings", Json{{"temperature", sampling.temperature},
+                                                           {"top_k", sampling.top_k},
+                                                           {"top_p", sampling.top_p},
+                                                           {"min_p", sampling.min_p}}}}
+                     .Dump()});
+}
+
+// As llama-server answers: who balances load between servers knows these words.
+void Service::OnHealth(HttpRequest, HttpReplyPtr reply) {
+  if (gate_.has_model()) return Reply(kHealth, *reply, {.body = R"({"status":"ok"})"});
+  Reply(kHealth, *reply, {.status = 503, .body = R"({"status":"loading model"})"});
+}
+
+void Service::OnPage(HttpRequest request, HttpReplyPtr reply) {
+  Reply(kStart, *reply, LivePage(request));
+}
+
+void Service::OnLive(HttpRequest request, HttpReplyPtr reply) {
+  if (request.method == "HEAD")
+    return Reply(kLive, *reply, {.content_type = std::string(kEventStream)});
+  const auto told = facts();
+  const Status added =
+      feed_.Add(reply, EventOf("facts", LiveFacts(told->options.name, told->plan)));
+  if (!added.ok()) return Reply(kLive, *reply, ErrorResponse(added));
+  metrics_.CountRequest(kLive, 200);
+}
+
+std::string Service::LiveEvents() {
+  // Passes of a model that reads much from disk may take seconds; the page shows that it lives.
+  constexpr std::chrono::seconds kLongestWait(1);
+  const std::optional<ModelUse> use = gate_.Look();
+  if (!use) return CommentEvent("the model is being loaded");
+  std::string events;
+  if (auto now = facts(); now != facts_told_) {
+    events = EventOf("facts", LiveFacts(now->options.name, now->plan));
+    facts_told_ = std::move(now);
+  }
+  const Model& model = *use->served().model;
+  const ModelState state = model.state(kLongestWait);
+  const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
+  return events + EventOf("state", LiveState(model.metrics(), state,
+                                             {.now = now.count(),
+                                              .first_token = first_token_.Look(),
+                                              .between_tokens = between_tokens_.Look()}));
+}
+
+// Without a model its counters are zero, as those of the next one are when it begins.
+void Service::OnMetrics(HttpRequest, HttpReplyPtr reply) {
+  BesideModel beside{.parked = gate_.parked()};
+  if (const HttpServer* const server = server_) beside.transport = server->counters();
+  if (const AccessLogSwitch* const log = log_) beside.log = log->counters();
+  const std::optional<ModelUse> use = gate_.Look();
+  if (use && use->served().more) beside.more = use->served().more();
+  Reply(kMetrics, *reply,
+        {.content_type = "text/plain; version=0.0.4; charset=utf-8",
+         .body = metrics_.Page(use ? use->served().model->metrics() : Metrics(), facts()->plan,
+                               beside)});
+}
+
+}  // namespace troupe

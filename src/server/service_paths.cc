@@ -1,0 +1,13 @@
+#include "server/service_paths.h"
+
+namespace troupe {
+
+std::string EndpointOf(const std::string& path) {
+  if (path.empty()) return "other";
+  for (const std::string_view endpoint : {kChat, kResponses, kCompletions, kEmbeddings, kModels}) {
+    if (endpoint == "/v1" + path) return std::string(endpoint);
+  }
+  return path;
+}
+
+}  // namespace troupe

@@ -1,0 +1,28 @@
+// The paths of the server's endpoints, which are also what metrics call them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace troupe {
+
+inline constexpr std::string_view kChat = "/v1/chat/completions";
+inline constexpr std::string_view kResponses = "/v1/responses";
+inline constexpr std::string_view kCompletions = "/v1/completions";
+inline constexpr std::string_view kMessages = "/v1/messages";
+inline constexpr std::string_view kEmbeddings = "/v1/embeddings";
+inline constexpr std::string_view kCountTokens = "/v1/messages/count_tokens";
+inline constexpr std::string_view kModels = "/v1/models";
+inline constexpr std::string_view kTokenize = "/tokenize";
+inline constexpr std::string_view kDetokenize = "/detokenize";
+inline constexpr std::string_view kProps = "/props";
+inline constexpr std::string_view kMetrics = "/metrics";
+inline constexpr std::string_view kHealth = "/health";
+inline constexpr std::string_view kStart = "/";
+inline constexpr std::string_view kLive = "/live";
+
+// What metrics call a path of the router: a path without "/v1" counts as the one with it, and every
+// path that no endpoint has as "other", or strangers could make any number of them.
+std::string EndpointOf(const std::string& path);
+
+}  // namespace troupe

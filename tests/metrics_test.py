@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""What a live server's /metrics tells: every figure that requests should move does move, Prometheus' own promtool
+finds nothing to say of the page, and what dashboard and alerts ask for is there.
+
+usage: metrics_test.py TROUPE [unittest arguments]
+"""
+import json
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.error
+
+import serve_test
+from serve_test import Server
+
+PACKAGING = pathlib.Path(__file__).resolve().parent.parent / "packaging"
+SERIES = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)")
+LABEL = re.compile(r'(\w+)="([^"]*)"')
+# A name in an expression, and its labels; behind "by" and before a bracket there are none.
+SELECTOR = re.compile(r"\b((?:troupe|process)_\w+)(?:\{([^}]*)\})?")
+# What the requests below move only if time has it so, or not at all; serve_metrics_test holds these to their values.
+STILL = {'troupe_tier_expert_asks_total{tier="disk_low_copy"}', 'troupe_tier_expert_asks_total{tier="elsewhere"}',
+         'troupe_tier_expert_asks_total{tier="loading"}',
+         'troupe_inexact_total{kind="low_copy"}', "troupe_prefix_cache_given_up_tokens_total",
+         "troupe_failed_passes_total", 'troupe_answers_total{end="failed"}',
+         'troupe_prefetches_total{end="late"}', 'troupe_prefetches_total{end="cancelled"}',
+         'troupe_prefetches_total{end="useful"}', 'troupe_prefetches_total{end="wasted"}',
+         'troupe_http_ended_total{why="timed_out"}', 'troupe_http_ended_total{why="too_slow"}',
+         'troupe_http_ended_total{why="no_room"}',
+         # reload_test.py's
+         *(f'troupe_reloads_total{{result="{result}"}}' for result in ("done", "refused", "undone"))}
+
+
+def page_of(server):
+    with server.open("/metrics") as response:
+        return response.read().decode()
+
+
+def values_of(page):
+    """By series, as it is written."""
+    return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in page.splitlines()
+            if line and not line.startswith("#")}
+
+
+def promtool(*arguments, text=None):
+    done = subprocess.run(["promtool", *map(str, arguments)], input=text, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def refused(server, path, **more):
+    try:
+        server.open(path, **more).close()
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code
+    return None
+
+
+def use(server):
+    """Requests of every kind, answered and refused."""
+    body = {"prompt": "The kernel " * 60, "max_tokens": 24, "temperature": 0.8, "seed": 7, "ignore_eos": True}
+    for _ in range(2):
+        server.ask("/v1/completions", body)
+    list(server.stream("One two three", 60))
+    hello = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 4}
+    for path in ("/v1/chat/completions", "/v1/messages"):
+        server.ask(path, hello)
+    server.ask("/v1/responses", {"input": "Hello", "max_output_tokens": 16})
+    server.ask("/v1/messages/count_tokens", {"messages": hello["messages"]})
+    tokens = server.ask("/tokenize", {"content": "Hello"})
+    server.ask("/detokenize", tokens)
+    for path in ("/v1/models", "/props", "/health"):
+        server.ask(path)
+    server.open("/").close()
+    stream = server.stream("The kernel", 900)  # left in the middle
+    next(stream)
+    stream.close()
+
+
+class Metrics(unittest.TestCase):
+    def test_every_figure_moves_with_what_it_counts(self):
+        with Server("--slots", 40, "--parallel", 2, "--queue", 0, "--ctx", 1024, "--substitute", "smoe+drop:rho=1") as server:
+            before = values_of(page_of(server))
+            use(server)
+            with socket.create_connection(("127.0.0.1", server.port), 30) as client:
+                client.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n")
+                self.assertIn(b" 413 ", client.recv(100))
+            self.assertEqual(refused(server, "/none"), 404)
+            self.assertEqual(refused(server, "/v1/completions"), 405)
+            self.assertEqual(refused(server, "/v1/completions", body={"prompt": 5}), 400)
+            self.assertEqual(refused(server, "/v1/models", headers={"Host": "evil.example"}), 403)
+            many = {"prompt": ["a", "b", "c", "d", "e"], "max_tokens": 60, "ignore_eos": True}
+            self.assertEqual(refused(server, "/v1/completions", body=many), 429)
+            for _ in range(600):  # the client that left is noticed some passes later
+                after = values_of(page_of(server))
+                if after.get('troupe_requests_total{endpoint="/v1/completions",status="499"}'):
+                    break
+            for endpoint, status, count in (
+                    ("/v1/completions", 200, 3), ("/v1/completions", 400, 1), ("/v1/completions", 405, 1),
+                    ("/v1/completions", 413, 1), ("/v1/completions", 429, 1), ("/v1/completions", 499, 1),
+                    ("/v1/chat/completions", 200, 1), ("/v1/messages", 200, 1), ("/v1/responses", 200, 1),
+                    ("/v1/messages/count_tokens", 200, 1), ("/tokenize", 200, 1), ("/detokenize", 200, 1),
+                    ("/v1/models", 200, 1), ("/v1/models", 403, 1), ("/props", 200, 1), ("/health", 200, 1),
+                    ("/", 200, 1), ("other", 404, 1)):
+                name = f'troupe_requests_total{{endpoint="{endpoint}",status="{status}"}}'
+                self.assertEqual(after.get(name), count, name)
+            counters = [name for name in after if re.search(r"_(total|count|sum)(\{|$)", name)
+                        and not name.startswith("troupe_requests_total")]
+            self.assertGreater(len(counters), 50)
+            for name in counters:
+                if name not in STILL:
+                    self.assertGreater(after[name], before.get(name, 0), name)
+            for layer in range(8):
+                for found in ("hit", "miss"):
+                    self.assertIn(f'troupe_layer_expert_asks_total{{layer="{layer}",found="{found}"}}', after)
+            pages = [name for name in after if name.startswith("troupe_kv_pages{")]
+            self.assertEqual(len(pages), 3)
+            self.assertGreater(after['troupe_kv_pages{state="prefix_cache"}'], 0)
+            self.assertEqual(sum(after[name] for name in pages) * after["troupe_kv_page_tokens"], after["troupe_kv_tokens"])
+            self.assertLess(after["process_resident_memory_bytes"], after["troupe_memory_budget_bytes"])
+
+    def test_answers_of_low_copies_are_counted(self):
+        with tempfile.TemporaryDirectory() as folder:
+            original, model = f"{folder}/model.gguf", f"{folder}/model-q8_0.gguf"
+            for arguments in (["synth", original, "--shape", "tiny-olmoe", "--type", "F16"],
+                              ["pack", original, "--high", "Q8_0", "--low", "Q4_0"]):
+                subprocess.run([serve_test.TROUPE, *arguments], check=True, capture_output=True)
+            with Server("--slots", 8, "--low-copy", "prefill=1,decode", model=model) as server:
+                server.ask("/v1/completions", {"prompt": list(range(20, 60)), "max_tokens": 8, "ignore_eos": True})
+                for name in ('troupe_inexact_total{kind="low_copy"}', 'troupe_tier_expert_asks_total{tier="disk_low_copy"}'):
+                    self.assertGreater(server.metric(name), 0, name)
+
+    def test_prefetches_are_counted_by_what_became_of_them(self):
+        with Server("--slots", 40, "--predict", "gate", "--ctx", 1024) as server:
+            server.complete("The kernel", 200)
+            ends = [server.metric(f'troupe_prefetches_total{{end="{end}"}}') for end in ("useful", "late", "cancelled", "wasted")]
+            self.assertGreater(sum(ends), 0)  # which of them depends on the disk's speed
+
+    def test_requests_under_way_hold_pages(self):
+        with Server("--ctx", 4096) as server:
+            stream = server.stream("The kernel", 3000)
+            for _ in zip(range(3), stream):
+                pass
+            values = values_of(page_of(server))
+            self.assertEqual(values['troupe_requests_now{state="decoding"}'], 1)
+            self.assertGreater(values['troupe_kv_pages{state="requests"}'], 0)
+            stream.close()
+
+    def test_whoever_has_no_key_is_counted(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".keys") as keys:
+            keys.write("one\n")
+            keys.flush()
+            with Server("--api-keys", keys.name) as server:
+                self.assertEqual(refused(server, "/v1/models"), 401)
+                self.assertEqual(refused(server, "/a/guess"), 401)
+                with server.open("/metrics", headers={"Authorization": "Bearer one"}) as response:
+                    values = values_of(response.read().decode())
+                self.assertEqual(values['troupe_requests_total{endpoint="/v1/models",status="401"}'], 1)
+                self.assertEqual(values['troupe_requests_total{endpoint="other",status="401"}'], 1)
+                self.assertEqual(values['troupe_http_ended_total{why="refused"}'], 2)
+
+    def test_promtool_has_nothing_to_say(self):
+        with Server("--slots", 40, "--ctx", 1024) as server:
+            use(server)
+            page = page_of(server)
+        self.assertEqual(promtool("check", "metrics", text=page), (0, ""))
+        self.assertNotEqual(promtool("check", "metrics", text=page + "wrong_total 1\nwrong_total 1\n")[0], 0)
+
+
+def expressions():
+    """(where, PromQL) of the dashboard and of the alerts."""
+    dashboard = json.loads((PACKAGING / "grafana.json").read_text())
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            yield "grafana.json: " + panel["title"], target["expr"]
+    for variable in dashboard["templating"]["list"]:
+        if variable["type"] == "query":
+            yield "grafana.json: " + variable["name"], variable["query"]["query"]
+    text = (PACKAGING / "alerts.yml").read_text()
+    for name, rule in re.findall(r"- alert: (\w+)\n(.*?)annotations:", text, re.DOTALL):
+        yield "alerts.yml: " + name, rule
+
+
+class Dashboards(unittest.TestCase):
+    def test_what_they_ask_for_is_told(self):
+        with Server("--slots", 40, "--ctx", 1024) as server:
+            use(server)
+            told = [(found[1], dict(LABEL.findall(found[2] or ""))) for line in page_of(server).splitlines()
+                    if not line.startswith("#") and (found := SERIES.fullmatch(line))]
+        asked = 0
+        for where, expression in expressions():
+            selectors = SELECTOR.findall(expression)
+            self.assertTrue(selectors or "up{" in expression, where)
+            for name, labels in selectors:
+                series = [found for found_name, found in told if found_name == name]
+                self.assertTrue(series, f"{where}: {name}")
+                for label, operator, value in re.findall(r'(\w+)(=~|=)"([^"]*)"', labels):
+                    if label in ("instance", "job"):  # which Prometheus adds
+                        continue
+                    self.assertTrue(any(label in found for found in series), f"{where}: {name}{{{label}}}")
+                    if operator == "=":
+                        self.assertTrue(any(found.get(label) == value for found in series), f"{where}: {name}{{{labels}}}")
+                for label in re.findall(r"\bby \(([^)]*)\)", expression):
+                    known = {key for found_name, found in told if found_name in expression for key in found}
+                    self.assertLessEqual(set(label.split(", ")) - {"instance"}, known, where)
+                asked += 1
+        self.assertGreater(asked, 35)
+
+    def test_promtool_can_read_them(self):
+        code, said = promtool("check", "rules", PACKAGING / "alerts.yml")
+        self.assertEqual(code, 0, said)
+        self.assertRegex(said, r"SUCCESS: [3-9] rules found")
+        with tempfile.TemporaryDirectory() as folder:
+            rules = pathlib.Path(folder) / "dashboard.yml"
+
+            def check(found):
+                lines = ["groups:", "- name: dashboard", "  rules:"]
+                for number, expression in enumerate(found):
+                    plain = expression.replace("$__rate_interval", "5m").replace("$instance", ".*")
+                    lines += [f"  - record: dashboard:{number}", "    expr: " + json.dumps(plain)]
+                rules.write_text("\n".join(lines) + "\n")
+                return promtool("check", "rules", rules)
+            panels = [expression for where, expression in expressions()
+                      if where.startswith("grafana") and "label_values" not in expression]
+            code, said = check(panels)
+            self.assertEqual(code, 0, said)
+            self.assertNotEqual(check(["sum(rate(troupe_tokens_total[5m])"])[0], 0)
+
+
+if __name__ == "__main__":
+    serve_test.TROUPE = sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""What can be held of packaging/ without Docker and systemd: that what it names is there.
+
+usage: packaging_test.py TROUPE [unittest arguments]
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TROUPE = None  # the binary, set at the end of this file
+
+
+def dockerfile():
+    """The instructions of its stages: a list of (word, rest) for each."""
+    text = re.sub(r"^#.*\n", "", (ROOT / "packaging" / "Dockerfile").read_text(), flags=re.MULTILINE)
+    stages = []
+    for line in text.replace("\\\n", " ").splitlines():
+        if not line.strip():
+            continue
+        word, rest = line.split(maxsplit=1)
+        if word == "FROM":
+            stages.append([])
+        stages[-1].append((word, rest))
+    return stages
+
+
+class Dockerfile(unittest.TestCase):
+    def test_every_source_that_it_copies_is_in_the_repository(self):
+        tracked = set(subprocess.run(["git", "-C", ROOT, "ls-files"], capture_output=True, text=True).stdout.split())
+        copied = [source for word, rest in dockerfile()[0] if word == "COPY" for source in rest.split()[:-1]]
+        self.assertGreater(len(copied), 5)
+        for source in copied:
+            self.assertTrue((ROOT / source).exists(), source)
+            if tracked:  # a release has no git
+                self.assertTrue(any(path == source or path.startswith(source + "/") for path in tracked), source)
+
+    def test_every_folder_that_cmake_reads_for_the_program_is_copied(self):
+        copied = [source for word, rest in dockerfile()[0] if word == "COPY" for source in rest.split()[:-1]]
+        text = (ROOT / "CMakeLists.txt").read_text()
+        always = re.sub(r"if\(TROUPE_\w+\).*?endif\(\)", "", text, flags=re.DOTALL)
+        folders = re.findall(r"(?:add_subdirectory|include)\(([\w/.]+)\)", always)
+        self.assertGreater(len(folders), 20)
+        for folder in folders:
+            self.assertTrue(any(f"{folder}/".startswith(source + "/") for source in copied), folder)
+
+    def test_every_package_is_debians(self):
+        packages = set()
+        for stage in dockerfile():
+            for word, rest in stage:
+                for installed in re.findall(r"apt-get install -y --no-install-recommends ([^&]*)", rest):
+                    packages.update(name for name in installed.split() if not name.startswith("/"))
+        groups = next(found[1] for _, rest in dockerfile()[0]
+                      if (found := re.fullmatch(r"scripts/install-packages.sh ([\w ]+)", rest)))
+        script = (ROOT / "scripts" / "install-packages.sh").read_text()
+        lists = script[script.index("declare -A packages"):]
+        for group in groups.split():
+            packages.update(re.search(rf"\[{group}\]='([^']*)'", lists)[1].split())
+        self.assertGreater(len(packages), 10)
+        found = subprocess.run(["apt-cache", "--no-all-versions", "show", *sorted(packages)], capture_output=True,
+                               text=True).stdout
+        self.assertEqual(packages - set(re.findall(r"^Package: (.*)$", found, re.MULTILINE)), set())
+
+    def test_it_runs_the_program_as_nobody_special(self):
+        last = dockerfile()[-1]
+        words = [word for word, _ in last]
+        self.assertIn(("ENTRYPOINT", '["troupe"]'), last)
+        user = dict(last)["USER"]
+        self.assertNotIn(user, ("root", "0"))
+        self.assertIn(f" {user}", next(rest for word, rest in last if word == "RUN" and "useradd" in rest))
+        self.assertLess(words.index("USER"), words.index("ENTRYPOINT"))
+        self.assertTrue(all(rest.startswith("debian:bookworm-slim") for stage in dockerfile() for word, rest in stage
+                            if word == "FROM"))
+
+    def test_the_package_that_it_takes_is_the_one_that_make_deb_makes(self):
+        makefile = (ROOT / "Makefile").read_text()
+        taken = next(rest for word, rest in dockerfile()[-1] if word == "COPY")
+        made = re.search(r"build/release/troupe_\*\.deb", makefile)[0]
+        self.assertIn("--from=build /src/" + made, taken)
+        self.assertIn(("RUN", "make deb"), dockerfile()[0])
+
+
+class Commands(unittest.TestCase):
+    def test_files_and_documents_use_options_that_there_are(self):
+        options = {}
+        for path in (ROOT / "packaging" / "Dockerfile", ROOT / "packaging" / "troupe@.service", ROOT / "docs" / "operation.md"):
+            commands = re.findall(r"\btroupe ((?:bench-)?serve(?:r)?|ps)\b([^\n`|#]*)", path.read_text())
+            self.assertTrue(commands, path)
+            for command, rest in commands:
+                if command not in options:
+                    done = subprocess.run([TROUPE, command, "--help"], capture_output=True, text=True, check=True)
+                    options[command] = set(re.findall(r"--[\w-]+", done.stdout))
+                for option in re.findall(r"(?<![\w-])--[\w-]+", rest):
+                    self.assertIn(option, options[command], f"{path.name}: troupe {command}{rest}")
+
+
+if __name__ == "__main__":
+    TROUPE = sys.argv.pop(1)
+    unittest.main()

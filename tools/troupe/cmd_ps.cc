@@ -1,0 +1,86 @@
+// `troupe ps`: the servers of this machine that this user may see, and what they are doing.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "troupe/commands.h"
+#include "troupe/json_record.h"
+#include "troupe/options.h"
+#include "troupe/server_watch.h"
+#include "troupe/serving_file.h"
+
+namespace troupe {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenLooks{500};
+
+std::string NumberOrDash(const std::optional<double>& number, int digits) {
+  return number ? fmt::format("{:.{}f}", *number, digits) : "-";
+}
+
+Json NumberOrNull(const std::optional<double>& number) {
+  return number ? Json(*number) : Json(nullptr);
+}
+
+// What others wrote into their files must not steer this terminal.
+std::string Shown(std::string text) {
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < ' ' || c == 0x7F; }, '?');
+  return text;
+}
+
+class PsCommand final : public Command {
+ public:
+  void AddOptions(Options& options) override { AddJsonOption(options, json_); }
+
+  Status Run() override {
+    const std::vector<RunningServer> servers = FindServers();
+    const std::vector<ServerActivity> activity = WatchServers(servers, kBetweenLooks);
+    if (json_ != "-") Print(servers, activity);
+    return json_.empty() ? OkStatus() : WriteJson(Record(servers, activity), json_);
+  }
+
+ private:
+  static void Print(const std::vector<RunningServer>& servers,
+                    const std::vector<ServerActivity>& activity) {
+    fmt::print("{:>8} {:>10} {:>10} {:>9} {:>9}  {:<28} {}\n", "pid", "budget", "resident",
+               "requests", "tokens/s", "address", "model");
+    for (std::size_t i = 0; i < servers.size(); ++i) {
+      const auto& [pid, start, pids, facts] = servers[i];
+      const ServerActivity& now = activity[i];
+      fmt::print("{:>8} {:>10} {:>10} {:>9} {:>9}  {:<28} {}\n", pid, ToString(facts.budget),
+                 now.resident ? ToString(*now.resident) : "-", NumberOrDash(now.requests, 0),
+                 NumberOrDash(now.tokens_per_second, 1), Shown(facts.address), Shown(facts.model));
+    }
+  }
+
+  static Json Record(const std::vector<RunningServer>& servers,
+                     const std::vector<ServerActivity>& activity) {
+    Json list = Json::Array();
+    for (std::size_t i = 0; i < servers.size(); ++i) {
+      const auto& [pid, start, pids, facts] = servers[i];
+      const ServerActivity& now = activity[i];
+      list.push_back(
+          {{"pid", pid},
+           {"model", facts.model},
+           {"address", facts.address},
+           {"memory_budget_bytes", facts.budget.count()},
+           {"resident_bytes", now.resident ? Json(now.resident->count()) : Json(nullptr)},
+           {"requests", NumberOrNull(now.requests)},
+           {"tokens_per_s", NumberOrNull(now.tokens_per_second)}});
+    }
+    Json record;
+    record["servers"] = std::move(list);
+    return record;
+  }
+
+  std::string json_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakePsCommand() { return std::make_unique<PsCommand>(); }
+
+}  // namespace troupe

@@ -1,0 +1,237 @@
+#include "troupe/serve_flags.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "troupe/config_file.h"
+#include "troupe/config_options.h"
+#include "troupe/key_file.h"
+#include "troupe/option_parser.h"
+#include "troupe/options.h"
+#include "troupe/text_input.h"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t kMostConfigBytes = 1 << 16;
+constexpr std::size_t kMostPemBytes = 1 << 20;
+
+std::string ModelName(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  std::string name = slash == path.npos ? path : path.substr(slash + 1);
+  if (name.ends_with(".gguf")) name.resize(name.size() - 5);
+  return name;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ServeFlags>> ServeFlags::Read(const std::vector<std::string>& arguments) {
+  auto flags = std::make_unique<ServeFlags>();
+  Options options("troupe serve");
+  flags->AddTo(options);
+  const ParsedLine line = ParseLine(options, arguments);
+  if (line.kind != ParsedLine::Kind::kComplete) return InvalidArgument("{}", line.text);
+  if (!flags->config_.empty()) {
+    TROUPE_RETURN_IF_ERROR(flags->ApplyFile(options, line.given));
+  }
+  return flags;
+}
+
+Status ServeFlags::ApplyFile(const Options& options, const std::vector<const Option*>& given) {
+  const std::string path = config_;
+  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kMostConfigBytes));
+  TROUPE_ASSIGN_OR_RETURN(const Config config, ParseConfig(path, text));
+  for (const ConfigLine& line : config.lines) {
+    if (line.name == "config") {
+      return AtLine(config, line.number, InvalidArgument("a file cannot name another"));
+    }
+  }
+  TROUPE_RETURN_IF_ERROR(ApplyConfig(config, options, given));
+  for (const ConfigLine& line : config.lines) {
+    const Option* const option = options.Find("--" + line.name);
+    if (std::ranges::find(given, option) != given.end()) continue;
+    if (option->takes() == Option::Takes::kNothing && line.value == "false") continue;
+    file_options_[line.name].push_back(line.value);
+  }
+  config_.clear();  // all is known now
+  Status usage = CheckUsage();
+  return usage.ok() ? usage : std::move(usage).WithContext(path);
+}
+
+void ServeFlags::AddTo(Options& options) {
+  options.Heading("Server");
+  options
+      .Add("--config", config_,
+           "Read these options from a file, too: a line NAME = VALUE for each. The command line "
+           "wins. SIGHUP reads the file again and goes over to what it says")
+      .Type("FILE");
+  AddDoorOptions(options);
+  AddRequestOptions(options);
+  sampler_.AddTo(options);
+  cluster_.AddTo(options);
+  engine_.AddTo(options, EngineFlags::ModelArgument::kOptional);
+}
+
+void ServeFlags::AddDoorOptions(Options& options) {
+  options.Add("--host", http_.host, "Address to listen on; 0.0.0.0: every one of this machine")
+      .Type("ADDRESS");
+  options.Add("--port", port_, "Port to listen on; 0: any that is free")
+      .Between(std::uint32_t{0}, std::uint32_t{65535})
+      .Type("PORT");
+  options.Add("--name", name_, "The model's name for clients (the file's)").Type("NAME");
+  options
+      .Add("--api-keys", keys_,
+           "Only clients with one of the keys in this file, one a line, are answered; "
+           "TROUPE_API_KEY in the environment is one more")
+      .Type("FILE");
+  options
+      .Add("--cors", access_.origins,
+           "Let pages of this origin read answers (* for all); may be repeated")
+      .Type("ORIGIN");
+  options
+      .Add("--allow-host", access_.hosts,
+           "A name of this machine in requests; without keys, a server that listens to its own "
+           "machine answers none but 'localhost' and addresses; may be repeated")
+      .Type("NAME");
+  options.Add("--tls-certificate", http_.certificate, "Speak TLS with this certificate (PEM)")
+      .Type("FILE");
+  options.Add("--tls-key", http_.key, "Its private key (PEM)").Type("FILE");
+  options
+      .Add("--connections", http_.limits.connections,
+           "Connections at the same time (1024); each takes 24 KiB of the budget")
+      .Between(std::size_t{1}, std::size_t{65536})
+      .Type("N");
+  options
+      .Add("--access-log", log_,
+           "Add a line for each request to this file (-: standard output): nothing of headers and "
+           "bodies")
+      .Type("FILE");
+  options.Add("--log-format", log_format_, "Format of these lines (text)")
+      .OneOf({"text", "json"})
+      .Type("FORMAT")
+      .Needs("--access-log");
+}
+
+void ServeFlags::AddRequestOptions(Options& options) {
+  AddParallelOption(options, parallel_, "Requests that are answered at the same time (4)");
+  options.Add("--queue", queue_, "Requests that may wait beside them (64)")
+      .Between(std::size_t{0}, kMostTokens)
+      .Type("N");
+  options
+      .Add("--pass-ms", pass_ms_,
+           "Time that a pass should take while others wait for their next token (200)")
+      .Between(1.0, 60'000.0)
+      .Type("MS");
+  options
+      .Add("--drain-s", drain_seconds_,
+           "Time that requests have to end after SIGTERM before they are cancelled (30)")
+      .Between(0.0, 86'400.0)
+      .Type("S");
+  options.AddFlag("--no-prefix-cache", no_prefix_cache_,
+                  "Read every prompt from its first token, even if another began like it");
+  options
+      .Add("--prefix-file", prefix_file_,
+           "Keep what was read of prompts in this file from one run to the next; a folder: each "
+           "model has a file of its own in it")
+      .Type("FILE")
+      .Excludes("--no-prefix-cache");
+  options
+      .Add("--pooling", pooling_,
+           "What /v1/embeddings makes one vector of: all tokens of a text, or its last one (as the "
+           "model's file says)")
+      .OneOf({"mean", "last"})
+      .Type("HOW");
+  options.Add("-n,--tokens", tokens_, "Most tokens of an answer that says nothing (the context)")
+      .Between(std::size_t{1}, kMostTokens)
+      .Type("N");
+}
+
+Status ServeFlags::CheckUsage() const {
+  TROUPE_RETURN_IF_ERROR(sampler_.Sampler().status());
+  if (!config_.empty()) return OkStatus();
+  if (model().empty()) return InvalidArgument("MODEL is required");
+  TROUPE_RETURN_IF_ERROR(cluster_.CheckUsage());
+  if (http_.certificate.empty() != http_.key.empty()) {
+    return InvalidArgument("--tls-certificate and --tls-key belong together");
+  }
+  return OkStatus();
+}
+
+Status ServeFlags::CheckFollows(const ServeFlags& before) const {
+  const auto check = [](const char* name, const auto& was, const auto& is) {
+    if (was == is) return OkStatus();
+    return Error(Code::kFailedPrecondition, "{}: '{}' in place of '{}' needs a restart", name, is,
+                 was);
+  };
+  TROUPE_RETURN_IF_ERROR(check("host", before.http_.host, http_.host));
+  TROUPE_RETURN_IF_ERROR(check("port", before.port_, port_));
+  TROUPE_RETURN_IF_ERROR(check("tls-certificate", before.http_.certificate, http_.certificate));
+  TROUPE_RETURN_IF_ERROR(check("tls-key", before.http_.key, http_.key));
+  if (!(before.cluster_ == cluster_)) {
+    return Error(Code::kFailedPrecondition, "other options of the cluster need a restart");
+  }
+  return check("connections", before.http_.limits.connections, http_.limits.connections);
+}
+
+Result<AccessRules> ServeFlags::Access() const {
+  AccessRules access = access_;
+  if (!keys_.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(access.keys, ReadKeys(keys_));
+  }
+  const char* const key = std::getenv("TROUPE_API_KEY");
+  if (key != nullptr && *key != '\0') access.keys.emplace_back(key);
+  access.local_only = access.keys.empty() && IsLoopback(http_.host);
+  return access;
+}
+
+HttpServerOptions ServeFlags::Http() const {
+  HttpServerOptions options = http_;
+  options.port = static_cast<std::uint16_t>(port_);
+  options.limits.all_bytes = kHeldByClients.count();
+  return options;
+}
+
+Status ServeFlags::CheckFiles() const {
+  for (const std::string& path : {http_.certificate, http_.key}) {
+    if (path.empty()) continue;
+    TROUPE_RETURN_IF_ERROR(ReadTextFile(path, kMostPemBytes).status());
+  }
+  return OkStatus();
+}
+
+Result<std::unique_ptr<AccessLog>> ServeFlags::OpenLog() const {
+  if (log_.empty()) return std::unique_ptr<AccessLog>();
+  return AccessLog::Open(log_, log_format_ == "json" ? LogStyle::kJson : LogStyle::kText);
+}
+
+EngineFlags ServeFlags::EngineWith(Bytes held) const {
+  EngineFlags engine = engine_;
+  PlanForServing(
+      {.parallel = parallel_, .connections = http_.limits.connections, .has_peers = cluster_.any()},
+      held, engine);
+  if (!prefix_file_.empty()) engine.TakeFingerprint();
+  return engine;
+}
+
+ModelOptions ServeFlags::ForRequests() const {
+  return {.sequences = parallel_,
+          .queue = queue_,
+          .pass_seconds = pass_ms_ * 1e-3,
+          .prefix_cache = !no_prefix_cache_,
+          .answer_rules = true};
+}
+
+Result<ServiceOptions> ServeFlags::Service() const {
+  TROUPE_ASSIGN_OR_RETURN(const Sampling sampling, sampler_.Sampler());
+  std::optional<Pooling> pooling;
+  if (!pooling_.empty()) pooling = pooling_ == "mean" ? Pooling::kMean : Pooling::kLast;
+  return ServiceOptions{.name = name_.empty() ? ModelName(model()) : name_,
+                        .sampling = sampling,
+                        .seed_is_given = sampler_.seed_is_given(),
+                        .most_tokens = tokens_.value_or(0),
+                        .pooling = pooling};
+}
+
+}  // namespace troupe

@@ -1,0 +1,129 @@
+#include "troupe/serve_flags.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+namespace troupe {
+namespace {
+
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+
+class ServeFlagsTest : public testing::Test {
+ protected:
+  ~ServeFlagsTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string Write(const std::string& name, const std::string& text) {
+    const std::string path = folder_ + "/" + name;
+    std::ofstream(path) << text;
+    return path;
+  }
+  std::unique_ptr<ServeFlags> Read(std::vector<std::string> arguments) {
+    return ServeFlags::Read(arguments).value();
+  }
+  // Of a file alone.
+  std::string Mistake(const std::string& text) {
+    return ServeFlags::Read({"--config", Write("a.conf", text)}).status().message();
+  }
+
+  std::string folder_ = [] {
+    std::string name = std::filesystem::temp_directory_path() / "troupe-flags-XXXXXX";
+    return std::string(::mkdtemp(name.data()));
+  }();
+};
+
+TEST_F(ServeFlagsTest, AFileMayNameTheModel) {
+  const auto flags =
+      Read({"--config", Write("a.conf", "model = /srv/big.gguf\nparallel = 8\nqueue = 2\n")});
+  EXPECT_EQ(flags->model(), "/srv/big.gguf");
+  EXPECT_EQ(flags->most_requests(), 10u);
+  EXPECT_EQ(flags->Service()->name, "big");
+  EXPECT_EQ(flags->ForRequests().sequences, 8u);
+}
+
+TEST_F(ServeFlagsTest, TheCommandLineWinsOverTheFile) {
+  const std::string path = Write("a.conf", "model = a.gguf\nparallel = 8\nport = 1\n");
+  const auto flags = Read({"b.gguf", "--config", path, "--parallel", "2"});
+  EXPECT_EQ(flags->model(), "b.gguf");
+  EXPECT_EQ(flags->ForRequests().sequences, 2u);
+  EXPECT_EQ(flags->Http().port, 1);
+}
+
+TEST_F(ServeFlagsTest, WhatTheFileSaysIsKeptWhereTheCommandLineDoesNotWin) {
+  const std::string path =
+      Write("a.conf",
+            "model = a.gguf\nparallel = 8\ncors = https://a\ncors = https://b\n"
+            "no-prefix-cache = false\n");
+  EXPECT_EQ(Read({"--config", path, "--parallel", "2"})->file_options(),
+            (FileOptions{{"cors", {"https://a", "https://b"}}, {"model", {"a.gguf"}}}));
+  EXPECT_EQ(Read({"b.gguf", "--config", path})->file_options().count("model"), 0u);
+}
+
+TEST_F(ServeFlagsTest, MistakesNameTheFileAndWhereTheyAre) {
+  EXPECT_THAT(Mistake("model = a\nmemroy = 1G"),
+              EndsWith("a.conf: line 2: there is no option 'memroy'; did you mean 'memory'?"));
+  EXPECT_THAT(Mistake("model = a\nport = 70000"),
+              EndsWith("a.conf: line 2: port: '70000' found, expected a number from 0 to 65535"));
+  EXPECT_THAT(Mistake("model = a\n\nconfig = b"),
+              EndsWith("a.conf: line 3: a file cannot name another"));
+  EXPECT_THAT(Mistake("model = a\nquality = 1%\nsubstitute = drop"),
+              EndsWith("a.conf: line 2: quality excludes --substitute"));
+  EXPECT_THAT(Mistake("parallel = 8"), EndsWith("a.conf: MODEL is required"));
+  EXPECT_THAT(Mistake("model = a\ntls-key = b"), EndsWith("belong together"));
+  EXPECT_THAT(ServeFlags::Read({"--config", folder_ + "/none"}).status().message(),
+              HasSubstr("/none"));
+}
+
+TEST_F(ServeFlagsTest, WithoutAFileTheModelMustBeOnTheCommandLine) {
+  EXPECT_EQ(Read({"a.gguf"})->CheckUsage().message(), "");
+  EXPECT_EQ(Read({})->CheckUsage().message(), "MODEL is required");
+}
+
+TEST_F(ServeFlagsTest, WhatIsBoundToTheSocketNeedsARestart) {
+  const auto before = Read({"a.gguf", "--port", "8080"});
+  for (const char* same : {"b.gguf", "a.gguf"}) {
+    EXPECT_TRUE(Read({same, "--parallel", "9", "--memory", "1G", "--name", "x"})
+                    ->CheckFollows(*before)
+                    .ok());
+  }
+  EXPECT_EQ(Read({"a.gguf", "--port", "9090"})->CheckFollows(*before).message(),
+            "port: '9090' in place of '8080' needs a restart");
+  EXPECT_EQ(Read({"a.gguf", "--host", "0.0.0.0"})->CheckFollows(*before).message(),
+            "host: '0.0.0.0' in place of '127.0.0.1' needs a restart");
+  EXPECT_THAT(
+      Read({"a.gguf", "--tls-key", "k", "--tls-certificate", "c"})->CheckFollows(*before).message(),
+      HasSubstr("needs a restart"));
+  EXPECT_THAT(Read({"a.gguf", "--connections", "5"})->CheckFollows(*before).message(),
+              HasSubstr("connections: '5' in place of '1024'"));
+}
+
+TEST_F(ServeFlagsTest, KeysAreReadWhenTheyAreAskedFor) {
+  const std::string keys = Write("keys", "one\n");
+  const auto flags = Read({"a.gguf", "--api-keys", keys, "--cors", "*"});
+  EXPECT_THAT(flags->Access()->keys, ElementsAre("one"));
+  Write("keys", "two\nthree\n");
+  EXPECT_THAT(flags->Access()->keys, ElementsAre("two", "three"));
+  EXPECT_FALSE(flags->Access()->local_only);
+  EXPECT_TRUE(Read({"a.gguf"})->Access()->local_only);
+  EXPECT_FALSE(Read({"a.gguf", "--host", "0.0.0.0"})->Access()->local_only);
+}
+
+TEST_F(ServeFlagsTest, WhatTheServerHasTakenAlreadyIsNotTakenTwice) {
+  ModelConfig config;
+  config.vocabulary = 1000;
+  const auto flags = Read({"a.gguf"});
+  const Bytes all = flags->EngineWith(Bytes()).options().beside(config);
+  EXPECT_EQ(all - flags->EngineWith(5_MiB).options().beside(config), 5_MiB);
+  const Bytes rules = flags->EngineWith(1_GiB).options().beside(config);
+  EXPECT_GT(rules, Bytes());
+  EXPECT_EQ(all - rules, 48_MiB);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,55 @@
+// Opens and closes the models of one server, one after the other within one budget.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "runtime/model_files.h"
+#include "server/served_model.h"
+#include "troupe/serve_flags.h"
+
+namespace troupe {
+
+class ServeModels {
+ public:
+  // `go_on` is asked while a model and its prefixes are loaded; no: it is not opened, with
+  // kCancelled.
+  explicit ServeModels(std::function<bool()> go_on);
+
+  // Whether a model could be opened in place of the one that is open, as far as its file's header
+  // and the plan can tell. Gives back what looking has taken: it would be missing beside the model
+  // that is open.
+  Status Check(const ServeFlags& flags) const;
+  // While no other is open.
+  Result<ServedModel> Open(const ServeFlags& flags);
+  // Files that the model of now was opened with and that are others by now, or gone, or new.
+  std::vector<std::string> ChangedFiles() const;
+  // Nobody uses it any more. Remembers what it has told of the machine, keeps its prefixes while
+  // `go_on` says yes, and gives its memory back.
+  void Close(ServedModel& served, const std::function<bool()>& go_on = {});
+
+ private:
+  // What the model of now was opened with, beside its options.
+  struct Opened {
+    std::string path;
+    OffloadOptions offload;
+    std::vector<ModelFile> files;  // as they were just before
+    std::string prefix_file;
+  };
+
+  const std::function<bool()> go_on_;
+  const Bytes at_start_;  // what the process held
+  Bytes held_;            // what the server has taken since then, without a model
+  Opened opened_;
+  std::unique_ptr<ClusterNode> node_;  // of the model of now; null: it is of no cluster
+};
+
+// No longer than a prompt that fits may be, each byte of it escaped, and what stands beside it.
+std::size_t BodyBytes(const ServedModel& served);
+
+}  // namespace troupe

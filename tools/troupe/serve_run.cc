@@ -1,0 +1,237 @@
+#include "troupe/serve_run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "api/model_access.h"
+#include "base/clock.h"
+#include "troupe/remark.h"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+// How often those who wait look for a signal.
+constexpr auto kSignalLook = 50ms;
+
+}  // namespace
+
+Status ServeRun::Run() {
+  TROUPE_ASSIGN_OR_RETURN(settings_, ReadSettings());
+  // Before minutes of loading.
+  TROUPE_RETURN_IF_ERROR(settings_.flags->CheckFiles());
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<AccessLog> log, settings_.flags->OpenLog());
+  log_.Set(std::move(log));
+  Result<ServedModel> opened = models_.Open(*settings_.flags);
+  if (!opened.ok()) {
+    if (!signals_.EndIsPending()) return opened.status();
+    Remark("ending: {} is not loaded\n", settings_.flags->model());
+    return OkStatus();
+  }
+  served_ = *std::move(opened);
+  TROUPE_RETURN_IF_ERROR(Listen());
+  Announce();
+  Remark("serving {} at {}\n", settings_.flags->model(), server_->Address());
+  while (signals_.Wait() == ServeSignals::Order::kReload) {
+    TROUPE_ASSIGN_OR_RETURN(const Next next, Reload());
+    if (next == Next::kEnd) break;
+  }
+  return End();
+}
+
+Result<ServeRun::Settings> ServeRun::ReadSettings() const {
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<const ServeFlags> flags, ServeFlags::Read(arguments_));
+  TROUPE_ASSIGN_OR_RETURN(AccessRules access, flags->Access());
+  return Settings{.flags = std::move(flags), .access = std::move(access)};
+}
+
+Result<ServeRun::Settings> ServeRun::ReadNext() const {
+  TROUPE_ASSIGN_OR_RETURN(Settings next, ReadSettings());
+  const ServeFlags& flags = *next.flags;
+  TROUPE_RETURN_IF_ERROR(flags.CheckFollows(*settings_.flags));
+  TROUPE_RETURN_IF_ERROR(flags.Service().status());
+  next.changes = ChangesBetween(settings_.flags->file_options(), flags.file_options());
+  std::vector<std::string>& names = next.changes.names;
+  if (next.access.keys != settings_.access.keys && !next.changes.Has("api-keys")) {
+    names.push_back("the keys in the file of api-keys");
+  }
+  for (std::string& path : models_.ChangedFiles()) {
+    next.changes.needs_model = true;
+    if (!next.changes.Has("model")) names.push_back(std::move(path));
+  }
+  if (next.changes.needs_model) TROUPE_RETURN_IF_ERROR(models_.Check(flags));
+  if (next.changes.Has("access-log") || next.changes.Has("log-format")) {
+    TROUPE_ASSIGN_OR_RETURN(next.log, flags.OpenLog());
+  }
+  return next;
+}
+
+Status ServeRun::Listen() {
+  service_.emplace(served_);
+  router_.emplace(settings_.access);
+  service_->AddTo(*router_);
+  service_->set_log(&log_);
+  HttpServerOptions options = settings_.flags->Http();
+  options.limits.body_bytes = BodyBytes(served_);
+  TROUPE_ASSIGN_OR_RETURN(
+      server_,
+      HttpServer::Listen(
+          options, {.handle =
+                        [this](HttpRequest request, HttpReplyPtr reply) {
+                          router_->Serve(std::move(request), std::move(reply));
+                        },
+                    .refusal = [this](const HttpRequest& head) { return router_->Refusal(head); },
+                    .error =
+                        [this](int status, const std::string& message, const std::string& path) {
+                          return router_->TransportError(status, message, path);
+                        },
+                    .log = [this](const HttpEnded& ended) { log_.Add(ended); }}));
+  service_->set_server(server_.get());
+  return OkStatus();
+}
+
+void ServeRun::Announce() {
+  serving_file_.reset();
+  serving_file_.emplace(ServingFile::Announce({.model = settings_.flags->model(),
+                                               .address = server_->Address(),
+                                               .budget = served_.model->plan().budget}));
+}
+
+Result<ServeRun::Next> ServeRun::Reload() {
+  Result<Settings> read = ReadNext();
+  if (!read.ok()) {
+    Remark("not reloaded: {}\n", read.status().message());
+    service_->CountReload(ReloadEnd::kRefused);
+    return Next::kServe;
+  }
+  Settings next = *std::move(read);
+  // A key that was withdrawn must not wait for requests under way, nor for a model that opens.
+  router_->set_rules(next.access);
+  settings_.access = next.access;
+  if (next.changes.needs_model) return ReloadModel(std::move(next));
+  Adopt(std::move(next));
+  return Next::kServe;
+}
+
+void ServeRun::Adopt(Settings next) {
+  const std::string changed = next.changes.Text();
+  TakeOver(std::move(next));
+  service_->Adopt(settings_.flags->Service().value());  // ReadNext has found it good
+  ModelAccess::SetLimits(*served_.model, settings_.flags->ForRequests());
+  service_->CountReload(ReloadEnd::kDone);
+  Remark("reloaded: {} changed; the model stays open\n", changed);
+}
+
+void ServeRun::TakeOver(Settings next) {
+  if (next.log) log_.Set(*std::move(next.log));
+  next.log.reset();
+  settings_ = std::move(next);
+}
+
+Result<ServeRun::Next> ServeRun::ReloadModel(Settings next) {
+  Remark("reloading: {} changed; requests under way end first\n", next.changes.Text());
+  const ServeFlags& before = *settings_.flags;
+  service_->Park(
+      {.places = std::min(before.most_requests(), next.flags->most_requests()),
+       .retry_seconds = std::max(1.0, ModelAccess::EngineOf(*served_.model).load_seconds())},
+      std::max(before.parallel(), next.flags->parallel()));
+  if (!WaitUntilUnused(next)) return Next::kEnd;
+  models_.Close(served_, [this] { return MayWriteOn(); });
+  if (ending_) return Next::kEnd;
+  Result<ServedModel> opened = models_.Open(*next.flags);
+  if (opened.ok()) {
+    served_ = *std::move(opened);
+    TakeOver(std::move(next));
+    Reopen(/*undone=*/false);
+    return Next::kServe;
+  }
+  if (signals_.EndsWithin(0ms)) return Next::kEnd;
+  Remark("not reloaded: {}; opening {} again\n", opened.status().message(),
+         settings_.flags->model());
+  opened = models_.Open(*settings_.flags);
+  if (!opened.ok()) {
+    if (signals_.EndsWithin(0ms)) return Next::kEnd;
+    return Lose(opened.status());
+  }
+  served_ = *std::move(opened);
+  Reopen(/*undone=*/true);
+  return Next::kServe;
+}
+
+bool ServeRun::WaitUntilUnused(Settings& next) {
+  while (!service_->WaitUntilUnused(kSignalLook)) {
+    const std::optional<ServeSignals::Order> order = signals_.Take();
+    if (order == ServeSignals::Order::kEnd) return false;
+    if (order == ServeSignals::Order::kReload) StopWaiting(next);
+  }
+  return true;
+}
+
+// The second SIGHUP.
+void ServeRun::StopWaiting(Settings& next) {
+  Remark("reloading now: requests under way are cancelled\n");
+  served_.model->Close();
+  Result<Settings> again = ReadNext();
+  if (again.ok() && !service_->LimitParkedTo(again->flags->most_requests())) {
+    again = Error(Code::kResourceExhausted, "more requests wait than its queue has room for");
+  }
+  if (!again.ok()) {
+    return Remark("going on with what was read before: {}\n", again.status().message());
+  }
+  next = *std::move(again);
+  router_->set_rules(next.access);
+  settings_.access = next.access;
+}
+
+void ServeRun::Reopen(bool undone) {
+  const std::size_t waited = service_->gate().parked();
+  server_->set_body_bytes(BodyBytes(served_));
+  Announce();
+  service_->CountReload(undone ? ReloadEnd::kUndone : ReloadEnd::kDone);
+  Remark("{}: serving {}; requests that waited: {}\n", undone ? "undone" : "reloaded",
+         settings_.flags->model(), waited);
+  service_->Reopen(served_);
+}
+
+// Neither model can be opened: nothing is left to serve.
+Status ServeRun::Lose(const Status& why) {
+  service_->EndWatching();
+  service_->RefuseAll(Error(Code::kUnavailable, "the model could not be opened"));
+  EndRequests();
+  return why;
+}
+
+Status ServeRun::End() {
+  ending_ = true;
+  Remark("ending: requests under way have {:g} s\n", settings_.flags->drain_seconds());
+  service_->EndWatching();
+  if (service_->gate().state() != ReloadGate::State::kServing) {
+    service_->RefuseAll(Error(Code::kUnavailable, "the server is ending"));
+  }
+  EndRequests();
+  if (served_.model != nullptr) served_.model->Close();  // those left are told so
+  service_->set_server(nullptr);
+  serving_file_.reset();
+  server_.reset();
+  if (served_.model != nullptr) models_.Close(served_, [this] { return MayWriteOn(); });
+  return OkStatus();
+}
+
+// The first signal lets prefixes be written, also where it comes while they are.
+bool ServeRun::MayWriteOn() {
+  if (!signals_.EndsWithin(0ms)) return true;
+  return !std::exchange(ending_, true);
+}
+
+// A second signal to end ends the waiting.
+void ServeRun::EndRequests() {
+  const Stopwatch waited;
+  while (!server_->Drain(kSignalLook)) {
+    if (signals_.EndsWithin(1ms)) return;
+    if (waited.Seconds() >= settings_.flags->drain_seconds()) return;
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,78 @@
+// One run of `troupe serve`: opens the model, listens, goes over to another model or other settings
+// at SIGHUP, and ends at SIGTERM (docs/design/reload.md).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "server/http/http_server.h"
+#include "server/router.h"
+#include "server/service.h"
+#include "troupe/serve_flags.h"
+#include "troupe/serve_models.h"
+#include "troupe/serve_signals.h"
+#include "troupe/serving_file.h"
+
+namespace troupe {
+
+class ServeRun {
+ public:
+  explicit ServeRun(std::vector<std::string> arguments) : arguments_(std::move(arguments)) {}
+
+  // Returns once the server was told to end, and has ended.
+  Status Run();
+
+ private:
+  // What the server is told, read and found good.
+  struct Settings {
+    std::unique_ptr<const ServeFlags> flags;
+    AccessRules access;
+    // Of those that follow others:
+    ServeChanges changes = {};
+    std::optional<std::unique_ptr<AccessLog>> log = {};  // another one, or none: null
+  };
+  enum class Next { kServe, kEnd };
+
+  Result<Settings> ReadSettings() const;
+  // Also judges whether they can follow those of now.
+  Result<Settings> ReadNext() const;
+  Status Listen();
+  // For `troupe ps`.
+  void Announce();
+
+  Result<Next> Reload();
+  Result<Next> ReloadModel(Settings next);
+  // Goes on with the model that is open.
+  void Adopt(Settings next);
+  void TakeOver(Settings next);
+  // Whether nobody uses the model any more; no: the server is to end.
+  bool WaitUntilUnused(Settings& next);
+  void StopWaiting(Settings& next);
+  // `undone`: the settings of now once more.
+  void Reopen(bool undone);
+  Status Lose(const Status& why);
+
+  Status End();
+  void EndRequests();
+  // Whether prefixes may be written: until a signal to end comes after the one that began the end.
+  bool MayWriteOn();
+
+  const std::vector<std::string> arguments_;
+  const ServeSignals signals_;
+  ServeModels models_{[this] { return !signals_.EndIsPending(); }};
+  Settings settings_;
+  ServedModel served_;
+  bool ending_ = false;  // the server was told to end
+  // In the order in which they use what is above.
+  AccessLogSwitch log_;
+  std::optional<Service> service_;
+  std::optional<Router> router_;
+  std::unique_ptr<HttpServer> server_;
+  std::optional<ServingFile> serving_file_;
+};
+
+}  // namespace troupe

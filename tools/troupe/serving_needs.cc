@@ -1,0 +1,31 @@
+#include "troupe/serving_needs.h"
+
+#include <algorithm>
+
+#include "api/answer_rules.h"
+#include "cluster/cluster_node.h"
+
+namespace troupe {
+namespace {
+
+// A body is read as values that take more (kMostBodyValues), one at a time.
+constexpr Bytes kBodyValues = 12_MiB;
+// Of a pass whose experts peers compute.
+constexpr std::uint32_t kMostRowsTogether = 512;
+// A connection with a request that waits took 22 KiB (bench/serve idle).
+constexpr Bytes kOfConnection = 24_KiB;
+
+}  // namespace
+
+void PlanForServing(const ServingNeeds& needs, Bytes held, EngineFlags& engine) {
+  engine.HoldSequences(needs.parallel);
+  engine.TakesBeside([needs, held](const ModelConfig& config) {
+    const Bytes server = kHeldByClients + kBodyValues + needs.connections * kOfConnection;
+    const Bytes peers =
+        needs.has_peers ? ClusterNode::MemoryFor(config, kMostRowsTogether) : Bytes();
+    return server - std::min(server, held) + peers +
+           AnswerRules::MostBytes(config.vocabulary, needs.parallel);
+  });
+}
+
+}  // namespace troupe

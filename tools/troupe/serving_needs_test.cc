@@ -1,0 +1,35 @@
+#include "troupe/serving_needs.h"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+EngineOptions Planned(const ServingNeeds& needs, Bytes held = Bytes()) {
+  EngineFlags engine;
+  PlanForServing(needs, held, engine);
+  return engine.options();
+}
+
+TEST(ServingNeeds, AreASequenceForEachRequestAndMemoryForEachConnection) {
+  ModelConfig config;
+  config.vocabulary = 1000;
+  const EngineOptions few = Planned({.parallel = 3, .connections = 10}),
+                      more = Planned({.parallel = 3, .connections = 110});
+  EXPECT_EQ(few.sequences, 3u);
+  EXPECT_EQ(more.beside(config) - few.beside(config), 100 * 24_KiB);
+  EXPECT_GT(few.beside(config), 24_MiB);
+}
+
+TEST(ServingNeeds, LeaveOutWhatTheProcessHoldsAlready) {
+  ModelConfig config;
+  config.vocabulary = 1000;
+  const Bytes all = Planned({}).beside(config);
+  EXPECT_EQ(all - Planned({}, 5_MiB).beside(config), 5_MiB);
+  const Bytes rules = Planned({}, 1_GiB).beside(config);
+  EXPECT_GT(rules, Bytes());
+  EXPECT_EQ(all - rules, 48_MiB);
+}
+
+}  // namespace
+}  // namespace troupe
