@@ -22,8 +22,9 @@ declare -A purpose=(
 )
 declare -A packages=(
   [run]='g++ cmake ninja-build pkg-config
-    libboost1.81-dev libcli11-dev libfmt-dev libhwy-dev liblemon-dev liburing-dev libpcre2-dev libssl-dev libxxhash-dev libzstd-dev nlohmann-json3-dev prometheus-cpp-dev'
-  [test]='libgtest-dev libgmock-dev openssl python3 python3-jinja2 python3-jsonschema python3-numpy zstd ccache mold'
+    libboost1.81-dev libcli11-dev libfmt-dev libgrpc++-dev libhwy-dev liblemon-dev libpcre2-dev libprotobuf-dev libssl-dev liburing-dev libxxhash-dev libzstd-dev
+    nlohmann-json3-dev prometheus-cpp-dev protobuf-compiler'
+  [test]='libgtest-dev libgmock-dev etcd-client etcd-server openssl prometheus python3 python3-jinja2 python3-jsonschema python3-numpy zstd ccache mold'
   [benches]='libbenchmark-dev'
   [clang]='clang libclang-rt-14-dev'
   [check]='clang-format python3'
@@ -34,13 +35,14 @@ declare -A packages=(
   [arm]='g++-aarch64-linux-gnu'
   [train]='python3-torch libopenblas0-pthread python3-sentencepiece python3-numpy zstd'
   [machine]='debootstrap'
-  [deb]='dpkg-dev'
+  [deb]='dpkg-dev file'
 )
 
 # A machine may have some from elsewhere (a newer node, say); what counts is the command.
 declare -A command_of=(
   [g++]=g++ [cmake]=cmake [ninja-build]=ninja [pkg-config]=pkg-config [clang]=clang [clang-format]=clang-format
-  [clang-tidy]=clang-tidy [python3]=python3 [nodejs]=node [npm]=npm [chromium]=chromium [debootstrap]=debootstrap
+  [clang-tidy]=clang-tidy [python3]=python3 [nodejs]=node [npm]=npm [chromium]=chromium [prometheus]=promtool [debootstrap]=debootstrap
+  [etcd-client]=etcdctl [etcd-server]=etcd
 )
 installed() {
   if [ -n "${command_of[$1]:-}" ]; then

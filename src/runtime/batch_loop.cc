@@ -11,6 +11,7 @@ double SecondsBetween(Nanos from, Nanos to) { return static_cast<double>(to - fr
 // Tokens that a request may come to: what memory is reserved for.
 std::size_t MostTokens(const BatchRequest& request, std::size_t context) {
   const std::size_t prompt = request.prompt.size();
+  if (request.embed) return prompt;
   return prompt + std::min(request.options.max_tokens, context - std::min(context, prompt));
 }
 
@@ -89,12 +90,17 @@ void BatchLoop::DropUnwanted(std::vector<EndedRequest>& ended) {
 // In order of arrival: a request that needs much memory is not overtaken for ever by small ones.
 void BatchLoop::Admit(std::vector<EndedRequest>& ended) {
   while (!waiting_.empty() && active_.size() < runner_limits_.sequences) {
-    const std::size_t tokens = MostTokens(waiting_.front().request, runner_limits_.context);
+    const BatchRequest& first = waiting_.front().request;
+    const std::size_t tokens = MostTokens(first, runner_limits_.context);
     const std::optional<ReservedSequence> sequence =
-        runner_.Reserve(waiting_.front().request.prompt, tokens, waiting_.front().request.exact);
+        runner_.Reserve({.prompt = first.prompt,
+                         .tokens = tokens,
+                         .exact = first.exact,
+                         .reads_all = first.embed.has_value()});
     if (!sequence && !active_.empty()) return;
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
+    if (next.request.embed) next.request.options.max_tokens = 0;
     if (!sequence) {  // nobody holds memory that could become free
       ++counters_.failed;
       ended.push_back(
@@ -112,6 +118,9 @@ void BatchLoop::Admit(std::vector<EndedRequest>& ended) {
                        .generation = std::move(generation).value(),
                        .sequence = sequence->id,
                        .exact = next.request.exact,
+                       .embedding = next.request.embed
+                                        ? std::make_unique<EmbeddingSum>(*next.request.embed)
+                                        : nullptr,
                        .deadline = next.request.deadline,
                        .since = now});
     active_.back().generation.usage().queue_seconds = SecondsBetween(next.since, now);
@@ -130,12 +139,13 @@ void BatchLoop::SkipCached(Active& active, std::size_t tokens) {
 // reads, and the others find it in the prefix cache.
 bool BatchLoop::WaitsForPrefix(const Active& active) const {
   const std::uint32_t page = runner_limits_.cache_page;
-  if (page == 0 || active.generation.phase() != Phase::kPrompt) return false;
+  if (page == 0 || active.embedding || active.generation.phase() != Phase::kPrompt) return false;
   const std::span<const TokenId> prompt = active.generation.prompt();
   const std::size_t read = prompt.size() - active.generation.prompt_left();
   for (const Active& other : active_) {
     if (&other == &active) return false;
     if (other.generation.phase() != Phase::kPrompt || other.exact != active.exact) continue;
+    if (other.embedding) continue;  // it leaves nothing
     const std::span<const TokenId> theirs = other.generation.prompt();
     if (theirs.size() - other.generation.prompt_left() < read) continue;
     const auto common = static_cast<std::size_t>(
@@ -147,7 +157,10 @@ bool BatchLoop::WaitsForPrefix(const Active& active) const {
 
 void BatchLoop::RunPass() {
   for (Active& active : active_) {
-    if (runner_limits_.cache_page == 0 || active.generation.phase() != Phase::kPrompt) continue;
+    if (runner_limits_.cache_page == 0 || active.embedding ||
+        active.generation.phase() != Phase::kPrompt) {
+      continue;
+    }
     SkipCached(active, runner_.TakeCached(active.sequence, active.generation.prompt()));
   }
   std::vector<BatchCandidate> candidates;
@@ -185,13 +198,14 @@ std::vector<PassRows> BatchLoop::RowsOf(const BatchChoice& choice) const {
   for (const BatchRows& group : choice.rows) {
     const Active& active = ActiveOf(group.request);
     const TextGeneration& generation = active.generation;
-    rows.push_back(
-        {.sequence = active.sequence,
-         .request = group.request,
-         .tokens = generation.NextTokens(group.rows),
-         .phase = group.phase,
-         .exact = active.exact,
-         .wants_logits = group.phase == Phase::kDecode || group.rows == generation.prompt_left()});
+    rows.push_back({.sequence = active.sequence,
+                    .request = group.request,
+                    .tokens = generation.NextTokens(group.rows),
+                    .phase = group.phase,
+                    .exact = active.exact,
+                    .wants_logits = group.phase == Phase::kDecode ||
+                                    (!active.embedding && group.rows == generation.prompt_left()),
+                    .embedding = active.embedding.get()});
   }
   return rows;
 }
@@ -212,6 +226,7 @@ Status BatchLoop::RunRows(std::span<const PassRows> rows) {
         static_cast<std::uint32_t>(group.tokens.size());
   }
   meter_.PassEnded(decodes, prompts, seconds);
+  counters_.pass_rows.Add(decodes + prompts);
   counters_.prompt_tokens += prompts;
   TakeResults(rows, seconds);
   return OkStatus();
@@ -258,7 +273,9 @@ void BatchLoop::CollectEnded(std::vector<EndedRequest>& ended) {
       return true;
     }
     ++(generation.state() == State::kFinished ? counters_.finished : counters_.cancelled);
-    ended.push_back({std::move(active.ticket), std::move(generation).TakeAnswer()});
+    Answer answer = std::move(generation).TakeAnswer();
+    if (active.embedding) answer.embedding = active.embedding->Value();
+    ended.push_back({std::move(active.ticket), std::move(answer)});
     return true;
   });
 }
@@ -284,6 +301,7 @@ BatchCounters BatchLoop::counters() const {
   }
   counters.speed = meter_.speed();
   counters.prefix_cache = runner_.prefix_cache();
+  counters.experts.layers = runner_.layer_hits();  // requests' shares do not tell layers apart
   return counters;
 }
 

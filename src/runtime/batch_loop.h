@@ -4,6 +4,7 @@
 // is batcher.h's. Threads: one, except for Check.
 #pragma once
 
+#include <troupe/batch_use.h>
 #include <troupe/state.h>
 
 #include <cstddef>
@@ -29,6 +30,7 @@ struct BatchRequest {
   GenerateOptions options;
   GenerationSinks sinks = {};  // called on the thread that steps
   bool exact = false;
+  std::optional<Pooling> embed = {};   // no token is generated then
   std::optional<Nanos> deadline = {};  // by the loop's clock: past it the request fails
   Ticket::OnEnd on_end = {};           // its ticket's, called as the sinks are
 };
@@ -43,6 +45,7 @@ struct BatchCounters {
   std::uint64_t failed = 0;
   std::uint64_t passes = 0;
   std::uint64_t failed_passes = 0;
+  PassRowCounts pass_rows;          // of those that did not fail
   std::uint64_t prompt_tokens = 0;  // read
   std::uint64_t cached_tokens = 0;  // of prompts, and found in the prefix cache instead
   std::uint64_t cache_hits = 0;     // requests that found some there
@@ -79,6 +82,9 @@ class BatchLoop {
   // answer, as after a Step.
   std::vector<EndedRequest> EndAll(const Status& why);
 
+  // Of the passes to come.
+  void set_target_seconds(double seconds) { limits_.target_seconds = seconds; }
+
   std::size_t size() const { return waiting_.size() + active_.size(); }
   BatchCounters counters() const;
   // Those that run, and behind them those that wait; `most` at most.
@@ -97,6 +103,7 @@ class BatchLoop {
     TextGeneration generation;
     SequenceId sequence = 0;
     bool exact = false;
+    std::unique_ptr<EmbeddingSum> embedding;  // null: none is asked for
     std::optional<Nanos> deadline;
     std::uint32_t passed_over = 0;
     Nanos since = 0;
@@ -119,7 +126,7 @@ class BatchLoop {
   const Tokenizer& tokenizer_;
   const Clock& clock_;
   const RunnerLimits runner_limits_;
-  const BatchLimits limits_;
+  BatchLimits limits_;
   std::deque<Waiting> waiting_;  // in order of arrival, as active_ is
   std::vector<Active> active_;
   RowSpeedMeter meter_;

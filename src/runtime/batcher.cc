@@ -69,7 +69,7 @@ Result<std::shared_ptr<Ticket>> Batcher::Submit(BatchRequest request) {
   TROUPE_RETURN_IF_ERROR(loop_.Check(request));
   const MutexLock lock(mu_);
   if (stopping_) return Error(Code::kFailedPrecondition, "the engine was closed");
-  if (requests_ == most_requests_) {
+  if (requests_ >= most_requests_) {
     const double seconds = request_seconds_ > 0 ? request_seconds_ / static_cast<double>(sequences_)
                                                 : kFirstRetrySeconds;
     return Error(Code::kUnavailable, "{} requests are under way, no more can wait", requests_)
@@ -81,6 +81,17 @@ Result<std::shared_ptr<Ticket>> Batcher::Submit(BatchRequest request) {
   submitted_.push_back({.ticket = ticket, .request = std::move(request), .since = clock_.Now()});
   wake_.NotifyOne();  // under the lock: a sink of the request may close and destroy the batcher
   return ticket;
+}
+
+void Batcher::SetLimits(std::size_t queue, double target_seconds) {
+  const MutexLock lock(mu_);
+  most_requests_ = sequences_ + queue;
+  target_seconds_ = target_seconds;
+}
+
+std::size_t Batcher::most_requests() const {
+  const MutexLock lock(mu_);
+  return most_requests_;
 }
 
 void Batcher::Main(Batcher* batcher) {
@@ -101,16 +112,19 @@ void Batcher::Serve() {
     bool stopping = false;
     {
       const MutexLock lock(mu_);
-      while (!stopping_ && submitted_.empty() && loop_.size() == 0 && !state_wanted_) {
+      while (!stopping_ && submitted_.empty() && loop_.size() == 0 && !state_wanted_ &&
+             errands_.empty()) {
         wake_.Wait(mu_);
       }
       submitted.swap(submitted_);
       stopping = stopping_;
+      if (target_seconds_) loop_.set_target_seconds(*std::exchange(target_seconds_, std::nullopt));
     }
     for (Submitted& one : submitted) {
       loop_.Add(std::move(one.ticket), std::move(one.request), one.since);
     }
     if (stopping) break;
+    RunErrands();
     Deliver(loop_.Step());
     TellState();
   }
@@ -127,6 +141,22 @@ void Batcher::Deliver(std::vector<EndedRequest> ended) {
     counters_ = loop_.counters();
   }
   for (EndedRequest& request : ended) request.ticket->Finish(std::move(request.answer));
+}
+
+void Batcher::Between(std::function<void()> errand) {
+  const MutexLock lock(mu_);
+  if (stopping_) return;
+  errands_.push_back(std::move(errand));
+  wake_.NotifyOne();
+}
+
+void Batcher::RunErrands() {
+  std::vector<std::function<void()>> errands;
+  {
+    const MutexLock lock(mu_);
+    errands.swap(errands_);
+  }
+  for (const std::function<void()>& errand : errands) errand();
 }
 
 void Batcher::TellState() {

@@ -6,7 +6,9 @@
 #include <troupe/state.h>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -45,6 +47,12 @@ class Batcher {
   // what owns the batcher. Needs no other thread. REQUIRES: OnEngineThread.
   void CloseLater(std::shared_ptr<void> owner);
 
+  // Has the engine's thread do something between two passes, soon and in the order of the calls; it
+  // must be short, as nobody is answered meanwhile. Without effect once closed.
+  void Between(std::function<void()> errand);
+  // For the requests and passes to come. What waits already stays, even if there is room for less.
+  void SetLimits(std::size_t queue, double target_seconds);
+
   // Whether the caller was called by the engine's thread, from a sink.
   bool OnEngineThread() const { return std::this_thread::get_id() == engine_thread_; }
   // As of the end of the last pass; what was submitted since then is waiting.
@@ -52,7 +60,7 @@ class Batcher {
   // As it is once the pass under way has ended, for which it waits, but no longer than that; then,
   // and from a sink, as it was known last. Nothing is put together unless somebody asks.
   std::shared_ptr<const ModelState> State(Nanos longest);
-  std::size_t most_requests() const { return most_requests_; }  // running and waiting
+  std::size_t most_requests() const;  // running and waiting
 
  private:
   struct Submitted {
@@ -67,13 +75,15 @@ class Batcher {
   void Serve();
   void Deliver(std::vector<EndedRequest> ended);
   void TellState();
+  void RunErrands();
 
   PassRunner& runner_;
   const Clock& clock_;
   BatchLoop loop_;  // the thread's, except for Check
   const std::size_t sequences_;
-  const std::size_t most_requests_;
   mutable Mutex mu_;
+  std::size_t most_requests_ TROUPE_GUARDED_BY(mu_);
+  std::optional<double> target_seconds_ TROUPE_GUARDED_BY(mu_);  // for the loop, once it is set
   CondVar wake_;
   CondVar served_;
   CondVar told_;
@@ -81,6 +91,7 @@ class Batcher {
   bool ended_ TROUPE_GUARDED_BY(mu_) = false;  // every request has its answer, and none will come
   std::shared_ptr<void> owner_ TROUPE_GUARDED_BY(mu_);
   std::vector<Submitted> submitted_ TROUPE_GUARDED_BY(mu_);
+  std::vector<std::function<void()>> errands_ TROUPE_GUARDED_BY(mu_);
   std::size_t requests_ TROUPE_GUARDED_BY(mu_) = 0;  // submitted and not delivered
   double request_seconds_ TROUPE_GUARDED_BY(mu_) = 0;
   BatchCounters counters_ TROUPE_GUARDED_BY(mu_);

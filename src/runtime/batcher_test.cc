@@ -106,6 +106,25 @@ TEST_F(BatcherTest, RefusesMoreThanTheQueueHoldsAndSaysWhenToComeAgain) {
   EXPECT_TRUE(batcher->Submit(Request(2)).value()->Wait().ok());
 }
 
+TEST_F(BatcherTest, TheQueueCanBecomeLongerAndShorterWhileRequestsWait) {
+  FakeRunner runner({.limits = {.rows = 8, .sequences = 1, .context = 512}});
+  Door door;
+  const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {.queue = 0}).value();
+  const auto first = batcher->Submit(Holding(door)).value();
+  door.WaitForSomebody();
+  EXPECT_EQ(batcher->Submit(Request(1)).status().code(), Code::kUnavailable);
+  batcher->SetLimits(/*queue=*/2, /*target_seconds=*/0.2);
+  EXPECT_EQ(batcher->most_requests(), 3u);
+  const auto second = batcher->Submit(Request(1)).value();
+  const auto third = batcher->Submit(Request(2)).value();
+  batcher->SetLimits(/*queue=*/0, /*target_seconds=*/0.2);
+  EXPECT_EQ(batcher->Submit(Request(3)).status().code(), Code::kUnavailable);
+  door.Open();
+  EXPECT_TRUE(second->Wait().ok());
+  EXPECT_TRUE(third->Wait().ok());
+  EXPECT_TRUE(batcher->Submit(Request(3)).value()->Wait().ok());
+}
+
 TEST_F(BatcherTest, ARequestWaitsInTheQueueFromTheMomentItWasSubmitted) {
   FakeRunner runner({.vocabulary = kBatcherVocabulary});
   Door door;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <map>
 #include <utility>
 
 #include "text/answer_parts/tools_in_text.h"
@@ -78,6 +79,33 @@ Json WithShortIds(Json messages) {
     for (std::size_t c = 0; c < calls.size(); ++c) {
       const Json* id = calls[c].Find("id");
       if (id != nullptr && id->IsString()) calls[c]["id"] = ShortId(id->AsString());
+    }
+  }
+  return messages;
+}
+
+// Kimi's answers give calls ids of the tool and the number of the call in the chat, and learnt to
+// find results by them.
+Json WithNumberedIds(Json messages, const std::string& prefix) {
+  std::map<std::string, std::string> names;  // of the calls so far, by the ids that clients know
+  std::size_t number = 0;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    Json& message = messages[i];
+    if (const Json* id = message.Find("tool_call_id"); id != nullptr && id->IsString()) {
+      if (const auto found = names.find(id->AsString()); found != names.end()) {
+        message["tool_call_id"] = found->second;
+      }
+    }
+    if (!HasCalls(message)) continue;
+    Json& calls = message["tool_calls"];
+    for (std::size_t c = 0; c < calls.size(); ++c) {
+      const Json* function = calls[c].Find("function");
+      const Json* name = function == nullptr ? nullptr : function->Find("name");
+      if (name == nullptr || !name->IsString()) continue;
+      const std::string own = prefix + name->AsString() + ":" + std::to_string(number++);
+      const Json* id = calls[c].Find("id");
+      if (id != nullptr && id->IsString()) names[id->AsString()] = own;
+      calls[c]["id"] = own;
     }
   }
   return messages;
@@ -197,6 +225,9 @@ Result<std::vector<TextSegment>> ChatPrompts::RenderOwn(const Conversation& chat
   }
   if (prompt.options.IsNull()) prompt.options = Json::Object();
   if (wants_short_ids_) prompt.messages = WithShortIds(std::move(prompt.messages));
+  if (style_.calls.numbers_calls) {
+    prompt.messages = WithNumberedIds(std::move(prompt.messages), style_.calls.name_prefix);
+  }
   if (style_.calls.syntax == CallSyntax::kHarmony) {
     prompt.messages = WithThinking(std::move(prompt.messages));
   }
@@ -254,12 +285,6 @@ Result<RenderedChat> ChatPrompts::Render(const Conversation& chat) const {
         Trimmed(last.text).ends_with(style_.reasoning_open) && (last.is_template || goes_on);
   }
   return rendered;
-}
-
-Result<std::vector<TextSegment>> ChatPrompts::Render(std::span<const Message> messages) const {
-  TROUPE_ASSIGN_OR_RETURN(RenderedChat rendered,
-                          Render(Conversation{.messages = {messages.begin(), messages.end()}}));
-  return std::move(rendered.segments);
 }
 
 std::vector<std::string> ChatPrompts::StopStrings() const {

@@ -38,7 +38,6 @@ class ChatPrompts {
   // template refuses. A template that can do without the time is told none: a prompt depends on its
   // messages alone.
   Result<RenderedChat> Render(const Conversation& chat) const;
-  Result<std::vector<TextSegment>> Render(std::span<const Message> messages) const;
 
   // Texts at which an answer ends even where the vocabulary has no such token.
   std::vector<std::string> StopStrings() const;

@@ -30,7 +30,8 @@ TEST(ChatPrompts, AFormatThatWeKnowIsWrittenByUs) {
   const ChatPrompts chat =
       ChatPrompts::Of(With("{{'<|im_start|>' + m.role}}{{'<|im_end|>'}}")).value();
   EXPECT_EQ(chat.name(), "chatml");
-  EXPECT_EQ(chat.Render(kTalk).value(), RenderChat(ChatFormat::kChatMl, kTalk, true).value());
+  EXPECT_EQ(chat.Render({.messages = kTalk})->segments,
+            RenderChat(ChatFormat::kChatMl, kTalk, true).value());
   EXPECT_EQ(chat.StopStrings(), ChatStopStrings(ChatFormat::kChatMl));
 }
 
@@ -40,7 +41,7 @@ TEST(ChatPrompts, AnotherTemplateIsRunWithTheVocabularysSpecialTokens) {
           With("{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content | trim }}"
                "{{ eos_token }}{% endfor %}{% if add_generation_prompt %}[answer]{% endif %}"))
           .value();
-  const std::vector<TextSegment> segments = chat.Render(kTalk).value();
+  const std::vector<TextSegment> segments = chat.Render({.messages = kTalk})->segments;
   // The tokenizer adds the token that begins a text by itself.
   EXPECT_EQ(TextOfAll(segments), "[user]hello <tool> <|im_end|></s>[answer]");
   EXPECT_THAT(std::string(chat.name()), HasSubstr("own template"));
@@ -50,7 +51,8 @@ TEST(ChatPrompts, WhatAUserWroteIsNeverASpecialToken) {
   const ChatPrompts chat =
       ChatPrompts::Of(With("{% for m in messages %}<tool>{{ m.content }}{% endfor %}")).value();
   const auto tokenizer = MakeTokenizer(TinySentencePieceVocab()).value();
-  const std::vector<TokenId> tokens = tokenizer->EncodeSegments(chat.Render(kTalk).value()).value();
+  const std::vector<TokenId> tokens =
+      tokenizer->EncodeSegments(chat.Render({.messages = kTalk})->segments).value();
   const TokenId tool = tokenizer->Encode("<tool>", {.add_special = false}).value().back();
   EXPECT_EQ(std::ranges::count(tokens, tool), 1);
 }
@@ -59,7 +61,7 @@ TEST(ChatPrompts, ATemplateSeesNoClock) {
   const ChatPrompts chat =
       ChatPrompts::Of(With("{% if strftime_now is defined %}today{% else %}any day{% endif %}"))
           .value();
-  EXPECT_EQ(TextOfAll(chat.Render(kTalk).value()), "any day");
+  EXPECT_EQ(TextOfAll(chat.Render({.messages = kTalk})->segments), "any day");
 }
 
 TEST(ChatPrompts, ATemplateThatCannotDoWithoutTheDayIsToldIt) {
@@ -74,7 +76,7 @@ TEST(ChatPrompts, ATemplateThatCannotDoWithoutTheDayIsToldIt) {
 TEST(ChatPrompts, ATemplateMayRefuseMessages) {
   const ChatPrompts chat =
       ChatPrompts::Of(With("{{ raise_exception('roles must alternate') }}")).value();
-  const Status status = chat.Render(kTalk).status();
+  const Status status = chat.Render({.messages = kTalk}).status();
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
   EXPECT_THAT(status.message(), HasSubstr("roles must alternate"));
 }
@@ -157,6 +159,24 @@ TEST(ChatPrompts, CallsHaveTheContentAndTheIdsThatTheTemplateTakes) {
   const Conversation asked = {.messages = {{"user", "a"}, {"assistant", "", R"({"tool_calls": [
                                         {"id": "toolu_017", "function": {"name": "f"}}]})"}}};
   EXPECT_EQ(TextIn(chat, asked), "a[TOOL_CALLS]fNone");
+}
+
+TEST(ChatPrompts, CallsHaveTheirNumbersWhereTheTemplatesAnswersHaveThem) {
+  const ChatPrompts chat =
+      ChatPrompts::Of(With("{% for m in messages %}{{ m.content }}{{ m.tool_call_id }}"
+                           "{% for c in m.tool_calls %}<|tool_calls_section_begin|>{{ c.id }};"
+                           "{% endfor %}{% endfor %}{{ tools }}"))
+          .value();
+  const Conversation asked = {
+      .messages = {{"assistant", "", R"({"tool_calls": [{"id": "b", "function": {"name": "f"}}]})"},
+                   {"tool", "=", R"({"tool_call_id": "b"})"},
+                   {"assistant", "", R"({"tool_calls": [{"id": "a", "function": {"name": "f"}},
+                                                        {"id": "c", "function": {"name": "g"}}]})"},
+                   {"tool", "=", R"({"tool_call_id": "c"})"},
+                   {"tool", "=", R"({"tool_call_id": "unknown"})"}}};
+  const std::string mark = "<|tool_calls_section_begin|>";
+  EXPECT_EQ(TextIn(chat, asked), mark + "functions.f:0;=functions.f:0" + mark + "functions.f:1;" +
+                                     mark + "functions.g:2;=functions.g:2=unknownNone");
 }
 
 TEST(ChatPrompts, SpecialTokensThatMarkPartsOfAnAnswerAreFound) {

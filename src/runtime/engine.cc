@@ -29,6 +29,18 @@ CacheShape ShapeOf(const ModelConfig& config, const EnginePlan& plan, CacheShari
   return shape;
 }
 
+std::unique_ptr<HeldExperts> HoldAll(const ModelWeights& weights, std::uint32_t experts) {
+  const auto layers = static_cast<std::uint32_t>(weights.layers.size());
+  auto held = std::make_unique<HeldExperts>(ExpertGrid{.layers = layers, .experts = experts});
+  for (std::uint32_t layer = 0; layer < layers; ++layer) {
+    const std::vector<Mlp>& of_layer = weights.layers[layer].moe.experts;
+    for (std::uint32_t expert = 0; expert < of_layer.size(); ++expert) {
+      held->Add({layer, expert}, of_layer[expert]);
+    }
+  }
+  return held;
+}
+
 }  // namespace
 
 struct Engine::Opened {
@@ -140,6 +152,22 @@ void Engine::AnswerBy(SubstitutionChain chain, const LowCopyOptions& low_copies)
   offloaded_->set_substitution(std::move(chain));
 }
 
+HeldExperts& Engine::held() {
+  if (offloaded_ != nullptr) return offloaded_->held();
+  if (all_held_ == nullptr) {
+    all_held_ = HoldAll(weights_.weights(), config_->moe.routing.experts);
+  }
+  return *all_held_;
+}
+
+Status Engine::HoldExperts(std::uint32_t layer, std::span<const std::uint32_t> experts) {
+  return offloaded_ == nullptr ? OkStatus() : offloaded_->Hold(layer, experts);
+}
+
+void Engine::set_peers(ExpertPeers& peers) {
+  if (offloaded_ != nullptr) offloaded_->set_peers(peers);
+}
+
 void Engine::ObserveMisses(OffloadedExperts::MissObserver observer) {
   if (offloaded_ != nullptr) offloaded_->set_miss_observer(std::move(observer));
 }
@@ -173,6 +201,10 @@ Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const Engi
     ThreadPool loaders(model.plan.threads);
     return LoadWeights(model.file, *model.config, model.plan.layers, experts, loaders, progress);
   }());
+  std::optional<ModelFingerprint> fingerprint;
+  if (options.fingerprint) {
+    TROUPE_ASSIGN_OR_RETURN(fingerprint, FingerprintModel(model.file));
+  }
   std::unique_ptr<Engine> engine(new Engine({.path = path,
                                              .config = std::move(model.config),
                                              .plan = std::move(model.plan),
@@ -181,6 +213,7 @@ Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const Engi
                                              .tokenizer = std::move(model.tokenizer),
                                              .chat = std::move(model.chat),
                                              .bytes_touched = model.facts.TouchedPerToken()}));
+  engine->fingerprint_ = fingerprint;
   engine->offload_options_ = options.offload;
   engine->expert_layouts_ = model.measure.experts;
   TROUPE_RETURN_IF_ERROR(engine->OpenExperts(model.measure.experts, std::move(model.store),

@@ -30,6 +30,7 @@
 #include "runtime/planned_memory.h"
 #include "runtime/sequence_rows.h"
 #include "runtime/sequence_slots.h"
+#include "store/model_fingerprint.h"
 #include "text/sampler.h"
 #include "text/tokenizer.h"
 
@@ -47,6 +48,8 @@ class Engine {
   Status Run(std::span<const SequenceRows> rows);
 
   const std::string& path() const { return path_; }
+  // Of the file that was opened, whatever lies under its path now; absent unless it was asked for.
+  const std::optional<ModelFingerprint>& fingerprint() const { return fingerprint_; }
   const ModelConfig& config() const { return *config_; }
   const EnginePlan& plan() const { return plan_; }
   const OffloadOptions& offload_options() const { return offload_options_; }  // as asked for
@@ -82,6 +85,14 @@ class Engine {
   // What may answer in place of an expert that is not in memory, from the next pass on; what the
   // chain counts begins anew. Without effect if every expert is in memory.
   void AnswerBy(SubstitutionChain chain, const LowCopyOptions& low_copies);
+  // Experts that everybody finds in memory, on any thread: all of them where all fit.
+  HeldExperts& held();
+  // Between passes, of experts that are read when they are needed; without effect where all are in
+  // memory (OffloadedExperts).
+  Status HoldExperts(std::uint32_t layer, std::span<const std::uint32_t> experts);
+  bool ReleaseExpert(ExpertId id) { return offloaded_ == nullptr || offloaded_->Release(id); }
+  void set_peers(ExpertPeers& peers);
+
   // Is told of every miss of the passes to come.
   void ObserveMisses(OffloadedExperts::MissObserver observer);
 
@@ -96,10 +107,12 @@ class Engine {
                      std::optional<ModelProfile> profile);
   Status OpenSequences();
   void ComputeLogits(std::span<const SequenceRows> rows);
+  void ShowStream(std::span<const SequenceRows> rows);
   // Tells the entry's on_row of its rows, of which the first is row `first` of the pass.
   void ShowRows(const SequenceRows& entry, std::uint32_t first);
 
   std::string path_;
+  std::optional<ModelFingerprint> fingerprint_;
   std::unique_ptr<const ModelConfig> config_;  // plan and weights point to it
   EnginePlan plan_;
   PlannedMemory::Share planned_;
@@ -111,6 +124,7 @@ class Engine {
   MonotonicClock clock_;
   std::unique_ptr<ExpertSource> experts_;
   OffloadedExperts* offloaded_ = nullptr;  // the same; null if every expert is in memory
+  std::unique_ptr<HeldExperts> all_held_;  // if every expert is in memory, once somebody asked
   bool exact_ = true;                      // what offloaded_ does
   ExpertLayouts expert_layouts_;
   std::unique_ptr<Transformer> transformer_;

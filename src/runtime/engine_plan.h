@@ -81,6 +81,8 @@ struct EngineOptions {
   std::uint32_t chunk = 512;    // rows that go through the layers together, at most
   OffloadOptions offload;
   std::optional<TraceScores> trace;  // routing will be recorded: that takes memory
+  // Engine::fingerprint will be asked for: it samples all tensors, from the disk where it must.
+  bool fingerprint = false;
   // What the caller will take beside the engine, of a model of this shape; null: hardly anything.
   std::function<Bytes(const ModelConfig&)> beside;
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "kernels/rms_norm.h"
 #include "runtime/engine.h"
 #include "runtime/session.h"
 
@@ -79,6 +80,24 @@ void Engine::ShowRows(const SequenceRows& entry, std::uint32_t first) {
   if (FirstWanted(entry) <= last) entry.on_row(last, entry.sequence->logits());
 }
 
+// As the logits are computed from it.
+void Engine::ShowStream(std::span<const SequenceRows> rows) {
+  const std::size_t width = config().width;
+  const std::span<const float> stream = transformer_->Stream(*workspace_);
+  std::size_t row = 0;  // of the pass
+  for (const SequenceRows& entry : rows) {
+    if (entry.embedding != nullptr) {
+      std::vector<float> normed(width);
+      for (std::size_t i = 0; i < entry.tokens.size(); ++i) {
+        RmsNorm(stream.data() + (row + i) * width, weights().output_norm, config().norm_epsilon,
+                normed.data(), width);
+        entry.embedding->Add(normed);
+      }
+    }
+    row += entry.tokens.size();
+  }
+}
+
 Status Engine::Run(std::span<const SequenceRows> rows) {
   const OneThread one(running_);
   batch_.clear();
@@ -98,6 +117,7 @@ Status Engine::Run(std::span<const SequenceRows> rows) {
     std::vector<std::int32_t>& tokens = entry.sequence->tokens_;
     tokens.insert(tokens.end(), entry.tokens.begin(), entry.tokens.end());
   }
+  ShowStream(rows);
   ComputeLogits(rows);
   return OkStatus();
 }

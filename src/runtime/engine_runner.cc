@@ -10,6 +10,7 @@ EngineRunner::EngineRunner(Engine& engine, bool keeps_prefixes)
       keeps_prefixes_(keeps_prefixes),
       exact_(engine.kv()),
       lossy_(engine.kv()),
+      kept_(engine, exact_),
       sessions_(engine.plan().memory.sequences) {
   engine_.kv().OnShortage([this](std::size_t pages) { GiveUp(pages); });
 }
@@ -37,11 +38,14 @@ void EngineRunner::GiveUp(std::size_t pages) {
   exact_.GiveUp(pages - first);
 }
 
-std::optional<ReservedSequence> EngineRunner::Reserve(std::span<const TokenId> prompt,
-                                                      std::size_t tokens, bool exact) {
+std::optional<ReservedSequence> EngineRunner::Reserve(const SequenceAsk& ask) {
+  const std::span<const TokenId> prompt = ask.prompt;
   PrefixCache* prefixes = nullptr;
-  if (keeps_prefixes_) prefixes = exact || engine_.exact() ? &exact_ : &lossy_;
-  Result<Session> session = Session::CreateWithoutRoom(engine_, static_cast<std::uint32_t>(tokens));
+  if (keeps_prefixes_ && !ask.reads_all) {
+    prefixes = ask.exact || engine_.exact() ? &exact_ : &lossy_;
+  }
+  Result<Session> session =
+      Session::CreateWithoutRoom(engine_, static_cast<std::uint32_t>(ask.tokens));
   if (!session.ok()) return std::nullopt;  // others hold the slots
   Reservation reservation{.session = std::move(session).value(), .prefixes = prefixes};
   // Pages that it shares need no room; what is copied of others does.
@@ -76,6 +80,9 @@ void EngineRunner::Release(SequenceId sequence) {
 PrefixCacheState EngineRunner::prefix_cache() const {
   const std::size_t page = engine_.kv().page_positions();
   return {.kept = (exact_.pages() + lossy_.pages()) * page,
+          .idle = (exact_.Idle() + lossy_.Idle()) * page,
+          .free = engine_.kv().free_positions(),
+          .page = page,
           .most = engine_.kv().pages() * page,
           .given_up = (exact_.counters().given_up + lossy_.counters().given_up) * page};
 }
@@ -83,6 +90,21 @@ PrefixCacheState EngineRunner::prefix_cache() const {
 EngineRunner::Reservation& EngineRunner::ReservationOf(SequenceId sequence) {
   TROUPE_CHECK(sequence < sessions_.size() && sessions_[sequence].has_value());
   return *sessions_[sequence];
+}
+
+Status EngineRunner::CheckKeepsPrefixes(const std::string& path) const {
+  if (keeps_prefixes_) return OkStatus();
+  return Error(Code::kFailedPrecondition, "{}: the model was opened without a prefix cache", path);
+}
+
+Result<PrefixFileReport> EngineRunner::LoadPrefixes(const std::string& path, const MayGoOn& go_on) {
+  TROUPE_RETURN_IF_ERROR(CheckKeepsPrefixes(path));
+  return kept_.Load(path, go_on);
+}
+
+Status EngineRunner::SavePrefixes(const std::string& path, const MayGoOn& go_on) {
+  TROUPE_RETURN_IF_ERROR(CheckKeepsPrefixes(path));
+  return kept_.Save(path, go_on);
 }
 
 Status EngineRunner::Run(std::span<const PassRows> rows) {
@@ -94,7 +116,8 @@ Status EngineRunner::Run(std::span<const PassRows> rows) {
                      .phase = group.phase,
                      .exact = group.exact,
                      .request = group.request,
-                     .wanted = group.wants_logits ? LogitsWanted::kLast : LogitsWanted::kNone});
+                     .wanted = group.wants_logits ? LogitsWanted::kLast : LogitsWanted::kNone,
+                     .embedding = group.embedding});
   }
   TROUPE_RETURN_IF_ERROR(engine_.Run(rows_));
   engine_.SettleUsage();

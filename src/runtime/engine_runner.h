@@ -6,10 +6,12 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "runtime/engine.h"
+#include "runtime/kept_prefixes.h"
 #include "runtime/pass_runner.h"
 #include "runtime/prefix_cache.h"
 #include "runtime/route_heat.h"
@@ -29,8 +31,7 @@ class EngineRunner final : public PassRunner {
   RunnerLimits limits() const override;
   RequestId NewRequest() override { return engine_.NewRequest(); }
   ExpertUsage EndRequest(RequestId request) override { return engine_.EndRequest(request); }
-  std::optional<ReservedSequence> Reserve(std::span<const TokenId> prompt, std::size_t tokens,
-                                          bool exact) override;
+  std::optional<ReservedSequence> Reserve(const SequenceAsk& ask) override;
   std::size_t TakeCached(SequenceId sequence, std::span<const TokenId> prompt) override;
   void Release(SequenceId sequence) override;
   Status Run(std::span<const PassRows> rows) override;
@@ -38,6 +39,13 @@ class EngineRunner final : public PassRunner {
   SamplerScratch& sampler_scratch() override { return engine_.sampler_scratch(); }
   std::span<const RowsCost> costs() const override { return costs_; }
   PrefixCacheState prefix_cache() const override;
+  std::vector<LayerHits> layer_hits() const override { return engine_.expert_usage().layers; }
+  // What exact requests have left, from a file and to it (kept_prefixes.h), while no request is
+  // under way: the first before any, with an empty cache. kFailedPrecondition: the model was opened
+  // without a prefix cache.
+  Result<PrefixFileReport> LoadPrefixes(const std::string& path, const MayGoOn& go_on = {});
+  Status SavePrefixes(const std::string& path, const MayGoOn& go_on = {});
+
   // From the first look on it counts what routers choose, unless the engine has another observer.
   ExpertMap LookAtExperts() override;
 
@@ -53,12 +61,14 @@ class EngineRunner final : public PassRunner {
   Session& SessionOf(SequenceId sequence) { return ReservationOf(sequence).session; }
   void GiveUp(std::size_t pages);
   RowsCost TakeCost(const PassRows& group);
+  Status CheckKeepsPrefixes(const std::string& path) const;
 
   Engine& engine_;
   const bool keeps_prefixes_;
   // Of rows that were computed exactly, and of others: these must not serve a request that wants
   // exactness.
   PrefixCache exact_, lossy_;
+  KeptPrefixes kept_;                                 // of exact_
   std::vector<std::optional<Reservation>> sessions_;  // by Session::id()
   std::vector<SequenceRows> rows_;                    // of Run, kept for their memory
   std::vector<RowsCost> costs_;

@@ -48,7 +48,7 @@ class EngineRunnerTest : public testing::Test {
   // Of a prompt that no other begins with.
   static SequenceId Reserve(EngineRunner& runner, std::size_t tokens = 20) {
     const std::vector<TokenId> prompt = {99};
-    const auto reserved = runner.Reserve(prompt, tokens, false);
+    const auto reserved = runner.Reserve({prompt, tokens, false});
     EXPECT_TRUE(reserved.has_value());
     return reserved->id;
   }
@@ -178,7 +178,7 @@ TEST_F(EngineRunnerTest, LeavesTheObserverOfOthersAlone) {
 TEST_F(EngineRunnerTest, GivesAsManySequencesAsWerePlannedAndGivesThemEmpty) {
   EngineRunner runner(*engine_);
   std::vector<SequenceId> taken;
-  while (const auto reserved = runner.Reserve(first_, 96, false)) taken.push_back(reserved->id);
+  while (const auto reserved = runner.Reserve({first_, 96, false})) taken.push_back(reserved->id);
   ASSERT_EQ(taken.size(), engine_->plan().memory.sequences);
   ASSERT_TRUE(runner.Run(std::vector{Prompt(taken.front(), first_)}).ok());
   for (const SequenceId sequence : taken) runner.Release(sequence);
@@ -191,23 +191,25 @@ TEST_F(EngineRunnerTest, ASequenceBeginsWithWhatAnotherHasRead) {
   EngineRunner runner(*engine_);
   std::vector<TokenId> text;
   for (TokenId token = 0; token < 40; ++token) text.push_back(300 + token);
-  const SequenceId first = runner.Reserve(text, 60, false)->id;
+  const SequenceId first = runner.Reserve({text, 60, false})->id;
   ASSERT_TRUE(runner.Run(std::vector{Prompt(first, text)}).ok());
   const std::vector<float> alone = Copy(runner.Logits(first));
   runner.Release(first);
 
-  const auto second = runner.Reserve(text, 60, true);  // the engine is exact in any case
+  const auto second = runner.Reserve({text, 60, true});  // the engine is exact in any case
   EXPECT_EQ(second->cached, 39u);
   ASSERT_TRUE(runner.Run(std::vector{Prompt(second->id, std::span(text).subspan(39))}).ok());
   EXPECT_EQ(Copy(runner.Logits(second->id)), alone);
 
   std::vector<TokenId> other(text.begin(), text.begin() + 25);
   other.insert(other.end(), {1, 2, 3});
-  const auto third = runner.Reserve(other, 60, false);
+  const auto third = runner.Reserve({other, 60, false});
   EXPECT_EQ(third->cached, 25u);
   ASSERT_TRUE(runner.Run(std::vector{Prompt(third->id, std::span(other).subspan(25))}).ok());
   EXPECT_EQ(Copy(runner.Logits(third->id)), Alone(other));
   EXPECT_EQ(runner.prefix_cache().kept, 96u);  // the page of the first; the others have theirs
+  EXPECT_EQ(runner.prefix_cache().idle, 96u);
+  EXPECT_EQ(runner.prefix_cache().free, 96u);  // of four
   runner.Release(second->id);
   runner.Release(third->id);
 }
@@ -216,26 +218,49 @@ TEST_F(EngineRunnerTest, KeptPrefixesMakeRoomForSequencesThatNeedIt) {
   EngineRunner runner(*engine_);
   for (TokenId token = 0; token < 6; ++token) {  // more than there are pages
     const std::vector<TokenId> text(30, 400 + token);
-    const auto sequence = runner.Reserve(text, 60, false);
+    const auto sequence = runner.Reserve({text, 60, false});
     ASSERT_TRUE(sequence.has_value());
     EXPECT_EQ(sequence->cached, 0u);
     ASSERT_TRUE(runner.Run(std::vector{Prompt(sequence->id, text)}).ok());
     runner.Release(sequence->id);
   }
   EXPECT_EQ(runner.prefix_cache(),
-            (PrefixCacheState{.kept = 4 * 96, .most = 4 * 96, .given_up = 2 * 96}));
-  EXPECT_EQ(runner.Reserve(std::vector<TokenId>(30, 405), 60, false)->cached, 29u);
+            (PrefixCacheState{
+                .kept = 4 * 96, .idle = 4 * 96, .page = 96, .most = 4 * 96, .given_up = 2 * 96}));
+  EXPECT_EQ(runner.Reserve({std::vector<TokenId>(30, 405), 60, false})->cached, 29u);
 }
 
 TEST_F(EngineRunnerTest, WithoutAPrefixCacheNothingIsKept) {
   EngineRunner runner(*engine_, /*keeps_prefixes=*/false);
   for (int i = 0; i < 2; ++i) {
-    const auto sequence = runner.Reserve(first_, 20, false);
+    const auto sequence = runner.Reserve({first_, 20, false});
     EXPECT_EQ(sequence->cached, 0u);
     ASSERT_TRUE(runner.Run(std::vector{Prompt(sequence->id, first_)}).ok());
     runner.Release(sequence->id);
   }
   EXPECT_EQ(runner.prefix_cache().kept, 0u);
+}
+
+TEST_F(EngineRunnerTest, HitsAndAsksOfLayersAddUpToThoseOfRequests) {
+  EngineRunner runner(*engine_);
+  const SequenceId a = Reserve(runner);
+  const auto sum = [&] {
+    LayerHits all;
+    for (const LayerHits& layer : runner.layer_hits()) {
+      all.hits += layer.hits;
+      all.asks += layer.asks;
+    }
+    return all;
+  };
+  const LayerHits before = sum();
+  ASSERT_TRUE(runner.Run(std::vector{Prompt(a, first_)}).ok());
+  const ExpertUsage& cost = runner.costs()[0].experts;
+  const LayerHits after = sum();
+  EXPECT_EQ(runner.layer_hits().size(), 8u);
+  EXPECT_GT(cost.misses, 0u);
+  EXPECT_EQ(after.hits - before.hits, cost.hits);
+  EXPECT_EQ(after.asks - before.asks, cost.hits + cost.misses);
+  runner.Release(a);
 }
 
 TEST_F(EngineRunnerTest, WhatRequestsCostAddsUpToTheWhole) {
@@ -266,6 +291,12 @@ TEST_F(EngineRunnerTest, CountsWhatEachGroupCost) {
   ASSERT_EQ(runner.costs().size(), 2u);
   EXPECT_EQ(runner.costs()[0].expert_uses, 4u * 8 * 4);  // tokens, layers, experts
   EXPECT_EQ(runner.costs()[1].expert_uses, 3u * 8 * 4);
+}
+
+TEST_F(EngineRunnerTest, ARunnerWithoutACacheHasNothingToSave) {
+  EngineRunner runner(*engine_, /*keeps_prefixes=*/false);
+  EXPECT_EQ(runner.SavePrefixes("/none").code(), Code::kFailedPrecondition);
+  EXPECT_EQ(runner.LoadPrefixes("/none").status().code(), Code::kFailedPrecondition);
 }
 
 }  // namespace

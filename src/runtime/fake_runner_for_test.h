@@ -44,8 +44,8 @@ class FakeRunner final : public PassRunner {
   RequestId NewRequest() override { return ++last_request_; }
   ExpertUsage EndRequest(RequestId request) override { return TakeUsage(request); }
 
-  std::optional<ReservedSequence> Reserve(std::span<const TokenId> prompt, std::size_t tokens,
-                                          bool exact) override {
+  std::optional<ReservedSequence> Reserve(const SequenceAsk& ask) override {
+    const auto& [prompt, tokens, exact, reads_all] = ask;
     EXPECT_LE(tokens, options_.limits.context);
     EXPECT_LE(prompt.size(), tokens);
     EXPECT_LT(sequences_.size(), options_.limits.sequences);
@@ -55,7 +55,7 @@ class FakeRunner final : public PassRunner {
     while (sequences_.contains(id)) ++id;
     sequences_[id] = {.reserved = tokens, .exact = exact, .tokens = {}, .logits = {}};
     most_together_ = std::max(most_together_, sequences_.size());
-    return ReservedSequence{.id = id, .cached = TakeCached(id, prompt)};
+    return ReservedSequence{.id = id, .cached = reads_all ? 0 : TakeCached(id, prompt)};
   }
 
   std::size_t TakeCached(SequenceId id, std::span<const TokenId> prompt) override {
@@ -106,7 +106,10 @@ class FakeRunner final : public PassRunner {
     rows_ += count;
     for (const PassRows& group : rows) {
       Sequence& sequence = sequences_.at(group.sequence);
-      sequence.tokens.insert(sequence.tokens.end(), group.tokens.begin(), group.tokens.end());
+      for (const TokenId token : group.tokens) {
+        sequence.tokens.push_back(token);
+        if (group.embedding != nullptr) group.embedding->Add(LogitsAfter(sequence.tokens));
+      }
       if (group.wants_logits) sequence.logits = LogitsAfter(sequence.tokens);
       costs_.push_back({.expert_uses = group.tokens.size(), .experts = TakeUsage(group.request)});
     }

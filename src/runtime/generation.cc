@@ -33,9 +33,11 @@ TextGeneration::TextGeneration(const Tokenizer& tokenizer, std::vector<TokenId> 
       sinks_(std::move(sinks)),
       sampler_(std::move(sampler)),
       constraint_(options.constraint),
+      reasoning_end_(options.reasoning_end),
       decoder_(tokenizer),
       stops_(options.stop) {
   decoder_.Show(options.shown);
+  if (options.reasoning) reasoning_.emplace(*options.reasoning);
 }
 
 Status TextGeneration::Check(std::size_t prompt_tokens, const GenerateOptions& options,
@@ -44,6 +46,10 @@ Status TextGeneration::Check(std::size_t prompt_tokens, const GenerateOptions& o
     return InvalidArgument("the prompt is empty, expected at least one token");
   }
   TROUPE_RETURN_IF_ERROR(Validate(options.sampler));
+  if (options.reasoning && options.reasoning->most_tokens && options.reasoning_end.empty()) {
+    return InvalidArgument("reasoning of at most {} tokens without a text that ends it",
+                           *options.reasoning->most_tokens);
+  }
   if (prompt_tokens <= room.left()) return OkStatus();
   return Error(Code::kResourceExhausted,
                "{} tokens after {} are more than the context of {} tokens holds", prompt_tokens,
@@ -87,7 +93,17 @@ void TextGeneration::Read(std::size_t tokens) {
   if (max_tokens_ == 0) End(State::kFinished, FinishReason::kLength);
 }
 
+std::optional<TokenId> TextGeneration::NextOfReasoningEnd() {
+  if (end_written_ == 0 && !(reasoning_ && reasoning_->MustEnd())) return std::nullopt;
+  const TokenId token = reasoning_end_[end_written_];
+  end_written_ = (end_written_ + 1) % reasoning_end_.size();
+  return token;
+}
+
+// Nothing is drawn for a token that is written in place of the model's: which tokens follow depends
+// on the answer alone.
 Result<TokenId> TextGeneration::Choose(std::span<const float> logits, SamplerScratch& scratch) {
+  if (const std::optional<TokenId> forced = NextOfReasoningEnd()) return *forced;
   if (constraint_ == nullptr) return sampler_.Sample(logits, scratch);
   TROUPE_ASSIGN_OR_RETURN(const TokenSet* const allowed, constraint_->Allowed());
   return sampler_.Sample(logits, scratch, allowed);
@@ -126,7 +142,9 @@ Status TextGeneration::Accept(std::span<const float> logits, SamplerScratch& scr
   }
   sampler_.Accept(token);
   answer_.tokens.push_back(token);
-  Show(stops_.Push(decoder_.Push(token)));
+  const std::string text = decoder_.Push(token);
+  if (reasoning_) reasoning_->Push(text, decoder_.in_character());
+  Show(stops_.Push(text));
   const Result<bool> ends = EndsWith(token);
   if (!ends.ok()) {
     Fail(ends.status());
@@ -170,6 +188,7 @@ void TextGeneration::End(State state, FinishReason reason) {
   state_ = state;
   answer_.finish = reason;
   answer_.usage.generated_tokens = answer_.tokens.size();
+  if (reasoning_) answer_.usage.reasoning_tokens = reasoning_->tokens();
   if (!answer_.tokens.empty()) {
     answer_.usage.decode_seconds = Seconds() - answer_.usage.first_token_seconds;
   }

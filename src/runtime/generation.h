@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +20,7 @@
 #include "base/status.h"
 #include "expert/pass_facts.h"
 #include "model/expert_source.h"
+#include "text/answer_parts/reasoning_meter.h"
 #include "text/grammar/token_constraint.h"
 #include "text/sampler.h"
 #include "text/stop_strings.h"
@@ -33,6 +36,8 @@ struct GenerateOptions {
   std::vector<TokenId> shown = {};  // special tokens whose names are text, in ascending order
   // Which tokens may come next: of this answer alone. Null: all.
   std::shared_ptr<TokenConstraint> constraint = {};
+  std::optional<Reasoning> reasoning = {};
+  std::vector<TokenId> reasoning_end = {};  // of Reasoning::end; not empty if tokens are limited
 };
 
 // Called with each piece of text as soon as its characters are complete; false cancels, and it is
@@ -112,6 +117,8 @@ class TextGeneration {
 
   double Seconds() const { return static_cast<double>(clock_->Now() - start_) * 1e-9; }
   Result<TokenId> Choose(std::span<const float> logits, SamplerScratch& scratch);
+  // Of the end of the reasoning, if it is to be written now.
+  std::optional<TokenId> NextOfReasoningEnd();
   // Whether the constraint, if there is one, lets nothing more come after the token.
   Result<bool> EndsWith(TokenId token);
   void Show(const std::string& piece);
@@ -127,6 +134,9 @@ class TextGeneration {
   GenerationSinks sinks_;
   Sampler sampler_;
   std::shared_ptr<TokenConstraint> constraint_;
+  std::optional<ReasoningMeter> reasoning_;
+  std::vector<TokenId> reasoning_end_;
+  std::size_t end_written_ = 0;  // tokens of it; 0: it is not being written
   StreamDecoder decoder_;
   StopMatcher stops_;
   State state_ = State::kReading;

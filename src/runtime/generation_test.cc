@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 
+#include "text/grammar/gbnf.h"
 #include "text/tiny_vocab_for_test.h"
 
 namespace troupe {
@@ -211,6 +212,86 @@ TEST_F(Generation, FailsWithTheErrorOfALogitsSink) {
   EXPECT_EQ(generation.Accept(Choosing('a'), scratch_).message(), "disk full");
   EXPECT_EQ(generation.state(), State::kFailed);
   EXPECT_THAT(pieces_, IsEmpty());
+}
+
+// Of the tokens of one byte that the vocabulary has for such a text.
+std::vector<TokenId> TokensOfBytes(std::string_view text) {
+  std::vector<TokenId> tokens;
+  for (const char byte : text) tokens.push_back(static_cast<unsigned char>(byte));
+  return tokens;
+}
+
+TEST_F(Generation, CountsTheTokensOfReasoning) {
+  options_.reasoning = Reasoning{.open = "<think>", .closes = {"</think>"}};
+  TextGeneration generation = MakeDecoding();
+  Say(generation, "<think>Hm, h\xC3\xA9.</think>Yes.");
+  ASSERT_TRUE(generation.Accept(Choosing(tokenizer_->vocab().eos.value()), scratch_).ok());
+  EXPECT_EQ(generation.answer().usage.reasoning_tokens, 8u);
+  EXPECT_EQ(generation.answer().usage.generated_tokens, 8u + 15u + 4u);
+}
+
+TEST_F(Generation, WritesTheEndOfReasoningThatHasHadItsTokens) {
+  options_.reasoning =
+      Reasoning{.closes = {"</think>"}, .begun = true, .most_tokens = 3, .end = "</think>"};
+  options_.reasoning_end = TokensOfBytes("</think>");
+  options_.max_tokens = 16;
+  TextGeneration generation = MakeDecoding();
+  Say(generation, "Hm, and so on and on");
+  EXPECT_EQ(generation.answer().text, "Hm,</think>on an");
+  EXPECT_EQ(generation.answer().usage.reasoning_tokens, 3u);
+}
+
+TEST_F(Generation, WritesTheEndOfReasoningBetweenCharacters) {
+  options_.reasoning =
+      Reasoning{.closes = {"</t>"}, .begun = true, .most_tokens = 2, .end = "</t>"};
+  options_.reasoning_end = TokensOfBytes("</t>");
+  options_.max_tokens = 8;
+  TextGeneration generation = MakeDecoding();
+  Say(generation, "a\xC3\xA9 and so on");
+  EXPECT_EQ(generation.answer().text, "a\xC3\xA9</t> ");
+  EXPECT_EQ(generation.answer().usage.reasoning_tokens, 3u);
+}
+
+TEST_F(Generation, AConstraintFollowsTheEndThatIsWritten) {
+  options_.reasoning =
+      Reasoning{.closes = {"</t>"}, .begun = true, .most_tokens = 1, .end = "</t>"};
+  options_.reasoning_end = TokensOfBytes("</t>");
+  const auto masks = std::make_shared<TokenMasks>(
+      Automaton::Compile(ParseGbnf("root ::= [^<]* \"</t>\" [0-9]").value()).value(),
+      MakeVocabTrie(*tokenizer_));
+  options_.constraint = std::make_shared<TokenConstraint>(masks);
+  TextGeneration generation = MakeDecoding();
+  Say(generation, "xyzzy7");
+  EXPECT_EQ(generation.answer().text, "x</t>7");
+  EXPECT_EQ(generation.answer().finish, FinishReason::kEndToken);
+}
+
+TEST_F(Generation, DrawsTheSameTokensWhateverTheLogitsOfThoseThatAreWritten) {
+  options_.reasoning =
+      Reasoning{.closes = {"</t>"}, .begun = true, .most_tokens = 2, .end = "</t>"};
+  options_.reasoning_end = TokensOfBytes("</t>");
+  options_.sampler = {.temperature = 2, .seed = 5};
+  options_.max_tokens = 20;
+  const auto answer = [&](TokenId favourite) {
+    TextGeneration generation = MakeDecoding();
+    const std::vector<float> even(tokenizer_->size(), 1.0F);
+    while (!generation.ended()) {
+      const std::size_t said = generation.answer().tokens.size();
+      const bool is_written = said >= 2 && said < 6;
+      const auto logits = is_written ? Choosing(favourite) : even;
+      EXPECT_TRUE(generation.Accept(logits, scratch_).ok());
+      if (generation.answer().usage.reasoning_tokens > 2) break;  // a character was cut
+    }
+    return generation.answer().tokens;
+  };
+  EXPECT_EQ(answer('a'), answer('b'));
+}
+
+TEST_F(Generation, RefusesALimitOfReasoningWithoutAnEnd) {
+  options_.reasoning = Reasoning{.closes = {"</t>"}, .most_tokens = 1};
+  EXPECT_EQ(
+      TextGeneration::Make(*tokenizer_, {'a'}, options_, {.capacity = 9}, clock_).status().code(),
+      Code::kInvalidArgument);
 }
 
 TEST_F(Generation, RefusesAnEmptyPromptOneThatDoesNotFitAndBadSampling) {

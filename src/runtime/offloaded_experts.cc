@@ -47,10 +47,14 @@ OffloadedExperts::OffloadedExperts(std::unique_ptr<SlotLoads> loads, const Clock
     : loads_(std::move(loads)),
       clock_(clock),
       policy_(*policy),
+      quotas_(cache.quotas),
       flow_(std::move(cache), std::move(policy), std::move(predictor), *loads_, std::move(flow)) {}
 
 void OffloadedExperts::CloseDemand() {
-  if (demand_) flow_.Close(*std::exchange(demand_, std::nullopt));
+  if (!demand_) return;
+  flow_.Close(*std::exchange(demand_, std::nullopt));
+  answered_.clear();
+  peers_->Forget();
 }
 
 void OffloadedExperts::CollectEnded() {
@@ -79,8 +83,11 @@ void OffloadedExperts::Ask(const ExpertBatch& batch) {
   CloseDemand();
   CollectEnded();
   layer_ = batch.layer;
+  peers_->OnAsked(batch);
   demand_ = flow_.Ask(batch.layer, batch.demands, clock_.Now());
-  TROUPE_CHECK(flow_.Elsewhere(*demand_).empty());  // the loads know of no other place
+  if (const auto elsewhere = flow_.Elsewhere(*demand_); !elsewhere.empty()) {
+    peers_->Ask(batch, elsewhere);
+  }
 }
 
 void OffloadedExperts::Advance() {
@@ -91,13 +98,38 @@ void OffloadedExperts::Advance() {
   loads_->loader().Poll();
 }
 
+void OffloadedExperts::TakeNews() {
+  if (!peers_->waiting()) return;
+  const ExpertPeers::News news = peers_->Take();
+  answered_.insert(answered_.end(), news.answered.begin(), news.answered.end());
+  for (const std::uint32_t expert : news.to_load) flow_.TakeBack(*demand_, expert);
+  if (!news.to_load.empty()) flow_.Continue();
+}
+
+// Nothing may be given before a load ends or a peer says something.
+bool OffloadedExperts::HasNothing() {
+  if (!answered_.empty()) return false;
+  if (flow_.IsDone(*demand_)) return peers_->waiting();
+  return flow_.MustWait(*demand_);
+}
+
 void OffloadedExperts::WaitForNext() {
-  if (!flow_.MustWait(*demand_)) return;
+  // With both under way each is looked at in turn: little against what a load takes, and a wait for
+  // both at once would need every reader to be woken from outside.
+  constexpr Nanos kTurn = 50'000;
+  if (!HasNothing()) return;
   const Nanos start = clock_.Now();
   do {
-    loads_->loader().Wait();
+    if (!peers_->waiting()) {
+      loads_->loader().Wait();
+    } else if (loads_->idle()) {
+      peers_->Wait(std::nullopt);
+    } else {
+      loads_->loader().WaitFor(kTurn);
+    }
     CollectEnded();
-  } while (flow_.MustWait(*demand_));
+    TakeNews();
+  } while (HasNothing());
   flow_.OnStalled(clock_.Now() - start);
 }
 
@@ -106,6 +138,7 @@ Result<std::span<const ReadyExpert>> OffloadedExperts::Take(bool wait) {
   flow_.Continue();
   loads_->loader().Poll();
   CollectEnded();
+  TakeNews();
   if (wait) WaitForNext();
   const Result<std::span<const Given>> given = flow_.Give(*demand_);
   if (!given.ok()) {
@@ -113,8 +146,12 @@ Result<std::span<const ReadyExpert>> OffloadedExperts::Take(bool wait) {
     return given.status();
   }
   // Nothing, if others hold every slot: the caller asks again once they have let go.
-  TROUPE_CHECK(!wait || !given->empty() || flow_.open_demands() > 1);
+  TROUPE_CHECK(!wait || !given->empty() || !answered_.empty() || flow_.open_demands() > 1);
   ready_.clear();
+  for (const ExpertPeers::Rows& rows : answered_) {
+    ready_.push_back({.expert = rows.expert, .answer = ReadyRows{rows.values}});
+  }
+  answered_.clear();
   for (const Given& expert : *given) {
     ready_.push_back(
         {.expert = expert.expert, .answer = loads_->WeightsIn(expert.slot, layer_, expert.copy)});
@@ -124,6 +161,71 @@ Result<std::span<const ReadyExpert>> OffloadedExperts::Take(bool wait) {
     if (observer_) observer_(miss);
   }
   return std::span<const ReadyExpert>(ready_);
+}
+
+HeldExperts& OffloadedExperts::held() {
+  if (held_ == nullptr) held_ = std::make_unique<HeldExperts>(flow_.cache().shape().grid);
+  return *held_;
+}
+
+void OffloadedExperts::set_peers(ExpertPeers& peers) {
+  CloseDemand();
+  peers_ = &peers;
+  loads_->set_peers(peers, flow_.cache().shape().grid.experts);
+}
+
+// What is held belongs to no layer's quota: the other slots are shared as all were before.
+void OffloadedExperts::ShareSlots() {
+  if (quotas_.empty()) return;
+  const auto slots = static_cast<double>(flow_.cache().shape().slots);
+  const double left = slots - static_cast<double>(pins_.size());
+  std::vector<std::uint32_t> quotas(quotas_.size());
+  for (const auto& [id, pin] : pins_) ++quotas[id.layer];
+  for (std::size_t layer = 0; layer < quotas.size(); ++layer) {
+    quotas[layer] += static_cast<std::uint32_t>(quotas_[layer] * left / slots);
+  }
+  flow_.set_quotas(std::move(quotas));
+}
+
+Status OffloadedExperts::Hold(std::uint32_t layer, std::span<const std::uint32_t> experts) {
+  CloseDemand();
+  std::vector<ExpertDemand> demands;
+  for (const std::uint32_t expert : experts) {
+    if (!pins_.contains({layer, expert})) demands.push_back({.expert = expert, .tokens = 1});
+  }
+  const DemandId demand = flow_.Ask(layer, demands, clock_.Now(), DemandOf::kPeer);
+  while (!flow_.IsDone(demand)) {
+    flow_.Continue();
+    loads_->loader().Poll();
+    CollectEnded();
+    while (flow_.MustWait(demand)) {
+      loads_->loader().Wait();
+      CollectEnded();
+    }
+    const Result<std::span<const Given>> given = flow_.Give(demand);
+    if (!given.ok() || given->empty()) {
+      flow_.Close(demand);
+      if (!given.ok()) return given.status();
+      return Error(Code::kResourceExhausted,
+                   "layer {}: no slot is left for {} experts that are to be held beside {} others",
+                   layer, experts.size(), pins_.size());
+    }
+    for (const Given& expert : *given) {
+      const ExpertId id{layer, expert.expert};
+      pins_.emplace(id, flow_.Hold(id));
+      held().Add(id, loads_->WeightsIn(expert.slot, layer, ExpertCopy::kFull));
+    }
+  }
+  flow_.Close(demand);
+  ShareSlots();
+  return OkStatus();
+}
+
+bool OffloadedExperts::Release(ExpertId id) {
+  if (held().Holds(id)) held_->Remove(id);
+  if (!held_->IsFree(id)) return false;
+  if (pins_.erase(id) > 0) ShareSlots();
+  return true;
 }
 
 std::vector<ExpertPlace> OffloadedExperts::Places() {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -16,6 +17,8 @@
 #include "expert/flow/miss_flow.h"
 #include "expert/flow/usage_ledger.h"
 #include "model/expert_source.h"
+#include "runtime/expert_peers.h"
+#include "runtime/held_experts.h"
 #include "runtime/offload_report.h"
 #include "runtime/slot_loads.h"
 #include "runtime/timed_policy.h"
@@ -61,6 +64,16 @@ class OffloadedExperts final : public ExpertSource {
   Result<std::span<const ReadyExpert>> Take(bool wait) override;
   void Advance() override;
 
+  // Peers may compute what is missing, from the next pass on. They must outlive it.
+  void set_peers(ExpertPeers& peers);
+  // Between passes: brings experts of a layer into memory, where they stay until they are released,
+  // and where everybody finds them in held(). kResourceExhausted: there is no slot for them all.
+  Status Hold(std::uint32_t layer, std::span<const std::uint32_t> experts);
+  // Nobody finds it any more. True once nobody uses it, and its slot is an ordinary one again;
+  // until then ask again.
+  bool Release(ExpertId id);
+  HeldExperts& held();
+
   // From the next pass on. It takes a low copy of the experts to allow any.
   void set_low_copies(const LowCopyOptions& options) { flow_.set_low_copies(options); }
   // From the next pass on. A chain without links is exact, as is the beginning.
@@ -89,12 +102,21 @@ class OffloadedExperts final : public ExpertSource {
 
   void CloseDemand();
   void CollectEnded();
+  void TakeNews();
+  bool HasNothing();
   void WaitForNext();
+  void ShareSlots();
 
   std::unique_ptr<SlotLoads> loads_;
   const Clock& clock_;
-  const TimedPolicy& policy_;  // the flow's
+  const TimedPolicy& policy_;                // the flow's
+  const std::vector<std::uint32_t> quotas_;  // while nothing is held
   MissFlow flow_;
+  std::unique_ptr<HeldExperts> held_;          // once somebody asked: it is a large table
+  std::map<ExpertId, ExpertCache::Pin> pins_;  // of what is held
+  NoPeers nobody_;
+  ExpertPeers* peers_ = &nobody_;
+  std::vector<ExpertPeers::Rows> answered_;  // that were not given yet
   UsageLedger ledger_;
   MissObserver observer_;
 

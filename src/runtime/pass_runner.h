@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "base/status.h"
 #include "expert/pass_facts.h"
 #include "model/expert_source.h"
+#include "runtime/embedding_sum.h"
 #include "text/sampler.h"
 #include "text/vocab.h"
 
@@ -35,6 +37,16 @@ struct PassRows {
   Phase phase = Phase::kDecode;
   bool exact = false;         // answered exactly even where the engine may lose quality
   bool wants_logits = false;  // of the last token
+  // Is given what the last layer makes of each token, if it is not null.
+  EmbeddingSum* embedding = nullptr;
+};
+
+// What a request wants a sequence for.
+struct SequenceAsk {
+  std::span<const TokenId> prompt;
+  std::size_t tokens = 0;  // that it may come to, at most the context
+  bool exact = false;      // as in its rows
+  bool reads_all = false;  // every token is to go through the layers, whatever others have read
 };
 
 // A sequence that was reserved, and the tokens of its prompt that it begins with.
@@ -52,6 +64,9 @@ struct RowsCost {
 // What is kept for sequences to come, in tokens.
 struct PrefixCacheState {
   std::size_t kept = 0;        // whole pages, as all
+  std::size_t idle = 0;        // of these: that no sequence has
+  std::size_t free = 0;        // that nobody has
+  std::size_t page = 0;        // of a page
   std::size_t most = 0;        // if no sequence held any
   std::uint64_t given_up = 0;  // to make room, since the beginning
 
@@ -69,12 +84,10 @@ class PassRunner {
   // The request is over, however it ended: what it has cost since costs() said so last.
   virtual ExpertUsage EndRequest(RequestId request) = 0;
 
-  // A sequence with memory for `tokens` tokens (at most the context), which is never taken away
-  // from it. It holds those that its prompt begins with and that other sequences have read, but
-  // never all of the prompt: somebody wants the logits of its last token. `exact`: as in its rows.
-  // None: not as long as others hold their memory.
-  virtual std::optional<ReservedSequence> Reserve(std::span<const TokenId> prompt,
-                                                  std::size_t tokens, bool exact) = 0;
+  // A sequence with memory, which is never taken away from it. It holds those tokens that its
+  // prompt begins with and that other sequences have read, but never all of the prompt: somebody
+  // wants the logits of its last token. None: not as long as others hold their memory.
+  virtual std::optional<ReservedSequence> Reserve(const SequenceAsk& ask) = 0;
   // The same for a sequence that is still reading its prompt: takes over what others have read
   // since then, and gives how many tokens that was.
   virtual std::size_t TakeCached(SequenceId sequence, std::span<const TokenId> prompt) = 0;
@@ -90,6 +103,10 @@ class PassRunner {
   // Of the last Run, an entry for each of its rows' groups.
   virtual std::span<const RowsCost> costs() const = 0;
   virtual PrefixCacheState prefix_cache() const = 0;
+
+  // Hits and asks of each layer since the engine was opened, whoever's; empty if all experts are in
+  // memory.
+  virtual std::vector<LayerHits> layer_hits() const { return {}; }
 
   // Where the experts are between two passes, for those who watch: nobody need ask. Empty if there
   // are none.

@@ -145,14 +145,19 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
 
   TROUPE_ASSIGN_OR_RETURN(std::string container, FindContainer(file, options.offload.container));
   EnginePlan plan;
-  TROUPE_ASSIGN_OR_RETURN(
-      PlannedMemory::Share planned,
-      PlannedMemory::OfProcess().Add(ResidentMemory, [&](Bytes taken) -> Result<Bytes> {
-        TROUPE_ASSIGN_OR_RETURN(const MachineFacts machine,
-                                ReadMachineFacts(path, container, options, taken));
-        TROUPE_ASSIGN_OR_RETURN(plan, PlanEngine(*config, measure, machine, options));
-        return plan.memory.total();
-      }));
+  const auto make_plan = [&](Bytes taken) -> Result<Bytes> {
+    TROUPE_ASSIGN_OR_RETURN(const MachineFacts machine,
+                            ReadMachineFacts(path, container, options, taken));
+    TROUPE_ASSIGN_OR_RETURN(plan, PlanEngine(*config, measure, machine, options));
+    return plan.memory.total();
+  };
+  PlannedMemory& process = PlannedMemory::OfProcess();
+  PlannedMemory::Share planned;
+  if (use == PlanFor::kReplacement) {
+    TROUPE_RETURN_IF_ERROR(process.Look(ResidentMemory, make_plan));
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(planned, process.Add(ResidentMemory, make_plan));
+  }
   if (use == PlanFor::kLook) planned = {};
   const OffloadOptions& offload = options.offload;
   TROUPE_ASSIGN_OR_RETURN(const std::string wanted, WantedChain({file, container, offload, plan}));

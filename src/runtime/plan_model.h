@@ -42,8 +42,9 @@ struct PlannedModel {
 bool ChoosesByGroups(const ModelConfig& config);
 
 // For opening, what the plan takes counts in the plans to come, while the share that it is given
-// lives; a look takes nothing.
-enum class PlanFor { kLook, kOpening };
+// lives; a look takes nothing. A replacement is a look at what could be opened once all that is
+// open now is closed.
+enum class PlanFor { kLook, kReplacement, kOpening };
 Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& options,
                                PlanFor use = PlanFor::kLook);
 

@@ -42,6 +42,21 @@ TEST(PlanModelTest, OnlyWhatIsOpenedCountsInThePlansToCome) {
   EXPECT_GE(beside.plan.memory.program, opening.plan.memory.total());
 }
 
+TEST(PlanModelTest, AReplacementMayHaveTheMemoryOfWhatIsOpen) {
+  EngineOptions options{.context = 128};
+  const Bytes alone = PlanModel(kPlannedModel, options).value().plan.memory.total();
+  options.memory = alone + 8_MiB;
+  const PlannedModel opening = PlanModel(kPlannedModel, options, PlanFor::kOpening).value();
+  ASSERT_TRUE(opening.plan.memory.all_resident);
+  const Result<PlannedModel> beside = PlanModel(kPlannedModel, options);
+  EXPECT_TRUE(!beside.ok() || !beside->plan.memory.all_resident);
+  const PlannedModel instead = PlanModel(kPlannedModel, options, PlanFor::kReplacement).value();
+  EXPECT_TRUE(instead.plan.memory.all_resident);
+  EXPECT_EQ(instead.planned.size(), Bytes());
+  EXPECT_EQ(PlanModel(kPlannedModel, {.memory = 1_MiB}, PlanFor::kReplacement).status().code(),
+            Code::kResourceExhausted);
+}
+
 TEST(PlanModelTest, StaysWholeWhenItIsMoved) {
   EngineOptions options{.context = 128, .memory = 4_GiB};
   options.offload.slots = 40;

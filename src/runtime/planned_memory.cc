@@ -24,6 +24,12 @@ Result<PlannedMemory::Share> PlannedMemory::Add(
   return Share(this, size);
 }
 
+Status PlannedMemory::Look(const std::function<Bytes()>& held,
+                           const std::function<Result<Bytes>(Bytes taken)>& plan) {
+  const MutexLock lock(mu_);
+  return plan(shares_ == 0 ? held() : before_).status();
+}
+
 void PlannedMemory::GiveBack(Bytes size) {
   const MutexLock lock(mu_);
   planned_ = planned_ - size;

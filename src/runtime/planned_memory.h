@@ -47,6 +47,11 @@ class PlannedMemory {
   Result<Share> Add(const std::function<Bytes()>& held,
                     const std::function<Result<Bytes>(Bytes taken)>& plan);
 
+  // Makes a plan for the time after every share of now has been given back, and counts nothing: it
+  // is told what the process held before the first of them was taken.
+  Status Look(const std::function<Bytes()>& held,
+              const std::function<Result<Bytes>(Bytes taken)>& plan);
+
  private:
   void GiveBack(Bytes size);
 

@@ -47,6 +47,29 @@ TEST_F(PlannedMemoryTest, AClosedPlanIsNotCounted) {
   EXPECT_EQ(taken_, 20_MiB);
 }
 
+TEST_F(PlannedMemoryTest, ALookAtWhatFollowsCountsNoPlanOfNow) {
+  const auto look = [&](Bytes held) {
+    return memory_.Look([held] { return held; },
+                        [&](Bytes taken) -> Result<Bytes> {
+                          taken_ = taken;
+                          return taken + 500_MiB;
+                        });
+  };
+  {
+    const auto first = Add(10_MiB, 100_MiB);
+    EXPECT_TRUE(look(90_MiB).ok());
+    EXPECT_EQ(taken_, 10_MiB);
+    Add(90_MiB, 1_MiB);
+    EXPECT_EQ(taken_, 110_MiB);  // the look has taken nothing
+  }
+  EXPECT_TRUE(look(20_MiB).ok());
+  EXPECT_EQ(taken_, 20_MiB);
+  EXPECT_EQ(
+      memory_.Look([] { return 1_MiB; }, [](Bytes) -> Result<Bytes> { return DataLoss("no"); })
+          .code(),
+      Code::kDataLoss);
+}
+
 TEST_F(PlannedMemoryTest, APlanThatFailsTakesNothing) {
   const auto refused =
       memory_.Add([] { return 1_MiB; }, [](Bytes) -> Result<Bytes> { return DataLoss("no"); });

@@ -34,6 +34,7 @@ std::size_t PrefixCache::Extend(KvSequence& sequence, TokenIds tokens, bool take
         sequence.Take(std::move(step.node->page), known);
         std::erase_if(*nodes, [&](const auto& node) { return node.get() == step.node; });
         --pages_;
+        ++changes_;
         ++counters_.taken;
       }
     }
@@ -56,11 +57,11 @@ void PrefixCache::Keep(KvSequence& sequence, TokenIds tokens, Keeping which) {
           Node{.tokens = {held.begin(), held.end()}, .page = sequence.Page(first / page)}));
       step.node = nodes->back().get();
       ++pages_;
-      ++counters_.kept;
+      ++changes_;
     } else if (step.node->tokens.size() < held.size()) {  // the same text, which has gone on
       step.node->tokens.assign(held.begin(), held.end());
       step.node->page = sequence.Page(first / page);
-      ++counters_.kept;
+      ++changes_;
     }
     step.node->used = clock_;
     nodes = &step.node->next;
@@ -86,6 +87,7 @@ std::size_t PrefixCache::GiveUp(std::size_t pages) {
     if (oldest.nodes == nullptr) return given;
     oldest.nodes->erase(oldest.nodes->begin() + static_cast<std::ptrdiff_t>(oldest.at));
     --pages_;
+    ++changes_;
     ++counters_.given_up;
   }
   return pages;
@@ -97,6 +99,32 @@ std::size_t PrefixCache::IdleIn(const Nodes& nodes) {
     idle += IdleIn(node->next) + (node->page.shared() ? 0 : 1);
   }
   return idle;
+}
+
+void PrefixCache::AddAll(const Nodes& nodes, std::size_t behind, std::vector<Kept>& all) {
+  for (const std::unique_ptr<Node>& node : nodes) {
+    const std::size_t at = all.size();
+    all.push_back(
+        {.behind = behind, .tokens = node->tokens, .page = &node->page, .used = node->used});
+    AddAll(node->next, at, all);
+  }
+}
+
+std::vector<PrefixCache::Kept> PrefixCache::All() const {
+  std::vector<Kept> all;
+  AddAll(roots_, Kept::kNone, all);
+  return all;
+}
+
+void PrefixCache::Filling::Put(std::size_t behind, TokenIds tokens, KvPage page,
+                               std::uint64_t used) {
+  Nodes& nodes = behind == Kept::kNone ? cache_.roots_ : put_.at(behind)->next;
+  nodes.push_back(std::make_unique<Node>(
+      Node{.tokens = {tokens.begin(), tokens.end()}, .page = std::move(page), .used = used}));
+  put_.push_back(nodes.back().get());
+  ++cache_.pages_;
+  ++cache_.changes_;
+  cache_.clock_ = std::max(cache_.clock_, used);
 }
 
 std::size_t PrefixCache::Idle() const { return IdleIn(roots_); }

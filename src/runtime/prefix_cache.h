@@ -19,12 +19,13 @@
 namespace troupe {
 
 struct PrefixCounters {
-  std::uint64_t kept = 0;      // pages that came into the tree
-  std::uint64_t taken = 0;     // of these, by sequences that went on in them
-  std::uint64_t given_up = 0;  // of these, because the pool ran short
+  std::uint64_t taken = 0;     // pages, by sequences that went on in them
+  std::uint64_t given_up = 0;  // pages, because the pool ran short
 };
 
 class PrefixCache {
+  struct Node;
+
  public:
   // The pool must outlive it.
   explicit PrefixCache(KvPool& pool) : pool_(&pool) {}
@@ -51,7 +52,29 @@ class PrefixCache {
   std::size_t GiveUp(std::size_t pages);
   std::size_t Idle() const;  // pages that no sequence has
 
+  // What it keeps, for who writes it down: pages of beginnings come before those behind them.
+  struct Kept {
+    static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+    std::size_t behind;  // which of them it goes on behind; kNone: it begins a text
+    TokenIds tokens;
+    const KvPage* page;
+    std::uint64_t used;  // the more, the later
+  };
+  std::vector<Kept> All() const;
+  // Puts such pages into an empty cache, in that order.
+  class Filling {
+   public:
+    explicit Filling(PrefixCache& cache) : cache_(cache) {}
+    void Put(std::size_t behind, TokenIds tokens, KvPage page, std::uint64_t used);
+
+   private:
+    PrefixCache& cache_;
+    std::vector<Node*> put_;
+  };
+
   std::size_t pages() const { return pages_; }
+  // Grows whenever All would tell of other tokens or pages; not when they are only used.
+  std::uint64_t changes() const { return changes_; }
   const PrefixCounters& counters() const { return counters_; }
 
  private:
@@ -76,11 +99,13 @@ class PrefixCache {
   };
   static void FindOldest(Nodes& nodes, Place& oldest);
   static std::size_t IdleIn(const Nodes& nodes);
+  static void AddAll(const Nodes& nodes, std::size_t behind, std::vector<Kept>& all);
 
   KvPool* pool_;
   Nodes roots_;
   std::uint64_t clock_ = 0;
   std::size_t pages_ = 0;
+  std::uint64_t changes_ = 0;
   PrefixCounters counters_;
 };
 

@@ -174,6 +174,22 @@ TEST_F(PrefixCacheTest, WhatWasNotUsedForLongestMakesRoomFirstAndEndsBeforeBegin
   EXPECT_EQ(cache_.counters().given_up, 3u);
 }
 
+TEST_F(PrefixCacheTest, ChangesAreCountedAndUsesAreNot) {
+  EXPECT_EQ(cache_.changes(), 0u);
+  Leave(Counting(kPage + 40));
+  const std::uint64_t kept = cache_.changes();
+  EXPECT_GT(kept, 0u);
+  EXPECT_EQ(Found(Counting(kPage + 40)), kPage + 40);
+  Leave(Counting(kPage + 40));
+  Leave(Counting(kPage + 10));  // the beginning of what it has
+  EXPECT_EQ(cache_.changes(), kept);
+  Leave(Counting(kPage + 50));
+  const std::uint64_t longer = cache_.changes();
+  EXPECT_GT(longer, kept);
+  EXPECT_EQ(cache_.GiveUp(1), 1u);
+  EXPECT_GT(cache_.changes(), longer);
+}
+
 TEST_F(PrefixCacheTest, WhatASequenceHasIsNotGivenUp) {
   Leave(Counting(512));
   KvSequence sequence = pool_->NewSequence();

@@ -8,6 +8,7 @@
 
 #include "expert/pass_facts.h"
 #include "model/batch.h"
+#include "runtime/embedding_sum.h"
 
 namespace troupe {
 
@@ -31,6 +32,7 @@ struct SequenceRows {
   LogitsWanted wanted = LogitsWanted::kLast;
   std::size_t first_wanted = 0;  // with kAll: the first row that on_row sees
   RowVisitor on_row = {};
+  EmbeddingSum* embedding = nullptr;  // is given what the last layer makes of each row
 };
 
 }  // namespace troupe

@@ -1,6 +1,7 @@
 #include "runtime/session.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace troupe {
 
@@ -47,6 +48,27 @@ std::size_t Session::TakeFrom(PrefixCache& prefixes, TokenIds tokens, LastPage l
   const TokenIds more = tokens.subspan(tokens_.size(), taken);
   tokens_.insert(tokens_.end(), more.begin(), more.end());
   return taken;
+}
+
+bool Session::SameTile(std::size_t first, std::span<const std::byte> page) const {
+  constexpr std::size_t kTile = KvLayout::kTile;
+  TROUPE_CHECK(first % engine_->kv().page_positions() == 0);
+  TROUPE_CHECK(cache_.length() >= first + kTile && page.size() == engine_->kv().page_bytes());
+  const KvLayout& layout = cache_.layout();
+  const LayerRange layers = engine_->kv().layers();
+  for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
+    const std::byte* const mine = cache_.PageOf(layer, first);
+    const std::byte* const theirs =
+        page.data() + (layer - layers.first) * engine_->kv().layer_bytes();
+    const auto same = [&](std::size_t offset, std::size_t bytes) {
+      return std::memcmp(mine + offset, theirs + offset, bytes) == 0;
+    };
+    for (std::uint32_t head = 0; head < layout.kv_heads; ++head) {
+      if (!same(layout.KeyTileOffset(head, 0), layout.KeyTileBytes())) return false;
+      if (!same(layout.ValueRowOffset(head, 0), kTile * layout.ValueRowBytes())) return false;
+    }
+  }
+  return true;
 }
 
 Status Session::CheckRoom(std::size_t tokens) const {

@@ -40,6 +40,10 @@ class Session {
     prefixes.Keep(cache_, tokens_, which);
   }
 
+  // Whether a page of the engine's KvPool holds the same bytes as the sequence does for the
+  // KvLayout::kTile tokens from `first` on, with which a page begins. REQUIRES: it has them.
+  bool SameTile(std::size_t first, std::span<const std::byte> page) const;
+
   // Appends tokens that were generated; afterwards logits() is of the last one. Fails, with the
   // sequence as it was, if they do not fit into the context.
   Status Feed(TokenIds tokens);

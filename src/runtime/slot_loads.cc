@@ -48,7 +48,25 @@ AnswerCosts SlotLoads::CostsFor(std::uint32_t layer) const {
   if (low_.store != nullptr) costs.low = SourceBytes(layer, ExpertCopy::kLow);
   if (layer < costs_.local.size()) costs.local = costs_.local[layer];
   costs.medium.queued = loader_->AheadOfDemand();
+  AddPeers(layer, costs);
   return costs;
+}
+
+// With peers the medium is as fast as it was since the beginning, whatever a probe has said: others
+// may use the disk, too, and without any figure nothing would be weighed and nobody asked.
+void SlotLoads::AddPeers(std::uint32_t layer, AnswerCosts& costs) const {
+  costs.places = peers_->Places();
+  if (costs.places.empty()) return;
+  holders_.clear();
+  for (std::uint32_t expert = 0; expert < experts_; ++expert) {
+    holders_.push_back(peers_->HoldersOf({layer, expert}));
+  }
+  costs.holders = holders_;
+  const LoaderStats& stats = loader_->stats();
+  constexpr std::uint64_t kEnough = 8;
+  if (stats.loads < kEnough || stats.busy_seconds <= 0) return;
+  costs.medium.latency_seconds = 0;  // within the speed
+  costs.medium.bytes_per_second = static_cast<double>(stats.bytes_read) / stats.busy_seconds;
 }
 
 Mlp SlotLoads::WeightsIn(std::uint32_t slot, std::uint32_t layer, ExpertCopy copy) const {

@@ -9,6 +9,7 @@
 #include "expert/flow/load_port.h"
 #include "io/aligned_buffer.h"
 #include "model/expert_layout.h"
+#include "runtime/expert_peers.h"
 #include "store/expert_loader.h"
 
 namespace troupe {
@@ -39,6 +40,12 @@ class SlotLoads final : public LoadPort {
   Bytes BytesLeft(ExpertId id) const override { return loader_->BytesLeft(id); }
   bool idle() const override { return loader_->under_way() == 0; }
 
+  // From now on its costs name them, for layers of `experts`. They must outlive it.
+  void set_peers(ExpertPeers& peers, std::uint32_t experts) {
+    peers_ = &peers;
+    experts_ = experts;
+  }
+
   // An expert that lies in a slot.
   Mlp WeightsIn(std::uint32_t slot, std::uint32_t layer, ExpertCopy copy) const;
   Bytes SourceBytes(std::uint32_t layer, ExpertCopy copy) const;
@@ -63,7 +70,14 @@ class SlotLoads final : public LoadPort {
   ExpertLayouts layouts_;
   std::unique_ptr<ExpertStore> store_;
   LowExperts low_;
+  // Of the layer that asks, as far as peers can be asked at all.
+  void AddPeers(std::uint32_t layer, AnswerCosts& costs) const;
+
   MeasuredCosts costs_;
+  NoPeers nobody_;
+  ExpertPeers* peers_ = &nobody_;
+  std::uint32_t experts_ = 0;                                    // of a layer
+  mutable std::vector<std::span<const std::uint32_t>> holders_;  // by expert, of AddPeers
   AlignedBuffer slots_;
   std::size_t slot_bytes_ = 0;
   std::unique_ptr<ExpertLoader> loader_;

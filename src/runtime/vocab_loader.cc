@@ -84,7 +84,10 @@ Status ReadIds(const Metadata& metadata, Vocab& vocab) {
                 {"tokenizer.ggml.eos_token_id", usual(2), vocab.eos},
                 {"tokenizer.ggml.eot_token_id", std::nullopt, vocab.eot},
                 {"tokenizer.ggml.eom_token_id", std::nullopt, vocab.eom},
-                {"tokenizer.ggml.padding_token_id", std::nullopt, vocab.pad}};
+                {"tokenizer.ggml.padding_token_id", std::nullopt, vocab.pad},
+                {"tokenizer.ggml.fim_pre_token_id", std::nullopt, vocab.fill_before},
+                {"tokenizer.ggml.fim_suf_token_id", std::nullopt, vocab.fill_after},
+                {"tokenizer.ggml.fim_mid_token_id", std::nullopt, vocab.fill_middle}};
   for (const auto& field : fields) {
     TROUPE_RETURN_IF_ERROR(ReadId(metadata, field.key, field.fallback, vocab, field.id));
   }

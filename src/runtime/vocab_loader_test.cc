@@ -48,6 +48,18 @@ TEST(VocabLoader, ReadsTypesAndTakesUndefinedForNormal) {
   EXPECT_EQ(vocab.TypeOf(3), TokenType::kNormal);
 }
 
+TEST(VocabLoader, ReadsTheMarksAroundAGap) {
+  Metadata metadata = Minimal("gpt2");
+  EXPECT_EQ(LoadVocab(metadata).value().fill_before, std::nullopt);
+  metadata.Set("tokenizer.ggml.fim_pre_token_id", std::uint32_t{1});
+  metadata.Set("tokenizer.ggml.fim_suf_token_id", std::uint32_t{2});
+  metadata.Set("tokenizer.ggml.fim_mid_token_id", std::uint32_t{3});
+  const Vocab vocab = LoadVocab(metadata).value();
+  EXPECT_EQ(vocab.fill_before, 1);
+  EXPECT_EQ(vocab.fill_after, 2);
+  EXPECT_EQ(vocab.fill_middle, 3);
+}
+
 TEST(VocabLoader, ErrorsNameTheKeyAndWhatItMayBe) {
   const auto message = [](std::string_view key, Value value) {
     Metadata metadata = Minimal("llama");

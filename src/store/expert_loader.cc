@@ -309,6 +309,15 @@ void ExpertLoader::Poll() {
   SubmitPieces();
 }
 
+void ExpertLoader::WaitFor(Nanos longest) {
+  Poll();
+  if (!ended_.empty()) return;
+  Collect(longest);
+  SubmitPieces();
+  FinishLoads();
+  SubmitPieces();
+}
+
 void ExpertLoader::Wait() {
   TROUPE_CHECK(!loads_.empty() || !ended_.empty());
   Poll();

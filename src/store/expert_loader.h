@@ -79,6 +79,8 @@ class ExpertLoader {
   void Poll();
   // The same, until at least one load has ended. Something must be under way.
   void Wait();
+  // The same, but no longer than that.
+  void WaitFor(Nanos longest);
   // Loads that ended since the last call, in the order of their ends.
   std::vector<LoadEnd> TakeEnded();
 

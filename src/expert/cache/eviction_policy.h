@@ -13,22 +13,11 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "expert/expert_grid.h"
 #include "expert/expert_id.h"
 #include "expert/layer_choices.h"
 
 namespace troupe {
-
-// The size of a model's table of experts; layers without any are counted.
-struct ExpertGrid {
-  std::uint32_t layers = 0;
-  std::uint32_t experts = 0;  // a layer
-
-  std::size_t Count() const { return std::size_t{layers} * experts; }
-  std::size_t Index(ExpertId id) const {
-    TROUPE_DCHECK(id.layer < layers && id.expert < experts);
-    return std::size_t{id.layer} * experts + id.expert;
-  }
-};
 
 class EvictionPolicy {
  public:

@@ -103,6 +103,12 @@ class ExpertCache {
 
   [[nodiscard]] Pin PinResident(ExpertId id);
 
+  // In place of those that it has had: one for each layer, where it has quotas at all.
+  void set_quotas(std::vector<std::uint32_t> quotas) {
+    TROUPE_CHECK(quotas.size() == shape_.quotas.size());
+    shape_.quotas = std::move(quotas);
+  }
+
   const CacheShape& shape() const { return shape_; }
   const EvictionPolicy& policy() const { return *policy_; }
   const CacheStats& stats() const { return stats_; }

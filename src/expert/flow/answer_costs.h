@@ -22,8 +22,10 @@ struct AnswerCosts {
   Bytes full;  // of an expert, to read
   Bytes low;   // of its low copy; none: there are no such copies
   MediumState medium;
-  LocalWork local;                // without what the layer's residents take
-  std::span<const Place> places;  // each of which could compute any of the layer's experts
+  LocalWork local;  // without what the layer's residents take
+  std::span<const Place> places;
+  // By expert of the layer, which of the places could compute it; empty: each of them any.
+  std::span<const std::span<const std::uint32_t>> holders;
 };
 
 }  // namespace troupe

@@ -13,6 +13,11 @@ constexpr double kAllowedPrice = 1;
 
 }  // namespace
 
+std::span<const std::uint32_t> MissAnswers::PlacesOf(std::uint32_t expert,
+                                                     const AnswerCosts& costs) const {
+  return costs.holders.empty() ? std::span(every_place_) : costs.holders[expert];
+}
+
 Miss MissAnswers::FactsOf(const WaitingMiss& miss, const AnswerCosts& costs) const {
   Miss facts{.expert = miss.event.id.expert,
              .rows = miss.event.tokens,
@@ -22,11 +27,11 @@ Miss MissAnswers::FactsOf(const WaitingMiss& miss, const AnswerCosts& costs) con
     facts.full = miss.left;
     if (!rules_.repeatable) {
       facts.loading = miss.left;
-      facts.places = every_place_;
+      facts.places = PlacesOf(facts.expert, costs);
     }
     return facts;
   }
-  facts.places = every_place_;
+  facts.places = PlacesOf(facts.expert, costs);
   if (miss.least != ExpertCopy::kLow) return facts;
   if (low_as_asked_) {
     facts.full = costs.low;
@@ -75,6 +80,7 @@ void MissAnswers::Obey(OpenDemand& demand, const MissPlan& plan) {
     Count(miss.event.answer);
     if (miss.event.answer == MissAnswer::kElsewhere) {
       demand.elsewhere.push_back({.expert = decision.expert, .place = decision.place});
+      demand.sent.push_back(std::move(miss));
       continue;
     }
     sorted_.push_back(std::move(miss));
@@ -83,6 +89,20 @@ void MissAnswers::Obey(OpenDemand& demand, const MissPlan& plan) {
   for (const WaitingMiss& miss : demand.waiting) {
     if (!miss.event.joined) demand.unplaced.push_back(miss.event.id);
   }
+}
+
+void MissAnswers::TakeBack(OpenDemand& demand, std::uint32_t expert) {
+  const auto found = std::ranges::find(demand.elsewhere, expert, &AnsweredElsewhere::expert);
+  TROUPE_CHECK(found != demand.elsewhere.end());
+  const auto sent = demand.sent.begin() + (found - demand.elsewhere.begin());
+  sent->event.answer = MissAnswer::kLoad;
+  sent->load = sent->least;
+  --decided_.elsewhere;
+  Count(sent->event.answer);
+  demand.unplaced.push_back(sent->event.id);
+  demand.waiting.push_back(std::move(*sent));
+  demand.sent.erase(sent);
+  demand.elsewhere.erase(found);
 }
 
 void MissAnswers::Count(MissAnswer answer) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "expert/flow/answer_costs.h"
@@ -28,10 +29,14 @@ class MissAnswers {
   // come of the load that it joined.
   void Decide(OpenDemand& demand, AnswerCosts costs);
 
+  // What was to be computed elsewhere is loaded after all: it waits behind all others.
+  void TakeBack(OpenDemand& demand, std::uint32_t expert);
+
   const AnswerUse& decided() const { return decided_; }
 
  private:
   Miss FactsOf(const WaitingMiss& miss, const AnswerCosts& costs) const;
+  std::span<const std::uint32_t> PlacesOf(std::uint32_t expert, const AnswerCosts& costs) const;
   void Obey(OpenDemand& demand, const MissPlan& plan);
   void Count(MissAnswer answer);
 

@@ -139,7 +139,7 @@ DemandId MissFlow::Ask(std::uint32_t layer, std::span<const ExpertDemand> demand
   // A low copy that is not enough gives up its slot at once, so nobody may keep it there.
   if (of_pass && options_.routing.low_copies) prefetch_->Release(layer);
   AnswerCosts costs = port_.CostsFor(layer);
-  if (!of_pass) costs.places = {};  // a peer asks here because it was decided to
+  if (!of_pass) costs.places = {}, costs.holders = {};  // who asks here has decided so
   for (std::size_t i = 0; i < demands.size(); ++i) {
     const bool resident = AskOne(demand, demands[i], least[i], now);
     if (resident) costs.local.busy_seconds += costs.local.SecondsFor(demands[i].tokens);

@@ -77,6 +77,8 @@ class MissFlow {
   std::span<const ExpertId> Unplaced(DemandId id) const { return At(id).unplaced; }
   // Those that the port's places compute: whoever asked has them do so. They are never given.
   std::span<const AnsweredElsewhere> Elsewhere(DemandId id) const { return At(id).elsewhere; }
+  // One of them will not be computed there: it is loaded after all, and given.
+  void TakeBack(DemandId id, std::uint32_t expert) { answers_.TakeBack(At(id), expert); }
 
   std::uint32_t forecast_layers() const { return prefetch_->forecast_layers(); }
   void OnGateScores(std::uint32_t layer, const GateScores& said) {
@@ -102,6 +104,10 @@ class MissFlow {
   bool IsDone(DemandId id) const { return At(id).IsDone(); }
   // Nothing is waited for any more. Loads go on, for whoever wants them later.
   void Close(DemandId id);
+
+  // Keeps a resident where it is for as long as the pin lives.
+  [[nodiscard]] ExpertCache::Pin Hold(ExpertId id) { return cache_.PinResident(id); }
+  void set_quotas(std::vector<std::uint32_t> quotas) { cache_.set_quotas(std::move(quotas)); }
 
   // Time passed in which there was nothing to compute.
   void OnStalled(Nanos time) { stall_ += time; }

@@ -58,7 +58,7 @@ class Model {
 
   void Step() {
     loads_.set_cancel_says(static_cast<CallOff>(rng_.Below(3)));
-    switch (rng_.Below(8)) {
+    switch (rng_.Below(9)) {
       case 0:
         if (demands_.size() < 3) Ask();
         break;
@@ -74,6 +74,9 @@ class Model {
         break;
       case 5:
         if (last_layer_ + 1 < kRandomGrid.layers) flow_.OnForecast(last_layer_ + 1, 1, {});
+        break;
+      case 6:
+        if (!demands_.empty()) TakeBack(Any());
         break;
       default:
         if (!demands_.empty()) Drive(Any());
@@ -102,7 +105,8 @@ class Model {
   struct Promise {
     std::uint32_t layer = 0;
     std::set<std::uint32_t> owed;
-    bool full = false;  // low copies are not allowed
+    std::set<std::uint32_t> sent = {};  // elsewhere
+    bool full = false;                  // low copies are not allowed
   };
 
   DemandId Any() {
@@ -134,6 +138,7 @@ class Model {
     for (const AnsweredElsewhere& elsewhere : flow_.Elsewhere(id)) {
       ASSERT_TRUE(own && !places_.empty());
       ASSERT_EQ(promise.owed.erase(elsewhere.expert), 1u);
+      promise.sent.insert(elsewhere.expert);
     }
     demands_[id] = std::move(promise);
     own_[id] = own;
@@ -146,6 +151,16 @@ class Model {
     const LoadEnd end = loads_.End(id, fails ? DataLoss("torn") : OkStatus());
     if (fails && end.status.code() == Code::kDataLoss) failed_.insert(id);
     flow_.OnLoadsEnded({&end, 1}, ++now_);
+  }
+
+  // One that was to come from elsewhere does not.
+  void TakeBack(DemandId id) {
+    Promise& promise = demands_.at(id);
+    if (promise.sent.empty()) return;
+    const std::uint32_t expert = *promise.sent.begin();
+    promise.sent.erase(expert);
+    promise.owed.insert(expert);
+    flow_.TakeBack(id, expert);
   }
 
   void Close(DemandId id) {

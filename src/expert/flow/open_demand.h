@@ -45,6 +45,7 @@ struct OpenDemand {
   std::vector<WaitingMiss> waiting;
   std::vector<ExpertId> unplaced;  // of them without a slot
   std::vector<AnsweredElsewhere> elsewhere;
+  std::vector<WaitingMiss> sent;  // the same ones, in the same order
   HandOut hand_out;
   std::vector<MissEvent> given_misses;  // among those given last
   Status error;
@@ -62,6 +63,7 @@ struct OpenDemand {
     waiting.clear();
     unplaced.clear();
     elsewhere.clear();
+    sent.clear();
     hand_out.Forget();
     given_misses.clear();
     error = OkStatus();

@@ -1,0 +1,150 @@
+#include "cluster/calls/call_flow.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "base/check.h"
+
+namespace troupe {
+
+void CallFlow::Ask(std::span<const AskedExpert> experts, std::span<const Place> peers) {
+  TROUPE_CHECK(waiting_.empty() && to_send_.empty() && to_load_.empty());
+  peers_.assign(peers.begin(), peers.end());
+  for (const AskedExpert& asked : experts) {
+    TROUPE_CHECK(!asked.holders.empty());
+    waiting_.push_back({.expert = asked.expert,
+                        .rows = asked.rows,
+                        .holders = {asked.holders.begin(), asked.holders.end()},
+                        .calls = {}});
+    ++counters_.experts;
+    AskNext(waiting_.size() - 1, /*is_hedge=*/false);
+  }
+}
+
+// Calls that were not taken yet gather the experts of one peer.
+CallToSend& CallFlow::CallTo(PeerIndex peer, bool is_hedge) {
+  for (CallToSend& call : to_send_) {
+    if (call.peer == peer && call.is_hedge == is_hedge) return call;
+  }
+  to_send_.push_back({.call = ++last_call_, .peer = peer, .is_hedge = is_hedge, .experts = {}});
+  ++(is_hedge ? counters_.hedges : counters_.calls);
+  return to_send_.back();
+}
+
+void CallFlow::AskNext(std::size_t waiting, bool is_hedge) {
+  Waiting& one = waiting_[waiting];
+  CallToSend& call = CallTo(one.holders.front(), is_hedge);
+  one.holders.erase(one.holders.begin());
+  call.experts.push_back(one.expert);
+  one.calls.push_back({.id = call.call, .peer = call.peer});
+  one.late_at = kNever;
+}
+
+Nanos CallFlow::AllowedFor(const CallToSend& call) const {
+  constexpr double kLongest = 3600e9;
+  TROUPE_CHECK(call.peer < peers_.size());
+  const Place& peer = peers_[call.peer];
+  double seconds = peer.queued_seconds + peer.latency_seconds;
+  for (const Waiting& one : waiting_) {
+    if (!one.calls.empty() && one.calls.back().id == call.call) {
+      seconds += peer.SecondsFor(one.rows);
+    }
+  }
+  const double allowed = std::min(seconds * rules_.late_after * 1e9, kLongest);
+  return std::max(rules_.least, Nanos{std::llround(allowed)});
+}
+
+std::vector<CallToSend> CallFlow::TakeCalls(Nanos now) {
+  for (const CallToSend& call : to_send_) {
+    const Nanos late_at = now + AllowedFor(call);
+    for (Waiting& one : waiting_) {
+      if (!one.calls.empty() && one.calls.back().id == call.call) one.late_at = late_at;
+    }
+  }
+  return std::exchange(to_send_, {});
+}
+
+std::vector<std::uint32_t> CallFlow::TakeToLoad() { return std::exchange(to_load_, {}); }
+
+bool CallFlow::OnAnswered(PeerCallId call, std::uint32_t expert) {
+  const auto found = std::ranges::find_if(waiting_, [&](const Waiting& one) {
+    return one.expert == expert &&
+           std::ranges::find(one.calls, call, &OpenCall::id) != one.calls.end();
+  });
+  if (found == waiting_.end()) {
+    ++counters_.unused;
+    return false;
+  }
+  waiting_.erase(found);
+  ++counters_.answered;
+  return true;
+}
+
+void CallFlow::ToDisk(std::size_t waiting) {
+  to_load_.push_back(waiting_[waiting].expert);
+  ++counters_.to_disk;
+  waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(waiting));
+}
+
+// Who waits for nobody else is asked of the next holder, or loaded.
+bool CallFlow::DropCall(PeerCallId call) {
+  bool any = false;
+  for (std::size_t i = waiting_.size(); i-- > 0;) {
+    Waiting& one = waiting_[i];
+    const auto is_it = [call](const OpenCall& open) { return open.id == call; };
+    if (std::erase_if(one.calls, is_it) == 0) continue;
+    any = true;
+    if (!one.calls.empty()) continue;
+    if (one.holders.empty()) {
+      ToDisk(i);
+    } else {
+      AskNext(i, /*is_hedge=*/false);
+    }
+  }
+  return any;
+}
+
+void CallFlow::OnRefused(PeerCallId call) {
+  if (DropCall(call)) ++counters_.refused;
+}
+
+void CallFlow::OnLost(PeerIndex peer) {
+  std::erase_if(to_send_, [peer](const CallToSend& call) { return call.peer == peer; });
+  std::set<PeerCallId> lost;
+  for (Waiting& one : waiting_) {
+    std::erase(one.holders, peer);
+    for (const OpenCall& open : one.calls) {
+      if (open.peer == peer) lost.insert(open.id);
+    }
+  }
+  for (const PeerCallId call : lost) DropCall(call);
+  counters_.lost += lost.size();
+}
+
+void CallFlow::OnTime(Nanos now) {
+  for (std::size_t i = waiting_.size(); i-- > 0;) {
+    if (waiting_[i].late_at > now) continue;
+    if (waiting_[i].holders.empty()) {
+      ToDisk(i);
+    } else {
+      AskNext(i, /*is_hedge=*/true);
+    }
+  }
+}
+
+void CallFlow::Forget() {
+  waiting_.clear();
+  to_send_.clear();
+  to_load_.clear();
+}
+
+std::optional<Nanos> CallFlow::NextTime() const {
+  if (waiting_.empty()) return std::nullopt;
+  const Nanos next = std::ranges::min(waiting_, {}, &Waiting::late_at).late_at;
+  if (next == kNever) return std::nullopt;
+  return next;
+}
+
+}  // namespace troupe

@@ -1,0 +1,114 @@
+// Whom the misses of a pass are asked of, and what happens when an answer is late, refused or will
+// never come: the next holder is asked too, and then the disk. Whatever comes first is taken; all
+// answers are the same bytes.
+//
+// Pure: time comes in as an argument, what is to be sent or loaded goes out as values. Whoever
+// drives it sends the calls, tells of answers and losses, and comes back at NextTime().
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "expert/flow/miss_plan.h"
+
+namespace troupe {
+
+using PeerCallId = std::uint64_t;
+using PeerIndex = std::uint32_t;
+
+struct CallRules {
+  // An answer is late after this many times the time that was expected, and not before `least`.
+  double late_after = 2;
+  Nanos least = 2'000'000;
+};
+
+// An expert that a layer misses, and who may compute it, first choice first; at least one.
+struct AskedExpert {
+  std::uint32_t expert = 0;
+  std::uint32_t rows = 0;
+  std::span<const PeerIndex> holders;
+};
+
+// One message to one peer.
+struct CallToSend {
+  PeerCallId call = 0;
+  PeerIndex peer = 0;
+  bool is_hedge = false;
+  std::vector<std::uint32_t> experts;
+
+  bool operator==(const CallToSend&) const = default;
+};
+
+struct CallCounters {
+  std::uint64_t calls = 0, hedges = 0;
+  std::uint64_t experts = 0;   // asked for, each once however many are asked
+  std::uint64_t answered = 0;  // of them by a peer
+  std::uint64_t to_disk = 0;   // of them by the disk in the end
+  std::uint64_t unused = 0;  // answers that came after another one, or when nobody waited any more
+  std::uint64_t refused = 0, lost = 0;  // calls
+
+  bool operator==(const CallCounters&) const = default;
+};
+
+class CallFlow {
+ public:
+  explicit CallFlow(CallRules rules = {}) : rules_(rules) {}
+
+  // A layer asks. `peers` says what each costs, by its index. Nothing else may wait.
+  void Ask(std::span<const AskedExpert> experts, std::span<const Place> peers);
+
+  // One expert of a call was answered. Whether that is the first answer: then it is to be used.
+  bool OnAnswered(PeerCallId call, std::uint32_t expert);
+  // The peer will not answer what it has not answered yet.
+  void OnRefused(PeerCallId call);
+  void OnLost(PeerIndex peer);
+  // Sees who is late.
+  void OnTime(Nanos now);
+  // The pass wants nothing any more. What still comes is not used.
+  void Forget();
+
+  // To be sent now, and to be loaded from the disk: each is told once.
+  std::vector<CallToSend> TakeCalls(Nanos now);
+  std::vector<std::uint32_t> TakeToLoad();
+
+  // Experts that a peer may still answer.
+  std::size_t waiting() const { return waiting_.size(); }
+  // When OnTime has something to do; none if nobody can become late.
+  std::optional<Nanos> NextTime() const;
+  const CallCounters& counters() const { return counters_; }
+
+ private:
+  struct OpenCall {
+    PeerCallId id = 0;
+    PeerIndex peer = 0;
+  };
+  static constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
+  struct Waiting {
+    std::uint32_t expert = 0;
+    std::uint32_t rows = 0;
+    std::vector<PeerIndex> holders;  // not asked yet, next one first
+    std::vector<OpenCall> calls;     // that may still answer it
+    Nanos late_at = kNever;
+  };
+
+  void AskNext(std::size_t waiting, bool is_hedge);
+  // Whether anything waited for it.
+  bool DropCall(PeerCallId call);
+  void ToDisk(std::size_t waiting);
+  Nanos AllowedFor(const CallToSend& call) const;
+  CallToSend& CallTo(PeerIndex peer, bool is_hedge);
+
+  CallRules rules_;
+  std::vector<Waiting> waiting_;
+  std::vector<Place> peers_;  // as they were when the layer asked
+  std::vector<CallToSend> to_send_;
+  std::vector<std::uint32_t> to_load_;
+  PeerCallId last_call_ = 0;
+  CallCounters counters_;
+};
+
+}  // namespace troupe

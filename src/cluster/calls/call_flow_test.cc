@@ -1,0 +1,221 @@
+#include "cluster/calls/call_flow.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+
+#include "testing/test_seed.h"
+
+namespace troupe {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+using Peers = std::vector<PeerIndex>;
+
+constexpr Nanos kMs = 1'000'000;
+
+// Each answers an expert of one row in 10 ms, and each further one in another millisecond.
+std::vector<Place> ThreePeers() {
+  return {3, Place{.name = "peer", .latency_seconds = 9e-3, .expert_seconds = 1e-3}};
+}
+
+struct Asked {
+  std::uint32_t expert;
+  Peers holders;
+};
+
+void Ask(CallFlow& flow, const std::vector<Asked>& asked) {
+  std::vector<AskedExpert> experts;
+  for (const Asked& one : asked) {
+    experts.push_back({.expert = one.expert, .rows = 1, .holders = one.holders});
+  }
+  flow.Ask(experts, ThreePeers());
+}
+
+TEST(CallFlow, SendsOneMessageToEachPeer) {
+  CallFlow flow;
+  Ask(flow, {{4, {0}}, {5, {1}}, {6, {0}}});
+  const auto calls = flow.TakeCalls(0);
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_EQ(calls[0].peer, 0u);
+  EXPECT_THAT(calls[0].experts, ElementsAre(4, 6));
+  EXPECT_EQ(calls[1].peer, 1u);
+  EXPECT_THAT(calls[1].experts, ElementsAre(5));
+  EXPECT_THAT(flow.TakeCalls(0), IsEmpty());
+  EXPECT_EQ(flow.counters().calls, 2u);
+  EXPECT_EQ(flow.counters().experts, 3u);
+}
+
+TEST(CallFlow, AnswersMayComeExpertByExpert) {
+  CallFlow flow;
+  Ask(flow, {{4, {0}}, {6, {0}}});
+  const PeerCallId call = flow.TakeCalls(0)[0].call;
+  EXPECT_TRUE(flow.OnAnswered(call, 6));
+  EXPECT_EQ(flow.waiting(), 1u);
+  EXPECT_TRUE(flow.OnAnswered(call, 4));
+  EXPECT_EQ(flow.waiting(), 0u);
+  EXPECT_FALSE(flow.NextTime());
+}
+
+TEST(CallFlow, ALateAnswerIsAskedOfTheNextHolderAndThenReadFromTheDisk) {
+  CallFlow flow({.late_after = 2, .least = 1 * kMs});
+  Ask(flow, {{4, {0, 2}}});
+  (void)flow.TakeCalls(100 * kMs);
+  ASSERT_EQ(flow.NextTime(), 120 * kMs);  // twice the 10 ms that it should take
+  flow.OnTime(119 * kMs);
+  EXPECT_THAT(flow.TakeCalls(119 * kMs), IsEmpty());
+  flow.OnTime(120 * kMs);
+  const auto hedges = flow.TakeCalls(120 * kMs);
+  ASSERT_EQ(hedges.size(), 1u);
+  EXPECT_EQ(hedges[0].peer, 2u);
+  EXPECT_TRUE(hedges[0].is_hedge);
+  EXPECT_EQ(flow.NextTime(), 140 * kMs);
+  flow.OnTime(140 * kMs);
+  EXPECT_THAT(flow.TakeToLoad(), ElementsAre(4));
+  EXPECT_EQ(flow.waiting(), 0u);
+  EXPECT_EQ(flow.counters().hedges, 1u);
+  EXPECT_EQ(flow.counters().to_disk, 1u);
+}
+
+TEST(CallFlow, TheFirstOfTwoAnswersIsUsedAndTheOtherCounted) {
+  CallFlow flow;
+  Ask(flow, {{4, {0, 1}}});
+  const PeerCallId first = flow.TakeCalls(0)[0].call;
+  flow.OnTime(*flow.NextTime());
+  const PeerCallId hedge = flow.TakeCalls(*flow.NextTime())[0].call;
+  EXPECT_TRUE(flow.OnAnswered(hedge, 4));
+  EXPECT_FALSE(flow.OnAnswered(first, 4));
+  EXPECT_EQ(flow.counters().answered, 1u);
+  EXPECT_EQ(flow.counters().unused, 1u);
+}
+
+TEST(CallFlow, TheFirstPeerMayStillAnswerWhileTheNextIsAsked) {
+  CallFlow flow;
+  Ask(flow, {{4, {0, 1}}});
+  const PeerCallId first = flow.TakeCalls(0)[0].call;
+  flow.OnTime(*flow.NextTime());
+  (void)flow.TakeCalls(0);
+  flow.OnLost(1);
+  EXPECT_THAT(flow.TakeToLoad(), IsEmpty());
+  EXPECT_TRUE(flow.OnAnswered(first, 4));
+}
+
+TEST(CallFlow, ARefusalGoesToTheNextHolderOrToTheDisk) {
+  CallFlow flow;
+  Ask(flow, {{4, {0}}, {5, {0, 1}}});
+  flow.OnRefused(flow.TakeCalls(0)[0].call);
+  EXPECT_THAT(flow.TakeToLoad(), ElementsAre(4));
+  const auto calls = flow.TakeCalls(0);
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0].peer, 1u);
+  EXPECT_FALSE(calls[0].is_hedge);
+  EXPECT_EQ(flow.counters().refused, 1u);
+}
+
+TEST(CallFlow, WhatALostPeerHadIsAskedElsewhereAndItIsAskedNoMore) {
+  CallFlow flow;
+  Ask(flow, {{4, {0, 1}}, {5, {0}}, {6, {1, 0}}});
+  (void)flow.TakeCalls(0);
+  flow.OnLost(0);
+  EXPECT_THAT(flow.TakeToLoad(), ElementsAre(5));
+  const auto calls = flow.TakeCalls(0);
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0].peer, 1u);
+  EXPECT_THAT(calls[0].experts, ElementsAre(4));
+  flow.OnTime(1000 * kMs);  // 6 waits for 1, and 0 is gone
+  EXPECT_THAT(flow.TakeToLoad(), UnorderedElementsAre(4, 6));
+  EXPECT_EQ(flow.counters().lost, 1u);
+}
+
+TEST(CallFlow, APeerLostBeforeItsCallWasSentGetsNone) {
+  CallFlow flow;
+  Ask(flow, {{4, {0}}});
+  flow.OnLost(0);
+  EXPECT_THAT(flow.TakeCalls(0), IsEmpty());
+  EXPECT_THAT(flow.TakeToLoad(), ElementsAre(4));
+}
+
+TEST(CallFlow, NothingIsWaitedForOnceThePassHasGivenUp) {
+  CallFlow flow;
+  Ask(flow, {{4, {0}}});
+  const PeerCallId call = flow.TakeCalls(0)[0].call;
+  flow.Forget();
+  EXPECT_EQ(flow.waiting(), 0u);
+  EXPECT_FALSE(flow.NextTime());
+  EXPECT_FALSE(flow.OnAnswered(call, 4));
+  flow.OnRefused(call);
+  flow.OnLost(0);
+  EXPECT_EQ(flow.counters().refused + flow.counters().lost, 0u);
+  Ask(flow, {{4, {0}}});
+  EXPECT_NE(flow.TakeCalls(0)[0].call, call);  // so that its late answer is not taken for a new one
+}
+
+TEST(CallFlow, MoreExpertsMayTakeLonger) {
+  CallFlow flow({.late_after = 1, .least = 0});
+  Ask(flow, {{1, {0}}, {2, {0}}, {3, {0}}});
+  (void)flow.TakeCalls(0);
+  EXPECT_EQ(flow.NextTime(), 12 * kMs);
+}
+
+// Peers answer, refuse, die or are silent as the seed says. Each expert is answered exactly once or
+// loaded exactly once, whatever happens.
+TEST(CallFlow, EveryExpertIsAnsweredOrLoadedOnceUnderAnyFaults) {
+  std::mt19937_64 random(TestSeed());
+  for (int round = 0; round < 2000; ++round) {
+    SCOPED_TRACE(round);
+    CallFlow flow;
+    Nanos now = 0;
+    std::vector<Asked> asked;
+    for (std::uint32_t expert = 0; expert < 1 + random() % 6; ++expert) {
+      Peers holders = {0, 1, 2};
+      std::ranges::shuffle(holders, random);
+      holders.resize(1 + random() % 3);
+      asked.push_back({expert, holders});
+    }
+    Ask(flow, asked);
+    std::multiset<std::uint32_t> had;
+    std::vector<std::pair<CallToSend, std::set<std::uint32_t>>> open;  // and what it still owes
+    std::set<PeerIndex> gone;
+    for (int step = 0; step < 200 && had.size() < asked.size(); ++step) {
+      for (CallToSend& call : flow.TakeCalls(now)) {
+        ASSERT_FALSE(gone.contains(call.peer)) << "a lost peer is asked";
+        const std::set<std::uint32_t> owes(call.experts.begin(), call.experts.end());
+        open.emplace_back(std::move(call), owes);
+      }
+      for (const std::uint32_t expert : flow.TakeToLoad()) had.insert(expert);
+      if (open.empty()) continue;
+      auto& [call, owes] = open[random() % open.size()];
+      switch (random() % 5) {
+        case 0:
+        case 1:
+          if (owes.empty() || gone.contains(call.peer)) break;
+          if (flow.OnAnswered(call.call, *owes.begin())) had.insert(*owes.begin());
+          owes.erase(owes.begin());
+          break;
+        case 2:
+          if (!gone.contains(call.peer)) flow.OnRefused(call.call);
+          owes.clear();
+          break;
+        case 3:
+          if (random() % 4 == 0 && gone.insert(call.peer).second) flow.OnLost(call.peer);
+          break;
+        case 4:
+          if (const auto next = flow.NextTime()) now = std::max(now, *next);
+          flow.OnTime(now);
+          break;
+      }
+    }
+    EXPECT_EQ(flow.waiting(), 0u);
+    EXPECT_EQ(had.size(), asked.size());
+    for (const Asked& one : asked) EXPECT_EQ(had.count(one.expert), 1u);
+    EXPECT_EQ(flow.counters().answered + flow.counters().to_disk, asked.size());
+  }
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,60 @@
+#include "cluster/calls/fair_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace troupe {
+namespace {
+
+std::string Drain(FairQueue<std::string>& queue) {
+  std::string all;
+  while (const auto next = queue.Next()) all += *next + " ";
+  return all;
+}
+
+TEST(FairQueue, TakesOneOfEachPeerInTurn) {
+  FairQueue<std::string> queue(10);
+  for (const char* call : {"a1", "a2", "a3"}) EXPECT_TRUE(queue.Add(1, call));
+  EXPECT_TRUE(queue.Add(2, "b1"));
+  EXPECT_TRUE(queue.Add(9, "c1"));
+  EXPECT_TRUE(queue.Add(9, "c2"));
+  EXPECT_EQ(queue.size(), 6u);
+  EXPECT_EQ(Drain(queue), "a1 b1 c1 a2 c2 a3 ");
+  EXPECT_EQ(queue.size(), 0u);
+}
+
+TEST(FairQueue, ThePeerWhoseTurnItWasComesLast) {
+  FairQueue<std::string> queue(10);
+  EXPECT_TRUE(queue.Add(5, "a1"));
+  EXPECT_EQ(queue.Next(), "a1");
+  EXPECT_TRUE(queue.Add(5, "a2"));
+  EXPECT_TRUE(queue.Add(3, "b1"));
+  EXPECT_EQ(Drain(queue), "b1 a2 ");
+}
+
+TEST(FairQueue, APeerMayHaveNoMoreWaitingThanFit) {
+  FairQueue<std::string> queue(2);
+  EXPECT_TRUE(queue.Add(1, "a1"));
+  EXPECT_TRUE(queue.Add(1, "a2"));
+  EXPECT_FALSE(queue.Add(1, "a3"));
+  EXPECT_TRUE(queue.Add(2, "b1"));  // that is nobody else's loss
+  EXPECT_EQ(Drain(queue), "a1 b1 a2 ");
+}
+
+TEST(FairQueue, CallsCanBeTakenOutAndPeersForgotten) {
+  FairQueue<std::string> queue(9);
+  for (const char* call : {"a1", "a2", "a1"}) EXPECT_TRUE(queue.Add(1, call));
+  EXPECT_TRUE(queue.Add(2, "b1"));
+  EXPECT_EQ(queue.Drop(1, [](const std::string& call) { return call == "a1"; }), 2u);
+  EXPECT_EQ(queue.Drop(7, [](const std::string&) { return true; }), 0u);
+  EXPECT_EQ(queue.size(), 2u);
+  queue.Forget(1);
+  queue.Forget(8);
+  EXPECT_EQ(queue.size(), 1u);
+  EXPECT_EQ(Drain(queue), "b1 ");
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,47 @@
+// What asking a peer costs, learned from its answers: the way there and back by rows, computing by
+// experts and rows, and waiting for its turn there. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "cluster/calls/running_line.h"
+#include "expert/flow/miss_plan.h"
+
+namespace troupe {
+
+// A call that was answered. What it waited and computed is measured at the peer, all of it here:
+// durations alone, so that clocks need not agree.
+struct CallTimes {
+  std::uint32_t experts = 1;
+  std::uint32_t rows = 1;
+  double seconds = 0;  // from sending to the last of the answer
+  double waited = 0;   // of them, for its turn
+  double computed = 0;
+};
+
+class PeerSpeed {
+ public:
+  // `name` must outlive it. Before the first answer the round trip of the greeting is what is
+  // known.
+  PeerSpeed(std::string_view name, double round_trip_seconds)
+      : name_(name), round_trip_(round_trip_seconds) {}
+
+  void OnAnswered(const CallTimes& times);
+  // It was late or refused: until its next answer, its queue is taken to be this long at least.
+  void OnLate(double seconds);
+
+  Place AsPlace() const;
+  // Until the answer to a call is expected.
+  double SecondsFor(std::uint32_t experts, std::uint32_t rows) const;
+
+ private:
+  std::string_view name_;
+  double round_trip_;
+  RunningLine way_;        // by rows
+  RunningLine computing_;  // of an expert, by its rows
+  double queue_ = 0;
+};
+
+}  // namespace troupe

@@ -1,0 +1,83 @@
+#include "cluster/calls/peer_speed.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "testing/test_seed.h"
+
+namespace troupe {
+namespace {
+
+CallTimes Times(std::uint32_t experts, std::uint32_t rows, double noise) {
+  const double computed = experts * (2e-3 + 5e-4 * rows / experts) * noise;
+  const double way = 1e-3 + 1e-4 * rows;
+  return {.experts = experts,
+          .rows = rows,
+          .seconds = way + computed + 3e-3,
+          .waited = 3e-3,
+          .computed = computed};
+}
+
+TEST(PeerSpeed, KnowsTheRoundTripBeforeTheFirstAnswer) {
+  const PeerSpeed speed("b", 4e-4);
+  EXPECT_TRUE(speed.AsPlace().measured());
+  EXPECT_EQ(speed.AsPlace().name, "b");
+  EXPECT_EQ(speed.SecondsFor(3, 9), 4e-4);
+}
+
+TEST(PeerSpeed, LearnsTheWayComputingAndTheQueueApart) {
+  std::mt19937_64 random(TestSeed());
+  std::uniform_real_distribution<double> noise(0.95, 1.05);
+  PeerSpeed speed("b", 1);
+  for (int i = 0; i < 500; ++i) {
+    const auto experts = static_cast<std::uint32_t>(1 + random() % 6);
+    speed.OnAnswered(Times(experts, experts * (1 + random() % 20), noise(random)));
+  }
+  const Place place = speed.AsPlace();
+  EXPECT_NEAR(place.latency_seconds, 1e-3, 1e-4);
+  EXPECT_NEAR(place.expert_seconds, 2e-3, 2e-4);
+  EXPECT_NEAR(place.row_seconds, 6e-4, 6e-5);
+  EXPECT_NEAR(place.queued_seconds, 3e-3, 1e-4);
+  EXPECT_NEAR(speed.SecondsFor(4, 40), 3e-3 + 1e-3 + 4 * 2e-3 + 40 * 6e-4, 3e-3);
+}
+
+TEST(PeerSpeed, FollowsAPeerThatBecomesSlower) {
+  PeerSpeed speed("b", 1);
+  for (int i = 0; i < 100; ++i) speed.OnAnswered(Times(1 + i % 3, 1 + i % 3, 1));
+  const double before = speed.SecondsFor(1, 1);
+  for (int i = 0; i < 300; ++i) speed.OnAnswered(Times(1 + i % 3, 1 + i % 3, 3));
+  EXPECT_GT(speed.SecondsFor(1, 1), before + 4e-3);
+}
+
+TEST(PeerSpeed, ALateAnswerCountsAsAQueueUntilTheNextOnes) {
+  PeerSpeed speed("b", 1e-3);
+  speed.OnLate(0.5);
+  EXPECT_GE(speed.SecondsFor(1, 1), 0.5);
+  for (int i = 0; i < 40; ++i) {
+    speed.OnAnswered({.experts = 1, .rows = 1, .seconds = 2e-3, .waited = 0, .computed = 1e-3});
+  }
+  EXPECT_LT(speed.SecondsFor(1, 1), 5e-3);
+}
+
+TEST(RunningLine, NeitherItsValueAtZeroNorItsSlopeIsBelowZero) {
+  std::mt19937_64 random(TestSeed());
+  std::uniform_real_distribution<double> draw(0, 1);
+  for (int round = 0; round < 500; ++round) {
+    RunningLine line;
+    for (int i = 0; i < 1 + round % 20; ++i) line.Add(draw(random) * 10, draw(random));
+    EXPECT_GE(line.at_zero(), 0);
+    EXPECT_GE(line.slope(), 0);
+  }
+}
+
+TEST(RunningLine, OfOneAmountAloneItKnowsTheMean) {
+  RunningLine line(1);
+  line.Add(4, 1);
+  line.Add(4, 3);
+  EXPECT_DOUBLE_EQ(line.at_zero(), 2);
+  EXPECT_EQ(line.slope(), 0);
+}
+
+}  // namespace
+}  // namespace troupe

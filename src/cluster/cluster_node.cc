@@ -1,0 +1,264 @@
+#include "cluster/cluster_node.h"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#include "cluster/wire/message_kind.h"
+#include "gguf/reader.h"
+#include "runtime/arithmetic_digest.h"
+#include "store/model_fingerprint.h"
+
+namespace troupe {
+namespace {
+
+constexpr Nanos kLook = 20'000'000;           // how often what is due is looked at
+constexpr Nanos kCountEvery = 1'000'000'000;  // what users activate is handed over
+constexpr std::uint32_t kSlotsForTokens = 2;  // times the experts of a token are kept for a cache
+
+CallShape ShapeOf(const Engine& engine) {
+  const ModelConfig& config = engine.config();
+  CallShape shape{.grid = {.layers = config.layers, .experts = config.moe.routing.experts},
+                  .width = static_cast<std::uint32_t>(config.width),
+                  .forms = {}};
+  for (const ExpertLayout& layout : engine.expert_layouts()) {
+    const bool codes =
+        !layout.empty() && ReadsCodesAlone(layout.matrices[0].type, layout.matrices[1].type);
+    shape.forms.push_back(codes ? RowForm::kInt8 : RowForm::kFloat);
+  }
+  return shape;
+}
+
+// What is left is the cache that other experts pass through.
+std::uint32_t MostHeld(const Engine& engine) {
+  const ModelConfig& config = engine.config();
+  const std::uint32_t experts = config.moe.routing.experts;
+  if (engine.plan().memory.all_resident) return config.layers * experts;
+  const std::uint32_t slots = engine.plan().memory.slots;
+  const std::uint32_t cache = std::max(kSlotsForTokens * config.moe.routing.top_k, slots / 8);
+  return slots - std::min(slots, cache);
+}
+
+std::uint64_t LargestExpert(const Engine& engine) {
+  return SlotLoads::SlotBytes(engine.expert_layouts()).count();
+}
+
+Result<PeerHello> HelloOf(Engine& engine, const ClusterOptions& options, const CallShape& shape) {
+  TROUPE_ASSIGN_OR_RETURN(const GgufModel file, GgufModel::Open(engine.path()));
+  TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(file));
+  TROUPE_ASSIGN_OR_RETURN(const std::uint64_t arithmetic, ArithmeticDigest(engine));
+  std::random_device random;
+  const bool all_codes = std::ranges::count(shape.forms, RowForm::kFloat) == 0;
+  return PeerHello{.start_id = (std::uint64_t{random()} << 32) | random(),
+                   .model = fingerprint.words,
+                   .arithmetic = arithmetic,
+                   .grid = shape.grid,
+                   .width = shape.width,
+                   .form = all_codes ? RowForm::kInt8 : RowForm::kFloat,
+                   .cluster = options.cluster,
+                   .node = options.name,
+                   .address = options.address};
+}
+
+}  // namespace
+
+ClusterNode::ClusterNode(Engine& engine, ClusterOptions options, CallShape shape)
+    : engine_(engine),
+      options_(std::move(options)),
+      calls_(
+          std::move(shape), directory_,
+          [this](LinkId link, std::vector<std::byte> frame) {
+            return links_->Send(link, std::move(frame));
+          },
+          clock_, options_.calls) {}
+
+Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(Engine& engine, ClusterOptions options) {
+  const CallShape shape = ShapeOf(engine);
+  TROUPE_ASSIGN_OR_RETURN(const PeerHello hello, HelloOf(engine, options, shape));
+  std::unique_ptr<ClusterNode> node(new ClusterNode(engine, std::move(options), shape));
+  TROUPE_ASSIGN_OR_RETURN(node->links_, PeerLinks::Listen(node->options_.transport));
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<ExpertHost> computes,
+                          ExpertHost::Create(engine.held(), engine.config().moe.expert_ff,
+                                             node->options_.peer_threads));
+  TROUPE_ASSIGN_OR_RETURN(
+      node->host_, PeerHost::Create(shape, engine.held(), std::move(computes),
+                                    [self = node.get()](LinkId link, std::vector<std::byte> frame) {
+                                      return self->links_->Send(link, std::move(frame));
+                                    },
+                                    node->clock_, {}));
+  const ModelConfig& config = engine.config();
+  const MutexLock lock(node->mu_);
+  node->core_ = std::make_unique<NodeCore>(NodeSelf{.hello = hello,
+                                                    .first_layer = config.moe.leading_dense,
+                                                    .experts_per_token = config.moe.routing.top_k,
+                                                    .expert_bytes = LargestExpert(engine),
+                                                    .most_held = MostHeld(engine),
+                                                    .held = node->HeldNow()},
+                                           node->options_.node, node->clock_.Now());
+  engine.set_peers(node->calls_);
+  return node;
+}
+
+Bytes ClusterNode::MemoryFor(const ModelConfig& config, std::uint32_t rows) {
+  constexpr Bytes kTransport = 24_MiB;  // gRPC's own
+  const Bytes row(config.width * sizeof(float));
+  // A layer's answers once as they come and once as they are kept, and what a peer is answered.
+  return kTransport + 2 * rows * config.moe.routing.top_k * row + rows * row;
+}
+
+Status ClusterNode::Begin(BetweenPasses between) {
+  between_ = std::move(between);
+  links_->Start(*this);
+  for (const std::string& address : options_.node.addresses) {
+    if (address == options_.address) continue;
+    TROUPE_RETURN_IF_ERROR(links_->Dial(address).status());
+  }
+  try {
+    thread_ = std::thread([this] { Main(); });
+  } catch (const std::system_error& error) {
+    return Error(Code::kResourceExhausted, "no thread for the cluster: {}", error.what());
+  }
+  return OkStatus();
+}
+
+ClusterNode::~ClusterNode() {
+  {
+    const MutexLock lock(mu_);
+    stopping_ = true;
+    changed_.NotifyAll();
+  }
+  if (thread_.joinable()) thread_.join();
+  if (host_ != nullptr) host_->Stop();  // it sends by the links,
+  links_.reset();                       // whose thread tells it of calls
+}
+
+std::vector<std::uint8_t> ClusterNode::HeldNow() {
+  const HeldExperts& held = engine_.held();
+  const ExpertGrid& grid = held.grid();
+  std::vector<std::uint8_t> now(grid.Count());
+  for (std::uint32_t layer = 0; layer < grid.layers; ++layer) {
+    for (std::uint32_t expert = 0; expert < grid.experts; ++expert) {
+      now[grid.Index({layer, expert})] = held.Holds({layer, expert}) ? 1 : 0;
+    }
+  }
+  return now;
+}
+
+void ClusterNode::OnOpened(LinkId link, const PeerIdentity&) {
+  const MutexLock lock(mu_);
+  core_->OnLinkOpened(link, clock_.Now());
+  Perform();
+}
+
+void ClusterNode::OnClosed(LinkId link, const Status&) {
+  host_->OnGone(link);
+  const MutexLock lock(mu_);
+  core_->OnLinkClosed(link, clock_.Now());
+  Perform();
+}
+
+void ClusterNode::OnUnreachable(LinkId, const Status&) {}
+
+void ClusterNode::OnFrame(LinkId link, std::span<const std::byte> frame) {
+  // Where numbers lie as they must: gRPC's memory begins anywhere.
+  std::vector<std::byte> own(frame.begin(), frame.end());
+  const Result<PeerMessageKind> kind = KindOfFrame(own);
+  const MutexLock lock(mu_);
+  if (kind.ok() && core_->IsPeer(link)) {
+    switch (*kind) {
+      case PeerMessageKind::kAsk:
+        return host_->OnAsk(link, std::move(own));
+      case PeerMessageKind::kCancel:
+        if (const auto cancel = DecodePeerCancel(own); cancel.ok()) {
+          host_->OnCancel(link, cancel->call);
+        }
+        return;
+      case PeerMessageKind::kAnswer:
+      case PeerMessageKind::kAskRefused:
+        return calls_.OnFrame(link, std::move(own));
+      default:
+        break;
+    }
+  }
+  core_->OnFrame(link, own, clock_.Now());
+  Perform();
+}
+
+void ClusterNode::Perform() {
+  for (NodeAction& action : core_->TakeActions()) {
+    std::visit(
+        [this](auto& one) {
+          using T = std::decay_t<decltype(one)>;
+          if constexpr (std::is_same_v<T, node_action::Send>) {
+            (void)links_->Send(one.link, std::move(one.frame));  // who has gone is told of soon
+          } else if constexpr (std::is_same_v<T, node_action::CloseLink>) {
+            links_->Close(one.link);
+          } else if constexpr (std::is_same_v<T, node_action::PeerCame>) {
+            directory_.OnCame(one.name, one.link, one.round_trip_seconds);
+          } else if constexpr (std::is_same_v<T, node_action::PeerHolds>) {
+            directory_.OnHoldings(one.link, one.held);
+          } else if constexpr (std::is_same_v<T, node_action::PeerLeft>) {
+            if (const auto peer = directory_.OnGone(one.link)) calls_.OnGone(*peer);
+          } else if constexpr (std::is_same_v<T, node_action::Carry>) {
+            between_([this, step = std::move(one.step)] { CarryOnEngine(step); });
+          } else {
+            if (options_.say) options_.say(one.text);
+          }
+        },
+        action);
+  }
+}
+
+// An expert that a peer's call is computed with cannot go yet: once more, later.
+void ClusterNode::CarryOnEngine(const HoldingStep& step) {
+  bool done = true;
+  if (const auto* hold = std::get_if<HoldStep>(&step)) {
+    const Status held = engine_.HoldExperts(hold->layer, hold->experts);
+    done = held.ok();
+    if (!done && options_.say) options_.say(held.message());
+  } else if (!engine_.ReleaseExpert(std::get<ReleaseStep>(step).id)) {
+    const MutexLock lock(mu_);
+    to_do_.push_back(step);
+    return;
+  }
+  const MutexLock lock(mu_);
+  core_->OnHeld(HeldNow(), done);
+  Perform();
+}
+
+void ClusterNode::Main() {
+  Nanos count_at = clock_.Now();
+  const MutexLock lock(mu_);
+  while (!stopping_) {
+    const Nanos now = clock_.Now();
+    for (HoldingStep& step : std::exchange(to_do_, {})) {
+      between_([this, step = std::move(step)] { CarryOnEngine(step); });
+    }
+    if (now >= count_at) {
+      count_at = now + kCountEvery;
+      core_->OnActivity(calls_.TakeActivity(), now);
+    }
+    core_->OnTime(now);
+    Perform();
+    changed_.WaitFor(mu_, kLook);
+  }
+}
+
+ClusterState ClusterNode::State() const {
+  ClusterState state{.name = options_.name,
+                     .held = engine_.held().count(),
+                     .peers = directory_.Entries(),
+                     .asked = calls_.counters(),
+                     .answered = host_->counters(),
+                     .links = links_->counters()};
+  const MutexLock lock(mu_);
+  state.leads = core_->leads();
+  state.epoch = core_->plan() ? core_->plan()->epoch : 0;
+  state.settled = core_->settled();
+  return state;
+}
+
+}  // namespace troupe

@@ -1,0 +1,247 @@
+#include "cluster/node_core.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "cluster/simulated_nodes_for_test.h"
+#include "testing/test_seed.h"
+
+namespace troupe {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr Nanos kSecond = SimulatedNodes::kSecond;
+constexpr ExpertGrid kGrid = SimulatedNodes::kGrid;
+
+std::size_t CountOf(const std::vector<std::uint8_t>& held) {
+  return static_cast<std::size_t>(std::ranges::count(held, 1));
+}
+
+ExpertBits BitsOf(const std::vector<std::uint8_t>& held) {
+  ExpertBits bits(kGrid);
+  for (std::uint32_t layer = 0; layer < kGrid.layers; ++layer) {
+    for (std::uint32_t expert = 0; expert < kGrid.experts; ++expert) {
+      if (held[kGrid.Index({layer, expert})] != 0) bits.Add({layer, expert});
+    }
+  }
+  return bits;
+}
+
+// Everybody knows everybody, all carry out one plan, and each knows what the others hold.
+void ExpectWell(SimulatedNodes& nodes) {
+  std::set<std::uint64_t> epochs;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    ASSERT_NE(nodes.core(i), nullptr);
+    EXPECT_EQ(nodes.core(i)->Peers().size(), nodes.size() - 1) << "node " << i;
+    ASSERT_TRUE(nodes.core(i)->plan()) << "node " << i;
+    epochs.insert(nodes.core(i)->plan()->epoch);
+    EXPECT_TRUE(nodes.core(i)->settled()) << "node " << i;
+    for (std::size_t other = 0; other < nodes.size(); ++other) {
+      if (other == i) continue;
+      const auto known = nodes.known(i).find("n" + std::to_string(other));
+      ASSERT_NE(known, nodes.known(i).end()) << i << " of " << other;
+      EXPECT_EQ(known->second, BitsOf(nodes.held(other))) << i << " of " << other;
+    }
+  }
+  EXPECT_EQ(epochs.size(), 1u);
+}
+
+TEST(NodeCore, NodesFindEachOtherAndShareTheExpertsBetweenThem) {
+  SimulatedNodes nodes({});
+  nodes.Run(20 * kSecond);
+  ExpectWell(nodes);
+  std::vector<std::uint8_t> all(kGrid.Count());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    EXPECT_LE(CountOf(nodes.held(i)), 6u);
+    for (std::size_t e = 0; e < all.size(); ++e) all[e] |= nodes.held(i)[e];
+  }
+  EXPECT_EQ(CountOf(all), 2u * kGrid.experts);  // of both layers that have experts
+  EXPECT_TRUE(nodes.core(0)->leads());
+  EXPECT_FALSE(nodes.core(1)->leads());
+}
+
+TEST(NodeCore, ANodeThatDiesIsNotAskedAndIsOneOfThemWhenItComesBack) {
+  SimulatedNodes nodes({});
+  nodes.Run(20 * kSecond);
+  nodes.Kill(2);
+  nodes.Run(5 * kSecond);
+  EXPECT_FALSE(nodes.known(0).contains("n2"));
+  EXPECT_FALSE(nodes.known(1).contains("n2"));
+  nodes.Start(2);
+  nodes.Run(60 * kSecond);
+  ExpectWell(nodes);
+  EXPECT_GT(CountOf(nodes.held(2)), 0u);
+}
+
+TEST(NodeCore, WithoutALeaderNodesServeByTheLastPlan) {
+  SimulatedNodes nodes({});
+  nodes.Run(20 * kSecond);
+  const std::uint64_t epoch = nodes.core(1)->plan()->epoch;
+  const std::vector<std::uint8_t> held = nodes.held(1);
+  nodes.Kill(0);
+  nodes.Run(300 * kSecond);
+  EXPECT_EQ(nodes.core(1)->plan()->epoch, epoch);
+  EXPECT_EQ(nodes.held(1), held);
+  EXPECT_THAT(nodes.core(1)->Peers(), ElementsAre("n2"));
+  // One that comes back knows nothing, and its plans are newer all the same.
+  nodes.Start(0);
+  nodes.Run(60 * kSecond);
+  ExpectWell(nodes);
+  EXPECT_GT(nodes.core(1)->plan()->epoch, epoch);
+}
+
+TEST(NodeCore, AChangeOfWhatUsersActivateMovesExperts) {
+  SimulatedNodes nodes({.most_held = 4});
+  nodes.Run(10 * kSecond);
+  std::vector<std::uint32_t> uses(kGrid.Count(), 1);
+  for (const std::uint32_t expert : {4u, 5u}) {
+    for (const std::uint32_t layer : {1u, 2u}) uses[kGrid.Index({layer, expert})] = 1'000'000;
+  }
+  for (int i = 0; i < 60; ++i) {
+    nodes.core(1)->OnActivity(uses, nodes.now());
+    nodes.Run(kSecond);
+  }
+  ExpectWell(nodes);
+  for (const std::uint32_t layer : {1u, 2u}) {
+    for (const std::uint32_t expert : {4u, 5u}) {
+      EXPECT_EQ(nodes.held(1)[kGrid.Index({layer, expert})], 1) << layer << " " << expert;
+    }
+  }
+}
+
+TEST(NodeCore, WhoDoesNotFitIsRefusedAndSaysWhy) {
+  const std::pair<std::function<void(PeerHello&)>, const char*> cases[] = {
+      {[](PeerHello& hello) { hello.model[0] = 1; }, "another model"},
+      {[](PeerHello& hello) { hello.arithmetic = 1; }, "same bytes"},
+      {[](PeerHello& hello) { hello.cluster = "other"; }, "cluster"},
+      {[](PeerHello& hello) { hello.node = "n0"; }, "name"}};
+  for (const auto& [change, said] : cases) {
+    SCOPED_TRACE(said);
+    SimulatedNodes nodes({});
+    nodes.Run(20 * kSecond);
+    nodes.Kill(2);
+    nodes.Run(kSecond);
+    nodes.Start(2, change);
+    nodes.Run(20 * kSecond);
+    EXPECT_THAT(nodes.core(2)->Peers(), IsEmpty());
+    EXPECT_THAT(nodes.core(0)->Peers(), ElementsAre("n1"));
+    EXPECT_THAT(nodes.said(), Contains(HasSubstr(said)));
+  }
+}
+
+TEST(NodeCore, AStepThatFailsStopsThePlanHereAndNothingElse) {
+  SimulatedNodes nodes({});
+  nodes.step_fails = 1;
+  nodes.Run(20 * kSecond);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    EXPECT_EQ(nodes.core(i)->Peers().size(), 2u);
+    EXPECT_EQ(CountOf(nodes.held(i)), 0u);
+  }
+}
+
+class NodeCoreAlone : public testing::Test {
+ protected:
+  NodeCoreAlone()
+      : core_({.hello = {.start_id = 1,
+                         .grid = kGrid,
+                         .width = 64,
+                         .cluster = "lab",
+                         .node = "a",
+                         .address = "a:1"},
+               .held = std::vector<std::uint8_t>(kGrid.Count())},
+              {.addresses = {"a:1", "b:1"}}, 0) {}
+
+  std::size_t Closed() {
+    std::size_t closed = 0;
+    for (const NodeAction& action : core_.TakeActions()) {
+      closed += std::holds_alternative<node_action::CloseLink>(action) ? 1 : 0;
+    }
+    return closed;
+  }
+
+  NodeCore core_;
+};
+
+TEST_F(NodeCoreAlone, NothingIsAnsweredBeforeTheHello) {
+  core_.OnLinkOpened(1, 0);
+  EXPECT_FALSE(core_.IsPeer(1));
+  core_.OnFrame(1, Encode(PeerPing{.token = 1}), 0);
+  EXPECT_EQ(Closed(), 1u);
+}
+
+TEST_F(NodeCoreAlone, AFrameThatCannotBeReadEndsTheLink) {
+  core_.OnLinkOpened(1, 0);
+  core_.OnFrame(1, std::vector<std::byte>(3, std::byte{0xee}), 0);
+  EXPECT_EQ(Closed(), 1u);
+}
+
+TEST_F(NodeCoreAlone, ANodeThatDialsItselfHangsUp) {
+  core_.OnLinkOpened(1, 0);
+  core_.OnLinkOpened(2, 0);
+  std::vector<std::byte> hello;
+  for (const NodeAction& action : core_.TakeActions()) {
+    hello = std::get<node_action::Send>(action).frame;
+  }
+  core_.OnFrame(1, hello, 0);
+  EXPECT_EQ(Closed(), 1u);
+  EXPECT_FALSE(core_.IsPeer(1));
+}
+
+// Links break, nodes die and come back in any order; when it is over, all is well again, and at no
+// time does a node hold more than it may or take up an older plan.
+TEST(NodeCoreSeeds, TheClusterIsWellAgainAfterAnyFaults) {
+  const std::uint64_t first = TestSeed();
+  for (std::uint64_t seed = first; seed < first + TestCases(150); ++seed) {
+    SCOPED_TRACE(seed);
+    SimulatedNodes nodes({.nodes = 2 + seed % 3, .most_held = 5, .seed = seed});
+    std::map<std::size_t, std::uint64_t> epochs;
+    for (int step = 0; step < 25; ++step) {
+      const std::size_t any = nodes.rng().Below(nodes.size());
+      switch (nodes.rng().Below(6)) {
+        case 0:
+          nodes.CutAny();
+          break;
+        case 1:
+          if (nodes.core(any)) nodes.Kill(any), epochs.erase(any);
+          break;
+        case 2:
+          if (!nodes.core(any)) nodes.Start(any);
+          break;
+        case 3:
+          nodes.Mend();
+          break;
+        default:
+          nodes.Run(static_cast<Nanos>(nodes.rng().Below(4000)) * SimulatedNodes::kMs);
+      }
+      for (std::size_t i = 0; i < nodes.size(); ++i) {
+        if (!nodes.core(i)) continue;
+        ASSERT_LE(CountOf(nodes.held(i)), 5u);
+        if (!nodes.core(i)->plan()) continue;
+        ASSERT_GE(nodes.core(i)->plan()->epoch, epochs[i]);
+        epochs[i] = nodes.core(i)->plan()->epoch;
+      }
+    }
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (!nodes.core(i)) nodes.Start(i);
+    }
+    for (int i = 0; i < 5; ++i) {
+      nodes.Run(5 * kSecond);
+      nodes.Mend();
+    }
+    nodes.Run(40 * kSecond);
+    ExpectWell(nodes);
+    if (HasFailure()) {
+      for (const std::string& line : nodes.said()) ADD_FAILURE() << line;
+      return;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace troupe

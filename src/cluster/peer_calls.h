@@ -1,0 +1,119 @@
+// The peers as a pass sees them (runtime/expert_peers.h): asks them for rows over their links, and
+// hands out what they answer. Whom to ask when somebody is late is decided by CallFlow; here it
+// meets the clock, the frames and the threads: passes call from theirs, links from another one.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "cluster/calls/call_flow.h"
+#include "cluster/calls/peer_speed.h"
+#include "cluster/peer_directory.h"
+#include "cluster/peer_outbox.h"
+#include "cluster/plan/activity.h"
+#include "cluster/wire/answer.h"
+#include "cluster/wire/ask.h"
+#include "runtime/expert_peers.h"
+
+namespace troupe {
+
+// What all nodes of a cluster share.
+struct CallShape {
+  ExpertGrid grid;
+  std::uint32_t width = 0;
+  std::vector<RowForm> forms;  // by layer: what its experts read
+};
+
+class PeerCalls final : public ExpertPeers {
+ public:
+  // All must outlive it.
+  PeerCalls(CallShape shape, PeerDirectory& directory, SendFrame send, const Clock& clock,
+            CallRules rules = {});
+
+  // Of the thread that runs passes.
+  std::span<const Place> Places() override;
+  std::span<const std::uint32_t> HoldersOf(ExpertId id) const override;
+  void OnAsked(const ExpertBatch& batch) override;
+  void Ask(const ExpertBatch& batch, std::span<const AnsweredElsewhere> misses) override;
+  News Take() override;
+  bool waiting() const override { return flow_.waiting() > 0 || !to_load_.empty(); }
+  void Wait(std::optional<Nanos> longest) override;
+  void Forget() override;
+
+  // Any thread: an answer or a refusal has come, or a peer has gone.
+  void OnFrame(LinkId link, std::vector<std::byte> frame);
+  void OnGone(PeerIndex peer);
+
+  // What the own users have activated since the last time. Any thread.
+  std::vector<std::uint32_t> TakeActivity() { return activity_.Take(); }
+  // As of the end of the last layer. Any thread.
+  CallCounters counters() const;
+
+ private:
+  struct Event {
+    std::optional<PeerIndex> gone;
+    LinkId link = 0;
+    Nanos at = 0;
+    std::vector<std::byte> frame;
+  };
+  struct Peer {
+    std::string name;  // before speed, which shows it
+    LinkId link = 0;
+    std::unique_ptr<PeerSpeed> speed;
+    ExpertBits held;
+  };
+  struct SentCall {
+    PeerCallId call = 0;
+    PeerIndex peer = 0;
+    std::uint64_t layer = 0;  // which of all the layers that have asked
+    Nanos sent = 0;
+    CallTimes times;                     // so far
+    std::vector<std::uint32_t> experts;  // that it owes
+  };
+
+  void LookAtPeers();
+  void Drain();
+  void Handle(Event& event);
+  // Whether rows of the frame were handed out, so that it must be kept.
+  bool OnAnswer(const Event& event, const PeerAnswer& answer);
+  bool Fits(const SentCall& call, const PeerAnswer& answer) const;
+  void OnRefused(PeerCallId call);
+  void SeeWhoIsLate(Nanos now);
+  void Dispatch();
+  std::vector<std::byte> FrameOf(const CallToSend& call);
+  void WriteRow(std::uint32_t row, std::span<std::byte> to) const;
+
+  const CallShape shape_;
+  PeerDirectory& directory_;
+  const SendFrame send_;
+  const Clock& clock_;
+
+  // The passes' thread's:
+  CallFlow flow_;
+  std::uint64_t seen_ = 0;  // version of the directory
+  std::deque<Peer> peers_;  // by index; they stay where they are
+  std::vector<Place> places_;
+  std::vector<std::vector<PeerIndex>> holders_;  // by the grid's index
+  ExpertBatch batch_;                            // of the layer under way
+  std::uint64_t layer_ = 0;                      // how many have asked
+  std::vector<SentCall> sent_;                   // and not answered to the end
+  std::vector<std::uint32_t> place_of_;          // of the batch's rows in the message under way
+  std::vector<std::uint32_t> rows_;              // of the batch in the message under way
+  std::vector<std::vector<std::byte>> kept_;     // frames whose rows were handed out
+  std::vector<Rows> answered_;
+  std::vector<std::uint32_t> to_load_, told_to_load_;
+  std::vector<Event> events_;
+
+  ActivityCounter activity_;
+  mutable Mutex mu_;
+  CondVar came_;
+  std::vector<Event> inbox_ TROUPE_GUARDED_BY(mu_);
+  std::size_t inbox_bytes_ TROUPE_GUARDED_BY(mu_) = 0;
+  CallCounters counters_ TROUPE_GUARDED_BY(mu_);
+};
+
+}  // namespace troupe

@@ -1,0 +1,253 @@
+#include "cluster/peer_calls.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <thread>
+
+#include "cluster/two_nodes_for_test.h"
+#include "testing/test_seed.h"
+
+namespace troupe {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::vector<AnsweredElsewhere> All(const std::vector<std::uint32_t>& experts, std::uint32_t place) {
+  std::vector<AnsweredElsewhere> misses;
+  for (const std::uint32_t expert : experts) misses.push_back({.expert = expert, .place = place});
+  return misses;
+}
+
+struct Had {
+  std::map<std::uint32_t, std::vector<float>> answered;
+  std::vector<std::uint32_t> to_load;
+};
+
+// Until nothing is waited for.
+Had TakeAllNews(PeerCalls& calls) {
+  Had had;
+  while (calls.waiting()) {
+    const ExpertPeers::News news = calls.Take();
+    for (const ExpertPeers::Rows& rows : news.answered) {
+      had.answered[rows.expert] = {rows.values.begin(), rows.values.end()};
+    }
+    had.to_load.insert(had.to_load.end(), news.to_load.begin(), news.to_load.end());
+    if (calls.waiting()) calls.Wait(std::nullopt);
+  }
+  return had;
+}
+
+class PeerCallsTypes : public testing::TestWithParam<TensorType> {};
+
+TEST_P(PeerCallsTypes, APeerAnswersWithTheBytesThatThisNodeWouldHaveComputed) {
+  TwoNodes nodes(GetParam());
+  Rng rng(TestSeed());
+  for (const std::size_t rows : {1u, 3u, 40u}) {
+    const std::uint32_t layer = static_cast<std::uint32_t>(rng.Below(nodes.config().layers));
+    const AskedLayer asked(nodes.config(), layer, rows, rng);
+    const std::vector<std::uint32_t> experts = asked.experts();
+    for (const std::uint32_t expert : experts) {
+      if (!nodes.held(0).Holds({layer, expert})) nodes.Hold(0, layer, {expert});
+    }
+    ASSERT_EQ(nodes.calls().Places().size(), 1u);
+    nodes.calls().Ask(asked.batch(), All(experts, 0));
+    const Had had = TakeAllNews(nodes.calls());
+    EXPECT_THAT(had.to_load, IsEmpty());
+    ASSERT_EQ(had.answered.size(), experts.size());
+    for (const auto& [expert, values] : had.answered) {
+      EXPECT_EQ(values, nodes.Alone(asked, expert)) << "expert " << expert;
+    }
+  }
+  EXPECT_EQ(nodes.host(0).counters().calls, nodes.calls().counters().calls);
+  EXPECT_GT(nodes.host(0).counters().rows, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, PeerCallsTypes,
+                         testing::Values(TensorType::kQ4_0, TensorType::kQ8_0, TensorType::kF16),
+                         [](const auto& type) { return std::string(Name(type.param)); });
+
+class PeerCallsTest : public testing::Test {
+ protected:
+  void Open(std::size_t hosts) {
+    nodes_ = std::make_unique<TwoNodes>(TensorType::kQ4_0, hosts);
+    layer_ = std::make_unique<AskedLayer>(nodes_->config(), 1, 6, rng_);
+    experts_ = layer_->experts();
+    ASSERT_GT(experts_.size(), 3u);
+  }
+  void Ask(std::uint32_t place = 0) {
+    (void)nodes_->calls().Places();
+    nodes_->calls().Ask(layer_->batch(), All(experts_, place));
+  }
+  void ExpectBytes(const Had& had) {
+    for (const auto& [expert, values] : had.answered) {
+      EXPECT_EQ(values, nodes_->Alone(*layer_, expert)) << "expert " << expert;
+    }
+    EXPECT_EQ(had.answered.size() + had.to_load.size(), experts_.size());
+  }
+
+  Rng rng_{TestSeed()};
+  std::unique_ptr<TwoNodes> nodes_;
+  std::unique_ptr<AskedLayer> layer_;
+  std::vector<std::uint32_t> experts_;
+};
+
+TEST_F(PeerCallsTest, HoldersAreThoseThatSayThatTheyHoldIt) {
+  Open(2);
+  nodes_->Hold(1, 1, {2});
+  (void)nodes_->calls().Places();
+  EXPECT_THAT(nodes_->calls().HoldersOf({1, 2}), ElementsAre(1));
+  EXPECT_THAT(nodes_->calls().HoldersOf({1, 3}), IsEmpty());
+  nodes_->directory().OnGone(2);
+  (void)nodes_->calls().Places();
+  EXPECT_THAT(nodes_->calls().HoldersOf({1, 2}), IsEmpty());
+}
+
+TEST_F(PeerCallsTest, WhatAPeerDoesNotHoldAnyMoreIsLoaded) {
+  Open(1);
+  nodes_->Hold(0, 1, experts_);
+  (void)nodes_->calls().Places();
+  nodes_->held(0).Remove({1, experts_[1]});
+  nodes_->calls().Ask(layer_->batch(), All(experts_, 0));
+  const Had had = TakeAllNews(nodes_->calls());
+  EXPECT_EQ(had.to_load.size(), experts_.size());
+  EXPECT_EQ(nodes_->host(0).counters().not_held, 1u);
+  EXPECT_EQ(nodes_->calls().counters().refused, 1u);
+}
+
+TEST_F(PeerCallsTest, ASilentPeerIsGivenUpAndTheNextHolderAsked) {
+  Open(2);
+  nodes_->Hold(0, 1, experts_);
+  nodes_->Hold(1, 1, experts_);
+  nodes_->on_ask = [this](LinkId link, const std::vector<std::byte>& frame) {
+    if (link == 2) nodes_->Deliver(link, frame);
+    return OkStatus();
+  };
+  Ask(0);
+  const Had had = TakeAllNews(nodes_->calls());
+  EXPECT_THAT(had.to_load, IsEmpty());
+  ExpectBytes(had);
+  EXPECT_EQ(nodes_->calls().counters().hedges, 1u);
+  // It has become expensive: the next time the planner prefers the other one.
+  const std::span<const Place> places = nodes_->calls().Places();
+  EXPECT_GT(places[0].queued_seconds, places[1].queued_seconds);
+}
+
+TEST_F(PeerCallsTest, APeerThatGoesInTheMiddleLeavesTheRestToTheDisk) {
+  Open(1);
+  nodes_->Hold(0, 1, experts_);
+  nodes_->on_ask = [](LinkId, const std::vector<std::byte>&) { return OkStatus(); };
+  Ask();
+  std::thread gone([&] { nodes_->calls().OnGone(*nodes_->directory().OnGone(1)); });
+  const Had had = TakeAllNews(nodes_->calls());
+  gone.join();
+  EXPECT_EQ(had.to_load.size(), experts_.size());
+  EXPECT_EQ(nodes_->calls().counters().lost, 1u);
+}
+
+TEST_F(PeerCallsTest, ALinkThatTakesNothingCountsAsARefusal) {
+  Open(1);
+  nodes_->Hold(0, 1, experts_);
+  nodes_->on_ask = [](LinkId, const std::vector<std::byte>&) {
+    return Error(Code::kUnavailable, "gone");
+  };
+  Ask();
+  EXPECT_EQ(TakeAllNews(nodes_->calls()).to_load.size(), experts_.size());
+}
+
+TEST_F(PeerCallsTest, AnAnswerOfAnotherShapeIsNotUsed) {
+  Open(1);
+  nodes_->Hold(0, 1, experts_);
+  nodes_->on_ask = [this](LinkId link, const std::vector<std::byte>& frame) {
+    const PeerAsk ask = DecodePeerAsk(frame).value();
+    const std::vector<float> row(nodes_->shape().width);
+    PeerAnswer answer{
+        .call = ask.call,
+        .last = true,
+        .experts = {{.expert = ask.experts[0].expert,
+                     .rows = static_cast<std::uint16_t>(ask.experts[0].rows.size() + 1)}},
+        .rows = {.width = nodes_->shape().width}};
+    std::vector<float> rows((ask.experts[0].rows.size() + 1) * row.size());
+    answer.rows.count = ask.experts[0].rows.size() + 1;
+    answer.rows.bytes = std::as_bytes(std::span(rows));
+    nodes_->calls().OnFrame(link, Encode(answer));
+    return OkStatus();
+  };
+  Ask();
+  EXPECT_EQ(TakeAllNews(nodes_->calls()).to_load.size(), experts_.size());
+}
+
+TEST_F(PeerCallsTest, AnAnswerFromAnotherLinkIsNotUsed) {
+  Open(2);
+  nodes_->Hold(0, 1, experts_);
+  nodes_->on_answer = [this](LinkId, const std::vector<std::byte>& frame) {
+    nodes_->calls().OnFrame(2, frame);  // as if the other peer had said it
+    return OkStatus();
+  };
+  Ask();
+  const Had had = TakeAllNews(nodes_->calls());
+  EXPECT_THAT(had.answered, IsEmpty());
+  EXPECT_EQ(had.to_load.size(), experts_.size());
+}
+
+TEST_F(PeerCallsTest, LateAnswersOfALayerThatIsOverAreNotTakenForThoseOfTheNext) {
+  Open(1);
+  nodes_->Hold(0, 1, experts_);
+  std::vector<std::vector<std::byte>> kept;
+  nodes_->on_answer = [&](LinkId, std::vector<std::byte> frame) {
+    kept.push_back(std::move(frame));
+    return OkStatus();
+  };
+  Ask();
+  while (nodes_->host(0).counters().calls < 1) std::this_thread::yield();
+  nodes_->calls().Forget();
+  nodes_->on_answer = nullptr;
+  const AskedLayer next(nodes_->config(), 1, 6, rng_);
+  (void)nodes_->calls().Places();
+  std::vector<std::uint32_t> held;
+  for (const std::uint32_t expert : next.experts()) {
+    if (nodes_->held(0).Holds({1, expert})) held.push_back(expert);
+  }
+  nodes_->calls().Ask(next.batch(), All(held, 0));
+  for (const auto& frame : kept) nodes_->calls().OnFrame(1, frame);
+  const Had had = TakeAllNews(nodes_->calls());
+  for (const auto& [expert, values] : had.answered) EXPECT_EQ(values, nodes_->Alone(next, expert));
+  EXPECT_EQ(had.answered.size(), held.size());
+}
+
+TEST_F(PeerCallsTest, AHostThatIsAskedTooMuchRefusesAtOnce) {
+  Open(1);
+  nodes_->Hold(0, 1, experts_);
+  std::vector<std::vector<std::byte>> asks;
+  nodes_->on_ask = [&](LinkId, std::vector<std::byte> frame) {
+    asks.push_back(std::move(frame));
+    return OkStatus();
+  };
+  Ask();
+  nodes_->on_answer = [](LinkId, const std::vector<std::byte>&) { return OkStatus(); };
+  for (int i = 0; i < 2000; ++i) nodes_->Deliver(1, asks[0]);
+  while (nodes_->host(0).waiting() > 0) std::this_thread::yield();
+  EXPECT_GT(nodes_->host(0).counters().busy, 0u);
+  nodes_->calls().Forget();
+}
+
+TEST_F(PeerCallsTest, CountsWhatTheOwnUsersActivate) {
+  Open(1);
+  const ExpertDemand demands[] = {{.expert = 2, .tokens = 5}};
+  ExpertBatch batch = layer_->batch();
+  batch.demands = demands;
+  nodes_->calls().OnAsked(batch);
+  EXPECT_EQ(nodes_->calls().TakeActivity()[nodes_->shape().grid.Index({1, 2})], 5u);
+}
+
+TEST_F(PeerCallsTest, ADamagedAskIsCountedAndNotAnswered) {
+  Open(1);
+  nodes_->Deliver(1, std::vector<std::byte>(5));
+  EXPECT_EQ(nodes_->host(0).counters().bad, 1u);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,223 @@
+#include "cluster/peer_host.h"
+
+#include <algorithm>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "cluster/wire/answer.h"
+#include "kernels/quantize_activations.h"
+
+namespace troupe {
+namespace {
+
+// Rows of a large answer are on their way while the next ones are computed.
+constexpr std::size_t kMostOfOneMessage = 256 << 10;
+
+std::uint32_t Micros(Nanos time) {
+  return static_cast<std::uint32_t>(std::clamp<Nanos>(time / 1000, 0, 0xffffffff));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PeerHost>> PeerHost::Create(CallShape shape, HeldExperts& held,
+                                                   std::unique_ptr<ExpertHost> computes,
+                                                   SendFrame send, const Clock& clock,
+                                                   const Options& options) {
+  std::unique_ptr<PeerHost> host(
+      new PeerHost(std::move(shape), held, std::move(computes), std::move(send), clock, options));
+  try {
+    host->thread_ = std::thread([self = host.get()] { self->Main(); });
+  } catch (const std::system_error& error) {
+    return Error(Code::kResourceExhausted, "no thread to answer peers: {}", error.what());
+  }
+  return host;
+}
+
+PeerHost::PeerHost(CallShape shape, HeldExperts& held, std::unique_ptr<ExpertHost> computes,
+                   SendFrame send, const Clock& clock, const Options& options)
+    : shape_(std::move(shape)),
+      held_(held),
+      computes_(std::move(computes)),
+      send_(std::move(send)),
+      clock_(clock),
+      queue_(options.most_waiting) {}
+
+PeerHost::~PeerHost() { Stop(); }
+
+void PeerHost::Stop() {
+  {
+    const MutexLock lock(mu_);
+    stopping_ = true;
+    came_.NotifyOne();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+std::optional<PeerAskRefused> PeerHost::ProblemOf(const PeerAsk& ask) const {
+  using Reason = PeerAskRefused::Reason;
+  const auto refused = [&](Reason reason, std::string text) {
+    return PeerAskRefused{.call = ask.call, .reason = reason, .text = std::move(text)};
+  };
+  if (ask.layer >= shape_.grid.layers || ask.rows.width != shape_.width ||
+      ask.rows.form != shape_.forms[ask.layer]) {
+    return refused(Reason::kBad, fmt::format("layer {}, rows of {} {}: not this model's", ask.layer,
+                                             ask.rows.width, ToString(ask.rows.form)));
+  }
+  for (const PeerAsk::Expert& expert : ask.experts) {
+    const ExpertId id{ask.layer, expert.expert};
+    if (!shape_.grid.Has(id)) {
+      return refused(Reason::kBad, fmt::format("{}: there is none", ToString(id)));
+    }
+    if (!held_.Holds(id)) {
+      return refused(Reason::kNotHeld, fmt::format("{} is not held here", ToString(id)));
+    }
+  }
+  return std::nullopt;
+}
+
+void PeerHost::Refuse(LinkId link, PeerAskRefused refused) {
+  {
+    const MutexLock lock(mu_);
+    using Reason = PeerAskRefused::Reason;
+    ++(refused.reason == Reason::kBusy      ? counters_.busy
+       : refused.reason == Reason::kNotHeld ? counters_.not_held
+                                            : counters_.bad);
+  }
+  (void)send_(link, Encode(refused));  // who has gone need not be told
+}
+
+void PeerHost::OnAsk(LinkId link, std::vector<std::byte> frame) {
+  const Result<PeerAsk> ask = DecodePeerAsk(frame);
+  if (!ask.ok()) {
+    const MutexLock lock(mu_);
+    ++counters_.bad;
+    return;
+  }
+  if (auto problem = ProblemOf(*ask)) return Refuse(link, std::move(*problem));
+  const PeerCallId call = ask->call;
+  {
+    const MutexLock lock(mu_);
+    if (queue_.Add(link,
+                   {.link = link, .call = call, .came = clock_.Now(), .frame = std::move(frame)})) {
+      came_.NotifyOne();
+      return;
+    }
+  }
+  Refuse(link, {.call = call,
+                .reason = PeerAskRefused::Reason::kBusy,
+                .text = "as many calls of this peer wait as may"});
+}
+
+void PeerHost::OnCancel(LinkId link, PeerCallId call) {
+  const MutexLock lock(mu_);
+  counters_.cancelled += queue_.Drop(link, [call](const Call& one) { return one.call == call; });
+}
+
+void PeerHost::OnGone(LinkId link) {
+  const MutexLock lock(mu_);
+  queue_.Forget(link);
+}
+
+std::size_t PeerHost::waiting() const {
+  const MutexLock lock(mu_);
+  return queue_.size();
+}
+
+HostCounters PeerHost::counters() const {
+  const MutexLock lock(mu_);
+  return counters_;
+}
+
+void PeerHost::Main() {
+  for (;;) {
+    std::optional<Call> call;
+    {
+      const MutexLock lock(mu_);
+      while (!stopping_ && queue_.size() == 0) came_.Wait(mu_);
+      if (stopping_) return;
+      call = queue_.Next();
+    }
+    Answer(*call);
+  }
+}
+
+// Floats where they lie in the frame; codes with their sums, added up again.
+Activations PeerHost::RowsOf(const PeerAsk& ask) {
+  const std::size_t rows = ask.rows.count, width = shape_.width;
+  Activations x{.tokens = rows, .cols = width, .values = nullptr, .stride = width};
+  const std::size_t groups = width % kGroupCols == 0 ? width / kGroupCols : 0;
+  groups_.resize(rows * groups);
+  x.groups = groups_.empty() ? nullptr : groups_.data();
+  if (ask.rows.form == RowForm::kInt8) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      UnpackRow(ask.rows.Row(row), std::span(groups_).subspan(row * groups, groups));
+    }
+    return x;
+  }
+  values_.resize(rows * width);
+  std::memcpy(values_.data(), ask.rows.bytes.data(), ask.rows.bytes.size());
+  x.values = values_.data();
+  if (x.groups != nullptr) QuantizeActivations(x, 0, rows);
+  return x;
+}
+
+void PeerHost::Answer(const Call& call) {
+  const Nanos began = clock_.Now();
+  const Result<PeerAsk> ask = DecodePeerAsk(call.frame);
+  TROUPE_CHECK(ask.ok());  // it was when it came
+  const Activations rows = RowsOf(*ask);
+  for (std::size_t done = 0; done < ask->experts.size();) {
+    const std::size_t computed = ComputePart(call, *ask, done, rows, began);
+    if (computed == 0) return;
+    done += computed;
+  }
+}
+
+// One message: some of the experts, from `first` on. Says how many; none if the rest was refused.
+std::size_t PeerHost::ComputePart(const Call& call, const PeerAsk& ask, std::size_t first,
+                                  const Activations& rows, Nanos began) {
+  const Nanos start = clock_.Now();
+  PeerAnswer answer{.call = ask.call,
+                    .waited_micros = Micros(began - call.came),
+                    .experts = {},
+                    .rows = {.form = RowForm::kFloat, .width = shape_.width, .bytes = {}}};
+  std::size_t last = first;
+  while (last < ask.experts.size() &&
+         (last == first || answer.rows.count * answer.rows.row_bytes() < kMostOfOneMessage)) {
+    const PeerAsk::Expert& expert = ask.experts[last++];
+    answer.experts.push_back(
+        {.expert = expert.expert, .rows = static_cast<std::uint16_t>(expert.rows.size())});
+    answer.rows.count += expert.rows.size();
+  }
+  answer.last = last == ask.experts.size();
+  std::vector<float> out(answer.rows.count * shape_.width);
+  std::span<float> left = out;
+  for (std::size_t i = first; i < last; ++i) {
+    const PeerAsk::Expert& expert = ask.experts[i];
+    which_.assign(expert.rows.begin(), expert.rows.end());
+    const std::size_t floats = which_.size() * shape_.width;
+    const ExpertId id{ask.layer, expert.expert};
+    if (!computes_->Compute(id, rows, which_, left.first(floats)).ok()) {
+      Refuse(call.link, {.call = ask.call,
+                         .reason = PeerAskRefused::Reason::kNotHeld,
+                         .text = fmt::format("{} is not held here any more", ToString(id))});
+      return 0;
+    }
+    left = left.subspan(floats);
+  }
+  answer.computed_micros = Micros(clock_.Now() - start);
+  answer.waiting = static_cast<std::uint32_t>(waiting());
+  answer.rows.bytes = std::as_bytes(std::span(out));
+  {
+    const MutexLock lock(mu_);
+    counters_.experts += last - first;
+    counters_.rows += answer.rows.count;
+    counters_.calls += answer.last ? 1 : 0;
+    counters_.seconds += static_cast<double>(clock_.Now() - start) * 1e-9;
+  }
+  (void)send_(call.link, Encode(answer));  // who has gone need not be answered
+  return last - first;
+}
+
+}  // namespace troupe

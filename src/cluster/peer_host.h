@@ -1,0 +1,96 @@
+// Answers the calls of peers: one of each peer in turn, on a thread of its own beside the passes,
+// with the experts that are held. A call that finds too many before it is refused at once. Which
+// peers are served at all is decided by the node.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "cluster/calls/fair_queue.h"
+#include "cluster/peer_calls.h"
+#include "cluster/peer_outbox.h"
+#include "cluster/wire/ask.h"
+#include "runtime/expert_host.h"
+
+namespace troupe {
+
+struct HostCounters {
+  std::uint64_t calls = 0, experts = 0, rows = 0;
+  std::uint64_t busy = 0, not_held = 0, bad = 0;  // refused
+  std::uint64_t cancelled = 0;                    // before they were begun
+  double seconds = 0;                             // of computing
+
+  bool operator==(const HostCounters&) const = default;
+};
+
+class PeerHost {
+ public:
+  struct Options {
+    std::size_t most_waiting = 16;  // of each peer
+  };
+
+  // All must outlive it. kResourceExhausted: the system gives no thread.
+  static Result<std::unique_ptr<PeerHost>> Create(CallShape shape, HeldExperts& held,
+                                                  std::unique_ptr<ExpertHost> computes,
+                                                  SendFrame send, const Clock& clock,
+                                                  const Options& options);
+  ~PeerHost();
+  PeerHost(const PeerHost&) = delete;
+  PeerHost& operator=(const PeerHost&) = delete;
+
+  // Nothing is sent any more; what still comes is forgotten.
+  void Stop();
+
+  // Any thread; they never wait for a call to be computed.
+  void OnAsk(LinkId link, std::vector<std::byte> frame);
+  void OnCancel(LinkId link, PeerCallId call);
+  void OnGone(LinkId link);
+
+  std::size_t waiting() const;
+  HostCounters counters() const;
+
+ private:
+  struct Call {
+    LinkId link = 0;
+    PeerCallId call = 0;
+    Nanos came = 0;
+    std::vector<std::byte> frame;
+  };
+
+  PeerHost(CallShape shape, HeldExperts& held, std::unique_ptr<ExpertHost> computes, SendFrame send,
+           const Clock& clock, const Options& options);
+  void Main();
+  void Answer(const Call& call);
+  std::optional<PeerAskRefused> ProblemOf(const PeerAsk& ask) const;
+  void Refuse(LinkId link, PeerAskRefused refused);
+  Activations RowsOf(const PeerAsk& ask);
+  std::size_t ComputePart(const Call& call, const PeerAsk& ask, std::size_t first,
+                          const Activations& rows, Nanos began);
+
+  const CallShape shape_;
+  HeldExperts& held_;
+  const std::unique_ptr<ExpertHost> computes_;
+  const SendFrame send_;
+  const Clock& clock_;
+
+  // The thread's:
+  std::vector<float> values_;
+  std::vector<ActivationGroup> groups_;
+  std::vector<std::uint32_t> which_;
+
+  mutable Mutex mu_;
+  CondVar came_;
+  FairQueue<Call> queue_ TROUPE_GUARDED_BY(mu_);
+  HostCounters counters_ TROUPE_GUARDED_BY(mu_);
+  bool stopping_ TROUPE_GUARDED_BY(mu_) = false;
+  std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace troupe

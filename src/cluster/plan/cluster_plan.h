@@ -1,0 +1,38 @@
+// Which node is to keep which experts in memory: what a leader decides and every node carries out.
+// The epoch says which of two plans is newer. A value; its JSON form is
+// docs/formats/cluster-plan.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "expert/expert_grid.h"
+
+namespace troupe {
+
+struct ClusterPlan {
+  struct Node {
+    std::string name;
+    // By layer of the model: the experts it holds, rising.
+    std::vector<std::vector<std::uint32_t>> held;
+
+    std::size_t count() const;
+    bool operator==(const Node&) const = default;
+  };
+
+  std::uint64_t epoch = 0;
+  std::vector<Node> nodes;
+
+  const Node* Find(std::string_view name) const;
+  bool operator==(const ClusterPlan&) const = default;
+};
+
+std::string ToJson(const ClusterPlan& plan);
+// Every expert must be in the grid, each once a node, and each node once.
+Result<ClusterPlan> ParseClusterPlan(std::string_view text, ExpertGrid grid);
+
+}  // namespace troupe

@@ -1,0 +1,46 @@
+// What a node does next on its way from what it holds to what its plan says: some experts of a
+// layer to be brought in, or one to be let go to make room. Pure.
+//
+// What many would miss goes last: an expert that no other node holds is let go only if nothing else
+// can be.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "cluster/plan/cluster_plan.h"
+#include "expert/expert_grid.h"
+
+namespace troupe {
+
+struct HoldStep {
+  std::uint32_t layer = 0;
+  std::vector<std::uint32_t> experts;
+
+  bool operator==(const HoldStep&) const = default;
+};
+
+struct ReleaseStep {
+  ExpertId id;
+
+  bool operator==(const ReleaseStep&) const = default;
+};
+
+using HoldingStep = std::variant<HoldStep, ReleaseStep>;
+
+struct HoldingFacts {
+  ExpertGrid grid;
+  std::vector<std::uint8_t> held;  // by the grid's index: now
+  std::uint32_t most_held = 0;
+  std::uint32_t at_once = 8;  // to be brought in by one step
+  // Whether another node holds it now.
+  std::function<bool(ExpertId)> held_elsewhere;
+};
+
+// Nothing: it is done.
+std::optional<HoldingStep> NextStep(const ClusterPlan::Node& wanted, const HoldingFacts& facts);
+
+}  // namespace troupe

@@ -1,0 +1,30 @@
+// "host:7070" and "[::1]:7070": where a peer listens. Pure: looks up no names.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace troupe {
+
+struct PeerAddress {
+  std::string host;  // without the brackets of an IPv6 address
+  std::uint16_t port = 0;
+
+  std::string ToString() const;
+  // Numbers of this machine's loopback, or the name "localhost".
+  bool IsLoopback() const;
+
+  bool operator==(const PeerAddress&) const = default;
+};
+
+// kInvalidArgument: it is not a host and a port from 1 to 65535.
+Result<PeerAddress> ParsePeerAddress(std::string_view text);
+
+// What gRPC calls the other end of a connection, as people write it:
+// "ipv6:%5B::1%5D:7070" is "[::1]:7070".
+std::string AddressOfPeerUri(std::string_view uri);
+
+}  // namespace troupe

@@ -1,0 +1,48 @@
+#include "cluster/transport/peer_address.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+TEST(PeerAddress, IsReadAndWrittenTheSame) {
+  for (const char* text : {"127.0.0.1:7070", "[::1]:1", "node-a.lan:65535", "localhost:80"}) {
+    const auto address = ParsePeerAddress(text);
+    ASSERT_TRUE(address.ok()) << text;
+    EXPECT_EQ(address->ToString(), text);
+  }
+  EXPECT_EQ(*ParsePeerAddress("[fe80::2]:9"), (PeerAddress{.host = "fe80::2", .port = 9}));
+}
+
+TEST(PeerAddress, WhatIsNotAHostAndAPortIsRefused) {
+  for (const char* text :
+       {"", ":", "host", "host:", ":7070", "host:0", "host:65536", "host:7x", "host: 7", "::1:7070",
+        "[::1]", "[host]:7070", "[]:7070", "unix:/tmp/socket", "dns:///a:7070", "a b:7070"}) {
+    const auto address = ParsePeerAddress(text);
+    ASSERT_FALSE(address.ok()) << text;
+    EXPECT_EQ(address.status().code(), Code::kInvalidArgument);
+    EXPECT_THAT(address.status().message(), testing::HasSubstr(text));
+  }
+}
+
+TEST(PeerAddress, LoopbackIsToldFromTheNetwork) {
+  for (const char* host : {"127.0.0.1", "127.9.9.9", "::1", "localhost"}) {
+    EXPECT_TRUE(PeerAddress{.host = host}.IsLoopback()) << host;
+  }
+  for (const char* host : {"128.0.0.1", "0.0.0.0", "::", "10.0.0.1", "localhost.evil.example",
+                           "127.evil.example", "::ffff:10.0.0.1"}) {
+    EXPECT_FALSE(PeerAddress{.host = host}.IsLoopback()) << host;
+  }
+}
+
+TEST(PeerAddress, TheOtherEndOfAConnectionIsWrittenAsAnAddress) {
+  EXPECT_EQ(AddressOfPeerUri("ipv4:10.0.0.1:7070"), "10.0.0.1:7070");
+  EXPECT_EQ(AddressOfPeerUri("ipv6:%5B::1%5D:7070"), "[::1]:7070");
+  EXPECT_EQ(AddressOfPeerUri("ipv6:[fe80::1%25eth0]:1"), "[fe80::1%eth0]:1");
+  EXPECT_EQ(AddressOfPeerUri("100%"), "100%");
+  EXPECT_EQ(AddressOfPeerUri("%zz%4"), "%zz%4");
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,68 @@
+// Other machines that compute experts for this one, as a pass sees them: whom it may ask instead of
+// its disk, and what comes back. Who they are, and what happens when one does not answer, is
+// decided in src/cluster.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "base/clock.h"
+#include "expert/expert_id.h"
+#include "expert/flow/miss_plan.h"
+#include "expert/flow/open_demand.h"
+#include "model/expert_source.h"
+
+namespace troupe {
+
+// All from the thread that runs the passes.
+class ExpertPeers {
+ public:
+  // An expert's answers, in the order of ExpertBatch::RowsOf.
+  struct Rows {
+    std::uint32_t expert = 0;
+    std::span<const float> values;
+  };
+  // What has come of a layer's misses: answers, and those that no peer will answer in time.
+  struct News {
+    std::span<const Rows> answered;
+    std::span<const std::uint32_t> to_load;
+
+    bool empty() const { return answered.empty() && to_load.empty(); }
+  };
+
+  virtual ~ExpertPeers() = default;
+
+  // Who may be asked now, and what that costs. Valid until the next call.
+  virtual std::span<const Place> Places() = 0;
+  // Those of them that hold the expert, as indices. Valid until the next call of Places.
+  virtual std::span<const std::uint32_t> HoldersOf(ExpertId id) const = 0;
+
+  // What a layer needs, wherever it lies: before anything is asked.
+  virtual void OnAsked(const ExpertBatch& batch) = 0;
+  // The layer's misses that others compute, each by the place that was chosen. What is asked for
+  // comes up in Take, each expert once. Nothing else is waited for.
+  virtual void Ask(const ExpertBatch& batch, std::span<const AnsweredElsewhere> misses) = 0;
+  // What has come since the last call. Valid until the next call of Take, Ask or Forget.
+  virtual News Take() = 0;
+  // Whether Take will have more.
+  virtual bool waiting() const = 0;
+  // Until Take has something, or so long.
+  virtual void Wait(std::optional<Nanos> longest) = 0;
+  // Nothing is waited for any more.
+  virtual void Forget() = 0;
+};
+
+class NoPeers final : public ExpertPeers {
+ public:
+  std::span<const Place> Places() override { return {}; }
+  std::span<const std::uint32_t> HoldersOf(ExpertId) const override { return {}; }
+  void OnAsked(const ExpertBatch&) override {}
+  void Ask(const ExpertBatch&, std::span<const AnsweredElsewhere>) override {}
+  News Take() override { return {}; }
+  bool waiting() const override { return false; }
+  void Wait(std::optional<Nanos>) override {}
+  void Forget() override {}
+};
+
+}  // namespace troupe

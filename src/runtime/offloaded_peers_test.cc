@@ -1,0 +1,188 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "runtime/offloaded_for_test.h"
+
+namespace troupe {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+// One place that holds what a test says, and says what a test tells it to.
+class ScriptedPeers final : public ExpertPeers {
+ public:
+  std::span<const Place> Places() override { return {&place_, 1}; }
+  std::span<const std::uint32_t> HoldersOf(ExpertId id) const override {
+    return holds.contains(id) ? std::span(&kFirst, 1) : std::span<const std::uint32_t>();
+  }
+  void OnAsked(const ExpertBatch&) override {}
+  void Ask(const ExpertBatch& batch, std::span<const AnsweredElsewhere> misses) override {
+    layer_ = batch.layer;
+    for (const AnsweredElsewhere& miss : misses) asked.push_back(miss.expert);
+    owed_ += misses.size();
+  }
+  News Take() override {
+    answers_ = std::exchange(answers, {});
+    gone_ = std::exchange(gone, {});
+    owed_ -= answers_.size() + gone_.size();
+    rows_.clear();
+    for (const std::uint32_t expert : answers_) rows_.push_back({expert, kRow});
+    return {.answered = rows_, .to_load = gone_};
+  }
+  bool waiting() const override { return owed_ > 0; }
+  void Wait(std::optional<Nanos>) override {
+    if (on_wait) on_wait();
+  }
+  void Forget() override {
+    owed_ = 0;
+    ++forgotten;
+  }
+
+  static constexpr float kRow[2] = {1, 2};
+  std::set<ExpertId> holds;
+  std::vector<std::uint32_t> asked;          // so far
+  std::vector<std::uint32_t> answers, gone;  // for the next Take
+  std::function<void()> on_wait;
+  int forgotten = 0;
+
+ private:
+  static constexpr std::uint32_t kFirst = 0;
+  Place place_ = {.name = "peer", .latency_seconds = 1e-9};
+  std::uint32_t layer_ = 0;
+  std::size_t owed_ = 0;
+  std::vector<std::uint32_t> answers_, gone_;
+  std::vector<Rows> rows_;
+};
+
+class OffloadedPeersTest : public OffloadedExpertsTest {
+ protected:
+  // A byte takes a second to load, and the peer next to nothing.
+  void SetUp() override {
+    costs_ = {.medium = {.latency_seconds = 1, .bytes_per_second = 1}, .local = {}};
+    Open(4);
+    experts_->set_peers(peers_);
+  }
+
+  // What the peer computed, of one Take; the others are looked at as ever.
+  std::vector<std::uint32_t> TakeRows(bool wait) {
+    std::vector<std::uint32_t> experts;
+    const std::span<const ReadyExpert> taken = experts_->Take(wait).value();
+    for (const ReadyExpert& ready : taken) {
+      EXPECT_EQ(std::get<ReadyRows>(ready.answer).values.data(), ScriptedPeers::kRow);
+      experts.push_back(ready.expert);
+    }
+    return experts;
+  }
+
+  ScriptedPeers peers_;
+};
+
+TEST_F(OffloadedPeersTest, WhatAPeerHoldsItIsAskedForAndItsRowsAreGiven) {
+  peers_.holds = {{0, 1}, {0, 3}, {1, 2}};
+  Ask(0, {0, 1, 3});
+  EXPECT_THAT(peers_.asked, UnorderedElementsAre(1, 3));
+  EXPECT_THAT(Take(true), ElementsAre(0));  // from the disk
+  peers_.answers = {3};
+  EXPECT_THAT(TakeRows(false), ElementsAre(3));
+  peers_.on_wait = [&] { peers_.answers = {1}; };
+  EXPECT_THAT(TakeRows(true), ElementsAre(1));
+  EXPECT_EQ(experts_->usage().elsewhere, 2u);
+  EXPECT_EQ(experts_->usage().loaded, 1u);
+}
+
+TEST_F(OffloadedPeersTest, WhatAPeerDoesNotAnswerIsLoaded) {
+  peers_.holds = {{0, 1}, {0, 2}};
+  Ask(0, {1, 2});
+  EXPECT_THAT(Take(false), IsEmpty());
+  peers_.on_wait = [&] { peers_.gone = {2}; };
+  EXPECT_THAT(Take(true), ElementsAre(2));
+  peers_.on_wait = [&] { peers_.answers = {1}; };
+  EXPECT_THAT(TakeRows(true), ElementsAre(1));
+  EXPECT_EQ(experts_->usage().elsewhere, 1u);
+  EXPECT_EQ(experts_->usage().loaded, 1u);
+}
+
+TEST_F(OffloadedPeersTest, AnAnswerIsSeenWhileALoadIsUnderWay) {
+  peers_.holds = {{0, 1}};
+  Ask(0, {0, 1});
+  peers_.answers = {1};
+  // Whichever comes first; both are given before long.
+  std::set<std::uint32_t> had;
+  for (bool wait = false; had.size() < 2; wait = true) {
+    const std::span<const ReadyExpert> ready = experts_->Take(wait).value();
+    ASSERT_TRUE(!wait || !ready.empty());
+    for (const ReadyExpert& one : ready) {
+      EXPECT_EQ(std::holds_alternative<ReadyRows>(one.answer), one.expert == 1);
+      had.insert(one.expert);
+    }
+  }
+}
+
+TEST_F(OffloadedPeersTest, ALayerThatIsCutShortLetsItsPeersGo) {
+  peers_.holds = {{0, 1}};
+  Ask(0, {1});
+  const int before = peers_.forgotten;
+  Ask(1, {0});
+  EXPECT_EQ(peers_.forgotten, before + 1);
+  EXPECT_THAT(Take(true), ElementsAre(0));
+}
+
+TEST_F(OffloadedPeersTest, HeldExpertsAreFoundByEverybodyAndNeverEvicted) {
+  const std::uint32_t held[] = {1, 2};
+  ASSERT_TRUE(experts_->Hold(0, held).ok());
+  EXPECT_EQ(experts_->held().count(), 2u);
+  const auto use = experts_->held().Find({0, 2});
+  ASSERT_TRUE(use);
+  EXPECT_EQ(use->weights().gate.data[0], std::byte{2});
+  for (int round = 0; round < 3; ++round) {  // more than the slots that are left
+    Ask(1, {0, 1, 2, 3});
+    TakeAll(4);
+  }
+  Ask(0, {1, 2});
+  EXPECT_THAT(Take(false), UnorderedElementsAre(1, 2));
+  EXPECT_EQ(use->weights().down.data[0], std::byte{2});
+}
+
+TEST_F(OffloadedPeersTest, AReleasedExpertIsEvictedOnlyWhenNobodyUsesItAnyMore) {
+  const std::uint32_t held[] = {0, 1, 2};
+  ASSERT_TRUE(experts_->Hold(1, held).ok());
+  {
+    const auto use = experts_->held().Find({1, 0});
+    EXPECT_FALSE(experts_->Release({1, 0}));
+    EXPECT_FALSE(experts_->held().Find({1, 0}));
+    Ask(0, {0, 1, 2, 3});
+    TakeAll(4);
+    EXPECT_EQ(use->weights().gate.data[0], std::byte{16});
+  }
+  EXPECT_TRUE(experts_->Release({1, 0}));
+  Ask(0, {0, 1, 2, 3});
+  TakeAll(4);
+  EXPECT_EQ(experts_->held().count(), 2u);
+  ASSERT_TRUE(experts_->Hold(1, std::span(held).first(1)).ok());
+  EXPECT_TRUE(experts_->held().Find({1, 0}));
+}
+
+TEST_F(OffloadedPeersTest, MoreThanThereAreSlotsCannotBeHeld) {
+  const std::uint32_t all[] = {0, 1, 2, 3};
+  ASSERT_TRUE(experts_->Hold(0, all).ok());
+  EXPECT_EQ(experts_->Hold(1, std::span(all).first(1)).code(), Code::kResourceExhausted);
+  EXPECT_EQ(experts_->held().count(), 4u);
+}
+
+TEST_F(OffloadedPeersTest, AnExpertThatCannotBeReadIsNotHeld) {
+  reader_->SetScript([](const ReadRequest&) { return FakeReader::Fault::kError; });
+  const std::uint32_t one[] = {3};
+  EXPECT_FALSE(experts_->Hold(0, one).ok());
+  EXPECT_EQ(experts_->held().count(), 0u);
+  reader_->SetScript([](const ReadRequest&) { return FakeReader::Fault::kNone; });
+  EXPECT_TRUE(experts_->Hold(0, one).ok());
+}
+
+}  // namespace
+}  // namespace troupe

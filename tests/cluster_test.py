@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Several machines as one: nodes of a cluster on this machine's loopback, each a real `troupe serve`, find
+each other, share the experts between them and compute for each other. Whatever happens to a node, every
+answer is the one that a model alone gives.
+
+usage: cluster_test.py TROUPE [unittest arguments]
+"""
+import concurrent.futures
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import serve_test
+from serve_test import PROMPTS, Server
+
+SHAPE = "tiny-olmoe"
+SLOTS = 10  # of the experts a node can hold some, never all
+LINK = "4MiB/5ms"  # a disk that peers are faster than
+LONGEST = 60
+
+
+def free_ports(count):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class Cluster(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.model = pathlib.Path(folder.name) / "model.gguf"
+        for command in (["synth", cls.model, "--shape", SHAPE, "--type", "Q8_0"], ["pack", cls.model]):
+            subprocess.run([serve_test.TROUPE, *map(str, command)], check=True, capture_output=True)
+        with Server("--ctx", 1024, model=cls.model) as alone:
+            cls.expected = {prompt: alone.complete(prompt, 24) for prompt in PROMPTS}
+
+    def start(self, count, *more):
+        self.addresses = [f"127.0.0.1:{port}" for port in free_ports(count)]
+        self.more = more
+        self.nodes = [self.node(i) for i in range(count)]
+        for node in self.nodes:
+            self.addCleanup(node.__exit__, None, None, None)
+
+    def node(self, i, **changes):
+        server = Server("--slots", SLOTS, "--ctx", 1024, "--link", LINK, "--peers", ",".join(self.addresses), "--peer-address",
+                        self.addresses[i], "--node", f"n{i}", *self.more, model=changes.get("model", self.model))
+        server.__enter__()
+        return server
+
+    def wait(self, what, *nodes):
+        end = time.monotonic() + LONGEST
+        for node in nodes:
+            while not what(node):
+                if time.monotonic() > end:
+                    raise AssertionError("".join(line for one in self.nodes for line in one.said))
+                time.sleep(0.05)
+
+    def wait_until_settled(self, peers):
+        def is_settled(node):
+            return (node.metric("troupe_cluster_peers") == peers and node.metric("troupe_cluster_plan_epoch") > 0
+                    and node.metric("troupe_cluster_settled") == 1 and node.metric("troupe_held_experts") > 0)
+        self.wait(is_settled, *self.nodes)
+
+    def ask_all(self, nodes, rounds=1):
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            jobs = [(prompt, pool.submit(nodes[(i + r) % len(nodes)].complete, prompt, 24))
+                    for r in range(rounds) for i, prompt in enumerate(PROMPTS)]
+            for prompt, job in jobs:
+                self.assertEqual(job.result(), self.expected[prompt], prompt)
+
+    def total(self, name, nodes=None):
+        return sum(node.metric(name) for node in nodes or self.nodes)
+
+    def test_nodes_compute_for_each_other_and_every_answer_is_that_of_the_model_alone(self):
+        self.start(3)
+        self.wait_until_settled(2)
+        self.ask_all(self.nodes, rounds=3)
+        self.assertGreater(self.total('troupe_peer_experts_total{by="peer"}'), 0)
+        self.assertGreater(self.total("troupe_host_rows_total"), 0)
+        self.assertEqual([node.metric("troupe_cluster_leads") for node in self.nodes], [1, 0, 0])
+
+    def test_a_node_that_is_killed_costs_no_answer_and_is_one_of_them_again_later(self):
+        self.start(3)
+        self.wait_until_settled(2)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            asking = pool.submit(self.ask_all, self.nodes[:2], 4)
+            time.sleep(0.2)
+            self.nodes[2].process.send_signal(signal.SIGKILL)
+            asking.result()
+        self.wait(lambda node: node.metric("troupe_cluster_peers") == 1, *self.nodes[:2])
+        self.nodes[2].__exit__(None, None, None)
+        self.nodes[2] = self.node(2)
+        self.addCleanup(self.nodes[2].__exit__, None, None, None)
+        self.wait_until_settled(2)
+        self.ask_all(self.nodes)
+
+    def test_a_node_that_hangs_costs_no_answer(self):
+        self.start(2)
+        self.wait_until_settled(1)
+        self.nodes[1].process.send_signal(signal.SIGSTOP)
+        try:
+            self.ask_all(self.nodes[:1], 2)
+        finally:
+            self.nodes[1].process.send_signal(signal.SIGCONT)
+        self.wait_until_settled(1)
+        self.ask_all(self.nodes)
+
+    def test_a_node_with_another_model_is_refused_and_the_cluster_is_unharmed(self):
+        other = self.model.parent / "other.gguf"
+        subprocess.run([serve_test.TROUPE, "synth", other, "--shape", SHAPE, "--type", "Q8_0", "--seed", "5"],
+                       check=True, capture_output=True)
+        self.start(2)
+        self.wait_until_settled(1)
+        self.addresses.append(f"127.0.0.1:{free_ports(1)[0]}")
+        stranger = self.node(2, model=other)
+        self.addCleanup(stranger.__exit__, None, None, None)
+        self.wait(lambda node: any("another model" in line for line in node.said), stranger)
+        self.assertEqual(stranger.metric("troupe_cluster_peers"), 0)
+        self.ask_all(self.nodes)
+        self.assertEqual([node.metric("troupe_cluster_peers") for node in self.nodes], [1, 1])
+
+    def test_what_is_wrong_with_the_options_is_one_clear_line(self):
+        cases = [(["--peers", "127.0.0.1:1,127.0.0.1:2"], "--peer-address"),
+                 (["--peers", "127.0.0.1:1,127.0.0.1:2", "--peer-address", "127.0.0.1:3"], "none of --peers"),
+                 (["--peers", "127.0.0.1", "--peer-address", "127.0.0.1"], "127.0.0.1"),
+                 (["--peers", "127.0.0.1:1,127.0.0.1:1", "--peer-address", "127.0.0.1:1"], "twice"),
+                 (["--peers", "10.0.0.1:7000", "--peer-address", "10.0.0.1:7000"], "TLS")]
+        for options, said in cases:
+            with self.subTest(options):
+                done = subprocess.run([serve_test.TROUPE, "serve", self.model, *options], capture_output=True,
+                                      text=True, timeout=60)
+                self.assertIn(done.returncode, (1, 2))
+                self.assertIn(said, done.stderr)
+                self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+
+    def test_a_port_in_use_is_one_clear_line(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            done = subprocess.run([serve_test.TROUPE, "serve", self.model, "--port", "0", "--slots", "8", "--peers",
+                                   address, "--peer-address", address], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(address, done.stderr.strip().splitlines()[-1])
+
+
+if __name__ == "__main__":
+    serve_test.TROUPE = sys.argv.pop(1)
+    unittest.main()

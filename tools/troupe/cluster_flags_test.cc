@@ -1,0 +1,76 @@
+#include "troupe/cluster_flags.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "troupe/cluster_metrics.h"
+#include "troupe/serve_flags.h"
+
+namespace troupe {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string MistakeIn(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "m.gguf");
+  auto flags = ServeFlags::Read(arguments);
+  return (flags.ok() ? (*flags)->CheckUsage() : flags.status()).message();
+}
+
+TEST(ClusterFlags, WithoutPeersAServerIsOfNoCluster) {
+  EXPECT_FALSE(ServeFlags::Read({"m.gguf"}).value()->cluster().any());
+}
+
+TEST(ClusterFlags, SayWhoTheNodesAreAndWhichOfThemThisIs) {
+  const auto flags =
+      ServeFlags::Read({"m.gguf", "--peers", "127.0.0.1:7001,127.0.0.1:7002", "--peer-address",
+                        "127.0.0.1:7002", "--node", "b", "--cluster", "lab", "--placer", "eplb"})
+          .value();
+  ASSERT_TRUE(flags->CheckUsage().ok());
+  const ClusterOptions options = flags->cluster().Read().value();
+  EXPECT_THAT(options.node.addresses, ElementsAre("127.0.0.1:7001", "127.0.0.1:7002"));
+  EXPECT_EQ(options.address, "127.0.0.1:7002");
+  EXPECT_EQ(options.transport.port, 7002);
+  EXPECT_EQ(options.name, "b");
+  EXPECT_EQ(options.cluster, "lab");
+  EXPECT_EQ(options.node.placer, "eplb");
+}
+
+TEST(ClusterFlags, WhatDoesNotFitTogetherIsNamed) {
+  const std::pair<std::vector<std::string>, const char*> cases[] = {
+      {{"--peers", "127.0.0.1:1"}, "--peer-address"},
+      {{"--peer-address", "127.0.0.1:1"}, "--peers"},
+      {{"--peers", "127.0.0.1:1", "--peer-address", "127.0.0.1:2"}, "none of --peers"},
+      {{"--peers", "127.0.0.1:1,127.0.0.1:1", "--peer-address", "127.0.0.1:1"}, "twice"},
+      {{"--peers", "127.0.0.1", "--peer-address", "127.0.0.1"}, "127.0.0.1"},
+      {{"--peers", "127.0.0.1:1", "--peer-address", "127.0.0.1:1", "--node", "two words"},
+       "--node"},
+      {{"--peers", "127.0.0.1:1", "--peer-address", "127.0.0.1:1", "--placer", "best"}, "--placer"},
+      {{"--peers", "10.0.0.1:1", "--peer-address", "10.0.0.1:1"}, "10.0.0.1"}};
+  for (const auto& [arguments, said] : cases) {
+    EXPECT_THAT(MistakeIn(arguments), HasSubstr(said));
+  }
+}
+
+TEST(ClusterMetrics, TellsOfPeersThatAreHereAndOfWhoAnswered) {
+  ClusterState state{.epoch = 4, .peers = {{.name = "a", .link = 1}, {.name = "b"}}};
+  state.asked.answered = 7;
+  state.asked.to_disk = 2;
+  state.answered.busy = 3;
+  const auto value = [&](std::string_view name, std::string_view label) {
+    for (const ExtraMetric& one : MetricsOf(state)) {
+      if (one.name != name) continue;
+      if (label.empty() || one.labels.front().second == label) return one.value;
+    }
+    return -1.0;
+  };
+  EXPECT_EQ(value("troupe_cluster_peers", ""), 1);
+  EXPECT_EQ(value("troupe_cluster_plan_epoch", ""), 4);
+  EXPECT_EQ(value("troupe_peer_experts_total", "peer"), 7);
+  EXPECT_EQ(value("troupe_peer_experts_total", "disk"), 2);
+  EXPECT_EQ(value("troupe_host_calls_total", "busy"), 3);
+}
+
+}  // namespace
+}  // namespace troupe

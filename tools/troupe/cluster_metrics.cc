@@ -1,0 +1,77 @@
+#include "troupe/cluster_metrics.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+class Figures {
+ public:
+  using Labels = std::vector<std::pair<std::string, std::string>>;
+
+  template <typename T>
+  void Gauge(const char* name, const char* help, T value, Labels labels = {}) {
+    all_.push_back({name, help, false, static_cast<double>(value), std::move(labels)});
+  }
+  template <typename T>
+  void Counter(const char* name, const char* help, T value, Labels labels = {}) {
+    all_.push_back({name, help, true, static_cast<double>(value), std::move(labels)});
+  }
+  std::vector<ExtraMetric> Take() && { return std::move(all_); }
+
+ private:
+  std::vector<ExtraMetric> all_;
+};
+
+}  // namespace
+
+std::vector<ExtraMetric> MetricsOf(const ClusterState& state) {
+  Figures figures;
+  const auto here =
+      std::ranges::count_if(state.peers, [](const PeerEntry& peer) { return peer.link != 0; });
+  figures.Gauge("troupe_cluster_peers", "Peers that this node asks and answers", here);
+  figures.Gauge("troupe_cluster_leads", "1 if this node plans for all", state.leads ? 1 : 0);
+  figures.Gauge("troupe_cluster_plan_epoch", "Epoch of the plan in force; 0: there is none",
+                state.epoch);
+  figures.Gauge("troupe_cluster_settled", "1 if this node holds what the plan says",
+                state.settled ? 1 : 0);
+  figures.Gauge("troupe_held_experts", "Experts that this node keeps in memory for everybody",
+                state.held);
+  constexpr auto kCalls =
+      "Calls to peers: first ones, and those to another holder as the first was late";
+  figures.Counter("troupe_peer_calls_total", kCalls, state.asked.calls, {{"kind", "first"}});
+  figures.Counter("troupe_peer_calls_total", kCalls, state.asked.hedges, {{"kind", "hedge"}});
+  constexpr auto kFailed = "Calls to peers that were not answered to the end";
+  figures.Counter("troupe_peer_calls_failed_total", kFailed, state.asked.refused,
+                  {{"why", "refused"}});
+  figures.Counter("troupe_peer_calls_failed_total", kFailed, state.asked.lost, {{"why", "lost"}});
+  constexpr auto kExperts = "Experts that peers were asked for, by who answered in the end";
+  figures.Counter("troupe_peer_experts_total", kExperts, state.asked.answered, {{"by", "peer"}});
+  figures.Counter("troupe_peer_experts_total", kExperts, state.asked.to_disk, {{"by", "disk"}});
+  figures.Counter("troupe_peer_answers_unused_total", "Answers of peers that came too late",
+                  state.asked.unused);
+  constexpr auto kHost = "Calls of peers, by how they ended";
+  const std::pair<const char*, std::uint64_t> ends[] = {{"answered", state.answered.calls},
+                                                        {"busy", state.answered.busy},
+                                                        {"not_held", state.answered.not_held},
+                                                        {"bad", state.answered.bad},
+                                                        {"cancelled", state.answered.cancelled}};
+  for (const auto& [end, count] : ends) {
+    figures.Counter("troupe_host_calls_total", kHost, count, {{"end", end}});
+  }
+  figures.Counter("troupe_host_experts_total", "Experts computed for peers",
+                  state.answered.experts);
+  figures.Counter("troupe_host_rows_total", "Rows computed for peers", state.answered.rows);
+  figures.Counter("troupe_host_seconds_total", "Time spent on calls of peers",
+                  state.answered.seconds);
+  constexpr auto kBytes = "Bytes of frames between this node and its peers";
+  figures.Counter("troupe_peer_bytes_total", kBytes, state.links.bytes_sent, {{"way", "sent"}});
+  figures.Counter("troupe_peer_bytes_total", kBytes, state.links.bytes_received,
+                  {{"way", "received"}});
+  figures.Counter("troupe_peer_links_lost_total", "Links to peers that were lost",
+                  state.links.lost);
+  return std::move(figures).Take();
+}
+
+}  // namespace troupe
