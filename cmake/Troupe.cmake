@@ -28,16 +28,16 @@ if(TROUPE_BENCHES)
   add_custom_target(all_benches)
 endif()
 
-# troupe_units(out name file...): what to compile in place of a folder's files: units that include
-# eight of them each, so that the headers they share are read once, and what those instantiate is made
-# once. Names in unnamed namespaces must therefore differ within a unit, better within a folder: units
+# troupe_units(out name file...): what to compile in place of a folder's files: units that include at
+# most TROUPE_UNIT_FILES of them each, so that the headers they share are read once, and what those
+# instantiate is made once. Names in unnamed namespaces must therefore differ within a folder. Units
 # are cut anew when a file is added. A unit names its files
 # relative to src, and is the same in every clone, so that ccache knows it. TROUPE_UNITS=OFF compiles
 # each file by itself, as `make tidy` does: no file may lean on what another includes.
 function(troupe_units out name)
   set(files ${ARGN})
   list(LENGTH files count)
-  math(EXPR units "(${count} + 7) / 8")
+  math(EXPR units "(${count} + ${TROUPE_UNIT_FILES} - 1) / ${TROUPE_UNIT_FILES}")
   if(NOT TROUPE_UNITS OR count LESS 2)
     set(${out} ${files} PARENT_SCOPE)
     return()
@@ -57,14 +57,16 @@ function(troupe_units out name)
   set(${out} ${made} PARENT_SCOPE)
 endfunction()
 
-# troupe_library(name [ARITHMETIC] [FUZZED] [SRCS ...] [DEPS troupe::...] [EXTERNAL ...]): makes
+# troupe_library(name [ARITHMETIC] [OPTIMISED] [FUZZED] [SRCS ...] [DEPS troupe::...] [EXTERNAL ...]): makes
 # troupe_<name> and its alias troupe::<name>. DEPS are the folders it may include, and no others:
 # tests/layers_test.py holds every #include to them. EXTERNAL are libraries of others.
 # ARITHMETIC: each file is compiled by itself, as these take long and share few templates.
+# OPTIMISED: under sanitizers, too, which optimise nothing else: that would be half of what they cost
+# to compile, and the tests of few folders take longer than compiling them.
 # FUZZED: what reads bytes of strangers. Its branches tell a fuzzer about them, and it is instrumented
 # for that in the build of the sanitizers, whose tests it makes much slower.
 function(troupe_library name)
-  cmake_parse_arguments(ARG "ARITHMETIC;FUZZED" "" "SRCS;DEPS;EXTERNAL" ${ARGN})
+  cmake_parse_arguments(ARG "ARITHMETIC;FUZZED;OPTIMISED" "" "SRCS;DEPS;EXTERNAL" ${ARGN})
   set(access PUBLIC)
   if(ARG_SRCS)
     set(sources ${ARG_SRCS})
@@ -78,6 +80,9 @@ function(troupe_library name)
   endif()
   add_library(troupe::${name} ALIAS troupe_${name})
   target_link_libraries(troupe_${name} ${access} troupe_options ${ARG_DEPS} ${ARG_EXTERNAL})
+  if(TROUPE_SANITIZE AND (ARG_ARITHMETIC OR ARG_OPTIMISED))
+    target_compile_options(troupe_${name} PRIVATE -O1)
+  endif()
   if(TROUPE_FUZZ AND ARG_FUZZED)
     target_compile_options(troupe_${name} PRIVATE -fsanitize=fuzzer-no-link)
   endif()
@@ -86,9 +91,7 @@ endfunction()
 # troupe_compile_quickly(target): optimises little what is templates to compile and nothing to run, as
 # GoogleTest's and CLI11's are: half of what they cost to compile is optimising them.
 function(troupe_compile_quickly target)
-  if(TROUPE_SANITIZE)
-    target_compile_options(${target} PRIVATE -O0)
-  elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
     target_compile_options(${target} PRIVATE -O1)
   endif()
 endfunction()
@@ -129,15 +132,13 @@ function(troupe_tests name)
   set(seconds 300)
   if(TROUPE_SANITIZE)
     set(seconds 1200)  # what sanitizers slow it down by
-    set(quick -O0)
+    set_property(SOURCE ${ARG_OPTIMISED} APPEND PROPERTY COMPILE_OPTIONS -O1)
   elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
-    set(quick -O1)  # half of what GoogleTest's templates cost to compile is optimising them
+    set(quick ${sources})
+    list(REMOVE_ITEM quick "" ${ARG_OPTIMISED})
+    # Half of what GoogleTest's templates cost to compile is optimising them.
+    set_property(SOURCE ${quick} APPEND PROPERTY COMPILE_OPTIONS -O1)
   endif()
-  foreach(file IN LISTS sources)
-    if(NOT file IN_LIST ARG_OPTIMISED)
-      set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS ${quick})
-    endif()
-  endforeach()
   foreach(file IN LISTS ARG_SRCS)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
     file(STRINGS ${file} lines REGEX "^(TEST|TEST_F|TEST_P|TYPED_TEST)\\(")

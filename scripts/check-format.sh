@@ -3,12 +3,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mapfile -t files < <(git ls-files '*.h' '*.cc')
-ugly=()
-for file in "${files[@]}"; do
-  clang-format --dry-run -Werror "$file" >/dev/null 2>&1 || ugly+=("$file")
-done
-if [ "${#ugly[@]}" -gt 0 ]; then
-  printf 'not formatted: %s\n' "${ugly[@]}" >&2
+said=$(mktemp)
+trap 'rm -f "$said"' EXIT
+if ! printf '%s\0' "${files[@]}" | xargs -0 -P "$(nproc)" -n 64 clang-format --dry-run -Werror 2>"$said"; then
+  sed -n 's/^\([^:]*\):[0-9]*:[0-9]*: error: .*/not formatted: \1/p' "$said" | sort -u >&2
   echo "format: run clang-format -i on the files above" >&2
   exit 1
 fi

@@ -46,7 +46,7 @@ LARGE_VOCABULARY = 150_000
 LARGE_VOCABULARY_SHAPE = {**SHAPE, "hidden_size": 128, "intermediate_size": 256,
                           "vocab_size": LARGE_VOCABULARY}
 
-LONG = {"prompt": 3000, "context": 4096}
+LONG = {"prompt": 1500, "context": 2048}
 # With the least memory every token of a prompt may be a chunk of its own, and reads its experts.
 SHORT = {"prompt": 100, "context": 256}
 # 5000 bytes of this project's own words, read from a file: some 3600 tokens of a generated tokenizer.

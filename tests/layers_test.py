@@ -13,12 +13,13 @@ import sys
 # Libraries of others, by the beginning of an include, and who may include them.
 OWNERS = {
     "boost/": {"http"},
+    "grpc": {"cluster_etcd", "cluster_transport"},
     "hwy/": {"kernels"},
     "lemon/": {"placement"},
     "liburing": {"io"},
     "pcre2": {"text"},
     "zstd": {"io", "trace"},
-    "xxhash": {"store", "trace", "lab"},
+    "xxhash": {"store", "trace", "lab", "runtime"},
     "nlohmann/": {"base"},
     "openssl/": {"http"},
     "prometheus/": {"server"},

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/rng.h"
 #include "test_vocab.h"
+#include "testing/sanitized.h"
 #include "testing/test_seed.h"
 #include "text/grammar/gbnf.h"
 #include "text/grammar/json_schema.h"
@@ -25,16 +26,8 @@ constexpr std::string_view kPeople =
     "born": {"type": "string", "format": "date"},
     "more": {"type": "object"}}})";
 
-// Of texts, each token tried at each: a sanitizer makes that slow, and a few say as much to it.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr int kStepsOfATest = 3;
-#else
-constexpr int kStepsOfATest = 25;
-#endif
-#else
-constexpr int kStepsOfATest = 25;
-#endif
+// Each token is tried at each.
+constexpr int kStepsOfATest = kSanitized ? 3 : 25;
 
 void ExpectMasksAreExact(const Tokenizer& tokenizer, const Grammar& grammar, std::uint64_t seed) {
   Rng rng(seed);
