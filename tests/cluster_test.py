@@ -16,12 +16,11 @@ import time
 import unittest
 
 import serve_test
-from serve_test import PROMPTS, Server
+from serve_test import LONGEST, PROMPTS, Server
 
 SHAPE = "tiny-olmoe"
 SLOTS = 10  # of the experts a node can hold some, never all
 LINK = "4MiB/5ms"  # a disk that peers are faster than
-LONGEST = 60
 
 
 def free_ports(count):
@@ -137,7 +136,7 @@ class Cluster(unittest.TestCase):
         for options, said in cases:
             with self.subTest(options):
                 done = subprocess.run([serve_test.TROUPE, "serve", self.model, *options], capture_output=True,
-                                      text=True, timeout=60)
+                                      text=True, timeout=LONGEST)
                 self.assertIn(done.returncode, (1, 2))
                 self.assertIn(said, done.stderr)
                 self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
@@ -146,7 +145,7 @@ class Cluster(unittest.TestCase):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             address = f"127.0.0.1:{taken.getsockname()[1]}"
             done = subprocess.run([serve_test.TROUPE, "serve", self.model, "--port", "0", "--slots", "8", "--peers",
-                                   address, "--peer-address", address], capture_output=True, text=True, timeout=60)
+                                   address, "--peer-address", address], capture_output=True, text=True, timeout=LONGEST)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn(address, done.stderr.strip().splitlines()[-1])
 

@@ -19,12 +19,11 @@ import unittest
 import urllib.error
 
 import serve_test
-from serve_test import PROMPTS, TINY
+from serve_test import LONGEST, PROMPTS, TINY
 
 SMALL = TINY.parent / "small-qwen2moe-q8_0.gguf"
 NAMES = {TINY: "tiny-qwen2moe-q8_0", SMALL: "small-qwen2moe-q8_0"}
 MIB = 1 << 20
-LONGEST = 120  # seconds that anything may take on a slow machine
 
 
 class Server(serve_test.Server):

