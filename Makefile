@@ -19,7 +19,13 @@ THREADED_TESTS := thread_pool_test async_reader_test uring_reader_test throttled
   http_server_test live_feed_test access_log_test reload_gate_test service_reload_test service_test \
   peer_links_test peer_links_faults_test peer_links_tls_test
 
-.PHONY: run test build install deb benches check tidy asan tsan tsan-loop neon fuzz clients page conformance bench clean help
+# What reads the bytes of strangers, owns threads or moves memory about.
+SANITIZED_TESTS := base_tests gguf_tests io_tests store_tests text_tests text_grammar_tests text_jinja_tests \
+  text_answer_parts_tests model_tests runtime_tests api_tests http_tests server_tests cluster_wire_tests \
+  cluster_calls_tests cluster_members_tests cluster_etcd_tests cluster_transport_tests cluster_tests tools_tests \
+  serving_tests
+
+.PHONY: run test build install deb benches check tidy asan asan-core tsan tsan-loop neon fuzz clients page conformance bench clean help
 .DEFAULT_GOAL := build
 
 run: ## build, then generate text with the better of the models that come with the project
@@ -55,6 +61,10 @@ check: ## format, layers and names
 asan: ## the tests but those of budget and training under AddressSanitizer and UndefinedBehaviorSanitizer
 	@scripts/install-packages.sh run test clang
 	@scripts/test.sh asan $(JOBS) $(ONLY)
+
+asan-core: ## the same for what reads strangers' bytes, owns threads or moves memory about
+	@scripts/install-packages.sh run test clang
+	@scripts/test.sh asan $(JOBS) $(SANITIZED_TESTS)
 
 tsan: ## every test under ThreadSanitizer
 	@scripts/install-packages.sh run test clang

@@ -153,6 +153,7 @@ function(troupe_tests name)
     add_test(NAME ${entry} COMMAND ${program} --gtest_filter=${filter})
     set_tests_properties(${entry} PROPERTIES
       TIMEOUT ${seconds}
+      LABELS ${program}  # by which scripts/test.sh runs a folder's
       FAIL_REGULAR_EXPRESSION "Running 0 tests")  # a filter that matches nothing would pass
   endforeach()
 endfunction()

@@ -17,7 +17,7 @@ def ask(form, width, rows, experts, data) -> bytes:
     table = b"".join(struct.pack("<HH", e, len(indices)) for e, indices in experts.items())
     for indices in experts.values():
         table += struct.pack(f"<{len(indices)}H", *indices)
-    return struct.pack("<BBHIQQIHH", 3, form, 3, 2000, 5, 7, width, rows, len(experts)) + table + bytes(
+    return struct.pack("<BBHIQIHH", 3, form, 3, 2000, 5, width, rows, len(experts)) + table + bytes(
         -len(table) % 4) + data
 
 

@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Builds and runs all tests, or those named as ctest knows them: a C++ test by its file (arc_test).
+# Builds and runs all tests, or those named as ctest knows them: a C++ test by its file (arc_test), or
+# all of a folder by their program (gguf_tests), or of the server in Python by serving_tests; either
+# names of tests or of programs.
 # usage: test.sh PRESET JOBS [name...]
 # CTEST_FLAGS in the environment goes to ctest.
 set -euo pipefail
@@ -11,7 +13,12 @@ folder=build/$preset
 
 programs=()
 chosen=()
-if [ "$#" -gt 0 ]; then
+if [[ "${1:-}" == *_tests ]]; then
+  for name in "$@"; do
+    [ "$name" = serving_tests ] && programs+=(troupe) || programs+=("$name")
+  done
+  chosen=(-L "^($(IFS='|'; echo "$*"))\$")
+elif [ "$#" -gt 0 ]; then
   scripts/configure.sh "$preset" TESTS
   ninja -C "$folder" build.ninja >"$folder/configure.log" || { cat "$folder/configure.log" >&2; exit 1; }  # lists a new test
   for name in "$@"; do

@@ -6,6 +6,8 @@ answer is the one that a model alone gives.
 usage: cluster_test.py TROUPE [unittest arguments]
 """
 import concurrent.futures
+import json
+import os
 import pathlib
 import signal
 import socket
@@ -31,6 +33,36 @@ def free_ports(count):
     return ports
 
 
+class Etcd:
+    """A real one, alone, in a folder of its own. It may be killed and started again."""
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        client, peer = free_ports(2)
+        self.address = f"127.0.0.1:{client}"
+        self.command = ["etcd", "--name", "e", "--data-dir", self.folder.name, "--listen-client-urls", f"http://{self.address}",
+                        "--advertise-client-urls", f"http://{self.address}", "--listen-peer-urls", f"http://127.0.0.1:{peer}",
+                        "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}",
+                        "--initial-cluster", f"e=http://127.0.0.1:{peer}"]
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(LONGEST)
+
+    def close(self):
+        self.kill()
+        self.folder.cleanup()
+
+    def get(self, key):
+        done = subprocess.run(["etcdctl", "--endpoints", self.address, "get", "--print-value-only", key],
+                              capture_output=True, text=True, env={**os.environ, "ETCDCTL_API": "3"})
+        return json.loads(done.stdout) if done.stdout.strip() else None
+
+
 class Cluster(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -42,18 +74,26 @@ class Cluster(unittest.TestCase):
         with Server("--ctx", 1024, model=cls.model) as alone:
             cls.expected = {prompt: alone.complete(prompt, 24) for prompt in PROMPTS}
 
-    def start(self, count, *more):
+    def start(self, count, *more, etcd=None):
+        """By a list of all addresses, or by etcd."""
         self.addresses = [f"127.0.0.1:{port}" for port in free_ports(count)]
         self.more = more
+        self.etcd = etcd
         self.nodes = [self.node(i) for i in range(count)]
-        for node in self.nodes:
-            self.addCleanup(node.__exit__, None, None, None)
 
-    def node(self, i, **changes):
-        server = Server("--slots", SLOTS, "--ctx", 1024, "--link", LINK, "--peers", ",".join(self.addresses), "--peer-address",
-                        self.addresses[i], "--node", f"n{i}", *self.more, model=changes.get("model", self.model))
+    def node(self, i, name=None, model=None):
+        who = (["--etcd", self.etcd.address, "--lease-s", 2] if self.etcd else ["--peers", ",".join(self.addresses)])
+        server = Server("--slots", SLOTS, "--ctx", 1024, "--link", LINK, *who, "--peer-address", self.addresses[i],
+                        "--node", name or f"n{i}", *self.more, model=model or self.model)
         server.__enter__()
+        self.addCleanup(server.__exit__, None, None, None)
         return server
+
+    def other_model(self):
+        other = self.model.parent / "other.gguf"
+        subprocess.run([serve_test.TROUPE, "synth", other, "--shape", SHAPE, "--type", "Q8_0", "--seed", "5"],
+                       check=True, capture_output=True)
+        return other
 
     def wait(self, what, *nodes):
         end = time.monotonic() + LONGEST
@@ -98,7 +138,6 @@ class Cluster(unittest.TestCase):
         self.wait(lambda node: node.metric("troupe_cluster_peers") == 1, *self.nodes[:2])
         self.nodes[2].__exit__(None, None, None)
         self.nodes[2] = self.node(2)
-        self.addCleanup(self.nodes[2].__exit__, None, None, None)
         self.wait_until_settled(2)
         self.ask_all(self.nodes)
 
@@ -114,16 +153,73 @@ class Cluster(unittest.TestCase):
         self.ask_all(self.nodes)
 
     def test_a_node_with_another_model_is_refused_and_the_cluster_is_unharmed(self):
-        other = self.model.parent / "other.gguf"
-        subprocess.run([serve_test.TROUPE, "synth", other, "--shape", SHAPE, "--type", "Q8_0", "--seed", "5"],
-                       check=True, capture_output=True)
         self.start(2)
         self.wait_until_settled(1)
         self.addresses.append(f"127.0.0.1:{free_ports(1)[0]}")
-        stranger = self.node(2, model=other)
-        self.addCleanup(stranger.__exit__, None, None, None)
+        stranger = self.node(2, model=self.other_model())
         self.wait(lambda node: any("another model" in line for line in node.said), stranger)
         self.assertEqual(stranger.metric("troupe_cluster_peers"), 0)
+        self.ask_all(self.nodes)
+        self.assertEqual([node.metric("troupe_cluster_peers") for node in self.nodes], [1, 1])
+
+    def start_by_etcd(self, count):
+        etcd = Etcd()
+        self.addCleanup(etcd.close)
+        self.start(count, etcd=etcd)
+        self.wait_until_settled(count - 1)
+        return etcd
+
+    def leader(self):
+        """Which node leads, once one does."""
+        end = time.monotonic() + LONGEST
+        while True:
+            leads = [node.metric("troupe_cluster_leads") for node in self.nodes if node.process.poll() is None]
+            if sum(leads) == 1:
+                return [node for node in self.nodes if node.process.poll() is None][leads.index(1)]
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+
+    def test_by_etcd_nodes_need_no_list_and_another_leads_when_the_leader_is_killed(self):
+        etcd = self.start_by_etcd(3)
+        self.ask_all(self.nodes)
+        self.assertGreater(self.total('troupe_peer_experts_total{by="peer"}'), 0)
+        self.assertEqual([node["name"] for node in etcd.get("/troupe/troupe/plan")["plan"]["nodes"]], ["n0", "n1", "n2"])
+        first = self.leader()
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            staying = [node for node in self.nodes if node is not first]
+            asking = pool.submit(self.ask_all, staying, 4)
+            first.process.kill()
+            asking.result()
+        i = self.nodes.index(first)
+        first.process.wait(LONGEST)
+        self.assertIsNot(self.leader(), first)
+        self.nodes[i] = self.node(i)
+        self.wait_until_settled(2)
+        self.ask_all(self.nodes)
+
+    def test_while_etcd_is_away_nothing_but_planning_stops(self):
+        etcd = self.start_by_etcd(2)
+        etcd.kill()
+        self.wait(lambda node: node.metric("troupe_cluster_listed") == 0, *self.nodes)
+        calls = self.total('troupe_peer_experts_total{by="peer"}')
+        self.ask_all(self.nodes)
+        self.assertGreater(self.total('troupe_peer_experts_total{by="peer"}'), calls)
+        self.assertEqual(self.total("troupe_cluster_leads"), 0)
+        etcd.start()
+        self.wait(lambda node: node.metric("troupe_cluster_listed") == 1, *self.nodes)
+        self.leader()
+        self.ask_all(self.nodes)
+
+    def test_a_name_that_is_taken_or_another_model_ends_a_node_with_one_clear_line(self):
+        self.start_by_etcd(2)
+        self.addresses.append(f"127.0.0.1:{free_ports(1)[0]}")
+        for changes, said in (({"name": "n0"}, f"cluster 'troupe' has a node 'n0' already, at {self.addresses[0]}"),
+                              ({"model": self.other_model()}, "cluster 'troupe' serves another model: node 'n")):
+            with self.subTest(said):
+                node = self.node(2, **changes)
+                self.assertEqual(node.process.wait(LONGEST), 1)
+                node.reader.join(LONGEST)
+                self.assertIn(said, node.said[-1])
         self.ask_all(self.nodes)
         self.assertEqual([node.metric("troupe_cluster_peers") for node in self.nodes], [1, 1])
 

@@ -203,8 +203,9 @@ class Plan(PlanCommandTest):
         self.assertEqual(many["kv_positions"], 8 * 256)
         self.assertEqual((alone["kv_cache_bytes"], many["kv_cache_bytes"]),
                          (run["kv_cache_bytes"], 8 * run["kv_cache_bytes"]))
-        # Connections and bodies, which a run has none of.
-        self.assertGreater(alone["program_bytes"] - run["program_bytes"], 40 << 20)
+        if "TROUPE_SANITIZED" not in os.environ:  # which takes memory as it likes
+            # Connections and bodies, which a run has none of.
+            self.assertGreater(alone["program_bytes"] - run["program_bytes"], 40 << 20)
         text = self.troupe(*options, "--parallel", 8).stdout
         self.assertIn("8 sequences of up to 256 tokens", text)
         self.assertIn("\nExpected of one request alone, from what was measured before", text)

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "cluster/member_news.h"
 #include "cluster/wire/message_kind.h"
 #include "gguf/reader.h"
 #include "runtime/arithmetic_digest.h"
@@ -15,9 +16,11 @@
 namespace troupe {
 namespace {
 
-constexpr Nanos kLook = 20'000'000;           // how often what is due is looked at
-constexpr Nanos kCountEvery = 1'000'000'000;  // what users activate is handed over
-constexpr std::uint32_t kSlotsForTokens = 2;  // times the experts of a token are kept for a cache
+constexpr Nanos kLook = 20'000'000;            // how often what is due is looked at
+constexpr Nanos kCountEvery = 1'000'000'000;   // what users activate is handed over
+constexpr std::uint32_t kSlotsForTokens = 2;   // times the experts of a token are kept for a cache
+constexpr std::size_t kMostEvents = 200;       // that are remembered
+constexpr Nanos kLeaveWithin = 2'000'000'000;  // then etcd finds out by itself
 
 CallShape ShapeOf(const Engine& engine) {
   const ModelConfig& config = engine.config();
@@ -98,6 +101,21 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(Engine& engine, ClusterOp
                                                     .most_held = MostHeld(engine),
                                                     .held = node->HeldNow()},
                                            node->options_.node, node->clock_.Now());
+  if (node->options_.etcd) {
+    TROUPE_ASSIGN_OR_RETURN(node->etcd_, EtcdStore::Open(*node->options_.etcd,
+                                                         [self = node.get()](const KvEvent& event) {
+                                                           self->OnStore(event);
+                                                         }));
+    const MembershipOptions member{
+        .cluster = node->options_.cluster,
+        .node = node->options_.name,
+        .address = node->options_.address,
+        .model = fmt::format("{:016x}{:016x}", hello.model[0], hello.model[1]),
+        .start = fmt::format("{:016x}", hello.start_id),
+        .ttl = node->options_.lease};
+    TROUPE_RETURN_IF_ERROR(Validate(member));
+    node->membership_ = std::make_unique<Membership>(member, *node->etcd_, node->clock_.Now());
+  }
   engine.set_peers(node->calls_);
   return node;
 }
@@ -112,9 +130,10 @@ Bytes ClusterNode::MemoryFor(const ModelConfig& config, std::uint32_t rows) {
 Status ClusterNode::Begin(BetweenPasses between) {
   between_ = std::move(between);
   links_->Start(*this);
-  for (const std::string& address : options_.node.addresses) {
-    if (address == options_.address) continue;
-    TROUPE_RETURN_IF_ERROR(links_->Dial(address).status());
+  {
+    const MutexLock lock(mu_);
+    Perform();
+    TROUPE_RETURN_IF_ERROR(dial_problem_);
   }
   try {
     thread_ = std::thread([this] { Main(); });
@@ -127,10 +146,12 @@ Status ClusterNode::Begin(BetweenPasses between) {
 ClusterNode::~ClusterNode() {
   {
     const MutexLock lock(mu_);
-    stopping_ = true;
+    leaving_since_ = clock_.Now();
+    if (membership_ != nullptr) membership_->Leave(*leaving_since_);
     changed_.NotifyAll();
   }
   if (thread_.joinable()) thread_.join();
+  etcd_.reset();
   if (host_ != nullptr) host_->Stop();  // it sends by the links,
   links_.reset();                       // whose thread tells it of calls
 }
@@ -187,12 +208,64 @@ void ClusterNode::OnFrame(LinkId link, std::span<const std::byte> frame) {
   Perform();
 }
 
+void ClusterNode::OnStore(const KvEvent& event) {
+  const MutexLock lock(mu_);
+  membership_->Told(event, clock_.Now());
+  LookAtMembership();
+}
+
+void ClusterNode::LookAtMembership() {
+  const bool is_news = TellNews(*membership_, *core_, clock_.Now()).state;
+  const std::string& problem = membership_->problem();
+  switch (membership_->state()) {
+    case MemberState::kMember:
+      if (is_news) Say(fmt::format("etcd lists this node as {}", options_.name));
+      break;
+    case MemberState::kWithoutStore:
+      if (is_news) Say(fmt::format("etcd is away, so nobody plans: {}", problem));
+      break;
+    case MemberState::kNameTaken:
+    case MemberState::kOtherModel:
+      if (!std::exchange(failed_, true) && options_.fail) {
+        options_.fail(Error(Code::kFailedPrecondition, "{}", problem));
+      }
+      break;
+    case MemberState::kJoining:
+    case MemberState::kLeft:
+      break;
+  }
+  Perform();
+}
+
+void ClusterNode::Say(const std::string& line) {
+  if (options_.say) options_.say(line);
+  const MutexLock lock(said_mu_);
+  said_.push_back({.at = clock_.Now(), .text = line});
+  if (said_.size() > kMostEvents) said_.pop_front();
+}
+
+void ClusterNode::Dial(const std::string& address) {
+  Result<LinkId> link = links_->Dial(address);
+  if (link.ok()) {
+    dialled_[address] = *link;
+    return;
+  }
+  Say(link.status().message());
+  dial_problem_ = link.status();
+}
+
 void ClusterNode::Perform() {
   for (NodeAction& action : core_->TakeActions()) {
     std::visit(
         [this](auto& one) {
           using T = std::decay_t<decltype(one)>;
-          if constexpr (std::is_same_v<T, node_action::Send>) {
+          if constexpr (std::is_same_v<T, node_action::Dial>) {
+            Dial(one.address);
+          } else if constexpr (std::is_same_v<T, node_action::HangUp>) {
+            if (const auto link = dialled_.extract(one.address)) links_->Close(link.mapped());
+          } else if constexpr (std::is_same_v<T, node_action::WritePlan>) {
+            WritePlan(*membership_, *core_, one, clock_.Now());
+          } else if constexpr (std::is_same_v<T, node_action::Send>) {
             (void)links_->Send(one.link, std::move(one.frame));  // who has gone is told of soon
           } else if constexpr (std::is_same_v<T, node_action::CloseLink>) {
             links_->Close(one.link);
@@ -205,7 +278,7 @@ void ClusterNode::Perform() {
           } else if constexpr (std::is_same_v<T, node_action::Carry>) {
             between_([this, step = std::move(one.step)] { CarryOnEngine(step); });
           } else {
-            if (options_.say) options_.say(one.text);
+            Say(one.text);
           }
         },
         action);
@@ -218,7 +291,7 @@ void ClusterNode::CarryOnEngine(const HoldingStep& step) {
   if (const auto* hold = std::get_if<HoldStep>(&step)) {
     const Status held = engine_.HoldExperts(hold->layer, hold->experts);
     done = held.ok();
-    if (!done && options_.say) options_.say(held.message());
+    if (!done) Say(held.message());
   } else if (!engine_.ReleaseExpert(std::get<ReleaseStep>(step).id)) {
     const MutexLock lock(mu_);
     to_do_.push_back(step);
@@ -229,11 +302,26 @@ void ClusterNode::CarryOnEngine(const HoldingStep& step) {
   Perform();
 }
 
+// In order, so that others need not wait for its lease to end.
+bool ClusterNode::HasLeft() const {
+  if (!leaving_since_) return false;
+  return membership_ == nullptr || membership_->state() == MemberState::kLeft ||
+         clock_.Now() - *leaving_since_ > kLeaveWithin;
+}
+
 void ClusterNode::Main() {
   Nanos count_at = clock_.Now();
   const MutexLock lock(mu_);
-  while (!stopping_) {
+  while (!HasLeft()) {
     const Nanos now = clock_.Now();
+    if (membership_ != nullptr && membership_->next_tick() <= now) {
+      membership_->Tick(now);
+      LookAtMembership();
+    }
+    if (leaving_since_) {
+      changed_.WaitFor(mu_, kLook);
+      continue;
+    }
     for (HoldingStep& step : std::exchange(to_do_, {})) {
       between_([this, step = std::move(step)] { CarryOnEngine(step); });
     }
@@ -248,16 +336,33 @@ void ClusterNode::Main() {
 }
 
 ClusterState ClusterNode::State() const {
-  ClusterState state{.name = options_.name,
+  ClusterState state{.cluster = options_.cluster,
+                     .name = options_.name,
+                     .address = options_.address,
                      .held = engine_.held().count(),
                      .peers = directory_.Entries(),
                      .asked = calls_.counters(),
                      .answered = host_->counters(),
                      .links = links_->counters()};
+  {
+    const MutexLock lock(said_mu_);
+    const Nanos now = clock_.Now();
+    for (const Said& said : said_) {
+      state.events.push_back(
+          {.seconds_ago = static_cast<double>(now - said.at) * 1e-9, .text = said.text});
+    }
+  }
   const MutexLock lock(mu_);
   state.leads = core_->leads();
+  state.leader = core_->LeaderName();
+  if (membership_ != nullptr) state.membership = membership_->state();
   state.epoch = core_->plan() ? core_->plan()->epoch : 0;
   state.settled = core_->settled();
+  if (core_->plan()) {
+    for (const ClusterPlan::Node& node : core_->plan()->nodes) {
+      state.planned.emplace_back(node.name, node.count());
+    }
+  }
   return state;
 }
 

@@ -1,7 +1,7 @@
 #include "cluster/node_core.h"
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
 #include <utility>
 
 #include "base/check.h"
@@ -24,13 +24,70 @@ bool Holds(const std::vector<std::uint8_t>& held, ExpertGrid grid, ExpertId id) 
 NodeCore::NodeCore(NodeSelf self, NodeOptions options, Nanos now)
     : self_(std::move(self)),
       options_(std::move(options)),
-      leads_(Leads(self_.hello)),
+      members_(options_.addresses),
+      leads_(has_list() && Leads(self_.hello)),
       held_(self_.held),
       counted_(self_.hello.grid.Count()),
+      told_before_(options_.planner.half_life_seconds),
       counted_since_(now),
       report_at_(now),
-      plan_at_(now + options_.gather) {
+      planner_({.grid = self_.hello.grid,
+                .first_layer = self_.first_layer,
+                .experts_per_token = self_.experts_per_token,
+                .expert_bytes = self_.expert_bytes},
+               options_.planner) {
   TROUPE_CHECK(held_.size() == self_.hello.grid.Count());
+  if (leads_) planner_.Begin(now, /*has_plan=*/false);
+  LookWhomToDial();
+}
+
+void NodeCore::OnMembers(const std::vector<std::string>& addresses) {
+  members_ = addresses;
+  LookWhomToDial();
+}
+
+// A peer that the store does not list any more stays one for as long as there is a link to it: it
+// may be the store that forgets.
+void NodeCore::LookWhomToDial() {
+  for (const std::string& address : members_) {
+    if (address == self_.hello.address || !dialled_.insert(address).second) continue;
+    actions_.push_back(node_action::Dial{address});
+  }
+  std::erase_if(dialled_, [this](const std::string& address) {
+    if (std::ranges::find(members_, address) != members_.end()) return false;
+    const bool is_here = std::ranges::any_of(peers_, [&](const auto& peer) {
+      return peer.second.link != 0 && peer.second.hello.address == address;
+    });
+    if (!is_here) actions_.push_back(node_action::HangUp{address});
+    return !is_here;
+  });
+}
+
+void NodeCore::OnLeader(const std::optional<NodeLeader>& leader, Nanos now) {
+  const bool is_other = leader && (!leader_ || leader->node != leader_->node);
+  if (is_other) actions_.push_back(node_action::Say{fmt::format("node {} leads", leader->node)});
+  leader_ = leader;
+  const bool leads = leader && leader->self;
+  if (leads && !leads_) planner_.Begin(now, plan_.has_value());
+  if (!leads && leads_) planner_.End();
+  leads_ = leads;
+  if (!is_other) return;
+  report_at_ = 0;
+  told_to_ = 0;
+}
+
+void NodeCore::OnPlan(std::uint64_t epoch, std::string_view plan) {
+  TakePlan(epoch, plan, "the store");
+}
+
+void NodeCore::OnPlanWanted(bool wanted, Nanos now) {
+  wanted_ = wanted;
+  if (wanted) planner_.OnCame(now);
+}
+
+void NodeCore::OnPlanWritten(const Status& outcome) {
+  writing_ = false;
+  if (!outcome.ok()) actions_.push_back(node_action::Say{std::string(outcome.message())});
 }
 
 PeerHello NodeCore::Hello() const {
@@ -74,6 +131,15 @@ std::vector<std::string> NodeCore::Peers() const {
     if (peer.link != 0) names.push_back(name);
   }
   return names;
+}
+
+std::string NodeCore::LeaderName() const {
+  if (leads_) return self_.hello.node;
+  if (leader_) return leader_->node;
+  for (const auto& [name, peer] : peers_) {
+    if (peer.link != 0 && Leads(peer.hello)) return name;
+  }
+  return {};
 }
 
 void NodeCore::OnLinkOpened(LinkId link, Nanos) {
@@ -155,8 +221,10 @@ void NodeCore::TakeLink(const std::string& name, LinkId link) {
   actions_.push_back(
       node_action::Say{fmt::format("node {} at {} is here", name, peer.hello.address)});
   Send(link, Encode(Holdings()));
-  if (leads_ && plan_) Send(link, Encode(PeerPlanNotice{plan_->epoch, ToJson(*plan_)}));
-  if (Leads(peer.hello)) report_at_ = 0;  // it knows nothing of this node yet
+  if (has_list() && leads_ && plan_) {
+    Send(link, Encode(PeerPlanNotice{plan_->epoch, ToJson(*plan_)}));
+  }
+  if (Leads(peer.hello)) report_at_ = 0;  // it may know nothing of this node yet
 }
 
 void NodeCore::OnLinkClosed(LinkId link, Nanos now) {
@@ -175,7 +243,9 @@ void NodeCore::OnLinkClosed(LinkId link, Nanos now) {
       }
     }
     actions_.push_back(node_action::Say{fmt::format("node {} is gone", name)});
+    if (leads_) planner_.OnGone(now);
   }
+  LookWhomToDial();
 }
 
 void NodeCore::OnHoldings(const std::string& name, const PeerHoldings& holdings) {
@@ -189,31 +259,22 @@ void NodeCore::OnHoldings(const std::string& name, const PeerHoldings& holdings)
 
 void NodeCore::OnReport(const std::string& name, const PeerReport& report) {
   if (!leads_ || report.grid != self_.hello.grid) return;
-  const auto [entry, is_new] = told_.try_emplace(
-      name, Told{.facts = {}, .activity = AgedActivity(options_.half_life_seconds)});
-  Told& told = entry->second;
-  plan_soon_ = plan_soon_ || is_new;
-  told.facts.name = name;
-  told.facts.most_held =
-      static_cast<std::uint32_t>(report.expert_memory.count() / self_.expert_bytes);
-  if (report.disk_bytes_per_second > 0) {
-    told.facts.load_bytes_per_second = report.disk_bytes_per_second;
-  }
-  told.activity.Add(report.activations, report.seconds);
-  const std::vector<double>& values = told.activity.values();
-  const bool any = std::ranges::any_of(values, [](double value) { return value > 0; });
-  told.facts.activations = any ? values : std::vector<double>();
+  planner_.OnReport(name, report);
 }
 
 void NodeCore::OnPlanNotice(const std::string& name, const PeerPlanNotice& notice) {
   const auto peer = peers_.find(name);
-  if (leads_ || peer == peers_.end() || !Leads(peer->second.hello)) return;
-  newest_epoch_ = std::max(newest_epoch_, notice.epoch);
-  if (plan_ && notice.epoch <= plan_->epoch) return;
-  Result<ClusterPlan> plan = ParseClusterPlan(notice.plan, self_.hello.grid);
-  if (!plan.ok() || plan->epoch != notice.epoch) {
+  if (!has_list() || leads_ || peer == peers_.end() || !Leads(peer->second.hello)) return;
+  TakePlan(notice.epoch, notice.plan, name);
+}
+
+void NodeCore::TakePlan(std::uint64_t epoch, std::string_view text, std::string_view from) {
+  newest_epoch_ = std::max(newest_epoch_, epoch);
+  if (plan_ && epoch <= plan_->epoch) return;
+  Result<ClusterPlan> plan = ParseClusterPlan(text, self_.hello.grid, epoch);
+  if (!plan.ok()) {
     actions_.push_back(node_action::Say{
-        fmt::format("a plan of node {} cannot be read: {}", name, plan.status().message())});
+        fmt::format("plan {} of {} cannot be read: {}", epoch, from, plan.status().message())});
     return;
   }
   Adopt(*std::move(plan));
@@ -272,56 +333,55 @@ void NodeCore::OnActivity(std::vector<std::uint32_t> counts, Nanos) {
 }
 
 void NodeCore::SendReport(Nanos now) {
-  PeerReport report{.seconds = static_cast<double>(now - counted_since_) * 1e-9,
-                    .grid = self_.hello.grid,
-                    .activations = counted_,
-                    .expert_memory = Bytes(self_.most_held * self_.expert_bytes),
-                    .links = {}};
-  bool told = leads_;
-  if (leads_) OnReport(self_.hello.node, report);
-  for (const auto& [name, peer] : peers_) {
-    if (leads_ || peer.link == 0 || !Leads(peer.hello)) continue;
-    Send(peer.link, Encode(report));
-    told = true;
-  }
-  if (!told) return;  // they are told to the leader when it comes back
+  const auto leader = std::ranges::find_if(peers_, [this](const auto& peer) {
+    return peer.second.link != 0 && Leads(peer.second.hello);
+  });
+  if (!leads_ && leader == peers_.end()) return;  // it is told when there is one again
+  const std::uint64_t start = leads_ ? self_.hello.start_id : leader->second.hello.start_id;
+  if (std::exchange(told_to_, start) != start) AddWhatWasTold();
+  const PeerReport report{.seconds = static_cast<double>(now - counted_since_) * 1e-9,
+                          .grid = self_.hello.grid,
+                          .activations = counted_,
+                          .expert_memory = Bytes(self_.most_held * self_.expert_bytes),
+                          .links = {}};
+  leads_ ? OnReport(self_.hello.node, report) : Send(leader->second.link, Encode(report));
+  told_before_.Add(counted_, report.seconds);
   std::ranges::fill(counted_, 0);
   counted_since_ = now;
 }
 
-void NodeCore::Plan(Nanos now) {
-  PlanFacts facts{.grid = self_.hello.grid,
-                  .first_layer = self_.first_layer,
-                  .experts_per_token = self_.experts_per_token,
-                  .expert_bytes = self_.expert_bytes,
-                  .nodes = {},
-                  .link = {.latency_seconds = 1e-3, .bytes_per_second = 1e8}};
-  double round_trips = 0;
-  std::size_t trips = 0;
-  for (const auto& [name, told] : told_) {
-    const auto peer = peers_.find(name);
-    const bool is_here =
-        name == self_.hello.node || (peer != peers_.end() && peer->second.link != 0);
-    if (!is_here && (peer == peers_.end() || now - peer->second.seen > options_.forget_after)) {
-      continue;
-    }
-    facts.nodes.push_back(told.facts);
-    if (peer == peers_.end() || peer->second.link == 0) continue;
-    round_trips += *links_[peer->second.link].round_trip;
-    ++trips;
+// A leader that has just begun knows nothing of what users activated before.
+void NodeCore::AddWhatWasTold() {
+  const std::vector<double>& before = told_before_.values();
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    counted_[i] += static_cast<std::uint32_t>(std::lround(before[i]));
   }
-  if (trips > 0) facts.link.latency_seconds = round_trips / static_cast<double>(trips);
-  const auto placer = MakePlacer(options_.placer, {});
-  TROUPE_CHECK(placer.ok());  // checked before a node begins
-  Result<ClusterPlan> plan = MakePlan(facts, **placer, newest_epoch_ + 1);
+  told_before_ = AgedActivity(options_.planner.half_life_seconds);
+}
+
+void NodeCore::Plan(Nanos now) {
+  std::vector<Planner::Present> present = {{.name = self_.hello.node, .round_trip_seconds = {}}};
+  for (const auto& [name, peer] : peers_) {
+    if (peer.link == 0 && planner_.Forgets(now - peer.seen)) continue;
+    Planner::Present& node = present.emplace_back(Planner::Present{.name = name});
+    if (peer.link != 0) node.round_trip_seconds = links_[peer.link].round_trip;
+  }
+  std::ranges::sort(present, {}, &Planner::Present::name);
+  Result<std::optional<ClusterPlan>> plan = planner_.Plan(present, plan_, newest_epoch_ + 1);
   if (!plan.ok()) {
     actions_.push_back(node_action::Say{fmt::format("no plan: {}", plan.status().message())});
     return;
   }
-  if (plan_ && !PaysToAdopt(facts, *plan_, *plan, facts.link.latency_seconds)) return;
-  newest_epoch_ = plan->epoch;
-  SendToPeers(Encode(PeerPlanNotice{plan->epoch, ToJson(*plan)}));
-  Adopt(*std::move(plan));
+  if (!*plan && wanted_) *plan = plan_;
+  if (!*plan) return;
+  if (!has_list()) {
+    writing_ = true;
+    actions_.push_back(node_action::WritePlan{ToJson(**plan)});
+    return;
+  }
+  newest_epoch_ = (*plan)->epoch;
+  SendToPeers(Encode(PeerPlanNotice{(*plan)->epoch, ToJson(**plan)}));
+  Adopt(**std::move(plan));
 }
 
 void NodeCore::OnTime(Nanos now) {
@@ -329,13 +389,8 @@ void NodeCore::OnTime(Nanos now) {
     report_at_ = now + options_.report_every;
     SendReport(now);
   }
-  if (!leads_) return;
-  // The first plan as soon as all are known, and at last without those that do not come.
-  const bool all_here = told_.size() >= options_.addresses.size();
-  if (std::exchange(plan_soon_, false)) plan_at_ = std::min(plan_at_, now + options_.gather);
-  if (now < plan_at_ && (plan_ || !all_here)) return;
-  plan_at_ = now + options_.plan_every;
-  Plan(now);
+  if (!leads_ || writing_) return;
+  if (planner_.IsDue(now, members_.size(), plan_.has_value())) Plan(now);
 }
 
 void NodeCore::OnFrame(LinkId link, std::span<const std::byte> frame, Nanos now) {

@@ -1,6 +1,9 @@
 // A node of a cluster as a state machine: who the peers are and whether they may be talked to, what
 // each holds, who leads, which plan is in force, and the next step towards it. Calls for rows go
-// another way (peer_calls.h, peer_host.h).
+// another way (peer_calls.h, peer_host.h); when a plan is due and what it says is planner.h's.
+//
+// Who the nodes are, who leads and what the newest plan is says either a fixed list or a store
+// (members/membership.h, told by member_news.h). With a list, plans travel over links.
 //
 // Pure: frames, losses of links and time come in, actions go out; no socket, thread, clock or
 // engine. A test drives it by hand, and a simulated cluster by a seed.
@@ -10,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <variant>
@@ -20,7 +24,7 @@
 #include "cluster/plan/aged_activity.h"
 #include "cluster/plan/cluster_plan.h"
 #include "cluster/plan/holding_steps.h"
-#include "cluster/plan/plan_maker.h"
+#include "cluster/planner.h"
 #include "cluster/transport/peer_links.h"
 #include "cluster/wire/hello.h"
 #include "cluster/wire/peer_message.h"
@@ -29,15 +33,18 @@ namespace troupe {
 
 struct NodeOptions {
   // Of all nodes, this one's too, in the order that all of them are told. The first one leads.
+  // Empty: a store says who they are.
   std::vector<std::string> addresses;
-  std::string placer = "dancemoe";
   Nanos report_every = 10'000'000'000;
-  Nanos plan_every = 300'000'000'000;
-  // The first plan waits so long for those that have not come.
-  Nanos gather = 5'000'000'000;
-  // A node that has been away so long is left out of the next plan.
-  Nanos forget_after = 60'000'000'000;
-  double half_life_seconds = 600;  // of activations
+  PlannerRules planner;
+};
+
+// As a store says.
+struct NodeLeader {
+  std::string node;
+  bool self = false;
+
+  bool operator==(const NodeLeader&) const = default;
 };
 
 // What this node is, which does not change.
@@ -51,6 +58,13 @@ struct NodeSelf {
 };
 
 namespace node_action {
+// A link to whoever is there, again and again until HangUp.
+struct Dial {
+  std::string address;
+};
+struct HangUp {
+  std::string address;
+};
 struct Send {
   LinkId link = 0;
   std::vector<std::byte> frame;
@@ -74,14 +88,19 @@ struct PeerLeft {
 struct Carry {
   HoldingStep step;
 };
+// Into the store; then OnPlanWritten is to be called.
+struct WritePlan {
+  std::string plan;
+};
 struct Say {
   std::string text;
 };
 }  // namespace node_action
 
-using NodeAction = std::variant<node_action::Send, node_action::CloseLink, node_action::PeerCame,
-                                node_action::PeerHolds, node_action::PeerLeft, node_action::Carry,
-                                node_action::Say>;
+using NodeAction =
+    std::variant<node_action::Dial, node_action::HangUp, node_action::Send, node_action::CloseLink,
+                 node_action::PeerCame, node_action::PeerHolds, node_action::PeerLeft,
+                 node_action::Carry, node_action::WritePlan, node_action::Say>;
 
 class NodeCore {
  public:
@@ -98,11 +117,23 @@ class NodeCore {
   // Looks at what is due.
   void OnTime(Nanos now);
 
+  // What a store says. All nodes' addresses, this one's too:
+  void OnMembers(const std::vector<std::string>& addresses);
+  void OnLeader(const std::optional<NodeLeader>& leader, Nanos now);
+  // Newer than any before.
+  void OnPlan(std::uint64_t epoch, std::string_view plan);
+  // Whether the store has none, or one that is older than what some node follows: soon one is
+  // written, if only the last one again.
+  void OnPlanWanted(bool wanted, Nanos now);
+  bool plan_wanted() const { return wanted_; }
+  void OnPlanWritten(const Status& outcome);
+
   std::vector<NodeAction> TakeActions() { return std::exchange(actions_, {}); }
 
   // Whether calls of that link are answered: the peer has proved what it must.
   bool IsPeer(LinkId link) const;
   bool leads() const { return leads_; }
+  std::string LeaderName() const;  // empty: nobody leads, or it is not here
   const std::optional<ClusterPlan>& plan() const { return plan_; }
   // Nothing is left to be done for the plan.
   bool settled() const { return plan_ && !carrying_ && !Step(); }
@@ -121,10 +152,6 @@ class NodeCore {
     std::uint64_t sequence = 0;  // of its holdings
     Nanos seen = 0;              // last, while it is away
   };
-  struct Told {
-    NodeFacts facts;
-    AgedActivity activity;
-  };
 
   void OnHello(LinkId link, const PeerHello& hello, Nanos now);
   std::optional<PeerRefused> ProblemOf(const PeerHello& hello) const;
@@ -134,20 +161,32 @@ class NodeCore {
   void OnReport(const std::string& name, const PeerReport& report);
   void OnPlanNotice(const std::string& name, const PeerPlanNotice& notice);
   void TakeLink(const std::string& name, LinkId link);
+  void LookWhomToDial();
+  void TakePlan(std::uint64_t epoch, std::string_view text, std::string_view from);
   void Adopt(ClusterPlan plan);
   void Plan(Nanos now);
   void SendReport(Nanos now);
+  void AddWhatWasTold();
   void GoOn();
   std::optional<HoldingStep> Step() const;
   PeerHello Hello() const;
   PeerHoldings Holdings() const;
   void SendToPeers(const std::vector<std::byte>& frame);
   void Send(LinkId link, std::vector<std::byte> frame);
-  bool Leads(const PeerHello& hello) const { return hello.address == options_.addresses.front(); }
+  bool has_list() const { return !options_.addresses.empty(); }
+  bool Leads(const PeerHello& hello) const {
+    return has_list() ? hello.address == options_.addresses.front()
+                      : leader_ && hello.node == leader_->node;
+  }
 
   const NodeSelf self_;
   const NodeOptions options_;
-  const bool leads_;
+  std::optional<NodeLeader> leader_;  // as a store says
+  std::vector<std::string> members_;  // addresses of all nodes
+  std::set<std::string> dialled_;     // of them, and of those that were
+  bool leads_ = false;
+  bool wanted_ = false;   // a plan, whether it is better or not
+  bool writing_ = false;  // a plan is on its way to the store
   std::map<LinkId, Link> links_;
   std::map<std::string, Peer> peers_;
   std::vector<std::uint8_t> held_;
@@ -157,10 +196,11 @@ class NodeCore {
   bool carrying_ = false;
   bool stuck_ = false;                  // the plan's next step could not be done
   std::vector<std::uint32_t> counted_;  // since the last report
+  AgedActivity told_before_;            // all that was reported
+  std::uint64_t told_to_ = 0;           // the start of the leader that knows it
   Nanos counted_since_;
-  Nanos report_at_, plan_at_;
-  bool plan_soon_ = false;            // another node has told of itself
-  std::map<std::string, Told> told_;  // the leader's
+  Nanos report_at_;
+  Planner planner_;
   std::vector<NodeAction> actions_;
 };
 

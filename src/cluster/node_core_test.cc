@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "cluster/simulated_nodes_for_test.h"
+#include "testing/sanitized.h"
 #include "testing/test_seed.h"
 
 namespace troupe {
@@ -145,6 +146,79 @@ TEST(NodeCore, AStepThatFailsStopsThePlanHereAndNothingElse) {
   }
 }
 
+// The one that leads, where all agree on it.
+std::size_t LeaderOf(SimulatedNodes& nodes) {
+  std::set<std::size_t> leaders;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes.core(i) && nodes.core(i)->leads()) leaders.insert(i);
+  }
+  EXPECT_EQ(leaders.size(), 1u);
+  return leaders.empty() ? 0 : *leaders.begin();
+}
+
+TEST(NodeCoreWithStore, NodesFindEachOtherAndFollowThePlanOfWhoLeads) {
+  SimulatedNodes nodes({.has_store = true});
+  nodes.Run(30 * kSecond);
+  ExpectWell(nodes);
+  (void)LeaderOf(nodes);
+}
+
+TEST(NodeCoreWithStore, AnotherLeadsWhenALeaderDiesAndKnowsWhatUsersActivated) {
+  SimulatedNodes nodes({.most_held = 4, .has_store = true});
+  nodes.Run(20 * kSecond);
+  const std::size_t first = LeaderOf(nodes);
+  const std::size_t user = (first + 1) % nodes.size();
+  std::vector<std::uint32_t> uses(kGrid.Count(), 1);
+  for (const std::uint32_t expert : {4u, 5u}) {
+    for (const std::uint32_t layer : {1u, 2u}) uses[kGrid.Index({layer, expert})] = 1'000'000;
+  }
+  nodes.core(user)->OnActivity(uses, nodes.now());
+  nodes.Run(60 * kSecond);
+  const std::uint64_t epoch = nodes.core(user)->plan()->epoch;
+  nodes.Kill(first);
+  nodes.Run(150 * kSecond);
+  EXPECT_NE(LeaderOf(nodes), first);
+  EXPECT_GT(nodes.core(user)->plan()->epoch, epoch);
+  EXPECT_EQ(nodes.core(user)->plan()->nodes.size(), 2u);
+  for (const std::uint32_t layer : {1u, 2u}) {
+    for (const std::uint32_t expert : {4u, 5u}) {
+      EXPECT_EQ(nodes.held(user)[kGrid.Index({layer, expert})], 1) << layer << " " << expert;
+    }
+  }
+  nodes.Start(first);
+  nodes.Run(60 * kSecond);
+  ExpectWell(nodes);
+}
+
+TEST(NodeCoreWithStore, WhileTheStoreIsAwayNodesGoOnByTheLastPlanAndNobodyLeads) {
+  SimulatedNodes nodes({.has_store = true});
+  nodes.Run(30 * kSecond);
+  const std::uint64_t epoch = nodes.core(1)->plan()->epoch;
+  nodes.store().Stop();
+  nodes.Run(300 * kSecond);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    EXPECT_FALSE(nodes.core(i)->leads());
+    EXPECT_EQ(nodes.core(i)->Peers().size(), 2u);
+    EXPECT_EQ(nodes.core(i)->plan()->epoch, epoch);
+  }
+  nodes.store().Start();
+  nodes.Run(60 * kSecond);
+  ExpectWell(nodes);
+  (void)LeaderOf(nodes);
+}
+
+TEST(NodeCoreWithStore, ALinkThatBreaksWhileTheStoreIsAwayIsDialledAgain) {
+  SimulatedNodes nodes({.has_store = true});
+  nodes.Run(30 * kSecond);
+  nodes.store().Stop();
+  nodes.Run(30 * kSecond);
+  nodes.CutAny();
+  nodes.Run(kSecond);
+  nodes.Mend();
+  nodes.Run(10 * kSecond);
+  ExpectWell(nodes);
+}
+
 class NodeCoreAlone : public testing::Test {
  protected:
   NodeCoreAlone()
@@ -186,7 +260,7 @@ TEST_F(NodeCoreAlone, ANodeThatDialsItselfHangsUp) {
   core_.OnLinkOpened(2, 0);
   std::vector<std::byte> hello;
   for (const NodeAction& action : core_.TakeActions()) {
-    hello = std::get<node_action::Send>(action).frame;
+    if (const auto* send = std::get_if<node_action::Send>(&action)) hello = send->frame;
   }
   core_.OnFrame(1, hello, 0);
   EXPECT_EQ(Closed(), 1u);
@@ -197,13 +271,16 @@ TEST_F(NodeCoreAlone, ANodeThatDialsItselfHangsUp) {
 // time does a node hold more than it may or take up an older plan.
 TEST(NodeCoreSeeds, TheClusterIsWellAgainAfterAnyFaults) {
   const std::uint64_t first = TestSeed();
-  for (std::uint64_t seed = first; seed < first + TestCases(150); ++seed) {
+  for (std::uint64_t seed = first; seed < first + TestCases(kSanitized ? 150 : 10'000); ++seed) {
     SCOPED_TRACE(seed);
-    SimulatedNodes nodes({.nodes = 2 + seed % 3, .most_held = 5, .seed = seed});
+    const bool has_store = seed % 2 == 0;
+    SimulatedNodes nodes(
+        {.nodes = 2 + seed % 3, .most_held = 5, .seed = seed, .has_store = has_store});
     std::map<std::size_t, std::uint64_t> epochs;
+    FakeKvState backup = nodes.store().state();
     for (int step = 0; step < 25; ++step) {
       const std::size_t any = nodes.rng().Below(nodes.size());
-      switch (nodes.rng().Below(6)) {
+      switch (nodes.rng().Below(has_store ? 11 : 6)) {
         case 0:
           nodes.CutAny();
           break;
@@ -216,6 +293,23 @@ TEST(NodeCoreSeeds, TheClusterIsWellAgainAfterAnyFaults) {
         case 3:
           nodes.Mend();
           break;
+        case 6:
+          nodes.store().Stop();
+          break;
+        case 7:
+          nodes.store().Start();
+          break;
+        case 8:
+          backup = nodes.store().state();
+          break;
+        case 9:
+          nodes.store().Stop();
+          nodes.store().Restore(backup);
+          nodes.store().Start();
+          break;
+        case 10:
+          nodes.store().set_loss(0.2 * nodes.rng().Uniform());
+          break;
         default:
           nodes.Run(static_cast<Nanos>(nodes.rng().Below(4000)) * SimulatedNodes::kMs);
       }
@@ -227,15 +321,18 @@ TEST(NodeCoreSeeds, TheClusterIsWellAgainAfterAnyFaults) {
         epochs[i] = nodes.core(i)->plan()->epoch;
       }
     }
+    nodes.store().set_loss(0);
+    nodes.store().Start();
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (!nodes.core(i)) nodes.Start(i);
     }
-    for (int i = 0; i < 5; ++i) {
+    for (int i = 0; i < (has_store ? 20 : 5); ++i) {
       nodes.Run(5 * kSecond);
       nodes.Mend();
     }
     nodes.Run(40 * kSecond);
     ExpectWell(nodes);
+    if (has_store) (void)LeaderOf(nodes);
     if (HasFailure()) {
       for (const std::string& line : nodes.said()) ADD_FAILURE() << line;
       return;

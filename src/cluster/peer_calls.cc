@@ -17,6 +17,11 @@ constexpr std::size_t kMostRemembered = 64;
 constexpr std::size_t kMostUnread = std::size_t{256} << 20;
 constexpr std::uint32_t kNoRow = ~0u;
 
+// None would mean for ever.
+std::uint32_t AtLeastAMicro(Nanos time) {
+  return static_cast<std::uint32_t>(std::clamp<Nanos>(time / 1000, 1, 0xffffffff));
+}
+
 }  // namespace
 
 PeerCalls::PeerCalls(CallShape shape, PeerDirectory& directory, SendFrame send, const Clock& clock,
@@ -111,6 +116,7 @@ std::vector<std::byte> PeerCalls::FrameOf(const CallToSend& call) {
   std::vector<std::vector<std::uint16_t>> rows_of;
   PeerAsk ask{.call = call.call,
               .layer = static_cast<std::uint16_t>(batch_.layer),
+              .deadline_micros = AtLeastAMicro(call.given_up_after),
               .experts = {},
               .rows = {.form = shape_.forms[batch_.layer], .width = shape_.width, .bytes = {}}};
   for (const std::uint32_t expert : call.experts) {
@@ -167,6 +173,16 @@ void PeerCalls::Dispatch() {
   }
   const std::vector<std::uint32_t> to_load = flow_.TakeToLoad();
   to_load_.insert(to_load_.end(), to_load.begin(), to_load.end());
+  SendCancels();
+}
+
+// What they still answer tells how fast they are all the same.
+void PeerCalls::SendCancels() {
+  for (const CallToCancel& cancel : flow_.TakeCancels()) {
+    const LinkId link = peers_[cancel.peer].link;
+    if (link != 0)
+      (void)send_(link, Encode(PeerCancel{cancel.call}));  // who has gone need not know
+  }
 }
 
 bool PeerCalls::Fits(const SentCall& call, const PeerAnswer& answer) const {
@@ -293,6 +309,7 @@ void PeerCalls::Wait(std::optional<Nanos> longest) {
 
 void PeerCalls::Forget() {
   flow_.Forget();
+  SendCancels();
   to_load_.clear();
 }
 

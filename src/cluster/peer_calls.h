@@ -84,6 +84,7 @@ class PeerCalls final : public ExpertPeers {
   void OnRefused(PeerCallId call);
   void SeeWhoIsLate(Nanos now);
   void Dispatch();
+  void SendCancels();
   std::vector<std::byte> FrameOf(const CallToSend& call);
   void WriteRow(std::uint32_t row, std::span<std::byte> to) const;
 

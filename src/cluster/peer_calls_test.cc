@@ -122,7 +122,9 @@ TEST_F(PeerCallsTest, ASilentPeerIsGivenUpAndTheNextHolderAsked) {
   Open(2);
   nodes_->Hold(0, 1, experts_);
   nodes_->Hold(1, 1, experts_);
-  nodes_->on_ask = [this](LinkId link, const std::vector<std::byte>& frame) {
+  std::vector<PeerMessageKind> silent;  // what it was told
+  nodes_->on_ask = [&](LinkId link, const std::vector<std::byte>& frame) {
+    if (link == 1) silent.push_back(KindOfFrame(frame).value());
     if (link == 2) nodes_->Deliver(link, frame);
     return OkStatus();
   };
@@ -131,6 +133,9 @@ TEST_F(PeerCallsTest, ASilentPeerIsGivenUpAndTheNextHolderAsked) {
   EXPECT_THAT(had.to_load, IsEmpty());
   ExpectBytes(had);
   EXPECT_EQ(nodes_->calls().counters().hedges, 1u);
+  (void)nodes_->calls().Take();
+  EXPECT_THAT(silent, ElementsAre(PeerMessageKind::kAsk, PeerMessageKind::kCancel));
+  EXPECT_EQ(nodes_->calls().counters().cancelled, 1u);
   // It has become expensive: the next time the planner prefers the other one.
   const std::span<const Place> places = nodes_->calls().Places();
   EXPECT_GT(places[0].queued_seconds, places[1].queued_seconds);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -96,10 +97,16 @@ void PeerHost::OnAsk(LinkId link, std::vector<std::byte> frame) {
   }
   if (auto problem = ProblemOf(*ask)) return Refuse(link, std::move(*problem));
   const PeerCallId call = ask->call;
+  const Nanos now = clock_.Now();
+  const Nanos worth_until = ask->deadline_micros == 0 ? std::numeric_limits<Nanos>::max()
+                                                      : now + Nanos{1000} * ask->deadline_micros;
   {
     const MutexLock lock(mu_);
-    if (queue_.Add(link,
-                   {.link = link, .call = call, .came = clock_.Now(), .frame = std::move(frame)})) {
+    if (queue_.Add(link, {.link = link,
+                          .call = call,
+                          .came = now,
+                          .worth_until = worth_until,
+                          .frame = std::move(frame)})) {
       came_.NotifyOne();
       return;
     }
@@ -137,6 +144,10 @@ void PeerHost::Main() {
       while (!stopping_ && queue_.size() == 0) came_.Wait(mu_);
       if (stopping_) return;
       call = queue_.Next();
+      if (clock_.Now() > call->worth_until) {  // the asker has gone elsewhere by now
+        ++counters_.expired;
+        continue;
+      }
     }
     Answer(*call);
   }

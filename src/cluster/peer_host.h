@@ -24,7 +24,7 @@ namespace troupe {
 struct HostCounters {
   std::uint64_t calls = 0, experts = 0, rows = 0;
   std::uint64_t busy = 0, not_held = 0, bad = 0;  // refused
-  std::uint64_t cancelled = 0;                    // before they were begun
+  std::uint64_t cancelled = 0, expired = 0;       // before they were begun
   double seconds = 0;                             // of computing
 
   bool operator==(const HostCounters&) const = default;
@@ -61,6 +61,7 @@ class PeerHost {
     LinkId link = 0;
     PeerCallId call = 0;
     Nanos came = 0;
+    Nanos worth_until = 0;
     std::vector<std::byte> frame;
   };
 

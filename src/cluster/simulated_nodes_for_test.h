@@ -1,6 +1,6 @@
 // Nodes of a cluster on a virtual clock: frames take as long as a seed says, links break, nodes die
-// and come back. What their engines would do for a plan takes time and may fail. No socket, thread
-// or model.
+// and come back, and so does the store that says who they are, where there is one. What their
+// engines would do for a plan takes time and may fail. No socket, thread or model.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "cluster/member_news.h"
+#include "cluster/members/fake_kv_network_for_test.h"
 #include "cluster/node_core.h"
 
 namespace troupe {
@@ -23,6 +25,7 @@ class SimulatedNodes {
     std::size_t nodes = 3;
     std::uint32_t most_held = 6;
     std::uint64_t seed = 1;
+    bool has_store = false;  // else the nodes are a list
   };
   static constexpr ExpertGrid kGrid{.layers = 3, .experts = 6};
   static constexpr Nanos kMs = 1'000'000, kSecond = 1'000'000'000;
@@ -31,6 +34,7 @@ class SimulatedNodes {
     for (std::size_t i = 0; i < shape.nodes; ++i) {
       addresses_.push_back("node" + std::to_string(i) + ":7070");
     }
+    time_.RunFor(kSecond);
     nodes_.resize(shape.nodes);
     for (std::size_t i = 0; i < shape.nodes; ++i) Start(i);
   }
@@ -61,18 +65,23 @@ class SimulatedNodes {
                  .expert_bytes = 100,
                  .most_held = shape_.most_held,
                  .held = node.held},
-        NodeOptions{.addresses = addresses_, .plan_every = 30 * kSecond}, now_);
-    for (std::size_t other = 0; other < nodes_.size(); ++other) {
-      if (other != i && nodes_[other].core) Connect(i, other);
-    }
+        NodeOptions{.addresses = shape_.has_store ? std::vector<std::string>() : addresses_,
+                    .planner = {.plan_every = 30 * kSecond}},
+        now());
+    if (shape_.has_store) Join(i, hello);
+    Perform(i);
   }
 
   void Kill(std::size_t i) {
     for (const auto& [link, end] : std::map<LinkId, End>(links_)) {
       if (end.node == i) Cut(link);
     }
-    nodes_[i].core.reset();
-    ++nodes_[i].life;
+    Node& node = nodes_[i];
+    if (node.store) node.store->Close();
+    node.member.reset();
+    node.core.reset();
+    node.dials.clear();
+    ++node.life;
   }
 
   // Both ends hear of it, each in its time.
@@ -82,9 +91,9 @@ class SimulatedNodes {
     links_[two] = {.node = b, .other = one};
     for (const LinkId link : {one, two}) {
       const Nanos delay = Delay();
-      arrives_[link] = now_ + delay;  // no frame comes before the link
+      arrives_[link] = now() + delay;  // no frame comes before the link
       After(delay, links_[link].node, [this, link](NodeCore& core) {
-        if (links_.contains(link)) core.OnLinkOpened(link, now_);
+        if (links_.contains(link)) core.OnLinkOpened(link, now());
       });
     }
   }
@@ -96,7 +105,7 @@ class SimulatedNodes {
     for (const LinkId end : {link, other}) {
       const std::size_t node = links_[end].node;
       links_.erase(end);
-      After(Delay(), node, [this, end](NodeCore& core) { core.OnLinkClosed(end, now_); });
+      After(Delay(), node, [this, end](NodeCore& core) { core.OnLinkClosed(end, now()); });
     }
   }
   void CutAny() {
@@ -105,32 +114,26 @@ class SimulatedNodes {
     std::advance(at, static_cast<std::ptrdiff_t>(rng_.Below(links_.size())));
     Cut(at->first);
   }
-  // Every pair without a link gets one, as dialling again would.
+  // Who dials somebody and has no link to it gets one, as dialling again would.
   void Mend() {
-    std::set<std::pair<std::size_t, std::size_t>> there;
-    for (const auto& [link, end] : links_) {
-      there.insert(std::minmax(end.node, links_[end.other].node));
-    }
-    for (std::size_t a = 0; a < nodes_.size(); ++a) {
-      for (std::size_t b = a + 1; b < nodes_.size(); ++b) {
-        if (nodes_[a].core && nodes_[b].core && !there.contains({a, b})) Connect(a, b);
-      }
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      for (const std::string& address : nodes_[i].dials) TryToReach(i, address);
     }
   }
 
   void Run(Nanos time) {
-    const Nanos until = now_ + time;
-    while (now_ < until) {
-      while (!events_.empty() && events_.begin()->first <= now_) {
-        auto event = events_.extract(events_.begin());
-        Happen(event.mapped());
-      }
+    const Nanos until = now() + time;
+    while (now() < until) {
+      time_.RunFor(20 * kMs);
       for (std::size_t i = 0; i < nodes_.size(); ++i) {
         if (!nodes_[i].core) continue;
-        nodes_[i].core->OnTime(now_);
+        if (nodes_[i].member && nodes_[i].member->next_tick() <= now()) {
+          nodes_[i].member->Tick(now());
+          TellNews(*nodes_[i].member, *nodes_[i].core, now());
+        }
+        nodes_[i].core->OnTime(now());
         Perform(i);
       }
-      now_ += 20 * kMs;
     }
   }
 
@@ -139,7 +142,8 @@ class SimulatedNodes {
   // What node i believes of the others, by name.
   const std::map<std::string, ExpertBits>& known(std::size_t i) const { return nodes_[i].known; }
   const std::vector<std::string>& said() const { return said_; }
-  Nanos now() const { return now_; }
+  Nanos now() const { return time_.now(); }
+  FakeKvNetwork& store() { return store_; }
   Rng& rng() { return rng_; }
   std::size_t size() const { return nodes_.size(); }
   double step_fails = 0;  // the share of steps that fail
@@ -151,32 +155,63 @@ class SimulatedNodes {
     std::vector<std::uint8_t> held;
     std::map<std::string, ExpertBits> known;
     std::map<LinkId, std::string> names;
+    std::set<std::string> dials;
+    std::shared_ptr<FakeKvLink> store;
+    std::unique_ptr<Membership> member;
   };
   struct End {
     std::size_t node = 0;
     LinkId other = 0;
   };
-  struct Event {
-    std::size_t node = 0;
-    std::uint64_t life = 0;
-    std::function<void(NodeCore&)> what;
-  };
-
   Nanos Delay() { return static_cast<Nanos>(1 + rng_.Below(80)) * kMs; }
   void After(Nanos delay, std::size_t node, std::function<void(NodeCore&)> what) {
-    events_.emplace(now_ + delay, Event{node, nodes_[node].life, std::move(what)});
+    time_.After(delay, [this, node, life = nodes_[node].life, happens = std::move(what)] {
+      if (!nodes_[node].core || nodes_[node].life != life) return;
+      happens(*nodes_[node].core);
+      Perform(node);
+    });
   }
-  void Happen(Event& event) {
-    Node& node = nodes_[event.node];
-    if (!node.core || node.life != event.life) return;
-    event.what(*node.core);
-    Perform(event.node);
+
+  void Join(std::size_t i, const PeerHello& hello) {
+    Node& node = nodes_[i];
+    node.store = store_.Connect([this, i](const KvEvent& event) {
+      nodes_[i].member->Told(event, now());
+      TellNews(*nodes_[i].member, *nodes_[i].core, now());
+      Perform(i);
+    });
+    node.member =
+        std::make_unique<Membership>(MembershipOptions{.cluster = hello.cluster,
+                                                       .node = hello.node,
+                                                       .address = hello.address,
+                                                       .model = std::to_string(hello.model[0]),
+                                                       .start = std::to_string(hello.start_id)},
+                                     *node.store, now());
+  }
+
+  bool IsLinked(std::size_t a, std::size_t b) const {
+    return std::ranges::any_of(links_, [&](const auto& link) {
+      return link.second.node == a && links_.at(link.second.other).node == b;
+    });
+  }
+  void TryToReach(std::size_t i, const std::string& address) {
+    const auto found = std::ranges::find(addresses_, address);
+    const auto other = static_cast<std::size_t>(found - addresses_.begin());
+    if (other < nodes_.size() && nodes_[i].core && nodes_[other].core && !IsLinked(i, other)) {
+      Connect(i, other);
+    }
   }
 
   void Perform(std::size_t i) {
     Node& node = nodes_[i];
     for (NodeAction& action : node.core->TakeActions()) {
-      if (auto* send = std::get_if<node_action::Send>(&action)) {
+      if (auto* dial = std::get_if<node_action::Dial>(&action)) {
+        node.dials.insert(dial->address);
+        TryToReach(i, dial->address);
+      } else if (auto* hang_up = std::get_if<node_action::HangUp>(&action)) {
+        node.dials.erase(hang_up->address);
+      } else if (auto* write = std::get_if<node_action::WritePlan>(&action)) {
+        WritePlan(*node.member, *node.core, *write, now());
+      } else if (auto* send = std::get_if<node_action::Send>(&action)) {
         SendFrame(send->link, std::move(send->frame));
       } else if (auto* close = std::get_if<node_action::CloseLink>(&action)) {
         Cut(close->link);
@@ -201,9 +236,9 @@ class SimulatedNodes {
     if (found == links_.end()) return;
     const LinkId to = found->second.other;
     Nanos& last = arrives_[to];
-    last = std::max(last + 1, now_ + Delay());
-    After(last - now_, links_[to].node, [this, to, frame = std::move(frame)](NodeCore& core) {
-      if (links_.contains(to)) core.OnFrame(to, frame, now_);
+    last = std::max(last + 1, now() + Delay());
+    After(last - now(), links_[to].node, [this, to, frame = std::move(frame)](NodeCore& core) {
+      if (links_.contains(to)) core.OnFrame(to, frame, now());
     });
   }
 
@@ -227,11 +262,11 @@ class SimulatedNodes {
   std::vector<Node> nodes_;
   std::map<LinkId, End> links_;
   std::map<LinkId, Nanos> arrives_;
-  std::multimap<Nanos, Event> events_;
+  VirtualTime time_;
+  FakeKvNetwork store_{time_, rng_};
   std::vector<std::string> said_;
   LinkId last_link_ = 0;
   std::uint64_t starts_ = 0;
-  Nanos now_ = kSecond;
 };
 
 }  // namespace troupe

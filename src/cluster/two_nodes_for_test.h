@@ -111,6 +111,9 @@ class TwoNodes {
     directory_.OnHoldings(host + 1, bits);
   }
   void Deliver(LinkId link, std::vector<std::byte> frame) {
+    if (const auto cancel = DecodePeerCancel(frame); cancel.ok()) {
+      return hosts_[link - 1]->OnCancel(link, cancel->call);
+    }
     hosts_[link - 1]->OnAsk(link, std::move(frame));
   }
   // The rows of an expert as this node would compute them.

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "server/extra_metric.h"
 
 namespace troupe {
@@ -28,6 +29,8 @@ struct ServedModel {
   ServiceOptions options;
   // What /metrics tells besides; null: nothing.
   std::function<std::vector<ExtraMetric>()> more = {};
+  // What /cluster tells; null: the server is of no cluster.
+  std::function<Json()> cluster = {};
 };
 
 }  // namespace troupe

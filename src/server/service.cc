@@ -85,6 +85,7 @@ void Service::AddTo(Router& router) {
   answers(std::string(kTokenize), &Service::OnTokenize);
   answers(std::string(kDetokenize), &Service::OnDetokenize);
   tells(std::string(kProps), kKeyed, &Service::OnProps);
+  tells(std::string(kCluster), kKeyed, &Service::OnCluster);
   tells(std::string(kMetrics), kKeyed, &Service::OnMetrics);
   tells(std::string(kHealth), kOpen, &Service::OnHealth);
   tells(std::string(kStart), kOpen, &Service::OnPage);

@@ -92,6 +92,7 @@ class Service {
   void OnDetokenize(Asked asked);
   void OnModels(HttpRequest request, HttpReplyPtr reply);
   void OnProps(HttpRequest request, HttpReplyPtr reply);
+  void OnCluster(HttpRequest request, HttpReplyPtr reply);
   void OnHealth(HttpRequest request, HttpReplyPtr reply);
   void OnPage(HttpRequest request, HttpReplyPtr reply);
   void OnLive(HttpRequest request, HttpReplyPtr reply);

@@ -85,6 +85,14 @@ std::string Service::LiveEvents() {
                                               .between_tokens = between_tokens_.Look()}));
 }
 
+void Service::OnCluster(HttpRequest, HttpReplyPtr reply) {
+  const std::optional<ModelUse> use = gate_.Look();
+  if (use && use->served().cluster) {
+    return Reply(kCluster, *reply, {.body = use->served().cluster().Dump()});
+  }
+  Reply(kCluster, *reply, ErrorResponse(Error(Code::kNotFound, "this server is of no cluster")));
+}
+
 // Without a model its counters are zero, as those of the next one are when it begins.
 void Service::OnMetrics(HttpRequest, HttpReplyPtr reply) {
   BesideModel beside{.parked = gate_.parked()};

@@ -16,6 +16,7 @@ inline constexpr std::string_view kModels = "/v1/models";
 inline constexpr std::string_view kTokenize = "/tokenize";
 inline constexpr std::string_view kDetokenize = "/detokenize";
 inline constexpr std::string_view kProps = "/props";
+inline constexpr std::string_view kCluster = "/cluster";
 inline constexpr std::string_view kMetrics = "/metrics";
 inline constexpr std::string_view kHealth = "/health";
 inline constexpr std::string_view kStart = "/";

@@ -284,6 +284,8 @@ TEST_F(ServiceTest, TellsOfItsModelAndHealth) {
   EXPECT_THAT(Start("GET", "/v1/models")->body(), HasSubstr(R"("models":[])"));  // Codex's
   EXPECT_THAT(Start("GET", "/props")->body(), HasSubstr(R"("context":96)"));
   EXPECT_EQ(Start("GET", "/health")->status(), 200);
+  EXPECT_EQ(Start("GET", "/cluster")->status(), 404);
+  EXPECT_THAT(Start("GET", "/cluster")->body(), HasSubstr("of no cluster"));
 }
 
 TEST_F(ServiceTest, MetricsTellWhatTheModelDid) {

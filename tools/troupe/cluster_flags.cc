@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
+#include "cluster/members/cluster_keys.h"
+#include "cluster/transport/own_address.h"
 #include "cluster/wire/wire_text.h"
 #include "placement/placer.h"
 
@@ -25,64 +28,93 @@ std::vector<std::string> Placers() {
 }  // namespace
 
 void ClusterFlags::AddTo(Options& options) {
-  options.Heading("Cluster");
+  options.Heading("Cluster: nodes that compute experts for each other");
+  options.Add("--cluster", cluster_, "The cluster's name; nodes of others are refused (troupe)")
+      .Type("NAME");
+  options
+      .Add("--etcd", etcd_,
+           "Where etcd is, which says who the nodes are and which of them plans who holds what")
+      .Type("HOST:PORT,…");
   options
       .Add("--peers", peers_,
-           "Addresses of all nodes of a cluster, this one's too, in the same order on each: nodes "
-           "compute experts for each other, and the first one plans who holds what")
+           "In its place, for few machines: addresses of all nodes, this one's too, in the same "
+           "order on each. The first one plans who holds what")
       .SeparatedBy(',')
       .Type("HOST:PORT,…");
-  options.Add("--peer-address", address_, "Which of them is this node's").Type("HOST:PORT");
-  options.Add("--cluster", cluster_, "The cluster's name; nodes of others are refused (troupe)")
-      .Type("NAME")
-      .Needs("--peers");
-  options.Add("--node", node_, "This node's name (the machine's)").Type("NAME").Needs("--peers");
-  options.Add("--placer", placer_, "Method by which the first node plans (dancemoe)")
+  options
+      .Add("--peer-address", address_,
+           "Where peers reach this node: one of --peers, or by --etcd this machine's address and "
+           "port 7070 unless given")
+      .Type("HOST:PORT");
+  options.Add("--node", node_, "This node's name (the machine's)").Type("NAME");
+  options.Add("--placer", placer_, "Method by which the node that leads plans (dancemoe)")
       .OneOf(Placers())
-      .Type("NAME")
-      .Needs("--peers");
+      .Type("NAME");
+  options
+      .Add("--plan-every-s", plan_every_seconds_,
+           "How often it looks whether another plan pays (300); nodes tell it what their users "
+           "activate at least twice as often")
+      .Between(std::uint32_t{2}, std::uint32_t{86'400})
+      .Type("SECONDS");
   options.Add("--peer-threads", threads_, "Threads that compute for peers (1)")
       .Between(std::uint32_t{1}, std::uint32_t{1024})
-      .Type("N")
-      .Needs("--peers");
+      .Type("N");
   options
-      .Add("--peer-authority", authority_,
+      .Add("--peer-authority", peer_tls_.authority,
            "Only talk to nodes with a certificate that this authority has signed (PEM)")
       .Type("FILE")
       .Needs("--peer-certificate");
-  options.Add("--peer-certificate", certificate_, "This node's certificate (PEM)")
+  options.Add("--peer-certificate", peer_tls_.certificate, "This node's certificate (PEM)")
       .Type("FILE")
       .Needs("--peer-key");
-  options.Add("--peer-key", key_, "Its private key (PEM)").Type("FILE").Needs("--peer-authority");
+  options.Add("--peer-key", peer_tls_.key, "Its private key (PEM)")
+      .Type("FILE")
+      .Needs("--peer-authority");
+  options.AddFlag("--peer-plain-text", plain_text_,
+                  "Talk to peers on other machines without encryption, and to whoever says that it "
+                  "is one");
   options
-      .AddFlag("--peer-plain-text", plain_text_,
-               "Talk to peers on other machines without encryption, and to whoever says that it is "
-               "one")
-      .Needs("--peers");
+      .Add("--lease-s", lease_seconds_,
+           "How long etcd takes a node that is silent for one that is there (10)")
+      .Between(std::uint32_t{1}, std::uint32_t{86'400})
+      .Type("SECONDS")
+      .Needs("--etcd");
+  options.Add("--etcd-authority", etcd_tls_.authority, "Who has signed etcd's certificate (PEM)")
+      .Type("FILE")
+      .Needs("--etcd");
+  options
+      .Add("--etcd-certificate", etcd_tls_.certificate,
+           "Certificate by which etcd knows this node (PEM)")
+      .Type("FILE")
+      .Needs("--etcd-key");
+  options.Add("--etcd-key", etcd_tls_.key, "Its private key (PEM)")
+      .Type("FILE")
+      .Needs("--etcd-certificate");
 }
 
 Status ClusterFlags::CheckUsage() const {
-  if (!any()) {
-    if (address_.empty()) return OkStatus();
-    return InvalidArgument("--peer-address needs --peers");
+  const ClusterFlags none;
+  if (any()) return Read().status();
+  const std::pair<const char*, bool> given[] = {
+      {"--cluster", cluster_ != none.cluster_},
+      {"--peer-address", address_ != none.address_},
+      {"--node", node_ != none.node_},
+      {"--placer", placer_ != none.placer_},
+      {"--plan-every-s", plan_every_seconds_ != none.plan_every_seconds_},
+      {"--peer-threads", threads_ != none.threads_},
+      {"--peer-authority", peer_tls_.any()},
+      {"--peer-plain-text", plain_text_ != none.plain_text_},
+      {"--etcd-certificate", etcd_tls_.enabled()}};
+  for (const auto& [option, is_given] : given) {
+    if (is_given) return InvalidArgument("{} needs --etcd or --peers", option);
   }
+  return OkStatus();
+}
+
+Status ClusterFlags::CheckList() const {
   if (address_.empty()) {
     return InvalidArgument("--peers needs --peer-address: which of them is this node");
   }
-  return Read().status();
-}
-
-Result<ClusterOptions> ClusterFlags::Read() const {
-  ClusterOptions options{.cluster = cluster_,
-                         .name = node_.empty() ? HostName() : node_,
-                         .address = address_,
-                         .transport = {},
-                         .node = {.addresses = peers_, .placer = placer_},
-                         .peer_threads = threads_,
-                         .calls = {},
-                         .say = nullptr};
-  TROUPE_RETURN_IF_ERROR(CheckPeerName("--cluster", options.cluster));
-  TROUPE_RETURN_IF_ERROR(CheckPeerName("--node", options.name));
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     TROUPE_RETURN_IF_ERROR(ParsePeerAddress(peers_[i]).status());
     if (std::find(peers_.begin(), peers_.begin() + static_cast<std::ptrdiff_t>(i), peers_[i]) !=
@@ -93,13 +125,60 @@ Result<ClusterOptions> ClusterFlags::Read() const {
   if (std::ranges::find(peers_, address_) == peers_.end()) {
     return InvalidArgument("--peer-address: '{}' is none of --peers", address_);
   }
-  TROUPE_ASSIGN_OR_RETURN(const PeerAddress own, ParsePeerAddress(address_));
+  return OkStatus();
+}
+
+Result<ClusterOptions> ClusterFlags::Read() const {
+  ClusterOptions options{.cluster = cluster_,
+                         .name = node_.empty() ? HostName() : node_,
+                         .address = address_,
+                         .transport = {},
+                         .node = {.addresses = peers_, .planner = {.placer = placer_}},
+                         .etcd = {},
+                         .lease = Nanos{1'000'000'000} * lease_seconds_,
+                         .peer_threads = threads_,
+                         .calls = {},
+                         .say = nullptr,
+                         .fail = nullptr};
+  constexpr Nanos kSecond = 1'000'000'000;
+  options.node.planner.plan_every = kSecond * plan_every_seconds_;
+  options.node.report_every =
+      std::min(options.node.report_every, options.node.planner.plan_every / 2);
+  options.transport.tls = peer_tls_;
+  options.transport.allow_plain_text = plain_text_;
+  if (etcd_.empty()) {
+    TROUPE_RETURN_IF_ERROR(CheckPeerName("--cluster", options.cluster));
+    TROUPE_RETURN_IF_ERROR(CheckPeerName("--node", options.name));
+    TROUPE_RETURN_IF_ERROR(CheckList());
+  } else {
+    if (!peers_.empty()) return InvalidArgument("--etcd and --peers exclude each other");
+    TROUPE_RETURN_IF_ERROR(CheckClusterName("--cluster", options.cluster));
+    TROUPE_RETURN_IF_ERROR(CheckClusterName("--node", options.name));
+    options.etcd = EtcdOptions{.endpoints = {}, .tls = etcd_tls_};
+    TROUPE_ASSIGN_OR_RETURN(options.etcd->endpoints, ParseEndpoints(etcd_));
+  }
+  if (!options.address.empty()) TROUPE_RETURN_IF_ERROR(ListenAt(options.address, options));
+  return options;
+}
+
+Status ListenAt(const std::string& address, ClusterOptions& options) {
+  TROUPE_ASSIGN_OR_RETURN(const PeerAddress own, ParsePeerAddress(address));
+  options.address = address;
   options.transport.host = own.host;
   options.transport.port = own.port;
-  options.transport.tls = {.authority = authority_, .certificate = certificate_, .key = key_};
-  options.transport.allow_plain_text = plain_text_;
-  TROUPE_RETURN_IF_ERROR(CheckTransportOptions(options.transport));
-  return options;
+  return CheckTransportOptions(options.transport);
+}
+
+Status ListenTowardsEtcd(ClusterOptions& options) {
+  constexpr std::uint16_t kPort = 7070;
+  Status problem;
+  for (const std::string& endpoint : options.etcd->endpoints) {
+    TROUPE_ASSIGN_OR_RETURN(const PeerAddress etcd, ParsePeerAddress(endpoint));
+    const Result<std::string> host = OwnHostTowards(etcd);
+    if (host.ok()) return ListenAt(PeerAddress{.host = *host, .port = kPort}.ToString(), options);
+    problem = host.status();
+  }
+  return std::move(problem).WithContext("--peer-address is not given, and cannot be found");
 }
 
 }  // namespace troupe

@@ -16,17 +16,26 @@ class ClusterFlags {
   void AddTo(Options& options);
   Status CheckUsage() const;
 
-  bool any() const { return !peers_.empty(); }
+  bool any() const { return !peers_.empty() || !etcd_.empty(); }
+  // Without an address if none is given, and so it does not say where to listen.
   Result<ClusterOptions> Read() const;
 
   bool operator==(const ClusterFlags&) const = default;
 
  private:
-  std::string cluster_ = "troupe", node_, address_, placer_ = "dancemoe";
+  Status CheckList() const;
+
+  std::string cluster_ = "troupe", node_, address_, etcd_, placer_ = "dancemoe";
   std::vector<std::string> peers_;
-  std::string authority_, certificate_, key_;
+  PeerTlsFiles peer_tls_;
+  EtcdTls etcd_tls_;
   bool plain_text_ = false;
-  std::uint32_t threads_ = 1;
+  std::uint32_t threads_ = 1, lease_seconds_ = 10, plan_every_seconds_ = 300;
 };
+
+// Peers reach the node there.
+Status ListenAt(const std::string& address, ClusterOptions& options);
+// The same, by the address from which this machine reaches etcd.
+Status ListenTowardsEtcd(ClusterOptions& options);
 
 }  // namespace troupe

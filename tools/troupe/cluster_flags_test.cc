@@ -34,13 +34,31 @@ TEST(ClusterFlags, SayWhoTheNodesAreAndWhichOfThemThisIs) {
   EXPECT_EQ(options.transport.port, 7002);
   EXPECT_EQ(options.name, "b");
   EXPECT_EQ(options.cluster, "lab");
-  EXPECT_EQ(options.node.placer, "eplb");
+  EXPECT_EQ(options.node.planner.placer, "eplb");
+}
+
+TEST(ClusterFlags, ByEtcdANodeListensWhereItReachesEtcdFrom) {
+  const auto flags = ServeFlags::Read({"m.gguf", "--etcd", "127.0.0.1:2379,[::1]:2379"}).value();
+  ASSERT_TRUE(flags->CheckUsage().ok());
+  ClusterOptions options = flags->cluster().Read().value();
+  EXPECT_THAT(options.node.addresses, testing::IsEmpty());
+  EXPECT_THAT(options.etcd->endpoints, ElementsAre("127.0.0.1:2379", "[::1]:2379"));
+  EXPECT_EQ(options.lease, 10'000'000'000);
+  ASSERT_TRUE(ListenTowardsEtcd(options).ok());
+  EXPECT_EQ(options.address, "127.0.0.1:7070");
+  EXPECT_EQ(options.transport.port, 7070);
 }
 
 TEST(ClusterFlags, WhatDoesNotFitTogetherIsNamed) {
   const std::pair<std::vector<std::string>, const char*> cases[] = {
       {{"--peers", "127.0.0.1:1"}, "--peer-address"},
       {{"--peer-address", "127.0.0.1:1"}, "--peers"},
+      {{"--node", "a"}, "--node needs --etcd or --peers"},
+      {{"--lease-s", "5"}, "--etcd"},
+      {{"--etcd", "127.0.0.1:1", "--peers", "127.0.0.1:1"}, "exclude"},
+      {{"--etcd", "127.0.0.1"}, "not HOST:PORT"},
+      {{"--etcd", "127.0.0.1:1", "--cluster", "a/b"}, "--cluster"},
+      {{"--etcd", "127.0.0.1:1", "--etcd-key", "k.pem"}, "--etcd-certificate"},
       {{"--peers", "127.0.0.1:1", "--peer-address", "127.0.0.1:2"}, "none of --peers"},
       {{"--peers", "127.0.0.1:1,127.0.0.1:1", "--peer-address", "127.0.0.1:1"}, "twice"},
       {{"--peers", "127.0.0.1", "--peer-address", "127.0.0.1"}, "127.0.0.1"},

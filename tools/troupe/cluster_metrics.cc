@@ -32,6 +32,10 @@ std::vector<ExtraMetric> MetricsOf(const ClusterState& state) {
       std::ranges::count_if(state.peers, [](const PeerEntry& peer) { return peer.link != 0; });
   figures.Gauge("troupe_cluster_peers", "Peers that this node asks and answers", here);
   figures.Gauge("troupe_cluster_leads", "1 if this node plans for all", state.leads ? 1 : 0);
+  if (state.membership) {
+    figures.Gauge("troupe_cluster_listed", "1 if etcd lists this node and can be reached",
+                  *state.membership == MemberState::kMember ? 1 : 0);
+  }
   figures.Gauge("troupe_cluster_plan_epoch", "Epoch of the plan in force; 0: there is none",
                 state.epoch);
   figures.Gauge("troupe_cluster_settled", "1 if this node holds what the plan says",
@@ -46,17 +50,19 @@ std::vector<ExtraMetric> MetricsOf(const ClusterState& state) {
   figures.Counter("troupe_peer_calls_failed_total", kFailed, state.asked.refused,
                   {{"why", "refused"}});
   figures.Counter("troupe_peer_calls_failed_total", kFailed, state.asked.lost, {{"why", "lost"}});
+  figures.Counter("troupe_peer_calls_cancelled_total",
+                  "Calls to peers that were taken back as others had answered or nobody waited",
+                  state.asked.cancelled);
   constexpr auto kExperts = "Experts that peers were asked for, by who answered in the end";
   figures.Counter("troupe_peer_experts_total", kExperts, state.asked.answered, {{"by", "peer"}});
   figures.Counter("troupe_peer_experts_total", kExperts, state.asked.to_disk, {{"by", "disk"}});
   figures.Counter("troupe_peer_answers_unused_total", "Answers of peers that came too late",
                   state.asked.unused);
   constexpr auto kHost = "Calls of peers, by how they ended";
-  const std::pair<const char*, std::uint64_t> ends[] = {{"answered", state.answered.calls},
-                                                        {"busy", state.answered.busy},
-                                                        {"not_held", state.answered.not_held},
-                                                        {"bad", state.answered.bad},
-                                                        {"cancelled", state.answered.cancelled}};
+  const std::pair<const char*, std::uint64_t> ends[] = {
+      {"answered", state.answered.calls},      {"busy", state.answered.busy},
+      {"not_held", state.answered.not_held},   {"bad", state.answered.bad},
+      {"cancelled", state.answered.cancelled}, {"expired", state.answered.expired}};
   for (const auto& [end, count] : ends) {
     figures.Counter("troupe_host_calls_total", kHost, count, {{"end", end}});
   }

@@ -45,6 +45,10 @@ constexpr CommandInfo kCommands[] = {
      "  troupe place problem.json --method all\n"
      "  troupe place problem.json --from now.json --seconds-per-call 0.004 -o next.json",
      MakePlaceCommand},
+    {"cluster", "Show a cluster as one of its nodes sees it",
+     "  troupe cluster status http://10.0.0.1:8080\n"
+     "  troupe cluster explain http://10.0.0.1:8080",
+     MakeClusterCommand},
     {"ps", "Show the servers of this machine and what they are doing",
      "  troupe ps\n"
      "  troupe ps --json -",

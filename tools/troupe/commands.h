@@ -26,6 +26,7 @@ std::unique_ptr<Command> MakePlanCommand();
 std::unique_ptr<Command> MakeProbeCommand();
 std::unique_ptr<Command> MakePlaceCommand();
 std::unique_ptr<Command> MakePsCommand();
+std::unique_ptr<Command> MakeClusterCommand();
 std::unique_ptr<Command> MakeQuantizeCommand();
 std::unique_ptr<Command> MakeReplayCommand();
 std::unique_ptr<Command> MakeRunCommand();

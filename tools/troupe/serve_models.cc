@@ -10,6 +10,7 @@
 #include "runtime/machine_costs.h"
 #include "runtime/plan_model.h"
 #include "troupe/cluster_metrics.h"
+#include "troupe/cluster_record.h"
 #include "troupe/remark.h"
 
 namespace troupe {
@@ -38,17 +39,20 @@ Status LoadPrefixes(Model& model, const std::string& path, const std::function<b
 }
 
 // Null: it is of no cluster.
-Result<std::unique_ptr<ClusterNode>> OpenNode(Engine& engine, const ServeFlags& flags) {
+Result<std::unique_ptr<ClusterNode>> OpenNode(Engine& engine, const ServeFlags& flags,
+                                              std::function<void(const Status&)> fail) {
   if (!flags.cluster().any()) return std::unique_ptr<ClusterNode>();
   TROUPE_ASSIGN_OR_RETURN(ClusterOptions options, flags.cluster().Read());
+  if (options.address.empty()) TROUPE_RETURN_IF_ERROR(ListenTowardsEtcd(options));
   options.say = [](const std::string& line) { Remark("cluster: {}\n", line); };
+  options.fail = std::move(fail);
   return ClusterNode::Open(engine, std::move(options));
 }
 
 }  // namespace
 
-ServeModels::ServeModels(std::function<bool()> go_on)
-    : go_on_(std::move(go_on)), at_start_(ResidentMemory()) {}
+ServeModels::ServeModels(std::function<bool()> go_on, std::function<void(const Status&)> fail)
+    : go_on_(std::move(go_on)), fail_(std::move(fail)), at_start_(ResidentMemory()) {}
 
 Status ServeModels::Check(const ServeFlags& flags) const {
   const Status status =
@@ -69,7 +73,7 @@ Result<ServedModel> ServeModels::Open(const ServeFlags& flags) {
              .prefix_file = flags.prefix_file()};
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                           engine_flags.Open(/*least_context=*/0, /*trace=*/std::nullopt, go_on_));
-  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<ClusterNode> node, OpenNode(*engine, flags));
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<ClusterNode> node, OpenNode(*engine, flags, fail_));
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
                           ModelAccess::Of(std::move(engine), flags.ForRequests()));
   if (!opened_.prefix_file.empty()) {
@@ -81,6 +85,7 @@ Result<ServedModel> ServeModels::Open(const ServeFlags& flags) {
       ModelAccess::Between(*model, std::move(errand));
     }));
     served.more = [node = node.get()] { return MetricsOf(node->State()); };
+    served.cluster = [node = node.get()] { return RecordOf(node->State()); };
   }
   node_ = std::move(node);
   return served;

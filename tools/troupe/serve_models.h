@@ -18,8 +18,9 @@ namespace troupe {
 class ServeModels {
  public:
   // `go_on` is asked while a model and its prefixes are loaded; no: it is not opened, with
-  // kCancelled.
-  explicit ServeModels(std::function<bool()> go_on);
+  // kCancelled. `fail` is told, on any thread, that the server cannot go on as what it was told to
+  // be.
+  explicit ServeModels(std::function<bool()> go_on, std::function<void(const Status&)> fail = {});
 
   // Whether a model could be opened in place of the one that is open, as far as its file's header
   // and the plan can tell. Gives back what looking has taken: it would be missing beside the model
@@ -43,6 +44,7 @@ class ServeModels {
   };
 
   const std::function<bool()> go_on_;
+  const std::function<void(const Status&)> fail_;
   const Bytes at_start_;  // what the process held
   Bytes held_;            // what the server has taken since then, without a model
   Opened opened_;

@@ -38,7 +38,17 @@ Status ServeRun::Run() {
     TROUPE_ASSIGN_OR_RETURN(const Next next, Reload());
     if (next == Next::kEnd) break;
   }
-  return End();
+  TROUPE_RETURN_IF_ERROR(End());
+  const MutexLock lock(fail_mu_);
+  return failure_;
+}
+
+void ServeRun::Fail(const Status& why) {
+  {
+    const MutexLock lock(fail_mu_);
+    failure_ = why;
+  }
+  signals_.End();
 }
 
 Result<ServeRun::Settings> ServeRun::ReadSettings() const {

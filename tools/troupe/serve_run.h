@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/status.h"
 #include "server/http/http_server.h"
 #include "server/router.h"
@@ -23,7 +24,7 @@ class ServeRun {
  public:
   explicit ServeRun(std::vector<std::string> arguments) : arguments_(std::move(arguments)) {}
 
-  // Returns once the server was told to end, and has ended.
+  // Returns once the server was told to end, or could not go on, and has ended.
   Status Run();
 
  private:
@@ -55,6 +56,8 @@ class ServeRun {
   // `undone`: the settings of now once more.
   void Reopen(bool undone);
   Status Lose(const Status& why);
+  // As if it had been told to end, but for the outcome. Any thread.
+  void Fail(const Status& why);
 
   Status End();
   void EndRequests();
@@ -63,10 +66,13 @@ class ServeRun {
 
   const std::vector<std::string> arguments_;
   const ServeSignals signals_;
-  ServeModels models_{[this] { return !signals_.EndIsPending(); }};
+  ServeModels models_{[this] { return !signals_.EndIsPending(); },
+                      [this](const Status& why) { Fail(why); }};
   Settings settings_;
   ServedModel served_;
   bool ending_ = false;  // the server was told to end
+  Mutex fail_mu_;
+  Status failure_ TROUPE_GUARDED_BY(fail_mu_);
   // In the order in which they use what is above.
   AccessLogSwitch log_;
   std::optional<Service> service_;

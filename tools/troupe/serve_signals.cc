@@ -46,6 +46,8 @@ bool ServeSignals::EndsWithin(std::chrono::milliseconds time) const {
   return sigtimedwait(&ends_, nullptr, &longest) > 0;
 }
 
+void ServeSignals::End() const { ::kill(::getpid(), SIGTERM); }
+
 bool ServeSignals::EndIsPending() const {
   sigset_t pending;
   sigpending(&pending);

@@ -24,6 +24,8 @@ class ServeSignals {
   std::optional<Order> Take() const;
   // Whether one that ends comes within that time. What reloads waits on.
   bool EndsWithin(std::chrono::milliseconds time) const;
+  // Sends one that ends to this process. Any thread.
+  void End() const;
   // Whether one that ends has come; it is left to be taken.
   bool EndIsPending() const;
 

@@ -57,16 +57,31 @@ Nanos CallFlow::AllowedFor(const CallToSend& call) const {
 }
 
 std::vector<CallToSend> CallFlow::TakeCalls(Nanos now) {
-  for (const CallToSend& call : to_send_) {
-    const Nanos late_at = now + AllowedFor(call);
+  for (CallToSend& call : to_send_) {
+    const Nanos allowed = AllowedFor(call);
+    call.given_up_after = allowed * rules_.given_up_after;
     for (Waiting& one : waiting_) {
-      if (!one.calls.empty() && one.calls.back().id == call.call) one.late_at = late_at;
+      if (!one.calls.empty() && one.calls.back().id == call.call) one.late_at = now + allowed;
     }
+    sent_.push_back({.id = call.call, .peer = call.peer});
   }
   return std::exchange(to_send_, {});
 }
 
 std::vector<std::uint32_t> CallFlow::TakeToLoad() { return std::exchange(to_load_, {}); }
+
+std::vector<CallToCancel> CallFlow::TakeCancels() {
+  std::vector<CallToCancel> cancels;
+  std::erase_if(sent_, [&](const OpenCall& call) {
+    const bool is_wanted = std::ranges::any_of(waiting_, [&](const Waiting& one) {
+      return std::ranges::find(one.calls, call.id, &OpenCall::id) != one.calls.end();
+    });
+    if (!is_wanted) cancels.push_back({.call = call.id, .peer = call.peer});
+    return !is_wanted;
+  });
+  counters_.cancelled += cancels.size();
+  return cancels;
+}
 
 bool CallFlow::OnAnswered(PeerCallId call, std::uint32_t expert) {
   const auto found = std::ranges::find_if(waiting_, [&](const Waiting& one) {
@@ -107,11 +122,13 @@ bool CallFlow::DropCall(PeerCallId call) {
 }
 
 void CallFlow::OnRefused(PeerCallId call) {
+  std::erase_if(sent_, [call](const OpenCall& open) { return open.id == call; });
   if (DropCall(call)) ++counters_.refused;
 }
 
 void CallFlow::OnLost(PeerIndex peer) {
   std::erase_if(to_send_, [peer](const CallToSend& call) { return call.peer == peer; });
+  std::erase_if(sent_, [peer](const OpenCall& open) { return open.peer == peer; });
   std::set<PeerCallId> lost;
   for (Waiting& one : waiting_) {
     std::erase(one.holders, peer);

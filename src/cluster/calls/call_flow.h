@@ -24,6 +24,8 @@ struct CallRules {
   // An answer is late after this many times the time that was expected, and not before `least`.
   double late_after = 2;
   Nanos least = 2'000'000;
+  // After this many times that a peer need not begin with it any more: others have answered.
+  std::uint32_t given_up_after = 4;
 };
 
 // An expert that a layer misses, and who may compute it, first choice first; at least one.
@@ -38,9 +40,18 @@ struct CallToSend {
   PeerCallId call = 0;
   PeerIndex peer = 0;
   bool is_hedge = false;
+  Nanos given_up_after = 0;  // from now on
   std::vector<std::uint32_t> experts;
 
   bool operator==(const CallToSend&) const = default;
+};
+
+// Nobody waits for what that call still owes.
+struct CallToCancel {
+  PeerCallId call = 0;
+  PeerIndex peer = 0;
+
+  bool operator==(const CallToCancel&) const = default;
 };
 
 struct CallCounters {
@@ -49,7 +60,7 @@ struct CallCounters {
   std::uint64_t answered = 0;  // of them by a peer
   std::uint64_t to_disk = 0;   // of them by the disk in the end
   std::uint64_t unused = 0;  // answers that came after another one, or when nobody waited any more
-  std::uint64_t refused = 0, lost = 0;  // calls
+  std::uint64_t refused = 0, lost = 0, cancelled = 0;  // calls
 
   bool operator==(const CallCounters&) const = default;
 };
@@ -63,7 +74,7 @@ class CallFlow {
 
   // One expert of a call was answered. Whether that is the first answer: then it is to be used.
   bool OnAnswered(PeerCallId call, std::uint32_t expert);
-  // The peer will not answer what it has not answered yet.
+  // The peer will not answer what it has not answered yet: it refuses, or that was all.
   void OnRefused(PeerCallId call);
   void OnLost(PeerIndex peer);
   // Sees who is late.
@@ -74,6 +85,7 @@ class CallFlow {
   // To be sent now, and to be loaded from the disk: each is told once.
   std::vector<CallToSend> TakeCalls(Nanos now);
   std::vector<std::uint32_t> TakeToLoad();
+  std::vector<CallToCancel> TakeCancels();
 
   // Experts that a peer may still answer.
   std::size_t waiting() const { return waiting_.size(); }
@@ -106,6 +118,7 @@ class CallFlow {
   std::vector<Waiting> waiting_;
   std::vector<Place> peers_;  // as they were when the layer asked
   std::vector<CallToSend> to_send_;
+  std::vector<OpenCall> sent_;  // and not answered to the end
   std::vector<std::uint32_t> to_load_;
   PeerCallId last_call_ = 0;
   CallCounters counters_;

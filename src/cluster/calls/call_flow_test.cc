@@ -94,6 +94,39 @@ TEST(CallFlow, TheFirstOfTwoAnswersIsUsedAndTheOtherCounted) {
   EXPECT_EQ(flow.counters().unused, 1u);
 }
 
+TEST(CallFlow, ACallThatNobodyWaitsForIsCancelledOnce) {
+  CallFlow flow;
+  Ask(flow, {{4, {0, 1}}});
+  const PeerCallId first = flow.TakeCalls(0)[0].call;
+  flow.OnTime(*flow.NextTime());
+  const PeerCallId hedge = flow.TakeCalls(0)[0].call;
+  EXPECT_THAT(flow.TakeCancels(), IsEmpty());
+  EXPECT_TRUE(flow.OnAnswered(hedge, 4));
+  flow.OnRefused(hedge);  // that was all of it
+  EXPECT_THAT(flow.TakeCancels(), ElementsAre(CallToCancel{.call = first, .peer = 0}));
+  EXPECT_THAT(flow.TakeCancels(), IsEmpty());
+  EXPECT_EQ(flow.counters().cancelled, 1u);
+}
+
+TEST(CallFlow, WhatGoesToTheDiskOrIsForgottenIsNotAnsweredByPeers) {
+  CallFlow flow;
+  Ask(flow, {{4, {0}}});
+  (void)flow.TakeCalls(0);
+  flow.OnTime(*flow.NextTime());
+  EXPECT_THAT(flow.TakeToLoad(), ElementsAre(4));
+  EXPECT_THAT(flow.TakeCancels(), testing::SizeIs(1));
+  Ask(flow, {{4, {0}}, {5, {1}}, {6, {1}}});
+  (void)flow.TakeCalls(0);
+  flow.Forget();
+  EXPECT_THAT(flow.TakeCancels(), testing::SizeIs(2));
+}
+
+TEST(CallFlow, AHostIsToldUntilWhenItNeedNotBegin) {
+  CallFlow flow({.late_after = 2, .least = 1 * kMs, .given_up_after = 4});
+  Ask(flow, {{4, {0}}});
+  EXPECT_EQ(flow.TakeCalls(0)[0].given_up_after, 80 * kMs);
+}
+
 TEST(CallFlow, TheFirstPeerMayStillAnswerWhileTheNextIsAsked) {
   CallFlow flow;
   Ask(flow, {{4, {0, 1}}});

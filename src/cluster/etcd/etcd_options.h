@@ -17,6 +17,7 @@ struct EtcdTls {
   std::string key;
 
   bool enabled() const { return !(authority.empty() && certificate.empty() && key.empty()); }
+  bool operator==(const EtcdTls&) const = default;
 };
 
 struct EtcdOptions {

@@ -96,13 +96,13 @@ class LabMember final : public KvStore {
 class MemberLab {
  public:
   // Its start id is `start`, or its name.
-  LabMember& Add(const std::string& node, std::string start = "") {
+  LabMember& Add(const std::string& node, std::string start = "", const std::string& model = "9f") {
     if (start.empty()) start = node;
     members_.push_back(std::make_unique<LabMember>(state_,
                                                    MembershipOptions{.cluster = "lab",
                                                                      .node = node,
                                                                      .address = node + ":7400",
-                                                                     .model = "9f",
+                                                                     .model = model,
                                                                      .start = std::move(start)},
                                                    now_));
     Settle();

@@ -31,6 +31,8 @@ std::string_view ToString(MemberState state) {
       return "member";
     case MemberState::kNameTaken:
       return "name taken";
+    case MemberState::kOtherModel:
+      return "other model";
     case MemberState::kWithoutStore:
       return "without store";
     case MemberState::kLeft:

@@ -27,6 +27,7 @@ enum class MemberState {
   kJoining,       // not listed, or not any more
   kMember,        // listed
   kNameTaken,     // another start holds the name for longer than a dead one's lease would
+  kOtherModel,    // the cluster serves another model for longer than a dead node's lease would
   kWithoutStore,  // nothing was heard for a ttl: nodes and plan are the last known, nobody leads
   kLeft,
 };

@@ -45,8 +45,8 @@ Nanos Membership::next_tick() const {
   if (watchable_) consider(watch_, 0);
   if (write_.not_before > now_) consider(write_, 0);
   if (state_ != MemberState::kWithoutStore) next = std::min(next, heard_at_ + period_ + 1);
-  if (holder_ && state_ != MemberState::kNameTaken) {
-    next = std::min(next, holder_->since + holder_->allowed + 1);
+  if (obstacle_ && state_ != obstacle_->state) {
+    next = std::min(next, obstacle_->since + obstacle_->allowed + 1);
   }
   return next;
 }
@@ -201,7 +201,7 @@ void Membership::Conclude(Nanos now) {
   if (plan_to_write_ && !leads()) {
     EndPlan(Error(Code::kFailedPrecondition, "plan not written: this node leads no more"));
   }
-  LookForHolder(heard, now);
+  LookForObstacle(heard, now);
   if (const MemberState state = StateNow(heard, now); state != state_) {
     state_ = state;
     news_.state = true;
@@ -209,37 +209,50 @@ void Membership::Conclude(Nanos now) {
   problem_ = ProblemNow();
 }
 
-void Membership::LookForHolder(bool heard, Nanos now) {
+void Membership::LookForObstacle(bool heard, Nanos now) {
+  const NodeRecord* const stranger = OfOtherModel();
   // While the store is away its leases may live on: what was seen before counts for nothing.
-  if (!heard || !IsNameTaken()) {
-    holder_.reset();
+  if (!heard || (!IsNameTaken() && stranger == nullptr)) {
+    obstacle_.reset();
     return;
   }
-  const auto record = std::ranges::find(nodes(), options_.node, &NodeRecord::name);
-  Holder seen = {.start = "", .address = "an unknown address", .since = now, .allowed = period_};
-  if (record != nodes().end()) {
+  Obstacle seen = {.state = stranger ? MemberState::kOtherModel : MemberState::kNameTaken,
+                   .node = options_.node,
+                   .start = "",
+                   .address = "an unknown address",
+                   .since = now,
+                   .allowed = period_};
+  const auto holder = std::ranges::find(nodes(), options_.node, &NodeRecord::name);
+  const NodeRecord* const record = stranger                  ? stranger
+                                   : holder != nodes().end() ? &*holder
+                                                             : nullptr;
+  if (record != nullptr) {
+    seen.node = record->name;
     seen.start = record->start;
     seen.address = record->address;
     seen.allowed = std::max(seen.allowed, record->ttl);
   }
   // Twice: a store gives all leases their whole time anew when another machine begins to lead it.
   seen.allowed = 2 * seen.allowed + kGraceOfStore;
-  if (!holder_ || holder_->start != seen.start) holder_ = std::move(seen);
+  if (!obstacle_ || obstacle_->start != seen.start) obstacle_ = std::move(seen);
 }
 
 MemberState Membership::StateNow(bool heard, Nanos now) const {
   if (!heard) return MemberState::kWithoutStore;
-  if (IsListed()) return MemberState::kMember;
-  const bool too_long = holder_ && now - holder_->since > holder_->allowed;
-  return too_long ? MemberState::kNameTaken : MemberState::kJoining;
+  if (obstacle_ && now - obstacle_->since > obstacle_->allowed) return obstacle_->state;
+  return IsListed() ? MemberState::kMember : MemberState::kJoining;
 }
 
 std::string Membership::ProblemNow() const {
   if (state_ == MemberState::kMember || state_ == MemberState::kLeft) return "";
-  if (!holder_) return complaint_;
+  if (!obstacle_) return complaint_;
+  const char* const waiting = state_ == obstacle_->state ? "" : "; waiting in case it is dead";
+  if (obstacle_->state == MemberState::kOtherModel) {
+    return fmt::format("cluster '{}' serves another model: node '{}' at {} does{}",
+                       options_.cluster, obstacle_->node, obstacle_->address, waiting);
+  }
   return fmt::format("cluster '{}' has a node '{}' already, at {}{}", options_.cluster,
-                     options_.node, holder_->address,
-                     state_ == MemberState::kNameTaken ? "" : "; waiting in case it is dead");
+                     options_.node, obstacle_->address, waiting);
 }
 
 }  // namespace troupe

@@ -39,7 +39,7 @@ class Membership {
 
   MemberNews TakeNews() { return std::exchange(news_, {}); }
   MemberState state() const { return state_; }
-  // Why the state is not kMember: what the store complained about last, or who holds the name.
+  // Why the state is not kMember: what the store complained about last, or who is in the way.
   const std::string& problem() const { return problem_; }
   // This node among them, once it is listed. A node that is not may still serve: it, or the store,
   // may have been away.
@@ -57,9 +57,11 @@ class Membership {
 
     bool Idle(Nanos now) const { return ask == 0 && now >= not_before; }
   };
-  // Another start that holds this node's name.
-  struct Holder {
-    std::string start;
+  // What keeps this node out: another start has its name, or a node that was here before it serves
+  // another model.
+  struct Obstacle {
+    MemberState state = MemberState::kNameTaken;
+    std::string node, start;
     std::string address;
     Nanos since = 0;    // when it was first seen
     Nanos allowed = 0;  // how long that may last if it is dead
@@ -88,7 +90,7 @@ class Membership {
   void EndPlan(Result<PlanStamp> outcome);
   void LookAgain(Nanos now);
   void Conclude(Nanos now);
-  void LookForHolder(bool heard, Nanos now);
+  void LookForObstacle(bool heard, Nanos now);
   MemberState StateNow(bool heard, Nanos now) const;
   std::string ProblemNow() const;
 
@@ -103,6 +105,8 @@ class Membership {
   const KvEntry* Own() const { return view_.Find(own_key_); }
   bool IsListed() const;     // by this start, with its lease
   bool IsNameTaken() const;  // by another start, dead or alive
+  // Of another model, and here before this start; null: there is none.
+  const NodeRecord* OfOtherModel() const;
   std::string OwnValue() const;
 
   const MembershipOptions options_;
@@ -131,7 +135,7 @@ class Membership {
   Nanos now_;
   Nanos heard_at_;
   std::string complaint_;  // the store's last one
-  std::optional<Holder> holder_;
+  std::optional<Obstacle> obstacle_;
   std::optional<Nanos> leaving_since_;
   MemberState state_ = MemberState::kJoining;
   std::string problem_;

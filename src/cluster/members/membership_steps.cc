@@ -57,7 +57,7 @@ void Membership::Begin(Errand& errand, KvRequest request) {
 }
 
 std::optional<KvTransaction> Membership::NextWrite() {
-  if (IsNameTaken()) return std::nullopt;
+  if (IsNameTaken() || OfOtherModel() != nullptr) return std::nullopt;
   const KvEntry* own = Own();
   if (own == nullptr || !IsListed() || own->value != own_value_) return RegisterOver(own);
   if (view_.Find(keys_.leader()) == nullptr) return Campaign(*own);
@@ -103,6 +103,20 @@ bool Membership::IsNameTaken() const {
   if (Own() == nullptr || IsListed()) return false;
   const auto record = std::ranges::find(nodes(), options_.node, &NodeRecord::name);
   return record == nodes().end() || record->start != options_.start;
+}
+
+// Of two that register at the same time the one whose key came to be later is in the wrong.
+const NodeRecord* Membership::OfOtherModel() const {
+  const auto created = [&](const std::string& node) {
+    const KvEntry* entry = view_.Find(keys_.node(node));
+    return entry == nullptr ? KvRevision{0} : entry->created;
+  };
+  const bool is_listed = IsListed();
+  for (const NodeRecord& node : nodes()) {
+    if (node.model == options_.model || node.name == options_.node) continue;
+    if (!is_listed || created(node.name) < created(options_.node)) return &node;
+  }
+  return nullptr;
 }
 
 std::string Membership::OwnValue() const {

@@ -129,6 +129,45 @@ TEST(Membership, ANodeThatStartsAgainGetsItsNameWhenItsOldLeaseHasRunOut) {
   EXPECT_TRUE(after->leads());
 }
 
+TEST(Membership, ANodeOfAnotherModelStaysOutAndSaysWhoIsIn) {
+  MemberLab lab;
+  LabMember& a = lab.Add("a");
+  LabMember& b = lab.Add("b", "", "other");
+  EXPECT_EQ(b->state(), MemberState::kJoining);
+  EXPECT_THAT(b->problem(), HasSubstr("waiting in case it is dead"));
+  lab.Advance(22 * kFakeSecond);
+  EXPECT_EQ(b->state(), MemberState::kOtherModel);
+  EXPECT_EQ(b->problem(), "cluster 'lab' serves another model: node 'a' at a:7400 does");
+  EXPECT_THAT(NamesSeenBy(a), ElementsAre("a"));
+}
+
+TEST(Membership, AfterADeadNodeOfAnotherModelTheClusterServesTheNewOne) {
+  MemberLab lab;
+  lab.Kill(lab.Add("a"));
+  LabMember& b = lab.Add("b", "", "other");
+  lab.Advance(11 * kFakeSecond);
+  EXPECT_EQ(b->state(), MemberState::kMember);
+  EXPECT_TRUE(b->leads());
+}
+
+TEST(Membership, WhoWasHereFirstIsNotKeptOutByTheKeyOfAnotherModel) {
+  MemberLab lab;
+  LabMember& a = lab.Add("a");
+  const NodeRecord stranger = {.name = "b",
+                               .address = "b:1",
+                               .model = "other",
+                               .start = "b",
+                               .ttl = kFakeSecond,
+                               .plan = {}};
+  // As if both had registered before either saw the other.
+  lab.state().Answer(
+      1, KvTransaction{.puts = {{.key = "/troupe/lab/nodes/b", .value = ToValue(stranger)}}},
+      lab.now());
+  lab.Advance(60 * kFakeSecond);
+  EXPECT_THAT(NamesSeenBy(a), ElementsAre("a", "b"));
+  EXPECT_EQ(a->state(), MemberState::kMember);
+}
+
 TEST(Membership, APlanReachesAllAndTheNextHasALaterEpoch) {
   MemberLab lab;
   LabMember& a = lab.Add("a");

@@ -1,7 +1,6 @@
 #include "cluster/plan/cluster_plan.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include "base/json.h"
@@ -47,7 +46,6 @@ const ClusterPlan::Node* ClusterPlan::Find(std::string_view name) const {
 }
 
 std::string ToJson(const ClusterPlan& plan) {
-  Json json = {{"epoch", plan.epoch}};
   Json nodes = Json::Array();
   for (const ClusterPlan::Node& node : plan.nodes) {
     Json held = Json::Array();
@@ -56,15 +54,15 @@ std::string ToJson(const ClusterPlan& plan) {
     one["held"] = std::move(held);
     nodes.push_back(std::move(one));
   }
+  Json json = Json::Object();
   json["nodes"] = std::move(nodes);
   return json.Dump();
 }
 
-Result<ClusterPlan> ParseClusterPlan(std::string_view text, ExpertGrid grid) {
+Result<ClusterPlan> ParseClusterPlan(std::string_view text, ExpertGrid grid, std::uint64_t epoch) {
   return ReadJson<ClusterPlan>("plan", text, [&](const JsonValue& json) {
-    json.AllowOnly({"epoch", "nodes"});
-    ClusterPlan plan{.epoch = json.At("epoch").Count(1, std::numeric_limits<std::int64_t>::max()),
-                     .nodes = {}};
+    json.AllowOnly({"nodes"});
+    ClusterPlan plan{.epoch = epoch, .nodes = {}};
     std::set<std::string> names;
     const JsonValue nodes = json.At("nodes");
     for (std::size_t i = 0; i < nodes.size(); ++i) {

@@ -1,6 +1,6 @@
 // Which node is to keep which experts in memory: what a leader decides and every node carries out.
-// The epoch says which of two plans is newer. A value; its JSON form is
-// docs/formats/cluster-plan.md.
+// The epoch says which of two plans is newer, and travels beside the plan's JSON form
+// (docs/formats/cluster-plan.md). A value.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,9 @@ struct ClusterPlan {
   bool operator==(const ClusterPlan&) const = default;
 };
 
+// All but the epoch.
 std::string ToJson(const ClusterPlan& plan);
 // Every expert must be in the grid, each once a node, and each node once.
-Result<ClusterPlan> ParseClusterPlan(std::string_view text, ExpertGrid grid);
+Result<ClusterPlan> ParseClusterPlan(std::string_view text, ExpertGrid grid, std::uint64_t epoch);
 
 }  // namespace troupe

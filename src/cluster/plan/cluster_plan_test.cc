@@ -14,7 +14,7 @@ TEST(ClusterPlan, ComesBackFromItsJson) {
   const ClusterPlan plan{
       .epoch = 7,
       .nodes = {{.name = "a", .held = {{}, {0, 3}}}, {.name = "b", .held = {{1}, {0, 1, 2}}}}};
-  const Result<ClusterPlan> read = ParseClusterPlan(ToJson(plan), kPlanGrid);
+  const Result<ClusterPlan> read = ParseClusterPlan(ToJson(plan), kPlanGrid, plan.epoch);
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_EQ(*read, plan);
   EXPECT_EQ(read->Find("b")->count(), 4u);
@@ -23,18 +23,16 @@ TEST(ClusterPlan, ComesBackFromItsJson) {
 
 TEST(ClusterPlan, WhatIsWrongIsNamedByItsPlace) {
   const std::pair<const char*, const char*> cases[] = {
-      {R"({"epoch":0,"nodes":[]})", "epoch"},
-      {R"({"epoch":1})", "nodes"},
-      {R"({"epoch":1,"nodes":[],"more":1})", "more"},
-      {R"({"epoch":1,"nodes":[{"name":"a","held":[[0]]}]})", "2 layers"},
-      {R"({"epoch":1,"nodes":[{"name":"a","held":[[0],[4]]}]})", "nodes[0].held[1][0]"},
-      {R"({"epoch":1,"nodes":[{"name":"a","held":[[0,0],[]]}]})", "nodes[0].held[0][1]"},
-      {R"({"epoch":1,"nodes":[{"name":"a","held":[[],[]]},{"name":"a","held":[[],[]]}]})",
-       "nodes[1].name"},
+      {"{}", "nodes"},
+      {R"({"nodes":[],"more":1})", "more"},
+      {R"({"nodes":[{"name":"a","held":[[0]]}]})", "2 layers"},
+      {R"({"nodes":[{"name":"a","held":[[0],[4]]}]})", "nodes[0].held[1][0]"},
+      {R"({"nodes":[{"name":"a","held":[[0,0],[]]}]})", "nodes[0].held[0][1]"},
+      {R"({"nodes":[{"name":"a","held":[[],[]]},{"name":"a","held":[[],[]]}]})", "nodes[1].name"},
       {"[]", "plan"},
       {"{", "plan"}};
   for (const auto& [text, said] : cases) {
-    const Result<ClusterPlan> read = ParseClusterPlan(text, kPlanGrid);
+    const Result<ClusterPlan> read = ParseClusterPlan(text, kPlanGrid, 1);
     ASSERT_FALSE(read.ok()) << text;
     EXPECT_THAT(read.status().message(), HasSubstr(said)) << text;
   }

@@ -101,7 +101,7 @@ TEST(PlanMaker, APlanOfOtherNodesIsNeverKept) {
 TEST(PlanMaker, ThePlanCanBeRead) {
   const PlanFacts facts = TwoNodes(6);
   const ClusterPlan plan = PlanOf(facts);
-  EXPECT_EQ(ParseClusterPlan(ToJson(plan), facts.grid).value(), plan);
+  EXPECT_EQ(ParseClusterPlan(ToJson(plan), facts.grid, plan.epoch).value(), plan);
 }
 
 }  // namespace

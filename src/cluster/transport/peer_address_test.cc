@@ -1,5 +1,7 @@
 #include "cluster/transport/peer_address.h"
 
+#include "cluster/transport/own_address.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,6 +44,12 @@ TEST(PeerAddress, TheOtherEndOfAConnectionIsWrittenAsAnAddress) {
   EXPECT_EQ(AddressOfPeerUri("ipv6:[fe80::1%25eth0]:1"), "[fe80::1%eth0]:1");
   EXPECT_EQ(AddressOfPeerUri("100%"), "100%");
   EXPECT_EQ(AddressOfPeerUri("%zz%4"), "%zz%4");
+}
+
+TEST(OwnAddress, IsTheOneFromWhichTheOtherIsReached) {
+  EXPECT_EQ(OwnHostTowards({.host = "127.0.0.1", .port = 1}).value(), "127.0.0.1");
+  EXPECT_EQ(OwnHostTowards({.host = "::1", .port = 1}).value(), "::1");
+  EXPECT_FALSE(OwnHostTowards({.host = "no such host", .port = 1}).ok());
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ struct PeerTlsFiles {
   std::string authority, certificate, key;
 
   bool any() const { return !authority.empty() || !certificate.empty() || !key.empty(); }
+  bool operator==(const PeerTlsFiles&) const = default;
 };
 
 struct TransportOptions {

@@ -10,8 +10,8 @@
 namespace troupe {
 namespace {
 
-// Kind, form, layer, deadline, call, epoch, width, rows, experts.
-constexpr std::size_t kAskBytes = 1 + 1 + 2 + 4 + 8 + 8 + 4 + 2 + 2;
+// Kind, form, layer, deadline, call, width, rows, experts.
+constexpr std::size_t kAskBytes = 1 + 1 + 2 + 4 + 8 + 4 + 2 + 2;
 
 // Rising and below `rows`: a row that comes twice would be added twice.
 void CheckIndices(FrameReader& in, std::span<const std::uint16_t> indices, std::size_t rows) {
@@ -46,8 +46,6 @@ std::string_view ToString(PeerAskRefused::Reason reason) {
       return "busy";
     case PeerAskRefused::Reason::kNotHeld:
       return "not held";
-    case PeerAskRefused::Reason::kOldEpoch:
-      return "old epoch";
     case PeerAskRefused::Reason::kBad:
       return "bad";
     case PeerAskRefused::Reason::kStopping:
@@ -62,9 +60,9 @@ std::string ToString(const PeerAsk& ask) {
     experts += fmt::format("{}{} ({} rows)", experts.empty() ? "" : ", ", expert.expert,
                            expert.rows.size());
   }
-  return fmt::format("ask {}: layer {}, experts {}; {} rows of {} {}, plan {}, deadline {} us",
-                     ask.call, ask.layer, experts, ask.rows.count, ask.rows.width,
-                     ToString(ask.rows.form), ask.epoch, ask.deadline_micros);
+  return fmt::format("ask {}: layer {}, experts {}; {} rows of {} {}, deadline {} us", ask.call,
+                     ask.layer, experts, ask.rows.count, ask.rows.width, ToString(ask.rows.form),
+                     ask.deadline_micros);
 }
 
 std::string ToString(const PeerAskRefused& refused) {
@@ -87,7 +85,6 @@ RowFrame MakeFrame(const PeerAsk& ask) {
   out.Put(ask.layer);
   out.Put(ask.deadline_micros);
   out.Put(ask.call);
-  out.Put(ask.epoch);
   out.Put(ask.rows.width);
   out.Put(static_cast<std::uint16_t>(ask.rows.count));
   out.Put(static_cast<std::uint16_t>(ask.experts.size()));
@@ -130,7 +127,6 @@ Result<PeerAsk> DecodePeerAsk(std::span<const std::byte> frame) {
   ask.layer = in.Read<std::uint16_t>("layer");
   ask.deadline_micros = in.Read<std::uint32_t>("deadline");
   ask.call = in.Read<std::uint64_t>("call");
-  ask.epoch = in.Read<std::uint64_t>("epoch");
   const std::uint32_t width = ReadWidth(in, form);
   const auto rows = in.Read<std::uint16_t>("number of rows");
   if (rows == 0) in.Fail("0 found, 1 to {} expected", kMaxWireRows);

@@ -24,7 +24,6 @@ struct PeerAsk {
   };
 
   std::uint64_t call = 0;
-  std::uint64_t epoch = 0;
   std::uint16_t layer = 0;
   std::uint32_t deadline_micros = 0;  // how long the answer is worth waiting for; 0 if for ever
   std::vector<Expert> experts;        // each once, with at least a row, in the order wanted
@@ -38,9 +37,8 @@ struct PeerAskRefused {
   enum class Reason : std::uint8_t {
     kBusy = 1,
     kNotHeld = 2,
-    kOldEpoch = 3,
-    kBad = 4,  // does not fit the model
-    kStopping = 5,
+    kBad = 3,  // does not fit the model
+    kStopping = 4,
   };
   std::uint64_t call = 0;
   Reason reason = Reason::kBusy;

@@ -10,7 +10,7 @@ namespace troupe {
 namespace {
 
 // One row of two floats for expert 9, and a second one for 9 and 4.
-constexpr std::string_view kFront = "03 00 0300 00000000 0500000000000000 0700000000000000";
+constexpr std::string_view kFront = "03 00 0300 00000000 0500000000000000";
 constexpr std::string_view kWidth = "02000000", kCounts = "0200 0200";
 constexpr std::string_view kTable = "0900 0200 0400 0100", kIndices = "0000 0100 0100 0000";
 constexpr std::string_view kRows = "0000803f 00000040 00004040 00008040";
@@ -32,47 +32,45 @@ TEST(Ask, IsReadWhereItLies) {
   EXPECT_EQ(ask.rows.count, 2u);
   EXPECT_EQ(ask.rows.Floats(1)[0], 3.0f);
   EXPECT_EQ(ask.rows.bytes.data() + ask.rows.bytes.size(), frame.data() + frame.size());
-  EXPECT_EQ(static_cast<const void*>(ask.experts[1].rows.data()), frame.data() + 44);
+  EXPECT_EQ(static_cast<const void*>(ask.experts[1].rows.data()), frame.data() + 36);
 }
 
 TEST(Ask, SaysWhatIsWrongWithIt) {
   EXPECT_EQ(StatusOf(kWidth, kCounts, kTable, kIndices, kRows), OkStatus());
   EXPECT_EQ(StatusOf("00000000", kCounts, kTable, kIndices, kRows),
-            DataLoss("ask, byte 24: width: 0 found, 1 to 1048576 expected"));
+            DataLoss("ask, byte 16: width: 0 found, 1 to 1048576 expected"));
   EXPECT_EQ(StatusOf(kWidth, "0000 0200", kTable, kIndices, kRows),
-            DataLoss("ask, byte 28: number of rows: 0 found, 1 to 65535 expected"));
+            DataLoss("ask, byte 20: number of rows: 0 found, 1 to 65535 expected"));
   EXPECT_EQ(StatusOf(kWidth, "0200 0000", kTable, kIndices, kRows),
-            DataLoss("ask, byte 30: number of experts: 0 found, 1 to 65535 expected"));
+            DataLoss("ask, byte 22: number of experts: 0 found, 1 to 65535 expected"));
   EXPECT_EQ(StatusOf(kWidth, "0200 ffff", kTable, kIndices, kRows),
-            DataLoss("ask, byte 32: experts: 32 bytes found, 262140 expected"));
+            DataLoss("ask, byte 24: experts: 32 bytes found, 262140 expected"));
   EXPECT_EQ(StatusOf(kWidth, kCounts, "0900 0200 0900 0100", kIndices, kRows),
-            DataLoss("ask, byte 32: experts: expert 9 found twice, once expected"));
+            DataLoss("ask, byte 24: experts: expert 9 found twice, once expected"));
   EXPECT_EQ(StatusOf(kWidth, kCounts, "0900 0300 0400 0000", kIndices, kRows),
-            DataLoss("ask, byte 32: experts: expert 4 without a row found, 1 expected"));
+            DataLoss("ask, byte 24: experts: expert 4 without a row found, 1 expected"));
   EXPECT_EQ(StatusOf(kWidth, kCounts, "0900 0200 0400 ffff", kIndices, kRows),
-            DataLoss("ask, byte 44: rows of an expert: 20 bytes found, 131070 expected"));
+            DataLoss("ask, byte 36: rows of an expert: 20 bytes found, 131070 expected"));
   EXPECT_EQ(StatusOf(kWidth, kCounts, kTable, "0000 0200 0100 0000", kRows),
-            DataLoss("ask, byte 40: rows of an expert: row 2 found, below 2 expected"));
+            DataLoss("ask, byte 32: rows of an expert: row 2 found, below 2 expected"));
   EXPECT_EQ(StatusOf(kWidth, kCounts, kTable, "0100 0100 0100 0000", kRows),
-            DataLoss("ask, byte 40: rows of an expert: row 1 found, above 1 expected"));
+            DataLoss("ask, byte 32: rows of an expert: row 1 found, above 1 expected"));
   EXPECT_EQ(StatusOf(kWidth, kCounts, kTable, "0000 0100 0100 0100", kRows),
-            DataLoss("ask, byte 46: padding: 0x01 found, 0 expected"));
+            DataLoss("ask, byte 38: padding: 0x01 found, 0 expected"));
   EXPECT_EQ(StatusOf(kWidth, kCounts, kTable, kIndices, "0000803f"),
-            DataLoss("ask, byte 48: rows: 4 bytes found, 2 rows of 8 bytes expected"));
+            DataLoss("ask, byte 40: rows: 4 bytes found, 2 rows of 8 bytes expected"));
   EXPECT_FALSE(StatusOf(kWidth, kCounts, kTable, kIndices, std::string(kRows) + "00").ok());
 }
 
 TEST(Ask, In8BitsHasWholeGroups) {
   const auto status_of_width = [](const char* width) {
-    return DecodePeerAsk(FrameOfHex(std::string("03 01 0300 00000000 0500000000000000 "
-                                                "0700000000000000") +
-                                    width))
+    return DecodePeerAsk(FrameOfHex(std::string("03 01 0300 00000000 0500000000000000") + width))
         .status();
   };
   EXPECT_EQ(status_of_width("21000000"),
-            DataLoss("ask, byte 24: width: 33 found, 32 to 1048576 in steps of 32 expected"));
+            DataLoss("ask, byte 16: width: 33 found, 32 to 1048576 in steps of 32 expected"));
   EXPECT_EQ(status_of_width("20000000"),
-            DataLoss("ask, byte 28: number of rows: 0 bytes found, 2 expected"));
+            DataLoss("ask, byte 20: number of rows: 0 bytes found, 2 expected"));
 }
 
 TEST(Ask, IsWrittenRowByRowWhereTheRowsAreToLie) {
@@ -101,28 +99,27 @@ TEST(Ask, IsWrittenRowByRowWhereTheRowsAreToLie) {
 TEST(Ask, IsPrintedInALine) {
   const std::array<std::uint16_t, 2> both = {0, 1};
   const PeerAsk ask{.call = 17,
-                    .epoch = 4,
                     .layer = 3,
                     .deadline_micros = 2000,
                     .experts = {{9, both}, {4, std::span(both).first(1)}},
                     .rows = {.form = RowForm::kInt8, .width = 2048, .count = 2}};
   EXPECT_EQ(ToString(ask),
-            "ask 17: layer 3, experts 9 (2 rows), 4 (1 rows); 2 rows of 2048 8-bit codes, plan 4, "
+            "ask 17: layer 3, experts 9 (2 rows), 4 (1 rows); 2 rows of 2048 8-bit codes, "
             "deadline 2000 us");
 }
 
 TEST(AskRefused, KnowsItsReasons) {
-  for (unsigned i = 1; i <= 5; ++i) {
+  for (unsigned i = 1; i <= 4; ++i) {
     const PeerAskRefused refused{5, static_cast<PeerAskRefused::Reason>(i), ""};
     EXPECT_NE(ToString(refused.reason), "unknown") << i;
     EXPECT_EQ(DecodePeerAskRefused(Encode(refused)).value(), refused);
   }
   WireFrame frame = Encode(PeerAskRefused{5, PeerAskRefused::Reason::kStopping, ""});
-  frame[1] = std::byte{6};
+  frame[1] = std::byte{5};
   EXPECT_EQ(DecodePeerAskRefused(frame).status(),
-            DataLoss("ask refused, byte 1: reason: 6 found, 1 to 5 expected"));
-  EXPECT_EQ(ToString(PeerAskRefused{5, PeerAskRefused::Reason::kOldEpoch, "plan 6 came"}),
-            "ask 5 refused: old epoch: plan 6 came");
+            DataLoss("ask refused, byte 1: reason: 5 found, 1 to 4 expected"));
+  EXPECT_EQ(ToString(PeerAskRefused{5, PeerAskRefused::Reason::kStopping, "it ends"}),
+            "ask 5 refused: stopping: it ends");
   EXPECT_EQ(ToString(PeerCancel{5}), "cancel 5");
 }
 

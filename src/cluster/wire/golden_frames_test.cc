@@ -53,12 +53,11 @@ TEST(GoldenFrames, OfAskIn8Bits) {
   std::vector<std::byte> rows(2 * kWireGroupBytes);
   PackRow(groups, rows);
   ExpectFrame(PeerAsk{.call = 5,
-                      .epoch = 7,
                       .layer = 3,
                       .deadline_micros = 2000,
                       .experts = {{9, both}, {4, std::span(both).last(1)}},
                       .rows = {RowForm::kInt8, 32, 2, rows}},
-              "03 01 0300 d0070000 0500000000000000 0700000000000000 20000000 0200 0200"
+              "03 01 0300 d0070000 0500000000000000 20000000 0200 0200"
               "0900 0200 0400 0100 0000 0100 0100 0000"
               "0000003f 0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20"
               "0000803f" +
@@ -69,7 +68,7 @@ TEST(GoldenFrames, OfAskInFloats) {
   const std::array<std::uint16_t, 2> both = {0, 1};
   const WireFrame rows = FrameOfHex("0000803f 000000c0");
   ExpectFrame(PeerAsk{.call = 5, .experts = {{65535, both}}, .rows = {RowForm::kFloat, 1, 2, rows}},
-              "03 00 0000 00000000 0500000000000000 0000000000000000 01000000 0200 0100"
+              "03 00 0000 00000000 0500000000000000 01000000 0200 0100"
               "ffff 0200 0000 0100 0000803f 000000c0");
 }
 

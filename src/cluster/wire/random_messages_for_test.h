@@ -31,7 +31,7 @@ class RandomMessages {
       case 3:
         return Answer();
       case 4:
-        return PeerAskRefused{rng_(), static_cast<PeerAskRefused::Reason>(1 + rng_.Below(5)),
+        return PeerAskRefused{rng_(), static_cast<PeerAskRefused::Reason>(1 + rng_.Below(4)),
                               Text()};
       case 5:
         return PeerCancel{rng_()};
@@ -70,10 +70,8 @@ class RandomMessages {
   }
 
   PeerAsk Ask() {
-    PeerAsk ask{.call = rng_(),
-                .epoch = rng_(),
-                .layer = static_cast<std::uint16_t>(rng_()),
-                .deadline_micros = Some()};
+    PeerAsk ask{
+        .call = rng_(), .layer = static_cast<std::uint16_t>(rng_()), .deadline_micros = Some()};
     const RowForm form = Form();
     ask.rows = Rows(form, Width(form), 1 + rng_.Below(6));
     for (const std::uint16_t expert : Experts(1 + rng_.Below(5))) {

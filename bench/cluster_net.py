@@ -1,0 +1,80 @@
+"""Machines for bench/cluster: network namespaces on one bridge, each behind a link of limited speed both ways (tc tbf).
+Needs root. What runs on them is cluster's part.
+"""
+import contextlib
+import os
+import subprocess
+
+BRIDGE = "troupe-bench"
+NET = "10.77.0"
+HOST = f"{NET}.254"  # this machine, beyond the limited links
+
+
+def run(*words):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"cluster: {' '.join(map(str, words))}: {done.stderr.strip()}")
+
+
+class Machines:
+    """`count` namespaces; `address(i)` reaches one from all others and from this machine."""
+
+    def __init__(self, count, mbps):
+        if os.geteuid() != 0:
+            raise SystemExit("cluster: network namespaces need root")
+        self.count = count
+        remove()
+        run("ip", "link", "add", BRIDGE, "type", "bridge")
+        run("ip", "address", "add", f"{HOST}/24", "dev", BRIDGE)
+        run("ip", "link", "set", BRIDGE, "up")
+        for i in range(count):
+            space, inside, outside = self.space(i), f"tb-in{i}", f"tb-out{i}"
+            run("ip", "netns", "add", space)
+            run("ip", "link", "add", outside, "type", "veth", "peer", "name", inside, "netns", space)
+            run("ip", "link", "set", outside, "master", BRIDGE, "up")
+            for words in (["address", "add", f"{self.address(i)}/24", "dev", inside], ["link", "set", inside, "up"],
+                          ["link", "set", "lo", "up"]):
+                run("ip", "-n", space, *words)
+        self.limit(mbps)
+
+    def space(self, i):
+        return f"troupe-bench-{i}"
+
+    def address(self, i):
+        return f"{NET}.{i + 1}"
+
+    def inside(self, i, command):
+        """The command as it runs on machine i."""
+        return ["ip", "netns", "exec", self.space(i), *map(str, command)]
+
+    def limit(self, mbps, only=None):
+        """The speed of every machine's link, or of one machine's, both ways."""
+        for i in range(self.count) if only is None else [only]:
+            for space, device in ((["-n", self.space(i)], f"tb-in{i}"), ([], f"tb-out{i}")):
+                run("tc", *space, "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{mbps}mbit", "burst", "256kb",
+                    "latency", "200ms")
+
+    def cut(self, i, way):
+        """What machine i sends ("out") or gets ("in") is lost, or nothing ("none")."""
+        for name, space, device in (("out", ["-n", self.space(i)], f"tb-in{i}"), ("in", [], f"tb-out{i}")):
+            subprocess.run(["tc", *space, "qdisc", "del", "dev", device, "root"], capture_output=True)
+            if name == way:
+                run("tc", *space, "qdisc", "add", "dev", device, "root", "pfifo", "limit", "0")
+
+
+def remove():
+    """What an earlier run has left."""
+    spaces = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout
+    for line in spaces.splitlines():
+        if (space := line.split()[0]).startswith("troupe-bench-"):
+            run("ip", "netns", "delete", space)
+    subprocess.run(["ip", "link", "delete", BRIDGE], capture_output=True)
+
+
+@contextlib.contextmanager
+def machines(count, mbps):
+    there = Machines(count, mbps)
+    try:
+        yield there
+    finally:
+        remove()

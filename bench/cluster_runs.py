@@ -1,0 +1,171 @@
+"""What bench/cluster runs: nodes on their machines, users that ask them, and what the users saw."""
+import asyncio
+import contextlib
+import dataclasses
+import json
+import random
+import re
+import signal
+import subprocess
+import time
+import urllib.request
+
+HTTP_PORT, PEER_PORT = 8080, 7070
+LONGEST = 180  # seconds until a cluster must have settled
+
+
+@dataclasses.dataclass
+class Task:
+    """What the users of one node ask."""
+    name: str
+    prompts: list
+    per_second: float
+
+
+class Node:
+    """A `troupe serve` on machine i."""
+
+    def __init__(self, machines, i, troupe, model, options):
+        self.machines, self.i = machines, i
+        self.base = f"http://{machines.address(i)}:{HTTP_PORT}"
+        command = machines.inside(i, [troupe, "serve", model, "--host", machines.address(i), "--port", HTTP_PORT, *options])
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.said = []
+        for line in self.process.stderr:
+            self.said.append(line.rstrip())
+            if re.search(r"at https?://", line):
+                break
+        else:
+            raise SystemExit(f"cluster: node {i} did not start: {self.said[-1] if self.said else 'it said nothing'}")
+
+    def get(self, path):
+        with urllib.request.urlopen(self.base + path, timeout=60) as response:
+            return response.read().decode()
+
+    def cluster(self):
+        return json.loads(self.get("/cluster"))
+
+    def metrics(self):
+        lines = (line.rsplit(" ", 1) for line in self.get("/metrics").splitlines() if line and line[0] != "#")
+        return {name: float(value) for name, value in lines}
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.send_signal(signal.SIGTERM)
+        self.process.communicate()
+
+
+def list_of_peers(machines):
+    return ",".join(f"{machines.address(i)}:{PEER_PORT}" for i in range(machines.count))
+
+
+@contextlib.contextmanager
+def nodes_of(machines, troupe, model, slots, common, together=True):
+    """One node a machine, `slots[i]` experts in its memory; `together`: as a cluster."""
+    nodes = []
+    try:
+        for i in range(machines.count):
+            peers = ["--peers", list_of_peers(machines), "--peer-address", f"{machines.address(i)}:{PEER_PORT}", "--node",
+                     f"n{i}", "--peer-plain-text"] if together else []
+            nodes.append(Node(machines, i, troupe, model, ["--slots", slots[i], *peers, *common]))
+        yield nodes
+    finally:
+        for node in nodes:
+            node.end()
+
+
+def wait_until(what, why):
+    end = time.monotonic() + LONGEST
+    while not what():
+        if time.monotonic() > end:
+            raise SystemExit(f"cluster: {why} took longer than {LONGEST} s")
+        time.sleep(0.1)
+
+
+def wait_until_settled(nodes, epoch=1):
+    def settled(node):
+        seen = node.cluster()
+        return (seen["plan"] is not None and seen["plan"]["epoch"] >= epoch and seen["plan"]["settled"]
+                and sum(peer["here"] for peer in seen["peers"]) == len(nodes) - 1)
+    wait_until(lambda: all(settled(node) for node in nodes), "the plan")
+
+
+@dataclasses.dataclass
+class Seen:
+    """One answer: of which task, when it was asked (seconds from the start), how long it took, and its text."""
+    task: int
+    at: float
+    seconds: float = 0.0
+    first: float = 0.0
+    text: str = None  # absent: it was lost
+
+
+async def ask(base, body):
+    """A streamed completion: seconds to the first token and to the end, and the text."""
+    host, port = base.removeprefix("http://").split(":")
+    start = time.monotonic()
+    reader, writer = await asyncio.open_connection(host, int(port))
+    data = json.dumps({**body, "stream": True}).encode()
+    writer.write(b"POST /v1/completions HTTP/1.1\r\nHost: node\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(data) +
+                 data)
+    first, text, finished = 0.0, "", False
+    try:
+        while line := await reader.readline():
+            if not line.startswith(b"data: "):
+                continue
+            if line.strip() == b"data: [DONE]":
+                finished = True
+                break
+            event = json.loads(line[6:])
+            for choice in event.get("choices", []):
+                if choice["text"]:
+                    first = first or time.monotonic() - start
+                    text += choice["text"]
+    finally:
+        writer.close()
+    return first, time.monotonic() - start, text if finished else None
+
+
+def planned(tasks, seconds, seed):
+    """(when, task, prompt) of all requests: Poisson arrivals, the same for each seed."""
+    requests = []
+    for i, task in enumerate(tasks):
+        draw = random.Random(f"{seed} {task.name}")
+        at = draw.expovariate(task.per_second)
+        while at < seconds:
+            requests.append((at, i, draw.choice(task.prompts)))
+            at += draw.expovariate(task.per_second)
+    return sorted(requests)
+
+
+async def _serve(nodes, requests, tokens, choose):
+    seen, busy = [], [0] * len(nodes)
+
+    async def one(at, task, prompt, start):
+        await asyncio.sleep(max(0.0, start + at - time.monotonic()))
+        entry = Seen(task, at)
+        seen.append(entry)
+        i = choose(task, busy)
+        busy[i] += 1
+        try:
+            entry.first, _, entry.text = await ask(
+                nodes[i].base, {"prompt": prompt, "max_tokens": tokens, "temperature": 0, "ignore_eos": True})
+            entry.seconds = time.monotonic() - start - at
+        except (OSError, asyncio.IncompleteReadError, json.JSONDecodeError):
+            pass  # lost
+        finally:
+            busy[i] -= 1
+    start = time.monotonic()
+    await asyncio.gather(*(one(at, task, prompt, start) for at, task, prompt in requests))
+    return seen
+
+
+def serve(nodes, requests, tokens, choose=lambda task, busy: task):
+    """Asks node `choose(task, requests under way by node)` for each; its own by default."""
+    return asyncio.run(_serve(nodes, requests, tokens, choose))
+
+
+def mean(values):
+    values = list(values)
+    return sum(values) / len(values) if values else float("nan")

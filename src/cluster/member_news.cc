@@ -1,0 +1,43 @@
+#include "cluster/member_news.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/json.h"
+
+namespace troupe {
+
+MemberNews TellNews(Membership& membership, NodeCore& core, Nanos now) {
+  MemberNews news = membership.TakeNews();
+  if (news.nodes) {
+    std::vector<std::string> addresses;
+    for (const NodeRecord& node : membership.nodes()) addresses.push_back(node.address);
+    core.OnMembers(addresses);
+  }
+  if (news.leader) {
+    std::optional<NodeLeader> leader;
+    if (const auto& now_leads = membership.leader()) {
+      leader = NodeLeader{.node = now_leads->node, .self = now_leads->self};
+    }
+    core.OnLeader(leader, now);
+  }
+  if (news.plan) core.OnPlan(membership.plan()->stamp.epoch, membership.plan()->plan.Dump());
+  if (news.written) core.OnPlanWritten(news.written->status());
+  // One that was written may not have been enough: some node knew more than this one.
+  const bool wanted = membership.plan_wanted();
+  if (wanted != core.plan_wanted() || (wanted && news.written)) core.OnPlanWanted(wanted, now);
+  return news;
+}
+
+void WritePlan(Membership& membership, NodeCore& core, const node_action::WritePlan& write,
+               Nanos now) {
+  std::optional<Json> plan = Json::Parse(write.plan);
+  TROUPE_CHECK(plan.has_value());  // this node's own
+  const Status asked = membership.WritePlan(*std::move(plan), now);
+  if (!asked.ok()) core.OnPlanWritten(asked);
+}
+
+}  // namespace troupe

@@ -1,0 +1,79 @@
+// The leader's part of a node: what all nodes have told of themselves, when a plan is due, and the
+// plan. Pure. Who leads, who is there, and what becomes of a plan is node_core.h's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "cluster/plan/aged_activity.h"
+#include "cluster/plan/cluster_plan.h"
+#include "cluster/plan/plan_maker.h"
+#include "cluster/wire/report.h"
+
+namespace troupe {
+
+struct PlannerRules {
+  std::string placer = "dancemoe";
+  Nanos plan_every = 300'000'000'000;
+  // The first plan waits so long for those that have not come.
+  Nanos gather = 5'000'000'000;
+  // A node that has been away so long is left out of the next plan, which is made at once.
+  Nanos forget_after = 60'000'000'000;
+  double half_life_seconds = 600;  // of activations
+};
+
+// What all nodes of a cluster share.
+struct PlannerModel {
+  ExpertGrid grid;
+  std::uint32_t first_layer = 0;
+  std::uint32_t experts_per_token = 1;
+  std::uint64_t expert_bytes = 1;
+};
+
+class Planner {
+ public:
+  // A node that counts: it is here, or not away for long enough to be forgotten.
+  struct Present {
+    std::string name;
+    std::optional<double> round_trip_seconds;  // by its link, if there is one
+  };
+
+  Planner(PlannerModel model, PlannerRules rules) : model_(model), rules_(std::move(rules)) {}
+
+  // This node leads from now on. `has_plan`: there is one that nodes follow.
+  void Begin(Nanos now, bool has_plan);
+  void End() { told_.clear(); }
+  void OnReport(const std::string& name, const PeerReport& report);
+  // Who is there has changed: a plan after a while.
+  void OnCame(Nanos now) { PlanWithin(rules_.gather, now); }
+  void OnGone(Nanos now) { PlanWithin(rules_.forget_after + 1, now); }
+  // `expected`: how many nodes there are, if all have come.
+  bool IsDue(Nanos now, std::size_t expected, bool has_plan);
+  bool Forgets(Nanos away) const { return away > rules_.forget_after; }
+
+  // Nothing: `current` is good enough, by the paper's Eq. 4.
+  Result<std::optional<ClusterPlan>> Plan(std::span<const Present> present,
+                                          const std::optional<ClusterPlan>& current,
+                                          std::uint64_t epoch) const;
+
+ private:
+  struct Told {
+    NodeFacts facts;
+    AgedActivity activity;
+  };
+
+  void PlanWithin(Nanos wait, Nanos now) { plan_at_ = std::min(plan_at_, now + wait); }
+
+  const PlannerModel model_;
+  const PlannerRules rules_;
+  Nanos plan_at_ = 0;
+  bool came_ = false;  // a node has told of itself for the first time
+  std::map<std::string, Told> told_;
+};
+
+}  // namespace troupe

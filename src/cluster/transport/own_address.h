@@ -1,0 +1,15 @@
+// Which address of this machine others reach it by.
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+#include "cluster/transport/peer_address.h"
+
+namespace troupe {
+
+// The one from which this machine would talk to that host: nothing is sent, but names are looked
+// up. kUnavailable: there is no way there.
+Result<std::string> OwnHostTowards(const PeerAddress& other);
+
+}  // namespace troupe

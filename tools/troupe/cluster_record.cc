@@ -1,0 +1,160 @@
+#include "troupe/cluster_record.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <string_view>
+
+#include "base/json_value.h"
+
+namespace troupe {
+namespace {
+
+constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
+
+Json NullIfEmpty(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json PlanOf(const ClusterState& state) {
+  if (state.epoch == 0) return nullptr;
+  Json nodes = Json::Array();
+  for (const auto& [name, experts] : state.planned) {
+    nodes.push_back({{"name", name}, {"experts", experts}});
+  }
+  Json plan = {{"epoch", state.epoch}, {"settled", Json(state.settled)}};
+  plan["nodes"] = std::move(nodes);
+  return plan;
+}
+
+Json PeersOf(const ClusterState& state) {
+  Json peers = Json::Array();
+  for (const PeerEntry& peer : state.peers) {
+    peers.push_back({{"name", peer.name},
+                     {"here", Json(peer.link != 0)},
+                     {"round_trip_s", peer.round_trip_seconds},
+                     {"held", peer.link == 0 ? 0 : peer.held.size()}});
+  }
+  return peers;
+}
+
+// What others wrote must not steer this terminal.
+std::string Harmless(std::string text) {
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < ' ' || c == 0x7F; }, '?');
+  return text;
+}
+
+std::string TextOrNobody(const JsonValue& json) {
+  return json.raw().IsNull() ? "nobody" : Harmless(json.String());
+}
+
+struct Line {
+  std::string planned = "-", holds = "-", round_trip = "-";
+};
+
+std::string HeadOf(const JsonValue& record) {
+  std::string head =
+      fmt::format("cluster {}, node {} at {}\n", Harmless(record.At("cluster").String()),
+                  Harmless(record.At("node").String()), Harmless(record.At("address").String()));
+  head += fmt::format("{} leads", TextOrNobody(record.At("leader")));
+  if (!record.At("etcd").raw().IsNull()) {
+    head += fmt::format("; by etcd: {}", Harmless(record.At("etcd").String()));
+  }
+  const JsonValue plan = record.At("plan");
+  if (plan.raw().IsNull()) return head + "; no plan yet\n";
+  return head + fmt::format("; plan {}, {} here\n", plan.At("epoch").Count(0, kAny),
+                            plan.At("settled").Flag() ? "carried out" : "being carried out");
+}
+
+std::string NodesOf(const JsonValue& record) {
+  std::map<std::string, Line> lines;
+  if (const JsonValue plan = record.At("plan"); !plan.raw().IsNull()) {
+    const JsonValue nodes = plan.At("nodes");
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      lines[nodes.At(i).At("name").String()].planned =
+          std::to_string(nodes.At(i).At("experts").Count(0, kAny));
+    }
+  }
+  lines[record.At("node").String()].holds = std::to_string(record.At("held").Count(0, kAny));
+  const JsonValue peers = record.At("peers");
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    const JsonValue peer = peers.At(i);
+    Line& line = lines[peer.At("name").String()];
+    const bool is_here = peer.At("here").Flag();
+    line.holds = is_here ? std::to_string(peer.At("held").Count(0, kAny)) : "away";
+    if (is_here) {
+      line.round_trip = fmt::format("{:.2f} ms", 1e3 * peer.At("round_trip_s").Number());
+    }
+  }
+  std::string table =
+      fmt::format("\n{:<24} {:>8} {:>8} {:>12}\n", "node", "planned", "holds", "round trip");
+  for (const auto& [name, line] : lines) {
+    table += fmt::format("{:<24} {:>8} {:>8} {:>12}\n", Harmless(name), line.planned, line.holds,
+                         line.round_trip);
+  }
+  return table;
+}
+
+std::string CountsOf(const JsonValue& record, const char* key, const char* title) {
+  std::string line = fmt::format("{}:", title);
+  const JsonValue counts = record.At(key);
+  if (!counts.IsObject()) counts.Fail("an object");
+  for (const Json::Member& count : counts.raw().members()) {
+    line += fmt::format(" {} {:g}", Harmless(count.key), counts.At(count.key.c_str()).Number());
+  }
+  return line + "\n";
+}
+
+}  // namespace
+
+Json RecordOf(const ClusterState& state) {
+  Json record = {{"cluster", state.cluster},
+                 {"node", state.name},
+                 {"address", state.address},
+                 {"leads", Json(state.leads)},
+                 {"leader", NullIfEmpty(state.leader)},
+                 {"etcd", state.membership ? Json(ToString(*state.membership)) : Json(nullptr)},
+                 {"plan", PlanOf(state)},
+                 {"held", state.held},
+                 {"peers", PeersOf(state)}};
+  const CallCounters& asked = state.asked;
+  record["asked"] = {
+      {"calls", asked.calls},       {"hedges", asked.hedges},   {"experts", asked.experts},
+      {"by_peers", asked.answered}, {"by_disk", asked.to_disk}, {"unused", asked.unused},
+      {"refused", asked.refused},   {"lost", asked.lost},       {"cancelled", asked.cancelled}};
+  const HostCounters& answered = state.answered;
+  record["answered"] = {{"calls", answered.calls},         {"experts", answered.experts},
+                        {"rows", answered.rows},           {"busy", answered.busy},
+                        {"not_held", answered.not_held},   {"bad", answered.bad},
+                        {"cancelled", answered.cancelled}, {"expired", answered.expired},
+                        {"seconds", answered.seconds}};
+  record["bytes"] = {{"sent", state.links.bytes_sent}, {"received", state.links.bytes_received}};
+  Json events = Json::Array();
+  for (const ClusterState::Event& event : state.events) {
+    events.push_back({{"seconds_ago", event.seconds_ago}, {"text", event.text}});
+  }
+  record["events"] = std::move(events);
+  return record;
+}
+
+Result<std::string> ClusterTable(std::string_view name, std::string_view record) {
+  return ReadJson<std::string>(std::string(name), record, [](const JsonValue& json) {
+    return HeadOf(json) + NodesOf(json) + "\n" + CountsOf(json, "asked", "asked of peers") +
+           CountsOf(json, "answered", "answered to peers");
+  });
+}
+
+Result<std::string> ClusterEvents(std::string_view name, std::string_view record) {
+  return ReadJson<std::string>(std::string(name), record, [](const JsonValue& json) {
+    std::string lines;
+    const JsonValue events = json.At("events");
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      lines += fmt::format("{:>10.1f} s ago  {}\n", events.At(i).At("seconds_ago").Number(),
+                           Harmless(events.At(i).At("text").String()));
+    }
+    return lines;
+  });
+}
+
+}  // namespace troupe

@@ -1,0 +1,71 @@
+#include "troupe/cluster_record.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+
+ClusterState SomeState() {
+  ClusterState state{.cluster = "lab", .name = "b", .address = "10.0.0.2:7070"};
+  state.leader = "a";
+  state.membership = MemberState::kMember;
+  state.epoch = 71;
+  state.planned = {{"a", 120}, {"b", 60}};
+  state.held = 59;
+  state.peers = {{.name = "a", .link = 3, .round_trip_seconds = 2.4e-4, .held = ExpertBits({2, 8})},
+                 {.name = "c"}};
+  state.peers[0].held.Add({1, 5});
+  state.asked.calls = 40;
+  state.asked.to_disk = 2;
+  state.answered.busy = 7;
+  state.events = {{.seconds_ago = 12.3, .text = "node c is gone"}};
+  return state;
+}
+
+TEST(ClusterRecord, IsShownAsATableOfNodes) {
+  const std::string table = ClusterTable("url", RecordOf(SomeState()).Dump()).value();
+  EXPECT_THAT(table, HasSubstr("cluster lab, node b at 10.0.0.2:7070\n"));
+  EXPECT_THAT(table, HasSubstr("a leads; by etcd: member; plan 71, being carried out here\n"));
+  EXPECT_THAT(table, ContainsRegex("\na +120 +1 +0.24 ms\n"));
+  EXPECT_THAT(table, ContainsRegex("\nb +60 +59 +-\n"));
+  EXPECT_THAT(table, ContainsRegex("\nc +- +away +-\n"));
+  EXPECT_THAT(table, HasSubstr("asked of peers: calls 40"));
+  EXPECT_THAT(table, HasSubstr("by_disk 2"));
+  EXPECT_THAT(table, HasSubstr("busy 7"));
+}
+
+TEST(ClusterRecord, SaysWhenNobodyLeadsAndThereIsNoPlan) {
+  ClusterState state = SomeState();
+  state.leader = "";
+  state.epoch = 0;
+  state.membership.reset();
+  EXPECT_THAT(ClusterTable("url", RecordOf(state).Dump()).value(),
+              HasSubstr("\nnobody leads; no plan yet\n"));
+}
+
+TEST(ClusterRecord, EventsComeWithTheirAge) {
+  EXPECT_EQ(ClusterEvents("url", RecordOf(SomeState()).Dump()).value(),
+            "      12.3 s ago  node c is gone\n");
+}
+
+TEST(ClusterRecord, NamesOfOthersDoNotSteerATerminal) {
+  ClusterState state = SomeState();
+  state.peers[1].name = "c\x1b[2J";
+  state.events[0].text = "node c\x1b[2J is gone";
+  const std::string record = RecordOf(state).Dump();
+  EXPECT_THAT(ClusterTable("url", record).value(), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(ClusterEvents("url", record).value(), Not(HasSubstr("\x1b")));
+}
+
+TEST(ClusterRecord, WhatIsNoRecordIsNamedByItsPlace) {
+  EXPECT_THAT(ClusterTable("http://a", R"({"cluster":5})").status().message(),
+              HasSubstr("http://a: "));
+}
+
+}  // namespace
+}  // namespace troupe
