@@ -3,6 +3,7 @@ Needs root. What runs on them is cluster's part.
 """
 import contextlib
 import os
+import re
 import subprocess
 
 BRIDGE = "troupe-bench"
@@ -68,7 +69,10 @@ def remove():
     for line in spaces.splitlines():
         if (space := line.split()[0]).startswith("troupe-bench-"):
             run("ip", "netns", "delete", space)
-    subprocess.run(["ip", "link", "delete", BRIDGE], capture_output=True)
+    # A namespace takes its end of a pair away some time later: the other end takes both at once.
+    links = subprocess.run(["ip", "-o", "link", "show"], capture_output=True, text=True).stdout
+    for link in re.findall(r"\d+: (tb-out\d+)@", links) + [BRIDGE]:
+        subprocess.run(["ip", "link", "delete", link], capture_output=True)
 
 
 @contextlib.contextmanager

@@ -49,7 +49,7 @@ std::string TextOrNobody(const JsonValue& json) {
   return json.raw().IsNull() ? "nobody" : Harmless(json.String());
 }
 
-struct Line {
+struct NodeLine {
   std::string planned = "-", holds = "-", round_trip = "-";
 };
 
@@ -68,7 +68,7 @@ std::string HeadOf(const JsonValue& record) {
 }
 
 std::string NodesOf(const JsonValue& record) {
-  std::map<std::string, Line> lines;
+  std::map<std::string, NodeLine> lines;
   if (const JsonValue plan = record.At("plan"); !plan.raw().IsNull()) {
     const JsonValue nodes = plan.At("nodes");
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -80,7 +80,7 @@ std::string NodesOf(const JsonValue& record) {
   const JsonValue peers = record.At("peers");
   for (std::size_t i = 0; i < peers.size(); ++i) {
     const JsonValue peer = peers.At(i);
-    Line& line = lines[peer.At("name").String()];
+    NodeLine& line = lines[peer.At("name").String()];
     const bool is_here = peer.At("here").Flag();
     line.holds = is_here ? std::to_string(peer.At("held").Count(0, kAny)) : "away";
     if (is_here) {
