@@ -30,7 +30,7 @@ SANITIZED_TESTS := base_tests gguf_tests io_tests store_tests text_tests text_gr
 
 run: ## build, then generate text with the better of the models that come with the project
 	@scripts/install-packages.sh run
-	@scripts/build.sh release $(JOBS) program
+	@scripts/build.sh release $(JOBS) program troupe
 	@$(TROUPE) run models/small-qwen2moe-q8_0.gguf --prompt "The kernel" -n 64 --temperature 0
 
 test: ## build and run every test, or some: ONLY="arc_test matmul_test" (PRESET=release|debug)

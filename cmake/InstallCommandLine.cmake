@@ -1,6 +1,6 @@
 # What `cmake --install` puts into place for people at a terminal: the program, and what belongs to
 # it. Libraries and headers are Libtroupe.cmake's.
-install(TARGETS troupe RUNTIME COMPONENT program)
+install(TARGETS troupe troupe-node RUNTIME COMPONENT program)
 
 # The manual page and the completions are printed by the program itself, so that they cannot differ
 # from what it takes.

@@ -17,8 +17,8 @@ export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:+$CCACHE_SLOPPINESS,}locale
 
 case $part in
-  program) what=troupe whole=troupe needs=() ;;
-  library) what='troupe and its library' whole='troupe libtroupe_static libtroupe_shared' needs=() ;;
+  program) what=troupe whole='troupe troupe-node' needs=() ;;
+  library) what='troupe and its library' whole='troupe troupe-node libtroupe_static libtroupe_shared' needs=() ;;
   tests) what='troupe and its tests' whole=all_tests needs=(TESTS) ;;
   benches) what='the microbenchmarks' whole=all_benches needs=(TESTS BENCHES) ;;  # one lies among the tests
   fuzzers) what='the fuzz targets' whole=all_fuzzers needs=(FUZZ) ;;

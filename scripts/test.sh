@@ -15,7 +15,7 @@ programs=()
 chosen=()
 if [[ "${1:-}" == *_tests ]]; then
   for name in "$@"; do
-    [ "$name" = serving_tests ] && programs+=(troupe) || programs+=("$name")
+    [ "$name" = serving_tests ] && programs+=(troupe troupe-node) || programs+=("$name")
   done
   chosen=(-L "^($(IFS='|'; echo "$*"))\$")
 elif [ "$#" -gt 0 ]; then
@@ -30,7 +30,7 @@ elif [ "$#" -gt 0 ]; then
     fi
     case $program in
       "$PWD/$folder"/*) programs+=("$(basename "$program")") ;;
-      *) programs+=(troupe) ;;  # a script, which runs it
+      *) programs+=(troupe troupe-node) ;;  # a script, which runs it
     esac
   done
   chosen=(-R "^($(IFS='|'; echo "$*"))\$")

@@ -9,6 +9,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -74,12 +75,12 @@ class Cluster(unittest.TestCase):
         with Server("--ctx", 1024, model=cls.model) as alone:
             cls.expected = {prompt: alone.complete(prompt, 24) for prompt in PROMPTS}
 
-    def start(self, count, *more, etcd=None):
+    def start(self, count, *more, etcd=None, models=None):
         """By a list of all addresses, or by etcd."""
         self.addresses = [f"127.0.0.1:{port}" for port in free_ports(count)]
         self.more = more
         self.etcd = etcd
-        self.nodes = [self.node(i) for i in range(count)]
+        self.nodes = [self.node(i, model=models[i] if models else None) for i in range(count)]
 
     def node(self, i, name=None, model=None):
         who = (["--etcd", self.etcd.address, "--lease-s", 2] if self.etcd else ["--peers", ",".join(self.addresses)])
@@ -120,9 +121,11 @@ class Cluster(unittest.TestCase):
         return sum(node.metric(name) for node in nodes or self.nodes)
 
     def test_nodes_compute_for_each_other_and_every_answer_is_that_of_the_model_alone(self):
-        self.start(3)
+        self.start(3, "--verify", 20)
         self.wait_until_settled(2)
         self.ask_all(self.nodes, rounds=3)
+        self.wait(lambda node: node.metric('troupe_peer_checks_total{found="true"}') >= 1, *self.nodes)
+        self.assertEqual(self.total('troupe_peer_checks_total{found="wrong"}'), 0)
         self.assertGreater(self.total('troupe_peer_experts_total{by="peer"}'), 0)
         self.assertGreater(self.total("troupe_host_rows_total"), 0)
         self.assertEqual([node.metric("troupe_cluster_leads") for node in self.nodes], [1, 0, 0])
@@ -222,6 +225,28 @@ class Cluster(unittest.TestCase):
                 self.assertIn(said, node.said[-1])
         self.ask_all(self.nodes)
         self.assertEqual([node.metric("troupe_cluster_peers") for node in self.nodes], [1, 1])
+
+    def rotten_model(self):
+        """Each expert has another weight, where a fingerprint takes no sample."""
+        rotten = self.model.parent / "rotten.gguf"
+        data = bytearray(self.model.read_bytes())
+        tensors = subprocess.run([serve_test.TROUPE, "inspect", self.model, "--tensors"], check=True, capture_output=True,
+                                 text=True).stdout
+        for size, at in re.findall(r"ffn_gate_exps\.weight.*\] +(\d+) +(\d+)$", tensors, re.MULTILINE):
+            for expert in range(1, 8):  # the first is a part of what nodes prove to each other
+                data[int(at) + expert * (int(size) // 8) + 10_000] ^= 0x40
+        rotten.write_bytes(data)
+        return rotten
+
+    def test_a_peer_whose_disk_has_rotted_is_found_by_spot_checks_and_thrown_out(self):
+        self.start(2, "--verify", 100, models=[self.model, self.rotten_model()])
+        self.wait_until_settled(1)
+        for prompt in PROMPTS:  # an answer may be wrong before the first check has found it out
+            self.nodes[0].complete(prompt, 24)
+        self.wait(lambda node: node.metric('troupe_peer_checks_total{found="wrong"}') >= 1, self.nodes[0])
+        self.wait(lambda node: node.metric("troupe_cluster_peers") == 0, self.nodes[0])
+        self.ask_all(self.nodes[:1])
+        self.assertTrue(any("wrong rows" in line for line in self.nodes[0].said), self.nodes[0].said)
 
     def test_what_is_wrong_with_the_options_is_one_clear_line(self):
         cases = [(["--peers", "127.0.0.1:1,127.0.0.1:2"], "--peer-address"),

@@ -27,6 +27,30 @@ def dockerfile():
     return stages
 
 
+class Kubernetes(unittest.TestCase):
+    FOLDER = ROOT / "packaging" / "kubernetes"
+
+    @classmethod
+    def setUpClass(cls):
+        done = subprocess.run(["kubectl", "kustomize", cls.FOLDER], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        cls.rendered = done.stdout
+
+    def test_renders_all_that_a_cluster_is_made_of(self):
+        kinds = re.findall(r"^kind: (\w+)$", self.rendered, re.MULTILINE)
+        self.assertEqual(sorted(kinds), ["ConfigMap", "PodDisruptionBudget", "Service", "Service", "StatefulSet"])
+        self.assertIn("image: troupe:latest", self.rendered)
+        self.assertRegex(self.rendered, r"name: troupe-[a-z0-9]{10}\b")  # of the map by its content: a change restarts
+
+    def test_its_options_are_those_of_serve(self):
+        said = subprocess.run([TROUPE, "serve", "--help"], capture_output=True, text=True, check=True).stdout
+        options = re.findall(r"- (--[\w-]+)=", self.rendered)
+        self.assertGreater(len(options), 5)
+        options += [f"--{line.split()[0]}" for line in (self.FOLDER / "troupe.conf").read_text().splitlines()]
+        for option in set(options) - {"--model"}:  # the file's name for MODEL
+            self.assertRegex(said, rf"(?m)^ *(-\w,? ?)?{option}\b", option)
+
+
 class Dockerfile(unittest.TestCase):
     def test_every_source_that_it_copies_is_in_the_repository(self):
         tracked = set(subprocess.run(["git", "-C", ROOT, "ls-files"], capture_output=True, text=True).stdout.split())

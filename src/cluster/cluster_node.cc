@@ -76,7 +76,11 @@ ClusterNode::ClusterNode(Engine& engine, ClusterOptions options, CallShape shape
           [this](LinkId link, std::vector<std::byte> frame) {
             return links_->Send(link, std::move(frame));
           },
-          clock_, options_.calls) {}
+          clock_, options_.calls, options_.verify),
+      checker_(static_cast<std::uint32_t>(engine.config().width), engine.config().moe.expert_ff,
+               [&engine](ExpertId id, const std::function<void(const Mlp&)>& use) {
+                 return engine.WithExpert(id, use);
+               }) {}
 
 Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(Engine& engine, ClusterOptions options) {
   const CallShape shape = ShapeOf(engine);
@@ -118,13 +122,6 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(Engine& engine, ClusterOp
   }
   engine.set_peers(node->calls_);
   return node;
-}
-
-Bytes ClusterNode::MemoryFor(const ModelConfig& config, std::uint32_t rows) {
-  constexpr Bytes kTransport = 24_MiB;  // gRPC's own
-  const Bytes row(config.width * sizeof(float));
-  // A layer's answers once as they come and once as they are kept, and what a peer is answered.
-  return kTransport + 2 * rows * config.moe.routing.top_k * row + rows * row;
 }
 
 Status ClusterNode::Begin(BetweenPasses between) {
@@ -302,6 +299,17 @@ void ClusterNode::CarryOnEngine(const HoldingStep& step) {
   Perform();
 }
 
+void ClusterNode::CheckOnEngine(const SpotCheck& check) {
+  const Result<bool> is_true = checker_.IsTrue(check);
+  if (!is_true.ok()) return;  // no slot, or the own disk fails: nothing is known of the peer
+  const MutexLock lock(mu_);
+  ++checks_.checked;
+  if (*is_true) return;
+  ++checks_.wrong;
+  core_->OnWrongAnswer(check.link, ToString(check.id));
+  Perform();
+}
+
 // In order, so that others need not wait for its lease to end.
 bool ClusterNode::HasLeft() const {
   if (!leaving_since_) return false;
@@ -329,10 +337,27 @@ void ClusterNode::Main() {
       count_at = now + kCountEvery;
       core_->OnActivity(calls_.TakeActivity(), now);
     }
+    for (SpotCheck& check : calls_.TakeChecks()) {
+      between_([this, check = std::move(check)] { CheckOnEngine(check); });
+    }
     core_->OnTime(now);
     Perform();
     changed_.WaitFor(mu_, kLook);
   }
+}
+
+void ClusterNode::Drain() {
+  const MutexLock lock(mu_);
+  core_->Drain();
+  Perform();
+}
+
+Status ClusterNode::PlanNow() {
+  const MutexLock lock(mu_);
+  if (core_->PlanNow(clock_.Now())) return OkStatus();
+  const std::string leader = core_->LeaderName();
+  return Error(Code::kFailedPrecondition, "{} leads, not {}", leader.empty() ? "nobody" : leader,
+               options_.name);
 }
 
 ClusterState ClusterNode::State() const {
@@ -340,10 +365,21 @@ ClusterState ClusterNode::State() const {
                      .name = options_.name,
                      .address = options_.address,
                      .held = engine_.held().count(),
-                     .peers = directory_.Entries(),
+                     .peers = {},
                      .asked = calls_.counters(),
                      .answered = host_->counters(),
-                     .links = links_->counters()};
+                     .checks = {}};
+  for (const PeerEntry& peer : directory_.Entries()) {
+    const bool here = peer.link != 0;
+    state.peers.push_back({.name = peer.name,
+                           .here = here,
+                           .round_trip_seconds = peer.round_trip_seconds,
+                           .held = here ? peer.held.size() : 0});
+  }
+  const LinkCounters links = links_->counters();
+  state.bytes_sent = links.bytes_sent;
+  state.bytes_received = links.bytes_received;
+  state.links_lost = links.lost;
   {
     const MutexLock lock(said_mu_);
     const Nanos now = clock_.Now();
@@ -355,6 +391,8 @@ ClusterState ClusterNode::State() const {
   const MutexLock lock(mu_);
   state.leads = core_->leads();
   state.leader = core_->LeaderName();
+  state.checks = checks_;
+  state.draining = core_->draining();
   if (membership_ != nullptr) state.membership = membership_->state();
   state.epoch = core_->plan() ? core_->plan()->epoch : 0;
   state.settled = core_->settled();

@@ -170,6 +170,9 @@ std::optional<PeerRefused> NodeCore::ProblemOf(const PeerHello& hello) const {
   if (hello.arithmetic != own.arithmetic) {
     return refused(Refusal::kOtherArithmetic, "its kernels do not give the same bytes as these");
   }
+  if (thrown_out_.contains(hello.start_id)) {
+    return refused(Refusal::kOtherArithmetic, "it has answered wrong rows");
+  }
   if (hello.node == own.node && hello.start_id != own.start_id) {
     return refused(Refusal::kNameTaken, "the name of another node");
   }
@@ -181,6 +184,17 @@ std::optional<PeerRefused> NodeCore::ProblemOf(const PeerHello& hello) const {
                    fmt::format("the name of the node at {}", known->second.hello.address));
   }
   return std::nullopt;
+}
+
+void NodeCore::OnWrongAnswer(LinkId link, std::string_view what) {
+  const auto found = links_.find(link);
+  if (found == links_.end() || !found->second.hello) return;
+  const PeerHello& peer = *found->second.hello;
+  thrown_out_.insert(peer.start_id);
+  Refuse(link,
+         {.reason = Refusal::kOtherArithmetic,
+          .text = fmt::format("node {} at {}: wrong rows of {}, thrown out until it starts anew",
+                              peer.node, peer.address, what)});
 }
 
 void NodeCore::OnHello(LinkId link, const PeerHello& hello, Nanos now) {
@@ -289,17 +303,53 @@ void NodeCore::Adopt(ClusterPlan plan) {
   GoOn();
 }
 
+bool NodeCore::IsHeldElsewhere(ExpertId id) const {
+  return std::ranges::any_of(peers_, [id](const auto& entry) {
+    return entry.second.link != 0 && entry.second.held.Has(id);
+  });
+}
+
+void NodeCore::Drain() {
+  if (std::exchange(draining_, true)) return;
+  actions_.push_back(node_action::Say{"what is held here goes to other nodes"});
+  report_at_ = 0;
+}
+
+bool NodeCore::PlanNow(Nanos now) {
+  if (leads_) planner_.PlanNow(now);
+  return leads_;
+}
+
+// What another node is to hold goes when it does; what none is to hold, at once.
+std::optional<HoldingStep> NodeCore::DrainStep() const {
+  const auto is_planned = [this](ExpertId id) {
+    return std::ranges::any_of(plan_->nodes, [&](const ClusterPlan::Node& node) {
+      return node.name != self_.hello.node &&
+             std::ranges::binary_search(node.held[id.layer], id.expert);
+    });
+  };
+  const ExpertGrid& grid = self_.hello.grid;
+  for (std::uint32_t layer = 0; layer < grid.layers; ++layer) {
+    for (std::uint32_t expert = 0; expert < grid.experts; ++expert) {
+      const ExpertId id{layer, expert};
+      if (!troupe::Holds(held_, grid, id)) continue;
+      if (IsHeldElsewhere(id) || !is_planned(id)) return ReleaseStep{id};
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<HoldingStep> NodeCore::Step() const {
+  // The plan of before still names this node.
+  if (draining_) {
+    return plan_ && plan_->Find(self_.hello.node) == nullptr ? DrainStep() : std::nullopt;
+  }
   const ClusterPlan::Node* const wanted = plan_ ? plan_->Find(self_.hello.node) : nullptr;
   if (wanted == nullptr) return std::nullopt;
   return NextStep(*wanted, {.grid = self_.hello.grid,
                             .held = held_,
                             .most_held = self_.most_held,
-                            .held_elsewhere = [this](ExpertId id) {
-                              return std::ranges::any_of(peers_, [id](const auto& entry) {
-                                return entry.second.link != 0 && entry.second.held.Has(id);
-                              });
-                            }});
+                            .held_elsewhere = [this](ExpertId id) { return IsHeldElsewhere(id); }});
 }
 
 void NodeCore::GoOn() {
@@ -339,11 +389,12 @@ void NodeCore::SendReport(Nanos now) {
   if (!leads_ && leader == peers_.end()) return;  // it is told when there is one again
   const std::uint64_t start = leads_ ? self_.hello.start_id : leader->second.hello.start_id;
   if (std::exchange(told_to_, start) != start) AddWhatWasTold();
-  const PeerReport report{.seconds = static_cast<double>(now - counted_since_) * 1e-9,
-                          .grid = self_.hello.grid,
-                          .activations = counted_,
-                          .expert_memory = Bytes(self_.most_held * self_.expert_bytes),
-                          .links = {}};
+  const PeerReport report{
+      .seconds = static_cast<double>(now - counted_since_) * 1e-9,
+      .grid = self_.hello.grid,
+      .activations = counted_,
+      .expert_memory = Bytes(draining_ ? 0 : self_.most_held * self_.expert_bytes),
+      .links = {}};
   leads_ ? OnReport(self_.hello.node, report) : Send(leader->second.link, Encode(report));
   told_before_.Add(counted_, report.seconds);
   std::ranges::fill(counted_, 0);

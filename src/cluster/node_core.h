@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "cluster/face/node_options.h"
 #include "cluster/plan/aged_activity.h"
 #include "cluster/plan/cluster_plan.h"
 #include "cluster/plan/holding_steps.h"
@@ -30,14 +31,6 @@
 #include "cluster/wire/peer_message.h"
 
 namespace troupe {
-
-struct NodeOptions {
-  // Of all nodes, this one's too, in the order that all of them are told. The first one leads.
-  // Empty: a store says who they are.
-  std::vector<std::string> addresses;
-  Nanos report_every = 10'000'000'000;
-  PlannerRules planner;
-};
 
 // As a store says.
 struct NodeLeader {
@@ -112,8 +105,15 @@ class NodeCore {
   void OnLinkClosed(LinkId link, Nanos now);
   // The step is done, or could not be: what is held now.
   void OnHeld(std::vector<std::uint8_t> held, bool as_planned);
+  // The peer has answered what this node computes otherwise. It is one no more, until it starts
+  // anew.
+  void OnWrongAnswer(LinkId link, std::string_view what);
   // Of the own users, since the last time.
   void OnActivity(std::vector<std::uint32_t> counts, Nanos now);
+  // This node is to go: others get what it holds, and it lets each go once another one holds it.
+  void Drain();
+  // Whether this node leads, and so looks at once whether another plan is better.
+  bool PlanNow(Nanos now);
   // Looks at what is due.
   void OnTime(Nanos now);
 
@@ -137,6 +137,7 @@ class NodeCore {
   const std::optional<ClusterPlan>& plan() const { return plan_; }
   // Nothing is left to be done for the plan.
   bool settled() const { return plan_ && !carrying_ && !Step(); }
+  bool draining() const { return draining_; }
   std::vector<std::string> Peers() const;  // that are there
 
  private:
@@ -169,6 +170,8 @@ class NodeCore {
   void AddWhatWasTold();
   void GoOn();
   std::optional<HoldingStep> Step() const;
+  std::optional<HoldingStep> DrainStep() const;
+  bool IsHeldElsewhere(ExpertId id) const;
   PeerHello Hello() const;
   PeerHoldings Holdings() const;
   void SendToPeers(const std::vector<std::byte>& frame);
@@ -189,10 +192,12 @@ class NodeCore {
   bool writing_ = false;  // a plan is on its way to the store
   std::map<LinkId, Link> links_;
   std::map<std::string, Peer> peers_;
+  std::set<std::uint64_t> thrown_out_;  // starts
   std::vector<std::uint8_t> held_;
   std::uint64_t sequence_ = 0;
   std::optional<ClusterPlan> plan_;
   std::uint64_t newest_epoch_ = 0;  // that anybody has told of
+  bool draining_ = false;
   bool carrying_ = false;
   bool stuck_ = false;                  // the plan's next step could not be done
   std::vector<std::uint32_t> counted_;  // since the last report

@@ -146,6 +146,40 @@ TEST(NodeCore, AStepThatFailsStopsThePlanHereAndNothingElse) {
   }
 }
 
+TEST(NodeCore, ANodeThatIsToGoLetsNothingGoBeforeAnotherHoldsIt) {
+  SimulatedNodes nodes({.most_held = 12});
+  nodes.Run(20 * kSecond);
+  ASSERT_GT(CountOf(nodes.held(2)), 0u);
+  nodes.core(2)->Drain();
+  std::vector<std::uint8_t> all(kGrid.Count());
+  for (int i = 0; i < 300; ++i) {
+    nodes.Run(100 * SimulatedNodes::kMs);
+    std::ranges::fill(all, 0);
+    for (std::size_t node = 0; node < nodes.size(); ++node) {
+      for (std::size_t e = 0; e < all.size(); ++e) all[e] |= nodes.held(node)[e];
+    }
+    ASSERT_EQ(CountOf(all), 2u * kGrid.experts) << i;
+  }
+  EXPECT_EQ(CountOf(nodes.held(2)), 0u);
+  EXPECT_TRUE(nodes.core(2)->settled());
+}
+
+TEST(NodeCore, APeerThatAnsweredWronglyIsThrownOutUntilItStartsAnew) {
+  SimulatedNodes nodes({});
+  nodes.Run(20 * kSecond);
+  nodes.core(0)->OnWrongAnswer(nodes.LinkTo(0, "n2"), "expert 1.2");
+  nodes.Run(kSecond);
+  nodes.Mend();
+  nodes.Run(5 * kSecond);
+  EXPECT_THAT(nodes.core(0)->Peers(), ElementsAre("n1"));
+  EXPECT_THAT(nodes.core(1)->Peers(), ElementsAre("n0", "n2"));
+  EXPECT_THAT(nodes.said(), Contains(HasSubstr("wrong rows of expert 1.2")));
+  nodes.Kill(2);
+  nodes.Start(2);
+  nodes.Run(60 * kSecond);
+  ExpectWell(nodes);
+}
+
 // The one that leads, where all agree on it.
 std::size_t LeaderOf(SimulatedNodes& nodes) {
   std::set<std::size_t> leaders;

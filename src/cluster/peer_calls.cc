@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <random>
 #include <utility>
 
 #include "base/check.h"
@@ -16,6 +17,13 @@ constexpr std::size_t kMostRemembered = 64;
 // peer that answers what it was asked comes near.
 constexpr std::size_t kMostUnread = std::size_t{256} << 20;
 constexpr std::uint32_t kNoRow = ~0u;
+constexpr std::size_t kMostToCheck = 8;  // at a time: what passes leave no time for is not checked
+
+// A peer that knew which answers are checked could lie in the others.
+std::uint64_t Unforeseen() {
+  std::random_device random;
+  return (std::uint64_t{random()} << 32) | random();
+}
 
 // None would mean for ever.
 std::uint32_t AtLeastAMicro(Nanos time) {
@@ -25,11 +33,13 @@ std::uint32_t AtLeastAMicro(Nanos time) {
 }  // namespace
 
 PeerCalls::PeerCalls(CallShape shape, PeerDirectory& directory, SendFrame send, const Clock& clock,
-                     CallRules rules)
+                     CallRules rules, double verify)
     : shape_(std::move(shape)),
       directory_(directory),
       send_(std::move(send)),
       clock_(clock),
+      verify_(verify),
+      random_(verify > 0 ? Unforeseen() : 1),
       flow_(rules),
       holders_(shape_.grid.Count()),
       activity_(shape_.grid) {}
@@ -212,6 +222,7 @@ bool PeerCalls::OnAnswer(const Event& event, const PeerAnswer& answer) {
       answered_.push_back(
           {.expert = got.expert,
            .values = {answer.rows.Floats(row).data(), std::size_t{got.rows} * shape_.width}});
+      if (verify_ > 0 && random_.Uniform() < verify_) MaybeKeep(call, answered_.back());
     }
     row += got.rows;
   }
@@ -222,6 +233,30 @@ bool PeerCalls::OnAnswer(const Event& event, const PeerAnswer& answer) {
   peers_[call.peer].speed->OnAnswered(call.times);
   OnRefused(answer.call);  // of what it still owes
   return used;
+}
+
+void PeerCalls::MaybeKeep(const SentCall& call, const Rows& answer) {
+  const ExpertId id{batch_.layer, answer.expert};
+  const std::span<const std::uint32_t> rows = batch_.RowsOf(answer.expert);
+  SpotCheck check{.peer = peers_[call.peer].name,
+                  .link = peers_[call.peer].link,
+                  .id = id,
+                  .form = shape_.forms[batch_.layer],
+                  .rows = rows.size(),
+                  .asked = {},
+                  .answer = {answer.values.begin(), answer.values.end()}};
+  const std::size_t bytes = WireRowBytes(check.form, shape_.width);
+  check.asked.resize(rows.size() * bytes);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    WriteRow(rows[i], std::span(check.asked).subspan(i * bytes, bytes));
+  }
+  const MutexLock lock(mu_);
+  if (checks_.size() < kMostToCheck) checks_.push_back(std::move(check));
+}
+
+std::vector<SpotCheck> PeerCalls::TakeChecks() {
+  const MutexLock lock(mu_);
+  return std::exchange(checks_, {});
 }
 
 void PeerCalls::OnRefused(PeerCallId call) {

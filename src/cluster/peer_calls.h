@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "base/rng.h"
 #include "cluster/calls/call_flow.h"
 #include "cluster/calls/peer_speed.h"
 #include "cluster/peer_directory.h"
@@ -28,11 +29,23 @@ struct CallShape {
   std::vector<RowForm> forms;  // by layer: what its experts read
 };
 
+// An answer that was used and can be computed again, to see whether the peer told the truth.
+struct SpotCheck {
+  std::string peer;
+  LinkId link = 0;
+  ExpertId id;
+  RowForm form = RowForm::kFloat;
+  std::size_t rows = 0;
+  std::vector<std::byte> asked;  // the rows as they were sent
+  std::vector<float> answer;
+};
+
 class PeerCalls final : public ExpertPeers {
  public:
   // All must outlive it.
+  // `verify`: the share of answers that are kept to be checked.
   PeerCalls(CallShape shape, PeerDirectory& directory, SendFrame send, const Clock& clock,
-            CallRules rules = {});
+            CallRules rules = {}, double verify = 0);
 
   // Of the thread that runs passes.
   std::span<const Place> Places() override;
@@ -50,6 +63,8 @@ class PeerCalls final : public ExpertPeers {
 
   // What the own users have activated since the last time. Any thread.
   std::vector<std::uint32_t> TakeActivity() { return activity_.Take(); }
+  // Answers to be checked, each told once. Any thread.
+  std::vector<SpotCheck> TakeChecks();
   // As of the end of the last layer. Any thread.
   CallCounters counters() const;
 
@@ -87,13 +102,16 @@ class PeerCalls final : public ExpertPeers {
   void SendCancels();
   std::vector<std::byte> FrameOf(const CallToSend& call);
   void WriteRow(std::uint32_t row, std::span<std::byte> to) const;
+  void MaybeKeep(const SentCall& call, const Rows& answer);
 
   const CallShape shape_;
   PeerDirectory& directory_;
   const SendFrame send_;
   const Clock& clock_;
+  const double verify_;
 
   // The passes' thread's:
+  Rng random_{1};  // what is checked nobody else can foresee
   CallFlow flow_;
   std::uint64_t seen_ = 0;  // version of the directory
   std::deque<Peer> peers_;  // by index; they stay where they are
@@ -115,6 +133,7 @@ class PeerCalls final : public ExpertPeers {
   std::vector<Event> inbox_ TROUPE_GUARDED_BY(mu_);
   std::size_t inbox_bytes_ TROUPE_GUARDED_BY(mu_) = 0;
   CallCounters counters_ TROUPE_GUARDED_BY(mu_);
+  std::vector<SpotCheck> checks_ TROUPE_GUARDED_BY(mu_);
 };
 
 }  // namespace troupe

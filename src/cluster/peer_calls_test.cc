@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "cluster/spot_checker.h"
 #include "cluster/two_nodes_for_test.h"
 #include "testing/test_seed.h"
 
@@ -237,6 +238,24 @@ TEST_F(PeerCallsTest, AHostThatIsAskedTooMuchRefusesAtOnce) {
   while (nodes_->host(0).waiting() > 0) std::this_thread::yield();
   EXPECT_GT(nodes_->host(0).counters().busy, 0u);
   nodes_->calls().Forget();
+}
+
+TEST_F(PeerCallsTest, AnswersCanBeCheckedAndALieIsFound) {
+  Open(1);
+  nodes_->Hold(0, 1, experts_);
+  Ask();
+  (void)TakeAllNews(nodes_->calls());
+  SpotChecker checker(nodes_->shape().width, nodes_->config().moe.expert_ff,
+                      [this](ExpertId id, const std::function<void(const Mlp&)>& use) {
+                        use(nodes_->Expert(id));
+                        return OkStatus();
+                      });
+  std::vector<SpotCheck> checks = nodes_->calls().TakeChecks();
+  ASSERT_GT(checks.size(), 1u);
+  for (const SpotCheck& check : checks) EXPECT_TRUE(checker.IsTrue(check).value());
+  checks[0].answer.back() += 1e-6f;
+  EXPECT_FALSE(checker.IsTrue(checks[0]).value());
+  EXPECT_THAT(nodes_->calls().TakeChecks(), IsEmpty());
 }
 
 TEST_F(PeerCallsTest, CountsWhatTheOwnUsersActivate) {

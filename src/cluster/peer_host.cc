@@ -1,13 +1,11 @@
 #include "cluster/peer_host.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <system_error>
 #include <utility>
 
 #include "cluster/wire/answer.h"
-#include "kernels/quantize_activations.h"
 
 namespace troupe {
 namespace {
@@ -153,31 +151,11 @@ void PeerHost::Main() {
   }
 }
 
-// Floats where they lie in the frame; codes with their sums, added up again.
-Activations PeerHost::RowsOf(const PeerAsk& ask) {
-  const std::size_t rows = ask.rows.count, width = shape_.width;
-  Activations x{.tokens = rows, .cols = width, .values = nullptr, .stride = width};
-  const std::size_t groups = width % kGroupCols == 0 ? width / kGroupCols : 0;
-  groups_.resize(rows * groups);
-  x.groups = groups_.empty() ? nullptr : groups_.data();
-  if (ask.rows.form == RowForm::kInt8) {
-    for (std::size_t row = 0; row < rows; ++row) {
-      UnpackRow(ask.rows.Row(row), std::span(groups_).subspan(row * groups, groups));
-    }
-    return x;
-  }
-  values_.resize(rows * width);
-  std::memcpy(values_.data(), ask.rows.bytes.data(), ask.rows.bytes.size());
-  x.values = values_.data();
-  if (x.groups != nullptr) QuantizeActivations(x, 0, rows);
-  return x;
-}
-
 void PeerHost::Answer(const Call& call) {
   const Nanos began = clock_.Now();
   const Result<PeerAsk> ask = DecodePeerAsk(call.frame);
   TROUPE_CHECK(ask.ok());  // it was when it came
-  const Activations rows = RowsOf(*ask);
+  const Activations rows = rows_.Of(ask->rows);
   for (std::size_t done = 0; done < ask->experts.size();) {
     const std::size_t computed = ComputePart(call, *ask, done, rows, began);
     if (computed == 0) return;

@@ -14,21 +14,14 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "cluster/calls/fair_queue.h"
+#include "cluster/face/running_node.h"
 #include "cluster/peer_calls.h"
 #include "cluster/peer_outbox.h"
+#include "cluster/received_rows.h"
 #include "cluster/wire/ask.h"
 #include "runtime/expert_host.h"
 
 namespace troupe {
-
-struct HostCounters {
-  std::uint64_t calls = 0, experts = 0, rows = 0;
-  std::uint64_t busy = 0, not_held = 0, bad = 0;  // refused
-  std::uint64_t cancelled = 0, expired = 0;       // before they were begun
-  double seconds = 0;                             // of computing
-
-  bool operator==(const HostCounters&) const = default;
-};
 
 class PeerHost {
  public:
@@ -71,7 +64,6 @@ class PeerHost {
   void Answer(const Call& call);
   std::optional<PeerAskRefused> ProblemOf(const PeerAsk& ask) const;
   void Refuse(LinkId link, PeerAskRefused refused);
-  Activations RowsOf(const PeerAsk& ask);
   std::size_t ComputePart(const Call& call, const PeerAsk& ask, std::size_t first,
                           const Activations& rows, Nanos began);
 
@@ -82,8 +74,7 @@ class PeerHost {
   const Clock& clock_;
 
   // The thread's:
-  std::vector<float> values_;
-  std::vector<ActivationGroup> groups_;
+  ReceivedRows rows_;
   std::vector<std::uint32_t> which_;
 
   mutable Mutex mu_;

@@ -17,10 +17,11 @@ void Planner::OnReport(const std::string& name, const PeerReport& report) {
   const auto [entry, is_new] = told_.try_emplace(
       name, Told{.facts = {}, .activity = AgedActivity(rules_.half_life_seconds)});
   Told& told = entry->second;
-  came_ = came_ || is_new;
-  told.facts.name = name;
-  told.facts.most_held =
+  const auto most_held =
       static_cast<std::uint32_t>(report.expert_memory.count() / model_.expert_bytes);
+  came_ = came_ || is_new || told.facts.most_held != most_held;
+  told.facts.name = name;
+  told.facts.most_held = most_held;
   if (report.disk_bytes_per_second > 0) {
     told.facts.load_bytes_per_second = report.disk_bytes_per_second;
   }
@@ -47,12 +48,13 @@ Result<std::optional<ClusterPlan>> Planner::Plan(std::span<const Present> presen
                   .experts_per_token = model_.experts_per_token,
                   .expert_bytes = model_.expert_bytes,
                   .nodes = {},
-                  .link = {.latency_seconds = 1e-3, .bytes_per_second = 1e8}};
+                  .link = {.latency_seconds = 1e-3, .bytes_per_second = 1e8},
+                  .copies = rules_.copies};
   double round_trips = 0;
   std::size_t trips = 0;
   for (const Present& node : present) {
     const auto told = told_.find(node.name);
-    if (told == told_.end()) continue;
+    if (told == told_.end() || told->second.facts.most_held == 0) continue;
     facts.nodes.push_back(told->second.facts);
     if (!node.round_trip_seconds) continue;
     round_trips += *node.round_trip_seconds;

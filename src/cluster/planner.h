@@ -10,22 +10,13 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "cluster/face/node_options.h"
 #include "cluster/plan/aged_activity.h"
 #include "cluster/plan/cluster_plan.h"
 #include "cluster/plan/plan_maker.h"
 #include "cluster/wire/report.h"
 
 namespace troupe {
-
-struct PlannerRules {
-  std::string placer = "dancemoe";
-  Nanos plan_every = 300'000'000'000;
-  // The first plan waits so long for those that have not come.
-  Nanos gather = 5'000'000'000;
-  // A node that has been away so long is left out of the next plan, which is made at once.
-  Nanos forget_after = 60'000'000'000;
-  double half_life_seconds = 600;  // of activations
-};
 
 // What all nodes of a cluster share.
 struct PlannerModel {
@@ -52,6 +43,8 @@ class Planner {
   // Who is there has changed: a plan after a while.
   void OnCame(Nanos now) { PlanWithin(rules_.gather, now); }
   void OnGone(Nanos now) { PlanWithin(rules_.forget_after + 1, now); }
+  // Somebody wants one now.
+  void PlanNow(Nanos now) { PlanWithin(0, now); }
   // `expected`: how many nodes there are, if all have come.
   bool IsDue(Nanos now, std::size_t expected, bool has_plan);
   bool Forgets(Nanos away) const { return away > rules_.forget_after; }
@@ -72,7 +65,7 @@ class Planner {
   const PlannerModel model_;
   const PlannerRules rules_;
   Nanos plan_at_ = 0;
-  bool came_ = false;  // a node has told of itself for the first time
+  bool came_ = false;  // a node has told of itself for the first time, or has other memory
   std::map<std::string, Told> told_;
 };
 

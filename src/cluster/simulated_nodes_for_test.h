@@ -137,6 +137,13 @@ class SimulatedNodes {
     }
   }
 
+  // By which node i talks to that peer; 0: by none.
+  LinkId LinkTo(std::size_t i, const std::string& name) const {
+    for (const auto& [link, peer] : nodes_[i].names) {
+      if (peer == name && links_.contains(link)) return link;
+    }
+    return 0;
+  }
   NodeCore* core(std::size_t i) { return nodes_[i].core.get(); }
   const std::vector<std::uint8_t>& held(std::size_t i) const { return nodes_[i].held; }
   // What node i believes of the others, by name.

@@ -164,6 +164,11 @@ Status Engine::HoldExperts(std::uint32_t layer, std::span<const std::uint32_t> e
   return offloaded_ == nullptr ? OkStatus() : offloaded_->Hold(layer, experts);
 }
 
+Status Engine::WithExpert(ExpertId id, const std::function<void(const Mlp&)>& use) {
+  if (offloaded_ != nullptr) return offloaded_->WithExpert(id, use);
+  return Error(Code::kNotFound, "{} is not read from the disk", ToString(id));
+}
+
 void Engine::set_peers(ExpertPeers& peers) {
   if (offloaded_ != nullptr) offloaded_->set_peers(peers);
 }

@@ -90,6 +90,8 @@ class Engine {
   // Between passes, of experts that are read when they are needed; without effect where all are in
   // memory (OffloadedExperts).
   Status HoldExperts(std::uint32_t layer, std::span<const std::uint32_t> experts);
+  // kNotFound: all are in memory, and nobody needs to ask.
+  Status WithExpert(ExpertId id, const std::function<void(const Mlp&)>& use);
   bool ReleaseExpert(ExpertId id) { return offloaded_ == nullptr || offloaded_->Release(id); }
   void set_peers(ExpertPeers& peers);
 

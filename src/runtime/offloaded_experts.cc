@@ -194,6 +194,25 @@ Status OffloadedExperts::Hold(std::uint32_t layer, std::span<const std::uint32_t
     if (!pins_.contains({layer, expert})) demands.push_back({.expert = expert, .tokens = 1});
   }
   const DemandId demand = flow_.Ask(layer, demands, clock_.Now(), DemandOf::kPeer);
+  const auto hold = [&](const Given& expert, const Mlp& weights) {
+    const ExpertId id{layer, expert.expert};
+    pins_.emplace(id, flow_.Hold(id));
+    held().Add(id, weights);
+  };
+  TROUPE_ASSIGN_OR_RETURN(const std::size_t given, GiveAll(demand, layer, hold));
+  if (given < demands.size()) {
+    return Error(Code::kResourceExhausted,
+                 "layer {}: no slot is left for {} experts that are to be held beside {} others",
+                 layer, experts.size(), pins_.size());
+  }
+  ShareSlots();
+  return OkStatus();
+}
+
+Result<std::size_t> OffloadedExperts::GiveAll(
+    DemandId demand, std::uint32_t layer,
+    const std::function<void(const Given&, const Mlp&)>& take) {
+  std::size_t count = 0;
   while (!flow_.IsDone(demand)) {
     flow_.Continue();
     loads_->loader().Poll();
@@ -206,19 +225,25 @@ Status OffloadedExperts::Hold(std::uint32_t layer, std::span<const std::uint32_t
     if (!given.ok() || given->empty()) {
       flow_.Close(demand);
       if (!given.ok()) return given.status();
-      return Error(Code::kResourceExhausted,
-                   "layer {}: no slot is left for {} experts that are to be held beside {} others",
-                   layer, experts.size(), pins_.size());
+      return count;
     }
     for (const Given& expert : *given) {
-      const ExpertId id{layer, expert.expert};
-      pins_.emplace(id, flow_.Hold(id));
-      held().Add(id, loads_->WeightsIn(expert.slot, layer, ExpertCopy::kFull));
+      take(expert, loads_->WeightsIn(expert.slot, layer, ExpertCopy::kFull));
+      ++count;
     }
   }
   flow_.Close(demand);
-  ShareSlots();
-  return OkStatus();
+  return count;
+}
+
+Status OffloadedExperts::WithExpert(ExpertId id, const std::function<void(const Mlp&)>& use) {
+  CloseDemand();
+  const ExpertDemand one[] = {{.expert = id.expert, .tokens = 1}};
+  const DemandId demand = flow_.Ask(id.layer, one, clock_.Now(), DemandOf::kPeer);
+  const auto run = [&](const Given&, const Mlp& weights) { use(weights); };
+  TROUPE_ASSIGN_OR_RETURN(const std::size_t given, GiveAll(demand, id.layer, run));
+  if (given == 1) return OkStatus();
+  return Error(Code::kResourceExhausted, "{}: no slot is left for it", ToString(id));
 }
 
 bool OffloadedExperts::Release(ExpertId id) {

@@ -73,6 +73,8 @@ class OffloadedExperts final : public ExpertSource {
   // until then ask again.
   bool Release(ExpertId id);
   HeldExperts& held();
+  // Between passes: an expert's weights, read if they are not in memory, while `use` runs.
+  Status WithExpert(ExpertId id, const std::function<void(const Mlp&)>& use);
 
   // From the next pass on. It takes a low copy of the experts to allow any.
   void set_low_copies(const LowCopyOptions& options) { flow_.set_low_copies(options); }
@@ -101,6 +103,9 @@ class OffloadedExperts final : public ExpertSource {
                    std::unique_ptr<Predictor> predictor, FlowOptions flow);
 
   void CloseDemand();
+  // Gives a demand of one layer to `take`, expert by expert, and closes it. How many it was.
+  Result<std::size_t> GiveAll(DemandId demand, std::uint32_t layer,
+                              const std::function<void(const Given&, const Mlp&)>& take);
   void CollectEnded();
   void TakeNews();
   bool HasNothing();

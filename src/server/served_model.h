@@ -5,12 +5,14 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
+#include "base/status.h"
 #include "server/extra_metric.h"
 
 namespace troupe {
@@ -31,6 +33,8 @@ struct ServedModel {
   std::function<std::vector<ExtraMetric>()> more = {};
   // What /cluster tells; null: the server is of no cluster.
   std::function<Json()> cluster = {};
+  // What a POST to /cluster/NAME does, by its name.
+  std::map<std::string, std::function<Status()>> cluster_orders = {};
 };
 
 }  // namespace troupe

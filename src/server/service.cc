@@ -86,6 +86,10 @@ void Service::AddTo(Router& router) {
   answers(std::string(kDetokenize), &Service::OnDetokenize);
   tells(std::string(kProps), kKeyed, &Service::OnProps);
   tells(std::string(kCluster), kKeyed, &Service::OnCluster);
+  for (const std::string_view path : {kClusterDrain, kClusterPlace}) {
+    router.Add("POST", std::string(path), kKeyed,
+               [this, path](HttpRequest, HttpReplyPtr reply) { OnClusterOrder(path, *reply); });
+  }
   tells(std::string(kMetrics), kKeyed, &Service::OnMetrics);
   tells(std::string(kHealth), kOpen, &Service::OnHealth);
   tells(std::string(kStart), kOpen, &Service::OnPage);

@@ -93,6 +93,7 @@ class Service {
   void OnModels(HttpRequest request, HttpReplyPtr reply);
   void OnProps(HttpRequest request, HttpReplyPtr reply);
   void OnCluster(HttpRequest request, HttpReplyPtr reply);
+  void OnClusterOrder(std::string_view path, HttpReply& reply);
   void OnHealth(HttpRequest request, HttpReplyPtr reply);
   void OnPage(HttpRequest request, HttpReplyPtr reply);
   void OnLive(HttpRequest request, HttpReplyPtr reply);

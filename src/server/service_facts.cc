@@ -93,6 +93,17 @@ void Service::OnCluster(HttpRequest, HttpReplyPtr reply) {
   Reply(kCluster, *reply, ErrorResponse(Error(Code::kNotFound, "this server is of no cluster")));
 }
 
+void Service::OnClusterOrder(std::string_view path, HttpReply& reply) {
+  const std::optional<ModelUse> use = gate_.Look();
+  const std::string name(path.substr(kCluster.size() + 1));
+  if (!use || !use->served().cluster_orders.contains(name)) {
+    return Reply(path, reply,
+                 ErrorResponse(Error(Code::kNotFound, "this server is of no cluster")));
+  }
+  const Status done = use->served().cluster_orders.at(name)();
+  Reply(path, reply, done.ok() ? HttpResponse{.body = "{}"} : ErrorResponse(done));
+}
+
 // Without a model its counters are zero, as those of the next one are when it begins.
 void Service::OnMetrics(HttpRequest, HttpReplyPtr reply) {
   BesideModel beside{.parked = gate_.parked()};

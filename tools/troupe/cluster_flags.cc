@@ -6,8 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "cluster/face/own_address.h"
 #include "cluster/members/cluster_keys.h"
-#include "cluster/transport/own_address.h"
 #include "cluster/wire/wire_text.h"
 #include "placement/placer.h"
 
@@ -51,11 +51,23 @@ void ClusterFlags::AddTo(Options& options) {
       .OneOf(Placers())
       .Type("NAME");
   options
+      .Add("--copies", copies_,
+           "On how many nodes each expert is to be, as far as memory allows, so that one that dies "
+           "is missed less (1)")
+      .Between(std::uint32_t{1}, std::uint32_t{64})
+      .Type("N");
+  options
       .Add("--plan-every-s", plan_every_seconds_,
            "How often it looks whether another plan pays (300); nodes tell it what their users "
            "activate at least twice as often")
       .Between(std::uint32_t{2}, std::uint32_t{86'400})
       .Type("SECONDS");
+  options
+      .Add("--verify", verify_percent_,
+           "Percent of peers' answers that are computed again here, with what is on this disk; a "
+           "peer that does not have the same bytes is thrown out (0)")
+      .Between(0.0, 100.0)
+      .Type("PERCENT");
   options.Add("--peer-threads", threads_, "Threads that compute for peers (1)")
       .Between(std::uint32_t{1}, std::uint32_t{1024})
       .Type("N");
@@ -101,6 +113,8 @@ Status ClusterFlags::CheckUsage() const {
       {"--node", node_ != none.node_},
       {"--placer", placer_ != none.placer_},
       {"--plan-every-s", plan_every_seconds_ != none.plan_every_seconds_},
+      {"--verify", verify_percent_ != none.verify_percent_},
+      {"--copies", copies_ != none.copies_},
       {"--peer-threads", threads_ != none.threads_},
       {"--peer-authority", peer_tls_.any()},
       {"--peer-plain-text", plain_text_ != none.plain_text_},
@@ -138,9 +152,11 @@ Result<ClusterOptions> ClusterFlags::Read() const {
                          .lease = Nanos{1'000'000'000} * lease_seconds_,
                          .peer_threads = threads_,
                          .calls = {},
+                         .verify = verify_percent_ / 100,
                          .say = nullptr,
                          .fail = nullptr};
   constexpr Nanos kSecond = 1'000'000'000;
+  options.node.planner.copies = copies_;
   options.node.planner.plan_every = kSecond * plan_every_seconds_;
   options.node.report_every =
       std::min(options.node.report_every, options.node.planner.plan_every / 2);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "cluster/cluster_node.h"
+#include "cluster/face/node_options.h"
 #include "troupe/option_table.h"
 
 namespace troupe {
@@ -30,7 +30,8 @@ class ClusterFlags {
   PeerTlsFiles peer_tls_;
   EtcdTls etcd_tls_;
   bool plain_text_ = false;
-  std::uint32_t threads_ = 1, lease_seconds_ = 10, plan_every_seconds_ = 300;
+  double verify_percent_ = 0;
+  std::uint32_t threads_ = 1, lease_seconds_ = 10, plan_every_seconds_ = 300, copies_ = 1;
 };
 
 // Peers reach the node there.

@@ -72,7 +72,7 @@ TEST(ClusterFlags, WhatDoesNotFitTogetherIsNamed) {
 }
 
 TEST(ClusterMetrics, TellsOfPeersThatAreHereAndOfWhoAnswered) {
-  ClusterState state{.epoch = 4, .peers = {{.name = "a", .link = 1}, {.name = "b"}}};
+  ClusterState state{.epoch = 4, .peers = {{.name = "a", .here = true}, {.name = "b"}}};
   state.asked.answered = 7;
   state.asked.to_disk = 2;
   state.answered.busy = 3;

@@ -29,7 +29,7 @@ class Figures {
 std::vector<ExtraMetric> MetricsOf(const ClusterState& state) {
   Figures figures;
   const auto here =
-      std::ranges::count_if(state.peers, [](const PeerEntry& peer) { return peer.link != 0; });
+      std::ranges::count_if(state.peers, [](const ClusterState::Peer& peer) { return peer.here; });
   figures.Gauge("troupe_cluster_peers", "Peers that this node asks and answers", here);
   figures.Gauge("troupe_cluster_leads", "1 if this node plans for all", state.leads ? 1 : 0);
   if (state.membership) {
@@ -71,12 +71,15 @@ std::vector<ExtraMetric> MetricsOf(const ClusterState& state) {
   figures.Counter("troupe_host_rows_total", "Rows computed for peers", state.answered.rows);
   figures.Counter("troupe_host_seconds_total", "Time spent on calls of peers",
                   state.answered.seconds);
+  constexpr auto kChecks = "Answers of peers that were computed again here (--verify)";
+  figures.Counter("troupe_peer_checks_total", kChecks, state.checks.checked - state.checks.wrong,
+                  {{"found", "true"}});
+  figures.Counter("troupe_peer_checks_total", kChecks, state.checks.wrong, {{"found", "wrong"}});
   constexpr auto kBytes = "Bytes of frames between this node and its peers";
-  figures.Counter("troupe_peer_bytes_total", kBytes, state.links.bytes_sent, {{"way", "sent"}});
-  figures.Counter("troupe_peer_bytes_total", kBytes, state.links.bytes_received,
-                  {{"way", "received"}});
+  figures.Counter("troupe_peer_bytes_total", kBytes, state.bytes_sent, {{"way", "sent"}});
+  figures.Counter("troupe_peer_bytes_total", kBytes, state.bytes_received, {{"way", "received"}});
   figures.Counter("troupe_peer_links_lost_total", "Links to peers that were lost",
-                  state.links.lost);
+                  state.links_lost);
   return std::move(figures).Take();
 }
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "cluster/cluster_node.h"
+#include "cluster/face/running_node.h"
 #include "server/extra_metric.h"
 
 namespace troupe {

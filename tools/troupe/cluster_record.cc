@@ -29,11 +29,11 @@ Json PlanOf(const ClusterState& state) {
 
 Json PeersOf(const ClusterState& state) {
   Json peers = Json::Array();
-  for (const PeerEntry& peer : state.peers) {
+  for (const ClusterState::Peer& peer : state.peers) {
     peers.push_back({{"name", peer.name},
-                     {"here", Json(peer.link != 0)},
+                     {"here", Json(peer.here)},
                      {"round_trip_s", peer.round_trip_seconds},
-                     {"held", peer.link == 0 ? 0 : peer.held.size()}});
+                     {"held", peer.held}});
   }
   return peers;
 }
@@ -63,8 +63,12 @@ std::string HeadOf(const JsonValue& record) {
   }
   const JsonValue plan = record.At("plan");
   if (plan.raw().IsNull()) return head + "; no plan yet\n";
-  return head + fmt::format("; plan {}, {} here\n", plan.At("epoch").Count(0, kAny),
-                            plan.At("settled").Flag() ? "carried out" : "being carried out");
+  head += fmt::format("; plan {}, {} here\n", plan.At("epoch").Count(0, kAny),
+                      plan.At("settled").Flag() ? "carried out" : "being carried out");
+  if (record.At("draining").Flag()) {
+    head += fmt::format("is to go: {} experts are left\n", record.At("held").Count(0, kAny));
+  }
+  return head;
 }
 
 std::string NodesOf(const JsonValue& record) {
@@ -117,6 +121,7 @@ Json RecordOf(const ClusterState& state) {
                  {"etcd", state.membership ? Json(ToString(*state.membership)) : Json(nullptr)},
                  {"plan", PlanOf(state)},
                  {"held", state.held},
+                 {"draining", Json(state.draining)},
                  {"peers", PeersOf(state)}};
   const CallCounters& asked = state.asked;
   record["asked"] = {
@@ -129,7 +134,8 @@ Json RecordOf(const ClusterState& state) {
                         {"not_held", answered.not_held},   {"bad", answered.bad},
                         {"cancelled", answered.cancelled}, {"expired", answered.expired},
                         {"seconds", answered.seconds}};
-  record["bytes"] = {{"sent", state.links.bytes_sent}, {"received", state.links.bytes_received}};
+  record["checks"] = {{"checked", state.checks.checked}, {"wrong", state.checks.wrong}};
+  record["bytes"] = {{"sent", state.bytes_sent}, {"received", state.bytes_received}};
   Json events = Json::Array();
   for (const ClusterState::Event& event : state.events) {
     events.push_back({{"seconds_ago", event.seconds_ago}, {"text", event.text}});

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "base/status.h"
-#include "cluster/cluster_node.h"
+#include "cluster/face/running_node.h"
 
 namespace troupe {
 

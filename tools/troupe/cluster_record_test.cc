@@ -17,9 +17,8 @@ ClusterState SomeState() {
   state.epoch = 71;
   state.planned = {{"a", 120}, {"b", 60}};
   state.held = 59;
-  state.peers = {{.name = "a", .link = 3, .round_trip_seconds = 2.4e-4, .held = ExpertBits({2, 8})},
+  state.peers = {{.name = "a", .here = true, .round_trip_seconds = 2.4e-4, .held = 1},
                  {.name = "c"}};
-  state.peers[0].held.Add({1, 5});
   state.asked.calls = 40;
   state.asked.to_disk = 2;
   state.answered.busy = 7;

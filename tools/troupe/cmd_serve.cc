@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "troupe/commands.h"
+#include "troupe/node_opener.h"
 #include "troupe/serve_flags.h"
 #include "troupe/serve_run.h"
 
@@ -19,7 +20,12 @@ class ServeCommand final : public Command {
   }
   Status CheckUsage() const override { return flags_.CheckUsage(); }
   // Reads the options once more, as it does at every SIGHUP: a file may say more of them.
-  Status Run() override { return ServeRun(std::move(arguments_)).Run(); }
+  Status Run() override {
+    TROUPE_ASSIGN_OR_RETURN(const auto flags, ServeFlags::Read(arguments_));
+    const bool is_node = flags->cluster().any();
+    if (is_node && NodeOpener() == nullptr) return BecomeNodeProgram(arguments_);
+    return ServeRun(std::move(arguments_)).Run();
+  }
 
  private:
   ServeFlags flags_;

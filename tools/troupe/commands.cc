@@ -45,9 +45,10 @@ constexpr CommandInfo kCommands[] = {
      "  troupe place problem.json --method all\n"
      "  troupe place problem.json --from now.json --seconds-per-call 0.004 -o next.json",
      MakePlaceCommand},
-    {"cluster", "Show a cluster as one of its nodes sees it",
+    {"cluster", "Show a cluster as one of its nodes sees it; write certificates for nodes",
      "  troupe cluster status http://10.0.0.1:8080\n"
-     "  troupe cluster explain http://10.0.0.1:8080",
+     "  troupe cluster explain http://10.0.0.1:8080\n"
+     "  troupe cluster certificates /etc/troupe --hosts 10.0.0.1,10.0.0.2,b.lan",
      MakeClusterCommand},
     {"ps", "Show the servers of this machine and what they are doing",
      "  troupe ps\n"

@@ -11,6 +11,7 @@
 #include "runtime/plan_model.h"
 #include "troupe/cluster_metrics.h"
 #include "troupe/cluster_record.h"
+#include "troupe/node_opener.h"
 #include "troupe/remark.h"
 
 namespace troupe {
@@ -39,14 +40,15 @@ Status LoadPrefixes(Model& model, const std::string& path, const std::function<b
 }
 
 // Null: it is of no cluster.
-Result<std::unique_ptr<ClusterNode>> OpenNode(Engine& engine, const ServeFlags& flags,
-                                              std::function<void(const Status&)> fail) {
-  if (!flags.cluster().any()) return std::unique_ptr<ClusterNode>();
+Result<std::unique_ptr<RunningNode>> OpenNodeOf(Engine& engine, const ServeFlags& flags,
+                                                std::function<void(const Status&)> fail) {
+  if (!flags.cluster().any()) return std::unique_ptr<RunningNode>();
   TROUPE_ASSIGN_OR_RETURN(ClusterOptions options, flags.cluster().Read());
   if (options.address.empty()) TROUPE_RETURN_IF_ERROR(ListenTowardsEtcd(options));
   options.say = [](const std::string& line) { Remark("cluster: {}\n", line); };
   options.fail = std::move(fail);
-  return ClusterNode::Open(engine, std::move(options));
+  TROUPE_CHECK(NodeOpener() != nullptr);  // another program has gone over to one that has it
+  return NodeOpener()(engine, std::move(options));
 }
 
 }  // namespace
@@ -73,7 +75,7 @@ Result<ServedModel> ServeModels::Open(const ServeFlags& flags) {
              .prefix_file = flags.prefix_file()};
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                           engine_flags.Open(/*least_context=*/0, /*trace=*/std::nullopt, go_on_));
-  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<ClusterNode> node, OpenNode(*engine, flags, fail_));
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<RunningNode> node, OpenNodeOf(*engine, flags, fail_));
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
                           ModelAccess::Of(std::move(engine), flags.ForRequests()));
   if (!opened_.prefix_file.empty()) {
@@ -86,6 +88,11 @@ Result<ServedModel> ServeModels::Open(const ServeFlags& flags) {
     }));
     served.more = [node = node.get()] { return MetricsOf(node->State()); };
     served.cluster = [node = node.get()] { return RecordOf(node->State()); };
+    served.cluster_orders["drain"] = [node = node.get()] {
+      node->Drain();
+      return OkStatus();
+    };
+    served.cluster_orders["place"] = [node = node.get()] { return node->PlanNow(); };
   }
   node_ = std::move(node);
   return served;

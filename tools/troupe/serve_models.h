@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "cluster/face/running_node.h"
 #include "runtime/model_files.h"
 #include "server/served_model.h"
 #include "troupe/serve_flags.h"
@@ -48,7 +49,7 @@ class ServeModels {
   const Bytes at_start_;  // what the process held
   Bytes held_;            // what the server has taken since then, without a model
   Opened opened_;
-  std::unique_ptr<ClusterNode> node_;  // of the model of now; null: it is of no cluster
+  std::unique_ptr<RunningNode> node_;  // of the model of now; null: it is of no cluster
 };
 
 // No longer than a prompt that fits may be, each byte of it escaped, and what stands beside it.

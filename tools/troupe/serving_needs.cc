@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "api/answer_rules.h"
-#include "cluster/cluster_node.h"
+#include "cluster/face/running_node.h"
 
 namespace troupe {
 namespace {
@@ -21,8 +21,7 @@ void PlanForServing(const ServingNeeds& needs, Bytes held, EngineFlags& engine) 
   engine.HoldSequences(needs.parallel);
   engine.TakesBeside([needs, held](const ModelConfig& config) {
     const Bytes server = kHeldByClients + kBodyValues + needs.connections * kOfConnection;
-    const Bytes peers =
-        needs.has_peers ? ClusterNode::MemoryFor(config, kMostRowsTogether) : Bytes();
+    const Bytes peers = needs.has_peers ? NodeMemory(config, kMostRowsTogether) : Bytes();
     return server - std::min(server, held) + peers +
            AnswerRules::MostBytes(config.vocabulary, needs.parallel);
   });

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/status.h"
-#include "cluster/etcd/etcd_options.h"
+#include "cluster/face/etcd_options.h"
 
 namespace troupe {
 

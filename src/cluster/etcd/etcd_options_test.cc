@@ -1,4 +1,4 @@
-#include "cluster/etcd/etcd_options.h"
+#include "cluster/face/etcd_options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

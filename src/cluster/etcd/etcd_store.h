@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/status.h"
-#include "cluster/etcd/etcd_options.h"
+#include "cluster/face/etcd_options.h"
 #include "cluster/members/kv_store.h"
 
 namespace troupe {

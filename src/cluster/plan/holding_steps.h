@@ -35,7 +35,8 @@ struct HoldingFacts {
   ExpertGrid grid;
   std::vector<std::uint8_t> held;  // by the grid's index: now
   std::uint32_t most_held = 0;
-  std::uint32_t at_once = 8;  // to be brought in by one step
+  // To be brought in by one step: passes wait for so many loads.
+  std::uint32_t at_once = 2;
   // Whether another node holds it now.
   std::function<bool(ExpertId)> held_elsewhere;
 };

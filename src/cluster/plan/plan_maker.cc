@@ -1,6 +1,8 @@
 #include "cluster/plan/plan_maker.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 
 #include "placement/migration.h"
 
@@ -48,6 +50,56 @@ Placement PlacementOf(const ClusterPlan& plan, const PlanFacts& facts,
   return placement;
 }
 
+struct Candidate {
+  ExpertId id;
+  double uses = 0;  // of all nodes
+};
+
+// What all nodes activate most comes first.
+std::vector<Candidate> ByUse(const PlanFacts& facts) {
+  std::vector<Candidate> all;
+  for (std::uint32_t layer = facts.first_layer; layer < facts.grid.layers; ++layer) {
+    for (std::uint32_t expert = 0; expert < facts.grid.experts; ++expert) {
+      Candidate one{.id = {layer, expert}};
+      for (const NodeFacts& node : facts.nodes) {
+        if (!node.activations.empty()) one.uses += node.activations[facts.grid.Index(one.id)];
+      }
+      all.push_back(one);
+    }
+  }
+  std::ranges::stable_sort(all, std::greater(), &Candidate::uses);
+  return all;
+}
+
+// Fills what memory is left: each further copy goes where the expert is used most.
+void AddCopies(const PlanFacts& facts, ClusterPlan& plan) {
+  const std::vector<Candidate> all = ByUse(facts);
+  const auto uses = [&](std::size_t node, ExpertId id) {
+    const std::vector<double>& activations = facts.nodes[node].activations;
+    return activations.empty() ? 1.0 : activations[facts.grid.Index(id)];
+  };
+  const auto holds = [&](std::size_t node, ExpertId id) {
+    return std::ranges::binary_search(plan.nodes[node].held[id.layer], id.expert);
+  };
+  for (std::uint32_t copy = 1; copy <= facts.copies; ++copy) {
+    for (const Candidate& one : all) {
+      std::uint32_t there = 0;
+      std::optional<std::size_t> best;
+      for (std::size_t node = 0; node < plan.nodes.size(); ++node) {
+        if (holds(node, one.id)) {
+          ++there;
+        } else if (plan.nodes[node].count() < facts.nodes[node].most_held &&
+                   (!best || uses(node, one.id) > uses(*best, one.id))) {
+          best = node;
+        }
+      }
+      if (there >= copy || !best) continue;
+      std::vector<std::uint32_t>& held = plan.nodes[*best].held[one.id.layer];
+      held.insert(std::ranges::upper_bound(held, one.id.expert), one.id.expert);
+    }
+  }
+}
+
 }  // namespace
 
 PlacementProblem ProblemOf(const PlanFacts& facts) {
@@ -67,17 +119,26 @@ PlacementProblem ProblemOf(const PlanFacts& facts) {
                                .activations = ActivationsOf(node, facts)});
   }
   if (room < problem.experts.size()) {
+    constexpr double kAtOnce = 1e15;  // what is on a disk and nowhere else is not moved there
     problem.servers.push_back(
         {.name = "",
          .devices = {{.memory = (problem.experts.size() - room) * facts.expert_bytes,
                       .speed = 1,
-                      .load_bytes_per_second = 1}},
+                      .load_bytes_per_second = kAtOnce}},
          .activations = WantsTheLeastUsed(problem)});
   }
   return problem;
 }
 
 Result<ClusterPlan> MakePlan(const PlanFacts& facts, const Placer& placer, std::uint64_t epoch) {
+  if (facts.copies > 1) {
+    PlanFacts once = facts;
+    once.copies = 1;
+    for (NodeFacts& node : once.nodes) node.most_held /= facts.copies;
+    TROUPE_ASSIGN_OR_RETURN(ClusterPlan plan, MakePlan(once, placer, epoch));
+    AddCopies(facts, plan);
+    return plan;
+  }
   const PlacementProblem problem = ProblemOf(facts);
   TROUPE_RETURN_IF_ERROR(Validate(problem));
   TROUPE_ASSIGN_OR_RETURN(const Placement placement, placer.Place(problem));

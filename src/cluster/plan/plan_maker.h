@@ -29,6 +29,8 @@ struct PlanFacts {
   std::uint64_t expert_bytes = 1;
   std::vector<NodeFacts> nodes;
   Link link;  // between any two
+  // Of each expert, on different nodes: what is used most comes first where memory is short.
+  std::uint32_t copies = 1;
 
   bool operator==(const PlanFacts&) const = default;
 };

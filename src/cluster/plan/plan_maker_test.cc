@@ -90,6 +90,45 @@ TEST(PlanMaker, AChangePaysIfItSavesMoreThanMovingTakes) {
   EXPECT_FALSE(PaysToAdopt(facts, to, to, 1));
 }
 
+TEST(PlanMaker, WhatComesToLieOnDisksAloneCostsNoMove) {
+  PlanFacts facts = TwoNodes(6);
+  const ClusterPlan from = PlanOf(facts);
+  std::swap(facts.nodes[0].activations, facts.nodes[1].activations);
+  const ClusterPlan to = PlanOf(facts);
+  ASSERT_NE(from.nodes, to.nodes);
+  ASSERT_EQ(ProblemOf(facts).servers.size(), 3u);
+  EXPECT_TRUE(PaysToAdopt(facts, from, to, 1e-3));
+}
+
+TEST(PlanMaker, CopiesThatAreDemandedLieOnDifferentNodes) {
+  PlanFacts facts = TwoNodes(16);
+  facts.copies = 2;
+  const ClusterPlan plan = PlanOf(facts);
+  for (const ClusterPlan::Node& node : plan.nodes) EXPECT_EQ(node.count(), 16u) << node.name;
+}
+
+TEST(PlanMaker, WhereMemoryIsShortTheMostUsedHaveCopies) {
+  PlanFacts facts = TwoNodes(12);
+  facts.copies = 2;
+  const ClusterPlan plan = PlanOf(facts);
+  double with_copy = 1e9, without = 0;
+  for (std::uint32_t layer = 1; layer < facts.grid.layers; ++layer) {
+    for (std::uint32_t expert = 0; expert < facts.grid.experts; ++expert) {
+      std::size_t holders = 0;
+      double uses = 0;
+      for (std::size_t node = 0; node < 2; ++node) {
+        EXPECT_LE(plan.nodes[node].count(), 12u);
+        holders +=
+            static_cast<std::size_t>(std::ranges::count(plan.nodes[node].held[layer], expert));
+        uses += facts.nodes[node].activations[facts.grid.Index({layer, expert})];
+      }
+      EXPECT_GE(holders, 1u) << layer << " " << expert;
+      (holders == 2 ? with_copy = std::min(with_copy, uses) : without = std::max(without, uses));
+    }
+  }
+  EXPECT_GE(with_copy, without);
+}
+
 TEST(PlanMaker, APlanOfOtherNodesIsNeverKept) {
   PlanFacts facts = TwoNodes(8);
   const ClusterPlan from = PlanOf(facts);

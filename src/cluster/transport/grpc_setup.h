@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/status.h"
-#include "cluster/transport/transport_options.h"
+#include "cluster/face/transport_options.h"
 
 namespace grpc {
 class AsyncGenericService;

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "base/status.h"
+#include "cluster/face/transport_options.h"
 #include "cluster/transport/frame_streams.h"
-#include "cluster/transport/transport_options.h"
 
 namespace troupe {
 

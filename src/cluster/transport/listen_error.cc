@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/fd.h"
-#include "cluster/transport/peer_address.h"
+#include "cluster/face/peer_address.h"
 
 namespace troupe {
 

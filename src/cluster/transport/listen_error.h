@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/status.h"
-#include "cluster/transport/transport_options.h"
+#include "cluster/face/transport_options.h"
 
 namespace troupe {
 

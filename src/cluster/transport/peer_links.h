@@ -11,9 +11,9 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "cluster/face/transport_options.h"
 #include "cluster/transport/frame.h"
 #include "cluster/transport/peer_identity.h"
-#include "cluster/transport/transport_options.h"
 
 namespace troupe {
 

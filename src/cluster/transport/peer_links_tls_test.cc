@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "cluster/face/certificates.h"
 #include "cluster/transport/peer_links_for_test.h"
 #include "testing/temp_folder.h"
 
@@ -44,6 +45,29 @@ class Authority {
 
   TempFolder folder_;
 };
+
+TEST(Certificates, LetNodesTalkAndOthersAreRefused) {
+  const TempFolder folder;
+  const std::string at = folder.PathOf(".");
+  const auto files = [&](const std::string& host) {
+    return PeerTlsFiles{.authority = at + "/authority.pem",
+                        .certificate = at + "/" + host + ".pem",
+                        .key = at + "/" + host + ".key"};
+  };
+  EXPECT_EQ(WriteCertificates({.folder = at, .hosts = {"127.0.0.1"}}).value().size(), 4u);
+  // A node that comes later is signed by the same authority.
+  EXPECT_EQ(WriteCertificates({.folder = at, .hosts = {"localhost", "::1"}}).value().size(), 4u);
+  TestNode a({.tls = files("localhost")}), b({.tls = files("127.0.0.1")});
+  a.Start();
+  b.Start();
+  EXPECT_NE(a.DialAndWait(b.address()), 0u);
+  EXPECT_NE(b.DialAndWait("localhost:" + std::to_string(a.links->port())), 0u);
+  EXPECT_THAT(WriteCertificates({.folder = at, .hosts = {"::1"}}).status().message(),
+              HasSubstr("::1.pem exists already"));
+  for (const char* host : {"", "../a", "a,DNS:b", "authority"}) {
+    EXPECT_FALSE(WriteCertificates({.folder = at, .hosts = {host}}).ok()) << host;
+  }
+}
 
 // Tries it, and returns why there was no link.
 std::string WhyRefused(TestNode& from, const TestNode& to) {

@@ -1,4 +1,4 @@
-#include "cluster/transport/peer_address.h"
+#include "cluster/face/peer_address.h"
 
 #include <arpa/inet.h>
 #include <fmt/core.h>

@@ -1,4 +1,4 @@
-#include "cluster/transport/own_address.h"
+#include "cluster/face/own_address.h"
 
 #include <netdb.h>
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
-#include "cluster/transport/peer_address.h"
+#include "cluster/face/peer_address.h"
 
-#include "cluster/transport/own_address.h"
+#include "cluster/face/own_address.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

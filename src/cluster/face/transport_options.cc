@@ -1,4 +1,4 @@
-#include "cluster/transport/transport_options.h"
+#include "cluster/face/transport_options.h"
 
 #include <limits>
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/status.h"
-#include "cluster/transport/peer_address.h"
+#include "cluster/face/peer_address.h"
 
 namespace troupe {
 

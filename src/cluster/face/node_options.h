@@ -1,0 +1,54 @@
+// What a node of a cluster is told to be.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "cluster/calls/call_flow.h"
+#include "cluster/face/etcd_options.h"
+#include "cluster/face/transport_options.h"
+
+namespace troupe {
+
+struct PlannerRules {
+  std::string placer = "dancemoe";
+  Nanos plan_every = 300'000'000'000;
+  // The first plan waits so long for those that have not come.
+  Nanos gather = 5'000'000'000;
+  // A node that has been away so long is left out of the next plan, which is made at once.
+  Nanos forget_after = 60'000'000'000;
+  double half_life_seconds = 600;  // of activations
+  std::uint32_t copies = 1;        // of each expert, where memory allows
+};
+
+struct NodeOptions {
+  // Of all nodes, this one's too, in the order that all of them are told. The first one leads.
+  // Empty: a store says who they are.
+  std::vector<std::string> addresses;
+  Nanos report_every = 10'000'000'000;
+  PlannerRules planner;
+};
+
+struct ClusterOptions {
+  std::string cluster = "troupe";
+  std::string name;     // of this node
+  std::string address;  // where peers reach it: one of node.addresses, if there are any
+  TransportOptions transport;
+  NodeOptions node;
+  std::optional<EtcdOptions> etcd;  // where node.addresses is empty
+  Nanos lease = 10'000'000'000;     // in etcd: how long a silent node counts as alive
+  std::uint32_t peer_threads = 1;   // that compute for peers
+  CallRules calls;
+  double verify = 0;  // the share of peers' answers that are computed again
+  std::function<void(const std::string& line)> say;
+  // The node cannot be one of the cluster: its name is taken, or the cluster serves another model.
+  // Called once, on any thread.
+  std::function<void(const Status& why)> fail;
+};
+
+}  // namespace troupe

@@ -1,0 +1,96 @@
+// A node of a cluster as the program that runs it sees it, and what it tells of itself. The node
+// itself is cluster/cluster_node.h.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "cluster/calls/call_flow.h"
+#include "cluster/face/node_options.h"
+#include "cluster/members/member_state.h"
+#include "runtime/engine.h"
+
+namespace troupe {
+
+// Calls of peers.
+struct HostCounters {
+  std::uint64_t calls = 0, experts = 0, rows = 0;
+  std::uint64_t busy = 0, not_held = 0, bad = 0;  // refused
+  std::uint64_t cancelled = 0, expired = 0;       // before they were begun
+  double seconds = 0;                             // of computing
+
+  bool operator==(const HostCounters&) const = default;
+};
+
+// Answers of peers that were computed again.
+struct CheckCounters {
+  std::uint64_t checked = 0, wrong = 0;
+};
+
+struct ClusterState {
+  struct Peer {
+    std::string name;
+    bool here = false;
+    double round_trip_seconds = 0;
+    std::size_t held = 0;
+  };
+  struct Event {
+    double seconds_ago = 0;
+    std::string text;
+  };
+
+  std::string cluster, name, address;
+  bool leads = false;
+  std::string leader;  // its name; empty: nobody leads, or it is not here
+  // What etcd says of this node; nothing where the nodes are a list.
+  std::optional<MemberState> membership;
+  bool draining = false;
+  std::uint64_t epoch = 0;                                   // of the plan; 0: there is none
+  bool settled = false;                                      // and it is carried out
+  std::vector<std::pair<std::string, std::size_t>> planned;  // experts of each node, by the plan
+  std::uint32_t held = 0;
+  std::vector<Peer> peers;    // that were ever here
+  std::vector<Event> events;  // the last ones, oldest first
+  CallCounters asked;
+  HostCounters answered;
+  CheckCounters checks;
+  std::uint64_t bytes_sent = 0, bytes_received = 0;  // of frames
+  std::uint64_t links_lost = 0;
+};
+
+// Has the engine's thread do something between two passes.
+using BetweenPasses = std::function<void(std::function<void()>)>;
+
+class RunningNode {
+ public:
+  virtual ~RunningNode() = default;
+
+  // From now on it talks to its peers, and to etcd.
+  virtual Status Begin(BetweenPasses between) = 0;
+  // Any thread.
+  virtual ClusterState State() const = 0;
+  virtual void Drain() = 0;
+  // kFailedPrecondition: another node leads.
+  virtual Status PlanNow() = 0;
+};
+
+// Before any pass: opens its door, and lets the engine ask peers. The engine must outlive it, and
+// run no pass after it is gone.
+using OpenNode = Result<std::unique_ptr<RunningNode>> (*)(Engine& engine, ClusterOptions options);
+
+// What a node takes beside its engine, if passes have no more than `rows`.
+inline Bytes NodeMemory(const ModelConfig& config, std::uint32_t rows) {
+  constexpr Bytes kTransport = 24_MiB;  // gRPC's own
+  const Bytes row(config.width * sizeof(float));
+  // A layer's answers once as they come and once as they are kept, and what a peer is answered.
+  return kTransport + 2 * rows * config.moe.routing.top_k * row + rows * row;
+}
+
+}  // namespace troupe

@@ -1,0 +1,24 @@
+#include "troupe/node_opener.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+namespace troupe {
+
+Status BecomeNodeProgram(const std::vector<std::string>& arguments) {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return ErrnoStatus(error.value(), "/proc/self/exe");
+  const std::string program = (self.parent_path() / "troupe-node").string();
+  std::vector<std::string> words = {"troupe", "serve"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  ::execv(program.c_str(), pointers.data());
+  return ErrnoStatus(errno, program).WithContext("what runs nodes of clusters");
+}
+
+}  // namespace troupe
