@@ -21,7 +21,7 @@ OWNERS = {
     "zstd": {"io", "trace"},
     "xxhash": {"store", "trace", "lab", "runtime"},
     "nlohmann/": {"base"},
-    "openssl/": {"http"},
+    "openssl/": {"http", "cluster_face"},
     "prometheus/": {"server"},
     "CLI/": set(),
 }

@@ -189,12 +189,19 @@ std::optional<PeerRefused> NodeCore::ProblemOf(const PeerHello& hello) const {
 void NodeCore::OnWrongAnswer(LinkId link, std::string_view what) {
   const auto found = links_.find(link);
   if (found == links_.end() || !found->second.hello) return;
-  const PeerHello& peer = *found->second.hello;
+  const PeerHello peer = *found->second.hello;
   thrown_out_.insert(peer.start_id);
-  Refuse(link,
-         {.reason = Refusal::kOtherArithmetic,
-          .text = fmt::format("node {} at {}: wrong rows of {}, thrown out until it starts anew",
-                              peer.node, peer.address, what)});
+  const PeerRefused refused{
+      .reason = Refusal::kOtherArithmetic,
+      .text = fmt::format("node {} at {}: wrong rows of {}, thrown out until it starts anew",
+                          peer.node, peer.address, what)};
+  actions_.push_back(node_action::Say{refused.text});
+  for (auto& [id, state] : links_) {  // each of the two may have dialled the other
+    if (!state.hello || state.hello->start_id != peer.start_id) continue;
+    state.round_trip.reset();  // it is not to be taken in place of the other
+    Send(id, Encode(refused));
+    actions_.push_back(node_action::CloseLink{id});
+  }
 }
 
 void NodeCore::OnHello(LinkId link, const PeerHello& hello, Nanos now) {
@@ -213,7 +220,7 @@ void NodeCore::OnHello(LinkId link, const PeerHello& hello, Nanos now) {
 // The first one says how far away the peer is: from then on it counts.
 void NodeCore::OnPong(LinkId link, Nanos now) {
   Link& state = links_[link];
-  if (state.round_trip) return;
+  if (state.round_trip || thrown_out_.contains(state.hello->start_id)) return;
   state.round_trip = static_cast<double>(now - state.pinged) * 1e-9;
   const PeerHello& hello = *state.hello;
   Peer& peer = peers_[hello.node];

@@ -167,6 +167,8 @@ TEST(NodeCore, ANodeThatIsToGoLetsNothingGoBeforeAnotherHoldsIt) {
 TEST(NodeCore, APeerThatAnsweredWronglyIsThrownOutUntilItStartsAnew) {
   SimulatedNodes nodes({});
   nodes.Run(20 * kSecond);
+  nodes.Connect(2, 0);  // a second link, as where each of the two has dialled the other
+  nodes.Run(kSecond);
   nodes.core(0)->OnWrongAnswer(nodes.LinkTo(0, "n2"), "expert 1.2");
   nodes.Run(kSecond);
   nodes.Mend();
