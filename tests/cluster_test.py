@@ -245,6 +245,7 @@ class Cluster(unittest.TestCase):
             self.nodes[0].complete(prompt, 24)
         self.wait(lambda node: node.metric('troupe_peer_checks_total{found="wrong"}') >= 1, self.nodes[0])
         self.wait(lambda node: node.metric("troupe_cluster_peers") == 0, self.nodes[0])
+        time.sleep(1)  # no request is under way
         self.ask_all(self.nodes[:1])
         self.assertTrue(any("wrong rows" in line for line in self.nodes[0].said), self.nodes[0].said)
 

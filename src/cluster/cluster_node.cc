@@ -306,8 +306,19 @@ void ClusterNode::CheckOnEngine(const SpotCheck& check) {
   ++checks_.checked;
   if (*is_true) return;
   ++checks_.wrong;
+  forgetting_ = true;
   core_->OnWrongAnswer(check.link, ToString(check.id));
   Perform();
+}
+
+// Earlier answers of a peer that was thrown out may be in what is kept of requests, of those under
+// way, too: until for once none is.
+void ClusterNode::ForgetOnEngine() {
+  KvPool& kv = engine_.kv();
+  kv.GiveUpKept();
+  const bool is_empty = kv.free_positions() == kv.pages() * kv.page_positions();
+  const MutexLock lock(mu_);
+  forgetting_ = !is_empty;
 }
 
 // In order, so that others need not wait for its lease to end.
@@ -336,6 +347,9 @@ void ClusterNode::Main() {
     if (now >= count_at) {
       count_at = now + kCountEvery;
       core_->OnActivity(calls_.TakeActivity(), now);
+    }
+    if (forgetting_) {
+      between_([this] { ForgetOnEngine(); });
     }
     for (SpotCheck& check : calls_.TakeChecks()) {
       between_([this, check = std::move(check)] { CheckOnEngine(check); });

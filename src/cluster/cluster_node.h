@@ -59,6 +59,7 @@ class ClusterNode final : public RunningNode, private LinkEvents {
   void Dial(const std::string& address) TROUPE_REQUIRES(mu_);
   void CarryOnEngine(const HoldingStep& step);
   void CheckOnEngine(const SpotCheck& check);
+  void ForgetOnEngine();
   std::vector<std::uint8_t> HeldNow();
 
   Engine& engine_;
@@ -86,6 +87,7 @@ class ClusterNode final : public RunningNode, private LinkEvents {
   Status dial_problem_ TROUPE_GUARDED_BY(mu_);
   bool failed_ TROUPE_GUARDED_BY(mu_) = false;
   CheckCounters checks_ TROUPE_GUARDED_BY(mu_);
+  bool forgetting_ TROUPE_GUARDED_BY(mu_) = false;
   std::vector<HoldingStep> to_do_ TROUPE_GUARDED_BY(mu_);  // of the engine's thread
   std::optional<Nanos> leaving_since_ TROUPE_GUARDED_BY(mu_);
   std::thread thread_;

@@ -103,6 +103,13 @@ bool KvPool::HasFree(std::size_t pages) {
   return pages <= free_.size();
 }
 
+void KvPool::GiveUpKept() {
+  for (std::size_t free = free_.size();; free = free_.size()) {
+    if (give_up_) give_up_(1);
+    if (free_.size() == free) return;
+  }
+}
+
 KvSequence::KvSequence(KvSequence&& other) noexcept
     : pool_(other.pool_),
       pages_(std::exchange(other.pages_, {})),

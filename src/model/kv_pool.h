@@ -52,6 +52,10 @@ class KvPool {
   using GiveUp = std::function<void(std::size_t pages)>;
   void OnShortage(GiveUp give_up) { give_up_ = std::move(give_up); }
 
+  // Has whoever keeps pages of ended sequences let all of them go: what is in them is not to be
+  // trusted.
+  void GiveUpKept();
+
   // A page that nobody has, for who fills it in from elsewhere; none: all are in use.
   std::optional<KvPage> NewPage();
   // All layers of a page, one after the other.

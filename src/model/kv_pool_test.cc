@@ -230,6 +230,18 @@ TEST(KvPool, WhoeverKeepsPagesIsAskedForThoseThatAreMissing) {
   EXPECT_EQ(asked, (std::vector<std::size_t>{2, 1}));
 }
 
+TEST(KvPool, KeptPagesAreAskedForUntilNoneComes) {
+  const auto pool = Pool(1024, 1);
+  std::vector<KvPage> kept;
+  while (auto page = pool->NewPage()) kept.push_back(*std::move(page));
+  ASSERT_GT(kept.size(), 1u);
+  pool->OnShortage([&](std::size_t) {
+    if (!kept.empty()) kept.pop_back();
+  });
+  pool->GiveUpKept();
+  EXPECT_TRUE(kept.empty());
+}
+
 TEST(KvPool, EveryPageHasOneOwnerWhateverComesAndGoes) {
   Rng rng(TestSeed());
   const auto pool = Pool(2048, 2);
