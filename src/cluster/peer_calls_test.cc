@@ -240,6 +240,26 @@ TEST_F(PeerCallsTest, AHostThatIsAskedTooMuchRefusesAtOnce) {
   nodes_->calls().Forget();
 }
 
+TEST_F(PeerCallsTest, AHostDoesNotBeginWhatItsAskerHasGivenUp) {
+  Open(1);
+  nodes_->Hold(0, 1, experts_);
+  std::vector<std::byte> sent;
+  nodes_->on_ask = [&](LinkId, const std::vector<std::byte>& frame) {
+    if (sent.empty()) sent = frame;
+    return OkStatus();
+  };
+  Ask();
+  PeerAsk ask = DecodePeerAsk(sent).value();
+  ask.deadline_micros = 1;
+  const std::vector<std::byte> hasty = Encode(ask);
+  nodes_->on_answer = [](LinkId, const std::vector<std::byte>&) { return OkStatus(); };
+  while (nodes_->host(0).counters().expired < 1) {
+    nodes_->Deliver(1, hasty);
+    std::this_thread::yield();
+  }
+  nodes_->calls().Forget();
+}
+
 TEST_F(PeerCallsTest, AnswersCanBeCheckedAndALieIsFound) {
   Open(1);
   nodes_->Hold(0, 1, experts_);

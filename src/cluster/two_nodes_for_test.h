@@ -73,7 +73,8 @@ class TwoNodes {
           Deliver(link, frame);
           return OkStatus();
         },
-        clock_, CallRules{.late_after = 2, .least = 200'000'000}, /*verify=*/1);
+        clock_, CallRules{.late_after = 2, .least = 200'000'000, .given_up_after = 10'000},
+        /*verify=*/1);
     for (std::size_t host = 0; host < hosts; ++host) {
       const LinkId link = host + 1;
       held_.push_back(std::make_unique<HeldExperts>(shape_.grid));
