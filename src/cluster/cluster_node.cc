@@ -4,7 +4,6 @@
 #include <chrono>
 #include <random>
 #include <system_error>
-#include <type_traits>
 #include <utility>
 
 #include "cluster/member_news.h"
@@ -253,32 +252,27 @@ void ClusterNode::Dial(const std::string& address) {
 
 void ClusterNode::Perform() {
   for (NodeAction& action : core_->TakeActions()) {
-    std::visit(
-        [this](auto& one) {
-          using T = std::decay_t<decltype(one)>;
-          if constexpr (std::is_same_v<T, node_action::Dial>) {
-            Dial(one.address);
-          } else if constexpr (std::is_same_v<T, node_action::HangUp>) {
-            if (const auto link = dialled_.extract(one.address)) links_->Close(link.mapped());
-          } else if constexpr (std::is_same_v<T, node_action::WritePlan>) {
-            WritePlan(*membership_, *core_, one, clock_.Now());
-          } else if constexpr (std::is_same_v<T, node_action::Send>) {
-            (void)links_->Send(one.link, std::move(one.frame));  // who has gone is told of soon
-          } else if constexpr (std::is_same_v<T, node_action::CloseLink>) {
-            links_->Close(one.link);
-          } else if constexpr (std::is_same_v<T, node_action::PeerCame>) {
-            directory_.OnCame(one.name, one.link, one.round_trip_seconds);
-          } else if constexpr (std::is_same_v<T, node_action::PeerHolds>) {
-            directory_.OnHoldings(one.link, one.held);
-          } else if constexpr (std::is_same_v<T, node_action::PeerLeft>) {
-            if (const auto peer = directory_.OnGone(one.link)) calls_.OnGone(*peer);
-          } else if constexpr (std::is_same_v<T, node_action::Carry>) {
-            between_([this, step = std::move(one.step)] { CarryOnEngine(step); });
-          } else {
-            Say(one.text);
-          }
-        },
-        action);
+    if (const auto* dial = std::get_if<node_action::Dial>(&action)) {
+      Dial(dial->address);
+    } else if (const auto* hang_up = std::get_if<node_action::HangUp>(&action)) {
+      if (const auto link = dialled_.extract(hang_up->address)) links_->Close(link.mapped());
+    } else if (const auto* write = std::get_if<node_action::WritePlan>(&action)) {
+      WritePlan(*membership_, *core_, *write, clock_.Now());
+    } else if (auto* send = std::get_if<node_action::Send>(&action)) {
+      (void)links_->Send(send->link, std::move(send->frame));  // who has gone is told of soon
+    } else if (const auto* close = std::get_if<node_action::CloseLink>(&action)) {
+      links_->Close(close->link);
+    } else if (const auto* came = std::get_if<node_action::PeerCame>(&action)) {
+      directory_.OnCame(came->name, came->link, came->round_trip_seconds);
+    } else if (const auto* holds = std::get_if<node_action::PeerHolds>(&action)) {
+      directory_.OnHoldings(holds->link, holds->held);
+    } else if (const auto* left = std::get_if<node_action::PeerLeft>(&action)) {
+      if (const auto peer = directory_.OnGone(left->link)) calls_.OnGone(*peer);
+    } else if (auto* carry = std::get_if<node_action::Carry>(&action)) {
+      between_([this, step = std::move(carry->step)] { CarryOnEngine(step); });
+    } else {
+      Say(std::get<node_action::Say>(action).text);
+    }
   }
 }
 
