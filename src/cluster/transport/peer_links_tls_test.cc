@@ -56,14 +56,14 @@ TEST(Certificates, LetNodesTalkAndOthersAreRefused) {
   };
   EXPECT_EQ(WriteCertificates({.folder = at, .hosts = {"127.0.0.1"}}).value().size(), 4u);
   // A node that comes later is signed by the same authority.
-  EXPECT_EQ(WriteCertificates({.folder = at, .hosts = {"localhost", "::1"}}).value().size(), 4u);
-  TestNode a({.tls = files("localhost")}), b({.tls = files("127.0.0.1")});
+  EXPECT_EQ(WriteCertificates({.folder = at, .hosts = {"127.0.0.2", "b.lan"}}).value().size(), 4u);
+  TestNode a({.host = "127.0.0.2", .tls = files("127.0.0.2")}), b({.tls = files("127.0.0.1")});
   a.Start();
   b.Start();
   EXPECT_NE(a.DialAndWait(b.address()), 0u);
-  EXPECT_NE(b.DialAndWait("localhost:" + std::to_string(a.links->port())), 0u);
-  EXPECT_THAT(WriteCertificates({.folder = at, .hosts = {"::1"}}).status().message(),
-              HasSubstr("::1.pem exists already"));
+  EXPECT_NE(b.DialAndWait("127.0.0.2:" + std::to_string(a.links->port())), 0u);
+  EXPECT_THAT(WriteCertificates({.folder = at, .hosts = {"b.lan"}}).status().message(),
+              HasSubstr("b.lan.pem exists already"));
   for (const char* host : {"", "../a", "a,DNS:b", "authority"}) {
     EXPECT_FALSE(WriteCertificates({.folder = at, .hosts = {host}}).ok()) << host;
   }
