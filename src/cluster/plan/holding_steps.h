@@ -35,7 +35,7 @@ struct HoldingFacts {
   ExpertGrid grid;
   std::vector<std::uint8_t> held;  // by the grid's index: now
   std::uint32_t most_held = 0;
-  // To be brought in by one step: passes wait for so many loads.
+  // How many experts one step brings in. Passes wait while they are read.
   std::uint32_t at_once = 2;
   // Whether another node holds it now.
   std::function<bool(ExpertId)> held_elsewhere;
