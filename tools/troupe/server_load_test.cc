@@ -39,7 +39,7 @@ class ServerLoad : public testing::Test {
   }
 
   std::unique_ptr<HttpServer> server_;
-  LoadTarget target_;
+  AskedServer target_;
 };
 
 TEST_F(ServerLoad, TimesAtARateCountFromWhenARequestWasToBeSent) {
@@ -63,7 +63,7 @@ TEST_F(ServerLoad, RequestsAtARateAreSentAtTheirTimesAndNotBefore) {
   const SeenLoad seen = Send({0, 0.1, 0.1}, /*clients=*/0);
   EXPECT_GE(watch.Seconds(), 0.1);
   for (const SeenAnswer& answer : seen.answers) {
-    EXPECT_TRUE(answer.status.ok());
+    EXPECT_TRUE(answer.status.ok()) << answer.status.ToString();
     EXPECT_GE(answer.late, 0);
   }
 }
@@ -72,7 +72,7 @@ TEST_F(ServerLoad, TimesOfAClientCountFromWhenItWasFree) {
   const SeenLoad seen = Send(std::vector<double>(20, 0), /*clients=*/2);
   double sum = 0;
   for (const SeenAnswer& answer : seen.answers) {
-    EXPECT_TRUE(answer.status.ok());
+    EXPECT_TRUE(answer.status.ok()) << answer.status.ToString();
     EXPECT_EQ(answer.late, 0);
     sum += answer.whole;
   }

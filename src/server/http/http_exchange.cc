@@ -70,9 +70,10 @@ void HttpExchange::Send(HttpResponse response) {
   }
   std::string bytes = HeadOf(response, more);
   if (!facts_.head) bytes += response.body;
-  ended_ = true;
   outbox_.ForgetWhenClosed();
-  if (Put(std::move(bytes))) wake_();
+  const bool taken = Put(std::move(bytes));
+  ended_ = true;
+  if (taken) wake_();
 }
 
 void HttpExchange::Begin(HttpResponse head) {
@@ -95,10 +96,18 @@ bool HttpExchange::Write(std::string_view bytes) {
 
 void HttpExchange::End() {
   TROUPE_CHECK(begun_);
-  if (ended_.exchange(true)) return;
+  if (ending_.exchange(true)) return;
   outbox_.ForgetWhenClosed();
   if (facts_.chunks && !facts_.head) Put("0\r\n\r\n");
+  ended_ = true;
   wake_();
+}
+
+HttpExchange::ToSend HttpExchange::Next() {
+  const bool ended = ended_;  // first: what was put before it is found below
+  ToSend next{.bytes = outbox_.Take()};
+  next.over = ended && next.bytes.empty();
+  return next;
 }
 
 }  // namespace troupe

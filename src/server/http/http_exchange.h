@@ -33,6 +33,13 @@ class HttpExchange {
   bool Write(std::string_view bytes);
   void End();
 
+  struct ToSend {
+    std::string bytes;  // empty: there are none yet, or
+    bool over = false;  // never again
+  };
+  // For the thread that sends.
+  ToSend Next();
+
   bool ended() const { return ended_; }
   bool begun() const { return begun_; }
   int status() const { return status_; }  // of the response; 0: there is none yet
@@ -52,7 +59,8 @@ class HttpExchange {
   const std::function<void()> wake_;
   HttpOutbox outbox_;
   std::atomic<int> status_ = 0;
-  std::atomic<bool> begun_ = false, ended_ = false, overflowed_ = false, keep_alive_ = true;
+  std::atomic<bool> begun_ = false, ending_ = false, ended_ = false, overflowed_ = false,
+                    keep_alive_ = true;
 };
 
 // What a handler holds; one that it lets go of unanswered is answered with 500.

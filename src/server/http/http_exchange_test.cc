@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 namespace troupe {
 namespace {
 
@@ -49,6 +51,26 @@ TEST_F(HttpExchangeTest, AStreamComesInChunks) {
   EXPECT_THAT(sent, HasSubstr("Transfer-Encoding: chunked\r\n"));
   EXPECT_THAT(sent, testing::EndsWith("\r\n\r\n10\r\n0123456789abcdef\r\n0\r\n\r\n"));
   EXPECT_TRUE(exchange_->ended());
+}
+
+// The handler's thread ends the stream while the connection's asks for what to send next.
+TEST_F(HttpExchangeTest, NothingOfAStreamIsLeftWhenItIsOver) {
+  for (int i = 0; i < 3000; ++i) {
+    auto exchange = std::make_shared<HttpExchange>(
+        ExchangeFacts{.memory = std::make_shared<ByteBudget>(1 << 20)}, [] {});
+    exchange->Begin({.content_type = "text/event-stream"});
+    std::thread handler([exchange] {
+      exchange->Write("abc");
+      exchange->End();
+    });
+    std::string sent;
+    for (HttpExchange::ToSend next; !(next = exchange->Next()).over;) {
+      exchange->outbox().Sent(next.bytes.size());
+      sent += next.bytes;
+    }
+    handler.join();
+    ASSERT_THAT(sent, testing::EndsWith("3\r\nabc\r\n0\r\n\r\n")) << "in try " << i;
+  }
 }
 
 TEST_F(HttpExchangeTest, OlderClientsGetAStreamThatEndsWithTheConnection) {

@@ -215,11 +215,10 @@ void HttpSession::Pump() {
   if (closed_ || !exchange_) return;
   if (exchange_->overflowed()) return LetGo();
   if (writing_) return;
-  sending_ = exchange_->outbox().Take();
-  if (sending_.empty()) {
-    if (exchange_->ended()) OnExchangeEnded();
-    return;
-  }
+  HttpExchange::ToSend next = exchange_->Next();
+  if (next.over) return OnExchangeEnded();
+  sending_ = std::move(next.bytes);
+  if (sending_.empty()) return;
   writing_ = true;
   wire_->StartTimer(HttpWire::Timer::kWrite, owner_.limits().write_time, [weak = weak_from_this()] {
     const auto self = weak.lock();
