@@ -24,6 +24,11 @@ struct ServingCosts {
   // A call carries each of its tokens once; the answer one vector for each expert that ran, because
   // the home server adds them up in a fixed order.
   double bytes_per_token = 0;
+  double bytes_per_answer = 0;  // 0: as many
+
+  double BytesBack(double assignments) const {
+    return assignments * (bytes_per_answer > 0 ? bytes_per_answer : bytes_per_token);
+  }
 
   bool operator==(const ServingCosts&) const = default;
 };

@@ -155,7 +155,7 @@ double LatencyObjective::PassSeconds(std::uint32_t server, std::size_t kind,
     call.wait = host == server ? congestion.home_wait[host] : congestion.host_wait[host];
     if (host != server) {
       call.there = tokens * AnyOf(1, visit.miss_log) / call.chance * model_.costs.bytes_per_token;
-      const double back = assignments * model_.costs.bytes_per_token;
+      const double back = model_.costs.BytesBack(assignments);
       const Link &out = problem_.links.Between(server, host),
                  &in = problem_.links.Between(host, server);
       call.each = CallFactor(server, host, congestion) / out.bytes_per_second;
@@ -248,7 +248,7 @@ Congestion LatencyObjective::Measure(const CallRoutes& routes) const {
           sending += seconds_of(n, host, there);
           calls += AnyOf(tokens, visit.miss_log);
           congestion.egress[host].answers +=
-              seconds_of(host, n, rate * tokens * visit.assignments * costs.bytes_per_token);
+              seconds_of(host, n, costs.BytesBack(rate * tokens * visit.assignments));
         }
         // Means as an answer meets them: weighted by how long a pass sends.
         Egress& egress = congestion.egress[n];

@@ -42,14 +42,16 @@ LinearCost ReadCost(const JsonValue& json) {
 }
 
 ServingCosts ReadCosts(const JsonValue& json) {
-  json.AllowOnly({"note", "expert", "dense", "call", "bytes_per_token"});
+  json.AllowOnly({"note", "expert", "dense", "call", "bytes_per_token", "bytes_per_answer"});
   const ServingCosts costs{.expert = ReadCost(json.At("expert")),
                            .dense = ReadCost(json.At("dense")),
                            .call = ReadCost(json.At("call")),
-                           .bytes_per_token = json.At("bytes_per_token").Number()};
+                           .bytes_per_token = json.At("bytes_per_token").Number(),
+                           .bytes_per_answer = json.NumberOr("bytes_per_answer", 0)};
   for (const LinearCost& cost : {costs.expert, costs.dense, costs.call}) {
     if (cost.base < 0 || cost.each < 0) json.Fail("costs of zero or more");
   }
+  if (costs.bytes_per_answer < 0) json.At("bytes_per_answer").Fail("zero or more");
   if (costs.bytes_per_token < 0) json.At("bytes_per_token").Fail("zero or more");
   return costs;
 }

@@ -310,7 +310,7 @@ void Simulation::StartCall(std::uint32_t prompt, const ExpertWork::Visit& visit)
   call.returning = false;
   call.began = events_.now();
   call.bytes_there = visit.tokens * setup_.costs.bytes_per_token;
-  call.bytes_back = visit.assignments * setup_.costs.bytes_per_token;
+  call.bytes_back = setup_.costs.BytesBack(visit.assignments);
   call.jobs.assign(visit.jobs.begin(), visit.jobs.end());
   StartTransfer(prompts_[prompt].server, visit.host, call.bytes_there, id);
 }

@@ -86,6 +86,15 @@ TEST(SimulationTest, ACallCarriesATokenOnceAndEachResult) {
   EXPECT_NEAR(result.latency.mean(), 2 * (2e-2 + 5e-5 + call), 1e-12);
 }
 
+TEST(SimulationTest, AnAnswerMayBeLargerThanWhatWasAsked) {
+  SimulationSetup setup = TwoExperts({0, 4});
+  setup.placement = {{{{}}, {{0, 1, 2, 3}}}};
+  setup.costs.bytes_per_answer = 400;
+  const SimulationResult result = Simulate(setup).value();
+  const double call = 2 * 0.01 + 500 / 1e5 + 4000 / 1e5 + 5e-3 + 4500e-6 + 2 * (1e-3 + 5e-4);
+  EXPECT_NEAR(result.latency.mean(), 2 * (2e-2 + 5e-5 + call), 1e-12);
+}
+
 TEST(SimulationTest, CallersOfOneHostShareItsLinkOnlyIfTheyHaveTo) {
   // Servers 1 and 2 ask server 0 at the same moment; their questions take links of their own, the
   // answers one for each pair, or server 0's one.
