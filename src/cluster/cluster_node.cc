@@ -152,7 +152,40 @@ ClusterNode::~ClusterNode() {
   links_.reset();                       // whose thread tells it of calls
 }
 
-std::vector<std::uint8_t> ClusterNode::HeldNow() {
+// What the disk has given since the beginning; before that, what a probe said of it.
+void ClusterNode::MeasureOnEngine() {
+  const std::optional<OffloadReport> report = engine_.offload_report();
+  if (!report) return;
+  double speed = engine_.plan().costs.medium.bytes_per_second;
+  if (report->loads.busy_seconds > 0 && report->loads.bytes_read > 0) {
+    speed = static_cast<double>(report->loads.bytes_read) / report->loads.busy_seconds;
+  }
+  const MutexLock lock(mu_);
+  disk_bytes_per_second_ = speed;
+}
+
+NodeMeasures ClusterNode::Measured() const {
+  NodeMeasures measured{.disk_bytes_per_second = disk_bytes_per_second_, .links = {}};
+  const RunningLine computing = host_->computing();
+  if (computing.measured()) {
+    measured.seconds_an_expert = computing.at_zero();
+    measured.seconds_a_row = computing.slope();
+  }
+  if (const CallSeconds seconds = calls_.seconds(); seconds.rows > 0) {
+    measured.seconds_a_remote_row =
+        (seconds.way + seconds.waited) / static_cast<double>(seconds.rows);
+  }
+  const double row_bytes = static_cast<double>(engine_.config().width * sizeof(float));
+  for (const MeasuredLink& link : calls_.Links()) {
+    measured.links.push_back(
+        {.peer = link.peer,
+         .round_trip_seconds = link.round_trip_seconds,
+         .bytes_per_second = link.row_seconds > 0 ? row_bytes / link.row_seconds : 0});
+  }
+  return measured;
+}
+
+std::vector<std::uint8_t> ClusterNode::HeldNow() const {
   const HeldExperts& held = engine_.held();
   const ExpertGrid& grid = held.grid();
   std::vector<std::uint8_t> now(grid.Count());
@@ -341,6 +374,8 @@ void ClusterNode::Main() {
     if (now >= count_at) {
       count_at = now + kCountEvery;
       core_->OnActivity(calls_.TakeActivity(), now);
+      core_->OnMeasured(Measured());
+      between_([this] { MeasureOnEngine(); });
     }
     if (forgetting_) {
       between_([this] { ForgetOnEngine(); });
@@ -375,6 +410,7 @@ ClusterState ClusterNode::State() const {
                      .held = engine_.held().count(),
                      .peers = {},
                      .asked = calls_.counters(),
+                     .asked_seconds = calls_.seconds(),
                      .answered = host_->counters(),
                      .checks = {}};
   for (const PeerEntry& peer : directory_.Entries()) {
@@ -409,7 +445,54 @@ ClusterState ClusterNode::State() const {
       state.planned.emplace_back(node.name, node.count());
     }
   }
+  state.holdings_version = HoldingsVersion();
   return state;
+}
+
+// Each part only goes up, and so does their sum.
+std::uint64_t ClusterNode::HoldingsVersion() const {
+  return directory_.version() + core_->changes();
+}
+
+ClusterHoldings ClusterNode::Holdings() const {
+  const ModelConfig& config = engine_.config();
+  const ExpertGrid grid{.layers = config.layers, .experts = config.moe.routing.experts};
+  const auto lists = [&](const auto& has) {
+    ClusterHoldings::Experts experts(grid.layers);
+    for (std::uint32_t layer = 0; layer < grid.layers; ++layer) {
+      for (std::uint32_t expert = 0; expert < grid.experts; ++expert) {
+        if (has(ExpertId{layer, expert})) experts[layer].push_back(expert);
+      }
+    }
+    return experts;
+  };
+  ClusterHoldings holdings{.grid = grid, .first_layer = config.moe.leading_dense, .nodes = {}};
+  {
+    const MutexLock lock(mu_);
+    holdings.version = HoldingsVersion();  // first: who comes back for a newer one misses nothing
+  }
+  std::map<std::string, ClusterHoldings::Node> nodes;
+  nodes[options_.name] = {.here = true,
+                          .held = lists([&](ExpertId id) { return engine_.held().Holds(id); })};
+  for (const PeerEntry& peer : directory_.Entries()) {
+    nodes[peer.name] = {.here = peer.link != 0, .held = lists([&](ExpertId id) {
+                                                  return peer.link != 0 && peer.held.Has(id);
+                                                })};
+  }
+  const MutexLock lock(mu_);
+  if (core_->plan()) {
+    holdings.epoch = core_->plan()->epoch;
+    for (const ClusterPlan::Node& node : core_->plan()->nodes) {
+      nodes[node.name].planned = node.held;
+    }
+  }
+  for (auto& [name, node] : nodes) {
+    node.name = name;
+    if (node.planned.empty()) node.planned.resize(grid.layers);
+    if (node.held.empty()) node.held.resize(grid.layers);
+    holdings.nodes.push_back(std::move(node));
+  }
+  return holdings;
 }
 
 }  // namespace troupe

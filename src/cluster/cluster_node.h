@@ -39,6 +39,7 @@ class ClusterNode final : public RunningNode, private LinkEvents {
 
   Status Begin(BetweenPasses between) override;
   ClusterState State() const override;
+  ClusterHoldings Holdings() const override;
   void Drain() override;
   Status PlanNow() override;
 
@@ -60,7 +61,10 @@ class ClusterNode final : public RunningNode, private LinkEvents {
   void CarryOnEngine(const HoldingStep& step);
   void CheckOnEngine(const SpotCheck& check);
   void ForgetOnEngine();
-  std::vector<std::uint8_t> HeldNow();
+  void MeasureOnEngine();
+  NodeMeasures Measured() const TROUPE_REQUIRES(mu_);
+  std::uint64_t HoldingsVersion() const TROUPE_REQUIRES(mu_);
+  std::vector<std::uint8_t> HeldNow() const;
 
   Engine& engine_;
   const ClusterOptions options_;
@@ -88,6 +92,7 @@ class ClusterNode final : public RunningNode, private LinkEvents {
   bool failed_ TROUPE_GUARDED_BY(mu_) = false;
   CheckCounters checks_ TROUPE_GUARDED_BY(mu_);
   bool forgetting_ TROUPE_GUARDED_BY(mu_) = false;
+  double disk_bytes_per_second_ TROUPE_GUARDED_BY(mu_) = 0;
   std::vector<HoldingStep> to_do_ TROUPE_GUARDED_BY(mu_);  // of the engine's thread
   std::optional<Nanos> leaving_since_ TROUPE_GUARDED_BY(mu_);
   std::thread thread_;

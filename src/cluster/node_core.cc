@@ -34,7 +34,8 @@ NodeCore::NodeCore(NodeSelf self, NodeOptions options, Nanos now)
       planner_({.grid = self_.hello.grid,
                 .first_layer = self_.first_layer,
                 .experts_per_token = self_.experts_per_token,
-                .expert_bytes = self_.expert_bytes},
+                .expert_bytes = self_.expert_bytes,
+                .row_bytes = self_.hello.width * sizeof(float)},
                options_.planner) {
   TROUPE_CHECK(held_.size() == self_.hello.grid.Count());
   if (leads_) planner_.Begin(now, /*has_plan=*/false);
@@ -401,7 +402,7 @@ void NodeCore::SendReport(Nanos now) {
       .grid = self_.hello.grid,
       .activations = counted_,
       .expert_memory = Bytes(draining_ ? 0 : self_.most_held * self_.expert_bytes),
-      .links = {}};
+      .measured = measured_};
   leads_ ? OnReport(self_.hello.node, report) : Send(leader->second.link, Encode(report));
   told_before_.Add(counted_, report.seconds);
   std::ranges::fill(counted_, 0);

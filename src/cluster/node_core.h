@@ -114,6 +114,8 @@ class NodeCore {
   void Drain();
   // Whether this node leads, and so looks at once whether another plan is better.
   bool PlanNow(Nanos now);
+  // Since the beginning, newest first in weight; the next report tells of it.
+  void OnMeasured(NodeMeasures measured) { measured_ = std::move(measured); }
   // Looks at what is due.
   void OnTime(Nanos now);
 
@@ -137,6 +139,8 @@ class NodeCore {
   const std::optional<ClusterPlan>& plan() const { return plan_; }
   // Nothing is left to be done for the plan.
   bool settled() const { return plan_ && !carrying_ && !Step(); }
+  // Goes up when the plan or what is held here has changed.
+  std::uint64_t changes() const { return sequence_ + (plan_ ? plan_->epoch : 0); }
   bool draining() const { return draining_; }
   std::vector<std::string> Peers() const;  // that are there
 
@@ -204,6 +208,7 @@ class NodeCore {
   AgedActivity told_before_;            // all that was reported
   std::uint64_t told_to_ = 0;           // the start of the leader that knows it
   Nanos counted_since_;
+  NodeMeasures measured_;
   Nanos report_at_;
   Planner planner_;
   std::vector<NodeAction> actions_;

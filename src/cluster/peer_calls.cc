@@ -89,6 +89,7 @@ void PeerCalls::OnAsked(const ExpertBatch& batch) {
 void PeerCalls::Ask(const ExpertBatch& batch, std::span<const AnsweredElsewhere> misses) {
   Forget();
   Drain();
+  TellFigures();
   batch_ = batch;
   ++layer_;
   std::vector<std::vector<PeerIndex>> choices;
@@ -109,6 +110,18 @@ void PeerCalls::Ask(const ExpertBatch& batch, std::span<const AnsweredElsewhere>
   }
   flow_.Ask(asked, places_);
   Dispatch();
+}
+
+void PeerCalls::TellFigures() {
+  std::vector<MeasuredLink> links;
+  for (const Peer& peer : peers_) {
+    if (peer.link == 0) continue;
+    links.push_back({.peer = peer.name,
+                     .round_trip_seconds = peer.speed->AsPlace().latency_seconds,
+                     .row_seconds = peer.speed->way_row_seconds()});
+  }
+  const MutexLock lock(mu_);
+  links_ = std::move(links);
 }
 
 void PeerCalls::WriteRow(std::uint32_t row, std::span<std::byte> to) const {
@@ -231,6 +244,7 @@ bool PeerCalls::OnAnswer(const Event& event, const PeerAnswer& answer) {
   if (!answer.last) return used;
   call.times.seconds = static_cast<double>(event.at - call.sent) * 1e-9;
   peers_[call.peer].speed->OnAnswered(call.times);
+  answered_seconds_.Add(call.times);
   OnRefused(answer.call);  // of what it still owes
   return used;
 }
@@ -320,6 +334,7 @@ PeerCalls::News PeerCalls::Take() {
   {
     const MutexLock lock(mu_);
     counters_ = flow_.counters();
+    seconds_ = answered_seconds_;
   }
   return {.answered = answered_, .to_load = told_to_load_};
 }
@@ -366,6 +381,16 @@ void PeerCalls::OnGone(PeerIndex peer) {
 CallCounters PeerCalls::counters() const {
   const MutexLock lock(mu_);
   return counters_;
+}
+
+CallSeconds PeerCalls::seconds() const {
+  const MutexLock lock(mu_);
+  return seconds_;
+}
+
+std::vector<MeasuredLink> PeerCalls::Links() const {
+  const MutexLock lock(mu_);
+  return links_;
 }
 
 }  // namespace troupe

@@ -40,6 +40,13 @@ struct SpotCheck {
   std::vector<float> answer;
 };
 
+// What calls to a peer were measured to take on their way.
+struct MeasuredLink {
+  std::string peer;
+  double round_trip_seconds = 0;  // of an empty call
+  double row_seconds = 0;         // of each row besides; 0: not known
+};
+
 class PeerCalls final : public ExpertPeers {
  public:
   // All must outlive it.
@@ -67,6 +74,9 @@ class PeerCalls final : public ExpertPeers {
   std::vector<SpotCheck> TakeChecks();
   // As of the end of the last layer. Any thread.
   CallCounters counters() const;
+  CallSeconds seconds() const;
+  // To the peers that are here.
+  std::vector<MeasuredLink> Links() const;
 
  private:
   struct Event {
@@ -100,6 +110,7 @@ class PeerCalls final : public ExpertPeers {
   void SeeWhoIsLate(Nanos now);
   void Dispatch();
   void SendCancels();
+  void TellFigures();
   std::vector<std::byte> FrameOf(const CallToSend& call);
   void WriteRow(std::uint32_t row, std::span<std::byte> to) const;
   void MaybeKeep(const SentCall& call, const Rows& answer);
@@ -126,6 +137,7 @@ class PeerCalls final : public ExpertPeers {
   std::vector<Rows> answered_;
   std::vector<std::uint32_t> to_load_, told_to_load_;
   std::vector<Event> events_;
+  CallSeconds answered_seconds_;
 
   ActivityCounter activity_;
   mutable Mutex mu_;
@@ -133,6 +145,8 @@ class PeerCalls final : public ExpertPeers {
   std::vector<Event> inbox_ TROUPE_GUARDED_BY(mu_);
   std::size_t inbox_bytes_ TROUPE_GUARDED_BY(mu_) = 0;
   CallCounters counters_ TROUPE_GUARDED_BY(mu_);
+  CallSeconds seconds_ TROUPE_GUARDED_BY(mu_);
+  std::vector<MeasuredLink> links_ TROUPE_GUARDED_BY(mu_);
   std::vector<SpotCheck> checks_ TROUPE_GUARDED_BY(mu_);
 };
 

@@ -134,6 +134,11 @@ HostCounters PeerHost::counters() const {
   return counters_;
 }
 
+RunningLine PeerHost::computing() const {
+  const MutexLock lock(mu_);
+  return computing_;
+}
+
 void PeerHost::Main() {
   for (;;) {
     std::optional<Call> call;
@@ -195,7 +200,8 @@ std::size_t PeerHost::ComputePart(const Call& call, const PeerAsk& ask, std::siz
     }
     left = left.subspan(floats);
   }
-  answer.computed_micros = Micros(clock_.Now() - start);
+  const Nanos computed = clock_.Now() - start;
+  answer.computed_micros = Micros(computed);
   answer.waiting = static_cast<std::uint32_t>(waiting());
   answer.rows.bytes = std::as_bytes(std::span(out));
   {
@@ -203,7 +209,10 @@ std::size_t PeerHost::ComputePart(const Call& call, const PeerAsk& ask, std::siz
     counters_.experts += last - first;
     counters_.rows += answer.rows.count;
     counters_.calls += answer.last ? 1 : 0;
-    counters_.seconds += static_cast<double>(clock_.Now() - start) * 1e-9;
+    const auto experts = static_cast<double>(last - first);
+    const double seconds = static_cast<double>(computed) * 1e-9;
+    counters_.seconds += seconds;
+    computing_.Add(static_cast<double>(answer.rows.count) / experts, seconds / experts);
   }
   (void)send_(call.link, Encode(answer));  // who has gone need not be answered
   return last - first;

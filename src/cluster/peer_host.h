@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "cluster/calls/fair_queue.h"
+#include "cluster/calls/running_line.h"
 #include "cluster/face/running_node.h"
 #include "cluster/peer_calls.h"
 #include "cluster/peer_outbox.h"
@@ -48,6 +49,8 @@ class PeerHost {
 
   std::size_t waiting() const;
   HostCounters counters() const;
+  // Of an expert by its rows, as long as it computes for peers.
+  RunningLine computing() const;
 
  private:
   struct Call {
@@ -81,6 +84,7 @@ class PeerHost {
   CondVar came_;
   FairQueue<Call> queue_ TROUPE_GUARDED_BY(mu_);
   HostCounters counters_ TROUPE_GUARDED_BY(mu_);
+  RunningLine computing_ TROUPE_GUARDED_BY(mu_);
   bool stopping_ TROUPE_GUARDED_BY(mu_) = false;
   std::thread thread_;  // last: it uses the others
 };

@@ -6,6 +6,28 @@
 #include "base/check.h"
 
 namespace troupe {
+namespace {
+
+class Average {
+ public:
+  void Add(double value) {
+    sum_ += value;
+    ++count_;
+  }
+  double Or(double otherwise) const {
+    return count_ > 0 ? sum_ / static_cast<double>(count_) : otherwise;
+  }
+
+ private:
+  double sum_ = 0;
+  std::size_t count_ = 0;
+};
+
+double SecondsOfOneRow(const NodeMeasures& measured) {
+  return measured.seconds_an_expert + measured.seconds_a_row;
+}
+
+}  // namespace
 
 void Planner::Begin(Nanos now, bool has_plan) {
   told_.clear();
@@ -22,8 +44,9 @@ void Planner::OnReport(const std::string& name, const PeerReport& report) {
   came_ = came_ || is_new || told.facts.most_held != most_held;
   told.facts.name = name;
   told.facts.most_held = most_held;
-  if (report.disk_bytes_per_second > 0) {
-    told.facts.load_bytes_per_second = report.disk_bytes_per_second;
+  told.measured = report.measured;
+  if (report.measured.disk_bytes_per_second > 0) {
+    told.facts.load_bytes_per_second = report.measured.disk_bytes_per_second;
   }
   told.activity.Add(report.activations, report.seconds);
   const std::vector<double>& values = told.activity.values();
@@ -40,32 +63,80 @@ bool Planner::IsDue(Nanos now, std::size_t expected, bool has_plan) {
   return true;
 }
 
-Result<std::optional<ClusterPlan>> Planner::Plan(std::span<const Present> present,
-                                                 const std::optional<ClusterPlan>& current,
-                                                 std::uint64_t epoch) const {
+Link Planner::LinkOf(std::span<const Present> present) const {
+  Average round_trip, measured_round_trip, speed;
+  for (const Present& node : present) {
+    if (node.round_trip_seconds) round_trip.Add(*node.round_trip_seconds);
+    const auto told = told_.find(node.name);
+    if (told == told_.end()) continue;
+    for (const NodeMeasures::Link& link : told->second.measured.links) {
+      if (link.round_trip_seconds > 0) measured_round_trip.Add(link.round_trip_seconds);
+      if (link.bytes_per_second > 0) speed.Add(link.bytes_per_second);
+    }
+  }
+  constexpr double kUsualRoundTrip = 1e-3, kUsualSpeed = 1e8;
+  return {.latency_seconds = measured_round_trip.Or(round_trip.Or(kUsualRoundTrip)),
+          .bytes_per_second = speed.Or(kUsualSpeed)};
+}
+
+PlanFacts Planner::FactsOf(std::span<const Present> present) const {
   PlanFacts facts{.grid = model_.grid,
                   .first_layer = model_.first_layer,
                   .experts_per_token = model_.experts_per_token,
                   .expert_bytes = model_.expert_bytes,
                   .nodes = {},
-                  .link = {.latency_seconds = 1e-3, .bytes_per_second = 1e8},
+                  .link = LinkOf(present),
                   .copies = rules_.copies};
-  double round_trips = 0;
-  std::size_t trips = 0;
   for (const Present& node : present) {
     const auto told = told_.find(node.name);
     if (told == told_.end() || told->second.facts.most_held == 0) continue;
     facts.nodes.push_back(told->second.facts);
-    if (!node.round_trip_seconds) continue;
-    round_trips += *node.round_trip_seconds;
-    ++trips;
   }
+  Average seconds;
+  for (const NodeFacts& node : facts.nodes) {
+    const double own = SecondsOfOneRow(told_.at(node.name).measured);
+    if (own > 0) seconds.Add(own);
+  }
+  for (NodeFacts& node : facts.nodes) {
+    const double own = SecondsOfOneRow(told_.at(node.name).measured);
+    node.speed = own > 0 ? seconds.Or(own) / own : 1;
+  }
+  return facts;
+}
+
+LatencyModel Planner::LatencyOf(const PlanFacts& facts) const {
+  Average expert, row;
+  for (const NodeFacts& node : facts.nodes) {
+    const NodeMeasures& measured = told_.at(node.name).measured;
+    if (SecondsOfOneRow(measured) <= 0) continue;
+    expert.Add(measured.seconds_an_expert);
+    row.Add(measured.seconds_a_row);
+  }
+  constexpr double kUsualExpert = 1e-4, kUsualRow = 1e-5;
+  LatencyModel latency;
+  latency.costs.expert = {.base = expert.Or(kUsualExpert), .each = row.Or(kUsualRow)};
+  latency.costs.bytes_per_token = static_cast<double>(model_.row_bytes);
+  return latency;
+}
+
+double Planner::SecondsPerRemoteRow(const PlanFacts& facts) const {
+  Average remote;
+  for (const NodeFacts& node : facts.nodes) {
+    const NodeMeasures& measured = told_.at(node.name).measured;
+    if (measured.seconds_a_remote_row > 0) remote.Add(measured.seconds_a_remote_row);
+  }
+  return remote.Or(facts.link.latency_seconds);
+}
+
+Result<std::optional<ClusterPlan>> Planner::Plan(std::span<const Present> present,
+                                                 const std::optional<ClusterPlan>& current,
+                                                 std::uint64_t epoch) const {
+  const PlanFacts facts = FactsOf(present);
   if (facts.nodes.empty()) return std::optional<ClusterPlan>();
-  if (trips > 0) facts.link.latency_seconds = round_trips / static_cast<double>(trips);
-  const auto placer = MakePlacer(rules_.placer, {});
+  const auto placer = MakePlacer(rules_.placer, {.latency = LatencyOf(facts)});
   TROUPE_CHECK(placer.ok());  // checked before a node begins
   TROUPE_ASSIGN_OR_RETURN(ClusterPlan plan, MakePlan(facts, **placer, epoch));
-  if (current && !PaysToAdopt(facts, *current, plan, facts.link.latency_seconds)) {
+  if (current && !PaysToAdopt(facts, *current, plan, SecondsPerRemoteRow(facts))) {
     return std::optional<ClusterPlan>();
   }
   return std::optional(std::move(plan));

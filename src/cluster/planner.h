@@ -15,6 +15,7 @@
 #include "cluster/plan/cluster_plan.h"
 #include "cluster/plan/plan_maker.h"
 #include "cluster/wire/report.h"
+#include "placement/latency_model.h"
 
 namespace troupe {
 
@@ -24,6 +25,7 @@ struct PlannerModel {
   std::uint32_t first_layer = 0;
   std::uint32_t experts_per_token = 1;
   std::uint64_t expert_bytes = 1;
+  std::uint64_t row_bytes = 1;  // of an answer
 };
 
 class Planner {
@@ -58,8 +60,15 @@ class Planner {
   struct Told {
     NodeFacts facts;
     AgedActivity activity;
+    NodeMeasures measured;
   };
 
+  PlanFacts FactsOf(std::span<const Present> present) const;
+  // Between nodes, on average.
+  Link LinkOf(std::span<const Present> present) const;
+  // What the placer that goes by latency minimises.
+  LatencyModel LatencyOf(const PlanFacts& facts) const;
+  double SecondsPerRemoteRow(const PlanFacts& facts) const;
   void PlanWithin(Nanos wait, Nanos now) { plan_at_ = std::min(plan_at_, now + wait); }
 
   const PlannerModel model_;

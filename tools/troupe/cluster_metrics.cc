@@ -58,6 +58,15 @@ std::vector<ExtraMetric> MetricsOf(const ClusterState& state) {
   figures.Counter("troupe_peer_experts_total", kExperts, state.asked.to_disk, {{"by", "disk"}});
   figures.Counter("troupe_peer_answers_unused_total", "Answers of peers that came too late",
                   state.asked.unused);
+  constexpr auto kSeconds = "Time of calls that peers answered to the end, by where it went";
+  const CallSeconds& seconds = state.asked_seconds;
+  const std::pair<const char*, double> parts[] = {
+      {"way", seconds.way}, {"waited", seconds.waited}, {"computed", seconds.computed}};
+  for (const auto& [part, value] : parts) {
+    figures.Counter("troupe_peer_call_seconds_total", kSeconds, value, {{"part", part}});
+  }
+  figures.Counter("troupe_peer_calls_answered_total", "Calls that peers answered to the end",
+                  seconds.calls);
   constexpr auto kHost = "Calls of peers, by how they ended";
   const std::pair<const char*, std::uint64_t> ends[] = {
       {"answered", state.answered.calls},      {"busy", state.answered.busy},

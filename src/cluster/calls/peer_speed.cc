@@ -4,9 +4,25 @@
 
 namespace troupe {
 
+namespace {
+
+double WayOf(const CallTimes& times) {
+  return std::max(0.0, times.seconds - times.waited - times.computed);
+}
+
+}  // namespace
+
+void CallSeconds::Add(const CallTimes& times) {
+  ++calls;
+  rows += times.rows;
+  waited += times.waited;
+  computed += times.computed;
+  way += WayOf(times);
+}
+
 void PeerSpeed::OnAnswered(const CallTimes& times) {
   constexpr double kNewest = 0.25;  // of the queue, which changes quickly
-  const double way = std::max(0.0, times.seconds - times.waited - times.computed);
+  const double way = WayOf(times);
   const double experts = std::max<std::uint32_t>(1, times.experts);
   way_.Add(times.rows, way);
   computing_.Add(times.rows / experts, times.computed / experts);

@@ -21,6 +21,15 @@ struct CallTimes {
   double computed = 0;
 };
 
+// Of all calls that were answered to the end, where their time went.
+struct CallSeconds {
+  std::uint64_t calls = 0, rows = 0;
+  double waited = 0, computed = 0;  // at the peers
+  double way = 0;                   // everything else: there and back
+
+  void Add(const CallTimes& times);
+};
+
 class PeerSpeed {
  public:
   // `name` must outlive it. Before the first answer the round trip of the greeting is what is
@@ -33,6 +42,8 @@ class PeerSpeed {
   void OnLate(double seconds);
 
   Place AsPlace() const;
+  // Each row that a call brings back takes so much longer on the way; 0 while nothing is known.
+  double way_row_seconds() const { return way_.slope(); }
   // Until the answer to a call is expected.
   double SecondsFor(std::uint32_t experts, std::uint32_t rows) const;
 

@@ -19,6 +19,17 @@ CallTimes Times(std::uint32_t experts, std::uint32_t rows, double noise) {
           .computed = computed};
 }
 
+TEST(CallSeconds, DivideACallIntoItsWayWaitingAndComputing) {
+  CallSeconds all;
+  all.Add({.experts = 2, .rows = 5, .seconds = 0.5, .waited = 0.125, .computed = 0.25});
+  all.Add({.experts = 1, .rows = 1, .seconds = 0.1, .waited = 0.125, .computed = 0});
+  EXPECT_EQ(all.calls, 2u);
+  EXPECT_EQ(all.rows, 6u);
+  EXPECT_EQ(all.waited, 0.25);
+  EXPECT_EQ(all.computed, 0.25);
+  EXPECT_EQ(all.way, 0.125) << "never less than nothing, however clocks round";
+}
+
 TEST(PeerSpeed, KnowsTheRoundTripBeforeTheFirstAnswer) {
   const PeerSpeed speed("b", 4e-4);
   EXPECT_TRUE(speed.AsPlace().measured());

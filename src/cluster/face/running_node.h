@@ -13,8 +13,10 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "cluster/calls/call_flow.h"
+#include "cluster/calls/peer_speed.h"
 #include "cluster/face/node_options.h"
 #include "cluster/members/member_state.h"
+#include "expert/expert_grid.h"
 #include "runtime/engine.h"
 
 namespace troupe {
@@ -59,10 +61,30 @@ struct ClusterState {
   std::vector<Peer> peers;    // that were ever here
   std::vector<Event> events;  // the last ones, oldest first
   CallCounters asked;
+  CallSeconds asked_seconds;
   HostCounters answered;
   CheckCounters checks;
   std::uint64_t bytes_sent = 0, bytes_received = 0;  // of frames
   std::uint64_t links_lost = 0;
+  // Goes up when what a node holds, or is to hold, has changed.
+  std::uint64_t holdings_version = 0;
+};
+
+// Which experts each node holds, and is to hold, as far as it is known here.
+struct ClusterHoldings {
+  // By layer of the model, rising.
+  using Experts = std::vector<std::vector<std::uint32_t>>;
+  struct Node {
+    std::string name;
+    bool here = false;
+    Experts planned, held;
+  };
+
+  std::uint64_t version = 0;  // ClusterState's
+  std::uint64_t epoch = 0;    // of the plan; 0: there is none
+  ExpertGrid grid;
+  std::uint32_t first_layer = 0;  // that has experts
+  std::vector<Node> nodes;        // by name
 };
 
 // Has the engine's thread do something between two passes.
@@ -76,6 +98,7 @@ class RunningNode {
   virtual Status Begin(BetweenPasses between) = 0;
   // Any thread.
   virtual ClusterState State() const = 0;
+  virtual ClusterHoldings Holdings() const = 0;
   virtual void Drain() = 0;
   // kFailedPrecondition: another node leads.
   virtual Status PlanNow() = 0;

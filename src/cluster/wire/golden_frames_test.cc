@@ -35,7 +35,7 @@ TEST(GoldenFrames, OfHelloAndRefused) {
                         .cluster = "lab",
                         .node = "n1",
                         .address = "10.0.0.1:7001"},
-              "01 5452505045455253 0100 8877665544332211 0807060504030201 100f0e0d0c0b0a09"
+              "01 5452505045455253 0200 8877665544332211 0807060504030201 100f0e0d0c0b0a09"
               "a8a7a6a5a4a3a2a1 18000000 3c000000 01 00080000 0700000000000000"
               "0300 6c6162 0200 6e31 0d00 31302e302e302e313a37303031");
   ExpectFrame(PeerRefused{PeerRefused::Reason::kOtherModel, "no"}, "02 02 0200 6e6f");
@@ -117,15 +117,16 @@ TEST(GoldenFrames, OfReportWithAllCountsAndWithFew) {
                          .grid = {1, 2},
                          .activations = {3, 4},
                          .expert_memory = 1_GiB,
-                         .disk_bytes_per_second = 1e9,
-                         .seconds_an_expert = 0.5,
-                         .seconds_a_row = 0.25,
-                         .links = {{"n2", 0.5, 1024}}},
+                         .measured = {.disk_bytes_per_second = 1e9,
+                                      .seconds_an_expert = 0.5,
+                                      .seconds_a_row = 0.25,
+                                      .seconds_a_remote_row = 0.125,
+                                      .links = {{"n2", 0.5, 1024}}}},
               "0d 0000000000004e40 0000004000000000 0000000065cdcd41 000000000000e03f"
-              "000000000000d03f 01000000 02000000 00 03000000 04000000"
+              "000000000000d03f 000000000000c03f 01000000 02000000 00 03000000 04000000"
               "0100 0200 6e32 000000000000e03f 0000000000009040");
   ExpectFrame(PeerReport{.grid = {1, 8}, .activations = {0, 0, 0, 0, 0, 0, 5, 0}},
-              "0d" + Times(40, "00") + "01000000 08000000 01 01000000 06000000 05000000 0000");
+              "0d" + Times(48, "00") + "01000000 08000000 01 01000000 06000000 05000000 0000");
 }
 
 TEST(GoldenFrames, OfPlanNotice) {

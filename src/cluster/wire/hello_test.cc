@@ -20,11 +20,11 @@ constexpr std::size_t kVersionAt = 9, kLayersAt = 43;
 
 TEST(Hello, OfAnotherVersionIsToldApartFromABadOne) {
   WireFrame frame = SomeHello();
-  frame[kVersionAt] = std::byte{2};
+  frame[kVersionAt] = std::byte{99};
   frame.resize(kVersionAt + 2);  // what follows may be anything
   EXPECT_EQ(
       DecodePeerHello(frame).status(),
-      Status(Code::kUnimplemented, "hello, byte 9: version of the wire: 2 found, 1 expected"));
+      Status(Code::kUnimplemented, "hello, byte 9: version of the wire: 99 found, 2 expected"));
 }
 
 TEST(Hello, OfSomethingElseIsRefused) {

@@ -128,11 +128,12 @@ class RandomMessages {
       if (rng_.Below(rarity) == 0) count = Some();
     }
     report.expert_memory = Bytes(rng_());
-    report.disk_bytes_per_second = Measure();
-    report.seconds_an_expert = Measure();
-    report.seconds_a_row = Measure();
-    report.links.resize(rng_.Below(4));
-    for (PeerReport::Link& link : report.links) link = {Name(), Measure(), Measure()};
+    report.measured.disk_bytes_per_second = Measure();
+    report.measured.seconds_an_expert = Measure();
+    report.measured.seconds_a_row = Measure();
+    report.measured.seconds_a_remote_row = Measure();
+    report.measured.links.resize(rng_.Below(4));
+    for (NodeMeasures::Link& link : report.measured.links) link = {Name(), Measure(), Measure()};
     return report;
   }
 

@@ -17,8 +17,8 @@ struct CellCount {
   std::uint32_t count = 0;
 };
 
-// Kind, seconds, grid, memory, disk, an expert, a row, form of counts, links.
-constexpr std::size_t kReportBytes = 1 + 8 + kGridBytes + 8 + 8 + 8 + 8 + 1 + 2;
+// Kind, seconds, grid, memory, disk, an expert, a row, a remote one, form of counts, links.
+constexpr std::size_t kReportBytes = 1 + 8 + kGridBytes + 8 + 8 + 8 + 8 + 8 + 1 + 2;
 constexpr std::size_t kLinkBytes = kTextLengthBytes + 1 + 8 + 8;  // at least
 
 std::size_t Activated(const PeerReport& report) {
@@ -57,9 +57,9 @@ std::vector<std::uint32_t> ReadSparse(FrameReader& in, std::size_t cells) {
   return counts;
 }
 
-std::vector<PeerReport::Link> ReadLinks(FrameReader& in) {
-  std::vector<PeerReport::Link> links(in.ReadCount<std::uint16_t>("links", kLinkBytes));
-  for (PeerReport::Link& link : links) {
+std::vector<NodeMeasures::Link> ReadLinks(FrameReader& in) {
+  std::vector<NodeMeasures::Link> links(in.ReadCount<std::uint16_t>("links", kLinkBytes));
+  for (NodeMeasures::Link& link : links) {
     link.peer = in.ReadName("peer");
     link.round_trip_seconds = in.ReadMeasure("round trip");
     link.bytes_per_second = in.ReadMeasure("speed of the link");
@@ -82,36 +82,38 @@ void PutCounts(FrameWriter& out, const std::vector<std::uint32_t>& counts, Count
 
 std::string ToString(const PeerReport& report) {
   std::string links;
-  for (const PeerReport::Link& link : report.links) {
+  for (const NodeMeasures::Link& link : report.measured.links) {
     links += fmt::format("; {}: {:.6f} s, {:.0f} bytes/s", link.peer, link.round_trip_seconds,
                          link.bytes_per_second);
   }
   return fmt::format(
       "report of {:.1f} s: {} experts activated of {}, {} for experts, disk {:.0f} bytes/s, {:.9f} "
-      "s "
-      "an expert, {:.9f} s a row{}",
+      "s an expert, {:.9f} s a row, {:.9f} s a remote row more{}",
       report.seconds, Activated(report), ToString(report.grid), ToString(report.expert_memory),
-      report.disk_bytes_per_second, report.seconds_an_expert, report.seconds_a_row, links);
+      report.measured.disk_bytes_per_second, report.measured.seconds_an_expert,
+      report.measured.seconds_a_row, report.measured.seconds_a_remote_row, links);
 }
 
 std::vector<std::byte> Encode(const PeerReport& report) {
   const std::size_t cells = report.grid.Count(), activated = Activated(report);
-  TROUPE_CHECK(report.activations.size() == cells && report.links.size() <= 65535);
+  TROUPE_CHECK(report.activations.size() == cells && report.measured.links.size() <= 65535);
   const CountForm form =
       SparseBytes(activated) < DenseBytes(cells) ? CountForm::kSparse : CountForm::kDense;
   std::size_t bytes = kReportBytes + std::min(SparseBytes(activated), DenseBytes(cells));
-  for (const PeerReport::Link& link : report.links) bytes += TextBytes(link.peer) + 8 + 8;
+  for (const NodeMeasures::Link& link : report.measured.links)
+    bytes += TextBytes(link.peer) + 8 + 8;
   FrameWriter out(PeerMessageKind::kReport, bytes);
   out.PutMeasure(report.seconds);
   out.Put(report.expert_memory.count());
-  out.PutMeasure(report.disk_bytes_per_second);
-  out.PutMeasure(report.seconds_an_expert);
-  out.PutMeasure(report.seconds_a_row);
+  out.PutMeasure(report.measured.disk_bytes_per_second);
+  out.PutMeasure(report.measured.seconds_an_expert);
+  out.PutMeasure(report.measured.seconds_a_row);
+  out.PutMeasure(report.measured.seconds_a_remote_row);
   PutGrid(out, report.grid);
   out.Put(form);
   PutCounts(out, report.activations, form, activated);
-  out.Put(static_cast<std::uint16_t>(report.links.size()));
-  for (const PeerReport::Link& link : report.links) {
+  out.Put(static_cast<std::uint16_t>(report.measured.links.size()));
+  for (const NodeMeasures::Link& link : report.measured.links) {
     out.PutName(link.peer);
     out.PutMeasure(link.round_trip_seconds);
     out.PutMeasure(link.bytes_per_second);
@@ -124,14 +126,15 @@ Result<PeerReport> DecodePeerReport(std::span<const std::byte> frame) {
   PeerReport report;
   report.seconds = in.ReadMeasure("seconds covered");
   report.expert_memory = Bytes(in.Read<std::uint64_t>("memory for experts"));
-  report.disk_bytes_per_second = in.ReadMeasure("speed of the disk");
-  report.seconds_an_expert = in.ReadMeasure("seconds an expert");
-  report.seconds_a_row = in.ReadMeasure("seconds a row");
+  report.measured.disk_bytes_per_second = in.ReadMeasure("speed of the disk");
+  report.measured.seconds_an_expert = in.ReadMeasure("seconds an expert");
+  report.measured.seconds_a_row = in.ReadMeasure("seconds a row");
+  report.measured.seconds_a_remote_row = in.ReadMeasure("seconds a remote row");
   report.grid = ReadGrid(in);
   const auto form = in.ReadEnum("form of counts", CountForm::kDense, CountForm::kSparse);
   report.activations = form == CountForm::kDense ? ReadDense(in, report.grid.Count())
                                                  : ReadSparse(in, report.grid.Count());
-  report.links = ReadLinks(in);
+  report.measured.links = ReadLinks(in);
   TROUPE_RETURN_IF_ERROR(in.Finish());
   return report;
 }

@@ -14,8 +14,8 @@
 
 namespace troupe {
 
-// Measures are finite and not below zero; zero where nothing was measured yet.
-struct PeerReport {
+// Finite and not below zero; zero where nothing was measured yet.
+struct NodeMeasures {
   struct Link {
     std::string peer;
     double round_trip_seconds = 0;
@@ -24,14 +24,22 @@ struct PeerReport {
     bool operator==(const Link&) const = default;
   };
 
+  double disk_bytes_per_second = 0;
+  double seconds_an_expert = 0;
+  double seconds_a_row = 0;
+  // A row that a peer computes takes so much longer than one at home, on average.
+  double seconds_a_remote_row = 0;
+  std::vector<Link> links;
+
+  bool operator==(const NodeMeasures&) const = default;
+};
+
+struct PeerReport {
   double seconds = 0;  // that the activations cover
   ExpertGrid grid;
   std::vector<std::uint32_t> activations;  // by grid.Index(expert)
   Bytes expert_memory;
-  double disk_bytes_per_second = 0;
-  double seconds_an_expert = 0;
-  double seconds_a_row = 0;
-  std::vector<Link> links;
+  NodeMeasures measured;
 
   bool operator==(const PeerReport&) const = default;
 };
