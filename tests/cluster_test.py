@@ -226,6 +226,33 @@ class Cluster(unittest.TestCase):
         self.ask_all(self.nodes)
         self.assertEqual([node.metric("troupe_cluster_peers") for node in self.nodes], [1, 1])
 
+    def verb(self, *words):
+        return subprocess.run([serve_test.TROUPE, "cluster", *words], capture_output=True, text=True, timeout=LONGEST)
+
+    def test_a_node_that_is_drained_gives_its_experts_to_others_and_can_be_stopped(self):
+        self.start(3)
+        self.wait_until_settled(2)
+        leader, _, going = self.nodes
+        done = self.verb("place", going.address)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("n0 leads, not n2", done.stderr)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            asking = pool.submit(self.ask_all, self.nodes, 3)
+            self.assertEqual(self.verb("drain", going.address).returncode, 0)
+            end = time.monotonic() + LONGEST
+            while going.metric("troupe_held_experts") > 0:
+                self.assertLess(time.monotonic(), end, self.verb("status", going.address).stdout)
+                self.assertEqual(self.verb("place", leader.address).returncode, 0)
+                time.sleep(0.5)
+            asking.result()
+        self.assertIn("is to go: 0 experts are left", self.verb("status", going.address).stdout)
+        self.assertIn("what is held here goes to other nodes", self.verb("explain", going.address).stdout)
+        plan = json.loads(self.verb("plan", leader.address, "--json").stdout)
+        self.assertEqual([node["name"] for node in plan["nodes"] if any(node["planned"])], ["n0", "n1"])
+        self.assertIn("n0: ", self.verb("plan", leader.address).stdout)
+        going.__exit__(None, None, None)
+        self.ask_all(self.nodes[:2])
+
     def rotten_model(self):
         """Each expert has another weight, where a fingerprint takes no sample."""
         rotten = self.model.parent / "rotten.gguf"

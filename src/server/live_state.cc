@@ -78,7 +78,7 @@ Json RequestsJson(const std::vector<RequestState>& requests) {
 
 }  // namespace
 
-std::string LiveFacts(std::string_view model, const Plan& plan) {
+std::string LiveFacts(std::string_view model, const Plan& plan, bool is_node) {
   Json parts = Json::Array();
   const auto add = [&](std::string_view name, Bytes bytes) {
     if (bytes > Bytes()) parts.push_back({{"name", name}, {"bytes", bytes.count()}});
@@ -98,6 +98,7 @@ std::string LiveFacts(std::string_view model, const Plan& plan) {
               {"answers", plan.lossiness},
               {"experts_in_memory", plan.experts_in_memory},
               {"experts", plan.experts_in_all},
+              {"cluster", Json(is_node)},
               {"memory", Json{{"budget", plan.budget.count()}, {"parts", std::move(parts)}}}}
       .Dump();
 }

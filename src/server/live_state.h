@@ -10,8 +10,8 @@
 
 namespace troupe {
 
-// What stays as it is: the model and how memory is divided.
-std::string LiveFacts(std::string_view model, const Plan& plan);
+// What stays as it is: the model, how memory is divided, and whether there is a /cluster.
+std::string LiveFacts(std::string_view model, const Plan& plan, bool is_node);
 
 struct LiveTimes {
   double now = 0;  // seconds, by a clock that never goes back

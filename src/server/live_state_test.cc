@@ -15,11 +15,12 @@ TEST(LiveState, FactsNameThePartsOfTheBudgetThatHoldSomething) {
   plan.experts_in_memory = 30;
   plan.experts_in_all = 64;
   plan.lossiness = "exact";
-  const Json facts = Json::Parse(LiveFacts("tiny", plan)).value();
+  const Json facts = Json::Parse(LiveFacts("tiny", plan, /*is_node=*/true)).value();
   EXPECT_EQ(facts.Find("model")->AsString(), "tiny");
   EXPECT_EQ(facts.Find("context")->AsCount(), 512u);
   EXPECT_EQ(facts.Find("experts_in_memory")->AsCount(), 30u);
   EXPECT_EQ(facts.Find("experts")->AsCount(), 64u);
+  EXPECT_TRUE(facts.Find("cluster")->AsBool());
   EXPECT_EQ(facts.Find("memory")->Dump(),
             R"({"budget":1000,"parts":[{"name":"experts","bytes":600},)"
             R"({"name":"dense weights","bytes":200}]})");

@@ -31,8 +31,8 @@ struct ServedModel {
   ServiceOptions options;
   // What /metrics tells besides; null: nothing.
   std::function<std::vector<ExtraMetric>()> more = {};
-  // What /cluster tells; null: the server is of no cluster.
-  std::function<Json()> cluster = {};
+  // What /cluster and /cluster/plan tell; null: the server is of no cluster.
+  std::function<Json()> cluster = {}, cluster_plan = {};
   // What a POST to /cluster/NAME does, by its name.
   std::map<std::string, std::function<Status()>> cluster_orders = {};
 };

@@ -31,7 +31,9 @@ Service::Service(ServedModel& first, std::chrono::milliseconds pulse)
       feed_([this] { return LiveEvents(); }, {}) {}
 
 Service::Facts Service::FactsOf(const ServedModel& served) {
-  return {.options = served.options, .plan = served.model->plan()};
+  return {.options = served.options,
+          .plan = served.model->plan(),
+          .is_node = served.cluster != nullptr};
 }
 
 std::shared_ptr<const Service::Facts> Service::facts() const {
@@ -46,7 +48,9 @@ void Service::set_facts(Facts facts) {
 }
 
 void Service::Adopt(const ServiceOptions& options) {
-  set_facts({.options = options, .plan = facts()->plan});
+  Facts changed = *facts();
+  changed.options = options;
+  set_facts(std::move(changed));
 }
 
 void Service::Park(const ReloadGate::Limits& limits, std::size_t together) {
@@ -86,6 +90,7 @@ void Service::AddTo(Router& router) {
   answers(std::string(kDetokenize), &Service::OnDetokenize);
   tells(std::string(kProps), kKeyed, &Service::OnProps);
   tells(std::string(kCluster), kKeyed, &Service::OnCluster);
+  tells(std::string(kClusterPlan), kKeyed, &Service::OnClusterPlan);
   for (const std::string_view path : {kClusterDrain, kClusterPlace}) {
     router.Add("POST", std::string(path), kKeyed,
                [this, path](HttpRequest, HttpReplyPtr reply) { OnClusterOrder(path, *reply); });

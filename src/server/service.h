@@ -59,6 +59,7 @@ class Service {
   struct Facts {
     ServiceOptions options;
     Plan plan;
+    bool is_node = false;  // of a cluster
   };
   // A request that uses the model.
   struct Asked {
@@ -93,6 +94,9 @@ class Service {
   void OnModels(HttpRequest request, HttpReplyPtr reply);
   void OnProps(HttpRequest request, HttpReplyPtr reply);
   void OnCluster(HttpRequest request, HttpReplyPtr reply);
+  void OnClusterPlan(HttpRequest request, HttpReplyPtr reply);
+  void TellOfCluster(std::string_view path, std::function<Json()> ServedModel::*tell,
+                     HttpReply& reply);
   void OnClusterOrder(std::string_view path, HttpReply& reply);
   void OnHealth(HttpRequest request, HttpReplyPtr reply);
   void OnPage(HttpRequest request, HttpReplyPtr reply);

@@ -61,7 +61,7 @@ void Service::OnLive(HttpRequest request, HttpReplyPtr reply) {
     return Reply(kLive, *reply, {.content_type = std::string(kEventStream)});
   const auto told = facts();
   const Status added =
-      feed_.Add(reply, EventOf("facts", LiveFacts(told->options.name, told->plan)));
+      feed_.Add(reply, EventOf("facts", LiveFacts(told->options.name, told->plan, told->is_node)));
   if (!added.ok()) return Reply(kLive, *reply, ErrorResponse(added));
   metrics_.CountRequest(kLive, 200);
 }
@@ -73,7 +73,7 @@ std::string Service::LiveEvents() {
   if (!use) return CommentEvent("the model is being loaded");
   std::string events;
   if (auto now = facts(); now != facts_told_) {
-    events = EventOf("facts", LiveFacts(now->options.name, now->plan));
+    events = EventOf("facts", LiveFacts(now->options.name, now->plan, now->is_node));
     facts_told_ = std::move(now);
   }
   const Model& model = *use->served().model;
@@ -86,11 +86,20 @@ std::string Service::LiveEvents() {
 }
 
 void Service::OnCluster(HttpRequest, HttpReplyPtr reply) {
+  TellOfCluster(kCluster, &ServedModel::cluster, *reply);
+}
+
+void Service::OnClusterPlan(HttpRequest, HttpReplyPtr reply) {
+  TellOfCluster(kClusterPlan, &ServedModel::cluster_plan, *reply);
+}
+
+void Service::TellOfCluster(std::string_view path, std::function<Json()> ServedModel::*tell,
+                            HttpReply& reply) {
   const std::optional<ModelUse> use = gate_.Look();
-  if (use && use->served().cluster) {
-    return Reply(kCluster, *reply, {.body = use->served().cluster().Dump()});
+  if (use && use->served().*tell) {
+    return Reply(path, reply, {.body = (use->served().*tell)().Dump()});
   }
-  Reply(kCluster, *reply, ErrorResponse(Error(Code::kNotFound, "this server is of no cluster")));
+  Reply(path, reply, ErrorResponse(Error(Code::kNotFound, "this server is of no cluster")));
 }
 
 void Service::OnClusterOrder(std::string_view path, HttpReply& reply) {

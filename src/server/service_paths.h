@@ -17,6 +17,7 @@ inline constexpr std::string_view kTokenize = "/tokenize";
 inline constexpr std::string_view kDetokenize = "/detokenize";
 inline constexpr std::string_view kProps = "/props";
 inline constexpr std::string_view kCluster = "/cluster";
+inline constexpr std::string_view kClusterPlan = "/cluster/plan";
 inline constexpr std::string_view kClusterDrain = "/cluster/drain";
 inline constexpr std::string_view kClusterPlace = "/cluster/place";
 inline constexpr std::string_view kMetrics = "/metrics";

@@ -285,6 +285,7 @@ TEST_F(ServiceTest, TellsOfItsModelAndHealth) {
   EXPECT_THAT(Start("GET", "/props")->body(), HasSubstr(R"("context":96)"));
   EXPECT_EQ(Start("GET", "/health")->status(), 200);
   EXPECT_EQ(Start("GET", "/cluster")->status(), 404);
+  EXPECT_EQ(Start("GET", "/cluster/plan")->status(), 404);
   EXPECT_THAT(Start("GET", "/cluster")->body(), HasSubstr("of no cluster"));
 }
 

@@ -47,6 +47,30 @@ TEST(ClusterRecord, SaysWhenNobodyLeadsAndThereIsNoPlan) {
               HasSubstr("\nnobody leads; no plan yet\n"));
 }
 
+TEST(ClusterHoldings, AreShownByLayerWithWhatIsToComeAndToGo) {
+  const ClusterHoldings holdings{
+      .epoch = 7,
+      .grid = {.layers = 2, .experts = 8},
+      .first_layer = 1,
+      .nodes = {{.name = "a", .here = true, .planned = {{}, {0, 1, 2, 5}}, .held = {{}, {0, 1, 4}}},
+                {.name = "b", .here = false, .planned = {{}, {3, 4}}, .held = {{}, {}}}}};
+  EXPECT_EQ(HoldingsTable("url", RecordOf(holdings).Dump()).value(),
+            "plan 7: 2 layers of 8 experts\n"
+            "\nlayer 1\n"
+            "  a: 0-2, 5; to come: 2, 5; to go: 4\n"
+            "  b: 3, 4; it is away\n"
+            "  on disks alone: 2, 3, 5-7\n");
+}
+
+TEST(ClusterHoldings, OfAnotherShapeAreNamedByTheirPlace) {
+  EXPECT_THAT(HoldingsTable("http://a",
+                            R"({"epoch":1,"layers":1,"experts":2,"first_layer":0,)"
+                            R"("nodes":[{"name":"a","here":true,"planned":[[5]],"held":[[]]}]})")
+                  .status()
+                  .message(),
+              HasSubstr("http://a: "));
+}
+
 TEST(ClusterRecord, EventsComeWithTheirAge) {
   EXPECT_EQ(ClusterEvents("url", RecordOf(SomeState()).Dump()).value(),
             "      12.3 s ago  node c is gone\n");

@@ -2,12 +2,12 @@
 // that the server may be on another machine; `troupe bench` times the engine alone.
 #include <fmt/core.h>
 
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "io/read_whole.h"
+#include "troupe/asked_server.h"
 #include "troupe/commands.h"
 #include "troupe/json_record.h"
 #include "troupe/load_figures.h"
@@ -24,14 +24,7 @@ constexpr std::size_t kMostRequests = 1'000'000;
 class BenchServerCommand final : public Command {
  public:
   void AddOptions(Options& options) override {
-    options.Add("URL", url_, "Address of the server: http://HOST:PORT or https://HOST:PORT")
-        .Required()
-        .Type("URL");
-    options.Add("--api-key", key_, "Key to ask with (TROUPE_API_KEY in the environment)")
-        .Type("KEY");
-    options.AddFlag(
-        "--insecure", insecure_,
-        "Accept any certificate of a server that speaks TLS: also one it signed itself");
+    server_.AddOptions(options, "the server");
     options.Heading("Load");
     options
         .Add("--clients", clients_,
@@ -77,7 +70,7 @@ class BenchServerCommand final : public Command {
   }
 
   Status Run() override {
-    TROUPE_ASSIGN_OR_RETURN(LoadTarget target, Target());
+    TROUPE_ASSIGN_OR_RETURN(const AskedServer target, server_.Read());
     if (!lengths_.empty()) {
       TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadWhole(lengths_));
       TROUPE_ASSIGN_OR_RETURN(load_.lengths, ParseLengths(lengths_, text));
@@ -101,21 +94,8 @@ class BenchServerCommand final : public Command {
   }
 
  private:
-  Result<LoadTarget> Target() const {
-    LoadTarget target{.key = key_, .client = {.any_certificate = insecure_}};
-    // Others see command lines.
-    if (const char* const key = std::getenv("TROUPE_API_KEY"); key_.empty() && key != nullptr) {
-      target.key = key;
-    }
-    TROUPE_ASSIGN_OR_RETURN(target.url, ParseHttpUrl(url_));
-    for (const char c : target.key) {
-      if (c < ' ' || c == '\x7f') return InvalidArgument("--api-key: a key of one line expected");
-    }
-    return target;
-  }
-
-  std::string url_, key_, lengths_, json_;
-  bool insecure_ = false;
+  AskedServerFlags server_;
+  std::string lengths_, json_;
   std::size_t clients_ = 8;
   std::optional<double> rate_;
   LoadOptions load_{.requests = 64};

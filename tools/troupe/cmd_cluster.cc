@@ -2,14 +2,14 @@
 // its nodes need to trust each other.
 #include <fmt/core.h>
 
-#include <cstdlib>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cluster/face/certificates.h"
-#include "server/http/http_client.h"
+#include "troupe/asked_server.h"
 #include "troupe/cluster_record.h"
 #include "troupe/commands.h"
 #include "troupe/options.h"
@@ -18,53 +18,29 @@
 namespace troupe {
 namespace {
 
-// Where a node is, and how it is asked.
 class NodeDoor {
  public:
-  void AddOptions(Options& options) {
-    options.Add("URL", url_, "Address of a node's server: http://HOST:PORT or https://HOST:PORT")
-        .Required()
-        .Type("URL");
-    options.Add("--api-key", key_, "Key to ask with (TROUPE_API_KEY in the environment)")
-        .Type("KEY");
-    options.AddFlag(
-        "--insecure", insecure_,
-        "Accept any certificate of a server that speaks TLS: also one it signed itself");
-  }
+  void AddOptions(Options& options) { server_.AddOptions(options, "a node's server"); }
 
-  const std::string& url() const { return url_; }
-  // What it answers.
-  Result<std::string> Ask(const char* method, const char* path) const {
-    TROUPE_ASSIGN_OR_RETURN(const HttpUrl url, ParseHttpUrl(url_));
-    HttpRequest request{.method = method, .path = path};
-    const char* const known = std::getenv("TROUPE_API_KEY");
-    const std::string key = key_.empty() && known != nullptr ? known : key_;
-    if (!key.empty()) request.headers.emplace_back("authorization", "Bearer " + key);
-    constexpr std::chrono::milliseconds kLongest{10'000};
-    TROUPE_ASSIGN_OR_RETURN(
-        HttpResponse response,
-        AskHttp(url, std::move(request), {.any_certificate = insecure_, .whole = kLongest}));
-    if (response.status == 200) return std::move(response.body);
-    return Error(Code::kUnavailable, "{}: {}", url.ToString(), WhyOf(response));
+  // What it answers, and the URL that was asked.
+  struct Answer {
+    std::string url, body;
+  };
+  Result<Answer> Ask(const char* method, const char* path) const {
+    TROUPE_ASSIGN_OR_RETURN(AskedServer server, server_.Read());
+    server.client.whole = std::chrono::seconds(10);
+    TROUPE_ASSIGN_OR_RETURN(std::string body, AskServer(server, {.method = method, .path = path}));
+    return Answer{.url = server.url.ToString(), .body = std::move(body)};
   }
 
  private:
-  static std::string WhyOf(const HttpResponse& response) {
-    const auto body = Json::Parse(response.body);
-    const Json* const error = body ? body->Find("error") : nullptr;
-    const Json* const message = error != nullptr ? error->Find("message") : nullptr;
-    if (message != nullptr && message->IsString()) return message->AsString();
-    return fmt::format("answers with status {}", response.status);
-  }
-
-  std::string url_, key_;
-  bool insecure_ = false;
+  AskedServerFlags server_;
 };
 
 class ClusterView final : public Command {
  public:
   using Show = Result<std::string> (*)(std::string_view name, std::string_view record);
-  explicit ClusterView(Show show) : show_(show) {}
+  ClusterView(const char* path, Show show) : path_(path), show_(show) {}
 
   void AddOptions(Options& options) override {
     door_.AddOptions(options);
@@ -72,17 +48,18 @@ class ClusterView final : public Command {
   }
 
   Status Run() override {
-    TROUPE_ASSIGN_OR_RETURN(std::string text, door_.Ask("GET", "/cluster"));
+    TROUPE_ASSIGN_OR_RETURN(const NodeDoor::Answer answer, door_.Ask("GET", path_));
     if (json_) {
-      text += '\n';
-    } else {
-      TROUPE_ASSIGN_OR_RETURN(text, show_(door_.url(), text));
+      fmt::print("{}\n", answer.body);
+      return OkStatus();
     }
+    TROUPE_ASSIGN_OR_RETURN(const std::string text, show_(answer.url, answer.body));
     fmt::print("{}", text);
     return OkStatus();
   }
 
  private:
+  const char* const path_;
   const Show show_;
   NodeDoor door_;
   bool json_ = false;
@@ -133,9 +110,11 @@ class ClusterCommand final : public Command {
  public:
   void AddOptions(Options& options) override {
     verbs_.Add(options, "status", "Show who is there and holds what",
-               std::make_unique<ClusterView>(&ClusterTable));
+               std::make_unique<ClusterView>("/cluster", &ClusterTable));
+    verbs_.Add(options, "plan", "Show which experts each node is to hold, and holds",
+               std::make_unique<ClusterView>("/cluster/plan", &HoldingsTable));
     verbs_.Add(options, "explain", "Show what has happened, oldest first",
-               std::make_unique<ClusterView>(&ClusterEvents));
+               std::make_unique<ClusterView>("/cluster", &ClusterEvents));
     verbs_.Add(options, "place", "Have the node that leads look now whether another plan is better",
                std::make_unique<ClusterOrder>("/cluster/place", "it looks"));
     verbs_.Add(options, "drain", "Have others take what a node holds, so that it can be stopped",

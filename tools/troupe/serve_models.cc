@@ -88,6 +88,7 @@ Result<ServedModel> ServeModels::Open(const ServeFlags& flags) {
     }));
     served.more = [node = node.get()] { return MetricsOf(node->State()); };
     served.cluster = [node = node.get()] { return RecordOf(node->State()); };
+    served.cluster_plan = [node = node.get()] { return RecordOf(node->Holdings()); };
     served.cluster_orders["drain"] = [node = node.get()] {
       node->Drain();
       return OkStatus();

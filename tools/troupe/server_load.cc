@@ -17,31 +17,11 @@ namespace {
 
 constexpr std::size_t kMostOfAnError = 4096;
 
-HttpHeaders HeadersFor(const LoadTarget& target) {
-  HttpHeaders headers = {{"Content-Type", "application/json"}};
-  if (!target.key.empty()) headers.emplace_back("Authorization", "Bearer " + target.key);
-  return headers;
-}
-
-// OK if the server answered with 2xx.
-Status Judge(const LoadTarget& target, std::string_view path, int status, std::string_view body) {
-  if (status < 300) return OkStatus();
-  return Error(Code::kUnavailable, "{}{}: {} {}: {}", target.url.ToString(), path, status,
-               ReasonOf(status), ErrorMessageIn(body));
-}
-
-Result<Json> AskJson(const LoadTarget& target, HttpRequest request) {
-  request.headers = HeadersFor(target);
+Result<Json> AskJson(const AskedServer& server, HttpRequest request) {
   const std::string path = request.path;
-  Result<HttpResponse> response = AskHttp(target.url, std::move(request), target.client);
-  if (!response.ok() && response.status().message().find("certificate") != std::string::npos) {
-    return Error(Code::kUnavailable, "{}; --insecure accepts any certificate",
-                 response.status().message());
-  }
-  TROUPE_RETURN_IF_ERROR(response.status());
-  TROUPE_RETURN_IF_ERROR(Judge(target, path, response->status, response->body));
-  std::optional<Json> json = Json::Parse(response->body);
-  if (!json) return DataLoss("{}{}: an answer that is no JSON", target.url.ToString(), path);
+  TROUPE_ASSIGN_OR_RETURN(const std::string body, AskServer(server, std::move(request)));
+  std::optional<Json> json = Json::Parse(body);
+  if (!json) return DataLoss("{}{}: an answer that is no JSON", server.url.ToString(), path);
   return *std::move(json);
 }
 
@@ -63,7 +43,7 @@ std::string BodyOf(const PlannedRequest& request, const TargetFacts& facts) {
 
 class LoadRun {
  public:
-  LoadRun(const LoadTarget& target, const TargetFacts& facts, std::span<const PlannedRequest> plan,
+  LoadRun(const AskedServer& target, const TargetFacts& facts, std::span<const PlannedRequest> plan,
           std::size_t clients)
       : target_(target), facts_(facts), plan_(plan), clients_(clients), client_(target.client) {
     seen_.answers.resize(plan.size());
@@ -137,7 +117,7 @@ class LoadRun {
   SeenAnswer Seen(const Running& running, const Status& ended) const {
     SeenAnswer seen{.status = ended, .late = running.late};
     if (seen.status.ok()) {
-      seen.status = Judge(target_, "/v1/completions", running.status, running.error);
+      seen.status = JudgeAnswer(target_, "/v1/completions", running.status, running.error);
     }
     if (seen.status.ok()) seen.status = running.events.End();
     const std::vector<double>& times = running.events.text_times();
@@ -149,7 +129,7 @@ class LoadRun {
     return seen;
   }
 
-  const LoadTarget& target_;
+  const AskedServer& target_;
   const TargetFacts& facts_;
   const std::span<const PlannedRequest> plan_;
   const std::size_t clients_;
@@ -162,7 +142,7 @@ class LoadRun {
 
 }  // namespace
 
-Result<TargetFacts> LookAt(const LoadTarget& target) {
+Result<TargetFacts> LookAt(const AskedServer& target) {
   TROUPE_ASSIGN_OR_RETURN(const Json props, AskJson(target, {.method = "GET", .path = "/props"}));
   TROUPE_ASSIGN_OR_RETURN(
       const Json told,
@@ -188,7 +168,7 @@ Result<TargetFacts> LookAt(const LoadTarget& target) {
   return facts;
 }
 
-SeenLoad RunLoad(const LoadTarget& target, const TargetFacts& facts,
+SeenLoad RunLoad(const AskedServer& target, const TargetFacts& facts,
                  std::span<const PlannedRequest> plan, std::size_t clients) {
   return LoadRun(target, facts, plan, clients).Run();
 }

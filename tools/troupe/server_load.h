@@ -10,18 +10,11 @@
 #include <vector>
 
 #include "base/status.h"
-#include "server/http/http_client.h"
+#include "troupe/asked_server.h"
 #include "troupe/load_figures.h"
 #include "troupe/load_plan.h"
 
 namespace troupe {
-
-// A server, and who asks it.
-struct LoadTarget {
-  HttpUrl url;
-  std::string key;  // empty: none
-  HttpClientOptions client;
-};
 
 // What must be known of the server before requests can be drawn.
 struct TargetFacts {
@@ -29,7 +22,7 @@ struct TargetFacts {
   std::vector<std::uint32_t> tokens;  // of its vocabulary, each once: prompts are drawn from them
 };
 // Fails, in one line that names the server, where it cannot be asked, too.
-Result<TargetFacts> LookAt(const LoadTarget& target);
+Result<TargetFacts> LookAt(const AskedServer& target);
 
 struct SeenLoad {
   std::vector<SeenAnswer> answers;  // in the order of the plan
@@ -38,7 +31,7 @@ struct SeenLoad {
 // Each of `clients` sends a request, waits for its end and sends the next; times count from when
 // the client was free. 0: any number of requests are under way, each sent at its planned time, from
 // which its times count, too: if this program is late, a user who came then waits for that as well.
-SeenLoad RunLoad(const LoadTarget& target, const TargetFacts& facts,
+SeenLoad RunLoad(const AskedServer& target, const TargetFacts& facts,
                  std::span<const PlannedRequest> plan, std::size_t clients);
 
 }  // namespace troupe

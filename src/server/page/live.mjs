@@ -5,6 +5,7 @@ import {find, make, setFigure, setText} from './dom.mjs';
 import {History, requestsNow, timeSplit} from './rates.mjs';
 import {callApi, keyGiven} from './api.mjs';
 import {ExpertMapView} from './expert_map.mjs';
+import {ClusterView} from './cluster.mjs';
 import {Sparkline, StackedBar} from './charts.mjs';
 
 const kNow = 2;      // seconds that "now" is an average of
@@ -19,6 +20,7 @@ export class LiveView {
   #spark = new Sparkline(find('speed-spark'));
   #time = new StackedBar('time');
   #memory = new StackedBar('memory');
+  #cluster = new ClusterView();
   #facts = null;
   #stop = null;  // ends the stream under way
 
@@ -50,6 +52,7 @@ export class LiveView {
   // Other colours, or a place to be seen in.
   redraw() {
     this.#map.draw();
+    this.#cluster.draw();
   }
 
   async #listen(onEvent) {
@@ -77,6 +80,7 @@ export class LiveView {
 
   #showFacts(facts) {
     this.#facts = facts;
+    this.#cluster.follow(facts.cluster);
     document.title = `${facts.model} – Troupe`;
     setText(find('model-name'), facts.model);
     const answers = facts.answers === 'exact' ? 'exact answers' : `answers by ${facts.answers}`;
