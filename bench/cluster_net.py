@@ -24,6 +24,7 @@ class Machines:
         if os.geteuid() != 0:
             raise SystemExit("cluster: network namespaces need root")
         self.count = count
+        self.blackholes = set()  # (from, to)
         remove()
         run("ip", "link", "add", BRIDGE, "type", "bridge")
         run("ip", "address", "add", f"{HOST}/24", "dev", BRIDGE)
@@ -52,7 +53,7 @@ class Machines:
         """The speed of every machine's link, or of one machine's, both ways."""
         for i in range(self.count) if only is None else [only]:
             for space, device in ((["-n", self.space(i)], f"tb-in{i}"), ([], f"tb-out{i}")):
-                run("tc", *space, "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{mbps}mbit", "burst", "256kb",
+                run("tc", *space, "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{mbps}mbit", "burst", "16kb",
                     "latency", "200ms")
 
     def cut(self, i, way):
@@ -61,6 +62,20 @@ class Machines:
             subprocess.run(["tc", *space, "qdisc", "del", "dev", device, "root"], capture_output=True)
             if name == way:
                 run("tc", *space, "qdisc", "add", "dev", device, "root", "pfifo", "limit", "0")
+
+    def blackhole(self, i, other, on):
+        """What machine i sends to machine `other` is lost, or is not any more; all else reaches it as before."""
+        if on != ((i, other) in self.blackholes):
+            run("ip", "-n", self.space(i), "route", "add" if on else "delete", "blackhole", self.address(other))
+        (self.blackholes.add if on else self.blackholes.discard)((i, other))
+
+    def heal(self, mbps):
+        """Nothing is cut any more, and every link has that speed."""
+        for i, other in list(self.blackholes):
+            self.blackhole(i, other, False)
+        for i in range(self.count):
+            self.cut(i, "none")
+        self.limit(mbps)
 
 
 def remove():

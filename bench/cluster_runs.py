@@ -22,13 +22,26 @@ class Task:
     per_second: float
 
 
-class Node:
-    """A `troupe serve` on machine i."""
+class Loopback:
+    """In place of machines of cluster_net: addresses of this machine's own, behind no limited link."""
 
-    def __init__(self, machines, i, troupe, model, options):
+    def __init__(self, count):
+        self.count = count
+
+    def address(self, i):
+        return f"127.0.0.{i + 1}"
+
+    def inside(self, i, command):
+        return [str(word) for word in command]
+
+
+class Node:
+    """A `troupe serve` on machine i; `before` stands before its command."""
+
+    def __init__(self, machines, i, troupe, model, options, before=()):
         self.machines, self.i = machines, i
         self.base = f"http://{machines.address(i)}:{HTTP_PORT}"
-        command = machines.inside(i, [troupe, "serve", model, "--host", machines.address(i), "--port", HTTP_PORT, *options])
+        command = machines.inside(i, [*before, troupe, "serve", model, "--host", machines.address(i), "--port", HTTP_PORT, *options])
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         self.said = []
         for line in self.process.stderr:

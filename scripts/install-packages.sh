@@ -24,7 +24,7 @@ declare -A packages=(
   [run]='g++ cmake ninja-build pkg-config
     libboost1.81-dev libcli11-dev libfmt-dev libgrpc++-dev libhwy-dev liblemon-dev libpcre2-dev libprotobuf-dev libssl-dev liburing-dev libxxhash-dev libzstd-dev
     nlohmann-json3-dev prometheus-cpp-dev protobuf-compiler'
-  [test]='libgtest-dev libgmock-dev etcd-client etcd-server kubernetes-client openssl prometheus python3 python3-jinja2 python3-jsonschema python3-numpy zstd ccache mold'
+  [test]='libgtest-dev libgmock-dev etcd-client etcd-server iproute2 kubernetes-client openssl prometheus python3 python3-jinja2 python3-jsonschema python3-numpy zstd ccache mold'
   [benches]='libbenchmark-dev'
   [clang]='clang libclang-rt-14-dev'
   [check]='clang-format python3'
@@ -42,7 +42,7 @@ declare -A packages=(
 declare -A command_of=(
   [g++]=g++ [cmake]=cmake [ninja-build]=ninja [pkg-config]=pkg-config [clang]=clang [clang-format]=clang-format
   [clang-tidy]=clang-tidy [python3]=python3 [nodejs]=node [npm]=npm [chromium]=chromium [prometheus]=promtool [debootstrap]=debootstrap
-  [etcd-client]=etcdctl [etcd-server]=etcd [kubernetes-client]=kubectl
+  [etcd-client]=etcdctl [etcd-server]=etcd [iproute2]=ip [kubernetes-client]=kubectl
 )
 installed() {
   if [ -n "${command_of[$1]:-}" ]; then

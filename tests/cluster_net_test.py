@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Several machines as one, on machines of their own: nodes and etcd in network namespaces, whose links are cut in one
+direction, slow, or lead to some and not to others, and whose clocks differ by an hour. Every answer stays the one
+that a model alone gives.
+
+usage: cluster_net_test.py TROUPE [unittest arguments]
+
+Needs root; exits with 77 where it may not make network namespaces.
+"""
+import asyncio
+import concurrent.futures
+import contextlib
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
+import cluster_net  # noqa: E402
+from cluster_runs import Node, PEER_PORT, ask, list_of_peers  # noqa: E402
+
+TROUPE = None  # the binary, set at the end of this file
+LONGEST = 600 if "TROUPE_SANITIZED" in os.environ else 120  # seconds that anything may take
+PROMPTS = ["The kernel", "One two three", "def main():", "Once upon a time", "In 1999", "#include <"]
+TOKENS = 16
+MBPS = 500
+DISK = "4MiB/5ms"  # that peers are faster than
+
+
+def answer(node, prompt):
+    _, _, text = asyncio.run(ask(node.base, {"prompt": prompt, "max_tokens": TOKENS, "temperature": 0, "ignore_eos": True}))
+    return text
+
+
+class ClusterNet(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.model = pathlib.Path(folder.name) / "model.gguf"
+        for command in (["synth", cls.model, "--shape", "tiny-olmoe", "--type", "Q8_0"], ["pack", cls.model]):
+            subprocess.run([TROUPE, *map(str, command)], check=True, capture_output=True)
+        cls.machines = cls.enterClassContext(cluster_net.machines(4, MBPS))
+        alone = Node(cls.machines, 0, TROUPE, cls.model, ["--ctx", 512])
+        cls.expected = {prompt: answer(alone, prompt) for prompt in PROMPTS}
+        alone.end()
+
+    def tearDown(self):
+        self.machines.heal(MBPS)
+
+    def start(self, who, count=3, before=()):
+        self.who, self.nodes = who, []
+        for i in range(count):
+            self.nodes.append(self.node(i, before))
+
+    def node(self, i, before=()):
+        node = Node(self.machines, i, TROUPE, self.model,
+                    ["--slots", 10, "--ctx", 512, "--link", DISK, "--peer-address", f"{self.machines.address(i)}:{PEER_PORT}",
+                     "--node", f"n{i}", "--peer-plain-text", "--no-prefix-cache", *self.who], before)
+        self.addCleanup(node.end)
+        return node
+
+    def start_by_list(self, before=()):
+        peers = ",".join(list_of_peers(self.machines).split(",")[:3])
+        self.start(["--peers", peers], before=before)
+        self.wait_until_settled()
+
+    def start_by_etcd(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        url = f"http://{self.machines.address(3)}:2379"
+        self.etcd = subprocess.Popen(
+            self.machines.inside(3, ["etcd", "--name", "e", "--data-dir", folder.name, "--listen-client-urls", url,
+                                     "--advertise-client-urls", url, "--listen-peer-urls", "http://127.0.0.1:2380",
+                                     "--initial-advertise-peer-urls", "http://127.0.0.1:2380", "--initial-cluster",
+                                     "e=http://127.0.0.1:2380"]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(self.etcd.wait)
+        self.addCleanup(self.etcd.kill)
+        self.start(["--etcd", url.removeprefix("http://"), "--lease-s", 2])
+        self.wait_until_settled()
+
+    def wait(self, what, *nodes):
+        end = time.monotonic() + LONGEST
+        for node in nodes or self.nodes:
+            while not what(node.metrics()):
+                if time.monotonic() > end:
+                    self.fail(node.get("/cluster"))
+                time.sleep(0.05)
+
+    def wait_until_settled(self):
+        self.wait(lambda m: m["troupe_cluster_peers"] == len(self.nodes) - 1 and m["troupe_cluster_plan_epoch"] > 0
+                  and m["troupe_cluster_settled"] == 1 and m["troupe_held_experts"] > 0)
+
+    def ask_all(self, rounds=1, nodes=None):
+        nodes = nodes or self.nodes
+        with concurrent.futures.ThreadPoolExecutor(6) as pool:
+            jobs = [(prompt, pool.submit(answer, nodes[(i + r) % len(nodes)], prompt))
+                    for r in range(rounds) for i, prompt in enumerate(PROMPTS)]
+            for prompt, job in jobs:
+                self.assertEqual(job.result(LONGEST), self.expected[prompt], prompt)
+
+    def total(self, key):
+        return sum(node.metrics().get(key, 0) for node in self.nodes)
+
+    @contextlib.contextmanager
+    def asking(self):
+        """All nodes are asked meanwhile, and to the end."""
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            job = pool.submit(self.ask_all, 4)
+            time.sleep(0.1)
+            yield
+            job.result(LONGEST)
+
+    # Users ask from this machine, over the same links: only what leaves a node for its peers may be cut.
+    def unreachable(self, i, others, on):
+        for other in others:
+            self.machines.blackhole(i, other, on)
+
+    def test_a_link_that_is_cut_in_one_direction_costs_no_answer(self):
+        self.start_by_list()
+        for way in ([1, 2], [2, 1]):
+            with self.subTest(way), self.asking():
+                self.unreachable(way[0], way[1:], True)
+                time.sleep(1)
+                self.unreachable(way[0], way[1:], False)
+            self.wait_until_settled()
+        self.ask_all()
+
+    def test_a_node_that_nobody_reaches_any_more_serves_its_users_and_is_one_of_them_again_later(self):
+        self.start_by_list()
+        with self.asking():
+            self.unreachable(1, [0, 2], True)
+            self.unreachable(0, [1], True)
+            self.unreachable(2, [1], True)
+            self.ask_all(nodes=[self.nodes[1]])
+        self.wait(lambda m: m["troupe_cluster_peers"] == 0, self.nodes[1])
+        self.ask_all(nodes=[self.nodes[1]])
+        self.machines.heal(MBPS)
+        self.wait_until_settled()
+        self.ask_all()
+
+    def test_a_slow_link_is_asked_less_and_costs_no_answer(self):
+        self.start_by_list()
+        self.ask_all(2)
+
+        def answered():
+            before = self.nodes[2].metrics()["troupe_host_experts_total"]
+            self.ask_all(2, nodes=self.nodes[:2])
+            return self.nodes[2].metrics()["troupe_host_experts_total"] - before
+        fast = answered()
+        self.machines.limit(0.25, only=2)
+        self.ask_all(2, nodes=self.nodes[:2])  # they learn it
+        slow = answered()
+        self.assertGreater(fast, 0)
+        self.assertLess(slow, fast)
+
+    def test_clocks_that_differ_by_an_hour_change_nothing(self):
+        def later(hours):
+            return ["unshare", "--time", "--monotonic", str(hours * 3600)]
+        tell = ["python3", "-c", "import time; print(time.monotonic())"]
+        there = subprocess.run([*later(1), *tell], capture_output=True, text=True).stdout
+        if not there or float(there) < time.monotonic() + 1800:
+            self.skipTest("this kernel gives a program no clock of its own")
+        peers = ",".join(list_of_peers(self.machines).split(",")[:3])
+        self.who, self.nodes = ["--peers", peers], []
+        for i, hours in enumerate((0, 1, 30)):
+            self.nodes.append(self.node(i, later(hours) if hours else []))
+        self.wait_until_settled()
+        self.ask_all(2)
+        self.assertGreater(self.total('troupe_peer_experts_total{by="peer"}'), 0)
+
+    def test_a_leader_that_loses_etcd_alone_leads_no_more_and_another_one_plans(self):
+        self.start_by_etcd()
+        leads = [node.metrics()["troupe_cluster_leads"] for node in self.nodes]
+        first = leads.index(1)
+        epoch = self.nodes[first].cluster()["plan"]["epoch"]
+        with self.asking():
+            self.unreachable(first, [3], True)
+            self.wait(lambda m: m["troupe_cluster_leads"] == 0 and m["troupe_cluster_listed"] == 0, self.nodes[first])
+            end = time.monotonic() + LONGEST
+            while sum(node.metrics()["troupe_cluster_leads"] for node in self.nodes) != 1:
+                self.assertLess(time.monotonic(), end)
+                time.sleep(0.05)
+        second = [node.metrics()["troupe_cluster_leads"] for node in self.nodes].index(1)
+        self.assertNotEqual(first, second)
+        self.unreachable(first, [3], False)
+        self.wait(lambda m: m["troupe_cluster_listed"] == 1)
+        self.assertEqual([node.metrics()["troupe_cluster_leads"] for node in self.nodes].index(1), second)
+        self.wait_until_settled()
+        self.assertGreaterEqual(self.nodes[first].cluster()["plan"]["epoch"], epoch)
+        self.ask_all()
+
+
+def may_make_namespaces():
+    if os.geteuid() != 0:
+        return False
+    made = subprocess.run(["ip", "netns", "add", "troupe-bench-try"], capture_output=True).returncode == 0
+    subprocess.run(["ip", "netns", "delete", "troupe-bench-try"], capture_output=True)
+    return made
+
+
+if __name__ == "__main__":
+    TROUPE = pathlib.Path(sys.argv.pop(1))
+    if not may_make_namespaces():
+        print("skipped: it may not make network namespaces here")
+        sys.exit(77)
+    unittest.main()
