@@ -1,0 +1,64 @@
+"""Parts of bench/cluster about one node that asks others: what it gains over its disk, and what a call costs."""
+import random
+import time
+
+import cluster_net
+from cluster_runs import Loopback, nodes_of, serve, wait_until_settled
+
+EXPERTS = 256  # of the model: 8 layers of 32
+TOKENS = 24    # of an answer
+
+
+def two(bench):
+    """One node whose experts do not fit beside two that hold them all, against itself alone."""
+    model = bench.model(stream=1, factor=64)
+    draw = random.Random(1)
+    prompts = [draw.choice(task.prompts) for task in bench.tasks([1, 1, 1]) for _ in range(4)]
+    rows = []
+    for disk in ("256MiB/100us", "1GiB/100us", "4GiB/100us", None):
+        figures = {}
+        with cluster_net.machines(3, bench.options.mbps) as machines:
+            for together in (False, True):
+                with nodes_of(machines, bench.troupe, model, [64, EXPERTS, EXPERTS], bench.common(disk), together) as nodes:
+                    if together:
+                        wait_until_settled(nodes)
+                    for timed in (False, True):
+                        start = time.monotonic()
+                        seen = serve(nodes, [(0.0, 0, prompt) for prompt in prompts[:4 if not timed else None]], TOKENS)
+                        seconds = time.monotonic() - start
+                    assert all(one.text is not None for one in seen), "a request was lost"
+                    figures[together] = (len(seen) * TOKENS / seconds, sorted(one.text for one in seen), nodes[0].metrics())
+        assert figures[False][1] == figures[True][1], "another answer than alone"
+        alone, together = figures[False][0], figures[True][0]
+        by_peers = figures[True][2]['troupe_peer_experts_total{by="peer"}']
+        rows.append((disk or "the machine's own", alone, together, by_peers))
+        print(f"disk {disk or 'own'}: alone {alone:.1f} tokens/s, together {together:.1f}, {by_peers:.0f} experts by peers",
+              flush=True)
+        bench.bar(f"together over alone, disk {disk or 'own'}", together / alone,
+                  least=2 if disk and disk.startswith("1GiB") else 0.97)
+    return rows
+
+
+def calls(bench):
+    """What a call of one row takes beyond the peer's computing, over this machine's loopback, one request at a time."""
+    rows = []
+    for stream, factor in ((1, 1), (1, 64), (16, 1)):
+        with nodes_of(Loopback(2), bench.troupe, bench.model(stream, factor), [16, EXPERTS], bench.common("16MiB/5ms")) as nodes:
+            wait_until_settled(nodes)
+            prompt = bench.tasks([1, 1, 1])[0].prompts[0][:40]
+            for timed in (False, True):
+                before = nodes[0].metrics()
+                serve(nodes, [(0.0, 0, prompt)], 200)
+                after = nodes[0].metrics()
+
+        def grown(key):
+            return after[key] - before[key]
+        count = grown("troupe_peer_calls_answered_total")
+        way, waited, computed = (1e6 * grown(f'troupe_peer_call_seconds_total{{part="{part}"}}') / count
+                                 for part in ("way", "waited", "computed"))
+        width = 256 * stream
+        rows.append((width, factor, count, way, waited, computed))
+        print(f"rows of {width}, experts {factor} times as wide: {count:.0f} calls, way {way:.0f} us, waited {waited:.0f} us, "
+              f"computed {computed:.0f} us", flush=True)
+    bench.bar("us of a call beyond computing, smallest rows", rows[0][3] + rows[0][4], most=60)
+    return rows

@@ -1,0 +1,157 @@
+"""Parts of bench/cluster about which node holds what: Tables I and II of the paper, and Fig. 7's change of workload."""
+import contextlib
+import threading
+import time
+import urllib.request
+
+import cluster_net
+import placement_svg
+from cluster_runs import mean, nodes_of, planned, serve, wait_until_settled
+
+TOKENS = 24  # of an answer
+PLACERS = ["uniform", "redundance", "smartmoe", "eplb", "dancemoe"]
+TIERS = ("memory", "elsewhere", "disk", "loading")
+# Rows as long as in models that people run: the stream 16 times as wide, the experts as they were.
+STREAM, FACTOR = 16, 1
+
+
+class Asks:
+    """Who answered the experts that nodes asked for, as it went on."""
+
+    def __init__(self, nodes):
+        self.nodes = nodes
+        self.samples = []
+
+    def look(self):
+        metrics = [node.metrics() for node in self.nodes]
+        sums = {tier: sum(m.get(f'troupe_tier_expert_asks_total{{tier="{tier}"}}', 0) for m in metrics) for tier in TIERS}
+        self.samples.append((time.monotonic(), sums))
+
+    @contextlib.contextmanager
+    def followed(self, every=5.0):
+        done = threading.Event()
+
+        def follow():
+            while not done.wait(every):
+                self.look()
+        self.look()
+        thread = threading.Thread(target=follow)
+        thread.start()
+        try:
+            yield self
+        finally:
+            done.set()
+            thread.join()
+            self.look()
+
+    def shares(self, first=0, last=-1):
+        grown = {tier: self.samples[last][1][tier] - self.samples[first][1][tier] for tier in TIERS}
+        return {tier: value / max(1, sum(grown.values())) for tier, value in grown.items()}
+
+    def course(self):
+        """(seconds from the start, share that memory answered since the sample before)."""
+        start = self.samples[0][0]
+        return [(self.samples[i][0] - start, self.shares(i - 1, i)["memory"]) for i in range(1, len(self.samples))]
+
+
+def answers_of(seen):
+    lost = sum(one.text is None for one in seen)
+    assert lost == 0, f"{lost} answers were lost"
+    return [one.text for one in sorted(seen, key=lambda one: (one.at, one.task))]
+
+
+def tell(name, by_node, whole, shares, more=""):
+    print(f"{name:<18} {' '.join(f'{value:7.3f}' for value in by_node)}  mean {whole:7.3f} s  local {shares['memory']:5.1%}, "
+          f"peers {shares['elsewhere']:5.1%}, disk {shares['disk'] + shares['loading']:5.1%}{more}", flush=True)
+
+
+def placement(bench):
+    """Table II: the same requests under each placement. Table I: without peers, and sent to who is least busy."""
+    options = bench.options
+    tasks = bench.tasks(options.rates)
+    model = bench.model(STREAM, FACTOR)
+    slots = [int(count) for count in options.slots]
+    warm = planned(tasks, options.warm_seconds, seed=7)
+    requests = planned(tasks, options.seconds, seed=options.seed)
+    print(f"{len(warm)} requests to learn from, {len(requests)} timed", flush=True)
+    ways = [(placer, True, ["--placer", placer, "--plan-every-s", 15], None) for placer in options.placers or PLACERS]
+    if not options.placers:
+        ways += [("offloading alone", False, [], None),
+                 ("redirecting", False, [], lambda task, busy: min(range(3), key=lambda i: (busy[i], (i - task) % 3)))]
+    means, courses, expected = {}, {}, None
+    for name, together, more, choose in ways:
+        extra = {} if choose is None else {"choose": choose}
+        with cluster_net.machines(3, options.mbps) as machines:
+            with nodes_of(machines, bench.troupe, model, slots, bench.common(options.disk) + more, together) as nodes:
+                asks = Asks(nodes)
+                with asks.followed():
+                    if together:
+                        wait_until_settled(nodes)
+                    first = nodes[0].cluster()["plan"]["epoch"] if together else 0
+                    serve(nodes, warm, TOKENS, **extra)
+                    if together:
+                        time.sleep(20)  # a report and a plan
+                        wait_until_settled(nodes)
+                    last = nodes[0].cluster()["plan"]["epoch"] if together else 0
+                    asks.look()
+                    learned = len(asks.samples) - 1
+                    seen = serve(nodes, requests, TOKENS, **extra)
+        answers = answers_of(seen)
+        expected = expected or answers
+        assert answers == expected, f"{name}: other answers"
+        means[name] = mean(one.seconds for one in seen)
+        tell(name, [mean(one.seconds for one in seen if one.task == i) for i in range(3)], means[name], asks.shares(learned),
+             f"; plans before the timed part {last - first + 1 if together else 0}")
+        if together:
+            courses[name] = asks.course()
+    if options.plots:
+        options.plots.mkdir(parents=True, exist_ok=True)
+        (options.plots / "cluster-local.svg").write_text(placement_svg.lines(
+            "Experts that the node's own memory answered", "seconds", "share", courses, 0))
+    if not options.placers:
+        bench.bar("DanceMoE's mean over EPLB's", means["dancemoe"] / means["eplb"], most=1 - 0.306)
+        for other in ("uniform", "redundance", "smartmoe", "offloading alone", "redirecting"):
+            bench.bar(f"DanceMoE's mean over {other}'s", means["dancemoe"] / means[other], most=1)
+    return {"means": means, "local": courses}
+
+
+def place(node):
+    urllib.request.urlopen(urllib.request.Request(node.base + "/cluster/place", data=b"", method="POST"), timeout=60).read()
+
+
+def change(bench):
+    """Fig. 7: the users of each node begin to ask what another node's users asked. With plans that follow, and without."""
+    options = bench.options
+    tasks = bench.tasks(options.rates)
+    model = bench.model(STREAM, FACTOR)
+    slots = [int(count) for count in options.slots]
+    warm = planned(tasks, options.warm_seconds, seed=7)
+    requests = [(at, (task + 1) % 3, prompt) for at, task, prompt in planned(tasks, options.seconds, seed=options.seed)]
+    means, courses, expected = {}, {}, None
+    for name, follows in (("plans stay", False), ("plans follow", True)):
+        with cluster_net.machines(3, options.mbps) as machines:
+            more = ["--plan-every-s", 15 if follows else 86400]
+            with nodes_of(machines, bench.troupe, model, slots, bench.common(options.disk) + more) as nodes:
+                asks = Asks(nodes)
+                with asks.followed():
+                    wait_until_settled(nodes)
+                    serve(nodes, warm, TOKENS)
+                    time.sleep(12)  # all have told
+                    place(nodes[0])
+                    time.sleep(3)
+                    wait_until_settled(nodes)
+                    asks.look()
+                    changed = len(asks.samples) - 1
+                    seen = serve(nodes, requests, TOKENS)
+        answers = answers_of(seen)
+        expected = expected or answers
+        assert answers == expected, f"{name}: other answers"
+        means[name] = mean(one.seconds for one in seen)
+        tell(name, [mean(one.seconds for one in seen if one.task == i) for i in range(3)], means[name], asks.shares(changed))
+        courses[name] = asks.course()
+    if options.plots:
+        options.plots.mkdir(parents=True, exist_ok=True)
+        (options.plots / "cluster-change.svg").write_text(placement_svg.lines(
+            "Experts that the node's own memory answered", "seconds", "share", courses, 0))
+    bench.bar("mean with plans that follow over without", means["plans follow"] / means["plans stay"], most=0.9)
+    return {"means": means, "local": courses}
