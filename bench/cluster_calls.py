@@ -48,7 +48,7 @@ def calls(bench):
             prompt = bench.tasks([1, 1, 1])[0].prompts[0][:40]
             for timed in (False, True):
                 before = nodes[0].metrics()
-                serve(nodes, [(0.0, 0, prompt)], 200)
+                assert serve(nodes, [(0.0, 0, prompt)], 200)[0].text is not None, "a request was lost"
                 after = nodes[0].metrics()
 
         def grown(key):

@@ -120,8 +120,8 @@ async def ask(base, body):
     start = time.monotonic()
     reader, writer = await asyncio.open_connection(host, int(port))
     data = json.dumps({**body, "stream": True}).encode()
-    writer.write(b"POST /v1/completions HTTP/1.1\r\nHost: node\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(data) +
-                 data)
+    head = f"POST /v1/completions HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\nContent-Length: {len(data)}\r\n\r\n"
+    writer.write(head.encode() + data)
     first, text, finished = 0.0, "", False
     try:
         while line := await reader.readline():

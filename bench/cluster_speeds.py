@@ -152,7 +152,7 @@ def speeds(bench):
             done = subprocess.run([bench.troupe, "simulate", folder / "scenario.json", "--json", "-"], check=True,
                                   capture_output=True, text=True)
             record = json.loads(done.stdout)
-            predicted = record["latency"]["mean"]
+            predicted = record["latency"]["mean_s"]
             rows.append((mbps, live[mbps], predicted))
             print(f"{mbps:5} Mbit/s: live {live[mbps]:.3f} s, simulated {predicted:.3f} s, local {record['local_ratio']:.1%}", flush=True)
             bench.bar(f"error of the prediction at {mbps} Mbit/s", abs(predicted / live[mbps] - 1), most=0.15)

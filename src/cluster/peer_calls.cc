@@ -52,7 +52,8 @@ void PeerCalls::LookAtPeers() {
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (i == peers_.size()) {
       peers_.push_back({.name = entries[i].name, .link = 0, .speed = nullptr, .held = {}});
-      peers_[i].speed = std::make_unique<PeerSpeed>(peers_[i].name, entries[i].round_trip_seconds);
+      peers_[i].speed =
+          std::make_unique<PeerSpeed>(peers_[i].name, entries[i].round_trip_seconds, clock_.Now());
     }
     peers_[i].link = entries[i].link;
     peers_[i].held = entries[i].held;
@@ -72,7 +73,8 @@ void PeerCalls::LookAtPeers() {
 std::span<const Place> PeerCalls::Places() {
   LookAtPeers();
   places_.clear();
-  for (const Peer& peer : peers_) places_.push_back(peer.speed->AsPlace());
+  const Nanos now = clock_.Now();
+  for (const Peer& peer : peers_) places_.push_back(peer.speed->Expected(now));
   return places_;
 }
 
@@ -117,7 +119,7 @@ void PeerCalls::TellFigures() {
   for (const Peer& peer : peers_) {
     if (peer.link == 0) continue;
     links.push_back({.peer = peer.name,
-                     .round_trip_seconds = peer.speed->AsPlace().latency_seconds,
+                     .round_trip_seconds = peer.speed->Measured().latency_seconds,
                      .row_seconds = peer.speed->way_row_seconds()});
   }
   const MutexLock lock(mu_);
@@ -243,7 +245,7 @@ bool PeerCalls::OnAnswer(const Event& event, const PeerAnswer& answer) {
   call.times.waited = std::max(call.times.waited, answer.waited_micros * 1e-6);
   if (!answer.last) return used;
   call.times.seconds = static_cast<double>(event.at - call.sent) * 1e-9;
-  peers_[call.peer].speed->OnAnswered(call.times);
+  peers_[call.peer].speed->OnAnswered(call.times, event.at);
   answered_seconds_.Add(call.times);
   OnRefused(answer.call);  // of what it still owes
   return used;
@@ -291,7 +293,8 @@ void PeerCalls::Handle(Event& event) {
     if (const auto refused = DecodePeerAskRefused(event.frame); refused.ok()) {
       const auto sent = std::ranges::find(sent_, refused->call, &SentCall::call);
       if (sent != sent_.end() && refused->reason == PeerAskRefused::Reason::kBusy) {
-        peers_[sent->peer].speed->OnLate(static_cast<double>(event.at - sent->sent) * 1e-9);
+        peers_[sent->peer].speed->OnLate(static_cast<double>(event.at - sent->sent) * 1e-9,
+                                         event.at);
       }
       OnRefused(refused->call);
     }
@@ -310,7 +313,7 @@ void PeerCalls::SeeWhoIsLate(Nanos now) {
   if (flow_.counters() == before && flow_.waiting() > 0) return;
   for (const SentCall& call : sent_) {
     if (call.layer != layer_) continue;
-    peers_[call.peer].speed->OnLate(static_cast<double>(now - call.sent) * 1e-9);
+    peers_[call.peer].speed->OnLate(static_cast<double>(now - call.sent) * 1e-9, now);
   }
 }
 

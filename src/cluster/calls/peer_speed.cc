@@ -1,6 +1,7 @@
 #include "cluster/calls/peer_speed.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace troupe {
 
@@ -20,29 +21,46 @@ void CallSeconds::Add(const CallTimes& times) {
   way += WayOf(times);
 }
 
-void PeerSpeed::OnAnswered(const CallTimes& times) {
+// The greeting was a call of no rows: without it a first call of many rows, on a slow link, would
+// make it seem that every call takes so long.
+PeerSpeed::PeerSpeed(std::string_view name, double round_trip_seconds, Nanos now)
+    : name_(name), round_trip_(round_trip_seconds), heard_(now) {
+  way_.Add(0, round_trip_seconds);
+}
+
+void PeerSpeed::OnAnswered(const CallTimes& times, Nanos now) {
   constexpr double kNewest = 0.25;  // of the queue, which changes quickly
   const double way = WayOf(times);
   const double experts = std::max<std::uint32_t>(1, times.experts);
   way_.Add(times.rows, way);
   computing_.Add(times.rows / experts, times.computed / experts);
   queue_ += kNewest * (times.waited - queue_);
+  heard_ = now;
 }
 
-void PeerSpeed::OnLate(double seconds) { queue_ = std::max(queue_, seconds); }
+void PeerSpeed::OnLate(double seconds, Nanos now) {
+  queue_ = std::max(queue_, seconds);
+  heard_ = now;
+}
 
-Place PeerSpeed::AsPlace() const {
+Place PeerSpeed::Measured() const {
   return {.name = name_,
-          .latency_seconds = way_.measured() ? way_.at_zero() : round_trip_,
+          .latency_seconds = way_.at_zero(),
           .expert_seconds = computing_.at_zero(),
           .row_seconds = computing_.slope() + way_.slope(),
           .queued_seconds = queue_};
 }
 
-double PeerSpeed::SecondsFor(std::uint32_t experts, std::uint32_t rows) const {
-  const Place place = AsPlace();
-  return place.queued_seconds + place.latency_seconds + experts * place.expert_seconds +
-         rows * place.row_seconds;
+Place PeerSpeed::Expected(Nanos now) const {
+  constexpr double kHalfLife = 2e9;
+  const double kept = std::exp2(-static_cast<double>(std::max<Nanos>(0, now - heard_)) / kHalfLife);
+  Place place = Measured();
+  place.latency_seconds =
+      std::min(place.latency_seconds, round_trip_ + kept * (place.latency_seconds - round_trip_));
+  place.expert_seconds *= kept;
+  place.row_seconds *= kept;
+  place.queued_seconds *= kept;
+  return place;
 }
 
 }  // namespace troupe

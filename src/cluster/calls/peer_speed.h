@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "cluster/calls/running_line.h"
 #include "expert/flow/miss_plan.h"
 
@@ -34,22 +34,25 @@ class PeerSpeed {
  public:
   // `name` must outlive it. Before the first answer the round trip of the greeting is what is
   // known.
-  PeerSpeed(std::string_view name, double round_trip_seconds)
-      : name_(name), round_trip_(round_trip_seconds) {}
+  PeerSpeed(std::string_view name, double round_trip_seconds, Nanos now);
 
-  void OnAnswered(const CallTimes& times);
+  void OnAnswered(const CallTimes& times, Nanos now);
   // It was late or refused: until its next answer, its queue is taken to be this long at least.
-  void OnLate(double seconds);
+  void OnLate(double seconds, Nanos now);
 
-  Place AsPlace() const;
+  // What is measured.
+  Place Measured() const;
+  // What is expected. A peer of which nothing was heard lately is thought to be better than it was
+  // measured, the more the longer: what was slow once would not be asked any more, and so never be
+  // known to be fast again.
+  Place Expected(Nanos now) const;
   // Each row that a call brings back takes so much longer on the way; 0 while nothing is known.
   double way_row_seconds() const { return way_.slope(); }
-  // Until the answer to a call is expected.
-  double SecondsFor(std::uint32_t experts, std::uint32_t rows) const;
 
  private:
   std::string_view name_;
   double round_trip_;
+  Nanos heard_;            // of it last
   RunningLine way_;        // by rows
   RunningLine computing_;  // of an expert, by its rows
   double queue_ = 0;

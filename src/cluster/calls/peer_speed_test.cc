@@ -30,45 +30,72 @@ TEST(CallSeconds, DivideACallIntoItsWayWaitingAndComputing) {
   EXPECT_EQ(all.way, 0.125) << "never less than nothing, however clocks round";
 }
 
+constexpr Nanos kSecond = 1'000'000'000;
+
+double SecondsFor(const Place& place, std::uint32_t experts, std::uint32_t rows) {
+  return place.queued_seconds + place.latency_seconds + experts * place.expert_seconds +
+         rows * place.row_seconds;
+}
+
 TEST(PeerSpeed, KnowsTheRoundTripBeforeTheFirstAnswer) {
-  const PeerSpeed speed("b", 4e-4);
-  EXPECT_TRUE(speed.AsPlace().measured());
-  EXPECT_EQ(speed.AsPlace().name, "b");
-  EXPECT_EQ(speed.SecondsFor(3, 9), 4e-4);
+  const PeerSpeed speed("b", 4e-4, 0);
+  EXPECT_TRUE(speed.Expected(0).measured());
+  EXPECT_EQ(speed.Expected(0).name, "b");
+  EXPECT_EQ(SecondsFor(speed.Expected(0), 3, 9), 4e-4);
 }
 
 TEST(PeerSpeed, LearnsTheWayComputingAndTheQueueApart) {
   std::mt19937_64 random(TestSeed());
   std::uniform_real_distribution<double> noise(0.95, 1.05);
-  PeerSpeed speed("b", 1);
+  PeerSpeed speed("b", 1, 0);
   for (int i = 0; i < 500; ++i) {
     const auto experts = static_cast<std::uint32_t>(1 + random() % 6);
-    speed.OnAnswered(Times(experts, experts * (1 + random() % 20), noise(random)));
+    speed.OnAnswered(Times(experts, experts * (1 + random() % 20), noise(random)), 0);
   }
-  const Place place = speed.AsPlace();
+  const Place place = speed.Measured();
   EXPECT_NEAR(place.latency_seconds, 1e-3, 1e-4);
   EXPECT_NEAR(place.expert_seconds, 2e-3, 2e-4);
   EXPECT_NEAR(place.row_seconds, 6e-4, 6e-5);
   EXPECT_NEAR(place.queued_seconds, 3e-3, 1e-4);
-  EXPECT_NEAR(speed.SecondsFor(4, 40), 3e-3 + 1e-3 + 4 * 2e-3 + 40 * 6e-4, 3e-3);
+  EXPECT_NEAR(SecondsFor(place, 4, 40), 3e-3 + 1e-3 + 4 * 2e-3 + 40 * 6e-4, 3e-3);
 }
 
 TEST(PeerSpeed, FollowsAPeerThatBecomesSlower) {
-  PeerSpeed speed("b", 1);
-  for (int i = 0; i < 100; ++i) speed.OnAnswered(Times(1 + i % 3, 1 + i % 3, 1));
-  const double before = speed.SecondsFor(1, 1);
-  for (int i = 0; i < 300; ++i) speed.OnAnswered(Times(1 + i % 3, 1 + i % 3, 3));
-  EXPECT_GT(speed.SecondsFor(1, 1), before + 4e-3);
+  PeerSpeed speed("b", 1e-3, 0);
+  for (int i = 0; i < 100; ++i) speed.OnAnswered(Times(1 + i % 3, 1 + i % 3, 1), 0);
+  const double before = SecondsFor(speed.Measured(), 1, 1);
+  for (int i = 0; i < 300; ++i) speed.OnAnswered(Times(1 + i % 3, 1 + i % 3, 3), 0);
+  EXPECT_GT(SecondsFor(speed.Measured(), 1, 1), before + 4e-3);
 }
 
 TEST(PeerSpeed, ALateAnswerCountsAsAQueueUntilTheNextOnes) {
-  PeerSpeed speed("b", 1e-3);
-  speed.OnLate(0.5);
-  EXPECT_GE(speed.SecondsFor(1, 1), 0.5);
+  PeerSpeed speed("b", 1e-3, 0);
+  speed.OnLate(0.5, 0);
+  EXPECT_GE(SecondsFor(speed.Expected(0), 1, 1), 0.5);
   for (int i = 0; i < 40; ++i) {
-    speed.OnAnswered({.experts = 1, .rows = 1, .seconds = 2e-3, .waited = 0, .computed = 1e-3});
+    speed.OnAnswered({.experts = 1, .rows = 1, .seconds = 2e-3, .waited = 0, .computed = 1e-3}, 0);
   }
-  EXPECT_LT(speed.SecondsFor(1, 1), 5e-3);
+  EXPECT_LT(SecondsFor(speed.Expected(0), 1, 1), 5e-3);
+}
+
+TEST(PeerSpeed, AFirstCallOfManyRowsDoesNotMakeEveryCallSeemSlow) {
+  PeerSpeed speed("b", 4e-4, 0);
+  speed.OnAnswered({.experts = 8, .rows = 800, .seconds = 0.3, .waited = 0, .computed = 0.1}, 0);
+  EXPECT_LT(speed.Expected(0).latency_seconds, 2e-3);
+  EXPECT_GT(speed.Expected(0).row_seconds, 1e-4);
+}
+
+TEST(PeerSpeed, APeerThatWasSlowIsTriedAgainLater) {
+  PeerSpeed speed("b", 4e-4, 0);
+  for (int i = 0; i < 100; ++i) {
+    speed.OnAnswered({.experts = 1, .rows = 1, .seconds = 0.4, .waited = 0.1, .computed = 0.2}, 0);
+  }
+  EXPECT_GT(SecondsFor(speed.Expected(0), 1, 1), 0.3);
+  EXPECT_LT(SecondsFor(speed.Expected(20 * kSecond), 1, 1), 2e-3);
+  EXPECT_GT(SecondsFor(speed.Measured(), 1, 1), 0.3) << "what was measured stays";
+  speed.OnAnswered({.experts = 1, .rows = 1, .seconds = 0.4, .waited = 0.1, .computed = 0.2},
+                   20 * kSecond);
+  EXPECT_GT(SecondsFor(speed.Expected(20 * kSecond), 1, 1), 0.3) << "it is slow still";
 }
 
 TEST(RunningLine, NeitherItsValueAtZeroNorItsSlopeIsBelowZero) {
