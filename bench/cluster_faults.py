@@ -29,6 +29,7 @@ class Users:
 
     def __exit__(self, *_):
         self.done.set()
+        assert all(thread.is_alive() for thread in self.threads), "a user has gone"
         for thread in self.threads:
             thread.join()
 
@@ -41,7 +42,7 @@ class Users:
             try:
                 _, _, text = asyncio.run(ask(self.node.base, {"prompt": prompt, "max_tokens": TOKENS, "temperature": 0,
                                                               "ignore_eos": True}))
-            except OSError:
+            except Exception:  # whatever came instead of an answer
                 text = None
             self.answered.append(time.monotonic())
             self.lost += text is None

@@ -66,6 +66,8 @@ class Node:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGCONT)
             self.process.send_signal(signal.SIGTERM)
+            said = self.process.communicate()[1]
+            assert self.process.returncode == 0, f"node {self.i} ended with {self.process.returncode}: {said[-1000:]}"
         self.process.communicate()
 
 

@@ -82,9 +82,9 @@ class Cluster(unittest.TestCase):
         self.etcd = etcd
         self.nodes = [self.node(i, model=models[i] if models else None) for i in range(count)]
 
-    def node(self, i, name=None, model=None):
+    def node(self, i, name=None, model=None, slots=SLOTS):
         who = (["--etcd", self.etcd.address, "--lease-s", 2] if self.etcd else ["--peers", ",".join(self.addresses)])
-        server = Server("--slots", SLOTS, "--ctx", 1024, "--link", LINK, *who, "--peer-address", self.addresses[i],
+        server = Server("--slots", slots, "--ctx", 1024, "--link", LINK, *who, "--peer-address", self.addresses[i],
                         "--node", name or f"n{i}", *self.more, model=model or self.model)
         server.__enter__()
         self.addCleanup(server.__exit__, None, None, None)
@@ -253,6 +253,19 @@ class Cluster(unittest.TestCase):
         going.__exit__(None, None, None)
         self.ask_all(self.nodes[:2])
 
+    def test_a_node_that_has_all_experts_in_memory_can_be_drained_too(self):
+        self.addresses, self.more, self.etcd = [f"127.0.0.1:{port}" for port in free_ports(2)], (), None
+        self.nodes = [self.node(0), self.node(1, slots=16)]
+        self.wait_until_settled(1)
+        self.assertEqual(self.nodes[1].metric("troupe_held_experts"), 16)
+        self.assertEqual(self.verb("drain", self.nodes[1].address).returncode, 0)
+        end = time.monotonic() + LONGEST
+        while self.nodes[1].metric("troupe_held_experts") > 0:
+            self.assertLess(time.monotonic(), end, self.verb("status", self.nodes[1].address).stdout)
+            self.verb("place", self.nodes[0].address)
+            time.sleep(0.5)
+        self.ask_all(self.nodes)
+
     def rotten_model(self):
         """Each expert has another weight, where a fingerprint takes no sample."""
         rotten = self.model.parent / "rotten.gguf"
@@ -295,8 +308,12 @@ class Cluster(unittest.TestCase):
             address = f"127.0.0.1:{taken.getsockname()[1]}"
             done = subprocess.run([serve_test.TROUPE, "serve", self.model, "--port", "0", "--slots", "8", "--peers",
                                    address, "--peer-address", address], capture_output=True, text=True, timeout=LONGEST)
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn(address, done.stderr.strip().splitlines()[-1])
+            mine = f"127.0.0.1:{free_ports(1)[0]}"
+            http = subprocess.run([serve_test.TROUPE, "serve", self.model, "--port", address.split(":")[1], "--slots", "8",
+                                   "--peers", mine, "--peer-address", mine], capture_output=True, text=True, timeout=LONGEST)
+        for ended in (done, http):
+            self.assertEqual(ended.returncode, 1, ended.stderr)
+            self.assertIn(address, ended.stderr.strip().splitlines()[-1])
 
 
 if __name__ == "__main__":

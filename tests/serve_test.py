@@ -57,6 +57,7 @@ class Server:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             self.process.wait(timeout=LONGEST)
+            assert self.process.returncode == 0, f"it ended with {self.process.returncode}: " + "".join(self.said[-20:])
         self.reader.join(timeout=LONGEST)
         self.process.stderr.close()
 

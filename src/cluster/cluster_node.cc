@@ -149,7 +149,11 @@ ClusterNode::~ClusterNode() {
   if (thread_.joinable()) thread_.join();
   etcd_.reset();
   if (host_ != nullptr) host_->Stop();  // it sends by the links,
-  links_.reset();                       // whose thread tells it of calls
+  {
+    const MutexLock lock(mu_);
+    stopping_ = true;
+  }
+  links_.reset();  // whose thread tells it of calls
 }
 
 // What the disk has given since the beginning; before that, what a probe said of it.
@@ -199,6 +203,7 @@ std::vector<std::uint8_t> ClusterNode::HeldNow() const {
 
 void ClusterNode::OnOpened(LinkId link, const PeerIdentity&) {
   const MutexLock lock(mu_);
+  if (stopping_) return;
   core_->OnLinkOpened(link, clock_.Now());
   Perform();
 }
@@ -206,6 +211,7 @@ void ClusterNode::OnOpened(LinkId link, const PeerIdentity&) {
 void ClusterNode::OnClosed(LinkId link, const Status&) {
   host_->OnGone(link);
   const MutexLock lock(mu_);
+  if (stopping_) return;
   core_->OnLinkClosed(link, clock_.Now());
   Perform();
 }
@@ -217,6 +223,7 @@ void ClusterNode::OnFrame(LinkId link, std::span<const std::byte> frame) {
   std::vector<std::byte> own(frame.begin(), frame.end());
   const Result<PeerMessageKind> kind = KindOfFrame(own);
   const MutexLock lock(mu_);
+  if (stopping_) return;
   if (kind.ok() && core_->IsPeer(link)) {
     switch (*kind) {
       case PeerMessageKind::kAsk:

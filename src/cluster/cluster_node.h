@@ -90,6 +90,7 @@ class ClusterNode final : public RunningNode, private LinkEvents {
   std::map<std::string, LinkId> dialled_ TROUPE_GUARDED_BY(mu_);
   Status dial_problem_ TROUPE_GUARDED_BY(mu_);
   bool failed_ TROUPE_GUARDED_BY(mu_) = false;
+  bool stopping_ TROUPE_GUARDED_BY(mu_) = false;  // the links end, and nothing follows from it
   CheckCounters checks_ TROUPE_GUARDED_BY(mu_);
   bool forgetting_ TROUPE_GUARDED_BY(mu_) = false;
   double disk_bytes_per_second_ TROUPE_GUARDED_BY(mu_) = 0;

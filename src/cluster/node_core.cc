@@ -13,6 +13,8 @@
 namespace troupe {
 namespace {
 
+constexpr Nanos kRetryAfter = 30'000'000'000;  // a step that failed
+
 using Refusal = PeerRefused::Reason;
 
 bool Holds(const std::vector<std::uint8_t>& held, ExpertGrid grid, ExpertId id) {
@@ -226,9 +228,10 @@ void NodeCore::OnPong(LinkId link, Nanos now) {
   const PeerHello& hello = *state.hello;
   Peer& peer = peers_[hello.node];
   const bool is_new_start = peer.hello.start_id != hello.start_id;
-  if (peer.link != 0 && !is_new_start) return;  // there is a link to it already
+  // There is a link to it already; but it may have lost its own end of that one.
+  if (peer.link != 0 && !is_new_start) return TellAll(link);
   if (peer.link != 0) actions_.push_back(node_action::PeerLeft{peer.link});
-  if (is_new_start) peer = {};
+  if (is_new_start) peer = {.held = ExpertBits(self_.hello.grid)};
   peer.hello = hello;
   TakeLink(hello.node, link);
 }
@@ -236,17 +239,21 @@ void NodeCore::OnPong(LinkId link, Nanos now) {
 void NodeCore::TakeLink(const std::string& name, LinkId link) {
   Peer& peer = peers_[name];
   peer.link = link;
-  peer.held = ExpertBits(self_.hello.grid);
-  peer.sequence = 0;
   actions_.push_back(node_action::PeerCame{
       .name = name, .link = link, .round_trip_seconds = *links_[link].round_trip});
+  // What it holds it has told by any link, and tells by this one only when it changes.
+  actions_.push_back(node_action::PeerHolds{.link = link, .held = peer.held});
   actions_.push_back(
       node_action::Say{fmt::format("node {} at {} is here", name, peer.hello.address)});
+  TellAll(link);
+  if (Leads(peer.hello)) report_at_ = 0;  // it may know nothing of this node yet
+}
+
+void NodeCore::TellAll(LinkId link) {
   Send(link, Encode(Holdings()));
   if (has_list() && leads_ && plan_) {
     Send(link, Encode(PeerPlanNotice{plan_->epoch, ToJson(*plan_)}));
   }
-  if (Leads(peer.hello)) report_at_ = 0;  // it may know nothing of this node yet
 }
 
 void NodeCore::OnLinkClosed(LinkId link, Nanos now) {
@@ -255,7 +262,6 @@ void NodeCore::OnLinkClosed(LinkId link, Nanos now) {
     if (peer.link != link) continue;
     peer.link = 0;
     peer.seen = now;
-    peer.held = ExpertBits();
     actions_.push_back(node_action::PeerLeft{link});
     // By another link, if there is one.
     for (const auto& [other, state] : links_) {
@@ -365,6 +371,7 @@ void NodeCore::GoOn() {
   std::optional<HoldingStep> step = Step();
   if (!step) return;
   carrying_ = true;
+  carried_of_ = plan_->epoch;
   if (const auto* release = std::get_if<ReleaseStep>(&*step)) {
     // Peers must not ask for it any more.
     held_[self_.hello.grid.Index(release->id)] = 0;
@@ -377,7 +384,7 @@ void NodeCore::GoOn() {
 void NodeCore::OnHeld(std::vector<std::uint8_t> held, bool as_planned) {
   TROUPE_CHECK(held.size() == held_.size());
   carrying_ = false;
-  stuck_ = !as_planned;
+  stuck_ = !as_planned && plan_ && plan_->epoch == carried_of_;  // not the plan that came since
   if (held != held_) {
     held_ = std::move(held);
     ++sequence_;
@@ -429,6 +436,7 @@ void NodeCore::Plan(Nanos now) {
   Result<std::optional<ClusterPlan>> plan = planner_.Plan(present, plan_, newest_epoch_ + 1);
   if (!plan.ok()) {
     actions_.push_back(node_action::Say{fmt::format("no plan: {}", plan.status().message())});
+    planner_.TryAgain(now);
     return;
   }
   if (!*plan && wanted_) *plan = plan_;
@@ -444,6 +452,12 @@ void NodeCore::Plan(Nanos now) {
 }
 
 void NodeCore::OnTime(Nanos now) {
+  if (stuck_ && !retry_at_) retry_at_ = now + kRetryAfter;
+  if (retry_at_ && now >= *retry_at_) {
+    retry_at_.reset();
+    stuck_ = false;
+    GoOn();
+  }
   if (now >= report_at_) {
     report_at_ = now + options_.report_every;
     SendReport(now);

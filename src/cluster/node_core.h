@@ -166,6 +166,8 @@ class NodeCore {
   void OnReport(const std::string& name, const PeerReport& report);
   void OnPlanNotice(const std::string& name, const PeerPlanNotice& notice);
   void TakeLink(const std::string& name, LinkId link);
+  // What a peer must know that may have missed it.
+  void TellAll(LinkId link);
   void LookWhomToDial();
   void TakePlan(std::uint64_t epoch, std::string_view text, std::string_view from);
   void Adopt(ClusterPlan plan);
@@ -203,7 +205,9 @@ class NodeCore {
   std::uint64_t newest_epoch_ = 0;  // that anybody has told of
   bool draining_ = false;
   bool carrying_ = false;
-  bool stuck_ = false;                  // the plan's next step could not be done
+  std::uint64_t carried_of_ = 0;  // the epoch of the plan whose step that is
+  bool stuck_ = false;            // the plan's next step could not be done
+  std::optional<Nanos> retry_at_;
   std::vector<std::uint32_t> counted_;  // since the last report
   AgedActivity told_before_;            // all that was reported
   std::uint64_t told_to_ = 0;           // the start of the leader that knows it

@@ -55,6 +55,9 @@ void PeerCalls::LookAtPeers() {
       peers_[i].speed =
           std::make_unique<PeerSpeed>(peers_[i].name, entries[i].round_trip_seconds, clock_.Now());
     }
+    if (peers_[i].link != entries[i].link && entries[i].link != 0) {
+      peers_[i].speed->OnGreeted(entries[i].round_trip_seconds);
+    }
     peers_[i].link = entries[i].link;
     peers_[i].held = entries[i].held;
   }
@@ -93,7 +96,6 @@ void PeerCalls::Ask(const ExpertBatch& batch, std::span<const AnsweredElsewhere>
   Drain();
   TellFigures();
   batch_ = batch;
-  ++layer_;
   std::vector<std::vector<PeerIndex>> choices;
   std::vector<AskedExpert> asked;
   for (const AnsweredElsewhere& miss : misses) {
@@ -292,7 +294,8 @@ void PeerCalls::Handle(Event& event) {
   if (*kind == PeerMessageKind::kAskRefused) {
     if (const auto refused = DecodePeerAskRefused(event.frame); refused.ok()) {
       const auto sent = std::ranges::find(sent_, refused->call, &SentCall::call);
-      if (sent != sent_.end() && refused->reason == PeerAskRefused::Reason::kBusy) {
+      if (sent == sent_.end() || peers_[sent->peer].link != event.link) return;
+      if (refused->reason == PeerAskRefused::Reason::kBusy) {
         peers_[sent->peer].speed->OnLate(static_cast<double>(event.at - sent->sent) * 1e-9,
                                          event.at);
       }
@@ -361,6 +364,7 @@ void PeerCalls::Wait(std::optional<Nanos> longest) {
 }
 
 void PeerCalls::Forget() {
+  ++layer_;  // what still comes does not belong to the batch, whose memory others use now
   flow_.Forget();
   SendCancels();
   to_load_.clear();
@@ -369,8 +373,9 @@ void PeerCalls::Forget() {
 void PeerCalls::OnFrame(LinkId link, std::vector<std::byte> frame) {
   const Nanos now = clock_.Now();
   const MutexLock lock(mu_);
-  if (inbox_bytes_ + frame.size() > kMostUnread) return;
-  inbox_bytes_ += frame.size();
+  const std::size_t bytes = sizeof(Event) + frame.size();
+  if (inbox_bytes_ + bytes > kMostUnread) return;
+  inbox_bytes_ += bytes;
   inbox_.push_back({.gone = {}, .link = link, .at = now, .frame = std::move(frame)});
   came_.NotifyOne();
 }

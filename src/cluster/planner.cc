@@ -27,6 +27,21 @@ double SecondsOfOneRow(const NodeMeasures& measured) {
   return measured.seconds_an_expert + measured.seconds_a_row;
 }
 
+// What no machine measures would have the placer refuse the whole cluster.
+NodeMeasures WithinReason(NodeMeasures measured) {
+  constexpr double kMostBytes = 1e13, kMostSeconds = 3600;
+  const auto limit = [](double& value, double most) { value = value <= most ? value : 0; };
+  limit(measured.disk_bytes_per_second, kMostBytes);
+  limit(measured.seconds_an_expert, kMostSeconds);
+  limit(measured.seconds_a_row, kMostSeconds);
+  limit(measured.seconds_a_remote_row, kMostSeconds);
+  for (NodeMeasures::Link& link : measured.links) {
+    limit(link.round_trip_seconds, kMostSeconds);
+    limit(link.bytes_per_second, kMostBytes);
+  }
+  return measured;
+}
+
 }  // namespace
 
 void Planner::Begin(Nanos now, bool has_plan) {
@@ -44,9 +59,9 @@ void Planner::OnReport(const std::string& name, const PeerReport& report) {
   came_ = came_ || is_new || told.facts.most_held != most_held;
   told.facts.name = name;
   told.facts.most_held = most_held;
-  told.measured = report.measured;
-  if (report.measured.disk_bytes_per_second > 0) {
-    told.facts.load_bytes_per_second = report.measured.disk_bytes_per_second;
+  told.measured = WithinReason(report.measured);
+  if (told.measured.disk_bytes_per_second > 0) {
+    told.facts.load_bytes_per_second = told.measured.disk_bytes_per_second;
   }
   told.activity.Add(report.activations, report.seconds);
   const std::vector<double>& values = told.activity.values();
@@ -56,9 +71,13 @@ void Planner::OnReport(const std::string& name, const PeerReport& report) {
 
 // The first plan as soon as all are known, and at last without those that do not come.
 bool Planner::IsDue(Nanos now, std::size_t expected, bool has_plan) {
-  if (std::exchange(came_, false)) OnCame(now);
-  const bool all_here = told_.size() >= expected;
+  if (std::exchange(came_, false)) {
+    tried_ = false;
+    OnCame(now);
+  }
+  const bool all_here = !tried_ && told_.size() >= expected;
   if (now < plan_at_ && (has_plan || !all_here)) return false;
+  tried_ = true;
   plan_at_ = now + rules_.plan_every;
   return true;
 }

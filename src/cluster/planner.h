@@ -47,7 +47,9 @@ class Planner {
   void OnGone(Nanos now) { PlanWithin(rules_.forget_after + 1, now); }
   // Somebody wants one now.
   void PlanNow(Nanos now) { PlanWithin(0, now); }
-  // `expected`: how many nodes there are, if all have come.
+  // None could be made.
+  void TryAgain(Nanos now) { plan_at_ = now + rules_.gather; }
+  // Asked again and again, it says so once. `expected`: how many nodes there are, if all have come.
   bool IsDue(Nanos now, std::size_t expected, bool has_plan);
   bool Forgets(Nanos away) const { return away > rules_.forget_after; }
 
@@ -74,7 +76,8 @@ class Planner {
   const PlannerModel model_;
   const PlannerRules rules_;
   Nanos plan_at_ = 0;
-  bool came_ = false;  // a node has told of itself for the first time, or has other memory
+  bool tried_ = false;  // since somebody came
+  bool came_ = false;   // a node has told of itself for the first time, or has other memory
   std::map<std::string, Told> told_;
 };
 

@@ -161,7 +161,19 @@ HeldExperts& Engine::held() {
 }
 
 Status Engine::HoldExperts(std::uint32_t layer, std::span<const std::uint32_t> experts) {
-  return offloaded_ == nullptr ? OkStatus() : offloaded_->Hold(layer, experts);
+  if (offloaded_ != nullptr) return offloaded_->Hold(layer, experts);
+  for (const std::uint32_t expert : experts) {
+    const ExpertId id{layer, expert};
+    if (held().Holds(id)) continue;
+    all_held_->Add(id, weights_.weights().layers[layer].moe.experts[expert]);
+  }
+  return OkStatus();
+}
+
+bool Engine::ReleaseExpert(ExpertId id) {
+  if (offloaded_ != nullptr) return offloaded_->Release(id);
+  if (held().Holds(id)) all_held_->Remove(id);
+  return all_held_->IsFree(id);  // it can be held again
 }
 
 Status Engine::WithExpert(ExpertId id, const std::function<void(const Mlp&)>& use) {

@@ -87,12 +87,12 @@ class Engine {
   void AnswerBy(SubstitutionChain chain, const LowCopyOptions& low_copies);
   // Experts that everybody finds in memory, on any thread: all of them where all fit.
   HeldExperts& held();
-  // Between passes, of experts that are read when they are needed; without effect where all are in
-  // memory (OffloadedExperts).
+  // Between passes. Where all experts are in memory anyway, this changes only what others find.
   Status HoldExperts(std::uint32_t layer, std::span<const std::uint32_t> experts);
   // kNotFound: all are in memory, and nobody needs to ask.
   Status WithExpert(ExpertId id, const std::function<void(const Mlp&)>& use);
-  bool ReleaseExpert(ExpertId id) { return offloaded_ == nullptr || offloaded_->Release(id); }
+  // No: somebody computes with it.
+  bool ReleaseExpert(ExpertId id);
   void set_peers(ExpertPeers& peers);
 
   // Is told of every miss of the passes to come.

@@ -75,17 +75,19 @@ Result<ServedModel> ServeModels::Open(const ServeFlags& flags) {
              .prefix_file = flags.prefix_file()};
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                           engine_flags.Open(/*least_context=*/0, /*trace=*/std::nullopt, go_on_));
+  std::unique_ptr<Model> model;  // before the node, which ends first wherever this returns
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<RunningNode> node, OpenNodeOf(*engine, flags, fail_));
-  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
-                          ModelAccess::Of(std::move(engine), flags.ForRequests()));
+  TROUPE_ASSIGN_OR_RETURN(model, ModelAccess::Of(std::move(engine), flags.ForRequests()));
   if (!opened_.prefix_file.empty()) {
     TROUPE_RETURN_IF_ERROR(LoadPrefixes(*model, opened_.prefix_file, go_on_));
   }
-  ServedModel served{.model = std::move(model), .options = std::move(options)};
   if (node != nullptr) {
-    TROUPE_RETURN_IF_ERROR(node->Begin([model = served.model.get()](std::function<void()> errand) {
+    TROUPE_RETURN_IF_ERROR(node->Begin([model = model.get()](std::function<void()> errand) {
       ModelAccess::Between(*model, std::move(errand));
     }));
+  }
+  ServedModel served{.model = std::move(model), .options = std::move(options)};
+  if (node != nullptr) {
     served.more = [node = node.get()] { return MetricsOf(node->State()); };
     served.cluster = [node = node.get()] { return RecordOf(node->State()); };
     served.cluster_plan = [node = node.get()] { return RecordOf(node->Holdings()); };

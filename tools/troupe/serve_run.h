@@ -66,10 +66,11 @@ class ServeRun {
 
   const std::vector<std::string> arguments_;
   const ServeSignals signals_;
-  ServeModels models_{[this] { return !signals_.EndIsPending(); },
-                      [this](const Status& why) { Fail(why); }};
   Settings settings_;
   ServedModel served_;
+  // Behind what it serves, as a node of a cluster ends before its model.
+  ServeModels models_{[this] { return !signals_.EndIsPending(); },
+                      [this](const Status& why) { Fail(why); }};
   bool ending_ = false;  // the server was told to end
   Mutex fail_mu_;
   Status failure_ TROUPE_GUARDED_BY(fail_mu_);

@@ -28,6 +28,11 @@ PeerSpeed::PeerSpeed(std::string_view name, double round_trip_seconds, Nanos now
   way_.Add(0, round_trip_seconds);
 }
 
+void PeerSpeed::OnGreeted(double round_trip_seconds) {
+  round_trip_ = round_trip_seconds;
+  way_.Add(0, round_trip_seconds);
+}
+
 void PeerSpeed::OnAnswered(const CallTimes& times, Nanos now) {
   constexpr double kNewest = 0.25;  // of the queue, which changes quickly
   const double way = WayOf(times);
@@ -55,8 +60,10 @@ Place PeerSpeed::Expected(Nanos now) const {
   constexpr double kHalfLife = 2e9;
   const double kept = std::exp2(-static_cast<double>(std::max<Nanos>(0, now - heard_)) / kHalfLife);
   Place place = Measured();
+  constexpr double kHope = 1e-3;  // the greeting, too, may have met a machine that was busy
+  const double hoped = std::min(round_trip_, kHope);
   place.latency_seconds =
-      std::min(place.latency_seconds, round_trip_ + kept * (place.latency_seconds - round_trip_));
+      std::min(place.latency_seconds, hoped + kept * (place.latency_seconds - hoped));
   place.expert_seconds *= kept;
   place.row_seconds *= kept;
   place.queued_seconds *= kept;

@@ -36,6 +36,8 @@ class PeerSpeed {
   // known.
   PeerSpeed(std::string_view name, double round_trip_seconds, Nanos now);
 
+  // By another link, or it has started anew.
+  void OnGreeted(double round_trip_seconds);
   void OnAnswered(const CallTimes& times, Nanos now);
   // It was late or refused: until its next answer, its queue is taken to be this long at least.
   void OnLate(double seconds, Nanos now);

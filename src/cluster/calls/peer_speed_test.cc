@@ -78,6 +78,14 @@ TEST(PeerSpeed, ALateAnswerCountsAsAQueueUntilTheNextOnes) {
   EXPECT_LT(SecondsFor(speed.Expected(0), 1, 1), 5e-3);
 }
 
+TEST(PeerSpeed, AGreetingThatMetABusyMachineIsNotBelievedForEver) {
+  PeerSpeed speed("b", 0.3, 0);
+  EXPECT_EQ(speed.Expected(0).latency_seconds, 0.3);
+  EXPECT_LT(speed.Expected(30 * kSecond).latency_seconds, 2e-3);
+  speed.OnGreeted(4e-4);
+  EXPECT_LT(speed.Expected(0).latency_seconds, 0.2);
+}
+
 TEST(PeerSpeed, AFirstCallOfManyRowsDoesNotMakeEveryCallSeemSlow) {
   PeerSpeed speed("b", 4e-4, 0);
   speed.OnAnswered({.experts = 8, .rows = 800, .seconds = 0.3, .waited = 0, .computed = 0.1}, 0);
