@@ -6,7 +6,7 @@ import threading
 import time
 
 import cluster_net
-from cluster_runs import Node, PEER_PORT, ask, list_of_peers, nodes_of, planned, serve, wait_until_settled
+from cluster_runs import Loopback, Node, PEER_PORT, ask, list_of_peers, nodes_of, planned, serve, wait_until_settled
 
 TOKENS = 24  # of an answer
 SLOTS = [72, 72, 144]
@@ -108,12 +108,14 @@ def recovery(bench, machines, nodes, options, users):
 def faults(bench):
     options = bench.common(bench.options.disk)
     kinds = {"kill": 0, "hang": 0, "cut in": 0, "cut out": 0}
+    requests = planned(bench.tasks([3, 0.001, 0.001]), 10, seed=1)[:20]
+    with nodes_of(Loopback(1), bench.troupe, bench.model(1, 64), [256], bench.common(), together=False) as alone:
+        seen = sorted(serve(alone, requests, TOKENS), key=lambda one: one.at)
+        expected = {prompt: one.text for one, (_, _, prompt) in zip(seen, requests)}
+        assert None not in expected.values(), "a request was lost"
     with cluster_net.machines(3, bench.options.mbps) as machines:
         with nodes_of(machines, bench.troupe, bench.model(1, 64), SLOTS, options) as nodes:
             wait_until_settled(nodes)
-            requests = planned(bench.tasks([3, 0.001, 0.001]), 10, seed=1)[:20]
-            seen = sorted(serve(nodes, requests, TOKENS), key=lambda one: one.at)
-            expected = {prompt: one.text for one, (_, _, prompt) in zip(seen, requests)}
             with Users(nodes[0], expected) as users:
                 hurt(bench, machines, nodes, options, kinds)
                 wait_until_settled(nodes)
