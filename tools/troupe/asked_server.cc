@@ -46,7 +46,7 @@ Status JudgeAnswer(const AskedServer& server, std::string_view path, int status,
 Result<std::string> AskServer(const AskedServer& server, HttpRequest request) {
   request.headers = HeadersFor(server);
   const std::string path = request.path;
-  Result<HttpResponse> response = AskHttp(server.url, std::move(request), server.client);
+  Result<HttpResponse> response = AskHttp(server.url, request, server.client);
   if (!response.ok() && response.status().message().find("certificate") != std::string::npos) {
     return Error(Code::kUnavailable, "{}; --insecure accepts any certificate",
                  response.status().message());

@@ -1,167 +1,157 @@
 #include "server/http/http_client.h"
 
-#include <array>
 #include <boost/asio.hpp>
 #include <boost/asio/ssl.hpp>
-#include <boost/beast/core.hpp>
-#include <boost/beast/http.hpp>
-#include <boost/beast/ssl.hpp>
 #include <optional>
-#include <type_traits>
 #include <utility>
+
+#include "server/http/http_response_reader.h"
 
 namespace troupe {
 namespace http_client_internal {
 
 namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = boost::beast::http;
 using Tcp = asio::ip::tcp;
 using ErrorCode = boost::system::error_code;
-using PlainStream = beast::tcp_stream;
-using TlsStream = beast::ssl_stream<beast::tcp_stream>;
+using TlsStream = asio::ssl::stream<Tcp::socket&>;
 using SteadyClock = std::chrono::steady_clock;
+using OnBytes = std::function<void(ErrorCode, std::size_t)>;
+
+// A line break within a header would begin another one: such headers are left out.
+std::string TextOf(const HttpUrl& url, const HttpRequest& request) {
+  std::string text = request.method + " " + url.path + request.path + " HTTP/1.1\r\n";
+  const auto add = [&text](std::string_view name, std::string_view value) {
+    if (value.find_first_of("\r\n") != std::string_view::npos) return;
+    text.append(name).append(": ").append(value).append("\r\n");
+  };
+  add("Host", url.Authority());
+  add("Connection", "close");
+  for (const auto& [name, value] : request.headers) add(name, value);
+  if (!request.body.empty() || request.method == "POST") {
+    add("Content-Length", std::to_string(request.body.size()));
+  }
+  return text + "\r\n" + request.body;
+}
 
 // A request under way. Lives as long as something of it is waited for.
-template <typename Stream>
-class Call : public std::enable_shared_from_this<Call<Stream>> {
+class Call : public std::enable_shared_from_this<Call> {
  public:
-  template <typename... Args>
-  Call(asio::io_context& io, const HttpClientOptions& options, HttpUrl url, HttpListener listener,
-       Args&... stream)
+  Call(asio::io_context& io, const HttpClientOptions& options, HttpUrl url, HttpListener listener)
       : options_(options),
         url_(std::move(url)),
         listener_(std::move(listener)),
         resolver_(io),
-        stream_(io, stream...),
-        buffer_(kLongestHead) {
-    parser_.body_limit(boost::none);
+        socket_(io),
+        timer_(io),
+        reader_(listener_.on_head, listener_.on_piece) {}
+
+  void UseTls(asio::ssl::context& context) {
+    tls_.emplace(socket_, context);
+    if (!options_.any_certificate) {
+      tls_->set_verify_callback(asio::ssl::host_name_verification(url_.host));
+    }
+    // Names alone are asked for: an address has none (RFC 6066, 3).
+    ErrorCode numeric;
+    asio::ip::make_address(url_.host, numeric);
+    if (numeric) SSL_set_tlsext_host_name(tls_->native_handle(), url_.host.c_str());
   }
 
-  // The certificate must be the host's.
-  void CheckName() { stream_.set_verify_callback(asio::ssl::host_name_verification(url_.host)); }
-
-  void Start(HttpRequest request) {
-    message_.version(11);
-    message_.method_string(request.method);
-    message_.target(url_.path + request.path);
-    for (const auto& [name, value] : request.headers) message_.set(name, value);
-    message_.set(http::field::host, url_.Authority());
-    message_.set(http::field::connection, "close");
-    message_.body() = std::move(request.body);
-    if (!message_.body().empty() || request.method == "POST") {
-      message_.content_length(message_.body().size());
-    }
+  void Start(const HttpRequest& request) {
+    text_ = TextOf(url_, request);
+    Expect();
     resolver_.async_resolve(
         url_.host, std::to_string(url_.port), Tcp::resolver::numeric_service,
-        [self = this->shared_from_this()](ErrorCode error, const Tcp::resolver::results_type& to) {
+        [self = shared_from_this()](ErrorCode error, const Tcp::resolver::results_type& to) {
+          if (self->ended_) return;
           if (error) return self->End(Code::kUnavailable, error.message());
           self->Connect(to);
         });
   }
 
  private:
-  static constexpr bool kTls = std::is_same_v<Stream, TlsStream>;
-  static constexpr std::size_t kLongestHead = 64 * 1024;
-
-  beast::tcp_stream& Lowest() { return beast::get_lowest_layer(stream_); }
-
+  // The next step is waited for so long.
   void Expect() {
     if (options_.whole.count() > 0) {
-      Lowest().expires_at(start_ + options_.whole);
+      timer_.expires_at(start_ + options_.whole);
     } else {
-      Lowest().expires_after(options_.silence);
+      timer_.expires_after(options_.silence);
     }
+    timer_.async_wait([weak = weak_from_this()](ErrorCode error) {
+      const auto self = weak.lock();
+      // It may have been set anew when this call was already on its way.
+      if (error || !self || self->timer_.expiry() > SteadyClock::now()) return;
+      self->End(Code::kDeadlineExceeded, "no answer in time");
+    });
   }
 
   void Connect(const Tcp::resolver::results_type& to) {
     Expect();
-    Lowest().async_connect(
-        to, [self = this->shared_from_this()](ErrorCode error, const Tcp::endpoint&) {
-          if (error) return self->Fail(error, Code::kUnavailable);
-          ErrorCode ignored;
-          self->Lowest().socket().set_option(Tcp::no_delay(true), ignored);
-          self->Greet();
-        });
+    asio::async_connect(socket_, to,
+                        [self = shared_from_this()](ErrorCode error, const Tcp::endpoint&) {
+                          if (self->ended_) return;
+                          if (error) return self->End(Code::kUnavailable, error.message());
+                          ErrorCode ignored;
+                          self->socket_.set_option(Tcp::no_delay(true), ignored);
+                          self->tls_ ? self->Greet() : self->Ask(0);
+                        });
   }
 
   void Greet() {
-    if constexpr (kTls) {
-      // Names alone are asked for: an address has none (RFC 6066, 3).
-      ErrorCode numeric;
-      asio::ip::make_address(url_.host, numeric);
-      if (numeric) SSL_set_tlsext_host_name(stream_.native_handle(), url_.host.c_str());
-      Expect();
-      stream_.async_handshake(asio::ssl::stream_base::client,
-                              [self = this->shared_from_this()](ErrorCode error) {
-                                if (error) return self->Fail(error, Code::kUnavailable);
-                                self->Ask();
-                              });
-    } else {
-      Ask();
-    }
-  }
-
-  void Ask() {
     Expect();
-    http::async_write(stream_, message_,
-                      [self = this->shared_from_this()](ErrorCode error, std::size_t) {
-                        if (error) return self->Fail(error, Code::kUnavailable);
-                        self->ReadHead();
-                      });
+    tls_->async_handshake(asio::ssl::stream_base::client,
+                          [self = shared_from_this()](ErrorCode error) {
+                            if (self->ended_) return;
+                            if (error) return self->End(Code::kUnavailable, error.message());
+                            self->Ask(0);
+                          });
   }
 
-  void ReadHead() {
+  void Ask(std::size_t sent) {
+    if (sent == text_.size()) return Read();
     Expect();
-    http::async_read_header(stream_, buffer_, parser_,
-                            [self = this->shared_from_this()](ErrorCode error, std::size_t) {
-                              if (error) return self->Fail(error, Code::kDataLoss);
-                              self->TellHead();
-                              self->ReadBody();
-                            });
+    OnBytes done = [self = shared_from_this(), sent](ErrorCode error, std::size_t bytes) {
+      if (self->ended_) return;
+      if (error) return self->End(Code::kUnavailable, error.message());
+      self->Ask(sent + bytes);
+    };
+    const asio::const_buffer rest(text_.data() + sent, text_.size() - sent);
+    tls_ ? tls_->async_write_some(rest, std::move(done))
+         : socket_.async_write_some(rest, std::move(done));
   }
 
-  void TellHead() {
-    if (!listener_.on_head) return;
-    HttpResponse head{.status = static_cast<int>(parser_.get().result_int()), .content_type = ""};
-    for (const auto& field : parser_.get()) {
-      head.headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
-    }
-    head.content_type = HeaderOf(head.headers, "content-type");
-    listener_.on_head(head);
-  }
-
-  void ReadBody() {
-    if (parser_.is_done()) return End(OkStatus());
-    parser_.get().body().data = piece_.data();
-    parser_.get().body().size = piece_.size();
+  void Read() {
     Expect();
-    http::async_read_some(
-        stream_, buffer_, parser_,
-        [self = this->shared_from_this()](ErrorCode error, std::size_t) { self->OnBody(error); });
+    const std::span<char> room = reader_.Room();
+    OnBytes done = [self = shared_from_this()](ErrorCode error, std::size_t bytes) {
+      if (!self->ended_) self->OnRead(error, bytes);
+    };
+    const asio::mutable_buffer to(room.data(), room.size());
+    tls_ ? tls_->async_read_some(to, std::move(done))
+         : socket_.async_read_some(to, std::move(done));
   }
 
-  void OnBody(ErrorCode error) {
-    const std::size_t got = piece_.size() - parser_.get().body().size;
-    if (got > 0 && listener_.on_piece) listener_.on_piece({piece_.data(), got});
-    // A full buffer is emptied by now.
-    if (error && error != http::error::need_buffer) return Fail(error, Code::kDataLoss);
-    ReadBody();
-  }
-
-  void Fail(ErrorCode error, Code code) {
-    if (error == beast::error::timeout) return End(Code::kDeadlineExceeded, "no answer in time");
-    if (error == http::error::end_of_stream || error == http::error::partial_message ||
-        error == asio::error::eof || error == asio::ssl::error::stream_truncated) {
-      return End(Code::kDataLoss, "the connection was closed before the answer was complete");
+  void OnRead(ErrorCode error, std::size_t bytes) {
+    if (const Status read = reader_.Take(bytes); !read.ok())
+      return End(read.code(), read.message());
+    if (reader_.done()) return End(OkStatus());
+    if (!error) return Read();
+    // Without TLS's own goodbye anybody may have cut it off.
+    if (error != asio::error::eof && error != asio::ssl::error::stream_truncated) {
+      return End(Code::kDataLoss, error.message());
     }
-    End(code, error.message());
+    const Status ended = reader_.OnEnd();
+    if (ended.ok() && error == asio::error::eof) return End(OkStatus());
+    End(Code::kDataLoss, "the connection was closed before the answer was complete");
   }
+
   void End(Code code, const std::string& why) { End(Error(code, "{}: {}", url_.ToString(), why)); }
   void End(const Status& status) {
+    ended_ = true;
+    timer_.cancel();
+    resolver_.cancel();
     ErrorCode ignored;
-    Lowest().socket().shutdown(Tcp::socket::shutdown_both, ignored);
-    Lowest().close();
+    socket_.shutdown(Tcp::socket::shutdown_both, ignored);
+    socket_.close(ignored);
     if (listener_.on_end) listener_.on_end(status);
   }
 
@@ -169,12 +159,13 @@ class Call : public std::enable_shared_from_this<Call<Stream>> {
   const HttpUrl url_;
   const HttpListener listener_;
   const SteadyClock::time_point start_ = SteadyClock::now();
+  std::string text_;  // of the request
+  bool ended_ = false;
   Tcp::resolver resolver_;
-  Stream stream_;
-  http::request<http::string_body> message_;
-  beast::flat_buffer buffer_;
-  http::response_parser<http::buffer_body> parser_;
-  std::array<char, 16 * 1024> piece_;
+  Tcp::socket socket_;
+  std::optional<TlsStream> tls_;  // through that socket
+  asio::steady_timer timer_;
+  HttpResponseReader reader_;
 };
 
 }  // namespace http_client_internal
@@ -188,16 +179,11 @@ class HttpClient::Impl {
     tls_.set_verify_mode(boost::asio::ssl::verify_peer, ignored);
   }
 
-  void Start(const HttpUrl& url, HttpRequest request, HttpListener listener) {
-    namespace internal = http_client_internal;
-    if (url.tls) {
-      const auto call = std::make_shared<internal::Call<internal::TlsStream>>(
-          io_, options_, url, std::move(listener), tls_);
-      if (!options_.any_certificate) call->CheckName();
-      return call->Start(std::move(request));
-    }
-    std::make_shared<internal::Call<internal::PlainStream>>(io_, options_, url, std::move(listener))
-        ->Start(std::move(request));
+  void Start(const HttpUrl& url, const HttpRequest& request, HttpListener listener) {
+    const auto call =
+        std::make_shared<http_client_internal::Call>(io_, options_, url, std::move(listener));
+    if (url.tls) call->UseTls(tls_);
+    call->Start(request);
   }
 
   void After(std::chrono::nanoseconds time, std::function<void()> call) {
@@ -220,21 +206,21 @@ class HttpClient::Impl {
 HttpClient::HttpClient(const HttpClientOptions& options) : impl_(std::make_unique<Impl>(options)) {}
 HttpClient::~HttpClient() = default;
 
-void HttpClient::Start(const HttpUrl& url, HttpRequest request, HttpListener listener) {
-  impl_->Start(url, std::move(request), std::move(listener));
+void HttpClient::Start(const HttpUrl& url, const HttpRequest& request, HttpListener listener) {
+  impl_->Start(url, request, std::move(listener));
 }
 void HttpClient::After(std::chrono::nanoseconds time, std::function<void()> call) {
   impl_->After(time, std::move(call));
 }
 void HttpClient::Run() { impl_->Run(); }
 
-Result<HttpResponse> AskHttp(const HttpUrl& url, HttpRequest request,
+Result<HttpResponse> AskHttp(const HttpUrl& url, const HttpRequest& request,
                              const HttpClientOptions& options, std::size_t most_bytes) {
   HttpClient client(options);
   HttpResponse response;
   Status ended;
   bool too_long = false;
-  client.Start(url, std::move(request),
+  client.Start(url, request,
                {.on_head = [&](const HttpResponse& head) { response = head; },
                 .on_piece =
                     [&](std::string_view piece) {

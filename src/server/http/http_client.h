@@ -1,5 +1,5 @@
 // Asks HTTP/1.1 servers over sockets, many at a time on the thread that runs it: one connection for
-// each request, whose response comes piece by piece. The transport is Boost.Beast's, behind
+// each request, whose response comes piece by piece. Sockets and TLS are Boost.Asio's, behind
 // http_client.cc alone. What a response means is the caller's part. Threads: one.
 #pragma once
 
@@ -39,7 +39,7 @@ class HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
 
   // `request.path` is added to the URL's. Host, length and connection are said without being asked.
-  void Start(const HttpUrl& url, HttpRequest request, HttpListener listener);
+  void Start(const HttpUrl& url, const HttpRequest& request, HttpListener listener);
   // Calls after that time.
   void After(std::chrono::nanoseconds time, std::function<void()> call);
   // Until nothing that was started is under way.
@@ -51,7 +51,7 @@ class HttpClient {
 };
 
 // One request whose response is wanted whole. kDataLoss: its body has more than `most_bytes`.
-Result<HttpResponse> AskHttp(const HttpUrl& url, HttpRequest request,
+Result<HttpResponse> AskHttp(const HttpUrl& url, const HttpRequest& request,
                              const HttpClientOptions& options, std::size_t most_bytes = 8 << 20);
 
 }  // namespace troupe
