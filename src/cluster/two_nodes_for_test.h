@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,6 +56,30 @@ class AskedLayer {
   std::vector<std::uint32_t> rows_, first_;
 };
 
+// What is done with a frame in place of handing it over. May be changed while frames fly: once it
+// is, nothing of the one before runs any more.
+class Diversion {
+ public:
+  using Instead = std::function<Status(LinkId, std::vector<std::byte>)>;
+
+  Diversion& operator=(Instead instead) {
+    const std::lock_guard lock(mu_);
+    instead_ = std::move(instead);
+    return *this;
+  }
+  // Whether there is one; `status` is then what it says.
+  bool Takes(LinkId link, const std::vector<std::byte>& frame, Status& status) {
+    const std::lock_guard lock(mu_);
+    if (!instead_) return false;
+    status = instead_(link, frame);
+    return true;
+  }
+
+ private:
+  std::recursive_mutex mu_;  // what it does may send
+  Instead instead_;
+};
+
 class TwoNodes {
  public:
   explicit TwoNodes(TensorType type = TensorType::kQ4_0, std::size_t hosts = 1)
@@ -69,9 +94,9 @@ class TwoNodes {
     calls_ = std::make_unique<PeerCalls>(
         shape_, directory_,
         [this](LinkId link, std::vector<std::byte> frame) {
-          if (on_ask) return on_ask(link, frame);
-          Deliver(link, frame);
-          return OkStatus();
+          Status status;
+          if (!on_ask.Takes(link, frame, status)) Deliver(link, std::move(frame));
+          return status;
         },
         clock_, CallRules{.late_after = 2, .least = 200'000'000, .given_up_after = 10'000},
         /*verify=*/1);
@@ -82,9 +107,11 @@ class TwoNodes {
           PeerHost::Create(shape_, *held_[host],
                            ExpertHost::Create(*held_[host], config.moe.expert_ff, 1).value(),
                            [this](LinkId to, std::vector<std::byte> frame) {
-                             if (on_answer) return on_answer(to, frame);
-                             calls_->OnFrame(to, frame);
-                             return OkStatus();
+                             Status status;
+                             if (!on_answer.Takes(to, frame, status)) {
+                               calls_->OnFrame(to, std::move(frame));
+                             }
+                             return status;
                            },
                            clock_, {.most_waiting = 4})
               .value());
@@ -133,8 +160,7 @@ class TwoNodes {
   HeldExperts& held(std::size_t i) { return *held_[i]; }
   const CallShape& shape() const { return shape_; }
 
-  // In place of handing over what is sent.
-  std::function<Status(LinkId, std::vector<std::byte>)> on_ask, on_answer;
+  Diversion on_ask, on_answer;
 
  private:
   TinyModel model_;
