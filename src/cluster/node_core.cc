@@ -13,13 +13,7 @@
 namespace troupe {
 namespace {
 
-constexpr Nanos kRetryAfter = 30'000'000'000;  // a step that failed
-
 using Refusal = PeerRefused::Reason;
-
-bool Holds(const std::vector<std::uint8_t>& held, ExpertGrid grid, ExpertId id) {
-  return held[grid.Index(id)] != 0;
-}
 
 }  // namespace
 
@@ -28,7 +22,11 @@ NodeCore::NodeCore(NodeSelf self, NodeOptions options, Nanos now)
       options_(std::move(options)),
       members_(options_.addresses),
       leads_(has_list() && Leads(self_.hello)),
-      held_(self_.held),
+      follower_({.node = self_.hello.node,
+                 .grid = self_.hello.grid,
+                 .most_held = self_.most_held,
+                 .held = self_.held},
+                [this](ExpertId id) { return IsHeldElsewhere(id); }),
       counted_(self_.hello.grid.Count()),
       told_before_(options_.planner.half_life_seconds),
       counted_since_(now),
@@ -39,7 +37,6 @@ NodeCore::NodeCore(NodeSelf self, NodeOptions options, Nanos now)
                 .expert_bytes = self_.expert_bytes,
                 .row_bytes = self_.hello.width * sizeof(float)},
                options_.planner) {
-  TROUPE_CHECK(held_.size() == self_.hello.grid.Count());
   if (leads_) planner_.Begin(now, /*has_plan=*/false);
   LookWhomToDial();
 }
@@ -71,7 +68,7 @@ void NodeCore::OnLeader(const std::optional<NodeLeader>& leader, Nanos now) {
   if (is_other) actions_.push_back(node_action::Say{fmt::format("node {} leads", leader->node)});
   leader_ = leader;
   const bool leads = leader && leader->self;
-  if (leads && !leads_) planner_.Begin(now, plan_.has_value());
+  if (leads && !leads_) planner_.Begin(now, plan().has_value());
   if (!leads && leads_) planner_.End();
   leads_ = leads;
   if (!is_other) return;
@@ -97,20 +94,6 @@ PeerHello NodeCore::Hello() const {
   PeerHello hello = self_.hello;
   hello.plan_epoch = newest_epoch_;
   return hello;
-}
-
-PeerHoldings NodeCore::Holdings() const {
-  PeerHoldings holdings{.epoch = plan_ ? plan_->epoch : 0,
-                        .sequence = sequence_,
-                        .held = ExpertBits(self_.hello.grid)};
-  for (std::uint32_t layer = 0; layer < self_.hello.grid.layers; ++layer) {
-    for (std::uint32_t expert = 0; expert < self_.hello.grid.experts; ++expert) {
-      if (troupe::Holds(held_, self_.hello.grid, {layer, expert})) {
-        holdings.held.Add({layer, expert});
-      }
-    }
-  }
-  return holdings;
 }
 
 void NodeCore::Send(LinkId link, std::vector<std::byte> frame) {
@@ -250,9 +233,9 @@ void NodeCore::TakeLink(const std::string& name, LinkId link) {
 }
 
 void NodeCore::TellAll(LinkId link) {
-  Send(link, Encode(Holdings()));
-  if (has_list() && leads_ && plan_) {
-    Send(link, Encode(PeerPlanNotice{plan_->epoch, ToJson(*plan_)}));
+  Send(link, Encode(follower_.Holdings()));
+  if (has_list() && leads_ && plan()) {
+    Send(link, Encode(PeerPlanNotice{plan()->epoch, ToJson(*plan())}));
   }
 }
 
@@ -298,7 +281,7 @@ void NodeCore::OnPlanNotice(const std::string& name, const PeerPlanNotice& notic
 
 void NodeCore::TakePlan(std::uint64_t epoch, std::string_view text, std::string_view from) {
   newest_epoch_ = std::max(newest_epoch_, epoch);
-  if (plan_ && epoch <= plan_->epoch) return;
+  if (plan() && epoch <= plan()->epoch) return;
   Result<ClusterPlan> plan = ParseClusterPlan(text, self_.hello.grid, epoch);
   if (!plan.ok()) {
     actions_.push_back(node_action::Say{
@@ -312,8 +295,7 @@ void NodeCore::Adopt(ClusterPlan plan) {
   actions_.push_back(node_action::Say{
       fmt::format("plan {}: {} experts are to be held here", plan.epoch,
                   plan.Find(self_.hello.node) ? plan.Find(self_.hello.node)->count() : 0)});
-  plan_ = std::move(plan);
-  stuck_ = false;
+  follower_.Adopt(std::move(plan));
   GoOn();
 }
 
@@ -324,7 +306,8 @@ bool NodeCore::IsHeldElsewhere(ExpertId id) const {
 }
 
 void NodeCore::Drain() {
-  if (std::exchange(draining_, true)) return;
+  if (follower_.draining()) return;
+  follower_.Drain();
   actions_.push_back(node_action::Say{"what is held here goes to other nodes"});
   report_at_ = 0;
 }
@@ -334,62 +317,20 @@ bool NodeCore::PlanNow(Nanos now) {
   return leads_;
 }
 
-// What another node is to hold goes when it does; what none is to hold, at once.
-std::optional<HoldingStep> NodeCore::DrainStep() const {
-  const auto is_planned = [this](ExpertId id) {
-    return std::ranges::any_of(plan_->nodes, [&](const ClusterPlan::Node& node) {
-      return node.name != self_.hello.node &&
-             std::ranges::binary_search(node.held[id.layer], id.expert);
-    });
-  };
-  const ExpertGrid& grid = self_.hello.grid;
-  for (std::uint32_t layer = 0; layer < grid.layers; ++layer) {
-    for (std::uint32_t expert = 0; expert < grid.experts; ++expert) {
-      const ExpertId id{layer, expert};
-      if (!troupe::Holds(held_, grid, id)) continue;
-      if (IsHeldElsewhere(id) || !is_planned(id)) return ReleaseStep{id};
-    }
-  }
-  return std::nullopt;
-}
-
-std::optional<HoldingStep> NodeCore::Step() const {
-  // The plan of before still names this node.
-  if (draining_) {
-    return plan_ && plan_->Find(self_.hello.node) == nullptr ? DrainStep() : std::nullopt;
-  }
-  const ClusterPlan::Node* const wanted = plan_ ? plan_->Find(self_.hello.node) : nullptr;
-  if (wanted == nullptr) return std::nullopt;
-  return NextStep(*wanted, {.grid = self_.hello.grid,
-                            .held = held_,
-                            .most_held = self_.most_held,
-                            .held_elsewhere = [this](ExpertId id) { return IsHeldElsewhere(id); }});
-}
-
 void NodeCore::GoOn() {
-  if (carrying_ || stuck_) return;
-  std::optional<HoldingStep> step = Step();
-  if (!step) return;
-  carrying_ = true;
-  carried_of_ = plan_->epoch;
-  if (const auto* release = std::get_if<ReleaseStep>(&*step)) {
-    // Peers must not ask for it any more.
-    held_[self_.hello.grid.Index(release->id)] = 0;
-    ++sequence_;
-    SendToPeers(Encode(Holdings()));
-  }
-  actions_.push_back(node_action::Carry{*std::move(step)});
+  std::optional<HoldingStep> step = follower_.TakeStep();
+  TellHoldings();
+  if (step) actions_.push_back(node_action::Carry{*std::move(step)});
+}
+
+void NodeCore::TellHoldings() {
+  if (std::exchange(told_sequence_, follower_.sequence()) == told_sequence_) return;
+  SendToPeers(Encode(follower_.Holdings()));
 }
 
 void NodeCore::OnHeld(std::vector<std::uint8_t> held, bool as_planned) {
-  TROUPE_CHECK(held.size() == held_.size());
-  carrying_ = false;
-  stuck_ = !as_planned && plan_ && plan_->epoch == carried_of_;  // not the plan that came since
-  if (held != held_) {
-    held_ = std::move(held);
-    ++sequence_;
-    SendToPeers(Encode(Holdings()));
-  }
+  follower_.OnHeld(std::move(held), as_planned);
+  TellHoldings();
   GoOn();
 }
 
@@ -408,7 +349,7 @@ void NodeCore::SendReport(Nanos now) {
       .seconds = static_cast<double>(now - counted_since_) * 1e-9,
       .grid = self_.hello.grid,
       .activations = counted_,
-      .expert_memory = Bytes(draining_ ? 0 : self_.most_held * self_.expert_bytes),
+      .expert_memory = Bytes(follower_.draining() ? 0 : self_.most_held * self_.expert_bytes),
       .measured = measured_};
   leads_ ? OnReport(self_.hello.node, report) : Send(leader->second.link, Encode(report));
   told_before_.Add(counted_, report.seconds);
@@ -433,13 +374,13 @@ void NodeCore::Plan(Nanos now) {
     if (peer.link != 0) node.round_trip_seconds = links_[peer.link].round_trip;
   }
   std::ranges::sort(present, {}, &Planner::Present::name);
-  Result<std::optional<ClusterPlan>> plan = planner_.Plan(present, plan_, newest_epoch_ + 1);
+  Result<std::optional<ClusterPlan>> plan = planner_.Plan(present, follower_.plan(), newest_epoch_ + 1);
   if (!plan.ok()) {
     actions_.push_back(node_action::Say{fmt::format("no plan: {}", plan.status().message())});
     planner_.TryAgain(now);
     return;
   }
-  if (!*plan && wanted_) *plan = plan_;
+  if (!*plan && wanted_) *plan = follower_.plan();
   if (!*plan) return;
   if (!has_list()) {
     writing_ = true;
@@ -452,18 +393,13 @@ void NodeCore::Plan(Nanos now) {
 }
 
 void NodeCore::OnTime(Nanos now) {
-  if (stuck_ && !retry_at_) retry_at_ = now + kRetryAfter;
-  if (retry_at_ && now >= *retry_at_) {
-    retry_at_.reset();
-    stuck_ = false;
-    GoOn();
-  }
+  if (follower_.OnTime(now)) GoOn();
   if (now >= report_at_) {
     report_at_ = now + options_.report_every;
     SendReport(now);
   }
   if (!leads_ || writing_) return;
-  if (planner_.IsDue(now, members_.size(), plan_.has_value())) Plan(now);
+  if (planner_.IsDue(now, members_.size(), plan().has_value())) Plan(now);
 }
 
 void NodeCore::OnFrame(LinkId link, std::span<const std::byte> frame, Nanos now) {

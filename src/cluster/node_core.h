@@ -25,6 +25,7 @@
 #include "cluster/plan/aged_activity.h"
 #include "cluster/plan/cluster_plan.h"
 #include "cluster/plan/holding_steps.h"
+#include "cluster/plan_follower.h"
 #include "cluster/planner.h"
 #include "cluster/transport/peer_links.h"
 #include "cluster/wire/hello.h"
@@ -136,12 +137,12 @@ class NodeCore {
   bool IsPeer(LinkId link) const;
   bool leads() const { return leads_; }
   std::string LeaderName() const;  // empty: nobody leads, or it is not here
-  const std::optional<ClusterPlan>& plan() const { return plan_; }
+  const std::optional<ClusterPlan>& plan() const { return follower_.plan(); }
   // Nothing is left to be done for the plan.
-  bool settled() const { return plan_ && !carrying_ && !Step(); }
+  bool settled() const { return follower_.settled(); }
   // Goes up when the plan or what is held here has changed.
-  std::uint64_t changes() const { return sequence_ + (plan_ ? plan_->epoch : 0); }
-  bool draining() const { return draining_; }
+  std::uint64_t changes() const { return follower_.sequence() + follower_.epoch(); }
+  bool draining() const { return follower_.draining(); }
   std::vector<std::string> Peers() const;  // that are there
 
  private:
@@ -174,12 +175,11 @@ class NodeCore {
   void Plan(Nanos now);
   void SendReport(Nanos now);
   void AddWhatWasTold();
+  // The next step towards the plan, if none is under way.
   void GoOn();
-  std::optional<HoldingStep> Step() const;
-  std::optional<HoldingStep> DrainStep() const;
+  void TellHoldings();
   bool IsHeldElsewhere(ExpertId id) const;
   PeerHello Hello() const;
-  PeerHoldings Holdings() const;
   void SendToPeers(const std::vector<std::byte>& frame);
   void Send(LinkId link, std::vector<std::byte> frame);
   bool has_list() const { return !options_.addresses.empty(); }
@@ -199,15 +199,9 @@ class NodeCore {
   std::map<LinkId, Link> links_;
   std::map<std::string, Peer> peers_;
   std::set<std::uint64_t> thrown_out_;  // starts
-  std::vector<std::uint8_t> held_;
-  std::uint64_t sequence_ = 0;
-  std::optional<ClusterPlan> plan_;
-  std::uint64_t newest_epoch_ = 0;  // that anybody has told of
-  bool draining_ = false;
-  bool carrying_ = false;
-  std::uint64_t carried_of_ = 0;  // the epoch of the plan whose step that is
-  bool stuck_ = false;            // the plan's next step could not be done
-  std::optional<Nanos> retry_at_;
+  PlanFollower follower_;
+  std::uint64_t told_sequence_ = 0;  // of what is held: peers know it
+  std::uint64_t newest_epoch_ = 0;   // that anybody has told of
   std::vector<std::uint32_t> counted_;  // since the last report
   AgedActivity told_before_;            // all that was reported
   std::uint64_t told_to_ = 0;           // the start of the leader that knows it

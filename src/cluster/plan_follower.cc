@@ -1,0 +1,93 @@
+#include "cluster/plan_follower.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+
+namespace troupe {
+namespace {
+
+constexpr Nanos kRetryAfter = 30'000'000'000;  // a step that failed
+
+}  // namespace
+
+PlanFollower::PlanFollower(Self self, std::function<bool(ExpertId)> held_elsewhere)
+    : self_(std::move(self)), held_elsewhere_(std::move(held_elsewhere)), held_(self_.held) {
+  TROUPE_CHECK(held_.size() == self_.grid.Count());
+}
+
+void PlanFollower::Adopt(ClusterPlan plan) {
+  plan_ = std::move(plan);
+  stuck_ = false;
+}
+
+PeerHoldings PlanFollower::Holdings() const {
+  PeerHoldings holdings{.epoch = epoch(), .sequence = sequence_, .held = ExpertBits(self_.grid)};
+  for (std::uint32_t layer = 0; layer < self_.grid.layers; ++layer) {
+    for (std::uint32_t expert = 0; expert < self_.grid.experts; ++expert) {
+      if (Holds({layer, expert})) holdings.held.Add({layer, expert});
+    }
+  }
+  return holdings;
+}
+
+// What another node is to hold goes when it does; what none is to hold, at once.
+std::optional<HoldingStep> PlanFollower::DrainStep() const {
+  const auto is_planned = [this](ExpertId id) {
+    return std::ranges::any_of(plan_->nodes, [&](const ClusterPlan::Node& node) {
+      return node.name != self_.node && std::ranges::binary_search(node.held[id.layer], id.expert);
+    });
+  };
+  for (std::uint32_t layer = 0; layer < self_.grid.layers; ++layer) {
+    for (std::uint32_t expert = 0; expert < self_.grid.experts; ++expert) {
+      const ExpertId id{layer, expert};
+      if (!Holds(id)) continue;
+      if (held_elsewhere_(id) || !is_planned(id)) return ReleaseStep{id};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<HoldingStep> PlanFollower::Step() const {
+  const ClusterPlan::Node* const wanted = plan_ ? plan_->Find(self_.node) : nullptr;
+  // The plan of before still names a node that is to go.
+  if (draining_) return plan_ && wanted == nullptr ? DrainStep() : std::nullopt;
+  if (wanted == nullptr) return std::nullopt;
+  return NextStep(*wanted, {.grid = self_.grid,
+                            .held = held_,
+                            .most_held = self_.most_held,
+                            .held_elsewhere = held_elsewhere_});
+}
+
+std::optional<HoldingStep> PlanFollower::TakeStep() {
+  if (carrying_ || stuck_) return std::nullopt;
+  std::optional<HoldingStep> step = Step();
+  if (!step) return std::nullopt;
+  carrying_ = true;
+  carried_of_ = plan_->epoch;
+  if (const auto* release = std::get_if<ReleaseStep>(&*step)) {
+    held_[self_.grid.Index(release->id)] = 0;  // peers must not ask for it any more
+    ++sequence_;
+  }
+  return step;
+}
+
+void PlanFollower::OnHeld(std::vector<std::uint8_t> held, bool as_planned) {
+  TROUPE_CHECK(held.size() == held_.size());
+  carrying_ = false;
+  stuck_ = !as_planned && plan_ && plan_->epoch == carried_of_;  // not the plan that came since
+  if (held == held_) return;
+  held_ = std::move(held);
+  ++sequence_;
+}
+
+bool PlanFollower::OnTime(Nanos now) {
+  if (stuck_ && !retry_at_) retry_at_ = now + kRetryAfter;
+  if (!retry_at_ || now < *retry_at_) return false;
+  retry_at_.reset();
+  return std::exchange(stuck_, false);
+}
+
+}  // namespace troupe

@@ -1,0 +1,69 @@
+// What a node holds, and its way from there to what the plan in force says, one step at a time.
+// Whom it tells, and who carries a step out, is node_core.h's.
+//
+// Pure: no socket, thread, clock or engine.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cluster/plan/cluster_plan.h"
+#include "cluster/plan/holding_steps.h"
+#include "cluster/wire/holdings.h"
+#include "expert/expert_grid.h"
+
+namespace troupe {
+
+class PlanFollower {
+ public:
+  struct Self {
+    std::string node;
+    ExpertGrid grid;
+    std::uint32_t most_held = 0;
+    std::vector<std::uint8_t> held;  // by the grid's index: at the beginning
+  };
+
+  // held_elsewhere: whether another node that can be asked holds it now.
+  PlanFollower(Self self, std::function<bool(ExpertId)> held_elsewhere);
+
+  void Adopt(ClusterPlan plan);
+  // The node is to go: once a plan leaves it out, it lets go what others hold.
+  void Drain() { draining_ = true; }
+  // To be carried out, and then told of by OnHeld; nothing while one is under way.
+  std::optional<HoldingStep> TakeStep();
+  // The step is done, or could not be: what is held now.
+  void OnHeld(std::vector<std::uint8_t> held, bool as_planned);
+  // Whether a step that could not be done is to be tried again.
+  bool OnTime(Nanos now);
+
+  const std::optional<ClusterPlan>& plan() const { return plan_; }
+  bool draining() const { return draining_; }
+  // Nothing is left to be done for the plan.
+  bool settled() const { return plan_ && !carrying_ && !Step(); }
+  // As peers are to be told: what is about to go is not among it.
+  PeerHoldings Holdings() const;
+  std::uint64_t sequence() const { return sequence_; }  // of the holdings
+  std::uint64_t epoch() const { return plan_ ? plan_->epoch : 0; }
+
+ private:
+  std::optional<HoldingStep> Step() const;
+  std::optional<HoldingStep> DrainStep() const;
+  bool Holds(ExpertId id) const { return held_[self_.grid.Index(id)] != 0; }
+
+  const Self self_;
+  const std::function<bool(ExpertId)> held_elsewhere_;
+  std::vector<std::uint8_t> held_;
+  std::uint64_t sequence_ = 0;
+  std::optional<ClusterPlan> plan_;
+  bool draining_ = false;
+  bool carrying_ = false;
+  std::uint64_t carried_of_ = 0;  // the epoch of the plan whose step that is
+  bool stuck_ = false;            // the plan's next step could not be done
+  std::optional<Nanos> retry_at_;
+};
+
+}  // namespace troupe
