@@ -60,6 +60,28 @@ def answers_of(seen):
     return [one.text for one in sorted(seen, key=lambda one: (one.at, one.task))]
 
 
+@contextlib.contextmanager
+def followed_nodes(bench, model, more, together=True):
+    """The nodes of a run and who answers the experts they ask for."""
+    options = bench.options
+    slots = [int(count) for count in options.slots]
+    with cluster_net.machines(3, options.mbps) as machines:
+        with nodes_of(machines, bench.troupe, model, slots, bench.common(options.disk) + more, together) as nodes:
+            asks = Asks(nodes)
+            with asks.followed():
+                yield nodes, asks
+
+
+def learn(nodes, warm, plan, **extra):
+    """Lets nodes see what their users ask, and has them follow the plan that comes of it."""
+    wait_until_settled(nodes)
+    first = nodes[0].cluster()["plan"]["epoch"]
+    serve(nodes, warm, TOKENS, **extra)
+    plan()
+    wait_until_settled(nodes)
+    return nodes[0].cluster()["plan"]["epoch"] - first + 1
+
+
 def tell(name, by_node, whole, shares, more=""):
     print(f"{name:<18} {' '.join(f'{value:7.3f}' for value in by_node)}  mean {whole:7.3f} s  local {shares['memory']:5.1%}, "
           f"peers {shares['elsewhere']:5.1%}, disk {shares['disk'] + shares['loading']:5.1%}{more}", flush=True)
@@ -70,7 +92,6 @@ def placement(bench):
     options = bench.options
     tasks = bench.tasks(options.rates)
     model = bench.model(STREAM, FACTOR)
-    slots = [int(count) for count in options.slots]
     warm = planned(tasks, options.warm_seconds, seed=7)
     requests = planned(tasks, options.seconds, seed=options.seed)
     print(f"{len(warm)} requests to learn from, {len(requests)} timed", flush=True)
@@ -81,27 +102,21 @@ def placement(bench):
     means, courses, expected = {}, {}, None
     for name, together, more, choose in ways:
         extra = {} if choose is None else {"choose": choose}
-        with cluster_net.machines(3, options.mbps) as machines:
-            with nodes_of(machines, bench.troupe, model, slots, bench.common(options.disk) + more, together) as nodes:
-                asks = Asks(nodes)
-                with asks.followed():
-                    if together:
-                        wait_until_settled(nodes)
-                    first = nodes[0].cluster()["plan"]["epoch"] if together else 0
-                    serve(nodes, warm, TOKENS, **extra)
-                    if together:
-                        time.sleep(20)  # a report and a plan
-                        wait_until_settled(nodes)
-                    last = nodes[0].cluster()["plan"]["epoch"] if together else 0
-                    asks.look()
-                    learned = len(asks.samples) - 1
-                    seen = serve(nodes, requests, TOKENS, **extra)
+        with followed_nodes(bench, model, more, together) as (nodes, asks):
+            plans = 0
+            if together:
+                plans = learn(nodes, warm, lambda: time.sleep(20), **extra)  # a report and a plan
+            else:
+                serve(nodes, warm, TOKENS, **extra)
+            asks.look()
+            learned = len(asks.samples) - 1
+            seen = serve(nodes, requests, TOKENS, **extra)
         answers = answers_of(seen)
         expected = expected or answers
         assert answers == expected, f"{name}: other answers"
         means[name] = mean(one.seconds for one in seen)
         tell(name, [mean(one.seconds for one in seen if one.task == i) for i in range(3)], means[name], asks.shares(learned),
-             f"; plans before the timed part {last - first + 1 if together else 0}")
+             f"; plans before the timed part {plans}")
         if together:
             courses[name] = asks.course()
     if options.plots:
@@ -115,8 +130,10 @@ def placement(bench):
     return {"means": means, "local": courses}
 
 
-def place(node):
+def plan_now(node):
+    time.sleep(12)  # all have told
     urllib.request.urlopen(urllib.request.Request(node.base + "/cluster/place", data=b"", method="POST"), timeout=60).read()
+    time.sleep(3)
 
 
 def change(bench):
@@ -124,25 +141,16 @@ def change(bench):
     options = bench.options
     tasks = bench.tasks(options.rates)
     model = bench.model(STREAM, FACTOR)
-    slots = [int(count) for count in options.slots]
     warm = planned(tasks, options.warm_seconds, seed=7)
     requests = [(at, (task + 1) % 3, prompt) for at, task, prompt in planned(tasks, options.seconds, seed=options.seed)]
     means, courses, expected = {}, {}, None
     for name, follows in (("plans stay", False), ("plans follow", True)):
-        with cluster_net.machines(3, options.mbps) as machines:
-            more = ["--plan-every-s", 15 if follows else 86400]
-            with nodes_of(machines, bench.troupe, model, slots, bench.common(options.disk) + more) as nodes:
-                asks = Asks(nodes)
-                with asks.followed():
-                    wait_until_settled(nodes)
-                    serve(nodes, warm, TOKENS)
-                    time.sleep(12)  # all have told
-                    place(nodes[0])
-                    time.sleep(3)
-                    wait_until_settled(nodes)
-                    asks.look()
-                    changed = len(asks.samples) - 1
-                    seen = serve(nodes, requests, TOKENS)
+        more = ["--plan-every-s", 15 if follows else 86400]
+        with followed_nodes(bench, model, more) as (nodes, asks):
+            learn(nodes, warm, lambda: plan_now(nodes[0]))
+            asks.look()
+            changed = len(asks.samples) - 1
+            seen = serve(nodes, requests, TOKENS)
         answers = answers_of(seen)
         expected = expected or answers
         assert answers == expected, f"{name}: other answers"

@@ -20,6 +20,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
 import cluster_net  # noqa: E402
+import troupe_cli  # noqa: E402
 from cluster_runs import Node, PEER_PORT, ask, list_of_peers  # noqa: E402
 
 TROUPE = None  # the binary, set at the end of this file
@@ -40,9 +41,7 @@ class ClusterNet(unittest.TestCase):
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
-        cls.model = pathlib.Path(folder.name) / "model.gguf"
-        for command in (["synth", cls.model, "--shape", "tiny-olmoe", "--type", "Q8_0"], ["pack", cls.model]):
-            subprocess.run([TROUPE, *map(str, command)], check=True, capture_output=True)
+        cls.model = troupe_cli.packed_model(TROUPE, pathlib.Path(folder.name) / "model.gguf", "tiny-olmoe")
         cls.machines = cls.enterClassContext(cluster_net.machines(4, MBPS))
         alone = Node(cls.machines, 0, TROUPE, cls.model, ["--ctx", 512])
         cls.expected = {prompt: answer(alone, prompt) for prompt in PROMPTS}

@@ -19,6 +19,7 @@ import time
 import unittest
 
 import serve_test
+import troupe_cli
 from serve_test import LONGEST, PROMPTS, Server
 
 SHAPE = "tiny-olmoe"
@@ -69,9 +70,7 @@ class Cluster(unittest.TestCase):
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
-        cls.model = pathlib.Path(folder.name) / "model.gguf"
-        for command in (["synth", cls.model, "--shape", SHAPE, "--type", "Q8_0"], ["pack", cls.model]):
-            subprocess.run([serve_test.TROUPE, *map(str, command)], check=True, capture_output=True)
+        cls.model = troupe_cli.packed_model(serve_test.TROUPE, pathlib.Path(folder.name) / "model.gguf", SHAPE)
         with Server("--ctx", 1024, model=cls.model) as alone:
             cls.expected = {prompt: alone.complete(prompt, 24) for prompt in PROMPTS}
 

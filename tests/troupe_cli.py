@@ -42,6 +42,14 @@ class TroupeFailed(Exception):
     """One line: which command, and what it said on stderr."""
 
 
+def packed_model(binary, path, shape):
+    """A synthetic model of that shape, and its container beside it."""
+    troupe = Troupe(binary)
+    troupe.run("synth", path, "--shape", shape, "--type", "Q8_0")
+    troupe.run("pack", path)
+    return path
+
+
 class Troupe:
     def __init__(self, binary):
         self._binary = str(binary)

@@ -48,6 +48,7 @@ constexpr CommandInfo kCommands[] = {
     {"cluster", "Show a cluster as one of its nodes sees it; write certificates for nodes",
      "  troupe cluster status http://10.0.0.1:8080\n"
      "  troupe cluster explain http://10.0.0.1:8080\n"
+     "  troupe cluster plan http://10.0.0.1:8080\n"
      "  troupe cluster certificates /etc/troupe --hosts 10.0.0.1,10.0.0.2,b.lan",
      MakeClusterCommand},
     {"ps", "Show the servers of this machine and what they are doing",
