@@ -374,7 +374,8 @@ void NodeCore::Plan(Nanos now) {
     if (peer.link != 0) node.round_trip_seconds = links_[peer.link].round_trip;
   }
   std::ranges::sort(present, {}, &Planner::Present::name);
-  Result<std::optional<ClusterPlan>> plan = planner_.Plan(present, follower_.plan(), newest_epoch_ + 1);
+  Result<std::optional<ClusterPlan>> plan =
+      planner_.Plan(present, follower_.plan(), newest_epoch_ + 1);
   if (!plan.ok()) {
     actions_.push_back(node_action::Say{fmt::format("no plan: {}", plan.status().message())});
     planner_.TryAgain(now);

@@ -200,8 +200,8 @@ class NodeCore {
   std::map<std::string, Peer> peers_;
   std::set<std::uint64_t> thrown_out_;  // starts
   PlanFollower follower_;
-  std::uint64_t told_sequence_ = 0;  // of what is held: peers know it
-  std::uint64_t newest_epoch_ = 0;   // that anybody has told of
+  std::uint64_t told_sequence_ = 0;     // of what is held: peers know it
+  std::uint64_t newest_epoch_ = 0;      // that anybody has told of
   std::vector<std::uint32_t> counted_;  // since the last report
   AgedActivity told_before_;            // all that was reported
   std::uint64_t told_to_ = 0;           // the start of the leader that knows it
