@@ -9,16 +9,16 @@
 namespace troupe {
 namespace {
 
-namespace http = boost::beast::http;
+namespace beast = boost::beast;
 using ErrorCode = boost::system::error_code;
-using Text = boost::beast::string_view;
+using Text = beast::string_view;
 
 constexpr std::size_t kLongestHead = 64 * 1024;
 constexpr std::size_t kAtOnce = 16 * 1024;
 
 }  // namespace
 
-class HttpResponseReader::Impl final : public http::basic_parser<false> {
+class HttpResponseReader::Impl final : public beast::http::basic_parser<false> {
  public:
   Impl(OnHead on_head, OnPiece on_piece)
       : on_head_(std::move(on_head)), on_piece_(std::move(on_piece)) {
@@ -38,11 +38,11 @@ class HttpResponseReader::Impl final : public http::basic_parser<false> {
       ErrorCode error;
       const std::size_t used = put(buffer_.data(), error);
       buffer_.consume(used);
-      if (error && error != http::error::need_more) return NotHttp(error);
+      if (error && error != beast::http::error::need_more) return NotHttp(error);
       if (error || used == 0) break;
     }
     // What is left is a line without an end: of the head, or between chunks.
-    if (buffer_.size() > kLongestHead) return NotHttp(http::error::header_limit);
+    if (buffer_.size() > kLongestHead) return NotHttp(beast::http::error::header_limit);
     return OkStatus();
   }
 
@@ -58,11 +58,11 @@ class HttpResponseReader::Impl final : public http::basic_parser<false> {
     return DataLoss("not an answer of HTTP/1.1: {}", error.message());
   }
 
-  void on_request_impl(http::verb, Text, Text, int, ErrorCode&) override {}
+  void on_request_impl(beast::http::verb, Text, Text, int, ErrorCode&) override {}
   void on_response_impl(int status, Text, int, ErrorCode&) override {
     head_ = {.status = status, .content_type = ""};
   }
-  void on_field_impl(http::field, Text name, Text value, ErrorCode&) override {
+  void on_field_impl(beast::http::field, Text name, Text value, ErrorCode&) override {
     head_.headers.emplace_back(std::string(name), std::string(value));
   }
   void on_header_impl(ErrorCode&) override {
@@ -85,7 +85,7 @@ class HttpResponseReader::Impl final : public http::basic_parser<false> {
   const OnHead on_head_;
   const OnPiece on_piece_;
   HttpResponse head_;
-  boost::beast::flat_buffer buffer_;
+  beast::flat_buffer buffer_;
 };
 
 HttpResponseReader::HttpResponseReader(OnHead on_head, OnPiece on_piece)
