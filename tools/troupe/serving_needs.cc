@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "api/answer_rules.h"
-#include "cluster/face/running_node.h"
+#include "cluster/face/node_buffers.h"
 
 namespace troupe {
 namespace {

@@ -15,7 +15,7 @@ std::string Drain(FairQueue<std::string>& queue) {
 }
 
 TEST(FairQueue, TakesOneOfEachPeerInTurn) {
-  FairQueue<std::string> queue(10);
+  FairQueue<std::string> queue(10, 100);
   for (const char* call : {"a1", "a2", "a3"}) EXPECT_TRUE(queue.Add(1, call));
   EXPECT_TRUE(queue.Add(2, "b1"));
   EXPECT_TRUE(queue.Add(9, "c1"));
@@ -26,7 +26,7 @@ TEST(FairQueue, TakesOneOfEachPeerInTurn) {
 }
 
 TEST(FairQueue, ThePeerWhoseTurnItWasComesLast) {
-  FairQueue<std::string> queue(10);
+  FairQueue<std::string> queue(10, 100);
   EXPECT_TRUE(queue.Add(5, "a1"));
   EXPECT_EQ(queue.Next(), "a1");
   EXPECT_TRUE(queue.Add(5, "a2"));
@@ -35,7 +35,7 @@ TEST(FairQueue, ThePeerWhoseTurnItWasComesLast) {
 }
 
 TEST(FairQueue, APeerMayHaveNoMoreWaitingThanFit) {
-  FairQueue<std::string> queue(2);
+  FairQueue<std::string> queue(2, 100);
   EXPECT_TRUE(queue.Add(1, "a1"));
   EXPECT_TRUE(queue.Add(1, "a2"));
   EXPECT_FALSE(queue.Add(1, "a3"));
@@ -43,8 +43,23 @@ TEST(FairQueue, APeerMayHaveNoMoreWaitingThanFit) {
   EXPECT_EQ(Drain(queue), "a1 b1 a2 ");
 }
 
+TEST(FairQueue, AllCallsTogetherHaveALimitToo) {
+  FairQueue<std::string> queue(9, 6);
+  EXPECT_TRUE(queue.Add(1, "a1"));
+  EXPECT_TRUE(queue.Add(2, "b1"));
+  EXPECT_TRUE(queue.Add(3, "c1"));
+  EXPECT_FALSE(queue.Add(4, "d"));
+  EXPECT_EQ(queue.Next(), "a1");
+  EXPECT_TRUE(queue.Add(4, "d1"));
+  EXPECT_FALSE(queue.Add(4, "d"));
+  queue.Forget(2);
+  EXPECT_EQ(queue.Drop(3, [](const std::string&) { return true; }), 1u);
+  EXPECT_TRUE(queue.Add(4, "4444"));
+  EXPECT_FALSE(queue.Add(4, "d"));
+}
+
 TEST(FairQueue, CallsCanBeTakenOutAndPeersForgotten) {
-  FairQueue<std::string> queue(9);
+  FairQueue<std::string> queue(9, 100);
   for (const char* call : {"a1", "a2", "a1"}) EXPECT_TRUE(queue.Add(1, call));
   EXPECT_TRUE(queue.Add(2, "b1"));
   EXPECT_EQ(queue.Drop(1, [](const std::string& call) { return call == "a1"; }), 2u);

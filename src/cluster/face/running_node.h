@@ -108,12 +108,4 @@ class RunningNode {
 // run no pass after it is gone.
 using OpenNode = Result<std::unique_ptr<RunningNode>> (*)(Engine& engine, ClusterOptions options);
 
-// What a node takes beside its engine, if passes have no more than `rows`.
-inline Bytes NodeMemory(const ModelConfig& config, std::uint32_t rows) {
-  constexpr Bytes kTransport = 24_MiB;  // gRPC's own
-  const Bytes row(config.width * sizeof(float));
-  // A layer's answers once as they come and once as they are kept, and what a peer is answered.
-  return kTransport + 2 * rows * config.moe.routing.top_k * row + rows * row;
-}
-
 }  // namespace troupe

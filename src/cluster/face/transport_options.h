@@ -28,9 +28,10 @@ struct TransportOptions {
   // Without TLS only this machine's loopback is listened at and dialled, unless this is said.
   bool allow_plain_text = false;
 
-  std::size_t most_frame = 64 << 20;    // bytes of a frame; a peer's larger one ends the link
-  std::size_t most_unsent = 128 << 20;  // bytes of a link that may wait to be sent
-  std::size_t most_accepted = 256;      // links that peers may open
+  std::size_t most_frame = 64 << 20;  // bytes of a frame; a peer's larger one ends the link
+  std::size_t most_unsent =
+      128 << 20;                    // bytes of a link that may wait to be sent; twice that of all
+  std::size_t most_accepted = 256;  // links that peers may open
   // That gRPC may take for what it reads and has not given out yet, of all links together. Beyond
   // it links end.
   std::size_t most_buffered = 512 << 20;
@@ -43,6 +44,7 @@ struct TransportOptions {
   std::chrono::milliseconds connect_time{5000};
   std::chrono::milliseconds first_pause{100};  // before a peer is dialled again
   std::chrono::milliseconds longest_pause{5000};
+  std::chrono::milliseconds refused_pause{30'000};  // after either end has refused the other
 };
 
 // kInvalidArgument: they contradict each other, or would put plain text on a network.

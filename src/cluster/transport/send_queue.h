@@ -1,7 +1,9 @@
 // The frames of one link that wait to be sent: one is being written, the rest follow in order, and
-// together they have a limit. Pure; locking is the caller's (peer_links.cc).
+// together they have a limit, and the frames of all links another one. Pure; locking is the
+// caller's (peer_links.cc).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <deque>
 #include <optional>
@@ -12,9 +14,30 @@
 
 namespace troupe {
 
+// Bytes that wait on all links. Any thread.
+class UnsentBytes {
+ public:
+  explicit UnsentBytes(std::size_t most) : most_(most) {}
+
+  bool Take(std::size_t bytes) {
+    if (taken_.fetch_add(bytes) + bytes <= most_) return true;
+    taken_.fetch_sub(bytes);
+    return false;
+  }
+  void GiveBack(std::size_t bytes) { taken_.fetch_sub(bytes); }
+  std::size_t taken() const { return taken_; }
+
+ private:
+  const std::size_t most_;
+  std::atomic<std::size_t> taken_ = 0;
+};
+
 class SendQueue {
  public:
-  explicit SendQueue(std::size_t most_bytes) : most_bytes_(most_bytes) {}
+  SendQueue(std::size_t most_bytes, UnsentBytes& all) : most_bytes_(most_bytes), all_(all) {}
+  ~SendQueue() { Clear(); }
+  SendQueue(const SendQueue&) = delete;
+  SendQueue& operator=(const SendQueue&) = delete;
 
   // The frame if it is to be written now, nothing if it waits behind others. kResourceExhausted:
   // with it more than the limit would wait; it is not taken.
@@ -29,7 +52,8 @@ class SendQueue {
   std::size_t bytes() const { return bytes_; }  // of what is being written as well
 
  private:
-  std::size_t most_bytes_;
+  const std::size_t most_bytes_;
+  UnsentBytes& all_;
   std::size_t bytes_ = 0;
   std::optional<std::size_t> writing_;  // the size of the frame being written
   std::deque<Frame> waiting_;
@@ -40,6 +64,9 @@ inline Result<std::optional<Frame>> SendQueue::Push(Frame frame) {
     return Error(Code::kResourceExhausted,
                  "{} bytes wait to be sent; with {} more they would be over {}", bytes_,
                  frame.size(), most_bytes_);
+  }
+  if (!all_.Take(frame.size())) {
+    return Error(Code::kResourceExhausted, "too much waits to be sent on all links together");
   }
   bytes_ += frame.size();
   if (writing_) {
@@ -53,6 +80,7 @@ inline Result<std::optional<Frame>> SendQueue::Push(Frame frame) {
 inline std::optional<Frame> SendQueue::Written() {
   if (!writing_) return std::nullopt;
   bytes_ -= *writing_;
+  all_.GiveBack(*writing_);
   writing_.reset();
   if (waiting_.empty()) return std::nullopt;
   std::optional<Frame> next(std::move(waiting_.front()));
@@ -62,7 +90,7 @@ inline std::optional<Frame> SendQueue::Written() {
 }
 
 inline void SendQueue::Clear() {
-  bytes_ = 0;
+  all_.GiveBack(std::exchange(bytes_, 0));
   writing_.reset();
   waiting_.clear();
 }

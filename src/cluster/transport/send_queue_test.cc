@@ -12,7 +12,8 @@ namespace {
 Frame FrameOf(std::size_t bytes, int value = 0) { return Frame(bytes, std::byte(value)); }
 
 TEST(SendQueue, TheFirstFrameIsWrittenAndTheNextOnesFollowInOrder) {
-  SendQueue queue(100);
+  UnsentBytes all(1000);
+  SendQueue queue(100, all);
   EXPECT_EQ(queue.Push(FrameOf(10, 1)).value(), FrameOf(10, 1));
   EXPECT_EQ(queue.Push(FrameOf(20, 2)).value(), std::nullopt);
   EXPECT_EQ(queue.Push(FrameOf(0)).value(), std::nullopt);
@@ -28,7 +29,8 @@ TEST(SendQueue, TheFirstFrameIsWrittenAndTheNextOnesFollowInOrder) {
 }
 
 TEST(SendQueue, AFrameOverTheLimitIsRefusedAndTheOthersStay) {
-  SendQueue queue(100);
+  UnsentBytes all(1000);
+  SendQueue queue(100, all);
   ASSERT_TRUE(queue.Push(FrameOf(60)).ok());
   const auto refused = queue.Push(FrameOf(41));
   ASSERT_FALSE(refused.ok());
@@ -41,8 +43,26 @@ TEST(SendQueue, AFrameOverTheLimitIsRefusedAndTheOthersStay) {
   EXPECT_TRUE(queue.Push(FrameOf(60)).ok());
 }
 
+TEST(SendQueue, LinksShareALimit) {
+  UnsentBytes all(150);
+  {
+    SendQueue one(100, all), other(100, all);
+    ASSERT_TRUE(one.Push(FrameOf(90)).ok());
+    EXPECT_EQ(other.Push(FrameOf(61)).status().code(), Code::kResourceExhausted);
+    ASSERT_TRUE(other.Push(FrameOf(60)).ok());
+    EXPECT_FALSE(one.Push(FrameOf(1)).ok());
+    (void)one.Written();
+    EXPECT_EQ(all.taken(), 60u);
+    ASSERT_TRUE(one.Push(FrameOf(90)).ok());
+    other.Clear();
+    EXPECT_EQ(all.taken(), 90u);
+  }
+  EXPECT_EQ(all.taken(), 0u);
+}
+
 TEST(SendQueue, AfterALossNothingOfTheOldConnectionIsLeft) {
-  SendQueue queue(100);
+  UnsentBytes all(1000);
+  SendQueue queue(100, all);
   ASSERT_TRUE(queue.Push(FrameOf(60)).ok());
   ASSERT_TRUE(queue.Push(FrameOf(40)).ok());
   queue.Clear();
@@ -53,7 +73,8 @@ TEST(SendQueue, AfterALossNothingOfTheOldConnectionIsLeft) {
 
 TEST(SendQueue, AgreesWithACountOfItsBytes) {
   Rng rng(TestSeed());
-  SendQueue queue(1000);
+  UnsentBytes all(1000);
+  SendQueue queue(1000, all);
   std::deque<std::size_t> sizes;
   for (int step = 0; step < 10'000; ++step) {
     std::size_t sum = 0;
