@@ -287,6 +287,7 @@ class Cluster(unittest.TestCase):
         time.sleep(1)  # no request is under way
         self.ask_all(self.nodes[:1])
         self.assertTrue(any("wrong rows" in line for line in self.nodes[0].said), self.nodes[0].said)
+        self.wait(lambda node: any("refused by a peer" in line and "wrong rows" in line for line in node.said), self.nodes[1])
 
     def test_what_is_wrong_with_the_options_is_one_clear_line(self):
         cases = [(["--peers", "127.0.0.1:1,127.0.0.1:2"], "--peer-address"),

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "cluster/face/node_buffers.h"
 #include "cluster/member_news.h"
 #include "cluster/wire/message_kind.h"
 #include "gguf/reader.h"
@@ -48,6 +49,10 @@ std::uint64_t LargestExpert(const Engine& engine) {
   return SlotLoads::SlotBytes(engine.expert_layouts()).count();
 }
 
+NodeBuffers BuffersOf(const Engine& engine) {
+  return BuffersFor(engine.config(), engine.plan().memory.chunk);
+}
+
 Result<PeerHello> HelloOf(Engine& engine, const ClusterOptions& options, const CallShape& shape) {
   TROUPE_ASSIGN_OR_RETURN(const GgufModel file, GgufModel::Open(engine.path()));
   TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(file));
@@ -70,12 +75,14 @@ Result<PeerHello> HelloOf(Engine& engine, const ClusterOptions& options, const C
 ClusterNode::ClusterNode(Engine& engine, ClusterOptions options, CallShape shape)
     : engine_(engine),
       options_(std::move(options)),
-      calls_(
-          std::move(shape), directory_,
-          [this](LinkId link, std::vector<std::byte> frame) {
-            return links_->Send(link, std::move(frame));
-          },
-          clock_, options_.calls, options_.verify),
+      calls_(std::move(shape), directory_,
+             [this](LinkId link, std::vector<std::byte> frame) {
+               return links_->Send(link, std::move(frame));
+             },
+             clock_,
+             {.rules = options_.calls,
+              .verify = options_.verify,
+              .most_unread = BuffersOf(engine).unread}),
       checker_(static_cast<std::uint32_t>(engine.config().width), engine.config().moe.expert_ff,
                [&engine](ExpertId id, const std::function<void(const Mlp&)>& use) {
                  return engine.WithExpert(id, use);
@@ -84,6 +91,10 @@ ClusterNode::ClusterNode(Engine& engine, ClusterOptions options, CallShape shape
 Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(Engine& engine, ClusterOptions options) {
   const CallShape shape = ShapeOf(engine);
   TROUPE_ASSIGN_OR_RETURN(const PeerHello hello, HelloOf(engine, options, shape));
+  const NodeBuffers buffers = BuffersOf(engine);
+  options.transport.most_frame = buffers.frame;
+  options.transport.most_unsent = buffers.unsent;
+  options.transport.most_buffered = buffers.received;
   std::unique_ptr<ClusterNode> node(new ClusterNode(engine, std::move(options), shape));
   TROUPE_ASSIGN_OR_RETURN(node->links_, PeerLinks::Listen(node->options_.transport));
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<ExpertHost> computes,
@@ -94,7 +105,7 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(Engine& engine, ClusterOp
                                     [self = node.get()](LinkId link, std::vector<std::byte> frame) {
                                       return self->links_->Send(link, std::move(frame));
                                     },
-                                    node->clock_, {}));
+                                    node->clock_, {.most_bytes = BuffersOf(engine).waiting}));
   const ModelConfig& config = engine.config();
   const MutexLock lock(node->mu_);
   node->core_ = std::make_unique<NodeCore>(NodeSelf{.hello = hello,
@@ -168,10 +179,10 @@ void ClusterNode::MeasureOnEngine() {
   disk_bytes_per_second_ = speed;
 }
 
-void ClusterNode::OnOpened(LinkId link, const PeerIdentity&) {
+void ClusterNode::OnOpened(LinkId link, const PeerIdentity& peer) {
   const MutexLock lock(mu_);
   if (stopping_) return;
-  core_->OnLinkOpened(link, clock_.Now());
+  core_->OnLinkOpened(link, peer.names, clock_.Now());
   Perform();
 }
 
@@ -257,6 +268,12 @@ void ClusterNode::Dial(const std::string& address) {
   dial_problem_ = link.status();
 }
 
+// Who has gone is told of soon. One that takes no more must not go on without this message: it is
+// told all when it is there again.
+void ClusterNode::Send(LinkId link, Frame frame) {
+  if (links_->Send(link, std::move(frame)).code() == Code::kResourceExhausted) links_->Break(link);
+}
+
 void ClusterNode::Perform() {
   for (NodeAction& action : core_->TakeActions()) {
     if (const auto* dial = std::get_if<node_action::Dial>(&action)) {
@@ -266,11 +283,13 @@ void ClusterNode::Perform() {
     } else if (const auto* write = std::get_if<node_action::WritePlan>(&action)) {
       WritePlan(*membership_, *core_, *write, clock_.Now());
     } else if (auto* send = std::get_if<node_action::Send>(&action)) {
-      (void)links_->Send(send->link, std::move(send->frame));  // who has gone is told of soon
+      Send(send->link, std::move(send->frame));
     } else if (const auto* close = std::get_if<node_action::CloseLink>(&action)) {
       links_->Close(close->link);
+    } else if (auto* broken = std::get_if<node_action::BreakLink>(&action)) {
+      links_->Break(broken->link, std::move(broken->frame));
     } else if (const auto* came = std::get_if<node_action::PeerCame>(&action)) {
-      directory_.OnCame(came->name, came->link, came->round_trip_seconds);
+      directory_.OnCame(came->name, came->link, came->start, came->round_trip_seconds);
     } else if (const auto* holds = std::get_if<node_action::PeerHolds>(&action)) {
       directory_.OnHoldings(holds->link, holds->held);
     } else if (const auto* left = std::get_if<node_action::PeerLeft>(&action)) {
@@ -308,7 +327,7 @@ void ClusterNode::CheckOnEngine(const SpotCheck& check) {
   if (*is_true) return;
   ++checks_.wrong;
   forgetting_ = true;
-  core_->OnWrongAnswer(check.link, ToString(check.id));
+  core_->OnWrongAnswer(check.start, ToString(check.id), clock_.Now());
   Perform();
 }
 

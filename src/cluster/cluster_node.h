@@ -56,6 +56,7 @@ class ClusterNode final : public RunningNode, private LinkEvents {
   void OnStore(const KvEvent& event);
   void LookAtMembership() TROUPE_REQUIRES(mu_);
   void Perform() TROUPE_REQUIRES(mu_);
+  void Send(LinkId link, Frame frame);
   void Say(const std::string& line);
   void Dial(const std::string& address) TROUPE_REQUIRES(mu_);
   void CarryOnEngine(const HoldingStep& step);

@@ -15,6 +15,14 @@ namespace {
 
 using Refusal = PeerRefused::Reason;
 
+// A peer that tells of more would leave no epoch to the plans to come.
+constexpr std::uint64_t kMostEpoch = std::uint64_t{1} << 53;
+
+bool IsNamed(std::string_view address, const std::vector<std::string>& names) {
+  const Result<PeerAddress> parsed = ParsePeerAddress(address);
+  return parsed.ok() && parsed->IsNamed(names);
+}
+
 }  // namespace
 
 NodeCore::NodeCore(NodeSelf self, NodeOptions options, Nanos now)
@@ -128,23 +136,28 @@ std::string NodeCore::LeaderName() const {
   return {};
 }
 
-void NodeCore::OnLinkOpened(LinkId link, Nanos) {
-  links_[link] = {};
+void NodeCore::OnLinkOpened(LinkId link, std::vector<std::string> names, Nanos) {
+  links_[link] = {.names = std::move(names)};
   Send(link, Encode(Hello()));
 }
 
-void NodeCore::Refuse(LinkId link, const PeerRefused& refused) {
+void NodeCore::Refuse(LinkId link, const PeerRefused& refused, Nanos now) {
   actions_.push_back(node_action::Say{refused.text});
-  Send(link, Encode(refused));
-  actions_.push_back(node_action::CloseLink{link});
+  actions_.push_back(node_action::BreakLink{link, Encode(refused)});
+  OnLinkClosed(link, now);  // it counts no more, however long its end takes
 }
 
-std::optional<PeerRefused> NodeCore::ProblemOf(const PeerHello& hello) const {
+std::optional<PeerRefused> NodeCore::ProblemOf(const Link& link, const PeerHello& hello) const {
   const PeerHello& own = self_.hello;
   const auto refused = [&](Refusal reason, std::string what) {
     return PeerRefused{.reason = reason,
                        .text = fmt::format("node {} at {}: {}", hello.node, hello.address, what)};
   };
+  if (link.hello) return refused(Refusal::kBadMessage, "a second hello");
+  if (!link.names.empty() && !IsNamed(hello.address, link.names)) {
+    return refused(Refusal::kNameTaken, "its certificate is not of that address");
+  }
+  if (hello.plan_epoch > kMostEpoch) return refused(Refusal::kBadMessage, "an epoch beyond any");
   if (hello.cluster != own.cluster) {
     return refused(Refusal::kOtherCluster,
                    fmt::format("of cluster {}, expected {}", hello.cluster, own.cluster));
@@ -157,7 +170,7 @@ std::optional<PeerRefused> NodeCore::ProblemOf(const PeerHello& hello) const {
     return refused(Refusal::kOtherArithmetic, "its kernels do not give the same bytes as these");
   }
   if (thrown_out_.contains(hello.start_id)) {
-    return refused(Refusal::kOtherArithmetic, "it has answered wrong rows");
+    return refused(Refusal::kWrongAnswer, "it has answered wrong rows");
   }
   if (hello.node == own.node && hello.start_id != own.start_id) {
     return refused(Refusal::kNameTaken, "the name of another node");
@@ -172,32 +185,33 @@ std::optional<PeerRefused> NodeCore::ProblemOf(const PeerHello& hello) const {
   return std::nullopt;
 }
 
-void NodeCore::OnWrongAnswer(LinkId link, std::string_view what) {
-  const auto found = links_.find(link);
-  if (found == links_.end() || !found->second.hello) return;
-  const PeerHello peer = *found->second.hello;
-  thrown_out_.insert(peer.start_id);
+void NodeCore::OnWrongAnswer(std::uint64_t start, std::string_view what, Nanos now) {
+  thrown_out_.insert(start);
+  const auto found = std::ranges::find_if(
+      peers_, [start](const auto& entry) { return entry.second.hello.start_id == start; });
+  if (found == peers_.end()) return;  // it has started anew meanwhile
+  const PeerHello peer = found->second.hello;
   const PeerRefused refused{
-      .reason = Refusal::kOtherArithmetic,
+      .reason = Refusal::kWrongAnswer,
       .text = fmt::format("node {} at {}: wrong rows of {}, thrown out until it starts anew",
                           peer.node, peer.address, what)};
-  actions_.push_back(node_action::Say{refused.text});
-  for (auto& [id, state] : links_) {  // each of the two may have dialled the other
+  std::vector<LinkId> links;  // each of the two may have dialled the other
+  for (auto& [id, state] : links_) {
     if (!state.hello || state.hello->start_id != peer.start_id) continue;
     state.round_trip.reset();  // it is not to be taken in place of the other
-    Send(id, Encode(refused));
-    actions_.push_back(node_action::CloseLink{id});
+    links.push_back(id);
   }
+  for (const LinkId id : links) Refuse(id, refused, now);
 }
 
 void NodeCore::OnHello(LinkId link, const PeerHello& hello, Nanos now) {
-  if (const auto problem = ProblemOf(hello)) return Refuse(link, *problem);
+  Link& state = links_[link];
+  if (const auto problem = ProblemOf(state, hello)) return Refuse(link, *problem, now);
   if (hello.start_id == self_.hello.start_id) {  // this node has dialled itself
     actions_.push_back(node_action::CloseLink{link});
     return;
   }
   newest_epoch_ = std::max(newest_epoch_, hello.plan_epoch);
-  Link& state = links_[link];
   state.hello = hello;
   state.pinged = now;
   Send(link, Encode(PeerPing{.token = link}));
@@ -222,8 +236,10 @@ void NodeCore::OnPong(LinkId link, Nanos now) {
 void NodeCore::TakeLink(const std::string& name, LinkId link) {
   Peer& peer = peers_[name];
   peer.link = link;
-  actions_.push_back(node_action::PeerCame{
-      .name = name, .link = link, .round_trip_seconds = *links_[link].round_trip});
+  actions_.push_back(node_action::PeerCame{.name = name,
+                                           .link = link,
+                                           .start = peer.hello.start_id,
+                                           .round_trip_seconds = *links_[link].round_trip});
   // What it holds it has told by any link, and tells by this one only when it changes.
   actions_.push_back(node_action::PeerHolds{.link = link, .held = peer.held});
   actions_.push_back(
@@ -276,7 +292,7 @@ void NodeCore::OnReport(const std::string& name, const PeerReport& report) {
 void NodeCore::OnPlanNotice(const std::string& name, const PeerPlanNotice& notice) {
   const auto peer = peers_.find(name);
   if (!has_list() || leads_ || peer == peers_.end() || !Leads(peer->second.hello)) return;
-  TakePlan(notice.epoch, notice.plan, name);
+  if (notice.epoch <= kMostEpoch) TakePlan(notice.epoch, notice.plan, name);
 }
 
 void NodeCore::TakePlan(std::uint64_t epoch, std::string_view text, std::string_view from) {
@@ -410,16 +426,17 @@ void NodeCore::OnFrame(LinkId link, std::span<const std::byte> frame, Nanos now)
   if (!message.ok()) {
     const Refusal reason = message.status().code() == Code::kUnimplemented ? Refusal::kOtherWire
                                                                            : Refusal::kBadMessage;
-    return Refuse(link, {.reason = reason, .text = message.status().message()});
+    return Refuse(link, {.reason = reason, .text = message.status().message()}, now);
   }
   if (const auto* hello = std::get_if<PeerHello>(&*message)) return OnHello(link, *hello, now);
   if (const auto* refused = std::get_if<PeerRefused>(&*message)) {
     actions_.push_back(node_action::Say{fmt::format("refused by a peer: {}", refused->text)});
-    actions_.push_back(node_action::CloseLink{link});
-    return;
+    actions_.push_back(node_action::BreakLink{link, {}});
+    return OnLinkClosed(link, now);
   }
   if (!found->second.hello) {
-    return Refuse(link, {.reason = Refusal::kBadMessage, .text = "a message before the hello"});
+    return Refuse(link, {.reason = Refusal::kBadMessage, .text = "a message before the hello"},
+                  now);
   }
   const std::string name = found->second.hello->node;
   if (const auto* ping = std::get_if<PeerPing>(&*message)) {

@@ -63,12 +63,19 @@ struct Send {
   LinkId link = 0;
   std::vector<std::byte> frame;
 };
+// For good: it leads to this node itself.
 struct CloseLink {
   LinkId link = 0;
+};
+// With this as the last frame, if it is one. If it was dialled, it is dialled again after a while.
+struct BreakLink {
+  LinkId link = 0;
+  std::vector<std::byte> frame;
 };
 struct PeerCame {
   std::string name;
   LinkId link = 0;
+  std::uint64_t start = 0;
   double round_trip_seconds = 0;
 };
 struct PeerHolds {
@@ -93,22 +100,24 @@ struct Say {
 
 using NodeAction =
     std::variant<node_action::Dial, node_action::HangUp, node_action::Send, node_action::CloseLink,
-                 node_action::PeerCame, node_action::PeerHolds, node_action::PeerLeft,
-                 node_action::Carry, node_action::WritePlan, node_action::Say>;
+                 node_action::BreakLink, node_action::PeerCame, node_action::PeerHolds,
+                 node_action::PeerLeft, node_action::Carry, node_action::WritePlan,
+                 node_action::Say>;
 
 class NodeCore {
  public:
   NodeCore(NodeSelf self, NodeOptions options, Nanos now);
 
-  void OnLinkOpened(LinkId link, Nanos now);
+  // `names` are those of its certificate, none without TLS.
+  void OnLinkOpened(LinkId link, std::vector<std::string> names, Nanos now);
   // Of any kind but calls and their answers.
   void OnFrame(LinkId link, std::span<const std::byte> frame, Nanos now);
   void OnLinkClosed(LinkId link, Nanos now);
   // The step is done, or could not be: what is held now.
   void OnHeld(std::vector<std::uint8_t> held, bool as_planned);
-  // The peer has answered what this node computes otherwise. It is one no more, until it starts
-  // anew.
-  void OnWrongAnswer(LinkId link, std::string_view what);
+  // The peer of that start has answered what this node computes otherwise. It is one no more, until
+  // it starts anew.
+  void OnWrongAnswer(std::uint64_t start, std::string_view what, Nanos now);
   // Of the own users, since the last time.
   void OnActivity(std::vector<std::uint32_t> counts, Nanos now);
   // This node is to go: others get what it holds, and it lets each go once another one holds it.
@@ -147,6 +156,7 @@ class NodeCore {
 
  private:
   struct Link {
+    std::vector<std::string> names;
     std::optional<PeerHello> hello;  // once it was accepted
     Nanos pinged = 0;
     std::optional<double> round_trip;  // once the first pong has come
@@ -160,8 +170,8 @@ class NodeCore {
   };
 
   void OnHello(LinkId link, const PeerHello& hello, Nanos now);
-  std::optional<PeerRefused> ProblemOf(const PeerHello& hello) const;
-  void Refuse(LinkId link, const PeerRefused& refused);
+  std::optional<PeerRefused> ProblemOf(const Link& link, const PeerHello& hello) const;
+  void Refuse(LinkId link, const PeerRefused& refused, Nanos now);
   void OnPong(LinkId link, Nanos now);
   void OnHoldings(const std::string& name, const PeerHoldings& holdings);
   void OnReport(const std::string& name, const PeerReport& report);

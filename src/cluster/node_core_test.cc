@@ -169,7 +169,7 @@ TEST(NodeCore, APeerThatAnsweredWronglyIsThrownOutUntilItStartsAnew) {
   nodes.Run(20 * kSecond);
   nodes.Connect(2, 0);  // a second link, as where each of the two has dialled the other
   nodes.Run(kSecond);
-  nodes.core(0)->OnWrongAnswer(nodes.LinkTo(0, "n2"), "expert 1.2");
+  nodes.core(0)->OnWrongAnswer(nodes.start(2), "expert 1.2", nodes.now());
   nodes.Run(kSecond);
   nodes.Mend();
   nodes.Run(5 * kSecond);
@@ -271,29 +271,69 @@ class NodeCoreAlone : public testing::Test {
     std::size_t closed = 0;
     for (const NodeAction& action : core_.TakeActions()) {
       closed += std::holds_alternative<node_action::CloseLink>(action) ? 1 : 0;
+      if (const auto* broken = std::get_if<node_action::BreakLink>(&action)) {
+        ++closed;
+        why_ = DecodePeerRefused(broken->frame).value();
+      }
     }
     return closed;
   }
+  // Of another node that would fit.
+  PeerHello Other() const {
+    return {
+        .start_id = 8, .grid = kGrid, .width = 64, .cluster = "lab", .node = "b", .address = "b:1"};
+  }
 
   NodeCore core_;
+  PeerRefused why_;  // of the last link that was broken
 };
 
 TEST_F(NodeCoreAlone, NothingIsAnsweredBeforeTheHello) {
-  core_.OnLinkOpened(1, 0);
+  core_.OnLinkOpened(1, {}, 0);
   EXPECT_FALSE(core_.IsPeer(1));
   core_.OnFrame(1, Encode(PeerPing{.token = 1}), 0);
   EXPECT_EQ(Closed(), 1u);
 }
 
 TEST_F(NodeCoreAlone, AFrameThatCannotBeReadEndsTheLink) {
-  core_.OnLinkOpened(1, 0);
+  core_.OnLinkOpened(1, {}, 0);
   core_.OnFrame(1, std::vector<std::byte>(3, std::byte{0xee}), 0);
   EXPECT_EQ(Closed(), 1u);
 }
 
+TEST_F(NodeCoreAlone, APeerSaysWhoItIsOnce) {
+  core_.OnLinkOpened(1, {}, 0);
+  core_.OnFrame(1, Encode(Other()), 0);
+  EXPECT_TRUE(core_.IsPeer(1));
+  PeerHello another = Other();
+  another.node = "c";
+  core_.OnFrame(1, Encode(another), 0);
+  EXPECT_EQ(Closed(), 1u);
+  EXPECT_FALSE(core_.IsPeer(1));
+}
+
+TEST_F(NodeCoreAlone, APeersCertificateMustNameItsAddress) {
+  core_.OnLinkOpened(1, {"b", "10.0.0.1"}, 0);
+  core_.OnFrame(1, Encode(Other()), 0);
+  EXPECT_TRUE(core_.IsPeer(1));
+  core_.OnLinkOpened(2, {"c"}, 0);
+  core_.OnFrame(2, Encode(Other()), 0);
+  EXPECT_FALSE(core_.IsPeer(2));
+  EXPECT_EQ(Closed(), 1u);
+  EXPECT_EQ(why_.reason, PeerRefused::Reason::kNameTaken);
+}
+
+TEST_F(NodeCoreAlone, AnEpochThatLeavesNoneToComeIsRefused) {
+  core_.OnLinkOpened(1, {}, 0);
+  PeerHello hello = Other();
+  hello.plan_epoch = ~std::uint64_t{0};
+  core_.OnFrame(1, Encode(hello), 0);
+  EXPECT_EQ(Closed(), 1u);
+}
+
 TEST_F(NodeCoreAlone, ANodeThatDialsItselfHangsUp) {
-  core_.OnLinkOpened(1, 0);
-  core_.OnLinkOpened(2, 0);
+  core_.OnLinkOpened(1, {}, 0);
+  core_.OnLinkOpened(2, {}, 0);
   std::vector<std::byte> hello;
   for (const NodeAction& action : core_.TakeActions()) {
     if (const auto* send = std::get_if<node_action::Send>(&action)) hello = send->frame;

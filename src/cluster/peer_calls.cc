@@ -13,9 +13,6 @@ namespace {
 
 // Calls that nobody waits for any more: their answers still tell how fast a peer is.
 constexpr std::size_t kMostRemembered = 64;
-// Of answers that no pass has looked at yet. Beyond it they are dropped, as if they were lost: no
-// peer that answers what it was asked comes near.
-constexpr std::size_t kMostUnread = std::size_t{256} << 20;
 constexpr std::uint32_t kNoRow = ~0u;
 constexpr std::size_t kMostToCheck = 8;  // at a time: what passes leave no time for is not checked
 
@@ -33,14 +30,14 @@ std::uint32_t AtLeastAMicro(Nanos time) {
 }  // namespace
 
 PeerCalls::PeerCalls(CallShape shape, PeerDirectory& directory, SendFrame send, const Clock& clock,
-                     CallRules rules, double verify)
+                     const Options& options)
     : shape_(std::move(shape)),
       directory_(directory),
       send_(std::move(send)),
       clock_(clock),
-      verify_(verify),
-      random_(verify > 0 ? Unforeseen() : 1),
-      flow_(rules),
+      options_(options),
+      random_(options.verify > 0 ? Unforeseen() : 1),
+      flow_(options.rules),
       holders_(shape_.grid.Count()),
       activity_(shape_.grid) {}
 
@@ -51,7 +48,7 @@ void PeerCalls::LookAtPeers() {
   const std::vector<PeerEntry> entries = directory_.Entries();
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (i == peers_.size()) {
-      peers_.push_back({.name = entries[i].name, .link = 0, .speed = nullptr, .held = {}});
+      peers_.push_back({.name = entries[i].name, .speed = nullptr, .held = {}});
       peers_[i].speed =
           std::make_unique<PeerSpeed>(peers_[i].name, entries[i].round_trip_seconds, clock_.Now());
     }
@@ -59,6 +56,7 @@ void PeerCalls::LookAtPeers() {
       peers_[i].speed->OnGreeted(entries[i].round_trip_seconds);
     }
     peers_[i].link = entries[i].link;
+    peers_[i].start = entries[i].start;
     peers_[i].held = entries[i].held;
   }
   for (std::uint32_t layer = 0; layer < shape_.grid.layers; ++layer) {
@@ -110,7 +108,8 @@ void PeerCalls::Ask(const ExpertBatch& batch, std::span<const AnsweredElsewhere>
   for (std::size_t i = 0; i < misses.size(); ++i) {
     asked.push_back({.expert = misses[i].expert,
                      .rows = static_cast<std::uint32_t>(batch.RowsOf(misses[i].expert).size()),
-                     .holders = choices[i]});
+                     .holders = choices[i],
+                     .load_seconds = misses[i].load_seconds});
   }
   flow_.Ask(asked, places_);
   Dispatch();
@@ -239,7 +238,8 @@ bool PeerCalls::OnAnswer(const Event& event, const PeerAnswer& answer) {
       answered_.push_back(
           {.expert = got.expert,
            .values = {answer.rows.Floats(row).data(), std::size_t{got.rows} * shape_.width}});
-      if (verify_ > 0 && random_.Uniform() < verify_) MaybeKeep(call, answered_.back());
+      if (options_.verify > 0 && random_.Uniform() < options_.verify)
+        MaybeKeep(call, answered_.back());
     }
     row += got.rows;
   }
@@ -247,6 +247,9 @@ bool PeerCalls::OnAnswer(const Event& event, const PeerAnswer& answer) {
   call.times.waited = std::max(call.times.waited, answer.waited_micros * 1e-6);
   if (!answer.last) return used;
   call.times.seconds = static_cast<double>(event.at - call.sent) * 1e-9;
+  // Whatever the peer says, it was not longer than here.
+  call.times.waited = std::min(call.times.waited, call.times.seconds);
+  call.times.computed = std::min(call.times.computed, call.times.seconds - call.times.waited);
   peers_[call.peer].speed->OnAnswered(call.times, event.at);
   answered_seconds_.Add(call.times);
   OnRefused(answer.call);  // of what it still owes
@@ -256,8 +259,7 @@ bool PeerCalls::OnAnswer(const Event& event, const PeerAnswer& answer) {
 void PeerCalls::MaybeKeep(const SentCall& call, const Rows& answer) {
   const ExpertId id{batch_.layer, answer.expert};
   const std::span<const std::uint32_t> rows = batch_.RowsOf(answer.expert);
-  SpotCheck check{.peer = peers_[call.peer].name,
-                  .link = peers_[call.peer].link,
+  SpotCheck check{.start = peers_[call.peer].start,
                   .id = id,
                   .form = shape_.forms[batch_.layer],
                   .rows = rows.size(),
@@ -311,11 +313,9 @@ void PeerCalls::Handle(Event& event) {
 void PeerCalls::SeeWhoIsLate(Nanos now) {
   const auto next = flow_.NextTime();
   if (!next || *next > now) return;
-  const CallCounters before = flow_.counters();
-  flow_.OnTime(now);
-  if (flow_.counters() == before && flow_.waiting() > 0) return;
+  const std::vector<PeerCallId> late = flow_.OnTime(now);
   for (const SentCall& call : sent_) {
-    if (call.layer != layer_) continue;
+    if (std::ranges::find(late, call.call) == late.end()) continue;
     peers_[call.peer].speed->OnLate(static_cast<double>(now - call.sent) * 1e-9, now);
   }
 }
@@ -374,7 +374,7 @@ void PeerCalls::OnFrame(LinkId link, std::vector<std::byte> frame) {
   const Nanos now = clock_.Now();
   const MutexLock lock(mu_);
   const std::size_t bytes = sizeof(Event) + frame.size();
-  if (inbox_bytes_ + bytes > kMostUnread) return;
+  if (inbox_bytes_ + bytes > options_.most_unread) return;
   inbox_bytes_ += bytes;
   inbox_.push_back({.gone = {}, .link = link, .at = now, .frame = std::move(frame)});
   came_.NotifyOne();

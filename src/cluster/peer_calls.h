@@ -31,8 +31,7 @@ struct CallShape {
 
 // An answer that was used and can be computed again, to see whether the peer told the truth.
 struct SpotCheck {
-  std::string peer;
-  LinkId link = 0;
+  std::uint64_t start = 0;  // of the peer: another one's answers are not this one's
   ExpertId id;
   RowForm form = RowForm::kFloat;
   std::size_t rows = 0;
@@ -49,10 +48,17 @@ struct MeasuredLink {
 
 class PeerCalls final : public ExpertPeers {
  public:
+  struct Options {
+    CallRules rules;
+    double verify = 0;  // the share of answers that are kept to be checked
+    // Bytes of answers that no pass has looked at yet. Beyond it they are dropped, as if they were
+    // lost: no peer that answers what it was asked comes near.
+    std::size_t most_unread = std::size_t{256} << 20;
+  };
+
   // All must outlive it.
-  // `verify`: the share of answers that are kept to be checked.
   PeerCalls(CallShape shape, PeerDirectory& directory, SendFrame send, const Clock& clock,
-            CallRules rules = {}, double verify = 0);
+            const Options& options);
 
   // Of the thread that runs passes.
   std::span<const Place> Places() override;
@@ -88,6 +94,7 @@ class PeerCalls final : public ExpertPeers {
   struct Peer {
     std::string name;  // before speed, which shows it
     LinkId link = 0;
+    std::uint64_t start = 0;
     std::unique_ptr<PeerSpeed> speed;
     ExpertBits held;
   };
@@ -119,7 +126,7 @@ class PeerCalls final : public ExpertPeers {
   PeerDirectory& directory_;
   const SendFrame send_;
   const Clock& clock_;
-  const double verify_;
+  const Options options_;
 
   // The passes' thread's:
   Rng random_{1};  // what is checked nobody else can foresee

@@ -4,7 +4,8 @@
 
 namespace troupe {
 
-PeerIndex PeerDirectory::OnCame(const std::string& name, LinkId link, double round_trip_seconds) {
+PeerIndex PeerDirectory::OnCame(const std::string& name, LinkId link, std::uint64_t start,
+                                double round_trip_seconds) {
   const MutexLock lock(mu_);
   ++version_;
   auto found = std::ranges::find(entries_, name, &PeerEntry::name);
@@ -12,6 +13,7 @@ PeerIndex PeerDirectory::OnCame(const std::string& name, LinkId link, double rou
     found = entries_.insert(found, {.name = name, .held = ExpertBits()});
   }
   found->link = link;
+  found->start = start;
   found->round_trip_seconds = round_trip_seconds;
   return static_cast<PeerIndex>(found - entries_.begin());
 }

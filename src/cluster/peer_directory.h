@@ -18,6 +18,7 @@ namespace troupe {
 struct PeerEntry {
   std::string name;
   LinkId link = 0;  // by which it is asked; 0: it is away
+  std::uint64_t start = 0;
   double round_trip_seconds = 0;
   ExpertBits held;
 
@@ -27,7 +28,8 @@ struct PeerEntry {
 class PeerDirectory {
  public:
   // A peer has come, or comes by another link.
-  PeerIndex OnCame(const std::string& name, LinkId link, double round_trip_seconds);
+  PeerIndex OnCame(const std::string& name, LinkId link, std::uint64_t start,
+                   double round_trip_seconds);
   void OnHoldings(LinkId link, const ExpertBits& held);
   // The link is gone. The peer, if it was asked by that link.
   std::optional<PeerIndex> OnGone(LinkId link);

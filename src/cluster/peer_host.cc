@@ -40,7 +40,7 @@ PeerHost::PeerHost(CallShape shape, HeldExperts& held, std::unique_ptr<ExpertHos
       computes_(std::move(computes)),
       send_(std::move(send)),
       clock_(clock),
-      queue_(options.most_waiting) {}
+      queue_(options.most_waiting, options.most_bytes) {}
 
 PeerHost::~PeerHost() { Stop(); }
 
@@ -109,9 +109,9 @@ void PeerHost::OnAsk(LinkId link, std::vector<std::byte> frame) {
       return;
     }
   }
-  Refuse(link, {.call = call,
-                .reason = PeerAskRefused::Reason::kBusy,
-                .text = "as many calls of this peer wait as may"});
+  Refuse(
+      link,
+      {.call = call, .reason = PeerAskRefused::Reason::kBusy, .text = "as many calls wait as may"});
 }
 
 void PeerHost::OnCancel(LinkId link, PeerCallId call) {

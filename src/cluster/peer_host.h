@@ -27,7 +27,8 @@ namespace troupe {
 class PeerHost {
  public:
   struct Options {
-    std::size_t most_waiting = 16;  // of each peer
+    std::size_t most_waiting = 16;                   // calls of each peer
+    std::size_t most_bytes = std::size_t{64} << 20;  // of all of them
   };
 
   // All must outlive it. kResourceExhausted: the system gives no thread.
@@ -59,6 +60,8 @@ class PeerHost {
     Nanos came = 0;
     Nanos worth_until = 0;
     std::vector<std::byte> frame;
+
+    std::size_t size() const { return frame.size(); }
   };
 
   PeerHost(CallShape shape, HeldExperts& held, std::unique_ptr<ExpertHost> computes, SendFrame send,

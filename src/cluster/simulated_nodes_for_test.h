@@ -56,6 +56,7 @@ class SimulatedNodes {
     PeerHello hello = HelloOf(i);
     if (change) change(hello);
     Node& node = nodes_[i];
+    node.start = hello.start_id;
     node.held.assign(kGrid.Count(), 0);
     node.known.clear();
     node.core = std::make_unique<NodeCore>(
@@ -93,7 +94,7 @@ class SimulatedNodes {
       const Nanos delay = Delay();
       arrives_[link] = now() + delay;  // no frame comes before the link
       After(delay, links_[link].node, [this, link](NodeCore& core) {
-        if (links_.contains(link)) core.OnLinkOpened(link, now());
+        if (links_.contains(link)) core.OnLinkOpened(link, {}, now());
       });
     }
   }
@@ -107,6 +108,12 @@ class SimulatedNodes {
       links_.erase(end);
       After(Delay(), node, [this, end](NodeCore& core) { core.OnLinkClosed(end, now()); });
     }
+  }
+  // The peer hangs up when it has the last frame.
+  void Break(LinkId link, std::vector<std::byte> last) {
+    if (last.empty()) return Cut(link);
+    SendFrame(link, std::move(last));
+    time_.After(5 * kSecond, [this, link] { Cut(link); });
   }
   void CutAny() {
     if (links_.empty()) return;
@@ -137,13 +144,7 @@ class SimulatedNodes {
     }
   }
 
-  // By which node i talks to that peer; 0: by none.
-  LinkId LinkTo(std::size_t i, const std::string& name) const {
-    for (const auto& [link, peer] : nodes_[i].names) {
-      if (peer == name && links_.contains(link)) return link;
-    }
-    return 0;
-  }
+  std::uint64_t start(std::size_t i) const { return nodes_[i].start; }
   NodeCore* core(std::size_t i) { return nodes_[i].core.get(); }
   const std::vector<std::uint8_t>& held(std::size_t i) const { return nodes_[i].held; }
   // What node i believes of the others, by name.
@@ -159,6 +160,7 @@ class SimulatedNodes {
   struct Node {
     std::unique_ptr<NodeCore> core;
     std::uint64_t life = 0;
+    std::uint64_t start = 0;
     std::vector<std::uint8_t> held;
     std::map<std::string, ExpertBits> known;
     std::map<LinkId, std::string> names;
@@ -222,6 +224,8 @@ class SimulatedNodes {
         SendFrame(send->link, std::move(send->frame));
       } else if (auto* close = std::get_if<node_action::CloseLink>(&action)) {
         Cut(close->link);
+      } else if (auto* broken = std::get_if<node_action::BreakLink>(&action)) {
+        Break(broken->link, std::move(broken->frame));
       } else if (auto* came = std::get_if<node_action::PeerCame>(&action)) {
         node.names[came->link] = came->name;
         node.known[came->name] = ExpertBits(kGrid);

@@ -98,8 +98,10 @@ class TwoNodes {
           if (!on_ask.Takes(link, frame, status)) Deliver(link, std::move(frame));
           return status;
         },
-        clock_, CallRules{.late_after = 2, .least = 200'000'000, .given_up_after = 10'000},
-        /*verify=*/1);
+        clock_,
+        PeerCalls::Options{
+            .rules = {.late_after = 2, .least = 200'000'000, .given_up_after = 10'000},
+            .verify = 1});
     for (std::size_t host = 0; host < hosts; ++host) {
       const LinkId link = host + 1;
       held_.push_back(std::make_unique<HeldExperts>(shape_.grid));
@@ -115,7 +117,7 @@ class TwoNodes {
                            },
                            clock_, {.most_waiting = 4})
               .value());
-      directory_.OnCame("host" + std::to_string(host), link, 1e-6);
+      directory_.OnCame("host" + std::to_string(host), link, /*start=*/link, 1e-6);
     }
   }
   ~TwoNodes() { hosts_.clear(); }

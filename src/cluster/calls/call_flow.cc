@@ -17,7 +17,8 @@ void CallFlow::Ask(std::span<const AskedExpert> experts, std::span<const Place> 
     waiting_.push_back({.expert = asked.expert,
                         .rows = asked.rows,
                         .holders = {asked.holders.begin(), asked.holders.end()},
-                        .calls = {}});
+                        .calls = {},
+                        .load_seconds = asked.load_seconds});
     ++counters_.experts;
     AskNext(waiting_.size() - 1, /*is_hedge=*/false);
   }
@@ -31,6 +32,16 @@ CallToSend& CallFlow::CallTo(PeerIndex peer, bool is_hedge) {
   to_send_.push_back({.call = ++last_call_, .peer = peer, .is_hedge = is_hedge, .experts = {}});
   ++(is_hedge ? counters_.hedges : counters_.calls);
   return to_send_.back();
+}
+
+void CallFlow::TurnToNext(std::size_t waiting, bool is_hedge) {
+  Waiting& one = waiting_[waiting];
+  std::erase_if(one.holders, [&](PeerIndex index) {
+    const Place& peer = peers_[index];
+    const double seconds = peer.queued_seconds + peer.latency_seconds + peer.SecondsFor(one.rows);
+    return one.load_seconds > 0 && seconds > one.load_seconds;
+  });
+  one.holders.empty() ? ToDisk(waiting) : AskNext(waiting, is_hedge);
 }
 
 void CallFlow::AskNext(std::size_t waiting, bool is_hedge) {
@@ -111,12 +122,7 @@ bool CallFlow::DropCall(PeerCallId call) {
     const auto is_it = [call](const OpenCall& open) { return open.id == call; };
     if (std::erase_if(one.calls, is_it) == 0) continue;
     any = true;
-    if (!one.calls.empty()) continue;
-    if (one.holders.empty()) {
-      ToDisk(i);
-    } else {
-      AskNext(i, /*is_hedge=*/false);
-    }
+    if (one.calls.empty()) TurnToNext(i, /*is_hedge=*/false);
   }
   return any;
 }
@@ -140,15 +146,14 @@ void CallFlow::OnLost(PeerIndex peer) {
   counters_.lost += lost.size();
 }
 
-void CallFlow::OnTime(Nanos now) {
+std::vector<PeerCallId> CallFlow::OnTime(Nanos now) {
+  std::set<PeerCallId> late;
   for (std::size_t i = waiting_.size(); i-- > 0;) {
     if (waiting_[i].late_at > now) continue;
-    if (waiting_[i].holders.empty()) {
-      ToDisk(i);
-    } else {
-      AskNext(i, /*is_hedge=*/true);
-    }
+    late.insert(waiting_[i].calls.back().id);  // those before it were late before
+    TurnToNext(i, /*is_hedge=*/true);
   }
+  return {late.begin(), late.end()};
 }
 
 void CallFlow::Forget() {

@@ -1,6 +1,6 @@
 // Whom the misses of a pass are asked of, and what happens when an answer is late, refused or will
-// never come: the next holder is asked too, and then the disk. Whatever comes first is taken; all
-// answers are the same bytes.
+// never come: the next holder is asked too if it is sooner than the disk, and then the disk.
+// Whatever comes first is taken; all answers are the same bytes.
 //
 // Pure: time comes in as an argument, what is to be sent or loaded goes out as values. Whoever
 // drives it sends the calls, tells of answers and losses, and comes back at NextTime().
@@ -33,6 +33,7 @@ struct AskedExpert {
   std::uint32_t expert = 0;
   std::uint32_t rows = 0;
   std::span<const PeerIndex> holders;
+  double load_seconds = 0;  // by the disk; 0: not measured
 };
 
 // One message to one peer.
@@ -77,8 +78,8 @@ class CallFlow {
   // The peer will not answer what it has not answered yet: it refuses, or that was all.
   void OnRefused(PeerCallId call);
   void OnLost(PeerIndex peer);
-  // Sees who is late.
-  void OnTime(Nanos now);
+  // The calls that have become late.
+  std::vector<PeerCallId> OnTime(Nanos now);
   // The pass wants nothing any more. What still comes is not used.
   void Forget();
 
@@ -105,8 +106,11 @@ class CallFlow {
     std::vector<PeerIndex> holders;  // not asked yet, next one first
     std::vector<OpenCall> calls;     // that may still answer it
     Nanos late_at = kNever;
+    double load_seconds = 0;
   };
 
+  // The next holder that is sooner than the disk, or the disk.
+  void TurnToNext(std::size_t waiting, bool is_hedge);
   void AskNext(std::size_t waiting, bool is_hedge);
   // Whether anything waited for it.
   bool DropCall(PeerCallId call);

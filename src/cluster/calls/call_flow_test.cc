@@ -94,6 +94,43 @@ TEST(CallFlow, TheFirstOfTwoAnswersIsUsedAndTheOtherCounted) {
   EXPECT_EQ(flow.counters().unused, 1u);
 }
 
+TEST(CallFlow, AHolderThatIsSlowerThanTheDiskIsNotAskedInPlaceOfALateOne) {
+  std::vector<Place> peers = ThreePeers();
+  peers[1].queued_seconds = 60;
+  const Peers holders = {0, 1, 2};
+  for (const bool is_refused : {true, false}) {
+    CallFlow flow;
+    const AskedExpert asked[] = {
+        {.expert = 4, .rows = 1, .holders = holders, .load_seconds = 15e-3},
+        {.expert = 5, .rows = 1, .holders = std::span(holders).first(2), .load_seconds = 15e-3}};
+    flow.Ask(asked, peers);
+    const PeerCallId first = flow.TakeCalls(0)[0].call;
+    if (is_refused) {
+      flow.OnRefused(first);
+    } else {
+      EXPECT_THAT(flow.OnTime(*flow.NextTime()), ElementsAre(first));
+    }
+    const auto next = flow.TakeCalls(0);
+    ASSERT_EQ(next.size(), 1u);
+    EXPECT_EQ(next[0].peer, 2u);
+    EXPECT_THAT(next[0].experts, ElementsAre(4));
+    EXPECT_THAT(flow.TakeToLoad(), ElementsAre(5));
+  }
+}
+
+TEST(CallFlow, OnlyWhoIsLateIsSaidToBe) {
+  std::vector<Place> peers = ThreePeers();
+  peers[1].queued_seconds = 1;
+  const Peers quick = {0}, slow = {1};
+  const AskedExpert asked[] = {{.expert = 4, .rows = 1, .holders = quick},
+                               {.expert = 5, .rows = 1, .holders = slow}};
+  CallFlow flow;
+  flow.Ask(asked, peers);
+  const PeerCallId first = flow.TakeCalls(0)[0].call;
+  EXPECT_THAT(flow.OnTime(100 * kMs), ElementsAre(first));
+  EXPECT_THAT(flow.OnTime(200 * kMs), IsEmpty());
+}
+
 TEST(CallFlow, ACallThatNobodyWaitsForIsCancelledOnce) {
   CallFlow flow;
   Ask(flow, {{4, {0, 1}}});

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstring>
+#include <optional>
 
 namespace troupe {
 namespace {
@@ -21,6 +23,15 @@ bool IsV6(std::string_view host) {
   return ::inet_pton(AF_INET6, std::string(host).c_str(), &bytes) == 1;
 }
 
+// However they are written.
+std::optional<in6_addr> NumbersOf(std::string_view host) {
+  in6_addr bytes;
+  const std::string v6 =
+      host.find(':') == host.npos ? fmt::format("::ffff:{}", host) : std::string(host);
+  if (::inet_pton(AF_INET6, v6.c_str(), &bytes) != 1) return std::nullopt;
+  return bytes;
+}
+
 }  // namespace
 
 std::string PeerAddress::ToString() const {
@@ -34,6 +45,19 @@ bool PeerAddress::IsLoopback() const {
   if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
   if (::inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6);
   return host == "localhost";
+}
+
+bool PeerAddress::IsNamed(std::span<const std::string> names) const {
+  const std::size_t dot = host.find('.');
+  const std::string_view above = dot == host.npos ? "" : std::string_view(host).substr(dot);
+  const std::optional<in6_addr> own = NumbersOf(host);
+  return std::ranges::any_of(names, [&](std::string_view name) {
+    if (own) {
+      const std::optional<in6_addr> other = NumbersOf(name);
+      return other && std::memcmp(&*own, &*other, sizeof *own) == 0;
+    }
+    return name == host || (!above.empty() && name.starts_with('*') && name.substr(1) == above);
+  });
 }
 
 Result<PeerAddress> ParsePeerAddress(std::string_view text) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,8 @@ struct PeerAddress {
   std::string ToString() const;
   // Numbers of this machine's loopback, or the name "localhost".
   bool IsLoopback() const;
+  // Whether a certificate of these names is this host's; "*.lan" names each host right below lan.
+  bool IsNamed(std::span<const std::string> names) const;
 
   bool operator==(const PeerAddress&) const = default;
 };

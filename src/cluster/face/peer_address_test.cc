@@ -38,6 +38,17 @@ TEST(PeerAddress, LoopbackIsToldFromTheNetwork) {
   }
 }
 
+TEST(PeerAddress, ACertificateNamesItsHostsAndNoOthers) {
+  const std::vector<std::string> names = {"a.lan", "10.0.0.1", "::1", "*.peers.svc"};
+  for (const char* host : {"a.lan", "10.0.0.1", "::1", "0:0:0:0:0:0:0:1", "n0.peers.svc"}) {
+    EXPECT_TRUE(PeerAddress{.host = host}.IsNamed(names)) << host;
+  }
+  for (const char* host : {"b.lan", "lan", "10.0.0.2", "::2", "peers.svc", "a.n0.peers.svc", "*"}) {
+    EXPECT_FALSE(PeerAddress{.host = host}.IsNamed(names)) << host;
+  }
+  EXPECT_FALSE(PeerAddress{.host = "a.lan"}.IsNamed({}));
+}
+
 TEST(PeerAddress, TheOtherEndOfAConnectionIsWrittenAsAnAddress) {
   EXPECT_EQ(AddressOfPeerUri("ipv4:10.0.0.1:7070"), "10.0.0.1:7070");
   EXPECT_EQ(AddressOfPeerUri("ipv6:%5B::1%5D:7070"), "[::1]:7070");

@@ -18,19 +18,42 @@ Link::Link(LinkContext& context, LinkId id, std::string address)
       id_(id),
       address_(std::move(address)),
       pause_(InNanos(context.options.first_pause), InNanos(context.options.longest_pause)),
-      queue_(context.options.most_unsent) {}
+      queue_(context.options.most_unsent, context.unsent) {}
 
 Status Link::Send(Frame frame) {
   std::optional<Frame> now;
   std::shared_ptr<FrameStream> stream;
   {
     const MutexLock lock(mu_);
-    if (!open_) return Error(Code::kUnavailable, "the link is not open");
+    if (!open_ || broken_) return Error(Code::kUnavailable, "the link is not open");
     TROUPE_ASSIGN_OR_RETURN(now, queue_.Push(std::move(frame)));
     stream = stream_;
   }
   if (now) Write(*stream, std::move(*now));
   return OkStatus();
+}
+
+// The peer hangs up when it has read the last frame: then nothing of it is lost.
+void Link::Break(Frame last) {
+  std::optional<Frame> now;
+  std::shared_ptr<FrameStream> stream;
+  bool waits = false;
+  {
+    const MutexLock lock(mu_);
+    if (!open_ || std::exchange(broken_, true)) return;
+    stream = stream_;
+    if (!last.empty()) {
+      if (auto pushed = queue_.Push(std::move(last)); pushed.ok()) now = *std::move(pushed);
+    }
+    waits = queue_.bytes() > 0;
+  }
+  if (!waits) return stream->End(ClosedHere());
+  if (now) Write(*stream, std::move(*now));
+  context_.streams->Post([this, self = shared_from_this(), late = std::weak_ptr(stream)] {
+    context_.streams->CallAt(clock_.Now() + InNanos(context_.options.connect_time), [late] {
+      if (const auto open = late.lock()) open->End(ClosedHere());
+    });
+  });
 }
 
 void Link::Close() {
@@ -91,7 +114,7 @@ void Link::OnOpened(const PeerIdentity& peer) {
 void Link::OnFrame(std::span<const std::byte> frame) {
   {
     const MutexLock lock(mu_);
-    if (!open_) return;
+    if (!open_ || broken_) return;
   }
   ++context_.counters.frames_received;
   context_.counters.bytes_received += frame.size();
@@ -111,10 +134,11 @@ void Link::OnWritten() {
 }
 
 void Link::OnEnded(const Status& why) {
-  bool closed = false;
+  bool closed = false, broken = false;
   {
     const MutexLock lock(mu_);
     open_ = false;
+    broken = std::exchange(broken_, false);
     stream_.reset();
     queue_.Clear();
     closed = closed_;
@@ -122,18 +146,19 @@ void Link::OnEnded(const Status& why) {
   const bool was_open = std::exchange(told_, false);
   const Status what = Status(why).WithContext(was_open ? peer_ : address_);
   if (was_open) {
-    if (why.code() != Code::kCancelled) ++context_.counters.lost;
-    context_.events->OnClosed(id_, what);
+    if (why.code() != Code::kCancelled && !broken) ++context_.counters.lost;
+    context_.events->OnClosed(id_, broken ? ClosedHere().WithContext(peer_) : what);
   } else if (!closed && !address_.empty()) {
     ++context_.counters.unreachable;
     context_.events->OnUnreachable(id_, what);
   }
   if (address_.empty()) return context_.forget(id_);
-  DialLater(was_open ? clock_.Now() - opened_at_ : 0);
+  DialLater(broken ? InNanos(context_.options.refused_pause)
+                   : pause_.After(was_open ? clock_.Now() - opened_at_ : 0));
 }
 
-void Link::DialLater(Nanos was_open) {
-  context_.streams->CallAt(clock_.Now() + pause_.After(was_open), [weak = weak_from_this()] {
+void Link::DialLater(Nanos pause) {
+  context_.streams->CallAt(clock_.Now() + pause, [weak = weak_from_this()] {
     if (const auto link = weak.lock()) link->Dial();
   });
 }

@@ -31,16 +31,18 @@ struct LinkContext {
   LinkEvents* events = nullptr;
   FrameStreams* streams = nullptr;
   std::function<void(LinkId)> forget;  // an accepted link has ended
+  UnsentBytes unsent{2 * options.most_unsent};
   AtomicLinkCounters counters;
 };
 
-// Send and Close on any thread, all else on that of the streams.
+// Send, Break and Close on any thread, all else on that of the streams.
 class Link final : public StreamEvents, public std::enable_shared_from_this<Link> {
  public:
   // An accepted link has no address.
   Link(LinkContext& context, LinkId id, std::string address);
 
   Status Send(Frame frame);
+  void Break(Frame last);
   void Close();
 
   void Dial();
@@ -54,7 +56,7 @@ class Link final : public StreamEvents, public std::enable_shared_from_this<Link
  private:
   void Write(FrameStream& stream, Frame frame);
   void GiveUpUnlessOpen(FrameStream& attempt);
-  void DialLater(Nanos was_open);
+  void DialLater(Nanos pause);
 
   LinkContext& context_;
   const LinkId id_;
@@ -71,6 +73,7 @@ class Link final : public StreamEvents, public std::enable_shared_from_this<Link
   SendQueue queue_ TROUPE_GUARDED_BY(mu_);
   bool open_ TROUPE_GUARDED_BY(mu_) = false;
   bool closed_ TROUPE_GUARDED_BY(mu_) = false;
+  bool broken_ TROUPE_GUARDED_BY(mu_) = false;  // its connection ends, and says nothing any more
 };
 
 }  // namespace troupe

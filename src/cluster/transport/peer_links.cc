@@ -13,8 +13,8 @@ namespace troupe {
 
 class PeerLinks::Impl {
  public:
-  Impl(const TransportOptions& options, std::unique_ptr<FrameStreams> streams) {
-    context_.options = options;
+  Impl(const TransportOptions& options, std::unique_ptr<FrameStreams> streams)
+      : context_{.options = options} {
     context_.streams = streams.get();
     context_.forget = [this](LinkId id) {
       Take(id);
@@ -46,6 +46,10 @@ class PeerLinks::Impl {
     const auto link = Find(id);
     if (!link) return Error(Code::kUnavailable, "there is no such link");
     return link->Send(std::move(frame));
+  }
+
+  void Break(LinkId id, Frame last) {
+    if (const auto link = Find(id)) link->Break(std::move(last));
   }
 
   void Close(LinkId id) {
@@ -117,6 +121,7 @@ PeerLinks::~PeerLinks() = default;
 void PeerLinks::Start(LinkEvents& events) { impl_->Start(events); }
 Result<LinkId> PeerLinks::Dial(std::string_view address) { return impl_->Dial(address); }
 Status PeerLinks::Send(LinkId link, Frame frame) { return impl_->Send(link, std::move(frame)); }
+void PeerLinks::Break(LinkId link, Frame last) { impl_->Break(link, std::move(last)); }
 void PeerLinks::Close(LinkId link) { impl_->Close(link); }
 std::uint16_t PeerLinks::port() const { return impl_->port(); }
 LinkCounters PeerLinks::counters() const { return impl_->counters(); }

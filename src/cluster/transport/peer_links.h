@@ -67,6 +67,11 @@ class PeerLinks {
   // sent then.
   Status Send(LinkId link, Frame frame);
 
+  // Any thread. Sends this as the last frame, if it is one, and ends the connection; of its events
+  // only OnClosed follows. A link that was dialled is dialled again, after refused_pause. Does
+  // nothing if it is not open.
+  void Break(LinkId link, Frame last = {});
+
   // Any thread. Frames that wait to be sent are dropped. Of its events only OnClosed may follow,
   // and one that is under way. Does nothing if there is no such link.
   void Close(LinkId link);

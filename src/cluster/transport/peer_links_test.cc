@@ -62,6 +62,42 @@ TEST(PeerLinks, RandomFramesComeBackWithTheSameBytesInOrder) {
   EXPECT_EQ(counters.bytes_received, bytes);
 }
 
+TEST(PeerLinks, TheLastWordsOfABrokenLinkArriveAndItIsDialledAgainLater) {
+  TestNode a({.refused_pause = 100ms}), b;
+  a.Start();
+  b.Start();
+  const LinkId of_a = a.DialAndWait(b.address());
+  ASSERT_NE(of_a, 0);
+  ASSERT_TRUE(b.heard.WaitOpened(1));
+  const LinkId of_b = b.heard.heard().opened[0].first;
+  const Frame large(1 << 20, std::byte{1}), last(10, std::byte{2});
+  ASSERT_TRUE(b.links->Send(of_b, large).ok());
+  b.links->Break(of_b, last);
+  EXPECT_EQ(b.links->Send(of_b, large).code(), Code::kUnavailable);
+  ASSERT_TRUE(a.heard.WaitFrames(of_a, 2));
+  EXPECT_EQ(a.heard.heard().frames[of_a].back(), last);
+  ASSERT_TRUE(a.links->Send(of_a, large).ok());  // nobody hears it any more
+  a.links->Break(of_a);
+  ASSERT_TRUE(a.heard.WaitClosed(1));
+  ASSERT_TRUE(b.heard.WaitClosed(1));
+  EXPECT_THAT(b.heard.heard().frames[of_b], IsEmpty());
+  EXPECT_EQ(b.heard.heard().closed[0].why.code(), Code::kCancelled);
+  EXPECT_EQ(b.links->counters().lost, 0u);
+  ASSERT_TRUE(a.heard.WaitOpened(2));
+  EXPECT_EQ(a.heard.heard().opened[1].first, of_a);
+}
+
+TEST(PeerLinks, ABrokenLinkEndsThoughItsPeerDoesNotHangUp) {
+  TestNode a, b({.connect_time = 200ms});
+  a.Start();
+  b.Start();
+  ASSERT_NE(a.DialAndWait(b.address()), 0);
+  ASSERT_TRUE(b.heard.WaitOpened(1));
+  b.links->Break(b.heard.heard().opened[0].first, Frame(10));
+  EXPECT_TRUE(b.heard.WaitClosed(1));
+  EXPECT_TRUE(a.heard.WaitClosed(1));
+}
+
 TEST(PeerLinks, BothEndsSendAtOnce) {
   TestNode a, b;
   a.Start();

@@ -53,15 +53,17 @@ void MissAnswers::Decide(OpenDemand& demand, AnswerCosts costs) {
     // What is ahead of the layer's loads includes those that the planner is told of by themselves.
     if (miss.event.joined) costs.medium.queued -= std::min(costs.medium.queued, miss.left);
   }
-  Obey(demand, planner_.Plan({.misses = misses_,
-                              .places = costs.places,
-                              .medium = costs.medium,
-                              .local = costs.local,
-                              .loss = {.row_price = kAllowedPrice, .seconds_per_price = 0},
-                              .order = rules_.order}));
+  Obey(demand,
+       planner_.Plan({.misses = misses_,
+                      .places = costs.places,
+                      .medium = costs.medium,
+                      .local = costs.local,
+                      .loss = {.row_price = kAllowedPrice, .seconds_per_price = 0},
+                      .order = rules_.order}),
+       costs.medium);
 }
 
-void MissAnswers::Obey(OpenDemand& demand, const MissPlan& plan) {
+void MissAnswers::Obey(OpenDemand& demand, const MissPlan& plan, const MediumState& medium) {
   sorted_.clear();
   for (const MissDecision& decision : plan.decisions) {
     const auto found =
@@ -79,7 +81,12 @@ void MissAnswers::Obey(OpenDemand& demand, const MissPlan& plan) {
     }
     Count(miss.event.answer);
     if (miss.event.answer == MissAnswer::kElsewhere) {
-      demand.elsewhere.push_back({.expert = decision.expert, .place = decision.place});
+      const double load_seconds =
+          medium.measured() ? medium.latency_seconds +
+                                  AsDouble(medium.queued + miss.left) / medium.bytes_per_second
+                            : 0;
+      demand.elsewhere.push_back(
+          {.expert = decision.expert, .place = decision.place, .load_seconds = load_seconds});
       demand.sent.push_back(std::move(miss));
       continue;
     }

@@ -37,7 +37,7 @@ class MissAnswers {
  private:
   Miss FactsOf(const WaitingMiss& miss, const AnswerCosts& costs) const;
   std::span<const std::uint32_t> PlacesOf(std::uint32_t expert, const AnswerCosts& costs) const;
-  void Obey(OpenDemand& demand, const MissPlan& plan);
+  void Obey(OpenDemand& demand, const MissPlan& plan, const MediumState& medium);
   void Count(MissAnswer answer);
 
   MissAnswerRules rules_;

@@ -34,6 +34,7 @@ struct WaitingMiss {
 struct AnsweredElsewhere {
   std::uint32_t expert = 0;
   std::uint32_t place = 0;
+  double load_seconds = 0;  // that loading it alone would take; 0: not measured
 
   bool operator==(const AnsweredElsewhere&) const = default;
 };
