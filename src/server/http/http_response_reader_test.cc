@@ -81,6 +81,19 @@ TEST_F(HttpResponseReading, WhatIsNoHttpIsAnError) {
             Code::kDataLoss);
 }
 
+TEST_F(HttpResponseReading, WhatOnlySaysThatAResponseWillComeIsNotOne) {
+  const std::string_view response =
+      "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n"
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-Sum: 7\r\n\r\n";
+  for (std::size_t at_once = 1; at_once <= response.size(); ++at_once) {
+    ASSERT_TRUE(Feed(response, at_once).ok()) << at_once;
+    ASSERT_TRUE(reader_->done()) << at_once;
+    ASSERT_EQ(body_, "hello");
+    ASSERT_EQ(heads_, 1);
+    ASSERT_EQ(head_.status, 200);
+  }
+}
+
 TEST_F(HttpResponseReading, AResponseWithoutABodyEndsWithItsHead) {
   ASSERT_TRUE(Feed("HTTP/1.1 204 No Content\r\n\r\n", 100).ok());
   EXPECT_TRUE(reader_->done());
