@@ -150,7 +150,8 @@ std::vector<PeerCallId> CallFlow::OnTime(Nanos now) {
   std::set<PeerCallId> late;
   for (std::size_t i = waiting_.size(); i-- > 0;) {
     if (waiting_[i].late_at > now) continue;
-    late.insert(waiting_[i].calls.back().id);  // those before it were late before
+    OpenCall& last = waiting_[i].calls.back();
+    if (!std::exchange(last.is_late, true)) late.insert(last.id);
     TurnToNext(i, /*is_hedge=*/true);
   }
   return {late.begin(), late.end()};

@@ -98,6 +98,7 @@ class CallFlow {
   struct OpenCall {
     PeerCallId id = 0;
     PeerIndex peer = 0;
+    bool is_late = false;
   };
   static constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
   struct Waiting {

@@ -131,6 +131,15 @@ TEST(CallFlow, OnlyWhoIsLateIsSaidToBe) {
   EXPECT_THAT(flow.OnTime(200 * kMs), IsEmpty());
 }
 
+TEST(CallFlow, ACallIsLateOnce) {
+  CallFlow flow;
+  Ask(flow, {{4, {0, 1}}});
+  const PeerCallId first = flow.TakeCalls(0)[0].call;
+  EXPECT_THAT(flow.OnTime(*flow.NextTime()), ElementsAre(first));
+  flow.OnRefused(flow.TakeCalls(0)[0].call);
+  EXPECT_THAT(flow.OnTime(1000 * kMs), IsEmpty());
+}
+
 TEST(CallFlow, ACallThatNobodyWaitsForIsCancelledOnce) {
   CallFlow flow;
   Ask(flow, {{4, {0, 1}}});

@@ -64,6 +64,10 @@ void MissAnswers::Decide(OpenDemand& demand, AnswerCosts costs) {
 }
 
 void MissAnswers::Obey(OpenDemand& demand, const MissPlan& plan, const MediumState& medium) {
+  const auto load_seconds = [&medium](Bytes bytes) {
+    if (!medium.measured()) return 0.0;
+    return medium.latency_seconds + AsDouble(medium.queued + bytes) / medium.bytes_per_second;
+  };
   sorted_.clear();
   for (const MissDecision& decision : plan.decisions) {
     const auto found =
@@ -81,12 +85,10 @@ void MissAnswers::Obey(OpenDemand& demand, const MissPlan& plan, const MediumSta
     }
     Count(miss.event.answer);
     if (miss.event.answer == MissAnswer::kElsewhere) {
-      const double load_seconds =
-          medium.measured() ? medium.latency_seconds +
-                                  AsDouble(medium.queued + miss.left) / medium.bytes_per_second
-                            : 0;
-      demand.elsewhere.push_back(
-          {.expert = decision.expert, .place = decision.place, .load_seconds = load_seconds});
+      const Miss& facts = misses_[static_cast<std::size_t>(found - demand.waiting.begin())];
+      demand.elsewhere.push_back({.expert = decision.expert,
+                                  .place = decision.place,
+                                  .load_seconds = load_seconds(facts.full)});
       demand.sent.push_back(std::move(miss));
       continue;
     }

@@ -125,9 +125,20 @@ TEST_F(MissAnswersTest, APlaceComputesWhatIsDoneThereSoonerAndTheBestAreLoaded) 
   costs.places = places;
   Decide({MissOf(0, 1), MissOf(1, 2), MissOf(2, 3)}, costs);
   EXPECT_THAT(demand_.unplaced, ElementsAre(ExpertId{0, 2}, ExpertId{0, 1}));
-  EXPECT_THAT(demand_.elsewhere, ElementsAre(AnsweredElsewhere{.expert = 0, .place = 0}));
+  EXPECT_THAT(demand_.elsewhere,
+              ElementsAre(AnsweredElsewhere{.expert = 0, .place = 0, .load_seconds = 2}));
   EXPECT_EQ(answers_->decided().elsewhere, 1u);
   EXPECT_EQ(answers_->decided().loaded, 2u);
+}
+
+TEST_F(MissAnswersTest, WhatLoadingWouldTakeIsToldWithWhatIsAskedElsewhere) {
+  const std::vector<Place> places = {{.name = "a peer", .expert_seconds = 0.1}};
+  AnswerCosts costs = kCosts;
+  costs.places = places;
+  costs.medium = {.latency_seconds = 0.5, .bytes_per_second = 4, .queued = 6_B};
+  Decide({MissOf(0, 1)}, costs);
+  EXPECT_THAT(demand_.elsewhere,
+              ElementsAre(AnsweredElsewhere{.expert = 0, .place = 0, .load_seconds = 2.5}));
 }
 
 TEST_F(MissAnswersTest, WhereWeightsCountTheHeaviestAreLoaded) {
@@ -139,7 +150,8 @@ TEST_F(MissAnswersTest, WhereWeightsCountTheHeaviestAreLoaded) {
   misses[1].weight = 0.3;
   Decide(std::move(misses), costs, {.order = MissOrder::kWeight});
   EXPECT_THAT(demand_.unplaced, ElementsAre(ExpertId{0, 0}));
-  EXPECT_THAT(demand_.elsewhere, ElementsAre(AnsweredElsewhere{.expert = 1, .place = 0}));
+  EXPECT_THAT(demand_.elsewhere,
+              ElementsAre(AnsweredElsewhere{.expert = 1, .place = 0, .load_seconds = 2}));
 }
 
 TEST_F(MissAnswersTest, ADemandWithoutMissesIsLeftAsItIs) {

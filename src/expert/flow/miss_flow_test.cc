@@ -265,7 +265,8 @@ TEST_F(MissFlowTest, WhatIsAnsweredElsewhereIsNeverLoadedNorGiven) {
   const std::vector<ExpertDemand> demands = {
       {.expert = 0, .tokens = 2}, {.expert = 1, .tokens = 1}, {.expert = 2, .tokens = 3}};
   const DemandId id = flow_->Ask(0, demands, now_);
-  EXPECT_THAT(flow_->Elsewhere(id), ElementsAre(AnsweredElsewhere{.expert = 1, .place = 0}));
+  EXPECT_THAT(flow_->Elsewhere(id),
+              ElementsAre(AnsweredElsewhere{.expert = 1, .place = 0, .load_seconds = 1}));
   flow_->Continue();
   EXPECT_THAT(UnderWay(), ElementsAre(ExpertId{0, 2}, ExpertId{0, 0}));
   End({0, 0});
@@ -285,7 +286,8 @@ TEST_F(MissFlowTest, WhatIsNotAnsweredElsewhereIsLoadedAfterAllAndGiven) {
   EXPECT_TRUE(flow_->IsDone(id));
   flow_->TakeBack(id, 0);
   EXPECT_FALSE(flow_->IsDone(id));
-  EXPECT_THAT(flow_->Elsewhere(id), ElementsAre(AnsweredElsewhere{.expert = 1, .place = 0}));
+  EXPECT_THAT(flow_->Elsewhere(id),
+              ElementsAre(AnsweredElsewhere{.expert = 1, .place = 0, .load_seconds = 1}));
   flow_->Continue();
   EXPECT_THAT(UnderWay(), ElementsAre(ExpertId{0, 0}));
   End({0, 0});
@@ -317,8 +319,8 @@ TEST_F(MissFlowTest, APlaceIsAskedOnlyForWhatItHolds) {
       {.full = 1_B, .medium = {.bytes_per_second = 1}, .places = places, .holders = holders});
   const DemandId id = Ask(0, {0, 1, 2});
   EXPECT_THAT(flow_->Elsewhere(id),
-              UnorderedElementsAre(AnsweredElsewhere{.expert = 0, .place = 1},
-                                   AnsweredElsewhere{.expert = 2, .place = 0}));
+              UnorderedElementsAre(AnsweredElsewhere{.expert = 0, .place = 1, .load_seconds = 1},
+                                   AnsweredElsewhere{.expert = 2, .place = 0, .load_seconds = 1}));
   flow_->Continue();
   EXPECT_THAT(UnderWay(), ElementsAre(ExpertId{0, 1}));
 }
