@@ -1,6 +1,7 @@
 #include "model/expert_layout.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/check.h"
 
@@ -59,6 +60,21 @@ Mlp ExpertLayout::At(const std::byte* slot) const {
                        .data = slot + matrix.slot_offset};
   };
   return {.gate = at(matrices[0]), .up = at(matrices[1]), .down = at(matrices[2])};
+}
+
+void ExpertLayout::CopySlot(const Mlp& expert, std::uint64_t offset,
+                            std::span<std::byte> out) const {
+  TROUPE_CHECK(offset + out.size() <= SlotBytes());
+  std::ranges::fill(out, std::byte{0});  // the gaps
+  const std::array<const PanelMatrix*, 3> panels = {&expert.gate, &expert.up, &expert.down};
+  for (std::size_t m = 0; m < matrices.size(); ++m) {
+    const std::uint64_t begin = std::max(matrices[m].slot_offset, offset);
+    const std::uint64_t end =
+        std::min(matrices[m].slot_offset + matrices[m].SlotBytes(), offset + out.size());
+    if (begin >= end) continue;
+    std::memcpy(out.data() + (begin - offset), panels[m]->data + (begin - matrices[m].slot_offset),
+                end - begin);
+  }
 }
 
 void ExpertLayout::Pack(std::span<const std::span<const std::byte>> rows,

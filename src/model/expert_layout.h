@@ -40,6 +40,8 @@ struct ExpertLayout {
   std::uint64_t SourceBytes() const;  // of the three in the file
   // The expert whose panels begin at `slot`.
   Mlp At(const std::byte* slot) const;
+  // What a slot with that expert holds from `offset` on, wherever its panels lie.
+  void CopySlot(const Mlp& expert, std::uint64_t offset, std::span<std::byte> out) const;
   // Packs the rows of the three matrices, as the file has them, into a slot.
   void Pack(std::span<const std::span<const std::byte>> rows, std::span<std::byte> slot) const;
 };

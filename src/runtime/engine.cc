@@ -160,14 +160,20 @@ HeldExperts& Engine::held() {
   return *all_held_;
 }
 
-Status Engine::HoldExperts(std::uint32_t layer, std::span<const std::uint32_t> experts) {
-  if (offloaded_ != nullptr) return offloaded_->Hold(layer, experts);
+Status Engine::HoldExperts(std::uint32_t layer, std::span<const std::uint32_t> experts,
+                           const FetchedExperts& fetched) {
+  if (offloaded_ != nullptr) return offloaded_->Hold(layer, experts, fetched);
   for (const std::uint32_t expert : experts) {
     const ExpertId id{layer, expert};
     if (held().Holds(id)) continue;
     all_held_->Add(id, weights_.weights().layers[layer].moe.experts[expert]);
   }
   return OkStatus();
+}
+
+std::optional<std::uint64_t> Engine::ChecksumOf(ExpertId id) const {
+  if (offloaded_ == nullptr) return std::nullopt;
+  return offloaded_->loads().store().ChecksumOf(id);
 }
 
 bool Engine::ReleaseExpert(ExpertId id) {

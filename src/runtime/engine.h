@@ -88,7 +88,11 @@ class Engine {
   // Experts that everybody finds in memory, on any thread: all of them where all fit.
   HeldExperts& held();
   // Between passes. Where all experts are in memory anyway, this changes only what others find.
-  Status HoldExperts(std::uint32_t layer, std::span<const std::uint32_t> experts);
+  // What is among `fetched` need not be read from the disk.
+  Status HoldExperts(std::uint32_t layer, std::span<const std::uint32_t> experts,
+                     const FetchedExperts& fetched = {});
+  // By which its bytes can be told to be true (ExpertStore::ChecksumOf).
+  std::optional<std::uint64_t> ChecksumOf(ExpertId id) const;
   // kNotFound: all are in memory, and nobody needs to ask.
   Status WithExpert(ExpertId id, const std::function<void(const Mlp&)>& use);
   // No: somebody computes with it.

@@ -85,6 +85,7 @@ struct EngineOptions {
   bool fingerprint = false;
   // What the caller will take beside the engine, of a model of this shape; null: hardly anything.
   std::function<Bytes(const ModelConfig&)> beside;
+  std::uint32_t experts_beside = 0;  // and as many experts
 
   static constexpr std::uint32_t kDefaultContext = 4096;
   static constexpr std::uint32_t kMostSequences = 1024;

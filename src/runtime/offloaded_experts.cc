@@ -57,9 +57,7 @@ void OffloadedExperts::CloseDemand() {
   peers_->Forget();
 }
 
-void OffloadedExperts::CollectEnded() {
-  flow_.OnLoadsEnded(loads_->loader().TakeEnded(), clock_.Now());
-}
+void OffloadedExperts::CollectEnded() { flow_.OnLoadsEnded(loads_->TakeEnded(), clock_.Now()); }
 
 void OffloadedExperts::OnPassBegins(const PassFacts& pass) {
   CloseDemand();
@@ -121,7 +119,7 @@ void OffloadedExperts::WaitForNext() {
   const Nanos start = clock_.Now();
   do {
     if (!peers_->waiting()) {
-      loads_->loader().Wait();
+      loads_->Wait();
     } else if (loads_->idle()) {
       peers_->Wait(std::nullopt);
     } else {
@@ -187,8 +185,16 @@ void OffloadedExperts::ShareSlots() {
   flow_.set_quotas(std::move(quotas));
 }
 
-Status OffloadedExperts::Hold(std::uint32_t layer, std::span<const std::uint32_t> experts) {
+Status OffloadedExperts::Hold(std::uint32_t layer, std::span<const std::uint32_t> experts,
+                              const FetchedExperts& fetched) {
   CloseDemand();
+  loads_->set_fetched(&fetched);
+  const Status held = HoldThem(layer, experts);
+  loads_->set_fetched(nullptr);
+  return held;
+}
+
+Status OffloadedExperts::HoldThem(std::uint32_t layer, std::span<const std::uint32_t> experts) {
   std::vector<ExpertDemand> demands;
   for (const std::uint32_t expert : experts) {
     if (!pins_.contains({layer, expert})) demands.push_back({.expert = expert, .tokens = 1});
@@ -218,7 +224,7 @@ Result<std::size_t> OffloadedExperts::GiveAll(
     loads_->loader().Poll();
     CollectEnded();
     while (flow_.MustWait(demand)) {
-      loads_->loader().Wait();
+      loads_->Wait();
       CollectEnded();
     }
     const Result<std::span<const Given>> given = flow_.Give(demand);

@@ -67,8 +67,10 @@ class OffloadedExperts final : public ExpertSource {
   // Peers may compute what is missing, from the next pass on. They must outlive it.
   void set_peers(ExpertPeers& peers);
   // Between passes: brings experts of a layer into memory, where they stay until they are released,
-  // and where everybody finds them in held(). kResourceExhausted: there is no slot for them all.
-  Status Hold(std::uint32_t layer, std::span<const std::uint32_t> experts);
+  // and where everybody finds them in held(). What is among `fetched` need not be read.
+  // kResourceExhausted: there is no slot for them all.
+  Status Hold(std::uint32_t layer, std::span<const std::uint32_t> experts,
+              const FetchedExperts& fetched = {});
   // Nobody finds it any more. True once nobody uses it, and its slot is an ordinary one again;
   // until then ask again.
   bool Release(ExpertId id);
@@ -92,6 +94,7 @@ class OffloadedExperts final : public ExpertSource {
   OffloadReport report() const;
   std::uint64_t begun_anew() const { return flow_.begun_anew(); }
   std::uint64_t given_out_of_turn() const { return flow_.given_out_of_turn(); }
+  const SlotLoads& loads() const { return *loads_; }
   const ExpertLoader& loader() const { return std::as_const(*loads_).loader(); }
 
   using MissObserver = std::function<void(const MissEvent&)>;
@@ -103,6 +106,7 @@ class OffloadedExperts final : public ExpertSource {
                    std::unique_ptr<Predictor> predictor, FlowOptions flow);
 
   void CloseDemand();
+  Status HoldThem(std::uint32_t layer, std::span<const std::uint32_t> experts);
   // Gives a demand of one layer to `take`, expert by expert, and closes it. How many it was.
   Result<std::size_t> GiveAll(DemandId demand, std::uint32_t layer,
                               const std::function<void(const Given&, const Mlp&)>& take);

@@ -149,6 +149,32 @@ TEST_F(OffloadedPeersTest, HeldExpertsAreFoundByEverybodyAndNeverEvicted) {
   EXPECT_EQ(use->weights().down.data[0], std::byte{2});
 }
 
+TEST_F(OffloadedPeersTest, ExpertsThatWereFetchedAreHeldWithoutBeingRead) {
+  reader_->SetScript([](const ReadRequest&) { return FakeReader::Fault::kError; });
+  const std::size_t bytes = experts_->loads().layouts()[0].SlotBytes();
+  const FetchedExperts fetched = {{{0, 1}, std::vector<std::byte>(bytes, std::byte{1})},
+                                  {{0, 2}, std::vector<std::byte>(bytes, std::byte{2})}};
+  const std::uint32_t held[] = {1, 2}, other[] = {3};
+  ASSERT_TRUE(experts_->Hold(0, held, fetched).ok());
+  EXPECT_EQ(experts_->held().Find({0, 2})->weights().gate.data[0], std::byte{2});
+  Ask(0, {1, 2});
+  EXPECT_THAT(Take(false), UnorderedElementsAre(1, 2));
+  EXPECT_FALSE(experts_->Hold(0, other, fetched).ok());  // that one must be read
+  EXPECT_EQ(experts_->usage().bytes_read, 0u);
+}
+
+TEST_F(OffloadedPeersTest, AFetchedExpertTakesTheSlotOfALoadThatIsStillUnderWay) {
+  const std::uint32_t all[] = {0, 1, 2}, fetched_one[] = {3};
+  ASSERT_TRUE(experts_->Hold(1, all).ok());
+  reader_->Hold(true);
+  Ask(0, {0});  // into the last slot; nobody waits for it any more
+  experts_->Advance();
+  const std::size_t bytes = experts_->loads().layouts()[1].SlotBytes();
+  const FetchedExperts fetched = {{{1, 3}, std::vector<std::byte>(bytes, std::byte{77})}};
+  ASSERT_TRUE(experts_->Hold(1, fetched_one, fetched).ok());
+  EXPECT_EQ(experts_->held().Find({1, 3})->weights().gate.data[0], std::byte{77});
+}
+
 TEST_F(OffloadedPeersTest, AReleasedExpertIsEvictedOnlyWhenNobodyUsesItAnyMore) {
   const std::uint32_t held[] = {0, 1, 2};
   ASSERT_TRUE(experts_->Hold(1, held).ok());

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace troupe {
 
 Bytes SlotLoads::SlotBytes(const ExpertLayouts& layouts) {
@@ -32,8 +34,27 @@ Result<std::unique_ptr<SlotLoads>> SlotLoads::Create(
 void SlotLoads::Begin(ExpertId id, std::uint32_t slot, ExpertCopy copy, Urgency urgency) {
   const std::uint64_t bytes =
       AlignUp(LayoutOf(id.layer, copy).SlotBytes(), kDirectAlignment.count());
-  loader_->Request(id, slots_.bytes().subspan(slot * slot_bytes_, bytes), urgency,
-                   copy == ExpertCopy::kLow ? low_.store.get() : nullptr);
+  const std::span<std::byte> to = slots_.bytes().subspan(slot * slot_bytes_, bytes);
+  if (fetched_ != nullptr && copy == ExpertCopy::kFull) {
+    if (const auto found = fetched_->find(id); found != fetched_->end()) {
+      TROUPE_CHECK(found->second.size() == LayoutOf(id.layer, copy).SlotBytes());
+      std::ranges::copy(found->second, to.begin());
+      copied_.push_back({.id = id, .status = OkStatus()});
+      return;
+    }
+  }
+  loader_->Request(id, to, urgency, copy == ExpertCopy::kLow ? low_.store.get() : nullptr);
+}
+
+void SlotLoads::Wait() {
+  if (copied_.empty()) loader_->Wait();
+}
+
+std::vector<LoadEnd> SlotLoads::TakeEnded() {
+  std::vector<LoadEnd> ended = loader_->TakeEnded();
+  ended.insert(ended.end(), copied_.begin(), copied_.end());
+  copied_.clear();
+  return ended;
 }
 
 double SlotLoads::SecondsFor(std::uint32_t layer) const {

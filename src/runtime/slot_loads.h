@@ -2,6 +2,7 @@
 // decides about behind its port. A slot is as large as a full copy and holds either copy.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct LowExperts {
   ExpertLayouts layouts = {};
   std::unique_ptr<ExpertStore> store = nullptr;
 };
+
+// Experts whose slots' bytes came another way than from the store.
+using FetchedExperts = std::map<ExpertId, std::vector<std::byte>>;
 
 class SlotLoads final : public LoadPort {
  public:
@@ -38,7 +42,14 @@ class SlotLoads final : public LoadPort {
   double SecondsFor(std::uint32_t layer) const override;
   AnswerCosts CostsFor(std::uint32_t layer) const override;
   Bytes BytesLeft(ExpertId id) const override { return loader_->BytesLeft(id); }
-  bool idle() const override { return loader_->under_way() == 0; }
+  bool idle() const override { return loader_->under_way() == 0 && copied_.empty(); }
+
+  // From now on these are copied in place of being read. Null: all are read.
+  void set_fetched(const FetchedExperts* fetched) { fetched_ = fetched; }
+  // Until at least one load has ended, which a copy has at once.
+  void Wait();
+  // Loads that ended since the last call.
+  std::vector<LoadEnd> TakeEnded();
 
   // From now on its costs name them, for layers of `experts`. They must outlive it.
   void set_peers(ExpertPeers& peers, std::uint32_t experts) {
@@ -73,6 +84,8 @@ class SlotLoads final : public LoadPort {
   // Of the layer that asks, as far as peers can be asked at all.
   void AddPeers(std::uint32_t layer, AnswerCosts& costs) const;
 
+  const FetchedExperts* fetched_ = nullptr;
+  std::vector<LoadEnd> copied_;
   MeasuredCosts costs_;
   NoPeers nobody_;
   ExpertPeers* peers_ = &nobody_;

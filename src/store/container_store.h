@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,6 +38,9 @@ class ContainerStore final : public ExpertStore {
   std::span<const DirectFile> files() const override { return {&file_, 1}; }
   void Locate(ExpertId id, std::vector<Extent>& extents) const override;
   bool direct() const override { return true; }
+  std::optional<std::uint64_t> ChecksumOf(ExpertId id) const override {
+    return LayerOf(id).checksums[id.expert];
+  }
   Status Finish(ExpertId id, std::span<const std::span<const std::byte>> parts,
                 std::span<std::byte> slot) override;
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,9 @@ class ExpertStore {
   // holds, so that it is read straight into one. Otherwise extents are read into a staging buffer,
   // and Finish puts them together.
   virtual bool direct() const = 0;
+
+  // XXH3-64 of what a slot with the expert holds; nothing where only reading it would tell.
+  virtual std::optional<std::uint64_t> ChecksumOf(ExpertId) const { return std::nullopt; }
 
   // Makes the bytes that were read into what the slot holds, and checks them. `parts` are the
   // extents' bytes; if direct() they lie in the slot already. The error names the file and the
