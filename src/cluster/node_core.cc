@@ -15,8 +15,8 @@ namespace {
 
 using Refusal = PeerRefused::Reason;
 
-// A peer that tells of more would leave no epoch to the plans to come.
-constexpr std::uint64_t kMostEpoch = std::uint64_t{1} << 53;
+// A peer that tells of more would leave no epoch to the plans to come: theirs are one more each.
+constexpr std::uint64_t kMostTold = std::uint64_t{1} << 52, kMostEpoch = 2 * kMostTold;
 
 bool IsNamed(std::string_view address, const std::vector<std::string>& names) {
   const Result<PeerAddress> parsed = ParsePeerAddress(address);
@@ -157,7 +157,7 @@ std::optional<PeerRefused> NodeCore::ProblemOf(const Link& link, const PeerHello
   if (!link.names.empty() && !IsNamed(hello.address, link.names)) {
     return refused(Refusal::kNameTaken, "its certificate is not of that address");
   }
-  if (hello.plan_epoch > kMostEpoch) return refused(Refusal::kBadMessage, "an epoch beyond any");
+  if (hello.plan_epoch > kMostTold) return refused(Refusal::kBadMessage, "an epoch beyond any");
   if (hello.cluster != own.cluster) {
     return refused(Refusal::kOtherCluster,
                    fmt::format("of cluster {}, expected {}", hello.cluster, own.cluster));
@@ -340,7 +340,8 @@ void NodeCore::GoOn() {
 }
 
 void NodeCore::TellHoldings() {
-  if (std::exchange(told_sequence_, follower_.sequence()) == told_sequence_) return;
+  if (told_sequence_ == follower_.sequence()) return;
+  told_sequence_ = follower_.sequence();
   SendToPeers(Encode(follower_.Holdings()));
 }
 

@@ -205,6 +205,7 @@ EngineOptions EngineFlags::options() const {
   options.fingerprint = fingerprint_;
   options.offload = offload_;
   options.beside = beside_;
+  options.experts_beside = experts_beside_;
   options.kv_type = kv_q8_0_ ? KvType::kQ8_0 : KvType::kF16;
   return options;
 }

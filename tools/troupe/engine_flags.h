@@ -38,6 +38,7 @@ class EngineFlags {
   // Engine::fingerprint will be asked for.
   void TakeFingerprint() { fingerprint_ = true; }
   // Memory of a model's plan that is left to the command.
+  void TakesExpertsBeside(std::uint32_t experts) { experts_beside_ = experts; }
   void TakesBeside(std::function<Bytes(const ModelConfig&)> beside) { beside_ = std::move(beside); }
 
   EngineOptions options() const;
@@ -58,6 +59,7 @@ class EngineFlags {
   bool fingerprint_ = false;
   OffloadOptions offload_;
   std::function<Bytes(const ModelConfig&)> beside_;
+  std::uint32_t experts_beside_ = 0;
 };
 
 }  // namespace troupe

@@ -10,8 +10,6 @@ namespace {
 
 // A body is read as values that take more (kMostBodyValues), one at a time.
 constexpr Bytes kBodyValues = 12_MiB;
-// Of a pass whose experts peers compute.
-constexpr std::uint32_t kMostRowsTogether = 512;
 // A connection with a request that waits took 22 KiB (bench/serve idle).
 constexpr Bytes kOfConnection = 24_KiB;
 
@@ -19,9 +17,10 @@ constexpr Bytes kOfConnection = 24_KiB;
 
 void PlanForServing(const ServingNeeds& needs, Bytes held, EngineFlags& engine) {
   engine.HoldSequences(needs.parallel);
+  if (needs.has_peers) engine.TakesExpertsBeside(kExpertsFetched);
   engine.TakesBeside([needs, held](const ModelConfig& config) {
     const Bytes server = kHeldByClients + kBodyValues + needs.connections * kOfConnection;
-    const Bytes peers = needs.has_peers ? NodeMemory(config, kMostRowsTogether) : Bytes();
+    const Bytes peers = needs.has_peers ? NodeMemory(config) : Bytes();
     return server - std::min(server, held) + peers +
            AnswerRules::MostBytes(config.vocabulary, needs.parallel);
   });

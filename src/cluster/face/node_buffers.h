@@ -14,6 +14,9 @@
 
 namespace troupe {
 
+// Experts that are on their way from peers at a time.
+inline constexpr std::uint32_t kExpertsFetched = 2;
+
 struct NodeBuffers {
   std::size_t frame = 0;     // one message
   std::size_t unread = 0;    // answers that no pass has looked at
@@ -22,10 +25,13 @@ struct NodeBuffers {
   std::size_t received = 0;  // that gRPC has read of all links and not given out
 };
 
-// Of a node whose passes have no more than `rows`.
-NodeBuffers BuffersFor(const ModelConfig& config, std::uint32_t rows);
+// The same on all nodes of a cluster, however large a node's own passes may be: what one sends the
+// others must take. Calls for more rows go to the disk.
+inline constexpr std::uint32_t kMostRowsAsked = 512;
 
-// What a node takes beside its engine.
-Bytes NodeMemory(const ModelConfig& config, std::uint32_t rows);
+NodeBuffers BuffersFor(const ModelConfig& config);
+
+// What a node takes beside its engine, and beside the experts that it fetches.
+Bytes NodeMemory(const ModelConfig& config);
 
 }  // namespace troupe

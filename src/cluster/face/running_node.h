@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "cluster/calls/call_flow.h"
+#include "cluster/calls/expert_fetch.h"
 #include "cluster/calls/peer_speed.h"
 #include "cluster/face/node_options.h"
 #include "cluster/members/member_state.h"
@@ -64,6 +65,8 @@ struct ClusterState {
   CallSeconds asked_seconds;
   HostCounters answered;
   CheckCounters checks;
+  FetchCounters fetched;                             // experts from peers, to be held here
+  std::uint64_t fetched_by_peers = 0;                // bytes of experts that were given to peers
   std::uint64_t bytes_sent = 0, bytes_received = 0;  // of frames
   std::uint64_t links_lost = 0;
   // Goes up when what a node holds, or is to hold, has changed.

@@ -56,6 +56,16 @@ void Link::Break(Frame last) {
   });
 }
 
+void Link::Reset() {
+  std::shared_ptr<FrameStream> stream;
+  {
+    const MutexLock lock(mu_);
+    if (!open_) return;
+    stream = stream_;
+  }
+  stream->End(Error(Code::kUnavailable, "given up by this node"));
+}
+
 void Link::Close() {
   std::shared_ptr<FrameStream> stream;
   {

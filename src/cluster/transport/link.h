@@ -35,7 +35,7 @@ struct LinkContext {
   AtomicLinkCounters counters;
 };
 
-// Send, Break and Close on any thread, all else on that of the streams.
+// Send, Break, Reset and Close on any thread, all else on that of the streams.
 class Link final : public StreamEvents, public std::enable_shared_from_this<Link> {
  public:
   // An accepted link has no address.
@@ -43,6 +43,7 @@ class Link final : public StreamEvents, public std::enable_shared_from_this<Link
 
   Status Send(Frame frame);
   void Break(Frame last);
+  void Reset();
   void Close();
 
   void Dial();

@@ -52,6 +52,10 @@ class PeerLinks::Impl {
     if (const auto link = Find(id)) link->Break(std::move(last));
   }
 
+  void Reset(LinkId id) {
+    if (const auto link = Find(id)) link->Reset();
+  }
+
   void Close(LinkId id) {
     if (const auto link = Take(id)) link->Close();
   }
@@ -122,6 +126,7 @@ void PeerLinks::Start(LinkEvents& events) { impl_->Start(events); }
 Result<LinkId> PeerLinks::Dial(std::string_view address) { return impl_->Dial(address); }
 Status PeerLinks::Send(LinkId link, Frame frame) { return impl_->Send(link, std::move(frame)); }
 void PeerLinks::Break(LinkId link, Frame last) { impl_->Break(link, std::move(last)); }
+void PeerLinks::Reset(LinkId link) { impl_->Reset(link); }
 void PeerLinks::Close(LinkId link) { impl_->Close(link); }
 std::uint16_t PeerLinks::port() const { return impl_->port(); }
 LinkCounters PeerLinks::counters() const { return impl_->counters(); }

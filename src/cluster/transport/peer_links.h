@@ -40,7 +40,7 @@ struct LinkCounters {
   std::uint64_t frames_sent = 0, bytes_sent = 0;  // given to the system
   std::uint64_t frames_received = 0, bytes_received = 0;
   std::uint64_t opened = 0;
-  std::uint64_t lost = 0;         // closed by anything but Close
+  std::uint64_t lost = 0;         // closed by anything but Close and Break
   std::uint64_t unreachable = 0;  // attempts to dial that brought no link
   std::uint64_t refused = 0;      // links of peers beyond most_accepted
 };
@@ -71,6 +71,9 @@ class PeerLinks {
   // only OnClosed follows. A link that was dialled is dialled again, after refused_pause. Does
   // nothing if it is not open.
   void Break(LinkId link, Frame last = {});
+
+  // Any thread. Ends the connection as if it were lost. Does nothing if it is not open.
+  void Reset(LinkId link);
 
   // Any thread. Frames that wait to be sent are dropped. Of its events only OnClosed may follow,
   // and one that is under way. Does nothing if there is no such link.

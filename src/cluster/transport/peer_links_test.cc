@@ -87,6 +87,19 @@ TEST(PeerLinks, TheLastWordsOfABrokenLinkArriveAndItIsDialledAgainLater) {
   EXPECT_EQ(a.heard.heard().opened[1].first, of_a);
 }
 
+TEST(PeerLinks, ALinkThatIsResetIsLostForBothAndComesBackSoon) {
+  TestNode a, b;
+  a.Start();
+  b.Start();
+  const LinkId link = a.DialAndWait(b.address());
+  ASSERT_NE(link, 0);
+  a.links->Reset(link);
+  ASSERT_TRUE(a.heard.WaitClosed(1));
+  ASSERT_TRUE(b.heard.WaitClosed(1));
+  EXPECT_EQ(a.links->counters().lost, 1u);
+  EXPECT_TRUE(a.heard.WaitOpened(2));
+}
+
 TEST(PeerLinks, ABrokenLinkEndsThoughItsPeerDoesNotHangUp) {
   TestNode a, b({.connect_time = 200ms});
   a.Start();

@@ -19,8 +19,9 @@ class UnsentBytes {
  public:
   explicit UnsentBytes(std::size_t most) : most_(most) {}
 
-  bool Take(std::size_t bytes) {
-    if (taken_.fetch_add(bytes) + bytes <= most_) return true;
+  // `must`: whether there is room or not.
+  bool Take(std::size_t bytes, bool must) {
+    if (taken_.fetch_add(bytes) + bytes <= most_ || must) return true;
     taken_.fetch_sub(bytes);
     return false;
   }
@@ -52,6 +53,8 @@ class SendQueue {
   std::size_t bytes() const { return bytes_; }  // of what is being written as well
 
  private:
+  static constexpr std::size_t kAlways = 1 << 20;
+
   const std::size_t most_bytes_;
   UnsentBytes& all_;
   std::size_t bytes_ = 0;
@@ -65,7 +68,8 @@ inline Result<std::optional<Frame>> SendQueue::Push(Frame frame) {
                  "{} bytes wait to be sent; with {} more they would be over {}", bytes_,
                  frame.size(), most_bytes_);
   }
-  if (!all_.Take(frame.size())) {
+  // What nodes tell each other is small, and gets through though other links are stuck.
+  if (!all_.Take(frame.size(), /*must=*/bytes_ + frame.size() <= kAlways)) {
     return Error(Code::kResourceExhausted, "too much waits to be sent on all links together");
   }
   bytes_ += frame.size();

@@ -43,19 +43,23 @@ TEST(SendQueue, AFrameOverTheLimitIsRefusedAndTheOthersStay) {
   EXPECT_TRUE(queue.Push(FrameOf(60)).ok());
 }
 
-TEST(SendQueue, LinksShareALimit) {
-  UnsentBytes all(150);
+TEST(SendQueue, LinksShareALimitButWhatIsSmallGetsThrough) {
+  constexpr std::size_t kMega = 1 << 20;
+  UnsentBytes all(15 * kMega);
   {
-    SendQueue one(100, all), other(100, all);
-    ASSERT_TRUE(one.Push(FrameOf(90)).ok());
-    EXPECT_EQ(other.Push(FrameOf(61)).status().code(), Code::kResourceExhausted);
-    ASSERT_TRUE(other.Push(FrameOf(60)).ok());
+    SendQueue one(10 * kMega, all), other(10 * kMega, all);
+    ASSERT_TRUE(one.Push(FrameOf(9 * kMega)).ok());
+    EXPECT_EQ(other.Push(FrameOf(7 * kMega)).status().code(), Code::kResourceExhausted);
+    ASSERT_TRUE(other.Push(FrameOf(6 * kMega)).ok());
     EXPECT_FALSE(one.Push(FrameOf(1)).ok());
+    SendQueue third(10 * kMega, all);
+    EXPECT_TRUE(third.Push(FrameOf(kMega)).ok());
+    EXPECT_FALSE(third.Push(FrameOf(1)).ok());
     (void)one.Written();
-    EXPECT_EQ(all.taken(), 60u);
-    ASSERT_TRUE(one.Push(FrameOf(90)).ok());
+    EXPECT_EQ(all.taken(), 7 * kMega);
+    ASSERT_TRUE(one.Push(FrameOf(8 * kMega)).ok());
     other.Clear();
-    EXPECT_EQ(all.taken(), 90u);
+    EXPECT_EQ(all.taken(), 9 * kMega);
   }
   EXPECT_EQ(all.taken(), 0u);
 }
