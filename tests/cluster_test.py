@@ -81,9 +81,11 @@ class Cluster(unittest.TestCase):
         self.etcd = etcd
         self.nodes = [self.node(i, model=models[i] if models else None) for i in range(count)]
 
+    link = LINK
+
     def node(self, i, name=None, model=None, slots=SLOTS):
         who = (["--etcd", self.etcd.address, "--lease-s", 2] if self.etcd else ["--peers", ",".join(self.addresses)])
-        server = Server("--slots", slots, "--ctx", 1024, "--link", LINK, *who, "--peer-address", self.addresses[i],
+        server = Server("--slots", slots, "--ctx", 1024, "--link", self.link, *who, "--peer-address", self.addresses[i],
                         "--node", name or f"n{i}", *self.more, model=model or self.model)
         server.__enter__()
         self.addCleanup(server.__exit__, None, None, None)
@@ -229,12 +231,14 @@ class Cluster(unittest.TestCase):
         return subprocess.run([serve_test.TROUPE, "cluster", *words], capture_output=True, text=True, timeout=LONGEST)
 
     def test_a_node_that_is_drained_gives_its_experts_to_others_and_can_be_stopped(self):
+        self.link = "1MiB/5ms"  # so that what others hold comes from them
         self.start(3)
         self.wait_until_settled(2)
         leader, _, going = self.nodes
         done = self.verb("place", going.address)
         self.assertEqual(done.returncode, 1)
         self.assertIn("n0 leads, not n2", done.stderr)
+        self.ask_all(self.nodes)  # now links and disks are measured
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             asking = pool.submit(self.ask_all, self.nodes, 3)
             self.assertEqual(self.verb("drain", going.address).returncode, 0)
@@ -244,6 +248,10 @@ class Cluster(unittest.TestCase):
                 self.assertEqual(self.verb("place", leader.address).returncode, 0)
                 time.sleep(0.5)
             asking.result()
+        # What it held came from it, not from disks that are slower.
+        self.assertGreater(self.total('troupe_peer_fetches_total{end="came"}'), 0)
+        self.assertGreater(going.metric('troupe_peer_fetched_bytes_total{way="sent"}'), 0)
+        self.assertEqual(json.loads(self.verb("status", leader.address, "--json").stdout)["fetched"]["wrong"], 0)
         self.assertIn("is to go: 0 experts are left", self.verb("status", going.address).stdout)
         self.assertIn("what is held here goes to other nodes", self.verb("explain", going.address).stdout)
         plan = json.loads(self.verb("plan", leader.address, "--json").stdout)

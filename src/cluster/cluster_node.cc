@@ -8,6 +8,7 @@
 
 #include "cluster/face/node_buffers.h"
 #include "cluster/member_news.h"
+#include "cluster/wire/fetch.h"
 #include "cluster/wire/message_kind.h"
 #include "gguf/reader.h"
 #include "runtime/arithmetic_digest.h"
@@ -16,7 +17,8 @@
 namespace troupe {
 namespace {
 
-constexpr Nanos kLook = 20'000'000;            // how often what is due is looked at
+constexpr Nanos kLook = 20'000'000;  // how often what is due is looked at
+constexpr Nanos kShortestLook = 100'000;
 constexpr Nanos kCountEvery = 1'000'000'000;   // what users activate is handed over
 constexpr std::uint32_t kSlotsForTokens = 2;   // times the experts of a token are kept for a cache
 constexpr std::size_t kMostEvents = 200;       // that are remembered
@@ -49,10 +51,6 @@ std::uint64_t LargestExpert(const Engine& engine) {
   return SlotLoads::SlotBytes(engine.expert_layouts()).count();
 }
 
-NodeBuffers BuffersOf(const Engine& engine) {
-  return BuffersFor(engine.config(), engine.plan().memory.chunk);
-}
-
 Result<PeerHello> HelloOf(Engine& engine, const ClusterOptions& options, const CallShape& shape) {
   TROUPE_ASSIGN_OR_RETURN(const GgufModel file, GgufModel::Open(engine.path()));
   TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(file));
@@ -82,16 +80,21 @@ ClusterNode::ClusterNode(Engine& engine, ClusterOptions options, CallShape shape
              clock_,
              {.rules = options_.calls,
               .verify = options_.verify,
-              .most_unread = BuffersOf(engine).unread}),
+              .most_unread = BuffersFor(engine.config()).unread}),
       checker_(static_cast<std::uint32_t>(engine.config().width), engine.config().moe.expert_ff,
                [&engine](ExpertId id, const std::function<void(const Mlp&)>& use) {
                  return engine.WithExpert(id, use);
+               }),
+      giver_(engine.held(), engine.expert_layouts()),
+      fetcher_(StepFetcher::ModelOf(engine), directory_,
+               [this](LinkId link, std::vector<std::byte> frame) {
+                 return links_->Send(link, std::move(frame));
                }) {}
 
 Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(Engine& engine, ClusterOptions options) {
   const CallShape shape = ShapeOf(engine);
   TROUPE_ASSIGN_OR_RETURN(const PeerHello hello, HelloOf(engine, options, shape));
-  const NodeBuffers buffers = BuffersOf(engine);
+  const NodeBuffers buffers = BuffersFor(engine.config());
   options.transport.most_frame = buffers.frame;
   options.transport.most_unsent = buffers.unsent;
   options.transport.most_buffered = buffers.received;
@@ -105,7 +108,7 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(Engine& engine, ClusterOp
                                     [self = node.get()](LinkId link, std::vector<std::byte> frame) {
                                       return self->links_->Send(link, std::move(frame));
                                     },
-                                    node->clock_, {.most_bytes = BuffersOf(engine).waiting}));
+                                    node->clock_, {.most_bytes = buffers.waiting}));
   const ModelConfig& config = engine.config();
   const MutexLock lock(node->mu_);
   node->core_ = std::make_unique<NodeCore>(NodeSelf{.hello = hello,
@@ -190,6 +193,7 @@ void ClusterNode::OnClosed(LinkId link, const Status&) {
   host_->OnGone(link);
   const MutexLock lock(mu_);
   if (stopping_) return;
+  fetcher_.OnGone(link);
   core_->OnLinkClosed(link, clock_.Now());
   Perform();
 }
@@ -211,6 +215,15 @@ void ClusterNode::OnFrame(LinkId link, std::span<const std::byte> frame) {
           host_->OnCancel(link, cancel->call);
         }
         return;
+      case PeerMessageKind::kFetch:
+        if (const auto fetch = DecodePeerFetch(own); fetch.ok()) {
+          (void)links_->Send(link, giver_.Answer(*fetch));  // who gets nothing asks another one
+        }
+        return;
+      case PeerMessageKind::kPiece:
+      case PeerMessageKind::kFetchRefused:
+        fetcher_.OnFrame(link, own, clock_.Now());
+        return changed_.NotifyAll();
       case PeerMessageKind::kAnswer:
       case PeerMessageKind::kAskRefused:
         return calls_.OnFrame(link, std::move(own));
@@ -271,7 +284,7 @@ void ClusterNode::Dial(const std::string& address) {
 // Who has gone is told of soon. One that takes no more must not go on without this message: it is
 // told all when it is there again.
 void ClusterNode::Send(LinkId link, Frame frame) {
-  if (links_->Send(link, std::move(frame)).code() == Code::kResourceExhausted) links_->Break(link);
+  if (links_->Send(link, std::move(frame)).code() == Code::kResourceExhausted) links_->Reset(link);
 }
 
 void ClusterNode::Perform() {
@@ -295,18 +308,36 @@ void ClusterNode::Perform() {
     } else if (const auto* left = std::get_if<node_action::PeerLeft>(&action)) {
       if (const auto peer = directory_.OnGone(left->link)) calls_.OnGone(*peer);
     } else if (auto* carry = std::get_if<node_action::Carry>(&action)) {
-      between_([this, step = std::move(carry->step)] { CarryOnEngine(step); });
+      Carry(std::move(carry->step));
     } else {
       Say(std::get<node_action::Say>(action).text);
     }
   }
 }
 
+void ClusterNode::Carry(HoldingStep step) {
+  const auto* hold = std::get_if<HoldStep>(&step);
+  if (hold != nullptr && fetcher_.Begin(*hold, calls_.Links(), disk_bytes_per_second_)) {
+    fetching_ = std::move(step);
+    return changed_.NotifyAll();
+  }
+  between_([this, step = std::move(step)] { CarryOnEngine(step, {}); });
+}
+
+void ClusterNode::GoOnFetching(Nanos now) {
+  std::optional<FetchedExperts> fetched = fetcher_.OnTime(now);
+  if (!fetched) return;
+  between_([this, step = *std::exchange(fetching_, std::nullopt),
+            experts = std::make_shared<const FetchedExperts>(*std::move(fetched))] {
+    CarryOnEngine(step, *experts);
+  });
+}
+
 // An expert that a peer's call is computed with cannot go yet: once more, later.
-void ClusterNode::CarryOnEngine(const HoldingStep& step) {
+void ClusterNode::CarryOnEngine(const HoldingStep& step, const FetchedExperts& fetched) {
   bool done = true;
   if (const auto* hold = std::get_if<HoldStep>(&step)) {
-    const Status held = engine_.HoldExperts(hold->layer, hold->experts);
+    const Status held = engine_.HoldExperts(hold->layer, hold->experts, fetched);
     done = held.ok();
     if (!done) Say(held.message());
   } else if (!engine_.ReleaseExpert(std::get<ReleaseStep>(step).id)) {
@@ -321,8 +352,9 @@ void ClusterNode::CarryOnEngine(const HoldingStep& step) {
 
 void ClusterNode::CheckOnEngine(const SpotCheck& check) {
   const Result<bool> is_true = checker_.IsTrue(check);
-  if (!is_true.ok()) return;  // no slot, or the own disk fails: nothing is known of the peer
   const MutexLock lock(mu_);
+  --checking_;
+  if (!is_true.ok()) return;  // no slot, or the own disk fails: nothing is known of the peer
   ++checks_.checked;
   if (*is_true) return;
   ++checks_.wrong;
@@ -362,8 +394,9 @@ void ClusterNode::Main() {
       continue;
     }
     for (HoldingStep& step : std::exchange(to_do_, {})) {
-      between_([this, step = std::move(step)] { CarryOnEngine(step); });
+      between_([this, step = std::move(step)] { CarryOnEngine(step, {}); });
     }
+    GoOnFetching(now);
     if (now >= count_at) {
       count_at = now + kCountEvery;
       core_->OnActivity(calls_.TakeActivity(), now);
@@ -373,12 +406,16 @@ void ClusterNode::Main() {
     if (forgetting_) {
       between_([this] { ForgetOnEngine(); });
     }
-    for (SpotCheck& check : calls_.TakeChecks()) {
-      between_([this, check = std::move(check)] { CheckOnEngine(check); });
+    if (checking_ == 0) {
+      for (SpotCheck& check : calls_.TakeChecks()) {
+        ++checking_;
+        between_([this, check = std::move(check)] { CheckOnEngine(check); });
+      }
     }
     core_->OnTime(now);
     Perform();
-    changed_.WaitFor(mu_, kLook);
+    const Nanos next = fetcher_.NextTime().value_or(now + kLook);
+    changed_.WaitFor(mu_, std::clamp<Nanos>(next - clock_.Now(), kShortestLook, kLook));
   }
 }
 

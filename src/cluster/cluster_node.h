@@ -24,7 +24,9 @@
 #include "cluster/peer_calls.h"
 #include "cluster/peer_directory.h"
 #include "cluster/peer_host.h"
+#include "cluster/piece_giver.h"
 #include "cluster/spot_checker.h"
+#include "cluster/step_fetcher.h"
 #include "cluster/transport/peer_links.h"
 #include "runtime/engine.h"
 
@@ -59,7 +61,9 @@ class ClusterNode final : public RunningNode, private LinkEvents {
   void Send(LinkId link, Frame frame);
   void Say(const std::string& line);
   void Dial(const std::string& address) TROUPE_REQUIRES(mu_);
-  void CarryOnEngine(const HoldingStep& step);
+  void Carry(HoldingStep step) TROUPE_REQUIRES(mu_);
+  void GoOnFetching(Nanos now) TROUPE_REQUIRES(mu_);
+  void CarryOnEngine(const HoldingStep& step, const FetchedExperts& fetched);
   void CheckOnEngine(const SpotCheck& check);
   void ForgetOnEngine();
   void MeasureOnEngine();
@@ -93,9 +97,13 @@ class ClusterNode final : public RunningNode, private LinkEvents {
   bool failed_ TROUPE_GUARDED_BY(mu_) = false;
   bool stopping_ TROUPE_GUARDED_BY(mu_) = false;  // the links end, and nothing follows from it
   CheckCounters checks_ TROUPE_GUARDED_BY(mu_);
+  std::size_t checking_ TROUPE_GUARDED_BY(mu_) = 0;  // of the engine's thread, not done yet
   bool forgetting_ TROUPE_GUARDED_BY(mu_) = false;
   double disk_bytes_per_second_ TROUPE_GUARDED_BY(mu_) = 0;
   std::vector<HoldingStep> to_do_ TROUPE_GUARDED_BY(mu_);  // of the engine's thread
+  PieceGiver giver_ TROUPE_GUARDED_BY(mu_);
+  StepFetcher fetcher_ TROUPE_GUARDED_BY(mu_);
+  std::optional<HoldingStep> fetching_ TROUPE_GUARDED_BY(mu_);  // the step that it fetches for
   std::optional<Nanos> leaving_since_ TROUPE_GUARDED_BY(mu_);
   std::thread thread_;
   std::unique_ptr<EtcdStore> etcd_;  // last: its thread tells of what the others are told

@@ -75,6 +75,8 @@ ClusterState ClusterNode::State() const {
   state.leads = core_->leads();
   state.leader = core_->LeaderName();
   state.checks = checks_;
+  state.fetched = fetcher_.counters();
+  state.fetched_by_peers = giver_.bytes();
   state.draining = core_->draining();
   if (membership_ != nullptr) state.membership = membership_->state();
   state.epoch = core_->plan() ? core_->plan()->epoch : 0;

@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t kMostRemembered = 64;
 constexpr std::uint32_t kNoRow = ~0u;
 constexpr std::size_t kMostToCheck = 8;  // at a time: what passes leave no time for is not checked
+constexpr std::size_t kMostRowsToCheck = 8;  // of an answer: a liar is found by any of them
 
 // A peer that knew which answers are checked could lie in the others.
 std::uint64_t Unforeseen() {
@@ -258,13 +259,17 @@ bool PeerCalls::OnAnswer(const Event& event, const PeerAnswer& answer) {
 
 void PeerCalls::MaybeKeep(const SentCall& call, const Rows& answer) {
   const ExpertId id{batch_.layer, answer.expert};
-  const std::span<const std::uint32_t> rows = batch_.RowsOf(answer.expert);
+  const std::span<const std::uint32_t> all = batch_.RowsOf(answer.expert);
+  const std::span<const std::uint32_t> rows = all.first(std::min(all.size(), kMostRowsToCheck));
   SpotCheck check{.start = peers_[call.peer].start,
                   .id = id,
                   .form = shape_.forms[batch_.layer],
                   .rows = rows.size(),
                   .asked = {},
-                  .answer = {answer.values.begin(), answer.values.end()}};
+                  .answer = {}};
+  check.answer.assign(
+      answer.values.begin(),
+      answer.values.begin() + static_cast<std::ptrdiff_t>(rows.size() * shape_.width));
   const std::size_t bytes = WireRowBytes(check.form, shape_.width);
   check.asked.resize(rows.size() * bytes);
   for (std::size_t i = 0; i < rows.size(); ++i) {

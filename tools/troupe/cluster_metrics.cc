@@ -84,6 +84,15 @@ std::vector<ExtraMetric> MetricsOf(const ClusterState& state) {
   figures.Counter("troupe_peer_checks_total", kChecks, state.checks.checked - state.checks.wrong,
                   {{"found", "true"}});
   figures.Counter("troupe_peer_checks_total", kChecks, state.checks.wrong, {{"found", "wrong"}});
+  constexpr auto kFetched = "Experts that were to come from peers to be held here";
+  const FetchCounters& fetched = state.fetched;
+  figures.Counter("troupe_peer_fetches_total", kFetched, fetched.experts, {{"end", "came"}});
+  figures.Counter("troupe_peer_fetches_total", kFetched, fetched.left, {{"end", "disk"}});
+  constexpr auto kFetchedBytes = "Bytes of experts that came from peers, or went to them";
+  figures.Counter("troupe_peer_fetched_bytes_total", kFetchedBytes, fetched.bytes,
+                  {{"way", "received"}});
+  figures.Counter("troupe_peer_fetched_bytes_total", kFetchedBytes, state.fetched_by_peers,
+                  {{"way", "sent"}});
   constexpr auto kBytes = "Bytes of frames between this node and its peers";
   figures.Counter("troupe_peer_bytes_total", kBytes, state.bytes_sent, {{"way", "sent"}});
   figures.Counter("troupe_peer_bytes_total", kBytes, state.bytes_received, {{"way", "received"}});

@@ -199,6 +199,10 @@ Json RecordOf(const ClusterState& state) {
                              {"waited", seconds.waited},
                              {"computed", seconds.computed}};
   record["checks"] = {{"checked", state.checks.checked}, {"wrong", state.checks.wrong}};
+  const FetchCounters& fetched = state.fetched;
+  record["fetched"] = {{"experts", fetched.experts}, {"bytes", fetched.bytes},
+                       {"resumed", fetched.resumed}, {"wrong", fetched.wrong},
+                       {"left", fetched.left},       {"given_bytes", state.fetched_by_peers}};
   record["bytes"] = {{"sent", state.bytes_sent}, {"received", state.bytes_received}};
   Json events = Json::Array();
   for (const ClusterState::Event& event : state.events) {
