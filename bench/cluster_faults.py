@@ -59,11 +59,21 @@ def again(bench, machines, i, options):
                  f"{machines.address(i)}:{PEER_PORT}", "--node", f"n{i}", "--peer-plain-text", *options])
 
 
+def lasts(draw, kinds):
+    """Most hangs and cuts are over before anybody has noticed; some last until the link is given up (6 s)."""
+    if draw.random() < 1 / 6:
+        kinds["of them longer than 6 s"] += 1
+        return draw.uniform(6.5, 9)
+    return draw.uniform(0, 1)
+
+
 def hurt(bench, machines, nodes, options, kinds):
     draw = random.Random(bench.options.seed)
+    ways = list(kinds)
+    kinds["of them longer than 6 s"] = 0
     for _ in range(bench.options.faults):
         i = draw.choice([1, 2])
-        kind = draw.choice(list(kinds))
+        kind = draw.choice(ways)
         kinds[kind] += 1
         time.sleep(draw.uniform(0, 0.5))
         if kind == "kill":
@@ -73,11 +83,11 @@ def hurt(bench, machines, nodes, options, kinds):
             nodes[i] = again(bench, machines, i, options)
         elif kind == "hang":
             nodes[i].process.send_signal(signal.SIGSTOP)
-            time.sleep(draw.uniform(0, 1))
+            time.sleep(lasts(draw, kinds))
             nodes[i].process.send_signal(signal.SIGCONT)
         else:
             machines.cut(i, kind.split()[1])
-            time.sleep(draw.uniform(0, 1))
+            time.sleep(lasts(draw, kinds))
             machines.cut(i, "none")
             machines.limit(bench.options.mbps, only=i)
 
