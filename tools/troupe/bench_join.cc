@@ -49,7 +49,7 @@ class JoinTimer {
  public:
   JoinTimer(Engine& engine, TokenIds text, const JoinWork& work)
       : engine_(engine),
-        runner_(engine),
+        runner_(engine, /*keeps_prefixes=*/false),  // or the second prompt would not be read
         most_(engine.plan().context()),
         text_(text),
         work_(work) {}

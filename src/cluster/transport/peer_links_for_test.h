@@ -116,4 +116,13 @@ struct TestNode {
   std::unique_ptr<PeerLinks> links;  // goes first
 };
 
+// Starts both, and has `a` dial `b`: the link as each of them names it, 0 where there is none.
+inline std::pair<LinkId, LinkId> StartLinked(TestNode& a, TestNode& b) {
+  a.Start();
+  b.Start();
+  const LinkId of_a = a.DialAndWait(b.address());
+  if (of_a == 0 || !b.heard.WaitOpened(1)) return {0, 0};
+  return {of_a, b.heard.heard().opened[0].first};
+}
+
 }  // namespace troupe

@@ -64,12 +64,8 @@ TEST(PeerLinks, RandomFramesComeBackWithTheSameBytesInOrder) {
 
 TEST(PeerLinks, TheLastWordsOfABrokenLinkArriveAndItIsDialledAgainLater) {
   TestNode a({.refused_pause = 100ms}), b;
-  a.Start();
-  b.Start();
-  const LinkId of_a = a.DialAndWait(b.address());
+  const auto [of_a, of_b] = StartLinked(a, b);
   ASSERT_NE(of_a, 0);
-  ASSERT_TRUE(b.heard.WaitOpened(1));
-  const LinkId of_b = b.heard.heard().opened[0].first;
   const Frame large(1 << 20, std::byte{1}), last(10, std::byte{2});
   ASSERT_TRUE(b.links->Send(of_b, large).ok());
   b.links->Break(of_b, last);
@@ -102,23 +98,17 @@ TEST(PeerLinks, ALinkThatIsResetIsLostForBothAndComesBackSoon) {
 
 TEST(PeerLinks, ABrokenLinkEndsThoughItsPeerDoesNotHangUp) {
   TestNode a, b({.connect_time = 200ms});
-  a.Start();
-  b.Start();
-  ASSERT_NE(a.DialAndWait(b.address()), 0);
-  ASSERT_TRUE(b.heard.WaitOpened(1));
-  b.links->Break(b.heard.heard().opened[0].first, Frame(10));
+  const auto [of_a, of_b] = StartLinked(a, b);
+  ASSERT_NE(of_a, 0);
+  b.links->Break(of_b, Frame(10));
   EXPECT_TRUE(b.heard.WaitClosed(1));
   EXPECT_TRUE(a.heard.WaitClosed(1));
 }
 
 TEST(PeerLinks, BothEndsSendAtOnce) {
   TestNode a, b;
-  a.Start();
-  b.Start();
-  const LinkId of_a = a.DialAndWait(b.address());
+  const auto [of_a, of_b] = StartLinked(a, b);
   ASSERT_NE(of_a, 0);
-  ASSERT_TRUE(b.heard.WaitOpened(1));
-  const LinkId of_b = b.heard.heard().opened[0].first;
   constexpr int kFrames = 300;
   const auto send_all = [](PeerLinks& links, LinkId link, std::uint64_t seed) {
     Rng rng(seed);
