@@ -12,6 +12,12 @@ after(() => bench.close());
 
 const number = async (page, id) => Number((await page.locator(id).textContent()).replace(/[^\d.]/g, ''));
 
+// Nothing on the page moves any more for what the server has told first.
+async function mapDrawn(page) {
+  await page.locator('#map-note', {hasText: 'in memory'}).waitFor();
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+}
+
 test('the page says which model it is and how memory is divided', async () => {
   const {facts} = await stateOf(bench.address);
   const page = await openPage(bench.browser, bench.address);
@@ -93,7 +99,7 @@ test('the map is what the server says, cell by cell', async () => {
 
 test('the map can be read by mouse and by keys', async () => {
   const page = await openPage(bench.browser, bench.address);
-  await page.locator('#link[data-state=live]').waitFor();
+  await mapDrawn(page);
   const canvas = page.locator('#map'), readout = page.locator('#map-readout');
   await canvas.hover({position: {x: 40, y: 30}});
   await page.waitForFunction(() => document.getElementById('map-readout').textContent.startsWith('Layer '));
@@ -110,6 +116,24 @@ test('the map can be read by mouse and by keys', async () => {
   assert.match(await readout.textContent(), /^Layer 1, expert 31: /);
   await page.keyboard.press('ArrowRight');
   assert.match(await readout.textContent(), /^Layer 1, expert 31: /);
+  await closePage(page);
+});
+
+test('a pointer that rests where the map comes to lie is told of what it points at', async () => {
+  const tall = {view: {width: 1440, height: 2400}};
+  const earlier = await openPage(bench.browser, bench.address, tall);
+  await mapDrawn(earlier);
+  const {x, y, width, height} = await earlier.locator('#map').boundingBox();
+  await closePage(earlier);
+  const page = await openPage(bench.browser, 'about:blank', tall);
+  let letTell;
+  const mayTell = new Promise((resolve) => letTell = resolve);
+  await page.route('**/live', (route) => mayTell.then(() => route.continue()));
+  await page.goto(bench.address);
+  await page.mouse.move(x + width / 2, y + height / 2);
+  letTell();
+  await mapDrawn(page);
+  await page.locator('#map-readout', {hasText: /^Layer /}).waitFor();
   await closePage(page);
 });
 

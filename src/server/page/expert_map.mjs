@@ -86,15 +86,19 @@ export class ExpertMapView {
   #map = null;
   #came = new Map();  // by cell's index, when it came into memory
   #cursor = null;
+  #pointer = null;  // where it rests on the canvas, in the window's coordinates
   #byKeys = false;
   #frame = 0;
 
   constructor() {
     const canvas = this.#canvas;
     new ResizeObserver(() => this.draw()).observe(canvas.parentElement);
-    canvas.addEventListener('pointermove', (event) => this.#point(event));
-    canvas.addEventListener('pointerdown', (event) => this.#point(event));
-    canvas.addEventListener('pointerleave', () => this.#moveTo(null));
+    // Entering counts as moving: what lies above may push the canvas under a pointer that rests.
+    for (const moved of ['pointerenter', 'pointermove', 'pointerdown']) canvas.addEventListener(moved, (event) => this.#point(event));
+    canvas.addEventListener('pointerleave', () => {
+      this.#pointer = null;
+      this.#moveTo(null);
+    });
     canvas.addEventListener('focus', () => {
       this.#byKeys = canvas.matches(':focus-visible');
       if (this.#byKeys && this.#map?.layers > 0) this.#moveTo(this.#cursor ?? {layer: 0, expert: 0});
@@ -114,8 +118,8 @@ export class ExpertMapView {
     if (before && before.layers === map.layers && before.experts === map.experts) this.#noteArrivals(before, map);
     setText(find('map-note'), this.#summary());
     this.#canvas.setAttribute('aria-label', `Map of ${map.layers} layers of ${map.experts} experts: ${this.#summary()}`);
-    // A reader who goes by keys would be told of each change.
-    if (this.#cursor && !this.#byKeys) setText(this.#readout, describeCell(map, this.#cursor));
+    // The pointer may rest here since before there was a map. A reader who goes by keys would be told of each change.
+    if (this.#pointer && !this.#byKeys) this.#moveTo(this.#pointedCell());
     this.#fillTable();
     this.draw();
   }
@@ -156,8 +160,13 @@ export class ExpertMapView {
   }
 
   #point(event) {
-    if (!this.#map) return;
-    this.#moveTo(cellAt(this.#geometry(), event.offsetX, event.offsetY, this.#map.layers, this.#map.experts));
+    this.#pointer = {x: event.clientX, y: event.clientY};
+    if (this.#map) this.#moveTo(this.#pointedCell());
+  }
+
+  #pointedCell() {
+    const {left, top} = this.#canvas.getBoundingClientRect();
+    return cellAt(this.#geometry(), this.#pointer.x - left, this.#pointer.y - top, this.#map.layers, this.#map.experts);
   }
 
   #key(event) {
