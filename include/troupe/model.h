@@ -80,7 +80,7 @@ struct Metrics {
 };
 
 // Called with each piece of an answer, in order. False or an exception cancels, and it is not
-// called again.
+// called again. Cancel may come between a token and its piece: the answer's text has both.
 using OnPiece = std::function<bool(const Piece& piece)>;
 // Called once, after the last piece, with what Wait gives, which does not wait any more: no thread
 // has to stand by for an answer. Not called if the handle is destroyed before. It may destroy it.

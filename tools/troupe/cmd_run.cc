@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "api/model_access.h"
 #include "lab/logits_file.h"
@@ -165,15 +166,29 @@ class RunCommand final : public Command {
     return ids;
   }
 
+  static bool Print(std::string_view text) {
+    return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+           std::fflush(stdout) == 0;
+  }
+
   // Writes text and logits as they come.
   Result<Answer> Stream(Model& model, Request request) const {
     Callbacks callbacks;
+    std::size_t shown = 0;
     if (ShowsText()) {
-      callbacks.on_piece = [](const Piece& piece) {
-        return std::fwrite(piece.text.data(), 1, piece.text.size(), stdout) == piece.text.size() &&
-               std::fflush(stdout) == 0;
+      callbacks.on_piece = [&shown](const Piece& piece) {
+        shown += piece.text.size();
+        return Print(piece.text);
       };
     }
+    TROUPE_ASSIGN_OR_RETURN(Answer answer,
+                            StreamLogits(model, std::move(request), std::move(callbacks)));
+    // An interrupt that came after a token and before its piece.
+    if (ShowsText()) Print(std::string_view(answer.text).substr(shown));
+    return answer;
+  }
+
+  Result<Answer> StreamLogits(Model& model, Request request, Callbacks callbacks) const {
     if (logits_.empty()) return AnswerOf(model, std::move(request), std::move(callbacks));
     TROUPE_ASSIGN_OR_RETURN(
         LogitsWriter writer,
