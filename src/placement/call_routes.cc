@@ -38,13 +38,13 @@ void CallRoutes::Renew(ExpertIndex e, const HolderTable& holders) {
   for (std::uint32_t n = 0; n < problem_->server_count(); ++n) {
     if (holders.Holds(n, e)) among_.push_back(n);
   }
-  TROUPE_CHECK(!among_.empty());
   for (std::uint32_t n = 0; n < problem_->server_count(); ++n) {
     hosts_[static_cast<std::size_t>(n) * experts_ + e] = holders.Holds(n, e) ? n : Choose(n, e);
   }
 }
 
 std::uint32_t CallRoutes::Choose(std::uint32_t caller, ExpertIndex e) const {
+  if (among_.empty()) return kNobody;
   const LinkTable& links = problem_->links;
   if (links.pairs.empty() && among_.size() > kManyHolders) {
     // Of many equals any will do, and drawing a lot for each would take long.

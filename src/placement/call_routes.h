@@ -1,6 +1,7 @@
 // Which server answers for an expert that the calling server lacks: the holder over the best link;
 // among equals callers are spread in proportion to the holders' speed. Fixed by placement, caller
-// and expert alone, so that objective, simulator and cluster agree on it.
+// and expert alone, so that objective, simulator and cluster agree on it. An expert that nobody
+// holds has no host: no placement is so, but a cluster that has lost a server may be.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,8 @@ namespace troupe {
 
 class CallRoutes {
  public:
+  static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
+
   CallRoutes(const PlacementProblem& problem, const HolderTable& holders);
 
   std::uint32_t HostOf(std::uint32_t caller, ExpertIndex e) const {

@@ -1,5 +1,5 @@
-// What the experts of one layer cost one pass: which hosts are called with how much, and how long
-// each of their devices computes. Reuses its memory from pass to pass.
+// What the experts of one layer cost one pass: which hosts are called with how much, how long each
+// of their devices computes, and what nobody holds any more. Reuses its memory from pass to pass.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,10 @@ class ExpertMap {
   DeviceIndex devices() const { return first_device_.back(); }
   void Load(std::uint32_t server, std::uint32_t device, ExpertIndex e);
   void Drop(std::uint32_t server, std::uint32_t device, ExpertIndex e);
+  // All that a server holds is out of reach, or there again. REQUIRES: Load and Drop are not called
+  // for it in between.
+  void Lose(std::uint32_t server);
+  void Regain(std::uint32_t server);
 
  private:
   std::size_t experts_;
@@ -42,16 +46,21 @@ class ExpertMap {
   std::vector<std::uint8_t> local_;        // [server][expert]: device of the server
   HolderTable holders_;
   CallRoutes routes_;
+  std::vector<std::vector<ExpertIndex>> lost_;  // by server
 };
 
 class ExpertWork {
  public:
   struct Visit {
-    std::uint32_t host = 0;
+    std::uint32_t host = 0;         // kDisk: nobody holds them, their user reads them
     std::uint32_t tokens = 0;       // that have an expert there
     std::uint32_t assignments = 0;  // (token, expert) pairs
-    std::vector<DeviceJob> jobs;
+    std::vector<DeviceJob> jobs;    // none of kDisk
+    std::uint64_t bytes = 0;        // of the experts
+    double seconds = 0;             // of computing them, at speed 1
   };
+
+  static constexpr std::uint32_t kDisk = CallRoutes::kNobody;
 
   ExpertWork(const PlacementProblem& problem, const ServingCosts& costs);
 
@@ -62,14 +71,19 @@ class ExpertWork {
                                 const ExpertMap& map, double* counts);
 
  private:
+  // Of a host in tables by server: the disk has the last place.
+  std::uint32_t PlaceOf(std::uint32_t host) const {
+    return host == kDisk ? problem_.server_count() : host;
+  }
   std::uint32_t VisitOf(std::uint32_t host);
+  void AddJob(DeviceIndex device, double work, Visit& visit) const;
 
   const PlacementProblem& problem_;
   ServingCosts costs_;
   std::vector<double> speeds_;             // by DeviceIndex
   std::vector<std::uint32_t> count_;       // by expert of the layer
   std::vector<std::uint32_t> touched_;     // experts of the layer
-  std::vector<std::uint32_t> visit_of_;    // by server; kNone: not visited
+  std::vector<std::uint32_t> visit_of_;    // by server, the disk last; kNone: not visited
   std::vector<std::uint64_t> last_token_;  // by server: stamp of the token that visited it last
   std::vector<Visit> visits_;
   std::size_t used_ = 0;

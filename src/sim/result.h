@@ -48,7 +48,7 @@ struct ServerResult {
   TimeHistogram latency;                // from a prompt's arrival to its last token
   TimeHistogram wait;                   // of it, until its turn came
   std::uint64_t local = 0, remote = 0;  // (token, expert) pairs of its own users
-  std::uint64_t loaded = 0;             // the same, whose experts a lone server had to load first
+  std::uint64_t loaded = 0;             // the same, whose experts had to be loaded first
   double busy_seconds = 0;              // of its devices together
   double bytes_sent = 0;
 };
@@ -73,6 +73,9 @@ struct SimulationResult {
   std::vector<TimelineSample> timeline;
   std::vector<MigrationRecord> migrations;  // all that were considered
   double seconds = 0;                       // until the last answer
+  std::uint64_t losses = 0;                 // of servers
+  std::uint64_t begun_again = 0;            // prompts whose server was lost while it worked on them
+  std::uint64_t unanswered_calls = 0;       // to servers that were lost
   std::uint64_t events = 0;
   std::uint64_t most_links = 0;        // between servers in use at once
   std::uint64_t most_in_flight = 0;    // prompts, waiting ones too, calls and events at once

@@ -89,6 +89,7 @@ class ScenarioReader {
   ServerUsers ReadUsersOf(const JsonValue& json, std::uint32_t server);
   void ReadPlacement(const JsonValue& json);
   void ReadMigration(const JsonValue& json);
+  void ReadLosses(const JsonValue& json);
   // What the placement is told about the users, and what the latency objective is.
   void DeriveStatistics();
 
@@ -219,6 +220,14 @@ void ScenarioReader::ReadMigration(const JsonValue& json) {
       json.Has("method") ? json.At("method").String() : scenario_.method;
 }
 
+void ScenarioReader::ReadLosses(const JsonValue& json) {
+  json.AllowOnly({"mean_up_s", "away_s", "notice_s"});
+  LossSetup& losses = scenario_.setup.losses;
+  losses.mean_up_seconds = json.At("mean_up_s").Number();
+  losses.away_seconds = json.NumberOr("away_s", losses.away_seconds);
+  losses.notice_seconds = json.NumberOr("notice_s", losses.notice_seconds);
+}
+
 void ScenarioReader::DeriveStatistics() {
   SimulationSetup& setup = scenario_.setup;
   LatencyModel& model = scenario_.options.latency;
@@ -259,7 +268,7 @@ void ScenarioReader::DeriveStatistics() {
 Scenario ScenarioReader::Read(const JsonValue& json) {
   json.AllowOnly({"format", "version", "name", "note", "model", "servers", "links", "traces",
                   "users", "costs", "prompts", "until_s", "output_tokens", "prompts_at_once",
-                  "seed", "sample_interval_s", "placement", "migration", "serving"});
+                  "seed", "sample_interval_s", "placement", "migration", "losses", "serving"});
   if (json.At("format").String() != kFormat) json.At("format").Fail(fmt::format("\"{}\"", kFormat));
   json.At("version").Count(1, 1);
   SimulationSetup& setup = scenario_.setup;
@@ -297,6 +306,7 @@ Scenario ScenarioReader::Read(const JsonValue& json) {
   if (options_.seed) setup.seed = *options_.seed;
   if (json.Has("migration") && !json.At("migration").raw().IsNull())
     ReadMigration(json.At("migration"));
+  if (json.Has("losses")) ReadLosses(json.At("losses"));
   if (options_.method && setup.migration.interval_s > 0) setup.migration.placer = scenario_.method;
   DeriveStatistics();
   setup.migration.options = scenario_.options;

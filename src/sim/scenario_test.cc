@@ -129,6 +129,17 @@ TEST(ScenarioTest, AValueCanBeSetFromOutside) {
   EXPECT_EQ(scenario.setup.problem.links.usual.bytes_per_second, 1e7);
 }
 
+TEST(ScenarioTest, ServersMayBeLost) {
+  const char* losses = R"(/losses={"mean_up_s": 30, "away_s": 20, "notice_s": 3})";
+  Scenario scenario = Load({.set = {"/migration=null", losses}});
+  EXPECT_EQ(scenario.setup.losses,
+            (LossSetup{.mean_up_seconds = 30, .away_seconds = 20, .notice_seconds = 3}));
+  ASSERT_TRUE(PlaceExperts(scenario).ok());
+  const Json record = ToJson(scenario, Simulate(scenario.setup).value());
+  EXPECT_EQ(*record.Find("prompts"), 600);
+  EXPECT_GT(record.Find("losses")->AsCount(), 0u);
+}
+
 TEST(ScenarioTest, ErrorsSayWhereAndWhatWasExpected) {
   const auto message = [](const char* set) {
     const auto scenario = LoadScenario(kData + "scenario.json", {.set = {set}});

@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "sim/arrivals.h"
 #include "sim/event_queue.h"
@@ -24,14 +25,19 @@ enum EventKind : std::uint32_t {
   kTransferEnd,    // subject: link, detail: its version when this was computed
   kDelivered,      // subject: call
   kCallJobDone,    // subject: call
+  kUnanswered,     // subject: call, whose host was lost
   kMigrationTime,  // the interval is over
   kMigrationLoad,  // an expert has been loaded
+  kLoss,           // subject: server
+  kLossNoticed,    // subject: server
+  kReturn,         // subject: server
 };
 
 struct Prompt {
   PromptRequest request;
   std::uint32_t server = 0;  // that works on it
   std::uint32_t users = 0;   // server whose users ask
+  std::uint32_t life = 0;    // of the server, when it began
   DeviceIndex device = 0;    // of the dense part
   std::uint32_t tokens = 0;  // of the pass under way
   std::uint32_t passed = 0;  // tokens of earlier passes
@@ -46,6 +52,9 @@ struct Call {
   std::uint32_t outstanding = 0;
   std::uint32_t assignments = 0;
   bool returning = false;
+  std::uint32_t life = 0;   // of the host, when it was called
+  double disk_seconds = 0;  // that its experts take to be read at home
+  double own_seconds = 0;   // and then to be computed
   double began = 0;
   double bytes_there = 0, bytes_back = 0;
   std::vector<DeviceJob> jobs;
@@ -60,6 +69,7 @@ class Simulation {
   struct Waiting {
     PromptRequest request;
     std::uint32_t users = 0;  // server whose users ask
+    bool again = false;       // its server was lost
   };
   struct Server {
     std::deque<Waiting> waiting;
@@ -75,6 +85,10 @@ class Simulation {
   void Handle(const SimEvent& event);
   void DrawArrival(std::uint32_t server);
   void Arrive(std::uint32_t server);
+  void Lose(std::uint32_t server);
+  void Return(std::uint32_t server);
+  // Whether the server that worked on it was lost since; then it begins again elsewhere.
+  bool BeganAgain(std::uint32_t id);
   std::uint32_t WorkerFor(std::uint32_t users) const;
   void StartWaiting(std::uint32_t server);
   void StartPass(std::uint32_t id, std::uint32_t tokens);
@@ -82,6 +96,12 @@ class Simulation {
   void StartExperts(std::uint32_t id);
   void StartAlone(std::uint32_t id);
   void StartCall(std::uint32_t prompt, const ExpertWork::Visit& visit);
+  void StartFromDisk(std::uint32_t prompt, const ExpertWork::Visit& visit);
+  bool HostIsLost(const Call& call) const { return losses_.LifeOf(call.host) != call.life; }
+  void WaitInVain(std::uint32_t id);
+  double DiskSeconds(const ExpertWork::Visit& visit, DeviceIndex device) const {
+    return static_cast<double>(visit.bytes) / load_speeds_[device];
+  }
   void StartTransfer(std::uint32_t from, std::uint32_t to, double bytes, std::uint32_t call);
   void EndTransfer(std::uint32_t link, std::uint32_t version);
   void Deliver(std::uint32_t id);
@@ -100,9 +120,11 @@ class Simulation {
   std::optional<OffloadWork> offload_;  // if servers work alone
   LinkPool links_;
   Migrator migrator_;
+  Losses losses_;
+  std::optional<std::uint32_t> spared_;  // as it was the last one; it may be lost again later
   std::vector<Server> servers_;
   std::vector<Device> devices_;
-  std::vector<double> speeds_;
+  std::vector<double> speeds_, load_speeds_;
   Pool<Prompt> prompts_;
   Pool<Call> calls_;
   SimulationResult result_;
@@ -116,6 +138,7 @@ Simulation::Simulation(const SimulationSetup& setup)
       work_(setup.problem, setup.costs),
       links_(setup.problem.links, setup.sharing, setup.problem.server_count()),
       migrator_(setup.problem, setup.placement, setup.migration),
+      losses_(setup.losses, setup.problem.server_count(), setup.seed),
       devices_(map_.devices()),
       timeline_(setup.sample_interval_s) {
   result_.servers.resize(setup.problem.server_count());
@@ -126,12 +149,16 @@ Simulation::Simulation(const SimulationSetup& setup)
                                              setup.seed * 1'000'003 + n)});
     for (const PlacementDevice& device : setup.problem.servers[n].devices) {
       speeds_.push_back(device.speed);
+      load_speeds_.push_back(device.load_bytes_per_second);
     }
   }
 }
 
 Result<SimulationResult> Simulation::Run() && {
   for (std::uint32_t n = 0; n < servers_.size(); ++n) DrawArrival(n);
+  for (std::uint32_t n = 0; losses_.enabled() && n < servers_.size(); ++n) {
+    events_.Add(losses_.NextUpSeconds(n), kLoss, n);
+  }
   if (migrator_.enabled()) events_.Add(setup_.migration.interval_s, kMigrationTime, 0);
   while (!events_.empty() && !AllAnswered()) {
     Handle(events_.Take());
@@ -141,6 +168,7 @@ Result<SimulationResult> Simulation::Run() && {
         result_.most_in_flight, events_.size() + calls_.used() + arrived_ - answered_);
   }
   result_.events = events_.handled() - stale_;
+  result_.losses = losses_.count();
   result_.migrations = migrator_.records();
   result_.timeline = std::move(timeline_).Take();
   result_.seconds_per_remote_call = migrator_.SecondsPerRemoteCall();
@@ -168,9 +196,23 @@ void Simulation::Handle(const SimEvent& event) {
     case kCallJobDone: {
       Call& call = calls_[event.subject];
       if (--call.outstanding > 0) return;
+      if (HostIsLost(call)) return WaitInVain(event.subject);
       call.returning = true;
       return StartTransfer(call.host, prompts_[call.prompt].server, call.bytes_back, event.subject);
     }
+    case kUnanswered: {
+      const Call& call = calls_[event.subject];
+      const std::uint32_t prompt = call.prompt;
+      events_.Add(Occupy(prompts_[prompt].device, call.disk_seconds + call.own_seconds),
+                  kLocalJobDone, prompt);
+      return calls_.Give(event.subject);
+    }
+    case kLoss:
+      return Lose(event.subject);
+    case kLossNoticed:
+      return map_.Lose(event.subject);
+    case kReturn:
+      return Return(event.subject);
     case kMigrationTime:
       events_.Add(events_.now() + setup_.migration.interval_s, kMigrationTime, 0);
       if (const auto load = migrator_.Consider(events_.now(), map_)) {
@@ -208,15 +250,54 @@ void Simulation::Arrive(std::uint32_t server) {
 }
 
 std::uint32_t Simulation::WorkerFor(std::uint32_t users) const {
-  if (setup_.serving != Serving::kAloneRedirected) return users;
+  if (losses_.Up(users) && setup_.serving != Serving::kAloneRedirected) return users;
   const auto load = [&](std::uint32_t n) {
     return servers_[n].waiting.size() + servers_[n].active;
   };
-  std::uint32_t idlest = users;
+  std::optional<std::uint32_t> idlest;
+  if (losses_.Up(users)) idlest = users;
   for (std::uint32_t n = 0; n < servers_.size(); ++n) {
-    if (load(n) < load(idlest)) idlest = n;
+    if (losses_.Up(n) && (!idlest || load(n) < load(*idlest))) idlest = n;
   }
-  return idlest;
+  return idlest.value();
+}
+
+void Simulation::Lose(std::uint32_t n) {
+  if (!losses_.Lose(n)) {
+    spared_ = n;
+    return;
+  }
+  events_.Add(events_.now() + losses_.setup().notice_seconds, kLossNoticed, n);
+  events_.Add(events_.now() + losses_.setup().away_seconds, kReturn, n);
+  servers_[n].active = 0;
+  for (const Waiting& waiting : std::exchange(servers_[n].waiting, {})) {
+    const std::uint32_t worker = WorkerFor(waiting.users);
+    servers_[worker].waiting.push_back(waiting);
+    StartWaiting(worker);
+  }
+}
+
+void Simulation::Return(std::uint32_t n) {
+  losses_.Return(n);
+  map_.Regain(n);
+  for (DeviceIndex d = map_.FirstDevice(n); d < map_.FirstDevice(n + 1); ++d) {
+    devices_[d].free_at = events_.now();
+  }
+  events_.Add(events_.now() + losses_.NextUpSeconds(n), kLoss, n);
+  if (const auto spared = std::exchange(spared_, std::nullopt)) {
+    events_.Add(events_.now() + losses_.NextUpSeconds(*spared), kLoss, *spared);
+  }
+}
+
+bool Simulation::BeganAgain(std::uint32_t id) {
+  const Prompt& prompt = prompts_[id];
+  if (losses_.LifeOf(prompt.server) == prompt.life) return false;
+  ++result_.begun_again;
+  const std::uint32_t worker = WorkerFor(prompt.users);
+  servers_[worker].waiting.push_back({prompt.request, prompt.users, true});
+  prompts_.Give(id);
+  StartWaiting(worker);
+  return true;
 }
 
 void Simulation::StartWaiting(std::uint32_t n) {
@@ -227,9 +308,12 @@ void Simulation::StartWaiting(std::uint32_t n) {
   Prompt& prompt = prompts_[id];
   prompt = {.request = server.waiting.front().request,
             .server = n,
-            .users = server.waiting.front().users};
+            .users = server.waiting.front().users,
+            .life = losses_.LifeOf(n)};
+  if (!server.waiting.front().again) {
+    result_.servers[prompt.users].wait.Note(events_.now() - prompt.request.seconds);
+  }
   server.waiting.pop_front();
-  result_.servers[prompt.users].wait.Note(events_.now() - prompt.request.seconds);
   const auto first = devices_.begin() + map_.FirstDevice(n);
   const auto last = devices_.begin() + map_.FirstDevice(n + 1);
   const auto idlest = std::min_element(
@@ -258,6 +342,7 @@ void Simulation::StartLayer(std::uint32_t id) {
 }
 
 void Simulation::StartExperts(std::uint32_t id) {
+  if (BeganAgain(id)) return;
   Prompt& prompt = prompts_[id];
   prompt.layer_began = events_.now();
   prompt.outstanding = 0;
@@ -268,6 +353,13 @@ void Simulation::StartExperts(std::uint32_t id) {
   ServerResult& server = result_.servers[prompt.server];
   TimelineSample& sample = Sample();
   for (const ExpertWork::Visit& visit : visits) {
+    if (visit.host == ExpertWork::kDisk) {
+      server.loaded += visit.assignments;
+      sample.remote += visit.assignments;
+      ++prompt.outstanding;
+      StartFromDisk(id, visit);
+      continue;
+    }
     if (visit.host != prompt.server) {
       server.remote += visit.assignments;
       sample.remote += visit.assignments;
@@ -308,11 +400,28 @@ void Simulation::StartCall(std::uint32_t prompt, const ExpertWork::Visit& visit)
   call.host = visit.host;
   call.assignments = visit.assignments;
   call.returning = false;
+  call.life = losses_.LifeOf(visit.host);
+  call.disk_seconds = DiskSeconds(visit, prompts_[prompt].device);
+  call.own_seconds = visit.seconds / speeds_[prompts_[prompt].device];
   call.began = events_.now();
   call.bytes_there = visit.tokens * setup_.costs.bytes_per_token;
   call.bytes_back = setup_.costs.BytesBack(visit.assignments);
   call.jobs.assign(visit.jobs.begin(), visit.jobs.end());
+  if (!losses_.Up(visit.host)) return WaitInVain(id);  // and nobody knows yet
   StartTransfer(prompts_[prompt].server, visit.host, call.bytes_there, id);
+}
+
+void Simulation::StartFromDisk(std::uint32_t id, const ExpertWork::Visit& visit) {
+  const DeviceIndex device = prompts_[id].device;
+  const double seconds = DiskSeconds(visit, device) + visit.seconds / speeds_[device];
+  events_.Add(Occupy(device, seconds), kLocalJobDone, id);
+}
+
+// A caller is patient for as long as its own disk would take, and then reads.
+void Simulation::WaitInVain(std::uint32_t id) {
+  const Call& call = calls_[id];
+  ++result_.unanswered_calls;
+  events_.Add(std::max(events_.now(), call.began + call.disk_seconds), kUnanswered, id);
 }
 
 void Simulation::StartTransfer(std::uint32_t from, std::uint32_t to, double bytes,
@@ -345,6 +454,7 @@ void Simulation::EndTransfer(std::uint32_t id, std::uint32_t version) {
 void Simulation::Deliver(std::uint32_t id) {
   Call& call = calls_[id];
   if (!call.returning) {
+    if (HostIsLost(call)) return WaitInVain(id);
     call.outstanding = static_cast<std::uint32_t>(call.jobs.size());
     for (const DeviceJob& job : call.jobs) {
       events_.Add(Occupy(job.device, job.seconds), kCallJobDone, id);
@@ -362,6 +472,7 @@ void Simulation::EndPart(std::uint32_t id) {
 }
 
 void Simulation::EndLayer(std::uint32_t id) {
+  if (BeganAgain(id)) return;
   Prompt& prompt = prompts_[id];
   if (++prompt.layer < setup_.problem.experts.layers()) return StartLayer(id);
   prompt.passed += prompt.tokens;

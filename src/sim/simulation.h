@@ -5,7 +5,9 @@
 // that the routing trace names. Those at home run on their devices; for each other server that the
 // placement's routes name, a call goes over the link, is handled, runs on the host's devices and
 // sends its results back. The layer ends with the slowest of them (Eq. 1). Devices serve first
-// come, first served; transfers share their link. Times come from the linear estimator, and
+// come, first served; transfers share their link. A server may be lost for a while: its users turn
+// to others and begin again. Who waits for it in vain reads what it needs from its own disk, as
+// does everybody for experts that nobody holds then. Times come from the linear estimator, and
 // everything random from the seed: same input, same bytes. Leaves nothing behind: memory is what is
 // in flight.
 #pragma once
@@ -19,6 +21,7 @@
 #include "placement/placement.h"
 #include "placement/placer.h"
 #include "placement/problem.h"
+#include "sim/losses.h"
 #include "sim/result.h"
 #include "sim/routing_trace.h"
 #include "sim/workload.h"
@@ -47,6 +50,7 @@ struct SimulationSetup {
   std::uint32_t prompts_at_once = 1;  // that a server works on
   Serving serving = Serving::kTogether;
   MigrationSetup migration;
+  LossSetup losses;
   double sample_interval_s = 60;
   std::uint64_t seed = 1;
 };

@@ -37,6 +37,17 @@ Status Validate(const SimulationSetup& setup) {
         "migration every {} s, expected zero or more, and none where servers work alone",
         setup.migration.interval_s);
   }
+  const LossSetup& losses = setup.losses;
+  if (losses.mean_up_seconds < 0 || losses.notice_seconds < 0 ||
+      losses.away_seconds <= losses.notice_seconds) {
+    return InvalidArgument(
+        "servers are lost after {} s, noticed after {} s and back after {} s, expected none below "
+        "zero, and servers to be back after they were noticed",
+        losses.mean_up_seconds, losses.notice_seconds, losses.away_seconds);
+  }
+  if (losses.mean_up_seconds > 0 && setup.migration.interval_s > 0) {
+    return InvalidArgument("losses and migration together, which is not simulated");
+  }
   for (const RoutingTrace& trace : setup.traces) {
     TROUPE_RETURN_IF_ERROR(Validate(trace));
     for (std::uint32_t l = 0; l < problem.experts.layers(); ++l) {
