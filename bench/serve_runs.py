@@ -74,19 +74,20 @@ class Runs:
                                       "--ctx", 1024)["prefill"][0]["median"]
         figures = {}
         for name, slots in (("in memory", []), ("50 %", half)):
-            self._records.say(f"{SEQUENCES} sequences without a server, {name}")
-            together = self._records.record("bench", model, "--prefill", 32, "--decode", 32, "--reps", 2, "--ctx", 256,
-                                            "--together", SEQUENCES, *slots)["together"][0]
             options = ["--parallel", SEQUENCES, "--ctx", CONTEXT, *slots]
             self._records.say(f"{CLIENTS} clients, {name}")
             budget = self._planned(options) + _SPARE if slots and not why_not else None
             row = self._limited_load(options, budget, clients)
             row["budget_bytes"] = budget
+            # What the engine does with as many sequences, each in the middle of its answer.
+            sequences = max(1, round(row["sequences_a_pass"]))
+            self._records.say(f"{sequences} sequences without a server, {name}")
+            together = self._records.record(
+                "bench", model, "--prefill", PROMPT_TOKENS + ANSWER_TOKENS // 2, "--decode", 32, "--reps", 3,
+                "--ctx", CONTEXT, "--together", sequences, *slots)["together"][0]
             # Prompts take the processors' time, answers their batch's.
-            row["limit_tokens_per_s"] = row["generated"] / (
-                row["generated"] / together["limit_tokens_per_s"] + row["read"] / prompt)
-            row["engine_tokens_per_s"] = row["generated"] / (
-                row["generated"] / together["tokens_per_s"] + row["read"] / prompt)
+            for figure, rate in (("limit", together["limit_tokens_per_s"]), ("engine", together["tokens_per_s"])):
+                row[f"{figure}_tokens_per_s"] = row["generated"] / (row["generated"] / rate + row["read"] / prompt)
             if self._options.peer and not (slots and why_not):
                 self._records.say(f"llama.cpp, {name}")
                 row["peer"] = self._peer(clients, budget)
@@ -117,6 +118,7 @@ class Runs:
         return {"generated": generated, "read": sum(asked.usage.get("prompt_tokens", 0) for asked in seen),
                 "seconds": seconds, "tokens_per_s": generated / seconds,
                 "in_passes": values["troupe_pass_seconds_total"] / seconds,
+                "sequences_a_pass": generated / values["troupe_passes_total"],
                 "gap_median_ms": 1e3 * percentile(gaps, 0.5), "gap_p99_ms": 1e3 * percentile(gaps, 0.99),
                 "first_median_ms": 1e3 * percentile([asked.first for asked in seen], 0.5),
                 "first_p99_ms": 1e3 * percentile([asked.first for asked in seen], 0.99),
