@@ -266,9 +266,11 @@ void ScenarioReader::DeriveStatistics() {
 }
 
 Scenario ScenarioReader::Read(const JsonValue& json) {
-  json.AllowOnly({"format", "version", "name", "note", "model", "servers", "links", "traces",
-                  "users", "costs", "prompts", "until_s", "output_tokens", "prompts_at_once",
-                  "seed", "sample_interval_s", "placement", "migration", "losses", "serving"});
+  json.AllowOnly({"format",        "version",         "name",    "note",
+                  "model",         "servers",         "links",   "traces",
+                  "users",         "costs",           "prompts", "until_s",
+                  "output_tokens", "prompts_at_once", "seed",    "sample_interval_s",
+                  "placement",     "migration",       "losses",  "serving"});
   if (json.At("format").String() != kFormat) json.At("format").Fail(fmt::format("\"{}\"", kFormat));
   json.At("version").Count(1, 1);
   SimulationSetup& setup = scenario_.setup;
