@@ -10,8 +10,8 @@ significant bits, at most 2^-9 of each number, sqrt(1/3) of that on average; for
 at most 2^-12. Whatever the weights are, keys and values are cached as float16, which is as much.
 
 A logit depends on three such roundings in a row: of what a block reads, of what it computed in
-between, and of what the output matrix reads; in deepseek2 on two more, since its attention makes
-queries, and keys and values, of compressed forms. The errors of the two engines are independent
+between, and of what the output matrix reads; in deepseek2 and GLM-4.7-Flash on two more, since
+their attention makes queries, and keys and values, of compressed forms. The errors of the two engines are independent
 (when one number lands on the other side of a step, all that follows differs), so that logits differ
 by sqrt(2 * 3), or sqrt(2 * 5), times the error of one rounding, relative to their own standard
 deviation.
@@ -19,7 +19,7 @@ deviation.
 import dataclasses
 import math
 
-# For each architecture, and each type.
+# Each of these architectures in each of these types.
 SHAPES = ["tiny-llama", "tiny-mixtral", "tiny-qwen2moe", "tiny-qwen3moe", "tiny-olmoe",
           "tiny-deepseek", "tiny-deepseek2"]
 TYPES = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K",
@@ -28,6 +28,10 @@ TYPES = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "
 # DeepSeek-V2-Lite's form of attention, which llama.cpp knows by its 27 layers alone: in float, as
 # no bound for so deep a model follows from three roundings to 8 bits.
 DEEP_SHAPE, DEEP_TYPE = "tiny-deepseek2-lite", "F32"
+
+# Further types in one architecture, and further architectures in a type of each kind.
+FURTHER = [("tiny-qwen3moe", type_) for type_ in ("MXFP4", "IQ4_NL", "IQ4_XS")] + [
+    ("tiny-glm-flash", type_) for type_ in ("F32", "Q8_0", "Q4_K")]
 
 STEPS = 64  # of greedy decoding
 PROMPT_TOKENS = 8
@@ -52,13 +56,15 @@ class Case:
         """The relative error of one rounding of activations, averaged over both engines."""
         if self.type in _ROUNDING:
             return _ROUNDING[self.type]
-        theirs = _GROUP_OF_256 if self.type.endswith("_K") else _GROUP_OF_32
+        long_blocks = self.type.endswith("_K") or self.type == "IQ4_XS"
+        theirs = _GROUP_OF_256 if long_blocks else _GROUP_OF_32
         return math.hypot(_GROUP_OF_32, theirs) / math.sqrt(2)
 
     @property
     def noise(self):
         """How far two right engines' logits lie apart, in standard deviations of the logits."""
-        roundings = 5 if self.shape.startswith("tiny-deepseek2") else 3
+        latent = self.shape.startswith(("tiny-deepseek2", "tiny-glm-flash"))
+        roundings = 5 if latent else 3
         return math.sqrt(2 * roundings) * self.rounding
 
     @property
@@ -70,4 +76,4 @@ class Case:
 
 def all_cases():
     return [*(Case(shape, type_) for shape in SHAPES for type_ in TYPES),
-            Case(DEEP_SHAPE, DEEP_TYPE)]
+            Case(DEEP_SHAPE, DEEP_TYPE), *(Case(*case) for case in FURTHER)]

@@ -3,7 +3,7 @@
 conformance_goldens.json holds, for each case of conformance_cases.py, the checksum of the model's
 file, a prompt, llama.cpp's 64 greedy tokens and, at a few steps, its likeliest tokens with their
 log-probabilities; and for a text under the embedded trained model the log-probability of each
-token. `bench/conformance --record` writes the file.
+token. `bench/conformance --record` writes the file, `--add` what it lacks.
 """
 import json
 import math

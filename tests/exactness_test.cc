@@ -229,7 +229,8 @@ INSTANTIATE_TEST_SUITE_P(Families, Exactness,
                                          Case{"tiny-qwen3moe", TensorType::kQ8_0},
                                          Case{"tiny-olmoe", TensorType::kQ6_K},
                                          Case{"tiny-deepseek", TensorType::kF16},
-                                         Case{"tiny-deepseek2", TensorType::kQ4_K}),
+                                         Case{"tiny-deepseek2", TensorType::kQ4_K},
+                                         Case{"tiny-glm-flash", TensorType::kMXFP4}),
                          NameOf);
 
 std::vector<float> Floats(const GgufModel& file, const std::string& name) {

@@ -1,5 +1,6 @@
-// IEEE half and bfloat16 as bits in 16 bits, converted one at a time by exact integer steps (round
-// to nearest even). kernels/ converts many at once, and is tested against this.
+// IEEE half and bfloat16 as bits in 16 bits, and the 8-bit exponents of microscaling formats,
+// converted one at a time by exact integer steps (round to nearest even). kernels/ converts many at
+// once, and is tested against this.
 #pragma once
 
 #include <bit>
@@ -46,6 +47,12 @@ inline std::uint16_t FloatToBf16(float f) {
     return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
   }
   return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+// 2^(e - 128), half of the power of two that the exponent stands for (and so finite for each of
+// them; the two least are subnormal).
+inline float HalvedExponentToFloat(std::uint8_t e) {
+  return std::bit_cast<float>(e < 2 ? 0x00200000u << e : (e - 1u) << 23);
 }
 
 }  // namespace troupe

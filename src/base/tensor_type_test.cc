@@ -6,7 +6,7 @@ namespace troupe {
 namespace {
 
 TEST(TensorType, EveryTypeIsFoundByNumberAndByName) {
-  EXPECT_EQ(AllTensorTypes().size(), 13u);
+  EXPECT_EQ(AllTensorTypes().size(), 16u);
   for (const TensorTypeInfo& info : AllTensorTypes()) {
     EXPECT_EQ(FindTensorType(static_cast<std::uint32_t>(info.type)), &info);
     EXPECT_EQ(TensorTypeByName(info.name), info.type);

@@ -121,6 +121,28 @@ std::vector<ModelShape> Published() {
                     .shared_ff = 2 * 1408,
                     .shared_count = 2,
                     .leading_dense = 1}}},
+      {.name = "glm-4.7-flash",
+       .architecture = A::kDeepseek2,
+       .layers = 47,
+       .width = 2048,
+       .heads = 20,
+       .kv_heads = 20,
+       .head_dim = 256,
+       .dense_ff = 10240,
+       .vocabulary = 154880,
+       .context = 202752,
+       .rope_base = 1e6,
+       .mla = {{.q_rank = 768, .kv_rank = 512, .nope_dim = 192, .rope_dim = 64, .value_dim = 256}},
+       .experts = {{.count = 64,
+                    .top_k = 4,
+                    .ff = 1536,
+                    .shared_ff = 1536,
+                    .shared_count = 1,
+                    .leading_dense = 1,
+                    .sigmoid = true,
+                    .selection_bias = true,
+                    .normalise = true,
+                    .scale = 1.8}}},
   };
 }
 
@@ -161,6 +183,18 @@ ModelShape TinyDeepseek2() {
   return shape;
 }
 
+// No YaRN, no groups, values longer than the plain part of keys.
+ModelShape TinyGlmFlash() {
+  ModelShape shape = TinyDeepseek2();
+  shape.name = "tiny-glm-flash";
+  shape.yarn = std::nullopt;
+  shape.rope_base = 1e6;
+  shape.mla = {{.q_rank = 256, .kv_rank = 512, .nope_dim = 256, .rope_dim = 64, .value_dim = 320}};
+  shape.experts->groups = shape.experts->groups_used = 1;
+  shape.experts->scale = 1.8;
+  return shape;
+}
+
 std::vector<ModelShape> TinyShapes() {
   ModelShape llama = Tiny("tiny-llama", A::kLlama);
   llama.dense_ff = 512;
@@ -197,7 +231,8 @@ std::vector<ModelShape> TinyShapes() {
   lite.experts = {
       {.count = 4, .top_k = 2, .ff = 256, .shared_ff = 256, .shared_count = 1, .leading_dense = 1}};
 
-  return {llama, mixtral, qwen2moe, qwen3moe, olmoe, deepseek, TinyDeepseek2(), lite};
+  return {llama,    mixtral,         qwen2moe, qwen3moe,      olmoe,
+          deepseek, TinyDeepseek2(), lite,     TinyGlmFlash()};
 }
 
 const std::vector<ModelShape>& Shapes() {

@@ -16,6 +16,8 @@ TensorType SmallerBlocks(TensorType type) {
       return TensorType::kQ5_1;
     case TensorType::kQ6_K:
       return TensorType::kQ8_0;
+    case TensorType::kIQ4_XS:
+      return TensorType::kIQ4_NL;
     default:
       return TensorType::kF16;
   }
@@ -74,8 +76,14 @@ std::uint32_t FileTypeNumber(TensorType type) {
       return 16;
     case TensorType::kQ6_K:
       return 18;
+    case TensorType::kIQ4_NL:
+      return 25;
+    case TensorType::kIQ4_XS:
+      return 30;
     case TensorType::kBF16:
       return 32;
+    case TensorType::kMXFP4:
+      return 38;
   }
   TROUPE_CHECK(false);
 }

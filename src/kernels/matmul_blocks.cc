@@ -108,7 +108,7 @@ HWY_NOINLINE void MultiplyPanel(const std::byte* HWY_RESTRICT panel, std::size_t
       HWY_UNROLL(4)
       for (std::size_t s = 0; s < kStrips; ++s) {
         C codes[kGroupChunks];
-        UnpackGroup<Layout::kBits, Dot::kSignedCodes>(group + s * kLanes * kChunkCols, codes);
+        UnpackGroup<Block, Dot>(group + s * kLanes * kChunkCols, codes);
         F scale[kRuns], min[kRuns];
         for (std::size_t run = 0; run < kRuns; ++run) {
           scale[run] = scales.Scale(s * kLanes, g * kRuns + run);
@@ -178,9 +178,9 @@ void MultiplyPanels(const PanelJob& job) {
 void MultiplyBlocks(const PanelJob& job) {
   WithBlockType(job.w.type, [&]<typename Block>() HWY_ATTR {
     if constexpr (kHasDotInstruction) {
-      if (UseDotProduct()) return MultiplyPanels<Block, Dot<true, Block::kMaxCode>>(job);
+      if (UseDotProduct()) return MultiplyPanels<Block, Dot<true, DotCodes<Block>::kMost>>(job);
     }
-    MultiplyPanels<Block, Dot<false, Block::kMaxCode>>(job);
+    MultiplyPanels<Block, Dot<false, DotCodes<Block>::kMost>>(job);
   });
 }
 

@@ -59,6 +59,15 @@ HWY_INLINE F LoadBytes(const std::int8_t* p) {
   return ToFloat(hn::PromoteTo(DI(), hn::LoadU(hn::Rebind<std::int8_t, DF>(), p)));
 }
 
+// 2^(e - 128) of kLanes bytes e, as HalvedExponentToFloat (base/half.h).
+HWY_INLINE F LoadHalvedExponents(const std::byte* p) {
+  const hn::Rebind<std::uint8_t, DF> d8;
+  const I e = hn::PromoteTo(DI(), hn::LoadU(d8, reinterpret_cast<const std::uint8_t*>(p)));
+  const I normal = hn::ShiftLeft<23>(hn::Sub(e, SetI(1)));
+  const I tiny = hn::ShiftLeft<21>(hn::Add(e, SetI(1)));  // of 0 and 1
+  return hn::BitCast(DF(), hn::IfThenElse(hn::Lt(e, SetI(2)), tiny, normal));
+}
+
 HWY_INLINE C LoadC(const std::byte* p) {
   return hn::LoadU(DC(), reinterpret_cast<const std::uint8_t*>(p));
 }
@@ -67,6 +76,11 @@ HWY_INLINE void StoreC(C v, void* p) { hn::StoreU(v, DC(), static_cast<std::uint
 HWY_INLINE C SubtractC(C v, std::uint8_t n) { return hn::Sub(v, hn::Set(DC(), n)); }
 HWY_INLINE C OrC(C a, C b) { return hn::Or(a, b); }
 HWY_INLINE C XorC(C v, std::uint8_t n) { return hn::Xor(v, hn::Set(DC(), n)); }
+
+// table[code] for every byte; codes are below 16.
+HWY_INLINE C LookUpC(const std::uint8_t (&table)[16], C codes) {
+  return hn::TableLookupBytes(hn::LoadDup128(DC(), table), codes);
+}
 
 // The kBits bits from kFrom on of every byte, moved to kTo. The shift is of 16-bit lanes (there is
 // none of bytes); the mask removes what came from the other byte.

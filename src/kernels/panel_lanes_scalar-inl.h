@@ -66,6 +66,11 @@ inline F LoadBytes(const std::int8_t* p) {
   return Generate<F>([p](std::size_t i) { return static_cast<float>(p[i]); });
 }
 
+inline F LoadHalvedExponents(const std::byte* p) {
+  return Generate<F>(
+      [p](std::size_t i) { return HalvedExponentToFloat(static_cast<std::uint8_t>(p[i])); });
+}
+
 inline C LoadC(const void* p) { return Read<C>(p); }
 inline void StoreC(const C& v, void* p) { std::memcpy(p, v.v, sizeof v.v); }
 inline C SubtractC(const C& v, std::uint8_t n) {
@@ -76,6 +81,10 @@ inline C OrC(const C& a, const C& b) {
 }
 inline C XorC(const C& v, std::uint8_t n) {
   return Generate<C>([&](std::size_t i) { return static_cast<std::uint8_t>(v.v[i] ^ n); });
+}
+
+inline C LookUpC(const std::uint8_t (&table)[16], const C& codes) {
+  return Generate<C>([&](std::size_t i) { return table[codes.v[i]]; });
 }
 
 template <int kBits, int kFrom, int kTo>

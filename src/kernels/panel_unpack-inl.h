@@ -17,10 +17,36 @@ namespace troupe::HWY_NAMESPACE {
 template <typename Block>
 inline constexpr std::size_t kGroupRuns = kGroupCols / kScaleCols<Block>;
 
-// The offset to subtract from the codes that UnpackGroup gives for a dot.
+// What UnpackGroup gives for a dot: codes of at most kMost from which kOffset is to be subtracted;
+// or, where the dot wants codes of 8 bits signed, these without it.
+template <typename Block>
+struct DotCodes {
+  static constexpr int kMost = Block::kMaxCode;
+  static constexpr int kOffset = Block::kOffset;
+};
+template <typename Block>
+requires kHasLevels<Block>
+struct DotCodes<Block> {
+  static constexpr int kOffset = -std::ranges::min(Block::kLevels);
+  static constexpr int kMost = std::ranges::max(Block::kLevels) + kOffset;
+};
 template <typename Block, class Dot>
-inline constexpr int kOffset =
-    PanelLayout<Block>::kBits == 8 && Dot::kSignedCodes ? 0 : Block::kOffset;
+inline constexpr bool kSignedHere = Dot::kSignedCodes && (DotCodes<Block>::kMost > 127);
+template <typename Block, class Dot>
+inline constexpr int kOffset = kSignedHere<Block, Dot> ? 0 : DotCodes<Block>::kOffset;
+
+// The levels of a type that has a table of them, `offset` added.
+struct LevelTable {
+  std::uint8_t levels[16];
+};
+template <typename Block>
+constexpr LevelTable LevelsPlus(int offset) {
+  LevelTable table{};
+  for (std::size_t i = 0; i < 16; ++i) {
+    table.levels[i] = static_cast<std::uint8_t>(Block::kLevels[i] + offset);
+  }
+  return table;
+}
 
 template <int kTo>
 HWY_INLINE void OrBits(C bits, C (&codes)[kGroupChunks]) {
@@ -41,19 +67,24 @@ HWY_INLINE void OrPairs(C pairs, C* codes) {
   codes[3] = OrC(codes[3], Field<2, 6, 4>(pairs));
 }
 
-// The 8 chunks of a group of kBits bits, of the strip that `group` points at.
-template <std::size_t kBits, bool kSignedCodes>
+// The 8 chunks of a group of codes, of the strip that `group` points at.
+template <typename Block, class Dot>
 HWY_INLINE void UnpackGroup(const std::byte* group, C (&codes)[kGroupChunks]) {
+  constexpr std::size_t kBits = PanelLayout<Block>::kBits;
   const auto word = [group](std::size_t i) HWY_ATTR { return LoadC(group + i * kWordsBytes); };
   if constexpr (kBits == 8) {
     for (std::size_t i = 0; i < kGroupChunks; ++i) {
-      codes[i] = kSignedCodes ? XorC(word(i), 0x80) : word(i);
+      codes[i] = kSignedHere<Block, Dot> ? XorC(word(i), 0x80) : word(i);
     }
   } else if constexpr (kBits >= 4) {
     for (std::size_t i = 0; i < 4; ++i) {
       const C nibbles = word(i);
       codes[i] = Field<4, 0, 0>(nibbles);
       codes[i + 4] = Field<4, 4, 0>(nibbles);
+    }
+    if constexpr (kHasLevels<Block>) {
+      alignas(16) static constexpr LevelTable kTable = LevelsPlus<Block>(kOffset<Block, Dot>);
+      for (C& chunk : codes) chunk = LookUpC(kTable.levels, chunk);
     }
     if constexpr (kBits == 5) OrBits<4>(word(4), codes);
     if constexpr (kBits == 6) {
@@ -78,9 +109,31 @@ struct PackedScales {
   alignas(64) std::int8_t scale[Block::kGroups][kPanelRows];
   alignas(64) std::int8_t min[Block::kHasMin ? Block::kGroups : 1][kPanelRows];
 
-  // Four runs a vector of 16 rows: byte j of the packed scales is 16 adjacent bytes.
   HWY_INLINE void Read(const std::byte* record) {
-    const std::byte* packed = record + PanelLayout<Block>::kScales;
+    if constexpr (Block::kType == TensorType::kIQ4_XS) {
+      ReadPairsAndNibbles(record + PanelLayout<Block>::kScales);
+    } else {
+      ReadVectors(record + PanelLayout<Block>::kScales);
+    }
+  }
+
+ private:
+  // Six bytes a row do not come in fours: row by row, which the compiler makes vectors of.
+  HWY_INLINE void ReadPairsAndNibbles(const std::byte* packed) {
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(packed);
+    for (std::size_t run = 0; run < Block::kGroups; ++run) {
+      const std::uint8_t* const pairs = bytes + run / 4 * kPanelRows;
+      const std::uint8_t* const nibbles = bytes + (2 + run / 2) * kPanelRows;
+      for (std::size_t row = 0; row < kPanelRows; ++row) {
+        const int high = (pairs[row] >> (2 * (run % 4))) & 3;
+        const int low = (nibbles[row] >> (4 * (run % 2))) & 15;
+        scale[run][row] = static_cast<std::int8_t>((low | high << 4) - 32);
+      }
+    }
+  }
+
+  // Four runs a vector of 16 rows: byte j of the packed scales is 16 adjacent bytes.
+  HWY_INLINE void ReadVectors(const std::byte* packed) {
     for (std::size_t at = 0; at < kWordsBytes; at += 4 * kLanes) {
       const auto bytes = [&](std::size_t i)
                              HWY_ATTR { return LoadC(packed + i * kWordsBytes + at); };
@@ -122,11 +175,15 @@ class RecordScales {
     if constexpr (kPacked) packed_.Read(record);
   }
   HWY_INLINE F Scale(std::size_t lane, std::size_t run) const {
-    const F d = LoadHalves(record_ + PanelLayout<Block>::kD + lane * 2);
-    if constexpr (!kPacked) {
-      return d;
+    if constexpr (sizeof(Block::d) == 1) {
+      return LoadHalvedExponents(record_ + PanelLayout<Block>::kD + lane);
     } else {
-      return Multiply(d, LoadBytes(packed_.scale[run] + lane));
+      const F d = LoadHalves(record_ + PanelLayout<Block>::kD + lane * 2);
+      if constexpr (!kPacked) {
+        return d;
+      } else {
+        return Multiply(d, LoadBytes(packed_.scale[run] + lane));
+      }
     }
   }
   // Zero in types without a min.

@@ -136,6 +136,22 @@ TEST(ModelConfig, GroupsAreRankedAsTheGatingSays) {
   EXPECT_THAT(ErrorOf(m), HasSubstr("4 experts remain to choose 6 from"));
 }
 
+TEST(ModelConfig, GlmFlashScoresBySigmoidsEvenWhereItsFileDoesNotSaySo) {
+  Metadata m = Deepseek2Keys();
+  m.Set("deepseek2.expert_weights_norm", true);
+  m.Set("deepseek2.expert_weights_scale", 1.8f);
+  m.Set("deepseek2.vocab_size", std::uint32_t{154880});
+  EXPECT_EQ(ReadModelConfig(m)->moe.routing.score, GateScore::kSoftmax);  // of V2's layers
+  m.Set("deepseek2.block_count", std::uint32_t{47});
+  const ModelConfig c = ReadModelConfig(m).value();
+  EXPECT_EQ(c.moe.routing.score, GateScore::kSigmoid);
+  EXPECT_TRUE(c.moe.routing.normalise);
+  EXPECT_FLOAT_EQ(c.moe.routing.scale, 1.8f);
+  EXPECT_EQ(c.moe.routing.groups, 1u);
+  m.Set("deepseek2.expert_gating_func", std::uint32_t{1});
+  EXPECT_EQ(ReadModelConfig(m)->moe.routing.score, GateScore::kSoftmax);
+}
+
 TEST(ModelConfig, LinearScalingShrinksPositions) {
   Metadata m = CommonKeys("llama");
   m.Set("llama.rope.scaling.type", "linear");

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/half.h"
 #include "quant/bit_plane.h"
 #include "quant/block_formats.h"
 
@@ -23,12 +24,22 @@ struct GroupScales {
   std::array<std::uint8_t, Block::kGroups> min{};
 };
 
+// The block's scale, d, as a float.
+template <typename Block>
+float ScaleOf(const Block& b) {
+  if constexpr (sizeof b.d == 1) {
+    return HalvedExponentToFloat(b.d);
+  } else {
+    return HalfToFloat(b.d);
+  }
+}
+
 // Calls f(plane, bytes) for the planes that make up the codes of a block. Q8_0 has none: its codes
 // are whole bytes.
 template <typename Block, typename F>
 void ForEachPlane(Block& b, F&& f) {
   constexpr TensorType kType = Block::kType;
-  if constexpr (kType == TensorType::kQ4_0 || kType == TensorType::kQ4_1) {
+  if constexpr (kType == TensorType::kQ4_0 || kType == TensorType::kQ4_1 || kHasLevels<Block>) {
     f(BitPlane<4, 16>(), b.qs);
   } else if constexpr (kType == TensorType::kQ5_0 || kType == TensorType::kQ5_1) {
     f(BitPlane<4, 16>(), b.qs);
@@ -97,6 +108,12 @@ GroupScales<Block> UnpackScales(const Block& b) {
     }
   } else if constexpr (kType == TensorType::kQ6_K) {
     for (std::size_t g = 0; g < 16; ++g) set_scale(g, b.scales[g]);
+  } else if constexpr (kType == TensorType::kIQ4_XS) {  // 8 high bit pairs, then 8 low nibbles
+    for (std::size_t g = 0; g < 8; ++g) {
+      const int high = (b.scales[g / 4] >> (2 * (g % 4))) & 3;
+      const int low = (b.scales[2 + g / 2] >> (4 * (g % 2))) & 15;
+      set_scale(g, (low | high << 4) - 32);
+    }
   } else {  // Q4_K, Q5_K: groups 0-3 whole; 4-7 in nibbles, their high bits above those of 0-3
     for (std::size_t g = 0; g < 4; ++g) {
       set_scale(g, b.scales[g] & 63);
@@ -129,6 +146,13 @@ void PackScales(const GroupScales<Block>& groups, Block& b) {
     }
   } else if constexpr (kType == TensorType::kQ6_K) {
     for (std::size_t g = 0; g < 16; ++g) b.scales[g] = scale[g];
+  } else if constexpr (kType == TensorType::kIQ4_XS) {
+    for (std::uint8_t& packed : b.scales) packed = 0;
+    for (std::size_t g = 0; g < 8; ++g) {
+      const int stored = scale[g] + 32;
+      b.scales[g / 4] |= byte((stored >> 4) << (2 * (g % 4)));
+      b.scales[2 + g / 2] |= byte((stored & 15) << (4 * (g % 2)));
+    }
   } else {
     for (std::size_t g = 0; g < 4; ++g) {
       b.scales[g] = byte(scale[g] | (scale[g + 4] >> 4) << 6);

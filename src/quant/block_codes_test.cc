@@ -29,6 +29,11 @@ std::vector<std::size_t> BitsSet(const Block& b) {
 std::size_t BitOfCode(TensorType type, std::size_t i, std::size_t bit) {
   const auto at = [](std::size_t byte, std::size_t bit_in_byte) { return 8 * byte + bit_in_byte; };
   switch (type) {
+    case TensorType::kMXFP4:
+      return at(1 + i % 16, 4 * (i / 16) + bit);
+    case TensorType::kIQ4_XS:  // each 32 elements: 16 bytes
+      return at(8 + 16 * (i / 32) + i % 16, 4 * (i % 32 / 16) + bit);
+    case TensorType::kIQ4_NL:
     case TensorType::kQ4_0:
       return at(2 + i % 16, 4 * (i / 16) + bit);
     case TensorType::kQ4_1:
@@ -66,6 +71,8 @@ std::size_t BitOfScale(TensorType type, bool is_min, std::size_t g, std::size_t 
       return bit < 4 ? at(96 + g % 8, 4 * (g / 8) + bit) : at(104 + g % 4, 2 * (g / 4) + bit - 4);
     case TensorType::kQ6_K:
       return at(192 + g, bit);
+    case TensorType::kIQ4_XS:
+      return bit < 4 ? at(4 + g / 2, 4 * (g % 2) + bit) : at(2 + g / 4, 2 * (g % 4) + bit - 4);
     default: {  // Q4_K, Q5_K
       const std::size_t low_half = 4 + (is_min ? 4 : 0) + g % 4;
       if (g < 4) return at(low_half, bit);
@@ -76,8 +83,9 @@ std::size_t BitOfScale(TensorType type, bool is_min, std::size_t g, std::size_t 
 
 template <typename Block>
 class CodesOf : public ::testing::Test {};
-using BlocksWithPlanes = ::testing::Types<BlockQ4_0, BlockQ4_1, BlockQ5_0, BlockQ5_1, BlockQ2_K,
-                                          BlockQ3_K, BlockQ4_K, BlockQ5_K, BlockQ6_K>;
+using BlocksWithPlanes =
+    ::testing::Types<BlockQ4_0, BlockQ4_1, BlockQ5_0, BlockQ5_1, BlockQ2_K, BlockQ3_K, BlockQ4_K,
+                     BlockQ5_K, BlockQ6_K, BlockMXFP4, BlockIQ4_NL, BlockIQ4_XS>;
 TYPED_TEST_SUITE(CodesOf, BlocksWithPlanes);
 
 TYPED_TEST(CodesOf, EveryBitLiesWhereTheFormatSays) {
@@ -106,12 +114,14 @@ TEST(CodesOfQ8_0, AreTheStoredBytesPlus128) {
 
 template <typename Block>
 class ScalesOf : public ::testing::Test {};
-using SuperBlocks = ::testing::Types<BlockQ2_K, BlockQ3_K, BlockQ4_K, BlockQ5_K, BlockQ6_K>;
+using SuperBlocks =
+    ::testing::Types<BlockQ2_K, BlockQ3_K, BlockQ4_K, BlockQ5_K, BlockQ6_K, BlockIQ4_XS>;
 TYPED_TEST_SUITE(ScalesOf, SuperBlocks);
 
-// Q3_K stores scale + 32; the scales of the others are what their bits say.
+// Q3_K and IQ4_XS store scale + 32; the scales of the others are what their bits say.
 template <typename Block>
-constexpr int kStoredZero = Block::kType == TensorType::kQ3_K ? 32 : 0;
+constexpr int kStoredZero =
+    Block::kType == TensorType::kQ3_K || Block::kType == TensorType::kIQ4_XS ? 32 : 0;
 
 TYPED_TEST(ScalesOf, EveryBitLiesWhereTheFormatSays) {
   constexpr int kRange = TypeParam::kMaxScale - TypeParam::kMinScale;

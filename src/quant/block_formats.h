@@ -4,6 +4,7 @@
 // in a file may have any alignment, so copy them out with memcpy.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +16,8 @@ namespace troupe {
 static_assert(std::endian::native == std::endian::little, "GGUF is read in place");
 
 // The constants of a block type. A code q is the small unsigned integer stored per element.
-// With a min, x = scale * q plus an offset that is stored too; without, x = scale * (q - kOffset).
+// With a min, x = scale * q plus an offset that is stored too; without, x = scale * (q - kOffset),
+// or x = scale * kLevels[q] in types that have such a table.
 template <TensorType Type, int Elems, int MaxCode, bool HasMin>
 struct BlockFormat {
   static constexpr TensorType kType = Type;
@@ -50,6 +52,26 @@ struct BlockQ5_1 : BlockFormat<TensorType::kQ5_1, 32, 31, true> {  // x = d * q 
 struct BlockQ8_0 : BlockFormat<TensorType::kQ8_0, 32, 255, false> {  // x = d * (q - 128)
   std::uint16_t d;
   std::int8_t qs[32];  // q - 128
+};
+
+// 32 elements whose codes are places in a table of 16 unequal steps, which it shares with IQ4_XS.
+inline constexpr std::array<std::int8_t, 16> kUnequalLevels = {
+    -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
+struct BlockIQ4_NL : BlockFormat<TensorType::kIQ4_NL, 32, 15, false> {  // x = d * kLevels[q]
+  static constexpr auto kLevels = kUnequalLevels;
+  std::uint16_t d;
+  std::uint8_t qs[16];
+};
+
+// OCP's microscaling format: 4-bit floats (a sign, two bits of exponent, one of mantissa) that
+// share a power of two. Levels are twice the floats, so that they are integers; x = d * kLevels[q]
+// / 2 with d = 2^(d - 127), which ScaleOf (block_codes.h) gives as 2^(d - 128).
+struct BlockMXFP4 : BlockFormat<TensorType::kMXFP4, 32, 15, false> {
+  static constexpr std::array<std::int8_t, 16> kLevels = {0, 1,  2,  3,  4,  6,  8,  12,
+                                                          0, -1, -2, -3, -4, -6, -8, -12};
+  std::uint8_t d;
+  std::uint8_t qs[16];
 };
 
 // 256 elements in kGroups groups. Each group has an integer scale (and min) in units of the block's
@@ -103,6 +125,32 @@ struct BlockQ6_K : SuperBlockFormat<TensorType::kQ6_K, 16, 63, false> {
   std::uint16_t d;
 };
 
+// x = d * scale * kLevels[q]
+struct BlockIQ4_XS : SuperBlockFormat<TensorType::kIQ4_XS, 8, 15, false> {
+  static constexpr auto kLevels = kUnequalLevels;
+  static constexpr int kMinScale = -32, kMaxScale = 31;
+  std::uint16_t d;
+  std::uint8_t scales[6];
+  std::uint8_t qs[128];
+};
+
+// Whether the block's codes are places in a table.
+template <typename Block>
+inline constexpr bool kHasLevels = requires {
+  Block::kLevels;
+};
+
+// What a code stands for, in units of its scale (and before a min).
+template <typename Block>
+constexpr int LevelOf(std::uint8_t code) {
+  if constexpr (kHasLevels<Block>) {
+    return Block::kLevels[code];
+  } else {
+    return code - Block::kOffset;
+  }
+}
+
+static_assert(sizeof(BlockIQ4_NL) == 18 && sizeof(BlockMXFP4) == 17 && sizeof(BlockIQ4_XS) == 136);
 static_assert(sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20 && sizeof(BlockQ5_0) == 22);
 static_assert(sizeof(BlockQ5_1) == 24 && sizeof(BlockQ8_0) == 34);
 static_assert(sizeof(BlockQ2_K) == 84 && sizeof(BlockQ3_K) == 110 && sizeof(BlockQ4_K) == 144);
@@ -142,6 +190,15 @@ bool WithBlockType(TensorType type, F&& f) {
       return true;
     case TensorType::kQ6_K:
       f.template operator()<BlockQ6_K>();
+      return true;
+    case TensorType::kIQ4_NL:
+      f.template operator()<BlockIQ4_NL>();
+      return true;
+    case TensorType::kIQ4_XS:
+      f.template operator()<BlockIQ4_XS>();
+      return true;
+    case TensorType::kMXFP4:
+      f.template operator()<BlockMXFP4>();
       return true;
     case TensorType::kF32:
     case TensorType::kF16:

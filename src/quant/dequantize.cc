@@ -11,16 +11,16 @@
 namespace troupe {
 namespace {
 
-// The code without its offset: an integer below 2^8, so exact as a float.
+// An integer below 2^8, so exact as a float.
 template <typename Block>
 float Level(std::uint8_t code) {
-  return static_cast<float>(code - Block::kOffset);
+  return static_cast<float>(LevelOf<Block>(code));
 }
 
 template <typename Block>
 void DequantizeBlock(const Block& b, float* out) {
   const Codes<Block> codes = UnpackCodes(b);
-  const float d = HalfToFloat(b.d);
+  const float d = ScaleOf(b);
   if constexpr (Block::kHasMin) {
     const float m = HalfToFloat(b.m);
     for (std::size_t i = 0; i < Block::kElems; ++i) out[i] = Level<Block>(codes[i]) * d + m;
@@ -33,7 +33,7 @@ template <typename Block>
 requires(Block::kGroups > 0) void DequantizeBlock(const Block& b, float* out) {
   const Codes<Block> codes = UnpackCodes(b);
   const GroupScales<Block> groups = UnpackScales(b);
-  const float d = HalfToFloat(b.d);
+  const float d = ScaleOf(b);
   for (std::size_t g = 0; g < Block::kGroups; ++g) {
     const std::uint8_t* code = codes.data() + g * Block::kGroupElems;
     float* y = out + g * Block::kGroupElems;

@@ -101,6 +101,62 @@ TEST(DequantizeRow, ReadsQ8_0) {
   EXPECT_EQ(Dequantize(b), expected);
 }
 
+TEST(DequantizeRow, ReadsMXFP4) {
+  BlockMXFP4 b{};
+  b.d = 128;        // 2
+  b.qs[0] = 0x71;   // element 0: 0.5, element 16: 6
+  b.qs[3] = 0x8f;   // element 3: -6, element 19: the other zero
+  b.qs[15] = 0xa5;  // element 15: 3, element 31: -1
+  std::vector<float> expected(32, 0.0f);
+  expected[0] = 1;
+  expected[16] = 12;
+  expected[3] = -12;
+  expected[15] = 6;
+  expected[31] = -2;
+  EXPECT_EQ(Dequantize(b), expected);
+  const auto first_at = [&](std::uint8_t exponent) {
+    b.d = exponent;
+    return Dequantize(b)[0];
+  };
+  EXPECT_EQ(first_at(0), 0x1p-128f);  // half of the least exponent, 2^-127, is subnormal
+  EXPECT_EQ(first_at(1), 0x1p-127f);
+  EXPECT_EQ(first_at(2), 0x1p-126f);
+  EXPECT_EQ(first_at(255), 0x1p127f);
+}
+
+TEST(DequantizeRow, ReadsIQ4_NL) {
+  BlockIQ4_NL b{};
+  b.d = FloatToHalf(0.5f);
+  std::memset(b.qs, 0x88, sizeof b.qs);  // 1 everywhere
+  b.qs[0] = 0xf0;                        // element 0: -127, element 16: 113
+  b.qs[15] = 0x79;                       // element 15: 13, element 31: -10
+  std::vector<float> expected(32, 0.5f);
+  expected[0] = -63.5f;
+  expected[16] = 56.5f;
+  expected[15] = 6.5f;
+  expected[31] = -5;
+  EXPECT_EQ(Dequantize(b), expected);
+}
+
+TEST(DequantizeRow, ReadsIQ4_XS) {
+  BlockIQ4_XS b{};
+  b.d = FloatToHalf(1);
+  std::memset(b.qs, 0x88, sizeof b.qs);
+  b.scales[0] = 0x02;  // elements 0-31: 32 + ...
+  b.scales[2] = 0x03;  // ... 3 - 32
+  b.scales[1] = 0xc0;  // elements 224-255: 48 + ...
+  b.scales[5] = 0xf0;  // ... 15 - 32
+  b.qs[1] = 0xf9;      // element 1: 13, element 17: 113
+  b.qs[127] = 0x08;    // element 239: 1, element 255: -127
+  std::vector<float> expected(256, -32.0f);
+  for (int i = 0; i < 32; ++i) expected[i] = 3;
+  for (int i = 224; i < 256; ++i) expected[i] = 31;
+  expected[1] = 39;
+  expected[17] = 339;
+  expected[255] = -127 * 31;
+  EXPECT_EQ(Dequantize(b), expected);
+}
+
 TEST(DequantizeRow, ReadsQ2_K) {
   BlockQ2_K b{};
   b.d = FloatToHalf(1);

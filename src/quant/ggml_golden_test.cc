@@ -28,7 +28,11 @@ std::vector<std::byte> BlocksOfRandomBits(TensorType type, std::size_t count) {
       std::array<std::byte, sizeof(Block)> raw;
       for (std::byte& b : raw) b = static_cast<std::byte>(rng.Next());
       auto block = std::bit_cast<Block>(raw);
-      block.d &= 0xbfff;
+      if constexpr (sizeof block.d == 1) {
+        block.d &= 0x7f;
+      } else {
+        block.d &= 0xbfff;
+      }
       if constexpr (requires { block.m; }) block.m &= 0xbfff;
       if constexpr (requires { block.dmin; }) block.dmin &= 0xbfff;
       raw = std::bit_cast<decltype(raw)>(block);
@@ -62,11 +66,13 @@ struct Golden {
 
 TEST(GgmlGolden, DequantizesRandomBlocksToTheSameBits) {
   constexpr Golden kGoldens[] = {
-      {TensorType::kQ4_0, 0x74e2b407c911f889u}, {TensorType::kQ4_1, 0x1304cd67acf7ad24u},
-      {TensorType::kQ5_0, 0x70afd664c1d07277u}, {TensorType::kQ5_1, 0x4cf5cb7dd39e92c8u},
-      {TensorType::kQ8_0, 0x3a036a4b3e0265f1u}, {TensorType::kQ2_K, 0x339588906e0d1b33u},
-      {TensorType::kQ3_K, 0x79f6f528ee09233eu}, {TensorType::kQ4_K, 0x2028c59c1bb9eabau},
-      {TensorType::kQ5_K, 0x48d7d2c6d6809925u}, {TensorType::kQ6_K, 0x7d15b5718ad8d85cu},
+      {TensorType::kQ4_0, 0x74e2b407c911f889u},   {TensorType::kQ4_1, 0x1304cd67acf7ad24u},
+      {TensorType::kMXFP4, 0xc4c326a18be01e7au},  {TensorType::kIQ4_NL, 0x68577cdfc05a3650u},
+      {TensorType::kIQ4_XS, 0x483e516125a813bcu}, {TensorType::kQ5_0, 0x70afd664c1d07277u},
+      {TensorType::kQ5_1, 0x4cf5cb7dd39e92c8u},   {TensorType::kQ8_0, 0x3a036a4b3e0265f1u},
+      {TensorType::kQ2_K, 0x339588906e0d1b33u},   {TensorType::kQ3_K, 0x79f6f528ee09233eu},
+      {TensorType::kQ4_K, 0x2028c59c1bb9eabau},   {TensorType::kQ5_K, 0x48d7d2c6d6809925u},
+      {TensorType::kQ6_K, 0x7d15b5718ad8d85cu},
   };
   for (const Golden& golden : kGoldens) {
     const auto blocks = BlocksOfRandomBits(golden.type, 64);
@@ -80,7 +86,7 @@ TEST(GgmlGolden, RoundsBlocksOf32ToTheSameBytes) {
   constexpr Golden kGoldens[] = {
       {TensorType::kQ4_0, 0xda7708ea91fac748u}, {TensorType::kQ4_1, 0x25975da151f438f7u},
       {TensorType::kQ5_0, 0x1d76aad6188143f0u}, {TensorType::kQ5_1, 0x6961030cae607f6cu},
-      {TensorType::kQ8_0, 0x3282dc10094976afu},
+      {TensorType::kQ8_0, 0x3282dc10094976afu}, {TensorType::kMXFP4, 0xb0fc8b2414320f72u},
   };
   const std::vector<float> values = ValuesToQuantize();
   for (const Golden& golden : kGoldens) {

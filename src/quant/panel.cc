@@ -148,7 +148,7 @@ void PackRecord(const std::array<Block, kPanelRows>& blocks, std::byte* record) 
   using Layout = PanelLayout<Block>;
   for (std::size_t row = 0; row < kPanelRows; ++row) {
     const Block& b = blocks[row];
-    std::memcpy(record + Layout::kD + row * 2, &b.d, 2);
+    std::memcpy(record + Layout::kD + row * sizeof b.d, &b.d, sizeof b.d);
     if constexpr (Block::kHasMin) std::memcpy(record + Layout::kMin + row * 2, &MinOf(b), 2);
     if constexpr (kScaleBytes<Block> != 0) {
       for (std::size_t i = 0; i < kScaleBytes<Block>; ++i) {
@@ -178,7 +178,7 @@ void PackRecord(const std::array<Block, kPanelRows>& blocks, std::byte* record) 
 template <typename Block>
 void UnpackBlock(const std::byte* record, std::size_t row, Block& b) {
   using Layout = PanelLayout<Block>;
-  std::memcpy(&b.d, record + Layout::kD + row * 2, 2);
+  std::memcpy(&b.d, record + Layout::kD + row * sizeof b.d, sizeof b.d);
   if constexpr (Block::kHasMin) std::memcpy(&MinOf(b), record + Layout::kMin + row * 2, 2);
   if constexpr (kScaleBytes<Block> != 0) {
     for (std::size_t i = 0; i < kScaleBytes<Block>; ++i) {

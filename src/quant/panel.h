@@ -19,7 +19,8 @@
 //     1 bit        chunk j in bit j of the bytes of the word
 //     6, 5, 3      the low 4 (or 2) bits as above, then the remaining upper 2 (or 1) bits
 //
-// Codes are unsigned (a row's quant plus the type's offset), scales stay as the file has them.
+// Codes are unsigned (a row's quant plus the type's offset, or a place in the type's table of
+// levels), scales stay as the file has them.
 // Constants for kernels: panel_layout.h. Why all this: docs/design/panels.md.
 #pragma once
 

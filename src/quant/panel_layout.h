@@ -36,7 +36,8 @@ struct PanelLayout {
 
   // Byte offsets in a record.
   static constexpr std::size_t kD = 0;
-  static constexpr std::size_t kMin = kD + kPanelRows * 2;  // m or dmin, where the type has one
+  static constexpr std::size_t kMin =
+      kD + kPanelRows * sizeof(Block::d);  // m or dmin, where the type has one
   static constexpr std::size_t kScales = kMin + (Block::kHasMin ? kPanelRows * 2 : 0);
   static constexpr std::size_t kCodes = kScales + kPanelRows * kScaleBytes<Block>;
   static constexpr std::size_t kGroupBytes = kBits * kWordsBytes;

@@ -24,16 +24,16 @@ struct RunScale {
 template <typename Block>
 RunScale ScaleOfRun(const Block& b, [[maybe_unused]] std::size_t run) {
   if constexpr (Block::kHasMin) {
-    return {HalfToFloat(b.d), HalfToFloat(b.m)};
+    return {ScaleOf(b), HalfToFloat(b.m)};
   } else {
-    return {HalfToFloat(b.d), 0.0f};
+    return {ScaleOf(b), 0.0f};
   }
 }
 
 template <typename Block>
 requires(Block::kGroups > 0) RunScale ScaleOfRun(const Block& b, std::size_t run) {
   const GroupScales<Block> groups = UnpackScales(b);
-  RunScale s{HalfToFloat(b.d) * static_cast<float>(groups.scale[run]), 0.0f};
+  RunScale s{ScaleOf(b) * static_cast<float>(groups.scale[run]), 0.0f};
   if constexpr (Block::kHasMin) {
     s.min = -HalfToFloat(b.dmin) * static_cast<float>(groups.min[run]);
   }
@@ -54,7 +54,7 @@ float DotBlocks(std::span<const std::byte> row, const Activations& x, std::size_
       for (std::size_t run = 0; run < kRuns; ++run) {
         std::int32_t dot = 0;
         for (std::size_t k = run * kScaleCols<Block>; k < (run + 1) * kScaleCols<Block>; ++k) {
-          dot += (q[g * kGroupCols + k] - Block::kOffset) * group->codes[k];
+          dot += LevelOf<Block>(q[g * kGroupCols + k]) * group->codes[k];
         }
         const float scale = ScaleOfRun(b, g * kRuns + run).scale;
         t = run == 0 ? static_cast<float>(dot) * scale

@@ -7,13 +7,14 @@
 //   block types    for each 32 columns, whose activations are dx * code, in runs of columns that
 //                  share a weight scale (one run of 32, or two of 16):
 //                    i[run] = sum of (q - offset) * code        exact: an integer below 2^24
+//                             (or of kLevels[q] * code)
 //                    t = fl(float(i[0]) * s[0])
 //                    t = fma(float(i[1]), s[1], t)              if there are two runs
 //                    t = fma(float(sum of codes), m[run], t)    for each run, in types with a min
 //                    acc = fma(t, dx, acc)
 //
-// s is fl(d * scale) (d itself for blocks of 32) and m is fl(-dmin * min) (m itself for Q4_1,
-// Q5_1).
+// s is fl(d * scale) (d itself for blocks of 32; in MXFP4 half of it) and m is fl(-dmin * min) (m
+// itself for Q4_1, Q5_1).
 #pragma once
 
 #include <cstddef>

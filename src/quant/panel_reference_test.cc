@@ -25,7 +25,7 @@ double Magnitude(TensorType type, std::span<const std::byte> row, std::span<cons
     for (std::size_t i = 0; i < x.size(); ++i) {
       Block b;
       std::memcpy(&b, row.data() + i / Block::kElems * sizeof b, sizeof b);
-      double scale = std::fabs(HalfToFloat(b.d)), min = 0;
+      double scale = std::fabs(ScaleOf(b)), min = 0;
       if constexpr (requires { b.m; }) min = std::fabs(HalfToFloat(b.m));
       if constexpr (requires { Block::kGroups; }) {
         const GroupScales<Block> groups = UnpackScales(b);
@@ -33,7 +33,7 @@ double Magnitude(TensorType type, std::span<const std::byte> row, std::span<cons
         scale *= std::abs(groups.scale[run]);
         if constexpr (Block::kHasMin) min = std::fabs(HalfToFloat(b.dmin)) * groups.min[run];
       }
-      const int level = UnpackCodes(b)[i % Block::kElems] - Block::kOffset;
+      const int level = LevelOf<Block>(UnpackCodes(b)[i % Block::kElems]);
       sum += (scale * std::abs(level) + min) * std::fabs(static_cast<double>(x[i]));
     }
   });

@@ -112,7 +112,7 @@ TEST_P(PanelOfType, LaysBlocksOutAsPanelHDescribes) {
       const std::byte* record = panel.data() + (i % blocks) * 16 * sizeof(Block);
       Block b;
       std::memcpy(&b, source.data() + i * sizeof(Block), sizeof(Block));
-      EXPECT_EQ(std::memcmp(record + 2 * row, &b.d, 2), 0);
+      EXPECT_EQ(std::memcmp(record + sizeof b.d * row, &b.d, sizeof b.d), 0);
       const Codes<Block> codes = UnpackCodes(b);
       for (std::size_t k = 0; k < Block::kElems; ++k) {
         const std::byte* group =

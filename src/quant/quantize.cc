@@ -35,7 +35,11 @@ void Narrow(std::span<const float> src, std::byte* dst) {
 
 void QuantizeChecked(TensorType type, std::span<const float> src, std::span<std::byte> dst,
                      std::span<const float> importance, Rounding rounding) {
-  if (Info(type).block_elems == 32) {
+  bool has_levels = false;
+  WithBlockType(type, [&]<typename Block>() { has_levels = kHasLevels<Block>; });
+  if (has_levels) {
+    internal::QuantizeLevels(type, src, dst, importance, rounding);
+  } else if (Info(type).block_elems == 32) {
     internal::QuantizeBlocks(type, src, dst, importance, rounding);
   } else if (rounding == Rounding::kPlain) {
     internal::RoundSuperBlocks(type, src, dst);

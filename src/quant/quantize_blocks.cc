@@ -120,7 +120,7 @@ Block QuantizeBlock(Values values, std::span<const float> importance, Rounding r
 void QuantizeBlocks(TensorType type, std::span<const float> src, std::span<std::byte> dst,
                     std::span<const float> importance, Rounding rounding) {
   WithBlockType(type, [&]<typename Block>() {
-    if constexpr (Block::kElems == 32) {
+    if constexpr (Block::kElems == 32 && !kHasLevels<Block>) {
       ForEachBlock<Block>(src, dst, importance, [rounding](auto values, auto weights) {
         return QuantizeBlock<Block>(values.template first<32>(), weights, rounding);
       });

@@ -19,6 +19,10 @@ void QuantizeSuperBlocks(TensorType type, std::span<const float> src, std::span<
                          std::span<const float> importance);
 void RoundSuperBlocks(TensorType type, std::span<const float> src, std::span<std::byte> dst);
 
+// MXFP4, IQ4_NL, IQ4_XS.
+void QuantizeLevels(TensorType type, std::span<const float> src, std::span<std::byte> dst,
+                    std::span<const float> importance, Rounding rounding);
+
 // Calls quantize(values, importance) -> Block for each block of the row and stores the results.
 template <typename Block, typename F>
 void ForEachBlock(std::span<const float> src, std::span<std::byte> dst,

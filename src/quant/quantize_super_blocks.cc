@@ -162,7 +162,7 @@ class SuperBlockSearch {
 void QuantizeSuperBlocks(TensorType type, std::span<const float> src, std::span<std::byte> dst,
                          std::span<const float> importance) {
   WithBlockType(type, [&]<typename Block>() {
-    if constexpr (Block::kElems == 256) {
+    if constexpr (Block::kElems == 256 && !kHasLevels<Block>) {
       ForEachBlock<Block>(src, dst, importance, [](auto values, auto weights) {
         const auto block = NormalizedBlock<Block::kElems>::From(values, weights);
         return block ? SuperBlockSearch<Block>(*block).Run() : Block{};

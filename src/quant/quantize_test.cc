@@ -85,7 +85,7 @@ TEST_P(QuantizeTo, ReproducesWhatItStoredBefore) {
   for (int round = 0; round < 20; ++round) {
     const Floats x = NormalValues(256, 0.02, rng_);
     const Floats once = RoundTrip(GetParam(), x);
-    if (Info(GetParam()).block_elems == 256) {
+    if (Info(GetParam()).block_elems == 256 || GetParam() == TensorType::kIQ4_NL) {
       // A search need not find the same grid again, but one on which less is lost.
       ASSERT_LT(SquaredError(once, RoundTrip(GetParam(), once)), SquaredError(x, once));
     } else {
@@ -114,6 +114,12 @@ TEST_P(QuantizeTo, LosesWhatItsBitsMustAndNotMuchMore) {
     if constexpr (Block::kElems == 256) group = Block::kGroupElems;
     const double range = group == 32 ? 4.20 : 3.61;
     const double magnitude = group == 32 ? 2.39 : 2.13;
+    // Steps of unequal size: at most a quarter of the largest magnitude where it has less than half
+    // of that, as three of four normal values have.
+    if constexpr (Block::kType == TensorType::kMXFP4) {
+      step = magnitude / 4;
+      return;
+    }
     step = Block::kHasMin ? range / Block::kMaxCode : magnitude / (Block::kMaxCode / 2);
   });
   EXPECT_GT(loss, std::exp2(-2 * bits));

@@ -36,7 +36,11 @@ inline std::vector<std::byte> RandomRows(TensorType type, std::size_t rows, std:
       Block b;
       auto* raw = reinterpret_cast<unsigned char*>(&b);
       for (std::size_t i = 0; i < sizeof b; ++i) raw[i] = static_cast<unsigned char>(rng.Next());
-      b.d = FloatToHalf(0.01f * number());
+      if constexpr (sizeof b.d == 1) {
+        b.d = static_cast<std::uint8_t>(118 + rng.Below(8));
+      } else {
+        b.d = FloatToHalf(0.01f * number());
+      }
       if constexpr (requires { b.m; }) b.m = FloatToHalf(0.01f * number());
       if constexpr (requires { b.dmin; }) b.dmin = FloatToHalf(0.01f * number());
       return b;

@@ -61,7 +61,7 @@ Block RoundFromExtremes(std::span<const float> x) {
 
 void RoundSuperBlocks(TensorType type, std::span<const float> src, std::span<std::byte> dst) {
   WithBlockType(type, [&]<typename Block>() {
-    if constexpr (Block::kElems == 256) {
+    if constexpr (Block::kElems == 256 && !kHasLevels<Block>) {
       ForEachBlock<Block>(src, dst, {},
                           [](auto values, auto) { return RoundFromExtremes<Block>(values); });
     }

@@ -1,5 +1,6 @@
-// DeepSeek-V2 and V3: multi-head latent attention, leading dense layers, shared experts, routing
-// limited to groups of experts, and YaRN with a correction of its own.
+// DeepSeek-V2 and V3, and GLM-4.7-Flash, whose files say deepseek2: multi-head latent attention,
+// leading dense layers, shared experts, routing limited to groups of experts, and YaRN with a
+// correction of its own.
 #include <cmath>
 
 #include "model/arch/keys.h"
@@ -44,11 +45,19 @@ Status ReadMla(const ArchKeys& keys, ModelConfig& config) {
   return OkStatus();
 }
 
-Status ReadRouting(const ArchKeys& keys, MoeConfig& moe) {
+// The first files of GLM-4.7-Flash lack the key that says how its gate scores, as those of V2 do;
+// it is known by its sizes (llama.cpp, pull request 18980). 48 layers: with the head that predicts
+// a further token.
+bool IsGlmFlash(const ModelConfig& config) {
+  return (config.layers == 47 || config.layers == 48) && config.vocabulary == 154880;
+}
+
+Status ReadRouting(const ArchKeys& keys, const ModelConfig& config, MoeConfig& moe) {
   TROUPE_RETURN_IF_ERROR(ReadExpertScale(keys, moe));
   TROUPE_ASSIGN_OR_RETURN(moe.routing.normalise, keys.FlagOr("expert_weights_norm", false));
-  TROUPE_ASSIGN_OR_RETURN(const std::uint32_t gating, keys.CountOr("expert_gating_func", 0, 0, 2));
-  // 0: files of V2 that precede the key; 1 softmax; 2 sigmoid.
+  TROUPE_ASSIGN_OR_RETURN(std::uint32_t gating, keys.CountOr("expert_gating_func", 0, 0, 2));
+  // 0: files that precede the key; 1 softmax; 2 sigmoid.
+  if (gating == 0) gating = IsGlmFlash(config) ? 2 : 1;
   moe.routing.score = gating == 2 ? GateScore::kSigmoid : GateScore::kSoftmax;
   // V3 ranks a group by its two best experts, V2 by its best, as their authors publish them;
   // llama.cpp ranks by two for both.
@@ -92,7 +101,7 @@ Result<ModelConfig> ReadDeepseek2Config(const Metadata& metadata) {
   TROUPE_ASSIGN_OR_RETURN(const std::uint32_t shared,
                           keys.CountOr("expert_shared_count", 0, 0, 64));
   moe.shared_ff = shared * moe.expert_ff;
-  TROUPE_RETURN_IF_ERROR(ReadRouting(keys, moe));
+  TROUPE_RETURN_IF_ERROR(ReadRouting(keys, config, moe));
   return config;
 }
 
