@@ -203,9 +203,12 @@ class Plan(PlanCommandTest):
         self.assertEqual(many["kv_positions"], 8 * 256)
         self.assertEqual((alone["kv_cache_bytes"], many["kv_cache_bytes"]),
                          (run["kv_cache_bytes"], 8 * run["kv_cache_bytes"]))
-        if "TROUPE_SANITIZED" not in os.environ:  # which takes memory as it likes
-            # Connections and bodies, which a run has none of.
-            self.assertGreater(alone["program_bytes"] - run["program_bytes"], 40 << 20)
+        # A run serves nobody. Rules grow with the answers that may have some, connections do not.
+        for plan, least in ((run, 0), (alone, 40 << 20), (many, 47 << 20)):
+            served = plan["connections_bytes"] + plan["rules_bytes"]
+            (self.assertEqual if plan is run else self.assertGreater)(served, least)
+            self.assertEqual(plan["peers_bytes"], 0)
+        self.assertEqual(many["connections_bytes"], alone["connections_bytes"])
         text = self.troupe(*options, "--parallel", 8).stdout
         self.assertIn("8 sequences of up to 256 tokens", text)
         self.assertIn("\nExpected of one request alone, from what was measured before", text)

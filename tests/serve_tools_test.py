@@ -171,9 +171,11 @@ class Plan(unittest.TestCase):
         planned = json.loads(done.stdout)
         with Server(*options) as server:
             taken = {part: server.metric(f'troupe_memory_plan_bytes{{part="{part}"}}')
-                     for part in ("program", "dense", "kv_cache", "workspace", "prediction")}
-        # What the process holds when it plans differs by some pages.
+                     for part in ("program", "connections", "rules", "peers", "dense", "kv_cache", "workspace",
+                                  "prediction")}
+        # What the process holds when it plans differs by some pages, and a server has opened its socket by then.
         self.assertAlmostEqual(taken.pop("program"), planned["program_bytes"], delta=8 << 20)
+        self.assertAlmostEqual(taken.pop("connections"), planned["connections_bytes"], delta=1 << 20)
         self.assertEqual(taken, {part: planned[f"{part}_bytes"] for part in taken})
 
 

@@ -21,9 +21,12 @@ struct Plan {
 
   // The budget, and how it is divided.
   Bytes budget;
-  Bytes program;   // code, vocabulary and whatever the process held before
-  Bytes dense;     // weights that every token uses
-  Bytes kv_cache;  // of all sequences
+  Bytes program;      // code, vocabulary and whatever the process held before
+  Bytes connections;  // of a server's clients: their requests, and what they have not read
+  Bytes rules;        // of answers (ModelOptions::answer_rules)
+  Bytes peers;        // of a cluster: what is computed and fetched for them and by them
+  Bytes dense;        // weights that every token uses
+  Bytes kv_cache;     // of all sequences
   Bytes workspace;
   Bytes staging;     // buffers of reads
   Bytes prediction;  // tables that say what to prefetch

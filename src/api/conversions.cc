@@ -84,8 +84,10 @@ Result<EngineOptions> ToEngineOptions(const ModelOptions& options) {
   engine.offload.lossiness = options.lossiness;
   engine.sequences = options.sequences;
   if (options.answer_rules) {
-    engine.beside = [sequences = options.sequences](const ModelConfig& config) {
-      return AnswerRules::MostBytes(config.vocabulary, sequences);
+    engine.serving = [sequences = options.sequences](const ModelConfig& config) {
+      return ServingMemory{.connections = {},
+                           .rules = AnswerRules::MostBytes(config.vocabulary, sequences),
+                           .peers = {}};
     };
   }
   return engine;
@@ -168,6 +170,9 @@ Plan ToPlan(const EnginePlan& plan, std::string lossiness) {
              .total = memory.total(),
              .experts_in_memory = memory.all_resident ? plan.needs.AllExperts() : memory.slots,
              .experts_in_all = plan.needs.AllExperts(),
+             .connections = memory.serving.connections,
+             .rules = memory.serving.rules,
+             .peers = memory.serving.peers,
              .lossiness = std::move(lossiness),
              .notes = {}};
   for (const auto* const lines : {&memory.warnings, &memory.notes, &plan.notes}) {
@@ -199,6 +204,11 @@ std::vector<std::string> Describe(const Plan& plan) {
                              plan.experts_in_memory, plan.experts_in_all));
   add("total", ToString(plan.total));
   add("answers", plan.lossiness);
+  for (const auto& [name, bytes] : {std::pair{"connections", plan.connections},
+                                    {"answer rules", plan.rules},
+                                    {"peers", plan.peers}}) {
+    if (bytes > Bytes()) add(name, ToString(bytes));
+  }
   for (const std::string& note : plan.notes) add("note", note);
   return lines;
 }

@@ -38,7 +38,8 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
   needs.dense = weights.bytes.dense;
   needs.experts = weights.bytes.experts;
   needs.slot = OffloadedExperts::SlotBytes(weights.experts);
-  needs.program += options.experts_beside * needs.slot;
+  if (options.serving) needs.serving = options.serving(config);
+  needs.serving.peers += options.experts_for_peers * needs.slot;
   const ExpertGrid grid{.layers = config.layers, .experts = config.moe.routing.experts};
   needs.staging = ExpertLoader::StagingBytes(machine.container, needs.slot, plan.loader);
   needs.prediction = PredictorBytes(options.offload.predictor, grid) +

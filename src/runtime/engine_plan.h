@@ -85,7 +85,8 @@ struct EngineOptions {
   bool fingerprint = false;
   // What the caller will take beside the engine, of a model of this shape; null: hardly anything.
   std::function<Bytes(const ModelConfig&)> beside;
-  std::uint32_t experts_beside = 0;  // and as many experts
+  std::function<ServingMemory(const ModelConfig&)> serving;
+  std::uint32_t experts_for_peers = 0;  // that are on their way from or to them, at most
 
   static constexpr std::uint32_t kDefaultContext = 4096;
   static constexpr std::uint32_t kMostSequences = 1024;

@@ -106,6 +106,23 @@ TEST_F(EnginePlanning, WhatTheCallerTakesBesideItIsPartOfTheBudget) {
   EXPECT_LT(plan(128_KiB).slots, plan(0_KiB).slots);
 }
 
+TEST_F(EnginePlanning, WhatServingTakesHasPartsOfItsOwn) {
+  EngineOptions options{.context = 256, .memory = 20_MiB};
+  const MemoryPlan alone = Plan(options).value().memory;
+  EXPECT_EQ(alone.serving, ServingMemory());
+  options.serving = [](const ModelConfig& config) {
+    return ServingMemory{.connections = 1_MiB, .rules = config.layers * 64_KiB, .peers = 3_KiB};
+  };
+  options.experts_for_peers = 2;
+  const EnginePlan serving = Plan(options).value();
+  EXPECT_EQ(serving.memory.serving, (ServingMemory{.connections = 1_MiB,
+                                                   .rules = config_.layers * 64_KiB,
+                                                   .peers = 3_KiB + 2 * serving.needs.slot}));
+  EXPECT_EQ(serving.memory.program, alone.program);
+  EXPECT_LT(serving.memory.slots, alone.slots);
+  EXPECT_LE(serving.memory.total(), 20_MiB);
+}
+
 TEST_F(EnginePlanning, APredictorsTablesArePartOfTheBudget) {
   const auto prediction = [&](const char* predictor, const char* policy = "lru") {
     EngineOptions options{.context = 256, .memory = 18_MiB};

@@ -89,6 +89,9 @@ std::string LiveFacts(std::string_view model, const Plan& plan, bool is_node) {
   add("workspace", plan.workspace);
   add("staging", plan.staging);
   add("prediction", plan.prediction);
+  add("connections", plan.connections);
+  add("answer rules", plan.rules);
+  add("peers", plan.peers);
   add("program", plan.program);
   return Json{{"model", model},
               {"version", Version()},

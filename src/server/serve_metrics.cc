@@ -197,6 +197,9 @@ void AddReads(const ExpertUsage& experts, Families& families) {
 void AddPlan(const Plan& plan, Families& families) {
   constexpr auto kBudget = "How the memory budget is divided";
   for (const auto& [part, bytes] : {std::pair{"program", plan.program},
+                                    {"connections", plan.connections},
+                                    {"rules", plan.rules},
+                                    {"peers", plan.peers},
                                     {"dense", plan.dense},
                                     {"kv_cache", plan.kv_cache},
                                     {"workspace", plan.workspace},

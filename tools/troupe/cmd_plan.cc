@@ -127,6 +127,9 @@ class PlanCommand final : public Command {
     record["memory_budget_bytes"] = memory.budget.count();
     record["planned_bytes"] = memory.total().count();
     record["program_bytes"] = memory.program.count();
+    record["connections_bytes"] = memory.serving.connections.count();
+    record["rules_bytes"] = memory.serving.rules.count();
+    record["peers_bytes"] = memory.serving.peers.count();
     record["dense_bytes"] = memory.dense.count();
     record["kv_cache_bytes"] = memory.kv_cache.count();
     record["workspace_bytes"] = memory.workspace.count();

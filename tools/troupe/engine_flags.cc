@@ -205,7 +205,8 @@ EngineOptions EngineFlags::options() const {
   options.fingerprint = fingerprint_;
   options.offload = offload_;
   options.beside = beside_;
-  options.experts_beside = experts_beside_;
+  options.serving = serving_;
+  options.experts_for_peers = experts_for_peers_;
   options.kv_type = kv_q8_0_ ? KvType::kQ8_0 : KvType::kF16;
   return options;
 }

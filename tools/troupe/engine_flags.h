@@ -38,7 +38,10 @@ class EngineFlags {
   // Engine::fingerprint will be asked for.
   void TakeFingerprint() { fingerprint_ = true; }
   // Memory of a model's plan that is left to the command.
-  void TakesExpertsBeside(std::uint32_t experts) { experts_beside_ = experts; }
+  void Serves(std::function<ServingMemory(const ModelConfig&)> serving) {
+    serving_ = std::move(serving);
+  }
+  void TakesExpertsForPeers(std::uint32_t experts) { experts_for_peers_ = experts; }
   void TakesBeside(std::function<Bytes(const ModelConfig&)> beside) { beside_ = std::move(beside); }
 
   EngineOptions options() const;
@@ -59,7 +62,8 @@ class EngineFlags {
   bool fingerprint_ = false;
   OffloadOptions offload_;
   std::function<Bytes(const ModelConfig&)> beside_;
-  std::uint32_t experts_beside_ = 0;
+  std::function<ServingMemory(const ModelConfig&)> serving_;
+  std::uint32_t experts_for_peers_ = 0;
 };
 
 }  // namespace troupe

@@ -36,9 +36,7 @@ class ServeModelsTest : public testing::Test {
   static Bytes Enough() {
     ServeModels models([] { return true; });
     ServedModel served = models.Open(*Flags(kServed, 4_GiB)).value();
-    const Plan& plan = served.model->plan();
-    const Bytes all = plan.program + plan.dense + plan.kv_cache + plan.workspace + plan.staging +
-                      plan.prediction + plan.experts;
+    const Bytes all = served.model->plan().total;
     models.Close(served);
     return all + 3_MiB;
   }

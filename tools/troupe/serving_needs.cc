@@ -17,12 +17,12 @@ constexpr Bytes kOfConnection = 24_KiB;
 
 void PlanForServing(const ServingNeeds& needs, Bytes held, EngineFlags& engine) {
   engine.HoldSequences(needs.parallel);
-  if (needs.has_peers) engine.TakesExpertsBeside(kExpertsFetched);
-  engine.TakesBeside([needs, held](const ModelConfig& config) {
+  if (needs.has_peers) engine.TakesExpertsForPeers(kExpertsFetched);
+  engine.Serves([needs, held](const ModelConfig& config) {
     const Bytes server = kHeldByClients + kBodyValues + needs.connections * kOfConnection;
-    const Bytes peers = needs.has_peers ? NodeMemory(config) : Bytes();
-    return server - std::min(server, held) + peers +
-           AnswerRules::MostBytes(config.vocabulary, needs.parallel);
+    return ServingMemory{.connections = server - std::min(server, held),
+                         .rules = AnswerRules::MostBytes(config.vocabulary, needs.parallel),
+                         .peers = needs.has_peers ? NodeMemory(config) : Bytes()};
   });
 }
 

@@ -49,6 +49,7 @@ class Planner {
     MemoryPlan plan;
     plan.budget = request_.budget;
     plan.program = needs_.program;
+    plan.serving = needs_.serving;
     plan.dense = needs_.dense;
     plan.context = sizes.context;
     plan.sequences = request_.sequences;
@@ -132,13 +133,16 @@ class Planner {
                            : fmt::format(", {} for {} of {} experts and {} to load them",
                                          ToString(least.experts), least.slots, needs_.AllExperts(),
                                          ToString(least.staging + least.prediction));
+    const Bytes serving = least.serving.total();
+    const std::string served =
+        serving > Bytes() ? fmt::format(", {} to serve it", ToString(serving)) : "";
     // Whole mebibytes, and one more: what the program itself takes differs a little from run to
     // run.
     const Bytes advised = 1_MiB * ((least.total() + 2_MiB).count() / (1_MiB).count());
     return Error(Code::kResourceExhausted,
                  "{} of memory are too little, {} are the least: {} for the program and its "
-                 "reserve, {} for dense weights, {} for {} tokens of context, {} to work in{}",
-                 ToString(request_.budget), ToString(advised), ToString(least.program),
+                 "reserve{}, {} for dense weights, {} for {} tokens of context, {} to work in{}",
+                 ToString(request_.budget), ToString(advised), ToString(least.program), served,
                  ToString(least.dense), ToString(least.kv_cache), least.context,
                  ToString(least.workspace), experts);
   }
@@ -198,10 +202,17 @@ std::string DescribePositions(const MemoryPlan& plan) {
 
 std::vector<std::string> Describe(const MemoryPlan& plan, const MemoryNeeds& needs) {
   std::vector<std::string> lines = {
-      fmt::format("program       {} with its reserve", ToString(plan.program)),
-      fmt::format("dense weights {}", ToString(plan.dense)),
-      fmt::format("KV cache      {} for {}", ToString(plan.kv_cache), DescribePositions(plan)),
-      fmt::format("workspace     {} for chunks of {}", ToString(plan.workspace), plan.chunk)};
+      fmt::format("program       {} with its reserve", ToString(plan.program))};
+  for (const auto& [name, bytes] : {std::pair{"connections", plan.serving.connections},
+                                    {"answer rules", plan.serving.rules},
+                                    {"peers", plan.serving.peers}}) {
+    if (bytes > Bytes()) lines.push_back(fmt::format("{:<13} {}", name, ToString(bytes)));
+  }
+  lines.push_back(fmt::format("dense weights {}", ToString(plan.dense)));
+  lines.push_back(
+      fmt::format("KV cache      {} for {}", ToString(plan.kv_cache), DescribePositions(plan)));
+  lines.push_back(
+      fmt::format("workspace     {} for chunks of {}", ToString(plan.workspace), plan.chunk));
   if (plan.all_resident) {
     if (needs.AllExperts() > 0) {
       lines.push_back(fmt::format("experts       {}: all {} in memory", ToString(plan.experts),

@@ -14,9 +14,20 @@
 
 namespace troupe {
 
+// What a process takes that serves a model to others, beside running it.
+struct ServingMemory {
+  Bytes connections;  // of clients: what they send, and what they have not read of their answers
+  Bytes rules;        // for answers: schemas, grammars, tools
+  Bytes peers;        // of a cluster: what is computed and fetched for them and by them
+
+  Bytes total() const { return connections + rules + peers; }
+  bool operator==(const ServingMemory&) const = default;
+};
+
 // What a model needs; sizes that depend on choices are functions of them.
 struct MemoryNeeds {
-  Bytes program;     // the process without what follows: code, vocabulary, stacks, logits
+  Bytes program;  // the process without what follows: code, vocabulary, stacks, logits
+  ServingMemory serving;
   Bytes dense;       // weights that every token uses
   Bytes experts;     // all routed experts, as they lie where none is ever evicted
   Bytes slot;        // of the cache: the largest expert, rounded up to what a direct read fills
@@ -45,7 +56,9 @@ struct MemoryRequest {
 
 struct MemoryPlan {
   Bytes budget;
-  Bytes program, dense, kv_cache, workspace;
+  Bytes program;
+  ServingMemory serving;
+  Bytes dense, kv_cache, workspace;
   Bytes staging, prediction;  // zero if all experts are resident
   Bytes experts;              // all of them, or the cache's slots
   std::uint32_t context = 0;
@@ -58,7 +71,8 @@ struct MemoryPlan {
   std::vector<std::string> notes, warnings;  // one line each
 
   Bytes total() const {
-    return program + dense + kv_cache + workspace + staging + prediction + experts;
+    return program + serving.total() + dense + kv_cache + workspace + staging + prediction +
+           experts;
   }
   bool operator==(const MemoryPlan&) const = default;
 };

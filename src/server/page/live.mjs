@@ -88,7 +88,7 @@ export class LiveView {
     const {budget, parts} = facts.memory;
     const used = parts.reduce((sum, part) => sum + part.bytes, 0);
     const shown = parts.map((part, i) => (
-        {name: part.name, size: part.bytes, text: bytesText(part.bytes), style: `part-${Math.min(i + 1, 7)}`}));
+        {name: part.name, size: part.bytes, text: bytesText(part.bytes), style: `part-${Math.min(i + 1, 10)}`}));
     if (budget > used) shown.push({name: 'free', size: budget - used, text: bytesText(budget - used), style: 'part-free'});
     this.#memory.show(shown, 'Memory by part');
     setText(find('memory-note'), `${bytesText(used)} of ${bytesText(budget)}`);
