@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "runtime/late_system.h"
 #include "text/answer_parts/tools_in_text.h"
 #include "text/chat_template.h"
 
@@ -151,7 +152,7 @@ Status EndAfter(std::string_view content, std::vector<TextSegment>& segments) {
 Result<ChatPrompts> ChatPrompts::Of(const Vocab& vocab) {
   ChatPrompts prompts;
   const Result<ChatFormat> format = RecogniseChatFormat(vocab.chat_template);
-  if (format.ok()) prompts.format_ = *format;
+  if (format.ok()) prompts = In(*format);
   if (vocab.chat_template.empty()) return prompts;
   Result<jinja::Template> own = jinja::Template::Parse(vocab.chat_template);
   if (!own.ok()) {
@@ -174,6 +175,7 @@ Result<ChatPrompts> ChatPrompts::Of(const Vocab& vocab) {
     prompts.knows_tools_ = vocab.chat_template.find("tools") != std::string::npos;
   }
   if (!prompts.knows_tools_) prompts.style_.calls = GeneralCallMarks();
+  prompts.folds_late_system_ = !prompts.WritesLateSystem();
   prompts.marks_ = SpecialTokensOf(vocab, prompts.style_.Marks());
   return prompts;
 }
@@ -181,6 +183,7 @@ Result<ChatPrompts> ChatPrompts::Of(const Vocab& vocab) {
 ChatPrompts ChatPrompts::In(ChatFormat format) {
   ChatPrompts prompts;
   prompts.format_ = format;
+  prompts.folds_late_system_ = !prompts.WritesLateSystem();
   return prompts;
 }
 
@@ -193,6 +196,35 @@ bool ChatPrompts::RendersAtAll(bool with_day) const {
   prompt.messages = Json::Array({Json{{"role", "user"}, {"content", "x"}}});
   if (with_day) prompt.now = std::tm{.tm_mday = 1, .tm_year = 70};
   return RenderChatPrompt(*own_, prompt, kLimits).ok();
+}
+
+// In its place amid the talk, by whatever writes prompts.
+bool ChatPrompts::WritesLateSystem() const {
+  constexpr const char *kBefore = "what the user asks", *kLate = "what the system says late";
+  const Conversation talk = {.messages = {{.role = "user", .content = "x"},
+                                          {.role = "assistant", .content = "x"},
+                                          {.role = "user", .content = kBefore},
+                                          {.role = "system", .content = kLate},
+                                          {.role = "assistant", .content = "x"},
+                                          {.role = "user", .content = "x"}},
+                             .day = "1970-01-01"};
+  const auto writes = [&](const Result<std::vector<TextSegment>>& segments) {
+    if (!segments.ok()) return false;
+    std::string text;
+    for (const TextSegment& segment : *segments) text += segment.text;
+    const std::size_t before = text.find(kBefore);
+    return before != text.npos && text.find(kLate, before) != text.npos;
+  };
+  if (own_ && !writes(RenderOwn(talk, true))) return false;
+  if (knows_tools_) {  // some count turns without those of tools
+    Conversation with_call = talk;
+    with_call.messages[1].more =
+        R"({"tool_calls":[{"id":"call00001","type":"function","function":{"name":"f","arguments":{}}}]})";
+    with_call.messages[2] = {
+        .role = "tool", .content = kBefore, .more = R"({"tool_call_id":"call00001"})"};
+    if (!writes(RenderOwn(with_call, true))) return false;
+  }
+  return !format_ || writes(RenderChat(*format_, talk.messages, true));
 }
 
 bool ChatPrompts::WritesCalls(bool null_content) const {
@@ -273,6 +305,15 @@ Result<RenderedChat> ChatPrompts::Render(const Conversation& chat) const {
   if (chat.messages.empty()) {
     return InvalidArgument("a chat of no messages, expected at least one");
   }
+  if (folds_late_system_) {
+    Conversation folded = chat;
+    folded.messages = FoldLateSystem(std::move(folded.messages));
+    return RenderFolded(folded);
+  }
+  return RenderFolded(chat);
+}
+
+Result<RenderedChat> ChatPrompts::RenderFolded(const Conversation& chat) const {
   RenderedChat rendered;
   const bool goes_on = chat.goes_on && !Trimmed(chat.messages.back().content).empty();
   TROUPE_ASSIGN_OR_RETURN(rendered.segments, RenderAll(chat, !goes_on));

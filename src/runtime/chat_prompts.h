@@ -50,9 +50,11 @@ class ChatPrompts {
   ChatPrompts() = default;
 
   bool TemplateWritesTools() const { return own_.has_value() && knows_tools_; }
+  Result<RenderedChat> RenderFolded(const Conversation& chat) const;
   Result<std::vector<TextSegment>> RenderOwn(const Conversation& chat, bool begins_answer) const;
   Result<std::vector<TextSegment>> RenderAll(const Conversation& chat, bool begins_answer) const;
   bool RendersAtAll(bool with_day) const;
+  bool WritesLateSystem() const;
   // Whether a call in an earlier answer is written, with null or an empty text as its content.
   bool WritesCalls(bool null_content) const;
 
@@ -61,6 +63,7 @@ class ChatPrompts {
   bool knows_tools_ = false;
   bool calls_need_null_ = false;
   bool wants_short_ids_ = false;
+  bool folds_late_system_ = false;
   bool needs_day_ = false;
   jinja::ChatPrompt special_;  // the vocabulary's special tokens, without messages
   AnswerStyle style_ = {.calls = GeneralCallMarks()};

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
+
 #include "text/chat_template.h"
 #include "text/tiny_vocab_for_test.h"
 #include "text/tokenizer.h"
@@ -177,6 +180,52 @@ TEST(ChatPrompts, CallsHaveTheirNumbersWhereTheTemplatesAnswersHaveThem) {
   const std::string mark = "<|tool_calls_section_begin|>";
   EXPECT_EQ(TextIn(chat, asked), mark + "functions.f:0;=functions.f:0" + mark + "functions.f:1;" +
                                      mark + "functions.g:2;=functions.g:2=unknownNone");
+}
+
+std::string TemplateOf(const std::string& model) {
+  std::ifstream file(TROUPE_SOURCE_DIR "/tests/data/chat_templates/" + model + ".jinja");
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// As Claude Code counts down its tokens after each result of a tool.
+const Conversation kCountdown = {
+    .messages = {{"system", "Be brief."},
+                 {"user", "Look."},
+                 {"assistant", "",
+                  R"({"tool_calls":[{"id":"toolu_1","type":"function","function":)"
+                  R"({"name":"find","arguments":"{}"}}]})"},
+                 {"tool", "a.txt", R"({"tool_call_id":"toolu_1"})"},
+                 {"system", "900 tokens are left."}},
+    .tools = R"([{"type":"function","function":{"name":"find","description":"d","parameters":)"
+             R"({"type":"object","properties":{}}}}])"};
+
+TEST(ChatPrompts, WhatTheSystemSaysLateIsReadWhereTheTemplateRefusesIt) {
+  const ChatPrompts strict =
+      ChatPrompts::Of(With(TemplateOf("mistralai-Mistral-Nemo-Instruct-2407"))).value();
+  const std::string folded = TextIn(strict, kCountdown);
+  EXPECT_THAT(folded, testing::ContainsRegex("a\\.txt.*900 tokens are left\\."));
+  // One that writes it is left to: as a message of the system's, in its place.
+  const ChatPrompts lenient = ChatPrompts::Of(With(TemplateOf("Qwen-Qwen2.5-7B-Instruct"))).value();
+  EXPECT_THAT(TextIn(lenient, kCountdown),
+              HasSubstr("<|im_start|>system\n900 tokens are left.<|im_end|>"));
+}
+
+TEST(ChatPrompts, WhatTheSystemSaysLateChangesNothingBeforeIt) {
+  for (const char* model : {"mistralai-Mistral-Nemo-Instruct-2407", "deepseek-ai-DeepSeek-V3.1",
+                            "Qwen-Qwen2.5-7B-Instruct", "Qwen3-Coder", "openai-gpt-oss-120b",
+                            "ibm-granite-granite-3.3-2B-Instruct", "GLM-4.6"}) {
+    const ChatPrompts chat = ChatPrompts::Of(With(TemplateOf(model))).value();
+    Conversation late = kCountdown;
+    late.day = "2026-11-24";
+    const std::string text = TextIn(chat, late);
+    const std::size_t at = text.find("900 tokens");
+    ASSERT_NE(at, text.npos) << model;
+    late.messages.back().content = "800 tokens are left.";
+    EXPECT_EQ(TextIn(chat, late).substr(0, at), text.substr(0, at)) << model;
+    EXPECT_THAT(text.substr(0, at), HasSubstr("a.txt")) << model;
+  }
 }
 
 TEST(ChatPrompts, SpecialTokensThatMarkPartsOfAnAnswerAreFound) {
