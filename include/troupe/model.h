@@ -94,6 +94,11 @@ using OnLogits = std::function<Status(TokenId token, std::span<const float> logi
 // cancels.
 using OnRead = std::function<void(std::size_t read, std::size_t all)>;
 
+// Called with each token of the prompt but the first, in order, and the logits after those before
+// it, which are good during the call. All of the prompt is read then, whatever is in the prefix
+// cache. An exception cancels.
+using OnPrompt = std::function<void(TokenId token, std::span<const float> logits)>;
+
 // What a request calls; any may be absent. They are called on the engine's thread, maybe before
 // Start returns, and all requests wait while they run, so they must not block. All are let go after
 // the end, with what they hold.
@@ -102,6 +107,7 @@ struct Callbacks {
   OnEnd on_end = {};
   OnLogits on_logits = {};
   OnRead on_read = {};
+  OnPrompt on_prompt = {};
 };
 
 // Called while weights are loaded, on the thread that opens. False or an exception stops, and it is

@@ -24,6 +24,12 @@ bool CallbackGate::Read(std::size_t read, std::size_t all) {
   return !on_read || Guarded([&] { on_read(read, all); });
 }
 
+void CallbackGate::ShowPrompt(TokenId token, std::span<const float> logits) {
+  const MutexLock lock(mu_);
+  if (wanted_ != Wanted::kAll) return;
+  if (!Guarded([&] { callbacks_.on_prompt(token, logits); })) wanted_ = Wanted::kEnd;
+}
+
 Status CallbackGate::Choose(TokenId token, std::span<const float> logits) {
   const MutexLock lock(mu_);
   ++tokens_;

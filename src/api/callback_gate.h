@@ -19,9 +19,16 @@ class CallbackGate {
  public:
   explicit CallbackGate(Callbacks callbacks) : callbacks_(std::move(callbacks)) {}
 
+  // Somebody wants the logits of the prompt. Before the start.
+  bool shows_prompt() const {
+    const MutexLock lock(mu_);
+    return callbacks_.on_prompt != nullptr;
+  }
+
   // The engine's thread. Each part of the prompt that was read, each token, then its text, and
   // once, after all, the end.
   bool Read(std::size_t read, std::size_t all);  // false: no more is wanted
+  void ShowPrompt(TokenId token, std::span<const float> logits);
   Status Choose(TokenId token, std::span<const float> logits);
   bool Show(std::string_view text);  // false: no more is wanted
   void End(const Result<Answer>& answer);
@@ -42,7 +49,7 @@ class CallbackGate {
   std::size_t tokens_ = 0;
   std::atomic<Wanted> wanted_{Wanted::kAll};
   std::atomic<std::thread::id> caller_{};  // the thread that is in a call, by which it knows itself
-  Mutex mu_;                               // held during a call
+  mutable Mutex mu_;                       // held during a call
   Callbacks callbacks_ TROUPE_GUARDED_BY(mu_);
 };
 

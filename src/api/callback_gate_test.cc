@@ -27,6 +27,23 @@ TEST(CallbackGate, WhatWasReadIsToldUntilNoMoreIsWanted) {
   EXPECT_EQ(told, (std::vector<std::size_t>{4, 9}));
 }
 
+TEST(CallbackGate, ThePromptIsShownUntilNoMoreIsWantedOrItThrows) {
+  int told = 0;
+  const std::vector<float> logits = {1, 2};
+  CallbackGate gate({.on_prompt = [&](TokenId token, std::span<const float> shown) {
+    EXPECT_EQ(shown.size(), 2u);
+    ++told;
+    if (token == 9) throw std::runtime_error("enough");
+  }});
+  EXPECT_TRUE(gate.shows_prompt());
+  EXPECT_FALSE(CallbackGate({}).shows_prompt());
+  gate.ShowPrompt(1, logits);
+  gate.ShowPrompt(9, logits);
+  gate.ShowPrompt(2, logits);
+  EXPECT_EQ(told, 2);
+  EXPECT_FALSE(gate.Read(1, 2));  // and the request is cancelled
+}
+
 using testing::ElementsAre;
 
 // Long enough that a Stop that does not wait has returned.

@@ -40,6 +40,11 @@ void Connect(const std::shared_ptr<CallbackGate>& gate, BatchRequest& request) {
       .on_logits = [gate](TokenId token,
                           std::span<const float> logits) { return gate->Choose(token, logits); },
       .on_read = [gate](std::size_t read, std::size_t all) { return gate->Read(read, all); }};
+  if (gate->shows_prompt()) {
+    request.on_prompt = [gate](TokenId token, std::span<const float> logits) {
+      gate->ShowPrompt(token, logits);
+    };
+  }
   request.on_end = [gate](const Result<Answer>& answer) { gate->End(answer); };
 }
 
@@ -169,7 +174,8 @@ Result<std::unique_ptr<Model>> Model::Open(const std::string& path, const ModelO
 
 Result<Generation> Model::Start(Request request, Callbacks callbacks) {
   std::shared_ptr<CallbackGate> gate;
-  if (callbacks.on_piece || callbacks.on_end || callbacks.on_logits || callbacks.on_read) {
+  if (callbacks.on_piece || callbacks.on_end || callbacks.on_logits || callbacks.on_read ||
+      callbacks.on_prompt) {
     gate = std::make_shared<CallbackGate>(std::move(callbacks));
   }
   Result<std::shared_ptr<Ticket>> ticket = impl_->Start(std::move(request), gate);

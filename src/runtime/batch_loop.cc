@@ -96,7 +96,7 @@ void BatchLoop::Admit(std::vector<EndedRequest>& ended) {
         runner_.Reserve({.prompt = first.prompt,
                          .tokens = tokens,
                          .exact = first.exact,
-                         .reads_all = first.embed.has_value()});
+                         .reads_all = first.embed.has_value() || first.on_prompt});
     if (!sequence && !active_.empty()) return;
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
@@ -121,6 +121,7 @@ void BatchLoop::Admit(std::vector<EndedRequest>& ended) {
                        .embedding = next.request.embed
                                         ? std::make_unique<EmbeddingSum>(*next.request.embed)
                                         : nullptr,
+                       .on_prompt = std::move(next.request.on_prompt),
                        .deadline = next.request.deadline,
                        .since = now});
     active_.back().generation.usage().queue_seconds = SecondsBetween(next.since, now);
@@ -139,7 +140,7 @@ void BatchLoop::SkipCached(Active& active, std::size_t tokens) {
 // reads, and the others find it in the prefix cache.
 bool BatchLoop::WaitsForPrefix(const Active& active) const {
   const std::uint32_t page = runner_limits_.cache_page;
-  if (page == 0 || active.embedding || active.generation.phase() != Phase::kPrompt) return false;
+  if (page == 0 || active.ReadsAll() || active.generation.phase() != Phase::kPrompt) return false;
   const std::span<const TokenId> prompt = active.generation.prompt();
   const std::size_t read = prompt.size() - active.generation.prompt_left();
   for (const Active& other : active_) {
@@ -157,7 +158,7 @@ bool BatchLoop::WaitsForPrefix(const Active& active) const {
 
 void BatchLoop::RunPass() {
   for (Active& active : active_) {
-    if (runner_limits_.cache_page == 0 || active.embedding ||
+    if (runner_limits_.cache_page == 0 || active.ReadsAll() ||
         active.generation.phase() != Phase::kPrompt) {
       continue;
     }
@@ -205,9 +206,19 @@ std::vector<PassRows> BatchLoop::RowsOf(const BatchChoice& choice) const {
                     .exact = active.exact,
                     .wants_logits = group.phase == Phase::kDecode ||
                                     (!active.embedding && group.rows == generation.prompt_left()),
-                    .embedding = active.embedding.get()});
+                    .embedding = active.embedding.get(),
+                    .on_row = VisitorOf(active)});
   }
   return rows;
+}
+
+RowVisitor BatchLoop::VisitorOf(const Active& active) {
+  if (!active.on_prompt || active.generation.phase() != Phase::kPrompt) return {};
+  const std::span<const TokenId> prompt = active.generation.prompt();
+  const std::span<const TokenId> next = prompt.last(active.generation.prompt_left() - 1);
+  return [&active, next](std::size_t row, std::span<const float> logits) {
+    if (row < next.size()) active.on_prompt(next[row], logits);
+  };
 }
 
 Status BatchLoop::RunRows(std::span<const PassRows> rows) {

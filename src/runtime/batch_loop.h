@@ -25,12 +25,16 @@
 
 namespace troupe {
 
+// Of a token of the prompt but the first: the logits after those before it.
+using OnPromptLogits = std::function<void(TokenId token, std::span<const float> logits)>;
+
 struct BatchRequest {
   std::vector<TokenId> prompt;
   GenerateOptions options;
   GenerationSinks sinks = {};  // called on the thread that steps
   bool exact = false;
   std::optional<Pooling> embed = {};   // no token is generated then
+  OnPromptLogits on_prompt = {};       // called as the sinks are
   std::optional<Nanos> deadline = {};  // by the loop's clock: past it the request fails
   Ticket::OnEnd on_end = {};           // its ticket's, called as the sinks are
 };
@@ -104,9 +108,13 @@ class BatchLoop {
     SequenceId sequence = 0;
     bool exact = false;
     std::unique_ptr<EmbeddingSum> embedding;  // null: none is asked for
+    OnPromptLogits on_prompt;
     std::optional<Nanos> deadline;
     std::uint32_t passed_over = 0;
     Nanos since = 0;
+
+    // Nothing of its prompt is found: somebody wants something of every token.
+    bool ReadsAll() const { return embedding != nullptr || on_prompt; }
   };
 
   void DropUnwanted(std::vector<EndedRequest>& ended);
@@ -116,6 +124,7 @@ class BatchLoop {
   bool WaitsForPrefix(const Active& active) const;
   void RunPass();
   std::vector<PassRows> RowsOf(const BatchChoice& choice) const;
+  static RowVisitor VisitorOf(const Active& active);
   Status RunRows(std::span<const PassRows> rows);
   void TakeResults(std::span<const PassRows> rows, double seconds);
   void CollectEnded(std::vector<EndedRequest>& ended);

@@ -69,6 +69,16 @@ class BatchLoopTest : public testing::Test {
     return std::move(generation).TakeAnswer();
   }
 
+  using PromptLogits = std::vector<std::pair<TokenId, std::vector<float>>>;
+  static PromptLogits LogitsOfPrompt(const std::vector<TokenId>& prompt) {
+    const FakeRunner model({.vocabulary = kVocabulary});
+    PromptLogits logits;
+    for (std::size_t i = 1; i < prompt.size(); ++i) {
+      logits.emplace_back(prompt[i], model.LogitsAfter(std::span(prompt).first(i)));
+    }
+    return logits;
+  }
+
   std::shared_ptr<Ticket> Add(BatchLoop& loop, RequestId id, BatchRequest request) const {
     EXPECT_TRUE(loop.Check(request).ok());
     auto ticket = std::make_shared<Ticket>(id);
@@ -153,10 +163,17 @@ TEST_F(BatchLoopTest, EveryRequestGetsTheTextItGetsAloneInAnyInterleaving) {
                    {.target_seconds = 0.05 * rng.Uniform(), .least_chunk = 1});
     std::map<RequestId, std::shared_ptr<Ticket>> tickets;
     std::set<RequestId> cancelled;
+    std::map<RequestId, PromptLogits> shown;
     while (tickets.size() < requests.size() || loop.size() > 0) {
       if (tickets.size() < requests.size() && rng.Below(4) == 0) {
         const RequestId id = tickets.size();
-        tickets[id] = Add(loop, id, requests[id]);
+        BatchRequest request = requests[id];
+        if (id % 5 == 0) {
+          request.on_prompt = [&shown, id](TokenId token, std::span<const float> logits) {
+            shown[id].emplace_back(token, std::vector(logits.begin(), logits.end()));
+          };
+        }
+        tickets[id] = Add(loop, id, std::move(request));
       }
       if (!tickets.empty() && rng.Below(60) == 0) {
         const RequestId id = rng.Below(tickets.size());
@@ -185,6 +202,7 @@ TEST_F(BatchLoopTest, EveryRequestGetsTheTextItGetsAloneInAnyInterleaving) {
         EXPECT_EQ(answer->tokens, alone.tokens);
         EXPECT_EQ(answer->finish, alone.finish);
         EXPECT_EQ(answer->embedding, alone.embedding);
+        if (id % 5 == 0) EXPECT_EQ(shown[id], LogitsOfPrompt(requests[id].prompt));
         const Usage& usage = answer->usage;
         EXPECT_EQ(usage.expert_uses + usage.cached_tokens,
                   usage.prompt_tokens + usage.decode_steps);

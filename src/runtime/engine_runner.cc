@@ -116,7 +116,10 @@ Status EngineRunner::Run(std::span<const PassRows> rows) {
                      .phase = group.phase,
                      .exact = group.exact,
                      .request = group.request,
-                     .wanted = group.wants_logits ? LogitsWanted::kLast : LogitsWanted::kNone,
+                     .wanted = group.on_row         ? LogitsWanted::kAll
+                               : group.wants_logits ? LogitsWanted::kLast
+                                                    : LogitsWanted::kNone,
+                     .on_row = group.on_row,
                      .embedding = group.embedding});
   }
   TROUPE_RETURN_IF_ERROR(engine_.Run(rows_));

@@ -106,8 +106,9 @@ class FakeRunner final : public PassRunner {
     rows_ += count;
     for (const PassRows& group : rows) {
       Sequence& sequence = sequences_.at(group.sequence);
-      for (const TokenId token : group.tokens) {
-        sequence.tokens.push_back(token);
+      for (std::size_t row = 0; row < group.tokens.size(); ++row) {
+        sequence.tokens.push_back(group.tokens[row]);
+        if (group.on_row) group.on_row(row, LogitsAfter(sequence.tokens));
         if (group.embedding != nullptr) group.embedding->Add(LogitsAfter(sequence.tokens));
       }
       if (group.wants_logits) sequence.logits = LogitsAfter(sequence.tokens);

@@ -14,6 +14,7 @@
 #include "expert/pass_facts.h"
 #include "model/expert_source.h"
 #include "runtime/embedding_sum.h"
+#include "runtime/row_visitor.h"
 #include "text/sampler.h"
 #include "text/vocab.h"
 
@@ -39,6 +40,7 @@ struct PassRows {
   bool wants_logits = false;  // of the last token
   // Is given what the last layer makes of each token, if it is not null.
   EmbeddingSum* embedding = nullptr;
+  RowVisitor on_row = {};  // sees the logits of every token
 };
 
 // What a request wants a sequence for.

@@ -2,13 +2,12 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <optional>
-#include <span>
 
 #include "expert/pass_facts.h"
 #include "model/batch.h"
 #include "runtime/embedding_sum.h"
+#include "runtime/row_visitor.h"
 
 namespace troupe {
 
@@ -19,9 +18,6 @@ enum class LogitsWanted {
   kLast,  // afterwards Session::logits() is of the last token
   kAll    // the same, and on_row sees those of every token
 };
-
-// Called for each row in order; the logits are valid during the call.
-using RowVisitor = std::function<void(std::size_t row, std::span<const float> logits)>;
 
 struct SequenceRows {
   Session* sequence = nullptr;
