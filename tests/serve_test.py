@@ -233,7 +233,7 @@ class Serve(unittest.TestCase):
                 TINY, model, "", ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"])
             with Server(model=model) as server:
                 def tokens(text):
-                    return server.ask("/tokenize", {"content": text})["tokens"]
+                    return server.ask("/tokenize", {"content": text, "add_special": True})["tokens"]
                 begin = tokens("")  # what every text of this model begins with
                 prompt = [*begin, before, *tokens("int main() {")[len(begin):], after, *tokens("}")[len(begin):], middle]
                 self.assertEqual(server.complete("int main() {", suffix="}"), server.complete(prompt))

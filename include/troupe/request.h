@@ -124,6 +124,9 @@ struct Request {
   std::optional<Pooling> embed = {};
   // Answered exactly even if the model was opened to lose quality for speed.
   bool exact = false;
+  // The share of perplexity that may be lost: 0.01 is 1 %. Answered exactly if the model was opened
+  // to lose more, or as nobody measured what.
+  std::optional<double> most_loss = {};
   // After this time the request fails; of those that wait, the most urgent is read first.
   std::optional<std::chrono::nanoseconds> timeout;
 };

@@ -112,6 +112,12 @@ Result<std::vector<TokenId>> EncodePrompt(const Prompt& prompt, const Tokenizer&
   return EncodeChat({.messages = std::get<std::vector<Message>>(prompt)}, tokenizer, *chat);
 }
 
+bool AnswersExactly(const Request& request, const Lossiness& opened) {
+  if (request.exact || !request.most_loss) return request.exact;
+  const auto* const limit = std::get_if<LossLimit>(&opened);
+  return limit == nullptr || limit->share > *request.most_loss;
+}
+
 Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
                                     const Result<ChatPrompts>& chat, Nanos now) {
   if (std::ranges::find(request.stop, "") != request.stop.end()) {
@@ -126,6 +132,9 @@ Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
                      .embed = request.embed};
   if (request.embed && request.rule) {
     return InvalidArgument("a rule for an answer that is no text, expected none");
+  }
+  if (request.most_loss && !(*request.most_loss >= 0)) {
+    return InvalidArgument("a loss of at most {}, expected a share", *request.most_loss);
   }
   if (request.timeout) {
     if (request.timeout->count() <= 0) {
@@ -161,6 +170,9 @@ Plan ToPlan(const EnginePlan& plan, std::string lossiness) {
              .pass_rows = memory.chunk,
              .budget = memory.budget,
              .program = memory.program,
+             .connections = memory.serving.connections,
+             .rules = memory.serving.rules,
+             .peers = memory.serving.peers,
              .dense = memory.dense,
              .kv_cache = memory.kv_cache,
              .workspace = memory.workspace,
@@ -170,9 +182,6 @@ Plan ToPlan(const EnginePlan& plan, std::string lossiness) {
              .total = memory.total(),
              .experts_in_memory = memory.all_resident ? plan.needs.AllExperts() : memory.slots,
              .experts_in_all = plan.needs.AllExperts(),
-             .connections = memory.serving.connections,
-             .rules = memory.serving.rules,
-             .peers = memory.serving.peers,
              .lossiness = std::move(lossiness),
              .notes = {}};
   for (const auto* const lines : {&memory.warnings, &memory.notes, &plan.notes}) {
@@ -195,6 +204,11 @@ std::vector<std::string> Describe(const Plan& plan) {
   }
   add("budget", ToString(plan.budget));
   add("program", ToString(plan.program));
+  for (const auto& [name, bytes] : {std::pair{"connections", plan.connections},
+                                    {"answer rules", plan.rules},
+                                    {"peers", plan.peers}}) {
+    if (bytes > Bytes()) add(name, ToString(bytes));
+  }
   add("dense weights", ToString(plan.dense));
   add("KV cache", ToString(plan.kv_cache));
   add("workspace", ToString(plan.workspace));
@@ -204,11 +218,6 @@ std::vector<std::string> Describe(const Plan& plan) {
                              plan.experts_in_memory, plan.experts_in_all));
   add("total", ToString(plan.total));
   add("answers", plan.lossiness);
-  for (const auto& [name, bytes] : {std::pair{"connections", plan.connections},
-                                    {"answer rules", plan.rules},
-                                    {"peers", plan.peers}}) {
-    if (bytes > Bytes()) add(name, ToString(bytes));
-  }
   for (const std::string& note : plan.notes) add("note", note);
   return lines;
 }

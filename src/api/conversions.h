@@ -25,6 +25,9 @@ BatcherOptions ToBatcherOptions(const ModelOptions& options, std::uint32_t pass_
 Result<std::vector<TokenId>> EncodePrompt(const Prompt& prompt, const Tokenizer& tokenizer,
                                           const Result<ChatPrompts>& chat);
 
+// Whether a model that was opened so must answer it exactly.
+bool AnswersExactly(const Request& request, const Lossiness& opened);
+
 // Encodes the prompt, and adds the stop strings of a chat's format. Without its sinks.
 Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
                                     const Result<ChatPrompts>& chat, Nanos now);

@@ -177,6 +177,22 @@ TEST_F(Conversions, TheEndOfReasoningIsWrittenWithItsSpecialTokens) {
   EXPECT_EQ(batch.options.reasoning, request.reasoning);
 }
 
+TEST_F(Conversions, ARequestIsAnsweredExactlyWhereTheModelMayLoseMoreThanIt) {
+  const auto exactly = [](std::optional<double> most_loss, const Lossiness& opened) {
+    Request request{.prompt = "a"};
+    request.most_loss = most_loss;
+    return AnswersExactly(request, opened);
+  };
+  EXPECT_FALSE(exactly({}, LossLimit{0.05}));
+  EXPECT_FALSE(exactly(0.05, LossLimit{0.05}));
+  EXPECT_TRUE(exactly(0.01, LossLimit{0.05}));
+  EXPECT_TRUE(exactly(0.5, Chain{"drop"}));
+  EXPECT_TRUE(AnswersExactly({.prompt = "a", .exact = true}, Chain{"drop"}));
+  Request wrong{.prompt = "a"};
+  wrong.most_loss = -0.1;
+  EXPECT_EQ(Convert(wrong).status().code(), Code::kInvalidArgument);
+}
+
 TEST_F(Conversions, ReasoningWithoutMarksIsRefused) {
   const auto code = [&](Reasoning reasoning) {
     Request request{.prompt = "a"};

@@ -130,6 +130,7 @@ class Model::Impl {
       }
       TROUPE_ASSIGN_OR_RETURN(constraint, rules->For(*request.rule, request.show_marks));
     }
+    request.exact = AnswersExactly(request, engine->offload_options().lossiness);
     TROUPE_ASSIGN_OR_RETURN(
         BatchRequest batch,
         ToBatchRequest(std::move(request), engine->tokenizer(), engine->chat(), clock.Now()));

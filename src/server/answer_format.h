@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "server/http/http_message.h"
+#include "server/sse.h"
 
 namespace troupe {
 
@@ -36,6 +37,7 @@ struct TextDelta {
 struct ChoiceAnswer {
   Answer answer;
   std::vector<TokenLogprob> tokens;  // all of them, if asked for
+  std::vector<TokenLogprob> prompt;  // of its prompt, but the first, if asked for
 };
 
 class AnswerFormat {
@@ -48,10 +50,11 @@ class AnswerFormat {
   virtual std::string Close(std::size_t choice, const Answer& answer) = 0;
   virtual std::string Last(std::span<const ChoiceAnswer> choices) = 0;
   virtual std::string Failure(const Status& status) = 0;
-  // Tokens of the prompt that were read so far.
+  // Tokens of the prompt that were read so far, for clients that asked to be told.
   virtual std::string Progress(std::size_t read, std::size_t all) = 0;
-  // Nothing has come for a while. What every client of server-sent events passes over.
-  virtual std::string Waiting() { return ": waiting\n\n"; }
+  // Nothing has been written for a while. Passed over by clients, and yet heard by those that hang
+  // up on silence: a comment, where nobody is known whose clock only events set back.
+  virtual std::string Waiting() { return CommentEvent("waiting"); }
 
   virtual HttpResponse Whole(std::span<const ChoiceAnswer> choices) = 0;
   virtual HttpResponse Refusal(const Status& status) = 0;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "server/answer_costs.h"
 #include "server/anthropic_messages.h"
 #include "server/api_error.h"
 #include "server/sse.h"
@@ -55,13 +56,16 @@ class MessagesFormat final : public AnswerFormat {
     const Answer& answer = choices.front().answer;
     return Event("message_delta", {{"delta", Json{{"stop_reason", ReasonOfEnd(answer, calls_ > 0)},
                                                   {"stop_sequence", StopOf(answer)}}},
-                                   {"usage", UsageOf(answer.usage)}}) +
+                                   {"usage", UsageOf(answer.usage)},
+                                   {"troupe", TroupeJson(answer.usage, head_.seed)}}) +
            Event("message_stop", Json::Object());
   }
   std::string Failure(const Status& status) override {
     return EventOf("error", ErrorBody(status, ErrorStyle::kAnthropic));
   }
-  std::string Progress(std::size_t, std::size_t) override { return Event("ping", Json::Object()); }
+  std::string Progress(std::size_t read, std::size_t all) override {
+    return Event("ping", {{"prompt_progress", ProgressJson(read, all)}});
+  }
   std::string Waiting() override { return Event("ping", Json::Object()); }
 
   HttpResponse Whole(std::span<const ChoiceAnswer> choices) override {
@@ -79,9 +83,10 @@ class MessagesFormat final : public AnswerFormat {
       content.push_back(std::move(block));
     }
     if (content.size() == 0) content.push_back(BlockOf(AnswerEvent::Kind::kContent, "", 0));
-    return {.body = MessageJson(std::move(content), ReasonOfEnd(answer, calls > 0), StopOf(answer),
-                                answer.usage)
-                        .Dump()};
+    Json message = MessageJson(std::move(content), ReasonOfEnd(answer, calls > 0), StopOf(answer),
+                               answer.usage);
+    message["troupe"] = TroupeJson(answer.usage, head_.seed);
+    return {.body = message.Dump()};
   }
   HttpResponse Refusal(const Status& status) override {
     return ErrorResponse(status, ErrorStyle::kAnthropic);

@@ -35,10 +35,19 @@ std::string SystemIn(const JsonValue& system) {
 
 Message ResultOf(const JsonValue& block) {
   std::string text;
-  if (Says(block, "content")) text = TextOfParts(block.At("content"), {"text"});
+  if (Says(block, "content")) {
+    text = TextOfParts(block.At("content"), {"text"}, UnreadParts::kNamed);
+  }
   if (Says(block, "is_error") && block.At("is_error").Flag()) text = "Error: " + text;
   const Json more = {{"tool_call_id", block.At("tool_use_id").String()}};
   return {.role = "tool", .content = std::move(text), .more = more.Dump()};
+}
+
+// A document that is a text is read; any other is named.
+std::string DocumentIn(const JsonValue& block) {
+  const JsonValue source = block.At("source");
+  if (source.IsObject() && source.At("type").String() == "text") return source.At("data").String();
+  return std::string(NameOfUnread("document"));
 }
 
 // What a turn of the user's holds: results of tools first, each a message of its own, then text.
@@ -58,11 +67,21 @@ void AddUsersTurn(const JsonValue& content, std::vector<Message>& turns) {
     } else if (type.String() == "text") {
       text += block.At("text").String();
       has_text = true;
+    } else if (!NameOfUnread(type.String()).empty()) {
+      text += type.String() == "document" ? DocumentIn(block)
+                                          : std::string(NameOfUnread(type.String()));
+      has_text = true;
     } else {
-      type.Fail("'text' or 'tool_result': this model reads no other");
+      type.Fail("'text', 'image', 'document' or 'tool_result'");
     }
   }
   if (has_text) turns.push_back({.role = "user", .content = std::move(text)});
+}
+
+// Of answers that Anthropic's own server gave: what it alone can read, or did itself.
+bool IsOfItsServer(const std::string& type) {
+  return type == "redacted_thinking" || type == "server_tool_use" || type.starts_with("mcp_") ||
+         type.ends_with("_tool_result");
 }
 
 Message AssistantsTurn(const JsonValue& content) {
@@ -84,7 +103,7 @@ Message AssistantsTurn(const JsonValue& content) {
     } else if (type.String() == "tool_use") {
       calls.push_back(CallJson(block.At("id").String(), block.At("name").String(),
                                Says(block, "input") ? ArgumentsIn(block.At("input")) : "{}"));
-    } else if (type.String() != "redacted_thinking") {
+    } else if (!IsOfItsServer(type.String())) {
       type.Fail("'text', 'thinking' or 'tool_use'");
     }
   }
@@ -126,7 +145,7 @@ Json ToolsIn(const JsonValue& list) {
   for (std::size_t i = 0; i < list.size(); ++i) {
     const JsonValue tool = list.At(i);
     if (Says(tool, "type") && tool.At("type").String() != "custom") {
-      tool.At("type").Fail("'custom': this server runs no tools of its own");
+      tool.At("type").Fail("'custom': this server has no tools of its own");
     }
     Json function = {{"name", tool.At("name").String()}};
     if (Says(tool, "description")) function["description"] = tool.At("description").String();
@@ -165,6 +184,21 @@ void ReadThinking(const JsonValue& thinking, std::size_t max_tokens, ChatAsk& as
   if (*ask.most_reasoning >= max_tokens) budget.Fail("less than max_tokens");
 }
 
+// The format under its newer name and its older one, and how hard to think.
+void ReadOutput(const JsonValue& body, MessagesKind kind, MessagesCall& call) {
+  const auto set = [&](const JsonValue& format) {
+    if (call.request.rule) format.Fail("nothing: another field says what the answer must be");
+    call.request.rule = RuleOfFormat(format);
+  };
+  const bool counts = kind == MessagesKind::kCount;
+  if (!counts && Says(body, "output_format")) set(body.At("output_format"));
+  if (!Says(body, "output_config")) return;
+  const JsonValue config = body.At("output_config");
+  if (!config.IsObject()) config.Fail("an object");
+  if (Says(config, "effort")) SetEffort(config.At("effort"), call.ask);
+  if (!counts && Says(config, "format")) set(config.At("format"));
+}
+
 MessagesCall MessagesCallFrom(const JsonValue& body, MessagesKind kind, const Request& defaults) {
   if (!body.IsObject()) body.Fail("an object");
   MessagesCall call{.ask = {}, .request = defaults};
@@ -172,6 +206,9 @@ MessagesCall MessagesCallFrom(const JsonValue& body, MessagesKind kind, const Re
   call.ask.chat.goes_on = call.ask.chat.messages.back().role == "assistant" &&
                           call.ask.chat.messages.back().more.empty();
   if (Says(body, "tools")) call.ask.tools = ToolsIn(body.At("tools"));
+  if (Says(body, "mcp_servers") && body.At("mcp_servers").size() > 0) {
+    body.At("mcp_servers").Fail("none: this server calls no other");
+  }
   if (Says(body, "tool_choice")) ReadChoice(body.At("tool_choice"), call.ask);
   ReadTemplateOptions(body, call.ask);
   const bool counts = kind == MessagesKind::kCount;
@@ -180,8 +217,9 @@ MessagesCall MessagesCallFrom(const JsonValue& body, MessagesKind kind, const Re
     ReadThinking(body.At("thinking"), counts ? kMostTokensAsked + 1 : call.request.max_tokens,
                  call.ask);
   }
+  if (!counts) ReadGeneration(body, call.request);
+  ReadOutput(body, kind, call);
   if (counts) return call;
-  ReadGeneration(body, call.request);
   if (Says(body, "stop_sequences")) {
     call.request.stop = TextsIn(body.At("stop_sequences"), kMostStopSequences);
     for (const std::string& stop : call.request.stop) {
@@ -190,6 +228,7 @@ MessagesCall MessagesCallFrom(const JsonValue& body, MessagesKind kind, const Re
   }
   call.stops = call.request.stop;
   if (Says(body, "stream")) call.stream = body.At("stream").Flag();
+  if (Says(body, "return_progress")) call.progress = body.At("return_progress").Flag();
   return call;
 }
 

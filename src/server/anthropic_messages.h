@@ -19,6 +19,7 @@ struct MessagesCall {
   ChatAsk ask;      // its messages, the system's first
   Request request;  // without its prompt
   bool stream = false;
+  bool progress = false;           // of a stream: tokens of the prompt read so far
   std::vector<std::string> stops;  // the client's; the chat format may have its own
   // The first event tells them; whoever runs the request fills them in.
   std::size_t prompt_tokens = 0;
@@ -33,6 +34,7 @@ Result<MessagesCall> ReadMessagesCall(std::string_view body, MessagesKind kind,
 struct MessagesHead {
   std::string id;
   std::string model;
+  std::uint64_t seed = 0;
 };
 
 std::unique_ptr<AnswerFormat> MakeMessagesFormat(const MessagesCall& call, MessagesHead head,

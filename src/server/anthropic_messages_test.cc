@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "server/answer_costs.h"
 
 namespace troupe {
 namespace {
@@ -61,12 +62,67 @@ TEST(AnthropicMessages, WhatIsWrongIsNamedByItsField) {
   EXPECT_THAT(ErrorOfMessages(R"({"max_tokens":1,"messages":[{"role":"king","content":"a"}]})"),
               HasSubstr("messages[0].role: "));
   EXPECT_THAT(ErrorOfMessages(
-                  R"({"max_tokens":1,"messages":[{"role":"user","content":[{"type":"image"}]}]})"),
+                  R"({"max_tokens":1,"messages":[{"role":"user","content":[{"type":"smell"}]}]})"),
               HasSubstr("messages[0].content[0].type: "));
   EXPECT_THAT(ErrorOfMessages(std::string(kHello) + R"(,"stop_sequences":[""]})"),
               HasSubstr("stop_sequences: "));
   EXPECT_THAT(ErrorOfMessages(std::string(kHello) + R"(,"tools":[{"name":"a"}]})"),
               HasSubstr("tools[0]: no 'input_schema'"));
+}
+
+TEST(AnthropicMessages, WhatNoModelHereReadsIsNamedInItsPlaceAndEndsNoTalk) {
+  const MessagesCall call = ReadMessages(R"({"max_tokens":5,"messages":[
+      {"role":"user","content":[{"type":"text","text":"See: "},
+        {"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}},
+        {"type":"document","source":{"type":"text","media_type":"text/plain","data":" and read."}}]},
+      {"role":"assistant","content":[
+        {"type":"server_tool_use","id":"s","name":"web_search","input":{}},
+        {"type":"web_search_tool_result","tool_use_id":"s","content":[]},
+        {"type":"tool_use","id":"t1","name":"look","input":{}}]},
+      {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[
+        {"type":"text","text":"a.png: "},
+        {"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}}]}]}]})");
+  const std::vector<Message>& talk = call.ask.chat.messages;
+  ASSERT_EQ(talk.size(), 3u);
+  EXPECT_EQ(talk[0].content, "See: [an image, which this model cannot see] and read.");
+  EXPECT_EQ(talk[1].content, "");
+  EXPECT_THAT(talk[1].more, HasSubstr("look"));
+  EXPECT_EQ(talk[2].content, "a.png: [an image, which this model cannot see]");
+}
+
+TEST(AnthropicMessages, ToolsOfAnthropicsOwnAreRefusedByTheirType) {
+  for (const char* type : {"web_search_20250305", "bash_20250124", "mcp_toolset"}) {
+    EXPECT_THAT(
+        ErrorOfMessages(fmt::format(
+            R"({},"tools":[{{"type":"{}","name":"a","input_schema":{{}}}}]}})", kHello, type)),
+        AllOf(HasSubstr("tools[0].type: "), HasSubstr(type)));
+  }
+  EXPECT_THAT(ErrorOfMessages(std::string(kHello) + R"(,"mcp_servers":[{"url":"u"}]})"),
+              HasSubstr("mcp_servers: "));
+  EXPECT_EQ(ReadMessages(std::string(kHello) +
+                         R"(,"tools":[{"type":"custom","name":"a","input_schema":{}}]})")
+                .ask.tools.size(),
+            1u);
+}
+
+TEST(AnthropicMessages, AnAnswerMayHaveToFollowASchemaAndToThinkHard) {
+  const AnswerRule integer = {AnswerRule::Kind::kJsonSchema, R"({"type":"integer"})"};
+  const std::string format = R"({"type":"json_schema","schema":{"type":"integer"}})";
+  const MessagesCall call = ReadMessages(
+      fmt::format(R"({},"output_config":{{"format":{},"effort":"max"}}}})", kHello, format));
+  EXPECT_EQ(call.request.rule, integer);
+  EXPECT_EQ(call.ask.options.Dump(), R"({"reasoning_effort":"high"})");
+  EXPECT_EQ(ReadMessages(fmt::format(R"({},"output_format":{}}})", kHello, format)).request.rule,
+            integer);
+  EXPECT_THAT(
+      ErrorOfMessages(fmt::format(R"({},"output_config":{{"format":{{"type":"xml"}}}}}})", kHello)),
+      HasSubstr("output_config.format.type: "));
+  EXPECT_THAT(ErrorOfMessages(fmt::format(R"({},"output_config":{{"effort":"huge"}}}})", kHello)),
+              HasSubstr("output_config.effort: "));
+  EXPECT_THAT(
+      ErrorOfMessages(fmt::format(R"({},"output_format":{},"output_config":{{"format":{}}}}})",
+                                  kHello, format, format)),
+      HasSubstr("output_config.format: "));
 }
 
 TEST(AnthropicMessages, ACountNeedsNoLength) {
@@ -98,9 +154,15 @@ TEST(AnthropicMessages, AStreamHasItsEventsInTheOrderThatClientsExpect) {
       "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n"
       "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":"
       "\"max_tokens\",\"stop_sequence\":null},\"usage\":{\"input_tokens\":4,"
-      "\"cache_creation_input_tokens\":0,\"cache_read_input_tokens\":3,\"output_tokens\":2}}\n\n"
-      "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
-  EXPECT_EQ(format->Progress(1, 2), "event: ping\ndata: {\"type\":\"ping\"}\n\n");
+      "\"cache_creation_input_tokens\":0,\"cache_read_input_tokens\":3,\"output_tokens\":2},"
+      "\"troupe\":" +
+          TroupeJson(choice.answer.usage, 0).Dump() +
+          "}\n\n"
+          "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
+  EXPECT_EQ(format->Waiting(), "event: ping\ndata: {\"type\":\"ping\"}\n\n");
+  EXPECT_EQ(format->Progress(1, 2),
+            "event: ping\ndata: {\"type\":\"ping\",\"prompt_progress\":{\"processed\":1,"
+            "\"total\":2}}\n\n");
 }
 
 TEST(AnthropicMessages, AStopSequenceIsNamedIfItIsTheClients) {

@@ -43,10 +43,7 @@ std::string ParamOf(std::string_view message) {
 }
 
 Json OpenAiCode(const Status& status, int http) {
-  const bool is_full = status.code() == Code::kResourceExhausted;
-  if (is_full && status.message().find("context") != std::string::npos) {
-    return "context_length_exceeded";
-  }
+  if (IsContextFull(status)) return "context_length_exceeded";
   switch (http) {
     case 401:
       return "invalid_api_key";
@@ -61,6 +58,11 @@ Json OpenAiCode(const Status& status, int http) {
 
 ErrorStyle StyleOf(std::string_view path) {
   return path.starts_with("/v1/messages") ? ErrorStyle::kAnthropic : ErrorStyle::kOpenAi;
+}
+
+bool IsContextFull(const Status& status) {
+  return status.code() == Code::kResourceExhausted &&
+         status.message().find("context") != std::string::npos;
 }
 
 int HttpStatusOf(const Status& status) {

@@ -14,6 +14,9 @@ namespace troupe {
 enum class ErrorStyle { kOpenAi, kAnthropic };
 ErrorStyle StyleOf(std::string_view path);  // of the API that it belongs to
 
+// A prompt that is longer than the context, or an answer that fills it.
+bool IsContextFull(const Status& status);
+
 // 400 for what could never be answered, 429 with Retry-After where the queue is full, 503 while the
 // server ends, 5xx for what is not the client's fault.
 int HttpStatusOf(const Status& status);

@@ -60,13 +60,31 @@ Json& OptionsOf(ChatAsk& ask) {
 
 }  // namespace
 
-std::string TextOfParts(const JsonValue& content, std::initializer_list<std::string_view> types) {
+std::string_view NameOfUnread(std::string_view type) {
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"image", "[an image, which this model cannot see]"},
+      {"input_image", "[an image, which this model cannot see]"},
+      {"input_audio", "[sound, which this model cannot hear]"},
+      {"input_file", "[a file, which this model cannot open]"},
+      {"document", "[a document, which this model cannot open]"},
+  };
+  const auto* const found =
+      std::ranges::find(kNames, type, [](const auto& name) { return name.first; });
+  return found == std::end(kNames) ? std::string_view() : found->second;
+}
+
+std::string TextOfParts(const JsonValue& content, std::initializer_list<std::string_view> types,
+                        UnreadParts unread) {
   if (content.IsString()) return content.String();
   if (!content.IsArray()) content.Fail("a text or an array of parts");
   std::string text;
   for (std::size_t i = 0; i < content.size(); ++i) {
     const JsonValue part = content.At(i);
     const std::string type = part.At("type").String();
+    if (unread == UnreadParts::kNamed && !NameOfUnread(type).empty()) {
+      text += NameOfUnread(type);
+      continue;
+    }
     if (std::ranges::find(types, type) == types.end()) {
       part.At("type").Fail(
           fmt::format("'{}': this model reads no other", fmt::join(types, "', '")));
@@ -165,8 +183,8 @@ void ReadTemplateOptions(const JsonValue& body, ChatAsk& ask) {
 
 void SetEffort(const JsonValue& effort, ChatAsk& ask) {
   const std::string name = effort.String();
-  constexpr std::array<std::string_view, 6> kEfforts = {"none",   "minimal", "low",
-                                                        "medium", "high",    "xhigh"};
+  constexpr std::array<std::string_view, 7> kEfforts = {"none", "minimal", "low", "medium",
+                                                        "high", "xhigh",   "max"};
   if (std::ranges::find(kEfforts, name) == kEfforts.end()) {
     effort.Fail(fmt::format("one of {}", fmt::join(kEfforts, ", ")));
   }
@@ -174,9 +192,8 @@ void SetEffort(const JsonValue& effort, ChatAsk& ask) {
     OptionsOf(ask)["enable_thinking"] = false;
   } else {
     // The templates that know an effort know three.
-    OptionsOf(ask)["reasoning_effort"] = name == "minimal" ? "low"
-                                         : name == "xhigh" ? "high"
-                                                           : name;
+    const bool is_most = name == "xhigh" || name == "max";
+    OptionsOf(ask)["reasoning_effort"] = name == "minimal" ? "low" : is_most ? "high" : name;
   }
 }
 

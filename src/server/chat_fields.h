@@ -13,8 +13,16 @@ namespace troupe {
 inline constexpr std::size_t kMostMessages = 1 << 16;
 inline constexpr std::size_t kMostTokensAsked = 1 << 24;
 
+// What becomes of pictures, sound and files, which no model of this server reads. Agents send a
+// talk again with each request, so that a refusal would end it for good: they are told in their
+// place.
+enum class UnreadParts { kRefused, kNamed };
+
 // A text, or an array of parts each of which has one of these types and a text.
-std::string TextOfParts(const JsonValue& content, std::initializer_list<std::string_view> types);
+std::string TextOfParts(const JsonValue& content, std::initializer_list<std::string_view> types,
+                        UnreadParts unread = UnreadParts::kRefused);
+// "[an image, which this model cannot see]"; nothing for a type that is none of these.
+std::string_view NameOfUnread(std::string_view type);
 
 // "messages" as OpenAI's chat API has them.
 std::vector<Message> ReadOpenAiMessages(const JsonValue& list);

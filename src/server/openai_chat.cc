@@ -49,7 +49,8 @@ ChatCall CallOf(const JsonValue& body, const Request& defaults) {
   if (!body.IsObject()) body.Fail("an object");
   ChatCall call{.ask = AskIn(body), .request = defaults, .call = {}};
   for (const char* key : {"max_tokens", "max_completion_tokens"}) {
-    if (Says(body, key)) call.request.max_tokens = body.At(key).Count(0, kMostTokensAsked);
+    if (!Says(body, key)) continue;
+    call.request.max_tokens = CountOrNoLimit(body.At(key), kMostTokensAsked, defaults.max_tokens);
   }
   ReadGeneration(body, call.request);
   ReadShown(body, call.call);

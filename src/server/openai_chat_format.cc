@@ -1,6 +1,7 @@
 // How answers of /v1/chat/completions are shown: content, reasoning and calls in their fields.
 #include <utility>
 
+#include "server/answer_costs.h"
 #include "server/api_error.h"
 #include "server/openai_chat.h"
 #include "server/sse.h"
@@ -62,8 +63,10 @@ class ChatFormatOfOpenAi final : public AnswerFormat {
   }
   std::string Close(std::size_t choice, const Answer& answer) override {
     const std::string rest = Shown(choice, choices_[choice].parser.Finish(), nullptr);
-    return rest + Event(choice, Json::Object(),
-                        OpenAiReason(answer.finish, choices_[choice].calls > 0), nullptr);
+    Json chunk = Chunk(choice, Json::Object(),
+                       OpenAiReason(answer.finish, choices_[choice].calls > 0), nullptr);
+    TellCosts(answer.usage, head_.seed + choice, chunk);
+    return rest + EventOf(chunk.Dump());
   }
   std::string Last(std::span<const ChoiceAnswer> choices) override {
     std::string events;
@@ -71,7 +74,7 @@ class ChatFormatOfOpenAi final : public AnswerFormat {
       Json chunk = HeadJson(head_, kChunk);
       chunk["choices"] = Json::Array();
       chunk["usage"] = UsageJson(choices, call_.n);
-      chunk["troupe"] = TroupeJson(choices, head_);
+      TellCosts(UsageOfAll(choices), head_.seed, chunk);
       events += EventOf(chunk.Dump());
     }
     return events + EventOf("[DONE]");
@@ -80,10 +83,9 @@ class ChatFormatOfOpenAi final : public AnswerFormat {
     return EventOf(ErrorBody(status)) + EventOf("[DONE]");
   }
   std::string Progress(std::size_t read, std::size_t all) override {
-    if (!call_.progress) return CommentEvent("reading the prompt");
     Json chunk = HeadJson(head_, kChunk);
     chunk["choices"] = Json::Array();
-    chunk["prompt_progress"] = {{"processed", read}, {"total", all}};
+    chunk["prompt_progress"] = ProgressJson(read, all);
     return EventOf(chunk.Dump());
   }
 
@@ -101,7 +103,7 @@ class ChatFormatOfOpenAi final : public AnswerFormat {
     }
     body["choices"] = std::move(list);
     body["usage"] = UsageJson(choices, call_.n);
-    body["troupe"] = TroupeJson(choices, head_);
+    TellCosts(UsageOfAll(choices), head_.seed, body);
     return {.body = body.Dump()};
   }
   HttpResponse Refusal(const Status& status) override { return ErrorResponse(status); }
@@ -159,12 +161,15 @@ class ChatFormatOfOpenAi final : public AnswerFormat {
   static Json CallDelta(Json call) { return {{"tool_calls", Json::Array({std::move(call)})}}; }
 
   std::string Event(std::size_t choice, Json delta, Json reason, Json logprobs) const {
+    return EventOf(Chunk(choice, std::move(delta), std::move(reason), std::move(logprobs)).Dump());
+  }
+  Json Chunk(std::size_t choice, Json delta, Json reason, Json logprobs) const {
     Json chunk = HeadJson(head_, kChunk);
     chunk["choices"] = Json::Array({Json{{"index", choice},
                                          {"delta", std::move(delta)},
                                          {"logprobs", std::move(logprobs)},
                                          {"finish_reason", std::move(reason)}}});
-    return EventOf(chunk.Dump());
+    return chunk;
   }
 
   OpenAiCall call_;

@@ -89,6 +89,20 @@ TEST(OpenAiChat, FieldsThatAreNullAreAsIfTheyWereNotThere) {
   EXPECT_EQ(call.request.max_tokens, 77u);
 }
 
+TEST(OpenAiChat, MinusOneIsNoLimitAsOtherServersHaveIt) {
+  const ChatCall call = ReadChat(With(R"("top_k":-1,"repeat_last_n":-1,"max_tokens":-1)"));
+  EXPECT_EQ(call.request.sampling.top_k, 0u);
+  EXPECT_GE(call.request.sampling.penalty_window, 1u << 20);
+  EXPECT_EQ(call.request.max_tokens, 77u);
+}
+
+TEST(OpenAiChat, OptionsOfOtherServersMayBeSentUnused) {
+  EXPECT_EQ(ReadChat(With(R"("typical_p":1.0,"mirostat":0,"dry_multiplier":0,"xtc_probability":0,)"
+                          R"("dry_base":1.75,"samplers":"edkypmxt","min_tokens":0)"))
+                .request.sampling,
+            Sampling());
+}
+
 TEST(OpenAiChat, WhatIsWrongIsNamedByItsField) {
   EXPECT_THAT(ErrorOfChat(""), HasSubstr("not JSON"));
   EXPECT_THAT(ErrorOfChat("[]"), HasSubstr("expected an object"));
@@ -118,6 +132,12 @@ TEST(OpenAiChat, WhatIsWrongIsNamedByItsField) {
         {R"("tools":{})", "tools: "},
         {R"("response_format":{"type":"xml"})", "response_format.type: "},
         {R"("quality":"best")", "quality: "},
+        {R"("top_k":-2)", "top_k: "},
+        {R"("typical_p":0.9)", "typical_p: "},
+        {R"("mirostat":2)", "mirostat: "},
+        {R"("dry_multiplier":0.8)", "dry_multiplier: "},
+        {R"("guided_json":{})", "guided_json: "},
+        {R"("use_beam_search":true)", "use_beam_search: "},
         {R"("timeout":0)", "timeout: "}}) {
     EXPECT_THAT(ErrorOfChat(With(fields)), HasSubstr(place)) << fields;
   }
@@ -162,8 +182,10 @@ TEST(OpenAiChat, AStreamBeginsWithTheRoleAndEndsWithReasonUsageAndDone) {
   EXPECT_THAT(format->Delta(0, {.text = "a\nb", .tokens = {}}),
               HasSubstr(R"("delta":{"content":"a\nb"})"));
   const std::vector<ChoiceAnswer> answers = {AnswerOf("a\nb")};
-  EXPECT_THAT(format->Close(0, answers[0].answer),
-              HasSubstr(R"("delta":{},"logprobs":null,"finish_reason":"stop")"));
+  const std::string closed = format->Close(0, answers[0].answer);
+  EXPECT_THAT(closed, HasSubstr(R"("delta":{},"logprobs":null,"finish_reason":"stop")"));
+  EXPECT_THAT(closed, HasSubstr(R"("timings":{"cache_n":0,"prompt_n":3,)"));
+  EXPECT_THAT(closed, HasSubstr(R"("troupe":{"seed":0,"shared_prefix_tokens":0,)"));
   const std::string last = format->Last(answers);
   EXPECT_THAT(last, HasSubstr(R"("choices":[],"usage":{"prompt_tokens":3)"));
   EXPECT_THAT(last, testing::EndsWith("data: [DONE]\n\n"));
@@ -182,10 +204,9 @@ TEST(OpenAiChat, LogprobsComeWithTheirBytes) {
           R"("bytes":[195,169],"top_logprobs":[{"token":"e","logprob":-1.0,"bytes":[101]}]}]})"));
 }
 
-TEST(OpenAiChat, ProgressIsAnEventWhereItIsAskedForAndACommentOtherwise) {
+TEST(OpenAiChat, ProgressIsAnEventAndWaitingAComment) {
   const OpenAiHead head = {.id = "i", .model = "m", .created = 9};
-  EXPECT_EQ(MakeChatFormat(ReadChat(With(R"("stream":true)")), head)->Progress(1, 2),
-            ": reading the prompt\n\n");
+  EXPECT_EQ(MakeChatFormat(ReadChat(With(R"("stream":true)")), head)->Waiting(), ": waiting\n\n");
   EXPECT_THAT(MakeChatFormat(ReadChat(With(R"("return_progress":true)")), head)->Progress(1, 2),
               HasSubstr(R"("prompt_progress":{"processed":1,"total":2})"));
 }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/answer_costs.h"
 #include "server/api_error.h"
 #include "server/chat_fields.h"
 #include "server/prompt_fields.h"
@@ -28,12 +29,13 @@ void MakeGaps(const JsonValue& suffix, std::vector<Prompt>& prompts) {
 }
 
 CompletionCall CallFrom(const JsonValue& body, const Request& defaults) {
-  CompletionCall call{.prompts = {}, .request = defaults, .call = {}, .echo = {}};
+  CompletionCall call{.prompts = {}, .request = defaults, .call = {}, .echoes = {}};
   if (!body.IsObject()) body.Fail("an object");
   call.prompts = PromptsIn(body.At("prompt"), kMostPrompts);
   call.request.max_tokens = 16;  // as OpenAI has it
   if (Says(body, "max_tokens")) {
-    call.request.max_tokens = body.At("max_tokens").Count(0, kMostTokensAsked);
+    call.request.max_tokens =
+        CountOrNoLimit(body.At("max_tokens"), kMostTokensAsked, defaults.max_tokens);
   }
   ReadGeneration(body, call.request);
   ReadShown(body, call.call);
@@ -44,57 +46,88 @@ CompletionCall CallFrom(const JsonValue& body, const Request& defaults) {
     body.At("best_of").Fail("n: answers are not ranked");
   }
   if (Says(body, "echo") && body.At("echo").Flag()) {
-    if (call.prompts.size() != 1 || !std::holds_alternative<std::string>(call.prompts[0])) {
-      body.At("echo").Fail("false, unless there is one prompt, a text");
+    call.echo = true;
+    if (call.TellsPrompt() && call.call.stream) {
+      body.At("echo").Fail("false beside logprobs in a stream");
     }
-    call.echo = std::get<std::string>(call.prompts[0]);
+    if (Says(body, "suffix")) body.At("echo").Fail("false beside a suffix");
   }
   if (Says(body, "suffix")) MakeGaps(body.At("suffix"), call.prompts);
   return call;
 }
 
-Json LogprobsJson(std::span<const TokenLogprob> tokens, std::size_t offset) {
-  Json texts = Json::Array(), logprobs = Json::Array(), tops = Json::Array(),
-       offsets = Json::Array();
-  for (const TokenLogprob& token : tokens) {
-    texts.push_back(token.text);
-    logprobs.push_back(token.logprob);
-    Json top = Json::Object();
-    for (const TokenLogprob::Other& other : token.top) top[other.text] = other.logprob;
-    tops.push_back(std::move(top));
-    offsets.push_back(offset);
-    offset += token.text.size();
+// "logprobs" of a choice: lists with an entry for each token.
+class LogprobLists {
+ public:
+  // `offset`: bytes of the text before the first token.
+  explicit LogprobLists(std::size_t offset) : offset_(offset) {}
+
+  void Add(std::span<const TokenLogprob> tokens) {
+    for (const TokenLogprob& token : tokens) {
+      Json top = Json::Object();
+      for (const TokenLogprob::Other& other : token.top) top[other.text] = other.logprob;
+      Add(token.text, token.logprob, std::move(top));
+    }
   }
-  return {{"tokens", std::move(texts)},
-          {"token_logprobs", std::move(logprobs)},
-          {"top_logprobs", std::move(tops)},
-          {"text_offset", std::move(offsets)}};
-}
+  // A token of which nobody knows how likely it was.
+  void AddFirst(const std::string& text) { Add(text, nullptr, nullptr); }
+
+  Json Take() && {
+    return {{"tokens", std::move(texts_)},
+            {"token_logprobs", std::move(logprobs_)},
+            {"top_logprobs", std::move(tops_)},
+            {"text_offset", std::move(offsets_)}};
+  }
+
+ private:
+  void Add(const std::string& text, Json logprob, Json top) {
+    texts_.push_back(text);
+    logprobs_.push_back(std::move(logprob));
+    tops_.push_back(std::move(top));
+    offsets_.push_back(offset_);
+    offset_ += text.size();
+  }
+
+  std::size_t offset_;
+  Json texts_ = Json::Array(), logprobs_ = Json::Array(), tops_ = Json::Array(),
+       offsets_ = Json::Array();
+};
 
 class CompletionFormat final : public AnswerFormat {
  public:
   CompletionFormat(const CompletionCall& call, OpenAiHead head)
       : call_(call.call),
-        echo_(call.echo),
-        head_(std::move(head)),
-        offsets_(call.prompts.size() * call.call.n, call.echo.size()) {}
+        echoes_(call.echoes),
+        tells_prompt_(call.TellsPrompt()),
+        head_(std::move(head)) {
+    for (std::size_t c = 0; c < call.prompts.size() * call_.n; ++c) {
+      offsets_.push_back(EchoOf(c).text.size());
+    }
+  }
 
   std::string Open() override {
     std::string events;
-    if (echo_.empty()) return events;
-    for (std::size_t c = 0; c < call_.n; ++c) events += Event(Choice(c, echo_, nullptr));
+    for (std::size_t c = 0; c < echoes_.size() * call_.n; ++c) {
+      events += Event(Choice(c, EchoOf(c).text, nullptr));
+    }
     return events;
   }
 
   std::string Delta(std::size_t choice, const TextDelta& delta) override {
     Json json = Choice(choice, delta.text, nullptr);
-    if (call_.logprobs) json["logprobs"] = LogprobsJson(delta.tokens, offsets_[choice]);
+    if (call_.logprobs) {
+      LogprobLists lists(offsets_[choice]);
+      lists.Add(delta.tokens);
+      json["logprobs"] = std::move(lists).Take();
+    }
     offsets_[choice] += delta.text.size();
     return Event(std::move(json));
   }
 
   std::string Close(std::size_t choice, const Answer& answer) override {
-    return Event(Choice(choice, "", OpenAiReason(answer.finish)));
+    Json chunk = Chunk(Choice(choice, "", OpenAiReason(answer.finish)));
+    TellCosts(answer.usage, head_.seed + choice % call_.n, chunk);
+    return EventOf(chunk.Dump());
   }
 
   std::string Last(std::span<const ChoiceAnswer> choices) override {
@@ -103,7 +136,7 @@ class CompletionFormat final : public AnswerFormat {
       Json chunk = HeadJson(head_, "text_completion");
       chunk["choices"] = Json::Array();
       chunk["usage"] = UsageJson(choices, call_.n);
-      chunk["troupe"] = TroupeJson(choices, head_);
+      TellCosts(UsageOfAll(choices), head_.seed, chunk);
       events += EventOf(chunk.Dump());
     }
     return events + EventOf("[DONE]");
@@ -114,10 +147,9 @@ class CompletionFormat final : public AnswerFormat {
   }
 
   std::string Progress(std::size_t read, std::size_t all) override {
-    if (!call_.progress) return CommentEvent("reading the prompt");
     Json chunk = HeadJson(head_, "text_completion");
     chunk["choices"] = Json::Array();
-    chunk["prompt_progress"] = {{"processed", read}, {"total", all}};
+    chunk["prompt_progress"] = ProgressJson(read, all);
     return EventOf(chunk.Dump());
   }
 
@@ -125,34 +157,52 @@ class CompletionFormat final : public AnswerFormat {
     Json body = HeadJson(head_, "text_completion");
     Json list = Json::Array();
     for (std::size_t c = 0; c < choices.size(); ++c) {
-      Json choice =
-          Choice(c, echo_ + choices[c].answer.text, OpenAiReason(choices[c].answer.finish));
-      if (call_.logprobs) choice["logprobs"] = LogprobsJson(choices[c].tokens, echo_.size());
+      Json choice = Choice(c, EchoOf(c).text + choices[c].answer.text,
+                           OpenAiReason(choices[c].answer.finish));
+      if (call_.logprobs) choice["logprobs"] = LogprobsOf(c, choices[c]);
       list.push_back(std::move(choice));
     }
     body["choices"] = std::move(list);
     body["usage"] = UsageJson(choices, call_.n);
-    body["troupe"] = TroupeJson(choices, head_);
+    TellCosts(UsageOfAll(choices), head_.seed, body);
     return {.body = body.Dump()};
   }
 
   HttpResponse Refusal(const Status& status) override { return ErrorResponse(status); }
 
  private:
+  using Echo = CompletionCall::Echo;
+
+  Echo EchoOf(std::size_t choice) const {
+    return echoes_.empty() ? Echo() : echoes_[choice / call_.n];
+  }
+  Json LogprobsOf(std::size_t choice, const ChoiceAnswer& answer) const {
+    const Echo echo = EchoOf(choice);
+    LogprobLists lists(tells_prompt_ ? 0 : echo.text.size());
+    if (tells_prompt_) {
+      lists.AddFirst(echo.first_token);
+      lists.Add(answer.prompt);
+    }
+    lists.Add(answer.tokens);
+    return std::move(lists).Take();
+  }
+
   static Json Choice(std::size_t index, std::string_view text, Json reason) {
     return {{"index", index},
             {"text", text},
             {"logprobs", nullptr},
             {"finish_reason", std::move(reason)}};
   }
-  std::string Event(Json choice) const {
+  std::string Event(Json choice) const { return EventOf(Chunk(std::move(choice)).Dump()); }
+  Json Chunk(Json choice) const {
     Json chunk = HeadJson(head_, "text_completion");
     chunk["choices"] = Json::Array({std::move(choice)});
-    return EventOf(chunk.Dump());
+    return chunk;
   }
 
   OpenAiCall call_;
-  std::string echo_;
+  std::vector<Echo> echoes_;  // of each prompt, or none
+  bool tells_prompt_;
   OpenAiHead head_;
   std::vector<std::size_t> offsets_;  // by choice: bytes shown
 };

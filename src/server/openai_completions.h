@@ -19,7 +19,16 @@ struct CompletionCall {
   std::vector<Prompt> prompts;  // an answer for each, times n
   Request request;              // all else of each of them
   OpenAiCall call;
-  std::string echo;  // shown before the answer; only with one prompt that is a text
+  bool echo = false;  // the prompt is shown before its answer
+  // Of the echo, for each prompt; whoever runs the request fills them in.
+  struct Echo {
+    std::string text;
+    std::string first_token;  // which has no logprob
+  };
+  std::vector<Echo> echoes;
+
+  // What is told of the prompt's tokens as of the answer's.
+  bool TellsPrompt() const { return echo && call.logprobs.has_value(); }
 };
 
 // `defaults`: of a request that says nothing, its seed drawn.

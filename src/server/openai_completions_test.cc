@@ -40,6 +40,9 @@ TEST(OpenAiCompletions, ASuffixIsWhatStandsAfterTheGap) {
 TEST(OpenAiCompletions, AnAnswerIsShortUnlessItIsSaidHowLong) {
   EXPECT_EQ(ReadCall(R"({"prompt":"a"})").request.max_tokens, 16u);
   EXPECT_EQ(ReadCall(R"({"prompt":"a","max_tokens":3})").request.max_tokens, 3u);
+  EXPECT_EQ(ReadCompletionCall(R"({"prompt":"a","max_tokens":-1})", {.max_tokens = 77})
+                ->request.max_tokens,
+            77u);
 }
 
 TEST(OpenAiCompletions, WhatIsWrongIsNamedByItsField) {
@@ -50,11 +53,15 @@ TEST(OpenAiCompletions, WhatIsWrongIsNamedByItsField) {
   EXPECT_THAT(ErrorOfCall(R"({"prompt":"a","logprobs":21})"), HasSubstr("logprobs: "));
   EXPECT_THAT(ErrorOfCall(R"({"prompt":[1],"suffix":"b"})"), HasSubstr("suffix: "));
   EXPECT_THAT(ErrorOfCall(R"({"prompt":"a","best_of":3})"), HasSubstr("best_of: "));
-  EXPECT_THAT(ErrorOfCall(R"({"prompt":["a","b"],"echo":true})"), HasSubstr("echo: "));
+  EXPECT_THAT(ErrorOfCall(R"({"prompt":"a","suffix":"b","echo":true})"), HasSubstr("echo: "));
+  EXPECT_THAT(ErrorOfCall(R"({"prompt":"a","echo":true,"logprobs":1,"stream":true})"),
+              HasSubstr("echo: "));
 }
 
 TEST(OpenAiCompletions, AnEchoComesOnceBeforeTheAnswer) {
-  const CompletionCall call = ReadCall(R"({"prompt":"The ","echo":true,"stream":true})");
+  CompletionCall call = ReadCall(R"({"prompt":"The ","echo":true,"stream":true})");
+  EXPECT_TRUE(call.echo);
+  call.echoes = {{.text = "The ", .first_token = "T"}};
   const auto format = MakeCompletionFormat(call, {});
   EXPECT_THAT(format->Open(), HasSubstr(R"("text":"The ")"));
   EXPECT_THAT(format->Delta(0, {.text = "a", .tokens = {}}), HasSubstr(R"("text":"a")"));
@@ -63,6 +70,20 @@ TEST(OpenAiCompletions, AnEchoComesOnceBeforeTheAnswer) {
   choice.answer.text = "ab";
   EXPECT_THAT(MakeCompletionFormat(call, {})->Whole({&choice, 1}).body,
               HasSubstr(R"("text":"The ab")"));
+}
+
+TEST(OpenAiCompletions, TokensOfAnEchoAreToldBeforeThoseOfTheAnswer) {
+  CompletionCall call = ReadCall(R"({"prompt":"abc","echo":true,"logprobs":1})");
+  call.echoes = {{.text = "abc", .first_token = "ab"}};
+  ChoiceAnswer choice;
+  choice.answer.text = "d";
+  choice.prompt = {{.text = "c", .logprob = -1, .top = {{.text = "x", .logprob = -0.5}}}};
+  choice.tokens = {{.text = "d", .logprob = -2, .top = {}}};
+  const std::string body = MakeCompletionFormat(call, {})->Whole({&choice, 1}).body;
+  EXPECT_THAT(body, HasSubstr(R"("text":"abcd")"));
+  EXPECT_THAT(body,
+              HasSubstr(R"("logprobs":{"tokens":["ab","c","d"],"token_logprobs":[null,-1.0,-2.0],)"
+                        R"("top_logprobs":[null,{"x":-0.5},{}],"text_offset":[0,2,3]})"));
 }
 
 TEST(OpenAiCompletions, OffsetsOfTokensCountTheBytesBeforeThem) {

@@ -27,6 +27,28 @@ constexpr std::array<std::string_view, 13> kPassedOver = {"web_search",
                                                           "namespace",
                                                           "custom"};
 
+// Of a talk that was begun with OpenAI's own servers or tools: what they did, and what only they
+// can read.
+constexpr std::array<std::string_view, 19> kItemsPassedOver = {"web_search_call",
+                                                               "file_search_call",
+                                                               "computer_call",
+                                                               "computer_call_output",
+                                                               "code_interpreter_call",
+                                                               "image_generation_call",
+                                                               "mcp_list_tools",
+                                                               "mcp_call",
+                                                               "mcp_approval_request",
+                                                               "mcp_approval_response",
+                                                               "tool_search_call",
+                                                               "tool_search_output",
+                                                               "shell_call",
+                                                               "shell_call_output",
+                                                               "apply_patch_call",
+                                                               "apply_patch_call_output",
+                                                               "compaction",
+                                                               "compaction_summary",
+                                                               "ghost_snapshot"};
+
 // The items of a talk as the messages of a chat: calls and reasoning belong to the message of the
 // assistant that they stand beside.
 class Talk {
@@ -40,16 +62,24 @@ class Talk {
       calls_.push_back(
           CallJson(item.At("call_id").String(), item.At("name").String(),
                    Says(item, "arguments") ? ArgumentsIn(item.At("arguments")) : "{}"));
-    } else if (type == "function_call_output") {
-      Close();
-      const Json more = {{"tool_call_id", item.At("call_id").String()}};
-      messages_.push_back({.role = "tool",
-                           .content = TextOfParts(item.At("output"), {"input_text", "output_text"}),
-                           .more = more.Dump()});
+    } else if (type == "custom_tool_call") {  // its input is a text in no format
+      Assistant();
+      const Json arguments = {{"input", item.At("input").String()}};
+      calls_.push_back(
+          CallJson(item.At("call_id").String(), item.At("name").String(), arguments.Dump()));
+    } else if (type == "local_shell_call") {
+      Assistant();
+      const JsonValue id = item.At(Says(item, "call_id") ? "call_id" : "id");
+      calls_.push_back(CallJson(id.String(), "local_shell", ArgumentsIn(item.At("action"))));
+    } else if (type == "function_call_output" || type == "custom_tool_call_output" ||
+               type == "local_shell_call_output") {
+      AddOutput(item);
     } else if (type == "reasoning") {
       AddReasoning(item);
-    } else {
-      item.At("type").Fail("'message', 'function_call', 'function_call_output' or 'reasoning'");
+    } else if (std::ranges::find(kItemsPassedOver, type) == kItemsPassedOver.end()) {
+      item.At("type").Fail(
+          "'message', 'reasoning', 'function_call', 'custom_tool_call', 'local_shell_call' or what "
+          "one of these gave");
     }
   }
 
@@ -79,8 +109,8 @@ class Talk {
     if (role != "system" && role != "user" && role != "assistant") {
       item.At("role").Fail("'system', 'developer', 'user' or 'assistant'");
     }
-    std::string text =
-        TextOfParts(item.At("content"), {"input_text", "output_text", "text", "refusal"});
+    std::string text = TextOfParts(
+        item.At("content"), {"input_text", "output_text", "text", "refusal"}, UnreadParts::kNamed);
     if (role == "assistant") {
       if (calls_.size() > 0 || !content_.empty()) Close();
       Assistant();
@@ -89,6 +119,16 @@ class Talk {
     }
     Close();
     messages_.push_back({.role = std::move(role), .content = std::move(text)});
+  }
+
+  void AddOutput(const JsonValue& item) {
+    Close();
+    const JsonValue id = item.At(Says(item, "call_id") ? "call_id" : "id");
+    const Json more = {{"tool_call_id", id.String()}};
+    messages_.push_back({.role = "tool",
+                         .content = TextOfParts(item.At("output"), {"input_text", "output_text"},
+                                                UnreadParts::kNamed),
+                         .more = more.Dump()});
   }
 
   void AddReasoning(const JsonValue& item) {
@@ -153,29 +193,22 @@ Json FunctionsOf(const JsonValue& list) {
   return tools;
 }
 
-void ReadTextFormat(const JsonValue& text, Request& request) {
-  if (!Says(text, "format")) return;
-  const JsonValue format = text.At("format");
-  const JsonValue type = format.At("type");
-  using Kind = AnswerRule::Kind;
-  if (type.String() == "json_object") {
-    request.rule = AnswerRule{.kind = Kind::kJsonObject, .text = {}};
-  } else if (type.String() == "json_schema") {
-    const JsonValue schema = format.At("schema");
-    if (!schema.IsObject()) schema.Fail("a JSON Schema, an object");
-    request.rule = AnswerRule{.kind = Kind::kJsonSchema, .text = schema.raw().Dump()};
-  } else if (type.String() != "text") {
-    type.Fail("'text', 'json_object' or 'json_schema'");
-  }
-}
-
-void RefuseWhatIsKept(const JsonValue& body) {
+void RefuseWhatIsNotDone(const JsonValue& body) {
   for (const char* key : {"previous_response_id", "conversation"}) {
     if (Says(body, key)) body.At(key).Fail("nothing: responses are not kept, send the whole input");
   }
   if (Says(body, "prompt")) body.At("prompt").Fail("nothing: no prompts are kept");
   if (Says(body, "background") && body.At("background").Flag()) {
     body.At("background").Fail("false: responses are not kept");
+  }
+  if (Says(body, "truncation") && body.At("truncation").String() != "disabled") {
+    body.At("truncation").Fail("'disabled': this server leaves out no part of a talk");
+  }
+  for (std::size_t i = 0; Says(body, "include") && i < body.At("include").size(); ++i) {
+    const JsonValue include = body.At("include").At(i);
+    if (include.String() == "message.output_text.logprobs") {
+      include.Fail("none of it: /v1/chat/completions tells logprobs");
+    }
   }
   if (Says(body, "top_logprobs") && body.At("top_logprobs").Count(0, kMostTopLogprobs) > 0) {
     body.At("top_logprobs").Fail("0: /v1/chat/completions tells logprobs");
@@ -185,9 +218,10 @@ void RefuseWhatIsKept(const JsonValue& body) {
 // As they were asked for, or null.
 Json EchoOf(const JsonValue& body) {
   Json echo = Json::Object();
-  for (const char* key : {"instructions", "max_output_tokens", "metadata", "tools", "tool_choice",
-                          "temperature", "top_p", "text", "reasoning", "truncation", "user",
-                          "parallel_tool_calls", "prompt_cache_key", "service_tier"}) {
+  for (const char* key :
+       {"instructions", "max_output_tokens", "metadata", "tools", "tool_choice", "temperature",
+        "top_p", "text", "reasoning", "truncation", "user", "max_tool_calls", "parallel_tool_calls",
+        "prompt_cache_key", "service_tier"}) {
     const Json* value = body.raw().Find(key);
     echo[key] = value == nullptr ? Json() : *value;
   }
@@ -206,7 +240,7 @@ Json EchoOf(const JsonValue& body) {
 
 ResponsesCall ResponsesCallOf(const JsonValue& body, const Request& defaults) {
   if (!body.IsObject()) body.Fail("an object");
-  RefuseWhatIsKept(body);
+  RefuseWhatIsNotDone(body);
   ResponsesCall call{.ask = {}, .request = defaults, .echo = EchoOf(body)};
   call.ask.chat.messages = InputOf(body);
   if (Says(body, "tools")) call.ask.tools = FunctionsOf(body.At("tools"));
@@ -223,12 +257,16 @@ ResponsesCall ResponsesCallOf(const JsonValue& body, const Request& defaults) {
   ReadGeneration(body, call.request);
   if (Says(body, "text")) {
     if (!body.At("text").IsObject()) body.At("text").Fail("an object");
-    ReadTextFormat(body.At("text"), call.request);
+    if (Says(body.At("text"), "format")) {
+      auto rule = RuleOfFormat(body.At("text").At("format"));
+      if (rule) call.request.rule = std::move(rule);
+    }
   }
   if (Says(body, "max_output_tokens")) {
     call.request.max_tokens = body.At("max_output_tokens").Count(1, kMostTokensAsked);
   }
   if (Says(body, "stream")) call.stream = body.At("stream").Flag();
+  if (Says(body, "return_progress")) call.progress = body.At("return_progress").Flag();
   return call;
 }
 

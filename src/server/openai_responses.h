@@ -18,6 +18,7 @@ struct ResponsesCall {
   ChatAsk ask;
   Request request;  // without its prompt, which is made of `ask`
   bool stream = false;
+  bool progress = false;       // of a stream: tokens of the prompt read so far
   Json echo = Json::Object();  // fields of the request that the response repeats
 };
 

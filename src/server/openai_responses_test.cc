@@ -44,6 +44,36 @@ constexpr const char* kCodex = R"({"model":"m","instructions":"You are an agent.
   "store":false,"stream":true,"include":["reasoning.encrypted_content"],"prompt_cache_key":"k",
   "client_metadata":{"a":"b"},"text":{"verbosity":"medium"}})";
 
+// What else its talks hold: calls in no format, and what OpenAI's own tools did.
+constexpr const char* kCodexGoesOn = R"({"input":[
+    {"type":"message","role":"user","content":[{"type":"input_text","text":"See "},
+      {"type":"input_image","image_url":"data:image/png;base64,AA=="}]},
+    {"type":"web_search_call","status":"completed","action":{"type":"search","query":"q"}},
+    {"type":"custom_tool_call","status":"completed","call_id":"c1","name":"apply_patch","input":"*** a"},
+    {"type":"custom_tool_call_output","call_id":"c1","output":"done"},
+    {"type":"local_shell_call","call_id":"c2","status":"completed",
+     "action":{"type":"exec","command":["ls"]}},
+    {"type":"function_call_output","call_id":"c2","output":[{"type":"input_text","text":"a.png "},
+      {"type":"input_image","image_url":"data:image/png;base64,AA=="}]},
+    {"type":"compaction","encrypted_content":"x"},{"type":"ghost_snapshot"}]})";
+
+TEST(OpenAiResponses, WhatOtherToolsDidIsATalkToo) {
+  const ResponsesCall call = ReadResponses(kCodexGoesOn);
+  EXPECT_THAT(
+      call.ask.chat.messages,
+      ElementsAre(
+          Message{"user", "See [an image, which this model cannot see]"},
+          Message{"assistant", "",
+                  R"({"tool_calls":[{"id":"c1","type":"function","function":{"name":"apply_patch",)"
+                  R"("arguments":"{\"input\":\"*** a\"}"}}]})"},
+          Message{"tool", "done", R"({"tool_call_id":"c1"})"},
+          Message{"assistant", "",
+                  R"({"tool_calls":[{"id":"c2","type":"function","function":{"name":"local_shell",)"
+                  R"("arguments":"{\"type\":\"exec\",\"command\":[\"ls\"]}"}}]})"},
+          Message{"tool", "a.png [an image, which this model cannot see]",
+                  R"({"tool_call_id":"c2"})"}));
+}
+
 TEST(OpenAiResponses, ATalkAsCodexSendsItIsAChat) {
   const ResponsesCall call = ReadResponses(kCodex);
   EXPECT_THAT(
@@ -67,6 +97,8 @@ TEST(OpenAiResponses, WhatWouldHaveToBeKeptOrIsNotKnownIsRefusedByItsField) {
         {R"("background":true)", "background: "},
         {R"("prompt":{"id":"p"})", "prompt: "},
         {R"("top_logprobs":2)", "top_logprobs: "},
+        {R"("include":["message.output_text.logprobs"])", "include[0]: "},
+        {R"("truncation":"auto")", "truncation: "},
         {R"("tools":[{"type":"teleport"}])", "tools[0].type: "},
         {R"("tool_choice":{"type":"web_search"})", "tool_choice.type: "},
         {R"("max_output_tokens":0)", "max_output_tokens: "},
@@ -171,12 +203,68 @@ TEST(OpenAiResponses, AStreamTellsEachItemFromItsBeginningToItsEnd) {
   EXPECT_EQ(*events.back().Find("response"), Json::Parse(whole.body).value());
 }
 
-TEST(OpenAiResponses, AFailureAmidAStreamIsAResponseThatFailed) {
+TEST(OpenAiResponses, AFailureAmidAStreamSaysWhetherToTryAgain) {
   const auto format = MakeResponsesFormat(ReadResponses(R"({"input":"Hi"})"), kHead);
   format->Open();
-  const std::string event = format->Failure(Status(Code::kDataLoss, "disk"));
-  EXPECT_THAT(event, HasSubstr("event: response.failed"));
-  EXPECT_THAT(event, HasSubstr(R"("error":{"code":"server_error","message":"disk"})"));
+  for (const auto& [status, error] :
+       {std::pair{Status(Code::kDataLoss, "disk"), R"({"code":"server_error","message":"disk"})"},
+        {Status(Code::kInvalidArgument, "a"), R"({"code":"invalid_prompt","message":"a"})"},
+        {Status(Code::kResourceExhausted, "longer than the context"),
+         R"({"code":"context_length_exceeded","message":"longer than the context"})"},
+        {Status(Code::kDeadlineExceeded, "late"),
+         R"({"code":"server_is_overloaded","message":"late"})"},
+        {Status(Code::kUnavailable, "full").WithRetryAfter(2.5),
+         R"({"code":"rate_limit_exceeded","message":"full; try again in 3s"})"}}) {
+    const std::string event = format->Failure(status);
+    EXPECT_THAT(event, HasSubstr("event: response.failed"));
+    EXPECT_THAT(event, HasSubstr(fmt::format(R"("error":{})", error)));
+  }
+}
+
+TEST(OpenAiResponses, AStreamIsToldInItselfThatTheContextIsFull) {
+  const Status full(Code::kResourceExhausted, "9 tokens, more than the context of 8");
+  const auto whole = MakeResponsesFormat(ReadResponses(R"({"input":"Hi"})"), kHead);
+  EXPECT_EQ(whole->Refusal(full).status, 400);
+  const auto stream = MakeResponsesFormat(ReadResponses(R"({"input":"Hi","stream":true})"), kHead);
+  EXPECT_EQ(stream->Refusal(Status(Code::kInvalidArgument, "a")).status, 400);
+  const HttpResponse refusal = stream->Refusal(full);
+  EXPECT_EQ(refusal.status, 200);
+  EXPECT_EQ(refusal.content_type, "text/event-stream");
+  const Json last = EventsIn(refusal.body).back();
+  EXPECT_EQ(last.Find("type")->AsString(), "response.failed");
+  EXPECT_EQ(last.Find("response")->Find("error")->Find("code")->AsString(),
+            "context_length_exceeded");
+}
+
+TEST(OpenAiResponses, AStreamThatFillsTheContextFailsWithWhatItWrote) {
+  const auto format = MakeResponsesFormat(ReadResponses(R"({"input":"Hi","stream":true})"), kHead,
+                                          ReadingOfItems());
+  const ChoiceAnswer choice = AnswerWithCall(FinishReason::kContextFull);
+  std::string stream = format->Open();
+  stream += format->Delta(0, {.text = choice.answer.text, .tokens = {}});
+  stream += format->Close(0, choice.answer);
+  const Json last = EventsIn(format->Last({&choice, 1})).front();
+  EXPECT_EQ(last.Find("type")->AsString(), "response.failed");
+  const Json& response = *last.Find("response");
+  EXPECT_EQ(response.Find("status")->AsString(), "failed");
+  EXPECT_EQ(response.Find("error")->Find("code")->AsString(), "context_length_exceeded");
+  EXPECT_EQ(response.Find("output")->size(), 3u);
+  EXPECT_EQ(response.Find("usage")->Find("output_tokens")->AsCount(), 7u);
+}
+
+TEST(OpenAiResponses, AStreamThatWaitsSaysSoByEventsOfItsOrder) {
+  const auto format = MakeResponsesFormat(ReadResponses(R"({"input":"Hi"})"), kHead);
+  std::string stream = format->Open();
+  stream += format->Waiting();
+  stream += format->Progress(3, 8);
+  const std::vector<Json> events = EventsIn(stream);
+  ASSERT_EQ(events.size(), 4u);
+  for (std::size_t i = 1; i < 4; ++i) {
+    EXPECT_EQ(events[i].Find("type")->AsString(), "response.in_progress");
+    EXPECT_EQ(events[i].Find("sequence_number")->AsCount(), i);
+    EXPECT_EQ(events[i].Find("response")->Find("id")->AsString(), "resp_7");
+  }
+  EXPECT_EQ(events[3].Find("prompt_progress")->Dump(), R"({"processed":3,"total":8})");
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "server/openai_values.h"
 
-#include <algorithm>
-
 #include "server/sampling_fields.h"
 
 namespace troupe {
@@ -46,29 +44,6 @@ Json UsageJson(std::span<const ChoiceAnswer> choices, std::size_t n) {
           {"total_tokens", prompt + completion},
           {"prompt_tokens_details", Json{{"cached_tokens", cached}}},
           {"completion_tokens_details", Json{{"reasoning_tokens", reasoning}}}};
-}
-
-Json TroupeJson(std::span<const ChoiceAnswer> choices, const OpenAiHead& head) {
-  ExpertUsage experts;
-  double queue = 0, prefill = 0, first = 0, decode = 0;
-  for (const ChoiceAnswer& choice : choices) {
-    const Usage& usage = choice.answer.usage;
-    experts += usage.experts;
-    queue = std::max(queue, usage.queue_seconds);
-    prefill = std::max(prefill, usage.prefill_seconds);
-    first = std::max(first, usage.first_token_seconds);
-    decode = std::max(decode, usage.decode_seconds);
-  }
-  return {{"seed", head.seed},
-          {"expert_hits", experts.hits},
-          {"expert_misses", experts.misses},
-          {"bytes_read", experts.bytes_read},
-          {"stall_s", experts.stall_seconds},
-          {"substitutions", experts.NotExact()},
-          {"queue_s", queue},
-          {"prefill_s", prefill},
-          {"first_token_s", first},
-          {"decode_s", decode}};
 }
 
 Json HeadJson(const OpenAiHead& head, std::string_view object) {

@@ -43,8 +43,6 @@ void ReadShown(const JsonValue& body, OpenAiCall& call);
 std::string_view OpenAiReason(FinishReason reason, bool calls = false);
 // Answers of one prompt, n each, follow one another; they count it once.
 Json UsageJson(std::span<const ChoiceAnswer> choices, std::size_t n);
-// What the answers cost, beside OpenAI's own fields.
-Json TroupeJson(std::span<const ChoiceAnswer> choices, const OpenAiHead& head);
 Json HeadJson(const OpenAiHead& head, std::string_view object);
 
 }  // namespace troupe

@@ -1,9 +1,11 @@
 // How an answer of /v1/responses is shown: items of output, each with its events in a stream.
 #include <fmt/core.h>
 
+#include <cmath>
 #include <optional>
 #include <utility>
 
+#include "server/answer_costs.h"
 #include "server/api_error.h"
 #include "server/openai_responses.h"
 #include "server/sse.h"
@@ -19,6 +21,32 @@ struct OutputItem {
   std::string id, name, call_id;
   std::string text;  // or arguments
 };
+
+// Codex tries again unless the code says that it would be in vain: the context is full, or the
+// request is no good. It waits where a message says for how long.
+std::string_view CodeOfFailure(const Status& status) {
+  if (IsContextFull(status)) return "context_length_exceeded";
+  switch (status.code()) {
+    case Code::kInvalidArgument:
+    case Code::kResourceExhausted:
+    case Code::kUnimplemented:
+      return "invalid_prompt";
+    case Code::kDeadlineExceeded:
+      return "server_is_overloaded";
+    case Code::kUnavailable:
+      return status.retry_after() > 0 ? "rate_limit_exceeded" : "server_error";
+    default:
+      return "server_error";
+  }
+}
+
+Json FailureJson(const Status& status) {
+  std::string message = status.message();
+  if (status.retry_after() > 0) {
+    message += fmt::format("; try again in {}s", std::ceil(status.retry_after()));
+  }
+  return {{"code", CodeOfFailure(status)}, {"message", std::move(message)}};
+}
 
 bool WasCutOff(const Answer& answer) {
   return answer.finish == FinishReason::kLength || answer.finish == FinishReason::kContextFull;
@@ -59,15 +87,16 @@ Json ItemJson(const OutputItem& item, std::string_view status) {
 class ResponsesFormat final : public AnswerFormat {
  public:
   ResponsesFormat(const ResponsesCall& call, OpenAiHead head, AnswerReading reading)
-      : echo_(call.echo),
+      : streams_(call.stream),
+        echo_(call.echo),
         head_(std::move(head)),
         reading_(std::move(reading)),
         parser_(reading_.Parser()) {}
 
   std::string Open() override {
-    const Json response = ResponseJson("in_progress", nullptr);
-    std::string events = Event("response.created", {{"response", response}});
-    return events += Event("response.in_progress", {{"response", response}});
+    std::string events =
+        Event("response.created", {{"response", ResponseJson("in_progress", nullptr)}});
+    return events += Waiting();
   }
   std::string Delta(std::size_t, const TextDelta& delta) override {
     return Shown(parser_.Push(delta.text));
@@ -78,17 +107,22 @@ class ResponsesFormat final : public AnswerFormat {
     return events + End(WasCutOff(answer) ? "incomplete" : "completed");
   }
   std::string Last(std::span<const ChoiceAnswer> choices) override {
-    const bool cut = WasCutOff(choices.front().answer);
+    const Answer& answer = choices.front().answer;
+    if (answer.finish == FinishReason::kContextFull) return Full(choices.front());
+    const bool cut = WasCutOff(answer);
     return Event(cut ? "response.incomplete" : "response.completed",
                  {{"response", ResponseJson(cut ? "incomplete" : "completed", &choices.front())}});
   }
   std::string Failure(const Status& status) override {
-    Json response = ResponseJson("failed", nullptr);
-    response["error"] = {{"code", "server_error"}, {"message", status.message()}};
-    return Event("response.failed", {{"response", std::move(response)}});
+    return Failed(ResponseJson("failed", nullptr), status);
   }
-  std::string Progress(std::size_t, std::size_t) override {
-    return CommentEvent("reading the prompt");
+  std::string Progress(std::size_t read, std::size_t all) override {
+    return Event("response.in_progress", {{"response", ResponseJson("in_progress", nullptr)},
+                                          {"prompt_progress", ProgressJson(read, all)}});
+  }
+  // An event, as Codex hangs up after five minutes without any, whatever comments come.
+  std::string Waiting() override {
+    return Event("response.in_progress", {{"response", ResponseJson("in_progress", nullptr)}});
   }
 
   HttpResponse Whole(std::span<const ChoiceAnswer> choices) override {
@@ -106,9 +140,26 @@ class ResponsesFormat final : public AnswerFormat {
     }
     return {.body = ResponseJson(status, &choices.front()).Dump()};
   }
-  HttpResponse Refusal(const Status& status) override { return ErrorResponse(status); }
+  // A stream's client learns in the stream that the context is full, as from OpenAI's server: Codex
+  // makes its talk shorter then, and gives up at a 400.
+  HttpResponse Refusal(const Status& status) override {
+    if (!streams_ || !IsContextFull(status)) return ErrorResponse(status);
+    std::string events = Open();
+    return {.content_type = std::string(kEventStream), .body = events += Failure(status)};
+  }
 
  private:
+  std::string Failed(Json response, const Status& status) {
+    response["error"] = FailureJson(status);
+    return Event("response.failed", {{"response", std::move(response)}});
+  }
+  // Not as an answer that is cut off, which Codex would ask for again.
+  std::string Full(const ChoiceAnswer& choice) {
+    return Failed(ResponseJson("failed", &choice),
+                  Error(Code::kResourceExhausted, "the answer fills the context: {} tokens",
+                        choice.answer.usage.prompt_tokens + choice.answer.usage.generated_tokens));
+  }
+
   std::string Event(std::string_view type, const Json& fields) {
     Json json = {{"type", type}, {"sequence_number", sequence_++}};
     json.Update(fields);
@@ -206,10 +257,11 @@ class ResponsesFormat final : public AnswerFormat {
                      {"output_tokens", usage.generated_tokens},
                      {"output_tokens_details", Json{{"reasoning_tokens", usage.reasoning_tokens}}},
                      {"total_tokens", usage.prompt_tokens + usage.generated_tokens}};
-    json["troupe"] = TroupeJson({answer, 1}, head_);
+    TellCosts(usage, head_.seed, json);
     return json;
   }
 
+  const bool streams_;
   const Json echo_;
   const OpenAiHead head_;
   const AnswerReading reading_;

@@ -42,9 +42,19 @@ void Router::Add(std::string method, std::string path, Door door, HttpHandler ha
   targets_[std::move(path)][std::move(method)] = {.door = door, .handler = std::move(handler)};
 }
 
-HttpResponse Router::NoSuchMethod(const HttpRequest& request) const {
+Router::Targets::const_iterator Router::Find(const std::string& path) const {
+  const auto exact = targets_.find(path);
+  if (exact != targets_.end()) return exact;
+  return std::ranges::find_if(targets_, [&](const auto& target) {
+    const std::string& pattern = target.first;
+    return pattern.ends_with("/*") && path.size() >= pattern.size() &&
+           path.starts_with(pattern.substr(0, pattern.size() - 1));
+  });
+}
+
+HttpResponse Router::NoSuchMethod(const HttpRequest& request, const Methods& methods) {
   std::string allowed;
-  for (const auto& [name, ignored] : targets_.at(request.path)) {
+  for (const auto& [name, ignored] : methods) {
     allowed += (allowed.empty() ? "" : ", ") + name;
   }
   const Status status =
@@ -90,7 +100,7 @@ std::optional<HttpResponse> Router::RefusalOf(const AccessRules& rules,
                   403);
   }
   if (request.method == "OPTIONS") return HttpResponse{.status = 204, .content_type = ""};
-  const auto path = targets_.find(request.path);
+  const auto path = Find(request.path);
   const bool open =
       path != targets_.end() && std::ranges::all_of(path->second, [](const auto& target) {
         return target.second.door == Door::kOpen;
@@ -107,7 +117,9 @@ std::optional<HttpResponse> Router::RefusalOf(const AccessRules& rules,
     return refuse(Code::kNotFound,
                   fmt::format("{} {}: there is no such path", request.method, request.path), 404);
   }
-  if (!path->second.contains(MethodOf(request))) return NoSuchMethod(request);
+  if (!path->second.contains(MethodOf(request))) {
+    return NoSuchMethod(request, path->second);
+  }
   return std::nullopt;
 }
 
@@ -118,11 +130,13 @@ void Router::Serve(HttpRequest request, HttpReplyPtr reply) const {
   if (HttpHeaders cross = CrossOriginHeaders(*rules(), request); !cross.empty()) {
     reply = std::make_shared<WithHeaders>(std::move(reply), std::move(cross));
   }
-  targets_.at(request.path).at(MethodOf(request)).handler(std::move(request), std::move(reply));
+  Find(request.path)->second.at(MethodOf(request)).handler(std::move(request), std::move(reply));
 }
 
 void Router::TellRefused(const std::string& path, int status) const {
-  if (when_refused_) when_refused_(targets_.contains(path) ? path : "", status);
+  if (!when_refused_) return;
+  const auto found = Find(path);
+  when_refused_(found != targets_.end() ? found->first : "", status);
 }
 
 HttpResponse Router::TransportError(int status, const std::string& message,

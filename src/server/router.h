@@ -25,6 +25,7 @@ class Router {
 
   // Anybody may ask for what is open: that the server lives, and the page, which holds nothing.
   enum class Door { kOpen, kKeyed };
+  // A path that ends in "/*" stands for all that go on there, but for those that are added.
   void Add(std::string method, std::string path, Door door, HttpHandler handler);
 
   // What a request is answered that has no handler, or may not ask; its body does not matter. With
@@ -36,26 +37,29 @@ class Router {
   HttpResponse TransportError(int status, const std::string& message,
                               const std::string& path) const;
 
-  // Told of each request that no handler sees: its path, empty unless there is a handler for it,
+  // Told of each request that no handler sees: its path as it was added, empty if it was not,
   // and the status of its response. From any thread.
   void WhenRefused(std::function<void(const std::string& path, int status)> call) {
     when_refused_ = std::move(call);
   }
 
  private:
-  std::shared_ptr<const AccessRules> rules() const;
-  std::optional<HttpResponse> RefusalOf(const AccessRules& rules, const HttpRequest& request) const;
-  HttpResponse NoSuchMethod(const HttpRequest& request) const;
-  void TellRefused(const std::string& path, int status) const;
-
   struct Target {
     Door door = Door::kKeyed;
     HttpHandler handler;
   };
+  using Methods = std::map<std::string, Target>;
+  using Targets = std::map<std::string, Methods>;  // by path
+
+  std::shared_ptr<const AccessRules> rules() const;
+  std::optional<HttpResponse> RefusalOf(const AccessRules& rules, const HttpRequest& request) const;
+  Targets::const_iterator Find(const std::string& path) const;
+  static HttpResponse NoSuchMethod(const HttpRequest& request, const Methods& methods);
+  void TellRefused(const std::string& path, int status) const;
 
   mutable Mutex mu_;
   std::shared_ptr<const AccessRules> rules_ TROUPE_GUARDED_BY(mu_);
-  std::map<std::string, std::map<std::string, Target>> targets_;  // by path, then method
+  Targets targets_;
   std::function<void(const std::string& path, int status)> when_refused_;
 };
 

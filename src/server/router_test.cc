@@ -51,6 +51,20 @@ TEST_F(RouterTest, APathThatIsNotThereIsNotFound) {
   EXPECT_THAT(response.body, HasSubstr("GET /none"));
 }
 
+TEST_F(RouterTest, APathWithAStarStandsForWhatGoesOnThere) {
+  router_.Add("GET", "/both/*", Router::Door::kOpen,
+              [](const HttpRequest& request, const HttpReplyPtr& reply) {
+                reply->Send({.body = request.path});
+              });
+  EXPECT_EQ(Ask("GET", "/both/a/b").body, "/both/a/b");
+  EXPECT_EQ(Ask("GET", "/both").body, "got");
+  EXPECT_EQ(Ask("GET", "/both/").status, 404);
+  std::string told;
+  router_.WhenRefused([&](const std::string& path, int) { told = path; });
+  EXPECT_EQ(Ask("POST", "/both/any").status, 405);
+  EXPECT_EQ(told, "/both/*");  // metrics count strangers' paths as one
+}
+
 TEST_F(RouterTest, AnotherMethodSaysWhichThereAre) {
   const HttpResponse response = Ask("DELETE", "/both");
   EXPECT_EQ(response.status, 405);

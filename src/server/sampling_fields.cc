@@ -9,6 +9,8 @@
 #include <random>
 #include <utility>
 
+#include "expert/substitution/quality_limit.h"
+
 namespace troupe {
 namespace {
 
@@ -70,11 +72,60 @@ std::optional<AnswerRule> RuleIn(const JsonValue& body) {
   return rule;
 }
 
+// Options of other servers that would choose other tokens, and what says that they are not used.
+void RefuseOtherSampling(const JsonValue& body) {
+  constexpr std::pair<const char*, double> kUnused[] = {
+      {"typical_p", 1},      {"typ_p", 1},          {"top_n_sigma", -1},    {"dynatemp_range", 0},
+      {"mirostat", 0},       {"dry_multiplier", 0}, {"xtc_probability", 0}, {"top_a", 0},
+      {"length_penalty", 1}, {"min_tokens", 0},     {"adaptive_target", -1}};
+  for (const auto& [key, unused] : kUnused) {
+    if (Says(body, key) && body.At(key).Number() != unused) {
+      body.At(key).Fail(fmt::format("{}: this server does not sample that way", unused));
+    }
+  }
+  for (const char* key :
+       {"guided_json", "guided_regex", "guided_choice", "guided_grammar", "structured_outputs"}) {
+    if (Says(body, key)) body.At(key).Fail("nothing: use response_format or grammar");
+  }
+  if (Says(body, "prompt_logprobs"))
+    body.At("prompt_logprobs").Fail("nothing: this server tells none");
+  if (Says(body, "use_beam_search") && body.At("use_beam_search").Flag()) {
+    body.At("use_beam_search").Fail("false: this server samples");
+  }
+}
+
 }  // namespace
+
+Status CheckLoss(const Request& request, const Lossiness& own) {
+  if (!request.most_loss) return OkStatus();
+  const std::string asked = ToString(LossLimit{*request.most_loss});
+  if (std::holds_alternative<Exact>(own)) {
+    return InvalidArgument("request: quality: {}, expected exact: this server loses nothing",
+                           asked);
+  }
+  const auto* const limit = std::get_if<LossLimit>(&own);
+  if (limit == nullptr || *request.most_loss <= limit->share) return OkStatus();
+  return InvalidArgument("request: quality: {}, expected at most {}, as the server was started",
+                         asked, ToString(*limit));
+}
+
+std::optional<AnswerRule> RuleOfFormat(const JsonValue& format) {
+  using Kind = AnswerRule::Kind;
+  const JsonValue type = format.At("type");
+  if (type.String() == "text") return std::nullopt;
+  if (type.String() == "json_object") return AnswerRule{.kind = Kind::kJsonObject, .text = {}};
+  if (type.String() != "json_schema") type.Fail("'text', 'json_object' or 'json_schema'");
+  return AnswerRule{.kind = Kind::kJsonSchema, .text = SchemaIn(format.At("schema"))};
+}
 
 std::uint64_t DrawSeed() {
   std::random_device draw;
   return draw();
+}
+
+std::uint64_t CountOrNoLimit(const JsonValue& number, std::uint64_t most, std::uint64_t no_limit) {
+  const bool is_none = number.raw().IsNumber() && number.raw().AsDouble() == -1;
+  return is_none ? no_limit : number.Count(0, most);
 }
 
 bool Says(const JsonValue& body, const char* key) {
@@ -104,11 +155,12 @@ void ReadSampling(const JsonValue& body, Sampling& sampling) {
   number("repeat_penalty", 0.01, 100, sampling.repetition_penalty);
   number("repetition_penalty", 0.01, 100, sampling.repetition_penalty);
   if (Says(body, "top_k")) {
-    sampling.top_k = static_cast<std::uint32_t>(body.At("top_k").Count(0, kMostTopK));
+    sampling.top_k =
+        static_cast<std::uint32_t>(CountOrNoLimit(body.At("top_k"), kMostTopK, /*no_limit=*/0));
   }
   if (Says(body, "repeat_last_n")) {
     sampling.penalty_window =
-        static_cast<std::uint32_t>(body.At("repeat_last_n").Count(0, kMostTopK));
+        static_cast<std::uint32_t>(CountOrNoLimit(body.At("repeat_last_n"), kMostTopK, kMostTopK));
   }
   if (Says(body, "seed")) {
     const JsonValue seed = body.At("seed");
@@ -121,6 +173,7 @@ void ReadSampling(const JsonValue& body, Sampling& sampling) {
 
 void ReadGeneration(const JsonValue& body, Request& request) {
   ReadSampling(body, request.sampling);
+  RefuseOtherSampling(body);
   if (Says(body, "stop")) {
     request.stop = TextsIn(body.At("stop"), kMostStops);
     for (const std::string& stop : request.stop) {
@@ -129,8 +182,13 @@ void ReadGeneration(const JsonValue& body, Request& request) {
   }
   if (Says(body, "ignore_eos")) request.ignore_end = body.At("ignore_eos").Flag();
   if (Says(body, "quality")) {
-    if (body.At("quality").String() != "exact") body.At("quality").Fail("'exact'");
-    request.exact = true;
+    const Result<Lossiness> quality = ParseQuality(body.At("quality").String());
+    if (!quality.ok()) {
+      body.At("quality").Fail("'exact', 'balanced', 'fast' or a percentage such as '2.5%'");
+    }
+    const auto* const limit = std::get_if<LossLimit>(&*quality);
+    if (limit == nullptr) request.exact = true;
+    if (limit != nullptr) request.most_loss = limit->share;
   }
   request.rule = RuleIn(body);
   if (Says(body, "timeout")) {

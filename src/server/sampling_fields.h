@@ -2,9 +2,11 @@
 // share under the same names. What is out of its range is refused by its place.
 #pragma once
 
+#include <troupe/lossiness.h>
 #include <troupe/request.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,12 +17,23 @@ namespace troupe {
 // temperature, top_p, top_k, min_p, seed, logit_bias, presence_penalty, frequency_penalty and
 // repeat_penalty (also as repetition_penalty), repeat_last_n. A seed of -1 is drawn.
 void ReadSampling(const JsonValue& body, Sampling& sampling);
-// Those, and stop, ignore_eos, quality ("exact"), timeout (seconds), and what the answer must be:
+// Those, and stop, ignore_eos, quality, timeout (seconds), and what the answer must be:
 // grammar (GBNF), json_schema, or response_format as OpenAI has it.
 void ReadGeneration(const JsonValue& body, Request& request);
 
+// Whether a server that may lose so much can be asked for this quality. Less than its own is
+// answered exactly (Request::most_loss); more it cannot give, and says what it can.
+Status CheckLoss(const Request& request, const Lossiness& own);
+
+// What an answer must be, as an object {"type", "schema"} says it: text, json_object or
+// json_schema.
+std::optional<AnswerRule> RuleOfFormat(const JsonValue& format);
+
 // Small enough for what clients keep numbers in: sent back it gives the same answer again.
 std::uint64_t DrawSeed();
+
+// At most `most`, or -1 as other servers say that there is no limit.
+std::uint64_t CountOrNoLimit(const JsonValue& number, std::uint64_t most, std::uint64_t no_limit);
 
 // A field that is not there or null is as if it were not said.
 bool Says(const JsonValue& body, const char* key);

@@ -3,6 +3,7 @@
 
 #include <troupe/model.h>
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -18,10 +19,13 @@
 namespace troupe {
 
 struct ServiceOptions {
-  std::string name;             // of the model, as clients know it
-  Sampling sampling;            // of requests that say nothing
-  bool seed_is_given = false;   // in it; otherwise each request that names none has its own
-  std::size_t most_tokens = 0;  // of an answer; 0: what the context holds
+  std::string name;            // of the model, as clients know it
+  Sampling sampling;           // of requests that say nothing
+  bool seed_is_given = false;  // in it; otherwise each request that names none has its own
+  std::size_t tokens = 0;      // of an answer whose request says nothing; 0: what the context holds
+  // Of every request, whatever it says; absent: its own.
+  std::optional<std::size_t> most_tokens = {};
+  std::optional<std::chrono::nanoseconds> most_time = {};
   // How texts become vectors; absent: as the model's file says.
   std::optional<Pooling> pooling = {};
 };

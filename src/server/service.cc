@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "api/model_access.h"
 #include "server/answer_count.h"
 #include "server/api_error.h"
 #include "server/service_paths.h"
@@ -33,6 +34,7 @@ Service::Service(ServedModel& first, std::chrono::milliseconds pulse)
 Service::Facts Service::FactsOf(const ServedModel& served) {
   return {.options = served.options,
           .plan = served.model->plan(),
+          .chat_template = ModelAccess::EngineOf(*served.model).tokenizer().vocab().chat_template,
           .is_node = served.cluster != nullptr};
 }
 
@@ -83,6 +85,7 @@ void Service::AddTo(Router& router) {
     answers(fmt::format("{}/completions", prefix), &Service::OnCompletion);
     answers(fmt::format("{}/embeddings", prefix), &Service::OnEmbeddings);
     tells(fmt::format("{}/models", prefix), kKeyed, &Service::OnModels);
+    tells(fmt::format("{}/models/*", prefix), kKeyed, &Service::OnModel);
   }
   answers(std::string(kMessages), &Service::OnMessages);
   answers(std::string(kCountTokens), &Service::OnCountTokens);

@@ -30,8 +30,8 @@ namespace troupe {
 class Service {
  public:
   // A model must be closed before it or the service goes.
-  // `pulse`: how often a stream that waits for its first text says so.
-  explicit Service(ServedModel& first, std::chrono::milliseconds pulse = std::chrono::seconds(10));
+  // `pulse`: a stream that is silent from one beat to the next says that it waits.
+  explicit Service(ServedModel& first, std::chrono::milliseconds pulse = std::chrono::seconds(5));
 
   void AddTo(Router& router);
   // Ends what has no end of its own: the streams of those who watch. For good, before a drain.
@@ -59,6 +59,7 @@ class Service {
   struct Facts {
     ServiceOptions options;
     Plan plan;
+    std::string chat_template;
     bool is_node = false;  // of a cluster
   };
   // A request that uses the model.
@@ -91,7 +92,9 @@ class Service {
   void OnEmbeddings(Asked asked);
   void OnTokenize(Asked asked);
   void OnDetokenize(Asked asked);
+  Json ModelJson(const Facts& told) const;
   void OnModels(HttpRequest request, HttpReplyPtr reply);
+  void OnModel(HttpRequest request, HttpReplyPtr reply);
   void OnProps(HttpRequest request, HttpReplyPtr reply);
   void OnCluster(HttpRequest request, HttpReplyPtr reply);
   void OnClusterPlan(HttpRequest request, HttpReplyPtr reply);

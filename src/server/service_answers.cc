@@ -1,5 +1,6 @@
 // The endpoints of Service that the model answers: what each makes of a request, and of the
 // answers.
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "server/service.h"
 #include "server/service_paths.h"
 #include "server/text_job.h"
+#include "server/tokenize.h"
 
 namespace troupe {
 namespace {
@@ -32,12 +34,34 @@ Result<std::vector<TokenId>> TokensIn(std::string_view body) {
   });
 }
 
+// The prompts become their tokens, which the answers tell of.
+Status FindEchoes(Model& model, CompletionCall& call) {
+  const Tokenizer& tokenizer = ModelAccess::EngineOf(model).tokenizer();
+  for (Prompt& prompt : call.prompts) {
+    TROUPE_ASSIGN_OR_RETURN(std::vector<TokenId> tokens, model.PromptTokens(prompt));
+    TROUPE_ASSIGN_OR_RETURN(std::string text, model.Detokenize(tokens));
+    if (const auto* const own = std::get_if<std::string>(&prompt)) text = *own;
+    std::string first;
+    if (!tokens.empty()) first = tokenizer.TokenBytes(tokens.front());
+    call.echoes.push_back({.text = std::move(text), .first_token = std::move(first)});
+    prompt = std::move(tokens);
+  }
+  return OkStatus();
+}
+
+// A longer answer is cut off, as agents ask for more than any would have.
+void Limit(const ServiceOptions& options, Request& request) {
+  if (options.most_tokens) request.max_tokens = std::min(request.max_tokens, *options.most_tokens);
+  if (!options.most_time) return;
+  request.timeout = std::min(request.timeout.value_or(*options.most_time), *options.most_time);
+}
+
 }  // namespace
 
 Request Service::DefaultsFor(const Asked& asked) {
   const ServiceOptions& options = asked.options();
   Request request{.prompt = {}, .sampling = options.sampling};
-  request.max_tokens = options.most_tokens > 0 ? options.most_tokens : asked.model().plan().context;
+  request.max_tokens = options.tokens > 0 ? options.tokens : asked.model().plan().context;
   if (!options.seed_is_given) request.sampling.seed = DrawSeed();
   return request;
 }
@@ -61,7 +85,10 @@ void Service::OnChat(Asked asked) {
                                 .seed = call->request.sampling.seed},
                                *std::move(reading));
   Run(std::move(asked), std::move(requests),
-      {.stream = call->call.stream, .logprobs = call->call.logprobs}, std::move(format), kChat);
+      {.stream = call->call.stream,
+       .progress = call->call.progress,
+       .logprobs = call->call.logprobs},
+      std::move(format), kChat);
 }
 
 void Service::OnResponses(Asked asked) {
@@ -75,12 +102,14 @@ void Service::OnResponses(Asked asked) {
                                      .created = SecondsNow(),
                                      .seed = call->request.sampling.seed},
                                     *std::move(reading));
-  Run(std::move(asked), {call->request}, {.stream = call->stream}, std::move(format), kResponses);
+  Run(std::move(asked), {call->request}, {.stream = call->stream, .progress = call->progress},
+      std::move(format), kResponses);
 }
 
 void Service::OnCompletion(Asked asked) {
-  const Result<CompletionCall> call = ReadCompletionCall(asked.request.body, DefaultsFor(asked));
+  Result<CompletionCall> call = ReadCompletionCall(asked.request.body, DefaultsFor(asked));
   Status status = call.status();
+  if (call.ok() && call->echo) status = FindEchoes(asked.model(), *call);
   if (call.ok() && std::holds_alternative<Gap>(call->prompts.front()) &&
       !ModelAccess::EngineOf(asked.model()).tokenizer().fill_in_marks()) {
     status = InvalidArgument("request: suffix: expected none, as this model fills no gaps");
@@ -99,8 +128,11 @@ void Service::OnCompletion(Asked asked) {
                                              .created = SecondsNow(),
                                              .seed = call->request.sampling.seed});
   Run(std::move(asked), std::move(requests),
-      {.stream = call->call.stream, .logprobs = call->call.logprobs}, std::move(format),
-      kCompletions);
+      {.stream = call->call.stream,
+       .progress = call->call.progress,
+       .logprobs = call->call.logprobs,
+       .prompt_logprobs = call->TellsPrompt()},
+      std::move(format), kCompletions);
 }
 
 Result<Pooling> Service::HowToPool(const Asked& asked) {
@@ -141,16 +173,23 @@ void Service::OnMessages(Asked asked) {
   if (!reading.ok())
     return Reply(kMessages, *asked.reply, ErrorResponse(reading.status(), ErrorStyle::kAnthropic));
   call->prompt_tokens = std::get<std::vector<TokenId>>(call->request.prompt).size();
-  auto format = MakeMessagesFormat(*call, {.id = NewId("msg_"), .model = asked.options().name},
-                                   *std::move(reading));
-  Run(std::move(asked), {std::move(call->request)}, {.stream = call->stream}, std::move(format),
-      kMessages);
+  auto format = MakeMessagesFormat(
+      *call,
+      {.id = NewId("msg_"), .model = asked.options().name, .seed = call->request.sampling.seed},
+      *std::move(reading));
+  Run(std::move(asked), {std::move(call->request)},
+      {.stream = call->stream, .progress = call->progress}, std::move(format), kMessages);
 }
 
 void Service::Run(Asked asked, std::vector<Request> requests, JobOptions options,
                   std::unique_ptr<AnswerFormat> format, std::string_view endpoint) {
+  const auto& own = ModelAccess::EngineOf(asked.model()).offload_options().lossiness;
+  if (Status lossy = CheckLoss(requests.front(), own); !lossy.ok()) {
+    return Reply(endpoint, *asked.reply, format->Refusal(lossy));
+  }
   const std::chrono::nanoseconds parked = std::chrono::steady_clock::now() - asked.came;
   for (Request& request : requests) {
+    Limit(asked.options(), request);
     if (!request.timeout) continue;
     *request.timeout -= parked;
     if (request.timeout->count() > 0) continue;
@@ -175,12 +214,10 @@ void Service::OnCountTokens(Asked asked) {
 }
 
 void Service::OnTokenize(Asked asked) {
-  const Result<std::string> text = ReadBody<std::string>(
-      asked.request.body, [](const JsonValue& json) { return json.At("content").String(); });
-  if (!text.ok()) return Reply(kTokenize, *asked.reply, ErrorResponse(text.status()));
-  const Result<std::vector<TokenId>> tokens = asked.model().Tokenize(*text);
-  if (!tokens.ok()) return Reply(kTokenize, *asked.reply, ErrorResponse(tokens.status()));
-  Reply(kTokenize, *asked.reply, {.body = Json{{"tokens", *tokens}}.Dump()});
+  const Tokenizer& tokenizer = ModelAccess::EngineOf(asked.model()).tokenizer();
+  const Result<std::string> answer = Tokenized(asked.request.body, tokenizer);
+  Reply(kTokenize, *asked.reply,
+        answer.ok() ? HttpResponse{.body = *answer} : ErrorResponse(answer.status()));
 }
 
 void Service::OnDetokenize(Asked asked) {

@@ -13,17 +13,29 @@
 
 namespace troupe {
 
+Json Service::ModelJson(const Facts& told) const {
+  return {{"id", told.options.name},
+          {"object", "model"},
+          {"created", started_},
+          {"owned_by", "troupe"},
+          {"meta", Json{{"n_ctx", told.plan.context}}}};
+}
+
 void Service::OnModels(HttpRequest, HttpReplyPtr reply) {
-  const auto told = facts();
-  const Json model = {{"id", told->options.name},
-                      {"object", "model"},
-                      {"created", started_},
-                      {"owned_by", "troupe"},
-                      {"meta", Json{{"n_ctx", told->plan.context}}}};
+  const Json model = ModelJson(*facts());
   // Codex wants its own catalogue, and does well with an empty one.
   Reply(kModels, *reply,
         {.body = Json{{"object", "list"}, {"data", Json::Array({model})}, {"models", Json::Array()}}
                      .Dump()});
+}
+
+void Service::OnModel(HttpRequest request, HttpReplyPtr reply) {
+  const auto told = facts();
+  const std::string id = request.path.substr(request.path.find("models/") + 7);
+  if (id == told->options.name) return Reply(kModel, *reply, {.body = ModelJson(*told).Dump()});
+  Reply(kModel, *reply,
+        ErrorResponse(Error(Code::kNotFound, "there is no model '{}': this server has '{}'", id,
+                            told->options.name)));
 }
 
 void Service::OnProps(HttpRequest, HttpReplyPtr reply) {
@@ -35,11 +47,14 @@ void Service::OnProps(HttpRequest, HttpReplyPtr reply) {
                       {"version", Version()},
                       {"context", plan.context},
                       {"sequences", plan.sequences},
+                      {"total_slots", plan.sequences},
                       {"memory_budget_bytes", plan.budget.count()},
                       {"experts_in_memory", plan.experts_in_memory},
                       {"experts", plan.experts_in_all},
                       {"lossiness", plan.lossiness},
-                      {"default_generation_settings", Json{{"temperature", sampling.temperature},
+                      {"chat_template", told->chat_template},
+                      {"default_generation_settings", Json{{"n_ctx", plan.context},
+                                                           {"temperature", sampling.temperature},
                                                            {"top_k", sampling.top_k},
                                                            {"top_p", sampling.top_p},
                                                            {"min_p", sampling.min_p}}}}

@@ -4,7 +4,8 @@ namespace troupe {
 
 std::string EndpointOf(const std::string& path) {
   if (path.empty()) return "other";
-  for (const std::string_view endpoint : {kChat, kResponses, kCompletions, kEmbeddings, kModels}) {
+  for (const std::string_view endpoint :
+       {kChat, kResponses, kCompletions, kEmbeddings, kModels, kModel}) {
     if (endpoint == "/v1" + path) return std::string(endpoint);
   }
   return path;

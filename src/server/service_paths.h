@@ -13,6 +13,7 @@ inline constexpr std::string_view kMessages = "/v1/messages";
 inline constexpr std::string_view kEmbeddings = "/v1/embeddings";
 inline constexpr std::string_view kCountTokens = "/v1/messages/count_tokens";
 inline constexpr std::string_view kModels = "/v1/models";
+inline constexpr std::string_view kModel = "/v1/models/*";
 inline constexpr std::string_view kTokenize = "/tokenize";
 inline constexpr std::string_view kDetokenize = "/detokenize";
 inline constexpr std::string_view kProps = "/props";

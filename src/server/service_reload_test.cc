@@ -143,7 +143,7 @@ TEST_F(ReloadServiceTest, EveryAnswerOfThoseParkedHasItsPlaceInTheNextModelsQueu
 TEST_F(ReloadServiceTest, OtherDefaultsAreAdoptedWhileTheModelStays) {
   const auto under_way = Start("POST", "/v1/completions", std::string(kSay) + R"(,"stream":true})");
   under_way->WaitFor("data: ");
-  service_->Adopt({.name = "renamed", .sampling = {.temperature = 0.25}, .most_tokens = 3});
+  service_->Adopt({.name = "renamed", .sampling = {.temperature = 0.25}, .tokens = 3});
   const Json after =
       PostJson("/v1/chat/completions",
                R"({"messages":[{"role":"user","content":"Hello"}],"seed":1,"ignore_eos":true})");

@@ -149,25 +149,6 @@ TEST_F(ServiceTest, AnthropicsMessagesAreAnsweredCountedAndStreamed) {
   EXPECT_THAT(Post("/v1/messages", "{}")->body(), HasSubstr(R"({"type":"error")"));
 }
 
-TEST_F(ServiceTest, AStreamThatWaitsSaysSoAndGetsTheSameText) {
-  const std::string ask = std::string(kSay) + R"(,"stream":true})";
-  const std::string alone = TextOf(Post("/v1/completions", ask)->body());
-  pulse_ = std::chrono::milliseconds(1);
-  Open({.sequences = 1});
-  const auto first =
-      Start("POST", "/v1/completions", R"({"prompt":"a","max_tokens":80,"ignore_eos":true})");
-  const auto events = Post("/v1/completions", ask)->body();
-  EXPECT_THAT(events, testing::StartsWith(": waiting\n\n"));
-  std::string data;
-  for (std::size_t at = 0; at < events.size();) {
-    const std::size_t end = std::min(events.find("\n\n", at), events.size());
-    if (events[at] != ':') data += events.substr(at, end + 2 - at);
-    at = end + 2;
-  }
-  EXPECT_EQ(TextOf(data), alone);
-  first->WaitForEnd();
-}
-
 TEST_F(ServiceTest, AClientThatLeftBeforeItsRequestBeganIsCounted) {
   auto reply = std::make_shared<FakeReply>();
   reply->Leave();
@@ -254,7 +235,7 @@ TEST_F(ServiceTest, UsageCountsEachPromptOnce) {
   const Json two =
       PostJson("/v1/completions", R"({"prompt":["The kernel","One"],"n":2,"max_tokens":1})");
   const auto tokens = [&](const char* prompt) {
-    return PostJson("/tokenize", std::string(R"({"content":")") + prompt + "\"}")
+    return PostJson("/tokenize", std::string(R"({"add_special":true,"content":")") + prompt + "\"}")
         .Find("tokens")
         ->size();
   };
@@ -282,6 +263,13 @@ TEST_F(ServiceTest, TokensAndTextsAreTurnedIntoEachOther) {
 TEST_F(ServiceTest, TellsOfItsModelAndHealth) {
   EXPECT_THAT(Start("GET", "/v1/models")->body(), HasSubstr(R"("id":"tiny")"));
   EXPECT_THAT(Start("GET", "/v1/models")->body(), HasSubstr(R"("models":[])"));  // Codex's
+  EXPECT_THAT(Start("GET", "/v1/models/tiny")->body(), HasSubstr(R"({"id":"tiny")"));
+  EXPECT_EQ(Start("GET", "/v1/models/other")->status(), 404);
+  EXPECT_THAT(Start("GET", "/metrics")->body(),
+              HasSubstr(R"(troupe_requests_total{endpoint="/v1/models/*",status="404"} 1)"));
+  for (const char* field : {R"("total_slots":1,)", R"("chat_template":)", R"("n_ctx":96)"}) {
+    EXPECT_THAT(Start("GET", "/props")->body(), HasSubstr(field));
+  }
   EXPECT_THAT(Start("GET", "/props")->body(), HasSubstr(R"("context":96)"));
   EXPECT_EQ(Start("GET", "/health")->status(), 200);
   EXPECT_EQ(Start("GET", "/cluster")->status(), 404);

@@ -110,8 +110,13 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
         .on_piece = [self,
                      choice](const Piece& piece) { return self->OnPiece(choice, piece.text); },
         .on_end = [self, choice](const Result<Answer>& answer) { self->OnEnd(choice, answer); }};
-    if (options_.stream) {
+    if (options_.stream && options_.progress) {
       callbacks.on_read = [self](std::size_t read, std::size_t all) { self->OnRead(read, all); };
+    }
+    if (options_.prompt_logprobs) {
+      callbacks.on_prompt = [self, choice](TokenId token, std::span<const float> logits) {
+        self->OnPrompt(choice, token, logits);
+      };
     }
     if (options_.logprobs) {
       callbacks.on_logits = [self, choice](TokenId token, std::span<const float> logits) {
@@ -153,26 +158,37 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
     for (Generation& generation : cancelled) dropped_.push_back(std::move(generation));
   }
 
+  TokenLogprob Told(TokenId token, std::span<const float> logits) const {
+    const Tokenizer& tokenizer = ModelAccess::EngineOf(model()).tokenizer();
+    return LogprobOf(tokenizer, token, logits, *options_.logprobs);
+  }
+
+  void OnPrompt(std::size_t choice, TokenId token, std::span<const float> logits) {
+    TokenLogprob told = Told(token, logits);
+    const MutexLock lock(mu_);
+    choices_[choice].answer.prompt.push_back(std::move(told));
+  }
+
   Status OnLogits(std::size_t choice, TokenId token, std::span<const float> logits) {
-    TokenLogprob told =
-        LogprobOf(ModelAccess::EngineOf(model()).tokenizer(), token, logits, *options_.logprobs);
+    TokenLogprob told = Told(token, logits);
     const MutexLock lock(mu_);
     Choice& one = choices_[choice];
     (options_.stream ? one.untold : one.answer.tokens).push_back(std::move(told));
     return OkStatus();
   }
 
-  // Clients wait long for the first token of a long prompt, and less gladly in silence.
   void OnRead(std::size_t read, std::size_t all) {
     const MutexLock lock(mu_);
-    if (read < all && !cancelled_ && Begin()) reply_->Write(format_->Progress(read, all));
+    if (read < all && !cancelled_ && Begin()) Write(format_->Progress(read, all));
   }
 
-  // Until the first text has come: after that it is the model that is slow, and tells so.
+  // Before the first text, and after it as well: a call without a mark is held back to its end, and
+  // clients hang up on whoever is silent.
   bool OnPulse() {
     const MutexLock lock(mu_);
-    if (cancelled_ || left_ == 0 || first_piece_seconds_ > 0) return false;
-    return Begin() && reply_->Write(format_->Waiting());
+    if (cancelled_ || left_ == 0) return false;
+    if (std::exchange(wrote_, false)) return true;
+    return Begin() && Write(format_->Waiting());
   }
 
   bool OnPiece(std::size_t choice, std::string_view text) {
@@ -192,6 +208,11 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
     if (!Begin()) return false;
     const std::string events = format_->Delta(choice, {.text = text, .tokens = one.untold});
     one.untold.clear();
+    return Write(events);
+  }
+
+  bool Write(const std::string& events) TROUPE_REQUIRES(mu_) {
+    wrote_ = wrote_ || !events.empty();
     return reply_->Write(events);
   }
 
@@ -201,7 +222,7 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
     // Proxies that gather bytes would hold back what a client waits for.
     reply_->Begin(
         {.content_type = std::string(kEventStream), .headers = {{"X-Accel-Buffering", "no"}}});
-    return reply_->Write(format_->Open());
+    return Write(format_->Open());
   }
 
   void OnEnd(std::size_t choice, const Result<Answer>& answer) {
@@ -219,7 +240,7 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
             events = format_->Delta(choice, {.text = "", .tokens = one.untold});
           }
           events += format_->Close(choice, *answer);
-          reply_->Write(events);
+          Write(events);
         }
       } else if (status_.ok()) {
         status_ = answer.status();
@@ -277,6 +298,7 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
   std::size_t under_way_ TROUPE_GUARDED_BY(mu_) = 0;        // taken from later_, and not ended
   std::size_t left_ TROUPE_GUARDED_BY(mu_) = 0;
   bool begun_ TROUPE_GUARDED_BY(mu_) = false;  // the stream
+  bool wrote_ TROUPE_GUARDED_BY(mu_) = true;   // since the last beat; none begins a stream at once
   bool cancelled_ TROUPE_GUARDED_BY(mu_) = false;
   Status status_ TROUPE_GUARDED_BY(mu_);
   double first_piece_seconds_ TROUPE_GUARDED_BY(mu_) = 0;

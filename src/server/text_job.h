@@ -21,10 +21,13 @@ namespace troupe {
 
 struct JobOptions {
   bool stream = false;
+  bool progress = false;  // a stream tells after each pass how much of the prompt is read
   std::optional<std::size_t> logprobs;  // other likely tokens told beside each
+  bool prompt_logprobs = false;         // with `logprobs`: also of the prompt's tokens
   // Requests that the model has at a time: of many short ones, so as not to fill its queue.
   std::size_t together = std::numeric_limits<std::size_t>::max();
-  // Tells a stream when to say that it waits; null: it waits in silence. Outlives the job.
+  // A stream that wrote nothing from one beat to the next says that it waits; null: it waits in
+  // silence. Outlives the job.
   Pulse* pulse = nullptr;
   // When the request came, which may have been parked since then.
   std::chrono::steady_clock::time_point came = std::chrono::steady_clock::now();

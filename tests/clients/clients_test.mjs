@@ -1,38 +1,32 @@
 // What people's own clients make of the server: every endpoint that they call, whole and streamed, and errors as they raise
 // them. Started by tests/clients/run, with the program's path in TROUPE.
 import Anthropic from '@anthropic-ai/sdk';
+import {jsonSchemaOutputFormat} from '@anthropic-ai/sdk/helpers/json-schema';
 import OpenAI from 'openai';
 import assert from 'node:assert/strict';
-import {spawn} from 'node:child_process';
 import {after, before, test} from 'node:test';
-import {fileURLToPath} from 'node:url';
+import {serve, tiny, tinyThatSpeaksAs} from './server.mjs';
 
-const model = fileURLToPath(new URL('../../models/tiny-qwen2moe-q8_0.gguf', import.meta.url));
 const name = 'tiny-qwen2moe-q8_0';
 let server, openai, anthropic;
 
+function clientOf({address}) {
+  return new OpenAI({baseURL: `${address}/v1`, apiKey: 'secret', maxRetries: 0});
+}
 before(async () => {
-  server = spawn(process.env.TROUPE, ['serve', model, '--port', '0', '--parallel', '4', '--ctx', '2048'],
-                 {env: {...process.env, TROUPE_API_KEY: 'secret'}, stdio: ['ignore', 'ignore', 'pipe']});
-  let said = '';
-  const address = await new Promise((resolve, reject) => {
-    server.stderr.on('data', (bytes) => {
-      said += bytes;
-      const found = said.match(/at (http:\S+)/);
-      if (found) resolve(found[1]);
-    });
-    server.on('exit', () => reject(new Error(`the server ended: ${said}`)));
-  });
-  openai = new OpenAI({baseURL: `${address}/v1`, apiKey: 'secret', maxRetries: 0});
-  anthropic = new Anthropic({baseURL: address, apiKey: 'secret', maxRetries: 0});
+  server = await serve(tiny, '--parallel', '4', '--ctx', '2048', '--pooling', 'mean');
+  openai = clientOf(server);
+  anthropic = new Anthropic({baseURL: server.address, apiKey: 'secret', maxRetries: 0});
 });
-after(() => server.kill('SIGTERM'));
+after(() => server.stop());
 
 const hello = {model: name, messages: [{role: 'user', content: 'Hello'}], max_tokens: 12, seed: 4, ignore_eos: true};
 
 test('openai lists the model', async () => {
   const models = await openai.models.list();
   assert.deepEqual(models.data.map((found) => found.id), [name]);
+  assert.deepEqual(await openai.models.retrieve(name), models.data[0]);
+  await assert.rejects(openai.models.retrieve('another'), OpenAI.NotFoundError);
 });
 
 test('openai gets a chat answer, and the same one as a stream', async () => {
@@ -87,9 +81,52 @@ test('openai gets JSON of a schema, whole and parsed by its helper', async () =>
     assert.ok(thing.size >= 1 && thing.size <= 9);
     assert.ok(['red', 'green'].includes(thing.colour));
   }
-  const any = await openai.chat.completions.create({...hello, max_tokens: 100, ignore_eos: false, temperature: 0,
-                                                    response_format: {type: 'json_object'}});
-  if (any.choices[0].finish_reason === 'stop') JSON.parse(any.choices[0].message.content);
+  const parsed = await openai.chat.completions.parse(ask);
+  checkPaint(parsed.choices[0].message.parsed);
+});
+
+test('openai gets any JSON object, to its end', async () => {
+  let ended = 0;
+  for (let seed = 0; seed < 12; ++seed) {
+    const any = await openai.chat.completions.create({...hello, seed, max_tokens: 400, ignore_eos: false, temperature: 1.5,
+                                                      response_format: {type: 'json_object'}});
+    if (any.choices[0].finish_reason !== 'stop') continue;
+    assert.equal(typeof JSON.parse(any.choices[0].message.content), 'object');
+    ++ended;
+  }
+  assert.ok(ended > 0, 'no answer of twelve came to its end');
+});
+
+test('openai gets embeddings, by its default as base64', async () => {
+  const texts = ['The kernel', 'Dear reader'];
+  const both = await openai.embeddings.create({model: name, input: texts});
+  const plain = await openai.embeddings.create({model: name, input: texts, encoding_format: 'float'});
+  assert.ok(both.usage.total_tokens > 0);
+  both.data.forEach(({embedding, index}, i) => {
+    assert.equal(index, i);
+    assert.deepEqual(Array.from(embedding), plain.data[i].embedding.map(Math.fround));
+    assert.ok(Math.abs(Math.hypot(...embedding) - 1) < 1e-5);
+  });
+  assert.notDeepEqual(both.data[0].embedding, both.data[1].embedding);
+});
+
+test('openai has a model with marks fill a gap', async () => {
+  const {model, remove} = tinyThatSpeaksAs('Qwen-Qwen2.5-7B-Instruct.jinja', '<|fim_prefix|>', '<|fim_suffix|>', '<|fim_middle|>');
+  const filling = await serve(model);
+  try {
+    const client = clientOf(filling);
+    const ask = {model: name, prompt: 'int main() {', suffix: '}', max_tokens: 8, temperature: 0};
+    const {choices: [whole], usage} = await client.completions.create(ask);
+    assert.notEqual(whole.text, (await client.completions.create({...ask, suffix: null})).choices[0].text);
+    assert.ok(usage.prompt_tokens > (await client.completions.create({...ask, suffix: null})).usage.prompt_tokens);
+    let text = '';
+    for await (const chunk of await client.completions.create({...ask, stream: true})) text += chunk.choices[0]?.text ?? '';
+    assert.equal(text, whole.text);
+  } finally {
+    filling.stop();
+    remove();
+  }
+  await assert.rejects(openai.completions.create({model: name, prompt: 'a', suffix: 'b'}), (error) => error.param === 'suffix');
 });
 
 test('openai completes texts and tokens', async () => {
@@ -217,6 +254,19 @@ test('anthropic gets a message, and the same one as a stream', async () => {
   assert.deepEqual(streamed.content, whole.content);
   assert.deepEqual(streamed.usage.output_tokens, whole.usage.output_tokens);
   assert.equal(streamed.stop_reason, 'max_tokens');
+});
+
+test('anthropic gets JSON of a schema, parsed by its helper', async () => {
+  const ask = {...message, max_tokens: 100, ignore_eos: false, temperature: 1, output_config: {
+    // Its helper would move limits that Anthropic does not know into descriptions.
+    format: jsonSchemaOutputFormat(paint, {transform: false})}};
+  for (let seed = 0; seed < 4; ++seed) {
+    const parsed = await anthropic.messages.parse({...ask, seed});
+    assert.equal(parsed.stop_reason, 'end_turn');
+    checkPaint(parsed.parsed_output);
+    const streamed = await anthropic.messages.stream({...ask, seed}).finalMessage();
+    assert.deepEqual(streamed.content.map((block) => block.text), parsed.content.map((block) => block.text));
+  }
 });
 
 test('anthropic counts the tokens that a message would read', async () => {

@@ -143,9 +143,22 @@ void ServeFlags::AddRequestOptions(Options& options) {
            "model's file says)")
       .OneOf({"mean", "last"})
       .Type("HOW");
-  options.Add("-n,--tokens", tokens_, "Most tokens of an answer that says nothing (the context)")
+  options
+      .Add("-n,--tokens", tokens_,
+           "Tokens of an answer at most, where its request says nothing (the context)")
       .Between(std::size_t{1}, kMostTokens)
       .Type("N");
+  options
+      .Add("--most-tokens", most_tokens_,
+           "Tokens of an answer at most, whatever its request says: a longer one is cut off there")
+      .Between(std::size_t{1}, kMostTokens)
+      .Type("N");
+  options
+      .Add("--request-s", request_seconds_,
+           "Time that a request may take at most, from its arrival to its end, whatever it says; "
+           "then it fails (no limit)")
+      .Between(0.001, 7 * 86'400.0)
+      .Type("S");
 }
 
 Status ServeFlags::CheckUsage() const {
@@ -227,10 +240,16 @@ Result<ServiceOptions> ServeFlags::Service() const {
   TROUPE_ASSIGN_OR_RETURN(const Sampling sampling, sampler_.Sampler());
   std::optional<Pooling> pooling;
   if (!pooling_.empty()) pooling = pooling_ == "mean" ? Pooling::kMean : Pooling::kLast;
+  std::optional<std::chrono::nanoseconds> most_time;
+  if (request_seconds_) {
+    most_time = std::chrono::nanoseconds(static_cast<std::int64_t>(*request_seconds_ * 1e9));
+  }
   return ServiceOptions{.name = name_.empty() ? ModelName(model()) : name_,
                         .sampling = sampling,
                         .seed_is_given = sampler_.seed_is_given(),
-                        .most_tokens = tokens_.value_or(0),
+                        .tokens = tokens_.value_or(0),
+                        .most_tokens = most_tokens_,
+                        .most_time = most_time,
                         .pooling = pooling};
 }
 

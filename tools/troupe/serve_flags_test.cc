@@ -47,6 +47,16 @@ TEST_F(ServeFlagsTest, AFileMayNameTheModel) {
   EXPECT_EQ(flags->ForRequests().sequences, 8u);
 }
 
+TEST_F(ServeFlagsTest, LimitsOfEveryRequestAreNotWhatOneGetsThatSaysNothing) {
+  const auto service =
+      Read({"a.gguf", "--tokens", "7", "--most-tokens", "90", "--request-s", "1.5"})->Service();
+  EXPECT_EQ(service->tokens, 7u);
+  EXPECT_EQ(service->most_tokens, 90u);
+  EXPECT_EQ(service->most_time, std::chrono::milliseconds(1500));
+  EXPECT_FALSE(Read({"a.gguf"})->Service()->most_tokens);
+  EXPECT_FALSE(Read({"a.gguf"})->Service()->most_time);
+}
+
 TEST_F(ServeFlagsTest, TheCommandLineWinsOverTheFile) {
   const std::string path = Write("a.conf", "model = a.gguf\nparallel = 8\nport = 1\n");
   const auto flags = Read({"b.gguf", "--config", path, "--parallel", "2"});

@@ -1,0 +1,50 @@
+#include "server/sampling_fields.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/request_body.h"
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+
+Result<Request> ReadFields(const std::string& body) {
+  return ReadBody<Request>(body, [](const JsonValue& json) {
+    Request request;
+    ReadGeneration(json, request);
+    return request;
+  });
+}
+
+Request Quality(const std::string& quality) {
+  return ReadFields(fmt::format(R"({{"quality":"{}"}})", quality)).value();
+}
+
+TEST(SamplingFields, QualityIsExactOrWhatMayBeLost) {
+  EXPECT_TRUE(Quality("exact").exact);
+  EXPECT_FALSE(Quality("exact").most_loss);
+  EXPECT_EQ(Quality("2.5%").most_loss, 0.025);
+  EXPECT_EQ(Quality("balanced").most_loss, 0.01);
+  EXPECT_EQ(Quality("fast").most_loss, 0.05);
+  EXPECT_FALSE(Quality("fast").exact);
+  EXPECT_THAT(ReadFields(R"({"quality":"best"})").status().message(),
+              AllOf(HasSubstr("quality: "), HasSubstr("balanced")));
+}
+
+TEST(SamplingFields, AServerIsAskedForNoMoreLossThanItMayHave) {
+  const Lossiness one_percent = LossLimit{0.01};
+  EXPECT_TRUE(CheckLoss(Quality("exact"), one_percent).ok());
+  EXPECT_TRUE(CheckLoss(Quality("0.5%"), one_percent).ok());
+  EXPECT_TRUE(CheckLoss(Quality("balanced"), one_percent).ok());
+  EXPECT_THAT(CheckLoss(Quality("fast"), one_percent).message(),
+              HasSubstr("request: quality: 5%, expected at most 1%"));
+  EXPECT_THAT(CheckLoss(Quality("1%"), Exact{}).message(), HasSubstr("expected exact"));
+  // Nobody has measured what a chain loses: such requests are answered exactly.
+  EXPECT_TRUE(CheckLoss(Quality("1%"), Chain{"drop"}).ok());
+}
+
+}  // namespace
+}  // namespace troupe
