@@ -142,6 +142,10 @@ def speeds(bench):
     costs = {name: {"base_s": base, "each_s": each} for name, (base, each) in
              (("expert", expert), ("dense", dense), ("call", call))}
     costs |= {"bytes_per_token": ASK_BYTES, "bytes_per_answer": ANSWER_BYTES}
+    if options.save_costs:
+        note = (f"Measured by `bench/cluster --part speeds` on a node with one thread, {SPEEDS[-1]} Mbit/s, rows of {WIDTH}, "
+                f"experts {FACTOR} times as wide as the trained model's.")
+        options.save_costs.write_text(json.dumps({"note": note} | costs, indent=1) + "\n", encoding="utf-8")
     print(f"an expert {1e6 * expert[0]:.0f} us and {1e6 * expert[1]:.0f} a row; the rest of a layer {1e6 * dense[0]:.0f} and "
           f"{1e6 * dense[1]:.0f} a token; a call {1e6 * call[0]:.0f} and {1e6 * call[1] * 2**20:.0f} a MiB; held {held}", flush=True)
     with tempfile.TemporaryDirectory() as name:

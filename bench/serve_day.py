@@ -36,8 +36,11 @@ class Day:
         self.same = answer["choices"][0]["text"]
         await asyncio.gather(self._watch(start, end), *(self._client(i, end) for i in range(self._clients)))
 
+    def _goes_on(self):
+        return len(self.wrong) < 20
+
     async def _watch(self, start, end):
-        while (now := time.monotonic()) < end:
+        while (now := time.monotonic()) < end and self._goes_on():
             self.held.append((now - start, resident(self._process)))
             await asyncio.sleep(1)
 
@@ -45,7 +48,7 @@ class Day:
         draw = random.Random(f"{self._seed} {number}")
         kinds = [self._completion] * 6 + [self._talk, self._leave, self._rule, self._tool, self._several,
                                           self._look, self._malformed, self._check]
-        while time.monotonic() < end and len(self.wrong) < 20:
+        while time.monotonic() < end and self._goes_on():
             kind = draw.choice(kinds)
             self.asked[kind.__name__] = self.asked.get(kind.__name__, 0) + 1
             try:

@@ -86,7 +86,8 @@ class Runs:
                 "bench", model, "--prefill", PROMPT_TOKENS + ANSWER_TOKENS // 2, "--decode", 32, "--reps", 3,
                 "--ctx", CONTEXT, "--together", sequences, *slots)["together"][0]
             # Prompts take the processors' time, answers their batch's.
-            for figure, rate in (("limit", together["limit_tokens_per_s"]), ("engine", together["tokens_per_s"])):
+            for figure, rate in (("limit", together["limit_tokens_per_s"]), ("limit_with_kv", together["limit_with_kv_tokens_per_s"]),
+                                 ("engine", together["tokens_per_s"])):
                 row[f"{figure}_tokens_per_s"] = row["generated"] / (row["generated"] / rate + row["read"] / prompt)
             if self._options.peer and not (slots and why_not):
                 self._records.say(f"llama.cpp, {name}")
@@ -247,7 +248,8 @@ class Runs:
         if not tiny.exists():
             tiny.symlink_to(TINY)
         _, container = offload_runs.make_model(self._options.troupe, tiny, [])
-        options = ["--parallel", 8, "--ctx", 2048, "--queue", 64, "--slots", 48, "--experts", container]
+        options = ["--parallel", 8, "--ctx", 2048, "--queue", 64, "--slots", 48, "--experts", container,
+                   "--pooling", "mean"]  # so that malformed requests for embeddings are read, too
         with serve_clients.serving(self._options.troupe, TINY, *options) as (port, _):
             values = asyncio.run(serve_clients.metrics(port))
         budget = int(sum(v for name, v in values.items() if name.startswith("troupe_memory_plan_bytes"))) + _SPARE
@@ -259,6 +261,8 @@ class Runs:
                 asyncio.run(day.run(seconds))
                 values = asyncio.run(serve_clients.metrics(port))
             ended, peak, kills = process.returncode, group.peak_bytes(), group.kills()
+        if day.wrong:
+            raise measured_run.RunFailed("wrong answers:\n" + "\n".join(day.wrong))
         early = [held for at, held in day.held if 300 <= at < 360]
         if not early:
             raise measured_run.RunFailed("a day of less than six minutes says nothing of memory")

@@ -71,6 +71,15 @@ double DenseBytes(const Engine& engine) {
   return static_cast<double>(engine.bytes_touched_per_token().count() - routed);
 }
 
+// Of one sequence, halfway through the decode.
+double AttendedBytes(Engine& engine, const BatchWork& work) {
+  const KvPool& pool = engine.kv();
+  const double positions =
+      static_cast<double>(work.prompt) + (static_cast<double>(work.decode) + 1) / 2;
+  return positions * static_cast<double>(pool.page_bytes()) /
+         static_cast<double>(pool.page_positions());
+}
+
 // Runs the passes for one number of sequences. The prompt that is compared with them is of the same
 // text at about the same positions.
 class BatchTimer {
@@ -167,6 +176,7 @@ Result<BatchSpeed> TimeBatch(Engine& engine, TokenIds text, const BatchWork& wor
     TROUPE_RETURN_IF_ERROR(timer.Decode([&counter] { counter.Reset(); }).status());
     speed.experts_a_pass = static_cast<double>(counter.uses()) / passes;
     speed.weight_bytes = DenseBytes(engine) + static_cast<double>(counter.bytes()) / passes;
+    speed.attended_bytes = static_cast<double>(work.sequences) * AttendedBytes(engine, work);
     counter.Reset();
     TROUPE_RETURN_IF_ERROR(timer.Chunks(&counter).status());
     speed.prompt_experts_a_pass = static_cast<double>(counter.uses()) / passes;
@@ -193,8 +203,9 @@ Result<BatchSpeed> TimeBatch(Engine& engine, TokenIds text, const BatchWork& wor
 }
 
 double LimitTokensPerSecond(const BatchSpeed& speed, double memory_bytes_per_s,
-                            double disk_bytes_per_s) {
-  double seconds = speed.weight_bytes / memory_bytes_per_s;
+                            double disk_bytes_per_s, bool with_attended) {
+  double seconds =
+      (speed.weight_bytes + (with_attended ? speed.attended_bytes : 0)) / memory_bytes_per_s;
   if (disk_bytes_per_s > 0) seconds = std::max(seconds, speed.read_bytes / disk_bytes_per_s);
   return static_cast<double>(speed.sequences) / seconds;
 }

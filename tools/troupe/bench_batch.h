@@ -30,6 +30,7 @@ struct BatchSpeed {
   double experts_a_pass = 0;         // different ones: (layer, expert) pairs
   double prompt_experts_a_pass = 0;  // the same of the prompt's chunks
   double weight_bytes = 0;           // dense weights and each of these experts once
+  double attended_bytes = 0;         // keys and values of all sequences
   double read_bytes = 0;             // from the disk
   // Over everything that was timed; 0 if nothing was read.
   double disk_bytes_per_s = 0;
@@ -44,8 +45,8 @@ Result<BatchSpeed> TimeBatch(Engine& engine, TokenIds text, const BatchWork& wor
                              const std::function<void()>& tick);
 
 // Tokens a second if a pass took no longer than reading its weights from memory, or what it misses
-// from the disk, whichever is slower.
+// from the disk, whichever is slower. `with_attended`: and what its sequences attend to.
 double LimitTokensPerSecond(const BatchSpeed& speed, double memory_bytes_per_s,
-                            double disk_bytes_per_s);
+                            double disk_bytes_per_s, bool with_attended);
 
 }  // namespace troupe

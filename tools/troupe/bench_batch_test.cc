@@ -92,10 +92,22 @@ TEST(TimeBatch, RefusesMoreSequencesThanTheEngineHolds) {
 }
 
 TEST(LimitTokensPerSecond, IsSetByTheSlowerOfMemoryAndDisk) {
-  const BatchSpeed speed{.sequences = 4, .weight_bytes = 1000, .read_bytes = 100};
-  EXPECT_DOUBLE_EQ(LimitTokensPerSecond(speed, 1000, 200), 4);  // a second a pass
-  EXPECT_DOUBLE_EQ(LimitTokensPerSecond(speed, 1000, 50), 2);   // two
-  EXPECT_DOUBLE_EQ(LimitTokensPerSecond(speed, 1000, 0), 4);    // nothing was read
+  const BatchSpeed speed{
+      .sequences = 4, .weight_bytes = 1000, .attended_bytes = 3000, .read_bytes = 100};
+  EXPECT_DOUBLE_EQ(LimitTokensPerSecond(speed, 1000, 200, false), 4);  // a second a pass
+  EXPECT_DOUBLE_EQ(LimitTokensPerSecond(speed, 1000, 50, false), 2);   // two
+  EXPECT_DOUBLE_EQ(LimitTokensPerSecond(speed, 1000, 0, false), 4);    // nothing was read
+  EXPECT_DOUBLE_EQ(LimitTokensPerSecond(speed, 1000, 50, true), 1);    // four
+  EXPECT_DOUBLE_EQ(LimitTokensPerSecond(speed, 1000, 10, true), 0.4);  // ten
+}
+
+TEST(TimeBatch, CountsWhatAttentionReads) {
+  const auto engine = Open(2);
+  const KvPool& pool = engine->kv();
+  const double position =
+      static_cast<double>(pool.page_bytes()) / static_cast<double>(pool.page_positions());
+  const BatchWork work{.sequences = 2, .prompt = 4, .decode = 5};  // 5 to 9 positions
+  EXPECT_DOUBLE_EQ(TimeBatch(*engine, kText, work, [] {}).value().attended_bytes, 2 * 7 * position);
 }
 
 }  // namespace

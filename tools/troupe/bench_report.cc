@@ -28,8 +28,8 @@ double DiskSpeed(const BenchFigures& figures) {
   return fastest;
 }
 
-double Limit(const BenchFigures& figures, const BatchSpeed& speed) {
-  return LimitTokensPerSecond(speed, figures.memory_bytes_per_s, DiskSpeed(figures));
+double Limit(const BenchFigures& figures, const BatchSpeed& speed, bool with_attended = false) {
+  return LimitTokensPerSecond(speed, figures.memory_bytes_per_s, DiskSpeed(figures), with_attended);
 }
 
 void PrintAlone(const BenchFigures& figures) {
@@ -48,18 +48,21 @@ void PrintAlone(const BenchFigures& figures) {
 }
 
 void PrintTogether(const BenchFigures& figures) {
-  fmt::print("\n{:>9} {:>10} {:>15} {:>10} {:>9} {:>13} {:>10} {:>13}\n", "sequences", "tokens/s",
-             "prompt tokens/s", "limit", "of limit", "experts/pass", "of prompt", "read/pass");
+  fmt::print("\n{:>9} {:>10} {:>15} {:>10} {:>9} {:>13} {:>13} {:>10} {:>13}\n", "sequences",
+             "tokens/s", "prompt tokens/s", "limit", "of limit", "with KV", "experts/pass",
+             "of prompt", "read/pass");
   for (const BatchSpeed& speed : figures.together) {
     const double rate = Median(speed.tokens_per_s), limit = Limit(figures, speed);
-    fmt::print("{:>9} {:>10.1f} {:>15.1f} {:>10.1f} {:>7.0f} % {:>13.1f} {:>10.1f} {:>13}\n",
-               speed.sequences, rate, Median(speed.prompt_tokens_per_s), limit, 100 * rate / limit,
-               speed.experts_a_pass, speed.prompt_experts_a_pass,
-               ToString(Bytes(static_cast<std::uint64_t>(speed.read_bytes))));
+    fmt::print(
+        "{:>9} {:>10.1f} {:>15.1f} {:>10.1f} {:>7.0f} % {:>13.1f} {:>13.1f} {:>10.1f} {:>13}\n",
+        speed.sequences, rate, Median(speed.prompt_tokens_per_s), limit, 100 * rate / limit,
+        Limit(figures, speed, true), speed.experts_a_pass, speed.prompt_experts_a_pass,
+        ToString(Bytes(static_cast<std::uint64_t>(speed.read_bytes))));
   }
   fmt::print(
       "tokens/s: all sequences decode in one pass; prompt tokens/s: one prompt is read in chunks "
-      "of as many tokens; limit: every weight that a pass needs is read from memory once{}\n\n",
+      "of as many tokens; limit: every weight that a pass needs is read from memory once{}; "
+      "with KV: and what attention reads of the sequences\n\n",
       DiskSpeed(figures) > 0 ? fmt::format(", or what it misses from the disk at {:.2f} GB/s",
                                            DiskSpeed(figures) / 1e9)
                              : std::string());
@@ -92,9 +95,11 @@ Json TogetherJson(const BenchFigures& figures) {
                     {"tokens_per_s", Median(speed.tokens_per_s)},
                     {"prompt_tokens_per_s", Median(speed.prompt_tokens_per_s)},
                     {"limit_tokens_per_s", Limit(figures, speed)},
+                    {"limit_with_kv_tokens_per_s", Limit(figures, speed, true)},
                     {"experts_a_pass", speed.experts_a_pass},
                     {"prompt_experts_a_pass", speed.prompt_experts_a_pass},
                     {"weight_bytes_a_pass", speed.weight_bytes},
+                    {"attended_bytes_a_pass", speed.attended_bytes},
                     {"read_bytes_a_pass", speed.read_bytes},
                     {"disk_bytes_per_s", speed.disk_bytes_per_s}});
   }
