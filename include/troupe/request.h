@@ -52,7 +52,9 @@ struct Gap {
 using Prompt =
     std::variant<std::string, std::vector<TokenId>, std::vector<Message>, Conversation, Gap>;
 
-// How the next token is chosen. The same seed gives the same answer on every machine.
+// How the next token is chosen. The same seed gives the same answer on every machine, and each
+// token depends on it by its position in the text alone: a prompt that ends with the beginning of
+// an answer is gone on with as that answer went on.
 struct Sampling {
   double temperature = 0.8;  // 0: always the most likely token
   std::uint32_t top_k = 40;  // keep the k most likely; 0: all

@@ -27,4 +27,8 @@ class Rng {
   std::array<std::uint64_t, 4> state_;
 };
 
+// Uniform in [0, 1), 53 bits, of a place in a stream of numbers, without those before it: for draws
+// that may be made in any order, and again.
+double UniformAt(std::uint64_t seed, std::uint64_t place);
+
 }  // namespace troupe

@@ -21,13 +21,14 @@ std::string_view Name(FinishReason reason) {
 }
 
 TextGeneration::TextGeneration(const Tokenizer& tokenizer, std::vector<TokenId> prompt,
-                               const GenerateOptions& options, std::size_t room, const Clock& clock,
+                               const GenerateOptions& options, ContextRoom room, const Clock& clock,
                                GenerationSinks sinks, Sampler sampler)
     : tokenizer_(&tokenizer),
       prompt_(std::move(prompt)),
       max_tokens_(options.max_tokens),
       ignore_end_(options.ignore_end),
-      room_(room),
+      room_(room.left()),
+      first_position_(room.used + prompt_.size()),
       clock_(&clock),
       start_(clock.Now()),
       sinks_(std::move(sinks)),
@@ -61,7 +62,7 @@ Result<TextGeneration> TextGeneration::Make(const Tokenizer& tokenizer, std::vec
                                             const Clock& clock, GenerationSinks sinks) {
   TROUPE_RETURN_IF_ERROR(Check(prompt.size(), options, room));
   TROUPE_ASSIGN_OR_RETURN(Sampler sampler, Sampler::Make(options.sampler));
-  return TextGeneration(tokenizer, std::move(prompt), options, room.left(), clock, std::move(sinks),
+  return TextGeneration(tokenizer, std::move(prompt), options, room, clock, std::move(sinks),
                         std::move(sampler));
 }
 
@@ -100,13 +101,14 @@ std::optional<TokenId> TextGeneration::NextOfReasoningEnd() {
   return token;
 }
 
-// Nothing is drawn for a token that is written in place of the model's: which tokens follow depends
-// on the answer alone.
+// A draw belongs to its position in the sequence: a token that is written in place of the model's
+// takes its draw with it, and an answer whose beginning came with the prompt goes on alike.
 Result<TokenId> TextGeneration::Choose(std::span<const float> logits, SamplerScratch& scratch) {
   if (const std::optional<TokenId> forced = NextOfReasoningEnd()) return *forced;
-  if (constraint_ == nullptr) return sampler_.Sample(logits, scratch);
+  const std::size_t position = first_position_ + answer_.tokens.size();
+  if (constraint_ == nullptr) return sampler_.Sample(logits, position, scratch);
   TROUPE_ASSIGN_OR_RETURN(const TokenSet* const allowed, constraint_->Allowed());
-  return sampler_.Sample(logits, scratch, allowed);
+  return sampler_.Sample(logits, position, scratch, allowed);
 }
 
 Result<bool> TextGeneration::EndsWith(TokenId token) {

@@ -112,7 +112,7 @@ class TextGeneration {
 
  private:
   TextGeneration(const Tokenizer& tokenizer, std::vector<TokenId> prompt,
-                 const GenerateOptions& options, std::size_t room, const Clock& clock,
+                 const GenerateOptions& options, ContextRoom room, const Clock& clock,
                  GenerationSinks sinks, Sampler sampler);
 
   double Seconds() const { return static_cast<double>(clock_->Now() - start_) * 1e-9; }
@@ -128,7 +128,8 @@ class TextGeneration {
   std::vector<TokenId> prompt_;
   std::size_t max_tokens_;
   bool ignore_end_;
-  std::size_t room_;  // for prompt and answer
+  std::size_t room_;            // for prompt and answer
+  std::size_t first_position_;  // in its sequence, of the answer
   const Clock* clock_;
   Nanos start_;
   GenerationSinks sinks_;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 
@@ -285,6 +286,31 @@ TEST_F(Generation, DrawsTheSameTokensWhateverTheLogitsOfThoseThatAreWritten) {
     return generation.answer().tokens;
   };
   EXPECT_EQ(answer('a'), answer('b'));
+}
+
+TEST_F(Generation, GoesOnAlikeWhereItsBeginningIsPartOfThePrompt) {
+  options_.sampler = {.temperature = 2, .frequency_penalty = 0.4, .seed = 5};
+  options_.max_tokens = 12;
+  const std::vector<float> even(tokenizer_->size(), 1.0F);
+  const auto answer = [&](std::vector<TokenId> prompt, std::size_t used) {
+    TextGeneration generation =
+        TextGeneration::Make(*tokenizer_,
+                             {prompt.begin() + static_cast<std::ptrdiff_t>(used), prompt.end()},
+                             options_, {.used = used, .capacity = 100}, clock_)
+            .value();
+    generation.Read(prompt.size() - used);
+    while (!generation.ended()) EXPECT_TRUE(generation.Accept(even, scratch_).ok());
+    return generation.answer().tokens;
+  };
+  const std::vector<TokenId> prompt = {'p', 'q', 'r'}, whole = answer(prompt, 0);
+  std::vector<TokenId> longer = prompt;
+  longer.insert(longer.end(), whole.begin(), whole.begin() + 5);
+  options_.max_tokens = 7;
+  EXPECT_TRUE(std::ranges::equal(answer(longer, 0), std::span(whole).subspan(5)));
+  options_.sampler.frequency_penalty = 0;  // it counts what the request was given
+  options_.max_tokens = 12;
+  const std::vector<TokenId> free = answer(prompt, 0);
+  EXPECT_EQ(answer(prompt, 2), free);
 }
 
 TEST_F(Generation, RefusesALimitOfReasoningWithoutAnEnd) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/rng.h"
 #include "text/exact_exp.h"
 
 namespace troupe {
@@ -76,8 +77,8 @@ void Sampler::Accept(TokenId token) {
   recent_.pop_front();
 }
 
-Result<TokenId> Sampler::Sample(std::span<const float> logits, SamplerScratch& scratch,
-                                const TokenSet* allowed) {
+Result<TokenId> Sampler::Sample(std::span<const float> logits, std::uint64_t position,
+                                SamplerScratch& scratch, const TokenSet* allowed) const {
   Candidates& candidates = scratch.candidates_;
   TROUPE_RETURN_IF_ERROR(Load(logits, candidates));
   if (allowed != nullptr) Restrict(*allowed, candidates);
@@ -94,7 +95,7 @@ Result<TokenId> Sampler::Sample(std::span<const float> logits, SamplerScratch& s
   if (options_.temperature == 0) return best.id;
   KeepTopK(candidates);
   KeepTopPAndMinP(best.logit, candidates);
-  return Draw(best.logit, candidates);
+  return Draw(best.logit, UniformAt(options_.seed, position), candidates);
 }
 
 Status Sampler::Load(std::span<const float> logits, Candidates& candidates) {
@@ -168,14 +169,14 @@ void Sampler::KeepTopPAndMinP(float best, Candidates& candidates) const {
 
 // Inverts the cumulative distribution, in the order of the candidates: a fixed order, so that a
 // seed gives the same token everywhere.
-TokenId Sampler::Draw(float best, Candidates& candidates) {
+TokenId Sampler::Draw(float best, double uniform, Candidates& candidates) const {
   double total = 0;
   for (Candidate& c : candidates) {
     c.weight =
         ExactExp((static_cast<double>(c.logit) - static_cast<double>(best)) / options_.temperature);
     total += c.weight;
   }
-  double left = rng_.Uniform() * total;
+  double left = uniform * total;
   for (const Candidate& c : candidates) {
     left -= c.weight;
     if (left < 0) return c.id;

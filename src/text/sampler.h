@@ -1,8 +1,10 @@
 // The next token from the logits. Steps, in this order: tokens that are not allowed leave, bias,
 // penalties, top-k, top-p, min-p, temperature, draw; or, at temperature 0, the highest logit after
-// bias and penalties. The same seed and logits give the same tokens on every machine: only basic
-// IEEE operations in a fixed order are used, and among equal logits the lowest id comes first. The
-// options are request.h's.
+// bias and penalties. Which token it is depends on the logits, the seed, the position in the text
+// and the tokens that penalties count, and on nothing that was drawn before: so tokens that were
+// guessed can be checked in one pass, and a text that is gone on with elsewhere goes on alike. It
+// is the same on every machine: only basic IEEE operations in a fixed order are used, and among
+// equal logits the lowest id comes first. The options are request.h's.
 #pragma once
 
 #include <troupe/request.h>
@@ -14,7 +16,6 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/rng.h"
 #include "base/status.h"
 #include "text/token_set.h"
 #include "text/vocab.h"
@@ -53,10 +54,11 @@ class Sampler {
  public:
   static Result<Sampler> Make(const Sampling& options);
 
-  // Fails on NaN or +infinity, if every token is banned, or on a bias outside the vocabulary.
-  // Tokens outside `allowed`, if it is given, count as if their logits were -infinity.
-  Result<TokenId> Sample(std::span<const float> logits, SamplerScratch& scratch,
-                         const TokenSet* allowed = nullptr);
+  // The token at this position of the text. Fails on NaN or +infinity, if every token is banned, or
+  // on a bias outside the vocabulary. Tokens outside `allowed`, if it is given, count as if their
+  // logits were -infinity.
+  Result<TokenId> Sample(std::span<const float> logits, std::uint64_t position,
+                         SamplerScratch& scratch, const TokenSet* allowed = nullptr) const;
 
   // Adds a token of the text, sampled or of the prompt; penalties depend on these.
   void Accept(TokenId token);
@@ -67,7 +69,7 @@ class Sampler {
   using Candidate = SampleCandidate;
   using Candidates = std::vector<SampleCandidate>;
 
-  explicit Sampler(const Sampling& options) : options_(options), rng_(options.seed) {}
+  explicit Sampler(const Sampling& options) : options_(options) {}
 
   static Status Load(std::span<const float> logits, Candidates& candidates);
   static void Restrict(const TokenSet& allowed, Candidates& candidates);
@@ -75,10 +77,9 @@ class Sampler {
   void ApplyPenalties(Candidates& candidates) const;
   void KeepTopK(Candidates& candidates) const;
   void KeepTopPAndMinP(float best, Candidates& candidates) const;
-  TokenId Draw(float best, Candidates& candidates);
+  TokenId Draw(float best, double uniform, Candidates& candidates) const;
 
   Sampling options_;
-  Rng rng_;
   std::deque<TokenId> recent_;
   std::unordered_map<TokenId, std::uint32_t> recent_count_;
 };

@@ -19,9 +19,11 @@ std::vector<float> MakeLogits() {
 
 void Run(benchmark::State& state, const Sampling& options) {
   const std::vector<float> logits = MakeLogits();
-  Sampler sampler = Sampler::Make(options).value();
+  const Sampler sampler = Sampler::Make(options).value();
+  std::uint64_t position = 0;
   SamplerScratch scratch(logits.size());
-  for (auto _ : state) benchmark::DoNotOptimize(sampler.Sample(logits, scratch).value());
+  for (auto _ : state)
+    benchmark::DoNotOptimize(sampler.Sample(logits, position++, scratch).value());
   state.SetLabel(ToString(options));
 }
 
