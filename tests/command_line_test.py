@@ -542,6 +542,31 @@ class Bench(CommandLineTest):
         self.assertIn("a prompt of 20 tokens joins 8 sequences", told)
 
 
+class Speculates(CommandLineTest):
+    def record(self, *arguments):
+        return json.loads(troupe("run", TINY, "--prompt", "int driver(int device) { return device; } int driver(int",
+                                 "-n", 90, "--ignore-eos", "--json", "-", *arguments).stdout)
+
+    def test_says_the_same_with_drafts_of_any_kind(self):
+        for arguments in (["--temperature", 0], ["--temperature", 0.7, "--seed", 3], ["--temperature", 0, "--slots", 40]):
+            plain = self.record("--speculate", "off", *arguments)
+            self.assertEqual([plain["drafted"], plain["draft_checks"], plain["draft_utility"]], [0, 0, 1])
+            for drafter in ("auto", "lookup", "wrong", "random"):
+                drafted = self.record("--speculate", drafter, *arguments)
+                self.assertEqual(drafted["token_ids"], plain["token_ids"], drafter)
+                self.assertEqual(drafted["text"], plain["text"], drafter)
+                self.assertLessEqual(drafted["draft_accepted"], drafted["drafted"])
+
+    def test_drafts_nothing_while_a_trace_is_recorded_and_says_so(self):
+        trace = self.folder / "run.trace"
+        shown = troupe("run", TINY, "--prompt", "The kernel", "-n", 8, "--trace", trace, "--explain").stderr
+        self.assertIn("no tokens are drafted while a trace is recorded", shown)
+        self.assertIn("speculation: off", shown)
+
+    def test_refuses_drafters_that_it_does_not_know(self):
+        self.assert_fails(2, ["--speculate", "magic"], "run", TINY, "--prompt", "x", "--speculate", "magic")
+
+
 class Numbers(CommandLineTest):
     def test_what_is_no_number_is_refused(self):
         for flag in ("--latency", "--temperature", "--repeat-penalty"):

@@ -29,6 +29,9 @@ STILL = {'troupe_tier_expert_asks_total{tier="disk_low_copy"}', 'troupe_tier_exp
          "troupe_failed_passes_total", 'troupe_answers_total{end="failed"}',
          'troupe_prefetches_total{end="late"}', 'troupe_prefetches_total{end="cancelled"}',
          'troupe_prefetches_total{end="useful"}', 'troupe_prefetches_total{end="wasted"}',
+         # Answers that may lose quality have no drafts.
+         'troupe_drafted_tokens_total{end="accepted"}', 'troupe_drafted_tokens_total{end="rejected"}',
+         "troupe_draft_checks_total",
          'troupe_http_ended_total{why="timed_out"}', 'troupe_http_ended_total{why="too_slow"}',
          'troupe_http_ended_total{why="no_room"}',
          # reload_test.py's
@@ -122,6 +125,18 @@ class Metrics(unittest.TestCase):
             self.assertGreater(after['troupe_kv_pages{state="prefix_cache"}'], 0)
             self.assertEqual(sum(after[name] for name in pages) * after["troupe_kv_page_tokens"], after["troupe_kv_tokens"])
             self.assertLess(after["process_resident_memory_bytes"], after["troupe_memory_budget_bytes"])
+
+    def test_drafts_are_counted(self):
+        with Server("--ctx", 1024) as server:
+            body = {"prompt": "the driver of the device of " * 8, "max_tokens": 300, "temperature": 0, "ignore_eos": True}
+            for _ in range(30):  # how soon a draft is worth a check depends on time
+                troupe = server.ask("/v1/completions", body)["troupe"]
+                if troupe["draft_accepted"] > 0:
+                    break
+            accepted = server.metric('troupe_drafted_tokens_total{end="accepted"}')
+            self.assertGreater(accepted, 0)
+            self.assertEqual(accepted, troupe["draft_accepted"])
+            self.assertGreater(server.metric("troupe_draft_checks_total"), 0)
 
     def test_answers_of_low_copies_are_counted(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -74,6 +74,7 @@ struct Metrics {
   double pass_seconds = 0;
   std::uint64_t prompt_tokens = 0, generated_tokens = 0;
   PassRowCounts pass_rows;  // of passes that did not fail
+  SpeculationUse speculation;
   PrefixCacheUse prefix_cache;
   KvPages kv_pages;
   ExpertUsage experts;

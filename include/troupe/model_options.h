@@ -38,6 +38,10 @@ struct ModelOptions {
   bool prefix_cache = true;
   // Requests may have rules for their answers (Request::rule), which takes memory.
   bool answer_rules = false;
+  // Tokens that are guessed and checked several in a pass, where that is faster: by what "auto",
+  // "off", "lookup" (what the text has said before) or "grammar" (what a rule forces) say. Changes
+  // no byte of an answer.
+  std::string speculate = "auto";
   Lossiness lossiness = Exact{};
   StorageOptions storage;
 };

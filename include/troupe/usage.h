@@ -95,28 +95,53 @@ struct PrefixCacheUse {
   std::size_t most_tokens = 0;        // and in all that there is for requests and this
 };
 
+// Tokens that were guessed and checked several in a pass: the same answer, in fewer passes.
+struct SpeculationUse {
+  std::uint64_t checks = 0;    // passes that checked a draft
+  std::uint64_t drafted = 0;   // tokens of these drafts
+  std::uint64_t accepted = 0;  // of them: that the answer has
+  double saved_seconds = 0;    // as measured; below 0: drafts have cost time
+
+  SpeculationUse& operator+=(const SpeculationUse& more) {
+    checks += more.checks;
+    drafted += more.drafted;
+    accepted += more.accepted;
+    saved_seconds += more.saved_seconds;
+    return *this;
+  }
+  bool operator==(const SpeculationUse&) const = default;
+};
+
 // What an answer took. Seconds from the moment that the request had its memory.
 struct Usage {
   std::size_t prompt_tokens = 0;     // that were taken in: all, unless it was cancelled before
   std::size_t cached_tokens = 0;     // of these: found in the prefix cache, and not computed
   std::size_t generated_tokens = 0;  // without the one that ended the answer
   std::size_t reasoning_tokens = 0;  // of these: where Request::reasoning says
-  std::size_t decode_steps = 0;      // passes after the prompt
+  std::size_t decode_steps = 0;      // tokens chosen after the first
   double queue_seconds = 0;          // from the start to that moment
   double prefill_seconds = 0;        // to the last token of the prompt
   double first_token_seconds = 0;    // to the first token chosen
   double decode_seconds = 0;         // from the first token to the end
   double decode_pass_seconds = 0;    // the part of decode_seconds in which passes ran
 
-  std::uint64_t expert_uses = 0;  // (token, layer, expert) triples that the router chose
+  // (token, layer, expert) triples that the router chose, for tokens of drafts as well
+  std::uint64_t expert_uses = 0;
   // Of passes that requests shared, this one's part.
   ExpertUsage experts;         // prompt and answer
   ExpertUsage decode_experts;  // the passes after the first token
+  SpeculationUse speculation;
 
   double PrefillTokensPerSecond() const {
     return PerSecond(prompt_tokens - cached_tokens, prefill_seconds);
   }
   double DecodeTokensPerSecond() const { return PerSecond(decode_steps, decode_seconds); }
+  // What speculation has made of the speed of the passes after the first token: above 1 it helped.
+  double SpeculationUtility() const {
+    return decode_pass_seconds > 0
+               ? (decode_pass_seconds + speculation.saved_seconds) / decode_pass_seconds
+               : 1;
+  }
 
  private:
   static double PerSecond(std::size_t count, double seconds) {

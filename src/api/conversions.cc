@@ -83,6 +83,7 @@ Result<EngineOptions> ToEngineOptions(const ModelOptions& options) {
   TROUPE_RETURN_IF_ERROR(Check(options.lossiness));
   engine.offload.lossiness = options.lossiness;
   engine.sequences = options.sequences;
+  TROUPE_ASSIGN_OR_RETURN(engine.drafters, ParseDraftChoice(options.speculate));
   if (options.answer_rules) {
     engine.serving = [sequences = options.sequences](const ModelConfig& config) {
       return ServingMemory{.connections = {},
@@ -235,6 +236,7 @@ Metrics ToMetrics(const BatchCounters& counters) {
           .prompt_tokens = counters.prompt_tokens,
           .generated_tokens = counters.generated_tokens,
           .pass_rows = counters.pass_rows,
+          .speculation = counters.speculation,
           .prefix_cache = {.hits = counters.cache_hits,
                            .cached_tokens = counters.cached_tokens,
                            .given_up_tokens = counters.prefix_cache.given_up,

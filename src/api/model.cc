@@ -109,9 +109,10 @@ class Model::Impl {
       impl->rules = std::make_unique<AnswerRules>(
           impl->engine->tokenizer(), chat.ok() ? chat->marks() : std::span<const TokenId>());
     }
-    TROUPE_ASSIGN_OR_RETURN(impl->batcher,
-                            Batcher::Create(impl->runner, impl->engine->tokenizer(), impl->clock,
-                                            ToBatcherOptions(options, impl->plan.pass_rows)));
+    BatcherOptions batching = ToBatcherOptions(options, impl->plan.pass_rows);
+    batching.drafters = impl->engine->plan().drafters;
+    TROUPE_ASSIGN_OR_RETURN(impl->batcher, Batcher::Create(impl->runner, impl->engine->tokenizer(),
+                                                           impl->clock, batching));
     return impl;
   }
 

@@ -39,7 +39,8 @@ class LayerChoices {
   // All rows are of one sequence.
   LayerChoices(std::uint32_t layer, std::span<const ExpertDemand> demands, SequenceId sequence = 0)
       : layer_(layer), whole_{.sequence = sequence, .demands = demands} {}
-  // `by_sequence` adds up to `demands`.
+  // `by_sequence` adds up to `demands`, but for the rows of drafts, which nobody knows to be of a
+  // sequence yet.
   LayerChoices(std::uint32_t layer, std::span<const ExpertDemand> demands,
                std::span<const SequenceDemands> by_sequence)
       : layer_(layer), whole_{.demands = demands}, split_(by_sequence) {}

@@ -30,7 +30,11 @@ struct RowGroupFacts {
   bool exact = false;
   std::uint32_t position = 0;  // of the first row in its sequence
   std::uint32_t rows = 0;
+  // Of these rows the last ones are tokens of a draft: whether the text has them is known after the
+  // pass. Nothing may be learned of the sequence from them before.
+  std::uint32_t guessed = 0;
 
+  std::uint32_t sure() const { return rows - guessed; }
   bool operator==(const RowGroupFacts&) const = default;
 };
 
@@ -45,6 +49,11 @@ struct PassFacts {
     return rows;
   }
   bool HasPrompt() const { return RowsIn(Phase::kPrompt) > 0; }
+  std::uint32_t guessed() const {
+    std::uint32_t guessed = 0;
+    for (const RowGroupFacts& group : groups) guessed += group.guessed;
+    return guessed;
+  }
 };
 
 // A pass of one group, for those who know of one sequence only.

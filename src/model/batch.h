@@ -20,7 +20,8 @@ struct RowGroup {
   SequenceId sequence = 0;
   RequestId request = 0;
   Phase phase = Phase::kDecode;
-  bool exact = false;  // as RowGroupFacts::exact
+  bool exact = false;         // as RowGroupFacts::exact
+  std::uint32_t guessed = 0;  // as RowGroupFacts::guessed
 
   std::size_t Rows(std::size_t width) const {
     return stream.empty() ? tokens.size() : stream.size() / width;

@@ -83,7 +83,8 @@ PassFacts Transformer::FactsOf(Batch batch) const {
                             .phase = group.phase,
                             .exact = group.exact,
                             .position = static_cast<std::uint32_t>(group.cache->length()),
-                            .rows = static_cast<std::uint32_t>(group.Rows(config_.width))});
+                            .rows = static_cast<std::uint32_t>(group.Rows(config_.width)),
+                            .guessed = group.guessed});
   }
   return facts;
 }

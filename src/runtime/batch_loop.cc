@@ -6,8 +6,6 @@
 namespace troupe {
 namespace {
 
-double SecondsBetween(Nanos from, Nanos to) { return static_cast<double>(to - from) * 1e-9; }
-
 // Tokens that a request may come to: what memory is reserved for.
 std::size_t MostTokens(const BatchRequest& request, std::size_t context) {
   const std::size_t prompt = request.prompt.size();
@@ -20,7 +18,7 @@ Status TooLate() { return Status(Code::kDeadlineExceeded, "the request's deadlin
 }  // namespace
 
 BatchLoop::BatchLoop(PassRunner& runner, const Tokenizer& tokenizer, const Clock& clock,
-                     const BatchLimits& limits)
+                     const BatchLimits& limits, const DraftChoice& drafters)
     : runner_(runner),
       tokenizer_(tokenizer),
       clock_(clock),
@@ -29,7 +27,8 @@ BatchLoop::BatchLoop(PassRunner& runner, const Tokenizer& tokenizer, const Clock
         BatchLimits cut = limits;
         cut.most_rows = std::clamp<std::uint32_t>(cut.most_rows, 1, runner_limits_.rows);
         return cut;
-      }()) {}
+      }()),
+      drafters_(drafters) {}
 
 Status BatchLoop::Check(const BatchRequest& request) const {
   TROUPE_RETURN_IF_ERROR(TextGeneration::Check(request.prompt.size(), request.options,
@@ -69,7 +68,7 @@ void BatchLoop::DropUnwanted(std::vector<EndedRequest>& ended) {
       ++counters_.cancelled;
       Answer nothing;
       nothing.finish = FinishReason::kCancelled;
-      nothing.usage.queue_seconds = SecondsBetween(waiting.since, now);
+      nothing.usage.queue_seconds = Seconds(waiting.since, now);
       ended.push_back({std::move(waiting.ticket), std::move(nothing)});
       return true;
     }
@@ -114,6 +113,9 @@ void BatchLoop::Admit(std::vector<EndedRequest>& ended) {
         {.capacity = runner_limits_.context}, clock_, std::move(next.request.sinks));
     TROUPE_CHECK(generation.ok());  // Check has accepted it
     const Nanos now = clock_.Now();
+    std::unique_ptr<AnswerDrafts> drafts =
+        next.request.embed ? nullptr
+                           : DraftsFor(*generation, next.request.exact, next.request.options);
     active_.push_back({.ticket = std::move(next.ticket),
                        .generation = std::move(generation).value(),
                        .sequence = sequence->id,
@@ -122,9 +124,10 @@ void BatchLoop::Admit(std::vector<EndedRequest>& ended) {
                                         ? std::make_unique<EmbeddingSum>(*next.request.embed)
                                         : nullptr,
                        .on_prompt = std::move(next.request.on_prompt),
+                       .drafts = std::move(drafts),
                        .deadline = next.request.deadline,
                        .since = now});
-    active_.back().generation.usage().queue_seconds = SecondsBetween(next.since, now);
+    active_.back().generation.usage().queue_seconds = Seconds(next.since, now);
     SkipCached(active_.back(), sequence->cached);
   }
 }
@@ -164,6 +167,7 @@ void BatchLoop::RunPass() {
     }
     SkipCached(active, runner_.TakeCached(active.sequence, active.generation.prompt()));
   }
+  OfferDrafts();
   std::vector<BatchCandidate> candidates;
   for (const Active& active : active_) {
     if (active.generation.ended() || WaitsForPrefix(active)) continue;
@@ -172,7 +176,8 @@ void BatchLoop::RunPass() {
          .phase = active.generation.phase(),
          .prompt_left = static_cast<std::uint32_t>(active.generation.prompt_left()),
          .deadline = active.deadline,
-         .passed_over = active.passed_over});
+         .passed_over = active.passed_over,
+         .guesses = active.guessed});
   }
   const BatchChoice choice = ChooseBatch(candidates, meter_.speed(), limits_);
   if (choice.rows.empty()) return;
@@ -194,18 +199,25 @@ void BatchLoop::RunPass() {
   }
 }
 
-std::vector<PassRows> BatchLoop::RowsOf(const BatchChoice& choice) const {
+std::vector<PassRows> BatchLoop::RowsOf(const BatchChoice& choice) {
   std::vector<PassRows> rows;
   for (const BatchRows& group : choice.rows) {
-    const Active& active = ActiveOf(group.request);
+    Active& active = ActiveOf(group.request);
     const TextGeneration& generation = active.generation;
+    std::span<const TokenId> tokens = generation.NextTokens(group.rows);
+    if (group.guesses > 0) {
+      active.fed.resize(group.guesses);
+      active.fed.insert(active.fed.begin(), tokens.begin(), tokens.end());
+      tokens = active.fed;
+    }
     rows.push_back({.sequence = active.sequence,
                     .request = group.request,
-                    .tokens = generation.NextTokens(group.rows),
+                    .tokens = tokens,
                     .phase = group.phase,
                     .exact = active.exact,
                     .wants_logits = group.phase == Phase::kDecode ||
                                     (!active.embedding && group.rows == generation.prompt_left()),
+                    .guessed = group.guesses,
                     .embedding = active.embedding.get(),
                     .on_row = VisitorOf(active)});
   }
@@ -224,26 +236,21 @@ RowVisitor BatchLoop::VisitorOf(const Active& active) {
 Status BatchLoop::RunRows(std::span<const PassRows> rows) {
   const Nanos start = clock_.Now();
   const Status status = runner_.Run(rows);
-  const double seconds = SecondsBetween(start, clock_.Now());
+  const double seconds = Seconds(start, clock_.Now());
   counters_.pass_seconds += seconds;
   if (!status.ok()) {
     ++counters_.failed_passes;
     return status;
   }
   ++counters_.passes;
-  std::uint32_t decodes = 0, prompts = 0;
-  for (const PassRows& group : rows) {
-    (group.phase == Phase::kDecode ? decodes : prompts) +=
-        static_cast<std::uint32_t>(group.tokens.size());
-  }
-  meter_.PassEnded(decodes, prompts, seconds);
-  counters_.pass_rows.Add(decodes + prompts);
-  counters_.prompt_tokens += prompts;
   TakeResults(rows, seconds);
   return OkStatus();
 }
 
 void BatchLoop::TakeResults(std::span<const PassRows> rows, double seconds) {
+  std::vector<std::uint32_t> right(rows.size());
+  bool guessed = false;
+  double checks_seconds = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     Active& active = ActiveOf(rows[i].request);
     const RowsCost& cost = runner_.costs()[i];
@@ -255,15 +262,19 @@ void BatchLoop::TakeResults(std::span<const PassRows> rows, double seconds) {
       usage.decode_experts += cost.experts;
       usage.decode_pass_seconds += seconds;
     } else {
-      active.generation.Read(rows[i].tokens.size());
+      active.generation.Read(rows[i].tokens.size() - rows[i].guessed);
     }
+    guessed = guessed || rows[i].guessed > 0;
     if (active.ticket->cancelled()) active.generation.Cancel();
     if (!rows[i].wants_logits || active.generation.ended()) continue;
-    const std::size_t before = active.generation.answer().tokens.size();
-    // An answer that fails here says so by its state.
-    (void)active.generation.Accept(runner_.Logits(active.sequence), runner_.sampler_scratch());
-    counters_.generated_tokens += active.generation.answer().tokens.size() - before;
+    double check_seconds = 0;
+    right[i] = TakeGuesses(active, i, rows[i], check_seconds);
+    usage.decode_pass_seconds += check_seconds;
+    checks_seconds += check_seconds;
   }
+  if (guessed) runner_.KeepGuesses(right);
+  counters_.pass_seconds += checks_seconds;
+  NoteDrafts(rows, right, seconds + checks_seconds);
 }
 
 void BatchLoop::CollectEnded(std::vector<EndedRequest>& ended) {
@@ -275,7 +286,7 @@ void BatchLoop::CollectEnded(std::vector<EndedRequest>& ended) {
     generation.usage().experts += rest;
     counters_.experts += rest;
     runner_.Release(active.sequence);
-    const double seconds = SecondsBetween(active.since, clock_.Now());
+    const double seconds = Seconds(active.since, clock_.Now());
     request_seconds_ =
         request_seconds_ == 0 ? seconds : request_seconds_ + 0.2 * (seconds - request_seconds_);
     if (generation.state() == State::kFailed) {
@@ -331,14 +342,14 @@ std::vector<RequestState> BatchLoop::Requests(std::size_t most) const {
          .prompt_tokens = answer.usage.prompt_tokens + generation.prompt_left(),
          .prompt_read = answer.usage.prompt_tokens,
          .generated_tokens = answer.tokens.size(),
-         .seconds = answer.usage.queue_seconds + SecondsBetween(active.since, now)});
+         .seconds = answer.usage.queue_seconds + Seconds(active.since, now)});
   }
   for (const Waiting& waiting : waiting_) {
     if (requests.size() == most) return requests;
     requests.push_back({.id = waiting.ticket->id(),
                         .stage = Stage::kWaiting,
                         .prompt_tokens = waiting.request.prompt.size(),
-                        .seconds = SecondsBetween(waiting.since, now)});
+                        .seconds = Seconds(waiting.since, now)});
   }
   return requests;
 }

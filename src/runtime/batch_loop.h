@@ -17,10 +17,13 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "expert/flow/batch_policy.h"
+#include "expert/flow/draft_governor.h"
 #include "expert/flow/row_speed.h"
+#include "runtime/answer_drafts.h"
 #include "runtime/generation.h"
 #include "runtime/pass_runner.h"
 #include "runtime/ticket.h"
+#include "text/draft/drafters.h"
 #include "text/tokenizer.h"
 
 namespace troupe {
@@ -55,6 +58,7 @@ struct BatchCounters {
   std::uint64_t cache_hits = 0;     // requests that found some there
   std::uint64_t generated_tokens = 0;
   double pass_seconds = 0;
+  SpeculationUse speculation;
   ExpertUsage experts;
   RowSpeed speed;
   PrefixCacheState prefix_cache;
@@ -67,9 +71,10 @@ struct EndedRequest {
 
 class BatchLoop {
  public:
-  // All must outlive it. limits.most_rows is cut to what the runner takes.
+  // All must outlive it. limits.most_rows is cut to what the runner takes. Answers that are exact
+  // get drafts of these drafters.
   BatchLoop(PassRunner& runner, const Tokenizer& tokenizer, const Clock& clock,
-            const BatchLimits& limits);
+            const BatchLimits& limits, const DraftChoice& drafters = {});
 
   // Whether a request can ever be served: kInvalidArgument, or kResourceExhausted if it is too long
   // for the context. Any thread.
@@ -109,6 +114,9 @@ class BatchLoop {
     bool exact = false;
     std::unique_ptr<EmbeddingSum> embedding;  // null: none is asked for
     OnPromptLogits on_prompt;
+    std::unique_ptr<AnswerDrafts> drafts;  // null: it has none
+    std::vector<TokenId> fed = {};         // of the pass: with a draft behind
+    std::uint32_t guessed = 0;             // tokens that are offered for it
     std::optional<Nanos> deadline;
     std::uint32_t passed_over = 0;
     Nanos since = 0;
@@ -117,16 +125,26 @@ class BatchLoop {
     bool ReadsAll() const { return embedding != nullptr || on_prompt; }
   };
 
+  static double Seconds(Nanos from, Nanos to) { return static_cast<double>(to - from) * 1e-9; }
+
   void DropUnwanted(std::vector<EndedRequest>& ended);
   void Admit(std::vector<EndedRequest>& ended);
   void SkipCached(Active& active, std::size_t tokens);
   // Whether a request that came before it is about to read a part of its prompt for it.
   bool WaitsForPrefix(const Active& active) const;
   void RunPass();
-  std::vector<PassRows> RowsOf(const BatchChoice& choice) const;
+  std::unique_ptr<AnswerDrafts> DraftsFor(const TextGeneration& generation, bool exact,
+                                          const GenerateOptions& options) const;
+  void OfferDrafts();
+  std::vector<PassRows> RowsOf(const BatchChoice& choice);
   static RowVisitor VisitorOf(const Active& active);
   Status RunRows(std::span<const PassRows> rows);
   void TakeResults(std::span<const PassRows> rows, double seconds);
+  // How many of the guesses of a pass's group stay. Adds the time of computing their logits.
+  std::uint32_t TakeGuesses(Active& active, std::size_t group, const PassRows& rows,
+                            double& check_seconds);
+  void NoteDrafts(std::span<const PassRows> rows, std::span<const std::uint32_t> right,
+                  double seconds);
   void CollectEnded(std::vector<EndedRequest>& ended);
   const Active& ActiveOf(RequestId id) const;
   Active& ActiveOf(RequestId id);
@@ -139,6 +157,8 @@ class BatchLoop {
   std::deque<Waiting> waiting_;  // in order of arrival, as active_ is
   std::vector<Active> active_;
   RowSpeedMeter meter_;
+  const DraftChoice drafters_;
+  DraftGovernor governor_;
   BatchCounters counters_;
   double request_seconds_ = 0;
 };

@@ -131,16 +131,31 @@ TEST(PassRowCountsOfManyRows, StandBehindTheLastBound) {
   EXPECT_EQ(counts.passes[PassRowCounts::kBounds], 1u);
 }
 
+// What somebody may expect of an answer: it, or a part of it, or it with a mistake.
+std::vector<TokenId> RandomExpectation(Rng& rng, std::vector<TokenId> answer) {
+  if (rng.Below(3) == 0) answer.resize(rng.Below(answer.size() + 1));
+  if (!answer.empty() && rng.Below(2) == 0) answer[rng.Below(answer.size())] ^= 1;
+  return answer;
+}
+
 // Requests join and leave at any moment, are cancelled, wait for memory, are cut into chunks of any
-// size, and passes fail: everyone gets the text that he would get alone.
+// size, have drafts that are right or wrong, and passes fail: everyone gets the text that he would
+// get alone.
 TEST_F(BatchLoopTest, EveryRequestGetsTheTextItGetsAloneInAnyInterleaving) {
   const std::uint64_t seed = TestSeed();
+  std::uint64_t guessed_right = 0, guessed_wrong = 0;
   for (std::uint64_t round = 0; round < 500; ++round) {
     SCOPED_TRACE(round);
     Rng rng(seed + round);
     answers_.clear();
     std::vector<BatchRequest> requests(1 + rng.Below(12));
-    for (BatchRequest& request : requests) request = RandomRequest(rng);
+    for (BatchRequest& request : requests) {
+      request = RandomRequest(rng);
+      if (request.embed || rng.Below(2) == 0) continue;
+      request.options.expected = RandomExpectation(rng, Alone(request).tokens);
+      request.options.only_expected = rng.Below(3) == 0;
+    }
+    const std::vector<std::string> drafters = DraftChoiceNames();
     // Its rows make every pass fail; it fails, and nobody else does.
     const RequestId poisoned = rng.Below(3) == 0 ? rng.Below(requests.size()) : requests.size();
     const std::uint64_t passes_that_fail = rng.Below(2) * 4;
@@ -160,7 +175,8 @@ TEST_F(BatchLoopTest, EveryRequestGetsTheTextItGetsAloneInAnyInterleaving) {
                        .clock = &clock_,
                        .forgets = [&] { return faults.Below(10) == 0; }});
     BatchLoop loop(runner, *tokenizer_, clock_,
-                   {.target_seconds = 0.05 * rng.Uniform(), .least_chunk = 1});
+                   {.target_seconds = 0.05 * rng.Uniform(), .least_chunk = 1},
+                   *ParseDraftChoice(drafters[rng.Below(drafters.size())]));
     std::map<RequestId, std::shared_ptr<Ticket>> tickets;
     std::set<RequestId> cancelled;
     std::map<RequestId, PromptLogits> shown;
@@ -205,10 +221,65 @@ TEST_F(BatchLoopTest, EveryRequestGetsTheTextItGetsAloneInAnyInterleaving) {
         if (id % 5 == 0) EXPECT_EQ(shown[id], LogitsOfPrompt(requests[id].prompt));
         const Usage& usage = answer->usage;
         EXPECT_EQ(usage.expert_uses + usage.cached_tokens,
-                  usage.prompt_tokens + usage.decode_steps);
+                  usage.prompt_tokens + usage.decode_steps +
+                      (usage.speculation.drafted - usage.speculation.accepted));
       }
     }
+    guessed_right += runner.guessed_right(), guessed_wrong += runner.guessed_wrong();
   }
+  EXPECT_GT(guessed_right, 1000u);
+  EXPECT_GT(guessed_wrong, 1000u);
+}
+
+TEST_F(BatchLoopTest, WhatIsExpectedIsCheckedWithThePromptInOnePass) {
+  FakeRunner runner({.vocabulary = kVocabulary});
+  BatchLoop loop(runner, *tokenizer_, clock_, {});
+  BatchRequest request{.prompt = std::vector<TokenId>(9, 7), .options = {.max_tokens = 12}};
+  request.options.ignore_end = true;
+  const std::vector<TokenId> answer = Alone(request).tokens;
+  request.options.expected = answer;
+  Add(loop, 1, request);
+  RunToEnd(loop);
+  EXPECT_EQ(runner.passes(), 1u);
+  EXPECT_EQ(AnswerOf(1)->tokens, answer);
+  EXPECT_EQ(AnswerOf(1)->usage.speculation.drafted, 11u);
+  EXPECT_EQ(AnswerOf(1)->usage.speculation.accepted, 11u);
+  EXPECT_EQ(AnswerOf(1)->usage.speculation.checks, 1u);
+  EXPECT_EQ(loop.counters().speculation.accepted, 11u);
+}
+
+TEST_F(BatchLoopTest, OnlyWhatIsExpectedEndsWithTheFirstTokenThatIsNot) {
+  FakeRunner runner({.vocabulary = kVocabulary});
+  BatchLoop loop(runner, *tokenizer_, clock_, {});
+  BatchRequest request{.prompt = std::vector<TokenId>(9, 7), .options = {.max_tokens = 40}};
+  request.options.ignore_end = true;
+  const std::vector<TokenId> answer = Alone(request).tokens;
+  request.options.expected.assign(answer.begin(), answer.begin() + 8);
+  request.options.expected[5] ^= 1;
+  request.options.only_expected = true;
+  Add(loop, 1, request);
+  RunToEnd(loop);
+  EXPECT_EQ(runner.passes(), 1u);
+  EXPECT_TRUE(std::ranges::equal(AnswerOf(1)->tokens, std::span(answer).first(6)));
+  EXPECT_EQ(AnswerOf(1)->usage.speculation.accepted, 5u);
+  request.options.expected[5] ^= 1;
+  Add(loop, 2, request);
+  RunToEnd(loop);
+  EXPECT_TRUE(std::ranges::equal(AnswerOf(2)->tokens, std::span(answer).first(9)));
+}
+
+TEST_F(BatchLoopTest, AnswersThatMayLoseQualityHaveNoDrafts) {
+  FakeRunner runner({.limits = {.rows = 64, .sequences = 2, .context = 512, .exact = false},
+                     .vocabulary = kVocabulary});
+  BatchLoop loop(runner, *tokenizer_, clock_, {});
+  BatchRequest request{.prompt = std::vector<TokenId>(9, 7), .options = {.max_tokens = 6}};
+  request.options.expected = Alone(request).tokens;
+  Add(loop, 1, request);
+  request.exact = true;
+  Add(loop, 2, request);
+  RunToEnd(loop);
+  EXPECT_EQ(AnswerOf(1)->usage.speculation.drafted, 0u);
+  EXPECT_GT(AnswerOf(2)->usage.speculation.drafted, 0u);
 }
 
 TEST_F(BatchLoopTest, RequestsShareTheirPasses) {

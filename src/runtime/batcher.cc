@@ -19,7 +19,7 @@ Batcher::Batcher(PassRunner& runner, const Tokenizer& tokenizer, const Clock& cl
                  const BatcherOptions& options)
     : runner_(runner),
       clock_(clock),
-      loop_(runner, tokenizer, clock, options.limits),
+      loop_(runner, tokenizer, clock, options.limits, options.drafters),
       sequences_(runner.limits().sequences),
       most_requests_(sequences_ + options.queue),
       state_(std::make_shared<const ModelState>()) {}

@@ -21,6 +21,7 @@ namespace troupe {
 struct BatcherOptions {
   BatchLimits limits;
   std::size_t queue = 64;  // requests that may wait beside those that run
+  DraftChoice drafters = {};
 };
 
 class Batcher {

@@ -23,6 +23,7 @@
 #include "model/weight_loader.h"
 #include "model/weights.h"
 #include "runtime/chat_prompts.h"
+#include "runtime/checked_rows.h"
 #include "runtime/engine_plan.h"
 #include "runtime/logit_rows.h"
 #include "runtime/model_profile.h"
@@ -46,6 +47,15 @@ class Engine {
   // most. On an error every sequence is as it was: kResourceExhausted if one is too long for its
   // reservation, kInvalidArgument for an unknown token, or what failed in bringing in experts.
   Status Run(std::span<const SequenceRows> rows);
+
+  // After a Run with drafts: the logits after the first `guesses` guesses of an entry, none for
+  // what follows its last sure token. Valid until the next call.
+  std::span<const float> LogitsAfterGuesses(std::size_t entry, std::size_t guesses);
+  // Not while a trace is recorded, which is of texts.
+  bool ChecksDrafts() const { return !plan_.trace; }
+  // Ends the check, before the next Run: of each entry so many of its guesses stay in the sequence,
+  // and the others are forgotten, as if they had never been.
+  void KeepGuesses(std::span<const std::uint32_t> right);
 
   const std::string& path() const { return path_; }
   // Of the file that was opened, whatever lies under its path now; absent unless it was asked for.
@@ -113,6 +123,7 @@ class Engine {
                      std::optional<ModelProfile> profile);
   Status OpenSequences();
   void ComputeLogits(std::span<const SequenceRows> rows);
+  void BeginCheck(std::span<const SequenceRows> rows);
   void ShowStream(std::span<const SequenceRows> rows);
   // Tells the entry's on_row of its rows, of which the first is row `first` of the pass.
   void ShowRows(const SequenceRows& entry, std::uint32_t first);
@@ -145,6 +156,12 @@ class Engine {
   std::vector<std::uint32_t> last_rows_;  // of Run as well
   std::vector<SequenceId> last_of_;
   std::vector<float> evaluated_;  // logits of rows before an entry's last
+  CheckedRows checked_;           // of the last pass's drafts
+  struct Guessed {
+    Session* sequence = nullptr;
+    std::uint32_t count = 0;
+  };
+  std::vector<Guessed> guessed_;  // of the last pass's entries; empty: nothing is to be checked
   Bytes bytes_touched_;
   double load_seconds_ = 0;
 };

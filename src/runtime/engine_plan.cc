@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "expert/flow/guessed_routes.h"
 #include "model/kv_pool.h"
 #include "model/workspace.h"
+#include "runtime/answer_drafts.h"
 #include "runtime/loader_choice.h"
 #include "runtime/logit_rows.h"
 #include "runtime/model_work.h"
@@ -53,13 +55,23 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
     return KvPool::BytesFor(config, layers, {.type = type, .context = context});
   };
   needs.workspace = [&config, layers = plan.layers, type = plan.kv_type, threads = plan.threads,
-                     trace = options.trace](std::uint32_t context, std::uint32_t chunk) {
+                     trace = options.trace, drafters = plan.drafters,
+                     sequences = options.sequences](std::uint32_t context, std::uint32_t chunk) {
     const Bytes recorder = trace ? TraceRecorder::BytesFor(config, *trace, chunk) : Bytes();
-    return recorder + Workspace::BytesFor(config, {.chunk = chunk,
-                                                   .threads = threads,
-                                                   .kv = KvPool::LayoutFor(config, type, context),
-                                                   .context = context,
-                                                   .layers = layers});
+    Bytes drafts;
+    if (drafters.any()) {
+      const ExpertGrid routed{.layers = config.layers, .experts = config.moe.routing.experts};
+      const auto guesses = std::min<std::size_t>(chunk, sequences * AnswerDrafts::kMost);
+      drafts = sequences * DrafterBytes(drafters, context) +
+               GuessedRoutes::BytesFor(routed, config.moe.routing.top_k,
+                                       static_cast<std::uint32_t>(guesses));
+    }
+    return recorder + drafts +
+           Workspace::BytesFor(config, {.chunk = chunk,
+                                        .threads = threads,
+                                        .kv = KvPool::LayoutFor(config, type, context),
+                                        .context = context,
+                                        .layers = layers});
   };
   return needs;
 }
@@ -102,6 +114,11 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
   }
   plan.kv_type = options.kv_type;
   plan.trace = options.trace;
+  if (options.drafters.any() && options.trace) {
+    plan.notes.push_back("no tokens are drafted while a trace is recorded");
+  } else {
+    plan.drafters = options.drafters;
+  }
   TROUPE_RETURN_IF_ERROR(KvPool::LayoutFor(config, plan.kv_type, request.context).Check());
 
   const LoaderChoice loader = ChooseLoader(OffloadedExperts::SlotBytes(weights.experts),

@@ -29,6 +29,7 @@
 #include "model/layer_range.h"
 #include "model/weight_loader.h"
 #include "store/expert_loader.h"
+#include "text/draft/drafters.h"
 
 namespace troupe {
 
@@ -81,6 +82,7 @@ struct EngineOptions {
   std::uint32_t chunk = 512;    // rows that go through the layers together, at most
   OffloadOptions offload;
   std::optional<TraceScores> trace;  // routing will be recorded: that takes memory
+  DraftChoice drafters = {};         // of tokens ahead, for who generates; none: off
   // Engine::fingerprint will be asked for: it samples all tensors, from the disk where it must.
   bool fingerprint = false;
   // What the caller will take beside the engine, of a model of this shape; null: hardly anything.
@@ -112,6 +114,7 @@ struct EnginePlan {
   std::uint32_t spare_slots = 0;     // that belong to no layer's quota
   std::uint32_t shallow_layers = 0;  // whose experts are all kept; known once a profile was read
   std::optional<TraceScores> trace;  // there is room to record one
+  DraftChoice drafters;              // of tokens ahead
   std::vector<std::string> notes;    // "context 4096 of the trained 32768: --ctx asks for more"
 
   std::uint32_t context() const { return memory.context; }

@@ -1,4 +1,5 @@
-// One pass over rows of several sequences, and the logits that are wanted of them.
+// One pass over rows of several sequences, the logits that are wanted of them, and the check of
+// their drafts.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -47,7 +48,7 @@ void Engine::ComputeLogits(std::span<const SequenceRows> rows) {
   std::uint32_t first = 0;  // row of the pass
   for (const SequenceRows& entry : rows) {
     const auto count = static_cast<std::uint32_t>(entry.tokens.size());
-    if (FirstWanted(entry) < count) {
+    if (entry.guessed == 0 && FirstWanted(entry) < count) {
       last_rows_.push_back(first + count - 1);
       last_of_.push_back(entry.sequence->id());
     }
@@ -60,6 +61,48 @@ void Engine::ComputeLogits(std::span<const SequenceRows> rows) {
     if (entry.wanted == LogitsWanted::kAll && entry.on_row) ShowRows(entry, first);
     first += static_cast<std::uint32_t>(entry.tokens.size());
   }
+}
+
+// After all other logits, whose memory it takes. What follows the sure tokens of the first draft is
+// computed at once, and with it as much as is at a time.
+void Engine::BeginCheck(std::span<const SequenceRows> rows) {
+  guessed_.clear();
+  const auto is_guessed = [](const SequenceRows& entry) { return entry.guessed > 0; };
+  if (std::ranges::none_of(rows, is_guessed)) return;
+  const std::size_t together = std::min<std::size_t>(EvaluatedRows(config()), workspace_->chunk());
+  evaluated_.resize(std::max(evaluated_.size(), together * config().vocabulary));
+  checked_.Begin(std::span(evaluated_).first(together * config().vocabulary), config().vocabulary);
+  std::uint32_t first = 0;  // row of the pass
+  for (const SequenceRows& entry : rows) {
+    const auto count = static_cast<std::uint32_t>(entry.tokens.size());
+    guessed_.push_back({.sequence = entry.sequence, .count = entry.guessed});
+    checked_.AddEntry(first + count - entry.guessed - 1,
+                      entry.guessed == 0 ? 0 : entry.guessed + 1);
+    first += count;
+  }
+  const auto drafted =
+      std::ranges::find_if(guessed_, [](const Guessed& of) { return of.count > 0; });
+  LogitsAfterGuesses(static_cast<std::size_t>(drafted - guessed_.begin()), 0);
+}
+
+std::span<const float> Engine::LogitsAfterGuesses(std::size_t entry, std::size_t guesses) {
+  TROUPE_CHECK(entry < guessed_.size());
+  return checked_.Of(entry, guesses, [this](std::span<const std::uint32_t> rows, float* logits) {
+    transformer_->Logits(*workspace_, rows, logits);
+  });
+}
+
+void Engine::KeepGuesses(std::span<const std::uint32_t> right) {
+  TROUPE_CHECK(right.size() == guessed_.size());
+  for (std::size_t i = 0; i < right.size(); ++i) {
+    TROUPE_CHECK(right[i] <= guessed_[i].count);
+    Session& session = *guessed_[i].sequence;
+    if (right[i] < guessed_[i].count) {
+      session.Truncate(session.tokens().size() - (guessed_[i].count - right[i]));
+    }
+  }
+  experts_->OnGuessesChecked(right);
+  guessed_.clear();
 }
 
 void Engine::ShowRows(const SequenceRows& entry, std::uint32_t first) {
@@ -100,17 +143,19 @@ void Engine::ShowStream(std::span<const SequenceRows> rows) {
 
 Status Engine::Run(std::span<const SequenceRows> rows) {
   const OneThread one(running_);
+  TROUPE_CHECK(guessed_.empty());  // nothing is left to be checked
   batch_.clear();
   for (const SequenceRows& entry : rows) {
     Session& session = *entry.sequence;
-    TROUPE_CHECK(session.engine_ == this && !entry.tokens.empty());
+    TROUPE_CHECK(session.engine_ == this && entry.tokens.size() > entry.guessed);
     TROUPE_RETURN_IF_ERROR(session.CheckRoom(entry.tokens.size()));
     batch_.push_back({.cache = &session.cache_,
                       .tokens = entry.tokens,
                       .sequence = session.id(),
                       .request = entry.request.value_or(session.request()),
                       .phase = entry.phase,
-                      .exact = entry.exact});
+                      .exact = entry.exact,
+                      .guessed = entry.guessed});
   }
   TROUPE_RETURN_IF_ERROR(transformer_->Forward(batch_, *workspace_));
   for (const SequenceRows& entry : rows) {
@@ -119,6 +164,7 @@ Status Engine::Run(std::span<const SequenceRows> rows) {
   }
   ShowStream(rows);
   ComputeLogits(rows);
+  BeginCheck(rows);
   return OkStatus();
 }
 

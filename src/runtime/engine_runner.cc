@@ -22,11 +22,13 @@ EngineRunner::~EngineRunner() {
 }
 
 RunnerLimits EngineRunner::limits() const {
-  return {.rows = engine_.plan().memory.chunk,
-          .sequences = engine_.plan().memory.sequences,
-          .context = engine_.plan().context(),
-          .cache_page =
-              keeps_prefixes_ ? static_cast<std::uint32_t>(engine_.kv().page_positions()) : 0};
+  return {
+      .rows = engine_.plan().memory.chunk,
+      .sequences = engine_.plan().memory.sequences,
+      .context = engine_.plan().context(),
+      .cache_page = keeps_prefixes_ ? static_cast<std::uint32_t>(engine_.kv().page_positions()) : 0,
+      .checks_drafts = engine_.ChecksDrafts(),
+      .exact = engine_.exact()};
 }
 
 // All or nothing: what a sequence still cannot begin with is better kept.
@@ -116,6 +118,7 @@ Status EngineRunner::Run(std::span<const PassRows> rows) {
                      .phase = group.phase,
                      .exact = group.exact,
                      .request = group.request,
+                     .guessed = group.guessed,
                      .wanted = group.on_row         ? LogitsWanted::kAll
                                : group.wants_logits ? LogitsWanted::kLast
                                                     : LogitsWanted::kNone,
@@ -124,13 +127,24 @@ Status EngineRunner::Run(std::span<const PassRows> rows) {
   }
   TROUPE_RETURN_IF_ERROR(engine_.Run(rows_));
   engine_.SettleUsage();
-  for (const PassRows& group : rows) {
-    costs_.push_back(TakeCost(group));
-    Reservation& reservation = ReservationOf(group.sequence);
+  for (const PassRows& group : rows) costs_.push_back(TakeCost(group));
+  const auto has_guesses = [](const PassRows& group) { return group.guessed > 0; };
+  if (std::ranges::none_of(rows, has_guesses)) KeepFullPages();
+  return OkStatus();
+}
+
+void EngineRunner::KeepGuesses(std::span<const std::uint32_t> right) {
+  engine_.KeepGuesses(right);
+  KeepFullPages();
+}
+
+// Of the last Run's sequences: what their texts are known to begin with.
+void EngineRunner::KeepFullPages() {
+  for (const SequenceRows& rows : rows_) {
+    Reservation& reservation = ReservationOf(rows.sequence->id());
     if (reservation.prefixes == nullptr) continue;
     reservation.session.KeepIn(*reservation.prefixes, PrefixCache::Keeping::kFullPages);
   }
-  return OkStatus();
 }
 
 // With what earlier passes of the request have cost that failed.

@@ -36,6 +36,10 @@ class EngineRunner final : public PassRunner {
   void Release(SequenceId sequence) override;
   Status Run(std::span<const PassRows> rows) override;
   std::span<const float> Logits(SequenceId sequence) const override;
+  std::span<const float> LogitsAfterGuesses(std::size_t group, std::size_t guesses) override {
+    return engine_.LogitsAfterGuesses(group, guesses);
+  }
+  void KeepGuesses(std::span<const std::uint32_t> right) override;
   SamplerScratch& sampler_scratch() override { return engine_.sampler_scratch(); }
   std::span<const RowsCost> costs() const override { return costs_; }
   PrefixCacheState prefix_cache() const override;
@@ -61,6 +65,7 @@ class EngineRunner final : public PassRunner {
   Session& SessionOf(SequenceId sequence) { return ReservationOf(sequence).session; }
   void GiveUp(std::size_t pages);
   RowsCost TakeCost(const PassRows& group);
+  void KeepFullPages();
   Status CheckKeepsPrefixes(const std::string& path) const;
 
   Engine& engine_;

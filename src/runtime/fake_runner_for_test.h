@@ -85,12 +85,14 @@ class FakeRunner final : public PassRunner {
   }
 
   Status Run(std::span<const PassRows> rows) override {
+    EXPECT_TRUE(guessed_.empty()) << "guesses that nobody kept or gave up";
     std::set<SequenceId> seen;
     std::size_t count = 0;
     for (const PassRows& group : rows) {
       const Sequence& sequence = sequences_.at(group.sequence);
       EXPECT_TRUE(seen.insert(group.sequence).second) << "a sequence twice in a pass";
-      EXPECT_FALSE(group.tokens.empty());
+      EXPECT_GT(group.tokens.size(), group.guessed);
+      EXPECT_TRUE(group.guessed == 0 || group.wants_logits);
       EXPECT_LE(sequence.tokens.size() + group.tokens.size(), sequence.reserved);
       count += group.tokens.size();
     }
@@ -111,10 +113,32 @@ class FakeRunner final : public PassRunner {
         if (group.on_row) group.on_row(row, LogitsAfter(sequence.tokens));
         if (group.embedding != nullptr) group.embedding->Add(LogitsAfter(sequence.tokens));
       }
-      if (group.wants_logits) sequence.logits = LogitsAfter(sequence.tokens);
+      if (group.wants_logits && group.guessed == 0) {
+        sequence.logits = LogitsAfter(sequence.tokens);
+      }
       costs_.push_back({.expert_uses = group.tokens.size(), .experts = TakeUsage(group.request)});
     }
+    const auto has_guesses = [](const PassRows& group) { return group.guessed > 0; };
+    if (std::ranges::any_of(rows, has_guesses)) guessed_.assign(rows.begin(), rows.end());
     return OkStatus();
+  }
+
+  std::span<const float> LogitsAfterGuesses(std::size_t group, std::size_t guesses) override {
+    const std::span<const TokenId> tokens = sequences_.at(guessed_.at(group).sequence).tokens;
+    EXPECT_LE(guesses, guessed_[group].guessed);
+    checked_ = LogitsAfter(tokens.first(tokens.size() - guessed_[group].guessed + guesses));
+    return checked_;
+  }
+  void KeepGuesses(std::span<const std::uint32_t> right) override {
+    ASSERT_EQ(right.size(), guessed_.size());
+    for (std::size_t i = 0; i < right.size(); ++i) {
+      std::vector<TokenId>& tokens = sequences_.at(guessed_[i].sequence).tokens;
+      ASSERT_LE(right[i], guessed_[i].guessed);
+      tokens.resize(tokens.size() - guessed_[i].guessed + right[i]);
+      guessed_right_ += right[i];
+      guessed_wrong_ += guessed_[i].guessed - right[i];
+    }
+    guessed_.clear();
   }
 
   std::span<const float> Logits(SequenceId id) const override { return sequences_.at(id).logits; }
@@ -131,6 +155,8 @@ class FakeRunner final : public PassRunner {
   std::size_t passes() const { return passes_; }
   std::size_t looks() const { return looks_; }
   std::uint64_t reads() const { return reads_; }  // one for each group of each pass
+  std::uint64_t guessed_right() const { return guessed_right_; }
+  std::uint64_t guessed_wrong() const { return guessed_wrong_; }
   std::size_t most_together() const { return most_together_; }
 
   std::vector<float> LogitsAfter(std::span<const TokenId> tokens) const {
@@ -166,6 +192,9 @@ class FakeRunner final : public PassRunner {
   std::size_t reserved_ = 0, passes_ = 0, rows_ = 0, most_together_ = 0;
   std::atomic<std::size_t> looks_{0};
   std::vector<RowsCost> costs_;
+  std::vector<PassRows> guessed_;  // of the last pass, if any group of it has guesses
+  std::uint64_t guessed_right_ = 0, guessed_wrong_ = 0;
+  std::vector<float> checked_;
   SamplerScratch scratch_;
 };
 

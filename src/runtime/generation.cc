@@ -35,6 +35,8 @@ TextGeneration::TextGeneration(const Tokenizer& tokenizer, std::vector<TokenId> 
       sampler_(std::move(sampler)),
       constraint_(options.constraint),
       reasoning_end_(options.reasoning_end),
+      expected_(options.expected),
+      only_expected_(options.only_expected),
       decoder_(tokenizer),
       stops_(options.stop) {
   decoder_.Show(options.shown);
@@ -72,6 +74,19 @@ std::span<const TokenId> TextGeneration::NextTokens(std::size_t most) const {
   }
   if (state_ != State::kDecoding || answer_.tokens.empty()) return {};
   return std::span(answer_.tokens).last(1);
+}
+
+std::size_t TextGeneration::MostGuesses() const {
+  if (ended()) return 0;
+  const std::size_t said = answer_.tokens.size(), length = prompt_.size() + said;
+  // One token comes with what is fed anyway.
+  const std::size_t wanted = max_tokens_ - std::min(max_tokens_, said + 1);
+  return std::min(wanted, room_ - std::min(room_, length));
+}
+
+bool TextGeneration::LeavesExpected() const {
+  const std::size_t said = answer_.tokens.size();
+  return said > expected_.size() || answer_.tokens.back() != expected_[said - 1];
 }
 
 void TextGeneration::Skip(std::size_t tokens) {
@@ -159,7 +174,7 @@ Status TextGeneration::Accept(std::span<const float> logits, SamplerScratch& scr
     Cancel();
   } else if (*ends) {
     End(State::kFinished, FinishReason::kEndToken);
-  } else if (answer_.tokens.size() == max_tokens_) {
+  } else if (answer_.tokens.size() == max_tokens_ || (only_expected_ && LeavesExpected())) {
     End(State::kFinished, FinishReason::kLength);
   } else if (answer_.usage.prompt_tokens + answer_.tokens.size() > room_) {
     End(State::kFinished, FinishReason::kContextFull);

@@ -38,6 +38,11 @@ struct GenerateOptions {
   std::shared_ptr<TokenConstraint> constraint = {};
   std::optional<Reasoning> reasoning = {};
   std::vector<TokenId> reasoning_end = {};  // of Reasoning::end; not empty if tokens are limited
+  // What the answer may be, as somebody else has it: checked in as few passes as can be. If it is
+  // all that is wanted, the answer ends with the first token that is not as expected, or with the
+  // one that follows.
+  std::vector<TokenId> expected = {};
+  bool only_expected = false;
 };
 
 // Called with each piece of text as soon as its characters are complete; false cancels, and it is
@@ -90,6 +95,10 @@ class TextGeneration {
 
   std::span<const TokenId> prompt() const { return prompt_; }
 
+  // Tokens of a draft that may be checked behind what NextTokens gave: as many as the answer can
+  // still use. Of a prompt: behind its last token.
+  std::size_t MostGuesses() const;
+
   // `tokens` more tokens of the prompt are in the sequence, though nobody fed them. Not the last.
   void Skip(std::size_t tokens);
   // `tokens` more tokens of the prompt were fed. After the last of them Accept is due, unless no
@@ -121,6 +130,7 @@ class TextGeneration {
   std::optional<TokenId> NextOfReasoningEnd();
   // Whether the constraint, if there is one, lets nothing more come after the token.
   Result<bool> EndsWith(TokenId token);
+  bool LeavesExpected() const;
   void Show(const std::string& piece);
   void End(State state, FinishReason reason);
 
@@ -138,6 +148,8 @@ class TextGeneration {
   std::optional<ReasoningMeter> reasoning_;
   std::vector<TokenId> reasoning_end_;
   std::size_t end_written_ = 0;  // tokens of it; 0: it is not being written
+  std::vector<TokenId> expected_;
+  bool only_expected_;
   StreamDecoder decoder_;
   StopMatcher stops_;
   State state_ = State::kReading;

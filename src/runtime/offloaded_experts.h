@@ -78,6 +78,11 @@ class OffloadedExperts final : public ExpertSource {
   // Between passes: an expert's weights, read if they are not in memory, while `use` runs.
   Status WithExpert(ExpertId id, const std::function<void(const Mlp&)>& use);
 
+  void OnGuessesChecked(std::span<const std::uint32_t> right) override {
+    flow_.OnGuessesChecked(right);
+  }
+  std::uint64_t guesses_learned() const { return flow_.guesses_learned(); }
+
   // From the next pass on. It takes a low copy of the experts to allow any.
   void set_low_copies(const LowCopyOptions& options) { flow_.set_low_copies(options); }
   // From the next pass on. A chain without links is exact, as is the beginning.

@@ -27,6 +27,8 @@ struct RunnerLimits {
   // Tokens of a prompt that others find in the prefix cache at a time, once a sequence has read
   // them; 0: none ever.
   std::uint32_t cache_page = 0;
+  bool checks_drafts = true;  // passes may have guesses
+  bool exact = true;          // all rows are answered exactly
 };
 
 // Consecutive tokens of one sequence that are to go through the layers. A sequence is in a pass
@@ -38,6 +40,9 @@ struct PassRows {
   Phase phase = Phase::kDecode;
   bool exact = false;         // answered exactly even where the engine may lose quality
   bool wants_logits = false;  // of the last token
+  // The last tokens, that are a draft's: they are checked by what follows each, which somebody
+  // wants.
+  std::uint32_t guessed = 0;
   // Is given what the last layer makes of each token, if it is not null.
   EmbeddingSum* embedding = nullptr;
   RowVisitor on_row = {};  // sees the logits of every token
@@ -100,6 +105,12 @@ class PassRunner {
 
   // Of the last token of a sequence that wanted logits in the last Run; valid until the next.
   virtual std::span<const float> Logits(SequenceId sequence) const = 0;
+  // Of the last Run: what follows the first `guesses` of those that a group has, 0: its sure
+  // tokens. Valid until the next call.
+  virtual std::span<const float> LogitsAfterGuesses(std::size_t group, std::size_t guesses) = 0;
+  // After a Run with guesses, and before anything else: how many of each group's stay in its
+  // sequence.
+  virtual void KeepGuesses(std::span<const std::uint32_t> right) = 0;
   // For drawing tokens between passes: one for all requests.
   virtual SamplerScratch& sampler_scratch() = 0;
   // Of the last Run, an entry for each of its rows' groups.

@@ -12,12 +12,25 @@ RouteHeat::RouteHeat(ExpertGrid grid, std::uint32_t top_k)
       counts_(grid.Count()),
       heat_(grid.Count()) {}
 
+void RouteHeat::PassBegins(const PassFacts& pass) {
+  sure_.clear();
+  std::uint32_t first = 0;
+  for (const RowGroupFacts& group : pass.groups) {
+    sure_.push_back({.first = first, .count = group.sure()});
+    first += group.rows;
+  }
+}
+
 void RouteHeat::Routed(std::uint32_t layer, std::span<const ExpertChoice> chosen,
                        std::span<const float> /*scores*/) {
   if (tokens_[layer] > kMostUnseen) return;
-  tokens_[layer] += static_cast<std::uint32_t>(chosen.size()) / top_k_;
   std::uint32_t* const counts = counts_.data() + grid_.Index({.layer = layer, .expert = 0});
-  for (const ExpertChoice& choice : chosen) ++counts[choice.expert];
+  for (const Rows& rows : sure_) {
+    tokens_[layer] += rows.count;
+    const auto of_rows =
+        chosen.subspan(std::size_t{rows.first} * top_k_, std::size_t{rows.count} * top_k_);
+    for (const ExpertChoice& choice : of_rows) ++counts[choice.expert];
+  }
 }
 
 std::span<const float> RouteHeat::Look() {

@@ -16,7 +16,7 @@ class RouteHeat final : public RouteObserver {
  public:
   RouteHeat(ExpertGrid grid, std::uint32_t top_k);
 
-  void PassBegins(const PassFacts& /*pass*/) override {}
+  void PassBegins(const PassFacts& pass) override;
   void Routed(std::uint32_t layer, std::span<const ExpertChoice> chosen,
               std::span<const float> scores) override;
   void PassEnded() override {}
@@ -34,6 +34,10 @@ class RouteHeat final : public RouteObserver {
   std::uint32_t top_k_;
   std::vector<std::uint32_t> tokens_;  // by layer, since the last look
   std::vector<std::uint32_t> counts_;  // by index, since then
+  struct Rows {
+    std::uint32_t first = 0, count = 0;
+  };
+  std::vector<Rows> sure_;  // of the pass under way: not of drafts, which may be no text
   std::vector<float> heat_;
 };
 

@@ -13,7 +13,7 @@ class RouteHeatTest : public testing::Test {
   void Pass(std::uint32_t layer, std::vector<std::uint32_t> experts) {
     std::vector<ExpertChoice> chosen;
     for (const std::uint32_t expert : experts) chosen.push_back({.expert = expert, .weight = 0.5f});
-    heat_.PassBegins({});
+    heat_.PassBegins(OneGroup(0, Phase::kDecode, static_cast<std::uint32_t>(experts.size() / 2)));
     heat_.Routed(layer, chosen, {});
     heat_.PassEnded();
   }
@@ -45,6 +45,14 @@ TEST_F(RouteHeatTest, OlderTokensCountLess) {
   for (int token = 0; token < static_cast<int>(RouteHeat::kMemory); ++token) Pass(0, {2, 3});
   EXPECT_NEAR(Of(0, 0), first * std::exp(-1.0), 1e-6);
   EXPECT_GT(Of(0, 2), 0.6);
+}
+
+TEST_F(RouteHeatTest, LeavesOutTheRowsOfDrafts) {
+  heat_.PassBegins({.groups = {{.rows = 2, .guessed = 1}, {.sequence = 1, .rows = 1}}});
+  const std::vector<ExpertChoice> chosen = {{0, 1}, {1, 1}, {2, 1}, {3, 1}, {0, 1}, {1, 1}};
+  heat_.Routed(0, chosen, {});
+  EXPECT_GT(Of(0, 0), 0);
+  EXPECT_EQ(Of(0, 2), 0);
 }
 
 TEST_F(RouteHeatTest, StaysAsItIsWhileNothingRuns) {

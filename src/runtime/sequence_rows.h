@@ -25,6 +25,9 @@ struct SequenceRows {
   Phase phase = Phase::kDecode;
   bool exact = false;                     // as RowGroupFacts::exact
   std::optional<RequestId> request = {};  // absent: the sequence's own
+  // The last tokens that are a draft's, to be checked: at least one token comes before them. What
+  // follows each is then asked for by Engine::LogitsAfterGuesses, and `wanted` is of no account.
+  std::uint32_t guessed = 0;
   LogitsWanted wanted = LogitsWanted::kLast;
   std::size_t first_wanted = 0;  // with kAll: the first row that on_row sees
   RowVisitor on_row = {};

@@ -111,6 +111,12 @@ Status Session::Feed(TokenIds tokens) {
   return RunInChunks({.sequence = this, .tokens = tokens}, {});
 }
 
+Status Session::FeedWithGuesses(TokenIds tokens, std::uint32_t guessed) {
+  TROUPE_RETURN_IF_ERROR(CheckRoom(tokens.size()));
+  const SequenceRows rows{.sequence = this, .tokens = tokens, .guessed = guessed};
+  return engine_->Run({&rows, 1});
+}
+
 Status Session::FeedPrompt(TokenIds tokens, const StopAsked& stop) {
   return RunInChunks({.sequence = this, .tokens = tokens, .phase = Phase::kPrompt}, stop);
 }

@@ -59,6 +59,20 @@ class Session {
   using RowVisitor = troupe::RowVisitor;
   Status FeedForLogits(TokenIds tokens, std::size_t first, Phase phase, const RowVisitor& row);
 
+  // The same of a draft's tokens behind them, to be checked: what follows `guesses` of them is then
+  // LogitsAfterGuesses(guesses), until KeepGuesses says how many of them stay. Before the next
+  // feed.
+  Status FeedWithGuesses(TokenIds tokens, std::uint32_t guessed);
+  std::span<const float> LogitsAfterGuesses(std::size_t guesses) {
+    return engine_->LogitsAfterGuesses(0, guesses);
+  }
+  // Guesses that fit into a pass behind one token. None where answers may differ from the exact
+  // ones: they would differ by the number of rows, too.
+  std::size_t MostGuesses() const {
+    return engine_->ChecksDrafts() && engine_->exact() ? engine_->plan().memory.chunk - 1 : 0;
+  }
+  void KeepGuesses(std::uint32_t right) { engine_->KeepGuesses({&right, 1}); }
+
   std::span<const float> logits() const { return engine_->LogitsOf(id()); }
   // The engine's, for who draws the next token.
   SamplerScratch& sampler_scratch() { return engine_->sampler_scratch(); }

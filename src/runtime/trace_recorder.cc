@@ -108,6 +108,7 @@ Status TraceRecorder::Finish() {
 void TraceRecorder::PassBegins(const PassFacts& pass) {
   pass_ = {.domains = {domain_}, .tokens = pass.rows()};
   for (const RowGroupFacts& group : pass.groups) {
+    TROUPE_CHECK(group.guessed == 0);  // a trace is of texts
     if (numbers_.size() <= group.sequence) numbers_.resize(group.sequence + 1, sequences_);
     if (group.position == 0) numbers_[group.sequence] = sequences_++;
     pass_.segments.push_back(

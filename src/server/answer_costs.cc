@@ -32,6 +32,7 @@ Usage UsageOfAll(std::span<const ChoiceAnswer> choices) {
   for (const ChoiceAnswer& choice : choices) {
     const Usage& usage = choice.answer.usage;
     all.experts += usage.experts;
+    all.speculation += usage.speculation;
     all.prompt_tokens += usage.prompt_tokens;
     all.cached_tokens += usage.cached_tokens;
     all.generated_tokens += usage.generated_tokens;
@@ -57,6 +58,9 @@ Json TroupeJson(const Usage& usage, std::uint64_t seed) {
           {"bytes_read", usage.experts.bytes_read},
           {"stall_s", usage.experts.stall_seconds},
           {"substitutions", usage.experts.NotExact()},
+          {"drafted", usage.speculation.drafted},
+          {"draft_accepted", usage.speculation.accepted},
+          {"draft_saved_s", usage.speculation.saved_seconds},
           {"queue_s", usage.queue_seconds},
           {"prefill_s", usage.prefill_seconds},
           {"first_token_s", usage.first_token_seconds},

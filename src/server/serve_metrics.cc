@@ -126,6 +126,16 @@ void AddModel(const Metrics& model, std::size_t parked, Families& families) {
                    {{"kind", "cached"}});
   families.Counter("troupe_tokens_total", kTokens, Of(model.generated_tokens),
                    {{"kind", "generated"}});
+  constexpr auto kDrafts = "Tokens of drafts that were checked, by whether the text has them";
+  const SpeculationUse& drafts = model.speculation;
+  families.Counter("troupe_drafted_tokens_total", kDrafts, Of(drafts.accepted),
+                   {{"end", "accepted"}});
+  families.Counter("troupe_drafted_tokens_total", kDrafts, Of(drafts.drafted - drafts.accepted),
+                   {{"end", "rejected"}});
+  families.Counter("troupe_draft_checks_total", "Drafts that were checked", Of(drafts.checks));
+  families.Gauge("troupe_draft_saved_seconds",
+                 "Time that drafts have saved, as measured; below 0: that they have cost",
+                 drafts.saved_seconds);
   families.Counter("troupe_prefix_cache_hits_total",
                    "Requests that found the beginning of their prompt",
                    Of(model.prefix_cache.hits));

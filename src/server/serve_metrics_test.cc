@@ -76,6 +76,15 @@ TEST_F(ServeMetricsTest, RequestsAndTokensOfTheModelAreTold) {
   }
 }
 
+TEST_F(ServeMetricsTest, DraftsAreToldByHowTheyEnded) {
+  model_.speculation = {.checks = 3, .drafted = 20, .accepted = 13, .saved_seconds = -0.5};
+  for (const char* line : {R"(troupe_drafted_tokens_total{end="accepted"} 13)",
+                           R"(troupe_drafted_tokens_total{end="rejected"} 7)",
+                           "troupe_draft_checks_total 3", "troupe_draft_saved_seconds -0.5"}) {
+    ExpectLine(line);
+  }
+}
+
 TEST_F(ServeMetricsTest, PassesAreToldWithTheirRowsAndTheirTime) {
   for (const std::uint64_t rows : {1, 1, 4, 5000}) model_.pass_rows.Add(rows);
   model_.passes = 4;

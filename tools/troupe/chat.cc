@@ -43,6 +43,8 @@ Status Chat(Engine& engine, GenerateOptions options, const std::string& system) 
         "Ctrl-D the program.\n",
         chat.name());
   }
+  Speculation speculation;
+  speculation.drafters = engine.plan().drafters;
   std::vector<Message> messages;
   // A message that cannot be taken is answered with the reason; the talk goes on without it.
   const auto refuse = [&](const Status& status) {
@@ -101,7 +103,9 @@ Status Chat(Engine& engine, GenerateOptions options, const std::string& system) 
     };
     const Result<Answer> generated =
         Generate(session, engine.tokenizer(), std::span(prompt).subspan(kept), options,
-                 {.on_text = show, .stop = InterruptGuard::interrupted});
+                 {.on_text = show,
+                  .stop = InterruptGuard::interrupted,
+                  .speculation = speculation.drafters.any() ? &speculation : nullptr});
     fmt::print("\n");
     if (!generated.ok()) {  // a read that failed, say: the next message may not need it
       std::fflush(stdout);

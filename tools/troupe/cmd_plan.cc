@@ -32,6 +32,7 @@ class PlanCommand final : public Command {
  public:
   void AddOptions(Options& options) override {
     engine_.AddTo(options);
+    engine_.AddSpeculation(options);
     options.Heading(kBasicHeading);
     AddParallelOption(
         options, parallel_,

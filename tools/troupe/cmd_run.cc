@@ -45,6 +45,7 @@ class RunCommand final : public Command {
     options.AddFlag("--ignore-eos", ignore_end_, "Continue after the model's end token");
     sampler_.AddTo(options);
     engine_.AddTo(options);
+    engine_.AddSpeculation(options);
     options.Heading(kOutputHeading);
     trace_.AddTo(options);
     options.Add("--logits", logits_, "Save the logits of each generated token").Type("FILE");
@@ -129,15 +130,18 @@ class RunCommand final : public Command {
   // answer by itself.
   Status End(const Engine& engine, TraceRecorder* recorder, const Answer* answer = nullptr) const {
     if (explain_) ExplainSubstitution(engine);
+    if (explain_ && answer != nullptr) ExplainSpeculation(engine, answer->usage);
     if (answer != nullptr) Remark("{}\n", FiguresLine(engine, *answer));
     RememberRun(engine, answer != nullptr ? SeenOf(engine, answer->usage) : TokensSeen());
     return trace_.Finish(recorder);
   }
 
-  // Where experts are left out or replaced by smaller copies it is not known what was computed.
+  // Where experts are left out or replaced by smaller copies it is not known what was computed, nor
+  // what of it was for a token where some were guessed.
   static TokensSeen SeenOf(const Engine& engine, const Usage& usage) {
     const ExpertUsage& experts = usage.decode_experts;
     if (experts.dropped > 0 || experts.low_copies > 0) return {};
+    if (usage.speculation.checks > 0) return {};  // passes of several tokens
     return {.tokens = usage.decode_steps,
             .seconds = usage.decode_pass_seconds,
             .stall_seconds = experts.stall_seconds,

@@ -188,6 +188,23 @@ void EngineFlags::AddLossyOptions(Options& options) {
       .Type("FILE");
 }
 
+void EngineFlags::AddSpeculation(Options& options) {
+  drafters_ = *ParseDraftChoice("auto");
+  options.Heading("Speculation");
+  options
+      .AddParsed(
+          "--speculate",
+          [this](const std::string& name) -> Status {
+            TROUPE_ASSIGN_OR_RETURN(drafters_, ParseDraftChoice(name));
+            return OkStatus();
+          },
+          "Tokens to guess and check several in a pass, where that is faster; answers stay the "
+          "same: lookup (what the text has said before), grammar (what a rule of the answer "
+          "forces), auto (both), off; wrong, random: controls (auto)")
+      .OneOf(DraftChoiceNames())
+      .Type("WHAT");
+}
+
 void EngineFlags::AllowLowCopies() {
   offload_.low_copies = {.prefill_share = 1};
   if (offload_.slots) return;
@@ -204,6 +221,7 @@ EngineOptions EngineFlags::options() const {
   options.sequences = sequences_;
   options.fingerprint = fingerprint_;
   options.offload = offload_;
+  options.drafters = drafters_;
   options.beside = beside_;
   options.serving = serving_;
   options.experts_for_peers = experts_for_peers_;

@@ -26,6 +26,9 @@ class EngineFlags {
                                        std::optional<TraceScores> trace = std::nullopt,
                                        const std::function<bool()>& go_on = {}) const;
 
+  // For commands that generate text, or plan for it.
+  void AddSpeculation(Options& options);
+
   // What a search for the share of low copies needs: that they can be read, and by default so few
   // slots that every one that may be read is.
   void AllowLowCopies();
@@ -61,6 +64,7 @@ class EngineFlags {
   std::uint32_t sequences_ = 1;
   bool fingerprint_ = false;
   OffloadOptions offload_;
+  DraftChoice drafters_;  // none, unless there is an option
   std::function<Bytes(const ModelConfig&)> beside_;
   std::function<ServingMemory(const ModelConfig&)> serving_;
   std::uint32_t experts_for_peers_ = 0;

@@ -1,6 +1,7 @@
 #include "troupe/run_record.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "expert/substitution/quality_limit.h"
 #include "kernels/target.h"
@@ -41,11 +42,15 @@ std::string OffloadFigures(const Engine& engine, const Usage& usage) {
 }  // namespace
 
 std::string FiguresLine(const Engine& engine, const Answer& answer) {
+  const SpeculationUse& drafts = answer.usage.speculation;
+  const std::string drafted = drafts.checks == 0 ? ""
+                                                 : fmt::format("{} of {} drafted tokens right; ",
+                                                               drafts.accepted, drafts.drafted);
   return fmt::format(
       "[{} tokens at {:.1f} tokens/s; prompt of {} at {:.1f} tokens/s, first token after {:.0f} "
-      "ms; {}peak memory {}; ended: {}]",
+      "ms; {}{}peak memory {}; ended: {}]",
       answer.tokens.size(), answer.usage.DecodeTokensPerSecond(), answer.usage.prompt_tokens,
-      answer.usage.PrefillTokensPerSecond(), answer.usage.first_token_seconds * 1e3,
+      answer.usage.PrefillTokensPerSecond(), answer.usage.first_token_seconds * 1e3, drafted,
       OffloadFigures(engine, answer.usage), ToString(PeakResidentMemory()), Name(answer.finish));
 }
 
@@ -120,6 +125,12 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt, const Samp
   record["bytes_touched_per_token"] = engine.bytes_touched_per_token().count();
   record["decode_steps"] = answer.usage.decode_steps;
   record["expert_uses"] = answer.usage.expert_uses;
+  const SpeculationUse& drafts = answer.usage.speculation;
+  record["drafted"] = drafts.drafted;
+  record["draft_accepted"] = drafts.accepted;
+  record["draft_checks"] = drafts.checks;
+  record["draft_saved_s"] = drafts.saved_seconds;
+  record["draft_utility"] = answer.usage.SpeculationUtility();
   AddUsage(record, answer.usage.experts);
   record["substitutions"] = answer.usage.experts.NotExact();
   record["expert_slots"] = plan.memory.slots;
@@ -166,6 +177,19 @@ void ExplainMisses(Engine& engine) {
 void ExplainSubstitution(const Engine& engine) {
   const std::optional<OffloadReport> offload = engine.offload_report();
   if (offload && !offload->substitution.exact()) Remark("{}", Explain(offload->substitution));
+}
+
+void ExplainSpeculation(const Engine& engine, const Usage& usage) {
+  const SpeculationUse& drafts = usage.speculation;
+  if (!engine.plan().drafters.any()) return Remark("speculation: off\n");
+  if (drafts.checks == 0) {
+    return Remark("speculation: no draft was worth a check{}\n",
+                  engine.exact() ? "" : ", as answers may differ from the exact ones");
+  }
+  Remark("speculation: {} passes checked {} tokens, {} were right; {} {:.2f} s, utility {:.2f}\n",
+         drafts.checks, drafts.drafted, drafts.accepted,
+         drafts.saved_seconds < 0 ? "lost" : "saved", std::abs(drafts.saved_seconds),
+         usage.SpeculationUtility());
 }
 
 void PrintPlan(const Engine& engine, const Sampling& sampling) {

@@ -36,5 +36,7 @@ void ExplainMisses(Engine& engine);
 
 // The chain of substitution policies, with what each gate and kind of answer counted.
 void ExplainSubstitution(const Engine& engine);
+// What drafts did for an answer, and why there were none.
+void ExplainSpeculation(const Engine& engine, const Usage& usage);
 
 }  // namespace troupe

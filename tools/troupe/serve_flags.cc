@@ -72,6 +72,7 @@ void ServeFlags::AddTo(Options& options) {
   sampler_.AddTo(options);
   cluster_.AddTo(options);
   engine_.AddTo(options, EngineFlags::ModelArgument::kOptional);
+  engine_.AddSpeculation(options);
 }
 
 void ServeFlags::AddDoorOptions(Options& options) {

@@ -80,8 +80,15 @@ BatchChoice ChooseBatch(std::span<const BatchCandidate> waiting, const RowSpeed&
     std::ranges::stable_sort(decodes, std::greater(), &BatchCandidate::passed_over);
     decodes.resize(most);
   }
+  auto decode_rows = static_cast<std::uint32_t>(decodes.size());
+  std::uint32_t for_guesses = limits.most_rows - decode_rows;
+  if (!prompts.empty()) for_guesses -= std::min(for_guesses, limits.least_chunk);
   for (const BatchCandidate* decode : decodes) {
-    choice.rows.push_back({.request = decode->request, .phase = Phase::kDecode, .rows = 1});
+    const std::uint32_t guesses = std::min(decode->guesses, for_guesses);
+    choice.rows.push_back(
+        {.request = decode->request, .phase = Phase::kDecode, .rows = 1, .guesses = guesses});
+    for_guesses -= guesses;
+    decode_rows += guesses;
   }
 
   std::ranges::stable_sort(prompts, std::less(), [&](const BatchCandidate* prompt) {
@@ -90,13 +97,15 @@ BatchChoice ChooseBatch(std::span<const BatchCandidate> waiting, const RowSpeed&
     return std::tuple(std::numeric_limits<std::uint32_t>::max() - waited,
                       prompt->deadline.value_or(std::numeric_limits<Nanos>::max()));
   });
-  const auto decode_rows = static_cast<std::uint32_t>(decodes.size());
   std::uint32_t left = PromptRows(decode_rows, speed, limits);
   for (const BatchCandidate* prompt : prompts) {
     const std::uint32_t rows = std::min(left, prompt->prompt_left);
     if (rows == 0) break;
-    choice.rows.push_back({.request = prompt->request, .phase = Phase::kPrompt, .rows = rows});
     left -= rows;
+    const std::uint32_t guesses = rows == prompt->prompt_left ? std::min(prompt->guesses, left) : 0;
+    left -= guesses;
+    choice.rows.push_back(
+        {.request = prompt->request, .phase = Phase::kPrompt, .rows = rows, .guesses = guesses});
   }
   choice.predicted_seconds = speed.Predict(decode_rows, choice.RowsIn(Phase::kPrompt));
   return choice;

@@ -38,12 +38,15 @@ struct BatchCandidate {
   std::uint32_t prompt_left = 0;  // tokens; of a prompt at least one
   std::optional<Nanos> deadline;  // earlier ones first
   std::uint32_t passed_over = 0;  // passes since it last had a row
+  // Tokens of a draft that would be checked behind its rows; of a prompt: behind its last token.
+  std::uint32_t guesses = 0;
 };
 
 struct BatchRows {
   RequestId request = 0;
   Phase phase = Phase::kPrompt;
   std::uint32_t rows = 0;
+  std::uint32_t guesses = 0;  // and as many rows more
 
   bool operator==(const BatchRows&) const = default;
 };
@@ -52,7 +55,7 @@ struct BatchChoice {
   std::vector<BatchRows> rows;  // decodes first
   double predicted_seconds = 0;
 
-  std::uint32_t RowsIn(Phase phase) const;
+  std::uint32_t RowsIn(Phase phase) const;  // without guesses
   bool operator==(const BatchChoice&) const = default;
 };
 
@@ -61,7 +64,8 @@ std::string ToString(const BatchChoice& choice);
 
 // `waiting` is in order of arrival. Prompts come in this order: those passed over too often, those
 // with deadlines, the others; each takes as many rows as are left. More decodes than most_rows take
-// turns, and leave a row to a prompt that waits.
+// turns, and leave a row to a prompt that waits. Guesses ride where rows are left by all decodes
+// and by the least chunk of a prompt that waits.
 BatchChoice ChooseBatch(std::span<const BatchCandidate> waiting, const RowSpeed& speed,
                         const BatchLimits& limits);
 

@@ -148,6 +148,34 @@ TEST(BatchPolicy, APromptAndDecodesTakeTurnsInPassesOfOneRow) {
   EXPECT_THAT(rows, ElementsAre(3, 3, 3));
 }
 
+TEST(BatchPolicy, GuessesRideWhereRowsAreLeft) {
+  std::vector<BatchCandidate> waiting = {Decode(1), Decode(2), Decode(3)};
+  waiting[0].guesses = 3;
+  waiting[2].guesses = 9;
+  const BatchChoice choice = ChooseBatch(waiting, kSpeed, {.most_rows = 10});
+  ASSERT_EQ(choice.rows.size(), 3u);
+  EXPECT_EQ(choice.rows[0].guesses, 3u);
+  EXPECT_EQ(choice.rows[1].guesses, 0u);
+  EXPECT_EQ(choice.rows[2].guesses, 4u);
+  EXPECT_EQ(choice.RowsIn(Phase::kDecode), 3u);
+}
+
+TEST(BatchPolicy, GuessesLeaveAPromptItsLeastChunk) {
+  std::vector<BatchCandidate> waiting = {Decode(1), Prompt(2, 300)};
+  waiting[0].guesses = 50;
+  const BatchChoice choice =
+      ChooseBatch(waiting, kSpeed, {.most_rows = 32, .target_seconds = 0.01, .least_chunk = 16});
+  EXPECT_EQ(choice.rows[0].guesses, 15u);
+  EXPECT_EQ(choice.RowsIn(Phase::kPrompt), 16u);
+}
+
+TEST(BatchPolicy, GuessesOfAPromptComeBehindItsLastToken) {
+  std::vector<BatchCandidate> waiting = {Prompt(1, 20)};
+  waiting[0].guesses = 6;
+  EXPECT_EQ(ChooseBatch(waiting, kSpeed, {.most_rows = 16}).rows[0].guesses, 0u);
+  EXPECT_EQ(ChooseBatch(waiting, kSpeed, {.most_rows = 24}).rows[0].guesses, 4u);
+}
+
 TEST(BatchPolicy, NobodyWaitingIsAnEmptyPass) {
   EXPECT_EQ(ChooseBatch({}, kSpeed, {}), BatchChoice());
 }
@@ -167,21 +195,24 @@ TEST(BatchPolicy, NoRequestStarvesAndEveryDecodeRides) {
     for (int pass = 0; pass < 400; ++pass) {
       if (waiting.size() < 12 && rng.Below(3) == 0) {
         waiting.push_back(Prompt(next, 1 + static_cast<std::uint32_t>(rng.Below(300))));
+        if (rng.Below(3) == 0) waiting.back().guesses = static_cast<std::uint32_t>(rng.Below(70));
         if (rng.Below(2) == 0) waiting.back().deadline = static_cast<Nanos>(rng.Below(1000));
         decodes_left[next++] = 1 + static_cast<std::uint32_t>(rng.Below(40));
       }
       const BatchChoice choice = ChooseBatch(waiting, speed, limits);
       std::map<RequestId, std::uint32_t> got;
+      std::uint32_t guesses = 0;
       for (const BatchRows& rows : choice.rows) {
         ASSERT_GT(rows.rows, 0u);
+        guesses += rows.guesses;
         ASSERT_TRUE(got.emplace(rows.request, rows.rows).second) << "twice in a pass";
       }
       const std::uint32_t prompts = choice.RowsIn(Phase::kPrompt);
       const std::uint32_t decodes = choice.RowsIn(Phase::kDecode);
-      ASSERT_LE(prompts + decodes, limits.most_rows);
+      ASSERT_LE(prompts + decodes + guesses, limits.most_rows);
       ASSERT_EQ(waiting.empty(), choice.rows.empty());
       if (decodes > 0 && prompts > limits.least_chunk) {
-        const double least = speed.Predict(decodes, limits.least_chunk);
+        const double least = speed.Predict(decodes + guesses, limits.least_chunk);
         ASSERT_LE(choice.predicted_seconds,
                   std::max(limits.target_seconds, limits.most_stretch * least) + 1e-9)
             << ToString(choice);

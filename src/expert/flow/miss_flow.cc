@@ -86,16 +86,33 @@ void MissFlow::DropUnwantedLowCopies() {
 
 void MissFlow::OnPassBegins(const PassFacts& pass) {
   choices_.OnPassBegins(pass);
+  guesses_.OnPassBegins(pass);
   group_uses_.assign(choices_.groups(), {});
   DropUnwantedLowCopies();
   prefetch_->OnPassBegins(pass);
 }
 
+// Those of a draft's rows are not kept for later: one who learns from scores learns a little less.
+void MissFlow::LearnScores(std::uint32_t layer, std::span<const float> scores) {
+  if (!cache_.policy().wants_scores()) return;
+  if (!guesses_.any()) return cache_.OnScored(layer, scores);
+  const std::size_t experts = cache_.shape().grid.experts;
+  std::size_t first = 0;
+  for (const RowGroupFacts& group : choices_.pass().groups) {
+    if (group.sure() > 0) {
+      cache_.OnScored(layer, scores.subspan(first * experts, group.sure() * experts));
+    }
+    first += group.rows;
+  }
+}
+
 void MissFlow::OnRouted(std::uint32_t layer, std::span<const float> scores,
                         std::span<ExpertChoice> chosen) {
-  if (cache_.policy().wants_scores()) cache_.OnScored(layer, scores);
+  LearnScores(layer, scores);
+  if (guesses_.any()) guesses_.Keep(layer, chosen);
   if (!Substitutes()) {
-    if (choices_.groups() > 1 && !chosen.empty()) choices_.Count(layer, chosen);
+    const bool splits = choices_.groups() > 1 || guesses_.any();
+    if (splits && !chosen.empty()) choices_.Count(layer, chosen);
     return;
   }
   // The policy learns by the router's choice: by the answers it would learn to keep what it has.
@@ -103,7 +120,8 @@ void MissFlow::OnRouted(std::uint32_t layer, std::span<const float> scores,
   const std::span<const RoutingChanges> changes =
       substitution_->Answer(layer, choices_.pass(), cache_, scores, chosen);
   for (const ExpertDemand& demand : choices_.Demands()) {
-    cache_.OnChosen({layer, demand.expert}, choices_.AskersOf(layer, demand));
+    const std::span<const Asker> askers = choices_.AskersOf(layer, demand);
+    if (!askers.empty()) cache_.OnChosen({layer, demand.expert}, askers);
   }
   choices_.Count(layer, chosen);
   for (std::size_t g = 0; g < changes.size(); ++g) {
@@ -161,15 +179,7 @@ bool MissFlow::AskOne(OpenDemand& demand, const ExpertDemand& wanted, ExpertCopy
   const bool of_pass = demand.whose == DemandOf::kPass;
   const Residence before = cache_.Find(id);
   const bool too_low = before != Residence::kAbsent && cache_.CopyOf(id) > least;
-  Residence residence;
-  if (!of_pass) {
-    const Asker peer{.sequence = kNoSequence, .tokens = wanted.tokens};
-    residence = cache_.Ask(id, {&peer, 1}, least);
-  } else if (Substitutes()) {
-    residence = cache_.Need(id, least);
-  } else {
-    residence = cache_.Ask(id, choices_.AskersOf(demand.layer, wanted), least);
-  }
+  const Residence residence = AskCache(demand, wanted, least);
   if (too_low && (before == Residence::kLoading || cache_.Find(id) == Residence::kAbsent)) {
     prefetch_->OnEvicted(id);
   }
@@ -195,6 +205,33 @@ bool MissFlow::AskOne(OpenDemand& demand, const ExpertDemand& wanted, ExpertCopy
   }
   demand.waiting.push_back(std::move(miss));
   return false;
+}
+
+// The policy is told who asks: nobody yet, where only a draft's rows do.
+Residence MissFlow::AskCache(const OpenDemand& demand, const ExpertDemand& wanted,
+                             ExpertCopy least) {
+  const ExpertId id{demand.layer, wanted.expert};
+  if (demand.whose != DemandOf::kPass) {
+    const Asker peer{.sequence = kNoSequence, .tokens = wanted.tokens};
+    return cache_.Ask(id, {&peer, 1}, least);
+  }
+  if (Substitutes()) return cache_.Need(id, least);
+  const std::span<const Asker> askers = choices_.AskersOf(demand.layer, wanted);
+  return askers.empty() ? cache_.Need(id, least) : cache_.Ask(id, askers, least);
+}
+
+void MissFlow::OnGuessesChecked(std::span<const std::uint32_t> right) {
+  if (!guesses_.any()) return;
+  for (const std::uint32_t count : right) guesses_learned_ += count;
+  guesses_.Settle(right, [this](const LayerChoices& choices) {
+    for (const SequenceDemands& of : choices.by_sequence()) {
+      for (const ExpertDemand& demand : of.demands) {
+        const Asker asker{.sequence = of.sequence, .tokens = demand.tokens};
+        cache_.OnChosen({choices.layer(), demand.expert}, {&asker, 1});
+      }
+    }
+    prefetch_->OnGuessRight(choices);
+  });
 }
 
 void MissFlow::CountUses(std::uint32_t layer, const ExpertDemand& wanted, bool hit) {

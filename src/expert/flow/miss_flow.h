@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "expert/cache/expert_cache.h"
 #include "expert/flow/expert_usage.h"
+#include "expert/flow/guessed_routes.h"
 #include "expert/flow/load_port.h"
 #include "expert/flow/miss_answers.h"
 #include "expert/flow/open_demand.h"
@@ -69,6 +70,13 @@ class MissFlow {
   void OnCounted(std::uint32_t layer, std::span<const std::uint32_t> by_group) {
     choices_.Take(layer, by_group);
   }
+
+  // Of each group of the last pass, how many of its guesses were right: the policy and the
+  // predictor learn of these now. What of the others is in memory stays there as what was read
+  // ahead does.
+  void OnGuessesChecked(std::span<const std::uint32_t> right);
+  // Right guesses that were learned from.
+  std::uint64_t guesses_learned() const { return guesses_learned_; }
 
   // Each expert once.
   DemandId Ask(std::uint32_t layer, std::span<const ExpertDemand> demands, Nanos now,
@@ -138,6 +146,8 @@ class MissFlow {
   std::vector<ExpertCopy> LeastCopiesOf(std::uint32_t layer, std::span<const ExpertDemand> demands,
                                         DemandOf whose) const;
   bool AskOne(OpenDemand& demand, const ExpertDemand& wanted, ExpertCopy least, Nanos now);
+  void LearnScores(std::uint32_t layer, std::span<const float> scores);
+  Residence AskCache(const OpenDemand& demand, const ExpertDemand& wanted, ExpertCopy least);
   void CountUses(std::uint32_t layer, const ExpertDemand& wanted, bool hit);
   void AddReady(OpenDemand& demand, ExpertId id, std::uint32_t tokens);
 
@@ -162,6 +172,8 @@ class MissFlow {
   const Prefetcher* prefetcher_ = nullptr;
   std::optional<SubstitutedRouting> substitution_;
   PassChoices choices_;
+  GuessedRoutes guesses_;
+  std::uint64_t guesses_learned_ = 0;
   MissAnswers answers_;
 
   std::vector<std::unique_ptr<OpenDemand>> open_;   // oldest first

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <utility>
+
 #include "expert/cache/lru.h"
 #include "expert/flow/scripted_loads_for_test.h"
 #include "expert/forecast/told_predictor_for_test.h"
@@ -107,6 +110,37 @@ TEST_F(MissFlowTest, ResidentsAreGivenAtOnceAndMissesAsTheirLoadsEnd) {
   End({0, 2});
   EXPECT_THAT(Give(id), ElementsAre(2));
   EXPECT_TRUE(flow_->IsDone(id));
+}
+
+// The policy sees the asks of the text's tokens in their order, whether a draft brought them or
+// not.
+TEST_F(MissFlowTest, ThePolicyLearnsOfADraftWhatTheTextHas) {
+  const std::vector<std::vector<std::uint32_t>> chosen = {{0, 1}, {2, 3}, {1, 4}, {6, 7}};
+  const auto pass = [&](std::size_t first, std::uint32_t rows, std::uint32_t guessed) {
+    flow_->OnPassBegins({.groups = {{.sequence = 0, .rows = rows, .guessed = guessed}}});
+    for (std::uint32_t layer = 0; layer < kGrid.layers; ++layer) {
+      std::vector<ExpertChoice> choices;
+      std::set<std::uint32_t> needed;
+      for (std::size_t row = first; row < first + rows; ++row) {
+        for (const std::uint32_t expert : chosen[row]) {
+          choices.push_back({.expert = expert, .weight = 1});
+          needed.insert(expert);
+        }
+      }
+      flow_->OnRouted(layer, {}, choices);
+      BringIn(layer, {needed.begin(), needed.end()});
+    }
+  };
+  Open(24);
+  for (std::size_t row = 0; row < 3; ++row) pass(row, 1, 0);
+  const auto one_by_one = std::exchange(asks_, {});
+  Open(24);
+  pass(0, 4, 3);
+  const std::uint32_t right = 2;
+  flow_->OnGuessesChecked({&right, 1});
+  EXPECT_EQ(asks_, one_by_one);
+  EXPECT_EQ(flow_->guesses_learned(), 2u);
+  EXPECT_EQ(flow_->cache().Find({0, 7}), Residence::kResident) << "read, though it was wrong";
 }
 
 TEST_F(MissFlowTest, ADemandOvertakesAPrefetchOfTheSameExpert) {

@@ -13,15 +13,19 @@ void PassChoices::OnPassBegins(const PassFacts& pass) {
 
 void PassChoices::Count(std::uint32_t layer, std::span<const ExpertChoice> chosen) {
   counts_.assign(groups() * experts_, 0);
+  sure_.assign(pass_.guessed() > 0 ? counts_.size() : 0, 0);
   std::size_t slot = 0;
   const std::uint32_t rows = pass_.rows();
   const std::size_t top_k = rows == 0 ? 0 : chosen.size() / rows;
   TROUPE_CHECK(rows == 0 || chosen.size() == top_k * rows);
   for (std::size_t group = 0; group < groups(); ++group) {
     const std::size_t end = rows == 0 ? chosen.size() : slot + pass_.groups[group].rows * top_k;
-    std::uint32_t* counts = &counts_[group * experts_];
+    const std::size_t sure = sure_.empty() ? slot : slot + pass_.groups[group].sure() * top_k;
     for (; slot < end; ++slot) {
-      if (chosen[slot].expert != kNoExpert) ++counts[chosen[slot].expert];
+      if (chosen[slot].expert == kNoExpert) continue;
+      const std::size_t at = group * experts_ + chosen[slot].expert;
+      ++counts_[at];
+      if (slot < sure) ++sure_[at];
     }
   }
   counted_ = true;
@@ -31,6 +35,7 @@ void PassChoices::Count(std::uint32_t layer, std::span<const ExpertChoice> chose
 void PassChoices::Take(std::uint32_t layer, std::span<const std::uint32_t> by_group) {
   TROUPE_CHECK(by_group.size() == groups() * experts_);
   counts_.assign(by_group.begin(), by_group.end());
+  sure_.clear();
   counted_ = true;
   layer_ = layer;
 }
@@ -52,22 +57,28 @@ std::uint32_t PassChoices::RowsOf(std::uint32_t layer, std::size_t group,
   return counts_[group * experts_ + demand.expert];
 }
 
+std::uint32_t PassChoices::SureRowsOf(std::uint32_t layer, std::size_t group,
+                                      const ExpertDemand& demand) const {
+  if (!Knows(layer) || sure_.empty()) return RowsOf(layer, group, demand);
+  return sure_[group * experts_ + demand.expert];
+}
+
 std::span<const Asker> PassChoices::AskersOf(std::uint32_t layer, const ExpertDemand& demand) {
   askers_.clear();
-  if (!Knows(layer) || groups() == 1) {
+  if (!Splits(layer)) {
     const SequenceId sequence = pass_.groups.empty() ? 0 : pass_.groups.front().sequence;
     askers_.push_back({.sequence = sequence, .tokens = demand.tokens});
     return askers_;
   }
   for (std::size_t group = 0; group < groups(); ++group) {
-    const std::uint32_t rows = RowsOf(layer, group, demand);
+    const std::uint32_t rows = SureRowsOf(layer, group, demand);
     if (rows > 0) askers_.push_back({.sequence = pass_.groups[group].sequence, .tokens = rows});
   }
   return askers_;
 }
 
 LayerChoices PassChoices::Of(std::uint32_t layer, std::span<const ExpertDemand> demands) {
-  if (!Knows(layer) || groups() == 1) {
+  if (!Splits(layer)) {
     return {layer, demands, pass_.groups.empty() ? 0 : pass_.groups.front().sequence};
   }
   by_group_.resize(groups());
@@ -75,7 +86,7 @@ LayerChoices PassChoices::Of(std::uint32_t layer, std::span<const ExpertDemand> 
   for (std::size_t group = 0; group < groups(); ++group) {
     by_group_[group].clear();
     for (const ExpertDemand& demand : demands) {
-      const std::uint32_t rows = RowsOf(layer, group, demand);
+      const std::uint32_t rows = SureRowsOf(layer, group, demand);
       if (rows > 0) by_group_[group].push_back({.expert = demand.expert, .tokens = rows});
     }
     by_sequence_.push_back({.sequence = pass_.groups[group].sequence, .demands = by_group_[group]});

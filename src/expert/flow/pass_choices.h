@@ -28,8 +28,9 @@ class PassChoices {
   // What Count counted, of all rows together, by expert.
   std::span<const ExpertDemand> Demands();
 
-  // Of a layer that nothing was counted of, all rows are taken to be of the first group. The
-  // answers are valid until the next call of the same function.
+  // What sequences are known to have chosen: without the rows of drafts, so that an expert may have
+  // no askers, though rows need it. Of a layer that nothing was counted of, all rows are taken to
+  // be of the first group. The answers are valid until the next call of the same function.
   std::span<const Asker> AskersOf(std::uint32_t layer, const ExpertDemand& demand);
   LayerChoices Of(std::uint32_t layer, std::span<const ExpertDemand> demands);
   RowKinds KindsOf(std::uint32_t layer, const ExpertDemand& demand) const;
@@ -38,6 +39,11 @@ class PassChoices {
   std::size_t groups() const { return pass_.groups.empty() ? 1 : pass_.groups.size(); }
 
  private:
+  std::uint32_t SureRowsOf(std::uint32_t layer, std::size_t group,
+                           const ExpertDemand& demand) const;
+  bool Splits(std::uint32_t layer) const {
+    return Knows(layer) && (groups() > 1 || !sure_.empty());
+  }
   bool Knows(std::uint32_t layer) const { return counted_ && layer_ == layer; }
 
   std::uint32_t experts_;
@@ -45,6 +51,7 @@ class PassChoices {
   bool counted_ = false;
   std::uint32_t layer_ = 0;
   std::vector<std::uint32_t> counts_;  // [group][expert]
+  std::vector<std::uint32_t> sure_;    // the same without the rows of drafts; empty: there are none
   std::vector<std::uint32_t> totals_;  // [expert]
   std::vector<ExpertDemand> demands_;
   std::vector<Asker> askers_;

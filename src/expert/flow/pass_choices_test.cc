@@ -45,6 +45,23 @@ TEST(PassChoices, SplitsALayersDemandsBySequence) {
   EXPECT_EQ(split.by_sequence()[2].sequence, 2u);
 }
 
+TEST(PassChoices, RowsOfADraftNeedExpertsAndAreNobodysYet) {
+  PassChoices choices(4);
+  choices.OnPassBegins({.groups = {{.sequence = 4, .rows = 3, .guessed = 2}}});
+  const std::vector<ExpertChoice> chosen = {{0, 1}, {1, 1}, {0, 1}, {2, 1}, {2, 1}, {3, 1}};
+  choices.Count(1, chosen);
+  using D = ExpertDemand;
+  const std::vector<ExpertDemand> demands = {D{0, 2}, D{1, 1}, D{2, 2}, D{3, 1}};
+  EXPECT_THAT(choices.Demands(), testing::ElementsAreArray(demands));
+  EXPECT_THAT(choices.AskersOf(1, {0, 2}), ElementsAre(Asker{4, 1}));
+  EXPECT_THAT(choices.AskersOf(1, {2, 2}), testing::IsEmpty());
+  EXPECT_EQ(choices.RowsOf(1, 0, {2, 2}), 2u);
+  const LayerChoices split = choices.Of(1, demands);
+  EXPECT_EQ(split.demands().size(), 4u);
+  ASSERT_EQ(split.by_sequence().size(), 1u);
+  EXPECT_THAT(split.by_sequence()[0].demands, ElementsAre(D{0, 1}, D{1, 1}));
+}
+
 TEST(PassChoices, WithoutCountsAllRowsAreOfTheFirstGroup) {
   PassChoices choices(4);
   choices.OnPassBegins(Mixed());

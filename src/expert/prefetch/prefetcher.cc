@@ -30,14 +30,15 @@ std::uint32_t Prefetcher::forecast_layers() const {
 void Prefetcher::OnPassBegins(const PassFacts& pass) {
   // What lies between two passes is the caller's time, so a pass's is counted from its first layer
   // with experts to its last. One that was cut short by an error says nothing.
-  if (in_pass_ && !prompt_ && layer_ + 1 == grid_.layers) {
+  if (in_pass_ && !prompt_ && !guessed_ && layer_ + 1 == grid_.layers) {
     governor_.OnToken(static_cast<double>(layer_began_ - pass_began_) * 1e-9, loads_needed_);
   }
   in_pass_ = false;
   lists_.clear();
   prompt_ = pass.HasPrompt();
   rows_ = pass.rows();
-  if (!prompt_) {
+  guessed_ = pass.guessed() > 0;
+  if (!prompt_ && !guessed_) {
     // Passes of another number of rows take another time, whatever is read ahead.
     if (decode_rows_ != 0 && decode_rows_ != rows_) governor_.OnOtherPasses();
     decode_rows_ = rows_;

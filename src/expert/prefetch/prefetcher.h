@@ -32,6 +32,7 @@ class Prefetcher final : public Prefetching {
   std::uint32_t forecast_layers() const override;
   void OnPassBegins(const PassFacts& pass) override;
   void OnLayerAsks(const LayerChoices& choices, Nanos now) override;
+  void OnGuessRight(const LayerChoices& choices) override { predictor_->OnChosen(choices); }
   void OnFound(ExpertId id, Residence residence) override;
   void OnMisses(std::uint32_t misses, double load_seconds) override;
   void OnGateScores(std::uint32_t layer, const GateScores& said) override {
@@ -109,7 +110,8 @@ class Prefetcher final : public Prefetching {
   // The pass under way.
   bool in_pass_ = false;
   std::uint32_t layer_ = 0;
-  bool prompt_ = false;  // it has rows of a prompt
+  bool prompt_ = false;   // it has rows of a prompt
+  bool guessed_ = false;  // it has rows of a draft: another number in every pass
   std::uint32_t rows_ = 0;
   std::uint32_t decode_rows_ = 0;  // of the last pass that was decode alone
   Nanos pass_began_ = 0, layer_began_ = 0;

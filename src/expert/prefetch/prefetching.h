@@ -42,6 +42,8 @@ class Prefetching {
   virtual void OnPassBegins(const PassFacts& /*pass*/) {}
   // A layer asks. Before the cache is asked; afterwards the layer's guesses are history.
   virtual void OnLayerAsks(const LayerChoices& /*choices*/, Nanos /*now*/) {}
+  // What a row of a draft chose in a layer, now that the text is known to have it. After the pass.
+  virtual void OnGuessRight(const LayerChoices& /*choices*/) {}
   // What the cache said of one of the layer's experts.
   virtual void OnFound(ExpertId /*id*/, Residence /*residence*/) {}
   // The layer's misses and how long one expert takes the link: what the idle time is told from.

@@ -23,6 +23,22 @@ Result<const TokenSet*> TokenConstraint::Allowed() {
   return &allowed_;
 }
 
+std::string TokenConstraint::ForcedText(std::size_t most) const {
+  Matcher ahead = matcher_;
+  std::string text;
+  while (text.size() < most) {
+    const Result<bool> can_end = ahead.CanEnd();
+    if (!can_end.ok() || *can_end) break;
+    const Result<std::bitset<256>> allowed = ahead.AllowedBytes();
+    if (!allowed.ok() || allowed->count() != 1) break;
+    const char byte = static_cast<char>(allowed->_Find_first());
+    const Result<bool> taken = ahead.Accept({&byte, 1});
+    if (!taken.ok() || !*taken) break;
+    text.push_back(byte);
+  }
+  return text;
+}
+
 Status TokenConstraint::Advance(TokenId token) {
   const VocabTrie& vocab = *masks_->vocab();
   if (token < 0 || static_cast<std::size_t>(token) >= vocab.vocabulary()) {

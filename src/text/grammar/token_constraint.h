@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "base/status.h"
 #include "text/grammar/matcher.h"
@@ -24,6 +25,11 @@ class TokenConstraint {
   // Takes a token of the answer. kInvalidArgument if it is not allowed; the constraint stays as it
   // is.
   Status Advance(TokenId token);
+
+  // The bytes that come next in any case, `most` at most: where one alone is allowed, and the
+  // answer cannot end. Moves nothing.
+  std::string ForcedText(std::size_t most) const;
+  const VocabTrie& vocab() const { return *masks_->vocab(); }
 
   Result<bool> CanEnd() { return matcher_.CanEnd(); }
   Result<bool> IsDone() { return matcher_.IsDone(); }

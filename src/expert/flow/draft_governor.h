@@ -1,0 +1,95 @@
+// How many tokens of a draft ride in a pass. A row more costs time, and more where experts must be
+// read; a token that is right saves what a pass takes for it. So what is needed is how likely the
+// next guess of a kind is right, and how long a pass takes by its rows: both are measured as it
+// goes, the first also of drafts that were not checked, by what the text then was. Besides there is
+// an account: drafts may lose half of what they gained and 0.8 % of the time, and little
+// more, however sure a drafter is (Cascade, 2506.20675, turns drafts off by such a measurement; the
+// account bounds what finding out costs). It decides when tokens are computed, never which. Pure:
+// time comes in as an argument.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "expert/flow/row_speed.h"
+
+namespace troupe {
+
+// Guesses of like quality: of one drafter, and with about as much that speaks for them.
+struct DraftKind {
+  static constexpr std::size_t kSources = 4, kLevels = 8;
+
+  std::size_t source = 0;    // below kSources
+  std::size_t evidence = 0;  // as Draft::evidence: counted by powers of two
+
+  std::size_t Level() const;
+};
+
+// What the rows of a pass, so far, are expected to give.
+struct PassSoFar {
+  double rows = 0;
+  double tokens = 0;
+};
+
+struct DraftOutcome {
+  DraftKind kind;
+  std::uint32_t drafted = 0;
+  std::uint32_t right = 0;  // of the first on
+  bool checked = true;      // by a pass; else compared with what the text then was
+};
+
+struct DraftGovernorOptions {
+  // Gains that are worth the trouble: of tokens a second, expected.
+  double least_gain = 0.04;
+  // Of all time, that drafts may lose; and passes' worth of it to begin with.
+  double loss_share = 0.008;
+  double first_loss = 0.8;
+};
+
+class DraftGovernor {
+ public:
+  explicit DraftGovernor(DraftGovernorOptions options = {}) : options_(options) {}
+
+  // How many tokens of a draft of `most` to check beside what is in the pass, which then holds
+  // them. 0: none pays.
+  std::uint32_t Length(DraftKind kind, std::size_t most, const RowSpeed& speed, PassSoFar& pass);
+
+  // Tokens of a draft that are expected to be right.
+  double Expected(DraftKind kind, std::size_t tokens) const;
+
+  // How a draft of this kind did. One that was compared and right shows that drafts are worth the
+  // risk again.
+  void Learn(const DraftOutcome& outcome);
+
+  struct Pass {
+    std::uint32_t decode_rows = 0;  // without guesses
+    std::uint32_t prompt_rows = 0;
+    std::uint32_t guessed = 0;
+    std::uint32_t right = 0;
+    double seconds = 0;
+  };
+  // A pass has ended, with guesses or without; `speed` is what was known before it. Gives the time
+  // that its drafts have saved, below 0 if they cost some.
+  double OnPass(const Pass& pass, const RowSpeed& speed);
+
+  double saved_seconds() const { return saved_; }
+
+ private:
+  struct Quality {
+    double right = 0, tried = 0;  // guesses whose forerunners were right; older ones count less
+  };
+
+  double Odds(DraftKind kind) const;
+  double Seconds(double rows, const RowSpeed& speed) const;
+
+  DraftGovernorOptions options_;
+  std::array<std::array<Quality, DraftKind::kLevels>, DraftKind::kSources> quality_ = {};
+  double most_rows_ = 1;    // of a pass that was measured
+  double credit_ = 0;       // seconds that may be lost
+  double plain_token_ = 0;  // seconds a token, without drafts
+  bool began_ = false;
+  double saved_ = 0;
+};
+
+}  // namespace troupe

@@ -1,0 +1,80 @@
+// The drafts of the answers under way: offered before a pass, taken from it, and what they did.
+#include <algorithm>
+
+#include "runtime/batch_loop.h"
+#include "runtime/draft_check.h"
+
+namespace troupe {
+
+// Where answers may differ from the exact ones they would differ by the rows of a pass as well.
+std::unique_ptr<AnswerDrafts> BatchLoop::DraftsFor(const TextGeneration& generation, bool exact,
+                                                   const GenerateOptions& options) const {
+  if (!runner_limits_.checks_drafts || !(exact || runner_limits_.exact)) return nullptr;
+  if (!drafters_.any() && options.expected.empty()) return nullptr;
+  return std::make_unique<AnswerDrafts>(drafters_, generation, options);
+}
+
+void BatchLoop::OfferDrafts() {
+  PassSoFar pass;
+  for (const Active& active : active_) {
+    const bool decodes = !active.generation.ended() && active.generation.phase() == Phase::kDecode;
+    pass.rows += decodes, pass.tokens += decodes;
+  }
+  for (Active& active : active_) {
+    active.guessed = 0;
+    if (active.drafts == nullptr || active.generation.ended()) continue;
+    active.drafts->Follow(active.generation, governor_);
+    const std::size_t most = active.generation.MostGuesses();
+    const std::span<const TokenId> draft =
+        active.generation.phase() == Phase::kDecode
+            ? active.drafts->Offer(most, governor_, meter_.speed(), pass)
+        : active.on_prompt ? std::span<const TokenId>()  // it looks at rows of its own
+                           : active.drafts->OfferExpected(most);
+    active.guessed = static_cast<std::uint32_t>(draft.size());
+    active.fed.assign(draft.begin(), draft.end());
+  }
+}
+
+std::uint32_t BatchLoop::TakeGuesses(Active& active, std::size_t group, const PassRows& rows,
+                                     double& check_seconds) {
+  const std::size_t before = active.generation.answer().tokens.size();
+  const std::uint32_t right = AcceptGuesses(
+      active.generation, rows.tokens.last(rows.guessed),
+      [&](std::size_t guesses) {
+        if (rows.guessed == 0) return runner_.Logits(active.sequence);
+        const Nanos start = clock_.Now();
+        const std::span<const float> logits = runner_.LogitsAfterGuesses(group, guesses);
+        check_seconds += Seconds(start, clock_.Now());  // more of them may be computed
+        return logits;
+      },
+      runner_.sampler_scratch());
+  counters_.generated_tokens += active.generation.answer().tokens.size() - before;
+  return right;
+}
+
+void BatchLoop::NoteDrafts(std::span<const PassRows> rows, std::span<const std::uint32_t> right,
+                           double seconds) {
+  DraftGovernor::Pass pass{.seconds = seconds};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto sure = static_cast<std::uint32_t>(rows[i].tokens.size()) - rows[i].guessed;
+    (rows[i].phase == Phase::kDecode ? pass.decode_rows : pass.prompt_rows) += sure;
+    pass.guessed += rows[i].guessed, pass.right += right[i];
+  }
+  const double saved = governor_.OnPass(pass, meter_.speed());
+  meter_.PassEnded(pass.decode_rows + pass.guessed, pass.prompt_rows, seconds);
+  counters_.pass_rows.Add(pass.decode_rows + pass.prompt_rows + pass.guessed);
+  counters_.prompt_tokens += pass.prompt_rows;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].guessed == 0) continue;
+    Active& active = ActiveOf(rows[i].request);
+    active.drafts->Checked(rows[i].guessed, right[i], governor_);
+    const SpeculationUse use{.checks = 1,
+                             .drafted = rows[i].guessed,
+                             .accepted = right[i],
+                             .saved_seconds = saved * rows[i].guessed / pass.guessed};
+    active.generation.usage().speculation += use;
+    counters_.speculation += use;
+  }
+}
+
+}  // namespace troupe

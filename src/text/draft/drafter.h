@@ -1,0 +1,45 @@
+// Guesses the next tokens of a text, so that a pass can check several at once: what is right needs
+// no pass of its own. A guess never changes an answer, it decides only when tokens are computed.
+// One file a drafter. Which guesses are worth a check is expert/flow/draft_governor.h's to say.
+// Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "text/vocab.h"
+
+namespace troupe {
+
+// Where a draft comes from; how well each does is measured apart.
+enum class DraftSource : std::uint8_t { kExpected, kLookup, kGrammar, kControl };
+inline constexpr std::size_t kDraftSources = 4;
+
+constexpr std::string_view Name(DraftSource source) {
+  constexpr std::string_view kNames[kDraftSources] = {"expected", "lookup", "grammar", "control"};
+  return kNames[static_cast<std::size_t>(source)];
+}
+
+struct Draft {
+  std::vector<TokenId> tokens;
+  // How much speaks for it, comparable within a source only: tokens that agreed before.
+  std::size_t evidence = 0;
+};
+
+class Drafter {
+ public:
+  virtual ~Drafter() = default;
+  virtual DraftSource source() const = 0;
+
+  // The text goes on with these tokens: of the prompt, then of the answer.
+  enum class Part { kPrompt, kAnswer };
+  virtual void Append(std::span<const TokenId> tokens, Part part) = 0;
+
+  // What may follow, `most` tokens at most; no tokens if it has no idea.
+  virtual Draft Propose(std::size_t most) = 0;
+};
+
+}  // namespace troupe
