@@ -7,6 +7,7 @@
 
 #include "lab/evaluation.h"
 #include "troupe/commands.h"
+#include "troupe/eval_draft.h"
 #include "troupe/eval_flags.h"
 #include "troupe/eval_loop.h"
 #include "troupe/eval_low_share.h"
@@ -40,6 +41,7 @@ class EvalCommand final : public Command {
         .Type("PERCENT");
     tasks_.AddTo(options);
     loop_.AddTo(options);
+    draft_.AddTo(options);
     sweep_.AddTo(options);
     options.Heading(kOutputHeading);
     trace_.AddTo(options);
@@ -47,9 +49,10 @@ class EvalCommand final : public Command {
 
   Status CheckUsage() const override {
     const int modes = (most_loss_ ? 1 : 0) + (tasks_.given() ? 1 : 0) + (loop_.given() ? 1 : 0) +
-                      (sweep_.given() ? 1 : 0);
+                      (draft_.given() ? 1 : 0) + (sweep_.given() ? 1 : 0);
     if (modes > 1) {
-      return InvalidArgument("give one of --tasks, --closed-loop, --sweep and --find-low-share");
+      return InvalidArgument(
+          "give one of --tasks, --closed-loop, --resident-draft, --sweep and --find-low-share");
     }
     if (tasks_.given() && flags_.text().given()) {
       return InvalidArgument("--tasks takes no --text and no --ids-file");
@@ -67,6 +70,7 @@ class EvalCommand final : public Command {
   Status Run() override {
     if (tasks_.given()) return tasks_.Run(flags_);
     if (loop_.given()) return loop_.Run(flags_);
+    if (draft_.given()) return draft_.Run(flags_);
     if (sweep_.given()) return sweep_.Run(flags_);
     if (most_loss_) flags_.engine().AllowLowCopies();
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, flags_.Open(trace_.scores()));
@@ -114,6 +118,7 @@ class EvalCommand final : public Command {
   const char* ModeName() const {
     if (tasks_.given()) return "--tasks";
     if (loop_.given()) return "--closed-loop";
+    if (draft_.given()) return "--resident-draft";
     return sweep_.given() ? "--sweep" : "--find-low-share";
   }
 
@@ -144,6 +149,7 @@ class EvalCommand final : public Command {
   EvalFlags flags_;
   EvalTasks tasks_;
   EvalLoop loop_;
+  EvalDraft draft_;
   EvalSweep sweep_;
   TraceFlags trace_;
   std::string logits_, reference_;
