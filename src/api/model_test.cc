@@ -75,26 +75,8 @@ TEST(ModelApi, ItsStateShowsTheRequestThatRunsAndEveryExpertInMemory) {
   EXPECT_EQ(model->state(std::chrono::minutes(1)).experts.layers, 8u);
 }
 
-// With memory for about half of the experts. What the process itself holds, which is in the budget,
-// changes from one plan to the next (a sanitizer keeps what was freed), so the budget is searched.
-std::unique_ptr<Model> OpenWithLittleMemory(ModelOptions options) {
-  options.context = 96;
-  options.threads = 2;
-  std::int64_t more = 0;
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    const Plan plan = Model::PlanFor(kPath, {.context = 96, .threads = 2}).value();
-    const auto half = static_cast<std::int64_t>(plan.total.count() - plan.experts.count() / 2);
-    options.memory = Bytes(static_cast<std::uint64_t>(half + more));
-    auto model = Model::Open(kPath, options);
-    if (model.ok() && !(*model)->plan().AllInMemory()) return std::move(model).value();
-    more += model.ok() ? -(1 << 20) : 1 << 20;
-  }
-  ADD_FAILURE() << "no budget holds a part of the experts";
-  return nullptr;
-}
-
 TEST(ModelApi, ALittleMemoryGivesTheSameTextAsMuch) {
-  const auto small = OpenWithLittleMemory({.storage = {.container = "none"}});
+  const auto small = OpenTinyWithFew({.storage = {.container = "none"}});
   ASSERT_NE(small, nullptr);
   EXPECT_LE(small->plan().total, small->plan().budget);
   const Answer answer = small->Start(Ask("The kernel", 24))->Wait().value();
@@ -252,8 +234,7 @@ TEST(ModelApi, AModelMayBeClosedByItsOwnCallback) {
 }
 
 TEST(ModelApi, AnExactRequestOfALossyModelGetsTheExactAnswerBesideOthersThatDoNot) {
-  const auto model =
-      OpenWithLittleMemory({.sequences = 2, .lossiness = Chain{"smoe:alpha=0.5+drop"}});
+  const auto model = OpenTinyWithFew({.sequences = 2, .lossiness = Chain{"smoe:alpha=0.5+drop"}});
   ASSERT_NE(model, nullptr);
   EXPECT_THAT(model->plan().lossiness, HasSubstr("smoe"));
   Request lossy = Ask("The handbook", 40), exact = Ask("The kernel", 40);
