@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`troupe ps`, `troupe bench-server` and `troupe plan --parallel` with servers that run.
+"""`troupe ps`, `troupe bench-server`, `troupe plan --parallel` and `troupe run --chat` with servers that run.
 
 usage: serve_tools_test.py TROUPE [unittest arguments]
 """
@@ -15,8 +15,9 @@ import threading
 import unittest
 import http.server
 
+import gguf_with_template
 import serve_test
-from serve_test import Server
+from serve_test import TEMPLATES, TINY, Server
 
 TROUPE = None  # the binary, set at the end of this file
 
@@ -243,6 +244,36 @@ class Ps(unittest.TestCase):
             self.assertGreater(len(server.complete("The kernel", 4)), 0)
             self.assertEqual(len([line for line in server.said if "troupe ps" in line]), 1)
             self.assertNotIn(server.process.pid, self.listed())
+
+
+class TerminalChat(unittest.TestCase):
+    def test_says_what_the_server_answers_and_keeps_thoughts_apart(self):
+        lines = ["Think!", "And then?"]
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "model.gguf"
+            template = (TEMPLATES / "own-invoked-calls.jinja").read_text()  # it begins with reasoning
+            marks = gguf_with_template.copy(TINY, model, template, ["<think>", "</think>"])
+            choice = {"max_tokens": 40, "temperature": 0.9, "top_k": 40, "top_p": 0.95, "min_p": 0.05,
+                      "logit_bias": {str(marks[1]): 9}}
+
+            def answers(server, seed):
+                messages = []
+                for line in lines:
+                    messages.append({"role": "user", "content": line})
+                    answer = server.ask("/v1/chat/completions", {**choice, "messages": messages, "seed": seed})
+                    messages.append(answer["choices"][0]["message"])
+                return messages[1::2]
+
+            with Server("--ctx", 1024, model=model) as server:
+                talks = ((seed, answers(server, seed)) for seed in range(60))
+                seed, said = next((seed, said) for seed, said in talks
+                                  if all(message["content"] and message.get("reasoning_content") for message in said))
+            done = troupe("run", model, "--chat", "-n", 40, "--temperature", 0.9, "--logit-bias", f"{marks[1]}=9",
+                          "--seed", seed, "--ctx", 1024, input="".join(line + "\n" for line in lines))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout, "".join(message["content"] + "\n" for message in said))
+            for message in said:
+                self.assertIn(message["reasoning_content"] + "\n", done.stderr)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 #include <troupe/model.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -20,14 +19,12 @@
 #include "troupe/remark.h"
 #include "troupe/run_record.h"
 #include "troupe/sampler_flags.h"
+#include "troupe/shown_answer.h"
 #include "troupe/text_input.h"
 #include "troupe/trace_flags.h"
 
 namespace troupe {
 namespace {
-
-// A signal wakes nobody who waits for an answer.
-constexpr std::chrono::milliseconds kInterruptLooks(20);
 
 class RunCommand final : public Command {
  public:
@@ -72,35 +69,30 @@ class RunCommand final : public Command {
   Status Run() override {
     TROUPE_ASSIGN_OR_RETURN(const Sampling sampling, sampler_.Sampler());
     TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> opened, engine_.Open(0, trace_.scores()));
-    if (!chat_) {
-      TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                              ModelAccess::Of(std::move(opened)));
-      return AnswerOnce(*model, sampling);
-    }
-    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<TraceRecorder> recorder,
-                            Begin(*opened, sampling));
-    const GenerateOptions options{.max_tokens = tokens_.value_or(kMostTokens),
-                                  .sampler = sampling,
-                                  .stop = stop_,
-                                  .ignore_end = ignore_end_};
-    TROUPE_RETURN_IF_ERROR(Chat(*opened, options, system_));
-    return End(*opened, recorder.get());
-  }
-
- private:
-  // What watches the engine, which must outlive the recorder; null without --trace.
-  Result<std::unique_ptr<TraceRecorder>> Begin(Engine& engine, const Sampling& sampling) const {
-    TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<TraceRecorder> recorder, trace_.Begin(engine));
+    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, ModelAccess::Of(std::move(opened)));
+    Engine& engine = ModelAccess::EngineOf(*model);
+    // Watches the engine, which outlives it; null without --trace.
+    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<TraceRecorder> recorder, trace_.Begin(engine));
     if (explain_) {
       PrintPlan(engine, sampling);
       ExplainMisses(engine);
     }
-    return recorder;
+    if (!chat_) return AnswerOnce(*model, recorder.get(), sampling);
+    TROUPE_RETURN_IF_ERROR(Chat(*model, Asking(sampling, kMostTokens), system_));
+    return End(engine, recorder.get());
   }
 
-  Status AnswerOnce(Model& model, const Sampling& sampling) const {
+ private:
+  Request Asking(const Sampling& sampling, std::size_t tokens) const {
+    return {.prompt = {},
+            .max_tokens = tokens_.value_or(tokens),
+            .sampling = sampling,
+            .stop = stop_,
+            .ignore_end = ignore_end_};
+  }
+
+  Status AnswerOnce(Model& model, TraceRecorder* recorder, const Sampling& sampling) const {
     Engine& engine = ModelAccess::EngineOf(model);
-    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<TraceRecorder> recorder, Begin(engine, sampling));
     TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> prompt, Prompt(engine));
     if (prompt.size() > engine.plan().context()) {
       return Error(Code::kResourceExhausted,
@@ -112,14 +104,12 @@ class RunCommand final : public Command {
       fmt::print("{}", prompt_.value_or(""));
       std::fflush(stdout);
     }
-    TROUPE_ASSIGN_OR_RETURN(const Answer answer, Stream(model, {.prompt = prompt,
-                                                                .max_tokens = tokens_.value_or(128),
-                                                                .sampling = sampling,
-                                                                .stop = stop_,
-                                                                .ignore_end = ignore_end_}));
+    Request request = Asking(sampling, 128);
+    request.prompt = prompt;
+    TROUPE_ASSIGN_OR_RETURN(const Answer answer, Stream(model, std::move(request)));
     if (ShowsText()) fmt::print("\n");
     std::fflush(stdout);
-    TROUPE_RETURN_IF_ERROR(End(engine, recorder.get(), &answer));
+    TROUPE_RETURN_IF_ERROR(End(engine, recorder, &answer));
     if (!json_.empty()) {
       TROUPE_RETURN_IF_ERROR(WriteJson(RunRecord(engine, prompt, sampling, answer), json_));
     }
@@ -170,11 +160,6 @@ class RunCommand final : public Command {
     return ids;
   }
 
-  static bool Print(std::string_view text) {
-    return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
-           std::fflush(stdout) == 0;
-  }
-
   // Writes text and logits as they come.
   Result<Answer> Stream(Model& model, Request request) const {
     Callbacks callbacks;
@@ -182,13 +167,13 @@ class RunCommand final : public Command {
     if (ShowsText()) {
       callbacks.on_piece = [&shown](const Piece& piece) {
         shown += piece.text.size();
-        return Print(piece.text);
+        return PrintNow(piece.text);
       };
     }
     TROUPE_ASSIGN_OR_RETURN(Answer answer,
                             StreamLogits(model, std::move(request), std::move(callbacks)));
     // An interrupt that came after a token and before its piece.
-    if (ShowsText()) Print(std::string_view(answer.text).substr(shown));
+    if (ShowsText()) PrintNow(std::string_view(answer.text).substr(shown));
     return answer;
   }
 
@@ -204,16 +189,6 @@ class RunCommand final : public Command {
                             AnswerOf(model, std::move(request), std::move(callbacks)));
     TROUPE_RETURN_IF_ERROR(writer.Finish());
     return answer;
-  }
-
-  static Result<Answer> AnswerOf(Model& model, Request request, Callbacks callbacks) {
-    TROUPE_ASSIGN_OR_RETURN(Generation generation,
-                            model.Start(std::move(request), std::move(callbacks)));
-    std::optional<Result<Answer>> answer;
-    while (!(answer = generation.WaitFor(kInterruptLooks))) {
-      if (InterruptGuard::interrupted()) generation.Cancel();
-    }
-    return *std::move(answer);
   }
 
   EngineFlags engine_;
