@@ -74,7 +74,7 @@ class Usage(CommandLineTest):
             self.assertIn(f"troupe {command} ", done.stdout.split("Example:")[1])
 
     def test_help_has_no_limits_and_defaults_of_its_parser(self):
-        for command in ("run", "eval", "bench", "bench-server", "ps", "calibrate", "replay", "place", "simulate", "trace"):
+        for command in ("run", "eval", "bench", "bench-server", "ps", "calibrate", "replay", "place", "simulate", "simulate-server", "trace"):
             told = troupe(command, "--help-all" if command == "trace" else "--help").stdout
             self.assertIn("--json", told)
             for words in ("{false}", "{true}", " in [", "NONNEGATIVE", "UINT"):

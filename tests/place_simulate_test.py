@@ -90,6 +90,19 @@ class PlaceAndSimulate(unittest.TestCase):
         slow = self.run_json("simulate", SCENARIO, "--set", "/links/bytes_per_s=20e6")
         self.assertGreater(slow["latency"]["mean_s"], first["latency"]["mean_s"])
 
+    def test_recorded_requests_are_played_through_one_servers_passes(self):
+        requests = ROOT / "tests/data/serving/azure_conv.csv.zst"
+        few = self.run_json("simulate-server", requests, "--requests", 200, "--times", 10)
+        self.assertEqual(few, self.run_json("simulate-server", requests, "--requests", 200, "--times", 10))
+        self.assertEqual((few["answered"], few["dropped"]), (200, 0))
+        self.assertEqual(few["time_to_first_token_s"]["count"], 200)
+        self.assertLess(few["time_between_tokens_s"]["p99"], 0.3)
+        longer = self.run_json("simulate-server", requests, "--requests", 200, "--times", 10, "--pass-ms", 400)
+        self.assertGreater(longer["time_between_tokens_s"]["p99"], few["time_between_tokens_s"]["p99"])
+        hasty = self.run_json("simulate-server", requests, "--requests", 200, "--timeout-s", 20)
+        self.assertGreater(hasty["dropped"], 0)
+        self.assertEqual(hasty["answered"] + hasty["dropped"], 200)
+
     def test_a_scenario_is_placed_as_the_simulation_places_it(self):
         scenario = json.loads(SCENARIO.read_text(encoding="utf-8"))
         scenario["placement"] = {"method": "uniform", "seed": 7}

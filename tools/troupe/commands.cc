@@ -74,6 +74,11 @@ constexpr CommandInfo kCommands[] = {
      "  troupe simulate tests/data/routing/scenario.json\n"
      "  troupe simulate bench/scenarios/testbed-deepseek.json --data data --method eplb",
      MakeSimulateCommand},
+    {"simulate-server", "Simulate what clients of one server see by recorded requests",
+     "  troupe simulate-server tests/data/serving/azure_conv.csv.zst --times 10\n"
+     "  troupe simulate-server azure_llm_2023_conv.csv.zst --row-cost-ms 0.2 --parallel 32 "
+     "--pass-ms 100",
+     MakeSimulateServerCommand},
     {"synth", "Write a model with random weights, for tests and speed runs",
      "  troupe synth olmoe.gguf --shape olmoe-1b-7b --type Q4_K\n"
      "  troupe synth two-layers.gguf --shape ~/OLMoE/config.json --type Q8_0 --layers 2\n"

@@ -32,6 +32,7 @@ std::unique_ptr<Command> MakeReplayCommand();
 std::unique_ptr<Command> MakeRunCommand();
 std::unique_ptr<Command> MakeServeCommand();
 std::unique_ptr<Command> MakeSimulateCommand();
+std::unique_ptr<Command> MakeSimulateServerCommand();
 std::unique_ptr<Command> MakeSynthCommand();
 std::unique_ptr<Command> MakeTraceCommand();
 
