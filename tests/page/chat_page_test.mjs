@@ -148,7 +148,8 @@ test('an answer that breaks off says so, and keeps what has come', async () => {
   await closePage(page);
 });
 
-// An answer of which a test writes each piece, by window.write.
+// An answer of which a test writes each piece, by window.write, and each piece of reasoning, by window.think; window.finish
+// ends it.
 function writeByHand(page) {
   return page.evaluate(() => {
     let stream;
@@ -157,7 +158,15 @@ function writeByHand(page) {
       signal.addEventListener('abort', () => stream.error(new DOMException('stopped', 'AbortError')));
       return new Response(body);
     };
-    window.write = (text) => stream.enqueue(new TextEncoder().encode(`data: ${JSON.stringify({choices: [{delta: {content: text}}]})}\n\n`));
+    const send = (text) => stream.enqueue(new TextEncoder().encode(`data: ${text}\n\n`));
+    const sendDelta = (delta) => send(JSON.stringify({choices: [{delta}]}));
+    window.write = (content) => sendDelta({content});
+    window.think = (reasoning_content) => sendDelta({reasoning_content});
+    window.finish = (usage) => {
+      send(JSON.stringify({choices: [{delta: {}, finish_reason: 'stop'}], usage}));
+      send('[DONE]');
+      stream.close();
+    };
   });
 }
 
@@ -177,6 +186,74 @@ test('who has scrolled up is left there, and who has not sees the newest line', 
   await page.waitForFunction(() => document.querySelectorAll('.message.assistant p').length === 30);
   assert.equal((await place()).top, 20);
   await page.getByRole('button', {name: 'Stop'}).click();
+  await closePage(page);
+});
+
+test('what a model thinks is shown while it thinks, and folded away once it answers', async () => {
+  const page = await openPage(bench.browser, bench.address, {colorScheme: 'dark'});
+  await writeByHand(page);
+  await ask(page, 'How many primes are below thirty?');
+  await page.locator('.reading').waitFor();
+  const details = page.locator('.message.assistant details'), title = details.locator('summary'), thoughts = details.locator('.thoughts');
+  assert.equal(await details.isVisible(), false);
+  await page.evaluate(() => window.think('Let me count: 2, 3, 5, 7, 11, 13.\n\n'));
+  await thoughts.getByText('Let me count').waitFor();
+  assert.equal(await page.locator('.reading').count(), 0, 'it waits for nothing any more');
+  assert.equal(await title.textContent(), 'Thinking …');
+  for (let i = 0; i < 30; ++i) await page.evaluate((at) => window.think(`Step ${at} of it: 17 is one, too, as no smaller one divides it.\n\n`), i);
+  await thoughts.getByText('Step 29').waitFor();
+  const left = await thoughts.evaluate(({scrollTop, clientHeight, scrollHeight}) => scrollHeight - scrollTop - clientHeight);
+  assert.ok(left < 2, 'its newest line is seen');
+  await checkAccess(page, 'thinking');
+  await takePicture(page, 'thinking-dark');
+  await page.evaluate(() => window.write('There are **ten**: 2, 3, 5, 7, 11, 13, 17, 19, 23 and 29.'));
+  await page.locator('.message.assistant .text p').waitFor();
+  assert.match(await title.textContent(), /^Thought for [\d.]+ m?s$/);
+  assert.equal(await thoughts.isVisible(), false);
+  await title.click();
+  await page.evaluate(() => window.write('\n\nOne is none of them.'));
+  await page.getByText('One is none of them.').waitFor();
+  assert.equal(await thoughts.isVisible(), true, 'its reader has opened it');
+  await page.evaluate(() => window.finish({completion_tokens: 300, completion_tokens_details: {reasoning_tokens: 271}}));
+  await answered(page);
+  assert.match(await title.textContent(), /^Thought for [\d.]+ m?s · 271 tokens$/);
+  assert.equal(await thoughts.isVisible(), true);
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await page.getByRole('button', {name: 'Copy the answer'}).click();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), 'There are **ten**: 2, 3, 5, 7, 11, 13, 17, 19, 23 and 29.\n\nOne is none of them.');
+  await checkAccess(page, 'thought');
+  await takePicture(page, 'thought-dark');
+
+  await page.reload();
+  await title.waitFor();
+  assert.match(await title.textContent(), /^Thought for [\d.]+ m?s · 271 tokens$/, 'a tab keeps it');
+  assert.equal(await thoughts.isVisible(), false);
+  await title.press('Enter');
+  await thoughts.getByText('Step 29').waitFor();
+  const sent = page.waitForRequest('**/v1/chat/completions');
+  await answerWith(page, 'Yes.');
+  await ask(page, 'Sure?');
+  const {messages} = (await sent).postDataJSON();
+  assert.equal(messages.length, 3);
+  assert.ok(!JSON.stringify(messages).includes('Step'), 'thoughts are not sent back');
+  await answered(page, 2);
+  await closePage(page);
+});
+
+test('a model that is stopped while it thinks shows what it has thought', async () => {
+  const page = await openPage(bench.browser, bench.address, {view: {width: 390, height: 844}, colorScheme: 'light'});
+  await writeByHand(page);
+  await ask(page, 'How many primes are below thirty?');
+  await page.locator('.reading').waitFor();
+  await page.evaluate(() => window.think('Let me count: 2, 3, 5.'));
+  await page.locator('.thoughts').getByText('Let me count').waitFor();
+  await takePicture(page, 'thinking-light-phone');
+  await page.getByRole('button', {name: 'Stop'}).click();
+  await page.getByText('stopped').waitFor();
+  assert.match(await page.locator('.reasoning summary').textContent(), /^Thought for /);
+  assert.equal(await page.locator('.thoughts').isVisible(), true, 'there is nothing else');
+  assert.equal(await page.getByRole('button', {name: 'Copy the answer'}).count(), 0);
+  await checkAccess(page, 'stopped while thinking');
   await closePage(page);
 });
 

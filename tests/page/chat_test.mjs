@@ -4,6 +4,7 @@ import {test} from 'node:test';
 import {Conversation, settingOf, takeChunk} from '../../src/server/page/conversation.mjs';
 import {EventReader} from '../../src/server/page/events.mjs';
 import {cellAt, describeCell, layerRows, mapGeometry} from '../../src/server/page/expert_map.mjs';
+import {reasoningTitle} from '../../src/server/page/reasoning.mjs';
 
 test('events come whole however their bytes are cut', () => {
   const text = ': comment\n\nevent: state\ndata: {"a":1}\n\ndata: one\r\ndata: two\r\n\r\nevent: empty\n\ndata:x\n\ndata: half';
@@ -69,6 +70,28 @@ test('chunks become an answer', () => {
   assert.deepEqual(answer.usage, {completion_tokens: 2});
   assert.deepEqual(answer.progress, {processed: 5, total: 9});
   assert.throws(() => takeChunk(answer, {error: {message: 'broken'}}), /broken/);
+});
+
+test('reasoning is taken apart from the answer and never sent back', () => {
+  const chat = new Conversation();
+  chat.say('Why?');
+  const answer = chat.beginAnswer();
+  assert.equal(takeChunk(answer, {choices: [{delta: {reasoning_content: 'Let me '}}]}), 'text');
+  assert.equal(takeChunk(answer, {choices: [{delta: {reasoning_content: 'see.'}}]}), 'text');
+  assert.equal(answer.content, '');
+  assert.equal(takeChunk(answer, {choices: [{delta: {content: 'So.'}}]}), 'text');
+  assert.equal(answer.reasoning, 'Let me see.');
+  assert.equal(answer.content, 'So.');
+  chat.say('And?');
+  assert.deepEqual(chat.toRequest().messages, [{role: 'user', content: 'Why?'}, {role: 'assistant', content: 'So.'}, {role: 'user', content: 'And?'}]);
+});
+
+test('the line above reasoning says how long it took', () => {
+  const usage = {completion_tokens_details: {reasoning_tokens: 120}};
+  assert.equal(reasoningTitle({content: ''}, true), 'Thinking …');
+  assert.equal(reasoningTitle({content: 'So', thought_s: 3.2}, true), 'Thought for 3.20 s');
+  assert.equal(reasoningTitle({content: 'So', thought_s: 3.2, usage}, false), 'Thought for 3.20 s · 120 tokens');
+  assert.equal(reasoningTitle({content: '', usage: {}}, false), 'Thoughts');
 });
 
 test('a setting is a number in its range or the server\'s', () => {

@@ -18,6 +18,22 @@ async function mapDrawn(page) {
   await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
 }
 
+// For each of these parts of a cell's height: the colours of the map's cells there, in the middle of their width.
+async function coloursOf(page, map, heights) {
+  const {width} = await page.locator('#map').boundingBox();
+  const {left, top, cellWidth, cellHeight} = mapGeometry(width, map.layers, map.experts);
+  const points = heights.map((height) => map.places.map((places, layer) => [...places].map((_, expert) => (
+      [left + (expert + 0.45) * cellWidth, top + (layer + height) * cellHeight]))));
+  return page.locator('#map').evaluate((canvas, asked) => {
+    const scale = canvas.width / canvas.clientWidth;
+    const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    return asked.map((rows) => rows.map((layer) => layer.map(([x, y]) => {
+      const at = (Math.floor(y * scale) * canvas.width + Math.floor(x * scale)) * 4;
+      return [...data.slice(at, at + 4)].join();
+    })));
+  }, points);
+}
+
 test('the page says which model it is and how memory is divided', async () => {
   const {facts} = await stateOf(bench.address);
   const page = await openPage(bench.browser, bench.address);
@@ -71,19 +87,8 @@ test('the map is what the server says, cell by cell', async () => {
   const shown = await page.locator('#map-table tbody tr').evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
   assert.deepEqual(shown, layerRows(map).map(({layer, memory, loading, hottest}) => (
       [`${layer}`, `${memory} of ${map.experts}`, `${loading}`, hottest.join(', ') || 'none'])));
-  // The colour in the middle of each cell: one for those on disk, others for those in memory, hotter ones others.
-  const {width} = await page.locator('#map').boundingBox();
-  const {left, top, cellWidth, cellHeight} = mapGeometry(width, map.layers, map.experts);
-  const middles = map.places.map((places, layer) => [...places].map((_, expert) => (
-      [left + (expert + 0.45) * cellWidth, top + (layer + 0.45) * cellHeight])));
-  const colours = await page.locator('#map').evaluate((canvas, points) => {
-    const scale = canvas.width / canvas.clientWidth;
-    const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-    return points.map((layer) => layer.map(([x, y]) => {
-      const at = (Math.floor(y * scale) * canvas.width + Math.floor(x * scale)) * 4;
-      return data.slice(at, at + 4).join();
-    }));
-  }, middles);
+  // One colour for those on disk, others for those in memory, hotter ones others.
+  const [colours] = await coloursOf(page, map, [0.45]);
   const kinds = new Map();
   for (let layer = 0; layer < map.layers; ++layer) {
     for (let expert = 0; expert < map.experts; ++expert) {
@@ -95,6 +100,44 @@ test('the map is what the server says, cell by cell', async () => {
   assert.equal(new Set(kinds.values()).size, kinds.size, 'each kind has a colour of its own');
   assert.ok(kinds.size >= 4);
   await closePage(page);
+});
+
+test('each place of an expert has the colour that the legend gives it, loading ones too', async () => {
+  const {facts, state} = await stateOf(bench.address);
+  const map = {first_layer: 0, layers: 4, experts: 8, places: ['00001111', '22222222', '33333333', '01230123'],
+               heat: ['00000000', '00000000', 'ffffffff', 'ffffffff']};
+  for (const colorScheme of ['dark', 'light']) {
+    const page = await openPage(bench.browser, 'about:blank', {colorScheme});
+    await page.addInitScript((text) => {
+      const fetched = window.fetch;
+      window.fetch = (path, ...more) => path !== 'live' ? fetched(path, ...more) : Promise.resolve(
+          new Response(new ReadableStream({start: (stream) => stream.enqueue(new TextEncoder().encode(text))})));
+    }, `event: facts\ndata: ${JSON.stringify(facts)}\n\nevent: state\ndata: ${JSON.stringify({...state, experts: map})}\n\n`);
+    await page.goto(bench.address);
+    await page.getByText('20 of 32 in memory').waitFor();
+    await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+    const named = await page.evaluate(() => Object.fromEntries(['map-absent', 'map-load', 'heat-0', 'heat-4'].map((name) => {
+      const digits = getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim().slice(1);
+      return [name, [...[0, 2, 4].map((at) => Number.parseInt(digits.slice(at, at + 2), 16)), 255].join()];
+    })));
+    assert.equal(new Set(Object.values(named)).size, 4);
+    const [cold, loading, clear] = [named['map-absent'], named['map-load'], '0,0,0,0'];
+    const [above, below] = await coloursOf(page, map, [0.3, 0.7]);
+    for (const [rows, low] of [[above, clear], [below, named['heat-4']]]) {
+      assert.deepEqual(rows[0], [cold, cold, cold, cold, loading, loading, loading, loading]);
+      assert.deepEqual(rows[1], Array(8).fill(named['heat-0']));
+      assert.deepEqual(rows[2], Array(8).fill(low));  // of lower precision: the lower half
+      const mixed = [cold, loading, named['heat-4'], low];
+      assert.deepEqual(rows[3], [...mixed, ...mixed]);
+    }
+    const legend = await page.locator('#map-legend .key').evaluateAll((keys) => keys.map((key) => [key.className, getComputedStyle(key).backgroundColor]));
+    const asText = (colour) => `rgb(${colour.split(',').slice(0, 3).join(', ')})`;
+    assert.deepEqual(legend.slice(0, 2), [['key absent', asText(cold)], ['key loading', asText(loading)]]);
+    await page.locator('#map-table summary').click();
+    assert.equal(await page.locator('#map-table tbody tr').first().locator('td').nth(1).textContent(), '4');
+    await takePicture(page, `map-places-${colorScheme}`);
+    await closePage(page);
+  }
 });
 
 test('the map can be read by mouse and by keys', async () => {

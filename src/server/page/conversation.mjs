@@ -1,6 +1,7 @@
 // A conversation as a value: what was said, and what is sent. Pure.
 //
-// A message: {role: 'user'|'assistant', content, and of an assistant: usage, troupe, finish, error}.
+// A message: {role: 'user'|'assistant', content, and of an assistant: reasoning, thought_s, usage, troupe, finish, error}.
+// What a model has thought is kept for its reader and not sent back.
 
 export class Conversation {
   constructor(messages = []) {
@@ -59,11 +60,10 @@ export function takeChunk(answer, chunk) {
   }
   const choice = chunk.choices?.[0];
   if (choice?.finish_reason) answer.finish = choice.finish_reason;
-  const text = choice?.delta?.content;
-  if (text) {
-    answer.content += text;
-    return 'text';
-  }
+  const {content, reasoning_content: thought} = choice?.delta ?? {};
+  if (thought) answer.reasoning = (answer.reasoning ?? '') + thought;
+  if (content) answer.content += content;
+  if (thought || content) return 'text';
   return choice?.finish_reason || chunk.usage ? 'end' : 'nothing';
 }
 

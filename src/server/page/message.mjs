@@ -2,6 +2,7 @@
 import {costText} from './format.mjs';
 import {make, setText} from './dom.mjs';
 import {MarkdownView, copyText} from './markdown_view.mjs';
+import {ReasoningView} from './reasoning.mjs';
 
 function quietButton(text, label, onClick) {
   const button = make('button', {type: 'button', className: 'quiet'}, text);
@@ -55,6 +56,7 @@ export function userMessage(content, {onEdit}) {
 // An answer, while it is written and afterwards.
 export class AnswerMessage {
   #answer;
+  #reasoning = new ReasoningView();
   #text = make('div', {className: 'text prose'});
   #view = new MarkdownView(this.#text);
   #reading = make('div', {className: 'reading'});
@@ -66,7 +68,7 @@ export class AnswerMessage {
     this.#answer = answer;
     this.#reading.append(this.#said, this.#bar);
     this.#bar.hidden = true;
-    this.element = make('article', {className: 'message assistant', 'aria-label': 'Answer'}, this.#text);
+    this.element = make('article', {className: 'message assistant', 'aria-label': 'Answer'}, this.#reasoning.element, this.#text);
   }
 
   begin() {
@@ -88,6 +90,7 @@ export class AnswerMessage {
     this.#frame = requestAnimationFrame(() => {
       this.#frame = 0;
       this.#reading.remove();
+      this.#reasoning.show(this.#answer, true);
       this.#view.show(this.#answer.content);
       onShown();
     });
@@ -97,6 +100,7 @@ export class AnswerMessage {
     cancelAnimationFrame(this.#frame);
     this.#frame = 0;
     this.#reading.remove();
+    this.#reasoning.show(this.#answer, false);
     this.#view.show(this.#answer.content);
     this.#text.classList.remove('writing');
     this.element.removeAttribute('aria-busy');
