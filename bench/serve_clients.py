@@ -7,6 +7,7 @@ import dataclasses
 import json
 import re
 import signal
+import socket
 import subprocess
 import time
 
@@ -81,9 +82,9 @@ async def ask(port, body):
     return asked
 
 
-async def exchange(port, sent):
-    """All that comes back for these bytes, until the server closes."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+async def exchange(port, sent, tls=None):
+    """All that comes back for these bytes, until the server closes. `tls`: an ssl.SSLContext."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
     with contextlib.suppress(ConnectionError):  # it need not read to the end
         writer.write(sent)
         await writer.drain()
@@ -101,9 +102,9 @@ async def json_of(port, path, body=None):
     return int(head.split(b" ", 2)[1]), json.loads(got)
 
 
-async def metrics(port):
+async def metrics(port, tls=None):
     """The values of /metrics by name and labels, as they are written."""
-    _, _, got = (await exchange(port, bytes_of("/metrics"))).partition(b"\r\n\r\n")
+    _, _, got = (await exchange(port, bytes_of("/metrics"), tls)).partition(b"\r\n\r\n")
     lines = (line.rsplit(" ", 1) for line in got.decode().splitlines() if line and not line.startswith("#"))
     return {name: float(value) for name, value in lines}
 
@@ -117,11 +118,16 @@ async def all_of(port, clients):
     return [asked for some in seen for asked in some], time.monotonic() - start
 
 
-async def slow_reader(port):
-    """A stream that is asked for and read a byte at a time, in a second each: never done, cancel it."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+async def slow_reader(port, tokens):
+    """A stream that is asked for and read a byte at a time, in a second each: never done, cancel it. Its system
+    takes little more than it reads."""
+    narrow = socket.socket()
+    narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    narrow.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(narrow, ("127.0.0.1", port))
+    reader, writer = await asyncio.open_connection(sock=narrow, limit=1024)
     try:
-        writer.write(bytes_of("/v1/completions", {"prompt": "a", "max_tokens": 100000, "stream": True, "logprobs": 5,
+        writer.write(bytes_of("/v1/completions", {"prompt": "a", "max_tokens": tokens, "stream": True, "logprobs": 5,
                                                   "ignore_eos": True}))
         while await reader.read(1):
             await asyncio.sleep(1)
@@ -144,11 +150,11 @@ async def slow_writer(port):
         writer.close()
 
 
-async def silent(port, count):
+async def silent(port, count, tls=None):
     """Connections that have a stream open and are sent nothing: gives their writers, to be closed."""
     opened = []
     for _ in range(count):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
         writer.write(bytes_of("/v1/completions", {"prompt": "a", "max_tokens": 100000, "stream": True}))
         opened.append((reader, writer))
     return opened

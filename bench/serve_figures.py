@@ -29,7 +29,8 @@ def _prefix_table(figures):
 
 
 def _idle_table(figures):
-    return f"{figures['connections']} silent streams: {figures['bytes_each'] / 1024:.1f} KiB each"
+    return "\n".join(f"{row['connections']} silent streams, {kind}: {row['bytes_each'] / 1024:.1f} KiB each"
+                     for kind, row in figures.items())
 
 
 def _slow_table(figures):
@@ -83,20 +84,22 @@ def _missed_prefix(figures):
 
 
 def _missed_idle(figures):
-    if figures["waiting"] < figures["connections"]:
-        yield f"only {figures['waiting']:.0f} of {figures['connections']} streams wait"
-    if figures["bytes_each"] > MOST_IDLE:
-        yield f"{figures['bytes_each'] / 1024:.1f} KiB each ({MOST_IDLE // 1024})"
+    for kind, row in figures.items():
+        if row["waiting"] < row["connections"]:
+            yield f"only {row['waiting']:.0f} of {row['connections']} streams wait, {kind}"
+        if row["bytes_each"] > MOST_IDLE:
+            yield f"{row['bytes_each'] / 1024:.1f} KiB each ({MOST_IDLE // 1024}), {kind}"
 
 
 def _missed_slow(figures):
     for name, row in figures.items():
         if row["lost"]:
             yield f"{row['lost']} answers lost {name}"
-    # Readers are answered too, until they are let go: that takes the model's time.
-    share = figures["beside slow writers"]["answers"] / figures["alone"]["answers"]
-    if share < LEAST_BESIDE:
-        yield f"{share:.2f} of the answers beside slow writers ({LEAST_BESIDE})"
+    # Endless ones are answered too, until they are let go: that takes the model's time.
+    for name in ("beside slow writers", "beside slow readers"):
+        share = figures[name]["answers"] / figures["alone"]["answers"]
+        if share < LEAST_BESIDE:
+            yield f"{share:.2f} of the answers {name} ({LEAST_BESIDE})"
 
 
 def _missed_malformed(figures):

@@ -1,8 +1,14 @@
 """The parts of bench/serve: what is started, asked and counted. Tables and bars are serve_figures.py's."""
 import asyncio
+import csv
+import functools
 import json
 import os
 import random
+import ssl
+import statistics
+import subprocess
+import tempfile
 import time
 
 import llamacpp
@@ -17,9 +23,9 @@ ROOT = llamacpp.ROOT
 SMALL = ("small-q4_0.gguf", ["--shape", "small", "--type", "Q4_0"])
 TINY = ROOT / "models/tiny-qwen2moe-q8_0.gguf"
 CLIENTS, SEQUENCES, CONTEXT = 16, 16, 1024
-PREFIX, IDLE, SLOW = 2000, 1000, 100
-# Means of ShareGPT's conversations as the paper on vLLM (SOSP 2023, section 6.1) gives them.
-PROMPT_TOKENS, ANSWER_TOKENS = 161, 338
+PREFIX, IDLE, SLOW, SHORT = 2000, 1000, 100, 64
+# Lengths of recorded conversations, and the context of those that are drawn.
+CONVERSATIONS, TALK_CONTEXT = ROOT / "tests/data/serving/azure_conv.csv.zst", 4096
 _SPARE = 1 << 20  # of what a process finds itself to take, from one to the next
 
 
@@ -34,10 +40,19 @@ def random_body(draw, prompt, answer):
             "ignore_eos": True, "temperature": 0.8, "seed": draw.randrange(1 << 30)}
 
 
-def length(draw, mean, most):
-    """Log-normal with that mean, as lengths of conversations are."""
-    sigma = 0.9
-    return max(4, min(most, round(draw.lognormvariate(0, sigma) * mean / 1.5)))  # e^(sigma^2 / 2) is 1.5
+def recorded_lengths():
+    """(prompt, answer) of the conversations that fit into the context."""
+    text = subprocess.run(["zstd", "-dc", CONVERSATIONS], capture_output=True, text=True, check=True).stdout
+    rows = ((int(row["ContextTokens"]), int(row["GeneratedTokens"])) for row in csv.DictReader(text.splitlines()))
+    return [(prompt, answer) for prompt, answer in rows if answer > 0 and prompt + answer <= TALK_CONTEXT]
+
+
+def own_certificate(folder):
+    """A key and a certificate of it, as files."""
+    key, certificate = f"{folder}/key.pem", f"{folder}/certificate.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate,
+                    "-days", "2", "-subj", "/CN=localhost"], check=True, capture_output=True)
+    return key, certificate
 
 
 class Runs:
@@ -59,9 +74,10 @@ class Runs:
         """Clients that ask one request after the other, beside what the engine and llama.cpp reach without a
         server."""
         each = 2 if self._options.quick else 8
-        clients = [[random_body(self._draw, length(self._draw, PROMPT_TOKENS, 500),
-                                length(self._draw, ANSWER_TOKENS, 500)) for _ in range(each)]
-                   for _ in range(CLIENTS)]
+        lengths = recorded_lengths()
+        clients = [[random_body(self._draw, *self._draw.choice(lengths)) for _ in range(each)] for _ in range(CLIENTS)]
+        bodies = [body for some in clients for body in some]
+        middle = round(statistics.mean(len(body["prompt"]) + body["max_tokens"] / 2 for body in bodies))
         model, container = self._model()
         inspected = self._records.record("inspect", model)
         experts = sum(layer["expert_bytes"] > 0 for layer in inspected["layer_bytes"]) * inspected["experts"]
@@ -74,7 +90,7 @@ class Runs:
                                       "--ctx", 1024)["prefill"][0]["median"]
         figures = {}
         for name, slots in (("in memory", []), ("50 %", half)):
-            options = ["--parallel", SEQUENCES, "--ctx", CONTEXT, *slots]
+            options = ["--parallel", SEQUENCES, "--ctx", TALK_CONTEXT, *slots]
             self._records.say(f"{CLIENTS} clients, {name}")
             budget = self._planned(options) + _SPARE if slots and not why_not else None
             row = self._limited_load(options, budget, clients)
@@ -83,8 +99,8 @@ class Runs:
             sequences = max(1, round(row["sequences_a_pass"]))
             self._records.say(f"{sequences} sequences without a server, {name}")
             together = self._records.record(
-                "bench", model, "--prefill", PROMPT_TOKENS + ANSWER_TOKENS // 2, "--decode", 32, "--reps", 3,
-                "--ctx", CONTEXT, "--together", sequences, *slots)["together"][0]
+                "bench", model, "--prefill", middle, "--decode", 32, "--reps", 3,
+                "--ctx", TALK_CONTEXT, "--together", sequences, *slots)["together"][0]
             # Prompts take the processors' time, answers their batch's.
             for figure, rate in (("limit", together["limit_tokens_per_s"]), ("limit_with_kv", together["limit_with_kv_tokens_per_s"]),
                                  ("engine", together["tokens_per_s"])):
@@ -135,7 +151,7 @@ class Runs:
         best = None
         for name, environment in self._peers(budget is not None):
             command = list(map(str, ["node", llamacpp.BENCH / "serve_peer.mjs", self._model()[0], asked,
-                                     os.cpu_count(), CONTEXT, seconds]))
+                                     os.cpu_count(), TALK_CONTEXT, seconds]))
             if budget is None:
                 done = measured_run.run(command, environment)
             else:
@@ -174,30 +190,42 @@ class Runs:
                 "ratio": max(first for first, _ in firsts[1:]) / firsts[0][0]}
 
     def idle(self):
-        """Streams that wait: what each adds to the server's memory."""
-        async def hold(port, process):
-            first = await serve_clients.silent(port, 8)  # one runs, the others wait, as all that follow
+        """Streams that wait, plain and by TLS: what each adds to the server's memory."""
+        async def hold(port, process, tls):
+            first = await serve_clients.silent(port, 8, tls)  # one runs, the others wait, as all that follow
             await asyncio.sleep(1)
             before = serve_day.resident(process)
-            more = await serve_clients.silent(port, IDLE)
+            more = await serve_clients.silent(port, IDLE, tls)
             await asyncio.sleep(2)
             grown = serve_day.resident(process) - before
-            waiting = (await serve_clients.metrics(port))['troupe_requests_now{state="queued"}']
+            waiting = (await serve_clients.metrics(port, tls))['troupe_requests_now{state="queued"}']
             for _, writer in first + more:
                 writer.close()
-            return grown, waiting
+            return {"connections": IDLE, "waiting": waiting, "bytes_each": grown / IDLE}
 
-        with self._serving("--parallel", 1, "--queue", 2 * IDLE, "--connections", 2 * IDLE, "--ctx", CONTEXT) as (
-                port, process):
-            grown, waiting = asyncio.run(hold(port, process))
-        return {"connections": IDLE, "waiting": waiting, "bytes_each": grown / IDLE}
+        options = ["--parallel", 1, "--queue", 2 * IDLE, "--connections", 2 * IDLE, "--ctx", CONTEXT]
+        figures = {}
+        with tempfile.TemporaryDirectory() as folder:
+            key, certificate = own_certificate(folder)
+            secure = ["--tls-certificate", certificate, "--tls-key", key]
+            for kind, more, tls in (("plain", [], None),
+                                    ("TLS", secure, ssl.create_default_context(cafile=certificate))):
+                if tls:
+                    tls.check_hostname = False  # it is asked by its address
+                with self._serving(*options, *more) as (port, process):
+                    figures[kind] = asyncio.run(hold(port, process, tls))
+        return figures
 
     def slow(self):
         """Clients that ask one request after the other, without and beside those that read or write a byte a
-        second. Readers are asked of the tiny model, whose answers fill their buffers soon."""
-        async def measure(port, body, beside):
+        second. Readers are answered by the tiny model, which fills their buffers soon."""
+        async def measure(port, body, beside, ends):
             tasks = [asyncio.ensure_future(one(port)) for one in beside]
             await asyncio.sleep(1)
+            while ends:  # until the model has done with their answers, which the server then holds
+                await asyncio.sleep(0.2)
+                now = await serve_clients.metrics(port)
+                ends = any(now[f'troupe_requests_now{{state="{state}"}}'] for state in ("queued", "reading", "decoding"))
             start, answered = time.monotonic(), []
             while time.monotonic() - start < 10:
                 answered.append(await serve_clients.ask(port, body))
@@ -207,12 +235,16 @@ class Runs:
             return answered
 
         body = {"prompt": "The kernel", "max_tokens": 32, "seed": 7, "ignore_eos": True}
-        readers = [serve_clients.slow_reader] * 3
         writers = [serve_clients.slow_writer] * SLOW
+        readers = [functools.partial(serve_clients.slow_reader, tokens=SHORT)] * SLOW
+        endless = [functools.partial(serve_clients.slow_reader, tokens=100000)] * 3
         figures = {}
-        with serve_clients.serving(self._options.troupe, TINY, "--parallel", 4, "--ctx", CONTEXT) as (port, _):
-            for name, beside in (("alone", []), ("beside slow writers", writers), ("beside slow readers", readers)):
-                answered = asyncio.run(measure(port, body, beside))
+        with serve_clients.serving(self._options.troupe, TINY, "--parallel", 4, "--queue", 2 * SLOW,
+                                   "--ctx", CONTEXT) as (port, _):
+            for name, beside, ends in (("alone", [], False), ("beside slow writers", writers, False),
+                                       ("beside slow readers", readers, True),
+                                       ("beside endless ones", endless, False)):
+                answered = asyncio.run(measure(port, body, beside, ends))
                 figures[name] = {"answers": len(answered), "lost": sum(not asked.finished for asked in answered),
                                  "median_ms": 1e3 * percentile([asked.end for asked in answered], 0.5),
                                  "longest_ms": 1e3 * max(asked.end for asked in answered)}
