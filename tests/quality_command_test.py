@@ -11,6 +11,9 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.error
+
+import serve_test
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TINY = ROOT / "models/tiny-qwen2moe-q8_0.gguf"
@@ -126,6 +129,25 @@ class Quality(QualityCommandTest):
         self.assertIn("that was measured with --cache echo and --predict none", explained)
         self.assertIn("--shares 25", self.refused("run", "--prompt", "a", "--slots", EXPERTS // 4,
                                                   "--quality", "fast"))
+        self.serve_within(mild)
+
+    def serve_within(self, limit):
+        """A server gives its own quality to who asks for it, exact answers to who allows less, and never more."""
+        with serve_test.Server("--slots", EXPERTS // 2, "--predict", "none", "--ctx", 512, "--threads", 1,
+                               "--quality", f"{limit}%", model=self.model) as server:
+            def ask(quality):
+                answer = server.ask("/v1/completions", {"prompt": "The kernel", "max_tokens": 24, "temperature": 0,
+                                                        "quality": quality})
+                return answer["choices"][0]["text"], answer["troupe"]["substitutions"]
+            self.assertGreater(ask(f"{limit}%")[1], 0)
+            self.assertEqual(ask(f"{limit / 2}%"), ask("exact"))
+            self.assertEqual(ask("exact")[1], 0)
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                ask("90%")
+            error = json.load(refused.exception)["error"]
+            refused.exception.close()
+            self.assertEqual((refused.exception.code, error["param"]), (400, "quality"))
+            self.assertIn(f"at most {limit:.6g}%", error["message"])
 
     MEASURE = ("calibrate", "--text", TEXT, "--tokens", 64, "--measure-quality", "--quality-tokens", 64,
                "--predict", "none", "--most-loss", 1000, "--chain", "drop:most-share=0.2")
@@ -191,5 +213,5 @@ class Quality(QualityCommandTest):
 
 
 if __name__ == "__main__":
-    TROUPE = sys.argv.pop(1)
+    serve_test.TROUPE = TROUPE = sys.argv.pop(1)
     unittest.main()

@@ -226,6 +226,17 @@ class Serve(unittest.TestCase):
         cached = [answer["usage"]["prompt_tokens_details"]["cached_tokens"] for answer in (first, again, *alone)]
         self.assertEqual(cached, [0, first["usage"]["prompt_tokens"] - 1, 0, 0])
 
+    def test_limits_hold_whatever_a_request_says(self):
+        body = {"prompt": "1234567890" * 80, "max_tokens": 4000, "ignore_eos": True, "timeout": 100}
+        with Server("--most-tokens", 5, "--ctx", 4096) as server:
+            answer = server.ask("/v1/completions", body)
+            self.assertEqual((answer["usage"]["completion_tokens"], answer["choices"][0]["finish_reason"]), (5, "length"))
+        with Server("--request-s", 0.001, "--ctx", 4096) as server:
+            with self.assertRaises(urllib.error.HTTPError) as late:
+                server.ask("/v1/completions", body)
+            self.assertEqual(late.exception.code, 504)
+            late.exception.close()
+
     def test_a_suffix_makes_a_model_with_marks_fill_the_gap(self):
         with tempfile.TemporaryDirectory() as folder:
             model = pathlib.Path(folder) / "model.gguf"

@@ -218,7 +218,9 @@ TEST_F(BatchLoopTest, EveryRequestGetsTheTextItGetsAloneInAnyInterleaving) {
         EXPECT_EQ(answer->tokens, alone.tokens);
         EXPECT_EQ(answer->finish, alone.finish);
         EXPECT_EQ(answer->embedding, alone.embedding);
-        if (id % 5 == 0) EXPECT_EQ(shown[id], LogitsOfPrompt(requests[id].prompt));
+        if (id % 5 == 0) {
+          EXPECT_EQ(shown[id], LogitsOfPrompt(requests[id].prompt));
+        }
         const Usage& usage = answer->usage;
         EXPECT_EQ(usage.expert_uses + usage.cached_tokens,
                   usage.prompt_tokens + usage.decode_steps +
