@@ -90,6 +90,7 @@ class Interleaving {
       ++events_.left;
     } else if (rng_.Below(6) == 0) {
       member->session.Truncate(rng_.Below(member->session.tokens().size() + 1));
+      while (IsFault(member->session.CatchUp())) continue;
       ++events_.truncated;
     }
   }

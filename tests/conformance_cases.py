@@ -21,7 +21,7 @@ import math
 
 # Each of these architectures in each of these types.
 SHAPES = ["tiny-llama", "tiny-mixtral", "tiny-qwen2moe", "tiny-qwen3moe", "tiny-olmoe",
-          "tiny-deepseek", "tiny-deepseek2"]
+          "tiny-deepseek", "tiny-deepseek2", "tiny-qwen3next", "tiny-qwen35moe"]
 TYPES = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K",
          "Q5_K", "Q6_K"]
 

@@ -230,6 +230,8 @@ INSTANTIATE_TEST_SUITE_P(Families, Exactness,
                                          Case{"tiny-olmoe", TensorType::kQ6_K},
                                          Case{"tiny-deepseek", TensorType::kF16},
                                          Case{"tiny-deepseek2", TensorType::kQ4_K},
+                                         Case{"tiny-qwen3next", TensorType::kQ8_0},
+                                         Case{"tiny-qwen35moe", TensorType::kQ4_K},
                                          Case{"tiny-glm-flash", TensorType::kMXFP4}),
                          NameOf);
 

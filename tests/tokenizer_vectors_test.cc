@@ -34,15 +34,18 @@ std::vector<std::string> TestTexts() {
   return texts;
 }
 
-std::vector<std::vector<TokenId>> ExpectedIds(const std::string& name) {
-  std::istringstream file(
-      ReadTestFile(fmt::format("tokenizers/ggml-vocab-{}.gguf.out", name)).value());
+std::vector<std::vector<TokenId>> ReadIds(const std::string& name) {
+  std::istringstream file(ReadTestFile("tokenizers/" + name).value());
   std::vector<std::vector<TokenId>> expected;
   for (std::string line; std::getline(file, line);) {
     std::istringstream ids(line);
     expected.emplace_back(std::istream_iterator<TokenId>(ids), std::istream_iterator<TokenId>());
   }
   return expected;
+}
+
+std::vector<std::vector<TokenId>> ExpectedIds(const std::string& name) {
+  return ReadIds(fmt::format("ggml-vocab-{}.gguf.out", name));
 }
 
 std::string RandomText(Rng& rng) {
@@ -146,6 +149,21 @@ INSTANTIATE_TEST_SUITE_P(Vocabularies, Vectors,
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+// The rule of Qwen3.5 with the tokens of another model, as llama.cpp applies it.
+TEST(Qwen35Rule, CutsWordsAsLlamaCppDoes) {
+  Vocab vocab = LoadTestVocab("starcoder").value();
+  vocab.pre = "qwen35";
+  const auto tokenizer = MakeTokenizer(std::move(vocab)).value();
+  const auto texts = TestTexts();
+  const auto expected = ReadIds("starcoder-as-qwen35.out");
+  ASSERT_EQ(expected.size(), kTexts);
+  EXPECT_NE(expected, ExpectedIds("starcoder"));
+  for (std::size_t i = 0; i < kTexts; ++i) {
+    EXPECT_EQ(tokenizer->Encode(texts[i], {.add_special = false}).value(), expected[i])
+        << "text " << i << ": " << texts[i];
+  }
+}
 
 TEST(Llama2Vocabulary, GivesTheIdsThatLlama2cExpects) {
   const auto tokenizer = LoadTestTokenizer("llama-spm").value();

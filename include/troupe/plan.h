@@ -27,6 +27,7 @@ struct Plan {
   Bytes peers;        // of a cluster: what is computed and fetched for them and by them
   Bytes dense;        // weights that every token uses
   Bytes kv_cache;     // of all sequences
+  Bytes state;        // of all sequences, whose layers have a recurrence
   Bytes workspace;
   Bytes staging;     // buffers of reads
   Bytes prediction;  // tables that say what to prefetch

@@ -83,6 +83,7 @@ Result<EngineOptions> ToEngineOptions(const ModelOptions& options) {
   TROUPE_RETURN_IF_ERROR(Check(options.lossiness));
   engine.offload.lossiness = options.lossiness;
   engine.sequences = options.sequences;
+  engine.saves_states = options.prefix_cache;
   TROUPE_ASSIGN_OR_RETURN(engine.drafters, ParseDraftChoice(options.speculate));
   if (options.answer_rules) {
     engine.serving = [sequences = options.sequences](const ModelConfig& config) {
@@ -176,6 +177,7 @@ Plan ToPlan(const EnginePlan& plan, std::string lossiness) {
              .peers = memory.serving.peers,
              .dense = memory.dense,
              .kv_cache = memory.kv_cache,
+             .state = memory.state,
              .workspace = memory.workspace,
              .staging = memory.staging,
              .prediction = memory.prediction,
@@ -212,6 +214,7 @@ std::vector<std::string> Describe(const Plan& plan) {
   }
   add("dense weights", ToString(plan.dense));
   add("KV cache", ToString(plan.kv_cache));
+  if (plan.state > Bytes()) add("state", ToString(plan.state));
   add("workspace", ToString(plan.workspace));
   if (!plan.AllInMemory()) add("staging", ToString(plan.staging));
   if (!plan.AllInMemory()) add("prediction", ToString(plan.prediction));

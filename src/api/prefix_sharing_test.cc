@@ -6,12 +6,15 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "api/tiny_model_for_test.h"
 #include "base/rng.h"
+#include "forge/synth.h"
+#include "testing/temp_folder.h"
 #include "testing/test_seed.h"
 
 namespace troupe {
@@ -147,7 +150,7 @@ void RunSchedules(const Setting& setting, std::size_t rounds) {
                        .threads = 2,
                        .sequences = 1,
                        .prefix_cache = false,
-                       .answer_rules = true};
+                       .answer_rules = setting.rules};
   const std::unique_ptr<Model> alone = Model::Open(setting.path, options).value();
   options.sequences = 5;
   options.prefix_cache = true;
@@ -192,6 +195,56 @@ TEST(PrefixSharing, SoTheyDoWithAQuarterOfTheExpertsInMemory) {
 
 TEST(PrefixSharing, SoDoExactOnesBesideThoseThatLoseQuality) {
   RunSchedules({.experts = 0.5, .lossiness = Chain{"smoe:alpha=0.5+drop"}}, TestCases(200) / 10);
+}
+
+// Whose sequences have a state beside keys and values.
+class PrefixSharingWithStates : public testing::Test {
+ protected:
+  void SetUp() override {
+    SynthOptions options;
+    options.layout.mix.type = TensorType::kQ8_0;
+    ASSERT_TRUE(Synthesize(*FindShape("tiny-qwen35moe"), options, path()).ok());
+  }
+  std::string path() const { return folder_.PathOf("m.gguf"); }
+  TempFolder folder_;
+};
+
+TEST_F(PrefixSharingWithStates, EveryRequestGetsItsBytesInAnySchedule) {
+  RunSchedules({.path = path(), .requests = 20, .rules = false}, TestCases(200) / 4);
+}
+
+TEST_F(PrefixSharingWithStates, SoDoRequestsOfSeveralPages) {
+  RunSchedules({.path = path(), .context = 1024, .requests = 10, .rules = false},
+               TestCases(200) / 20);
+}
+
+// What others have left a state for: the end of an answer, 16 tokens before the end of a prompt,
+// and the place where two texts have parted.
+TEST_F(PrefixSharingWithStates, ATextGoesOnWhereItEndedOrWhereOthersParted) {
+  const auto model = Model::Open(path(), {.context = 512, .threads = 2, .sequences = 4}).value();
+  const auto ask = [&](std::vector<TokenId> prompt) {
+    Request request{.prompt = std::move(prompt), .max_tokens = 4};
+    request.ignore_end = true;
+    request.sampling = {.temperature = 0.0};
+    return model->Start(std::move(request))->Wait().value();
+  };
+  std::vector<TokenId> prompt(100);
+  std::iota(prompt.begin(), prompt.end(), 260);
+  const Answer first = ask(prompt);
+  EXPECT_EQ(first.usage.cached_tokens, 0u);
+  std::vector<TokenId> next = prompt;
+  next.insert(next.end(), first.tokens.begin(), first.tokens.end() - 1);
+  next.insert(next.end(), {270, 280});
+  EXPECT_EQ(ask(next).usage.cached_tokens, 103u);  // all but the last token that was drawn
+  EXPECT_EQ(ask(prompt).usage.cached_tokens, 84u);
+
+  std::vector<TokenId> other(prompt.begin(), prompt.begin() + 60);
+  other.insert(other.end(), 40, 300);
+  EXPECT_EQ(ask(other).usage.cached_tokens, 0u);  // nobody has left a state before that
+  other.back() = 301;
+  other[70] = 302;
+  EXPECT_EQ(ask(other).usage.cached_tokens, 60u);
+  EXPECT_EQ(ask(other).usage.cached_tokens, 84u);
 }
 
 }  // namespace

@@ -13,6 +13,9 @@ class KeyWriter {
   void Count(std::string_view key, std::uint32_t value) { Set(key, value); }
   void Number(std::string_view key, double value) { Set(key, static_cast<float>(value)); }
   void Flag(std::string_view key, bool value) { Set(key, value); }
+  void Numbers(std::string_view key, std::vector<std::int32_t> values) {
+    Set(key, Array{std::move(values)});
+  }
   void Text(std::string_view key, std::string value) { Set(key, std::move(value)); }
 
  private:
@@ -30,7 +33,7 @@ void WriteAttention(const ModelShape& shape, bool combined_kv, KeyWriter& keys) 
   keys.Number("rope.freq_base", shape.rope_base);
   if (!shape.mla) {
     keys.Count("attention.head_count_kv", shape.kv_heads);
-    keys.Count("rope.dimension_count", shape.head_dim);
+    keys.Count("rope.dimension_count", shape.rope_dim > 0 ? shape.rope_dim : shape.head_dim);
     if (shape.head_dim * shape.heads != shape.width) {
       keys.Count("attention.key_length", shape.head_dim);
       keys.Count("attention.value_length", shape.head_dim);
@@ -55,6 +58,20 @@ void WriteAttention(const ModelShape& shape, bool combined_kv, KeyWriter& keys) 
   }
 }
 
+void WriteDeltaNet(const ModelShape& shape, KeyWriter& keys) {
+  const DeltaNetShape& delta = *shape.delta;
+  keys.Count("ssm.conv_kernel", delta.taps);
+  keys.Count("ssm.state_size", delta.head_dim);
+  keys.Count("ssm.group_count", delta.key_heads);
+  keys.Count("ssm.time_step_rank", delta.value_heads);
+  keys.Count("ssm.inner_size", delta.value_heads * delta.head_dim);
+  keys.Count("full_attention_interval", delta.attention_every);
+  if (shape.next_token_layers > 0) keys.Count("nextn_predict_layers", shape.next_token_layers);
+  if (shape.architecture != Architecture::kQwen35Moe) return;
+  const auto pairs = static_cast<std::int32_t>(shape.rope_dim / 2);
+  keys.Numbers("rope.dimension_sections", {(pairs + 2) / 3, (pairs + 1) / 3, pairs / 3, 0});
+}
+
 void WriteYarn(const YarnShape& yarn, KeyWriter& keys) {
   keys.Text("rope.scaling.type", "yarn");
   keys.Number("rope.scaling.factor", yarn.factor);
@@ -70,7 +87,7 @@ void WriteExperts(const ModelShape& shape, KeyWriter& keys) {
   keys.Count("expert_used_count", experts.top_k);
   const bool is_deepseek = shape.architecture == Architecture::kDeepseek ||
                            shape.architecture == Architecture::kDeepseek2;
-  if (shape.dense_ff > 0) keys.Count("expert_feed_forward_length", experts.ff);
+  if (shape.dense_ff > 0 || shape.delta) keys.Count("expert_feed_forward_length", experts.ff);
   if (is_deepseek) {
     keys.Count("leading_dense_block_count", experts.leading_dense);
     keys.Count("expert_shared_count", experts.shared_count);
@@ -97,13 +114,14 @@ Metadata MetadataOf(const ModelShape& shape, const SynthLayout& layout) {
   metadata.Set("general.quantization_version", std::uint32_t{2});
 
   KeyWriter keys(metadata, prefix);
-  keys.Count("block_count", shape.layers);
+  keys.Count("block_count", shape.layers + shape.next_token_layers);
   keys.Count("context_length", shape.context);
   keys.Count("embedding_length", shape.width);
   // Families in which all layers have experts give the experts' width here.
   keys.Count("feed_forward_length", shape.dense_ff > 0 ? shape.dense_ff : shape.experts->ff);
   keys.Count("vocab_size", shape.vocabulary);
   WriteAttention(shape, layout.combined_kv, keys);
+  if (shape.delta) WriteDeltaNet(shape, keys);
   if (shape.yarn) WriteYarn(*shape.yarn, keys);
   if (shape.experts) WriteExperts(shape, keys);
   return metadata;

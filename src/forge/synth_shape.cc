@@ -74,6 +74,36 @@ std::vector<ModelShape> Published() {
        .norm_epsilon = 1e-6,
        .rope_base = 1e6,
        .experts = {{.count = 128, .top_k = 8, .ff = 768, .normalise = true}}},
+      {.name = "qwen3-next-80b-a3b",
+       .architecture = A::kQwen3Next,
+       .layers = 48,
+       .width = 2048,
+       .heads = 16,
+       .kv_heads = 2,
+       .head_dim = 256,
+       .dense_ff = 5120,
+       .vocabulary = 151936,
+       .context = 262144,
+       .norm_epsilon = 1e-6,
+       .rope_base = 1e7,
+       .delta = {{.key_heads = 16, .value_heads = 32, .head_dim = 128}},
+       .rope_dim = 64,
+       .experts = {{.count = 512, .top_k = 10, .ff = 512, .shared_ff = 512, .normalise = true}}},
+      {.name = "qwen3.6-35b-a3b",
+       .architecture = A::kQwen35Moe,
+       .layers = 40,
+       .width = 2048,
+       .heads = 16,
+       .kv_heads = 2,
+       .head_dim = 256,
+       .vocabulary = 248320,
+       .context = 262144,
+       .norm_epsilon = 1e-6,
+       .rope_base = 1e7,
+       .delta = {{.key_heads = 16, .value_heads = 32, .head_dim = 128}},
+       .rope_dim = 64,
+       .next_token_layers = 1,
+       .experts = {{.count = 256, .top_k = 8, .ff = 512, .shared_ff = 512, .normalise = true}}},
       {.name = "mixtral-8x7b",
        .architecture = A::kLlama,
        .layers = 32,
@@ -195,6 +225,16 @@ ModelShape TinyGlmFlash() {
   return shape;
 }
 
+ModelShape TinyDeltaNet(std::string name, A architecture) {
+  ModelShape shape = Tiny(std::move(name), architecture);
+  shape.layers = 4;  // of which the last has attention
+  shape.norm_epsilon = 1e-6;
+  shape.rope_dim = 32;
+  shape.delta = {{.key_heads = 2, .value_heads = 4, .head_dim = 64}};
+  shape.experts = {{.count = 8, .top_k = 3, .ff = 256, .shared_ff = 256, .normalise = true}};
+  return shape;
+}
+
 std::vector<ModelShape> TinyShapes() {
   ModelShape llama = Tiny("tiny-llama", A::kLlama);
   llama.dense_ff = 512;
@@ -231,8 +271,13 @@ std::vector<ModelShape> TinyShapes() {
   lite.experts = {
       {.count = 4, .top_k = 2, .ff = 256, .shared_ff = 256, .shared_count = 1, .leading_dense = 1}};
 
-  return {llama,    mixtral,         qwen2moe, qwen3moe,      olmoe,
-          deepseek, TinyDeepseek2(), lite,     TinyGlmFlash()};
+  ModelShape qwen35moe = TinyDeltaNet("tiny-qwen35moe", A::kQwen35Moe);
+  qwen35moe.next_token_layers = 1;
+
+  return {llama,           mixtral,       qwen2moe,
+          qwen3moe,        olmoe,         deepseek,
+          TinyDeepseek2(), lite,          TinyDeltaNet("tiny-qwen3next", A::kQwen3Next),
+          qwen35moe,       TinyGlmFlash()};
 }
 
 const std::vector<ModelShape>& Shapes() {

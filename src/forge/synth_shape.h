@@ -34,6 +34,15 @@ struct ExpertsShape {
   double scale = 1;
 };
 
+// A gated delta net in every layer but each n-th.
+struct DeltaNetShape {
+  std::uint32_t key_heads = 0;
+  std::uint32_t value_heads = 0;
+  std::uint32_t head_dim = 0;
+  std::uint32_t taps = 4;
+  std::uint32_t attention_every = 4;
+};
+
 struct ModelShape {
   std::string name;
   Architecture architecture = Architecture::kLlama;
@@ -52,6 +61,9 @@ struct ModelShape {
 
   std::optional<YarnShape> yarn = std::nullopt;
   std::optional<MlaConfig> mla = std::nullopt;
+  std::optional<DeltaNetShape> delta = std::nullopt;
+  std::uint32_t rope_dim = 0;           // of a head; 0: all
+  std::uint32_t next_token_layers = 0;  // behind the last one, to guess further tokens
   std::optional<ExpertsShape> experts = std::nullopt;
 };
 

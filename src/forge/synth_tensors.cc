@@ -21,6 +21,10 @@ constexpr double kEmbeddingDeviation = 4.0;
 constexpr double kNormDeviation = 0.1;  // about 1: seen if forgotten
 constexpr double kBiasDeviation = 0.2;
 
+// Of a delta net's state about a tenth a token: it remembers as many tokens as a test has.
+constexpr double kDecay = -0.15;
+constexpr double kDecayDeviation = 0.03;
+
 class TensorList {
  public:
   TensorList(const ModelShape& shape, const SynthLayout& layout)
@@ -72,8 +76,9 @@ void AddAttention(TensorList& list) {
   const ModelShape& shape = list.shape();
   const std::uint64_t d = shape.width;
   const std::uint64_t q = std::uint64_t{shape.heads} * shape.head_dim;
+  const std::uint64_t gates = shape.delta ? q : 0;
   const std::uint64_t kv = std::uint64_t{shape.kv_heads} * shape.head_dim;
-  list.Weight("attn_q", {d, q}, kScoreGain);
+  list.Weight("attn_q", {d, q + gates}, kScoreGain);
   list.Weight("attn_k", {d, kv});
   list.Weight("attn_v", {d, kv});
   if (shape.qkv_bias) {
@@ -85,11 +90,32 @@ void AddAttention(TensorList& list) {
     list.Norm("attn_q_norm", q);
     list.Norm("attn_k_norm", kv);
   }
-  if (shape.architecture == Architecture::kQwen3Moe) {
+  if (shape.architecture == Architecture::kQwen3Moe || shape.delta) {
     list.Norm("attn_q_norm", shape.head_dim);
     list.Norm("attn_k_norm", shape.head_dim);
   }
   list.Weight("attn_output", {q, d});
+}
+
+void AddDeltaNet(TensorList& list) {
+  const ModelShape& shape = list.shape();
+  const DeltaNetShape& delta = *shape.delta;
+  const std::uint64_t d = shape.width, heads = delta.value_heads;
+  const std::uint64_t values = heads * delta.head_dim;
+  const std::uint64_t channels = 2 * delta.key_heads * delta.head_dim + values;
+  list.Weight("attn_qkv", {d, channels});
+  list.Weight("attn_gate", {d, values});
+  if (shape.architecture == Architecture::kQwen3Next) {
+    list.Weight("ssm_ba", {d, 2 * heads});
+  } else {
+    list.Weight("ssm_alpha", {d, heads});
+    list.Weight("ssm_beta", {d, heads});
+  }
+  list.Weight("ssm_conv1d", {delta.taps, channels});
+  list.Bias("ssm_dt", heads);
+  list.Add("ssm_a", {heads}, kDecay, kDecayDeviation);
+  list.Norm("ssm_norm", delta.head_dim);
+  list.Weight("ssm_out", {values, d});
 }
 
 void AddMla(TensorList& list, bool combined_kv) {
@@ -134,10 +160,35 @@ void AddExperts(TensorList& list) {
   list.Weight("ffn_up_exps", {d, ff, experts.count});
   list.Weight("ffn_down_exps", {ff, d, experts.count}, kDownGain);
   if (shared == 0) return;
-  if (shape.architecture == Architecture::kQwen2Moe) list.Weight("ffn_gate_inp_shexp", {d});
+  if (shape.architecture == Architecture::kQwen2Moe || shape.delta) {
+    list.Weight("ffn_gate_inp_shexp", {d});
+  }
   list.Weight("ffn_gate_shexp", {d, shared});
   list.Weight("ffn_up_shexp", {d, shared});
   list.Weight("ffn_down_shexp", {shared, d}, kDownGain);
+}
+
+void AddFeedForward(TensorList& list, std::uint32_t layer) {
+  const ModelShape& shape = list.shape();
+  list.Norm(shape.delta ? "post_attention_norm" : "ffn_norm", shape.width);
+  if (shape.experts && layer >= shape.experts->leading_dense) {
+    AddExperts(list);
+  } else {
+    AddDenseFeedForward(list);
+  }
+}
+
+// Layers that see the stream behind the last one beside the embedding of the next token.
+void AddNextTokenLayer(TensorList& list, std::uint32_t layer) {
+  const std::uint64_t d = list.shape().width;
+  list.set_layer(layer);
+  list.Norm("attn_norm", d);
+  AddAttention(list);
+  AddFeedForward(list, layer);
+  list.Weight("nextn.eh_proj", {2 * d, d});
+  list.Norm("nextn.enorm", d);
+  list.Norm("nextn.hnorm", d);
+  list.Norm("nextn.shared_head_norm", d);
 }
 
 }  // namespace
@@ -148,17 +199,17 @@ std::vector<SynthTensor> TensorsOf(const ModelShape& shape, const SynthLayout& l
   for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
     list.set_layer(layer);
     list.Norm("attn_norm", shape.width);
-    if (shape.mla) {
+    if (shape.delta && (layer + 1) % shape.delta->attention_every != 0) {
+      AddDeltaNet(list);
+    } else if (shape.mla) {
       AddMla(list, layout.combined_kv);
     } else {
       AddAttention(list);
     }
-    list.Norm("ffn_norm", shape.width);
-    if (shape.experts && layer >= shape.experts->leading_dense) {
-      AddExperts(list);
-    } else {
-      AddDenseFeedForward(list);
-    }
+    AddFeedForward(list, layer);
+  }
+  for (std::uint32_t i = 0; i < shape.next_token_layers; ++i) {
+    AddNextTokenLayer(list, shape.layers + i);
   }
   return list.Take();
 }

@@ -17,8 +17,9 @@ namespace troupe {
 // IQ4_NL; and F16 for rows that no multiple of 32 fits.
 TensorType FittingType(TensorType wanted, std::uint64_t columns);
 
-// Matrices of weights but for routers, whose small errors would change which experts are chosen.
-// Norms, biases and everything else of one dimension stay as they are.
+// Matrices of weights but for routers, whose small errors would change which experts are chosen,
+// and short convolutions, which are few numbers. Norms, biases and everything else of one dimension
+// stay as they are.
 bool IsQuantizable(const TensorSpec& tensor);
 
 // The routed experts of a layer in one tensor.

@@ -82,7 +82,8 @@ TEST_P(EveryFamily, GrowsItsExpertsByZerosAndNothingElse) {
 
 INSTANTIATE_TEST_SUITE_P(All, EveryFamily,
                          ::testing::Values("tiny-mixtral", "tiny-qwen2moe", "tiny-qwen3moe",
-                                           "tiny-olmoe", "tiny-deepseek", "tiny-deepseek2"));
+                                           "tiny-olmoe", "tiny-deepseek", "tiny-deepseek2",
+                                           "tiny-qwen35moe"));
 
 TEST(WidenExperts, RefusesAModelWithoutExperts) {
   const TempFolder folder;

@@ -1,5 +1,8 @@
 // Attention with grouped queries: project, normalise and rotate where the family does, store,
-// attend, project back.
+// attend, gate where the family does, project back.
+#include <algorithm>
+
+#include "kernels/gates.h"
 #include "kernels/kv_layout.h"
 #include "kernels/rms_norm.h"
 #include "kernels/rope.h"
@@ -31,17 +34,24 @@ void ForwardPass::AttentionBlock(std::uint32_t layer, const AttentionWeights& w)
   const std::size_t k_row = config_.KeyRow(), v_row = config_.ValueRow();
   NormaliseStream(w.norm);
   const Activations normed = ws_.normed.Of(tokens_);
-  region_.Add(w.q.weight, normed, {}, ws_.q.values, ws_.q.cols);
+  // Where they are gated, each head's query and its gate lie side by side.
+  const std::size_t q_row = w.q.weight.rows;
+  float* const projected = a.gated ? ws_.q_gated : ws_.q.values;
+  region_.Add(w.q.weight, normed, {}, projected, q_row);
   region_.Add(w.k.weight, normed, {}, ws_.k, k_row);
   region_.Add(w.v.weight, normed, {}, ws_.v, v_row);
   region_.Run(pool_);
-  AddBias(w.q.bias, ws_.q.values, ws_.q.cols);
+  AddBias(w.q.bias, projected, q_row);
   AddBias(w.k.bias, ws_.k, k_row);
   AddBias(w.v.bias, ws_.v, v_row);
 
   const RopeTable& rope = ws_.rope.front();
   ForRows(tokens_, [&](std::size_t t) {
     float* k = ws_.k + t * k_row;
+    for (std::uint32_t h = 0; a.gated && h < a.heads; ++h) {
+      std::copy_n(projected + t * q_row + 2 * h * a.key_dim, a.key_dim,
+                  ws_.q.Row(t) + h * a.key_dim);
+    }
     PrepareHeads(config_, rope, t, w.q_norm, a.heads, ws_.q.Row(t));
     PrepareHeads(config_, rope, t, w.k_norm, a.kv_heads, k);
     const KvPlace to = PlaceOf(layer, t);
@@ -52,7 +62,15 @@ void ForwardPass::AttentionBlock(std::uint32_t layer, const AttentionWeights& w)
     }
   });
   Attend(layer, ws_.q.values, ws_.q.cols, ws_.attended.values, ws_.attended.cols);
-  ProjectAttended(w.out);
+  if (a.gated) {
+    ForRows(tokens_, [&](std::size_t t) {
+      for (std::uint32_t h = 0; h < a.heads; ++h) {
+        MultiplySigmoid(projected + t * q_row + (2 * h + 1) * a.key_dim,
+                        ws_.attended.Row(t) + h * a.value_dim, a.value_dim);
+      }
+    });
+  }
+  ProjectAttended(ws_.attended, w.out);
 }
 
 }  // namespace troupe

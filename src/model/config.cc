@@ -1,5 +1,7 @@
 #include "model/config.h"
 
+#include <algorithm>
+
 #include "model/arch/keys.h"
 
 namespace troupe {
@@ -18,6 +20,8 @@ constexpr Family kFamilies[] = {
     {Architecture::kOlmoe, "olmoe", ReadOlmoeConfig},
     {Architecture::kDeepseek, "deepseek", ReadDeepseekConfig},
     {Architecture::kDeepseek2, "deepseek2", ReadDeepseek2Config},
+    {Architecture::kQwen3Next, "qwen3next", ReadQwen3NextConfig},
+    {Architecture::kQwen35Moe, "qwen35moe", ReadQwen35MoeConfig},
 };
 
 const Family* FindFamily(std::string_view name) {
@@ -50,6 +54,10 @@ std::string DescribeMoe(const MoeConfig& moe) {
 }
 
 }  // namespace
+
+std::uint32_t ModelConfig::AttentionLayers() const {
+  return layers - static_cast<std::uint32_t>(std::ranges::count(recurrent, true));
+}
 
 std::string_view Name(Architecture architecture) {
   for (const Family& family : kFamilies) {
@@ -104,8 +112,15 @@ std::vector<std::string> Describe(const ModelConfig& config) {
                     a.mla->kv_rank, a.mla->rope_dim,
                     a.mla->q_rank > 0 ? fmt::format("of rank {}", a.mla->q_rank) : "uncompressed"));
   } else {
-    lines.push_back(fmt::format("attention     {} heads on {} key heads of {}", a.heads, a.kv_heads,
-                                a.key_dim));
+    lines.push_back(fmt::format("attention     {} heads on {} key heads of {}{}", a.heads,
+                                a.kv_heads, a.key_dim, a.gated ? ", gated" : ""));
+  }
+  if (config.delta) {
+    const DeltaNetConfig& delta = *config.delta;
+    lines.push_back(fmt::format(
+        "delta net     in {} layers: {} heads on {} key heads of {}, convolution over {} tokens",
+        config.layers - config.AttentionLayers(), delta.value_heads, delta.key_heads,
+        delta.head_dim, delta.taps));
   }
   lines.push_back("rotary        " + DescribeRope(config.rope));
   if (config.moe.routing.experts > 0) {
@@ -120,6 +135,12 @@ std::vector<std::string> Describe(const ModelConfig& config) {
         fmt::format("dense layers  {} of width {}",
                     config.moe.routing.experts == 0 ? config.layers : config.moe.leading_dense,
                     config.dense_ff));
+  }
+  if (config.next_token_layers > 0) {
+    lines.push_back(
+        fmt::format("left out      {} layer{} behind the last one, which guess{} further tokens",
+                    config.next_token_layers, config.next_token_layers == 1 ? "" : "s",
+                    config.next_token_layers == 1 ? "es" : ""));
   }
   return lines;
 }

@@ -16,7 +16,16 @@
 
 namespace troupe {
 
-enum class Architecture { kLlama, kQwen2Moe, kQwen3Moe, kOlmoe, kDeepseek, kDeepseek2 };
+enum class Architecture {
+  kLlama,
+  kQwen2Moe,
+  kQwen3Moe,
+  kOlmoe,
+  kDeepseek,
+  kDeepseek2,
+  kQwen3Next,
+  kQwen35Moe
+};
 
 std::string_view Name(Architecture architecture);  // as general.architecture has it
 std::optional<Architecture> ArchitectureByName(std::string_view name);
@@ -40,7 +49,25 @@ struct AttentionConfig {
   std::uint32_t value_dim = 0;
   float scale = 0;  // on query x key
   QkNorm qk_norm = QkNorm::kNone;
+  // The query projection gives as many numbers more: what a head attended is multiplied with their
+  // sigmoid.
+  bool gated = false;
   std::optional<MlaConfig> mla;
+};
+
+// Layers whose past is a matrix a head (kernels/delta_net.h) behind a short convolution.
+struct DeltaNetConfig {
+  std::uint32_t key_heads = 0;
+  std::uint32_t value_heads = 0;  // a multiple of key_heads
+  std::uint32_t head_dim = 0;     // of keys and of values
+  std::uint32_t taps = 0;         // tokens that the convolution sees
+  // Which key head a value head reads: h % key_heads, or h / (value_heads / key_heads).
+  bool tiled = false;
+  bool fused_gates = false;  // both gates come of one matrix, key head by key head
+
+  std::uint32_t KeyRow() const { return key_heads * head_dim; }
+  std::uint32_t ValueRow() const { return value_heads * head_dim; }
+  std::uint32_t Channels() const { return 2 * KeyRow() + ValueRow(); }  // queries, keys, values
 };
 
 // What a token's pass keeps on the stack is sized by this; far above any model's top-k.
@@ -69,6 +96,15 @@ struct ModelConfig {
   AttentionConfig attention;
   RopeParams rope;  // without frequency factors: those are a tensor
   MoeConfig moe;
+  std::optional<DeltaNetConfig> delta;
+  std::vector<bool> recurrent;  // layers with a delta net in place of attention; empty: none
+  // Layers behind the last one that guess further tokens. Nothing uses them yet: their tensors are
+  // known and left out.
+  std::uint32_t next_token_layers = 0;
+
+  bool IsRecurrent(std::uint32_t layer) const { return !recurrent.empty() && recurrent[layer]; }
+  bool HasState() const { return !recurrent.empty(); }
+  std::uint32_t AttentionLayers() const;  // those that have keys and values
 
   bool IsMoeLayer(std::uint32_t layer) const {
     return moe.routing.experts > 0 && layer >= moe.leading_dense;

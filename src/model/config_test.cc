@@ -166,7 +166,7 @@ TEST(ModelConfig, LinearScalingShrinksPositions) {
 TEST(ModelConfig, AnUnknownArchitectureIsNamedWithTheKnownOnes) {
   EXPECT_EQ(ErrorOf(CommonKeys("mamba")),
             "m.gguf: general.architecture is 'mamba', expected one of llama, qwen2moe, qwen3moe, "
-            "olmoe, deepseek, deepseek2");
+            "olmoe, deepseek, deepseek2, qwen3next, qwen35moe");
 }
 
 TEST(ModelConfig, EveryNumberOutOfRangeIsNamedWithItsLimits) {
@@ -214,6 +214,75 @@ TEST(ModelConfig, DescriptionNamesWhatMatters) {
                            "1 of width 512", "latent rows of 64 + 16 rotary"}) {
     EXPECT_THAT(all, HasSubstr(fact));
   }
+}
+
+Metadata DeltaNetKeys(const std::string& arch) {
+  Metadata m = MoeKeys(arch);
+  m.Set(arch + ".attention.key_length", std::uint32_t{64});
+  m.Set(arch + ".attention.value_length", std::uint32_t{64});
+  m.Set(arch + ".rope.dimension_count", std::uint32_t{16});
+  m.Set(arch + ".expert_shared_feed_forward_length", std::uint32_t{96});
+  m.Set(arch + ".ssm.conv_kernel", std::uint32_t{4});
+  m.Set(arch + ".ssm.state_size", std::uint32_t{32});
+  m.Set(arch + ".ssm.group_count", std::uint32_t{2});
+  m.Set(arch + ".ssm.time_step_rank", std::uint32_t{6});
+  m.Set(arch + ".ssm.inner_size", std::uint32_t{192});
+  return m;
+}
+
+TEST(ModelConfig, ReadsDeltaNetsInThreeOfFourLayers) {
+  for (const char* arch : {"qwen3next", "qwen35moe"}) {
+    const ModelConfig c = ReadModelConfig(DeltaNetKeys(arch)).value();
+    EXPECT_TRUE(c.IsRecurrent(0) && c.IsRecurrent(2) && !c.IsRecurrent(3)) << arch;
+    EXPECT_EQ(c.AttentionLayers(), 1u);
+    EXPECT_TRUE(c.attention.gated);
+    EXPECT_EQ(c.rope.dims, 16u);
+    EXPECT_EQ(c.delta->Channels(), 2 * 64 + 192u);
+    EXPECT_EQ(c.delta->tiled, arch == std::string("qwen35moe"));
+    EXPECT_EQ(c.moe.shared_ff, 96u);
+    EXPECT_TRUE(c.moe.shared_gate && c.moe.routing.normalise);
+  }
+}
+
+TEST(ModelConfig, TheLayersWithADeltaNetAreCountedOrListed) {
+  Metadata m = DeltaNetKeys("qwen35moe");
+  m.Set("qwen35moe.full_attention_interval", std::uint32_t{2});
+  EXPECT_EQ(ReadModelConfig(m)->recurrent, (std::vector<bool>{true, false, true, false}));
+  m.Set("qwen35moe.attention.recurrent_layers", Array{std::vector<bool>{false, true, true, false}});
+  EXPECT_EQ(ReadModelConfig(m)->recurrent, (std::vector<bool>{false, true, true, false}));
+  m.Set("qwen35moe.attention.recurrent_layers", Array{std::vector<bool>{true}});
+  EXPECT_THAT(ErrorOf(m), HasSubstr("an array of 4 flags"));
+}
+
+TEST(ModelConfig, LayersThatGuessFurtherTokensAreKnownAndNotCounted) {
+  Metadata m = DeltaNetKeys("qwen35moe");
+  m.Set("qwen35moe.nextn_predict_layers", std::uint32_t{1});
+  const ModelConfig c = ReadModelConfig(m).value();
+  EXPECT_EQ(c.layers, 3u);
+  EXPECT_EQ(c.next_token_layers, 1u);
+  EXPECT_THAT(Describe(c), testing::Contains(HasSubstr("left out      1 layer")));
+  m.Set("qwen35moe.nextn_predict_layers", std::uint32_t{4});
+  EXPECT_THAT(ErrorOf(m), HasSubstr("nextn_predict_layers is 4, expected 0 to 3"));
+}
+
+TEST(ModelConfig, RefusesDeltaNetsThatCannotBe) {
+  const auto with = [](const std::string& key, std::uint32_t value) {
+    Metadata m = DeltaNetKeys("qwen3next");
+    m.Set("qwen3next." + key, value);
+    return ErrorOf(m);
+  };
+  EXPECT_THAT(with("ssm.state_size", 40), HasSubstr("expected a multiple of 16"));
+  EXPECT_THAT(with("ssm.time_step_rank", 5), HasSubstr("expected a multiple of the 2 key heads"));
+  EXPECT_THAT(with("ssm.inner_size", 128), HasSubstr("expected 6 heads of 32"));
+  EXPECT_THAT(with("ssm.conv_kernel", 1), HasSubstr("expected 2 to 16"));
+  Metadata without = DeltaNetKeys("qwen3next");
+  without.Erase("qwen3next.ssm.state_size");
+  EXPECT_THAT(ErrorOf(without), HasSubstr("qwen3next.ssm.state_size"));
+  Metadata sections = DeltaNetKeys("qwen35moe");
+  sections.Set("qwen35moe.rope.dimension_sections", Array{std::vector<std::int32_t>{3, 3, 2, 0}});
+  EXPECT_EQ(ErrorOf(sections), "no error");
+  sections.Set("qwen35moe.rope.dimension_sections", Array{std::vector<std::int32_t>{4, 4, 0, 0}});
+  EXPECT_THAT(ErrorOf(sections), HasSubstr("share the 8 pairs in turns"));
 }
 
 }  // namespace

@@ -38,6 +38,12 @@ void ForwardPass::AddBias(const float* bias, float* rows, std::size_t length) {
   for (std::size_t t = 0; t < tokens_; ++t) Add(bias, rows + t * length, length);
 }
 
+ForwardPass::GroupRows ForwardPass::RowsOf(std::size_t group) const {
+  std::size_t first = 0;
+  for (std::size_t g = 0; g < group; ++g) first += batch_[g].Rows(config_.width);
+  return {.cache = batch_[group].cache, .first = first, .count = batch_[group].Rows(config_.width)};
+}
+
 void ForwardPass::Attend(std::uint32_t layer, const float* q, std::size_t q_row, float* out,
                          std::size_t out_row) {
   std::size_t first = 0;
@@ -58,8 +64,8 @@ void ForwardPass::Attend(std::uint32_t layer, const float* q, std::size_t q_row,
   attention_.Run(pool_, ws_);
 }
 
-void ForwardPass::ProjectAttended(const Linear& out) {
-  const Activations attended = ws_.attended.Of(tokens_);
+void ForwardPass::ProjectAttended(const Rows& rows, const Linear& out) {
+  const Activations attended = rows.Of(tokens_);
   QuantizeRows(attended, pool_);
   // The projection lands where the normed stream was: nobody reads that any more.
   region_.Add(out.weight, attended, {}, ws_.normed.values, config_.width);

@@ -1,7 +1,7 @@
 // One pass of a batch of rows through the layers: what the blocks share. A block reads
-// workspace.stream, adds its answer to it, and leaves nothing else behind but keys and values. Only
-// attention looks at which sequence a row belongs to. The blocks are one a file:
-// attention_block.cc, latent_block.cc, dense_block.cc, expert_block.cc.
+// workspace.stream, adds its answer to it, and leaves nothing else behind but keys, values and
+// states. Only attention and delta nets look at which sequence a row belongs to. One block a file:
+// attention_block.cc, latent_block.cc, delta_block.cc, dense_block.cc, expert_block.cc.
 #pragma once
 
 #include <algorithm>
@@ -40,6 +40,7 @@ class ForwardPass {
 
   void AttentionBlock(std::uint32_t layer, const AttentionWeights& w);
   void LatentBlock(std::uint32_t layer, const MlaWeights& w);
+  void DeltaBlock(std::uint32_t layer, const DeltaNetWeights& w);
   void DenseBlock(const float* norm, const Mlp& w);
   // Fails if an expert cannot be had, or if the router's arithmetic has broken down (NaN): nothing
   // sensible can follow.
@@ -72,7 +73,21 @@ class ForwardPass {
   void Attend(std::uint32_t layer, const float* q, std::size_t q_row, float* out,
               std::size_t out_row);
   // stream += w.out of what was attended.
-  void ProjectAttended(const Linear& out);
+  void ProjectAttended(const Rows& rows, const Linear& out);
+
+  // The rows of a group of the batch.
+  struct GroupRows {
+    const KvSequence* cache;
+    std::size_t first, count;
+  };
+  GroupRows RowsOf(std::size_t group) const;
+
+  // Of a delta net: all it multiplies the normed stream with; the gates; and of each group's heads
+  // the convolution, and then the recurrence.
+  void DeltaInputs(const DeltaNetWeights& w);
+  void SetDeltaGates(const DeltaNetWeights& w);
+  void Convolve(std::uint32_t layer, const DeltaNetWeights& w);
+  void RunDeltaHeads(std::uint32_t layer, const DeltaNetWeights& w);
 
   // Asks the layer's gate for all tokens and those of `forecasts` layers for some; with `tells` it
   // keeps what the layer's own says of the same ones.

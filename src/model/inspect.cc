@@ -5,6 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "model/sequence_state.h"
+
 namespace troupe {
 namespace {
 
@@ -28,7 +30,7 @@ std::optional<LayerTensor> ParseLayerTensor(std::string_view name) {
 // Where the bytes of a layer's tensor count, by its name.
 Bytes& RoleOf(LayerBytes& layer, std::string_view name) {
   if (name.ends_with("_norm.weight")) return layer.norms;
-  if (name.starts_with("attn_")) return layer.attention;
+  if (name.starts_with("attn_") || name.starts_with("ssm_")) return layer.attention;
   if (name.find("_exps.") != std::string_view::npos) return layer.experts;
   if (name.starts_with("ffn_gate_inp") || name.starts_with("exp_probs_b")) return layer.router;
   return layer.dense;
@@ -58,6 +60,8 @@ Result<ModelFacts> InspectModel(const GgufModel& model) {
       (tensor.name == "token_embd.weight" ? facts.embedding : facts.output) += tensor.bytes;
     } else if (place->layer < facts.layers.size()) {
       RoleOf(facts.layers[place->layer], place->name) += tensor.bytes;
+    } else if (place->layer < facts.layers.size() + facts.config.next_token_layers) {
+      facts.left_out += tensor.bytes;
     } else {
       return DataLoss("{}: tensor '{}' is of layer {}, but block_count says {} layers",
                       model.files()[tensor.file].path(), tensor.name, place->layer,
@@ -98,6 +102,10 @@ Bytes ModelFacts::TouchedPerToken() const {
   return sum;
 }
 
+Bytes ModelFacts::StatePerSequence() const {
+  return StatePool::BytesFor(config, {0, config.layers}, {.sequences = 1});
+}
+
 Bytes ModelFacts::KvPerToken(KvType type) const {
   const KvLayout tile{.type = type,
                       .kv_heads = config.attention.kv_heads,
@@ -105,7 +113,7 @@ Bytes ModelFacts::KvPerToken(KvType type) const {
                       .v_dim = config.attention.value_dim,
                       .values_in_keys = config.attention.mla.has_value(),
                       .capacity = KvLayout::kTile};
-  return Bytes(config.layers * tile.TotalBytes().count() / KvLayout::kTile);
+  return Bytes(config.AttentionLayers() * tile.TotalBytes().count() / KvLayout::kTile);
 }
 
 }  // namespace troupe

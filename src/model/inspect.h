@@ -22,10 +22,10 @@ struct TypeShare {
 };
 
 struct LayerBytes {
-  Bytes attention;
-  Bytes dense;    // feed-forward without experts, or the shared expert
-  Bytes router;   // with its bias and the shared expert's gate
-  Bytes experts;  // all of the layer's
+  Bytes attention;  // or a delta net
+  Bytes dense;      // feed-forward without experts, or the shared expert
+  Bytes router;     // with its bias and the shared expert's gate
+  Bytes experts;    // all of the layer's
   Bytes norms;
 
   Bytes Total() const { return attention + dense + router + experts + norms; }
@@ -41,12 +41,14 @@ struct ModelFacts {
   Bytes embedding;
   Bytes output;  // with its norm; 0 beyond the norm if the embedding is the output, too
   bool tied_output = false;
+  Bytes left_out;  // layers that guess further tokens
 
   Bytes Dense() const;            // everything that is not a routed expert
   Bytes Experts() const;          // the routed experts of all layers
   Bytes LargestExpert() const;    // of any layer
   Bytes TouchedPerToken() const;  // weights that one token reads: no table row but its own
   Bytes KvPerToken(KvType type) const;
+  Bytes StatePerSequence() const;  // besides keys and values, however long it is
 };
 
 Result<ModelFacts> InspectModel(const GgufModel& model);

@@ -61,6 +61,19 @@ TEST(InspectModel, CountsOneLatentRowOfKeysForMla) {
   EXPECT_GT(facts.layers[1].experts, Bytes());
 }
 
+TEST(InspectModel, CountsStatesOfSequencesAndWhatIsLeftOut) {
+  const TempFolder folder;
+  const GgufModel model = Synth(folder, *FindShape("tiny-qwen35moe"), TensorType::kF16);
+  const ModelFacts facts = InspectModel(model).value();
+  // One of four layers has keys and values, of 2 heads of 64.
+  EXPECT_EQ(facts.KvPerToken(KvType::kF16), Halves(2 * 2 * 64));
+  // The others: 4 matrices of 64 x 64, and 3 inputs of 512 channels; each twice.
+  EXPECT_EQ(facts.StatePerSequence(), 2 * 3 * Floats(4 * 64 * 64 + 3 * 512));
+  EXPECT_EQ(facts.layers.size(), 4u);
+  EXPECT_GT(facts.left_out, Bytes());
+  EXPECT_EQ(facts.Dense() + facts.Experts() + facts.left_out, model.tensor_bytes());
+}
+
 TEST(InspectModel, ReadsATiedEmbeddingAsAWhole) {
   const TempFolder folder;
   ModelShape shape = *FindShape("tiny-llama");

@@ -17,6 +17,14 @@ std::size_t BytesOfLayer(const KvLayout& layout) {
   return AlignUp(layout.TotalBytes().count(), kCacheLine.count());
 }
 
+std::size_t LayersWithKeys(const ModelConfig& config, LayerRange layers) {
+  std::size_t count = 0;
+  for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
+    count += config.IsRecurrent(layer) ? 0 : 1;
+  }
+  return count;
+}
+
 std::size_t PageCount(const KvPoolShape& shape) {
   const std::size_t page = PagePositions(shape.context);
   return shape.sequences * ((shape.context + page - 1) / page);
@@ -36,7 +44,7 @@ KvLayout KvPool::LayoutFor(const ModelConfig& config, KvType type, std::uint32_t
 
 Bytes KvPool::BytesFor(const ModelConfig& config, LayerRange layers, const KvPoolShape& shape) {
   const KvLayout layout = LayoutFor(config, shape.type, shape.context);
-  return Bytes(PageCount(shape) * layers.size() * BytesOfLayer(layout));
+  return Bytes(PageCount(shape) * LayersWithKeys(config, layers) * BytesOfLayer(layout));
 }
 
 Result<std::unique_ptr<KvPool>> KvPool::Create(const ModelConfig& config, LayerRange layers,
@@ -50,16 +58,25 @@ Result<std::unique_ptr<KvPool>> KvPool::Create(const ModelConfig& config, LayerR
   TROUPE_ASSIGN_OR_RETURN(
       AlignedBuffer buffer,
       AlignedBuffer::Allocate(BytesFor(config, layers, shape), {.alignment = kPage}));
-  return std::unique_ptr<KvPool>(new KvPool(layout, layers, PageCount(shape), std::move(buffer)));
+  std::unique_ptr<KvPool> pool(
+      new KvPool(config, layout, layers, PageCount(shape), std::move(buffer)));
+  if (config.HasState()) {
+    TROUPE_ASSIGN_OR_RETURN(
+        pool->states_,
+        StatePool::Create(config, layers,
+                          shape.states.value_or(StatePoolShape{.sequences = shape.sequences})));
+  }
+  return pool;
 }
 
-KvPool::KvPool(KvLayout layout, LayerRange layers, std::size_t pages, AlignedBuffer buffer)
-    : layout_(layout),
-      layers_(layers),
-      layer_bytes_(BytesOfLayer(layout)),
-      page_bytes_(layers.size() * layer_bytes_),
-      buffer_(std::move(buffer)),
-      uses_(pages) {
+KvPool::KvPool(const ModelConfig& config, KvLayout layout, LayerRange layers, std::size_t pages,
+               AlignedBuffer buffer)
+    : layout_(layout), layers_(layers), page_bytes_(0), buffer_(std::move(buffer)), uses_(pages) {
+  for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
+    offset_.push_back(page_bytes_);
+    without_.push_back(config.IsRecurrent(layer));
+    if (!config.IsRecurrent(layer)) page_bytes_ += BytesOfLayer(layout);
+  }
   // Taken from the end: the pages at the front of the buffer come first.
   for (std::size_t page = pages; page > 0; --page) {
     free_.push_back(static_cast<std::uint32_t>(page - 1));
@@ -83,7 +100,7 @@ std::span<std::byte> KvPool::BytesOf(const KvPage& page) {
 
 std::byte* KvPool::LayerOf(std::uint32_t page, std::uint32_t layer) {
   TROUPE_DCHECK(layers_.Contains(layer));
-  return buffer_.data() + page * page_bytes_ + (layer - layers_.first) * layer_bytes_;
+  return buffer_.data() + page * page_bytes_ + offset_[layer - layers_.first];
 }
 
 std::uint32_t KvPool::TakePage() {
@@ -104,6 +121,7 @@ bool KvPool::HasFree(std::size_t pages) {
 }
 
 void KvPool::GiveUpKept() {
+  if (states_ != nullptr) states_->GiveUpSaved();
   for (std::size_t free = free_.size();; free = free_.size()) {
     if (give_up_) give_up_(1);
     if (free_.size() == free) return;
@@ -113,15 +131,24 @@ void KvPool::GiveUpKept() {
 KvSequence::KvSequence(KvSequence&& other) noexcept
     : pool_(other.pool_),
       pages_(std::exchange(other.pages_, {})),
-      length_(std::exchange(other.length_, 0)) {}
+      length_(std::exchange(other.length_, 0)),
+      state_(std::exchange(other.state_, std::nullopt)) {}
 
 KvSequence& KvSequence::operator=(KvSequence&& other) noexcept {
   if (this == &other) return *this;
-  ShrinkTo(0);
+  GiveBackAll();
   pool_ = other.pool_;
   pages_ = std::exchange(other.pages_, {});
   length_ = std::exchange(other.length_, 0);
+  state_ = std::exchange(other.state_, std::nullopt);
   return *this;
+}
+
+void KvSequence::GiveBackAll() {
+  for (const std::uint32_t page : pages_) pool_->GiveBack(page);
+  pages_.clear();
+  length_ = 0;
+  state_.reset();
 }
 
 Status KvSequence::Reserve(std::size_t positions) {
@@ -130,6 +157,9 @@ Status KvSequence::Reserve(std::size_t positions) {
     return Error(
         Code::kResourceExhausted, "{} more positions of KV cache asked for, {} of {} are free",
         positions - capacity(), pool_->free_positions(), pool_->pages() * page_positions());
+  }
+  if (pool_->states_ != nullptr && !state_) {
+    TROUPE_ASSIGN_OR_RETURN(state_, SequenceState::Create(*pool_->states_));
   }
   pages_.reserve(PagesFor(positions));
   while (capacity() < positions) pages_.push_back(pool_->TakePage());
@@ -165,13 +195,26 @@ void KvSequence::Copy(const KvPage& from, std::size_t length) {
   length_ = length;
 }
 
+void KvSequence::BeginPass(std::size_t save_after) {
+  if (!state_) return;
+  TROUPE_CHECK(state_->length() == length_);
+  state_->Begin(save_after);
+}
+
+void KvSequence::Restore(const SavedState& state) {
+  TROUPE_CHECK(state.length() == length_);
+  state_->Restore(state);
+}
+
 void KvSequence::Advance(std::size_t tokens) {
   TROUPE_CHECK(length_ + tokens <= capacity());
   length_ += tokens;
+  if (state_) state_->Advance(tokens);
 }
 
-void KvSequence::Truncate(std::size_t length) {
+std::size_t KvSequence::Truncate(std::size_t length) {
   TROUPE_CHECK(length <= length_);
+  if (state_) length = state_->RollBack(length);
   TROUPE_CHECK(length % page_positions() == 0 || !IsShared(pages_[length / page_positions()]));
   length_ = length;
   const auto past = pages_.begin() + static_cast<std::ptrdiff_t>(PagesFor(length));
@@ -179,6 +222,7 @@ void KvSequence::Truncate(std::size_t length) {
                                             [&](std::uint32_t page) { return !IsShared(page); });
   std::for_each(shared, pages_.end(), [&](std::uint32_t page) { pool_->GiveBack(page); });
   pages_.erase(shared, pages_.end());
+  return length_;
 }
 
 void KvSequence::ShrinkTo(std::size_t positions) {

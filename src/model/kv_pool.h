@@ -22,6 +22,7 @@
 #include "kernels/kv_layout.h"
 #include "model/config.h"
 #include "model/layer_range.h"
+#include "model/sequence_state.h"
 
 namespace troupe {
 
@@ -29,6 +30,9 @@ struct KvPoolShape {
   KvType type = KvType::kF16;
   std::uint32_t context = 0;    // positions of one sequence, at most
   std::uint32_t sequences = 1;  // that have room for a whole context each
+  // Of models whose sequences have a state beside keys and values; absent: of as many as
+  // `sequences`.
+  std::optional<StatePoolShape> states = std::nullopt;
 };
 
 class KvPage;
@@ -52,29 +56,32 @@ class KvPool {
   using GiveUp = std::function<void(std::size_t pages)>;
   void OnShortage(GiveUp give_up) { give_up_ = std::move(give_up); }
 
-  // Has whoever keeps pages of ended sequences let all of them go: what is in them is not to be
-  // trusted.
+  // Has whoever keeps pages of ended sequences, or states, let all of them go: what is in them is
+  // not to be trusted.
   void GiveUpKept();
 
   // A page that nobody has, for who fills it in from elsewhere; none: all are in use.
   std::optional<KvPage> NewPage();
-  // All layers of a page, one after the other.
+  // All layers of a page, one after the other; those without keys and values take no room.
   std::span<std::byte> BytesOf(const KvPage& page);
+  bool HasLayer(std::uint32_t layer) const { return !without_[layer - layers_.first]; }
+  std::size_t OffsetOf(std::uint32_t layer) const { return offset_[layer - layers_.first]; }
 
   const KvLayout& layout() const { return layout_; }
   LayerRange layers() const { return layers_; }
-  std::size_t layer_bytes() const { return layer_bytes_; }  // of a page
   std::size_t page_bytes() const { return page_bytes_; }
   std::size_t page_positions() const { return layout_.capacity; }
   std::size_t pages() const { return uses_.size(); }
   std::size_t free_positions() const { return free_.size() * page_positions(); }
   Bytes bytes() const { return buffer_.size(); }
+  StatePool* states() { return states_.get(); }  // null: sequences have no state
 
  private:
   friend class KvPage;
   friend class KvSequence;
 
-  KvPool(KvLayout layout, LayerRange layers, std::size_t pages, AlignedBuffer buffer);
+  KvPool(const ModelConfig& config, KvLayout layout, LayerRange layers, std::size_t pages,
+         AlignedBuffer buffer);
 
   std::byte* LayerOf(std::uint32_t page, std::uint32_t layer);
   std::uint32_t TakePage();
@@ -83,7 +90,10 @@ class KvPool {
 
   KvLayout layout_;
   LayerRange layers_;
-  std::size_t layer_bytes_, page_bytes_;
+  std::vector<bool> without_;        // layers that have no keys and values
+  std::vector<std::size_t> offset_;  // of each layer in a page
+  std::size_t page_bytes_;
+  std::unique_ptr<StatePool> states_;
   AlignedBuffer buffer_;
   std::vector<std::uint32_t> uses_;  // of each page: the sequences that have it, and KvPages
   std::vector<std::uint32_t> free_;
@@ -121,14 +131,14 @@ class KvSequence {
  public:
   KvSequence(KvSequence&& other) noexcept;
   KvSequence& operator=(KvSequence&& other) noexcept;
-  ~KvSequence() { ShrinkTo(0); }
+  ~KvSequence() { GiveBackAll(); }
 
   std::size_t length() const { return length_; }  // positions that are filled
   // Positions that may be filled: those of the pages it has.
   std::size_t capacity() const { return pages_.size() * page_positions(); }
 
-  // Room for `positions` in all. kResourceExhausted, with nothing changed, if the pool has not
-  // enough free pages.
+  // Room for `positions` in all, and for its state if the model has one. kResourceExhausted, with
+  // nothing changed, if the pool has not enough free pages.
   Status Reserve(std::size_t positions);
   // The page of these positions; what is filled of it stays as it is as long as the page is kept.
   KvPage Page(std::size_t index) { return KvPage(*pool_, pages_[index]); }
@@ -143,11 +153,15 @@ class KvSequence {
   // its own. They lie in the page of the first position that is not filled; it has room for them.
   void Copy(const KvPage& from, std::size_t length);
 
-  // After a pass has stored `tokens` more positions in every layer.
+  // A pass that writes positions and state begins; Advance, after it has stored `tokens` more
+  // positions in every layer. Without the latter nothing has happened.
+  void BeginPass(std::size_t save_after = 0);  // as SequenceState::Begin
   void Advance(std::size_t tokens);
   // Forgets the positions from `length` on: a chat that goes back, a guess that was wrong. Keeps
   // their pages, except for shared ones, which others still read: `length` may not lie within one.
-  void Truncate(std::size_t length);
+  // Gives how many positions are filled: fewer than `length` if it has a state, which could only go
+  // back further (sequence_state.h); the tokens between are to be fed again.
+  std::size_t Truncate(std::size_t length);
   // Truncates to at most `positions`, and gives back the pages that these do not need.
   void ShrinkTo(std::size_t positions);
 
@@ -155,6 +169,13 @@ class KvSequence {
   PagedKv Layer(std::uint32_t layer) const;
   // Where a layer stores what belongs to `position`, at `position` % page_positions().
   std::byte* PageOf(std::uint32_t layer, std::size_t position) const;
+  // REQUIRES: the model has recurrent layers, and room was reserved.
+  const SequenceState& state() const { return *state_; }
+  // The same as it was left by a sequence of the same tokens, as many as are filled here.
+  void Restore(const SavedState& state);
+  std::optional<SavedState> TakeSaved() { return state_->TakeSaved(); }
+  // The state of a sequence that has ended, and is only destroyed now.
+  SavedState LeaveState() { return std::move(*state_).Leave(); }
 
  private:
   friend class KvPool;
@@ -164,10 +185,12 @@ class KvSequence {
     return (positions + page_positions() - 1) / page_positions();
   }
   bool IsShared(std::uint32_t page) const { return pool_->uses_[page] > 1; }
+  void GiveBackAll();
 
   KvPool* pool_;
   std::vector<std::uint32_t> pages_;
   std::size_t length_ = 0;
+  std::optional<SequenceState> state_;  // of models that have one, once room was reserved
 };
 
 }  // namespace troupe

@@ -70,7 +70,7 @@ void ForwardPass::LatentBlock(std::uint32_t layer, const MlaWeights& w) {
                 ws_.attended.cols);
   }
   region_.Run(pool_);
-  ProjectAttended(w.out);
+  ProjectAttended(ws_.attended, w.out);
 }
 
 }  // namespace troupe

@@ -101,7 +101,9 @@ Status Transformer::RunLayers(Batch batch, Workspace& workspace) {
     const LayerWeights& w = weights_.layers[layer];
     Show(layer, StreamPlace::kAttentionInput, workspace);
     experts_.Advance();
-    if (config_.attention.mla) {
+    if (config_.IsRecurrent(layer)) {
+      pass.DeltaBlock(layer, w.delta);
+    } else if (config_.attention.mla) {
       pass.LatentBlock(layer, w.mla);
     } else {
       pass.AttentionBlock(layer, w.attention);
@@ -127,6 +129,7 @@ Status Transformer::Forward(Batch batch, Workspace& workspace) {
   const PassFacts facts = FactsOf(batch);
   experts_.OnPassBegins(facts);
   if (route_observer_ != nullptr) route_observer_->PassBegins(facts);
+  for (const RowGroup& group : batch) group.cache->BeginPass(group.save_after);
   TROUPE_RETURN_IF_ERROR(RunLayers(batch, workspace));
   for (const RowGroup& group : batch) group.cache->Advance(group.Rows(config_.width));
   if (route_observer_ != nullptr) route_observer_->PassEnded();

@@ -135,6 +135,7 @@ TEST_P(Transforming, WhatCannotBeRunIsRefusedForTheWholeBatch) {
 
 // A prefix that was computed once serves two sequences.
 TEST_P(Transforming, ASharedPrefixIsReadAsIfItWereTheSequencesOwn) {
+  if (model_.config().HasState()) GTEST_SKIP() << "pages do not hold the state";
   ModelPart part(model_, model_.AllLayers(), {.context = 512, .sequences = 3, .chunk = 64});
   Tokens tokens = model_.Tokens(260, rng_);
   KvSequence first = part.NewSequence(260);
@@ -178,10 +179,59 @@ TEST_P(Transforming, AModelCutAtAnyLayerGivesTheBytesOfTheWhole) {
   }
 }
 
+TEST_P(Transforming, AStateThatAPassLeftOnItsWayServesASequenceThatBeginsAlike) {
+  if (!model_.config().HasState()) GTEST_SKIP() << "no state";
+  const Tokens tokens = model_.Tokens(12, rng_);
+  for (const std::size_t save_after : {1, 2, 5, 9}) {
+    ModelPart part(model_, model_.AllLayers(), {.sequences = 3});
+    const auto expected = part.LogitsOneByOne(tokens);
+    KvSequence first = part.NewSequence(12);
+    ASSERT_TRUE(part.Forward({.cache = &first, .tokens = std::span(tokens).first(2)}).ok());
+    ASSERT_TRUE(part.Forward({.cache = &first,
+                              .tokens = std::span(tokens).subspan(2, 9),
+                              .save_after = save_after})
+                    .ok());
+    EXPECT_EQ(part.Logits(8, 1).front(), expected[10]);
+    const std::optional<SavedState> saved = first.TakeSaved();
+    ASSERT_TRUE(saved.has_value());
+    KvSequence second = part.NewSequence(12);
+    second.Copy(first.Page(0), 2 + save_after);
+    second.Restore(*saved);
+    const auto rest = std::span(tokens).subspan(2 + save_after);
+    ASSERT_TRUE(part.Forward({.cache = &second, .tokens = rest}).ok());
+    EXPECT_EQ(part.Logits(rest.size() - 1, 1).front(), expected[11]) << save_after;
+  }
+}
+
+// A guess of four tokens, of which two were right: the next pass begins with these.
+TEST_P(Transforming, AGuessThatWasPartlyWrongLeavesNoTrace) {
+  ModelPart part(model_, model_.AllLayers());
+  const Tokens tokens = model_.Tokens(12, rng_);
+  const auto expected = part.LogitsOneByOne(tokens);
+  KvSequence sequence = part.NewSequence(16);
+  ASSERT_TRUE(part.Forward({.cache = &sequence, .tokens = std::span(tokens).first(5)}).ok());
+  Tokens guess(tokens.begin() + 5, tokens.begin() + 9);
+  guess[2] = (guess[2] + 1) % static_cast<std::int32_t>(model_.config().vocabulary);
+  ASSERT_TRUE(part.Forward({.cache = &sequence, .tokens = guess}).ok());
+  EXPECT_EQ(part.Logits(0, 2), std::vector(expected.begin() + 5, expected.begin() + 7));
+  const std::size_t stands = sequence.Truncate(7);
+  EXPECT_EQ(stands, model_.config().HasState() ? 5u : 7u);
+  ASSERT_TRUE(part.Forward({.cache = &sequence, .tokens = std::span(tokens).subspan(stands)}).ok());
+  EXPECT_EQ(part.Logits(11 - stands, 1).front(), expected[11]);
+
+  // Further back it is the beginning.
+  EXPECT_EQ(sequence.Truncate(3), model_.config().HasState() ? 0u : 3u);
+  ASSERT_TRUE(part.Forward({.cache = &sequence,
+                            .tokens = std::span(tokens).first(7).subspan(sequence.length())})
+                  .ok());
+  const std::size_t last = 6 - (model_.config().HasState() ? 0 : 3);
+  EXPECT_EQ(part.Logits(last, 1).front(), expected[6]);
+}
+
 INSTANTIATE_TEST_SUITE_P(Families, Transforming,
                          testing::Values("tiny-llama", "tiny-mixtral", "tiny-qwen2moe",
                                          "tiny-qwen3moe", "tiny-olmoe", "tiny-deepseek",
-                                         "tiny-deepseek2"),
+                                         "tiny-deepseek2", "tiny-qwen3next", "tiny-qwen35moe"),
                          NameOf);
 
 }  // namespace

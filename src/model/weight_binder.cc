@@ -1,5 +1,8 @@
 #include "model/weight_binder.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace troupe {
 namespace {
 
@@ -8,6 +11,31 @@ constexpr std::uint64_t kRegionAlignment = 64;
 
 // Tensors that old converters wrote and nobody reads: the engine computes what they hold.
 bool IsIgnorable(std::string_view name) { return name.ends_with(".attn_rot_embd"); }
+
+// Of a layer that guesses a further token: attention and experts as in the others, and what joins
+// the stream with the token before.
+constexpr std::string_view kOfNextTokens[] = {"attn_norm.weight",
+                                              "attn_q.weight",
+                                              "attn_k.weight",
+                                              "attn_v.weight",
+                                              "attn_q_norm.weight",
+                                              "attn_k_norm.weight",
+                                              "attn_output.weight",
+                                              "post_attention_norm.weight",
+                                              "ffn_gate_inp.weight",
+                                              "ffn_gate_exps.weight",
+                                              "ffn_up_exps.weight",
+                                              "ffn_down_exps.weight",
+                                              "ffn_gate_shexp.weight",
+                                              "ffn_up_shexp.weight",
+                                              "ffn_down_shexp.weight",
+                                              "ffn_gate_inp_shexp.weight",
+                                              "nextn.eh_proj.weight",
+                                              "nextn.enorm.weight",
+                                              "nextn.hnorm.weight",
+                                              "nextn.embed_tokens.weight",
+                                              "nextn.shared_head_norm.weight",
+                                              "nextn.shared_head_head.weight"};
 
 }  // namespace
 
@@ -96,6 +124,18 @@ Result<const float*> WeightBinder::Vector(const std::string& name, std::uint64_t
   return reinterpret_cast<const float*>(target);
 }
 
+Result<const float*> WeightBinder::Columns(const std::string& name, std::uint64_t cols,
+                                           std::uint64_t rows) {
+  TROUPE_ASSIGN_OR_RETURN(const TensorInfo* tensor, Require(name, {.cols = cols, .rows = rows}));
+  std::byte* target = Take(cols * rows * sizeof(float));
+  jobs_.push_back({.tensor = tensor,
+                   .rows = rows,
+                   .cols = cols,
+                   .form = LoadJob::Form::kColumns,
+                   .target = target});
+  return reinterpret_cast<const float*>(target);
+}
+
 Result<const float*> WeightBinder::OptionalVector(const std::string& name, std::uint64_t length) {
   if (file_.Find(name) == nullptr) return nullptr;
   return Vector(name, length);
@@ -122,7 +162,7 @@ Result<AttentionWeights> WeightBinder::BindAttention(const std::string& prefix) 
   const AttentionConfig& a = config_.attention;
   AttentionWeights w;
   TROUPE_ASSIGN_OR_RETURN(w.norm, Vector(prefix + "attn_norm.weight", config_.width));
-  const std::uint64_t q_rows = std::uint64_t{a.heads} * a.key_dim;
+  const std::uint64_t q_rows = std::uint64_t{a.heads} * a.key_dim * (a.gated ? 2 : 1);
   const std::uint64_t k_rows = std::uint64_t{a.kv_heads} * a.key_dim;
   const std::uint64_t v_rows = std::uint64_t{a.kv_heads} * a.value_dim;
   TROUPE_ASSIGN_OR_RETURN(w.q, BindLinear(prefix + "attn_q", config_.width, q_rows));
@@ -239,12 +279,15 @@ Result<MoeWeights> WeightBinder::BindMoe(std::uint32_t layer, const std::string&
 Result<LayerWeights> WeightBinder::BindLayer(std::uint32_t layer) {
   const std::string prefix = fmt::format("blk.{}.", layer);
   LayerWeights w;
-  if (config_.attention.mla) {
+  if (config_.IsRecurrent(layer)) {
+    TROUPE_ASSIGN_OR_RETURN(w.delta, BindDeltaNet(prefix));
+  } else if (config_.attention.mla) {
     TROUPE_ASSIGN_OR_RETURN(w.mla, BindMla(prefix));
   } else {
     TROUPE_ASSIGN_OR_RETURN(w.attention, BindAttention(prefix));
   }
-  TROUPE_ASSIGN_OR_RETURN(w.ffn_norm, Vector(prefix + "ffn_norm.weight", config_.width));
+  const char* const norm = config_.HasState() ? "post_attention_norm.weight" : "ffn_norm.weight";
+  TROUPE_ASSIGN_OR_RETURN(w.ffn_norm, Vector(prefix + norm, config_.width));
   if (config_.IsMoeLayer(layer)) {
     TROUPE_ASSIGN_OR_RETURN(w.moe, BindMoe(layer, prefix));
   } else {
@@ -281,9 +324,20 @@ Status WeightBinder::BindEnds(ModelWeights& w) {
   return OkStatus();
 }
 
+bool WeightBinder::IsOfNextTokens(std::string_view name) const {
+  for (std::uint32_t i = 0; i < config_.next_token_layers; ++i) {
+    const std::string prefix = fmt::format("blk.{}.", config_.layers + i);
+    if (!name.starts_with(prefix)) continue;
+    const std::string_view rest = name.substr(prefix.size());
+    return std::ranges::find(kOfNextTokens, rest) != std::end(kOfNextTokens);
+  }
+  return false;
+}
+
 Status WeightBinder::CheckNothingLeftOver() const {
   for (const TensorInfo& tensor : file_.tensors()) {
     if (bound_.contains(tensor.name) || IsIgnorable(tensor.name)) continue;
+    if (IsOfNextTokens(tensor.name)) continue;
     return Error(Code::kUnimplemented,
                  "{}: tensor '{}' is none that architecture {} has here; answers without it would "
                  "be wrong",

@@ -26,6 +26,7 @@ struct LoadJob {
   enum class Form {
     kPanels,
     kFloats,     // converted to float, one row
+    kColumns,    // converted to float, column after column
     kTransposed  // converted to F32 panels of the transposed matrix
   };
   const TensorInfo* tensor = nullptr;
@@ -71,6 +72,8 @@ class WeightBinder {
   PanelMatrix Panels(const TensorInfo& tensor, std::uint64_t first_row, std::uint64_t rows);
   Result<PanelMatrix> Matrix(const std::string& name, std::uint64_t cols, std::uint64_t rows);
   Result<const float*> Vector(const std::string& name, std::uint64_t length);
+  // Column after column.
+  Result<const float*> Columns(const std::string& name, std::uint64_t cols, std::uint64_t rows);
   Result<const float*> OptionalVector(const std::string& name, std::uint64_t length);
   Result<Linear> BindLinear(const std::string& prefix, std::uint64_t cols, std::uint64_t rows);
   Result<Mlp> BindMlp(const std::string& prefix, const std::string& suffix, std::uint64_t width,
@@ -84,7 +87,11 @@ class WeightBinder {
   Result<AttentionWeights> BindAttention(const std::string& prefix);
   Result<MlaWeights> BindMla(const std::string& prefix);
   Status BindLatentUps(const std::string& prefix, MlaWeights& mla);
+  Result<DeltaNetWeights> BindDeltaNet(const std::string& prefix);
+  Status BindDeltaInputs(const std::string& prefix, DeltaNetWeights& w);
   Result<MoeWeights> BindMoe(std::uint32_t layer, const std::string& prefix);
+  // Whether it belongs to a layer that guesses further tokens, which is left out.
+  bool IsOfNextTokens(std::string_view name) const;
   Status CheckNothingLeftOver() const;
 
   const GgufModel& file_;

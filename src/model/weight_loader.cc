@@ -36,17 +36,24 @@ std::vector<Piece> CutIntoPieces(const std::vector<LoadJob>& jobs) {
   return pieces;
 }
 
-void Transpose(const Piece& piece, std::span<const std::byte> rows) {
-  const LoadJob& job = *piece.job;
+void WriteColumns(const LoadJob& job, std::span<const std::byte> rows, std::span<float> columns) {
   const std::uint64_t row_bytes = RowBytes(job.tensor->type, job.cols).count();
   std::vector<float> values(job.cols);
-  std::vector<float> transposed(job.rows * job.cols);
   for (std::size_t r = 0; r < job.rows; ++r) {
     DequantizeRow(job.tensor->type, rows.subspan(r * row_bytes, row_bytes), values);
-    for (std::size_t c = 0; c < job.cols; ++c) {
-      transposed[c * job.rows + r] = values[c];
-    }
+    for (std::size_t c = 0; c < job.cols; ++c) columns[c * job.rows + r] = values[c];
   }
+}
+
+void StoreColumns(const Piece& piece, std::span<const std::byte> rows) {
+  const LoadJob& job = *piece.job;
+  WriteColumns(job, rows, {reinterpret_cast<float*>(job.target), job.rows * job.cols});
+}
+
+void Transpose(const Piece& piece, std::span<const std::byte> rows) {
+  const LoadJob& job = *piece.job;
+  std::vector<float> transposed(job.rows * job.cols);
+  WriteColumns(job, rows, transposed);
   PackPanels(TensorType::kF32, job.cols, job.rows, std::as_bytes(std::span(transposed)),
              {job.target, PanelBytes(TensorType::kF32, job.cols, job.rows)});
 }
@@ -67,6 +74,9 @@ Status LoadPiece(const GgufModel& file, const Piece& piece, std::vector<std::byt
       break;
     case LoadJob::Form::kFloats:
       DequantizeRow(type, rows, {reinterpret_cast<float*>(job.target), job.cols});
+      break;
+    case LoadJob::Form::kColumns:
+      StoreColumns(piece, rows);
       break;
     case LoadJob::Form::kTransposed:
       Transpose(piece, rows);

@@ -84,5 +84,83 @@ TEST(WeightLoader, ATensorThatNobodyKnowsIsRefusedInWhicheverPartItLies) {
   }
 }
 
+// A layer that guesses a further token may lie behind the last one; not everything may.
+TEST(WeightLoader, OfALayerThatGuessesAFurtherTokenOnlyWhatIsKnownIsLeftOut) {
+  const TinyModel model("tiny-qwen35moe");
+  const TempFolder folder;
+  ASSERT_EQ(model.config().layers, 4u);
+  ASSERT_NE(model.file().Find("blk.4.nextn.eh_proj.weight"), nullptr);
+  EXPECT_TRUE(MeasureWeights(model.file(), model.config()).ok());
+  const GgufModel more = GgufModel::Open(WithTensor(model, "blk.4.strange.weight", folder)).value();
+  EXPECT_THAT(MeasureWeights(more, model.config()).status().message(),
+              HasSubstr("blk.4.strange.weight"));
+}
+
+// As files were before the projections were told apart: key head by key head its query, its key,
+// its values and their gates.
+std::vector<std::byte> InOneMatrix(const GgufModel& file, const std::string& prefix,
+                                   const DeltaNetConfig& delta) {
+  const auto read = [&](const char* name) {
+    const TensorInfo& tensor = *file.Require(prefix + name).value();
+    std::vector<std::byte> bytes(tensor.bytes.count());
+    EXPECT_TRUE(file.ReadTensor(tensor, bytes).ok());
+    return bytes;
+  };
+  const std::vector<std::byte> qkv = read("attn_qkv.weight"), z = read("attn_gate.weight");
+  const std::size_t row = qkv.size() / delta.Channels();
+  const std::size_t values = delta.head_dim * delta.value_heads / delta.key_heads;
+  std::vector<std::byte> all;
+  const auto append = [&](const std::vector<std::byte>& from, std::size_t first, std::size_t rows) {
+    const auto begin = from.begin() + static_cast<std::ptrdiff_t>(first * row);
+    all.insert(all.end(), begin, begin + static_cast<std::ptrdiff_t>(rows * row));
+  };
+  for (std::size_t head = 0; head < delta.key_heads; ++head) {
+    append(qkv, head * delta.head_dim, delta.head_dim);
+    append(qkv, delta.KeyRow() + head * delta.head_dim, delta.head_dim);
+    append(qkv, 2 * delta.KeyRow() + head * values, values);
+    append(z, head * values, values);
+  }
+  return all;
+}
+
+TEST(WeightLoader, OldFilesOfDeltaNetsComeToTheSameWeightsAsNewOnes) {
+  const TinyModel model("tiny-qwen3next");
+  const TempFolder folder;
+  const DeltaNetConfig& delta = *model.config().delta;
+  std::vector<TensorSpec> specs;
+  for (const TensorInfo& tensor : model.file().tensors()) {
+    if (tensor.name.ends_with("attn_gate.weight")) continue;
+    specs.push_back(tensor);
+    if (!tensor.name.ends_with("attn_qkv.weight")) continue;
+    specs.back().name.replace(tensor.name.find("attn_qkv"), 8, "ssm_in");
+    specs.back().dims[1] = delta.Channels() + delta.ValueRow();
+  }
+  GgufWriter writer =
+      GgufWriter::Create(folder.PathOf("old.gguf"), model.file().metadata(), specs).value();
+  for (const TensorSpec& spec : specs) {
+    std::vector<std::byte> bytes;
+    if (const TensorInfo* tensor = model.file().Find(spec.name)) {
+      bytes.resize(tensor->bytes.count());
+      ASSERT_TRUE(model.file().ReadTensor(*tensor, bytes).ok());
+    } else {
+      bytes = InOneMatrix(model.file(), spec.name.substr(0, spec.name.find("ssm_in")), delta);
+    }
+    ASSERT_TRUE(writer.Append(spec.name, bytes).ok());
+  }
+  ASSERT_TRUE(writer.Finish().ok());
+  const GgufModel old = GgufModel::Open(folder.PathOf("old.gguf")).value();
+  ThreadPool threads(2);
+  const WeightStore then =
+      LoadWeights(old, model.config(), model.AllLayers(), RoutedExperts::kResident, threads)
+          .value();
+  const WeightStore now = Load(model, model.AllLayers(), threads);
+  for (std::uint32_t layer = 0; layer < 3; ++layer) {
+    EXPECT_TRUE(
+        SameBytes(then.weights().layers[layer].delta.qkv, now.weights().layers[layer].delta.qkv));
+    EXPECT_TRUE(
+        SameBytes(then.weights().layers[layer].delta.z, now.weights().layers[layer].delta.z));
+  }
+}
+
 }  // namespace
 }  // namespace troupe

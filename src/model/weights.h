@@ -42,6 +42,19 @@ struct MlaWeights {
   Linear out;
 };
 
+struct DeltaNetWeights {
+  const float* norm = nullptr;
+  PanelMatrix qkv;              // queries, keys and values, head by head
+  PanelMatrix z;                // the gate behind the heads' norm
+  PanelMatrix alpha, beta;      // one row a value head
+  PanelMatrix gates;            // in place of both where the configuration fuses them
+  const float* conv = nullptr;  // a row of channels a tap, the oldest token's first
+  const float* dt = nullptr;    // a number a value head, as a is
+  const float* a = nullptr;
+  const float* head_norm = nullptr;
+  Linear out;
+};
+
 struct MoeWeights {
   PanelMatrix router;
   const float* selection_bias = nullptr;  // null: none
@@ -51,8 +64,9 @@ struct MoeWeights {
 };
 
 struct LayerWeights {
-  AttentionWeights attention;  // one of the two,
+  AttentionWeights attention;  // one of the three,
   MlaWeights mla;              // as the configuration says
+  DeltaNetWeights delta;
   const float* ffn_norm = nullptr;
   Mlp dense;  // as the configuration says
   MoeWeights moe;

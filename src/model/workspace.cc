@@ -34,22 +34,16 @@ class Workspace::Bump {
   }
 
   std::uint64_t used() const { return used_; }
+  // Goes on there: what lies behind has its turn with what comes.
+  void GoOnAt(std::uint64_t used) { used_ = used; }
 
  private:
   std::byte* base_;
   std::uint64_t used_ = 0;
 };
 
-void Workspace::Place(const ModelConfig& config, const WorkspaceShape& shape, Bump& bump) {
+void Workspace::PlaceAttention(const ModelConfig& config, std::size_t chunk, Bump& bump) {
   const AttentionConfig& a = config.attention;
-  const MoeConfig& moe = config.moe;
-  const std::size_t chunk = shape.chunk;
-  embedding_row = bump.Take<std::byte>(config.width * sizeof(float));  // no type is wider
-  stream = bump.Floats(chunk * config.width);
-  normed = bump.TakeRows(chunk, config.width);
-  positions = bump.Take<std::int32_t>(chunk);
-  group_of_row = bump.Take<std::uint32_t>(chunk);
-
   if (a.mla) {
     const std::size_t head_dim = a.mla->nope_dim + a.mla->rope_dim;
     q = bump.TakeRows(chunk, a.heads * head_dim);
@@ -67,6 +61,36 @@ void Workspace::Place(const ModelConfig& config, const WorkspaceShape& shape, Bu
     k = bump.Floats(chunk * config.KeyRow());
     v = bump.Floats(chunk * config.ValueRow());
     attended = bump.TakeRows(chunk, a.heads * a.value_dim);
+  }
+  if (a.gated) q_gated = bump.Floats(chunk * 2 * a.heads * a.key_dim);
+}
+
+void Workspace::PlaceDeltaNet(const DeltaNetConfig& delta, std::size_t chunk, Bump& bump) {
+  mixed = bump.Floats(chunk * delta.Channels());
+  delta_z = bump.Floats(chunk * delta.ValueRow());
+  delta_gates = bump.Floats(chunk * 2 * delta.value_heads);
+  if (delta.fused_gates) fused_gates = bump.Floats(chunk * 2 * delta.value_heads);
+  delta_out = bump.TakeRows(chunk, delta.ValueRow());
+}
+
+void Workspace::Place(const ModelConfig& config, const WorkspaceShape& shape, Bump& bump) {
+  const AttentionConfig& a = config.attention;
+  const MoeConfig& moe = config.moe;
+  const std::size_t chunk = shape.chunk;
+  embedding_row = bump.Take<std::byte>(config.width * sizeof(float));  // no type is wider
+  stream = bump.Floats(chunk * config.width);
+  normed = bump.TakeRows(chunk, config.width);
+  positions = bump.Take<std::int32_t>(chunk);
+  group_of_row = bump.Take<std::uint32_t>(chunk);
+
+  // A layer has either.
+  const std::uint64_t before = bump.used();
+  PlaceAttention(config, chunk, bump);
+  if (config.delta) {
+    const std::uint64_t behind = bump.used();
+    bump.GoOnAt(before);
+    PlaceDeltaNet(*config.delta, chunk, bump);
+    bump.GoOnAt(std::max(bump.used(), behind));
   }
   scratch_floats_ = AlignUp(Attention::ScratchFloats(shape.kv), kCacheLine.count() / sizeof(float));
   attention_scratch = bump.Take<float>(shape.threads * scratch_floats_);

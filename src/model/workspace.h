@@ -62,6 +62,16 @@ class Workspace {
   float* v = nullptr;
   Rows attended;  // all heads, after attention
 
+  // Gated attention: all heads, each its query and its gate.
+  float* q_gated = nullptr;
+
+  // Delta nets.
+  float* mixed = nullptr;        // queries, keys and values, before and after the convolution
+  float* delta_z = nullptr;      // the gate behind the heads' norm
+  float* delta_gates = nullptr;  // decays of all heads, then what they learn of a value
+  float* fused_gates = nullptr;  // the same, as one matrix gives them
+  Rows delta_out;                // all heads
+
   // Latent attention.
   Rows q_low;                 // compressed queries
   float* kv_row = nullptr;    // compressed row and its rotary part
@@ -98,6 +108,8 @@ class Workspace {
   class Bump;
   Workspace() = default;
   void Place(const ModelConfig& config, const WorkspaceShape& shape, Bump& bump);
+  void PlaceAttention(const ModelConfig& config, std::size_t chunk, Bump& bump);
+  void PlaceDeltaNet(const DeltaNetConfig& delta, std::size_t chunk, Bump& bump);
 
   WorkspaceShape shape_;
   std::size_t scratch_floats_ = 0;

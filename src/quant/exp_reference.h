@@ -50,4 +50,21 @@ inline float ExpReference(float x) {
 
 inline float SigmoidReference(float x) { return 1.0f / (1.0f + ExpReference(-x)); }
 
+// ln(1 + e^x) as every kernel computes it (kernels/delta_gates.cc): the larger of x and 0, plus
+// ln(1 + y) with y = e^-|x|, which is 2 atanh(s) with s = y / (2 + y) <= 1/3; of its series the
+// terms up to s^13, as the next one is 1.4e-8 of the sum at most.
+struct SoftplusConstants {
+  static constexpr float kTerms[] = {1.0f / 13, 1.0f / 11, 1.0f / 9, 1.0f / 7, 1.0f / 5, 1.0f / 3};
+};
+
+inline float SoftplusReference(float x) {
+  const float y = ExpReference(-std::fabs(x));
+  const float s = y / (2.0f + y);
+  const float square = s * s;
+  float p = SoftplusConstants::kTerms[0];
+  for (int i = 1; i < 6; ++i) p = std::fma(p, square, SoftplusConstants::kTerms[i]);
+  const float twice = s + s;
+  return (x > 0 ? x : 0.0f) + std::fma(twice * square, p, twice);
+}
+
 }  // namespace troupe

@@ -195,13 +195,17 @@ void Engine::ObserveMisses(OffloadedExperts::MissObserver observer) {
   if (offloaded_ != nullptr) offloaded_->set_miss_observer(std::move(observer));
 }
 
-Status Engine::OpenSequences() {
+Status Engine::OpenSequences(bool saves_states) {
   const MemoryPlan& memory = plan_.memory;
   const auto contexts = static_cast<std::uint32_t>(memory.kv_positions / memory.context);
   TROUPE_ASSIGN_OR_RETURN(
       kv_,
       KvPool::Create(*config_, plan_.layers,
-                     {.type = plan_.kv_type, .context = memory.context, .sequences = contexts}));
+                     {.type = plan_.kv_type,
+                      .context = memory.context,
+                      .sequences = contexts,
+                      .states = StatePoolShape{.sequences = memory.sequences,
+                                               .saved = saves_states ? memory.sequences : 0}}));
   RopeParams rope = config_->rope;
   rope.freq_factors = weights().rope_freq_factors;
   TROUPE_ASSIGN_OR_RETURN(workspace_, Workspace::Create(*config_,
@@ -242,7 +246,7 @@ Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const Engi
   TROUPE_RETURN_IF_ERROR(engine->OpenExperts(model.measure.experts, std::move(model.store),
                                              std::move(model.low), std::move(model.substitution),
                                              options.offload, std::move(model.profile)));
-  TROUPE_RETURN_IF_ERROR(engine->OpenSequences());
+  TROUPE_RETURN_IF_ERROR(engine->OpenSequences(options.saves_states));
   engine->transformer_ = std::make_unique<Transformer>(
       engine->config(), engine->weights(), *engine->experts_, engine->pool_, engine->plan_.layers);
   engine->load_seconds_ = watch.Seconds();

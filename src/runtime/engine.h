@@ -51,8 +51,9 @@ class Engine {
   // After a Run with drafts: the logits after the first `guesses` guesses of an entry, none for
   // what follows its last sure token. Valid until the next call.
   std::span<const float> LogitsAfterGuesses(std::size_t entry, std::size_t guesses);
-  // Not while a trace is recorded, which is of texts.
-  bool ChecksDrafts() const { return !plan_.trace; }
+  // Not while a trace is recorded, which is of texts; nor of models whose sequences have a state,
+  // which can only go back further than to the first guess that is wrong (sequence_state.h).
+  bool ChecksDrafts() const { return !plan_.trace && !config_->HasState(); }
   // Ends the check, before the next Run: of each entry so many of its guesses stay in the sequence,
   // and the others are forgotten, as if they had never been.
   void KeepGuesses(std::span<const std::uint32_t> right);
@@ -121,7 +122,7 @@ class Engine {
   Status OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertStore> store,
                      LowExperts low, SubstitutionChain substitution, const OffloadOptions& options,
                      std::optional<ModelProfile> profile);
-  Status OpenSequences();
+  Status OpenSequences(bool saves_states);
   void ComputeLogits(std::span<const SequenceRows> rows);
   void BeginCheck(std::span<const SequenceRows> rows);
   void ShowStream(std::span<const SequenceRows> rows);

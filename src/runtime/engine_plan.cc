@@ -51,6 +51,7 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
     needs.experts_per_layer = config.moe.routing.experts;
     needs.experts_per_token = config.moe.routing.top_k;
   }
+  needs.state = StatePool::BytesFor(config, plan.layers, {.saved = options.saves_states ? 1u : 0u});
   needs.kv_cache = [&config, layers = plan.layers, type = plan.kv_type](std::uint32_t context) {
     return KvPool::BytesFor(config, layers, {.type = type, .context = context});
   };

@@ -80,6 +80,8 @@ struct EngineOptions {
   KvType kv_type = KvType::kF16;
   std::optional<Bytes> memory;  // absent: what the machine has free, less a reserve
   std::uint32_t chunk = 512;    // rows that go through the layers together, at most
+  // Of models whose sequences have a state, as many as sequences can be saved for others.
+  bool saves_states = true;
   OffloadOptions offload;
   std::optional<TraceScores> trace;  // routing will be recorded: that takes memory
   DraftChoice drafters = {};         // of tokens ahead, for who generates; none: off

@@ -148,6 +148,7 @@ Status Engine::Run(std::span<const SequenceRows> rows) {
   for (const SequenceRows& entry : rows) {
     Session& session = *entry.sequence;
     TROUPE_CHECK(session.engine_ == this && entry.tokens.size() > entry.guessed);
+    TROUPE_CHECK(session.cache_.length() == session.tokens_.size());  // it has caught up
     TROUPE_RETURN_IF_ERROR(session.CheckRoom(entry.tokens.size()));
     batch_.push_back({.cache = &session.cache_,
                       .tokens = entry.tokens,
@@ -155,7 +156,8 @@ Status Engine::Run(std::span<const SequenceRows> rows) {
                       .request = entry.request.value_or(session.request()),
                       .phase = entry.phase,
                       .exact = entry.exact,
-                      .guessed = entry.guessed});
+                      .guessed = entry.guessed,
+                      .save_after = entry.save_after});
   }
   TROUPE_RETURN_IF_ERROR(transformer_->Forward(batch_, *workspace_));
   for (const SequenceRows& entry : rows) {

@@ -4,67 +4,132 @@
 #include <utility>
 
 namespace troupe {
+namespace {
+
+// Tokens that a state must save a text to be worth its place.
+constexpr std::size_t kLeastKnown = 32;
+// Tokens before the end of a prompt, where a state is left: a chat's next turn may part from this
+// one there, as templates end a prompt with what begins an answer, and write the answer otherwise
+// afterwards.
+constexpr std::size_t kNearEnd = 16;
+
+}  // namespace
 
 EngineRunner::EngineRunner(Engine& engine, bool keeps_prefixes)
     : engine_(engine),
       keeps_prefixes_(keeps_prefixes),
-      exact_(engine.kv()),
-      lossy_(engine.kv()),
-      kept_(engine, exact_),
+      exact_{.prefixes = PrefixCache(engine.kv()), .states = {}},
+      lossy_{.prefixes = PrefixCache(engine.kv()), .states = {}},
+      kept_(engine, exact_.prefixes),
       sessions_(engine.plan().memory.sequences) {
   engine_.kv().OnShortage([this](std::size_t pages) { GiveUp(pages); });
+  if (StatePool* const states = engine_.kv().states(); states != nullptr) {
+    states->OnShortage([this](std::size_t places) { GiveUpStates(places); });
+  }
 }
 
 EngineRunner::~EngineRunner() {
   engine_.kv().OnShortage({});
+  if (engine_.kv().states() != nullptr) engine_.kv().states()->OnShortage({});
   Transformer& transformer = engine_.transformer();
   if (heat_ && transformer.route_observer() == &*heat_) transformer.set_route_observer(nullptr);
 }
 
+// Of a model with states nobody waits for a page that another one reads: it could go on behind it
+// only if a state is left there.
 RunnerLimits EngineRunner::limits() const {
+  const bool shares_pages = keeps_prefixes_ && !engine_.config().HasState();
   return {
       .rows = engine_.plan().memory.chunk,
       .sequences = engine_.plan().memory.sequences,
       .context = engine_.plan().context(),
-      .cache_page = keeps_prefixes_ ? static_cast<std::uint32_t>(engine_.kv().page_positions()) : 0,
+      .cache_page = shares_pages ? static_cast<std::uint32_t>(engine_.kv().page_positions()) : 0,
       .checks_drafts = engine_.ChecksDrafts(),
       .exact = engine_.exact()};
 }
 
 // All or nothing: what a sequence still cannot begin with is better kept.
 void EngineRunner::GiveUp(std::size_t pages) {
-  const std::size_t lossy = lossy_.Idle();
-  if (lossy + exact_.Idle() < pages) return;
+  const std::size_t lossy = lossy_.prefixes.Idle();
+  if (lossy + exact_.prefixes.Idle() < pages) return;
   const std::size_t first = std::min(lossy, pages);
-  lossy_.GiveUp(first);
-  exact_.GiveUp(pages - first);
+  lossy_.prefixes.GiveUp(first);
+  exact_.prefixes.GiveUp(pages - first);
+}
+
+void EngineRunner::GiveUpStates(std::size_t places) {
+  exact_.states.GiveUp(places - lossy_.states.GiveUp(places));
 }
 
 std::optional<ReservedSequence> EngineRunner::Reserve(const SequenceAsk& ask) {
-  const std::span<const TokenId> prompt = ask.prompt;
-  PrefixCache* prefixes = nullptr;
-  if (keeps_prefixes_ && !ask.reads_all) {
-    prefixes = ask.exact || engine_.exact() ? &exact_ : &lossy_;
-  }
+  Left* left = nullptr;
+  if (keeps_prefixes_ && !ask.reads_all) left = ask.exact || engine_.exact() ? &exact_ : &lossy_;
   Result<Session> session =
       Session::CreateWithoutRoom(engine_, static_cast<std::uint32_t>(ask.tokens));
   if (!session.ok()) return std::nullopt;  // others hold the slots
-  Reservation reservation{.session = std::move(session).value(), .prefixes = prefixes};
+  Reservation reservation{.session = std::move(session).value(), .left = left};
+  const bool has_room = engine_.config().HasState() ? MakeRoomBehindState(reservation, ask.prompt)
+                                                    : MakeRoom(reservation, ask.prompt);
+  if (!has_room) return std::nullopt;
+  const ReservedSequence reserved{.id = reservation.session.id(),
+                                  .cached = reservation.session.tokens().size()};
+  sessions_[reserved.id].emplace(std::move(reservation));
+  return reserved;
+}
+
+bool EngineRunner::MakeRoom(Reservation& reservation, std::span<const TokenId> prompt) {
   // Pages that it shares need no room; what is copied of others does.
-  std::size_t cached = reservation.TakeCached(prompt);
-  if (prefixes != nullptr && !reservation.session.HasRoomFree()) {
-    cached += reservation.session.TakeFrom(*prefixes, prompt.first(prompt.size() - 1),
-                                           Session::LastPage::kTake);
+  reservation.TakeCached(prompt);
+  if (reservation.left != nullptr && !reservation.session.HasRoomFree()) {
+    reservation.session.TakeFrom(reservation.left->prefixes, prompt.first(prompt.size() - 1),
+                                 Session::LastPage::kTake);
   }
-  if (!reservation.session.ReserveRoom().ok()) return std::nullopt;
-  cached += reservation.TakeCached(prompt);
-  const SequenceId id = reservation.session.id();
-  sessions_[id].emplace(std::move(reservation));
-  return ReservedSequence{.id = id, .cached = cached};
+  if (!reservation.session.ReserveRoom().ok()) return false;
+  reservation.TakeCached(prompt);
+  return true;
+}
+
+// Behind the furthest state that is kept, if the pages up to there are, too. Where another text is
+// known further than that, the two part there, and others may come that part there as well: a state
+// is to be kept at that place.
+bool EngineRunner::MakeRoomBehindState(Reservation& reservation, std::span<const TokenId> prompt) {
+  Session& session = reservation.session;
+  if (reservation.left == nullptr) return session.ReserveRoom().ok();
+  Left& left = *reservation.left;
+  const std::span<const TokenId> shared = prompt.first(prompt.size() - 1);
+  const std::size_t known = left.prefixes.KnownOf(shared);
+  const SavedState* found = left.states.Find(shared.first(known));
+  if (found != nullptr) session.TakeFrom(left.prefixes, shared.first(found->length()));
+  if (!session.ReserveRoom().ok()) return false;
+  // Making room may have cost states and pages.
+  found = left.states.Find(shared.first(known));
+  if (found != nullptr && found->length() >= session.tokens().size()) {
+    session.TakeFrom(left.prefixes, shared.first(found->length()));
+  }
+  if (found != nullptr && found->length() == session.tokens().size()) {
+    session.Restore(*found);
+  } else {
+    session.Truncate(0);
+    if (!session.ReserveRoom().ok()) return false;
+  }
+  const std::size_t begins = session.tokens().size();
+  if (known >= begins + kLeastKnown) reservation.parting = known;
+  if (prompt.size() >= begins + kLeastKnown + kNearEnd) {
+    reservation.near_end = prompt.size() - kNearEnd;
+  }
+  return true;
+}
+
+std::size_t EngineRunner::Reservation::SaveAfter(std::size_t rows) const {
+  const std::size_t read = session.tokens().size();
+  for (const std::size_t at : {parting, near_end}) {
+    if (at > read && at <= read + rows) return at - read;
+  }
+  return 0;
 }
 
 std::size_t EngineRunner::Reservation::TakeCached(std::span<const TokenId> prompt) {
-  return prefixes == nullptr ? 0 : session.TakeFrom(*prefixes, prompt.first(prompt.size() - 1));
+  return left == nullptr ? 0 : session.TakeFrom(left->prefixes, prompt.first(prompt.size() - 1));
 }
 
 std::size_t EngineRunner::TakeCached(SequenceId sequence, std::span<const TokenId> prompt) {
@@ -73,20 +138,25 @@ std::size_t EngineRunner::TakeCached(SequenceId sequence, std::span<const TokenI
 
 void EngineRunner::Release(SequenceId sequence) {
   Reservation& reservation = ReservationOf(sequence);
-  if (reservation.prefixes != nullptr) {
-    reservation.session.KeepIn(*reservation.prefixes, PrefixCache::Keeping::kAll);
+  Session& session = reservation.session;
+  if (reservation.left != nullptr) {
+    session.KeepIn(reservation.left->prefixes, PrefixCache::Keeping::kAll);
+    if (engine_.config().HasState()) {
+      reservation.left->states.Keep(session.tokens(), session.LeaveState());
+    }
   }
   sessions_[sequence].reset();
 }
 
 PrefixCacheState EngineRunner::prefix_cache() const {
   const std::size_t page = engine_.kv().page_positions();
-  return {.kept = (exact_.pages() + lossy_.pages()) * page,
-          .idle = (exact_.Idle() + lossy_.Idle()) * page,
+  const PrefixCache &exact = exact_.prefixes, &lossy = lossy_.prefixes;
+  return {.kept = (exact.pages() + lossy.pages()) * page,
+          .idle = (exact.Idle() + lossy.Idle()) * page,
           .free = engine_.kv().free_positions(),
           .page = page,
           .most = engine_.kv().pages() * page,
-          .given_up = (exact_.counters().given_up + lossy_.counters().given_up) * page};
+          .given_up = (exact.counters().given_up + lossy.counters().given_up) * page};
 }
 
 EngineRunner::Reservation& EngineRunner::ReservationOf(SequenceId sequence) {
@@ -96,6 +166,12 @@ EngineRunner::Reservation& EngineRunner::ReservationOf(SequenceId sequence) {
 
 Status EngineRunner::CheckKeepsPrefixes(const std::string& path) const {
   if (keeps_prefixes_) return OkStatus();
+  if (engine_.config().HasState()) {
+    return Error(Code::kFailedPrecondition,
+                 "{}: sequences of this model have a state besides keys and values, which no file "
+                 "of prefixes holds",
+                 path);
+  }
   return Error(Code::kFailedPrecondition, "{}: the model was opened without a prefix cache", path);
 }
 
@@ -112,7 +188,10 @@ Status EngineRunner::SavePrefixes(const std::string& path, const MayGoOn& go_on)
 Status EngineRunner::Run(std::span<const PassRows> rows) {
   rows_.clear();
   costs_.clear();
+  const bool has_state = engine_.config().HasState();
   for (const PassRows& group : rows) {
+    const std::size_t save_after =
+        has_state ? ReservationOf(group.sequence).SaveAfter(group.tokens.size()) : 0;
     rows_.push_back({.sequence = &SessionOf(group.sequence),
                      .tokens = group.tokens,
                      .phase = group.phase,
@@ -123,27 +202,37 @@ Status EngineRunner::Run(std::span<const PassRows> rows) {
                                : group.wants_logits ? LogitsWanted::kLast
                                                     : LogitsWanted::kNone,
                      .on_row = group.on_row,
-                     .embedding = group.embedding});
+                     .embedding = group.embedding,
+                     .save_after = save_after});
   }
   TROUPE_RETURN_IF_ERROR(engine_.Run(rows_));
   engine_.SettleUsage();
   for (const PassRows& group : rows) costs_.push_back(TakeCost(group));
   const auto has_guesses = [](const PassRows& group) { return group.guessed > 0; };
-  if (std::ranges::none_of(rows, has_guesses)) KeepFullPages();
+  if (std::ranges::none_of(rows, has_guesses)) KeepWhatWasRead();
   return OkStatus();
 }
 
 void EngineRunner::KeepGuesses(std::span<const std::uint32_t> right) {
   engine_.KeepGuesses(right);
-  KeepFullPages();
+  KeepWhatWasRead();
 }
 
 // Of the last Run's sequences: what their texts are known to begin with.
-void EngineRunner::KeepFullPages() {
+void EngineRunner::KeepWhatWasRead() {
   for (const SequenceRows& rows : rows_) {
-    Reservation& reservation = ReservationOf(rows.sequence->id());
-    if (reservation.prefixes == nullptr) continue;
-    reservation.session.KeepIn(*reservation.prefixes, PrefixCache::Keeping::kFullPages);
+    KeepWhatWasRead(ReservationOf(rows.sequence->id()));
+  }
+}
+
+void EngineRunner::KeepWhatWasRead(Reservation& reservation) {
+  if (reservation.left == nullptr) return;
+  Session& session = reservation.session;
+  session.KeepIn(reservation.left->prefixes, PrefixCache::Keeping::kFullPages);
+  if (!engine_.config().HasState()) return;
+  if (std::optional<SavedState> saved = session.TakeSaved()) {
+    const TokenIds tokens = session.tokens().first(saved->length());
+    reservation.left->states.Keep(tokens, *std::move(saved));
   }
 }
 

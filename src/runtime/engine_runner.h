@@ -1,6 +1,6 @@
 // The engine as the batcher sees it (pass_runner.h): each reservation is a session, the rows of all
 // groups of a pass go through the layers together, and what sessions have read is kept for those
-// that begin alike (prefix_cache.h).
+// that begin alike (prefix_cache.h), with their states where the model has them (kept_states.h).
 #pragma once
 
 #include <memory>
@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "runtime/engine.h"
 #include "runtime/kept_prefixes.h"
+#include "runtime/kept_states.h"
 #include "runtime/pass_runner.h"
 #include "runtime/prefix_cache.h"
 #include "runtime/route_heat.h"
@@ -50,29 +51,47 @@ class EngineRunner final : public PassRunner {
   Result<PrefixFileReport> LoadPrefixes(const std::string& path, const MayGoOn& go_on = {});
   Status SavePrefixes(const std::string& path, const MayGoOn& go_on = {});
 
+  // Of exact requests; nothing of models without states.
+  const KeptStates& kept_states() const { return exact_.states; }
+
   // From the first look on it counts what routers choose, unless the engine has another observer.
   ExpertMap LookAtExperts() override;
 
  private:
+  // What requests have left that want exactness, or others.
+  struct Left {
+    PrefixCache prefixes;
+    KeptStates states;  // stays empty of models without
+  };
   struct Reservation {
     Session session;
-    PrefixCache* prefixes;  // null: it shares nothing
+    Left* left;  // null: it shares nothing
+    // Tokens after which a state is to be kept: where other texts have parted from this one, and
+    // shortly before the prompt ends; 0: not there.
+    std::size_t parting = 0;
+    std::size_t near_end = 0;
 
+    std::size_t SaveAfter(std::size_t rows) const;  // of the next ones; 0: nothing
     std::size_t TakeCached(std::span<const TokenId> prompt);
   };
 
   Reservation& ReservationOf(SequenceId sequence);
   Session& SessionOf(SequenceId sequence) { return ReservationOf(sequence).session; }
+  // Memory for all its tokens, and what it finds of the prompt; false: others hold too much.
+  bool MakeRoom(Reservation& reservation, std::span<const TokenId> prompt);
+  bool MakeRoomBehindState(Reservation& reservation, std::span<const TokenId> prompt);
+  void KeepWhatWasRead();
+  void KeepWhatWasRead(Reservation& reservation);
   void GiveUp(std::size_t pages);
+  void GiveUpStates(std::size_t places);
   RowsCost TakeCost(const PassRows& group);
-  void KeepFullPages();
   Status CheckKeepsPrefixes(const std::string& path) const;
 
   Engine& engine_;
   const bool keeps_prefixes_;
   // Of rows that were computed exactly, and of others: these must not serve a request that wants
   // exactness.
-  PrefixCache exact_, lossy_;
+  Left exact_, lossy_;
   KeptPrefixes kept_;                                 // of exact_
   std::vector<std::optional<Reservation>> sessions_;  // by Session::id()
   std::vector<SequenceRows> rows_;                    // of Run, kept for their memory

@@ -44,6 +44,17 @@ std::size_t PrefixCache::Extend(KvSequence& sequence, TokenIds tokens, bool take
   return sequence.length() - before;
 }
 
+std::size_t PrefixCache::KnownOf(TokenIds tokens) const {
+  const std::size_t page = pool_->page_positions();
+  const Nodes* nodes = &roots_;
+  for (std::size_t first = 0; first < tokens.size(); first += page) {
+    const Step step = Longest(*nodes, tokens.subspan(first, std::min(page, tokens.size() - first)));
+    if (step.common < page) return first + step.common;
+    nodes = &step.node->next;
+  }
+  return tokens.size();
+}
+
 void PrefixCache::Keep(KvSequence& sequence, TokenIds tokens, Keeping which) {
   const std::size_t page = pool_->page_positions();
   ++clock_;

@@ -42,6 +42,9 @@ class PrefixCache {
     return Extend(sequence, tokens, /*takes=*/true);
   }
 
+  // With how many of these tokens a text began whose pages it has.
+  std::size_t KnownOf(TokenIds tokens) const;
+
   // Keeps the pages of a sequence, whose filled positions hold these tokens: the full ones, and, of
   // a sequence that has ended, the last one as well.
   enum class Keeping { kFullPages, kAll };

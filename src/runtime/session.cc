@@ -57,9 +57,9 @@ bool Session::SameTile(std::size_t first, std::span<const std::byte> page) const
   const KvLayout& layout = cache_.layout();
   const LayerRange layers = engine_->kv().layers();
   for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
+    if (!engine_->kv().HasLayer(layer)) continue;
     const std::byte* const mine = cache_.PageOf(layer, first);
-    const std::byte* const theirs =
-        page.data() + (layer - layers.first) * engine_->kv().layer_bytes();
+    const std::byte* const theirs = page.data() + engine_->kv().OffsetOf(layer);
     const auto same = [&](std::size_t offset, std::size_t bytes) {
       return std::memcmp(mine + offset, theirs + offset, bytes) == 0;
     };
@@ -75,10 +75,23 @@ Status Session::CheckRoom(std::size_t tokens) const {
   if (tokens <= room()) return OkStatus();
   return Error(Code::kResourceExhausted,
                "{} tokens after {} are more than the context of {} tokens holds", tokens,
-               cache_.length(), most_);
+               tokens_.size(), most_);
+}
+
+Status Session::CatchUp() {
+  if (cache_.length() == tokens_.size()) return OkStatus();
+  const std::vector<std::int32_t> owed(
+      tokens_.begin() + static_cast<std::ptrdiff_t>(cache_.length()), tokens_.end());
+  tokens_.resize(cache_.length());
+  const Status status = RunInChunks(
+      {.sequence = this, .tokens = owed, .phase = Phase::kPrompt, .wanted = LogitsWanted::kNone},
+      {});
+  if (!status.ok()) tokens_.insert(tokens_.end(), owed.begin(), owed.end());
+  return status;
 }
 
 Status Session::RunInChunks(SequenceRows rows, const StopAsked& stop) {
+  TROUPE_RETURN_IF_ERROR(CatchUp());
   const TokenIds tokens = rows.tokens;
   const std::size_t first_wanted = rows.first_wanted, before = tokens_.size();
   const LogitsWanted wanted = rows.wanted;
@@ -134,7 +147,7 @@ Status Session::FeedForLogits(TokenIds tokens, std::size_t first, Phase phase,
 
 void Session::Truncate(std::size_t length) {
   tokens_.resize(length);
-  cache_.Truncate(length);
+  if (cache_.length() > length) cache_.Truncate(length);
 }
 
 }  // namespace troupe

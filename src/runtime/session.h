@@ -40,6 +40,11 @@ class Session {
     prefixes.Keep(cache_, tokens_, which);
   }
 
+  // Of models whose sequences have a state: as KvSequence's. It has room, and has caught up.
+  void Restore(const SavedState& state) { cache_.Restore(state); }
+  std::optional<SavedState> TakeSaved() { return cache_.TakeSaved(); }
+  SavedState LeaveState() { return cache_.LeaveState(); }
+
   // Whether a page of the engine's KvPool holds the same bytes as the sequence does for the
   // KvLayout::kTile tokens from `first` on, with which a page begins. REQUIRES: it has them.
   bool SameTile(std::size_t first, std::span<const std::byte> page) const;
@@ -79,7 +84,7 @@ class Session {
   std::span<const std::int32_t> tokens() const { return tokens_; }
   std::uint64_t expert_uses() const { return engine_->transformer().expert_uses(); }
   ExpertUsage expert_usage() const { return engine_->expert_usage(); }
-  std::size_t room() const { return most_ - cache_.length(); }
+  std::size_t room() const { return most_ - tokens_.size(); }
 
   // Its place among the open sequences, and whom its tokens are counted for unless a pass says
   // otherwise: no two sessions of an engine have the same.
@@ -87,8 +92,11 @@ class Session {
   RequestId request() const { return request_; }
 
   // Forgets the tokens from `length` on; their room stays reserved. logits() is then of no token
-  // until the next Feed.
+  // until the next Feed. Where a sequence has a state beside keys and values that could only go
+  // back further (sequence_state.h), CatchUp reads the tokens between again; so does each Feed
+  // here.
   void Truncate(std::size_t length);
+  Status CatchUp();
 
  private:
   friend class Engine;  // Run appends

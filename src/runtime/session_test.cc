@@ -93,6 +93,8 @@ TEST_P(Sessions, AllThatWerePlannedLiveInThePlannedMemory) {
   EXPECT_EQ(engine->kv().free_positions(), 0u);
   EXPECT_EQ(engine->kv().bytes(), plan.kv_cache);
   EXPECT_LE(engine->workspace().bytes(), plan.workspace);
+  StatePool* const states = engine->kv().states();
+  EXPECT_EQ(states == nullptr ? Bytes() : states->bytes(), plan.state);
   // One sequence needs a third of the keys and values, and as much to work in.
   const auto alone = Open(1);
   EXPECT_EQ(3 * alone->kv().bytes(), engine->kv().bytes());
@@ -256,7 +258,8 @@ TEST_P(Sessions, AnyInterleavingGivesEveryOneTheBytesItGetsAlone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Sessions, testing::Values("tiny-qwen2moe", "tiny-deepseek2"),
+INSTANTIATE_TEST_SUITE_P(Shapes, Sessions,
+                         testing::Values("tiny-qwen2moe", "tiny-deepseek2", "tiny-qwen35moe"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::erase(name, '-');

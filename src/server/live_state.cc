@@ -86,6 +86,7 @@ std::string LiveFacts(std::string_view model, const Plan& plan, bool is_node) {
   add("experts", plan.experts);
   add("dense weights", plan.dense);
   add("KV cache", plan.kv_cache);
+  add("state", plan.state);
   add("workspace", plan.workspace);
   add("staging", plan.staging);
   add("prediction", plan.prediction);

@@ -212,6 +212,7 @@ void AddPlan(const Plan& plan, Families& families) {
                                     {"peers", plan.peers},
                                     {"dense", plan.dense},
                                     {"kv_cache", plan.kv_cache},
+                                    {"state", plan.state},
                                     {"workspace", plan.workspace},
                                     {"staging", plan.staging},
                                     {"prediction", plan.prediction},

@@ -172,9 +172,11 @@ TEST_F(ServeMetricsTest, TheBudgetIsToldByPart) {
   plan_.connections = Bytes(10);
   plan_.rules = Bytes(11);
   plan_.peers = Bytes(12);
+  plan_.state = Bytes(13);
   const std::pair<const char*, int> parts[] = {
-      {"program", 1},    {"dense", 2},   {"kv_cache", 3},     {"workspace", 4}, {"staging", 5},
-      {"prediction", 6}, {"experts", 7}, {"connections", 10}, {"rules", 11},    {"peers", 12}};
+      {"program", 1}, {"dense", 2},      {"kv_cache", 3}, {"workspace", 4},
+      {"staging", 5}, {"prediction", 6}, {"experts", 7},  {"connections", 10},
+      {"rules", 11},  {"peers", 12},     {"state", 13}};
   for (const auto& [part, bytes] : parts) {
     ExpectLine("troupe_memory_plan_bytes{part=\"" + std::string(part) + "\"} " +
                std::to_string(bytes));

@@ -58,11 +58,16 @@ void PrintSizes(const ModelFacts& facts) {
     line("experts", facts.Experts());
     line("one expert", facts.LargestExpert());
   }
+  if (facts.left_out > Bytes()) line("left out", facts.left_out, "guesses further tokens");
   line("read per token", facts.TouchedPerToken(), "weights");
   fmt::print("\nMemory: {} of weights, and for every {} tokens of context {} (f16) or {} (q8_0)\n",
              ToString(facts.Dense() + facts.Experts()), kContextUnit,
              ToString(facts.KvPerToken(KvType::kF16) * kContextUnit),
              ToString(facts.KvPerToken(KvType::kQ8_0) * kContextUnit));
+  if (facts.StatePerSequence() > Bytes()) {
+    fmt::print("A sequence has a state of {} besides, however long it is\n",
+               ToString(facts.StatePerSequence()));
+  }
 }
 
 void PrintTensors(const GgufModel& model) {
@@ -118,6 +123,8 @@ Json FactsAsJson(const ModelFacts& facts) {
           {"bytes_per_token", facts.TouchedPerToken().count()},
           {"kv_bytes_per_token_f16", facts.KvPerToken(KvType::kF16).count()},
           {"kv_bytes_per_token_q8_0", facts.KvPerToken(KvType::kQ8_0).count()},
+          {"state_bytes_per_sequence", facts.StatePerSequence().count()},
+          {"left_out_bytes", facts.left_out.count()},
           {"types", std::move(types)},
           {"layer_bytes", std::move(layers)}};
 }

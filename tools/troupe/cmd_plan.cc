@@ -133,6 +133,7 @@ class PlanCommand final : public Command {
     record["peers_bytes"] = memory.serving.peers.count();
     record["dense_bytes"] = memory.dense.count();
     record["kv_cache_bytes"] = memory.kv_cache.count();
+    record["state_bytes"] = memory.state.count();
     record["workspace_bytes"] = memory.workspace.count();
     record["staging_bytes"] = memory.staging.count();
     record["prediction_bytes"] = memory.prediction.count();

@@ -56,6 +56,7 @@ class Planner {
     plan.kv_positions = std::uint64_t{sizes.contexts} * sizes.context;
     plan.chunk = std::max(request_.sequences, std::min(sizes.chunk, sizes.context));
     plan.kv_cache = sizes.contexts * needs_.kv_cache(sizes.context);
+    plan.state = request_.sequences * needs_.state;
     plan.workspace = needs_.workspace(sizes.context, plan.chunk);
     return plan;
   }
@@ -141,9 +142,12 @@ class Planner {
     const Bytes advised = 1_MiB * ((least.total() + 2_MiB).count() / (1_MiB).count());
     return Error(Code::kResourceExhausted,
                  "{} of memory are too little, {} are the least: {} for the program and its "
-                 "reserve{}, {} for dense weights, {} for {} tokens of context, {} to work in{}",
+                 "reserve{}, {} for dense weights, {} for {} tokens of context,{} {} to work in{}",
                  ToString(request_.budget), ToString(advised), ToString(least.program), served,
                  ToString(least.dense), ToString(least.kv_cache), least.context,
+                 least.state == Bytes()
+                     ? ""
+                     : fmt::format(" {} for states of sequences,", ToString(least.state)),
                  ToString(least.workspace), experts);
   }
 
@@ -213,6 +217,11 @@ std::vector<std::string> Describe(const MemoryPlan& plan, const MemoryNeeds& nee
       fmt::format("KV cache      {} for {}", ToString(plan.kv_cache), DescribePositions(plan)));
   lines.push_back(
       fmt::format("workspace     {} for chunks of {}", ToString(plan.workspace), plan.chunk));
+  if (plan.state > Bytes()) {
+    lines.insert(lines.end() - 1,
+                 fmt::format("state         {} of {} sequence{}, however long",
+                             ToString(plan.state), plan.sequences, plan.sequences == 1 ? "" : "s"));
+  }
   if (plan.all_resident) {
     if (needs.AllExperts() > 0) {
       lines.push_back(fmt::format("experts       {}: all {} in memory", ToString(plan.experts),

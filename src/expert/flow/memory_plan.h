@@ -33,6 +33,7 @@ struct MemoryNeeds {
   Bytes slot;        // of the cache: the largest expert, rounded up to what a direct read fills
   Bytes staging;     // buffers that loading takes beside the slots
   Bytes prediction;  // a predictor's tables
+  Bytes state;       // of one sequence, besides keys and values, however long it is
   std::uint32_t expert_layers = 0;
   std::uint32_t experts_per_layer = 0;
   std::uint32_t experts_per_token = 0;                   // of a layer
@@ -59,6 +60,7 @@ struct MemoryPlan {
   Bytes program;
   ServingMemory serving;
   Bytes dense, kv_cache, workspace;
+  Bytes state;                // of all sequences, besides the KV cache
   Bytes staging, prediction;  // zero if all experts are resident
   Bytes experts;              // all of them, or the cache's slots
   std::uint32_t context = 0;
@@ -71,7 +73,7 @@ struct MemoryPlan {
   std::vector<std::string> notes, warnings;  // one line each
 
   Bytes total() const {
-    return program + serving.total() + dense + kv_cache + workspace + staging + prediction +
+    return program + serving.total() + dense + kv_cache + state + workspace + staging + prediction +
            experts;
   }
   bool operator==(const MemoryPlan&) const = default;

@@ -43,6 +43,21 @@ TEST(MemoryPlanTest, EverythingStaysInMemoryWhereItFits) {
   EXPECT_THAT(plan.notes, IsEmpty());
 }
 
+TEST(MemoryPlanTest, EverySequenceHasItsStateHoweverLongItIs) {
+  MemoryNeeds needs = Needs();
+  needs.state = 3_MiB;
+  const auto plan = [&](std::uint32_t context) {
+    return PlanMemory(
+               needs,
+               {.budget = 600_MiB, .context = context, .context_given = true, .sequences = 5})
+        .value();
+  };
+  EXPECT_EQ(plan(64).state, 15_MiB);
+  EXPECT_EQ(plan(1024).state, 15_MiB);
+  EXPECT_LE(plan(1024).total(), 600_MiB);
+  EXPECT_THAT(Describe(plan(64), needs), Contains(HasSubstr(ToString(15_MiB) + " of 5 sequences")));
+}
+
 TEST(MemoryPlanTest, WhatTheRestLeavesBecomesSlots) {
   const MemoryPlan plan = Plan(600_MiB, 1024).value();
   EXPECT_FALSE(plan.all_resident);

@@ -55,6 +55,11 @@ Result<ModelConfig> ReadCommonConfig(const ArchKeys& keys, Architecture architec
 Status ReadExpertScale(const ArchKeys& keys, MoeConfig& moe);
 Status ReadExpertSizes(const ArchKeys& keys, std::uint32_t default_expert_ff, MoeConfig& moe);
 
+// The layers that have a gated delta net, and its sizes; config.layers is known.
+Status ReadDeltaNet(const ArchKeys& keys, ModelConfig& config);
+// Experts and shared expert of the families of Qwen3-Next.
+Status ReadQwen3NextExperts(const ArchKeys& keys, ModelConfig& config);
+
 // What YaRN multiplies cosine and sine by when it stretches a context by `factor`.
 float YarnMagnitude(float factor);
 
@@ -64,5 +69,7 @@ Result<ModelConfig> ReadQwen3MoeConfig(const Metadata& metadata);
 Result<ModelConfig> ReadOlmoeConfig(const Metadata& metadata);
 Result<ModelConfig> ReadDeepseekConfig(const Metadata& metadata);
 Result<ModelConfig> ReadDeepseek2Config(const Metadata& metadata);
+Result<ModelConfig> ReadQwen3NextConfig(const Metadata& metadata);
+Result<ModelConfig> ReadQwen35MoeConfig(const Metadata& metadata);
 
 }  // namespace troupe

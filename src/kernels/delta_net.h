@@ -1,0 +1,53 @@
+// One head of a gated delta net: attention whose past is one matrix instead of a cache. Per token,
+// with the state S (key_dim rows, value_dim columns):
+//
+//   S = decay * S;  S += k (beta * (v - k S));  out = q S
+//
+// Tokens are taken one after the other in this form, whether they come alone or in a long chunk: a
+// chunked form, as is usual for prompts, would give other bits. Columns do not depend on each
+// other: a tile of 16 is 8 KiB for 128 keys and stays in the first-level cache for all tokens of
+// the call. Bound by memory for one token, by fma for many (delta_net_bench).
+//
+// Bits: with sum(.) eight chains of fma along the keys (chain i % 8 takes key i, in order), added
+// as 0 + 4, 1 + 5, ..., then + 2, then + 1:
+//   d = (v - decay * sum(S[i] k[i])) * beta
+//   S[i] = fma(k[i], d, decay * S[i]);  out = sum(S[i] q[i])
+// Truth: delta_net_test.cc.
+#pragma once
+
+#include <cstddef>
+
+namespace troupe {
+
+struct DeltaNetHead {
+  static constexpr std::size_t kTile = 16;   // columns that lie together
+  static constexpr std::size_t kChains = 8;  // of key_dim, which is a multiple of it
+
+  std::size_t key_dim = 0;
+  std::size_t value_dim = 0;  // a multiple of kTile
+  std::size_t tokens = 0;
+  // A row a token, this many floats apart.
+  const float* q = nullptr;
+  const float* k = nullptr;
+  const float* v = nullptr;
+  std::size_t stride = 0;
+  const float* decay = nullptr;  // a number a token
+  const float* beta = nullptr;
+  std::size_t gate_stride = 0;
+  float* out = nullptr;
+  std::size_t out_stride = 0;
+  // The state before the first token and after the last one; may be the same memory. Tile after
+  // tile, each a row of kTile columns a key.
+  const float* before = nullptr;
+  float* after = nullptr;
+
+  std::size_t tiles() const { return value_dim / kTile; }
+  static std::size_t StateFloats(std::size_t key_dim, std::size_t value_dim) {
+    return key_dim * value_dim;
+  }
+};
+
+// Of `count` tiles from `first` on.
+void RunDeltaNet(const DeltaNetHead& head, std::size_t first, std::size_t count);
+
+}  // namespace troupe

@@ -1,0 +1,152 @@
+// A gated delta net: project, convolve each channel along the tokens, make queries and keys of unit
+// length, run each head's recurrence token by token, normalise its answers and gate them, project
+// back. A head of a sequence is a task: its tokens follow each other, whatever the number of
+// threads.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/delta_gates.h"
+#include "kernels/delta_net.h"
+#include "kernels/gates.h"
+#include "kernels/l2_norm.h"
+#include "kernels/rms_norm.h"
+#include "kernels/short_conv.h"
+#include "model/forward_pass.h"
+
+namespace troupe {
+namespace {
+
+// Runs the head and leaves its state after `first` tokens in `saved`.
+void RunAndSave(DeltaNetHead head, std::size_t first, float* saved) {
+  const std::size_t behind = head.tokens - first;
+  head.tokens = first;
+  RunDeltaNet(head, 0, head.tiles());
+  std::copy_n(head.after, DeltaNetHead::StateFloats(head.key_dim, head.value_dim), saved);
+  head.q += first * head.stride;
+  head.k += first * head.stride;
+  head.v += first * head.stride;
+  head.decay += first * head.gate_stride;
+  head.beta += first * head.gate_stride;
+  head.out += first * head.out_stride;
+  head.before = head.after;
+  head.tokens = behind;
+  RunDeltaNet(head, 0, head.tiles());
+}
+
+}  // namespace
+
+void ForwardPass::DeltaInputs(const DeltaNetWeights& w) {
+  const DeltaNetConfig& delta = *config_.delta;
+  const Activations normed = ws_.normed.Of(tokens_);
+  const std::size_t gates = 2 * delta.value_heads;
+  region_.Add(w.qkv, normed, {}, ws_.mixed, delta.Channels());
+  region_.Add(w.z, normed, {}, ws_.delta_z, delta.ValueRow());
+  if (delta.fused_gates) {
+    region_.Add(w.gates, normed, {}, ws_.fused_gates, gates);
+  } else {
+    region_.Add(w.alpha, normed, {}, ws_.delta_gates, gates);
+    region_.Add(w.beta, normed, {}, ws_.delta_gates + delta.value_heads, gates);
+  }
+  region_.Run(pool_);
+}
+
+void ForwardPass::SetDeltaGates(const DeltaNetWeights& w) {
+  const DeltaNetConfig& delta = *config_.delta;
+  const std::size_t heads = delta.value_heads, of_key = heads / delta.key_heads;
+  ForRows(tokens_, [&](std::size_t t) {
+    float* const alpha = ws_.delta_gates + 2 * t * heads;
+    float* const beta = alpha + heads;
+    if (delta.fused_gates) {  // key head by key head: beta of its value heads, then alpha
+      const float* fused = ws_.fused_gates + 2 * t * heads;
+      for (std::size_t first = 0; first < heads; first += of_key, fused += 2 * of_key) {
+        std::copy_n(fused, of_key, beta + first);
+        std::copy_n(fused + of_key, of_key, alpha + first);
+      }
+    }
+    DeltaGates(w.dt, w.a, alpha, beta, heads);
+  });
+}
+
+// Tasks of as many channels as a head has: all of queries, keys and values.
+void ForwardPass::Convolve(std::uint32_t layer, const DeltaNetWeights& w) {
+  const DeltaNetConfig& delta = *config_.delta;
+  const std::size_t dim = delta.head_dim, channels = delta.Channels(), pieces = channels / dim;
+  const float q_scale = 1.0f / std::sqrt(static_cast<float>(dim));
+  pool_.Run(batch_.size() * pieces, [&](std::size_t task, std::size_t) {
+    const GroupRows group = RowsOf(task / pieces);
+    const std::size_t piece = task % pieces;
+    const SequenceState::Layer state = group.cache->state().At(layer);
+    float* const rows = ws_.mixed + group.first * channels;
+    const ShortConv conv{.channels = channels,
+                         .taps = delta.taps,
+                         .weights = w.conv,
+                         .tail = state.tail_before,
+                         .rows = rows,
+                         .stride = channels,
+                         .tokens = group.count,
+                         .silu = true};
+    CopyConvTail(conv, state.tail_after, piece * dim, dim);
+    if (state.save_after > 0) {
+      ShortConv until = conv;
+      until.tokens = state.save_after;
+      CopyConvTail(until, state.tail_saved, piece * dim, dim);
+    }
+    RunShortConv(conv, piece * dim, dim);
+    if (piece >= 2 * delta.key_heads) return;  // values keep their length
+    const float scale = piece < delta.key_heads ? q_scale : 1.0f;
+    for (std::size_t t = 0; t < group.count; ++t) {
+      float* const head = rows + t * channels + piece * dim;
+      L2Norm(head, config_.norm_epsilon, scale, head, dim);
+    }
+  });
+}
+
+void ForwardPass::RunDeltaHeads(std::uint32_t layer, const DeltaNetWeights& w) {
+  const DeltaNetConfig& delta = *config_.delta;
+  const std::size_t dim = delta.head_dim, channels = delta.Channels(), heads = delta.value_heads;
+  const std::size_t matrix = DeltaNetHead::StateFloats(dim, dim);
+  pool_.Run(batch_.size() * heads, [&](std::size_t task, std::size_t) {
+    const GroupRows group = RowsOf(task / heads);
+    const std::size_t head = task % heads;
+    const std::size_t key = delta.tiled ? head % delta.key_heads : head / (heads / delta.key_heads);
+    const SequenceState::Layer state = group.cache->state().At(layer);
+    const float* const rows = ws_.mixed + group.first * channels;
+    const float* const gates = ws_.delta_gates + 2 * group.first * heads + head;
+    float* const out = ws_.delta_out.Row(group.first) + head * dim;
+    const DeltaNetHead call{.key_dim = dim,
+                            .value_dim = dim,
+                            .tokens = group.count,
+                            .q = rows + key * dim,
+                            .k = rows + delta.KeyRow() + key * dim,
+                            .v = rows + 2 * delta.KeyRow() + head * dim,
+                            .stride = channels,
+                            .decay = gates,
+                            .beta = gates + heads,
+                            .gate_stride = 2 * heads,
+                            .out = out,
+                            .out_stride = ws_.delta_out.cols,
+                            .before = state.matrices_before + head * matrix,
+                            .after = state.matrices_after + head * matrix};
+    if (state.save_after == 0) {
+      RunDeltaNet(call, 0, call.tiles());
+    } else {
+      RunAndSave(call, state.save_after, state.matrices_saved + head * matrix);
+    }
+    for (std::size_t t = 0; t < group.count; ++t) {
+      float* const row = out + t * ws_.delta_out.cols;
+      RmsNorm(row, w.head_norm, config_.norm_epsilon, row, dim);
+      MultiplySilu(ws_.delta_z + (group.first + t) * delta.ValueRow() + head * dim, row, dim);
+    }
+  });
+}
+
+void ForwardPass::DeltaBlock(std::uint32_t layer, const DeltaNetWeights& w) {
+  NormaliseStream(w.norm);
+  DeltaInputs(w);
+  SetDeltaGates(w);
+  Convolve(layer, w);
+  RunDeltaHeads(layer, w);
+  ProjectAttended(ws_.delta_out, w.out);
+}
+
+}  // namespace troupe

@@ -1,0 +1,206 @@
+#include "model/sequence_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "kernels/delta_net.h"
+
+namespace troupe {
+namespace {
+
+std::size_t TailFloats(const DeltaNetConfig& delta) {
+  return std::size_t{delta.taps - 1} * delta.Channels();
+}
+
+std::size_t LayerFloats(const DeltaNetConfig& delta) {
+  constexpr std::size_t kLine = kCacheLine.count() / sizeof(float);
+  return AlignUp(TailFloats(delta) +
+                     delta.value_heads * DeltaNetHead::StateFloats(delta.head_dim, delta.head_dim),
+                 kLine);
+}
+
+std::size_t RecurrentLayers(const ModelConfig& config, LayerRange layers) {
+  std::size_t count = 0;
+  for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
+    count += config.IsRecurrent(layer) ? 1 : 0;
+  }
+  return count;
+}
+
+constexpr std::size_t kPlaces = 2;  // of a sequence
+
+std::size_t PlacesOf(const StatePoolShape& shape) {
+  return kPlaces * shape.sequences + shape.saved;
+}
+
+}  // namespace
+
+Bytes StatePool::BytesFor(const ModelConfig& config, LayerRange layers,
+                          const StatePoolShape& shape) {
+  if (!config.HasState()) return Bytes();
+  const std::size_t floats = RecurrentLayers(config, layers) * LayerFloats(*config.delta);
+  return Bytes(PlacesOf(shape) * floats * sizeof(float));
+}
+
+Result<std::unique_ptr<StatePool>> StatePool::Create(const ModelConfig& config, LayerRange layers,
+                                                     const StatePoolShape& shape) {
+  TROUPE_CHECK(config.HasState() && shape.sequences > 0);
+  TROUPE_ASSIGN_OR_RETURN(
+      AlignedBuffer buffer,
+      AlignedBuffer::Allocate(BytesFor(config, layers, shape), {.alignment = kPage}));
+  return std::unique_ptr<StatePool>(
+      new StatePool(config, layers, PlacesOf(shape), std::move(buffer)));
+}
+
+StatePool::StatePool(const ModelConfig& config, LayerRange layers, std::size_t places,
+                     AlignedBuffer buffer)
+    : layers_(layers), tail_floats_(TailFloats(*config.delta)), buffer_(std::move(buffer)) {
+  const std::size_t floats = LayerFloats(*config.delta);
+  std::size_t before = 0;
+  for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
+    offset_.push_back(before);
+    if (config.IsRecurrent(layer)) before += floats;
+  }
+  place_floats_ = before;
+  for (std::size_t place = places; place > 0; --place) {
+    free_.push_back(static_cast<std::uint32_t>(place - 1));
+  }
+}
+
+bool StatePool::HasFree(std::size_t places) {
+  if (places > free_.size() && give_up_) give_up_(places - free_.size());
+  return places <= free_.size();
+}
+
+void StatePool::GiveUpSaved() {
+  for (std::size_t free = free_.size();; free = free_.size()) {
+    if (give_up_) give_up_(1);
+    if (free_.size() == free) return;
+  }
+}
+
+std::uint32_t StatePool::TakePlace() {
+  const std::uint32_t place = free_.back();
+  free_.pop_back();
+  return place;
+}
+
+float* StatePool::LayerOf(std::uint32_t place, std::uint32_t layer) {
+  return reinterpret_cast<float*>(buffer_.data()) + place * place_floats_ +
+         offset_[layer - layers_.first];
+}
+
+void StatePool::Clear(std::uint32_t place) {
+  std::fill_n(LayerOf(place, layers_.first), place_floats_, 0.0f);
+}
+
+void StatePool::Copy(std::uint32_t from, std::uint32_t to) {
+  std::copy_n(LayerOf(from, layers_.first), place_floats_, LayerOf(to, layers_.first));
+}
+
+SavedState::SavedState(SavedState&& other) noexcept
+    : pool_(std::exchange(other.pool_, nullptr)), place_(other.place_), length_(other.length_) {}
+
+SavedState& SavedState::operator=(SavedState&& other) noexcept {
+  std::swap(pool_, other.pool_);
+  std::swap(place_, other.place_);
+  std::swap(length_, other.length_);
+  return *this;
+}
+
+SavedState::~SavedState() {
+  if (pool_ != nullptr) pool_->GiveBack(place_);
+}
+
+Result<SequenceState> SequenceState::Create(StatePool& pool) {
+  if (!pool.HasFree(kPlaces)) {
+    return Error(Code::kResourceExhausted,
+                 "as many sequences have a state as were planned for, and none is free");
+  }
+  return SequenceState(pool);
+}
+
+SequenceState::SequenceState(StatePool& pool)
+    : pool_(&pool), now_(pool.TakePlace()), other_(pool.TakePlace()) {
+  pool.Clear(now_);
+}
+
+SequenceState::SequenceState(SequenceState&& other) noexcept
+    : pool_(std::exchange(other.pool_, nullptr)),
+      now_(other.now_),
+      other_(other.other_),
+      length_(other.length_),
+      before_(other.before_),
+      saved_(std::exchange(other.saved_, std::nullopt)) {}
+
+SequenceState& SequenceState::operator=(SequenceState&& other) noexcept {
+  std::swap(pool_, other.pool_);
+  std::swap(now_, other.now_);
+  std::swap(other_, other.other_);
+  std::swap(length_, other.length_);
+  std::swap(before_, other.before_);
+  std::swap(saved_, other.saved_);
+  return *this;
+}
+
+SequenceState::~SequenceState() {
+  if (pool_ == nullptr) return;
+  pool_->GiveBack(now_);
+  pool_->GiveBack(other_);
+}
+
+SequenceState::Layer SequenceState::At(std::uint32_t layer) const {
+  const float* const before = pool_->LayerOf(now_, layer);
+  float* const after = pool_->LayerOf(other_, layer);
+  float* const saved = saved_ ? pool_->LayerOf(saved_->place_, layer) : nullptr;
+  return {.tail_before = before,
+          .matrices_before = before + pool_->tail_floats_,
+          .tail_after = after,
+          .matrices_after = after + pool_->tail_floats_,
+          .tail_saved = saved,
+          .matrices_saved = saved == nullptr ? nullptr : saved + pool_->tail_floats_,
+          .save_after = saved_ ? saved_->length() - length_ : 0};
+}
+
+void SequenceState::Advance(std::size_t tokens) {
+  std::swap(now_, other_);
+  before_ = length_;
+  length_ += tokens;
+}
+
+void SequenceState::Begin(std::size_t save_after) {
+  before_.reset();
+  saved_.reset();
+  if (save_after == 0 || !pool_->HasFree(1)) return;
+  saved_.emplace(SavedState(*pool_, pool_->TakePlace(), length_ + save_after));
+}
+
+std::optional<SavedState> SequenceState::TakeSaved() { return std::exchange(saved_, std::nullopt); }
+
+SavedState SequenceState::Leave() && {
+  pool_->GiveBack(other_);
+  return SavedState(*std::exchange(pool_, nullptr), now_, length_);
+}
+
+void SequenceState::Restore(const SavedState& saved) {
+  TROUPE_CHECK(saved.pool_ == pool_);
+  pool_->Copy(saved.place_, now_);
+  length_ = saved.length_;
+  before_.reset();
+}
+
+std::size_t SequenceState::RollBack(std::size_t length) {
+  if (length >= length_) return length_;
+  if (before_ && *before_ <= length) {
+    std::swap(now_, other_);
+    length_ = *before_;
+  } else {
+    pool_->Clear(now_);
+    length_ = 0;
+  }
+  before_.reset();
+  return length_;
+}
+
+}  // namespace troupe

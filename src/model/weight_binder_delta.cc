@@ -1,0 +1,69 @@
+// The delta nets' part of weight_binder.h.
+#include "kernels/delta_net.h"
+#include "model/weight_binder.h"
+
+namespace troupe {
+
+// Files made before the projections were told apart have all four in one matrix, key head by key
+// head: its rows are brought into their order.
+Status WeightBinder::BindDeltaInputs(const std::string& prefix, DeltaNetWeights& w) {
+  const DeltaNetConfig& delta = *config_.delta;
+  const std::uint64_t width = config_.width, dim = delta.head_dim;
+  const TensorInfo* const all = Find(prefix + "ssm_in.weight");
+  if (all == nullptr) {
+    TROUPE_ASSIGN_OR_RETURN(w.qkv, Matrix(prefix + "attn_qkv.weight", width, delta.Channels()));
+    TROUPE_ASSIGN_OR_RETURN(w.z, Matrix(prefix + "attn_gate.weight", width, delta.ValueRow()));
+    return OkStatus();
+  }
+  TROUPE_RETURN_IF_ERROR(
+      CheckShape(*all, {.cols = width, .rows = delta.Channels() + delta.ValueRow()}));
+  const TensorType type = all->type;
+  const std::uint64_t row_bytes = RowBytes(type, width).count();
+  std::byte* const qkv = Take(PanelBytes(type, delta.Channels(), width));
+  std::byte* const z = Take(PanelBytes(type, delta.ValueRow(), width));
+  // Pieces of whole panels, so that they join.
+  static_assert(DeltaNetHead::kTile % kPanelRows == 0);
+  std::uint64_t row = 0;
+  const auto piece = [&](std::byte* target, std::uint64_t to, std::uint64_t rows) {
+    jobs_.push_back({.tensor = all,
+                     .offset = row * row_bytes,
+                     .rows = rows,
+                     .cols = width,
+                     .form = LoadJob::Form::kPanels,
+                     .target = target == nullptr ? nullptr : target + to * row_bytes});
+    row += rows;
+  };
+  const std::uint64_t values = dim * (delta.value_heads / delta.key_heads);
+  for (std::uint64_t head = 0; head < delta.key_heads; ++head) {
+    piece(qkv, head * dim, dim);
+    piece(qkv, delta.KeyRow() + head * dim, dim);
+    piece(qkv, 2 * delta.KeyRow() + head * values, values);
+    piece(z, head * values, values);
+  }
+  w.qkv = {.type = type, .rows = delta.Channels(), .cols = width, .data = qkv};
+  w.z = {.type = type, .rows = delta.ValueRow(), .cols = width, .data = z};
+  return OkStatus();
+}
+
+Result<DeltaNetWeights> WeightBinder::BindDeltaNet(const std::string& prefix) {
+  const DeltaNetConfig& delta = *config_.delta;
+  const std::uint64_t width = config_.width, heads = delta.value_heads;
+  DeltaNetWeights w;
+  TROUPE_ASSIGN_OR_RETURN(w.norm, Vector(prefix + "attn_norm.weight", width));
+  TROUPE_RETURN_IF_ERROR(BindDeltaInputs(prefix, w));
+  if (delta.fused_gates) {
+    TROUPE_ASSIGN_OR_RETURN(w.gates, Matrix(prefix + "ssm_ba.weight", width, 2 * heads));
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(w.alpha, Matrix(prefix + "ssm_alpha.weight", width, heads));
+    TROUPE_ASSIGN_OR_RETURN(w.beta, Matrix(prefix + "ssm_beta.weight", width, heads));
+  }
+  TROUPE_ASSIGN_OR_RETURN(w.conv,
+                          Columns(prefix + "ssm_conv1d.weight", delta.taps, delta.Channels()));
+  TROUPE_ASSIGN_OR_RETURN(w.dt, Vector(prefix + "ssm_dt.bias", heads));
+  TROUPE_ASSIGN_OR_RETURN(w.a, Vector(prefix + "ssm_a", heads));
+  TROUPE_ASSIGN_OR_RETURN(w.head_norm, Vector(prefix + "ssm_norm.weight", delta.head_dim));
+  TROUPE_ASSIGN_OR_RETURN(w.out, BindLinear(prefix + "ssm_out", delta.ValueRow(), width));
+  return w;
+}
+
+}  // namespace troupe
