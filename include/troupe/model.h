@@ -60,6 +60,7 @@ class Generation {
 
  private:
   friend class Model;
+  friend class ModelAccess;  // the program `troupe`'s, not installed
   class Impl;
   explicit Generation(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

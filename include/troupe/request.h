@@ -124,6 +124,10 @@ struct Request {
   std::optional<Reasoning> reasoning = {};
   // No text is wanted, but the prompt as a vector (Answer::embedding).
   std::optional<Pooling> embed = {};
+  // The answer's first tokens, if this model has chosen them for this request before, here or
+  // elsewhere: it goes on behind them, to the same bytes. They are read like the prompt and are
+  // part of the answer, and no callback tells of them.
+  std::vector<TokenId> begun = {};
   // Answered exactly even if the model was opened to lose quality for speed.
   bool exact = false;
   // The share of perplexity that may be lost: 0.01 is 1 %. Answered exactly if the model was opened

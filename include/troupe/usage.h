@@ -116,7 +116,7 @@ struct SpeculationUse {
 struct Usage {
   std::size_t prompt_tokens = 0;     // that were taken in: all, unless it was cancelled before
   std::size_t cached_tokens = 0;     // of these: found in the prefix cache, and not computed
-  std::size_t generated_tokens = 0;  // without the one that ended the answer
+  std::size_t generated_tokens = 0;  // with Request::begun, without the one that ended the answer
   std::size_t reasoning_tokens = 0;  // of these: where Request::reasoning says
   std::size_t decode_steps = 0;      // tokens chosen after the first
   double queue_seconds = 0;          // from the start to that moment

@@ -24,6 +24,8 @@ class CallbackGate {
     const MutexLock lock(mu_);
     return callbacks_.on_prompt != nullptr;
   }
+  // Before the first token: the answer has that many already.
+  void CountBegun(std::size_t tokens) { tokens_ = tokens; }
 
   // The engine's thread. Each part of the prompt that was read, each token, then its text, and
   // once, after all, the end.

@@ -129,9 +129,13 @@ Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
                      .options = {.max_tokens = request.max_tokens,
                                  .sampler = std::move(request.sampling),
                                  .stop = std::move(request.stop),
-                                 .ignore_end = request.ignore_end},
+                                 .ignore_end = request.ignore_end,
+                                 .begun = std::move(request.begun)},
                      .exact = request.exact,
                      .embed = request.embed};
+  if (request.embed && !batch.options.begun.empty()) {
+    return InvalidArgument("the beginning of an answer that is no text, expected none");
+  }
   if (request.embed && request.rule) {
     return InvalidArgument("a rule for an answer that is no text, expected none");
   }

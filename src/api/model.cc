@@ -136,7 +136,10 @@ class Model::Impl {
         BatchRequest batch,
         ToBatchRequest(std::move(request), engine->tokenizer(), engine->chat(), clock.Now()));
     batch.options.constraint = std::move(constraint);
-    if (gate != nullptr) Connect(gate, batch);
+    if (gate != nullptr) {
+      gate->CountBegun(batch.options.begun.size());
+      Connect(gate, batch);
+    }
     return batcher->Submit(std::move(batch));
   }
 
@@ -223,6 +226,20 @@ Status ModelAccess::SavePrefixes(Model& model, const std::string& path, const Ma
 
 void ModelAccess::Between(Model& model, std::function<void()> errand) {
   model.impl_->batcher->Between(std::move(errand));
+}
+
+Result<BatchRequest> ModelAccess::Prepare(const Model& model, Request request) {
+  const Model::Impl& impl = *model.impl_;
+  return ToBatchRequest(std::move(request), impl.engine->tokenizer(), impl.engine->chat(),
+                        impl.clock.Now());
+}
+
+Generation ModelAccess::Handle(std::shared_ptr<Ticket> ticket, std::shared_ptr<CallbackGate> gate) {
+  return Generation(std::make_unique<Generation::Impl>(std::move(ticket), std::move(gate)));
+}
+
+BatchCounters ModelAccess::CountersOf(const Model& model) {
+  return model.impl_->batcher->counters();
 }
 
 Engine& ModelAccess::EngineOf(Model& model) { return *model.impl_->engine; }

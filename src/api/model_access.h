@@ -8,9 +8,12 @@
 #include <memory>
 #include <string>
 
+#include "api/callback_gate.h"
 #include "base/status.h"
+#include "runtime/batch_loop.h"
 #include "runtime/engine.h"
 #include "runtime/prefix_file.h"
+#include "runtime/ticket.h"
 
 namespace troupe {
 
@@ -33,6 +36,15 @@ class ModelAccess {
   // Has the engine's thread do something short between two passes. Without effect once the model is
   // closed.
   static void Between(Model& model, std::function<void()> errand);
+
+  // A request as the engine sees it, with its prompt as tokens. Fails as Start would, as far as it
+  // can be seen without an engine; rules of answers are not looked at.
+  static Result<BatchRequest> Prepare(const Model& model, Request request);
+  // The handle of a request that somebody else than a model answers: cancels by the ticket, and
+  // calls through the gate, which may be null.
+  static Generation Handle(std::shared_ptr<Ticket> ticket, std::shared_ptr<CallbackGate> gate);
+  // As of the last pass.
+  static BatchCounters CountersOf(const Model& model);
 
   // Runs passes on another thread while requests are under way: to be changed only while none is.
   static Engine& EngineOf(Model& model);

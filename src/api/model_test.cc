@@ -167,6 +167,25 @@ TEST(ModelApi, OpeningTellsHowFarItIsAndIsStoppedByFalseOrAnException) {
   }
 }
 
+TEST(ModelApi, AnAnswerGoesOnBehindItsFirstTokensToTheSameBytes) {
+  const auto model = OpenTiny();
+  const Answer whole = model->Start(Ask("The kernel", 16))->Wait().value();
+  for (const std::size_t cut : {1, 7, 15}) {
+    Request request = Ask("The kernel", 16);
+    request.begun.assign(whole.tokens.begin(),
+                         whole.tokens.begin() + static_cast<std::ptrdiff_t>(cut));
+    std::size_t least = 100;
+    const auto note = [&](const Piece& piece) {
+      least = std::min(least, piece.tokens);
+      return true;
+    };
+    const Answer answer = model->Start(std::move(request), {.on_piece = note})->Wait().value();
+    EXPECT_EQ(answer.tokens, whole.tokens) << cut;
+    EXPECT_EQ(answer.text, whole.text) << cut;
+    EXPECT_GT(least, cut);
+  }
+}
+
 TEST(ModelApi, RefusesRequestsThatCanNeverBeAnswered) {
   const auto model = OpenTiny();
   const auto code = [&](Request request) {
@@ -177,7 +196,9 @@ TEST(ModelApi, RefusesRequestsThatCanNeverBeAnswered) {
   EXPECT_EQ(code({.prompt = std::vector<TokenId>(97, 5)}), Code::kResourceExhausted);
   EXPECT_EQ(code({.prompt = "a", .sampling = {.temperature = -1}}), Code::kInvalidArgument);
   EXPECT_EQ(code({.prompt = "a", .stop = {""}}), Code::kInvalidArgument);
-  EXPECT_EQ(model->metrics().requests_refused, 5u);
+  EXPECT_EQ(code({.prompt = "a", .max_tokens = 1, .begun = {5, 6}}), Code::kInvalidArgument);
+  EXPECT_EQ(code({.prompt = "a", .embed = Pooling::kMean, .begun = {5}}), Code::kInvalidArgument);
+  EXPECT_EQ(model->metrics().requests_refused, 7u);
 }
 
 TEST(ModelApi, MoreRequestsThanFitAreToldWhenToComeAgain) {

@@ -8,7 +8,8 @@ namespace {
 
 // Tokens that a request may come to: what memory is reserved for.
 std::size_t MostTokens(const BatchRequest& request, std::size_t context) {
-  const std::size_t prompt = request.prompt.size();
+  const std::size_t prompt =
+      request.prompt.size();  // max_tokens counts what the answer begins with
   if (request.embed) return prompt;
   return prompt + std::min(request.options.max_tokens, context - std::min(context, prompt));
 }
@@ -37,6 +38,14 @@ Status BatchLoop::Check(const BatchRequest& request) const {
     if (!tokenizer_.Contains(token)) {
       return InvalidArgument("token id {} is not in the vocabulary of {}", token,
                              tokenizer_.size());
+    }
+  }
+  for (const TokenId token : request.options.begun) {
+    if (!tokenizer_.Contains(token)) {
+      return InvalidArgument(
+          "the answer begins with token id {}, which is not in the vocabulary "
+          "of {}",
+          token, tokenizer_.size());
     }
   }
   for (const auto& [token, bias] : request.options.sampler.logit_bias) {
@@ -322,6 +331,7 @@ BatchCounters BatchLoop::counters() const {
     ++(active.generation.phase() == Phase::kPrompt ? counters.reading : counters.decoding);
   }
   counters.speed = meter_.speed();
+  counters.request_seconds = request_seconds_;
   counters.prefix_cache = runner_.prefix_cache();
   counters.experts.layers = runner_.layer_hits();  // requests' shares do not tell layers apart
   return counters;
@@ -339,8 +349,8 @@ std::vector<RequestState> BatchLoop::Requests(std::size_t most) const {
     requests.push_back(
         {.id = active.ticket->id(),
          .stage = generation.phase() == Phase::kPrompt ? Stage::kReading : Stage::kDecoding,
-         .prompt_tokens = answer.usage.prompt_tokens + generation.prompt_left(),
-         .prompt_read = answer.usage.prompt_tokens,
+         .prompt_tokens = generation.prompt().size(),
+         .prompt_read = generation.prompt().size() - generation.prompt_left(),
          .generated_tokens = answer.tokens.size(),
          .seconds = answer.usage.queue_seconds + Seconds(active.since, now)});
   }

@@ -61,6 +61,7 @@ struct BatchCounters {
   SpeculationUse speculation;
   ExpertUsage experts;
   RowSpeed speed;
+  double request_seconds = 0;  // as BatchLoop::request_seconds
   PrefixCacheState prefix_cache;
 };
 

@@ -340,6 +340,34 @@ TEST_F(BatchLoopTest, AConversationGoesOnWhereItsLastAnswerEnded) {
   EXPECT_EQ(AnswerOf(2)->text, Alone(request).text);
 }
 
+TEST_F(BatchLoopTest, AnAnswerThatBeganElsewhereGoesOnToTheSameBytes) {
+  Rng rng(TestSeed());
+  FakeRunner runner({.limits = {.rows = 16, .sequences = 3, .context = 512, .cache_page = 16},
+                     .vocabulary = kVocabulary});
+  BatchLoop loop(runner, *tokenizer_, clock_, {});
+  std::map<RequestId, std::pair<BatchRequest, Answer>> expected;
+  for (RequestId id = 1; id <= 60; ++id) {
+    BatchRequest request = RandomRequest(rng);
+    request.embed.reset();
+    const Answer alone = Alone(request);
+    const std::size_t cut = alone.tokens.empty() ? 0 : rng.Below(alone.tokens.size());
+    request.options.begun.assign(alone.tokens.begin(),
+                                 alone.tokens.begin() + static_cast<std::ptrdiff_t>(cut));
+    expected.emplace(id, std::pair(request, alone));
+    Add(loop, id, request);
+  }
+  RunToEnd(loop);
+  for (const auto& [id, pair] : expected) {
+    const auto& [request, alone] = pair;
+    const Answer& answer = AnswerOf(id).value();
+    EXPECT_EQ(answer.tokens, alone.tokens);
+    EXPECT_EQ(answer.text, alone.text);
+    EXPECT_EQ(answer.finish, alone.finish);
+    EXPECT_EQ(answer.usage.prompt_tokens, request.prompt.size());
+    EXPECT_LE(answer.usage.cached_tokens, request.prompt.size());
+  }
+}
+
 TEST_F(BatchLoopTest, ExactRequestsFindNothingOfThoseThatMayLoseQuality) {
   FakeRunner runner({.limits = {.rows = 64, .sequences = 2, .context = 512, .cache_page = 16},
                      .vocabulary = kVocabulary});
@@ -500,6 +528,8 @@ TEST_F(BatchLoopTest, RefusesTokensOutsideTheVocabularyAndBadSampling) {
   const BatchLoop loop(runner, *tokenizer_, clock_, {});
   EXPECT_EQ(loop.Check({.prompt = {-1}, .options = {}}).code(), Code::kInvalidArgument);
   EXPECT_EQ(loop.Check({.prompt = {100'000}, .options = {}}).code(), Code::kInvalidArgument);
+  EXPECT_EQ(loop.Check({.prompt = {1}, .options = {.begun = {100'000}}}).code(),
+            Code::kInvalidArgument);
   BatchRequest request{.prompt = {1}, .options = {}};
   request.options.sampler.top_p = 7;
   EXPECT_EQ(loop.Check(request).code(), Code::kInvalidArgument);

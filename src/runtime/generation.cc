@@ -1,6 +1,7 @@
 #include "runtime/generation.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe {
 
@@ -25,6 +26,7 @@ TextGeneration::TextGeneration(const Tokenizer& tokenizer, std::vector<TokenId> 
                                GenerationSinks sinks, Sampler sampler)
     : tokenizer_(&tokenizer),
       prompt_(std::move(prompt)),
+      begun_(options.begun.size()),
       max_tokens_(options.max_tokens),
       ignore_end_(options.ignore_end),
       room_(room.left()),
@@ -39,6 +41,7 @@ TextGeneration::TextGeneration(const Tokenizer& tokenizer, std::vector<TokenId> 
       only_expected_(options.only_expected),
       decoder_(tokenizer),
       stops_(options.stop) {
+  prompt_.insert(prompt_.end(), options.begun.begin(), options.begun.end());
   decoder_.Show(options.shown);
   if (options.reasoning) reasoning_.emplace(*options.reasoning);
 }
@@ -53,6 +56,11 @@ Status TextGeneration::Check(std::size_t prompt_tokens, const GenerateOptions& o
     return InvalidArgument("reasoning of at most {} tokens without a text that ends it",
                            *options.reasoning->most_tokens);
   }
+  if (options.begun.size() > options.max_tokens) {
+    return InvalidArgument("an answer of at most {} tokens that begins with {}", options.max_tokens,
+                           options.begun.size());
+  }
+  prompt_tokens += options.begun.size();
   if (prompt_tokens <= room.left()) return OkStatus();
   return Error(Code::kResourceExhausted,
                "{} tokens after {} are more than the context of {} tokens holds", prompt_tokens,
@@ -70,9 +78,9 @@ Result<TextGeneration> TextGeneration::Make(const Tokenizer& tokenizer, std::vec
 
 std::span<const TokenId> TextGeneration::NextTokens(std::size_t most) const {
   if (state_ == State::kReading) {
-    return std::span(prompt_).subspan(answer_.usage.prompt_tokens, std::min(most, prompt_left()));
+    return std::span(prompt_).subspan(read_, std::min(most, prompt_left()));
   }
-  if (state_ != State::kDecoding || answer_.tokens.empty()) return {};
+  if (state_ != State::kDecoding || !has_chosen()) return {};
   return std::span(answer_.tokens).last(1);
 }
 
@@ -92,21 +100,37 @@ bool TextGeneration::LeavesExpected() const {
 void TextGeneration::Skip(std::size_t tokens) {
   TROUPE_CHECK(tokens < prompt_left());
   if (tokens == 0) return;
-  answer_.usage.cached_tokens += tokens;
+  const std::size_t prompt = prompt_.size() - begun_;
+  answer_.usage.cached_tokens = std::min(answer_.usage.cached_tokens + tokens, prompt);
   Read(tokens);
 }
 
 void TextGeneration::Read(std::size_t tokens) {
   TROUPE_CHECK(state_ == State::kReading && tokens <= prompt_left());
-  answer_.usage.prompt_tokens += tokens;
+  read_ += tokens;
+  answer_.usage.prompt_tokens = std::min(read_, prompt_.size() - begun_);
   answer_.usage.prefill_seconds = Seconds();
-  if (sinks_.on_read && !sinks_.on_read(answer_.usage.prompt_tokens, prompt_.size())) {
-    return Cancel();
-  }
+  if (sinks_.on_read && !sinks_.on_read(read_, prompt_.size())) return Cancel();
   if (prompt_left() > 0) return;
-  for (const TokenId token : prompt_) sampler_.Accept(token);
+  for (const TokenId token : std::span(prompt_).first(prompt_.size() - begun_)) {
+    sampler_.Accept(token);
+  }
   state_ = State::kDecoding;
   if (max_tokens_ == 0) End(State::kFinished, FinishReason::kLength);
+  TakeBegun();
+}
+
+void TextGeneration::TakeBegun() {
+  const GenerationSinks told = std::exchange(sinks_, {});  // all of it was told before
+  for (const TokenId token : std::span(prompt_).last(begun_)) {
+    if (ended()) {
+      state_ = State::kFailed;  // what nobody asked for does not end well
+      status_ = InvalidArgument("the answer ends before the last token that it begins with");
+      return;
+    }
+    if (!Take(token).ok()) return;
+  }
+  sinks_ = told;
 }
 
 std::optional<TokenId> TextGeneration::NextOfReasoningEnd() {
@@ -134,14 +158,14 @@ Result<bool> TextGeneration::EndsWith(TokenId token) {
 
 Status TextGeneration::Accept(std::span<const float> logits, SamplerScratch& scratch) {
   TROUPE_CHECK(state_ == State::kDecoding);
-  if (!answer_.tokens.empty()) ++answer_.usage.decode_steps;
+  if (has_chosen()) ++answer_.usage.decode_steps;
   const Result<TokenId> sampled = Choose(logits, scratch);
   if (!sampled.ok()) {
     Fail(sampled.status());
     return status_;
   }
   const TokenId token = *sampled;
-  if (answer_.tokens.empty()) answer_.usage.first_token_seconds = Seconds();
+  if (!has_chosen()) answer_.usage.first_token_seconds = Seconds();
   if (!ignore_end_ && tokenizer_->IsEndOfGeneration(token)) {
     End(State::kFinished, FinishReason::kEndToken);
     return OkStatus();
@@ -157,6 +181,36 @@ Status TextGeneration::Accept(std::span<const float> logits, SamplerScratch& scr
       return status_;
     }
   }
+  return Append(token);
+}
+
+Status TextGeneration::CheckTaken(TokenId token) {
+  if (!tokenizer_->Contains(token)) {
+    return InvalidArgument("token id {} is not in the vocabulary of {}", token, tokenizer_->size());
+  }
+  if (!ignore_end_ && tokenizer_->IsEndOfGeneration(token)) {
+    return InvalidArgument("token {} of the answer would have ended it", answer_.tokens.size());
+  }
+  const std::optional<TokenId> forced = NextOfReasoningEnd();
+  if (forced && *forced != token) {
+    return InvalidArgument("token {} of the answer is {}, expected {}, which ends its reasoning",
+                           answer_.tokens.size(), token, *forced);
+  }
+  return OkStatus();
+}
+
+Status TextGeneration::Take(TokenId token) {
+  TROUPE_CHECK(state_ == State::kDecoding);
+  Status taken = CheckTaken(token);
+  if (!taken.ok()) {
+    Fail(std::move(taken));
+    return status_;
+  }
+  if (!has_chosen()) answer_.usage.first_token_seconds = Seconds();
+  return Append(token);
+}
+
+Status TextGeneration::Append(TokenId token) {
   sampler_.Accept(token);
   answer_.tokens.push_back(token);
   const std::string text = decoder_.Push(token);
@@ -176,10 +230,14 @@ Status TextGeneration::Accept(std::span<const float> logits, SamplerScratch& scr
     End(State::kFinished, FinishReason::kEndToken);
   } else if (answer_.tokens.size() == max_tokens_ || (only_expected_ && LeavesExpected())) {
     End(State::kFinished, FinishReason::kLength);
-  } else if (answer_.usage.prompt_tokens + answer_.tokens.size() > room_) {
+  } else if (prompt_.size() - begun_ + answer_.tokens.size() > room_) {
     End(State::kFinished, FinishReason::kContextFull);
   }
   return OkStatus();
+}
+
+void TextGeneration::Finish(FinishReason reason) {
+  if (!ended()) End(State::kFinished, reason);
 }
 
 void TextGeneration::Cancel() {

@@ -38,6 +38,7 @@ struct GenerateOptions {
   std::shared_ptr<TokenConstraint> constraint = {};
   std::optional<Reasoning> reasoning = {};
   std::vector<TokenId> reasoning_end = {};  // of Reasoning::end; not empty if tokens are limited
+  std::vector<TokenId> begun = {};          // Request::begun
   // What the answer may be, as somebody else has it: checked in as few passes as can be. If it is
   // all that is wanted, the answer ends with the first token that is not as expected, or with the
   // one that follows.
@@ -74,8 +75,8 @@ class TextGeneration {
   // Reading -> Decoding -> Finished; Cancelled and Failed can be reached from the first two.
   enum class State { kReading, kDecoding, kFinished, kCancelled, kFailed };
 
-  // What Make would refuse: an empty prompt and bad sampler options (kInvalidArgument), a prompt
-  // that does not fit (kResourceExhausted).
+  // What Make would refuse: an empty prompt, bad sampler options and more begun tokens than may be
+  // (kInvalidArgument), a prompt that does not fit with them (kResourceExhausted).
   static Status Check(std::size_t prompt_tokens, const GenerateOptions& options, ContextRoom room);
 
   // Time counts from here. Tokenizer and clock must outlive it.
@@ -91,8 +92,9 @@ class TextGeneration {
   // decoding, the last token, or nothing if the logits of the prompt are still to be accepted.
   std::span<const TokenId> NextTokens(std::size_t most) const;
   Phase phase() const { return state_ == State::kReading ? Phase::kPrompt : Phase::kDecode; }
-  std::size_t prompt_left() const { return prompt_.size() - answer_.usage.prompt_tokens; }
+  std::size_t prompt_left() const { return prompt_.size() - read_; }
 
+  // With the tokens that the answer begins with, which are read behind it.
   std::span<const TokenId> prompt() const { return prompt_; }
 
   // Tokens of a draft that may be checked behind what NextTokens gave: as many as the answer can
@@ -108,6 +110,11 @@ class TextGeneration {
   // The logits after what NextTokens gave; chooses the next token, for which the scratch is used.
   // Fails if they are no logits, or if a sink fails. REQUIRES: decoding.
   Status Accept(std::span<const float> logits, SamplerScratch& scratch);
+  // The next token, which the same model has chosen for the same request elsewhere. Fails if it
+  // cannot have. REQUIRES: decoding.
+  Status Take(TokenId token);
+  // Whoever chose the tokens says that the answer has ended. Nothing after the end.
+  void Finish(FinishReason reason);
 
   // Both do nothing after the end. Nothing more is shown.
   void Cancel();
@@ -126,6 +133,12 @@ class TextGeneration {
 
   double Seconds() const { return static_cast<double>(clock_->Now() - start_) * 1e-9; }
   Result<TokenId> Choose(std::span<const float> logits, SamplerScratch& scratch);
+  Status CheckTaken(TokenId token);
+  // Takes it into the answer, which may end with it.
+  Status Append(TokenId token);
+  // Those that the answer begins with, once they are read.
+  void TakeBegun();
+  bool has_chosen() const { return answer_.tokens.size() > begun_; }
   // Of the end of the reasoning, if it is to be written now.
   std::optional<TokenId> NextOfReasoningEnd();
   // Whether the constraint, if there is one, lets nothing more come after the token.
@@ -135,7 +148,9 @@ class TextGeneration {
   void End(State state, FinishReason reason);
 
   const Tokenizer* tokenizer_;
-  std::vector<TokenId> prompt_;
+  std::vector<TokenId> prompt_;  // and behind it the answer's first tokens
+  std::size_t begun_;            // of these
+  std::size_t read_ = 0;
   std::size_t max_tokens_;
   bool ignore_end_;
   std::size_t room_;            // for prompt and answer

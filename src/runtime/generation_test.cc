@@ -313,6 +313,91 @@ TEST_F(Generation, GoesOnAlikeWhereItsBeginningIsPartOfThePrompt) {
   EXPECT_EQ(answer(prompt, 2), free);
 }
 
+// An answer that is cut anywhere and goes on elsewhere is the same answer, and what is shown of
+// both parts is its text.
+TEST_F(Generation, GoesOnBehindItsFirstTokensAsIfItHadChosenThemItself) {
+  const std::string said = "<t>Hm, h\xC3\xA9 and so on.</t> Then: stop it, or go on ab ab abcd";
+  options_.stop = {"abc"};
+  options_.reasoning =
+      Reasoning{.open = "<t>", .closes = {"</t>"}, .most_tokens = 9, .end = "</t>"};
+  options_.reasoning_end = TokensOfBytes("</t>");
+  options_.sampler = {.temperature = 3, .repetition_penalty = 1.2, .seed = 5};
+  const auto speak = [&](TextGeneration& generation) {
+    while (!generation.ended()) {
+      const std::size_t at = generation.answer().tokens.size();
+      std::vector<float> logits(tokenizer_->size(), -1.0F);
+      logits[static_cast<unsigned char>(said[at % said.size()])] = 40;
+      logits['x'] = 38;
+      ASSERT_TRUE(generation.Accept(logits, scratch_).ok());
+    }
+  };
+  TextGeneration whole = MakeDecoding();
+  speak(whole);
+  const Answer expected = whole.answer();
+  EXPECT_THAT(expected.text, HasSubstr("x")) << "nothing was drawn";
+  EXPECT_EQ(expected.finish, FinishReason::kStopString);
+  for (std::size_t cut = 0; cut < expected.tokens.size(); ++cut) {
+    pieces_.clear();
+    options_.begun.clear();
+    TextGeneration first = MakeDecoding();
+    for (std::size_t i = 0; i < cut; ++i) ASSERT_TRUE(first.Take(expected.tokens[i]).ok());
+    options_.begun.assign(expected.tokens.begin(),
+                          expected.tokens.begin() + static_cast<std::ptrdiff_t>(cut));
+    TextGeneration second = Make();
+    ASSERT_EQ(second.prompt_left(), 3 + cut);
+    second.Read(3 + cut);
+    ASSERT_THAT(second.NextTokens(1), IsEmpty());
+    speak(second);
+    EXPECT_EQ(second.answer().tokens, expected.tokens) << cut;
+    EXPECT_EQ(second.answer().text, expected.text) << cut;
+    EXPECT_EQ(second.answer().finish, expected.finish) << cut;
+    EXPECT_EQ(second.answer().usage.reasoning_tokens, expected.usage.reasoning_tokens) << cut;
+    EXPECT_EQ(second.answer().usage.prompt_tokens, 3u);
+    std::string shown;
+    for (const std::string& piece : pieces_) shown += piece;
+    EXPECT_EQ(shown, expected.text) << cut;
+  }
+}
+
+TEST_F(Generation, TakesNoTokenThatItCannotHaveChosen) {
+  const auto taking = [&](std::vector<TokenId> begun) {
+    options_.begun = begun;
+    TextGeneration generation = Make();
+    generation.Read(3 + begun.size());
+    return generation.status();
+  };
+  EXPECT_TRUE(taking({'a'}).ok());
+  EXPECT_THAT(taking({-1}).message(), HasSubstr("-1 is not in the vocabulary"));
+  EXPECT_THAT(taking({'a', tokenizer_->vocab().eos.value()}).message(), HasSubstr("ended it"));
+  options_.stop = {"b"};
+  EXPECT_THAT(taking({'b', 'a'}).message(), HasSubstr("ends before"));
+  options_.reasoning =
+      Reasoning{.closes = {"</t>"}, .begun = true, .most_tokens = 1, .end = "</t>"};
+  options_.reasoning_end = TokensOfBytes("</t>");
+  EXPECT_TRUE(taking({'x', '<'}).ok());
+  EXPECT_THAT(taking({'x', 'y'}).message(), HasSubstr("ends its reasoning"));
+}
+
+TEST_F(Generation, RefusesToBeginWithMoreThanItMayHold) {
+  options_.begun = {'a', 'b', 'c'};
+  const auto code = [&](std::size_t capacity) {
+    return TextGeneration::Check(2, options_, {.capacity = capacity}).code();
+  };
+  EXPECT_EQ(code(5), Code::kOk);
+  EXPECT_EQ(code(4), Code::kResourceExhausted);
+  options_.max_tokens = 2;
+  EXPECT_EQ(code(5), Code::kInvalidArgument);
+}
+
+TEST_F(Generation, EndsWhereWhoeverChoseItsTokensSaysSo) {
+  TextGeneration generation = MakeDecoding();
+  ASSERT_TRUE(generation.Take('a').ok());
+  generation.Finish(FinishReason::kEndToken);
+  EXPECT_EQ(generation.state(), State::kFinished);
+  EXPECT_EQ(generation.answer().text, "a");
+  EXPECT_EQ(generation.answer().finish, FinishReason::kEndToken);
+}
+
 TEST_F(Generation, RefusesALimitOfReasoningWithoutAnEnd) {
   options_.reasoning = Reasoning{.closes = {"</t>"}, .most_tokens = 1};
   EXPECT_EQ(
