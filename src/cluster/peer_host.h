@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/fair_queue.h"
 #include "base/mutex.h"
-#include "cluster/calls/fair_queue.h"
 #include "cluster/calls/running_line.h"
 #include "cluster/face/running_node.h"
 #include "cluster/peer_calls.h"

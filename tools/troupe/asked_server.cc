@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "troupe/completion_events.h"
+#include "server/http/error_message.h"
 
 namespace troupe {
 

@@ -3,19 +3,12 @@
 #include <algorithm>
 #include <optional>
 
+#include "server/http/error_message.h"
+
 namespace troupe {
 namespace {
 
 constexpr std::size_t kLongestLine = 1 << 20;
-
-std::optional<std::string> MessageOf(const Json& body) {
-  const Json* error = body.Find("error");
-  if (error == nullptr) return std::nullopt;
-  if (error->IsString()) return error->AsString();
-  const Json* message = error->Find("message");
-  if (message != nullptr && message->IsString()) return message->AsString();
-  return error->Dump();
-}
 
 std::size_t CountIn(const Json& usage, std::string_view key) {
   const Json* count = usage.Find(key);
@@ -67,7 +60,7 @@ void CompletionEvents::TakeLine(std::string_view line, double now) {
 }
 
 void CompletionEvents::TakeEvent(const Json& event, double now) {
-  if (const std::optional<std::string> message = MessageOf(event)) {
+  if (const std::optional<std::string> message = ErrorMessageOf(event)) {
     failed_ = Error(Code::kInternal, "{}", *message);
     return;
   }
@@ -85,13 +78,6 @@ Status CompletionEvents::End() const {
   TROUPE_RETURN_IF_ERROR(failed_);
   if (!done_) return DataLoss("the stream ended before its last event");
   return OkStatus();
-}
-
-std::string ErrorMessageIn(std::string_view body) {
-  if (const std::optional<Json> json = Json::Parse(body)) {
-    if (std::optional<std::string> message = MessageOf(*json)) return *std::move(message);
-  }
-  return std::string(body.substr(0, std::min<std::size_t>(body.find('\n'), 200)));
 }
 
 }  // namespace troupe

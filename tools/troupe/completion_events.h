@@ -34,7 +34,4 @@ class CompletionEvents {
   Status failed_;
 };
 
-// What a server says in the body of an error: its message, or the beginning of the body.
-std::string ErrorMessageIn(std::string_view body);
-
 }  // namespace troupe

@@ -65,13 +65,5 @@ TEST(EventsOfACompletion, ThatAreNoneAreAnErrorAndNotKept) {
   EXPECT_THAT(endless.End().message(), HasSubstr("1048576 bytes"));
 }
 
-TEST(ErrorsOfAServer, AreItsMessageOrTheBeginningOfItsBody) {
-  EXPECT_EQ(ErrorMessageIn(R"({"error":{"message":"no key"}})"), "no key");
-  EXPECT_EQ(ErrorMessageIn(R"({"error":"no key"})"), "no key");
-  EXPECT_EQ(ErrorMessageIn("<html>\n<body>"), "<html>");
-  EXPECT_EQ(ErrorMessageIn(std::string(500, 'x')).size(), 200u);
-  EXPECT_EQ(ErrorMessageIn(""), "");
-}
-
 }  // namespace
 }  // namespace troupe

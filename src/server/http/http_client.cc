@@ -68,6 +68,10 @@ class Call : public std::enable_shared_from_this<Call> {
         });
   }
 
+  void Cancel() {
+    if (!ended_) Close();
+  }
+
  private:
   // The next step is waited for so long.
   void Expect() {
@@ -131,8 +135,9 @@ class Call : public std::enable_shared_from_this<Call> {
   }
 
   void OnRead(ErrorCode error, std::size_t bytes) {
-    if (const Status read = reader_.Take(bytes); !read.ok())
-      return End(read.code(), read.message());
+    const Status read = reader_.Take(bytes);
+    if (ended_) return;  // cancelled by who was told of the bytes
+    if (!read.ok()) return End(read.code(), read.message());
     if (reader_.done()) return End(OkStatus());
     if (!error) return Read();
     // Without TLS's own goodbye anybody may have cut it off.
@@ -146,13 +151,17 @@ class Call : public std::enable_shared_from_this<Call> {
 
   void End(Code code, const std::string& why) { End(Error(code, "{}: {}", url_.ToString(), why)); }
   void End(const Status& status) {
+    Close();
+    if (listener_.on_end) listener_.on_end(status);
+  }
+
+  void Close() {
     ended_ = true;
     timer_.cancel();
     resolver_.cancel();
     ErrorCode ignored;
     socket_.shutdown(Tcp::socket::shutdown_both, ignored);
     socket_.close(ignored);
-    if (listener_.on_end) listener_.on_end(status);
   }
 
   const HttpClientOptions options_;
@@ -179,12 +188,24 @@ class HttpClient::Impl {
     tls_.set_verify_mode(boost::asio::ssl::verify_peer, ignored);
   }
 
-  void Start(const HttpUrl& url, const HttpRequest& request, HttpListener listener) {
+  Cancel Start(const HttpUrl& url, const HttpRequest& request, HttpListener listener) {
     const auto call =
         std::make_shared<http_client_internal::Call>(io_, options_, url, std::move(listener));
     if (url.tls) call->UseTls(tls_);
     call->Start(request);
+    return [weak = std::weak_ptr(call)] {
+      if (const auto still = weak.lock()) still->Cancel();
+    };
   }
+
+  void Post(std::function<void()> call) { boost::asio::post(io_, std::move(call)); }
+
+  void RunUntilStopped() {
+    const auto stays = boost::asio::make_work_guard(io_);
+    io_.run();
+  }
+
+  void Stop() { io_.stop(); }
 
   void After(std::chrono::nanoseconds time, std::function<void()> call) {
     const auto timer = std::make_shared<boost::asio::steady_timer>(io_);
@@ -206,9 +227,13 @@ class HttpClient::Impl {
 HttpClient::HttpClient(const HttpClientOptions& options) : impl_(std::make_unique<Impl>(options)) {}
 HttpClient::~HttpClient() = default;
 
-void HttpClient::Start(const HttpUrl& url, const HttpRequest& request, HttpListener listener) {
-  impl_->Start(url, request, std::move(listener));
+HttpClient::Cancel HttpClient::Start(const HttpUrl& url, const HttpRequest& request,
+                                     HttpListener listener) {
+  return impl_->Start(url, request, std::move(listener));
 }
+void HttpClient::Post(std::function<void()> call) { impl_->Post(std::move(call)); }
+void HttpClient::RunUntilStopped() { impl_->RunUntilStopped(); }
+void HttpClient::Stop() { impl_->Stop(); }
 void HttpClient::After(std::chrono::nanoseconds time, std::function<void()> call) {
   impl_->After(time, std::move(call));
 }

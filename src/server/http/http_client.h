@@ -38,12 +38,22 @@ class HttpClient {
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
+  // Ends a request under way without a word: its listener is not called any more. Nothing after its
+  // end. Called where listeners are.
+  using Cancel = std::function<void()>;
+
   // `request.path` is added to the URL's. Host, length and connection are said without being asked.
-  void Start(const HttpUrl& url, const HttpRequest& request, HttpListener listener);
+  Cancel Start(const HttpUrl& url, const HttpRequest& request, HttpListener listener);
   // Calls after that time.
   void After(std::chrono::nanoseconds time, std::function<void()> call);
+  // Calls it as soon as may be. Any thread.
+  void Post(std::function<void()> call);
   // Until nothing that was started is under way.
   void Run();
+  // Also while nothing is, until Stop, which may come from any thread: what is under way then ends
+  // without a word.
+  void RunUntilStopped();
+  void Stop();
 
  private:
   class Impl;

@@ -46,6 +46,7 @@ std::string_view ReasonOf(int status) {
                                           Reason{404, "Not Found"},
                                           Reason{405, "Method Not Allowed"},
                                           Reason{408, "Request Timeout"},
+                                          Reason{409, "Conflict"},
                                           Reason{413, "Content Too Large"},
                                           Reason{415, "Unsupported Media Type"},
                                           Reason{429, "Too Many Requests"},

@@ -1,4 +1,4 @@
-#include "cluster/calls/fair_queue.h"
+#include "base/fair_queue.h"
 
 #include <gtest/gtest.h>
 

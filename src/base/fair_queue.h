@@ -1,5 +1,6 @@
 // Calls of several peers that wait for one host: one of each peer in turn, so that a busy peer
-// slows down itself and not the others; and no more than fit. A call has a size() in bytes. Pure.
+// slows down itself and not the others; and no more than fit. A call has a size() in bytes. Pure:
+// whoever uses it has the lock.
 #pragma once
 
 #include <cstddef>
