@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a shell sees of `troupe plan` and `troupe probe`: a plan that adds up and what is expected of
+"""What a shell sees of `troupe plan`, `troupe probe` and `troupe device`: a plan that adds up and what is expected of
 it, figures that are measured once and then remembered, a cache folder that may be missing or broken.
 
 usage: plan_command_test.py TROUPE [unittest arguments]
@@ -38,6 +38,33 @@ class PlanCommandTest(unittest.TestCase):
 
     def saved(self):
         return sorted(self.cache.glob("troupe/cost-*.json"))
+
+
+class Device(PlanCommandTest):
+    def test_shows_what_the_machine_has_without_a_model(self):
+        done = self.troupe("device")
+        self.assertRegex(done.stdout, r"processors  [\d.]+ of \d+, [\d.]+ free now\nmemory      .* free \(.*\)\npower       ")
+        self.assertNotIn("may run", done.stdout)
+        self.assertIsNone(self.record("device")["model"])
+
+    def test_says_how_many_experts_may_run_and_what_sets_the_limit(self):
+        found = self.record("device", TINY)
+        self.assertGreater(found["model"]["expert_s"], 0)
+        self.assertEqual(found["capability"]["experts"], int(0.4 * found["model"]["experts"]))
+        self.assertEqual(found["capability"]["limit"], "the cap")
+        slow = self.record("device", TINY, "--token-ms", 0.001)
+        self.assertEqual(slow["capability"]["limit"], "speed")
+        self.assertLess(slow["capability"]["experts"], found["capability"]["experts"])
+        everything = self.record("device", TINY, "--most-experts", 100)
+        self.assertEqual(everything["capability"]["experts"], found["model"]["experts"])
+        self.assertIn("by the cap", self.troupe("device", TINY).stdout)
+
+    def test_what_is_wrong_is_one_clear_line(self):
+        for arguments, said in ((("/nowhere.gguf",), "/nowhere.gguf"), (("--cloud", "ftp://x"), "ftp"),
+                                (("--cloud", "http://127.0.0.1:9"), "127.0.0.1:9")):
+            done = self.troupe("device", *arguments, code=1)
+            self.assertIn(said, done.stderr)
+            self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
 
 
 class Probe(PlanCommandTest):

@@ -86,7 +86,8 @@ std::span<const TokenId> TextGeneration::NextTokens(std::size_t most) const {
 
 std::size_t TextGeneration::MostGuesses() const {
   if (ended()) return 0;
-  const std::size_t said = answer_.tokens.size(), length = prompt_.size() + said;
+  const std::size_t said = std::max(answer_.tokens.size(), begun_);
+  const std::size_t length = prompt_.size() - begun_ + said;
   // One token comes with what is fed anyway.
   const std::size_t wanted = max_tokens_ - std::min(max_tokens_, said + 1);
   return std::min(wanted, room_ - std::min(room_, length));

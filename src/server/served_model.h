@@ -10,11 +10,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
 #include "base/status.h"
 #include "server/extra_metric.h"
+#include "split/wire/model_proof.h"
 
 namespace troupe {
 
@@ -33,12 +35,28 @@ struct ServiceOptions {
 struct ServedModel {
   std::unique_ptr<Model> model;  // null: it was closed, and the next one is not open yet
   ServiceOptions options;
+  // Starts requests, and ends all that it has started, in place of the model, which may be only one
+  // of those that answer; null: the model does.
+  std::function<Result<Generation>(Request request, Callbacks callbacks)> start = {};
+  std::function<void()> close = {};
+  // By which ends know that they may have answers chosen here; absent: they may not.
+  std::optional<ModelProof> for_ends = {};
   // What /metrics tells besides; null: nothing.
   std::function<std::vector<ExtraMetric>()> more = {};
   // What /cluster and /cluster/plan tell; null: the server is of no cluster.
   std::function<Json()> cluster = {}, cluster_plan = {};
   // What a POST to /cluster/NAME does, by its name.
   std::map<std::string, std::function<Status()>> cluster_orders = {};
+
+  Result<Generation> Start(Request request, Callbacks callbacks) {
+    if (start) return start(std::move(request), std::move(callbacks));
+    return model->Start(std::move(request), std::move(callbacks));
+  }
+  // As Model::Close, of all who answer.
+  void Close() {
+    if (close) close();
+    model->Close();
+  }
 };
 
 }  // namespace troupe

@@ -91,6 +91,12 @@ void Service::AddTo(Router& router) {
   answers(std::string(kCountTokens), &Service::OnCountTokens);
   answers(std::string(kTokenize), &Service::OnTokenize);
   answers(std::string(kDetokenize), &Service::OnDetokenize);
+  answers(std::string(kSplitAnswers), &Service::OnSplitAnswer);
+  tells(std::string(kSplitHello), kKeyed, &Service::OnSplitHello);
+  router.Add("POST", std::string(kSplitMeasure), kKeyed,
+             [this](HttpRequest request, HttpReplyPtr reply) {
+               OnSplitMeasure(std::move(request), std::move(reply));
+             });
   tells(std::string(kProps), kKeyed, &Service::OnProps);
   tells(std::string(kCluster), kKeyed, &Service::OnCluster);
   tells(std::string(kClusterPlan), kKeyed, &Service::OnClusterPlan);

@@ -16,6 +16,7 @@
 #include "base/mutex.h"
 #include "server/access_log_switch.h"
 #include "server/chat_ask.h"
+#include "server/end_turns.h"
 #include "server/http/http_server.h"
 #include "server/live_feed.h"
 #include "server/recent_times.h"
@@ -75,6 +76,9 @@ class Service {
   };
   using OnAsked = void (Service::*)(Asked);
 
+  // An end that hears nothing for longer goes on by itself.
+  static constexpr std::chrono::milliseconds kPulseForEnds{400};
+
   static std::uint64_t SecondsNow();  // since 1970
   static Facts FactsOf(const ServedModel& served);
   std::shared_ptr<const Facts> facts() const;
@@ -90,12 +94,15 @@ class Service {
   void OnCountTokens(Asked asked);
   static Result<Pooling> HowToPool(const Asked& asked);
   void OnEmbeddings(Asked asked);
+  void OnSplitAnswer(Asked asked);
   void OnTokenize(Asked asked);
   void OnDetokenize(Asked asked);
   Json ModelJson(const Facts& told) const;
   void OnModels(HttpRequest request, HttpReplyPtr reply);
   void OnModel(HttpRequest request, HttpReplyPtr reply);
   void OnProps(HttpRequest request, HttpReplyPtr reply);
+  void OnSplitHello(HttpRequest request, HttpReplyPtr reply);
+  void OnSplitMeasure(HttpRequest request, HttpReplyPtr reply);
   void OnCluster(HttpRequest request, HttpReplyPtr reply);
   void OnClusterPlan(HttpRequest request, HttpReplyPtr reply);
   void TellOfCluster(std::string_view path, std::function<Json()> ServedModel::*tell,
@@ -124,7 +131,8 @@ class Service {
   std::atomic<std::size_t> together_ = 1;  // as Park was told
   std::atomic<std::uint64_t> ids_ = 0;
   ServeMetrics metrics_;
-  Pulse pulse_;
+  EndTurns end_turns_;
+  Pulse pulse_, pulse_for_ends_{kPulseForEnds};
   RecentTimes first_token_{128}, between_tokens_{1024};
   LiveFeed feed_;  // last: its thread uses the others
 };

@@ -8,6 +8,7 @@
 #include "base/today.h"
 #include "server/anthropic_messages.h"
 #include "server/api_error.h"
+#include "server/cloud_answer.h"
 #include "server/embeddings.h"
 #include "server/openai_chat.h"
 #include "server/openai_completions.h"
@@ -200,6 +201,19 @@ void Service::Run(Asked asked, std::vector<Request> requests, JobOptions options
   options.pulse = &pulse_;
   RunTextJob(std::move(asked.use), std::move(requests), options, std::move(format),
              std::move(asked.reply), ListenerFor(endpoint));
+}
+
+void Service::OnSplitAnswer(Asked asked) {
+  const std::optional<ModelProof>& own = asked.use.served().for_ends;
+  if (!own) return Reply(kSplitAnswers, *asked.reply, NotForEnds());
+  const Result<CloudRequest> call = ReadBody<CloudRequest>(asked.request.body, ReadCloudRequest);
+  if (!call.ok()) return Reply(kSplitAnswers, *asked.reply, ErrorResponse(call.status()));
+  if (const Status fits = CheckFits(*own, call->proof, "the end"); !fits.ok()) {
+    return Reply(kSplitAnswers, *asked.reply, OtherModel(fits));
+  }
+  const std::uint64_t end = EndOf(asked.request);
+  RunCloudAnswer(std::move(asked.use), call->request, std::move(asked.reply),
+                 {.pulse = pulse_for_ends_, .turns = end_turns_}, end, ListenerFor(kSplitAnswers));
 }
 
 void Service::OnCountTokens(Asked asked) {

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "server/api_error.h"
+#include "server/cloud_answer.h"
 #include "server/live_page.h"
 #include "server/live_state.h"
+#include "server/request_body.h"
 #include "server/service.h"
 #include "server/service_paths.h"
 #include "server/sse.h"
@@ -98,6 +100,30 @@ std::string Service::LiveEvents() {
                                              {.now = now.count(),
                                               .first_token = first_token_.Look(),
                                               .between_tokens = between_tokens_.Look()}));
+}
+
+void Service::OnSplitHello(HttpRequest, HttpReplyPtr reply) {
+  const std::optional<ModelUse> use = gate_.Look();
+  if (!use) {
+    return Reply(kSplitHello, *reply,
+                 ErrorResponse(Error(Code::kUnavailable, "the model is being loaded")));
+  }
+  const ServedModel& served = use->served();
+  if (!served.for_ends) return Reply(kSplitHello, *reply, NotForEnds());
+  Reply(kSplitHello, *reply,
+        {.body = Encode(HelloTo(*served.model, *served.for_ends, end_turns_.waiting()))});
+}
+
+// As many bytes as it is asked for: how fast the link is, is for who asks to measure.
+void Service::OnSplitMeasure(HttpRequest request, HttpReplyPtr reply) {
+  constexpr std::size_t kMost = 1 << 20;
+  const std::optional<ModelUse> use = gate_.Look();
+  if (!use || !use->served().for_ends) return Reply(kSplitMeasure, *reply, NotForEnds());
+  const Result<std::size_t> bytes = ReadBody<std::size_t>(
+      request.body,
+      [](const JsonValue& json) -> std::size_t { return json.At("bytes").Count(0, kMost); });
+  if (!bytes.ok()) return Reply(kSplitMeasure, *reply, ErrorResponse(bytes.status()));
+  Reply(kSplitMeasure, *reply, {.content_type = "text/plain", .body = std::string(*bytes, 'x')});
 }
 
 void Service::OnCluster(HttpRequest, HttpReplyPtr reply) {

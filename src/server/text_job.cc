@@ -85,7 +85,7 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
         nothing.finish = FinishReason::kCancelled;
         return OnEnd(choice, nothing);
       }
-      Result<Generation> started = model().Start(next->request, CallbacksOf(choice));
+      Result<Generation> started = use_.served().Start(next->request, CallbacksOf(choice));
       if (!started.ok()) {
         if (started.status().retry_after() > 0 && ComesAgain(*std::move(next))) return;
         OnEnd(choice, started.status());

@@ -3,29 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "troupe/figures.h"
+
 namespace troupe {
-namespace {
-
-class Figures {
- public:
-  using Labels = std::vector<std::pair<std::string, std::string>>;
-
-  template <typename T>
-  void Gauge(const char* name, const char* help, T value, Labels labels = {}) {
-    all_.push_back({name, help, false, static_cast<double>(value), std::move(labels)});
-  }
-  template <typename T>
-  void Counter(const char* name, const char* help, T value, Labels labels = {}) {
-    all_.push_back({name, help, true, static_cast<double>(value), std::move(labels)});
-  }
-  std::vector<ExtraMetric> Take() && { return std::move(all_); }
-
- private:
-  std::vector<ExtraMetric> all_;
-};
-
-}  // namespace
-
 std::vector<ExtraMetric> MetricsOf(const ClusterState& state) {
   Figures figures;
   const auto here =

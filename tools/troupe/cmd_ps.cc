@@ -20,10 +20,6 @@ std::string NumberOrDash(const std::optional<double>& number, int digits) {
   return number ? fmt::format("{:.{}f}", *number, digits) : "-";
 }
 
-Json NumberOrNull(const std::optional<double>& number) {
-  return number ? Json(*number) : Json(nullptr);
-}
-
 // What others wrote into their files must not steer this terminal.
 std::string Shown(std::string text) {
   std::ranges::replace_if(

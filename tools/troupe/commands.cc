@@ -41,6 +41,10 @@ constexpr CommandInfo kCommands[] = {
      "  troupe probe\n"
      "  troupe probe model.gguf --fresh --json probe.json",
      MakeProbeCommand},
+    {"device", "Show what this machine has to give now, and the experts that it may run of that",
+     "  troupe device\n"
+     "  troupe device model.gguf --cloud https://strong:8443 --cloud-key key --json -",
+     MakeDeviceCommand},
     {"place", "Decide which server of a cluster holds which experts",
      "  troupe place problem.json --method all\n"
      "  troupe place problem.json --from now.json --seconds-per-call 0.004 -o next.json",

@@ -19,6 +19,7 @@ std::unique_ptr<Command> MakeBenchServerCommand();
 std::unique_ptr<Command> MakeCompletionCommand();
 std::unique_ptr<Command> MakeManCommand();
 std::unique_ptr<Command> MakeCalibrateCommand();
+std::unique_ptr<Command> MakeDeviceCommand();
 std::unique_ptr<Command> MakeEvalCommand();
 std::unique_ptr<Command> MakeInspectCommand();
 std::unique_ptr<Command> MakePackCommand();

@@ -47,6 +47,10 @@ class EngineFlags {
   void TakesExpertsForPeers(std::uint32_t experts) { experts_for_peers_ = experts; }
   void TakesBeside(std::function<Bytes(const ModelConfig&)> beside) { beside_ = std::move(beside); }
 
+  // Whether somebody said how much of the model is to be in memory.
+  bool says_memory() const { return memory_.has_value() || offload_.slots.has_value(); }
+  void LimitSlots(std::uint32_t slots) { offload_.slots = slots; }
+
   EngineOptions options() const;
   const std::string& model() const { return model_; }
 

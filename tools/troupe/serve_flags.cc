@@ -71,6 +71,7 @@ void ServeFlags::AddTo(Options& options) {
   AddRequestOptions(options);
   sampler_.AddTo(options);
   cluster_.AddTo(options);
+  split_.AddTo(options);
   engine_.AddTo(options, EngineFlags::ModelArgument::kOptional);
   engine_.AddSpeculation(options);
 }
@@ -167,6 +168,7 @@ Status ServeFlags::CheckUsage() const {
   if (!config_.empty()) return OkStatus();
   if (model().empty()) return InvalidArgument("MODEL is required");
   TROUPE_RETURN_IF_ERROR(cluster_.CheckUsage());
+  TROUPE_RETURN_IF_ERROR(split_.CheckUsage());
   if (http_.certificate.empty() != http_.key.empty()) {
     return InvalidArgument("--tls-certificate and --tls-key belong together");
   }
@@ -222,10 +224,12 @@ Result<std::unique_ptr<AccessLog>> ServeFlags::OpenLog() const {
 
 EngineFlags ServeFlags::EngineWith(Bytes held) const {
   EngineFlags engine = engine_;
-  PlanForServing(
-      {.parallel = parallel_, .connections = http_.limits.connections, .has_peers = cluster_.any()},
-      held, engine);
-  if (!prefix_file_.empty()) engine.TakeFingerprint();
+  PlanForServing({.parallel = parallel_,
+                  .connections = http_.limits.connections,
+                  .has_peers = cluster_.any(),
+                  .has_cloud = split_.has_cloud()},
+                 held, engine);
+  if (!prefix_file_.empty() || split_.any()) engine.TakeFingerprint();
   return engine;
 }
 

@@ -19,6 +19,7 @@
 #include "troupe/sampler_flags.h"
 #include "troupe/serve_changes.h"
 #include "troupe/serving_needs.h"
+#include "troupe/split_flags.h"
 
 namespace troupe {
 
@@ -39,6 +40,7 @@ class ServeFlags {
   std::size_t most_requests() const { return parallel_ + queue_; }
 
   const ClusterFlags& cluster() const { return cluster_; }
+  const SplitFlags& split() const { return split_; }
   // Empty: what is read is forgotten at the end.
   const std::string& prefix_file() const { return prefix_file_; }
   // Null: none is written.
@@ -71,6 +73,7 @@ class ServeFlags {
   EngineFlags engine_;
   SamplerFlags sampler_;
   ClusterFlags cluster_;
+  SplitFlags split_;
   FileOptions file_options_;
   bool no_prefix_cache_ = false;
   std::uint32_t port_ = 8080, parallel_ = ServingNeeds().parallel;

@@ -3,16 +3,20 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "api/model_access.h"
+#include "base/available_cpus.h"
 #include "machine/process_memory.h"
+#include "runtime/answer_digest.h"
 #include "runtime/machine_costs.h"
 #include "runtime/plan_model.h"
 #include "troupe/cluster_metrics.h"
 #include "troupe/cluster_record.h"
 #include "troupe/node_opener.h"
 #include "troupe/remark.h"
+#include "troupe/split_metrics.h"
 
 namespace troupe {
 namespace {
@@ -51,6 +55,22 @@ Result<std::unique_ptr<RunningNode>> OpenNodeOf(Engine& engine, const ServeFlags
   return NodeOpener()(engine, std::move(options));
 }
 
+// By which an end and its cloud know that they would say the same.
+Result<ModelProof> ProofOf(Engine& engine) {
+  TROUPE_CHECK(engine.fingerprint().has_value());  // ServeFlags::EngineWith asks for it
+  ModelProof proof{.model = engine.fingerprint()->words};
+  TROUPE_ASSIGN_OR_RETURN(proof.arithmetic, AnswerDigest(engine));
+  return proof;
+}
+
+// Either may be null.
+std::vector<ExtraMetric> MetricsBeside(const RunningNode* node, const EndAnswers* end) {
+  std::vector<ExtraMetric> all;
+  if (node != nullptr) all = MetricsOf(node->State());
+  if (end != nullptr) std::ranges::move(MetricsOf(end->State()), std::back_inserter(all));
+  return all;
+}
+
 }  // namespace
 
 ServeModels::ServeModels(std::function<bool()> go_on, std::function<void(const Status&)> fail)
@@ -68,13 +88,21 @@ Result<ServedModel> ServeModels::Open(const ServeFlags& flags) {
   malloc_trim(0);  // what one that could not be opened has left
   const Bytes now = ResidentMemory();
   held_ = now - std::min(now, at_start_);
-  const EngineFlags engine_flags = flags.EngineWith(held_);
+  EngineFlags engine_flags = flags.EngineWith(held_);
+  DeviceWatch::Options device;
+  if (flags.split().has_cloud()) {
+    TROUPE_ASSIGN_OR_RETURN(device, FitToDevice(flags, engine_flags));
+  }
   opened_ = {.path = flags.model(),
              .offload = engine_flags.options().offload,
              .files = LookAtModelFiles(flags.model(), engine_flags.options().offload),
              .prefix_file = flags.prefix_file()};
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                           engine_flags.Open(/*least_context=*/0, /*trace=*/std::nullopt, go_on_));
+  ModelProof proof;
+  if (flags.split().any()) {
+    TROUPE_ASSIGN_OR_RETURN(proof, ProofOf(*engine));
+  }
   std::unique_ptr<Model> model;  // before the node, which ends first wherever this returns
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<RunningNode> node, OpenNodeOf(*engine, flags, fail_));
   TROUPE_ASSIGN_OR_RETURN(model, ModelAccess::Of(std::move(engine), flags.ForRequests()));
@@ -87,8 +115,14 @@ Result<ServedModel> ServeModels::Open(const ServeFlags& flags) {
     }));
   }
   ServedModel served{.model = std::move(model), .options = std::move(options)};
+  if (flags.split().for_ends()) served.for_ends = proof;
+  if (flags.split().has_cloud()) {
+    TROUPE_RETURN_IF_ERROR(OpenEnd(flags, proof, std::move(device), served));
+  }
+  if (node != nullptr || end_ != nullptr) {
+    served.more = [node = node.get(), end = end_.get()] { return MetricsBeside(node, end); };
+  }
   if (node != nullptr) {
-    served.more = [node = node.get()] { return MetricsOf(node->State()); };
     served.cluster = [node = node.get()] { return RecordOf(node->State()); };
     served.cluster_plan = [node = node.get()] { return RecordOf(node->Holdings()); };
     served.cluster_orders["drain"] = [node = node.get()] {
@@ -99,6 +133,40 @@ Result<ServedModel> ServeModels::Open(const ServeFlags& flags) {
   }
   node_ = std::move(node);
   return served;
+}
+
+Result<DeviceWatch::Options> ServeModels::FitToDevice(const ServeFlags& flags,
+                                                      EngineFlags& engine) const {
+  TROUPE_ASSIGN_OR_RETURN(const PlannedModel model,
+                          PlanModel(flags.model(), engine.options(), PlanFor::kLook));
+  const CostModel costs = RememberedCosts(model.plan.threads, /*disk_file=*/"");
+  DeviceWatch::Options device{.cpus = static_cast<std::uint32_t>(AvailableCpus()),
+                              .for_experts = MemoryForExperts(model.plan.memory),
+                              .needs = NeedsOf(*model.config, model.measure.experts, costs),
+                              .limits = {.most = flags.split().most_experts()}};
+  if (engine.says_memory() || device.needs.experts == 0) return device;
+  TROUPE_ASSIGN_OR_RETURN(const DeviceReport report, DeviceWatch(device).Look(/*now=*/0));
+  const std::uint32_t slots = std::max(report.capability.experts, kLeastSlots);
+  Remark("this device may run {} of {} experts, by {}\n", slots, device.needs.experts,
+         report.capability.limit);
+  engine.LimitSlots(slots);
+  return device;
+}
+
+Status ServeModels::OpenEnd(const ServeFlags& flags, const ModelProof& proof,
+                            DeviceWatch::Options device, ServedModel& served) {
+  TROUPE_ASSIGN_OR_RETURN(EndOptions options, flags.split().Read());
+  options.proof = proof;
+  options.device = std::move(device);
+  options.most_in_cloud = flags.parallel();
+  options.most_answers = flags.most_requests();
+  options.say = [](const std::string& line) { Remark("{}\n", line); };
+  TROUPE_ASSIGN_OR_RETURN(end_, EndAnswers::Open(*served.model, std::move(options)));
+  served.start = [end = end_.get()](Request request, Callbacks callbacks) {
+    return end->Start(std::move(request), std::move(callbacks));
+  };
+  served.close = [end = end_.get()] { end->Close(); };
+  return OkStatus();
 }
 
 std::vector<std::string> ServeModels::ChangedFiles() const {
@@ -112,7 +180,8 @@ std::vector<std::string> ServeModels::ChangedFiles() const {
 }
 
 void ServeModels::Close(ServedModel& served, const std::function<bool()>& go_on) {
-  served.model->Close();
+  served.Close();
+  end_.reset();
   if (!opened_.prefix_file.empty()) {
     const Status saved =
         ModelAccess::SavePrefixes(*served.model, opened_.prefix_file, CancelledUnless(go_on));

@@ -12,6 +12,7 @@
 #include "cluster/face/running_node.h"
 #include "runtime/model_files.h"
 #include "server/served_model.h"
+#include "split/end_answers.h"
 #include "troupe/serve_flags.h"
 
 namespace troupe {
@@ -36,6 +37,12 @@ class ServeModels {
   void Close(ServedModel& served, const std::function<bool()>& go_on = {});
 
  private:
+  // Looks at this device, and keeps so many experts in memory as it may run, unless that was said.
+  Result<DeviceWatch::Options> FitToDevice(const ServeFlags& flags, EngineFlags& engine) const;
+  // Lets the answers of `served` be chosen in the cloud as well.
+  Status OpenEnd(const ServeFlags& flags, const ModelProof& proof, DeviceWatch::Options device,
+                 ServedModel& served);
+
   // What the model of now was opened with, beside its options.
   struct Opened {
     std::string path;
@@ -50,6 +57,7 @@ class ServeModels {
   Bytes held_;            // what the server has taken since then, without a model
   Opened opened_;
   std::unique_ptr<RunningNode> node_;  // of the model of now; null: it is of no cluster
+  std::unique_ptr<EndAnswers> end_;    // the same; null: it has no cloud
 };
 
 // No longer than a prompt that fits may be, each byte of it escaped, and what stands beside it.

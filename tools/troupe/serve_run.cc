@@ -182,7 +182,7 @@ bool ServeRun::WaitUntilUnused(Settings& next) {
 // The second SIGHUP.
 void ServeRun::StopWaiting(Settings& next) {
   Remark("reloading now: requests under way are cancelled\n");
-  served_.model->Close();
+  served_.Close();
   Result<Settings> again = ReadNext();
   if (again.ok() && !service_->LimitParkedTo(again->flags->most_requests())) {
     again = Error(Code::kResourceExhausted, "more requests wait than its queue has room for");
@@ -221,7 +221,7 @@ Status ServeRun::End() {
     service_->RefuseAll(Error(Code::kUnavailable, "the server is ending"));
   }
   EndRequests();
-  if (served_.model != nullptr) served_.model->Close();  // those left are told so
+  if (served_.model != nullptr) served_.Close();  // those left are told so
   service_->set_server(nullptr);
   serving_file_.reset();
   server_.reset();

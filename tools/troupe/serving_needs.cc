@@ -13,6 +13,10 @@ constexpr Bytes kBodyValues = 12_MiB;
 // A connection with a request that waits took 22 KiB (bench/serve idle).
 constexpr Bytes kOfConnection = 24_KiB;
 
+// An answer that is in the cloud: a connection with TLS, its prompt as JSON, and its text.
+constexpr Bytes kOfCloudAnswer = 128_KiB;
+constexpr Bytes kOfCloud = 2_MiB;  // a thread, and what TLS keeps for all
+
 }  // namespace
 
 void PlanForServing(const ServingNeeds& needs, Bytes held, EngineFlags& engine) {
@@ -20,7 +24,8 @@ void PlanForServing(const ServingNeeds& needs, Bytes held, EngineFlags& engine) 
   if (needs.has_peers) engine.TakesExpertsForPeers(kExpertsFetched);
   engine.Serves([needs, held](const ModelConfig& config) {
     const Bytes server = kHeldByClients + kBodyValues + needs.connections * kOfConnection;
-    return ServingMemory{.connections = server - std::min(server, held),
+    const Bytes cloud = needs.has_cloud ? kOfCloud + needs.parallel * kOfCloudAnswer : Bytes();
+    return ServingMemory{.connections = server - std::min(server, held) + cloud,
                          .rules = AnswerRules::MostBytes(config.vocabulary, needs.parallel),
                          .peers = needs.has_peers ? NodeMemory(config) : Bytes()};
   });

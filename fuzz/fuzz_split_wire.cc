@@ -1,0 +1,69 @@
+// Any bytes as what an end and its cloud say to each other, of which the first says what it is to
+// be: read, and the same when it is written and read again, or refused by one line.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+#include "split/wire/cloud_hello.h"
+#include "split/wire/cloud_line.h"
+#include "split/wire/cloud_request.h"
+
+namespace troupe {
+namespace {
+
+Status ReadHello(std::string_view text) {
+  const Result<CloudHello> hello = DecodeCloudHello(text);
+  if (hello.ok()) TROUPE_CHECK(DecodeCloudHello(Encode(*hello)).value() == *hello);
+  return hello.status();
+}
+
+Status ReadRequest(std::string_view text) {
+  const auto read = [](std::string_view from) {
+    return ReadJson<CloudRequest>("request", from, ReadCloudRequest);
+  };
+  const Result<CloudRequest> request = read(text);
+  if (!request.ok()) return request.status();
+  const std::string written = Encode(*request);
+  TROUPE_CHECK(Encode(read(written).value()) == written);
+  return OkStatus();
+}
+
+// However they are cut, the lines are the same.
+Status ReadLines(std::string_view text) {
+  CloudLines whole, cut;
+  const auto all = whole.Take(text);
+  if (!all.ok()) return all.status();
+  std::size_t lines = 0;
+  for (const char c : text) {
+    const std::vector<std::string> some = cut.Take({&c, 1}).value();
+    for (const std::string& line : some) {
+      TROUPE_CHECK(line == all->at(lines++));
+      const Result<CloudLine> read = DecodeCloudLine(line);
+      if (!read.ok()) return read.status();
+      const std::string written = Encode(*read);
+      TROUPE_CHECK(written.ends_with('\n') && written.find('\n') == written.size() - 1);
+      TROUPE_CHECK(
+          DecodeCloudLine(std::string_view(written).substr(0, written.size() - 1)).value() ==
+          *read);
+    }
+  }
+  TROUPE_CHECK(lines == all->size());
+  return OkStatus();
+}
+
+}  // namespace
+}  // namespace troupe
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
+  const std::string_view text = input.substr(1);
+  const troupe::Status status = input[0] == 'h'   ? troupe::ReadHello(text)
+                                : input[0] == 'r' ? troupe::ReadRequest(text)
+                                                  : troupe::ReadLines(text);
+  TROUPE_CHECK(status.message().find('\n') == std::string::npos);
+  return 0;
+}

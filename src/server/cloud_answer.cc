@@ -1,0 +1,204 @@
+#include "server/cloud_answer.h"
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "api/model_access.h"
+#include "base/mutex.h"
+#include "runtime/batch_forecast.h"
+#include "server/api_error.h"
+#include "server/served_model.h"
+#include "split/wire/cloud_line.h"
+
+namespace troupe {
+namespace {
+
+// As ends are told in a hello what a token of a prompt takes.
+constexpr std::uint32_t kPromptRows = 64;
+
+class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
+ public:
+  CloudAnswer(ModelUse use, HttpReplyPtr reply, JobListener listener)
+      : use_(std::move(use)), reply_(std::move(reply)), listener_(std::move(listener)) {}
+
+  void Start(Request request, const ForEnds& shared, std::uint64_t end) {
+    reply_->WhenGone([weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->Cancel();
+    });
+    shared.pulse.Add([weak = weak_from_this()] {
+      const auto still = weak.lock();
+      return still && still->Write(EncodeTokens({}));
+    });
+    const auto self = shared_from_this();
+    const bool enters = shared.turns.Enter(
+        end, model().plan().sequences,
+        [self, request = std::move(request)](EndTurns::Turn turn) { self->Begin(request, turn); });
+    if (!enters) Refuse(Status(Code::kUnavailable, "too many answers of this end wait"));
+  }
+
+ private:
+  Model& model() const { return *use_.served().model; }
+
+  void Begin(const Request& request, EndTurns::Turn& turn) {
+    if (gone_) return;  // while it waited: the turn is the next one's
+    turn_.emplace(std::move(turn));
+    const auto self = shared_from_this();
+    Result<Generation> started = model().Start(
+        request, {.on_end = [self](const Result<Answer>& answer) { self->OnEnd(answer); },
+                  .on_logits = [self](TokenId token,
+                                      std::span<const float>) { return self->OnToken(token); }});
+    if (!started.ok()) {
+      Refuse(started.status());
+      turn_.reset();
+      return;
+    }
+    Keep(*std::move(started));
+  }
+
+  // By a status if nothing was said yet.
+  void Refuse(const Status& why) {
+    const JobEnd end{.status = why, .choices = {}, .seconds = waited_.Seconds()};
+    if (listener_.on_end) listener_.on_end(end);
+    const MutexLock lock(writing_);
+    closed_ = true;
+    if (!begun_) return reply_->Send(ErrorResponse(why));
+    reply_->Write(Encode(CloudFailure{why}));
+    reply_->End();
+  }
+
+  // As of TextJob: the end of a handle that is destroyed is not told.
+  void Keep(Generation generation) {
+    {
+      const MutexLock lock(mu_);
+      if (ended_) return;
+      generation_.emplace(std::move(generation));
+    }
+    if (gone_) Cancel();
+  }
+
+  void Cancel() {
+    gone_ = true;
+    std::optional<Generation> cancelled;
+    {
+      const MutexLock lock(mu_);
+      cancelled.swap(generation_);
+    }
+    if (!cancelled) return;
+    cancelled->Cancel();  // without the lock: it waits for callbacks, which take it
+    const MutexLock lock(mu_);
+    generation_.swap(cancelled);
+  }
+
+  Status OnToken(TokenId token) {
+    if (first_seconds_ == 0) {
+      first_seconds_ = waited_.Seconds();
+      if (listener_.on_first) listener_.on_first(first_seconds_);
+    } else if (listener_.on_gap) {
+      listener_.on_gap(between_.Seconds());
+    }
+    between_ = Stopwatch();
+    if (gone_ || !Write(EncodeTokens({&token, 1}))) {
+      return Status(Code::kCancelled, "the end has left");
+    }
+    return OkStatus();
+  }
+
+  bool Write(std::string_view line) {
+    const MutexLock lock(writing_);
+    if (closed_) return false;
+    if (!std::exchange(begun_, true)) {
+      reply_->Begin(
+          {.content_type = "application/x-ndjson", .headers = {{"X-Accel-Buffering", "no"}}});
+    }
+    return reply_->Write(line);
+  }
+
+  void OnEnd(const Result<Answer>& answer) {
+    {
+      const MutexLock lock(mu_);
+      ended_ = true;
+    }
+    JobEnd end{.status = answer.status(),
+               .cancelled = answer.ok() && answer->finish == FinishReason::kCancelled,
+               .choices = {},
+               .first_piece_seconds = first_seconds_,
+               .seconds = waited_.Seconds()};
+    if (answer.ok()) end.choices.push_back({.answer = *answer, .tokens = {}});
+    if (listener_.on_end) listener_.on_end(end);
+    Write(LastLine(answer));
+    {
+      const MutexLock lock(writing_);
+      closed_ = true;
+      reply_->End();
+    }
+    turn_.reset();  // the next one begins within
+  }
+
+  static std::string LastLine(const Result<Answer>& answer) {
+    if (!answer.ok()) return Encode(CloudFailure{answer.status()});
+    const Usage& usage = answer->usage;
+    return Encode(CloudEnd{.reason = answer->finish,
+                           .read = usage.prompt_tokens - usage.cached_tokens,
+                           .queue_seconds = usage.queue_seconds,
+                           .read_seconds = usage.first_token_seconds,
+                           .decode_seconds = usage.decode_seconds});
+  }
+
+  const ModelUse use_;                  // first: it ends after the handle to the model's request
+  std::optional<EndTurns::Turn> turn_;  // from its beginning to its end
+  const HttpReplyPtr reply_;
+  const JobListener listener_;
+  const Stopwatch waited_;
+  Stopwatch between_;         // the engine's thread's
+  double first_seconds_ = 0;  // the same
+  std::atomic<bool> gone_ = false;
+  Mutex mu_;
+  std::optional<Generation> generation_ TROUPE_GUARDED_BY(mu_);
+  bool ended_ TROUPE_GUARDED_BY(mu_) = false;
+  Mutex writing_;
+  bool begun_ TROUPE_GUARDED_BY(writing_) = false;
+  bool closed_ TROUPE_GUARDED_BY(writing_) = false;
+};
+
+}  // namespace
+
+void RunCloudAnswer(ModelUse use, Request request, HttpReplyPtr reply, const ForEnds& shared,
+                    std::uint64_t end, JobListener listener) {
+  std::make_shared<CloudAnswer>(std::move(use), std::move(reply), std::move(listener))
+      ->Start(std::move(request), shared, end);
+}
+
+std::uint64_t EndOf(const HttpRequest& request) {
+  const std::string_view bearer = request.Header("authorization");
+  return std::hash<std::string_view>()(bearer.empty() ? request.Header("x-api-key") : bearer);
+}
+
+CloudHello HelloTo(const Model& model, const ModelProof& proof, std::size_t waiting) {
+  const BatchCounters counters = ModelAccess::CountersOf(model);
+  const std::uint32_t sequences = model.plan().sequences;
+  const BatchForecast now = ForecastOf(counters, sequences, kPromptRows);
+  return {.proof = proof,
+          .context = model.plan().context,
+          .sequences = sequences,
+          .under_way = static_cast<std::uint32_t>(counters.waiting + counters.reading +
+                                                  counters.decoding + waiting),
+          .answer_seconds = counters.request_seconds,
+          .read_seconds = now.read_seconds,
+          .token_seconds = now.token_seconds};
+}
+
+HttpResponse NotForEnds() {
+  return ErrorResponse(
+      Error(Code::kNotFound, "this server chooses no answers for ends; --for-ends lets it"));
+}
+
+HttpResponse OtherModel(const Status& why) {
+  constexpr int kConflict = 409;
+  return {.status = kConflict, .body = ErrorBody(why, ErrorStyle::kOpenAi, kConflict)};
+}
+
+}  // namespace troupe

@@ -1,0 +1,42 @@
+// The strong machine's side of an answer that an end has chosen here: token ids as they come, line
+// by line (docs/formats/end-cloud.md). An end that leaves cancels it. Its callbacks come from the
+// engine's thread.
+#pragma once
+
+#include <troupe/model.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "server/end_turns.h"
+#include "server/http/http_reply.h"
+#include "server/pulse.h"
+#include "server/reload_gate.h"
+#include "server/text_job.h"
+#include "split/wire/cloud_hello.h"
+#include "split/wire/cloud_request.h"
+
+namespace troupe {
+
+// What the answers of all ends share; outlives them.
+struct ForEnds {
+  Pulse& pulse;  // says when to tell that an answer lives
+  EndTurns& turns;
+};
+
+// Returns before the end. `end`: a number that the requests of one end have in common.
+void RunCloudAnswer(ModelUse use, Request request, HttpReplyPtr reply, const ForEnds& shared,
+                    std::uint64_t end, JobListener listener);
+
+// Of who asks: the key tells ends apart.
+std::uint64_t EndOf(const HttpRequest& request);
+
+// What an end is told that asks whether this cloud is there. `waiting`: answers of ends that the
+// model was not asked for yet.
+CloudHello HelloTo(const Model& model, const ModelProof& proof, std::size_t waiting);
+
+// To ends that ask a server that was not told to serve any, and to those with another model.
+HttpResponse NotForEnds();
+HttpResponse OtherModel(const Status& why);
+
+}  // namespace troupe

@@ -1,0 +1,158 @@
+// Answers that an end has chosen here, over a service of a small model and without sockets.
+#include "server/cloud_answer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/service_for_test.h"
+#include "split/wire/cloud_line.h"
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr ModelProof kProof{.model = {1, 2}, .arithmetic = 3};
+
+class CloudAnswerTest : public ServiceTest {
+ protected:
+  void SetUp() override {
+    Open();
+    served_.for_ends = kProof;
+  }
+
+  // A request with its prompt as tokens, and what the model alone answers.
+  Request Asked(std::size_t tokens = 12) {
+    Request request = Ask("The kernel", tokens, 5);
+    request.prompt = model().PromptTokens(request.prompt).value();
+    request.exact = true;
+    return request;
+  }
+  Answer Alone(const Request& request) { return model().Start(request)->Wait().value(); }
+  static std::string Body(const Request& request, ModelProof proof = kProof) {
+    return Encode(CloudRequest{.proof = proof, .request = request});
+  }
+
+  struct Said {
+    std::vector<TokenId> tokens;
+    std::optional<CloudEnd> end;
+    Status failure;
+  };
+  static Said LinesIn(const std::string& body) {
+    Said said;
+    const std::vector<std::string> lines = CloudLines().Take(body).value();
+    for (const std::string& text : lines) {
+      const CloudLine line = DecodeCloudLine(text).value();
+      if (const auto* const some = std::get_if<CloudTokens>(&line)) {
+        said.tokens.insert(said.tokens.end(), some->tokens.begin(), some->tokens.end());
+      } else if (const auto* const end = std::get_if<CloudEnd>(&line)) {
+        said.end = *end;
+      } else {
+        said.failure = std::get<CloudFailure>(line).status;
+      }
+    }
+    return said;
+  }
+};
+
+TEST_F(CloudAnswerTest, GivesTheTokensOfTheModelAloneAndWhatTheyTook) {
+  const Request request = Asked();
+  const Answer alone = Alone(request);
+  const Said said = LinesIn(Post("/split/answers", Body(request))->body());
+  EXPECT_EQ(said.tokens, alone.tokens);
+  EXPECT_EQ(said.end->reason, alone.finish);
+  EXPECT_LE(said.end->read, alone.usage.prompt_tokens);
+  EXPECT_GT(said.end->decode_seconds, 0);
+}
+
+TEST_F(CloudAnswerTest, GoesOnBehindTheTokensThatTheEndHas) {
+  Request request = Asked();
+  const Answer alone = Alone(request);
+  request.begun.assign(alone.tokens.begin(), alone.tokens.begin() + 5);
+  const Said said = LinesIn(Post("/split/answers", Body(request))->body());
+  EXPECT_EQ(said.tokens, std::vector<TokenId>(alone.tokens.begin() + 5, alone.tokens.end()));
+}
+
+TEST_F(CloudAnswerTest, SaysThatItLivesWhileItReads) {
+  const auto reply = Post("/split/answers", Body(Asked(80)));
+  EXPECT_EQ(reply->head().content_type, "application/x-ndjson");
+}
+
+TEST_F(CloudAnswerTest, RefusesAnotherModelOtherBytesAndWhatIsNoRequest) {
+  ModelProof other = kProof;
+  other.arithmetic = 4;
+  const auto refused = Post("/split/answers", Body(Asked(), other));
+  EXPECT_EQ(refused->status(), 409);
+  EXPECT_THAT(refused->body(), HasSubstr("the end computes other bytes"));
+  EXPECT_EQ(Post("/split/answers", "{}")->status(), 400);
+  Request request = Asked();
+  request.prompt = std::vector<TokenId>{1 << 30};
+  EXPECT_EQ(Post("/split/answers", Body(request))->status(), 400);
+}
+
+TEST_F(CloudAnswerTest, AServerThatWasNotToldToServeEndsServesNone) {
+  served_.for_ends.reset();
+  EXPECT_EQ(Post("/split/answers", Body(Asked()))->status(), 404);
+  const auto hello = Start("GET", "/split/hello");
+  EXPECT_EQ(hello->status(), 404);
+  EXPECT_THAT(hello->body(), HasSubstr("--for-ends"));
+}
+
+TEST_F(CloudAnswerTest, TellsItsModelAndWhatItHasMeasured) {
+  (void)Alone(Asked());
+  const CloudHello hello = DecodeCloudHello(Start("GET", "/split/hello")->body()).value();
+  EXPECT_EQ(hello.proof, kProof);
+  EXPECT_EQ(hello.context, 96u);
+  EXPECT_GT(hello.token_seconds, 0);
+  EXPECT_GT(hello.read_seconds, 0);
+}
+
+TEST_F(CloudAnswerTest, GivesAsManyBytesAsTheLinkIsToBeMeasuredWith) {
+  EXPECT_EQ(Post("/split/measure", R"({"bytes":1000,"filler":"xx"})")->body().size(), 1000u);
+  EXPECT_EQ(Post("/split/measure", R"({"bytes":1048577})")->status(), 400);
+  served_.for_ends.reset();
+  EXPECT_EQ(Post("/split/measure", R"({"bytes":1})")->status(), 404);
+}
+
+TEST_F(CloudAnswerTest, EndsHaveTheirTurnsByTheirKeys) {
+  Open({.sequences = 1});
+  served_.for_ends = kProof;
+  Request request = Asked(30);
+  request.ignore_end = true;
+  std::vector<std::shared_ptr<FakeReply>> replies;
+  const auto ask = [&](std::string key) {
+    replies.push_back(std::make_shared<FakeReply>());
+    router_->Serve({.method = "POST",
+                    .path = "/split/answers",
+                    .headers = {{"Authorization", "Bearer " + key}},
+                    .body = Body(request)},
+                   replies.back());
+  };
+  for (int i = 0; i < 8; ++i) ask("busy");
+  ask("calm");
+  const auto ended = [&] {
+    return std::ranges::count_if(replies, [](const auto& reply) {
+      return reply->body().find("\"end\"") != std::string::npos;
+    });
+  };
+  replies.back()->WaitForEnd();
+  EXPECT_LE(ended(), 5) << "the calm end waited for all of the busy one";
+  for (const auto& reply : replies) {
+    reply->WaitForEnd();
+    EXPECT_EQ(LinesIn(reply->body()).tokens, LinesIn(replies[0]->body()).tokens);
+  }
+}
+
+TEST_F(CloudAnswerTest, AnEndThatLeavesCancelsItsAnswer) {
+  Open({.sequences = 1});
+  served_.for_ends = kProof;
+  Request request = Asked(80);
+  request.ignore_end = true;
+  const auto reply = Start("POST", "/split/answers", Body(request));
+  reply->WaitFor("[");
+  reply->Leave();
+  EXPECT_EQ(Alone(Asked(2)).tokens.size(), 2u) << "the only sequence is free again";
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,195 @@
+#include "split/cloud_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "server/http/error_message.h"
+#include "split/wire/cloud_line.h"
+#include "split/wire/cloud_request.h"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t kMostOfError = 4096, kMostOfMessage = 300;
+
+std::string MessageIn(std::string_view body) {
+  return InOneLine(ErrorMessageIn(body).substr(0, kMostOfMessage));
+}
+
+}  // namespace
+
+HttpHeaders HeadersFor(const CloudAddress& cloud) {
+  HttpHeaders headers = {{"Content-Type", "application/json"}};
+  if (!cloud.key.empty()) headers.emplace_back("Authorization", "Bearer " + cloud.key);
+  return headers;
+}
+
+Status JudgeCloud(int status, std::string_view body) {
+  constexpr int kOk = 200, kBadRequest = 400, kUnauthorized = 401, kForbidden = 403,
+                kNotFound = 404, kConflict = 409, kTooMany = 429, kBusy = 503;
+  switch (status) {
+    case kOk:
+      return OkStatus();
+    case kUnauthorized:
+    case kForbidden:
+      return Error(Code::kFailedPrecondition, "the cloud does not take the key");
+    case kNotFound:
+    case kConflict:
+      return Error(Code::kFailedPrecondition, "the cloud refuses: {}", MessageIn(body));
+    case kBadRequest:
+    case kTooMany:
+    case kBusy:
+      return Error(Code::kResourceExhausted, "not in the cloud: {}", MessageIn(body));
+    default:
+      return Error(Code::kUnavailable, "the cloud answers {}: {}", status, MessageIn(body));
+  }
+}
+
+class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
+ public:
+  Run(std::shared_ptr<State> state, const Clock& clock, RunEvents events)
+      : state_(std::move(state)), clock_(clock), events_(std::move(events)), start_(clock.Now()) {
+    ++state_->runs;
+  }
+  ~Run() { End(); }
+
+  void Begin(HttpClient& client, const CloudAddress& cloud, std::string body) {
+    state_->bytes_sent += body.size();
+    const auto self = shared_from_this();
+    cancel_ = client.Start(
+        cloud.url,
+        {.method = "POST",
+         .path = "/split/answers",
+         .headers = HeadersFor(cloud),
+         .body = std::move(body)},
+        {.on_head = [self](const HttpResponse& head) { self->status_ = head.status; },
+         .on_piece = [self](std::string_view piece) { self->OnPiece(piece); },
+         .on_end =
+             [self](const Status& status) {
+               Status why = status.ok() ? JudgeCloud(self->status_, self->error_) : status;
+               if (why.ok()) why = DataLoss("the cloud's answer has no end");
+               self->Fail(why);
+             }});
+  }
+
+  void Stop() {
+    if (ended_) return;
+    Measure({});
+    Close();
+  }
+
+  void Fail(const Status& why) {
+    if (ended_) return;
+    End();
+    state_->on_trouble(why);
+    events_.on_failure(why);
+  }
+
+ private:
+  void End() {
+    if (!std::exchange(ended_, true)) --state_->runs;
+  }
+  void Close() {
+    End();
+    if (cancel_) cancel_();
+  }
+
+  void OnPiece(std::string_view piece) {
+    state_->bytes_received += piece.size();
+    constexpr int kOk = 200;
+    if (status_ != kOk) {
+      error_ += piece.substr(0, kMostOfError - std::min(kMostOfError, error_.size()));
+      return;
+    }
+    const Result<std::vector<std::string>> lines = lines_.Take(piece);
+    if (!lines.ok()) return Break(lines.status());
+    for (const std::string& text : *lines) {
+      if (ended_) return;
+      const Result<CloudLine> line = DecodeCloudLine(text);
+      if (!line.ok()) return Break(line.status());
+      OnLine(*line);
+    }
+  }
+
+  // It talks, but not as it should.
+  void Break(const Status& why) {
+    const auto self = shared_from_this();
+    if (ended_) return;
+    Close();
+    state_->on_trouble(why);
+    events_.on_failure(why);
+  }
+
+  void OnLine(const CloudLine& line) {
+    const auto self = shared_from_this();  // an event may let go of it
+    if (const auto* const some = std::get_if<CloudTokens>(&line)) {
+      if (some->tokens.empty()) return events_.on_heard();
+      last_token_ = clock_.Now();
+      if (tokens_ == 0) first_token_ = last_token_;
+      tokens_ += some->tokens.size();
+      events_.on_tokens(some->tokens);
+    } else if (const auto* const end = std::get_if<CloudEnd>(&line)) {
+      Measure(*end);
+      Close();
+      events_.on_end(end->reason, {});
+    } else {
+      Break(std::get<CloudFailure>(line).status);
+    }
+  }
+
+  static double Seconds(Nanos nanos) { return static_cast<double>(nanos) * 1e-9; }
+
+  // What the cloud tells of itself, and what has come here.
+  void Measure(const CloudEnd& told) {
+    if (tokens_ == 0) return;
+    const double there = told.queue_seconds + told.read_seconds;
+    const double first = Seconds(first_token_ - start_);
+    state_->meter.OnAnswer({.read = told.read,
+                            .read_seconds = told.read_seconds,
+                            .tokens = tokens_ - 1,
+                            .token_seconds = Seconds(last_token_ - first_token_),
+                            .link_seconds = there > 0 ? std::max(0.0, first - there) : 0});
+  }
+
+  const std::shared_ptr<State> state_;
+  const Clock& clock_;
+  const RunEvents events_;
+  const Nanos start_;
+  HttpClient::Cancel cancel_;
+  bool ended_ = false;
+  int status_ = 0;
+  std::string error_;  // the body of what is not 200
+  CloudLines lines_;
+  std::size_t tokens_ = 0;
+  Nanos first_token_ = 0, last_token_ = 0;
+};
+
+CloudSource::CloudSource(HttpClient& client, const Clock& clock, Options options,
+                         OnTrouble on_trouble)
+    : client_(client),
+      clock_(clock),
+      options_(std::move(options)),
+      state_(std::make_shared<State>()) {
+  state_->on_trouble = std::move(on_trouble);
+}
+
+CloudSource::~CloudSource() = default;
+
+TokenSource::Stop CloudSource::Start(const Request& request, RunEvents events) {
+  const bool is_full = state_->runs >= options_.most_runs;
+  const auto run = std::make_shared<Run>(state_, clock_, std::move(events));
+  if (is_full) {
+    client_.Post([run] {
+      run->Fail(Error(Code::kResourceExhausted, "as many answers are in the cloud as may be"));
+    });
+  } else {
+    run->Begin(client_, options_.cloud,
+               Encode(CloudRequest{.proof = options_.proof, .request = request}));
+  }
+  return [run] { run->Stop(); };
+}
+
+}  // namespace troupe

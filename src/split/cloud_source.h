@@ -1,0 +1,68 @@
+// The cloud as a place that chooses tokens: a request of HTTP for each run, whose response is lines
+// of tokens (docs/formats/end-cloud.md). Measures what the cloud takes. On the loop's thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "server/http/http_client.h"
+#include "split/flow/place_costs.h"
+#include "split/token_source.h"
+#include "split/wire/model_proof.h"
+
+namespace troupe {
+
+// Where the cloud is, and who asks it.
+struct CloudAddress {
+  HttpUrl url;
+  std::string key;  // empty: none
+};
+
+HttpHeaders HeadersFor(const CloudAddress& cloud);
+
+// What is wrong where the cloud has answered with something else than 200. kFailedPrecondition: it
+// is not one for this end, whatever it is asked. kResourceExhausted: it is, but not now, or not for
+// this request.
+Status JudgeCloud(int status, std::string_view body);
+
+class CloudSource final : public TokenSource {
+ public:
+  struct Options {
+    CloudAddress cloud;
+    ModelProof proof;
+    std::size_t most_runs = 4;  // at a time
+  };
+  // Told of each run that failed, before it is told itself.
+  using OnTrouble = std::function<void(const Status& why)>;
+
+  // All must outlive it.
+  CloudSource(HttpClient& client, const Clock& clock, Options options, OnTrouble on_trouble);
+  ~CloudSource() override;
+
+  Stop Start(const Request& request, RunEvents events) override;
+
+  PlaceMeter& meter() { return state_->meter; }
+  std::size_t runs() const { return state_->runs; }
+  std::uint64_t bytes_sent() const { return state_->bytes_sent; }
+  std::uint64_t bytes_received() const { return state_->bytes_received; }
+
+ private:
+  class Run;
+  struct State {  // that runs share
+    PlaceMeter meter;
+    std::uint64_t bytes_sent = 0, bytes_received = 0;  // of bodies
+    std::size_t runs = 0;
+    OnTrouble on_trouble;
+  };
+
+  HttpClient& client_;
+  const Clock& clock_;
+  const Options options_;
+  const std::shared_ptr<State> state_;
+};
+
+}  // namespace troupe

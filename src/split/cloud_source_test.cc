@@ -1,0 +1,160 @@
+// The cloud's talk over real sockets, against servers that say what a test wants.
+#include "split/cloud_source.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/http/http_server.h"
+
+namespace troupe {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class CloudSourceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto server = HttpServer::Listen({.port = 0, .certificate = "", .key = ""},
+                                     {.handle = [this](HttpRequest request, HttpReplyPtr reply) {
+                                       asked_ = request;
+                                       answer_(*reply);
+                                       kept_ = reply;
+                                     }});
+    ASSERT_TRUE(server.ok()) << server.status().ToString();
+    server_ = *std::move(server);
+    source_.emplace(client_, clock_,
+                    CloudSource::Options{
+                        .cloud = {.url = ParseHttpUrl(server_->Address()).value(), .key = "k1"},
+                        .proof = {.model = {1, 2}, .arithmetic = 3},
+                        .most_runs = 1},
+                    [this](const Status& why) { troubles_.push_back(why); });
+  }
+
+  // Lets the server say this, and gives what the run made of it.
+  void Run(std::string body, int status = 200) {
+    answer_ = [body, status](HttpReply& reply) {
+      if (status != 200) return reply.Send({.status = status, .body = body});
+      reply.Begin({});
+      reply.Write(body);
+      reply.End();
+    };
+    Start();
+    client_.Run();
+  }
+  TokenSource::Stop Start() {
+    return source_->Start({.prompt = std::vector<TokenId>{7}, .begun = {5}},
+                          {.on_heard = [this] { ++heard_; },
+                           .on_read = {},
+                           .on_tokens =
+                               [this](std::span<const TokenId> tokens) {
+                                 tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+                               },
+                           .on_end = [this](FinishReason reason, const Usage&) { end_ = reason; },
+                           .on_failure = [this](const Status& why) { failure_ = why; }});
+  }
+
+  HttpClient client_{{.silence = std::chrono::milliseconds(5000)}};
+  MonotonicClock clock_;
+  std::function<void(HttpReply&)> answer_;
+  HttpRequest asked_;
+  HttpReplyPtr kept_;
+  std::unique_ptr<HttpServer> server_;
+  std::optional<CloudSource> source_;
+  int heard_ = 0;
+  std::vector<TokenId> tokens_;
+  std::optional<FinishReason> end_;
+  std::optional<Status> failure_;
+  std::vector<Status> troubles_;
+};
+
+constexpr const char* kEnd = R"({"end":"end","read":10,"queue_s":0,"read_s":0.5,"decode_s":1})";
+
+TEST_F(CloudSourceTest, TellsTokensAndTheEndAndMeasuresWhatTheyTook) {
+  Run(std::string("[]\n[1,2]\n[3]\n") + kEnd + "\n");
+  EXPECT_THAT(tokens_, ElementsAre(1, 2, 3));
+  EXPECT_EQ(heard_, 1);
+  EXPECT_EQ(end_, FinishReason::kEndToken);
+  EXPECT_EQ(failure_, std::nullopt);
+  EXPECT_THAT(troubles_, IsEmpty());
+  EXPECT_EQ(asked_.path, "/split/answers");
+  EXPECT_EQ(asked_.Header("authorization"), "Bearer k1");
+  EXPECT_THAT(asked_.body, HasSubstr("\"begun\":[5]"));
+  EXPECT_DOUBLE_EQ(source_->meter().Costs(0)->read_seconds, 0.05);
+  EXPECT_GT(source_->bytes_sent(), 100u);
+  EXPECT_GT(source_->bytes_received(), 60u);
+}
+
+TEST_F(CloudSourceTest, AStreamThatEndsWithoutAnEndIsAFailureBehindTheTokensThatCame) {
+  Run("[1,2]\n");
+  EXPECT_THAT(tokens_, ElementsAre(1, 2));
+  EXPECT_EQ(failure_->code(), Code::kDataLoss);
+  EXPECT_EQ(troubles_.size(), 1u);
+}
+
+TEST_F(CloudSourceTest, WhatIsNoLineEndsTheRun) {
+  Run("[1]\nhello\n[2]\n");
+  EXPECT_THAT(tokens_, ElementsAre(1));
+  EXPECT_THAT(failure_->message(), HasSubstr("a line of the cloud"));
+}
+
+TEST_F(CloudSourceTest, ACloudThatGivesUpSaysWhy) {
+  Run("[1]\n{\"error\":{\"code\":15,\"message\":\"an expert cannot be read\"}}\n");
+  EXPECT_EQ(*failure_, DataLoss("an expert cannot be read"));
+  EXPECT_EQ(end_, std::nullopt);
+}
+
+TEST_F(CloudSourceTest, TellsARefusalFromACloudThatIsBusy) {
+  Run(R"({"error":{"message":"the end has another model"}})", 409);
+  EXPECT_EQ(failure_->code(), Code::kFailedPrecondition);
+  EXPECT_THAT(failure_->message(), HasSubstr("another model"));
+  Run("", 401);
+  EXPECT_THAT(failure_->message(), HasSubstr("key"));
+  Run(R"({"error":{"message":"no more can wait"}})", 429);
+  EXPECT_EQ(failure_->code(), Code::kResourceExhausted);
+  Run("what\n?", 500);
+  EXPECT_EQ(failure_->message(), "the cloud answers 500: what");
+}
+
+TEST_F(CloudSourceTest, WhoIsStoppedSaysNothingMoreAndMakesRoom) {
+  answer_ = [](HttpReply& reply) {
+    reply.Begin({});
+    reply.Write("[1]\n");
+  };
+  TokenSource::Stop stop;
+  std::optional<Status> full;
+  stop = Start();
+  (void)source_->Start({.prompt = std::vector<TokenId>{7}},
+                       {.on_failure = [&](const Status& why) { full = why; }});
+  client_.After(std::chrono::milliseconds(200), [&] { stop(); });
+  client_.Run();
+  EXPECT_THAT(tokens_, ElementsAre(1));
+  EXPECT_EQ(failure_, std::nullopt);
+  EXPECT_EQ(full->code(), Code::kResourceExhausted);
+  Run(std::string(kEnd) + "\n");
+  EXPECT_EQ(end_, FinishReason::kEndToken) << "a run has its place again";
+}
+
+TEST_F(CloudSourceTest, AStopFromWithinAnEventIsTheLastOfIt) {
+  answer_ = [](HttpReply& reply) {
+    reply.Begin({});
+    reply.Write("[1]\n[2]\n");
+    reply.End();
+  };
+  TokenSource::Stop stop;
+  std::vector<TokenId> seen;
+  const auto fail = [](const Status& why) { ADD_FAILURE() << why.message(); };
+  stop = source_->Start({.prompt = std::vector<TokenId>{7}},
+                        {.on_tokens =
+                             [&](std::span<const TokenId> tokens) {
+                               seen.push_back(tokens[0]);
+                               stop();
+                             },
+                         .on_failure = fail});
+  client_.Run();
+  EXPECT_THAT(seen, ElementsAre(1));
+}
+
+}  // namespace
+}  // namespace troupe

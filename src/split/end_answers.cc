@@ -1,0 +1,378 @@
+#include "split/end_answers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "api/model_access.h"
+#include "base/mutex.h"
+#include "runtime/batch_forecast.h"
+#include "split/own_source.h"
+#include "split/split_answer.h"
+#include "split/wire/cloud_hello.h"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::chrono::milliseconds kTickOfAnswers{25}, kTickAlone{250};
+// Without a word of the cloud, which says every 400 ms that it lives, a connection is given up.
+constexpr std::chrono::milliseconds kGiveUp{5000};
+constexpr std::size_t kMostOfHello = 1 << 16;
+constexpr double kFirstUsual = 128;
+constexpr double kRetrySeconds = 1;
+
+}  // namespace
+
+class EndAnswers::Impl final : public AnswerWorld {
+ public:
+  Impl(Model& model, EndOptions options, std::unique_ptr<PlaceRule> rule)
+      : model_(model),
+        options_(std::move(options)),
+        rule_(std::move(rule)),
+        watch_(options_.pauses),
+        device_(options_.device ? std::make_optional<DeviceWatch>(*options_.device) : std::nullopt),
+        client_({.any_certificate = options_.any_certificate, .silence = kGiveUp}),
+        own_(model, [this](std::function<void()> call) { client_.Post(std::move(call)); }),
+        cloud_(
+            client_, clock_,
+            {.cloud = options_.cloud, .proof = options_.proof, .most_runs = options_.most_in_cloud},
+            [this](const Status& why) { OnTrouble(why); }) {}
+
+  Status Run() {
+    try {
+      thread_ = std::thread([this] {
+        Tick(tick_);
+        client_.RunUntilStopped();
+      });
+    } catch (const std::system_error& error) {
+      return Error(Code::kResourceExhausted, "no thread for the cloud: {}", error.what());
+    }
+    return OkStatus();
+  }
+
+  ~Impl() override {
+    if (!thread_.joinable()) return;
+    Close();
+    client_.Stop();
+    thread_.join();
+  }
+
+  Result<Generation> Start(Request request, Callbacks callbacks) {
+    if (request.embed || callbacks.on_logits || callbacks.on_prompt) {
+      return model_.Start(std::move(request), std::move(callbacks));
+    }
+    TROUPE_ASSIGN_OR_RETURN(BatchRequest batch, ModelAccess::Prepare(model_, request));
+    std::shared_ptr<CallbackGate> gate;
+    if (callbacks.on_piece || callbacks.on_end || callbacks.on_read) {
+      gate = std::make_shared<CallbackGate>(std::move(callbacks));
+    }
+    TROUPE_ASSIGN_OR_RETURN(SplitAnswer::Parts parts,
+                            PartsOf(std::move(request), std::move(batch), gate));
+    const std::shared_ptr<Ticket> ticket = parts.ticket;
+    {
+      const MutexLock lock(mu_);
+      if (closed_) return Error(Code::kFailedPrecondition, "the engine was closed");
+      if (state_.under_way >= options_.most_answers) {
+        return Error(Code::kUnavailable, "{} requests are under way, no more can wait",
+                     state_.under_way)
+            .WithRetryAfter(kRetrySeconds);
+      }
+      ++state_.under_way;
+    }
+    auto answer = std::make_shared<SplitAnswer>(*this, std::move(parts));
+    client_.Post([this, answer = std::move(answer)] { Begin(answer); });
+    return ModelAccess::Handle(ticket, std::move(gate));
+  }
+
+  void Close() {
+    {
+      const MutexLock lock(mu_);
+      if (std::exchange(closed_, true)) return;
+    }
+    client_.Post([this] {
+      for (const auto& answer : std::vector(answers_)) {
+        answer->Fail(Status(Code::kCancelled, "the engine was closed"));
+      }
+      Settle();
+      const MutexLock lock(mu_);
+      emptied_ = true;
+      changed_.NotifyAll();
+    });
+    const MutexLock lock(mu_);
+    while (!emptied_) changed_.Wait(mu_);
+  }
+
+  EndState State() const {
+    const MutexLock lock(mu_);
+    return state_;
+  }
+
+  // AnswerWorld, on the loop's thread.
+  Nanos Now() const override { return clock_.Now(); }
+  TokenSource& SourceIn(Side place) override {
+    if (place == Side::kEnd) return own_;
+    return cloud_;
+  }
+  bool CloudIsUsable() const override { return watch_.usable(); }
+  PlaceChoice Choose(const AnswerTask& task, std::optional<Side> now) override {
+    return rule_->Choose(task, {.end = OwnCosts(task.read), .cloud = CloudCosts()}, now);
+  }
+  std::size_t UsualTokens() const override { return static_cast<std::size_t>(usual_tokens_); }
+  FlowLimits limits() const override { return options_.limits; }
+  void OnWrongCloud() override {
+    distrusted_ = true;
+    watch_.OnRefused(DataLoss("the cloud has said what this model does not say"), Now());
+  }
+
+  // Before its user has the answer: what is asked of the figures then holds it.
+  void OnOver(const AnswerFlow& flow) override {
+    CountLanes();
+    constexpr double kNewest = 0.1;
+    usual_tokens_ += kNewest * (static_cast<double>(flow.tokens().size()) - usual_tokens_);
+    const MutexLock lock(mu_);
+    state_.flow += flow.counts();
+    state_.bytes_sent = cloud_.bytes_sent();
+    state_.bytes_received = cloud_.bytes_received();
+    --state_.under_way;
+  }
+
+ private:
+  Result<SplitAnswer::Parts> PartsOf(Request request, BatchRequest batch,
+                                     std::shared_ptr<CallbackGate> gate) {
+    GenerationSinks sinks;
+    if (gate != nullptr) {
+      sinks.on_text = [gate](std::string_view text) { return gate->Show(text); };
+      sinks.on_read = [gate](std::size_t read, std::size_t all) { return gate->Read(read, all); };
+    }
+    const ContextRoom room{.capacity = model_.plan().context};
+    TROUPE_ASSIGN_OR_RETURN(
+        TextGeneration text,
+        TextGeneration::Make(ModelAccess::EngineOf(model_).tokenizer(), batch.prompt, batch.options,
+                             room, clock_, std::move(sinks)));
+    // The last token needs no room behind it.
+    request.max_tokens = std::min(request.max_tokens, room.capacity - batch.prompt.size() + 1);
+    request.prompt = std::move(batch.prompt);
+    request.stop = std::move(batch.options.stop);
+    request.exact = request.exact || ModelAccess::EngineOf(model_).exact();
+    request.timeout.reset();
+    auto ticket = std::make_shared<Ticket>(++last_id_, thread_.get_id(),
+                                           [gate](const Result<Answer>& answer) {
+                                             if (gate != nullptr) gate->End(answer);
+                                           });
+    return SplitAnswer::Parts{.request = std::move(request),
+                              .deadline = batch.deadline,
+                              .text = std::move(text),
+                              .ticket = std::move(ticket),
+                              .gate = std::move(gate)};
+  }
+
+  void Begin(const std::shared_ptr<SplitAnswer>& answer) {
+    bool is_closed = false;
+    {
+      const MutexLock lock(mu_);
+      is_closed = closed_;
+    }
+    answers_.push_back(answer);
+    if (is_closed) {
+      answer->Fail(Status(Code::kCancelled, "the engine was closed"));
+    } else {
+      counters_ = ModelAccess::CountersOf(model_);
+      const PlaceChoice choice = answer->Begin();
+      if (options_.explain && options_.say) {
+        options_.say(fmt::format("an answer begins at the {}: {}", Name(choice.place), choice.why));
+      }
+      const MutexLock lock(mu_);
+      ++state_.begun[static_cast<std::size_t>(choice.place)];
+    }
+    Settle();
+    CountLanes();
+    if (answers_.size() == 1) Tick(++tick_);  // as often as answers want from now on
+  }
+
+  // Lets go of what is over, and tells what is known.
+  void Settle() {
+    std::erase_if(answers_, [](const auto& answer) { return answer->over(); });
+    const std::optional<PlaceCosts> own = OwnCosts(1), cloud = CloudCosts();
+    const MutexLock lock(mu_);
+    state_.cloud = watch_.state();
+    state_.bytes_sent = cloud_.bytes_sent();
+    state_.bytes_received = cloud_.bytes_received();
+    state_.round_trip_seconds = round_trip_seconds_;
+    state_.end = own;
+    state_.cloud_costs = cloud;
+  }
+
+  // What was busy at the last look counts as busy up to this one.
+  void CountLanes() {
+    const Nanos now = Now();
+    const double passed = static_cast<double>(now - counted_until_) * 1e-9;
+    counted_until_ = now;
+    for (const Side side : {Side::kEnd, Side::kCloud}) {
+      const auto i = static_cast<std::size_t>(side);
+      {
+        const MutexLock lock(mu_);
+        if (had_answers_) (was_busy_[i] ? state_.busy_seconds : state_.idle_seconds)[i] += passed;
+      }
+      was_busy_[i] = std::ranges::any_of(
+          answers_, [side](const auto& answer) { return answer->flow().runs(side); });
+    }
+    had_answers_ = !answers_.empty();
+  }
+
+  void Tick(std::uint64_t tick) {
+    if (tick != tick_) return;  // a faster one goes on
+    CountLanes();
+    counters_ = ModelAccess::CountersOf(model_);
+    for (const auto& answer : std::vector(answers_)) answer->OnTime();
+    LookAtDevice();
+    if (watch_.TakeAsk(Now())) AskCloud();
+    Settle();
+    if (const auto news = watch_.TakeNews(); news && options_.say) options_.say(*news);
+    client_.After(answers_.empty() ? kTickAlone : kTickOfAnswers, [this, tick] { Tick(tick); });
+  }
+
+  void LookAtDevice() {
+    if (!device_ || Now() < look_at_) return;
+    constexpr Nanos kLookEvery = 3'000'000'000;
+    look_at_ = Now() + kLookEvery;
+    Result<DeviceReport> report = device_->Look(Now());
+    if (!report.ok()) return;  // nothing is known, and so nothing changes
+    power_ = report->share.power;
+    const MutexLock lock(mu_);
+    state_.device = *std::move(report);
+  }
+
+  void AskCloud() {
+    struct Hello {
+      int status = 0;
+      std::string body;
+      Stopwatch asked;
+    };
+    const auto hello = std::make_shared<Hello>();
+    client_.Start(options_.cloud.url,
+                  {.method = "GET",
+                   .path = "/split/hello",
+                   .headers = HeadersFor(options_.cloud),
+                   .body = ""},
+                  {.on_head = [hello](const HttpResponse& head) { hello->status = head.status; },
+                   .on_piece =
+                       [hello](std::string_view piece) {
+                         if (hello->body.size() < kMostOfHello) hello->body += piece;
+                       },
+                   .on_end =
+                       [this, hello](const Status& status) {
+                         round_trip_seconds_ = hello->asked.Seconds();
+                         OnHello(status.ok() ? JudgeCloud(hello->status, hello->body) : status,
+                                 hello->body);
+                       }});
+  }
+
+  void OnHello(Status status, const std::string& body) {
+    if (status.ok()) {
+      const Result<CloudHello> hello = DecodeCloudHello(body);
+      if (hello.ok()) {
+        status = CheckFits(options_.proof, hello->proof, "the cloud");
+        hello_ = *hello;
+        others_in_cloud_ =
+            hello->under_way - std::min<std::size_t>(hello->under_way, cloud_.runs());
+        cloud_.meter().Expect(hello->read_seconds, hello->token_seconds);
+      } else {
+        status = Error(Code::kFailedPrecondition, "{}", hello.status().message());
+      }
+    }
+    if (distrusted_) {
+      OnWrongCloud();
+    } else if (status.ok()) {
+      watch_.OnThere(Now());
+    } else {
+      OnTrouble(status);
+    }
+  }
+
+  void OnTrouble(const Status& why) {
+    if (why.code() == Code::kFailedPrecondition) {
+      watch_.OnRefused(why, Now());
+    } else if (why.code() != Code::kResourceExhausted) {  // full here, and no trouble of the cloud
+      watch_.OnSilent(why, Now());
+    }
+  }
+
+  // Where power is short a second of this device counts for more.
+  std::optional<PlaceCosts> OwnCosts(std::size_t read) const {
+    const auto rows =
+        static_cast<std::uint32_t>(std::clamp<std::size_t>(read, 1, model_.plan().pass_rows));
+    const BatchForecast now = ForecastOf(counters_, model_.plan().sequences, rows);
+    if (now.token_seconds <= 0 || now.read_seconds <= 0) return std::nullopt;
+    return PlaceCosts{.wait_seconds = now.wait_seconds,
+                      .link_seconds = 0,
+                      .read_seconds = now.read_seconds / power_,
+                      .token_seconds = now.token_seconds / power_};
+  }
+  // With what this end has sent there since the cloud was asked.
+  std::optional<PlaceCosts> CloudCosts() {
+    const std::size_t before = others_in_cloud_ + cloud_.runs();
+    return cloud_.meter().Costs(WaitSeconds(before, hello_.sequences, hello_.answer_seconds));
+  }
+
+  Model& model_;
+  const EndOptions options_;
+  const std::unique_ptr<PlaceRule> rule_;
+  const MonotonicClock clock_;
+  std::atomic<RequestId> last_id_{0};
+
+  // The loop's thread's.
+  CloudWatch watch_;
+  std::optional<DeviceWatch> device_;
+  Nanos look_at_ = 0, counted_until_ = 0;
+  bool had_answers_ = false;  // at the last count
+  std::array<bool, 2> was_busy_ = {};
+  double power_ = 1;
+  double usual_tokens_ = kFirstUsual;
+  BatchCounters counters_;
+  CloudHello hello_;                 // the last one
+  std::size_t others_in_cloud_ = 0;  // that were under way there beside this end's, as of then
+  double round_trip_seconds_ = 0;
+  bool distrusted_ = false;  // for good: it has said a wrong token
+  std::uint64_t tick_ = 0;
+
+  mutable Mutex mu_;
+  CondVar changed_;
+  EndState state_ TROUPE_GUARDED_BY(mu_);
+  bool closed_ TROUPE_GUARDED_BY(mu_) = false;
+  bool emptied_ TROUPE_GUARDED_BY(mu_) = false;
+
+  HttpClient client_;
+  OwnSource own_;
+  CloudSource cloud_;
+  std::vector<std::shared_ptr<SplitAnswer>> answers_;  // the loop's thread's
+  std::thread thread_;
+};
+
+EndAnswers::EndAnswers(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+EndAnswers::~EndAnswers() = default;
+
+Result<std::unique_ptr<EndAnswers>> EndAnswers::Open(Model& model, EndOptions options) {
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<PlaceRule> rule,
+                          MakePlaceRule(options.rule, options.route_aware));
+  auto impl = std::make_unique<Impl>(model, std::move(options), std::move(rule));
+  TROUPE_RETURN_IF_ERROR(impl->Run());
+  return std::unique_ptr<EndAnswers>(new EndAnswers(std::move(impl)));
+}
+
+Result<Generation> EndAnswers::Start(Request request, Callbacks callbacks) {
+  return impl_->Start(std::move(request), std::move(callbacks));
+}
+
+void EndAnswers::Close() { impl_->Close(); }
+
+EndState EndAnswers::State() const { return impl_->State(); }
+
+}  // namespace troupe

@@ -1,0 +1,82 @@
+// The weak machine's side of an end and its cloud: starts each request where it is expected to end
+// sooner, in the cloud or on this machine's own engine, and has answers go on here when the cloud
+// goes, and there when it comes back. Every byte is the model's alone, wherever it was chosen.
+// Thread-safe. Design: docs/design/end-cloud.md.
+#pragma once
+
+#include <troupe/model.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "server/http/http_client.h"
+#include "split/cloud_source.h"
+#include "split/device_watch.h"
+#include "split/flow/answer_flow.h"
+#include "split/flow/cloud_watch.h"
+#include "split/flow/place_rule.h"
+
+namespace troupe {
+
+struct EndOptions {
+  CloudAddress cloud;
+  bool any_certificate = false;  // of the cloud
+  std::string rule = "auto";     // PlaceRuleNames
+  RouteAwareLimits route_aware = {};
+  ModelProof proof;
+  std::size_t most_in_cloud = 4;  // answers at a time
+  std::size_t most_answers = 68;  // in both places, with those that wait
+  FlowLimits limits = {};
+  CloudWatch::Pauses pauses = {};
+  // Lines for people, from the loop's thread; null: nobody reads them.
+  std::function<void(const std::string& line)> say = {};
+  // What this device is looked at by; absent: its power and load are not looked at.
+  std::optional<DeviceWatch::Options> device = {};
+  bool explain = false;  // a line for each answer: where it begins, and why
+};
+
+// Sums, and what is known now.
+struct EndState {
+  CloudWatch::State cloud = CloudWatch::State::kUnknown;
+  std::array<std::uint64_t, 2> begun = {};  // answers, by the place where they began
+  FlowCounts flow;                          // of answers that are over
+  std::size_t under_way = 0;
+  // While answers were under way: with one that was chosen on that side, and with none.
+  std::array<double, 2> busy_seconds = {}, idle_seconds = {};
+  std::uint64_t bytes_sent = 0, bytes_received = 0;  // of bodies, to and from the cloud
+  double round_trip_seconds = 0;                     // of the last hello, with its connection
+  std::optional<PlaceCosts> end, cloud_costs;
+  std::optional<DeviceReport> device;  // of the last look
+};
+
+class EndAnswers {
+ public:
+  // The model must outlive it, and be closed after it. kResourceExhausted: the system gives no
+  // thread.
+  static Result<std::unique_ptr<EndAnswers>> Open(Model& model, EndOptions options);
+  ~EndAnswers();
+  EndAnswers(const EndAnswers&) = delete;
+  EndAnswers& operator=(const EndAnswers&) = delete;
+
+  // As Model::Start; callbacks come from a thread of its own. What the cloud cannot do goes to the
+  // model: vectors of texts, and requests that want to see logits.
+  Result<Generation> Start(Request request, Callbacks callbacks);
+
+  // Ends all answers with kCancelled. Any number of times; not from a callback.
+  void Close();
+
+  EndState State() const;
+
+ private:
+  class Impl;
+  explicit EndAnswers(std::unique_ptr<Impl> impl);
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace troupe

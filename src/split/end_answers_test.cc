@@ -1,0 +1,218 @@
+// An end and a cloud in one process, with a real model each and real sockets between them.
+#include "split/end_answers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "api/tiny_model_for_test.h"
+#include "server/service.h"
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+constexpr ModelProof kSameModel{.model = {1, 2}, .arithmetic = 3};
+
+class EndAnswersTest : public testing::Test {
+ protected:
+  void SetUp() override { model_ = OpenTiny({.sequences = 2}); }
+  void TearDown() override {
+    if (end_) end_->Close();
+    end_.reset();
+    CloseCloud();
+    model_->Close();
+  }
+
+  void OpenCloud(std::vector<std::string> keys = {}, std::uint16_t port = 0) {
+    served_ = {.model = OpenTiny({.sequences = 2}), .options = {.name = "tiny", .sampling = {}}};
+    served_.for_ends = kSameModel;
+    service_.emplace(served_);
+    router_.emplace(AccessRules{.keys = std::move(keys)});
+    service_->AddTo(*router_);
+    server_ = HttpServer::Listen(
+                  {.port = port, .certificate = "", .key = ""},
+                  {.handle =
+                       [this](HttpRequest request, HttpReplyPtr reply) {
+                         router_->Serve(std::move(request), std::move(reply));
+                       },
+                   .refusal = [this](const HttpRequest& head) { return router_->Refusal(head); }})
+                  .value();
+  }
+  // As a cloud that is killed: connections break.
+  void CloseCloud() {
+    server_.reset();
+    if (served_.model) served_.model->Close();
+    router_.reset();
+    service_.reset();
+    served_ = {};
+  }
+
+  void OpenEnd(EndOptions options = {}) {
+    if (options.cloud.url.host.empty()) {
+      options.cloud.url = ParseHttpUrl(server_->Address()).value();
+    }
+    if (options.proof == ModelProof()) options.proof = kSameModel;
+    options.say = [this](const std::string& line) {
+      const MutexLock lock(mu_);
+      said_ += line + "\n";
+    };
+    options.pauses = {.while_there = 50'000'000, .first_away = 20'000'000, .refused = 50'000'000};
+    end_ = EndAnswers::Open(*model_, std::move(options)).value();
+  }
+  void WaitFor(CloudWatch::State state) {
+    for (int i = 0; end_->State().cloud != state; ++i) {
+      ASSERT_LT(i, 3000) << ToString(end_->State().cloud);
+      std::this_thread::sleep_for(10ms);
+    }
+  }
+  std::string said() {
+    const MutexLock lock(mu_);
+    return said_;
+  }
+  Answer Alone(const Request& request) { return model_->Start(request)->Wait().value(); }
+
+  std::unique_ptr<Model> model_;
+  ServedModel served_;
+  std::optional<Service> service_;
+  std::optional<Router> router_;
+  std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<EndAnswers> end_;
+  Mutex mu_;
+  std::string said_;
+};
+
+TEST_F(EndAnswersTest, TheCloudChoosesTheTokensAndTheBytesAreTheSame) {
+  OpenCloud();
+  OpenEnd({.rule = "cloud"});
+  WaitFor(CloudWatch::State::kThere);
+  const Answer alone = Alone(Ask("The kernel", 40));
+  std::string streamed;
+  Generation generation = end_->Start(Ask("The kernel", 40), {.on_piece =
+                                                                  [&](const Piece& piece) {
+                                                                    streamed += piece.text;
+                                                                    return true;
+                                                                  }})
+                              .value();
+  const Answer answer = generation.Wait().value();
+  EXPECT_EQ(answer.tokens, alone.tokens);
+  EXPECT_EQ(answer.text, alone.text);
+  EXPECT_EQ(streamed, alone.text);
+  const EndState state = end_->State();
+  EXPECT_EQ(state.begun, (std::array<std::uint64_t, 2>{0, 1}));
+  EXPECT_EQ(state.flow.tokens, (std::array<std::uint64_t, 2>{0, 40}));
+  EXPECT_GT(state.bytes_received, 40u);
+  EXPECT_GT(state.busy_seconds[1], 0);
+  EXPECT_EQ(state.busy_seconds[0], 0);
+  EXPECT_GT(state.idle_seconds[0], 0);
+  EXPECT_THAT(said(), HasSubstr("the cloud is there"));
+}
+
+TEST_F(EndAnswersTest, WithoutACloudTheEndAnswersAlone) {
+  OpenEnd({.cloud = {.url = ParseHttpUrl("http://127.0.0.1:9").value(), .key = ""}});
+  WaitFor(CloudWatch::State::kAway);
+  EXPECT_EQ(end_->Start(Ask("The kernel", 20), {})->Wait()->text,
+            Alone(Ask("The kernel", 20)).text);
+  EXPECT_EQ(end_->State().flow.tokens, (std::array<std::uint64_t, 2>{20, 0}));
+  EXPECT_THAT(said(), HasSubstr("serving alone"));
+}
+
+TEST_F(EndAnswersTest, ACloudThatIsKilledInMidAnswerAndComesBackCostsNoByte) {
+  OpenCloud();
+  const auto port = static_cast<std::uint16_t>(ParseHttpUrl(server_->Address())->port);
+  OpenEnd({.rule = "cloud", .limits = {.silence = 300'000'000, .first_again = 1'000'000}});
+  for (int round = 0; round < 5; ++round) {
+    WaitFor(CloudWatch::State::kThere);
+    const Request request = Ask("The kernel", 80, static_cast<std::uint64_t>(round));
+    const Answer alone = Alone(request);
+    std::atomic<std::size_t> tokens = 0;
+    Generation generation = end_->Start(request, {.on_piece =
+                                                      [&](const Piece& piece) {
+                                                        tokens = piece.tokens;
+                                                        std::this_thread::sleep_for(2ms);
+                                                        return true;
+                                                      }})
+                                .value();
+    while (tokens < 5 && !generation.done()) std::this_thread::sleep_for(1ms);
+    CloseCloud();
+    OpenCloud({}, port);
+    EXPECT_EQ(generation.Wait()->tokens, alone.tokens);
+    EXPECT_EQ(generation.Wait()->text, alone.text);
+  }
+  EXPECT_GT(end_->State().flow.tokens[1], 0u);
+}
+
+TEST_F(EndAnswersTest, RefusesNoUserForACloudWithAnotherModelOrAKeyThatItDoesNotTake) {
+  OpenCloud({"secret"});
+  OpenEnd({.cloud = {.url = ParseHttpUrl(server_->Address()).value(), .key = "wrong"}});
+  WaitFor(CloudWatch::State::kRefused);
+  EXPECT_THAT(said(), HasSubstr("serving alone: the cloud does not take the key\n"));
+  EXPECT_EQ(end_->Start(Ask("The kernel", 8), {})->Wait()->tokens.size(), 8u);
+  end_.reset();
+  OpenEnd({.cloud = {.url = ParseHttpUrl(server_->Address()).value(), .key = "secret"},
+           .proof = {.model = {9, 9}, .arithmetic = 3}});
+  WaitFor(CloudWatch::State::kRefused);
+  EXPECT_THAT(said(), HasSubstr("the cloud has another model"));
+  EXPECT_EQ(end_->Start(Ask("The kernel", 8), {})->Wait()->tokens.size(), 8u);
+}
+
+TEST_F(EndAnswersTest, AServerThatIsNoCloudForEndsIsTold) {
+  OpenCloud();
+  served_.for_ends.reset();
+  OpenEnd();
+  WaitFor(CloudWatch::State::kRefused);
+  EXPECT_THAT(said(), HasSubstr("--for-ends"));
+}
+
+TEST_F(EndAnswersTest, ClosingEndsAnswersInBothPlaces) {
+  OpenCloud();
+  OpenEnd({.rule = "cloud"});
+  WaitFor(CloudWatch::State::kThere);
+  std::vector<Generation> under_way;
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    under_way.push_back(end_->Start(Ask("The kernel", 90, seed), {}).value());
+  }
+  end_->Close();
+  for (Generation& generation : under_way) EXPECT_TRUE(generation.done());
+  EXPECT_EQ(end_->Start(Ask("a"), {}).status().code(), Code::kFailedPrecondition);
+}
+
+TEST_F(EndAnswersTest, RefusesMoreThanMayWaitAndWhatCanNeverBeAnswered) {
+  OpenCloud();
+  OpenEnd({.most_answers = 1});
+  const auto first = end_->Start(Ask("The kernel", 90), {});
+  const Status full = end_->Start(Ask("a"), {}).status();
+  EXPECT_EQ(full.code(), Code::kUnavailable);
+  EXPECT_GT(full.retry_after(), 0);
+  end_.reset();
+  OpenEnd();
+  EXPECT_EQ(end_->Start({.prompt = std::vector<TokenId>(97, 5)}, {}).status().code(),
+            Code::kResourceExhausted);
+  EXPECT_EQ(end_->Start({.prompt = "a", .sampling = {.temperature = -1}}, {}).status().code(),
+            Code::kInvalidArgument);
+  const auto never = end_->Start({.prompt = std::vector<TokenId>{1 << 30}}, {})->Wait();
+  EXPECT_EQ(never.status().code(), Code::kInvalidArgument);
+}
+
+TEST_F(EndAnswersTest, RequestsThatWantLogitsOrVectorsAreTheModelsOwn) {
+  OpenCloud();
+  OpenEnd({.rule = "cloud"});
+  WaitFor(CloudWatch::State::kThere);
+  std::size_t logits = 0;
+  const auto count = [&](TokenId, std::span<const float>) {
+    ++logits;
+    return OkStatus();
+  };
+  EXPECT_TRUE(end_->Start(Ask("The kernel", 4), {.on_logits = count})->Wait().ok());
+  EXPECT_EQ(logits, 4u);
+  EXPECT_FALSE(
+      end_->Start({.prompt = "a", .embed = Pooling::kMean}, {})->Wait()->embedding.empty());
+  EXPECT_EQ(end_->State().begun, (std::array<std::uint64_t, 2>{0, 0}));
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,202 @@
+#include "split/flow/answer_flow.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace troupe {
+
+FlowCounts& FlowCounts::operator+=(const FlowCounts& other) {
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    tokens[i] += other.tokens[i];
+    unused[i] += other.unused[i];
+    taken_over[i] += other.taken_over[i];
+  }
+  failures += other.failures;
+  silences += other.silences;
+  return *this;
+}
+
+FlowStep AnswerFlow::Begin(Side first, const CloudView& view, Nanos now) {
+  FlowStep step;
+  cloud_usable_ = view.usable;
+  holder_ = first;
+  Start(first, Purpose::kAlone, now, step);
+  return step;
+}
+
+std::optional<Side> AnswerFlow::PlaceOf(RunId run) const {
+  for (const Side place : {Side::kEnd, Side::kCloud}) {
+    if (At(place) && At(place)->id == run) return place;
+  }
+  return std::nullopt;
+}
+
+void AnswerFlow::Start(Side place, Purpose purpose, Nanos now, FlowStep& step) {
+  TROUPE_CHECK(!At(place));
+  At(place) = Run{
+      .id = ++last_run_, .purpose = purpose, .position = tokens_.size(), .given = 0, .heard = now};
+  step.start.push_back({.run = last_run_, .place = place});
+}
+
+void AnswerFlow::Stop(Side place, FlowStep& step) {
+  if (!At(place)) return;
+  step.stop.push_back(At(place)->id);
+  At(place).reset();
+}
+
+void AnswerFlow::StopAll(FlowStep& step) {
+  Stop(Side::kEnd, step);
+  Stop(Side::kCloud, step);
+}
+
+FlowStep AnswerFlow::End() {
+  FlowStep step;
+  StopAll(step);
+  return step;
+}
+
+void AnswerFlow::WaitLonger(Side place, Nanos now) {
+  Retry& retry = retries_[static_cast<std::size_t>(place)];
+  retry.pause =
+      retry.pause == 0 ? limits_.first_again : std::min(2 * retry.pause, limits_.most_again);
+  retry.not_before = now + retry.pause;
+}
+
+void AnswerFlow::Hold(Side place) {
+  holder_ = place;
+  ++counts_.taken_over[static_cast<std::size_t>(place)];
+}
+
+FlowStep AnswerFlow::OnHeard(RunId run, Nanos now) {
+  if (const std::optional<Side> place = PlaceOf(run)) At(*place)->heard = now;
+  return {};
+}
+
+bool AnswerFlow::Contradicts(Side place, std::optional<TokenId> token, Nanos now, FlowStep& step) {
+  const std::size_t at = At(place)->position;
+  if (at >= tokens_.size() || tokens_[at] == token) return false;
+  step.cloud_is_wrong = true;
+  if (place == Side::kCloud) {
+    ++counts_.failures;
+    Stop(place, step);
+    if (!At(Side::kEnd)) Start(Side::kEnd, Purpose::kAlone, now, step);
+    if (holder_ == Side::kCloud) Hold(Side::kEnd);
+    return true;
+  }
+  StopAll(step);
+  step.failure = DataLoss("token {} of the answer is not what the cloud said it was", at + 1);
+  return true;
+}
+
+void AnswerFlow::Take(Side place, TokenId token, Nanos now, FlowStep& step) {
+  tokens_.push_back(token);
+  step.tokens.push_back(token);
+  ++counts_.tokens[static_cast<std::size_t>(place)];
+  retries_[static_cast<std::size_t>(place)].pause = 0;
+  const bool stood_in = std::exchange(At(place)->purpose, Purpose::kAlone) == Purpose::kStandIn;
+  const Side other = Other(place);
+  if (holder_ != place) {
+    Hold(place);
+    if (stood_in) WaitLonger(other, now);
+    Stop(other, step);
+  } else if (At(other) && At(other)->purpose == Purpose::kStandIn) {
+    Stop(other, step);  // who was silent speaks again
+  }
+}
+
+// It began behind the others' tokens of then, and has had the time to catch up.
+void AnswerFlow::JudgeReplacement(Side place, Nanos now, FlowStep& step) {
+  const std::optional<Run>& run = At(place);
+  if (!run || run->purpose != Purpose::kReplace || !At(Other(place))) return;
+  if (run->given < limits_.patience || run->position >= tokens_.size()) return;
+  Stop(place, step);
+  WaitLonger(place, now);
+}
+
+FlowStep AnswerFlow::OnTokens(RunId run, std::span<const TokenId> tokens, Nanos now) {
+  FlowStep step;
+  const std::optional<Side> place = PlaceOf(run);
+  if (!place) return step;
+  At(*place)->heard = now;
+  for (const TokenId token : tokens) {
+    if (Contradicts(*place, token, now, step)) return step;
+    ++At(*place)->given;
+    if (At(*place)->position++ < tokens_.size()) {
+      ++counts_.unused[static_cast<std::size_t>(*place)];
+    } else {
+      Take(*place, token, now, step);
+    }
+  }
+  JudgeReplacement(*place, now, step);
+  return step;
+}
+
+FlowStep AnswerFlow::OnEnd(RunId run, FinishReason reason, Nanos now) {
+  const std::optional<Side> place = PlaceOf(run);
+  if (!place) return {};
+  // Its context may be smaller than this machine's, and nobody but this machine's user cancels.
+  if (*place == Side::kCloud &&
+      (reason == FinishReason::kContextFull || reason == FinishReason::kCancelled)) {
+    return OnFailure(run, Error(Code::kUnavailable, "the cloud has ended the answer too early"),
+                     now);
+  }
+  FlowStep step;
+  if (Contradicts(*place, std::nullopt, now, step)) return step;
+  StopAll(step);
+  std::erase(step.stop, run);
+  step.finish = reason;
+  return step;
+}
+
+FlowStep AnswerFlow::OnFailure(RunId run, const Status& why, Nanos now) {
+  FlowStep step;
+  const std::optional<Side> place = PlaceOf(run);
+  if (!place) return step;
+  At(*place).reset();
+  WaitLonger(*place, now);
+  if (*place == Side::kCloud) {
+    ++counts_.failures;
+    cloud_failed_at_ = tokens_.size();
+  }
+  const Side other = Other(*place);
+  if (At(other)) {
+    At(other)->purpose = Purpose::kAlone;
+    if (holder_ == *place) Hold(other);
+    return step;
+  }
+  if (*place == Side::kCloud) {
+    Start(Side::kEnd, Purpose::kAlone, now, step);
+    Hold(Side::kEnd);
+    return step;
+  }
+  const bool is_final =
+      why.code() == Code::kInvalidArgument || why.code() == Code::kDeadlineExceeded;
+  if (is_final || !cloud_usable_ || cloud_failed_at_ == tokens_.size()) {
+    step.failure = why;
+  } else {
+    Start(Side::kCloud, Purpose::kAlone, now, step);
+    Hold(Side::kCloud);
+  }
+  return step;
+}
+
+FlowStep AnswerFlow::OnTime(const CloudView& view, Nanos now) {
+  FlowStep step;
+  cloud_usable_ = view.usable;
+  const std::optional<Run>& cloud = At(Side::kCloud);
+  const std::optional<Run>& end = At(Side::kEnd);
+  if (cloud && !end && now - cloud->heard >= limits_.silence) {
+    ++counts_.silences;
+    Start(Side::kEnd, Purpose::kStandIn, now, step);
+    return step;
+  }
+  if (!view.better || (cloud && end) || holder_ == *view.better) return step;
+  if (*view.better == Side::kCloud && !view.usable) return step;
+  if (now < retries_[static_cast<std::size_t>(*view.better)].not_before) return step;
+  if (!At(*view.better)) Start(*view.better, Purpose::kReplace, now, step);
+  return step;
+}
+
+}  // namespace troupe

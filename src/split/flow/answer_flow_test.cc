@@ -1,0 +1,170 @@
+#include "split/flow/answer_flow.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Tokens = std::vector<TokenId>;
+
+constexpr Nanos kMs = 1'000'000;
+constexpr CloudView kAway{.usable = false, .better = std::nullopt};
+constexpr CloudView kBetter{.usable = true, .better = Side::kCloud};
+
+FlowStep OneToken(AnswerFlow& flow, RunId run, TokenId token, Nanos now = 0) {
+  return flow.OnTokens(run, std::array{token}, now);
+}
+
+RunId StartedIn(const FlowStep& step, Side place) {
+  for (const FlowStep::Start& start : step.start) {
+    if (start.place == place) return start.run;
+  }
+  return 0;
+}
+
+TEST(AnswerFlow, TakesTheTokensOfThePlaceThatItBeganIn) {
+  AnswerFlow flow;
+  const FlowStep begun = flow.Begin(Side::kCloud, kBetter, 0);
+  ASSERT_EQ(begun.start.size(), 1u);
+  const RunId cloud = StartedIn(begun, Side::kCloud);
+  EXPECT_THAT(flow.OnTokens(cloud, Tokens{5, 6}, 0).tokens, ElementsAre(5, 6));
+  const FlowStep end = flow.OnEnd(cloud, FinishReason::kEndToken, 0);
+  EXPECT_EQ(end.finish, FinishReason::kEndToken);
+  EXPECT_THAT(end.stop, IsEmpty()) << "it has ended by itself";
+  EXPECT_THAT(flow.OnTokens(cloud, Tokens{7}, 0).tokens, IsEmpty());
+}
+
+TEST(AnswerFlow, TheEndGoesOnBehindTheTokensThatAFailedCloudHasGiven) {
+  AnswerFlow flow;
+  const RunId cloud = StartedIn(flow.Begin(Side::kCloud, kBetter, 0), Side::kCloud);
+  (void)flow.OnTokens(cloud, Tokens{5, 6}, 0);
+  const FlowStep failed = flow.OnFailure(cloud, DataLoss("cut off"), 0);
+  const RunId end = StartedIn(failed, Side::kEnd);
+  ASSERT_NE(end, 0u);
+  EXPECT_TRUE(failed.failure.ok());
+  EXPECT_THAT(OneToken(flow, end, 7).tokens, ElementsAre(7));
+  EXPECT_THAT(flow.tokens(), ElementsAre(5, 6, 7));
+  EXPECT_EQ(flow.counts().failures, 1u);
+  EXPECT_EQ(flow.counts().taken_over, (std::array<std::uint64_t, 2>{1, 0}));
+}
+
+TEST(AnswerFlow, HandsOverAgainWhenTheCloudIsBackAndTheEndWorksOnUntilItHasCaughtUp) {
+  AnswerFlow flow;
+  const RunId first = StartedIn(flow.Begin(Side::kCloud, kBetter, 0), Side::kCloud);
+  const RunId end = StartedIn(flow.OnFailure(first, DataLoss("cut"), 0), Side::kEnd);
+  (void)OneToken(flow, end, 5, 10 * kMs);
+  EXPECT_THAT(flow.OnTime(kAway, 500 * kMs).start, IsEmpty());
+  EXPECT_THAT(flow.OnTime(kBetter, 500 * kMs).start, IsEmpty()) << "too soon after it failed";
+  const RunId cloud = StartedIn(flow.OnTime(kBetter, 2000 * kMs), Side::kCloud);
+  ASSERT_NE(cloud, 0u);
+  EXPECT_THAT(OneToken(flow, end, 6, 2001 * kMs).stop, IsEmpty());
+  EXPECT_THAT(OneToken(flow, cloud, 6, 2002 * kMs).tokens, IsEmpty()) << "the end had it before";
+  const FlowStep caught_up = OneToken(flow, cloud, 7, 2003 * kMs);
+  EXPECT_THAT(caught_up.tokens, ElementsAre(7));
+  EXPECT_THAT(caught_up.stop, ElementsAre(end));
+  EXPECT_EQ(flow.holder(), Side::kCloud);
+  EXPECT_EQ(flow.counts().unused[1], 1u);
+}
+
+TEST(AnswerFlow, GivesUpAReplacementThatStaysBehindAndWaitsLongerEachTime) {
+  AnswerFlow flow({.first_again = 1000 * kMs, .patience = 3});
+  const RunId end = StartedIn(flow.Begin(Side::kEnd, kAway, 0), Side::kEnd);
+  (void)flow.OnTokens(end, Tokens{1}, 0);
+  const RunId cloud = StartedIn(flow.OnTime(kBetter, 0), Side::kCloud);
+  (void)flow.OnTokens(end, Tokens{2, 3, 4, 5, 6, 7}, 0);
+  EXPECT_THAT(flow.OnTokens(cloud, Tokens{2, 3}, 0).stop, IsEmpty());
+  EXPECT_THAT(OneToken(flow, cloud, 4).stop, ElementsAre(cloud));
+  EXPECT_THAT(flow.OnTime(kBetter, 999 * kMs).start, IsEmpty());
+  EXPECT_EQ(flow.OnTime(kBetter, 1000 * kMs).start.size(), 1u);
+}
+
+TEST(AnswerFlow, TheEndStandsInForACloudThatIsSilentAndStopsWhenItSpeaksAgain) {
+  AnswerFlow flow({.silence = 100 * kMs});
+  const RunId cloud = StartedIn(flow.Begin(Side::kCloud, kBetter, 0), Side::kCloud);
+  (void)flow.OnHeard(cloud, 80 * kMs);
+  EXPECT_THAT(flow.OnTime(kBetter, 170 * kMs).start, IsEmpty());
+  const RunId end = StartedIn(flow.OnTime(kBetter, 180 * kMs), Side::kEnd);
+  ASSERT_NE(end, 0u);
+  const FlowStep speaks = OneToken(flow, cloud, 5, 190 * kMs);
+  EXPECT_THAT(speaks.tokens, ElementsAre(5));
+  EXPECT_THAT(speaks.stop, ElementsAre(end));
+  EXPECT_EQ(flow.counts().silences, 1u);
+}
+
+TEST(AnswerFlow, WhoStandsInAndIsFirstTakesOverAndTheSilentOneIsLeftForAWhile) {
+  AnswerFlow flow({.silence = 100 * kMs, .first_again = 1000 * kMs});
+  const RunId cloud = StartedIn(flow.Begin(Side::kCloud, kBetter, 0), Side::kCloud);
+  const RunId end = StartedIn(flow.OnTime(kBetter, 100 * kMs), Side::kEnd);
+  EXPECT_THAT(OneToken(flow, end, 5, 120 * kMs).stop, ElementsAre(cloud));
+  EXPECT_THAT(flow.OnTime(kBetter, 500 * kMs).start, IsEmpty());
+  EXPECT_NE(StartedIn(flow.OnTime(kBetter, 1120 * kMs), Side::kCloud), 0u);
+}
+
+TEST(AnswerFlow, ACloudThatSaysAnotherTokenIsStoppedAndReported) {
+  AnswerFlow flow;
+  const RunId end = StartedIn(flow.Begin(Side::kEnd, kAway, 0), Side::kEnd);
+  const RunId cloud = StartedIn(flow.OnTime(kBetter, 0), Side::kCloud);
+  (void)flow.OnTokens(end, Tokens{1, 2}, 0);
+  const FlowStep wrong = flow.OnTokens(cloud, Tokens{1, 9}, 0);
+  EXPECT_TRUE(wrong.cloud_is_wrong);
+  EXPECT_THAT(wrong.stop, ElementsAre(cloud));
+  EXPECT_TRUE(wrong.failure.ok());
+  EXPECT_THAT(OneToken(flow, end, 3).tokens, ElementsAre(3));
+}
+
+TEST(AnswerFlow, AnAnswerWithAWrongTokenOfTheCloudFails) {
+  AnswerFlow flow({.silence = 100 * kMs});
+  const RunId cloud = StartedIn(flow.Begin(Side::kCloud, kBetter, 0), Side::kCloud);
+  const RunId end = StartedIn(flow.OnTime({.usable = true, .better = Side::kEnd}, 0), Side::kEnd);
+  (void)flow.OnTokens(cloud, Tokens{1, 2}, 0);
+  const FlowStep seen = flow.OnTokens(end, Tokens{1, 9}, 0);
+  EXPECT_TRUE(seen.cloud_is_wrong);
+  EXPECT_EQ(seen.failure.code(), Code::kDataLoss);
+  EXPECT_THAT(seen.failure.message(), HasSubstr("token 2"));
+  EXPECT_EQ(seen.stop.size(), 2u);
+}
+
+TEST(AnswerFlow, ACloudWhoseContextIsFullHasNotEndedTheAnswer) {
+  AnswerFlow flow;
+  const RunId cloud = StartedIn(flow.Begin(Side::kCloud, kBetter, 0), Side::kCloud);
+  (void)OneToken(flow, cloud, 5);
+  const FlowStep full = flow.OnEnd(cloud, FinishReason::kContextFull, 0);
+  EXPECT_EQ(full.finish, std::nullopt);
+  EXPECT_NE(StartedIn(full, Side::kEnd), 0u);
+}
+
+TEST(AnswerFlow, AnEndThatCannotGivesTheAnswerToTheCloudUnlessThatCannotEither) {
+  AnswerFlow flow;
+  const Status full = Error(Code::kUnavailable, "the queue is full");
+  const RunId end = StartedIn(flow.Begin(Side::kEnd, kBetter, 0), Side::kEnd);
+  const FlowStep moved = flow.OnFailure(end, full, 0);
+  const RunId cloud = StartedIn(moved, Side::kCloud);
+  ASSERT_NE(cloud, 0u);
+  const RunId again = StartedIn(flow.OnFailure(cloud, DataLoss("cut"), 0), Side::kEnd);
+  const FlowStep over = flow.OnFailure(again, full, 0);
+  EXPECT_EQ(over.failure, full);
+  EXPECT_THAT(over.start, IsEmpty());
+}
+
+TEST(AnswerFlow, ARequestThatCanNeverBeAnsweredIsNotSentToTheCloudAsWell) {
+  AnswerFlow flow;
+  const RunId end = StartedIn(flow.Begin(Side::kEnd, kBetter, 0), Side::kEnd);
+  const FlowStep over = flow.OnFailure(end, InvalidArgument("no such grammar"), 0);
+  EXPECT_EQ(over.failure.code(), Code::kInvalidArgument);
+}
+
+TEST(AnswerFlow, WhoEndsItStopsAllThatRuns) {
+  AnswerFlow flow;
+  const RunId end = StartedIn(flow.Begin(Side::kEnd, kAway, 0), Side::kEnd);
+  (void)OneToken(flow, end, 1);
+  const RunId cloud = StartedIn(flow.OnTime(kBetter, 0), Side::kCloud);
+  EXPECT_THAT(flow.End().stop, ElementsAre(end, cloud));
+  EXPECT_THAT(flow.OnTokens(end, Tokens{2}, 0).tokens, IsEmpty());
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,69 @@
+// What an answer takes in a place, and what answers have taken there: the measured costs by which
+// it is decided where the next one goes. Pure.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+namespace troupe {
+
+// The part of an answer that is still to come.
+struct AnswerTask {
+  std::size_t read = 0;    // tokens before the next one, as far as nobody has kept them
+  std::size_t tokens = 0;  // to be chosen, as far as can be known
+
+  bool operator==(const AnswerTask&) const = default;
+};
+
+struct PlaceCosts {
+  double wait_seconds = 0;   // for others, before it begins
+  double link_seconds = 0;   // until a request is there and its first token is back
+  double read_seconds = 0;   // a token that is read
+  double token_seconds = 0;  // a token that is chosen
+
+  // Of the processors there.
+  double ComputeSeconds(const AnswerTask& task) const {
+    return read_seconds * static_cast<double>(task.read) +
+           token_seconds * static_cast<double>(task.tokens);
+  }
+  double FinishSeconds(const AnswerTask& task) const {
+    return wait_seconds + link_seconds + ComputeSeconds(task);
+  }
+
+  bool operator==(const PlaceCosts&) const = default;
+};
+
+// What one answer took, as far as it came.
+struct MeasuredAnswer {
+  std::size_t read = 0;
+  double read_seconds = 0;
+  std::size_t tokens = 0;  // after the first
+  double token_seconds = 0;
+  double link_seconds = 0;
+};
+
+// Running means, in which a new answer has a fourth of the weight.
+class PlaceMeter {
+ public:
+  void OnAnswer(const MeasuredAnswer& answer);
+  // Where others have measured already: what they say, until an answer says more.
+  void Expect(double read_seconds, double token_seconds);
+
+  // Nothing until a token has been read and one chosen there.
+  std::optional<PlaceCosts> Costs(double wait_seconds) const;
+
+ private:
+  class Mean {
+   public:
+    void Add(double value);
+    void Expect(double value);
+    const std::optional<double>& value() const { return value_; }
+
+   private:
+    std::optional<double> value_;
+    bool is_measured_ = false;
+  };
+  Mean read_, token_, link_;
+};
+
+}  // namespace troupe

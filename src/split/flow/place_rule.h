@@ -1,0 +1,57 @@
+// Where an answer is to be chosen, at the end or in the cloud: by what each would take, by the rule
+// of EC2MoE, or always in one place. The same objects serve live requests, the bench and tests;
+// what places cost is place_costs.h's. Pure.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "split/flow/place_costs.h"
+#include "split/flow/side.h"
+
+namespace troupe {
+
+// Absent: nobody has measured there yet.
+struct PlaceFacts {
+  std::optional<PlaceCosts> end, cloud;
+};
+
+struct PlaceChoice {
+  Side place = Side::kCloud;
+  std::string why;  // "cloud 1.20 s, end 3.40 s"
+
+  bool operator==(const PlaceChoice&) const = default;
+};
+
+struct RouteAwareLimits {
+  double alpha = 0.5;      // of Eq. 9, which only tests and benches compute
+  double beta = 1;         // least priority of what stays at the end
+  double end_seconds = 2;  // T_end: of work that the end may have at a time
+  double epsilon = 1e-6;
+};
+
+class PlaceRule {
+ public:
+  virtual ~PlaceRule() = default;
+
+  virtual std::string_view Name() const = 0;
+  // `now`: where the answer is under way, which it must be worth leaving; absent: it is new.
+  virtual PlaceChoice Choose(const AnswerTask& task, const PlaceFacts& facts,
+                             std::optional<Side> now) const = 0;
+};
+
+// "auto": who is expected to finish sooner. "cloud", "end": always there. "route-aware": the
+// paper's rule (Eq. 10 and 11).
+std::vector<std::string> PlaceRuleNames();
+Result<std::unique_ptr<PlaceRule>> MakePlaceRule(std::string_view name,
+                                                 const RouteAwareLimits& limits = {});
+
+// Eq. 10, with what the end would compute and what the link to the cloud would take.
+double RoutePriority(const AnswerTask& task, const PlaceCosts& end, const PlaceCosts& cloud,
+                     double epsilon);
+
+}  // namespace troupe

@@ -1,0 +1,83 @@
+#include "split/flow/place_rule.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+using testing::DoubleEq;
+using testing::HasSubstr;
+
+constexpr AnswerTask kTask{.read = 100, .tokens = 50};
+constexpr PlaceCosts kWeak{.read_seconds = 0.01, .token_seconds = 0.1};
+constexpr PlaceCosts kStrong{.link_seconds = 0.05, .read_seconds = 0.001, .token_seconds = 0.02};
+
+PlaceChoice Choose(std::string_view rule, const PlaceFacts& facts,
+                   std::optional<Side> now = std::nullopt, const AnswerTask& task = kTask) {
+  return MakePlaceRule(rule).value()->Choose(task, facts, now);
+}
+
+TEST(PlaceRule, AnAnswerGoesWhereItIsExpectedToEndSooner) {
+  const PlaceChoice strong = Choose("auto", {.end = kWeak, .cloud = kStrong});
+  EXPECT_EQ(strong.place, Side::kCloud);
+  EXPECT_THAT(strong.why, HasSubstr("cloud 1.15 s, end 6.00 s"));
+  PlaceCosts loaded = kStrong;
+  loaded.wait_seconds = 5;
+  EXPECT_EQ(Choose("auto", {.end = kWeak, .cloud = loaded}).place, Side::kEnd);
+  PlaceCosts far = kStrong;
+  far.link_seconds = 2;
+  EXPECT_EQ(Choose("auto", {.end = kWeak, .cloud = far}, {}, {.read = 1, .tokens = 1}).place,
+            Side::kEnd);
+}
+
+TEST(PlaceRule, AnAnswerUnderWayIsMovedOnlyForAClearGain) {
+  PlaceCosts almost = kWeak;
+  almost.token_seconds = 0.075;
+  EXPECT_EQ(Choose("auto", {.end = kWeak, .cloud = almost}).place, Side::kCloud);
+  EXPECT_EQ(Choose("auto", {.end = kWeak, .cloud = almost}, Side::kEnd).place, Side::kEnd)
+      << "the cloud would have to read 100 tokens first";
+  EXPECT_EQ(Choose("auto", {.end = kWeak, .cloud = kStrong}, Side::kEnd).place, Side::kCloud);
+}
+
+TEST(PlaceRule, TheStrongMachineIsTriedFirstUntilBothHaveBeenMeasured) {
+  EXPECT_EQ(Choose("auto", {.end = kWeak, .cloud = {}}).place, Side::kCloud);
+  EXPECT_EQ(Choose("auto", {.end = {}, .cloud = kStrong}, Side::kEnd).place, Side::kEnd);
+}
+
+TEST(PlaceRule, WhoWasToldOnePlaceChoosesNoOther) {
+  EXPECT_EQ(Choose("end", {.end = kWeak, .cloud = kStrong}, Side::kCloud).place, Side::kEnd);
+  EXPECT_EQ(Choose("cloud", {.end = kStrong, .cloud = kWeak}).place, Side::kCloud);
+  EXPECT_FALSE(MakePlaceRule("best").ok());
+}
+
+TEST(PlaceRule, ThePapersRuleKeepsWhatIsMuchComputingForItsLinkAndFitsTheEnd) {
+  const PlaceFacts facts{.end = kWeak, .cloud = kStrong};
+  EXPECT_DOUBLE_EQ(RoutePriority(kTask, kWeak, kStrong, 0), 6 / 0.05);
+  const auto rule = [&](double beta, double end_seconds) {
+    return MakePlaceRule("route-aware", {.beta = beta, .end_seconds = end_seconds, .epsilon = 0})
+        .value()
+        ->Choose(kTask, facts, std::nullopt)
+        .place;
+  };
+  EXPECT_EQ(rule(120, 6), Side::kEnd) << "both limits are met exactly";
+  EXPECT_EQ(rule(121, 6), Side::kCloud);
+  EXPECT_EQ(rule(120, 5.9), Side::kCloud);
+}
+
+TEST(PlaceMeter, MeansFollowWhatAnswersTookAndExpectationsOnlyStandIn) {
+  PlaceMeter meter;
+  EXPECT_EQ(meter.Costs(0), std::nullopt);
+  meter.Expect(0.5, 0.25);
+  EXPECT_THAT(meter.Costs(3).value().FinishSeconds({.read = 2, .tokens = 4}), DoubleEq(5.0));
+  meter.OnAnswer(
+      {.read = 10, .read_seconds = 1, .tokens = 4, .token_seconds = 2, .link_seconds = 0.125});
+  EXPECT_EQ(meter.Costs(0), (PlaceCosts{0, 0.125, 0.1, 0.5}));
+  meter.Expect(9, 9);
+  meter.OnAnswer({.tokens = 1, .token_seconds = 0.9});
+  EXPECT_THAT(meter.Costs(0)->token_seconds, DoubleEq(0.6));
+  EXPECT_THAT(meter.Costs(0)->read_seconds, DoubleEq(0.1)) << "nothing was read";
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,158 @@
+#include "split/split_answer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+// Tokens that are still expected of an answer that is longer than answers use to be.
+constexpr std::size_t kLeastExpected = 16;
+
+}  // namespace
+
+SplitAnswer::SplitAnswer(AnswerWorld& world, Parts parts)
+    : world_(world),
+      request_(std::move(parts.request)),
+      deadline_(parts.deadline),
+      text_(std::move(parts.text)),
+      ticket_(std::move(parts.ticket)),
+      gate_(std::move(parts.gate)),
+      flow_(world.limits()) {}
+
+SplitAnswer::~SplitAnswer() {
+  for (const auto& [id, stop] : runs_) stop();
+}
+
+AnswerTask SplitAnswer::Task() const {
+  const std::size_t said = flow_.tokens().size();
+  const std::size_t most = request_.max_tokens - std::min(request_.max_tokens, said);
+  const std::size_t usual = world_.UsualTokens();
+  const std::size_t expected = std::max(usual - std::min(usual, said), kLeastExpected);
+  return {.read = text_.prompt().size() + said, .tokens = std::min(most, expected)};
+}
+
+CloudView SplitAnswer::View() {
+  CloudView view{.usable = world_.CloudIsUsable(), .better = std::nullopt};
+  if (view.usable) view.better = world_.Choose(Task(), flow_.holder()).place;
+  return view;
+}
+
+PlaceChoice SplitAnswer::Begin() {
+  PlaceChoice choice = world_.Choose(Task(), std::nullopt);
+  if (!world_.CloudIsUsable()) choice = {.place = Side::kEnd, .why = "there is no cloud now"};
+  Do(flow_.Begin(choice.place, {.usable = world_.CloudIsUsable(), .better = choice.place},
+                 world_.Now()));
+  return choice;
+}
+
+void SplitAnswer::OnTime() {
+  if (over_) return;
+  if (ticket_->cancelled()) {
+    text_.Cancel();
+    return Finish();
+  }
+  const Nanos now = world_.Now();
+  if (deadline_ && *deadline_ < now) {
+    return Fail(Status(Code::kDeadlineExceeded, "the request's deadline has passed"));
+  }
+  Do(flow_.OnTime(View(), now));
+}
+
+void SplitAnswer::Fail(const Status& why) {
+  if (over_) return;
+  text_.Fail(why);
+  Finish();
+}
+
+Request SplitAnswer::Rest() const {
+  Request rest = request_;
+  rest.begun.insert(rest.begun.end(), flow_.tokens().begin(), flow_.tokens().end());
+  if (deadline_) {
+    rest.timeout = std::chrono::nanoseconds(std::max<Nanos>(*deadline_ - world_.Now(), 1));
+  }
+  return rest;
+}
+
+void SplitAnswer::Do(FlowStep step) {
+  const auto self = shared_from_this();
+  if (step.cloud_is_wrong) world_.OnWrongCloud();
+  for (const TokenId token : step.tokens) {
+    if (over_) return;
+    Take(token);
+  }
+  for (const RunId run : step.stop) {
+    const auto stopped = runs_.extract(run);
+    if (!stopped.empty()) stopped.mapped()();
+  }
+  if (over_) return;
+  if (!step.failure.ok()) return Fail(step.failure);
+  if (step.finish) {
+    if (text_.state() == TextGeneration::State::kReading) text_.Read(text_.prompt_left());
+    text_.Finish(*step.finish);
+    return Finish();
+  }
+  for (const FlowStep::Start& start : step.start) StartRun(start);
+}
+
+void SplitAnswer::Take(TokenId token) {
+  if (ticket_->cancelled()) text_.Cancel();
+  if (text_.state() == TextGeneration::State::kReading) text_.Read(text_.prompt_left());
+  if (!text_.ended()) {
+    if (gate_ != nullptr) gate_->CountBegun(text_.answer().tokens.size() + 1);
+    (void)text_.Take(token);  // a failure is the state of the text
+  }
+  if (text_.ended()) Finish();
+}
+
+void SplitAnswer::StartRun(const FlowStep::Start& start) {
+  const std::weak_ptr<SplitAnswer> weak = weak_from_this();
+  const RunId run = start.run;
+  const auto tell = [weak, run](auto event) {
+    return [weak, run, event](const auto&... what) {
+      const auto self = weak.lock();
+      if (!self || self->over_) return;
+      event(*self, run, what...);
+    };
+  };
+  RunEvents events;
+  events.on_heard =
+      tell([](SplitAnswer& self, RunId id) { self.Do(self.flow_.OnHeard(id, self.world_.Now())); });
+  events.on_read = tell([](SplitAnswer& self, RunId, std::size_t read, std::size_t all) {
+    if (self.gate_ != nullptr && self.flow_.tokens().empty()) (void)self.gate_->Read(read, all);
+  });
+  events.on_tokens = tell([](SplitAnswer& self, RunId id, std::span<const TokenId> tokens) {
+    self.Do(self.flow_.OnTokens(id, tokens, self.world_.Now()));
+  });
+  events.on_end = tell([](SplitAnswer& self, RunId id, FinishReason reason, const Usage& usage) {
+    self.OnRunEnd(id, reason, usage);
+  });
+  events.on_failure = tell([](SplitAnswer& self, RunId id, const Status& why) {
+    self.runs_.erase(id);
+    self.Do(self.flow_.OnFailure(id, why, self.world_.Now()));
+  });
+  runs_[run] = world_.SourceIn(start.place).Start(Rest(), std::move(events));
+}
+
+void SplitAnswer::OnRunEnd(RunId run, FinishReason reason, const Usage& usage) {
+  runs_.erase(run);
+  text_.usage().expert_uses += usage.expert_uses;
+  text_.usage().experts += usage.experts;
+  text_.usage().decode_experts += usage.decode_experts;
+  Do(flow_.OnEnd(run, reason, world_.Now()));
+}
+
+void SplitAnswer::Finish() {
+  if (std::exchange(over_, true)) return;
+  (void)flow_.End();
+  for (const auto& [id, stop] : std::exchange(runs_, {})) stop();
+  world_.OnOver(flow_);
+  if (text_.state() == TextGeneration::State::kFailed) {
+    ticket_->Finish(text_.status());
+  } else {
+    ticket_->Finish(std::move(text_).TakeAnswer());
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,86 @@
+// One answer of an end, put together from the tokens of two places: who chooses them is
+// AnswerFlow's to say, their text and the end of the answer are those of a TextGeneration, as of
+// any other answer. On the loop's thread; the handle to it may be used on any.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "api/callback_gate.h"
+#include "base/clock.h"
+#include "runtime/generation.h"
+#include "runtime/ticket.h"
+#include "split/flow/answer_flow.h"
+#include "split/flow/place_rule.h"
+#include "split/token_source.h"
+
+namespace troupe {
+
+// What an answer knows of the machine that it is put together on.
+class AnswerWorld {
+ public:
+  virtual ~AnswerWorld() = default;
+
+  virtual Nanos Now() const = 0;
+  virtual TokenSource& SourceIn(Side place) = 0;
+  virtual bool CloudIsUsable() const = 0;
+  virtual PlaceChoice Choose(const AnswerTask& task, std::optional<Side> now) = 0;
+  // Of an answer, as answers are here.
+  virtual std::size_t UsualTokens() const = 0;
+  virtual FlowLimits limits() const = 0;
+  virtual void OnWrongCloud() = 0;
+  // It is over; its user is told next.
+  virtual void OnOver(const AnswerFlow& flow) = 0;
+};
+
+class SplitAnswer : public std::enable_shared_from_this<SplitAnswer> {
+ public:
+  struct Parts {
+    Request request;  // its prompt is token ids
+    std::optional<Nanos> deadline;
+    TextGeneration text;  // of nothing yet, for the same request
+    std::shared_ptr<Ticket> ticket;
+    std::shared_ptr<CallbackGate> gate;  // null: nobody is called
+  };
+
+  // The world must outlive it.
+  SplitAnswer(AnswerWorld& world, Parts parts);
+  ~SplitAnswer();
+
+  // Says where it begins, and why.
+  PlaceChoice Begin();
+  // From time to time, until it is over.
+  void OnTime();
+  // Ends it with this error.
+  void Fail(const Status& why);
+
+  bool over() const { return over_; }
+  const AnswerFlow& flow() const { return flow_; }
+
+ private:
+  AnswerTask Task() const;
+  CloudView View();
+  Request Rest() const;
+  void Do(FlowStep step);
+  void Take(TokenId token);
+  void StartRun(const FlowStep::Start& start);
+  // What the runs say, as far as they are not stopped.
+  void OnRunEnd(RunId run, FinishReason reason, const Usage& usage);
+  // Stops what runs and tells the end.
+  void Finish();
+
+  AnswerWorld& world_;
+  Request request_;
+  const std::optional<Nanos> deadline_;
+  TextGeneration text_;
+  const std::shared_ptr<Ticket> ticket_;
+  const std::shared_ptr<CallbackGate> gate_;
+  AnswerFlow flow_;
+  std::map<RunId, TokenSource::Stop> runs_;
+  bool over_ = false;
+};
+
+}  // namespace troupe

@@ -1,0 +1,267 @@
+// Answers that two fake places choose, over a link that fails, hangs and comes back at random on a
+// virtual clock: text, tokens and pieces are those of the model alone.
+#include "split/split_answer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/rng.h"
+#include "runtime/fake_runner_for_test.h"
+#include "testing/test_seed.h"
+#include "text/tiny_vocab_for_test.h"
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr Nanos kStep = 1'000'000;
+constexpr std::size_t kContext = 300;
+
+// A toy model that generates as a real one does, one token each time it is asked.
+class ToyRun {
+ public:
+  ToyRun(const Tokenizer& tokenizer, const Clock& clock, const Request& request)
+      : text_(TextGeneration::Make(tokenizer, std::get<std::vector<TokenId>>(request.prompt),
+                                   OptionsOf(request), {.capacity = kContext}, clock)
+                  .value()),
+        fed_(text_.prompt().begin(), text_.prompt().end()),
+        begun_(request.begun.size()) {
+    text_.Read(text_.prompt_left());
+  }
+
+  static GenerateOptions OptionsOf(const Request& request) {
+    return {.max_tokens = request.max_tokens,
+            .sampler = request.sampling,
+            .stop = request.stop,
+            .begun = request.begun};
+  }
+
+  // The next token, or nothing at the end.
+  std::optional<TokenId> Next() {
+    if (text_.ended()) return std::nullopt;
+    for (const TokenId token : text_.NextTokens(1)) fed_.push_back(token);
+    static const FakeRunner kToy({.vocabulary = 256});
+    const std::size_t before = text_.answer().tokens.size();
+    EXPECT_TRUE(text_.Accept(kToy.LogitsAfter(fed_), scratch_).ok());
+    if (text_.answer().tokens.size() == before) return std::nullopt;
+    return text_.answer().tokens.back();
+  }
+  const Answer& answer() const { return text_.answer(); }
+
+ private:
+  TextGeneration text_;
+  std::vector<TokenId> fed_;
+  std::size_t begun_;
+  SamplerScratch scratch_;
+};
+
+class FakeWorld final : public AnswerWorld {
+ public:
+  FakeWorld(const Tokenizer& tokenizer, std::uint64_t seed)
+      : tokenizer_(tokenizer), rng_(seed), end_(*this, Side::kEnd), cloud_(*this, Side::kCloud) {}
+
+  Nanos Now() const override { return clock_.Now(); }
+  TokenSource& SourceIn(Side place) override { return place == Side::kEnd ? end_ : cloud_; }
+  bool CloudIsUsable() const override { return usable_; }
+  PlaceChoice Choose(const AnswerTask&, std::optional<Side>) override {
+    return {.place = rng_.Below(4) == 0 ? Side::kEnd : Side::kCloud, .why = "chance"};
+  }
+  std::size_t UsualTokens() const override { return 50; }
+  FlowLimits limits() const override {
+    return {.silence = 60 * kStep, .first_again = 20 * kStep, .patience = 4};
+  }
+  void OnWrongCloud() override { ADD_FAILURE() << "both say the same"; }
+
+  void OnOver(const AnswerFlow&) override { ++over_; }
+  int over() const { return over_; }
+
+  // A millisecond passes.
+  void Step() {
+    clock_.Advance(kStep);
+    if (rng_.Below(80) == 0) link_ = static_cast<Link>(rng_.Below(3));
+    usable_ = link_ == Link::kUp || rng_.Below(5) == 0;
+    end_.Speak();
+    cloud_.Speak();
+  }
+
+  const Tokenizer& tokenizer() const { return tokenizer_; }
+  const Clock& clock() const { return clock_; }
+  std::size_t most_runs() const { return most_runs_; }
+
+ private:
+  enum class Link { kUp, kHangs, kCut };
+
+  class FakeSource final : public TokenSource {
+   public:
+    FakeSource(FakeWorld& world, Side place) : world_(world), place_(place) {}
+
+    Stop Start(const Request& request, RunEvents events) override {
+      runs_.push_back(std::make_shared<Run>(
+          Run{.toy = ToyRun(world_.tokenizer_, world_.clock_, request),
+              .events = std::move(events),
+              .speaks_at = world_.Now() + kStep * static_cast<Nanos>(world_.rng_.Below(40))}));
+      world_.most_runs_ = std::max(world_.most_runs_, runs_.size());
+      return [run = runs_.back()] { run->over = true; };
+    }
+
+    void Speak() {
+      for (const auto& run : std::vector(runs_)) SpeakOf(*run);
+      std::erase_if(runs_, [](const auto& run) { return run->over; });
+    }
+
+   private:
+    struct Run {
+      ToyRun toy;
+      RunEvents events;
+      Nanos speaks_at = 0;
+      bool over = false;
+    };
+
+    void SpeakOf(Run& run) {
+      if (run.over || run.speaks_at > world_.Now()) return;
+      if (place_ == Side::kCloud && world_.link_ == Link::kHangs) return;
+      if (place_ == Side::kCloud && world_.link_ == Link::kCut) {
+        run.over = true;
+        return run.events.on_failure(Error(Code::kUnavailable, "cut"));
+      }
+      run.speaks_at = world_.Now() + kStep * static_cast<Nanos>(world_.rng_.Below(9));
+      const std::optional<TokenId> token = run.toy.Next();
+      const FinishReason reason = run.toy.answer().finish;
+      const bool ends = !token || run.toy.answer().usage.generated_tokens > 0;
+      if (token) run.events.on_tokens({&*token, 1});
+      if (!ends || run.over) return;
+      run.over = true;
+      run.events.on_end(reason, {});
+    }
+
+    FakeWorld& world_;
+    const Side place_;
+    std::vector<std::shared_ptr<Run>> runs_;
+  };
+
+  const Tokenizer& tokenizer_;
+  Rng rng_;
+  ManualClock clock_;
+  Link link_ = Link::kUp;
+  bool usable_ = true;
+  std::size_t most_runs_ = 0;
+  int over_ = 0;
+  FakeSource end_, cloud_;
+};
+
+class SplitAnswerTest : public testing::Test {
+ protected:
+  SplitAnswerTest() : tokenizer_(MakeTokenizer(TinyByteLevelVocab()).value()) {}
+
+  static Request RandomRequest(Rng& rng) {
+    std::vector<TokenId> prompt(1 + rng.Below(40));
+    for (TokenId& token : prompt) token = static_cast<TokenId>(rng.Below(256));
+    Request request{.prompt = prompt, .max_tokens = rng.Below(90)};
+    request.sampling.seed = rng.Next();
+    if (rng.Below(3) == 0) request.sampling.temperature = 0;
+    if (rng.Below(3) == 0) request.stop = {"e", "Th"};
+    return request;
+  }
+
+  std::shared_ptr<SplitAnswer> Make(FakeWorld& world, const Request& request,
+                                    std::optional<Nanos> deadline = std::nullopt) {
+    gate_ = std::make_shared<CallbackGate>(Callbacks{.on_piece = [this](const Piece& piece) {
+      shown_ += piece.text;
+      return true;
+    }});
+    ticket_ = std::make_shared<Ticket>(1);
+    return std::make_shared<SplitAnswer>(
+        world,
+        SplitAnswer::Parts{
+            .request = request,
+            .deadline = deadline,
+            .text =
+                TextGeneration::Make(
+                    *tokenizer_, std::get<std::vector<TokenId>>(request.prompt),
+                    ToyRun::OptionsOf(request), {.capacity = kContext}, world.clock(),
+                    {.on_text = [gate = gate_](std::string_view text) { return gate->Show(text); }})
+                    .value(),
+            .ticket = ticket_,
+            .gate = gate_});
+  }
+  void RunToEnd(FakeWorld& world, SplitAnswer& answer) {
+    for (int step = 0; !answer.over(); ++step) {
+      ASSERT_LT(step, 100'000) << "an answer that never ends";
+      world.Step();
+      if (step % 10 == 0) answer.OnTime();
+    }
+  }
+
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::shared_ptr<CallbackGate> gate_;
+  std::shared_ptr<Ticket> ticket_;
+  std::string shown_;
+};
+
+TEST_F(SplitAnswerTest, HasTheBytesOfTheModelAloneWhateverHappensToTheLink) {
+  Rng rng(TestSeed());
+  FlowCounts sum;
+  for (int schedule = 0; schedule < 600; ++schedule) {
+    const Request request = RandomRequest(rng);
+    FakeWorld world(*tokenizer_, rng.Next());
+    ToyRun alone(*tokenizer_, world.clock(), request);
+    while (alone.Next()) {
+    }
+    shown_.clear();
+    const auto answer = Make(world, request);
+    answer->Begin();
+    RunToEnd(world, *answer);
+    ASSERT_TRUE(ticket_->done());
+    const Answer got = ticket_->Wait().value();
+    ASSERT_EQ(got.tokens, alone.answer().tokens) << "schedule " << schedule;
+    ASSERT_EQ(got.text, alone.answer().text) << "schedule " << schedule;
+    ASSERT_EQ(got.finish, alone.answer().finish) << "schedule " << schedule;
+    ASSERT_EQ(got.stopped_by, alone.answer().stopped_by);
+    ASSERT_EQ(shown_, got.text);
+    ASSERT_EQ(world.over(), 1);
+    ASSERT_LE(world.most_runs(), 1u) << "two runs in one place";
+    sum += answer->flow().counts();
+  }
+  EXPECT_GT(sum.taken_over[0], 100u);
+  EXPECT_GT(sum.taken_over[1], 100u);
+  EXPECT_GT(sum.failures, 100u);
+  EXPECT_GT(sum.silences, 20u);
+}
+
+TEST_F(SplitAnswerTest, WhoCancelsHasWhatWasWrittenSoFar) {
+  FakeWorld world(*tokenizer_, 5);
+  Request request{.prompt = std::vector<TokenId>{1, 2}, .max_tokens = 200};
+  request.sampling.seed = 3;
+  const auto answer = Make(world, request);
+  answer->Begin();
+  while (answer->flow().tokens().size() < 5) world.Step();
+  ticket_->Cancel();
+  RunToEnd(world, *answer);
+  const Answer got = ticket_->Wait().value();
+  EXPECT_EQ(got.finish, FinishReason::kCancelled);
+  EXPECT_GE(got.tokens.size(), 5u);
+  EXPECT_LT(got.tokens.size(), 200u);
+}
+
+TEST_F(SplitAnswerTest, AnAnswerPastItsDeadlineFails) {
+  FakeWorld world(*tokenizer_, 5);
+  const auto answer =
+      Make(world, {.prompt = std::vector<TokenId>{1, 2}, .max_tokens = 250}, 30 * kStep);
+  answer->Begin();
+  RunToEnd(world, *answer);
+  EXPECT_EQ(ticket_->Wait().status().code(), Code::kDeadlineExceeded);
+}
+
+TEST_F(SplitAnswerTest, IsEndedByWhoClosesTheModel) {
+  FakeWorld world(*tokenizer_, 5);
+  const auto answer = Make(world, {.prompt = std::vector<TokenId>{1, 2}});
+  answer->Begin();
+  answer->Fail(Status(Code::kCancelled, "the engine was closed"));
+  world.Step();
+  EXPECT_TRUE(answer->over());
+  EXPECT_EQ(ticket_->Wait().status().code(), Code::kCancelled);
+}
+
+}  // namespace
+}  // namespace troupe

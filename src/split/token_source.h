@@ -1,0 +1,39 @@
+// A place that can choose the tokens of an answer, as who puts an answer together sees it: this
+// machine's engine (own_source.h), the cloud (cloud_source.h), or a test's. All calls and events
+// come on one thread, the loop's.
+#pragma once
+
+#include <troupe/request.h>
+
+#include <cstddef>
+#include <functional>
+#include <span>
+
+#include "base/status.h"
+
+namespace troupe {
+
+// What a run tells; none comes before Start has returned, nor after it was stopped, has ended or
+// has failed.
+struct RunEvents {
+  std::function<void()> on_heard;  // it lives
+  std::function<void(std::size_t read, std::size_t all)> on_read;
+  std::function<void(std::span<const TokenId> tokens)> on_tokens;
+  // With what it took here.
+  std::function<void(FinishReason reason, const Usage& usage)> on_end;
+  std::function<void(const Status& why)> on_failure;
+};
+
+class TokenSource {
+ public:
+  virtual ~TokenSource() = default;
+
+  using Stop = std::function<void()>;
+  // Chooses the tokens behind those that the answer has begun with.
+  virtual Stop Start(const Request& request, RunEvents events) = 0;
+};
+
+// Has the loop call something soon. Any thread.
+using PostToLoop = std::function<void(std::function<void()>)>;
+
+}  // namespace troupe

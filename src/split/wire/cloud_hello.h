@@ -1,0 +1,30 @@
+// What a cloud tells ends that ask whether it is there: what it has, and what it would take now.
+// Pure. The format is docs/formats/end-cloud.md's.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "split/wire/model_proof.h"
+
+namespace troupe {
+
+struct CloudHello {
+  ModelProof proof;
+  std::uint32_t context = 0;    // tokens of a sequence
+  std::uint32_t sequences = 1;  // answers at a time; others wait
+  std::uint32_t under_way = 0;  // with those that wait, whoever's
+  // What it has measured; 0: nothing yet.
+  double answer_seconds = 0;  // from the beginning of an answer to its end
+  double read_seconds = 0;    // a token of a prompt
+  double token_seconds = 0;   // a token of an answer
+
+  bool operator==(const CloudHello&) const = default;
+};
+
+std::string Encode(const CloudHello& hello);
+Result<CloudHello> DecodeCloudHello(std::string_view text);
+
+}  // namespace troupe

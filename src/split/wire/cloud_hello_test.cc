@@ -1,0 +1,50 @@
+#include "split/wire/cloud_hello.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "testing/edited_text.h"
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+
+const CloudHello kHello{.proof = {.model = {0x1234, 0xfedcba9876543210}, .arithmetic = 77},
+                        .context = 4096,
+                        .sequences = 4,
+                        .under_way = 9,
+                        .answer_seconds = 0.125,
+                        .read_seconds = 1e-3,
+                        .token_seconds = 1.0 / 3};
+
+TEST(CloudHello, ReadsWhatItWrote) { EXPECT_EQ(DecodeCloudHello(Encode(kHello)).value(), kHello); }
+
+TEST(CloudHello, SaysWhereItIsWrong) {
+  const std::string good = Encode(kHello);
+  const auto message = [&](std::string_view from, std::string_view to) {
+    return DecodeCloudHello(Edited(good, from, to)).status().message();
+  };
+  EXPECT_THAT(message("fedcba", "fedcbG"), HasSubstr("model"));
+  EXPECT_THAT(message("\"0000000000001234", "\"00001234"), HasSubstr("32 hexadecimal"));
+  EXPECT_THAT(message("0.125", "-0.125"), HasSubstr("answer_s"));
+  EXPECT_THAT(message("\"context\":4096,", ""), HasSubstr("context"));
+}
+
+TEST(ModelProof, FitsOnlyTheSameModelBytesAndVersion) {
+  const ModelProof own = kHello.proof;
+  EXPECT_TRUE(CheckFits(own, own, "the cloud").ok());
+  ModelProof other = own;
+  other.model[1] ^= 1;
+  EXPECT_THAT(CheckFits(own, other, "the cloud").message(),
+              HasSubstr("the cloud has another model"));
+  other = own;
+  other.arithmetic ^= 1;
+  EXPECT_THAT(CheckFits(own, other, "the cloud").message(), HasSubstr("computes other bytes"));
+  other = own;
+  ++other.wire;
+  EXPECT_EQ(CheckFits(own, other, "the end").code(), Code::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace troupe

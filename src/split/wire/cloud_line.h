@@ -1,0 +1,62 @@
+// What a cloud says while it chooses an answer: a line for some tokens, for nothing (it lives), for
+// the end, or for why there will be none. Pure. The format is docs/formats/end-cloud.md's.
+#pragma once
+
+#include <troupe/request.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/status.h"
+
+namespace troupe {
+
+struct CloudTokens {
+  std::vector<TokenId> tokens;  // none: it lives
+
+  bool operator==(const CloudTokens&) const = default;
+};
+
+struct CloudEnd {
+  FinishReason reason = FinishReason::kLength;
+  // What it took there.
+  std::size_t read = 0;       // tokens that were read, and not found
+  double queue_seconds = 0;   // before it began
+  double read_seconds = 0;    // up to the first token
+  double decode_seconds = 0;  // from there
+
+  bool operator==(const CloudEnd&) const = default;
+};
+
+struct CloudFailure {
+  Status status;
+
+  bool operator==(const CloudFailure&) const = default;
+};
+
+using CloudLine = std::variant<CloudTokens, CloudEnd, CloudFailure>;
+
+// With its line break.
+std::string Encode(const CloudLine& line);
+std::string EncodeTokens(std::span<const TokenId> tokens);
+// Without it.
+Result<CloudLine> DecodeCloudLine(std::string_view text);
+
+// The cloud's text, without what would break a line of a log.
+std::string InOneLine(std::string text);
+
+// Cuts what comes into lines, however it is cut on its way.
+class CloudLines {
+ public:
+  // The lines that are complete now; kDataLoss: one is longer than any line may be.
+  Result<std::vector<std::string>> Take(std::string_view piece);
+
+ private:
+  std::string rest_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,305 @@
+#!/usr/bin/env python3
+"""A weak machine and a strong one with one model, each a real `troupe serve`, and a link between them that this test
+cuts, holds up and opens again in the middle of answers. Whatever happens, every answer is the one of the model alone.
+
+usage: end_cloud_test.py TROUPE [unittest arguments]
+"""
+import concurrent.futures
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import serve_test
+import troupe_cli
+from serve_test import LONGEST, PROMPTS, Server
+
+SHAPE = "tiny-olmoe"
+TOKENS = 40
+KEY = "a-key-of-this-end"
+WEAK = ["--slots", 10, "--link", "40MiB/1ms", "--ctx", 1024]
+STRONG = ["--for-ends", "--ctx", 1024, "--parallel", 4]
+SEED = int(os.environ.get("TROUPE_SEED", random.randrange(1 << 30)))
+
+
+class Cloud(Server):
+    """One that is asked with its key."""
+
+    def open(self, path, body=None, headers={}, method=None):
+        return super().open(path, body, {**headers, "Authorization": f"Bearer {KEY}"}, method)
+
+
+class Link:
+    """A way through this process to a server, which can be cut, held up and opened again."""
+
+    def __init__(self, port):
+        self.port = port
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.flows = threading.Event()
+        self.flows.set()
+        self.is_cut = False
+        self.open = set()
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                near = self.listener.accept()[0]
+            except OSError:
+                return
+            try:
+                if self.is_cut:
+                    raise OSError
+                far = socket.create_connection(("127.0.0.1", self.port))
+            except OSError:
+                near.close()
+                continue
+            self.open |= {near, far}
+            for one, other in ((near, far), (far, near)):
+                threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
+
+    def carry(self, source, target):
+        try:
+            while data := source.recv(4096):
+                self.flows.wait()
+                target.sendall(data)
+        except OSError:
+            pass
+        for one in (source, target):
+            self.open.discard(one)
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            one.close()
+
+    def cut(self):
+        self.is_cut = True
+        for one in list(self.open):
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        self.flows.set()
+
+    def hang(self):
+        self.flows.clear()
+
+    def heal(self):
+        self.is_cut = False
+        self.flows.set()
+
+    def close(self):
+        self.listener.close()
+        self.cut()
+
+
+class Split(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.model = troupe_cli.packed_model(serve_test.TROUPE, cls.folder / "model.gguf", SHAPE)
+        (cls.folder / "key").write_text(KEY + "\n")
+        with Server("--ctx", 1024, model=cls.model) as alone:
+            cls.expected = {prompt: alone.complete(prompt, TOKENS) for prompt in PROMPTS}
+            cls.as_json = cls.json_answer(alone)
+
+    @staticmethod
+    def json_answer(server):
+        schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+        return server.complete("Say", 30, ignore_eos=False, json_schema=schema)
+
+    def server(self, *args, kind=Server, **more):
+        server = kind(*args, **{"model": self.model, **more})
+        server.__enter__()
+        self.addCleanup(server.__exit__, None, None, None)
+        return server
+
+    def pair(self, *end_args):
+        """A cloud, and an end that reaches it by a link."""
+        self.cloud = self.server(*STRONG, kind=Cloud, env={**os.environ, "TROUPE_API_KEY": KEY})
+        self.link = Link(self.cloud.port)
+        self.addCleanup(self.link.close)
+        self.end = self.server(*WEAK, "--cloud", self.link.address, "--cloud-key", self.folder / "key", *end_args)
+
+    def wait(self, what, server):
+        give_up = time.monotonic() + LONGEST
+        while not what():
+            if time.monotonic() > give_up:
+                raise AssertionError("".join(server.said))
+            time.sleep(0.02)
+
+    def wait_for_line(self, server, text):
+        self.wait(lambda: any(text in line for line in server.said), server)
+
+    def split(self, name, place=None):
+        return self.end.metric(f"troupe_split_{name}" + (f'{{place="{place}"}}' if place else ""))
+
+    def ask_all(self, jobs):
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            def ask(i_prompt):
+                i, prompt = i_prompt
+                return "".join(self.end.stream(prompt, TOKENS)) if i % 2 else self.end.complete(prompt, TOKENS)
+            for prompt, text in zip(jobs, pool.map(ask, enumerate(jobs))):
+                self.assertEqual(text, self.expected[prompt], (prompt, SEED))
+
+    def test_answers_are_those_of_the_model_alone_in_either_place(self):
+        self.pair()
+        self.wait_for_line(self.end, "the cloud is there")
+        self.ask_all(PROMPTS * 2)
+        self.assertGreater(self.split("tokens_total", "cloud"), 0)
+        self.assertEqual(self.json_answer(self.end), self.as_json)
+        self.assertGreater(self.cloud.metric('troupe_requests_total{endpoint="/split/answers",status="200"}'), 0)
+
+    def test_a_link_that_fails_and_hangs_in_mid_answer_costs_no_byte(self):
+        self.pair("--place", "cloud")
+        dice = random.Random(SEED)
+        over = threading.Event()
+
+        def disturb():
+            while not over.wait(dice.uniform(0.02, 0.4)):
+                dice.choice([self.link.cut, self.link.hang, self.link.heal, self.link.heal])()
+        disturber = threading.Thread(target=disturb)
+        disturber.start()
+
+        def all_has_happened():
+            counts = [self.split("tokens_total", "end"), self.split("tokens_total", "cloud"),
+                      self.split("taken_over_total", "end"), self.split("cloud_failures_total")]
+            return all(count >= 5 for count in counts), counts
+        give_up = time.monotonic() + LONGEST
+        try:
+            while not all_has_happened()[0]:
+                self.assertLess(time.monotonic(), give_up, (all_has_happened(), SEED))
+                self.ask_all(PROMPTS * 3)
+        finally:
+            over.set()
+            disturber.join()
+            self.link.heal()
+
+    def test_a_cloud_that_is_killed_leaves_the_end_alone_until_another_one_is_there(self):
+        self.pair("--place", "cloud")
+        self.wait_for_line(self.end, "the cloud is there")
+        stream = self.end.stream(PROMPTS[0], 400)
+        first = next(stream)
+        self.cloud.process.send_signal(signal.SIGKILL)
+        self.cloud.process.wait(LONGEST)
+        text = first + "".join(stream)
+        self.assertTrue(text.startswith(self.expected[PROMPTS[0]]))
+        self.wait_for_line(self.end, "serving alone, as the cloud is away")
+        self.ask_all(PROMPTS[:2])
+        before = self.split("tokens_total", "cloud")
+        another = self.server(*STRONG, kind=Cloud, env={**os.environ, "TROUPE_API_KEY": KEY})
+        self.link.port = another.port
+        self.wait(lambda: self.split("cloud") == 1, self.end)
+        self.ask_all(PROMPTS)
+        self.assertGreater(self.split("tokens_total", "cloud"), before)
+
+    def test_who_leaves_the_end_leaves_the_cloud_too(self):
+        self.pair("--place", "cloud")
+        self.wait_for_line(self.end, "the cloud is there")
+        stream = self.end.stream(PROMPTS[0], 900)
+        next(stream)
+        stream.close()
+        self.cloud.metric_reaching('troupe_answers_total{end="cancelled"}', 1)
+
+    def test_a_cloud_with_tls_is_asked_as_any_server(self):
+        key, certificate = self.folder / "key.pem", self.folder / "certificate.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate,
+                        "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"],
+                       check=True, capture_output=True)
+        cloud = subprocess.Popen([serve_test.TROUPE, "serve", self.model, "--port", "0", *map(str, STRONG),
+                                  "--tls-certificate", certificate, "--tls-key", key], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(cloud.stderr.close)
+        self.addCleanup(cloud.wait)
+        self.addCleanup(cloud.terminate)
+        address = next(line for line in cloud.stderr if " at https" in line).split(" at ")[1].strip()
+        careful = self.server(*WEAK, "--cloud", address)
+        self.wait_for_line(careful, "serving alone")
+        self.end = self.server(*WEAK, "--cloud", address, "--place", "cloud",
+                               env={**os.environ, "SSL_CERT_FILE": str(certificate)})
+        self.wait_for_line(self.end, "the cloud is there")
+        self.ask_all(PROMPTS[:3])
+        self.assertGreater(self.split("tokens_total", "cloud"), 0)
+
+    def test_a_cloud_that_does_not_fit_is_one_clear_line_and_the_end_serves_alone(self):
+        other = self.folder / "other.gguf"
+        subprocess.run([serve_test.TROUPE, "synth", other, "--shape", SHAPE, "--type", "Q8_0", "--seed", "5"], check=True,
+                       capture_output=True)
+        keyed = {**os.environ, "TROUPE_API_KEY": "another"}
+        cases = [(dict(model=other), STRONG, "another model"),
+                 (dict(), [*STRONG, "--kv-type", "q8_0"], "computes other bytes"),
+                 (dict(), ["--ctx", 1024], "--for-ends"),
+                 (dict(env=keyed), STRONG, "does not take the key")]
+        for how, args, said in cases:
+            with self.subTest(said):
+                cloud = self.server(*args, **how)
+                self.end = self.server(*WEAK, "--cloud", f"http://127.0.0.1:{cloud.port}")
+                self.wait_for_line(self.end, "serving alone: ")
+                lines = [line for line in self.end.said if "serving alone" in line]
+                self.assertEqual(len(lines), 1, lines)
+                self.assertIn(said, lines[0])
+                self.ask_all(PROMPTS[:1])
+                self.assertEqual(self.split("tokens_total", "cloud"), 0)
+
+    def test_a_model_that_is_loaded_again_has_its_cloud_again(self):
+        config = self.folder / "end.conf"
+        self.cloud = self.server(*STRONG)
+        config.write_text("place = end\n")
+        self.end = self.server(*WEAK, "--cloud", f"http://127.0.0.1:{self.cloud.port}", "--config", config)
+        self.ask_all(PROMPTS[:1])
+        self.assertEqual(self.split("tokens_total", "cloud"), 0)
+        config.write_text("place = cloud\n")
+        self.end.process.send_signal(signal.SIGHUP)
+        self.wait_for_line(self.end, "reloaded: serving")
+        self.wait(lambda: self.split("cloud") == 1, self.end)
+        self.ask_all(PROMPTS[:2])
+        self.assertGreater(self.split("tokens_total", "cloud"), 0)
+
+    def test_says_where_each_answer_begins_and_why(self):
+        self.pair("--explain-places", "--place", "route-aware")
+        self.wait_for_line(self.end, "the cloud is there")
+        self.ask_all(PROMPTS)
+        self.wait_for_line(self.end, "an answer begins at the cloud: not measured in both places yet")
+
+    def test_an_end_keeps_as_many_experts_as_its_device_may_run_and_measures_its_link(self):
+        self.cloud = self.server(*STRONG, kind=Cloud, env={**os.environ, "TROUPE_API_KEY": KEY})
+        address, key = f"http://127.0.0.1:{self.cloud.port}", self.folder / "key"
+        self.end = self.server("--ctx", 1024, "--cloud", address, "--cloud-key", key, "--most-experts", 25)
+        line = next(line for line in self.end.said if "may run" in line)
+        may, every = map(int, re.findall(r"\d+", line)[:2])
+        self.assertEqual(may, every // 4, line)
+        self.assertEqual(self.end.ask("/props")["experts_in_memory"], may)
+        self.wait_for_line(self.end, "the cloud is there")
+        self.wait(lambda: self.end.metric("troupe_device_experts") == may, self.end)
+        done = subprocess.run([serve_test.TROUPE, "device", "--cloud", address, "--cloud-key", key, "--json", "-"], check=True,
+                              capture_output=True, text=True)
+        link = json.loads(done.stdout)["link"]
+        for figure in ("round_trip_s", "up_bytes_per_s", "down_bytes_per_s"):
+            self.assertGreater(link[figure], 0)
+
+    def test_what_is_wrong_with_the_options_is_one_clear_line(self):
+        for options, said in ((["--place", "cloud"], "--place needs --cloud"), (["--cloud", "ftp://x"], "ftp"),
+                              (["--cloud", "http://x", "--cloud-key", "/nowhere"], "/nowhere")):
+            with self.subTest(options):
+                done = subprocess.run([serve_test.TROUPE, "serve", self.model, "--port", "0", *options], capture_output=True,
+                                      text=True, timeout=LONGEST)
+                self.assertIn(done.returncode, (1, 2))
+                self.assertIn(said, done.stderr)
+                self.assertEqual(len([line for line in done.stderr.splitlines() if line.startswith("troupe")]), 1, done.stderr)
+
+
+if __name__ == "__main__":
+    serve_test.TROUPE = sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,35 @@
+// The options by which `troupe serve` has a strong machine choose answers with it, or is that
+// machine for others.
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+#include "split/end_answers.h"
+#include "troupe/option_table.h"
+
+namespace troupe {
+
+class SplitFlags {
+ public:
+  void AddTo(Options& options);
+  Status CheckUsage() const;
+
+  bool has_cloud() const { return !cloud_.empty(); }
+  // Of a model's experts, that an end may run at most.
+  double most_experts() const { return most_experts_percent_ / 100; }
+  bool for_ends() const { return for_ends_; }
+  // Of either: that others know by a proof what is served here.
+  bool any() const { return has_cloud() || for_ends_; }
+
+  // Reads the file of the key. Without proof and limits, which depend on the model.
+  Result<EndOptions> Read() const;
+
+ private:
+  std::string cloud_, key_file_, rule_ = "auto";
+  bool insecure_ = false, for_ends_ = false, explain_ = false;
+  double most_experts_percent_ = 40;
+  RouteAwareLimits route_aware_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,71 @@
+#include "troupe/split_metrics.h"
+
+#include <string>
+#include <utility>
+
+#include "troupe/figures.h"
+
+namespace troupe {
+namespace {
+
+void TellCosts(const char* where, const std::optional<PlaceCosts>& costs, Figures& figures) {
+  if (!costs) return;
+  figures.Gauge("troupe_split_token_seconds", "What a token of an answer takes there, as measured",
+                costs->token_seconds, {{"place", where}});
+  figures.Gauge("troupe_split_read_seconds", "What a token of a prompt takes there, as measured",
+                costs->read_seconds, {{"place", where}});
+  figures.Gauge("troupe_split_wait_seconds", "How long an answer waits there before it begins",
+                costs->wait_seconds, {{"place", where}});
+}
+
+}  // namespace
+
+std::vector<ExtraMetric> MetricsOf(const EndState& state) {
+  Figures figures;
+  figures.Gauge("troupe_split_cloud", "1 if the cloud is there and has the same model",
+                state.cloud == CloudWatch::State::kThere ? 1 : 0);
+  figures.Gauge("troupe_split_answers_now", "Answers under way in both places", state.under_way);
+  for (const Side side : {Side::kEnd, Side::kCloud}) {
+    const auto i = static_cast<std::size_t>(side);
+    const Figures::Labels label = {{"place", std::string(Name(side))}};
+    figures.Counter("troupe_split_answers_total", "Answers, by where they began", state.begun[i],
+                    label);
+    figures.Counter("troupe_split_tokens_total", "Tokens of answers, by where they were chosen",
+                    state.flow.tokens[i], label);
+    constexpr auto kLanes =
+        "Time in which answers were under way, with one that was chosen there and with none";
+    figures.Counter("troupe_split_lane_seconds_total", kLanes, state.busy_seconds[i],
+                    {{"place", std::string(Name(side))}, {"state", "busy"}});
+    figures.Counter("troupe_split_lane_seconds_total", kLanes, state.idle_seconds[i],
+                    {{"place", std::string(Name(side))}, {"state", "idle"}});
+    figures.Counter("troupe_split_unused_tokens_total",
+                    "Tokens that came when the other place had given them", state.flow.unused[i],
+                    label);
+    figures.Counter("troupe_split_taken_over_total",
+                    "Answers that this place has taken over from the other one",
+                    state.flow.taken_over[i], label);
+  }
+  figures.Counter("troupe_split_cloud_failures_total", "Times that the cloud or its link failed",
+                  state.flow.failures);
+  figures.Counter("troupe_split_cloud_silences_total",
+                  "Times that the end began as the cloud was silent", state.flow.silences);
+  figures.Counter("troupe_split_bytes_total", "Bytes of bodies, to and from the cloud",
+                  state.bytes_sent, {{"direction", "sent"}});
+  figures.Counter("troupe_split_bytes_total", "Bytes of bodies, to and from the cloud",
+                  state.bytes_received, {{"direction", "received"}});
+  figures.Gauge("troupe_split_round_trip_seconds",
+                "What it took last to ask whether the cloud is there", state.round_trip_seconds);
+  TellCosts("end", state.end, figures);
+  TellCosts("cloud", state.cloud_costs, figures);
+  if (state.device) {
+    figures.Gauge("troupe_device_experts", "Experts that this device may run now",
+                  state.device->capability.experts);
+    figures.Gauge("troupe_device_processors", "Part of its processors that it has for this",
+                  state.device->share.processors);
+    figures.Gauge("troupe_device_power", "Part of its power that it has for this; 1 on the mains",
+                  state.device->share.power);
+  }
+  return std::move(figures).Take();
+}
+
+}  // namespace troupe
