@@ -110,7 +110,8 @@ class Comparison:
             arguments += ["--profile", "none"]
         return self._troupe.record(
             "run", model or self._model, "--prompt-ids", ",".join(map(str, ids)), "-n", count,
-            "--ctx", 1024, "--temperature", 0.7, "--seed", 1, "--ignore-eos", *arguments)
+            "--ctx", 1024, "--temperature", 0.7, "--seed", 1, "--ignore-eos", "--speculate", "off",
+            *arguments)
 
     def _limited(self, ids, count, slots, system, link):
         memory = [] if "--slots" in system else ["--slots", slots]

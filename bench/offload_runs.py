@@ -97,7 +97,7 @@ class Runner:
         # Sampled, not greedy: random weights would soon repeat themselves, and so their experts.
         return ["run", self._model, "--prompt-ids", ",".join(map(str, ids)), "-n", count,
                 "--ctx", _CONTEXT, "--temperature", 1, "--top-k", 40, "--seed", 1, "--ignore-eos",
-                "--threads", self._threads, *extra]
+                "--speculate", "off", "--threads", self._threads, *extra]
 
     def in_memory(self, ids, count, budget=None):
         memory = [] if budget is None else ["--memory", budget]

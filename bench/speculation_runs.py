@@ -1,0 +1,130 @@
+"""The answers of bench/speculation: a server with drafts and one without, asked the same in turn."""
+import contextlib
+import json
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+
+import measured_run
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+_TRAINED = ROOT / "models/small-qwen2moe-q8_0.gguf"
+_FACTOR = 64  # times as wide: the same text and routing, with an expert of 3 MB
+_EXPERTS = 256
+_LINK = "500MiB/100us"
+_LONGEST = 600
+
+# Texts of the project that no drafter and no governor was tuned on.
+_CODE = ROOT / "src/text/stop_strings.cc"
+_TEXT = ROOT / "docs/design/prefix-cache.md"
+_PROSE = ROOT / "docs/design/placement.md"
+
+
+def _edited_code():
+    """A file, and the same with a name changed, a check added and a function left out."""
+    code = _CODE.read_text(encoding="utf-8")
+    code = code[code.index("StopMatcher::StopMatcher"):]
+    edited = code.replace("held_", "kept_back_").replace("  Stop stop;", "  // One text.\n  Stop stop;")
+    return f"Rename held_ in this file.\n\n{code}\n\nThe file with the new name:\n\n", edited
+
+
+def _quoted_text():
+    """A text, and an answer that quotes three passages of it between words of its own."""
+    paragraphs = [p for p in _TEXT.read_text(encoding="utf-8").split("\n\n") if len(p) > 200][:4]
+    whole = "\n\n".join(paragraphs)
+    quotes = [paragraphs[i].replace("\n", " ")[:300] for i in (2, 0, 1)]
+    answer = " It says two things. First: ".join(["They are alike. It says: " + quotes[0], quotes[1]])
+    answer += " And then this: " + quotes[2]
+    return whole.replace("\n", " ") + "\n\nWhat does the text say of prefixes?\n\n", answer
+
+
+def _literal(text):
+    """A grammar of this text alone: what a model would write that can do what it was asked."""
+    return "root ::= " + json.dumps(text)
+
+
+class _Server:
+    def __init__(self, troupe, model, *arguments):
+        command = [str(troupe), "serve", str(model), "--port", "0", "--parallel", "1", "--ctx", "2048",
+                   *map(str, arguments)]
+        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        for line in self._process.stderr:
+            if found := re.search(r"at (http://[\d.]+:\d+)", line):
+                self._address = found[1]
+                return
+        raise measured_run.RunFailed(f"{' '.join(command)}: it did not start")
+
+    def close(self):
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait(timeout=_LONGEST)
+        self._process.stderr.close()
+
+    def ask(self, body):
+        request = urllib.request.Request(self._address + "/v1/completions", json.dumps(body).encode())
+        with urllib.request.urlopen(request, timeout=_LONGEST) as response:
+            answer = json.load(response)
+        tokens, troupe = answer["usage"]["completion_tokens"], answer["troupe"]
+        return {"text": answer["choices"][0]["text"], "tokens": tokens,
+                "tokens_per_s": (tokens - 1) / troupe["decode_s"], "bytes_read": troupe["bytes_read"],
+                "drafted": troupe["drafted"], "accepted": troupe["draft_accepted"]}
+
+
+class Runs:
+    def __init__(self, troupe, folder, quick):
+        self._troupe, self._quick = troupe, quick
+        self._model = pathlib.Path(folder) / f"small-qwen2moe-wide{_FACTOR}.gguf"
+        if not self._model.exists():
+            measured_run.run([str(troupe), "synth", str(self._model), "--widen", str(_TRAINED),
+                              "--factor", str(_FACTOR)])
+
+    def copy(self, shares):
+        """Code editing, and answers that quote."""
+        asks = []
+        for name, (prompt, answer) in (("edit", _edited_code()), ("quote", _quoted_text())):
+            if self._quick:
+                answer = answer[:600]
+            asks.append((name, {"prompt": prompt, "grammar": _literal(answer), "max_tokens": 1200,
+                                "temperature": 0}))
+        for share in shares:
+            yield from self._compare("copy", "lookup", share, asks, rounds=2 if self._quick else 4)
+
+    def prose(self, shares):
+        asks = self._prose_asks()
+        for share in shares:
+            yield from self._compare("prose", "auto", share, asks, rounds=3 if self._quick else 7)
+
+    def adversary(self, shares):
+        asks = self._prose_asks()[:1]
+        for share in shares:
+            for drafter in ("wrong", "random"):
+                yield from self._compare("adversary", drafter, share, asks, rounds=3 if self._quick else 7)
+
+    def _prose_asks(self):
+        text = _PROSE.read_text(encoding="utf-8")[2000:3200]
+        return [(f"temperature {t}", {"prompt": text, "max_tokens": 64 if self._quick else 128,
+                                      "temperature": t, "seed": 7, "ignore_eos": True}) for t in (0.8, 0)]
+
+    def _compare(self, part, drafter, share, asks, rounds):
+        """Every ask in turn without drafts and with, on servers whose caches see the same answers."""
+        memory = [] if share == 100 else ["--slots", _EXPERTS * share // 100, "--link", _LINK]
+        with contextlib.ExitStack() as stack:
+            sides = {}
+            for side, speculate in (("off", "off"), ("on", drafter)):
+                sides[side] = _Server(self._troupe, self._model, *memory, "--speculate", speculate)
+                stack.callback(sides[side].close)
+            for name, body in asks:
+                cell = {"part": part, "drafter": drafter, "share": share, "text": name, "off": [], "on": []}
+                for _ in range(rounds + 1):  # the first one fills caches
+                    for side, server in sides.items():
+                        cell[side].append(server.ask(body))
+                texts = {answer["text"] for side in sides for answer in cell[side]}
+                if len(texts) != 1:
+                    raise measured_run.RunFailed(f"{part}, {name}, {share} %: drafts have changed the answer")
+                for side in sides:
+                    cell[side] = [{k: v for k, v in answer.items() if k != "text"}
+                                  for answer in cell[side][1:]]
+                print(f"speculation: {part} {name} {share} % {drafter}: done", file=sys.stderr)
+                yield cell
