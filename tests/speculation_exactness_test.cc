@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "runtime/batch_loop.h"
 #include "runtime/engine_runner.h"
-#include "runtime/generator.h"
+#include "runtime/plain_answer_for_test.h"
 #include "testing/test_seed.h"
 #include "text/grammar/gbnf.h"
 #include "text/grammar/token_constraint.h"
@@ -95,8 +95,7 @@ class SpeculationExactness : public testing::Test {
     one.cancelled = rng.Below(8) == 0;
     SetConstraint(one);
     Session session = Session::Create(*plain_).value();
-    const Answer answer =
-        Generate(session, plain_->tokenizer(), one.request.prompt, options).value();
+    const Answer answer = PlainAnswer(session, plain_->tokenizer(), one.request.prompt, options);
     one.plain = answer.tokens;
     one.text = answer.text;
     SetConstraint(one);

@@ -1,7 +1,6 @@
 // One answer being written, without an engine: which tokens to feed next, and from the logits of a
 // pass the next token, the text that is complete, and when to stop. Whoever runs the passes drives
-// it: generator.h for one sequence, batcher.h for many. Sampling, decoding and stop strings are
-// text/'s. Threads: one at a time.
+// it (batch_loop.h). Sampling, decoding and stop strings are text/'s. Threads: one at a time.
 #pragma once
 
 #include <troupe/request.h>
