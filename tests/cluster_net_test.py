@@ -55,10 +55,11 @@ class ClusterNet(unittest.TestCase):
         for i in range(count):
             self.nodes.append(self.node(i, before))
 
-    def node(self, i, before=()):
+    def node(self, i, before=(), prefixes=None):
+        kept = ["--prefix-file", prefixes] if prefixes else ["--no-prefix-cache"]
         node = Node(self.machines, i, TROUPE, self.model,
                     ["--slots", 10, "--ctx", 512, "--link", DISK, "--peer-address", f"{self.machines.address(i)}:{PEER_PORT}",
-                     "--node", f"n{i}", "--peer-plain-text", "--no-prefix-cache", *self.who], before)
+                     "--node", f"n{i}", "--peer-plain-text", *kept, *self.who], before)
         self.addCleanup(node.end)
         return node
 
@@ -155,6 +156,28 @@ class ClusterNet(unittest.TestCase):
         slow = answered()
         self.assertGreater(fast, 0)
         self.assertLess(slow, fast)
+
+    def test_a_full_disk_costs_log_lines_and_kept_prefixes_and_no_answer(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder.name], capture_output=True).returncode:
+            self.skipTest("no tmpfs may be mounted here")
+        self.addCleanup(subprocess.run, ["umount", "-l", folder.name])
+        full = pathlib.Path(folder.name) / "full"
+        with contextlib.suppress(OSError), open(full, "wb", buffering=0) as filler:
+            while True:
+                filler.write(bytes(4096))
+        peers = ",".join(list_of_peers(self.machines).split(",")[:2])
+        self.who, self.nodes = ["--peers", peers], []
+        self.nodes.append(self.node(0))
+        self.who += ["--access-log", f"{folder.name}/log"]
+        self.nodes.append(self.node(1, prefixes=f"{folder.name}/prefixes"))
+        self.wait_until_settled()
+        self.ask_all(2)
+        self.assertGreater(self.nodes[1].metrics()['troupe_log_lines_total{end="lost"}'], 0)
+        self.nodes.pop().end()
+        self.assertFalse(pathlib.Path(f"{folder.name}/prefixes").exists())
+        self.ask_all(nodes=self.nodes)
 
     def test_clocks_that_differ_by_an_hour_change_nothing(self):
         def later(hours):

@@ -38,14 +38,18 @@ def free_ports(count):
 class Etcd:
     """A real one, alone, in a folder of its own. It may be killed and started again."""
 
-    def __init__(self):
+    def __init__(self, tls=None):
+        """With the files of `tls` if there are any, as a node is given them."""
         self.folder = tempfile.TemporaryDirectory()
         client, peer = free_ports(2)
         self.address = f"127.0.0.1:{client}"
-        self.command = ["etcd", "--name", "e", "--data-dir", self.folder.name, "--listen-client-urls", f"http://{self.address}",
-                        "--advertise-client-urls", f"http://{self.address}", "--listen-peer-urls", f"http://127.0.0.1:{peer}",
+        url = f"http{'s' if tls else ''}://{self.address}"
+        self.command = ["etcd", "--name", "e", "--data-dir", self.folder.name, "--listen-client-urls", url,
+                        "--advertise-client-urls", url, "--listen-peer-urls", f"http://127.0.0.1:{peer}",
                         "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}",
                         "--initial-cluster", f"e=http://127.0.0.1:{peer}"]
+        if tls:
+            self.command += ["--cert-file", tls[3], "--key-file", tls[5]]
         self.start()
 
     def start(self):
@@ -91,6 +95,12 @@ class Cluster(unittest.TestCase):
         self.addCleanup(server.__exit__, None, None, None)
         return server
 
+    def planned_copies(self):
+        """Of each expert, on how many nodes the plan has it."""
+        plan = self.nodes[0].ask("/cluster/plan")
+        return [sum(expert in node["planned"][layer] for node in plan["nodes"])
+                for layer in range(plan["layers"]) for expert in range(plan["experts"])]
+
     def other_model(self):
         other = self.model.parent / "other.gguf"
         subprocess.run([serve_test.TROUPE, "synth", other, "--shape", SHAPE, "--type", "Q8_0", "--seed", "5"],
@@ -129,6 +139,12 @@ class Cluster(unittest.TestCase):
         self.assertEqual(self.total('troupe_peer_checks_total{found="wrong"}'), 0)
         self.assertGreater(self.total('troupe_peer_experts_total{by="peer"}'), 0)
         self.assertGreater(self.total("troupe_host_rows_total"), 0)
+        self.assertGreater(self.total("troupe_plan_steps_rested_total"), 0)
+        # What was shared and what was not is decided, counted and told.
+        self.assertGreater(self.total('troupe_cluster_layers_total{how="shared"}'), 0)
+        explained = self.verb("explain", self.nodes[0].address).stdout
+        self.assertIn("layers shared with peers", explained)
+        self.assertRegex(explained, r"disk alone +as shared +took\n +\d+ ")
         self.assertEqual([node.metric("troupe_cluster_leads") for node in self.nodes], [1, 0, 0])
 
     def test_a_node_that_is_killed_costs_no_answer_and_is_one_of_them_again_later(self):
@@ -151,20 +167,114 @@ class Cluster(unittest.TestCase):
         self.nodes[1].process.send_signal(signal.SIGSTOP)
         try:
             self.ask_all(self.nodes[:1], 2)
+            # It was found to be late, or its link was given up before that.
+            self.wait(lambda node: any("is late again" in line or "node n1 is gone: " in line for line in node.said),
+                      self.nodes[0])
         finally:
             self.nodes[1].process.send_signal(signal.SIGCONT)
         self.wait_until_settled(1)
         self.ask_all(self.nodes)
 
-    def test_a_node_with_another_model_is_refused_and_the_cluster_is_unharmed(self):
+    def expect_end(self, node, *said):
+        """It ends by itself, with one line that says why."""
+        self.assertEqual(node.process.wait(LONGEST), 1)
+        node.reader.join(LONGEST)
+        for text in said:
+            self.assertIn(text, node.said[-1])
+
+    def test_a_newcomer_that_does_not_fit_ends_with_one_clear_line_and_the_cluster_is_unharmed(self):
         self.start(2)
         self.wait_until_settled(1)
         self.addresses.append(f"127.0.0.1:{free_ports(1)[0]}")
-        stranger = self.node(2, model=self.other_model())
-        self.wait(lambda node: any("another model" in line for line in node.said), stranger)
-        self.assertEqual(stranger.metric("troupe_cluster_peers"), 0)
+        own = self.more
+        for changes, more, said in (({"model": self.other_model()}, (), "cluster 'troupe' serves another model: node 'n"),
+                                    ({}, ("--cluster", "other"), "is of cluster 'troupe', not 'other'"),
+                                    ({"name": "n1"}, (), "cluster 'troupe' has a node 'n1' already")):
+            with self.subTest(said):
+                self.more = (*own, *more)
+                self.expect_end(self.node(2, **changes), said)
         self.ask_all(self.nodes)
         self.assertEqual([node.metric("troupe_cluster_peers") for node in self.nodes], [1, 1])
+
+    def certificates(self, *names):
+        """Files of that many authorities, which know nothing of each other, for this machine."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        for name in names:
+            os.mkdir(f"{folder.name}/{name}")
+            self.verb("certificates", f"{folder.name}/{name}", "--hosts", "127.0.0.1")
+        return {name: ("--peer-authority", f"{folder.name}/{name}/authority.pem", "--peer-certificate",
+                       f"{folder.name}/{name}/127.0.0.1.pem", "--peer-key", f"{folder.name}/{name}/127.0.0.1.key")
+                for name in names}
+
+    def test_a_newcomer_of_another_authority_ends_with_one_clear_line_and_the_others_say_so_once(self):
+        files = self.certificates("lab", "stranger")
+        for etcd in (None, Etcd()):
+            with self.subTest(etcd=etcd is not None):
+                if etcd:
+                    self.addCleanup(etcd.close)
+                self.start(2, *files["lab"], etcd=etcd)
+                self.wait_until_settled(1)
+                # Who stands dials it only if it is told of it, by its list or by etcd.
+                self.addresses.append(f"127.0.0.1:{free_ports(1)[0]}")
+                self.more = files["stranger"]
+                self.expect_end(self.node(2), "certificates of different authorities", "certificate verify failed")
+                if etcd:
+                    self.wait(lambda node: any("no link to" in line for line in node.said), *self.nodes)
+                    for node in self.nodes:
+                        self.assertGreater(node.metric("troupe_peer_dials_failed_total"), 0)
+                        explained = self.verb("explain", node.address).stdout
+                        self.assertIn(f"no link to {self.addresses[2]}: ", explained)
+                        self.assertEqual(len(set(line for line in node.said if "no link to" in line)),
+                                         len([line for line in node.said if "no link to" in line]))
+                self.ask_all(self.nodes)
+                self.assertEqual([node.metric("troupe_cluster_peers") for node in self.nodes], [1, 1])
+
+    def test_an_etcd_of_another_authority_ends_a_node_with_one_clear_line(self):
+        files = self.certificates("lab", "stranger")
+        etcd = Etcd(tls=files["lab"])
+        self.addCleanup(etcd.close)
+        self.more, self.etcd, self.addresses = ("--etcd-authority", files["stranger"][1]), etcd, [f"127.0.0.1:{free_ports(1)[0]}"]
+        self.nodes = []
+        self.expect_end(self.node(0), "etcd: ", "certificate verify failed")
+
+    def test_a_plan_that_a_node_has_no_memory_for_after_its_restart_does_not_stay(self):
+        self.start(2)
+        self.wait_until_settled(1)
+        before = self.nodes[1].metric("troupe_held_experts")
+        self.nodes[1].__exit__(None, None, None)
+        self.nodes[1] = self.node(1, slots=SLOTS - 2)
+        self.wait(lambda node: "was to hold more than its memory can" in "".join(node.said), self.nodes[0])
+        self.wait_until_settled(1)
+        self.assertLess(self.nodes[1].metric("troupe_held_experts"), before)
+        self.assertIn("was to hold more than its memory can", self.verb("explain", self.nodes[0].address).stdout)
+        self.ask_all(self.nodes)
+
+    def test_copies_that_are_demanded_come_in_place_of_a_plan_without_them_and_of_a_node_that_dies(self):
+        etcd = Etcd()
+        self.addCleanup(etcd.close)
+        self.addresses, self.more, self.etcd = [f"127.0.0.1:{port}" for port in free_ports(3)], (), etcd
+        self.nodes = [self.node(i, slots=15) for i in range(3)]
+        self.wait_until_settled(2)
+        single = self.planned_copies()
+        self.assertIn(1, single)
+        for node in self.nodes:
+            node.__exit__(None, None, None)
+        self.more = ("--copies", 2)
+        self.nodes = [self.node(i, slots=15) for i in range(3)]
+        self.wait(lambda node: min(self.planned_copies()) >= 2, self.nodes[0])
+        self.wait_until_settled(2)
+        self.assertTrue(any("copies were lacking" in line for node in self.nodes for line in node.said))
+        self.nodes[2].process.kill()
+        self.nodes[2].process.wait(LONGEST)
+        self.nodes.pop()
+        self.wait(lambda node: node.metric("troupe_cluster_peers") == 1, *self.nodes)
+        held = [set(), set()]
+        for node in self.nodes[0].ask("/cluster/plan")["nodes"]:
+            for layer, experts in enumerate(node["held"] if node["here"] else []):
+                held[layer] |= set(experts)
+        self.assertEqual([len(layer) for layer in held], [8, 8])
+        self.ask_all(self.nodes)
 
     def start_by_etcd(self, count):
         etcd = Etcd()
@@ -201,6 +311,31 @@ class Cluster(unittest.TestCase):
         self.wait_until_settled(2)
         self.ask_all(self.nodes)
 
+    def test_a_node_that_hung_while_another_plan_was_made_follows_that_one_when_it_goes_on(self):
+        self.start_by_etcd(3)
+        leader = self.leader()
+        hung, other = [node for node in self.nodes if node is not leader]
+        before = leader.metric("troupe_cluster_plan_epoch")
+        hung.process.send_signal(signal.SIGSTOP)
+        try:
+            # Its lease has ended, and it is no peer any more.
+            self.wait(lambda node: node.metric("troupe_cluster_peers") == 1, leader, other)
+            i = self.nodes.index(other)
+            other.__exit__(None, None, None)
+            self.nodes[i] = other = self.node(i, slots=SLOTS - 2)
+            end = time.monotonic() + LONGEST
+            while leader.metric("troupe_cluster_plan_epoch") <= before:
+                self.assertLess(time.monotonic(), end, "".join(leader.said))
+                self.verb("place", leader.address)
+                time.sleep(0.5)
+        finally:
+            hung.process.send_signal(signal.SIGCONT)
+        self.wait_until_settled(2)
+        epoch = leader.metric("troupe_cluster_plan_epoch")
+        self.assertGreater(epoch, before)
+        self.wait(lambda node: node.metric("troupe_cluster_plan_epoch") >= epoch, *self.nodes)
+        self.ask_all(self.nodes)
+
     def test_while_etcd_is_away_nothing_but_planning_stops(self):
         etcd = self.start_by_etcd(2)
         etcd.kill()
@@ -220,10 +355,7 @@ class Cluster(unittest.TestCase):
         for changes, said in (({"name": "n0"}, f"cluster 'troupe' has a node 'n0' already, at {self.addresses[0]}"),
                               ({"model": self.other_model()}, "cluster 'troupe' serves another model: node 'n")):
             with self.subTest(said):
-                node = self.node(2, **changes)
-                self.assertEqual(node.process.wait(LONGEST), 1)
-                node.reader.join(LONGEST)
-                self.assertIn(said, node.said[-1])
+                self.expect_end(self.node(2, **changes), said)
         self.ask_all(self.nodes)
         self.assertEqual([node.metric("troupe_cluster_peers") for node in self.nodes], [1, 1])
 
@@ -300,7 +432,8 @@ class Cluster(unittest.TestCase):
     def test_what_is_wrong_with_the_options_is_one_clear_line(self):
         cases = [(["--peers", "127.0.0.1:1,127.0.0.1:2"], "--peer-address"),
                  (["--peers", "127.0.0.1:1,127.0.0.1:2", "--peer-address", "127.0.0.1:3"], "none of --peers"),
-                 (["--peers", "127.0.0.1", "--peer-address", "127.0.0.1"], "127.0.0.1"),
+                 (["--peers", "127.0.0.1:x", "--peer-address", "127.0.0.1:x"], "127.0.0.1:x"),
+                 (["--peers", "192.0.2.1", "--peer-plain-text"], "none of them is this machine's"),
                  (["--peers", "127.0.0.1:1,127.0.0.1:1", "--peer-address", "127.0.0.1:1"], "twice"),
                  (["--peers", "10.0.0.1:7000", "--peer-address", "10.0.0.1:7000"], "TLS")]
         for options, said in cases:

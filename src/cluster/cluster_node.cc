@@ -8,8 +8,6 @@
 
 #include "cluster/face/node_buffers.h"
 #include "cluster/member_news.h"
-#include "cluster/wire/fetch.h"
-#include "cluster/wire/message_kind.h"
 #include "gguf/reader.h"
 #include "runtime/arithmetic_digest.h"
 #include "store/model_fingerprint.h"
@@ -85,7 +83,8 @@ ClusterNode::ClusterNode(Engine& engine, ClusterOptions options, CallShape shape
                [&engine](ExpertId id, const std::function<void(const Mlp&)>& use) {
                  return engine.WithExpert(id, use);
                }),
-      giver_(engine.held(), engine.expert_layouts()),
+      giver_(engine.held(), engine.expert_layouts(),
+             [&engine](ExpertId id) { return engine.ChecksumOf(id); }),
       fetcher_(StepFetcher::ModelOf(engine), directory_,
                [this](LinkId link, std::vector<std::byte> frame) {
                  return links_->Send(link, std::move(frame));
@@ -123,13 +122,12 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(Engine& engine, ClusterOp
                                                          [self = node.get()](const KvEvent& event) {
                                                            self->OnStore(event);
                                                          }));
-    const MembershipOptions member{
-        .cluster = node->options_.cluster,
-        .node = node->options_.name,
-        .address = node->options_.address,
-        .model = fmt::format("{:016x}{:016x}", hello.model[0], hello.model[1]),
-        .start = fmt::format("{:016x}", hello.start_id),
-        .ttl = node->options_.lease};
+    const MembershipOptions member{.cluster = node->options_.cluster,
+                                   .node = node->options_.name,
+                                   .address = node->options_.address,
+                                   .model = ModelText(hello),
+                                   .start = fmt::format("{:016x}", hello.start_id),
+                                   .ttl = node->options_.lease};
     TROUPE_RETURN_IF_ERROR(Validate(member));
     node->membership_ = std::make_unique<Membership>(member, *node->etcd_, node->clock_.Now());
   }
@@ -147,6 +145,7 @@ Status ClusterNode::Begin(BetweenPasses between) {
   }
   try {
     thread_ = std::thread([this] { Main(); });
+    chooser_ = std::thread([this] { ChooseMain(); });
   } catch (const std::system_error& error) {
     return Error(Code::kResourceExhausted, "no thread for the cluster: {}", error.what());
   }
@@ -159,8 +158,10 @@ ClusterNode::~ClusterNode() {
     leaving_since_ = clock_.Now();
     if (membership_ != nullptr) membership_->Leave(*leaving_since_);
     changed_.NotifyAll();
+    choose_.NotifyAll();
   }
   if (thread_.joinable()) thread_.join();
+  if (chooser_.joinable()) chooser_.join();
   etcd_.reset();
   if (host_ != nullptr) host_->Stop();  // it sends by the links,
   {
@@ -170,69 +171,30 @@ ClusterNode::~ClusterNode() {
   links_.reset();  // whose thread tells it of calls
 }
 
-// What the disk has given since the beginning; before that, what a probe said of it.
+// What the disk has given lately; before anything was read, what a probe said of it.
 void ClusterNode::MeasureOnEngine() {
   const std::optional<OffloadReport> report = engine_.offload_report();
   if (!report) return;
-  double speed = engine_.plan().costs.medium.bytes_per_second;
-  if (report->loads.busy_seconds > 0 && report->loads.bytes_read > 0) {
-    speed = static_cast<double>(report->loads.bytes_read) / report->loads.busy_seconds;
-  }
+  const double speed = report->recent_bytes_per_second > 0
+                           ? report->recent_bytes_per_second
+                           : engine_.plan().costs.medium.bytes_per_second;
   const MutexLock lock(mu_);
   disk_bytes_per_second_ = speed;
+  TakeDistribution(*report);
 }
 
-void ClusterNode::OnOpened(LinkId link, const PeerIdentity& peer) {
-  const MutexLock lock(mu_);
-  if (stopping_) return;
-  core_->OnLinkOpened(link, peer.names, clock_.Now());
-  Perform();
-}
-
-void ClusterNode::OnClosed(LinkId link, const Status&) {
-  host_->OnGone(link);
-  const MutexLock lock(mu_);
-  if (stopping_) return;
-  fetcher_.OnGone(link);
-  core_->OnLinkClosed(link, clock_.Now());
-  Perform();
-}
-
-void ClusterNode::OnUnreachable(LinkId, const Status&) {}
-
-void ClusterNode::OnFrame(LinkId link, std::span<const std::byte> frame) {
-  // Where numbers lie as they must: gRPC's memory begins anywhere.
-  std::vector<std::byte> own(frame.begin(), frame.end());
-  const Result<PeerMessageKind> kind = KindOfFrame(own);
-  const MutexLock lock(mu_);
-  if (stopping_) return;
-  if (kind.ok() && core_->IsPeer(link)) {
-    switch (*kind) {
-      case PeerMessageKind::kAsk:
-        return host_->OnAsk(link, std::move(own));
-      case PeerMessageKind::kCancel:
-        if (const auto cancel = DecodePeerCancel(own); cancel.ok()) {
-          host_->OnCancel(link, cancel->call);
-        }
-        return;
-      case PeerMessageKind::kFetch:
-        if (const auto fetch = DecodePeerFetch(own); fetch.ok()) {
-          (void)links_->Send(link, giver_.Answer(*fetch));  // who gets nothing asks another one
-        }
-        return;
-      case PeerMessageKind::kPiece:
-      case PeerMessageKind::kFetchRefused:
-        fetcher_.OnFrame(link, own, clock_.Now());
-        return changed_.NotifyAll();
-      case PeerMessageKind::kAnswer:
-      case PeerMessageKind::kAskRefused:
-        return calls_.OnFrame(link, std::move(own));
-      default:
-        break;
-    }
+// Of each size of passes, when sharing begins or ends to rest.
+void ClusterNode::TakeDistribution(const OffloadReport& report) {
+  for (std::size_t i = 0; i < report.distribution.size(); ++i) {
+    const bool rested = i < distribution_.size() && distribution_[i].rests;
+    const DistributionReport& now = report.distribution[i];
+    if (now.rests == rested) continue;
+    Say(now.rests
+            ? fmt::format("the own disk is sooner: {}", ToString(now))
+            : fmt::format("passes of {} rows or more are shared with peers again", now.least_rows));
   }
-  core_->OnFrame(link, own, clock_.Now());
-  Perform();
+  distribution_ = report.distribution;
+  judged_ = {report.judged.begin(), report.judged.end()};
 }
 
 void ClusterNode::OnStore(const KvEvent& event) {
@@ -253,15 +215,36 @@ void ClusterNode::LookAtMembership() {
       break;
     case MemberState::kNameTaken:
     case MemberState::kOtherModel:
-      if (!std::exchange(failed_, true) && options_.fail) {
-        options_.fail(Error(Code::kFailedPrecondition, "{}", problem));
-      }
+    case MemberState::kDistrusted:
+      Fail(problem);
       break;
     case MemberState::kJoining:
     case MemberState::kLeft:
       break;
   }
   Perform();
+}
+
+void ClusterNode::Fail(const std::string& why) {
+  if (std::exchange(failed_, true) || !options_.fail) return;
+  options_.fail(Error(Code::kFailedPrecondition, "{}", why));
+}
+
+// Without the lock: a placer takes seconds with hundreds of nodes.
+void ClusterNode::ChooseMain() {
+  for (;;) {
+    std::optional<PlanJob> job;
+    {
+      const MutexLock lock(mu_);
+      while (!to_choose_ && !leaving_since_) choose_.Wait(mu_);
+      if (leaving_since_) return;
+      job = std::exchange(to_choose_, std::nullopt);
+    }
+    Result<PlanChoice> choice = ChoosePlan(*job);
+    const MutexLock lock(mu_);
+    core_->OnPlanChosen(std::move(choice), clock_.Now());
+    Perform();
+  }
 }
 
 void ClusterNode::Say(const std::string& line) {
@@ -271,55 +254,16 @@ void ClusterNode::Say(const std::string& line) {
   if (said_.size() > kMostEvents) said_.pop_front();
 }
 
-void ClusterNode::Dial(const std::string& address) {
-  Result<LinkId> link = links_->Dial(address);
-  if (link.ok()) {
-    dialled_[address] = *link;
-    return;
-  }
-  Say(link.status().message());
-  dial_problem_ = link.status();
-}
-
-// Who has gone is told of soon. One that takes no more must not go on without this message: it is
-// told all when it is there again.
-void ClusterNode::Send(LinkId link, Frame frame) {
-  if (links_->Send(link, std::move(frame)).code() == Code::kResourceExhausted) links_->Reset(link);
-}
-
-void ClusterNode::Perform() {
-  for (NodeAction& action : core_->TakeActions()) {
-    if (const auto* dial = std::get_if<node_action::Dial>(&action)) {
-      Dial(dial->address);
-    } else if (const auto* hang_up = std::get_if<node_action::HangUp>(&action)) {
-      if (const auto link = dialled_.extract(hang_up->address)) links_->Close(link.mapped());
-    } else if (const auto* write = std::get_if<node_action::WritePlan>(&action)) {
-      WritePlan(*membership_, *core_, *write, clock_.Now());
-    } else if (auto* send = std::get_if<node_action::Send>(&action)) {
-      Send(send->link, std::move(send->frame));
-    } else if (const auto* close = std::get_if<node_action::CloseLink>(&action)) {
-      links_->Close(close->link);
-    } else if (auto* broken = std::get_if<node_action::BreakLink>(&action)) {
-      links_->Break(broken->link, std::move(broken->frame));
-    } else if (const auto* came = std::get_if<node_action::PeerCame>(&action)) {
-      directory_.OnCame(came->name, came->link, came->start, came->round_trip_seconds);
-    } else if (const auto* holds = std::get_if<node_action::PeerHolds>(&action)) {
-      directory_.OnHoldings(holds->link, holds->held);
-    } else if (const auto* left = std::get_if<node_action::PeerLeft>(&action)) {
-      if (const auto peer = directory_.OnGone(left->link)) calls_.OnGone(*peer);
-    } else if (auto* carry = std::get_if<node_action::Carry>(&action)) {
-      Carry(std::move(carry->step));
-    } else {
-      Say(std::get<node_action::Say>(action).text);
-    }
-  }
-}
-
 void ClusterNode::Carry(HoldingStep step) {
   const auto* hold = std::get_if<HoldStep>(&step);
   if (hold != nullptr && fetcher_.Begin(*hold, calls_.Links(), disk_bytes_per_second_)) {
     fetching_ = std::move(step);
     return changed_.NotifyAll();
+  }
+  if (hold != nullptr && !pace_.MayRead(clock_.Now())) {
+    pace_.OnRested();
+    to_do_.push_back(std::move(step));
+    return;
   }
   between_([this, step = std::move(step)] { CarryOnEngine(step, {}); });
 }
@@ -337,7 +281,12 @@ void ClusterNode::GoOnFetching(Nanos now) {
 void ClusterNode::CarryOnEngine(const HoldingStep& step, const FetchedExperts& fetched) {
   bool done = true;
   if (const auto* hold = std::get_if<HoldStep>(&step)) {
+    const Nanos began = clock_.Now();
     const Status held = engine_.HoldExperts(hold->layer, hold->experts, fetched);
+    if (fetched.empty()) {
+      const MutexLock lock(mu_);
+      pace_.OnRead(began, clock_.Now());
+    }
     done = held.ok();
     if (!done) Say(held.message());
   } else if (!engine_.ReleaseExpert(std::get<ReleaseStep>(step).id)) {
@@ -394,6 +343,10 @@ void ClusterNode::Main() {
       continue;
     }
     for (HoldingStep& step : std::exchange(to_do_, {})) {
+      if (std::holds_alternative<HoldStep>(step) && !pace_.MayRead(now)) {
+        to_do_.push_back(std::move(step));
+        continue;
+      }
       between_([this, step = std::move(step)] { CarryOnEngine(step, {}); });
     }
     GoOnFetching(now);
@@ -401,6 +354,7 @@ void ClusterNode::Main() {
       count_at = now + kCountEvery;
       core_->OnActivity(calls_.TakeActivity(), now);
       core_->OnMeasured(Measured());
+      for (const std::string& remark : calls_.TakeRemarks()) Say(remark);
       between_([this] { MeasureOnEngine(); });
     }
     if (forgetting_) {

@@ -1,7 +1,7 @@
 // A node of a cluster, alive: links to peers, the state machine that decides (node_core.h), an
 // engine that asks its peers and answers them, and etcd where it says who the nodes are. What it
-// does, it does on the links' thread, etcd's and one of its own; what concerns the engine, between
-// two passes.
+// does, it does on the links' thread, etcd's and two of its own, one of which chooses plans; what
+// concerns the engine, between two passes.
 #pragma once
 
 #include <deque>
@@ -27,7 +27,9 @@
 #include "cluster/piece_giver.h"
 #include "cluster/spot_checker.h"
 #include "cluster/step_fetcher.h"
+#include "cluster/step_pace.h"
 #include "cluster/transport/peer_links.h"
+#include "cluster/unreachable_peers.h"
 #include "runtime/engine.h"
 
 namespace troupe {
@@ -60,6 +62,9 @@ class ClusterNode final : public RunningNode, private LinkEvents {
   void Perform() TROUPE_REQUIRES(mu_);
   void Send(LinkId link, Frame frame);
   void Say(const std::string& line);
+  void Fail(const std::string& why) TROUPE_REQUIRES(mu_);
+  void ChooseMain();
+  bool IsDialled(LinkId link) const TROUPE_REQUIRES(mu_);
   void Dial(const std::string& address) TROUPE_REQUIRES(mu_);
   void Carry(HoldingStep step) TROUPE_REQUIRES(mu_);
   void GoOnFetching(Nanos now) TROUPE_REQUIRES(mu_);
@@ -67,6 +72,7 @@ class ClusterNode final : public RunningNode, private LinkEvents {
   void CheckOnEngine(const SpotCheck& check);
   void ForgetOnEngine();
   void MeasureOnEngine();
+  void TakeDistribution(const OffloadReport& report) TROUPE_REQUIRES(mu_);
   NodeMeasures Measured() const TROUPE_REQUIRES(mu_);
   std::uint64_t HoldingsVersion() const TROUPE_REQUIRES(mu_);
   std::vector<std::uint8_t> HeldNow() const;
@@ -93,6 +99,7 @@ class ClusterNode final : public RunningNode, private LinkEvents {
   std::unique_ptr<NodeCore> core_ TROUPE_GUARDED_BY(mu_);
   std::unique_ptr<Membership> membership_ TROUPE_GUARDED_BY(mu_);  // null: the nodes are a list
   std::map<std::string, LinkId> dialled_ TROUPE_GUARDED_BY(mu_);
+  UnreachablePeers unreachable_ TROUPE_GUARDED_BY(mu_);
   Status dial_problem_ TROUPE_GUARDED_BY(mu_);
   bool failed_ TROUPE_GUARDED_BY(mu_) = false;
   bool stopping_ TROUPE_GUARDED_BY(mu_) = false;  // the links end, and nothing follows from it
@@ -100,12 +107,17 @@ class ClusterNode final : public RunningNode, private LinkEvents {
   std::size_t checking_ TROUPE_GUARDED_BY(mu_) = 0;  // of the engine's thread, not done yet
   bool forgetting_ TROUPE_GUARDED_BY(mu_) = false;
   double disk_bytes_per_second_ TROUPE_GUARDED_BY(mu_) = 0;
+  std::vector<DistributionReport> distribution_ TROUPE_GUARDED_BY(mu_);
+  std::vector<JudgedLayer> judged_ TROUPE_GUARDED_BY(mu_);
   std::vector<HoldingStep> to_do_ TROUPE_GUARDED_BY(mu_);  // of the engine's thread
+  StepPace pace_ TROUPE_GUARDED_BY(mu_);
   PieceGiver giver_ TROUPE_GUARDED_BY(mu_);
   StepFetcher fetcher_ TROUPE_GUARDED_BY(mu_);
   std::optional<HoldingStep> fetching_ TROUPE_GUARDED_BY(mu_);  // the step that it fetches for
   std::optional<Nanos> leaving_since_ TROUPE_GUARDED_BY(mu_);
-  std::thread thread_;
+  CondVar choose_;
+  std::optional<PlanJob> to_choose_ TROUPE_GUARDED_BY(mu_);  // of a thread of its own
+  std::thread thread_, chooser_;
   std::unique_ptr<EtcdStore> etcd_;  // last: its thread tells of what the others are told
 };
 

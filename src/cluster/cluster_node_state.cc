@@ -63,6 +63,7 @@ ClusterState ClusterNode::State() const {
   state.bytes_sent = links.bytes_sent;
   state.bytes_received = links.bytes_received;
   state.links_lost = links.lost;
+  state.dials_failed = links.unreachable;
   {
     const MutexLock lock(said_mu_);
     const Nanos now = clock_.Now();
@@ -72,10 +73,21 @@ ClusterState ClusterNode::State() const {
     }
   }
   const MutexLock lock(mu_);
+  for (const auto& [address, why] : unreachable_.reasons()) {
+    state.unreachable.push_back({.address = address, .why = why});
+  }
+  if (core_->leads()) state.look = core_->look();
+  if (state.look) {
+    state.looked_seconds_ago = static_cast<double>(clock_.Now() - state.look->at) * 1e-9;
+  }
+  state.distribution = distribution_;
+  state.judged = judged_;
   state.leads = core_->leads();
   state.leader = core_->LeaderName();
   state.checks = checks_;
   state.fetched = fetcher_.counters();
+  state.steps_read_seconds = pace_.read_seconds();
+  state.steps_rested = pace_.rests();
   state.fetched_by_peers = giver_.bytes();
   state.draining = core_->draining();
   if (membership_ != nullptr) state.membership = membership_->state();

@@ -1,5 +1,6 @@
 #include "cluster/member_news.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,7 +21,11 @@ MemberNews TellNews(Membership& membership, NodeCore& core, Nanos now) {
   if (news.leader) {
     std::optional<NodeLeader> leader;
     if (const auto& now_leads = membership.leader()) {
-      leader = NodeLeader{.node = now_leads->node, .self = now_leads->self};
+      const auto record = std::ranges::find(membership.nodes(), now_leads->node, &NodeRecord::name);
+      leader = NodeLeader{
+          .node = now_leads->node,
+          .address = record == membership.nodes().end() ? std::string() : record->address,
+          .self = now_leads->self};
     }
     core.OnLeader(leader, now);
   }

@@ -1,22 +1,17 @@
 #include "cluster/node_core.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "base/check.h"
 #include "cluster/wire/holdings.h"
 #include "cluster/wire/ping.h"
 #include "cluster/wire/plan_notice.h"
-#include "cluster/wire/report.h"
 
 namespace troupe {
 namespace {
 
 using Refusal = PeerRefused::Reason;
-
-// A peer that tells of more would leave no epoch to the plans to come: theirs are one more each.
-constexpr std::uint64_t kMostTold = std::uint64_t{1} << 52, kMostEpoch = 2 * kMostTold;
 
 bool IsNamed(std::string_view address, const std::vector<std::string>& names) {
   const Result<PeerAddress> parsed = ParsePeerAddress(address);
@@ -39,7 +34,8 @@ NodeCore::NodeCore(NodeSelf self, NodeOptions options, Nanos now)
       told_before_(options_.planner.half_life_seconds),
       counted_since_(now),
       report_at_(now),
-      planner_({.grid = self_.hello.grid,
+      planner_({.fingerprint = ModelText(self_.hello),
+                .grid = self_.hello.grid,
                 .first_layer = self_.first_layer,
                 .experts_per_token = self_.experts_per_token,
                 .expert_bytes = self_.expert_bytes,
@@ -73,29 +69,17 @@ void NodeCore::LookWhomToDial() {
 
 void NodeCore::OnLeader(const std::optional<NodeLeader>& leader, Nanos now) {
   const bool is_other = leader && (!leader_ || leader->node != leader_->node);
-  if (is_other) actions_.push_back(node_action::Say{fmt::format("node {} leads", leader->node)});
+  if (is_other) Say(fmt::format("node {} leads", leader->node));
+  if (!leader && leader_) Say(fmt::format("node {} leads no more, and nobody else", leader_->node));
   leader_ = leader;
   const bool leads = leader && leader->self;
+  if (leads) first_contact_.Settle();
   if (leads && !leads_) planner_.Begin(now, plan().has_value());
   if (!leads && leads_) planner_.End();
   leads_ = leads;
   if (!is_other) return;
   report_at_ = 0;
   told_to_ = 0;
-}
-
-void NodeCore::OnPlan(std::uint64_t epoch, std::string_view plan) {
-  TakePlan(epoch, plan, "the store");
-}
-
-void NodeCore::OnPlanWanted(bool wanted, Nanos now) {
-  wanted_ = wanted;
-  if (wanted) planner_.OnCame(now);
-}
-
-void NodeCore::OnPlanWritten(const Status& outcome) {
-  writing_ = false;
-  if (!outcome.ok()) actions_.push_back(node_action::Say{std::string(outcome.message())});
 }
 
 PeerHello NodeCore::Hello() const {
@@ -136,15 +120,69 @@ std::string NodeCore::LeaderName() const {
   return {};
 }
 
-void NodeCore::OnLinkOpened(LinkId link, std::vector<std::string> names, Nanos) {
-  links_[link] = {.names = std::move(names)};
+void NodeCore::OnLinkOpened(LinkId link, const PeerIdentity& peer, Nanos) {
+  links_[link] = {.peer = peer};
   Send(link, Encode(Hello()));
 }
 
 void NodeCore::Refuse(LinkId link, const PeerRefused& refused, Nanos now) {
-  actions_.push_back(node_action::Say{refused.text});
+  Say(refused.text);
   actions_.push_back(node_action::BreakLink{link, Encode(refused)});
-  OnLinkClosed(link, now);  // it counts no more, however long its end takes
+  OnLinkClosed(link, ToString(refused.reason),
+               now);  // it counts no more, however long its end takes
+}
+
+// A newer build, or another processor, is no mistake: such a node serves its users alone.
+void NodeCore::EndIfWrong(Refusal reason, const PeerHello& other) {
+  const std::string cluster = self_.hello.cluster;
+  std::string why;
+  switch (reason) {
+    case Refusal::kOtherCluster:
+      why = fmt::format("node '{}' at {} is of cluster '{}', not '{}'", other.node, other.address,
+                        other.cluster, cluster);
+      break;
+    case Refusal::kOtherModel:
+      why = fmt::format("cluster '{}' serves another model: node '{}' at {} does", cluster,
+                        other.node, other.address);
+      break;
+    case Refusal::kNameTaken:
+      why = fmt::format("cluster '{}' has a node '{}' already, as node '{}' at {} says", cluster,
+                        self_.hello.node, other.node, other.address);
+      break;
+    case Refusal::kOtherCertificate:
+      why = fmt::format("node '{}' at {} says that this node's certificate is not of {}",
+                        other.node, other.address, self_.hello.address);
+      break;
+    default:
+      return;
+  }
+  // A store says by itself who is in the way, and waits for leases of the dead.
+  if (!has_list() && reason != Refusal::kOtherCertificate) return;
+  const bool stands = has_list() && other.plan_epoch > 0;
+  if (first_contact_.EndsAt(Leads(other) || stands)) actions_.push_back(node_action::Fail{why});
+}
+
+void NodeCore::OnRefused(LinkId link, const PeerRefused& refused, Nanos now) {
+  Say(fmt::format("refused by a peer: {}", refused.text));
+  if (const auto& hello = links_[link].hello) EndIfWrong(refused.reason, *hello);
+  actions_.push_back(node_action::BreakLink{link, {}});
+  OnLinkClosed(link, "it refused this node", now);
+}
+
+std::string NodeCore::LeaderAddress() const {
+  if (has_list()) return options_.addresses.front();
+  return leader_ ? leader_->address : std::string();
+}
+
+void NodeCore::OnDistrusted(const std::string& address, std::string_view why) {
+  const auto others = std::ranges::count_if(
+      members_, [this](const std::string& one) { return one != self_.hello.address; });
+  if (!first_contact_.EndsAtCertificate(address, address == LeaderAddress(),
+                                        static_cast<std::size_t>(others))) {
+    return;
+  }
+  actions_.push_back(node_action::Fail{fmt::format(
+      "this node and the one at {} have certificates of different authorities: {}", address, why)});
 }
 
 std::optional<PeerRefused> NodeCore::ProblemOf(const Link& link, const PeerHello& hello) const {
@@ -154,10 +192,11 @@ std::optional<PeerRefused> NodeCore::ProblemOf(const Link& link, const PeerHello
                        .text = fmt::format("node {} at {}: {}", hello.node, hello.address, what)};
   };
   if (link.hello) return refused(Refusal::kBadMessage, "a second hello");
-  if (!link.names.empty() && !IsNamed(hello.address, link.names)) {
-    return refused(Refusal::kNameTaken, "its certificate is not of that address");
+  if (link.peer.secure && !IsNamed(hello.address, link.peer.names)) {
+    return refused(Refusal::kOtherCertificate, "its certificate is not of that address");
   }
-  if (hello.plan_epoch > kMostTold) return refused(Refusal::kBadMessage, "an epoch beyond any");
+  if (hello.plan_epoch > kMostTellableEpoch)
+    return refused(Refusal::kBadMessage, "an epoch beyond any");
   if (hello.cluster != own.cluster) {
     return refused(Refusal::kOtherCluster,
                    fmt::format("of cluster {}, expected {}", hello.cluster, own.cluster));
@@ -206,7 +245,13 @@ void NodeCore::OnWrongAnswer(std::uint64_t start, std::string_view what, Nanos n
 
 void NodeCore::OnHello(LinkId link, const PeerHello& hello, Nanos now) {
   Link& state = links_[link];
-  if (const auto problem = ProblemOf(state, hello)) return Refuse(link, *problem, now);
+  if (const auto problem = ProblemOf(state, hello)) {
+    const bool is_mutual = problem->reason == Refusal::kOtherCluster ||
+                           problem->reason == Refusal::kOtherModel ||
+                           hello.node == self_.hello.node;
+    if (is_mutual) EndIfWrong(problem->reason, hello);
+    return Refuse(link, *problem, now);
+  }
   if (hello.start_id == self_.hello.start_id) {  // this node has dialled itself
     actions_.push_back(node_action::CloseLink{link});
     return;
@@ -223,6 +268,7 @@ void NodeCore::OnPong(LinkId link, Nanos now) {
   if (state.round_trip || thrown_out_.contains(state.hello->start_id)) return;
   state.round_trip = static_cast<double>(now - state.pinged) * 1e-9;
   const PeerHello& hello = *state.hello;
+  first_contact_.Settle();
   Peer& peer = peers_[hello.node];
   const bool is_new_start = peer.hello.start_id != hello.start_id;
   // There is a link to it already; but it may have lost its own end of that one.
@@ -242,8 +288,7 @@ void NodeCore::TakeLink(const std::string& name, LinkId link) {
                                            .round_trip_seconds = *links_[link].round_trip});
   // What it holds it has told by any link, and tells by this one only when it changes.
   actions_.push_back(node_action::PeerHolds{.link = link, .held = peer.held});
-  actions_.push_back(
-      node_action::Say{fmt::format("node {} at {} is here", name, peer.hello.address)});
+  Say(fmt::format("node {} at {} is here", name, peer.hello.address));
   TellAll(link);
   if (Leads(peer.hello)) report_at_ = 0;  // it may know nothing of this node yet
 }
@@ -255,7 +300,7 @@ void NodeCore::TellAll(LinkId link) {
   }
 }
 
-void NodeCore::OnLinkClosed(LinkId link, Nanos now) {
+void NodeCore::OnLinkClosed(LinkId link, std::string_view why, Nanos now) {
   links_.erase(link);
   for (auto& [name, peer] : peers_) {
     if (peer.link != link) continue;
@@ -269,155 +314,10 @@ void NodeCore::OnLinkClosed(LinkId link, Nanos now) {
         return;
       }
     }
-    actions_.push_back(node_action::Say{fmt::format("node {} is gone", name)});
+    Say(fmt::format("node {} is gone: {}", name, why));
     if (leads_) planner_.OnGone(now);
   }
   LookWhomToDial();
-}
-
-void NodeCore::OnHoldings(const std::string& name, const PeerHoldings& holdings) {
-  Peer& peer = peers_[name];
-  if (holdings.held.grid() != self_.hello.grid || holdings.sequence < peer.sequence) return;
-  peer.sequence = holdings.sequence;
-  peer.held = holdings.held;
-  actions_.push_back(node_action::PeerHolds{.link = peer.link, .held = holdings.held});
-  GoOn();
-}
-
-void NodeCore::OnReport(const std::string& name, const PeerReport& report) {
-  if (!leads_ || report.grid != self_.hello.grid) return;
-  planner_.OnReport(name, report);
-}
-
-void NodeCore::OnPlanNotice(const std::string& name, const PeerPlanNotice& notice) {
-  const auto peer = peers_.find(name);
-  if (!has_list() || leads_ || peer == peers_.end() || !Leads(peer->second.hello)) return;
-  if (notice.epoch <= kMostEpoch) TakePlan(notice.epoch, notice.plan, name);
-}
-
-void NodeCore::TakePlan(std::uint64_t epoch, std::string_view text, std::string_view from) {
-  newest_epoch_ = std::max(newest_epoch_, epoch);
-  if (plan() && epoch <= plan()->epoch) return;
-  Result<ClusterPlan> plan = ParseClusterPlan(text, self_.hello.grid, epoch);
-  if (!plan.ok()) {
-    actions_.push_back(node_action::Say{
-        fmt::format("plan {} of {} cannot be read: {}", epoch, from, plan.status().message())});
-    return;
-  }
-  Adopt(*std::move(plan));
-}
-
-void NodeCore::Adopt(ClusterPlan plan) {
-  actions_.push_back(node_action::Say{
-      fmt::format("plan {}: {} experts are to be held here", plan.epoch,
-                  plan.Find(self_.hello.node) ? plan.Find(self_.hello.node)->count() : 0)});
-  follower_.Adopt(std::move(plan));
-  GoOn();
-}
-
-bool NodeCore::IsHeldElsewhere(ExpertId id) const {
-  return std::ranges::any_of(peers_, [id](const auto& entry) {
-    return entry.second.link != 0 && entry.second.held.Has(id);
-  });
-}
-
-void NodeCore::Drain() {
-  if (follower_.draining()) return;
-  follower_.Drain();
-  actions_.push_back(node_action::Say{"what is held here goes to other nodes"});
-  report_at_ = 0;
-}
-
-bool NodeCore::PlanNow(Nanos now) {
-  if (leads_) planner_.PlanNow(now);
-  return leads_;
-}
-
-void NodeCore::GoOn() {
-  std::optional<HoldingStep> step = follower_.TakeStep();
-  TellHoldings();
-  if (step) actions_.push_back(node_action::Carry{*std::move(step)});
-}
-
-void NodeCore::TellHoldings() {
-  if (told_sequence_ == follower_.sequence()) return;
-  told_sequence_ = follower_.sequence();
-  SendToPeers(Encode(follower_.Holdings()));
-}
-
-void NodeCore::OnHeld(std::vector<std::uint8_t> held, bool as_planned) {
-  follower_.OnHeld(std::move(held), as_planned);
-  TellHoldings();
-  GoOn();
-}
-
-void NodeCore::OnActivity(std::vector<std::uint32_t> counts, Nanos) {
-  for (std::size_t i = 0; i < counts.size(); ++i) counted_[i] += counts[i];
-}
-
-void NodeCore::SendReport(Nanos now) {
-  const auto leader = std::ranges::find_if(peers_, [this](const auto& peer) {
-    return peer.second.link != 0 && Leads(peer.second.hello);
-  });
-  if (!leads_ && leader == peers_.end()) return;  // it is told when there is one again
-  const std::uint64_t start = leads_ ? self_.hello.start_id : leader->second.hello.start_id;
-  if (std::exchange(told_to_, start) != start) AddWhatWasTold();
-  const PeerReport report{
-      .seconds = static_cast<double>(now - counted_since_) * 1e-9,
-      .grid = self_.hello.grid,
-      .activations = counted_,
-      .expert_memory = Bytes(follower_.draining() ? 0 : self_.most_held * self_.expert_bytes),
-      .measured = measured_};
-  leads_ ? OnReport(self_.hello.node, report) : Send(leader->second.link, Encode(report));
-  told_before_.Add(counted_, report.seconds);
-  std::ranges::fill(counted_, 0);
-  counted_since_ = now;
-}
-
-// A leader that has just begun knows nothing of what users activated before.
-void NodeCore::AddWhatWasTold() {
-  const std::vector<double>& before = told_before_.values();
-  for (std::size_t i = 0; i < before.size(); ++i) {
-    counted_[i] += static_cast<std::uint32_t>(std::lround(before[i]));
-  }
-  told_before_ = AgedActivity(options_.planner.half_life_seconds);
-}
-
-void NodeCore::Plan(Nanos now) {
-  std::vector<Planner::Present> present = {{.name = self_.hello.node, .round_trip_seconds = {}}};
-  for (const auto& [name, peer] : peers_) {
-    if (peer.link == 0 && planner_.Forgets(now - peer.seen)) continue;
-    Planner::Present& node = present.emplace_back(Planner::Present{.name = name});
-    if (peer.link != 0) node.round_trip_seconds = links_[peer.link].round_trip;
-  }
-  std::ranges::sort(present, {}, &Planner::Present::name);
-  Result<std::optional<ClusterPlan>> plan =
-      planner_.Plan(present, follower_.plan(), newest_epoch_ + 1);
-  if (!plan.ok()) {
-    actions_.push_back(node_action::Say{fmt::format("no plan: {}", plan.status().message())});
-    planner_.TryAgain(now);
-    return;
-  }
-  if (!*plan && wanted_) *plan = follower_.plan();
-  if (!*plan) return;
-  if (!has_list()) {
-    writing_ = true;
-    actions_.push_back(node_action::WritePlan{ToJson(**plan)});
-    return;
-  }
-  newest_epoch_ = (*plan)->epoch;
-  SendToPeers(Encode(PeerPlanNotice{(*plan)->epoch, ToJson(**plan)}));
-  Adopt(**std::move(plan));
-}
-
-void NodeCore::OnTime(Nanos now) {
-  if (follower_.OnTime(now)) GoOn();
-  if (now >= report_at_) {
-    report_at_ = now + options_.report_every;
-    SendReport(now);
-  }
-  if (!leads_ || writing_) return;
-  if (planner_.IsDue(now, members_.size(), plan().has_value())) Plan(now);
 }
 
 void NodeCore::OnFrame(LinkId link, std::span<const std::byte> frame, Nanos now) {
@@ -431,9 +331,7 @@ void NodeCore::OnFrame(LinkId link, std::span<const std::byte> frame, Nanos now)
   }
   if (const auto* hello = std::get_if<PeerHello>(&*message)) return OnHello(link, *hello, now);
   if (const auto* refused = std::get_if<PeerRefused>(&*message)) {
-    actions_.push_back(node_action::Say{fmt::format("refused by a peer: {}", refused->text)});
-    actions_.push_back(node_action::BreakLink{link, {}});
-    return OnLinkClosed(link, now);
+    return OnRefused(link, *refused, now);
   }
   if (!found->second.hello) {
     return Refuse(link, {.reason = Refusal::kBadMessage, .text = "a message before the hello"},

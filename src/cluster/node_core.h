@@ -1,6 +1,7 @@
 // A node of a cluster as a state machine: who the peers are and whether they may be talked to, what
 // each holds, who leads, which plan is in force, and the next step towards it. Calls for rows go
-// another way (peer_calls.h, peer_host.h); when a plan is due and what it says is planner.h's.
+// another way (peer_calls.h, peer_host.h); when a plan is due and of what it is made is
+// planner.h's.
 //
 // Who the nodes are, who leads and what the newest plan is says either a fixed list or a store
 // (members/membership.h, told by member_news.h). With a list, plans travel over links.
@@ -22,20 +23,28 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "cluster/face/node_options.h"
+#include "cluster/face/plan_look.h"
+#include "cluster/first_contact.h"
 #include "cluster/plan/aged_activity.h"
 #include "cluster/plan/cluster_plan.h"
 #include "cluster/plan/holding_steps.h"
+#include "cluster/plan/plan_job.h"
 #include "cluster/plan_follower.h"
 #include "cluster/planner.h"
+#include "cluster/transport/peer_identity.h"
 #include "cluster/transport/peer_links.h"
 #include "cluster/wire/hello.h"
 #include "cluster/wire/peer_message.h"
 
 namespace troupe {
 
+// A peer that tells of more would leave none to the plans to come: theirs are one more each.
+inline constexpr std::uint64_t kMostTellableEpoch = std::uint64_t{1} << 52;
+
 // As a store says.
 struct NodeLeader {
   std::string node;
+  std::string address;  // empty: not known
   bool self = false;
 
   bool operator==(const NodeLeader&) const = default;
@@ -89,6 +98,10 @@ struct PeerLeft {
 struct Carry {
   HoldingStep step;
 };
+// To be worked on while other things go on; then OnPlanChosen is to be called.
+struct Choose {
+  PlanJob job;
+};
 // Into the store; then OnPlanWritten is to be called.
 struct WritePlan {
   std::string plan;
@@ -96,23 +109,28 @@ struct WritePlan {
 struct Say {
   std::string text;
 };
+// This node is none of the cluster: the end, in one line.
+struct Fail {
+  std::string why;
+};
 }  // namespace node_action
 
 using NodeAction =
     std::variant<node_action::Dial, node_action::HangUp, node_action::Send, node_action::CloseLink,
                  node_action::BreakLink, node_action::PeerCame, node_action::PeerHolds,
-                 node_action::PeerLeft, node_action::Carry, node_action::WritePlan,
-                 node_action::Say>;
+                 node_action::PeerLeft, node_action::Carry, node_action::Choose,
+                 node_action::WritePlan, node_action::Say, node_action::Fail>;
 
 class NodeCore {
  public:
   NodeCore(NodeSelf self, NodeOptions options, Nanos now);
 
-  // `names` are those of its certificate, none without TLS.
-  void OnLinkOpened(LinkId link, std::vector<std::string> names, Nanos now);
+  void OnLinkOpened(LinkId link, const PeerIdentity& peer, Nanos now);
   // Of any kind but calls and their answers.
   void OnFrame(LinkId link, std::span<const std::byte> frame, Nanos now);
-  void OnLinkClosed(LinkId link, Nanos now);
+  void OnLinkClosed(LinkId link, std::string_view why, Nanos now);
+  // No link came about to whoever is there, who has another authority.
+  void OnDistrusted(const std::string& address, std::string_view why);
   // The step is done, or could not be: what is held now.
   void OnHeld(std::vector<std::uint8_t> held, bool as_planned);
   // The peer of that start has answered what this node computes otherwise. It is one no more, until
@@ -138,6 +156,7 @@ class NodeCore {
   // written, if only the last one again.
   void OnPlanWanted(bool wanted, Nanos now);
   bool plan_wanted() const { return wanted_; }
+  void OnPlanChosen(Result<PlanChoice> choice, Nanos now);
   void OnPlanWritten(const Status& outcome);
 
   std::vector<NodeAction> TakeActions() { return std::exchange(actions_, {}); }
@@ -149,6 +168,8 @@ class NodeCore {
   const std::optional<ClusterPlan>& plan() const { return follower_.plan(); }
   // Nothing is left to be done for the plan.
   bool settled() const { return follower_.settled(); }
+  // When this node looked last, as the one that leads, whether another plan is better.
+  const std::optional<PlanLook>& look() const { return look_; }
   // Goes up when the plan or what is held here has changed.
   std::uint64_t changes() const { return follower_.sequence() + follower_.epoch(); }
   bool draining() const { return follower_.draining(); }
@@ -156,7 +177,7 @@ class NodeCore {
 
  private:
   struct Link {
-    std::vector<std::string> names;
+    PeerIdentity peer;
     std::optional<PeerHello> hello;  // once it was accepted
     Nanos pinged = 0;
     std::optional<double> round_trip;  // once the first pong has come
@@ -170,8 +191,13 @@ class NodeCore {
   };
 
   void OnHello(LinkId link, const PeerHello& hello, Nanos now);
+  void OnRefused(LinkId link, const PeerRefused& refused, Nanos now);
   std::optional<PeerRefused> ProblemOf(const Link& link, const PeerHello& hello) const;
   void Refuse(LinkId link, const PeerRefused& refused, Nanos now);
+  // The two of them do not fit, and both know it: this node ends if it is the one that is wrong.
+  void EndIfWrong(PeerRefused::Reason reason, const PeerHello& other);
+  std::string LeaderAddress() const;
+  void Say(std::string text) { actions_.push_back(node_action::Say{std::move(text)}); }
   void OnPong(LinkId link, Nanos now);
   void OnHoldings(const std::string& name, const PeerHoldings& holdings);
   void OnReport(const std::string& name, const PeerReport& report);
@@ -183,6 +209,7 @@ class NodeCore {
   void TakePlan(std::uint64_t epoch, std::string_view text, std::string_view from);
   void Adopt(ClusterPlan plan);
   void Plan(Nanos now);
+  void TellWhetherSettled();
   void SendReport(Nanos now);
   void AddWhatWasTold();
   // The next step towards the plan, if none is under way.
@@ -204,8 +231,13 @@ class NodeCore {
   std::vector<std::string> members_;  // addresses of all nodes
   std::set<std::string> dialled_;     // of them, and of those that were
   bool leads_ = false;
-  bool wanted_ = false;   // a plan, whether it is better or not
-  bool writing_ = false;  // a plan is on its way to the store
+  bool wanted_ = false;    // a plan, whether it is better or not
+  bool choosing_ = false;  // one is being chosen
+  bool writing_ = false;   // one is on its way to the store
+  std::optional<PlanLook> look_;
+  std::optional<Adoption::Why> said_why_;  // a plan stays
+  std::uint64_t settled_of_ = 0;           // the epoch of the plan that was carried out last
+  FirstContact first_contact_;
   std::map<LinkId, Link> links_;
   std::map<std::string, Peer> peers_;
   std::set<std::uint64_t> thrown_out_;  // starts

@@ -117,12 +117,17 @@ TEST(NodeCore, AChangeOfWhatUsersActivateMovesExperts) {
 }
 
 TEST(NodeCore, WhoDoesNotFitIsRefusedAndSaysWhy) {
-  const std::pair<std::function<void(PeerHello&)>, const char*> cases[] = {
-      {[](PeerHello& hello) { hello.model[0] = 1; }, "another model"},
-      {[](PeerHello& hello) { hello.arithmetic = 1; }, "same bytes"},
-      {[](PeerHello& hello) { hello.cluster = "other"; }, "cluster"},
-      {[](PeerHello& hello) { hello.node = "n0"; }, "name"}};
-  for (const auto& [change, said] : cases) {
+  struct Case {
+    std::function<void(PeerHello&)> change;
+    const char* said;
+    const char* ends;
+  };
+  const Case cases[] = {
+      {[](PeerHello& hello) { hello.model[0] = 1; }, "another model", "serves another model: node"},
+      {[](PeerHello& hello) { hello.arithmetic = 1; }, "same bytes", ""},
+      {[](PeerHello& hello) { hello.cluster = "other"; }, "cluster", "is of cluster 'lab', not"},
+      {[](PeerHello& hello) { hello.node = "n0"; }, "name", "has a node 'n0' already"}};
+  for (const auto& [change, said, ends] : cases) {
     SCOPED_TRACE(said);
     SimulatedNodes nodes({});
     nodes.Run(20 * kSecond);
@@ -133,7 +138,38 @@ TEST(NodeCore, WhoDoesNotFitIsRefusedAndSaysWhy) {
     EXPECT_THAT(nodes.core(2)->Peers(), IsEmpty());
     EXPECT_THAT(nodes.core(0)->Peers(), ElementsAre("n1"));
     EXPECT_THAT(nodes.said(), Contains(HasSubstr(said)));
+    // The newcomer ends, or serves alone where it is but another build; never one of the others.
+    const bool is_wrong = std::string_view(said) != "same bytes";
+    ASSERT_EQ(nodes.failed().size() > 0, is_wrong);
+    for (const std::string& why : nodes.failed()) EXPECT_THAT(why, HasSubstr(ends));
   }
+}
+
+TEST(NodeCore, APlanThatIsMoreThanANodesMemoryAfterItsRestartDoesNotStay) {
+  SimulatedNodes nodes({.most_held = 6});
+  nodes.Run(20 * kSecond);
+  ExpectWell(nodes);
+  ASSERT_EQ(CountOf(nodes.held(2)), 6u);
+  nodes.Kill(2);
+  nodes.set_most_held(2, 2);
+  nodes.Start(2);
+  nodes.Run(60 * kSecond);
+  ExpectWell(nodes);
+  EXPECT_EQ(CountOf(nodes.held(2)), 2u);
+  EXPECT_THAT(nodes.said(), Contains(HasSubstr("node n2 was to hold more than its memory can")));
+}
+
+TEST(NodeCore, WhatIsSaidTellsOfPlansThatStayAndOfMovesThatAreDone) {
+  SimulatedNodes nodes({});
+  nodes.Run(100 * kSecond);
+  EXPECT_THAT(nodes.said(), Contains(HasSubstr("a new plan, as there was none")));
+  EXPECT_THAT(nodes.said(), Contains(HasSubstr("is carried out here")));
+  EXPECT_THAT(nodes.said(), Contains(HasSubstr("the plan stays: ")));
+  ASSERT_TRUE(nodes.core(0)->look());
+  EXPECT_FALSE(nodes.core(0)->look()->adopted);
+  nodes.CutAny();
+  nodes.Run(kSecond);
+  EXPECT_THAT(nodes.said(), Contains(HasSubstr("is gone: cut")));
 }
 
 TEST(NodeCore, AStepThatFailsStopsThePlanHereAndNothingElse) {
@@ -197,6 +233,35 @@ TEST(NodeCoreWithStore, NodesFindEachOtherAndFollowThePlanOfWhoLeads) {
   nodes.Run(30 * kSecond);
   ExpectWell(nodes);
   (void)LeaderOf(nodes);
+}
+
+TEST(NodeCoreWithStore, APlanOfSingleCopiesDoesNotStayWhereMoreAreDemanded) {
+  SimulatedNodes nodes({.most_held = 8, .has_store = true});
+  nodes.Run(30 * kSecond);
+  ExpectWell(nodes);
+  nodes.set_copies(2);
+  for (std::size_t i = 0; i < nodes.size(); ++i) nodes.Kill(i);
+  nodes.Run(30 * kSecond);
+  for (std::size_t i = 0; i < nodes.size(); ++i) nodes.Start(i);
+  nodes.Run(90 * kSecond);
+  ExpectWell(nodes);
+  for (const std::uint32_t layer : {1u, 2u}) {
+    for (std::uint32_t expert = 0; expert < kGrid.experts; ++expert) {
+      std::size_t copies = 0;
+      for (std::size_t i = 0; i < nodes.size(); ++i) {
+        copies += nodes.held(i)[kGrid.Index({layer, expert})];
+      }
+      EXPECT_GE(copies, 2u) << layer << " " << expert;
+    }
+  }
+}
+
+TEST(NodeCoreWithStore, WhoLeadsNoMoreIsSaid) {
+  SimulatedNodes nodes({.has_store = true});
+  nodes.Run(30 * kSecond);
+  nodes.store().Stop();
+  nodes.Run(60 * kSecond);
+  EXPECT_THAT(nodes.said(), Contains(HasSubstr("leads no more")));
 }
 
 TEST(NodeCoreWithStore, AnotherLeadsWhenALeaderDiesAndKnowsWhatUsersActivated) {
@@ -284,25 +349,30 @@ class NodeCoreAlone : public testing::Test {
         .start_id = 8, .grid = kGrid, .width = 64, .cluster = "lab", .node = "b", .address = "b:1"};
   }
 
+  static PeerIdentity Plain() { return {.address = {}, .names = {}}; }
+  static PeerIdentity Secure(std::vector<std::string> names) {
+    return {.address = {}, .secure = true, .names = std::move(names)};
+  }
+
   NodeCore core_;
   PeerRefused why_;  // of the last link that was broken
 };
 
 TEST_F(NodeCoreAlone, NothingIsAnsweredBeforeTheHello) {
-  core_.OnLinkOpened(1, {}, 0);
+  core_.OnLinkOpened(1, Plain(), 0);
   EXPECT_FALSE(core_.IsPeer(1));
   core_.OnFrame(1, Encode(PeerPing{.token = 1}), 0);
   EXPECT_EQ(Closed(), 1u);
 }
 
 TEST_F(NodeCoreAlone, AFrameThatCannotBeReadEndsTheLink) {
-  core_.OnLinkOpened(1, {}, 0);
+  core_.OnLinkOpened(1, Plain(), 0);
   core_.OnFrame(1, std::vector<std::byte>(3, std::byte{0xee}), 0);
   EXPECT_EQ(Closed(), 1u);
 }
 
 TEST_F(NodeCoreAlone, APeerSaysWhoItIsOnce) {
-  core_.OnLinkOpened(1, {}, 0);
+  core_.OnLinkOpened(1, Plain(), 0);
   core_.OnFrame(1, Encode(Other()), 0);
   EXPECT_TRUE(core_.IsPeer(1));
   PeerHello another = Other();
@@ -313,18 +383,24 @@ TEST_F(NodeCoreAlone, APeerSaysWhoItIsOnce) {
 }
 
 TEST_F(NodeCoreAlone, APeersCertificateMustNameItsAddress) {
-  core_.OnLinkOpened(1, {"b", "10.0.0.1"}, 0);
+  core_.OnLinkOpened(1, Secure({"b", "10.0.0.1"}), 0);
   core_.OnFrame(1, Encode(Other()), 0);
   EXPECT_TRUE(core_.IsPeer(1));
-  core_.OnLinkOpened(2, {"c"}, 0);
+  core_.OnLinkOpened(2, Secure({"c"}), 0);
   core_.OnFrame(2, Encode(Other()), 0);
   EXPECT_FALSE(core_.IsPeer(2));
   EXPECT_EQ(Closed(), 1u);
-  EXPECT_EQ(why_.reason, PeerRefused::Reason::kNameTaken);
+  EXPECT_EQ(why_.reason, PeerRefused::Reason::kOtherCertificate);
+  // Whoever has shown a certificate must be named in it, or anybody with one could say that it is
+  // any node.
+  core_.OnLinkOpened(3, Secure({}), 0);
+  core_.OnFrame(3, Encode(Other()), 0);
+  EXPECT_FALSE(core_.IsPeer(3));
+  EXPECT_EQ(why_.reason, PeerRefused::Reason::kOtherCertificate);
 }
 
 TEST_F(NodeCoreAlone, AnEpochThatLeavesNoneToComeIsRefused) {
-  core_.OnLinkOpened(1, {}, 0);
+  core_.OnLinkOpened(1, Plain(), 0);
   PeerHello hello = Other();
   hello.plan_epoch = ~std::uint64_t{0};
   core_.OnFrame(1, Encode(hello), 0);
@@ -332,8 +408,8 @@ TEST_F(NodeCoreAlone, AnEpochThatLeavesNoneToComeIsRefused) {
 }
 
 TEST_F(NodeCoreAlone, ANodeThatDialsItselfHangsUp) {
-  core_.OnLinkOpened(1, {}, 0);
-  core_.OnLinkOpened(2, {}, 0);
+  core_.OnLinkOpened(1, Plain(), 0);
+  core_.OnLinkOpened(2, Plain(), 0);
   std::vector<std::byte> hello;
   for (const NodeAction& action : core_.TakeActions()) {
     if (const auto* send = std::get_if<node_action::Send>(&action)) hello = send->frame;
@@ -409,6 +485,7 @@ TEST(NodeCoreSeeds, TheClusterIsWellAgainAfterAnyFaults) {
     nodes.Run(40 * kSecond);
     ExpectWell(nodes);
     if (has_store) (void)LeaderOf(nodes);
+    EXPECT_THAT(nodes.failed(), IsEmpty());
     if (HasFailure()) {
       for (const std::string& line : nodes.said()) ADD_FAILURE() << line;
       return;

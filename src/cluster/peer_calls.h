@@ -6,12 +6,14 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/rng.h"
 #include "cluster/calls/call_flow.h"
+#include "cluster/calls/late_peers.h"
 #include "cluster/calls/peer_speed.h"
 #include "cluster/peer_directory.h"
 #include "cluster/peer_outbox.h"
@@ -65,6 +67,8 @@ class PeerCalls final : public ExpertPeers {
   std::span<const std::uint32_t> HoldersOf(ExpertId id) const override;
   void OnAsked(const ExpertBatch& batch) override;
   void Ask(const ExpertBatch& batch, std::span<const AnsweredElsewhere> misses) override;
+  bool AskInPlaceOfDisk(const ExpertBatch& batch, std::uint32_t expert) override;
+  void OnLoaded(std::uint32_t expert) override;
   News Take() override;
   bool waiting() const override { return flow_.waiting() > 0 || !to_load_.empty(); }
   void Wait(std::optional<Nanos> longest) override;
@@ -76,6 +80,8 @@ class PeerCalls final : public ExpertPeers {
 
   // What the own users have activated since the last time. Any thread.
   std::vector<std::uint32_t> TakeActivity() { return activity_.Take(); }
+  // What is to be said of peers that are late, each told once. Any thread.
+  std::vector<std::string> TakeRemarks();
   // Answers to be checked, each told once. Any thread.
   std::vector<SpotCheck> TakeChecks();
   // As of the end of the last layer. Any thread.
@@ -108,6 +114,9 @@ class PeerCalls final : public ExpertPeers {
   };
 
   void LookAtPeers();
+  // Of a layer that has not asked yet.
+  void Begin(const ExpertBatch& batch);
+  std::vector<PeerIndex> HoldersByCost(ExpertId id, std::optional<PeerIndex> first) const;
   void Drain();
   void Handle(Event& event);
   // Whether rows of the frame were handed out, so that it must be kept.
@@ -118,6 +127,7 @@ class PeerCalls final : public ExpertPeers {
   void Dispatch();
   void SendCancels();
   void TellFigures();
+  void Remark(std::string text);
   std::vector<std::byte> FrameOf(const CallToSend& call);
   void WriteRow(std::uint32_t row, std::span<std::byte> to) const;
   void MaybeKeep(const SentCall& call, const Rows& answer);
@@ -137,6 +147,8 @@ class PeerCalls final : public ExpertPeers {
   std::vector<std::vector<PeerIndex>> holders_;  // by the grid's index
   ExpertBatch batch_;                            // of the layer under way
   std::uint64_t layer_ = 0;                      // how many have asked
+  bool has_begun_ = false;                       // the layer under way has asked
+  std::vector<std::uint32_t> in_place_of_disk_;  // experts of the layer that were so asked for
   std::vector<SentCall> sent_;                   // and not answered to the end
   std::vector<std::uint32_t> place_of_;          // of the batch's rows in the message under way
   std::vector<std::uint32_t> rows_;              // of the batch in the message under way
@@ -145,6 +157,7 @@ class PeerCalls final : public ExpertPeers {
   std::vector<std::uint32_t> to_load_, told_to_load_;
   std::vector<Event> events_;
   CallSeconds answered_seconds_;
+  LatePeers late_;
 
   ActivityCounter activity_;
   mutable Mutex mu_;
@@ -155,6 +168,7 @@ class PeerCalls final : public ExpertPeers {
   CallSeconds seconds_ TROUPE_GUARDED_BY(mu_);
   std::vector<MeasuredLink> links_ TROUPE_GUARDED_BY(mu_);
   std::vector<SpotCheck> checks_ TROUPE_GUARDED_BY(mu_);
+  std::vector<std::string> remarks_ TROUPE_GUARDED_BY(mu_);
 };
 
 }  // namespace troupe

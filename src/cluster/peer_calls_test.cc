@@ -9,6 +9,7 @@
 
 #include "cluster/spot_checker.h"
 #include "cluster/two_nodes_for_test.h"
+#include "kernels/target.h"
 #include "testing/test_seed.h"
 
 namespace troupe {
@@ -36,7 +37,10 @@ Had TakeAllNews(PeerCalls& calls) {
     for (const ExpertPeers::Rows& rows : news.answered) {
       had.answered[rows.expert] = {rows.values.begin(), rows.values.end()};
     }
-    had.to_load.insert(had.to_load.end(), news.to_load.begin(), news.to_load.end());
+    for (const std::uint32_t expert : news.to_load) {
+      had.to_load.push_back(expert);
+      calls.OnLoaded(expert);  // by a disk that is quick
+    }
     if (calls.waiting()) calls.Wait(std::nullopt);
   }
   return had;
@@ -65,6 +69,34 @@ TEST_P(PeerCallsTypes, APeerAnswersWithTheBytesThatThisNodeWouldHaveComputed) {
   }
   EXPECT_EQ(nodes.host(0).counters().calls, nodes.calls().counters().calls);
   EXPECT_GT(nodes.host(0).counters().rows, 0u);
+}
+
+// As where a machine with AVX-512 asks one with AVX2, and the other way round.
+TEST_P(PeerCallsTypes, APeerOfAnotherInstructionSetAnswersWithTheSameBytes) {
+  TwoNodes nodes(GetParam());
+  Rng rng(TestSeed());
+  const AskedLayer asked(nodes.config(), 1, 5, rng);
+  const std::vector<std::uint32_t> experts = asked.experts();
+  nodes.Hold(0, 1, experts);
+  const std::vector<Target> targets = SupportedTargets();
+  std::size_t pairs = 0;
+  for (const Target theirs : targets) {
+    for (const Target ours : targets) {
+      SCOPED_TRACE(fmt::format("{} asks {}", Name(ours), Name(theirs)));
+      ForceTarget(theirs);
+      (void)nodes.calls().Places();
+      nodes.calls().Ask(asked.batch(), All(experts, 0));
+      const Had had = TakeAllNews(nodes.calls());
+      ASSERT_EQ(had.answered.size(), experts.size());
+      ForceTarget(ours);
+      for (const auto& [expert, values] : had.answered) {
+        EXPECT_EQ(values, nodes.Alone(asked, expert)) << "expert " << expert;
+      }
+      pairs += theirs != ours ? 1 : 0;
+    }
+  }
+  ForceTarget(std::nullopt);
+  EXPECT_EQ(pairs > 0, targets.size() > 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, PeerCallsTypes,
@@ -152,6 +184,52 @@ TEST_F(PeerCallsTest, APeerThatGoesInTheMiddleLeavesTheRestToTheDisk) {
   gone.join();
   EXPECT_EQ(had.to_load.size(), experts_.size());
   EXPECT_EQ(nodes_->calls().counters().lost, 1u);
+}
+
+TEST_F(PeerCallsTest, AnAnswerThatComesWhileTheDiskIsReadIsUsed) {
+  Open(1);
+  nodes_->Hold(0, 1, experts_);
+  std::vector<std::byte> kept;
+  nodes_->on_ask = [&](LinkId, const std::vector<std::byte>& frame) {
+    kept = frame;
+    return OkStatus();
+  };
+  Ask();
+  std::vector<std::uint32_t> to_load;
+  while (to_load.empty()) {
+    const ExpertPeers::News news = nodes_->calls().Take();
+    to_load.assign(news.to_load.begin(), news.to_load.end());
+    if (to_load.empty()) nodes_->calls().Wait(std::nullopt);
+  }
+  EXPECT_EQ(to_load.size(), experts_.size());
+  nodes_->on_ask = nullptr;
+  nodes_->Deliver(1, kept);
+  Had had;
+  while (nodes_->calls().waiting()) {
+    nodes_->calls().Wait(std::nullopt);
+    for (const ExpertPeers::Rows& rows : nodes_->calls().Take().answered) {
+      had.answered[rows.expert] = {rows.values.begin(), rows.values.end()};
+    }
+  }
+  ExpectBytes(had);
+  EXPECT_EQ(nodes_->calls().counters().overtook, experts_.size());
+  EXPECT_EQ(nodes_->calls().counters().unused, 0u);
+}
+
+TEST_F(PeerCallsTest, WhatTheDiskFailsAtIsAskedOfAHolderOnceALayer) {
+  Open(1);
+  nodes_->Hold(0, 1, {experts_[0]});
+  (void)nodes_->calls().Places();
+  EXPECT_FALSE(nodes_->calls().AskInPlaceOfDisk(layer_->batch(), experts_[1])) << "nobody holds it";
+  ASSERT_TRUE(nodes_->calls().AskInPlaceOfDisk(layer_->batch(), experts_[0]));
+  EXPECT_FALSE(nodes_->calls().AskInPlaceOfDisk(layer_->batch(), experts_[0]));
+  const Had had = TakeAllNews(nodes_->calls());
+  ASSERT_EQ(had.answered.size(), 1u);
+  EXPECT_EQ(had.answered.at(experts_[0]), nodes_->Alone(*layer_, experts_[0]));
+  EXPECT_EQ(nodes_->calls().counters().failed_loads, 1u);
+  nodes_->calls().Forget();
+  EXPECT_TRUE(nodes_->calls().AskInPlaceOfDisk(layer_->batch(), experts_[0])) << "another layer";
+  (void)TakeAllNews(nodes_->calls());
 }
 
 TEST_F(PeerCallsTest, ALinkThatTakesNothingCountsAsARefusal) {

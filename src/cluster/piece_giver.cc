@@ -2,24 +2,7 @@
 
 #include <algorithm>
 
-#include "store/parts_checksum.h"
-
 namespace troupe {
-namespace {
-
-std::uint64_t HashOf(const ExpertLayout& layout, const Mlp& expert) {
-  PartsChecksum checksum;
-  std::vector<std::byte> part(64 << 10);
-  const std::uint64_t total = layout.SlotBytes();
-  for (std::uint64_t done = 0; done < total; done += part.size()) {
-    part.resize(std::min<std::uint64_t>(part.size(), total - done));
-    layout.CopySlot(expert, done, part);
-    checksum.Add(part);
-  }
-  return checksum.value();
-}
-
-}  // namespace
 
 std::vector<std::byte> PieceGiver::Answer(const PeerFetch& fetch) {
   const ExpertId id = fetch.expert;
@@ -35,8 +18,6 @@ std::vector<std::byte> PieceGiver::Answer(const PeerFetch& fetch) {
   if (fetch.offset >= total) return refused(PeerFetchRefused::Reason::kBad, "it ends before that");
   const auto use = held_.Find(id);
   if (!use) return refused(PeerFetchRefused::Reason::kNotHeld, "not held here");
-  std::optional<std::uint64_t>& hash = hashes_[held_.grid().Index(id)];
-  if (!hash) hash = HashOf(layout, use->weights());
   std::vector<std::byte> data(std::min<std::uint64_t>(piece_bytes_, total - fetch.offset));
   layout.CopySlot(use->weights(), fetch.offset, data);
   bytes_ += data.size();
@@ -44,7 +25,7 @@ std::vector<std::byte> PieceGiver::Answer(const PeerFetch& fetch) {
                           .expert = id,
                           .total = total,
                           .offset = fetch.offset,
-                          .hash = *hash,
+                          .hash = checksum_of_(id).value_or(kNoHash),
                           .data = data});
 }
 

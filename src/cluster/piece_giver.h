@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "cluster/wire/fetch.h"
@@ -15,9 +17,16 @@ namespace troupe {
 
 class PieceGiver {
  public:
+  // An expert's, if it is known without reading it: links wait meanwhile.
+  using ChecksumOf = std::function<std::optional<std::uint64_t>(ExpertId id)>;
+
   // Both must outlive it.
-  PieceGiver(HeldExperts& held, const ExpertLayouts& layouts, std::size_t piece_bytes = 512 << 10)
-      : held_(held), layouts_(layouts), piece_bytes_(piece_bytes), hashes_(held.grid().Count()) {}
+  PieceGiver(HeldExperts& held, const ExpertLayouts& layouts, ChecksumOf checksum_of,
+             std::size_t piece_bytes = 512 << 10)
+      : held_(held),
+        layouts_(layouts),
+        checksum_of_(std::move(checksum_of)),
+        piece_bytes_(piece_bytes) {}
 
   // The frame that answers it: a piece, or why there is none.
   std::vector<std::byte> Answer(const PeerFetch& fetch);
@@ -27,8 +36,8 @@ class PieceGiver {
  private:
   HeldExperts& held_;
   const ExpertLayouts& layouts_;
+  const ChecksumOf checksum_of_;
   const std::size_t piece_bytes_;
-  std::vector<std::optional<std::uint64_t>> hashes_;  // of those that were asked for
   std::uint64_t bytes_ = 0;
 };
 

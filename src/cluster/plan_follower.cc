@@ -61,6 +61,18 @@ std::optional<HoldingStep> PlanFollower::Step() const {
                             .held_elsewhere = held_elsewhere_});
 }
 
+bool PlanFollower::HoldsAsPlanned() const {
+  const ClusterPlan::Node* const wanted = plan_->Find(self_.node);
+  if (draining_ || wanted == nullptr) return true;
+  std::vector<std::uint8_t> planned(held_.size());
+  for (std::uint32_t layer = 0; layer < wanted->held.size(); ++layer) {
+    for (const std::uint32_t expert : wanted->held[layer]) {
+      planned[self_.grid.Index({layer, expert})] = 1;
+    }
+  }
+  return planned == held_;
+}
+
 std::optional<HoldingStep> PlanFollower::TakeStep() {
   if (carrying_ || stuck_) return std::nullopt;
   std::optional<HoldingStep> step = Step();

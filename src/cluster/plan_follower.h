@@ -42,8 +42,9 @@ class PlanFollower {
 
   const std::optional<ClusterPlan>& plan() const { return plan_; }
   bool draining() const { return draining_; }
+  const std::vector<std::uint8_t>& held() const { return held_; }
   // Nothing is left to be done for the plan.
-  bool settled() const { return plan_ && !carrying_ && !Step(); }
+  bool settled() const { return plan_ && !carrying_ && !Step() && HoldsAsPlanned(); }
   // As peers are to be told: what is about to go is not among it.
   PeerHoldings Holdings() const;
   std::uint64_t sequence() const { return sequence_; }  // of the holdings
@@ -52,6 +53,8 @@ class PlanFollower {
  private:
   std::optional<HoldingStep> Step() const;
   std::optional<HoldingStep> DrainStep() const;
+  // A plan that gives it more than it can hold has no next step, and is not carried out.
+  bool HoldsAsPlanned() const;
   bool Holds(ExpertId id) const { return held_[self_.grid.Index(id)] != 0; }
 
   const Self self_;

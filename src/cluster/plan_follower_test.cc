@@ -45,6 +45,16 @@ TEST_F(PlanFollowing, WhatIsToGoIsNoMoreAmongTheHoldingsBeforeItGoes) {
   EXPECT_EQ(follower_.sequence(), before + 1);
 }
 
+TEST_F(PlanFollowing, APlanThatExceedsTheMemoryIsNotCarriedOut) {
+  follower_.Adopt(Plan(1, {0, 1, 2}));
+  ASSERT_TRUE(follower_.TakeStep());
+  follower_.OnHeld({1, 1, 0, 0}, true);
+  EXPECT_EQ(follower_.TakeStep(), std::nullopt);
+  EXPECT_FALSE(follower_.settled());
+  follower_.Adopt(Plan(2, {0, 1}));
+  EXPECT_TRUE(follower_.settled());
+}
+
 TEST_F(PlanFollowing, AStepThatFailedIsTriedAgainAfterAWhile) {
   follower_.Adopt(Plan(1, {0, 2}));
   ASSERT_TRUE(follower_.TakeStep());

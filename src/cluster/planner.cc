@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/check.h"
-
 namespace troupe {
 namespace {
 
@@ -82,29 +80,56 @@ bool Planner::IsDue(Nanos now, std::size_t expected, bool has_plan) {
   return true;
 }
 
-Link Planner::LinkOf(std::span<const Present> present) const {
-  Average round_trip, measured_round_trip, speed;
+LinkTable Planner::LinksOf(std::span<const Present> present, const PlanFacts& facts) const {
+  struct Pair {
+    Average round_trip, speed;
+  };
+  Average greeting, round_trip, speed;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Pair> pairs;
+  const auto place_of = [&](const std::string& name) {
+    return static_cast<std::uint32_t>(std::ranges::find(facts.nodes, name, &NodeFacts::name) -
+                                      facts.nodes.begin());
+  };
   for (const Present& node : present) {
-    if (node.round_trip_seconds) round_trip.Add(*node.round_trip_seconds);
+    if (node.round_trip_seconds) greeting.Add(*node.round_trip_seconds);
     const auto told = told_.find(node.name);
     if (told == told_.end()) continue;
+    const std::uint32_t from = place_of(node.name);
     for (const NodeMeasures::Link& link : told->second.measured.links) {
-      if (link.round_trip_seconds > 0) measured_round_trip.Add(link.round_trip_seconds);
-      if (link.bytes_per_second > 0) speed.Add(link.bytes_per_second);
+      const std::uint32_t to = place_of(link.peer);
+      if (from == to || std::max(from, to) >= facts.nodes.size()) continue;
+      // A call goes there and comes back: which way is slow neither end can tell.
+      Pair& pair = pairs[{std::min(from, to), std::max(from, to)}];
+      if (link.round_trip_seconds > 0) {
+        round_trip.Add(link.round_trip_seconds);
+        pair.round_trip.Add(link.round_trip_seconds);
+      }
+      if (link.bytes_per_second > 0) {
+        speed.Add(link.bytes_per_second);
+        pair.speed.Add(link.bytes_per_second);
+      }
     }
   }
   constexpr double kUsualRoundTrip = 1e-3, kUsualSpeed = 1e8;
-  return {.latency_seconds = measured_round_trip.Or(round_trip.Or(kUsualRoundTrip)),
-          .bytes_per_second = speed.Or(kUsualSpeed)};
+  LinkTable links{.usual = {.latency_seconds = round_trip.Or(greeting.Or(kUsualRoundTrip)),
+                            .bytes_per_second = speed.Or(kUsualSpeed)},
+                  .pairs = {}};
+  for (const auto& [ends, pair] : pairs) {
+    const Link link{.latency_seconds = pair.round_trip.Or(links.usual.latency_seconds),
+                    .bytes_per_second = pair.speed.Or(links.usual.bytes_per_second)};
+    links.pairs[ends] = links.pairs[{ends.second, ends.first}] = link;
+  }
+  return links;
 }
 
 PlanFacts Planner::FactsOf(std::span<const Present> present) const {
-  PlanFacts facts{.grid = model_.grid,
+  PlanFacts facts{.model = model_.fingerprint,
+                  .grid = model_.grid,
                   .first_layer = model_.first_layer,
                   .experts_per_token = model_.experts_per_token,
                   .expert_bytes = model_.expert_bytes,
                   .nodes = {},
-                  .link = LinkOf(present),
+                  .links = {},
                   .copies = rules_.copies};
   for (const Present& node : present) {
     const auto told = told_.find(node.name);
@@ -120,6 +145,7 @@ PlanFacts Planner::FactsOf(std::span<const Present> present) const {
     const double own = SecondsOfOneRow(told_.at(node.name).measured);
     node.speed = own > 0 ? seconds.Or(own) / own : 1;
   }
+  facts.links = LinksOf(present, facts);
   return facts;
 }
 
@@ -144,21 +170,25 @@ double Planner::SecondsPerRemoteRow(const PlanFacts& facts) const {
     const NodeMeasures& measured = told_.at(node.name).measured;
     if (measured.seconds_a_remote_row > 0) remote.Add(measured.seconds_a_remote_row);
   }
-  return remote.Or(facts.link.latency_seconds);
+  return remote.Or(facts.links.usual.latency_seconds);
 }
 
-Result<std::optional<ClusterPlan>> Planner::Plan(std::span<const Present> present,
-                                                 const std::optional<ClusterPlan>& current,
-                                                 std::uint64_t epoch) const {
-  const PlanFacts facts = FactsOf(present);
-  if (facts.nodes.empty()) return std::optional<ClusterPlan>();
-  const auto placer = MakePlacer(rules_.placer, {.latency = LatencyOf(facts)});
-  TROUPE_CHECK(placer.ok());  // checked before a node begins
-  TROUPE_ASSIGN_OR_RETURN(ClusterPlan plan, MakePlan(facts, **placer, epoch));
-  if (current && !PaysToAdopt(facts, *current, plan, SecondsPerRemoteRow(facts))) {
-    return std::optional<ClusterPlan>();
+std::optional<PlanJob> Planner::Job(std::span<const Present> present,
+                                    const std::optional<ClusterPlan>& current) const {
+  PlanFacts facts = FactsOf(present);
+  if (facts.nodes.empty()) return std::nullopt;
+  PlanJob job{.placer = rules_.placer,
+              .facts = {},
+              .latency = LatencyOf(facts),
+              .seconds_per_remote_row = SecondsPerRemoteRow(facts),
+              .current = current};
+  for (const NodeFacts& node : facts.nodes) {
+    const auto found = std::ranges::find(present, node.name, &Present::name);
+    job.held.push_back(found->held);
+    job.held.back().resize(model_.grid.Count());
   }
-  return std::optional(std::move(plan));
+  job.facts = std::move(facts);
+  return job;
 }
 
 }  // namespace troupe

@@ -1,5 +1,6 @@
-// The leader's part of a node: what all nodes have told of themselves, when a plan is due, and the
-// plan. Pure. Who leads, who is there, and what becomes of a plan is node_core.h's.
+// The leader's part of a node: what all nodes have told of themselves, when a plan is due, and of
+// what it is to be made (plan/plan_job.h). Pure. Who leads, who is there, and what becomes of a
+// plan is node_core.h's.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +10,17 @@
 #include <string>
 
 #include "base/clock.h"
-#include "base/status.h"
 #include "cluster/face/node_options.h"
 #include "cluster/plan/aged_activity.h"
 #include "cluster/plan/cluster_plan.h"
-#include "cluster/plan/plan_maker.h"
+#include "cluster/plan/plan_job.h"
 #include "cluster/wire/report.h"
-#include "placement/latency_model.h"
 
 namespace troupe {
 
 // What all nodes of a cluster share.
 struct PlannerModel {
+  std::string fingerprint;
   ExpertGrid grid;
   std::uint32_t first_layer = 0;
   std::uint32_t experts_per_token = 1;
@@ -34,6 +34,7 @@ class Planner {
   struct Present {
     std::string name;
     std::optional<double> round_trip_seconds;  // by its link, if there is one
+    std::vector<std::uint8_t> held;            // by the grid's index; empty: not known
   };
 
   Planner(PlannerModel model, PlannerRules rules) : model_(model), rules_(std::move(rules)) {}
@@ -53,10 +54,9 @@ class Planner {
   bool IsDue(Nanos now, std::size_t expected, bool has_plan);
   bool Forgets(Nanos away) const { return away > rules_.forget_after; }
 
-  // Nothing: `current` is good enough, by the paper's Eq. 4.
-  Result<std::optional<ClusterPlan>> Plan(std::span<const Present> present,
-                                          const std::optional<ClusterPlan>& current,
-                                          std::uint64_t epoch) const;
+  // Nothing: nobody has memory for experts, as far as it is known.
+  std::optional<PlanJob> Job(std::span<const Present> present,
+                             const std::optional<ClusterPlan>& current) const;
 
  private:
   struct Told {
@@ -66,9 +66,8 @@ class Planner {
   };
 
   PlanFacts FactsOf(std::span<const Present> present) const;
-  // Between nodes, on average.
-  Link LinkOf(std::span<const Present> present) const;
-  // What the placer that goes by latency minimises.
+  // The usual one is their average: of pairs that have not measured each other, too.
+  LinkTable LinksOf(std::span<const Present> present, const PlanFacts& facts) const;
   LatencyModel LatencyOf(const PlanFacts& facts) const;
   double SecondsPerRemoteRow(const PlanFacts& facts) const;
   void PlanWithin(Nanos wait, Nanos now) { plan_at_ = std::min(plan_at_, now + wait); }

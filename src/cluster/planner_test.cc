@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
 namespace troupe {
 namespace {
 
@@ -27,18 +30,22 @@ PeerReport ReportOfOne(bool lower, NodeMeasures measured) {
 // What a leader decides once users ask what others asked before, by what nodes have measured.
 bool FollowsAChange(const NodeMeasures& measured, std::optional<double> round_trip = std::nullopt) {
   Planner planner({.grid = kPlannedGrid, .expert_bytes = kExpertBytes}, {});
-  const std::vector<Planner::Present> present = {{.name = "a", .round_trip_seconds = {}},
-                                                 {.name = "b", .round_trip_seconds = round_trip}};
+  const std::vector<Planner::Present> present = {
+      {.name = "a", .round_trip_seconds = {}, .held = {}},
+      {.name = "b", .round_trip_seconds = round_trip, .held = {}}};
   planner.Begin(0, /*has_plan=*/false);
   planner.OnReport("a", ReportOfOne(true, measured));
   planner.OnReport("b", ReportOfOne(false, measured));
-  const std::optional<ClusterPlan> first = planner.Plan(present, std::nullopt, 1).value();
-  EXPECT_TRUE(first);
+  const auto choose = [&](const std::optional<ClusterPlan>& current) {
+    return ChoosePlan(planner.Job(present, current).value()).value();
+  };
+  const PlanChoice first = choose(std::nullopt);
+  EXPECT_TRUE(first.adoption.adopt());
   for (int i = 0; i < 20; ++i) {
     planner.OnReport("a", ReportOfOne(false, measured));
     planner.OnReport("b", ReportOfOne(true, measured));
   }
-  return planner.Plan(present, first, 2).value().has_value();
+  return choose(first.plan).adoption.adopt();
 }
 
 // 16 experts go and 16 come, each of 1 MiB: 32 MiB. About 16,000 rows more are at home then.
@@ -49,6 +56,37 @@ TEST(Planner, AMoveIsWeighedWithTheDiskAndWithWhatARowTakesLongerElsewhere) {
   EXPECT_FALSE(FollowsAChange(measured)) << "a disk that is a hundred times as slow";
   measured.seconds_a_remote_row = 1e-1;
   EXPECT_TRUE(FollowsAChange(measured)) << "rows that take a hundred times as long";
+}
+
+// Of three nodes two have a link that is a thousand times as slow as the others.
+TEST(Planner, APairOfNodesHasTheLinkThatItHasMeasured) {
+  Planner planner({.grid = kPlannedGrid, .expert_bytes = kExpertBytes}, {});
+  planner.Begin(0, /*has_plan=*/false);
+  std::vector<Planner::Present> present;
+  for (const std::string name : {"a", "b", "c", "d"}) {
+    NodeMeasures measured{.disk_bytes_per_second = 1e8, .links = {}};
+    for (const std::string other : {"a", "b", "c"}) {
+      if (name == other || name == "d") continue;
+      const bool slow = name != "c" && other != "c";
+      measured.links.push_back({.peer = other,
+                                .round_trip_seconds = slow ? 1e-1 : 1e-4,
+                                .bytes_per_second = slow ? 1e5 : 1e8});
+    }
+    planner.OnReport(name, ReportOfOne(true, measured));
+    present.push_back({.name = name, .round_trip_seconds = {}, .held = {}});
+  }
+  const PlanFacts facts = planner.Job(present, std::nullopt).value().facts;
+  const LinkTable links = ProblemOf(facts).links;
+  const auto between = [&](std::uint32_t from, std::uint32_t to) {
+    return links.Between(from, to).bytes_per_second;
+  };
+  EXPECT_DOUBLE_EQ(between(0, 1), 1e5);
+  EXPECT_DOUBLE_EQ(between(1, 0), 1e5);
+  EXPECT_DOUBLE_EQ(between(0, 2), 1e8);
+  EXPECT_DOUBLE_EQ(between(2, 1), 1e8);
+  EXPECT_DOUBLE_EQ(links.Between(0, 1).latency_seconds, 1e-1);
+  // Who has measured nothing has the average of all.
+  EXPECT_NEAR(between(0, 3), (4 * 1e8 + 2 * 1e5) / 6, 1);
 }
 
 TEST(Planner, BeforeAnybodyHasAskedAPeerTheLinksRoundTripStandsForIt) {

@@ -24,6 +24,7 @@ class SimulatedNodes {
   struct Shape {
     std::size_t nodes = 3;
     std::uint32_t most_held = 6;
+    std::uint32_t copies = 1;
     std::uint64_t seed = 1;
     bool has_store = false;  // else the nodes are a list
   };
@@ -51,6 +52,10 @@ class SimulatedNodes {
             .address = addresses_[i]};
   }
 
+  // From its next start on.
+  void set_most_held(std::size_t i, std::uint32_t most_held) { nodes_[i].most_held = most_held; }
+  void set_copies(std::uint32_t copies) { shape_.copies = copies; }
+
   void Start(std::size_t i, const std::function<void(PeerHello&)>& change = {}) {
     ++starts_;
     PeerHello hello = HelloOf(i);
@@ -64,10 +69,10 @@ class SimulatedNodes {
                  .first_layer = 1,
                  .experts_per_token = 2,
                  .expert_bytes = 100,
-                 .most_held = shape_.most_held,
+                 .most_held = node.most_held.value_or(shape_.most_held),
                  .held = node.held},
         NodeOptions{.addresses = shape_.has_store ? std::vector<std::string>() : addresses_,
-                    .planner = {.plan_every = 30 * kSecond}},
+                    .planner = {.plan_every = 30 * kSecond, .copies = shape_.copies}},
         now());
     if (shape_.has_store) Join(i, hello);
     Perform(i);
@@ -94,7 +99,7 @@ class SimulatedNodes {
       const Nanos delay = Delay();
       arrives_[link] = now() + delay;  // no frame comes before the link
       After(delay, links_[link].node, [this, link](NodeCore& core) {
-        if (links_.contains(link)) core.OnLinkOpened(link, {}, now());
+        if (links_.contains(link)) core.OnLinkOpened(link, {.address = {}, .names = {}}, now());
       });
     }
   }
@@ -106,7 +111,7 @@ class SimulatedNodes {
     for (const LinkId end : {link, other}) {
       const std::size_t node = links_[end].node;
       links_.erase(end);
-      After(Delay(), node, [this, end](NodeCore& core) { core.OnLinkClosed(end, now()); });
+      After(Delay(), node, [this, end](NodeCore& core) { core.OnLinkClosed(end, "cut", now()); });
     }
   }
   // The peer hangs up when it has the last frame.
@@ -144,12 +149,42 @@ class SimulatedNodes {
     }
   }
 
+  // Something else that node i sends to j: it arrives, in order with all else, if their link lives
+  // so long. False: there is none.
+  bool Post(std::size_t i, std::size_t j, std::function<void()> what) {
+    for (const auto& [link, end] : links_) {
+      if (end.node != i || links_.at(end.other).node != j) continue;
+      const LinkId to = end.other;
+      After(ArrivalAfter(to), j, [this, to, happens = std::move(what)](NodeCore&) {
+        if (links_.contains(to)) happens();
+      });
+      return true;
+    }
+    return false;
+  }
+  // Of that node, if it lives so long.
+  void Later(std::size_t i, Nanos delay, std::function<void()> what) {
+    After(delay, i, [happens = std::move(what)](NodeCore&) { happens(); });
+  }
+  // What others have of a node, or none.
+  std::optional<std::size_t> IndexOf(const std::string& name) const {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (name == "n" + std::to_string(i)) return i;
+    }
+    return std::nullopt;
+  }
+  std::function<void(std::size_t i, const std::string& name)> on_left;  // node i has lost that peer
+  // Brings what a step wants held another way than from the disk, and says when it is done.
+  std::function<bool(std::size_t i, const HoldStep& step, std::function<void()> done)> fetch;
+
   std::uint64_t start(std::size_t i) const { return nodes_[i].start; }
   NodeCore* core(std::size_t i) { return nodes_[i].core.get(); }
   const std::vector<std::uint8_t>& held(std::size_t i) const { return nodes_[i].held; }
   // What node i believes of the others, by name.
   const std::map<std::string, ExpertBits>& known(std::size_t i) const { return nodes_[i].known; }
   const std::vector<std::string>& said() const { return said_; }
+  // Nodes that would have ended, by their last lines.
+  const std::vector<std::string>& failed() const { return failed_; }
   Nanos now() const { return time_.now(); }
   FakeKvNetwork& store() { return store_; }
   Rng& rng() { return rng_; }
@@ -161,6 +196,7 @@ class SimulatedNodes {
     std::unique_ptr<NodeCore> core;
     std::uint64_t life = 0;
     std::uint64_t start = 0;
+    std::optional<std::uint32_t> most_held;
     std::vector<std::uint8_t> held;
     std::map<std::string, ExpertBits> known;
     std::map<LinkId, std::string> names;
@@ -218,6 +254,12 @@ class SimulatedNodes {
         TryToReach(i, dial->address);
       } else if (auto* hang_up = std::get_if<node_action::HangUp>(&action)) {
         node.dials.erase(hang_up->address);
+      } else if (auto* choose = std::get_if<node_action::Choose>(&action)) {
+        After(Delay(), i, [this, job = std::move(choose->job)](NodeCore& core) {
+          core.OnPlanChosen(ChoosePlan(job), now());
+        });
+      } else if (auto* fail = std::get_if<node_action::Fail>(&action)) {
+        failed_.push_back(fail->why);
       } else if (auto* write = std::get_if<node_action::WritePlan>(&action)) {
         WritePlan(*node.member, *node.core, *write, now());
       } else if (auto* send = std::get_if<node_action::Send>(&action)) {
@@ -233,6 +275,7 @@ class SimulatedNodes {
         node.known[node.names.at(holds->link)] = holds->held;
       } else if (auto* left = std::get_if<node_action::PeerLeft>(&action)) {
         node.known.erase(node.names.at(left->link));
+        if (on_left) on_left(i, node.names.at(left->link));
       } else if (auto* carry = std::get_if<node_action::Carry>(&action)) {
         CarryOut(i, carry->step);
       } else {
@@ -241,19 +284,31 @@ class SimulatedNodes {
     }
   }
 
+  Nanos ArrivalAfter(LinkId to) {
+    Nanos& last = arrives_[to];
+    last = std::max(last + 1, now() + Delay());
+    return last - now();
+  }
+
   // In order on each link, as a stream is.
   void SendFrame(LinkId link, std::vector<std::byte> frame) {
     const auto found = links_.find(link);
     if (found == links_.end()) return;
     const LinkId to = found->second.other;
-    Nanos& last = arrives_[to];
-    last = std::max(last + 1, now() + Delay());
-    After(last - now(), links_[to].node, [this, to, frame = std::move(frame)](NodeCore& core) {
+    After(ArrivalAfter(to), links_[to].node, [this, to, frame = std::move(frame)](NodeCore& core) {
       if (links_.contains(to)) core.OnFrame(to, frame, now());
     });
   }
 
   void CarryOut(std::size_t i, const HoldingStep& step) {
+    const auto* hold = std::get_if<HoldStep>(&step);
+    if (hold != nullptr && fetch &&
+        fetch(i, *hold, [this, i, step] { CarryOutFromDisk(i, step); })) {
+      return;
+    }
+    CarryOutFromDisk(i, step);
+  }
+  void CarryOutFromDisk(std::size_t i, const HoldingStep& step) {
     const bool fails = rng_.Uniform() < step_fails;
     After(Delay(), i, [this, i, step, fails](NodeCore& core) {
       std::vector<std::uint8_t>& held = nodes_[i].held;
@@ -267,7 +322,7 @@ class SimulatedNodes {
     });
   }
 
-  const Shape shape_;
+  Shape shape_;
   Rng rng_;
   std::vector<std::string> addresses_;
   std::vector<Node> nodes_;
@@ -275,7 +330,7 @@ class SimulatedNodes {
   std::map<LinkId, Nanos> arrives_;
   VirtualTime time_;
   FakeKvNetwork store_{time_, rng_};
-  std::vector<std::string> said_;
+  std::vector<std::string> said_, failed_;
   LinkId last_link_ = 0;
   std::uint64_t starts_ = 0;
 };

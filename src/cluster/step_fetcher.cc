@@ -103,7 +103,7 @@ void StepFetcher::OnFrame(LinkId link, std::span<const std::byte> frame, Nanos n
                   .id = piece->expert,
                   .total = piece->total,
                   .offset = piece->offset,
-                  .checksum = piece->hash,
+                  .checksum = piece->hash == kNoHash ? std::nullopt : std::optional(piece->hash),
                   .data = piece->data},
                  now);
 }

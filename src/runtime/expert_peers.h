@@ -23,7 +23,8 @@ class ExpertPeers {
     std::uint32_t expert = 0;
     std::span<const float> values;
   };
-  // What has come of a layer's misses: answers, and those that no peer will answer in time.
+  // What has come of a layer's misses: answers, and those that no peer will answer in time. These
+  // may be answered all the same before their load ends.
   struct News {
     std::span<const Rows> answered;
     std::span<const std::uint32_t> to_load;
@@ -43,6 +44,11 @@ class ExpertPeers {
   // The layer's misses that others compute, each by the place that was chosen. What is asked for
   // comes up in Take, each expert once. Nothing else is waited for.
   virtual void Ask(const ExpertBatch& batch, std::span<const AnsweredElsewhere> misses) = 0;
+  // A load has failed. Whether a peer that holds the expert is asked for it, which may be once a
+  // layer.
+  virtual bool AskInPlaceOfDisk(const ExpertBatch& batch, std::uint32_t expert) = 0;
+  // What was to be loaded has come: nobody need answer it any more.
+  virtual void OnLoaded(std::uint32_t expert) = 0;
   // What has come since the last call. Valid until the next call of Take, Ask or Forget.
   virtual News Take() = 0;
   // Whether Take will have more.
@@ -59,6 +65,8 @@ class NoPeers final : public ExpertPeers {
   std::span<const std::uint32_t> HoldersOf(ExpertId) const override { return {}; }
   void OnAsked(const ExpertBatch&) override {}
   void Ask(const ExpertBatch&, std::span<const AnsweredElsewhere>) override {}
+  bool AskInPlaceOfDisk(const ExpertBatch&, std::uint32_t) override { return false; }
+  void OnLoaded(std::uint32_t) override {}
   News Take() override { return {}; }
   bool waiting() const override { return false; }
   void Wait(std::optional<Nanos>) override {}

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "expert/cache/expert_cache.h"
+#include "expert/flow/distribution_judge.h"
 #include "expert/prefetch/prefetcher.h"
 #include "expert/substitution/low_copies.h"
 #include "expert/substitution/substitution_chain.h"
@@ -27,7 +30,12 @@ struct OffloadReport {
   std::uint64_t device = 0;  // that holds the store's files
   CacheStats cache;
   LoaderStats loads;
-  std::optional<Prefetch> prefetch;  // absent: loads begin when they are asked for
+  double recent_bytes_per_second = 0;  // of the medium; 0: nothing was read yet
+  std::optional<Prefetch> prefetch;    // absent: loads begin when they are asked for
+
+  // Where peers may be asked: what came of it, and the last layers of which that was decided.
+  std::vector<DistributionReport> distribution;
+  std::deque<JudgedLayer> judged;
 
   LowCopyOptions low_copies;  // in force
   ChainReport substitution;   // the same

@@ -1,5 +1,6 @@
 #include "runtime/offloaded_experts.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace troupe {
@@ -53,11 +54,26 @@ OffloadedExperts::OffloadedExperts(std::unique_ptr<SlotLoads> loads, const Clock
 void OffloadedExperts::CloseDemand() {
   if (!demand_) return;
   flow_.Close(*std::exchange(demand_, std::nullopt));
+  batch_.reset();
+  asked_at_.reset();
   answered_.clear();
   peers_->Forget();
 }
 
-void OffloadedExperts::CollectEnded() { flow_.OnLoadsEnded(loads_->TakeEnded(), clock_.Now()); }
+void OffloadedExperts::CollectEnded() {
+  const std::vector<LoadEnd> ended = loads_->TakeEnded();
+  AskForFailed(ended);
+  flow_.OnLoadsEnded(ended, clock_.Now());
+}
+
+void OffloadedExperts::AskForFailed(std::span<const LoadEnd> ended) {
+  if (!demand_) return;
+  for (const LoadEnd& end : ended) {
+    const bool failed = !end.status.ok() && end.status.code() != Code::kCancelled;
+    if (!failed || end.id.layer != layer_ || !flow_.Waits(*demand_, end.id.expert)) continue;
+    if (peers_->AskInPlaceOfDisk(*batch_, end.id.expert)) flow_.GiveAway(*demand_, end.id.expert);
+  }
+}
 
 void OffloadedExperts::OnPassBegins(const PassFacts& pass) {
   CloseDemand();
@@ -82,7 +98,13 @@ void OffloadedExperts::Ask(const ExpertBatch& batch) {
   CollectEnded();
   layer_ = batch.layer;
   peers_->OnAsked(batch);
-  demand_ = flow_.Ask(batch.layer, batch.demands, clock_.Now());
+  const Nanos now = clock_.Now();
+  const auto rows = static_cast<std::uint32_t>(batch.input.tokens);
+  loads_->set_shares(judge_.MayShare(rows, now));
+  demand_ = flow_.Ask(batch.layer, batch.demands, now);
+  batch_ = batch;
+  const PlannedMisses& planned = flow_.Planned(*demand_);
+  if (planned.had_choice && planned.all_local_seconds > 0) asked_at_ = now;
   if (const auto elsewhere = flow_.Elsewhere(*demand_); !elsewhere.empty()) {
     peers_->Ask(batch, elsewhere);
   }
@@ -99,7 +121,14 @@ void OffloadedExperts::Advance() {
 void OffloadedExperts::TakeNews() {
   if (!peers_->waiting()) return;
   const ExpertPeers::News news = peers_->Take();
-  answered_.insert(answered_.end(), news.answered.begin(), news.answered.end());
+  for (const ExpertPeers::Rows& rows : news.answered) {
+    const auto elsewhere = flow_.Elsewhere(*demand_);
+    if (std::ranges::find(elsewhere, rows.expert, &AnsweredElsewhere::expert) == elsewhere.end()) {
+      if (!flow_.Waits(*demand_, rows.expert)) continue;  // its load has just ended
+      flow_.GiveAway(*demand_, rows.expert);
+    }
+    answered_.push_back(rows);
+  }
   for (const std::uint32_t expert : news.to_load) flow_.TakeBack(*demand_, expert);
   if (!news.to_load.empty()) flow_.Continue();
 }
@@ -151,14 +180,31 @@ Result<std::span<const ReadyExpert>> OffloadedExperts::Take(bool wait) {
   }
   answered_.clear();
   for (const Given& expert : *given) {
+    if (peers_->waiting()) peers_->OnLoaded(expert.expert);
     ready_.push_back(
         {.expert = expert.expert, .answer = loads_->WeightsIn(expert.slot, layer_, expert.copy)});
   }
+  JudgeLayer();
   for (MissEvent& miss : flow_.GivenMisses(*demand_)) {
     miss.bytes = loads_->SourceBytes(layer_, miss.low ? ExpertCopy::kLow : ExpertCopy::kFull);
     if (observer_) observer_(miss);
   }
   return std::span<const ReadyExpert>(ready_);
+}
+
+void OffloadedExperts::JudgeLayer() {
+  if (!asked_at_ || !flow_.IsDone(*demand_) || peers_->waiting()) return;
+  const Nanos now = clock_.Now();
+  const PlannedMisses& planned = flow_.Planned(*demand_);
+  judge_.OnLayer({.layer = layer_,
+                  .rows = static_cast<std::uint32_t>(batch_->input.tokens),
+                  .misses = planned.misses,
+                  .elsewhere = planned.elsewhere,
+                  .all_local_seconds = planned.all_local_seconds,
+                  .planned_seconds = planned.seconds,
+                  .took_seconds = static_cast<double>(now - *asked_at_) * 1e-9},
+                 now);
+  asked_at_.reset();
 }
 
 HeldExperts& OffloadedExperts::held() {
@@ -292,9 +338,14 @@ OffloadReport OffloadedExperts::report() const {
                        .policy = std::string(cache.policy().name()),
                        .cache = cache.stats(),
                        .loads = loader().stats(),
+                       .recent_bytes_per_second = loads_->recent_bytes_per_second(),
                        .prefetch = std::nullopt,
                        .low_copies = flow_.low_copies(),
                        .substitution = {}};
+  if (peers_ != &nobody_) {
+    report.distribution = judge_.Report();
+    report.judged = judge_.recent();
+  }
   if (const auto files = loads_->store().files(); !files.empty()) {
     report.device = files.front().identity().device;
   }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "expert/flow/distribution_judge.h"
 #include "expert/flow/miss_flow.h"
 #include "expert/flow/usage_ledger.h"
 #include "model/expert_source.h"
@@ -116,8 +117,12 @@ class OffloadedExperts final : public ExpertSource {
   Result<std::size_t> GiveAll(DemandId demand, std::uint32_t layer,
                               const std::function<void(const Given&, const Mlp&)>& take);
   void CollectEnded();
+  // What a load's failure need not be the end of: a peer is asked.
+  void AskForFailed(std::span<const LoadEnd> ended);
   void TakeNews();
   bool HasNothing();
+  // Tells the judge once the layer has all of its misses.
+  void JudgeLayer();
   void WaitForNext();
   void ShareSlots();
 
@@ -134,7 +139,10 @@ class OffloadedExperts final : public ExpertSource {
   UsageLedger ledger_;
   MissObserver observer_;
 
-  std::optional<DemandId> demand_;  // of the layer under way
+  std::optional<DemandId> demand_;    // of the layer under way
+  std::optional<ExpertBatch> batch_;  // that it is for
+  std::optional<Nanos> asked_at_;     // of a layer that is to be judged
+  DistributionJudge judge_;
   std::uint32_t layer_ = 0;
   std::vector<ReadyExpert> ready_;  // given last
   Nanos substituting_ = 0;

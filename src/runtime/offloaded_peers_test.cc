@@ -24,30 +24,44 @@ class ScriptedPeers final : public ExpertPeers {
   void OnAsked(const ExpertBatch&) override {}
   void Ask(const ExpertBatch& batch, std::span<const AnsweredElsewhere> misses) override {
     layer_ = batch.layer;
-    for (const AnsweredElsewhere& miss : misses) asked.push_back(miss.expert);
-    owed_ += misses.size();
+    for (const AnsweredElsewhere& miss : misses) {
+      asked.push_back(miss.expert);
+      owed_.insert(miss.expert);
+    }
   }
+  bool AskInPlaceOfDisk(const ExpertBatch&, std::uint32_t expert) override {
+    if (!in_place.erase(expert)) return false;
+    asked.push_back(expert);
+    owed_.insert(expert);
+    return true;
+  }
+  void OnLoaded(std::uint32_t expert) override { owed_.erase(expert); }
   News Take() override {
     answers_ = std::exchange(answers, {});
     gone_ = std::exchange(gone, {});
-    owed_ -= answers_.size() + gone_.size();
     rows_.clear();
-    for (const std::uint32_t expert : answers_) rows_.push_back({expert, kRow});
+    for (const std::uint32_t expert : answers_) {
+      rows_.push_back({expert, kRow});
+      owed_.erase(expert);
+    }
     return {.answered = rows_, .to_load = gone_};
   }
-  bool waiting() const override { return owed_ > 0; }
+  bool waiting() const override { return !owed_.empty(); }
   void Wait(std::optional<Nanos>) override {
     if (on_wait) on_wait();
   }
   void Forget() override {
-    owed_ = 0;
+    owed_.clear();
     ++forgotten;
   }
+
+  void set_latency(double seconds) { place_.latency_seconds = seconds; }
 
   static constexpr float kRow[2] = {1, 2};
   std::set<ExpertId> holds;
   std::vector<std::uint32_t> asked;          // so far
   std::vector<std::uint32_t> answers, gone;  // for the next Take
+  std::set<std::uint32_t> in_place;          // that it computes if the disk fails at them, once
   std::function<void()> on_wait;
   int forgotten = 0;
 
@@ -55,7 +69,7 @@ class ScriptedPeers final : public ExpertPeers {
   static constexpr std::uint32_t kFirst = 0;
   Place place_ = {.name = "peer", .latency_seconds = 1e-9};
   std::uint32_t layer_ = 0;
-  std::size_t owed_ = 0;
+  std::set<std::uint32_t> owed_;
   std::vector<std::uint32_t> answers_, gone_;
   std::vector<Rows> rows_;
 };
@@ -122,6 +136,78 @@ TEST_F(OffloadedPeersTest, AnAnswerIsSeenWhileALoadIsUnderWay) {
       had.insert(one.expert);
     }
   }
+}
+
+TEST_F(OffloadedPeersTest, AnAnswerThatComesWhileItsExpertIsLoadedIsUsed) {
+  peers_.holds = {{0, 1}};
+  Ask(0, {1});
+  reader_->Hold(true);
+  peers_.gone = {1};
+  EXPECT_THAT(Take(false), IsEmpty());
+  EXPECT_EQ(experts_->usage().loaded, 1u);
+  peers_.answers = {1};
+  EXPECT_THAT(TakeRows(true), ElementsAre(1));
+  EXPECT_FALSE(peers_.waiting());
+  EXPECT_EQ(experts_->usage().elsewhere, 1u);
+  EXPECT_EQ(experts_->usage().loaded, 0u);
+  // Its load has gone on, and hurts nobody.
+  reader_->Hold(false);
+  peers_.holds.clear();
+  Ask(0, {1, 2});
+  EXPECT_THAT(TakeAll(2), UnorderedElementsAre(1, 2));
+}
+
+TEST_F(OffloadedPeersTest, OnceItWasLoadedAnAnswerIsNotGivenToo) {
+  peers_.holds = {{0, 1}};
+  Ask(0, {1, 2});
+  peers_.gone = {1};
+  EXPECT_THAT(TakeAll(2), UnorderedElementsAre(1, 2));
+  EXPECT_FALSE(peers_.waiting()) << "it was told that nobody waits";
+}
+
+TEST_F(OffloadedPeersTest, WhatTheDiskFailsAtAPeerComputes) {
+  reader_->SetScript([](const ReadRequest&) { return FakeReader::Fault::kError; });
+  peers_.in_place = {1};
+  Ask(0, {1});
+  peers_.on_wait = [&] { peers_.answers = {1}; };
+  EXPECT_THAT(TakeRows(true), ElementsAre(1));
+  EXPECT_EQ(experts_->usage().elsewhere, 1u);
+  Ask(1, {1});
+  EXPECT_FALSE(experts_->Take(true).ok()) << "nobody holds it";
+}
+
+TEST_F(OffloadedPeersTest, WhatNeitherDiskNorPeerHasFailsThePass) {
+  reader_->SetScript([](const ReadRequest&) { return FakeReader::Fault::kError; });
+  peers_.in_place = {1};
+  Ask(0, {1});
+  peers_.on_wait = [&] { peers_.gone = {1}; };
+  EXPECT_FALSE(experts_->Take(true).ok());
+  EXPECT_THAT(peers_.asked, ElementsAre(1));
+}
+
+// Both lanes are measured in milliseconds: the disk takes as long as the test says.
+TEST_F(OffloadedPeersTest, ADiskThatSlowsAfterManyLoadsIsNoticedAndPeersAreAsked) {
+  Nanos read_takes = 1'000'000;
+  peers_.set_latency(50e-3);
+  reader_->SetScript([&](const ReadRequest&) {
+    clock_.Advance(read_takes);
+    return FakeReader::Fault::kNone;
+  });
+  const auto ask_some = [&](int layers) {
+    const std::size_t before = peers_.asked.size();
+    for (int i = 0; i < layers; ++i) {
+      Ask(static_cast<std::uint32_t>(i % 2), {static_cast<std::uint32_t>(i / 2 % 4)});
+      peers_.on_wait = [&] { peers_.answers = {peers_.asked.back()}; };
+      while (experts_->Take(true).value().empty()) {
+      }
+    }
+    return peers_.asked.size() - before;
+  };
+  ask_some(20);  // from here on the disk's own speed is what counts
+  peers_.holds = {{0, 0}, {0, 1}, {0, 2}, {0, 3}, {1, 0}, {1, 1}, {1, 2}, {1, 3}};
+  EXPECT_EQ(ask_some(2'000), 0u);
+  read_takes = 500'000'000;
+  EXPECT_GT(ask_some(100), 50u);
 }
 
 TEST_F(OffloadedPeersTest, ALayerThatIsCutShortLetsItsPeersGo) {

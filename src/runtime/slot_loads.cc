@@ -18,7 +18,7 @@ Result<std::unique_ptr<SlotLoads>> SlotLoads::Create(
     const LoaderOptions& options, MeasuredCosts costs) {
   const Bytes slot = SlotBytes(layouts);
   std::unique_ptr<SlotLoads> loads(
-      new SlotLoads(std::move(layouts), std::move(store), std::move(low), std::move(costs)));
+      new SlotLoads(std::move(layouts), std::move(store), std::move(low), std::move(costs), clock));
   loads->slot_bytes_ = slot.count();
   TROUPE_ASSIGN_OR_RETURN(
       loads->slots_,
@@ -54,14 +54,14 @@ std::vector<LoadEnd> SlotLoads::TakeEnded() {
   std::vector<LoadEnd> ended = loader_->TakeEnded();
   ended.insert(ended.end(), copied_.begin(), copied_.end());
   copied_.clear();
+  const LoaderStats& stats = loader_->stats();
+  speed_.OnRead(stats.bytes_read, stats.busy_seconds, clock_.Now());
   return ended;
 }
 
 double SlotLoads::SecondsFor(std::uint32_t layer) const {
-  const LoaderStats& stats = loader_->stats();
-  if (stats.bytes_read == 0) return 0;
-  return stats.busy_seconds / static_cast<double>(stats.bytes_read) *
-         static_cast<double>(layouts_[layer].SlotBytes());
+  const double speed = speed_.measured();
+  return speed > 0 ? static_cast<double>(layouts_[layer].SlotBytes()) / speed : 0;
 }
 
 AnswerCosts SlotLoads::CostsFor(std::uint32_t layer) const {
@@ -73,21 +73,29 @@ AnswerCosts SlotLoads::CostsFor(std::uint32_t layer) const {
   return costs;
 }
 
-// With peers the medium is as fast as it was since the beginning, whatever a probe has said: others
-// may use the disk, too, and without any figure nothing would be weighed and nobody asked.
 void SlotLoads::AddPeers(std::uint32_t layer, AnswerCosts& costs) const {
   costs.places = peers_->Places();
   if (costs.places.empty()) return;
+  AddLateSpeed(costs);
+  if (!shares_) {
+    costs.places = {};
+    return;
+  }
   holders_.clear();
   for (std::uint32_t expert = 0; expert < experts_; ++expert) {
     holders_.push_back(peers_->HoldersOf({layer, expert}));
   }
   costs.holders = holders_;
-  const LoaderStats& stats = loader_->stats();
+}
+
+// With peers the medium is as fast as it was lately, whatever a probe has said: others may use the
+// disk, too, and without any figure nothing would be weighed and nobody asked.
+void SlotLoads::AddLateSpeed(AnswerCosts& costs) const {
   constexpr std::uint64_t kEnough = 8;
-  if (stats.loads < kEnough || stats.busy_seconds <= 0) return;
+  const double speed = speed_.Expected(costs_.medium.bytes_per_second, clock_.Now());
+  if (loader_->stats().loads < kEnough || speed <= 0) return;
   costs.medium.latency_seconds = 0;  // within the speed
-  costs.medium.bytes_per_second = static_cast<double>(stats.bytes_read) / stats.busy_seconds;
+  costs.medium.bytes_per_second = speed;
 }
 
 Mlp SlotLoads::WeightsIn(std::uint32_t slot, std::uint32_t layer, ExpertCopy copy) const {

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "expert/flow/load_port.h"
+#include "expert/flow/medium_speed.h"
 #include "io/aligned_buffer.h"
 #include "model/expert_layout.h"
 #include "runtime/expert_peers.h"
@@ -38,7 +39,7 @@ class SlotLoads final : public LoadPort {
   void Begin(ExpertId id, std::uint32_t slot, ExpertCopy copy, Urgency urgency) override;
   void Promote(ExpertId id) override { loader_->Promote(id); }
   CallOff Cancel(ExpertId id) override { return loader_->Cancel(id); }
-  // By all that was read so far.
+  // By what was read lately.
   double SecondsFor(std::uint32_t layer) const override;
   AnswerCosts CostsFor(std::uint32_t layer) const override;
   Bytes BytesLeft(ExpertId id) const override { return loader_->BytesLeft(id); }
@@ -57,9 +58,15 @@ class SlotLoads final : public LoadPort {
     experts_ = experts;
   }
 
+  // Whether costs name peers from now on.
+  void set_shares(bool shares) { shares_ = shares; }
+
   // An expert that lies in a slot.
   Mlp WeightsIn(std::uint32_t slot, std::uint32_t layer, ExpertCopy copy) const;
   Bytes SourceBytes(std::uint32_t layer, ExpertCopy copy) const;
+
+  // 0: nothing was read yet.
+  double recent_bytes_per_second() const { return speed_.measured(); }
 
   const ExpertLayouts& layouts() const { return layouts_; }
   const ExpertStore& store() const { return *store_; }
@@ -68,11 +75,12 @@ class SlotLoads final : public LoadPort {
 
  private:
   SlotLoads(ExpertLayouts layouts, std::unique_ptr<ExpertStore> store, LowExperts low,
-            MeasuredCosts costs)
+            MeasuredCosts costs, const Clock& clock)
       : layouts_(std::move(layouts)),
         store_(std::move(store)),
         low_(std::move(low)),
-        costs_(std::move(costs)) {}
+        costs_(std::move(costs)),
+        clock_(clock) {}
 
   const ExpertLayout& LayoutOf(std::uint32_t layer, ExpertCopy copy) const {
     return (copy == ExpertCopy::kLow ? low_.layouts : layouts_)[layer];
@@ -83,12 +91,16 @@ class SlotLoads final : public LoadPort {
   LowExperts low_;
   // Of the layer that asks, as far as peers can be asked at all.
   void AddPeers(std::uint32_t layer, AnswerCosts& costs) const;
+  void AddLateSpeed(AnswerCosts& costs) const;
 
   const FetchedExperts* fetched_ = nullptr;
   std::vector<LoadEnd> copied_;
   MeasuredCosts costs_;
+  const Clock& clock_;
+  MediumSpeed speed_;
   NoPeers nobody_;
   ExpertPeers* peers_ = &nobody_;
+  bool shares_ = true;
   std::uint32_t experts_ = 0;                                    // of a layer
   mutable std::vector<std::span<const std::uint32_t>> holders_;  // by expert, of AddPeers
   AlignedBuffer slots_;

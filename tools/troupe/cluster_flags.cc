@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "cluster/face/own_address.h"
+#include "cluster/face/peer_address.h"
 #include "cluster/members/cluster_keys.h"
 #include "cluster/wire/wire_text.h"
 #include "placement/placer.h"
+#include "troupe/percent.h"
 
 namespace troupe {
 namespace {
@@ -38,14 +42,14 @@ void ClusterFlags::AddTo(Options& options) {
   options
       .Add("--peers", peers_,
            "In its place, for few machines: addresses of all nodes, this one's too, in the same "
-           "order on each. The first one plans who holds what")
+           "order and words on each (port 7070 unless given). The first one plans who holds what")
       .SeparatedBy(',')
-      .Type("HOST:PORT,…");
+      .Type("HOST[:PORT],…");
   options
       .Add("--peer-address", address_,
-           "Where peers reach this node: one of --peers, or by --etcd this machine's address and "
-           "port 7070 unless given")
-      .Type("HOST:PORT");
+           "Where peers reach this node (that of --peers which is this machine's; by --etcd this "
+           "machine's address and port 7070)")
+      .Type("HOST[:PORT]");
   options.Add("--node", node_, "This node's name (the machine's)").Type("NAME");
   options.Add("--placer", placer_, "Method by which the node that leads plans (dancemoe)")
       .OneOf(Placers())
@@ -63,11 +67,10 @@ void ClusterFlags::AddTo(Options& options) {
       .Between(std::uint32_t{2}, std::uint32_t{86'400})
       .Type("SECONDS");
   options
-      .Add("--verify", verify_percent_,
-           "Percent of peers' answers that are computed again here, with what is on this disk; a "
-           "peer that does not have the same bytes is thrown out (0)")
-      .Between(0.0, 100.0)
-      .Type("PERCENT");
+      .Add("--verify", verify_,
+           "How many of peers' answers are computed again here, with what is on this disk, as 1%; "
+           "a peer that does not have the same bytes is thrown out (0%)")
+      .Type("PERCENT%");
   options.Add("--peer-threads", threads_, "Threads that compute for peers (1)")
       .Between(std::uint32_t{1}, std::uint32_t{1024})
       .Type("N");
@@ -113,7 +116,7 @@ Status ClusterFlags::CheckUsage() const {
       {"--node", node_ != none.node_},
       {"--placer", placer_ != none.placer_},
       {"--plan-every-s", plan_every_seconds_ != none.plan_every_seconds_},
-      {"--verify", verify_percent_ != none.verify_percent_},
+      {"--verify", verify_ != none.verify_},
       {"--copies", copies_ != none.copies_},
       {"--peer-threads", threads_ != none.threads_},
       {"--peer-authority", peer_tls_.any()},
@@ -125,36 +128,42 @@ Status ClusterFlags::CheckUsage() const {
   return OkStatus();
 }
 
-Status ClusterFlags::CheckList() const {
-  if (address_.empty()) {
-    return InvalidArgument("--peers needs --peer-address: which of them is this node");
+Status ClusterFlags::CheckList(const ClusterOptions& options) const {
+  std::set<std::string> seen;
+  for (const std::string& peer : options.node.addresses) {
+    TROUPE_RETURN_IF_ERROR(ParsePeerAddress(peer).status());
+    if (!seen.insert(peer).second) return InvalidArgument("--peers: '{}' twice", peer);
   }
-  for (std::size_t i = 0; i < peers_.size(); ++i) {
-    TROUPE_RETURN_IF_ERROR(ParsePeerAddress(peers_[i]).status());
-    if (std::find(peers_.begin(), peers_.begin() + static_cast<std::ptrdiff_t>(i), peers_[i]) !=
-        peers_.begin() + static_cast<std::ptrdiff_t>(i)) {
-      return InvalidArgument("--peers: '{}' twice", peers_[i]);
-    }
-  }
-  if (std::ranges::find(peers_, address_) == peers_.end()) {
-    return InvalidArgument("--peer-address: '{}' is none of --peers", address_);
+  if (!options.address.empty() && !seen.contains(options.address)) {
+    return InvalidArgument("--peer-address: '{}' is none of --peers", options.address);
   }
   return OkStatus();
+}
+
+// Of "1%", or "1".
+Result<double> ClusterFlags::Verify() const {
+  const std::optional<double> percent = PercentOf(verify_.ends_with('%') ? verify_ : verify_ + "%");
+  if (!percent || !(*percent >= 0 && *percent <= 100)) {
+    return InvalidArgument("--verify: '{}', expected 0% to 100%", verify_);
+  }
+  return *percent / 100;
 }
 
 Result<ClusterOptions> ClusterFlags::Read() const {
   ClusterOptions options{.cluster = cluster_,
                          .name = node_.empty() ? HostName() : node_,
-                         .address = address_,
+                         .address = address_.empty() ? std::string() : WithUsualPort(address_),
                          .transport = {},
-                         .node = {.addresses = peers_, .planner = {.placer = placer_}},
+                         .node = {.addresses = {}, .planner = {.placer = placer_}},
                          .etcd = {},
                          .lease = Nanos{1'000'000'000} * lease_seconds_,
                          .peer_threads = threads_,
                          .calls = {},
-                         .verify = verify_percent_ / 100,
+                         .verify = 0,
                          .say = nullptr,
                          .fail = nullptr};
+  TROUPE_ASSIGN_OR_RETURN(options.verify, Verify());
+  for (const std::string& peer : peers_) options.node.addresses.push_back(WithUsualPort(peer));
   constexpr Nanos kSecond = 1'000'000'000;
   options.node.planner.copies = copies_;
   options.node.planner.plan_every = kSecond * plan_every_seconds_;
@@ -165,7 +174,7 @@ Result<ClusterOptions> ClusterFlags::Read() const {
   if (etcd_.empty()) {
     TROUPE_RETURN_IF_ERROR(CheckPeerName("--cluster", options.cluster));
     TROUPE_RETURN_IF_ERROR(CheckPeerName("--node", options.name));
-    TROUPE_RETURN_IF_ERROR(CheckList());
+    TROUPE_RETURN_IF_ERROR(CheckList(options));
   } else {
     if (!peers_.empty()) return InvalidArgument("--etcd and --peers exclude each other");
     TROUPE_RETURN_IF_ERROR(CheckClusterName("--cluster", options.cluster));
@@ -185,13 +194,25 @@ Status ListenAt(const std::string& address, ClusterOptions& options) {
   return CheckTransportOptions(options.transport);
 }
 
+Status ListenAsOneOfTheList(ClusterOptions& options) {
+  std::vector<std::string> own;
+  for (const std::string& peer : options.node.addresses) {
+    TROUPE_ASSIGN_OR_RETURN(const PeerAddress address, ParsePeerAddress(peer));
+    const Result<bool> is_own = IsOwnHost(address);
+    if (is_own.ok() && *is_own) own.push_back(peer);
+  }
+  if (own.size() == 1) return ListenAt(own.front(), options);
+  return InvalidArgument("--peers: {} of them {} this machine's; --peer-address says which one",
+                         own.empty() ? "none" : "several", own.empty() ? "is" : "are");
+}
+
 Status ListenTowardsEtcd(ClusterOptions& options) {
-  constexpr std::uint16_t kPort = 7070;
   Status problem;
   for (const std::string& endpoint : options.etcd->endpoints) {
     TROUPE_ASSIGN_OR_RETURN(const PeerAddress etcd, ParsePeerAddress(endpoint));
     const Result<std::string> host = OwnHostTowards(etcd);
-    if (host.ok()) return ListenAt(PeerAddress{.host = *host, .port = kPort}.ToString(), options);
+    if (host.ok())
+      return ListenAt(PeerAddress{.host = *host, .port = kUsualPeerPort}.ToString(), options);
     problem = host.status();
   }
   return std::move(problem).WithContext("--peer-address is not given, and cannot be found");

@@ -23,19 +23,21 @@ class ClusterFlags {
   bool operator==(const ClusterFlags&) const = default;
 
  private:
-  Status CheckList() const;
+  Status CheckList(const ClusterOptions& options) const;
+  Result<double> Verify() const;
 
-  std::string cluster_ = "troupe", node_, address_, etcd_, placer_ = "dancemoe";
+  std::string cluster_ = "troupe", node_, address_, etcd_, placer_ = "dancemoe", verify_ = "0%";
   std::vector<std::string> peers_;
   PeerTlsFiles peer_tls_;
   EtcdTls etcd_tls_;
   bool plain_text_ = false;
-  double verify_percent_ = 0;
   std::uint32_t threads_ = 1, lease_seconds_ = 10, plan_every_seconds_ = 300, copies_ = 1;
 };
 
 // Peers reach the node there.
 Status ListenAt(const std::string& address, ClusterOptions& options);
+// The same, by that of the listed addresses which is this machine's.
+Status ListenAsOneOfTheList(ClusterOptions& options);
 // The same, by the address from which this machine reaches etcd.
 Status ListenTowardsEtcd(ClusterOptions& options);
 

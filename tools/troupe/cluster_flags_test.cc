@@ -37,6 +37,23 @@ TEST(ClusterFlags, SayWhoTheNodesAreAndWhichOfThemThisIs) {
   EXPECT_EQ(options.node.planner.placer, "eplb");
 }
 
+TEST(ClusterFlags, AsTheIssueWritesThem) {
+  const auto flags = ServeFlags::Read({"m.gguf", "--peers", "127.0.0.1,192.0.2.1", "--verify", "1%",
+                                       "--peer-plain-text"})
+                         .value();
+  ASSERT_TRUE(flags->CheckUsage().ok());
+  ClusterOptions options = flags->cluster().Read().value();
+  EXPECT_THAT(options.node.addresses, ElementsAre("127.0.0.1:7070", "192.0.2.1:7070"));
+  EXPECT_DOUBLE_EQ(options.verify, 0.01);
+  EXPECT_EQ(options.address, "");
+  ASSERT_TRUE(ListenAsOneOfTheList(options).ok());
+  EXPECT_EQ(options.address, "127.0.0.1:7070");
+  options.node.addresses = {"127.0.0.1:1", "127.0.0.1:2"};
+  EXPECT_THAT(ListenAsOneOfTheList(options).message(), HasSubstr("several of them are this"));
+  options.node.addresses = {"192.0.2.1:1"};
+  EXPECT_THAT(ListenAsOneOfTheList(options).message(), HasSubstr("none of them is this"));
+}
+
 TEST(ClusterFlags, ByEtcdANodeListensWhereItReachesEtcdFrom) {
   const auto flags = ServeFlags::Read({"m.gguf", "--etcd", "127.0.0.1:2379,[::1]:2379"}).value();
   ASSERT_TRUE(flags->CheckUsage().ok());
@@ -51,7 +68,6 @@ TEST(ClusterFlags, ByEtcdANodeListensWhereItReachesEtcdFrom) {
 
 TEST(ClusterFlags, WhatDoesNotFitTogetherIsNamed) {
   const std::pair<std::vector<std::string>, const char*> cases[] = {
-      {{"--peers", "127.0.0.1:1"}, "--peer-address"},
       {{"--peer-address", "127.0.0.1:1"}, "--peers"},
       {{"--node", "a"}, "--node needs --etcd or --peers"},
       {{"--lease-s", "5"}, "--etcd"},
@@ -61,7 +77,10 @@ TEST(ClusterFlags, WhatDoesNotFitTogetherIsNamed) {
       {{"--etcd", "127.0.0.1:1", "--etcd-key", "k.pem"}, "--etcd-certificate"},
       {{"--peers", "127.0.0.1:1", "--peer-address", "127.0.0.1:2"}, "none of --peers"},
       {{"--peers", "127.0.0.1:1,127.0.0.1:1", "--peer-address", "127.0.0.1:1"}, "twice"},
-      {{"--peers", "127.0.0.1", "--peer-address", "127.0.0.1"}, "127.0.0.1"},
+      {{"--peers", "127.0.0.1:x", "--peer-address", "127.0.0.1:x"}, "127.0.0.1:x"},
+      {{"--peers", "127.0.0.1,127.0.0.1:7070", "--peer-address", "127.0.0.1"}, "twice"},
+      {{"--peers", "127.0.0.1", "--verify", "all"}, "'all', expected 0% to 100%"},
+      {{"--peers", "127.0.0.1", "--verify", "101%"}, "101%"},
       {{"--peers", "127.0.0.1:1", "--peer-address", "127.0.0.1:1", "--node", "two words"},
        "--node"},
       {{"--peers", "127.0.0.1:1", "--peer-address", "127.0.0.1:1", "--placer", "best"}, "--placer"},

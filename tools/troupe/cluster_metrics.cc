@@ -35,9 +35,32 @@ std::vector<ExtraMetric> MetricsOf(const ClusterState& state) {
                   state.asked.cancelled);
   constexpr auto kExperts = "Experts that peers were asked for, by who answered in the end";
   figures.Counter("troupe_peer_experts_total", kExperts, state.asked.answered, {{"by", "peer"}});
-  figures.Counter("troupe_peer_experts_total", kExperts, state.asked.to_disk, {{"by", "disk"}});
+  figures.Counter("troupe_peer_experts_total", kExperts, state.asked.to_disk - state.asked.overtook,
+                  {{"by", "disk"}});
+  figures.Counter("troupe_peer_answers_overtook_total",
+                  "Answers of peers that came before the load that was begun in their place",
+                  state.asked.overtook);
+  figures.Counter("troupe_peer_failed_loads_total",
+                  "Experts that the disk failed at and a peer was asked for",
+                  state.asked.failed_loads);
   figures.Counter("troupe_peer_answers_unused_total", "Answers of peers that came too late",
                   state.asked.unused);
+  constexpr auto kLayers =
+      "Layers whose misses peers could have computed: shared with them, left to the own disk as it "
+      "was sooner, or while sharing rests";
+  std::uint64_t shared = 0, local = 0, rested = 0, resting = 0;
+  for (const DistributionReport& report : state.distribution) {
+    shared += report.shared;
+    local += report.local;
+    rested += report.rested;
+    resting += report.rests ? 1 : 0;
+  }
+  figures.Counter("troupe_cluster_layers_total", kLayers, shared, {{"how", "shared"}});
+  figures.Counter("troupe_cluster_layers_total", kLayers, local, {{"how", "local"}});
+  figures.Counter("troupe_cluster_layers_total", kLayers, rested, {{"how", "rested"}});
+  figures.Gauge("troupe_cluster_sharing_rests",
+                "Sizes of passes whose misses peers are not asked for, as that was slower",
+                resting);
   constexpr auto kSeconds = "Time of calls that peers answered to the end, by where it went";
   const CallSeconds& seconds = state.asked_seconds;
   const std::pair<const char*, double> parts[] = {
@@ -73,9 +96,20 @@ std::vector<ExtraMetric> MetricsOf(const ClusterState& state) {
                   {{"way", "received"}});
   figures.Counter("troupe_peer_fetched_bytes_total", kFetchedBytes, state.fetched_by_peers,
                   {{"way", "sent"}});
+  figures.Counter(
+      "troupe_plan_read_seconds_total",
+      "Time of reading experts that a plan wants here from the own disk, while passes wait",
+      state.steps_read_seconds);
+  figures.Counter("troupe_plan_steps_rested_total",
+                  "Steps of plans that waited so that passes had as much time as reading took",
+                  state.steps_rested);
   constexpr auto kBytes = "Bytes of frames between this node and its peers";
   figures.Counter("troupe_peer_bytes_total", kBytes, state.bytes_sent, {{"way", "sent"}});
   figures.Counter("troupe_peer_bytes_total", kBytes, state.bytes_received, {{"way", "received"}});
+  figures.Counter("troupe_peer_dials_failed_total", "Attempts to dial a peer that brought no link",
+                  state.dials_failed);
+  figures.Gauge("troupe_peers_unreachable", "Addresses of peers that were dialled in vain last",
+                state.unreachable.size());
   figures.Counter("troupe_peer_links_lost_total", "Links to peers that were lost",
                   state.links_lost);
   return std::move(figures).Take();

@@ -19,6 +19,13 @@ constexpr std::uint64_t kMostListed = 65536;  // experts of a layer, and layers
 
 Json NullIfEmpty(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
+// What others wrote must not steer this terminal.
+std::string Harmless(std::string text) {
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < ' ' || c == 0x7F; }, '?');
+  return text;
+}
+
 Json PlanOf(const ClusterState& state) {
   if (state.epoch == 0) return nullptr;
   Json nodes = Json::Array();
@@ -30,6 +37,97 @@ Json PlanOf(const ClusterState& state) {
   return plan;
 }
 
+Json LookOf(const ClusterState& state) {
+  if (!state.look) return nullptr;
+  const PlanLook& look = *state.look;
+  Json record = {{"seconds_ago", state.looked_seconds_ago},
+                 {"adopted", Json(look.adopted)},
+                 {"why", look.why}};
+  if (look.weighed) {
+    record["now_s"] = look.seconds_now;
+    record["after_s"] = look.seconds_after;
+    record["migration_s"] = look.migration_seconds;
+  }
+  return record;
+}
+
+Json UnreachableOf(const ClusterState& state) {
+  Json list = Json::Array();
+  for (const ClusterState::Unreachable& one : state.unreachable) {
+    list.push_back({{"address", one.address}, {"why", one.why}});
+  }
+  return list;
+}
+
+Json DistributionOf(const ClusterState& state) {
+  Json sizes = Json::Array();
+  for (const DistributionReport& report : state.distribution) {
+    sizes.push_back({{"least_rows", report.least_rows},
+                     {"shared", report.shared},
+                     {"local", report.local},
+                     {"rested", report.rested},
+                     {"gain", report.gain},
+                     {"rests", Json(report.rests)},
+                     {"says", ToString(report)}});
+  }
+  return sizes;
+}
+
+Json DecisionsOf(const ClusterState& state) {
+  Json layers = Json::Array();
+  for (const JudgedLayer& layer : state.judged) {
+    layers.push_back({{"layer", layer.layer},
+                      {"rows", layer.rows},
+                      {"misses", layer.misses},
+                      {"elsewhere", layer.elsewhere},
+                      {"all_local_s", layer.all_local_seconds},
+                      {"planned_s", layer.planned_seconds},
+                      {"took_s", layer.took_seconds}});
+  }
+  return layers;
+}
+
+// What sharing came to, and the last layers of which it was decided.
+std::string SharingOf(const JsonValue& record) {
+  std::string lines;
+  const JsonValue sizes = record.At("distribution");
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const JsonValue size = sizes.At(i);
+    if (size.At("shared").Number() + size.At("local").Number() + size.At("rested").Number() == 0) {
+      continue;
+    }
+    lines += Harmless(size.At("says").String()) + "\n";
+  }
+  const JsonValue layers = record.At("decisions");
+  if (layers.size() > 0) {
+    lines += fmt::format("\n{:>6} {:>6} {:>7} {:>9} {:>12} {:>12} {:>9}\n", "layer", "rows",
+                         "misses", "to peers", "disk alone", "as shared", "took");
+  }
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const JsonValue layer = layers.At(i);
+    lines += fmt::format("{:>6} {:>6} {:>7} {:>9} {:>9.2f} ms {:>9.2f} ms {:>6.2f} ms\n",
+                         layer.At("layer").Count(0, kAny), layer.At("rows").Count(0, kAny),
+                         layer.At("misses").Count(0, kAny), layer.At("elsewhere").Count(0, kAny),
+                         1e3 * layer.At("all_local_s").Number(),
+                         1e3 * layer.At("planned_s").Number(), 1e3 * layer.At("took_s").Number());
+  }
+  return lines;
+}
+
+// Reasons that still hold, under the events.
+std::string StandingReasons(const JsonValue& record) {
+  std::string lines;
+  const JsonValue unreachable = record.At("unreachable");
+  for (std::size_t i = 0; i < unreachable.size(); ++i) {
+    lines += fmt::format("no link to {}\n", Harmless(unreachable.At(i).At("why").String()));
+  }
+  if (const JsonValue look = record.At("look"); !look.raw().IsNull()) {
+    lines += fmt::format("{:.1f} s ago it looked at plans: {}\n", look.At("seconds_ago").Number(),
+                         Harmless(look.At("why").String()));
+  }
+  return lines;
+}
+
 Json PeersOf(const ClusterState& state) {
   Json peers = Json::Array();
   for (const ClusterState::Peer& peer : state.peers) {
@@ -39,13 +137,6 @@ Json PeersOf(const ClusterState& state) {
                      {"held", peer.held}});
   }
   return peers;
-}
-
-// What others wrote must not steer this terminal.
-std::string Harmless(std::string text) {
-  std::ranges::replace_if(
-      text, [](unsigned char c) { return c < ' ' || c == 0x7F; }, '?');
-  return text;
 }
 
 std::string TextOrNobody(const JsonValue& json) {
@@ -182,10 +273,17 @@ Json RecordOf(const ClusterState& state) {
                  {"draining", Json(state.draining)},
                  {"peers", PeersOf(state)}};
   const CallCounters& asked = state.asked;
-  record["asked"] = {
-      {"calls", asked.calls},       {"hedges", asked.hedges},   {"experts", asked.experts},
-      {"by_peers", asked.answered}, {"by_disk", asked.to_disk}, {"unused", asked.unused},
-      {"refused", asked.refused},   {"lost", asked.lost},       {"cancelled", asked.cancelled}};
+  record["asked"] = {{"calls", asked.calls},
+                     {"hedges", asked.hedges},
+                     {"experts", asked.experts},
+                     {"by_peers", asked.answered},
+                     {"by_disk", asked.to_disk - asked.overtook},
+                     {"unused", asked.unused},
+                     {"overtook", asked.overtook},
+                     {"failed_loads", asked.failed_loads},
+                     {"refused", asked.refused},
+                     {"lost", asked.lost},
+                     {"cancelled", asked.cancelled}};
   const HostCounters& answered = state.answered;
   record["answered"] = {{"calls", answered.calls},         {"experts", answered.experts},
                         {"rows", answered.rows},           {"busy", answered.busy},
@@ -203,6 +301,11 @@ Json RecordOf(const ClusterState& state) {
   record["fetched"] = {{"experts", fetched.experts}, {"bytes", fetched.bytes},
                        {"resumed", fetched.resumed}, {"wrong", fetched.wrong},
                        {"left", fetched.left},       {"given_bytes", state.fetched_by_peers}};
+  record["look"] = LookOf(state);
+  record["distribution"] = DistributionOf(state);
+  record["decisions"] = DecisionsOf(state);
+  record["unreachable"] = UnreachableOf(state);
+  record["plan_steps"] = {{"read_s", state.steps_read_seconds}, {"rested", state.steps_rested}};
   record["bytes"] = {{"sent", state.bytes_sent}, {"received", state.bytes_received}};
   Json events = Json::Array();
   for (const ClusterState::Event& event : state.events) {
@@ -267,7 +370,8 @@ Result<std::string> ClusterEvents(std::string_view name, std::string_view record
       lines += fmt::format("{:>10.1f} s ago  {}\n", events.At(i).At("seconds_ago").Number(),
                            Harmless(events.At(i).At("text").String()));
     }
-    return lines;
+    const std::string standing = StandingReasons(json) + SharingOf(json);
+    return standing.empty() ? lines : lines + "\n" + standing;
   });
 }
 

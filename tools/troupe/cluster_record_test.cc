@@ -38,6 +38,32 @@ TEST(ClusterRecord, IsShownAsATableOfNodes) {
   EXPECT_THAT(table, HasSubstr("busy 7"));
 }
 
+TEST(ClusterRecord, ExplainsWhatStillHoldsUnderWhatHasHappened) {
+  ClusterState state = SomeState();
+  EXPECT_EQ(ClusterEvents("url", RecordOf(state).Dump()).value(),
+            "      12.3 s ago  node c is gone\n");
+  state.unreachable = {{.address = "10.0.0.3:7070", .why = "10.0.0.3:7070: connection refused"}};
+  state.look = {.adopted = false, .why = "another one does not pay: …", .weighed = true};
+  state.looked_seconds_ago = 7;
+  state.distribution = {{.least_rows = 1, .shared = 812, .local = 20, .gain = 2.5},
+                        {.least_rows = 8, .rested = 3, .gain = 0.5, .rests = true},
+                        {.least_rows = 64}};
+  state.judged = {{.layer = 3,
+                   .rows = 1,
+                   .misses = 4,
+                   .elsewhere = 2,
+                   .all_local_seconds = 4e-3,
+                   .planned_seconds = 2e-3,
+                   .took_seconds = 2.5e-3}};
+  const std::string text = ClusterEvents("url", RecordOf(state).Dump()).value();
+  EXPECT_THAT(text, HasSubstr("\n\nno link to 10.0.0.3:7070: connection refused\n"));
+  EXPECT_THAT(text, HasSubstr("7.0 s ago it looked at plans: another one does not pay"));
+  EXPECT_THAT(text, HasSubstr("812 layers shared with peers, 20 left to the own disk"));
+  EXPECT_THAT(text, HasSubstr("sharing is 0.50 times as fast, and rests now"));
+  EXPECT_THAT(text, Not(HasSubstr("64 rows or more")));
+  EXPECT_THAT(text, ContainsRegex("\n +3 +1 +4 +2 +4.00 ms +2.00 ms +2.50 ms\n"));
+}
+
 TEST(ClusterRecord, SaysWhenNobodyLeadsAndThereIsNoPlan) {
   ClusterState state = SomeState();
   state.leader = "";

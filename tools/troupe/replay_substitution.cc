@@ -8,23 +8,10 @@
 
 #include "sim/replay/trace_buddies.h"
 #include "trace/trace_summary.h"
+#include "troupe/percent.h"
 #include "troupe/remark.h"
 
 namespace troupe {
-namespace {
-
-// Of "25%"; none if it is no such thing, which makes it a file's name.
-std::optional<double> PercentOf(const std::string& text) {
-  if (!text.ends_with('%')) return std::nullopt;
-  double percent = 0;
-  const char* end = text.data() + text.size() - 1;
-  const auto [stop, error] = std::from_chars(text.data(), end, percent);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return percent;
-}
-
-}  // namespace
-
 void ReplaySubstitutionFlags::AddTo(Options& options) {
   options
       .Add("--substitute", specs_,

@@ -41,6 +41,8 @@ class ServeFlags {
 
   const ClusterFlags& cluster() const { return cluster_; }
   const SplitFlags& split() const { return split_; }
+  bool explain() const { return explain_; }
+  const SamplerFlags& sampler() const { return sampler_; }
   // Empty: what is read is forgotten at the end.
   const std::string& prefix_file() const { return prefix_file_; }
   // Null: none is written.
@@ -72,6 +74,7 @@ class ServeFlags {
   AccessRules access_;
   EngineFlags engine_;
   SamplerFlags sampler_;
+  bool explain_ = false;
   ClusterFlags cluster_;
   SplitFlags split_;
   FileOptions file_options_;

@@ -16,6 +16,7 @@
 #include "troupe/cluster_record.h"
 #include "troupe/node_opener.h"
 #include "troupe/remark.h"
+#include "troupe/run_record.h"
 #include "troupe/split_metrics.h"
 
 namespace troupe {
@@ -48,7 +49,10 @@ Result<std::unique_ptr<RunningNode>> OpenNodeOf(Engine& engine, const ServeFlags
                                                 std::function<void(const Status&)> fail) {
   if (!flags.cluster().any()) return std::unique_ptr<RunningNode>();
   TROUPE_ASSIGN_OR_RETURN(ClusterOptions options, flags.cluster().Read());
-  if (options.address.empty()) TROUPE_RETURN_IF_ERROR(ListenTowardsEtcd(options));
+  if (options.address.empty()) {
+    TROUPE_RETURN_IF_ERROR(options.etcd ? ListenTowardsEtcd(options)
+                                        : ListenAsOneOfTheList(options));
+  }
   options.say = [](const std::string& line) { Remark("cluster: {}\n", line); };
   options.fail = std::move(fail);
   TROUPE_CHECK(NodeOpener() != nullptr);  // another program has gone over to one that has it
@@ -99,6 +103,10 @@ Result<ServedModel> ServeModels::Open(const ServeFlags& flags) {
              .prefix_file = flags.prefix_file()};
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                           engine_flags.Open(/*least_context=*/0, /*trace=*/std::nullopt, go_on_));
+  if (flags.explain()) {
+    TROUPE_ASSIGN_OR_RETURN(const Sampling sampling, flags.sampler().Sampler());
+    PrintPlan(*engine, sampling);
+  }
   ModelProof proof;
   if (flags.split().any()) {
     TROUPE_ASSIGN_OR_RETURN(proof, ProofOf(*engine));

@@ -36,10 +36,14 @@ CallToSend& CallFlow::CallTo(PeerIndex peer, bool is_hedge) {
 
 void CallFlow::TurnToNext(std::size_t waiting, bool is_hedge) {
   Waiting& one = waiting_[waiting];
+  if (one.on_disk) {
+    if (one.calls.empty()) Erase(waiting);
+    return;
+  }
   std::erase_if(one.holders, [&](PeerIndex index) {
     const Place& peer = peers_[index];
     const double seconds = peer.queued_seconds + peer.latency_seconds + peer.SecondsFor(one.rows);
-    return one.load_seconds > 0 && seconds > one.load_seconds;
+    return !one.disk_failed && one.load_seconds > 0 && seconds > one.load_seconds;
   });
   one.holders.empty() ? ToDisk(waiting) : AskNext(waiting, is_hedge);
 }
@@ -72,7 +76,9 @@ std::vector<CallToSend> CallFlow::TakeCalls(Nanos now) {
     const Nanos allowed = AllowedFor(call);
     call.given_up_after = allowed * rules_.given_up_after;
     for (Waiting& one : waiting_) {
-      if (!one.calls.empty() && one.calls.back().id == call.call) one.late_at = now + allowed;
+      if (one.calls.empty() || one.calls.back().id != call.call) continue;
+      one.late_at = now + allowed;
+      if (one.disk_failed) call.given_up_after += rules_.without_disk;
     }
     sent_.push_back({.id = call.call, .peer = call.peer});
   }
@@ -103,15 +109,36 @@ bool CallFlow::OnAnswered(PeerCallId call, std::uint32_t expert) {
     ++counters_.unused;
     return false;
   }
+  if (found->on_disk) ++counters_.overtook;
   waiting_.erase(found);
   ++counters_.answered;
   return true;
 }
 
 void CallFlow::ToDisk(std::size_t waiting) {
-  to_load_.push_back(waiting_[waiting].expert);
+  Waiting& one = waiting_[waiting];
+  to_load_.push_back(one.expert);
   ++counters_.to_disk;
-  waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(waiting));
+  one.on_disk = true;
+  one.late_at = kNever;
+  if (one.calls.empty()) Erase(waiting);
+}
+
+void CallFlow::OnLoaded(std::uint32_t expert) {
+  std::erase_if(waiting_, [expert](const Waiting& one) { return one.expert == expert; });
+}
+
+void CallFlow::AskInPlaceOfDisk(const AskedExpert& asked) {
+  TROUPE_CHECK(!asked.holders.empty());
+  ++counters_.failed_loads;
+  OnLoaded(asked.expert);  // who answers late is asked again: once more costs little now
+  waiting_.push_back({.expert = asked.expert,
+                      .rows = asked.rows,
+                      .holders = {asked.holders.begin(), asked.holders.end()},
+                      .calls = {},
+                      .disk_failed = true});
+  ++counters_.experts;
+  AskNext(waiting_.size() - 1, /*is_hedge=*/false);
 }
 
 // Who waits for nobody else is asked of the next holder, or loaded.
@@ -150,6 +177,11 @@ std::vector<PeerCallId> CallFlow::OnTime(Nanos now) {
   std::set<PeerCallId> late;
   for (std::size_t i = waiting_.size(); i-- > 0;) {
     if (waiting_[i].late_at > now) continue;
+    if (waiting_[i].holders.empty() && waiting_[i].disk_failed && !waiting_[i].waits_long) {
+      waiting_[i].waits_long = true;  // there is nobody else
+      waiting_[i].late_at = now + rules_.without_disk;
+      continue;
+    }
     OpenCall& last = waiting_[i].calls.back();
     if (!std::exchange(last.is_late, true)) late.insert(last.id);
     TurnToNext(i, /*is_hedge=*/true);

@@ -1,6 +1,7 @@
 // Whom the misses of a pass are asked of, and what happens when an answer is late, refused or will
 // never come: the next holder is asked too if it is sooner than the disk, and then the disk.
-// Whatever comes first is taken; all answers are the same bytes.
+// Whatever comes first is taken, an answer while its expert is loaded, too; all are the same bytes.
+// What the disk fails at is asked of every holder before it is given up.
 //
 // Pure: time comes in as an argument, what is to be sent or loaded goes out as values. Whoever
 // drives it sends the calls, tells of answers and losses, and comes back at NextTime().
@@ -26,6 +27,8 @@ struct CallRules {
   Nanos least = 2'000'000;
   // After this many times that a peer need not begin with it any more: others have answered.
   std::uint32_t given_up_after = 4;
+  // Where the disk has failed the last holder has so much more time.
+  Nanos without_disk = 30'000'000'000;
 };
 
 // An expert that a layer misses, and who may compute it, first choice first; at least one.
@@ -57,9 +60,11 @@ struct CallToCancel {
 
 struct CallCounters {
   std::uint64_t calls = 0, hedges = 0;
-  std::uint64_t experts = 0;   // asked for, each once however many are asked
-  std::uint64_t answered = 0;  // of them by a peer
-  std::uint64_t to_disk = 0;   // of them by the disk in the end
+  std::uint64_t experts = 0;       // asked for, each once however many are asked
+  std::uint64_t answered = 0;      // of them by a peer
+  std::uint64_t to_disk = 0;       // of them left to the disk
+  std::uint64_t overtook = 0;      // of these, answered by a peer before their load ended
+  std::uint64_t failed_loads = 0;  // that a holder was asked for, as the disk could not read them
   std::uint64_t unused = 0;  // answers that came after another one, or when nobody waited any more
   std::uint64_t refused = 0, lost = 0, cancelled = 0;  // calls
 
@@ -78,6 +83,11 @@ class CallFlow {
   // The peer will not answer what it has not answered yet: it refuses, or that was all.
   void OnRefused(PeerCallId call);
   void OnLost(PeerIndex peer);
+  // The disk was sooner.
+  void OnLoaded(std::uint32_t expert);
+  // The disk has failed: its holders are asked, however slow they are. Of the layer that has asked
+  // last, if only for nothing.
+  void AskInPlaceOfDisk(const AskedExpert& asked);
   // The calls that have become late.
   std::vector<PeerCallId> OnTime(Nanos now);
   // The pass wants nothing any more. What still comes is not used.
@@ -108,6 +118,8 @@ class CallFlow {
     std::vector<OpenCall> calls;     // that may still answer it
     Nanos late_at = kNever;
     double load_seconds = 0;
+    bool on_disk = false;  // it is loaded meanwhile
+    bool disk_failed = false, waits_long = false;
   };
 
   // The next holder that is sooner than the disk, or the disk.
@@ -115,7 +127,11 @@ class CallFlow {
   void AskNext(std::size_t waiting, bool is_hedge);
   // Whether anything waited for it.
   bool DropCall(PeerCallId call);
+  // It is loaded, and whoever was asked may still be sooner.
   void ToDisk(std::size_t waiting);
+  void Erase(std::size_t waiting) {
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(waiting));
+  }
   Nanos AllowedFor(const CallToSend& call) const;
   CallToSend& CallTo(PeerIndex peer, bool is_hedge);
 

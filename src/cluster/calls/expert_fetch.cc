@@ -49,7 +49,7 @@ void ExpertFetch::OnPiece(Source source, const Piece& piece, Nanos now) {
   const bool fits = piece.id == one.id && piece.total == one.bytes &&
                     piece.offset == bytes_.size() && !piece.data.empty() &&
                     piece.data.size() <= one.bytes - bytes_.size();
-  if (!fits || piece.checksum != one.checksum) {
+  if (!fits || piece.checksum.value_or(one.checksum) != one.checksum) {
     ++counters_.wrong;
     return LeaveSource();
   }

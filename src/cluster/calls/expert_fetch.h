@@ -55,7 +55,8 @@ class ExpertFetch {
   struct Piece {
     std::uint64_t number = 0;
     ExpertId id;
-    std::uint64_t total = 0, offset = 0, checksum = 0;
+    std::uint64_t total = 0, offset = 0;
+    std::optional<std::uint64_t> checksum;  // if its source knows it
     std::span<const std::byte> data;
   };
 

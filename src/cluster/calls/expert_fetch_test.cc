@@ -162,6 +162,24 @@ TEST_F(ExpertFetching, WhatIsNotAsItShouldBeIsLeft) {
   }
 }
 
+TEST_F(ExpertFetching, WithoutAChecksumOfItsSourceTheOwnOneTells) {
+  for (const bool is_true : {true, false}) {
+    std::vector<std::byte> bytes = BytesOf({1, 2});
+    if (!is_true) bytes[5] ^= std::byte{1};
+    fetch_.Begin({WantedOf({1, 2}, {7})});
+    fetch_.OnPiece(7,
+                   {.number = fetch_.Next(0)->number,
+                    .id = {1, 2},
+                    .total = 10,
+                    .offset = 0,
+                    .checksum = std::nullopt,
+                    .data = bytes},
+                   0);
+    EXPECT_EQ(fetch_.TakeDone()->size(), is_true ? 1u : 0u);
+  }
+  EXPECT_EQ(fetch_.counters().wrong, 1u);
+}
+
 TEST_F(ExpertFetching, AnExpertWhoseBytesAreNotItsChecksumsIsLeftToTheDisk) {
   std::vector<std::byte> bytes = BytesOf({1, 2});
   const std::uint64_t checksum = SumOf(bytes);

@@ -6,19 +6,23 @@
 #include <variant>
 #include <vector>
 
+#include "cluster/face/certificate_error.h"
+
 namespace troupe {
 namespace {
 
-KvFault FaultOf(grpc::StatusCode code) {
-  switch (code) {
+KvFault FaultOf(const grpc::Status& status) {
+  switch (status.error_code()) {
     case grpc::StatusCode::NOT_FOUND:
       return KvFault::kLeaseExpired;
     case grpc::StatusCode::OUT_OF_RANGE:
       return KvFault::kCompacted;
+    case grpc::StatusCode::UNAVAILABLE:
+      return BlamesCertificates(status.error_message()) ? KvFault::kDistrusted
+                                                        : KvFault::kUnavailable;
     case grpc::StatusCode::OK:  // of a stream that has ended without a word
     case grpc::StatusCode::CANCELLED:
     case grpc::StatusCode::DEADLINE_EXCEEDED:
-    case grpc::StatusCode::UNAVAILABLE:
       return KvFault::kUnavailable;
     default:
       return KvFault::kRefused;
@@ -126,7 +130,7 @@ bool EtcdCall::TellResponse() {
 void EtcdCall::TellFailure() {
   const std::string message =
       status_.ok() ? std::string("the stream has ended") : status_.error_message();
-  tell_({.what = KvFailure{.fault = FaultOf(status_.error_code()), .message = "etcd: " + message}});
+  tell_({.what = KvFailure{.fault = FaultOf(status_), .message = "etcd: " + message}});
 }
 
 std::unique_ptr<EtcdCall> MakeEtcdCall(EtcdRequest request, EtcdCall::Tell tell) {

@@ -83,7 +83,9 @@ class EtcdStore::Impl {
       MutexLock lock(mu_);
       if (closing_ || (is_watch && !watches_.contains(ask))) return;  // nobody waits for it
       if (is_watch && failure != nullptr) watches_.erase(ask);
-      if (failure != nullptr && failure->fault == KvFault::kUnavailable && endpoint_ == at) {
+      const bool is_away = failure != nullptr && (failure->fault == KvFault::kUnavailable ||
+                                                  failure->fault == KvFault::kDistrusted);
+      if (is_away && endpoint_ == at) {
         endpoint_ = (at + 1) % channels_.size();
       }
     }

@@ -240,7 +240,7 @@ TEST_F(EtcdStoreTest, TlsLetsInWhoHasACertificateAndTrustsOnlyTheAuthority) {
   options.tls = tls;
   options.tls.authority = folder.PathOf("stranger.pem");
   AskingClient distrusting(options);
-  EXPECT_EQ(As<KvFailure>(distrusting.Ask(ReadPrefix{"/"})).fault, KvFault::kUnavailable);
+  EXPECT_EQ(As<KvFailure>(distrusting.Ask(ReadPrefix{"/"})).fault, KvFault::kDistrusted);
   options.tls = {};
   AskingClient plain(options);
   EXPECT_EQ(As<KvFailure>(plain.Ask(ReadPrefix{"/"})).fault, KvFault::kUnavailable);

@@ -11,19 +11,40 @@
 
 namespace troupe {
 
-// A datagram socket that is connected has its own address, though nothing was sent.
-Result<std::string> OwnHostTowards(const PeerAddress& other) {
+namespace {
+
+using FoundAddresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+// With that port, for datagrams.
+Result<FoundAddresses> LookUp(const PeerAddress& address, std::uint16_t port) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
-  const std::string port = std::to_string(other.port);
-  if (const int error = ::getaddrinfo(other.host.c_str(), port.c_str(), &hints, &found);
+  if (const int error =
+          ::getaddrinfo(address.host.c_str(), std::to_string(port).c_str(), &hints, &found);
       error != 0) {
-    return Error(Code::kUnavailable, "{}: {}", other.ToString(), ::gai_strerror(error));
+    return Error(Code::kUnavailable, "{}: {}", address.ToString(), ::gai_strerror(error));
   }
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(found, &::freeaddrinfo);
+  return FoundAddresses(found, &::freeaddrinfo);
+}
+
+}  // namespace
+
+// Only an address of this machine can be bound to.
+Result<bool> IsOwnHost(const PeerAddress& address) {
+  TROUPE_ASSIGN_OR_RETURN(const FoundAddresses found, LookUp(address, /*port=*/0));
+  for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) {
+    const UniqueFd socket(::socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, 0));
+    if (socket.valid() && ::bind(socket.get(), one->ai_addr, one->ai_addrlen) == 0) return true;
+  }
+  return false;
+}
+
+// A datagram socket that is connected has its own address, though nothing was sent.
+Result<std::string> OwnHostTowards(const PeerAddress& other) {
+  TROUPE_ASSIGN_OR_RETURN(const FoundAddresses found, LookUp(other, other.port));
   int problem = 0;
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+  for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) {
     const UniqueFd socket(::socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, 0));
     sockaddr_storage own = {};
     socklen_t size = sizeof(own);

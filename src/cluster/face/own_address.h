@@ -12,4 +12,7 @@ namespace troupe {
 // up. kUnavailable: there is no way there.
 Result<std::string> OwnHostTowards(const PeerAddress& other);
 
+// Whether one of the host's addresses is this machine's. kUnavailable: it has none that is known.
+Result<bool> IsOwnHost(const PeerAddress& address);
+
 }  // namespace troupe

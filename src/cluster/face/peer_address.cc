@@ -81,6 +81,14 @@ Result<PeerAddress> ParsePeerAddress(std::string_view text) {
   return address;
 }
 
+std::string WithUsualPort(std::string_view address) {
+  if (IsV6(address))
+    return PeerAddress{.host = std::string(address), .port = kUsualPeerPort}.ToString();
+  const bool is_bare =
+      address.find(':') == address.npos || (address.starts_with('[') && address.ends_with(']'));
+  return is_bare ? fmt::format("{}:{}", address, kUsualPeerPort) : std::string(address);
+}
+
 std::string AddressOfPeerUri(std::string_view uri) {
   for (const std::string_view scheme : {"ipv4:", "ipv6:"}) {
     if (uri.starts_with(scheme)) uri.remove_prefix(scheme.size());

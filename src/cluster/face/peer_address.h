@@ -26,6 +26,12 @@ struct PeerAddress {
 // kInvalidArgument: it is not a host and a port from 1 to 65535.
 Result<PeerAddress> ParsePeerAddress(std::string_view text);
 
+// Where nodes listen unless they are told otherwise.
+inline constexpr std::uint16_t kUsualPeerPort = 7070;
+
+// The same with that port behind it, if it names none.
+std::string WithUsualPort(std::string_view address);
+
 // What gRPC calls the other end of a connection, as people write it:
 // "ipv6:%5B::1%5D:7070" is "[::1]:7070".
 std::string AddressOfPeerUri(std::string_view uri);

@@ -63,5 +63,14 @@ TEST(OwnAddress, IsTheOneFromWhichTheOtherIsReached) {
   EXPECT_FALSE(OwnHostTowards({.host = "no such host", .port = 1}).ok());
 }
 
+TEST(PeerAddress, WithoutAPortItIsTheUsualOne) {
+  EXPECT_EQ(WithUsualPort("b.lan"), "b.lan:7070");
+  EXPECT_EQ(WithUsualPort("10.0.0.1"), "10.0.0.1:7070");
+  EXPECT_EQ(WithUsualPort("10.0.0.1:9"), "10.0.0.1:9");
+  EXPECT_EQ(WithUsualPort("::1"), "[::1]:7070");
+  EXPECT_EQ(WithUsualPort("[::1]"), "[::1]:7070");
+  EXPECT_EQ(WithUsualPort("[::1]:9"), "[::1]:9");
+}
+
 }  // namespace
 }  // namespace troupe

@@ -16,8 +16,10 @@
 #include "cluster/calls/expert_fetch.h"
 #include "cluster/calls/peer_speed.h"
 #include "cluster/face/node_options.h"
+#include "cluster/face/plan_look.h"
 #include "cluster/members/member_state.h"
 #include "expert/expert_grid.h"
+#include "expert/flow/distribution_judge.h"
 #include "runtime/engine.h"
 
 namespace troupe {
@@ -44,6 +46,10 @@ struct ClusterState {
     double round_trip_seconds = 0;
     std::size_t held = 0;
   };
+  // An address that was dialled in vain, and why.
+  struct Unreachable {
+    std::string address, why;
+  };
   struct Event {
     double seconds_ago = 0;
     std::string text;
@@ -67,8 +73,18 @@ struct ClusterState {
   CheckCounters checks;
   FetchCounters fetched;                             // experts from peers, to be held here
   std::uint64_t fetched_by_peers = 0;                // bytes of experts that were given to peers
+  double steps_read_seconds = 0;                     // from the own disk, for a plan
+  std::uint64_t steps_rested = 0;                    // that waited, to leave time to passes
   std::uint64_t bytes_sent = 0, bytes_received = 0;  // of frames
   std::uint64_t links_lost = 0;
+  std::vector<Unreachable> unreachable;  // now
+  std::uint64_t dials_failed = 0;
+  // Of a node that leads: what came of its last look at plans, which was so many seconds ago.
+  std::optional<PlanLook> look;
+  double looked_seconds_ago = 0;
+  // Where an answer of 'do not distribute' stands, by the size of passes, and the last decisions.
+  std::vector<DistributionReport> distribution;
+  std::vector<JudgedLayer> judged;
   // Goes up when what a node holds, or is to hold, has changed.
   std::uint64_t holdings_version = 0;
 };

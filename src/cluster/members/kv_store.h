@@ -107,6 +107,7 @@ struct WatchChanges {
 
 enum class KvFault {
   kUnavailable,   // the store cannot be reached, or is too slow
+  kDistrusted,    // it is there, and its certificate is of another authority
   kCompacted,     // the revision from which to watch is no longer kept
   kLeaseExpired,  // there is no such lease
   kRefused,       // anything else: no permission, no space

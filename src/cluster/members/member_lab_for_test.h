@@ -24,7 +24,10 @@ class LabMember final : public KvStore {
   Membership& member() { return member_; }
   Membership* operator->() { return &member_; }
   void set_held(bool held) { held_ = held; }
-  void set_cut_off(bool cut_off) { cut_off_ = cut_off; }
+  void set_cut_off(bool cut_off, KvFault why = KvFault::kUnavailable) {
+    cut_off_ = cut_off;
+    why_ = why;
+  }
   // The next answer is lost, though what was asked is done.
   void LoseNextAnswer() { lose_next_ = true; }
   const std::optional<KvAsk>& watch() const { return watch_; }
@@ -54,7 +57,7 @@ class LabMember final : public KvStore {
     if (std::holds_alternative<EndWatch>(request)) {
       watch_.reset();
     } else if (cut_off_) {
-      Fail(ask, KvFault::kUnavailable, now);
+      Fail(ask, why_, now);
     } else if (const auto* watch = std::get_if<WatchPrefix>(&request)) {
       TROUPE_CHECK(!watch_);
       watch_ = ask;
@@ -70,8 +73,7 @@ class LabMember final : public KvStore {
     if (!watch_) return false;
     const std::optional<std::vector<KvChange>> changes = state_.ChangesFrom(from_, prefix_);
     if (cut_off_ || !changes) {
-      Fail(*std::exchange(watch_, std::nullopt),
-           cut_off_ ? KvFault::kUnavailable : KvFault::kCompacted, now);
+      Fail(*std::exchange(watch_, std::nullopt), cut_off_ ? why_ : KvFault::kCompacted, now);
       return true;
     }
     if (changes->empty()) return false;
@@ -91,12 +93,14 @@ class LabMember final : public KvStore {
   std::string prefix_;
   KvRevision from_ = 0;
   bool held_ = false, cut_off_ = false, lose_next_ = false;
+  KvFault why_ = KvFault::kUnavailable;
 };
 
 class MemberLab {
  public:
   // Its start id is `start`, or its name.
-  LabMember& Add(const std::string& node, std::string start = "", const std::string& model = "9f") {
+  LabMember& Add(const std::string& node, std::string start = "", const std::string& model = "9f",
+                 std::optional<KvFault> cut_off = std::nullopt) {
     if (start.empty()) start = node;
     members_.push_back(std::make_unique<LabMember>(state_,
                                                    MembershipOptions{.cluster = "lab",
@@ -105,6 +109,7 @@ class MemberLab {
                                                                      .model = model,
                                                                      .start = std::move(start)},
                                                    now_));
+    if (cut_off) members_.back()->set_cut_off(true, *cut_off);
     Settle();
     return *members_.back();
   }

@@ -28,6 +28,7 @@ enum class MemberState {
   kMember,        // listed
   kNameTaken,     // another start holds the name for longer than a dead one's lease would
   kOtherModel,    // the cluster serves another model for longer than a dead node's lease would
+  kDistrusted,    // the store has another authority: nothing was ever heard of it, for a ttl
   kWithoutStore,  // nothing was heard for a ttl: nodes and plan are the last known, nobody leads
   kLeft,
 };

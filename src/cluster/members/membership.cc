@@ -44,7 +44,9 @@ Nanos Membership::next_tick() const {
   consider(read_, read_at_);
   if (watchable_) consider(watch_, 0);
   if (write_.not_before > now_) consider(write_, 0);
-  if (state_ != MemberState::kWithoutStore) next = std::min(next, heard_at_ + period_ + 1);
+  if (state_ != MemberState::kWithoutStore && state_ != MemberState::kDistrusted) {
+    next = std::min(next, heard_at_ + period_ + 1);
+  }
   if (obstacle_ && state_ != obstacle_->state) {
     next = std::min(next, obstacle_->since + obstacle_->allowed + 1);
   }
@@ -54,7 +56,10 @@ Nanos Membership::next_tick() const {
 void Membership::Told(const KvEvent& event, Nanos now) {
   if (state_ == MemberState::kLeft) return;
   now_ = now;
-  if (!std::holds_alternative<KvFailure>(event.what)) heard_at_ = now;
+  if (!std::holds_alternative<KvFailure>(event.what)) {
+    heard_at_ = now;
+    was_heard_ = true;
+  }
   // What is none of these answers something that was given up.
   if (event.ask == grant_.ask) TakeGrant(event, now);
   if (event.ask == keep_.ask) TakeKeep(event, now);
@@ -164,6 +169,7 @@ void Membership::Fail(Errand& errand, const KvFailure& failure, Nanos now) {
   if (failure.fault == KvFault::kLeaseExpired) return LoseLease();
   errand.not_before = now + options_.retry;
   complaint_ = failure.message;
+  distrusts_ = failure.fault == KvFault::kDistrusted;
 }
 
 void Membership::EndTheWatch() {
@@ -238,7 +244,9 @@ void Membership::LookForObstacle(bool heard, Nanos now) {
 }
 
 MemberState Membership::StateNow(bool heard, Nanos now) const {
-  if (!heard) return MemberState::kWithoutStore;
+  if (!heard) {
+    return distrusts_ && !was_heard_ ? MemberState::kDistrusted : MemberState::kWithoutStore;
+  }
   if (obstacle_ && now - obstacle_->since > obstacle_->allowed) return obstacle_->state;
   return IsListed() ? MemberState::kMember : MemberState::kJoining;
 }

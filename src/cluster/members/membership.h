@@ -134,7 +134,9 @@ class Membership {
 
   Nanos now_;
   Nanos heard_at_;
-  std::string complaint_;  // the store's last one
+  bool was_heard_ = false;  // ever
+  bool distrusts_ = false;  // by its last complaint
+  std::string complaint_;   // the store's last one
   std::optional<Obstacle> obstacle_;
   std::optional<Nanos> leaving_since_;
   MemberState state_ = MemberState::kJoining;

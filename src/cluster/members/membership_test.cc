@@ -49,6 +49,18 @@ TEST(Membership, ANodeAloneIsListedAndLeads) {
   EXPECT_FALSE(a->TakeNews().state);
 }
 
+TEST(Membership, AStoreOfAnotherAuthorityIsDistrustedOnlyIfItWasNeverHeardOf) {
+  MemberLab lab;
+  LabMember& never = lab.Add("never", "", "9f", KvFault::kDistrusted);
+  LabMember& once = lab.Add("once");
+  once.set_cut_off(true, KvFault::kDistrusted);
+  EXPECT_EQ(never->state(), MemberState::kJoining) << "another endpoint may be right";
+  lab.Advance(11'000'000'000);
+  EXPECT_EQ(never->state(), MemberState::kDistrusted);
+  EXPECT_NE(never->problem(), "");
+  EXPECT_EQ(once->state(), MemberState::kWithoutStore);
+}
+
 TEST(Membership, OneLeadsAndAllKnowIt) {
   MemberLab lab;
   LabMember& a = lab.Add("a");

@@ -20,9 +20,31 @@ std::vector<std::uint32_t> ReadLayer(const JsonValue& json, std::uint32_t expert
   return held;
 }
 
+std::vector<ExpertId> ReadOrder(const JsonValue& json, ExpertGrid grid) {
+  std::vector<ExpertId> order;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const JsonValue one = json.At(i);
+    if (one.size() != 2) one.Fail("a layer and an expert");
+    order.push_back(
+        {static_cast<std::uint32_t>(one.At(std::size_t{0}).Count(0, grid.layers - 1)),
+         static_cast<std::uint32_t>(one.At(std::size_t{1}).Count(0, grid.experts - 1))});
+  }
+  return order;
+}
+
+Json OrderToJson(const std::vector<ExpertId>& order) {
+  Json json = Json::Array();
+  for (const ExpertId id : order) {
+    json.push_back(Json(std::vector<std::uint32_t>{id.layer, id.expert}));
+  }
+  return json;
+}
+
 ClusterPlan::Node ReadNode(const JsonValue& json, ExpertGrid grid) {
-  json.AllowOnly({"name", "held"});
+  json.AllowOnly({"name", "held", "come", "go"});
   ClusterPlan::Node node{.name = json.At("name").String(), .held = {}};
+  if (json.Has("come")) node.come = ReadOrder(json.At("come"), grid);
+  if (json.Has("go")) node.go = ReadOrder(json.At("go"), grid);
   const JsonValue held = json.At("held");
   if (held.size() != grid.layers)
     held.Fail(fmt::format("a list for each of {} layers", grid.layers));
@@ -45,6 +67,13 @@ const ClusterPlan::Node* ClusterPlan::Find(std::string_view name) const {
   return found == nodes.end() ? nullptr : &*found;
 }
 
+bool ClusterPlan::SaysTheSameAs(const ClusterPlan& other) const {
+  return model == other.model &&
+         std::ranges::equal(nodes, other.nodes, [](const Node& one, const Node& two) {
+           return one.name == two.name && one.held == two.held;
+         });
+}
+
 std::string ToJson(const ClusterPlan& plan) {
   Json nodes = Json::Array();
   for (const ClusterPlan::Node& node : plan.nodes) {
@@ -52,17 +81,21 @@ std::string ToJson(const ClusterPlan& plan) {
     for (const std::vector<std::uint32_t>& layer : node.held) held.push_back(Json(layer));
     Json one = {{"name", node.name}};
     one["held"] = std::move(held);
+    if (!node.come.empty()) one["come"] = OrderToJson(node.come);
+    if (!node.go.empty()) one["go"] = OrderToJson(node.go);
     nodes.push_back(std::move(one));
   }
-  Json json = Json::Object();
+  Json json = {{"model", plan.model}};
   json["nodes"] = std::move(nodes);
   return json.Dump();
 }
 
-Result<ClusterPlan> ParseClusterPlan(std::string_view text, ExpertGrid grid, std::uint64_t epoch) {
+Result<ClusterPlan> ParseClusterPlan(std::string_view text, std::string_view model, ExpertGrid grid,
+                                     std::uint64_t epoch) {
   return ReadJson<ClusterPlan>("plan", text, [&](const JsonValue& json) {
-    json.AllowOnly({"nodes"});
-    ClusterPlan plan{.epoch = epoch, .nodes = {}};
+    json.AllowOnly({"model", "nodes"});
+    ClusterPlan plan{.epoch = epoch, .model = json.At("model").String(), .nodes = {}};
+    if (plan.model != model) json.At("model").Fail(fmt::format("this node's model, {}", model));
     std::set<std::string> names;
     const JsonValue nodes = json.At("nodes");
     for (std::size_t i = 0; i < nodes.size(); ++i) {

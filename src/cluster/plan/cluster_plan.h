@@ -19,21 +19,28 @@ struct ClusterPlan {
     std::string name;
     // By layer of the model: the experts it holds, rising.
     std::vector<std::vector<std::uint32_t>> held;
+    // In which order experts come and go where the plan was made, the first one first. What is not
+    // among them, as a node held something else by then, follows layer by layer.
+    std::vector<ExpertId> come, go;
 
     std::size_t count() const;
     bool operator==(const Node&) const = default;
   };
 
   std::uint64_t epoch = 0;
+  std::string model;  // the fingerprint of the model that it is for
   std::vector<Node> nodes;
 
   const Node* Find(std::string_view name) const;
+  // Whether the two of them differ in the order alone.
+  bool SaysTheSameAs(const ClusterPlan& other) const;
   bool operator==(const ClusterPlan&) const = default;
 };
 
 // All but the epoch.
 std::string ToJson(const ClusterPlan& plan);
-// Every expert must be in the grid, each once a node, and each node once.
-Result<ClusterPlan> ParseClusterPlan(std::string_view text, ExpertGrid grid, std::uint64_t epoch);
+// It must be for that model, every expert in the grid, each once a node, and each node once.
+Result<ClusterPlan> ParseClusterPlan(std::string_view text, std::string_view model, ExpertGrid grid,
+                                     std::uint64_t epoch);
 
 }  // namespace troupe

@@ -13,8 +13,10 @@ constexpr ExpertGrid kPlanGrid{.layers = 2, .experts = 4};
 TEST(ClusterPlan, ComesBackFromItsJson) {
   const ClusterPlan plan{
       .epoch = 7,
-      .nodes = {{.name = "a", .held = {{}, {0, 3}}}, {.name = "b", .held = {{1}, {0, 1, 2}}}}};
-  const Result<ClusterPlan> read = ParseClusterPlan(ToJson(plan), kPlanGrid, plan.epoch);
+      .model = "cafe",
+      .nodes = {{.name = "a", .held = {{}, {0, 3}}},
+                {.name = "b", .held = {{1}, {0, 1, 2}}, .come = {{1, 2}, {0, 1}}, .go = {{1, 3}}}}};
+  const Result<ClusterPlan> read = ParseClusterPlan(ToJson(plan), "cafe", kPlanGrid, plan.epoch);
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_EQ(*read, plan);
   EXPECT_EQ(read->Find("b")->count(), 4u);
@@ -23,16 +25,21 @@ TEST(ClusterPlan, ComesBackFromItsJson) {
 
 TEST(ClusterPlan, WhatIsWrongIsNamedByItsPlace) {
   const std::pair<const char*, const char*> cases[] = {
-      {"{}", "nodes"},
-      {R"({"nodes":[],"more":1})", "more"},
-      {R"({"nodes":[{"name":"a","held":[[0]]}]})", "2 layers"},
-      {R"({"nodes":[{"name":"a","held":[[0],[4]]}]})", "nodes[0].held[1][0]"},
-      {R"({"nodes":[{"name":"a","held":[[0,0],[]]}]})", "nodes[0].held[0][1]"},
-      {R"({"nodes":[{"name":"a","held":[[],[]]},{"name":"a","held":[[],[]]}]})", "nodes[1].name"},
+      {"{}", "model"},
+      {R"({"model":"cafe"})", "nodes"},
+      {R"({"model":"beef","nodes":[]})", "this node's model, cafe"},
+      {R"({"model":"cafe","nodes":[],"more":1})", "more"},
+      {R"({"model":"cafe","nodes":[{"name":"a","held":[[0]]}]})", "2 layers"},
+      {R"({"model":"cafe","nodes":[{"name":"a","held":[[0],[4]]}]})", "nodes[0].held[1][0]"},
+      {R"({"model":"cafe","nodes":[{"name":"a","held":[[0,0],[]]}]})", "nodes[0].held[0][1]"},
+      {R"({"model":"cafe","nodes":[{"name":"a","held":[[],[]]},{"name":"a","held":[[],[]]}]})",
+       "nodes[1].name"},
+      {R"({"model":"cafe","nodes":[{"name":"a","held":[[],[]],"come":[[2,0]]}]})", "come[0][0]"},
+      {R"({"model":"cafe","nodes":[{"name":"a","held":[[],[]],"go":[[0]]}]})", "go[0]"},
       {"[]", "plan"},
       {"{", "plan"}};
   for (const auto& [text, said] : cases) {
-    const Result<ClusterPlan> read = ParseClusterPlan(text, kPlanGrid, 1);
+    const Result<ClusterPlan> read = ParseClusterPlan(text, "cafe", kPlanGrid, 1);
     ASSERT_FALSE(read.ok()) << text;
     EXPECT_THAT(read.status().message(), HasSubstr(said)) << text;
   }

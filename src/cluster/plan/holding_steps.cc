@@ -1,6 +1,8 @@
 #include "cluster/plan/holding_steps.h"
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "base/check.h"
 
@@ -12,37 +14,47 @@ bool Wants(const ClusterPlan::Node& wanted, ExpertId id) {
          std::ranges::binary_search(wanted.held[id.layer], id.expert);
 }
 
-std::optional<ExpertId> ToLetGo(const ClusterPlan::Node& wanted, const HoldingFacts& facts) {
-  std::optional<ExpertId> last;
+// The experts for which `is` says so: first those that the order names.
+template <typename Is>
+std::vector<ExpertId> InOrder(std::span<const ExpertId> order, const HoldingFacts& facts,
+                              const Is& is) {
+  std::vector<ExpertId> all;
+  std::vector<std::uint8_t> named(facts.grid.Count());
+  const auto add = [&](ExpertId id) {
+    if (!is(id) || std::exchange(named[facts.grid.Index(id)], 1) != 0) return;
+    all.push_back(id);
+  };
+  for (const ExpertId id : order) add(id);
   for (std::uint32_t layer = 0; layer < facts.grid.layers; ++layer) {
-    for (std::uint32_t expert = 0; expert < facts.grid.experts; ++expert) {
-      const ExpertId id{layer, expert};
-      if (facts.held[facts.grid.Index(id)] == 0 || Wants(wanted, id)) continue;
-      if (facts.held_elsewhere(id)) return id;
-      last = id;
-    }
+    for (std::uint32_t expert = 0; expert < facts.grid.experts; ++expert) add({layer, expert});
   }
-  return last;
+  return all;
 }
 
 }  // namespace
 
 std::optional<HoldingStep> NextStep(const ClusterPlan::Node& wanted, const HoldingFacts& facts) {
   TROUPE_CHECK(facts.held.size() == facts.grid.Count() && facts.at_once > 0);
+  const auto is_held = [&](ExpertId id) { return facts.held[facts.grid.Index(id)] != 0; };
   const auto holds = static_cast<std::size_t>(std::ranges::count(facts.held, 1));
   const std::size_t room = facts.most_held - std::min<std::size_t>(facts.most_held, holds);
-  for (std::uint32_t layer = 0; layer < wanted.held.size(); ++layer) {
-    HoldStep step{.layer = layer, .experts = {}};
-    for (const std::uint32_t expert : wanted.held[layer]) {
-      if (facts.held[facts.grid.Index({layer, expert})] != 0) continue;
-      if (step.experts.size() < std::min<std::size_t>(room, facts.at_once)) {
-        step.experts.push_back(expert);
-      }
+  const std::vector<ExpertId> coming =
+      InOrder(wanted.come, facts, [&](ExpertId id) { return Wants(wanted, id) && !is_held(id); });
+  if (room > 0 && !coming.empty()) {
+    // Those that follow in the same layer come with it.
+    HoldStep step{.layer = coming.front().layer, .experts = {}};
+    for (const ExpertId id : coming) {
+      if (id.layer != step.layer) break;
+      if (step.experts.size() == std::min<std::size_t>(room, facts.at_once)) break;
+      step.experts.push_back(id.expert);
     }
-    if (!step.experts.empty()) return step;
+    return step;
   }
-  if (const std::optional<ExpertId> id = ToLetGo(wanted, facts)) return ReleaseStep{*id};
-  return std::nullopt;
+  const std::vector<ExpertId> going =
+      InOrder(wanted.go, facts, [&](ExpertId id) { return is_held(id) && !Wants(wanted, id); });
+  if (going.empty()) return std::nullopt;
+  const auto spared = std::ranges::find_if(going, facts.held_elsewhere);
+  return ReleaseStep{spared != going.end() ? *spared : going.back()};
 }
 
 }  // namespace troupe

@@ -1,6 +1,7 @@
 // What a node does next on its way from what it holds to what its plan says: some experts of a
 // layer to be brought in, or one to be let go to make room. Pure.
 //
+// Experts come and go in the order of the plan, what it does not name after it, layer by layer.
 // What many would miss goes last: an expert that no other node holds is let go only if nothing else
 // can be.
 #pragma once

@@ -4,8 +4,6 @@
 #include <functional>
 #include <optional>
 
-#include "placement/migration.h"
-
 namespace troupe {
 namespace {
 
@@ -26,28 +24,6 @@ std::vector<double> WantsTheLeastUsed(const PlacementProblem& problem) {
   const double most = *std::ranges::max_element(all);
   for (double& uses : all) uses = kLittle * (most - uses);
   return all;
-}
-
-// Of a plan for these very nodes; what nobody holds is the disks'.
-Placement PlacementOf(const ClusterPlan& plan, const PlanFacts& facts,
-                      const PlacementProblem& problem) {
-  Placement placement = Placement::Empty(problem);
-  HolderTable held(problem);
-  for (std::uint32_t server = 0; server < facts.nodes.size(); ++server) {
-    const ClusterPlan::Node& node = *plan.Find(facts.nodes[server].name);
-    for (std::uint32_t layer = facts.first_layer; layer < facts.grid.layers; ++layer) {
-      for (const std::uint32_t expert : node.held[layer]) {
-        const ExpertIndex e = problem.experts.FirstOf(layer - facts.first_layer) + expert;
-        held.Add(server, e);
-        placement.experts[server][0].push_back(e);
-      }
-    }
-  }
-  if (problem.server_count() == facts.nodes.size()) return placement;
-  for (ExpertIndex e = 0; e < problem.experts.size(); ++e) {
-    if (held.CopiesOf(e) == 0) placement.experts.back()[0].push_back(e);
-  }
-  return placement;
 }
 
 struct Candidate {
@@ -72,33 +48,79 @@ std::vector<Candidate> ByUse(const PlanFacts& facts) {
 }
 
 // Fills what memory is left: each further copy goes where the expert is used most.
-void AddCopies(const PlanFacts& facts, ClusterPlan& plan) {
-  const std::vector<Candidate> all = ByUse(facts);
-  const auto uses = [&](std::size_t node, ExpertId id) {
-    const std::vector<double>& activations = facts.nodes[node].activations;
-    return activations.empty() ? 1.0 : activations[facts.grid.Index(id)];
-  };
-  const auto holds = [&](std::size_t node, ExpertId id) {
-    return std::ranges::binary_search(plan.nodes[node].held[id.layer], id.expert);
-  };
-  for (std::uint32_t copy = 1; copy <= facts.copies; ++copy) {
-    for (const Candidate& one : all) {
-      std::uint32_t there = 0;
-      std::optional<std::size_t> best;
-      for (std::size_t node = 0; node < plan.nodes.size(); ++node) {
-        if (holds(node, one.id)) {
-          ++there;
-        } else if (plan.nodes[node].count() < facts.nodes[node].most_held &&
-                   (!best || uses(node, one.id) > uses(*best, one.id))) {
-          best = node;
-        }
+class CopyAdder {
+ public:
+  CopyAdder(const PlanFacts& facts, ClusterPlan& plan) : facts_(facts), plan_(plan) {}
+
+  void Run() {
+    const std::vector<Candidate> all = ByUse(facts_);
+    for (std::uint32_t copy = 1; copy <= facts_.copies; ++copy) {
+      for (const Candidate& one : all) {
+        if (CopiesOf(one.id) < copy && !AddWhereThereIsRoom(one.id)) MakeRoomFor(one.id);
       }
-      if (there >= copy || !best) continue;
-      std::vector<std::uint32_t>& held = plan.nodes[*best].held[one.id.layer];
-      held.insert(std::ranges::upper_bound(held, one.id.expert), one.id.expert);
     }
   }
-}
+
+ private:
+  double Uses(std::size_t node, ExpertId id) const {
+    const std::vector<double>& activations = facts_.nodes[node].activations;
+    return activations.empty() ? 1.0 : activations[facts_.grid.Index(id)];
+  }
+  bool Holds(std::size_t node, ExpertId id) const {
+    return std::ranges::binary_search(plan_.nodes[node].held[id.layer], id.expert);
+  }
+  bool HasRoom(std::size_t node) const {
+    return plan_.nodes[node].count() < facts_.nodes[node].most_held;
+  }
+  std::uint32_t CopiesOf(ExpertId id) const {
+    std::uint32_t copies = 0;
+    for (std::size_t node = 0; node < plan_.nodes.size(); ++node) copies += Holds(node, id) ? 1 : 0;
+    return copies;
+  }
+  void Add(std::size_t node, ExpertId id) {
+    std::vector<std::uint32_t>& held = plan_.nodes[node].held[id.layer];
+    held.insert(std::ranges::upper_bound(held, id.expert), id.expert);
+  }
+
+  bool AddWhereThereIsRoom(ExpertId id) {
+    std::optional<std::size_t> best;
+    for (std::size_t node = 0; node < plan_.nodes.size(); ++node) {
+      if (Holds(node, id) || !HasRoom(node)) continue;
+      if (!best || Uses(node, id) > Uses(*best, id)) best = node;
+    }
+    if (best) Add(*best, id);
+    return best.has_value();
+  }
+
+  // Those with room hold it already: another one gives one of them what that lacks, and takes it.
+  void MakeRoomFor(ExpertId id) {
+    for (std::size_t roomy = 0; roomy < plan_.nodes.size(); ++roomy) {
+      if (!HasRoom(roomy)) continue;
+      for (std::size_t other = 0; other < plan_.nodes.size(); ++other) {
+        if (other == roomy || Holds(other, id)) continue;
+        if (const std::optional<ExpertId> moved = LeastUsedBeyond(other, roomy)) {
+          std::erase(plan_.nodes[other].held[moved->layer], moved->expert);
+          Add(roomy, *moved);
+          return Add(other, id);
+        }
+      }
+    }
+  }
+
+  std::optional<ExpertId> LeastUsedBeyond(std::size_t node, std::size_t other) const {
+    std::optional<ExpertId> least;
+    for (std::uint32_t layer = 0; layer < facts_.grid.layers; ++layer) {
+      for (const std::uint32_t expert : plan_.nodes[node].held[layer]) {
+        const ExpertId id{layer, expert};
+        if (!Holds(other, id) && (!least || Uses(node, id) < Uses(node, *least))) least = id;
+      }
+    }
+    return least;
+  }
+
+  const PlanFacts& facts_;
+  ClusterPlan& plan_;
+};
 
 }  // namespace
 
@@ -108,7 +130,7 @@ PlacementProblem ProblemOf(const PlanFacts& facts) {
       .experts = ExpertTable::Equal(layers, facts.grid.experts, Bytes(facts.expert_bytes)),
       .experts_per_token = facts.experts_per_token,
       .servers = {},
-      .links = {.usual = facts.link, .pairs = {}}};
+      .links = facts.links};
   std::uint64_t room = 0;
   for (const NodeFacts& node : facts.nodes) {
     room += node.most_held;
@@ -130,20 +152,20 @@ PlacementProblem ProblemOf(const PlanFacts& facts) {
   return problem;
 }
 
-Result<ClusterPlan> MakePlan(const PlanFacts& facts, const Placer& placer, std::uint64_t epoch) {
+Result<ClusterPlan> MakePlan(const PlanFacts& facts, const Placer& placer) {
   if (facts.copies > 1) {
     PlanFacts once = facts;
     once.copies = 1;
     for (NodeFacts& node : once.nodes) node.most_held /= facts.copies;
-    TROUPE_ASSIGN_OR_RETURN(ClusterPlan plan, MakePlan(once, placer, epoch));
-    AddCopies(facts, plan);
+    TROUPE_ASSIGN_OR_RETURN(ClusterPlan plan, MakePlan(once, placer));
+    CopyAdder(facts, plan).Run();
     return plan;
   }
   const PlacementProblem problem = ProblemOf(facts);
   TROUPE_RETURN_IF_ERROR(Validate(problem));
   TROUPE_ASSIGN_OR_RETURN(const Placement placement, placer.Place(problem));
   const HolderTable holders(problem, placement);
-  ClusterPlan plan{.epoch = epoch, .nodes = {}};
+  ClusterPlan plan{.model = facts.model, .nodes = {}};
   for (std::uint32_t server = 0; server < facts.nodes.size(); ++server) {
     ClusterPlan::Node node{.name = facts.nodes[server].name, .held = {}};
     node.held.resize(facts.grid.layers);
@@ -154,20 +176,6 @@ Result<ClusterPlan> MakePlan(const PlanFacts& facts, const Placer& placer, std::
     plan.nodes.push_back(std::move(node));
   }
   return plan;
-}
-
-bool PaysToAdopt(const PlanFacts& facts, const ClusterPlan& from, const ClusterPlan& to,
-                 double seconds_per_remote_call) {
-  const auto is_of_these_nodes = [&](const ClusterPlan& plan) {
-    return plan.nodes.size() == facts.nodes.size() &&
-           std::ranges::all_of(
-               facts.nodes, [&](const NodeFacts& node) { return plan.Find(node.name) != nullptr; });
-  };
-  if (!is_of_these_nodes(from) || !is_of_these_nodes(to)) return true;
-  const PlacementProblem problem = ProblemOf(facts);
-  return DecideMigration(problem, PlacementOf(from, facts, problem),
-                         PlacementOf(to, facts, problem), seconds_per_remote_call)
-      .adopt;
 }
 
 }  // namespace troupe

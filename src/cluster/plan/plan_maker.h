@@ -1,5 +1,6 @@
 // Makes a plan of what nodes report, by any placer of placement/. Where all memory together cannot
 // hold all experts, what users activate least is held by nobody: the nodes' disks have it. Pure.
+// Whether a plan takes the place of another one is adoption.h's.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +24,13 @@ struct NodeFacts {
 };
 
 struct PlanFacts {
+  std::string model;  // its fingerprint
   ExpertGrid grid;
   std::uint32_t first_layer = 0;        // that has experts; all behind it have
   std::uint32_t experts_per_token = 1;  // of a layer
   std::uint64_t expert_bytes = 1;
   std::vector<NodeFacts> nodes;
-  Link link;  // between any two
+  LinkTable links;  // between nodes, by their places in `nodes`
   // Of each expert, on different nodes: what is used most comes first where memory is short.
   std::uint32_t copies = 1;
 
@@ -38,10 +40,7 @@ struct PlanFacts {
 // The problem that a placer is given. Its last server is nobody's: the disks', if memory is short.
 PlacementProblem ProblemOf(const PlanFacts& facts);
 
-Result<ClusterPlan> MakePlan(const PlanFacts& facts, const Placer& placer, std::uint64_t epoch);
-
-// Whether going over to `to` pays by the paper's Eq. 4, or other nodes take part in it.
-bool PaysToAdopt(const PlanFacts& facts, const ClusterPlan& from, const ClusterPlan& to,
-                 double seconds_per_remote_call);
+// Without an epoch: who adopts it gives it one.
+Result<ClusterPlan> MakePlan(const PlanFacts& facts, const Placer& placer);
 
 }  // namespace troupe

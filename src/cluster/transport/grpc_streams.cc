@@ -165,9 +165,7 @@ class DialledStream final : public Stream {
   void StartRead(grpc::ByteBuffer* into, void* tag) override { call_->Read(into, tag); }
   void StartWrite(const grpc::ByteBuffer& frame, void* tag) override { call_->Write(frame, tag); }
   void Cancel() override { context_.TryCancel(); }
-  PeerIdentity Identity() const override {
-    return {.address = address_, .names = NamesIn(context_.auth_context())};
-  }
+  PeerIdentity Identity() const override { return IdentityOf(address_, context_.auth_context()); }
 
   const std::string address_;
   std::unique_ptr<grpc::GenericStub> stub_;
@@ -210,8 +208,7 @@ class AcceptedStream final : public Stream {
   void StartWrite(const grpc::ByteBuffer& frame, void* tag) override { call_.Write(frame, tag); }
   void Cancel() override { context_.TryCancel(); }
   PeerIdentity Identity() const override {
-    return {.address = AddressOfPeerUri(context_.peer()),
-            .names = NamesIn(context_.auth_context())};
+    return IdentityOf(AddressOfPeerUri(context_.peer()), context_.auth_context());
   }
 
   grpc::GenericServerContext context_;

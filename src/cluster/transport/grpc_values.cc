@@ -6,6 +6,9 @@
 #include <grpcpp/support/status.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "cluster/face/certificate_error.h"
 
 namespace troupe {
 
@@ -27,13 +30,17 @@ Status StatusOf(const grpc::Status& status) {
     case grpc::StatusCode::UNIMPLEMENTED:
       return Status(Code::kUnimplemented, message);
     default:
-      return Status(Code::kUnavailable, message);
+      return Status(BlamesCertificates(message) ? Code::kPermissionDenied : Code::kUnavailable,
+                    message);
   }
 }
 
-std::vector<std::string> NamesIn(const std::shared_ptr<const grpc::AuthContext>& shown) {
-  std::vector<std::string> names;
-  if (!shown) return names;
+PeerIdentity IdentityOf(std::string address,
+                        const std::shared_ptr<const grpc::AuthContext>& shown) {
+  PeerIdentity peer{.address = std::move(address)};
+  if (!shown || !shown->IsPeerAuthenticated()) return peer;
+  peer.secure = true;
+  std::vector<std::string>& names = peer.names;
   for (const char* property : {GRPC_X509_SAN_PROPERTY_NAME, GRPC_X509_CN_PROPERTY_NAME}) {
     for (const grpc::string_ref& name : shown->FindPropertyValues(property)) {
       names.emplace_back(name.data(), name.size());
@@ -41,7 +48,7 @@ std::vector<std::string> NamesIn(const std::shared_ptr<const grpc::AuthContext>&
   }
   std::ranges::sort(names);
   names.erase(std::unique(names.begin(), names.end()), names.end());
-  return names;
+  return peer;
 }
 
 }  // namespace troupe

@@ -3,10 +3,10 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/status.h"
 #include "cluster/transport/frame.h"
+#include "cluster/transport/peer_identity.h"
 
 namespace grpc {
 class AuthContext;
@@ -19,10 +19,10 @@ namespace troupe {
 // The frame's own memory, which gRPC frees when it is done with it.
 grpc::Slice SliceOf(Frame frame);
 
-// Why a call has ended; always an error.
+// Why a call has ended; always an error. kPermissionDenied: the certificates are to blame.
 Status StatusOf(const grpc::Status& status);
 
-// The names in the certificate that the other end has shown; none without TLS.
-std::vector<std::string> NamesIn(const std::shared_ptr<const grpc::AuthContext>& shown);
+// Who is at that address, by what the other end has shown.
+PeerIdentity IdentityOf(std::string address, const std::shared_ptr<const grpc::AuthContext>& shown);
 
 }  // namespace troupe

@@ -8,7 +8,8 @@ namespace troupe {
 
 struct PeerIdentity {
   std::string address;             // as dialled, or where the connection came from
-  std::vector<std::string> names;  // in its certificate; none without TLS
+  bool secure = false;             // by TLS: it has shown a certificate of the authority
+  std::vector<std::string> names;  // in that
 };
 
 }  // namespace troupe

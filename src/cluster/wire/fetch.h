@@ -23,6 +23,9 @@ struct PeerFetch {
   bool operator==(const PeerFetch&) const = default;
 };
 
+// In place of a hash: the sender has none, and the reader's own tells whether the bytes are true.
+inline constexpr std::uint64_t kNoHash = 0;
+
 struct PeerPiece {
   std::uint64_t id = 0;
   ExpertId expert;

@@ -13,9 +13,13 @@ constexpr std::string_view kHelloMagic = "TRPPEERS";
 // Kind, magic, version, start, model, arithmetic, grid, width, form, epoch.
 constexpr std::size_t kHelloBytes = 1 + 8 + 2 + 8 + 16 + 8 + kGridBytes + 4 + 1 + 8;
 
-constexpr auto kLastRefusedReason = PeerRefused::Reason::kWrongAnswer;
+constexpr auto kLastRefusedReason = PeerRefused::Reason::kOtherCertificate;
 
 }  // namespace
+
+std::string ModelText(const PeerHello& hello) {
+  return fmt::format("{:016x}{:016x}", hello.model[0], hello.model[1]);
+}
 
 std::string_view ToString(PeerRefused::Reason reason) {
   switch (reason) {
@@ -37,17 +41,19 @@ std::string_view ToString(PeerRefused::Reason reason) {
       return "bad message";
     case PeerRefused::Reason::kWrongAnswer:
       return "wrong answer";
+    case PeerRefused::Reason::kOtherCertificate:
+      return "other certificate";
   }
   return "unknown";
 }
 
 std::string ToString(const PeerHello& hello) {
   return fmt::format(
-      "hello: node {} of cluster {} at {}, start {:016x}, model {:016x}{:016x}, arithmetic "
-      "{:016x}, "
-      "{}, rows of {} {}, plan {}",
-      hello.node, hello.cluster, hello.address, hello.start_id, hello.model[0], hello.model[1],
-      hello.arithmetic, ToString(hello.grid), hello.width, ToString(hello.form), hello.plan_epoch);
+      "hello: node {} of cluster {} at {}, start {:016x}, model {}, arithmetic {:016x}, {}, rows "
+      "of "
+      "{} {}, plan {}",
+      hello.node, hello.cluster, hello.address, hello.start_id, ModelText(hello), hello.arithmetic,
+      ToString(hello.grid), hello.width, ToString(hello.form), hello.plan_epoch);
 }
 
 std::string ToString(const PeerRefused& refused) {

@@ -45,14 +45,18 @@ struct PeerRefused {
     kOtherCluster = 4,
     kNameTaken = 5,
     kStopping = 6,
-    kBadMessage = 7,   // a frame that cannot be read
-    kWrongAnswer = 8,  // rows that are not the experts'
+    kBadMessage = 7,        // a frame that cannot be read
+    kWrongAnswer = 8,       // rows that are not the experts'
+    kOtherCertificate = 9,  // one that does not name the address
   };
   Reason reason = Reason::kOther;
   std::string text;
 
   bool operator==(const PeerRefused&) const = default;
 };
+
+// The fingerprint of its model as plans and stores have it.
+std::string ModelText(const PeerHello& hello);
 
 std::string_view ToString(PeerRefused::Reason reason);
 std::string ToString(const PeerHello& hello);

@@ -68,6 +68,11 @@ void MissAnswers::Obey(OpenDemand& demand, const MissPlan& plan, const MediumSta
     if (!medium.measured()) return 0.0;
     return medium.latency_seconds + AsDouble(medium.queued + bytes) / medium.bytes_per_second;
   };
+  demand.planned = {.misses = static_cast<std::uint32_t>(misses_.size()),
+                    .had_choice = std::ranges::any_of(
+                        misses_, [](const Miss& miss) { return !miss.places.empty(); }),
+                    .seconds = plan.seconds,
+                    .all_local_seconds = plan.all_loaded_seconds};
   sorted_.clear();
   for (const MissDecision& decision : plan.decisions) {
     const auto found =
@@ -86,6 +91,7 @@ void MissAnswers::Obey(OpenDemand& demand, const MissPlan& plan, const MediumSta
     Count(miss.event.answer);
     if (miss.event.answer == MissAnswer::kElsewhere) {
       const Miss& facts = misses_[static_cast<std::size_t>(found - demand.waiting.begin())];
+      ++demand.planned.elsewhere;
       demand.elsewhere.push_back({.expert = decision.expert,
                                   .place = decision.place,
                                   .load_seconds = load_seconds(facts.full)});
@@ -106,12 +112,47 @@ void MissAnswers::TakeBack(OpenDemand& demand, std::uint32_t expert) {
   const auto sent = demand.sent.begin() + (found - demand.elsewhere.begin());
   sent->event.answer = MissAnswer::kLoad;
   sent->load = sent->least;
-  --decided_.elsewhere;
+  Uncount(MissAnswer::kElsewhere);
   Count(sent->event.answer);
   demand.unplaced.push_back(sent->event.id);
   demand.waiting.push_back(std::move(*sent));
   demand.sent.erase(sent);
   demand.elsewhere.erase(found);
+}
+
+void MissAnswers::GiveAway(OpenDemand& demand, std::uint32_t expert) {
+  const ExpertId id{demand.layer, expert};
+  const std::size_t at = demand.Find(id);
+  TROUPE_CHECK(at < demand.waiting.size());
+  WaitingMiss miss = std::move(demand.waiting[at]);
+  demand.waiting.erase(demand.waiting.begin() + static_cast<std::ptrdiff_t>(at));
+  std::erase(demand.unplaced, id);
+  Uncount(miss.event.answer);
+  miss.event.answer = MissAnswer::kElsewhere;
+  Count(miss.event.answer);
+  demand.elsewhere.push_back({.expert = expert});
+  demand.sent.push_back(std::move(miss));
+}
+
+void MissAnswers::Uncount(MissAnswer answer) {
+  switch (answer) {
+    case MissAnswer::kWait:
+      --decided_.waited;
+      return;
+    case MissAnswer::kLoad:
+      --decided_.loaded;
+      return;
+    case MissAnswer::kLoadLow:
+      --decided_.loaded_low;
+      return;
+    case MissAnswer::kElsewhere:
+      --decided_.elsewhere;
+      return;
+    case MissAnswer::kSubstitute:
+    case MissAnswer::kDrop:
+      break;
+  }
+  TROUPE_CHECK(false);
 }
 
 void MissAnswers::Count(MissAnswer answer) {

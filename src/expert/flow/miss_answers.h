@@ -31,6 +31,8 @@ class MissAnswers {
 
   // What was to be computed elsewhere is loaded after all: it waits behind all others.
   void TakeBack(OpenDemand& demand, std::uint32_t expert);
+  // What waits for its load is computed elsewhere after all.
+  void GiveAway(OpenDemand& demand, std::uint32_t expert);
 
   const AnswerUse& decided() const { return decided_; }
 
@@ -39,6 +41,7 @@ class MissAnswers {
   std::span<const std::uint32_t> PlacesOf(std::uint32_t expert, const AnswerCosts& costs) const;
   void Obey(OpenDemand& demand, const MissPlan& plan, const MediumState& medium);
   void Count(MissAnswer answer);
+  void Uncount(MissAnswer answer);
 
   MissAnswerRules rules_;
   bool low_as_asked_ = true;  // low copies are loaded wherever they may answer

@@ -324,6 +324,12 @@ Result<std::span<const Given>> MissFlow::Give(DemandId id) {
   return given;
 }
 
+bool MissFlow::Waits(DemandId id, std::uint32_t expert) const {
+  const OpenDemand& demand = At(id);
+  return demand.Find({demand.layer, expert}) < demand.waiting.size() &&
+         !demand.hand_out.IsReady(expert);
+}
+
 bool MissFlow::AnyWaits() const {
   return std::ranges::any_of(open_, [](const auto& demand) { return !demand->waiting.empty(); });
 }

@@ -85,8 +85,14 @@ class MissFlow {
   std::span<const ExpertId> Unplaced(DemandId id) const { return At(id).unplaced; }
   // Those that the port's places compute: whoever asked has them do so. They are never given.
   std::span<const AnsweredElsewhere> Elsewhere(DemandId id) const { return At(id).elsewhere; }
+  const PlannedMisses& Planned(DemandId id) const { return At(id).planned; }
   // One of them will not be computed there: it is loaded after all, and given.
   void TakeBack(DemandId id, std::uint32_t expert) { answers_.TakeBack(At(id), expert); }
+
+  // Whether the demand waits for its load, and it has not come yet.
+  bool Waits(DemandId id, std::uint32_t expert) const;
+  // Such a one is computed elsewhere after all, and is never given. Its load goes on.
+  void GiveAway(DemandId id, std::uint32_t expert) { answers_.GiveAway(At(id), expert); }
 
   std::uint32_t forecast_layers() const { return prefetch_->forecast_layers(); }
   void OnGateScores(std::uint32_t layer, const GateScores& said) {

@@ -39,6 +39,13 @@ struct AnsweredElsewhere {
   bool operator==(const AnsweredElsewhere&) const = default;
 };
 
+// What the planner expected of the demand's misses.
+struct PlannedMisses {
+  std::uint32_t misses = 0, elsewhere = 0;
+  bool had_choice = false;  // some of them could have been computed elsewhere
+  double seconds = 0, all_local_seconds = 0;
+};
+
 struct OpenDemand {
   DemandId id = 0;
   std::uint32_t layer = 0;
@@ -47,6 +54,7 @@ struct OpenDemand {
   std::vector<ExpertId> unplaced;  // of them without a slot
   std::vector<AnsweredElsewhere> elsewhere;
   std::vector<WaitingMiss> sent;  // the same ones, in the same order
+  PlannedMisses planned;
   HandOut hand_out;
   std::vector<MissEvent> given_misses;  // among those given last
   Status error;
@@ -65,6 +73,7 @@ struct OpenDemand {
     unplaced.clear();
     elsewhere.clear();
     sent.clear();
+    planned = {};
     hand_out.Forget();
     given_misses.clear();
     error = OkStatus();

@@ -1,0 +1,230 @@
+// What a node core makes of plans: the one in force and the way to it, what is told to who leads,
+// and what to do where this node does. node_core.cc has links and peers.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "cluster/node_core.h"
+#include "cluster/wire/holdings.h"
+#include "cluster/wire/plan_notice.h"
+#include "cluster/wire/report.h"
+
+namespace troupe {
+namespace {
+
+// By the grid's index.
+std::vector<std::uint8_t> FlagsOf(const ExpertBits& bits) {
+  const ExpertGrid grid = bits.grid();
+  std::vector<std::uint8_t> flags(grid.Count());
+  for (std::uint32_t layer = 0; layer < grid.layers; ++layer) {
+    for (std::uint32_t expert = 0; expert < grid.experts; ++expert) {
+      flags[grid.Index({layer, expert})] = bits.Has({layer, expert}) ? 1 : 0;
+    }
+  }
+  return flags;
+}
+
+}  // namespace
+
+void NodeCore::OnPlan(std::uint64_t epoch, std::string_view plan) {
+  TakePlan(epoch, plan, "the store");
+}
+
+void NodeCore::OnPlanWanted(bool wanted, Nanos now) {
+  wanted_ = wanted;
+  if (wanted) planner_.OnCame(now);
+}
+
+void NodeCore::OnPlanWritten(const Status& outcome) {
+  writing_ = false;
+  if (!outcome.ok()) Say(outcome.message());
+}
+
+void NodeCore::OnHoldings(const std::string& name, const PeerHoldings& holdings) {
+  Peer& peer = peers_[name];
+  if (holdings.held.grid() != self_.hello.grid || holdings.sequence < peer.sequence) return;
+  peer.sequence = holdings.sequence;
+  peer.held = holdings.held;
+  actions_.push_back(node_action::PeerHolds{.link = peer.link, .held = holdings.held});
+  GoOn();
+}
+
+void NodeCore::OnReport(const std::string& name, const PeerReport& report) {
+  if (!leads_ || report.grid != self_.hello.grid) return;
+  planner_.OnReport(name, report);
+}
+
+void NodeCore::OnPlanNotice(const std::string& name, const PeerPlanNotice& notice) {
+  const auto peer = peers_.find(name);
+  if (!has_list() || leads_ || peer == peers_.end() || !Leads(peer->second.hello)) return;
+  if (notice.epoch <= 2 * kMostTellableEpoch) TakePlan(notice.epoch, notice.plan, name);
+}
+
+void NodeCore::TakePlan(std::uint64_t epoch, std::string_view text, std::string_view from) {
+  newest_epoch_ = std::max(newest_epoch_, epoch);
+  if (plan() && epoch <= plan()->epoch) return;
+  Result<ClusterPlan> plan =
+      ParseClusterPlan(text, ModelText(self_.hello), self_.hello.grid, epoch);
+  if (!plan.ok()) {
+    return Say(
+        fmt::format("plan {} of {} is not followed: {}", epoch, from, plan.status().message()));
+  }
+  Adopt(*std::move(plan));
+}
+
+void NodeCore::Adopt(ClusterPlan plan) {
+  const ClusterPlan::Node* const own = plan.Find(self_.hello.node);
+  const std::size_t count = own != nullptr ? own->count() : 0;
+  Say(fmt::format("plan {}: {} experts are to be held here", plan.epoch, count));
+  if (count > self_.most_held) {
+    Say(fmt::format("plan {} cannot be carried out here: memory holds {} experts", plan.epoch,
+                    self_.most_held));
+  }
+  if (has_list()) first_contact_.Settle();
+  follower_.Adopt(std::move(plan));
+  GoOn();
+}
+
+bool NodeCore::IsHeldElsewhere(ExpertId id) const {
+  return std::ranges::any_of(peers_, [id](const auto& entry) {
+    return entry.second.link != 0 && entry.second.held.Has(id);
+  });
+}
+
+void NodeCore::Drain() {
+  if (follower_.draining()) return;
+  follower_.Drain();
+  Say("what is held here goes to other nodes");
+  report_at_ = 0;
+}
+
+bool NodeCore::PlanNow(Nanos now) {
+  if (leads_) planner_.PlanNow(now);
+  return leads_;
+}
+
+void NodeCore::GoOn() {
+  std::optional<HoldingStep> step = follower_.TakeStep();
+  TellHoldings();
+  if (step) actions_.push_back(node_action::Carry{*std::move(step)});
+}
+
+void NodeCore::TellHoldings() {
+  if (told_sequence_ == follower_.sequence()) return;
+  told_sequence_ = follower_.sequence();
+  SendToPeers(Encode(follower_.Holdings()));
+}
+
+void NodeCore::OnHeld(std::vector<std::uint8_t> held, bool as_planned) {
+  follower_.OnHeld(std::move(held), as_planned);
+  TellHoldings();
+  GoOn();
+}
+
+void NodeCore::OnActivity(std::vector<std::uint32_t> counts, Nanos) {
+  for (std::size_t i = 0; i < counts.size(); ++i) counted_[i] += counts[i];
+}
+
+void NodeCore::SendReport(Nanos now) {
+  const auto leader = std::ranges::find_if(peers_, [this](const auto& peer) {
+    return peer.second.link != 0 && Leads(peer.second.hello);
+  });
+  if (!leads_ && leader == peers_.end()) return;  // it is told when there is one again
+  const std::uint64_t start = leads_ ? self_.hello.start_id : leader->second.hello.start_id;
+  if (std::exchange(told_to_, start) != start) AddWhatWasTold();
+  const PeerReport report{
+      .seconds = static_cast<double>(now - counted_since_) * 1e-9,
+      .grid = self_.hello.grid,
+      .activations = counted_,
+      .expert_memory = Bytes(follower_.draining() ? 0 : self_.most_held * self_.expert_bytes),
+      .measured = measured_};
+  leads_ ? OnReport(self_.hello.node, report) : Send(leader->second.link, Encode(report));
+  told_before_.Add(counted_, report.seconds);
+  std::ranges::fill(counted_, 0);
+  counted_since_ = now;
+}
+
+// A leader that has just begun knows nothing of what users activated before.
+void NodeCore::AddWhatWasTold() {
+  const std::vector<double>& before = told_before_.values();
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    counted_[i] += static_cast<std::uint32_t>(std::lround(before[i]));
+  }
+  told_before_ = AgedActivity(options_.planner.half_life_seconds);
+}
+
+void NodeCore::Plan(Nanos now) {
+  std::vector<Planner::Present> present = {
+      {.name = self_.hello.node, .round_trip_seconds = {}, .held = follower_.held()}};
+  for (const auto& [name, peer] : peers_) {
+    if (peer.link == 0 && planner_.Forgets(now - peer.seen)) continue;
+    Planner::Present& node = present.emplace_back(Planner::Present{.name = name});
+    if (peer.link == 0) continue;
+    node.round_trip_seconds = links_[peer.link].round_trip;
+    node.held = FlagsOf(peer.held);
+  }
+  std::ranges::sort(present, {}, &Planner::Present::name);
+  std::optional<PlanJob> job = planner_.Job(present, follower_.plan());
+  if (!job) return;
+  choosing_ = true;
+  actions_.push_back(node_action::Choose{*std::move(job)});
+}
+
+void NodeCore::OnPlanChosen(Result<PlanChoice> choice, Nanos now) {
+  choosing_ = false;
+  if (!leads_) return;  // another one plans by now
+  if (!choice.ok()) {
+    Say(fmt::format("no plan: {}", choice.status().message()));
+    planner_.TryAgain(now);
+    return;
+  }
+  const Adoption& adoption = choice->adoption;
+  using Why = Adoption::Why;
+  look_ = {.at = now,
+           .adopted = adoption.adopt(),
+           .why = ToString(adoption),
+           .weighed = adoption.why == Why::kPays || adoption.why == Why::kDoesNotPay,
+           .seconds_now = adoption.eq4.seconds_now,
+           .seconds_after = adoption.eq4.seconds_after,
+           .migration_seconds = adoption.eq4.migration_seconds};
+  std::optional<ClusterPlan> plan;
+  if (look_->adopted) {
+    said_why_.reset();
+    plan = std::move(choice->plan);
+    Say(fmt::format("a new plan, as {}", look_->why));
+  } else {
+    // Once: it is looked at every few minutes.
+    if (std::exchange(said_why_, adoption.why) != adoption.why) {
+      Say(fmt::format("the plan stays: {}", look_->why));
+    }
+    if (!wanted_) return;
+    plan = follower_.plan();
+  }
+  if (!has_list()) {
+    writing_ = true;
+    actions_.push_back(node_action::WritePlan{ToJson(*plan)});
+    return;
+  }
+  plan->epoch = ++newest_epoch_;
+  SendToPeers(Encode(PeerPlanNotice{plan->epoch, ToJson(*plan)}));
+  Adopt(*std::move(plan));
+}
+
+void NodeCore::TellWhetherSettled() {
+  if (!plan() || settled_of_ == plan()->epoch || !settled()) return;
+  settled_of_ = plan()->epoch;
+  Say(fmt::format("plan {} is carried out here", settled_of_));
+}
+
+void NodeCore::OnTime(Nanos now) {
+  if (follower_.OnTime(now)) GoOn();
+  TellWhetherSettled();
+  if (now >= report_at_) {
+    report_at_ = now + options_.report_every;
+    SendReport(now);
+  }
+  if (!leads_ || choosing_ || writing_) return;
+  if (planner_.IsDue(now, members_.size(), plan().has_value())) Plan(now);
+}
+
+}  // namespace troupe
