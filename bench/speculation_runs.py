@@ -41,11 +41,6 @@ def _quoted_text():
     return whole.replace("\n", " ") + "\n\nWhat does the text say of prefixes?\n\n", answer
 
 
-def _literal(text):
-    """A grammar of this text alone: what a model would write that can do what it was asked."""
-    return "root ::= " + json.dumps(text)
-
-
 class _Server:
     def __init__(self, troupe, model, *arguments):
         command = [str(troupe), "serve", str(model), "--port", "0", "--parallel", "1", "--ctx", "2048",
@@ -81,15 +76,35 @@ class Runs:
                               "--factor", str(_FACTOR)])
 
     def copy(self, shares):
-        """Code editing, and answers that quote."""
-        asks = []
+        """Code editing, and answers that quote: what an able model would write, token by token."""
+        binary = self._troupe.parent.parent.parent / "src/runtime/speculation_bench"
+        if not binary.exists():
+            raise measured_run.RunFailed(f"{binary}: no such file; `make benches` makes it")
+        rounds = 3 if self._quick else 7
         for name, (prompt, answer) in (("edit", _edited_code()), ("quote", _quoted_text())):
-            if self._quick:
-                answer = answer[:600]
-            asks.append((name, {"prompt": prompt, "grammar": _literal(answer), "max_tokens": 1200,
-                                "temperature": 0}))
+            paths = {"MODEL": self._model}
+            for kind, text in (("PROMPT", prompt), ("ANSWER", answer)):
+                paths[kind] = self._model.parent / f"speculation-{kind.lower()}.txt"
+                paths[kind].write_text(text, encoding="utf-8")
+            run = measured_run.run(
+                [str(binary), f"--benchmark_repetitions={rounds}", "--benchmark_format=json",
+                 "--benchmark_enable_random_interleaving=true"],
+                {f"TROUPE_BENCH_{kind}": str(path) for kind, path in paths.items()})
+            yield from self._cells_of(name, json.loads(run.stdout)["benchmarks"], shares)
+
+    @staticmethod
+    def _cells_of(name, runs, shares):
         for share in shares:
-            yield from self._compare("copy", "lookup", share, asks, rounds=2 if self._quick else 4)
+            cell = {"part": "copy", "drafter": "lookup", "share": share, "text": name, "off": [], "on": []}
+            for run in sorted((run for run in runs if run["run_type"] == "iteration"),
+                              key=lambda run: run["repetition_index"]):
+                if f"/percent:{share}/" not in run["name"]:
+                    continue
+                cell["on" if "/drafts:1/" in run["name"] else "off"].append(
+                    {"tokens": 1, "tokens_per_s": run["tokens_per_s"], "bytes_read": 0,
+                     "drafted": run["drafted_a_token"], "accepted": run["drafted_a_token"] * run["right"]})
+            if cell["on"]:
+                yield cell
 
     def prose(self, shares):
         asks = self._prose_asks()

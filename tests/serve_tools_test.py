@@ -70,7 +70,7 @@ class BenchServer(unittest.TestCase):
             self.assertGreaterEqual(server.metric('troupe_tokens_total{kind="cached"}'), prompts[0] - 4)
 
     def test_clients_are_as_many_as_asked_and_arrivals_wait_for_none(self):
-        with Server("--parallel", 8, "--ctx", 512) as server:
+        with Server("--parallel", 8, "--ctx", 512, "--speculate", "off") as server:
             for arguments, rows in ((["--clients", 1], 1), (["--rate", 1000], 2)):
                 before = server.metric("troupe_passes_total")
                 _, record = self.bench(server.address, "--requests", 8, "--prompt-tokens", 4, "--tokens", 20, *arguments)

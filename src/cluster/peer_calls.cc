@@ -5,7 +5,6 @@
 #include <random>
 #include <utility>
 
-
 namespace troupe {
 namespace {
 

@@ -528,8 +528,9 @@ TEST_F(BatchLoopTest, RefusesTokensOutsideTheVocabularyAndBadSampling) {
   const BatchLoop loop(runner, *tokenizer_, clock_, {});
   EXPECT_EQ(loop.Check({.prompt = {-1}, .options = {}}).code(), Code::kInvalidArgument);
   EXPECT_EQ(loop.Check({.prompt = {100'000}, .options = {}}).code(), Code::kInvalidArgument);
-  EXPECT_EQ(loop.Check({.prompt = {1}, .options = {.begun = {100'000}}}).code(),
-            Code::kInvalidArgument);
+  BatchRequest begun{.prompt = {1}, .options = {}};
+  begun.options.begun = {100'000};
+  EXPECT_EQ(loop.Check(begun).code(), Code::kInvalidArgument);
   BatchRequest request{.prompt = {1}, .options = {}};
   request.options.sampler.top_p = 7;
   EXPECT_EQ(loop.Check(request).code(), Code::kInvalidArgument);

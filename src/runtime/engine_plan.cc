@@ -117,6 +117,8 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
   plan.trace = options.trace;
   if (options.drafters.any() && options.trace) {
     plan.notes.push_back("no tokens are drafted while a trace is recorded");
+  } else if (options.drafters.any() && config.HasState()) {
+    plan.notes.push_back("no tokens are drafted for models whose sequences have a state");
   } else {
     plan.drafters = options.drafters;
   }

@@ -86,7 +86,7 @@ std::span<const TokenId> TextGeneration::NextTokens(std::size_t most) const {
 
 std::size_t TextGeneration::MostGuesses() const {
   if (ended()) return 0;
-  const std::size_t said = std::max(answer_.tokens.size(), begun_);
+  const std::size_t said = state_ == State::kReading ? begun_ : answer_.tokens.size();
   const std::size_t length = prompt_.size() - begun_ + said;
   // One token comes with what is fed anyway.
   const std::size_t wanted = max_tokens_ - std::min(max_tokens_, said + 1);

@@ -203,6 +203,7 @@ class Interleaving {
       member.reset();
     } else if (rng_.Below(4) == 0) {
       member->session.Truncate(rng_.Below(member->session.tokens().size() + 1));
+      ASSERT_TRUE(member->session.CatchUp().ok());
     }
   }
 

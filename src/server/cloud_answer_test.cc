@@ -26,6 +26,7 @@ class CloudAnswerTest : public ServiceTest {
     Request request = Ask("The kernel", tokens, 5);
     request.prompt = model().PromptTokens(request.prompt).value();
     request.exact = true;
+    request.ignore_end = true;
     return request;
   }
   Answer Alone(const Request& request) { return model().Start(request)->Wait().value(); }
@@ -118,7 +119,6 @@ TEST_F(CloudAnswerTest, EndsHaveTheirTurnsByTheirKeys) {
   Open({.sequences = 1});
   served_.for_ends = kProof;
   Request request = Asked(30);
-  request.ignore_end = true;
   std::vector<std::shared_ptr<FakeReply>> replies;
   const auto ask = [&](std::string key) {
     replies.push_back(std::make_shared<FakeReply>());
@@ -147,7 +147,6 @@ TEST_F(CloudAnswerTest, AnEndThatLeavesCancelsItsAnswer) {
   Open({.sequences = 1});
   served_.for_ends = kProof;
   Request request = Asked(80);
-  request.ignore_end = true;
   const auto reply = Start("POST", "/split/answers", Body(request));
   reply->WaitFor("[");
   reply->Leave();

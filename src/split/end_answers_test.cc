@@ -16,6 +16,13 @@ namespace {
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 
+// An answer of so many tokens, whatever they are.
+Request Say(std::string prompt, std::size_t tokens, std::uint64_t seed = 1) {
+  Request request = Ask(std::move(prompt), tokens, seed);
+  request.ignore_end = true;
+  return request;
+}
+
 constexpr ModelProof kSameModel{.model = {1, 2}, .arithmetic = 3};
 
 class EndAnswersTest : public testing::Test {
@@ -90,9 +97,9 @@ TEST_F(EndAnswersTest, TheCloudChoosesTheTokensAndTheBytesAreTheSame) {
   OpenCloud();
   OpenEnd({.rule = "cloud"});
   WaitFor(CloudWatch::State::kThere);
-  const Answer alone = Alone(Ask("The kernel", 40));
+  const Answer alone = Alone(Say("The kernel", 40));
   std::string streamed;
-  Generation generation = end_->Start(Ask("The kernel", 40), {.on_piece =
+  Generation generation = end_->Start(Say("The kernel", 40), {.on_piece =
                                                                   [&](const Piece& piece) {
                                                                     streamed += piece.text;
                                                                     return true;
@@ -115,8 +122,8 @@ TEST_F(EndAnswersTest, TheCloudChoosesTheTokensAndTheBytesAreTheSame) {
 TEST_F(EndAnswersTest, WithoutACloudTheEndAnswersAlone) {
   OpenEnd({.cloud = {.url = ParseHttpUrl("http://127.0.0.1:9").value(), .key = ""}});
   WaitFor(CloudWatch::State::kAway);
-  EXPECT_EQ(end_->Start(Ask("The kernel", 20), {})->Wait()->text,
-            Alone(Ask("The kernel", 20)).text);
+  EXPECT_EQ(end_->Start(Say("The kernel", 20), {})->Wait()->text,
+            Alone(Say("The kernel", 20)).text);
   EXPECT_EQ(end_->State().flow.tokens, (std::array<std::uint64_t, 2>{20, 0}));
   EXPECT_THAT(said(), HasSubstr("serving alone"));
 }
@@ -127,7 +134,7 @@ TEST_F(EndAnswersTest, ACloudThatIsKilledInMidAnswerAndComesBackCostsNoByte) {
   OpenEnd({.rule = "cloud", .limits = {.silence = 300'000'000, .first_again = 1'000'000}});
   for (int round = 0; round < 5; ++round) {
     WaitFor(CloudWatch::State::kThere);
-    const Request request = Ask("The kernel", 80, static_cast<std::uint64_t>(round));
+    const Request request = Say("The kernel", 80, static_cast<std::uint64_t>(round));
     const Answer alone = Alone(request);
     std::atomic<std::size_t> tokens = 0;
     Generation generation = end_->Start(request, {.on_piece =
@@ -151,13 +158,13 @@ TEST_F(EndAnswersTest, RefusesNoUserForACloudWithAnotherModelOrAKeyThatItDoesNot
   OpenEnd({.cloud = {.url = ParseHttpUrl(server_->Address()).value(), .key = "wrong"}});
   WaitFor(CloudWatch::State::kRefused);
   EXPECT_THAT(said(), HasSubstr("serving alone: the cloud does not take the key\n"));
-  EXPECT_EQ(end_->Start(Ask("The kernel", 8), {})->Wait()->tokens.size(), 8u);
+  EXPECT_EQ(end_->Start(Say("The kernel", 8), {})->Wait()->tokens.size(), 8u);
   end_.reset();
   OpenEnd({.cloud = {.url = ParseHttpUrl(server_->Address()).value(), .key = "secret"},
            .proof = {.model = {9, 9}, .arithmetic = 3}});
   WaitFor(CloudWatch::State::kRefused);
   EXPECT_THAT(said(), HasSubstr("the cloud has another model"));
-  EXPECT_EQ(end_->Start(Ask("The kernel", 8), {})->Wait()->tokens.size(), 8u);
+  EXPECT_EQ(end_->Start(Say("The kernel", 8), {})->Wait()->tokens.size(), 8u);
 }
 
 TEST_F(EndAnswersTest, AServerThatIsNoCloudForEndsIsTold) {
@@ -174,18 +181,18 @@ TEST_F(EndAnswersTest, ClosingEndsAnswersInBothPlaces) {
   WaitFor(CloudWatch::State::kThere);
   std::vector<Generation> under_way;
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
-    under_way.push_back(end_->Start(Ask("The kernel", 90, seed), {}).value());
+    under_way.push_back(end_->Start(Say("The kernel", 90, seed), {}).value());
   }
   end_->Close();
   for (Generation& generation : under_way) EXPECT_TRUE(generation.done());
-  EXPECT_EQ(end_->Start(Ask("a"), {}).status().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(end_->Start(Say("a", 5), {}).status().code(), Code::kFailedPrecondition);
 }
 
 TEST_F(EndAnswersTest, RefusesMoreThanMayWaitAndWhatCanNeverBeAnswered) {
   OpenCloud();
   OpenEnd({.most_answers = 1});
-  const auto first = end_->Start(Ask("The kernel", 90), {});
-  const Status full = end_->Start(Ask("a"), {}).status();
+  const auto first = end_->Start(Say("The kernel", 90), {});
+  const Status full = end_->Start(Say("a", 5), {}).status();
   EXPECT_EQ(full.code(), Code::kUnavailable);
   EXPECT_GT(full.retry_after(), 0);
   end_.reset();
@@ -207,7 +214,7 @@ TEST_F(EndAnswersTest, RequestsThatWantLogitsOrVectorsAreTheModelsOwn) {
     ++logits;
     return OkStatus();
   };
-  EXPECT_TRUE(end_->Start(Ask("The kernel", 4), {.on_logits = count})->Wait().ok());
+  EXPECT_TRUE(end_->Start(Say("The kernel", 4), {.on_logits = count})->Wait().ok());
   EXPECT_EQ(logits, 4u);
   EXPECT_FALSE(
       end_->Start({.prompt = "a", .embed = Pooling::kMean}, {})->Wait()->embedding.empty());

@@ -140,6 +140,7 @@ void SplitAnswer::OnRunEnd(RunId run, FinishReason reason, const Usage& usage) {
   text_.usage().expert_uses += usage.expert_uses;
   text_.usage().experts += usage.experts;
   text_.usage().decode_experts += usage.decode_experts;
+  text_.usage().speculation += usage.speculation;
   Do(flow_.OnEnd(run, reason, world_.Now()));
 }
 

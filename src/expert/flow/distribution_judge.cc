@@ -7,8 +7,8 @@
 namespace troupe {
 namespace {
 
-constexpr double kKept = 0.995;       // of what was known, with each layer: some 200 count
-constexpr double kEnoughShared = 96;  // layers, before they are judged
+constexpr double kKeptOfLayers = 0.995;  // of what was known, with each layer: some 200 count
+constexpr double kEnoughShared = 96;     // layers, before they are judged
 constexpr double kEnoughLocal = 16;
 constexpr double kTooSlow = 0.97, kWorthIt = 1.03;  // gains; between the two it stays as it is
 constexpr Nanos kFirstRest = 30'000'000'000, kLongestRest = 900'000'000'000;
@@ -16,9 +16,9 @@ constexpr Nanos kFirstRest = 30'000'000'000, kLongestRest = 900'000'000'000;
 }  // namespace
 
 void DistributionJudge::Aged::Add(double planned_seconds, double took_seconds) {
-  planned = planned * kKept + planned_seconds;
-  took = took * kKept + took_seconds;
-  layers = layers * kKept + 1;
+  planned = planned * kKeptOfLayers + planned_seconds;
+  took = took * kKeptOfLayers + took_seconds;
+  layers = layers * kKeptOfLayers + 1;
 }
 
 std::size_t DistributionJudge::SizeOf(std::uint32_t rows) {

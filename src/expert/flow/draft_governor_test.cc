@@ -117,7 +117,7 @@ TEST(DraftGovernor, LearnsFromDraftsThatAreOnlyCompared) {
   EXPECT_EQ(governor.Expected(other, 4), before) << "each source and level by itself";
 }
 
-// A draft that cost much by chance keeps others back, until some that were compared are right.
+// A draft that was wrong and cost much keeps others back, until some that were compared are right.
 TEST(DraftGovernor, TriesAgainOnceComparedDraftsAreRight) {
   DraftGovernor governor;
   RowSpeedMeter meter;
@@ -132,7 +132,7 @@ TEST(DraftGovernor, TriesAgainOnceComparedDraftsAreRight) {
   };
   for (int i = 0; i < 5; ++i) pass(0, 1);
   ASSERT_GT(length(), 0u);
-  pass(2, 4);
+  pass(2, 2.2);
   ASSERT_EQ(length(), 0u);
   for (int i = 0; i < 6; ++i) {
     pass(0, 1);
