@@ -27,7 +27,8 @@ bool CallbackGate::Read(std::size_t read, std::size_t all) {
 void CallbackGate::ShowPrompt(TokenId token, std::span<const float> logits) {
   const MutexLock lock(mu_);
   if (wanted_ != Wanted::kAll) return;
-  if (!Guarded([&] { callbacks_.on_prompt(token, logits); })) wanted_ = Wanted::kEnd;
+  const auto& on_prompt = callbacks_.on_prompt;
+  if (!Guarded([&] { on_prompt(token, logits); })) wanted_ = Wanted::kEnd;
 }
 
 Status CallbackGate::Choose(TokenId token, std::span<const float> logits) {
