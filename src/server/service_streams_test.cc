@@ -56,7 +56,7 @@ TEST_F(ServiceTest, ProgressOfALongPromptIsToldWhereItIsAskedFor) {
                    R"("messages":[{{"role":"user","content":"{}"}}],"max_tokens":1)",
                    R"({"type":"ping","prompt_progress":{)")}) {
     const std::string fields = fmt::format(fmt::runtime(text), std::string(path) + prompt);
-    const auto ask = [&](const char* more) {
+    const auto ask = [&, path = path](const char* more) {
       return Post(path, fmt::format(R"({{{},"stream":true{}}})", fields, more))->body();
     };
     EXPECT_THAT(ask(R"(,"return_progress":true)"), HasSubstr(event)) << path;
