@@ -32,17 +32,37 @@ Result<std::string> ReadTestFile(std::string_view path) {
   return ReadWholeText(fmt::format("{}/tests/data/{}", TROUPE_SOURCE_DIR, path), 64_MiB);
 }
 
-Result<Vocab> LoadTestVocab(std::string_view name) {
-  const std::string path = fmt::format("tokenizers/ggml-vocab-{}.gguf.zst", name);
+namespace {
+
+Result<Metadata> LoadTestMetadata(const std::string& path) {
   TROUPE_ASSIGN_OR_RETURN(const std::string compressed, ReadTestFile(path));
   TROUPE_ASSIGN_OR_RETURN(const std::string file, Decompress(path, compressed));
-  TROUPE_ASSIGN_OR_RETURN(const GgufHeader header,
+  TROUPE_ASSIGN_OR_RETURN(GgufHeader header,
                           ParseGguf(SpanSource(path, std::as_bytes(std::span(file)))));
-  return LoadVocab(header.metadata, path);
+  return std::move(header.metadata);
+}
+
+std::string PathOfTestVocab(std::string_view name) {
+  return fmt::format("tokenizers/ggml-vocab-{}.gguf.zst", name);
+}
+
+}  // namespace
+
+Result<Vocab> LoadTestVocab(std::string_view name) {
+  TROUPE_ASSIGN_OR_RETURN(const Metadata metadata, LoadTestMetadata(PathOfTestVocab(name)));
+  return LoadVocab(metadata, PathOfTestVocab(name));
 }
 
 Result<std::unique_ptr<Tokenizer>> LoadTestTokenizer(std::string_view name) {
   TROUPE_ASSIGN_OR_RETURN(Vocab vocab, LoadTestVocab(name));
+  return MakeTokenizer(std::move(vocab));
+}
+
+Result<std::unique_ptr<Tokenizer>> LoadTestTokenizer(std::string_view name,
+                                                     std::string_view pre_tokenizer) {
+  TROUPE_ASSIGN_OR_RETURN(Metadata metadata, LoadTestMetadata(PathOfTestVocab(name)));
+  metadata.Set("tokenizer.ggml.pre", std::string(pre_tokenizer));
+  TROUPE_ASSIGN_OR_RETURN(Vocab vocab, LoadVocab(metadata, PathOfTestVocab(name)));
   return MakeTokenizer(std::move(vocab));
 }
 

@@ -15,5 +15,8 @@ Result<std::string> ReadTestFile(std::string_view path);  // below tests/data
 
 Result<Vocab> LoadTestVocab(std::string_view name);  // "gpt-2"
 Result<std::unique_ptr<Tokenizer>> LoadTestTokenizer(std::string_view name);
+// Another pre-tokenizer on the same vocabulary.
+Result<std::unique_ptr<Tokenizer>> LoadTestTokenizer(std::string_view name,
+                                                     std::string_view pre_tokenizer);
 
 }  // namespace troupe
