@@ -294,7 +294,7 @@ TEST_P(BatchExactness, WhatRequestsCostAddsUpToTheWholeWhateverFailed) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, BatchExactness,
                          testing::Values("tiny-qwen2moe", "tiny-mixtral", "tiny-olmoe",
-                                         "tiny-deepseek2"),
+                                         "tiny-deepseek2", "tiny-gpt-oss"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::erase(name, '-');

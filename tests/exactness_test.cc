@@ -222,18 +222,16 @@ TEST_P(Exactness, RowsOfExpertsThatWereComputedElsewhereAreTheSameBytes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Exactness,
-                         testing::Values(Case{"tiny-llama", TensorType::kQ4_0},
-                                         Case{"tiny-mixtral", TensorType::kQ5_K},
-                                         Case{"tiny-qwen2moe", TensorType::kQ4_K},
-                                         Case{"tiny-qwen3moe", TensorType::kQ8_0},
-                                         Case{"tiny-olmoe", TensorType::kQ6_K},
-                                         Case{"tiny-deepseek", TensorType::kF16},
-                                         Case{"tiny-deepseek2", TensorType::kQ4_K},
-                                         Case{"tiny-qwen3next", TensorType::kQ8_0},
-                                         Case{"tiny-qwen35moe", TensorType::kQ4_K},
-                                         Case{"tiny-glm-flash", TensorType::kMXFP4}),
-                         NameOf);
+INSTANTIATE_TEST_SUITE_P(
+    Families, Exactness,
+    testing::Values(
+        Case{"tiny-llama", TensorType::kQ4_0}, Case{"tiny-mixtral", TensorType::kQ5_K},
+        Case{"tiny-qwen2moe", TensorType::kQ4_K}, Case{"tiny-qwen3moe", TensorType::kQ8_0},
+        Case{"tiny-olmoe", TensorType::kQ6_K}, Case{"tiny-deepseek", TensorType::kF16},
+        Case{"tiny-deepseek2", TensorType::kQ4_K}, Case{"tiny-qwen3next", TensorType::kQ8_0},
+        Case{"tiny-qwen35moe", TensorType::kQ4_K}, Case{"tiny-glm-flash", TensorType::kIQ4_XS},
+        Case{"tiny-gpt-oss", TensorType::kMXFP4}, Case{"tiny-minimax-m2", TensorType::kIQ4_NL}),
+    NameOf);
 
 std::vector<float> Floats(const GgufModel& file, const std::string& name) {
   const TensorInfo& tensor = *file.Require(name).value();

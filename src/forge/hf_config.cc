@@ -208,6 +208,14 @@ Status ReadDeepseek2(const Fields& fields, ModelShape& shape) {
   return OkStatus();
 }
 
+Status ReadGptOss(const Fields& fields, ModelShape& shape) {
+  TROUPE_RETURN_IF_ERROR(ReadMixtral(fields, shape));
+  TROUPE_ASSIGN_OR_RETURN(shape.window, fields.Count("sliding_window"));
+  TROUPE_ASSIGN_OR_RETURN(const double limit, fields.NumberOr("swiglu_limit", kGateLimit));
+  return limit == kGateLimit ? OkStatus()
+                             : fields.Bad("swiglu_limit", fmt::format("{}", kGateLimit));
+}
+
 struct Family {
   std::string_view model_type;
   Architecture architecture;
@@ -224,6 +232,7 @@ constexpr Family kFamilies[] = {
     {"deepseek", Architecture::kDeepseek, ReadDeepseek1},
     {"deepseek_v2", Architecture::kDeepseek2, ReadDeepseek2},
     {"deepseek_v3", Architecture::kDeepseek2, ReadDeepseek2},
+    {"gpt_oss", Architecture::kGptOss, ReadGptOss},
 };
 
 std::string KnownModelTypes() {

@@ -59,6 +59,18 @@ struct Case {
   const char* shape;
 };
 
+// As openai/gpt-oss-20b has it, without what the reader does not ask for.
+constexpr const char* kGptOss = R"({
+  "attention_bias": true, "head_dim": 64, "hidden_act": "silu", "hidden_size": 2880,
+  "intermediate_size": 2880, "max_position_embeddings": 131072, "model_type": "gpt_oss",
+  "num_attention_heads": 64, "num_experts_per_tok": 4, "num_hidden_layers": 24,
+  "num_key_value_heads": 8, "num_local_experts": 32, "rms_norm_eps": 1e-05,
+  "rope_scaling": {"beta_fast": 32.0, "beta_slow": 1.0, "factor": 32.0,
+                   "original_max_position_embeddings": 4096, "rope_type": "yarn",
+                   "truncate": false},
+  "rope_theta": 150000, "sliding_window": 128, "swiglu_limit": 7.0, "tie_word_embeddings": false,
+  "vocab_size": 201088})";
+
 class PublishedConfigs : public ::testing::TestWithParam<Case> {};
 
 TEST_P(PublishedConfigs, GiveTheShapeOfTheSameName) {
@@ -80,7 +92,8 @@ INSTANTIATE_TEST_SUITE_P(
     All, PublishedConfigs,
     ::testing::Values(Case{kOlmoe, "olmoe-1b-7b"}, Case{kQwen2Moe, "qwen1.5-moe-a2.7b"},
                       Case{kQwen3Moe, "qwen3-30b-a3b"}, Case{kMixtral, "mixtral-8x7b"},
-                      Case{kDeepseek, "deepseek-moe-16b"}, Case{kDeepseek2, "deepseek-v2-lite"}));
+                      Case{kDeepseek, "deepseek-moe-16b"}, Case{kDeepseek2, "deepseek-v2-lite"},
+                      Case{kGptOss, "gpt-oss-20b"}));
 
 std::string Replaced(std::string_view json, std::string_view from, std::string_view to) {
   std::string text(json);

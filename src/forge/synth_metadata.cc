@@ -31,6 +31,7 @@ void WriteAttention(const ModelShape& shape, bool combined_kv, KeyWriter& keys) 
   keys.Count("attention.head_count", shape.heads);
   keys.Number("attention.layer_norm_rms_epsilon", shape.norm_epsilon);
   keys.Number("rope.freq_base", shape.rope_base);
+  if (shape.window > 0) keys.Count("attention.sliding_window", shape.window);
   if (!shape.mla) {
     keys.Count("attention.head_count_kv", shape.kv_heads);
     keys.Count("rope.dimension_count", shape.rope_dim > 0 ? shape.rope_dim : shape.head_dim);
@@ -87,13 +88,19 @@ void WriteExperts(const ModelShape& shape, KeyWriter& keys) {
   keys.Count("expert_used_count", experts.top_k);
   const bool is_deepseek = shape.architecture == Architecture::kDeepseek ||
                            shape.architecture == Architecture::kDeepseek2;
-  if (shape.dense_ff > 0 || shape.delta) keys.Count("expert_feed_forward_length", experts.ff);
+  if (shape.dense_ff > 0 || shape.delta || shape.architecture == Architecture::kGptOss ||
+      shape.architecture == Architecture::kMinimaxM2) {
+    keys.Count("expert_feed_forward_length", experts.ff);
+  }
   if (is_deepseek) {
     keys.Count("leading_dense_block_count", experts.leading_dense);
     keys.Count("expert_shared_count", experts.shared_count);
     keys.Number("expert_weights_scale", experts.scale);
   } else if (experts.shared_ff > 0) {
     keys.Count("expert_shared_feed_forward_length", experts.shared_ff);
+  }
+  if (shape.architecture == Architecture::kMinimaxM2) {
+    keys.Count("expert_gating_func", experts.sigmoid ? 2 : 1);
   }
   if (shape.architecture == Architecture::kDeepseek2) {
     keys.Flag("expert_weights_norm", experts.normalise);

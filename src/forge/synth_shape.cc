@@ -20,6 +20,23 @@ ModelShape Small() {
           .experts = {{.count = 64, .top_k = 6, .ff = 512}}};
 }
 
+ModelShape GptOss(std::string name, std::uint32_t layers, std::uint32_t experts) {
+  return {.name = std::move(name),
+          .architecture = A::kGptOss,
+          .layers = layers,
+          .width = 2880,
+          .heads = 64,
+          .kv_heads = 8,
+          .head_dim = 64,
+          .vocabulary = 201088,
+          .context = 131072,
+          .rope_base = 150000,
+          .qkv_bias = true,
+          .window = 128,
+          .yarn = {{.factor = 32, .original_context = 4096}},
+          .experts = {{.count = experts, .top_k = 4, .ff = 2880, .normalise = true}}};
+}
+
 // The published ones repeat their config.json, field by field.
 std::vector<ModelShape> Published() {
   return {
@@ -173,6 +190,26 @@ std::vector<ModelShape> Published() {
                     .selection_bias = true,
                     .normalise = true,
                     .scale = 1.8}}},
+      GptOss("gpt-oss-20b", 24, 32),
+      GptOss("gpt-oss-120b", 36, 128),
+      {.name = "minimax-m2",
+       .architecture = A::kMinimaxM2,
+       .layers = 62,
+       .width = 3072,
+       .heads = 48,
+       .kv_heads = 8,
+       .head_dim = 128,
+       .vocabulary = 200064,
+       .context = 196608,
+       .norm_epsilon = 1e-6,
+       .rope_base = 5e6,
+       .rope_dim = 64,
+       .experts = {{.count = 256,
+                    .top_k = 8,
+                    .ff = 1536,
+                    .sigmoid = true,
+                    .selection_bias = true,
+                    .normalise = true}}},
   };
 }
 
@@ -235,6 +272,33 @@ ModelShape TinyDeltaNet(std::string name, A architecture) {
   return shape;
 }
 
+// Two layers with a window that is shorter than the tests' texts, two without.
+ModelShape TinyGptOss() {
+  ModelShape shape = Tiny("tiny-gpt-oss", A::kGptOss);
+  shape.layers = 4;
+  shape.heads = 8;
+  shape.rope_base = 150000;
+  shape.qkv_bias = true;
+  shape.window = 24;
+  shape.yarn = {{.factor = 4, .original_context = 256}};
+  shape.experts = {{.count = 8, .top_k = 3, .ff = 256, .normalise = true}};
+  return shape;
+}
+
+ModelShape TinyMinimax() {
+  ModelShape shape = Tiny("tiny-minimax-m2", A::kMinimaxM2);
+  shape.head_dim = 128;
+  shape.rope_dim = 64;
+  shape.rope_base = 5e6;
+  shape.experts = {{.count = 8,
+                    .top_k = 3,
+                    .ff = 256,
+                    .sigmoid = true,
+                    .selection_bias = true,
+                    .normalise = true}};
+  return shape;
+}
+
 std::vector<ModelShape> TinyShapes() {
   ModelShape llama = Tiny("tiny-llama", A::kLlama);
   llama.dense_ff = 512;
@@ -274,10 +338,11 @@ std::vector<ModelShape> TinyShapes() {
   ModelShape qwen35moe = TinyDeltaNet("tiny-qwen35moe", A::kQwen35Moe);
   qwen35moe.next_token_layers = 1;
 
-  return {llama,           mixtral,       qwen2moe,
-          qwen3moe,        olmoe,         deepseek,
-          TinyDeepseek2(), lite,          TinyDeltaNet("tiny-qwen3next", A::kQwen3Next),
-          qwen35moe,       TinyGlmFlash()};
+  return {llama,           mixtral,        qwen2moe,
+          qwen3moe,        olmoe,          deepseek,
+          TinyDeepseek2(), lite,           TinyDeltaNet("tiny-qwen3next", A::kQwen3Next),
+          qwen35moe,       TinyGlmFlash(), TinyGptOss(),
+          TinyMinimax()};
 }
 
 const std::vector<ModelShape>& Shapes() {

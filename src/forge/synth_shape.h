@@ -58,7 +58,7 @@ struct ModelShape {
   double rope_base = 10000;
   bool tied_embedding = false;  // the output reuses the token embedding
   bool qkv_bias = false;
-
+  std::uint32_t window = 0;  // of layers that have one
   std::optional<YarnShape> yarn = std::nullopt;
   std::optional<MlaConfig> mla = std::nullopt;
   std::optional<DeltaNetShape> delta = std::nullopt;

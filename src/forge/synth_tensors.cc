@@ -11,6 +11,10 @@ namespace {
 constexpr double kScoreGain = 1.5;   // queries: attention prefers some positions
 constexpr double kRouterGain = 2.0;  // the chosen experts carry most of the weight
 constexpr double kDownGain = 2.0;    // SiLU shrinks, and the weights of experts add to 1 or less
+// gpt-oss's clamped form: wide enough for some numbers to meet its limits; it grows what it is
+// given.
+constexpr double kClampedGain = 3.0;
+constexpr double kClampedDownGain = 0.25;
 constexpr double kOutputGain = 3.0;  // logits: some tokens likely, none certain
 
 // Against the 1 or so that each block adds: in a deep stream of random parts rounding anywhere
@@ -20,6 +24,7 @@ constexpr double kEmbeddingDeviation = 4.0;
 
 constexpr double kNormDeviation = 0.1;  // about 1: seen if forgotten
 constexpr double kBiasDeviation = 0.2;
+constexpr double kSinkDeviation = 1.5;
 
 // Of a delta net's state about a tenth a token: it remembers as many tokens as a test has.
 constexpr double kDecay = -0.15;
@@ -86,7 +91,8 @@ void AddAttention(TensorList& list) {
     list.Bias("attn_k", kv);
     list.Bias("attn_v", kv);
   }
-  if (shape.architecture == Architecture::kOlmoe) {
+  if (shape.architecture == Architecture::kOlmoe ||
+      shape.architecture == Architecture::kMinimaxM2) {
     list.Norm("attn_q_norm", q);
     list.Norm("attn_k_norm", kv);
   }
@@ -95,6 +101,10 @@ void AddAttention(TensorList& list) {
     list.Norm("attn_k_norm", shape.head_dim);
   }
   list.Weight("attn_output", {q, d});
+  if (shape.architecture == Architecture::kGptOss) {
+    list.Bias("attn_output", d);
+    list.Add("attn_sinks.weight", {shape.heads}, 0.0, kSinkDeviation);
+  }
 }
 
 void AddDeltaNet(TensorList& list) {
@@ -156,9 +166,17 @@ void AddExperts(TensorList& list) {
   const std::uint64_t d = shape.width, ff = experts.ff, shared = experts.shared_ff;
   list.Weight("ffn_gate_inp", {d, experts.count}, kRouterGain);
   if (experts.selection_bias) list.Bias("exp_probs_b", experts.count);
-  list.Weight("ffn_gate_exps", {d, ff, experts.count});
-  list.Weight("ffn_up_exps", {d, ff, experts.count});
-  list.Weight("ffn_down_exps", {ff, d, experts.count}, kDownGain);
+  const bool clamped = shape.architecture == Architecture::kGptOss;
+  const double gain = clamped ? kClampedGain : 1.0;
+  list.Weight("ffn_gate_exps", {d, ff, experts.count}, gain);
+  list.Weight("ffn_up_exps", {d, ff, experts.count}, gain);
+  list.Weight("ffn_down_exps", {ff, d, experts.count}, clamped ? kClampedDownGain : kDownGain);
+  if (clamped) {
+    list.Bias("ffn_gate_inp", experts.count);
+    list.Add("ffn_gate_exps.bias", {ff, experts.count}, 0.0, kBiasDeviation);
+    list.Add("ffn_up_exps.bias", {ff, experts.count}, 0.0, kBiasDeviation);
+    list.Add("ffn_down_exps.bias", {d, experts.count}, 0.0, kBiasDeviation);
+  }
   if (shared == 0) return;
   if (shape.architecture == Architecture::kQwen2Moe || shape.delta) {
     list.Weight("ffn_gate_inp_shexp", {d});
@@ -170,7 +188,8 @@ void AddExperts(TensorList& list) {
 
 void AddFeedForward(TensorList& list, std::uint32_t layer) {
   const ModelShape& shape = list.shape();
-  list.Norm(shape.delta ? "post_attention_norm" : "ffn_norm", shape.width);
+  const bool late = shape.delta || shape.architecture == Architecture::kGptOss;
+  list.Norm(late ? "post_attention_norm" : "ffn_norm", shape.width);
   if (shape.experts && layer >= shape.experts->leading_dense) {
     AddExperts(list);
   } else {

@@ -93,7 +93,8 @@ TEST(PublishedShapes, HaveAsManyWeightsAsPublished) {
   const std::pair<const char*, double> kPublished[] = {
       {"olmoe-1b-7b", 6.92},       {"qwen1.5-moe-a2.7b", 14.32}, {"qwen2-57b-a14b", 57.41},
       {"qwen3-30b-a3b", 30.5},     {"mixtral-8x7b", 46.7},       {"deepseek-moe-16b", 16.38},
-      {"deepseek-v2-lite", 15.71}, {"glm-4.7-flash", 29.94}};
+      {"deepseek-v2-lite", 15.71}, {"glm-4.7-flash", 29.94},     {"gpt-oss-20b", 20.91},
+      {"gpt-oss-120b", 116.83},    {"minimax-m2", 228.69}};
   for (const auto& [name, billions] : kPublished) {
     std::uint64_t weights = 0;
     for (const SynthTensor& tensor : TensorsOf(Shape(name), {})) {

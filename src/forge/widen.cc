@@ -15,7 +15,7 @@ namespace {
 enum class Growth {
   kNone,
   kRows,     // gate and up: more outputs per expert
-  kColumns,  // down: more inputs
+  kColumns,  // down: more inputs; biases of gate and up
 };
 
 class Widening {
@@ -27,6 +27,9 @@ class Widening {
   Growth GrowthOf(std::string_view name) const {
     const bool grows = name.find("_exps.weight") != std::string_view::npos ||
                        (shared_too_ && name.find("_shexp.weight") != std::string_view::npos);
+    if (name.ends_with("ffn_gate_exps.bias") || name.ends_with("ffn_up_exps.bias")) {
+      return Growth::kColumns;
+    }
     if (!grows) return Growth::kNone;
     if (name.find(".ffn_down_") != std::string_view::npos) return Growth::kColumns;
     return name.find(".ffn_gate_inp") == std::string_view::npos ? Growth::kRows : Growth::kNone;

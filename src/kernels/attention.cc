@@ -42,8 +42,16 @@ void MergeStates(const SoftmaxState& block, const float* HWY_RESTRICT block_out,
   for (; i < n; ++i) total_out[i] = std::fma(block_out[i], new_factor, total_out[i] * old_factor);
 }
 
-void WriteResult(const AttentionCall& call, std::size_t token, std::size_t head,
-                 const SoftmaxState& state, const float* sums) {
+// Merges the head's sink, a block whose values are all zero, and divides.
+void WriteResult(const AttentionCall& call, std::size_t token, std::size_t head, SoftmaxState state,
+                 float* sums) {
+  if (call.sinks != nullptr) {
+    const float sink = call.sinks[head];
+    const float largest = state.largest > sink ? state.largest : sink;
+    const float factor = ExpReference(state.largest - largest);
+    state.sum = std::fma(state.sum, factor, ExpReference(sink - largest));
+    for (std::size_t i = 0; i < call.layout.v_dim; ++i) sums[i] *= factor;
+  }
   float* const out = call.out + token * call.out_stride + head * call.layout.v_dim;
   const float reciprocal = 1.0f / state.sum;
   for (std::size_t i = 0; i < call.layout.v_dim; ++i) out[i] = sums[i] * reciprocal;
@@ -55,10 +63,11 @@ void RunWhole(const AttentionCall& call, std::size_t kv_head, const AttentionRow
   const KvLayout& layout = call.layout;
   CopyScaledQueries(call, kv_head, rows, work);
   const std::size_t limit = rows.Limit(rows.count - 1);
-  for (std::size_t block = 0; block * Attention::kBlock < limit; ++block) {
-    const std::size_t first = AttendToBlock(layout, call.kv, kv_head, block, rows, work);
-    for (std::size_t r = first; r < rows.count; ++r) {
-      if (block == 0) {
+  for (std::size_t block = rows.Begin(0) / Attention::kBlock; block * Attention::kBlock < limit;
+       ++block) {
+    const RowRange seeing = AttendToBlock(layout, call.kv, kv_head, block, rows, work);
+    for (std::size_t r = seeing.first; r < seeing.end; ++r) {
+      if (block == rows.Begin(r) / Attention::kBlock) {
         std::copy_n(work.block_out.Row(r), layout.v_dim, work.total_out.Row(r));
         work.total_state[r] = work.block_state[r];
       } else {
@@ -77,8 +86,8 @@ void RunWhole(const AttentionCall& call, std::size_t kv_head, const AttentionRow
 void RunPart(const AttentionCall& call, std::size_t kv_head, const AttentionRows& rows,
              std::size_t block, const Partials& partials, const AttentionWork& work) {
   CopyScaledQueries(call, kv_head, rows, work);
-  const std::size_t first = AttendToBlock(call.layout, call.kv, kv_head, block, rows, work);
-  for (std::size_t r = first; r < rows.count; ++r) {
+  const RowRange seeing = AttendToBlock(call.layout, call.kv, kv_head, block, rows, work);
+  for (std::size_t r = seeing.first; r < seeing.end; ++r) {
     const std::size_t head = kv_head * rows.group + rows.HeadInGroup(r);
     float* const record = partials.Record(rows.Token(r), head, block);
     record[0] = work.block_state[r].largest;
@@ -87,14 +96,15 @@ void RunPart(const AttentionCall& call, std::size_t kv_head, const AttentionRows
   }
 }
 
-// The partial results of one row in ascending order; the first serves as the total.
+// The partial results of one row in ascending order; the first that it sees serves as the total.
 void MergeParts(const AttentionCall& call, std::size_t token, std::size_t head,
                 const Partials& partials) {
   const std::size_t limit = call.start + token + 1;
-  float* const first = partials.Record(token, head, 0);
+  const std::size_t begin = FirstKey(limit, call.window) / Attention::kBlock;
+  float* const first = partials.Record(token, head, begin);
   SoftmaxState total{.largest = first[0], .sum = first[1]};
   float* const total_out = first + Partials::kStateFloats;
-  for (std::size_t block = 1; block * Attention::kBlock < limit; ++block) {
+  for (std::size_t block = begin + 1; block * Attention::kBlock < limit; ++block) {
     const float* const record = partials.Record(token, head, block);
     MergeStates({.largest = record[0], .sum = record[1]}, record + Partials::kStateFloats,
                 call.layout.v_dim, total, total_out);
@@ -132,7 +142,8 @@ Attention::Attention(const AttentionCall& call, std::size_t threads, std::span<f
   const bool too_few_tasks = threads > 1 && call.layout.kv_heads * tiles_ < 4 * threads;
   if (too_few_tasks &&
       partials.size() >= PartialFloats(call.layout, call.heads, call.tokens, positions)) {
-    splits_ = Blocks(positions);
+    first_block_ = FirstKey(call.start + 1, call.window) / kBlock;
+    splits_ = Blocks(positions) - first_block_;
   }
 }
 
@@ -143,7 +154,7 @@ void Attention::Run(std::size_t task, std::span<float> scratch) const {
   const AttentionWork work = AttentionWork::Divide(call_.layout, scratch.data());
   const std::size_t kv_heads = call_.layout.kv_heads;
   const std::size_t kv_head = task % kv_heads;
-  const std::size_t block = task / kv_heads % splits_;
+  const std::size_t block = first_block_ + task / kv_heads % splits_;
   // The last tokens see the most keys: the longest tasks come first.
   const std::size_t tile = tiles_ - 1 - task / kv_heads / splits_;
   const std::size_t group = call_.heads / kv_heads;
@@ -151,12 +162,13 @@ void Attention::Run(std::size_t task, std::span<float> scratch) const {
   const AttentionRows rows{.first = first,
                            .count = std::min(tile_rows_, call_.tokens * group - first),
                            .group = group,
-                           .start = call_.start};
+                           .start = call_.start,
+                           .window = call_.window};
   if (splits_ == 1) {
     HWY_DYNAMIC_DISPATCH(RunWhole)(call_, kv_head, rows, work);
-  } else if (block * kBlock < rows.Limit(rows.count - 1)) {
+  } else if (block * kBlock < rows.Limit(rows.count - 1) && (block + 1) * kBlock > rows.Begin(0)) {
     HWY_DYNAMIC_DISPATCH(RunPart)
-    (call_, kv_head, rows, block, Partials(call_, splits_, partials_.data()), work);
+    (call_, kv_head, rows, block, Partials(call_, {first_block_, splits_}, partials_.data()), work);
   }
 }
 
@@ -164,7 +176,8 @@ HWY_EXPORT(MergeParts);
 void Attention::Merge(std::size_t merge) const {
   TROUPE_DCHECK(merge < merges());
   HWY_DYNAMIC_DISPATCH(MergeParts)
-  (call_, merge / call_.heads, merge % call_.heads, Partials(call_, splits_, partials_.data()));
+  (call_, merge / call_.heads, merge % call_.heads,
+   Partials(call_, {first_block_, splits_}, partials_.data()));
 }
 
 }  // namespace troupe

@@ -9,7 +9,9 @@
 // gives
 //   s_j = fma chain over k_dim of (scale * q_d) * k_jd;  m = max s_j;  p_j = e^(s_j - m);
 //   l = sum of p_j over 16 lanes;  o_d = fma chain over j of p_j * v_jd
-// and blocks are merged in ascending order. Truth: attention_reference.h.
+// and blocks are merged in ascending order. With a window, j begins at the first key that the query
+// sees, and blocks before it are left out. A head with a sink merges one more block at the end: of
+// one key, whose score is the sink, and without values. Truth: attention_reference.h.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +40,9 @@ struct AttentionCall {
   float scale = 1.0f;       // on query times key
   std::size_t start = 0;    // position of the first token
   std::size_t tokens = 0;
-  const float* q = nullptr;  // [tokens][heads][k_dim], tokens q_stride apart
+  std::size_t window = 0;        // keys that a query sees, its own the last; 0: all before it
+  const float* sinks = nullptr;  // a score a head that takes its share of the softmax; null: none
+  const float* q = nullptr;      // [tokens][heads][k_dim], tokens q_stride apart
   std::size_t q_stride = 0;
   float* out = nullptr;  // [tokens][heads][v_dim], tokens out_stride apart
   std::size_t out_stride = 0;
@@ -72,7 +76,8 @@ class Attention {
   std::span<float> partials_;
   std::size_t tile_rows_;  // query rows of one kv head that one task handles
   std::size_t tiles_;
-  std::size_t splits_ = 1;  // 1, or the number of key blocks
+  std::size_t splits_ = 1;       // 1, or the number of key blocks that are seen
+  std::size_t first_block_ = 0;  // the first of those
 };
 
 }  // namespace troupe

@@ -26,13 +26,26 @@ struct KeyRange {
   std::size_t size() const { return end - begin; }
 };
 
+// The rows [first, end) of a task that see a key of a range: Limit and Begin never fall.
+struct RowRange {
+  std::size_t first, end;
+};
+
 HWY_INLINE std::size_t Strips(std::size_t columns) { return (columns + kStrip - 1) / kStrip; }
 
-// The first row that sees a key at or after `position`.
-HWY_INLINE std::size_t FirstRow(const AttentionRows& rows, std::size_t position) {
-  std::size_t r = 0;
-  while (r < rows.count && rows.Limit(r) <= position) ++r;
-  return r;
+HWY_INLINE RowRange RowsThatSee(const AttentionRows& rows, const KeyRange& keys) {
+  RowRange seeing{0, rows.count};
+  while (seeing.first < rows.count && rows.Limit(seeing.first) <= keys.begin) ++seeing.first;
+  while (seeing.end > seeing.first && rows.Begin(seeing.end - 1) >= keys.end) --seeing.end;
+  return seeing;
+}
+
+// Where the panels of a block begin: before it no row sees a key. Panels lie at multiples of their
+// depth, so that the arithmetic of none depends on the others.
+HWY_INLINE std::size_t FirstPanel(const AttentionRows& rows, const KeyRange& block,
+                                  std::size_t depth) {
+  const std::size_t first = std::max(rows.Begin(0), block.begin);
+  return block.begin + (first - block.begin) / depth * depth;
 }
 
 // How deep panels are. Many rows want them as deep as they can be; with few, converting, which
@@ -42,9 +55,8 @@ HWY_INLINE std::size_t PanelDepth(const AttentionRows& rows) {
   return rows.count <= 8 ? kPanel / 2 : kPanel;
 }
 
-HWY_INLINE void ZeroRows(const RowMatrix& m, std::size_t first, std::size_t rows,
-                         std::size_t columns) {
-  for (std::size_t r = first; r < rows; ++r) std::fill_n(m.Row(r), columns, 0.0f);
+HWY_INLINE void ZeroRows(const RowMatrix& m, const RowRange& rows, std::size_t columns) {
+  for (std::size_t r = rows.first; r < rows.end; ++r) std::fill_n(m.Row(r), columns, 0.0f);
 }
 
 // One head's keys, or its values, of the block under way; and where those of the next block begin,
@@ -67,17 +79,18 @@ struct BlockPart {
 HWY_INLINE void ScoreBlock(const KvLayout& layout, const BlockPart& keys, const KeyRange& block,
                            const AttentionRows& rows, const AttentionWork& work) {
   const std::size_t depth = PanelDepth(rows);
-  for (KeyRange part{block.begin, 0}; part.begin < block.end; part.begin = part.end) {
+  for (KeyRange part{FirstPanel(rows, block, kPanel), 0}; part.begin < block.end;
+       part.begin = part.end) {
     part.end = std::min(part.begin + kPanel, block.end);
-    const std::size_t first = FirstRow(rows, part.begin);
+    const RowRange seeing = RowsThatSee(rows, part);
     const std::size_t column = part.begin - block.begin;
     const std::size_t strips = Strips(part.size());
-    ZeroRows({work.scores.Row(0) + column, work.scores.stride}, first, rows.count, strips * kStrip);
+    ZeroRows({work.scores.Row(0) + column, work.scores.stride}, seeing, strips * kStrip);
     for (std::size_t dim = 0; dim < layout.k_dim; dim += depth) {
       const std::size_t dims = std::min<std::size_t>(depth, layout.k_dim - dim);
       KeysToPanel(layout, keys.At(column), keys.At(column + kPanel), strips, dim, dims, work.panel);
-      for (std::size_t r = first; r < rows.count; r += kTileRows) {
-        const std::size_t n = std::min(kTileRows, rows.count - r);
+      for (std::size_t r = seeing.first; r < seeing.end; r += kTileRows) {
+        const std::size_t n = std::min(kTileRows, seeing.end - r);
         const std::size_t seen = std::min(rows.Limit(r + n - 1), part.end) - part.begin;
         MultiplyPanel(n, {work.q.Row(r) + dim, work.q.stride}, work.panel, dims, Strips(seen),
                       {work.scores.Row(r) + column, work.scores.stride});
@@ -86,11 +99,16 @@ HWY_INLINE void ScoreBlock(const KvLayout& layout, const BlockPart& keys, const 
   }
 }
 
-// Scores of n keys to e^(score - largest), in place, and their sum; what follows up to a multiple
-// of 16 becomes zero.
-HWY_INLINE SoftmaxState SoftmaxOfBlock(float* HWY_RESTRICT scores, std::size_t n) {
+// Scores of the keys [begin, end) of a block to e^(score - largest), in place, and their sum; what
+// lies before and behind them up to multiples of 16 becomes zero. A key's lane is that of its place
+// in the block: leaving out the lanes before `begin` would only leave out zeros.
+HWY_INLINE SoftmaxState SoftmaxOfBlock(float* HWY_RESTRICT scores, std::size_t begin,
+                                       std::size_t end) {
   const LaneTag d;
   constexpr float kLowest = -std::numeric_limits<float>::infinity();
+  const std::size_t first = begin / kLanes * kLanes, n = end - first;
+  std::fill(scores + first, scores + begin, kLowest);
+  scores += first;
   LaneVec lanes[kVectors];
   for (LaneVec& lane : lanes) lane = hn::Set(d, kLowest);
   ForLanes(scores, n, kLowest,
@@ -112,23 +130,31 @@ HWY_INLINE SoftmaxState SoftmaxOfBlock(float* HWY_RESTRICT scores, std::size_t n
 HWY_INLINE void AddPanelOfValues(const KeyRange& block, const KeyRange& part,
                                  const AttentionRows& rows, std::size_t dim, std::size_t strips,
                                  const AttentionWork& work) {
-  const auto depth_of = [&](std::size_t r) {
-    return std::min(rows.Limit(r), part.end) - part.begin;
+  // The rows of the panel that a row sees.
+  const auto begin_of = [&](std::size_t r) {
+    return std::max(rows.Begin(r), part.begin) - part.begin;
   };
+  const auto end_of = [&](std::size_t r) { return std::min(rows.Limit(r), part.end) - part.begin; };
   const std::size_t column = part.begin - block.begin;
-  for (std::size_t r = FirstRow(rows, part.begin); r < rows.count; r += kTileRows) {
-    const std::size_t n = std::min(kTileRows, rows.count - r);
-    const std::size_t common = depth_of(r);
-    MultiplyPanel(n, {work.scores.Row(r) + column, work.scores.stride}, work.panel, common, strips,
+  const auto add = [&](std::size_t r, std::size_t n, std::size_t begin, std::size_t end) {
+    if (begin >= end) return;
+    MultiplyPanel(n, {work.scores.Row(r) + column + begin, work.scores.stride},
+                  work.panel + begin * kPanel, end - begin, strips,
                   {work.block_out.Row(r) + dim, work.block_out.stride});
-    // On the diagonal later rows see a few keys more. Multiplying all rows with zeros instead would
-    // turn an infinite value of a later token into NaN for earlier ones.
+  };
+  const RowRange seeing = RowsThatSee(rows, part);
+  for (std::size_t r = seeing.first; r < seeing.end; r += kTileRows) {
+    const std::size_t n = std::min(kTileRows, seeing.end - r);
+    // What all see is between the last one's begin and the first one's end. At the edge of a window
+    // earlier rows see a few keys before it, on the diagonal later rows a few behind it.
+    // Multiplying all rows with zeros instead would turn an infinite value that a row does not see
+    // into NaN.
+    const std::size_t begin = std::min(begin_of(r + n - 1), end_of(r)), end = end_of(r);
+    for (std::size_t i = 0; i < n; ++i)
+      add(r + i, 1, begin_of(r + i), std::min(begin, end_of(r + i)));
+    add(r, n, begin, end);
     for (std::size_t i = 1; i < n; ++i) {
-      const std::size_t more = depth_of(r + i) - common;
-      if (more == 0) continue;
-      MultiplyPanel(1, {work.scores.Row(r + i) + column + common, work.scores.stride},
-                    work.panel + common * kPanel, more, strips,
-                    {work.block_out.Row(r + i) + dim, work.block_out.stride});
+      add(r + i, 1, std::max(end, begin_of(r + i)), end_of(r + i));
     }
   }
 }
@@ -136,11 +162,12 @@ HWY_INLINE void AddPanelOfValues(const KeyRange& block, const KeyRange& part,
 HWY_INLINE void SumValuesOfBlock(const KvLayout& layout, const BlockPart& keys,
                                  const BlockPart& values, const KeyRange& block,
                                  const AttentionRows& rows, const AttentionWork& work) {
-  ZeroRows(work.block_out, FirstRow(rows, block.begin), rows.count, work.block_out.stride);
+  ZeroRows(work.block_out, RowsThatSee(rows, block), work.block_out.stride);
   const std::size_t depth = PanelDepth(rows);
   for (std::size_t dim = 0; dim < layout.v_dim; dim += kPanel) {
     const std::size_t strips = Strips(std::min<std::size_t>(kPanel, layout.v_dim - dim));
-    for (KeyRange part{block.begin, 0}; part.begin < block.end; part.begin = part.end) {
+    for (KeyRange part{FirstPanel(rows, block, depth), 0}; part.begin < block.end;
+         part.begin = part.end) {
       part.end = std::min(part.begin + depth, block.end);
       const std::size_t row = part.begin - block.begin;
       if (layout.values_in_keys) {
@@ -157,10 +184,10 @@ HWY_INLINE void SumValuesOfBlock(const KvLayout& layout, const BlockPart& keys,
 }
 
 // All of it: afterwards work.block_out and work.block_state hold the contribution of block number
-// `block` to the rows that see it, of which the first is returned.
-HWY_INLINE std::size_t AttendToBlock(const KvLayout& layout, const PagedKv& kv, std::size_t kv_head,
-                                     std::size_t block, const AttentionRows& rows,
-                                     const AttentionWork& work) {
+// `block` to the rows that see it, which are returned.
+HWY_INLINE RowRange AttendToBlock(const KvLayout& layout, const PagedKv& kv, std::size_t kv_head,
+                                  std::size_t block, const AttentionRows& rows,
+                                  const AttentionWork& work) {
   const std::size_t begin = block * Attention::kBlock;
   const KeyRange range{begin, std::min(begin + Attention::kBlock, rows.Limit(rows.count - 1))};
   const bool last = block + 1 == kv.pages.size();
@@ -174,14 +201,14 @@ HWY_INLINE std::size_t AttendToBlock(const KvLayout& layout, const PagedKv& kv, 
   const std::size_t offset = layout.KeyTileOffset(kv_head, 0);
   const BlockPart keys = part(offset, KvLayout::kTile, layout.KeyTileBytes());
   const BlockPart values = part(offset + layout.KeyBytes(), 1, layout.ValueRowBytes());
-  const std::size_t first = FirstRow(rows, begin);
+  const RowRange seeing = RowsThatSee(rows, range);
   ScoreBlock(layout, keys, range, rows, work);
-  for (std::size_t r = first; r < rows.count; ++r) {
-    const std::size_t seen = std::min(rows.Limit(r), range.end) - begin;
-    work.block_state[r] = SoftmaxOfBlock(work.scores.Row(r), seen);
+  for (std::size_t r = seeing.first; r < seeing.end; ++r) {
+    work.block_state[r] = SoftmaxOfBlock(work.scores.Row(r), std::max(rows.Begin(r), begin) - begin,
+                                         std::min(rows.Limit(r), range.end) - begin);
   }
   SumValuesOfBlock(layout, keys, values, range, rows, work);
-  return first;
+  return seeing;
 }
 
 }  // namespace troupe::HWY_NAMESPACE

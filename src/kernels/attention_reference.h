@@ -31,14 +31,22 @@ inline CachedRow LoadRow(const KvLayout& layout, const PagedKv& kv, std::size_t 
   return row;
 }
 
-// `keys` is how many positions the query sees.
+// The first position that a query of position keys - 1 sees.
+inline std::size_t FirstSeen(const AttentionCall& call, std::size_t keys) {
+  return call.window == 0 ? 0 : keys - std::min(keys, call.window);
+}
+
+// `keys` is how many positions there are up to the query's own.
 inline std::vector<float> AttendReference(const AttentionCall& call, const float* q,
-                                          std::size_t kv_head, std::size_t keys) {
+                                          std::size_t head, std::size_t keys) {
   const KvLayout& layout = call.layout;
+  const std::size_t kv_head = head / (call.heads / layout.kv_heads);
+  const std::size_t first = FirstSeen(call, keys);
   float total_largest = 0, total_sum = 0;
   std::vector<float> total_out;
-  for (std::size_t begin = 0; begin < keys; begin += 256) {
-    const std::size_t n = std::min<std::size_t>(256, keys - begin);
+  for (std::size_t block = first / 256 * 256; block < keys; block += 256) {
+    const std::size_t begin = std::max(block, first);
+    const std::size_t n = std::min<std::size_t>(block + 256, keys) - begin;
     std::vector<float> scores(n);
     std::vector<CachedRow> rows;
     for (std::size_t j = 0; j < n; ++j) {
@@ -52,10 +60,10 @@ inline std::vector<float> AttendReference(const AttentionCall& call, const float
     std::vector<float> out(layout.v_dim);
     for (std::size_t j = 0; j < n; ++j) {
       const float p = ExpReference(scores[j] - largest);
-      lanes.Add(j, p);
+      lanes.Add(begin - block + j, p);
       for (std::size_t i = 0; i < layout.v_dim; ++i) out[i] = std::fma(p, rows[j].value[i], out[i]);
     }
-    if (begin == 0) {
+    if (begin == first) {
       total_largest = largest;
       total_sum = lanes.Sum();
       total_out = out;
@@ -70,6 +78,12 @@ inline std::vector<float> AttendReference(const AttentionCall& call, const float
       total_out[i] = std::fma(out[i], new_factor, total_out[i] * old_factor);
     }
   }
+  if (call.sinks != nullptr) {
+    const float largest = std::max(total_largest, call.sinks[head]);
+    const float factor = ExpReference(total_largest - largest);
+    total_sum = std::fma(total_sum, factor, ExpReference(call.sinks[head] - largest));
+    for (float& v : total_out) v *= factor;
+  }
   const float reciprocal = 1.0f / total_sum;
   for (float& v : total_out) v *= reciprocal;
   return total_out;
@@ -81,14 +95,16 @@ struct TrueAttention {
   double largest_score_magnitude = 0;  // the largest sum of |q k scale| over keys
 };
 
-inline TrueAttention AttendInDouble(const AttentionCall& call, const float* q, std::size_t kv_head,
+inline TrueAttention AttendInDouble(const AttentionCall& call, const float* q, std::size_t head,
                                     std::size_t keys) {
   const KvLayout& layout = call.layout;
+  const std::size_t kv_head = head / (call.heads / layout.kv_heads);
+  const std::size_t first = FirstSeen(call, keys);
   TrueAttention truth{std::vector<double>(layout.v_dim), std::vector<double>(layout.v_dim)};
   std::vector<CachedRow> rows;
-  std::vector<double> scores(keys);
-  for (std::size_t j = 0; j < keys; ++j) {
-    rows.push_back(LoadRow(layout, call.kv, kv_head, j));
+  std::vector<double> scores(keys - first);
+  for (std::size_t j = 0; j < scores.size(); ++j) {
+    rows.push_back(LoadRow(layout, call.kv, kv_head, first + j));
     double magnitude = 0;
     for (std::size_t i = 0; i < layout.k_dim; ++i) {
       const double product = static_cast<double>(q[i]) * static_cast<double>(call.scale) *
@@ -98,10 +114,15 @@ inline TrueAttention AttendInDouble(const AttentionCall& call, const float* q, s
     }
     truth.largest_score_magnitude = std::max(truth.largest_score_magnitude, magnitude);
   }
-  const double largest = *std::max_element(scores.begin(), scores.end());
+  double largest = *std::max_element(scores.begin(), scores.end());
   double sum = 0;
+  if (call.sinks != nullptr) {
+    const double sink = static_cast<double>(call.sinks[head]);
+    largest = std::max(largest, sink);
+    sum = std::exp(sink - largest);
+  }
   for (double& score : scores) sum += score = std::exp(score - largest);
-  for (std::size_t j = 0; j < keys; ++j) {
+  for (std::size_t j = 0; j < scores.size(); ++j) {
     for (std::size_t i = 0; i < layout.v_dim; ++i) {
       const double part = scores[j] / sum * static_cast<double>(rows[j].value[i]);
       truth.out[i] += part;

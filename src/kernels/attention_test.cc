@@ -14,6 +14,8 @@ namespace {
 struct Shape {
   KvLayout layout;
   std::uint32_t heads;
+  std::size_t window = 0;
+  bool sinks = false;
 };
 
 // `positions` random keys and values, and queries for all of them. The pages lie in the reverse of
@@ -36,15 +38,13 @@ class Case {
       Store(StoreValues, head, layout.v_dim, NormalFloats(rng, positions * layout.v_dim));
     }
     q_ = NormalFloats(rng, positions * shape.heads * layout.k_dim, deviation);
+    if (shape.sinks) sinks_ = NormalFloats(rng, shape.heads, 2 * deviation);
   }
 
   std::size_t QStride() const { return shape_.heads * shape_.layout.k_dim; }
   std::size_t OutStride() const { return shape_.heads * shape_.layout.v_dim; }
   const float* Query(std::size_t position, std::size_t head) const {
     return q_.data() + position * QStride() + head * shape_.layout.k_dim;
-  }
-  std::size_t KvHead(std::size_t head) const {
-    return head / (shape_.heads / shape_.layout.kv_heads);
   }
   std::byte* Page(std::size_t i) {
     return memory_.data() + pages_[i] * shape_.layout.TotalBytes().count();
@@ -59,6 +59,8 @@ class Case {
             .scale = 1.0f / std::sqrt(static_cast<float>(shape_.layout.k_dim)),
             .start = start,
             .tokens = tokens,
+            .window = shape_.window,
+            .sinks = sinks_.empty() ? nullptr : sinks_.data(),
             .q = q_.data() + start * QStride(),
             .q_stride = QStride(),
             .out = out,
@@ -78,7 +80,10 @@ class Case {
     pool.Run(attention.tasks(),
              [&](std::size_t task, std::size_t thread) { attention.Run(task, scratch[thread]); });
     pool.Run(attention.merges(), [&](std::size_t m, std::size_t) { attention.Merge(m); });
-    if (split && threads > 1 && start + tokens > Attention::kBlock) {
+    const std::size_t first =
+        shape_.window == 0 ? 0 : start + 1 - std::min(start + 1, shape_.window);
+    if (split && threads > 1 &&
+        start + tokens > (first / Attention::kBlock + 1) * Attention::kBlock) {
       EXPECT_GT(attention.merges(), 0u) << "nothing was split: the test tests nothing";
     }
     return out;
@@ -88,7 +93,7 @@ class Case {
     std::vector<float> out;
     const AttentionCall call = Call(0, 1, nullptr);
     for (std::size_t head = 0; head < shape_.heads; ++head) {
-      const auto row = AttendReference(call, Query(position, head), KvHead(head), position + 1);
+      const auto row = AttendReference(call, Query(position, head), head, position + 1);
       out.insert(out.end(), row.begin(), row.end());
     }
     return out;
@@ -107,7 +112,7 @@ class Case {
   Shape shape_;
   std::vector<std::uint32_t> pages_;
   std::vector<std::byte> memory_;
-  std::vector<float> q_;
+  std::vector<float> q_, sinks_;
 };
 
 std::vector<float> Slice(const std::vector<float>& v, std::size_t begin, std::size_t n) {
@@ -126,6 +131,10 @@ std::vector<Shape> Shapes() {
       {{.kv_heads = 1, .k_dim = 80, .v_dim = 64, .values_in_keys = true}, 60},  // MLA, absorbed
       {{.type = KvType::kQ8_0, .kv_heads = 1, .k_dim = 160, .v_dim = 128, .values_in_keys = true},
        4},
+      {{.kv_heads = 2, .k_dim = 64, .v_dim = 64}, 16, 128, true},  // gpt-oss's proportions
+      {{.kv_heads = 1, .k_dim = 32, .v_dim = 32}, 4, 0, true},     // sinks alone
+      {{.kv_heads = 2, .k_dim = 32, .v_dim = 48}, 2, 3},           // a window less than a tile
+      {{.type = KvType::kQ8_0, .kv_heads = 1, .k_dim = 32, .v_dim = 32}, 1, 300},
   };
 }
 
@@ -199,7 +208,7 @@ TEST(Attention, IsWithinTheRoundingOfItsOperationsOfTheTrueValue) {
       const std::vector<float> out = c.Run(699, 1, 1, false);
       const AttentionCall call = c.Call(699, 1, nullptr);
       for (std::size_t head = 0; head < shape.heads; ++head) {
-        const TrueAttention truth = AttendInDouble(call, c.Query(699, head), c.KvHead(head), 700);
+        const TrueAttention truth = AttendInDouble(call, c.Query(699, head), head, 700);
         const double chains = 256 + 20 + 3 * 3 + 4;
         const double scores = 2 * (2 * shape.layout.k_dim + 4) * truth.largest_score_magnitude;
         const double bound = 0x1p-24 * (2 * scores + chains);
@@ -227,6 +236,41 @@ TEST(Attention, NeverLooksAtALaterToken) {
     EXPECT_EQ(Bits(Slice(after, 0, 70 * 32)), Bits(Slice(before, 0, 70 * 32)));
     EXPECT_TRUE(std::isnan(after[70 * 32])) << "the poison was not even seen by its own token";
   });
+}
+
+TEST(Attention, NeverLooksAtATokenBeforeItsWindow) {
+  Rng rng(TestSeed());
+  const Shape shape{{.kv_heads = 1, .k_dim = 32, .v_dim = 32}, 1, 10};
+  Case c(rng, shape, 100);
+  const std::vector<float> before = c.Run(0, 100, 1, false);
+  const KvLayout layout = c.Call(0, 1, nullptr).layout;
+  const std::vector<float> nan(32, std::numeric_limits<float>::quiet_NaN());
+  StoreKeys(layout, c.Page(0), 0, 70, 1, nan.data(), 32);
+  StoreValues(layout, c.Page(0), 0, 70, 1, nan.data(), 32);
+  ForEachTarget([&] {
+    const std::vector<float> after = c.Run(0, 100, 1, false);
+    EXPECT_EQ(Bits(Slice(after, 80 * 32, 20 * 32)), Bits(Slice(before, 80 * 32, 20 * 32)));
+    EXPECT_TRUE(std::isnan(after[79 * 32])) << "the poison was not seen by the last that sees it";
+    EXPECT_EQ(Bits(c.Run(80, 20, 1, false)), Bits(Slice(before, 80 * 32, 20 * 32)));
+  });
+}
+
+TEST(Attention, AHighSinkTakesAllAndALowOneNothing) {
+  Rng rng(TestSeed());
+  const Shape shape{{.kv_heads = 1, .k_dim = 32, .v_dim = 32}, 1};
+  const Case c(rng, shape, 30);
+  const std::vector<float> plain = c.Run(29, 1, 1, false);
+  const auto with_sink = [&](float sink) {
+    std::vector<float> out(32), scratch(Attention::ScratchFloats(shape.layout));
+    AttentionCall call = c.Call(29, 1, out.data());
+    call.sinks = &sink;
+    const Attention attention(call, 1, {});
+    attention.Run(0, scratch);
+    return out;
+  };
+  EXPECT_EQ(Bits(with_sink(-1000)), Bits(plain));
+  EXPECT_EQ(with_sink(1000), std::vector<float>(32, 0.0f));
+  EXPECT_NE(Bits(with_sink(0)), Bits(plain));
 }
 
 TEST(Attention, TheFirstTokenGetsItsOwnValue) {

@@ -10,6 +10,11 @@
 
 namespace troupe {
 
+// The first of the keys below `limit` that a window lets a row see.
+inline std::size_t FirstKey(std::size_t limit, std::size_t window) {
+  return window == 0 || window > limit ? 0 : limit - window;
+}
+
 // The query rows of one task: rows first .. first + count - 1 of one kv head's, which are numbered
 // token by token, within a token by query head.
 struct AttentionRows {
@@ -20,13 +25,16 @@ struct AttentionRows {
 
   std::size_t first = 0;
   std::size_t count = 0;
-  std::size_t group = 1;  // query heads per kv head
-  std::size_t start = 0;  // position of token 0
+  std::size_t group = 1;   // query heads per kv head
+  std::size_t start = 0;   // position of token 0
+  std::size_t window = 0;  // keys that a row sees; 0: all
 
   std::size_t Token(std::size_t r) const { return (first + r) / group; }
   std::size_t HeadInGroup(std::size_t r) const { return (first + r) % group; }
   // How many keys row r may see: those of positions below this.
   std::size_t Limit(std::size_t r) const { return start + Token(r) + 1; }
+  // And those from this one on.
+  std::size_t Begin(std::size_t r) const { return FirstKey(Limit(r), window); }
 };
 
 inline std::size_t Blocks(std::size_t positions) {
@@ -49,16 +57,22 @@ class Partials {
  public:
   static constexpr std::size_t kStateFloats = 2;  // largest and sum; then v_dim sums of values
 
-  Partials(const AttentionCall& call, std::size_t blocks, float* data)
+  struct BlockRange {
+    std::size_t first, count;
+  };
+
+  Partials(const AttentionCall& call, BlockRange blocks, float* data)
       : heads_(call.heads), blocks_(blocks), record_(RecordFloats(call.layout)), data_(data) {}
 
   static std::size_t RecordFloats(const KvLayout& layout) { return kStateFloats + layout.v_dim; }
   float* Record(std::size_t token, std::size_t head, std::size_t block) const {
-    return data_ + ((token * heads_ + head) * blocks_ + block) * record_;
+    return data_ + ((token * heads_ + head) * blocks_.count + (block - blocks_.first)) * record_;
   }
 
  private:
-  std::size_t heads_, blocks_, record_;
+  std::size_t heads_;
+  BlockRange blocks_;
+  std::size_t record_;
   float* data_;
 };
 

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "quant/activations.h"
+#include "quant/gate_reference.h"
 #include "quant/panel.h"
 
 namespace troupe {
@@ -22,11 +23,18 @@ void MatMulPanels(const PanelMatrix& w, std::size_t first_panel, std::size_t pan
                   const Activations& x, std::span<const std::uint32_t> token_rows, float* out,
                   std::size_t out_stride);
 
-// The same with out = silu(gate * x) * (up * x), the first half of a feed-forward block, where
-// silu(v) = v * sigmoid(v) with SigmoidReference of quant/exp_reference.h. gate and up have the
-// same shape; their types may differ.
-void GateUpSilu(const PanelMatrix& gate, const PanelMatrix& up, std::size_t first_panel,
-                std::size_t panel_count, const Activations& x,
-                std::span<const std::uint32_t> token_rows, float* out, std::size_t out_stride);
+// The first half of a feed-forward block: gate and up have the same shape; their types may differ.
+struct GateUpWeights {
+  PanelMatrix gate, up;
+  const float* gate_bias = nullptr;  // a number a row; null: none
+  const float* up_bias = nullptr;
+  GateForm form = GateForm::kSilu;
+};
+
+// The same with out = GateReference(form, fl(gate * x + gate_bias), fl(up * x + up_bias)) of
+// quant/gate_reference.h.
+void GateUp(const GateUpWeights& w, std::size_t first_panel, std::size_t panel_count,
+            const Activations& x, std::span<const std::uint32_t> token_rows, float* out,
+            std::size_t out_stride);
 
 }  // namespace troupe

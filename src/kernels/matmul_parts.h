@@ -37,6 +37,17 @@ struct PanelJob {
   }
 };
 
+// Rows of both products of a feed-forward's first half that are combined at a time, for some
+// tokens: rows of kGateRows numbers, combined in place of the gates.
+inline constexpr std::size_t kGateRows = 2 * kPanelRows;
+struct GateTile {
+  float* gates;
+  const float* ups;
+  std::size_t tokens;
+  const float* gate_bias;  // kGateRows numbers, or null
+  const float* up_bias;
+};
+
 // Checks the call and passes it on.
 void MultiplyPanelJob(const PanelJob& job);
 

@@ -11,7 +11,6 @@
 #include "base/rng.h"
 #include "kernels/quantize_activations.h"
 #include "kernels/target.h"
-#include "quant/exp_reference.h"
 #include "quant/panel_reference.h"
 #include "quant/random_rows.h"
 #include "testing/test_seed.h"
@@ -147,24 +146,49 @@ TEST_P(MatMul, DoesNotDependOnTheAlignmentOfItsMemory) {
   }
 }
 
-TEST_P(MatMul, GateUpSiluIsTheExpressionOfItsTwoProducts) {
+TEST_P(MatMul, GateUpIsTheExpressionOfItsTwoProductsInEitherFormWithAndWithoutBiases) {
   const std::size_t rows = 57, cols = Columns(128), tokens = 66;
   const Weights gate(GetParam(), rows, cols, rng_), up(GetParam(), rows, cols, rng_);
   const Tokens t(tokens, cols, rng_);
   std::vector<std::uint32_t> reversed(tokens);
   for (std::uint32_t i = 0; i < tokens; ++i)
     reversed[i] = static_cast<std::uint32_t>(tokens) - 1 - i;
-  for (const Target target : SupportedTargets()) {
-    ForceTarget(target);
-    std::vector<float> g(tokens * rows), u(tokens * rows);
-    MatMulPanels(gate.matrix, 0, 4, t.x, reversed, g.data(), rows);
-    MatMulPanels(up.matrix, 0, 4, t.x, reversed, u.data(), rows);
-    for (std::size_t i = 0; i < g.size(); ++i) g[i] = g[i] * SigmoidReference(g[i]) * u[i];
-    std::vector<float> out(tokens * rows, kUntouched);
-    GateUpSilu(gate.matrix, up.matrix, 0, 1, t.x, reversed, out.data(), rows);
-    GateUpSilu(gate.matrix, up.matrix, 1, 3, t.x, reversed, out.data(), rows);
-    ASSERT_EQ(Bits(out), Bits(g)) << Name(target);
+  std::vector<float> gate_bias(rows), up_bias(rows);  // so large that both limits cut some off
+  for (float& b : gate_bias) b = static_cast<float>(5 * rng_.Normal());
+  for (float& b : up_bias) b = static_cast<float>(5 * rng_.Normal());
+  for (const GateForm form : {GateForm::kSilu, GateForm::kClamped}) {
+    for (const bool biased : {false, true}) {
+      GateUpWeights w{.gate = gate.matrix, .up = up.matrix, .form = form};
+      if (biased) w.gate_bias = gate_bias.data(), w.up_bias = up_bias.data();
+      for (const Target target : SupportedTargets()) {
+        ForceTarget(target);
+        std::vector<float> g(tokens * rows), u(tokens * rows);
+        MatMulPanels(gate.matrix, 0, 4, t.x, reversed, g.data(), rows);
+        MatMulPanels(up.matrix, 0, 4, t.x, reversed, u.data(), rows);
+        for (std::size_t i = 0; i < g.size(); ++i) {
+          if (biased) g[i] += gate_bias[i % rows], u[i] += up_bias[i % rows];
+          g[i] = GateReference(form, g[i], u[i]);
+        }
+        std::vector<float> out(tokens * rows, kUntouched);
+        GateUp(w, 0, 1, t.x, reversed, out.data(), rows);
+        GateUp(w, 1, 3, t.x, reversed, out.data(), rows);
+        ASSERT_EQ(Bits(out), Bits(g)) << Name(target) << (biased ? ", biased" : "");
+      }
+    }
   }
+}
+
+TEST(GateReference, CutsTheGateOffAboveAndUpOnBothSidesAndKeepsNan) {
+  const auto clamped = [](float gate, float up) {
+    return GateReference(GateForm::kClamped, gate, up);
+  };
+  EXPECT_EQ(clamped(9, 2), clamped(7, 2));
+  EXPECT_NE(clamped(-9, 2), clamped(-7, 2));
+  EXPECT_EQ(clamped(1, 9), clamped(1, 7));
+  EXPECT_EQ(clamped(1, -9), clamped(1, -7));
+  EXPECT_NEAR(clamped(1, 2), 3 / (1 + std::exp(-1.702)), 1e-6);
+  EXPECT_TRUE(std::isnan(clamped(std::nanf(""), 1)));
+  EXPECT_TRUE(std::isnan(clamped(1, std::nanf(""))));
 }
 
 TEST_P(MatMul, GivesNanForATokenThatHoldsOneAndForNoOther) {

@@ -17,6 +17,7 @@
 #include "base/half.h"
 #include "kernels/fast_exp-inl.h"
 #include "kernels/simd.h"
+#include "quant/gate_reference.h"
 #include "quant/panel_layout.h"
 
 #if HWY_TARGET == HWY_SCALAR
@@ -41,7 +42,18 @@ HWY_INLINE F LoadF(const float* p) { return hn::LoadU(DF(), p); }
 HWY_INLINE F LoadF(const std::byte* p) { return LoadF(reinterpret_cast<const float*>(p)); }
 HWY_INLINE void StoreF(F v, float* p) { hn::StoreU(v, DF(), p); }
 HWY_INLINE F Multiply(F a, F b) { return hn::Mul(a, b); }
+HWY_INLINE F AddF(F a, F b) { return hn::Add(a, b); }
+// GateReference of the two forms.
 HWY_INLINE F SiluTimes(F gate, F up) { return hn::Mul(hn::Mul(gate, FastSigmoid(DF(), gate)), up); }
+
+HWY_INLINE F ClampedTimes(F gate, F up) {
+  const F most = SetF(kGateLimit), least = SetF(-kGateLimit);
+  const F x = hn::IfThenElse(hn::Gt(gate, most), most, gate);
+  const F below = hn::IfThenElse(hn::Gt(up, most), most, up);
+  const F y = hn::IfThenElse(hn::Lt(below, least), least, below);
+  const F swish = hn::Mul(x, FastSigmoid(DF(), hn::Mul(SetF(kGateSlope), x)));
+  return hn::Mul(swish, hn::Add(y, SetF(1.0f)));
+}
 
 HWY_INLINE I SetI(std::int32_t v) { return hn::Set(DI(), v); }
 HWY_INLINE F ToFloat(I v) { return hn::ConvertTo(DF(), v); }

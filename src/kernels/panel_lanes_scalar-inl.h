@@ -42,9 +42,16 @@ inline F Multiply(const F& a, const F& b) {
 inline F Fma(const F& a, const F& b, const F& c) {
   return Generate<F>([&](std::size_t i) { return std::fma(a.v[i], b.v[i], c.v[i]); });
 }
+inline F AddF(const F& a, const F& b) {
+  return Generate<F>([&](std::size_t i) { return a.v[i] + b.v[i]; });
+}
 inline F SiluTimes(const F& gate, const F& up) {
   return Generate<F>(
-      [&](std::size_t i) { return gate.v[i] * SigmoidReference(gate.v[i]) * up.v[i]; });
+      [&](std::size_t i) { return GateReference(GateForm::kSilu, gate.v[i], up.v[i]); });
+}
+inline F ClampedTimes(const F& gate, const F& up) {
+  return Generate<F>(
+      [&](std::size_t i) { return GateReference(GateForm::kClamped, gate.v[i], up.v[i]); });
 }
 
 inline I SetI(std::int32_t v) {

@@ -80,7 +80,7 @@ class ExpertProbe {
     for (std::size_t i = 0; i < count; ++i) {
       mlps[i] = layout_.At(weights_.data() + next_ * stride_);
       next_ = (next_ + 1) % experts_;
-      region_.AddGateUp(mlps[i].gate, mlps[i].up, input_.Of(rows), {}, hidden_.Row(i * rows),
+      region_.AddGateUp(mlps[i].FirstHalf(), input_.Of(rows), {}, hidden_.Row(i * rows),
                         hidden_.cols());
     }
     region_.Run(pool_);

@@ -37,13 +37,10 @@ void ForwardPass::AttentionBlock(std::uint32_t layer, const AttentionWeights& w)
   // Where they are gated, each head's query and its gate lie side by side.
   const std::size_t q_row = w.q.weight.rows;
   float* const projected = a.gated ? ws_.q_gated : ws_.q.values;
-  region_.Add(w.q.weight, normed, {}, projected, q_row);
-  region_.Add(w.k.weight, normed, {}, ws_.k, k_row);
-  region_.Add(w.v.weight, normed, {}, ws_.v, v_row);
+  region_.Add(w.q, normed, {}, projected, q_row);
+  region_.Add(w.k, normed, {}, ws_.k, k_row);
+  region_.Add(w.v, normed, {}, ws_.v, v_row);
   region_.Run(pool_);
-  AddBias(w.q.bias, projected, q_row);
-  AddBias(w.k.bias, ws_.k, k_row);
-  AddBias(w.v.bias, ws_.v, v_row);
 
   const RopeTable& rope = ws_.rope.front();
   ForRows(tokens_, [&](std::size_t t) {
@@ -61,7 +58,7 @@ void ForwardPass::AttentionBlock(std::uint32_t layer, const AttentionWeights& w)
       StoreValues(kv_, to.page, h, to.position, 1, v, v_row);
     }
   });
-  Attend(layer, ws_.q.values, ws_.q.cols, ws_.attended.values, ws_.attended.cols);
+  Attend(layer, w.sinks, ws_.q.values, ws_.q.cols, ws_.attended.values, ws_.attended.cols);
   if (a.gated) {
     ForRows(tokens_, [&](std::size_t t) {
       for (std::uint32_t h = 0; h < a.heads; ++h) {

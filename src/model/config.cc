@@ -22,6 +22,8 @@ constexpr Family kFamilies[] = {
     {Architecture::kDeepseek2, "deepseek2", ReadDeepseek2Config},
     {Architecture::kQwen3Next, "qwen3next", ReadQwen3NextConfig},
     {Architecture::kQwen35Moe, "qwen35moe", ReadQwen35MoeConfig},
+    {Architecture::kGptOss, "gpt-oss", ReadGptOssConfig},
+    {Architecture::kMinimaxM2, "minimax-m2", ReadMinimaxM2Config},
 };
 
 const Family* FindFamily(std::string_view name) {
@@ -50,6 +52,8 @@ std::string DescribeMoe(const MoeConfig& moe) {
   if (moe.routing.scale != 1.0f) text += fmt::format(", scaled by {}", moe.routing.scale);
   if (moe.routing.groups > 1)
     text += fmt::format(", from {} of {} groups", moe.routing.groups_used, moe.routing.groups);
+  if (moe.biases) text += ", with biases";
+  if (moe.form == GateForm::kClamped) text += ", clamped";
   return text;
 }
 
@@ -122,6 +126,11 @@ std::vector<std::string> Describe(const ModelConfig& config) {
         config.layers - config.AttentionLayers(), delta.value_heads, delta.key_heads,
         delta.head_dim, delta.taps));
   }
+  if (a.window_period > 0) {
+    lines.push_back(fmt::format("window        {} positions in all layers but every {}{}", a.window,
+                                a.window_period, a.window_period == 2 ? "nd" : "th"));
+  }
+  if (a.sinks) lines.push_back("sinks         a score a head");
   lines.push_back("rotary        " + DescribeRope(config.rope));
   if (config.moe.routing.experts > 0) {
     lines.push_back("experts       " + DescribeMoe(config.moe));

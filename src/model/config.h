@@ -13,6 +13,7 @@
 #include "gguf/metadata.h"
 #include "kernels/rope.h"
 #include "kernels/top_experts.h"
+#include "quant/gate_reference.h"
 
 namespace troupe {
 
@@ -24,7 +25,9 @@ enum class Architecture {
   kDeepseek,
   kDeepseek2,
   kQwen3Next,
-  kQwen35Moe
+  kQwen35Moe,
+  kGptOss,
+  kMinimaxM2
 };
 
 std::string_view Name(Architecture architecture);  // as general.architecture has it
@@ -52,6 +55,12 @@ struct AttentionConfig {
   // The query projection gives as many numbers more: what a head attended is multiplied with their
   // sigmoid.
   bool gated = false;
+  bool biases = false;  // of queries, keys, values and the output; others may have some of them
+  bool sinks = false;   // every head has a score that takes its share of the softmax
+  // Keys that a query sees in a layer with a window, its own the last. Of every `window_period`
+  // layers all but the last have it; 0: none.
+  std::uint32_t window = 0;
+  std::uint32_t window_period = 0;
   std::optional<MlaConfig> mla;
 };
 
@@ -73,12 +82,17 @@ struct DeltaNetConfig {
 // What a token's pass keeps on the stack is sized by this; far above any model's top-k.
 inline constexpr std::uint32_t kMaxExpertsPerToken = 256;
 
+enum class Presence { kNone, kOptional, kRequired };  // of a tensor in each layer
+
 struct MoeConfig {
   TopExpertsParams routing;  // routing.experts is 0 in a dense model
   std::uint32_t expert_ff = 0;
   std::uint32_t shared_ff = 0;  // all shared experts as one; 0: none
   bool shared_gate = false;     // the shared expert is weighed by a sigmoid of its own
   std::uint32_t leading_dense = 0;
+  Presence selection_bias = Presence::kNone;  // added to the scores where experts are chosen
+  bool biases = false;                        // of the router and of every matrix of the experts
+  GateForm form = GateForm::kSilu;
 };
 
 struct ModelConfig {
@@ -93,6 +107,7 @@ struct ModelConfig {
   // nothing.
   std::uint32_t pooling = 0;
   float norm_epsilon = 1e-5f;
+  std::string_view ffn_norm = "ffn_norm";  // what the tensor of the norm before experts is called
   AttentionConfig attention;
   RopeParams rope;  // without frequency factors: those are a tensor
   MoeConfig moe;
@@ -108,6 +123,11 @@ struct ModelConfig {
 
   bool IsMoeLayer(std::uint32_t layer) const {
     return moe.routing.experts > 0 && layer >= moe.leading_dense;
+  }
+  // Keys that a query of this layer sees; 0: all before it.
+  std::uint32_t WindowOf(std::uint32_t layer) const {
+    const std::uint32_t period = attention.window_period;
+    return period > 0 && layer % period + 1 < period ? attention.window : 0;
   }
   // What one token adds to the KV cache of one layer: floats of keys, floats of values.
   std::uint32_t KeyRow() const { return attention.kv_heads * attention.key_dim; }

@@ -152,6 +152,42 @@ TEST(ModelConfig, GlmFlashScoresBySigmoidsEvenWhereItsFileDoesNotSaySo) {
   EXPECT_EQ(ReadModelConfig(m)->moe.routing.score, GateScore::kSoftmax);
 }
 
+Metadata GptOssKeys() {
+  Metadata m = MoeKeys("gpt-oss");
+  m.Set("gpt-oss.attention.sliding_window", std::uint32_t{128});
+  return m;
+}
+
+TEST(ModelConfig, GptOssHasAWindowInEveryOtherLayerFromTheFirstOn) {
+  const ModelConfig c = ReadModelConfig(GptOssKeys()).value();
+  EXPECT_EQ(c.WindowOf(0), 128u);
+  EXPECT_EQ(c.WindowOf(1), 0u);
+  EXPECT_EQ(c.WindowOf(2), 128u);
+  EXPECT_TRUE(c.attention.sinks);
+  EXPECT_TRUE(c.attention.biases);
+  EXPECT_TRUE(c.moe.biases);
+  EXPECT_EQ(c.moe.form, GateForm::kClamped);
+  EXPECT_TRUE(c.moe.routing.normalise);
+  EXPECT_EQ(ReadModelConfig(MoeKeys("qwen3moe"))->WindowOf(0), 0u);
+  Metadata m = GptOssKeys();
+  ASSERT_TRUE(m.Erase("gpt-oss.attention.sliding_window"));
+  EXPECT_THAT(ErrorOf(m), HasSubstr("gpt-oss.attention.sliding_window"));
+  const std::string facts = testing::PrintToString(Describe(c));
+  EXPECT_THAT(facts, HasSubstr("128 positions in all layers but every 2nd"));
+  EXPECT_THAT(facts, HasSubstr("with biases, clamped"));
+}
+
+TEST(ModelConfig, MinimaxNormalisesWholeRowsAndChoosesBySigmoidsPlusABias) {
+  Metadata m = MoeKeys("minimax-m2");
+  m.Set("minimax-m2.rope.dimension_count", std::uint32_t{16});
+  const ModelConfig c = ReadModelConfig(m).value();
+  EXPECT_EQ(c.attention.qk_norm, QkNorm::kWhole);
+  EXPECT_EQ(c.rope.dims, 16u);  // of 32
+  EXPECT_EQ(c.moe.routing.score, GateScore::kSigmoid);
+  EXPECT_EQ(c.moe.selection_bias, Presence::kRequired);
+  EXPECT_TRUE(c.moe.routing.normalise);
+}
+
 TEST(ModelConfig, LinearScalingShrinksPositions) {
   Metadata m = CommonKeys("llama");
   m.Set("llama.rope.scaling.type", "linear");
@@ -166,7 +202,7 @@ TEST(ModelConfig, LinearScalingShrinksPositions) {
 TEST(ModelConfig, AnUnknownArchitectureIsNamedWithTheKnownOnes) {
   EXPECT_EQ(ErrorOf(CommonKeys("mamba")),
             "m.gguf: general.architecture is 'mamba', expected one of llama, qwen2moe, qwen3moe, "
-            "olmoe, deepseek, deepseek2, qwen3next, qwen35moe");
+            "olmoe, deepseek, deepseek2, qwen3next, qwen35moe, gpt-oss, minimax-m2");
 }
 
 TEST(ModelConfig, EveryNumberOutOfRangeIsNamedWithItsLimits) {

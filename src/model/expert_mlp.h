@@ -1,7 +1,7 @@
-// An expert's arithmetic: silu(gate x) * (up x), then down, with an 8-bit form between the two
-// halves where the width has one. The expert block runs the halves of several experts in one
-// region; ExpertMlp runs one expert for whoever has its weights and the rows, without a pass: the
-// same bytes.
+// An expert's arithmetic: gate x and up x, each with its bias, combined in the family's form; then
+// down, with its bias; between the two halves an 8-bit form where the width has one. The expert
+// block runs the halves of several experts in one region; ExpertMlp runs one expert for whoever has
+// its weights and the rows, without a pass: the same bytes.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +17,17 @@
 
 namespace troupe {
 
-// hidden[i] = silu(gate x[rows[i]]) * (up x[rows[i]]), `stride` floats apart.
+// hidden[i] = the first half for x[rows[i]], `stride` floats apart.
 inline void AddFirstHalf(MatMulRegion& region, const Mlp& expert, const Activations& x,
                          std::span<const std::uint32_t> rows, float* hidden, std::size_t stride) {
-  region.AddGateUp(expert.gate, expert.up, x, rows, hidden, stride);
+  region.AddGateUp(expert.FirstHalf(), x, rows, hidden, stride);
 }
 // The 8-bit form of all rows of x, if it has room for one.
 void QuantizeRows(const Activations& x, ThreadPool& pool);
-// out[i] = down hidden[i], one row after the other.
+// out[i] = down hidden[i] (and its bias), one row after the other.
 inline void AddSecondHalf(MatMulRegion& region, const Mlp& expert, const Activations& hidden,
                           float* out) {
-  region.Add(expert.down, hidden, {}, out, expert.down.rows);
+  region.Add(expert.down, hidden, {}, out, expert.down.rows, expert.down_bias);
 }
 
 class ExpertMlp {

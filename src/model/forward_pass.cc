@@ -33,19 +33,14 @@ void ForwardPass::NormaliseStream(const float* weight) {
   });
 }
 
-void ForwardPass::AddBias(const float* bias, float* rows, std::size_t length) {
-  if (bias == nullptr) return;
-  for (std::size_t t = 0; t < tokens_; ++t) Add(bias, rows + t * length, length);
-}
-
 ForwardPass::GroupRows ForwardPass::RowsOf(std::size_t group) const {
   std::size_t first = 0;
   for (std::size_t g = 0; g < group; ++g) first += batch_[g].Rows(config_.width);
   return {.cache = batch_[group].cache, .first = first, .count = batch_[group].Rows(config_.width)};
 }
 
-void ForwardPass::Attend(std::uint32_t layer, const float* q, std::size_t q_row, float* out,
-                         std::size_t out_row) {
+void ForwardPass::Attend(std::uint32_t layer, const float* sinks, const float* q, std::size_t q_row,
+                         float* out, std::size_t out_row) {
   std::size_t first = 0;
   for (const RowGroup& group : batch_) {
     const std::size_t rows = group.Rows(config_.width);
@@ -55,6 +50,8 @@ void ForwardPass::Attend(std::uint32_t layer, const float* q, std::size_t q_row,
                     .scale = config_.attention.scale,
                     .start = group.cache->length(),
                     .tokens = rows,
+                    .window = config_.WindowOf(layer),
+                    .sinks = sinks,
                     .q = q + first * q_row,
                     .q_stride = q_row,
                     .out = out + first * out_row,
@@ -68,9 +65,8 @@ void ForwardPass::ProjectAttended(const Rows& rows, const Linear& out) {
   const Activations attended = rows.Of(tokens_);
   QuantizeRows(attended, pool_);
   // The projection lands where the normed stream was: nobody reads that any more.
-  region_.Add(out.weight, attended, {}, ws_.normed.values, config_.width);
+  region_.Add(out, attended, {}, ws_.normed.values, config_.width);
   region_.Run(pool_);
-  AddBias(out.bias, ws_.normed.values, config_.width);
   ForRows(tokens_, [&](std::size_t t) {
     Add(ws_.normed.Row(t), ws_.stream + t * config_.width, config_.width);
   });

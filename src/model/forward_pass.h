@@ -59,7 +59,6 @@ class ForwardPass {
   std::span<const std::uint32_t> HeadRows(std::size_t head) const {
     return ws_.head_rows.subspan(head * ws_.chunk(), tokens_);
   }
-  void AddBias(const float* bias, float* rows, std::size_t length);
   // Where the keys and values of a row of the pass go: a page and the place in it.
   struct KvPlace {
     std::byte* page;
@@ -70,8 +69,9 @@ class ForwardPass {
     return {.page = batch_[ws_.group_of_row[row]].cache->PageOf(layer, position),
             .position = position % kv_.capacity};
   }
-  void Attend(std::uint32_t layer, const float* q, std::size_t q_row, float* out,
-              std::size_t out_row);
+  // `sinks`: as the layer's weights have them.
+  void Attend(std::uint32_t layer, const float* sinks, const float* q, std::size_t q_row,
+              float* out, std::size_t out_row);
   // stream += w.out of what was attended.
   void ProjectAttended(const Rows& rows, const Linear& out);
 

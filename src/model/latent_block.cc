@@ -30,12 +30,11 @@ void ForwardPass::LatentBlock(std::uint32_t layer, const MlaWeights& w) {
     });
     const Activations q_low = ws_.q_low.Of(tokens_);
     QuantizeRows(q_low, pool_);
-    region_.Add(w.q.weight, q_low, {}, ws_.q.values, ws_.q.cols);
+    region_.Add(w.q, q_low, {}, ws_.q.values, ws_.q.cols);
   } else {
-    region_.Add(w.q.weight, normed, {}, ws_.q.values, ws_.q.cols);
+    region_.Add(w.q, normed, {}, ws_.q.values, ws_.q.cols);
   }
   region_.Run(pool_);
-  AddBias(w.q.bias, ws_.q.values, ws_.q.cols);
 
   const RopeTable& rope = ws_.rope.front();
   ForRows(tokens_, [&](std::size_t t) {
@@ -61,7 +60,7 @@ void ForwardPass::LatentBlock(std::uint32_t layer, const MlaWeights& w) {
   }
   region_.Run(pool_);
 
-  Attend(layer, ws_.q_latent, heads * a.key_dim, ws_.latent.values, heads * mla.kv_rank);
+  Attend(layer, nullptr, ws_.q_latent, heads * a.key_dim, ws_.latent.values, heads * mla.kv_rank);
 
   const Activations latent = ws_.latent.Of(tokens_ * heads);
   QuantizeRows(latent, pool_);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/elementwise.h"
 #include "kernels/matmul.h"
 
 namespace troupe {
@@ -13,11 +14,22 @@ constexpr std::size_t kTaskBytes = 48 << 10;
 
 }  // namespace
 
+// The bias is added while the products are in the first-level cache.
+void MatMulRegion::Product::Run(std::size_t panel, std::size_t panels) const {
+  if (!IsAlone()) return GateUp(w, panel, panels, x, rows, out, stride);
+  MatMulPanels(w.gate, panel, panels, x, rows, out, stride);
+  if (w.gate_bias == nullptr) return;
+  const std::size_t row = panel * kPanelRows;
+  const std::size_t count = std::min(panels * kPanelRows, w.gate.rows - row);
+  for (std::size_t t = 0; t < Tokens(); ++t) {
+    troupe::Add(w.gate_bias + row, out + t * stride + row, count);
+  }
+}
+
 void MatMulRegion::Push(Product product) {
-  const std::size_t matrices = product.second.data == nullptr ? 1 : 2;
-  const std::size_t tokens = product.rows.empty() ? product.x.tokens : product.rows.size();
+  const std::size_t matrices = product.IsAlone() ? 1 : 2;
   // With many tokens the work of a panel grows and the task shrinks, to one panel at least.
-  const std::size_t cost = product.first.PanelStride() * matrices * (1 + tokens / 4);
+  const std::size_t cost = product.w.gate.PanelStride() * matrices * (1 + product.Tokens() / 4);
   product.panels_per_task = std::max<std::size_t>(1, kTaskBytes / cost);
   product.first_task = tasks_;
   tasks_ += product.Tasks();
@@ -25,13 +37,18 @@ void MatMulRegion::Push(Product product) {
 }
 
 void MatMulRegion::Add(const PanelMatrix& w, const Activations& x,
-                       std::span<const std::uint32_t> rows, float* out, std::size_t stride) {
-  Push({.first = w, .second = {}, .x = x, .rows = rows, .out = out, .stride = stride});
+                       std::span<const std::uint32_t> rows, float* out, std::size_t stride,
+                       const float* bias) {
+  Push({.w = {.gate = w, .up = {}, .gate_bias = bias},
+        .x = x,
+        .rows = rows,
+        .out = out,
+        .stride = stride});
 }
 
-void MatMulRegion::AddGateUp(const PanelMatrix& gate, const PanelMatrix& up, const Activations& x,
+void MatMulRegion::AddGateUp(const GateUpWeights& w, const Activations& x,
                              std::span<const std::uint32_t> rows, float* out, std::size_t stride) {
-  Push({.first = gate, .second = up, .x = x, .rows = rows, .out = out, .stride = stride});
+  Push({.w = w, .x = x, .rows = rows, .out = out, .stride = stride});
 }
 
 void MatMulRegion::Run(ThreadPool& pool) {
@@ -41,12 +58,7 @@ void MatMulRegion::Run(ThreadPool& pool) {
         [](std::size_t t, const Product& product) { return t < product.first_task; });
     const Product& p = *(after - 1);
     const std::size_t first = (task - p.first_task) * p.panels_per_task;
-    const std::size_t count = std::min(p.panels_per_task, p.first.Panels() - first);
-    if (p.second.data == nullptr) {
-      MatMulPanels(p.first, first, count, p.x, p.rows, p.out, p.stride);
-    } else {
-      GateUpSilu(p.first, p.second, first, count, p.x, p.rows, p.out, p.stride);
-    }
+    p.Run(first, std::min(p.panels_per_task, p.w.gate.Panels() - first));
   });
   products_.clear();
   tasks_ = 0;

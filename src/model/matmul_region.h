@@ -17,19 +17,24 @@ namespace troupe {
 
 class MatMulRegion {
  public:
-  // out[i] = w x[rows[i]], for all tokens of x if rows is empty; row i at out + i * stride.
+  // out[i] = w x[rows[i]], for all tokens of x if rows is empty; row i at out + i * stride. With a
+  // bias fl(that + bias).
   void Add(const PanelMatrix& w, const Activations& x, std::span<const std::uint32_t> rows,
-           float* out, std::size_t stride);
-  // out[i] = silu(gate x[rows[i]]) * (up x[rows[i]]).
-  void AddGateUp(const PanelMatrix& gate, const PanelMatrix& up, const Activations& x,
-                 std::span<const std::uint32_t> rows, float* out, std::size_t stride);
+           float* out, std::size_t stride, const float* bias = nullptr);
+  void Add(const Linear& w, const Activations& x, std::span<const std::uint32_t> rows, float* out,
+           std::size_t stride) {
+    Add(w.weight, x, rows, out, stride, w.bias);
+  }
+  // out[i] = the first half of a feed-forward (kernels/matmul.h) of x[rows[i]].
+  void AddGateUp(const GateUpWeights& w, const Activations& x, std::span<const std::uint32_t> rows,
+                 float* out, std::size_t stride);
 
   // Computes everything added since the last Run, then forgets it.
   void Run(ThreadPool& pool);
 
  private:
   struct Product {
-    PanelMatrix first, second;  // second.data is null but for gate and up
+    GateUpWeights w;  // a product alone is the gate, with its bias; w.up.data is null then
     Activations x;
     std::span<const std::uint32_t> rows;
     float* out;
@@ -37,7 +42,10 @@ class MatMulRegion {
     std::size_t panels_per_task = 1;
     std::size_t first_task = 0;
 
-    std::size_t Tasks() const { return (first.Panels() + panels_per_task - 1) / panels_per_task; }
+    bool IsAlone() const { return w.up.data == nullptr; }
+    std::size_t Tokens() const { return rows.empty() ? x.tokens : rows.size(); }
+    std::size_t Tasks() const { return (w.gate.Panels() + panels_per_task - 1) / panels_per_task; }
+    void Run(std::size_t panel, std::size_t panels) const;
   };
 
   void Push(Product product);

@@ -231,7 +231,8 @@ TEST_P(Transforming, AGuessThatWasPartlyWrongLeavesNoTrace) {
 INSTANTIATE_TEST_SUITE_P(Families, Transforming,
                          testing::Values("tiny-llama", "tiny-mixtral", "tiny-qwen2moe",
                                          "tiny-qwen3moe", "tiny-olmoe", "tiny-deepseek",
-                                         "tiny-deepseek2", "tiny-qwen3next", "tiny-qwen35moe"),
+                                         "tiny-deepseek2", "tiny-qwen3next", "tiny-qwen35moe",
+                                         "tiny-gpt-oss"),
                          NameOf);
 
 }  // namespace

@@ -114,11 +114,16 @@ Result<PanelMatrix> WeightBinder::Matrix(const std::string& name, std::uint64_t 
 }
 
 Result<const float*> WeightBinder::Vector(const std::string& name, std::uint64_t length) {
-  TROUPE_ASSIGN_OR_RETURN(const TensorInfo* tensor, Require(name, {.cols = length}));
-  std::byte* target = Take(length * sizeof(float));
+  return Floats(name, {.cols = length});
+}
+
+Result<const float*> WeightBinder::Floats(const std::string& name, const Shape& shape) {
+  TROUPE_ASSIGN_OR_RETURN(const TensorInfo* tensor, Require(name, shape));
+  const std::uint64_t count = shape.cols * shape.rows;
+  std::byte* target = Take(count * sizeof(float));
   jobs_.push_back({.tensor = tensor,
                    .rows = 1,
-                   .cols = length,
+                   .cols = count,
                    .form = LoadJob::Form::kFloats,
                    .target = target});
   return reinterpret_cast<const float*>(target);
@@ -142,10 +147,12 @@ Result<const float*> WeightBinder::OptionalVector(const std::string& name, std::
 }
 
 Result<Linear> WeightBinder::BindLinear(const std::string& prefix, std::uint64_t cols,
-                                        std::uint64_t rows) {
+                                        std::uint64_t rows, Bias bias) {
   Linear linear;
   TROUPE_ASSIGN_OR_RETURN(linear.weight, Matrix(prefix + ".weight", cols, rows));
-  TROUPE_ASSIGN_OR_RETURN(linear.bias, OptionalVector(prefix + ".bias", rows));
+  const std::string name = prefix + ".bias";
+  TROUPE_ASSIGN_OR_RETURN(
+      linear.bias, bias == Bias::kRequired ? Vector(name, rows) : OptionalVector(name, rows));
   return linear;
 }
 
@@ -165,11 +172,16 @@ Result<AttentionWeights> WeightBinder::BindAttention(const std::string& prefix) 
   const std::uint64_t q_rows = std::uint64_t{a.heads} * a.key_dim * (a.gated ? 2 : 1);
   const std::uint64_t k_rows = std::uint64_t{a.kv_heads} * a.key_dim;
   const std::uint64_t v_rows = std::uint64_t{a.kv_heads} * a.value_dim;
-  TROUPE_ASSIGN_OR_RETURN(w.q, BindLinear(prefix + "attn_q", config_.width, q_rows));
-  TROUPE_ASSIGN_OR_RETURN(w.k, BindLinear(prefix + "attn_k", config_.width, k_rows));
-  TROUPE_ASSIGN_OR_RETURN(w.v, BindLinear(prefix + "attn_v", config_.width, v_rows));
-  TROUPE_ASSIGN_OR_RETURN(w.out, BindLinear(prefix + "attn_output",
-                                            std::uint64_t{a.heads} * a.value_dim, config_.width));
+  const Bias bias = a.biases ? Bias::kRequired : Bias::kOptional;
+  TROUPE_ASSIGN_OR_RETURN(w.q, BindLinear(prefix + "attn_q", config_.width, q_rows, bias));
+  TROUPE_ASSIGN_OR_RETURN(w.k, BindLinear(prefix + "attn_k", config_.width, k_rows, bias));
+  TROUPE_ASSIGN_OR_RETURN(w.v, BindLinear(prefix + "attn_v", config_.width, v_rows, bias));
+  TROUPE_ASSIGN_OR_RETURN(
+      w.out, BindLinear(prefix + "attn_output", std::uint64_t{a.heads} * a.value_dim, config_.width,
+                        bias));
+  if (a.sinks) {
+    TROUPE_ASSIGN_OR_RETURN(w.sinks, Vector(prefix + "attn_sinks.weight", a.heads));
+  }
   if (a.qk_norm != QkNorm::kNone) {
     const bool whole = a.qk_norm == QkNorm::kWhole;
     TROUPE_ASSIGN_OR_RETURN(w.q_norm,
@@ -240,13 +252,32 @@ Result<MlaWeights> WeightBinder::BindMla(const std::string& prefix) {
   return w;
 }
 
+Result<ExpertExtras> WeightBinder::BindExpertExtras(const std::string& prefix) {
+  const MoeConfig& moe = config_.moe;
+  const std::uint64_t experts = moe.routing.experts;
+  ExpertExtras extras{.form = moe.form};
+  if (!moe.biases) return extras;
+  const Shape hidden{.cols = moe.expert_ff, .rows = experts};
+  const Shape stream{.cols = config_.width, .rows = experts};
+  TROUPE_ASSIGN_OR_RETURN(extras.gate_bias, Floats(prefix + "ffn_gate_exps.bias", hidden));
+  TROUPE_ASSIGN_OR_RETURN(extras.up_bias, Floats(prefix + "ffn_up_exps.bias", hidden));
+  TROUPE_ASSIGN_OR_RETURN(extras.down_bias, Floats(prefix + "ffn_down_exps.bias", stream));
+  return extras;
+}
+
 Result<MoeWeights> WeightBinder::BindMoe(std::uint32_t layer, const std::string& prefix) {
   const MoeConfig& moe = config_.moe;
   const std::uint64_t width = config_.width, ff = moe.expert_ff, experts = moe.routing.experts;
   MoeWeights w;
-  TROUPE_ASSIGN_OR_RETURN(w.router, Matrix(prefix + "ffn_gate_inp.weight", width, experts));
-  if (config_.architecture == Architecture::kDeepseek2) {
-    TROUPE_ASSIGN_OR_RETURN(w.selection_bias, OptionalVector(prefix + "exp_probs_b.bias", experts));
+  TROUPE_ASSIGN_OR_RETURN(w.router.weight, Matrix(prefix + "ffn_gate_inp.weight", width, experts));
+  if (moe.biases) {
+    TROUPE_ASSIGN_OR_RETURN(w.router.bias, Vector(prefix + "ffn_gate_inp.bias", experts));
+  }
+  if (moe.selection_bias != Presence::kNone) {
+    const std::string name = prefix + "exp_probs_b.bias";
+    TROUPE_ASSIGN_OR_RETURN(w.selection_bias, moe.selection_bias == Presence::kRequired
+                                                  ? Vector(name, experts)
+                                                  : OptionalVector(name, experts));
   }
   if (moe.shared_ff > 0) {
     TROUPE_ASSIGN_OR_RETURN(w.shared, BindMlp(prefix, "_shexp.weight", width, moe.shared_ff));
@@ -262,6 +293,7 @@ Result<MoeWeights> WeightBinder::BindMoe(std::uint32_t layer, const std::string&
   TROUPE_ASSIGN_OR_RETURN(const TensorInfo* up, require("ffn_up_exps.weight", width, ff));
   TROUPE_ASSIGN_OR_RETURN(const TensorInfo* down, require("ffn_down_exps.weight", ff, width));
   expert_layouts_[layer] = ExpertLayout::For(*gate, *up, *down);
+  TROUPE_ASSIGN_OR_RETURN(w.extras, BindExpertExtras(prefix));
   if (experts_ == RoutedExperts::kElsewhere) return w;
   const std::uint64_t before = used_;
   w.experts.reserve(experts);
@@ -270,7 +302,7 @@ Result<MoeWeights> WeightBinder::BindMoe(std::uint32_t layer, const std::string&
     expert.gate = Panels(*gate, e * ff, ff);
     expert.up = Panels(*up, e * ff, ff);
     expert.down = Panels(*down, e * width, width);
-    w.experts.push_back(expert);
+    w.experts.push_back(w.extras.Complete(expert, static_cast<std::uint32_t>(e)));
   }
   expert_bytes_ += Bytes(used_ - before);
   return w;
@@ -286,8 +318,8 @@ Result<LayerWeights> WeightBinder::BindLayer(std::uint32_t layer) {
   } else {
     TROUPE_ASSIGN_OR_RETURN(w.attention, BindAttention(prefix));
   }
-  const char* const norm = config_.HasState() ? "post_attention_norm.weight" : "ffn_norm.weight";
-  TROUPE_ASSIGN_OR_RETURN(w.ffn_norm, Vector(prefix + norm, config_.width));
+  TROUPE_ASSIGN_OR_RETURN(
+      w.ffn_norm, Vector(fmt::format("{}{}.weight", prefix, config_.ffn_norm), config_.width));
   if (config_.IsMoeLayer(layer)) {
     TROUPE_ASSIGN_OR_RETURN(w.moe, BindMoe(layer, prefix));
   } else {

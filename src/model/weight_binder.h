@@ -74,8 +74,12 @@ class WeightBinder {
   Result<const float*> Vector(const std::string& name, std::uint64_t length);
   // Column after column.
   Result<const float*> Columns(const std::string& name, std::uint64_t cols, std::uint64_t rows);
+  // Rows of floats, one after the other.
+  Result<const float*> Floats(const std::string& name, const Shape& shape);
   Result<const float*> OptionalVector(const std::string& name, std::uint64_t length);
-  Result<Linear> BindLinear(const std::string& prefix, std::uint64_t cols, std::uint64_t rows);
+  enum class Bias { kOptional, kRequired };
+  Result<Linear> BindLinear(const std::string& prefix, std::uint64_t cols, std::uint64_t rows,
+                            Bias bias = Bias::kOptional);
   Result<Mlp> BindMlp(const std::string& prefix, const std::string& suffix, std::uint64_t width,
                       std::uint64_t ff);
 
@@ -92,6 +96,7 @@ class WeightBinder {
   Result<MoeWeights> BindMoe(std::uint32_t layer, const std::string& prefix);
   // Whether it belongs to a layer that guesses further tokens, which is left out.
   bool IsOfNextTokens(std::string_view name) const;
+  Result<ExpertExtras> BindExpertExtras(const std::string& prefix);
   Status CheckNothingLeftOver() const;
 
   const GgufModel& file_;

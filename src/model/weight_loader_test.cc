@@ -162,5 +162,42 @@ TEST(WeightLoader, OldFilesOfDeltaNetsComeToTheSameWeightsAsNewOnes) {
   }
 }
 
+// The model's file without one of its tensors, or with one of another shape.
+std::string Spoilt(const TinyModel& model, std::string_view name, bool keep,
+                   const TempFolder& folder) {
+  std::vector<TensorSpec> specs;
+  for (const TensorInfo& tensor : model.file().tensors()) {
+    if (tensor.name != name) specs.push_back(tensor);
+    if (tensor.name != name || !keep) continue;
+    TensorSpec longer = tensor;
+    longer.dims[0] *= 2;
+    specs.push_back(longer);
+  }
+  GgufWriter writer =
+      GgufWriter::Create(folder.PathOf("spoilt.gguf"), model.file().metadata(), specs).value();
+  for (const TensorSpec& spec : specs) {
+    const std::vector<std::byte> zeros(SizeOfTensor(spec).value().count());
+    EXPECT_TRUE(writer.Append(spec.name, zeros).ok());
+  }
+  EXPECT_TRUE(writer.Finish().ok());
+  return folder.PathOf("spoilt.gguf");
+}
+
+TEST(WeightLoader, EveryBiasAndSinkOfGptOssIsMissedAndMeasured) {
+  const TinyModel model("tiny-gpt-oss");
+  for (const char* name :
+       {"blk.0.attn_q.bias", "blk.1.attn_output.bias", "blk.0.attn_sinks.weight",
+        "blk.3.ffn_gate_inp.bias", "blk.2.ffn_gate_exps.bias", "blk.2.ffn_up_exps.bias",
+        "blk.3.ffn_down_exps.bias", "blk.1.post_attention_norm.weight"}) {
+    for (const bool keep : {false, true}) {
+      const TempFolder folder;
+      const GgufModel spoilt = GgufModel::Open(Spoilt(model, name, keep, folder)).value();
+      const Status status = MeasureWeights(spoilt, model.config()).status();
+      EXPECT_THAT(status.message(), HasSubstr(std::string("'") + name + "'"));
+      EXPECT_THAT(status.message(), HasSubstr(keep ? "has shape" : "is missing"));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace troupe

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "io/aligned_buffer.h"
+#include "kernels/matmul.h"
 #include "quant/panel.h"
 
 namespace troupe {
@@ -17,9 +18,39 @@ struct Linear {
   const float* bias = nullptr;  // null: none
 };
 
-// silu(gate x) * (up x), then down: an expert, a shared expert or a dense feed-forward.
+// gate x and up x combined as `form` says, then down: an expert, a shared expert or a dense
+// feed-forward.
 struct Mlp {
   PanelMatrix gate, up, down;
+  const float* gate_bias = nullptr;  // a number a row; null: none
+  const float* up_bias = nullptr;
+  const float* down_bias = nullptr;
+  GateForm form = GateForm::kSilu;
+
+  GateUpWeights FirstHalf() const {
+    return {.gate = gate, .up = up, .gate_bias = gate_bias, .up_bias = up_bias, .form = form};
+  }
+};
+
+// What the experts of a layer have beside their matrices. It is always in memory, wherever those
+// are.
+struct ExpertExtras {
+  const float* gate_bias = nullptr;  // of all experts, one after the other; null: none
+  const float* up_bias = nullptr;
+  const float* down_bias = nullptr;
+  GateForm form = GateForm::kSilu;
+
+  // The expert whose matrices these are, with what is its own of all this.
+  Mlp Complete(Mlp matrices, std::uint32_t expert) const {
+    const auto own = [expert](const float* all, const PanelMatrix& matrix) {
+      return all == nullptr ? nullptr : all + expert * matrix.rows;
+    };
+    matrices.gate_bias = own(gate_bias, matrices.gate);
+    matrices.up_bias = own(up_bias, matrices.up);
+    matrices.down_bias = own(down_bias, matrices.down);
+    matrices.form = form;
+    return matrices;
+  }
 };
 
 struct AttentionWeights {
@@ -27,6 +58,7 @@ struct AttentionWeights {
   Linear q, k, v, out;
   const float* q_norm = nullptr;  // null: queries and keys are not normalised
   const float* k_norm = nullptr;
+  const float* sinks = nullptr;  // a score a head; null: none
 };
 
 // Multi-head latent attention in its absorbed form: per head, k_up takes a query's plain part into
@@ -56,11 +88,12 @@ struct DeltaNetWeights {
 };
 
 struct MoeWeights {
-  PanelMatrix router;
+  Linear router;
   const float* selection_bias = nullptr;  // null: none
   Mlp shared;                             // if the configuration has a shared expert
   PanelMatrix shared_gate;                // one row; if the shared expert is gated
-  std::vector<Mlp> experts;  // empty where they are not kept in memory (expert_source.h)
+  ExpertExtras extras;
+  std::vector<Mlp> experts;  // complete; empty where they are not kept in memory (expert_source.h)
 };
 
 struct LayerWeights {

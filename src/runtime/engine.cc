@@ -41,6 +41,12 @@ std::unique_ptr<HeldExperts> HoldAll(const ModelWeights& weights, std::uint32_t 
   return held;
 }
 
+std::vector<ExpertExtras> ExtrasOf(const ModelWeights& weights) {
+  std::vector<ExpertExtras> extras;
+  for (const LayerWeights& layer : weights.layers) extras.push_back(layer.moe.extras);
+  return extras;
+}
+
 }  // namespace
 
 struct Engine::Opened {
@@ -87,6 +93,7 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
                                     .normalised_weights = config_->moe.routing.normalise,
                                     .loader = plan_.loader,
                                     .costs = plan_.costs,
+                                    .extras = ExtrasOf(weights_.weights()),
                                     .low = std::move(low),
                                     .low_copies = {},
                                     .in_order = options.in_order || plan_.trace.has_value()};

@@ -29,6 +29,7 @@ Result<std::unique_ptr<OffloadedExperts>> OffloadedExperts::Create(
       SlotLoads::Create(std::move(layouts), std::move(store), std::move(options.low),
                         options.cache.slots, std::move(reader), pool, clock, options.loader,
                         std::move(options.costs)));
+  loads->set_extras(std::move(options.extras));
   auto policy = std::make_unique<TimedPolicy>(std::move(options.policy), clock);
   FlowOptions flow{.routing = {.experts = options.cache.grid.experts,
                                .top_k = options.experts_per_token,
@@ -182,7 +183,8 @@ Result<std::span<const ReadyExpert>> OffloadedExperts::Take(bool wait) {
   for (const Given& expert : *given) {
     if (peers_->waiting()) peers_->OnLoaded(expert.expert);
     ready_.push_back(
-        {.expert = expert.expert, .answer = loads_->WeightsIn(expert.slot, layer_, expert.copy)});
+        {.expert = expert.expert,
+         .answer = loads_->WeightsIn(expert.slot, {layer_, expert.expert}, expert.copy)});
   }
   JudgeLayer();
   for (MissEvent& miss : flow_.GivenMisses(*demand_)) {
@@ -280,7 +282,7 @@ Result<std::size_t> OffloadedExperts::GiveAll(
       return count;
     }
     for (const Given& expert : *given) {
-      take(expert, loads_->WeightsIn(expert.slot, layer, ExpertCopy::kFull));
+      take(expert, loads_->WeightsIn(expert.slot, {layer, expert.expert}, ExpertCopy::kFull));
       ++count;
     }
   }

@@ -37,6 +37,7 @@ class OffloadedExperts final : public ExpertSource {
     bool normalised_weights = false;  // the model divides a token's by their sum
     LoaderOptions loader = {};
     MeasuredCosts costs = {};
+    std::vector<ExpertExtras> extras = {};  // by layer, of those that have any
     LowExperts low = {};
     LowCopyOptions low_copies = {};
     bool in_order = false;  // see FlowOptions

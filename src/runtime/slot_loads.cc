@@ -98,8 +98,9 @@ void SlotLoads::AddLateSpeed(AnswerCosts& costs) const {
   costs.medium.bytes_per_second = speed;
 }
 
-Mlp SlotLoads::WeightsIn(std::uint32_t slot, std::uint32_t layer, ExpertCopy copy) const {
-  return LayoutOf(layer, copy).At(slots_.data() + slot * slot_bytes_);
+Mlp SlotLoads::WeightsIn(std::uint32_t slot, ExpertId id, ExpertCopy copy) const {
+  const Mlp matrices = LayoutOf(id.layer, copy).At(slots_.data() + slot * slot_bytes_);
+  return extras_.empty() ? matrices : extras_[id.layer].Complete(matrices, id.expert);
 }
 
 Bytes SlotLoads::SourceBytes(std::uint32_t layer, ExpertCopy copy) const {

@@ -62,7 +62,9 @@ class SlotLoads final : public LoadPort {
   void set_shares(bool shares) { shares_ = shares; }
 
   // An expert that lies in a slot.
-  Mlp WeightsIn(std::uint32_t slot, std::uint32_t layer, ExpertCopy copy) const;
+  Mlp WeightsIn(std::uint32_t slot, ExpertId id, ExpertCopy copy) const;
+  // What the experts of each layer have beside what is loaded. Before any is asked for.
+  void set_extras(std::vector<ExpertExtras> extras) { extras_ = std::move(extras); }
   Bytes SourceBytes(std::uint32_t layer, ExpertCopy copy) const;
 
   // 0: nothing was read yet.
@@ -87,6 +89,7 @@ class SlotLoads final : public LoadPort {
   }
 
   ExpertLayouts layouts_;
+  std::vector<ExpertExtras> extras_;  // by layer; empty: there is nothing beside
   std::unique_ptr<ExpertStore> store_;
   LowExperts low_;
   // Of the layer that asks, as far as peers can be asked at all.

@@ -102,6 +102,7 @@ Result<ModelConfig> ReadDeepseek2Config(const Metadata& metadata) {
                           keys.CountOr("expert_shared_count", 0, 0, 64));
   moe.shared_ff = shared * moe.expert_ff;
   TROUPE_RETURN_IF_ERROR(ReadRouting(keys, config, moe));
+  moe.selection_bias = Presence::kOptional;  // V3 has one, V2 none
   return config;
 }
 

@@ -71,5 +71,7 @@ Result<ModelConfig> ReadDeepseekConfig(const Metadata& metadata);
 Result<ModelConfig> ReadDeepseek2Config(const Metadata& metadata);
 Result<ModelConfig> ReadQwen3NextConfig(const Metadata& metadata);
 Result<ModelConfig> ReadQwen35MoeConfig(const Metadata& metadata);
+Result<ModelConfig> ReadGptOssConfig(const Metadata& metadata);
+Result<ModelConfig> ReadMinimaxM2Config(const Metadata& metadata);
 
 }  // namespace troupe

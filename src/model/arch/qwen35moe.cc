@@ -36,6 +36,7 @@ Result<ModelConfig> ReadQwen35MoeConfig(const Metadata& metadata) {
   config.layers -= config.next_token_layers;
   config.attention.qk_norm = QkNorm::kPerHead;
   config.attention.gated = true;
+  config.ffn_norm = "post_attention_norm";
   TROUPE_RETURN_IF_ERROR(ReadDeltaNet(keys, config));
   config.delta->tiled = true;
   TROUPE_RETURN_IF_ERROR(ReadQwen3NextExperts(keys, config));

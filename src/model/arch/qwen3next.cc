@@ -76,6 +76,7 @@ Result<ModelConfig> ReadQwen3NextConfig(const Metadata& metadata) {
                           ReadCommonConfig(keys, Architecture::kQwen3Next, RopePairs::kHalves));
   config.attention.qk_norm = QkNorm::kPerHead;
   config.attention.gated = true;
+  config.ffn_norm = "post_attention_norm";
   TROUPE_RETURN_IF_ERROR(ReadDeltaNet(keys, config));
   config.delta->fused_gates = true;
   TROUPE_RETURN_IF_ERROR(ReadQwen3NextExperts(keys, config));

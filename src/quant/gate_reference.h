@@ -1,0 +1,27 @@
+// How a feed-forward's two first products become one number, element by element: the scalar truth
+// of the kernels that do it, and their constants. Every operation rounds to float once; nothing is
+// fused.
+#pragma once
+
+#include "quant/exp_reference.h"
+
+namespace troupe {
+
+enum class GateForm {
+  kSilu,     // silu(gate) * up
+  kClamped,  // gpt-oss: the gate is cut off above, up on both sides; swish of slope 1.702, up plus
+             // 1
+};
+
+inline constexpr float kGateLimit = 7.0f;
+inline constexpr float kGateSlope = 1.702f;
+
+inline float GateReference(GateForm form, float gate, float up) {
+  if (form == GateForm::kSilu) return gate * SigmoidReference(gate) * up;
+  const float x = gate > kGateLimit ? kGateLimit : gate;  // NaN stays NaN
+  float y = up > kGateLimit ? kGateLimit : up;
+  y = y < -kGateLimit ? -kGateLimit : y;
+  return x * SigmoidReference(kGateSlope * x) * (y + 1.0f);
+}
+
+}  // namespace troupe
