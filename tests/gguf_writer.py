@@ -1,7 +1,9 @@
 """Writes small GGUF v3 files for tests, apart from the project's own writer: what troupe reads here
-was not made by code that could share a mistake with its reader. Tensors are float32.
+was not made by code that could share a mistake with its reader. Tensors are float32; or files of any
+size without their data, which take no space.
 """
 import array
+import math
 import struct
 import sys
 
@@ -32,19 +34,44 @@ def _typed(value):
     return _ARRAY, struct.pack("<IQ", _STRING, len(value)) + body
 
 
-def write(path, metadata, tensors):
-    """`metadata`: key to int (uint32), float, bool, str, list of str, or array('i' | 'f').
-    `tensors`: name to (dimensions, fastest first; array('f'))."""
-    assert sys.byteorder == "little"  # arrays are written as they lie
+# Elements and bytes of a block, by the number of a type.
+BLOCKS = {0: (1, 4), 30: (1, 2), 8: (32, 34), 12: (256, 144), 14: (256, 210), 39: (32, 17)}
+
+
+def _head(metadata, tensors):
+    """`tensors`: name, dimensions, type and bytes of each. Also gives the bytes of all data."""
     head = struct.pack("<IIQQ", 0x46554747, 3, len(tensors), len(metadata))
     for key, value in metadata.items():
         type_, data = _typed(value)
         head += _string(key) + struct.pack("<I", type_) + data
     offset = 0
-    for name, (dimensions, values) in tensors.items():
+    for name, dimensions, type_, size in tensors:
         head += _string(name) + struct.pack(f"<I{len(dimensions)}Q", len(dimensions), *dimensions)
-        head += struct.pack("<IQ", _F32_TENSOR, offset)
-        offset += -(-4 * len(values) // ALIGNMENT) * ALIGNMENT
+        head += struct.pack("<IQ", type_, offset)
+        offset += -(-size // ALIGNMENT) * ALIGNMENT
+    return head, offset
+
+
+def write_without_data(path, metadata, tensors):
+    """`tensors`: name to (dimensions, type). Where data would be, the file has a hole of zeros."""
+    def size(dimensions, type_):
+        elements, block = BLOCKS[type_]
+        assert dimensions[0] % elements == 0
+        return math.prod(dimensions) // elements * block
+
+    head, data = _head(metadata, [(name, dimensions, type_, size(dimensions, type_))
+                                  for name, (dimensions, type_) in tensors.items()])
+    with open(path, "wb") as file:
+        file.write(head)
+        file.truncate(-(-len(head) // ALIGNMENT) * ALIGNMENT + data)
+
+
+def write(path, metadata, tensors):
+    """`metadata`: key to int (uint32), float, bool, str, list of str, or array('i' | 'f').
+    `tensors`: name to (dimensions, fastest first; array('f'))."""
+    assert sys.byteorder == "little"  # arrays are written as they lie
+    head, _ = _head(metadata, [(name, dimensions, _F32_TENSOR, 4 * len(values))
+                               for name, (dimensions, values) in tensors.items()])
     with open(path, "wb") as file:
         for part in (head, *(values.tobytes() for _, values in tensors.values())):
             file.write(part + bytes(-len(part) % ALIGNMENT))

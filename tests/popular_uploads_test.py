@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Files laid out as the most downloaded ones of their families are, without their data: names, shapes
+and types of all tensors, and the keys. Troupe says what they hold and how it would run them; with one
+tensor missing or misshapen it says which.
+
+usage: popular_uploads_test.py TROUPE [unittest arguments]
+
+The numbers of tensors by type are those that loaders print for the published files.
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import gguf_writer
+
+F32, Q8_0, Q4_K, Q6_K, BF16, MXFP4 = 0, 8, 12, 14, 30, 39
+
+
+def vocabulary(size, pre):
+    """As many tokens as the model has: bytes, and names for the rest."""
+    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    hidden = [byte for byte in range(256) if byte not in shown]
+    characters = [chr(byte) for byte in shown] + [chr(256 + i) for i in range(len(hidden))]
+    tokens = [*characters, "ab"]
+    tokens += [f"<{i}>" for i in range(size - len(tokens))]
+    return {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": pre,
+            "tokenizer.ggml.tokens": tokens, "tokenizer.ggml.merges": ["a b"],
+            "tokenizer.ggml.eos_token_id": size - 1}
+
+
+def keys(arch, **values):
+    return {"general.architecture": arch,
+            **{f"{arch}.{key.replace('__', '.')}": value for key, value in values.items()}}
+
+
+def mlp(prefix, suffix, width, ff, gate_up, down, experts=()):
+    return {f"{prefix}ffn_gate{suffix}.weight": ((width, ff, *experts), gate_up),
+            f"{prefix}ffn_up{suffix}.weight": ((width, ff, *experts), gate_up),
+            f"{prefix}ffn_down{suffix}.weight": ((ff, width, *experts), down)}
+
+
+def gpt_oss(layers, experts):
+    width, q, kv = 2880, 4096, 512
+    tensors = {"token_embd.weight": ((width, 201088), BF16), "output_norm.weight": ((width,), F32),
+               "output.weight": ((width, 201088), BF16)}
+    for layer in range(layers):
+        at = f"blk.{layer}."
+        for name, inputs, outputs in (("q", width, q), ("k", width, kv), ("v", width, kv),
+                                      ("output", q, width)):
+            tensors[f"{at}attn_{name}.weight"] = ((inputs, outputs), BF16)
+            tensors[f"{at}attn_{name}.bias"] = ((outputs,), F32)
+        tensors |= {f"{at}attn_norm.weight": ((width,), F32), f"{at}attn_sinks.weight": ((64,), F32),
+                    f"{at}post_attention_norm.weight": ((width,), F32),
+                    f"{at}ffn_gate_inp.weight": ((width, experts), F32),
+                    f"{at}ffn_gate_inp.bias": ((experts,), F32)}
+        tensors |= mlp(at, "_exps", width, 2880, MXFP4, MXFP4, (experts,))
+        tensors |= {f"{at}ffn_{name}_exps.bias": ((2880, experts), F32)
+                    for name in ("gate", "up", "down")}
+    metadata = keys(
+        "gpt-oss", block_count=layers, context_length=131072, embedding_length=width,
+        feed_forward_length=2880, attention__head_count=64, attention__head_count_kv=8,
+        rope__freq_base=150000.0, attention__layer_norm_rms_epsilon=1e-5, expert_count=experts,
+        expert_used_count=4, attention__key_length=64, attention__value_length=64,
+        attention__sliding_window=128, expert_feed_forward_length=2880, rope__scaling__type="yarn",
+        rope__scaling__factor=32.0, rope__scaling__original_context_length=4096)
+    return metadata | vocabulary(201088, "gpt-4o"), tensors
+
+
+def glm_flash():
+    width, heads, rank, experts = 2048, 20, 512, 64
+    tensors = {"token_embd.weight": ((width, 154880), Q4_K), "output_norm.weight": ((width,), F32),
+               "output.weight": ((width, 154880), Q6_K)}
+    for layer in range(47):
+        at = f"blk.{layer}."
+        tensors |= {f"{at}attn_norm.weight": ((width,), F32), f"{at}ffn_norm.weight": ((width,), F32),
+                    f"{at}attn_q_a.weight": ((width, 768), Q8_0),
+                    f"{at}attn_q_a_norm.weight": ((768,), F32),
+                    f"{at}attn_q_b.weight": ((768, heads * 256), Q8_0),
+                    f"{at}attn_kv_a_mqa.weight": ((width, rank + 64), Q8_0),
+                    f"{at}attn_kv_a_norm.weight": ((rank,), F32),
+                    f"{at}attn_k_b.weight": ((192, rank, heads), Q8_0),
+                    f"{at}attn_v_b.weight": ((rank, 256, heads), Q8_0),
+                    f"{at}attn_output.weight": ((heads * 256, width), Q4_K)}
+        if layer == 0:
+            tensors |= mlp(at, "", width, 10240, Q4_K, Q6_K)
+            continue
+        tensors |= {f"{at}ffn_gate_inp.weight": ((width, experts), F32),
+                    f"{at}exp_probs_b.bias": ((experts,), F32)}
+        tensors |= mlp(at, "_exps", width, 1536, Q4_K, Q6_K, (experts,))
+        tensors |= mlp(at, "_shexp", width, 1536, Q8_0, Q8_0)
+    metadata = keys(  # without expert_gating_func, as the first files were
+        "deepseek2", block_count=47, context_length=202752, embedding_length=width,
+        feed_forward_length=10240, attention__head_count=heads, attention__head_count_kv=1,
+        rope__freq_base=1e6, attention__layer_norm_rms_epsilon=1e-5, expert_used_count=4,
+        leading_dense_block_count=1, attention__q_lora_rank=768, attention__kv_lora_rank=rank,
+        attention__key_length=576, attention__value_length=512, attention__key_length_mla=256,
+        attention__value_length_mla=256, expert_feed_forward_length=1536, expert_count=experts,
+        expert_shared_count=1, expert_weights_scale=1.8, expert_weights_norm=True,
+        rope__dimension_count=64)
+    return metadata | vocabulary(154880, "glm4"), tensors
+
+
+UPLOADS = {"gpt-oss-20b": (gpt_oss(24, 32), 459), "gpt-oss-120b": (gpt_oss(36, 128), 687),
+           "GLM-4.7-Flash": (glm_flash(), 844)}
+FACTS = {"gpt-oss-20b": ["128 positions in all layers but every 2nd", "top 4 by softmax",
+                         "with biases, clamped", "by YaRN beyond 4096"],
+         "gpt-oss-120b": ["128 of width 2880, top 4", "MXFP4"],
+         "GLM-4.7-Flash": ["top 4 by sigmoid", "scaled by 1.8", "latent rows of 512 + 64"]}
+
+
+class PopularUploads(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name) / "m.gguf"
+        self.environment = {**os.environ, "XDG_CACHE_HOME": folder.name}
+
+    def troupe(self, *arguments, code=0):
+        done = subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True,
+                              check=False, env=self.environment)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def test_TheirFamiliesTypesAndPlansAreTold(self):
+        for name, ((metadata, tensors), count) in UPLOADS.items():
+            with self.subTest(name):
+                self.assertEqual(len(tensors), count)
+                gguf_writer.write_without_data(self.path, metadata, tensors)
+                said = self.troupe("inspect", self.path).stdout
+                for fact in FACTS[name]:
+                    self.assertIn(fact, said)
+                self.troupe("plan", self.path, "--memory", "16GiB", "--threads", 1)
+
+    def test_OneTensorThatIsMissingOrMisshapenIsNamed(self):
+        wrong = {"gpt-oss-20b": ["blk.23.attn_sinks.weight", "blk.7.ffn_up_exps.bias"],
+                 "GLM-4.7-Flash": ["blk.46.attn_v_b.weight"]}
+        for name, names in wrong.items():
+            metadata, tensors = UPLOADS[name][0]
+            for spoilt in names:
+                dimensions, type_ = tensors[spoilt]
+                others = {other: tensors[other] for other in tensors if other != spoilt}
+                longer = (*dimensions[:-1], 2 * dimensions[-1])
+                for case, files in (("is missing", others),
+                                    ("has shape", others | {spoilt: (longer, type_)})):
+                    with self.subTest(f"{spoilt} {case}"):
+                        gguf_writer.write_without_data(self.path, metadata, files)
+                        said = self.troupe("plan", self.path, "--memory", "16GiB", code=1).stderr
+                        self.assertIn(spoilt, said)
+                        self.assertIn(case, said)
+                        self.assertEqual(said.count("\n"), 1)
+
+
+if __name__ == "__main__":
+    BINARY = sys.argv.pop(1)
+    unittest.main()
