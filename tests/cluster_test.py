@@ -261,7 +261,7 @@ class Cluster(unittest.TestCase):
         for node in self.nodes:
             node.__exit__(None, None, None)
         self.more = ("--copies", 2)
-        self.nodes = [self.node(i, slots=15) for i in range(3)]
+        self.nodes = [self.node(i, slots=24) for i in range(3)]  # a share of them stays a cache
         self.wait(lambda node: min(self.planned_copies()) >= 2, self.nodes[0])
         self.wait_until_settled(2)
         self.assertTrue(any("copies were lacking" in line for node in self.nodes for line in node.said))
