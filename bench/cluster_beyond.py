@@ -3,6 +3,7 @@ that are lost, as `troupe simulate` sees it."""
 import json
 import pathlib
 import subprocess
+import sys
 import tempfile
 
 from cluster_placement import FACTOR, STREAM
@@ -32,6 +33,8 @@ def cluster_of(count, tasks, costs, mbps, expert_bytes):
 
 def beyond(bench):
     """Mean latency by nodes and links, and what it becomes when each node is lost once an hour."""
+    if not bench.options.costs.exists():
+        sys.exit(f"cluster: {bench.options.costs}: no such file; `--part speeds --save-costs` makes it")
     costs = json.loads(bench.options.costs.read_text(encoding="utf-8"))
     tasks = bench.tasks(bench.options.rates)
     for task in tasks:
