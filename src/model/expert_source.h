@@ -59,7 +59,7 @@ class ExpertSource {
   virtual void OnRouted(std::uint32_t /*layer*/, std::span<const float> /*scores*/,
                         std::span<ExpertChoice> /*chosen*/) {}
 
-  // The guesses of the last pass were checked: of each group so many, from the first on, are of the
+  // The guesses of the last pass were checked: of each group n, from the first on, are of the
   // text. Before the next pass, if any group had some; otherwise none of them was.
   virtual void OnGuessesChecked(std::span<const std::uint32_t> /*right*/) {}
 

@@ -54,7 +54,7 @@ class Engine {
   // Not while a trace is recorded, which is of texts; nor of models whose sequences have a state,
   // which can only go back further than to the first guess that is wrong (sequence_state.h).
   bool ChecksDrafts() const { return !plan_.trace && !config_->HasState(); }
-  // Ends the check, before the next Run: of each entry so many of its guesses stay in the sequence,
+  // Ends the check, before the next Run: of each entry n of its guesses stay in the sequence,
   // and the others are forgotten, as if they had never been.
   void KeepGuesses(std::span<const std::uint32_t> right);
 

@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 
-// An answer of so many tokens, whatever they are.
+// An answer of n tokens, whatever they are.
 Request Say(std::string prompt, std::size_t tokens, std::uint64_t seed = 1) {
   Request request = Ask(std::move(prompt), tokens, seed);
   request.ignore_end = true;

@@ -37,7 +37,7 @@ class ServeModels {
   void Close(ServedModel& served, const std::function<bool()>& go_on = {});
 
  private:
-  // Looks at this device, and keeps so many experts in memory as it may run, unless that was said.
+  // Looks at this device, and keeps as many experts in memory as it may run, unless that was said.
   Result<DeviceWatch::Options> FitToDevice(const ServeFlags& flags, EngineFlags& engine) const;
   // Lets the answers of `served` be chosen in the cloud as well.
   Status OpenEnd(const ServeFlags& flags, const ModelProof& proof, DeviceWatch::Options device,

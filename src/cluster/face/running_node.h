@@ -79,7 +79,7 @@ struct ClusterState {
   std::uint64_t links_lost = 0;
   std::vector<Unreachable> unreachable;  // now
   std::uint64_t dials_failed = 0;
-  // Of a node that leads: what came of its last look at plans, which was so many seconds ago.
+  // Of a node that leads: what came of its last look at plans, and seconds since.
   std::optional<PlanLook> look;
   double looked_seconds_ago = 0;
   // Where an answer of 'do not distribute' stands, by the size of passes, and the last decisions.
