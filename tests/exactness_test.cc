@@ -230,7 +230,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"tiny-olmoe", TensorType::kQ6_K}, Case{"tiny-deepseek", TensorType::kF16},
         Case{"tiny-deepseek2", TensorType::kQ4_K}, Case{"tiny-qwen3next", TensorType::kQ8_0},
         Case{"tiny-qwen35moe", TensorType::kQ4_K}, Case{"tiny-glm-flash", TensorType::kIQ4_XS},
-        Case{"tiny-gpt-oss", TensorType::kMXFP4}, Case{"tiny-minimax-m2", TensorType::kIQ4_NL}),
+        Case{"tiny-gpt-oss", TensorType::kMXFP4}, Case{"tiny-minimax-m2", TensorType::kIQ4_NL},
+        Case{"tiny-lfm2moe", TensorType::kQ4_K}, Case{"tiny-glm4moe-norms", TensorType::kQ8_0},
+        Case{"tiny-granitemoe-shared", TensorType::kQ6_K}),
     NameOf);
 
 std::vector<float> Floats(const GgufModel& file, const std::string& name) {

@@ -7,6 +7,7 @@ usage: popular_uploads_test.py TROUPE [unittest arguments]
 
 The numbers of tensors by type are those that loaders print for the published files.
 """
+import array
 import os
 import pathlib
 import subprocess
@@ -103,12 +104,102 @@ def glm_flash():
     return metadata | vocabulary(154880, "glm4"), tensors
 
 
+def lfm2_moe():
+    width, experts, attention = 2048, 32, (2, 6, 10, 14, 18, 21)
+    tensors = {"token_embd.weight": ((width, 65536), Q6_K), "token_embd_norm.weight": ((width,), F32)}
+    for layer in range(24):
+        at = f"blk.{layer}."
+        tensors |= {f"{at}attn_norm.weight": ((width,), F32), f"{at}ffn_norm.weight": ((width,), F32)}
+        if layer in attention:
+            for name, outputs in (("q", width), ("k", 512), ("v", 512), ("output", width)):
+                tensors[f"{at}attn_{name}.weight"] = ((width, outputs), Q4_K)
+            tensors |= {f"{at}attn_{name}_norm.weight": ((64,), F32) for name in ("q", "k")}
+        else:
+            tensors |= {f"{at}shortconv.in_proj.weight": ((width, 3 * width), Q4_K),
+                        f"{at}shortconv.conv.weight": ((3, width), F32),
+                        f"{at}shortconv.out_proj.weight": ((width, width), Q4_K)}
+        if layer < 2:
+            tensors |= mlp(at, "", width, 7168, Q4_K, Q6_K)
+            continue
+        tensors |= {f"{at}ffn_gate_inp.weight": ((width, experts), F32),
+                    f"{at}exp_probs_b.bias": ((experts,), F32)}
+        tensors |= mlp(at, "_exps", width, 1792, Q4_K, Q6_K, (experts,))
+    metadata = keys(
+        "lfm2moe", block_count=24, context_length=128000, embedding_length=width,
+        feed_forward_length=7168, attention__head_count=32,
+        attention__head_count_kv=array.array("i", [8 * (i in attention) for i in range(24)]),
+        rope__freq_base=1e6, attention__layer_norm_rms_epsilon=1e-5, expert_count=experts,
+        expert_used_count=4, expert_feed_forward_length=1792, expert_gating_func=2,
+        leading_dense_block_count=2, shortconv__l_cache=3, vocab_size=65536)
+    return metadata | vocabulary(65536, "lfm2"), tensors
+
+
+def glm_air():
+    width, q, kv, experts = 4096, 96 * 128, 8 * 128, 128
+    tensors = {"token_embd.weight": ((width, 151552), Q4_K), "output_norm.weight": ((width,), F32),
+               "output.weight": ((width, 151552), Q6_K)}
+    for layer in range(47):
+        at = f"blk.{layer}."
+        for name, outputs in (("q", q), ("k", kv), ("v", kv)):
+            tensors |= {f"{at}attn_{name}.weight": ((width, outputs), Q4_K),
+                        f"{at}attn_{name}.bias": ((outputs,), F32)}
+        tensors |= {f"{at}attn_norm.weight": ((width,), F32),
+                    f"{at}attn_output.weight": ((q, width), Q4_K),
+                    f"{at}post_attention_norm.weight": ((width,), F32)}
+        if layer == 0:
+            tensors |= mlp(at, "", width, 10944, Q8_0, Q8_0)
+            continue
+        tensors |= {f"{at}ffn_gate_inp.weight": ((width, experts), F32),
+                    f"{at}exp_probs_b.bias": ((experts,), F32)}
+        tensors |= mlp(at, "_exps", width, 1408, Q4_K, Q8_0, (experts,))
+        tensors |= mlp(at, "_shexp", width, 1408, Q4_K, Q8_0)
+    tensors |= {"blk.46.nextn.eh_proj.weight": ((2 * width, width), Q4_K),
+                "blk.46.nextn.embed_tokens.weight": ((width, 151552), Q4_K),
+                "blk.46.nextn.shared_head_head.weight": ((width, 151552), Q4_K)}
+    tensors |= {f"blk.46.nextn.{name}.weight": ((width,), F32)
+                for name in ("enorm", "hnorm", "shared_head_norm")}
+    metadata = keys(
+        "glm4moe", block_count=47, context_length=131072, embedding_length=width,
+        feed_forward_length=10944, attention__head_count=96, attention__head_count_kv=8,
+        rope__freq_base=1e6, attention__layer_norm_rms_epsilon=1e-5, expert_used_count=8,
+        attention__key_length=128, attention__value_length=128, rope__dimension_count=64,
+        expert_count=experts, expert_feed_forward_length=1408, expert_shared_count=1,
+        leading_dense_block_count=1, expert_gating_func=2, expert_weights_scale=1.0,
+        expert_weights_norm=True, nextn_predict_layers=1)
+    return metadata | vocabulary(151552, "glm4"), tensors
+
+
+def granite_moe():
+    width, ff, experts = 1536, 512, 40
+    tensors = {"token_embd.weight": ((width, 49155), Q6_K), "output_norm.weight": ((width,), F32)}
+    for layer in range(32):
+        at = f"blk.{layer}."
+        tensors |= {f"{at}attn_norm.weight": ((width,), F32), f"{at}ffn_norm.weight": ((width,), F32),
+                    f"{at}ffn_gate_inp.weight": ((width, experts), F32)}
+        for name, outputs in (("q", width), ("k", 512), ("v", 512), ("output", width)):
+            tensors[f"{at}attn_{name}.weight"] = ((width, outputs), Q4_K)
+        tensors |= mlp(at, "_exps", width, ff, Q4_K, Q6_K, (experts,))
+    metadata = keys(
+        "granitemoe", block_count=32, context_length=131072, embedding_length=width,
+        feed_forward_length=ff, attention__head_count=24, attention__head_count_kv=8,
+        rope__freq_base=1e7, rope__dimension_count=64, attention__layer_norm_rms_epsilon=1e-6,
+        expert_count=experts, expert_used_count=8, attention__scale=0.015625, embedding_scale=12.0,
+        residual_scale=0.22, logit_scale=6.0, vocab_size=49155)
+    return metadata | vocabulary(49155, "refact"), tensors
+
+
 UPLOADS = {"gpt-oss-20b": (gpt_oss(24, 32), 459), "gpt-oss-120b": (gpt_oss(36, 128), 687),
-           "GLM-4.7-Flash": (glm_flash(), 844)}
+           "GLM-4.7-Flash": (glm_flash(), 844), "LFM2-8B-A1B": (lfm2_moe(), 256),
+           "GLM-4.5-Air": (glm_air(), 803), "granite-3.1-3b-a800m": (granite_moe(), 322)}
 FACTS = {"gpt-oss-20b": ["128 positions in all layers but every 2nd", "top 4 by softmax",
                          "with biases, clamped", "by YaRN beyond 4096"],
          "gpt-oss-120b": ["128 of width 2880, top 4", "MXFP4"],
-         "GLM-4.7-Flash": ["top 4 by sigmoid", "scaled by 1.8", "latent rows of 512 + 64"]}
+         "GLM-4.7-Flash": ["top 4 by sigmoid", "scaled by 1.8", "latent rows of 512 + 64"],
+         "LFM2-8B-A1B": ["in 18 layers, over 3 tokens", "32 of width 1792, top 4 by sigmoid",
+                         "2 of width 7168"],
+         "GLM-4.5-Air": ["top 8 by sigmoid", "shared expert width 1408", "64 dimensions",
+                         "1 layer behind the last one, which guesses further tokens"],
+         "granite-3.1-3b-a800m": ["40 of width 512, top 8 by softmax", "scales"]}
 
 
 class PopularUploads(unittest.TestCase):
@@ -136,7 +227,10 @@ class PopularUploads(unittest.TestCase):
 
     def test_OneTensorThatIsMissingOrMisshapenIsNamed(self):
         wrong = {"gpt-oss-20b": ["blk.23.attn_sinks.weight", "blk.7.ffn_up_exps.bias"],
-                 "GLM-4.7-Flash": ["blk.46.attn_v_b.weight"]}
+                 "GLM-4.7-Flash": ["blk.46.attn_v_b.weight"],
+                 "LFM2-8B-A1B": ["blk.20.shortconv.conv.weight", "token_embd_norm.weight"],
+                 "GLM-4.5-Air": ["blk.45.exp_probs_b.bias"],
+                 "granite-3.1-3b-a800m": ["blk.31.ffn_down_exps.weight"]}
         for name, names in wrong.items():
             metadata, tensors = UPLOADS[name][0]
             for spoilt in names:

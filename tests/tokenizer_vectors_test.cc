@@ -100,7 +100,7 @@ TEST_P(Vectors, EveryTextGivesTheExpectedIds) {
 // Where a pre-tokenizer's own vocabulary is not here: GPT-2's, cut as it cuts.
 TEST(PreTokenizerVectors, EveryTextGivesTheIdsThatLlamaCppGives) {
   const auto texts = TestTexts();
-  for (const char* name : {"gpt-4o", "glm4"}) {
+  for (const char* name : {"gpt-4o", "glm4", "lfm2"}) {
     const auto tokenizer = LoadTestTokenizer("gpt-2", name).value();
     const auto expected = ReadIds(fmt::format("gpt-2-as-{}.out", name));
     ASSERT_EQ(expected.size(), kTexts);

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <optional>
@@ -199,30 +200,30 @@ TEST(PrefixSharing, SoDoExactOnesBesideThoseThatLoseQuality) {
 }
 
 // Whose sequences have a state beside keys and values.
-class PrefixSharingWithStates : public testing::Test {
+class PrefixSharingWithStates : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     SynthOptions options;
     options.layout.mix.type = TensorType::kQ8_0;
-    ASSERT_TRUE(Synthesize(*FindShape("tiny-qwen35moe"), options, path()).ok());
+    ASSERT_TRUE(Synthesize(*FindShape(GetParam()), options, path()).ok());
   }
   std::string path() const { return folder_.PathOf("m.gguf"); }
   TempFolder folder_;
 };
 
-TEST_F(PrefixSharingWithStates, EveryRequestGetsItsBytesInAnySchedule) {
+TEST_P(PrefixSharingWithStates, EveryRequestGetsItsBytesInAnySchedule) {
   RunSchedules({.path = path(), .requests = 20, .rules = false, .rounds_a_hit = 8},
                TestCases(200) / 4);
 }
 
-TEST_F(PrefixSharingWithStates, SoDoRequestsOfSeveralPages) {
+TEST_P(PrefixSharingWithStates, SoDoRequestsOfSeveralPages) {
   RunSchedules({.path = path(), .context = 1024, .requests = 10, .rules = false, .rounds_a_hit = 8},
                TestCases(200) / 20);
 }
 
 // What others have left a state for: the end of an answer, 16 tokens before the end of a prompt,
 // and the place where two texts have parted.
-TEST_F(PrefixSharingWithStates, ATextGoesOnWhereItEndedOrWhereOthersParted) {
+TEST_P(PrefixSharingWithStates, ATextGoesOnWhereItEndedOrWhereOthersParted) {
   const auto model = Model::Open(path(), {.context = 512, .threads = 2, .sequences = 4}).value();
   const auto ask = [&](std::vector<TokenId> prompt) {
     Request request{.prompt = std::move(prompt), .max_tokens = 4};
@@ -247,6 +248,13 @@ TEST_F(PrefixSharingWithStates, ATextGoesOnWhereItEndedOrWhereOthersParted) {
   other[70] = 302;
   EXPECT_EQ(ask(other).usage.cached_tokens, 60u);
 }
+
+INSTANTIATE_TEST_SUITE_P(DeltaNetsAndConvolutions, PrefixSharingWithStates,
+                         testing::Values("tiny-qwen35moe", "tiny-lfm2moe"), [](const auto& test) {
+                           std::string name = test.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace troupe

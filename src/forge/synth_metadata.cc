@@ -1,5 +1,8 @@
 // The keys half of synth_layout.h.
+#include <algorithm>
+#include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "forge/synth_layout.h"
 
@@ -32,8 +35,17 @@ void WriteAttention(const ModelShape& shape, bool combined_kv, KeyWriter& keys) 
   keys.Number("attention.layer_norm_rms_epsilon", shape.norm_epsilon);
   keys.Number("rope.freq_base", shape.rope_base);
   if (shape.window > 0) keys.Count("attention.sliding_window", shape.window);
+  if (shape.scales) keys.Number("attention.scale", shape.scales->attention);
   if (!shape.mla) {
-    keys.Count("attention.head_count_kv", shape.kv_heads);
+    if (shape.short_conv) {  // none where there is no attention
+      std::vector<std::int32_t> of_layers(shape.layers, 0);
+      for (const std::uint32_t layer : shape.short_conv->attention_layers) {
+        of_layers[layer] = static_cast<std::int32_t>(shape.kv_heads);
+      }
+      keys.Numbers("attention.head_count_kv", std::move(of_layers));
+    } else {
+      keys.Count("attention.head_count_kv", shape.kv_heads);
+    }
     keys.Count("rope.dimension_count", shape.rope_dim > 0 ? shape.rope_dim : shape.head_dim);
     if (shape.head_dim * shape.heads != shape.width) {
       keys.Count("attention.key_length", shape.head_dim);
@@ -67,8 +79,10 @@ void WriteDeltaNet(const ModelShape& shape, KeyWriter& keys) {
   keys.Count("ssm.time_step_rank", delta.value_heads);
   keys.Count("ssm.inner_size", delta.value_heads * delta.head_dim);
   keys.Count("full_attention_interval", delta.attention_every);
-  if (shape.next_token_layers > 0) keys.Count("nextn_predict_layers", shape.next_token_layers);
-  if (shape.architecture != Architecture::kQwen35Moe) return;
+}
+
+// Three positions take turns; in a text they are the same.
+void WriteSections(const ModelShape& shape, KeyWriter& keys) {
   const auto pairs = static_cast<std::int32_t>(shape.rope_dim / 2);
   keys.Numbers("rope.dimension_sections", {(pairs + 2) / 3, (pairs + 1) / 3, pairs / 3, 0});
 }
@@ -86,25 +100,29 @@ void WriteExperts(const ModelShape& shape, KeyWriter& keys) {
   const ExpertsShape& experts = *shape.experts;
   keys.Count("expert_count", experts.count);
   keys.Count("expert_used_count", experts.top_k);
-  const bool is_deepseek = shape.architecture == Architecture::kDeepseek ||
-                           shape.architecture == Architecture::kDeepseek2;
-  if (shape.dense_ff > 0 || shape.delta || shape.architecture == Architecture::kGptOss ||
-      shape.architecture == Architecture::kMinimaxM2) {
+  const auto is = [&](std::initializer_list<Architecture> families) {
+    return std::ranges::find(families, shape.architecture) != families.end();
+  };
+  if (shape.dense_ff > 0 || shape.delta || is({Architecture::kGptOss, Architecture::kMinimaxM2})) {
     keys.Count("expert_feed_forward_length", experts.ff);
   }
-  if (is_deepseek) {
+  if (experts.leading_dense > 0) {
     keys.Count("leading_dense_block_count", experts.leading_dense);
+  }
+  if (is({Architecture::kDeepseek, Architecture::kDeepseek2, Architecture::kGlm4Moe})) {
     keys.Count("expert_shared_count", experts.shared_count);
     keys.Number("expert_weights_scale", experts.scale);
   } else if (experts.shared_ff > 0) {
     keys.Count("expert_shared_feed_forward_length", experts.shared_ff);
   }
-  if (shape.architecture == Architecture::kMinimaxM2) {
+  if (is({Architecture::kDeepseek2, Architecture::kGlm4Moe})) {
+    keys.Flag("expert_weights_norm", experts.normalise);
+  }
+  if (is({Architecture::kMinimaxM2, Architecture::kLfm2Moe, Architecture::kDeepseek2,
+          Architecture::kGlm4Moe})) {
     keys.Count("expert_gating_func", experts.sigmoid ? 2 : 1);
   }
-  if (shape.architecture == Architecture::kDeepseek2) {
-    keys.Flag("expert_weights_norm", experts.normalise);
-    keys.Count("expert_gating_func", experts.sigmoid ? 2 : 1);
+  if (is({Architecture::kDeepseek2})) {
     keys.Count("expert_group_count", experts.groups);
     keys.Count("expert_group_used_count", experts.groups_used);
   }
@@ -129,6 +147,14 @@ Metadata MetadataOf(const ModelShape& shape, const SynthLayout& layout) {
   keys.Count("vocab_size", shape.vocabulary);
   WriteAttention(shape, layout.combined_kv, keys);
   if (shape.delta) WriteDeltaNet(shape, keys);
+  if (shape.next_token_layers > 0) keys.Count("nextn_predict_layers", shape.next_token_layers);
+  if (shape.architecture == Architecture::kQwen35Moe) WriteSections(shape, keys);
+  if (shape.short_conv) keys.Count("shortconv.l_cache", shape.short_conv->taps);
+  if (shape.scales) {
+    keys.Number("embedding_scale", shape.scales->embedding);
+    keys.Number("residual_scale", shape.scales->residual);
+    keys.Number("logit_scale", shape.scales->logits);
+  }
   if (shape.yarn) WriteYarn(*shape.yarn, keys);
   if (shape.experts) WriteExperts(shape, keys);
   return metadata;

@@ -43,6 +43,20 @@ struct DeltaNetShape {
   std::uint32_t attention_every = 4;
 };
 
+// Short convolutions in all layers but these.
+struct ShortConvShape {
+  std::uint32_t taps = 3;
+  std::vector<std::uint32_t> attention_layers = {};
+};
+
+// What the family multiplies embeddings, scores and answers of blocks with, and divides logits by.
+struct ScalesShape {
+  double embedding = 1;
+  double attention = 1;
+  double residual = 1;
+  double logits = 1;
+};
+
 struct ModelShape {
   std::string name;
   Architecture architecture = Architecture::kLlama;
@@ -58,10 +72,13 @@ struct ModelShape {
   double rope_base = 10000;
   bool tied_embedding = false;  // the output reuses the token embedding
   bool qkv_bias = false;
+  bool head_norms = false;   // of families in which some models have them
   std::uint32_t window = 0;  // of layers that have one
   std::optional<YarnShape> yarn = std::nullopt;
   std::optional<MlaConfig> mla = std::nullopt;
   std::optional<DeltaNetShape> delta = std::nullopt;
+  std::optional<ShortConvShape> short_conv = std::nullopt;
+  std::optional<ScalesShape> scales = std::nullopt;
   std::uint32_t rope_dim = 0;           // of a head; 0: all
   std::uint32_t next_token_layers = 0;  // behind the last one, to guess further tokens
   std::optional<ExpertsShape> experts = std::nullopt;

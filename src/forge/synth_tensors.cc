@@ -1,5 +1,7 @@
 // The tensors half of synth_layout.h.
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <string>
 
 #include "forge/synth_layout.h"
@@ -37,6 +39,10 @@ class TensorList {
 
   void set_layer(std::uint32_t layer) { prefix_ = fmt::format("blk.{}.", layer); }
 
+  bool Is(std::initializer_list<Architecture> families) const {
+    return std::ranges::find(families, shape_.architecture) != families.end();
+  }
+
   void Norm(std::string_view name, std::uint64_t n) {
     Add(fmt::format("{}.weight", name), {n}, 1.0, kNormDeviation);
   }
@@ -72,9 +78,14 @@ void AddEnds(TensorList& list) {
   // An embedding that is the output too must be small, or every token would predict itself.
   const double deviation =
       shape.tied_embedding ? kOutputGain / std::sqrt(shape.width) : kEmbeddingDeviation;
-  list.Add("token_embd.weight", {d, shape.vocabulary}, 0.0, deviation);
-  list.Norm("output_norm", d);
-  if (!shape.tied_embedding) list.Weight("output", {d, shape.vocabulary}, kOutputGain);
+  // A family's scales leave the proportions of stream, blocks and logits as they are elsewhere.
+  const ScalesShape scales = shape.scales.value_or(ScalesShape());
+  list.Add("token_embd.weight", {d, shape.vocabulary}, 0.0,
+           deviation * scales.residual / scales.embedding);
+  list.Norm(list.Is({Architecture::kLfm2Moe}) ? "token_embd_norm" : "output_norm", d);
+  if (!shape.tied_embedding) {
+    list.Weight("output", {d, shape.vocabulary}, kOutputGain * scales.logits);
+  }
 }
 
 void AddAttention(TensorList& list) {
@@ -91,12 +102,12 @@ void AddAttention(TensorList& list) {
     list.Bias("attn_k", kv);
     list.Bias("attn_v", kv);
   }
-  if (shape.architecture == Architecture::kOlmoe ||
-      shape.architecture == Architecture::kMinimaxM2) {
+  if (list.Is({Architecture::kOlmoe, Architecture::kMinimaxM2})) {
     list.Norm("attn_q_norm", q);
     list.Norm("attn_k_norm", kv);
   }
-  if (shape.architecture == Architecture::kQwen3Moe || shape.delta) {
+  if (list.Is({Architecture::kQwen3Moe, Architecture::kLfm2Moe}) || shape.delta ||
+      shape.head_norms) {
     list.Norm("attn_q_norm", shape.head_dim);
     list.Norm("attn_k_norm", shape.head_dim);
   }
@@ -126,6 +137,17 @@ void AddDeltaNet(TensorList& list) {
   list.Add("ssm_a", {heads}, kDecay, kDecayDeviation);
   list.Norm("ssm_norm", delta.head_dim);
   list.Weight("ssm_out", {values, d});
+}
+
+void AddShortConv(TensorList& list) {
+  const std::uint64_t d = list.shape().width, taps = list.shape().short_conv->taps;
+  list.Weight("shortconv.in_proj", {d, 3 * d});
+  list.Weight("shortconv.conv", {taps, d});
+  list.Weight("shortconv.out_proj", {d, d});
+}
+
+bool HasShortConv(const ModelShape& shape, std::uint32_t layer) {
+  return shape.short_conv && std::ranges::count(shape.short_conv->attention_layers, layer) == 0;
 }
 
 void AddMla(TensorList& list, bool combined_kv) {
@@ -188,7 +210,7 @@ void AddExperts(TensorList& list) {
 
 void AddFeedForward(TensorList& list, std::uint32_t layer) {
   const ModelShape& shape = list.shape();
-  const bool late = shape.delta || shape.architecture == Architecture::kGptOss;
+  const bool late = shape.delta || list.Is({Architecture::kGptOss, Architecture::kGlm4Moe});
   list.Norm(late ? "post_attention_norm" : "ffn_norm", shape.width);
   if (shape.experts && layer >= shape.experts->leading_dense) {
     AddExperts(list);
@@ -220,6 +242,8 @@ std::vector<SynthTensor> TensorsOf(const ModelShape& shape, const SynthLayout& l
     list.Norm("attn_norm", shape.width);
     if (shape.delta && (layer + 1) % shape.delta->attention_every != 0) {
       AddDeltaNet(list);
+    } else if (HasShortConv(shape, layer)) {
+      AddShortConv(list);
     } else if (shape.mla) {
       AddMla(list, layout.combined_kv);
     } else {

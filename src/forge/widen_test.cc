@@ -84,7 +84,8 @@ TEST_P(EveryFamily, GrowsItsExpertsByZerosAndNothingElse) {
 INSTANTIATE_TEST_SUITE_P(All, EveryFamily,
                          ::testing::Values("tiny-mixtral", "tiny-qwen2moe", "tiny-qwen3moe",
                                            "tiny-olmoe", "tiny-deepseek", "tiny-deepseek2",
-                                           "tiny-qwen35moe", "tiny-gpt-oss"));
+                                           "tiny-qwen35moe", "tiny-gpt-oss", "tiny-lfm2moe",
+                                           "tiny-granitemoe-shared"));
 
 TEST(WidenExperts, RefusesAModelWithoutExperts) {
   const TempFolder folder;

@@ -18,9 +18,10 @@ void PrepareHeads(const ModelConfig& config, const RopeTable& rope, std::size_t 
   if (config.attention.qk_norm == QkNorm::kWhole) {
     RmsNorm(row, norm, config.norm_epsilon, row, heads * dim);
   }
+  const bool per_head = config.attention.qk_norm != QkNorm::kWhole && norm != nullptr;
   for (std::uint32_t h = 0; h < heads; ++h) {
     float* head = row + h * dim;
-    if (config.attention.qk_norm == QkNorm::kPerHead) {
+    if (per_head) {
       RmsNorm(head, norm, config.norm_epsilon, head, dim);
     }
     ApplyRope(rope, token, head);

@@ -24,6 +24,9 @@ constexpr Family kFamilies[] = {
     {Architecture::kQwen35Moe, "qwen35moe", ReadQwen35MoeConfig},
     {Architecture::kGptOss, "gpt-oss", ReadGptOssConfig},
     {Architecture::kMinimaxM2, "minimax-m2", ReadMinimaxM2Config},
+    {Architecture::kLfm2Moe, "lfm2moe", ReadLfm2MoeConfig},
+    {Architecture::kGlm4Moe, "glm4moe", ReadGlm4MoeConfig},
+    {Architecture::kGraniteMoe, "granitemoe", ReadGraniteMoeConfig},
 };
 
 const Family* FindFamily(std::string_view name) {
@@ -126,9 +129,18 @@ std::vector<std::string> Describe(const ModelConfig& config) {
         config.layers - config.AttentionLayers(), delta.value_heads, delta.key_heads,
         delta.head_dim, delta.taps));
   }
+  if (config.short_conv_taps > 0) {
+    lines.push_back(fmt::format("convolution   in {} layers, over {} tokens",
+                                config.layers - config.AttentionLayers(), config.short_conv_taps));
+  }
   if (a.window_period > 0) {
     lines.push_back(fmt::format("window        {} positions in all layers but every {}{}", a.window,
                                 a.window_period, a.window_period == 2 ? "nd" : "th"));
+  }
+  if (config.embedding_scale != 1 || config.residual_scale != 1 || config.logit_scale != 1) {
+    lines.push_back(
+        fmt::format("scales        {:.4g} on embeddings, {:.4g} on blocks, {:.4g} on logits",
+                    config.embedding_scale, config.residual_scale, config.logit_scale));
   }
   if (a.sinks) lines.push_back("sinks         a score a head");
   lines.push_back("rotary        " + DescribeRope(config.rope));

@@ -27,14 +27,22 @@ enum class Architecture {
   kQwen3Next,
   kQwen35Moe,
   kGptOss,
-  kMinimaxM2
+  kMinimaxM2,
+  kLfm2Moe,
+  kGlm4Moe,
+  kGraniteMoe
 };
 
 std::string_view Name(Architecture architecture);  // as general.architecture has it
 std::optional<Architecture> ArchitectureByName(std::string_view name);
 std::string SupportedArchitectures();  // "llama, qwen2moe, …" for messages
 
-enum class QkNorm { kNone, kPerHead, kWhole };  // qwen3moe; olmoe
+enum class QkNorm {
+  kNone,
+  kPerHead,         // qwen3moe
+  kPerHeadIfThere,  // glm4moe: larger models have the norms, smaller ones do not
+  kWhole            // olmoe
+};
 
 // Multi-head latent attention: keys and values live in one compressed row per token.
 struct MlaConfig {
@@ -108,11 +116,19 @@ struct ModelConfig {
   std::uint32_t pooling = 0;
   float norm_epsilon = 1e-5f;
   std::string_view ffn_norm = "ffn_norm";  // what the tensor of the norm before experts is called
+  std::string_view output_norm = "output_norm";  // and that of the last norm
+  // What a token's embedding, what a block adds to the stream, and logits are multiplied with.
+  float embedding_scale = 1;
+  float residual_scale = 1;
+  float logit_scale = 1;
   AttentionConfig attention;
   RopeParams rope;  // without frequency factors: those are a tensor
   MoeConfig moe;
+  // Layers that have one of the two in place of attention; empty: none.
+  std::vector<bool> recurrent;
   std::optional<DeltaNetConfig> delta;
-  std::vector<bool> recurrent;  // layers with a delta net in place of attention; empty: none
+  std::uint32_t short_conv_taps =
+      0;  // a convolution over so many tokens between two gates; 0: none
   // Layers behind the last one that guess further tokens. Nothing uses them yet: their tensors are
   // known and left out.
   std::uint32_t next_token_layers = 0;

@@ -5,32 +5,12 @@
 
 #include <cmath>
 
+#include "model/config_keys_for_test.h"
+
 namespace troupe {
 namespace {
 
 using testing::HasSubstr;
-
-Metadata CommonKeys(const std::string& arch) {
-  Metadata m("m.gguf");
-  m.Set("general.architecture", arch);
-  m.Set(arch + ".block_count", std::uint32_t{4});
-  m.Set(arch + ".embedding_length", std::uint32_t{256});
-  m.Set(arch + ".context_length", std::uint32_t{2048});
-  m.Set(arch + ".feed_forward_length", std::uint32_t{512});
-  m.Set(arch + ".attention.head_count", std::uint32_t{8});
-  m.Set(arch + ".attention.head_count_kv", std::uint32_t{2});
-  m.Set(arch + ".attention.layer_norm_rms_epsilon", 1e-6f);
-  m.Set(arch + ".vocab_size", std::uint32_t{512});
-  return m;
-}
-
-Metadata MoeKeys(const std::string& arch) {
-  Metadata m = CommonKeys(arch);
-  m.Set(arch + ".expert_count", std::uint32_t{16});
-  m.Set(arch + ".expert_used_count", std::uint32_t{4});
-  m.Set(arch + ".expert_feed_forward_length", std::uint32_t{128});
-  return m;
-}
 
 Metadata Deepseek2Keys() {
   Metadata m = MoeKeys("deepseek2");
@@ -45,11 +25,6 @@ Metadata Deepseek2Keys() {
   m.Set("deepseek2.leading_dense_block_count", std::uint32_t{1});
   m.Set("deepseek2.expert_shared_count", std::uint32_t{2});
   return m;
-}
-
-std::string ErrorOf(const Metadata& m) {
-  const auto config = ReadModelConfig(m);
-  return config.ok() ? "no error" : config.status().message();
 }
 
 TEST(ModelConfig, ReadsADenseLlama) {
@@ -202,7 +177,8 @@ TEST(ModelConfig, LinearScalingShrinksPositions) {
 TEST(ModelConfig, AnUnknownArchitectureIsNamedWithTheKnownOnes) {
   EXPECT_EQ(ErrorOf(CommonKeys("mamba")),
             "m.gguf: general.architecture is 'mamba', expected one of llama, qwen2moe, qwen3moe, "
-            "olmoe, deepseek, deepseek2, qwen3next, qwen35moe, gpt-oss, minimax-m2");
+            "olmoe, deepseek, deepseek2, qwen3next, qwen35moe, gpt-oss, minimax-m2, "
+            "lfm2moe, glm4moe, granitemoe");
 }
 
 TEST(ModelConfig, EveryNumberOutOfRangeIsNamedWithItsLimits) {

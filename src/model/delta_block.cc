@@ -10,7 +10,7 @@
 #include "kernels/gates.h"
 #include "kernels/l2_norm.h"
 #include "kernels/rms_norm.h"
-#include "kernels/short_conv.h"
+#include "model/conv_state.h"
 #include "model/forward_pass.h"
 
 namespace troupe {
@@ -68,7 +68,7 @@ void ForwardPass::SetDeltaGates(const DeltaNetWeights& w) {
 }
 
 // Tasks of as many channels as a head has: all of queries, keys and values.
-void ForwardPass::Convolve(std::uint32_t layer, const DeltaNetWeights& w) {
+void ForwardPass::ConvolveHeads(std::uint32_t layer, const DeltaNetWeights& w) {
   const DeltaNetConfig& delta = *config_.delta;
   const std::size_t dim = delta.head_dim, channels = delta.Channels(), pieces = channels / dim;
   const float q_scale = 1.0f / std::sqrt(static_cast<float>(dim));
@@ -80,18 +80,11 @@ void ForwardPass::Convolve(std::uint32_t layer, const DeltaNetWeights& w) {
     const ShortConv conv{.channels = channels,
                          .taps = delta.taps,
                          .weights = w.conv,
-                         .tail = state.tail_before,
                          .rows = rows,
                          .stride = channels,
                          .tokens = group.count,
                          .silu = true};
-    CopyConvTail(conv, state.tail_after, piece * dim, dim);
-    if (state.save_after > 0) {
-      ShortConv until = conv;
-      until.tokens = state.save_after;
-      CopyConvTail(until, state.tail_saved, piece * dim, dim);
-    }
-    RunShortConv(conv, piece * dim, dim);
+    ConvolveInState(conv, state, piece * dim, dim);
     if (piece >= 2 * delta.key_heads) return;  // values keep their length
     const float scale = piece < delta.key_heads ? q_scale : 1.0f;
     for (std::size_t t = 0; t < group.count; ++t) {
@@ -144,7 +137,7 @@ void ForwardPass::DeltaBlock(std::uint32_t layer, const DeltaNetWeights& w) {
   NormaliseStream(w.norm);
   DeltaInputs(w);
   SetDeltaGates(w);
-  Convolve(layer, w);
+  ConvolveHeads(layer, w);
   RunDeltaHeads(layer, w);
   ProjectAttended(ws_.delta_out, w.out);
 }

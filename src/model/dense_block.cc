@@ -1,5 +1,4 @@
 // The feed-forward of layers without experts.
-#include "kernels/elementwise.h"
 #include "model/expert_mlp.h"
 #include "model/forward_pass.h"
 
@@ -13,9 +12,7 @@ void ForwardPass::DenseBlock(const float* norm, const Mlp& w) {
   QuantizeRows(hidden, pool_);
   AddSecondHalf(region_, w, hidden, ws_.normed.values);
   region_.Run(pool_);
-  ForRows(tokens_, [&](std::size_t t) {
-    Add(ws_.normed.Row(t), ws_.stream + t * config_.width, config_.width);
-  });
+  AddToStream(ws_.normed.values);
 }
 
 }  // namespace troupe

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 
+#include "kernels/axpy.h"
 #include "kernels/elementwise.h"
 #include "kernels/quantize_activations.h"
 #include "kernels/rms_norm.h"
@@ -216,7 +217,7 @@ void ForwardPass::Combine() {
     std::size_t answered = 0;
     for (std::size_t slot = t * top_k; slot < (t + 1) * top_k; ++slot) {
       if (ws_.chosen[slot].expert == kNoExpert) continue;
-      weights[answered] = ws_.chosen[slot].weight;
+      weights[answered] = ws_.chosen[slot].weight * config_.residual_scale;
       answers[answered++] = ws_.expert_out + ws_.assignment_of[slot] * width;
     }
     float* stream = ws_.stream + t * width;
@@ -226,7 +227,7 @@ void ForwardPass::Combine() {
     if (moe.shared_gate) {
       AddGated(ws_.shared_gate[t], shared, stream, width);
     } else {
-      Add(shared, stream, width);
+      Axpy(config_.residual_scale, shared, stream, width);
     }
   });
 }

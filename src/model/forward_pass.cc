@@ -1,6 +1,6 @@
 #include "model/forward_pass.h"
 
-#include "kernels/elementwise.h"
+#include "kernels/axpy.h"
 #include "kernels/quantize_activations.h"
 #include "kernels/rms_norm.h"
 #include "model/expert_mlp.h"
@@ -67,8 +67,13 @@ void ForwardPass::ProjectAttended(const Rows& rows, const Linear& out) {
   // The projection lands where the normed stream was: nobody reads that any more.
   region_.Add(out, attended, {}, ws_.normed.values, config_.width);
   region_.Run(pool_);
+  AddToStream(ws_.normed.values);
+}
+
+void ForwardPass::AddToStream(const float* answers) {
+  const std::size_t width = config_.width;
   ForRows(tokens_, [&](std::size_t t) {
-    Add(ws_.normed.Row(t), ws_.stream + t * config_.width, config_.width);
+    Axpy(config_.residual_scale, answers + t * width, ws_.stream + t * width, width);
   });
 }
 

@@ -1,7 +1,8 @@
 // One pass of a batch of rows through the layers: what the blocks share. A block reads
 // workspace.stream, adds its answer to it, and leaves nothing else behind but keys, values and
-// states. Only attention and delta nets look at which sequence a row belongs to. One block a file:
-// attention_block.cc, latent_block.cc, delta_block.cc, dense_block.cc, expert_block.cc.
+// states. Only attention, delta nets and convolutions look at which sequence a row belongs to. One
+// block a file: attention_block.cc, latent_block.cc, delta_block.cc, conv_block.cc, dense_block.cc,
+// expert_block.cc.
 #pragma once
 
 #include <algorithm>
@@ -41,6 +42,7 @@ class ForwardPass {
   void AttentionBlock(std::uint32_t layer, const AttentionWeights& w);
   void LatentBlock(std::uint32_t layer, const MlaWeights& w);
   void DeltaBlock(std::uint32_t layer, const DeltaNetWeights& w);
+  void ConvBlock(std::uint32_t layer, const ShortConvWeights& w);
   void DenseBlock(const float* norm, const Mlp& w);
   // Fails if an expert cannot be had, or if the router's arithmetic has broken down (NaN): nothing
   // sensible can follow.
@@ -74,6 +76,8 @@ class ForwardPass {
               float* out, std::size_t out_row);
   // stream += w.out of what was attended.
   void ProjectAttended(const Rows& rows, const Linear& out);
+  // Adds what a block answers, a row a token, to the stream.
+  void AddToStream(const float* answers);
 
   // The rows of a group of the batch.
   struct GroupRows {
@@ -86,7 +90,7 @@ class ForwardPass {
   // the convolution, and then the recurrence.
   void DeltaInputs(const DeltaNetWeights& w);
   void SetDeltaGates(const DeltaNetWeights& w);
-  void Convolve(std::uint32_t layer, const DeltaNetWeights& w);
+  void ConvolveHeads(std::uint32_t layer, const DeltaNetWeights& w);
   void RunDeltaHeads(std::uint32_t layer, const DeltaNetWeights& w);
 
   // Asks the layer's gate for all tokens and those of `forecasts` layers for some; with `tells` it

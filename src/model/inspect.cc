@@ -30,7 +30,8 @@ std::optional<LayerTensor> ParseLayerTensor(std::string_view name) {
 // Where the bytes of a layer's tensor count, by its name.
 Bytes& RoleOf(LayerBytes& layer, std::string_view name) {
   if (name.ends_with("_norm.weight")) return layer.norms;
-  if (name.starts_with("attn_") || name.starts_with("ssm_")) return layer.attention;
+  const bool mixes = name.starts_with("attn_") || name.starts_with("ssm_");
+  if (mixes || name.starts_with("shortconv.")) return layer.attention;
   if (name.ends_with("_exps.weight")) return layer.experts;  // their biases stay in memory
   if (name.starts_with("ffn_gate_inp") || name.starts_with("exp_probs_b")) return layer.router;
   return layer.dense;

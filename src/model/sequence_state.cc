@@ -9,15 +9,20 @@
 namespace troupe {
 namespace {
 
-std::size_t TailFloats(const DeltaNetConfig& delta) {
-  return std::size_t{delta.taps - 1} * delta.Channels();
+std::size_t TailFloats(const ModelConfig& config) {
+  if (!config.delta) return std::size_t{config.short_conv_taps - 1} * config.width;
+  return std::size_t{config.delta->taps - 1} * config.delta->Channels();
 }
 
-std::size_t LayerFloats(const DeltaNetConfig& delta) {
+std::size_t MatrixFloats(const ModelConfig& config) {
+  if (!config.delta) return 0;
+  const std::size_t dim = config.delta->head_dim;
+  return config.delta->value_heads * DeltaNetHead::StateFloats(dim, dim);
+}
+
+std::size_t LayerFloats(const ModelConfig& config) {
   constexpr std::size_t kLine = kCacheLine.count() / sizeof(float);
-  return AlignUp(TailFloats(delta) +
-                     delta.value_heads * DeltaNetHead::StateFloats(delta.head_dim, delta.head_dim),
-                 kLine);
+  return AlignUp(TailFloats(config) + MatrixFloats(config), kLine);
 }
 
 std::size_t RecurrentLayers(const ModelConfig& config, LayerRange layers) {
@@ -39,7 +44,7 @@ std::size_t PlacesOf(const StatePoolShape& shape) {
 Bytes StatePool::BytesFor(const ModelConfig& config, LayerRange layers,
                           const StatePoolShape& shape) {
   if (!config.HasState()) return Bytes();
-  const std::size_t floats = RecurrentLayers(config, layers) * LayerFloats(*config.delta);
+  const std::size_t floats = RecurrentLayers(config, layers) * LayerFloats(config);
   return Bytes(PlacesOf(shape) * floats * sizeof(float));
 }
 
@@ -55,8 +60,8 @@ Result<std::unique_ptr<StatePool>> StatePool::Create(const ModelConfig& config, 
 
 StatePool::StatePool(const ModelConfig& config, LayerRange layers, std::size_t places,
                      AlignedBuffer buffer)
-    : layers_(layers), tail_floats_(TailFloats(*config.delta)), buffer_(std::move(buffer)) {
-  const std::size_t floats = LayerFloats(*config.delta);
+    : layers_(layers), tail_floats_(TailFloats(config)), buffer_(std::move(buffer)) {
+  const std::size_t floats = LayerFloats(config);
   std::size_t before = 0;
   for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
     offset_.push_back(before);

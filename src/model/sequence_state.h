@@ -1,5 +1,5 @@
 // What a sequence carries besides keys and values, where layers have a recurrence: the matrices of
-// delta nets, and the last inputs of their convolutions. It is as large for one token as for a
+// delta nets, and the last inputs of convolutions. It is as large for one token as for a
 // million, and cannot be cut like keys and values: it stands where the last token left it.
 //
 // Rolling back. A pass leaves the state from which it began as it was and writes another one beside

@@ -56,6 +56,16 @@ TEST(SequenceStates, TakeTheBytesThatWereSaid) {
   EXPECT_EQ(StatePool::BytesFor(ModelConfig(), {0, 0}, shape), Bytes());
 }
 
+TEST(SequenceStates, OfConvolutionsAreTheirLastInputs) {
+  ModelConfig config;
+  config.layers = 3;
+  config.width = 32;
+  config.short_conv_taps = 3;
+  config.recurrent = {true, true, false};
+  EXPECT_EQ(StatePool::BytesFor(config, {0, 3}, {.sequences = 1}),
+            Bytes(2 * 2 * 2 * 32 * sizeof(float)));
+}
+
 TEST(SequenceStates, BeginWithZerosWhateverWasThereBefore) {
   const auto pool = StatesFor(1);
   std::optional<SequenceState> state = SequenceState::Create(*pool).value();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/elementwise.h"
 #include "kernels/quantize_activations.h"
 #include "kernels/rms_norm.h"
 #include "model/forecast_rows.h"
@@ -48,6 +49,7 @@ void Transformer::Embed(TokenIds tokens, float* stream, Workspace& workspace) co
   for (const std::int32_t token : tokens) {
     UnpackRow(weights_.embedding, static_cast<std::size_t>(token), row);
     DequantizeRow(type, row, std::span(stream, config_.width));
+    if (config_.embedding_scale != 1) Scale(config_.embedding_scale, stream, config_.width);
     stream += config_.width;
   }
 }
@@ -101,7 +103,9 @@ Status Transformer::RunLayers(Batch batch, Workspace& workspace) {
     const LayerWeights& w = weights_.layers[layer];
     Show(layer, StreamPlace::kAttentionInput, workspace);
     experts_.Advance();
-    if (config_.IsRecurrent(layer)) {
+    if (config_.IsRecurrent(layer) && config_.short_conv_taps > 0) {
+      pass.ConvBlock(layer, w.conv);
+    } else if (config_.IsRecurrent(layer)) {
       pass.DeltaBlock(layer, w.delta);
     } else if (config_.attention.mla) {
       pass.LatentBlock(layer, w.mla);
@@ -147,6 +151,9 @@ void Transformer::Logits(Workspace& workspace, std::span<const std::uint32_t> ro
   }
   region_.Add(weights_.output, normed, {}, logits, config_.vocabulary);
   region_.Run(pool_);
+  if (config_.logit_scale != 1) {
+    Scale(config_.logit_scale, logits, rows.size() * config_.vocabulary);
+  }
 }
 
 }  // namespace troupe

@@ -232,7 +232,8 @@ INSTANTIATE_TEST_SUITE_P(Families, Transforming,
                          testing::Values("tiny-llama", "tiny-mixtral", "tiny-qwen2moe",
                                          "tiny-qwen3moe", "tiny-olmoe", "tiny-deepseek",
                                          "tiny-deepseek2", "tiny-qwen3next", "tiny-qwen35moe",
-                                         "tiny-gpt-oss"),
+                                         "tiny-gpt-oss", "tiny-lfm2moe", "tiny-glm4moe",
+                                         "tiny-granitemoe"),
                          NameOf);
 
 }  // namespace

@@ -18,11 +18,15 @@ constexpr std::string_view kOfNextTokens[] = {"attn_norm.weight",
                                               "attn_q.weight",
                                               "attn_k.weight",
                                               "attn_v.weight",
+                                              "attn_q.bias",
+                                              "attn_k.bias",
+                                              "attn_v.bias",
                                               "attn_q_norm.weight",
                                               "attn_k_norm.weight",
                                               "attn_output.weight",
                                               "post_attention_norm.weight",
                                               "ffn_gate_inp.weight",
+                                              "exp_probs_b.bias",
                                               "ffn_gate_exps.weight",
                                               "ffn_up_exps.weight",
                                               "ffn_down_exps.weight",
@@ -182,7 +186,10 @@ Result<AttentionWeights> WeightBinder::BindAttention(const std::string& prefix) 
   if (a.sinks) {
     TROUPE_ASSIGN_OR_RETURN(w.sinks, Vector(prefix + "attn_sinks.weight", a.heads));
   }
-  if (a.qk_norm != QkNorm::kNone) {
+  // The first layer's tells for all whether there are any.
+  const bool lacks_norms =
+      a.qk_norm == QkNorm::kPerHeadIfThere && file_.Find("blk.0.attn_q_norm.weight") == nullptr;
+  if (a.qk_norm != QkNorm::kNone && !lacks_norms) {
     const bool whole = a.qk_norm == QkNorm::kWhole;
     TROUPE_ASSIGN_OR_RETURN(w.q_norm,
                             Vector(prefix + "attn_q_norm.weight", whole ? q_rows : a.key_dim));
@@ -252,66 +259,12 @@ Result<MlaWeights> WeightBinder::BindMla(const std::string& prefix) {
   return w;
 }
 
-Result<ExpertExtras> WeightBinder::BindExpertExtras(const std::string& prefix) {
-  const MoeConfig& moe = config_.moe;
-  const std::uint64_t experts = moe.routing.experts;
-  ExpertExtras extras{.form = moe.form};
-  if (!moe.biases) return extras;
-  const Shape hidden{.cols = moe.expert_ff, .rows = experts};
-  const Shape stream{.cols = config_.width, .rows = experts};
-  TROUPE_ASSIGN_OR_RETURN(extras.gate_bias, Floats(prefix + "ffn_gate_exps.bias", hidden));
-  TROUPE_ASSIGN_OR_RETURN(extras.up_bias, Floats(prefix + "ffn_up_exps.bias", hidden));
-  TROUPE_ASSIGN_OR_RETURN(extras.down_bias, Floats(prefix + "ffn_down_exps.bias", stream));
-  return extras;
-}
-
-Result<MoeWeights> WeightBinder::BindMoe(std::uint32_t layer, const std::string& prefix) {
-  const MoeConfig& moe = config_.moe;
-  const std::uint64_t width = config_.width, ff = moe.expert_ff, experts = moe.routing.experts;
-  MoeWeights w;
-  TROUPE_ASSIGN_OR_RETURN(w.router.weight, Matrix(prefix + "ffn_gate_inp.weight", width, experts));
-  if (moe.biases) {
-    TROUPE_ASSIGN_OR_RETURN(w.router.bias, Vector(prefix + "ffn_gate_inp.bias", experts));
-  }
-  if (moe.selection_bias != Presence::kNone) {
-    const std::string name = prefix + "exp_probs_b.bias";
-    TROUPE_ASSIGN_OR_RETURN(w.selection_bias, moe.selection_bias == Presence::kRequired
-                                                  ? Vector(name, experts)
-                                                  : OptionalVector(name, experts));
-  }
-  if (moe.shared_ff > 0) {
-    TROUPE_ASSIGN_OR_RETURN(w.shared, BindMlp(prefix, "_shexp.weight", width, moe.shared_ff));
-    if (moe.shared_gate) {
-      TROUPE_ASSIGN_OR_RETURN(w.shared_gate,
-                              Matrix(prefix + "ffn_gate_inp_shexp.weight", width, 1));
-    }
-  }
-  const auto require = [&](const char* name, std::uint64_t cols, std::uint64_t rows) {
-    return Require(prefix + name, {.cols = cols, .rows = rows, .matrices = experts});
-  };
-  TROUPE_ASSIGN_OR_RETURN(const TensorInfo* gate, require("ffn_gate_exps.weight", width, ff));
-  TROUPE_ASSIGN_OR_RETURN(const TensorInfo* up, require("ffn_up_exps.weight", width, ff));
-  TROUPE_ASSIGN_OR_RETURN(const TensorInfo* down, require("ffn_down_exps.weight", ff, width));
-  expert_layouts_[layer] = ExpertLayout::For(*gate, *up, *down);
-  TROUPE_ASSIGN_OR_RETURN(w.extras, BindExpertExtras(prefix));
-  if (experts_ == RoutedExperts::kElsewhere) return w;
-  const std::uint64_t before = used_;
-  w.experts.reserve(experts);
-  for (std::uint64_t e = 0; e < experts; ++e) {  // an expert's three matrices side by side
-    Mlp expert;
-    expert.gate = Panels(*gate, e * ff, ff);
-    expert.up = Panels(*up, e * ff, ff);
-    expert.down = Panels(*down, e * width, width);
-    w.experts.push_back(w.extras.Complete(expert, static_cast<std::uint32_t>(e)));
-  }
-  expert_bytes_ += Bytes(used_ - before);
-  return w;
-}
-
 Result<LayerWeights> WeightBinder::BindLayer(std::uint32_t layer) {
   const std::string prefix = fmt::format("blk.{}.", layer);
   LayerWeights w;
-  if (config_.IsRecurrent(layer)) {
+  if (config_.IsRecurrent(layer) && config_.short_conv_taps > 0) {
+    TROUPE_ASSIGN_OR_RETURN(w.conv, BindShortConv(prefix));
+  } else if (config_.IsRecurrent(layer)) {
     TROUPE_ASSIGN_OR_RETURN(w.delta, BindDeltaNet(prefix));
   } else if (config_.attention.mla) {
     TROUPE_ASSIGN_OR_RETURN(w.mla, BindMla(prefix));
@@ -334,8 +287,10 @@ Status WeightBinder::BindEnds(ModelWeights& w) {
   TROUPE_ASSIGN_OR_RETURN(w.embedding, PlacingIf(first || (last && tied), [&] {
                             return Matrix("token_embd.weight", config_.width, config_.vocabulary);
                           }));
-  TROUPE_ASSIGN_OR_RETURN(
-      w.output_norm, PlacingIf(last, [&] { return Vector("output_norm.weight", config_.width); }));
+  TROUPE_ASSIGN_OR_RETURN(w.output_norm, PlacingIf(last, [&] {
+                            return Vector(fmt::format("{}.weight", config_.output_norm),
+                                          config_.width);
+                          }));
   if (tied) {
     w.output = w.embedding;
   } else {

@@ -87,6 +87,14 @@ struct DeltaNetWeights {
   Linear out;
 };
 
+// Of a layer that mixes tokens by a convolution: `in` gives the gate before it, the gate behind it,
+// and what it is applied to.
+struct ShortConvWeights {
+  const float* norm = nullptr;
+  Linear in, out;
+  const float* conv = nullptr;  // a row of channels a tap, the oldest token's first
+};
+
 struct MoeWeights {
   Linear router;
   const float* selection_bias = nullptr;  // null: none
@@ -97,9 +105,10 @@ struct MoeWeights {
 };
 
 struct LayerWeights {
-  AttentionWeights attention;  // one of the three,
+  AttentionWeights attention;  // one of the four,
   MlaWeights mla;              // as the configuration says
   DeltaNetWeights delta;
+  ShortConvWeights conv;
   const float* ffn_norm = nullptr;
   Mlp dense;  // as the configuration says
   MoeWeights moe;

@@ -83,15 +83,17 @@ void Workspace::Place(const ModelConfig& config, const WorkspaceShape& shape, Bu
   positions = bump.Take<std::int32_t>(chunk);
   group_of_row = bump.Take<std::uint32_t>(chunk);
 
-  // A layer has either.
+  // A layer has one of them.
   const std::uint64_t before = bump.used();
   PlaceAttention(config, chunk, bump);
-  if (config.delta) {
-    const std::uint64_t behind = bump.used();
-    bump.GoOnAt(before);
-    PlaceDeltaNet(*config.delta, chunk, bump);
-    bump.GoOnAt(std::max(bump.used(), behind));
+  const std::uint64_t behind = bump.used();
+  bump.GoOnAt(before);
+  if (config.delta) PlaceDeltaNet(*config.delta, chunk, bump);
+  if (config.short_conv_taps > 0) {
+    conv_in = bump.Floats(chunk * 3 * config.width);
+    conv_out = bump.TakeRows(chunk, config.width);
   }
+  bump.GoOnAt(std::max(bump.used(), behind));
   scratch_floats_ = AlignUp(Attention::ScratchFloats(shape.kv), kCacheLine.count() / sizeof(float));
   attention_scratch = bump.Take<float>(shape.threads * scratch_floats_);
   // Keys are split among tasks where tokens are few; a chunk that is large enough never is.

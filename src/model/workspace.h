@@ -72,6 +72,10 @@ class Workspace {
   float* fused_gates = nullptr;  // the same, as one matrix gives them
   Rows delta_out;                // all heads
 
+  // Layers that are convolutions.
+  float* conv_in = nullptr;  // the gate before it, the gate behind it, what is convolved
+  Rows conv_out;
+
   // Latent attention.
   Rows q_low;                 // compressed queries
   float* kv_row = nullptr;    // compressed row and its rotary part

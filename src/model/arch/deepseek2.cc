@@ -52,37 +52,6 @@ bool IsGlmFlash(const ModelConfig& config) {
   return (config.layers == 47 || config.layers == 48) && config.vocabulary == 154880;
 }
 
-Status ReadRouting(const ArchKeys& keys, const ModelConfig& config, MoeConfig& moe) {
-  TROUPE_RETURN_IF_ERROR(ReadExpertScale(keys, moe));
-  TROUPE_ASSIGN_OR_RETURN(moe.routing.normalise, keys.FlagOr("expert_weights_norm", false));
-  TROUPE_ASSIGN_OR_RETURN(std::uint32_t gating, keys.CountOr("expert_gating_func", 0, 0, 2));
-  // 0: files that precede the key; 1 softmax; 2 sigmoid.
-  if (gating == 0) gating = IsGlmFlash(config) ? 2 : 1;
-  moe.routing.score = gating == 2 ? GateScore::kSigmoid : GateScore::kSoftmax;
-  // V3 ranks a group by its two best experts, V2 by its best, as their authors publish them;
-  // llama.cpp ranks by two for both.
-  moe.routing.group_rank = gating == 2 ? GroupRank::kTopTwo : GroupRank::kMax;
-  TROUPE_ASSIGN_OR_RETURN(moe.routing.groups,
-                          keys.CountOr("expert_group_count", 1, 0, moe.routing.experts));
-  if (moe.routing.groups == 0) moe.routing.groups = 1;
-  TROUPE_ASSIGN_OR_RETURN(
-      moe.routing.groups_used,
-      keys.CountOr("expert_group_used_count", moe.routing.groups, 0, moe.routing.groups));
-  if (moe.routing.groups_used == 0) moe.routing.groups_used = moe.routing.groups;
-  if (moe.routing.experts % moe.routing.groups != 0) {
-    return InvalidArgument("{} is {}, expected a divisor of the {} experts",
-                           keys.Full("expert_group_count"), moe.routing.groups,
-                           moe.routing.experts);
-  }
-  if (moe.routing.experts / moe.routing.groups * moe.routing.groups_used < moe.routing.top_k) {
-    return InvalidArgument("{} is {}: {} experts remain to choose {} from",
-                           keys.Full("expert_group_used_count"), moe.routing.groups_used,
-                           moe.routing.experts / moe.routing.groups * moe.routing.groups_used,
-                           moe.routing.top_k);
-  }
-  return OkStatus();
-}
-
 }  // namespace
 
 Result<ModelConfig> ReadDeepseek2Config(const Metadata& metadata) {
@@ -91,17 +60,11 @@ Result<ModelConfig> ReadDeepseek2Config(const Metadata& metadata) {
                           ReadCommonConfig(keys, Architecture::kDeepseek2, RopePairs::kAdjacent));
   TROUPE_RETURN_IF_ERROR(ReadMla(keys, config));
   MoeConfig& moe = config.moe;
-  TROUPE_ASSIGN_OR_RETURN(moe.leading_dense,
-                          keys.CountOr("leading_dense_block_count", 0, 0, config.layers));
-  if (moe.leading_dense > 0 && config.dense_ff == 0) {
-    return InvalidArgument("{} is missing", keys.Full("feed_forward_length"));
-  }
   if (moe.routing.experts == 0) return InvalidArgument("{} is missing", keys.Full("expert_count"));
   TROUPE_RETURN_IF_ERROR(ReadExpertSizes(keys, 0, moe));
-  TROUPE_ASSIGN_OR_RETURN(const std::uint32_t shared,
-                          keys.CountOr("expert_shared_count", 0, 0, 64));
-  moe.shared_ff = shared * moe.expert_ff;
-  TROUPE_RETURN_IF_ERROR(ReadRouting(keys, config, moe));
+  TROUPE_RETURN_IF_ERROR(ReadDenseAndShared(keys, config));
+  TROUPE_RETURN_IF_ERROR(
+      ReadRouting(keys, IsGlmFlash(config) ? GateScore::kSigmoid : GateScore::kSoftmax, moe));
   moe.selection_bias = Presence::kOptional;  // V3 has one, V2 none
   return config;
 }

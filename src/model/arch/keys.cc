@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <variant>
 
 namespace troupe {
 
@@ -23,6 +24,30 @@ Result<std::uint32_t> ArchKeys::CountOr(std::string_view key, std::uint32_t othe
                                         std::uint32_t least, std::uint32_t most) const {
   TROUPE_ASSIGN_OR_RETURN(const std::uint64_t value, metadata_.GetUintOr(Full(key), otherwise));
   return InRange(key, value, least, most);
+}
+
+Result<std::vector<std::uint32_t>> ArchKeys::PerLayerOr(std::string_view key,
+                                                        std::uint32_t otherwise,
+                                                        std::uint32_t layers, std::uint32_t least,
+                                                        std::uint32_t most) const {
+  const Value* const value = metadata_.Find(Full(key));
+  if (value == nullptr || !std::holds_alternative<Array>(*value)) {
+    TROUPE_ASSIGN_OR_RETURN(const std::uint32_t one, CountOr(key, otherwise, least, most));
+    return std::vector<std::uint32_t>(layers, one);
+  }
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<std::int64_t> array, metadata_.GetInts(Full(key)));
+  if (array.size() < layers) {
+    return metadata_.BadValue(Full(key), fmt::format("one for each of {} layers", layers));
+  }
+  std::vector<std::uint32_t> each;
+  for (std::uint32_t layer = 0; layer < layers; ++layer) {
+    TROUPE_ASSIGN_OR_RETURN(
+        const std::uint32_t one,
+        InRange(key, static_cast<std::uint64_t>(std::max<std::int64_t>(array[layer], 0)), least,
+                most));
+    each.push_back(one);
+  }
+  return each;
 }
 
 Result<float> ArchKeys::NumberOr(std::string_view key, float otherwise) const {
@@ -80,16 +105,28 @@ Status ReadRope(const ArchKeys& keys, ModelConfig& config) {
   return OkStatus();
 }
 
-Status ReadAttention(const ArchKeys& keys, ModelConfig& config) {
+Status ReadKeyHeads(const ArchKeys& keys, KeyHeads key_heads, ModelConfig& config) {
   AttentionConfig& attention = config.attention;
-  TROUPE_ASSIGN_OR_RETURN(attention.heads, keys.Count("attention.head_count", 1, kMaxHeads));
-  TROUPE_ASSIGN_OR_RETURN(attention.kv_heads, keys.CountOr("attention.head_count_kv",
-                                                           attention.heads, 1, attention.heads));
-  if (attention.heads % attention.kv_heads != 0) {
-    return InvalidArgument("{} is {}, expected a divisor of the {} heads",
-                           keys.Full("attention.head_count_kv"), attention.kv_heads,
+  const std::string_view key = "attention.head_count_kv";
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<std::uint32_t> each,
+                          keys.PerLayerOr(key, attention.heads, config.layers,
+                                          key_heads == KeyHeads::kAlike ? 1 : 0, attention.heads));
+  const auto [least, most] = std::ranges::minmax(each);
+  if (key_heads == KeyHeads::kAlike && least != most) {
+    return keys.metadata().BadValue(keys.Full(key), "the same number for all layers");
+  }
+  attention.kv_heads = most;
+  if (most == 0 || attention.heads % most != 0) {
+    return InvalidArgument("{} is {}, expected a divisor of the {} heads", keys.Full(key), most,
                            attention.heads);
   }
+  return OkStatus();
+}
+
+Status ReadAttention(const ArchKeys& keys, KeyHeads key_heads, ModelConfig& config) {
+  AttentionConfig& attention = config.attention;
+  TROUPE_ASSIGN_OR_RETURN(attention.heads, keys.Count("attention.head_count", 1, kMaxHeads));
+  TROUPE_RETURN_IF_ERROR(ReadKeyHeads(keys, key_heads, config));
   const std::uint32_t head_dim = config.width / attention.heads;
   TROUPE_ASSIGN_OR_RETURN(attention.key_dim,
                           keys.CountOr("attention.key_length", head_dim, 1, kMaxHeadDim));
@@ -115,7 +152,7 @@ Status ReadAttention(const ArchKeys& keys, ModelConfig& config) {
 }  // namespace
 
 Result<ModelConfig> ReadCommonConfig(const ArchKeys& keys, Architecture architecture,
-                                     RopePairs pairs) {
+                                     RopePairs pairs, KeyHeads key_heads) {
   ModelConfig config;
   config.architecture = architecture;
   TROUPE_ASSIGN_OR_RETURN(const std::string_view name,
@@ -139,7 +176,7 @@ Result<ModelConfig> ReadCommonConfig(const ArchKeys& keys, Architecture architec
     return tokens.status();
   }
   config.rope.pairs = pairs;
-  TROUPE_RETURN_IF_ERROR(ReadAttention(keys, config));
+  TROUPE_RETURN_IF_ERROR(ReadAttention(keys, key_heads, config));
   TROUPE_RETURN_IF_ERROR(ReadRope(keys, config));
 
   MoeConfig& moe = config.moe;
@@ -155,6 +192,60 @@ Result<ModelConfig> ReadCommonConfig(const ArchKeys& keys, Architecture architec
 Status ReadExpertScale(const ArchKeys& keys, MoeConfig& moe) {
   TROUPE_ASSIGN_OR_RETURN(moe.routing.scale, keys.NumberOr("expert_weights_scale", 1.0f));
   if (moe.routing.scale == 0.0f) moe.routing.scale = 1.0f;  // converters write 0 for "not scaled"
+  return OkStatus();
+}
+
+Result<GateScore> ReadGateScore(const ArchKeys& keys, GateScore otherwise) {
+  // 0: files that precede the key; 1 softmax; 2 sigmoid.
+  TROUPE_ASSIGN_OR_RETURN(const std::uint32_t gating, keys.CountOr("expert_gating_func", 0, 0, 2));
+  if (gating == 0) return otherwise;
+  return gating == 2 ? GateScore::kSigmoid : GateScore::kSoftmax;
+}
+
+Status ReadRouting(const ArchKeys& keys, GateScore otherwise, MoeConfig& moe) {
+  TopExpertsParams& routing = moe.routing;
+  TROUPE_RETURN_IF_ERROR(ReadExpertScale(keys, moe));
+  TROUPE_ASSIGN_OR_RETURN(routing.normalise, keys.FlagOr("expert_weights_norm", false));
+  TROUPE_ASSIGN_OR_RETURN(routing.score, ReadGateScore(keys, otherwise));
+  // DeepSeek-V3 ranks a group by its two best experts, V2 by its best, as their authors publish
+  // them; llama.cpp ranks by two for both.
+  routing.group_rank = routing.score == GateScore::kSigmoid ? GroupRank::kTopTwo : GroupRank::kMax;
+  TROUPE_ASSIGN_OR_RETURN(routing.groups,
+                          keys.CountOr("expert_group_count", 1, 0, routing.experts));
+  if (routing.groups == 0) routing.groups = 1;
+  TROUPE_ASSIGN_OR_RETURN(routing.groups_used, keys.CountOr("expert_group_used_count",
+                                                            routing.groups, 0, routing.groups));
+  if (routing.groups_used == 0) routing.groups_used = routing.groups;
+  if (routing.experts % routing.groups != 0) {
+    return InvalidArgument("{} is {}, expected a divisor of the {} experts",
+                           keys.Full("expert_group_count"), routing.groups, routing.experts);
+  }
+  const std::uint32_t remaining = routing.experts / routing.groups * routing.groups_used;
+  if (remaining < routing.top_k) {
+    return InvalidArgument("{} is {}: {} experts remain to choose {} from",
+                           keys.Full("expert_group_used_count"), routing.groups_used, remaining,
+                           routing.top_k);
+  }
+  return OkStatus();
+}
+
+Status ReadDenseAndShared(const ArchKeys& keys, ModelConfig& config) {
+  MoeConfig& moe = config.moe;
+  TROUPE_ASSIGN_OR_RETURN(moe.leading_dense,
+                          keys.CountOr("leading_dense_block_count", 0, 0, config.layers));
+  if (moe.leading_dense > 0 && config.dense_ff == 0) {
+    return InvalidArgument("{} is missing", keys.Full("feed_forward_length"));
+  }
+  TROUPE_ASSIGN_OR_RETURN(const std::uint32_t shared,
+                          keys.CountOr("expert_shared_count", 0, 0, 64));
+  moe.shared_ff = shared * moe.expert_ff;
+  return OkStatus();
+}
+
+Status ReadNextTokenLayers(const ArchKeys& keys, ModelConfig& config) {
+  TROUPE_ASSIGN_OR_RETURN(config.next_token_layers,
+                          keys.CountOr("nextn_predict_layers", 0, 0, config.layers - 1));
+  config.layers -= config.next_token_layers;
   return OkStatus();
 }
 

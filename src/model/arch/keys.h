@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "gguf/metadata.h"
@@ -21,6 +22,10 @@ class ArchKeys {
   Result<std::uint32_t> Count(std::string_view key, std::uint32_t least, std::uint32_t most) const;
   Result<std::uint32_t> CountOr(std::string_view key, std::uint32_t otherwise, std::uint32_t least,
                                 std::uint32_t most) const;
+  // A number, or an array of one a layer: one a layer.
+  Result<std::vector<std::uint32_t>> PerLayerOr(std::string_view key, std::uint32_t otherwise,
+                                                std::uint32_t layers, std::uint32_t least,
+                                                std::uint32_t most) const;
   Result<float> NumberOr(std::string_view key, float otherwise) const;
   Result<float> PositiveNumberOr(std::string_view key, float otherwise) const;
   Result<bool> FlagOr(std::string_view key, bool otherwise) const;
@@ -46,14 +51,26 @@ inline constexpr std::uint32_t kMaxHeadDim = 1u << 14;
 inline constexpr std::uint32_t kMaxContext = 1u << 30;
 inline constexpr std::uint32_t kMaxExperts = 1u << 10;  // as kernels/top_experts.h
 
+// Whether all layers have as many key heads. Where they differ, ReadCommonConfig takes the largest
+// number, and the family reads them all.
+enum class KeyHeads { kAlike, kOfEachLayer };
+
 // Everything that is spelled alike: sizes, norm, heads, rotary embedding, expert counts.
 Result<ModelConfig> ReadCommonConfig(const ArchKeys& keys, Architecture architecture,
-                                     RopePairs pairs);
+                                     RopePairs pairs, KeyHeads key_heads = KeyHeads::kAlike);
 // Expert sizes of families that have none of the special keys; dense_ff is what an expert measures
 // where the family has no key for it.
+Status ReadExpertSizes(const ArchKeys& keys, std::uint32_t default_expert_ff, MoeConfig& moe);
+// How a router's logits become scores; `otherwise` where the file does not say.
+Result<GateScore> ReadGateScore(const ArchKeys& keys, GateScore otherwise);
 // What the chosen weights are multiplied by, in the families that have such a key.
 Status ReadExpertScale(const ArchKeys& keys, MoeConfig& moe);
-Status ReadExpertSizes(const ArchKeys& keys, std::uint32_t default_expert_ff, MoeConfig& moe);
+// All that files of DeepSeek's line say of how experts are chosen: score, scale, whether weights
+// sum to one, groups. Then leading dense layers and shared experts.
+Status ReadRouting(const ArchKeys& keys, GateScore otherwise, MoeConfig& moe);
+Status ReadDenseAndShared(const ArchKeys& keys, ModelConfig& config);
+// Layers behind the last one, which guess further tokens and are left out.
+Status ReadNextTokenLayers(const ArchKeys& keys, ModelConfig& config);
 
 // The layers that have a gated delta net, and its sizes; config.layers is known.
 Status ReadDeltaNet(const ArchKeys& keys, ModelConfig& config);
@@ -73,5 +90,8 @@ Result<ModelConfig> ReadQwen3NextConfig(const Metadata& metadata);
 Result<ModelConfig> ReadQwen35MoeConfig(const Metadata& metadata);
 Result<ModelConfig> ReadGptOssConfig(const Metadata& metadata);
 Result<ModelConfig> ReadMinimaxM2Config(const Metadata& metadata);
+Result<ModelConfig> ReadLfm2MoeConfig(const Metadata& metadata);
+Result<ModelConfig> ReadGlm4MoeConfig(const Metadata& metadata);
+Result<ModelConfig> ReadGraniteMoeConfig(const Metadata& metadata);
 
 }  // namespace troupe

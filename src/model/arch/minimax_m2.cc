@@ -11,8 +11,7 @@ Result<ModelConfig> ReadMinimaxM2Config(const Metadata& metadata) {
   MoeConfig& moe = config.moe;
   if (moe.routing.experts == 0) return InvalidArgument("{} is missing", keys.Full("expert_count"));
   TROUPE_RETURN_IF_ERROR(ReadExpertSizes(keys, config.dense_ff, moe));
-  TROUPE_ASSIGN_OR_RETURN(const std::uint32_t gating, keys.CountOr("expert_gating_func", 2, 1, 2));
-  moe.routing.score = gating == 2 ? GateScore::kSigmoid : GateScore::kSoftmax;
+  TROUPE_ASSIGN_OR_RETURN(moe.routing.score, ReadGateScore(keys, GateScore::kSigmoid));
   moe.routing.normalise = true;
   moe.selection_bias = Presence::kRequired;
   config.attention.qk_norm = QkNorm::kWhole;

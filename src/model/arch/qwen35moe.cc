@@ -31,9 +31,7 @@ Result<ModelConfig> ReadQwen35MoeConfig(const Metadata& metadata) {
   TROUPE_ASSIGN_OR_RETURN(ModelConfig config,
                           ReadCommonConfig(keys, Architecture::kQwen35Moe, RopePairs::kHalves));
   TROUPE_RETURN_IF_ERROR(CheckSections(keys, config.rope.dims / 2));
-  TROUPE_ASSIGN_OR_RETURN(config.next_token_layers,
-                          keys.CountOr("nextn_predict_layers", 0, 0, config.layers - 1));
-  config.layers -= config.next_token_layers;
+  TROUPE_RETURN_IF_ERROR(ReadNextTokenLayers(keys, config));
   config.attention.qk_norm = QkNorm::kPerHead;
   config.attention.gated = true;
   config.ffn_norm = "post_attention_norm";

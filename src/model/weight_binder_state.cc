@@ -1,4 +1,4 @@
-// The delta nets' part of weight_binder.h.
+// The part of weight_binder.h for layers whose past is a state: delta nets and convolutions.
 #include "kernels/delta_net.h"
 #include "model/weight_binder.h"
 
@@ -63,6 +63,17 @@ Result<DeltaNetWeights> WeightBinder::BindDeltaNet(const std::string& prefix) {
   TROUPE_ASSIGN_OR_RETURN(w.a, Vector(prefix + "ssm_a", heads));
   TROUPE_ASSIGN_OR_RETURN(w.head_norm, Vector(prefix + "ssm_norm.weight", delta.head_dim));
   TROUPE_ASSIGN_OR_RETURN(w.out, BindLinear(prefix + "ssm_out", delta.ValueRow(), width));
+  return w;
+}
+
+Result<ShortConvWeights> WeightBinder::BindShortConv(const std::string& prefix) {
+  const std::uint64_t width = config_.width;
+  ShortConvWeights w;
+  TROUPE_ASSIGN_OR_RETURN(w.norm, Vector(prefix + "attn_norm.weight", width));
+  TROUPE_ASSIGN_OR_RETURN(w.in, BindLinear(prefix + "shortconv.in_proj", width, 3 * width));
+  TROUPE_ASSIGN_OR_RETURN(
+      w.conv, Columns(prefix + "shortconv.conv.weight", config_.short_conv_taps, width));
+  TROUPE_ASSIGN_OR_RETURN(w.out, BindLinear(prefix + "shortconv.out_proj", width, width));
   return w;
 }
 

@@ -1,0 +1,94 @@
+// What is particular to families that came later; config_test.cc has what all have in common.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model/config.h"
+#include "model/config_keys_for_test.h"
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+
+Metadata ShortConvKeys() {
+  Metadata m = MoeKeys("lfm2moe");
+  m.Set("lfm2moe.attention.head_count_kv", Array{std::vector<std::int32_t>{0, 0, 2, 0}});
+  m.Set("lfm2moe.shortconv.l_cache", std::uint32_t{3});
+  m.Set("lfm2moe.leading_dense_block_count", std::uint32_t{2});
+  return m;
+}
+
+TEST(ConfigOfAFamily, LayersWithoutKeyHeadsOfLfm2AreConvolutions) {
+  const ModelConfig c = ReadModelConfig(ShortConvKeys()).value();
+  EXPECT_EQ(c.recurrent, (std::vector<bool>{true, true, false, true}));
+  EXPECT_EQ(c.attention.kv_heads, 2u);
+  EXPECT_EQ(c.short_conv_taps, 3u);
+  EXPECT_EQ(c.moe.routing.score, GateScore::kSigmoid);
+  EXPECT_TRUE(!c.IsMoeLayer(1) && c.IsMoeLayer(2) && c.moe.routing.normalise);
+  EXPECT_THAT(Describe(c), testing::Contains(HasSubstr("in 3 layers, over 3 tokens")));
+}
+
+TEST(ConfigOfAFamily, KeyHeadsOfLayersThatDoNotFitTogetherAreRefused) {
+  const struct {
+    std::vector<std::int32_t> heads;
+    const char* message;
+  } cases[] = {{{0, 2, 4, 0}, "0, or the same number, in each layer"},
+               {{0, 0, 0, 0}, "is 0, expected a divisor of the 8 heads"},
+               {{0, 0, 2}, "one for each of 4 layers"}};
+  for (const auto& c : cases) {
+    Metadata m = ShortConvKeys();
+    m.Set("lfm2moe.attention.head_count_kv", Array{c.heads});
+    EXPECT_THAT(ErrorOf(m), HasSubstr(c.message));
+    EXPECT_THAT(ErrorOf(m), HasSubstr("lfm2moe.attention.head_count_kv"));
+  }
+  Metadata m = MoeKeys("qwen3moe");
+  m.Set("qwen3moe.attention.head_count_kv", Array{std::vector<std::int32_t>{2, 2, 2, 2}});
+  EXPECT_EQ(ReadModelConfig(m)->attention.kv_heads, 2u);
+  m.Set("qwen3moe.attention.head_count_kv", Array{std::vector<std::int32_t>{2, 4, 2, 2}});
+  EXPECT_THAT(ErrorOf(m), HasSubstr("the same number for all layers"));
+}
+
+TEST(ConfigOfAFamily, Lfm2WithAttentionInAllLayersHasNoState) {
+  Metadata m = ShortConvKeys();
+  m.Set("lfm2moe.attention.head_count_kv", std::uint32_t{2});
+  EXPECT_FALSE(ReadModelConfig(m)->HasState());
+}
+
+TEST(ConfigOfAFamily, ReadsWhatGlm4MoeSaysOfItsExperts) {
+  Metadata m = MoeKeys("glm4moe");
+  m.Set("glm4moe.nextn_predict_layers", std::uint32_t{1});
+  m.Set("glm4moe.leading_dense_block_count", std::uint32_t{1});
+  m.Set("glm4moe.expert_shared_count", std::uint32_t{2});
+  m.Set("glm4moe.expert_weights_norm", true);
+  m.Set("glm4moe.expert_weights_scale", 2.5f);
+  const ModelConfig c = ReadModelConfig(m).value();
+  EXPECT_EQ(c.layers, 3u);
+  EXPECT_EQ(c.next_token_layers, 1u);
+  EXPECT_EQ(c.moe.shared_ff, 2 * 128u);
+  EXPECT_EQ(c.moe.routing.score, GateScore::kSigmoid);  // where the file does not say
+  EXPECT_TRUE(c.moe.routing.normalise);
+  EXPECT_FLOAT_EQ(c.moe.routing.scale, 2.5f);
+  m.Set("glm4moe.rope.dimension_sections", Array{std::vector<std::int32_t>{8, 7, 0, 0}});
+  EXPECT_THAT(ErrorOf(m), HasSubstr("three sections of 16 pairs in all"));
+  m.Set("glm4moe.rope.dimension_sections", Array{std::vector<std::int32_t>{4, 6, 6, 0}});
+  EXPECT_EQ(ErrorOf(m), "no error");
+}
+
+TEST(ConfigOfAFamily, ReadsTheScalesOfGranite) {
+  Metadata m = MoeKeys("granitemoe");
+  EXPECT_EQ(ReadModelConfig(m)->residual_scale, 1.0f);
+  m.Set("granitemoe.embedding_scale", 12.0f);
+  m.Set("granitemoe.residual_scale", 0.22f);
+  m.Set("granitemoe.attention.scale", 0.015625f);
+  m.Set("granitemoe.logit_scale", 8.0f);
+  const ModelConfig c = ReadModelConfig(m).value();
+  EXPECT_EQ(c.embedding_scale, 12.0f);
+  EXPECT_EQ(c.residual_scale, 0.22f);
+  EXPECT_EQ(c.attention.scale, 0.015625f);
+  EXPECT_EQ(c.logit_scale, 0.125f);
+  m.Set("granitemoe.rope.scaling.finetuned", false);
+  EXPECT_THAT(ErrorOf(m), HasSubstr("models that do not rotate"));
+}
+
+}  // namespace
+}  // namespace troupe
