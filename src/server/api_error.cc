@@ -65,6 +65,19 @@ bool IsContextFull(const Status& status) {
          status.message().find("context") != std::string::npos;
 }
 
+Status PromptTooLong(std::size_t tokens, std::size_t context, ErrorStyle style) {
+  constexpr std::string_view kHint =
+      "whoever runs this server can give it a longer context with --ctx";
+  if (style == ErrorStyle::kAnthropic) {
+    return Error(Code::kResourceExhausted, "prompt is too long: {} tokens > {} maximum ({})",
+                 tokens, context, kHint);
+  }
+  return Error(Code::kResourceExhausted,
+               "This model's maximum context length is {} tokens. However, your request resulted "
+               "in {} tokens. Please reduce its length ({}).",
+               context, tokens, kHint);
+}
+
 int HttpStatusOf(const Status& status) {
   switch (status.code()) {
     case Code::kOk:

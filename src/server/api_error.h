@@ -2,6 +2,7 @@
 // message. Pure.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,9 @@ ErrorStyle StyleOf(std::string_view path);  // of the API that it belongs to
 
 // A prompt that is longer than the context, or an answer that fills it.
 bool IsContextFull(const Status& status);
+// The first of these in the words of the API, by which its clients know that a talk is to be made
+// shorter.
+Status PromptTooLong(std::size_t tokens, std::size_t context, ErrorStyle style);
 
 // 400 for what could never be answered, 429 with Retry-After where the queue is full, 503 while the
 // server ends, 5xx for what is not the client's fault.

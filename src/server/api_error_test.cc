@@ -1,11 +1,17 @@
 #include "server/api_error.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/json.h"
 
 namespace troupe {
 namespace {
+
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::StartsWith;
 
 TEST(ApiError, EveryCodeHasAStatusOfHttp) {
   EXPECT_EQ(HttpStatusOf(OkStatus()), 200);
@@ -33,6 +39,22 @@ TEST(ApiError, EachApiGetsErrorsInItsOwnShape) {
   const Json anthropic = Json::Parse(ErrorBody(status, ErrorStyle::kAnthropic)).value();
   EXPECT_EQ(anthropic.Find("type")->AsString(), "error");
   EXPECT_EQ(anthropic.Find("error")->Find("message")->AsString(), status.message());
+}
+
+TEST(ApiError, APromptThatIsTooLongIsToldInTheWordsThatClientsOfTheApiLookFor) {
+  const Json open = Json::Parse(ErrorBody(PromptTooLong(5000, 4096, ErrorStyle::kOpenAi))).value();
+  EXPECT_THAT(open.Find("error")->Find("message")->AsString(),
+              ContainsRegex("This model's maximum context length is 4096 tokens. However, .* 5000 "
+                            "tokens"));
+  EXPECT_EQ(*open.Find("error")->Find("code"), Json("context_length_exceeded"));
+  const Status status = PromptTooLong(5000, 4096, ErrorStyle::kAnthropic);
+  EXPECT_EQ(HttpStatusOf(status), 400);
+  EXPECT_TRUE(IsContextFull(status));
+  const Json anthropic = Json::Parse(ErrorBody(status, ErrorStyle::kAnthropic)).value();
+  EXPECT_EQ(anthropic.Find("error")->Find("type")->AsString(), "invalid_request_error");
+  EXPECT_THAT(anthropic.Find("error")->Find("message")->AsString(),
+              AllOf(StartsWith("prompt is too long: 5000 tokens > 4096 maximum"),
+                    HasSubstr("--ctx")));
 }
 
 TEST(ApiError, TheFieldIsNamedAndTheCodeIsATextOrNull) {

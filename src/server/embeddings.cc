@@ -136,9 +136,8 @@ Result<std::vector<Request>> EmbeddingRequests(EmbeddingsCall call, Pooling pool
       return InvalidArgument("request: {}: no tokens, expected at least one", place);
     }
     if (tokens->size() > context) {
-      return Error(Code::kResourceExhausted,
-                   "request: {}: {} tokens, expected at most the context of {} tokens", place,
-                   tokens->size(), context);
+      return PromptTooLong(tokens->size(), context, ErrorStyle::kOpenAi)
+          .WithContext("request: " + place);
     }
     all += tokens->size();
     if (all > kMostTokensInAll) {

@@ -197,6 +197,7 @@ void Service::Run(Asked asked, std::vector<Request> requests, JobOptions options
     const Status late(Code::kDeadlineExceeded, "the request's timeout has passed");
     return Reply(endpoint, *asked.reply, format->Refusal(late));
   }
+  options.style = StyleOf(endpoint);
   options.came = asked.came;
   options.pulse = &pulse_;
   RunTextJob(std::move(asked.use), std::move(requests), options, std::move(format),

@@ -117,6 +117,33 @@ TEST_F(ServiceTest, WhoIsRefusedIsToldWhyAndCounted) {
   EXPECT_THAT(page, HasSubstr(R"(troupe_answers_total{end="refused"} 1)"));
 }
 
+TEST_F(ServiceTest, APromptThatIsTooLongIsToldAsClientsOfEachApiKnowIt) {
+  std::string letters;
+  for (int i = 0; i < 300; ++i) letters += fmt::format("{} ", i);
+  const std::string turn = R"({"max_tokens":1,"messages":[{"role":"user","content":")" + letters +
+                           R"("}])";
+  const std::string read = 
+      PostJson("/v1/messages/count_tokens", turn + "}").Find("input_tokens")->Dump();
+  for (const char* stream : {"", R"(,"stream":true)"}) {
+    const auto claude = Post("/v1/messages", turn + stream + "}");
+    EXPECT_EQ(claude->status(), 400);
+    EXPECT_THAT(claude->body(), HasSubstr(R"("type":"invalid_request_error")"));
+    EXPECT_THAT(claude->body(),
+                HasSubstr("prompt is too long: " + read + " tokens > 96 maximum"));
+    const auto chat = Post("/v1/chat/completions", turn + stream + "}");
+    EXPECT_EQ(chat->status(), 400);
+    EXPECT_THAT(chat->body(), HasSubstr(R"("code":"context_length_exceeded")"));
+    EXPECT_THAT(chat->body(), testing::ContainsRegex("maximum context length is 96 tokens. "
+                                                     "However, .* " + read + " tokens"));
+  }
+  const Json tokens = *PostJson("/tokenize", R"({"add_special":true,"content":")" + letters + "\"}")
+                           .Find("tokens");
+  EXPECT_THAT(Post("/v1/completions", R"({"prompt":")" + letters + "\"}")->body(),
+              HasSubstr(fmt::format("resulted in {} tokens", tokens.size())));
+  EXPECT_THAT(Start("GET", "/metrics")->body(),
+              HasSubstr(R"(troupe_answers_total{end="refused"} 5)"));
+}
+
 TEST_F(ServiceTest, AFullQueueSaysWhenToComeAgain) {
   Open({.queue = 0});
   const auto first = Start("POST", "/v1/completions",

@@ -88,11 +88,20 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
       Result<Generation> started = use_.served().Start(next->request, CallbacksOf(choice));
       if (!started.ok()) {
         if (started.status().retry_after() > 0 && ComesAgain(*std::move(next))) return;
-        OnEnd(choice, started.status());
+        OnEnd(choice, WhyNot(started.status(), next->request.prompt));
         return Cancel();
       }
       Keep(choice, *std::move(started));
     }
+  }
+
+  // A prompt that does not fit, as clients of the API know it.
+  Status WhyNot(const Status& refusal, const Prompt& prompt) const {
+    if (refusal.code() != Code::kResourceExhausted) return refusal;
+    const std::size_t context = model().plan().context;
+    const Result<std::vector<TokenId>> tokens = model().PromptTokens(prompt);
+    if (!tokens.ok() || tokens->size() <= context) return refusal;
+    return PromptTooLong(tokens->size(), context, options_.style);
   }
 
   // The queue is full of others' requests: this one comes again when another of this job ends.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "server/answer_format.h"
+#include "server/api_error.h"
 #include "server/http/http_reply.h"
 #include "server/pulse.h"
 #include "server/reload_gate.h"
@@ -29,6 +30,7 @@ struct JobOptions {
   // A stream that wrote nothing from one beat to the next says that it waits; null: it waits in
   // silence. Outlives the job.
   Pulse* pulse = nullptr;
+  ErrorStyle style = ErrorStyle::kOpenAi;
   // When the request came, which may have been parked since then.
   std::chrono::steady_clock::time_point came = std::chrono::steady_clock::now();
 };

@@ -266,6 +266,17 @@ test('Claude Code tries its quota by a message of one token', async () => {
   assert.equal((await response.json()).usage.output_tokens, 1);
 });
 
+test('Claude Code learns that its talk is too long, and how long it may be', async () => {
+  const talk = [{role: 'user', content: 'a b c d e f g h '.repeat(2000)}];
+  const count = await post('/v1/messages/count_tokens', claudeHeaders, {model: 'm', messages: talk});
+  const response = await post('/v1/messages?beta=true', claudeHeaders, {model: 'm', max_tokens: 100, stream: true, messages: talk});
+  assert.equal(response.status, 400);
+  const {error} = await response.json();
+  assert.equal(error.type, 'invalid_request_error');
+  const [, has, most] = error.message.match(/prompt is too long:?\s*(\d+)\s*tokens?\s*>\s*(\d+)\s*maximum/i);
+  assert.deepEqual([Number(has), most], [(await count.json()).input_tokens, '4096']);
+});
+
 test('Claude Code is told which tool this server does not have', async () => {
   const response = await post('/v1/messages?beta=true', claudeHeaders, claudeTurn(
     [{role: 'user', content: 'Search.'}], '1', {tools: [{type: 'web_search_20250305', name: 'web_search', max_uses: 8}]}));
