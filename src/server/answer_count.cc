@@ -16,11 +16,11 @@ std::size_t ChoicesIn(const JsonValue& body) {
   return call.n;
 }
 
-std::size_t AnswersIn(std::string_view endpoint, const JsonValue& body, std::size_t together) {
+std::size_t AnswersIn(std::string_view endpoint, const JsonValue& body) {
   if (!body.IsObject()) return 1;
   if (endpoint == kChat) return ChoicesIn(body);
   if (endpoint == kCompletions) return CountPrompts(body.At("prompt")) * ChoicesIn(body);
-  return std::min(CountPrompts(body.At("input")), together);
+  return CountPrompts(body.At("input"));
 }
 
 }  // namespace
@@ -28,8 +28,8 @@ std::size_t AnswersIn(std::string_view endpoint, const JsonValue& body, std::siz
 std::size_t CountAnswers(std::string_view endpoint, std::string_view body, std::size_t together) {
   if (endpoint != kChat && endpoint != kCompletions && endpoint != kEmbeddings) return 1;
   const Result<std::size_t> answers = ReadBody<std::size_t>(
-      body, [&](const JsonValue& json) { return AnswersIn(endpoint, json, together); });
-  return std::max<std::size_t>(answers.ok() ? *answers : 1, 1);
+      body, [&](const JsonValue& json) { return AnswersIn(endpoint, json); });
+  return std::clamp<std::size_t>(answers.ok() ? *answers : 1, 1, std::max<std::size_t>(together, 1));
 }
 
 }  // namespace troupe

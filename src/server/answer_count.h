@@ -8,7 +8,7 @@
 namespace troupe {
 
 // `endpoint` is one of service_paths.h. At least 1; also of a body that will be refused.
-// `together`: texts of a request for embeddings that the model has at a time.
+// `together`: requests of one job that the model has at a time (text_job.h).
 std::size_t CountAnswers(std::string_view endpoint, std::string_view body, std::size_t together);
 
 }  // namespace troupe

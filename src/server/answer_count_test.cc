@@ -9,9 +9,9 @@ namespace troupe {
 namespace {
 
 TEST(AnswerCount, AChatHasAsManyAnswersAsItAsksFor) {
-  EXPECT_EQ(CountAnswers(kChat, R"({"messages":[]})", 1), 1u);
-  EXPECT_EQ(CountAnswers(kChat, R"({"messages":[],"n":5})", 1), 5u);
-  EXPECT_EQ(CountAnswers(kChat, R"({"messages":[],"n":null})", 1), 1u);
+  EXPECT_EQ(CountAnswers(kChat, R"({"messages":[]})", 8), 1u);
+  EXPECT_EQ(CountAnswers(kChat, R"({"messages":[],"n":5})", 8), 5u);
+  EXPECT_EQ(CountAnswers(kChat, R"({"messages":[],"n":null})", 8), 1u);
 }
 
 TEST(AnswerCount, CompletionsCountAsTheRequestsThatTheyBecome) {
@@ -19,11 +19,13 @@ TEST(AnswerCount, CompletionsCountAsTheRequestsThatTheyBecome) {
        {R"({"prompt":"a"})", R"({"prompt":"a","n":3,"best_of":3})", R"({"prompt":["a","b"],"n":2})",
         R"({"prompt":[1,2,3],"n":2})", R"({"prompt":[[1],[2,3],[4]]})"}) {
     const CompletionCall call = ReadCompletionCall(body, {}).value();
-    EXPECT_EQ(CountAnswers(kCompletions, body, 1), call.prompts.size() * call.call.n) << body;
+    EXPECT_EQ(CountAnswers(kCompletions, body, 8), call.prompts.size() * call.call.n) << body;
   }
 }
 
-TEST(AnswerCount, OfEmbeddingsOnlyTheTextsThatAreComputedTogetherCount) {
+TEST(AnswerCount, OnlyThoseThatAreComputedTogetherCount) {
+  EXPECT_EQ(CountAnswers(kChat, R"({"messages":[],"n":5})", 2), 2u);
+  EXPECT_EQ(CountAnswers(kCompletions, R"({"prompt":["a","b"],"n":2})", 3), 3u);
   EXPECT_EQ(CountAnswers(kEmbeddings, R"({"input":"a"})", 4), 1u);
   EXPECT_EQ(CountAnswers(kEmbeddings, R"({"input":["a","b","c"]})", 4), 3u);
   EXPECT_EQ(CountAnswers(kEmbeddings, R"({"input":["a","b","c"]})", 2), 2u);

@@ -157,13 +157,11 @@ void Service::OnEmbeddings(Asked asked) {
     return Reply(kEmbeddings, *asked.reply, ErrorResponse(fits));
   }
   auto format = MakeEmbeddingsFormat(*call, asked.options().name);
-  const Plan& plan = asked.model().plan();
   Result<std::vector<Request>> requests =
-      EmbeddingRequests(*std::move(call), *pooling, plan.context,
+      EmbeddingRequests(*std::move(call), *pooling, asked.model().plan().context,
                         [&](const Prompt& input) { return asked.model().PromptTokens(input); });
   if (!requests.ok()) return Reply(kEmbeddings, *asked.reply, ErrorResponse(requests.status()));
-  Run(std::move(asked), *std::move(requests), {.together = plan.sequences}, std::move(format),
-      kEmbeddings);
+  Run(std::move(asked), *std::move(requests), {}, std::move(format), kEmbeddings);
 }
 
 void Service::OnMessages(Asked asked) {
@@ -188,15 +186,8 @@ void Service::Run(Asked asked, std::vector<Request> requests, JobOptions options
   if (Status lossy = CheckLoss(requests.front(), own); !lossy.ok()) {
     return Reply(endpoint, *asked.reply, format->Refusal(lossy));
   }
-  const std::chrono::nanoseconds parked = std::chrono::steady_clock::now() - asked.came;
-  for (Request& request : requests) {
-    Limit(asked.options(), request);
-    if (!request.timeout) continue;
-    *request.timeout -= parked;
-    if (request.timeout->count() > 0) continue;
-    const Status late(Code::kDeadlineExceeded, "the request's timeout has passed");
-    return Reply(endpoint, *asked.reply, format->Refusal(late));
-  }
+  for (Request& request : requests) Limit(asked.options(), request);
+  options.together = asked.model().plan().sequences;
   options.style = StyleOf(endpoint);
   options.came = asked.came;
   options.pulse = &pulse_;

@@ -242,20 +242,23 @@ TEST_F(ServiceTest, AModelWithoutMarksForAGapRefusesASuffixByItsName) {
   EXPECT_EQ(answer.Find("error")->Find("param")->AsString(), "suffix");
 }
 
-TEST_F(ServiceTest, MoreAnswersThanThereIsRoomForAreRefusedAsOne) {
+TEST_F(ServiceTest, MoreAnswersThanTheQueueTakesAreGivenAsPlacesBecomeFree) {
+  const std::string ask =
+      R"({"prompt":["a","b","c"],"n":4,"max_tokens":20,"seed":3,"ignore_eos":true)";
+  Open({.sequences = 4, .queue = 64});
+  const std::string expected = PostJson("/v1/completions", ask + "}").Find("choices")->Dump();
   Open({.queue = 1});
-  for (const char* stream : {"false", "true"}) {
-    const auto reply = Post("/v1/completions",
-                            std::string(R"({"prompt":["a","b","c","d","e","f"],"max_tokens":80,)"
-                                        R"("ignore_eos":true,"stream":)") +
-                                stream + "}");
-    if (reply->status() == 200) {  // a stream that had begun
-      EXPECT_THAT(reply->body(), HasSubstr(R"("error")"));
-    } else {
-      EXPECT_EQ(reply->status(), 429);
-    }
-  }
-  EXPECT_EQ(Post("/v1/completions", R"({"prompt":"b","max_tokens":1})")->status(), 200);
+  EXPECT_EQ(PostJson("/v1/completions", ask + "}").Find("choices")->Dump(), expected);
+  const std::string stream = Post("/v1/completions", ask + R"(,"stream":true})")->body();
+  EXPECT_THAT(stream, testing::Not(HasSubstr(R"("error")")));
+  EXPECT_THAT(stream, HasSubstr(R"("index":11,"text":"","logprobs":null,"finish_reason":"length")"));
+}
+
+TEST_F(ServiceTest, AnAnswersTimeoutCountsTheTimeInWhichItsFellowsWentFirst) {
+  Open({.queue = 0});
+  const auto reply = Post("/v1/completions",
+                          R"({"prompt":"a","n":128,"max_tokens":90,"ignore_eos":true,"timeout":0.05})");
+  EXPECT_EQ(reply->status(), 504) << reply->body();
 }
 
 TEST_F(ServiceTest, UsageCountsEachPromptOnce) {

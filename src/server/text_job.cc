@@ -85,7 +85,7 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
         nothing.finish = FinishReason::kCancelled;
         return OnEnd(choice, nothing);
       }
-      Result<Generation> started = use_.served().Start(next->request, CallbacksOf(choice));
+      Result<Generation> started = StartOne(choice, next->request);
       if (!started.ok()) {
         if (started.status().retry_after() > 0 && ComesAgain(*std::move(next))) return;
         OnEnd(choice, WhyNot(started.status(), next->request.prompt));
@@ -93,6 +93,17 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
       }
       Keep(choice, *std::move(started));
     }
+  }
+
+  // The time that it waited, here or while it was parked, is a part of its own.
+  Result<Generation> StartOne(std::size_t choice, Request request) {
+    if (request.timeout) {
+      *request.timeout -= SteadyClock::now() - options_.came;
+      if (request.timeout->count() <= 0) {
+        return Status(Code::kDeadlineExceeded, "the request's timeout has passed");
+      }
+    }
+    return use_.served().Start(std::move(request), CallbacksOf(choice));
   }
 
   // A prompt that does not fit, as clients of the API know it.
@@ -107,7 +118,7 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
   // The queue is full of others' requests: this one comes again when another of this job ends.
   bool ComesAgain(Later refused) {
     const MutexLock lock(mu_);
-    if (options_.together >= choices_.size() || under_way_ == 1 || cancelled_) return false;
+    if (under_way_ == 1 || cancelled_) return false;
     --under_way_;
     later_.push_front(std::move(refused));
     return true;

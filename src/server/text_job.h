@@ -25,7 +25,8 @@ struct JobOptions {
   bool progress = false;  // a stream tells after each pass how much of the prompt is read
   std::optional<std::size_t> logprobs;  // other likely tokens told beside each
   bool prompt_logprobs = false;         // with `logprobs`: also of the prompt's tokens
-  // Requests that the model has at a time: of many short ones, so as not to fill its queue.
+  // Requests that the model has at a time, so as not to fill its queue: the others begin as these
+  // end.
   std::size_t together = std::numeric_limits<std::size_t>::max();
   // A stream that wrote nothing from one beat to the next says that it waits; null: it waits in
   // silence. Outlives the job.
