@@ -85,15 +85,15 @@ _OF_ENDPOINT = {
     "/v1/chat/completions": {
         "messages": _WRONG["array"] + [[], [123], [{}]], "max_tokens": _WRONG["count"],
         "max_completion_tokens": _WRONG["count"], "n": _WRONG["count"] + [0, 1000], "logprobs": _WRONG["flag"],
-        "top_logprobs": _WRONG["count"] + [3, 21], "tools": _WRONG["array"] + [[5], [{}], [{"type": "sound"}]],
+        "top_logprobs": _WRONG["count"] + [3, 21], "tools": _WRONG["array"] + [[5], [{}], [{"type": 5}]],
         "tool_choice": [5, True, [], {}, "sometimes", "required"], "parallel_tool_calls": _WRONG["flag"],
-        "functions": [[]], "function_call": ["auto"], "audio": [{}], "web_search_options": [{}],
+        "functions": [[{"name": "f"}]], "function_call": [{"name": "f"}], "audio": [{}], "web_search_options": [{}],
         "chat_template_kwargs": _WRONG["object"] + [{"messages": []}], "reasoning_effort": _WRONG["text"] + ["much"],
         "stream_options": _WRONG["object"]},
     "/v1/responses": {
         "input": [5, True, {}, [], [5], [{}]], "max_output_tokens": _WRONG["count"] + [0],
         "instructions": _WRONG["text"], "previous_response_id": ["resp_1", 5], "background": _WRONG["flag"] + [True],
-        "tools": _WRONG["array"] + [[5], [{}], [{"type": "sound"}]], "tool_choice": [5, True, [], {}, "sometimes"],
+        "tools": _WRONG["array"] + [[5], [{}], [{"type": 5}]], "tool_choice": [5, True, [], {}, "sometimes"],
         "reasoning": _WRONG["object"] + [{"effort": "much"}], "text": _WRONG["object"] + [{"format": 5}]},
     "/v1/messages": {
         "messages": _WRONG["array"] + [[], [123], [{}]], "max_tokens": _WRONG["count"] + [0],
@@ -114,7 +114,7 @@ _REQUIRED = {"/v1/completions": ["prompt"], "/v1/chat/completions": ["messages"]
 _MESSAGES = [({}, "role"), ({"role": 123, "content": "a"}, "role"), ({"role": "cat", "content": "a"}, "role"),
              ({"role": "system", "content": 123}, "content"),
              ({"role": "system", "content": {"content_type": "text"}}, "content"),
-             ({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "a"}}]}, "type"),
+             ({"role": "user", "content": [{"type": ["image_url"]}]}, "type"),
              ({"role": "user", "content": [{}]}, "type"), ({"role": "user", "content": [5]}, "content")]
 _TOOLS = [({"type": "function"}, "function"), ({"type": "function", "function": {}}, "name"),
           ({"type": "function", "function": {"name": 5}}, "name"),

@@ -96,16 +96,23 @@ class Metrics(unittest.TestCase):
             self.assertEqual(refused(server, "/v1/completions"), 405)
             self.assertEqual(refused(server, "/v1/completions", body={"prompt": 5}), 400)
             self.assertEqual(refused(server, "/v1/models", headers={"Host": "evil.example"}), 403)
-            many = {"prompt": ["a", "b", "c", "d", "e"], "max_tokens": 60, "ignore_eos": True}
-            self.assertEqual(refused(server, "/v1/completions", body=many), 429)
+            busy = [server.stream(prompt, 900) for prompt in ("a", "b")]
+            for stream in busy:
+                next(stream)
+            self.assertEqual(refused(server, "/v1/completions", body={"prompt": "c"}), 429)
+            for stream in busy:
+                for _ in stream:
+                    pass
+            unknown = {"input": "Hello", "max_output_tokens": 1, "tools": [{"type": "computer"}]}
+            server.ask("/v1/responses", unknown)
             for _ in range(600):  # the client that left is noticed some passes later
                 after = values_of(page_of(server))
                 if after.get('troupe_requests_total{endpoint="/v1/completions",status="499"}'):
                     break
             for endpoint, status, count in (
-                    ("/v1/completions", 200, 3), ("/v1/completions", 400, 1), ("/v1/completions", 405, 1),
+                    ("/v1/completions", 200, 5), ("/v1/completions", 400, 1), ("/v1/completions", 405, 1),
                     ("/v1/completions", 413, 1), ("/v1/completions", 429, 1), ("/v1/completions", 499, 1),
-                    ("/v1/chat/completions", 200, 1), ("/v1/messages", 200, 1), ("/v1/responses", 200, 1),
+                    ("/v1/chat/completions", 200, 1), ("/v1/messages", 200, 1), ("/v1/responses", 200, 2),
                     ("/v1/messages/count_tokens", 200, 1), ("/tokenize", 200, 1), ("/detokenize", 200, 1),
                     ("/v1/models", 200, 1), ("/v1/models", 403, 1), ("/props", 200, 1), ("/health", 200, 1),
                     ("/", 200, 1), ("other", 404, 1)):

@@ -342,13 +342,15 @@ class Reload(unittest.TestCase):
             server.hang_up(**settings, chunk=256)
             server.wait_for("reloading")
             body = {"prompt": ["The kernel", "One"], "n": 2, "max_tokens": 200, "ignore_eos": True}
-            several = self.pool.submit(server.ask, "/v1/completions", body)
-            server.wait_for_parked(1)
+            # Of the four answers two are under way at a time, and have places.
+            several = [self.pool.submit(server.ask, "/v1/completions", body) for _ in range(2)]
+            server.wait_for_parked(2)
             self.assertGoneWith(429, lambda: server.ask("/v1/completions", {**body, "prompt": "a"}))
             one = self.pool.submit(server.answer, "One two three")
-            server.wait_for_parked(2)
+            server.wait_for_parked(3)
             self.assertGreater(len("".join(stream)), 0)
-            self.assertEqual(len(several.result(LONGEST)["choices"]), 4)
+            for answers in several:
+                self.assertEqual(len(answers.result(LONGEST)["choices"]), 4)
             self.assertEqual(one.result(LONGEST)[0], NAMES[TINY])
 
     def test_keys_names_limits_and_logs_change_under_requests_and_the_model_stays(self):

@@ -425,8 +425,8 @@ class Tools(unittest.TestCase):
         hello = {"messages": [{"role": "user", "content": "a"}]}
         with Server() as server:
             for path, body, param in [
-                    ("/v1/chat/completions", {**hello, "functions": []}, "functions"),
-                    ("/v1/chat/completions", {**hello, "tools": [{"type": "x"}]}, "tools[0].type"),
+                    ("/v1/chat/completions", {**hello, "functions": [{"name": "f"}]}, "functions"),
+                    ("/v1/chat/completions", {**hello, "tools": [{"type": 5}]}, "tools[0].type"),
                     ("/v1/chat/completions", {**hello, "tool_choice": "required"}, "tool_choice"),
                     ("/v1/responses", {"input": "a", "previous_response_id": "resp_1"}, "previous_response_id"),
                     ("/v1/responses", {}, "input")]:

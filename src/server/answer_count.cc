@@ -27,9 +27,10 @@ std::size_t AnswersIn(std::string_view endpoint, const JsonValue& body) {
 
 std::size_t CountAnswers(std::string_view endpoint, std::string_view body, std::size_t together) {
   if (endpoint != kChat && endpoint != kCompletions && endpoint != kEmbeddings) return 1;
-  const Result<std::size_t> answers = ReadBody<std::size_t>(
-      body, [&](const JsonValue& json) { return AnswersIn(endpoint, json); });
-  return std::clamp<std::size_t>(answers.ok() ? *answers : 1, 1, std::max<std::size_t>(together, 1));
+  const Result<std::size_t> answers =
+      ReadBody<std::size_t>(body, [&](const JsonValue& json) { return AnswersIn(endpoint, json); });
+  return std::clamp<std::size_t>(answers.ok() ? *answers : 1, 1,
+                                 std::max<std::size_t>(together, 1));
 }
 
 }  // namespace troupe

@@ -43,13 +43,6 @@ Message ResultOf(const JsonValue& block) {
   return {.role = "tool", .content = std::move(text), .more = more.Dump()};
 }
 
-// A document that is a text is read; any other is named.
-std::string DocumentIn(const JsonValue& block) {
-  const JsonValue source = block.At("source");
-  if (source.IsObject() && source.At("type").String() == "text") return source.At("data").String();
-  return std::string(NameOfUnread("document"));
-}
-
 // What a turn of the user's holds: results of tools first, each a message of its own, then text.
 void AddUsersTurn(const JsonValue& content, std::vector<Message>& turns) {
   if (content.IsString()) {
@@ -67,12 +60,9 @@ void AddUsersTurn(const JsonValue& content, std::vector<Message>& turns) {
     } else if (type.String() == "text") {
       text += block.At("text").String();
       has_text = true;
-    } else if (!NameOfUnread(type.String()).empty()) {
-      text += type.String() == "document" ? DocumentIn(block)
-                                          : std::string(NameOfUnread(type.String()));
-      has_text = true;
     } else {
-      type.Fail("'text', 'image', 'document' or 'tool_result'");
+      text += TextInPlaceOf(block);
+      has_text = true;
     }
   }
   if (has_text) turns.push_back({.role = "user", .content = std::move(text)});
@@ -84,7 +74,7 @@ bool IsOfItsServer(const std::string& type) {
          type.ends_with("_tool_result");
 }
 
-Message AssistantsTurn(const JsonValue& content) {
+Message AssistantsTurn(const JsonValue& content, ChatAsk& ask) {
   Message turn = {.role = "assistant", .content = {}};
   if (content.IsString()) {
     turn.content = content.String();
@@ -104,7 +94,7 @@ Message AssistantsTurn(const JsonValue& content) {
       calls.push_back(CallJson(block.At("id").String(), block.At("name").String(),
                                Says(block, "input") ? ArgumentsIn(block.At("input")) : "{}"));
     } else if (!IsOfItsServer(type.String())) {
-      type.Fail("'text', 'thinking' or 'tool_use'");
+      PassOver("a block", type.String(), ask);
     }
   }
   Json more = Json::Object();
@@ -114,7 +104,7 @@ Message AssistantsTurn(const JsonValue& content) {
   return turn;
 }
 
-std::vector<Message> TurnsIn(const JsonValue& body) {
+std::vector<Message> TurnsIn(const JsonValue& body, ChatAsk& ask) {
   std::vector<Message> turns;
   if (Says(body, "system")) {
     std::string system = SystemIn(body.At("system"));
@@ -129,7 +119,7 @@ std::vector<Message> TurnsIn(const JsonValue& body) {
     if (role.String() == "user") {
       AddUsersTurn(content, turns);
     } else if (role.String() == "assistant") {
-      turns.push_back(AssistantsTurn(content));
+      turns.push_back(AssistantsTurn(content, ask));
     } else if (role.String() == "system") {  // Claude Code counts tokens in such messages
       turns.push_back({.role = "system", .content = SystemIn(content)});
     } else {
@@ -139,19 +129,25 @@ std::vector<Message> TurnsIn(const JsonValue& body) {
   return turns;
 }
 
-Json ToolsIn(const JsonValue& list) {
+// Those that Anthropic's server runs, or knows the arguments of, are passed over beside others. A
+// request with no others is for them alone.
+Json ClientsToolsIn(const JsonValue& list, ChatAsk& ask) {
   if (!list.IsArray()) list.Fail("an array of tools");
   Json tools = Json::Array();
   for (std::size_t i = 0; i < list.size(); ++i) {
     const JsonValue tool = list.At(i);
     if (Says(tool, "type") && tool.At("type").String() != "custom") {
-      tool.At("type").Fail("'custom': this server has no tools of its own");
+      PassOver("a tool", tool.At("type").String(), ask);
+      continue;
     }
     Json function = {{"name", tool.At("name").String()}};
     if (Says(tool, "description")) function["description"] = tool.At("description").String();
     function["parameters"] = tool.At("input_schema").raw();
     if (Says(tool, "strict")) function["strict"] = tool.At("strict").Flag();
     tools.push_back({{"type", "function"}, {"function", std::move(function)}});
+  }
+  if (tools.size() == 0 && list.size() > 0) {
+    list.At(std::size_t{0}).At("type").Fail("'custom': this server has no tools of its own");
   }
   return tools;
 }
@@ -202,10 +198,10 @@ void ReadOutput(const JsonValue& body, MessagesKind kind, MessagesCall& call) {
 MessagesCall MessagesCallFrom(const JsonValue& body, MessagesKind kind, const Request& defaults) {
   if (!body.IsObject()) body.Fail("an object");
   MessagesCall call{.ask = {}, .request = defaults};
-  call.ask.chat.messages = TurnsIn(body);
+  call.ask.chat.messages = TurnsIn(body, call.ask);
   call.ask.chat.goes_on = call.ask.chat.messages.back().role == "assistant" &&
                           call.ask.chat.messages.back().more.empty();
-  if (Says(body, "tools")) call.ask.tools = ToolsIn(body.At("tools"));
+  if (Says(body, "tools")) call.ask.tools = ClientsToolsIn(body.At("tools"), call.ask);
   if (Says(body, "mcp_servers") && body.At("mcp_servers").size() > 0) {
     body.At("mcp_servers").Fail("none: this server calls no other");
   }

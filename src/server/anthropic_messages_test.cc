@@ -61,9 +61,9 @@ TEST(AnthropicMessages, WhatIsWrongIsNamedByItsField) {
               HasSubstr("no 'max_tokens'"));
   EXPECT_THAT(ErrorOfMessages(R"({"max_tokens":1,"messages":[{"role":"king","content":"a"}]})"),
               HasSubstr("messages[0].role: "));
-  EXPECT_THAT(ErrorOfMessages(
-                  R"({"max_tokens":1,"messages":[{"role":"user","content":[{"type":"smell"}]}]})"),
-              HasSubstr("messages[0].content[0].type: "));
+  EXPECT_THAT(
+      ErrorOfMessages(R"({"max_tokens":1,"messages":[{"role":"user","content":[{"type":5}]}]})"),
+      HasSubstr("messages[0].content[0].type: "));
   EXPECT_THAT(ErrorOfMessages(std::string(kHello) + R"(,"stop_sequences":[""]})"),
               HasSubstr("stop_sequences: "));
   EXPECT_THAT(ErrorOfMessages(std::string(kHello) + R"(,"tools":[{"name":"a"}]})"),
@@ -90,7 +90,29 @@ TEST(AnthropicMessages, WhatNoModelHereReadsIsNamedInItsPlaceAndEndsNoTalk) {
   EXPECT_EQ(talk[2].content, "a.png: [an image, which this model cannot see]");
 }
 
-TEST(AnthropicMessages, ToolsOfAnthropicsOwnAreRefusedByTheirType) {
+TEST(AnthropicMessages, BlocksOfLaterKindsEndNoTalk) {
+  const MessagesCall call = ReadMessages(R"({"max_tokens":5,"messages":[
+      {"role":"user","content":[{"type":"text","text":"Find it. "},{"type":"smell"},
+        {"type":"search_result","source":"https://a.example","title":"A",
+         "content":[{"type":"text","text":"Found."}],"citations":{"enabled":true}}]},
+      {"role":"assistant","content":[{"type":"container_upload","file_id":"f"},
+        {"type":"tool_use","id":"t1","name":"search","input":{}}]},
+      {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[
+        {"type":"tool_reference","tool_name":"get_weather"},{"type":"smell"}]}]}],
+    "tools":[{"type":"tool_search_tool_regex_20251119","name":"search"},
+      {"name":"get_weather","input_schema":{"type":"object"},"defer_loading":true}]})");
+  const std::vector<Message>& talk = call.ask.chat.messages;
+  ASSERT_EQ(talk.size(), 3u);
+  EXPECT_EQ(talk[0].content,
+            "Find it. [smell, which this model cannot read]A\nhttps://a.example\nFound.");
+  EXPECT_EQ(talk[2].content, "[the tool get_weather][smell, which this model cannot read]");
+  EXPECT_EQ(call.ask.tools.size(), 1u);
+  EXPECT_THAT(call.ask.passed_over,
+              ElementsAre("a block of type 'container_upload'",
+                          "a tool of type 'tool_search_tool_regex_20251119'"));
+}
+
+TEST(AnthropicMessages, ARequestForToolsOfAnthropicsOwnAloneIsRefusedByTheirType) {
   for (const char* type : {"web_search_20250305", "bash_20250124", "mcp_toolset"}) {
     EXPECT_THAT(
         ErrorOfMessages(fmt::format(

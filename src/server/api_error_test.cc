@@ -52,9 +52,9 @@ TEST(ApiError, APromptThatIsTooLongIsToldInTheWordsThatClientsOfTheApiLookFor) {
   EXPECT_TRUE(IsContextFull(status));
   const Json anthropic = Json::Parse(ErrorBody(status, ErrorStyle::kAnthropic)).value();
   EXPECT_EQ(anthropic.Find("error")->Find("type")->AsString(), "invalid_request_error");
-  EXPECT_THAT(anthropic.Find("error")->Find("message")->AsString(),
-              AllOf(StartsWith("prompt is too long: 5000 tokens > 4096 maximum"),
-                    HasSubstr("--ctx")));
+  EXPECT_THAT(
+      anthropic.Find("error")->Find("message")->AsString(),
+      AllOf(StartsWith("prompt is too long: 5000 tokens > 4096 maximum"), HasSubstr("--ctx")));
 }
 
 TEST(ApiError, TheFieldIsNamedAndTheCodeIsATextOrNull) {

@@ -30,6 +30,8 @@ struct ChatAsk {
   bool parts_reasoning = true;  // from the content
   // Tokens of reasoning, of models that mark it; absent: any number.
   std::optional<std::size_t> most_reasoning = {};
+  // What the request has that this server does not know: "a tool of type 'computer'".
+  std::vector<std::string> passed_over = {};
 };
 
 // How the answers of a request are read.

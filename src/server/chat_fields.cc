@@ -13,25 +13,31 @@ namespace {
 
 constexpr std::size_t kMostCalls = 1024;
 
-Json CallsIn(const JsonValue& list) {
+Json CallsIn(const JsonValue& list, ChatAsk& ask) {
   if (!list.IsArray() || list.size() > kMostCalls) list.Fail("an array of calls");
   Json calls = Json::Array();
   for (std::size_t i = 0; i < list.size(); ++i) {
     const JsonValue call = list.At(i);
-    if (Says(call, "type") && call.At("type").String() != "function") {
-      call.At("type").Fail("'function'");
+    const std::string id = Says(call, "id") ? call.At("id").String() : fmt::format("call_{}", i);
+    const std::string type = Says(call, "type") ? call.At("type").String() : "function";
+    if (type == "custom") {  // its input is a text in no format
+      const JsonValue custom = call.At("custom");
+      const Json arguments = {{"input", custom.At("input").String()}};
+      calls.push_back(CallJson(id, custom.At("name").String(), arguments.Dump()));
+    } else if (type == "function") {
+      const JsonValue function = call.At("function");
+      calls.push_back(
+          CallJson(id, function.At("name").String(),
+                   Says(function, "arguments") ? ArgumentsIn(function.At("arguments")) : "{}"));
+    } else {
+      PassOver("a call", type, ask);
     }
-    const JsonValue function = call.At("function");
-    calls.push_back(
-        CallJson(Says(call, "id") ? call.At("id").String() : fmt::format("call_{}", i),
-                 function.At("name").String(),
-                 Says(function, "arguments") ? ArgumentsIn(function.At("arguments")) : "{}"));
   }
   return calls;
 }
 
 // What stands beside role and content.
-std::string MoreIn(const JsonValue& message, const std::string& role) {
+std::string MoreIn(const JsonValue& message, const std::string& role, ChatAsk& ask) {
   Json more = Json::Object();
   if (Says(message, "name")) more["name"] = message.At("name").String();
   if (role == "tool" && Says(message, "tool_call_id")) {
@@ -45,12 +51,68 @@ std::string MoreIn(const JsonValue& message, const std::string& role) {
     }
     if (Says(message, "function_call")) message.At("function_call").Fail("nothing: use tool_calls");
     if (Says(message, "tool_calls") && message.At("tool_calls").size() > 0) {
-      more["tool_calls"] = CallsIn(message.At("tool_calls"));
+      Json calls = CallsIn(message.At("tool_calls"), ask);
+      if (calls.size() > 0) more["tool_calls"] = std::move(calls);
     }
   } else if (Says(message, "tool_calls")) {
     message.At("tool_calls").Fail("nothing: only the assistant calls tools");
   }
   return more.size() > 0 ? more.Dump() : std::string();
+}
+
+std::string NameOfUnread(std::string_view type) {
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"image", "[an image, which this model cannot see]"},
+      {"image_url", "[an image, which this model cannot see]"},
+      {"input_image", "[an image, which this model cannot see]"},
+      {"input_audio", "[sound, which this model cannot hear]"},
+      {"file", "[a file, which this model cannot open]"},
+      {"input_file", "[a file, which this model cannot open]"},
+      {"document", "[a document, which this model cannot open]"},
+  };
+  const auto* const found =
+      std::ranges::find(kNames, type, [](const auto& name) { return name.first; });
+  if (found != std::end(kNames)) return std::string(found->second);
+  return fmt::format("[{}, which this model cannot read]", type);
+}
+
+// Of those that Anthropic's clients give as what a tool has found.
+std::string SearchResultIn(const JsonValue& part) {
+  std::string text;
+  for (const char* key : {"title", "source"}) {
+    if (Says(part, key)) text += part.At(key).String() + "\n";
+  }
+  if (Says(part, "content")) {
+    text += TextOfParts(part.At("content"), {"text"}, UnreadParts::kNamed);
+  }
+  return text;
+}
+
+// The name of each of the tools that a choice allows.
+std::vector<std::string> NamesIn(const JsonValue& list, bool nested) {
+  if (!list.IsArray()) list.Fail("an array of tools");
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const JsonValue tool = list.At(i);
+    if (tool.At("type").String() != "function") continue;  // it was passed over
+    names.push_back((nested ? tool.At("function") : tool).At("name").String());
+  }
+  return names;
+}
+
+void ReadAllowed(const JsonValue& allowed, bool nested, ChatAsk& ask) {
+  const JsonValue mode = allowed.At("mode");
+  if (mode.String() != "auto" && mode.String() != "required") mode.Fail("'auto' or 'required'");
+  if (mode.String() == "required") ask.choice = ToolChoice::kRequired;
+  const std::vector<std::string> names = NamesIn(allowed.At("tools"), nested);
+  Json kept = Json::Array();
+  for (std::size_t i = 0; i < ask.tools.size(); ++i) {
+    const Json* const function = ask.tools[i].Find("function");
+    const Json* const name = function == nullptr ? nullptr : function->Find("name");
+    if (name == nullptr || !name->IsString()) continue;
+    if (std::ranges::find(names, name->AsString()) != names.end()) kept.push_back(ask.tools[i]);
+  }
+  ask.tools = std::move(kept);
 }
 
 Json& OptionsOf(ChatAsk& ask) {
@@ -60,17 +122,19 @@ Json& OptionsOf(ChatAsk& ask) {
 
 }  // namespace
 
-std::string_view NameOfUnread(std::string_view type) {
-  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"image", "[an image, which this model cannot see]"},
-      {"input_image", "[an image, which this model cannot see]"},
-      {"input_audio", "[sound, which this model cannot hear]"},
-      {"input_file", "[a file, which this model cannot open]"},
-      {"document", "[a document, which this model cannot open]"},
-  };
-  const auto* const found =
-      std::ranges::find(kNames, type, [](const auto& name) { return name.first; });
-  return found == std::end(kNames) ? std::string_view() : found->second;
+std::string TextInPlaceOf(const JsonValue& part) {
+  const std::string type = part.At("type").String();
+  if (type == "document" && Says(part, "source")) {
+    const JsonValue source = part.At("source");
+    if (source.IsObject() && source.At("type").String() == "text") {
+      return source.At("data").String();
+    }
+  }
+  if (type == "search_result") return SearchResultIn(part);
+  if (type == "tool_reference" && Says(part, "tool_name")) {
+    return fmt::format("[the tool {}]", part.At("tool_name").String());
+  }
+  return NameOfUnread(type);
 }
 
 std::string TextOfParts(const JsonValue& content, std::initializer_list<std::string_view> types,
@@ -81,24 +145,32 @@ std::string TextOfParts(const JsonValue& content, std::initializer_list<std::str
   for (std::size_t i = 0; i < content.size(); ++i) {
     const JsonValue part = content.At(i);
     const std::string type = part.At("type").String();
-    if (unread == UnreadParts::kNamed && !NameOfUnread(type).empty()) {
-      text += NameOfUnread(type);
-      continue;
-    }
-    if (std::ranges::find(types, type) == types.end()) {
+    if (std::ranges::find(types, type) != types.end()) {
+      text += part.At(type == "refusal" ? "refusal" : "text").String();
+    } else if (unread == UnreadParts::kNamed) {
+      text += TextInPlaceOf(part);
+    } else {
       part.At("type").Fail(
           fmt::format("'{}': this model reads no other", fmt::join(types, "', '")));
     }
-    text += part.At(type == "refusal" ? "refusal" : "text").String();
   }
   return text;
 }
 
-std::vector<Message> ReadOpenAiMessages(const JsonValue& list) {
+void PassOver(std::string_view what, std::string_view type, ChatAsk& ask) {
+  constexpr std::size_t kMostKinds = 16, kLongestType = 64;
+  constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+  if (ask.passed_over.size() >= kMostKinds) return;
+  const bool is_word = type.size() <= kLongestType && type.find_first_not_of(kLetters) == type.npos;
+  ask.passed_over.push_back(is_word ? fmt::format("{} of type '{}'", what, type)
+                                    : fmt::format("{} of a type that is no word", what));
+}
+
+void ReadOpenAiMessages(const JsonValue& list, ChatAsk& ask) {
   if (!list.IsArray() || list.size() == 0) list.Fail("an array of messages, at least one");
   if (list.size() > kMostMessages) list.Fail("fewer messages");
   constexpr std::array<std::string_view, 4> kRoles = {"system", "user", "assistant", "tool"};
-  std::vector<Message> messages;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const JsonValue message = list.At(i);
     std::string role = message.At("role").String();
@@ -108,13 +180,12 @@ std::vector<Message> ReadOpenAiMessages(const JsonValue& list) {
     }
     std::string content;
     if (Says(message, "content")) {
-      content = TextOfParts(message.At("content"), {"text", "refusal"});
+      content = TextOfParts(message.At("content"), {"text", "refusal"}, UnreadParts::kNamed);
     }
-    std::string more = MoreIn(message, role);
-    messages.push_back(
+    std::string more = MoreIn(message, role, ask);
+    ask.chat.messages.push_back(
         {.role = std::move(role), .content = std::move(content), .more = std::move(more)});
   }
-  return messages;
 }
 
 Json CallJson(std::string id, std::string name, std::string arguments) {
@@ -144,7 +215,12 @@ void ReadToolChoice(const JsonValue& choice, bool nested, ChatAsk& ask) {
     return;
   }
   const JsonValue type = choice.At("type");
-  if (type.String() != "function") type.Fail("'function'");
+  if (type.String() == "allowed_tools") {
+    return ReadAllowed(nested ? choice.At("allowed_tools") : choice, nested, ask);
+  }
+  if (type.String() != "function") {
+    type.Fail("'function' or 'allowed_tools': this server has no other tools");
+  }
   ask.choice = ToolChoice::kRequired;
   ask.only = (nested ? choice.At("function") : choice).At("name").String();
 }

@@ -13,26 +13,30 @@ namespace troupe {
 inline constexpr std::size_t kMostMessages = 1 << 16;
 inline constexpr std::size_t kMostTokensAsked = 1 << 24;
 
-// What becomes of pictures, sound and files, which no model of this server reads. Agents send a
-// talk again with each request, so that a refusal would end it for good: they are told in their
-// place.
+// What becomes of pictures, sound, files and whatever else no model of this server reads. Agents
+// send a talk again with each request, so that a refusal would end it for good: they are told in
+// their place.
 enum class UnreadParts { kRefused, kNamed };
 
 // A text, or an array of parts each of which has one of these types and a text.
 std::string TextOfParts(const JsonValue& content, std::initializer_list<std::string_view> types,
                         UnreadParts unread = UnreadParts::kRefused);
-// "[an image, which this model cannot see]"; nothing for a type that is none of these.
-std::string_view NameOfUnread(std::string_view type);
+// Of a part that has another type: the text within it, or its name: "[an image, which this model
+// cannot see]".
+std::string TextInPlaceOf(const JsonValue& part);
+// Notes something of a type that this server does not know, and goes on without it. `what`: "a
+// tool".
+void PassOver(std::string_view what, std::string_view type, ChatAsk& ask);
 
-// "messages" as OpenAI's chat API has them.
-std::vector<Message> ReadOpenAiMessages(const JsonValue& list);
+// "messages" as OpenAI's chat API has them, into ask.chat.
+void ReadOpenAiMessages(const JsonValue& list, ChatAsk& ask);
 
 // The member of a call in an earlier answer: arguments are a JSON text, or the value itself.
 Json CallJson(std::string id, std::string name, std::string arguments);
 std::string ArgumentsIn(const JsonValue& arguments);
 
-// "auto", "none", "required", or what names a function. `function_of`: the object that has its
-// name.
+// "auto", "none", "required", what names a function, or the tools that are allowed: ask.tools then
+// keeps these alone. `nested`: as the chat API has it, where each has an object of its own.
 void ReadToolChoice(const JsonValue& choice, bool nested, ChatAsk& ask);
 
 // chat_template_kwargs, enable_thinking, thinking_budget under its three names, reasoning_effort,

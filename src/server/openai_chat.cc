@@ -17,28 +17,49 @@ void RefuseUnknown(const JsonValue& body) {
       if (modality.String() != "text") modality.Fail("'text'");
     }
   }
+  // Clients that know the older names send them empty beside the newer ones.
+  if (Says(body, "functions") && body.At("functions").size() > 0) {
+    body.At("functions").Fail("none: use tools");
+  }
+  if (Says(body, "function_call")) {
+    const JsonValue choice = body.At("function_call");
+    const bool calls_none =
+        choice.IsString() && (choice.String() == "auto" || choice.String() == "none");
+    if (!calls_none) choice.Fail("'auto' or 'none': use tool_choice");
+  }
   for (const auto& [key, instead] :
-       {std::pair("functions", "nothing: use tools"),
-        std::pair("function_call", "nothing: use tool_choice"),
-        std::pair("audio", "nothing: answers are text"),
+       {std::pair("audio", "nothing: answers are text"),
         std::pair("web_search_options", "nothing: this server searches no web")}) {
     if (Says(body, key)) body.At(key).Fail(instead);
   }
 }
 
+// The functions among them, as they are.
+Json ToolsIn(const JsonValue& list, ChatAsk& ask) {
+  if (!list.IsArray()) list.Fail("an array of tools");
+  Json tools = Json::Array();
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const JsonValue tool = list.At(i);
+    const std::string type = tool.At("type").String();
+    if (type == "function") {
+      tools.push_back(tool.raw());
+    } else {
+      PassOver("a tool", type, ask);
+    }
+  }
+  return tools;
+}
+
 ChatAsk AskIn(const JsonValue& body) {
   ChatAsk ask;
-  ask.chat.messages = ReadOpenAiMessages(body.At("messages"));
+  ReadOpenAiMessages(body.At("messages"), ask);
   if (Says(body, "continue_final_message")) {
     ask.chat.goes_on = body.At("continue_final_message").Flag();
     if (ask.chat.goes_on && ask.chat.messages.back().role != "assistant") {
       body.At("continue_final_message").Fail("false where the last message is not the assistant's");
     }
   }
-  if (Says(body, "tools")) {
-    if (!body.At("tools").IsArray()) body.At("tools").Fail("an array of tools");
-    ask.tools = body.At("tools").raw();
-  }
+  if (Says(body, "tools")) ask.tools = ToolsIn(body.At("tools"), ask);
   if (Says(body, "tool_choice")) ReadToolChoice(body.At("tool_choice"), /*nested=*/true, ask);
   if (Says(body, "parallel_tool_calls")) ask.parallel = body.At("parallel_tool_calls").Flag();
   ReadTemplateOptions(body, ask);

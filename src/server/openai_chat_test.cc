@@ -114,8 +114,8 @@ TEST(OpenAiChat, WhatIsWrongIsNamedByItsField) {
               HasSubstr("messages[0].role: \"king\""));
   EXPECT_THAT(ErrorOfChat(R"({"messages":[{"role":"user","content":7}]})"),
               HasSubstr("messages[0].content: 7"));
-  EXPECT_THAT(ErrorOfChat(R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})"),
-              HasSubstr("messages[0].content[0].type"));
+  EXPECT_THAT(ErrorOfChat(R"({"messages":[{"role":"user","content":[{}]}]})"),
+              HasSubstr("messages[0].content[0]: no 'type'"));
   for (const auto& [fields, place] :
        {std::pair{R"("temperature":"hot")", "temperature: "},
         {R"("top_p":1.5)", "top_p: "},
@@ -253,7 +253,7 @@ TEST(OpenAiChat, ReasoningIsLimitedUnderEachNameThatClientsHaveForIt) {
 TEST(OpenAiChat, WhatWouldChangeAnAnswerAndIsNotDoneIsRefused) {
   for (const auto& [fields, place] :
        {std::pair{R"("functions":[{"name":"f"}])", "functions: "},
-        {R"("function_call":"auto")", "function_call: "},
+        {R"("function_call":{"name":"f"})", "function_call: "},
         {R"("tool_choice":"always")", "tool_choice: "},
         {R"("tool_choice":{"type":"custom"})", "tool_choice.type: "},
         {R"("chat_template_kwargs":{"messages":[]})", "chat_template_kwargs.messages: "},
@@ -264,6 +264,47 @@ TEST(OpenAiChat, WhatWouldChangeAnAnswerAndIsNotDoneIsRefused) {
   }
   EXPECT_THAT(ErrorOfChat(R"({"messages":[{"role":"user","content":"a","tool_calls":[{}]}]})"),
               HasSubstr("messages[0].tool_calls: "));
+}
+
+TEST(OpenAiChat, WhatNoModelHereReadsIsNamedInItsPlaceAndEndsNoTalk) {
+  const ChatCall call = ReadChat(R"({"messages":[
+      {"role":"user","content":[{"type":"text","text":"See: "},
+        {"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}},{"type":"smell"}]},
+      {"role":"assistant","content":null,"tool_calls":[
+        {"id":"c1","type":"custom","custom":{"name":"edit","input":"*** a"}},
+        {"id":"c2","type":"teleport"}]},
+      {"role":"tool","tool_call_id":"c1","content":[{"type":"file","file":{}}]}],
+      "functions":[],"function_call":"auto","tools":[{"type":"custom","custom":{"name":"edit"}},
+        {"type":"function","function":{"name":"f"}},{"type":"web\nsearch"}]})");
+  const std::vector<Message>& talk = call.ask.chat.messages;
+  ASSERT_EQ(talk.size(), 3u);
+  EXPECT_EQ(talk[0].content,
+            "See: [an image, which this model cannot see][smell, which this model cannot read]");
+  EXPECT_EQ(talk[1].more,
+            R"({"tool_calls":[{"id":"c1","type":"function","function":{"name":"edit",)"
+            R"("arguments":"{\"input\":\"*** a\"}"}}]})");
+  EXPECT_EQ(talk[2].content, "[a file, which this model cannot open]");
+  ASSERT_EQ(call.ask.tools.size(), 1u);
+  EXPECT_EQ(call.ask.tools[0].Find("function")->Find("name")->AsString(), "f");
+  EXPECT_THAT(call.ask.passed_over,
+              ElementsAre("a call of type 'teleport'", "a tool of type 'custom'",
+                          "a tool of a type that is no word"));
+}
+
+TEST(OpenAiChat, ToolsMayBeAllowedByTheirNames) {
+  const auto read = [](const char* mode) {
+    return ReadChat(With(fmt::format(
+        R"("tools":[{{"type":"function","function":{{"name":"a"}}}},
+                    {{"type":"function","function":{{"name":"b"}}}}],
+           "tool_choice":{{"type":"allowed_tools","allowed_tools":{{"mode":"{}",
+             "tools":[{{"type":"function","function":{{"name":"b"}}}}]}}}})",
+        mode)));
+  };
+  EXPECT_EQ(read("auto").ask.choice, ToolChoice::kAuto);
+  const ChatAsk ask = read("required").ask;
+  EXPECT_EQ(ask.choice, ToolChoice::kRequired);
+  ASSERT_EQ(ask.tools.size(), 1u);
+  EXPECT_EQ(ask.tools[0].Find("function")->Find("name")->AsString(), "b");
 }
 
 TEST(OpenAiChat, ASeedOfMinusOneIsDrawn) {

@@ -11,22 +11,6 @@
 namespace troupe {
 namespace {
 
-// Tools that OpenAI's own servers run, and those with a syntax of their own: clients list them
-// whoever answers. A model that is not told of them calls the others.
-constexpr std::array<std::string_view, 13> kPassedOver = {"web_search",
-                                                          "web_search_preview",
-                                                          "image_generation",
-                                                          "code_interpreter",
-                                                          "file_search",
-                                                          "mcp",
-                                                          "computer_use",
-                                                          "computer_use_preview",
-                                                          "local_shell",
-                                                          "shell",
-                                                          "apply_patch",
-                                                          "namespace",
-                                                          "custom"};
-
 // Of a talk that was begun with OpenAI's own servers or tools: what they did, and what only they
 // can read.
 constexpr std::array<std::string_view, 19> kItemsPassedOver = {"web_search_call",
@@ -53,6 +37,8 @@ constexpr std::array<std::string_view, 19> kItemsPassedOver = {"web_search_call"
 // assistant that they stand beside.
 class Talk {
  public:
+  explicit Talk(ChatAsk& ask) : ask_(ask) {}
+
   void Add(const JsonValue& item) {
     const std::string type = Says(item, "type") ? item.At("type").String() : "message";
     if (type == "message") {
@@ -77,9 +63,7 @@ class Talk {
     } else if (type == "reasoning") {
       AddReasoning(item);
     } else if (std::ranges::find(kItemsPassedOver, type) == kItemsPassedOver.end()) {
-      item.At("type").Fail(
-          "'message', 'reasoning', 'function_call', 'custom_tool_call', 'local_shell_call' or what "
-          "one of these gave");
+      PassOver("an item", type, ask_);
     }
   }
 
@@ -136,7 +120,8 @@ class Talk {
     Assistant();
     for (const char* key : {"content", "summary"}) {
       if (!Says(item, key) || item.At(key).size() == 0) continue;
-      reasoning_ += TextOfParts(item.At(key), {"reasoning_text", "summary_text", "text"});
+      reasoning_ += TextOfParts(item.At(key), {"reasoning_text", "summary_text", "text"},
+                                UnreadParts::kNamed);
       break;
     }
   }
@@ -153,14 +138,15 @@ class Talk {
                          .more = more.size() > 0 ? more.Dump() : std::string()});
   }
 
+  ChatAsk& ask_;
   std::vector<Message> messages_;
   bool is_open_ = false;  // a message of the assistant's
   std::string content_, reasoning_;
   Json calls_ = Json::Array();
 };
 
-std::vector<Message> InputOf(const JsonValue& body) {
-  Talk talk;
+std::vector<Message> InputOf(const JsonValue& body, ChatAsk& ask) {
+  Talk talk(ask);
   if (Says(body, "instructions")) talk.AddSystem(body.At("instructions").String());
   const JsonValue input = body.At("input");
   if (input.IsString()) {
@@ -176,14 +162,18 @@ std::vector<Message> InputOf(const JsonValue& body) {
   return messages;
 }
 
-Json FunctionsOf(const JsonValue& list) {
+// Those that OpenAI's own servers run, and those with a syntax of their own, are listed whoever
+// answers. A model that is not told of them calls the others.
+Json FunctionsOf(const JsonValue& list, ChatAsk& ask) {
   if (!list.IsArray()) list.Fail("an array of tools");
   Json tools = Json::Array();
   for (std::size_t i = 0; i < list.size(); ++i) {
     const JsonValue tool = list.At(i);
-    const JsonValue type = tool.At("type");
-    if (std::ranges::find(kPassedOver, type.String()) != kPassedOver.end()) continue;
-    if (type.String() != "function") type.Fail("'function'");
+    const std::string type = tool.At("type").String();
+    if (type != "function") {
+      PassOver("a tool", type, ask);
+      continue;
+    }
     Json function = {{"name", tool.At("name").String()}};
     if (Says(tool, "description")) function["description"] = tool.At("description").String();
     if (Says(tool, "parameters")) function["parameters"] = tool.At("parameters").raw();
@@ -242,8 +232,8 @@ ResponsesCall ResponsesCallOf(const JsonValue& body, const Request& defaults) {
   if (!body.IsObject()) body.Fail("an object");
   RefuseWhatIsNotDone(body);
   ResponsesCall call{.ask = {}, .request = defaults, .echo = EchoOf(body)};
-  call.ask.chat.messages = InputOf(body);
-  if (Says(body, "tools")) call.ask.tools = FunctionsOf(body.At("tools"));
+  call.ask.chat.messages = InputOf(body, call.ask);
+  if (Says(body, "tools")) call.ask.tools = FunctionsOf(body.At("tools"), call.ask);
   if (Says(body, "tool_choice")) {
     ReadToolChoice(body.At("tool_choice"), /*nested=*/false, call.ask);
   }

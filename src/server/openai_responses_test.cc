@@ -99,7 +99,7 @@ TEST(OpenAiResponses, WhatWouldHaveToBeKeptOrIsNotKnownIsRefusedByItsField) {
         {R"("top_logprobs":2)", "top_logprobs: "},
         {R"("include":["message.output_text.logprobs"])", "include[0]: "},
         {R"("truncation":"auto")", "truncation: "},
-        {R"("tools":[{"type":"teleport"}])", "tools[0].type: "},
+        {R"("tools":[{}])", "tools[0]: no 'type'"},
         {R"("tool_choice":{"type":"web_search"})", "tool_choice.type: "},
         {R"("max_output_tokens":0)", "max_output_tokens: "},
         {R"("text":{"format":{"type":"xml"}})", "text.format.type: "},
@@ -107,8 +107,27 @@ TEST(OpenAiResponses, WhatWouldHaveToBeKeptOrIsNotKnownIsRefusedByItsField) {
     EXPECT_THAT(ErrorOfResponses(fields), HasSubstr(place)) << fields;
   }
   const auto item = ReadResponsesCall(R"({"input":[{"type":"item_reference","id":"x"}]})", {});
-  EXPECT_THAT(item.status().message(), HasSubstr("input[0].type: "));
+  EXPECT_THAT(item.status().message(), HasSubstr("input: "));
   EXPECT_FALSE(ReadResponsesCall("{}", {}).ok());
+}
+
+TEST(OpenAiResponses, ToolsAndItemsOfAnyOtherKindArePassedOverAndNoted) {
+  const ResponsesCall call = ReadResponses(R"({"input":[
+      {"type":"item_reference","id":"msg_1"},{"type":"hologram","data":[1]},
+      {"role":"user","content":[{"type":"input_text","text":"Hi "},{"type":"input_smell"}]}],
+    "tools":[{"type":"computer"},{"type":"tool_search"},{"type":"web_search_2025_08_26"},
+      {"type":"function","name":"a"},{"type":"function","name":"b"}],
+    "tool_choice":{"type":"allowed_tools","mode":"required","tools":[
+      {"type":"function","name":"b"},{"type":"computer"}]}})");
+  EXPECT_THAT(call.ask.chat.messages,
+              ElementsAre(Message{"user", "Hi [input_smell, which this model cannot read]"}));
+  ASSERT_EQ(call.ask.tools.size(), 1u);
+  EXPECT_EQ(call.ask.tools[0].Find("function")->Find("name")->AsString(), "b");
+  EXPECT_EQ(call.ask.choice, ToolChoice::kRequired);
+  EXPECT_THAT(call.ask.passed_over,
+              ElementsAre("an item of type 'item_reference'", "an item of type 'hologram'",
+                          "a tool of type 'computer'", "a tool of type 'tool_search'",
+                          "a tool of type 'web_search_2025_08_26'"));
 }
 
 TEST(OpenAiResponses, AnAnswerMayHaveToFollowASchema) {

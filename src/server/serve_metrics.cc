@@ -290,6 +290,9 @@ std::string ServeMetrics::Page(const Metrics& model, const Plan& plan,
   families.Histogram("troupe_request_seconds", "From a request to the end of its answer",
                      impl_->whole);
   AddReloads(impl_->reloads, families);
+  families.Counter("troupe_passed_over_total",
+                   "Requests with tools or items that this server does not know and leaves out",
+                   Of(beside.passed_over));
   AddModel(model, beside.parked, families);
   AddAsks(model.experts, families);
   AddReads(model.experts, families);

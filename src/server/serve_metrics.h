@@ -25,7 +25,8 @@ enum class ReloadEnd { kDone, kRefused, kUndone };
 
 // What a server does beside its model; of what is absent nothing is told.
 struct BesideModel {
-  std::size_t parked = 0;  // requests that wait for the next model
+  std::size_t parked = 0;         // requests that wait for the next model
+  std::uint64_t passed_over = 0;  // requests that had what the server does not know
   std::optional<HttpCounters> transport = {};
   std::optional<AccessLog::Counters> log = {};
   std::vector<ExtraMetric> more = {};

@@ -19,6 +19,7 @@
 #include "server/end_turns.h"
 #include "server/http/http_server.h"
 #include "server/live_feed.h"
+#include "server/passed_over.h"
 #include "server/recent_times.h"
 #include "server/reload_gate.h"
 #include "server/router.h"
@@ -86,7 +87,7 @@ class Service {
   void Admit(HttpRequest request, HttpReplyPtr reply, OnAsked answer);
 
   static Request DefaultsFor(const Asked& asked);
-  static Result<AnswerReading> Prepare(const Asked& asked, const ChatAsk& ask, Request& request);
+  Result<AnswerReading> Prepare(const Asked& asked, const ChatAsk& ask, Request& request);
   void OnChat(Asked asked);
   void OnResponses(Asked asked);
   void OnCompletion(Asked asked);
@@ -131,6 +132,7 @@ class Service {
   std::atomic<std::size_t> together_ = 1;  // as Park was told
   std::atomic<std::uint64_t> ids_ = 0;
   ServeMetrics metrics_;
+  PassedOver passed_over_;
   EndTurns end_turns_;
   Pulse pulse_, pulse_for_ends_{kPulseForEnds};
   RecentTimes first_token_{128}, between_tokens_{1024};

@@ -68,6 +68,7 @@ Request Service::DefaultsFor(const Asked& asked) {
 }
 
 Result<AnswerReading> Service::Prepare(const Asked& asked, const ChatAsk& ask, Request& request) {
+  passed_over_.Tell(ask.passed_over);
   const Engine& engine = ModelAccess::EngineOf(asked.model());
   return PrepareChat(ask, Today(), engine.tokenizer(), engine.chat(), request);
 }

@@ -120,24 +120,24 @@ TEST_F(ServiceTest, WhoIsRefusedIsToldWhyAndCounted) {
 TEST_F(ServiceTest, APromptThatIsTooLongIsToldAsClientsOfEachApiKnowIt) {
   std::string letters;
   for (int i = 0; i < 300; ++i) letters += fmt::format("{} ", i);
-  const std::string turn = R"({"max_tokens":1,"messages":[{"role":"user","content":")" + letters +
-                           R"("}])";
-  const std::string read = 
+  const std::string turn =
+      R"({"max_tokens":1,"messages":[{"role":"user","content":")" + letters + R"("}])";
+  const std::string read =
       PostJson("/v1/messages/count_tokens", turn + "}").Find("input_tokens")->Dump();
   for (const char* stream : {"", R"(,"stream":true)"}) {
     const auto claude = Post("/v1/messages", turn + stream + "}");
     EXPECT_EQ(claude->status(), 400);
     EXPECT_THAT(claude->body(), HasSubstr(R"("type":"invalid_request_error")"));
-    EXPECT_THAT(claude->body(),
-                HasSubstr("prompt is too long: " + read + " tokens > 96 maximum"));
+    EXPECT_THAT(claude->body(), HasSubstr("prompt is too long: " + read + " tokens > 96 maximum"));
     const auto chat = Post("/v1/chat/completions", turn + stream + "}");
     EXPECT_EQ(chat->status(), 400);
     EXPECT_THAT(chat->body(), HasSubstr(R"("code":"context_length_exceeded")"));
     EXPECT_THAT(chat->body(), testing::ContainsRegex("maximum context length is 96 tokens. "
-                                                     "However, .* " + read + " tokens"));
+                                                     "However, .* " +
+                                                     read + " tokens"));
   }
-  const Json tokens = *PostJson("/tokenize", R"({"add_special":true,"content":")" + letters + "\"}")
-                           .Find("tokens");
+  const Json tokens =
+      *PostJson("/tokenize", R"({"add_special":true,"content":")" + letters + "\"}").Find("tokens");
   EXPECT_THAT(Post("/v1/completions", R"({"prompt":")" + letters + "\"}")->body(),
               HasSubstr(fmt::format("resulted in {} tokens", tokens.size())));
   EXPECT_THAT(Start("GET", "/metrics")->body(),
@@ -251,13 +251,15 @@ TEST_F(ServiceTest, MoreAnswersThanTheQueueTakesAreGivenAsPlacesBecomeFree) {
   EXPECT_EQ(PostJson("/v1/completions", ask + "}").Find("choices")->Dump(), expected);
   const std::string stream = Post("/v1/completions", ask + R"(,"stream":true})")->body();
   EXPECT_THAT(stream, testing::Not(HasSubstr(R"("error")")));
-  EXPECT_THAT(stream, HasSubstr(R"("index":11,"text":"","logprobs":null,"finish_reason":"length")"));
+  EXPECT_THAT(stream,
+              HasSubstr(R"("index":11,"text":"","logprobs":null,"finish_reason":"length")"));
 }
 
 TEST_F(ServiceTest, AnAnswersTimeoutCountsTheTimeInWhichItsFellowsWentFirst) {
   Open({.queue = 0});
-  const auto reply = Post("/v1/completions",
-                          R"({"prompt":"a","n":128,"max_tokens":90,"ignore_eos":true,"timeout":0.05})");
+  const auto reply =
+      Post("/v1/completions",
+           R"({"prompt":"a","n":128,"max_tokens":90,"ignore_eos":true,"timeout":0.05})");
   EXPECT_EQ(reply->status(), 504) << reply->body();
 }
 

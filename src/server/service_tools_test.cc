@@ -69,6 +69,20 @@ TEST_F(ToolServiceTest, ResponsesAndMessagesForceCallsToo) {
               HasSubstr(R"("type":"input_json_delta")"));
 }
 
+TEST_F(ToolServiceTest, WhatIsPassedOverIsCountedUnlessTheRequestNeedsIt) {
+  const std::string tools =
+      R"("max_output_tokens":2,"input":"Hi","tools":[{"type":"computer"},{"type":"function","name":"a"}])";
+  EXPECT_EQ(Post("/v1/responses", Body(tools, 1))->status(), 200);
+  EXPECT_THAT(Start("GET", "/metrics")->body(), HasSubstr("troupe_passed_over_total 1\n"));
+  for (const char* choice :
+       {R"({"type":"computer"})", R"({"type":"function","name":"computer"})"}) {
+    const auto refused =
+        Post("/v1/responses", Body(fmt::format(R"({},"tool_choice":{})", tools, choice), 1));
+    EXPECT_EQ(refused->status(), 400);
+    EXPECT_THAT(refused->body(), HasSubstr(R"("param":"tool_choice)"));
+  }
+}
+
 TEST_F(ToolServiceTest, EventsOfAStreamAreNumberedInTheirOrder) {
   const std::string stream =
       Post("/v1/responses", R"({"input":"Hi","max_output_tokens":5,"stream":true})")->body();

@@ -54,7 +54,7 @@ const codexTurn = (input, more) => ({
                         additionalProperties: false}},
           {type: 'custom', name: 'apply_patch', description: 'Edits.', format: {type: 'grammar', syntax: 'lark', definition: 'start: "a"'}},
           {type: 'web_search', external_web_access: true}, {type: 'image_generation', output_format: 'png'},
-          {type: 'namespace', name: 'mcp__docs', tools: []}],
+          {type: 'namespace', name: 'mcp__docs', tools: []}, {type: 'tool_search'}, {type: 'computer'}],
   tool_choice: 'auto', parallel_tool_calls: false, reasoning: {effort: 'medium', summary: 'auto'}, store: false, stream: true,
   include: ['reasoning.encrypted_content'], prompt_cache_key: '0199', text: {verbosity: 'medium'},
   client_metadata: {'x-codex-installation-id': '1'}, ...seeding, ...more});
