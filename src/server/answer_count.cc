@@ -5,6 +5,7 @@
 #include "server/openai_values.h"
 #include "server/prompt_fields.h"
 #include "server/request_body.h"
+#include "server/sampling_fields.h"
 #include "server/service_paths.h"
 
 namespace troupe {
@@ -31,6 +32,14 @@ std::size_t CountAnswers(std::string_view endpoint, std::string_view body, std::
       ReadBody<std::size_t>(body, [&](const JsonValue& json) { return AnswersIn(endpoint, json); });
   return std::clamp<std::size_t>(answers.ok() ? *answers : 1, 1,
                                  std::max<std::size_t>(together, 1));
+}
+
+bool AsksForStream(std::string_view body) {
+  if (body.find("\"stream\"") == body.npos) return false;
+  const Result<bool> streams = ReadBody<bool>(body, [](const JsonValue& json) {
+    return json.IsObject() && Says(json, "stream") && json.At("stream").Flag();
+  });
+  return streams.ok() && *streams;
 }
 
 }  // namespace troupe

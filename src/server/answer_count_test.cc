@@ -46,5 +46,13 @@ TEST(AnswerCount, PathsWithOneAnswerCountOnceWhateverTheirBodySays) {
   }
 }
 
+TEST(AnswerCount, AStreamIsAskedForByItsFlagAlone) {
+  EXPECT_TRUE(AsksForStream(R"({"prompt":"a","stream":true})"));
+  for (const char* body : {"", "{", R"({"stream":false})", R"({"stream":null})", R"({"stream":1})",
+                           R"({"prompt":"\"stream\":true"})", R"([{"stream":true}])"}) {
+    EXPECT_FALSE(AsksForStream(body)) << body;
+  }
+}
+
 }  // namespace
 }  // namespace troupe

@@ -1,6 +1,8 @@
 // A reply that keeps what it is told, and a client that leaves when a test says so.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -16,6 +18,7 @@ class FakeReply final : public HttpReply {
  public:
   void Send(HttpResponse response) override {
     const std::lock_guard lock(mu_);
+    EXPECT_FALSE(head_) << "it has begun";
     head_ = std::move(response);
     body_ = head_->body;
     ended_ = true;
@@ -23,6 +26,7 @@ class FakeReply final : public HttpReply {
   }
   void Begin(HttpResponse head) override {
     const std::lock_guard lock(mu_);
+    EXPECT_FALSE(head_) << "it has begun";
     head_ = std::move(head);
   }
   bool Write(std::string_view bytes) override {

@@ -8,6 +8,7 @@
 #include "api/model_access.h"
 #include "server/answer_count.h"
 #include "server/api_error.h"
+#include "server/parked_reply.h"
 #include "server/service_paths.h"
 
 namespace troupe {
@@ -127,6 +128,8 @@ void Service::Admit(HttpRequest request, HttpReplyPtr reply, OnAsked answer) {
   reply->WhenGone([this, id, path] {
     if (gate_.Leave(id)) metrics_.CountRequest(EndpointOf(path), kClientLeft);
   });
+  const auto waiting = std::make_shared<ParkedReply>(std::move(reply), EndpointOf(path));
+  reply = waiting;
   auto refuse = [this, path, reply](const Status& why) {
     Reply(EndpointOf(path), *reply, ErrorResponse(why, StyleOf(path)));
   };
@@ -138,7 +141,13 @@ void Service::Admit(HttpRequest request, HttpReplyPtr reply, OnAsked answer) {
                      .came = came,
                      .facts = facts()});
   };
-  auto places = [this, path, kept] {
+  auto places = [this, path, kept, weak = std::weak_ptr(waiting)] {
+    if (AsksForStream(kept->body)) {
+      pulse_.Add([weak] {
+        const auto still = weak.lock();
+        return still && still->Wait();
+      });
+    }
     return CountAnswers(EndpointOf(path), kept->body, together_);
   };
   gate_.Enter(

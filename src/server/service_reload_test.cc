@@ -75,6 +75,28 @@ TEST_F(ReloadServiceTest, EveryPathThatNeedsTheModelWaitsAndNoneThatTellsOfIt) {
   EXPECT_THAT(Start("GET", "/props")->body(), HasSubstr(R"("sequences":2)"));
 }
 
+TEST_F(ReloadServiceTest, AStreamThatIsParkedIsNotSilent) {
+  const std::string ask = std::string(kSay) + R"(,"stream":true})";
+  const std::string alone = TextOf(Post("/v1/completions", ask)->body());
+  pulse_ = std::chrono::milliseconds(1);
+  Open();
+  Park();
+  Close();
+  const auto stream = Start("POST", "/v1/completions", ask);
+  const auto wrong = Start("POST", "/v1/messages", R"({"stream":true,"messages":[]})");
+  const auto whole = Start("POST", "/v1/completions", std::string(kSay) + "}");
+  stream->WaitFor(": the model is being loaded\n\n: the model is being loaded\n\n");
+  wrong->WaitFor(": the model is being loaded\n\n");
+  EXPECT_EQ(whole->status(), 0);
+  OpenNext("next");
+  for (const auto& reply : {stream, wrong, whole}) reply->WaitForEnd();
+  EXPECT_EQ(stream->status(), 200);
+  const std::string events = stream->body();
+  EXPECT_EQ(TextOf(events.substr(events.find("data: "))), alone);
+  EXPECT_THAT(wrong->body(), HasSubstr("event: error\ndata: {\"type\":\"error\""));
+  EXPECT_EQ(whole->status(), 200);
+}
+
 TEST_F(ReloadServiceTest, HealthSaysThatAModelIsLoadedOnlyWhileThereIsNone) {
   Park();
   EXPECT_EQ(Start("GET", "/health")->status(), 200);

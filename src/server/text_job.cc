@@ -239,9 +239,7 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
   // Before the format is asked for the events that follow: it may number them.
   bool Begin() TROUPE_REQUIRES(mu_) {
     if (std::exchange(begun_, true)) return true;
-    // Proxies that gather bytes would hold back what a client waits for.
-    reply_->Begin(
-        {.content_type = std::string(kEventStream), .headers = {{"X-Accel-Buffering", "no"}}});
+    reply_->Begin(StreamHead());
     return Write(format_->Open());
   }
 
