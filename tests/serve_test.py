@@ -206,6 +206,12 @@ class Serve(unittest.TestCase):
                 with self.assertRaises(urllib.error.HTTPError) as refused:
                     server.open("/v1/models", headers=header)
                 self.assertEqual(refused.exception.code, 403)
+                option = "--allow-host evil.example" if "Host" in header else "--cors https://evil.example"
+                self.assertIn(option, refused.exception.read().decode())
+                refused.exception.close()
+            for origin in "app://obsidian.md", "vscode-webview://0a1b", "file://", "tauri://localhost":
+                with server.open("/v1/models", headers={"Origin": origin, "x-api-key": "none"}) as answer:
+                    self.assertEqual(answer.headers["Access-Control-Allow-Origin"], origin)
         with Server("--allow-host", "box.lan", "--cors", "https://page.example") as server:
             server.open("/v1/models", headers={"Host": "box.lan"})
             server.open("/v1/models", headers={"Origin": "https://page.example"})

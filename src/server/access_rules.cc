@@ -1,6 +1,9 @@
 #include "server/access_rules.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 namespace troupe {
@@ -42,19 +45,49 @@ bool IsThisMachine(const AccessRules& rules, std::string_view host) {
 }
 
 bool MayReadAnswers(const AccessRules& rules, std::string_view origin) {
-  return std::ranges::find(rules.origins, "*") != rules.origins.end() ||
+  return IsOfDesktopProgram(origin) ||
+         std::ranges::find(rules.origins, "*") != rules.origins.end() ||
          std::ranges::find(rules.origins, origin) != rules.origins.end();
+}
+
+// What a client sent, to be typed in a shell by who reads it: nothing but plain letters.
+std::string Quotable(std::string_view text, std::string_view otherwise) {
+  constexpr std::size_t kLongest = 200;
+  const auto is_plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view(":/.-_[]").find(c) != std::string_view::npos;
+  };
+  return std::string(text.size() <= kLongest && std::ranges::all_of(text, is_plain) ? text
+                                                                                    : otherwise);
 }
 
 }  // namespace
 
-bool IsForeign(const AccessRules& rules, const HttpRequest& request) {
-  if (!rules.local_only) return false;
+std::string WhyForeign(const AccessRules& rules, const HttpRequest& request) {
+  if (!rules.local_only) return {};
   const std::string_view host = request.Header("host"), origin = request.Header("origin");
-  if (!IsThisMachine(rules, host)) return true;
-  if (origin.empty() || MayReadAnswers(rules, origin)) return false;
+  if (!IsThisMachine(rules, host)) {
+    return fmt::format(
+        "this server answers requests to its own machine: start it with --allow-host {}, or with "
+        "keys",
+        Quotable(HostIn(host), "HOST"));
+  }
+  if (origin.empty() || MayReadAnswers(rules, origin)) return {};
   const std::size_t begin = origin.find("://");  // "null": of a file, or hidden
-  return begin == origin.npos || Lower(origin.substr(begin + 3)) != Lower(host);
+  const bool is_own = begin != origin.npos && Lower(origin.substr(begin + 3)) == Lower(host);
+  if (is_own) return {};
+  return fmt::format(
+      "this server answers no pages of other origins: start it with --cors {}, or with keys",
+      Quotable(origin, "ORIGIN"));
+}
+
+bool IsOfDesktopProgram(std::string_view origin) {
+  constexpr std::array<std::string_view, 5> kSchemes = {"app", "file", "tauri", "vscode-file",
+                                                        "vscode-webview"};
+  // Tauri's pages on Windows and Android. The name is this machine's everywhere (RFC 6761).
+  if (origin == "http://tauri.localhost" || origin == "https://tauri.localhost") return true;
+  const std::size_t end = origin.find("://");
+  return end != origin.npos &&
+         std::ranges::find(kSchemes, Lower(origin.substr(0, end))) != kSchemes.end();
 }
 
 bool IsLoopback(std::string_view host) {

@@ -24,10 +24,14 @@ bool MayAsk(const AccessRules& rules, const HttpRequest& request);
 // What lets a page's scripts read the response; none if its origin may not.
 HttpHeaders CrossOriginHeaders(const AccessRules& rules, const HttpRequest& request);
 
-// Whether the request comes from a page that has no business here: of another origin than the
-// server's own and those allowed, or sent to a host that is not this machine. Always false unless
-// local_only.
-bool IsForeign(const AccessRules& rules, const HttpRequest& request);
+// Why a request has no business here, and which option would let it in: it comes from a page of
+// another origin than the server's own, those allowed and those of desktop programs, or was sent to
+// a host that is not this machine. Empty: it may go on, as always unless local_only.
+std::string WhyForeign(const AccessRules& rules, const HttpRequest& request);
+
+// "app://obsidian.md", "vscode-webview://…": pages that a program on this machine shows and no site
+// can be, as no browser gives a site such a scheme.
+bool IsOfDesktopProgram(std::string_view origin);
 
 // "127.0.0.1", "::1", "localhost": who listens there is asked from its own machine alone.
 bool IsLoopback(std::string_view host);

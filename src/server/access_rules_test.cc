@@ -44,5 +44,38 @@ TEST(AccessRules, APageOfAnotherOriginReadsNothingUnlessItMay) {
   EXPECT_TRUE(CrossOriginHeaders({.keys = {}, .origins = {"*"}}, {}).empty());
 }
 
+HttpRequest From(std::string origin, std::string host = "localhost:8080") {
+  return {.headers = {{"Origin", std::move(origin)}, {"Host", std::move(host)}}};
+}
+
+TEST(AccessRules, ProgramsOfThisMachineMayAskAndReadAndNoSiteMay) {
+  const AccessRules rules{.keys = {}, .origins = {}, .local_only = true};
+  for (const char* origin :
+       {"app://obsidian.md", "file://", "tauri://localhost", "vscode-webview://0a1b",
+        "vscode-file://vscode-app", "http://tauri.localhost"}) {
+    EXPECT_EQ(WhyForeign(rules, From(origin)), "") << origin;
+    EXPECT_EQ(HeaderOf(CrossOriginHeaders(rules, From(origin)), "Access-Control-Allow-Origin"),
+              origin);
+    EXPECT_NE(WhyForeign(rules, From(origin, "evil.example")), "") << origin;
+  }
+  for (const char* origin :
+       {"https://evil.example", "null", "http://app", "http://tauri.localhost.evil.example",
+        "https://app.example", "http://localhost:3000", "app", "https://a.example/app://b"}) {
+    EXPECT_NE(WhyForeign(rules, From(origin)), "") << origin;
+    EXPECT_TRUE(CrossOriginHeaders(rules, From(origin)).empty()) << origin;
+  }
+}
+
+TEST(AccessRules, WhoIsRefusedLearnsWhichOptionWouldLetItIn) {
+  const AccessRules rules{.keys = {}, .origins = {}, .local_only = true};
+  EXPECT_NE(WhyForeign(rules, From("https://a.example:1")).find("--cors https://a.example:1,"),
+            std::string::npos);
+  EXPECT_NE(WhyForeign(rules, From("http://a", "box.lan:80")).find("--allow-host box.lan,"),
+            std::string::npos);
+  EXPECT_NE(WhyForeign(rules, From("https://a;rm -rf x")).find("--cors ORIGIN,"),
+            std::string::npos);
+  EXPECT_EQ(WhyForeign({.keys = {"k"}, .origins = {}}, From("https://a.example")), "");
+}
+
 }  // namespace
 }  // namespace troupe

@@ -93,11 +93,8 @@ std::optional<HttpResponse> Router::RefusalOf(const AccessRules& rules,
   const auto refuse = [&](Code code, const std::string& why, int status) {
     return HttpResponse{.status = status, .body = ErrorBody(Status(code, why), style, status)};
   };
-  if (IsForeign(rules, request)) {
-    return refuse(Code::kPermissionDenied,
-                  "this server answers its own machine: name the host by --allow-host, the page's "
-                  "origin by --cors, or give keys",
-                  403);
+  if (const std::string why = WhyForeign(rules, request); !why.empty()) {
+    return refuse(Code::kPermissionDenied, why, 403);
   }
   if (request.method == "OPTIONS") return HttpResponse{.status = 204, .content_type = ""};
   const auto path = Find(request.path);
