@@ -10,6 +10,7 @@ import json
 class Malformed:
     raw: bytes
     names: tuple = ()  # what the message of the answer has to hold
+    field: str = ""  # what `param` begins with, in the APIs that have it
 
     def fault_of(self, answer):
         """None, or one line: why this answer is not the right one."""
@@ -23,6 +24,8 @@ class Malformed:
         except (ValueError, KeyError, TypeError):
             return f"{self.shown()}: no message in {body[:80]!r}"
         missing = [name for name in self.names if name not in message]
+        if not missing and "param" in error and not (error["param"] or "").startswith(self.field):
+            return f"{self.shown()}: param {error['param']!r}, expected {self.field!r}"
         return f"{self.shown()}: '{message}' does not name {', '.join(missing)}" if missing else None
 
     def shown(self):
@@ -74,6 +77,8 @@ _SAMPLING = {
     "ignore_eos": _WRONG["flag"], "quality": _WRONG["text"] + ["lossy", ""], "timeout": _WRONG["number"] + [0, -1, 1e9],
     "stop": _WRONG["texts"] + [["a"] * 65], "stream": _WRONG["flag"],
     "grammar": _WRONG["text"] + ["root ::= (", "", "root ::= undefined"],
+    "stop_token_ids": [5, True, "a", {}, ["a"], [-1], [1.5]], "bad_words": [["a"], "a"], "allowed_token_ids": [[1]],
+    "samplers": [5, {}, ["sorcery"], ["temperature", "top_k"], "tk"], "chat_template": ["{{ messages }}"],
     "json_schema": _WRONG["object"] + [{"type": 123}, {"type": "hiccup"}, {"enum": []}, {"minimum": "a"}],
 }
 _OF_ENDPOINT = {
@@ -120,10 +125,12 @@ _TOOLS = [({"type": "function"}, "function"), ({"type": "function", "function": 
           ({"type": "function", "function": {"name": 5}}, "name"),
           ({"type": "function", "function": {**_FUNCTION, "parameters": 5}}, "parameters"),
           ({"type": "function", "function": {**_FUNCTION, "parameters": {"type": "hiccup"}}, "strict": True}, "")]
-_FORMATS = [(5, "response_format"), ({}, "type"), ({"type": "sound"}, "type"), ({"type": 5}, "type"),
-            ({"type": "json_schema", "json_schema": {"type": "hiccup"}}, "schema"),
-            ({"type": "json_object", "schema": {"type": 123}}, "schema"),
-            ({"type": "json_object", "schema": {"type": "hiccup"}}, "schema")]
+_FORMATS = [(5, ""), ({}, ""), ({"type": "sound"}, ".type"), ({"type": 5}, ".type"),
+            ({"type": "json_schema", "json_schema": {"type": "hiccup"}}, ".json_schema"),
+            ({"type": "json_schema", "json_schema": {"schema": {"type": "hiccup"}}}, ".json_schema.schema"),
+            ({"type": "json_schema", "json_schema": {"schema": {"enum": []}}}, ".json_schema.schema"),
+            ({"type": "json_object", "schema": {"type": 123}}, ".schema"),
+            ({"type": "json_object", "schema": {"type": "hiccup"}}, ".schema")]
 
 
 def _field(draw):
@@ -134,7 +141,7 @@ def _field(draw):
     body = {**_VALID[path], field: draw.choice(fields[field])}
     if field == "top_logprobs" and body[field] == 21:
         body["logprobs"] = True
-    return Malformed(_post(path, body), ("schema" if field == "json_schema" else field,))
+    return Malformed(_post(path, body), (field,), field)
 
 
 def _missing(draw):
@@ -161,7 +168,8 @@ def _nested(draw):
         return Malformed(_post("/v1/chat/completions", body), (f"tools[{len(before)}]", name))
     wanted, name = draw.choice(_FORMATS)
     path = draw.choice(["/v1/completions", "/v1/chat/completions"])
-    return Malformed(_post(path, {**_VALID[path], "response_format": wanted}), (name,))
+    place = "response_format" + name
+    return Malformed(_post(path, {**_VALID[path], "response_format": wanted}), (place,), place)
 
 
 def _no_json(draw):

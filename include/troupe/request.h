@@ -114,8 +114,9 @@ struct Request {
   Prompt prompt;
   std::size_t max_tokens = 128;
   Sampling sampling;
-  std::vector<std::string> stop;  // texts before which the answer ends; no empty ones
-  bool ignore_end = false;        // goes on past the tokens that end an answer
+  std::vector<std::string> stop;          // texts before which the answer ends; no empty ones
+  bool ignore_end = false;                // goes on past the tokens that end an answer
+  std::vector<TokenId> stop_tokens = {};  // end the answer as well, whatever ignore_end says
   // Special tokens that mark parts of an answer (reasoning, calls of tools, channels) are shown by
   // their names; otherwise no special token has a text.
   bool show_marks = false;

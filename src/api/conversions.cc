@@ -130,6 +130,7 @@ Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
                                  .sampler = std::move(request.sampling),
                                  .stop = std::move(request.stop),
                                  .ignore_end = request.ignore_end,
+                                 .stop_tokens = std::move(request.stop_tokens),
                                  .begun = std::move(request.begun)},
                      .exact = request.exact,
                      .embed = request.embed};

@@ -29,6 +29,7 @@ TextGeneration::TextGeneration(const Tokenizer& tokenizer, std::vector<TokenId> 
       begun_(options.begun.size()),
       max_tokens_(options.max_tokens),
       ignore_end_(options.ignore_end),
+      stop_tokens_(options.stop_tokens),
       room_(room.left()),
       first_position_(room.used + prompt_.size()),
       clock_(&clock),
@@ -167,7 +168,7 @@ Status TextGeneration::Accept(std::span<const float> logits, SamplerScratch& scr
   }
   const TokenId token = *sampled;
   if (!has_chosen()) answer_.usage.first_token_seconds = Seconds();
-  if (!ignore_end_ && tokenizer_->IsEndOfGeneration(token)) {
+  if (Ends(token)) {
     End(State::kFinished, FinishReason::kEndToken);
     return OkStatus();
   }
@@ -185,11 +186,16 @@ Status TextGeneration::Accept(std::span<const float> logits, SamplerScratch& scr
   return Append(token);
 }
 
+bool TextGeneration::Ends(TokenId token) const {
+  return (!ignore_end_ && tokenizer_->IsEndOfGeneration(token)) ||
+         std::ranges::find(stop_tokens_, token) != stop_tokens_.end();
+}
+
 Status TextGeneration::CheckTaken(TokenId token) {
   if (!tokenizer_->Contains(token)) {
     return InvalidArgument("token id {} is not in the vocabulary of {}", token, tokenizer_->size());
   }
-  if (!ignore_end_ && tokenizer_->IsEndOfGeneration(token)) {
+  if (Ends(token)) {
     return InvalidArgument("token {} of the answer would have ended it", answer_.tokens.size());
   }
   const std::optional<TokenId> forced = NextOfReasoningEnd();

@@ -31,8 +31,9 @@ struct GenerateOptions {
   std::size_t max_tokens = 128;
   Sampling sampler;
   std::vector<std::string> stop;
-  bool ignore_end = false;          // goes on past the tokens that end an answer
-  std::vector<TokenId> shown = {};  // special tokens whose names are text, in ascending order
+  bool ignore_end = false;                // goes on past the tokens that end an answer
+  std::vector<TokenId> stop_tokens = {};  // end it as well
+  std::vector<TokenId> shown = {};        // special tokens whose names are text, in ascending order
   // Which tokens may come next: of this answer alone. Null: all.
   std::shared_ptr<TokenConstraint> constraint = {};
   std::optional<Reasoning> reasoning = {};
@@ -132,6 +133,7 @@ class TextGeneration {
 
   double Seconds() const { return static_cast<double>(clock_->Now() - start_) * 1e-9; }
   Result<TokenId> Choose(std::span<const float> logits, SamplerScratch& scratch);
+  bool Ends(TokenId token) const;
   Status CheckTaken(TokenId token);
   // Takes it into the answer, which may end with it.
   Status Append(TokenId token);
@@ -152,6 +154,7 @@ class TextGeneration {
   std::size_t read_ = 0;
   std::size_t max_tokens_;
   bool ignore_end_;
+  std::vector<TokenId> stop_tokens_;
   std::size_t room_;            // for prompt and answer
   std::size_t first_position_;  // in its sequence, of the answer
   const Clock* clock_;

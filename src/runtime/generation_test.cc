@@ -125,6 +125,16 @@ TEST_F(Generation, GoesOnPastAnEndTokenIfAskedTo) {
   EXPECT_EQ(generation.answer().text, "b");
 }
 
+TEST_F(Generation, EndsAtATokenThatItIsToStopAtAndLeavesItOut) {
+  options_.stop_tokens = {'x', 'c'};
+  options_.ignore_end = true;
+  TextGeneration generation = MakeDecoding();
+  Say(generation, "abc");
+  EXPECT_EQ(generation.state(), State::kFinished);
+  EXPECT_EQ(generation.answer().finish, FinishReason::kEndToken);
+  EXPECT_EQ(generation.answer().text, "ab");
+}
+
 TEST_F(Generation, EndsWhenTheContextIsFull) {
   TextGeneration generation = Make({'p', 'q', 'r'}, 5);
   generation.Read(3);

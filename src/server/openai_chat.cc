@@ -59,6 +59,13 @@ ChatAsk AskIn(const JsonValue& body) {
       body.At("continue_final_message").Fail("false where the last message is not the assistant's");
     }
   }
+  // vLLM's clients say both of an answer that is gone on with.
+  if (Says(body, "add_generation_prompt")) {
+    const JsonValue begins = body.At("add_generation_prompt");
+    if (!begins.Flag() && !ask.chat.goes_on) {
+      begins.Fail("true where continue_final_message is not: the answer is the assistant's");
+    }
+  }
   if (Says(body, "tools")) ask.tools = ToolsIn(body.At("tools"), ask);
   if (Says(body, "tool_choice")) ReadToolChoice(body.At("tool_choice"), /*nested=*/true, ask);
   if (Says(body, "parallel_tool_calls")) ask.parallel = body.At("parallel_tool_calls").Flag();
@@ -69,7 +76,7 @@ ChatAsk AskIn(const JsonValue& body) {
 ChatCall CallOf(const JsonValue& body, const Request& defaults) {
   if (!body.IsObject()) body.Fail("an object");
   ChatCall call{.ask = AskIn(body), .request = defaults, .call = {}};
-  for (const char* key : {"max_tokens", "max_completion_tokens"}) {
+  for (const char* key : {"max_tokens", "max_completion_tokens", "n_predict"}) {
     if (!Says(body, key)) continue;
     call.request.max_tokens = CountOrNoLimit(body.At(key), kMostTokensAsked, defaults.max_tokens);
   }
@@ -77,10 +84,13 @@ ChatCall CallOf(const JsonValue& body, const Request& defaults) {
   ReadShown(body, call.call);
   const bool tells = Says(body, "logprobs") && body.At("logprobs").Flag();
   if (tells) call.call.logprobs = 0;
+  ReadProbs(body, call.call);
   if (Says(body, "top_logprobs")) {
     const std::size_t top = body.At("top_logprobs").Count(0, kMostTopLogprobs);
-    if (!tells && top > 0) body.At("top_logprobs").Fail("0 where logprobs is not true");
-    if (tells) call.call.logprobs = top;
+    if (!call.call.logprobs && top > 0) {
+      body.At("top_logprobs").Fail("0 where logprobs is not true");
+    }
+    if (call.call.logprobs) call.call.logprobs = top;
   }
   RefuseUnknown(body);
   return call;

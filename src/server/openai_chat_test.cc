@@ -98,7 +98,8 @@ TEST(OpenAiChat, MinusOneIsNoLimitAsOtherServersHaveIt) {
 
 TEST(OpenAiChat, OptionsOfOtherServersMayBeSentUnused) {
   EXPECT_EQ(ReadChat(With(R"("typical_p":1.0,"mirostat":0,"dry_multiplier":0,"xtc_probability":0,)"
-                          R"("dry_base":1.75,"samplers":"edkypmxt","min_tokens":0)"))
+                          R"("dry_base":1.75,"samplers":"edskypmxt","min_tokens":0,"bad_words":[],)"
+                          R"("allowed_token_ids":null,"skip_special_tokens":true)"))
                 .request.sampling,
             Sampling());
 }
@@ -138,6 +139,18 @@ TEST(OpenAiChat, WhatIsWrongIsNamedByItsField) {
         {R"("dry_multiplier":0.8)", "dry_multiplier: "},
         {R"("guided_json":{})", "guided_json: "},
         {R"("use_beam_search":true)", "use_beam_search: "},
+        {R"("bad_words":["a"])", "bad_words: "},
+        {R"("allowed_token_ids":[1])", "allowed_token_ids: "},
+        {R"("samplers":["temperature","top_k"])", "samplers: "},
+        {R"("samplers":["sorcery"])", "samplers[0]: "},
+        {R"("chat_template":"x")", "chat_template: "},
+        {R"("add_generation_prompt":false)", "add_generation_prompt: "},
+        {R"("include_stop_str_in_output":true)", "include_stop_str_in_output: "},
+        {R"("skip_special_tokens":false)", "skip_special_tokens: "},
+        {R"("truncate_prompt_tokens":5)", "truncate_prompt_tokens: "},
+        {R"("stop_token_ids":5)", "stop_token_ids: "},
+        {R"("stop_token_ids":[-1])", "stop_token_ids[0]: "},
+        {R"("n_predict":"a")", "n_predict: "},
         {R"("timeout":0)", "timeout: "}}) {
     EXPECT_THAT(ErrorOfChat(With(fields)), HasSubstr(place)) << fields;
   }
@@ -305,6 +318,26 @@ TEST(OpenAiChat, ToolsMayBeAllowedByTheirNames) {
   EXPECT_EQ(ask.choice, ToolChoice::kRequired);
   ASSERT_EQ(ask.tools.size(), 1u);
   EXPECT_EQ(ask.tools[0].Find("function")->Find("name")->AsString(), "b");
+}
+
+TEST(OpenAiChat, FieldsOfOtherServersMeanTheSameHere) {
+  const ChatCall call = ReadChat(With(R"("n_predict":5,"stop_token_ids":[3,7],"n_probs":2)"));
+  EXPECT_EQ(call.request.max_tokens, 5u);
+  EXPECT_THAT(call.request.stop_tokens, ElementsAre(3, 7));
+  EXPECT_EQ(call.call.logprobs, 2u);
+  EXPECT_EQ(ReadChat(With(R"("n_predict":-1)")).request.max_tokens, 77u);
+  const Sampling sampling =
+      ReadChat(With(R"("samplers":["top_k","temperature"],"temperature":0.3)")).request.sampling;
+  EXPECT_EQ(sampling.top_k, Sampling().top_k);
+  EXPECT_EQ(sampling.temperature, 0.3);
+  EXPECT_EQ(sampling.top_p, 1);
+  EXPECT_EQ(sampling.min_p, 0);
+  EXPECT_EQ(sampling.penalty_window, 0u);
+  EXPECT_TRUE(ReadChatCall(R"({"messages":[{"role":"user","content":"a"},
+      {"role":"assistant","content":"b"}],"continue_final_message":true,
+      "add_generation_prompt":false})",
+                           {})
+                  .ok());
 }
 
 TEST(OpenAiChat, ASeedOfMinusOneIsDrawn) {

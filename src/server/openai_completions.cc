@@ -33,12 +33,13 @@ CompletionCall CallFrom(const JsonValue& body, const Request& defaults) {
   if (!body.IsObject()) body.Fail("an object");
   call.prompts = PromptsIn(body.At("prompt"), kMostPrompts);
   call.request.max_tokens = 16;  // as OpenAI has it
-  if (Says(body, "max_tokens")) {
-    call.request.max_tokens =
-        CountOrNoLimit(body.At("max_tokens"), kMostTokensAsked, defaults.max_tokens);
+  for (const char* key : {"n_predict", "max_tokens"}) {
+    if (!Says(body, key)) continue;
+    call.request.max_tokens = CountOrNoLimit(body.At(key), kMostTokensAsked, defaults.max_tokens);
   }
   ReadGeneration(body, call.request);
   ReadShown(body, call.call);
+  ReadProbs(body, call.call);
   if (Says(body, "logprobs")) {
     call.call.logprobs = body.At("logprobs").Count(0, kMostTopLogprobs);
   }

@@ -14,6 +14,12 @@ void ReadShown(const JsonValue& body, OpenAiCall& call) {
   if (Says(options, "include_usage")) call.include_usage = options.At("include_usage").Flag();
 }
 
+void ReadProbs(const JsonValue& body, OpenAiCall& call) {
+  if (!Says(body, "n_probs")) return;
+  const std::size_t most = body.At("n_probs").Count(0, kMostTopLogprobs);
+  if (most > 0) call.logprobs = most;
+}
+
 std::string_view OpenAiReason(FinishReason reason, bool calls) {
   switch (reason) {
     case FinishReason::kLength:

@@ -39,6 +39,9 @@ struct OpenAiHead {
 // n, stream, stream_options and return_progress.
 void ReadShown(const JsonValue& body, OpenAiCall& call);
 
+// n_probs, as llama-server calls the likely tokens beside each.
+void ReadProbs(const JsonValue& body, OpenAiCall& call);
+
 // `calls`: the answer ends with calls of tools.
 std::string_view OpenAiReason(FinishReason reason, bool calls = false);
 // Answers of one prompt, n each, follow one another; they count it once.

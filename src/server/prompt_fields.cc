@@ -7,9 +7,9 @@
 #include <limits>
 
 namespace troupe {
-namespace {
 
-std::vector<TokenId> IdsIn(const JsonValue& ids) {
+std::vector<TokenId> TokensIn(const JsonValue& ids) {
+  if (!ids.IsArray()) ids.Fail("an array of token ids");
   constexpr auto kMostId = static_cast<std::uint64_t>(std::numeric_limits<TokenId>::max());
   std::vector<TokenId> prompt;
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -17,8 +17,6 @@ std::vector<TokenId> IdsIn(const JsonValue& ids) {
   }
   return prompt;
 }
-
-}  // namespace
 
 std::size_t CountPrompts(const JsonValue& prompt) {
   const bool several =
@@ -31,13 +29,13 @@ std::vector<Prompt> PromptsIn(const JsonValue& prompt, std::size_t most) {
   if (!prompt.IsArray() || prompt.size() == 0) {
     prompt.Fail("a text, an array of texts, or of token ids");
   }
-  if (prompt.At(std::size_t{0}).raw().IsNumber()) return {IdsIn(prompt)};
+  if (prompt.At(std::size_t{0}).raw().IsNumber()) return {TokensIn(prompt)};
   if (prompt.size() > most) prompt.Fail(fmt::format("at most {} of them", most));
   std::vector<Prompt> prompts;
   for (std::size_t i = 0; i < prompt.size(); ++i) {
     const JsonValue one = prompt.At(i);
     if (one.IsArray()) {
-      prompts.emplace_back(IdsIn(one));
+      prompts.emplace_back(TokensIn(one));
     } else {
       prompts.emplace_back(one.String());
     }

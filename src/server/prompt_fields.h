@@ -10,6 +10,8 @@
 
 namespace troupe {
 
+// An array of token ids.
+std::vector<TokenId> TokensIn(const JsonValue& ids);
 // A text, an array of texts, of token ids, or of arrays of these: a prompt for each, `most` at
 // most. For readers (base/json_value.h).
 std::vector<Prompt> PromptsIn(const JsonValue& prompt, std::size_t most);

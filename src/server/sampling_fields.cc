@@ -2,14 +2,20 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <limits>
 #include <optional>
 #include <random>
+#include <tuple>
 #include <utility>
 
 #include "expert/substitution/quality_limit.h"
+#include "server/prompt_fields.h"
+#include "text/grammar/gbnf.h"
+#include "text/grammar/json_schema.h"
 
 namespace troupe {
 namespace {
@@ -35,9 +41,21 @@ void ReadBias(const JsonValue& body, Sampling& sampling) {
   }
 }
 
-std::string SchemaIn(const JsonValue& schema) {
+// What compiling the rule in that place has found.
+void CheckRule(const JsonValue& rule, const Status& compiled) {
+  if (!compiled.ok()) JsonValue::Refuse(fmt::format("{}: {}", rule.place(), compiled.message()));
+}
+
+AnswerRule SchemaIn(const JsonValue& schema) {
   if (!schema.IsObject()) schema.Fail("a JSON Schema, an object");
-  return schema.raw().Dump();
+  CheckRule(schema, CompileJsonSchema(schema.raw()).status());
+  return {.kind = AnswerRule::Kind::kJsonSchema, .text = schema.raw().Dump()};
+}
+
+AnswerRule GrammarIn(const JsonValue& grammar) {
+  std::string text = grammar.String();
+  CheckRule(grammar, ParseGbnf(text).status());
+  return {.kind = AnswerRule::Kind::kGrammar, .text = std::move(text)};
 }
 
 std::optional<AnswerRule> RuleIn(const JsonValue& body) {
@@ -47,29 +65,100 @@ std::optional<AnswerRule> RuleIn(const JsonValue& body) {
     if (rule) body.At(key).Fail("one of grammar, json_schema and response_format");
     rule = std::move(found);
   };
-  if (Says(body, "grammar")) {
-    set("grammar", {.kind = Kind::kGrammar, .text = body.At("grammar").String()});
-  }
-  if (Says(body, "json_schema")) {
-    set("json_schema", {.kind = Kind::kJsonSchema, .text = SchemaIn(body.At("json_schema"))});
-  }
+  if (Says(body, "grammar")) set("grammar", GrammarIn(body.At("grammar")));
+  if (Says(body, "json_schema")) set("json_schema", SchemaIn(body.At("json_schema")));
   if (!Says(body, "response_format")) return rule;
   const JsonValue format = body.At("response_format");
   const JsonValue type = format.At("type");
   if (type.String() == "json_object") {
     // llama.cpp's clients put a schema beside it.
     if (Says(format, "schema")) {
-      set("response_format", {.kind = Kind::kJsonSchema, .text = SchemaIn(format.At("schema"))});
+      set("response_format", SchemaIn(format.At("schema")));
     } else {
       set("response_format", {.kind = Kind::kJsonObject, .text = ""});
     }
   } else if (type.String() == "json_schema") {
-    set("response_format",
-        {.kind = Kind::kJsonSchema, .text = SchemaIn(format.At("json_schema").At("schema"))});
+    set("response_format", SchemaIn(format.At("json_schema").At("schema")));
   } else if (type.String() != "text") {
     type.Fail("'text', 'json_object' or 'json_schema'");
   }
   return rule;
+}
+
+// A step of sampling as llama-server calls it, and its place among ours; 0: a step that this server
+// lacks, which is refused by its own field unless it is off.
+struct SamplingStep {
+  char letter;
+  std::string_view name;
+  std::size_t place;
+};
+constexpr std::array<SamplingStep, 11> kSteps = {{{'e', "penalties", 1},
+                                                  {'k', "top_k", 2},
+                                                  {'p', "top_p", 3},
+                                                  {'m', "min_p", 4},
+                                                  {'t', "temperature", 5},
+                                                  {'d', "dry", 0},
+                                                  {'s', "top_n_sigma", 0},
+                                                  {'y', "typ_p", 0},
+                                                  {'y', "typical_p", 0},
+                                                  {'x', "xtc", 0},
+                                                  {'i', "infill", 0}}};
+
+// The places of those in a list of names, or in a text of letters.
+std::vector<std::size_t> PlacesOf(const JsonValue& samplers) {
+  std::vector<std::size_t> places;
+  const auto add = [&places](const JsonValue& at, const auto& what, auto SamplingStep::*is) {
+    const auto found = std::ranges::find(kSteps, what, is);
+    if (found == kSteps.end()) at.Fail("samplers that llama-server has");
+    if (found->place > 0) places.push_back(found->place);
+  };
+  if (samplers.IsString()) {
+    for (const char letter : samplers.String()) add(samplers, letter, &SamplingStep::letter);
+    return places;
+  }
+  if (!samplers.IsArray()) samplers.Fail("an array of names");
+  for (std::size_t i = 0; i < samplers.size(); ++i) {
+    add(samplers.At(i), samplers.At(i).String(), &SamplingStep::name);
+  }
+  return places;
+}
+
+// llama-server's order of sampling is kept to where it is ours; steps that it leaves out are off.
+void ReadSamplers(const JsonValue& samplers, Sampling& sampling) {
+  const std::vector<std::size_t> places = PlacesOf(samplers);
+  if (!std::ranges::is_sorted(places)) {
+    samplers.Fail("the order penalties, top_k, top_p, min_p, temperature");
+  }
+  const auto lacks = [&places](std::size_t place) {
+    return std::ranges::find(places, place) == places.end();
+  };
+  if (lacks(1)) sampling.penalty_window = 0;
+  if (lacks(2)) sampling.top_k = 0;
+  if (lacks(3)) sampling.top_p = 1;
+  if (lacks(4)) sampling.min_p = 0;
+  if (lacks(5)) sampling.temperature = 1;
+}
+
+// What vLLM and llama-server would choose or show otherwise, each with the value that says nothing.
+void RefuseOtherOptions(const JsonValue& body) {
+  for (const auto& [key, instead] :
+       {std::pair("bad_words", "none: ban tokens by logit_bias"),
+        std::pair("allowed_token_ids", "none: ban tokens by logit_bias, or use grammar"),
+        std::pair("logits_processors", "none: this server has none")}) {
+    if (Says(body, key) && !(body.At(key).IsArray() && body.At(key).size() == 0)) {
+      body.At(key).Fail(instead);
+    }
+  }
+  for (const auto& [key, instead] :
+       {std::pair("chat_template", "nothing: the model's own is used"),
+        std::pair("truncate_prompt_tokens", "nothing: no part of a prompt is left out")}) {
+    if (Says(body, key)) body.At(key).Fail(instead);
+  }
+  for (const auto& [key, usual, instead] :
+       {std::tuple("include_stop_str_in_output", false, "false: what stops an answer is not shown"),
+        std::tuple("skip_special_tokens", true, "true: special tokens have no text")}) {
+    if (Says(body, key) && body.At(key).Flag() != usual) body.At(key).Fail(instead);
+  }
 }
 
 // Options of other servers that would choose other tokens, and what says that they are not used.
@@ -115,7 +204,7 @@ std::optional<AnswerRule> RuleOfFormat(const JsonValue& format) {
   if (type.String() == "text") return std::nullopt;
   if (type.String() == "json_object") return AnswerRule{.kind = Kind::kJsonObject, .text = {}};
   if (type.String() != "json_schema") type.Fail("'text', 'json_object' or 'json_schema'");
-  return AnswerRule{.kind = Kind::kJsonSchema, .text = SchemaIn(format.At("schema"))};
+  return SchemaIn(format.At("schema"));
 }
 
 std::uint64_t DrawSeed() {
@@ -169,11 +258,14 @@ void ReadSampling(const JsonValue& body, Sampling& sampling) {
         is_drawn ? DrawSeed() : seed.Count(0, std::numeric_limits<std::uint64_t>::max());
   }
   if (Says(body, "logit_bias")) ReadBias(body, sampling);
+  if (Says(body, "samplers")) ReadSamplers(body.At("samplers"), sampling);
 }
 
 void ReadGeneration(const JsonValue& body, Request& request) {
   ReadSampling(body, request.sampling);
   RefuseOtherSampling(body);
+  RefuseOtherOptions(body);
+  if (Says(body, "stop_token_ids")) request.stop_tokens = TokensIn(body.At("stop_token_ids"));
   if (Says(body, "stop")) {
     request.stop = TextsIn(body.At("stop"), kMostStops);
     for (const std::string& stop : request.stop) {

@@ -46,5 +46,20 @@ TEST(SamplingFields, AServerIsAskedForNoMoreLossThanItMayHave) {
   EXPECT_TRUE(CheckLoss(Quality("1%"), Chain{"drop"}).ok());
 }
 
+TEST(SamplingFields, ARuleThatIsNoneIsNamedByItsPlace) {
+  for (const auto& [fields, place] :
+       {std::pair{R"("response_format":{"type":"json_schema","json_schema":)"
+                  R"({"schema":{"type":"object","properties":{"a":{"type":"hiccup"}}}}})",
+                  "request: response_format.json_schema.schema: schema '#/properties/a"},
+        {R"("response_format":{"type":"json_object","schema":{"enum":[]}})",
+         "request: response_format.schema: "},
+        {R"("json_schema":{"type":5})", "request: json_schema: "},
+        {R"("grammar":"root ::= (")", "request: grammar: "}}) {
+    EXPECT_THAT(ReadFields(fmt::format("{{{}}}", fields)).status().message(),
+                testing::StartsWith(place))
+        << fields;
+  }
+}
+
 }  // namespace
 }  // namespace troupe

@@ -13,6 +13,7 @@
 #include "server/openai_chat.h"
 #include "server/openai_completions.h"
 #include "server/openai_responses.h"
+#include "server/prompt_fields.h"
 #include "server/request_body.h"
 #include "server/sampling_fields.h"
 #include "server/service.h"
@@ -22,18 +23,6 @@
 
 namespace troupe {
 namespace {
-
-Result<std::vector<TokenId>> TokensIn(std::string_view body) {
-  return ReadBody<std::vector<TokenId>>(body, [](const JsonValue& json) {
-    const JsonValue list = json.At("tokens");
-    if (!list.IsArray()) list.Fail("an array of token ids");
-    std::vector<TokenId> tokens;
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      tokens.push_back(static_cast<TokenId>(list.At(i).Count(0, (std::uint64_t{1} << 31) - 1)));
-    }
-    return tokens;
-  });
-}
 
 // The prompts become their tokens, which the answers tell of.
 Status FindEchoes(Model& model, CompletionCall& call) {
@@ -228,7 +217,8 @@ void Service::OnTokenize(Asked asked) {
 }
 
 void Service::OnDetokenize(Asked asked) {
-  const Result<std::vector<TokenId>> tokens = TokensIn(asked.request.body);
+  const auto tokens = ReadBody<std::vector<TokenId>>(
+      asked.request.body, [](const JsonValue& json) { return TokensIn(json.At("tokens")); });
   if (!tokens.ok()) return Reply(kDetokenize, *asked.reply, ErrorResponse(tokens.status()));
   const Result<std::string> text = asked.model().Detokenize(*tokens);
   if (!text.ok()) return Reply(kDetokenize, *asked.reply, ErrorResponse(text.status()));

@@ -68,6 +68,23 @@ TEST_F(ServiceTest, TheLogprobsOfAPromptAreThoseThatItsTokensHadAsAnAnswer) {
   }
 }
 
+TEST_F(ServiceTest, AnAnswerEndsAtTheTokensThatItIsToStopAt) {
+  Request request = Ask("The kernel", 24, 5);
+  request.sampling.temperature = 0.9;
+  request.ignore_end = true;
+  const std::vector<TokenId> tokens = model().Start(request)->Wait()->tokens;
+  const TokenId last = tokens[9];
+  const auto first = std::ranges::find(tokens, last) - tokens.begin();
+  const Json body =
+      PostJson("/v1/completions", fmt::format(R"({{"prompt":"The kernel","n_predict":24,"seed":5,)"
+                                              R"("temperature":0.9,"ignore_eos":true,)"
+                                              R"("stop_token_ids":[{}]}})",
+                                              last));
+  EXPECT_EQ((*body.Find("choices"))[0].Find("finish_reason")->AsString(), "stop");
+  EXPECT_EQ(body.Find("usage")->Find("completion_tokens")->AsCount(),
+            static_cast<std::uint64_t>(first));
+}
+
 TEST_F(ServiceTest, TokensAreToldAsAsked) {
   const auto tokens = [&](const char* fields) {
     return PostJson("/tokenize", fmt::format(R"({{"content":"né<s>"{}}})", fields))

@@ -147,6 +147,7 @@ std::string Encode(const CloudRequest& asked) {
                  {"stop", request.stop},
                  {"ignore_end", request.ignore_end},
                  {"show_marks", request.show_marks}});
+  if (!request.stop_tokens.empty()) record["stop_tokens"] = request.stop_tokens;
   if (request.rule) {
     record["rule"] = Json{{"kind", NameOfRule(request.rule->kind)}, {"text", request.rule->text}};
   }
@@ -170,6 +171,7 @@ CloudRequest ReadCloudRequest(const JsonValue& json) {
                                  .begun = ReadIds(json.At("begun")),
                                  .exact = true,
                                  .timeout = {}}};
+  if (json.Has("stop_tokens")) asked.request.stop_tokens = ReadIds(json.At("stop_tokens"));
   if (json.Has("rule")) asked.request.rule = ReadRule(json.At("rule"));
   if (json.Has("reasoning")) asked.request.reasoning = ReadReasoning(json.At("reasoning"));
   if (json.Has("timeout_ms")) {

@@ -42,6 +42,7 @@ CloudRequest RandomCloudRequest(Rng& rng) {
                                  .begun = RandomIds(rng),
                                  .exact = true,
                                  .timeout = {}}};
+  if (rng.Below(2) == 0) asked.request.stop_tokens = RandomIds(rng);
   if (rng.Below(2) == 0) asked.request.stop = {"a\n", "\xC3\xA9"};
   for (std::uint64_t n = rng.Below(4); n > 0; --n) {
     const TokenId id = static_cast<TokenId>(rng.Below(1000));
@@ -76,6 +77,7 @@ TEST(CloudRequest, ReadsAllThatDecidesAnAnswersBytes) {
     ASSERT_EQ(a.sampling, b.sampling);
     ASSERT_EQ(a.stop, b.stop);
     ASSERT_EQ(a.ignore_end, b.ignore_end);
+    ASSERT_EQ(a.stop_tokens, b.stop_tokens);
     ASSERT_EQ(a.show_marks, b.show_marks);
     ASSERT_EQ(a.rule, b.rule);
     ASSERT_EQ(a.reasoning, b.reasoning);
