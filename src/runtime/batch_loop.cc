@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
+
 namespace troupe {
 namespace {
 
@@ -190,6 +192,7 @@ void BatchLoop::RunPass() {
   }
   const BatchChoice choice = ChooseBatch(candidates, meter_.speed(), limits_);
   if (choice.rows.empty()) return;
+  WarnOfTarget(choice);
   for (Active& active : active_) ++active.passed_over;
   const std::vector<PassRows> rows = RowsOf(choice);
   for (const PassRows& group : rows) ActiveOf(group.request).passed_over = 0;
@@ -206,6 +209,20 @@ void BatchLoop::RunPass() {
       ActiveOf(group.request).generation.Fail(std::move(alone));
     }
   }
+}
+
+// Once: a time that no pass with decodes in it can keep to makes prompts beside them slow, and
+// nobody sooner.
+void BatchLoop::WarnOfTarget(const BatchChoice& choice) {
+  const std::uint32_t decodes = choice.RowsIn(Phase::kDecode);
+  if (warned_of_target_ || decodes == 0 || choice.RowsIn(Phase::kPrompt) == 0) return;
+  const double alone = meter_.speed().decode.At(decodes);
+  if (alone <= limits_.target_seconds) return;
+  warned_of_target_ = true;
+  LogWarning(
+      "the next tokens of {} answers alone take a pass of {:.1f} ms, longer than the {:.1f} ms of "
+      "--pass-ms: prompts beside them are read slowly",
+      decodes, alone * 1e3, limits_.target_seconds * 1e3);
 }
 
 std::vector<PassRows> BatchLoop::RowsOf(const BatchChoice& choice) {

@@ -93,7 +93,10 @@ class BatchLoop {
   std::vector<EndedRequest> EndAll(const Status& why);
 
   // Of the passes to come.
-  void set_target_seconds(double seconds) { limits_.target_seconds = seconds; }
+  void set_target_seconds(double seconds) {
+    limits_.target_seconds = seconds;
+    warned_of_target_ = false;
+  }
 
   std::size_t size() const { return waiting_.size() + active_.size(); }
   BatchCounters counters() const;
@@ -137,6 +140,7 @@ class BatchLoop {
   std::unique_ptr<AnswerDrafts> DraftsFor(const TextGeneration& generation, bool exact,
                                           const GenerateOptions& options) const;
   void OfferDrafts();
+  void WarnOfTarget(const BatchChoice& choice);
   std::vector<PassRows> RowsOf(const BatchChoice& choice);
   static RowVisitor VisitorOf(const Active& active);
   Status RunRows(std::span<const PassRows> rows);
@@ -158,6 +162,7 @@ class BatchLoop {
   std::deque<Waiting> waiting_;  // in order of arrival, as active_ is
   std::vector<Active> active_;
   RowSpeedMeter meter_;
+  bool warned_of_target_ = false;
   const DraftChoice drafters_;
   DraftGovernor governor_;
   BatchCounters counters_;

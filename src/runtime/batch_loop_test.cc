@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "base/log.h"
 #include "runtime/fake_runner_for_test.h"
 #include "testing/test_seed.h"
 #include "text/tiny_vocab_for_test.h"
@@ -428,6 +429,28 @@ TEST_F(BatchLoopTest, SaysHowFarEachRequestIs) {
   EXPECT_EQ(requests[0].generated_tokens, 1u);
   RunToEnd(loop);
   EXPECT_TRUE(loop.Requests(10).empty());
+}
+
+TEST_F(BatchLoopTest, WarnsOnceOfATargetThatDecodesAloneMiss) {
+  std::vector<std::string> warnings;
+  SetWarningSink([&warnings](std::string_view line) { warnings.emplace_back(line); });
+  const auto run = [&](double target_seconds) {
+    FakeRunner runner({.limits = {.rows = 64, .sequences = 2, .context = 512}, .clock = &clock_});
+    BatchLoop loop(runner, *tokenizer_, clock_, {.target_seconds = target_seconds});
+    BatchRequest request{.prompt = {1}, .options = {.max_tokens = 60}};
+    request.options.ignore_end = true;
+    Add(loop, 1, request);
+    for (int i = 0; i < 4; ++i) StepInto(loop);
+    request.prompt.assign(400, 2);
+    Add(loop, 2, request);
+    RunToEnd(loop);
+    answers_.clear();
+    return warnings.size();
+  };
+  EXPECT_EQ(run(0.01), 0u);  // a decode takes a millisecond
+  EXPECT_EQ(run(0.0005), 1u);
+  EXPECT_THAT(warnings.at(0), HasSubstr("--pass-ms"));
+  SetWarningSink({});
 }
 
 TEST_F(BatchLoopTest, OnePassIsEnoughToCancel) {
