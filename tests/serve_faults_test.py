@@ -265,6 +265,8 @@ class ServeFaults(unittest.TestCase):
         self.assertEqual([(line["method"], line["path"], line["status"], line["end"]) for line in lines],
                          [("POST", "/v1/completions", 200, "answered"), ("GET", "/health", 200, "answered"),
                           ("GET", "/v1/models", 401, "answered"), ("GET", "/none", 401, "answered")])
+        self.assertEqual([(line["model"], line["answer_tokens"]) for line in lines[:2]], [(TINY.stem, 2), ("-", 0)])
+        self.assertEqual(len({line["id"] for line in lines}), 4)
         self.assertNotIn("hidden", log.read_text())
         self.assertNotIn("secret", log.read_text())
 

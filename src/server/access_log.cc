@@ -65,13 +65,23 @@ Result<UniqueFd> OpenLog(const std::string& path) {
 std::string AccessLine(const HttpEnded& ended, std::chrono::system_clock::time_point when,
                        LogStyle style) {
   if (style == LogStyle::kText) {
-    return fmt::format("{} {} {} {} {} {} B {:.3f} s {}", TimeOf(when), Word(ended.peer),
-                       Word(ended.method), Word(ended.path), ended.status, ended.bytes,
-                       ended.seconds, NameOf(ended.how));
+    return fmt::format("{} {} {} {} {} {} B {:.3f} s {} {} {} {} {}", TimeOf(when),
+                       Word(ended.peer), Word(ended.method), Word(ended.path), ended.status,
+                       ended.bytes, ended.seconds, NameOf(ended.how), Word(ended.id),
+                       Word(ended.use.model), ended.use.prompt_tokens, ended.use.answer_tokens);
   }
-  return Json{{"time", TimeOf(when)},     {"peer", ended.peer},      {"method", Word(ended.method)},
-              {"path", Word(ended.path)}, {"status", ended.status},  {"bytes", ended.bytes},
-              {"seconds", ended.seconds}, {"end", NameOf(ended.how)}}
+  return Json{{"time", TimeOf(when)},
+              {"peer", ended.peer},
+              {"method", Word(ended.method)},
+              {"path", Word(ended.path)},
+              {"status", ended.status},
+              {"bytes", ended.bytes},
+              {"seconds", ended.seconds},
+              {"end", NameOf(ended.how)},
+              {"id", Word(ended.id)},
+              {"model", Word(ended.use.model)},
+              {"prompt_tokens", ended.use.prompt_tokens},
+              {"answer_tokens", ended.use.answer_tokens}}
       .Dump();
 }
 

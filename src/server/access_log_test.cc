@@ -26,18 +26,24 @@ HttpEnded Ended(std::string path = "/v1/models") {
           .path = std::move(path),
           .status = 200,
           .bytes = 321,
-          .seconds = 0.25};
+          .seconds = 0.25,
+          .id = "req_1",
+          .use = {.model = "tiny", .prompt_tokens = 12, .answer_tokens = 34}};
 }
 
 TEST(AccessLine, SaysWhoAskedForWhatAndHowItEnded) {
   EXPECT_EQ(AccessLine(Ended(), kWhen, LogStyle::kText),
-            "2025-11-23T13:34:47.123Z 127.0.0.1:5 GET /v1/models 200 321 B 0.250 s answered");
+            "2025-11-23T13:34:47.123Z 127.0.0.1:5 GET /v1/models 200 321 B 0.250 s answered "
+            "req_1 tiny 12 34");
   HttpEnded left = Ended();
   left.how = HttpEnded::How::kLeft;
   const Json json = Json::Parse(AccessLine(left, kWhen, LogStyle::kJson)).value();
   EXPECT_EQ(json.Find("time")->AsString(), "2025-11-23T13:34:47.123Z");
   EXPECT_EQ(json.Find("status")->AsCount(), 200u);
   EXPECT_EQ(json.Find("end")->AsString(), "left");
+  EXPECT_EQ(json.Find("id")->AsString(), "req_1");
+  EXPECT_EQ(json.Find("model")->AsString(), "tiny");
+  EXPECT_EQ(json.Find("answer_tokens")->AsCount(), 34u);
 }
 
 TEST(AccessLine, NothingOfARequestBeginsALineOrAField) {

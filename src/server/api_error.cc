@@ -15,12 +15,18 @@ std::string_view TypeOf(int status, ErrorStyle style) {
   switch (status) {
     case 401:
       return "authentication_error";
+    case 403:
+      return anthropic ? "permission_error" : "invalid_request_error";
     case 404:
       return anthropic ? "not_found_error" : "invalid_request_error";
+    case 413:
+      return anthropic ? "request_too_large" : "invalid_request_error";
     case 429:
       return "rate_limit_error";
     case 503:
       return anthropic ? "overloaded_error" : "service_unavailable_error";
+    case 504:
+      return anthropic ? "timeout_error" : "server_error";
     default:
       if (status < 500) return "invalid_request_error";
       return anthropic ? "api_error" : "server_error";
@@ -112,6 +118,15 @@ std::string ErrorBody(const Status& status, ErrorStyle style, std::optional<int>
   error["param"] = param.empty() ? Json() : Json(param);
   error["code"] = OpenAiCode(status, code);
   return Json{{"error", std::move(error)}}.Dump();
+}
+
+HttpResponse NoSuchModel(std::string_view asked, std::string_view own) {
+  const Json error = {
+      {"message", fmt::format("The model '{}' does not exist: this server has '{}'", asked, own)},
+      {"type", TypeOf(404, ErrorStyle::kOpenAi)},
+      {"param", "model"},
+      {"code", "model_not_found"}};
+  return {.status = 404, .body = Json{{"error", error}}.Dump()};
 }
 
 HttpResponse ErrorResponse(const Status& status, ErrorStyle style) {

@@ -28,6 +28,8 @@ int HttpStatusOf(const Status& status);
 // `http`: the status of HTTP that it goes with, where that is not the usual one.
 std::string ErrorBody(const Status& status, ErrorStyle style = ErrorStyle::kOpenAi,
                       std::optional<int> http = std::nullopt);
+// 404, with OpenAI's code for it.
+HttpResponse NoSuchModel(std::string_view asked, std::string_view own);
 HttpResponse ErrorResponse(const Status& status, ErrorStyle style = ErrorStyle::kOpenAi);
 
 }  // namespace troupe

@@ -41,6 +41,35 @@ TEST(ApiError, EachApiGetsErrorsInItsOwnShape) {
   EXPECT_EQ(anthropic.Find("error")->Find("message")->AsString(), status.message());
 }
 
+TEST(ApiError, AnthropicsClientsTellErrorsApartByTheirType) {
+  const auto type = [](int status) {
+    const Json body =
+        Json::Parse(ErrorBody(Status(Code::kInternal, "a"), ErrorStyle::kAnthropic, status))
+            .value();
+    return std::string(body.Find("error")->Find("type")->AsString());
+  };
+  for (const auto& [status, name] : {std::pair(400, "invalid_request_error"),
+                                     {401, "authentication_error"},
+                                     {403, "permission_error"},
+                                     {404, "not_found_error"},
+                                     {413, "request_too_large"},
+                                     {429, "rate_limit_error"},
+                                     {500, "api_error"},
+                                     {503, "overloaded_error"},
+                                     {504, "timeout_error"}}) {
+    EXPECT_EQ(type(status), name) << status;
+  }
+}
+
+TEST(ApiError, AModelThatIsNotThereHasOpenAisCode) {
+  const HttpResponse response = NoSuchModel("gpt-x", "tiny");
+  EXPECT_EQ(response.status, 404);
+  const Json body = Json::Parse(response.body).value();
+  EXPECT_EQ(body.Find("error")->Find("code")->AsString(), "model_not_found");
+  EXPECT_THAT(body.Find("error")->Find("message")->AsString(),
+              AllOf(HasSubstr("gpt-x"), HasSubstr("tiny")));
+}
+
 TEST(ApiError, APromptThatIsTooLongIsToldInTheWordsThatClientsOfTheApiLookFor) {
   const Json open = Json::Parse(ErrorBody(PromptTooLong(5000, 4096, ErrorStyle::kOpenAi))).value();
   EXPECT_THAT(open.Find("error")->Find("message")->AsString(),

@@ -41,6 +41,10 @@ class FakeReply final : public HttpReply {
     ended_ = true;
     changed_.notify_all();
   }
+  void Note(HttpUse use) override {
+    const std::lock_guard lock(mu_);
+    use_ = std::move(use);
+  }
   void WhenGone(std::function<void()> call) override {
     {
       const std::lock_guard lock(mu_);
@@ -77,6 +81,10 @@ class FakeReply final : public HttpReply {
     const std::lock_guard lock(mu_);
     return head_.value_or(HttpResponse{.status = 0});
   }
+  HttpUse use() const {
+    const std::lock_guard lock(mu_);
+    return use_;
+  }
   std::string body() const {
     const std::lock_guard lock(mu_);
     return body_;
@@ -88,6 +96,7 @@ class FakeReply final : public HttpReply {
   std::optional<HttpResponse> head_;
   std::string body_;
   bool ended_ = false, gone_ = false;
+  HttpUse use_;
   std::function<void()> when_gone_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/json.h"
 #include "server/api_error.h"
 #include "server/service_paths.h"
 #include "server/sse.h"

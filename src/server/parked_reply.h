@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/mutex.h"
 #include "server/http/http_reply.h"
@@ -24,6 +25,7 @@ class ParkedReply final : public HttpReply {
   void Begin(HttpResponse head) override;
   bool Write(std::string_view bytes) override { return reply_->Write(bytes); }
   void End() override { reply_->End(); }
+  void Note(HttpUse use) override { reply_->Note(std::move(use)); }
   void WhenGone(std::function<void()> call) override { reply_->WhenGone(std::move(call)); }
 
  private:

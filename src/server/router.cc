@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <utility>
 
 #include "server/api_error.h"
@@ -19,6 +21,7 @@ class WithHeaders final : public HttpReply {
   void Begin(HttpResponse head) override { reply_->Begin(Add(std::move(head))); }
   bool Write(std::string_view bytes) override { return reply_->Write(bytes); }
   void End() override { reply_->End(); }
+  void Note(HttpUse use) override { reply_->Note(std::move(use)); }
   void WhenGone(std::function<void()> call) override { reply_->WhenGone(std::move(call)); }
 
  private:
@@ -31,6 +34,12 @@ class WithHeaders final : public HttpReply {
   HttpHeaders headers_;
 };
 
+// "/v1/models/" is "/v1/models", as careless base URLs have it.
+std::string_view WithoutSlash(std::string_view path) {
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  return path;
+}
+
 // What answers HEAD is what answers GET.
 std::string MethodOf(const HttpRequest& request) {
   return request.method == "HEAD" ? "GET" : request.method;
@@ -38,11 +47,28 @@ std::string MethodOf(const HttpRequest& request) {
 
 }  // namespace
 
+Router::Router(AccessRules rules)
+    : rules_(std::make_shared<const AccessRules>(std::move(rules))),
+      started_(std::chrono::system_clock::now().time_since_epoch() / std::chrono::milliseconds(1)) {
+}
+
+HttpHeaders Router::NamesOf(const HttpRequest& request) const {
+  constexpr std::size_t kLongest = 128;
+  constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+  std::string id(request.Header("x-request-id"));
+  const bool is_word =
+      !id.empty() && id.size() <= kLongest && id.find_first_not_of(kLetters) == id.npos;
+  if (!is_word) id = fmt::format("req_{:x}{:06x}", started_, requests_.fetch_add(1));
+  return {{"x-request-id", id}, {"request-id", id}};
+}
+
 void Router::Add(std::string method, std::string path, Door door, HttpHandler handler) {
   targets_[std::move(path)][std::move(method)] = {.door = door, .handler = std::move(handler)};
 }
 
-Router::Targets::const_iterator Router::Find(const std::string& path) const {
+Router::Targets::const_iterator Router::Find(const std::string& asked) const {
+  const std::string path(WithoutSlash(asked));
   const auto exact = targets_.find(path);
   if (exact != targets_.end()) return exact;
   return std::ranges::find_if(targets_, [&](const auto& target) {
@@ -80,8 +106,8 @@ std::optional<HttpResponse> Router::Refusal(const HttpRequest& request) const {
   std::optional<HttpResponse> refusal = RefusalOf(*rules, request);
   if (refusal) {
     if (refusal->status >= 400) TellRefused(request.path, refusal->status);
-    for (auto& header : CrossOriginHeaders(*rules, request)) {
-      refusal->headers.push_back(std::move(header));
+    for (HttpHeaders& headers : std::array{CrossOriginHeaders(*rules, request), NamesOf(request)}) {
+      for (auto& header : headers) refusal->headers.push_back(std::move(header));
     }
   }
   return refusal;
@@ -117,6 +143,13 @@ std::optional<HttpResponse> Router::RefusalOf(const AccessRules& rules,
   if (!path->second.contains(MethodOf(request))) {
     return NoSuchMethod(request, path->second);
   }
+  const std::string_view encoding = request.Header("content-encoding");
+  if (!encoding.empty() && encoding != "identity") {
+    return refuse(Code::kInvalidArgument,
+                  fmt::format("Content-Encoding: {}, expected a body that is not compressed",
+                              encoding.substr(0, 40)),
+                  415);
+  }
   return std::nullopt;
 }
 
@@ -124,9 +157,10 @@ void Router::Serve(HttpRequest request, HttpReplyPtr reply) const {
   if (std::optional<HttpResponse> refusal = Refusal(request)) {
     return reply->Send(*std::move(refusal));
   }
-  if (HttpHeaders cross = CrossOriginHeaders(*rules(), request); !cross.empty()) {
-    reply = std::make_shared<WithHeaders>(std::move(reply), std::move(cross));
-  }
+  HttpHeaders headers = NamesOf(request);
+  for (auto& header : CrossOriginHeaders(*rules(), request)) headers.push_back(std::move(header));
+  reply = std::make_shared<WithHeaders>(std::move(reply), std::move(headers));
+  request.path = WithoutSlash(request.path);
   Find(request.path)->second.at(MethodOf(request)).handler(std::move(request), std::move(reply));
 }
 
@@ -140,7 +174,9 @@ HttpResponse Router::TransportError(int status, const std::string& message,
                                     const std::string& path) const {
   TellRefused(path, status);
   const Code code = status == 503 ? Code::kUnavailable : Code::kInvalidArgument;
-  return {.status = status, .body = ErrorBody(Status(code, message), StyleOf(path), status)};
+  return {.status = status,
+          .headers = NamesOf({}),
+          .body = ErrorBody(Status(code, message), StyleOf(path), status)};
 }
 
 }  // namespace troupe

@@ -3,6 +3,8 @@
 // are added.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,8 +19,7 @@ namespace troupe {
 
 class Router {
  public:
-  explicit Router(AccessRules rules)
-      : rules_(std::make_shared<const AccessRules>(std::move(rules))) {}
+  explicit Router(AccessRules rules);
 
   // For requests that come from now on.
   void set_rules(AccessRules rules);
@@ -53,13 +54,17 @@ class Router {
 
   std::shared_ptr<const AccessRules> rules() const;
   std::optional<HttpResponse> RefusalOf(const AccessRules& rules, const HttpRequest& request) const;
-  Targets::const_iterator Find(const std::string& path) const;
+  Targets::const_iterator Find(const std::string& asked) const;
+  // By which a client and the log know the request: the client's own x-request-id, or a new one.
+  HttpHeaders NamesOf(const HttpRequest& request) const;
   static HttpResponse NoSuchMethod(const HttpRequest& request, const Methods& methods);
   void TellRefused(const std::string& path, int status) const;
 
   mutable Mutex mu_;
   std::shared_ptr<const AccessRules> rules_ TROUPE_GUARDED_BY(mu_);
   Targets targets_;
+  const std::int64_t started_;  // milliseconds since 1970
+  mutable std::atomic<std::uint64_t> requests_ = 0;
   std::function<void(const std::string& path, int status)> when_refused_;
 };
 

@@ -58,7 +58,8 @@ TEST_F(RouterTest, APathWithAStarStandsForWhatGoesOnThere) {
               });
   EXPECT_EQ(Ask("GET", "/both/a/b").body, "/both/a/b");
   EXPECT_EQ(Ask("GET", "/both").body, "got");
-  EXPECT_EQ(Ask("GET", "/both/").status, 404);
+  EXPECT_EQ(Ask("GET", "/both//").body, "got");
+  EXPECT_EQ(Ask("GET", "/both/a/").body, "/both/a");
   std::string told;
   router_.WhenRefused([&](const std::string& path, int) { told = path; });
   EXPECT_EQ(Ask("POST", "/both/any").status, 405);
@@ -69,6 +70,27 @@ TEST_F(RouterTest, AnotherMethodSaysWhichThereAre) {
   const HttpResponse response = Ask("DELETE", "/both");
   EXPECT_EQ(response.status, 405);
   EXPECT_EQ(HeaderOf(response.headers, "allow"), "GET, POST");
+}
+
+TEST_F(RouterTest, EveryResponseHasAnIdWhichMayBeTheClients) {
+  const HttpResponse one = Ask("GET", "/both"), two = Ask("GET", "/none");
+  EXPECT_THAT(std::string(HeaderOf(one.headers, "x-request-id")), testing::StartsWith("req_"));
+  EXPECT_EQ(HeaderOf(one.headers, "request-id"), HeaderOf(one.headers, "x-request-id"));
+  EXPECT_NE(HeaderOf(two.headers, "x-request-id"), "");
+  EXPECT_NE(HeaderOf(two.headers, "x-request-id"), HeaderOf(one.headers, "x-request-id"));
+  EXPECT_EQ(HeaderOf(Ask("GET", "/both", {{"X-Request-Id", "mine-1"}}).headers, "request-id"),
+            "mine-1");
+  EXPECT_THAT(
+      std::string(HeaderOf(Ask("GET", "/both", {{"X-Request-Id", "a b"}}).headers, "request-id")),
+      testing::StartsWith("req_"));
+  EXPECT_NE(HeaderOf(router_.TransportError(413, "long", "").headers, "x-request-id"), "");
+}
+
+TEST_F(RouterTest, ABodyThatIsCompressedIsRefused) {
+  const HttpResponse response = Ask("POST", "/both", {{"Content-Encoding", "gzip"}});
+  EXPECT_EQ(response.status, 415);
+  EXPECT_THAT(response.body, HasSubstr("gzip"));
+  EXPECT_EQ(Ask("POST", "/both", {{"Content-Encoding", "identity"}}).body, "posted");
 }
 
 TEST_F(KeyedRouterTest, WhoHasNoKeyIsToldSoAndLearnsNoPaths) {

@@ -144,6 +144,15 @@ TEST_F(ServiceTest, APromptThatIsTooLongIsToldAsClientsOfEachApiKnowIt) {
               HasSubstr(R"(troupe_answers_total{end="refused"} 5)"));
 }
 
+TEST_F(ServiceTest, TheLogIsToldTheModelAndTheTokensOfAnAnswer) {
+  for (const char* stream : {"", R"(,"stream":true)"}) {
+    const HttpUse use = Post("/v1/completions", std::string(kSay) + stream + "}")->use();
+    EXPECT_EQ(use.model, "tiny");
+    EXPECT_GT(use.prompt_tokens, 0u);
+    EXPECT_EQ(use.answer_tokens, 12u);
+  }
+}
+
 TEST_F(ServiceTest, AFullQueueSaysWhenToComeAgain) {
   Open({.queue = 0});
   const auto first = Start("POST", "/v1/completions",

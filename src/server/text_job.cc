@@ -7,6 +7,7 @@
 
 #include "api/model_access.h"
 #include "base/mutex.h"
+#include "server/answer_costs.h"
 #include "server/served_model.h"
 #include "server/sse.h"
 #include "server/token_logprobs.h"
@@ -281,6 +282,10 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
   }
 
   void Finish(std::span<const ChoiceAnswer> answers) TROUPE_REQUIRES(mu_) {
+    const Usage all = UsageOfAll(answers);
+    reply_->Note({.model = use_.served().options.name,
+                  .prompt_tokens = all.prompt_tokens,
+                  .answer_tokens = all.generated_tokens});
     if (begun_) {
       reply_->Write(status_.ok() ? format_->Last(answers) : format_->Failure(status_));
       reply_->End();

@@ -26,6 +26,7 @@ class ReplyHandle final : public HttpReply {
   void Begin(HttpResponse head) override { exchange_->Begin(std::move(head)); }
   bool Write(std::string_view bytes) override { return exchange_->Write(bytes); }
   void End() override { exchange_->End(); }
+  void Note(HttpUse use) override { exchange_->Note(std::move(use)); }
   void WhenGone(std::function<void()> call) override {
     exchange_->outbox().WhenClosed(std::move(call));
   }
@@ -42,6 +43,22 @@ HttpReplyPtr MakeReply(std::shared_ptr<HttpExchange> exchange) {
 
 HttpHeaders HttpExchange::Connection() const {
   return {{"Connection", keep_alive() ? "keep-alive" : "close"}};
+}
+
+void HttpExchange::TakeId(const HttpResponse& response) {
+  const MutexLock lock(mu_);
+  id_ = HeaderOf(response.headers, "x-request-id");
+}
+
+void HttpExchange::Note(HttpUse use) {
+  const MutexLock lock(mu_);
+  use_ = std::move(use);
+}
+
+void HttpExchange::Tell(HttpEnded& ended) const {
+  const MutexLock lock(mu_);
+  ended.id = id_;
+  ended.use = use_;
 }
 
 bool HttpExchange::Put(std::string bytes) {
@@ -64,6 +81,7 @@ bool HttpExchange::Put(std::string bytes) {
 void HttpExchange::Send(HttpResponse response) {
   TROUPE_CHECK(!begun_.exchange(true));
   status_ = response.status;
+  TakeId(response);
   HttpHeaders more = Connection();
   if (response.status != 204 && response.status != 304) {
     more.emplace_back("Content-Length", fmt::format("{}", response.body.size()));
@@ -79,6 +97,7 @@ void HttpExchange::Send(HttpResponse response) {
 void HttpExchange::Begin(HttpResponse head) {
   TROUPE_CHECK(!begun_.exchange(true));
   status_ = head.status;
+  TakeId(head);
   if (!facts_.chunks) keep_alive_ = false;
   HttpHeaders more = Connection();
   if (facts_.chunks) more.emplace_back("Transfer-Encoding", "chunked");

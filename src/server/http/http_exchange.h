@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "base/mutex.h"
 #include "server/http/http_outbox.h"
 #include "server/http/http_reply.h"
 
@@ -32,6 +33,7 @@ class HttpExchange {
   void Begin(HttpResponse head);
   bool Write(std::string_view bytes);
   void End();
+  void Note(HttpUse use);
 
   struct ToSend {
     std::string bytes;  // empty: there are none yet, or
@@ -43,6 +45,8 @@ class HttpExchange {
   bool ended() const { return ended_; }
   bool begun() const { return begun_; }
   int status() const { return status_; }  // of the response; 0: there is none yet
+  // What logs tell of it: its id, and what was noted.
+  void Tell(HttpEnded& ended) const;
   // The client has more to read than it may: it is to be let go.
   bool overflowed() const { return overflowed_; }
   // Known once it has begun: a body without length and without chunks ends with the connection.
@@ -53,11 +57,15 @@ class HttpExchange {
 
  private:
   HttpHeaders Connection() const;
+  void TakeId(const HttpResponse& response);
   bool Put(std::string bytes);
 
   const ExchangeFacts facts_;
   const std::function<void()> wake_;
   HttpOutbox outbox_;
+  mutable Mutex mu_;
+  std::string id_ TROUPE_GUARDED_BY(mu_);
+  HttpUse use_ TROUPE_GUARDED_BY(mu_);
   std::atomic<int> status_ = 0;
   std::atomic<bool> begun_ = false, ending_ = false, ended_ = false, overflowed_ = false,
                     keep_alive_ = true;

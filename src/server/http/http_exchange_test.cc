@@ -97,6 +97,17 @@ TEST_F(HttpExchangeTest, WhatHasNotChangedHasNoBodyAndSaysNoLength) {
       "HTTP/1.1 304 Not Modified\r\nContent-Type: text/html\r\nConnection: keep-alive\r\n\r\n");
 }
 
+TEST_F(HttpExchangeTest, LogsAreToldTheIdAndWhatWasNoted) {
+  const HttpReplyPtr reply = MakeReply(exchange_);
+  reply->Note({.model = "m", .prompt_tokens = 3, .answer_tokens = 4});
+  reply->Send({.headers = {{"x-request-id", "req_1"}}, .body = "{}"});
+  HttpEnded ended;
+  exchange_->Tell(ended);
+  EXPECT_EQ(ended.id, "req_1");
+  EXPECT_EQ(ended.use.model, "m");
+  EXPECT_EQ(ended.use.answer_tokens, 4u);
+}
+
 TEST_F(HttpExchangeTest, AReplyThatIsLetGoOfWithoutAnAnswerIsAnError) {
   MakeReply(exchange_).reset();
   EXPECT_THAT(Sent(), HasSubstr("500 Internal Server Error"));

@@ -2,6 +2,7 @@
 // written is http_server.h's part.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -33,6 +34,12 @@ struct HttpResponse {
   std::string body = {};
 };
 
+// What an answer was: for logs.
+struct HttpUse {
+  std::string model;  // empty: none answered
+  std::size_t prompt_tokens = 0, answer_tokens = 0;
+};
+
 // A request that is over, for logs: nothing of what it said but where it went.
 struct HttpEnded {
   enum class How {
@@ -46,6 +53,8 @@ struct HttpEnded {
   std::uint64_t bytes = 0;   // sent, with the response's head
   double seconds = 0;        // from the end of the request to the last byte of its response
   How how = How::kAnswered;
+  std::string id;  // of the response's x-request-id
+  HttpUse use;
 };
 
 std::string_view ReasonOf(int status);  // "Not Found"

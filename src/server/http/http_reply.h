@@ -26,6 +26,9 @@ class HttpReply {
   virtual bool Write(std::string_view bytes) = 0;
   virtual void End() = 0;
 
+  // What the answer was, for logs. Before its end.
+  virtual void Note(HttpUse use) = 0;
+
   // Calls once, from any thread, when the client has left before the end; at once if it has. Let go
   // after the end.
   virtual void WhenGone(std::function<void()> call) = 0;

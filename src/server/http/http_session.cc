@@ -261,6 +261,7 @@ void HttpSession::TellEnd(HttpEnded::How how) {
   ended->status = exchange_->status();
   ended->seconds = std::chrono::duration<double>(SteadyClock::now() - asked_at_).count();
   ended->how = how;
+  exchange_->Tell(*ended);
   owner_.OnEnded(*ended);
 }
 
