@@ -63,10 +63,13 @@ _VALID = {
     "/v1/messages": {"messages": _HELLO, "max_tokens": 1},
     "/v1/messages/count_tokens": {"messages": _HELLO},
     "/v1/embeddings": {"input": "a"},
+    "/completion": {"prompt": "a", "n_predict": 1},
+    "/apply-template": {"messages": _HELLO},
+    "/v1/responses/input_tokens": {"input": "a"},
     "/tokenize": {"content": "a"},
     "/detokenize": {"tokens": [1]},
 }
-_GENERATING = ("/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages")
+_GENERATING = ("/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages", "/completion")
 _SAMPLING = {
     "temperature": _WRONG["number"] + _out_of(0, 100), "top_p": _WRONG["number"] + _out_of(0, 1),
     "min_p": _WRONG["number"] + _out_of(0, 1), "presence_penalty": _WRONG["number"] + _out_of(-2, 2),
@@ -108,12 +111,17 @@ _OF_ENDPOINT = {
     "/v1/messages/count_tokens": {"messages": _WRONG["array"] + [[], [123], [{}]], "system": [5, True, {}]},
     "/v1/embeddings": {"input": [5, True, {}, [], [True], [1.5], [{}]], "encoding_format": _WRONG["text"] + ["int8"],
                        "dimensions": _WRONG["count"] + [1]},
+    "/completion": {"prompt": [5, True, {}, [], [True], [1, "a"], [1.5]], "n_predict": _WRONG["count"],
+                    "n_probs": _WRONG["count"] + [21], "return_tokens": _WRONG["flag"]},
+    "/apply-template": {"messages": _WRONG["array"] + [[], [123], [{}]]},
+    "/v1/responses/input_tokens": {"input": [5, True, {}, [], [5], [{}]], "instructions": _WRONG["text"]},
     "/tokenize": {"content": _WRONG["text"]},
     "/detokenize": {"tokens": _WRONG["array"] + [[True], ["a"], [-1], [1.5]]},
 }
 _REQUIRED = {"/v1/completions": ["prompt"], "/v1/chat/completions": ["messages"], "/v1/responses": ["input"],
              "/v1/messages": ["messages", "max_tokens"], "/v1/messages/count_tokens": ["messages"],
-             "/v1/embeddings": ["input"], "/tokenize": ["content"], "/detokenize": ["tokens"]}
+             "/v1/embeddings": ["input"], "/tokenize": ["content"], "/detokenize": ["tokens"],
+             "/completion": ["prompt"], "/apply-template": ["messages"], "/v1/responses/input_tokens": ["input"]}
 
 # A message, an item or a tool with one thing wrong: what stands in its place, and what is to be named.
 _MESSAGES = [({}, "role"), ({"role": 123, "content": "a"}, "role"), ({"role": "cat", "content": "a"}, "role"),

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "server/anthropic_messages.h"
 #include "server/embeddings.h"
+#include "server/llama_completion.h"
 #include "server/openai_chat.h"
 #include "server/openai_completions.h"
 #include "server/openai_responses.h"
@@ -27,6 +28,10 @@ Status Read(char api, std::string_view body) {
       return ReadMessagesCall(body, MessagesKind::kAnswer, {}).status();
     case 't':
       return ReadMessagesCall(body, MessagesKind::kCount, {}).status();
+    case 'l':
+      return ReadLlamaCall(body, LlamaKind::kText, {}).status();
+    case 'i':
+      return ReadLlamaCall(body, LlamaKind::kGap, {}).status();
     default:
       return ReadEmbeddingsCall(body, 64).status();
   }

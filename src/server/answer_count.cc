@@ -1,6 +1,7 @@
 #include "server/answer_count.h"
 
 #include <algorithm>
+#include <array>
 
 #include "server/openai_values.h"
 #include "server/prompt_fields.h"
@@ -20,6 +21,7 @@ std::size_t ChoicesIn(const JsonValue& body) {
 std::size_t AnswersIn(std::string_view endpoint, const JsonValue& body) {
   if (!body.IsObject()) return 1;
   if (endpoint == kChat) return ChoicesIn(body);
+  if (endpoint == kLlamaCompletion) return CountPrompts(body.At("prompt"));
   if (endpoint == kCompletions) return CountPrompts(body.At("prompt")) * ChoicesIn(body);
   return CountPrompts(body.At("input"));
 }
@@ -27,15 +29,20 @@ std::size_t AnswersIn(std::string_view endpoint, const JsonValue& body) {
 }  // namespace
 
 std::size_t CountAnswers(std::string_view endpoint, std::string_view body, std::size_t together) {
-  if (endpoint != kChat && endpoint != kCompletions && endpoint != kEmbeddings) return 1;
+  constexpr std::array<std::string_view, 4> kSeveral = {kChat, kCompletions, kEmbeddings,
+                                                        kLlamaCompletion};
+  if (std::ranges::find(kSeveral, endpoint) == kSeveral.end()) return 1;
   const Result<std::size_t> answers =
       ReadBody<std::size_t>(body, [&](const JsonValue& json) { return AnswersIn(endpoint, json); });
   return std::clamp<std::size_t>(answers.ok() ? *answers : 1, 1,
                                  std::max<std::size_t>(together, 1));
 }
 
-bool AsksForStream(std::string_view body) {
-  if (body.find("\"stream\"") == body.npos) return false;
+bool AsksForStream(std::string_view endpoint, std::string_view body) {
+  constexpr std::array<std::string_view, 6> kStreaming = {kChat,     kCompletions,     kResponses,
+                                                          kMessages, kLlamaCompletion, kInfill};
+  const bool may_stream = std::ranges::find(kStreaming, endpoint) != kStreaming.end();
+  if (!may_stream || body.find("\"stream\"") == body.npos) return false;
   const Result<bool> streams = ReadBody<bool>(body, [](const JsonValue& json) {
     return json.IsObject() && Says(json, "stream") && json.At("stream").Flag();
   });

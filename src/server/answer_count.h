@@ -12,6 +12,6 @@ namespace troupe {
 // `together`: requests of one job that the model has at a time (text_job.h).
 std::size_t CountAnswers(std::string_view endpoint, std::string_view body, std::size_t together);
 
-bool AsksForStream(std::string_view body);
+bool AsksForStream(std::string_view endpoint, std::string_view body);
 
 }  // namespace troupe

@@ -26,6 +26,7 @@ TEST(AnswerCount, CompletionsCountAsTheRequestsThatTheyBecome) {
 TEST(AnswerCount, OnlyThoseThatAreComputedTogetherCount) {
   EXPECT_EQ(CountAnswers(kChat, R"({"messages":[],"n":5})", 2), 2u);
   EXPECT_EQ(CountAnswers(kCompletions, R"({"prompt":["a","b"],"n":2})", 3), 3u);
+  EXPECT_EQ(CountAnswers(kLlamaCompletion, R"({"prompt":["a","b"]})", 3), 2u);
   EXPECT_EQ(CountAnswers(kEmbeddings, R"({"input":"a"})", 4), 1u);
   EXPECT_EQ(CountAnswers(kEmbeddings, R"({"input":["a","b","c"]})", 4), 3u);
   EXPECT_EQ(CountAnswers(kEmbeddings, R"({"input":["a","b","c"]})", 2), 2u);
@@ -47,10 +48,11 @@ TEST(AnswerCount, PathsWithOneAnswerCountOnceWhateverTheirBodySays) {
 }
 
 TEST(AnswerCount, AStreamIsAskedForByItsFlagAlone) {
-  EXPECT_TRUE(AsksForStream(R"({"prompt":"a","stream":true})"));
+  EXPECT_TRUE(AsksForStream(kChat, R"({"prompt":"a","stream":true})"));
+  EXPECT_FALSE(AsksForStream(kTokenize, R"({"stream":true})"));
   for (const char* body : {"", "{", R"({"stream":false})", R"({"stream":null})", R"({"stream":1})",
                            R"({"prompt":"\"stream\":true"})", R"([{"stream":true}])"}) {
-    EXPECT_FALSE(AsksForStream(body)) << body;
+    EXPECT_FALSE(AsksForStream(kChat, body)) << body;
   }
 }
 

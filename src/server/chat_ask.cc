@@ -51,18 +51,36 @@ Status SetRule(const ChatAsk& ask, const AnswerReading& reading, Request& reques
   return OkStatus();
 }
 
-}  // namespace
-
-Result<AnswerReading> PrepareChat(const ChatAsk& ask, std::string day, const Tokenizer& tokenizer,
-                                  const Result<ChatPrompts>& prompts, Request& request) {
+Result<RenderedChat> Rendered(const ChatAsk& ask, const ToolSet& tools, std::string day,
+                              const Result<ChatPrompts>& prompts) {
   TROUPE_RETURN_IF_ERROR(prompts.status());
-  TROUPE_ASSIGN_OR_RETURN(ToolSet tools, ToolsOf(ask));
   Conversation chat = ask.chat;
   chat.day = std::move(day);
   if (!tools.empty()) chat.tools = ask.tools.Dump();
   if (ask.options.size() > 0) chat.options = ask.options.Dump();
   Result<RenderedChat> rendered = prompts->Render(chat);
   if (!rendered.ok()) return Status(rendered.status()).WithContext("request: messages");
+  return rendered;
+}
+
+}  // namespace
+
+Result<std::string> RenderPrompt(const ChatAsk& ask, std::string day,
+                                 const Result<ChatPrompts>& prompts) {
+  TROUPE_ASSIGN_OR_RETURN(const ToolSet tools, ToolsOf(ask));
+  TROUPE_ASSIGN_OR_RETURN(const RenderedChat rendered,
+                          Rendered(ask, tools, std::move(day), prompts));
+  std::string text;
+  for (const TextSegment& segment : rendered.segments) text += segment.text;
+  return text;
+}
+
+Result<AnswerReading> PrepareChat(const ChatAsk& ask, std::string day, const Tokenizer& tokenizer,
+                                  const Result<ChatPrompts>& prompts, Request& request) {
+  TROUPE_RETURN_IF_ERROR(prompts.status());
+  TROUPE_ASSIGN_OR_RETURN(ToolSet tools, ToolsOf(ask));
+  const Result<RenderedChat> rendered = Rendered(ask, tools, std::move(day), prompts);
+  TROUPE_RETURN_IF_ERROR(rendered.status());
   TROUPE_ASSIGN_OR_RETURN(request.prompt, tokenizer.EncodeSegments(rendered->segments));
   for (std::string& stop : prompts->StopStrings()) request.stop.push_back(std::move(stop));
   AnswerReading reading{.style = prompts->style(),

@@ -48,6 +48,10 @@ struct AnswerReading {
 Result<AnswerReading> PrepareChat(const ChatAsk& ask, std::string day, const Tokenizer& tokenizer,
                                   const Result<ChatPrompts>& prompts, Request& request);
 
+// The text that such a chat's prompt is, with its special tokens by their names.
+Result<std::string> RenderPrompt(const ChatAsk& ask, std::string day,
+                                 const Result<ChatPrompts>& prompts);
+
 // One part of an answer: content, reasoning or a call.
 struct AnswerPart {
   AnswerEvent::Kind kind = AnswerEvent::Kind::kContent;  // never kArguments

@@ -41,9 +41,12 @@ void ReadBias(const JsonValue& body, Sampling& sampling) {
   }
 }
 
-// What compiling the rule in that place has found.
+// What compiling the rule in that place has found, which may quote lines of it.
 void CheckRule(const JsonValue& rule, const Status& compiled) {
-  if (!compiled.ok()) JsonValue::Refuse(fmt::format("{}: {}", rule.place(), compiled.message()));
+  if (compiled.ok()) return;
+  std::string message = fmt::format("{}: {}", rule.place(), compiled.message());
+  std::ranges::replace(message, '\n', ' ');
+  JsonValue::Refuse(message);
 }
 
 AnswerRule SchemaIn(const JsonValue& schema) {

@@ -83,15 +83,20 @@ void Service::AddTo(Router& router) {
   for (const std::string_view prefix : {"/v1", ""}) {
     answers(fmt::format("{}/chat/completions", prefix), &Service::OnChat);
     answers(fmt::format("{}/responses", prefix), &Service::OnResponses);
+    answers(fmt::format("{}/responses/input_tokens", prefix), &Service::OnInputTokens);
     answers(fmt::format("{}/completions", prefix), &Service::OnCompletion);
     answers(fmt::format("{}/embeddings", prefix), &Service::OnEmbeddings);
     tells(fmt::format("{}/models", prefix), kKeyed, &Service::OnModels);
     tells(fmt::format("{}/models/*", prefix), kKeyed, &Service::OnModel);
+    tells(fmt::format("{}/health", prefix), kOpen, &Service::OnHealth);
   }
   answers(std::string(kMessages), &Service::OnMessages);
   answers(std::string(kCountTokens), &Service::OnCountTokens);
   answers(std::string(kTokenize), &Service::OnTokenize);
   answers(std::string(kDetokenize), &Service::OnDetokenize);
+  answers(std::string(kLlamaCompletion), &Service::OnLlamaCompletion);
+  answers(std::string(kInfill), &Service::OnInfill);
+  answers(std::string(kApplyTemplate), &Service::OnApplyTemplate);
   answers(std::string(kSplitAnswers), &Service::OnSplitAnswer);
   tells(std::string(kSplitHello), kKeyed, &Service::OnSplitHello);
   router.Add("POST", std::string(kSplitMeasure), kKeyed,
@@ -99,6 +104,14 @@ void Service::AddTo(Router& router) {
                OnSplitMeasure(std::move(request), std::move(reply));
              });
   tells(std::string(kProps), kKeyed, &Service::OnProps);
+  tells(std::string(kSlots), kKeyed, &Service::OnSlots);
+  tells(std::string(kVersion), kKeyed, &Service::OnVersion);
+  for (const char* method : {"GET", "POST", "DELETE"}) {
+    router.Add(method, std::string(kOllamas), kKeyed,
+               [this](HttpRequest request, HttpReplyPtr reply) {
+                 OnOllama(std::move(request), std::move(reply));
+               });
+  }
   tells(std::string(kCluster), kKeyed, &Service::OnCluster);
   tells(std::string(kClusterPlan), kKeyed, &Service::OnClusterPlan);
   for (const std::string_view path : {kClusterDrain, kClusterPlace}) {
@@ -106,7 +119,6 @@ void Service::AddTo(Router& router) {
                [this, path](HttpRequest, HttpReplyPtr reply) { OnClusterOrder(path, *reply); });
   }
   tells(std::string(kMetrics), kKeyed, &Service::OnMetrics);
-  tells(std::string(kHealth), kOpen, &Service::OnHealth);
   tells(std::string(kStart), kOpen, &Service::OnPage);
   tells(std::string(kLive), kKeyed, &Service::OnLive);
   router.WhenRefused([this](const std::string& path, int status) {
@@ -142,7 +154,7 @@ void Service::Admit(HttpRequest request, HttpReplyPtr reply, OnAsked answer) {
                      .facts = facts()});
   };
   auto places = [this, path, kept, weak = std::weak_ptr(waiting)] {
-    if (AsksForStream(kept->body)) {
+    if (AsksForStream(EndpointOf(path), kept->body)) {
       pulse_.Add([weak] {
         const auto still = weak.lock();
         return still && still->Wait();

@@ -19,6 +19,7 @@
 #include "server/end_turns.h"
 #include "server/http/http_server.h"
 #include "server/live_feed.h"
+#include "server/llama_completion.h"
 #include "server/passed_over.h"
 #include "server/recent_times.h"
 #include "server/reload_gate.h"
@@ -87,6 +88,9 @@ class Service {
   void Admit(HttpRequest request, HttpReplyPtr reply, OnAsked answer);
 
   static Request DefaultsFor(const Asked& asked);
+  // On the thread that reads requests: those that begin as others end do so on the engine's thread,
+  // where nobody's tokens are to wait for it.
+  static Status TokenizeAll(const Model& model, std::vector<Prompt>& prompts);
   Result<AnswerReading> Prepare(const Asked& asked, const ChatAsk& ask, Request& request);
   void OnChat(Asked asked);
   void OnResponses(Asked asked);
@@ -96,12 +100,20 @@ class Service {
   static Result<Pooling> HowToPool(const Asked& asked);
   void OnEmbeddings(Asked asked);
   void OnSplitAnswer(Asked asked);
+  void OnLlamaCompletion(Asked asked);
+  void OnInfill(Asked asked);
+  void RunLlama(Asked asked, LlamaKind kind, std::string_view endpoint);
+  void OnApplyTemplate(Asked asked);
+  void OnInputTokens(Asked asked);
   void OnTokenize(Asked asked);
   void OnDetokenize(Asked asked);
   Json ModelJson(const Facts& told) const;
   void OnModels(HttpRequest request, HttpReplyPtr reply);
   void OnModel(HttpRequest request, HttpReplyPtr reply);
   void OnProps(HttpRequest request, HttpReplyPtr reply);
+  void OnSlots(HttpRequest request, HttpReplyPtr reply);
+  void OnVersion(HttpRequest request, HttpReplyPtr reply);
+  void OnOllama(HttpRequest request, HttpReplyPtr reply);
   void OnSplitHello(HttpRequest request, HttpReplyPtr reply);
   void OnSplitMeasure(HttpRequest request, HttpReplyPtr reply);
   void OnCluster(HttpRequest request, HttpReplyPtr reply);

@@ -48,6 +48,13 @@ void Limit(const ServiceOptions& options, Request& request) {
 
 }  // namespace
 
+Status Service::TokenizeAll(const Model& model, std::vector<Prompt>& prompts) {
+  for (Prompt& prompt : prompts) {
+    TROUPE_ASSIGN_OR_RETURN(prompt, model.PromptTokens(prompt));
+  }
+  return OkStatus();
+}
+
 Request Service::DefaultsFor(const Asked& asked) {
   const ServiceOptions& options = asked.options();
   Request request{.prompt = {}, .sampling = options.sampling};
@@ -105,6 +112,7 @@ void Service::OnCompletion(Asked asked) {
       !ModelAccess::EngineOf(asked.model()).tokenizer().fill_in_marks()) {
     status = InvalidArgument("request: suffix: expected none, as this model fills no gaps");
   }
+  if (status.ok()) status = TokenizeAll(asked.model(), call->prompts);
   if (!status.ok()) return Reply(kCompletions, *asked.reply, ErrorResponse(status));
   std::vector<Request> requests;
   for (const Prompt& prompt : call->prompts) {
@@ -211,7 +219,8 @@ void Service::OnCountTokens(Asked asked) {
 
 void Service::OnTokenize(Asked asked) {
   const Tokenizer& tokenizer = ModelAccess::EngineOf(asked.model()).tokenizer();
-  const Result<std::string> answer = Tokenized(asked.request.body, tokenizer);
+  const Result<std::string> answer =
+      Tokenized(asked.request.body, tokenizer, asked.model().plan().context);
   Reply(kTokenize, *asked.reply,
         answer.ok() ? HttpResponse{.body = *answer} : ErrorResponse(answer.status()));
 }

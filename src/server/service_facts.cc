@@ -1,4 +1,5 @@
 // The endpoints of Service that tell of the model and the server, and need no pass of the model.
+#include <fmt/chrono.h>
 #include <troupe/version.h>
 
 #include <chrono>
@@ -15,11 +16,16 @@
 
 namespace troupe {
 
+// As OpenAI's clients read it, Anthropic's, vLLM's and llama-server's.
 Json Service::ModelJson(const Facts& told) const {
   return {{"id", told.options.name},
           {"object", "model"},
           {"created", started_},
           {"owned_by", "troupe"},
+          {"type", "model"},
+          {"display_name", told.options.name},
+          {"created_at", fmt::format("{:%FT%TZ}", fmt::gmtime(static_cast<std::time_t>(started_)))},
+          {"max_model_len", told.plan.context},
           {"meta", Json{{"n_ctx", told.plan.context}}}};
 }
 
@@ -27,7 +33,12 @@ void Service::OnModels(HttpRequest, HttpReplyPtr reply) {
   const Json model = ModelJson(*facts());
   // Codex wants its own catalogue, and does well with an empty one.
   Reply(kModels, *reply,
-        {.body = Json{{"object", "list"}, {"data", Json::Array({model})}, {"models", Json::Array()}}
+        {.body = Json{{"object", "list"},
+                      {"data", Json::Array({model})},
+                      {"has_more", false},
+                      {"first_id", *model.Find("id")},
+                      {"last_id", *model.Find("id")},
+                      {"models", Json::Array()}}
                      .Dump()});
 }
 
@@ -35,9 +46,7 @@ void Service::OnModel(HttpRequest request, HttpReplyPtr reply) {
   const auto told = facts();
   const std::string id = request.path.substr(request.path.find("models/") + 7);
   if (id == told->options.name) return Reply(kModel, *reply, {.body = ModelJson(*told).Dump()});
-  Reply(kModel, *reply,
-        ErrorResponse(Error(Code::kNotFound, "there is no model '{}': this server has '{}'", id,
-                            told->options.name)));
+  Reply(kModel, *reply, NoSuchModel(id, told->options.name));
 }
 
 void Service::OnProps(HttpRequest, HttpReplyPtr reply) {

@@ -29,6 +29,29 @@ test('openai lists the model', async () => {
   await assert.rejects(openai.models.retrieve('another'), OpenAI.NotFoundError);
 });
 
+test('anthropic lists the model', async () => {
+  const models = await anthropic.models.list();
+  assert.deepEqual(models.data.map(({id, type, display_name}) => [id, type, display_name]), [[name, 'model', name]]);
+  assert.equal(models.has_more, false);
+  assert.ok(Date.parse(models.data[0].created_at) > 0);
+  const all = [];
+  for await (const model of anthropic.models.list()) all.push(model.id);
+  assert.deepEqual(all, [name]);
+  assert.deepEqual(await anthropic.models.retrieve(name), models.data[0]);
+});
+
+test('both find the id of a request where they look for it', async () => {
+  assert.match((await openai.chat.completions.create(hello))._request_id, /^req_/);
+  assert.match((await anthropic.messages.create(message))._request_id, /^req_/);
+  await assert.rejects(openai.models.retrieve('another'), (error) => error.code === 'model_not_found' && /^req_/.test(error.requestID));
+});
+
+test('openai counts the tokens that a response would read', async () => {
+  const {input_tokens: count} = await openai.responses.inputTokens.count({model: name, input: 'Hello'});
+  const {usage} = await openai.responses.create({model: name, input: 'Hello', max_output_tokens: 1});
+  assert.equal(count, usage.input_tokens);
+});
+
 test('openai gets a chat answer, and the same one as a stream', async () => {
   const whole = await openai.chat.completions.create(hello);
   assert.equal(whole.choices[0].message.role, 'assistant');

@@ -1,0 +1,112 @@
+// The endpoints of Service that other servers have beside the APIs: llama-server's and vLLM's; and
+// what clients of ollama's are told.
+#include <fmt/core.h>
+#include <troupe/version.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "api/model_access.h"
+#include "base/today.h"
+#include "server/api_error.h"
+#include "server/llama_completion.h"
+#include "server/openai_chat.h"
+#include "server/openai_responses.h"
+#include "server/service.h"
+#include "server/service_paths.h"
+
+namespace troupe {
+namespace {
+
+// What ollama's clients ask, and where the same is to be had here.
+struct OfOllama {
+  std::string_view path, instead;
+};
+constexpr std::array<OfOllama, 8> kOllama = {{{"/api/chat", kChat},
+                                              {"/api/generate", kCompletions},
+                                              {"/api/embed", kEmbeddings},
+                                              {"/api/embeddings", kEmbeddings},
+                                              {"/api/tags", kModels},
+                                              {"/api/ps", kModels},
+                                              {"/api/show", kProps},
+                                              {"/api/version", kVersion}}};
+
+}  // namespace
+
+void Service::OnLlamaCompletion(Asked asked) {
+  RunLlama(std::move(asked), LlamaKind::kText, kLlamaCompletion);
+}
+
+void Service::OnInfill(Asked asked) { RunLlama(std::move(asked), LlamaKind::kGap, kInfill); }
+
+void Service::RunLlama(Asked asked, LlamaKind kind, std::string_view endpoint) {
+  Result<LlamaCall> call = ReadLlamaCall(asked.request.body, kind, DefaultsFor(asked));
+  Status status = call.status();
+  if (call.ok() && kind == LlamaKind::kGap &&
+      !ModelAccess::EngineOf(asked.model()).tokenizer().fill_in_marks()) {
+    status = InvalidArgument("request: input_suffix: expected no gap, as this model fills none");
+  }
+  if (status.ok()) status = TokenizeAll(asked.model(), call->prompts);
+  if (!status.ok()) return Reply(endpoint, *asked.reply, ErrorResponse(status));
+  std::vector<Request> requests(call->prompts.size(), call->request);
+  for (std::size_t i = 0; i < requests.size(); ++i) requests[i].prompt = call->prompts[i];
+  auto format =
+      MakeLlamaFormat(*call, {.model = asked.options().name, .seed = call->request.sampling.seed});
+  Run(std::move(asked), std::move(requests),
+      {.stream = call->call.stream,
+       .progress = call->call.progress,
+       .logprobs = call->call.logprobs},
+      std::move(format), endpoint);
+}
+
+void Service::OnApplyTemplate(Asked asked) {
+  const Result<ChatCall> call = ReadChatCall(asked.request.body, DefaultsFor(asked));
+  const Result<std::string> prompt =
+      call.ok() ? RenderPrompt(call->ask, Today(), ModelAccess::EngineOf(asked.model()).chat())
+                : Result<std::string>(call.status());
+  Reply(kApplyTemplate, *asked.reply,
+        prompt.ok() ? HttpResponse{.body = Json{{"prompt", *prompt}}.Dump()}
+                    : ErrorResponse(prompt.status()));
+}
+
+void Service::OnInputTokens(Asked asked) {
+  Result<ResponsesCall> call = ReadResponsesCall(asked.request.body, DefaultsFor(asked));
+  const Status status =
+      call.ok() ? Prepare(asked, call->ask, call->request).status() : call.status();
+  if (!status.ok()) return Reply(kInputTokens, *asked.reply, ErrorResponse(status));
+  const auto& tokens = std::get<std::vector<TokenId>>(call->request.prompt);
+  Reply(
+      kInputTokens, *asked.reply,
+      {.body = Json{{"object", "response.input_tokens"}, {"input_tokens", tokens.size()}}.Dump()});
+}
+
+void Service::OnVersion(HttpRequest, HttpReplyPtr reply) {
+  Reply(kVersion, *reply, {.body = Json{{"version", Version()}}.Dump()});
+}
+
+// One for each sequence. Nothing of what they say.
+void Service::OnSlots(HttpRequest, HttpReplyPtr reply) {
+  const auto told = facts();
+  const std::optional<ModelUse> use = gate_.Look();
+  const Metrics now = use ? use->served().model->metrics() : Metrics();
+  Json slots = Json::Array();
+  for (std::size_t i = 0; i < told->plan.sequences; ++i) {
+    slots.push_back({{"id", i},
+                     {"n_ctx", told->plan.context},
+                     {"is_processing", i < now.requests_reading + now.requests_decoding}});
+  }
+  Reply(kSlots, *reply, {.body = slots.Dump()});
+}
+
+void Service::OnOllama(HttpRequest request, HttpReplyPtr reply) {
+  const auto* const known = std::ranges::find(kOllama, request.path, &OfOllama::path);
+  const Status status = Error(
+      Code::kNotFound,
+      "{}: this server does not speak ollama's API: point the client at OpenAI's, with the base "
+      "URL http://HOST:PORT/v1{}",
+      request.path, known == kOllama.end() ? "" : fmt::format(" ({} here)", known->instead));
+  Reply(kOllamas, *reply, ErrorResponse(status));
+}
+
+}  // namespace troupe
