@@ -115,6 +115,23 @@ class Usage(CommandLineTest):
                 self.assertIn("No space left on device", done.stderr)
 
 
+    def test_ends_quietly_when_nobody_reads_standard_output_any_more(self):
+        for arguments in (["--help"], ["inspect", TINY], ["inspect", TINY, "--tensors"], ["inspect", TINY, "--json", "-"],
+                          ["run", TINY, "--prompt", "x", "-n", "3"], ["inspect", "--help"]):
+            reading, writing = os.pipe()
+            os.close(reading)
+            done = subprocess.run([TROUPE, *map(str, arguments)], stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+            os.close(writing)
+            self.assertEqual(done.returncode, 141, arguments)  # as a shell has it for SIGPIPE
+            self.assertFalse([line for line in done.stderr.splitlines() if line.startswith("troupe: ")], done.stderr)
+        # As people do it, with more than a pipe holds; and no word where the failure is another one.
+        done = subprocess.run(["bash", "-c", '"$0" inspect "$1" --tensors | head -1; echo ${PIPESTATUS[0]}', TROUPE, TINY],
+                              capture_output=True, text=True, check=False)
+        self.assertIn(done.stdout.splitlines()[-1], ("0", "141"))  # it may all have fitted into the pipe
+        self.assertEqual(done.stderr, "")
+        self.assert_fails(1, ["No such file"], "inspect", self.folder / "none.gguf")
+
+
 class BadInput(CommandLineTest):
     COMMANDS = (["inspect"], ["pack"], ["quantize"], ["run", "--prompt", "x", "-n", "1"])
 

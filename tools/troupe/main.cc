@@ -1,8 +1,10 @@
 // The `troupe` program: finds the command, lets it parse its options and run, and turns the outcome
-// into what a shell sees: 0, 1 after a failure, 2 for usage, 130 after Ctrl-C; errors as one line
-// on stderr.
+// into what a shell sees: 0, 1 after a failure, 2 for usage, 130 after Ctrl-C, 141 if whoever read
+// standard output has gone; errors as one line on stderr.
 #include <fmt/core.h>
+#include <poll.h>
 #include <troupe/version.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -24,7 +26,13 @@
 namespace troupe {
 namespace {
 
-enum ExitCode { kSuccess = 0, kFailed = 1, kUsage = 2, kInterrupted = 128 + SIGINT };
+enum ExitCode {
+  kSuccess = 0,
+  kFailed = 1,
+  kUsage = 2,
+  kInterrupted = 128 + SIGINT,
+  kUnread = 128 + SIGPIPE,
+};
 
 // One line, whatever a path or the parser puts into the message.
 void PrintError(std::string message) {
@@ -46,6 +54,14 @@ void PrintHelp(std::FILE* out) {
   fmt::print(out,
              "\n`troupe COMMAND --help` explains its options, with an example.\n"
              "`troupe --version` prints the version.\n");
+}
+
+// Whether a write has failed since the other end of a pipe is closed, as `head` does it when it has
+// had enough. Other programs end there by SIGPIPE, without a word.
+bool NobodyReads() {
+  if (std::ferror(stdout) == 0) return false;
+  pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  return poll(&out, 1, /*timeout=*/0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
 }
 
 // What was printed may still wait in a buffer; a disk that is full shows here at the latest.
@@ -72,6 +88,7 @@ Status RunGuarded(Command& command) {
 int Finish(Status status) {
   if (status.ok()) status = FlushStandardOutput();
   if (status.ok()) return kSuccess;
+  if (NobodyReads()) return kUnread;
   PrintError(status.message());
   return status.code() == Code::kCancelled ? kInterrupted : kFailed;
 }

@@ -92,7 +92,8 @@ constexpr std::string_view kPageEnd =
     ".TP\n0\nSuccess.\n"
     ".TP\n1\nThe work failed; standard error says why in one line.\n"
     ".TP\n2\nThe command line is wrong.\n"
-    ".TP\n130\nInterrupted by Ctrl\\-C.\n";
+    ".TP\n130\nInterrupted by Ctrl\\-C.\n"
+    ".TP\n141\nWhoever read the standard output has gone, as head does. Nothing is said of it.\n";
 
 }  // namespace
 
