@@ -196,16 +196,37 @@ class Cluster(unittest.TestCase):
         self.ask_all(self.nodes)
         self.assertEqual([node.metric("troupe_cluster_peers") for node in self.nodes], [1, 1])
 
-    def certificates(self, *names):
-        """Files of that many authorities, which know nothing of each other, for this machine."""
+    def certificates(self, *names, hosts=("127.0.0.1",)):
+        """Files of that many authorities, which know nothing of each other, for the first host; and for the others."""
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         for name in names:
             os.mkdir(f"{folder.name}/{name}")
-            self.verb("certificates", f"{folder.name}/{name}", "--hosts", "127.0.0.1")
-        return {name: ("--peer-authority", f"{folder.name}/{name}/authority.pem", "--peer-certificate",
-                       f"{folder.name}/{name}/127.0.0.1.pem", "--peer-key", f"{folder.name}/{name}/127.0.0.1.key")
-                for name in names}
+            self.verb("certificates", f"{folder.name}/{name}", "--hosts", ",".join(hosts))
+
+        def files(name, host):
+            return ("--peer-authority", f"{folder.name}/{name}/authority.pem", "--peer-certificate",
+                    f"{folder.name}/{name}/{host}.pem", "--peer-key", f"{folder.name}/{name}/{host}.key")
+        return {name: files(name, hosts[0]) for name in names} | {(name, host): files(name, host) for name in names
+                                                                  for host in hosts[1:]}
+
+    def test_a_newcomer_whose_certificate_is_not_of_its_address_ends_with_one_clear_line_and_the_others_serve_on(self):
+        """It has a certificate of the right authority, of another host, and would pass for any node with it."""
+        files = self.certificates("lab", hosts=("127.0.0.1", "127.0.0.9"))
+        for etcd in (None, Etcd()):
+            with self.subTest(etcd=etcd is not None):
+                if etcd:
+                    self.addCleanup(etcd.close)
+                self.start(2, *files["lab"], etcd=etcd)
+                self.wait_until_settled(1)
+                self.addresses.append(f"127.0.0.1:{free_ports(1)[0]}")
+                self.more = files["lab", "127.0.0.9"]
+                self.expect_end(self.node(2), "says that this node's certificate is not of " + self.addresses[2])
+                said = [line for node in self.nodes for line in node.said]
+                self.assertTrue(any(f"node n2 at {self.addresses[2]}: its certificate is not of that address" in line
+                                    for line in said), said)
+                self.ask_all(self.nodes)
+                self.assertEqual([node.metric("troupe_cluster_peers") for node in self.nodes], [1, 1])
 
     def test_a_newcomer_of_another_authority_ends_with_one_clear_line_and_the_others_say_so_once(self):
         files = self.certificates("lab", "stranger")
