@@ -7,7 +7,7 @@ that fuzzing needs no Python.
 import pathlib
 import struct
 
-from make_peer_message_corpus import text
+from make_peer_message_corpus import VERSION, text
 
 OPEN, CLOSE, TIME, CARRIED = 0, 1, 2, 3
 
@@ -21,7 +21,7 @@ def frame(data, link=0) -> bytes:
 
 
 def hello(start, node, address) -> bytes:
-    return struct.pack("<B8sHQQQQIIBIQ", 1, b"TRPPEERS", 2, start, 12, 13, 14, 2, 5, 1, 64, 0) + text("lab") + text(
+    return struct.pack("<B8sHQQQQIIBIQ", 1, b"TRPPEERS", VERSION, start, 12, 13, 14, 2, 5, 1, 64, 0) + text("lab") + text(
         node) + text(address)
 
 

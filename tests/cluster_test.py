@@ -147,6 +147,41 @@ class Cluster(unittest.TestCase):
         self.assertRegex(explained, r"disk alone +as shared +took\n +\d+ ")
         self.assertEqual([node.metric("troupe_cluster_leads") for node in self.nodes], [1, 0, 0])
 
+    def test_answers_in_fewer_bits_go_to_who_asks_for_them_are_counted_and_never_to_exact_requests(self):
+        self.addresses, self.etcd = [f"127.0.0.1:{port}" for port in free_ports(2)], None
+        self.more = ("--peer-answers", "q8", "--verify", 20)
+        rounding = self.node(0)
+        self.more = ()
+        exact = self.node(1)
+        self.nodes = [rounding, exact]
+        self.wait_until_settled(1)
+        counter = 'troupe_inexact_total{kind="peer_q8"}'
+
+        def answer_to(prompt, **more):
+            return rounding.ask("/v1/completions", {"prompt": prompt, "max_tokens": 24, "temperature": 0.8, "seed": 7,
+                                                    "ignore_eos": True, **more})
+        told = answer_to(PROMPTS[0])["troupe"]
+        self.assertGreater(told["peer_q8"], 0)
+        self.assertEqual(told["substitutions"], told["peer_q8"])
+        counted = rounding.metric(counter)
+        self.assertGreaterEqual(counted, told["peer_q8"])
+        # A request that wants every bit gets it, of the same peers.
+        by_peers = rounding.metric('troupe_peer_experts_total{by="peer"}')
+        for prompt in PROMPTS[:2]:
+            answer = answer_to(prompt, quality="exact")
+            self.assertEqual(answer["choices"][0]["text"], self.expected[prompt])
+            self.assertEqual(answer["troupe"]["substitutions"], 0)
+        self.assertGreater(rounding.metric('troupe_peer_experts_total{by="peer"}'), by_peers)
+        self.assertEqual(rounding.metric(counter), counted)
+        # So do the users of a node that was not told to take less.
+        self.ask_all([exact])
+        self.assertEqual(exact.metric(counter), 0)
+        self.wait(lambda node: node.metric('troupe_peer_checks_total{found="true"}') >= 1, rounding)
+        self.assertEqual(rounding.metric('troupe_peer_checks_total{found="wrong"}'), 0)
+        self.assertEqual([node.ask("/props")["lossiness"] for node in self.nodes], ["peers in 8-bit codes", "exact"])
+        self.assertIn("not exact", self.verb("status", rounding.address).stdout)
+        self.assertNotIn("not exact", self.verb("status", exact.address).stdout)
+
     def test_a_node_that_is_killed_costs_no_answer_and_is_one_of_them_again_later(self):
         self.start(3)
         self.wait_until_settled(2)

@@ -36,7 +36,7 @@ struct Plan {
 
   std::uint32_t experts_in_memory = 0;  // at the same time
   std::uint32_t experts_in_all = 0;
-  std::string lossiness;           // the chain in force: "exact"
+  std::string lossiness;           // "exact", or what may answer otherwise: a chain, peers
   std::vector<std::string> notes;  // "context 4096 of the trained 32768: --ctx asks for more"
 
   bool AllInMemory() const { return experts_in_memory == experts_in_all; }

@@ -51,9 +51,13 @@ struct LossyUse {
   std::uint64_t low_assignments = 0;  // the (row, slot) pairs among them
   std::uint64_t substituted = 0;      // slots that another expert answered
   std::uint64_t dropped = 0;          // slots that nothing answered
+  std::uint64_t peer_bf16 = 0;        // slots that a peer answered in bf16, or
+  std::uint64_t peer_q8 = 0;          // in 8-bit codes
 
   // Slots that were not answered by the expert that the router chose, at its full precision.
-  std::uint64_t NotExact() const { return substituted + dropped + low_assignments; }
+  std::uint64_t NotExact() const {
+    return substituted + dropped + low_assignments + peer_bf16 + peer_q8;
+  }
 };
 
 struct PrefetchUse {

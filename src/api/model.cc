@@ -17,9 +17,15 @@
 namespace troupe {
 namespace {
 
-std::string ChainOf(const Engine& engine) {
+// What may be lost: by the chain in force, and by peers that round.
+std::string LossinessOf(const Engine& engine) {
   const std::optional<OffloadReport> offload = engine.offload_report();
-  return offload ? offload->substitution.chain : "exact";
+  if (!offload) return "exact";
+  const RowForm answers = engine.offload_options().peer_answers;
+  if (answers == RowForm::kFloat) return offload->substitution.chain;
+  const std::string peers = fmt::format("peers in {}", ToString(answers));
+  if (offload->substitution.exact()) return peers;
+  return fmt::format("{}; {}", offload->substitution.chain, peers);
 }
 
 // An exception of a stranger's must not unwind through work that other threads share.
@@ -118,7 +124,7 @@ class Model::Impl {
 
   Impl(std::unique_ptr<Engine> opened, const ModelOptions& options)
       : engine(std::move(opened)),
-        plan(ToPlan(engine->plan(), ChainOf(*engine))),
+        plan(ToPlan(engine->plan(), LossinessOf(*engine))),
         runner(*engine, options.prefix_cache) {}
 
   Result<std::shared_ptr<Ticket>> Start(Request request,

@@ -92,6 +92,11 @@ ClusterNode::ClusterNode(Engine& engine, ClusterOptions options, CallShape shape
 
 Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(Engine& engine, ClusterOptions options) {
   const CallShape shape = ShapeOf(engine);
+  if (!TakesWidth(engine.offload_options().peer_answers, shape.width)) {
+    return InvalidArgument("peers cannot answer in {}: rows of {} found, a multiple of {} expected",
+                           ToString(engine.offload_options().peer_answers), shape.width,
+                           kGroupCols);
+  }
   TROUPE_ASSIGN_OR_RETURN(const PeerHello hello, HelloOf(engine, options, shape));
   const NodeBuffers buffers = BuffersFor(engine.config());
   options.transport.most_frame = buffers.frame;

@@ -20,12 +20,11 @@ NodeMeasures ClusterNode::Measured() const {
     measured.seconds_a_remote_row =
         (seconds.way + seconds.waited) / static_cast<double>(seconds.rows);
   }
-  const double row_bytes = static_cast<double>(engine_.config().width * sizeof(float));
   for (const MeasuredLink& link : calls_.Links()) {
     measured.links.push_back(
         {.peer = link.peer,
          .round_trip_seconds = link.round_trip_seconds,
-         .bytes_per_second = link.row_seconds > 0 ? row_bytes / link.row_seconds : 0});
+         .bytes_per_second = link.byte_seconds > 0 ? 1 / link.byte_seconds : 0});
   }
   return measured;
 }
@@ -48,6 +47,7 @@ ClusterState ClusterNode::State() const {
                      .address = options_.address,
                      .held = engine_.held().count(),
                      .peers = {},
+                     .answers = engine_.offload_options().peer_answers,
                      .asked = calls_.counters(),
                      .asked_seconds = calls_.seconds(),
                      .answered = host_->counters(),

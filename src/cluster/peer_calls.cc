@@ -70,7 +70,8 @@ std::span<const Place> PeerCalls::Places() {
   LookAtPeers();
   places_.clear();
   const Nanos now = clock_.Now();
-  for (const Peer& peer : peers_) places_.push_back(peer.speed->Expected(now));
+  const std::size_t row_bytes = WireRowBytes(answers_, shape_.width);
+  for (const Peer& peer : peers_) places_.push_back(peer.speed->Expected(now, row_bytes));
   return places_;
 }
 
@@ -78,7 +79,8 @@ std::span<const std::uint32_t> PeerCalls::HoldersOf(ExpertId id) const {
   return holders_[shape_.grid.Index(id)];
 }
 
-void PeerCalls::OnAsked(const ExpertBatch& batch) {
+void PeerCalls::OnAsked(const ExpertBatch& batch, RowForm answers) {
+  answers_ = answers;
   for (const ExpertDemand& demand : batch.demands) {
     activity_.Add({batch.layer, demand.expert}, demand.tokens);
   }
@@ -146,8 +148,8 @@ void PeerCalls::TellFigures() {
   for (const Peer& peer : peers_) {
     if (peer.link == 0) continue;
     links.push_back({.peer = peer.name,
-                     .round_trip_seconds = peer.speed->Measured().latency_seconds,
-                     .row_seconds = peer.speed->way_row_seconds()});
+                     .round_trip_seconds = peer.speed->round_trip_seconds(),
+                     .byte_seconds = peer.speed->byte_seconds()});
   }
   const MutexLock lock(mu_);
   links_ = std::move(links);
@@ -170,6 +172,7 @@ std::vector<std::byte> PeerCalls::FrameOf(const CallToSend& call) {
               .layer = static_cast<std::uint16_t>(batch_.layer),
               .deadline_micros = AtLeastAMicro(call.given_up_after),
               .experts = {},
+              .answer = answers_,
               .rows = {.form = shape_.forms[batch_.layer], .width = shape_.width, .bytes = {}}};
   for (const std::uint32_t expert : call.experts) {
     for (const std::uint32_t row : batch_.RowsOf(expert)) {
@@ -204,13 +207,15 @@ void PeerCalls::Dispatch() {
     const std::vector<CallToSend> calls = flow_.TakeCalls(clock_.Now());
     if (calls.empty()) break;
     for (const CallToSend& call : calls) {
-      SentCall sent{
-          .call = call.call,
-          .peer = call.peer,
-          .layer = layer_,
-          .sent = clock_.Now(),
-          .times = {.experts = static_cast<std::uint32_t>(call.experts.size()), .rows = 0},
-          .experts = call.experts};
+      SentCall sent{.call = call.call,
+                    .peer = call.peer,
+                    .layer = layer_,
+                    .sent = clock_.Now(),
+                    .answer = answers_,
+                    .times = {.experts = static_cast<std::uint32_t>(call.experts.size()),
+                              .rows = 0,
+                              .row_bytes = WireRowBytes(answers_, shape_.width)},
+                    .experts = call.experts};
       for (const std::uint32_t expert : call.experts) {
         sent.times.rows += static_cast<std::uint32_t>(batch_.RowsOf(expert).size());
       }

@@ -38,6 +38,7 @@ struct SpotCheck {
   RowForm form = RowForm::kFloat;
   std::size_t rows = 0;
   std::vector<std::byte> asked;  // the rows as they were sent
+  RowForm answer_form = RowForm::kFloat;
   std::vector<float> answer;
 };
 
@@ -45,7 +46,7 @@ struct SpotCheck {
 struct MeasuredLink {
   std::string peer;
   double round_trip_seconds = 0;  // of an empty call
-  double row_seconds = 0;         // of each row besides; 0: not known
+  double byte_seconds = 0;        // of each byte that it brings back besides; 0: not known
 };
 
 class PeerCalls final : public ExpertPeers {
@@ -65,7 +66,7 @@ class PeerCalls final : public ExpertPeers {
   // Of the thread that runs passes.
   std::span<const Place> Places() override;
   std::span<const std::uint32_t> HoldersOf(ExpertId id) const override;
-  void OnAsked(const ExpertBatch& batch) override;
+  void OnAsked(const ExpertBatch& batch, RowForm answers) override;
   void Ask(const ExpertBatch& batch, std::span<const AnsweredElsewhere> misses) override;
   bool AskInPlaceOfDisk(const ExpertBatch& batch, std::uint32_t expert) override;
   void OnLoaded(std::uint32_t expert) override;
@@ -109,6 +110,7 @@ class PeerCalls final : public ExpertPeers {
     PeerIndex peer = 0;
     std::uint64_t layer = 0;  // which of all the layers that have asked
     Nanos sent = 0;
+    RowForm answer = RowForm::kFloat;
     CallTimes times;                     // so far
     std::vector<std::uint32_t> experts;  // that it owes
   };
@@ -122,6 +124,8 @@ class PeerCalls final : public ExpertPeers {
   // Whether rows of the frame were handed out, so that it must be kept.
   bool OnAnswer(const Event& event, const PeerAnswer& answer);
   bool Fits(const SentCall& call, const PeerAnswer& answer) const;
+  // As floats: where they lie in the frame, or read from it.
+  std::span<const float> FloatsOf(const WireRows& rows, std::size_t first, std::size_t count);
   void OnRefused(PeerCallId call);
   void SeeWhoIsLate(Nanos now);
   void Dispatch();
@@ -146,6 +150,7 @@ class PeerCalls final : public ExpertPeers {
   std::vector<Place> places_;
   std::vector<std::vector<PeerIndex>> holders_;  // by the grid's index
   ExpertBatch batch_;                            // of the layer under way
+  RowForm answers_ = RowForm::kFloat;            // in which it takes them
   std::uint64_t layer_ = 0;                      // how many have asked
   bool has_begun_ = false;                       // the layer under way has asked
   std::vector<std::uint32_t> in_place_of_disk_;  // experts of the layer that were so asked for
@@ -153,6 +158,7 @@ class PeerCalls final : public ExpertPeers {
   std::vector<std::uint32_t> place_of_;          // of the batch's rows in the message under way
   std::vector<std::uint32_t> rows_;              // of the batch in the message under way
   std::vector<std::vector<std::byte>> kept_;     // frames whose rows were handed out
+  std::vector<std::vector<float>> read_;         // rows that were read from others
   std::vector<Rows> answered_;
   std::vector<std::uint32_t> to_load_, told_to_load_;
   std::vector<Event> events_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "cluster/answer_rows.h"
 #include "cluster/peer_calls.h"
 
 namespace troupe {
@@ -15,12 +16,25 @@ constexpr std::size_t kMostRowsToCheck = 8;  // of an answer: a liar is found by
 }  // namespace
 
 bool PeerCalls::Fits(const SentCall& call, const PeerAnswer& answer) const {
-  if (answer.rows.form != RowForm::kFloat) return false;
+  if (answer.rows.form != call.answer) return false;
   if (!answer.experts.empty() && answer.rows.width != shape_.width) return false;
   return std::ranges::all_of(answer.experts, [&](const ExpertRows& got) {
     return std::ranges::find(call.experts, got.expert) != call.experts.end() &&
            (call.layer != layer_ || batch_.RowsOf(got.expert).size() == got.rows);
   });
+}
+
+std::span<const float> PeerCalls::FloatsOf(const WireRows& rows, std::size_t first,
+                                           std::size_t count) {
+  if (rows.form == RowForm::kFloat) {
+    return {rows.Floats(first).data(), count * rows.width};
+  }
+  std::vector<float>& read = read_.emplace_back(count * rows.width);
+  for (std::size_t i = 0; i < count; ++i) {
+    ReadAnswerRow(rows.form, rows.Row(first + i),
+                  std::span(read).subspan(i * rows.width, rows.width));
+  }
+  return read;
 }
 
 bool PeerCalls::OnAnswer(const Event& event, const PeerAnswer& answer) {
@@ -38,9 +52,9 @@ bool PeerCalls::OnAnswer(const Event& event, const PeerAnswer& answer) {
     std::erase(call.experts, got.expert);
     if (flow_.OnAnswered(answer.call, got.expert)) {
       used = true;
-      answered_.push_back(
-          {.expert = got.expert,
-           .values = {answer.rows.Floats(row).data(), std::size_t{got.rows} * shape_.width}});
+      answered_.push_back({.expert = got.expert,
+                           .form = answer.rows.form,
+                           .values = FloatsOf(answer.rows, row, got.rows)});
       if (options_.verify > 0 && random_.Uniform() < options_.verify)
         MaybeKeep(call, answered_.back());
     }
@@ -71,6 +85,7 @@ void PeerCalls::MaybeKeep(const SentCall& call, const Rows& answer) {
                   .form = shape_.forms[batch_.layer],
                   .rows = rows.size(),
                   .asked = {},
+                  .answer_form = answer.form,
                   .answer = {}};
   check.answer.assign(
       answer.values.begin(),
@@ -147,6 +162,7 @@ void PeerCalls::SeeWhoIsLate(Nanos now) {
 
 void PeerCalls::Drain() {
   kept_.clear();
+  read_.clear();
   answered_.clear();
   {
     const MutexLock lock(mu_);

@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "cluster/answer_rows.h"
 #include "cluster/spot_checker.h"
 #include "cluster/two_nodes_for_test.h"
 #include "kernels/target.h"
@@ -102,6 +103,48 @@ TEST_P(PeerCallsTypes, APeerOfAnotherInstructionSetAnswersWithTheSameBytes) {
 INSTANTIATE_TEST_SUITE_P(Types, PeerCallsTypes,
                          testing::Values(TensorType::kQ4_0, TensorType::kQ8_0, TensorType::kF16),
                          [](const auto& type) { return std::string(Name(type.param)); });
+
+// What is asked for in fewer bits comes in them: the very rows of the exact answer, rounded.
+TEST_P(PeerCallsTypes, AnswersInFewerBitsAreTheExactOnesRounded) {
+  TwoNodes nodes(GetParam());
+  Rng rng(TestSeed());
+  std::size_t most_bytes = 0;
+  for (const RowForm form : {RowForm::kFloat, RowForm::kBf16, RowForm::kInt8}) {
+    SCOPED_TRACE(ToString(form));
+    const AskedLayer asked(nodes.config(), 1, 7, rng);
+    const std::vector<std::uint32_t> experts = asked.experts();
+    for (const std::uint32_t expert : experts) {
+      if (!nodes.held(0).Holds({1, expert})) nodes.Hold(0, 1, {expert});
+    }
+    std::size_t bytes = 0, rows = 0;
+    nodes.on_answer = [&](LinkId link, const std::vector<std::byte>& frame) {
+      bytes += frame.size();
+      nodes.calls().OnFrame(link, frame);
+      return OkStatus();
+    };
+    nodes.calls().OnAsked(asked.batch(), form);
+    (void)nodes.calls().Places();
+    nodes.calls().Ask(asked.batch(), All(experts, 0));
+    while (nodes.calls().waiting()) {
+      for (const ExpertPeers::Rows& answer : nodes.calls().Take().answered) {
+        EXPECT_EQ(answer.form, form);
+        std::vector<float> expected = nodes.Alone(asked, answer.expert);
+        rows += expected.size() / nodes.shape().width;
+        const std::vector<float> exact = expected;
+        RoundAnswerRows(form, nodes.shape().width, expected);
+        EXPECT_EQ(expected == exact, form == RowForm::kFloat);
+        EXPECT_EQ(std::vector<float>(answer.values.begin(), answer.values.end()), expected);
+      }
+      if (nodes.calls().waiting()) nodes.calls().Wait(std::nullopt);
+    }
+    nodes.on_answer = nullptr;
+    EXPECT_GE(rows, experts.size());
+    EXPECT_GE(bytes, rows * WireRowBytes(form, nodes.shape().width));
+    if (form == RowForm::kFloat) most_bytes = bytes / rows;
+    const std::size_t tenths = form == RowForm::kFloat ? 10 : form == RowForm::kBf16 ? 6 : 4;
+    EXPECT_LE(bytes / rows, most_bytes * tenths / 10);
+  }
+}
 
 class PeerCallsTest : public testing::Test {
  protected:
@@ -264,6 +307,41 @@ TEST_F(PeerCallsTest, AnAnswerOfAnotherShapeIsNotUsed) {
   EXPECT_EQ(TakeAllNews(nodes_->calls()).to_load.size(), experts_.size());
 }
 
+// One that rounds unasked would make an exact answer inexact, and nobody would count it.
+TEST_F(PeerCallsTest, AnAnswerInAnotherFormThanWasAskedForIsNotUsed) {
+  Open(1);
+  nodes_->Hold(0, 1, experts_);
+  nodes_->on_ask = [this](LinkId link, const std::vector<std::byte>& frame) {
+    PeerAsk ask = DecodePeerAsk(frame).value();
+    ask.answer = RowForm::kBf16;
+    nodes_->Deliver(link, Encode(ask));
+    return OkStatus();
+  };
+  Ask();
+  const Had had = TakeAllNews(nodes_->calls());
+  EXPECT_THAT(had.answered, IsEmpty());
+  EXPECT_EQ(had.to_load.size(), experts_.size());
+}
+
+TEST_F(PeerCallsTest, APlaceIsPricedByTheBytesOfTheFormThatIsAskedFor) {
+  Open(1);
+  nodes_->Hold(0, 1, experts_);
+  for (int i = 0; i < 50; ++i) {
+    nodes_->calls().OnAsked(layer_->batch(), RowForm::kFloat);
+    Ask();
+    (void)TakeAllNews(nodes_->calls());
+  }
+  const double byte_seconds = nodes_->calls().Links().at(0).byte_seconds;
+  const auto row_seconds = [&](RowForm form) {
+    nodes_->calls().OnAsked(layer_->batch(), form);
+    return nodes_->calls().Places()[0].row_seconds;
+  };
+  const double saved = row_seconds(RowForm::kFloat) - row_seconds(RowForm::kInt8);
+  const std::size_t bytes = WireRowBytes(RowForm::kFloat, nodes_->shape().width) -
+                            WireRowBytes(RowForm::kInt8, nodes_->shape().width);
+  EXPECT_NEAR(saved, byte_seconds * static_cast<double>(bytes), 0.2 * saved + 1e-9);
+}
+
 TEST_F(PeerCallsTest, AnAnswerFromAnotherLinkIsNotUsed) {
   Open(2);
   nodes_->Hold(0, 1, experts_);
@@ -338,22 +416,25 @@ TEST_F(PeerCallsTest, AHostDoesNotBeginWhatItsAskerHasGivenUp) {
   nodes_->calls().Forget();
 }
 
-TEST_F(PeerCallsTest, AnswersCanBeCheckedAndALieIsFound) {
+TEST_F(PeerCallsTest, AnswersInAnyFormCanBeCheckedAndALieIsFound) {
   Open(1);
   nodes_->Hold(0, 1, experts_);
-  Ask();
-  (void)TakeAllNews(nodes_->calls());
   SpotChecker checker(nodes_->shape().width, nodes_->config().moe.expert_ff,
                       [this](ExpertId id, const std::function<void(const Mlp&)>& use) {
                         use(nodes_->Expert(id));
                         return OkStatus();
                       });
-  std::vector<SpotCheck> checks = nodes_->calls().TakeChecks();
-  ASSERT_GT(checks.size(), 1u);
-  for (const SpotCheck& check : checks) EXPECT_TRUE(checker.IsTrue(check).value());
-  checks[0].answer.back() += 1e-6f;
-  EXPECT_FALSE(checker.IsTrue(checks[0]).value());
-  EXPECT_THAT(nodes_->calls().TakeChecks(), IsEmpty());
+  for (const RowForm form : {RowForm::kFloat, RowForm::kBf16, RowForm::kInt8}) {
+    nodes_->calls().OnAsked(layer_->batch(), form);
+    Ask();
+    (void)TakeAllNews(nodes_->calls());
+    std::vector<SpotCheck> checks = nodes_->calls().TakeChecks();
+    ASSERT_GT(checks.size(), 1u);
+    for (const SpotCheck& check : checks) EXPECT_TRUE(checker.IsTrue(check).value());
+    checks[0].answer.back() += 1e-6f;
+    EXPECT_FALSE(checker.IsTrue(checks[0]).value()) << ToString(form);
+    EXPECT_THAT(nodes_->calls().TakeChecks(), IsEmpty());
+  }
 }
 
 TEST_F(PeerCallsTest, CountsWhatTheOwnUsersActivate) {
@@ -361,7 +442,7 @@ TEST_F(PeerCallsTest, CountsWhatTheOwnUsersActivate) {
   const ExpertDemand demands[] = {{.expert = 2, .tokens = 5}};
   ExpertBatch batch = layer_->batch();
   batch.demands = demands;
-  nodes_->calls().OnAsked(batch);
+  nodes_->calls().OnAsked(batch, RowForm::kFloat);
   EXPECT_EQ(nodes_->calls().TakeActivity()[nodes_->shape().grid.Index({1, 2})], 5u);
 }
 

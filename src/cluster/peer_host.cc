@@ -175,7 +175,7 @@ std::size_t PeerHost::ComputePart(const Call& call, const PeerAsk& ask, std::siz
   PeerAnswer answer{.call = ask.call,
                     .waited_micros = Micros(began - call.came),
                     .experts = {},
-                    .rows = {.form = RowForm::kFloat, .width = shape_.width, .bytes = {}}};
+                    .rows = {.form = ask.answer, .width = shape_.width, .bytes = {}}};
   std::size_t last = first;
   while (last < ask.experts.size() &&
          (last == first || answer.rows.count * answer.rows.row_bytes() < kMostOfOneMessage)) {
@@ -203,7 +203,11 @@ std::size_t PeerHost::ComputePart(const Call& call, const PeerAsk& ask, std::siz
   const Nanos computed = clock_.Now() - start;
   answer.computed_micros = Micros(computed);
   answer.waiting = static_cast<std::uint32_t>(waiting());
-  answer.rows.bytes = std::as_bytes(std::span(out));
+  RowFrame frame = MakeFrame(answer);
+  for (std::size_t row = 0; row < answer.rows.count; ++row) {
+    writer_.Write(ask.answer, std::span(out).subspan(row * shape_.width, shape_.width),
+                  frame.Row(row));
+  }
   {
     const MutexLock lock(mu_);
     counters_.experts += last - first;
@@ -214,7 +218,7 @@ std::size_t PeerHost::ComputePart(const Call& call, const PeerAsk& ask, std::siz
     counters_.seconds += seconds;
     computing_.Add(static_cast<double>(answer.rows.count) / experts, seconds / experts);
   }
-  (void)send_(call.link, Encode(answer));  // who has gone need not be answered
+  (void)send_(call.link, std::move(frame).Take());  // who has gone need not be answered
   return last - first;
 }
 

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fair_queue.h"
 #include "base/mutex.h"
+#include "cluster/answer_rows.h"
 #include "cluster/calls/running_line.h"
 #include "cluster/face/running_node.h"
 #include "cluster/peer_calls.h"
@@ -81,6 +82,7 @@ class PeerHost {
 
   // The thread's:
   ReceivedRows rows_;
+  AnswerRowWriter writer_;
   std::vector<std::uint32_t> which_;
 
   mutable Mutex mu_;

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <vector>
 
+#include "cluster/answer_rows.h"
+
 namespace troupe {
 
 Result<bool> SpotChecker::IsTrue(const SpotCheck& check) {
@@ -15,6 +17,7 @@ Result<bool> SpotChecker::IsTrue(const SpotCheck& check) {
   TROUPE_ASSIGN_OR_RETURN(ExpertMlp mlp, ExpertMlp::Create(ff_, check.rows));
   TROUPE_RETURN_IF_ERROR(
       with_expert_(check.id, [&](const Mlp& weights) { mlp.Run(weights, rows, all, own, pool_); }));
+  RoundAnswerRows(check.answer_form, width_, own);
   return own.size() == check.answer.size() &&
          std::memcmp(own.data(), check.answer.data(), own.size() * sizeof(float)) == 0;
 }

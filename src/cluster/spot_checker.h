@@ -22,7 +22,8 @@ class SpotChecker {
   SpotChecker(std::uint32_t width, std::size_t ff, WithExpert with_expert)
       : width_(width), ff_(ff), with_expert_(std::move(with_expert)) {}
 
-  // Whether the answer is this node's own, byte by byte. Not on two threads at once.
+  // Whether the answer is this node's own in the form in which it came, byte by byte. Not on two
+  // threads at once.
   Result<bool> IsTrue(const SpotCheck& check);
 
  private:

@@ -42,7 +42,8 @@ bool StepFetcher::Begin(const HoldStep& step, std::span<const MeasuredLink> link
   std::map<std::string, double> speeds;
   for (const MeasuredLink& link : links) {
     // It gives at least a row in an empty call's time.
-    const double seconds = link.row_seconds > 0 ? link.row_seconds : link.round_trip_seconds;
+    const double seconds =
+        link.byte_seconds > 0 ? row_bytes * link.byte_seconds : link.round_trip_seconds;
     if (seconds > 0) speeds[link.peer] = row_bytes / seconds;
   }
   std::vector<PeerEntry> peers = directory_.Entries();

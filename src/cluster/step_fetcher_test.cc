@@ -45,8 +45,8 @@ class StepFetching : public testing::Test {
   }
   // Rows in 1 ms are 100 kB/s, in 0.1 ms 1 MB/s.
   std::vector<MeasuredLink> Links() const {
-    return {{.peer = "slow", .round_trip_seconds = 1e-3, .row_seconds = 1e-3},
-            {.peer = "fast", .round_trip_seconds = 1e-3, .row_seconds = 1e-4}};
+    return {{.peer = "slow", .round_trip_seconds = 1e-3, .byte_seconds = 1e-3 / kRowBytes},
+            {.peer = "fast", .round_trip_seconds = 1e-3, .byte_seconds = 1e-4 / kRowBytes}};
   }
   static std::vector<std::byte> PieceFor(const PeerFetch& fetch) {
     const std::vector<std::byte> slot = SlotOf(fetch.expert);

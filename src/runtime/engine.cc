@@ -134,7 +134,8 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<OffloadedExperts> experts,
                           OffloadedExperts::Create(layouts, std::move(store), std::move(reader),
                                                    pool_, clock_, std::move(offload)));
-  exact_ = substitution.exact() && !options.low_copies.any();
+  exact_ =
+      substitution.exact() && !options.low_copies.any() && options.peer_answers == RowForm::kFloat;
   experts->set_substitution(std::move(substitution));
   offloaded_ = experts.get();
   experts_ = std::move(experts);
@@ -154,7 +155,7 @@ std::vector<ExpertPlace> Engine::ExpertPlaces() {
 
 void Engine::AnswerBy(SubstitutionChain chain, const LowCopyOptions& low_copies) {
   if (offloaded_ == nullptr) return;
-  exact_ = chain.exact() && !low_copies.any();
+  exact_ = chain.exact() && !low_copies.any() && offload_options_.peer_answers == RowForm::kFloat;
   offloaded_->set_low_copies(low_copies);
   offloaded_->set_substitution(std::move(chain));
 }
@@ -195,7 +196,7 @@ Status Engine::WithExpert(ExpertId id, const std::function<void(const Mlp&)>& us
 }
 
 void Engine::set_peers(ExpertPeers& peers) {
-  if (offloaded_ != nullptr) offloaded_->set_peers(peers);
+  if (offloaded_ != nullptr) offloaded_->set_peers(peers, offload_options_.peer_answers);
 }
 
 void Engine::ObserveMisses(OffloadedExperts::MissObserver observer) {

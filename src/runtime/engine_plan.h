@@ -21,6 +21,7 @@
 #include "expert/flow/memory_plan.h"
 #include "expert/forecast/predictor.h"
 #include "expert/prefetch/prefetcher.h"
+#include "expert/row_form.h"
 #include "expert/substitution/low_copies.h"
 #include "io/async_reader.h"
 #include "io/throttled_reader.h"
@@ -64,9 +65,13 @@ struct OffloadOptions {
   // Experts are handed out in the order of the asks even where slots are short: what answers that
   // are not exact leave in memory is then the same on every run (FlowOptions). A trace implies it.
   bool in_order = false;
-  LinkSpeed link;  // stands in for a slower medium; no limit by default
+  LinkSpeed link;                          // stands in for a slower medium; no limit by default
+  RowForm peer_answers = RowForm::kFloat;  // of peers, where there are any; floats: exact
 
-  bool exact() const { return std::holds_alternative<Exact>(lossiness) && !low_copies.any(); }
+  bool exact() const {
+    return std::holds_alternative<Exact>(lossiness) && !low_copies.any() &&
+           peer_answers == RowForm::kFloat;
+  }
 };
 
 // Which scores of the router a recorded trace has.

@@ -11,6 +11,7 @@
 #include "expert/expert_id.h"
 #include "expert/flow/miss_plan.h"
 #include "expert/flow/open_demand.h"
+#include "expert/row_form.h"
 #include "model/expert_source.h"
 
 namespace troupe {
@@ -21,6 +22,7 @@ class ExpertPeers {
   // An expert's answers, in the order of ExpertBatch::RowsOf.
   struct Rows {
     std::uint32_t expert = 0;
+    RowForm form = RowForm::kFloat;  // in which they came: only floats are what the expert gives
     std::span<const float> values;
   };
   // What has come of a layer's misses: answers, and those that no peer will answer in time. These
@@ -39,8 +41,9 @@ class ExpertPeers {
   // Those of them that hold the expert, as indices. Valid until the next call of Places.
   virtual std::span<const std::uint32_t> HoldersOf(ExpertId id) const = 0;
 
-  // What a layer needs, wherever it lies: before anything is asked.
-  virtual void OnAsked(const ExpertBatch& batch) = 0;
+  // What a layer needs, wherever it lies, and in which form it takes answers: before anything is
+  // asked, and before Places.
+  virtual void OnAsked(const ExpertBatch& batch, RowForm answers) = 0;
   // The layer's misses that others compute, each by the place that was chosen. What is asked for
   // comes up in Take, each expert once. Nothing else is waited for.
   virtual void Ask(const ExpertBatch& batch, std::span<const AnsweredElsewhere> misses) = 0;
@@ -63,7 +66,7 @@ class NoPeers final : public ExpertPeers {
  public:
   std::span<const Place> Places() override { return {}; }
   std::span<const std::uint32_t> HoldersOf(ExpertId) const override { return {}; }
-  void OnAsked(const ExpertBatch&) override {}
+  void OnAsked(const ExpertBatch&, RowForm) override {}
   void Ask(const ExpertBatch&, std::span<const AnsweredElsewhere>) override {}
   bool AskInPlaceOfDisk(const ExpertBatch&, std::uint32_t) override { return false; }
   void OnLoaded(std::uint32_t) override {}

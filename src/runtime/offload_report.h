@@ -11,6 +11,7 @@
 #include "expert/cache/expert_cache.h"
 #include "expert/flow/distribution_judge.h"
 #include "expert/prefetch/prefetcher.h"
+#include "expert/row_form.h"
 #include "expert/substitution/low_copies.h"
 #include "expert/substitution/substitution_chain.h"
 #include "store/expert_loader.h"
@@ -36,12 +37,15 @@ struct OffloadReport {
   // Where peers may be asked: what came of it, and the last layers of which that was decided.
   std::vector<DistributionReport> distribution;
   std::deque<JudgedLayer> judged;
+  RowForm peer_answers = RowForm::kFloat;
 
   LowCopyOptions low_copies;  // in force
   ChainReport substitution;   // the same
 
   std::string predictor() const { return prefetch ? prefetch->predictor : "none"; }
-  bool exact() const { return substitution.exact() && !low_copies.any(); }
+  bool exact() const {
+    return substitution.exact() && !low_copies.any() && peer_answers == RowForm::kFloat;
+  }
 };
 
 }  // namespace troupe

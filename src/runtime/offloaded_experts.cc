@@ -80,6 +80,8 @@ void OffloadedExperts::OnPassBegins(const PassFacts& pass) {
   CloseDemand();
   if (!ledger_.is_settled()) SettleUsage();
   ledger_.OnPassBegins(pass);
+  const bool any_exact = std::ranges::any_of(pass.groups, &RowGroupFacts::exact);
+  pass_answers_ = any_exact ? RowForm::kFloat : peer_answers_;
   flow_.OnPassBegins(pass);
 }
 
@@ -98,7 +100,7 @@ void OffloadedExperts::Ask(const ExpertBatch& batch) {
   CloseDemand();
   CollectEnded();
   layer_ = batch.layer;
-  peers_->OnAsked(batch);
+  peers_->OnAsked(batch, pass_answers_);
   const Nanos now = clock_.Now();
   const auto rows = static_cast<std::uint32_t>(batch.input.tokens);
   loads_->set_shares(judge_.MayShare(rows, now));
@@ -128,10 +130,17 @@ void OffloadedExperts::TakeNews() {
       if (!flow_.Waits(*demand_, rows.expert)) continue;  // its load has just ended
       flow_.GiveAway(*demand_, rows.expert);
     }
+    CountRounded(rows);
     answered_.push_back(rows);
   }
   for (const std::uint32_t expert : news.to_load) flow_.TakeBack(*demand_, expert);
   if (!news.to_load.empty()) flow_.Continue();
+}
+
+void OffloadedExperts::CountRounded(const ExpertPeers::Rows& rows) {
+  if (rows.form == RowForm::kFloat) return;
+  const auto count = static_cast<std::uint32_t>(batch_->RowsOf(rows.expert).size());
+  flow_.OnRounded(layer_, {.expert = rows.expert, .tokens = count}, rows.form);
 }
 
 // Nothing may be given before a load ends or a peer says something.
@@ -214,9 +223,10 @@ HeldExperts& OffloadedExperts::held() {
   return *held_;
 }
 
-void OffloadedExperts::set_peers(ExpertPeers& peers) {
+void OffloadedExperts::set_peers(ExpertPeers& peers, RowForm answers) {
   CloseDemand();
   peers_ = &peers;
+  peer_answers_ = answers;
   loads_->set_peers(peers, flow_.cache().shape().grid.experts);
 }
 
@@ -347,6 +357,7 @@ OffloadReport OffloadedExperts::report() const {
   if (peers_ != &nobody_) {
     report.distribution = judge_.Report();
     report.judged = judge_.recent();
+    report.peer_answers = peer_answers_;
   }
   if (const auto files = loads_->store().files(); !files.empty()) {
     report.device = files.front().identity().device;

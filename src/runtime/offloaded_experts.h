@@ -66,8 +66,9 @@ class OffloadedExperts final : public ExpertSource {
   Result<std::span<const ReadyExpert>> Take(bool wait) override;
   void Advance() override;
 
-  // Peers may compute what is missing, from the next pass on. They must outlive it.
-  void set_peers(ExpertPeers& peers);
+  // Peers may compute what is missing, from the next pass on. They must outlive it. Passes of which
+  // no row wants exactness take their answers in that form.
+  void set_peers(ExpertPeers& peers, RowForm answers = RowForm::kFloat);
   // Between passes: brings experts of a layer into memory, where they stay until they are released,
   // and where everybody finds them in held(). What is among `fetched` need not be read.
   // kResourceExhausted: there is no slot for them all.
@@ -121,6 +122,7 @@ class OffloadedExperts final : public ExpertSource {
   // What a load's failure need not be the end of: a peer is asked.
   void AskForFailed(std::span<const LoadEnd> ended);
   void TakeNews();
+  void CountRounded(const ExpertPeers::Rows& rows);
   bool HasNothing();
   // Tells the judge once the layer has all of its misses.
   void JudgeLayer();
@@ -136,6 +138,7 @@ class OffloadedExperts final : public ExpertSource {
   std::map<ExpertId, ExpertCache::Pin> pins_;  // of what is held
   NoPeers nobody_;
   ExpertPeers* peers_ = &nobody_;
+  RowForm peer_answers_ = RowForm::kFloat, pass_answers_ = RowForm::kFloat;
   std::vector<ExpertPeers::Rows> answered_;  // that were not given yet
   UsageLedger ledger_;
   MissObserver observer_;

@@ -21,7 +21,7 @@ class ScriptedPeers final : public ExpertPeers {
   std::span<const std::uint32_t> HoldersOf(ExpertId id) const override {
     return holds.contains(id) ? std::span(&kFirst, 1) : std::span<const std::uint32_t>();
   }
-  void OnAsked(const ExpertBatch&) override {}
+  void OnAsked(const ExpertBatch&, RowForm wanted) override { form = wanted; }
   void Ask(const ExpertBatch& batch, std::span<const AnsweredElsewhere> misses) override {
     layer_ = batch.layer;
     for (const AnsweredElsewhere& miss : misses) {
@@ -41,7 +41,7 @@ class ScriptedPeers final : public ExpertPeers {
     gone_ = std::exchange(gone, {});
     rows_.clear();
     for (const std::uint32_t expert : answers_) {
-      rows_.push_back({expert, kRow});
+      rows_.push_back({expert, form, kRow});
       owed_.erase(expert);
     }
     return {.answered = rows_, .to_load = gone_};
@@ -64,6 +64,7 @@ class ScriptedPeers final : public ExpertPeers {
   std::set<std::uint32_t> in_place;          // that it computes if the disk fails at them, once
   std::function<void()> on_wait;
   int forgotten = 0;
+  RowForm form = RowForm::kFloat;  // that the last layer takes
 
  private:
   static constexpr std::uint32_t kFirst = 0;
@@ -108,6 +109,38 @@ TEST_F(OffloadedPeersTest, WhatAPeerHoldsItIsAskedForAndItsRowsAreGiven) {
   EXPECT_THAT(TakeRows(true), ElementsAre(1));
   EXPECT_EQ(experts_->usage().elsewhere, 2u);
   EXPECT_EQ(experts_->usage().loaded, 1u);
+}
+
+TEST_F(OffloadedPeersTest, AnswersInFewerBitsAreTakenWhereEveryRowMayAndCountedForTheirRequests) {
+  experts_->set_peers(peers_, RowForm::kInt8);
+  peers_.holds = {{0, 1}};
+  PassFacts pass{.groups = {{.request = 5, .rows = 1}}};
+  const ExpertDemand demand{.expert = 1, .tokens = 1};
+  const std::uint32_t row = 0, first_row[] = {0, 0, 1, 1, 1};  // the row chose expert 1
+  const auto ask_and_take = [&] {
+    experts_->OnPassBegins(pass);
+    experts_->Ask({.demands = {&demand, 1}, .rows = {&row, 1}, .first_row = first_row});
+    peers_.on_wait = [&] { peers_.answers = {1}; };
+    EXPECT_THAT(TakeRows(true), ElementsAre(1));
+    experts_->SettleUsage();
+  };
+  ask_and_take();
+  EXPECT_EQ(peers_.form, RowForm::kInt8);
+  EXPECT_EQ(experts_->TakeUsage(5).peer_q8, 1u);
+  EXPECT_EQ(experts_->usage().NotExact(), 1u);
+  EXPECT_FALSE(experts_->report().exact());
+  pass.groups.push_back({.request = 6, .exact = true, .rows = 1});
+  ask_and_take();
+  EXPECT_EQ(peers_.form, RowForm::kFloat) << "one of the rows wants every bit";
+  pass.groups = {{.request = 7, .rows = 1}};
+  experts_->set_peers(peers_, RowForm::kBf16);
+  ask_and_take();
+  EXPECT_EQ(experts_->usage().peer_q8, 1u);
+  EXPECT_EQ(experts_->usage().peer_bf16, 1u);
+  EXPECT_EQ(experts_->EndRequest(7).peer_bf16, 1u);
+  EXPECT_EQ(experts_->EndRequest(6).NotExact(), 0u);
+  experts_->set_peers(peers_);
+  EXPECT_TRUE(experts_->report().exact());
 }
 
 TEST_F(OffloadedPeersTest, WhatAPeerDoesNotAnswerIsLoaded) {

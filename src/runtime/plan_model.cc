@@ -198,6 +198,10 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
     plan.notes.push_back(
         fmt::format("not exact: low copies may answer ({})", ToString(options.offload.low_copies)));
   }
+  if (options.offload.peer_answers != RowForm::kFloat && !plan.memory.all_resident) {
+    plan.notes.push_back(fmt::format("not exact: peers answer in {}, where no request wants more",
+                                     ToString(options.offload.peer_answers)));
+  }
   LowExperts low;
   if (!plan.memory.all_resident &&
       (options.offload.low_copies.any() || substitution.NeedsLowCopies())) {

@@ -58,6 +58,8 @@ Json TroupeJson(const Usage& usage, std::uint64_t seed) {
           {"bytes_read", usage.experts.bytes_read},
           {"stall_s", usage.experts.stall_seconds},
           {"substitutions", usage.experts.NotExact()},
+          {"peer_bf16", usage.experts.peer_bf16},
+          {"peer_q8", usage.experts.peer_q8},
           {"drafted", usage.speculation.drafted},
           {"draft_accepted", usage.speculation.accepted},
           {"draft_saved_s", usage.speculation.saved_seconds},

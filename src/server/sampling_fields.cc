@@ -188,14 +188,14 @@ void RefuseOtherSampling(const JsonValue& body) {
 
 }  // namespace
 
-Status CheckLoss(const Request& request, const Lossiness& own) {
+Status CheckLoss(const Request& request, const OffloadOptions& own) {
   if (!request.most_loss) return OkStatus();
   const std::string asked = ToString(LossLimit{*request.most_loss});
-  if (std::holds_alternative<Exact>(own)) {
+  if (own.exact()) {
     return InvalidArgument("request: quality: {}, expected exact: this server loses nothing",
                            asked);
   }
-  const auto* const limit = std::get_if<LossLimit>(&own);
+  const auto* const limit = std::get_if<LossLimit>(&own.lossiness);
   if (limit == nullptr || *request.most_loss <= limit->share) return OkStatus();
   return InvalidArgument("request: quality: {}, expected at most {}, as the server was started",
                          asked, ToString(*limit));

@@ -2,7 +2,6 @@
 // share under the same names. What is out of its range is refused by its place.
 #pragma once
 
-#include <troupe/lossiness.h>
 #include <troupe/request.h>
 
 #include <cstdint>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "base/json_value.h"
+#include "runtime/engine_plan.h"
 
 namespace troupe {
 
@@ -23,7 +23,7 @@ void ReadGeneration(const JsonValue& body, Request& request);
 
 // Whether a server that may lose so much can be asked for this quality. Less than its own is
 // answered exactly (Request::most_loss); more it cannot give, and says what it can.
-Status CheckLoss(const Request& request, const Lossiness& own);
+Status CheckLoss(const Request& request, const OffloadOptions& own);
 
 // What an answer must be, as an object {"type", "schema"} says it: text, json_object or
 // json_schema.

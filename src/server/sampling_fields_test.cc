@@ -35,15 +35,17 @@ TEST(SamplingFields, QualityIsExactOrWhatMayBeLost) {
 }
 
 TEST(SamplingFields, AServerIsAskedForNoMoreLossThanItMayHave) {
-  const Lossiness one_percent = LossLimit{0.01};
+  const OffloadOptions one_percent{.lossiness = LossLimit{0.01}};
   EXPECT_TRUE(CheckLoss(Quality("exact"), one_percent).ok());
   EXPECT_TRUE(CheckLoss(Quality("0.5%"), one_percent).ok());
   EXPECT_TRUE(CheckLoss(Quality("balanced"), one_percent).ok());
   EXPECT_THAT(CheckLoss(Quality("fast"), one_percent).message(),
               HasSubstr("request: quality: 5%, expected at most 1%"));
-  EXPECT_THAT(CheckLoss(Quality("1%"), Exact{}).message(), HasSubstr("expected exact"));
-  // Nobody has measured what a chain loses: such requests are answered exactly.
-  EXPECT_TRUE(CheckLoss(Quality("1%"), Chain{"drop"}).ok());
+  EXPECT_THAT(CheckLoss(Quality("1%"), {}).message(), HasSubstr("expected exact"));
+  // Nobody has measured what these lose: such requests are answered exactly.
+  EXPECT_TRUE(CheckLoss(Quality("1%"), {.lossiness = Chain{"drop"}}).ok());
+  EXPECT_TRUE(CheckLoss(Quality("1%"), {.low_copies = {.decode = true}}).ok());
+  EXPECT_TRUE(CheckLoss(Quality("1%"), {.peer_answers = RowForm::kInt8}).ok());
 }
 
 TEST(SamplingFields, ARuleThatIsNoneIsNamedByItsPlace) {

@@ -199,7 +199,9 @@ void AddReads(const ExpertUsage& experts, Families& families) {
   constexpr auto kLossy = "Answers that are not exact; none unless somebody allowed them";
   for (const auto& [kind, slots] : {std::pair{"substituted", experts.substituted},
                                     {"dropped", experts.dropped},
-                                    {"low_copy", experts.low_assignments}}) {
+                                    {"low_copy", experts.low_assignments},
+                                    {"peer_bf16", experts.peer_bf16},
+                                    {"peer_q8", experts.peer_q8}}) {
     families.Counter("troupe_inexact_total", kLossy, Of(slots), {{"kind", kind}});
   }
 }

@@ -146,14 +146,17 @@ TEST_F(ServeMetricsTest, ReadsPrefetchesAndInexactAnswersAreTold) {
   experts.substituted = 9;
   experts.dropped = 10;
   experts.low_assignments = 11;
+  experts.peer_bf16 = 12;
+  experts.peer_q8 = 13;
   for (const char* line :
        {"troupe_reads_total 1", "troupe_read_bytes_total 2", "troupe_reading_seconds_total 3.5",
         "troupe_stall_seconds_total 4.5", R"(troupe_prefetches_total{end="useful"} 5)",
         R"(troupe_prefetches_total{end="late"} 6)", R"(troupe_prefetches_total{end="cancelled"} 7)",
         R"(troupe_prefetches_total{end="wasted"} 8)",
         R"(troupe_inexact_total{kind="substituted"} 9)",
-        R"(troupe_inexact_total{kind="dropped"} 10)",
-        R"(troupe_inexact_total{kind="low_copy"} 11)"}) {
+        R"(troupe_inexact_total{kind="dropped"} 10)", R"(troupe_inexact_total{kind="low_copy"} 11)",
+        R"(troupe_inexact_total{kind="peer_bf16"} 12)",
+        R"(troupe_inexact_total{kind="peer_q8"} 13)"}) {
     ExpectLine(line);
   }
 }

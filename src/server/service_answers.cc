@@ -180,7 +180,7 @@ void Service::OnMessages(Asked asked) {
 
 void Service::Run(Asked asked, std::vector<Request> requests, JobOptions options,
                   std::unique_ptr<AnswerFormat> format, std::string_view endpoint) {
-  const auto& own = ModelAccess::EngineOf(asked.model()).offload_options().lossiness;
+  const OffloadOptions& own = ModelAccess::EngineOf(asked.model()).offload_options();
   if (Status lossy = CheckLoss(requests.front(), own); !lossy.ok()) {
     return Reply(endpoint, *asked.reply, format->Refusal(lossy));
   }

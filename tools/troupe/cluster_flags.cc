@@ -71,6 +71,14 @@ void ClusterFlags::AddTo(Options& options) {
            "How many of peers' answers are computed again here, with what is on this disk, as 1%; "
            "a peer that does not have the same bytes is thrown out (0%)")
       .Type("PERCENT%");
+  options
+      .Add("--peer-answers", answers_,
+           "How peers answer: f32: every bit, so that answers are exact; lossy, for slow links: "
+           "bf16: half of the bytes; q8: less than a third. What was so rounded is counted, and "
+           "requests with \"quality\": \"exact\" get every bit (f32)")
+      .OneOf({"f32", "bf16", "q8"})
+      .Excludes("--quality")
+      .Type("FORM");
   options.Add("--peer-threads", threads_, "Threads that compute for peers (1)")
       .Between(std::uint32_t{1}, std::uint32_t{1024})
       .Type("N");
@@ -118,6 +126,7 @@ Status ClusterFlags::CheckUsage() const {
       {"--plan-every-s", plan_every_seconds_ != none.plan_every_seconds_},
       {"--verify", verify_ != none.verify_},
       {"--copies", copies_ != none.copies_},
+      {"--peer-answers", answers_ != none.answers_},
       {"--peer-threads", threads_ != none.threads_},
       {"--peer-authority", peer_tls_.any()},
       {"--peer-plain-text", plain_text_ != none.plain_text_},
@@ -138,6 +147,11 @@ Status ClusterFlags::CheckList(const ClusterOptions& options) const {
     return InvalidArgument("--peer-address: '{}' is none of --peers", options.address);
   }
   return OkStatus();
+}
+
+RowForm ClusterFlags::peer_answers() const {
+  if (answers_ == "q8") return RowForm::kInt8;
+  return answers_ == "bf16" ? RowForm::kBf16 : RowForm::kFloat;
 }
 
 // Of "1%", or "1".

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "cluster/face/node_options.h"
+#include "expert/row_form.h"
 #include "troupe/option_table.h"
 
 namespace troupe {
@@ -17,6 +18,8 @@ class ClusterFlags {
   Status CheckUsage() const;
 
   bool any() const { return !peers_.empty() || !etcd_.empty(); }
+  // In which peers may answer.
+  RowForm peer_answers() const;
   // Without an address if none is given, and so it does not say where to listen.
   Result<ClusterOptions> Read() const;
 
@@ -26,7 +29,8 @@ class ClusterFlags {
   Status CheckList(const ClusterOptions& options) const;
   Result<double> Verify() const;
 
-  std::string cluster_ = "troupe", node_, address_, etcd_, placer_ = "dancemoe", verify_ = "0%";
+  std::string cluster_ = "troupe", node_, address_, etcd_, placer_ = "dancemoe", verify_ = "0%",
+              answers_ = "f32";
   std::vector<std::string> peers_;
   PeerTlsFiles peer_tls_;
   EtcdTls etcd_tls_;

@@ -66,6 +66,22 @@ TEST(ClusterFlags, ByEtcdANodeListensWhereItReachesEtcdFrom) {
   EXPECT_EQ(options.transport.port, 7070);
 }
 
+TEST(ClusterFlags, PeersAnswerInEveryBitUnlessTheyAreToldOtherwise) {
+  const auto answers = [](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"m.gguf", "--peers", "127.0.0.1,127.0.0.2"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto flags = ServeFlags::Read(arguments).value();
+    EXPECT_TRUE(flags->CheckUsage().ok());
+    const RowForm form = flags->EngineWith(Bytes()).options().offload.peer_answers;
+    EXPECT_EQ(flags->EngineWith(Bytes()).options().offload.exact(), form == RowForm::kFloat);
+    return form;
+  };
+  EXPECT_EQ(answers({}), RowForm::kFloat);
+  EXPECT_EQ(answers({"--peer-answers", "f32"}), RowForm::kFloat);
+  EXPECT_EQ(answers({"--peer-answers", "bf16"}), RowForm::kBf16);
+  EXPECT_EQ(answers({"--peer-answers", "q8"}), RowForm::kInt8);
+}
+
 TEST(ClusterFlags, WhatDoesNotFitTogetherIsNamed) {
   const std::pair<std::vector<std::string>, const char*> cases[] = {
       {{"--peer-address", "127.0.0.1:1"}, "--peers"},
@@ -81,6 +97,9 @@ TEST(ClusterFlags, WhatDoesNotFitTogetherIsNamed) {
       {{"--peers", "127.0.0.1,127.0.0.1:7070", "--peer-address", "127.0.0.1"}, "twice"},
       {{"--peers", "127.0.0.1", "--verify", "all"}, "'all', expected 0% to 100%"},
       {{"--peers", "127.0.0.1", "--verify", "101%"}, "101%"},
+      {{"--peer-answers", "q8"}, "--peer-answers needs --etcd or --peers"},
+      {{"--peers", "127.0.0.1", "--peer-answers", "q4"}, "--peer-answers"},
+      {{"--peers", "127.0.0.1", "--peer-answers", "q8", "--quality", "exact"}, "--quality"},
       {{"--peers", "127.0.0.1:1", "--peer-address", "127.0.0.1:1", "--node", "two words"},
        "--node"},
       {{"--peers", "127.0.0.1:1", "--peer-address", "127.0.0.1:1", "--placer", "best"}, "--placer"},

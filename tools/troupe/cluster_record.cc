@@ -155,6 +155,9 @@ std::string HeadOf(const JsonValue& record) {
   if (!record.At("etcd").raw().IsNull()) {
     head += fmt::format("; by etcd: {}", Harmless(record.At("etcd").String()));
   }
+  if (const std::string form = record.At("peer_answers").String(); form != "floats") {
+    head += fmt::format("; peers answer in {}: not exact", Harmless(form));
+  }
   const JsonValue plan = record.At("plan");
   if (plan.raw().IsNull()) return head + "; no plan yet\n";
   head += fmt::format("; plan {}, {} here\n", plan.At("epoch").Count(0, kAny),
@@ -271,7 +274,8 @@ Json RecordOf(const ClusterState& state) {
                  {"plan", PlanOf(state)},
                  {"held", state.held},
                  {"draining", Json(state.draining)},
-                 {"peers", PeersOf(state)}};
+                 {"peers", PeersOf(state)},
+                 {"peer_answers", std::string(ToString(state.answers))}};
   const CallCounters& asked = state.asked;
   record["asked"] = {{"calls", asked.calls},
                      {"hedges", asked.hedges},

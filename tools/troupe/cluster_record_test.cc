@@ -38,6 +38,14 @@ TEST(ClusterRecord, IsShownAsATableOfNodes) {
   EXPECT_THAT(table, HasSubstr("busy 7"));
 }
 
+TEST(ClusterRecord, SaysWherePeersAnswerInFewerBits) {
+  ClusterState state = SomeState();
+  EXPECT_THAT(ClusterTable("url", RecordOf(state).Dump()).value(), Not(HasSubstr("not exact")));
+  state.answers = RowForm::kInt8;
+  EXPECT_THAT(ClusterTable("url", RecordOf(state).Dump()).value(),
+              HasSubstr("a leads; by etcd: member; peers answer in 8-bit codes: not exact; plan"));
+}
+
 TEST(ClusterRecord, ExplainsWhatStillHoldsUnderWhatHasHappened) {
   ClusterState state = SomeState();
   EXPECT_EQ(ClusterEvents("url", RecordOf(state).Dump()).value(),

@@ -44,6 +44,7 @@ class EngineFlags {
   void Serves(std::function<ServingMemory(const ModelConfig&)> serving) {
     serving_ = std::move(serving);
   }
+  void TakesAnswersOfPeersIn(RowForm form) { offload_.peer_answers = form; }
   void TakesExpertsForPeers(std::uint32_t experts) { experts_for_peers_ = experts; }
   void TakesBeside(std::function<Bytes(const ModelConfig&)> beside) { beside_ = std::move(beside); }
 

@@ -71,6 +71,8 @@ void AddUsage(Json& record, const ExpertUsage& usage) {
   record["low_assignments"] = usage.low_assignments;
   record["substituted"] = usage.substituted;
   record["dropped"] = usage.dropped;
+  record["peer_bf16"] = usage.peer_bf16;
+  record["peer_q8"] = usage.peer_q8;
   record["deciding_s"] = usage.deciding_seconds;
   record["prefetches"] = usage.prefetches;
   record["prefetch_useful"] = usage.prefetch_useful;

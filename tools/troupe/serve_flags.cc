@@ -230,6 +230,7 @@ EngineFlags ServeFlags::EngineWith(Bytes held) const {
                   .has_peers = cluster_.any(),
                   .has_cloud = split_.has_cloud()},
                  held, engine);
+  engine.TakesAnswersOfPeersIn(cluster_.peer_answers());
   if (!prefix_file_.empty() || split_.any()) engine.TakeFingerprint();
   return engine;
 }

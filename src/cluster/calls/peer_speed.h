@@ -1,7 +1,8 @@
-// What asking a peer costs, learned from its answers: the way there and back by rows, computing by
-// experts and rows, and waiting for its turn there. Pure.
+// What asking a peer costs, learned from its answers: the way there and back by the bytes that come
+// back, computing by experts and rows, and waiting for its turn there. Pure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -16,8 +17,9 @@ namespace troupe {
 struct CallTimes {
   std::uint32_t experts = 1;
   std::uint32_t rows = 1;
-  double seconds = 0;  // from sending to the last of the answer
-  double waited = 0;   // of them, for its turn
+  std::size_t row_bytes = 0;  // of each as it was sent back
+  double seconds = 0;         // from sending to the last of the answer
+  double waited = 0;          // of them, for its turn
   double computed = 0;
 };
 
@@ -42,20 +44,21 @@ class PeerSpeed {
   // It was late or refused: until its next answer, its queue is taken to be this long at least.
   void OnLate(double seconds, Nanos now);
 
-  // What is measured.
-  Place Measured() const;
-  // What is expected. A peer of which nothing was heard lately is thought to be better than it was
-  // measured, the more the longer: what was slow once would not be asked any more, and so never be
-  // known to be fast again.
-  Place Expected(Nanos now) const;
-  // Each row that a call brings back takes so much longer on the way; 0 while nothing is known.
-  double way_row_seconds() const { return way_.slope(); }
+  // What is measured, of answers with so many bytes a row.
+  Place Measured(std::size_t row_bytes) const;
+  // What is expected of such answers. A peer of which nothing was heard lately is thought to be
+  // better than it was measured, the more the longer: what was slow once would not be asked any
+  // more, and so never be known to be fast again.
+  Place Expected(Nanos now, std::size_t row_bytes) const;
+  double round_trip_seconds() const { return way_.at_zero(); }
+  // A call takes so much longer for each byte that it brings back; 0 while nothing is known.
+  double byte_seconds() const { return way_.slope(); }
 
  private:
   std::string_view name_;
   double round_trip_;
   Nanos heard_;            // of it last
-  RunningLine way_;        // by rows
+  RunningLine way_;        // by bytes
   RunningLine computing_;  // of an expert, by its rows
   double queue_ = 0;
 };

@@ -9,11 +9,14 @@
 namespace troupe {
 namespace {
 
+constexpr std::size_t kRowBytes = 4096;
+
 CallTimes Times(std::uint32_t experts, std::uint32_t rows, double noise) {
   const double computed = experts * (2e-3 + 5e-4 * rows / experts) * noise;
   const double way = 1e-3 + 1e-4 * rows;
   return {.experts = experts,
           .rows = rows,
+          .row_bytes = kRowBytes,
           .seconds = way + computed + 3e-3,
           .waited = 3e-3,
           .computed = computed};
@@ -39,9 +42,9 @@ double SecondsFor(const Place& place, std::uint32_t experts, std::uint32_t rows)
 
 TEST(PeerSpeed, KnowsTheRoundTripBeforeTheFirstAnswer) {
   const PeerSpeed speed("b", 4e-4, 0);
-  EXPECT_TRUE(speed.Expected(0).measured());
-  EXPECT_EQ(speed.Expected(0).name, "b");
-  EXPECT_EQ(SecondsFor(speed.Expected(0), 3, 9), 4e-4);
+  EXPECT_TRUE(speed.Expected(0, kRowBytes).measured());
+  EXPECT_EQ(speed.Expected(0, kRowBytes).name, "b");
+  EXPECT_EQ(SecondsFor(speed.Expected(0, kRowBytes), 3, 9), 4e-4);
 }
 
 TEST(PeerSpeed, LearnsTheWayComputingAndTheQueueApart) {
@@ -52,7 +55,7 @@ TEST(PeerSpeed, LearnsTheWayComputingAndTheQueueApart) {
     const auto experts = static_cast<std::uint32_t>(1 + random() % 6);
     speed.OnAnswered(Times(experts, experts * (1 + random() % 20), noise(random)), 0);
   }
-  const Place place = speed.Measured();
+  const Place place = speed.Measured(kRowBytes);
   EXPECT_NEAR(place.latency_seconds, 1e-3, 1e-4);
   EXPECT_NEAR(place.expert_seconds, 2e-3, 2e-4);
   EXPECT_NEAR(place.row_seconds, 6e-4, 6e-5);
@@ -63,34 +66,40 @@ TEST(PeerSpeed, LearnsTheWayComputingAndTheQueueApart) {
 TEST(PeerSpeed, FollowsAPeerThatBecomesSlower) {
   PeerSpeed speed("b", 1e-3, 0);
   for (int i = 0; i < 100; ++i) speed.OnAnswered(Times(1 + i % 3, 1 + i % 3, 1), 0);
-  const double before = SecondsFor(speed.Measured(), 1, 1);
+  const double before = SecondsFor(speed.Measured(kRowBytes), 1, 1);
   for (int i = 0; i < 300; ++i) speed.OnAnswered(Times(1 + i % 3, 1 + i % 3, 3), 0);
-  EXPECT_GT(SecondsFor(speed.Measured(), 1, 1), before + 4e-3);
+  EXPECT_GT(SecondsFor(speed.Measured(kRowBytes), 1, 1), before + 4e-3);
 }
 
 TEST(PeerSpeed, ALateAnswerCountsAsAQueueUntilTheNextOnes) {
   PeerSpeed speed("b", 1e-3, 0);
   speed.OnLate(0.5, 0);
-  EXPECT_GE(SecondsFor(speed.Expected(0), 1, 1), 0.5);
+  EXPECT_GE(SecondsFor(speed.Expected(0, kRowBytes), 1, 1), 0.5);
   for (int i = 0; i < 40; ++i) {
     speed.OnAnswered({.experts = 1, .rows = 1, .seconds = 2e-3, .waited = 0, .computed = 1e-3}, 0);
   }
-  EXPECT_LT(SecondsFor(speed.Expected(0), 1, 1), 5e-3);
+  EXPECT_LT(SecondsFor(speed.Expected(0, kRowBytes), 1, 1), 5e-3);
 }
 
 TEST(PeerSpeed, AGreetingThatMetABusyMachineIsNotBelievedForEver) {
   PeerSpeed speed("b", 0.3, 0);
-  EXPECT_EQ(speed.Expected(0).latency_seconds, 0.3);
-  EXPECT_LT(speed.Expected(30 * kSecond).latency_seconds, 2e-3);
+  EXPECT_EQ(speed.Expected(0, kRowBytes).latency_seconds, 0.3);
+  EXPECT_LT(speed.Expected(30 * kSecond, kRowBytes).latency_seconds, 2e-3);
   speed.OnGreeted(4e-4);
-  EXPECT_LT(speed.Expected(0).latency_seconds, 0.2);
+  EXPECT_LT(speed.Expected(0, kRowBytes).latency_seconds, 0.2);
 }
 
 TEST(PeerSpeed, AFirstCallOfManyRowsDoesNotMakeEveryCallSeemSlow) {
   PeerSpeed speed("b", 4e-4, 0);
-  speed.OnAnswered({.experts = 8, .rows = 800, .seconds = 0.3, .waited = 0, .computed = 0.1}, 0);
-  EXPECT_LT(speed.Expected(0).latency_seconds, 2e-3);
-  EXPECT_GT(speed.Expected(0).row_seconds, 1e-4);
+  speed.OnAnswered({.experts = 8,
+                    .rows = 800,
+                    .row_bytes = kRowBytes,
+                    .seconds = 0.3,
+                    .waited = 0,
+                    .computed = 0.1},
+                   0);
+  EXPECT_LT(speed.Expected(0, kRowBytes).latency_seconds, 2e-3);
+  EXPECT_GT(speed.Expected(0, kRowBytes).row_seconds, 1e-4);
 }
 
 TEST(PeerSpeed, APeerThatWasSlowIsTriedAgainLater) {
@@ -98,12 +107,32 @@ TEST(PeerSpeed, APeerThatWasSlowIsTriedAgainLater) {
   for (int i = 0; i < 100; ++i) {
     speed.OnAnswered({.experts = 1, .rows = 1, .seconds = 0.4, .waited = 0.1, .computed = 0.2}, 0);
   }
-  EXPECT_GT(SecondsFor(speed.Expected(0), 1, 1), 0.3);
-  EXPECT_LT(SecondsFor(speed.Expected(20 * kSecond), 1, 1), 2e-3);
-  EXPECT_GT(SecondsFor(speed.Measured(), 1, 1), 0.3) << "what was measured stays";
+  EXPECT_GT(SecondsFor(speed.Expected(0, kRowBytes), 1, 1), 0.3);
+  EXPECT_LT(SecondsFor(speed.Expected(20 * kSecond, kRowBytes), 1, 1), 2e-3);
+  EXPECT_GT(SecondsFor(speed.Measured(kRowBytes), 1, 1), 0.3) << "what was measured stays";
   speed.OnAnswered({.experts = 1, .rows = 1, .seconds = 0.4, .waited = 0.1, .computed = 0.2},
                    20 * kSecond);
-  EXPECT_GT(SecondsFor(speed.Expected(20 * kSecond), 1, 1), 0.3) << "it is slow still";
+  EXPECT_GT(SecondsFor(speed.Expected(20 * kSecond, kRowBytes), 1, 1), 0.3) << "it is slow still";
+}
+
+// What fewer bytes save is known before the first call that brings fewer: the link was measured.
+TEST(PeerSpeed, AnswersInFewerBytesAreExpectedSoonerByWhatTheLinkGives) {
+  PeerSpeed speed("b", 1e-3, 0);
+  for (std::uint32_t rows = 1; rows < 200; ++rows) speed.OnAnswered(Times(1, rows, 1), 0);
+  const double whole = speed.Expected(0, kRowBytes).row_seconds;
+  const double half = speed.Expected(0, kRowBytes / 2).row_seconds;
+  EXPECT_NEAR(whole, 6e-4, 6e-5);  // 5e-4 to compute, 1e-4 on the way
+  EXPECT_NEAR(half, 5.5e-4, 6e-5);
+  EXPECT_NEAR(whole - half, 0.5e-4, 1e-5);
+  EXPECT_NEAR(speed.byte_seconds(), 1e-4 / kRowBytes, 1e-5 / kRowBytes);
+  // Then some that are half as long: it is the same link.
+  for (std::uint32_t rows = 1; rows < 200; ++rows) {
+    CallTimes times = Times(1, rows, 1);
+    times.row_bytes /= 2;
+    times.seconds -= 0.5e-4 * rows;
+    speed.OnAnswered(times, 0);
+  }
+  EXPECT_NEAR(speed.Expected(0, kRowBytes).row_seconds, whole, 3e-5);
 }
 
 TEST(RunningLine, NeitherItsValueAtZeroNorItsSlopeIsBelowZero) {

@@ -20,6 +20,7 @@
 #include "cluster/members/member_state.h"
 #include "expert/expert_grid.h"
 #include "expert/flow/distribution_judge.h"
+#include "expert/row_form.h"
 #include "runtime/engine.h"
 
 namespace troupe {
@@ -65,8 +66,9 @@ struct ClusterState {
   bool settled = false;                                      // and it is carried out
   std::vector<std::pair<std::string, std::size_t>> planned;  // experts of each node, by the plan
   std::uint32_t held = 0;
-  std::vector<Peer> peers;    // that were ever here
-  std::vector<Event> events;  // the last ones, oldest first
+  std::vector<Peer> peers;            // that were ever here
+  std::vector<Event> events;          // the last ones, oldest first
+  RowForm answers = RowForm::kFloat;  // in which peers answer, where no request wants every bit
   CallCounters asked;
   CallSeconds asked_seconds;
   HostCounters answered;

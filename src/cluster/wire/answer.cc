@@ -8,8 +8,8 @@
 namespace troupe {
 namespace {
 
-// Kind, last, experts, width, call, waited, computed, waiting.
-constexpr std::size_t kAnswerBytes = 1 + 1 + 2 + 4 + 8 + 4 + 4 + 4;
+// Kind, last, experts, form and padding, width, call, waited, computed, waiting.
+constexpr std::size_t kAnswerBytes = 1 + 1 + 2 + 4 + 4 + 8 + 4 + 4 + 4;
 static_assert(kAnswerBytes % kFrameAlignment == 0);
 
 std::size_t CountRows(std::span<const ExpertRows> experts) {
@@ -32,8 +32,7 @@ std::string ToString(const PeerAnswer& answer) {
 }
 
 RowFrame MakeFrame(const PeerAnswer& answer) {
-  CheckWidth(RowForm::kFloat, answer.rows.width);
-  TROUPE_CHECK(answer.rows.form == RowForm::kFloat);
+  CheckWidth(answer.rows.form, answer.rows.width);
   TROUPE_CHECK(answer.rows.count == CountRows(answer.experts));
   TROUPE_CHECK(answer.experts.size() <= kMaxWireRows && (answer.last || !answer.experts.empty()));
   const std::size_t rows_at = kAnswerBytes + answer.experts.size() * sizeof(ExpertRows);
@@ -41,6 +40,8 @@ RowFrame MakeFrame(const PeerAnswer& answer) {
   FrameWriter out(PeerMessageKind::kAnswer, rows_at + rows_bytes);
   out.Put(static_cast<std::uint8_t>(answer.last));
   out.Put(static_cast<std::uint16_t>(answer.experts.size()));
+  out.Put(answer.rows.form);
+  out.PutPadding();
   out.Put(answer.rows.width);
   out.Put(answer.call);
   out.Put(answer.waited_micros);
@@ -65,14 +66,16 @@ Result<PeerAnswer> DecodePeerAnswer(std::span<const std::byte> frame) {
   const auto experts = in.Read<std::uint16_t>("number of experts");
   if (experts == 0 && !answer.last)
     in.Fail("0 found in a message that is not the last, 1 expected");
-  const std::uint32_t width = ReadWidth(in, RowForm::kFloat);
+  const auto form = in.ReadEnum("form of rows", RowForm::kFloat, RowForm::kBf16);
+  in.ReadPadding();
+  const std::uint32_t width = ReadWidth(in, form);
   answer.call = in.Read<std::uint64_t>("call");
   answer.waited_micros = in.Read<std::uint32_t>("time waited");
   answer.computed_micros = in.Read<std::uint32_t>("time computed");
   answer.waiting = in.Read<std::uint32_t>("calls waiting");
   const auto table = ReadExpertRows(in, experts);
   answer.experts.assign(table.begin(), table.end());
-  answer.rows = ReadRows(in, RowForm::kFloat, width, CountRows(table));
+  answer.rows = ReadRows(in, form, width, CountRows(table));
   TROUPE_RETURN_IF_ERROR(in.Finish());
   return answer;
 }

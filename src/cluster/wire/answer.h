@@ -1,5 +1,5 @@
-// What a peer computed for a call (ask.h): rows of floats, expert by expert. A call may be answered
-// in several messages, each with some of its experts; the last one says so.
+// What a peer computed for a call (ask.h): rows, expert by expert, in the form that was asked for.
+// A call may be answered in several messages, each with some of its experts; the last one says so.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct PeerAnswer {
   std::uint32_t computed_micros = 0;  // for this message
   std::uint32_t waiting = 0;          // calls in the peer's queue now
   std::vector<ExpertRows> experts;    // each once, with at least a row; none is for the last alone
-  WireRows rows;                      // floats: those of the first expert, then of the next
+  WireRows rows;                      // those of the first expert, then of the next
 
   bool operator==(const PeerAnswer&) const = default;
 };

@@ -39,21 +39,31 @@ TEST(Answer, MayEndACallWithoutRows) {
 
 TEST(Answer, SaysWhatIsWrongWithIt) {
   const std::string times = kTimes, rows = "0000803f 000000c0";
-  EXPECT_EQ(StatusOfAnswer("04 00 0100 02000000" + times + "0900 0100" + rows), OkStatus());
-  EXPECT_EQ(StatusOfAnswer("04 02 0100 02000000" + times + "0900 0100" + rows),
+  EXPECT_EQ(StatusOfAnswer("04 00 0100 00 000000 02000000" + times + "0900 0100" + rows),
+            OkStatus());
+  EXPECT_EQ(StatusOfAnswer("04 02 0100 00 000000 02000000" + times + "0900 0100" + rows),
             DataLoss("answer, byte 1: last: 2 found, 0 or 1 expected"));
   EXPECT_EQ(
-      StatusOfAnswer("04 00 0000 02000000" + times),
+      StatusOfAnswer("04 00 0000 00 000000 02000000" + times),
       DataLoss("answer, byte 2: number of experts: 0 found in a message that is not the last, 1 "
                "expected"));
-  EXPECT_EQ(StatusOfAnswer("04 00 0100 01001000" + times + "0900 0100" + rows),
-            DataLoss("answer, byte 4: width: 1048577 found, 1 to 1048576 expected"));
-  EXPECT_EQ(StatusOfAnswer("04 00 0100 02000000" + times + "0900 0200" + rows),
-            DataLoss("answer, byte 32: rows: 8 bytes found, 2 rows of 8 bytes expected"));
-  EXPECT_EQ(StatusOfAnswer("04 00 0200 02000000" + times + "0900 0100 0900 0100" + rows + rows),
-            DataLoss("answer, byte 28: experts: expert 9 found twice, once expected"));
-  EXPECT_EQ(StatusOfAnswer("04 00 0200 02000000" + times + "0900 0000 0800 0100" + rows),
-            DataLoss("answer, byte 28: experts: expert 9 without a row found, 1 expected"));
+  EXPECT_EQ(StatusOfAnswer("04 00 0100 00 000000 01001000" + times + "0900 0100" + rows),
+            DataLoss("answer, byte 8: width: 1048577 found, 1 to 1048576 expected"));
+  EXPECT_EQ(StatusOfAnswer("04 00 0100 00 000000 02000000" + times + "0900 0200" + rows),
+            DataLoss("answer, byte 36: rows: 8 bytes found, 2 rows of 8 bytes expected"));
+  EXPECT_EQ(
+      StatusOfAnswer("04 00 0200 00 000000 02000000" + times + "0900 0100 0900 0100" + rows + rows),
+      DataLoss("answer, byte 32: experts: expert 9 found twice, once expected"));
+  EXPECT_EQ(StatusOfAnswer("04 00 0200 00 000000 02000000" + times + "0900 0000 0800 0100" + rows),
+            DataLoss("answer, byte 32: experts: expert 9 without a row found, 1 expected"));
+  EXPECT_EQ(StatusOfAnswer("04 00 0100 03 000000 02000000" + times + "0900 0100" + rows),
+            DataLoss("answer, byte 4: form of rows: 3 found, 0 to 2 expected"));
+  EXPECT_EQ(StatusOfAnswer("04 00 0100 00 000100 02000000" + times + "0900 0100" + rows),
+            DataLoss("answer, byte 5: padding: 0x01 found, 0 expected"));
+  EXPECT_EQ(StatusOfAnswer("04 00 0100 01 000000 02000000" + times + "0900 0100" + rows),
+            DataLoss("answer, byte 8: width: 2 found, 32 to 1048576 in steps of 32 expected"));
+  EXPECT_EQ(StatusOfAnswer("04 00 0100 02 000000 02000000" + times + "0900 0100" + rows),
+            DataLoss("answer, byte 36: rows: 8 bytes found, 1 rows of 4 bytes expected"));
 }
 
 TEST(Answer, IsPrintedInALine) {

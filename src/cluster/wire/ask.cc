@@ -10,8 +10,8 @@
 namespace troupe {
 namespace {
 
-// Kind, form, layer, deadline, call, width, rows, experts.
-constexpr std::size_t kAskBytes = 1 + 1 + 2 + 4 + 8 + 4 + 2 + 2;
+// Kind, form, layer, deadline, call, width, rows, experts, form of the answer and padding.
+constexpr std::size_t kAskBytes = 1 + 1 + 2 + 4 + 8 + 4 + 2 + 2 + 4;
 
 // Rising and below `rows`: a row that comes twice would be added twice.
 void CheckIndices(FrameReader& in, std::span<const std::uint16_t> indices, std::size_t rows) {
@@ -60,9 +60,9 @@ std::string ToString(const PeerAsk& ask) {
     experts += fmt::format("{}{} ({} rows)", experts.empty() ? "" : ", ", expert.expert,
                            expert.rows.size());
   }
-  return fmt::format("ask {}: layer {}, experts {}; {} rows of {} {}, deadline {} us", ask.call,
-                     ask.layer, experts, ask.rows.count, ask.rows.width, ToString(ask.rows.form),
-                     ask.deadline_micros);
+  return fmt::format("ask {}: layer {}, experts {}; {} rows of {} {}, answer in {}, deadline {} us",
+                     ask.call, ask.layer, experts, ask.rows.count, ask.rows.width,
+                     ToString(ask.rows.form), ToString(ask.answer), ask.deadline_micros);
 }
 
 std::string ToString(const PeerAskRefused& refused) {
@@ -74,6 +74,7 @@ std::string ToString(const PeerCancel& cancel) { return fmt::format("cancel {}",
 
 RowFrame MakeFrame(const PeerAsk& ask) {
   CheckWidth(ask.rows.form, ask.rows.width);
+  CheckWidth(ask.answer, ask.rows.width);
   TROUPE_CHECK(ask.rows.count >= 1 && ask.rows.count <= kMaxWireRows);
   TROUPE_CHECK(!ask.experts.empty() && ask.experts.size() <= kMaxWireRows);
   const std::size_t table =
@@ -88,6 +89,8 @@ RowFrame MakeFrame(const PeerAsk& ask) {
   out.Put(ask.rows.width);
   out.Put(static_cast<std::uint16_t>(ask.rows.count));
   out.Put(static_cast<std::uint16_t>(ask.experts.size()));
+  out.Put(ask.answer);
+  out.PutPadding();
   for (const PeerAsk::Expert& expert : ask.experts) {
     out.Put(expert.expert);
     out.Put(static_cast<std::uint16_t>(expert.rows.size()));
@@ -132,6 +135,11 @@ Result<PeerAsk> DecodePeerAsk(std::span<const std::byte> frame) {
   if (rows == 0) in.Fail("0 found, 1 to {} expected", kMaxWireRows);
   const auto experts = in.Read<std::uint16_t>("number of experts");
   if (experts == 0) in.Fail("0 found, 1 to {} expected", kMaxWireRows);
+  ask.answer = in.ReadEnum("form of the answer", RowForm::kFloat, RowForm::kBf16);
+  if (!TakesWidth(ask.answer, width)) {
+    in.Fail("{} found, which rows of {} cannot have", ToString(ask.answer), width);
+  }
+  in.ReadPadding();
   const auto table = ReadExpertRows(in, experts);
   ask.experts.reserve(table.size());
   for (const ExpertRows& expert : table) {

@@ -27,6 +27,7 @@ struct PeerAsk {
   std::uint16_t layer = 0;
   std::uint32_t deadline_micros = 0;  // how long the answer is worth waiting for; 0 if for ever
   std::vector<Expert> experts;        // each once, with at least a row, in the order wanted
+  RowForm answer = RowForm::kFloat;   // in which the answer is wanted
   WireRows rows;                      // each once, however many experts it goes to
 
   bool operator==(const PeerAsk&) const = default;

@@ -11,7 +11,7 @@ namespace {
 
 // One row of two floats for expert 9, and a second one for 9 and 4.
 constexpr std::string_view kFront = "03 00 0300 00000000 0500000000000000";
-constexpr std::string_view kWidth = "02000000", kCounts = "0200 0200";
+constexpr std::string_view kWidth = "02000000", kCounts = "0200 0200 00 000000";
 constexpr std::string_view kTable = "0900 0200 0400 0100", kIndices = "0000 0100 0100 0000";
 constexpr std::string_view kRows = "0000803f 00000040 00004040 00008040";
 
@@ -32,34 +32,40 @@ TEST(Ask, IsReadWhereItLies) {
   EXPECT_EQ(ask.rows.count, 2u);
   EXPECT_EQ(ask.rows.Floats(1)[0], 3.0f);
   EXPECT_EQ(ask.rows.bytes.data() + ask.rows.bytes.size(), frame.data() + frame.size());
-  EXPECT_EQ(static_cast<const void*>(ask.experts[1].rows.data()), frame.data() + 36);
+  EXPECT_EQ(static_cast<const void*>(ask.experts[1].rows.data()), frame.data() + 40);
 }
 
 TEST(Ask, SaysWhatIsWrongWithIt) {
   EXPECT_EQ(StatusOf(kWidth, kCounts, kTable, kIndices, kRows), OkStatus());
   EXPECT_EQ(StatusOf("00000000", kCounts, kTable, kIndices, kRows),
             DataLoss("ask, byte 16: width: 0 found, 1 to 1048576 expected"));
-  EXPECT_EQ(StatusOf(kWidth, "0000 0200", kTable, kIndices, kRows),
+  EXPECT_EQ(StatusOf(kWidth, "0000 0200 00 000000", kTable, kIndices, kRows),
             DataLoss("ask, byte 20: number of rows: 0 found, 1 to 65535 expected"));
-  EXPECT_EQ(StatusOf(kWidth, "0200 0000", kTable, kIndices, kRows),
+  EXPECT_EQ(StatusOf(kWidth, "0200 0000 00 000000", kTable, kIndices, kRows),
             DataLoss("ask, byte 22: number of experts: 0 found, 1 to 65535 expected"));
-  EXPECT_EQ(StatusOf(kWidth, "0200 ffff", kTable, kIndices, kRows),
-            DataLoss("ask, byte 24: experts: 32 bytes found, 262140 expected"));
+  EXPECT_EQ(StatusOf(kWidth, "0200 ffff 00 000000", kTable, kIndices, kRows),
+            DataLoss("ask, byte 28: experts: 32 bytes found, 262140 expected"));
   EXPECT_EQ(StatusOf(kWidth, kCounts, "0900 0200 0900 0100", kIndices, kRows),
-            DataLoss("ask, byte 24: experts: expert 9 found twice, once expected"));
+            DataLoss("ask, byte 28: experts: expert 9 found twice, once expected"));
   EXPECT_EQ(StatusOf(kWidth, kCounts, "0900 0300 0400 0000", kIndices, kRows),
-            DataLoss("ask, byte 24: experts: expert 4 without a row found, 1 expected"));
+            DataLoss("ask, byte 28: experts: expert 4 without a row found, 1 expected"));
   EXPECT_EQ(StatusOf(kWidth, kCounts, "0900 0200 0400 ffff", kIndices, kRows),
-            DataLoss("ask, byte 36: rows of an expert: 20 bytes found, 131070 expected"));
+            DataLoss("ask, byte 40: rows of an expert: 20 bytes found, 131070 expected"));
   EXPECT_EQ(StatusOf(kWidth, kCounts, kTable, "0000 0200 0100 0000", kRows),
-            DataLoss("ask, byte 32: rows of an expert: row 2 found, below 2 expected"));
+            DataLoss("ask, byte 36: rows of an expert: row 2 found, below 2 expected"));
   EXPECT_EQ(StatusOf(kWidth, kCounts, kTable, "0100 0100 0100 0000", kRows),
-            DataLoss("ask, byte 32: rows of an expert: row 1 found, above 1 expected"));
+            DataLoss("ask, byte 36: rows of an expert: row 1 found, above 1 expected"));
   EXPECT_EQ(StatusOf(kWidth, kCounts, kTable, "0000 0100 0100 0100", kRows),
-            DataLoss("ask, byte 38: padding: 0x01 found, 0 expected"));
+            DataLoss("ask, byte 42: padding: 0x01 found, 0 expected"));
   EXPECT_EQ(StatusOf(kWidth, kCounts, kTable, kIndices, "0000803f"),
-            DataLoss("ask, byte 40: rows: 4 bytes found, 2 rows of 8 bytes expected"));
+            DataLoss("ask, byte 44: rows: 4 bytes found, 2 rows of 8 bytes expected"));
   EXPECT_FALSE(StatusOf(kWidth, kCounts, kTable, kIndices, std::string(kRows) + "00").ok());
+  EXPECT_EQ(StatusOf(kWidth, "0200 0200 02 000000", kTable, kIndices, kRows), OkStatus());
+  EXPECT_EQ(StatusOf(kWidth, "0200 0200 03 000000", kTable, kIndices, kRows),
+            DataLoss("ask, byte 24: form of the answer: 3 found, 0 to 2 expected"));
+  EXPECT_EQ(StatusOf(kWidth, "0200 0200 01 000000", kTable, kIndices, kRows),
+            DataLoss("ask, byte 24: form of the answer: 8-bit codes found, which rows of 2 cannot "
+                     "have"));
 }
 
 TEST(Ask, In8BitsHasWholeGroups) {
@@ -102,10 +108,11 @@ TEST(Ask, IsPrintedInALine) {
                     .layer = 3,
                     .deadline_micros = 2000,
                     .experts = {{9, both}, {4, std::span(both).first(1)}},
+                    .answer = RowForm::kBf16,
                     .rows = {.form = RowForm::kInt8, .width = 2048, .count = 2}};
   EXPECT_EQ(ToString(ask),
             "ask 17: layer 3, experts 9 (2 rows), 4 (1 rows); 2 rows of 2048 8-bit codes, "
-            "deadline 2000 us");
+            "answer in bf16, deadline 2000 us");
 }
 
 TEST(AskRefused, KnowsItsReasons) {

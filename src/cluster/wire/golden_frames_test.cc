@@ -35,7 +35,7 @@ TEST(GoldenFrames, OfHelloAndRefused) {
                         .cluster = "lab",
                         .node = "n1",
                         .address = "10.0.0.1:7001"},
-              "01 5452505045455253 0200 8877665544332211 0807060504030201 100f0e0d0c0b0a09"
+              "01 5452505045455253 0300 8877665544332211 0807060504030201 100f0e0d0c0b0a09"
               "a8a7a6a5a4a3a2a1 18000000 3c000000 01 00080000 0700000000000000"
               "0300 6c6162 0200 6e31 0d00 31302e302e302e313a37303031");
   ExpectFrame(PeerRefused{PeerRefused::Reason::kOtherModel, "no"}, "02 02 0200 6e6f");
@@ -56,8 +56,9 @@ TEST(GoldenFrames, OfAskIn8Bits) {
                       .layer = 3,
                       .deadline_micros = 2000,
                       .experts = {{9, both}, {4, std::span(both).last(1)}},
+                      .answer = RowForm::kInt8,
                       .rows = {RowForm::kInt8, 32, 2, rows}},
-              "03 01 0300 d0070000 0500000000000000 20000000 0200 0200"
+              "03 01 0300 d0070000 0500000000000000 20000000 0200 0200 01 000000"
               "0900 0200 0400 0100 0000 0100 0100 0000"
               "0000003f 0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20"
               "0000803f" +
@@ -68,7 +69,7 @@ TEST(GoldenFrames, OfAskInFloats) {
   const std::array<std::uint16_t, 2> both = {0, 1};
   const WireFrame rows = FrameOfHex("0000803f 000000c0");
   ExpectFrame(PeerAsk{.call = 5, .experts = {{65535, both}}, .rows = {RowForm::kFloat, 1, 2, rows}},
-              "03 00 0000 00000000 0500000000000000 01000000 0200 0100"
+              "03 00 0000 00000000 0500000000000000 01000000 0200 0100 00 000000"
               "ffff 0200 0000 0100 0000803f 000000c0");
 }
 
@@ -81,8 +82,23 @@ TEST(GoldenFrames, OfAnswer) {
                          .waiting = 3,
                          .experts = {{9, 1}, {4, 1}},
                          .rows = {RowForm::kFloat, 2, 2, rows}},
-              "04 01 0200 02000000 0500000000000000 10000000 00010000 03000000"
+              "04 01 0200 00 000000 02000000 0500000000000000 10000000 00010000 03000000"
               "0900 0100 0400 0100 0000803f 000000c0 0000003f 0000c07f");
+}
+
+TEST(GoldenFrames, OfAnswersInFewerBits) {
+  const WireFrame rounded = FrameOfHex("803f 00c0 c07f");
+  ExpectFrame(
+      PeerAnswer{
+          .call = 5, .last = true, .experts = {{9, 1}}, .rows = {RowForm::kBf16, 3, 1, rounded}},
+      "04 01 0100 02 000000 03000000 0500000000000000" + Times(12, "00") +
+          "0900 0100 803f 00c0 c07f");
+  const WireFrame codes = FrameOfHex("0000003f" + Times(32, "81"));
+  ExpectFrame(
+      PeerAnswer{
+          .call = 5, .last = true, .experts = {{9, 1}}, .rows = {RowForm::kInt8, 32, 1, codes}},
+      "04 01 0100 01 000000 20000000 0500000000000000" + Times(12, "00") + "0900 0100 0000003f" +
+          Times(32, "81"));
 }
 
 TEST(GoldenFrames, OfAskRefusedAndCancel) {

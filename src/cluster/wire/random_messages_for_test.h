@@ -74,6 +74,8 @@ class RandomMessages {
         .call = rng_(), .layer = static_cast<std::uint16_t>(rng_()), .deadline_micros = Some()};
     const RowForm form = Form();
     ask.rows = Rows(form, Width(form), 1 + rng_.Below(6));
+    const RowForm answer = AnswerForm();
+    if (TakesWidth(answer, ask.rows.width)) ask.answer = answer;
     for (const std::uint16_t expert : Experts(1 + rng_.Below(5))) {
       auto& indices = indices_.emplace_back();
       for (std::size_t row = 0; row < ask.rows.count; ++row) {
@@ -96,7 +98,8 @@ class RandomMessages {
       answer.experts.push_back({expert, static_cast<std::uint16_t>(1 + rng_.Below(4))});
       rows += answer.experts.back().rows;
     }
-    answer.rows = Rows(RowForm::kFloat, Width(RowForm::kFloat), rows);
+    const RowForm form = AnswerForm();
+    answer.rows = Rows(form, Width(form), rows);
     return answer;
   }
 
@@ -141,9 +144,10 @@ class RandomMessages {
   std::uint32_t Some() { return static_cast<std::uint32_t>(rng_()); }
   double Measure() { return rng_.Below(4) == 0 ? 0.0 : rng_.Uniform() * 1e12; }
   RowForm Form() { return rng_.Below(2) == 0 ? RowForm::kFloat : RowForm::kInt8; }
+  RowForm AnswerForm() { return static_cast<RowForm>(rng_.Below(3)); }
   std::uint32_t Width(RowForm form) {
     const auto least = static_cast<std::uint32_t>(1 + rng_.Below(3));
-    return form == RowForm::kFloat ? least : least * static_cast<std::uint32_t>(kGroupCols);
+    return form != RowForm::kInt8 ? least : least * static_cast<std::uint32_t>(kGroupCols);
   }
   ExpertGrid Grid() {
     return {static_cast<std::uint32_t>(1 + rng_.Below(5)),

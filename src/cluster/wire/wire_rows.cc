@@ -5,18 +5,6 @@
 #include <cstring>
 
 namespace troupe {
-namespace {
-
-bool IsWidth(RowForm form, std::uint32_t width) {
-  return width >= 1 && width <= kMaxWireWidth &&
-         (form == RowForm::kFloat || width % kGroupCols == 0);
-}
-
-}  // namespace
-
-std::string_view ToString(RowForm form) {
-  return form == RowForm::kFloat ? "floats" : "8-bit codes";
-}
 
 void PackRow(std::span<const ActivationGroup> groups, std::span<std::byte> row) {
   TROUPE_CHECK(row.size() == groups.size() * kWireGroupBytes);
@@ -51,14 +39,15 @@ bool WireRows::operator==(const WireRows& other) const {
 
 std::uint32_t ReadWidth(FrameReader& in, RowForm form) {
   const auto width = in.Read<std::uint32_t>("width");
-  if (!IsWidth(form, width)) {
-    in.Fail("{} found, {} to {}{} expected", width, form == RowForm::kFloat ? 1 : kGroupCols,
-            kMaxWireWidth, form == RowForm::kFloat ? "" : " in steps of 32");
+  if (!TakesWidth(form, width)) {
+    const bool in_groups = form == RowForm::kInt8;
+    in.Fail("{} found, {} to {}{} expected", width, in_groups ? kGroupCols : 1, kMaxWireWidth,
+            in_groups ? " in steps of 32" : "");
   }
   return in.ok() ? width : 0;
 }
 
-void CheckWidth(RowForm form, std::uint32_t width) { TROUPE_CHECK(IsWidth(form, width)); }
+void CheckWidth(RowForm form, std::uint32_t width) { TROUPE_CHECK(TakesWidth(form, width)); }
 
 std::span<const ExpertRows> ReadExpertRows(FrameReader& in, std::size_t count) {
   const auto experts = in.ReadArray<ExpertRows>(count, "experts");

@@ -1,6 +1,6 @@
 // Rows within messages: those that a peer is asked to compute, as floats or in 8 bits, and those
-// that it answers with, as floats. Also which expert has how many of them. Views only: a decoded
-// message shows the rows where they lie in its frame.
+// that it answers with, as floats or, if the asker wants so, in fewer bits. Also which expert has
+// how many of them. Views only: a decoded message shows the rows where they lie in its frame.
 //
 // In 8 bits the wire carries the scale and the codes of each ActivationGroup. Its sums are left
 // out: the reader adds up the codes again, which is exact.
@@ -9,19 +9,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "cluster/wire/frame_reader.h"
+#include "expert/row_form.h"
 #include "quant/activations.h"
 
 namespace troupe {
-
-enum class RowForm : std::uint8_t { kFloat = 0, kInt8 = 1 };
-
-std::string_view ToString(RowForm form);  // "floats"
 
 inline constexpr std::size_t kWireGroupBytes = sizeof(float) + kGroupCols;
 inline constexpr std::uint32_t kMaxWireWidth = 1 << 20;
@@ -29,7 +25,20 @@ inline constexpr std::size_t kMaxWireRows = 65535;  // of an ask, and of an expe
 
 // In 8 bits the width is a multiple of 32.
 constexpr std::size_t WireRowBytes(RowForm form, std::size_t width) {
-  return form == RowForm::kFloat ? width * sizeof(float) : width / kGroupCols * kWireGroupBytes;
+  switch (form) {
+    case RowForm::kFloat:
+      return width * sizeof(float);
+    case RowForm::kInt8:
+      return width / kGroupCols * kWireGroupBytes;
+    case RowForm::kBf16:
+      return width * sizeof(std::uint16_t);
+  }
+  return 0;
+}
+// Whether rows as long as that can have the form.
+constexpr bool TakesWidth(RowForm form, std::uint32_t width) {
+  return width >= 1 && width <= kMaxWireWidth &&
+         (form != RowForm::kInt8 || width % kGroupCols == 0);
 }
 
 // Between groups and their bytes on the wire, kWireGroupBytes each, at any alignment.

@@ -79,6 +79,7 @@ TEST(PackRow, TakesThreeQuartersOfTheMemory) {
   EXPECT_EQ(kWireGroupBytes * 4, sizeof(ActivationGroup) * 3);
   EXPECT_EQ(WireRowBytes(RowForm::kInt8, 2048), 2304u);
   EXPECT_EQ(WireRowBytes(RowForm::kFloat, 2048), 8192u);
+  EXPECT_EQ(WireRowBytes(RowForm::kBf16, 2048), 4096u);
 }
 
 TEST(WireRows, DifferByFormWidthAndBytes) {

@@ -9,7 +9,7 @@
 namespace troupe {
 
 // What a sum is divided by where several requests share a pass.
-enum class ShareBy { kHits, kMisses, kLowCopies, kSubstituted, kDropped };
+enum class ShareBy { kHits, kMisses, kLowCopies, kSubstituted, kDropped, kPeerBf16, kPeerInt8 };
 
 // Every sum of one beside the other's: change(share_by, sum, other's sum). The bindings must name
 // every member, so that none can be forgotten.
@@ -28,11 +28,13 @@ void ForEachSum(ExpertUsage& usage, const ExpertUsage& other, Change change) {
   auto& [waited, loaded, loaded_low, elsewhere] = static_cast<AnswerUse&>(usage);
   each(ShareBy::kMisses, std::pair(&waited, &other.waited), std::pair(&loaded, &other.loaded),
        std::pair(&loaded_low, &other.loaded_low), std::pair(&elsewhere, &other.elsewhere));
-  auto& [low, low_rows, substituted, dropped] = static_cast<LossyUse&>(usage);
+  auto& [low, low_rows, substituted, dropped, bf16, q8] = static_cast<LossyUse&>(usage);
   each(ShareBy::kLowCopies, std::pair(&low, &other.low_copies),
        std::pair(&low_rows, &other.low_assignments));
   each(ShareBy::kSubstituted, std::pair(&substituted, &other.substituted));
   each(ShareBy::kDropped, std::pair(&dropped, &other.dropped));
+  each(ShareBy::kPeerBf16, std::pair(&bf16, &other.peer_bf16));
+  each(ShareBy::kPeerInt8, std::pair(&q8, &other.peer_q8));
   auto& [loads, useful, late, cancelled, wasted, waiting, asks, guessed, expected, left_out] =
       static_cast<PrefetchUse&>(usage);
   each(ShareBy::kMisses, std::pair(&loads, &other.prefetches),

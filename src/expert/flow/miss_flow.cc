@@ -256,6 +256,16 @@ void MissFlow::AddReady(OpenDemand& demand, ExpertId id, std::uint32_t tokens) {
                       cache_.PinResident(id));
 }
 
+void MissFlow::OnRounded(std::uint32_t layer, const ExpertDemand& answered, RowForm form) {
+  const bool q8 = form == RowForm::kInt8;
+  (q8 ? lossy_.peer_q8 : lossy_.peer_bf16) += answered.tokens;
+  group_uses_.resize(choices_.groups());
+  for (std::size_t g = 0; g < choices_.groups(); ++g) {
+    GroupUse& use = group_uses_[g];
+    (q8 ? use.peer_q8 : use.peer_bf16) += choices_.RowsOf(layer, g, answered);
+  }
+}
+
 // Who is to be given next where the order matters.
 std::optional<std::uint32_t> MissFlow::NextInOrder(const OpenDemand& demand) const {
   if (!options_.in_order || demand.unplaced.empty() || demand.hand_out.residents() > 0) {

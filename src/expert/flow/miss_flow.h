@@ -28,6 +28,7 @@
 #include "expert/flow/substituted_routing.h"
 #include "expert/flow/usage_ledger.h"
 #include "expert/prefetch/prefetcher.h"
+#include "expert/row_form.h"
 #include "expert/substitution/low_copies.h"
 
 namespace troupe {
@@ -123,6 +124,8 @@ class MissFlow {
   [[nodiscard]] ExpertCache::Pin Hold(ExpertId id) { return cache_.PinResident(id); }
   void set_quotas(std::vector<std::uint32_t> quotas) { cache_.set_quotas(std::move(quotas)); }
 
+  // Another place has answered rows of that expert in fewer bits than all.
+  void OnRounded(std::uint32_t layer, const ExpertDemand& answered, RowForm form);
   // Time passed in which there was nothing to compute.
   void OnStalled(Nanos time) { stall_ += time; }
 

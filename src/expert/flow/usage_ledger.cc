@@ -24,6 +24,10 @@ std::uint64_t WeightOf(ShareBy by, const GroupUse& use) {
       return use.substituted;
     case ShareBy::kDropped:
       return use.dropped;
+    case ShareBy::kPeerBf16:
+      return use.peer_bf16;
+    case ShareBy::kPeerInt8:
+      return use.peer_q8;
   }
   return 0;
 }

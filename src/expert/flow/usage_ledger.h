@@ -22,6 +22,7 @@ struct GroupUse {
   std::uint64_t low = 0;  // answered by a low copy
   std::uint64_t substituted = 0;
   std::uint64_t dropped = 0;
+  std::uint64_t peer_bf16 = 0, peer_q8 = 0;
 
   bool operator==(const GroupUse&) const = default;
 };

@@ -118,10 +118,16 @@ TEST(UsageLedger, TheRequestsAddUpToTheWholeWhateverHappens) {
       for (std::uint64_t g = 0; g < groups; ++g) {
         pass.groups.push_back({.request = 1 + rng.Below(kRequests - 1),
                                .rows = static_cast<std::uint32_t>(1 + rng.Below(3))});
-        uses.push_back({.hits = rng.Below(9), .misses = rng.Below(4), .low = rng.Below(2)});
+        uses.push_back({.hits = rng.Below(9),
+                        .misses = rng.Below(4),
+                        .low = rng.Below(2),
+                        .peer_bf16 = rng.Below(3),
+                        .peer_q8 = rng.Below(2)});
         whole.use_hits += uses.back().hits;
         whole.use_misses += uses.back().misses;
         whole.low_assignments += uses.back().low;
+        whole.peer_bf16 += uses.back().peer_bf16;
+        whole.peer_q8 += uses.back().peer_q8;
       }
       whole.reads += rng.Below(50);
       whole.bytes_read += rng.Below(std::uint64_t{1} << 40);
