@@ -61,10 +61,9 @@ def answers_of(seen):
 
 
 @contextlib.contextmanager
-def followed_nodes(bench, model, more, together=True):
+def followed_nodes(bench, model, slots, more, together=True):
     """The nodes of a run and who answers the experts they ask for."""
     options = bench.options
-    slots = [int(count) for count in options.slots]
     with cluster_net.machines(3, options.mbps) as machines:
         with nodes_of(machines, bench.troupe, model, slots, bench.common(options.disk) + more, together) as nodes:
             asks = Asks(nodes)
@@ -91,7 +90,7 @@ def placement(bench):
     """Table II: the same requests under each placement. Table I: without peers, and sent to who is least busy."""
     options = bench.options
     tasks = bench.tasks(options.rates)
-    model = bench.model(STREAM, FACTOR)
+    model, slots = bench.placed_model(STREAM, FACTOR)
     warm = planned(tasks, options.warm_seconds, seed=7)
     requests = planned(tasks, options.seconds, seed=options.seed)
     print(f"{len(warm)} requests to learn from, {len(requests)} timed", flush=True)
@@ -102,7 +101,7 @@ def placement(bench):
     means, courses, expected = {}, {}, None
     for name, together, more, choose in ways:
         extra = {} if choose is None else {"choose": choose}
-        with followed_nodes(bench, model, more, together) as (nodes, asks):
+        with followed_nodes(bench, model, slots, more, together) as (nodes, asks):
             plans = 0
             if together:
                 plans = learn(nodes, warm, lambda: time.sleep(20), **extra)  # a report and a plan
@@ -140,13 +139,13 @@ def change(bench):
     """Fig. 7: the users of each node begin to ask what another node's users asked. With plans that follow, and without."""
     options = bench.options
     tasks = bench.tasks(options.rates)
-    model = bench.model(STREAM, FACTOR)
+    model, slots = bench.placed_model(STREAM, FACTOR)
     warm = planned(tasks, options.warm_seconds, seed=7)
     requests = [(at, (task + 1) % 3, prompt) for at, task, prompt in planned(tasks, options.seconds, seed=options.seed)]
     means, courses, expected = {}, {}, None
     for name, follows in (("plans stay", False), ("plans follow", True)):
         more = ["--plan-every-s", 15 if follows else 86400]
-        with followed_nodes(bench, model, more) as (nodes, asks):
+        with followed_nodes(bench, model, slots, more) as (nodes, asks):
             learn(nodes, warm, lambda: plan_now(nodes[0]))
             asks.look()
             changed = len(asks.samples) - 1

@@ -7,6 +7,7 @@ import random
 import re
 import signal
 import subprocess
+import tempfile
 import time
 import urllib.request
 
@@ -62,6 +63,11 @@ class Node:
         lines = (line.rsplit(" ", 1) for line in self.get("/metrics").splitlines() if line and line[0] != "#")
         return {name: float(value) for name, value in lines}
 
+    def kill(self):
+        """At once; it may have ended otherwise before."""
+        self.process.kill()
+        self.process.communicate()
+
     def end(self):
         if self.process.stderr.closed:
             return  # it has ended before
@@ -71,6 +77,30 @@ class Node:
             self.process.send_signal(signal.SIGTERM)
         said = self.process.communicate()[1]
         assert not runs or self.process.returncode == 0, f"node {self.i} ended with {self.process.returncode}: {said[-1000:]}"
+
+
+class Etcd:
+    """On machine i, with what it knows in a folder that outlives its process."""
+
+    def __init__(self, machines, i):
+        self.folder = tempfile.TemporaryDirectory()
+        self.address = f"{machines.address(i)}:2379"
+        url, peer = f"http://{self.address}", "http://127.0.0.1:2380"
+        self.command = machines.inside(i, ["etcd", "--name", "e", "--data-dir", self.folder.name, "--listen-client-urls", url,
+                                           "--advertise-client-urls", url, "--listen-peer-urls", peer,
+                                           "--initial-advertise-peer-urls", peer, "--initial-cluster", f"e={peer}"])
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def end(self):
+        self.kill()
+        self.folder.cleanup()
 
 
 def list_of_peers(machines):

@@ -120,12 +120,11 @@ def scenario(tasks, held, costs, mbps):
 def speeds(bench):
     """The mean latency at several speeds of the links, live and as the simulator says."""
     options = bench.options
-    model = bench.model(STREAM, FACTOR)
+    model, slots = bench.model(STREAM, FACTOR), bench.slots(LAYERS * EXPERTS)
     tasks = bench.tasks(options.rates)
     draw = random.Random(options.seed)
     for task in tasks:
         task.prompts = draw.sample(task.prompts, PROMPTS)
-    slots = [int(count) for count in options.slots]
     live, rows = {}, []
     with cluster_net.machines(3, SPEEDS[-1]) as machines:
         with nodes_of(machines, bench.troupe, model, slots, bench.common(options.disk) + ["--plan-every-s", 15]) as nodes:

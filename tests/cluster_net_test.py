@@ -21,7 +21,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
 import cluster_net  # noqa: E402
 import troupe_cli  # noqa: E402
-from cluster_runs import Node, PEER_PORT, ask, list_of_peers  # noqa: E402
+from cluster_runs import Etcd, Node, PEER_PORT, ask, list_of_peers  # noqa: E402
 
 TROUPE = None  # the binary, set at the end of this file
 LONGEST = 600 if "TROUPE_SANITIZED" in os.environ else 120  # seconds that anything may take
@@ -69,17 +69,9 @@ class ClusterNet(unittest.TestCase):
         self.wait_until_settled()
 
     def start_by_etcd(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        url = f"http://{self.machines.address(3)}:2379"
-        self.etcd = subprocess.Popen(
-            self.machines.inside(3, ["etcd", "--name", "e", "--data-dir", folder.name, "--listen-client-urls", url,
-                                     "--advertise-client-urls", url, "--listen-peer-urls", "http://127.0.0.1:2380",
-                                     "--initial-advertise-peer-urls", "http://127.0.0.1:2380", "--initial-cluster",
-                                     "e=http://127.0.0.1:2380"]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.addCleanup(self.etcd.wait)
-        self.addCleanup(self.etcd.kill)
-        self.start(["--etcd", url.removeprefix("http://"), "--lease-s", 2])
+        etcd = Etcd(self.machines, 3)
+        self.addCleanup(etcd.end)
+        self.start(["--etcd", etcd.address, "--lease-s", 2])
         self.wait_until_settled()
 
     def wait(self, what, *nodes):
