@@ -30,7 +30,7 @@ MemberNews TellNews(Membership& membership, NodeCore& core, Nanos now) {
     core.OnLeader(leader, now);
   }
   if (news.plan) core.OnPlan(membership.plan()->stamp.epoch, membership.plan()->plan.Dump());
-  if (news.written) core.OnPlanWritten(news.written->status());
+  if (news.written) core.OnPlanWritten(news.written->status(), now);
   // One that was written may not have been enough: some node knew more than this one.
   const bool wanted = membership.plan_wanted();
   if (wanted != core.plan_wanted() || (wanted && news.written)) core.OnPlanWanted(wanted, now);
@@ -42,7 +42,7 @@ void WritePlan(Membership& membership, NodeCore& core, const node_action::WriteP
   std::optional<Json> plan = Json::Parse(write.plan);
   TROUPE_CHECK(plan.has_value());  // this node's own
   const Status asked = membership.WritePlan(*std::move(plan), now);
-  if (!asked.ok()) core.OnPlanWritten(asked);
+  if (!asked.ok()) core.OnPlanWritten(asked, now);
 }
 
 }  // namespace troupe

@@ -157,7 +157,7 @@ class NodeCore {
   void OnPlanWanted(bool wanted, Nanos now);
   bool plan_wanted() const { return wanted_; }
   void OnPlanChosen(Result<PlanChoice> choice, Nanos now);
-  void OnPlanWritten(const Status& outcome);
+  void OnPlanWritten(const Status& outcome, Nanos now);
 
   std::vector<NodeAction> TakeActions() { return std::exchange(actions_, {}); }
 

@@ -35,9 +35,11 @@ void NodeCore::OnPlanWanted(bool wanted, Nanos now) {
   if (wanted) planner_.OnCame(now);
 }
 
-void NodeCore::OnPlanWritten(const Status& outcome) {
+void NodeCore::OnPlanWritten(const Status& outcome, Nanos now) {
   writing_ = false;
-  if (!outcome.ok()) Say(outcome.message());
+  if (outcome.ok()) return;
+  Say(outcome.message());
+  planner_.TryAgain(now);
 }
 
 void NodeCore::OnHoldings(const std::string& name, const PeerHoldings& holdings) {

@@ -320,6 +320,51 @@ TEST(NodeCoreWithStore, ALinkThatBreaksWhileTheStoreIsAwayIsDialledAgain) {
   ExpectWell(nodes);
 }
 
+// A node that leads alone, by a store that a test plays itself.
+class NodeCoreThatLeads : public testing::Test {
+ protected:
+  NodeCoreThatLeads()
+      : core_({.hello = {.start_id = 1,
+                         .model = {7, 8},
+                         .grid = kGrid,
+                         .width = 64,
+                         .cluster = "lab",
+                         .node = "a",
+                         .address = "a:1"},
+               .expert_bytes = 100,
+               .most_held = 6,
+               .held = std::vector<std::uint8_t>(kGrid.Count())},
+              {.addresses = {}, .planner = {}}, 0) {
+    core_.OnMembers({"a:1"});
+    core_.OnLeader(NodeLeader{.node = "a", .address = "a:1", .self = true}, 0);
+  }
+
+  // Lets time go on until it wants a plan stored, a second at a time; how many that took.
+  int SecondsToAPlan() {
+    for (int seconds = 1; seconds < 1000; ++seconds) {
+      core_.OnTime(now_ += kSecond);
+      for (int round = 0; round < 2; ++round) {
+        for (NodeAction& action : core_.TakeActions()) {
+          if (std::holds_alternative<node_action::WritePlan>(action)) return seconds;
+          if (auto* choose = std::get_if<node_action::Choose>(&action)) {
+            core_.OnPlanChosen(ChoosePlan(choose->job), now_);
+          }
+        }
+      }
+    }
+    return 1000;
+  }
+
+  NodeCore core_;
+  Nanos now_ = 0;
+};
+
+TEST_F(NodeCoreThatLeads, APlanThatTheStoreDidNotTakeIsTriedAgainSoon) {
+  EXPECT_LT(SecondsToAPlan(), 10);
+  core_.OnPlanWritten(Error(Code::kUnavailable, "the store is away"), now_);
+  EXPECT_LT(SecondsToAPlan(), 10);
+}
+
 class NodeCoreAlone : public testing::Test {
  protected:
   NodeCoreAlone()

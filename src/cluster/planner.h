@@ -48,7 +48,7 @@ class Planner {
   void OnGone(Nanos now) { PlanWithin(rules_.forget_after + 1, now); }
   // Somebody wants one now.
   void PlanNow(Nanos now) { PlanWithin(0, now); }
-  // None could be made.
+  // None could be made, or stored.
   void TryAgain(Nanos now) { plan_at_ = now + rules_.gather; }
   // Asked again and again, it says so once. `expected`: how many nodes there are, if all have come.
   bool IsDue(Nanos now, std::size_t expected, bool has_plan);
