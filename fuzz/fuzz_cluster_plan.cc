@@ -48,7 +48,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     TROUPE_CHECK(plan.status().message().find('\n') == std::string_view::npos);
     return 0;
   }
-  const auto again = troupe::ParseClusterPlan(troupe::ToJson(*plan), "cafe", kGrid, /*epoch=*/7);
+  const auto again =
+      troupe::ParseClusterPlan(troupe::ToJson(*plan, kGrid), "cafe", kGrid, /*epoch=*/7);
   TROUPE_CHECK(again.ok() && *again == *plan);
   for (const troupe::ClusterPlan::Node& node : plan->nodes) Follow(node);
   return 0;

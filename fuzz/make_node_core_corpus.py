@@ -31,8 +31,8 @@ def pong(token) -> bytes:
 
 LEADER = hello(11, "n1", "10.0.0.1:7001")
 HOLDINGS = struct.pack("<BQQII", 7, 7, 2, 2, 5) + bytes([0x21, 0x02])
-PLAN = struct.pack("<BQ", 14, 7) + (b'{"model":"000000000000000c000000000000000d","nodes":[{"name":"n0","held":[[0,1],[2]]},'
-                                    b'{"name":"n1","held":[[3],[4]]}]}')
+PLAN = struct.pack("<BQ", 14, 7) + (b'{"form":2,"model":"000000000000000c000000000000000d","nodes":['
+                                    b'{"name":"n0","held":"gwA="},{"name":"n1","held":"CAI="}]}')
 FOLLOWS = (step(OPEN) + frame(LEADER) + frame(pong(1)) + frame(HOLDINGS) + frame(PLAN) + step(CARRIED, 1) * 3 +
            frame(struct.pack("<BQ", 8, 1)))
 SEEDS = {

@@ -77,6 +77,7 @@ ClusterState ClusterNode::State() const {
     state.unreachable.push_back({.address = address, .why = why});
   }
   if (core_->leads()) state.look = core_->look();
+  state.plans_unwritten = core_->plans_unwritten();
   if (state.look) {
     state.looked_seconds_ago = static_cast<double>(clock_.Now() - state.look->at) * 1e-9;
   }

@@ -296,7 +296,7 @@ void NodeCore::TakeLink(const std::string& name, LinkId link) {
 void NodeCore::TellAll(LinkId link) {
   Send(link, Encode(follower_.Holdings()));
   if (has_list() && leads_ && plan()) {
-    Send(link, Encode(PeerPlanNotice{plan()->epoch, ToJson(*plan())}));
+    Send(link, Encode(PeerPlanNotice{plan()->epoch, ToJson(*plan(), self_.hello.grid)}));
   }
 }
 

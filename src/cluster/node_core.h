@@ -170,6 +170,8 @@ class NodeCore {
   bool settled() const { return follower_.settled(); }
   // When this node looked last, as the one that leads, whether another plan is better.
   const std::optional<PlanLook>& look() const { return look_; }
+  // How many plans the store did not take.
+  std::uint64_t plans_unwritten() const { return plans_unwritten_; }
   // Goes up when the plan or what is held here has changed.
   std::uint64_t changes() const { return follower_.sequence() + follower_.epoch(); }
   bool draining() const { return follower_.draining(); }
@@ -235,6 +237,8 @@ class NodeCore {
   bool choosing_ = false;  // one is being chosen
   bool writing_ = false;   // one is on its way to the store
   std::optional<PlanLook> look_;
+  std::uint64_t plans_unwritten_ = 0;
+  std::string said_unwritten_;             // of a plan that is too large for the store
   std::optional<Adoption::Why> said_why_;  // a plan stays
   std::uint64_t settled_of_ = 0;           // the epoch of the plan that was carried out last
   FirstContact first_contact_;

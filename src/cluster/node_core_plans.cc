@@ -37,9 +37,18 @@ void NodeCore::OnPlanWanted(bool wanted, Nanos now) {
 
 void NodeCore::OnPlanWritten(const Status& outcome, Nanos now) {
   writing_ = false;
-  if (outcome.ok()) return;
+  if (outcome.ok()) {
+    said_unwritten_.clear();
+    return;
+  }
+  ++plans_unwritten_;
+  if (look_) look_->unwritten = outcome.message();
+  // It will not become smaller: it is looked at again when one is due.
+  const bool is_too_large = outcome.code() == Code::kInvalidArgument;
+  if (!is_too_large) planner_.TryAgain(now);
+  if (is_too_large && !said_unwritten_.empty()) return;
+  said_unwritten_ = is_too_large ? outcome.message() : "";
   Say(outcome.message());
-  planner_.TryAgain(now);
 }
 
 void NodeCore::OnHoldings(const std::string& name, const PeerHoldings& holdings) {
@@ -204,11 +213,11 @@ void NodeCore::OnPlanChosen(Result<PlanChoice> choice, Nanos now) {
   }
   if (!has_list()) {
     writing_ = true;
-    actions_.push_back(node_action::WritePlan{ToJson(*plan)});
+    actions_.push_back(node_action::WritePlan{ToJson(*plan, self_.hello.grid)});
     return;
   }
   plan->epoch = ++newest_epoch_;
-  SendToPeers(Encode(PeerPlanNotice{plan->epoch, ToJson(*plan)}));
+  SendToPeers(Encode(PeerPlanNotice{plan->epoch, ToJson(*plan, self_.hello.grid)}));
   Adopt(*std::move(plan));
 }
 

@@ -365,6 +365,21 @@ TEST_F(NodeCoreThatLeads, APlanThatTheStoreDidNotTakeIsTriedAgainSoon) {
   EXPECT_LT(SecondsToAPlan(), 10);
 }
 
+TEST_F(NodeCoreThatLeads, APlanThatIsTooLargeForTheStoreIsSaidOnce) {
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_LT(SecondsToAPlan(), 1000);
+    core_.OnPlanWritten(InvalidArgument("plan not written: too large"), now_);
+    int said = 0;
+    for (const NodeAction& action : core_.TakeActions()) {
+      said += std::holds_alternative<node_action::Say>(action) ? 1 : 0;
+    }
+    EXPECT_EQ(said, i == 0 ? 1 : 0);
+    EXPECT_THAT(core_.look()->unwritten, HasSubstr("too large"));
+  }
+  EXPECT_EQ(core_.plans_unwritten(), 3u);
+  EXPECT_GT(SecondsToAPlan(), 60);  // it is not tried every few seconds
+}
+
 class NodeCoreAlone : public testing::Test {
  protected:
   NodeCoreAlone()

@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "base/base64.h"
 #include "base/check.h"
 #include "base/json.h"
 #include "server/api_error.h"
@@ -23,29 +24,12 @@ constexpr std::size_t kMostInputs = 2048;          // as OpenAI has it
 constexpr std::size_t kMostAnswerBytes = 4 << 20;  // of the 12 MiB that all clients share
 constexpr std::size_t kMostTokensInAll = 2 << 20;  // they take as much as the longest body
 
-std::string Base64(std::span<const unsigned char> bytes) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const std::size_t count = std::min<std::size_t>(3, bytes.size() - i);
-    std::uint32_t group = 0;
-    for (std::size_t b = 0; b < 3; ++b) group = group << 8 | (b < count ? bytes[i + b] : 0U);
-    for (std::size_t digit = 0; digit < 4; ++digit) {
-      text += digit <= count ? kDigits[group >> (18 - 6 * digit) & 63] : '=';
-    }
-  }
-  return text;
-}
-
 // The shortest numbers that are read as these floats again, but infinities and the like, which JSON
 // has none of.
 void AppendVector(const std::vector<float>& vector, bool base64, std::string& to) {
   if (base64) {
     to += '"';
-    to += Base64(
-        {reinterpret_cast<const unsigned char*>(vector.data()), vector.size() * sizeof(float)});
+    to += Base64(std::as_bytes(std::span(vector)));
     to += '"';
     return;
   }

@@ -18,6 +18,9 @@ std::vector<ExtraMetric> MetricsOf(const ClusterState& state) {
   }
   figures.Gauge("troupe_cluster_plan_epoch", "Epoch of the plan in force; 0: there is none",
                 state.epoch);
+  figures.Counter("troupe_cluster_plans_unwritten_total",
+                  "Plans of this node, as the one that leads, that etcd did not take",
+                  state.plans_unwritten);
   figures.Gauge("troupe_cluster_settled", "1 if this node holds what the plan says",
                 state.settled ? 1 : 0);
   figures.Gauge("troupe_held_experts", "Experts that this node keeps in memory for everybody",

@@ -42,7 +42,8 @@ Json LookOf(const ClusterState& state) {
   const PlanLook& look = *state.look;
   Json record = {{"seconds_ago", state.looked_seconds_ago},
                  {"adopted", Json(look.adopted)},
-                 {"why", look.why}};
+                 {"why", look.why},
+                 {"unwritten", look.unwritten}};
   if (look.weighed) {
     record["now_s"] = look.seconds_now;
     record["after_s"] = look.seconds_after;
@@ -124,6 +125,9 @@ std::string StandingReasons(const JsonValue& record) {
   if (const JsonValue look = record.At("look"); !look.raw().IsNull()) {
     lines += fmt::format("{:.1f} s ago it looked at plans: {}\n", look.At("seconds_ago").Number(),
                          Harmless(look.At("why").String()));
+    if (const std::string why = look.At("unwritten").String(); !why.empty()) {
+      lines += fmt::format("{}\n", Harmless(why));
+    }
   }
   return lines;
 }

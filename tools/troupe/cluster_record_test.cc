@@ -51,7 +51,10 @@ TEST(ClusterRecord, ExplainsWhatStillHoldsUnderWhatHasHappened) {
   EXPECT_EQ(ClusterEvents("url", RecordOf(state).Dump()).value(),
             "      12.3 s ago  node c is gone\n");
   state.unreachable = {{.address = "10.0.0.3:7070", .why = "10.0.0.3:7070: connection refused"}};
-  state.look = {.adopted = false, .why = "another one does not pay: …", .weighed = true};
+  state.look = {.adopted = false,
+                .why = "another one does not pay: …",
+                .unwritten = "it is too large",
+                .weighed = true};
   state.looked_seconds_ago = 7;
   state.distribution = {{.least_rows = 1, .shared = 812, .local = 20, .gain = 2.5},
                         {.least_rows = 8, .rested = 3, .gain = 0.5, .rests = true},
@@ -65,7 +68,9 @@ TEST(ClusterRecord, ExplainsWhatStillHoldsUnderWhatHasHappened) {
                    .took_seconds = 2.5e-3}};
   const std::string text = ClusterEvents("url", RecordOf(state).Dump()).value();
   EXPECT_THAT(text, HasSubstr("\n\nno link to 10.0.0.3:7070: connection refused\n"));
-  EXPECT_THAT(text, HasSubstr("7.0 s ago it looked at plans: another one does not pay"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("7.0 s ago it looked at plans: another one does not pay: …\nit is too large\n"));
   EXPECT_THAT(text, HasSubstr("812 layers shared with peers, 20 left to the own disk"));
   EXPECT_THAT(text, HasSubstr("sharing is 0.50 times as fast, and rests now"));
   EXPECT_THAT(text, Not(HasSubstr("64 rows or more")));

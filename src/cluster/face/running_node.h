@@ -84,6 +84,7 @@ struct ClusterState {
   // Of a node that leads: what came of its last look at plans, and seconds since.
   std::optional<PlanLook> look;
   double looked_seconds_ago = 0;
+  std::uint64_t plans_unwritten = 0;  // that etcd did not take, since the start
   // Where an answer of 'do not distribute' stands, by the size of passes, and the last decisions.
   std::vector<DistributionReport> distribution;
   std::vector<JudgedLayer> judged;

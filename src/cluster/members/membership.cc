@@ -73,14 +73,14 @@ void Membership::Told(const KvEvent& event, Nanos now) {
 
 Status Membership::WritePlan(Json plan, Nanos now) {
   // etcd takes requests of 1.5 MiB at most, and the plan before it is compared.
-  constexpr std::size_t kLargestPlan = std::size_t{1} << 19;
+  constexpr std::size_t kLargestPlan = std::size_t{720} << 10;
   if (!leads())
     return Error(Code::kFailedPrecondition, "plan not written: this node does not lead");
   if (plan_to_write_ || plan_under_way_) {
     return Error(Code::kUnavailable, "plan not written: another one is being written");
   }
   if (const std::size_t size = plan.Dump().size(); size > kLargestPlan) {
-    return InvalidArgument("a plan of {} bytes, {} are allowed", size, kLargestPlan);
+    return InvalidArgument("plan not written: it has {} bytes, etcd takes {}", size, kLargestPlan);
   }
   plan_to_write_ = std::move(plan);
   now_ = now;

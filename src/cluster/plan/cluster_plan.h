@@ -37,8 +37,10 @@ struct ClusterPlan {
   bool operator==(const ClusterPlan&) const = default;
 };
 
-// All but the epoch.
-std::string ToJson(const ClusterPlan& plan);
+// All but the epoch. Of the orders as much as makes a text of about kMostPlanBytes, of long ones
+// the beginning: what follows is as if it was not named.
+inline constexpr std::size_t kMostPlanBytes = std::size_t{700} << 10;
+std::string ToJson(const ClusterPlan& plan, ExpertGrid grid);
 // It must be for that model, every expert in the grid, each once a node, and each node once.
 Result<ClusterPlan> ParseClusterPlan(std::string_view text, std::string_view model, ExpertGrid grid,
                                      std::uint64_t epoch);

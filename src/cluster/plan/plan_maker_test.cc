@@ -123,7 +123,8 @@ TEST(PlanMaker, NoCopyIsLackingWhereThereIsMemoryForAll) {
 TEST(PlanMaker, ThePlanCanBeRead) {
   const PlanFacts facts = TwoPlannedNodes(6);
   const ClusterPlan plan = PlanOf(facts);
-  EXPECT_EQ(ParseClusterPlan(ToJson(plan), "cafe", facts.grid, plan.epoch).value(), plan);
+  EXPECT_EQ(ParseClusterPlan(ToJson(plan, facts.grid), "cafe", facts.grid, plan.epoch).value(),
+            plan);
 }
 
 }  // namespace
