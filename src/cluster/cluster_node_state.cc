@@ -86,6 +86,7 @@ ClusterState ClusterNode::State() const {
   state.leads = core_->leads();
   state.leader = core_->LeaderName();
   state.checks = checks_;
+  state.checks.rows_left_out = calls_.rows_not_checked();
   state.fetched = fetcher_.counters();
   state.steps_read_seconds = pace_.read_seconds();
   state.steps_rested = pace_.rests();

@@ -31,10 +31,10 @@ PeerCalls::PeerCalls(CallShape shape, PeerDirectory& directory, SendFrame send, 
       send_(std::move(send)),
       clock_(clock),
       options_(options),
-      random_(options.verify > 0 ? Unforeseen() : 1),
       flow_(options.rules),
       holders_(shape_.grid.Count()),
-      activity_(shape_.grid) {}
+      activity_(shape_.grid),
+      checks_(options.verify, options.most_to_check, options.verify > 0 ? Unforeseen() : 1) {}
 
 void PeerCalls::LookAtPeers() {
   const std::uint64_t version = directory_.version();

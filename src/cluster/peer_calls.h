@@ -11,13 +11,14 @@
 
 #include "base/clock.h"
 #include "base/mutex.h"
-#include "base/rng.h"
 #include "cluster/calls/call_flow.h"
 #include "cluster/calls/late_peers.h"
 #include "cluster/calls/peer_speed.h"
+#include "cluster/face/node_buffers.h"
 #include "cluster/peer_directory.h"
 #include "cluster/peer_outbox.h"
 #include "cluster/plan/activity.h"
+#include "cluster/spot_sample.h"
 #include "cluster/wire/answer.h"
 #include "cluster/wire/ask.h"
 #include "runtime/expert_peers.h"
@@ -31,17 +32,6 @@ struct CallShape {
   std::vector<RowForm> forms;  // by layer: what its experts read
 };
 
-// An answer that was used and can be computed again, to see whether the peer told the truth.
-struct SpotCheck {
-  std::uint64_t start = 0;  // of the peer: another one's answers are not this one's
-  ExpertId id;
-  RowForm form = RowForm::kFloat;
-  std::size_t rows = 0;
-  std::vector<std::byte> asked;  // the rows as they were sent
-  RowForm answer_form = RowForm::kFloat;
-  std::vector<float> answer;
-};
-
 // What calls to a peer were measured to take on their way.
 struct MeasuredLink {
   std::string peer;
@@ -53,7 +43,8 @@ class PeerCalls final : public ExpertPeers {
  public:
   struct Options {
     CallRules rules;
-    double verify = 0;  // the share of answers that are kept to be checked
+    double verify = 0;                              // the share of answers to be checked
+    std::size_t most_to_check = kMostBytesToCheck;  // bytes of them that wait
     // Bytes of answers that no pass has looked at yet. Beyond it they are dropped, as if they were
     // lost: no peer that answers what it was asked comes near.
     std::size_t most_unread = std::size_t{256} << 20;
@@ -85,6 +76,8 @@ class PeerCalls final : public ExpertPeers {
   std::vector<std::string> TakeRemarks();
   // Answers to be checked, each told once. Any thread.
   std::vector<SpotCheck> TakeChecks();
+  // Rows of answers that were to be checked and will not be: more came than fit. Any thread.
+  std::uint64_t rows_not_checked() const;
   // As of the end of the last layer. Any thread.
   CallCounters counters() const;
   CallSeconds seconds() const;
@@ -143,7 +136,6 @@ class PeerCalls final : public ExpertPeers {
   const Options options_;
 
   // The passes' thread's:
-  Rng random_{1};  // what is checked nobody else can foresee
   CallFlow flow_;
   std::uint64_t seen_ = 0;  // version of the directory
   std::deque<Peer> peers_;  // by index; they stay where they are
@@ -173,7 +165,7 @@ class PeerCalls final : public ExpertPeers {
   CallCounters counters_ TROUPE_GUARDED_BY(mu_);
   CallSeconds seconds_ TROUPE_GUARDED_BY(mu_);
   std::vector<MeasuredLink> links_ TROUPE_GUARDED_BY(mu_);
-  std::vector<SpotCheck> checks_ TROUPE_GUARDED_BY(mu_);
+  SpotSample checks_ TROUPE_GUARDED_BY(mu_);
   std::vector<std::string> remarks_ TROUPE_GUARDED_BY(mu_);
 };
 

@@ -8,13 +8,6 @@
 #include "cluster/peer_calls.h"
 
 namespace troupe {
-namespace {
-
-constexpr std::size_t kMostToCheck = 8;  // at a time: what passes leave no time for is not checked
-constexpr std::size_t kMostRowsToCheck = 8;  // of an answer: a liar is found by any of them
-
-}  // namespace
-
 bool PeerCalls::Fits(const SentCall& call, const PeerAnswer& answer) const {
   if (answer.rows.form != call.answer) return false;
   if (!answer.experts.empty() && answer.rows.width != shape_.width) return false;
@@ -55,8 +48,7 @@ bool PeerCalls::OnAnswer(const Event& event, const PeerAnswer& answer) {
       answered_.push_back({.expert = got.expert,
                            .form = answer.rows.form,
                            .values = FloatsOf(answer.rows, row, got.rows)});
-      if (options_.verify > 0 && random_.Uniform() < options_.verify)
-        MaybeKeep(call, answered_.back());
+      if (options_.verify > 0) MaybeKeep(call, answered_.back());
     }
     row += got.rows;
   }
@@ -77,26 +69,30 @@ bool PeerCalls::OnAnswer(const Event& event, const PeerAnswer& answer) {
 }
 
 void PeerCalls::MaybeKeep(const SentCall& call, const Rows& answer) {
-  const ExpertId id{batch_.layer, answer.expert};
   const std::span<const std::uint32_t> all = batch_.RowsOf(answer.expert);
-  const std::span<const std::uint32_t> rows = all.first(std::min(all.size(), kMostRowsToCheck));
+  const RowForm form = shape_.forms[batch_.layer];
+  const std::size_t bytes = WireRowBytes(form, shape_.width);
+  std::vector<std::uint32_t> drawn;
+  {
+    const MutexLock lock(mu_);
+    drawn = checks_.Draw(all.size(), bytes + shape_.width * sizeof(float));
+  }
+  if (drawn.empty()) return;
   SpotCheck check{.start = peers_[call.peer].start,
-                  .id = id,
-                  .form = shape_.forms[batch_.layer],
-                  .rows = rows.size(),
-                  .asked = {},
+                  .id = {batch_.layer, answer.expert},
+                  .form = form,
+                  .rows = drawn.size(),
+                  .asked = std::vector<std::byte>(drawn.size() * bytes),
                   .answer_form = answer.form,
                   .answer = {}};
-  check.answer.assign(
-      answer.values.begin(),
-      answer.values.begin() + static_cast<std::ptrdiff_t>(rows.size() * shape_.width));
-  const std::size_t bytes = WireRowBytes(check.form, shape_.width);
-  check.asked.resize(rows.size() * bytes);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    WriteRow(rows[i], std::span(check.asked).subspan(i * bytes, bytes));
+  check.answer.reserve(drawn.size() * shape_.width);
+  for (std::size_t i = 0; i < drawn.size(); ++i) {
+    WriteRow(all[drawn[i]], std::span(check.asked).subspan(i * bytes, bytes));
+    const auto values = answer.values.subspan(drawn[i] * shape_.width, shape_.width);
+    check.answer.insert(check.answer.end(), values.begin(), values.end());
   }
   const MutexLock lock(mu_);
-  if (checks_.size() < kMostToCheck) checks_.push_back(std::move(check));
+  checks_.Keep(std::move(check));
 }
 
 void PeerCalls::Remark(std::string text) {
@@ -112,7 +108,12 @@ std::vector<std::string> PeerCalls::TakeRemarks() {
 
 std::vector<SpotCheck> PeerCalls::TakeChecks() {
   const MutexLock lock(mu_);
-  return std::exchange(checks_, {});
+  return checks_.Take();
+}
+
+std::uint64_t PeerCalls::rows_not_checked() const {
+  const MutexLock lock(mu_);
+  return checks_.left_out();
 }
 
 void PeerCalls::OnRefused(PeerCallId call) {

@@ -437,6 +437,41 @@ TEST_F(PeerCallsTest, AnswersInAnyFormCanBeCheckedAndALieIsFound) {
   }
 }
 
+TEST_F(PeerCallsTest, APeerThatLiesFromTheNinthRowOnIsFound) {
+  Open(1);
+  const AskedLayer asked(nodes_->config(), 1, 100, rng_);  // about 33 rows an expert
+  const std::vector<std::uint32_t> experts = asked.experts();
+  for (const std::uint32_t expert : experts) {
+    if (!nodes_->held(0).Holds({1, expert})) nodes_->Hold(0, 1, {expert});
+  }
+  nodes_->on_answer = [&](LinkId link, std::vector<std::byte> frame) {
+    const PeerAnswer answer = DecodePeerAnswer(frame).value();
+    std::size_t row = static_cast<std::size_t>(answer.rows.bytes.data() - frame.data());
+    for (const ExpertRows& got : answer.experts) {
+      for (std::size_t i = 0; i < got.rows; ++i, row += answer.rows.row_bytes()) {
+        if (i >= 8) frame[row] ^= std::byte{1};
+      }
+    }
+    nodes_->calls().OnFrame(link, std::move(frame));
+    return OkStatus();
+  };
+  (void)nodes_->calls().Places();
+  nodes_->calls().Ask(asked.batch(), All(experts, 0));
+  (void)TakeAllNews(nodes_->calls());
+  SpotChecker checker(nodes_->shape().width, nodes_->config().moe.expert_ff,
+                      [this](ExpertId id, const std::function<void(const Mlp&)>& use) {
+                        use(nodes_->Expert(id));
+                        return OkStatus();
+                      });
+  const std::vector<SpotCheck> checks = nodes_->calls().TakeChecks();
+  ASSERT_EQ(checks.size(), experts.size());
+  for (const SpotCheck& check : checks) {
+    ASSERT_GT(check.rows, 8u);
+    EXPECT_FALSE(checker.IsTrue(check).value());
+  }
+  EXPECT_EQ(nodes_->calls().rows_not_checked(), 0u);
+}
+
 TEST_F(PeerCallsTest, CountsWhatTheOwnUsersActivate) {
   Open(1);
   const ExpertDemand demands[] = {{.expert = 2, .tokens = 5}};

@@ -90,6 +90,11 @@ std::vector<ExtraMetric> MetricsOf(const ClusterState& state) {
   figures.Counter("troupe_peer_checks_total", kChecks, state.checks.checked - state.checks.wrong,
                   {{"found", "true"}});
   figures.Counter("troupe_peer_checks_total", kChecks, state.checks.wrong, {{"found", "wrong"}});
+  figures.Counter(
+      "troupe_peer_check_rows_left_out_total",
+      "Rows of answers of peers that were to be computed again (--verify), and were not: "
+      "8 rows of an answer are, all at 100%, and no more than there is room for",
+      state.checks.rows_left_out);
   constexpr auto kFetched = "Experts that were to come from peers to be held here";
   const FetchCounters& fetched = state.fetched;
   figures.Counter("troupe_peer_fetches_total", kFetched, fetched.experts, {{"end", "came"}});

@@ -304,7 +304,9 @@ Json RecordOf(const ClusterState& state) {
                              {"way", seconds.way},
                              {"waited", seconds.waited},
                              {"computed", seconds.computed}};
-  record["checks"] = {{"checked", state.checks.checked}, {"wrong", state.checks.wrong}};
+  record["checks"] = {{"checked", state.checks.checked},
+                      {"wrong", state.checks.wrong},
+                      {"rows_left_out", state.checks.rows_left_out}};
   const FetchCounters& fetched = state.fetched;
   record["fetched"] = {{"experts", fetched.experts}, {"bytes", fetched.bytes},
                        {"resumed", fetched.resumed}, {"wrong", fetched.wrong},

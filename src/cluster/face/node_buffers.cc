@@ -35,8 +35,10 @@ NodeBuffers BuffersFor(const ModelConfig& config) {
 Bytes NodeMemory(const ModelConfig& config) {
   const NodeBuffers buffers = BuffersFor(config);
   // A call that is sent. One of a peer that is computed: as it came, as floats, and what comes of
-  // it twice. A layer's answers as they are used, and answers that are to be checked.
-  const std::size_t used = buffers.frame + 4 * AskBytes(config) + AnswersBytes(config) + kSmall;
+  // it twice. A layer's answers as they are used. Answers that are to be checked, those that are
+  // being checked, and what comes of those here.
+  const std::size_t used =
+      buffers.frame + 4 * AskBytes(config) + AnswersBytes(config) + 3 * kMostBytesToCheck + kSmall;
   return kTransport +
          Bytes(buffers.unread + buffers.waiting + 2 * buffers.unsent + buffers.received + used);
 }

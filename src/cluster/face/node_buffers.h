@@ -17,6 +17,9 @@ namespace troupe {
 // Experts that are on their way from peers at a time.
 inline constexpr std::uint32_t kExpertsFetched = 2;
 
+// Answers of peers that wait to be computed again; as many are computed meanwhile.
+inline constexpr std::size_t kMostBytesToCheck = std::size_t{2} << 20;
+
 struct NodeBuffers {
   std::size_t frame = 0;     // one message
   std::size_t unread = 0;    // answers that no pass has looked at

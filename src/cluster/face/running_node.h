@@ -38,6 +38,7 @@ struct HostCounters {
 // Answers of peers that were computed again.
 struct CheckCounters {
   std::uint64_t checked = 0, wrong = 0;
+  std::uint64_t rows_left_out = 0;  // of answers to be checked: more came than there was room for
 };
 
 struct ClusterState {
