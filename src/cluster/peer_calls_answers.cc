@@ -137,6 +137,7 @@ void PeerCalls::Handle(Event& event) {
       if (refused->reason == PeerAskRefused::Reason::kBusy) {
         peers_[sent->peer].speed->OnLate(static_cast<double>(event.at - sent->sent) * 1e-9,
                                          event.at);
+        flow_.OnBusy(refused->call, clock_.Now());
       }
       OnRefused(refused->call);
     }

@@ -46,6 +46,10 @@ std::vector<ExtraMetric> MetricsOf(const ClusterState& state) {
   figures.Counter("troupe_peer_failed_loads_total",
                   "Experts that the disk failed at and a peer was asked for",
                   state.asked.failed_loads);
+  figures.Counter(
+      "troupe_peer_asked_again_total",
+      "Times that all who held what the disk failed at were busy, and one was asked again",
+      state.asked.asked_again);
   figures.Counter("troupe_peer_answers_unused_total", "Answers of peers that came too late",
                   state.asked.unused);
   constexpr auto kLayers =

@@ -289,6 +289,7 @@ Json RecordOf(const ClusterState& state) {
                      {"unused", asked.unused},
                      {"overtook", asked.overtook},
                      {"failed_loads", asked.failed_loads},
+                     {"asked_again", asked.asked_again},
                      {"refused", asked.refused},
                      {"lost", asked.lost},
                      {"cancelled", asked.cancelled}};

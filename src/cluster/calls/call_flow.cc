@@ -45,6 +45,10 @@ void CallFlow::TurnToNext(std::size_t waiting, bool is_hedge) {
     const double seconds = peer.queued_seconds + peer.latency_seconds + peer.SecondsFor(one.rows);
     return !one.disk_failed && one.load_seconds > 0 && seconds > one.load_seconds;
   });
+  if (one.holders.empty() && one.calls.empty() && !one.busy.empty()) {
+    one.late_at = one.rests_until;
+    return;
+  }
   one.holders.empty() ? ToDisk(waiting) : AskNext(waiting, is_hedge);
 }
 
@@ -159,12 +163,24 @@ void CallFlow::OnRefused(PeerCallId call) {
   if (DropCall(call)) ++counters_.refused;
 }
 
+void CallFlow::OnBusy(PeerCallId call, Nanos now) {
+  for (Waiting& one : waiting_) {
+    const auto open = std::ranges::find(one.calls, call, &OpenCall::id);
+    if (!one.disk_failed || open == one.calls.end()) continue;
+    one.busy.push_back(open->peer);
+    one.rests_until = now + rules_.busy_pause;
+    if (one.given_up_at == kNever) one.given_up_at = now + rules_.without_disk;
+  }
+  OnRefused(call);
+}
+
 void CallFlow::OnLost(PeerIndex peer) {
   std::erase_if(to_send_, [peer](const CallToSend& call) { return call.peer == peer; });
   std::erase_if(sent_, [peer](const OpenCall& open) { return open.peer == peer; });
   std::set<PeerCallId> lost;
   for (Waiting& one : waiting_) {
     std::erase(one.holders, peer);
+    std::erase(one.busy, peer);
     for (const OpenCall& open : one.calls) {
       if (open.peer == peer) lost.insert(open.id);
     }
@@ -173,10 +189,23 @@ void CallFlow::OnLost(PeerIndex peer) {
   counters_.lost += lost.size();
 }
 
+// Those who were busy may have room by now.
+void CallFlow::TakeBusyAgain(Waiting& one, Nanos now) {
+  const std::vector<PeerIndex> busy = std::exchange(one.busy, {});
+  if (busy.empty() || now >= one.given_up_at) return;
+  one.holders.insert(one.holders.end(), busy.begin(), busy.end());
+  if (one.calls.empty()) ++counters_.asked_again;
+}
+
 std::vector<PeerCallId> CallFlow::OnTime(Nanos now) {
   std::set<PeerCallId> late;
   for (std::size_t i = waiting_.size(); i-- > 0;) {
     if (waiting_[i].late_at > now) continue;
+    TakeBusyAgain(waiting_[i], now);
+    if (waiting_[i].calls.empty()) {
+      TurnToNext(i, /*is_hedge=*/false);
+      continue;
+    }
     if (waiting_[i].holders.empty() && waiting_[i].disk_failed && !waiting_[i].waits_long) {
       waiting_[i].waits_long = true;  // there is nobody else
       waiting_[i].late_at = now + rules_.without_disk;

@@ -29,6 +29,8 @@ struct CallRules {
   std::uint32_t given_up_after = 4;
   // Where the disk has failed the last holder has so much more time.
   Nanos without_disk = 30'000'000'000;
+  // Where the disk has failed a holder that is busy is asked again after this.
+  Nanos busy_pause = 20'000'000;
 };
 
 // An expert that a layer misses, and who may compute it, first choice first; at least one.
@@ -65,6 +67,7 @@ struct CallCounters {
   std::uint64_t to_disk = 0;       // of them left to the disk
   std::uint64_t overtook = 0;      // of these, answered by a peer before their load ended
   std::uint64_t failed_loads = 0;  // that a holder was asked for, as the disk could not read them
+  std::uint64_t asked_again = 0;   // of these, times that all holders were busy
   std::uint64_t unused = 0;  // answers that came after another one, or when nobody waited any more
   std::uint64_t refused = 0, lost = 0, cancelled = 0;  // calls
 
@@ -82,6 +85,9 @@ class CallFlow {
   bool OnAnswered(PeerCallId call, std::uint32_t expert);
   // The peer will not answer what it has not answered yet: it refuses, or that was all.
   void OnRefused(PeerCallId call);
+  // So many calls wait for the peer that it took no more. Where the disk has failed it is asked
+  // again after a pause, for as long as an answer is waited for there.
+  void OnBusy(PeerCallId call, Nanos now);
   void OnLost(PeerIndex peer);
   // The disk was sooner.
   void OnLoaded(std::uint32_t expert);
@@ -118,13 +124,17 @@ class CallFlow {
     std::vector<OpenCall> calls;     // that may still answer it
     Nanos late_at = kNever;
     double load_seconds = 0;
-    bool on_disk = false;  // it is loaded meanwhile
+    bool on_disk = false;              // it is loaded meanwhile
+    std::vector<PeerIndex> busy = {};  // to be asked again, as the disk has failed
+    Nanos rests_until = kNever;        // if nobody but those can be asked
+    Nanos given_up_at = kNever;        // that they are asked again
     bool disk_failed = false, waits_long = false;
   };
 
   // The next holder that is sooner than the disk, or the disk.
   void TurnToNext(std::size_t waiting, bool is_hedge);
   void AskNext(std::size_t waiting, bool is_hedge);
+  void TakeBusyAgain(Waiting& one, Nanos now);
   // Whether anything waited for it.
   bool DropCall(PeerCallId call);
   // It is loaded, and whoever was asked may still be sooner.

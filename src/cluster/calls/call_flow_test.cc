@@ -133,6 +133,44 @@ TEST(CallFlow, WhatTheDiskFailsAtIsAskedOfEveryHolderHoweverSlow) {
   EXPECT_EQ(flow.counters().failed_loads, 1u);
 }
 
+TEST(CallFlow, ABusyHolderOfWhatTheDiskFailedAtIsAskedAgainForAWhile) {
+  CallFlow flow({.without_disk = 100 * kMs, .busy_pause = 20 * kMs});
+  Ask(flow, {});
+  const Peers holders = {0};
+  flow.AskInPlaceOfDisk({.expert = 4, .rows = 1, .holders = holders});
+  Nanos now = 0;
+  int asked = 0;
+  for (; flow.waiting() > 0; ++asked) {
+    const std::vector<CallToSend> calls = flow.TakeCalls(now);
+    ASSERT_EQ(calls.size(), 1u);
+    ASSERT_LT(asked, 100);
+    flow.OnBusy(calls[0].call, now += kMs);
+    EXPECT_EQ(flow.waiting(), 1u);
+    EXPECT_THAT(flow.TakeToLoad(), IsEmpty());
+    EXPECT_EQ(flow.NextTime(), now + 20 * kMs);
+    now += 20 * kMs;
+    (void)flow.OnTime(now);
+  }
+  EXPECT_EQ(asked, 5);  // until 100 ms after it was busy for the first time
+  EXPECT_THAT(flow.TakeToLoad(), ElementsAre(4));
+  EXPECT_EQ(flow.counters().asked_again, 4u);
+}
+
+TEST(CallFlow, ABusyHolderThatHasRoomAgainAnswers) {
+  CallFlow flow;
+  Ask(flow, {});
+  const Peers holders = {0, 1};
+  flow.AskInPlaceOfDisk({.expert = 4, .rows = 1, .holders = holders});
+  flow.OnBusy(flow.TakeCalls(0)[0].call, kMs);
+  flow.OnRefused(flow.TakeCalls(kMs)[0].call);  // the other one does not hold it any more
+  EXPECT_THAT(flow.TakeToLoad(), IsEmpty());
+  (void)flow.OnTime(*flow.NextTime());
+  const std::vector<CallToSend> again = flow.TakeCalls(kMs);
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].peer, 0u);
+  EXPECT_TRUE(flow.OnAnswered(again[0].call, 4));
+}
+
 TEST(CallFlow, WhoNeverAnswersWhatTheDiskFailedAtIsNotWaitedForForEver) {
   const Peers holders = {0};
   CallFlow flow;
