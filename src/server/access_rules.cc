@@ -111,6 +111,14 @@ bool MayAsk(const AccessRules& rules, const HttpRequest& request) {
   return known;
 }
 
+bool MayOrder(const AccessRules& rules, const HttpRequest& request) {
+  if (!MayAsk(rules, request)) return false;
+  constexpr std::string_view kV4InV6 = "::ffff:";
+  std::string_view peer = HostIn(request.peer);
+  if (peer.starts_with(kV4InV6)) peer.remove_prefix(kV4InV6.size());
+  return !rules.keys.empty() || (IsLoopback(peer) && request.Header("origin").empty());
+}
+
 HttpHeaders CrossOriginHeaders(const AccessRules& rules, const HttpRequest& request) {
   const std::string_view origin = request.Header("origin");
   if (origin.empty()) return {};

@@ -21,6 +21,9 @@ struct AccessRules {
 
 // "Authorization: Bearer KEY", or "x-api-key: KEY" as Anthropic's clients send it.
 bool MayAsk(const AccessRules& rules, const HttpRequest& request);
+// Whether it may have the server do something beyond answering: by a key, or from a program on the
+// server's own machine. Pages have an origin, and any may post to a server of the local network.
+bool MayOrder(const AccessRules& rules, const HttpRequest& request);
 // What lets a page's scripts read the response; none if its origin may not.
 HttpHeaders CrossOriginHeaders(const AccessRules& rules, const HttpRequest& request);
 

@@ -161,7 +161,14 @@ void Router::Serve(HttpRequest request, HttpReplyPtr reply) const {
   for (auto& header : CrossOriginHeaders(*rules(), request)) headers.push_back(std::move(header));
   reply = std::make_shared<WithHeaders>(std::move(reply), std::move(headers));
   request.path = WithoutSlash(request.path);
-  Find(request.path)->second.at(MethodOf(request)).handler(std::move(request), std::move(reply));
+  const Target& target = Find(request.path)->second.at(MethodOf(request));
+  if (target.door == Door::kOrder && !MayOrder(*rules(), request)) {
+    TellRefused(request.path, 403);
+    const Status why(Code::kPermissionDenied,
+                     "an order: give the server keys, or send it from its own machine");
+    return reply->Send({.status = 403, .body = ErrorBody(why, StyleOf(request.path), 403)});
+  }
+  target.handler(std::move(request), std::move(reply));
 }
 
 void Router::TellRefused(const std::string& path, int status) const {

@@ -25,7 +25,8 @@ class Router {
   void set_rules(AccessRules rules);
 
   // Anybody may ask for what is open: that the server lives, and the page, which holds nothing.
-  enum class Door { kOpen, kKeyed };
+  // Orders without a key come from programs on this machine alone.
+  enum class Door { kOpen, kKeyed, kOrder };
   // A path that ends in "/*" stands for all that go on there, but for those that are added.
   void Add(std::string method, std::string path, Door door, HttpHandler handler);
 

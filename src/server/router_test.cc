@@ -19,13 +19,17 @@ class RouterTest : public testing::Test {
     router_.Add("GET", "/open", Router::Door::kOpen, say("open"));
     router_.Add("GET", "/both", Router::Door::kKeyed, say("got"));
     router_.Add("POST", "/both", Router::Door::kKeyed, say("posted"));
+    router_.Add("POST", "/order", Router::Door::kOrder, say("done"));
   }
 
-  HttpResponse Ask(std::string method, std::string path, HttpHeaders headers = {}) {
+  HttpResponse Ask(std::string method, std::string path, HttpHeaders headers = {},
+                   std::string peer = "127.0.0.1:50000") {
     const auto reply = std::make_shared<FakeReply>();
-    router_.Serve(
-        {.method = std::move(method), .path = std::move(path), .headers = std::move(headers)},
-        reply);
+    router_.Serve({.method = std::move(method),
+                   .path = std::move(path),
+                   .headers = std::move(headers),
+                   .peer = std::move(peer)},
+                  reply);
     HttpResponse response = reply->head();
     response.body = reply->body();
     return response;
@@ -43,6 +47,24 @@ TEST_F(RouterTest, FindsTheHandlerOfAPathAndMethod) {
   EXPECT_EQ(Ask("GET", "/both").body, "got");
   EXPECT_EQ(Ask("POST", "/both").body, "posted");
   EXPECT_EQ(Ask("HEAD", "/both").body, "got");
+}
+
+TEST_F(RouterTest, OrdersWithoutAKeyComeFromProgramsOnThisMachineAlone) {
+  for (const char* here : {"127.0.0.1:50000", "[::1]:50000", "[::ffff:127.0.0.1]:50000"}) {
+    EXPECT_EQ(Ask("POST", "/order", {}, here).body, "done") << here;
+    EXPECT_EQ(Ask("POST", "/order", {{"Origin", "http://page.example"}}, here).status, 403) << here;
+  }
+  for (const char* there : {"10.0.0.7:50000", "[fe80::1]:50000", ""}) {
+    EXPECT_EQ(Ask("POST", "/order", {}, there).status, 403) << there;
+    EXPECT_EQ(Ask("POST", "/both", {}, there).body, "posted") << there;
+  }
+  EXPECT_THAT(Ask("POST", "/order", {}, "10.0.0.7:1").body, HasSubstr("give the server keys"));
+}
+
+TEST_F(KeyedRouterTest, OrdersWithAKeyComeFromAnywhere) {
+  const HttpHeaders key = {{"x-api-key", "secret"}};
+  EXPECT_EQ(Ask("POST", "/order", key, "10.0.0.7:50000").body, "done");
+  EXPECT_EQ(Ask("POST", "/order", {}, "127.0.0.1:50000").status, 401);
 }
 
 TEST_F(RouterTest, APathThatIsNotThereIsNotFound) {

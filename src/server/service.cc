@@ -115,7 +115,7 @@ void Service::AddTo(Router& router) {
   tells(std::string(kCluster), kKeyed, &Service::OnCluster);
   tells(std::string(kClusterPlan), kKeyed, &Service::OnClusterPlan);
   for (const std::string_view path : {kClusterDrain, kClusterPlace}) {
-    router.Add("POST", std::string(path), kKeyed,
+    router.Add("POST", std::string(path), Router::Door::kOrder,
                [this, path](HttpRequest, HttpReplyPtr reply) { OnClusterOrder(path, *reply); });
   }
   tells(std::string(kMetrics), kKeyed, &Service::OnMetrics);

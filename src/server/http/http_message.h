@@ -23,6 +23,7 @@ struct HttpRequest {
   HttpHeaders headers;
   std::string body;
   std::shared_ptr<void> held = {};  // the body's part of the server's memory, given back with it
+  std::string peer = {};            // who sent it, once it is handled: "127.0.0.1:53124"
 
   std::string_view Header(std::string_view name) const { return HeaderOf(headers, name); }
 };

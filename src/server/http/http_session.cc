@@ -175,7 +175,9 @@ void HttpSession::SendContinue() {
 
 void HttpSession::Dispatch() {
   MakeExchange(FactsOfRequest(/*keep_alive=*/true));
-  owner_.Handle(reader_.TakeRequest(), MakeReply(exchange_));
+  HttpRequest request = reader_.TakeRequest();
+  request.peer = wire_->Peer();
+  owner_.Handle(std::move(request), MakeReply(exchange_));
   ReadNext();
 }
 
