@@ -1,8 +1,10 @@
 // Calls of several peers that wait for one host: one of each peer in turn, so that a busy peer
-// slows down itself and not the others; and no more than fit. A call has a size() in bytes. Pure:
+// slows down itself and not the others; and no more than fit. A call has a size() in bytes. Calls
+// may be charged by what they cost: then the turn is that of whoever was charged least. Pure:
 // whoever uses it has the lock.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -21,35 +23,55 @@ class FairQueue {
 
   // False if the peer has as many waiting as it may, or there is no room.
   bool Add(std::uint64_t peer, Call call) {
-    std::deque<Call>& queue = queues_[peer];
-    if (queue.size() >= most_each_ || call.size() > most_bytes_ - bytes_) return false;
+    Line& line = lines_[peer];
+    if (line.calls.size() >= most_each_ || bytes_ + call.size() > most_bytes_) return false;
+    // Who wanted nothing for long has saved up nothing.
+    if (line.calls.empty()) line.charged = std::max(line.charged, charged_);
     bytes_ += call.size();
-    queue.push_back(std::move(call));
+    line.calls.push_back(std::move(call));
     ++size_;
     return true;
   }
 
-  // The oldest call of the peer whose turn it is.
+  // The oldest call of the peer whose turn it is: of those charged least, the next one.
   std::optional<Call> Next() {
     if (size_ == 0) return std::nullopt;
-    auto next = queues_.upper_bound(last_);
-    while (next == queues_.end() || next->second.empty()) {
-      next = next == queues_.end() ? queues_.begin() : std::next(next);
-    }
+    auto next = lines_.end();
+    const auto look = [&](auto from, auto to) {
+      for (auto one = from; one != to; ++one) {
+        if (one->second.calls.empty()) continue;
+        if (next == lines_.end() || one->second.charged < next->second.charged) next = one;
+      }
+    };
+    look(lines_.upper_bound(last_), lines_.end());
+    look(lines_.begin(), lines_.upper_bound(last_));
     last_ = next->first;
+    charged_ = next->second.charged;
     --size_;
-    Call call = std::move(next->second.front());
-    next->second.pop_front();
+    Call call = std::move(next->second.calls.front());
+    next->second.calls.pop_front();
     bytes_ -= call.size();
     return call;
+  }
+
+  // What a call of the peer has cost, in any unit.
+  void Charge(std::uint64_t peer, std::uint64_t cost) {
+    if (const auto found = lines_.find(peer); found != lines_.end()) found->second.charged += cost;
+  }
+
+  // The rest of what Next() gave comes first of its peer's, whatever waits by now.
+  void PutBack(std::uint64_t peer, Call call) {
+    bytes_ += call.size();
+    lines_[peer].calls.push_front(std::move(call));
+    ++size_;
   }
 
   // Takes out those of the peer for which `is` says so.
   template <typename Is>
   std::size_t Drop(std::uint64_t peer, const Is& is) {
-    const auto found = queues_.find(peer);
-    if (found == queues_.end()) return 0;
-    const std::size_t dropped = std::erase_if(found->second, [&](const Call& call) {
+    const auto found = lines_.find(peer);
+    if (found == lines_.end()) return 0;
+    const std::size_t dropped = std::erase_if(found->second.calls, [&](const Call& call) {
       const bool goes = is(call);
       if (goes) bytes_ -= call.size();
       return goes;
@@ -60,19 +82,25 @@ class FairQueue {
 
   // The peer has gone, with all of its calls.
   void Forget(std::uint64_t peer) {
-    const auto found = queues_.find(peer);
-    if (found == queues_.end()) return;
-    size_ -= found->second.size();
-    for (const Call& call : found->second) bytes_ -= call.size();
-    queues_.erase(found);
+    const auto found = lines_.find(peer);
+    if (found == lines_.end()) return;
+    size_ -= found->second.calls.size();
+    for (const Call& call : found->second.calls) bytes_ -= call.size();
+    lines_.erase(found);
   }
 
   std::size_t size() const { return size_; }
 
  private:
+  struct Line {
+    std::deque<Call> calls;
+    std::uint64_t charged = 0;
+  };
+
   const std::size_t most_each_, most_bytes_;
-  std::map<std::uint64_t, std::deque<Call>> queues_;
-  std::uint64_t last_ = 0;  // whose turn it was
+  std::map<std::uint64_t, Line> lines_;
+  std::uint64_t last_ = 0;     // whose turn it was
+  std::uint64_t charged_ = 0;  // that one, before its turn
   std::size_t size_ = 0;
   std::size_t bytes_ = 0;
 };

@@ -34,6 +34,35 @@ TEST(FairQueue, ThePeerWhoseTurnItWasComesLast) {
   EXPECT_EQ(Drain(queue), "b1 a2 ");
 }
 
+TEST(FairQueue, TheTurnIsOfThePeerThatWasChargedLeast) {
+  FairQueue<std::string> queue(10, 100);
+  for (const char* call : {"a1", "a2"}) EXPECT_TRUE(queue.Add(1, call));
+  for (const char* call : {"b1", "b2", "b3", "b4"}) EXPECT_TRUE(queue.Add(2, call));
+  EXPECT_EQ(queue.Next(), "a1");
+  queue.Charge(1, 25);
+  for (const char* call : {"b1", "b2", "b3"}) {
+    EXPECT_EQ(queue.Next(), call);
+    queue.Charge(2, 10);
+  }
+  EXPECT_TRUE(queue.Add(3, "c1"));  // who comes now is owed nothing from before
+  EXPECT_TRUE(queue.Add(3, "c2"));
+  EXPECT_EQ(queue.Next(), "c1");
+  queue.Charge(3, 10);
+  EXPECT_EQ(Drain(queue), "a2 b4 c2 ");
+}
+
+TEST(FairQueue, TheRestOfACallComesBeforeThePeersOthersAndAfterOtherPeers) {
+  FairQueue<std::string> queue(2, 6);
+  EXPECT_TRUE(queue.Add(1, "a1"));
+  EXPECT_TRUE(queue.Add(1, "a2"));
+  EXPECT_TRUE(queue.Add(2, "b1"));
+  EXPECT_EQ(queue.Next(), "a1");
+  queue.Charge(1, 5);
+  queue.PutBack(1, "a1");
+  EXPECT_FALSE(queue.Add(1, "a3"));
+  EXPECT_EQ(Drain(queue), "b1 a1 a2 ");
+}
+
 TEST(FairQueue, APeerMayHaveNoMoreWaitingThanFit) {
   FairQueue<std::string> queue(2, 100);
   EXPECT_TRUE(queue.Add(1, "a1"));

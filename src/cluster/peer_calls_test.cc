@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <mutex>
 #include <set>
 #include <thread>
 
@@ -414,6 +416,56 @@ TEST_F(PeerCallsTest, AHostDoesNotBeginWhatItsAskerHasGivenUp) {
     std::this_thread::yield();
   }
   nodes_->calls().Forget();
+}
+
+// What a host answers to one long call whose parts are an expert each, where another link asks, or
+// the first one cancels, while the first part is computed: links by message.
+class PeerHostParts : public PeerCallsTest {
+ protected:
+  std::vector<LinkId> LinksOfAnswers(bool cancels) {
+    nodes_ = std::make_unique<TwoNodes>(TensorType::kQ4_0, 1, /*most_of_one_message=*/1);
+    layer_ = std::make_unique<AskedLayer>(nodes_->config(), 1, 6, rng_);
+    experts_ = layer_->experts();
+    nodes_->Hold(0, 1, experts_);
+    std::vector<std::byte> sent;
+    nodes_->on_ask = [&](LinkId, std::vector<std::byte> frame) {
+      sent = std::move(frame);
+      return OkStatus();
+    };
+    Ask();
+    const PeerAsk ask = DecodePeerAsk(sent).value();
+    std::mutex mu;
+    std::vector<LinkId> links;
+    nodes_->on_answer = [&](LinkId link, const std::vector<std::byte>&) {
+      const std::lock_guard lock(mu);
+      links.push_back(link);
+      if (links.size() > 1) return OkStatus();
+      cancels ? nodes_->host(0).OnCancel(1, ask.call) : nodes_->host(0).OnAsk(2, sent);
+      return OkStatus();
+    };
+    nodes_->host(0).OnAsk(1, sent);
+    const auto is_over = [&] {
+      const std::lock_guard lock(mu);
+      return cancels ? nodes_->host(0).counters().cancelled == 1
+                     : links.size() == 2 * experts_.size();
+    };
+    while (!is_over()) std::this_thread::yield();
+    nodes_->calls().Forget();
+    const std::lock_guard lock(mu);
+    return links;
+  }
+};
+
+TEST_F(PeerHostParts, OthersAreAnsweredBetweenThePartsOfALongCall) {
+  const std::vector<LinkId> links = LinksOfAnswers(/*cancels=*/false);
+  ASSERT_GT(links.size(), 6u);
+  EXPECT_EQ(links[0], 1u);
+  EXPECT_EQ(links[1], 2u);
+  EXPECT_EQ(std::ranges::count(links, 1u), std::ranges::count(links, 2u));
+}
+
+TEST_F(PeerHostParts, NoFurtherPartOfACallIsComputedOnceItIsCancelled) {
+  EXPECT_EQ(LinksOfAnswers(/*cancels=*/true), std::vector<LinkId>{1});
 }
 
 TEST_F(PeerCallsTest, AnswersInAnyFormCanBeCheckedAndALieIsFound) {

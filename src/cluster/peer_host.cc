@@ -10,9 +10,6 @@
 namespace troupe {
 namespace {
 
-// Rows of a large answer are on their way while the next ones are computed.
-constexpr std::size_t kMostOfOneMessage = 256 << 10;
-
 std::uint32_t Micros(Nanos time) {
   return static_cast<std::uint32_t>(std::clamp<Nanos>(time / 1000, 0, 0xffffffff));
 }
@@ -40,6 +37,7 @@ PeerHost::PeerHost(CallShape shape, HeldExperts& held, std::unique_ptr<ExpertHos
       computes_(std::move(computes)),
       send_(std::move(send)),
       clock_(clock),
+      most_of_one_message_(options.most_of_one_message),
       queue_(options.most_waiting, options.most_bytes) {}
 
 PeerHost::~PeerHost() { Stop(); }
@@ -117,11 +115,13 @@ void PeerHost::OnAsk(LinkId link, std::vector<std::byte> frame) {
 void PeerHost::OnCancel(LinkId link, PeerCallId call) {
   const MutexLock lock(mu_);
   counters_.cancelled += queue_.Drop(link, [call](const Call& one) { return one.call == call; });
+  if (under_way_ == std::pair(link, call)) under_way_.reset();
 }
 
 void PeerHost::OnGone(LinkId link) {
   const MutexLock lock(mu_);
   queue_.Forget(link);
+  if (under_way_ && under_way_->first == link) under_way_.reset();
 }
 
 std::size_t PeerHost::waiting() const {
@@ -147,38 +147,42 @@ void PeerHost::Main() {
       while (!stopping_ && queue_.size() == 0) came_.Wait(mu_);
       if (stopping_) return;
       call = queue_.Next();
+      under_way_ = std::pair(call->link, call->call);
       if (clock_.Now() > call->worth_until) {  // the asker has gone elsewhere by now
         ++counters_.expired;
         continue;
       }
     }
-    Answer(*call);
+    Answer(*std::move(call));
   }
 }
 
-void PeerHost::Answer(const Call& call) {
-  const Nanos began = clock_.Now();
+void PeerHost::Answer(Call call) {
+  const Nanos start = clock_.Now();
   const Result<PeerAsk> ask = DecodePeerAsk(call.frame);
   TROUPE_CHECK(ask.ok());  // it was when it came
-  const Activations rows = rows_.Of(ask->rows);
-  for (std::size_t done = 0; done < ask->experts.size();) {
-    const std::size_t computed = ComputePart(call, *ask, done, rows, began);
-    if (computed == 0) return;
-    done += computed;
-  }
+  const std::size_t computed = ComputePart(call, *ask, rows_.Of(ask->rows));
+  call.done += computed;
+  call.worked += clock_.Now() - start;
+  const bool over = computed == 0 || call.done == ask->experts.size();
+  const MutexLock lock(mu_);
+  const bool wanted = std::exchange(under_way_, std::nullopt).has_value();
+  if (over) return;
+  const LinkId link = call.link;
+  wanted ? queue_.PutBack(link, std::move(call)) : void(++counters_.cancelled);
 }
 
-// One message: some of the experts, from `first` on. Says how many; none if the rest was refused.
-std::size_t PeerHost::ComputePart(const Call& call, const PeerAsk& ask, std::size_t first,
-                                  const Activations& rows, Nanos began) {
+// One message: some of the experts that are left. Says how many; none if the rest was refused.
+std::size_t PeerHost::ComputePart(const Call& call, const PeerAsk& ask, const Activations& rows) {
   const Nanos start = clock_.Now();
+  const std::size_t first = call.done;
   PeerAnswer answer{.call = ask.call,
-                    .waited_micros = Micros(began - call.came),
+                    .waited_micros = Micros(start - call.came - call.worked),
                     .experts = {},
                     .rows = {.form = ask.answer, .width = shape_.width, .bytes = {}}};
   std::size_t last = first;
   while (last < ask.experts.size() &&
-         (last == first || answer.rows.count * answer.rows.row_bytes() < kMostOfOneMessage)) {
+         (last == first || answer.rows.count * answer.rows.row_bytes() < most_of_one_message_)) {
     const PeerAsk::Expert& expert = ask.experts[last++];
     answer.experts.push_back(
         {.expert = expert.expert, .rows = static_cast<std::uint16_t>(expert.rows.size())});
@@ -210,6 +214,7 @@ std::size_t PeerHost::ComputePart(const Call& call, const PeerAsk& ask, std::siz
   }
   {
     const MutexLock lock(mu_);
+    queue_.Charge(call.link, answer.rows.count);
     counters_.experts += last - first;
     counters_.rows += answer.rows.count;
     counters_.calls += answer.last ? 1 : 0;

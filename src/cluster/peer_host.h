@@ -1,5 +1,6 @@
-// Answers the calls of peers: one of each peer in turn, on a thread of its own beside the passes,
-// with the experts that are held. A call that finds too many before it is refused at once. Which
+// Answers the calls of peers, on a thread of its own beside the passes, with the experts that are
+// held. A long call is answered in parts, between which others have their turn, that of whoever had
+// the fewest rows computed. A call that finds too many before it is refused at once. Which
 // peers are served at all is decided by the node.
 #pragma once
 
@@ -30,6 +31,8 @@ class PeerHost {
   struct Options {
     std::size_t most_waiting = 16;                   // calls of each peer
     std::size_t most_bytes = std::size_t{64} << 20;  // of all of them
+    // Rows of a large answer are on their way while the next ones are computed.
+    std::size_t most_of_one_message = std::size_t{256} << 10;
   };
 
   // All must outlive it. kResourceExhausted: the system gives no thread.
@@ -61,6 +64,8 @@ class PeerHost {
     Nanos came = 0;
     Nanos worth_until = 0;
     std::vector<std::byte> frame;
+    std::size_t done = 0;  // experts
+    Nanos worked = 0;      // on them
 
     std::size_t size() const { return frame.size(); }
   };
@@ -68,17 +73,18 @@ class PeerHost {
   PeerHost(CallShape shape, HeldExperts& held, std::unique_ptr<ExpertHost> computes, SendFrame send,
            const Clock& clock, const Options& options);
   void Main();
-  void Answer(const Call& call);
+  // One part of it.
+  void Answer(Call call);
   std::optional<PeerAskRefused> ProblemOf(const PeerAsk& ask) const;
   void Refuse(LinkId link, PeerAskRefused refused);
-  std::size_t ComputePart(const Call& call, const PeerAsk& ask, std::size_t first,
-                          const Activations& rows, Nanos began);
+  std::size_t ComputePart(const Call& call, const PeerAsk& ask, const Activations& rows);
 
   const CallShape shape_;
   HeldExperts& held_;
   const std::unique_ptr<ExpertHost> computes_;
   const SendFrame send_;
   const Clock& clock_;
+  const std::size_t most_of_one_message_;
 
   // The thread's:
   ReceivedRows rows_;
@@ -90,6 +96,8 @@ class PeerHost {
   FairQueue<Call> queue_ TROUPE_GUARDED_BY(mu_);
   HostCounters counters_ TROUPE_GUARDED_BY(mu_);
   RunningLine computing_ TROUPE_GUARDED_BY(mu_);
+  // A part is computed of this call of that link; none: nobody wants the rest.
+  std::optional<std::pair<LinkId, PeerCallId>> under_way_ TROUPE_GUARDED_BY(mu_);
   bool stopping_ TROUPE_GUARDED_BY(mu_) = false;
   std::thread thread_;  // last: it uses the others
 };

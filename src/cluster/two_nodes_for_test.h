@@ -82,7 +82,8 @@ class Diversion {
 
 class TwoNodes {
  public:
-  explicit TwoNodes(TensorType type = TensorType::kQ4_0, std::size_t hosts = 1)
+  explicit TwoNodes(TensorType type = TensorType::kQ4_0, std::size_t hosts = 1,
+                    std::size_t most_of_one_message = std::size_t{256} << 10)
       : model_("tiny-olmoe", type), part_(model_, model_.AllLayers()) {
     const ModelConfig& config = model_.config();
     const Mlp& any = Expert({0, 0});
@@ -115,7 +116,7 @@ class TwoNodes {
                              }
                              return status;
                            },
-                           clock_, {.most_waiting = 4})
+                           clock_, {.most_waiting = 4, .most_of_one_message = most_of_one_message})
               .value());
       directory_.OnCame("host" + std::to_string(host), link, /*start=*/link, 1e-6);
     }

@@ -16,7 +16,7 @@ namespace troupe {
 struct PeerAnswer {
   std::uint64_t call = 0;
   bool last = false;
-  std::uint32_t waited_micros = 0;    // from the ask's arrival to the first of its work
+  std::uint32_t waited_micros = 0;  // since the ask's arrival, so far, while others were worked on
   std::uint32_t computed_micros = 0;  // for this message
   std::uint32_t waiting = 0;          // calls in the peer's queue now
   std::vector<ExpertRows> experts;    // each once, with at least a row; none is for the last alone
