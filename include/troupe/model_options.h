@@ -32,7 +32,7 @@ struct ModelOptions {
   std::size_t queue = 64;  // requests that may wait beside these
   // That a pass should take while somebody waits for its next token: how much of a long prompt is
   // read in between.
-  double pass_seconds = 0.2;
+  double pass_seconds = 0.15;
   // Requests begin with what earlier ones have left of the same prompt. Takes no memory that
   // requests want, and changes no byte of an answer.
   bool prefix_cache = true;

@@ -59,7 +59,7 @@ class SimulateServerCommand final : public Command {
         .Type("N");
     options
         .Add("--pass-ms", target_ms_,
-             "Time that a pass should take while others wait for their next token (200)")
+             "Time that a pass should take while others wait for their next token (150)")
         .Between(0.1, kLongestMs)
         .Type("MS");
     options.Add("--rows", setup_.limits.most_rows, "Most rows of a pass (512)")
@@ -139,7 +139,7 @@ class SimulateServerCommand final : public Command {
   std::string in_, json_;
   std::optional<std::size_t> most_;
   std::optional<double> timeout_s_;
-  double times_ = 1, pass_ms_ = 1, row_ms_ = 1, expert_ms_ = 0.05, target_ms_ = 200;
+  double times_ = 1, pass_ms_ = 1, row_ms_ = 1, expert_ms_ = 0.05, target_ms_ = 150;
   BatchPlaySetup setup_{
       .costs = {.layers = 24, .experts = 64, .top_k = 8}, .sequences = 16, .limits = {}};
 };

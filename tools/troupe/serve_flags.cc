@@ -123,7 +123,7 @@ void ServeFlags::AddRequestOptions(Options& options) {
       .Type("N");
   options
       .Add("--pass-ms", pass_ms_,
-           "Time that a pass should take while others wait for their next token (200)")
+           "Time that a pass should take while others wait for their next token (150)")
       .Between(1.0, 60'000.0)
       .Type("MS");
   options

@@ -81,7 +81,7 @@ class ServeFlags {
   bool no_prefix_cache_ = false;
   std::uint32_t port_ = 8080, parallel_ = ServingNeeds().parallel;
   std::size_t queue_ = 64;
-  double pass_ms_ = 200, drain_seconds_ = 30;
+  double pass_ms_ = 150, drain_seconds_ = 30;
   std::optional<std::size_t> tokens_, most_tokens_;
   std::optional<double> request_seconds_;
   std::string name_, keys_, config_, prefix_file_, log_, log_format_ = "text", pooling_;

@@ -43,9 +43,9 @@ std::uint32_t PromptRows(std::uint32_t decodes, const RowSpeed& speed, const Bat
   if (decodes == 0) return room;
   const std::uint32_t least = std::min(room, limits.least_chunk);
   if (!speed.prompt.measured()) return least;
-  const double at_least = speed.Predict(decodes, least);
   const double allowed =
-      at_least <= limits.target_seconds ? limits.target_seconds : limits.most_stretch * at_least;
+      std::max(limits.target_seconds,
+               speed.decode.At(decodes) + limits.most_chunks * speed.prompt.At(least));
   std::uint32_t fits = least, too_many = room + 1;
   while (too_many - fits > 1) {
     const std::uint32_t middle = fits + (too_many - fits) / 2;

@@ -21,13 +21,13 @@ struct BatchLimits {
   std::uint32_t most_rows = 512;  // of a pass: what the workspace holds
   // That a pass with decodes in it should take. Without them nobody waits for its end, and a prompt
   // takes all rows.
-  double target_seconds = 0.2;
+  double target_seconds = 0.15;
   // Rows of prompts that are taken even if the target is missed, so that prompts go on beside any
-  // number of decodes. Where these alone miss it, a pass may take this many times as long as with
-  // them: the first rows of a chunk bring in most experts, and small chunks would pay for that in
-  // every pass.
+  // number of decodes.
   std::uint32_t least_chunk = 16;
-  double most_stretch = 2;
+  // However short the target, prompts may take so many times of a pass what the least chunk takes:
+  // its rows bring in most experts, and small chunks would pay for those in every pass.
+  double most_chunks = 2;
   // Passes without a row after which a request comes before all that waited less, deadline or not.
   std::uint32_t most_passed_over = 64;
 };

@@ -63,9 +63,23 @@ TEST(BatchPolicy, APromptGoesOnBesideMoreDecodesThanTheTargetHolds) {
   std::vector<BatchCandidate> waiting = {Prompt(99, 400)};
   for (RequestId request = 0; request < 50; ++request) waiting.push_back(Decode(request));
   const auto choice =
-      ChooseBatch(waiting, kSpeed, {.target_seconds = 0.2, .least_chunk = 16, .most_stretch = 1});
+      ChooseBatch(waiting, kSpeed, {.target_seconds = 0.2, .least_chunk = 16, .most_chunks = 1});
   EXPECT_EQ(choice.RowsIn(Phase::kDecode), 50u);
   EXPECT_EQ(choice.rows.back(), PromptRows(99, 16));
+}
+
+// A longer target never leaves prompts less, however near it is to what the least chunk takes.
+TEST(BatchPolicy, ALongerTargetNeverMeansASmallerChunk) {
+  std::vector<BatchCandidate> waiting = {Prompt(99, 400)};
+  for (RequestId request = 0; request < 8; ++request) waiting.push_back(Decode(request));
+  std::uint32_t before = 0;
+  for (int ms = 5; ms < 400; ++ms) {
+    const auto rows =
+        ChooseBatch(waiting, kSpeed, {.target_seconds = ms * 1e-3}).RowsIn(Phase::kPrompt);
+    EXPECT_GE(rows, before) << ms << " ms";
+    before = rows;
+  }
+  EXPECT_GT(before, 50u);
 }
 
 TEST(BatchPolicy, AnUnmeasuredPromptBeginsSmallBesideDecodes) {
@@ -212,9 +226,9 @@ TEST(BatchPolicy, NoRequestStarvesAndEveryDecodeRides) {
       ASSERT_LE(prompts + decodes + guesses, limits.most_rows);
       ASSERT_EQ(waiting.empty(), choice.rows.empty());
       if (decodes > 0 && prompts > limits.least_chunk) {
-        const double least = speed.Predict(decodes + guesses, limits.least_chunk);
-        ASSERT_LE(choice.predicted_seconds,
-                  std::max(limits.target_seconds, limits.most_stretch * least) + 1e-9)
+        const double stretched = speed.decode.At(decodes + guesses) +
+                                 limits.most_chunks * speed.prompt.At(limits.least_chunk);
+        ASSERT_LE(choice.predicted_seconds, std::max(limits.target_seconds, stretched) + 1e-9)
             << ToString(choice);
       }
       for (BatchCandidate& candidate : waiting) {
