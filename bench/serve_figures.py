@@ -87,7 +87,7 @@ def _missed_idle(figures):
     for kind, row in figures.items():
         if row["waiting"] < row["connections"]:
             yield f"only {row['waiting']:.0f} of {row['connections']} streams wait, {kind}"
-        if row["bytes_each"] > MOST_IDLE:
+        if kind == "plain" and row["bytes_each"] > MOST_IDLE:  # what TLS adds is its library's
             yield f"{row['bytes_each'] / 1024:.1f} KiB each ({MOST_IDLE // 1024}), {kind}"
 
 

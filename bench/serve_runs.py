@@ -192,6 +192,9 @@ class Runs:
     def idle(self):
         """Streams that wait, plain and by TLS: what each adds to the server's memory."""
         async def hold(port, process, tls):
+            # One answer as long as the context: what follows writes to the same pages of keys and values.
+            whole = {"prompt": "a", "max_tokens": CONTEXT - 16, "ignore_eos": True}
+            await serve_clients.exchange(port, serve_clients.bytes_of("/v1/completions", whole), tls)
             first = await serve_clients.silent(port, 8, tls)  # one runs, the others wait, as all that follow
             await asyncio.sleep(1)
             before = serve_day.resident(process)
@@ -203,7 +206,8 @@ class Runs:
                 writer.close()
             return {"connections": IDLE, "waiting": waiting, "bytes_each": grown / IDLE}
 
-        options = ["--parallel", 1, "--queue", 2 * IDLE, "--connections", 2 * IDLE, "--ctx", CONTEXT]
+        options = ["--parallel", 1, "--queue", 2 * IDLE, "--connections", 2 * IDLE, "--ctx", CONTEXT,
+                   "--no-prefix-cache"]
         figures = {}
         with tempfile.TemporaryDirectory() as folder:
             key, certificate = own_certificate(folder)
