@@ -10,6 +10,7 @@
 #include "split/wire/cloud_hello.h"
 #include "split/wire/cloud_line.h"
 #include "split/wire/cloud_request.h"
+#include "split/wire/draft_offer.h"
 
 namespace troupe {
 namespace {
@@ -29,6 +30,23 @@ Status ReadRequest(std::string_view text) {
   const std::string written = Encode(*request);
   TROUPE_CHECK(Encode(read(written).value()) == written);
   return OkStatus();
+}
+
+Status ReadOffer(std::string_view text) {
+  const auto read = [](std::string_view from) {
+    return ReadJson<DraftOffer>("offer", from, ReadDraftOffer);
+  };
+  const Result<DraftOffer> offer = read(text);
+  if (!offer.ok()) return offer.status();
+  TROUPE_CHECK(offer->tokens.size() <= kMostDraftTokens);
+  TROUPE_CHECK(read(Encode(*offer)).value() == *offer);
+  return OkStatus();
+}
+
+Status ReadVerdict(std::string_view text) {
+  const Result<DraftVerdict> verdict = DecodeDraftVerdict(text);
+  if (verdict.ok()) TROUPE_CHECK(DecodeDraftVerdict(Encode(*verdict)).value() == *verdict);
+  return verdict.status();
 }
 
 // However they are cut, the lines are the same.
@@ -63,6 +81,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text = input.substr(1);
   const troupe::Status status = input[0] == 'h'   ? troupe::ReadHello(text)
                                 : input[0] == 'r' ? troupe::ReadRequest(text)
+                                : input[0] == 'o' ? troupe::ReadOffer(text)
+                                : input[0] == 'v' ? troupe::ReadVerdict(text)
                                                   : troupe::ReadLines(text);
   TROUPE_CHECK(status.message().find('\n') == std::string::npos);
   return 0;

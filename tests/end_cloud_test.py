@@ -5,6 +5,7 @@ cuts, holds up and opens again in the middle of answers. Whatever happens, every
 usage: end_cloud_test.py TROUPE [unittest arguments]
 """
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
@@ -104,6 +105,26 @@ class Link:
         self.cut()
 
 
+@contextlib.contextmanager
+def mostly_stopped(process):
+    """A process that has its processors for a fortieth of the time: as of a machine that others use."""
+    over = threading.Event()
+
+    def stop_and_go():
+        while not over.is_set():
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(0.04)
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.001)
+    thread = threading.Thread(target=stop_and_go)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
 class Split(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -147,6 +168,9 @@ class Split(unittest.TestCase):
     def split(self, name, place=None):
         return self.end.metric(f"troupe_split_{name}" + (f'{{place="{place}"}}' if place else ""))
 
+    def drafts(self, state):
+        return self.end.metric(f'troupe_split_draft_tokens_total{{state="{state}"}}')
+
     def ask_all(self, jobs):
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             def ask(i_prompt):
@@ -164,7 +188,7 @@ class Split(unittest.TestCase):
         self.assertGreater(self.cloud.metric('troupe_requests_total{endpoint="/split/answers",status="200"}'), 0)
 
     def test_a_link_that_fails_and_hangs_in_mid_answer_costs_no_byte(self):
-        self.pair("--place", "cloud")
+        self.pair("--place", "drafts")
         dice = random.Random(SEED)
         over = threading.Event()
 
@@ -176,7 +200,8 @@ class Split(unittest.TestCase):
 
         def all_has_happened():
             counts = [self.split("tokens_total", "end"), self.split("tokens_total", "cloud"),
-                      self.split("taken_over_total", "end"), self.split("cloud_failures_total")]
+                      self.split("taken_over_total", "end"), self.split("cloud_failures_total"),
+                      self.drafts("guessed")]
             return all(count >= 5 for count in counts), counts
         give_up = time.monotonic() + LONGEST
         try:
@@ -187,6 +212,26 @@ class Split(unittest.TestCase):
             over.set()
             disturber.join()
             self.link.heal()
+
+    def test_an_end_guesses_ahead_of_a_busy_cloud_which_checks_that_to_the_same_bytes(self):
+        self.cloud = self.server(*STRONG, kind=Cloud, env={**os.environ, "TROUPE_API_KEY": KEY})
+        self.end = self.server("--ctx", 1024, "--slots", 14, "--parallel", 4, "--cloud", f"http://127.0.0.1:{self.cloud.port}",
+                               "--cloud-key", self.folder / "key", "--place", "drafts", "--explain-places")
+        self.wait_for_line(self.end, "the cloud is there")
+        give_up = time.monotonic() + LONGEST
+        with mostly_stopped(self.cloud.process):
+            while not self.drafts("right") >= 10:
+                self.assertLess(time.monotonic(), give_up,
+                                {state: self.drafts(state) for state in ("guessed", "late", "checked", "right")})
+                for prompt in PROMPTS:
+                    self.assertEqual(self.end.complete(prompt, TOKENS), self.expected[prompt], (prompt, SEED))
+        self.assertGreaterEqual(self.drafts("checked"), self.drafts("right"))
+        self.assertGreaterEqual(self.drafts("guessed"), self.drafts("right"))
+        self.assertGreaterEqual(self.cloud.metric('troupe_drafted_tokens_total{end="accepted"}'), 10)
+        self.assertEqual(self.split("tokens_total", "end"), 0)
+        self.assertEqual(self.end.ask("/props")["lossiness"], "exact")
+        self.wait_for_line(self.end, "an answer begins at the cloud with drafts of the end: as it was told")
+        self.assertEqual(self.json_answer(self.end), self.as_json)
 
     def test_a_cloud_that_is_killed_leaves_the_end_alone_until_another_one_is_there(self):
         self.pair("--place", "cloud")

@@ -127,8 +127,8 @@ class Model::Impl {
         plan(ToPlan(engine->plan(), LossinessOf(*engine))),
         runner(*engine, options.prefix_cache) {}
 
-  Result<std::shared_ptr<Ticket>> Start(Request request,
-                                        const std::shared_ptr<CallbackGate>& gate) {
+  Result<std::shared_ptr<Ticket>> Start(Request request, const std::shared_ptr<CallbackGate>& gate,
+                                        std::shared_ptr<OfferedDraft> offered) {
     std::shared_ptr<TokenConstraint> constraint;
     if (request.rule) {
       if (rules == nullptr) {
@@ -142,6 +142,7 @@ class Model::Impl {
         BatchRequest batch,
         ToBatchRequest(std::move(request), engine->tokenizer(), engine->chat(), clock.Now()));
     batch.options.constraint = std::move(constraint);
+    batch.options.offered = std::move(offered);
     if (gate != nullptr) {
       gate->CountBegun(batch.options.begun.size());
       Connect(gate, batch);
@@ -184,14 +185,20 @@ Result<std::unique_ptr<Model>> Model::Open(const std::string& path, const ModelO
 }
 
 Result<Generation> Model::Start(Request request, Callbacks callbacks) {
+  return ModelAccess::Start(*this, std::move(request), std::move(callbacks), nullptr);
+}
+
+Result<Generation> ModelAccess::Start(Model& model, Request request, Callbacks callbacks,
+                                      std::shared_ptr<OfferedDraft> offered) {
   std::shared_ptr<CallbackGate> gate;
   if (callbacks.on_piece || callbacks.on_end || callbacks.on_logits || callbacks.on_read ||
       callbacks.on_prompt) {
     gate = std::make_shared<CallbackGate>(std::move(callbacks));
   }
-  Result<std::shared_ptr<Ticket>> ticket = impl_->Start(std::move(request), gate);
+  Result<std::shared_ptr<Ticket>> ticket =
+      model.impl_->Start(std::move(request), gate, std::move(offered));
   if (!ticket.ok()) {
-    ++impl_->refused;
+    ++model.impl_->refused;
     return ticket.status();
   }
   return Generation(std::make_unique<Generation::Impl>(std::move(ticket).value(), std::move(gate)));

@@ -37,6 +37,10 @@ class ModelAccess {
   // closed.
   static void Between(Model& model, std::function<void()> errand);
 
+  // As Model::Start, of a request that somebody offers drafts for while it is being answered.
+  static Result<Generation> Start(Model& model, Request request, Callbacks callbacks,
+                                  std::shared_ptr<OfferedDraft> offered);
+
   // A request as the engine sees it, with its prompt as tokens. Fails as Start would, as far as it
   // can be seen without an engine; rules of answers are not looked at.
   static Result<BatchRequest> Prepare(const Model& model, Request request);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "text/draft/expected_text.h"
+#include "text/draft/offered_text.h"
 
 namespace troupe {
 namespace {
@@ -14,9 +15,13 @@ constexpr std::size_t kMostCompared = 16;
 }  // namespace
 
 AnswerDrafts::AnswerDrafts(const DraftChoice& choice, const TextGeneration& generation,
-                           const GenerateOptions& options, std::span<const TokenId> before) {
+                           const GenerateOptions& options, std::span<const TokenId> before)
+    : from_others_(options.offered) {
   if (!options.expected.empty()) {
     drafters_.push_back({.drafter = std::make_unique<ExpectedText>(options.expected)});
+  }
+  if (from_others_ != nullptr) {
+    drafters_.push_back({.drafter = std::make_unique<OfferedText>(from_others_)});
   }
   const std::size_t tokens =
       before.size() + generation.prompt().size() + generation.MostGuesses() + 1;
@@ -105,6 +110,9 @@ std::span<const TokenId> AnswerDrafts::OfferExpected(std::size_t most) {
 
 void AnswerDrafts::Checked(std::uint32_t drafted, std::uint32_t right, DraftGovernor& governor) {
   governor.Learn({.kind = kind_, .drafted = drafted, .right = right});
+  if (kind_.source == static_cast<std::size_t>(DraftSource::kOffered)) {
+    from_others_->NoteCheck(drafted, right);
+  }
 }
 
 }  // namespace troupe

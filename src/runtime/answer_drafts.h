@@ -21,8 +21,8 @@ class AnswerDrafts {
   // Longest draft that is asked for.
   static constexpr std::size_t kMost = 64;
 
-  // Those of the choice, and of what the answer is expected to be. `before`: what its sequence has
-  // before the prompt.
+  // Those of the choice, and of what the answer is expected to be, now or as it goes on. `before`:
+  // what its sequence has before the prompt.
   AnswerDrafts(const DraftChoice& choice, const TextGeneration& generation,
                const GenerateOptions& options, std::span<const TokenId> before = {});
 
@@ -55,6 +55,7 @@ class AnswerDrafts {
   static void Compare(OfDrafter& one, std::span<const TokenId> tokens, DraftGovernor& governor);
 
   std::vector<OfDrafter> drafters_;
+  std::shared_ptr<OfferedDraft> from_others_;  // null: nobody offers any
   std::size_t prompt_known_ = 0, answer_known_ = 0;
   Draft offered_;
   DraftKind kind_;  // of what was offered

@@ -16,9 +16,9 @@ BatchForecast ForecastOf(const BatchCounters& counters, std::uint32_t sequences,
   const std::size_t before = counters.waiting + counters.reading + counters.decoding;
   forecast.wait_seconds = WaitSeconds(before, sequences, counters.request_seconds);
   const std::uint32_t rows = std::max(prompt_rows, 1U);
-  forecast.read_seconds = counters.speed.prompt.At(rows) / rows;
+  forecast.read_seconds = counters.exact_speed.prompt.At(rows) / rows;
   const std::size_t together = std::min<std::size_t>(counters.decoding + 1, sequences);
-  forecast.token_seconds = counters.speed.decode.At(static_cast<double>(together));
+  forecast.token_seconds = counters.exact_speed.decode.At(static_cast<double>(together));
   return forecast;
 }
 

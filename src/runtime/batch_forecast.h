@@ -1,5 +1,5 @@
-// What a request would take that came now, by what the batch has measured and by who is before it.
-// Pure.
+// What an exact request would take that came now, by what the batch has measured and by who is
+// before it. Pure.
 #pragma once
 
 #include <cstddef>

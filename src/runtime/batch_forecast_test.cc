@@ -11,7 +11,7 @@ TEST(BatchForecast, KnowsNothingBeforeTheFirstPass) {
 
 TEST(BatchForecast, OfAFreePlaceIsWhatPassesTake) {
   const BatchCounters counters{
-      .reading = 1, .decoding = 2, .speed = RowSpeed::Even(0.5, 0.25), .request_seconds = 8};
+      .reading = 1, .decoding = 2, .exact_speed = RowSpeed::Even(0.5, 0.25), .request_seconds = 8};
   EXPECT_EQ(ForecastOf(counters, 4, 100),
             (BatchForecast{.wait_seconds = 0, .read_seconds = 0.25, .token_seconds = 1.5}));
 }

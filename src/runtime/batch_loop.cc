@@ -348,6 +348,7 @@ BatchCounters BatchLoop::counters() const {
     ++(active.generation.phase() == Phase::kPrompt ? counters.reading : counters.decoding);
   }
   counters.speed = meter_.speed();
+  counters.exact_speed = exact_meter_.speed();
   counters.request_seconds = request_seconds_;
   counters.prefix_cache = runner_.prefix_cache();
   counters.experts.layers = runner_.layer_hits();  // requests' shares do not tell layers apart

@@ -61,6 +61,7 @@ struct BatchCounters {
   SpeculationUse speculation;
   ExpertUsage experts;
   RowSpeed speed;
+  RowSpeed exact_speed;        // of passes whose rows were all answered exactly
   double request_seconds = 0;  // as BatchLoop::request_seconds
   PrefixCacheState prefix_cache;
 };
@@ -161,7 +162,7 @@ class BatchLoop {
   BatchLimits limits_;
   std::deque<Waiting> waiting_;  // in order of arrival, as active_ is
   std::vector<Active> active_;
-  RowSpeedMeter meter_;
+  RowSpeedMeter meter_, exact_meter_;
   bool warned_of_target_ = false;
   const DraftChoice drafters_;
   DraftGovernor governor_;

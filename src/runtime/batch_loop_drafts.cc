@@ -10,7 +10,7 @@ namespace troupe {
 std::unique_ptr<AnswerDrafts> BatchLoop::DraftsFor(const TextGeneration& generation, bool exact,
                                                    const GenerateOptions& options) const {
   if (!runner_limits_.checks_drafts || !(exact || runner_limits_.exact)) return nullptr;
-  if (!drafters_.any() && options.expected.empty()) return nullptr;
+  if (!drafters_.any() && options.expected.empty() && options.offered == nullptr) return nullptr;
   return std::make_unique<AnswerDrafts>(drafters_, generation, options);
 }
 
@@ -62,6 +62,9 @@ void BatchLoop::NoteDrafts(std::span<const PassRows> rows, std::span<const std::
   }
   const double saved = governor_.OnPass(pass, meter_.speed());
   meter_.PassEnded(pass.decode_rows + pass.guessed, pass.prompt_rows, seconds);
+  if (runner_limits_.exact || std::ranges::all_of(rows, &PassRows::exact)) {
+    exact_meter_.PassEnded(pass.decode_rows + pass.guessed, pass.prompt_rows, seconds);
+  }
   counters_.pass_rows.Add(pass.decode_rows + pass.prompt_rows + pass.guessed);
   counters_.prompt_tokens += pass.prompt_rows;
   for (std::size_t i = 0; i < rows.size(); ++i) {

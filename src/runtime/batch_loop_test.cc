@@ -41,6 +41,13 @@ BatchRequest RandomRequest(Rng& rng) {
   return request;
 }
 
+// What somebody may expect of an answer: it, or a part of it, or it with a mistake.
+std::vector<TokenId> RandomExpectation(Rng& rng, std::vector<TokenId> answer) {
+  if (rng.Below(3) == 0) answer.resize(rng.Below(answer.size() + 1));
+  if (!answer.empty() && rng.Below(2) == 0) answer[rng.Below(answer.size())] ^= 1;
+  return answer;
+}
+
 class BatchLoopTest : public testing::Test {
  protected:
   BatchLoopTest() : tokenizer_(MakeTokenizer(TinyByteLevelVocab()).value()) {}
@@ -68,6 +75,15 @@ class BatchLoopTest : public testing::Test {
       EXPECT_TRUE(generation.Accept(model.LogitsAfter(fed), scratch).ok());
     }
     return std::move(generation).TakeAnswer();
+  }
+
+  // Somebody says how an answer goes on behind any of its tokens, rightly or not, early or late.
+  void OfferSome(Rng& rng, const BatchRequest& request) const {
+    if (request.options.offered == nullptr || rng.Below(4) != 0) return;
+    std::vector<TokenId> answer = Alone(request).tokens;
+    const std::size_t from = rng.Below(answer.size() + 1);
+    answer.erase(answer.begin(), answer.begin() + static_cast<std::ptrdiff_t>(from));
+    request.options.offered->Offer(rng.Below(1000), from, RandomExpectation(rng, answer));
   }
 
   using PromptLogits = std::vector<std::pair<TokenId, std::vector<float>>>;
@@ -132,16 +148,9 @@ TEST(PassRowCountsOfManyRows, StandBehindTheLastBound) {
   EXPECT_EQ(counts.passes[PassRowCounts::kBounds], 1u);
 }
 
-// What somebody may expect of an answer: it, or a part of it, or it with a mistake.
-std::vector<TokenId> RandomExpectation(Rng& rng, std::vector<TokenId> answer) {
-  if (rng.Below(3) == 0) answer.resize(rng.Below(answer.size() + 1));
-  if (!answer.empty() && rng.Below(2) == 0) answer[rng.Below(answer.size())] ^= 1;
-  return answer;
-}
-
 // Requests join and leave at any moment, are cancelled, wait for memory, are cut into chunks of any
-// size, have drafts that are right or wrong, and passes fail: everyone gets the text that he would
-// get alone.
+// size, have drafts that are right or wrong, from the beginning or as they go on, and passes fail:
+// everyone gets the text that he would get alone.
 TEST_F(BatchLoopTest, EveryRequestGetsTheTextItGetsAloneInAnyInterleaving) {
   const std::uint64_t seed = TestSeed();
   std::uint64_t guessed_right = 0, guessed_wrong = 0;
@@ -152,7 +161,9 @@ TEST_F(BatchLoopTest, EveryRequestGetsTheTextItGetsAloneInAnyInterleaving) {
     std::vector<BatchRequest> requests(1 + rng.Below(12));
     for (BatchRequest& request : requests) {
       request = RandomRequest(rng);
-      if (request.embed || rng.Below(2) == 0) continue;
+      if (request.embed) continue;
+      if (rng.Below(2) == 0) request.options.offered = std::make_shared<OfferedDraft>();
+      if (rng.Below(2) == 0) continue;
       request.options.expected = RandomExpectation(rng, Alone(request).tokens);
       request.options.only_expected = rng.Below(3) == 0;
     }
@@ -197,6 +208,7 @@ TEST_F(BatchLoopTest, EveryRequestGetsTheTextItGetsAloneInAnyInterleaving) {
         tickets[id]->Cancel();
         cancelled.insert(id);
       }
+      OfferSome(rng, requests[rng.Below(requests.size())]);
       StepInto(loop);
     }
     ASSERT_EQ(answers_.size(), requests.size());
@@ -269,6 +281,31 @@ TEST_F(BatchLoopTest, OnlyWhatIsExpectedEndsWithTheFirstTokenThatIsNot) {
   Add(loop, 2, request);
   RunToEnd(loop);
   EXPECT_TRUE(std::ranges::equal(AnswerOf(2)->tokens, std::span(answer).first(9)));
+}
+
+TEST_F(BatchLoopTest, WhatIsOfferedWhileAnAnswerIsWrittenIsCheckedSeveralTokensAPass) {
+  // A pass takes ten milliseconds beside one for each row.
+  const auto takes_long = [&](std::span<const PassRows>) {
+    clock_.Advance(10'000'000);
+    return false;
+  };
+  FakeRunner runner({.vocabulary = kVocabulary, .fails = takes_long, .clock = &clock_});
+  BatchLoop loop(runner, *tokenizer_, clock_, {});
+  BatchRequest request{.prompt = std::vector<TokenId>(9, 7), .options = {.max_tokens = 90}};
+  request.options.ignore_end = true;
+  const std::vector<TokenId> answer = Alone(request).tokens;
+  const auto offered = std::make_shared<OfferedDraft>();
+  request.options.offered = offered;
+  Add(loop, 1, request);
+  for (int step = 0; step < 8; ++step) StepInto(loop);
+  EXPECT_EQ(runner.passes(), 8u);
+  offered->Offer(1, 5, {answer.begin() + 5, answer.end()});
+  RunToEnd(loop);
+  EXPECT_EQ(AnswerOf(1)->tokens, answer);
+  EXPECT_LT(runner.passes(), 60u) << "most came several at a time";
+  EXPECT_GT(offered->counts().right, 30u);
+  EXPECT_EQ(offered->counts().checked, AnswerOf(1)->usage.speculation.drafted);
+  EXPECT_EQ(offered->counts().right, AnswerOf(1)->usage.speculation.accepted);
 }
 
 TEST_F(BatchLoopTest, AnswersThatMayLoseQualityHaveNoDrafts) {

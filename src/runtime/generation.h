@@ -20,6 +20,7 @@
 #include "expert/pass_facts.h"
 #include "model/expert_source.h"
 #include "text/answer_parts/reasoning_meter.h"
+#include "text/draft/offered_draft.h"
 #include "text/grammar/token_constraint.h"
 #include "text/sampler.h"
 #include "text/stop_strings.h"
@@ -44,6 +45,8 @@ struct GenerateOptions {
   // one that follows.
   std::vector<TokenId> expected = {};
   bool only_expected = false;
+  // What somebody expects as it goes on; null: nobody.
+  std::shared_ptr<OfferedDraft> offered = {};
 };
 
 // Called with each piece of text as soon as its characters are complete; false cancels, and it is

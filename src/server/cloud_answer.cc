@@ -25,7 +25,8 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
   CloudAnswer(ModelUse use, HttpReplyPtr reply, JobListener listener)
       : use_(std::move(use)), reply_(std::move(reply)), listener_(std::move(listener)) {}
 
-  void Start(Request request, const ForEnds& shared, std::uint64_t end) {
+  void Start(CloudRequest asked, const ForEnds& shared, std::uint64_t end) {
+    if (asked.drafts) drafts_.emplace(shared.drafts.Open(end, *asked.drafts));
     reply_->WhenGone([weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->Cancel();
     });
@@ -34,9 +35,11 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
       return still && still->Write(EncodeTokens({}));
     });
     const auto self = shared_from_this();
-    const bool enters = shared.turns.Enter(
-        end, model().plan().sequences,
-        [self, request = std::move(request)](EndTurns::Turn turn) { self->Begin(request, turn); });
+    const bool enters =
+        shared.turns.Enter(end, model().plan().sequences,
+                           [self, request = std::move(asked.request)](EndTurns::Turn turn) {
+                             self->Begin(request, turn);
+                           });
     if (!enters) Refuse(Status(Code::kUnavailable, "too many answers of this end wait"));
   }
 
@@ -47,10 +50,12 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
     if (gone_) return;  // while it waited: the turn is the next one's
     turn_.emplace(std::move(turn));
     const auto self = shared_from_this();
-    Result<Generation> started = model().Start(
-        request, {.on_end = [self](const Result<Answer>& answer) { self->OnEnd(answer); },
-                  .on_logits = [self](TokenId token,
-                                      std::span<const float>) { return self->OnToken(token); }});
+    Result<Generation> started = ModelAccess::Start(
+        model(), request,
+        {.on_end = [self](const Result<Answer>& answer) { self->OnEnd(answer); },
+         .on_logits = [self](TokenId token,
+                             std::span<const float>) { return self->OnToken(token); }},
+        drafts_ ? drafts_->draft() : nullptr);
     if (!started.ok()) {
       Refuse(started.status());
       turn_.reset();
@@ -148,8 +153,9 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
                            .decode_seconds = usage.decode_seconds});
   }
 
-  const ModelUse use_;                  // first: it ends after the handle to the model's request
-  std::optional<EndTurns::Turn> turn_;  // from its beginning to its end
+  const ModelUse use_;  // first: it ends after the handle to the model's request
+  std::optional<EndDrafts::Place> drafts_;  // absent: none will come
+  std::optional<EndTurns::Turn> turn_;      // from its beginning to its end
   const HttpReplyPtr reply_;
   const JobListener listener_;
   const Stopwatch waited_;
@@ -166,10 +172,10 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
 
 }  // namespace
 
-void RunCloudAnswer(ModelUse use, Request request, HttpReplyPtr reply, const ForEnds& shared,
+void RunCloudAnswer(ModelUse use, CloudRequest asked, HttpReplyPtr reply, const ForEnds& shared,
                     std::uint64_t end, JobListener listener) {
   std::make_shared<CloudAnswer>(std::move(use), std::move(reply), std::move(listener))
-      ->Start(std::move(request), shared, end);
+      ->Start(std::move(asked), shared, end);
 }
 
 std::uint64_t EndOf(const HttpRequest& request) {
@@ -177,7 +183,7 @@ std::uint64_t EndOf(const HttpRequest& request) {
   return std::hash<std::string_view>()(bearer.empty() ? request.Header("x-api-key") : bearer);
 }
 
-CloudHello HelloTo(const Model& model, const ModelProof& proof, std::size_t waiting) {
+CloudHello HelloTo(Model& model, const ModelProof& proof, std::size_t waiting) {
   const BatchCounters counters = ModelAccess::CountersOf(model);
   const std::uint32_t sequences = model.plan().sequences;
   const BatchForecast now = ForecastOf(counters, sequences, kPromptRows);
@@ -186,9 +192,20 @@ CloudHello HelloTo(const Model& model, const ModelProof& proof, std::size_t wait
           .sequences = sequences,
           .under_way = static_cast<std::uint32_t>(counters.waiting + counters.reading +
                                                   counters.decoding + waiting),
+          .checks_drafts = ModelAccess::EngineOf(model).ChecksDrafts(),
           .answer_seconds = counters.request_seconds,
           .read_seconds = now.read_seconds,
           .token_seconds = now.token_seconds};
+}
+
+HttpResponse TakeOffer(const EndDrafts& drafts, std::uint64_t end, DraftOffer offer) {
+  const std::shared_ptr<OfferedDraft> draft = drafts.Find(end, offer.drafts);
+  if (draft == nullptr) {
+    return ErrorResponse(Error(Code::kNotFound, "drafts for an answer that is not being chosen"));
+  }
+  draft->Offer(offer.number, offer.from, std::move(offer.tokens));
+  const OfferedDraft::Counts counts = draft->counts();
+  return {.body = Encode(DraftVerdict{.checked = counts.checked, .right = counts.right})};
 }
 
 HttpResponse NotForEnds() {

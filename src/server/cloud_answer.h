@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "server/end_drafts.h"
 #include "server/end_turns.h"
 #include "server/http/http_reply.h"
 #include "server/pulse.h"
@@ -15,6 +16,7 @@
 #include "server/text_job.h"
 #include "split/wire/cloud_hello.h"
 #include "split/wire/cloud_request.h"
+#include "split/wire/draft_offer.h"
 
 namespace troupe {
 
@@ -22,10 +24,11 @@ namespace troupe {
 struct ForEnds {
   Pulse& pulse;  // says when to tell that an answer lives
   EndTurns& turns;
+  EndDrafts& drafts;
 };
 
 // Returns before the end. `end`: a number that the requests of one end have in common.
-void RunCloudAnswer(ModelUse use, Request request, HttpReplyPtr reply, const ForEnds& shared,
+void RunCloudAnswer(ModelUse use, CloudRequest asked, HttpReplyPtr reply, const ForEnds& shared,
                     std::uint64_t end, JobListener listener);
 
 // Of who asks: the key tells ends apart.
@@ -33,7 +36,10 @@ std::uint64_t EndOf(const HttpRequest& request);
 
 // What an end is told that asks whether this cloud is there. `waiting`: answers of ends that the
 // model was not asked for yet.
-CloudHello HelloTo(const Model& model, const ModelProof& proof, std::size_t waiting);
+CloudHello HelloTo(Model& model, const ModelProof& proof, std::size_t waiting);
+
+// An offer of that end for an answer that is being chosen, and what became of those before.
+HttpResponse TakeOffer(const EndDrafts& drafts, std::uint64_t end, DraftOffer offer);
 
 // To ends that ask a server that was not told to serve any, and to those with another model.
 HttpResponse NotForEnds();

@@ -104,6 +104,7 @@ TEST_F(CloudAnswerTest, TellsItsModelAndWhatItHasMeasured) {
   const CloudHello hello = DecodeCloudHello(Start("GET", "/split/hello")->body()).value();
   EXPECT_EQ(hello.proof, kProof);
   EXPECT_EQ(hello.context, 96u);
+  EXPECT_TRUE(hello.checks_drafts);
   EXPECT_GT(hello.token_seconds, 0);
   EXPECT_GT(hello.read_seconds, 0);
 }
@@ -113,6 +114,31 @@ TEST_F(CloudAnswerTest, GivesAsManyBytesAsTheLinkIsToBeMeasuredWith) {
   EXPECT_EQ(Post("/split/measure", R"({"bytes":1048577})")->status(), 400);
   served_.for_ends.reset();
   EXPECT_EQ(Post("/split/measure", R"({"bytes":1})")->status(), 404);
+}
+
+TEST_F(CloudAnswerTest, ADraftFindsTheAnswerOfItsEndAndChangesNoByte) {
+  Open({.sequences = 1});
+  served_.for_ends = kProof;
+  const Request request = Asked(80);
+  const Answer alone = Alone(request);
+  const auto offer = [&](const std::vector<TokenId>& tokens, std::uint64_t name) {
+    return Post("/split/drafts", Encode(DraftOffer{.drafts = name, .tokens = tokens}));
+  };
+  const std::vector<TokenId> right(alone.tokens.begin(), alone.tokens.begin() + 60);
+  const std::vector<TokenId> wrong(20, 5);
+  EXPECT_EQ(offer(right, 7)->status(), 404) << "nobody chooses such an answer";
+  // Offers find an answer that waits for its turn, too: here long enough for those below.
+  std::vector<std::shared_ptr<FakeReply>> before;
+  for (int i = 0; i < 8; ++i) before.push_back(Start("POST", "/split/answers", Body(request)));
+  const auto reply = Start("POST", "/split/answers",
+                           Encode(CloudRequest{.proof = kProof, .request = request, .drafts = 7}));
+  EXPECT_EQ(offer(wrong, 7)->status(), 200);
+  const auto taken = offer(right, 7);
+  EXPECT_TRUE(DecodeDraftVerdict(taken->body()).ok()) << taken->body();
+  EXPECT_EQ(offer(right, 8)->status(), 404);
+  reply->WaitForEnd();
+  EXPECT_EQ(LinesIn(reply->body()).tokens, alone.tokens);
+  EXPECT_EQ(Post("/split/drafts", "{}")->status(), 400);
 }
 
 TEST_F(CloudAnswerTest, EndsHaveTheirTurnsByTheirKeys) {

@@ -35,6 +35,8 @@ struct ServiceOptions {
 struct ServedModel {
   std::unique_ptr<Model> model;  // null: it was closed, and the next one is not open yet
   ServiceOptions options;
+  // Requests are answered exactly, whatever else the model was opened for.
+  bool exact = false;
   // Starts requests, and ends all that it has started, in place of the model, which may be only one
   // of those that answer; null: the model does.
   std::function<Result<Generation>(Request request, Callbacks callbacks)> start = {};

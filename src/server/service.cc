@@ -33,10 +33,13 @@ Service::Service(ServedModel& first, std::chrono::milliseconds pulse)
       feed_([this] { return LiveEvents(); }, {}) {}
 
 Service::Facts Service::FactsOf(const ServedModel& served) {
-  return {.options = served.options,
-          .plan = served.model->plan(),
-          .chat_template = ModelAccess::EngineOf(*served.model).tokenizer().vocab().chat_template,
-          .is_node = served.cluster != nullptr};
+  Facts facts{
+      .options = served.options,
+      .plan = served.model->plan(),
+      .chat_template = ModelAccess::EngineOf(*served.model).tokenizer().vocab().chat_template,
+      .is_node = served.cluster != nullptr};
+  if (served.exact) facts.plan.lossiness = "exact";
+  return facts;
 }
 
 std::shared_ptr<const Service::Facts> Service::facts() const {
@@ -99,10 +102,14 @@ void Service::AddTo(Router& router) {
   answers(std::string(kApplyTemplate), &Service::OnApplyTemplate);
   answers(std::string(kSplitAnswers), &Service::OnSplitAnswer);
   tells(std::string(kSplitHello), kKeyed, &Service::OnSplitHello);
-  router.Add("POST", std::string(kSplitMeasure), kKeyed,
-             [this](HttpRequest request, HttpReplyPtr reply) {
-               OnSplitMeasure(std::move(request), std::move(reply));
-             });
+  const auto takes = [&](std::string_view path, Tell tell) {
+    router.Add("POST", std::string(path), kKeyed,
+               [this, tell](HttpRequest request, HttpReplyPtr reply) {
+                 (this->*tell)(std::move(request), std::move(reply));
+               });
+  };
+  takes(kSplitDrafts, &Service::OnSplitDrafts);
+  takes(kSplitMeasure, &Service::OnSplitMeasure);
   tells(std::string(kProps), kKeyed, &Service::OnProps);
   tells(std::string(kSlots), kKeyed, &Service::OnSlots);
   tells(std::string(kVersion), kKeyed, &Service::OnVersion);

@@ -16,6 +16,7 @@
 #include "base/mutex.h"
 #include "server/access_log_switch.h"
 #include "server/chat_ask.h"
+#include "server/end_drafts.h"
 #include "server/end_turns.h"
 #include "server/http/http_server.h"
 #include "server/live_feed.h"
@@ -115,6 +116,7 @@ class Service {
   void OnVersion(HttpRequest request, HttpReplyPtr reply);
   void OnOllama(HttpRequest request, HttpReplyPtr reply);
   void OnSplitHello(HttpRequest request, HttpReplyPtr reply);
+  void OnSplitDrafts(HttpRequest request, HttpReplyPtr reply);
   void OnSplitMeasure(HttpRequest request, HttpReplyPtr reply);
   void OnCluster(HttpRequest request, HttpReplyPtr reply);
   void OnClusterPlan(HttpRequest request, HttpReplyPtr reply);
@@ -146,6 +148,7 @@ class Service {
   ServeMetrics metrics_;
   PassedOver passed_over_;
   EndTurns end_turns_;
+  EndDrafts end_drafts_;
   Pulse pulse_, pulse_for_ends_{kPulseForEnds};
   RecentTimes first_token_{128}, between_tokens_{1024};
   LiveFeed feed_;  // last: its thread uses the others

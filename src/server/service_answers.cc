@@ -180,7 +180,9 @@ void Service::OnMessages(Asked asked) {
 
 void Service::Run(Asked asked, std::vector<Request> requests, JobOptions options,
                   std::unique_ptr<AnswerFormat> format, std::string_view endpoint) {
-  const OffloadOptions& own = ModelAccess::EngineOf(asked.model()).offload_options();
+  const OffloadOptions own = asked.use.served().exact
+                                 ? OffloadOptions()
+                                 : ModelAccess::EngineOf(asked.model()).offload_options();
   if (Status lossy = CheckLoss(requests.front(), own); !lossy.ok()) {
     return Reply(endpoint, *asked.reply, format->Refusal(lossy));
   }
@@ -202,8 +204,9 @@ void Service::OnSplitAnswer(Asked asked) {
     return Reply(kSplitAnswers, *asked.reply, OtherModel(fits));
   }
   const std::uint64_t end = EndOf(asked.request);
-  RunCloudAnswer(std::move(asked.use), call->request, std::move(asked.reply),
-                 {.pulse = pulse_for_ends_, .turns = end_turns_}, end, ListenerFor(kSplitAnswers));
+  RunCloudAnswer(std::move(asked.use), *call, std::move(asked.reply),
+                 {.pulse = pulse_for_ends_, .turns = end_turns_, .drafts = end_drafts_}, end,
+                 ListenerFor(kSplitAnswers));
 }
 
 void Service::OnCountTokens(Asked asked) {

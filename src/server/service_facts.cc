@@ -123,6 +123,13 @@ void Service::OnSplitHello(HttpRequest, HttpReplyPtr reply) {
         {.body = Encode(HelloTo(*served.model, *served.for_ends, end_turns_.waiting()))});
 }
 
+// Without asking for the model: an answer that is being chosen has it.
+void Service::OnSplitDrafts(HttpRequest request, HttpReplyPtr reply) {
+  Result<DraftOffer> offer = ReadBody<DraftOffer>(request.body, ReadDraftOffer);
+  if (!offer.ok()) return Reply(kSplitDrafts, *reply, ErrorResponse(offer.status()));
+  Reply(kSplitDrafts, *reply, TakeOffer(end_drafts_, EndOf(request), *std::move(offer)));
+}
+
 // As many bytes as it is asked for: how fast the link is, is for who asks to measure.
 void Service::OnSplitMeasure(HttpRequest request, HttpReplyPtr reply) {
   constexpr std::size_t kMost = 1 << 20;

@@ -30,6 +30,7 @@ inline constexpr std::string_view kClusterDrain = "/cluster/drain";
 inline constexpr std::string_view kClusterPlace = "/cluster/place";
 inline constexpr std::string_view kSplitHello = "/split/hello";
 inline constexpr std::string_view kSplitAnswers = "/split/answers";
+inline constexpr std::string_view kSplitDrafts = "/split/drafts";
 inline constexpr std::string_view kSplitMeasure = "/split/measure";
 inline constexpr std::string_view kMetrics = "/metrics";
 inline constexpr std::string_view kHealth = "/health";

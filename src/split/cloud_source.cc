@@ -14,6 +14,9 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t kMostOfError = 4096, kMostOfMessage = 300;
+constexpr std::size_t kMostOfBody = 1 << 16;  // of what is asked beside runs
+// Of a run with drafts, to say what a token took: the first ones come before any draft.
+constexpr std::size_t kEnoughTokens = 16;
 
 std::string MessageIn(std::string_view body) {
   return InOneLine(ErrorMessageIn(body).substr(0, kMostOfMessage));
@@ -50,9 +53,15 @@ Status JudgeCloud(int status, std::string_view body) {
 
 class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
  public:
-  Run(std::shared_ptr<State> state, const Clock& clock, RunEvents events)
-      : state_(std::move(state)), clock_(clock), events_(std::move(events)), start_(clock.Now()) {
+  Run(std::shared_ptr<State> state, const Clock& clock, std::optional<std::uint64_t> name,
+      RunEvents events)
+      : state_(std::move(state)),
+        clock_(clock),
+        name_(name),
+        events_(std::move(events)),
+        start_(clock.Now()) {
     ++state_->runs;
+    if (name_) state_->named[*name_] = this;
   }
   ~Run() { End(); }
 
@@ -75,6 +84,8 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
              }});
   }
 
+  void HasDrafts() { has_drafts_ = true; }
+
   void Stop() {
     if (ended_) return;
     Measure({});
@@ -90,7 +101,9 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
 
  private:
   void End() {
-    if (!std::exchange(ended_, true)) --state_->runs;
+    if (std::exchange(ended_, true)) return;
+    --state_->runs;
+    if (name_) state_->named.erase(*name_);
   }
   void Close() {
     End();
@@ -147,19 +160,25 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
     if (tokens_ == 0) return;
     const double there = told.queue_seconds + told.read_seconds;
     const double first = Seconds(first_token_ - start_);
+    const double rest = Seconds(last_token_ - first_token_);
+    if (has_drafts_ && tokens_ >= kEnoughTokens && state_->on_drafted) {
+      state_->on_drafted(rest / static_cast<double>(tokens_ - 1));
+    }
     state_->meter.OnAnswer({.read = told.read,
                             .read_seconds = told.read_seconds,
-                            .tokens = tokens_ - 1,
-                            .token_seconds = Seconds(last_token_ - first_token_),
+                            .tokens = has_drafts_ ? 0 : tokens_ - 1,
+                            .token_seconds = rest,
                             .link_seconds = there > 0 ? std::max(0.0, first - there) : 0});
   }
 
   const std::shared_ptr<State> state_;
   const Clock& clock_;
+  const std::optional<std::uint64_t> name_;
   const RunEvents events_;
   const Nanos start_;
   HttpClient::Cancel cancel_;
   bool ended_ = false;
+  bool has_drafts_ = false;
   int status_ = 0;
   std::string error_;  // the body of what is not 200
   CloudLines lines_;
@@ -168,28 +187,78 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
 };
 
 CloudSource::CloudSource(HttpClient& client, const Clock& clock, Options options,
-                         OnTrouble on_trouble)
+                         OnTrouble on_trouble, OnDrafted on_drafted)
     : client_(client),
       clock_(clock),
       options_(std::move(options)),
       state_(std::make_shared<State>()) {
   state_->on_trouble = std::move(on_trouble);
+  state_->on_drafted = std::move(on_drafted);
 }
 
 CloudSource::~CloudSource() = default;
 
-TokenSource::Stop CloudSource::Start(const Request& request, RunEvents events) {
+TokenSource::Stop CloudSource::Start(const RunAsk& ask, RunEvents events) {
   const bool is_full = state_->runs >= options_.most_runs;
-  const auto run = std::make_shared<Run>(state_, clock_, std::move(events));
+  const auto run = std::make_shared<Run>(state_, clock_, ask.drafts, std::move(events));
   if (is_full) {
     client_.Post([run] {
       run->Fail(Error(Code::kResourceExhausted, "as many answers are in the cloud as may be"));
     });
   } else {
     run->Begin(client_, options_.cloud,
-               Encode(CloudRequest{.proof = options_.proof, .request = request}));
+               Encode(CloudRequest{
+                   .proof = options_.proof, .request = ask.request, .drafts = ask.drafts}));
   }
   return [run] { run->Stop(); };
+}
+
+void CloudSource::Offer(const DraftOffer& offer, OnVerdict on_verdict) {
+  if (const auto run = state_->named.find(offer.drafts); run != state_->named.end()) {
+    run->second->HasDrafts();
+  }
+  Ask("POST", "/split/drafts", Encode(offer),
+      [on_verdict = std::move(on_verdict)](const Result<std::string>& body) {
+        const Result<DraftVerdict> verdict =
+            body.ok() ? DecodeDraftVerdict(*body) : Result<DraftVerdict>(body.status());
+        on_verdict(verdict.ok() ? std::optional(*verdict) : std::nullopt);
+      });
+}
+
+void CloudSource::AskHello(std::function<void(const Result<CloudHello>& hello)> on_hello) {
+  Ask("GET", "/split/hello", "", [on_hello = std::move(on_hello)](const Result<std::string>& body) {
+    if (!body.ok()) return on_hello(body.status());
+    const Result<CloudHello> hello = DecodeCloudHello(*body);
+    // Whoever it is, it is no cloud of this version.
+    on_hello(hello.ok() ? hello : Error(Code::kFailedPrecondition, "{}", hello.status().message()));
+  });
+}
+
+void CloudSource::Ask(std::string method, std::string path, std::string body,
+                      std::function<void(const Result<std::string>& body)> on_answer) {
+  struct Heard {
+    int status = 0;
+    std::string body;
+  };
+  const auto heard = std::make_shared<Heard>();
+  state_->bytes_sent += body.size();
+  client_.Start(options_.cloud.url,
+                {.method = std::move(method),
+                 .path = std::move(path),
+                 .headers = HeadersFor(options_.cloud),
+                 .body = std::move(body)},
+                {.on_head = [heard](const HttpResponse& head) { heard->status = head.status; },
+                 .on_piece =
+                     [heard, state = state_](std::string_view piece) {
+                       state->bytes_received += piece.size();
+                       heard->body += piece.substr(0, kMostOfBody - heard->body.size());
+                     },
+                 .on_end =
+                     [heard, on_answer = std::move(on_answer)](const Status& status) {
+                       const Status why =
+                           status.ok() ? JudgeCloud(heard->status, heard->body) : status;
+                       on_answer(why.ok() ? Result<std::string>(heard->body) : why);
+                     }});
 }
 
 }  // namespace troupe

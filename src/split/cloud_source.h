@@ -5,13 +5,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
 #include "server/http/http_client.h"
 #include "split/flow/place_costs.h"
 #include "split/token_source.h"
+#include "split/wire/cloud_hello.h"
+#include "split/wire/draft_offer.h"
 #include "split/wire/model_proof.h"
 
 namespace troupe {
@@ -38,12 +42,25 @@ class CloudSource final : public TokenSource {
   };
   // Told of each run that failed, before it is told itself.
   using OnTrouble = std::function<void(const Status& why)>;
+  // What a token took of a run that drafts were offered for. Nothing of such a run is in the meter,
+  // which says what the cloud takes by itself.
+  using OnDrafted = std::function<void(double token_seconds)>;
 
   // All must outlive it.
-  CloudSource(HttpClient& client, const Clock& clock, Options options, OnTrouble on_trouble);
+  CloudSource(HttpClient& client, const Clock& clock, Options options, OnTrouble on_trouble,
+              OnDrafted on_drafted = {});
   ~CloudSource() override;
 
-  Stop Start(const Request& request, RunEvents events) override;
+  Stop Start(const RunAsk& ask, RunEvents events) override;
+
+  // Tells the cloud what the answer of the run of that name may go on with, and calls with what it
+  // says of the guesses so far; with nothing if it does not know, and the run goes on without.
+  using OnVerdict = std::function<void(const std::optional<DraftVerdict>& verdict)>;
+  void Offer(const DraftOffer& offer, OnVerdict on_verdict);
+
+  // Whether it is there, and what it says of itself. kFailedPrecondition: it is not one for this
+  // end.
+  void AskHello(std::function<void(const Result<CloudHello>& hello)> on_hello);
 
   PlaceMeter& meter() { return state_->meter; }
   std::size_t runs() const { return state_->runs; }
@@ -51,12 +68,17 @@ class CloudSource final : public TokenSource {
   std::uint64_t bytes_received() const { return state_->bytes_received; }
 
  private:
+  void Ask(std::string method, std::string path, std::string body,
+           std::function<void(const Result<std::string>& body)> on_answer);
+
   class Run;
   struct State {  // that runs share
     PlaceMeter meter;
     std::uint64_t bytes_sent = 0, bytes_received = 0;  // of bodies
     std::size_t runs = 0;
+    std::map<std::uint64_t, Run*> named;
     OnTrouble on_trouble;
+    OnDrafted on_drafted;  // may be null
   };
 
   HttpClient& client_;

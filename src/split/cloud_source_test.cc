@@ -24,12 +24,14 @@ class CloudSourceTest : public testing::Test {
                                      }});
     ASSERT_TRUE(server.ok()) << server.status().ToString();
     server_ = *std::move(server);
-    source_.emplace(client_, clock_,
-                    CloudSource::Options{
-                        .cloud = {.url = ParseHttpUrl(server_->Address()).value(), .key = "k1"},
-                        .proof = {.model = {1, 2}, .arithmetic = 3},
-                        .most_runs = 1},
-                    [this](const Status& why) { troubles_.push_back(why); });
+    source_.emplace(
+        client_, clock_,
+        CloudSource::Options{
+            .cloud = {.url = ParseHttpUrl(server_->Address()).value(), .key = "k1"},
+            .proof = {.model = {1, 2}, .arithmetic = 3},
+            .most_runs = 1},
+        [this](const Status& why) { troubles_.push_back(why); },
+        [this](double seconds) { drafted_.push_back(seconds); });
   }
 
   // Lets the server say this, and gives what the run made of it.
@@ -44,15 +46,16 @@ class CloudSourceTest : public testing::Test {
     client_.Run();
   }
   TokenSource::Stop Start() {
-    return source_->Start({.prompt = std::vector<TokenId>{7}, .begun = {5}},
-                          {.on_heard = [this] { ++heard_; },
-                           .on_read = {},
-                           .on_tokens =
-                               [this](std::span<const TokenId> tokens) {
-                                 tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
-                               },
-                           .on_end = [this](FinishReason reason, const Usage&) { end_ = reason; },
-                           .on_failure = [this](const Status& why) { failure_ = why; }});
+    return source_->Start(
+        {.request = {.prompt = std::vector<TokenId>{7}, .begun = {5}}, .drafts = 11},
+        {.on_heard = [this] { ++heard_; },
+         .on_read = {},
+         .on_tokens =
+             [this](std::span<const TokenId> tokens) {
+               tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+             },
+         .on_end = [this](FinishReason reason, const Usage&) { end_ = reason; },
+         .on_failure = [this](const Status& why) { failure_ = why; }});
   }
 
   HttpClient client_{{.silence = std::chrono::milliseconds(5000)}};
@@ -67,6 +70,7 @@ class CloudSourceTest : public testing::Test {
   std::optional<FinishReason> end_;
   std::optional<Status> failure_;
   std::vector<Status> troubles_;
+  std::vector<double> drafted_;
 };
 
 constexpr const char* kEnd = R"({"end":"end","read":10,"queue_s":0,"read_s":0.5,"decode_s":1})";
@@ -84,6 +88,48 @@ TEST_F(CloudSourceTest, TellsTokensAndTheEndAndMeasuresWhatTheyTook) {
   EXPECT_DOUBLE_EQ(source_->meter().Costs(0)->read_seconds, 0.05);
   EXPECT_GT(source_->bytes_sent(), 100u);
   EXPECT_GT(source_->bytes_received(), 60u);
+}
+
+TEST_F(CloudSourceTest, OffersADraftOfARunAndHearsWhatBecameOfIt) {
+  std::vector<std::optional<DraftVerdict>> heard;
+  const auto offer = [&](std::string body, int status) {
+    answer_ = [body, status](HttpReply& reply) { reply.Send({.status = status, .body = body}); };
+    source_->Offer({.drafts = 11, .number = 2, .from = 3, .tokens = {7, 8}},
+                   [&](const std::optional<DraftVerdict>& verdict) { heard.push_back(verdict); });
+    client_.Run();
+  };
+  offer(R"({"checked":5,"right":4})", 200);
+  EXPECT_EQ(asked_.path, "/split/drafts");
+  EXPECT_EQ(asked_.Header("authorization"), "Bearer k1");
+  EXPECT_EQ(ReadJson<DraftOffer>("offer", asked_.body, ReadDraftOffer)->tokens,
+            (std::vector<TokenId>{7, 8}));
+  offer("{}", 200);
+  offer(R"({"error":{"message":"gone"}})", 404);
+  EXPECT_THAT(heard,
+              ElementsAre(DraftVerdict{.checked = 5, .right = 4}, std::nullopt, std::nullopt));
+  EXPECT_THAT(troubles_, IsEmpty()) << "an answer goes on without drafts";
+}
+
+TEST_F(CloudSourceTest, ARunWithDraftsSaysNothingOfTheCloudAlone) {
+  std::string tokens = "[1";
+  for (int i = 2; i <= 20; ++i) tokens += "," + std::to_string(i);
+  const auto stream = [&](HttpReply& reply) {
+    reply.Begin({});
+    reply.Write("[0]\n");
+    reply.Write(tokens + "]\n" + kEnd + "\n");
+    reply.End();
+  };
+  answer_ = stream;
+  Start();
+  source_->Offer({.drafts = 11}, [](const std::optional<DraftVerdict>&) {});
+  client_.Run();
+  EXPECT_EQ(tokens_.size(), 21u);
+  EXPECT_EQ(drafted_.size(), 1u);
+  EXPECT_EQ(source_->meter().Costs(0), std::nullopt) << "no token was chosen without drafts";
+  Start();
+  client_.Run();
+  EXPECT_EQ(drafted_.size(), 1u);
+  EXPECT_TRUE(source_->meter().Costs(0).has_value());
 }
 
 TEST_F(CloudSourceTest, AStreamThatEndsWithoutAnEndIsAFailureBehindTheTokensThatCame) {
@@ -125,7 +171,7 @@ TEST_F(CloudSourceTest, WhoIsStoppedSaysNothingMoreAndMakesRoom) {
   TokenSource::Stop stop;
   std::optional<Status> full;
   stop = Start();
-  (void)source_->Start({.prompt = std::vector<TokenId>{7}},
+  (void)source_->Start({.request = {.prompt = std::vector<TokenId>{7}}},
                        {.on_failure = [&](const Status& why) { full = why; }});
   client_.After(std::chrono::milliseconds(200), [&] { stop(); });
   client_.Run();
@@ -145,7 +191,7 @@ TEST_F(CloudSourceTest, AStopFromWithinAnEventIsTheLastOfIt) {
   TokenSource::Stop stop;
   std::vector<TokenId> seen;
   const auto fail = [](const Status& why) { ADD_FAILURE() << why.message(); };
-  stop = source_->Start({.prompt = std::vector<TokenId>{7}},
+  stop = source_->Start({.request = {.prompt = std::vector<TokenId>{7}}},
                         {.on_tokens =
                              [&](std::span<const TokenId> tokens) {
                                seen.push_back(tokens[0]);

@@ -13,9 +13,9 @@
 #include "api/model_access.h"
 #include "base/mutex.h"
 #include "runtime/batch_forecast.h"
+#include "split/flow/lane_times.h"
 #include "split/own_source.h"
 #include "split/split_answer.h"
-#include "split/wire/cloud_hello.h"
 
 namespace troupe {
 namespace {
@@ -25,7 +25,8 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds kTickOfAnswers{25}, kTickAlone{250};
 // Without a word of the cloud, which says every 400 ms that it lives, a connection is given up.
 constexpr std::chrono::milliseconds kGiveUp{5000};
-constexpr std::size_t kMostOfHello = 1 << 16;
+// Open to the cloud beside those of answers: for hellos, and for the offers of drafts.
+constexpr std::size_t kKeptConnections = 8;
 constexpr double kFirstUsual = 128;
 constexpr double kRetrySeconds = 1;
 
@@ -39,12 +40,18 @@ class EndAnswers::Impl final : public AnswerWorld {
         rule_(std::move(rule)),
         watch_(options_.pauses),
         device_(options_.device ? std::make_optional<DeviceWatch>(*options_.device) : std::nullopt),
-        client_({.any_certificate = options_.any_certificate, .silence = kGiveUp}),
+        client_({.any_certificate = options_.any_certificate,
+                 .silence = kGiveUp,
+                 .kept_connections = kKeptConnections}),
         own_(model, [this](std::function<void()> call) { client_.Post(std::move(call)); }),
         cloud_(
             client_, clock_,
             {.cloud = options_.cloud, .proof = options_.proof, .most_runs = options_.most_in_cloud},
-            [this](const Status& why) { OnTrouble(why); }) {}
+            [this](const Status& why) { OnTrouble(why); },
+            [this](double token_seconds) { drafts_.OnDrafted(token_seconds); }),
+        drafts_(clock_, own_, cloud_,
+                {.most = std::max<std::size_t>(model.plan().sequences / 2, 1),
+                 .always = rule_->Name() == "drafts"}) {}
 
   Status Run() {
     try {
@@ -66,6 +73,7 @@ class EndAnswers::Impl final : public AnswerWorld {
   }
 
   Result<Generation> Start(Request request, Callbacks callbacks) {
+    request.exact = request.exact || options_.only_drafts_lose;
     if (request.embed || callbacks.on_logits || callbacks.on_prompt) {
       return model_.Start(std::move(request), std::move(callbacks));
     }
@@ -123,10 +131,20 @@ class EndAnswers::Impl final : public AnswerWorld {
   }
   bool CloudIsUsable() const override { return watch_.usable(); }
   PlaceChoice Choose(const AnswerTask& task, std::optional<Side> now) override {
-    return rule_->Choose(task, {.end = OwnCosts(task.read), .cloud = CloudCosts()}, now);
+    const std::optional<PlaceCosts> own = OwnCosts(task.read), cloud = CloudCosts();
+    return rule_->Choose(task,
+                         {.end = own,
+                          .cloud = cloud,
+                          .drafts = DraftCosts(own, cloud),
+                          .drafts_are_new = drafts_.is_new()},
+                         now);
   }
   std::size_t UsualTokens() const override { return static_cast<std::size_t>(usual_tokens_); }
   FlowLimits limits() const override { return options_.limits; }
+  std::optional<std::uint64_t> NameForDrafts() override { return drafts_.NewName(); }
+  std::shared_ptr<AnswerDraft> Draft(Request rest, std::uint64_t name) override {
+    return drafts_.Draft(std::move(rest), name);
+  }
   void OnWrongCloud() override {
     distrusted_ = true;
     watch_.OnRefused(DataLoss("the cloud has said what this model does not say"), Now());
@@ -187,7 +205,8 @@ class EndAnswers::Impl final : public AnswerWorld {
       counters_ = ModelAccess::CountersOf(model_);
       const PlaceChoice choice = answer->Begin();
       if (options_.explain && options_.say) {
-        options_.say(fmt::format("an answer begins at the {}: {}", Name(choice.place), choice.why));
+        options_.say(fmt::format("an answer begins at the {}{}: {}", Name(choice.place),
+                                 choice.drafts ? " with drafts of the end" : "", choice.why));
       }
       const MutexLock lock(mu_);
       ++state_.begun[static_cast<std::size_t>(choice.place)];
@@ -201,6 +220,7 @@ class EndAnswers::Impl final : public AnswerWorld {
   void Settle() {
     std::erase_if(answers_, [](const auto& answer) { return answer->over(); });
     const std::optional<PlaceCosts> own = OwnCosts(1), cloud = CloudCosts();
+    const std::optional<PlaceCosts> with_drafts = DraftCosts(own, cloud);
     const MutexLock lock(mu_);
     state_.cloud = watch_.state();
     state_.bytes_sent = cloud_.bytes_sent();
@@ -208,23 +228,23 @@ class EndAnswers::Impl final : public AnswerWorld {
     state_.round_trip_seconds = round_trip_seconds_;
     state_.end = own;
     state_.cloud_costs = cloud;
+    state_.with_drafts = with_drafts;
+    state_.drafts = drafts_.counts();
+    state_.pace = drafts_.Pace();
+    state_.draft_odds = drafts_.odds();
   }
 
-  // What was busy at the last look counts as busy up to this one.
   void CountLanes() {
-    const Nanos now = Now();
-    const double passed = static_cast<double>(now - counted_until_) * 1e-9;
-    counted_until_ = now;
-    for (const Side side : {Side::kEnd, Side::kCloud}) {
-      const auto i = static_cast<std::size_t>(side);
-      {
-        const MutexLock lock(mu_);
-        if (had_answers_) (was_busy_[i] ? state_.busy_seconds : state_.idle_seconds)[i] += passed;
+    LaneTimes::Lanes busy = {};
+    for (const auto& answer : answers_) {
+      for (const Side side : {Side::kEnd, Side::kCloud}) {
+        busy[static_cast<std::size_t>(side)] |= answer->flow().runs(side);
       }
-      was_busy_[i] = std::ranges::any_of(
-          answers_, [side](const auto& answer) { return answer->flow().runs(side); });
     }
-    had_answers_ = !answers_.empty();
+    lanes_.Look(!answers_.empty(), busy, Now());
+    const MutexLock lock(mu_);
+    state_.busy_seconds = lanes_.busy_seconds();
+    state_.idle_seconds = lanes_.idle_seconds();
   }
 
   void Tick(std::uint64_t tick) {
@@ -251,42 +271,19 @@ class EndAnswers::Impl final : public AnswerWorld {
   }
 
   void AskCloud() {
-    struct Hello {
-      int status = 0;
-      std::string body;
-      Stopwatch asked;
-    };
-    const auto hello = std::make_shared<Hello>();
-    client_.Start(options_.cloud.url,
-                  {.method = "GET",
-                   .path = "/split/hello",
-                   .headers = HeadersFor(options_.cloud),
-                   .body = ""},
-                  {.on_head = [hello](const HttpResponse& head) { hello->status = head.status; },
-                   .on_piece =
-                       [hello](std::string_view piece) {
-                         if (hello->body.size() < kMostOfHello) hello->body += piece;
-                       },
-                   .on_end =
-                       [this, hello](const Status& status) {
-                         round_trip_seconds_ = hello->asked.Seconds();
-                         OnHello(status.ok() ? JudgeCloud(hello->status, hello->body) : status,
-                                 hello->body);
-                       }});
+    cloud_.AskHello([this, asked = Stopwatch()](const Result<CloudHello>& hello) {
+      round_trip_seconds_ = asked.Seconds();
+      OnHello(hello);
+    });
   }
 
-  void OnHello(Status status, const std::string& body) {
+  void OnHello(const Result<CloudHello>& hello) {
+    Status status = hello.status();
     if (status.ok()) {
-      const Result<CloudHello> hello = DecodeCloudHello(body);
-      if (hello.ok()) {
-        status = CheckFits(options_.proof, hello->proof, "the cloud");
-        hello_ = *hello;
-        others_in_cloud_ =
-            hello->under_way - std::min<std::size_t>(hello->under_way, cloud_.runs());
-        cloud_.meter().Expect(hello->read_seconds, hello->token_seconds);
-      } else {
-        status = Error(Code::kFailedPrecondition, "{}", hello.status().message());
-      }
+      status = CheckFits(options_.proof, hello->proof, "the cloud");
+      hello_ = *hello;
+      others_in_cloud_ = hello->under_way - std::min<std::size_t>(hello->under_way, cloud_.runs());
+      cloud_.meter().Expect(hello->read_seconds, hello->token_seconds);
     }
     if (distrusted_) {
       OnWrongCloud();
@@ -309,7 +306,10 @@ class EndAnswers::Impl final : public AnswerWorld {
   std::optional<PlaceCosts> OwnCosts(std::size_t read) const {
     const auto rows =
         static_cast<std::uint32_t>(std::clamp<std::size_t>(read, 1, model_.plan().pass_rows));
-    const BatchForecast now = ForecastOf(counters_, model_.plan().sequences, rows);
+    BatchCounters counters = counters_;
+    // What this machine answers is not exact: then it is as fast as that.
+    if (!options_.only_drafts_lose) counters.exact_speed = counters.speed;
+    const BatchForecast now = ForecastOf(counters, model_.plan().sequences, rows);
     if (now.token_seconds <= 0 || now.read_seconds <= 0) return std::nullopt;
     return PlaceCosts{.wait_seconds = now.wait_seconds,
                       .link_seconds = 0,
@@ -322,6 +322,15 @@ class EndAnswers::Impl final : public AnswerWorld {
     return cloud_.meter().Costs(WaitSeconds(before, hello_.sequences, hello_.answer_seconds));
   }
 
+  std::optional<PlaceCosts> DraftCosts(const std::optional<PlaceCosts>& own,
+                                       const std::optional<PlaceCosts>& cloud) {
+    drafts_.SetFacts({.own_token_seconds = own ? own->token_seconds : 0,
+                      .cloud_token_seconds = cloud ? cloud->token_seconds : 0,
+                      .round_trip_seconds = round_trip_seconds_,
+                      .cloud_checks = hello_.checks_drafts});
+    return drafts_.Costs(cloud);
+  }
+
   Model& model_;
   const EndOptions options_;
   const std::unique_ptr<PlaceRule> rule_;
@@ -331,9 +340,8 @@ class EndAnswers::Impl final : public AnswerWorld {
   // The loop's thread's.
   CloudWatch watch_;
   std::optional<DeviceWatch> device_;
-  Nanos look_at_ = 0, counted_until_ = 0;
-  bool had_answers_ = false;  // at the last count
-  std::array<bool, 2> was_busy_ = {};
+  Nanos look_at_ = 0;
+  LaneTimes lanes_;
   double power_ = 1;
   double usual_tokens_ = kFirstUsual;
   BatchCounters counters_;
@@ -352,6 +360,7 @@ class EndAnswers::Impl final : public AnswerWorld {
   HttpClient client_;
   OwnSource own_;
   CloudSource cloud_;
+  DraftDesk drafts_;
   std::vector<std::shared_ptr<SplitAnswer>> answers_;  // the loop's thread's
   std::thread thread_;
 };

@@ -18,6 +18,7 @@
 #include "server/http/http_client.h"
 #include "split/cloud_source.h"
 #include "split/device_watch.h"
+#include "split/draft_desk.h"
 #include "split/flow/answer_flow.h"
 #include "split/flow/cloud_watch.h"
 #include "split/flow/place_rule.h"
@@ -38,6 +39,8 @@ struct EndOptions {
   std::function<void(const std::string& line)> say = {};
   // What this device is looked at by; absent: its power and load are not looked at.
   std::optional<DeviceWatch::Options> device = {};
+  // The model was opened to lose quality for drafts' sake alone: all answers are exact.
+  bool only_drafts_lose = false;
   bool explain = false;  // a line for each answer: where it begins, and why
 };
 
@@ -51,7 +54,10 @@ struct EndState {
   std::array<double, 2> busy_seconds = {}, idle_seconds = {};
   std::uint64_t bytes_sent = 0, bytes_received = 0;  // of bodies, to and from the cloud
   double round_trip_seconds = 0;                     // of the last hello, with its connection
-  std::optional<PlaceCosts> end, cloud_costs;
+  std::optional<PlaceCosts> end, cloud_costs, with_drafts;
+  DraftCounts drafts;
+  DraftPlan pace;                      // of drafts, now
+  double draft_odds = 0;               // that a guess is right whose forerunners were
   std::optional<DeviceReport> device;  // of the last look
 };
 

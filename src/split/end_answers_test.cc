@@ -119,6 +119,25 @@ TEST_F(EndAnswersTest, TheCloudChoosesTheTokensAndTheBytesAreTheSame) {
   EXPECT_THAT(said(), HasSubstr("the cloud is there"));
 }
 
+TEST_F(EndAnswersTest, TheEndGuessesAheadOfTheCloudAndTheBytesAreTheSame) {
+  OpenCloud();
+  OpenEnd({.rule = "drafts", .explain = true});
+  WaitFor(CloudWatch::State::kThere);
+  std::vector<Generation> under_way;
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    under_way.push_back(end_->Start(Say("The kernel", 80, seed), {}).value());
+  }
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    EXPECT_EQ(under_way[seed].Wait()->tokens, Alone(Say("The kernel", 80, seed)).tokens);
+  }
+  for (int i = 0; end_->State().drafts.guessed < 10; ++i) {
+    ASSERT_LT(i, 500);
+    EXPECT_TRUE(end_->Start(Say("The kernel", 80), {})->Wait().ok());
+  }
+  EXPECT_EQ(end_->State().flow.tokens[0], 0u) << "a guess is no token of an answer";
+  EXPECT_THAT(said(), HasSubstr("begins at the cloud with drafts of the end: as it was told"));
+}
+
 TEST_F(EndAnswersTest, WithoutACloudTheEndAnswersAlone) {
   OpenEnd({.cloud = {.url = ParseHttpUrl("http://127.0.0.1:9").value(), .key = ""}});
   WaitFor(CloudWatch::State::kAway);

@@ -20,7 +20,7 @@ struct OwnRun {
 
 }  // namespace
 
-TokenSource::Stop OwnSource::Start(const Request& request, RunEvents events) {
+TokenSource::Stop OwnSource::Start(const RunAsk& ask, RunEvents events) {
   const auto run = std::make_shared<OwnRun>();
   run->events = std::move(events);
   Callbacks callbacks{
@@ -39,7 +39,7 @@ TokenSource::Stop OwnSource::Start(const Request& request, RunEvents events) {
               if (!run->stopped) run->events.on_read(read, all);
             });
           }};
-  Result<Generation> started = model_.Start(request, std::move(callbacks));
+  Result<Generation> started = model_.Start(ask.request, std::move(callbacks));
   if (started.ok()) {
     run->generation.emplace(*std::move(started));
   } else {

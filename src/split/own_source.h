@@ -14,7 +14,7 @@ class OwnSource final : public TokenSource {
   // The model must outlive it, and be closed before what `post` leads to is gone.
   OwnSource(Model& model, PostToLoop post) : model_(model), post_(std::move(post)) {}
 
-  Stop Start(const Request& request, RunEvents events) override;
+  Stop Start(const RunAsk& ask, RunEvents events) override;
 
  private:
   Model& model_;

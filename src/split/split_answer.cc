@@ -9,6 +9,8 @@ namespace {
 
 // Tokens that are still expected of an answer that is longer than answers use to be.
 constexpr std::size_t kLeastExpected = 16;
+// What is measured varies: an answer keeps its drafts for so long after they seemed worth it last.
+constexpr Nanos kKeepDrafts = 1'000'000'000;
 
 }  // namespace
 
@@ -33,17 +35,12 @@ AnswerTask SplitAnswer::Task() const {
   return {.read = text_.prompt().size() + said, .tokens = std::min(most, expected)};
 }
 
-CloudView SplitAnswer::View() {
-  CloudView view{.usable = world_.CloudIsUsable(), .better = std::nullopt};
-  if (view.usable) view.better = world_.Choose(Task(), flow_.holder()).place;
-  return view;
-}
-
 PlaceChoice SplitAnswer::Begin() {
   PlaceChoice choice = world_.Choose(Task(), std::nullopt);
   if (!world_.CloudIsUsable()) choice = {.place = Side::kEnd, .why = "there is no cloud now"};
   Do(flow_.Begin(choice.place, {.usable = world_.CloudIsUsable(), .better = choice.place},
                  world_.Now()));
+  DraftIf(choice.drafts);
   return choice;
 }
 
@@ -57,7 +54,22 @@ void SplitAnswer::OnTime() {
   if (deadline_ && *deadline_ < now) {
     return Fail(Status(Code::kDeadlineExceeded, "the request's deadline has passed"));
   }
-  Do(flow_.OnTime(View(), now));
+  CloudView view{.usable = world_.CloudIsUsable(), .better = std::nullopt};
+  PlaceChoice choice;
+  if (view.usable) {
+    choice = world_.Choose(Task(), flow_.holder());
+    view.better = choice.place;
+  }
+  Do(flow_.OnTime(view, now));
+  DraftIf(choice.drafts);
+}
+
+void SplitAnswer::DraftIf(bool wanted) {
+  if (wanted) drafts_until_ = world_.Now() + kKeepDrafts;
+  const bool may = draft_name_ && CloudWorksAlone() && !over_;
+  if (!may || world_.Now() >= drafts_until_) return draft_.reset();
+  if (draft_ == nullptr) draft_ = world_.Draft(Rest(), *draft_name_);
+  if (draft_ != nullptr) draft_->OnTime();
 }
 
 void SplitAnswer::Fail(const Status& why) {
@@ -94,6 +106,7 @@ void SplitAnswer::Do(FlowStep step) {
     return Finish();
   }
   for (const FlowStep::Start& start : step.start) StartRun(start);
+  if (!CloudWorksAlone()) draft_.reset();
 }
 
 void SplitAnswer::Take(TokenId token) {
@@ -103,7 +116,8 @@ void SplitAnswer::Take(TokenId token) {
     if (gate_ != nullptr) gate_->CountBegun(text_.answer().tokens.size() + 1);
     (void)text_.Take(token);  // a failure is the state of the text
   }
-  if (text_.ended()) Finish();
+  if (text_.ended()) return Finish();
+  if (draft_ != nullptr) draft_->OnTold(token);
 }
 
 void SplitAnswer::StartRun(const FlowStep::Start& start) {
@@ -132,7 +146,12 @@ void SplitAnswer::StartRun(const FlowStep::Start& start) {
     self.runs_.erase(id);
     self.Do(self.flow_.OnFailure(id, why, self.world_.Now()));
   });
-  runs_[run] = world_.SourceIn(start.place).Start(Rest(), std::move(events));
+  RunAsk ask{.request = Rest()};
+  if (start.place == Side::kCloud) {
+    draft_.reset();  // it was another run's
+    ask.drafts = draft_name_ = world_.NameForDrafts();
+  }
+  runs_[run] = world_.SourceIn(start.place).Start(ask, std::move(events));
 }
 
 void SplitAnswer::OnRunEnd(RunId run, FinishReason reason, const Usage& usage) {
@@ -147,6 +166,7 @@ void SplitAnswer::OnRunEnd(RunId run, FinishReason reason, const Usage& usage) {
 void SplitAnswer::Finish() {
   if (std::exchange(over_, true)) return;
   (void)flow_.End();
+  draft_.reset();
   for (const auto& [id, stop] : std::exchange(runs_, {})) stop();
   world_.OnOver(flow_);
   if (text_.state() == TextGeneration::State::kFailed) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "base/clock.h"
 #include "runtime/generation.h"
 #include "runtime/ticket.h"
+#include "split/answer_draft.h"
 #include "split/flow/answer_flow.h"
 #include "split/flow/place_rule.h"
 #include "split/token_source.h"
@@ -31,6 +33,10 @@ class AnswerWorld {
   // Of an answer, as answers are here.
   virtual std::size_t UsualTokens() const = 0;
   virtual FlowLimits limits() const = 0;
+  // A name for drafts of a run in the cloud; absent: it does not check any, or the end makes none.
+  virtual std::optional<std::uint64_t> NameForDrafts() = 0;
+  // Drafts for the cloud's run of that name; null: as many answers have some as may.
+  virtual std::shared_ptr<AnswerDraft> Draft(Request rest, std::uint64_t name) = 0;
   virtual void OnWrongCloud() = 0;
   // It is over; its user is told next.
   virtual void OnOver(const AnswerFlow& flow) = 0;
@@ -62,8 +68,10 @@ class SplitAnswer : public std::enable_shared_from_this<SplitAnswer> {
 
  private:
   AnswerTask Task() const;
-  CloudView View();
   Request Rest() const;
+  bool CloudWorksAlone() const { return flow_.runs(Side::kCloud) && !flow_.runs(Side::kEnd); }
+  // Has drafts for the cloud's run, or none.
+  void DraftIf(bool wanted);
   void Do(FlowStep step);
   void Take(TokenId token);
   void StartRun(const FlowStep::Start& start);
@@ -80,6 +88,9 @@ class SplitAnswer : public std::enable_shared_from_this<SplitAnswer> {
   const std::shared_ptr<CallbackGate> gate_;
   AnswerFlow flow_;
   std::map<RunId, TokenSource::Stop> runs_;
+  std::optional<std::uint64_t> draft_name_;  // of the last run in the cloud
+  std::shared_ptr<AnswerDraft> draft_;       // null: there is none
+  Nanos drafts_until_ = 0;
   bool over_ = false;
 };
 

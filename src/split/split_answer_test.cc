@@ -1,5 +1,6 @@
 // Answers that two fake places choose, over a link that fails, hangs and comes back at random on a
-// virtual clock: text, tokens and pieces are those of the model alone.
+// virtual clock, with drafts that are right or wrong: text, tokens and pieces are those of the
+// model alone.
 #include "split/split_answer.h"
 
 #include <gmock/gmock.h>
@@ -8,6 +9,7 @@
 #include "base/rng.h"
 #include "runtime/fake_runner_for_test.h"
 #include "testing/test_seed.h"
+#include "text/draft/offered_draft.h"
 #include "text/tiny_vocab_for_test.h"
 
 namespace troupe {
@@ -56,33 +58,62 @@ class ToyRun {
   SamplerScratch scratch_;
 };
 
-class FakeWorld final : public AnswerWorld {
+class FakeWorld final : public AnswerWorld, public DraftWorld {
  public:
   FakeWorld(const Tokenizer& tokenizer, std::uint64_t seed)
-      : tokenizer_(tokenizer), rng_(seed), end_(*this, Side::kEnd), cloud_(*this, Side::kCloud) {}
+      : tokenizer_(tokenizer),
+        rng_(seed),
+        end_(*this, Role::kOfEnd),
+        cloud_(*this, Role::kOfCloud),
+        guesser_(*this, Role::kOfGuesses) {}
 
   Nanos Now() const override { return clock_.Now(); }
   TokenSource& SourceIn(Side place) override { return place == Side::kEnd ? end_ : cloud_; }
   bool CloudIsUsable() const override { return usable_; }
   PlaceChoice Choose(const AnswerTask&, std::optional<Side>) override {
-    return {.place = rng_.Below(4) == 0 ? Side::kEnd : Side::kCloud, .why = "chance"};
+    return {.place = rng_.Below(4) == 0 ? Side::kEnd : Side::kCloud,
+            .why = "chance",
+            .drafts = rng_.Below(4) > 0};
   }
   std::size_t UsualTokens() const override { return 50; }
   FlowLimits limits() const override {
     return {.silence = 60 * kStep, .first_again = 20 * kStep, .patience = 4};
+  }
+  std::optional<std::uint64_t> NameForDrafts() override {
+    if (rng_.Below(4) == 0) return std::nullopt;
+    return ++last_name_;
+  }
+  std::shared_ptr<AnswerDraft> Draft(Request rest, std::uint64_t name) override {
+    if (rng_.Below(4) == 0) return nullptr;
+    return std::make_shared<AnswerDraft>(*this, std::move(rest), name);
   }
   void OnWrongCloud() override { ADD_FAILURE() << "both say the same"; }
 
   void OnOver(const AnswerFlow&) override { ++over_; }
   int over() const { return over_; }
 
+  TokenSource& Guesser() override { return guesser_; }
+  // Offers may be lost, and may overtake each other.
+  void Offer(const DraftOffer& offer, OnVerdict on_verdict) override {
+    ASSERT_LE(offer.tokens.size(), kMostDraftTokens);
+    offers_.push_back({.offer = offer,
+                       .on_verdict = std::move(on_verdict),
+                       .arrives_at = Now() + kStep * static_cast<Nanos>(1 + rng_.Below(20))});
+  }
+  DraftPlan Pace() const override { return {.ahead = 8, .token_seconds = 1}; }
+  double RoundTripSeconds() const override { return 0.01; }
+  DraftMeter& meter() override { return meter_; }
+  DraftCounts& counts() override { return drafts_; }
+
   // A millisecond passes.
   void Step() {
     clock_.Advance(kStep);
     if (rng_.Below(80) == 0) link_ = static_cast<Link>(rng_.Below(3));
     usable_ = link_ == Link::kUp || rng_.Below(5) == 0;
+    DeliverOffers();
     end_.Speak();
     cloud_.Speak();
+    guesser_.Speak();
   }
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
@@ -91,18 +122,53 @@ class FakeWorld final : public AnswerWorld {
 
  private:
   enum class Link { kUp, kHangs, kCut };
+  enum class Role { kOfEnd, kOfCloud, kOfGuesses };
+  struct SentOffer {
+    DraftOffer offer;
+    OnVerdict on_verdict;
+    Nanos arrives_at = 0;
+  };
+
+  void DeliverOffers() {
+    for (SentOffer& sent : std::exchange(offers_, {})) {
+      if (sent.arrives_at > Now()) {
+        offers_.push_back(std::move(sent));
+        continue;
+      }
+      const OfferedDraft* const draft = link_ == Link::kUp ? cloud_.Take(sent.offer) : nullptr;
+      if (draft == nullptr) {
+        sent.on_verdict(std::nullopt);
+      } else {
+        const OfferedDraft::Counts counts = draft->counts();
+        sent.on_verdict(DraftVerdict{.checked = counts.checked, .right = counts.right});
+      }
+    }
+  }
 
   class FakeSource final : public TokenSource {
    public:
-    FakeSource(FakeWorld& world, Side place) : world_(world), place_(place) {}
+    FakeSource(FakeWorld& world, Role role) : world_(world), role_(role) {}
 
-    Stop Start(const Request& request, RunEvents events) override {
+    Stop Start(const RunAsk& ask, RunEvents events) override {
       runs_.push_back(std::make_shared<Run>(
-          Run{.toy = ToyRun(world_.tokenizer_, world_.clock_, request),
+          Run{.toy = ToyRun(world_.tokenizer_, world_.clock_, ask.request),
               .events = std::move(events),
+              .name = ask.drafts,
+              .tokens = ask.request.begun,
               .speaks_at = world_.Now() + kStep * static_cast<Nanos>(world_.rng_.Below(40))}));
-      world_.most_runs_ = std::max(world_.most_runs_, runs_.size());
+      const auto live = std::ranges::count_if(runs_, [](const auto& run) { return !run->over; });
+      world_.most_runs_ = std::max(world_.most_runs_, static_cast<std::size_t>(live));
       return [run = runs_.back()] { run->over = true; };
+    }
+
+    // Null: no run of that name is under way.
+    const OfferedDraft* Take(const DraftOffer& offer) {
+      for (const auto& run : runs_) {
+        if (run->over || run->name != offer.drafts) continue;
+        run->offered->Offer(offer.number, offer.from, offer.tokens);
+        return run->offered.get();
+      }
+      return nullptr;
     }
 
     void Speak() {
@@ -114,29 +180,46 @@ class FakeWorld final : public AnswerWorld {
     struct Run {
       ToyRun toy;
       RunEvents events;
+      std::optional<std::uint64_t> name;
+      std::vector<TokenId> tokens;  // of the answer
+      std::shared_ptr<OfferedDraft> offered = std::make_shared<OfferedDraft>();
       Nanos speaks_at = 0;
       bool over = false;
     };
 
     void SpeakOf(Run& run) {
       if (run.over || run.speaks_at > world_.Now()) return;
-      if (place_ == Side::kCloud && world_.link_ == Link::kHangs) return;
-      if (place_ == Side::kCloud && world_.link_ == Link::kCut) {
+      if (role_ == Role::kOfCloud && world_.link_ == Link::kHangs) return;
+      if (role_ == Role::kOfCloud && world_.link_ == Link::kCut) {
         run.over = true;
         return run.events.on_failure(Error(Code::kUnavailable, "cut"));
       }
       run.speaks_at = world_.Now() + kStep * static_cast<Nanos>(world_.rng_.Below(9));
-      const std::optional<TokenId> token = run.toy.Next();
+      // As many as of a draft are right, and one.
+      const std::vector<TokenId> draft = run.offered->After(run.tokens, 64).tokens;
+      std::vector<TokenId> said;
+      bool ends = false;
+      for (std::size_t right = 0; !ends; ++right) {
+        const std::optional<TokenId> token = run.toy.Next();
+        if (token) said.push_back(*token);
+        ends = !token || run.toy.answer().usage.generated_tokens > 0;
+        if (ends || right == draft.size() || draft[right] != *token) {
+          run.offered->NoteCheck(static_cast<std::uint32_t>(draft.size()),
+                                 static_cast<std::uint32_t>(right));
+          break;
+        }
+      }
+      run.tokens.insert(run.tokens.end(), said.begin(), said.end());
       const FinishReason reason = run.toy.answer().finish;
-      const bool ends = !token || run.toy.answer().usage.generated_tokens > 0;
-      if (token) run.events.on_tokens({&*token, 1});
+      if (role_ == Role::kOfGuesses && world_.rng_.Below(6) == 0 && !said.empty()) said.back() ^= 1;
+      if (!said.empty()) run.events.on_tokens(said);
       if (!ends || run.over) return;
       run.over = true;
       run.events.on_end(reason, {});
     }
 
     FakeWorld& world_;
-    const Side place_;
+    const Role role_;
     std::vector<std::shared_ptr<Run>> runs_;
   };
 
@@ -147,7 +230,11 @@ class FakeWorld final : public AnswerWorld {
   bool usable_ = true;
   std::size_t most_runs_ = 0;
   int over_ = 0;
-  FakeSource end_, cloud_;
+  std::uint64_t last_name_ = 0;
+  std::vector<SentOffer> offers_;
+  DraftMeter meter_;
+  DraftCounts drafts_;
+  FakeSource end_, cloud_, guesser_;
 };
 
 class SplitAnswerTest : public testing::Test {
@@ -202,6 +289,7 @@ class SplitAnswerTest : public testing::Test {
 TEST_F(SplitAnswerTest, HasTheBytesOfTheModelAloneWhateverHappensToTheLink) {
   Rng rng(TestSeed());
   FlowCounts sum;
+  DraftCounts drafts;
   for (int schedule = 0; schedule < 600; ++schedule) {
     const Request request = RandomRequest(rng);
     FakeWorld world(*tokenizer_, rng.Next());
@@ -222,11 +310,18 @@ TEST_F(SplitAnswerTest, HasTheBytesOfTheModelAloneWhateverHappensToTheLink) {
     ASSERT_EQ(world.over(), 1);
     ASSERT_LE(world.most_runs(), 1u) << "two runs in one place";
     sum += answer->flow().counts();
+    drafts.guessed += world.counts().guessed;
+    drafts.checked += world.counts().checked;
+    drafts.right += world.counts().right;
   }
   EXPECT_GT(sum.taken_over[0], 100u);
   EXPECT_GT(sum.taken_over[1], 100u);
   EXPECT_GT(sum.failures, 100u);
   EXPECT_GT(sum.silences, 20u);
+  EXPECT_GT(drafts.guessed, 1000u);
+  EXPECT_GT(drafts.checked, 50u);
+  EXPECT_GT(drafts.right, 25u);
+  EXPECT_LT(drafts.right, drafts.checked);
 }
 
 TEST_F(SplitAnswerTest, WhoCancelsHasWhatWasWrittenSoFar) {

@@ -6,7 +6,9 @@
 #include <troupe/request.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 
 #include "base/status.h"
@@ -24,13 +26,20 @@ struct RunEvents {
   std::function<void(const Status& why)> on_failure;
 };
 
+struct RunAsk {
+  Request request;
+  // A name that is this run's alone, for drafts of its answer (CloudSource::Offer); absent: there
+  // will be none.
+  std::optional<std::uint64_t> drafts = {};
+};
+
 class TokenSource {
  public:
   virtual ~TokenSource() = default;
 
   using Stop = std::function<void()>;
   // Chooses the tokens behind those that the answer has begun with.
-  virtual Stop Start(const Request& request, RunEvents events) = 0;
+  virtual Stop Start(const RunAsk& ask, RunEvents events) = 0;
 };
 
 // Has the loop call something soon. Any thread.

@@ -97,6 +97,7 @@ Result<ServedModel> ServeModels::Open(const ServeFlags& flags) {
   if (flags.split().has_cloud()) {
     TROUPE_ASSIGN_OR_RETURN(device, FitToDevice(flags, engine_flags));
   }
+  const bool only_drafts_lose = flags.split().may_draft() && engine_flags.LoseForDraftsAlone();
   opened_ = {.path = flags.model(),
              .offload = engine_flags.options().offload,
              .files = LookAtModelFiles(flags.model(), engine_flags.options().offload),
@@ -125,7 +126,7 @@ Result<ServedModel> ServeModels::Open(const ServeFlags& flags) {
   ServedModel served{.model = std::move(model), .options = std::move(options)};
   if (flags.split().for_ends()) served.for_ends = proof;
   if (flags.split().has_cloud()) {
-    TROUPE_RETURN_IF_ERROR(OpenEnd(flags, proof, std::move(device), served));
+    TROUPE_RETURN_IF_ERROR(OpenEnd(flags, proof, std::move(device), only_drafts_lose, served));
   }
   if (node != nullptr || end_ != nullptr) {
     served.more = [node = node.get(), end = end_.get()] { return MetricsBeside(node, end); };
@@ -162,10 +163,12 @@ Result<DeviceWatch::Options> ServeModels::FitToDevice(const ServeFlags& flags,
 }
 
 Status ServeModels::OpenEnd(const ServeFlags& flags, const ModelProof& proof,
-                            DeviceWatch::Options device, ServedModel& served) {
+                            DeviceWatch::Options device, bool only_drafts_lose,
+                            ServedModel& served) {
   TROUPE_ASSIGN_OR_RETURN(EndOptions options, flags.split().Read());
   options.proof = proof;
   options.device = std::move(device);
+  options.only_drafts_lose = served.exact = only_drafts_lose;
   options.most_in_cloud = flags.parallel();
   options.most_answers = flags.most_requests();
   options.say = [](const std::string& line) { Remark("{}\n", line); };

@@ -24,8 +24,9 @@ void SplitFlags::AddTo(Options& options) {
                   "Accept any certificate of the cloud: also one it signed itself");
   options
       .Add("--place", rule_,
-           "Where answers are chosen (auto): where they are expected to end sooner, always in the "
-           "cloud or at the end as long as there is one, or by EC2MoE's rule")
+           "Where answers are chosen (auto): where they are expected to end sooner; always in the "
+           "cloud, at the end, or in the cloud while this machine guesses ahead (drafts), as long "
+           "as there is a cloud; or by EC2MoE's rule")
       .OneOf(PlaceRuleNames())
       .Type("RULE");
   options

@@ -16,6 +16,8 @@ class SplitFlags {
   Status CheckUsage() const;
 
   bool has_cloud() const { return !cloud_.empty(); }
+  // Whether answers may have drafts, which need not be exact.
+  bool may_draft() const { return has_cloud() && (rule_ == "auto" || rule_ == "drafts"); }
   // Of a model's experts, that an end may run at most.
   double most_experts() const { return most_experts_percent_ / 100; }
   bool for_ends() const { return for_ends_; }

@@ -44,6 +44,17 @@ TEST(SplitFlags, SayWhereTheCloudIsAndWhoAsksIt) {
   EXPECT_TRUE(options.any_certificate);
 }
 
+TEST(SplitFlags, AnswersMayHaveDraftsWhereARuleChoosesThem) {
+  const auto may = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"m.gguf", "--cloud", "http://x"});
+    return ServeFlags::Read(more).value()->split().may_draft();
+  };
+  EXPECT_TRUE(may({}));
+  EXPECT_TRUE(may({"--place", "drafts"}));
+  EXPECT_FALSE(may({"--place", "cloud"}));
+  EXPECT_FALSE(ServeFlags::Read({"m.gguf"}).value()->split().may_draft());
+}
+
 TEST(SplitFlags, MistakesAreToldInOneLine) {
   EXPECT_THAT(SplitMistakeIn({"--place", "cloud"}), HasSubstr("--place needs --cloud"));
   EXPECT_THAT(SplitMistakeIn({"--cloud-key", "f"}), HasSubstr("--cloud"));
@@ -56,7 +67,9 @@ TEST(SplitMetrics, TellEachPlaceByItsName) {
                        .begun = {1, 2},
                        .flow = {.tokens = {3, 4}},
                        .end = PlaceCosts{.token_seconds = 0.5},
-                       .cloud_costs = {}};
+                       .cloud_costs = {},
+                       .with_drafts = {},
+                       .drafts = {.guessed = 9, .checked = 5, .right = 4}};
   std::string all;
   for (const ExtraMetric& metric : MetricsOf(state)) {
     all += metric.name;
@@ -66,6 +79,8 @@ TEST(SplitMetrics, TellEachPlaceByItsName) {
   EXPECT_THAT(all, HasSubstr("troupe_split_cloud 1\n"));
   EXPECT_THAT(all, HasSubstr("troupe_split_answers_total place=cloud 2\n"));
   EXPECT_THAT(all, HasSubstr("troupe_split_tokens_total place=end 3\n"));
+  EXPECT_THAT(all, HasSubstr("troupe_split_draft_tokens_total state=guessed 9\n"));
+  EXPECT_THAT(all, HasSubstr("troupe_split_draft_tokens_total state=right 4\n"));
   EXPECT_THAT(all, HasSubstr("troupe_split_token_seconds place=end 0.5\n"));
   EXPECT_EQ(all.find("troupe_split_token_seconds place=cloud"), all.npos);
 }

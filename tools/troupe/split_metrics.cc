@@ -55,8 +55,27 @@ std::vector<ExtraMetric> MetricsOf(const EndState& state) {
                   state.bytes_received, {{"direction", "received"}});
   figures.Gauge("troupe_split_round_trip_seconds",
                 "What it took last to ask whether the cloud is there", state.round_trip_seconds);
+  constexpr auto kDrafts =
+      "Tokens that this machine guessed for the cloud; of these late, as the cloud had said them; "
+      "those that the cloud has checked; and of those right, as its last words on each answer say";
+  const std::pair<const char*, std::uint64_t> drafts[] = {{"guessed", state.drafts.guessed},
+                                                          {"late", state.drafts.late},
+                                                          {"checked", state.drafts.checked},
+                                                          {"right", state.drafts.right}};
+  for (const auto& [what, tokens] : drafts) {
+    figures.Counter("troupe_split_draft_tokens_total", kDrafts, tokens, {{"state", what}});
+  }
+  figures.Counter("troupe_split_draft_offers_total", "Times that the cloud was told of guesses",
+                  state.drafts.offers);
+  figures.Gauge("troupe_split_draft_ahead",
+                "Tokens that drafts are to be ahead of the cloud; 0: they would not gain",
+                state.pace.ahead);
+  figures.Gauge("troupe_split_draft_odds",
+                "How likely a guess is right whose forerunners were, as measured",
+                state.draft_odds);
   TellCosts("end", state.end, figures);
   TellCosts("cloud", state.cloud_costs, figures);
+  TellCosts("drafts", state.with_drafts, figures);
   if (state.device) {
     figures.Gauge("troupe_device_experts", "Experts that this device may run now",
                   state.device->capability.experts);

@@ -4,6 +4,7 @@
 #include <boost/asio/ssl.hpp>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "server/http/http_response_reader.h"
 
@@ -18,14 +19,14 @@ using SteadyClock = std::chrono::steady_clock;
 using OnBytes = std::function<void(ErrorCode, std::size_t)>;
 
 // A line break within a header would begin another one: such headers are left out.
-std::string TextOf(const HttpUrl& url, const HttpRequest& request) {
+std::string TextOf(const HttpUrl& url, const HttpRequest& request, bool keeps) {
   std::string text = request.method + " " + url.path + request.path + " HTTP/1.1\r\n";
   const auto add = [&text](std::string_view name, std::string_view value) {
     if (value.find_first_of("\r\n") != std::string_view::npos) return;
     text.append(name).append(": ").append(value).append("\r\n");
   };
   add("Host", url.Authority());
-  add("Connection", "close");
+  add("Connection", keeps ? "keep-alive" : "close");
   for (const auto& [name, value] : request.headers) add(name, value);
   if (!request.body.empty() || request.method == "POST") {
     add("Content-Length", std::to_string(request.body.size()));
@@ -33,31 +34,78 @@ std::string TextOf(const HttpUrl& url, const HttpRequest& request) {
   return text + "\r\n" + request.body;
 }
 
+struct Connection {
+  explicit Connection(asio::io_context& io) : socket(io) {}
+
+  Tcp::socket socket;
+  std::optional<TlsStream> tls;  // through that socket
+};
+
+// Those that are open and idle, the last one at the end.
+class IdleConnections {
+ public:
+  explicit IdleConnections(std::size_t most) : most_(most) {}
+
+  bool any() const { return most_ > 0; }
+  // Null: there is none.
+  std::unique_ptr<Connection> Take(const std::string& server) {
+    for (auto at = idle_.end(); at != idle_.begin();) {
+      --at;
+      if (at->server != server) continue;
+      std::unique_ptr<Connection> found = std::move(at->connection);
+      idle_.erase(at);
+      return found;
+    }
+    return nullptr;
+  }
+  void Keep(const std::string& server, std::unique_ptr<Connection> connection) {
+    idle_.push_back({server, std::move(connection)});
+    if (idle_.size() > most_) idle_.erase(idle_.begin());
+  }
+
+ private:
+  struct Idle {
+    std::string server;
+    std::unique_ptr<Connection> connection;
+  };
+  const std::size_t most_;
+  std::vector<Idle> idle_;
+};
+
 // A request under way. Lives as long as something of it is waited for.
 class Call : public std::enable_shared_from_this<Call> {
  public:
-  Call(asio::io_context& io, const HttpClientOptions& options, HttpUrl url, HttpListener listener)
-      : options_(options),
+  // `tls` for a server that speaks it, else null. All must outlive it.
+  Call(asio::io_context& io, asio::ssl::context* tls, IdleConnections& idle,
+       const HttpClientOptions& options, HttpUrl url, HttpListener listener)
+      : io_(io),
+        tls_(tls),
+        idle_(idle),
+        options_(options),
         url_(std::move(url)),
         listener_(std::move(listener)),
         resolver_(io),
-        socket_(io),
         timer_(io),
         reader_(listener_.on_head, listener_.on_piece) {}
 
-  void UseTls(asio::ssl::context& context) {
-    tls_.emplace(socket_, context);
-    if (!options_.any_certificate) {
-      tls_->set_verify_callback(asio::ssl::host_name_verification(url_.host));
-    }
-    // Names alone are asked for: an address has none (RFC 6066, 3).
-    ErrorCode numeric;
-    asio::ip::make_address(url_.host, numeric);
-    if (numeric) SSL_set_tlsext_host_name(tls_->native_handle(), url_.host.c_str());
+  void Start(const HttpRequest& request) {
+    text_ = TextOf(url_, request, idle_.any());
+    connection_ = idle_.Take(Server());
+    was_idle_ = connection_ != nullptr;
+    was_idle_ ? Ask(0) : Resolve();
   }
 
-  void Start(const HttpRequest& request) {
-    text_ = TextOf(url_, request);
+  void Cancel() {
+    if (!ended_) Close();
+  }
+
+ private:
+  std::string Server() const { return (url_.tls ? "https " : "http ") + url_.Authority(); }
+  Tcp::socket& socket() { return connection_->socket; }
+  std::optional<TlsStream>& tls() { return connection_->tls; }
+
+  void Resolve() {
+    connection_ = std::make_unique<Connection>(io_);
     Expect();
     resolver_.async_resolve(
         url_.host, std::to_string(url_.port), Tcp::resolver::numeric_service,
@@ -68,11 +116,24 @@ class Call : public std::enable_shared_from_this<Call> {
         });
   }
 
-  void Cancel() {
-    if (!ended_) Close();
+  void UseTls() {
+    tls().emplace(socket(), *tls_);
+    if (!options_.any_certificate) {
+      tls()->set_verify_callback(asio::ssl::host_name_verification(url_.host));
+    }
+    // Names alone are asked for: an address has none (RFC 6066, 3).
+    ErrorCode numeric;
+    asio::ip::make_address(url_.host, numeric);
+    if (numeric) SSL_set_tlsext_host_name(tls()->native_handle(), url_.host.c_str());
   }
 
- private:
+  // The other side had closed a connection that was idle.
+  bool WasClosedMeanwhile() const { return was_idle_ && !was_heard_; }
+  void AskAgain() {
+    was_idle_ = false;
+    Resolve();
+  }
+
   // The next step is waited for so long.
   void Expect() {
     if (options_.whole.count() > 0) {
@@ -90,24 +151,25 @@ class Call : public std::enable_shared_from_this<Call> {
 
   void Connect(const Tcp::resolver::results_type& to) {
     Expect();
-    asio::async_connect(socket_, to,
+    asio::async_connect(socket(), to,
                         [self = shared_from_this()](ErrorCode error, const Tcp::endpoint&) {
                           if (self->ended_) return;
                           if (error) return self->End(Code::kUnavailable, error.message());
                           ErrorCode ignored;
-                          self->socket_.set_option(Tcp::no_delay(true), ignored);
-                          self->tls_ ? self->Greet() : self->Ask(0);
+                          self->socket().set_option(Tcp::no_delay(true), ignored);
+                          self->tls_ != nullptr ? self->Greet() : self->Ask(0);
                         });
   }
 
   void Greet() {
     Expect();
-    tls_->async_handshake(asio::ssl::stream_base::client,
-                          [self = shared_from_this()](ErrorCode error) {
-                            if (self->ended_) return;
-                            if (error) return self->End(Code::kUnavailable, error.message());
-                            self->Ask(0);
-                          });
+    UseTls();
+    tls()->async_handshake(asio::ssl::stream_base::client,
+                           [self = shared_from_this()](ErrorCode error) {
+                             if (self->ended_) return;
+                             if (error) return self->End(Code::kUnavailable, error.message());
+                             self->Ask(0);
+                           });
   }
 
   void Ask(std::size_t sent) {
@@ -115,12 +177,13 @@ class Call : public std::enable_shared_from_this<Call> {
     Expect();
     OnBytes done = [self = shared_from_this(), sent](ErrorCode error, std::size_t bytes) {
       if (self->ended_) return;
+      if (error && self->WasClosedMeanwhile()) return self->AskAgain();
       if (error) return self->End(Code::kUnavailable, error.message());
       self->Ask(sent + bytes);
     };
     const asio::const_buffer rest(text_.data() + sent, text_.size() - sent);
-    tls_ ? tls_->async_write_some(rest, std::move(done))
-         : socket_.async_write_some(rest, std::move(done));
+    tls() ? tls()->async_write_some(rest, std::move(done))
+          : socket().async_write_some(rest, std::move(done));
   }
 
   void Read() {
@@ -130,15 +193,17 @@ class Call : public std::enable_shared_from_this<Call> {
       if (!self->ended_) self->OnRead(error, bytes);
     };
     const asio::mutable_buffer to(room.data(), room.size());
-    tls_ ? tls_->async_read_some(to, std::move(done))
-         : socket_.async_read_some(to, std::move(done));
+    tls() ? tls()->async_read_some(to, std::move(done))
+          : socket().async_read_some(to, std::move(done));
   }
 
   void OnRead(ErrorCode error, std::size_t bytes) {
+    was_heard_ = was_heard_ || bytes > 0;
+    if (error && WasClosedMeanwhile()) return AskAgain();
     const Status read = reader_.Take(bytes);
     if (ended_) return;  // cancelled by who was told of the bytes
     if (!read.ok()) return End(read.code(), read.message());
-    if (reader_.done()) return End(OkStatus());
+    if (reader_.done()) return Done(!error && reader_.keeps_alive());
     if (!error) return Read();
     // Without TLS's own goodbye anybody may have cut it off.
     if (error != asio::error::eof && error != asio::ssl::error::stream_truncated) {
@@ -147,6 +212,15 @@ class Call : public std::enable_shared_from_this<Call> {
     const Status ended = reader_.OnEnd();
     if (ended.ok() && error == asio::error::eof) return End(OkStatus());
     End(Code::kDataLoss, "the connection was closed before the answer was complete");
+  }
+
+  void Done(bool keeps_alive) {
+    if (keeps_alive && idle_.any()) {
+      ended_ = true;
+      timer_.cancel();
+      idle_.Keep(Server(), std::move(connection_));
+    }
+    End(OkStatus());
   }
 
   void End(Code code, const std::string& why) { End(Error(code, "{}: {}", url_.ToString(), why)); }
@@ -159,20 +233,24 @@ class Call : public std::enable_shared_from_this<Call> {
     ended_ = true;
     timer_.cancel();
     resolver_.cancel();
+    if (connection_ == nullptr) return;
     ErrorCode ignored;
-    socket_.shutdown(Tcp::socket::shutdown_both, ignored);
-    socket_.close(ignored);
+    socket().shutdown(Tcp::socket::shutdown_both, ignored);
+    socket().close(ignored);
   }
 
+  asio::io_context& io_;
+  asio::ssl::context* const tls_;
+  IdleConnections& idle_;
   const HttpClientOptions options_;
   const HttpUrl url_;
   const HttpListener listener_;
   const SteadyClock::time_point start_ = SteadyClock::now();
   std::string text_;  // of the request
   bool ended_ = false;
+  bool was_idle_ = false, was_heard_ = false;  // the connection; of the response
   Tcp::resolver resolver_;
-  Tcp::socket socket_;
-  std::optional<TlsStream> tls_;  // through that socket
+  std::unique_ptr<Connection> connection_;  // null: not yet, or no more
   asio::steady_timer timer_;
   HttpResponseReader reader_;
 };
@@ -181,7 +259,8 @@ class Call : public std::enable_shared_from_this<Call> {
 
 class HttpClient::Impl {
  public:
-  explicit Impl(const HttpClientOptions& options) : options_(options) {
+  explicit Impl(const HttpClientOptions& options)
+      : options_(options), idle_(options.kept_connections) {
     if (options.any_certificate) return;
     boost::system::error_code ignored;  // without certificates no server is trusted, which is said
     tls_.set_default_verify_paths(ignored);
@@ -189,9 +268,8 @@ class HttpClient::Impl {
   }
 
   Cancel Start(const HttpUrl& url, const HttpRequest& request, HttpListener listener) {
-    const auto call =
-        std::make_shared<http_client_internal::Call>(io_, options_, url, std::move(listener));
-    if (url.tls) call->UseTls(tls_);
+    const auto call = std::make_shared<http_client_internal::Call>(
+        io_, url.tls ? &tls_ : nullptr, idle_, options_, url, std::move(listener));
     call->Start(request);
     return [weak = std::weak_ptr(call)] {
       if (const auto still = weak.lock()) still->Cancel();
@@ -222,6 +300,7 @@ class HttpClient::Impl {
   const HttpClientOptions options_;
   boost::asio::ssl::context tls_{boost::asio::ssl::context::tls_client};
   boost::asio::io_context io_{1};
+  http_client_internal::IdleConnections idle_;
 };
 
 HttpClient::HttpClient(const HttpClientOptions& options) : impl_(std::make_unique<Impl>(options)) {}

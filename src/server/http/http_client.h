@@ -1,6 +1,6 @@
-// Asks HTTP/1.1 servers over sockets, many at a time on the thread that runs it: one connection for
-// each request, whose response comes piece by piece. Sockets and TLS are Boost.Asio's, behind
-// http_client.cc alone. What a response means is the caller's part. Threads: one.
+// Asks HTTP/1.1 servers over sockets, many at a time on the thread that runs it: a connection for
+// each request under way, whose response comes piece by piece. Sockets and TLS are Boost.Asio's,
+// behind http_client.cc alone. What a response means is the caller's part. Threads: one.
 #pragma once
 
 #include <chrono>
@@ -20,6 +20,10 @@ struct HttpClientOptions {
   // Between two steps of a request: connected, answered, a further piece of the response.
   std::chrono::milliseconds silence{600'000};
   std::chrono::milliseconds whole{0};  // from the start of a request to its end; 0: any
+  // Connections that stay open for requests to come. A request whose connection turns out to be
+  // closed before a byte of the response is asked once more, on a new one: for requests that may
+  // come twice.
+  std::size_t kept_connections = 0;
 };
 
 // What a request calls, all from Run.

@@ -104,6 +104,57 @@ TEST_F(HttpClientTest, ManyRequestsAreUnderWayAtATime) {
   EXPECT_EQ(ended, 21);
 }
 
+TEST_F(HttpClientTest, RequestsThatFollowOneAnotherShareAKeptConnection) {
+  for (const std::size_t kept : {0U, 1U}) {
+    const std::uint64_t before = server_->counters().accepted;
+    HttpClient client({.kept_connections = kept});
+    url_.path = "/base";
+    int answers = 0;
+    std::string last;
+    std::function<void()> ask = [&] {
+      last.clear();
+      client.Start(url_, {.method = "POST", .path = "/echo", .body = "hello"},
+                   {.on_piece = [&](std::string_view piece) { last += piece; },
+                    .on_end =
+                        [&](const Status& status) {
+                          ASSERT_TRUE(status.ok()) << status.ToString();
+                          ASSERT_EQ(last, "POST hello");
+                          if (++answers < 5) ask();
+                        }});
+    };
+    ask();
+    client.Run();
+    EXPECT_EQ(answers, 5);
+    EXPECT_EQ(server_->counters().accepted - before, kept == 0 ? 5U : 1U);
+  }
+}
+
+TEST_F(HttpClientTest, AKeptConnectionThatWasClosedMeanwhileIsReplaced) {
+  HttpClient client({.kept_connections = 2});
+  url_.path = "/base";
+  std::optional<Status> ended;
+  const auto ask = [&] {
+    client.Start(url_, {.method = "GET", .path = "/echo"},
+                 {.on_end = [&](const Status& status) { ended = status; }});
+    client.Run();
+  };
+  ask();
+  EXPECT_EQ(ended, OkStatus());
+  const std::uint16_t port = server_->port();
+  server_.reset();
+  auto again = HttpServer::Listen({.port = port, .certificate = "", .key = ""},
+                                  {.handle = [this](HttpRequest request, HttpReplyPtr reply) {
+                                    Handle(std::move(request), std::move(reply));
+                                  }});
+  ASSERT_TRUE(again.ok()) << again.status().ToString();
+  server_ = *std::move(again);
+  ask();
+  EXPECT_EQ(ended, OkStatus());
+  server_.reset();
+  ask();
+  EXPECT_EQ(ended->code(), Code::kUnavailable);
+}
+
 TEST_F(HttpClientTest, WhoSaysNothingIsWaitedForOnlySoLong) {
   const Result<HttpResponse> whole = Get("/silent", {.whole = 50ms});
   EXPECT_EQ(whole.status().code(), Code::kDeadlineExceeded);

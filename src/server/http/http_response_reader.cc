@@ -106,6 +106,7 @@ class HttpResponseReader::Impl {
   }
 
   bool done() const { return parser_->is_done(); }
+  bool keeps_alive() const { return parser_->keep_alive() && buffer_.size() == 0; }
 
  private:
   static Status NotHttp(ErrorCode error) {
@@ -126,5 +127,6 @@ std::span<char> HttpResponseReader::Room() { return impl_->Room(); }
 Status HttpResponseReader::Take(std::size_t bytes) { return impl_->Take(bytes); }
 Status HttpResponseReader::OnEnd() { return impl_->OnEnd(); }
 bool HttpResponseReader::done() const { return impl_->done(); }
+bool HttpResponseReader::keeps_alive() const { return impl_->keeps_alive(); }
 
 }  // namespace troupe

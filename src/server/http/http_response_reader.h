@@ -30,6 +30,8 @@ class HttpResponseReader {
   // No more bytes come. A body whose length nobody said ends here. kDataLoss: something is missing.
   Status OnEnd();
   bool done() const;
+  // Once it is done: whether another request may follow on this connection.
+  bool keeps_alive() const;
 
  private:
   class Impl;

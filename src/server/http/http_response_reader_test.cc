@@ -55,6 +55,7 @@ TEST_F(HttpResponseReading, AResponseIsTheSameInAnyPieces) {
       ASSERT_EQ(head_.status, 201);
       ASSERT_EQ(head_.content_type, "text/plain");
       ASSERT_EQ(HeaderOf(head_.headers, "x-key"), "k");
+      ASSERT_TRUE(reader_->keeps_alive());
     }
   }
 }
@@ -64,6 +65,14 @@ TEST_F(HttpResponseReading, ABodyWhoseLengthNobodySaidEndsWithTheConnection) {
   EXPECT_FALSE(reader_->done());
   EXPECT_TRUE(reader_->OnEnd().ok());
   EXPECT_EQ(body_, "hello");
+}
+
+TEST_F(HttpResponseReading, TellsWhetherAnotherRequestMayFollow) {
+  for (const std::string_view head :
+       {"HTTP/1.1 200 OK\r\nConnection: close\r\n", "HTTP/1.0 200 OK\r\n"}) {
+    ASSERT_TRUE(Feed(std::string(head) + "Content-Length: 0\r\n\r\n", 1000).ok());
+    EXPECT_FALSE(reader_->keeps_alive()) << head;
+  }
 }
 
 TEST_F(HttpResponseReading, WhatIsCutOffIsAnError) {

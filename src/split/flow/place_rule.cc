@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace troupe {
 namespace {
 
@@ -9,17 +11,21 @@ namespace {
 // places is not exact, and the other place has to read it all first.
 constexpr double kWorthLeaving = 1.25;
 
+// Drafts are worth their trouble only for such a gain.
+constexpr double kWorthDrafting = 1.05;
+
 class AlwaysAt final : public PlaceRule {
  public:
-  explicit AlwaysAt(Side place) : place_(place) {}
+  explicit AlwaysAt(Side place, bool drafts = false) : place_(place), drafts_(drafts) {}
 
-  std::string_view Name() const override { return troupe::Name(place_); }
+  std::string_view Name() const override { return drafts_ ? "drafts" : troupe::Name(place_); }
   PlaceChoice Choose(const AnswerTask&, const PlaceFacts&, std::optional<Side>) const override {
-    return {.place = place_, .why = "as it was told"};
+    return {.place = place_, .why = "as it was told", .drafts = drafts_};
   }
 
  private:
   const Side place_;
+  const bool drafts_;
 };
 
 class SoonerFinish final : public PlaceRule {
@@ -30,7 +36,10 @@ class SoonerFinish final : public PlaceRule {
                      std::optional<Side> now) const override {
     // The cloud is the strong one, until somebody has measured.
     if (!facts.end || !facts.cloud) {
-      return {.place = now.value_or(Side::kCloud), .why = "not measured in both places yet"};
+      const Side place = now.value_or(Side::kCloud);
+      return {.place = place,
+              .why = "not measured in both places yet",
+              .drafts = facts.drafts_are_new && place == Side::kCloud};
     }
     const auto seconds = [&](Side place, const PlaceCosts& costs) {
       // Where it is under way, all has been read.
@@ -38,14 +47,25 @@ class SoonerFinish final : public PlaceRule {
                           : costs.FinishSeconds(task);
     };
     const double end = seconds(Side::kEnd, *facts.end);
-    const double cloud = seconds(Side::kCloud, *facts.cloud);
+    double cloud = seconds(Side::kCloud, *facts.cloud);
+    std::string why = fmt::format("cloud {:.2f} s", cloud);
+    bool drafts = facts.drafts_are_new;
+    if (facts.drafts) {
+      const double with = seconds(Side::kCloud, *facts.drafts);
+      why += fmt::format(", with drafts {:.2f} s", with);
+      if (kWorthDrafting * with < cloud) {
+        drafts = true;
+        cloud = with;
+      }
+    }
+    why += fmt::format(", end {:.2f} s", end);
     Side place = end < cloud ? Side::kEnd : Side::kCloud;
     if (now && place != *now) {
       const double here = *now == Side::kEnd ? end : cloud;
       const double there = *now == Side::kEnd ? cloud : end;
       if (here < kWorthLeaving * there) place = *now;
     }
-    return {.place = place, .why = fmt::format("cloud {:.2f} s, end {:.2f} s", cloud, end)};
+    return {.place = place, .why = std::move(why), .drafts = drafts && place == Side::kCloud};
   }
 };
 
@@ -80,7 +100,9 @@ double RoutePriority(const AnswerTask& task, const PlaceCosts& end, const PlaceC
   return end.ComputeSeconds(task) / (cloud.link_seconds + epsilon);
 }
 
-std::vector<std::string> PlaceRuleNames() { return {"auto", "cloud", "end", "route-aware"}; }
+std::vector<std::string> PlaceRuleNames() {
+  return {"auto", "cloud", "end", "drafts", "route-aware"};
+}
 
 Result<std::unique_ptr<PlaceRule>> MakePlaceRule(std::string_view name,
                                                  const RouteAwareLimits& limits) {
@@ -88,9 +110,10 @@ Result<std::unique_ptr<PlaceRule>> MakePlaceRule(std::string_view name,
   if (name == "auto") rule = std::make_unique<SoonerFinish>();
   if (name == "cloud") rule = std::make_unique<AlwaysAt>(Side::kCloud);
   if (name == "end") rule = std::make_unique<AlwaysAt>(Side::kEnd);
+  if (name == "drafts") rule = std::make_unique<AlwaysAt>(Side::kCloud, /*drafts=*/true);
   if (name == "route-aware") rule = std::make_unique<RouteAware>(limits);
   if (rule == nullptr) {
-    return InvalidArgument("no rule '{}', expected auto, cloud, end or route-aware", name);
+    return InvalidArgument("no rule '{}', expected auto, cloud, end, drafts or route-aware", name);
   }
   return rule;
 }

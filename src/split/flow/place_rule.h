@@ -1,4 +1,5 @@
-// Where an answer is to be chosen, at the end or in the cloud: by what each would take, by the rule
+// Where an answer is to be chosen, at the end, in the cloud, or in the cloud with drafts of the end
+// that it checks: by what each would take, by the rule
 // of EC2MoE, or always in one place. The same objects serve live requests, the bench and tests;
 // what places cost is place_costs.h's. Pure.
 #pragma once
@@ -18,11 +19,15 @@ namespace troupe {
 // Absent: nobody has measured there yet.
 struct PlaceFacts {
   std::optional<PlaceCosts> end, cloud;
+  // The cloud, while the end drafts; absent: it cannot, or nobody can say.
+  std::optional<PlaceCosts> drafts = {};
+  bool drafts_are_new = false;  // they can be made, and nobody has measured them
 };
 
 struct PlaceChoice {
   Side place = Side::kCloud;
-  std::string why;  // "cloud 1.20 s, end 3.40 s"
+  std::string why;      // "cloud 1.20 s, end 3.40 s"
+  bool drafts = false;  // by the end, for the cloud
 
   bool operator==(const PlaceChoice&) const = default;
 };
@@ -44,8 +49,8 @@ class PlaceRule {
                              std::optional<Side> now) const = 0;
 };
 
-// "auto": who is expected to finish sooner. "cloud", "end": always there. "route-aware": the
-// paper's rule (Eq. 10 and 11).
+// "auto": who is expected to finish sooner. "cloud", "end": always there. "drafts": always in the
+// cloud, with drafts. "route-aware": the paper's rule (Eq. 10 and 11).
 std::vector<std::string> PlaceRuleNames();
 Result<std::unique_ptr<PlaceRule>> MakePlaceRule(std::string_view name,
                                                  const RouteAwareLimits& limits = {});

@@ -51,6 +51,43 @@ TEST(PlaceRule, WhoWasToldOnePlaceChoosesNoOther) {
   EXPECT_FALSE(MakePlaceRule("best").ok());
 }
 
+TEST(PlaceRule, TheEndDraftsForTheCloudWhereThatIsExpectedToBeSooner) {
+  PlaceCosts loaded = kStrong;
+  loaded.token_seconds = 0.06;
+  PlaceCosts drafts = loaded;
+  drafts.token_seconds = 0.03;
+  const PlaceChoice with = Choose("auto", {.end = kWeak, .cloud = loaded, .drafts = drafts});
+  EXPECT_TRUE(with.drafts);
+  EXPECT_EQ(with.place, Side::kCloud);
+  EXPECT_THAT(with.why, HasSubstr("cloud 3.15 s, with drafts 1.65 s, end 6.00 s"));
+  drafts.token_seconds = 0.058;
+  EXPECT_FALSE(Choose("auto", {.end = kWeak, .cloud = loaded, .drafts = drafts}).drafts)
+      << "hardly sooner is not worth the end's work";
+  drafts.token_seconds = 0.01;
+  PlaceCosts fast = kWeak;
+  fast.token_seconds = fast.read_seconds = 0.0001;
+  const PlaceChoice end = Choose("auto", {.end = fast, .cloud = loaded, .drafts = drafts});
+  EXPECT_EQ(end.place, Side::kEnd);
+  EXPECT_FALSE(end.drafts);
+  EXPECT_FALSE(Choose("auto", {.end = kWeak, .cloud = loaded}).drafts) << "nobody can say";
+}
+
+TEST(PlaceRule, DraftsThatNobodyHasMeasuredAreTriedBesideAnAnswerInTheCloud) {
+  PlaceFacts facts{.end = {}, .cloud = kStrong, .drafts_are_new = true};
+  EXPECT_TRUE(Choose("auto", facts).drafts);
+  EXPECT_FALSE(Choose("auto", facts, Side::kEnd).drafts);
+  facts.end = kWeak;
+  EXPECT_TRUE(Choose("auto", facts).drafts);
+  EXPECT_FALSE(Choose("cloud", facts).drafts);
+}
+
+TEST(PlaceRule, WhoWasToldToDraftDoesSoWhateverIsExpected) {
+  const PlaceChoice choice = Choose("drafts", {.end = kStrong, .cloud = kWeak});
+  EXPECT_EQ(choice.place, Side::kCloud);
+  EXPECT_TRUE(choice.drafts);
+  EXPECT_EQ(MakePlaceRule("drafts").value()->Name(), "drafts");
+}
+
 TEST(PlaceRule, ThePapersRuleKeepsWhatIsMuchComputingForItsLinkAndFitsTheEnd) {
   const PlaceFacts facts{.end = kWeak, .cloud = kStrong};
   EXPECT_DOUBLE_EQ(RoutePriority(kTask, kWeak, kStrong, 0), 6 / 0.05);

@@ -16,6 +16,7 @@ std::string Encode(const CloudHello& hello) {
   record.Update({{"context", hello.context},
                  {"sequences", hello.sequences},
                  {"under_way", hello.under_way},
+                 {"checks_drafts", hello.checks_drafts},
                  {"answer_s", hello.answer_seconds},
                  {"read_s", hello.read_seconds},
                  {"token_s", hello.token_seconds}});
@@ -35,6 +36,7 @@ Result<CloudHello> DecodeCloudHello(std::string_view text) {
     hello.context = count("context", 1);
     hello.sequences = count("sequences", 1);
     hello.under_way = count("under_way", 0);
+    hello.checks_drafts = json.At("checks_drafts").Flag();
     hello.answer_seconds = seconds("answer_s");
     hello.read_seconds = seconds("read_s");
     hello.token_seconds = seconds("token_s");

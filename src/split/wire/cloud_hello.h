@@ -16,6 +16,7 @@ struct CloudHello {
   std::uint32_t context = 0;    // tokens of a sequence
   std::uint32_t sequences = 1;  // answers at a time; others wait
   std::uint32_t under_way = 0;  // with those that wait, whoever's
+  bool checks_drafts = false;   // of answers that it chooses, while it does
   // What it has measured; 0: nothing yet.
   double answer_seconds = 0;  // from the beginning of an answer to its end
   double read_seconds = 0;    // a token of a prompt

@@ -14,6 +14,7 @@ const CloudHello kHello{.proof = {.model = {0x1234, 0xfedcba9876543210}, .arithm
                         .context = 4096,
                         .sequences = 4,
                         .under_way = 9,
+                        .checks_drafts = true,
                         .answer_seconds = 0.125,
                         .read_seconds = 1e-3,
                         .token_seconds = 1.0 / 3};
@@ -29,6 +30,7 @@ TEST(CloudHello, SaysWhereItIsWrong) {
   EXPECT_THAT(message("\"0000000000001234", "\"00001234"), HasSubstr("32 hexadecimal"));
   EXPECT_THAT(message("0.125", "-0.125"), HasSubstr("answer_s"));
   EXPECT_THAT(message("\"context\":4096,", ""), HasSubstr("context"));
+  EXPECT_THAT(message("\"checks_drafts\":true", "\"checks_drafts\":1"), HasSubstr("checks_drafts"));
 }
 
 TEST(ModelProof, FitsOnlyTheSameModelBytesAndVersion) {

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <optional>
 #include <utility>
 
 #include "base/json.h"
 #include "base/json_value.h"
+#include "split/wire/token_ids.h"
 
 namespace troupe {
 namespace {
@@ -38,15 +38,6 @@ Code CodeOf(std::uint64_t number) {
     if (static_cast<std::uint64_t>(code) == number) return code;
   }
   return Code::kInternal;
-}
-
-CloudTokens ReadTokens(const JsonValue& list) {
-  CloudTokens found;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    found.tokens.push_back(
-        static_cast<TokenId>(list.At(i).Count(0, std::numeric_limits<TokenId>::max())));
-  }
-  return found;
 }
 
 CloudEnd ReadEnd(const JsonValue& json) {
@@ -99,7 +90,7 @@ std::string Encode(const CloudLine& line) {
 
 Result<CloudLine> DecodeCloudLine(std::string_view text) {
   return ReadJson<CloudLine>("a line of the cloud", text, [](const JsonValue& json) -> CloudLine {
-    if (json.IsArray()) return ReadTokens(json);
+    if (json.IsArray()) return CloudTokens{.tokens = ReadTokenIds(json)};
     if (json.IsObject() && json.Has("error")) return ReadFailure(json.At("error"));
     return ReadEnd(json);
   });

@@ -8,11 +8,12 @@
 #include <utility>
 
 #include "base/json.h"
+#include "split/wire/token_ids.h"
 
 namespace troupe {
 namespace {
 
-constexpr std::uint64_t kMostId = std::numeric_limits<TokenId>::max();
+constexpr std::uint64_t kMostDraftName = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kMost32 = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t kMostTokens = 1 << 30;
 constexpr std::uint64_t kMostMilliseconds = std::uint64_t{31} * 24 * 3600 * 1000;
@@ -28,16 +29,6 @@ std::string_view NameOfRule(AnswerRule::Kind kind) {
       return "grammar";
   }
   return "object";
-}
-
-std::vector<TokenId> ReadIds(const JsonValue& list) {
-  if (!list.IsArray()) list.Fail("an array of token ids");
-  std::vector<TokenId> ids;
-  ids.reserve(list.size());
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    ids.push_back(static_cast<TokenId>(list.At(i).Count(0, kMostId)));
-  }
-  return ids;
 }
 
 std::vector<std::string> ReadTexts(const JsonValue& list) {
@@ -157,27 +148,29 @@ std::string Encode(const CloudRequest& asked) {
     record["timeout_ms"] =
         std::min<std::uint64_t>(static_cast<std::uint64_t>(left), kMostMilliseconds);
   }
+  if (asked.drafts) record["drafts"] = *asked.drafts;
   return record.Dump();
 }
 
 CloudRequest ReadCloudRequest(const JsonValue& json) {
   CloudRequest asked{.proof = ReadModelProof(json),
-                     .request = {.prompt = ReadIds(json.At("prompt")),
+                     .request = {.prompt = ReadTokenIds(json.At("prompt")),
                                  .max_tokens = json.At("max_tokens").Count(0, kMostTokens),
                                  .sampling = ReadSamplingOf(json.At("sampling")),
                                  .stop = ReadTexts(json.At("stop")),
                                  .ignore_end = json.At("ignore_end").Flag(),
                                  .show_marks = json.At("show_marks").Flag(),
-                                 .begun = ReadIds(json.At("begun")),
+                                 .begun = ReadTokenIds(json.At("begun")),
                                  .exact = true,
                                  .timeout = {}}};
-  if (json.Has("stop_tokens")) asked.request.stop_tokens = ReadIds(json.At("stop_tokens"));
+  if (json.Has("stop_tokens")) asked.request.stop_tokens = ReadTokenIds(json.At("stop_tokens"));
   if (json.Has("rule")) asked.request.rule = ReadRule(json.At("rule"));
   if (json.Has("reasoning")) asked.request.reasoning = ReadReasoning(json.At("reasoning"));
   if (json.Has("timeout_ms")) {
     asked.request.timeout =
         std::chrono::milliseconds(json.At("timeout_ms").Count(1, kMostMilliseconds));
   }
+  if (json.Has("drafts")) asked.drafts = json.At("drafts").Count(0, kMostDraftName);
   return asked;
 }
 

@@ -4,6 +4,8 @@
 
 #include <troupe/request.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +18,8 @@ namespace troupe {
 struct CloudRequest {
   ModelProof proof;
   Request request;  // its prompt is token ids; always answered exactly
+  // By which drafts for it come (draft_offer.h); absent: none will.
+  std::optional<std::uint64_t> drafts = {};
 };
 
 std::string Encode(const CloudRequest& request);

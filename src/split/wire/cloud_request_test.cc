@@ -60,6 +60,7 @@ CloudRequest RandomCloudRequest(Rng& rng) {
       asked.request.reasoning->end = "</think>";
     }
   }
+  if (rng.Below(2) == 0) asked.drafts = rng.Next();
   if (rng.Below(3) == 0) asked.request.timeout = std::chrono::milliseconds(1 + rng.Below(10'000));
   return asked;
 }
@@ -71,6 +72,7 @@ TEST(CloudRequest, ReadsAllThatDecidesAnAnswersBytes) {
     const CloudRequest read = Read(Encode(asked)).value();
     const Request &a = asked.request, &b = read.request;
     ASSERT_EQ(asked.proof, read.proof);
+    ASSERT_EQ(asked.drafts, read.drafts);
     ASSERT_EQ(a.prompt, b.prompt);
     ASSERT_EQ(a.begun, b.begun);
     ASSERT_EQ(a.max_tokens, b.max_tokens);
@@ -93,6 +95,7 @@ TEST(CloudRequest, SaysWhereItIsWrong) {
   };
   EXPECT_THAT(message("\"prompt\":[7]", "\"prompt\":[-7]"), HasSubstr("prompt[0]"));
   EXPECT_THAT(message("\"prompt\":[7]", "\"prompt\":\"text\""), HasSubstr("array of token ids"));
+  EXPECT_THAT(message("\"stop\":[]", "\"stop\":[],\"drafts\":-1"), HasSubstr("drafts"));
   EXPECT_THAT(message("\"seed\":0", "\"seed\":-1"), HasSubstr("sampling.seed"));
   EXPECT_THAT(message("\"logit_bias\":{}", "\"logit_bias\":{\"x\":1}"), HasSubstr("token ids"));
   EXPECT_THAT(message("\"stop\":[]", "\"stop\":[],\"rule\":{\"kind\":\"regex\",\"text\":\"\"}"),

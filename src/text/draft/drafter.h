@@ -15,11 +15,12 @@
 namespace troupe {
 
 // Where a draft comes from; how well each does is measured apart.
-enum class DraftSource : std::uint8_t { kExpected, kLookup, kGrammar, kControl };
-inline constexpr std::size_t kDraftSources = 4;
+enum class DraftSource : std::uint8_t { kExpected, kLookup, kGrammar, kControl, kOffered };
+inline constexpr std::size_t kDraftSources = 5;
 
 constexpr std::string_view Name(DraftSource source) {
-  constexpr std::string_view kNames[kDraftSources] = {"expected", "lookup", "grammar", "control"};
+  constexpr std::string_view kNames[kDraftSources] = {"expected", "lookup", "grammar", "control",
+                                                      "offered"};
   return kNames[static_cast<std::size_t>(source)];
 }
 
