@@ -45,6 +45,8 @@ struct ServedModel {
   std::optional<ModelProof> for_ends = {};
   // What /metrics tells besides; null: nothing.
   std::function<std::vector<ExtraMetric>()> more = {};
+  // What the live page tells of where answers are chosen; null: here.
+  std::function<Json()> places = {};
   // What /cluster and /cluster/plan tell; null: the server is of no cluster.
   std::function<Json()> cluster = {}, cluster_plan = {};
   // What a POST to /cluster/NAME does, by its name.

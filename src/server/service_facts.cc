@@ -102,7 +102,9 @@ std::string Service::LiveEvents() {
     events = EventOf("facts", LiveFacts(now->options.name, now->plan, now->is_node));
     facts_told_ = std::move(now);
   }
-  const Model& model = *use->served().model;
+  const ServedModel& served = use->served();
+  if (served.places) events += EventOf("places", served.places().Dump());
+  const Model& model = *served.model;
   const ModelState state = model.state(kLongestWait);
   const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
   return events + EventOf("state", LiveState(model.metrics(), state,

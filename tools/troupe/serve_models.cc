@@ -18,6 +18,7 @@
 #include "troupe/remark.h"
 #include "troupe/run_record.h"
 #include "troupe/split_metrics.h"
+#include "troupe/split_record.h"
 
 namespace troupe {
 namespace {
@@ -177,6 +178,7 @@ Status ServeModels::OpenEnd(const ServeFlags& flags, const ModelProof& proof,
     return end->Start(std::move(request), std::move(callbacks));
   };
   served.close = [end = end_.get()] { end->Close(); };
+  served.places = [end = end_.get()] { return RecordOf(end->State()); };
   return OkStatus();
 }
 

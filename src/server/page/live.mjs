@@ -6,6 +6,7 @@ import {History, requestsNow, timeSplit} from './rates.mjs';
 import {callApi, keyGiven} from './api.mjs';
 import {ExpertMapView} from './expert_map.mjs';
 import {ClusterView} from './cluster.mjs';
+import {PlacesView} from './places.mjs';
 import {Sparkline, StackedBar} from './charts.mjs';
 
 const kNow = 2;      // seconds that "now" is an average of
@@ -21,6 +22,7 @@ export class LiveView {
   #time = new StackedBar('time');
   #memory = new StackedBar('memory');
   #cluster = new ClusterView();
+  #places = new PlacesView();
   #facts = null;
   #stop = null;  // ends the stream under way
 
@@ -66,6 +68,7 @@ export class LiveView {
         this.#showLink('live', 'live');
         const said = JSON.parse(data);
         if (name === 'facts') this.#showFacts(said);
+        if (name === 'places') this.#places.show(said, performance.now() / 1000);
         if (name === 'state') this.#showState(said);
       });
     } finally {
@@ -81,6 +84,7 @@ export class LiveView {
   #showFacts(facts) {
     this.#facts = facts;
     this.#cluster.follow(facts.cluster);
+    this.#places.hide();  // until it is told where answers are chosen
     document.title = `${facts.model} – Troupe`;
     setText(find('model-name'), facts.model);
     const answers = facts.answers === 'exact' ? 'exact answers' : `answers by ${facts.answers}`;

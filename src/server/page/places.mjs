@@ -1,0 +1,57 @@
+// Where tokens of answers are chosen by a weak machine and its cloud: what each has chosen, what the link carries, and
+// what became of guesses.
+import {bytesText, countText, percentText, shortNumber, timeText} from './format.mjs';
+import {find, setText} from './dom.mjs';
+import {StackedBar} from './charts.mjs';
+
+// Of two records, the earlier one absent at first, that are so many seconds apart: what the link carried. Pure.
+export function linkText(before, now, seconds) {
+  const parts = [`${timeText(now.round_trip_s)} away`];
+  if (before && seconds > 0) {
+    const rate = (way) => Math.max(0, now.bytes[way] - before.bytes[way]) / seconds;
+    parts.push(`sends ${bytesText(rate('sent'))}/s`, `receives ${bytesText(rate('received'))}/s`);
+  }
+  return parts.join(' · ');
+}
+
+// What became of guesses since the start. Pure.
+export function draftsText({guessed, late, checked, right, ahead}) {
+  if (guessed === 0) return 'no guesses for the cloud';
+  const parts = [countText(guessed, 'guess', 'guesses')];
+  if (late > 0) parts.push(`${late.toLocaleString('en-US')} too late`);
+  if (checked > 0) parts.push(`${percentText(right / checked)} of ${checked.toLocaleString('en-US')} checked were right`);
+  parts.push(ahead > 0 ? `up to ${ahead} ahead of the cloud` : 'not worth it now');
+  return parts.join(' · ');
+}
+
+// Pure.
+export function placeParts({end, cloud}) {
+  const all = end + cloud;
+  return [['cloud', cloud, 'part-1'], ['this machine', end, 'part-4']].map(([name, tokens, style]) => (
+      {name, size: tokens, style, text: `${shortNumber(tokens)} · ${percentText(all > 0 ? tokens / all : 0)}`}));
+}
+
+const kClouds = {there: 'the cloud is there', away: 'the cloud is away', refused: 'the cloud refuses', unknown: 'not asked yet'};
+const kWindow = 2;  // seconds that rates are an average of
+
+export class PlacesView {
+  #bar = new StackedBar('places');
+  #seen = [];  // records with their times, of the last seconds
+
+  show(record, seconds) {
+    find('places').hidden = false;
+    if (this.#seen.at(-1)?.seconds > seconds) this.#seen = [];
+    this.#seen.push({record, seconds});
+    while (this.#seen.length > 2 && this.#seen[1].seconds <= seconds - kWindow) this.#seen.shift();
+    const {record: before, seconds: then} = this.#seen[0];
+    setText(find('places-note'), `${kClouds[record.cloud] ?? record.cloud} · ${countText(record.answers_now, 'answer')} under way`);
+    this.#bar.show(placeParts(record.tokens), 'Tokens by where they were chosen');
+    setText(find('places-link'), linkText(this.#seen.length > 1 ? before : null, record, seconds - then));
+    setText(find('places-drafts'), draftsText(record.drafts));
+  }
+
+  hide() {
+    find('places').hidden = true;
+    this.#seen = [];
+  }
+}

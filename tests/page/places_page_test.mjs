@@ -1,0 +1,61 @@
+// A weak machine and its cloud on the live page: two real servers, seen from the weak one.
+import assert from 'node:assert/strict';
+import {after, before, test} from 'node:test';
+import {draftsText, linkText, placeParts} from '../../src/server/page/places.mjs';
+import {checkAccess, closePage, launchBrowser, openPage, startServer, takePicture, work} from './serving.mjs';
+
+let browser, cloud, end;
+before(async () => {
+  browser = await launchBrowser();
+  cloud = await startServer(['--for-ends', '--ctx', '1024', '--link', '64MiB/2ms']);
+  end = await startServer(['--ctx', '1024', '--cloud', cloud.address, '--place', 'drafts'], {slots: '160'});
+});
+after(async () => {
+  await browser.close();
+  await Promise.all([end, cloud].map((server) => server.stop()));
+});
+
+test('the link is shown as rates', () => {
+  const record = (n) => ({round_trip_s: 0.02, bytes: {sent: 1024 * n, received: 3072 * n}});
+  assert.equal(linkText(null, record(1), 1), '20 ms away');
+  assert.equal(linkText(record(1), record(3), 2), '20 ms away · sends 1 KiB/s · receives 3 KiB/s');
+  assert.equal(linkText(record(3), record(1), 2), '20 ms away · sends 0 bytes/s · receives 0 bytes/s', 'a server that began anew');
+});
+
+test('guesses are shown with what became of them', () => {
+  const drafts = {guessed: 0, late: 0, checked: 0, right: 0, ahead: 0};
+  assert.equal(draftsText(drafts), 'no guesses for the cloud');
+  assert.equal(draftsText({...drafts, guessed: 1}), '1 guess · not worth it now');
+  assert.equal(draftsText({guessed: 1200, late: 100, checked: 800, right: 600, ahead: 6}),
+               '1,200 guesses · 100 too late · 75.0 % of 800 checked were right · up to 6 ahead of the cloud');
+});
+
+test('tokens are shown by place', () => {
+  assert.deepEqual(placeParts({end: 25, cloud: 75}).map(({text}) => text), ['75 · 75.0 %', '25 · 25.0 %']);
+  assert.deepEqual(placeParts({end: 0, cloud: 0}).map(({size}) => size), [0, 0]);
+});
+
+test('a server without a cloud shows no places', async () => {
+  const page = await openPage(browser, cloud.address);
+  await page.locator('#link[data-state=live]').waitFor();
+  assert.ok(await page.locator('#places').isHidden());
+  await closePage(page);
+});
+
+test('the page shows where tokens were chosen, what the link carried and how guesses did', async () => {
+  const page = await openPage(browser, end.address);
+  await page.locator('#places-note').getByText('the cloud is there').waitFor();
+  await work(end, 200);
+  await page.waitForFunction(() => /[1-9]\d* guesses/.test(document.getElementById('places-drafts').textContent));
+  await page.locator('#places-legend').getByText('100 %').waitFor();
+  assert.match(await page.locator('#places-stack').getAttribute('aria-label'), /cloud [\d,]+ · 100 %/);
+  const running = work(end, 200);
+  await page.waitForFunction(() => /receives [1-9]/.test(document.getElementById('places-link').textContent));
+  await takePicture(page, 'places');
+  await checkAccess(page, 'places');
+  await running;
+  await cloud.stop();
+  await page.locator('#places-note').getByText('the cloud is away').waitFor();
+  cloud = await startServer(['--for-ends', '--ctx', '1024']);
+  await closePage(page);
+});
