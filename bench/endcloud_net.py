@@ -1,0 +1,156 @@
+"""Machines for bench/endcloud: namespaces of cluster_net, a part of a processor for each of them (cgroups), and links with a
+round trip, which this process makes as the kernel here has no netem. Needs root.
+"""
+import asyncio
+import json
+import pathlib
+import random
+import subprocess
+import threading
+import time
+
+CPU = pathlib.Path("/sys/fs/cgroup/cpu")  # cgroups of version 1
+CPU_V2 = pathlib.Path("/sys/fs/cgroup")
+PERIOD = 10_000  # microseconds: throttling comes in slices no token waits long for
+
+
+class Processors:
+    """A cgroup whose processes have so many processors together."""
+
+    def __init__(self, name, processors):
+        self.v1 = (CPU / "cpu.cfs_quota_us").exists()
+        self.folder = (CPU if self.v1 else CPU_V2) / f"troupe-bench-{name}"
+        try:
+            self.folder.mkdir(exist_ok=True)
+            quota = max(1000, int(processors * PERIOD))
+            if self.v1:
+                (self.folder / "cpu.cfs_period_us").write_text(str(PERIOD))
+                (self.folder / "cpu.cfs_quota_us").write_text(str(quota))
+            else:
+                (self.folder / "cpu.max").write_text(f"{quota} {PERIOD}")
+        except OSError as error:
+            raise SystemExit(f"endcloud: no cgroup for processors: {error}")
+
+    def inside(self, command):
+        """The command as it runs there."""
+        return ["sh", "-c", f'echo $$ > {self.folder}/cgroup.procs && exec "$@"', "sh", *map(str, command)]
+
+    def close(self):
+        for _ in range(100):
+            try:
+                return self.folder.rmdir()
+            except OSError:
+                time.sleep(0.05)
+
+
+class Confined:
+    """Machines as a command is started on them that has a part of the processors: it enters its cgroup first, as a
+    namespace does not see cgroups."""
+
+    def __init__(self, machines, processors):
+        self.machines, self.processors = machines, processors
+
+    def address(self, i):
+        return self.machines.address(i)
+
+    def inside(self, i, command):
+        return self.processors.inside(self.machines.inside(i, command))
+
+
+class Delay:
+    """A relay on this machine: what comes is handed on half a round trip later, in order."""
+
+    def __init__(self, host, target, round_trip_ms):
+        self.host, self.target, self.half = host, target, round_trip_ms / 2000
+        self.loop = asyncio.new_event_loop()
+        ready = threading.Event()
+        threading.Thread(target=self.run, args=(ready,), daemon=True).start()
+        ready.wait()
+
+    def run(self, ready):
+        asyncio.set_event_loop(self.loop)
+        self.server = self.loop.run_until_complete(asyncio.start_server(self.serve, self.host, 0))
+        self.port = self.server.sockets[0].getsockname()[1]
+        ready.set()
+        self.loop.run_forever()
+
+    @property
+    def address(self):
+        return f"http://{self.host}:{self.port}"
+
+    async def serve(self, reader, writer):
+        # Two round trips of TCP and of the first byte are one here: the relay has accepted already.
+        await asyncio.sleep(self.half * 2)
+        try:
+            far_reader, far_writer = await asyncio.open_connection(*self.target)
+        except OSError:
+            return writer.close()
+        await asyncio.gather(self.carry(reader, far_writer), self.carry(far_reader, writer))
+
+    async def carry(self, reader, writer):
+        queue = asyncio.Queue()
+
+        async def read():
+            try:
+                while data := await reader.read(65536):
+                    queue.put_nowait((self.loop.time() + self.half, data))
+            except OSError:
+                pass
+            queue.put_nowait((self.loop.time() + self.half, None))
+        reading = asyncio.ensure_future(read())
+        try:
+            while True:
+                at, data = await queue.get()
+                await asyncio.sleep(max(0.0, at - self.loop.time()))
+                if data is None:
+                    break
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            pass
+        reading.cancel()
+        writer.close()
+
+    def close(self):
+        self.loop.call_soon_threadsafe(self.server.close)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+
+
+class Fluctuation:
+    """The speed of all links changes every half a second, by up to a part of it, while this is open."""
+
+    def __init__(self, machines, mbps, part, seed):
+        self.machines, self.mbps, self.part = machines, mbps, part
+        self.draw = random.Random(seed)
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def __enter__(self):
+        if self.part > 0:
+            self.thread.start()
+        return self
+
+    def run(self):
+        while not self.over.wait(0.5):
+            self.machines.limit(round(self.mbps * (1 + self.draw.uniform(-self.part, self.part)), 1))
+
+    def __exit__(self, *_):
+        self.over.set()
+        if self.thread.is_alive():
+            self.thread.join()
+        self.machines.limit(self.mbps)
+
+
+def synthesized(troupe, folder, experts):
+    """A model of random weights with so many experts a layer, of which a token uses one, and its container."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model, shape = folder / f"endcloud-{experts}.gguf", folder / f"endcloud-{experts}.json"
+    if not model.exists():
+        shape.write_text(json.dumps({
+            "architectures": ["OlmoeForCausalLM"], "model_type": "olmoe", "hidden_size": 512, "intermediate_size": 512,
+            "num_hidden_layers": 6, "num_attention_heads": 8, "num_key_value_heads": 8, "num_experts": experts,
+            "num_experts_per_tok": 1, "vocab_size": 2048, "max_position_embeddings": 1024, "rms_norm_eps": 1e-5,
+            "rope_theta": 10000.0, "norm_topk_prob": False, "tie_word_embeddings": False, "hidden_act": "silu"}))
+        subprocess.run([troupe, "synth", model, "--shape", shape, "--type", "Q8_0"], check=True, capture_output=True)
+        subprocess.run([troupe, "pack", model], check=True, capture_output=True)
+    return model

@@ -1,0 +1,168 @@
+"""What bench/endcloud runs: one cloud, some ends, their users, and what the users saw."""
+import asyncio
+import contextlib
+import dataclasses
+import pathlib
+import random
+import time
+
+import cluster_net
+from cluster_runs import HTTP_PORT, Node, ask, mean
+from endcloud_net import Confined, Delay, Processors
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CLOUD = 0  # its machine; the ends are those after it
+CONTEXT = 512
+
+
+@dataclasses.dataclass
+class Setting:
+    """What stays the same within a comparison."""
+    troupe: str
+    model: str
+    machines: object
+    ends: int
+    cloud_processors: float
+    end_processors: float
+    end_slots: int
+    round_trip_ms: float
+
+
+@contextlib.contextmanager
+def cloud_and_ends(setting, place, cloud_parallel=8, end_parallel=4):
+    """A cloud and ends that choose places by that rule; all of them measured before they are asked."""
+    common = ["--ctx", CONTEXT, "--threads", 1, "--queue", 500]
+    processors, nodes, relay = [], [], None
+    try:
+        processors.append(Processors("cloud", setting.cloud_processors))
+        cloud = Node(Confined(setting.machines, processors[0]), CLOUD, setting.troupe, setting.model,
+                     [*common, "--for-ends", "--parallel", cloud_parallel])
+        nodes.append(cloud)
+        relay = Delay(cluster_net.HOST, (setting.machines.address(CLOUD), HTTP_PORT), setting.round_trip_ms)
+        for i in range(setting.ends):
+            processors.append(Processors(f"end{i}", setting.end_processors))
+            nodes.append(Node(Confined(setting.machines, processors[-1]), 1 + i, setting.troupe, setting.model,
+                              [*common, "--slots", setting.end_slots, "--parallel", end_parallel, "--cloud", relay.address,
+                               "--place", place]))
+        for end in nodes[1:]:
+            give_up = time.monotonic() + 60
+            while end.metrics()["troupe_split_cloud"] != 1:
+                if time.monotonic() > give_up:
+                    raise SystemExit("endcloud: an end has not found its cloud")
+                time.sleep(0.05)
+        yield cloud, nodes[1:]
+    finally:
+        for node in reversed(nodes):
+            node.end()
+        if relay is not None:
+            relay.close()
+        for group in processors:
+            group.close()
+
+
+def prompt_of(draw, tokens):
+    return [draw.randrange(3, 2000) for _ in range(tokens)]
+
+
+def text_of(draw):
+    text = (ROOT / "docs" / "design" / "placement.md").read_text()
+    begin = draw.randrange(len(text) - 300)
+    return text[begin:begin + 300]
+
+
+def body(prompts, tokens):
+    return {"prompt": prompts, "max_tokens": tokens, "temperature": 0, "ignore_eos": True}
+
+
+def measure_both(ends, prompt_tokens, answer_tokens):
+    """Each end has answered by itself and in the cloud, so that its costs are measured and no guess."""
+    draw = random.Random("warm")
+
+    async def warm():
+        for _ in range(3):
+            await asyncio.gather(*(ask(end.base, {**body(prompt_of(draw, prompt_tokens), max(answer_tokens, 4)), "logprobs": 1})
+                                   for end in ends))  # logprobs: at the end
+            await asyncio.gather(*(ask(end.base, body(prompt_of(draw, prompt_tokens), max(answer_tokens, 4))) for end in ends))
+    asyncio.run(warm())
+
+
+def saturate(ends, seconds, together, batch, prompt_tokens, answer_tokens, seed=1):
+    """Requests a second that are answered where each end always has `together` of them under way."""
+    done = []
+
+    async def user(end, draw, start):
+        while time.monotonic() - start < seconds:
+            await ask(end.base, body([prompt_of(draw, prompt_tokens) for _ in range(batch)], answer_tokens))
+            done.append(time.monotonic() - start)
+
+    async def run():
+        start = time.monotonic()
+        await asyncio.gather(*(user(end, random.Random(f"{seed} {i} {k}"), start)
+                               for i, end in enumerate(ends) for k in range(together)))
+    asyncio.run(run())
+    # What ends after the time was begun within it: the rate is that of the middle part.
+    first, last = seconds * 0.2, seconds
+    return sum(first < at <= last for at in done) / (last - first)
+
+
+def arrive(ends, per_second, seconds, batch, prompt_tokens, answer_tokens, seed=1):
+    """Mean seconds from a request's arrival to its end, of Poisson arrivals shared among the ends."""
+    draw = random.Random(seed)
+    took = []
+
+    async def one(at, end, prompts, start):
+        await asyncio.sleep(max(0.0, start + at - time.monotonic()))
+        await ask(end.base, body(prompts, answer_tokens))
+        took.append(time.monotonic() - start - at)
+
+    async def run():
+        start, at, jobs = time.monotonic(), 0.0, []
+        while (at := at + draw.expovariate(per_second)) < seconds:
+            prompts = [prompt_of(draw, prompt_tokens) for _ in range(batch)]
+            jobs.append(one(at, ends[len(jobs) % len(ends)], prompts, start))
+        await asyncio.gather(*jobs)
+    asyncio.run(run())
+    return mean(took)
+
+
+@dataclasses.dataclass
+class Chat:
+    """Means of some answers of one user: seconds to the first token, between tokens, and in all."""
+    first: float
+    between: float
+    whole: float
+    places: str = ""  # tokens, by where they were chosen, and what became of drafts
+
+
+def places_of(metrics):
+    chosen = {place: metrics[f'troupe_split_tokens_total{{place="{place}"}}'] for place in ("end", "cloud")}
+    drafts = {state: metrics[f'troupe_split_draft_tokens_total{{state="{state}"}}'] for state in ("guessed", "checked", "right")}
+    return (f"{chosen['end']:.0f} tokens at the end, {chosen['cloud']:.0f} in the cloud; drafts: {drafts['guessed']:.0f} guessed, "
+            f"{drafts['checked']:.0f} checked, {drafts['right']:.0f} right")
+
+
+def chat(end, answers, prompt_tokens, answer_tokens, cloud=None, load=0):
+    """One user of an end, while `load` others keep the cloud busy. Without a number of prompt tokens they ask for texts to go on."""
+    def prompt(draw):
+        return text_of(draw) if prompt_tokens is None else prompt_of(draw, prompt_tokens)
+    over = asyncio.Event()
+    seen = []
+
+    async def other(draw):
+        while not over.is_set():
+            await ask(cloud.base, body(prompt(draw), answer_tokens))
+
+    async def user():
+        draw = random.Random("chat")
+        if load:
+            await asyncio.sleep(3)
+        for _ in range(answers):
+            first, whole, text = await ask(end.base, body(prompt(draw), answer_tokens))
+            assert text is not None, "an answer was lost"
+            seen.append((first, (whole - first) / (answer_tokens - 1), whole))
+        over.set()
+
+    async def run():
+        await asyncio.gather(user(), *(other(random.Random(f"load {i}")) for i in range(load)))
+    asyncio.run(run())
+    return Chat(*(mean(column) for column in zip(*seen)), places=places_of(end.metrics()))
