@@ -30,6 +30,8 @@ def _typed(value):
     if isinstance(value, array.array):
         element = {"i": _INT32, "f": _FLOAT32}[value.typecode]
         return _ARRAY, struct.pack("<IQ", element, len(value)) + value.tobytes()
+    if all(isinstance(element, bool) for element in value):
+        return _ARRAY, struct.pack("<IQ", _BOOL, len(value)) + bytes(value)
     body = b"".join(_string(element) for element in value)
     return _ARRAY, struct.pack("<IQ", _STRING, len(value)) + body
 
@@ -50,6 +52,39 @@ def _head(metadata, tensors):
         head += struct.pack("<IQ", type_, offset)
         offset += -(-size // ALIGNMENT) * ALIGNMENT
     return head, offset
+
+
+def read_metadata(data):
+    """The keys and values of a file's bytes, as `write` takes them."""
+    at = 24
+    metadata = {}
+
+    def take(form):
+        nonlocal at
+        values = struct.unpack_from("<" + form, data, at)
+        at += struct.calcsize("<" + form)
+        return values[0]
+
+    def text():
+        nonlocal at
+        size = take("Q")
+        at += size
+        return bytes(data[at - size:at])
+
+    def value(type_):
+        if type_ == _STRING:
+            return text()
+        if type_ == _ARRAY:
+            element, count = take("I"), take("Q")
+            values = [value(element) for _ in range(count)]
+            return values if element == _STRING else array.array(
+                {_INT32: "i", _FLOAT32: "f"}[element], values)
+        return take({_UINT32: "I", _INT32: "i", _FLOAT32: "f", _BOOL: "?"}[type_])
+
+    for _ in range(struct.unpack_from("<Q", data, 16)[0]):
+        key = text().decode()
+        metadata[key] = value(take("I"))
+    return metadata
 
 
 def write_without_data(path, metadata, tensors):

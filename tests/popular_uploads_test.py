@@ -5,7 +5,8 @@ tensor missing or misshapen it says which.
 
 usage: popular_uploads_test.py TROUPE [unittest arguments]
 
-The numbers of tensors by type are those that loaders print for the published files.
+The numbers of tensors are those that loaders print for the published files; without a number, the
+layout is what llama.cpp's loader asks of the family, in the sizes of the model's config.json.
 """
 import array
 import os
@@ -30,6 +31,21 @@ def vocabulary(size, pre):
     return {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": pre,
             "tokenizer.ggml.tokens": tokens, "tokenizer.ggml.merges": ["a b"],
             "tokenizer.ggml.eos_token_id": size - 1}
+
+
+def ranked_vocabulary(size):
+    """As Gemma 4's: pieces with merges by rank, and a token that is there twice."""
+    tokens = ["<pad>", "<eos>", "<bos>", "<unk>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    types = [3] * 4 + [6] * 256
+    tokens += ["\u2581", "a", "b", "ab", "#", "#"]
+    tokens += [f"<{i}>" for i in range(size - len(tokens))]
+    types += [1] * (size - len(types))
+    return {"tokenizer.ggml.model": "gemma4", "tokenizer.ggml.tokens": tokens,
+            "tokenizer.ggml.scores": array.array("f", [0.0] * size),
+            "tokenizer.ggml.token_type": array.array("i", types),
+            "tokenizer.ggml.merges": ["a b"], "tokenizer.ggml.bos_token_id": 2,
+            "tokenizer.ggml.eos_token_id": 1, "tokenizer.ggml.unknown_token_id": 3,
+            "tokenizer.ggml.add_bos_token": True, "tokenizer.ggml.add_space_prefix": False}
 
 
 def keys(arch, **values):
@@ -188,10 +204,107 @@ def granite_moe():
     return metadata | vocabulary(49155, "refact"), tensors
 
 
+def gemma4():
+    width, heads, experts = 2816, 16, 128
+    full = [layer % 6 == 5 for layer in range(30)]
+    tensors = {"token_embd.weight": ((width, 262144), Q6_K), "output_norm.weight": ((width,), F32),
+               "rope_freqs.weight": ((256,), F32)}
+    for layer in range(30):
+        at, dim, kv = f"blk.{layer}.", *((512, 2 * 512) if full[layer] else (256, 8 * 256))
+        tensors |= {f"{at}attn_q.weight": ((width, heads * dim), Q4_K),
+                    f"{at}attn_k.weight": ((width, kv), Q4_K),
+                    f"{at}attn_output.weight": ((heads * dim, width), Q4_K),
+                    f"{at}attn_q_norm.weight": ((dim,), F32), f"{at}attn_k_norm.weight": ((dim,), F32),
+                    f"{at}layer_output_scale.weight": ((1,), F32)}
+        if not full[layer]:
+            tensors[f"{at}attn_v.weight"] = ((width, kv), Q6_K)
+        tensors |= {f"{at}{name}": ((width,), F32) for name in (
+            "attn_norm.weight", "post_attention_norm.weight", "ffn_norm.weight",
+            "post_ffw_norm.weight", "ffn_gate_inp.scale", "pre_ffw_norm_2.weight",
+            "post_ffw_norm_1.weight", "post_ffw_norm_2.weight")}
+        tensors |= mlp(at, "", width, 2112, Q8_0, Q8_0)
+        tensors |= {f"{at}ffn_gate_inp.weight": ((width, experts), F32),
+                    f"{at}ffn_gate_up_exps.weight": ((width, 2 * 704, experts), Q4_K),
+                    f"{at}ffn_down_exps.weight": ((704, width, experts), Q8_0),
+                    f"{at}ffn_down_exps.scale": ((experts,), F32)}
+    metadata = keys(
+        "gemma4", block_count=30, context_length=262144, embedding_length=width,
+        feed_forward_length=2112, attention__head_count=heads,
+        attention__head_count_kv=array.array("i", [2 if whole else 8 for whole in full]),
+        rope__freq_base=1e6, rope__freq_base_swa=1e4, attention__layer_norm_rms_epsilon=1e-6,
+        expert_count=experts, expert_used_count=8, expert_feed_forward_length=704,
+        attention__key_length=512, attention__value_length=512, attention__key_length_swa=256,
+        attention__value_length_swa=256, rope__dimension_count=512, rope__dimension_count_swa=256,
+        attention__sliding_window=1024, attention__shared_kv_layers=0,
+        attention__sliding_window_pattern=[not whole for whole in full],
+        embedding_length_per_layer_input=0, final_logit_softcapping=30.0)
+    return metadata | ranked_vocabulary(262144), tensors
+
+
+def with_experts(arch, pre, layers, width, heads, kv_heads, vocab, experts, top_k, ff, shared_ff,
+                 dense_ff=0, lead=0, bias=True, fused=False, head_norms=True, tied=False, **more):
+    """Plain attention with heads of 128, and experts beside a shared one."""
+    q, kv = heads * 128, kv_heads * 128
+    tensors = {"token_embd.weight": ((width, vocab), Q4_K), "output_norm.weight": ((width,), F32)}
+    if not tied:
+        tensors["output.weight"] = ((width, vocab), Q6_K)
+    for layer in range(layers):
+        at = f"blk.{layer}."
+        tensors |= {f"{at}attn_norm.weight": ((width,), F32), f"{at}ffn_norm.weight": ((width,), F32),
+                    f"{at}attn_output.weight": ((q, width), Q4_K)}
+        parts = {"qkv": q + 2 * kv} if fused else {"q": q, "k": kv, "v": kv}
+        tensors |= {f"{at}attn_{name}.weight": ((width, rows), Q4_K) for name, rows in parts.items()}
+        if head_norms:
+            tensors |= {f"{at}attn_{name}_norm.weight": ((128,), F32) for name in "qk"}
+        if layer < lead:
+            tensors |= mlp(at, "", width, dense_ff, Q4_K, Q8_0)
+            continue
+        tensors[f"{at}ffn_gate_inp.weight"] = ((width, experts), F32)
+        if bias:
+            tensors[f"{at}exp_probs_b.bias"] = ((experts,), F32)
+        tensors |= mlp(at, "_exps", width, ff, Q4_K, Q8_0, (experts,))
+        if shared_ff:
+            tensors |= mlp(at, "_shexp", width, shared_ff, Q4_K, Q8_0)
+    metadata = keys(
+        arch, block_count=layers, context_length=32768, embedding_length=width,
+        feed_forward_length=dense_ff or ff, attention__head_count=heads,
+        attention__head_count_kv=kv_heads, attention__key_length=128, attention__value_length=128,
+        rope__freq_base=1e6, attention__layer_norm_rms_epsilon=1e-6, expert_count=experts,
+        expert_used_count=top_k, expert_feed_forward_length=ff, leading_dense_block_count=lead, **more)
+    return metadata | vocabulary(vocab, pre), tensors
+
+
+def further():
+    """Name to the file, the count if known, and what is to be said of it."""
+    return {
+        "Qwen3-VL-30B-A3B": (with_experts(
+            "qwen3vlmoe", "qwen2", 48, 2048, 32, 4, 151936, 128, 8, 768, 0, bias=False,
+            rope__dimension_sections=array.array("i", [24, 20, 20, 0]), n_deepstack_layers=3),
+            579, "128 of width 768, top 8 by softmax"),
+        "dots.llm1": (with_experts(
+            "dots1", "qwen2", 62, 4096, 32, 32, 152064, 128, 6, 1408, 2816, 10944, 1,
+            expert_shared_count=2, expert_weights_scale=2.5, expert_weights_norm=True,
+            expert_gating_func=2), None, "top 6 by sigmoid"),
+        "ERNIE-4.5-21B-A3B": (with_experts(
+            "ernie4_5-moe", "default", 28, 2560, 20, 4, 103424, 64, 6, 1536, 3072, 12288, 1,
+            head_norms=False, tied=True, interleave_moe_layer_step=1, expert_shared_count=2,
+            expert_shared_feed_forward_length=3072), None, "shared expert width 3072"),
+        "Hunyuan-A13B": (with_experts(
+            "hunyuan-moe", "hunyuan", 32, 4096, 32, 8, 128167, 64, 8, 3072, 3072, bias=False,
+            tied=True, expert_shared_feed_forward_length=3072, expert_shared_count=1),
+            None, "64 of width 3072, top 8 by softmax"),
+        "Ling-mini-2.0": (with_experts(
+            "bailingmoe2", "bailingmoe2", 20, 2048, 16, 4, 157184, 256, 8, 512, 512, 5120, 1,
+            fused=True, expert_shared_count=1, expert_weights_scale=2.5, expert_weights_norm=True,
+            expert_gating_func=2, expert_group_count=8, expert_group_used_count=4,
+            rope__dimension_count=64), None, "from 4 of 8 groups")}
+
+
 UPLOADS = {"gpt-oss-20b": (gpt_oss(24, 32), 459), "gpt-oss-120b": (gpt_oss(36, 128), 687),
            "GLM-4.7-Flash": (glm_flash(), 844), "LFM2-8B-A1B": (lfm2_moe(), 256),
-           "GLM-4.5-Air": (glm_air(), 803), "granite-3.1-3b-a800m": (granite_moe(), 322)}
-FACTS = {"gpt-oss-20b": ["128 positions in all layers but every 2nd", "top 4 by softmax",
+           "GLM-4.5-Air": (glm_air(), 803), "granite-3.1-3b-a800m": (granite_moe(), 322),
+           "gemma-4-26B-A4B": (gemma4(), 658)}
+FACTS = {"gpt-oss-20b": ["128 positions in 12 of 24 layers", "top 4 by softmax",
                          "with biases, clamped", "by YaRN beyond 4096"],
          "gpt-oss-120b": ["128 of width 2880, top 4", "MXFP4"],
          "GLM-4.7-Flash": ["top 4 by sigmoid", "scaled by 1.8", "latent rows of 512 + 64"],
@@ -199,7 +312,15 @@ FACTS = {"gpt-oss-20b": ["128 positions in all layers but every 2nd", "top 4 by 
                          "2 of width 7168"],
          "GLM-4.5-Air": ["top 8 by sigmoid", "shared expert width 1408", "64 dimensions",
                          "1 layer behind the last one, which guesses further tokens"],
-         "granite-3.1-3b-a800m": ["40 of width 512, top 8 by softmax", "scales"]}
+         "granite-3.1-3b-a800m": ["40 of width 512, top 8 by softmax", "scales"],
+         "gemma-4-26B-A4B": ["1024 positions in 25 of 30 layers, on 8 key heads of 256",
+                             "16 heads on 2 key heads of 512", "beside a dense part",
+                             "bent to stay within 30"]}
+
+
+for _name, (_file, _count, _fact) in further().items():
+    UPLOADS[_name] = (_file, _count or len(_file[1]))
+    FACTS[_name] = [_fact]
 
 
 class PopularUploads(unittest.TestCase):
@@ -230,7 +351,10 @@ class PopularUploads(unittest.TestCase):
                  "GLM-4.7-Flash": ["blk.46.attn_v_b.weight"],
                  "LFM2-8B-A1B": ["blk.20.shortconv.conv.weight", "token_embd_norm.weight"],
                  "GLM-4.5-Air": ["blk.45.exp_probs_b.bias"],
-                 "granite-3.1-3b-a800m": ["blk.31.ffn_down_exps.weight"]}
+                 "granite-3.1-3b-a800m": ["blk.31.ffn_down_exps.weight"],
+                 "Ling-mini-2.0": ["blk.19.attn_qkv.weight"],
+                 "Hunyuan-A13B": ["blk.31.attn_k_norm.weight"],
+                 "gemma-4-26B-A4B": ["blk.0.attn_v.weight", "blk.29.post_ffw_norm_2.weight"]}
         for name, names in wrong.items():
             metadata, tensors = UPLOADS[name][0]
             for spoilt in names:

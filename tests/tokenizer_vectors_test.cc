@@ -112,6 +112,46 @@ TEST(PreTokenizerVectors, EveryTextGivesTheIdsThatLlamaCppGives) {
   }
 }
 
+// LLaMA's pieces with all merges that make one, in the order of ids, and line ends that are tokens:
+// what bench/record_pre_tokenizers asked llama.cpp with.
+Vocab RankedPieces() {
+  Vocab vocab = LoadTestVocab("llama-spm").value();
+  vocab.model = TokenizerModel::kRankedPieces;
+  vocab.add_space_prefix = false;
+  std::set<std::string_view> normal;
+  for (std::size_t i = 0; i < vocab.tokens.size(); ++i) {
+    if (vocab.types[i] == TokenType::kNormal) normal.insert(vocab.tokens[i]);
+  }
+  for (std::size_t i = 0; i < vocab.tokens.size(); ++i) {
+    const std::string_view token = vocab.tokens[i];
+    if (vocab.types[i] != TokenType::kNormal) continue;
+    for (std::size_t cut = ReadUtf8(token).length; cut < token.size();
+         cut += ReadUtf8(token.substr(cut)).length) {
+      const std::string_view left = token.substr(0, cut), right = token.substr(cut);
+      if (!normal.contains(left) || !normal.contains(right)) continue;
+      vocab.merges.push_back(fmt::format("{} {}", left, right));
+    }
+  }
+  for (const char* ends : {"\n", "\n\n"}) {
+    vocab.tokens.emplace_back(ends);
+    vocab.types.push_back(TokenType::kNormal);
+    vocab.scores.push_back(0);
+  }
+  return vocab;
+}
+
+TEST(PreTokenizerVectors, RankedPiecesGiveTheIdsThatLlamaCppGives) {
+  const auto texts = TestTexts();
+  const auto tokenizer = MakeTokenizer(RankedPieces()).value();
+  const auto expected = ReadIds("llama-spm-as-gemma4.out");
+  ASSERT_EQ(expected.size(), kTexts);
+  for (std::size_t i = 0; i < kTexts; ++i) {
+    const auto ids = tokenizer->Encode(texts[i], {.add_special = false}).value();
+    EXPECT_EQ(ids, expected[i]) << "text " << i << ": " << texts[i];
+    EXPECT_EQ(tokenizer->Decode(ids).value(), texts[i]);
+  }
+}
+
 TEST_P(Vectors, EveryTextComesBackFromItsIds) {
   for (const std::string& text : TestTexts()) {
     const auto ids = tokenizer_->Encode(text).value();

@@ -122,7 +122,7 @@ Status Packer::PackPiece(const PackedLayer& layer, std::uint32_t expert, const P
   const ExpertMatrix& to = layer.target.matrices[piece.matrix];
   const std::uint64_t from_bytes = RowBytes(from.type, from.cols).count();
   const std::uint64_t to_bytes = RowBytes(to.type, to.cols).count();
-  const std::uint64_t first_row = expert * from.rows + piece.first_row;  // of the tensor
+  const std::uint64_t first_row = from.FirstRow(expert) + piece.first_row;  // of the tensor
   scratch.read.resize(piece.rows * from_bytes);
   TROUPE_RETURN_IF_ERROR(
       layer.model->ReadRange(*from.tensor, first_row * from_bytes, scratch.read));

@@ -19,6 +19,7 @@ class KeyWriter {
   void Numbers(std::string_view key, std::vector<std::int32_t> values) {
     Set(key, Array{std::move(values)});
   }
+  void Flags(std::string_view key, std::vector<bool> values) { Set(key, Array{std::move(values)}); }
   void Text(std::string_view key, std::string value) { Set(key, std::move(value)); }
 
  private:
@@ -30,11 +31,38 @@ class KeyWriter {
   std::string_view prefix_;
 };
 
+void WriteWindowHeads(const ModelShape& shape, KeyWriter& keys) {
+  const WindowHeadsShape& window = *shape.window_heads;
+  std::vector<std::int32_t> key_heads;
+  std::vector<bool> has_window;
+  for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
+    const bool full = window.IsFull(layer);
+    key_heads.push_back(static_cast<std::int32_t>(full ? shape.kv_heads : window.kv_heads));
+    has_window.push_back(!full);
+  }
+  keys.Numbers("attention.head_count_kv", std::move(key_heads));
+  keys.Flags("attention.sliding_window_pattern", std::move(has_window));
+  for (const std::string_view of : {"key", "value"}) {
+    keys.Count(fmt::format("attention.{}_length", of), shape.head_dim);
+    keys.Count(fmt::format("attention.{}_length_swa", of), window.head_dim);
+  }
+  keys.Count("rope.dimension_count", shape.head_dim);
+  keys.Count("rope.dimension_count_swa", window.head_dim);
+  keys.Number("rope.freq_base_swa", window.rope_base);
+  keys.Number("final_logit_softcapping", shape.logit_cap);
+  keys.Count("attention.shared_kv_layers", 0);
+  keys.Count("embedding_length_per_layer_input", 0);
+}
+
 void WriteAttention(const ModelShape& shape, bool combined_kv, KeyWriter& keys) {
   keys.Count("attention.head_count", shape.heads);
   keys.Number("attention.layer_norm_rms_epsilon", shape.norm_epsilon);
   keys.Number("rope.freq_base", shape.rope_base);
   if (shape.window > 0) keys.Count("attention.sliding_window", shape.window);
+  if (shape.window_heads) {
+    WriteWindowHeads(shape, keys);
+    return;
+  }
   if (shape.scales) keys.Number("attention.scale", shape.scales->attention);
   if (!shape.mla) {
     if (shape.short_conv) {  // none where there is no attention
@@ -83,7 +111,8 @@ void WriteDeltaNet(const ModelShape& shape, KeyWriter& keys) {
 
 // Three positions take turns; in a text they are the same.
 void WriteSections(const ModelShape& shape, KeyWriter& keys) {
-  const auto pairs = static_cast<std::int32_t>(shape.rope_dim / 2);
+  const std::uint32_t dims = shape.rope_dim > 0 ? shape.rope_dim : shape.head_dim;
+  const auto pairs = static_cast<std::int32_t>(dims / 2);
   keys.Numbers("rope.dimension_sections", {(pairs + 2) / 3, (pairs + 1) / 3, pairs / 3, 0});
 }
 
@@ -103,26 +132,30 @@ void WriteExperts(const ModelShape& shape, KeyWriter& keys) {
   const auto is = [&](std::initializer_list<Architecture> families) {
     return std::ranges::find(families, shape.architecture) != families.end();
   };
-  if (shape.dense_ff > 0 || shape.delta || is({Architecture::kGptOss, Architecture::kMinimaxM2})) {
+  if (shape.dense_ff > 0 || shape.delta ||
+      is({Architecture::kGptOss, Architecture::kMinimaxM2, Architecture::kHunyuanMoe})) {
     keys.Count("expert_feed_forward_length", experts.ff);
   }
   if (experts.leading_dense > 0) {
     keys.Count("leading_dense_block_count", experts.leading_dense);
   }
-  if (is({Architecture::kDeepseek, Architecture::kDeepseek2, Architecture::kGlm4Moe})) {
+  if (is({Architecture::kDeepseek, Architecture::kDeepseek2, Architecture::kGlm4Moe,
+          Architecture::kDots1, Architecture::kBailingMoe2})) {
     keys.Count("expert_shared_count", experts.shared_count);
     keys.Number("expert_weights_scale", experts.scale);
   } else if (experts.shared_ff > 0) {
     keys.Count("expert_shared_feed_forward_length", experts.shared_ff);
   }
-  if (is({Architecture::kDeepseek2, Architecture::kGlm4Moe})) {
+  if (is({Architecture::kDeepseek2, Architecture::kGlm4Moe, Architecture::kDots1,
+          Architecture::kBailingMoe2})) {
     keys.Flag("expert_weights_norm", experts.normalise);
   }
   if (is({Architecture::kMinimaxM2, Architecture::kLfm2Moe, Architecture::kDeepseek2,
-          Architecture::kGlm4Moe})) {
+          Architecture::kGlm4Moe, Architecture::kDots1, Architecture::kBailingMoe2})) {
     keys.Count("expert_gating_func", experts.sigmoid ? 2 : 1);
   }
-  if (is({Architecture::kDeepseek2})) {
+  if (is({Architecture::kErnie45Moe})) keys.Count("interleave_moe_layer_step", 1);
+  if (is({Architecture::kDeepseek2, Architecture::kBailingMoe2})) {
     keys.Count("expert_group_count", experts.groups);
     keys.Count("expert_group_used_count", experts.groups_used);
   }
@@ -148,7 +181,10 @@ Metadata MetadataOf(const ModelShape& shape, const SynthLayout& layout) {
   WriteAttention(shape, layout.combined_kv, keys);
   if (shape.delta) WriteDeltaNet(shape, keys);
   if (shape.next_token_layers > 0) keys.Count("nextn_predict_layers", shape.next_token_layers);
-  if (shape.architecture == Architecture::kQwen35Moe) WriteSections(shape, keys);
+  if (shape.architecture == Architecture::kQwen35Moe ||
+      shape.architecture == Architecture::kQwen3VlMoe) {
+    WriteSections(shape, keys);
+  }
   if (shape.short_conv) keys.Count("shortconv.l_cache", shape.short_conv->taps);
   if (shape.scales) {
     keys.Number("embedding_scale", shape.scales->embedding);

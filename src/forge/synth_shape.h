@@ -57,6 +57,17 @@ struct ScalesShape {
   double logits = 1;
 };
 
+// Heads of layers with a window, where they are other ones than those of every n-th layer, which
+// sees everything.
+struct WindowHeadsShape {
+  std::uint32_t kv_heads = 0;
+  std::uint32_t head_dim = 0;
+  double rope_base = 10000;
+  std::uint32_t full_every = 6;
+
+  bool IsFull(std::uint32_t layer) const { return (layer + 1) % full_every == 0; }
+};
+
 struct ModelShape {
   std::string name;
   Architecture architecture = Architecture::kLlama;
@@ -79,6 +90,8 @@ struct ModelShape {
   std::optional<DeltaNetShape> delta = std::nullopt;
   std::optional<ShortConvShape> short_conv = std::nullopt;
   std::optional<ScalesShape> scales = std::nullopt;
+  std::optional<WindowHeadsShape> window_heads = std::nullopt;
+  double logit_cap = 0;
   std::uint32_t rope_dim = 0;           // of a head; 0: all
   std::uint32_t next_token_layers = 0;  // behind the last one, to guess further tokens
   std::optional<ExpertsShape> experts = std::nullopt;

@@ -27,6 +27,7 @@ constexpr double kEmbeddingDeviation = 4.0;
 constexpr double kNormDeviation = 0.1;  // about 1: seen if forgotten
 constexpr double kBiasDeviation = 0.2;
 constexpr double kSinkDeviation = 1.5;
+constexpr double kLayerScale = 0.8;  // of the stream behind a layer of gemma4
 
 // Of a delta net's state about a tenth a token: it remembers as many tokens as a test has.
 constexpr double kDecay = -0.15;
@@ -72,6 +73,11 @@ class TensorList {
   std::vector<SynthTensor> tensors_;
 };
 
+// What the family multiplies embeddings with, beside what the shape says.
+double EmbeddingScale(const ModelShape& shape) {
+  return shape.architecture == Architecture::kGemma4 ? std::sqrt(shape.width) : 1.0;
+}
+
 void AddEnds(TensorList& list) {
   const ModelShape& shape = list.shape();
   const std::uint64_t d = shape.width;
@@ -81,7 +87,7 @@ void AddEnds(TensorList& list) {
   // A family's scales leave the proportions of stream, blocks and logits as they are elsewhere.
   const ScalesShape scales = shape.scales.value_or(ScalesShape());
   list.Add("token_embd.weight", {d, shape.vocabulary}, 0.0,
-           deviation * scales.residual / scales.embedding);
+           deviation * scales.residual / scales.embedding / EmbeddingScale(shape));
   list.Norm(list.Is({Architecture::kLfm2Moe}) ? "token_embd_norm" : "output_norm", d);
   if (!shape.tied_embedding) {
     list.Weight("output", {d, shape.vocabulary}, kOutputGain * scales.logits);
@@ -94,9 +100,13 @@ void AddAttention(TensorList& list) {
   const std::uint64_t q = std::uint64_t{shape.heads} * shape.head_dim;
   const std::uint64_t gates = shape.delta ? q : 0;
   const std::uint64_t kv = std::uint64_t{shape.kv_heads} * shape.head_dim;
-  list.Weight("attn_q", {d, q + gates}, kScoreGain);
-  list.Weight("attn_k", {d, kv});
-  list.Weight("attn_v", {d, kv});
+  if (list.Is({Architecture::kBailingMoe2})) {
+    list.Weight("attn_qkv", {d, q + 2 * kv});
+  } else {
+    list.Weight("attn_q", {d, q + gates}, kScoreGain);
+    list.Weight("attn_k", {d, kv});
+    list.Weight("attn_v", {d, kv});
+  }
   if (shape.qkv_bias) {
     list.Bias("attn_q", q);
     list.Bias("attn_k", kv);
@@ -106,8 +116,9 @@ void AddAttention(TensorList& list) {
     list.Norm("attn_q_norm", q);
     list.Norm("attn_k_norm", kv);
   }
-  if (list.Is({Architecture::kQwen3Moe, Architecture::kLfm2Moe}) || shape.delta ||
-      shape.head_norms) {
+  if (list.Is({Architecture::kQwen3Moe, Architecture::kLfm2Moe, Architecture::kQwen3VlMoe,
+               Architecture::kDots1, Architecture::kHunyuanMoe, Architecture::kBailingMoe2}) ||
+      shape.delta || shape.head_norms) {
     list.Norm("attn_q_norm", shape.head_dim);
     list.Norm("attn_k_norm", shape.head_dim);
   }
@@ -116,6 +127,24 @@ void AddAttention(TensorList& list) {
     list.Bias("attn_output", d);
     list.Add("attn_sinks.weight", {shape.heads}, 0.0, kSinkDeviation);
   }
+}
+
+// Without a scale on scores, which the norm of keys has; values are what keys are made of in layers
+// that see everything.
+void AddGemmaAttention(TensorList& list, std::uint32_t layer) {
+  const ModelShape& shape = list.shape();
+  const bool full = shape.window_heads->IsFull(layer);
+  const std::uint64_t d = shape.width;
+  const std::uint64_t dim = full ? shape.head_dim : shape.window_heads->head_dim;
+  const std::uint64_t kv = dim * (full ? shape.kv_heads : shape.window_heads->kv_heads);
+  list.Weight("attn_q", {d, shape.heads * dim});
+  list.Weight("attn_k", {d, kv});
+  if (!full) list.Weight("attn_v", {d, kv});
+  list.Norm("attn_q_norm", dim);
+  const double mean = kScoreGain / std::sqrt(static_cast<double>(dim));
+  list.Add("attn_k_norm.weight", {dim}, mean, kNormDeviation * mean);
+  list.Weight("attn_output", {shape.heads * dim, d});
+  list.Norm("post_attention_norm", d);
 }
 
 void AddDeltaNet(TensorList& list) {
@@ -208,8 +237,32 @@ void AddExperts(TensorList& list) {
   list.Weight("ffn_down_shexp", {shared, d}, kDownGain);
 }
 
+void AddGemmaFeedForward(TensorList& list) {
+  const ModelShape& shape = list.shape();
+  const std::uint64_t d = shape.width;
+  list.Norm("ffn_norm", d);
+  AddDenseFeedForward(list);
+  list.Norm("post_ffw_norm", d);
+  list.Add("layer_output_scale.weight", {1}, kLayerScale, kNormDeviation);
+  if (!shape.experts) return;
+  const ExpertsShape& experts = *shape.experts;
+  // The family divides the router's input by the square root of its length.
+  list.Weight("ffn_gate_inp", {d, experts.count}, kRouterGain * std::sqrt(shape.width));
+  list.Add("ffn_gate_inp.scale", {d}, 1.0, kNormDeviation);
+  list.Add("pre_ffw_norm_2.weight", {d}, 1.0, kNormDeviation);
+  list.Add("post_ffw_norm_1.weight", {d}, 1.0, kNormDeviation);
+  list.Add("post_ffw_norm_2.weight", {d}, 1.0, kNormDeviation);
+  list.Weight("ffn_gate_up_exps", {d, 2 * experts.ff, experts.count});
+  list.Weight("ffn_down_exps", {experts.ff, d, experts.count}, kDownGain);
+  list.Add("ffn_down_exps.scale", {experts.count}, 1.0, kBiasDeviation);
+}
+
 void AddFeedForward(TensorList& list, std::uint32_t layer) {
   const ModelShape& shape = list.shape();
+  if (list.Is({Architecture::kGemma4})) {
+    AddGemmaFeedForward(list);
+    return;
+  }
   const bool late = shape.delta || list.Is({Architecture::kGptOss, Architecture::kGlm4Moe});
   list.Norm(late ? "post_attention_norm" : "ffn_norm", shape.width);
   if (shape.experts && layer >= shape.experts->leading_dense) {
@@ -230,6 +283,7 @@ void AddNextTokenLayer(TensorList& list, std::uint32_t layer) {
   list.Norm("nextn.enorm", d);
   list.Norm("nextn.hnorm", d);
   list.Norm("nextn.shared_head_norm", d);
+  if (list.Is({Architecture::kBailingMoe2})) list.Norm("layer_output_norm", d);
 }
 
 }  // namespace
@@ -237,6 +291,9 @@ void AddNextTokenLayer(TensorList& list, std::uint32_t layer) {
 std::vector<SynthTensor> TensorsOf(const ModelShape& shape, const SynthLayout& layout) {
   TensorList list(shape, layout);
   AddEnds(list);
+  if (shape.window_heads) {
+    list.Add("rope_freqs.weight", {shape.head_dim / 2}, 1.0, kNormDeviation);
+  }
   for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
     list.set_layer(layer);
     list.Norm("attn_norm", shape.width);
@@ -244,6 +301,8 @@ std::vector<SynthTensor> TensorsOf(const ModelShape& shape, const SynthLayout& l
       AddDeltaNet(list);
     } else if (HasShortConv(shape, layer)) {
       AddShortConv(list);
+    } else if (shape.window_heads) {
+      AddGemmaAttention(list, layer);
     } else if (shape.mla) {
       AddMla(list, layout.combined_kv);
     } else {

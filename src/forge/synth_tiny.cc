@@ -136,6 +136,71 @@ ModelShape TinyGraniteMoe(std::string name, std::uint32_t shared_ff) {
   return shape;
 }
 
+// Every other layer has a window that is shorter than the tests' texts.
+ModelShape TinyGemma4() {
+  ModelShape shape = Tiny("tiny-gemma4", Architecture::kGemma4);
+  shape.layers = 4;
+  shape.kv_heads = 1;
+  shape.head_dim = 128;
+  shape.dense_ff = 256;
+  shape.norm_epsilon = 1e-6;
+  shape.rope_base = 1e6;
+  shape.window = 24;
+  shape.window_heads = {{.kv_heads = 2, .head_dim = 64, .full_every = 2}};
+  shape.logit_cap = 30;
+  shape.experts = {{.count = 8, .top_k = 3, .ff = 256, .normalise = true}};
+  return shape;
+}
+
+// DeepSeek's experts behind plain attention, in groups or not.
+ModelShape TinyWithShared(std::string name, Architecture architecture, std::uint32_t groups) {
+  ModelShape shape = Tiny(std::move(name), architecture);
+  shape.layers = 3;
+  if (architecture == Architecture::kDots1) shape.kv_heads = shape.heads;  // as its files are
+  shape.dense_ff = 512;
+  shape.experts = {{.count = 16,
+                    .top_k = 4,
+                    .ff = 256,
+                    .shared_ff = 256,
+                    .shared_count = 1,
+                    .leading_dense = 1,
+                    .groups = groups,
+                    .groups_used = (groups + 1) / 2,
+                    .sigmoid = true,
+                    .selection_bias = true,
+                    .normalise = true,
+                    .scale = 2.5}};
+  return shape;
+}
+
+ModelShape TinyErnie() {
+  ModelShape shape = TinyWithShared("tiny-ernie4_5-moe", Architecture::kErnie45Moe, 1);
+  shape.experts->sigmoid = false;
+  shape.experts->scale = 1;
+  return shape;
+}
+
+ModelShape TinyBailing() {
+  ModelShape shape = TinyWithShared("tiny-bailingmoe2", Architecture::kBailingMoe2, 4);
+  shape.rope_dim = 32;
+  shape.next_token_layers = 1;
+  return shape;
+}
+
+ModelShape TinyHunyuan() {
+  ModelShape shape = Tiny("tiny-hunyuan-moe", Architecture::kHunyuanMoe);
+  shape.experts = {{.count = 8, .top_k = 3, .ff = 256, .shared_ff = 256, .normalise = true}};
+  return shape;
+}
+
+ModelShape TinyQwen3Vl() {
+  ModelShape shape = Tiny("tiny-qwen3vlmoe", Architecture::kQwen3VlMoe);
+  shape.head_dim = 128;
+  shape.dense_ff = 512;
+  shape.experts = {{.count = 8, .top_k = 3, .ff = 256, .normalise = true}};
+  return shape;
+}
+
 }  // namespace
 
 std::vector<ModelShape> TinyShapes() {
@@ -194,7 +259,13 @@ std::vector<ModelShape> TinyShapes() {
           TinyGlm4Moe("tiny-glm4moe", false),
           TinyGlm4Moe("tiny-glm4moe-norms", true),
           TinyGraniteMoe("tiny-granitemoe", 0),
-          TinyGraniteMoe("tiny-granitemoe-shared", 256)};
+          TinyGraniteMoe("tiny-granitemoe-shared", 256),
+          TinyGemma4(),
+          TinyQwen3Vl(),
+          TinyWithShared("tiny-dots1", Architecture::kDots1, 1),
+          TinyErnie(),
+          TinyHunyuan(),
+          TinyBailing()};
 }
 
 }  // namespace troupe

@@ -45,6 +45,12 @@ Result<Widening> Widening::Of(const GgufModel& model, std::uint32_t factor) {
   if (config.moe.routing.experts == 0) {
     return InvalidArgument("{}: it has no experts to widen", model.path());
   }
+  for (const TensorInfo& tensor : model.tensors()) {
+    if (!std::string_view(tensor.name).ends_with("ffn_gate_up_exps.weight")) continue;
+    return Error(Code::kUnimplemented,
+                 "{}: tensor '{}' holds two matrices, expected one for the gate and one for up",
+                 model.path(), tensor.name);
+  }
   Widening widening;
   Metadata& metadata = widening.metadata_ = MetadataAsOneFile(model);
 

@@ -96,6 +96,16 @@ TEST(WidenExperts, RefusesAModelWithoutExperts) {
   EXPECT_EQ(folder.Count(), 1u);
 }
 
+TEST(WidenExperts, RefusesTwoMatricesInOneTensor) {
+  const TempFolder folder;
+  ASSERT_TRUE(Synthesize(*FindShape("tiny-gemma4"), {}, folder.PathOf("fused")).ok());
+  const GgufModel model = GgufModel::Open(folder.PathOf("fused")).value();
+  const Result<Bytes> bytes = WidenExperts(model, 2, folder.PathOf("wide"), nullptr);
+  EXPECT_THAT(bytes.status().message(),
+              ::testing::HasSubstr("'blk.0.ffn_gate_up_exps.weight' holds two matrices"));
+  EXPECT_EQ(folder.Count(), 1u);
+}
+
 TEST(WidenExperts, RefusesToWriteOverItsInput) {
   const TempFolder folder;
   ASSERT_TRUE(Synthesize(*FindShape("tiny-olmoe"), {}, folder.PathOf("m")).ok());

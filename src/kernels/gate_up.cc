@@ -30,6 +30,8 @@ HWY_INLINE void CombineRows(const GateTile& tile, Combine&& combine) {
 void CombineTile(GateForm form, const GateTile& tile) {
   if (form == GateForm::kSilu) {
     CombineRows(tile, [](F gate, F up) HWY_ATTR { return SiluTimes(gate, up); });
+  } else if (form == GateForm::kGelu) {
+    CombineRows(tile, [](F gate, F up) HWY_ATTR { return GeluTimes(gate, up); });
   } else {
     CombineRows(tile, [](F gate, F up) HWY_ATTR { return ClampedTimes(gate, up); });
   }

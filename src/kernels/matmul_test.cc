@@ -156,7 +156,7 @@ TEST_P(MatMul, GateUpIsTheExpressionOfItsTwoProductsInEitherFormWithAndWithoutBi
   std::vector<float> gate_bias(rows), up_bias(rows);  // so large that both limits cut some off
   for (float& b : gate_bias) b = static_cast<float>(5 * rng_.Normal());
   for (float& b : up_bias) b = static_cast<float>(5 * rng_.Normal());
-  for (const GateForm form : {GateForm::kSilu, GateForm::kClamped}) {
+  for (const GateForm form : {GateForm::kSilu, GateForm::kClamped, GateForm::kGelu}) {
     for (const bool biased : {false, true}) {
       GateUpWeights w{.gate = gate.matrix, .up = up.matrix, .form = form};
       if (biased) w.gate_bias = gate_bias.data(), w.up_bias = up_bias.data();

@@ -43,7 +43,7 @@ HWY_INLINE F LoadF(const std::byte* p) { return LoadF(reinterpret_cast<const flo
 HWY_INLINE void StoreF(F v, float* p) { hn::StoreU(v, DF(), p); }
 HWY_INLINE F Multiply(F a, F b) { return hn::Mul(a, b); }
 HWY_INLINE F AddF(F a, F b) { return hn::Add(a, b); }
-// GateReference of the two forms.
+// GateReference of its forms.
 HWY_INLINE F SiluTimes(F gate, F up) { return hn::Mul(hn::Mul(gate, FastSigmoid(DF(), gate)), up); }
 
 HWY_INLINE F ClampedTimes(F gate, F up) {
@@ -53,6 +53,12 @@ HWY_INLINE F ClampedTimes(F gate, F up) {
   const F y = hn::IfThenElse(hn::Lt(below, least), least, below);
   const F swish = hn::Mul(x, FastSigmoid(DF(), hn::Mul(SetF(kGateSlope), x)));
   return hn::Mul(swish, hn::Add(y, SetF(1.0f)));
+}
+
+HWY_INLINE F GeluTimes(F gate, F up) {
+  const F square = hn::Mul(SetF(kGeluCube), hn::Mul(gate, gate));
+  const F inner = hn::Mul(SetF(kGeluSlope), hn::Mul(gate, hn::Add(square, SetF(1.0f))));
+  return hn::Mul(hn::Mul(gate, FastSigmoid(DF(), inner)), up);
 }
 
 HWY_INLINE I SetI(std::int32_t v) { return hn::Set(DI(), v); }

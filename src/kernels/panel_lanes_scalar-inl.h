@@ -53,6 +53,10 @@ inline F ClampedTimes(const F& gate, const F& up) {
   return Generate<F>(
       [&](std::size_t i) { return GateReference(GateForm::kClamped, gate.v[i], up.v[i]); });
 }
+inline F GeluTimes(const F& gate, const F& up) {
+  return Generate<F>(
+      [&](std::size_t i) { return GateReference(GateForm::kGelu, gate.v[i], up.v[i]); });
+}
 
 inline I SetI(std::int32_t v) {
   return Generate<I>([v](std::size_t) { return v; });

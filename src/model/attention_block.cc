@@ -12,63 +12,67 @@ namespace troupe {
 namespace {
 
 // All heads of one token: normalised as the family does it, then rotated.
-void PrepareHeads(const ModelConfig& config, const RopeTable& rope, std::size_t token,
+void PrepareHeads(const AttentionConfig& a, float epsilon, const RopeTable& rope, std::size_t token,
                   const float* norm, std::uint32_t heads, float* row) {
-  const std::size_t dim = config.attention.key_dim;
-  if (config.attention.qk_norm == QkNorm::kWhole) {
-    RmsNorm(row, norm, config.norm_epsilon, row, heads * dim);
-  }
-  const bool per_head = config.attention.qk_norm != QkNorm::kWhole && norm != nullptr;
+  const std::size_t dim = a.key_dim;
+  if (a.qk_norm == QkNorm::kWhole) RmsNorm(row, norm, epsilon, row, heads * dim);
+  const bool per_head = a.qk_norm != QkNorm::kWhole && norm != nullptr;
+  const bool rotated = a.qk_norm == QkNorm::kPerHeadRotated;
   for (std::uint32_t h = 0; h < heads; ++h) {
     float* head = row + h * dim;
-    if (per_head) {
-      RmsNorm(head, norm, config.norm_epsilon, head, dim);
-    }
+    if (per_head && !rotated) RmsNorm(head, norm, epsilon, head, dim);
     ApplyRope(rope, token, head);
+    if (rotated) RmsNorm(head, norm, epsilon, head, dim);
   }
 }
 
 }  // namespace
 
 void ForwardPass::AttentionBlock(std::uint32_t layer, const AttentionWeights& w) {
-  const AttentionConfig& a = config_.attention;
-  const std::size_t k_row = config_.KeyRow(), v_row = config_.ValueRow();
+  const AttentionConfig& a = config_.AttentionOf(layer);
+  const std::size_t k_row = a.KeyRow(), v_row = a.ValueRow();
+  const Rows q = ws_.q.Narrowed(std::size_t{a.heads} * a.key_dim);
+  const Rows attended = ws_.attended.Narrowed(std::size_t{a.heads} * a.value_dim);
   NormaliseStream(w.norm);
   const Activations normed = ws_.normed.Of(tokens_);
   // Where they are gated, each head's query and its gate lie side by side.
   const std::size_t q_row = w.q.weight.rows;
-  float* const projected = a.gated ? ws_.q_gated : ws_.q.values;
+  float* const projected = a.gated ? ws_.q_gated : q.values;
   region_.Add(w.q, normed, {}, projected, q_row);
   region_.Add(w.k, normed, {}, ws_.k, k_row);
-  region_.Add(w.v, normed, {}, ws_.v, v_row);
+  const bool has_values = w.v.weight.rows > 0;
+  if (has_values) region_.Add(w.v, normed, {}, ws_.v, v_row);
   region_.Run(pool_);
 
-  const RopeTable& rope = ws_.rope.front();
+  const RopeTable& rope = RopeOf(layer);
+  const float epsilon = config_.norm_epsilon;
   ForRows(tokens_, [&](std::size_t t) {
-    float* k = ws_.k + t * k_row;
+    float* const k = ws_.k + t * k_row;
+    float* const v = ws_.v + t * v_row;
     for (std::uint32_t h = 0; a.gated && h < a.heads; ++h) {
-      std::copy_n(projected + t * q_row + 2 * h * a.key_dim, a.key_dim,
-                  ws_.q.Row(t) + h * a.key_dim);
+      std::copy_n(projected + t * q_row + 2 * h * a.key_dim, a.key_dim, q.Row(t) + h * a.key_dim);
     }
-    PrepareHeads(config_, rope, t, w.q_norm, a.heads, ws_.q.Row(t));
-    PrepareHeads(config_, rope, t, w.k_norm, a.kv_heads, k);
+    if (!has_values) std::copy_n(k, v_row, v);
+    PrepareHeads(a, epsilon, rope, t, w.q_norm, a.heads, q.Row(t));
+    PrepareHeads(a, epsilon, rope, t, w.k_norm, a.kv_heads, k);
     const KvPlace to = PlaceOf(layer, t);
     for (std::uint32_t h = 0; h < a.kv_heads; ++h) {
-      const float* v = ws_.v + t * v_row + h * a.value_dim;
-      StoreKeys(kv_, to.page, h, to.position, 1, k + h * a.key_dim, k_row);
-      StoreValues(kv_, to.page, h, to.position, 1, v, v_row);
+      float* const value = v + h * a.value_dim;
+      if (a.values_normed) RmsNorm(value, nullptr, epsilon, value, a.value_dim);
+      StoreKeys(to.layout, to.page, h, to.position, 1, k + h * a.key_dim, k_row);
+      StoreValues(to.layout, to.page, h, to.position, 1, value, v_row);
     }
   });
-  Attend(layer, w.sinks, ws_.q.values, ws_.q.cols, ws_.attended.values, ws_.attended.cols);
+  Attend(layer, w.sinks, q.values, q.cols, attended.values, attended.cols);
   if (a.gated) {
     ForRows(tokens_, [&](std::size_t t) {
       for (std::uint32_t h = 0; h < a.heads; ++h) {
         MultiplySigmoid(projected + t * q_row + (2 * h + 1) * a.key_dim,
-                        ws_.attended.Row(t) + h * a.value_dim, a.value_dim);
+                        attended.Row(t) + h * a.value_dim, a.value_dim);
       }
     });
   }
-  ProjectAttended(ws_.attended, w.out);
+  ProjectAttended(attended, w.out, w.answer_norm);
 }
 
 }  // namespace troupe

@@ -36,7 +36,7 @@ class Calls {
                   config_, {0, 1},
                   {.context = kContext, .sequences = static_cast<std::uint32_t>(sequences.size())})
                   .value()) {
-    const KvLayout& kv = pool_->layout();
+    const KvLayout& kv = pool_->LayoutOf(0);
     for (const auto& [length, queries] : sequences) {
       KvSequence& sequence = sequences_.emplace_back(pool_->NewSequence());
       EXPECT_TRUE(sequence.Reserve(length).ok());
@@ -58,7 +58,7 @@ class Calls {
     const Workspace workspace = Workspace::Create(config_,
                                                   {.chunk = 32,
                                                    .threads = threads,
-                                                   .kv = pool_->layout(),
+                                                   .kv = pool_->layouts(),
                                                    .context = kContext,
                                                    .layers = {0, 1}},
                                                   config_.rope)
@@ -67,7 +67,7 @@ class Calls {
     std::vector<std::vector<float>> out;
     for (const std::vector<float>& q : queries_) out.emplace_back(q.size());
     for (std::size_t i = 0; i < queries_.size(); ++i) {
-      region.Add({.layout = pool_->layout(),
+      region.Add({.layout = pool_->LayoutOf(0),
                   .kv = sequences_[i].Layer(0),
                   .heads = config_.attention.heads,
                   .scale = config_.attention.scale,

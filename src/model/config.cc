@@ -27,6 +27,12 @@ constexpr Family kFamilies[] = {
     {Architecture::kLfm2Moe, "lfm2moe", ReadLfm2MoeConfig},
     {Architecture::kGlm4Moe, "glm4moe", ReadGlm4MoeConfig},
     {Architecture::kGraniteMoe, "granitemoe", ReadGraniteMoeConfig},
+    {Architecture::kGemma4, "gemma4", ReadGemma4Config},
+    {Architecture::kQwen3VlMoe, "qwen3vlmoe", ReadQwen3VlMoeConfig},
+    {Architecture::kDots1, "dots1", ReadDots1Config},
+    {Architecture::kErnie45Moe, "ernie4_5-moe", ReadErnie45MoeConfig},
+    {Architecture::kHunyuanMoe, "hunyuan-moe", ReadHunyuanMoeConfig},
+    {Architecture::kBailingMoe2, "bailingmoe2", ReadBailingMoe2Config},
 };
 
 const Family* FindFamily(std::string_view name) {
@@ -47,7 +53,7 @@ std::string DescribeRope(const RopeParams& rope) {
   return text;
 }
 
-std::string DescribeMoe(const MoeConfig& moe) {
+std::string DescribeMoe(const MoeConfig& moe, GateForm form) {
   std::string text = fmt::format("{} of width {}, top {} by {}{}", moe.routing.experts,
                                  moe.expert_ff, moe.routing.top_k,
                                  moe.routing.score == GateScore::kSoftmax ? "softmax" : "sigmoid",
@@ -56,7 +62,9 @@ std::string DescribeMoe(const MoeConfig& moe) {
   if (moe.routing.groups > 1)
     text += fmt::format(", from {} of {} groups", moe.routing.groups_used, moe.routing.groups);
   if (moe.biases) text += ", with biases";
-  if (moe.form == GateForm::kClamped) text += ", clamped";
+  if (form == GateForm::kClamped) text += ", clamped";
+  if (form == GateForm::kGelu) text += ", by GELU";
+  if (moe.beside_dense) text += ", beside a dense part";
   return text;
 }
 
@@ -133,19 +141,28 @@ std::vector<std::string> Describe(const ModelConfig& config) {
     lines.push_back(fmt::format("convolution   in {} layers, over {} tokens",
                                 config.layers - config.AttentionLayers(), config.short_conv_taps));
   }
-  if (a.window_period > 0) {
-    lines.push_back(fmt::format("window        {} positions in all layers but every {}{}", a.window,
-                                a.window_period, a.window_period == 2 ? "nd" : "th"));
+  if (config.window) {
+    const WindowConfig& window = *config.window;
+    lines.push_back(fmt::format("window        {} positions in {} of {} layers", window.positions,
+                                std::ranges::count(window.layers, true), config.layers));
+    if (window.attention) {
+      lines.back() += fmt::format(", on {} key heads of {}", window.attention->kv_heads,
+                                  window.attention->key_dim);
+    }
+    if (window.rope) lines.push_back("  rotary      " + DescribeRope(*window.rope));
   }
   if (config.embedding_scale != 1 || config.residual_scale != 1 || config.logit_scale != 1) {
     lines.push_back(
         fmt::format("scales        {:.4g} on embeddings, {:.4g} on blocks, {:.4g} on logits",
                     config.embedding_scale, config.residual_scale, config.logit_scale));
   }
+  if (config.logit_cap > 0) {
+    lines.push_back(fmt::format("logits        bent to stay within {:.4g}", config.logit_cap));
+  }
   if (a.sinks) lines.push_back("sinks         a score a head");
   lines.push_back("rotary        " + DescribeRope(config.rope));
   if (config.moe.routing.experts > 0) {
-    lines.push_back("experts       " + DescribeMoe(config.moe));
+    lines.push_back("experts       " + DescribeMoe(config.moe, config.form));
     if (config.moe.shared_ff > 0) {
       lines.push_back(fmt::format("shared expert width {}{}", config.moe.shared_ff,
                                   config.moe.shared_gate ? ", gated" : ""));

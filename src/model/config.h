@@ -30,7 +30,13 @@ enum class Architecture {
   kMinimaxM2,
   kLfm2Moe,
   kGlm4Moe,
-  kGraniteMoe
+  kGraniteMoe,
+  kGemma4,
+  kQwen3VlMoe,
+  kDots1,
+  kErnie45Moe,
+  kHunyuanMoe,
+  kBailingMoe2
 };
 
 std::string_view Name(Architecture architecture);  // as general.architecture has it
@@ -41,6 +47,7 @@ enum class QkNorm {
   kNone,
   kPerHead,         // qwen3moe
   kPerHeadIfThere,  // glm4moe: larger models have the norms, smaller ones do not
+  kPerHeadRotated,  // hunyuan-moe: after the rotation
   kWhole            // olmoe
 };
 
@@ -63,13 +70,24 @@ struct AttentionConfig {
   // The query projection gives as many numbers more: what a head attended is multiplied with their
   // sigmoid.
   bool gated = false;
+  bool fused = false;   // one matrix gives queries, keys and values
   bool biases = false;  // of queries, keys, values and the output; others may have some of them
   bool sinks = false;   // every head has a score that takes its share of the softmax
-  // Keys that a query sees in a layer with a window, its own the last. Of every `window_period`
-  // layers all but the last have it; 0: none.
-  std::uint32_t window = 0;
-  std::uint32_t window_period = 0;
+  bool values_normed = false;  // to the length of 1, without a weight
   std::optional<MlaConfig> mla;
+
+  // What one token adds to the KV cache of one layer: floats of keys, floats of values.
+  std::uint32_t KeyRow() const { return kv_heads * key_dim; }
+  std::uint32_t ValueRow() const { return mla ? 0 : kv_heads * value_dim; }  // MLA: in its keys
+};
+
+// Layers whose queries see a window of the last keys alone.
+struct WindowConfig {
+  std::uint32_t positions = 0;  // that a query sees, its own the last
+  std::vector<bool> layers;     // that have it; one flag a layer
+  // Where their heads are other ones than those of the layers that see everything.
+  std::optional<AttentionConfig> attention;
+  std::optional<RopeParams> rope;
 };
 
 // Layers whose past is a matrix a head (kernels/delta_net.h) behind a short convolution.
@@ -100,7 +118,9 @@ struct MoeConfig {
   std::uint32_t leading_dense = 0;
   Presence selection_bias = Presence::kNone;  // added to the scores where experts are chosen
   bool biases = false;                        // of the router and of every matrix of the experts
-  GateForm form = GateForm::kSilu;
+  // gemma4: a dense feed-forward beside the experts, in place of a shared one. Router, experts and
+  // dense part each read the stream through a norm of their own, and each answer is normed, too.
+  bool beside_dense = false;
 };
 
 struct ModelConfig {
@@ -121,9 +141,13 @@ struct ModelConfig {
   float embedding_scale = 1;
   float residual_scale = 1;
   float logit_scale = 1;
+  float logit_cap = 0;  // logits are bent to stay within this; 0: not
   AttentionConfig attention;
   RopeParams rope;  // without frequency factors: those are a tensor
+  std::optional<WindowConfig> window;
   MoeConfig moe;
+  GateForm form = GateForm::kSilu;  // of experts and dense feed-forwards
+  bool answers_normed = false;      // a block's answer goes through a norm before it is added
   // Layers that have one of the two in place of attention; empty: none.
   std::vector<bool> recurrent;
   std::optional<DeltaNetConfig> delta;
@@ -140,15 +164,13 @@ struct ModelConfig {
   bool IsMoeLayer(std::uint32_t layer) const {
     return moe.routing.experts > 0 && layer >= moe.leading_dense;
   }
+  bool HasWindow(std::uint32_t layer) const { return window && window->layers[layer]; }
   // Keys that a query of this layer sees; 0: all before it.
   std::uint32_t WindowOf(std::uint32_t layer) const {
-    const std::uint32_t period = attention.window_period;
-    return period > 0 && layer % period + 1 < period ? attention.window : 0;
+    return HasWindow(layer) ? window->positions : 0;
   }
-  // What one token adds to the KV cache of one layer: floats of keys, floats of values.
-  std::uint32_t KeyRow() const { return attention.kv_heads * attention.key_dim; }
-  std::uint32_t ValueRow() const {  // MLA's values are part of its keys
-    return attention.mla ? 0 : attention.kv_heads * attention.value_dim;
+  const AttentionConfig& AttentionOf(std::uint32_t layer) const {
+    return HasWindow(layer) && window->attention ? *window->attention : attention;
   }
 };
 

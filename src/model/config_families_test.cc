@@ -90,5 +90,83 @@ TEST(ConfigOfAFamily, ReadsTheScalesOfGranite) {
   EXPECT_THAT(ErrorOf(m), HasSubstr("models that do not rotate"));
 }
 
+Metadata Gemma4Keys() {
+  Metadata m = MoeKeys("gemma4");
+  m.Set("gemma4.attention.head_count_kv", Array{std::vector<std::int32_t>{4, 4, 4, 2}});
+  m.Set("gemma4.attention.sliding_window_pattern",
+        Array{std::vector<bool>{true, true, true, false}});
+  m.Set("gemma4.attention.sliding_window", std::uint32_t{512});
+  for (const char* of : {"key", "value"}) {
+    m.Set(fmt::format("gemma4.attention.{}_length", of), std::uint32_t{64});
+    m.Set(fmt::format("gemma4.attention.{}_length_swa", of), std::uint32_t{32});
+  }
+  m.Set("gemma4.rope.freq_base", 1e6f);
+  m.Set("gemma4.final_logit_softcapping", 30.0f);
+  return m;
+}
+
+TEST(ConfigOfAFamily, Gemma4HasHeadsOfTwoKinds) {
+  const ModelConfig c = ReadModelConfig(Gemma4Keys()).value();
+  EXPECT_EQ(c.WindowOf(0), 512u);
+  EXPECT_EQ(c.WindowOf(3), 0u);
+  EXPECT_EQ(c.AttentionOf(0).KeyRow(), 4 * 32u);
+  EXPECT_EQ(c.AttentionOf(3).KeyRow(), 2 * 64u);
+  EXPECT_EQ(c.AttentionOf(0).scale, 1.0f);
+  EXPECT_EQ(c.window->rope->freq_base, 1e4f);
+  EXPECT_EQ(c.window->rope->dims, 32u);
+  EXPECT_EQ(c.rope.dims, 64u);
+  EXPECT_EQ(c.embedding_scale, 16.0f);  // the root of the width
+  EXPECT_EQ(c.moe.shared_ff, 512u);
+  EXPECT_EQ(c.form, GateForm::kGelu);
+  const auto lines = Describe(c);
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("512 positions in 3 of 4 layers")));
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("beside a dense part")));
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("within 30")));
+}
+
+TEST(ConfigOfAFamily, WhatDoesNotFitInGemma4IsNamed) {
+  const struct {
+    const char* key;
+    Value value;
+    const char* message;
+  } cases[] = {
+      {"attention.head_count_kv", Array{std::vector<std::int32_t>{4, 2, 4, 2}},
+       "the same divisor of 8"},
+      {"attention.sliding_window_pattern", Array{std::vector<bool>{true}}, "an array of 4 flags"},
+      {"attention.sliding_window_pattern", Array{std::vector<bool>(4, true)},
+       "layers of both kinds"},
+      {"attention.value_length_swa", std::uint32_t{16}, "is 16, expected 32, as of keys"},
+      {"rope.dimension_count_swa", std::uint32_t{31}, "an even number"},
+      {"attention.shared_kv_layers", std::uint32_t{2}, "is 2, expected 0"},
+      {"embedding_length_per_layer_input", std::uint32_t{256}, "is 256, expected 0"},
+      {"final_logit_softcapping", -1.0f, "0 or more"},
+      {"feed_forward_length", std::uint32_t{0}, "is missing"}};
+  for (const auto& c : cases) {
+    Metadata m = Gemma4Keys();
+    m.Set(std::string("gemma4.") + c.key, c.value);
+    EXPECT_THAT(ErrorOf(m), HasSubstr(c.message)) << c.key;
+    EXPECT_THAT(ErrorOf(m), HasSubstr(std::string("gemma4.") + c.key));
+  }
+}
+
+TEST(ConfigOfAFamily, FamiliesWithASharedExpertSayHowWideItIs) {
+  EXPECT_EQ(ReadModelConfig(MoeKeys("hunyuan-moe"))->moe.shared_ff, 512u);  // as the dense key says
+  Metadata ernie = MoeKeys("ernie4_5-moe");
+  ernie.Set("ernie4_5-moe.expert_shared_count", std::uint32_t{2});
+  ernie.Set("ernie4_5-moe.expert_shared_feed_forward_length", std::uint32_t{256});
+  EXPECT_EQ(ReadModelConfig(ernie)->moe.shared_ff, 256u);  // of both
+  EXPECT_EQ(ReadModelConfig(ernie)->moe.routing.score, GateScore::kSoftmax);
+  ernie.Set("ernie4_5-moe.interleave_moe_layer_step", std::uint32_t{2});
+  EXPECT_THAT(ErrorOf(ernie), HasSubstr("interleave_moe_layer_step is 2"));
+  Metadata bailing = MoeKeys("bailingmoe2");
+  bailing.Set("bailingmoe2.expert_shared_count", std::uint32_t{2});
+  EXPECT_EQ(ReadModelConfig(bailing)->moe.shared_ff, 2 * 128u);
+  bailing.Set("bailingmoe2.expert_shared_feed_forward_length", std::uint32_t{64});
+  EXPECT_EQ(ReadModelConfig(bailing)->moe.shared_ff, 2 * 64u);  // of each
+  bailing.Set("bailingmoe2.nextn_predict_layers", std::uint32_t{1});
+  EXPECT_EQ(ReadModelConfig(bailing)->layers, 3u);
+  EXPECT_EQ(ReadModelConfig(MoeKeys("dots1"))->moe.shared_ff, 0u);
+}
+
 }  // namespace
 }  // namespace troupe

@@ -33,8 +33,8 @@ void ForwardPass::AskEarly(const LayerWeights& next, std::size_t place) {
   const std::size_t rows = ForecastRows(), experts = config_.moe.routing.experts;
   const Activations input = Slice(ws_.forecast_input.Of((place + 1) * rows), place * rows, rows);
   for (std::size_t row = 0; row < rows; ++row) {
-    RmsNorm(ws_.stream + forecast_rows_[row] * config_.width, next.ffn_norm, config_.norm_epsilon,
-            ws_.forecast_input.Row(place * rows + row), config_.width);
+    RmsNorm(ws_.stream + forecast_rows_[row] * config_.width, next.RouterNorm(),
+            config_.norm_epsilon, ws_.forecast_input.Row(place * rows + row), config_.width);
     if (input.groups != nullptr) QuantizeActivations(input, row, 1);
   }
   region_.Add(next.moe.router, input, {}, ws_.forecast + place * rows * experts, experts);
@@ -42,10 +42,11 @@ void ForwardPass::AskEarly(const LayerWeights& next, std::size_t place) {
 
 Status ForwardPass::Route(std::uint32_t layer, const MoeWeights& w,
                           std::span<const LayerWeights> forecasts, bool tells) {
-  const Activations normed = ws_.normed.Of(tokens_);
+  const Rows& input = config_.moe.beside_dense ? ws_.router_input : ws_.normed;
   const TopExpertsParams& routing = config_.moe.routing;
-  region_.Add(w.router, normed, {}, ws_.router, routing.experts);
-  if (config_.moe.shared_gate) region_.Add(w.shared_gate, normed, {}, ws_.shared_gate, 1);
+  region_.Add(w.router, input.Of(tokens_), {}, ws_.router, routing.experts);
+  if (config_.moe.shared_gate)
+    region_.Add(w.shared_gate, ws_.normed.Of(tokens_), {}, ws_.shared_gate, 1);
   // Guesses at what the next gates will say, at the price of some more small products in a region
   // that runs anyway.
   for (std::size_t place = 0; place < forecasts.size(); ++place) AskEarly(forecasts[place], place);
@@ -164,7 +165,9 @@ void ForwardPass::RunExperts(std::span<const ReadyExpert> experts, const Mlp* sh
                  ws_.expert_hidden.Row(mine.first), ws_.expert_hidden.cols);
   }
   if (shared != nullptr) {
-    AddFirstHalf(region_, *shared, normed, {}, ws_.shared_hidden.values, ws_.shared_hidden.cols);
+    const Rows& input = config_.moe.beside_dense ? ws_.dense_input : ws_.normed;
+    AddFirstHalf(region_, *shared, input.Of(tokens_), {}, ws_.shared_hidden.values,
+                 ws_.shared_hidden.cols);
   }
   region_.Run(pool_);
   experts_.Advance();
@@ -208,20 +211,43 @@ Status ForwardPass::RunChosen(const MoeWeights& w, std::span<const ExpertDemand>
   return OkStatus();
 }
 
-void ForwardPass::Combine() {
-  const MoeConfig& moe = config_.moe;
-  const std::size_t width = config_.width, top_k = moe.routing.top_k;
+void ForwardPass::MixAnswers(std::size_t token, const ExpertExtras& extras, float* out) const {
+  const std::size_t width = config_.width, top_k = config_.moe.routing.top_k;
+  std::array<float, kMaxExpertsPerToken> weights;
+  std::array<const float*, kMaxExpertsPerToken> answers;
+  std::size_t answered = 0;
+  for (std::size_t slot = token * top_k; slot < (token + 1) * top_k; ++slot) {
+    const std::uint32_t expert = ws_.chosen[slot].expert;
+    if (expert == kNoExpert) continue;
+    const float scale = extras.scale == nullptr ? config_.residual_scale : extras.scale[expert];
+    weights[answered] = ws_.chosen[slot].weight * scale;
+    answers[answered++] = ws_.expert_out + ws_.assignment_of[slot] * width;
+  }
+  MixExperts({weights.data(), answered}, {answers.data(), answered}, out, width);
+}
+
+void ForwardPass::CombineBesideDense(const LayerWeights& w) {
+  const std::size_t width = config_.width;
+  const BesideDenseNorms& norms = w.moe.norms;
+  // Nobody reads the experts' input any more.
   ForRows(tokens_, [&](std::size_t t) {
-    std::array<float, kMaxExpertsPerToken> weights;
-    std::array<const float*, kMaxExpertsPerToken> answers;
-    std::size_t answered = 0;
-    for (std::size_t slot = t * top_k; slot < (t + 1) * top_k; ++slot) {
-      if (ws_.chosen[slot].expert == kNoExpert) continue;
-      weights[answered] = ws_.chosen[slot].weight * config_.residual_scale;
-      answers[answered++] = ws_.expert_out + ws_.assignment_of[slot] * width;
-    }
+    float* const answer = ws_.normed.Row(t);
+    std::fill_n(answer, width, 0.0f);
+    MixAnswers(t, w.moe.extras, answer);
+    RmsNorm(answer, norms.expert_answer, config_.norm_epsilon, answer, width);
+    float* const dense = ws_.shared_out + t * width;
+    RmsNorm(dense, norms.dense_answer, config_.norm_epsilon, dense, width);
+    Add(dense, answer, width);
+  });
+  AddToStream(ws_.normed.values, w.ffn_answer_norm);
+}
+
+void ForwardPass::Combine(const LayerWeights& w) {
+  const MoeConfig& moe = config_.moe;
+  const std::size_t width = config_.width;
+  ForRows(tokens_, [&](std::size_t t) {
     float* stream = ws_.stream + t * width;
-    MixExperts({weights.data(), answered}, {answers.data(), answered}, stream, width);
+    MixAnswers(t, w.moe.extras, stream);
     if (moe.shared_ff == 0) return;
     const float* shared = ws_.shared_out + t * width;
     if (moe.shared_gate) {
@@ -232,9 +258,19 @@ void ForwardPass::Combine() {
   });
 }
 
+void ForwardPass::RouterInputs(const LayerWeights& w) {
+  if (!config_.moe.beside_dense) {
+    NormaliseStream(w.ffn_norm);
+    return;
+  }
+  NormaliseStream(w.moe.norms.router, ws_.router_input);
+  NormaliseStream(w.moe.norms.experts);
+  NormaliseStream(w.ffn_norm, ws_.dense_input);
+}
+
 Status ForwardPass::ExpertBlock(std::uint32_t layer, const LayerWeights& w,
                                 std::span<const LayerWeights> following) {
-  NormaliseStream(w.ffn_norm);
+  RouterInputs(w);
   const std::uint32_t ahead = std::min(experts_.forecast_layers(), kMostLayersAhead);
   const std::size_t forecasts = std::min<std::size_t>(following.size(), ahead);
   // The last layer, too: forecasts of it are learned from.
@@ -252,7 +288,11 @@ Status ForwardPass::ExpertBlock(std::uint32_t layer, const LayerWeights& w,
                 .first_row = ws_.first_assignment});
   TellForecasts(layer, w.moe, following, forecasts, tells);
   TROUPE_RETURN_IF_ERROR(RunChosen(w.moe, demands));
-  Combine();
+  if (config_.moe.beside_dense) {
+    CombineBesideDense(w);
+  } else {
+    Combine(w);
+  }
   return OkStatus();
 }
 

@@ -26,10 +26,14 @@ ExpertLayout ExpertLayout::For(const TensorInfo& gate, const TensorInfo& up,
   ExpertLayout layout;
   const std::array<const TensorInfo*, 3> tensors = {&gate, &up, &down};
   for (std::size_t m = 0; m < tensors.size(); ++m) {
+    const bool halved = m < 2 && &gate == &up;
+    const std::size_t rows = tensors[m]->dims[1];
     layout.matrices[m] = {.tensor = tensors[m],
                           .type = tensors[m]->type,
-                          .rows = tensors[m]->dims[1],
-                          .cols = tensors[m]->dims[0]};
+                          .rows = halved ? rows / 2 : rows,
+                          .cols = tensors[m]->dims[0],
+                          .tensor_rows = rows,
+                          .rows_before = halved && m == 1 ? rows / 2 : 0};
   }
   PlaceInSlot(layout.matrices);
   return layout;

@@ -21,7 +21,12 @@ struct ExpertMatrix {
   std::size_t rows = 0;
   std::size_t cols = 0;
   std::uint64_t slot_offset = 0;
+  // Of the tensor: rows of an expert, and those before this matrix's. A gate and an up matrix may
+  // be in one tensor.
+  std::size_t tensor_rows = 0;
+  std::size_t rows_before = 0;
 
+  std::uint64_t FirstRow(std::uint64_t expert) const { return expert * tensor_rows + rows_before; }
   // Of one expert, in the file and in the slot.
   std::uint64_t SourceBytes() const { return rows * RowBytes(type, cols).count(); }
   std::uint64_t SlotBytes() const { return PanelBytes(type, rows, cols); }
@@ -32,6 +37,7 @@ struct ExpertLayout {
 
   bool empty() const { return matrices[0].tensor == nullptr; }  // a layer without experts
 
+  // The gate's and up's tensor may be the same one.
   static ExpertLayout For(const TensorInfo& gate, const TensorInfo& up, const TensorInfo& down);
   // The same matrices in other types, which their rows must fit; `tensor` stays what it is.
   ExpertLayout In(const std::array<TensorType, 3>& types) const;

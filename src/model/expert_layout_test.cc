@@ -91,6 +91,19 @@ TEST_F(ExpertLayoutTest, APackedSlotDoesNotDependOnWhatWasInItAndEndsWhereItShou
   for (std::size_t i = size; i < used.size(); ++i) ASSERT_EQ(used[i], std::byte{0xee});
 }
 
+TEST_F(ExpertLayoutTest, AGateAndAnUpMatrixMayBeHalvesOfOneTensor) {
+  const TensorInfo both = Tensor(TensorType::kQ4_0, 96, 80, 4);
+  const ExpertLayout fused = ExpertLayout::For(both, both, down_);
+  const auto& [gate, up, down] = fused.matrices;
+  EXPECT_EQ(gate.rows, 40u);
+  EXPECT_EQ(up.rows, 40u);
+  EXPECT_EQ(gate.FirstRow(3), 3 * 80u);
+  EXPECT_EQ(up.FirstRow(3), 3 * 80 + 40u);
+  EXPECT_EQ(down.FirstRow(3), 3 * 96u);
+  EXPECT_EQ(fused.SourceBytes(),
+            layout_.In({TensorType::kQ4_0, TensorType::kQ4_0, TensorType::kF16}).SourceBytes());
+}
+
 TEST_F(ExpertLayoutTest, TheSameMatricesInOtherTypesArePlacedAnew) {
   const ExpertLayout low = layout_.In({TensorType::kQ4_0, TensorType::kQ4_0, TensorType::kF16});
   EXPECT_EQ(low.matrices[1].tensor, &up_);

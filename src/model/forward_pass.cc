@@ -1,6 +1,7 @@
 #include "model/forward_pass.h"
 
 #include "kernels/axpy.h"
+#include "kernels/elementwise.h"
 #include "kernels/quantize_activations.h"
 #include "kernels/rms_norm.h"
 #include "model/expert_mlp.h"
@@ -17,18 +18,17 @@ ForwardPass::ForwardPass(const PassTools& tools, Batch batch, Workspace& workspa
       attention_(tools.attention),
       observer_(tools.observer),
       batch_(batch),
-      kv_(batch.front().cache->layout()),
       ws_(workspace),
       tokens_(rows) {
   forecast_rows_ =
       ws_.forecast_rows.first(ChooseForecastRows(batch, config_.width, ws_.forecast_rows));
 }
 
-void ForwardPass::NormaliseStream(const float* weight) {
+void ForwardPass::NormaliseStream(const float* weight, const Rows& to) {
   const std::size_t width = config_.width;
-  const Activations normed = ws_.normed.Of(tokens_);
+  const Activations normed = to.Of(tokens_);
   ForRows(tokens_, [&](std::size_t t) {
-    RmsNorm(ws_.stream + t * width, weight, config_.norm_epsilon, ws_.normed.Row(t), width);
+    RmsNorm(ws_.stream + t * width, weight, config_.norm_epsilon, to.Row(t), width);
     if (normed.groups != nullptr) QuantizeActivations(normed, t, 1);
   });
 }
@@ -44,10 +44,10 @@ void ForwardPass::Attend(std::uint32_t layer, const float* sinks, const float* q
   std::size_t first = 0;
   for (const RowGroup& group : batch_) {
     const std::size_t rows = group.Rows(config_.width);
-    attention_.Add({.layout = kv_,
+    attention_.Add({.layout = group.cache->LayoutOf(layer),
                     .kv = group.cache->Layer(layer),
-                    .heads = config_.attention.heads,
-                    .scale = config_.attention.scale,
+                    .heads = config_.AttentionOf(layer).heads,
+                    .scale = config_.AttentionOf(layer).scale,
                     .start = group.cache->length(),
                     .tokens = rows,
                     .window = config_.WindowOf(layer),
@@ -61,20 +61,27 @@ void ForwardPass::Attend(std::uint32_t layer, const float* sinks, const float* q
   attention_.Run(pool_, ws_);
 }
 
-void ForwardPass::ProjectAttended(const Rows& rows, const Linear& out) {
+void ForwardPass::ProjectAttended(const Rows& rows, const Linear& out, const float* answer_norm) {
   const Activations attended = rows.Of(tokens_);
   QuantizeRows(attended, pool_);
   // The projection lands where the normed stream was: nobody reads that any more.
   region_.Add(out, attended, {}, ws_.normed.values, config_.width);
   region_.Run(pool_);
-  AddToStream(ws_.normed.values);
+  AddToStream(ws_.normed.values, answer_norm);
 }
 
-void ForwardPass::AddToStream(const float* answers) {
+void ForwardPass::AddToStream(float* answers, const float* norm) {
   const std::size_t width = config_.width;
   ForRows(tokens_, [&](std::size_t t) {
-    Axpy(config_.residual_scale, answers + t * width, ws_.stream + t * width, width);
+    float* const answer = answers + t * width;
+    if (norm != nullptr) RmsNorm(answer, norm, config_.norm_epsilon, answer, width);
+    Axpy(config_.residual_scale, answer, ws_.stream + t * width, width);
   });
+}
+
+void ForwardPass::ScaleStream(float factor) {
+  const std::size_t width = config_.width;
+  ForRows(tokens_, [&](std::size_t t) { Scale(factor, ws_.stream + t * width, width); });
 }
 
 }  // namespace troupe

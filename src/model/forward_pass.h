@@ -43,12 +43,14 @@ class ForwardPass {
   void LatentBlock(std::uint32_t layer, const MlaWeights& w);
   void DeltaBlock(std::uint32_t layer, const DeltaNetWeights& w);
   void ConvBlock(std::uint32_t layer, const ShortConvWeights& w);
-  void DenseBlock(const float* norm, const Mlp& w);
+  void DenseBlock(const LayerWeights& w);
   // Fails if an expert cannot be had, or if the router's arithmetic has broken down (NaN): nothing
   // sensible can follow.
   // `following` are the next layers, as far as they have experts without a gap.
   Status ExpertBlock(std::uint32_t layer, const LayerWeights& w,
                      std::span<const LayerWeights> following);
+  // What a layer does with the stream when its blocks have added to it.
+  void ScaleStream(float factor);
 
  private:
   template <typename F>
@@ -56,28 +58,36 @@ class ForwardPass {
     troupe::ForRows(pool_, rows, work);
   }
 
-  // ws_.normed = norm of the stream, with its 8-bit form.
-  void NormaliseStream(const float* weight);
+  // Rows of the norm of the stream, with their 8-bit form: ws_.normed where nothing else is said.
+  void NormaliseStream(const float* weight) { NormaliseStream(weight, ws_.normed); }
+  void NormaliseStream(const float* weight, const Rows& to);
   std::span<const std::uint32_t> HeadRows(std::size_t head) const {
     return ws_.head_rows.subspan(head * ws_.chunk(), tokens_);
   }
   // Where the keys and values of a row of the pass go: a page and the place in it.
   struct KvPlace {
+    const KvLayout& layout;
     std::byte* page;
     std::size_t position;
   };
   KvPlace PlaceOf(std::uint32_t layer, std::size_t row) const {
     const auto position = static_cast<std::size_t>(ws_.positions[row]);
-    return {.page = batch_[ws_.group_of_row[row]].cache->PageOf(layer, position),
-            .position = position % kv_.capacity};
+    const KvSequence& cache = *batch_[ws_.group_of_row[row]].cache;
+    const KvLayout& layout = cache.LayoutOf(layer);
+    return {.layout = layout,
+            .page = cache.PageOf(layer, position),
+            .position = position % layout.capacity};
   }
   // `sinks`: as the layer's weights have them.
   void Attend(std::uint32_t layer, const float* sinks, const float* q, std::size_t q_row,
               float* out, std::size_t out_row);
   // stream += w.out of what was attended.
-  void ProjectAttended(const Rows& rows, const Linear& out);
-  // Adds what a block answers, a row a token, to the stream.
-  void AddToStream(const float* answers);
+  void ProjectAttended(const Rows& rows, const Linear& out, const float* answer_norm = nullptr);
+  // Adds what a block answers, a row a token, to the stream; through a norm unless that is null.
+  void AddToStream(float* answers, const float* norm);
+  const RopeTable& RopeOf(std::uint32_t layer) const {
+    return config_.HasWindow(layer) ? ws_.rope.back() : ws_.rope.front();
+  }
 
   // The rows of a group of the batch.
   struct GroupRows {
@@ -112,9 +122,12 @@ class ForwardPass {
                      std::span<const LayerWeights> following, std::size_t forecasts, bool tells);
   Status RunChosen(const MoeWeights& w, std::span<const ExpertDemand> demands);
   void RunExperts(std::span<const ReadyExpert> experts, const Mlp* shared);
+  void RouterInputs(const LayerWeights& w);
+  void MixAnswers(std::size_t token, const ExpertExtras& extras, float* out) const;
   void QuantizeHidden(const Activations& hidden, std::span<const ReadyExpert> experts);
   void CopyAnswers(std::span<const ReadyExpert> experts);
-  void Combine();
+  void Combine(const LayerWeights& w);
+  void CombineBesideDense(const LayerWeights& w);
 
   const ModelConfig& config_;
   ExpertSource& experts_;
@@ -123,7 +136,6 @@ class ForwardPass {
   AttentionRegion& attention_;
   RouteObserver* observer_;  // may be null
   Batch batch_;
-  KvLayout kv_;
   Workspace& ws_;
   std::size_t tokens_;                            // rows of all groups
   std::span<const std::uint32_t> forecast_rows_;  // that forecasts are made of

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "model/kv_pool.h"
 #include "model/sequence_state.h"
 
 namespace troupe {
@@ -29,7 +30,7 @@ std::optional<LayerTensor> ParseLayerTensor(std::string_view name) {
 
 // Where the bytes of a layer's tensor count, by its name.
 Bytes& RoleOf(LayerBytes& layer, std::string_view name) {
-  if (name.ends_with("_norm.weight")) return layer.norms;
+  if (name.find("_norm") != std::string_view::npos) return layer.norms;
   const bool mixes = name.starts_with("attn_") || name.starts_with("ssm_");
   if (mixes || name.starts_with("shortconv.")) return layer.attention;
   if (name.ends_with("_exps.weight")) return layer.experts;  // their biases stay in memory
@@ -108,13 +109,13 @@ Bytes ModelFacts::StatePerSequence() const {
 }
 
 Bytes ModelFacts::KvPerToken(KvType type) const {
-  const KvLayout tile{.type = type,
-                      .kv_heads = config.attention.kv_heads,
-                      .k_dim = config.attention.key_dim,
-                      .v_dim = config.attention.value_dim,
-                      .values_in_keys = config.attention.mla.has_value(),
-                      .capacity = KvLayout::kTile};
-  return Bytes(config.AttentionLayers() * tile.TotalBytes().count() / KvLayout::kTile);
+  const std::vector<KvLayout> tiles =
+      KvPool::LayoutsFor(config, {0, config.layers}, type, KvLayout::kTile);
+  Bytes sum;
+  for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
+    if (!config.IsRecurrent(layer)) sum += tiles[layer].TotalBytes();
+  }
+  return Bytes(sum.count() / KvLayout::kTile);
 }
 
 }  // namespace troupe

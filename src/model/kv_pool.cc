@@ -17,14 +17,6 @@ std::size_t BytesOfLayer(const KvLayout& layout) {
   return AlignUp(layout.TotalBytes().count(), kCacheLine.count());
 }
 
-std::size_t LayersWithKeys(const ModelConfig& config, LayerRange layers) {
-  std::size_t count = 0;
-  for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
-    count += config.IsRecurrent(layer) ? 0 : 1;
-  }
-  return count;
-}
-
 std::size_t PageCount(const KvPoolShape& shape) {
   const std::size_t page = PagePositions(shape.context);
   return shape.sequences * ((shape.context + page - 1) / page);
@@ -32,34 +24,43 @@ std::size_t PageCount(const KvPoolShape& shape) {
 
 }  // namespace
 
-KvLayout KvPool::LayoutFor(const ModelConfig& config, KvType type, std::uint32_t context) {
-  const AttentionConfig& a = config.attention;
-  return {.type = type,
-          .kv_heads = a.kv_heads,
-          .k_dim = a.key_dim,
-          .v_dim = a.value_dim,
-          .values_in_keys = a.mla.has_value(),
-          .capacity = PagePositions(context)};
+std::vector<KvLayout> KvPool::LayoutsFor(const ModelConfig& config, LayerRange layers, KvType type,
+                                         std::uint32_t context) {
+  std::vector<KvLayout> layouts;
+  for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
+    const AttentionConfig& a = config.AttentionOf(layer);
+    layouts.push_back({.type = type,
+                       .kv_heads = a.kv_heads,
+                       .k_dim = a.key_dim,
+                       .v_dim = a.value_dim,
+                       .values_in_keys = a.mla.has_value(),
+                       .capacity = PagePositions(context)});
+  }
+  return layouts;
 }
 
 Bytes KvPool::BytesFor(const ModelConfig& config, LayerRange layers, const KvPoolShape& shape) {
-  const KvLayout layout = LayoutFor(config, shape.type, shape.context);
-  return Bytes(PageCount(shape) * LayersWithKeys(config, layers) * BytesOfLayer(layout));
+  const std::vector<KvLayout> layouts = LayoutsFor(config, layers, shape.type, shape.context);
+  std::size_t page = 0;
+  for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
+    if (!config.IsRecurrent(layer)) page += BytesOfLayer(layouts[layer - layers.first]);
+  }
+  return Bytes(PageCount(shape) * page);
 }
 
 Result<std::unique_ptr<KvPool>> KvPool::Create(const ModelConfig& config, LayerRange layers,
                                                const KvPoolShape& shape) {
   TROUPE_CHECK(shape.context > 0 && shape.sequences > 0);
   TROUPE_CHECK(layers.first < layers.end && layers.end <= config.layers);
-  const KvLayout layout = LayoutFor(config, shape.type, shape.context);
-  TROUPE_RETURN_IF_ERROR(layout.Check());
+  std::vector<KvLayout> layouts = LayoutsFor(config, layers, shape.type, shape.context);
+  for (const KvLayout& layout : layouts) TROUPE_RETURN_IF_ERROR(layout.Check());
   // No huge pages: heads lie far apart, and 2 MiB at a time would make a whole page resident for
   // its first token.
   TROUPE_ASSIGN_OR_RETURN(
       AlignedBuffer buffer,
       AlignedBuffer::Allocate(BytesFor(config, layers, shape), {.alignment = kPage}));
   std::unique_ptr<KvPool> pool(
-      new KvPool(config, layout, layers, PageCount(shape), std::move(buffer)));
+      new KvPool(config, std::move(layouts), layers, PageCount(shape), std::move(buffer)));
   if (config.HasState()) {
     TROUPE_ASSIGN_OR_RETURN(
         pool->states_,
@@ -69,13 +70,17 @@ Result<std::unique_ptr<KvPool>> KvPool::Create(const ModelConfig& config, LayerR
   return pool;
 }
 
-KvPool::KvPool(const ModelConfig& config, KvLayout layout, LayerRange layers, std::size_t pages,
-               AlignedBuffer buffer)
-    : layout_(layout), layers_(layers), page_bytes_(0), buffer_(std::move(buffer)), uses_(pages) {
+KvPool::KvPool(const ModelConfig& config, std::vector<KvLayout> layouts, LayerRange layers,
+               std::size_t pages, AlignedBuffer buffer)
+    : layouts_(std::move(layouts)),
+      layers_(layers),
+      page_bytes_(0),
+      buffer_(std::move(buffer)),
+      uses_(pages) {
   for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
     offset_.push_back(page_bytes_);
     without_.push_back(config.IsRecurrent(layer));
-    if (!config.IsRecurrent(layer)) page_bytes_ += BytesOfLayer(layout);
+    if (!config.IsRecurrent(layer)) page_bytes_ += BytesOfLayer(LayoutOf(layer));
   }
   // Taken from the end: the pages at the front of the buffer come first.
   for (std::size_t page = pages; page > 0; --page) {

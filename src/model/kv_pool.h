@@ -40,9 +40,11 @@ class KvSequence;
 
 class KvPool {
  public:
-  // Of one layer's part of a page. A page has Attention::kBlock positions, or those of the context
-  // if it is shorter, rounded up to whole tiles: then a sequence is one page.
-  static KvLayout LayoutFor(const ModelConfig& config, KvType type, std::uint32_t context);
+  // Of each layer's part of a page; of layers without keys and values, too. A page has
+  // Attention::kBlock positions, or those of the context if it is shorter, rounded up to whole
+  // tiles: then a sequence is one page.
+  static std::vector<KvLayout> LayoutsFor(const ModelConfig& config, LayerRange layers, KvType type,
+                                          std::uint32_t context);
   static Bytes BytesFor(const ModelConfig& config, LayerRange layers, const KvPoolShape& shape);
 
   static Result<std::unique_ptr<KvPool>> Create(const ModelConfig& config, LayerRange layers,
@@ -67,10 +69,13 @@ class KvPool {
   bool HasLayer(std::uint32_t layer) const { return !without_[layer - layers_.first]; }
   std::size_t OffsetOf(std::uint32_t layer) const { return offset_[layer - layers_.first]; }
 
-  const KvLayout& layout() const { return layout_; }
+  // One a layer of layers().
+  const std::vector<KvLayout>& layouts() const { return layouts_; }
+  const KvLayout& LayoutOf(std::uint32_t layer) const { return layouts_[layer - layers_.first]; }
+  KvType type() const { return layouts_.front().type; }
   LayerRange layers() const { return layers_; }
   std::size_t page_bytes() const { return page_bytes_; }
-  std::size_t page_positions() const { return layout_.capacity; }
+  std::size_t page_positions() const { return layouts_.front().capacity; }
   std::size_t pages() const { return uses_.size(); }
   std::size_t free_positions() const { return free_.size() * page_positions(); }
   Bytes bytes() const { return buffer_.size(); }
@@ -80,15 +85,15 @@ class KvPool {
   friend class KvPage;
   friend class KvSequence;
 
-  KvPool(const ModelConfig& config, KvLayout layout, LayerRange layers, std::size_t pages,
-         AlignedBuffer buffer);
+  KvPool(const ModelConfig& config, std::vector<KvLayout> layouts, LayerRange layers,
+         std::size_t pages, AlignedBuffer buffer);
 
   std::byte* LayerOf(std::uint32_t page, std::uint32_t layer);
   std::uint32_t TakePage();
   void GiveBack(std::uint32_t page);
   bool HasFree(std::size_t pages);
 
-  KvLayout layout_;
+  std::vector<KvLayout> layouts_;  // by layer
   LayerRange layers_;
   std::vector<bool> without_;        // layers that have no keys and values
   std::vector<std::size_t> offset_;  // of each layer in a page
@@ -165,7 +170,7 @@ class KvSequence {
   // Truncates to at most `positions`, and gives back the pages that these do not need.
   void ShrinkTo(std::size_t positions);
 
-  const KvLayout& layout() const { return pool_->layout_; }
+  const KvLayout& LayoutOf(std::uint32_t layer) const { return pool_->LayoutOf(layer); }
   PagedKv Layer(std::uint32_t layer) const;
   // Where a layer stores what belongs to `position`, at `position` % page_positions().
   std::byte* PageOf(std::uint32_t layer, std::size_t position) const;

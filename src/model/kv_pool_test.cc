@@ -26,6 +26,34 @@ std::unique_ptr<KvPool> Pool(std::uint32_t context, std::uint32_t sequences,
       .value();
 }
 
+TEST(KvPool, LayersWithAWindowMayHaveHeadsOfTheirOwn) {
+  ModelConfig config = ThreeLayers();
+  AttentionConfig narrow = config.attention;
+  narrow.kv_heads = 1;
+  narrow.key_dim = narrow.value_dim = 32;
+  config.window = {.positions = 8, .layers = {true, false, true}, .attention = narrow};
+  const auto pool = KvPool::Create(config, {0, 3}, {.context = 64, .sequences = 1}).value();
+  EXPECT_EQ(pool->LayoutOf(0).k_dim, 32u);
+  EXPECT_EQ(pool->LayoutOf(1).kv_heads, 2u);
+  // A position's keys and values are 32 halves each, in either kind.
+  EXPECT_EQ(KvPool::BytesFor(config, {0, 3}, {.context = 64}), Bytes(64 * 3 * 2 * 32 * 2));
+  KvSequence sequence = pool->NewSequence();
+  ASSERT_TRUE(sequence.Reserve(64).ok());
+  std::vector<float> row(32), back(32);
+  for (std::uint32_t layer = 0; layer < 3; ++layer) {
+    const KvLayout& layout = sequence.LayoutOf(layer);
+    for (std::size_t i = 0; i < 32; ++i) row[i] = static_cast<float>(100 * layer + i);
+    StoreKeys(layout, sequence.PageOf(layer, 63), layout.kv_heads - 1, 63, 1, row.data(), 32);
+  }
+  for (std::uint32_t layer = 0; layer < 3; ++layer) {
+    const KvLayout& layout = sequence.LayoutOf(layer);
+    LoadKey(layout, sequence.PageOf(layer, 63), layout.kv_heads - 1, 63, back.data());
+    for (std::size_t i = 0; i < layout.k_dim; ++i) {
+      ASSERT_EQ(back[i], static_cast<float>(100 * layer + i));
+    }
+  }
+}
+
 void ShareFirst(KvSequence& from, std::size_t pages, KvSequence& to) {
   for (std::size_t i = 0; i < pages; ++i) to.Share(from.Page(i));
 }
@@ -34,7 +62,8 @@ void Fill(KvSequence& sequence, std::size_t from, std::size_t to, std::uint64_t 
   for (std::size_t at = from; at < to; ++at) {
     for (std::uint32_t layer = 0; layer < 3; ++layer) {
       std::vector<float> row(16, static_cast<float>((seed + at * 7 + layer) % 1000));
-      StoreKeys(sequence.layout(), sequence.PageOf(layer, at), 0, at % 256, 1, row.data(), 16);
+      StoreKeys(sequence.LayoutOf(layer), sequence.PageOf(layer, at), 0, at % 256, 1, row.data(),
+                16);
     }
   }
   sequence.Advance(to - from);
@@ -42,7 +71,8 @@ void Fill(KvSequence& sequence, std::size_t from, std::size_t to, std::uint64_t 
 
 float KeyAt(KvSequence& sequence, std::uint32_t layer, std::size_t position) {
   std::vector<float> row(16);
-  LoadKey(sequence.layout(), sequence.PageOf(layer, position), 0, position % 256, row.data());
+  LoadKey(sequence.LayoutOf(layer), sequence.PageOf(layer, position), 0, position % 256,
+          row.data());
   return row[0];
 }
 

@@ -42,7 +42,7 @@ void ForwardPass::LatentBlock(std::uint32_t layer, const MlaWeights& w) {
     RmsNorm(row, w.kv_down_norm, config_.norm_epsilon, row, mla.kv_rank);
     ApplyRope(rope, t, row + mla.kv_rank);
     const KvPlace to = PlaceOf(layer, t);
-    StoreKeys(kv_, to.page, 0, to.position, 1, row, a.key_dim);
+    StoreKeys(to.layout, to.page, 0, to.position, 1, row, a.key_dim);
     for (std::size_t h = 0; h < heads; ++h) {
       float* rotary = ws_.q.Row(t) + h * head_dim + mla.nope_dim;
       ApplyRope(rope, t, rotary);

@@ -76,7 +76,7 @@ class ModelPart {
         workspace_(Workspace::Create(config_,
                                      {.chunk = options.chunk,
                                       .threads = options.threads,
-                                      .kv = kv_->layout(),
+                                      .kv = kv_->layouts(),
                                       .context = options.context,
                                       .layers = layers},
                                      Rope())

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/elementwise.h"
+#include "kernels/gates.h"
 #include "kernels/quantize_activations.h"
 #include "kernels/rms_norm.h"
 #include "model/forecast_rows.h"
@@ -69,7 +70,7 @@ void Transformer::PlaceRows(Batch batch, Workspace& workspace) {
       workspace.group_of_row[rows_] = static_cast<std::uint32_t>(g);
     }
   }
-  workspace.rope.front().Fill(std::span(workspace.positions).first(rows_));
+  for (RopeTable& rope : workspace.rope) rope.Fill(std::span(workspace.positions).first(rows_));
 }
 
 void Transformer::Show(std::uint32_t layer, StreamPlace place, const Workspace& workspace) const {
@@ -121,8 +122,9 @@ Status Transformer::RunLayers(Batch batch, Workspace& workspace) {
       TROUPE_RETURN_IF_ERROR(pass.ExpertBlock(layer, w, following));
       expert_uses_ += rows_ * config_.moe.routing.top_k;
     } else {
-      pass.DenseBlock(w.ffn_norm, w.dense);
+      pass.DenseBlock(w);
     }
+    if (w.output_scale != nullptr) pass.ScaleStream(*w.output_scale);
   }
   return OkStatus();
 }
@@ -151,6 +153,9 @@ void Transformer::Logits(Workspace& workspace, std::span<const std::uint32_t> ro
   }
   region_.Add(weights_.output, normed, {}, logits, config_.vocabulary);
   region_.Run(pool_);
+  if (config_.logit_cap > 0) {
+    SoftCap(config_.logit_cap, logits, rows.size() * config_.vocabulary);
+  }
   if (config_.logit_scale != 1) {
     Scale(config_.logit_scale, logits, rows.size() * config_.vocabulary);
   }

@@ -233,7 +233,7 @@ INSTANTIATE_TEST_SUITE_P(Families, Transforming,
                                          "tiny-qwen3moe", "tiny-olmoe", "tiny-deepseek",
                                          "tiny-deepseek2", "tiny-qwen3next", "tiny-qwen35moe",
                                          "tiny-gpt-oss", "tiny-lfm2moe", "tiny-glm4moe",
-                                         "tiny-granitemoe"),
+                                         "tiny-granitemoe", "tiny-gemma4"),
                          NameOf);
 
 }  // namespace

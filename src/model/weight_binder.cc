@@ -15,6 +15,7 @@ bool IsIgnorable(std::string_view name) { return name.ends_with(".attn_rot_embd"
 // Of a layer that guesses a further token: attention and experts as in the others, and what joins
 // the stream with the token before.
 constexpr std::string_view kOfNextTokens[] = {"attn_norm.weight",
+                                              "attn_qkv.weight",
                                               "attn_q.weight",
                                               "attn_k.weight",
                                               "attn_v.weight",
@@ -25,6 +26,8 @@ constexpr std::string_view kOfNextTokens[] = {"attn_norm.weight",
                                               "attn_k_norm.weight",
                                               "attn_output.weight",
                                               "post_attention_norm.weight",
+                                              "ffn_norm.weight",
+                                              "layer_output_norm.weight",
                                               "ffn_gate_inp.weight",
                                               "exp_probs_b.bias",
                                               "ffn_gate_exps.weight",
@@ -117,8 +120,11 @@ Result<PanelMatrix> WeightBinder::Matrix(const std::string& name, std::uint64_t 
   return Panels(*tensor, 0, rows);
 }
 
-Result<const float*> WeightBinder::Vector(const std::string& name, std::uint64_t length) {
-  return Floats(name, {.cols = length});
+Result<const float*> WeightBinder::Vector(const std::string& name, std::uint64_t length,
+                                          float factor) {
+  TROUPE_ASSIGN_OR_RETURN(const float* const floats, Floats(name, {.cols = length}));
+  jobs_.back().factor = factor;
+  return floats;
 }
 
 Result<const float*> WeightBinder::Floats(const std::string& name, const Shape& shape) {
@@ -162,27 +168,56 @@ Result<Linear> WeightBinder::BindLinear(const std::string& prefix, std::uint64_t
 
 Result<Mlp> WeightBinder::BindMlp(const std::string& prefix, const std::string& suffix,
                                   std::uint64_t width, std::uint64_t ff) {
-  Mlp mlp;
+  Mlp mlp{.form = config_.form};
   TROUPE_ASSIGN_OR_RETURN(mlp.gate, Matrix(prefix + "ffn_gate" + suffix, width, ff));
   TROUPE_ASSIGN_OR_RETURN(mlp.up, Matrix(prefix + "ffn_up" + suffix, width, ff));
   TROUPE_ASSIGN_OR_RETURN(mlp.down, Matrix(prefix + "ffn_down" + suffix, ff, width));
   return mlp;
 }
 
-Result<AttentionWeights> WeightBinder::BindAttention(const std::string& prefix) {
-  const AttentionConfig& a = config_.attention;
+Result<const float*> WeightBinder::AnswerNorm(const std::string& name) {
+  if (!config_.answers_normed) return nullptr;
+  return Vector(name, config_.width);
+}
+
+// The rows of one matrix: those of queries, of keys, and of values.
+Status WeightBinder::BindFusedHeads(const std::string& prefix, std::uint64_t q_rows,
+                                    std::uint64_t k_rows, std::uint64_t v_rows,
+                                    AttentionWeights& w) {
+  TROUPE_ASSIGN_OR_RETURN(const TensorInfo* all,
+                          Require(prefix + "attn_qkv.weight",
+                                  {.cols = config_.width, .rows = q_rows + k_rows + v_rows}));
+  w.q.weight = Panels(*all, 0, q_rows);
+  w.k.weight = Panels(*all, q_rows, k_rows);
+  w.v.weight = Panels(*all, q_rows + k_rows, v_rows);
+  return OkStatus();
+}
+
+Result<AttentionWeights> WeightBinder::BindAttention(std::uint32_t layer,
+                                                     const std::string& prefix) {
+  const AttentionConfig& a = config_.AttentionOf(layer);
   AttentionWeights w;
   TROUPE_ASSIGN_OR_RETURN(w.norm, Vector(prefix + "attn_norm.weight", config_.width));
   const std::uint64_t q_rows = std::uint64_t{a.heads} * a.key_dim * (a.gated ? 2 : 1);
   const std::uint64_t k_rows = std::uint64_t{a.kv_heads} * a.key_dim;
   const std::uint64_t v_rows = std::uint64_t{a.kv_heads} * a.value_dim;
   const Bias bias = a.biases ? Bias::kRequired : Bias::kOptional;
-  TROUPE_ASSIGN_OR_RETURN(w.q, BindLinear(prefix + "attn_q", config_.width, q_rows, bias));
-  TROUPE_ASSIGN_OR_RETURN(w.k, BindLinear(prefix + "attn_k", config_.width, k_rows, bias));
-  TROUPE_ASSIGN_OR_RETURN(w.v, BindLinear(prefix + "attn_v", config_.width, v_rows, bias));
+  if (a.fused) {
+    TROUPE_RETURN_IF_ERROR(BindFusedHeads(prefix, q_rows, k_rows, v_rows, w));
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(w.q, BindLinear(prefix + "attn_q", config_.width, q_rows, bias));
+    TROUPE_ASSIGN_OR_RETURN(w.k, BindLinear(prefix + "attn_k", config_.width, k_rows, bias));
+    // Values that are what keys are made of have no matrix.
+    const bool may_lack_values = a.values_normed && !config_.HasWindow(layer) && k_rows == v_rows;
+    const bool has_values = !may_lack_values || file_.Find(prefix + "attn_v.weight") != nullptr;
+    if (has_values) {
+      TROUPE_ASSIGN_OR_RETURN(w.v, BindLinear(prefix + "attn_v", config_.width, v_rows, bias));
+    }
+  }
   TROUPE_ASSIGN_OR_RETURN(
       w.out, BindLinear(prefix + "attn_output", std::uint64_t{a.heads} * a.value_dim, config_.width,
                         bias));
+  TROUPE_ASSIGN_OR_RETURN(w.answer_norm, AnswerNorm(prefix + "post_attention_norm.weight"));
   if (a.sinks) {
     TROUPE_ASSIGN_OR_RETURN(w.sinks, Vector(prefix + "attn_sinks.weight", a.heads));
   }
@@ -269,10 +304,12 @@ Result<LayerWeights> WeightBinder::BindLayer(std::uint32_t layer) {
   } else if (config_.attention.mla) {
     TROUPE_ASSIGN_OR_RETURN(w.mla, BindMla(prefix));
   } else {
-    TROUPE_ASSIGN_OR_RETURN(w.attention, BindAttention(prefix));
+    TROUPE_ASSIGN_OR_RETURN(w.attention, BindAttention(layer, prefix));
   }
   TROUPE_ASSIGN_OR_RETURN(
       w.ffn_norm, Vector(fmt::format("{}{}.weight", prefix, config_.ffn_norm), config_.width));
+  TROUPE_ASSIGN_OR_RETURN(w.ffn_answer_norm, AnswerNorm(prefix + "post_ffw_norm.weight"));
+  TROUPE_ASSIGN_OR_RETURN(w.output_scale, OptionalVector(prefix + "layer_output_scale.weight", 1));
   if (config_.IsMoeLayer(layer)) {
     TROUPE_ASSIGN_OR_RETURN(w.moe, BindMoe(layer, prefix));
   } else {

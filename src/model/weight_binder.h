@@ -34,6 +34,7 @@ struct LoadJob {
   std::size_t rows = 0;
   std::size_t cols = 0;
   Form form = Form::kPanels;
+  float factor = 1;  // kFloats: what they are multiplied with
   std::byte* target = nullptr;
 };
 
@@ -71,7 +72,7 @@ class WeightBinder {
 
   PanelMatrix Panels(const TensorInfo& tensor, std::uint64_t first_row, std::uint64_t rows);
   Result<PanelMatrix> Matrix(const std::string& name, std::uint64_t cols, std::uint64_t rows);
-  Result<const float*> Vector(const std::string& name, std::uint64_t length);
+  Result<const float*> Vector(const std::string& name, std::uint64_t length, float factor = 1);
   // Column after column.
   Result<const float*> Columns(const std::string& name, std::uint64_t cols, std::uint64_t rows);
   // Rows of floats, one after the other.
@@ -88,7 +89,9 @@ class WeightBinder {
   auto PlacingIf(bool wanted, F&& bind);
   Status BindEnds(ModelWeights& weights);
   Result<LayerWeights> BindLayer(std::uint32_t layer);
-  Result<AttentionWeights> BindAttention(const std::string& prefix);
+  Result<AttentionWeights> BindAttention(std::uint32_t layer, const std::string& prefix);
+  Status BindFusedHeads(const std::string& prefix, std::uint64_t q_rows, std::uint64_t k_rows,
+                        std::uint64_t v_rows, AttentionWeights& w);
   Result<MlaWeights> BindMla(const std::string& prefix);
   Status BindLatentUps(const std::string& prefix, MlaWeights& mla);
   Result<DeltaNetWeights> BindDeltaNet(const std::string& prefix);
@@ -98,6 +101,10 @@ class WeightBinder {
   // Whether it belongs to a layer that guesses further tokens, which is left out.
   bool IsOfNextTokens(std::string_view name) const;
   Result<ExpertExtras> BindExpertExtras(const std::string& prefix);
+  Status BindExpertMatrices(std::uint32_t layer, const std::string& prefix, MoeWeights& w);
+  Result<BesideDenseNorms> BindBesideDenseNorms(const std::string& prefix);
+  // The norm of a block's answer; null where the family has none.
+  Result<const float*> AnswerNorm(const std::string& name);
   Status CheckNothingLeftOver() const;
 
   const GgufModel& file_;

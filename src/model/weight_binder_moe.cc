@@ -1,4 +1,7 @@
 // The experts' part of weight_binder.h.
+#include <array>
+#include <cmath>
+
 #include "model/weight_binder.h"
 
 namespace troupe {
@@ -6,7 +9,10 @@ namespace troupe {
 Result<ExpertExtras> WeightBinder::BindExpertExtras(const std::string& prefix) {
   const MoeConfig& moe = config_.moe;
   const std::uint64_t experts = moe.routing.experts;
-  ExpertExtras extras{.form = moe.form};
+  ExpertExtras extras{.form = config_.form};
+  if (moe.beside_dense) {
+    TROUPE_ASSIGN_OR_RETURN(extras.scale, OptionalVector(prefix + "ffn_down_exps.scale", experts));
+  }
   if (!moe.biases) return extras;
   const Shape hidden{.cols = moe.expert_ff, .rows = experts};
   const Shape stream{.cols = config_.width, .rows = experts};
@@ -16,9 +22,56 @@ Result<ExpertExtras> WeightBinder::BindExpertExtras(const std::string& prefix) {
   return extras;
 }
 
+Result<BesideDenseNorms> WeightBinder::BindBesideDenseNorms(const std::string& prefix) {
+  const std::uint64_t width = config_.width;
+  BesideDenseNorms norms;
+  if (!config_.moe.beside_dense) return norms;
+  // The router reads its rows divided by the square root of their length.
+  const float factor = 1.0f / std::sqrt(static_cast<float>(width));
+  TROUPE_ASSIGN_OR_RETURN(norms.router, Vector(prefix + "ffn_gate_inp.scale", width, factor));
+  TROUPE_ASSIGN_OR_RETURN(norms.experts, Vector(prefix + "pre_ffw_norm_2.weight", width));
+  TROUPE_ASSIGN_OR_RETURN(norms.expert_answer, Vector(prefix + "post_ffw_norm_2.weight", width));
+  TROUPE_ASSIGN_OR_RETURN(norms.dense_answer, Vector(prefix + "post_ffw_norm_1.weight", width));
+  return norms;
+}
+
+Status WeightBinder::BindExpertMatrices(std::uint32_t layer, const std::string& prefix,
+                                        MoeWeights& w) {
+  const std::uint64_t width = config_.width, ff = config_.moe.expert_ff;
+  const std::uint64_t experts = config_.moe.routing.experts;
+  const auto require = [&](const char* name, std::uint64_t cols, std::uint64_t rows) {
+    return Require(prefix + name, {.cols = cols, .rows = rows, .matrices = experts});
+  };
+  const TensorInfo *gate = nullptr, *up = nullptr;
+  // Both in one tensor: of each expert first the rows of the gate, then those of up.
+  if (file_.Find(prefix + "ffn_gate_up_exps.weight") != nullptr) {
+    TROUPE_ASSIGN_OR_RETURN(gate, require("ffn_gate_up_exps.weight", width, 2 * ff));
+    up = gate;
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(gate, require("ffn_gate_exps.weight", width, ff));
+    TROUPE_ASSIGN_OR_RETURN(up, require("ffn_up_exps.weight", width, ff));
+  }
+  TROUPE_ASSIGN_OR_RETURN(const TensorInfo* down, require("ffn_down_exps.weight", ff, width));
+  const ExpertLayout& layout = expert_layouts_[layer] = ExpertLayout::For(*gate, *up, *down);
+  if (experts_ == RoutedExperts::kElsewhere) return OkStatus();
+  const std::uint64_t before = used_;
+  w.experts.reserve(experts);
+  for (std::uint32_t e = 0; e < experts; ++e) {  // an expert's three matrices side by side
+    std::array<PanelMatrix, 3> panels;
+    for (std::size_t m = 0; m < panels.size(); ++m) {
+      const ExpertMatrix& matrix = layout.matrices[m];
+      panels[m] = Panels(*matrix.tensor, matrix.FirstRow(e), matrix.rows);
+    }
+    const Mlp matrices{.gate = panels[0], .up = panels[1], .down = panels[2]};
+    w.experts.push_back(w.extras.Complete(matrices, e));
+  }
+  expert_bytes_ += Bytes(used_ - before);
+  return OkStatus();
+}
+
 Result<MoeWeights> WeightBinder::BindMoe(std::uint32_t layer, const std::string& prefix) {
   const MoeConfig& moe = config_.moe;
-  const std::uint64_t width = config_.width, ff = moe.expert_ff, experts = moe.routing.experts;
+  const std::uint64_t width = config_.width, experts = moe.routing.experts;
   MoeWeights w;
   TROUPE_ASSIGN_OR_RETURN(w.router.weight, Matrix(prefix + "ffn_gate_inp.weight", width, experts));
   if (moe.biases) {
@@ -31,31 +84,17 @@ Result<MoeWeights> WeightBinder::BindMoe(std::uint32_t layer, const std::string&
                                                   : OptionalVector(name, experts));
   }
   if (moe.shared_ff > 0) {
-    TROUPE_ASSIGN_OR_RETURN(w.shared, BindMlp(prefix, "_shexp.weight", width, moe.shared_ff));
+    TROUPE_ASSIGN_OR_RETURN(
+        w.shared,
+        BindMlp(prefix, moe.beside_dense ? ".weight" : "_shexp.weight", width, moe.shared_ff));
     if (moe.shared_gate) {
       TROUPE_ASSIGN_OR_RETURN(w.shared_gate,
                               Matrix(prefix + "ffn_gate_inp_shexp.weight", width, 1));
     }
   }
-  const auto require = [&](const char* name, std::uint64_t cols, std::uint64_t rows) {
-    return Require(prefix + name, {.cols = cols, .rows = rows, .matrices = experts});
-  };
-  TROUPE_ASSIGN_OR_RETURN(const TensorInfo* gate, require("ffn_gate_exps.weight", width, ff));
-  TROUPE_ASSIGN_OR_RETURN(const TensorInfo* up, require("ffn_up_exps.weight", width, ff));
-  TROUPE_ASSIGN_OR_RETURN(const TensorInfo* down, require("ffn_down_exps.weight", ff, width));
-  expert_layouts_[layer] = ExpertLayout::For(*gate, *up, *down);
+  TROUPE_ASSIGN_OR_RETURN(w.norms, BindBesideDenseNorms(prefix));
   TROUPE_ASSIGN_OR_RETURN(w.extras, BindExpertExtras(prefix));
-  if (experts_ == RoutedExperts::kElsewhere) return w;
-  const std::uint64_t before = used_;
-  w.experts.reserve(experts);
-  for (std::uint64_t e = 0; e < experts; ++e) {  // an expert's three matrices side by side
-    Mlp expert;
-    expert.gate = Panels(*gate, e * ff, ff);
-    expert.up = Panels(*up, e * ff, ff);
-    expert.down = Panels(*down, e * width, width);
-    w.experts.push_back(w.extras.Complete(expert, static_cast<std::uint32_t>(e)));
-  }
-  expert_bytes_ += Bytes(used_ - before);
+  TROUPE_RETURN_IF_ERROR(BindExpertMatrices(layer, prefix, w));
   return w;
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "base/mutex.h"
+#include "kernels/elementwise.h"
 #include "model/weight_binder.h"
 #include "quant/dequantize.h"
 
@@ -74,6 +75,9 @@ Status LoadPiece(const GgufModel& file, const Piece& piece, std::vector<std::byt
       break;
     case LoadJob::Form::kFloats:
       DequantizeRow(type, rows, {reinterpret_cast<float*>(job.target), job.cols});
+      if (job.factor != 1) {
+        Scale(job.factor, reinterpret_cast<float*>(job.target), job.cols);
+      }
       break;
     case LoadJob::Form::kColumns:
       StoreColumns(piece, rows);

@@ -38,6 +38,7 @@ struct ExpertExtras {
   const float* gate_bias = nullptr;  // of all experts, one after the other; null: none
   const float* up_bias = nullptr;
   const float* down_bias = nullptr;
+  const float* scale = nullptr;  // of each expert's answer; null: none
   GateForm form = GateForm::kSilu;
 
   // The expert whose matrices these are, with what is its own of all this.
@@ -55,10 +56,12 @@ struct ExpertExtras {
 
 struct AttentionWeights {
   const float* norm = nullptr;
-  Linear q, k, v, out;
+  Linear q, k, out;
+  Linear v;                       // without rows: values are what keys are made of
   const float* q_norm = nullptr;  // null: queries and keys are not normalised
   const float* k_norm = nullptr;
-  const float* sinks = nullptr;  // a score a head; null: none
+  const float* sinks = nullptr;        // a score a head; null: none
+  const float* answer_norm = nullptr;  // null: the answer is added as it is
 };
 
 // Multi-head latent attention in its absorbed form: per head, k_up takes a query's plain part into
@@ -95,8 +98,17 @@ struct ShortConvWeights {
   const float* conv = nullptr;  // a row of channels a tap, the oldest token's first
 };
 
+// Norms of experts beside a dense part.
+struct BesideDenseNorms {
+  const float* router = nullptr;  // before the router
+  const float* experts = nullptr;
+  const float* expert_answer = nullptr;
+  const float* dense_answer = nullptr;
+};
+
 struct MoeWeights {
   Linear router;
+  BesideDenseNorms norms;                 // as the configuration says
   const float* selection_bias = nullptr;  // null: none
   Mlp shared;                             // if the configuration has a shared expert
   PanelMatrix shared_gate;                // one row; if the shared expert is gated
@@ -110,8 +122,13 @@ struct LayerWeights {
   DeltaNetWeights delta;
   ShortConvWeights conv;
   const float* ffn_norm = nullptr;
-  Mlp dense;  // as the configuration says
+  const float* ffn_answer_norm = nullptr;  // null: the answer is added as it is
+  Mlp dense;                               // as the configuration says
   MoeWeights moe;
+  const float* output_scale = nullptr;  // one number that the stream is multiplied with; null: none
+
+  // What the router reads the stream through.
+  const float* RouterNorm() const { return moe.norms.router ? moe.norms.router : ffn_norm; }
 };
 
 struct ModelWeights {

@@ -57,10 +57,18 @@ void Workspace::PlaceAttention(const ModelConfig& config, std::size_t chunk, Bum
     attended = bump.TakeRows(chunk, a.heads * a.mla->value_dim);
     head_rows = bump.Take<std::uint32_t>(chunk * a.heads);
   } else {
-    q = bump.TakeRows(chunk, a.heads * a.key_dim);
-    k = bump.Floats(chunk * config.KeyRow());
-    v = bump.Floats(chunk * config.ValueRow());
-    attended = bump.TakeRows(chunk, a.heads * a.value_dim);
+    // Of layers with a window and of the others, the larger ones; blocks take what they need.
+    const AttentionConfig& other =
+        config.window && config.window->attention ? *config.window->attention : a;
+    const auto take = [&](std::size_t cols) {
+      Rows rows{.values = bump.Floats(chunk * cols), .cols = cols, .storage = {}};
+      rows.storage = bump.Storage(chunk, AlignUp(cols, kGroupCols));
+      return rows;
+    };
+    q = take(std::max(a.heads * a.key_dim, other.heads * other.key_dim));
+    k = bump.Floats(chunk * std::max(a.KeyRow(), other.KeyRow()));
+    v = bump.Floats(chunk * std::max(a.ValueRow(), other.ValueRow()));
+    attended = take(std::max(a.heads * a.value_dim, other.heads * other.value_dim));
   }
   if (a.gated) q_gated = bump.Floats(chunk * 2 * a.heads * a.key_dim);
 }
@@ -94,12 +102,16 @@ void Workspace::Place(const ModelConfig& config, const WorkspaceShape& shape, Bu
     conv_out = bump.TakeRows(chunk, config.width);
   }
   bump.GoOnAt(std::max(bump.used(), behind));
-  scratch_floats_ = AlignUp(Attention::ScratchFloats(shape.kv), kCacheLine.count() / sizeof(float));
-  attention_scratch = bump.Take<float>(shape.threads * scratch_floats_);
-  // Keys are split among tasks where tokens are few; a chunk that is large enough never is.
   const std::size_t few = std::min<std::size_t>(chunk, shape.threads);
-  attention_partials =
-      bump.Take<float>(Attention::PartialFloats(shape.kv, a.heads, few, shape.context));
+  std::size_t scratch = 0, partials = 0;
+  for (const KvLayout& kv : shape.kv) {
+    scratch = std::max(scratch, Attention::ScratchFloats(kv));
+    // Keys are split among tasks where tokens are few; a chunk that is large enough never is.
+    partials = std::max(partials, Attention::PartialFloats(kv, a.heads, few, shape.context));
+  }
+  scratch_floats_ = AlignUp(scratch, kCacheLine.count() / sizeof(float));
+  attention_scratch = bump.Take<float>(shape.threads * scratch_floats_);
+  attention_partials = bump.Take<float>(partials);
 
   if (config.dense_ff > 0 && !config.IsMoeLayer(shape.layers.first)) {
     hidden = bump.TakeRows(chunk, config.dense_ff);
@@ -119,6 +131,10 @@ void Workspace::Place(const ModelConfig& config, const WorkspaceShape& shape, Bu
     assignment_of = bump.Take<std::uint32_t>(assignments);
     first_assignment = bump.Take<std::uint32_t>(moe.routing.experts + 1);
     demands = bump.Take<ExpertDemand>(moe.routing.experts);
+    if (moe.beside_dense) {
+      router_input = bump.TakeRows(chunk, config.width);
+      dense_input = bump.TakeRows(chunk, config.width);
+    }
     if (moe.shared_ff > 0) {
       shared_hidden = bump.TakeRows(chunk, moe.shared_ff);
       shared_out = bump.Floats(chunk * config.width);
@@ -131,7 +147,11 @@ Bytes Workspace::BytesFor(const ModelConfig& config, const WorkspaceShape& shape
   Bump bump(nullptr);
   Workspace unplaced;
   unplaced.Place(config, shape, bump);
-  return Bytes(bump.used()) + RopeTable::BytesFor(config.rope, shape.chunk);
+  Bytes bytes = Bytes(bump.used()) + RopeTable::BytesFor(config.rope, shape.chunk);
+  if (config.window && config.window->rope) {
+    bytes += RopeTable::BytesFor(*config.window->rope, shape.chunk);
+  }
+  return bytes;
 }
 
 Result<Workspace> Workspace::Create(const ModelConfig& config, const WorkspaceShape& shape,
@@ -146,6 +166,9 @@ Result<Workspace> Workspace::Create(const ModelConfig& config, const WorkspaceSh
   w.shape_ = shape;
   w.Place(config, shape, place);
   w.rope.emplace_back(std::move(rope), shape.chunk);
+  if (config.window && config.window->rope) {
+    w.rope.emplace_back(*config.window->rope, shape.chunk);
+  }
   for (std::size_t h = 0, heads = config.attention.heads; !w.head_rows.empty() && h < heads; ++h) {
     for (std::size_t t = 0; t < shape.chunk; ++t) {
       w.head_rows[h * shape.chunk + t] = static_cast<std::uint32_t>(t * heads + h);

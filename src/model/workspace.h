@@ -24,9 +24,9 @@ namespace troupe {
 struct WorkspaceShape {
   std::size_t chunk = 512;  // rows of one pass at most
   std::size_t threads = 1;
-  KvLayout kv;              // of a page
-  std::size_t context = 0;  // positions of one sequence at most
-  LayerRange layers;        // that will run in it
+  std::vector<KvLayout> kv;  // of each layer's part of a page
+  std::size_t context = 0;   // positions of one sequence at most
+  LayerRange layers;         // that will run in it
 };
 
 // Rows of floats with room for their 8-bit form, as a matrix product reads them.
@@ -36,6 +36,12 @@ struct Rows {
   std::span<std::byte> storage;  // empty if cols has no 8-bit form
 
   float* Row(std::size_t i) const { return values + i * cols; }
+  // The same memory for rows of fewer numbers.
+  Rows Narrowed(std::size_t to_cols) const {
+    const bool has_codes = to_cols % kGroupCols == 0;
+    return {
+        .values = values, .cols = to_cols, .storage = has_codes ? storage : std::span<std::byte>()};
+  }
   Activations Of(std::size_t rows) const {
     return MakeActivations(values, cols, rows, cols, storage);
   }
@@ -84,7 +90,9 @@ class Workspace {
   Rows q_plain;               // view of q: a row a token and head
 
   // Feed-forward. Assignments are the (token, slot) pairs, ordered by expert.
-  Rows hidden;  // dense layers
+  Rows hidden;        // dense layers
+  Rows router_input;  // where router and dense part have norms of their own
+  Rows dense_input;
   Rows shared_hidden;
   float* shared_out = nullptr;
   float* shared_gate = nullptr;  // one number a token
@@ -103,8 +111,9 @@ class Workspace {
   std::span<float> attention_scratch;
   std::span<float> attention_partials;
   std::span<std::uint32_t> head_rows;  // for head h: rows h, heads + h, ... of q_plain and latent
-  std::vector<RopeTable> rope;         // exactly one; a vector because it is made late
-  std::span<std::int32_t> positions;   // of each row in its sequence
+  // One, and another one where layers with a window rotate otherwise.
+  std::vector<RopeTable> rope;
+  std::span<std::int32_t> positions;  // of each row in its sequence
   std::span<std::uint32_t> group_of_row;
   std::span<std::uint32_t> forecast_rows;
 

@@ -11,13 +11,20 @@ enum class GateForm {
   kSilu,     // silu(gate) * up
   kClamped,  // gpt-oss: the gate is cut off above, up on both sides; swish of slope 1.702, up plus
              // 1
+  kGelu,     // gemma4: gelu(gate) * up, by the usual tanh, which is a sigmoid of twice its argument
 };
 
 inline constexpr float kGateLimit = 7.0f;
 inline constexpr float kGateSlope = 1.702f;
+inline constexpr float kGeluSlope = 1.5957691216057308f;  // 2 sqrt(2 / pi)
+inline constexpr float kGeluCube = 0.044715f;
 
 inline float GateReference(GateForm form, float gate, float up) {
   if (form == GateForm::kSilu) return gate * SigmoidReference(gate) * up;
+  if (form == GateForm::kGelu) {
+    const float inner = kGeluSlope * (gate * (kGeluCube * (gate * gate) + 1.0f));
+    return gate * SigmoidReference(inner) * up;
+  }
   const float x = gate > kGateLimit ? kGateLimit : gate;  // NaN stays NaN
   float y = up > kGateLimit ? kGateLimit : up;
   y = y < -kGateLimit ? -kGateLimit : y;

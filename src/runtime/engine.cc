@@ -219,7 +219,7 @@ Status Engine::OpenSequences(bool saves_states) {
   TROUPE_ASSIGN_OR_RETURN(workspace_, Workspace::Create(*config_,
                                                         {.chunk = memory.chunk,
                                                          .threads = plan_.threads,
-                                                         .kv = kv_->layout(),
+                                                         .kv = kv_->layouts(),
                                                          .context = memory.context,
                                                          .layers = plan_.layers},
                                                         std::move(rope)));

@@ -70,7 +70,7 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
     return recorder + drafts +
            Workspace::BytesFor(config, {.chunk = chunk,
                                         .threads = threads,
-                                        .kv = KvPool::LayoutFor(config, type, context),
+                                        .kv = KvPool::LayoutsFor(config, layers, type, context),
                                         .context = context,
                                         .layers = layers});
   };
@@ -122,7 +122,10 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
   } else {
     plan.drafters = options.drafters;
   }
-  TROUPE_RETURN_IF_ERROR(KvPool::LayoutFor(config, plan.kv_type, request.context).Check());
+  for (const KvLayout& layout :
+       KvPool::LayoutsFor(config, plan.layers, plan.kv_type, request.context)) {
+    TROUPE_RETURN_IF_ERROR(layout.Check());
+  }
 
   const LoaderChoice loader = ChooseLoader(OffloadedExperts::SlotBytes(weights.experts),
                                            machine.costs, options.offload.link);

@@ -18,8 +18,8 @@ Result<std::string> KeptPrefixes::FileFor(const std::string& path) const {
   }
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return path;
-  const std::string name = fmt::format("{}-{}.prefixes", ToString(*engine_.fingerprint()),
-                                       Name(engine_.kv().layout().type));
+  const std::string name =
+      fmt::format("{}-{}.prefixes", ToString(*engine_.fingerprint()), Name(engine_.kv().type()));
   return (std::filesystem::path(path) / name).string();
 }
 

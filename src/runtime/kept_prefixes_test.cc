@@ -94,7 +94,7 @@ TEST_F(KeptPrefixesTest, KeysAndValuesThatWouldBeComputedOtherwiseAreNotUsed) {
     {
       PrefixCache cache(engine->kv());
       ASSERT_TRUE(ReadPrefixes(path_, model, cache, engine->kv()).ok());
-      const KvLayout& layout = engine->kv().layout();
+      const KvLayout& layout = engine->kv().LayoutOf(0);
       engine->kv().BytesOf(*cache.All()[changed].page)[layout.KeyTileOffset(0, 0)] ^= std::byte{1};
       ASSERT_TRUE(WritePrefixes(path, model, cache, engine->kv()).ok());
     }

@@ -20,9 +20,11 @@ Result<std::unique_ptr<ExpertStore>> OpenInPlace(const GgufModel& model,
   for (std::size_t layer = 0; layer < layouts.size(); ++layer) {
     for (const ExpertMatrix& matrix : layouts[layer].matrices) {
       if (matrix.tensor == nullptr) break;  // a dense layer
+      const std::uint64_t row = RowBytes(matrix.type, matrix.cols).count();
       layers[layer].push_back({.file = matrix.tensor->file,
-                               .offset = matrix.tensor->offset,
-                               .bytes = matrix.SourceBytes()});
+                               .offset = matrix.tensor->offset + matrix.FirstRow(0) * row,
+                               .bytes = matrix.SourceBytes(),
+                               .stride = matrix.tensor_rows * row});
     }
   }
   TROUPE_ASSIGN_OR_RETURN(

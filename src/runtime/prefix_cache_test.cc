@@ -48,14 +48,14 @@ class PrefixCacheTest : public testing::Test {
   static void Fill(KvSequence& sequence, const CachedText& tokens) {
     for (std::size_t at = sequence.length(); at < tokens.size(); ++at) {
       const std::vector<float> row(16, Expected(tokens, at));
-      StoreKeys(sequence.layout(), sequence.PageOf(0, at), 0, at % kPage, 1, row.data(), 16);
+      StoreKeys(sequence.LayoutOf(0), sequence.PageOf(0, at), 0, at % kPage, 1, row.data(), 16);
     }
     sequence.Advance(tokens.size() - sequence.length());
   }
   static bool Holds(KvSequence& sequence, const CachedText& tokens) {
     for (std::size_t at = 0; at < sequence.length(); ++at) {
       std::vector<float> row(16);
-      LoadKey(sequence.layout(), sequence.PageOf(0, at), 0, at % kPage, row.data());
+      LoadKey(sequence.LayoutOf(0), sequence.PageOf(0, at), 0, at % kPage, row.data());
       if (row[0] != Expected(tokens, at)) return false;
     }
     return true;

@@ -74,7 +74,7 @@ Header HeaderFor(const ModelFingerprint& model, const KvPool& pool, std::size_t 
                 .version = kVersion,
                 .records = static_cast<std::uint32_t>(records),
                 .model = model.words,
-                .type = static_cast<std::uint32_t>(pool.layout().type),
+                .type = static_cast<std::uint32_t>(pool.type()),
                 .positions = static_cast<std::uint32_t>(pool.page_positions()),
                 .first_layer = pool.layers().first,
                 .end_layer = pool.layers().end,

@@ -54,10 +54,10 @@ bool Session::SameTile(std::size_t first, std::span<const std::byte> page) const
   constexpr std::size_t kTile = KvLayout::kTile;
   TROUPE_CHECK(first % engine_->kv().page_positions() == 0);
   TROUPE_CHECK(cache_.length() >= first + kTile && page.size() == engine_->kv().page_bytes());
-  const KvLayout& layout = cache_.layout();
   const LayerRange layers = engine_->kv().layers();
   for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
     if (!engine_->kv().HasLayer(layer)) continue;
+    const KvLayout& layout = engine_->kv().LayoutOf(layer);
     const std::byte* const mine = cache_.PageOf(layer, first);
     const std::byte* const theirs = page.data() + engine_->kv().OffsetOf(layer);
     const auto same = [&](std::size_t offset, std::size_t bytes) {

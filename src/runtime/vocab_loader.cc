@@ -15,8 +15,9 @@ Result<TokenizerModel> ReadModel(const Metadata& metadata, std::string_view orig
   TROUPE_ASSIGN_OR_RETURN(const std::string_view name, metadata.GetString(kModelKey));
   if (name == "llama") return TokenizerModel::kSentencePiece;
   if (name == "gpt2") return TokenizerModel::kByteLevelBpe;
-  return Error(Code::kUnimplemented, "{}: {} is '{}', expected llama or gpt2", origin, kModelKey,
-               name);
+  if (name == "gemma4") return TokenizerModel::kRankedPieces;
+  return Error(Code::kUnimplemented, "{}: {} is '{}', expected llama, gpt2 or gemma4", origin,
+               kModelKey, name);
 }
 
 Status ReadStrings(const Metadata& metadata, std::string_view key,
@@ -98,7 +99,8 @@ Status ReadHabits(const Metadata& metadata, Vocab& vocab) {
   TROUPE_ASSIGN_OR_RETURN(vocab.pre, metadata.GetStringOr("tokenizer.ggml.pre", ""));
   const bool is_sentence_piece = vocab.model == TokenizerModel::kSentencePiece;
   const PreTokenizerRule* rule = FindPreTokenizerRule(vocab.pre);
-  const bool usually_adds_bos = is_sentence_piece || (rule != nullptr && rule->adds_bos);
+  const bool usually_adds_bos =
+      vocab.model != TokenizerModel::kByteLevelBpe || (rule != nullptr && rule->adds_bos);
   TROUPE_ASSIGN_OR_RETURN(vocab.add_bos,
                           metadata.GetBoolOr("tokenizer.ggml.add_bos_token",
                                              usually_adds_bos && vocab.bos.has_value()));

@@ -68,7 +68,7 @@ TEST(VocabLoader, ErrorsNameTheKeyAndWhatItMayBe) {
     return vocab.ok() ? "no error" : vocab.status().message();
   };
   EXPECT_EQ(message("tokenizer.ggml.model", "bert"),
-            "m.gguf: tokenizer.ggml.model is 'bert', expected llama or gpt2");
+            "m.gguf: tokenizer.ggml.model is 'bert', expected llama, gpt2 or gemma4");
   EXPECT_EQ(message("tokenizer.ggml.eos_token_id", std::uint32_t{4}),
             "m.gguf: tokenizer.ggml.eos_token_id is 4, but there are 4 tokens");
   EXPECT_EQ(message("tokenizer.ggml.token_type", Array{std::vector<std::int32_t>{1, 7}}),

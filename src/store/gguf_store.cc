@@ -30,7 +30,7 @@ void GgufStore::Locate(ExpertId id, std::vector<Extent>& extents) const {
   TROUPE_CHECK(id.layer < layers_.size() && !layers_[id.layer].empty());
   for (const GgufExpertPart& part : layers_[id.layer]) {
     extents.push_back(
-        {.file = part.file, .offset = part.offset + id.expert * part.bytes, .bytes = part.bytes});
+        {.file = part.file, .offset = part.offset + id.expert * part.stride, .bytes = part.bytes});
   }
 }
 

@@ -10,11 +10,12 @@
 
 namespace troupe {
 
-// The three parts of every expert of a layer: expert e's part p is at offset + e * bytes.
+// The three parts of every expert of a layer: expert e's part p is at offset + e * stride.
 struct GgufExpertPart {
   std::uint32_t file = 0;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t stride = 0;
 };
 
 class GgufStore final : public ExpertStore {

@@ -18,9 +18,9 @@ class GgufStoreTest : public ::testing::Test {
   Result<GgufStore> Open(GgufStore::Assemble assemble) const {
     return GgufStore::Open(paths_,
                            {{},
-                            {{.file = 0, .offset = 100, .bytes = 10},
-                             {.file = 1, .offset = 64, .bytes = 10},
-                             {.file = 0, .offset = 500, .bytes = 7}}},
+                            {{.file = 0, .offset = 100, .bytes = 10, .stride = 10},
+                             {.file = 1, .offset = 64, .bytes = 10, .stride = 10},
+                             {.file = 0, .offset = 500, .bytes = 7, .stride = 7}}},
                            std::move(assemble));
   }
 

@@ -5,13 +5,6 @@
 #include "text/byte_characters.h"
 
 namespace troupe {
-namespace {
-
-std::uint64_t PairKey(TokenId left, TokenId right) {
-  return std::uint64_t{static_cast<std::uint32_t>(left)} << 32 | static_cast<std::uint32_t>(right);
-}
-
-}  // namespace
 
 ByteLevelBpeTokenizer::ByteLevelBpeTokenizer(Vocab valid_vocab, PreTokenizer pre_tokenizer)
     : Tokenizer(std::move(valid_vocab)), pre_tokenizer_(std::move(pre_tokenizer)) {
@@ -32,17 +25,7 @@ ByteLevelBpeTokenizer::ByteLevelBpeTokenizer(Vocab valid_vocab, PreTokenizer pre
     const bool has_token = token != index.end() && IsText(vocab().TypeOf(token->second));
     byte_tokens_[byte] = has_token ? token->second : kNoToken;
   }
-  merges_.reserve(vocab().merges.size());
-  std::string whole;
-  for (std::size_t rank = 0; rank < vocab().merges.size(); ++rank) {
-    const std::string_view merge = vocab().merges[rank];
-    const std::size_t blank = merge.find(' ', 1);
-    const std::string_view left = merge.substr(0, blank);
-    const std::string_view right = merge.substr(blank + 1);
-    whole.assign(left).append(right);
-    merges_.emplace(PairKey(index.at(left), index.at(right)),
-                    Merge{static_cast<double>(rank), index.at(whole)});
-  }
+  merges_ = MergeRanks(vocab(), index);
   if (!pre_tokenizer_.ignores_merges()) return;
   for (std::size_t i = 0; i < size(); ++i) {
     const auto id = static_cast<TokenId>(i);
@@ -71,10 +54,8 @@ void ByteLevelBpeTokenizer::EncodeWord(std::string_view word, PairMerger& merger
     const TokenId id = byte_tokens_[static_cast<std::uint8_t>(word[i])];
     merger.symbols().push_back({.begin = static_cast<std::uint32_t>(i), .length = 1, .id = id});
   }
-  merger.Run([this](const Symbol& left, const Symbol& right) -> std::optional<Merge> {
-    const auto merge = merges_.find(PairKey(left.id, right.id));
-    return merge == merges_.end() ? std::nullopt : std::optional(merge->second);
-  });
+  merger.Run(
+      [this](const Symbol& left, const Symbol& right) { return merges_.Find(left.id, right.id); });
   for (const Symbol& symbol : merger.symbols()) {
     if (symbol.length == 0) continue;
     if (symbol.id != kNoToken) {

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "text/merge_ranks.h"
 #include "text/pair_merge.h"
 #include "text/pre_tokenizer.h"
 #include "text/tokenizer.h"
@@ -25,7 +26,7 @@ class ByteLevelBpeTokenizer final : public Tokenizer {
   void EncodeWord(std::string_view word, PairMerger& merger, std::vector<TokenId>& out) const;
 
   PreTokenizer pre_tokenizer_;
-  std::unordered_map<std::uint64_t, Merge> merges_;      // by both ids
+  MergeRanks merges_;
   std::unordered_map<std::string_view, TokenId> words_;  // by their bytes; if merges are ignored
   std::array<TokenId, 256> byte_tokens_;                 // kNoToken: none
 };

@@ -57,18 +57,61 @@ SentencePieceTokenizer::SentencePieceTokenizer(Vocab valid_vocab)
     }
     bytes[i] = is_text ? WithBlanks(token) : token;
     if (is_text && !token.empty()) {
-      index_.emplace(token, id);
+      index_.insert_or_assign(token,
+                              id);  // of equal ones the last; Validate says where they may be
       longest_ = std::max(longest_, token.size());
     }
   }
   SetTokenBytes(std::move(bytes));
+  if (vocab().model != TokenizerModel::kRankedPieces) return;
+  std::unordered_map<std::string_view, TokenId> all;  // merges may name tokens of any type
+  for (std::size_t i = 0; i < size(); ++i) {
+    all.insert_or_assign(vocab().tokens[i], static_cast<TokenId>(i));
+  }
+  ranks_ = MergeRanks(vocab(), all);
 }
 
 Status SentencePieceTokenizer::EncodeText(std::string_view text, bool begins_text,
                                           std::vector<TokenId>& out) const {
   const std::string escaped = WithoutBlanks(text, begins_text && vocab().add_space_prefix);
-  const std::string_view view = escaped;
+  if (vocab().model == TokenizerModel::kRankedPieces) {
+    EncodeLines(escaped, out);
+  } else {
+    PairMerger merger;
+    EncodePieces(escaped, merger, out);
+  }
+  return OkStatus();
+}
+
+// Runs of line ends and of everything else, in turns.
+void SentencePieceTokenizer::EncodeLines(std::string_view text, std::vector<TokenId>& out) const {
   PairMerger merger;
+  while (!text.empty()) {
+    const bool ends = text.starts_with('\n');
+    const std::size_t next = ends ? text.find_first_not_of('\n') : text.find('\n');
+    const std::string_view run = text.substr(0, next);
+    text.remove_prefix(run.size());
+    if (const auto whole = index_.find(run); ends && whole != index_.end()) {
+      out.push_back(whole->second);
+    } else {
+      EncodePieces(run, merger, out);
+    }
+  }
+}
+
+std::optional<Merge> SentencePieceTokenizer::FindMerge(std::string_view text, const Symbol& left,
+                                                       const Symbol& right) const {
+  if (vocab().model == TokenizerModel::kRankedPieces) return ranks_.Find(left.id, right.id);
+  const std::size_t length = left.length + right.length;
+  if (length > longest_) return std::nullopt;
+  const auto token = index_.find(text.substr(left.begin, length));
+  if (token == index_.end()) return std::nullopt;
+  return Merge{-vocab().scores[static_cast<std::size_t>(token->second)], token->second};
+}
+
+void SentencePieceTokenizer::EncodePieces(std::string_view view, PairMerger& merger,
+                                          std::vector<TokenId>& out) const {
+  merger.symbols().clear();
   merger.symbols().reserve(view.size());
   for (std::size_t at = 0; at < view.size();) {
     const std::size_t length = ReadUtf8(view.substr(at)).length;
@@ -78,13 +121,7 @@ Status SentencePieceTokenizer::EncodeText(std::string_view text, bool begins_tex
                                 .id = token == index_.end() ? kNoToken : token->second});
     at += length;
   }
-  merger.Run([&](const Symbol& left, const Symbol& right) -> std::optional<Merge> {
-    const std::size_t length = left.length + right.length;
-    if (length > longest_) return std::nullopt;
-    const auto token = index_.find(view.substr(left.begin, length));
-    if (token == index_.end()) return std::nullopt;
-    return Merge{-vocab().scores[static_cast<std::size_t>(token->second)], token->second};
-  });
+  merger.Run([&](const Symbol& left, const Symbol& right) { return FindMerge(view, left, right); });
   for (const Symbol& symbol : merger.symbols()) {
     if (symbol.length == 0) continue;
     if (symbol.id != kNoToken) {
@@ -93,7 +130,6 @@ Status SentencePieceTokenizer::EncodeText(std::string_view text, bool begins_tex
       AppendBytes(view.substr(symbol.begin, symbol.length), out);
     }
   }
-  return OkStatus();
 }
 
 void SentencePieceTokenizer::AppendBytes(std::string_view character,

@@ -1,4 +1,4 @@
-// Two vocabularies of a few hundred tokens, one of each kind, for tests and fuzzing: small enough
+// Vocabularies of a few hundred tokens, one of each kind, for tests and fuzzing: small enough
 // to work out by hand what a text becomes.
 #pragma once
 
@@ -37,6 +37,21 @@ inline Vocab TinySentencePieceVocab() {
   add("<|im_end|>", TokenType::kNormal);  // as files have it that forget what it is
   vocab.add_bos = true;
   vocab.add_space_prefix = true;
+  return vocab;
+}
+
+// The same pieces joined by rank, in another order than their scores, and line ends that are
+// tokens.
+inline Vocab TinyRankedVocab() {
+  Vocab vocab = TinySentencePieceVocab();
+  vocab.model = TokenizerModel::kRankedPieces;
+  vocab.add_space_prefix = false;
+  for (const char* ends : {"\n\n", "\n"}) {
+    vocab.tokens.emplace_back(ends);
+    vocab.scores.push_back(0);
+    vocab.types.push_back(TokenType::kNormal);
+  }
+  vocab.merges = {"b c", "a b", "h e", "l l", "he ll", "hell o", "▁ hello", "▁ a"};
   return vocab;
 }
 

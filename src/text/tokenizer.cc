@@ -162,7 +162,7 @@ bool Tokenizer::IsEndOfGeneration(TokenId id) const {
 
 Result<std::unique_ptr<Tokenizer>> MakeTokenizer(Vocab vocab) {
   TROUPE_RETURN_IF_ERROR(vocab.Validate());
-  if (vocab.model == TokenizerModel::kSentencePiece) {
+  if (vocab.model != TokenizerModel::kByteLevelBpe) {
     return std::unique_ptr<Tokenizer>(std::make_unique<SentencePieceTokenizer>(std::move(vocab)));
   }
   if (vocab.pre.empty()) {

@@ -47,6 +47,27 @@ TEST(SentencePiece, JoinsByScoreTheBestPairFirst) {
   EXPECT_THAT(Encode(*tokenizer, "hlll"), ElementsAre("▁", "h", "ll", "l"));
 }
 
+TEST(RankedPieces, JoinByRankWithinLines) {
+  const auto tokenizer = MakeFrom(TinyRankedVocab());
+  // "bc" ranks before "ab", which scores better.
+  EXPECT_THAT(Encode(*tokenizer, "abc hello"), ElementsAre("a", "bc", "▁hello"));
+  // No merge makes "▁▁", though it is a token.
+  EXPECT_THAT(Encode(*tokenizer, "  ß"), ElementsAre("▁", "▁", "<0xC3>", "<0x9F>"));
+  // A run of line ends that is a token stays whole; there is none for three.
+  EXPECT_THAT(Encode(*tokenizer, "a\n\nb\n"), ElementsAre("a", "\n\n", "b", "\n"));
+  EXPECT_THAT(Encode(*tokenizer, "\n\n\n"), ElementsAre("\n", "\n", "\n"));
+}
+
+TEST(RankedPieces, OfEqualTokensTheLastIsTaken) {
+  Vocab vocab = TinyRankedVocab();
+  const auto last = static_cast<TokenId>(vocab.tokens.size());
+  vocab.tokens.emplace_back("bc");
+  vocab.scores.push_back(0);
+  vocab.types.push_back(TokenType::kNormal);
+  const auto tokenizer = MakeFrom(std::move(vocab));
+  EXPECT_THAT(tokenizer->Encode("bc", {.add_special = false}).value(), ElementsAre(last));
+}
+
 TEST(SentencePiece, FallsBackToBytesAndToTheUnknownToken) {
   Vocab vocab = TinySentencePieceVocab();
   EXPECT_THAT(Encode(*MakeFrom(vocab), "aß\n"), ElementsAre("▁a", "<0xC3>", "<0x9F>", "<0x0A>"));

@@ -62,7 +62,11 @@ Result<Index> IndexTokens(const Vocab& vocab) {
   for (std::size_t i = 0; i < vocab.tokens.size(); ++i) {
     if (vocab.tokens[i].empty()) continue;  // never matches; some files pad with these
     const auto [place, is_new] = index.emplace(vocab.tokens[i], static_cast<TokenId>(i));
-    if (!is_new) {
+    if (is_new) continue;
+    // Gemma 4's has some of its tokens twice, of which the later ones count.
+    if (vocab.model == TokenizerModel::kRankedPieces) {
+      place->second = static_cast<TokenId>(i);
+    } else {
       return InvalidArgument("{}: token '{}' is there twice, as {} and {}", vocab.origin,
                              vocab.tokens[i], place->second, i);
     }
@@ -104,9 +108,9 @@ Status CheckBytes(const Vocab& vocab, const Index& index) {
   if (vocab.unk.has_value()) return OkStatus();
   for (int b = 0; b < 256; ++b) {
     const auto byte = static_cast<std::uint8_t>(b);
-    const std::string name = vocab.model == TokenizerModel::kSentencePiece
-                                 ? ByteTokenText(byte)
-                                 : std::string(CharacterOfByte(byte));
+    const std::string name = vocab.model == TokenizerModel::kByteLevelBpe
+                                 ? std::string(CharacterOfByte(byte))
+                                 : ByteTokenText(byte);
     const auto token = index.find(name);
     const bool has_token = token != index.end() && IsText(vocab.TypeOf(token->second));
     if (NeedsToken(vocab, b) && !has_token) {
@@ -123,10 +127,8 @@ Status Vocab::Validate() const {
   TROUPE_RETURN_IF_ERROR(CheckCounts(*this));
   TROUPE_RETURN_IF_ERROR(CheckIds(*this));
   TROUPE_ASSIGN_OR_RETURN(const Index index, IndexTokens(*this));
-  if (model == TokenizerModel::kByteLevelBpe) {
-    if (merges.empty()) {
-      return InvalidArgument("{}: byte-level BPE without merges", origin);
-    }
+  if (model != TokenizerModel::kSentencePiece) {
+    if (merges.empty()) return InvalidArgument("{}: a tokenizer by merges without any", origin);
     TROUPE_RETURN_IF_ERROR(CheckMerges(*this, index));
   }
   return CheckBytes(*this, index);

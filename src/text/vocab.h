@@ -15,6 +15,7 @@ using TokenId = std::int32_t;
 
 enum class TokenizerModel {
   kSentencePiece,  // "llama": merges by score, blanks written as U+2581
+  kRankedPieces,   // "gemma4": the same by rank of merges, within lines
   kByteLevelBpe,   // "gpt2": merges by rank inside words, bytes written as printable characters
 };
 
@@ -48,7 +49,7 @@ struct Vocab {
   std::vector<std::string> tokens;  // a token's place is its id
   std::vector<float> scores;        // SentencePiece: one a token; else unused
   std::vector<TokenType> types;     // one a token; empty: all are normal
-  std::vector<std::string> merges;  // byte-level BPE: "left right", best first
+  std::vector<std::string> merges;  // of models with ranks: "left right", best first
 
   std::optional<TokenId> bos, eos, eot, eom, unk, pad;
   std::optional<TokenId> fill_before, fill_after, fill_middle;  // marks around a gap (fill_in.h)

@@ -64,6 +64,10 @@ TEST(Vocab, ATokenMayNotBeThereTwice) {
   Vocab vocab = TinySentencePieceVocab();
   vocab.tokens[270] = vocab.tokens[260];
   ExpectRefused(vocab, "vocabulary: token 'he' is there twice, as 260 and 270");
+  vocab.model = TokenizerModel::kRankedPieces;  // Gemma 4's is published so
+  ExpectRefused(vocab, "vocabulary: a tokenizer by merges without any");
+  vocab.merges = {"h e"};
+  EXPECT_EQ(vocab.Validate(), OkStatus());
 }
 
 TEST(Vocab, MergesMustNameTokens) {
@@ -74,7 +78,7 @@ TEST(Vocab, MergesMustNameTokens) {
   vocab.merges[3] = "q u";
   ExpectRefused(vocab, "vocabulary: merge 3 is 'q u', but 'qu' is no token");
   vocab.merges.clear();
-  ExpectRefused(vocab, "vocabulary: byte-level BPE without merges");
+  ExpectRefused(vocab, "vocabulary: a tokenizer by merges without any");
 }
 
 TEST(Vocab, BytesToFallBackToMustBeThereUnlessThereIsAnUnknownToken) {

@@ -14,11 +14,15 @@ Result<ModelConfig> ReadGptOssConfig(const Metadata& metadata) {
   TROUPE_RETURN_IF_ERROR(ReadExpertSizes(keys, config.dense_ff, moe));
   moe.routing.normalise = true;
   moe.biases = true;
-  moe.form = GateForm::kClamped;
+  config.form = GateForm::kClamped;
 
   AttentionConfig& attention = config.attention;
-  TROUPE_ASSIGN_OR_RETURN(attention.window, keys.Count("attention.sliding_window", 1, kMaxContext));
-  attention.window_period = 2;
+  WindowConfig window;
+  TROUPE_ASSIGN_OR_RETURN(window.positions, keys.Count("attention.sliding_window", 1, kMaxContext));
+  for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
+    window.layers.push_back(layer % 2 == 0);
+  }
+  config.window = std::move(window);
   attention.sinks = true;
   attention.biases = true;
   config.ffn_norm = "post_attention_norm";

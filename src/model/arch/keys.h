@@ -93,5 +93,11 @@ Result<ModelConfig> ReadMinimaxM2Config(const Metadata& metadata);
 Result<ModelConfig> ReadLfm2MoeConfig(const Metadata& metadata);
 Result<ModelConfig> ReadGlm4MoeConfig(const Metadata& metadata);
 Result<ModelConfig> ReadGraniteMoeConfig(const Metadata& metadata);
+Result<ModelConfig> ReadGemma4Config(const Metadata& metadata);
+Result<ModelConfig> ReadQwen3VlMoeConfig(const Metadata& metadata);
+Result<ModelConfig> ReadDots1Config(const Metadata& metadata);
+Result<ModelConfig> ReadErnie45MoeConfig(const Metadata& metadata);
+Result<ModelConfig> ReadHunyuanMoeConfig(const Metadata& metadata);
+Result<ModelConfig> ReadBailingMoe2Config(const Metadata& metadata);
 
 }  // namespace troupe
