@@ -48,7 +48,8 @@ def _day_table(figures):
     lines = [f"{figures['minutes']} minutes, {sum(figures['requests'].values())} requests, "
              f"{figures['tokens']:.0f} tokens; memory {_growth(figures['early_bytes'], figures['late_bytes'])}; peak "
              f"{figures['peak_bytes'] / 2**20:.1f} of {figures['budget_bytes'] / 2**20:.1f} MiB, "
-             f"killed {figures['kills']}, exit code {figures['exit_code']}"]
+             f"killed {figures['kills']}, exit code {figures['exit_code']}",
+             "  MiB every five minutes: " + " ".join(f"{held / 2**20:.1f}" for held in figures["bytes_by_minute"][::5])]
     return "\n".join(lines + [f"  {line}" for line in figures["wrong"]])
 
 

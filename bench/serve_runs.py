@@ -305,4 +305,5 @@ class Runs:
         return {"minutes": self._options.minutes, "requests": day.asked, "wrong": day.wrong, "exit_code": ended,
                 "kills": kills, "budget_bytes": budget, "peak_bytes": peak, "early_bytes": max(early),
                 "late_bytes": max(held for _, held in day.held[-60:]),
+                "bytes_by_minute": list({at // 60: held for at, held in day.held}.values()),  # the last of each
                 "tokens": values['troupe_tokens_total{kind="generated"}']}
