@@ -25,7 +25,8 @@ SELECTOR = re.compile(r"\b((?:troupe|process)_\w+)(?:\{([^}]*)\})?")
 # What the requests below move only if time has it so, or not at all; serve_metrics_test holds these to their values.
 STILL = {'troupe_tier_expert_asks_total{tier="disk_low_copy"}', 'troupe_tier_expert_asks_total{tier="elsewhere"}',
          'troupe_tier_expert_asks_total{tier="loading"}',
-         'troupe_inexact_total{kind="low_copy"}', "troupe_prefix_cache_given_up_tokens_total",
+         'troupe_inexact_total{kind="low_copy"}', 'troupe_inexact_total{kind="peer_bf16"}',
+         'troupe_inexact_total{kind="peer_q8"}', "troupe_prefix_cache_given_up_tokens_total",
          "troupe_failed_passes_total", 'troupe_answers_total{end="failed"}',
          'troupe_prefetches_total{end="late"}', 'troupe_prefetches_total{end="cancelled"}',
          'troupe_prefetches_total{end="useful"}', 'troupe_prefetches_total{end="wasted"}',
