@@ -14,6 +14,7 @@ WORDS = "the kernel of a memory is read by many and changed by few who wait for 
 SAME = {"prompt": "The kernel", "max_tokens": 12, "temperature": 0.8, "seed": 7, "ignore_eos": True}
 _SCHEMA = {"type": "object", "properties": {"size": {"type": "integer"}, "name": {"type": "string", "maxLength": 9}},
            "required": ["size", "name"], "additionalProperties": False}
+_NEW_RULES = 4000  # more than a server keeps
 _TOOL = {"type": "function", "function": {"name": "paint", "parameters": _SCHEMA}}
 
 
@@ -30,11 +31,25 @@ class Day:
         self.held = []  # (seconds since the start, bytes)
 
     async def run(self, seconds):
-        start = time.monotonic()
-        end = start + seconds
         _, answer = await serve_clients.json_of(self._port, "/v1/completions", SAME)
         self.same = answer["choices"][0]["text"]
+        await self._fill_rules()
+        start = time.monotonic()
+        end = start + seconds
         await asyncio.gather(self._watch(start, end), *(self._client(i, end) for i in range(self._clients)))
+
+    async def _fill_rules(self):
+        """What the server keeps of rules fills within minutes here, not within hours: then growth is growth."""
+        async def ask(numbers):
+            for number in numbers:
+                await self._answer_by({"const": f"rule {number}"}, 12, number)
+
+        await asyncio.gather(*(ask(range(i, _NEW_RULES, self._clients)) for i in range(self._clients)))
+
+    async def _answer_by(self, schema, tokens, seed):
+        return await self._ask("/v1/chat/completions", {
+            "messages": [{"role": "user", "content": "a"}], "max_tokens": tokens, "seed": seed,
+            "response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}})
 
     def _goes_on(self):
         return len(self.wrong) < 20
@@ -92,9 +107,7 @@ class Day:
 
     async def _rule(self, draw):
         schema = {**_SCHEMA, "title": _text(draw, 3) if draw.random() < 0.3 else "same"}
-        body = {"messages": [{"role": "user", "content": "a"}], "max_tokens": 60, "seed": draw.randrange(1 << 30),
-                "response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}}
-        answer = await self._ask("/v1/chat/completions", body)
+        answer = await self._answer_by(schema, 60, draw.randrange(1 << 30))
         if answer and answer["choices"][0]["finish_reason"] == "stop":
             json.loads(answer["choices"][0]["message"]["content"])
 
