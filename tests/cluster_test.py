@@ -168,7 +168,7 @@ class Cluster(unittest.TestCase):
         self.assertEqual(self.total('troupe_peer_checks_total{found="wrong"}'), 0)
         self.assertGreater(self.total('troupe_peer_experts_total{by="peer"}'), 0)
         self.assertGreater(self.total("troupe_host_rows_total"), 0)
-        self.assertGreater(self.total("troupe_plan_steps_rested_total"), 0)
+        self.assertGreater(self.total("troupe_plan_experts_read_total"), 0)
         # What was shared and what was not is decided, counted and told.
         self.assertGreater(self.total('troupe_cluster_layers_total{how="shared"}'), 0)
         explained = self.verb("explain", self.nodes[0].address).stdout

@@ -260,17 +260,15 @@ void ClusterNode::Say(const std::string& line) {
 }
 
 void ClusterNode::Carry(HoldingStep step) {
-  const auto* hold = std::get_if<HoldStep>(&step);
-  if (hold != nullptr && fetcher_.Begin(*hold, calls_.Links(), disk_bytes_per_second_)) {
-    fetching_ = std::move(step);
+  if (const auto* release = std::get_if<ReleaseStep>(&step)) {
+    return between_([this, step = *release] { ReleaseOnEngine(step); });
+  }
+  auto& hold = std::get<HoldStep>(step);
+  if (fetcher_.Begin(hold, calls_.Links(), disk_bytes_per_second_)) {
+    fetching_ = std::move(hold);
     return changed_.NotifyAll();
   }
-  if (hold != nullptr && !pace_.MayRead(clock_.Now())) {
-    pace_.OnRested();
-    to_do_.push_back(std::move(step));
-    return;
-  }
-  between_([this, step = std::move(step)] { CarryOnEngine(step, {}); });
+  between_([this, step = std::move(hold)] { HoldOnEngine(step, {}); });
 }
 
 void ClusterNode::GoOnFetching(Nanos now) {
@@ -278,29 +276,48 @@ void ClusterNode::GoOnFetching(Nanos now) {
   if (!fetched) return;
   between_([this, step = *std::exchange(fetching_, std::nullopt),
             experts = std::make_shared<const FetchedExperts>(*std::move(fetched))] {
-    CarryOnEngine(step, *experts);
+    HoldOnEngine(step, *experts);
   });
 }
 
 // An expert that a peer's call is computed with cannot go yet: once more, later.
-void ClusterNode::CarryOnEngine(const HoldingStep& step, const FetchedExperts& fetched) {
-  bool done = true;
-  if (const auto* hold = std::get_if<HoldStep>(&step)) {
-    const Nanos began = clock_.Now();
-    const Status held = engine_.HoldExperts(hold->layer, hold->experts, fetched);
-    if (fetched.empty()) {
-      const MutexLock lock(mu_);
-      pace_.OnRead(began, clock_.Now());
-    }
-    done = held.ok();
-    if (!done) Say(held.message());
-  } else if (!engine_.ReleaseExpert(std::get<ReleaseStep>(step).id)) {
-    const MutexLock lock(mu_);
-    to_do_.push_back(step);
-    return;
-  }
+void ClusterNode::ReleaseOnEngine(const ReleaseStep& step) {
+  if (engine_.ReleaseExpert(step.id)) return Held(OkStatus());
   const MutexLock lock(mu_);
-  core_->OnHeld(HeldNow(), done);
+  to_release_.push_back(step);
+}
+
+// What was fetched is there at once; the others are read while passes go on.
+void ClusterNode::HoldOnEngine(const HoldStep& step, const FetchedExperts& fetched) {
+  if (engine_.plan().memory.all_resident)
+    return Held(engine_.HoldExperts(step.layer, step.experts));
+  std::vector<std::uint32_t> here, to_read;
+  for (const std::uint32_t expert : step.experts) {
+    (fetched.contains({step.layer, expert}) ? here : to_read).push_back(expert);
+  }
+  const Status held = here.empty() ? OkStatus() : engine_.HoldExperts(step.layer, here, fetched);
+  if (!held.ok() || to_read.empty()) return Held(held);
+  engine_.BeginHoldingExperts(step.layer, to_read);
+  const MutexLock lock(mu_);
+  reading_ = to_read.size();
+}
+
+void ClusterNode::GoOnHoldingOnEngine() {
+  const std::optional<Status> held = engine_.GoOnHoldingExperts();
+  {
+    const MutexLock lock(mu_);
+    looking_ = false;
+    if (!held) return;
+    const std::size_t read = std::exchange(reading_, 0);
+    if (held->ok()) experts_read_ += read;
+  }
+  Held(*held);
+}
+
+void ClusterNode::Held(const Status& how) {
+  if (!how.ok()) Say(how.message());
+  const MutexLock lock(mu_);
+  core_->OnHeld(HeldNow(), how.ok());
   Perform();
 }
 
@@ -347,12 +364,11 @@ void ClusterNode::Main() {
       changed_.WaitFor(mu_, kLook);
       continue;
     }
-    for (HoldingStep& step : std::exchange(to_do_, {})) {
-      if (std::holds_alternative<HoldStep>(step) && !pace_.MayRead(now)) {
-        to_do_.push_back(std::move(step));
-        continue;
-      }
-      between_([this, step = std::move(step)] { CarryOnEngine(step, {}); });
+    for (const ReleaseStep& step : std::exchange(to_release_, {})) {
+      between_([this, step] { ReleaseOnEngine(step); });
+    }
+    if (reading_ > 0 && !std::exchange(looking_, true)) {
+      between_([this] { GoOnHoldingOnEngine(); });
     }
     GoOnFetching(now);
     if (now >= count_at) {

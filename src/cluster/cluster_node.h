@@ -27,7 +27,6 @@
 #include "cluster/piece_giver.h"
 #include "cluster/spot_checker.h"
 #include "cluster/step_fetcher.h"
-#include "cluster/step_pace.h"
 #include "cluster/transport/peer_links.h"
 #include "cluster/unreachable_peers.h"
 #include "runtime/engine.h"
@@ -68,7 +67,10 @@ class ClusterNode final : public RunningNode, private LinkEvents {
   void Dial(const std::string& address) TROUPE_REQUIRES(mu_);
   void Carry(HoldingStep step) TROUPE_REQUIRES(mu_);
   void GoOnFetching(Nanos now) TROUPE_REQUIRES(mu_);
-  void CarryOnEngine(const HoldingStep& step, const FetchedExperts& fetched);
+  void ReleaseOnEngine(const ReleaseStep& step);
+  void HoldOnEngine(const HoldStep& step, const FetchedExperts& fetched);
+  void GoOnHoldingOnEngine();
+  void Held(const Status& how);
   void CheckOnEngine(const SpotCheck& check);
   void ForgetOnEngine();
   void MeasureOnEngine();
@@ -109,11 +111,14 @@ class ClusterNode final : public RunningNode, private LinkEvents {
   double disk_bytes_per_second_ TROUPE_GUARDED_BY(mu_) = 0;
   std::vector<DistributionReport> distribution_ TROUPE_GUARDED_BY(mu_);
   std::vector<JudgedLayer> judged_ TROUPE_GUARDED_BY(mu_);
-  std::vector<HoldingStep> to_do_ TROUPE_GUARDED_BY(mu_);  // of the engine's thread
-  StepPace pace_ TROUPE_GUARDED_BY(mu_);
+  std::vector<ReleaseStep> to_release_ TROUPE_GUARDED_BY(mu_);  // of the engine's thread
+  // Experts that are read from the own disk to be held; 0: none. It is looked at between passes.
+  std::size_t reading_ TROUPE_GUARDED_BY(mu_) = 0;
+  bool looking_ TROUPE_GUARDED_BY(mu_) = false;  // it is about to be
+  std::uint64_t experts_read_ TROUPE_GUARDED_BY(mu_) = 0;
   PieceGiver giver_ TROUPE_GUARDED_BY(mu_);
   StepFetcher fetcher_ TROUPE_GUARDED_BY(mu_);
-  std::optional<HoldingStep> fetching_ TROUPE_GUARDED_BY(mu_);  // the step that it fetches for
+  std::optional<HoldStep> fetching_ TROUPE_GUARDED_BY(mu_);  // the step that it fetches for
   std::optional<Nanos> leaving_since_ TROUPE_GUARDED_BY(mu_);
   CondVar choose_;
   std::optional<PlanJob> to_choose_ TROUPE_GUARDED_BY(mu_);  // of a thread of its own

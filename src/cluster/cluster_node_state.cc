@@ -88,8 +88,7 @@ ClusterState ClusterNode::State() const {
   state.checks = checks_;
   state.checks.rows_left_out = calls_.rows_not_checked();
   state.fetched = fetcher_.counters();
-  state.steps_read_seconds = pace_.read_seconds();
-  state.steps_rested = pace_.rests();
+  state.experts_read = experts_read_;
   state.fetched_by_peers = giver_.bytes();
   state.draining = core_->draining();
   if (membership_ != nullptr) state.membership = membership_->state();

@@ -1,7 +1,7 @@
 // Brings what a step of a plan wants held from peers, where their links give at least half of what
-// the own disk does: passes wait for the disk, and nobody waits for a fetch. What does not come, or
-// not in time, is left to the disk. Only experts whose checksum the own container tells are
-// fetched: nothing else would show that a peer lies. Threads: one at a time.
+// the own disk does: the disk is left to passes. What does not come, or not in time, is read. Only
+// experts whose checksum the own container tells are fetched: nothing else would show that a peer
+// lies. Threads: one at a time.
 #pragma once
 
 #include <cstddef>

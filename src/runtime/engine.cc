@@ -179,6 +179,16 @@ Status Engine::HoldExperts(std::uint32_t layer, std::span<const std::uint32_t> e
   return OkStatus();
 }
 
+void Engine::BeginHoldingExperts(std::uint32_t layer, std::span<const std::uint32_t> experts) {
+  TROUPE_CHECK(offloaded_ != nullptr);
+  offloaded_->BeginHolding(layer, experts);
+}
+
+std::optional<Status> Engine::GoOnHoldingExperts() {
+  TROUPE_CHECK(offloaded_ != nullptr);
+  return offloaded_->GoOnHolding();
+}
+
 std::optional<std::uint64_t> Engine::ChecksumOf(ExpertId id) const {
   if (offloaded_ == nullptr) return std::nullopt;
   return offloaded_->loads().store().ChecksumOf(id);

@@ -102,6 +102,10 @@ class Engine {
   // What is among `fetched` need not be read from the disk.
   Status HoldExperts(std::uint32_t layer, std::span<const std::uint32_t> experts,
                      const FetchedExperts& fetched = {});
+  // Where not all are in memory: the same without passes waiting for it, and what came of it (see
+  // OffloadedExperts::GoOnHolding).
+  void BeginHoldingExperts(std::uint32_t layer, std::span<const std::uint32_t> experts);
+  std::optional<Status> GoOnHoldingExperts();
   // By which its bytes can be told to be true (ExpertStore::ChecksumOf).
   std::optional<std::uint64_t> ChecksumOf(ExpertId id) const;
   // kNotFound: all are in memory, and nobody needs to ask.

@@ -78,6 +78,7 @@ void OffloadedExperts::AskForFailed(std::span<const LoadEnd> ended) {
 
 void OffloadedExperts::OnPassBegins(const PassFacts& pass) {
   CloseDemand();
+  ++passes_;
   if (!ledger_.is_settled()) SettleUsage();
   ledger_.OnPassBegins(pass);
   const bool any_exact = std::ranges::any_of(pass.groups, &RowGroupFacts::exact);
@@ -115,7 +116,7 @@ void OffloadedExperts::Ask(const ExpertBatch& batch) {
 
 void OffloadedExperts::Advance() {
   loads_->loader().Poll();
-  if (flow_.AnyWaits()) return;  // what ends is for Take to collect
+  if (flow_.AnyRowWaits()) return;  // what ends is for Take to collect
   CollectEnded();
   flow_.Continue();
   loads_->loader().Poll();
@@ -218,103 +219,11 @@ void OffloadedExperts::JudgeLayer() {
   asked_at_.reset();
 }
 
-HeldExperts& OffloadedExperts::held() {
-  if (held_ == nullptr) held_ = std::make_unique<HeldExperts>(flow_.cache().shape().grid);
-  return *held_;
-}
-
 void OffloadedExperts::set_peers(ExpertPeers& peers, RowForm answers) {
   CloseDemand();
   peers_ = &peers;
   peer_answers_ = answers;
   loads_->set_peers(peers, flow_.cache().shape().grid.experts);
-}
-
-// What is held belongs to no layer's quota: the other slots are shared as all were before.
-void OffloadedExperts::ShareSlots() {
-  if (quotas_.empty()) return;
-  const auto slots = static_cast<double>(flow_.cache().shape().slots);
-  const double left = slots - static_cast<double>(pins_.size());
-  std::vector<std::uint32_t> quotas(quotas_.size());
-  for (const auto& [id, pin] : pins_) ++quotas[id.layer];
-  for (std::size_t layer = 0; layer < quotas.size(); ++layer) {
-    quotas[layer] += static_cast<std::uint32_t>(quotas_[layer] * left / slots);
-  }
-  flow_.set_quotas(std::move(quotas));
-}
-
-Status OffloadedExperts::Hold(std::uint32_t layer, std::span<const std::uint32_t> experts,
-                              const FetchedExperts& fetched) {
-  CloseDemand();
-  loads_->set_fetched(&fetched);
-  const Status held = HoldThem(layer, experts);
-  loads_->set_fetched(nullptr);
-  return held;
-}
-
-Status OffloadedExperts::HoldThem(std::uint32_t layer, std::span<const std::uint32_t> experts) {
-  std::vector<ExpertDemand> demands;
-  for (const std::uint32_t expert : experts) {
-    if (!pins_.contains({layer, expert})) demands.push_back({.expert = expert, .tokens = 1});
-  }
-  const DemandId demand = flow_.Ask(layer, demands, clock_.Now(), DemandOf::kPeer);
-  const auto hold = [&](const Given& expert, const Mlp& weights) {
-    const ExpertId id{layer, expert.expert};
-    pins_.emplace(id, flow_.Hold(id));
-    held().Add(id, weights);
-  };
-  TROUPE_ASSIGN_OR_RETURN(const std::size_t given, GiveAll(demand, layer, hold));
-  if (given < demands.size()) {
-    return Error(Code::kResourceExhausted,
-                 "layer {}: no slot is left for {} experts that are to be held beside {} others",
-                 layer, experts.size(), pins_.size());
-  }
-  ShareSlots();
-  return OkStatus();
-}
-
-Result<std::size_t> OffloadedExperts::GiveAll(
-    DemandId demand, std::uint32_t layer,
-    const std::function<void(const Given&, const Mlp&)>& take) {
-  std::size_t count = 0;
-  while (!flow_.IsDone(demand)) {
-    flow_.Continue();
-    loads_->loader().Poll();
-    CollectEnded();
-    while (flow_.MustWait(demand)) {
-      loads_->Wait();
-      CollectEnded();
-    }
-    const Result<std::span<const Given>> given = flow_.Give(demand);
-    if (!given.ok() || given->empty()) {
-      flow_.Close(demand);
-      if (!given.ok()) return given.status();
-      return count;
-    }
-    for (const Given& expert : *given) {
-      take(expert, loads_->WeightsIn(expert.slot, {layer, expert.expert}, ExpertCopy::kFull));
-      ++count;
-    }
-  }
-  flow_.Close(demand);
-  return count;
-}
-
-Status OffloadedExperts::WithExpert(ExpertId id, const std::function<void(const Mlp&)>& use) {
-  CloseDemand();
-  const ExpertDemand one[] = {{.expert = id.expert, .tokens = 1}};
-  const DemandId demand = flow_.Ask(id.layer, one, clock_.Now(), DemandOf::kPeer);
-  const auto run = [&](const Given&, const Mlp& weights) { use(weights); };
-  TROUPE_ASSIGN_OR_RETURN(const std::size_t given, GiveAll(demand, id.layer, run));
-  if (given == 1) return OkStatus();
-  return Error(Code::kResourceExhausted, "{}: no slot is left for it", ToString(id));
-}
-
-bool OffloadedExperts::Release(ExpertId id) {
-  if (held().Holds(id)) held_->Remove(id);
-  if (!held_->IsFree(id)) return false;
-  if (pins_.erase(id) > 0) ShareSlots();
-  return true;
 }
 
 std::vector<ExpertPlace> OffloadedExperts::Places() {

@@ -74,6 +74,12 @@ class OffloadedExperts final : public ExpertSource {
   // kResourceExhausted: there is no slot for them all.
   Status Hold(std::uint32_t layer, std::span<const std::uint32_t> experts,
               const FetchedExperts& fetched = {});
+  // The same without waiting: they are read behind what passes load, and are held one by one as
+  // GoOnHolding finds that they have come. Nothing else is to be held meanwhile.
+  void BeginHolding(std::uint32_t layer, std::span<const std::uint32_t> experts);
+  // Between passes, now and then: what came of it, once nothing more is to come. It waits where no
+  // pass has begun since it was looked at last.
+  std::optional<Status> GoOnHolding();
   // Nobody finds it any more. True once nobody uses it, and its slot is an ordinary one again;
   // until then ask again.
   bool Release(ExpertId id);
@@ -113,11 +119,20 @@ class OffloadedExperts final : public ExpertSource {
                    std::unique_ptr<TimedPolicy> policy, CacheShape cache,
                    std::unique_ptr<Predictor> predictor, FlowOptions flow);
 
+  enum class Waiting { kNever, kForLoads };
+  enum class Gave { kMoreMayCome, kAll, kNoSlot };
+  struct Holding {
+    DemandId demand = 0;
+    std::uint32_t layer = 0;
+    std::size_t left = 0;         // experts that are not held yet
+    std::uint64_t looked_in = 0;  // the pass
+  };
+
   void CloseDemand();
-  Status HoldThem(std::uint32_t layer, std::span<const std::uint32_t> experts);
-  // Gives a demand of one layer to `take`, expert by expert, and closes it. How many it was.
-  Result<std::size_t> GiveAll(DemandId demand, std::uint32_t layer,
-                              const std::function<void(const Given&, const Mlp&)>& take);
+  std::optional<Status> HoldWhatCame(Waiting waiting);
+  // Gives a demand of one layer to `take`, expert by expert, and closes it unless more may come.
+  Result<Gave> GiveTo(DemandId demand, std::uint32_t layer, Waiting waiting,
+                      const std::function<void(const Given&, const Mlp&)>& take);
   void CollectEnded();
   // What a load's failure need not be the end of: a peer is asked.
   void AskForFailed(std::span<const LoadEnd> ended);
@@ -136,6 +151,8 @@ class OffloadedExperts final : public ExpertSource {
   MissFlow flow_;
   std::unique_ptr<HeldExperts> held_;          // once somebody asked: it is a large table
   std::map<ExpertId, ExpertCache::Pin> pins_;  // of what is held
+  std::optional<Holding> holding_;             // what is being read to be held
+  std::uint64_t passes_ = 0;                   // that have begun
   NoPeers nobody_;
   ExpertPeers* peers_ = &nobody_;
   RowForm peer_answers_ = RowForm::kFloat, pass_answers_ = RowForm::kFloat;

@@ -268,6 +268,55 @@ TEST_F(OffloadedPeersTest, HeldExpertsAreFoundByEverybodyAndNeverEvicted) {
   EXPECT_EQ(use->weights().down.data[0], std::byte{2});
 }
 
+TEST_F(OffloadedPeersTest, ExpertsAreReadToBeHeldWhilePassesGoOn) {
+  reader_->Hold(true);
+  const std::uint32_t held[] = {1, 2};
+  experts_->BeginHolding(0, held);
+  for (int pass = 0; pass < 3; ++pass) {
+    experts_->OnPassBegins({});
+    EXPECT_FALSE(experts_->GoOnHolding());
+  }
+  EXPECT_EQ(experts_->held().count(), 0u);
+  experts_->OnPassBegins({});
+  Ask(0, {2});  // its load serves both
+  EXPECT_THAT(Take(true), ElementsAre(2));
+  reader_->Hold(false);
+  Ask(1, {0});
+  EXPECT_THAT(TakeAll(1), ElementsAre(0));
+  EXPECT_EQ(experts_->GoOnHolding(), OkStatus());
+  EXPECT_EQ(experts_->held().count(), 2u);
+  EXPECT_EQ(reader_->bytes_read(), 3 * experts_->loads().layouts()[0].SlotBytes());
+  for (int round = 0; round < 3; ++round) {  // more than the slots that are left
+    Ask(1, {0, 1, 2, 3});
+    TakeAll(4);
+  }
+  EXPECT_EQ(experts_->held().Find({0, 2})->weights().down.data[0], std::byte{2});
+}
+
+TEST_F(OffloadedPeersTest, WhereNobodyComputesExpertsToBeHeldAreWaitedFor) {
+  reader_->Hold(true);
+  const std::uint32_t held[] = {0, 3};
+  experts_->BeginHolding(1, held);
+  EXPECT_EQ(experts_->GoOnHolding(), OkStatus());
+  EXPECT_EQ(experts_->held().count(), 2u);
+}
+
+TEST_F(OffloadedPeersTest, AnExpertThatFailsBesidePassesIsTheErrorOfItsHoldingAlone) {
+  reader_->SetScript([](const ReadRequest&) { return FakeReader::Fault::kError; });
+  const std::uint32_t one[] = {3};
+  experts_->BeginHolding(0, one);
+  experts_->OnPassBegins({});
+  const std::optional<Status> failed = experts_->GoOnHolding();
+  ASSERT_TRUE(failed);
+  EXPECT_FALSE(failed->ok());
+  reader_->SetScript([](const ReadRequest&) { return FakeReader::Fault::kNone; });
+  Ask(1, {1});
+  EXPECT_THAT(Take(true), ElementsAre(1));
+  experts_->BeginHolding(0, one);
+  EXPECT_EQ(experts_->GoOnHolding(), OkStatus());
+  EXPECT_EQ(experts_->held().count(), 1u);
+}
+
 TEST_F(OffloadedPeersTest, ExpertsThatWereFetchedAreHeldWithoutBeingRead) {
   reader_->SetScript([](const ReadRequest&) { return FakeReader::Fault::kError; });
   const std::size_t bytes = experts_->loads().layouts()[0].SlotBytes();

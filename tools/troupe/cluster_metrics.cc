@@ -109,12 +109,10 @@ std::vector<ExtraMetric> MetricsOf(const ClusterState& state) {
   figures.Counter("troupe_peer_fetched_bytes_total", kFetchedBytes, state.fetched_by_peers,
                   {{"way", "sent"}});
   figures.Counter(
-      "troupe_plan_read_seconds_total",
-      "Time of reading experts that a plan wants here from the own disk, while passes wait",
-      state.steps_read_seconds);
-  figures.Counter("troupe_plan_steps_rested_total",
-                  "Steps of plans that waited so that passes had as much time as reading took",
-                  state.steps_rested);
+      "troupe_plan_experts_read_total",
+      "Experts that a plan wants here and no peer gave: they were read behind what passes "
+      "load, or lay in the cache",
+      state.experts_read);
   constexpr auto kBytes = "Bytes of frames between this node and its peers";
   figures.Counter("troupe_peer_bytes_total", kBytes, state.bytes_sent, {{"way", "sent"}});
   figures.Counter("troupe_peer_bytes_total", kBytes, state.bytes_received, {{"way", "received"}});

@@ -316,7 +316,7 @@ Json RecordOf(const ClusterState& state) {
   record["distribution"] = DistributionOf(state);
   record["decisions"] = DecisionsOf(state);
   record["unreachable"] = UnreachableOf(state);
-  record["plan_steps"] = {{"read_s", state.steps_read_seconds}, {"rested", state.steps_rested}};
+  record["experts_read"] = state.experts_read;
   record["bytes"] = {{"sent", state.bytes_sent}, {"received", state.bytes_received}};
   Json events = Json::Array();
   for (const ClusterState::Event& event : state.events) {

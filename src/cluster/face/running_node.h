@@ -76,8 +76,7 @@ struct ClusterState {
   CheckCounters checks;
   FetchCounters fetched;                             // experts from peers, to be held here
   std::uint64_t fetched_by_peers = 0;                // bytes of experts that were given to peers
-  double steps_read_seconds = 0;                     // from the own disk, for a plan
-  std::uint64_t steps_rested = 0;                    // that waited, to leave time to passes
+  std::uint64_t experts_read = 0;                    // behind passes, to be held here
   std::uint64_t bytes_sent = 0, bytes_received = 0;  // of frames
   std::uint64_t links_lost = 0;
   std::vector<Unreachable> unreachable;  // now

@@ -36,7 +36,7 @@ struct HoldingFacts {
   ExpertGrid grid;
   std::vector<std::uint8_t> held;  // by the grid's index: now
   std::uint32_t most_held = 0;
-  // How many experts one step brings in. Passes wait while they are read.
+  // How many experts one step brings in.
   static constexpr std::uint32_t kAtOnce = 2;
   std::uint32_t at_once = kAtOnce;
   // Whether another node holds it now.

@@ -135,7 +135,7 @@ void MissFlow::OnRouted(std::uint32_t layer, std::span<const float> scores,
 std::vector<ExpertCopy> MissFlow::LeastCopiesOf(std::uint32_t layer,
                                                 std::span<const ExpertDemand> demands,
                                                 DemandOf whose) const {
-  if (!options_.routing.low_copies || whose == DemandOf::kPeer) {
+  if (!options_.routing.low_copies || whose != DemandOf::kPass) {
     return std::vector<ExpertCopy>(demands.size(), ExpertCopy::kFull);
   }
   std::vector<RowKinds> rows;
@@ -200,7 +200,7 @@ bool MissFlow::AskOne(OpenDemand& demand, const ExpertDemand& wanted, ExpertCopy
   if (residence == Residence::kLoading) {
     miss.event.joined = true;
     miss.event.slot = cache_.SlotOf(id);
-    port_.Promote(id);
+    if (demand.whose != DemandOf::kHolding) port_.Promote(id);
     miss.left = port_.BytesLeft(id);
   }
   demand.waiting.push_back(std::move(miss));
@@ -340,8 +340,10 @@ bool MissFlow::Waits(DemandId id, std::uint32_t expert) const {
          !demand.hand_out.IsReady(expert);
 }
 
-bool MissFlow::AnyWaits() const {
-  return std::ranges::any_of(open_, [](const auto& demand) { return !demand->waiting.empty(); });
+bool MissFlow::AnyRowWaits() const {
+  return std::ranges::any_of(open_, [](const auto& demand) {
+    return demand->whose != DemandOf::kHolding && !demand->waiting.empty();
+  });
 }
 
 std::vector<GroupUse> MissFlow::TakeGroupUses() {

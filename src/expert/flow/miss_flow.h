@@ -130,8 +130,8 @@ class MissFlow {
   void OnStalled(Nanos time) { stall_ += time; }
 
   std::size_t open_demands() const { return open_.size(); }
-  // Whether any demand waits for a load.
-  bool AnyWaits() const;
+  // Whether any demand of rows waits for a load.
+  bool AnyRowWaits() const;
   // All but what loading alone knows: reads, bytes, and the time of reading and deciding.
   ExpertUsage usage() const;
   // Of the pass under way, by group, since the last call.

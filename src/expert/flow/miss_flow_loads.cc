@@ -18,7 +18,7 @@ bool MissFlow::PlaceOne(OpenDemand& demand, ExpertId id) {
     case Residence::kLoading:  // for another demand
       miss.event.joined = true;
       miss.event.slot = cache_.SlotOf(id);
-      port_.Promote(id);
+      if (demand.whose != DemandOf::kHolding) port_.Promote(id);
       return true;
     case Residence::kResident:
       if (cache_.CopyOf(id) <= miss.least) {  // another demand brought it
@@ -35,7 +35,8 @@ bool MissFlow::PlaceOne(OpenDemand& demand, ExpertId id) {
   if (!admission) return false;
   miss.event.slot = admission->slot;
   miss.event.evicted = admission->evicted;
-  Load(id, miss.load, *admission, Urgency::kDemand);
+  const bool is_urgent = demand.whose != DemandOf::kHolding;
+  Load(id, miss.load, *admission, is_urgent ? Urgency::kDemand : Urgency::kPrefetch);
   return true;
 }
 

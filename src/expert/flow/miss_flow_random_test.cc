@@ -134,7 +134,8 @@ class Model {
       demands.push_back({.expert = e, .tokens = static_cast<std::uint32_t>(1 + rng_.Below(4))});
       promise.owed.insert(e);
     }
-    const DemandId id = flow_.Ask(layer, demands, ++now_, own ? DemandOf::kPass : DemandOf::kPeer);
+    const DemandOf others = rng_.Below(2) == 0 ? DemandOf::kPeer : DemandOf::kHolding;
+    const DemandId id = flow_.Ask(layer, demands, ++now_, own ? DemandOf::kPass : others);
     for (const AnsweredElsewhere& elsewhere : flow_.Elsewhere(id)) {
       ASSERT_TRUE(own && !places_.empty());
       ASSERT_EQ(promise.owed.erase(elsewhere.expert), 1u);

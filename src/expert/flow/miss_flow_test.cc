@@ -206,6 +206,40 @@ TEST_F(MissFlowTest, TwoOpenDemandsForTheSameExpertShareItsLoad) {
   EXPECT_THAT(Give(second), ElementsAre(3));
 }
 
+TEST_F(MissFlowTest, WhatIsOnlyToBeHeldIsLoadedBehindAllOthersUntilRowsAskForIt) {
+  const DemandId held = Ask(0, {1, 2}, DemandOf::kHolding);
+  flow_->Continue();
+  for (const auto& load : loads_.TakeBegun()) EXPECT_EQ(load.urgency, Urgency::kPrefetch);
+  EXPECT_FALSE(flow_->AnyRowWaits());
+  const DemandId pass = Ask(0, {2});
+  flow_->Continue();
+  EXPECT_TRUE(flow_->AnyRowWaits());
+  EXPECT_THAT(loads_.TakePromoted(), ElementsAre(ExpertId{0, 2}));
+  End({0, 2});
+  EXPECT_THAT(Give(pass), ElementsAre(2));
+  EXPECT_THAT(Give(held), ElementsAre(2));
+  EXPECT_TRUE(flow_->MustWait(held));
+  End({0, 1});
+  EXPECT_THAT(Give(held), ElementsAre(1));
+}
+
+TEST_F(MissFlowTest, WhatIsOnlyToBeHeldDoesNotHastenALoadAhead) {
+  Open(4, {}, /*predicts=*/true);
+  guesses_ = {{.expert = 7, .weight = 1, .expected = true}};
+  BringIn(0, {0});
+  flow_->OnForecast(1, 1, {});
+  flow_->Continue();
+  const DemandId held = Ask(1, {7}, DemandOf::kHolding);
+  flow_->Continue();
+  EXPECT_THAT(loads_.TakePromoted(), IsEmpty());
+  const DemandId pass = Ask(1, {2});  // nor does it go, though no row wants it
+  flow_->Continue();
+  EXPECT_THAT(UnderWay(), UnorderedElementsAre(ExpertId{1, 7}, ExpertId{1, 2}));
+  End({1, 7});
+  EXPECT_THAT(Give(held), ElementsAre(7));
+  flow_->Close(pass);
+}
+
 TEST_F(MissFlowTest, ACacheOfTwoSlotsLetsALayerPassThroughIt) {
   Open(2);
   const DemandId id = Ask(0, {0, 1, 2, 3, 4});

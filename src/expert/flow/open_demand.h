@@ -16,8 +16,9 @@ namespace troupe {
 
 using DemandId = std::uint64_t;
 
-// Whose rows ask: those of the pass under way, or a peer's, which are in no pass of ours.
-enum class DemandOf { kPass, kPeer };
+// Who asks: the rows of the pass under way; a peer's, which are in no pass of ours; or nobody's,
+// for experts that are only to be held, whose loads let all others go first.
+enum class DemandOf { kPass, kPeer, kHolding };
 
 // A miss until it is given.
 struct WaitingMiss {
