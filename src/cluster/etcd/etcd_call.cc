@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cluster/face/certificate_error.h"
+#include "cluster/wire/wire_text.h"
 
 namespace troupe {
 namespace {
@@ -130,7 +131,7 @@ bool EtcdCall::TellResponse() {
 void EtcdCall::TellFailure() {
   const std::string message =
       status_.ok() ? std::string("the stream has ended") : status_.error_message();
-  tell_({.what = KvFailure{.fault = FaultOf(status_), .message = "etcd: " + message}});
+  tell_({.what = KvFailure{.fault = FaultOf(status_), .message = AsPeerText("etcd: " + message)}});
 }
 
 std::unique_ptr<EtcdCall> MakeEtcdCall(EtcdRequest request, EtcdCall::Tell tell) {

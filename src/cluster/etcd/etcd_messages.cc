@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "cluster/wire/wire_text.h"
 #include "etcd_rpc.pb.h"
 
 namespace troupe {
@@ -14,6 +15,12 @@ namespace {
 namespace pb = etcdserverpb;
 
 constexpr Nanos kNanosASecond = 1'000'000'000;
+
+constexpr std::int64_t kLongestLease = 1'000'000'000;  // seconds: more cannot be told as Nanos
+
+Nanos TimeToLive(std::int64_t seconds) {
+  return std::clamp<std::int64_t>(seconds, 0, kLongestLease) * kNanosASecond;
+}
 
 KvEntry EntryOf(const pb::KeyValue& kv) {
   return {.key = kv.key(),
@@ -43,8 +50,8 @@ void AddCompare(const KvCompare& compare, pb::TxnRequest& request) {
   }
 }
 
-KvEvent FailedWith(KvFault fault, std::string message) {
-  return {.what = KvFailure{.fault = fault, .message = "etcd: " + std::move(message)}};
+KvEvent FailedWith(KvFault fault, const std::string& message) {
+  return {.what = KvFailure{.fault = fault, .message = AsPeerText("etcd: " + message)}};
 }
 
 template <typename Response>
@@ -70,8 +77,8 @@ EtcdRequest RequestOf(const GrantLease& grant) {
   return {.method = "/etcdserverpb.Lease/LeaseGrant",
           .bytes = request.SerializeAsString(),
           .read = Reader<pb::LeaseGrantResponse>([](const pb::LeaseGrantResponse& response) {
-            return EventOf(response, LeaseGranted{.lease = response.id(),
-                                                  .ttl = response.ttl() * kNanosASecond});
+            return EventOf(response,
+                           LeaseGranted{.lease = response.id(), .ttl = TimeToLive(response.ttl())});
           })};
 }
 
@@ -86,7 +93,7 @@ EtcdRequest RequestOf(const KeepLease& keep) {
         if (response.ttl() <= 0) {
           return FailedWith(KvFault::kLeaseExpired, "the lease has expired");
         }
-        return EventOf(response, LeaseKept{.ttl = response.ttl() * kNanosASecond});
+        return EventOf(response, LeaseKept{.ttl = TimeToLive(response.ttl())});
       })};
 }
 
@@ -108,9 +115,10 @@ KvEvent DoneFrom(const pb::TxnResponse& response, const std::vector<std::string>
   std::size_t range = 0;
   for (const pb::ResponseOp& op : response.responses()) {
     if (!op.has_response_range() || range == done.entries.size()) continue;
-    if (op.response_range().kvs_size() > 0)
-      done.entries[range] = EntryOf(op.response_range().kvs(0));
-    ++range;
+    KvEntry& entry = done.entries[range++];
+    for (const pb::KeyValue& kv : op.response_range().kvs()) {
+      if (kv.key() == entry.key) entry = EntryOf(kv);
+    }
   }
   return EventOf(response, std::move(done));
 }

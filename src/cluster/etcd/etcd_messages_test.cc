@@ -84,6 +84,30 @@ TEST(EtcdMessages, AWatchEndsWithItsReason) {
   EXPECT_THAT(std::get<KvFailure>(ended.what).message, HasSubstr("why"));
 }
 
+TEST(EtcdMessages, AReasonOfSeveralLinesIsToldInOne) {
+  const KvEvent ended = ToEtcd(WatchPrefix{.prefix = "a/"})
+                            .read(
+                                "\x20\x01\x32\x03"
+                                "a\nb");
+  EXPECT_THAT(std::get<KvFailure>(ended.what).message, HasSubstr("a b"));
+}
+
+TEST(EtcdMessages, ALeaseLongerThanAnyClockIsJustLong) {
+  const std::string most = "\xff\xff\xff\xff\xff\xff\xff\xff\x7f";  // 2^63 - 1
+  const Nanos kept = std::get<LeaseKept>(ToEtcd(KeepLease{7}).read("\x18" + most).what).ttl;
+  EXPECT_GT(kept, 1'000'000 * Nanos{1'000'000'000});
+  const Nanos granted = std::get<LeaseGranted>(ToEtcd(GrantLease{}).read("\x18" + most).what).ttl;
+  EXPECT_EQ(granted, kept);
+}
+
+TEST(EtcdMessages, AnAnswerForAnotherKeyIsNone) {
+  const EtcdRequest ask = ToEtcd(KvTransaction{.gets = {"a"}});
+  const KvEvent done = ask.read(
+      "\x10\x01\x1a\x07\x0a\x05\x12\x03\x0a\x01"
+      "b");
+  EXPECT_EQ(std::get<TransactionDone>(done.what).entries.at(0), KvEntry{.key = "a"});
+}
+
 TEST(EtcdMessages, ATransactionsAnswerHasAnEntryForEachKeyThatWasAskedFor) {
   const EtcdRequest ask = ToEtcd(KvTransaction{.gets = {"a", "b"}, .else_gets = {"c"}});
   // succeeded (2); responses (3): a put, an empty range, and a range with one key (1: "b").
