@@ -1,6 +1,7 @@
 #include "model/sequence_state.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/check.h"
@@ -60,7 +61,10 @@ Result<std::unique_ptr<StatePool>> StatePool::Create(const ModelConfig& config, 
 
 StatePool::StatePool(const ModelConfig& config, LayerRange layers, std::size_t places,
                      AlignedBuffer buffer)
-    : layers_(layers), tail_floats_(TailFloats(config)), buffer_(std::move(buffer)) {
+    : layers_(layers),
+      tail_floats_(TailFloats(config)),
+      layer_floats_(TailFloats(config) + MatrixFloats(config)),
+      buffer_(std::move(buffer)) {
   const std::size_t floats = LayerFloats(config);
   std::size_t before = 0;
   for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
@@ -102,6 +106,30 @@ void StatePool::Clear(std::uint32_t place) {
 
 void StatePool::Copy(std::uint32_t from, std::uint32_t to) {
   std::copy_n(LayerOf(from, layers_.first), place_floats_, LayerOf(to, layers_.first));
+}
+
+std::optional<SavedState> StatePool::NewSaved(std::size_t length) {
+  if (free_.empty()) return std::nullopt;
+  return SavedState(*this, TakePlace(), length);
+}
+
+std::span<std::byte> StatePool::BytesOf(const SavedState& state) {
+  TROUPE_CHECK(state.pool_ == this);
+  return std::as_writable_bytes(std::span(LayerOf(state.place_, layers_.first), place_floats_));
+}
+
+bool StatePool::Same(const SavedState& a, const SavedState& b) {
+  TROUPE_CHECK(a.pool_ == this && b.pool_ == this);
+  for (std::uint32_t layer = layers_.first; layer < layers_.end; ++layer) {
+    const std::size_t next =
+        layer + 1 < layers_.end ? offset_[layer + 1 - layers_.first] : place_floats_;
+    if (next == offset_[layer - layers_.first]) continue;  // it has keys and values instead
+    if (std::memcmp(LayerOf(a.place_, layer), LayerOf(b.place_, layer),
+                    layer_floats_ * sizeof(float)) != 0) {
+      return false;
+    }
+  }
+  return true;
 }
 
 SavedState::SavedState(SavedState&& other) noexcept

@@ -18,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/bytes.h"
@@ -50,7 +51,14 @@ class StatePool {
   // Has whoever keeps saved ones let all of them go: what is in them is not to be trusted.
   void GiveUpSaved();
 
+  // Room for a state that is filled in from elsewhere; none: all places are taken.
+  std::optional<SavedState> NewSaved(std::size_t length);
+  // All layers of a state, one after the other; what fills up a layer's last line means nothing.
+  std::span<std::byte> BytesOf(const SavedState& state);
+  bool Same(const SavedState& a, const SavedState& b);  // bit for bit
+
   std::size_t free_places() const { return free_.size(); }  // a sequence takes two
+  std::size_t state_bytes() const { return place_floats_ * sizeof(float); }
   Bytes bytes() const { return buffer_.size(); }
 
  private:
@@ -67,7 +75,7 @@ class StatePool {
 
   std::vector<std::size_t> offset_;  // floats before a layer's in a place, by layer
   LayerRange layers_;
-  std::size_t tail_floats_, place_floats_;
+  std::size_t tail_floats_, layer_floats_, place_floats_;  // a layer's without its last line's rest
   AlignedBuffer buffer_;
   std::vector<std::uint32_t> free_;
   GiveUp give_up_;
@@ -85,6 +93,7 @@ class SavedState {
 
  private:
   friend class SequenceState;
+  friend class StatePool;
   SavedState(StatePool& pool, std::uint32_t place, std::size_t length)
       : pool_(&pool), place_(place), length_(length) {}
 

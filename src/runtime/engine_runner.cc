@@ -20,7 +20,7 @@ EngineRunner::EngineRunner(Engine& engine, bool keeps_prefixes)
       keeps_prefixes_(keeps_prefixes),
       exact_{.prefixes = PrefixCache(engine.kv()), .states = {}},
       lossy_{.prefixes = PrefixCache(engine.kv()), .states = {}},
-      kept_(engine, exact_.prefixes),
+      kept_(engine, exact_.prefixes, exact_.states),
       sessions_(engine.plan().memory.sequences) {
   engine_.kv().OnShortage([this](std::size_t pages) { GiveUp(pages); });
   if (StatePool* const states = engine_.kv().states(); states != nullptr) {
@@ -166,12 +166,6 @@ EngineRunner::Reservation& EngineRunner::ReservationOf(SequenceId sequence) {
 
 Status EngineRunner::CheckKeepsPrefixes(const std::string& path) const {
   if (keeps_prefixes_) return OkStatus();
-  if (engine_.config().HasState()) {
-    return Error(Code::kFailedPrecondition,
-                 "{}: sequences of this model have a state besides keys and values, which no file "
-                 "of prefixes holds",
-                 path);
-  }
   return Error(Code::kFailedPrecondition, "{}: the model was opened without a prefix cache", path);
 }
 

@@ -10,15 +10,18 @@
 #include "base/status.h"
 #include "io/file.h"
 #include "runtime/engine.h"
+#include "runtime/kept_states.h"
 #include "runtime/prefix_cache.h"
 #include "runtime/prefix_file.h"
+#include "runtime/session.h"
 
 namespace troupe {
 
 class KeptPrefixes {
  public:
-  // Both must outlive it. The cache is the engine's, for requests that want exactness.
-  KeptPrefixes(Engine& engine, PrefixCache& cache) : engine_(engine), cache_(cache) {}
+  // All must outlive it. Cache and states are the engine's, of requests that want exactness.
+  KeptPrefixes(Engine& engine, PrefixCache& cache, KeptStates& states)
+      : engine_(engine), cache_(cache), states_(states) {}
 
   // `path` is a file, or a folder in which each model and type of keys and values has a file of its
   // own: REQUIRES that the engine was opened with EngineOptions::fingerprint.
@@ -36,16 +39,24 @@ class KeptPrefixes {
   struct Known {
     std::string path;
     std::optional<FileIdentity> file;  // absent: there was none, or it may not be replaced
-    std::uint64_t changes = 0;         // the cache's, then
+    std::uint64_t changes = 0;         // of cache and states, then
   };
 
   Result<std::string> FileFor(const std::string& path) const;
   Status MayReplace(const std::string& path) const;
   Status Check(const std::string& path, const MayGoOn& go_on);
+  Status CheckPages(const std::string& path, const MayGoOn& go_on);
+  Status CheckState(const std::string& path);
+  // Reads them behind what it has; the room is there.
+  Status Compute(Session& session, TokenIds tokens);
   Status CheckTile(const std::string& path, TokenIds before, TokenIds tile, const KvPage& page);
+
+  KeptTexts texts() { return {.prefixes = cache_, .states = states_, .pool = engine_.kv()}; }
+  std::uint64_t changes() const { return cache_.changes() + states_.changes(); }
 
   Engine& engine_;
   PrefixCache& cache_;
+  KeptStates& states_;
   Known known_;
 };
 

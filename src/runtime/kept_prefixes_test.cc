@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "forge/synth.h"
 #include "runtime/engine_runner.h"
 #include "testing/temp_folder.h"
 
@@ -32,7 +33,7 @@ class KeptPrefixesTest : public testing::Test {
   }
   static std::vector<TokenId> Text(std::size_t length) {
     std::vector<TokenId> text(length);
-    for (std::size_t i = 0; i < length; ++i) text[i] = static_cast<TokenId>(7 * i % 400 + 300);
+    for (std::size_t i = 0; i < length; ++i) text[i] = static_cast<TokenId>(7 * i % 200 + 50);
     return text;
   }
   // Reads the text, from what it finds on; gives how much that was, and the last token's logits.
@@ -93,16 +94,103 @@ TEST_F(KeptPrefixesTest, KeysAndValuesThatWouldBeComputedOtherwiseAreNotUsed) {
     const std::string path = folder_.PathOf("changed");
     {
       PrefixCache cache(engine->kv());
-      ASSERT_TRUE(ReadPrefixes(path_, model, cache, engine->kv()).ok());
+      KeptStates states;
+      ASSERT_TRUE(ReadPrefixes(path_, model, {cache, states, engine->kv()}).ok());
       const KvLayout& layout = engine->kv().LayoutOf(0);
       engine->kv().BytesOf(*cache.All()[changed].page)[layout.KeyTileOffset(0, 0)] ^= std::byte{1};
-      ASSERT_TRUE(WritePrefixes(path, model, cache, engine->kv()).ok());
+      ASSERT_TRUE(WritePrefixes(path, model, {cache, states, engine->kv()}).ok());
     }
     EngineRunner runner(*engine);
     EXPECT_EQ(runner.LoadPrefixes(path).status().code(), Code::kFailedPrecondition);
     EXPECT_EQ(Read(runner).first, 0u);
   }
 }
+
+// Of models whose sequences have a state besides keys and values.
+class KeptPrefixesWithStates : public KeptPrefixesTest,
+                               public testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    SynthOptions options;
+    options.layout.mix.type = TensorType::kQ8_0;
+    ASSERT_TRUE(Synthesize(*FindShape(GetParam()), options, model_).ok());
+  }
+
+  const std::string model_ = folder_.PathOf("model.gguf");
+};
+
+TEST_P(KeptPrefixesWithStates, WhatOneProgramHasReadTheNextFindsWithTheSameLogits) {
+  std::vector<float> expected;
+  {
+    const auto engine = Open(model_);
+    EngineRunner runner(*engine);
+    expected = Read(runner).second;
+    const auto [cached, logits] = Read(runner);
+    EXPECT_EQ(logits, expected);
+    ASSERT_EQ(cached, kRead - 16);  // where a state is left before a prompt ends
+    ASSERT_TRUE(runner.SavePrefixes(path_).ok());
+  }
+  const auto engine = Open(model_);
+  EngineRunner runner(*engine);
+  const Result<PrefixFileReport> report = runner.LoadPrefixes(path_);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->pages, 3u);
+  EXPECT_EQ(report->states, 2u);
+  const auto [cached, logits] = Read(runner);
+  EXPECT_EQ(cached, kRead - 16);
+  EXPECT_EQ(logits, expected);
+}
+
+TEST_P(KeptPrefixesWithStates, AStateThatWouldBeComputedOtherwiseIsNotUsed) {
+  const auto engine = Open(model_);
+  {
+    EngineRunner runner(*engine);
+    Read(runner);
+    ASSERT_TRUE(runner.SavePrefixes(path_).ok());
+  }
+  const std::string path = folder_.PathOf("changed");
+  {
+    PrefixCache cache(engine->kv());
+    KeptStates states;
+    const KeptTexts texts{cache, states, engine->kv()};
+    ASSERT_TRUE(ReadPrefixes(path_, *engine->fingerprint(), texts).ok());
+    engine->kv().states()->BytesOf(*states.All().back().state)[0] ^= std::byte{1};
+    ASSERT_TRUE(WritePrefixes(path, *engine->fingerprint(), texts).ok());
+  }
+  EngineRunner runner(*engine);
+  const Status status = runner.LoadPrefixes(path).status();
+  EXPECT_EQ(status.code(), Code::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr("state after 600 tokens"));
+  EXPECT_EQ(runner.kept_states().size(), 0u);
+  EXPECT_EQ(Read(runner).first, 0u);
+}
+
+TEST_P(KeptPrefixesWithStates, StatesThatFindNoPlaceAreLeftOutTheOldestFirst) {
+  {
+    EngineOptions options{.threads = 2, .context = 1024, .chunk = 8};
+    options.sequences = 4;
+    options.fingerprint = true;
+    const auto engine = Engine::Open(model_, options).value();
+    EngineRunner runner(*engine);
+    for (const std::size_t length : {600, 500, 400, 300}) Read(runner, length);
+    EXPECT_GT(runner.kept_states().size(), 4u);
+    ASSERT_TRUE(runner.SavePrefixes(path_).ok());
+  }
+  const auto engine = Open(model_);  // with two sequences' places
+  EngineRunner runner(*engine);
+  const Result<PrefixFileReport> report = runner.LoadPrefixes(path_);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_GT(report->states, 0u);
+  EXPECT_LT(report->states, 5u);
+  EXPECT_GT(Read(runner, 300).first, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, KeptPrefixesWithStates,
+                         testing::Values("tiny-qwen35moe", "tiny-lfm2moe"), [](const auto& test) {
+                           std::string name = test.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
 
 TEST_F(KeptPrefixesTest, TheFingerprintIsThatOfTheModelThatWasOpened) {
   const std::string model = folder_.PathOf("model.gguf"), next = folder_.PathOf("next.gguf");
@@ -176,7 +264,8 @@ TEST_F(KeptPrefixesTest, AFileOfAnotherModelOrOfNoneIsLeftAlone) {
   const auto engine = Open();
   {
     PrefixCache cache(engine->kv());
-    ASSERT_TRUE(WritePrefixes(path_, {{7, 8}}, cache, engine->kv()).ok());
+    KeptStates states;
+    ASSERT_TRUE(WritePrefixes(path_, {{7, 8}}, {cache, states, engine->kv()}).ok());
   }
   const std::string notes = folder_.Write("notes", std::string(500, 'n'));
   for (const std::string& path : {path_, notes}) {

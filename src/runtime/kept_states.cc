@@ -36,6 +36,15 @@ const SavedState* KeptStates::Find(TokenIds tokens) {
   return &furthest->state;
 }
 
+std::vector<KeptStates::Entry> KeptStates::All() const {
+  std::vector<const Kept*> order;
+  for (const Kept& kept : kept_) order.push_back(&kept);
+  std::ranges::sort(order, {}, &Kept::used);
+  std::vector<Entry> all;
+  for (const Kept* kept : order) all.push_back({.tokens = kept->tokens, .state = &kept->state});
+  return all;
+}
+
 std::size_t KeptStates::GiveUp(std::size_t places) {
   std::size_t given = 0;
   for (; given < places && !kept_.empty(); ++given) {

@@ -31,7 +31,16 @@ class KeptStates {
   // Lets go of the ones that were not used for longest. Gives how many; fewer if there are no more.
   std::size_t GiveUp(std::size_t places);
 
+  // What it keeps, for who writes it down: what was used last comes last.
+  struct Entry {
+    TokenIds tokens;
+    const SavedState* state;
+  };
+  std::vector<Entry> All() const;
+
   std::size_t size() const { return kept_.size(); }
+  // Grows whenever All would tell of other states; not when they are only used.
+  std::uint64_t changes() const { return counters_.kept + counters_.given_up; }
   const KeptStateCounters& counters() const { return counters_; }
 
  private:

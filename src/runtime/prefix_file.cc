@@ -24,7 +24,7 @@ namespace {
 constexpr std::string_view kMagic = "TRPREFIX";
 // Raised whenever a file would hold other bytes for the same tokens: by the format, and by every
 // change of the arithmetic of keys and values.
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::uint32_t kBeginning = 0xFFFFFFFF;
 constexpr std::uint32_t kMostRecords = 1 << 24;
 // Made durable on the way, so that little is left for the end: that last step cannot be broken off.
@@ -41,9 +41,12 @@ struct Header {
   std::uint32_t positions;  // of a page
   std::uint32_t first_layer, end_layer;
   std::uint64_t page_bytes;
+  std::uint64_t state_bytes;  // 0: sequences have no state
+  std::uint32_t states;
+  std::uint32_t zero;
   std::uint64_t checksum;  // of the bytes before it
 };
-static_assert(sizeof(Header) == 64);
+static_assert(sizeof(Header) == 80);
 
 struct Record {  // followed by its tokens and its page
   std::uint32_t behind;
@@ -52,6 +55,12 @@ struct Record {  // followed by its tokens and its page
   std::uint64_t checksum;  // of what stands before it, tokens and page
 };
 static_assert(sizeof(Record) == 24);
+
+struct StateRecord {  // followed by the tokens of the text up to there, and by the state
+  std::uint64_t tokens;
+  std::uint64_t checksum;  // of what stands before it, tokens and state
+};
+static_assert(sizeof(StateRecord) == 16);
 
 template <typename T>
 std::span<const std::byte> BytesOf(const T& value) {
@@ -62,14 +71,17 @@ std::uint64_t ChecksumOf(const Header& header) {
   return XXH3_64bits(&header, offsetof(Header, checksum));
 }
 
-std::uint64_t ChecksumOf(const Record& record, std::span<const std::byte> tokens,
-                         std::span<const std::byte> page) {
-  const std::uint64_t front = XXH3_64bits(&record, offsetof(Record, checksum));
-  const std::uint64_t text = XXH3_64bits_withSeed(tokens.data(), tokens.size(), front);
-  return XXH3_64bits_withSeed(page.data(), page.size(), text);
+// Of a Record or a StateRecord.
+template <typename AnyRecord>
+std::uint64_t ChecksumOf(const AnyRecord& record, TokenIds tokens,
+                         std::span<const std::byte> contents) {
+  const std::uint64_t front = XXH3_64bits(&record, offsetof(AnyRecord, checksum));
+  const std::uint64_t text = XXH3_64bits_withSeed(tokens.data(), tokens.size_bytes(), front);
+  return XXH3_64bits_withSeed(contents.data(), contents.size(), text);
 }
 
-Header HeaderFor(const ModelFingerprint& model, const KvPool& pool, std::size_t records) {
+Header HeaderFor(const ModelFingerprint& model, KvPool& pool, std::size_t records,
+                 std::size_t states) {
   Header header{.magic = {},
                 .version = kVersion,
                 .records = static_cast<std::uint32_t>(records),
@@ -79,6 +91,9 @@ Header HeaderFor(const ModelFingerprint& model, const KvPool& pool, std::size_t 
                 .first_layer = pool.layers().first,
                 .end_layer = pool.layers().end,
                 .page_bytes = pool.page_bytes(),
+                .state_bytes = pool.states() == nullptr ? 0 : pool.states()->state_bytes(),
+                .states = static_cast<std::uint32_t>(states),
+                .zero = 0,
                 .checksum = 0};
   std::ranges::copy(kMagic, header.magic.begin());
   header.checksum = ChecksumOf(header);
@@ -88,13 +103,13 @@ Header HeaderFor(const ModelFingerprint& model, const KvPool& pool, std::size_t 
 // One file, whose records come one after the other.
 class Reader {
  public:
-  Reader(const ReadFile& file, KvPool& pool, const MayGoOn& go_on)
-      : file_(file), pool_(pool), go_on_(go_on) {}
+  Reader(const ReadFile& file, const KeptTexts& kept, const MayGoOn& go_on)
+      : file_(file), kept_(kept), pool_(kept.pool), go_on_(go_on) {}
 
   Status ReadHeader(const ModelFingerprint& model);
-  // All records without their pages: what is found here is true of the file.
+  // All records without their pages and states: what is found here is true of the file.
   Status ReadRecords();
-  Result<PrefixFileReport> Fill(PrefixCache& cache);
+  Result<PrefixFileReport> Fill();
 
  private:
   struct Place {
@@ -102,19 +117,29 @@ class Reader {
     std::vector<TokenId> tokens;
     std::uint64_t page_offset;
   };
+  struct StatePlace {
+    StateRecord record;
+    std::vector<TokenId> tokens;
+    std::uint64_t offset;
+  };
 
   template <typename... Args>
   Status Damaged(std::uint64_t offset, fmt::format_string<Args...> format, Args&&... args) const {
     return DataLoss("{}, byte {}: {}", file_.path(), offset,
                     fmt::format(format, std::forward<Args>(args)...));
   }
+  Status ReadStateRecords(std::uint64_t at);
   std::vector<bool> LatestThatFit(std::size_t pages) const;
+  // Those used last, for which there are places.
+  Result<std::vector<std::pair<const StatePlace*, SavedState>>> ReadStates() const;
 
   const ReadFile& file_;
+  const KeptTexts& kept_;
   KvPool& pool_;
   const MayGoOn& go_on_;
   Header header_ = {};
   std::vector<Place> places_;
+  std::vector<StatePlace> states_;  // what was used last comes last
 };
 
 Status Reader::ReadHeader(const ModelFingerprint& model) {
@@ -133,7 +158,7 @@ Status Reader::ReadHeader(const ModelFingerprint& model) {
   if (header_.checksum != ChecksumOf(header_)) {
     return Damaged(offsetof(Header, checksum), "the header's checksum is another one");
   }
-  const Header expected = HeaderFor(model, pool_, header_.records);
+  const Header expected = HeaderFor(model, pool_, header_.records, header_.states);
   if (header_.model != expected.model) {
     return Error(Code::kAlreadyExists, "{}: it is of another model", file_.path());
   }
@@ -142,9 +167,12 @@ Status Reader::ReadHeader(const ModelFingerprint& model) {
                  "{}: its keys and values are stored otherwise than --kv-type and --ctx ask for",
                  file_.path());
   }
-  if (header_.records > kMostRecords) {
-    return Damaged(offsetof(Header, records), "{} records, at most {} expected", header_.records,
-                   kMostRecords);
+  if (std::max(header_.records, header_.states) > kMostRecords) {
+    return Damaged(offsetof(Header, records), "{} pages and {} states, at most {} expected",
+                   header_.records, header_.states, kMostRecords);
+  }
+  if (header_.states > 0 && header_.state_bytes == 0) {
+    return Damaged(offsetof(Header, states), "{} states of no bytes", header_.states);
   }
   return OkStatus();
 }
@@ -178,6 +206,30 @@ Status Reader::ReadRecords() {
     at = place.page_offset + header_.page_bytes;
     places_.push_back(std::move(place));
   }
+  return ReadStateRecords(at);
+}
+
+Status Reader::ReadStateRecords(std::uint64_t at) {
+  for (std::uint32_t i = 0; i < header_.states; ++i) {
+    if (go_on_) TROUPE_RETURN_IF_ERROR(go_on_());
+    StatePlace place = {};
+    if (file_.size() - at < sizeof place.record) return Damaged(at, "it ends within state {}", i);
+    TROUPE_RETURN_IF_ERROR(file_.ReadAt(at, std::as_writable_bytes(std::span(&place.record, 1))));
+    at += sizeof place.record;
+    const std::uint64_t most = (file_.size() - at) / sizeof(TokenId);
+    if (place.record.tokens == 0 || place.record.tokens > most) {
+      return Damaged(at, "a state after {} tokens, 1 to {} expected", place.record.tokens, most);
+    }
+    const std::uint64_t bytes = place.record.tokens * sizeof(TokenId);
+    if (file_.size() - at - bytes < header_.state_bytes) {
+      return Damaged(at, "it ends within state {}", i);
+    }
+    place.tokens.resize(place.record.tokens);
+    TROUPE_RETURN_IF_ERROR(file_.ReadAt(at, std::as_writable_bytes(std::span(place.tokens))));
+    place.offset = at + bytes;
+    at = place.offset + header_.state_bytes;
+    states_.push_back(std::move(place));
+  }
   if (at != file_.size()) return Damaged(at, "{} bytes behind the last record", file_.size() - at);
   return OkStatus();
 }
@@ -194,7 +246,28 @@ std::vector<bool> Reader::LatestThatFit(std::size_t pages) const {
   return chosen;
 }
 
-Result<PrefixFileReport> Reader::Fill(PrefixCache& cache) {
+auto Reader::ReadStates() const -> Result<std::vector<std::pair<const StatePlace*, SavedState>>> {
+  // What a sequence takes stays free for who checks what was read.
+  constexpr std::size_t kOfSequence = 2;
+  std::vector<std::pair<const StatePlace*, SavedState>> read;
+  const std::size_t free = pool_.states() == nullptr ? 0 : pool_.states()->free_places();
+  const std::size_t count = std::min(states_.size(), free - std::min(free, kOfSequence));
+  for (const StatePlace& place : std::span(states_).last(count)) {
+    if (go_on_) TROUPE_RETURN_IF_ERROR(go_on_());
+    std::optional<SavedState> state = pool_.states()->NewSaved(place.tokens.size());
+    TROUPE_CHECK(state.has_value());
+    const std::span<std::byte> bytes = pool_.states()->BytesOf(*state);
+    TROUPE_RETURN_IF_ERROR(file_.ReadAt(place.offset, bytes));
+    if (ChecksumOf(place.record, place.tokens, bytes) != place.record.checksum) {
+      return Damaged(place.offset, "the checksum of the state after {} tokens is another one",
+                     place.tokens.size());
+    }
+    read.emplace_back(&place, *std::move(state));
+  }
+  return read;
+}
+
+Result<PrefixFileReport> Reader::Fill() {
   // One stays free for who checks what was read.
   const std::size_t free = pool_.free_positions() / pool_.page_positions();
   const std::vector<bool> chosen = LatestThatFit(free - std::min<std::size_t>(free, 1));
@@ -206,14 +279,14 @@ Result<PrefixFileReport> Reader::Fill(PrefixCache& cache) {
     TROUPE_CHECK(page.has_value());
     const Place& place = places_[i];
     TROUPE_RETURN_IF_ERROR(file_.ReadAt(place.page_offset, pool_.BytesOf(*page)));
-    if (ChecksumOf(place.record, std::as_bytes(std::span(place.tokens)), pool_.BytesOf(*page)) !=
-        place.record.checksum) {
+    if (ChecksumOf(place.record, place.tokens, pool_.BytesOf(*page)) != place.record.checksum) {
       return Damaged(place.page_offset, "the checksum of record {} is another one", i);
     }
     pages.push_back(*std::move(page));
   }
+  TROUPE_ASSIGN_OR_RETURN(auto states, ReadStates());
   // Nothing is put before all is known to be whole.
-  PrefixCache::Filling filling(cache);
+  PrefixCache::Filling filling(kept_.prefixes);
   std::vector<std::size_t> put_as(places_.size());
   std::size_t put = 0;
   for (std::size_t i = 0; i < places_.size(); ++i) {
@@ -223,35 +296,50 @@ Result<PrefixFileReport> Reader::Fill(PrefixCache& cache) {
                 places_[i].tokens, std::move(pages[put]), record.used);
     put_as[i] = put++;
   }
-  return PrefixFileReport{.pages = put, .left_out = places_.size() - put, .path = file_.path()};
+  // A state is of use only with all pages up to there.
+  for (auto& [place, state] : states) {
+    if (kept_.prefixes.KnownOf(place->tokens) < place->tokens.size()) continue;
+    kept_.states.Keep(place->tokens, std::move(state));
+  }
+  return PrefixFileReport{.pages = put,
+                          .left_out = places_.size() - put,
+                          .states = kept_.states.size(),
+                          .path = file_.path()};
 }
 
 }  // namespace
 
-Status WritePrefixes(const std::string& path, const ModelFingerprint& model,
-                     const PrefixCache& cache, KvPool& pool, const MayGoOn& go_on) {
-  const std::vector<PrefixCache::Kept> all = cache.All();
+Status WritePrefixes(const std::string& path, const ModelFingerprint& model, const KeptTexts& kept,
+                     const MayGoOn& go_on) {
+  const std::vector<PrefixCache::Kept> all = kept.prefixes.All();
+  const std::vector<KeptStates::Entry> states = kept.states.All();
   TROUPE_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(path));
   TROUPE_RETURN_IF_ERROR(file.MakePrivate());
-  TROUPE_RETURN_IF_ERROR(file.Append(BytesOf(HeaderFor(model, pool, all.size()))));
+  TROUPE_RETURN_IF_ERROR(
+      file.Append(BytesOf(HeaderFor(model, kept.pool, all.size(), states.size()))));
   std::uint64_t synced = 0;
-  for (const PrefixCache::Kept& kept : all) {
+  const auto append = [&](auto record, TokenIds tokens,
+                          std::span<const std::byte> contents) -> Status {
     if (go_on) TROUPE_RETURN_IF_ERROR(go_on());
-    const auto tokens = std::as_bytes(kept.tokens);
-    const std::span<const std::byte> page = pool.BytesOf(*kept.page);
-    Record record{.behind = kept.behind == PrefixCache::Kept::kNone
-                                ? kBeginning
-                                : static_cast<std::uint32_t>(kept.behind),
-                  .tokens = static_cast<std::uint32_t>(kept.tokens.size()),
-                  .used = kept.used,
-                  .checksum = 0};
-    record.checksum = ChecksumOf(record, tokens, page);
+    record.checksum = ChecksumOf(record, tokens, contents);
     TROUPE_RETURN_IF_ERROR(file.Append(BytesOf(record)));
-    TROUPE_RETURN_IF_ERROR(file.Append(tokens));
-    TROUPE_RETURN_IF_ERROR(file.Append(page));
-    if (file.size() - synced < kSyncEach) continue;
-    TROUPE_RETURN_IF_ERROR(file.SyncSoFar());
+    TROUPE_RETURN_IF_ERROR(file.Append(std::as_bytes(tokens)));
+    TROUPE_RETURN_IF_ERROR(file.Append(contents));
+    if (file.size() - synced < kSyncEach) return OkStatus();
     synced = file.size();
+    return file.SyncSoFar();
+  };
+  for (const PrefixCache::Kept& page : all) {
+    const bool begins = page.behind == PrefixCache::Kept::kNone;
+    const Record record{.behind = begins ? kBeginning : static_cast<std::uint32_t>(page.behind),
+                        .tokens = static_cast<std::uint32_t>(page.tokens.size()),
+                        .used = page.used,
+                        .checksum = 0};
+    TROUPE_RETURN_IF_ERROR(append(record, page.tokens, kept.pool.BytesOf(*page.page)));
+  }
+  for (const KeptStates::Entry& state : states) {
+    const StateRecord record{.tokens = state.tokens.size(), .checksum = 0};
+    TROUPE_RETURN_IF_ERROR(append(record, state.tokens, kept.pool.states()->BytesOf(*state.state)));
   }
   TROUPE_RETURN_IF_ERROR(file.Seal().status());
   if (go_on) TROUPE_RETURN_IF_ERROR(go_on());
@@ -259,13 +347,13 @@ Status WritePrefixes(const std::string& path, const ModelFingerprint& model,
 }
 
 Result<PrefixFileReport> ReadPrefixes(const std::string& path, const ModelFingerprint& model,
-                                      PrefixCache& cache, KvPool& pool, const MayGoOn& go_on) {
-  TROUPE_CHECK(cache.pages() == 0);
+                                      const KeptTexts& kept, const MayGoOn& go_on) {
+  TROUPE_CHECK(kept.prefixes.pages() == 0 && kept.states.size() == 0);
   TROUPE_ASSIGN_OR_RETURN(const ReadFile file, ReadFile::Open(path));
-  Reader reader(file, pool, go_on);
+  Reader reader(file, kept, go_on);
   TROUPE_RETURN_IF_ERROR(reader.ReadHeader(model));
   TROUPE_RETURN_IF_ERROR(reader.ReadRecords());
-  return reader.Fill(cache);
+  return reader.Fill();
 }
 
 }  // namespace troupe

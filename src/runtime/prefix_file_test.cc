@@ -59,13 +59,16 @@ class PrefixFileTest : public testing::Test {
       return cache->ExtendByTaking(sequence, tokens);
     }
 
+    KeptTexts texts() { return {.prefixes = *cache, .states = states, .pool = *pool}; }
+
     std::unique_ptr<KvPool> pool;
     std::unique_ptr<PrefixCache> cache;
+    KeptStates states;
   };
 
-  Status Write(Kept& kept) { return WritePrefixes(path_, kKeptModel, *kept.cache, *kept.pool); }
+  Status Write(Kept& kept) { return WritePrefixes(path_, kKeptModel, kept.texts()); }
   Result<PrefixFileReport> Read(Kept& kept, const ModelFingerprint& model = kKeptModel) {
-    return ReadPrefixes(path_, model, *kept.cache, *kept.pool);
+    return ReadPrefixes(path_, model, kept.texts());
   }
 
   const TempFolder folder_;
@@ -147,10 +150,9 @@ TEST_F(PrefixFileTest, WritingThatIsBrokenOffLeavesTheFileOfBeforeAndNothingElse
   int most = 0;
   for (;; ++most) {  // broken off at each moment, the last one before the file has its name
     int asked = 0;
-    const Status status =
-        WritePrefixes(path_, kKeptModel, *before.cache, *before.pool, [&]() -> Status {
-          return asked++ < most ? OkStatus() : Status(Code::kCancelled, "enough");
-        });
+    const Status status = WritePrefixes(path_, kKeptModel, before.texts(), [&]() -> Status {
+      return asked++ < most ? OkStatus() : Status(Code::kCancelled, "enough");
+    });
     if (status.ok()) break;
     EXPECT_EQ(status.code(), Code::kCancelled);
     EXPECT_EQ(folder_.Read("prefixes"), whole);
@@ -167,7 +169,7 @@ TEST_F(PrefixFileTest, ReadingThatIsBrokenOffLeavesTheCacheEmpty) {
   int most = 0;
   for (;; ++most) {
     int asked = 0;
-    const auto report = ReadPrefixes(path_, kKeptModel, *after.cache, *after.pool, [&]() -> Status {
+    const auto report = ReadPrefixes(path_, kKeptModel, after.texts(), [&]() -> Status {
       return asked++ < most ? OkStatus() : Status(Code::kCancelled, "enough");
     });
     if (report.ok()) break;

@@ -35,7 +35,8 @@ Status LoadPrefixes(Model& model, const std::string& path, const std::function<b
   const Result<PrefixFileReport> report =
       ModelAccess::LoadPrefixes(model, path, CancelledUnless(go_on));
   if (report.ok()) {
-    Remark("prefixes: {} pages from {}, {} left out\n", report->pages, report->path,
+    Remark("prefixes: {} pages{} from {}, {} left out\n", report->pages,
+           report->states > 0 ? fmt::format(" and {} states", report->states) : "", report->path,
            report->left_out);
   } else if (report.status().code() == Code::kCancelled) {
     return report.status();
