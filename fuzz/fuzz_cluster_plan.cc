@@ -18,11 +18,10 @@ constexpr troupe::ExpertGrid kGrid{.layers = 3, .experts = 6};
 constexpr std::uint32_t kMostHeld = 4;
 
 void Follow(const troupe::ClusterPlan::Node& node) {
-  troupe::HoldingFacts facts{
-      .grid = kGrid,
-      .held = std::vector<std::uint8_t>(kGrid.Count()),
-      .most_held = kMostHeld,
-      .held_elsewhere = [](troupe::ExpertId id) { return id.expert % 2 == 0; }};
+  troupe::HoldingFacts facts{.grid = kGrid,
+                             .held = std::vector<std::uint8_t>(kGrid.Count()),
+                             .most_held = kMostHeld,
+                             .may_go = [](troupe::ExpertId id) { return id.expert % 2 == 0; }};
   facts.held[0] = facts.held[7] = 1;
   for (int steps = 0;; ++steps) {
     TROUPE_CHECK(steps < 1000);
@@ -35,7 +34,7 @@ void Follow(const troupe::ClusterPlan::Node& node) {
     const auto& hold = std::get<troupe::HoldStep>(*step);
     for (const std::uint32_t expert : hold.experts)
       facts.held[kGrid.Index({hold.layer, expert})] = 1;
-    TROUPE_CHECK(std::ranges::count(facts.held, 1) <= kMostHeld);
+    TROUPE_CHECK(std::ranges::count(facts.held, 1) <= kMostHeld + troupe::HoldingFacts::kSwapSlots);
   }
 }
 

@@ -100,7 +100,7 @@ class Stranger {
       const auto& hold = std::get<troupe::HoldStep>(step);
       for (const std::uint32_t e : hold.experts) held_[kGrid.Index({hold.layer, e})] = 1;
     }
-    TROUPE_CHECK(std::ranges::count(held_, 1) <= kMostHeld);
+    TROUPE_CHECK(std::ranges::count(held_, 1) <= kMostHeld + troupe::HoldingFacts::kSwapSlots);
     core_.OnHeld(held_, works);
   }
 

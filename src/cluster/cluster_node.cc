@@ -35,7 +35,7 @@ CallShape ShapeOf(const Engine& engine) {
   return shape;
 }
 
-// What is left is the cache that other experts pass through.
+// What is left is the cache that other experts pass through. Of its slots a swap borrows one.
 std::uint32_t MostHeld(const Engine& engine) {
   const ModelConfig& config = engine.config();
   const std::uint32_t experts = config.moe.routing.experts;

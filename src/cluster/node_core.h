@@ -188,6 +188,7 @@ class NodeCore {
     LinkId link = 0;  // 0: it is away
     PeerHello hello;
     ExpertBits held;
+    std::uint64_t held_by = 0;   // the epoch of the plan that it follows
     std::uint64_t sequence = 0;  // of its holdings
     Nanos seen = 0;              // last, while it is away
   };
@@ -217,7 +218,7 @@ class NodeCore {
   // The next step towards the plan, if none is under way.
   void GoOn();
   void TellHoldings();
-  bool IsHeldElsewhere(ExpertId id) const;
+  std::vector<OtherNode> Others(const ClusterPlan& plan) const;
   PeerHello Hello() const;
   void SendToPeers(const std::vector<std::byte>& frame);
   void Send(LinkId link, std::vector<std::byte> frame);
@@ -246,6 +247,9 @@ class NodeCore {
   std::map<std::string, Peer> peers_;
   std::set<std::uint64_t> thrown_out_;  // starts
   PlanFollower follower_;
+  Nanos now_ = 0;         // when it looked last what is due
+  Nanos adopted_at_ = 0;  // the plan in force
+  Nanos go_on_at_ = 0;
   std::uint64_t told_sequence_ = 0;     // of what is held: peers know it
   std::uint64_t newest_epoch_ = 0;      // that anybody has told of
   std::vector<std::uint32_t> counted_;  // since the last report

@@ -119,7 +119,7 @@ class Pair {
   // In any state.
   void Check() {
     for (Side& side : sides_) {
-      ASSERT_LE(std::ranges::count(side.held, 1), kPairHolds);
+      ASSERT_LE(std::ranges::count(side.held, 1), kPairHolds + HoldingFacts::kSwapSlots);
       const std::uint64_t epoch = side.core->plan() ? side.core->plan()->epoch : 0;
       ASSERT_GE(epoch, side.epoch);
       side.epoch = epoch;

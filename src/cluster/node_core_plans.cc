@@ -12,6 +12,12 @@
 namespace troupe {
 namespace {
 
+// A step may wait for a node that is away, and time is what it waits for.
+constexpr Nanos kGoOnEvery = 1'000'000'000;
+// Times as long as until a plan leaves such a node out. If no such plan comes, what only that node
+// is to hold may go.
+constexpr Nanos kAwaitedTimes = 2;
+
 // By the grid's index.
 std::vector<std::uint8_t> FlagsOf(const ExpertBits& bits) {
   const ExpertGrid grid = bits.grid();
@@ -56,6 +62,7 @@ void NodeCore::OnHoldings(const std::string& name, const PeerHoldings& holdings)
   if (holdings.held.grid() != self_.hello.grid || holdings.sequence < peer.sequence) return;
   peer.sequence = holdings.sequence;
   peer.held = holdings.held;
+  peer.held_by = holdings.epoch;
   actions_.push_back(node_action::PeerHolds{.link = peer.link, .held = holdings.held});
   GoOn();
 }
@@ -92,14 +99,29 @@ void NodeCore::Adopt(ClusterPlan plan) {
                     self_.most_held));
   }
   if (has_list()) first_contact_.Settle();
+  adopted_at_ = now_;
   follower_.Adopt(std::move(plan));
   GoOn();
 }
 
-bool NodeCore::IsHeldElsewhere(ExpertId id) const {
-  return std::ranges::any_of(peers_, [id](const auto& entry) {
-    return entry.second.link != 0 && entry.second.held.Has(id);
-  });
+std::vector<OtherNode> NodeCore::Others(const ClusterPlan& plan) const {
+  const Nanos longest = kAwaitedTimes * options_.planner.forget_after;
+  std::vector<OtherNode> others;
+  for (const auto& [name, peer] : peers_) {
+    others.push_back(
+        {.name = name,
+         .here = peer.link != 0,
+         .awaited = peer.link != 0 || now_ - std::max(peer.seen, adopted_at_) < longest,
+         .epoch = peer.held_by,
+         .held = &peer.held,
+         .planned = plan.Find(name)});
+  }
+  for (const ClusterPlan::Node& node : plan.nodes) {
+    if (node.name == self_.hello.node || peers_.contains(node.name)) continue;
+    others.push_back(
+        {.name = node.name, .awaited = now_ - adopted_at_ < longest, .planned = &node});
+  }
+  return others;
 }
 
 void NodeCore::Drain() {
@@ -228,7 +250,11 @@ void NodeCore::TellWhetherSettled() {
 }
 
 void NodeCore::OnTime(Nanos now) {
-  if (follower_.OnTime(now)) GoOn();
+  now_ = now;
+  if (follower_.OnTime(now) || now >= go_on_at_) {
+    go_on_at_ = now + kGoOnEvery;
+    GoOn();
+  }
   TellWhetherSettled();
   if (now >= report_at_) {
     report_at_ = now + options_.report_every;

@@ -13,14 +13,15 @@ constexpr Nanos kRetryAfter = 30'000'000'000;  // a step that failed
 
 }  // namespace
 
-PlanFollower::PlanFollower(Self self, std::function<bool(ExpertId)> held_elsewhere)
-    : self_(std::move(self)), held_elsewhere_(std::move(held_elsewhere)), held_(self_.held) {
+PlanFollower::PlanFollower(Self self, Others others)
+    : self_(std::move(self)), others_(std::move(others)), held_(self_.held) {
   TROUPE_CHECK(held_.size() == self_.grid.Count());
 }
 
 void PlanFollower::Adopt(ClusterPlan plan) {
   plan_ = std::move(plan);
   stuck_ = false;
+  ++sequence_;  // others count on what is held by the plan that they follow
 }
 
 PeerHoldings PlanFollower::Holdings() const {
@@ -33,18 +34,12 @@ PeerHoldings PlanFollower::Holdings() const {
   return holdings;
 }
 
-// What another node is to hold goes when it does; what none is to hold, at once.
-std::optional<HoldingStep> PlanFollower::DrainStep() const {
-  const auto is_planned = [this](ExpertId id) {
-    return std::ranges::any_of(plan_->nodes, [&](const ClusterPlan::Node& node) {
-      return node.name != self_.node && std::ranges::binary_search(node.held[id.layer], id.expert);
-    });
-  };
+std::optional<HoldingStep> PlanFollower::DrainStep(
+    const std::function<bool(ExpertId)>& may_go) const {
   for (std::uint32_t layer = 0; layer < self_.grid.layers; ++layer) {
     for (std::uint32_t expert = 0; expert < self_.grid.experts; ++expert) {
       const ExpertId id{layer, expert};
-      if (!Holds(id)) continue;
-      if (held_elsewhere_(id) || !is_planned(id)) return ReleaseStep{id};
+      if (Holds(id) && may_go(id)) return ReleaseStep{id};
     }
   }
   return std::nullopt;
@@ -52,13 +47,14 @@ std::optional<HoldingStep> PlanFollower::DrainStep() const {
 
 std::optional<HoldingStep> PlanFollower::Step() const {
   const ClusterPlan::Node* const wanted = plan_ ? plan_->Find(self_.node) : nullptr;
-  // The plan of before still names a node that is to go.
-  if (draining_) return plan_ && wanted == nullptr ? DrainStep() : std::nullopt;
-  if (wanted == nullptr) return std::nullopt;
-  return NextStep(*wanted, {.grid = self_.grid,
-                            .held = held_,
-                            .most_held = self_.most_held,
-                            .held_elsewhere = held_elsewhere_});
+  // The plan of before still names a node that is to go; one that is to stay waits for one that
+  // names it.
+  if (!plan_ || draining_ == (wanted != nullptr)) return std::nullopt;
+  const std::vector<OtherNode> others = others_(*plan_);
+  const auto may_go = [&](ExpertId id) { return MayLeave(id, self_.node, plan_->epoch, others); };
+  if (draining_) return DrainStep(may_go);
+  return NextStep(
+      *wanted, {.grid = self_.grid, .held = held_, .most_held = self_.most_held, .may_go = may_go});
 }
 
 bool PlanFollower::HoldsAsPlanned() const {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "cluster/leave_rule.h"
 #include "cluster/plan/cluster_plan.h"
 #include "cluster/plan/holding_steps.h"
 #include "cluster/wire/holdings.h"
@@ -27,11 +28,13 @@ class PlanFollower {
     std::vector<std::uint8_t> held;  // by the grid's index: at the beginning
   };
 
-  // held_elsewhere: whether another node that can be asked holds it now.
-  PlanFollower(Self self, std::function<bool(ExpertId)> held_elsewhere);
+  // The others as they are now, and what the plan says of them.
+  using Others = std::function<std::vector<OtherNode>(const ClusterPlan& plan)>;
+
+  PlanFollower(Self self, Others others);
 
   void Adopt(ClusterPlan plan);
-  // The node is to go: once a plan leaves it out, it lets go what others hold.
+  // The node is to go: once a plan leaves it out, it lets go what others hold, or none is to hold.
   void Drain() { draining_ = true; }
   // To be carried out, and then told of by OnHeld; nothing while one is under way.
   std::optional<HoldingStep> TakeStep();
@@ -52,13 +55,13 @@ class PlanFollower {
 
  private:
   std::optional<HoldingStep> Step() const;
-  std::optional<HoldingStep> DrainStep() const;
+  std::optional<HoldingStep> DrainStep(const std::function<bool(ExpertId)>& may_go) const;
   // A plan that gives it more than it can hold has no next step, and is not carried out.
   bool HoldsAsPlanned() const;
   bool Holds(ExpertId id) const { return held_[self_.grid.Index(id)] != 0; }
 
   const Self self_;
-  const std::function<bool(ExpertId)> held_elsewhere_;
+  const Others others_;
   std::vector<std::uint8_t> held_;
   std::uint64_t sequence_ = 0;
   std::optional<ClusterPlan> plan_;

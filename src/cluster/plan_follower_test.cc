@@ -19,9 +19,24 @@ class PlanFollowing : public testing::Test {
     return plan;
   }
 
-  std::set<ExpertId> elsewhere_;
+  // Another node holds them by that plan.
+  void Elsewhere(std::uint64_t epoch, std::set<ExpertId> held) {
+    epoch_ = epoch;
+    elsewhere_ = ExpertBits(kFollowedGrid);
+    for (const ExpertId id : held) elsewhere_.Add(id);
+  }
+
+  std::uint64_t epoch_ = 0;
+  ExpertBits elsewhere_{kFollowedGrid};
   PlanFollower follower_{{.node = "a", .grid = kFollowedGrid, .most_held = 2, .held = {1, 0, 0, 0}},
-                         [this](ExpertId id) { return elsewhere_.contains(id); }};
+                         [this](const ClusterPlan& plan) {
+                           return std::vector{OtherNode{.name = "b",
+                                                        .here = true,
+                                                        .awaited = true,
+                                                        .epoch = epoch_,
+                                                        .held = &elsewhere_,
+                                                        .planned = plan.Find("b")}};
+                         }};
 };
 
 TEST_F(PlanFollowing, OneStepAtATimeLeadsToThePlan) {
@@ -32,7 +47,7 @@ TEST_F(PlanFollowing, OneStepAtATimeLeadsToThePlan) {
   EXPECT_EQ(follower_.TakeStep(), std::nullopt);  // it is under way
   follower_.OnHeld({1, 0, 1, 0}, true);
   EXPECT_TRUE(follower_.settled());
-  EXPECT_EQ(follower_.sequence(), 1u);
+  EXPECT_EQ(follower_.sequence(), 2u);
 }
 
 TEST_F(PlanFollowing, WhatIsToGoIsNoMoreAmongTheHoldingsBeforeItGoes) {
@@ -43,6 +58,18 @@ TEST_F(PlanFollowing, WhatIsToGoIsNoMoreAmongTheHoldingsBeforeItGoes) {
   EXPECT_FALSE(follower_.Holdings().held.Has({0, 0}));
   EXPECT_TRUE(follower_.Holdings().held.Has({0, 2}));
   EXPECT_EQ(follower_.sequence(), before + 1);
+}
+
+TEST_F(PlanFollowing, WhatAnotherIsToHoldStaysUntilThatHoldsIt) {
+  follower_.Adopt(Plan(1, {1, 2}, {0}));
+  EXPECT_EQ(follower_.TakeStep(), HoldingStep(HoldStep{0, {1}}));
+  follower_.OnHeld({1, 1, 0, 0}, true);
+  EXPECT_EQ(follower_.TakeStep(), HoldingStep(HoldStep{0, {2}}));  // with the slot for swaps
+  follower_.OnHeld({1, 1, 1, 0}, true);
+  EXPECT_EQ(follower_.TakeStep(), std::nullopt);
+  EXPECT_FALSE(follower_.settled());
+  Elsewhere(1, {{0, 0}});
+  EXPECT_EQ(follower_.TakeStep(), HoldingStep(ReleaseStep{{0, 0}}));
 }
 
 TEST_F(PlanFollowing, APlanThatExceedsTheMemoryIsNotCarriedOut) {
@@ -80,7 +107,9 @@ TEST_F(PlanFollowing, ADrainedNodeKeepsWhatAnotherIsToHoldUntilThatHoldsIt) {
   EXPECT_EQ(follower_.TakeStep(), std::nullopt);  // that plan still counts on it
   follower_.Adopt(Plan(2, {}, {0}));
   EXPECT_EQ(follower_.TakeStep(), std::nullopt);
-  elsewhere_.insert({0, 0});
+  Elsewhere(1, {{0, 0}});
+  EXPECT_EQ(follower_.TakeStep(), std::nullopt);  // by a plan under which it may let it go
+  Elsewhere(2, {{0, 0}});
   EXPECT_EQ(follower_.TakeStep(), HoldingStep(ReleaseStep{{0, 0}}));
 }
 

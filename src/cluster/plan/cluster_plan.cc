@@ -104,6 +104,10 @@ ClusterPlan::Node ReadNode(const JsonValue& json, ExpertGrid grid) {
 
 }  // namespace
 
+bool ClusterPlan::Node::Wants(ExpertId id) const {
+  return id.layer < held.size() && std::ranges::binary_search(held[id.layer], id.expert);
+}
+
 std::size_t ClusterPlan::Node::count() const {
   std::size_t all = 0;
   for (const std::vector<std::uint32_t>& layer : held) all += layer.size();

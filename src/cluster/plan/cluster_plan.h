@@ -24,6 +24,7 @@ struct ClusterPlan {
     std::vector<ExpertId> come, go;
 
     std::size_t count() const;
+    bool Wants(ExpertId id) const;
     bool operator==(const Node&) const = default;
   };
 

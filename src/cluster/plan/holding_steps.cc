@@ -9,11 +9,6 @@
 namespace troupe {
 namespace {
 
-bool Wants(const ClusterPlan::Node& wanted, ExpertId id) {
-  return id.layer < wanted.held.size() &&
-         std::ranges::binary_search(wanted.held[id.layer], id.expert);
-}
-
 // The experts for which `is` says so: first those that the order names.
 template <typename Is>
 std::vector<ExpertId> InOrder(std::span<const ExpertId> order, const HoldingFacts& facts,
@@ -31,6 +26,16 @@ std::vector<ExpertId> InOrder(std::span<const ExpertId> order, const HoldingFact
   return all;
 }
 
+// Those that follow the first one in the same layer come with it.
+HoldStep Bring(std::span<const ExpertId> coming, std::size_t most) {
+  HoldStep step{.layer = coming.front().layer, .experts = {}};
+  for (const ExpertId id : coming) {
+    if (id.layer != step.layer || step.experts.size() == most) break;
+    step.experts.push_back(id.expert);
+  }
+  return step;
+}
+
 }  // namespace
 
 std::optional<HoldingStep> NextStep(const ClusterPlan::Node& wanted, const HoldingFacts& facts) {
@@ -39,22 +44,18 @@ std::optional<HoldingStep> NextStep(const ClusterPlan::Node& wanted, const Holdi
   const auto holds = static_cast<std::size_t>(std::ranges::count(facts.held, 1));
   const std::size_t room = facts.most_held - std::min<std::size_t>(facts.most_held, holds);
   const std::vector<ExpertId> coming =
-      InOrder(wanted.come, facts, [&](ExpertId id) { return Wants(wanted, id) && !is_held(id); });
+      InOrder(wanted.come, facts, [&](ExpertId id) { return wanted.Wants(id) && !is_held(id); });
   if (room > 0 && !coming.empty()) {
-    // Those that follow in the same layer come with it.
-    HoldStep step{.layer = coming.front().layer, .experts = {}};
-    for (const ExpertId id : coming) {
-      if (id.layer != step.layer) break;
-      if (step.experts.size() == std::min<std::size_t>(room, facts.at_once)) break;
-      step.experts.push_back(id.expert);
-    }
-    return step;
+    return Bring(coming, std::min<std::size_t>(room, facts.at_once));
   }
   const std::vector<ExpertId> going =
-      InOrder(wanted.go, facts, [&](ExpertId id) { return is_held(id) && !Wants(wanted, id); });
-  if (going.empty()) return std::nullopt;
-  const auto spared = std::ranges::find_if(going, facts.held_elsewhere);
-  return ReleaseStep{spared != going.end() ? *spared : going.back()};
+      InOrder(wanted.go, facts, [&](ExpertId id) { return is_held(id) && !wanted.Wants(id); });
+  if (const auto free = std::ranges::find_if(going, facts.may_go); free != going.end()) {
+    return ReleaseStep{*free};
+  }
+  const std::size_t most = std::size_t{facts.most_held} + HoldingFacts::kSwapSlots;
+  if (going.empty() || coming.empty() || holds >= most) return std::nullopt;
+  return Bring(coming, most - holds);
 }
 
 }  // namespace troupe

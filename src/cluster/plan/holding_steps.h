@@ -2,8 +2,10 @@
 // layer to be brought in, or one to be let go to make room. Pure.
 //
 // Experts come and go in the order of the plan, what it does not name after it, layer by layer.
-// What many would miss goes last: an expert that no other node holds is let go only if nothing else
-// can be.
+// Only what may go does (leave_rule.h); what may not yet is waited for. Where memory is full, one
+// expert comes before another has gone: two full nodes that swap what they hold would wait for each
+// other otherwise. With that one slot each nodes cannot all wait, as long as no plan exceeds a
+// memory: docs/design/cluster.md.
 #pragma once
 
 #include <cstdint>
@@ -36,14 +38,15 @@ struct HoldingFacts {
   ExpertGrid grid;
   std::vector<std::uint8_t> held;  // by the grid's index: now
   std::uint32_t most_held = 0;
+  // How many are held beyond that while experts are swapped: of the cache's slots.
+  static constexpr std::uint32_t kSwapSlots = 1;
   // How many experts one step brings in.
   static constexpr std::uint32_t kAtOnce = 2;
   std::uint32_t at_once = kAtOnce;
-  // Whether another node holds it now.
-  std::function<bool(ExpertId)> held_elsewhere;
+  std::function<bool(ExpertId)> may_go;
 };
 
-// Nothing: it is done.
+// Nothing: it is done, or waits for other nodes.
 std::optional<HoldingStep> NextStep(const ClusterPlan::Node& wanted, const HoldingFacts& facts);
 
 }  // namespace troupe
