@@ -49,6 +49,11 @@ std::uint64_t LargestExpert(const Engine& engine) {
   return SlotLoads::SlotBytes(engine.expert_layouts()).count();
 }
 
+// Nothing else would show that a peer gives another expert.
+bool ExpertsTravel(const Engine& engine) {
+  return engine.ChecksumOf({engine.config().moe.leading_dense, 0}).has_value();
+}
+
 Result<PeerHello> HelloOf(Engine& engine, const ClusterOptions& options, const CallShape& shape) {
   TROUPE_ASSIGN_OR_RETURN(const GgufModel file, GgufModel::Open(engine.path()));
   TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(file));
@@ -119,6 +124,7 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(Engine& engine, ClusterOp
                                                     .first_layer = config.moe.leading_dense,
                                                     .experts_per_token = config.moe.routing.top_k,
                                                     .expert_bytes = LargestExpert(engine),
+                                                    .experts_travel = ExpertsTravel(engine),
                                                     .most_held = MostHeld(engine),
                                                     .held = node->HeldNow()},
                                            node->options_.node, node->clock_.Now());

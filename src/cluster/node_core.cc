@@ -40,7 +40,8 @@ NodeCore::NodeCore(NodeSelf self, NodeOptions options, Nanos now)
                 .first_layer = self_.first_layer,
                 .experts_per_token = self_.experts_per_token,
                 .expert_bytes = self_.expert_bytes,
-                .row_bytes = self_.hello.width * sizeof(float)},
+                .row_bytes = self_.hello.width * sizeof(float),
+                .experts_travel = self_.experts_travel},
                options_.planner) {
   if (leads_) planner_.Begin(now, /*has_plan=*/false);
   LookWhomToDial();

@@ -56,6 +56,7 @@ struct NodeSelf {
   std::uint32_t first_layer = 0;
   std::uint32_t experts_per_token = 1;
   std::uint64_t expert_bytes = 1;
+  bool experts_travel = false;  // their checksums are known
   std::uint32_t most_held = 0;
   std::vector<std::uint8_t> held;  // by the grid's index: at the beginning
 };

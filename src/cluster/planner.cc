@@ -80,7 +80,7 @@ bool Planner::IsDue(Nanos now, std::size_t expected, bool has_plan) {
   return true;
 }
 
-LinkTable Planner::LinksOf(std::span<const Present> present, const PlanFacts& facts) const {
+void Planner::SetLinks(std::span<const Present> present, PlanFacts& facts) const {
   struct Pair {
     Average round_trip, speed;
   };
@@ -111,15 +111,17 @@ LinkTable Planner::LinksOf(std::span<const Present> present, const PlanFacts& fa
     }
   }
   constexpr double kUsualRoundTrip = 1e-3, kUsualSpeed = 1e8;
-  LinkTable links{.usual = {.latency_seconds = round_trip.Or(greeting.Or(kUsualRoundTrip)),
-                            .bytes_per_second = speed.Or(kUsualSpeed)},
-                  .pairs = {}};
+  LinkTable& links = facts.links;
+  links.usual = {.latency_seconds = round_trip.Or(greeting.Or(kUsualRoundTrip)),
+                 .bytes_per_second = speed.Or(kUsualSpeed)};
   for (const auto& [ends, pair] : pairs) {
     const Link link{.latency_seconds = pair.round_trip.Or(links.usual.latency_seconds),
                     .bytes_per_second = pair.speed.Or(links.usual.bytes_per_second)};
     links.pairs[ends] = links.pairs[{ends.second, ends.first}] = link;
+    if (model_.experts_travel && pair.speed.Or(0) > 0) {
+      facts.fetch_bytes_per_second[ends] = link.bytes_per_second;
+    }
   }
-  return links;
 }
 
 PlanFacts Planner::FactsOf(std::span<const Present> present) const {
@@ -130,6 +132,7 @@ PlanFacts Planner::FactsOf(std::span<const Present> present) const {
                   .expert_bytes = model_.expert_bytes,
                   .nodes = {},
                   .links = {},
+                  .fetch_bytes_per_second = {},
                   .copies = rules_.copies};
   for (const Present& node : present) {
     const auto told = told_.find(node.name);
@@ -145,7 +148,7 @@ PlanFacts Planner::FactsOf(std::span<const Present> present) const {
     const double own = SecondsOfOneRow(told_.at(node.name).measured);
     node.speed = own > 0 ? seconds.Or(own) / own : 1;
   }
-  facts.links = LinksOf(present, facts);
+  SetLinks(present, facts);
   return facts;
 }
 

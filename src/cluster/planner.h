@@ -26,6 +26,7 @@ struct PlannerModel {
   std::uint32_t experts_per_token = 1;
   std::uint64_t expert_bytes = 1;
   std::uint64_t row_bytes = 1;  // of an answer
+  bool experts_travel = false;  // from peer to peer: their checksums are known
 };
 
 class Planner {
@@ -67,7 +68,7 @@ class Planner {
 
   PlanFacts FactsOf(std::span<const Present> present) const;
   // The usual one is their average: of pairs that have not measured each other, too.
-  LinkTable LinksOf(std::span<const Present> present, const PlanFacts& facts) const;
+  void SetLinks(std::span<const Present> present, PlanFacts& facts) const;
   LatencyModel LatencyOf(const PlanFacts& facts) const;
   double SecondsPerRemoteRow(const PlanFacts& facts) const;
   void PlanWithin(Nanos wait, Nanos now) { plan_at_ = std::min(plan_at_, now + wait); }

@@ -28,8 +28,10 @@ PeerReport ReportOfOne(bool lower, NodeMeasures measured) {
 }
 
 // What a leader decides once users ask what others asked before, by what nodes have measured.
-bool FollowsAChange(const NodeMeasures& measured, std::optional<double> round_trip = std::nullopt) {
-  Planner planner({.grid = kPlannedGrid, .expert_bytes = kExpertBytes}, {});
+bool FollowsAChange(const NodeMeasures& measured, std::optional<double> round_trip = std::nullopt,
+                    bool experts_travel = false) {
+  Planner planner(
+      {.grid = kPlannedGrid, .expert_bytes = kExpertBytes, .experts_travel = experts_travel}, {});
   const std::vector<Planner::Present> present = {
       {.name = "a", .round_trip_seconds = {}, .held = {}},
       {.name = "b", .round_trip_seconds = round_trip, .held = {}}};
@@ -56,6 +58,19 @@ TEST(Planner, AMoveIsWeighedWithTheDiskAndWithWhatARowTakesLongerElsewhere) {
   EXPECT_FALSE(FollowsAChange(measured)) << "a disk that is a hundred times as slow";
   measured.seconds_a_remote_row = 1e-1;
   EXPECT_TRUE(FollowsAChange(measured)) << "rows that take a hundred times as long";
+}
+
+// Half of the 32 MiB come, which takes the link's time then.
+TEST(Planner, AMoveIsWeighedWithTheLinksByWhichExpertsMayCome) {
+  NodeMeasures measured{.disk_bytes_per_second = 1e6, .seconds_a_remote_row = 1e-3, .links = {}};
+  measured.links = {{.peer = "a", .round_trip_seconds = 1e-4, .bytes_per_second = 1e8},
+                    {.peer = "b", .round_trip_seconds = 1e-4, .bytes_per_second = 1e8}};
+  EXPECT_TRUE(FollowsAChange(measured, std::nullopt, /*experts_travel=*/true));
+  EXPECT_FALSE(FollowsAChange(measured)) << "no checksum is known, so each reads its disk";
+  for (NodeMeasures::Link& link : measured.links) link.bytes_per_second = 4e5;
+  EXPECT_FALSE(FollowsAChange(measured, std::nullopt, true)) << "links slower than half the disk";
+  for (NodeMeasures::Link& link : measured.links) link.bytes_per_second = 0;
+  EXPECT_FALSE(FollowsAChange(measured, std::nullopt, true)) << "nothing was measured";
 }
 
 // Of three nodes two have a link that is a thousand times as slow as the others.

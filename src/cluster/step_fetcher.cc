@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cluster/face/node_buffers.h"
+#include "cluster/plan/coming_speed.h"
 #include "cluster/wire/fetch.h"
 #include "cluster/wire/message_kind.h"
 #include "store/container_format.h"
@@ -13,7 +14,6 @@
 namespace troupe {
 namespace {
 
-constexpr double kOfTheDisk = 0.5;  // what a link must give
 // Times the seconds that such a link takes with its rests: then it has become slower.
 constexpr double kPatience = 4;
 constexpr Nanos kAtLeast = 1'000'000'000;
@@ -49,7 +49,7 @@ bool StepFetcher::Begin(const HoldStep& step, std::span<const MeasuredLink> link
   std::vector<PeerEntry> peers = directory_.Entries();
   std::erase_if(peers, [&](const PeerEntry& peer) {
     return peer.link == 0 || disk_bytes_per_second <= 0 ||
-           speeds[peer.name] < kOfTheDisk * disk_bytes_per_second;
+           speeds[peer.name] < kLeastOfDisk * disk_bytes_per_second;
   });
   std::ranges::sort(peers, {}, [&](const PeerEntry& peer) { return -speeds[peer.name]; });
   std::vector<ExpertFetch::Wanted> wanted;
@@ -61,7 +61,7 @@ bool StepFetcher::Begin(const HoldStep& step, std::span<const MeasuredLink> link
     ExpertFetch::Wanted one{
         .id = id, .bytes = model_.bytes_of(id.layer), .checksum = *checksum, .sources = {}};
     const double seconds =
-        2 * static_cast<double>(one.bytes) / (kOfTheDisk * disk_bytes_per_second);
+        2 * static_cast<double>(one.bytes) / (kLeastOfDisk * disk_bytes_per_second);
     one.longest = kAtLeast + static_cast<Nanos>(kPatience * seconds * 1e9);
     for (const PeerEntry& peer : peers) {
       if (peer.held.Has(id)) one.sources.push_back(peer.link);

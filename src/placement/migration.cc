@@ -15,8 +15,8 @@ Placement KeepDevices(const PlacementProblem& problem, const Placement& from, Pl
   return *std::move(kept);
 }
 
-double MigrationSeconds(const PlacementProblem& problem, const Placement& from,
-                        const Placement& to) {
+double MigrationSeconds(const PlacementProblem& problem, const Placement& from, const Placement& to,
+                        const ComingSpeed& coming) {
   double seconds = 0;
   std::vector<ExpertIndex> changed;
   for (std::uint32_t n = 0; n < problem.server_count(); ++n) {
@@ -26,8 +26,10 @@ double MigrationSeconds(const PlacementProblem& problem, const Placement& from,
       std::set_symmetric_difference(before.begin(), before.end(), after.begin(), after.end(),
                                     std::back_inserter(changed));
       for (const ExpertIndex e : changed) {
-        seconds += static_cast<double>(problem.experts.BytesOf(e)) /
-                   problem.servers[n].devices[d].load_bytes_per_second;
+        const bool comes = std::binary_search(after.begin(), after.end(), e);
+        const double speed =
+            comes && coming ? coming(n, e) : problem.servers[n].devices[d].load_bytes_per_second;
+        seconds += static_cast<double>(problem.experts.BytesOf(e)) / speed;
       }
     }
   }
@@ -35,11 +37,12 @@ double MigrationSeconds(const PlacementProblem& problem, const Placement& from,
 }
 
 MigrationDecision DecideMigration(const PlacementProblem& problem, const Placement& from,
-                                  const Placement& to, double seconds_per_remote_call) {
+                                  const Placement& to, double seconds_per_remote_call,
+                                  const ComingSpeed& coming) {
   MigrationDecision decision{
       .seconds_now = CountRemoteCalls(problem, from).remote * seconds_per_remote_call,
       .seconds_after = CountRemoteCalls(problem, to).remote * seconds_per_remote_call,
-      .migration_seconds = MigrationSeconds(problem, from, to)};
+      .migration_seconds = MigrationSeconds(problem, from, to, coming)};
   decision.adopt = decision.migration_seconds > 0 &&
                    decision.seconds_after + decision.migration_seconds < decision.seconds_now;
   return decision;

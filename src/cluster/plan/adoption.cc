@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "cluster/plan/coming_speed.h"
+
 namespace troupe {
 namespace {
 
@@ -101,8 +103,9 @@ Adoption DecideAdoption(const PlanFacts& facts, const ClusterPlan* from, const C
   }
   if (from->SaysTheSameAs(to)) return adoption;
   const PlacementProblem problem = ProblemOf(facts);
-  adoption.eq4 = DecideMigration(problem, PlacementOf(*from, facts, problem),
-                                 PlacementOf(to, facts, problem), seconds_per_remote_call);
+  const Placement now = PlacementOf(*from, facts, problem);
+  adoption.eq4 = DecideMigration(problem, now, PlacementOf(to, facts, problem),
+                                 seconds_per_remote_call, ComingSpeedOf(facts, problem, now));
   adoption.why = adoption.eq4.adopt ? Why::kPays : Why::kDoesNotPay;
   return adoption;
 }

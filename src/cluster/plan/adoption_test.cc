@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cluster/plan/coming_speed.h"
 #include "cluster/plan/planned_nodes_for_test.h"
 
 namespace troupe {
@@ -40,6 +41,44 @@ TEST(Adoption, AChangePaysIfItSavesMoreThanMovingTakes) {
   EXPECT_FALSE(does_not.adopt());
   EXPECT_GT(does_not.eq4.migration_seconds, 0);
   EXPECT_EQ(Decide(facts, PlanOf(facts), 1).why, Why::kSame);
+}
+
+// 16 experts of 1,000 bytes come, and as many go, which takes the disk's time by Eq. 3.
+TEST(Adoption, AnExpertThatAPeerHoldsComesAsFastAsHalfOfALinkThatGivesEnough) {
+  const ClusterPlan from = PlanOf(TwoPlannedNodes(8));
+  PlanFacts facts = Changed(TwoPlannedNodes(8));
+  for (NodeFacts& node : facts.nodes) node.load_bytes_per_second = 1e4;
+  const auto seconds = [&](double link) {
+    facts.fetch_bytes_per_second.clear();
+    if (link > 0) facts.fetch_bytes_per_second[{0, 1}] = link;
+    return Decide(facts, from, 1e-3).eq4.migration_seconds;
+  };
+  const double by_disk = seconds(0);
+  EXPECT_GT(by_disk, 0);
+  EXPECT_DOUBLE_EQ(seconds(1e6), by_disk / 2 + by_disk / 2 * 1e4 / 5e5);
+  EXPECT_DOUBLE_EQ(seconds(1e4), by_disk) << "half of that is no faster than the disk";
+  EXPECT_DOUBLE_EQ(seconds(4e3), by_disk) << "too slow a link";
+  const PlacementProblem problem = ProblemOf(facts);
+  facts.fetch_bytes_per_second[{0, 1}] = 1e6;
+  EXPECT_EQ(ComingSpeedOf(facts, problem, Placement::Empty(problem))(0, 0), 1e4)
+      << "nobody holds it";
+}
+
+// That of the others is none of it.
+TEST(Adoption, OnlyAHoldersLinkCounts) {
+  PlanFacts facts = TwoPlannedNodes(8);
+  facts.nodes.push_back(facts.nodes[0]);
+  for (NodeFacts& node : facts.nodes) node.load_bytes_per_second = 1e4;
+  facts.fetch_bytes_per_second = {{{0, 1}, 1e6}, {{0, 2}, 2e6}};
+  const PlacementProblem problem = ProblemOf(facts);
+  Placement held = Placement::Empty(problem);
+  held.experts[1][0] = {3, 4};
+  held.experts[2][0] = {4};
+  const ComingSpeed speed = ComingSpeedOf(facts, problem, held);
+  EXPECT_EQ(speed(0, 3), 5e5);
+  EXPECT_EQ(speed(0, 4), 1e6);
+  EXPECT_EQ(speed(0, 5), 1e4);
+  EXPECT_EQ(speed(2, 3), 1e4);
 }
 
 TEST(Adoption, WhatComesToLieOnDisksAloneCostsNoMove) {

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -31,6 +33,8 @@ struct PlanFacts {
   std::uint64_t expert_bytes = 1;
   std::vector<NodeFacts> nodes;
   LinkTable links;  // between nodes, by their places in `nodes`
+  // Of links by which experts may come, as far as they were measured: the lower place first.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, double> fetch_bytes_per_second;
   // Of each expert, on different nodes: what is used most comes first where memory is short.
   std::uint32_t copies = 1;
 

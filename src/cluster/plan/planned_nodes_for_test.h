@@ -26,7 +26,8 @@ inline PlanFacts TwoPlannedNodes(std::uint32_t each) {
       .experts_per_token = 2,
       .expert_bytes = 1000,
       .nodes = {},
-      .links = {.usual = {.latency_seconds = 1e-4, .bytes_per_second = 1e8}, .pairs = {}}};
+      .links = {.usual = {.latency_seconds = 1e-4, .bytes_per_second = 1e8}, .pairs = {}},
+      .fetch_bytes_per_second = {}};
   facts.nodes = {{.name = "a", .most_held = each, .activations = Uses(facts, {0, 1, 2, 3})},
                  {.name = "b", .most_held = each, .activations = Uses(facts, {4, 5, 6, 7})}};
   return facts;
