@@ -441,6 +441,23 @@ class Cluster(unittest.TestCase):
         self.leader()
         self.ask_all(self.nodes)
 
+    def test_a_mistyped_cluster_ends_a_node_with_one_clear_line_and_a_new_one_must_be_asked_for(self):
+        self.start_by_etcd(2)
+        self.ask_all(self.nodes)
+        self.wait(lambda node: node.metric("troupe_cluster_listed") == 1, *self.nodes)
+        self.addresses += [f"127.0.0.1:{port}" for port in free_ports(3)]
+        self.more = ("--cluster", "trouqe")
+        self.expect_end(self.node(2), "etcd has no cluster 'trouqe', but 'troupe': did you mean 'troupe'? A new one begins with "
+                                      "--new-cluster")
+        self.assertEqual([node.metric("troupe_cluster_peers") for node in self.nodes], [1, 1])
+        self.more += ("--new-cluster",)
+        others = [self.node(i, name=f"m{i}") for i in (2, 3, 4)]
+        self.wait(lambda node: node.metric("troupe_cluster_peers") == 2, *others)
+        self.ask_all(others)
+        said = "\n".join(line for node in others for line in node.said)
+        self.assertIn("cluster 'trouqe' begins: etcd has 'troupe'", said)
+        self.assertEqual([node.metric("troupe_cluster_peers") for node in self.nodes], [1, 1])
+
     def test_a_name_that_is_taken_or_another_model_ends_a_node_with_one_clear_line(self):
         self.start_by_etcd(2)
         self.addresses.append(f"127.0.0.1:{free_ports(1)[0]}")

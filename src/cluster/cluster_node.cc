@@ -8,6 +8,7 @@
 
 #include "cluster/face/node_buffers.h"
 #include "cluster/member_news.h"
+#include "cluster/members/cluster_names.h"
 #include "gguf/reader.h"
 #include "runtime/arithmetic_digest.h"
 #include "store/model_fingerprint.h"
@@ -138,6 +139,7 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(Engine& engine, ClusterOp
                                    .address = node->options_.address,
                                    .model = ModelText(hello),
                                    .start = fmt::format("{:016x}", hello.start_id),
+                                   .new_cluster = node->options_.new_cluster,
                                    .ttl = node->options_.lease};
     TROUPE_RETURN_IF_ERROR(Validate(member));
     node->membership_ = std::make_unique<Membership>(member, *node->etcd_, node->clock_.Now());
@@ -215,7 +217,9 @@ void ClusterNode::OnStore(const KvEvent& event) {
 }
 
 void ClusterNode::LookAtMembership() {
-  const bool is_news = TellNews(*membership_, *core_, clock_.Now()).state;
+  const MemberNews news = TellNews(*membership_, *core_, clock_.Now());
+  const bool is_news = news.state;
+  if (news.begins) Say(SayNewCluster(options_.cluster, membership_->other_clusters()));
   const std::string& problem = membership_->problem();
   switch (membership_->state()) {
     case MemberState::kMember:
@@ -224,6 +228,7 @@ void ClusterNode::LookAtMembership() {
     case MemberState::kWithoutStore:
       if (is_news) Say(fmt::format("etcd is away, so nobody plans: {}", problem));
       break;
+    case MemberState::kUnknown:
     case MemberState::kNameTaken:
     case MemberState::kOtherModel:
     case MemberState::kDistrusted:

@@ -102,6 +102,11 @@ void ClusterFlags::AddTo(Options& options) {
       .Between(std::uint32_t{1}, std::uint32_t{86'400})
       .Type("SECONDS")
       .Needs("--etcd");
+  options
+      .AddFlag("--new-cluster", new_cluster_,
+               "Let the cluster begin where etcd has others and none of this name; without it that "
+               "is a mistyped name, which ends the node")
+      .Needs("--etcd");
   options.Add("--etcd-authority", etcd_tls_.authority, "Who has signed etcd's certificate (PEM)")
       .Type("FILE")
       .Needs("--etcd");
@@ -170,6 +175,7 @@ Result<ClusterOptions> ClusterFlags::Read() const {
                          .transport = {},
                          .node = {.addresses = {}, .planner = {.placer = placer_}},
                          .etcd = {},
+                         .new_cluster = new_cluster_,
                          .lease = Nanos{1'000'000'000} * lease_seconds_,
                          .peer_threads = threads_,
                          .calls = {},

@@ -35,6 +35,7 @@ class ClusterFlags {
   PeerTlsFiles peer_tls_;
   EtcdTls etcd_tls_;
   bool plain_text_ = false;
+  bool new_cluster_ = false;
   std::uint32_t threads_ = 1, lease_seconds_ = 10, plan_every_seconds_ = 300, copies_ = 1;
 };
 

@@ -87,6 +87,7 @@ TEST(ClusterFlags, WhatDoesNotFitTogetherIsNamed) {
       {{"--peer-address", "127.0.0.1:1"}, "--peers"},
       {{"--node", "a"}, "--node needs --etcd or --peers"},
       {{"--lease-s", "5"}, "--etcd"},
+      {{"--peers", "127.0.0.1", "--new-cluster"}, "--etcd"},
       {{"--etcd", "127.0.0.1:1", "--peers", "127.0.0.1:1"}, "exclude"},
       {{"--etcd", "127.0.0.1"}, "not HOST:PORT"},
       {{"--etcd", "127.0.0.1:1", "--cluster", "a/b"}, "--cluster"},

@@ -38,6 +38,7 @@ class EtcdMembershipTest : public testing::Test {
                           .address = name + ":7400",
                           .model = "9f",
                           .start = start.empty() ? name : start,
+                          .new_cluster = true,
                           .ttl = kTtl,
                           .retry = kTtl / 10});
   }
@@ -143,6 +144,35 @@ TEST_F(EtcdMembershipTest, ANameThatAnotherHoldsIsRefused) {
   EXPECT_EQ(first->Get([](Membership& m) { return m.state(); }), MemberState::kLeft);
 }
 
+// As three units that are started for the first time on three machines.
+TEST_F(EtcdMembershipTest, ANewClusterBesideAnotherBeginsOnlyIfItIsAsked) {
+  EtcdServer server;
+  const auto start = [&](const std::string& cluster, const std::string& name, bool new_cluster) {
+    return std::make_unique<RunningMember>(server.options(),
+                                           MembershipOptions{.cluster = cluster,
+                                                             .node = name,
+                                                             .address = name + ":7400",
+                                                             .model = "9f",
+                                                             .start = name,
+                                                             .new_cluster = new_cluster,
+                                                             .ttl = kTtl,
+                                                             .retry = kTtl / 10});
+  };
+  const auto first = start("lab", "a", false);
+  ASSERT_TRUE(Settles(*first, 1)) << "etcd has no cluster at all";
+  const auto mistyped = start("lap", "b", false);
+  ASSERT_TRUE(
+      mistyped->WaitUntil([](Membership& m) { return m.state() == MemberState::kUnknown; }));
+  EXPECT_THAT(mistyped->Get([](Membership& m) { return m.problem(); }),
+              HasSubstr("did you mean 'lab'?"));
+  std::vector<std::unique_ptr<RunningMember>> units;
+  for (const char* name : {"x", "y", "z"}) units.push_back(start("prod", name, true));
+  for (const auto& unit : units) EXPECT_TRUE(Settles(*unit, 3));
+  const auto later = start("prod", "w", false);
+  EXPECT_TRUE(Settles(*later, 4));
+  EXPECT_TRUE(Settles(*first, 1));
+}
+
 TEST_F(EtcdMembershipTest, ServingGoesOnWhileEtcdIsStopped) {
   const auto members = StartThree(*server_);
   ASSERT_TRUE(WriteByLeader(members, 1).ok());
@@ -202,7 +232,7 @@ TEST_F(EtcdMembershipTest, AfterACompactionAllIsSeenAsBefore) {
   const auto members = StartThree(*server_);
   members[2]->set_stopped(true);
   for (int plan = 1; plan < 8; ++plan) ASSERT_TRUE(WriteByLeader(members, plan).ok());
-  const KvRevision now = AskingClient(server_->options()).Ask(ReadPrefix{"/"}).revision;
+  const KvRevision now = AskingClient(server_->options()).Ask(ReadPrefix{.prefix = "/"}).revision;
   server_->Control({"compact", std::to_string(now)});
   const auto fourth = StartOn(*server_, "d");
   members[2]->set_stopped(false);
@@ -218,6 +248,7 @@ TEST_F(EtcdMembershipTest, MembersFindTheirWayAroundAnEndpointThatIsGone) {
                               .address = "a:7400",
                               .model = "9f",
                               .start = "a",
+                              .new_cluster = true,
                               .ttl = kTtl,
                               .retry = kTtl / 10});
   EXPECT_TRUE(Settles(member, 1));

@@ -153,6 +153,7 @@ EtcdRequest RequestOf(const ReadPrefix& read) {
   pb::RangeRequest request;
   request.set_key(read.prefix);
   request.set_range_end(EndOfPrefix(read.prefix));
+  request.set_keys_only(read.keys_only);
   return {.method = "/etcdserverpb.KV/Range",
           .bytes = request.SerializeAsString(),
           .read = Reader<pb::RangeResponse>([](const pb::RangeResponse& response) {

@@ -24,7 +24,7 @@ TEST(EtcdMessages, APrefixEndsWhereItsLastByteIsOneGreater) {
 
 TEST(EtcdMessages, BytesAreThoseOfEtcdsFormat) {
   // Fields 1 (key) and 2 (range_end), both of type 2.
-  EXPECT_EQ(ToEtcd(ReadPrefix{"a/"}).bytes,
+  EXPECT_EQ(ToEtcd(ReadPrefix{.prefix = "a/"}).bytes,
             "\x0a\x02"
             "a/"
             "\x12\x02"

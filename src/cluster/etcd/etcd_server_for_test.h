@@ -144,7 +144,7 @@ class EtcdServer {
     AskingClient client(options());
     const Stopwatch watch;
     while (watch.Seconds() < 30 && IsRunning()) {
-      if (std::holds_alternative<PrefixRead>(client.Ask(ReadPrefix{"/"}).what)) return;
+      if (std::holds_alternative<PrefixRead>(client.Ask(ReadPrefix{.prefix = "/"}).what)) return;
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
     ADD_FAILURE() << "etcd does not come up:\n" << folder_.Read("etcd.log");

@@ -68,7 +68,7 @@ TEST_F(EtcdStoreTest, ATransactionComparesPutsDeletesAndGets) {
                     .puts = {{.key = b, .value = std::string("\0\xff", 2)}},
                     .deletes = {a}}));
   EXPECT_TRUE(gone.held);
-  const KvEvent read = client.Ask(ReadPrefix{Prefix()});
+  const KvEvent read = client.Ask(ReadPrefix{.prefix = Prefix()});
   ASSERT_EQ(As<PrefixRead>(read).entries.size(), 1u);
   EXPECT_EQ(As<PrefixRead>(read).entries[0].value, std::string("\0\xff", 2));
   EXPECT_EQ(read.revision, event.revision + 1);
@@ -99,9 +99,9 @@ TEST_F(EtcdStoreTest, ARevokedLeaseTakesItsKeysAtOnce) {
   AskingClient client(server_->options());
   const KvLease lease = As<LeaseGranted>(client.Ask(GrantLease{.ttl = 60 * kASecond})).lease;
   client.Ask(KvTransaction{.puts = {{.key = Prefix() + "a", .value = "1", .lease = lease}}});
-  EXPECT_EQ(As<PrefixRead>(client.Ask(ReadPrefix{Prefix()})).entries.at(0).lease, lease);
+  EXPECT_EQ(As<PrefixRead>(client.Ask(ReadPrefix{.prefix = Prefix()})).entries.at(0).lease, lease);
   As<LeaseRevoked>(client.Ask(RevokeLease{lease}));
-  EXPECT_TRUE(As<PrefixRead>(client.Ask(ReadPrefix{Prefix()})).entries.empty());
+  EXPECT_TRUE(As<PrefixRead>(client.Ask(ReadPrefix{.prefix = Prefix()})).entries.empty());
 }
 
 TEST_F(EtcdStoreTest, AWatchTellsWhatHasHappenedSinceItsRevisionAndWhatHappensThen) {
@@ -135,24 +135,24 @@ TEST_F(EtcdStoreTest, WhereNobodyAnswersTheNextEndpointIsAsked) {
   options.endpoints.insert(options.endpoints.begin(),
                            "127.0.0.1:" + std::to_string(FreePortForTest()));
   AskingClient client(options);
-  const auto failure = As<KvFailure>(client.Ask(ReadPrefix{Prefix()}));
+  const auto failure = As<KvFailure>(client.Ask(ReadPrefix{.prefix = Prefix()}));
   EXPECT_EQ(failure.fault, KvFault::kUnavailable);
   EXPECT_THAT(failure.message, HasSubstr("etcd: "));
-  As<PrefixRead>(client.Ask(ReadPrefix{Prefix()}));
+  As<PrefixRead>(client.Ask(ReadPrefix{.prefix = Prefix()}));
 }
 
 TEST_F(EtcdStoreTest, AStoppedEtcdIsAFailureAfterTheTimeout) {
   EtcdOptions options = server_->options();
   options.timeout = kASecond / 2;
   AskingClient client(options);
-  As<PrefixRead>(client.Ask(ReadPrefix{Prefix()}));
+  As<PrefixRead>(client.Ask(ReadPrefix{.prefix = Prefix()}));
   server_->Stop();
-  EXPECT_EQ(As<KvFailure>(client.Ask(ReadPrefix{Prefix()})).fault, KvFault::kUnavailable);
+  EXPECT_EQ(As<KvFailure>(client.Ask(ReadPrefix{.prefix = Prefix()})).fault, KvFault::kUnavailable);
   EXPECT_EQ(As<KvFailure>(client.Ask(KeepLease{1})).fault, KvFault::kUnavailable);
   server_->Continue();
   KvEvent read;
   for (int attempt = 0; attempt < 20 && !std::holds_alternative<PrefixRead>(read.what); ++attempt) {
-    read = client.Ask(ReadPrefix{Prefix()});
+    read = client.Ask(ReadPrefix{.prefix = Prefix()});
   }
   As<PrefixRead>(read);
 }
@@ -163,7 +163,7 @@ TEST_F(EtcdStoreTest, CanBeDestroyedWhileAsksAreUnderWay) {
   server_->Stop();
   {
     AskingClient client(options);
-    client.Begin(ReadPrefix{Prefix()});
+    client.Begin(ReadPrefix{.prefix = Prefix()});
     client.Begin(KeepLease{1});
     client.Begin(WatchPrefix{.prefix = Prefix(), .from = 1});
   }
@@ -178,12 +178,12 @@ TEST_F(EtcdStoreTest, AnEtcdThatStartsAgainEndsWatchesAndIsFound) {
   As<WatchChanges>(client.Next(watch));
   server.Kill();
   EXPECT_EQ(As<KvFailure>(client.Next(watch)).fault, KvFault::kUnavailable);
-  EXPECT_EQ(As<KvFailure>(client.Ask(ReadPrefix{"/"})).fault, KvFault::kUnavailable);
+  EXPECT_EQ(As<KvFailure>(client.Ask(ReadPrefix{.prefix = "/"})).fault, KvFault::kUnavailable);
   server.Start();
   KvEvent read{.what = KvFailure{}};
   for (int attempt = 0; attempt < 100 && std::holds_alternative<KvFailure>(read.what); ++attempt) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    read = client.Ask(ReadPrefix{"/"});
+    read = client.Ask(ReadPrefix{.prefix = "/"});
   }
   EXPECT_EQ(As<PrefixRead>(read).entries.at(0).value, "1");
 }
@@ -232,18 +232,18 @@ TEST_F(EtcdStoreTest, TlsLetsInWhoHasACertificateAndTrustsOnlyTheAuthority) {
                           folder.PathOf("server.pem"), "--key-file", folder.PathOf("server.key")});
   EtcdOptions options = server.options();
   AskingClient client(options);
-  As<PrefixRead>(client.Ask(ReadPrefix{"/"}));
+  As<PrefixRead>(client.Ask(ReadPrefix{.prefix = "/"}));
 
   options.tls = {.authority = tls.authority};
   AskingClient nameless(options);
-  EXPECT_EQ(As<KvFailure>(nameless.Ask(ReadPrefix{"/"})).fault, KvFault::kUnavailable);
+  EXPECT_EQ(As<KvFailure>(nameless.Ask(ReadPrefix{.prefix = "/"})).fault, KvFault::kUnavailable);
   options.tls = tls;
   options.tls.authority = folder.PathOf("stranger.pem");
   AskingClient distrusting(options);
-  EXPECT_EQ(As<KvFailure>(distrusting.Ask(ReadPrefix{"/"})).fault, KvFault::kDistrusted);
+  EXPECT_EQ(As<KvFailure>(distrusting.Ask(ReadPrefix{.prefix = "/"})).fault, KvFault::kDistrusted);
   options.tls = {};
   AskingClient plain(options);
-  EXPECT_EQ(As<KvFailure>(plain.Ask(ReadPrefix{"/"})).fault, KvFault::kUnavailable);
+  EXPECT_EQ(As<KvFailure>(plain.Ask(ReadPrefix{.prefix = "/"})).fault, KvFault::kUnavailable);
 }
 
 }  // namespace

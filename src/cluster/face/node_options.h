@@ -41,12 +41,14 @@ struct ClusterOptions {
   TransportOptions transport;
   NodeOptions node;
   std::optional<EtcdOptions> etcd;  // where node.addresses is empty
+  bool new_cluster = false;         // it may begin beside others that etcd has
   Nanos lease = 10'000'000'000;     // in etcd: how long a silent node counts as alive
   std::uint32_t peer_threads = 1;   // that compute for peers
   CallRules calls;
   double verify = 0;  // the share of peers' answers that are computed again
   std::function<void(const std::string& line)> say;
-  // The node cannot be one of the cluster: its name is taken, or the cluster serves another model.
+  // The node cannot be one of the cluster: its name is taken, the cluster serves another model, or
+  // etcd does not know the cluster.
   // Called once, on any thread.
   std::function<void(const Status& why)> fail;
 };

@@ -22,10 +22,17 @@ PlanStamp StampFrom(const JsonValue& json) {
 }  // namespace
 
 ClusterKeys::ClusterKeys(std::string_view cluster)
-    : prefix_("/troupe/" + std::string(cluster) + "/"),
+    : prefix_(std::string(kRoot) + std::string(cluster) + "/"),
       leader_(prefix_ + "leader"),
       plan_(prefix_ + "plan"),
       nodes_(prefix_ + "nodes/") {}
+
+std::string_view ClusterKeys::ClusterOf(std::string_view key) {
+  if (!key.starts_with(kRoot)) return {};
+  key.remove_prefix(kRoot.size());
+  const std::size_t end = key.find('/');
+  return end == std::string_view::npos ? std::string_view() : key.substr(0, end);
+}
 
 std::string_view ClusterKeys::NodeOf(std::string_view key) const {
   return key.starts_with(nodes_) ? key.substr(nodes_.size()) : std::string_view();

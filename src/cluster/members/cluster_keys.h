@@ -46,6 +46,11 @@ struct PlanRecord {
 // The keys of one cluster, "/troupe/NAME/...".
 class ClusterKeys {
  public:
+  // Of all clusters' keys.
+  static constexpr std::string_view kRoot = "/troupe/";
+  // Whose key it is; nothing: no cluster's.
+  static std::string_view ClusterOf(std::string_view key);
+
   explicit ClusterKeys(std::string_view cluster);
 
   const std::string& prefix() const { return prefix_; }

@@ -107,7 +107,9 @@ class FakeKvState {
   What Do(const ReadPrefix& read, Nanos) {
     PrefixRead found;
     for (const auto& [key, entry] : keys_) {
-      if (key.starts_with(read.prefix)) found.entries.push_back(entry);
+      if (!key.starts_with(read.prefix)) continue;
+      found.entries.push_back(entry);
+      if (read.keys_only) found.entries.back().value.clear();
     }
     return found;
   }

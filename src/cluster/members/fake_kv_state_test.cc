@@ -68,7 +68,7 @@ TEST(FakeKvState, HistoryHasEachChangeOfThePrefixUntilItIsCompacted) {
 TEST(FakeKvState, ReadsOfAPrefixAreInTheOrderOfKeys) {
   FakeKvState state;
   ASSERT_TRUE(DoesHold(state, {.puts = {{.key = "x/b"}, {.key = "x/a"}, {.key = "y"}}}));
-  const KvEvent read = state.Answer(1, ReadPrefix{"x/"}, 0);
+  const KvEvent read = state.Answer(1, ReadPrefix{.prefix = "x/"}, 0);
   EXPECT_THAT(std::get<PrefixRead>(read.what).entries,
               ElementsAre(Field(&KvEntry::key, "x/a"), Field(&KvEntry::key, "x/b")));
   EXPECT_EQ(read.revision, state.revision());

@@ -69,6 +69,7 @@ struct KvTransaction {
 // asked. Answered by PrefixRead.
 struct ReadPrefix {
   std::string prefix;
+  bool keys_only = false;  // values stay empty
 };
 // All changes from revision `from` on, those that have already been made included. Answered by
 // WatchChanges, as often as there are any, in the order of their revisions.

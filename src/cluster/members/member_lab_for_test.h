@@ -101,18 +101,26 @@ class MemberLab {
   // Its start id is `start`, or its name.
   LabMember& Add(const std::string& node, std::string start = "", const std::string& model = "9f",
                  std::optional<KvFault> cut_off = std::nullopt) {
+    LabMember& added = AddUnsettled(node, std::move(start), model);
+    if (cut_off) added.set_cut_off(true, *cut_off);
+    Settle();
+    return added;
+  }
+  LabMember& AddUnsettled(const std::string& node, std::string start = "",
+                          const std::string& model = "9f") {
     if (start.empty()) start = node;
     members_.push_back(std::make_unique<LabMember>(state_,
                                                    MembershipOptions{.cluster = "lab",
                                                                      .node = node,
                                                                      .address = node + ":7400",
                                                                      .model = model,
-                                                                     .start = std::move(start)},
+                                                                     .start = std::move(start),
+                                                                     .new_cluster = new_cluster_},
                                                    now_));
-    if (cut_off) members_.back()->set_cut_off(true, *cut_off);
-    Settle();
     return *members_.back();
   }
+  // Of those that are added from now on.
+  void set_new_cluster(bool new_cluster) { new_cluster_ = new_cluster; }
   // As a process that is killed: gives nothing back.
   void Kill(LabMember& member) {
     std::erase_if(members_, [&](const auto& other) { return other.get() == &member; });
@@ -144,6 +152,7 @@ class MemberLab {
  private:
   FakeKvState state_;
   Nanos now_ = 0;
+  bool new_cluster_ = false;
   std::vector<std::unique_ptr<LabMember>> members_;
 };
 

@@ -33,6 +33,8 @@ std::string_view ToString(MemberState state) {
       return "name taken";
     case MemberState::kOtherModel:
       return "other model";
+    case MemberState::kUnknown:
+      return "unknown cluster";
     case MemberState::kDistrusted:
       return "distrusted";
     case MemberState::kWithoutStore:

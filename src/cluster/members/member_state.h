@@ -18,6 +18,7 @@ struct MembershipOptions {
   std::string address;         // "10.0.0.3:7400": where peers reach this node
   std::string model;           // the fingerprint of what it serves
   std::string start;           // another at each start of the process, on all machines
+  bool new_cluster = false;    // it may begin beside others that the store has
   Nanos ttl = 10'000'000'000;  // a node that is not heard of for this long is out
   Nanos retry = 500'000'000;   // until what failed is asked again
 };
@@ -28,6 +29,7 @@ enum class MemberState {
   kMember,        // listed
   kNameTaken,     // another start holds the name for longer than a dead one's lease would
   kOtherModel,    // the cluster serves another model for longer than a dead node's lease would
+  kUnknown,       // the store has keys of other clusters and none of this one
   kDistrusted,    // the store has another authority: nothing was ever heard of it, for a ttl
   kWithoutStore,  // nothing was heard for a ttl: nodes and plan are the last known, nobody leads
   kLeft,
@@ -45,6 +47,7 @@ struct ClusterLeader {
 // What has changed since it was last asked for.
 struct MemberNews {
   bool state = false;
+  bool begins = false;  // the cluster does: the store had none of its keys
   bool nodes = false;
   bool leader = false;
   bool plan = false;         // a newer one is accepted

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "cluster/members/cluster_names.h"
+
 namespace troupe {
 namespace {
 
@@ -42,6 +44,7 @@ Nanos Membership::next_tick() const {
   }
   lease_ == 0 ? consider(grant_, 0) : consider(keep_, keep_at_);
   consider(read_, read_at_);
+  if (MustLook()) consider(look_, 0);
   if (watchable_) consider(watch_, 0);
   if (write_.not_before > now_) consider(write_, 0);
   if (state_ != MemberState::kWithoutStore && state_ != MemberState::kDistrusted) {
@@ -64,6 +67,7 @@ void Membership::Told(const KvEvent& event, Nanos now) {
   if (event.ask == grant_.ask) TakeGrant(event, now);
   if (event.ask == keep_.ask) TakeKeep(event, now);
   if (event.ask == read_.ask) TakeRead(event, now);
+  if (event.ask == look_.ask) TakeLook(event, now);
   if (event.ask == watch_.ask) TakeWatch(event, now);
   if (event.ask == write_.ask) TakeWrite(event, now);
   if (event.ask == revoke_.ask) TakeRevoke(event, now);
@@ -122,6 +126,21 @@ void Membership::TakeRead(const KvEvent& event, Nanos now) {
   if (back) keep_at_ = now;  // tells whether the store still knows the lease
   read_at_ = read_early_ ? now : now + period_;
   if (!read_early_) shown_ = watchable_ = true;
+}
+
+// A node that comes meanwhile is no harm: this one finds the cluster there then.
+void Membership::TakeLook(const KvEvent& event, Nanos now) {
+  look_.ask = 0;
+  if (const auto* failure = std::get_if<KvFailure>(&event.what)) return Fail(look_, *failure, now);
+  if (standing_ != Standing::kNotKnown) return;
+  other_clusters_ = ClustersOf(std::get<PrefixRead>(event.what).entries);
+  const bool is_known = std::erase(other_clusters_, options_.cluster) > 0;
+  if (!is_known && !other_clusters_.empty() && !options_.new_cluster) {
+    standing_ = Standing::kUnknownCluster;
+    return;
+  }
+  standing_ = Standing::kMayJoin;
+  news_.begins = !is_known;
 }
 
 void Membership::TakeWatch(const KvEvent& event, Nanos now) {
@@ -244,6 +263,7 @@ void Membership::LookForObstacle(bool heard, Nanos now) {
 }
 
 MemberState Membership::StateNow(bool heard, Nanos now) const {
+  if (standing_ == Standing::kUnknownCluster) return MemberState::kUnknown;
   if (!heard) {
     return distrusts_ && !was_heard_ ? MemberState::kDistrusted : MemberState::kWithoutStore;
   }
@@ -253,6 +273,9 @@ MemberState Membership::StateNow(bool heard, Nanos now) const {
 
 std::string Membership::ProblemNow() const {
   if (state_ == MemberState::kMember || state_ == MemberState::kLeft) return "";
+  if (state_ == MemberState::kUnknown) {
+    return SayUnknownCluster(options_.cluster, other_clusters_);
+  }
   if (!obstacle_) return complaint_;
   const char* const waiting = state_ == obstacle_->state ? "" : "; waiting in case it is dead";
   if (obstacle_->state == MemberState::kOtherModel) {

@@ -41,6 +41,8 @@ class Membership {
   MemberState state() const { return state_; }
   // Why the state is not kMember: what the store complained about last, or who is in the way.
   const std::string& problem() const { return problem_; }
+  // Those that the store had beside this one when it began.
+  const std::vector<std::string>& other_clusters() const { return other_clusters_; }
   // This node among them, once it is listed. A node that is not may still serve: it, or the store,
   // may have been away.
   const std::vector<NodeRecord>& nodes() const { return picture_.nodes(); }
@@ -81,6 +83,7 @@ class Membership {
   void TakeGrant(const KvEvent& event, Nanos now);
   void TakeKeep(const KvEvent& event, Nanos now);
   void TakeRead(const KvEvent& event, Nanos now);
+  void TakeLook(const KvEvent& event, Nanos now);
   void TakeWatch(const KvEvent& event, Nanos now);
   void TakeWrite(const KvEvent& event, Nanos now);
   void TakeRevoke(const KvEvent& event, Nanos now);
@@ -107,6 +110,7 @@ class Membership {
   bool IsNameTaken() const;  // by another start, dead or alive
   // Of another model, and here before this start; null: there is none.
   const NodeRecord* OfOtherModel() const;
+  bool MustLook() const { return shown_ && standing_ == Standing::kNotKnown; }
   std::string OwnValue() const;
 
   const MembershipOptions options_;
@@ -115,7 +119,7 @@ class Membership {
   KvStore& store_;
 
   KvAsk last_ask_ = 0;
-  Errand grant_, keep_, read_, watch_, write_, revoke_;
+  Errand grant_, keep_, read_, look_, watch_, write_, revoke_;
   KvLease lease_ = 0;
   Nanos keep_at_ = 0, read_at_ = 0;
   Nanos period_;  // the lease's ttl, as granted
@@ -125,6 +129,10 @@ class Membership {
   bool read_early_ = false;    // the read under way was asked before the last write ended
   bool shown_ = false;         // the view shows what the last write did
   bool watchable_ = false;     // the view is from after the end of the last watch
+  // Before this start is listed: whether the store knows the cluster, or it may begin.
+  enum class Standing { kNotKnown, kMayJoin, kUnknownCluster };
+  Standing standing_ = Standing::kNotKnown;
+  std::vector<std::string> other_clusters_;
   ClusterPicture picture_;
   Seen seen_;
   std::string own_value_;

@@ -28,7 +28,11 @@ void Membership::Step(Nanos now) {
   if (read_.Idle(now) && now >= read_at_) {
     read_known_ = view_.revision();
     read_early_ = false;
-    Begin(read_, ReadPrefix{keys_.prefix()});
+    Begin(read_, ReadPrefix{.prefix = keys_.prefix()});
+  }
+  if (!view_.entries().empty() && standing_ == Standing::kNotKnown) standing_ = Standing::kMayJoin;
+  if (MustLook() && look_.Idle(now)) {
+    Begin(look_, ReadPrefix{.prefix = std::string(ClusterKeys::kRoot), .keys_only = true});
   }
   if (watchable_ && watch_.Idle(now)) {
     Begin(watch_, WatchPrefix{.prefix = keys_.prefix(), .from = view_.revision() + 1});
@@ -57,6 +61,7 @@ void Membership::Begin(Errand& errand, KvRequest request) {
 }
 
 std::optional<KvTransaction> Membership::NextWrite() {
+  if (standing_ != Standing::kMayJoin) return std::nullopt;
   if (IsNameTaken() || OfOtherModel() != nullptr) return std::nullopt;
   const KvEntry* own = Own();
   if (own == nullptr || !IsListed() || own->value != own_value_) return RegisterOver(own);

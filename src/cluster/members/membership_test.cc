@@ -61,6 +61,64 @@ TEST(Membership, AStoreOfAnotherAuthorityIsDistrustedOnlyIfItWasNeverHeardOf) {
   EXPECT_EQ(once->state(), MemberState::kWithoutStore);
 }
 
+// What other clusters keep in the same store.
+void PutKey(MemberLab& lab, const std::string& key) {
+  (void)lab.state().Answer(1, KvTransaction{.puts = {{.key = key, .value = "{}"}}}, lab.now());
+}
+
+TEST(Membership, TheFirstClusterOfAStoreBeginsAndSaysSo) {
+  MemberLab lab;
+  LabMember& a = lab.Add("a");
+  EXPECT_EQ(a->state(), MemberState::kMember);
+  EXPECT_TRUE(a->TakeNews().begins);
+  EXPECT_TRUE(a->other_clusters().empty());
+  EXPECT_FALSE(lab.Add("b")->TakeNews().begins);
+}
+
+TEST(Membership, ANameThatAStoreWithOtherClustersDoesNotHaveIsNotListed) {
+  MemberLab lab;
+  PutKey(lab, "/troupe/lap/plan");
+  PutKey(lab, "/troupe/prod/nodes/x");
+  LabMember& a = lab.Add("a");
+  EXPECT_EQ(a->state(), MemberState::kUnknown);
+  EXPECT_THAT(a->problem(), HasSubstr("'lap' and 'prod': did you mean 'lap'?"));
+  lab.Advance(60 * kFakeSecond);
+  EXPECT_EQ(lab.state().Find("/troupe/lab/nodes/a"), nullptr);
+}
+
+TEST(Membership, OfAClusterThatIsNotThereAnyMoreItsPlanIsKnown) {
+  MemberLab lab;
+  PutKey(lab, "/troupe/prod/plan");
+  PutKey(lab, "/troupe/lab/plan");
+  LabMember& a = lab.Add("a");
+  EXPECT_EQ(a->state(), MemberState::kMember);
+  EXPECT_FALSE(a->TakeNews().begins);
+}
+
+TEST(Membership, ThreeThatBeginANewClusterBesideAnotherAtTheSameTimeAreListed) {
+  MemberLab lab;
+  PutKey(lab, "/troupe/prod/plan");
+  lab.set_new_cluster(true);
+  std::vector<LabMember*> members;
+  for (const char* name : {"a", "b", "c"}) members.push_back(&lab.AddUnsettled(name));
+  lab.Settle();
+  for (LabMember* member : members) {
+    EXPECT_THAT(NamesSeenBy(*member), ElementsAre("a", "b", "c"));
+    EXPECT_THAT((*member)->other_clusters(), ElementsAre("prod"));
+  }
+}
+
+TEST(Membership, AStoreThatForgetsAClusterWhileItServesDoesNotEndIt) {
+  MemberLab lab;
+  LabMember& a = lab.Add("a");
+  PutKey(lab, "/troupe/prod/plan");
+  (void)lab.state().Answer(
+      1, KvTransaction{.deletes = {"/troupe/lab/nodes/a", "/troupe/lab/leader"}}, lab.now());
+  lab.Settle();
+  lab.Advance(30 * kFakeSecond);
+  EXPECT_EQ(a->state(), MemberState::kMember);
+}
+
 TEST(Membership, OneLeadsAndAllKnowIt) {
   MemberLab lab;
   LabMember& a = lab.Add("a");
