@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <utility>
 
 #include "base/json.h"
+#include "server/http/error_message.h"
 
 namespace troupe {
 namespace {
@@ -57,6 +60,26 @@ Json OpenAiCode(const Status& status, int http) {
       return "rate_limit_exceeded";
     default:
       return nullptr;
+  }
+}
+
+Code CodeIn(const HttpResponse& error) {
+  switch (error.status) {
+    case 400:
+      return error.body.find(R"("code":"context_length_exceeded")") == error.body.npos
+                 ? Code::kInvalidArgument
+                 : Code::kResourceExhausted;
+    case 401:
+      return Code::kPermissionDenied;
+    case 404:
+      return Code::kNotFound;
+    case 429:
+    case 503:
+      return Code::kUnavailable;
+    case 504:
+      return Code::kDeadlineExceeded;
+    default:
+      return Code::kInternal;
   }
 }
 
@@ -137,6 +160,13 @@ HttpResponse ErrorResponse(const Status& status, ErrorStyle style) {
                                   fmt::format("{}", std::max<std::uint64_t>(1, seconds)));
   }
   return response;
+}
+
+Status StatusIn(const HttpResponse& error) {
+  Status status(CodeIn(error), ErrorMessageIn(error.body));
+  const std::string after(HeaderOf(error.headers, "retry-after"));
+  if (after.empty()) return status;
+  return std::move(status).WithRetryAfter(std::strtod(after.c_str(), nullptr));
 }
 
 }  // namespace troupe

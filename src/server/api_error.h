@@ -31,5 +31,7 @@ std::string ErrorBody(const Status& status, ErrorStyle style = ErrorStyle::kOpen
 // 404, with OpenAI's code for it.
 HttpResponse NoSuchModel(std::string_view asked, std::string_view own);
 HttpResponse ErrorResponse(const Status& status, ErrorStyle style = ErrorStyle::kOpenAi);
+// What such a response was made of, in OpenAI's style, as far as it tells.
+Status StatusIn(const HttpResponse& error);
 
 }  // namespace troupe

@@ -4,6 +4,7 @@
 
 #include <troupe/request.h>
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 
@@ -25,7 +26,9 @@ struct ResponsesCall {
 // `defaults`: of a request that says nothing, its seed drawn; max_tokens, if it says none.
 Result<ResponsesCall> ReadResponsesCall(std::string_view body, const Request& defaults);
 
+// `told`: events that its stream has told already, the response's creation first.
 std::unique_ptr<AnswerFormat> MakeResponsesFormat(const ResponsesCall& call, OpenAiHead head,
-                                                  AnswerReading reading = {});
+                                                  AnswerReading reading = {},
+                                                  std::uint64_t told = 0);
 
 }  // namespace troupe

@@ -271,6 +271,22 @@ TEST(OpenAiResponses, AStreamThatFillsTheContextFailsWithWhatItWrote) {
   EXPECT_EQ(response.Find("usage")->Find("output_tokens")->AsCount(), 7u);
 }
 
+TEST(OpenAiResponses, AStreamThatHasBegunIsNotCreatedAgainAndGoesOnWithItsNumbers) {
+  const ResponsesCall call = ReadResponses(R"({"input":"Hi","stream":true})");
+  const std::vector<Json> goes_on =
+      EventsIn(MakeResponsesFormat(call, kHead, {}, /*told=*/5)->Open());
+  ASSERT_EQ(goes_on.size(), 1u);
+  EXPECT_EQ(goes_on[0].Find("type")->AsString(), "response.in_progress");
+  EXPECT_EQ(goes_on[0].Find("sequence_number")->AsCount(), 5u);
+  const HttpResponse refusal =
+      MakeResponsesFormat(call, kHead, {}, 5)->Refusal(Status(Code::kInvalidArgument, "a"));
+  EXPECT_EQ(refusal.status, 200);
+  const std::vector<Json> fails = EventsIn(refusal.body);
+  ASSERT_EQ(fails.size(), 1u);
+  EXPECT_EQ(fails[0].Find("type")->AsString(), "response.failed");
+  EXPECT_EQ(fails[0].Find("sequence_number")->AsCount(), 5u);
+}
+
 TEST(OpenAiResponses, AStreamThatWaitsSaysSoByEventsOfItsOrder) {
   const auto format = MakeResponsesFormat(ReadResponses(R"({"input":"Hi"})"), kHead);
   std::string stream = format->Open();

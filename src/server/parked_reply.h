@@ -4,22 +4,24 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "base/mutex.h"
 #include "server/http/http_reply.h"
+#include "server/waiting_stream.h"
 
 namespace troupe {
 
 class ParkedReply final : public HttpReply {
  public:
-  // `endpoint` is one of service_paths.h: how errors are told in its streams.
-  ParkedReply(HttpReplyPtr reply, std::string endpoint)
-      : reply_(std::move(reply)), endpoint_(std::move(endpoint)) {}
+  explicit ParkedReply(HttpReplyPtr reply) : reply_(std::move(reply)) {}
 
+  // What a client that asked for a stream hears from now on. Once.
+  void WaitAs(std::unique_ptr<WaitingStream> stream);
   // A beat in which nobody has answered yet. False: somebody has, or nobody reads.
   bool Wait();
+  // The last beat was: who answers goes on with what has been told, and says itself that it lives.
+  ToldWaiting TakeOver();
 
   void Send(HttpResponse response) override;
   void Begin(HttpResponse head) override;
@@ -29,13 +31,10 @@ class ParkedReply final : public HttpReply {
   void WhenGone(std::function<void()> call) override { reply_->WhenGone(std::move(call)); }
 
  private:
-  // Whether the stream has begun; what is said from now on is the answer.
-  bool Answer();
-
   const HttpReplyPtr reply_;
-  const std::string endpoint_;
   Mutex mu_;  // held while a beat is written, so that none comes amid the answer
-  bool begun_ TROUPE_GUARDED_BY(mu_) = false;
+  std::unique_ptr<WaitingStream> stream_ TROUPE_GUARDED_BY(mu_);  // null: it waits in silence
+  bool begun_ TROUPE_GUARDED_BY(mu_) = false;                     // the response
   bool answered_ TROUPE_GUARDED_BY(mu_) = false;
 };
 

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/api_error.h"
 #include "server/fake_reply_for_test.h"
 #include "server/service_paths.h"
 #include "server/sse.h"
@@ -11,54 +10,77 @@
 namespace troupe {
 namespace {
 
-using testing::HasSubstr;
-
 constexpr const char* kBeat = ": the model is being loaded\n\n";
 
-TEST(ParkedReply, WithoutABeatItIsTheReplyThatItIsAround) {
-  const auto inner = std::make_shared<FakeReply>();
-  ParkedReply reply(inner, std::string(kChat));
-  reply.Send({.status = 400, .body = "{}"});
-  EXPECT_EQ(inner->status(), 400);
-  EXPECT_EQ(inner->body(), "{}");
-  EXPECT_FALSE(reply.Wait());
+class ParkedReplyTest : public testing::Test {
+ protected:
+  void WaitAs(std::string_view endpoint) {
+    reply_.WaitAs(
+        MakeWaitingStream(endpoint, [] { return OpenAiHead{.id = "resp_9", .model = "m"}; }));
+  }
+
+  const std::shared_ptr<FakeReply> inner_ = std::make_shared<FakeReply>();
+  ParkedReply reply_{inner_};
+};
+
+TEST_F(ParkedReplyTest, WithoutABeatItIsTheReplyThatItIsAround) {
+  WaitAs(kChat);
+  reply_.Send({.status = 400, .body = "{}"});
+  EXPECT_EQ(inner_->status(), 400);
+  EXPECT_EQ(inner_->body(), "{}");
+  EXPECT_FALSE(reply_.Wait());
 }
 
-TEST(ParkedReply, BeatsBeginAStreamThatTheAnswerGoesOnWith) {
-  const auto inner = std::make_shared<FakeReply>();
-  ParkedReply reply(inner, std::string(kChat));
-  EXPECT_TRUE(reply.Wait());
-  EXPECT_TRUE(reply.Wait());
-  EXPECT_EQ(inner->status(), 200);
-  EXPECT_EQ(inner->head().content_type, kEventStream);
-  reply.Begin(StreamHead());
-  EXPECT_FALSE(reply.Wait());
-  reply.Write("data: 1\n\n");
-  reply.End();
-  EXPECT_EQ(inner->body(), std::string(kBeat) + kBeat + "data: 1\n\n");
+TEST_F(ParkedReplyTest, WhoAskedForNoStreamWaitsInSilence) {
+  EXPECT_FALSE(reply_.Wait());
+  EXPECT_EQ(inner_->status(), 0);
 }
 
-TEST(ParkedReply, AnErrorIsTheLastEventOfAStreamThatHasBegun) {
-  const Status status = InvalidArgument("request: n: 0, expected more");
-  const auto told = [&](std::string_view endpoint) {
-    const auto inner = std::make_shared<FakeReply>();
-    ParkedReply reply(inner, std::string(endpoint));
-    reply.Wait();
-    reply.Send(ErrorResponse(status, StyleOf(endpoint)));
-    return inner->body().substr(std::string(kBeat).size());
-  };
-  EXPECT_EQ(told(kChat), "data: " + ErrorBody(status) + "\n\ndata: [DONE]\n\n");
-  EXPECT_EQ(told(kMessages),
-            "event: error\ndata: " + ErrorBody(status, ErrorStyle::kAnthropic) + "\n\n");
-  EXPECT_THAT(told(kResponses), testing::StartsWith("event: error\ndata: {\"type\":\"error\","));
-  EXPECT_THAT(told(kResponses), HasSubstr(R"("param":"n")"));
+TEST_F(ParkedReplyTest, BeatsBeginAStreamThatTheAnswerGoesOnWith) {
+  WaitAs(kChat);
+  EXPECT_TRUE(reply_.Wait());
+  EXPECT_TRUE(reply_.Wait());
+  EXPECT_EQ(inner_->status(), 200);
+  EXPECT_EQ(inner_->head().content_type, kEventStream);
+  reply_.Begin(StreamHead());
+  EXPECT_FALSE(reply_.Wait());
+  reply_.Write("data: 1\n\n");
+  reply_.End();
+  EXPECT_EQ(inner_->body(), std::string(kBeat) + kBeat + "data: 1\n\n");
 }
 
-TEST(ParkedReply, NobodyIsToldWhoHasLeft) {
-  const auto inner = std::make_shared<FakeReply>();
-  ParkedReply reply(inner, std::string(kChat));
-  inner->Leave();
-  EXPECT_FALSE(reply.Wait());
+TEST_F(ParkedReplyTest, NoBeatComesBehindTheLastNumberThatTheAnswerKnows) {
+  WaitAs(kResponses);
+  EXPECT_TRUE(reply_.Wait());
+  const ToldWaiting told = reply_.TakeOver();
+  EXPECT_EQ(told.events, 2u);
+  EXPECT_EQ(told.head.id, "resp_9");
+  const std::string said = inner_->body();
+  EXPECT_FALSE(reply_.Wait());
+  EXPECT_EQ(inner_->body(), said);
+}
+
+TEST_F(ParkedReplyTest, AnAnswerThatComesBeforeTheFirstBeatBeginsByItself) {
+  WaitAs(kResponses);
+  EXPECT_EQ(reply_.TakeOver().events, 0u);
+  EXPECT_FALSE(reply_.Wait());
+  EXPECT_EQ(inner_->status(), 0);
+}
+
+TEST_F(ParkedReplyTest, AnErrorIsTheLastEventOfAStreamThatHasBegun) {
+  WaitAs(kMessages);
+  reply_.Wait();
+  const std::string said = inner_->body();
+  reply_.Send({.status = 400, .body = "{}"});
+  EXPECT_EQ(inner_->status(), 200);
+  EXPECT_EQ(inner_->body(), said + "event: error\ndata: {}\n\n");
+  inner_->WaitForEnd();
+}
+
+TEST_F(ParkedReplyTest, NobodyIsToldWhoHasLeft) {
+  WaitAs(kChat);
+  inner_->Leave();
+  EXPECT_FALSE(reply_.Wait());
 }
 
 }  // namespace

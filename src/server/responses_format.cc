@@ -1,13 +1,13 @@
 // How an answer of /v1/responses is shown: items of output, each with its events in a stream.
 #include <fmt/core.h>
 
-#include <cmath>
 #include <optional>
 #include <utility>
 
 #include "server/answer_costs.h"
 #include "server/api_error.h"
 #include "server/openai_responses.h"
+#include "server/responses_events.h"
 #include "server/sse.h"
 
 namespace troupe {
@@ -21,32 +21,6 @@ struct OutputItem {
   std::string id, name, call_id;
   std::string text;  // or arguments
 };
-
-// Codex tries again unless the code says that it would be in vain: the context is full, or the
-// request is no good. It waits where a message says for how long.
-std::string_view CodeOfFailure(const Status& status) {
-  if (IsContextFull(status)) return "context_length_exceeded";
-  switch (status.code()) {
-    case Code::kInvalidArgument:
-    case Code::kResourceExhausted:
-    case Code::kUnimplemented:
-      return "invalid_prompt";
-    case Code::kDeadlineExceeded:
-      return "server_is_overloaded";
-    case Code::kUnavailable:
-      return status.retry_after() > 0 ? "rate_limit_exceeded" : "server_error";
-    default:
-      return "server_error";
-  }
-}
-
-Json FailureJson(const Status& status) {
-  std::string message = status.message();
-  if (status.retry_after() > 0) {
-    message += fmt::format("; try again in {}s", std::ceil(status.retry_after()));
-  }
-  return {{"code", CodeOfFailure(status)}, {"message", std::move(message)}};
-}
 
 bool WasCutOff(const Answer& answer) {
   return answer.finish == FinishReason::kLength || answer.finish == FinishReason::kContextFull;
@@ -86,16 +60,20 @@ Json ItemJson(const OutputItem& item, std::string_view status) {
 
 class ResponsesFormat final : public AnswerFormat {
  public:
-  ResponsesFormat(const ResponsesCall& call, OpenAiHead head, AnswerReading reading)
+  ResponsesFormat(const ResponsesCall& call, OpenAiHead head, AnswerReading reading,
+                  std::uint64_t told)
       : streams_(call.stream),
         echo_(call.echo),
         head_(std::move(head)),
         reading_(std::move(reading)),
-        parser_(reading_.Parser()) {}
+        parser_(reading_.Parser()),
+        sequence_(told) {}
 
   std::string Open() override {
-    std::string events =
-        Event("response.created", {{"response", ResponseJson("in_progress", nullptr)}});
+    std::string events;
+    if (sequence_ == 0) {
+      events = Event("response.created", {{"response", Response("in_progress", nullptr)}});
+    }
     return events += Waiting();
   }
   std::string Delta(std::size_t, const TextDelta& delta) override {
@@ -111,18 +89,18 @@ class ResponsesFormat final : public AnswerFormat {
     if (answer.finish == FinishReason::kContextFull) return Full(choices.front());
     const bool cut = WasCutOff(answer);
     return Event(cut ? "response.incomplete" : "response.completed",
-                 {{"response", ResponseJson(cut ? "incomplete" : "completed", &choices.front())}});
+                 {{"response", Response(cut ? "incomplete" : "completed", &choices.front())}});
   }
   std::string Failure(const Status& status) override {
-    return Failed(ResponseJson("failed", nullptr), status);
+    return Failed(Response("failed", nullptr), status);
   }
   std::string Progress(std::size_t read, std::size_t all) override {
-    return Event("response.in_progress", {{"response", ResponseJson("in_progress", nullptr)},
+    return Event("response.in_progress", {{"response", Response("in_progress", nullptr)},
                                           {"prompt_progress", ProgressJson(read, all)}});
   }
   // An event, as Codex hangs up after five minutes without any, whatever comments come.
   std::string Waiting() override {
-    return Event("response.in_progress", {{"response", ResponseJson("in_progress", nullptr)}});
+    return Event("response.in_progress", {{"response", Response("in_progress", nullptr)}});
   }
 
   HttpResponse Whole(std::span<const ChoiceAnswer> choices) override {
@@ -138,32 +116,31 @@ class ResponsesFormat final : public AnswerFormat {
     if (output_.empty()) {
       output_.push_back(ItemJson(Named({.kind = ItemKind::kContent, .text = {}}), status));
     }
-    return {.body = ResponseJson(status, &choices.front()).Dump()};
+    return {.body = Response(status, &choices.front()).Dump()};
   }
   // A stream's client learns in the stream that the context is full, as from OpenAI's server: Codex
-  // makes its talk shorter then, and gives up at a 400.
+  // makes its talk shorter then, and gives up at a 400. In a stream that has begun it learns all.
   HttpResponse Refusal(const Status& status) override {
-    if (!streams_ || !IsContextFull(status)) return ErrorResponse(status);
-    std::string events = Open();
+    const bool begun = sequence_ > 0;
+    if (!begun && (!streams_ || !IsContextFull(status))) return ErrorResponse(status);
+    std::string events = begun ? "" : Open();
     return {.content_type = std::string(kEventStream), .body = events += Failure(status)};
   }
 
  private:
   std::string Failed(Json response, const Status& status) {
-    response["error"] = FailureJson(status);
+    response["error"] = ResponseFailure(status);
     return Event("response.failed", {{"response", std::move(response)}});
   }
   // Not as an answer that is cut off, which Codex would ask for again.
   std::string Full(const ChoiceAnswer& choice) {
-    return Failed(ResponseJson("failed", &choice),
+    return Failed(Response("failed", &choice),
                   Error(Code::kResourceExhausted, "the answer fills the context: {} tokens",
                         choice.answer.usage.prompt_tokens + choice.answer.usage.generated_tokens));
   }
 
   std::string Event(std::string_view type, const Json& fields) {
-    Json json = {{"type", type}, {"sequence_number", sequence_++}};
-    json.Update(fields);
-    return EventOf(type, json.Dump());
+    return ResponsesEvent(type, sequence_++, fields);
   }
 
   std::string IdOf(std::string_view kind) const {
@@ -241,11 +218,9 @@ class ResponsesFormat final : public AnswerFormat {
   }
 
   // `answer`: of a response that has ended.
-  Json ResponseJson(std::string_view status, const ChoiceAnswer* answer) const {
-    Json json = {{"id", head_.id},       {"object", "response"}, {"created_at", head_.created},
-                 {"status", status},     {"error", nullptr},     {"incomplete_details", nullptr},
-                 {"model", head_.model}, {"output", output_},    {"previous_response_id", nullptr},
-                 {"store", false},       {"usage", nullptr}};
+  Json Response(std::string_view status, const ChoiceAnswer* answer) const {
+    Json json = ResponseJson(head_, status);
+    json["output"] = output_;
     if (status == "incomplete") {
       json["incomplete_details"] = Json{{"reason", "max_output_tokens"}};
     }
@@ -268,14 +243,14 @@ class ResponsesFormat final : public AnswerFormat {
   AnswerParser parser_;
   std::vector<Json> output_;        // the items that have ended
   std::optional<OutputItem> item_;  // the one that has not
-  std::uint64_t sequence_ = 0;
+  std::uint64_t sequence_;          // events that were told
 };
 
 }  // namespace
 
 std::unique_ptr<AnswerFormat> MakeResponsesFormat(const ResponsesCall& call, OpenAiHead head,
-                                                  AnswerReading reading) {
-  return std::make_unique<ResponsesFormat>(call, std::move(head), std::move(reading));
+                                                  AnswerReading reading, std::uint64_t told) {
+  return std::make_unique<ResponsesFormat>(call, std::move(head), std::move(reading), told);
 }
 
 }  // namespace troupe

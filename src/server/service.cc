@@ -8,7 +8,6 @@
 #include "api/model_access.h"
 #include "server/answer_count.h"
 #include "server/api_error.h"
-#include "server/parked_reply.h"
 #include "server/service_paths.h"
 
 namespace troupe {
@@ -147,22 +146,25 @@ void Service::Admit(HttpRequest request, HttpReplyPtr reply, OnAsked answer) {
   reply->WhenGone([this, id, path] {
     if (gate_.Leave(id)) metrics_.CountRequest(EndpointOf(path), kClientLeft);
   });
-  const auto waiting = std::make_shared<ParkedReply>(std::move(reply), EndpointOf(path));
-  reply = waiting;
-  auto refuse = [this, path, reply](const Status& why) {
-    Reply(EndpointOf(path), *reply, ErrorResponse(why, StyleOf(path)));
+  const auto waiting = std::make_shared<ParkedReply>(std::move(reply));
+  auto refuse = [this, path, waiting](const Status& why) {
+    Reply(EndpointOf(path), *waiting, ErrorResponse(why, StyleOf(path)));
   };
   const auto kept = std::make_shared<HttpRequest>(std::move(request));
-  auto begin = [this, answer, came, kept, reply = std::move(reply)](ModelUse use) mutable {
+  auto begin = [this, answer, came, kept, waiting](ModelUse use) {
     (this->*answer)({.request = std::move(*kept),
-                     .reply = std::move(reply),
+                     .reply = waiting,
                      .use = std::move(use),
                      .came = came,
                      .facts = facts()});
   };
-  auto places = [this, path, kept, weak = std::weak_ptr(waiting)] {
+  auto places = [this, path, kept, waiting] {
     if (AsksForStream(EndpointOf(path), kept->body)) {
-      pulse_.Add([weak] {
+      waiting->WaitAs(MakeWaitingStream(EndpointOf(path), [this] {
+        return OpenAiHead{
+            .id = NewId("resp_"), .model = facts()->options.name, .created = SecondsNow()};
+      }));
+      pulse_.Add([weak = std::weak_ptr(waiting)] {
         const auto still = weak.lock();
         return still && still->Wait();
       });

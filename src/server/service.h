@@ -21,6 +21,7 @@
 #include "server/http/http_server.h"
 #include "server/live_feed.h"
 #include "server/llama_completion.h"
+#include "server/parked_reply.h"
 #include "server/passed_over.h"
 #include "server/recent_times.h"
 #include "server/reload_gate.h"
@@ -69,7 +70,7 @@ class Service {
   // A request that uses the model.
   struct Asked {
     HttpRequest request;
-    HttpReplyPtr reply;
+    std::shared_ptr<ParkedReply> reply;
     ModelUse use;
     std::chrono::steady_clock::time_point came;
     std::shared_ptr<const Facts> facts;  // of when it began

@@ -94,12 +94,11 @@ void Service::OnResponses(Asked asked) {
   Result<AnswerReading> reading =
       call.ok() ? Prepare(asked, call->ask, call->request) : Result<AnswerReading>(call.status());
   if (!reading.ok()) return Reply(kResponses, *asked.reply, ErrorResponse(reading.status()));
-  auto format = MakeResponsesFormat(*call,
-                                    {.id = NewId("resp_"),
-                                     .model = asked.options().name,
-                                     .created = SecondsNow(),
-                                     .seed = call->request.sampling.seed},
-                                    *std::move(reading));
+  ToldWaiting told = asked.reply->TakeOver();
+  if (told.events == 0) told.head = {.id = NewId("resp_"), .model = {}, .created = SecondsNow()};
+  told.head.model = asked.options().name;
+  told.head.seed = call->request.sampling.seed;
+  auto format = MakeResponsesFormat(*call, std::move(told.head), *std::move(reading), told.events);
   Run(std::move(asked), {call->request}, {.stream = call->stream, .progress = call->progress},
       std::move(format), kResponses);
 }

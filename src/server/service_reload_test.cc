@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+#include <utility>
+
 #include "server/service_for_test.h"
 
 namespace troupe {
@@ -86,7 +90,7 @@ TEST_F(ReloadServiceTest, AStreamThatIsParkedIsNotSilent) {
   const auto wrong = Start("POST", "/v1/messages", R"({"stream":true,"messages":[]})");
   const auto whole = Start("POST", "/v1/completions", std::string(kSay) + "}");
   stream->WaitFor(": the model is being loaded\n\n: the model is being loaded\n\n");
-  wrong->WaitFor(": the model is being loaded\n\n");
+  wrong->WaitFor("event: ping\n");
   EXPECT_EQ(whole->status(), 0);
   OpenNext("next");
   for (const auto& reply : {stream, wrong, whole}) reply->WaitForEnd();
@@ -95,6 +99,46 @@ TEST_F(ReloadServiceTest, AStreamThatIsParkedIsNotSilent) {
   EXPECT_EQ(TextOf(events.substr(events.find("data: "))), alone);
   EXPECT_THAT(wrong->body(), HasSubstr("event: error\ndata: {\"type\":\"error\""));
   EXPECT_EQ(whole->status(), 200);
+}
+
+TEST_F(ReloadServiceTest, AParkedResponseIsOneStreamOfNumberedEventsWhoeverTellsThem) {
+  const std::string ask = R"({"input":"a","max_output_tokens":4,"seed":1,"stream":true,)"
+                          R"("ignore_eos":true,"instructions":"Be brief.")";
+  pulse_ = std::chrono::milliseconds(1);
+  Open();
+  Park();
+  Close();
+  const auto good = Start("POST", "/v1/responses", ask + "}");
+  const auto wrong = Start("POST", "/v1/responses", ask + R"(,"background":true})");
+  const auto late = Start("POST", "/v1/responses", ask + R"(,"timeout":0.001})");
+  for (const auto& reply : {good, wrong, late}) {
+    reply->WaitFor("\"type\":\"response.queued\",\"sequence_number\":2");
+  }
+  OpenNext("next");
+  for (const auto& [reply, end] : {std::pair{good, "response.incomplete"},
+                                   {wrong, "response.failed"},
+                                   {late, "response.failed"}}) {
+    reply->WaitForEnd();
+    const std::string stream = reply->body();
+    std::set<std::string> ids;
+    std::size_t created = 0, number = 0;
+    Json last;
+    for (std::size_t at = stream.find("data: "); at != stream.npos;
+         at = stream.find("data: ", at + 1)) {
+      last = Json::Parse(stream.substr(at + 6, stream.find("\n\n", at) - at - 6)).value();
+      EXPECT_EQ(last.Find("sequence_number")->AsCount(), number++) << stream;
+      if (last.Find("type")->AsString() == "response.created") ++created;
+      if (last.Find("response") != nullptr) {
+        ids.insert(std::string(last.Find("response")->Find("id")->AsString()));
+      }
+    }
+    EXPECT_EQ(created, 1u) << stream;
+    EXPECT_EQ(ids.size(), 1u) << stream;
+    EXPECT_EQ(last.Find("type")->AsString(), end) << stream;
+  }
+  EXPECT_THAT(good->body(), HasSubstr(R"("model":"next")"));
+  EXPECT_THAT(wrong->body(), HasSubstr("background"));
+  EXPECT_THAT(late->body(), HasSubstr("server_is_overloaded"));
 }
 
 TEST_F(ReloadServiceTest, HealthSaysThatAModelIsLoadedOnlyWhileThereIsNone) {

@@ -8,7 +8,7 @@ import {fileURLToPath} from 'node:url';
 const tests = fileURLToPath(new URL('..', import.meta.url));
 export const tiny = join(tests, '../models/tiny-qwen2moe-q8_0.gguf');
 
-// Gives where it listens and how to end it. Its key is 'secret'.
+// Gives where it listens, how to end it and have it reload, and a wait for what it says. Its key is 'secret'.
 export async function serve(model, ...options) {
   const server = spawn(process.env.TROUPE, ['serve', model, '--port', '0', ...options],
                        {env: {...process.env, TROUPE_API_KEY: 'secret'}, stdio: ['ignore', 'ignore', 'pipe']});
@@ -21,7 +21,13 @@ export async function serve(model, ...options) {
     });
     server.on('exit', () => reject(new Error(`the server ended: ${said}`)));
   });
-  return {address, stop: () => server.kill('SIGTERM')};
+  const says = async (words) => {
+    while (!said.includes(words)) {
+      if (server.exitCode !== null) throw new Error(`the server ended: ${said}`);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  };
+  return {address, says, stop: () => server.kill('SIGTERM'), reload: () => server.kill('SIGHUP')};
 }
 
 // The small model with a large one's chat template (of tests/data/chat_templates) and some of its special tokens.
