@@ -2,6 +2,7 @@
 
 MOST_GAP, OF_LIMIT, OVER_PEER = 3, 0.85, {"in memory": 1.5, "50 %": 8}
 MOST_AGAIN, MOST_IDLE, MOST_GROWTH, LEAST_BESIDE = 0.1, 32 * 1024, 0.01, 0.8
+MOST_OF_LARGE = 0.1
 MOST_GROWN_BYTES = 512 * 1024  # by malformed requests: the whole server holds 13 MiB
 
 
@@ -38,6 +39,11 @@ def _slow_table(figures):
                      f"longest {row['longest_ms']:.0f} ms, lost {row['lost']}" for name, row in figures.items())
 
 
+def _large_table(figures):
+    return (f"a small request: {figures['alone_ms']:.1f} ms alone; while large ones are read, {figures['large_ms']:.0f} ms "
+            f"each: median {figures['beside_ms']:.1f} ms, longest {figures['longest_ms']:.1f} ms of {figures['asked']}")
+
+
 def _malformed_table(figures):
     lines = [f"{figures['requests']} malformed requests: {figures['wrong_count']} answered otherwise than by a 4xx "
              f"that names the field; memory {_growth(figures['held_early_bytes'], figures['held_late_bytes'])}"]
@@ -59,7 +65,7 @@ def _growth(early, late):
 
 def table(part, figures):
     return {"load": _load_table, "prefix": _prefix_table, "idle": _idle_table, "slow": _slow_table,
-            "malformed": _malformed_table, "day": _day_table}[part](figures)
+            "large": _large_table, "malformed": _malformed_table, "day": _day_table}[part](figures)
 
 
 def _missed_load(figures):
@@ -103,6 +109,11 @@ def _missed_slow(figures):
             yield f"{share:.2f} of the answers {name} ({LEAST_BESIDE})"
 
 
+def _missed_large(figures):
+    if (share := figures["beside_ms"] / figures["large_ms"]) > MOST_OF_LARGE:
+        yield f"a small request takes {share:.2f} of a large one's time ({MOST_OF_LARGE})"
+
+
 def _missed_malformed(figures):
     if figures["wrong_count"]:
         yield f"{figures['wrong_count']} were answered otherwise"
@@ -124,5 +135,5 @@ def _missed_day(figures):
 def missed(part, figures):
     """Bars that were not reached, a line each."""
     lines = {"load": _missed_load, "prefix": _missed_prefix, "idle": _missed_idle, "slow": _missed_slow,
-             "malformed": _missed_malformed, "day": _missed_day}[part](figures)
+             "large": _missed_large, "malformed": _missed_malformed, "day": _missed_day}[part](figures)
     return [f"{part}: {line}" for line in lines]

@@ -24,6 +24,7 @@ SMALL = ("small-q4_0.gguf", ["--shape", "small", "--type", "Q4_0"])
 TINY = ROOT / "models/tiny-qwen2moe-q8_0.gguf"
 CLIENTS, SEQUENCES, CONTEXT = 16, 16, 1024
 PREFIX, IDLE, SLOW, SHORT = 2000, 1000, 100, 64
+LARGE = 900_000  # characters
 # Lengths of recorded conversations, and the context of those that are drawn.
 CONVERSATIONS, TALK_CONTEXT = ROOT / "tests/data/serving/azure_conv.csv.zst", 4096
 _SPARE = 1 << 20  # of what a process finds itself to take, from one to the next
@@ -253,6 +254,35 @@ class Runs:
                                  "median_ms": 1e3 * percentile([asked.end for asked in answered], 0.5),
                                  "longest_ms": 1e3 * max(asked.end for asked in answered)}
         return figures
+
+    def large(self):
+        """Small requests, alone and beside large ones, whose prompts take long to become tokens."""
+        prose = (ROOT / "tests/data/prose/mixed.txt").read_text(encoding="utf-8")
+        text = (prose * (LARGE // len(prose) + 1))[:LARGE]
+        large = "/v1/messages/count_tokens", {"messages": [{"role": "user", "content": text}]}
+        small = "/tokenize", {"content": "The kernel"}
+
+        async def milliseconds(port, request):
+            start = time.monotonic()
+            status, _ = await serve_clients.json_of(port, *request)
+            if status != 200:
+                raise serve_clients.ServerFailed(f"{request[0]}: status {status}")
+            return 1e3 * (time.monotonic() - start)
+
+        async def measure(port):
+            alone = [await milliseconds(port, small) for _ in range(100)]
+            beside, each = [], []
+            for _ in range(5):
+                reads = asyncio.ensure_future(milliseconds(port, large))
+                await asyncio.sleep(0.05)  # so that it is there
+                while not reads.done():
+                    beside.append(await milliseconds(port, small))
+                each.append(await reads)
+            return {"alone_ms": percentile(alone, 0.5), "beside_ms": percentile(beside, 0.5),
+                    "longest_ms": max(beside), "asked": len(beside), "large_ms": percentile(each, 0.5)}
+
+        with serve_clients.serving(self._options.troupe, TINY, "--ctx", CONTEXT) as (port, _):
+            return asyncio.run(measure(port))
 
     def malformed(self):
         """Requests that are wrong, from a few clients at once."""

@@ -34,7 +34,7 @@ STILL = {'troupe_tier_expert_asks_total{tier="disk_low_copy"}', 'troupe_tier_exp
          'troupe_drafted_tokens_total{end="accepted"}', 'troupe_drafted_tokens_total{end="rejected"}',
          "troupe_draft_checks_total",
          'troupe_http_ended_total{why="timed_out"}', 'troupe_http_ended_total{why="too_slow"}',
-         'troupe_http_ended_total{why="no_room"}',
+         'troupe_http_ended_total{why="no_room"}', "troupe_http_overtook_total",
          # reload_test.py's
          *(f'troupe_reloads_total{{result="{result}"}}' for result in ("done", "refused", "undone"))}
 

@@ -1,10 +1,12 @@
 #include "server/request_body.h"
 
+#include "server/http/http_reply.h"
+
 namespace troupe {
 
-Mutex& BodyReading() {
-  static Mutex reading;
-  return reading;
+Mutex& BodyReading(std::size_t bytes) {
+  static Mutex small, large;
+  return bytes <= kSmallBodyBytes ? small : large;
 }
 
 std::size_t CountJsonValues(std::string_view text) {

@@ -18,9 +18,9 @@ inline constexpr std::size_t kMostBodyValues = 1 << 17;
 // As many values as a text of JSON may have at most, without making them.
 std::size_t CountJsonValues(std::string_view text);
 
-// Held while a body is read: its values take many times its length, and the memory plan has room
-// for those of one.
-Mutex& BodyReading();
+// Held while a body of that length is read: its values take many times its length, and the memory
+// plan has room for those of a small one (kSmallBodyBytes) and of a larger one.
+Mutex& BodyReading(std::size_t bytes);
 
 // What `read` makes of the body; kInvalidArgument: it is no JSON, or not what was expected.
 template <typename T, typename Read>
@@ -29,7 +29,7 @@ Result<T> ReadBody(std::string_view body, Read read) {
     return InvalidArgument("request: {} values, expected at most {}", values, kMostBodyValues);
   }
   Result<T> found = [&] {
-    const MutexLock lock(BodyReading());
+    const MutexLock lock(BodyReading(body.size()));
     return ReadJson<T>("request", body, std::move(read));
   }();
   if (found.ok() || found.status().code() == Code::kInvalidArgument) return found;

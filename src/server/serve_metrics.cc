@@ -230,6 +230,8 @@ void AddPlan(const Plan& plan, Families& families) {
 void AddTransport(const HttpCounters& http, Families& families) {
   families.Gauge("troupe_http_connections", "Connections now", Of(http.connections));
   families.Counter("troupe_http_accepted_total", "Connections accepted", Of(http.accepted));
+  families.Counter("troupe_http_overtook_total",
+                   "Small bodies that were handled while a larger one was", Of(http.overtook));
   constexpr auto kRefused = "Connections ended by the server, by why";
   families.Counter("troupe_http_ended_total", kRefused, Of(http.malformed), {{"why", "malformed"}});
   families.Counter("troupe_http_ended_total", kRefused, Of(http.timed_out), {{"why", "timed_out"}});

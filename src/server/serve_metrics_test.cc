@@ -197,13 +197,15 @@ TEST_F(ServeMetricsTest, ConnectionsAreToldAndWhyTheServerEndedSome) {
                 .no_room = 4,
                 .timed_out = 5,
                 .too_slow = 6,
+                .overtook = 8,
                 .connections = 7};
-  for (const char* line : {"troupe_http_accepted_total 1", "troupe_http_connections 7",
-                           R"(troupe_http_ended_total{why="malformed"} 2)",
-                           R"(troupe_http_ended_total{why="refused"} 3)",
-                           R"(troupe_http_ended_total{why="no_room"} 4)",
-                           R"(troupe_http_ended_total{why="timed_out"} 5)",
-                           R"(troupe_http_ended_total{why="too_slow"} 6)"}) {
+  for (const char* line :
+       {"troupe_http_accepted_total 1", "troupe_http_connections 7", "troupe_http_overtook_total 8",
+        R"(troupe_http_ended_total{why="malformed"} 2)",
+        R"(troupe_http_ended_total{why="refused"} 3)",
+        R"(troupe_http_ended_total{why="no_room"} 4)",
+        R"(troupe_http_ended_total{why="timed_out"} 5)",
+        R"(troupe_http_ended_total{why="too_slow"} 6)"}) {
     ExpectLine(line);
   }
   EXPECT_THAT(metrics_.Page(model_, plan_, {}), Not(HasSubstr("troupe_http")));

@@ -4,12 +4,16 @@
 
 #include "api/answer_rules.h"
 #include "cluster/face/node_buffers.h"
+#include "server/http/http_reply.h"
 
 namespace troupe {
 namespace {
 
 // A body is read as values that take more (kMostBodyValues), one at a time.
 constexpr Bytes kBodyValues = 12_MiB;
+// Beside it a small one may be: what is joined into tokens takes 116 bytes for each of its own, and
+// its text is there three times.
+constexpr Bytes kOfSmallBody = kSmallBodyBytes * 128_B;
 // A connection with a request that waits took 22 KiB (bench/serve idle).
 constexpr Bytes kOfConnection = 24_KiB;
 
@@ -23,7 +27,8 @@ void PlanForServing(const ServingNeeds& needs, Bytes held, EngineFlags& engine) 
   engine.HoldSequences(needs.parallel);
   if (needs.has_peers) engine.TakesExpertsForPeers(kExpertsFetched);
   engine.Serves([needs, held](const ModelConfig& config) {
-    const Bytes server = kHeldByClients + kBodyValues + needs.connections * kOfConnection;
+    const Bytes server =
+        kHeldByClients + kBodyValues + kOfSmallBody + needs.connections * kOfConnection;
     const Bytes cloud = needs.has_cloud ? kOfCloud + needs.parallel * kOfCloudAnswer : Bytes();
     return ServingMemory{.connections = server - std::min(server, held) + cloud,
                          .rules = AnswerRules::MostBytes(config.vocabulary, needs.parallel),

@@ -3,6 +3,7 @@
 // which the client is let go. After the client has left, calls do nothing.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -38,10 +39,14 @@ using HttpReplyPtr = std::shared_ptr<HttpReply>;
 // A reply that is let go of without an answer is answered with 500.
 using HttpHandler = std::function<void(HttpRequest request, HttpReplyPtr reply)>;
 
+// A body that takes little time to read, and never waits for a larger one.
+inline constexpr std::size_t kSmallBodyBytes = 64 * 1024;
+
 // What is behind the transport.
 struct HttpService {
-  // Requests with a body come one after the other, on a thread of the server that nothing else
-  // waits for; those without come on the I/O thread, where nothing may wait.
+  // Requests with a body come on two threads that nothing else waits for, small ones on the one and
+  // all others on the other, one after the other on each. Those without come on the I/O thread,
+  // where nothing may wait. Of a connection the next one comes when the one before it is answered.
   HttpHandler handle;
   // Asked, on the I/O thread, before the body is read: a response in place of all that, after which
   // the connection is closed if a body comes.

@@ -38,15 +38,18 @@ class HttpServer::Impl final : public SessionOwner {
         acceptor_(io_),
         retry_(io_),
         tls_(asio::ssl::context::tls_server),
-        handlers_(1),
+        small_bodies_(1),
+        large_bodies_(1),
         farewells_(1) {}
 
   ~Impl() override {
     gate_->Shut();
     asio::post(io_, [this] { io_.stop(); });
     if (thread_.joinable()) thread_.join();
-    handlers_.stop();
-    handlers_.join();
+    for (asio::thread_pool* lane : {&small_bodies_, &large_bodies_}) {
+      lane->stop();
+      lane->join();
+    }
     for (const auto& weak : sessions_) {
       if (const auto session = weak.lock()) session->Close();
     }
@@ -78,9 +81,16 @@ class HttpServer::Impl final : public SessionOwner {
   void Handle(HttpRequest request, HttpReplyPtr reply) override {
     Count([](HttpCounters& counters) { ++counters.requests; });
     if (request.body.empty()) return HandleNow(std::move(request), std::move(reply));
-    asio::post(handlers_, [this, request = std::move(request), reply = std::move(reply)]() mutable {
-      HandleNow(std::move(request), std::move(reply));
-    });
+    const bool is_small = request.body.size() <= kSmallBodyBytes;
+    asio::post(is_small ? small_bodies_ : large_bodies_,
+               [this, is_small, request = std::move(request), reply = std::move(reply)]() mutable {
+                 if (is_small && handles_large_) {
+                   Count([](HttpCounters& counters) { ++counters.overtook; });
+                 }
+                 if (!is_small) handles_large_ = true;
+                 HandleNow(std::move(request), std::move(reply));
+                 if (!is_small) handles_large_ = false;
+               });
   }
   std::optional<HttpResponse> Refusal(const HttpRequest& head) override {
     if (!service_.refusal) return std::nullopt;
@@ -240,7 +250,8 @@ class HttpServer::Impl final : public SessionOwner {
   std::uint16_t port_ = 0;
   std::atomic<bool> draining_ = false;
   std::list<std::weak_ptr<HttpSession>> sessions_;  // the I/O thread's
-  asio::thread_pool handlers_, farewells_;
+  std::atomic<bool> handles_large_ = false;
+  asio::thread_pool small_bodies_, large_bodies_, farewells_;
   std::thread thread_;
 };
 

@@ -1,5 +1,6 @@
-// An HTTP/1.1 server on one I/O thread. Handlers of bodies run on a second one, so that the reading
-// of a long request holds up no stream, and what is called when clients leave on a third. A client
+// An HTTP/1.1 server on one I/O thread. Handlers of bodies run on others, so that the reading of a
+// long request holds up no stream: small bodies on one, and larger ones on another, so that it
+// holds up no short request either. What is called when clients leave has a thread, too. A client
 // that reads or writes slowly holds up no other: every wait has a time, every buffer a size. What
 // happens on a connection is http_session.h's; sockets are Boost.Asio's, behind http_server.cc.
 #pragma once
@@ -46,6 +47,7 @@ struct HttpCounters {
   std::uint64_t no_room = 0;    // whose bodies found no memory
   std::uint64_t timed_out = 0;
   std::uint64_t too_slow = 0;   // let go with as much unread as they may have
+  std::uint64_t overtook = 0;   // small bodies that were handled while a larger one was
   std::size_t connections = 0;  // now
 };
 

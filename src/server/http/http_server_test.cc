@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <future>
 #include <mutex>
 #include <thread>
@@ -112,6 +113,12 @@ class HttpServerTest : public testing::Test {
       waiting_.set_value();
       told_.get_future().wait();
       reply->Send({.content_type = "text/plain", .body = "told"});
+    } else if (request.path == "/count") {
+      const int now = ++at_once_;
+      if (now > most_at_once_) most_at_once_ = now;
+      std::this_thread::sleep_for(2ms);
+      --at_once_;
+      reply->Send({.content_type = "text/plain", .body = "counted"});
     } else if (request.path == "/forget") {
       return;
     } else {
@@ -150,6 +157,7 @@ class HttpServerTest : public testing::Test {
   std::promise<HttpReplyPtr> begun_;
   std::shared_future<HttpReplyPtr> kept_ = begun_.get_future().share();
   std::promise<void> gone_, waiting_, told_;
+  std::atomic<int> at_once_ = 0, most_at_once_ = 0;
   std::mutex log_mu_;
   std::vector<HttpEnded> log_;
   std::unique_ptr<HttpServer> server_;
@@ -318,6 +326,31 @@ TEST_F(HttpServerTest, ARequestWithoutABodyDoesNotWaitForThoseWithOne) {
   EXPECT_THAT(Ask(Get("/echo", "Connection: close\r\n")), EndsWith("GET "));
   told_.set_value();
   EXPECT_THAT(slow.ReadUntil("told"), EndsWith("told"));
+}
+
+TEST_F(HttpServerTest, ASmallBodyDoesNotWaitForALargeOne) {
+  Wire slow = Connect();
+  slow.Say(Post("/wait", std::string(kSmallBodyBytes + 1, 'x')));
+  waiting_.get_future().wait();
+  Wire quick = Connect();
+  const std::string small(kSmallBodyBytes, 'y');
+  quick.Say(Post("/echo", small));
+  EXPECT_THAT(quick.ReadUntil(small), EndsWith("POST " + small));
+  EXPECT_EQ(server_->counters().overtook, 1u);
+  told_.set_value();
+  EXPECT_THAT(slow.ReadUntil("told"), EndsWith("told"));
+  quick.Say(Post("/echo", "z"));
+  EXPECT_THAT(quick.ReadUntil("POST z"), EndsWith("POST z"));
+}
+
+TEST_F(HttpServerTest, LargeBodiesAreHandledOneAtATime) {
+  std::vector<Wire> wires;
+  for (int i = 0; i < 8; ++i) {
+    wires.push_back(Connect());
+    wires.back().Say(Post("/count", std::string(kSmallBodyBytes + 1, 'x')));
+  }
+  for (Wire& wire : wires) EXPECT_THAT(wire.ReadUntil("counted"), EndsWith("counted"));
+  EXPECT_EQ(most_at_once_, 1);
 }
 
 TEST_F(HttpServerTest, ARequestThatDoesNotComeToItsEndIsEnded) {
