@@ -62,6 +62,12 @@ SentencePieceTokenizer::SentencePieceTokenizer(Vocab valid_vocab)
       longest_ = std::max(longest_, token.size());
     }
   }
+  for (const std::string& token : vocab().tokens) {
+    for (std::size_t at = token.find(kBlank, 1); at < token.size();
+         at = token.find(kBlank, at + 1)) {
+      joins_blank_[static_cast<std::uint8_t>(token[at - 1])] = true;
+    }
+  }
   SetTokenBytes(std::move(bytes));
   if (vocab().model != TokenizerModel::kRankedPieces) return;
   std::unordered_map<std::string_view, TokenId> all;  // merges may name tokens of any type
@@ -112,8 +118,12 @@ std::optional<Merge> SentencePieceTokenizer::FindMerge(std::string_view text, co
 void SentencePieceTokenizer::EncodePieces(std::string_view view, PairMerger& merger,
                                           std::vector<TokenId>& out) const {
   merger.symbols().clear();
-  merger.symbols().reserve(view.size());
   for (std::size_t at = 0; at < view.size();) {
+    if (at > 0 && view.substr(at).starts_with(kBlank) &&
+        !joins_blank_[static_cast<std::uint8_t>(view[at - 1])]) {
+      JoinWord(view, merger, out);
+      merger.symbols().clear();
+    }
     const std::size_t length = ReadUtf8(view.substr(at)).length;
     const auto token = index_.find(view.substr(at, length));
     merger.symbols().push_back({.begin = static_cast<std::uint32_t>(at),
@@ -121,6 +131,11 @@ void SentencePieceTokenizer::EncodePieces(std::string_view view, PairMerger& mer
                                 .id = token == index_.end() ? kNoToken : token->second});
     at += length;
   }
+  JoinWord(view, merger, out);
+}
+
+void SentencePieceTokenizer::JoinWord(std::string_view view, PairMerger& merger,
+                                      std::vector<TokenId>& out) const {
   merger.Run([&](const Symbol& left, const Symbol& right) { return FindMerge(view, left, right); });
   for (const Symbol& symbol : merger.symbols()) {
     if (symbol.length == 0) continue;

@@ -25,8 +25,11 @@ class SentencePieceTokenizer final : public Tokenizer {
  private:
   Status EncodeText(std::string_view text, bool begins_text,
                     std::vector<TokenId>& out) const override;
-  // Text whose blanks are written already.
+  // Text whose blanks are written already. It is joined word by word where no token goes on behind
+  // a blank: the same tokens, and the memory of a word.
   void EncodePieces(std::string_view text, PairMerger& merger, std::vector<TokenId>& out) const;
+  // The merger has the characters of one word, which stand in `text`.
+  void JoinWord(std::string_view text, PairMerger& merger, std::vector<TokenId>& out) const;
   void EncodeLines(std::string_view text, std::vector<TokenId>& out) const;
   std::optional<Merge> FindMerge(std::string_view text, const Symbol& left,
                                  const Symbol& right) const;
@@ -36,6 +39,8 @@ class SentencePieceTokenizer final : public Tokenizer {
   MergeRanks ranks_;                                     // of models that have them
   std::size_t longest_ = 0;                              // bytes of the longest of these
   std::array<TokenId, 256> byte_tokens_;                 // kNoToken: none
+  // By the last byte of a character: whether a token has a blank behind such a one.
+  std::array<bool, 256> joins_blank_{};
 };
 
 }  // namespace troupe

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+
 #include "base/rng.h"
 #include "testing/test_seed.h"
 #include "text/tiny_vocab_for_test.h"
@@ -45,6 +48,66 @@ TEST(SentencePiece, JoinsByScoreTheBestPairFirst) {
   EXPECT_THAT(Encode(*tokenizer, "habc"), ElementsAre("▁", "h", "ab", "c"));
   // Equal pairs join from the left.
   EXPECT_THAT(Encode(*tokenizer, "hlll"), ElementsAre("▁", "h", "ll", "l"));
+}
+
+Vocab WithPieces(std::initializer_list<std::pair<std::string, float>> pieces) {
+  Vocab vocab = TinySentencePieceVocab();
+  for (const auto& [piece, score] : pieces) {
+    vocab.tokens.push_back(piece);
+    vocab.scores.push_back(score);
+    vocab.types.push_back(TokenType::kNormal);
+  }
+  return vocab;
+}
+
+TEST(SentencePiece, ATokenMayGoOnBehindABlank) {
+  const auto tokenizer = MakeFrom(WithPieces({{"▁b", 2.0F}, {"a▁b", 1.0F}, {"é▁", 3.0F}}));
+  EXPECT_THAT(Encode(*tokenizer, "ca b"), ElementsAre("▁", "c", "a▁b"));
+  EXPECT_THAT(Encode(*tokenizer, "cé b"), ElementsAre("▁", "c", "é▁", "b"));
+}
+
+// Joins the best pair of the whole text, the leftmost of equal ones, again and again.
+std::vector<std::string> JoinedSlowly(const Vocab& vocab, std::vector<std::string> pieces) {
+  for (;;) {
+    std::size_t best = pieces.size();
+    float best_score = 0;
+    for (std::size_t i = 0; i + 1 < pieces.size(); ++i) {
+      const auto found = std::ranges::find(vocab.tokens, pieces[i] + pieces[i + 1]);
+      if (found == vocab.tokens.end()) continue;
+      const float score = vocab.scores[static_cast<std::size_t>(found - vocab.tokens.begin())];
+      if (best < pieces.size() && score <= best_score) continue;
+      best = i;
+      best_score = score;
+    }
+    if (best == pieces.size()) return pieces;
+    pieces[best] += pieces[best + 1];
+    pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(best) + 1);
+  }
+}
+
+TEST(SentencePiece, WordsThatAreJoinedApartAreThoseOfTheWholeText) {
+  Rng rng(TestSeed());
+  const std::array<std::string, 4> characters = {"▁", "a", "b", "é"};
+  for (int round = 0; round < 300; ++round) {
+    Vocab vocab = TinySentencePieceVocab();
+    for (int more = 0; more < 12; ++more) {
+      std::string piece;
+      for (std::uint64_t left = 2 + rng.Below(3); left > 0; --left) {
+        piece += characters[rng.Below(round % 2 == 0 ? 4 : 3)];
+      }
+      if (std::ranges::find(vocab.tokens, piece) != vocab.tokens.end()) continue;
+      vocab.tokens.push_back(piece);
+      vocab.scores.push_back(static_cast<float>(rng.Below(100)));
+      vocab.types.push_back(TokenType::kNormal);
+    }
+    std::string text;
+    std::vector<std::string> pieces = {"▁"};
+    for (int left = 30; left > 0; --left) {
+      pieces.push_back(characters[rng.Below(4)]);
+      text += pieces.back() == "▁" ? " " : pieces.back();
+    }
+    ASSERT_EQ(Encode(*MakeFrom(vocab), text), JoinedSlowly(vocab, pieces)) << text;
+  }
 }
 
 TEST(RankedPieces, JoinByRankWithinLines) {
