@@ -111,6 +111,15 @@ class Runs:
         for share in shares:
             yield from self._compare("prose", "auto", share, asks, rounds=3 if self._quick else 7)
 
+    def draft(self, shares):
+        """By a small model that mostly agrees: the model itself, not widened and in fewer bits."""
+        fewer_bits = self._model.parent / "small-qwen2moe-q4_0.gguf"
+        if not fewer_bits.exists():
+            measured_run.run([str(self._troupe), "quantize", str(_TRAINED), str(fewer_bits), "Q4_0"])
+        for share in shares:
+            yield from self._compare("draft", "model", share, self._prose_asks(), 3 if self._quick else 7,
+                                     ("--speculate", "draft", "--draft", fewer_bits))
+
     def adversary(self, shares):
         asks = self._prose_asks()[:1]
         for share in shares:
@@ -122,13 +131,13 @@ class Runs:
         return [(f"temperature {t}", {"prompt": text, "max_tokens": 64 if self._quick else 128,
                                       "temperature": t, "seed": 7, "ignore_eos": True}) for t in (0.8, 0)]
 
-    def _compare(self, part, drafter, share, asks, rounds):
+    def _compare(self, part, drafter, share, asks, rounds, with_drafts=None):
         """Every ask in turn without drafts and with, on servers whose caches see the same answers."""
         memory = [] if share == 100 else ["--slots", _EXPERTS * share // 100, "--link", _LINK]
         with contextlib.ExitStack() as stack:
             sides = {}
-            for side, speculate in (("off", "off"), ("on", drafter)):
-                sides[side] = _Server(self._troupe, self._model, *memory, "--speculate", speculate)
+            for side, options in (("off", ("--speculate", "off")), ("on", with_drafts or ("--speculate", drafter))):
+                sides[side] = _Server(self._troupe, self._model, *memory, *options)
                 stack.callback(sides[side].close)
             for name, body in asks:
                 cell = {"part": part, "drafter": drafter, "share": share, "text": name, "off": [], "on": []}

@@ -580,6 +580,50 @@ class Speculates(CommandLineTest):
         self.assertIn("no tokens are drafted while a trace is recorded", shown)
         self.assertIn("speculation: off", shown)
 
+    def test_says_the_same_with_a_draft_model_and_counts_what_it_guessed(self):
+        unrelated = self.folder / "unrelated.gguf"
+        troupe("synth", unrelated, "--shape", "tiny-llama", "--type", "Q8_0", "--vocab", 4096, "--tokenizer", TINY)
+        for arguments in (["--temperature", 0], ["--temperature", 1.2, "--seed", 3, "--repeat-penalty", 1.2],
+                          ["--temperature", 0.8, "--seed", 5, "--stop", "e d", "--slots", 40]):
+            plain = self.record("--speculate", "off", *arguments)
+            for model in (TINY, unrelated):
+                drafted = self.record("--speculate", "draft", "--draft", model, *arguments)
+                self.assertEqual([drafted["token_ids"], drafted["text"]], [plain["token_ids"], plain["text"]], model)
+                self.assertGreater(drafted["drafting_s"], 0)
+                guessed = drafted["drafters"]["model"]
+                self.assertEqual(guessed, {"drafted": drafted["drafted"], "accepted": drafted["draft_accepted"]})
+                if model == TINY and "--stop" not in arguments:  # the model itself is never wrong
+                    self.assertGreater(guessed["drafted"], 0)
+                    self.assertEqual(guessed["accepted"], guessed["drafted"])
+
+    def test_a_draft_model_is_within_the_budget(self):
+        told = json.loads(troupe("plan", TINY, "--draft", TINY, "--ctx", 512, "--json", "-").stdout)
+        budget = told["planned_bytes"] - told["expert_bytes"] // 2
+        drafted = self.record("--draft", TINY, "--speculate", "draft", "--ctx", 512, "--memory", budget)
+        self.assertGreater(drafted["drafting_s"], 0)
+        self.assertLessEqual(drafted["planned_bytes"], budget)
+        self.assertLessEqual(drafted["peak_rss_bytes"], budget)
+
+    def test_explains_what_a_draft_model_takes(self):
+        shown = troupe("run", TINY, "--prompt", "The kernel", "-n", 20, "--draft", TINY, "--explain").stderr
+        self.assertRegex(shown, r"(?m)^draft model   [0-9.]+ MiB$")
+        self.assertRegex(shown, r"(?m)^speculation: the draft model took [0-9.]+ s$")
+        self.assertRegex(troupe("plan", TINY, "--draft", TINY).stdout, r"(?m)^draft model   [0-9.]+ MiB$")
+
+    def test_refuses_draft_models_that_cannot_help(self):
+        def refused(words, *arguments, code=1):
+            self.assert_fails(code, words, "run", TINY, "--prompt", "x", *arguments)
+
+        other = self.synthesize()
+        text = self.folder / "text.gguf"
+        text.write_text("no model")
+        refused([f"{other}: not the vocabulary of {TINY}", "expected 4096"], "--draft", other)
+        refused([str(text)], "--draft", text)
+        refused([str(self.folder / "none.gguf")], "--draft", self.folder / "none.gguf")
+        refused(["for the draft model"], "--draft", TINY, "--memory", "20MiB")
+        refused(["--speculate does not use"], "--draft", TINY, "--speculate", "lookup")
+        refused(["none was given (--draft)"], "--speculate", "draft")
+
     def test_refuses_drafters_that_it_does_not_know(self):
         self.assert_fails(2, ["--speculate", "magic"], "run", TINY, "--prompt", "x", "--speculate", "magic")
 

@@ -18,6 +18,7 @@ import serve_test
 from serve_test import Server
 
 PACKAGING = pathlib.Path(__file__).resolve().parent.parent / "packaging"
+TINY = pathlib.Path(__file__).resolve().parent.parent / "models/tiny-qwen2moe-q8_0.gguf"
 SERIES = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)")
 LABEL = re.compile(r'(\w+)="([^"]*)"')
 # A name in an expression, and its labels; behind "by" and before a bracket there are none.
@@ -32,7 +33,9 @@ STILL = {'troupe_tier_expert_asks_total{tier="disk_low_copy"}', 'troupe_tier_exp
          'troupe_prefetches_total{end="useful"}', 'troupe_prefetches_total{end="wasted"}',
          # Answers that may lose quality have no drafts.
          'troupe_drafted_tokens_total{end="accepted"}', 'troupe_drafted_tokens_total{end="rejected"}',
-         "troupe_draft_checks_total",
+         "troupe_draft_checks_total", "troupe_drafting_seconds_total",
+         *(f'troupe_drafter_tokens_total{{drafter="{drafter}",end="{end}"}}' for end in ("accepted", "rejected")
+           for drafter in ("expected", "lookup", "grammar", "control", "offered", "model")),
          'troupe_http_ended_total{why="timed_out"}', 'troupe_http_ended_total{why="too_slow"}',
          'troupe_http_ended_total{why="no_room"}', "troupe_http_overtook_total",
          # reload_test.py's
@@ -145,6 +148,17 @@ class Metrics(unittest.TestCase):
             self.assertGreater(accepted, 0)
             self.assertEqual(accepted, troupe["draft_accepted"])
             self.assertGreater(server.metric("troupe_draft_checks_total"), 0)
+
+    def test_what_a_draft_model_guesses_is_counted_apart(self):
+        with Server("--ctx", 512, "--speculate", "draft", "--draft", TINY) as server:
+            answer = server.ask("/v1/completions", {"prompt": "The kernel", "max_tokens": 60, "temperature": 0.9,
+                                                    "seed": 4, "ignore_eos": True})
+            accepted = server.metric('troupe_drafter_tokens_total{drafter="model",end="accepted"}')
+            self.assertGreater(accepted, 0)  # the first one is tried whatever it may cost
+            self.assertEqual(accepted, answer["troupe"]["draft_accepted"])
+            self.assertEqual(server.metric('troupe_drafter_tokens_total{drafter="model",end="rejected"}'), 0)
+            self.assertGreater(server.metric("troupe_drafting_seconds_total"), 0)
+            self.assertGreater(server.metric('troupe_memory_plan_bytes{part="draft"}'), 8 << 20)
 
     def test_answers_of_low_copies_are_counted(self):
         with tempfile.TemporaryDirectory() as folder:

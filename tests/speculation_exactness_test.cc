@@ -1,15 +1,21 @@
-// Answers with drafts against answers without, in combinations drawn at random: of drafters,
+// Answers with drafts against answers without, in combinations drawn at random: of drafters, among
+// them a draft model that is the model itself or one of random weights,
 // budget, threads, temperature, penalties, grammar, stop strings, batch neighbours and cancelled
 // requests. Each answer has the bytes that it gets alone, from an engine that holds every expert
 // and drafts nothing. TROUPE_CASES says how many combinations.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 
 #include "base/rng.h"
+#include "forge/synth.h"
+#include "forge/synth_shape.h"
+#include "gguf/reader.h"
 #include "runtime/batch_loop.h"
 #include "runtime/engine_runner.h"
 #include "runtime/plain_answer_for_test.h"
+#include "testing/temp_folder.h"
 #include "testing/test_seed.h"
 #include "text/grammar/gbnf.h"
 #include "text/grammar/token_constraint.h"
@@ -54,18 +60,32 @@ class SpeculationExactness : public testing::Test {
     for (const std::uint32_t threads : {1u, 3u}) {
       for (const auto slots : {std::optional<std::uint32_t>(), std::optional<std::uint32_t>(130),
                                std::optional<std::uint32_t>(12)}) {
-        engines_.push_back(Open(threads, slots, threads == 1 ? 24 : 64));
+        engines_.push_back(threads == 1 ? Open(threads, slots, 24, kModel)
+                                        : Open(threads, slots, 64, Unrelated()));
       }
     }
   }
 
+  // A model that knows nothing, of the same vocabulary.
+  std::string Unrelated() const {
+    const std::string path = folder_.PathOf("unrelated.gguf");
+    if (std::filesystem::exists(path)) return path;
+    const SynthOptions options{.tokenizer = GgufModel::Open(kModel)->metadata()};
+    ModelShape shape = *FindShape("tiny-llama");
+    shape.vocabulary = 4096;
+    EXPECT_TRUE(Synthesize(shape, options, path).ok());
+    return path;
+  }
+
   static std::unique_ptr<Engine> Open(std::uint32_t threads, std::optional<std::uint32_t> slots,
-                                      std::uint32_t chunk) {
+                                      std::uint32_t chunk, const std::string& draft = "") {
     EngineOptions options{.threads = threads,
                           .context = kSpeculationContext,
                           .sequences = kSequences,
                           .chunk = chunk};
     options.offload.slots = slots;
+    options.draft = draft;
+    if (!draft.empty()) options.drafters = *ParseDraftChoice("auto");
     return Engine::Open(kModel, options).value();
   }
 
@@ -155,6 +175,7 @@ class SpeculationExactness : public testing::Test {
     }
   }
 
+  const TempFolder folder_;
   std::unique_ptr<Engine> plain_;
   std::vector<std::shared_ptr<TokenMasks>> masks_;
   std::vector<std::unique_ptr<Engine>> engines_;
@@ -170,7 +191,7 @@ TEST_F(SpeculationExactness, NoDraftChangesAByte) {
     Rng rng(seed + round);
     std::vector<Case> together(1 + rng.Below(kSequences));
     for (Case& one : together) one = Draw(rng);
-    const std::string& name = names[rng.Below(names.size())];
+    const std::string name = rng.Below(2) == 0 ? "draft" : names[rng.Below(names.size())];
     SCOPED_TRACE(name);
     Engine& engine = *engines_[rng.Below(engines_.size())];
     ASSERT_NO_FATAL_FAILURE(Play(engine, together, *ParseDraftChoice(name), rng));
@@ -179,6 +200,10 @@ TEST_F(SpeculationExactness, NoDraftChangesAByte) {
   EXPECT_GT(drafts_.checks, cases / 2);
   EXPECT_GT(drafts_.accepted, cases);
   EXPECT_GT(drafts_.drafted - drafts_.accepted, cases);
+  const auto& [drafted, accepted] =
+      drafts_.by_source[static_cast<std::size_t>(DraftSource::kModel)];
+  EXPECT_GT(accepted, cases / 20);
+  EXPECT_GT(drafted - accepted, cases / 100);
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 // for some rows of a pass, and a row is one token of one sequence.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 namespace troupe {
@@ -99,18 +101,44 @@ struct PrefixCacheUse {
   std::size_t most_tokens = 0;        // and in all that there is for requests and this
 };
 
+// Who guesses tokens: the request, what the text has said before, a rule of the answer, a control
+// of tests, somebody elsewhere while the answer is written, and a draft model.
+enum class DraftSource : std::uint8_t { kExpected, kLookup, kGrammar, kControl, kOffered, kModel };
+inline constexpr std::size_t kDraftSources = 6;
+
+constexpr std::string_view Name(DraftSource source) {
+  constexpr std::string_view kSourceNames[kDraftSources] = {"expected", "lookup",  "grammar",
+                                                            "control",  "offered", "model"};
+  return kSourceNames[static_cast<std::size_t>(source)];
+}
+
+struct DraftedTokens {
+  std::uint64_t drafted = 0;   // and checked
+  std::uint64_t accepted = 0;  // of them: that the answer has
+
+  bool operator==(const DraftedTokens&) const = default;
+};
+
 // Tokens that were guessed and checked several in a pass: the same answer, in fewer passes.
 struct SpeculationUse {
   std::uint64_t checks = 0;    // passes that checked a draft
   std::uint64_t drafted = 0;   // tokens of these drafts
   std::uint64_t accepted = 0;  // of them: that the answer has
   double saved_seconds = 0;    // as measured; below 0: drafts have cost time
+  // The same tokens, by who guessed them (DraftSource).
+  std::array<DraftedTokens, kDraftSources> by_source = {};
+  double drafting_seconds = 0;  // that a draft model took
 
   SpeculationUse& operator+=(const SpeculationUse& more) {
     checks += more.checks;
     drafted += more.drafted;
     accepted += more.accepted;
     saved_seconds += more.saved_seconds;
+    for (std::size_t source = 0; source < kDraftSources; ++source) {
+      by_source[source].drafted += more.by_source[source].drafted;
+      by_source[source].accepted += more.by_source[source].accepted;
+    }
+    drafting_seconds += more.drafting_seconds;
     return *this;
   }
   bool operator==(const SpeculationUse&) const = default;

@@ -85,6 +85,7 @@ Result<EngineOptions> ToEngineOptions(const ModelOptions& options) {
   engine.sequences = options.sequences;
   engine.saves_states = options.prefix_cache;
   TROUPE_ASSIGN_OR_RETURN(engine.drafters, ParseDraftChoice(options.speculate));
+  engine.draft = options.draft;
   if (options.answer_rules) {
     engine.serving = [sequences = options.sequences](const ModelConfig& config) {
       return ServingMemory{.connections = {},
@@ -180,6 +181,7 @@ Plan ToPlan(const EnginePlan& plan, std::string lossiness) {
              .connections = memory.serving.connections,
              .rules = memory.serving.rules,
              .peers = memory.serving.peers,
+             .draft = memory.draft,
              .dense = memory.dense,
              .kv_cache = memory.kv_cache,
              .state = memory.state,
@@ -214,7 +216,8 @@ std::vector<std::string> Describe(const Plan& plan) {
   add("program", ToString(plan.program));
   for (const auto& [name, bytes] : {std::pair{"connections", plan.connections},
                                     {"answer rules", plan.rules},
-                                    {"peers", plan.peers}}) {
+                                    {"peers", plan.peers},
+                                    {"draft model", plan.draft}}) {
     if (bytes > Bytes()) add(name, ToString(bytes));
   }
   add("dense weights", ToString(plan.dense));

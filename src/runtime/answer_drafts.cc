@@ -11,6 +11,12 @@ namespace {
 
 // Of a draft that is compared and not checked: more says little that is new.
 constexpr std::size_t kMostCompared = 16;
+// Of a draft of a model that is only to be compared: it takes time.
+constexpr std::size_t kTried = 4;
+// Tokens that a model reads with the first one of a draft: those of the last check, and some.
+constexpr std::size_t kAlwaysRead = 8;
+
+double SecondsBetween(Nanos from, Nanos to) { return static_cast<double>(to - from) * 1e-9; }
 
 }  // namespace
 
@@ -31,19 +37,23 @@ AnswerDrafts::AnswerDrafts(const DraftChoice& choice, const TextGeneration& gene
   }
 }
 
-void AnswerDrafts::Compare(OfDrafter& one, std::span<const TokenId> tokens,
-                           DraftGovernor& governor) {
-  auto& [draft, right] = one.compared;
+void AnswerDrafts::Add(std::unique_ptr<ModelDrafter> model, const Clock& clock) {
+  model_ = {.drafter = std::move(model), .clock = &clock};
+}
+
+void AnswerDrafts::Compare(const Drafter& drafter, Compared& compared,
+                           std::span<const TokenId> tokens, DraftGovernor& governor) {
+  auto& [draft, right] = compared;
   for (const TokenId token : tokens) {
     if (draft.tokens.empty()) return;
     const bool was_right = draft.tokens[right] == token;
     right += was_right;
     if (was_right && right < draft.tokens.size()) continue;
-    governor.Learn({.kind = KindOf(*one.drafter, draft),
+    governor.Learn({.kind = KindOf(drafter, draft),
                     .drafted = static_cast<std::uint32_t>(draft.tokens.size()),
                     .right = static_cast<std::uint32_t>(right),
                     .checked = false});
-    one.compared = {};
+    compared = {};
   }
 }
 
@@ -51,53 +61,123 @@ void AnswerDrafts::Follow(const TextGeneration& generation, DraftGovernor& gover
   const Answer& answer = generation.answer();
   const auto read = generation.prompt().first(answer.usage.prompt_tokens).subspan(prompt_known_);
   const auto said = std::span(answer.tokens).subspan(answer_known_);
-  for (OfDrafter& one : drafters_) {
-    if (!read.empty()) one.drafter->Append(read, Drafter::Part::kPrompt);
-    if (said.empty()) continue;
-    Compare(one, said, governor);
-    one.drafter->Append(said, Drafter::Part::kAnswer);
-  }
+  const auto tell = [&](Drafter& drafter, Compared& compared) {
+    if (!read.empty()) drafter.Append(read, Drafter::Part::kPrompt);
+    if (said.empty()) return;
+    Compare(drafter, compared, said, governor);
+    drafter.Append(said, Drafter::Part::kAnswer);
+  };
+  for (OfDrafter& one : drafters_) tell(*one.drafter, one.compared);
+  if (model_.drafter != nullptr) tell(*model_.drafter, model_.compared);
   prompt_known_ += read.size();
   answer_known_ += said.size();
 }
 
-std::span<const TokenId> AnswerDrafts::Offer(std::size_t most, DraftGovernor& governor,
-                                             const RowSpeed& speed, PassSoFar& pass) {
-  offered_ = {};
-  most = std::min(most, kMost);
-  if (most == 0) return {};
-  OfDrafter* best = nullptr;
+AnswerDrafts::Cheap AnswerDrafts::AskCheap(std::size_t most, const DraftGovernor& governor,
+                                           const RowSpeed& speed, const PassSoFar& pass) {
+  Cheap cheap;
   double best_expected = 0;
-  std::vector<Draft> drafts;
   for (OfDrafter& one : drafters_) {
-    const Draft& draft = drafts.emplace_back(one.drafter->Propose(most));
+    const Draft& draft = cheap.drafts.emplace_back(one.drafter->Propose(most));
     if (draft.tokens.empty()) continue;
+    const DraftKind kind = KindOf(*one.drafter, draft);
     const bool is_expected = one.drafter->source() == DraftSource::kExpected;
-    const double expected =
-        is_expected ? static_cast<double>(draft.tokens.size()) + 1
-                    : governor.Expected(KindOf(*one.drafter, draft), draft.tokens.size());
-    if (expected > best_expected) best = &one, best_expected = expected;
+    const double expected = is_expected ? static_cast<double>(draft.tokens.size()) + 1
+                                        : governor.Expected(kind, draft.tokens.size());
+    if (expected <= best_expected) continue;
+    cheap.best = &one;
+    best_expected = expected;
+    cheap.offer = is_expected
+                      ? DraftLength{.tokens = static_cast<std::uint32_t>(draft.tokens.size())}
+                      : governor.Weigh(kind, draft.tokens.size(), speed, pass);
   }
-  std::uint32_t length = 0;
+  return cheap;
+}
+
+// Drafts that are not checked, of drafters that have none under way.
+void AnswerDrafts::CompareOthers(Cheap& cheap) {
   for (std::size_t i = 0; i < drafters_.size(); ++i) {
-    OfDrafter& one = drafters_[i];
-    if (&one == best) {
-      kind_ = KindOf(*one.drafter, drafts[i]);
-      const bool is_expected = one.drafter->source() == DraftSource::kExpected;
-      length = is_expected ? static_cast<std::uint32_t>(drafts[i].tokens.size())
-                           : governor.Length(kind_, drafts[i].tokens.size(), speed, pass);
-      offered_ = drafts[i];
-      offered_.tokens.resize(length);
-      if (length > 0) one.compared = {};  // the check says how it did
-    }
-    const bool is_compared = &one != best || length == 0;
-    if (is_compared && one.compared.draft.tokens.empty()) {
-      one.compared = {.draft = std::move(drafts[i])};
-      auto& tokens = one.compared.draft.tokens;
+    Compared& compared = drafters_[i].compared;
+    if (&drafters_[i] == cheap.best && cheap.offer.tokens > 0) {
+      compared = {};  // the check says how it did
+    } else if (compared.draft.tokens.empty()) {
+      compared = {.draft = std::move(cheap.drafts[i])};
+      auto& tokens = compared.draft.tokens;
       tokens.resize(std::min(tokens.size(), kMostCompared));
     }
   }
+}
+
+std::span<const TokenId> AnswerDrafts::Offer(std::size_t most, DraftKnowledge& facts,
+                                             const RowSpeed& speed, PassSoFar& pass) {
+  offered_ = {};
+  text_left_ = most;
+  most = std::min(most, kMost);
+  if (most == 0) return {};
+  Cheap cheap = AskCheap(most, facts.governor, speed, pass);
+  const bool is_expected =
+      cheap.best != nullptr && cheap.best->drafter->source() == DraftSource::kExpected;
+  if (!is_expected && OfferModel(most, cheap.offer, facts, speed, pass)) {
+    cheap.offer.tokens = 0;
+  } else if (cheap.offer.tokens > 0) {
+    const auto best = static_cast<std::size_t>(cheap.best - drafters_.data());
+    kind_ = KindOf(*cheap.best->drafter, cheap.drafts[best]);
+    offered_ = cheap.drafts[best];
+    offered_.tokens.resize(cheap.offer.tokens);
+    if (!is_expected) facts.governor.Add(kind_, cheap.offer, pass);
+  }
+  CompareOthers(cheap);
   return offered_.tokens;
+}
+
+bool AnswerDrafts::OfferModel(std::size_t most, const DraftLength& other, DraftKnowledge& facts,
+                              const RowSpeed& speed, PassSoFar& pass) {
+  if (model_.drafter == nullptr || model_.drafter->Most() == 0) return false;
+  const DraftKind kind{.source = static_cast<std::size_t>(DraftSource::kModel),
+                       .evidence = ModelDrafter::kEvidence};
+  const std::size_t behind = model_.drafter->Behind();
+  const DraftCost cost = facts.times.Cost(behind > kAlwaysRead ? behind : 0, text_left_);
+  most = std::min(most, model_.drafter->Most());
+  DraftLength offer = facts.governor.Weigh(kind, most, speed, pass, cost);
+  if (offer.tokens > 0 && (other.tokens == 0 || offer.rate > other.rate)) {
+    if (!CatchUp(facts.times)) return false;
+    offered_ = AskModel(offer.tokens, facts.times);
+    if (offered_.tokens.empty()) return false;
+    model_.compared = {};
+    kind_ = kind;
+    offer.tokens = static_cast<std::uint32_t>(offered_.tokens.size());
+    facts.governor.Add(kind, offer, pass);
+    return true;
+  }
+  const std::size_t tried = std::min(most, kTried);
+  const double takes = cost.catch_up + cost.a_token * static_cast<double>(tried);
+  const bool compares = !model_.compared.draft.tokens.empty();
+  if (!compares && facts.governor.MayTry(takes) && CatchUp(facts.times)) {
+    model_.compared = {.draft = AskModel(tried, facts.times)};
+  }
+  return false;
+}
+
+// As much as goes through the model's layers together; whether a draft can begin.
+bool AnswerDrafts::CatchUp(DraftTimes& times) {
+  const std::size_t behind = model_.drafter->Behind();
+  if (behind <= kAlwaysRead) return true;
+  const Nanos start = model_.clock->Now();
+  model_.drafter->Read();
+  const std::size_t left = model_.drafter->Behind();
+  const double seconds = SecondsBetween(start, model_.clock->Now());
+  times.NoteRead(behind - left, seconds);
+  drafting_.catch_up_seconds += seconds;
+  return left <= kAlwaysRead && model_.drafter->Most() > 0;
+}
+
+Draft AnswerDrafts::AskModel(std::size_t most, DraftTimes& times) {
+  const Nanos start = model_.clock->Now();
+  Draft draft = model_.drafter->Propose(most);
+  const double seconds = SecondsBetween(start, model_.clock->Now());
+  times.NoteDraft(draft.tokens.size(), seconds);
+  drafting_.seconds += seconds;
+  return draft;
 }
 
 std::span<const TokenId> AnswerDrafts::OfferExpected(std::size_t most) {

@@ -17,7 +17,6 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "expert/flow/batch_policy.h"
-#include "expert/flow/draft_governor.h"
 #include "expert/flow/row_speed.h"
 #include "runtime/answer_drafts.h"
 #include "runtime/generation.h"
@@ -74,7 +73,7 @@ struct EndedRequest {
 class BatchLoop {
  public:
   // All must outlive it. limits.most_rows is cut to what the runner takes. Answers that are exact
-  // get drafts of these drafters.
+  // get drafts of these drafters, and of the runner's draft model if it is among them.
   BatchLoop(PassRunner& runner, const Tokenizer& tokenizer, const Clock& clock,
             const BatchLimits& limits, const DraftChoice& drafters = {});
 
@@ -140,7 +139,10 @@ class BatchLoop {
   void RunPass();
   std::unique_ptr<AnswerDrafts> DraftsFor(const TextGeneration& generation, bool exact,
                                           const GenerateOptions& options) const;
+  std::unique_ptr<ModelDrafter> ModelFor(const TextGeneration& generation,
+                                         const GenerateOptions& options) const;
   void OfferDrafts();
+  void CountDrafting(Active& active);
   void WarnOfTarget(const BatchChoice& choice);
   std::vector<PassRows> RowsOf(const BatchChoice& choice);
   static RowVisitor VisitorOf(const Active& active);
@@ -165,7 +167,8 @@ class BatchLoop {
   RowSpeedMeter meter_, exact_meter_;
   bool warned_of_target_ = false;
   const DraftChoice drafters_;
-  DraftGovernor governor_;
+  DraftKnowledge drafts_;
+  double drafting_seconds_ = 0;  // for the pass under way
   BatchCounters counters_;
   double request_seconds_ = 0;
 };

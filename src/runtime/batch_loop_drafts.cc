@@ -1,5 +1,6 @@
 // The drafts of the answers under way: offered before a pass, taken from it, and what they did.
 #include <algorithm>
+#include <utility>
 
 #include "runtime/batch_loop.h"
 #include "runtime/draft_check.h"
@@ -11,7 +12,35 @@ std::unique_ptr<AnswerDrafts> BatchLoop::DraftsFor(const TextGeneration& generat
                                                    const GenerateOptions& options) const {
   if (!runner_limits_.checks_drafts || !(exact || runner_limits_.exact)) return nullptr;
   if (!drafters_.any() && options.expected.empty() && options.offered == nullptr) return nullptr;
-  return std::make_unique<AnswerDrafts>(drafters_, generation, options);
+  auto drafts = std::make_unique<AnswerDrafts>(drafters_, generation, options);
+  if (auto model = ModelFor(generation, options)) drafts->Add(std::move(model), clock_);
+  return drafts;
+}
+
+std::unique_ptr<ModelDrafter> BatchLoop::ModelFor(const TextGeneration& generation,
+                                                  const GenerateOptions& options) const {
+  if (!drafters_.model || runner_.draft_model() == nullptr) return nullptr;
+  std::unique_ptr<DraftSequence> sequence = runner_.draft_model()->Begin(generation.prompt());
+  if (sequence == nullptr) return nullptr;
+  const auto ends = [this, ignore_end = options.ignore_end,
+                     stops = options.stop_tokens](TokenId token) {
+    return (!ignore_end && tokenizer_.IsEndOfGeneration(token)) ||
+           std::ranges::find(stops, token) != stops.end();
+  };
+  return std::make_unique<ModelDrafter>(
+      std::move(sequence),
+      DraftSampling{.sampling = options.sampler, .constraint = options.constraint, .ends = ends},
+      runner_.sampler_scratch());
+}
+
+void BatchLoop::CountDrafting(Active& active) {
+  const auto [drafting, catch_up] = active.drafts->TakeDrafting();
+  drafting_seconds_ += drafting;
+  const double seconds = drafting + catch_up;
+  const SpeculationUse use{.saved_seconds = -seconds, .drafting_seconds = seconds};
+  active.generation.usage().speculation += use;
+  active.generation.usage().decode_pass_seconds += seconds;
+  counters_.speculation += use;
 }
 
 void BatchLoop::OfferDrafts() {
@@ -23,15 +52,16 @@ void BatchLoop::OfferDrafts() {
   for (Active& active : active_) {
     active.guessed = 0;
     if (active.drafts == nullptr || active.generation.ended()) continue;
-    active.drafts->Follow(active.generation, governor_);
+    active.drafts->Follow(active.generation, drafts_.governor);
     const std::size_t most = active.generation.MostGuesses();
     const std::span<const TokenId> draft =
         active.generation.phase() == Phase::kDecode
-            ? active.drafts->Offer(most, governor_, meter_.speed(), pass)
+            ? active.drafts->Offer(most, drafts_, meter_.speed(), pass)
         : active.on_prompt ? std::span<const TokenId>()  // it looks at rows of its own
                            : active.drafts->OfferExpected(most);
     active.guessed = static_cast<std::uint32_t>(draft.size());
     active.fed.assign(draft.begin(), draft.end());
+    CountDrafting(active);
   }
 }
 
@@ -54,13 +84,14 @@ std::uint32_t BatchLoop::TakeGuesses(Active& active, std::size_t group, const Pa
 
 void BatchLoop::NoteDrafts(std::span<const PassRows> rows, std::span<const std::uint32_t> right,
                            double seconds) {
-  DraftGovernor::Pass pass{.seconds = seconds};
+  DraftGovernor::Pass pass{.seconds = seconds,
+                           .drafting_seconds = std::exchange(drafting_seconds_, 0)};
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto sure = static_cast<std::uint32_t>(rows[i].tokens.size()) - rows[i].guessed;
     (rows[i].phase == Phase::kDecode ? pass.decode_rows : pass.prompt_rows) += sure;
     pass.guessed += rows[i].guessed, pass.right += right[i];
   }
-  const double saved = governor_.OnPass(pass, meter_.speed());
+  const double saved = drafts_.governor.OnPass(pass, meter_.speed());
   meter_.PassEnded(pass.decode_rows + pass.guessed, pass.prompt_rows, seconds);
   if (runner_limits_.exact || std::ranges::all_of(rows, &PassRows::exact)) {
     exact_meter_.PassEnded(pass.decode_rows + pass.guessed, pass.prompt_rows, seconds);
@@ -70,11 +101,13 @@ void BatchLoop::NoteDrafts(std::span<const PassRows> rows, std::span<const std::
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].guessed == 0) continue;
     Active& active = ActiveOf(rows[i].request);
-    active.drafts->Checked(rows[i].guessed, right[i], governor_);
-    const SpeculationUse use{.checks = 1,
-                             .drafted = rows[i].guessed,
-                             .accepted = right[i],
-                             .saved_seconds = saved * rows[i].guessed / pass.guessed};
+    active.drafts->Checked(rows[i].guessed, right[i], drafts_.governor);
+    SpeculationUse use{.checks = 1,
+                       .drafted = rows[i].guessed,
+                       .accepted = right[i],
+                       .saved_seconds = saved * rows[i].guessed / pass.guessed};
+    use.by_source[static_cast<std::size_t>(active.drafts->offered_by())] = {
+        .drafted = rows[i].guessed, .accepted = right[i]};
     active.generation.usage().speculation += use;
     counters_.speculation += use;
   }

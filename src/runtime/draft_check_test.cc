@@ -40,7 +40,7 @@ CheckedDraft CheckDraft(Session& session, TextGeneration& generation,
 }
 
 // What is guessed of the tokens that will come; none: the last token is fed alone.
-using Draft = std::function<std::vector<TokenId>(std::span<const TokenId> coming)>;
+using MakeDraft = std::function<std::vector<TokenId>(std::span<const TokenId> coming)>;
 
 struct Guessed {
   std::uint64_t right = 0, wrong = 0;
@@ -48,7 +48,7 @@ struct Guessed {
 
 // A whole answer on a session, with the draft of each pass made of `truth`, its tokens.
 Answer Write(Session& session, const Tokenizer& tokenizer, const std::vector<TokenId>& prompt,
-             const GenerateOptions& options, std::span<const TokenId> truth, const Draft& draft,
+             const GenerateOptions& options, std::span<const TokenId> truth, const MakeDraft& draft,
              Guessed& guessed) {
   ManualClock clock;
   TextGeneration generation =
@@ -93,7 +93,7 @@ class DraftCheck : public testing::TestWithParam<std::optional<std::uint32_t>> {
     return PlainAnswer(session, engine_->tokenizer(), prompt_, options);
   }
   Answer Checked(Session& session, const GenerateOptions& options, const Answer& plain,
-                 const Draft& draft) {
+                 const MakeDraft& draft) {
     Guessed guessed;
     Answer answer =
         Write(session, engine_->tokenizer(), prompt_, options, plain.tokens, draft, guessed);
@@ -131,22 +131,22 @@ TEST_P(DraftCheck, RightDraftsNeedFewPassesAndChangeNothing) {
 TEST_P(DraftCheck, AnAdversaryChangesNothing) {
   Rng rng(TestSeed());
   const auto vocabulary = static_cast<std::uint64_t>(engine_->config().vocabulary);
-  const Draft wrong = [](auto coming) {
+  const MakeDraft wrong = [](auto coming) {
     return std::vector<TokenId>(5, coming.empty() ? 0 : coming[0] ^ 1);
   };
-  const Draft but_for_the_last = [](auto coming) {
+  const MakeDraft but_for_the_last = [](auto coming) {
     std::vector<TokenId> draft = Copy(coming, 6);
     if (!draft.empty()) draft.back() ^= 1;
     return draft;
   };
-  const Draft random = [&](auto coming) {
+  const MakeDraft random = [&](auto coming) {
     std::vector<TokenId> draft = Copy(coming, rng.Below(9));
     for (TokenId& token : draft) {
       if (rng.Below(4) == 0) token = static_cast<TokenId>(rng.Below(vocabulary));
     }
     return draft;
   };
-  for (const Draft& draft : {wrong, but_for_the_last, random}) {
+  for (const MakeDraft& draft : {wrong, but_for_the_last, random}) {
     for (const double temperature : {0.0, 0.9}) {
       const GenerateOptions options = Options(30, temperature);
       const Answer plain = Plain(options);
@@ -236,7 +236,9 @@ TEST(DraftCheckOffloaded, CachesLearnWhatTheTextTeaches) {
   guesses[14] ^= 1;
   guesses[15] ^= 1;
   Guessed guessed;
-  const Draft draft = [&](auto coming) { return Copy(std::span(guesses).last(coming.size()), 8); };
+  const MakeDraft draft = [&](auto coming) {
+    return Copy(std::span(guesses).last(coming.size()), 8);
+  };
   const Answer again =
       Write(plain, engine->tokenizer(), prompt, generate, answer.tokens, draft, guessed);
   EXPECT_EQ(again.tokens, answer.tokens);

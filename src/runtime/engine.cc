@@ -4,6 +4,7 @@
 
 #include "expert/cache/quotas.h"
 #include "model/resident_experts.h"
+#include "runtime/draft_plan.h"
 #include "runtime/plan_model.h"
 
 namespace troupe {
@@ -57,6 +58,7 @@ struct Engine::Opened {
   WeightStore weights;
   std::unique_ptr<Tokenizer> tokenizer;
   Result<ChatPrompts> chat;
+  std::shared_ptr<ThreadPool> pool;
   Bytes bytes_touched;
 };
 
@@ -68,7 +70,7 @@ Engine::Engine(Opened opened)
       weights_(std::move(opened.weights)),
       tokenizer_(std::move(opened.tokenizer)),
       chat_(std::move(opened.chat)),
-      pool_(plan_.threads),
+      pool_(std::move(opened.pool)),
       slots_(plan_.memory.sequences),
       sampler_scratch_(config_->vocabulary),
       logits_(plan_.memory.sequences, config_->vocabulary),
@@ -133,7 +135,7 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
   if (options.wrap_reader) reader = options.wrap_reader(std::move(reader));
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<OffloadedExperts> experts,
                           OffloadedExperts::Create(layouts, std::move(store), std::move(reader),
-                                                   pool_, clock_, std::move(offload)));
+                                                   *pool_, clock_, std::move(offload)));
   exact_ =
       substitution.exact() && !options.low_copies.any() && options.peer_answers == RowForm::kFloat;
   experts->set_substitution(std::move(substitution));
@@ -240,6 +242,23 @@ Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const Engi
                                              const ByteProgress& progress) {
   const Stopwatch watch;
   TROUPE_ASSIGN_OR_RETURN(PlannedModel model, PlanModel(path, options, PlanFor::kOpening));
+  auto pool = std::make_shared<ThreadPool>(model.plan.threads);
+  std::unique_ptr<Engine> draft;
+  if (model.draft != nullptr) {
+    TROUPE_ASSIGN_OR_RETURN(draft, OpenPlanned(options.draft, std::move(*model.draft),
+                                               DraftOptions(options), {}, pool));
+  }
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                          OpenPlanned(path, std::move(model), options, progress, pool));
+  engine->draft_ = std::move(draft);
+  engine->load_seconds_ = watch.Seconds();
+  return engine;
+}
+
+Result<std::unique_ptr<Engine>> Engine::OpenPlanned(const std::string& path, PlannedModel model,
+                                                    const EngineOptions& options,
+                                                    const ByteProgress& progress,
+                                                    std::shared_ptr<ThreadPool> pool) {
   const RoutedExperts experts =
       model.plan.memory.all_resident ? RoutedExperts::kResident : RoutedExperts::kElsewhere;
   TROUPE_ASSIGN_OR_RETURN(WeightStore weights, [&] {
@@ -257,6 +276,7 @@ Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const Engi
                                              .weights = std::move(weights),
                                              .tokenizer = std::move(model.tokenizer),
                                              .chat = std::move(model.chat),
+                                             .pool = std::move(pool),
                                              .bytes_touched = model.facts.TouchedPerToken()}));
   engine->fingerprint_ = fingerprint;
   engine->offload_options_ = options.offload;
@@ -266,8 +286,7 @@ Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const Engi
                                              options.offload, std::move(model.profile)));
   TROUPE_RETURN_IF_ERROR(engine->OpenSequences(options.saves_states));
   engine->transformer_ = std::make_unique<Transformer>(
-      engine->config(), engine->weights(), *engine->experts_, engine->pool_, engine->plan_.layers);
-  engine->load_seconds_ = watch.Seconds();
+      engine->config(), engine->weights(), *engine->experts_, *engine->pool_, engine->plan_.layers);
   return engine;
 }
 

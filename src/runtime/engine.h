@@ -37,6 +37,8 @@
 
 namespace troupe {
 
+struct PlannedModel;
+
 class Engine {
  public:
   static Result<std::unique_ptr<Engine>> Open(const std::string& path, const EngineOptions& options,
@@ -58,6 +60,10 @@ class Engine {
   // and the others are forgotten, as if they had never been.
   void KeepGuesses(std::span<const std::uint32_t> right);
 
+  // A model that guesses for this one, to be driven between its passes (draft_engine.h); null: none
+  // does.
+  Engine* draft() { return draft_.get(); }
+
   const std::string& path() const { return path_; }
   // Of the file that was opened, whatever lies under its path now; absent unless it was asked for.
   const std::optional<ModelFingerprint>& fingerprint() const { return fingerprint_; }
@@ -77,7 +83,7 @@ class Engine {
 
   const Workspace& workspace() const { return *workspace_; }
   Transformer& transformer() { return *transformer_; }
-  ThreadPool& pool() { return pool_; }
+  ThreadPool& pool() { return *pool_; }
   const ModelWeights& weights() const { return weights_.weights(); }
   ExpertUsage expert_usage() const { return experts_->usage(); }
   // Who pays for it: see ExpertSource.
@@ -123,6 +129,10 @@ class Engine {
  private:
   struct Opened;
   explicit Engine(Opened opened);
+  static Result<std::unique_ptr<Engine>> OpenPlanned(const std::string& path, PlannedModel model,
+                                                     const EngineOptions& options,
+                                                     const ByteProgress& progress,
+                                                     std::shared_ptr<ThreadPool> pool);
   Status OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertStore> store,
                      LowExperts low, SubstitutionChain substitution, const OffloadOptions& options,
                      std::optional<ModelProfile> profile);
@@ -142,7 +152,7 @@ class Engine {
   WeightStore weights_;
   std::unique_ptr<Tokenizer> tokenizer_;
   Result<ChatPrompts> chat_;
-  ThreadPool pool_;
+  std::shared_ptr<ThreadPool> pool_;  // its draft model has the same
   MonotonicClock clock_;
   std::unique_ptr<ExpertSource> experts_;
   OffloadedExperts* offloaded_ = nullptr;  // the same; null if every expert is in memory
@@ -167,6 +177,7 @@ class Engine {
     std::uint32_t count = 0;
   };
   std::vector<Guessed> guessed_;  // of the last pass's entries; empty: nothing is to be checked
+  std::unique_ptr<Engine> draft_;
   Bytes bytes_touched_;
   double load_seconds_ = 0;
 };

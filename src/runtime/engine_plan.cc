@@ -35,8 +35,9 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
                     const MachineFacts& machine, const EnginePlan& plan,
                     const EngineOptions& options) {
   MemoryNeeds needs;
-  needs.program = machine.program + (options.beside ? options.beside(config) : Bytes()) +
-                  LogitBytes(config, options.sequences);
+  needs.program =
+      machine.program + (options.beside ? options.beside(config) : Bytes()) + plan.logits;
+  needs.draft = machine.draft;
   needs.dense = weights.bytes.dense;
   needs.experts = weights.bytes.experts;
   needs.slot = OffloadedExperts::SlotBytes(weights.experts);
@@ -77,6 +78,34 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
   return needs;
 }
 
+// Which tokens are guessed, and why none are. A draft model that would have no effect is refused.
+Status ChooseDrafters(const ModelConfig& config, const EngineOptions& options, EnginePlan& plan) {
+  DraftChoice asked = options.drafters;
+  if (asked.model && options.draft.empty()) {
+    asked.model = false;
+    if (!asked.any())
+      return InvalidArgument("drafts of a draft model, and none was given (--draft)");
+  } else if (!asked.model && !options.draft.empty()) {
+    return InvalidArgument(
+        "{}: a draft model that --speculate does not use, expected auto or draft", options.draft);
+  }
+  std::string why_not;
+  if (options.trace) {
+    why_not = "no tokens are drafted while a trace is recorded";
+  } else if (config.HasState()) {
+    why_not = "no tokens are drafted for models whose sequences have a state";
+  }
+  if (!why_not.empty() && asked.model) {
+    return InvalidArgument("{}: a draft model without use: {}", options.draft, why_not);
+  }
+  if (why_not.empty()) {
+    plan.drafters = asked;
+  } else if (asked.any()) {
+    plan.notes.push_back(why_not);
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 std::size_t EvaluatedRows(const ModelConfig& config) {
@@ -115,13 +144,7 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
   }
   plan.kv_type = options.kv_type;
   plan.trace = options.trace;
-  if (options.drafters.any() && options.trace) {
-    plan.notes.push_back("no tokens are drafted while a trace is recorded");
-  } else if (options.drafters.any() && config.HasState()) {
-    plan.notes.push_back("no tokens are drafted for models whose sequences have a state");
-  } else {
-    plan.drafters = options.drafters;
-  }
+  TROUPE_RETURN_IF_ERROR(ChooseDrafters(config, options, plan));
   for (const KvLayout& layout :
        KvPool::LayoutsFor(config, plan.layers, plan.kv_type, request.context)) {
     TROUPE_RETURN_IF_ERROR(layout.Check());
@@ -131,6 +154,7 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
                                            machine.costs, options.offload.link);
   plan.loader = loader.options;
   plan.costs = {.medium = loader.medium, .local = LocalWorkOf(weights.experts, machine.costs)};
+  plan.logits = LogitBytes(config, options.sequences);
   plan.needs = NeedsOf(config, weights, machine, plan, options);
   TROUPE_ASSIGN_OR_RETURN(plan.memory, PlanMemory(plan.needs, request));
   plan.spare_slots = std::min(config.moe.routing.top_k, plan.memory.slots / 4);

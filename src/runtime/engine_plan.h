@@ -90,6 +90,7 @@ struct EngineOptions {
   OffloadOptions offload;
   std::optional<TraceScores> trace;  // routing will be recorded: that takes memory
   DraftChoice drafters = {};         // of tokens ahead, for who generates; none: off
+  std::string draft = {};            // path of a model that guesses (draft_plan.h); empty: none
   // Engine::fingerprint will be asked for: it samples all tensors, from the disk where it must.
   bool fingerprint = false;
   // What the caller will take beside the engine, of a model of this shape; null: hardly anything.
@@ -108,6 +109,7 @@ struct MachineFacts {
   Bytes program;          // the process without what the plan divides
   bool container = true;  // experts can be read from a packed container
   CostModel costs;        // as they were measured before, of the disk that experts are read from
+  Bytes draft = {};       // what a draft model takes
 };
 
 struct EnginePlan {
@@ -115,6 +117,7 @@ struct EnginePlan {
   std::uint32_t threads = 1;
   KvType kv_type = KvType::kF16;
   MemoryNeeds needs;
+  Bytes logits;  // of these needs' program
   MemoryPlan memory;
   LoaderOptions loader;
   MeasuredCosts costs;               // that misses are answered by

@@ -22,6 +22,7 @@ EngineRunner::EngineRunner(Engine& engine, bool keeps_prefixes)
       lossy_{.prefixes = PrefixCache(engine.kv()), .states = {}},
       kept_(engine, exact_.prefixes, exact_.states),
       sessions_(engine.plan().memory.sequences) {
+  if (engine_.draft() != nullptr) draft_.emplace(*engine_.draft());
   engine_.kv().OnShortage([this](std::size_t pages) { GiveUp(pages); });
   if (StatePool* const states = engine_.kv().states(); states != nullptr) {
     states->OnShortage([this](std::size_t places) { GiveUpStates(places); });

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "runtime/draft_engine.h"
 #include "runtime/engine.h"
 #include "runtime/kept_prefixes.h"
 #include "runtime/kept_states.h"
@@ -42,6 +43,7 @@ class EngineRunner final : public PassRunner {
   }
   void KeepGuesses(std::span<const std::uint32_t> right) override;
   SamplerScratch& sampler_scratch() override { return engine_.sampler_scratch(); }
+  DraftModel* draft_model() override { return draft_ ? &*draft_ : nullptr; }
   std::span<const RowsCost> costs() const override { return costs_; }
   PrefixCacheState prefix_cache() const override;
   std::vector<LayerHits> layer_hits() const override { return engine_.expert_usage().layers; }
@@ -96,6 +98,7 @@ class EngineRunner final : public PassRunner {
   std::vector<std::optional<Reservation>> sessions_;  // by Session::id()
   std::vector<SequenceRows> rows_;                    // of Run, kept for their memory
   std::vector<RowsCost> costs_;
+  std::optional<DraftEngine> draft_;
   std::optional<RouteHeat> heat_;  // since the first look
 };
 

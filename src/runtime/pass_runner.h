@@ -15,6 +15,7 @@
 #include "model/expert_source.h"
 #include "runtime/embedding_sum.h"
 #include "runtime/row_visitor.h"
+#include "text/draft/draft_model.h"
 #include "text/sampler.h"
 #include "text/vocab.h"
 
@@ -113,6 +114,8 @@ class PassRunner {
   virtual void KeepGuesses(std::span<const std::uint32_t> right) = 0;
   // For drawing tokens between passes: one for all requests.
   virtual SamplerScratch& sampler_scratch() = 0;
+  // A model that guesses tokens, driven between passes as well; null: there is none.
+  virtual DraftModel* draft_model() { return nullptr; }
   // Of the last Run, an entry for each of its rows' groups.
   virtual std::span<const RowsCost> costs() const = 0;
   virtual PrefixCacheState prefix_cache() const = 0;

@@ -7,6 +7,7 @@
 #include "machine/machine_memory.h"
 #include "machine/process_memory.h"
 #include "runtime/buddy_profile.h"
+#include "runtime/draft_plan.h"
 #include "runtime/machine_costs.h"
 #include "runtime/model_store.h"
 #include "runtime/quality_curve.h"
@@ -144,10 +145,15 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
   TROUPE_ASSIGN_OR_RETURN(WeightMeasure measure, MeasureWeights(file, *config));
 
   TROUPE_ASSIGN_OR_RETURN(std::string container, FindContainer(file, options.offload.container));
+  std::unique_ptr<PlannedModel> draft;
+  if (!options.draft.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(draft, PlanDraftModel(options.draft, tokenizer->vocab(), options));
+  }
   EnginePlan plan;
   const auto make_plan = [&](Bytes taken) -> Result<Bytes> {
-    TROUPE_ASSIGN_OR_RETURN(const MachineFacts machine,
+    TROUPE_ASSIGN_OR_RETURN(MachineFacts machine,
                             ReadMachineFacts(path, container, options, taken));
+    if (draft != nullptr) machine.draft = DraftBytes(draft->plan);
     TROUPE_ASSIGN_OR_RETURN(plan, PlanEngine(*config, measure, machine, options));
     return plan.memory.total();
   };
@@ -159,6 +165,7 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
     TROUPE_ASSIGN_OR_RETURN(planned, process.Add(ResidentMemory, make_plan));
   }
   if (use == PlanFor::kLook) planned = {};
+  if (draft != nullptr) plan.notes.push_back(Describe(options.draft, draft->plan));
   const OffloadOptions& offload = options.offload;
   TROUPE_ASSIGN_OR_RETURN(const std::string wanted, WantedChain({file, container, offload, plan}));
   TROUPE_ASSIGN_OR_RETURN(
@@ -219,7 +226,8 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
                       .store = std::move(store),
                       .profile = std::move(profile),
                       .low = std::move(low),
-                      .substitution = std::move(substitution)};
+                      .substitution = std::move(substitution),
+                      .draft = std::move(draft)};
 }
 
 }  // namespace troupe

@@ -132,6 +132,17 @@ void AddModel(const Metrics& model, std::size_t parked, Families& families) {
                    {{"end", "accepted"}});
   families.Counter("troupe_drafted_tokens_total", kDrafts, Of(drafts.drafted - drafts.accepted),
                    {{"end", "rejected"}});
+  constexpr auto kByDrafter = "Tokens of drafts that were checked, by who guessed them";
+  for (std::size_t source = 0; source < kDraftSources; ++source) {
+    const auto& [drafted, accepted] = drafts.by_source[source];
+    const std::string drafter(Name(static_cast<DraftSource>(source)));
+    families.Counter("troupe_drafter_tokens_total", kByDrafter, Of(accepted),
+                     {{"drafter", drafter}, {"end", "accepted"}});
+    families.Counter("troupe_drafter_tokens_total", kByDrafter, Of(drafted - accepted),
+                     {{"drafter", drafter}, {"end", "rejected"}});
+  }
+  families.Counter("troupe_drafting_seconds_total", "Time that a draft model took",
+                   drafts.drafting_seconds);
   families.Counter("troupe_draft_checks_total", "Drafts that were checked", Of(drafts.checks));
   families.Gauge("troupe_draft_saved_seconds",
                  "Time that drafts have saved, as measured; below 0: that they have cost",
@@ -212,6 +223,7 @@ void AddPlan(const Plan& plan, Families& families) {
                                     {"connections", plan.connections},
                                     {"rules", plan.rules},
                                     {"peers", plan.peers},
+                                    {"draft", plan.draft},
                                     {"dense", plan.dense},
                                     {"kv_cache", plan.kv_cache},
                                     {"state", plan.state},

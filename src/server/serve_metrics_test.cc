@@ -85,6 +85,18 @@ TEST_F(ServeMetricsTest, DraftsAreToldByHowTheyEnded) {
   }
 }
 
+TEST_F(ServeMetricsTest, DraftsAreToldByWhoGuessed) {
+  model_.speculation.by_source[static_cast<std::size_t>(DraftSource::kModel)] = {.drafted = 9,
+                                                                                 .accepted = 6};
+  model_.speculation.drafting_seconds = 0.25;
+  for (const char* line : {R"(troupe_drafter_tokens_total{drafter="model",end="accepted"} 6)",
+                           R"(troupe_drafter_tokens_total{drafter="model",end="rejected"} 3)",
+                           R"(troupe_drafter_tokens_total{drafter="lookup",end="accepted"} 0)",
+                           "troupe_drafting_seconds_total 0.25"}) {
+    ExpectLine(line);
+  }
+}
+
 TEST_F(ServeMetricsTest, PassesAreToldWithTheirRowsAndTheirTime) {
   for (const std::uint64_t rows : {1, 1, 4, 5000}) model_.pass_rows.Add(rows);
   model_.passes = 4;
@@ -176,10 +188,11 @@ TEST_F(ServeMetricsTest, TheBudgetIsToldByPart) {
   plan_.rules = Bytes(11);
   plan_.peers = Bytes(12);
   plan_.state = Bytes(13);
+  plan_.draft = Bytes(14);
   const std::pair<const char*, int> parts[] = {
       {"program", 1}, {"dense", 2},      {"kv_cache", 3}, {"workspace", 4},
       {"staging", 5}, {"prediction", 6}, {"experts", 7},  {"connections", 10},
-      {"rules", 11},  {"peers", 12},     {"state", 13}};
+      {"rules", 11},  {"peers", 12},     {"state", 13},   {"draft", 14}};
   for (const auto& [part, bytes] : parts) {
     ExpectLine("troupe_memory_plan_bytes{part=\"" + std::string(part) + "\"} " +
                std::to_string(bytes));

@@ -131,7 +131,8 @@ class RunCommand final : public Command {
   static TokensSeen SeenOf(const Engine& engine, const Usage& usage) {
     const ExpertUsage& experts = usage.decode_experts;
     if (experts.dropped > 0 || experts.low_copies > 0) return {};
-    if (usage.speculation.checks > 0) return {};  // passes of several tokens
+    // Passes of several tokens, or time of another model.
+    if (usage.speculation.checks > 0 || usage.speculation.drafting_seconds > 0) return {};
     return {.tokens = usage.decode_steps,
             .seconds = usage.decode_pass_seconds,
             .stall_seconds = experts.stall_seconds,

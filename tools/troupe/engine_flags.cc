@@ -200,9 +200,16 @@ void EngineFlags::AddSpeculation(Options& options) {
           },
           "Tokens to guess and check several in a pass, where that is faster; answers stay the "
           "same: lookup (what the text has said before), grammar (what a rule of the answer "
-          "forces), auto (both), off; wrong, random: controls (auto)")
+          "forces), draft (what the model of --draft says), auto (all of them), off; wrong, "
+          "random: "
+          "controls (auto)")
       .OneOf(DraftChoiceNames())
       .Type("WHAT");
+  options
+      .Add("--draft", draft_,
+           "A small GGUF model with the same vocabulary, which guesses tokens as well; its memory "
+           "is a part of --memory (none)")
+      .Type("FILE");
 }
 
 void EngineFlags::AllowLowCopies() {
@@ -228,6 +235,7 @@ EngineOptions EngineFlags::options() const {
   options.fingerprint = fingerprint_;
   options.offload = offload_;
   options.drafters = drafters_;
+  options.draft = draft_;
   options.beside = beside_;
   options.serving = serving_;
   options.experts_for_peers = experts_for_peers_;

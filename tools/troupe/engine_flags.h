@@ -74,6 +74,7 @@ class EngineFlags {
   bool fingerprint_ = false;
   OffloadOptions offload_;
   DraftChoice drafters_;  // none, unless there is an option
+  std::string draft_;     // path; empty: no model guesses
   std::function<Bytes(const ModelConfig&)> beside_;
   std::function<ServingMemory(const ModelConfig&)> serving_;
   std::uint32_t experts_for_peers_ = 0;

@@ -39,6 +39,17 @@ std::string OffloadFigures(const Engine& engine, const Usage& usage) {
                                1e3 * decode.stall_seconds / steps);
 }
 
+// Tokens that were checked, and those that were right, by who guessed them.
+Json DraftersJson(const SpeculationUse& drafts) {
+  Json by_drafter;
+  for (std::size_t source = 0; source < kDraftSources; ++source) {
+    const auto& [drafted, accepted] = drafts.by_source[source];
+    by_drafter[std::string(Name(static_cast<DraftSource>(source)))] =
+        Json{{"drafted", drafted}, {"accepted", accepted}};
+  }
+  return by_drafter;
+}
+
 }  // namespace
 
 std::string FiguresLine(const Engine& engine, const Answer& answer) {
@@ -133,6 +144,8 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt, const Samp
   record["draft_checks"] = drafts.checks;
   record["draft_saved_s"] = drafts.saved_seconds;
   record["draft_utility"] = answer.usage.SpeculationUtility();
+  record["drafting_s"] = drafts.drafting_seconds;
+  record["drafters"] = DraftersJson(drafts);
   AddUsage(record, answer.usage.experts);
   record["substitutions"] = answer.usage.experts.NotExact();
   record["expert_slots"] = plan.memory.slots;
@@ -184,6 +197,9 @@ void ExplainSubstitution(const Engine& engine) {
 void ExplainSpeculation(const Engine& engine, const Usage& usage) {
   const SpeculationUse& drafts = usage.speculation;
   if (!engine.plan().drafters.any()) return Remark("speculation: off\n");
+  if (drafts.drafting_seconds > 0) {
+    Remark("speculation: the draft model took {:.2f} s\n", drafts.drafting_seconds);
+  }
   if (drafts.checks == 0) {
     return Remark("speculation: no draft was worth a check{}\n",
                   engine.exact() ? "" : ", as answers may differ from the exact ones");
@@ -192,6 +208,12 @@ void ExplainSpeculation(const Engine& engine, const Usage& usage) {
          drafts.checks, drafts.drafted, drafts.accepted,
          drafts.saved_seconds < 0 ? "lost" : "saved", std::abs(drafts.saved_seconds),
          usage.SpeculationUtility());
+  for (std::size_t source = 0; source < kDraftSources; ++source) {
+    const DraftedTokens& by = drafts.by_source[source];
+    if (by.drafted == 0) continue;
+    Remark("speculation: {} of {} right by {}\n", by.accepted, by.drafted,
+           Name(static_cast<DraftSource>(source)));
+  }
 }
 
 void PrintPlan(const Engine& engine, const Sampling& sampling) {

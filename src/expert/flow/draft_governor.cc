@@ -66,30 +66,48 @@ double DraftGovernor::Seconds(double rows, const RowSpeed& speed) const {
   return one + (most - one) * std::pow((rows - 1) / (most_rows_ - 1), kGrowth);
 }
 
-std::uint32_t DraftGovernor::Length(DraftKind kind, std::size_t most, const RowSpeed& speed,
-                                    PassSoFar& pass) {
-  const double plain = Seconds(pass.rows, speed);
-  if (!began_ || plain <= 0 || most == 0) return 0;
+DraftLength DraftGovernor::Weigh(DraftKind kind, std::size_t most, const RowSpeed& speed,
+                                 const PassSoFar& pass, const DraftCost& cost) const {
+  const double plain = Seconds(pass.rows, speed) + pass.drafting_seconds;
+  if (!began_ || plain <= 0 || most == 0) return {};
   // Twice as many rows as were measured is how far one may look ahead.
   const double furthest = std::max(2 * most_rows_, pass.rows) + 1 - pass.rows;
   most = std::min(most, static_cast<std::size_t>(furthest));
-  double best_rate = (1 + options_.least_gain) * pass.tokens / plain;
-  std::uint32_t best = 0;
+  DraftLength best{.rate = (1 + options_.least_gain) * pass.tokens / plain};
   for (std::size_t length = 1;; length = std::min(most, length + 1 + length / 4)) {
-    const double seconds = Seconds(pass.rows + static_cast<double>(length), speed);
+    const double tokens = Expected(kind, length);
+    const double drafting = cost.a_token * static_cast<double>(length) +
+                            cost.catch_up * std::min(1.0, (1 + tokens) / cost.text_left);
+    const double seconds =
+        Seconds(pass.rows + static_cast<double>(length), speed) + pass.drafting_seconds + drafting;
     if ((seconds - plain) * (1 - Odds(kind)) > credit_) break;
-    const double rate = (pass.tokens + Expected(kind, length)) / seconds;
-    if (rate > best_rate) best_rate = rate, best = static_cast<std::uint32_t>(length);
+    const double rate = (pass.tokens + tokens) / seconds;
+    if (rate > best.rate) {
+      best = {.tokens = static_cast<std::uint32_t>(length), .rate = rate, .seconds = drafting};
+    }
     if (length == most) break;
   }
-  pass.rows += best;
-  pass.tokens += Expected(kind, best);
   return best;
+}
+
+void DraftGovernor::Add(DraftKind kind, const DraftLength& offer, PassSoFar& pass) const {
+  pass.rows += offer.tokens;
+  pass.tokens += Expected(kind, offer.tokens);
+  pass.drafting_seconds += offer.seconds;
+}
+
+std::uint32_t DraftGovernor::Length(DraftKind kind, std::size_t most, const RowSpeed& speed,
+                                    PassSoFar& pass) {
+  const DraftLength offer = Weigh(kind, most, speed, pass);
+  Add(kind, offer, pass);
+  return offer.tokens;
 }
 
 double DraftGovernor::OnPass(const Pass& pass, const RowSpeed& speed) {
   credit_ += options_.loss_share * pass.seconds;
+  saved_ -= pass.drafting_seconds;
   if (pass.guessed == 0) {
+    credit_ -= pass.drafting_seconds;
     if (pass.prompt_rows == 0 && pass.decode_rows > 0) {
       if (!began_) credit_ += options_.first_loss * pass.seconds;
       began_ = true;
@@ -111,7 +129,7 @@ double DraftGovernor::OnPass(const Pass& pass, const RowSpeed& speed) {
   } else if (pass.prompt_rows == 0) {
     most_rows_ = rows;
   }
-  const double change = saved_by(charged);
+  const double change = saved_by(charged) - pass.drafting_seconds;
   credit_ = kCreditKept * credit_ + (change > 0 ? kGainShare * change : change);
   credit_ = std::max(credit_, -kMostDebt * plain);
   saved_ += saved_by(pass.seconds);

@@ -18,7 +18,7 @@ namespace troupe {
 
 // Guesses of like quality: of one drafter, and with about as much that speaks for them.
 struct DraftKind {
-  static constexpr std::size_t kSources = 5, kLevels = 8;
+  static constexpr std::size_t kSources = 6, kLevels = 8;
 
   std::size_t source = 0;    // below kSources
   std::size_t evidence = 0;  // as Draft::evidence: counted by powers of two
@@ -30,6 +30,21 @@ struct DraftKind {
 struct PassSoFar {
   double rows = 0;
   double tokens = 0;
+  double drafting_seconds = 0;  // before it
+};
+
+// What it takes to have a draft, where a model guesses (draft_times.h); most drafters take nothing.
+struct DraftCost {
+  double a_token = 0;    // seconds
+  double catch_up = 0;   // once, before its first token
+  double text_left = 1;  // tokens that may have use of that: it is shared among them
+};
+
+// As many tokens of a draft as are worth a check, and the speed that is expected then.
+struct DraftLength {
+  std::uint32_t tokens = 0;  // 0: none pays
+  double rate = 0;           // tokens a second
+  double seconds = 0;        // that it takes to have the draft, as far as it counts here
 };
 
 struct DraftOutcome {
@@ -51,9 +66,15 @@ class DraftGovernor {
  public:
   explicit DraftGovernor(DraftGovernorOptions options = {}) : options_(options) {}
 
-  // How many tokens of a draft of `most` to check beside what is in the pass, which then holds
-  // them. 0: none pays.
+  // How many tokens of a draft of `most` to check beside what is in the pass.
+  DraftLength Weigh(DraftKind kind, std::size_t most, const RowSpeed& speed, const PassSoFar& pass,
+                    const DraftCost& cost = {}) const;
+  // The same; the pass then holds them.
   std::uint32_t Length(DraftKind kind, std::size_t most, const RowSpeed& speed, PassSoFar& pass);
+  void Add(DraftKind kind, const DraftLength& offer, PassSoFar& pass) const;
+  // Whether so much time may be spent on a draft that is only compared, to learn how drafts of a
+  // model do that has none checked: half of the account remains.
+  bool MayTry(double seconds) const { return began_ && seconds <= credit_ / 2; }
 
   // Tokens of a draft that are expected to be right.
   double Expected(DraftKind kind, std::size_t tokens) const;
@@ -68,9 +89,10 @@ class DraftGovernor {
     std::uint32_t guessed = 0;
     std::uint32_t right = 0;
     double seconds = 0;
+    double drafting_seconds = 0;  // beside it, without what models took to catch up
   };
   // A pass has ended, with guesses or without; `speed` is what was known before it. Gives the time
-  // that its drafts have saved, below 0 if they cost some.
+  // that the checks have saved, below 0 if they cost some; what drafting took is not in it.
   double OnPass(const Pass& pass, const RowSpeed& speed);
 
   double saved_seconds() const { return saved_; }

@@ -50,6 +50,7 @@ class Planner {
     plan.budget = request_.budget;
     plan.program = needs_.program;
     plan.serving = needs_.serving;
+    plan.draft = needs_.draft;
     plan.dense = needs_.dense;
     plan.context = sizes.context;
     plan.sequences = request_.sequences;
@@ -102,8 +103,8 @@ class Planner {
   // A context nobody asked for may have a quarter of what the dense weights leave.
   std::uint32_t BestContext(Sizes sizes) const {
     if (request_.context_given) return sizes.context;
-    const Bytes left =
-        Left(request_.budget, needs_.program + needs_.dense + needs_.staging + needs_.prediction);
+    const Bytes left = Left(request_.budget, needs_.program + needs_.draft + needs_.dense +
+                                                 needs_.staging + needs_.prediction);
     while (sizes.context > request_.least_context &&
            (4 * sizes.contexts * needs_.kv_cache(sizes.context) > left ||
             WithCache(sizes).total() > request_.budget)) {
@@ -137,18 +138,20 @@ class Planner {
     const Bytes serving = least.serving.total();
     const std::string served =
         serving > Bytes() ? fmt::format(", {} to serve it", ToString(serving)) : "";
+    const std::string drafts =
+        least.draft > Bytes() ? fmt::format(", {} for the draft model", ToString(least.draft)) : "";
     // Whole mebibytes, and one more: what the program itself takes differs a little from run to
     // run.
     const Bytes advised = 1_MiB * ((least.total() + 2_MiB).count() / (1_MiB).count());
-    return Error(Code::kResourceExhausted,
-                 "{} of memory are too little, {} are the least: {} for the program and its "
-                 "reserve{}, {} for dense weights, {} for {} tokens of context,{} {} to work in{}",
-                 ToString(request_.budget), ToString(advised), ToString(least.program), served,
-                 ToString(least.dense), ToString(least.kv_cache), least.context,
-                 least.state == Bytes()
-                     ? ""
-                     : fmt::format(" {} for states of sequences,", ToString(least.state)),
-                 ToString(least.workspace), experts);
+    return Error(
+        Code::kResourceExhausted,
+        "{} of memory are too little, {} are the least: {} for the program and its "
+        "reserve{}{}, {} for dense weights, {} for {} tokens of context,{} {} to work in{}",
+        ToString(request_.budget), ToString(advised), ToString(least.program), served, drafts,
+        ToString(least.dense), ToString(least.kv_cache), least.context,
+        least.state == Bytes() ? ""
+                               : fmt::format(" {} for states of sequences,", ToString(least.state)),
+        ToString(least.workspace), experts);
   }
 
   void NoteContext(MemoryPlan& plan) const {
@@ -209,7 +212,8 @@ std::vector<std::string> Describe(const MemoryPlan& plan, const MemoryNeeds& nee
       fmt::format("program       {} with its reserve", ToString(plan.program))};
   for (const auto& [name, bytes] : {std::pair{"connections", plan.serving.connections},
                                     {"answer rules", plan.serving.rules},
-                                    {"peers", plan.serving.peers}}) {
+                                    {"peers", plan.serving.peers},
+                                    {"draft model", plan.draft}}) {
     if (bytes > Bytes()) lines.push_back(fmt::format("{:<13} {}", name, ToString(bytes)));
   }
   lines.push_back(fmt::format("dense weights {}", ToString(plan.dense)));

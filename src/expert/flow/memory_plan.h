@@ -28,6 +28,7 @@ struct ServingMemory {
 struct MemoryNeeds {
   Bytes program;  // the process without what follows: code, vocabulary, stacks, logits
   ServingMemory serving;
+  Bytes draft;       // a draft model: its weights, and the memory of its sequences and passes
   Bytes dense;       // weights that every token uses
   Bytes experts;     // all routed experts, as they lie where none is ever evicted
   Bytes slot;        // of the cache: the largest expert, rounded up to what a direct read fills
@@ -59,6 +60,7 @@ struct MemoryPlan {
   Bytes budget;
   Bytes program;
   ServingMemory serving;
+  Bytes draft;
   Bytes dense, kv_cache, workspace;
   Bytes state;                // of all sequences, besides the KV cache
   Bytes staging, prediction;  // zero if all experts are resident
@@ -73,8 +75,8 @@ struct MemoryPlan {
   std::vector<std::string> notes, warnings;  // one line each
 
   Bytes total() const {
-    return program + serving.total() + dense + kv_cache + state + workspace + staging + prediction +
-           experts;
+    return program + serving.total() + draft + dense + kv_cache + state + workspace + staging +
+           prediction + experts;
   }
   bool operator==(const MemoryPlan&) const = default;
 };

@@ -4,25 +4,15 @@
 // Pure.
 #pragma once
 
+#include <troupe/usage.h>
+
 #include <cstddef>
-#include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "text/vocab.h"
 
 namespace troupe {
-
-// Where a draft comes from; how well each does is measured apart.
-enum class DraftSource : std::uint8_t { kExpected, kLookup, kGrammar, kControl, kOffered };
-inline constexpr std::size_t kDraftSources = 5;
-
-constexpr std::string_view Name(DraftSource source) {
-  constexpr std::string_view kNames[kDraftSources] = {"expected", "lookup", "grammar", "control",
-                                                      "offered"};
-  return kNames[static_cast<std::size_t>(source)];
-}
 
 struct Draft {
   std::vector<TokenId> tokens;
@@ -33,7 +23,7 @@ struct Draft {
 class Drafter {
  public:
   virtual ~Drafter() = default;
-  virtual DraftSource source() const = 0;
+  virtual DraftSource source() const = 0;  // how well each does is measured apart
 
   // The text goes on with these tokens: of the prompt, then of the answer.
   enum class Part { kPrompt, kAnswer };

@@ -10,11 +10,12 @@
 namespace troupe {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, DraftChoice>, 6> kChoices = {{
-    {"auto", {.lookup = true, .grammar = true}},
+constexpr std::array<std::pair<std::string_view, DraftChoice>, 7> kChoices = {{
+    {"auto", {.lookup = true, .grammar = true, .model = true}},
     {"off", {}},
     {"lookup", {.lookup = true}},
     {"grammar", {.grammar = true}},
+    {"draft", {.model = true}},
     {"wrong", {.wrong = true}},
     {"random", {.random = true}},
 }};
