@@ -12,7 +12,7 @@ def text(value: str) -> bytes:
     return struct.pack("<H", len(value)) + value.encode()
 
 
-VERSION = 3  # of the wire
+VERSION = 4  # of the wire
 
 
 def ask(form, width, rows, experts, data, answer_form=0) -> bytes:
@@ -50,6 +50,7 @@ SEEDS = {
     "ask_refused": struct.pack("<BBQ", 5, 2, 5) + text("gone"),
     "cancel": struct.pack("<BQ", 6, 5),
     "holdings": struct.pack("<BQQII", 7, 7, 2, 2, 5) + bytes([0x21, 0x02]),
+    "accusation": struct.pack("<BQII", 15, 7, 3, 9),
     "ping": struct.pack("<BQ", 8, 1),
     "pong": struct.pack("<BQI", 9, 1, 4),
     "fetch": struct.pack("<BQIIQ", 10, 6, 3, 9, 4096),

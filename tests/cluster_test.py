@@ -538,6 +538,20 @@ class Cluster(unittest.TestCase):
         self.assertTrue(any("wrong rows" in line for line in self.nodes[0].said), self.nodes[0].said)
         self.wait(lambda node: any("refused by a peer" in line and "wrong rows" in line for line in node.said), self.nodes[1])
 
+    def test_a_node_whose_own_disk_has_rotted_finds_that_out_and_throws_nobody_out(self):
+        self.addresses, self.more, self.etcd = [f"127.0.0.1:{port}" for port in free_ports(3)], (), None
+        self.more = ("--verify", 100, "--copies", 2)
+        rotten = self.rotten_model()  # without a container, so without checksums: a third node has to say
+        self.nodes = [self.node(0, slots=16), self.node(1, slots=16), self.node(2, model=rotten)]
+        self.wait_until_settled(2)
+        for prompt in PROMPTS:
+            self.nodes[2].complete(prompt, 24)
+        self.wait(lambda node: node.metric('troupe_peer_checks_total{found="own_wrong"}') >= 1, self.nodes[2])
+        self.assertEqual(self.nodes[2].metric('troupe_peer_checks_total{found="wrong"}'), 0)
+        self.assertTrue(any("this node's own copy is wrong" in line for line in self.nodes[2].said), self.nodes[2].said)
+        self.assertEqual([node.metric("troupe_cluster_peers") for node in self.nodes], [2, 2, 2])
+        self.ask_all(self.nodes[:2])
+
     def test_what_is_wrong_with_the_options_is_one_clear_line(self):
         cases = [(["--peers", "127.0.0.1:1,127.0.0.1:2"], "--peer-address"),
                  (["--peers", "127.0.0.1:1,127.0.0.1:2", "--peer-address", "127.0.0.1:3"], "none of --peers"),

@@ -9,6 +9,7 @@
 #include "cluster/face/node_buffers.h"
 #include "cluster/member_news.h"
 #include "cluster/members/cluster_names.h"
+#include "cluster/whole_expert.h"
 #include "gguf/reader.h"
 #include "runtime/arithmetic_digest.h"
 #include "store/model_fingerprint.h"
@@ -85,10 +86,20 @@ ClusterNode::ClusterNode(Engine& engine, ClusterOptions options, CallShape shape
              {.rules = options_.calls,
               .verify = options_.verify,
               .most_unread = BuffersFor(engine.config()).unread}),
-      checker_(static_cast<std::uint32_t>(engine.config().width), engine.config().moe.expert_ff,
-               [&engine](ExpertId id, const std::function<void(const Mlp&)>& use) {
-                 return engine.WithExpert(id, use);
-               }),
+      checker_(
+          static_cast<std::uint32_t>(engine.config().width), engine.config().moe.expert_ff,
+          [&engine](ExpertId id, const std::function<void(const Mlp&)>& use) {
+            return engine.WithExpert(id, use);
+          },
+          [&engine](ExpertId id, const Mlp& weights) -> std::optional<bool> {
+            const auto checksum = engine.ChecksumOf(id);
+            if (!checksum) return std::nullopt;
+            return HasChecksum(engine.expert_layouts()[id.layer], weights, *checksum);
+          }),
+      second_opinion_(static_cast<std::uint32_t>(engine.config().width),
+                      [this](LinkId link, std::vector<std::byte> frame) {
+                        return links_->Send(link, std::move(frame));
+                      }),
       giver_(engine.held(), engine.expert_layouts(),
              [&engine](ExpertId id) { return engine.ChecksumOf(id); }),
       fetcher_(StepFetcher::ModelOf(engine), directory_,
@@ -332,29 +343,6 @@ void ClusterNode::Held(const Status& how) {
   Perform();
 }
 
-void ClusterNode::CheckOnEngine(const SpotCheck& check) {
-  const Result<bool> is_true = checker_.IsTrue(check);
-  const MutexLock lock(mu_);
-  --checking_;
-  if (!is_true.ok()) return;  // no slot, or the own disk fails: nothing is known of the peer
-  ++checks_.checked;
-  if (*is_true) return;
-  ++checks_.wrong;
-  forgetting_ = true;
-  core_->OnWrongAnswer(check.start, ToString(check.id), clock_.Now());
-  Perform();
-}
-
-// Earlier answers of a peer that was thrown out may be in what is kept of requests, of those under
-// way, too: until for once none is.
-void ClusterNode::ForgetOnEngine() {
-  KvPool& kv = engine_.kv();
-  kv.GiveUpKept();
-  const bool is_empty = kv.free_positions() == kv.pages() * kv.page_positions();
-  const MutexLock lock(mu_);
-  forgetting_ = !is_empty;
-}
-
 // In order, so that others need not wait for its lease to end.
 bool ClusterNode::HasLeft() const {
   if (!leaving_since_) return false;
@@ -398,6 +386,7 @@ void ClusterNode::Main() {
         between_([this, check = std::move(check)] { CheckOnEngine(check); });
       }
     }
+    if (const auto opinion = second_opinion_.TakeDone(now)) TakeOpinion(*opinion);
     core_->OnTime(now);
     Perform();
     const Nanos next = fetcher_.NextTime().value_or(now + kLook);

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -25,6 +26,7 @@
 #include "cluster/peer_directory.h"
 #include "cluster/peer_host.h"
 #include "cluster/piece_giver.h"
+#include "cluster/second_opinion.h"
 #include "cluster/spot_checker.h"
 #include "cluster/step_fetcher.h"
 #include "cluster/transport/peer_links.h"
@@ -72,6 +74,10 @@ class ClusterNode final : public RunningNode, private LinkEvents {
   void GoOnHoldingOnEngine();
   void Held(const Status& how);
   void CheckOnEngine(const SpotCheck& check);
+  bool AskAnother(const SpotCheck& check, std::vector<float> own) TROUPE_REQUIRES(mu_);
+  void TakeOpinion(const SecondOpinion::Outcome& opinion) TROUPE_REQUIRES(mu_);
+  void ThrowOut(const SpotCheck& check) TROUPE_REQUIRES(mu_);
+  void SayOwnWrong(ExpertId id) TROUPE_REQUIRES(mu_);
   void ForgetOnEngine();
   void MeasureOnEngine();
   void TakeDistribution(const OffloadReport& report) TROUPE_REQUIRES(mu_);
@@ -106,7 +112,9 @@ class ClusterNode final : public RunningNode, private LinkEvents {
   bool failed_ TROUPE_GUARDED_BY(mu_) = false;
   bool stopping_ TROUPE_GUARDED_BY(mu_) = false;  // the links end, and nothing follows from it
   CheckCounters checks_ TROUPE_GUARDED_BY(mu_);
-  std::size_t checking_ TROUPE_GUARDED_BY(mu_) = 0;  // of the engine's thread, not done yet
+  SecondOpinion second_opinion_ TROUPE_GUARDED_BY(mu_);
+  std::set<ExpertId> own_wrong_ TROUPE_GUARDED_BY(mu_);  // that were told of
+  std::size_t checking_ TROUPE_GUARDED_BY(mu_) = 0;      // of the engine's thread, not done yet
   bool forgetting_ TROUPE_GUARDED_BY(mu_) = false;
   double disk_bytes_per_second_ TROUPE_GUARDED_BY(mu_) = 0;
   std::vector<DistributionReport> distribution_ TROUPE_GUARDED_BY(mu_);

@@ -26,6 +26,7 @@ void ClusterNode::OnClosed(LinkId link, const Status& why) {
   const MutexLock lock(mu_);
   if (stopping_) return;
   fetcher_.OnGone(link);
+  second_opinion_.OnGone(link);
   core_->OnLinkClosed(link, why.message(), clock_.Now());
   Perform();
 }
@@ -70,6 +71,7 @@ void ClusterNode::OnFrame(LinkId link, std::span<const std::byte> frame) {
         return changed_.NotifyAll();
       case PeerMessageKind::kAnswer:
       case PeerMessageKind::kAskRefused:
+        if (second_opinion_.OnFrame(link, own)) return changed_.NotifyAll();
         return calls_.OnFrame(link, std::move(own));
       default:
         break;
@@ -107,6 +109,8 @@ void ClusterNode::Perform() {
       choose_.NotifyOne();
     } else if (const auto* fail = std::get_if<node_action::Fail>(&action)) {
       Fail(fail->why);
+    } else if (const auto* suspect = std::get_if<node_action::Suspect>(&action)) {
+      calls_.Suspect(suspect->start);
     } else if (const auto* write = std::get_if<node_action::WritePlan>(&action)) {
       WritePlan(*membership_, *core_, *write, clock_.Now());
     } else if (auto* send = std::get_if<node_action::Send>(&action)) {

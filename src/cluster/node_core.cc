@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "cluster/wire/accusation.h"
 #include "cluster/wire/holdings.h"
 #include "cluster/wire/ping.h"
 #include "cluster/wire/plan_notice.h"
@@ -226,25 +227,6 @@ std::optional<PeerRefused> NodeCore::ProblemOf(const Link& link, const PeerHello
   return std::nullopt;
 }
 
-void NodeCore::OnWrongAnswer(std::uint64_t start, std::string_view what, Nanos now) {
-  thrown_out_.insert(start);
-  const auto found = std::ranges::find_if(
-      peers_, [start](const auto& entry) { return entry.second.hello.start_id == start; });
-  if (found == peers_.end()) return;  // it has started anew meanwhile
-  const PeerHello peer = found->second.hello;
-  const PeerRefused refused{
-      .reason = Refusal::kWrongAnswer,
-      .text = fmt::format("node {} at {}: wrong rows of {}, thrown out until it starts anew",
-                          peer.node, peer.address, what)};
-  std::vector<LinkId> links;  // each of the two may have dialled the other
-  for (auto& [id, state] : links_) {
-    if (!state.hello || state.hello->start_id != peer.start_id) continue;
-    state.round_trip.reset();  // it is not to be taken in place of the other
-    links.push_back(id);
-  }
-  for (const LinkId id : links) Refuse(id, refused, now);
-}
-
 void NodeCore::OnHello(LinkId link, const PeerHello& hello, Nanos now) {
   Link& state = links_[link];
   if (const auto problem = ProblemOf(state, hello)) {
@@ -297,6 +279,7 @@ void NodeCore::TakeLink(const std::string& name, LinkId link) {
 
 void NodeCore::TellAll(LinkId link) {
   Send(link, Encode(follower_.Holdings()));
+  for (const auto& [start, id] : thrown_out_) Send(link, Encode(AccusationOf(start, id)));
   if (has_list() && leads_ && plan()) {
     Send(link, Encode(PeerPlanNotice{plan()->epoch, ToJson(*plan(), self_.hello.grid)}));
   }
@@ -354,6 +337,8 @@ void NodeCore::OnFrame(LinkId link, std::span<const std::byte> frame, Nanos now)
     OnReport(name, *report);
   } else if (const auto* notice = std::get_if<PeerPlanNotice>(&*message)) {
     OnPlanNotice(name, *notice);
+  } else if (const auto* accusation = std::get_if<PeerAccusation>(&*message)) {
+    OnAccusation(found->second.hello->start_id, *accusation, now);
   }
 }
 

@@ -103,6 +103,10 @@ struct Carry {
 struct Choose {
   PlanJob job;
 };
+// All of the next answers of the peer of that start are to be checked.
+struct Suspect {
+  std::uint64_t start = 0;
+};
 // Into the store; then OnPlanWritten is to be called.
 struct WritePlan {
   std::string plan;
@@ -120,7 +124,7 @@ using NodeAction =
     std::variant<node_action::Dial, node_action::HangUp, node_action::Send, node_action::CloseLink,
                  node_action::BreakLink, node_action::PeerCame, node_action::PeerHolds,
                  node_action::PeerLeft, node_action::Carry, node_action::Choose,
-                 node_action::WritePlan, node_action::Say, node_action::Fail>;
+                 node_action::Suspect, node_action::WritePlan, node_action::Say, node_action::Fail>;
 
 class NodeCore {
  public:
@@ -135,8 +139,8 @@ class NodeCore {
   // The step is done, or could not be: what is held now.
   void OnHeld(std::vector<std::uint8_t> held, bool as_planned);
   // The peer of that start has answered what this node computes otherwise. It is one no more, until
-  // it starts anew.
-  void OnWrongAnswer(std::uint64_t start, std::string_view what, Nanos now);
+  // it starts anew, and all others are told.
+  void OnWrongAnswer(std::uint64_t start, ExpertId id, Nanos now);
   // Of the own users, since the last time.
   void OnActivity(std::vector<std::uint32_t> counts, Nanos now);
   // This node is to go: others get what it holds, and it lets each go once another one holds it.
@@ -206,6 +210,9 @@ class NodeCore {
   void OnHoldings(const std::string& name, const PeerHoldings& holdings);
   void OnReport(const std::string& name, const PeerReport& report);
   void OnPlanNotice(const std::string& name, const PeerPlanNotice& notice);
+  void OnAccusation(std::uint64_t accuser, const PeerAccusation& accusation, Nanos now);
+  // Thrown out by this node, or, as they say, by more than half of the others.
+  bool IsOutOfPlans(std::uint64_t start) const;
   void TakeLink(const std::string& name, LinkId link);
   // What a peer must know that may have missed it.
   void TellAll(LinkId link);
@@ -223,6 +230,9 @@ class NodeCore {
   PeerHello Hello() const;
   void SendToPeers(const std::vector<std::byte>& frame);
   void Send(LinkId link, std::vector<std::byte> frame);
+  static PeerAccusation AccusationOf(std::uint64_t start, ExpertId id) {
+    return {.accused = start, .layer = id.layer, .expert = id.expert};
+  }
   bool has_list() const { return !options_.addresses.empty(); }
   bool Leads(const PeerHello& hello) const {
     return has_list() ? hello.address == options_.addresses.front()
@@ -246,7 +256,8 @@ class NodeCore {
   FirstContact first_contact_;
   std::map<LinkId, Link> links_;
   std::map<std::string, Peer> peers_;
-  std::set<std::uint64_t> thrown_out_;  // starts
+  std::map<std::uint64_t, ExpertId> thrown_out_;               // by start: for what
+  std::map<std::uint64_t, std::set<std::uint64_t>> accusers_;  // by the accused's start: theirs
   PlanFollower follower_;
   Nanos now_ = 0;         // when it looked last what is due
   Nanos adopted_at_ = 0;  // the plan in force

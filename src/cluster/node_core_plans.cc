@@ -191,6 +191,7 @@ void NodeCore::Plan(Nanos now) {
       {.name = self_.hello.node, .round_trip_seconds = {}, .held = follower_.held()}};
   for (const auto& [name, peer] : peers_) {
     if (peer.link == 0 && planner_.Forgets(now - peer.seen)) continue;
+    if (IsOutOfPlans(peer.hello.start_id)) continue;
     Planner::Present& node = present.emplace_back(Planner::Present{.name = name});
     if (peer.link == 0) continue;
     node.round_trip_seconds = links_[peer.link].round_trip;

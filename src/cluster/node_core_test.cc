@@ -205,13 +205,13 @@ TEST(NodeCore, APeerThatAnsweredWronglyIsThrownOutUntilItStartsAnew) {
   nodes.Run(20 * kSecond);
   nodes.Connect(2, 0);  // a second link, as where each of the two has dialled the other
   nodes.Run(kSecond);
-  nodes.core(0)->OnWrongAnswer(nodes.start(2), "expert 1.2", nodes.now());
+  nodes.core(0)->OnWrongAnswer(nodes.start(2), {1, 2}, nodes.now());
   nodes.Run(kSecond);
   nodes.Mend();
   nodes.Run(5 * kSecond);
   EXPECT_THAT(nodes.core(0)->Peers(), ElementsAre("n1"));
   EXPECT_THAT(nodes.core(1)->Peers(), ElementsAre("n0", "n2"));
-  EXPECT_THAT(nodes.said(), Contains(HasSubstr("wrong rows of expert 1.2")));
+  EXPECT_THAT(nodes.said(), Contains(HasSubstr("wrong rows of " + ToString(ExpertId{1, 2}))));
   nodes.Kill(2);
   nodes.Start(2);
   nodes.Run(60 * kSecond);

@@ -3,6 +3,7 @@
 // meets the clock, the frames and the threads: passes call from theirs, links from another one.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -76,6 +77,8 @@ class PeerCalls final : public ExpertPeers {
   std::vector<std::string> TakeRemarks();
   // Answers to be checked, each told once. Any thread.
   std::vector<SpotCheck> TakeChecks();
+  // All of the next answers of the peer of that start are to be checked. Any thread.
+  void Suspect(std::uint64_t start);
   // Rows of answers that were to be checked and will not be: more came than fit. Any thread.
   std::uint64_t rows_not_checked() const;
   // As of the end of the last layer. Any thread.
@@ -158,6 +161,7 @@ class PeerCalls final : public ExpertPeers {
   LatePeers late_;
 
   ActivityCounter activity_;
+  std::atomic<bool> suspects_ = false;  // anybody, ever
   mutable Mutex mu_;
   CondVar came_;
   std::vector<Event> inbox_ TROUPE_GUARDED_BY(mu_);

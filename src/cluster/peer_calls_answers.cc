@@ -48,7 +48,7 @@ bool PeerCalls::OnAnswer(const Event& event, const PeerAnswer& answer) {
       answered_.push_back({.expert = got.expert,
                            .form = answer.rows.form,
                            .values = FloatsOf(answer.rows, row, got.rows)});
-      if (options_.verify > 0) MaybeKeep(call, answered_.back());
+      if (options_.verify > 0 || suspects_) MaybeKeep(call, answered_.back());
     }
     row += got.rows;
   }
@@ -75,7 +75,7 @@ void PeerCalls::MaybeKeep(const SentCall& call, const Rows& answer) {
   std::vector<std::uint32_t> drawn;
   {
     const MutexLock lock(mu_);
-    drawn = checks_.Draw(all.size(), bytes + shape_.width * sizeof(float));
+    drawn = checks_.Draw(peers_[call.peer].start, all.size(), bytes + shape_.width * sizeof(float));
   }
   if (drawn.empty()) return;
   SpotCheck check{.start = peers_[call.peer].start,
@@ -109,6 +109,12 @@ std::vector<std::string> PeerCalls::TakeRemarks() {
 std::vector<SpotCheck> PeerCalls::TakeChecks() {
   const MutexLock lock(mu_);
   return checks_.Take();
+}
+
+void PeerCalls::Suspect(std::uint64_t start) {
+  suspects_ = true;
+  const MutexLock lock(mu_);
+  checks_.Suspect(start);
 }
 
 std::uint64_t PeerCalls::rows_not_checked() const {

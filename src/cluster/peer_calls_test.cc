@@ -471,20 +471,24 @@ TEST_F(PeerHostParts, NoFurtherPartOfACallIsComputedOnceItIsCancelled) {
 TEST_F(PeerCallsTest, AnswersInAnyFormCanBeCheckedAndALieIsFound) {
   Open(1);
   nodes_->Hold(0, 1, experts_);
-  SpotChecker checker(nodes_->shape().width, nodes_->config().moe.expert_ff,
-                      [this](ExpertId id, const std::function<void(const Mlp&)>& use) {
-                        use(nodes_->Expert(id));
-                        return OkStatus();
-                      });
+  SpotChecker checker(
+      nodes_->shape().width, nodes_->config().moe.expert_ff,
+      [this](ExpertId id, const std::function<void(const Mlp&)>& use) {
+        use(nodes_->Expert(id));
+        return OkStatus();
+      },
+      [](ExpertId, const Mlp&) { return std::optional<bool>(true); });
   for (const RowForm form : {RowForm::kFloat, RowForm::kBf16, RowForm::kInt8}) {
     nodes_->calls().OnAsked(layer_->batch(), form);
     Ask();
     (void)TakeAllNews(nodes_->calls());
     std::vector<SpotCheck> checks = nodes_->calls().TakeChecks();
     ASSERT_GT(checks.size(), 1u);
-    for (const SpotCheck& check : checks) EXPECT_TRUE(checker.IsTrue(check).value());
+    for (const SpotCheck& check : checks)
+      EXPECT_EQ(checker.Check(check).value().found, SpotResult::Found::kTrue);
     checks[0].answer.back() += 1e-6f;
-    EXPECT_FALSE(checker.IsTrue(checks[0]).value()) << ToString(form);
+    EXPECT_EQ(checker.Check(checks[0]).value().found, SpotResult::Found::kPeerWrong)
+        << ToString(form);
     EXPECT_THAT(nodes_->calls().TakeChecks(), IsEmpty());
   }
 }
@@ -510,18 +514,44 @@ TEST_F(PeerCallsTest, APeerThatLiesFromTheNinthRowOnIsFound) {
   (void)nodes_->calls().Places();
   nodes_->calls().Ask(asked.batch(), All(experts, 0));
   (void)TakeAllNews(nodes_->calls());
-  SpotChecker checker(nodes_->shape().width, nodes_->config().moe.expert_ff,
-                      [this](ExpertId id, const std::function<void(const Mlp&)>& use) {
-                        use(nodes_->Expert(id));
-                        return OkStatus();
-                      });
+  SpotChecker checker(
+      nodes_->shape().width, nodes_->config().moe.expert_ff,
+      [this](ExpertId id, const std::function<void(const Mlp&)>& use) {
+        use(nodes_->Expert(id));
+        return OkStatus();
+      },
+      [](ExpertId, const Mlp&) { return std::optional<bool>(true); });
   const std::vector<SpotCheck> checks = nodes_->calls().TakeChecks();
   ASSERT_EQ(checks.size(), experts.size());
   for (const SpotCheck& check : checks) {
     ASSERT_GT(check.rows, 8u);
-    EXPECT_FALSE(checker.IsTrue(check).value());
+    EXPECT_EQ(checker.Check(check).value().found, SpotResult::Found::kPeerWrong);
   }
   EXPECT_EQ(nodes_->calls().rows_not_checked(), 0u);
+}
+
+TEST_F(PeerCallsTest, WhoseOwnWeightsAreWrongOrNotKnownSaysThatOfNoPeer) {
+  Open(1);
+  nodes_->Hold(0, 1, experts_);
+  std::optional<bool> is_whole;
+  SpotChecker checker(
+      nodes_->shape().width, nodes_->config().moe.expert_ff,
+      [this](ExpertId id, const std::function<void(const Mlp&)>& use) {
+        use(nodes_->Expert(id));
+        return OkStatus();
+      },
+      [&is_whole](ExpertId, const Mlp&) { return is_whole; });
+  nodes_->calls().OnAsked(layer_->batch(), RowForm::kFloat);
+  Ask();
+  (void)TakeAllNews(nodes_->calls());
+  SpotCheck check = nodes_->calls().TakeChecks().at(0);
+  const std::vector<float> truth = check.answer;
+  check.answer.front() += 1e-6f;
+  EXPECT_EQ(checker.Check(check).value().found, SpotResult::Found::kUnproven);
+  is_whole = false;
+  EXPECT_EQ(checker.Check(check).value().found, SpotResult::Found::kOwnWrong);
+  is_whole = true;
+  EXPECT_EQ(checker.Check(check).value(), (SpotResult{SpotResult::Found::kPeerWrong, truth}));
 }
 
 TEST_F(PeerCallsTest, CountsWhatTheOwnUsersActivate) {

@@ -174,6 +174,7 @@ class SimulatedNodes {
     return std::nullopt;
   }
   std::function<void(std::size_t i, const std::string& name)> on_left;  // node i has lost that peer
+  std::function<void(std::size_t i, std::uint64_t start)> on_suspect;   // whom node i checks
   // Brings what a step wants held another way than from the disk, and says when it is done.
   std::function<bool(std::size_t i, const HoldStep& step, std::function<void()> done)> fetch;
 
@@ -260,6 +261,8 @@ class SimulatedNodes {
         });
       } else if (auto* fail = std::get_if<node_action::Fail>(&action)) {
         failed_.push_back(fail->why);
+      } else if (auto* suspect = std::get_if<node_action::Suspect>(&action)) {
+        if (on_suspect) on_suspect(i, suspect->start);
       } else if (auto* write = std::get_if<node_action::WritePlan>(&action)) {
         WritePlan(*node.member, *node.core, *write, now());
       } else if (auto* send = std::get_if<node_action::Send>(&action)) {

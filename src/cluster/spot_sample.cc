@@ -10,10 +10,14 @@ constexpr std::size_t kFewRows = 8, kFewAnswers = 8;
 
 }  // namespace
 
-std::vector<std::uint32_t> SpotSample::Draw(std::size_t rows, std::size_t row_bytes) {
-  if (share_ <= 0 || rng_.Uniform() >= share_) return {};
+std::vector<std::uint32_t> SpotSample::Draw(std::uint64_t start, std::size_t rows,
+                                            std::size_t row_bytes) {
+  const auto suspect = suspects_.find(start);
+  if (suspect != suspects_.end() && suspect->second-- == 0) suspects_.erase(suspect);
+  const bool wants_all = WantsAllOf(start);
+  if (!wants_all && (share_ <= 0 || rng_.Uniform() >= share_)) return {};
   const std::size_t fit = std::max<std::size_t>(1, most_bytes_ / row_bytes);
-  std::size_t left = std::min({rows, fit, share_ < 1 ? kFewRows : rows});
+  std::size_t left = std::min({rows, fit, wants_all ? rows : kFewRows});
   left_out_ += rows - left;
   std::vector<std::uint32_t> drawn;
   for (std::size_t row = 0; left > 0; ++row) {
@@ -26,7 +30,7 @@ std::vector<std::uint32_t> SpotSample::Draw(std::size_t rows, std::size_t row_by
 
 void SpotSample::Keep(SpotCheck check) {
   ++offered_;
-  const bool counts = share_ >= 1 || kept_.size() < kFewAnswers;
+  const bool counts = WantsAllOf(check.start) || kept_.size() < kFewAnswers;
   if (counts && (kept_.empty() || bytes_ + check.bytes() <= most_bytes_)) {
     bytes_ += check.bytes();
     kept_.push_back(std::move(check));

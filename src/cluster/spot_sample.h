@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -34,9 +35,13 @@ class SpotSample {
   SpotSample(double share, std::size_t most_bytes, std::uint64_t seed)
       : share_(share), most_bytes_(most_bytes), rng_(seed) {}
 
-  // Of an answer of `rows`: those to be checked, rising; none, if it was not drawn. `row_bytes`:
-  // what a row takes here.
-  std::vector<std::uint32_t> Draw(std::size_t rows, std::size_t row_bytes);
+  // The next answers of the peer of that start are all wanted, whatever the share.
+  void Suspect(std::uint64_t start) { suspects_[start] = kAnswersOfASuspect; }
+  static constexpr std::uint32_t kAnswersOfASuspect = 64;
+
+  // Of an answer of `rows` by the peer of that start: those to be checked, rising; none, if it was
+  // not drawn. `row_bytes`: what a row takes here.
+  std::vector<std::uint32_t> Draw(std::uint64_t start, std::size_t rows, std::size_t row_bytes);
   // Of an answer that was drawn. It, or another one in its place, may be left out.
   void Keep(SpotCheck check);
   // To be checked: a new burst begins.
@@ -46,9 +51,12 @@ class SpotSample {
   std::uint64_t left_out() const { return left_out_; }
 
  private:
+  bool WantsAllOf(std::uint64_t start) const { return share_ >= 1 || suspects_.contains(start); }
+
   const double share_;
   const std::size_t most_bytes_;
   Rng rng_;
+  std::map<std::uint64_t, std::uint32_t> suspects_;  // by start: how many answers are to come
   std::vector<SpotCheck> kept_;
   std::size_t bytes_ = 0;
   std::uint64_t offered_ = 0;  // in this burst

@@ -25,7 +25,7 @@ TEST(SpotSample, WhoeverWantsAllHasEveryRowOfEveryAnswerChecked) {
   SpotSample sample(1, 1000, TestSeed());
   std::vector<std::uint32_t> all(100);
   std::iota(all.begin(), all.end(), 0u);
-  EXPECT_EQ(sample.Draw(100, 10), all);
+  EXPECT_EQ(sample.Draw(7, 100, 10), all);
   for (std::uint64_t i = 0; i < 10; ++i) sample.Keep(CheckOf(i, 100));
   EXPECT_THAT(sample.Take(), SizeIs(10));
   EXPECT_EQ(sample.left_out(), 0u);
@@ -36,7 +36,7 @@ TEST(SpotSample, OfAShareOfTheAnswersAnyRowMayBeLookedAt) {
   std::size_t drawn = 0;
   std::vector<int> times(100);
   for (int i = 0; i < 4000; ++i) {
-    const std::vector<std::uint32_t> rows = sample.Draw(times.size(), 10);
+    const std::vector<std::uint32_t> rows = sample.Draw(7, times.size(), 10);
     drawn += rows.empty() ? 0 : 1;
     EXPECT_TRUE(std::ranges::is_sorted(rows));
     EXPECT_EQ(std::set(rows.begin(), rows.end()).size(), rows.empty() ? 0u : 8u);
@@ -48,7 +48,20 @@ TEST(SpotSample, OfAShareOfTheAnswersAnyRowMayBeLookedAt) {
 
 TEST(SpotSample, NothingIsDrawnUnlessItIsAsked) {
   SpotSample sample(0, 1000, TestSeed());
-  EXPECT_THAT(sample.Draw(9, 1), IsEmpty());
+  EXPECT_THAT(sample.Draw(7, 9, 1), IsEmpty());
+}
+
+TEST(SpotSample, OfASuspectAllIsLookedAtForAWhileAndOfOthersNoMoreThanBefore) {
+  SpotSample sample(0, 1 << 20, TestSeed());
+  sample.Suspect(7);
+  for (std::uint32_t i = 0; i < SpotSample::kAnswersOfASuspect; ++i) {
+    ASSERT_THAT(sample.Draw(7, 100, 10), SizeIs(100));
+    sample.Keep(CheckOf(7, 100));
+    ASSERT_THAT(sample.Draw(8, 100, 10), IsEmpty());
+  }
+  EXPECT_THAT(sample.Draw(7, 100, 10), IsEmpty());
+  EXPECT_THAT(sample.Take(), SizeIs(SpotSample::kAnswersOfASuspect));
+  EXPECT_EQ(sample.left_out(), 0u);
 }
 
 TEST(SpotSample, OfABurstEachAnswerHasTheSameChance) {
@@ -66,7 +79,7 @@ TEST(SpotSample, OfABurstEachAnswerHasTheSameChance) {
 
 TEST(SpotSample, WhatDoesNotFitIsCounted) {
   SpotSample sample(1, 100, TestSeed());
-  EXPECT_THAT(sample.Draw(30, 10), SizeIs(10));
+  EXPECT_THAT(sample.Draw(7, 30, 10), SizeIs(10));
   EXPECT_EQ(sample.left_out(), 20u);
   for (int i = 0; i < 5; ++i) sample.Keep(CheckOf(0, 40));
   std::size_t bytes = 0;

@@ -91,8 +91,12 @@ std::vector<ExtraMetric> MetricsOf(const ClusterState& state) {
   figures.Counter("troupe_host_seconds_total", "Time spent on calls of peers",
                   state.answered.seconds);
   constexpr auto kChecks = "Answers of peers that were computed again here (--verify)";
-  figures.Counter("troupe_peer_checks_total", kChecks, state.checks.checked - state.checks.wrong,
+  const CheckCounters& checks = state.checks;
+  figures.Counter("troupe_peer_checks_total", kChecks,
+                  checks.checked - checks.wrong - checks.own_wrong - checks.undecided,
                   {{"found", "true"}});
+  figures.Counter("troupe_peer_checks_total", kChecks, checks.own_wrong, {{"found", "own_wrong"}});
+  figures.Counter("troupe_peer_checks_total", kChecks, checks.undecided, {{"found", "undecided"}});
   figures.Counter("troupe_peer_checks_total", kChecks, state.checks.wrong, {{"found", "wrong"}});
   figures.Counter(
       "troupe_peer_check_rows_left_out_total",

@@ -307,6 +307,8 @@ Json RecordOf(const ClusterState& state) {
                              {"computed", seconds.computed}};
   record["checks"] = {{"checked", state.checks.checked},
                       {"wrong", state.checks.wrong},
+                      {"own_wrong", state.checks.own_wrong},
+                      {"undecided", state.checks.undecided},
                       {"rows_left_out", state.checks.rows_left_out}};
   const FetchCounters& fetched = state.fetched;
   record["fetched"] = {{"experts", fetched.experts}, {"bytes", fetched.bytes},

@@ -38,6 +38,8 @@ struct HostCounters {
 // Answers of peers that were computed again.
 struct CheckCounters {
   std::uint64_t checked = 0, wrong = 0;
+  std::uint64_t own_wrong = 0;      // of the others: it was the own file that has rotted
+  std::uint64_t undecided = 0;      // whose rows were wrong could not be found out
   std::uint64_t rows_left_out = 0;  // of answers to be checked: more came than there was room for
 };
 

@@ -47,8 +47,8 @@ TEST(Frame, RefusesAnotherKindAndNone) {
   EXPECT_EQ(FrameReader(kPing, {}).Finish(),
             DataLoss("ping, byte 0: kind: 0 bytes found, 1 expected"));
   EXPECT_EQ(KindOfFrame({}).status(), DataLoss("message, byte 0: kind: 0 bytes found, 1 expected"));
-  EXPECT_EQ(KindOfFrame(FrameOfHex("0f")).status(),
-            DataLoss("message, byte 0: kind: 15 found, 1 to 14 expected"));
+  EXPECT_EQ(KindOfFrame(FrameOfHex("10")).status(),
+            DataLoss("message, byte 0: kind: 16 found, 1 to 15 expected"));
   EXPECT_FALSE(KindOfFrame(FrameOfHex("00")).ok());
   EXPECT_EQ(KindOfFrame(FrameOfHex("08")).value(), kPing);
 }

@@ -35,7 +35,7 @@ TEST(GoldenFrames, OfHelloAndRefused) {
                         .cluster = "lab",
                         .node = "n1",
                         .address = "10.0.0.1:7001"},
-              "01 5452505045455253 0300 8877665544332211 0807060504030201 100f0e0d0c0b0a09"
+              "01 5452505045455253 0400 8877665544332211 0807060504030201 100f0e0d0c0b0a09"
               "a8a7a6a5a4a3a2a1 18000000 3c000000 01 00080000 0700000000000000"
               "0300 6c6162 0200 6e31 0d00 31302e302e302e313a37303031");
   ExpectFrame(PeerRefused{PeerRefused::Reason::kOtherModel, "no"}, "02 02 0200 6e6f");
@@ -143,6 +143,10 @@ TEST(GoldenFrames, OfReportWithAllCountsAndWithFew) {
               "0100 0200 6e32 000000000000e03f 0000000000009040");
   ExpectFrame(PeerReport{.grid = {1, 8}, .activations = {0, 0, 0, 0, 0, 0, 5, 0}},
               "0d" + Times(48, "00") + "01000000 08000000 01 01000000 06000000 05000000 0000");
+}
+
+TEST(GoldenFrames, OfAccusation) {
+  ExpectFrame(PeerAccusation{7, 3, 9}, "0f 0700000000000000 03000000 09000000");
 }
 
 TEST(GoldenFrames, OfPlanNotice) {

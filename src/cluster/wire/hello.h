@@ -18,7 +18,7 @@ namespace troupe {
 
 // Raised by each change of the format. A hello's bytes before the version, and all of PeerRefused,
 // are the same in every version, so that nodes of different versions can say that they are.
-inline constexpr std::uint16_t kWireVersion = 3;
+inline constexpr std::uint16_t kWireVersion = 4;
 
 struct PeerHello {
   std::uint64_t start_id = 0;               // random at each start of the node

@@ -24,7 +24,7 @@ TEST(Hello, OfAnotherVersionIsToldApartFromABadOne) {
   frame.resize(kVersionAt + 2);  // what follows may be anything
   EXPECT_EQ(
       DecodePeerHello(frame).status(),
-      Status(Code::kUnimplemented, "hello, byte 9: version of the wire: 99 found, 3 expected"));
+      Status(Code::kUnimplemented, "hello, byte 9: version of the wire: 99 found, 4 expected"));
 }
 
 TEST(Hello, OfSomethingElseIsRefused) {

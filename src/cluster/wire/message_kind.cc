@@ -32,6 +32,8 @@ std::string_view ToString(PeerMessageKind kind) {
       return "report";
     case PeerMessageKind::kPlanNotice:
       return "plan notice";
+    case PeerMessageKind::kAccusation:
+      return "accusation";
   }
   return "unknown";
 }
@@ -39,7 +41,7 @@ std::string_view ToString(PeerMessageKind kind) {
 Result<PeerMessageKind> KindOfFrame(std::span<const std::byte> frame) {
   if (frame.empty()) return DataLoss("message, byte 0: kind: 0 bytes found, 1 expected");
   const auto kind = std::to_integer<unsigned>(frame[0]);
-  const auto last = static_cast<unsigned>(PeerMessageKind::kPlanNotice);
+  const auto last = static_cast<unsigned>(PeerMessageKind::kAccusation);
   if (kind < 1 || kind > last) {
     return DataLoss("message, byte 0: kind: {} found, 1 to {} expected", kind, last);
   }

@@ -26,6 +26,7 @@ enum class PeerMessageKind : std::uint8_t {
   kFetchRefused = 12,
   kReport = 13,
   kPlanNotice = 14,
+  kAccusation = 15,
 };
 
 std::string_view ToString(PeerMessageKind kind);  // "ask"

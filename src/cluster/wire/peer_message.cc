@@ -56,6 +56,8 @@ Result<PeerMessage> DecodePeerMessage(std::span<const std::byte> frame) {
       return Widened(DecodePeerReport(frame));
     case PeerMessageKind::kPlanNotice:
       return Widened(DecodePeerPlanNotice(frame));
+    case PeerMessageKind::kAccusation:
+      return Widened(DecodePeerAccusation(frame));
   }
   return DataLoss("message, byte 0: kind: unknown");
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cluster/wire/accusation.h"
 #include "cluster/wire/answer.h"
 #include "cluster/wire/ask.h"
 #include "cluster/wire/fetch.h"
@@ -24,7 +25,7 @@ namespace troupe {
 // In the order of PeerMessageKind.
 using PeerMessage = std::variant<PeerHello, PeerRefused, PeerAsk, PeerAnswer, PeerAskRefused,
                                  PeerCancel, PeerHoldings, PeerPing, PeerPong, PeerFetch, PeerPiece,
-                                 PeerFetchRefused, PeerReport, PeerPlanNotice>;
+                                 PeerFetchRefused, PeerReport, PeerPlanNotice, PeerAccusation>;
 
 PeerMessageKind KindOf(const PeerMessage& message);
 std::string ToString(const PeerMessage& message);  // one line

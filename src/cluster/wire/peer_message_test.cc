@@ -126,7 +126,7 @@ TEST(PeerMessage, HasANameForEachKind) {
     EXPECT_NE(ToString(kind), "unknown");
     EXPECT_EQ(static_cast<std::size_t>(kind), i + 1);
   }
-  EXPECT_EQ(kKinds, static_cast<std::size_t>(PeerMessageKind::kPlanNotice));
+  EXPECT_EQ(kKinds, static_cast<std::size_t>(PeerMessageKind::kAccusation));
 }
 
 }  // namespace

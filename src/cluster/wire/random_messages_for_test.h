@@ -50,8 +50,10 @@ class RandomMessages {
                                 Text()};
       case 12:
         return Report();
-      default:
+      case 13:
         return PeerPlanNotice{rng_(), std::string(rng_.Below(100), '{')};
+      default:
+        return PeerAccusation{rng_(), Some(), Some()};
     }
   }
 
