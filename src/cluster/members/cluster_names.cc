@@ -48,8 +48,7 @@ std::vector<std::string> ClustersOf(const std::vector<KvEntry>& entries) {
     if (!name.empty()) names.push_back(std::move(name));
   }
   std::ranges::sort(names);
-  const auto twice = std::ranges::unique(names);
-  names.erase(twice.begin(), twice.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }
 
