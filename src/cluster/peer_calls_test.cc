@@ -167,6 +167,16 @@ class PeerCallsTest : public testing::Test {
     EXPECT_EQ(had.answered.size() + had.to_load.size(), experts_.size());
   }
 
+  SpotChecker CheckerOfTrueWeights() {
+    return SpotChecker(
+        nodes_->shape().width, nodes_->config().moe.expert_ff,
+        [this](ExpertId id, const std::function<void(const Mlp&)>& use) {
+          use(nodes_->Expert(id));
+          return OkStatus();
+        },
+        [](ExpertId, const Mlp&) { return std::optional<bool>(true); });
+  }
+
   Rng rng_{TestSeed()};
   std::unique_ptr<TwoNodes> nodes_;
   std::unique_ptr<AskedLayer> layer_;
@@ -471,13 +481,7 @@ TEST_F(PeerHostParts, NoFurtherPartOfACallIsComputedOnceItIsCancelled) {
 TEST_F(PeerCallsTest, AnswersInAnyFormCanBeCheckedAndALieIsFound) {
   Open(1);
   nodes_->Hold(0, 1, experts_);
-  SpotChecker checker(
-      nodes_->shape().width, nodes_->config().moe.expert_ff,
-      [this](ExpertId id, const std::function<void(const Mlp&)>& use) {
-        use(nodes_->Expert(id));
-        return OkStatus();
-      },
-      [](ExpertId, const Mlp&) { return std::optional<bool>(true); });
+  SpotChecker checker = CheckerOfTrueWeights();
   for (const RowForm form : {RowForm::kFloat, RowForm::kBf16, RowForm::kInt8}) {
     nodes_->calls().OnAsked(layer_->batch(), form);
     Ask();
@@ -514,13 +518,7 @@ TEST_F(PeerCallsTest, APeerThatLiesFromTheNinthRowOnIsFound) {
   (void)nodes_->calls().Places();
   nodes_->calls().Ask(asked.batch(), All(experts, 0));
   (void)TakeAllNews(nodes_->calls());
-  SpotChecker checker(
-      nodes_->shape().width, nodes_->config().moe.expert_ff,
-      [this](ExpertId id, const std::function<void(const Mlp&)>& use) {
-        use(nodes_->Expert(id));
-        return OkStatus();
-      },
-      [](ExpertId, const Mlp&) { return std::optional<bool>(true); });
+  SpotChecker checker = CheckerOfTrueWeights();
   const std::vector<SpotCheck> checks = nodes_->calls().TakeChecks();
   ASSERT_EQ(checks.size(), experts.size());
   for (const SpotCheck& check : checks) {

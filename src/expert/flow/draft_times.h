@@ -14,8 +14,8 @@ class DraftTimes {
   void NoteDraft(std::size_t tokens, double seconds);
   void NoteRead(std::size_t tokens, double seconds);
 
-  // Of a draft for a text that may have so many tokens more. `behind`: tokens that are to be read
-  // before the draft begins. What was not measured yet costs nothing.
+  // What a draft costs. `behind`: tokens the model must read before it can guess. `text_left`: how
+  // many more tokens the answer may have. What has not been measured yet costs nothing.
   DraftCost Cost(std::size_t behind, std::size_t text_left) const;
 
  private:
