@@ -3,7 +3,6 @@ import json
 import math
 import subprocess
 import time
-import urllib.request
 
 import cluster_net
 from cluster_calls import EXPERTS, TOKENS
@@ -26,8 +25,7 @@ def windows(bench):
 def surprise(node, text):
     """-log p of each token of the text behind the first."""
     body = json.dumps({"prompt": text, "echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0}).encode()
-    with urllib.request.urlopen(urllib.request.Request(node.base + "/v1/completions", body), timeout=300) as response:
-        logprobs = json.load(response)["choices"][0]["logprobs"]["token_logprobs"]
+    logprobs = json.loads(node.post("/v1/completions", body))["choices"][0]["logprobs"]["token_logprobs"]
     return [-value for value in logprobs[1:-1]]  # the last one was generated
 
 

@@ -2,7 +2,6 @@
 import contextlib
 import threading
 import time
-import urllib.request
 
 import cluster_net
 import placement_svg
@@ -134,7 +133,7 @@ def placement(bench):
 
 def plan_now(node):
     time.sleep(12)  # all have told
-    urllib.request.urlopen(urllib.request.Request(node.base + "/cluster/place", data=b"", method="POST"), timeout=60).read()
+    node.post("/cluster/place")
     time.sleep(3)
 
 

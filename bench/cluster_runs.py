@@ -3,6 +3,7 @@ import asyncio
 import contextlib
 import dataclasses
 import json
+import os
 import random
 import re
 import signal
@@ -12,6 +13,8 @@ import time
 import urllib.request
 
 HTTP_PORT, PEER_PORT = 8080, 7070
+KEY = "bench-cluster"  # orders from another machine need one
+KEYS = {"TROUPE_API_KEY": KEY, "TROUPE_CLOUD_KEY": KEY}
 LONGEST = 180  # seconds until a cluster must have settled
 
 
@@ -43,7 +46,7 @@ class Node:
         self.machines, self.i = machines, i
         self.base = f"http://{machines.address(i)}:{HTTP_PORT}"
         command = machines.inside(i, [*before, troupe, "serve", model, "--host", machines.address(i), "--port", HTTP_PORT, *options])
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | KEYS)
         self.said = []
         for line in self.process.stderr:
             self.said.append(line.rstrip())
@@ -53,7 +56,15 @@ class Node:
             raise SystemExit(f"cluster: node {i} did not start: {self.said[-1] if self.said else 'it said nothing'}")
 
     def get(self, path):
-        with urllib.request.urlopen(self.base + path, timeout=60) as response:
+        return self._ask(urllib.request.Request(self.base + path))
+
+    def post(self, path, body=b""):
+        return self._ask(urllib.request.Request(self.base + path, body, method="POST"))
+
+    @staticmethod
+    def _ask(request):
+        request.add_header("Authorization", f"Bearer {KEY}")
+        with urllib.request.urlopen(request, timeout=300) as response:
             return response.read().decode()
 
     def cluster(self):
@@ -154,8 +165,8 @@ async def ask(base, body):
     start = time.monotonic()
     reader, writer = await asyncio.open_connection(host, int(port))
     data = json.dumps({**body, "stream": True}).encode()
-    head = f"POST /v1/completions HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\nContent-Length: {len(data)}\r\n\r\n"
-    writer.write(head.encode() + data)
+    head = f"POST /v1/completions HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\nAuthorization: Bearer {KEY}\r\n"
+    writer.write(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
     first, text, finished = 0.0, "", False
     try:
         while line := await reader.readline():
