@@ -1,7 +1,9 @@
 #include "machine/process_memory.h"
 
+#include <malloc.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -26,6 +28,12 @@ Bytes PeakResidentMemory() {
     if (words >> name >> kibibytes && name == "VmHWM:") return Bytes(kibibytes * 1024);
   }
   return Bytes();
+}
+
+Bytes ReturnFreeMemory() {
+  const Bytes before = ResidentMemory();
+  ::malloc_trim(0);
+  return before - std::min(before, ResidentMemory());
 }
 
 }  // namespace troupe

@@ -1,8 +1,8 @@
 #include "runtime/engine.h"
 
-#include <malloc.h>
 
 #include "expert/cache/quotas.h"
+#include "machine/process_memory.h"
 #include "model/resident_experts.h"
 #include "runtime/draft_plan.h"
 #include "runtime/plan_model.h"
@@ -120,7 +120,7 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
   // Its tables are the predictor's by now, and the budget counts them once. With what reading them
   // took they go back to the system before the slots are taken, which have been given the rest.
   profile.reset();
-  ::malloc_trim(0);
+  ReturnFreeMemory();
   std::string why;
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<AsyncReader> reader, MakeReader(options.reader, &why));
   plan_.notes.push_back(fmt::format("experts are read by {} from {} ({})", reader->name(),

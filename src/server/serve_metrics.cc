@@ -262,6 +262,7 @@ class ServeMetrics::Impl {
   prometheus::Histogram first_token{kRequestSeconds}, gaps{kTokenSeconds}, queue{kRequestSeconds},
       whole{kRequestSeconds};
   std::array<std::atomic<std::uint64_t>, 3> reloads = {};  // by ReloadEnd
+  std::atomic<std::uint64_t> returned = 0;                 // bytes
 };
 
 ServeMetrics::ServeMetrics() : impl_(std::make_unique<Impl>()) {}
@@ -287,6 +288,8 @@ void ServeMetrics::OnEnd(std::string_view endpoint, const JobEnd& end) {
 
 void ServeMetrics::CountReload(ReloadEnd end) { ++impl_->reloads[static_cast<std::size_t>(end)]; }
 
+void ServeMetrics::CountReturned(Bytes bytes) { impl_->returned += bytes.count(); }
+
 std::string ServeMetrics::Page(const Metrics& model, const Plan& plan,
                                const BesideModel& beside) const {
   Families families;
@@ -306,6 +309,9 @@ std::string ServeMetrics::Page(const Metrics& model, const Plan& plan,
   families.Histogram("troupe_request_seconds", "From a request to the end of its answer",
                      impl_->whole);
   AddReloads(impl_->reloads, families);
+  families.Counter("troupe_heap_returned_bytes_total",
+                   "Memory that answers no longer use and the system has got back",
+                   Of(impl_->returned.load()));
   families.Counter("troupe_passed_over_total",
                    "Requests with tools or items that this server does not know and leaves out",
                    Of(beside.passed_over));

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
 #include "server/access_log.h"
 #include "server/extra_metric.h"
 #include "server/http/http_server.h"
@@ -42,6 +43,7 @@ class ServeMetrics {
   void CountRequest(std::string_view endpoint, int status);  // that came to its end
 
   void CountReload(ReloadEnd end);
+  void CountReturned(Bytes bytes);  // of the allocator's to the system
 
   std::string Page(const Metrics& model, const Plan& plan, const BesideModel& beside) const;
 

@@ -57,6 +57,7 @@ class Service {
   void Reopen(ServedModel& next);
   void RefuseAll(const Status& why) { gate_.End(why); }
   void CountReload(ReloadEnd end) { metrics_.CountReload(end); }
+  void CountReturned(Bytes bytes) { metrics_.CountReturned(bytes); }
   const ReloadGate& gate() const { return gate_; }
 
  private:

@@ -251,5 +251,12 @@ TEST_F(ReloadServiceTest, ReloadsAreCountedByTheirEnd) {
   EXPECT_THAT(page, HasSubstr("troupe_reloads_total{result=\"undone\"} 1\n"));
 }
 
+TEST_F(ReloadServiceTest, MemoryThatTheSystemGotBackIsCounted) {
+  service_->CountReturned(3_KiB);
+  service_->CountReturned(4_KiB);
+  EXPECT_THAT(Start("GET", "/metrics")->body(),
+              HasSubstr("troupe_heap_returned_bytes_total 7168\n"));
+}
+
 }  // namespace
 }  // namespace troupe

@@ -1,7 +1,6 @@
 // `troupe bench`: prefill and decode speed over lengths, alone and together, on real text, against
 // the speed at which this machine's threads read memory. How many sequences are timed is
 // bench_batch.h's and bench_join.h's part. For comparisons with other engines see bench/.
-#include <malloc.h>
 
 #include <algorithm>
 #include <functional>
@@ -155,7 +154,7 @@ class BenchCommand final : public Command {
   Status MeasureMemory(BenchFigures& figures) const {
     constexpr Bytes kEnough = 512_MiB, kLeast = 1_MiB, kSpare = 4_MiB;
     ThreadPool pool(figures.threads);
-    ::malloc_trim(0);
+    ReturnFreeMemory();
     const Bytes taken = ResidentMemory() + kSpare;
     const Bytes left = figures.budget > taken ? figures.budget - taken : Bytes();
     figures.probe = std::clamp(left, kLeast, kEnough);

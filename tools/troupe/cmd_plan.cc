@@ -1,6 +1,5 @@
 // `troupe plan`: what a model would take of a memory budget, what would stay in memory, and how
 // fast it should run, without loading a weight.
-#include <malloc.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -8,6 +7,7 @@
 #include <string>
 
 #include "expert/flow/speed_estimate.h"
+#include "machine/process_memory.h"
 #include "runtime/machine_costs.h"
 #include "runtime/model_work.h"
 #include "runtime/plan_model.h"
@@ -50,7 +50,7 @@ class PlanCommand final : public Command {
     TROUPE_ASSIGN_OR_RETURN(const Expectation expected, Expect(*model));
     if (expected.measured) {  // a run would plan by it, in a process that has measured nothing
       model.reset();
-      ::malloc_trim(0);
+      ReturnFreeMemory();
       TROUPE_ASSIGN_OR_RETURN(model, PlanModel(engine_.model(), engine_.options()));
     }
     if (json_ != "-") Print(*model, expected);

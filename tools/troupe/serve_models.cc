@@ -1,6 +1,5 @@
 #include "troupe/serve_models.h"
 
-#include <malloc.h>
 
 #include <algorithm>
 #include <iterator>
@@ -85,13 +84,13 @@ ServeModels::ServeModels(std::function<bool()> go_on, std::function<void(const S
 Status ServeModels::Check(const ServeFlags& flags) const {
   const Status status =
       PlanModel(flags.model(), flags.EngineWith(held_).options(), PlanFor::kReplacement).status();
-  malloc_trim(0);
+  ReturnFreeMemory();
   return status;
 }
 
 Result<ServedModel> ServeModels::Open(const ServeFlags& flags) {
   TROUPE_ASSIGN_OR_RETURN(ServiceOptions options, flags.Service());
-  malloc_trim(0);  // what one that could not be opened has left
+  ReturnFreeMemory();  // what one that could not be opened has left
   const Bytes now = ResidentMemory();
   held_ = now - std::min(now, at_start_);
   EngineFlags engine_flags = flags.EngineWith(held_);
@@ -204,7 +203,7 @@ void ServeModels::Close(ServedModel& served, const std::function<bool()>& go_on)
   node_.reset();
   RememberRun(ModelAccess::EngineOf(*served.model), TokensSeen());
   served = {};
-  malloc_trim(0);  // what the allocator keeps would be missing in the next plan
+  ReturnFreeMemory();  // what the allocator keeps would be missing in the next plan
 }
 
 std::size_t BodyBytes(const ServedModel& served) {

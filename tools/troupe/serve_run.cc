@@ -6,6 +6,7 @@
 
 #include "api/model_access.h"
 #include "base/clock.h"
+#include "machine/process_memory.h"
 #include "troupe/remark.h"
 
 namespace troupe {
@@ -15,6 +16,9 @@ using namespace std::chrono_literals;
 
 // How often those who wait look for a signal.
 constexpr auto kSignalLook = 50ms;
+// How often the system gets back what answers have left in the allocator's heaps, each thread's its
+// own: those keep what they needed at most.
+constexpr auto kTidyEvery = 1min;
 
 }  // namespace
 
@@ -34,13 +38,23 @@ Status ServeRun::Run() {
   TROUPE_RETURN_IF_ERROR(Listen());
   Announce();
   Remark("serving {} at {}\n", settings_.flags->model(), server_->Address());
-  while (signals_.Wait() == ServeSignals::Order::kReload) {
-    TROUPE_ASSIGN_OR_RETURN(const Next next, Reload());
-    if (next == Next::kEnd) break;
-  }
+  TROUPE_RETURN_IF_ERROR(Obey());
   TROUPE_RETURN_IF_ERROR(End());
   const MutexLock lock(fail_mu_);
   return failure_;
+}
+
+Status ServeRun::Obey() {
+  while (true) {
+    const std::optional<ServeSignals::Order> order = signals_.WaitFor(kTidyEvery);
+    if (order == ServeSignals::Order::kEnd) return OkStatus();
+    if (order == ServeSignals::Order::kReload) {
+      TROUPE_ASSIGN_OR_RETURN(const Next next, Reload());
+      if (next == Next::kEnd) return OkStatus();
+    } else {
+      service_->CountReturned(ReturnFreeMemory());
+    }
+  }
 }
 
 void ServeRun::Fail(const Status& why) {

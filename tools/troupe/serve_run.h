@@ -45,6 +45,8 @@ class ServeRun {
   // For `troupe ps`.
   void Announce();
 
+  // Until it is told to end.
+  Status Obey();
   Result<Next> Reload();
   Result<Next> ReloadModel(Settings next);
   // Goes on with the model that is open.

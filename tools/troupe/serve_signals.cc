@@ -3,6 +3,13 @@
 #include <unistd.h>
 
 namespace troupe {
+namespace {
+
+timespec SpecOf(std::chrono::milliseconds time) {
+  return {.tv_sec = time.count() / 1000, .tv_nsec = time.count() % 1000 * 1'000'000};
+}
+
+}  // namespace
 
 ServeSignals::ServeSignals() : in_terminal_(::isatty(STDERR_FILENO) == 1) {
   sigemptyset(&ends_);
@@ -26,10 +33,11 @@ ServeSignals::Order ServeSignals::OrderOf(int signal) const {
   return signal == SIGHUP && !terminal_gone ? Order::kReload : Order::kEnd;
 }
 
-ServeSignals::Order ServeSignals::Wait() const {
-  if (const std::optional<Order> order = Take()) return *order;
-  int signal = 0;
-  sigwait(&all_, &signal);
+std::optional<ServeSignals::Order> ServeSignals::WaitFor(std::chrono::milliseconds time) const {
+  if (const std::optional<Order> order = Take()) return order;
+  const timespec longest = SpecOf(time);
+  const int signal = sigtimedwait(&all_, nullptr, &longest);
+  if (signal <= 0) return std::nullopt;
   return OrderOf(signal);
 }
 
@@ -42,7 +50,7 @@ std::optional<ServeSignals::Order> ServeSignals::Take() const {
 }
 
 bool ServeSignals::EndsWithin(std::chrono::milliseconds time) const {
-  const timespec longest{.tv_sec = time.count() / 1000, .tv_nsec = time.count() % 1000 * 1'000'000};
+  const timespec longest = SpecOf(time);
   return sigtimedwait(&ends_, nullptr, &longest) > 0;
 }
 

@@ -18,8 +18,8 @@ class ServeSignals {
   ServeSignals(const ServeSignals&) = delete;
   ServeSignals& operator=(const ServeSignals&) = delete;
 
-  // Those that end come before one that reloads.
-  Order Wait() const;
+  // Those that end come before one that reloads. Absent: none comes within that time.
+  std::optional<Order> WaitFor(std::chrono::milliseconds time) const;
   // One that has come; absent: none has.
   std::optional<Order> Take() const;
   // Whether one that ends comes within that time. What reloads waits on.

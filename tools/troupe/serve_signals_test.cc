@@ -19,7 +19,7 @@ TEST(ServeSignalsTest, AreTakenOneByOneAndWhatTheyMeanIsTold) {
   EXPECT_EQ(signals.Take(), std::nullopt);
   for (const int signal : {SIGTERM, SIGINT}) {
     ::kill(::getpid(), signal);
-    EXPECT_EQ(signals.Wait(), Order::kEnd);
+    EXPECT_EQ(signals.WaitFor(1min), Order::kEnd);
   }
 }
 
@@ -44,8 +44,8 @@ TEST(ServeSignalsTest, TheEndIsTakenBeforeAReload) {
   EXPECT_EQ(signals.Take(), Order::kReload);
   ::kill(::getpid(), SIGHUP);
   ::kill(::getpid(), SIGINT);
-  EXPECT_EQ(signals.Wait(), Order::kEnd);
-  EXPECT_EQ(signals.Wait(), Order::kReload);
+  EXPECT_EQ(signals.WaitFor(1min), Order::kEnd);
+  EXPECT_EQ(signals.WaitFor(1min), Order::kReload);
 }
 
 TEST(ServeSignalsTest, OneThatNobodyTookEndsNothingAfterwards) {
@@ -61,7 +61,7 @@ TEST(ServeSignalsTest, OneThatNobodyTookEndsNothingAfterwards) {
 TEST(ServeSignalsTest, OneThatComesToTheProcessWakesWhoWaits) {
   const ServeSignals signals;
   std::jthread sender([] { ::kill(::getpid(), SIGHUP); });
-  EXPECT_EQ(signals.Wait(), Order::kReload);
+  EXPECT_EQ(signals.WaitFor(1min), Order::kReload);
 }
 
 }  // namespace
