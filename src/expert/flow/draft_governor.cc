@@ -23,9 +23,11 @@ constexpr double kRowShareAtFirst = 0.35, kGrowth = 0.75;
 constexpr double kComparedShare = 0.25;
 // Of the gains, what may be lost again; and what is left of it all after each pass.
 constexpr double kGainShare = 0.5, kCreditKept = 0.998;
-// Passes' worth that the account may be below nothing: one bad measurement is not held against
-// drafts for ever.
-constexpr double kMostDebt = 3;
+// Passes' worth that the account may be below nothing, by one pass and by a whole comparison of
+// passes with drafts and without: one bad measurement is not held against drafts for ever.
+constexpr double kMostDebt = 3, kMostComparedDebt = 8;
+// What a token more must add to the rate: where it adds less, a long draft only risks more.
+constexpr double kGainATokenMore = 0.003;
 // How much longer than expected a pass may take, or less long, for the account: a pass of a size
 // that was measured before.
 constexpr double kMostSurprise = 2;
@@ -69,7 +71,7 @@ double DraftGovernor::Seconds(double rows, const RowSpeed& speed) const {
 DraftLength DraftGovernor::Weigh(DraftKind kind, std::size_t most, const RowSpeed& speed,
                                  const PassSoFar& pass, const DraftCost& cost) const {
   const double plain = Seconds(pass.rows, speed) + pass.drafting_seconds;
-  if (!began_ || plain <= 0 || most == 0) return {};
+  if (!began_ || plain <= 0 || most == 0 || turns_.resting()) return {};
   // Twice as many rows as were measured is how far one may look ahead.
   const double furthest = std::max(2 * most_rows_, pass.rows) + 1 - pass.rows;
   most = std::min(most, static_cast<std::size_t>(furthest));
@@ -82,7 +84,8 @@ DraftLength DraftGovernor::Weigh(DraftKind kind, std::size_t most, const RowSpee
         Seconds(pass.rows + static_cast<double>(length), speed) + pass.drafting_seconds + drafting;
     if ((seconds - plain) * (1 - Odds(kind)) > credit_) break;
     const double rate = (pass.tokens + tokens) / seconds;
-    if (rate > best.rate) {
+    const auto longer = static_cast<double>(length - best.tokens);
+    if (rate > best.rate * (1 + kGainATokenMore * longer)) {
       best = {.tokens = static_cast<std::uint32_t>(length), .rate = rate, .seconds = drafting};
     }
     if (length == most) break;
@@ -103,6 +106,20 @@ std::uint32_t DraftGovernor::Length(DraftKind kind, std::size_t most, const RowS
   return offer.tokens;
 }
 
+void DraftGovernor::Book(double saved, double least) {
+  const double after = credit_ + (saved > 0 ? kGainShare * saved : saved);
+  credit_ = std::max(after, std::min(least, credit_));
+}
+
+void DraftGovernor::BookTurn(const Pass& pass, double seconds, double saved) {
+  const double more = turns_.OnPass({.rows = pass.decode_rows,
+                                     .guessed = pass.guessed,
+                                     .right = pass.right,
+                                     .seconds = seconds + pass.drafting_seconds,
+                                     .saved = saved});
+  Book(more, -kMostComparedDebt * plain_token_ * pass.decode_rows);
+}
+
 double DraftGovernor::OnPass(const Pass& pass, const RowSpeed& speed) {
   credit_ += options_.loss_share * pass.seconds;
   saved_ -= pass.drafting_seconds;
@@ -111,8 +128,11 @@ double DraftGovernor::OnPass(const Pass& pass, const RowSpeed& speed) {
     if (pass.prompt_rows == 0 && pass.decode_rows > 0) {
       if (!began_) credit_ += options_.first_loss * pass.seconds;
       began_ = true;
-      plain_token_ = speed.decode.At(pass.decode_rows) / pass.decode_rows;
+      const double known = speed.decode.At(pass.decode_rows);
+      plain_token_ = known / pass.decode_rows;
       most_rows_ = std::max<double>(most_rows_, pass.decode_rows);
+      BookTurn(pass, known > 0 ? std::min(pass.seconds, kMostSurprise * known) : pass.seconds,
+               /*saved=*/-pass.drafting_seconds);
     }
     return 0;
   }
@@ -130,8 +150,9 @@ double DraftGovernor::OnPass(const Pass& pass, const RowSpeed& speed) {
     most_rows_ = rows;
   }
   const double change = saved_by(charged) - pass.drafting_seconds;
-  credit_ = kCreditKept * credit_ + (change > 0 ? kGainShare * change : change);
-  credit_ = std::max(credit_, -kMostDebt * plain);
+  credit_ *= kCreditKept;
+  Book(change, -kMostDebt * plain);
+  if (pass.prompt_rows == 0 && pass.decode_rows > 0) BookTurn(pass, charged, change);
   saved_ += saved_by(pass.seconds);
   return saved_by(pass.seconds);
 }

@@ -4,14 +4,16 @@
 // goes, the first also of drafts that were not checked, by what the text then was. Besides there is
 // an account: drafts may lose half of what they gained and 0.8 % of the time, and little
 // more, however sure a drafter is (Cascade, 2506.20675, turns drafts off by such a measurement; the
-// account bounds what finding out costs). It decides when tokens are computed, never which. Pure:
-// time comes in as an argument.
+// account bounds what finding out costs). What was saved is reckoned pass by pass, and put right by
+// what passes without drafts take (draft_turns.h). It decides when tokens are computed, never which.
+// Pure: time comes in as an argument.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
+#include "expert/flow/draft_turns.h"
 #include "expert/flow/row_speed.h"
 
 namespace troupe {
@@ -96,6 +98,8 @@ class DraftGovernor {
   double OnPass(const Pass& pass, const RowSpeed& speed);
 
   double saved_seconds() const { return saved_; }
+  // Whether passes are timed without drafts now.
+  bool resting() const { return turns_.resting(); }
 
  private:
   struct Quality {
@@ -104,10 +108,13 @@ class DraftGovernor {
 
   double Odds(DraftKind kind) const;
   double Seconds(double rows, const RowSpeed& speed) const;
+  void Book(double saved, double least);
+  void BookTurn(const Pass& pass, double seconds, double saved);
 
   DraftGovernorOptions options_;
   std::array<std::array<Quality, DraftKind::kLevels>, DraftKind::kSources> quality_ = {};
   double most_rows_ = 1;    // of a pass that was measured
+  DraftTurns turns_;
   double credit_ = 0;       // seconds that may be lost
   double plain_token_ = 0;  // seconds a token, without drafts
   bool began_ = false;
