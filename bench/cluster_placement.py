@@ -48,9 +48,10 @@ class Asks:
         return {tier: value / max(1, sum(grown.values())) for tier, value in grown.items()}
 
     def course(self):
-        """(seconds from the start, share that memory answered since the sample before)."""
+        """(seconds from the start, share that memory answered since the sample before); not of when nobody asked."""
         start = self.samples[0][0]
-        return [(self.samples[i][0] - start, self.shares(i - 1, i)["memory"]) for i in range(1, len(self.samples))]
+        return [(self.samples[i][0] - start, self.shares(i - 1, i)["memory"]) for i in range(1, len(self.samples))
+                if self.samples[i][1] != self.samples[i - 1][1]]
 
 
 def answers_of(seen):

@@ -274,6 +274,22 @@ class Serve(unittest.TestCase):
                 self.assertEqual(server.metric_reaching('troupe_http_ended_total{why="too_slow"}', 1), 1)
 
     @unittest.skipIf("TROUPE_SANITIZED" in os.environ, "a sanitizer keeps what was freed")
+    def test_texts_far_too_long_are_refused_and_take_little_memory(self):
+        def peak():
+            return int(re.search(r"VmHWM:\s+(\d+)", pathlib.Path(f"/proc/{server.process.pid}/status").read_text())[1])
+        with Server() as server:
+            server.complete("The kernel")
+            before = peak()
+            for text, why in (("x" * 1_000_000, "a word of more than 65536 bytes"), ("a " * 490_000, "context")):
+                with self.assertRaises(urllib.error.HTTPError) as refused:
+                    server.ask("/v1/completions", {"prompt": text})
+                self.assertEqual(refused.exception.code, 400)
+                self.assertIn(why, json.load(refused.exception)["error"]["message"])
+                refused.exception.close()
+            self.assertLess(peak() - before, 20 << 10)  # a text of a mebibyte took 50 when its length had no limit
+            self.assertEqual(len(server.complete("The kernel")) > 0, True)
+
+    @unittest.skipIf("TROUPE_SANITIZED" in os.environ, "a sanitizer keeps what was freed")
     def test_memory_is_flat_over_malformed_requests(self):
         def resident():
             status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()

@@ -90,7 +90,8 @@ Result<EngineOptions> ToEngineOptions(const ModelOptions& options) {
     engine.serving = [sequences = options.sequences](const ModelConfig& config) {
       return ServingMemory{.connections = {},
                            .rules = AnswerRules::MostBytes(config.vocabulary, sequences),
-                           .peers = {}};
+                           .peers = {},
+                           .words = {}};
     };
   }
   return engine;
@@ -181,6 +182,7 @@ Plan ToPlan(const EnginePlan& plan, std::string lossiness) {
              .connections = memory.serving.connections,
              .rules = memory.serving.rules,
              .peers = memory.serving.peers,
+             .words = memory.serving.words,
              .draft = memory.draft,
              .dense = memory.dense,
              .kv_cache = memory.kv_cache,

@@ -269,6 +269,9 @@ Result<std::unique_ptr<Engine>> Engine::OpenPlanned(const std::string& path, Pla
   if (options.fingerprint) {
     TROUPE_ASSIGN_OR_RETURN(fingerprint, FingerprintModel(model.file));
   }
+  if (options.serving) {
+    model.tokenizer->LimitWords(MostWordBytes(model.plan.context()));
+  }
   std::unique_ptr<Engine> engine(new Engine({.path = path,
                                              .config = std::move(model.config),
                                              .plan = std::move(model.plan),

@@ -12,6 +12,7 @@
 #include "runtime/offloaded_experts.h"
 #include "runtime/trace_recorder.h"
 #include "text/sampler.h"
+#include "text/tokenizer.h"
 
 namespace troupe {
 namespace {
@@ -41,7 +42,10 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
   needs.dense = weights.bytes.dense;
   needs.experts = weights.bytes.experts;
   needs.slot = OffloadedExperts::SlotBytes(weights.experts);
-  if (options.serving) needs.serving = options.serving(config);
+  if (options.serving) {
+    needs.serving = options.serving(config);
+    needs.words = [](std::uint32_t context) { return Tokenizer::JoinBytes(MostWordBytes(context)); };
+  }
   needs.serving.peers += options.experts_for_peers * needs.slot;
   const ExpertGrid grid{.layers = config.layers, .experts = config.moe.routing.experts};
   needs.staging = ExpertLoader::StagingBytes(machine.container, needs.slot, plan.loader);
@@ -112,6 +116,11 @@ std::size_t EvaluatedRows(const ModelConfig& config) {
   constexpr std::size_t kMostBytes = 4 << 20;
   return std::clamp<std::size_t>(kMostBytes / (config.vocabulary * sizeof(float)), 1,
                                  kMostEvaluatedRows);
+}
+
+std::size_t MostWordBytes(std::uint32_t context) {
+  constexpr std::size_t kLeast = 64 << 10, kOfToken = 4;
+  return std::max(kLeast, kOfToken * context);
 }
 
 Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& weights,

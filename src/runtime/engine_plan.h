@@ -136,6 +136,10 @@ struct EnginePlan {
 inline constexpr std::size_t kMostEvaluatedRows = 32;
 std::size_t EvaluatedRows(const ModelConfig& config);
 
+// Of a prompt that is sent to a server: as much as a context of so many tokens holds of most texts
+// even if they had no blanks at all, and enough for what programs send in one piece.
+std::size_t MostWordBytes(std::uint32_t context);
+
 // Of the whole model, or of a part of it, whose weights were then measured.
 Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& weights,
                               const MachineFacts& machine, const EngineOptions& options,

@@ -223,6 +223,7 @@ void AddPlan(const Plan& plan, Families& families) {
                                     {"connections", plan.connections},
                                     {"rules", plan.rules},
                                     {"peers", plan.peers},
+                                    {"words", plan.words},
                                     {"draft", plan.draft},
                                     {"dense", plan.dense},
                                     {"kv_cache", plan.kv_cache},

@@ -35,10 +35,12 @@ ByteLevelBpeTokenizer::ByteLevelBpeTokenizer(Vocab valid_vocab, PreTokenizer pre
 
 Status ByteLevelBpeTokenizer::EncodeText(std::string_view text, bool /*begins_text*/,
                                          std::vector<TokenId>& out) const {
-  TROUPE_ASSIGN_OR_RETURN(const auto words, pre_tokenizer_.Split(text));
   PairMerger merger;
-  for (const std::string_view word : words) EncodeWord(word, merger, out);
-  return OkStatus();
+  return pre_tokenizer_.ForEachWord(text, [&](std::string_view word) {
+    TROUPE_RETURN_IF_ERROR(CheckWord(word.size()));
+    EncodeWord(word, merger, out);
+    return OkStatus();
+  });
 }
 
 void ByteLevelBpeTokenizer::EncodeWord(std::string_view word, PairMerger& merger,

@@ -46,9 +46,10 @@ class PreTokenizer::Pattern {
   struct FreeMatch {
     void operator()(pcre2_match_data* match) const { pcre2_match_data_free(match); }
   };
-  using MatchData = std::unique_ptr<pcre2_match_data, FreeMatch>;
 
  public:
+  using MatchData = std::unique_ptr<pcre2_match_data, FreeMatch>;
+
   static Result<Pattern> Compile(std::string_view text) {
     const std::string exact = WithUnicodeBlanks(text);
     int error = 0;
@@ -69,10 +70,10 @@ class PreTokenizer::Pattern {
     return MatchData(pcre2_match_data_create_from_pattern(code_.get(), nullptr));
   }
 
-  // Appends the matches in `piece` and the text between them. The pattern sees only the piece: its
+  // Uses the matches in `piece` and the text between them. The pattern sees only the piece: its
   // assertions ignore the text around it.
-  Status Cut(std::string_view piece, pcre2_match_data* match,
-             std::vector<std::string_view>& out) const {
+  template <typename Use>
+  Status Cut(std::string_view piece, pcre2_match_data* match, Use use) const {
     std::size_t done = 0;
     while (done < piece.size()) {
       const int found = Match(piece, done, match);
@@ -83,12 +84,12 @@ class PreTokenizer::Pattern {
       }
       const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(match);
       TROUPE_CHECK(ends[1] > ends[0]);  // no rule matches nothing
-      if (ends[0] > done) out.push_back(piece.substr(done, ends[0] - done));
-      out.push_back(piece.substr(ends[0], ends[1] - ends[0]));
-      done = ends[1];
+      const PCRE2_SIZE begin = ends[0], end = ends[1];
+      if (begin > done) TROUPE_RETURN_IF_ERROR(use(piece.substr(done, begin - done)));
+      TROUPE_RETURN_IF_ERROR(use(piece.substr(begin, end - begin)));
+      done = end;
     }
-    if (done < piece.size()) out.push_back(piece.substr(done));
-    return OkStatus();
+    return done < piece.size() ? use(piece.substr(done)) : OkStatus();
   }
 
  private:
@@ -127,19 +128,30 @@ Result<PreTokenizer> PreTokenizer::Make(std::string_view name) {
   return PreTokenizer(std::move(patterns), rule->ignores_merges);
 }
 
-Result<std::vector<std::string_view>> PreTokenizer::Split(std::string_view text) const {
-  std::vector<std::string_view> words;
-  if (!text.empty()) words.push_back(text);
-  for (const Pattern& pattern : patterns_) {
-    const auto match = pattern.MakeMatchData();
-    std::vector<std::string_view> finer;
-    finer.reserve(words.size());
-    for (const std::string_view word : words) {
-      TROUPE_RETURN_IF_ERROR(pattern.Cut(word, match.get(), finer));
-    }
-    words.swap(finer);
+// One text on its way through the patterns: each cuts what the one before it has left. Nothing is
+// kept of the words, however many there are.
+class PreTokenizer::Cutting {
+ public:
+  Cutting(const std::vector<Pattern>& patterns, const UseWord& use)
+      : patterns_(patterns), use_(use) {
+    for (const Pattern& pattern : patterns) matches_.push_back(pattern.MakeMatchData());
   }
-  return words;
+
+  Status From(std::size_t pattern, std::string_view piece) {
+    if (pattern == patterns_.size()) return use_(piece);
+    return patterns_[pattern].Cut(piece, matches_[pattern].get(), [&](std::string_view finer) {
+      return From(pattern + 1, finer);
+    });
+  }
+
+ private:
+  const std::vector<Pattern>& patterns_;
+  const UseWord& use_;
+  std::vector<Pattern::MatchData> matches_;
+};
+
+Status PreTokenizer::ForEachWord(std::string_view text, const UseWord& use) const {
+  return text.empty() ? OkStatus() : Cutting(patterns_, use).From(0, text);
 }
 
 }  // namespace troupe

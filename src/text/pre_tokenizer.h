@@ -2,6 +2,7 @@
 // was trained with (pre_tokenizer_rules.h).
 #pragma once
 
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -17,14 +18,16 @@ class PreTokenizer {
   PreTokenizer(PreTokenizer&&) noexcept;
   PreTokenizer& operator=(PreTokenizer&&) noexcept;
 
-  // The words, in order; together they are the text, which must be valid UTF-8. Thread-safe. Fails
-  // if a pattern takes more steps than the library allows.
-  Result<std::vector<std::string_view>> Split(std::string_view text) const;
+  // Called with the words, in order; together they are the text, which must be valid UTF-8.
+  using UseWord = std::function<Status(std::string_view)>;
+  // Thread-safe. Fails if a pattern takes more steps than the library allows, and as `use` does.
+  Status ForEachWord(std::string_view text, const UseWord& use) const;
 
   bool ignores_merges() const { return ignores_merges_; }
 
  private:
   class Pattern;
+  class Cutting;
   PreTokenizer(std::vector<Pattern> patterns, bool ignores_merges);
 
   std::vector<Pattern> patterns_;

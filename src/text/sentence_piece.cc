@@ -80,17 +80,14 @@ SentencePieceTokenizer::SentencePieceTokenizer(Vocab valid_vocab)
 Status SentencePieceTokenizer::EncodeText(std::string_view text, bool begins_text,
                                           std::vector<TokenId>& out) const {
   const std::string escaped = WithoutBlanks(text, begins_text && vocab().add_space_prefix);
-  if (vocab().model == TokenizerModel::kRankedPieces) {
-    EncodeLines(escaped, out);
-  } else {
-    PairMerger merger;
-    EncodePieces(escaped, merger, out);
-  }
-  return OkStatus();
+  if (vocab().model == TokenizerModel::kRankedPieces) return EncodeLines(escaped, out);
+  PairMerger merger;
+  return EncodePieces(escaped, merger, out);
 }
 
 // Runs of line ends and of everything else, in turns.
-void SentencePieceTokenizer::EncodeLines(std::string_view text, std::vector<TokenId>& out) const {
+Status SentencePieceTokenizer::EncodeLines(std::string_view text,
+                                           std::vector<TokenId>& out) const {
   PairMerger merger;
   while (!text.empty()) {
     const bool ends = text.starts_with('\n');
@@ -100,9 +97,10 @@ void SentencePieceTokenizer::EncodeLines(std::string_view text, std::vector<Toke
     if (const auto whole = index_.find(run); ends && whole != index_.end()) {
       out.push_back(whole->second);
     } else {
-      EncodePieces(run, merger, out);
+      TROUPE_RETURN_IF_ERROR(EncodePieces(run, merger, out));
     }
   }
+  return OkStatus();
 }
 
 std::optional<Merge> SentencePieceTokenizer::FindMerge(std::string_view text, const Symbol& left,
@@ -115,16 +113,19 @@ std::optional<Merge> SentencePieceTokenizer::FindMerge(std::string_view text, co
   return Merge{-vocab().scores[static_cast<std::size_t>(token->second)], token->second};
 }
 
-void SentencePieceTokenizer::EncodePieces(std::string_view view, PairMerger& merger,
-                                          std::vector<TokenId>& out) const {
+Status SentencePieceTokenizer::EncodePieces(std::string_view view, PairMerger& merger,
+                                            std::vector<TokenId>& out) const {
   merger.symbols().clear();
+  std::size_t word = 0;  // where it begins
   for (std::size_t at = 0; at < view.size();) {
     if (at > 0 && view.substr(at).starts_with(kBlank) &&
         !joins_blank_[static_cast<std::uint8_t>(view[at - 1])]) {
       JoinWord(view, merger, out);
       merger.symbols().clear();
+      word = at;
     }
     const std::size_t length = ReadUtf8(view.substr(at)).length;
+    TROUPE_RETURN_IF_ERROR(CheckWord(at + length - word));
     const auto token = index_.find(view.substr(at, length));
     merger.symbols().push_back({.begin = static_cast<std::uint32_t>(at),
                                 .length = static_cast<std::uint32_t>(length),
@@ -132,6 +133,7 @@ void SentencePieceTokenizer::EncodePieces(std::string_view view, PairMerger& mer
     at += length;
   }
   JoinWord(view, merger, out);
+  return OkStatus();
 }
 
 void SentencePieceTokenizer::JoinWord(std::string_view view, PairMerger& merger,

@@ -27,10 +27,10 @@ class SentencePieceTokenizer final : public Tokenizer {
                     std::vector<TokenId>& out) const override;
   // Text whose blanks are written already. It is joined word by word where no token goes on behind
   // a blank: the same tokens, and the memory of a word.
-  void EncodePieces(std::string_view text, PairMerger& merger, std::vector<TokenId>& out) const;
+  Status EncodePieces(std::string_view text, PairMerger& merger, std::vector<TokenId>& out) const;
   // The merger has the characters of one word, which stand in `text`.
   void JoinWord(std::string_view text, PairMerger& merger, std::vector<TokenId>& out) const;
-  void EncodeLines(std::string_view text, std::vector<TokenId>& out) const;
+  Status EncodeLines(std::string_view text, std::vector<TokenId>& out) const;
   std::optional<Merge> FindMerge(std::string_view text, const Symbol& left,
                                  const Symbol& right) const;
   void AppendBytes(std::string_view character, std::vector<TokenId>& out) const;

@@ -115,6 +115,14 @@ Result<std::vector<TokenId>> Tokenizer::EncodeRuns(std::string_view text, std::s
   return ids;
 }
 
+Status Tokenizer::CheckWord(std::size_t bytes) const {
+  if (bytes <= most_word_) return OkStatus();
+  return InvalidArgument(
+      "a word of more than {} bytes, expected blanks between shorter ones: its tokens are found in "
+      "memory that is set aside by the context's length",
+      most_word_);
+}
+
 bool Tokenizer::MayFind(TokenId id, std::size_t end, const Run& run) const {
   if (IsSpecial(id)) return run.finds_control && end <= run.end;
   return (run.finds_user_defined && end <= run.end) || IsBlanksOrOneCharacter(TokenBytes(id));

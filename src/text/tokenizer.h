@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/status.h"
 #include "text/text_segment.h"
 #include "text/token_trie.h"
@@ -61,6 +63,12 @@ class Tokenizer {
   // Nothing: the model fills no gaps (fill_in.h).
   const std::optional<FillInMarks>& fill_in_marks() const { return fill_in_marks_; }
 
+  // A word here is a stretch of text inside which tokens are joined: between two blanks, most often.
+  // A longer one is refused, as it takes JoinBytes while it is joined. At first none is too long.
+  // Before other threads use it.
+  void LimitWords(std::size_t bytes) { most_word_ = bytes; }
+  static constexpr Bytes JoinBytes(std::size_t word) { return Bytes(word) * 128; }
+
   std::size_t size() const { return vocab_.tokens.size(); }
   // Bytes of the longest token: n tokens stand for no more than n times as many.
   std::size_t longest_token() const { return longest_token_; }
@@ -68,6 +76,8 @@ class Tokenizer {
 
  protected:
   explicit Tokenizer(Vocab vocab);
+
+  Status CheckWord(std::size_t bytes) const;
 
   // Sets what TokenBytes returns; the subclass's constructor calls it once.
   void SetTokenBytes(std::vector<std::string> bytes);
@@ -94,6 +104,7 @@ class Tokenizer {
   std::vector<bool> ends_generation_;
   std::optional<FillInMarks> fill_in_marks_;
   std::size_t longest_token_ = 0;
+  std::size_t most_word_ = std::numeric_limits<std::size_t>::max();
 };
 
 Result<std::unique_ptr<Tokenizer>> MakeTokenizer(Vocab vocab);

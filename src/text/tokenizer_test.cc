@@ -304,6 +304,20 @@ TEST(Tokenizer, UnknownPreTokenizerIsAnErrorThatNamesTheFile) {
   EXPECT_TRUE(MakeTokenizer(vocab).ok());
 }
 
+TEST(Tokenizer, RefusesAWordLongerThanItHasMemoryForAndNoTextOfShorterOnes) {
+  for (const Vocab& vocab : {TinySentencePieceVocab(), TinyByteLevelVocab("gpt-2")}) {
+    const auto tokenizer = MakeFrom(vocab);
+    const std::string longest(16, 'a');  // blanks count, as what stands for them
+    const std::string text = longest + " " + longest;
+    const auto unlimited = tokenizer->Encode(text).value();
+    tokenizer->LimitWords(24);
+    EXPECT_EQ(tokenizer->Encode(text).value(), unlimited);
+    const Status status = tokenizer->Encode("b " + longest + longest).status();
+    EXPECT_EQ(status.code(), Code::kInvalidArgument);
+    EXPECT_THAT(status.message(), HasSubstr("a word of more than 24 bytes"));
+  }
+}
+
 TEST(Tokenizer, AnyTextComesBack) {
   Rng rng(TestSeed());
   const auto sentence_piece = MakeFrom(TinySentencePieceVocab());

@@ -50,6 +50,7 @@ class Planner {
     plan.budget = request_.budget;
     plan.program = needs_.program;
     plan.serving = needs_.serving;
+    if (needs_.words) plan.serving.words = needs_.words(sizes.context);
     plan.draft = needs_.draft;
     plan.dense = needs_.dense;
     plan.context = sizes.context;
@@ -213,6 +214,7 @@ std::vector<std::string> Describe(const MemoryPlan& plan, const MemoryNeeds& nee
   for (const auto& [name, bytes] : {std::pair{"connections", plan.serving.connections},
                                     {"answer rules", plan.serving.rules},
                                     {"peers", plan.serving.peers},
+                                    {"words", plan.serving.words},
                                     {"draft model", plan.draft}}) {
     if (bytes > Bytes()) lines.push_back(fmt::format("{:<13} {}", name, ToString(bytes)));
   }

@@ -19,8 +19,9 @@ struct ServingMemory {
   Bytes connections;  // of clients: what they send, and what they have not read of their answers
   Bytes rules;        // for answers: schemas, grammars, tools
   Bytes peers;        // of a cluster: what is computed and fetched for them and by them
+  Bytes words = {};   // of prompts, while their tokens are found
 
-  Bytes total() const { return connections + rules + peers; }
+  Bytes total() const { return connections + rules + peers + words; }
   bool operator==(const ServingMemory&) const = default;
 };
 
@@ -40,6 +41,7 @@ struct MemoryNeeds {
   std::uint32_t experts_per_token = 0;                   // of a layer
   std::function<Bytes(std::uint32_t context)> kv_cache;  // of one sequence of that length
   std::function<Bytes(std::uint32_t context, std::uint32_t chunk)> workspace;
+  std::function<Bytes(std::uint32_t context)> words;  // ServingMemory::words; null: none
 
   std::uint32_t AllExperts() const { return expert_layers * experts_per_layer; }
   // Experts that one token uses on its way through the layers.
