@@ -6,7 +6,7 @@ namespace troupe {
 namespace {
 
 // Of earlier rests, beside a new one.
-constexpr double kKept = 0.5;
+constexpr double kKeptOfRests = 0.5;
 // Times as many passes as checks: drafts ride so seldom then that it does not matter what they do.
 constexpr double kSeldom = 8;
 
@@ -41,8 +41,8 @@ double DraftTurns::OnPass(const Pass& pass) {
   }
   rest_.Add(pass);
   if (rest_.passes < options_.rest) return 0;
-  plain_tokens_ = kKept * plain_tokens_ + rest_.tokens;
-  plain_seconds_ = kKept * plain_seconds_ + rest_.seconds;
+  plain_tokens_ = kKeptOfRests * plain_tokens_ + rest_.tokens;
+  plain_seconds_ = kKeptOfRests * plain_seconds_ + rest_.seconds;
   const double saved = drafting_.tokens * plain_seconds_ / plain_tokens_ - drafting_.seconds;
   const double more = saved - drafting_.saved;
   stretch_ = saved > 0 ? std::min(2 * stretch_, options_.longest_stretch) : options_.first_stretch;
