@@ -14,7 +14,8 @@ export CTEST_FLAGS
 THREADED_TESTS := thread_pool_test async_reader_test uring_reader_test throttled_reader_test \
   expert_loader_test expert_cache_test prefetcher_test offloaded_experts_test exactness_test \
   offload_exactness_test batch_exactness_test replay_exactness_test precision_pair_test \
-  substitution_engine_test batcher_test batch_loop_test ticket_test engine_runner_test \
+  substitution_engine_test batcher_test batch_loop_test batch_loop_admission_test batch_loop_drafts_test \
+  batch_loop_ends_test batch_loop_prefixes_test batch_loop_random_test ticket_test engine_runner_test \
   callback_gate_test handle_test model_test answer_rules_test http_client_test http_outbox_test http_exchange_test \
   http_server_test live_feed_test access_log_test reload_gate_test service_reload_test service_test \
   service_asked_test service_others_test service_streams_test cloud_answer_test end_turns_test end_drafts_test end_answers_test cloud_source_test peer_links_test peer_links_faults_test peer_links_tls_test peer_calls_test held_experts_test
