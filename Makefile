@@ -18,7 +18,8 @@ THREADED_TESTS := thread_pool_test async_reader_test uring_reader_test throttled
   batch_loop_ends_test batch_loop_prefixes_test batch_loop_random_test ticket_test engine_runner_test \
   callback_gate_test handle_test model_test answer_rules_test http_client_test http_outbox_test http_exchange_test \
   http_server_test live_feed_test access_log_test reload_gate_test service_reload_test service_test \
-  service_asked_test service_others_test service_streams_test cloud_answer_test end_turns_test end_drafts_test end_answers_test cloud_source_test peer_links_test peer_links_faults_test peer_links_tls_test peer_calls_test held_experts_test
+  service_asked_test service_others_test service_streams_test cloud_answer_test end_turns_test end_drafts_test end_answers_test cloud_source_test peer_links_test peer_links_faults_test peer_links_tls_test \
+  peer_calls_test peer_calls_answers_test peer_calls_bytes_test peer_host_test spot_checker_test held_experts_test
 
 # What reads the bytes of strangers, owns threads or moves memory about.
 SANITIZED_TESTS := base_tests gguf_tests io_tests store_tests text_tests text_grammar_tests text_jinja_tests \

@@ -1,0 +1,128 @@
+// Which of the answers that come from peers are used: late ones, wrong ones, and those of others.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "cluster/peer_calls_for_test.h"
+
+namespace troupe {
+namespace {
+
+using testing::IsEmpty;
+
+TEST_F(PeerCallsTest, AnAnswerThatComesWhileTheDiskIsReadIsUsed) {
+  Open(1);
+  nodes_->Hold(0, 1, experts_);
+  std::vector<std::byte> kept;
+  nodes_->on_ask = [&](LinkId, const std::vector<std::byte>& frame) {
+    kept = frame;
+    return OkStatus();
+  };
+  Ask();
+  std::vector<std::uint32_t> to_load;
+  while (to_load.empty()) {
+    const ExpertPeers::News news = nodes_->calls().Take();
+    to_load.assign(news.to_load.begin(), news.to_load.end());
+    if (to_load.empty()) nodes_->calls().Wait(std::nullopt);
+  }
+  EXPECT_EQ(to_load.size(), experts_.size());
+  nodes_->on_ask = nullptr;
+  nodes_->Deliver(1, kept);
+  TakenNews had;
+  while (nodes_->calls().waiting()) {
+    nodes_->calls().Wait(std::nullopt);
+    for (const ExpertPeers::Rows& rows : nodes_->calls().Take().answered) {
+      had.answered[rows.expert] = {rows.values.begin(), rows.values.end()};
+    }
+  }
+  ExpectBytes(had);
+  EXPECT_EQ(nodes_->calls().counters().overtook, experts_.size());
+  EXPECT_EQ(nodes_->calls().counters().unused, 0u);
+}
+
+TEST_F(PeerCallsTest, LateAnswersOfALayerThatIsOverAreNotTakenForThoseOfTheNext) {
+  Open(1);
+  nodes_->Hold(0, 1, experts_);
+  std::vector<std::vector<std::byte>> kept;
+  std::atomic<bool> has_come = false;
+  nodes_->on_answer = [&](LinkId, std::vector<std::byte> frame) {
+    kept.push_back(std::move(frame));
+    has_come = true;
+    return OkStatus();
+  };
+  Ask();
+  while (!has_come) std::this_thread::yield();
+  nodes_->calls().Forget();
+  nodes_->on_answer = nullptr;
+  const AskedLayer next(nodes_->config(), 1, 6, rng_);
+  (void)nodes_->calls().Places();
+  std::vector<std::uint32_t> held;
+  for (const std::uint32_t expert : next.experts()) {
+    if (nodes_->held(0).Holds({1, expert})) held.push_back(expert);
+  }
+  nodes_->calls().Ask(next.batch(), MissesOf(held, 0));
+  for (const auto& frame : kept) nodes_->calls().OnFrame(1, frame);
+  const TakenNews had = TakeAllNews(nodes_->calls());
+  for (const auto& [expert, values] : had.answered) EXPECT_EQ(values, nodes_->Alone(next, expert));
+  EXPECT_EQ(had.answered.size(), held.size());
+  EXPECT_EQ(nodes_->calls().counters().unused, experts_.size());
+}
+
+TEST_F(PeerCallsTest, AnAnswerOfAnotherShapeIsNotUsed) {
+  Open(1);
+  nodes_->Hold(0, 1, experts_);
+  nodes_->on_ask = [this](LinkId link, const std::vector<std::byte>& frame) {
+    const PeerAsk ask = DecodePeerAsk(frame).value();
+    const std::vector<float> row(nodes_->shape().width);
+    PeerAnswer answer{
+        .call = ask.call,
+        .last = true,
+        .experts = {{.expert = ask.experts[0].expert,
+                     .rows = static_cast<std::uint16_t>(ask.experts[0].rows.size() + 1)}},
+        .rows = {.width = nodes_->shape().width}};
+    std::vector<float> rows((ask.experts[0].rows.size() + 1) * row.size());
+    answer.rows.count = ask.experts[0].rows.size() + 1;
+    answer.rows.bytes = std::as_bytes(std::span(rows));
+    nodes_->calls().OnFrame(link, Encode(answer));
+    return OkStatus();
+  };
+  Ask();
+  EXPECT_EQ(TakeAllNews(nodes_->calls()).to_load.size(), experts_.size());
+}
+
+// One that rounds unasked would make an exact answer inexact, and nobody would count it.
+TEST_F(PeerCallsTest, AnAnswerInAnotherFormThanWasAskedForIsNotUsed) {
+  Open(1);
+  nodes_->Hold(0, 1, experts_);
+  nodes_->on_ask = [this](LinkId link, const std::vector<std::byte>& frame) {
+    PeerAsk ask = DecodePeerAsk(frame).value();
+    ask.answer = RowForm::kBf16;
+    nodes_->Deliver(link, Encode(ask));
+    return OkStatus();
+  };
+  Ask();
+  const TakenNews had = TakeAllNews(nodes_->calls());
+  EXPECT_THAT(had.answered, IsEmpty());
+  EXPECT_EQ(had.to_load.size(), experts_.size());
+}
+
+TEST_F(PeerCallsTest, AnAnswerFromAnotherLinkIsNotUsed) {
+  Open(2);
+  nodes_->Hold(0, 1, experts_);
+  nodes_->on_answer = [this](LinkId, const std::vector<std::byte>& frame) {
+    nodes_->calls().OnFrame(2, frame);  // as if the other peer had said it
+    return OkStatus();
+  };
+  Ask();
+  const TakenNews had = TakeAllNews(nodes_->calls());
+  EXPECT_THAT(had.answered, IsEmpty());
+  EXPECT_EQ(had.to_load.size(), experts_.size());
+}
+
+}  // namespace
+}  // namespace troupe

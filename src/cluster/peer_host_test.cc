@@ -1,0 +1,125 @@
+// What a host answers, refuses and leaves undone of what it is asked.
+#include "cluster/peer_host.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "cluster/peer_calls_for_test.h"
+
+namespace troupe {
+namespace {
+
+TEST_F(PeerCallsTest, AHostThatIsAskedTooMuchRefusesAtOnce) {
+  Open(1);
+  nodes_->Hold(0, 1, experts_);
+  std::vector<std::vector<std::byte>> asks;
+  nodes_->on_ask = [&](LinkId, std::vector<std::byte> frame) {
+    asks.push_back(std::move(frame));
+    return OkStatus();
+  };
+  Ask();
+  std::size_t told = 0;
+  nodes_->on_answer = [&](LinkId, const std::vector<std::byte>& frame) {
+    const Result<PeerAskRefused> refused = DecodePeerAskRefused(frame);
+    if (refused.ok() && refused->reason == PeerAskRefused::Reason::kBusy) ++told;
+    return OkStatus();
+  };
+  for (int i = 0; i < 2000; ++i) nodes_->Deliver(1, asks[0]);
+  EXPECT_GT(nodes_->host(0).counters().busy, 0u);
+  while (nodes_->host(0).waiting() > 0) std::this_thread::yield();
+  nodes_->on_answer = [](LinkId, const std::vector<std::byte>&) { return OkStatus(); };
+  EXPECT_EQ(told, nodes_->host(0).counters().busy);
+  nodes_->calls().Forget();
+}
+
+TEST_F(PeerCallsTest, AHostDoesNotBeginWhatItsAskerHasGivenUp) {
+  Open(1);
+  nodes_->Hold(0, 1, experts_);
+  std::vector<std::byte> sent;
+  nodes_->on_ask = [&](LinkId, const std::vector<std::byte>& frame) {
+    if (sent.empty()) sent = frame;
+    return OkStatus();
+  };
+  Ask();
+  PeerAsk ask = DecodePeerAsk(sent).value();
+  ask.deadline_micros = 1;
+  const std::vector<std::byte> hasty = Encode(ask);
+  nodes_->on_answer = [](LinkId, const std::vector<std::byte>&) { return OkStatus(); };
+  while (nodes_->host(0).counters().expired < 1) {
+    nodes_->Deliver(1, hasty);
+    std::this_thread::yield();
+  }
+  nodes_->calls().Forget();
+}
+
+TEST_F(PeerCallsTest, ADamagedAskIsCountedAndNotAnswered) {
+  Open(1);
+  std::size_t answers = 0;
+  nodes_->on_answer = [&](LinkId, const std::vector<std::byte>&) {
+    ++answers;
+    return OkStatus();
+  };
+  nodes_->Deliver(1, std::vector<std::byte>(5));
+  EXPECT_EQ(nodes_->host(0).counters().bad, 1u);
+  EXPECT_EQ(nodes_->host(0).waiting(), 0u);
+  EXPECT_EQ(answers, 0u);
+}
+
+// What a host answers to one long call whose parts are an expert each, where another link asks, or
+// the first one cancels, while the first part is computed: links by message.
+class PeerHostParts : public PeerCallsTest {
+ protected:
+  std::vector<LinkId> LinksOfAnswers(bool cancels) {
+    nodes_ = std::make_unique<TwoNodes>(TensorType::kQ4_0, 1, /*most_of_one_message=*/1);
+    layer_ = std::make_unique<AskedLayer>(nodes_->config(), 1, 6, rng_);
+    experts_ = layer_->experts();
+    nodes_->Hold(0, 1, experts_);
+    std::vector<std::byte> sent;
+    nodes_->on_ask = [&](LinkId, std::vector<std::byte> frame) {
+      sent = std::move(frame);
+      return OkStatus();
+    };
+    Ask();
+    const PeerAsk ask = DecodePeerAsk(sent).value();
+    std::mutex mu;
+    std::vector<LinkId> links;
+    nodes_->on_answer = [&](LinkId link, const std::vector<std::byte>&) {
+      const std::lock_guard lock(mu);
+      links.push_back(link);
+      if (links.size() > 1) return OkStatus();
+      cancels ? nodes_->host(0).OnCancel(1, ask.call) : nodes_->host(0).OnAsk(2, sent);
+      return OkStatus();
+    };
+    nodes_->host(0).OnAsk(1, sent);
+    const auto is_over = [&] {
+      const std::lock_guard lock(mu);
+      return cancels ? nodes_->host(0).counters().cancelled == 1
+                     : links.size() == 2 * experts_.size();
+    };
+    while (!is_over()) std::this_thread::yield();
+    nodes_->calls().Forget();
+    const std::lock_guard lock(mu);
+    return links;
+  }
+};
+
+TEST_F(PeerHostParts, OthersAreAnsweredBetweenThePartsOfALongCall) {
+  const std::vector<LinkId> links = LinksOfAnswers(/*cancels=*/false);
+  ASSERT_GT(links.size(), 6u);
+  EXPECT_EQ(links[0], 1u);
+  EXPECT_EQ(links[1], 2u);
+  EXPECT_EQ(std::ranges::count(links, 1u), std::ranges::count(links, 2u));
+}
+
+TEST_F(PeerHostParts, NoFurtherPartOfACallIsComputedOnceItIsCancelled) {
+  EXPECT_EQ(LinksOfAnswers(/*cancels=*/true), std::vector<LinkId>{1});
+}
+
+}  // namespace
+}  // namespace troupe
