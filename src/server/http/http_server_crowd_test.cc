@@ -1,0 +1,93 @@
+// Many clients at once: whose body waits for whose, and who finds no room.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "server/http/http_server_for_test.h"
+
+namespace troupe {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+TEST_F(HttpServerTest, ARequestWithoutABodyDoesNotWaitForThoseWithOne) {
+  Wire slow = Connect();
+  slow.Say(Post("/wait", "until it is told"));
+  waiting_.get_future().wait();
+  EXPECT_THAT(Ask(Get("/echo", "Connection: close\r\n")), EndsWith("GET "));
+  told_.set_value();
+  EXPECT_THAT(slow.ReadUntil("told"), EndsWith("told"));
+}
+
+TEST_F(HttpServerTest, ASmallBodyDoesNotWaitForALargeOne) {
+  Wire slow = Connect();
+  slow.Say(Post("/wait", std::string(kSmallBodyBytes + 1, 'x')));
+  waiting_.get_future().wait();
+  Wire quick = Connect();
+  const std::string small(kSmallBodyBytes, 'y');
+  quick.Say(Post("/echo", small));
+  EXPECT_THAT(quick.ReadUntil(small), EndsWith("POST " + small));
+  EXPECT_EQ(server_->counters().overtook, 1u);
+  told_.set_value();
+  EXPECT_THAT(slow.ReadUntil("told"), EndsWith("told"));
+  quick.Say(Post("/echo", "z"));
+  EXPECT_THAT(quick.ReadUntil("POST z"), EndsWith("POST z"));
+}
+
+TEST_F(HttpServerTest, LargeBodiesAreHandledOneAtATime) {
+  std::vector<Wire> wires;
+  for (int i = 0; i < 8; ++i) {
+    wires.push_back(Connect());
+    wires.back().Say(Post("/count", std::string(kSmallBodyBytes + 1, 'x')));
+  }
+  for (Wire& wire : wires) EXPECT_THAT(wire.ReadUntil("counted"), EndsWith("counted"));
+  EXPECT_EQ(most_at_once_, 1);
+}
+
+TEST_F(HttpServerTest, BodiesThatFindNoMemoryAreToldToComeAgain) {
+  Open({.all_bytes = 120'000});
+  Wire holds = Connect();  // the first half, of which the rest does not come
+  holds.Say("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 20000\r\n\r\n" +
+            std::string(10'000, 'x'));
+  const std::string large = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n";
+  ASSERT_TRUE(Happens([&] {
+    const std::string answer = Ask(large);
+    return answer.starts_with("HTTP/1.1 503 ") && answer.find("Retry-After: 1") != answer.npos;
+  }));
+  EXPECT_GT(server_->counters().no_room, 0u);
+  holds.Say(std::string(10'000, 'x'));
+  EXPECT_THAT(holds.ReadUntil("HTTP/1.1 200 OK"), EndsWith("200 OK"));
+}
+
+TEST_F(HttpServerTest, BodiesOfUnknownLengthFindNoMoreMemoryThanOthers) {
+  Open({.all_bytes = 200'000});
+  Wire wire = Connect();
+  wire.Say("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+  for (int i = 0; i < 30; ++i) wire.Say("2710\r\n" + std::string(10'000, 'x') + "\r\n");
+  EXPECT_THAT(wire.ReadAll(), StartsWith("HTTP/1.1 503 "));
+}
+
+TEST_F(HttpServerTest, MoreClientsThanItTakesWaitForTheirTurn) {
+  Open({.connections = 2});
+  Wire one = Connect(), two = Connect();
+  one.Say(Post("/echo", "one"));
+  one.ReadUntil("one");
+  two.Say(Post("/echo", "two"));
+  two.ReadUntil("two");
+  Wire three = Connect();
+  three.Say(Post("/echo", "three"));
+  for (int i = 0; i < 100; ++i) {
+    two.Say(Post("/echo", "two"));
+    two.ReadUntil("two");
+  }
+  EXPECT_EQ(server_->counters().accepted, 2u);
+  one.Leave();
+  EXPECT_THAT(three.ReadUntil("three"), HasSubstr("200 OK"));
+}
+
+}  // namespace
+}  // namespace troupe

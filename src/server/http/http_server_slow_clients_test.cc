@@ -1,0 +1,69 @@
+// Clients that say nothing, do not read or have gone hold up nobody, and are let go.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <future>
+#include <mutex>
+#include <string>
+
+#include "server/http/http_server_for_test.h"
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+using namespace std::chrono_literals;
+
+TEST_F(HttpServerTest, ARequestThatDoesNotComeToItsEndIsEnded) {
+  Open({.header_time = 50ms, .body_time = 50ms});
+  EXPECT_THAT(Ask("GET /ec"), StartsWith("HTTP/1.1 408 "));
+  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab"),
+              StartsWith("HTTP/1.1 408 "));
+  EXPECT_EQ(server_->counters().timed_out, 2u);
+}
+
+TEST_F(HttpServerTest, WhoGoesOnSayingLittleAfterHisTimeHoldsUpNobody) {
+  Open({.header_time = 50ms});
+  Wire slow = Connect();
+  slow.Say("GET /ec");
+  EXPECT_THAT(slow.ReadUntil("\r\n\r\n"), StartsWith("HTTP/1.1 408 "));
+  slow.Say("h");
+  EXPECT_THAT(Ask(Get("/echo", "Connection: close\r\n")), StartsWith("HTTP/1.1 200 OK"));
+}
+
+TEST_F(HttpServerTest, AConnectionThatSaysNothingIsClosed) {
+  Open({.idle_time = 50ms});
+  EXPECT_EQ(Ask(""), "");
+}
+
+TEST_F(HttpServerTest, AClientWhoLeavesAStreamIsNoticed) {
+  Wire wire = Connect();
+  wire.Say(Get("/stream"));
+  EXPECT_THAT(wire.ReadUntil("data: 1\n\n"), HasSubstr("text/event-stream"));
+  wire.Leave();
+  EXPECT_EQ(gone_.get_future().wait_for(20s), std::future_status::ready);
+  EXPECT_TRUE(Happens([&] { return server_->counters().connections == 0; }));
+  EXPECT_FALSE(Kept()->Write("data: 2\n\n"));
+}
+
+TEST_F(HttpServerTest, AReaderWhoDoesNotReadHoldsUpNobodyAndIsLetGo) {
+  Open({.unread_bytes = 100'000});
+  Wire slow(server_->port(), /*receive_buffer=*/4096);
+  slow.Say(Get("/stream"));
+  Kept();
+  const std::string piece(10'000, 'x');
+  while (Kept()->Write(piece)) {
+    EXPECT_THAT(Ask(Get("/echo", "Connection: close\r\n")), StartsWith("HTTP/1.1 200 OK"));
+  }
+  EXPECT_TRUE(Happens([&] { return server_->counters().too_slow == 1; }));
+  const auto was_too_slow = [](const HttpEnded& ended) {
+    return ended.how == HttpEnded::How::kTooSlow && ended.path == "/stream";
+  };
+  const std::lock_guard lock(log_mu_);
+  EXPECT_EQ(std::ranges::count_if(log_, was_too_slow), 1);
+}
+
+}  // namespace
+}  // namespace troupe
