@@ -159,6 +159,11 @@ function(troupe_tests name)
     endforeach()
     list(JOIN filter ":" filter)
     get_filename_component(entry ${file} NAME_WE)
+    get_property(taken GLOBAL PROPERTY TROUPE_TEST_NAMES)
+    if(entry IN_LIST taken)
+      message(FATAL_ERROR "${entry}: two files of that name, which ctest takes for one test")
+    endif()
+    set_property(GLOBAL APPEND PROPERTY TROUPE_TEST_NAMES ${entry})
     add_test(NAME ${entry} COMMAND ${program} --gtest_filter=${filter})
     set_tests_properties(${entry} PROPERTIES
       TIMEOUT ${seconds}
