@@ -150,6 +150,18 @@ async def slow_writer(port):
         writer.close()
 
 
+async def announcer(port):
+    """A body of a mebibyte that is announced and never comes: never done, cancel it."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (1 << 20))
+        await reader.read()
+    except ConnectionError:
+        pass  # it was let go
+    finally:
+        writer.close()
+
+
 async def silent(port, count, tls=None):
     """Connections that have a stream open and are sent nothing: gives their writers, to be closed."""
     opened = []

@@ -35,7 +35,7 @@ def _idle_table(figures):
 
 
 def _slow_table(figures):
-    return "\n".join(f"{name:<20} {row['answers']:>5} answers, median {row['median_ms']:.0f} ms, "
+    return "\n".join(f"{name:<24} {row['answers']:>5} answers, median {row['median_ms']:.0f} ms, "
                      f"longest {row['longest_ms']:.0f} ms, lost {row['lost']}" for name, row in figures.items())
 
 
@@ -103,7 +103,7 @@ def _missed_slow(figures):
         if row["lost"]:
             yield f"{row['lost']} answers lost {name}"
     # Endless ones are answered too, until they are let go: that takes the model's time.
-    for name in ("beside slow writers", "beside slow readers"):
+    for name in ("beside slow writers", "beside announced bodies", "beside slow readers"):
         share = figures[name]["answers"] / figures["alone"]["answers"]
         if share < LEAST_BESIDE:
             yield f"{share:.2f} of the answers {name} ({LEAST_BESIDE})"

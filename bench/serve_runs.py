@@ -223,7 +223,7 @@ class Runs:
 
     def slow(self):
         """Clients that ask one request after the other, without and beside those that read or write a byte a
-        second. Readers are answered by the tiny model, which fills their buffers soon."""
+        second, or announce a body that does not come. Readers are answered by the tiny model, which fills their buffers soon."""
         async def measure(port, body, beside, ends):
             tasks = [asyncio.ensure_future(one(port)) for one in beside]
             await asyncio.sleep(1)
@@ -241,12 +241,14 @@ class Runs:
 
         body = {"prompt": "The kernel", "max_tokens": 32, "seed": 7, "ignore_eos": True}
         writers = [serve_clients.slow_writer] * SLOW
+        announcers = [serve_clients.announcer] * SLOW
         readers = [functools.partial(serve_clients.slow_reader, tokens=SHORT)] * SLOW
         endless = [functools.partial(serve_clients.slow_reader, tokens=100000)] * 3
         figures = {}
         with serve_clients.serving(self._options.troupe, TINY, "--parallel", 4, "--queue", 2 * SLOW,
                                    "--ctx", CONTEXT) as (port, _):
             for name, beside, ends in (("alone", [], False), ("beside slow writers", writers, False),
+                                       ("beside announced bodies", announcers, False),
                                        ("beside slow readers", readers, True),
                                        ("beside endless ones", endless, False)):
                 answered = asyncio.run(measure(port, body, beside, ends))

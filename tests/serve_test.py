@@ -5,6 +5,7 @@ usage: serve_test.py TROUPE [unittest arguments]
 """
 import base64
 import concurrent.futures
+import contextlib
 import hashlib
 import json
 import os
@@ -261,6 +262,21 @@ class Serve(unittest.TestCase):
             done = subprocess.run([TROUPE, "serve", TINY, "--port", str(server.port)], capture_output=True, text=True)
             self.assertEqual(done.returncode, 1)
             self.assertRegex(done.stderr.splitlines()[-1], rf"127.0.0.1:{server.port}: .*in use")
+
+    def test_bodies_that_are_only_announced_cut_nobody_off(self):
+        with Server("--parallel", 2, "--ctx", 4096) as server, contextlib.ExitStack() as opened:
+            expected = server.complete("The kernel", 2000)
+            stream = server.stream("The kernel", 2000)
+            text = next(stream)
+            for _ in range(100):
+                client = opened.enter_context(socket.create_connection(("127.0.0.1", server.port), LONGEST))
+                client.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (1 << 20))
+            server.metric_reaching("troupe_http_connections", 101)
+            self.assertEqual(server.ask("/health"), {"status": "ok"})
+            self.assertGreater(len(server.ask("/tokenize", {"content": "a " * 200_000})["tokens"]), 1000)
+            self.assertEqual(text + "".join(stream), expected)
+            for why in ("no_room", "too_slow"):
+                self.assertEqual(server.metric(f'troupe_http_ended_total{{why="{why}"}}'), 0)
 
     def test_a_client_that_does_not_read_is_let_go_and_holds_up_nobody(self):
         with Server("--parallel", 2, "--ctx", 4096) as server:

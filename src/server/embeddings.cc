@@ -21,7 +21,7 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t kMostInputs = 2048;          // as OpenAI has it
-constexpr std::size_t kMostAnswerBytes = 4 << 20;  // of the 12 MiB that all clients share
+constexpr std::size_t kMostAnswerBytes = 4 << 20;  // of the 11 MiB that all clients share
 constexpr std::size_t kMostTokensInAll = 2 << 20;  // they take as much as the longest body
 
 // The shortest numbers that are read as these floats again, but infinities and the like, which JSON

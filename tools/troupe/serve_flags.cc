@@ -206,7 +206,8 @@ Result<AccessRules> ServeFlags::Access() const {
 HttpServerOptions ServeFlags::Http() const {
   HttpServerOptions options = http_;
   options.port = static_cast<std::uint16_t>(port_);
-  options.limits.all_bytes = kHeldByClients.count();
+  options.limits.all_body_bytes = kHeldOfBodies.count();
+  options.limits.all_unread_bytes = kUnreadByClients.count();
   return options;
 }
 

@@ -14,8 +14,10 @@
 
 namespace troupe {
 
-// What all clients together may hold of bodies and of what they have not read.
-inline constexpr Bytes kHeldByClients = 12_MiB;
+// What all clients together may hold: of bodies, where the longest (8 MiB) counts half as much
+// again while it moves, and of what they have not read.
+inline constexpr Bytes kHeldOfBodies = 13_MiB, kUnreadByClients = 11_MiB;
+inline constexpr Bytes kHeldByClients = kHeldOfBodies + kUnreadByClients;
 
 struct ServingNeeds {
   std::uint32_t parallel = 4;  // requests that are answered at the same time

@@ -19,7 +19,7 @@ struct ExchangeFacts {
   bool chunks = true;      // HTTP/1.1: a body of unknown length comes in chunks
   bool keep_alive = true;  // the connection goes on after it
   std::size_t most_unread = 1 << 20;
-  std::shared_ptr<ByteBudget> memory;  // of all exchanges
+  std::shared_ptr<UnreadPool> unread;  // of all exchanges
 };
 
 class HttpExchange {
@@ -27,7 +27,7 @@ class HttpExchange {
   // `wake` is called, from any thread, when there is something to send and nobody sends, or the end
   // has come.
   HttpExchange(const ExchangeFacts& facts, std::function<void()> wake)
-      : facts_(facts), wake_(std::move(wake)), outbox_(facts.most_unread, facts.memory) {}
+      : facts_(facts), wake_(std::move(wake)), outbox_(facts.most_unread, facts.unread, wake_) {}
 
   void Send(HttpResponse response);
   void Begin(HttpResponse head);
@@ -48,7 +48,7 @@ class HttpExchange {
   // What logs tell of it: its id, and what was noted.
   void Tell(HttpEnded& ended) const;
   // The client has more to read than it may: it is to be let go.
-  bool overflowed() const { return overflowed_; }
+  bool overflowed() const { return overflowed_ || outbox_.is_let_go(); }
   // Known once it has begun: a body without length and without chunks ends with the connection.
   bool keep_alive() const { return keep_alive_ && facts_.keep_alive; }
   // From now on: the server is being drained.

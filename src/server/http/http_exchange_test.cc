@@ -14,7 +14,7 @@ using testing::Not;
 class HttpExchangeTest : public testing::Test {
  protected:
   void Open(ExchangeFacts facts = {}) {
-    facts.memory = std::make_shared<ByteBudget>(1 << 20);
+    facts.unread = std::make_shared<UnreadPool>(1 << 20);
     exchange_ = std::make_shared<HttpExchange>(facts, [this] { ++wakes_; });
   }
   void SetUp() override { Open(); }
@@ -57,7 +57,7 @@ TEST_F(HttpExchangeTest, AStreamComesInChunks) {
 TEST_F(HttpExchangeTest, NothingOfAStreamIsLeftWhenItIsOver) {
   for (int i = 0; i < 3000; ++i) {
     auto exchange = std::make_shared<HttpExchange>(
-        ExchangeFacts{.memory = std::make_shared<ByteBudget>(1 << 20)}, [] {});
+        ExchangeFacts{.unread = std::make_shared<UnreadPool>(1 << 20)}, [] {});
     exchange->Begin({.content_type = "text/event-stream"});
     std::thread handler([exchange] {
       exchange->Write("abc");

@@ -5,11 +5,19 @@
 namespace troupe {
 
 HttpOutbox::Put HttpOutbox::Add(std::string bytes) {
+  const std::size_t more = bytes.size();
+  {
+    const MutexLock lock(mu_);
+    if (closed_) return Put::kGone;
+    if (bytes_ > 0 && bytes_ + more > most_bytes_) return Put::kFull;
+  }
+  if (!share_.Take(more)) return Put::kFull;  // calls others, so without the lock
   const MutexLock lock(mu_);
-  if (closed_) return Put::kGone;
-  if (bytes_ > 0 && bytes_ + bytes.size() > most_bytes_) return Put::kFull;
-  if (!all_->Take(bytes.size())) return Put::kFull;
-  bytes_ += bytes.size();
+  if (closed_) {
+    share_.Give(more);
+    return Put::kGone;
+  }
+  bytes_ += more;
   waiting_.push_back(std::move(bytes));
   return std::exchange(sending_, true) ? Put::kTaken : Put::kTakenAndIdle;
 }
@@ -34,7 +42,7 @@ std::string HttpOutbox::Take() {
 void HttpOutbox::Sent(std::size_t bytes) {
   const MutexLock lock(mu_);
   bytes_ -= bytes;
-  all_->Give(bytes);
+  share_.Give(bytes);
 }
 
 void HttpOutbox::Close() {
@@ -42,7 +50,11 @@ void HttpOutbox::Close() {
   {
     const MutexLock lock(mu_);
     if (std::exchange(closed_, true)) return;
+    std::size_t dropped = 0;
+    for (const std::string& bytes : waiting_) dropped += bytes.size();
     waiting_.clear();
+    bytes_ -= dropped;
+    share_.Give(dropped);
     call = std::exchange(when_closed_, nullptr);
   }
   if (call) call();

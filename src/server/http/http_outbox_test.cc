@@ -9,10 +9,11 @@ namespace {
 
 using Put = HttpOutbox::Put;
 
-std::shared_ptr<ByteBudget> Plenty() { return std::make_shared<ByteBudget>(1 << 20); }
+std::shared_ptr<UnreadPool> Plenty() { return std::make_shared<UnreadPool>(1 << 20); }
+void Ignore() {}
 
 TEST(HttpOutbox, OnlyTheFirstOfAnIdleBoxWakesTheSender) {
-  HttpOutbox box(100, Plenty());
+  HttpOutbox box(100, Plenty(), Ignore);
   EXPECT_EQ(box.Add("a"), Put::kTakenAndIdle);
   EXPECT_EQ(box.Add("b"), Put::kTaken);
   EXPECT_EQ(box.Take(), "ab");
@@ -23,7 +24,7 @@ TEST(HttpOutbox, OnlyTheFirstOfAnIdleBoxWakesTheSender) {
 }
 
 TEST(HttpOutbox, AClientMayHaveSoMuchToReadAndNoMore) {
-  HttpOutbox box(10, Plenty());
+  HttpOutbox box(10, Plenty(), Ignore);
   EXPECT_EQ(box.Add("12345678"), Put::kTakenAndIdle);
   EXPECT_EQ(box.Add("123"), Put::kFull);
   EXPECT_EQ(box.Take(), "12345678");
@@ -32,29 +33,30 @@ TEST(HttpOutbox, AClientMayHaveSoMuchToReadAndNoMore) {
   EXPECT_EQ(box.Add("123"), Put::kTaken);
 }
 
-TEST(HttpOutbox, AllClientsTogetherMayHaveSoMuchToRead) {
-  const auto all = std::make_shared<ByteBudget>(20);
-  HttpOutbox first(100, all);
-  EXPECT_EQ(first.Add("1234567890"), Put::kTakenAndIdle);
-  {
-    HttpOutbox second(100, all);
-    EXPECT_EQ(second.Add("12345678901"), Put::kFull);
-    EXPECT_EQ(second.Add("1234567890"), Put::kTakenAndIdle);
-    EXPECT_EQ(first.Add("1"), Put::kFull);
-  }
-  EXPECT_EQ(first.Add("1"), Put::kTaken);  // what the other had to read is gone with it
-  EXPECT_EQ(first.Take(), "12345678901");
-  first.Sent(11);
-  EXPECT_EQ(all->left(), 20u);
+TEST(HttpOutbox, WhoHasMostToReadIsToldToGoWhereAllHaveTooMuch) {
+  const auto all = std::make_shared<UnreadPool>(300'000);
+  int told = 0;
+  HttpOutbox slow(1 << 20, all, [&] { ++told; }), reads(1 << 20, all, Ignore);
+  EXPECT_EQ(slow.Add(std::string(250'000, 'x')), Put::kTakenAndIdle);
+  EXPECT_EQ(slow.Add(std::string(100'000, 'x')), Put::kFull);  // for its own
+  EXPECT_EQ(reads.Add(std::string(100'000, 'x')), Put::kTakenAndIdle);
+  EXPECT_EQ(told, 1);
+  EXPECT_TRUE(slow.is_let_go());
+  EXPECT_FALSE(reads.is_let_go());
+  slow.Close();  // which gives back what will never be sent
+  EXPECT_EQ(all->unread(), 100'000u);
+  EXPECT_EQ(reads.Take().size(), 100'000u);
+  reads.Sent(100'000);
+  EXPECT_EQ(all->unread(), 0u);
 }
 
 TEST(HttpOutbox, OnePieceMayBeLargerThanTheLimit) {
-  HttpOutbox box(10, Plenty());
+  HttpOutbox box(10, Plenty(), Ignore);
   EXPECT_EQ(box.Add(std::string(100, 'x')), Put::kTakenAndIdle);
 }
 
 TEST(HttpOutbox, AClosedBoxTakesNothingAndSaysSoOnce) {
-  HttpOutbox box(10, Plenty());
+  HttpOutbox box(10, Plenty(), Ignore);
   int calls = 0;
   box.WhenClosed([&] { ++calls; });
   box.Add("a");
@@ -68,7 +70,7 @@ TEST(HttpOutbox, AClosedBoxTakesNothingAndSaysSoOnce) {
 }
 
 TEST(HttpOutbox, WhatIsForgottenIsNotCalled) {
-  HttpOutbox box(10, Plenty());
+  HttpOutbox box(10, Plenty(), Ignore);
   int calls = 0;
   box.WhenClosed([&] { ++calls; });
   box.ForgetWhenClosed();
@@ -77,8 +79,8 @@ TEST(HttpOutbox, WhatIsForgottenIsNotCalled) {
 }
 
 TEST(HttpOutbox, KeepsTheOrderOfAWriterWhileAnotherThreadSends) {
-  const auto memory = std::make_shared<ByteBudget>(1 << 20);
-  HttpOutbox box(1 << 20, memory);
+  const auto memory = Plenty();
+  HttpOutbox box(1 << 20, memory, Ignore);
   constexpr int kPieces = 20'000;
   std::thread writer([&] {
     for (int i = 0; i < kPieces; ++i) box.Add(std::to_string(i) + ",");
@@ -94,7 +96,7 @@ TEST(HttpOutbox, KeepsTheOrderOfAWriterWhileAnotherThreadSends) {
   std::string expected;
   for (int i = 0; i < kPieces; ++i) expected += std::to_string(i) + ",";
   EXPECT_EQ(all, expected + "end");
-  EXPECT_EQ(memory->left(), 1u << 20);
+  EXPECT_EQ(memory->unread(), 0u);
 }
 
 }  // namespace

@@ -6,11 +6,13 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
+#include <boost/optional.hpp>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 #include <utility>
+
+#include "server/http/growing_body.h"
 
 namespace troupe {
 namespace {
@@ -28,26 +30,26 @@ class HttpRequestReader::Impl {
 
   void Reset() {
     parser_.emplace();
+    parser_->get().body().budget = memory_;
     parser_->header_limit(static_cast<std::uint32_t>(header_bytes_));
     parser_->eager(true);
-    begun_ = has_head_ = starved_ = false;
+    begun_ = has_head_ = starved_ = looked_for_room_ = false;
     if (buffer_.size() == 0) {  // who is silent needs none
       buffer_ = boost::beast::flat_buffer();
       buffer_memory_ = nullptr;
     }
     head_ = {};
-    body_memory_ = nullptr;
   }
 
   std::span<char> Room() {
-    constexpr std::size_t kAtOnce = 4096, kOfBodies = 64 * 1024;
-    const std::size_t next = has_head_ ? kOfBodies : kAtOnce;
-    if (buffer_.size() + next > kAtOnce) {
-      if (buffer_memory_ == nullptr) buffer_memory_ = std::make_unique<HeldBytes>(memory_);
-      if (!buffer_memory_->GrowTo(buffer_.size() + next)) return {};
-    }
-    const auto room = buffer_.prepare(next);
-    return {static_cast<char*>(room.data()), room.size()};
+    // The first bytes are every connection's own; beyond them there is as much as has come.
+    constexpr std::size_t kOwn = 4096, kMost = 64 * 1024;
+    const std::size_t had = buffer_.size();
+    if (had < kOwn && body().size() <= kOwn) return Prepare(kOwn - had);
+    const std::size_t next = std::clamp(body().size(), kOwn, kMost);
+    if (buffer_memory_ == nullptr) buffer_memory_ = std::make_unique<HeldBytes>(memory_);
+    if (!buffer_memory_->GrowTo(had + next)) return {};
+    return Prepare(next);
   }
 
   void Take(std::size_t bytes) {
@@ -57,7 +59,7 @@ class HttpRequestReader::Impl {
 
   Event Next() {
     for (;;) {
-      if (has_head_ && !HoldsBody()) return Event::kNoRoom;
+      if (has_head_ && !std::exchange(looked_for_room_, true) && !HasRoom()) return Event::kNoRoom;
       if (parser_->is_done()) return Event::kDone;
       if (!begun_) SkipBlankLines();
       if (buffer_.size() == 0 || starved_) return NeedMore();
@@ -65,6 +67,7 @@ class HttpRequestReader::Impl {
       ErrorCode error;
       const std::size_t used = parser_->put(buffer_.data(), error);
       buffer_.consume(used);
+      if (error == http::error::buffer_overflow) return Event::kNoRoom;  // HeldBody says so
       if (error && error != http::error::need_more) return Malformed(error);
       starved_ = error || used == 0;
       if (parser_->is_header_done() && !std::exchange(has_head_, true)) {
@@ -92,18 +95,51 @@ class HttpRequestReader::Impl {
 
   HttpRequest TakeRequest() {
     HttpRequest request = std::move(head_);
-    request.body = std::move(parser_->get().body());
-    request.held = std::move(body_memory_);
+    request.body = body().TakeText();
+    request.held = body().TakeMemory();
     return request;
   }
 
-  void DropBody() {
-    parser_->get().body() = {};
-    body_memory_ = nullptr;
-  }
+  void DropBody() { body().Drop(); }
 
  private:
   using ErrorCode = boost::system::error_code;
+
+  // What http::parser calls a Body, whose names these are.
+  struct HeldBody {
+    struct value_type {
+      GrowingBody body;
+      std::shared_ptr<ByteBudget> budget;
+    };
+    class reader {
+     public:
+      template <bool kIsRequest, typename Fields>
+      reader(const http::header<kIsRequest, Fields>&, value_type& to) : to_(to) {}
+      void init(const boost::optional<std::uint64_t>& length, ErrorCode& error) {
+        error = {};
+        to_.body.Expect(to_.budget, length.value_or(0));
+      }
+      std::size_t put(const boost::asio::const_buffer& bytes, ErrorCode& error) {
+        error = {};
+        if (to_.body.Append({static_cast<const char*>(bytes.data()), bytes.size()})) {
+          return bytes.size();
+        }
+        error = http::error::buffer_overflow;
+        return 0;
+      }
+      void finish(ErrorCode& error) { error = {}; }
+
+     private:
+      value_type& to_;
+    };
+  };
+
+  GrowingBody& body() { return parser_->get().body().body; }
+
+  std::span<char> Prepare(std::size_t bytes) {
+    const auto room = buffer_.prepare(bytes);
+    return {static_cast<char*>(room.data()), room.size()};
+  }
 
   Event NeedMore() {
     // What the parser leaves is a line that has no end yet: of the header, or between chunks.
@@ -137,13 +173,10 @@ class HttpRequestReader::Impl {
     }
   }
 
-  // Whether there is memory for the body as far as it is known by now.
-  bool HoldsBody() {
-    const std::size_t known =
-        std::max<std::size_t>(parser_->content_length().value_or(0), parser_->get().body().size());
-    if (known == 0 || known > body_limit_) return true;  // nothing is kept of it
-    if (body_memory_ == nullptr) body_memory_ = std::make_shared<HeldBytes>(memory_);
-    return body_memory_->GrowTo(known);
+  // Whether the announced body finds memory as things are; none is kept for it.
+  bool HasRoom() const {
+    const std::size_t announced = parser_->content_length().value_or(0);
+    return announced > body_limit_ || announced <= memory_->left();
   }
 
   // That some clients send after a body (RFC 9112, 2.2).
@@ -159,12 +192,11 @@ class HttpRequestReader::Impl {
   const std::shared_ptr<ByteBudget> memory_;
   boost::beast::flat_buffer buffer_;
   std::unique_ptr<HeldBytes> buffer_memory_;  // what is beyond its first bytes
-  std::optional<http::request_parser<http::string_body>> parser_;
-  bool begun_ = false, has_head_ = false;
+  std::optional<http::request_parser<HeldBody>> parser_;
+  bool begun_ = false, has_head_ = false, looked_for_room_ = false;
   bool starved_ = false;  // the parser can do nothing with the bytes in buffer_ alone
   std::size_t body_limit_ = 0;
   HttpRequest head_;
-  std::shared_ptr<HeldBytes> body_memory_;
   Fault fault_;
 };
 

@@ -114,15 +114,20 @@ TEST_F(HttpRequestReaderTest, WhatIsNoRequestIsNamedWithItsStatus) {
   EXPECT_EQ(reader_->head().path, "/");
 }
 
-TEST_F(HttpRequestReaderTest, ABodyTakesMemoryBeforeItComesAndGivesItBackWithTheRequest) {
-  Feed("POST / HTTP/1.1\r\nContent-Length: 20000\r\n\r\n");
+TEST_F(HttpRequestReaderTest, ABodyTakesMemoryAsItComesAndGivesItBackWithTheRequest) {
   const std::size_t all = 1 << 20;
-  EXPECT_LE(memory_->left(), all - 20'000);
+  Feed("POST / HTTP/1.1\r\nContent-Length: 200000\r\n\r\n");
+  EXPECT_FALSE(reader_->Room().empty());
+  EXPECT_EQ(memory_->left(), all);
   Feed(std::string(20'000, 'x'));
+  EXPECT_LE(memory_->left(), all - 20'000);
+  EXPECT_GE(memory_->left(), all - 2 * 20'000 - 2 * 20'000);  // the body, and room to read on
+  Feed(std::string(180'000, 'x'));
   {
     const HttpRequest request = reader_->TakeRequest();
+    EXPECT_EQ(request.body, std::string(200'000, 'x'));
     reader_->Reset();
-    EXPECT_EQ(memory_->left(), all - 20'000);  // the body's alone
+    EXPECT_EQ(memory_->left(), all - 200'000);  // the body's alone
   }
   EXPECT_EQ(memory_->left(), all);
 }
@@ -142,10 +147,18 @@ TEST_F(HttpRequestReaderTest, ABodyOfUnknownLengthTakesMemoryAsItGrows) {
   EXPECT_GE(memory_->left(), 100'000u);
 }
 
-TEST_F(HttpRequestReaderTest, ThereIsNoRoomForBytesWithoutMemoryBeyondTheFirst) {
+TEST_F(HttpRequestReaderTest, TheFirstBytesOfARequestTakeNoneOfTheMemoryInHoweverManyPieces) {
   Open(100);
-  EXPECT_GT(reader_->Room().size(), 0u);
-  Feed("GET /");  // which the parser leaves until the line ends
+  const std::string get = "GET / HTTP/1.1\r\nA: " + std::string(800, 'a') + "\r\n\r\n";
+  EXPECT_THAT(Feed(get, 7), ElementsAre(Event::kBegun, Event::kHead, Event::kDone));
+  EXPECT_EQ(memory_->left(), 100u);
+}
+
+TEST_F(HttpRequestReaderTest, ThereIsNoRoomForBytesWithoutMemoryBeyondTheFirst) {
+  memory_ = std::make_shared<ByteBudget>(100);
+  reader_ = std::make_unique<HttpRequestReader>(/*header_bytes=*/10'000, memory_);
+  body_limit_ = 1 << 20;
+  Feed("GET /" + std::string(5000, 'a'));  // which the parser leaves until the line ends
   EXPECT_TRUE(reader_->Room().empty());
 }
 

@@ -32,7 +32,8 @@ class HttpServer::Impl final : public SessionOwner {
       : options_(options),
         service_(std::move(service)),
         body_bytes_(options.limits.body_bytes),
-        memory_(std::make_shared<ByteBudget>(options.limits.all_bytes)),
+        memory_(std::make_shared<ByteBudget>(options.limits.all_body_bytes)),
+        unread_(std::make_shared<UnreadPool>(options.limits.all_unread_bytes)),
         gate_(std::make_shared<IoGate>(
             [this](IoGate::Call call) { asio::post(io_, std::move(call)); })),
         acceptor_(io_),
@@ -107,6 +108,7 @@ class HttpServer::Impl final : public SessionOwner {
     asio::post(farewells_, [exchange = std::move(exchange)] { exchange->outbox().Close(); });
   }
   const std::shared_ptr<ByteBudget>& memory() const override { return memory_; }
+  const std::shared_ptr<UnreadPool>& unread() const override { return unread_; }
   std::shared_ptr<IoGate> gate() const override { return gate_; }
   bool draining() const override { return draining_; }
   const HttpLimits& limits() const override { return options_.limits; }
@@ -238,6 +240,7 @@ class HttpServer::Impl final : public SessionOwner {
   const HttpService service_;
   std::atomic<std::size_t> body_bytes_;
   const std::shared_ptr<ByteBudget> memory_;
+  const std::shared_ptr<UnreadPool> unread_;
   // Sessions, which end with io_ at the latest, count themselves.
   mutable std::mutex mu_;
   std::condition_variable none_left_;

@@ -20,9 +20,11 @@ struct HttpLimits {
   std::size_t header_bytes = 32 * 1024;
   std::size_t body_bytes = 16 << 20;
   std::size_t connections = 1024;
-  // That bodies and what clients have not read may take altogether; a body that finds no room is
-  // answered with 503, and a client who would have more to read is let go.
-  std::size_t all_bytes = 32 << 20;
+  // That all bodies may take, each what has come of it; one that finds no room is answered with
+  // 503.
+  std::size_t all_body_bytes = 20 << 20;
+  // That all clients may have to read; then whoever has most is let go (unread_pool.h).
+  std::size_t all_unread_bytes = 12 << 20;
   // That one client may have to read before it is let go.
   std::size_t unread_bytes = 1 << 20;
   std::chrono::milliseconds header_time{10'000};  // from a request's first byte

@@ -185,7 +185,7 @@ void HttpSession::Dispatch() {
 void HttpSession::Refuse(HttpResponse response) {
   MakeExchange({.keep_alive = false,
                 .most_unread = owner_.limits().unread_bytes,
-                .memory = owner_.memory()});
+                .unread = owner_.unread()});
   exchange_->Send(std::move(response));
 }
 
@@ -194,7 +194,7 @@ ExchangeFacts HttpSession::FactsOfRequest(bool keep_alive) const {
           .chunks = reader_.takes_chunks(),
           .keep_alive = keep_alive && reader_.keeps_alive() && !owner_.draining(),
           .most_unread = owner_.limits().unread_bytes,
-          .memory = owner_.memory()};
+          .unread = owner_.unread()};
 }
 
 // Of the request that reader_ has.

@@ -50,7 +50,8 @@ class SessionOwner {
   virtual HttpResponse ErrorOf(int status, const std::string& message, const std::string& path) = 0;
   // Closes the exchange's outbox where what that calls may wait.
   virtual void Farewell(std::shared_ptr<HttpExchange> exchange) = 0;
-  virtual const std::shared_ptr<ByteBudget>& memory() const = 0;
+  virtual const std::shared_ptr<ByteBudget>& memory() const = 0;  // for bodies
+  virtual const std::shared_ptr<UnreadPool>& unread() const = 0;
   virtual std::shared_ptr<IoGate> gate() const = 0;
   virtual bool draining() const = 0;
   virtual const HttpLimits& limits() const = 0;

@@ -109,6 +109,7 @@ class HttpSessionTest : public testing::Test, public SessionOwner {
   }
   void Farewell(std::shared_ptr<HttpExchange> exchange) override { exchange->outbox().Close(); }
   const std::shared_ptr<ByteBudget>& memory() const override { return memory_; }
+  const std::shared_ptr<UnreadPool>& unread() const override { return unread_; }
   std::shared_ptr<IoGate> gate() const override { return gate_; }
   bool draining() const override { return draining_; }
   const HttpLimits& limits() const override { return limits_; }
@@ -127,6 +128,7 @@ class HttpSessionTest : public testing::Test, public SessionOwner {
   HttpLimits limits_{.header_time = 1ms, .body_time = 2ms, .idle_time = 3ms, .write_time = 4ms};
   bool draining_ = false;
   std::shared_ptr<ByteBudget> memory_ = std::make_shared<ByteBudget>(1 << 20);
+  std::shared_ptr<UnreadPool> unread_ = std::make_shared<UnreadPool>(1 << 20);
   std::deque<IoGate::Call> posted_;
   std::shared_ptr<IoGate> gate_ =
       std::make_shared<IoGate>([this](IoGate::Call call) { posted_.push_back(std::move(call)); });
@@ -247,7 +249,7 @@ TEST_F(HttpSessionTest, ADrainClosesIdleConnectionsAndOthersAfterTheirAnswer) {
 
 TEST_F(HttpSessionTest, BytesThatFindNoMemoryCloseTheConnection) {
   ASSERT_TRUE(memory_->Take(memory_->left()));
-  wire_->Come("GET /");
+  wire_->Come("GET /" + std::string(5000, 'a'));
   EXPECT_EQ(no_room_, 1);
   EXPECT_TRUE(wire_->closed);
   memory_->Give(1 << 20);
