@@ -131,6 +131,16 @@ class Serve(unittest.TestCase):
             self.assertEqual(server.metric_reaching('troupe_answers_total{end="cancelled"}', len(PROMPTS)), len(PROMPTS))
             self.assertEqual(server.metric('troupe_requests_now{state="decoding"}'), 0)
 
+    def test_a_client_that_leaves_with_a_request_ahead_cancels_its_answer(self):
+        with Server("--parallel", 1, "--ctx", 30000) as server:
+            body = json.dumps({"prompt": "a", "max_tokens": 20000, "ignore_eos": True}).encode()
+            with socket.create_connection(("127.0.0.1", server.port), LONGEST) as client:
+                client.sendall(2 * (b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s"
+                                    % (len(body), body)))
+                server.metric_reaching('troupe_requests_now{state="decoding"}', 1)
+            server.metric_reaching('troupe_answers_total{end="cancelled"}', 1)
+            self.assertEqual(server.metric('troupe_answers_total{end="finished"}'), 0)
+
     def test_sigterm_lets_requests_end_and_takes_no_more(self):
         with Server("--parallel", 2, "--ctx", 2048) as server:
             stream = server.stream("The kernel", 1500)

@@ -8,6 +8,8 @@ namespace troupe {
 namespace {
 
 constexpr std::chrono::seconds kLingerTime(2);
+// How often a session that reads nothing looks whether its client has left.
+constexpr std::chrono::seconds kLook(1);
 
 }  // namespace
 
@@ -124,6 +126,7 @@ void HttpSession::OnWhole() {
   wire_->StopTimer(HttpWire::Timer::kRead);
   if (exchange_) {
     ahead_ = true;  // kept in reader_ until its turn
+    WatchUnread();
   } else {
     Dispatch();
   }
@@ -135,7 +138,17 @@ void HttpSession::OnMalformed() {
   HttpResponse response = owner_.ErrorOf(fault.status, fault.message, reader_.head().path);
   if (!exchange_) return Refuse(std::move(response));
   refused_ahead_ = std::move(response);  // after the response that is under way
-  wire_->StopTimer(HttpWire::Timer::kRead);
+  WatchUnread();
+}
+
+// While nothing is read, as a request waits for the one under way: reading would tell.
+void HttpSession::WatchUnread() {
+  wire_->StartTimer(HttpWire::Timer::kRead, kLook, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self || self->closed_ || !self->exchange_) return;
+    if (self->wire_->HasLeft()) return self->Close();
+    self->WatchUnread();
+  });
 }
 
 void HttpSession::OnNoRoom() {
@@ -151,7 +164,7 @@ void HttpSession::RefuseBody(HttpResponse response) {
   wire_->StopTimer(HttpWire::Timer::kRead);
   if (exchange_) {
     refused_ahead_ = std::move(response);  // after the response that is under way
-    return;
+    return WatchUnread();
   }
   const bool whole = reader_.done();
   MakeExchange(FactsOfRequest(/*keep_alive=*/whole));

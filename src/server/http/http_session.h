@@ -1,6 +1,7 @@
-// One connection on the I/O thread: reads requests one ahead of the response that is under way, so
-// that a client who leaves is noticed, sends what exchanges put into their outboxes, and keeps the
-// time. What a request is, http_request_reader.h knows; bytes and timers are http_wire.h's.
+// One connection on the I/O thread: reads requests one ahead of the response that is under way, and
+// then looks every second whether the client has left, sends what exchanges put into their
+// outboxes, and keeps the time. What a request is, http_request_reader.h knows; bytes and timers
+// are http_wire.h's.
 #pragma once
 
 #include <chrono>
@@ -86,6 +87,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void OnWhole();
   void OnMalformed();
   void OnNoRoom();
+  void WatchUnread();
   void RefuseBody(HttpResponse response);
   void SendContinue();
 

@@ -40,6 +40,7 @@ class FakeWire final : public HttpWire {
     timers[timer] = {time, std::move(call)};
   }
   void StopTimer(Timer timer) override { timers.erase(timer); }
+  bool HasLeft() override { return has_left; }
   std::string Peer() override { return "1.2.3.4:5"; }
 
   bool reads() const { return read_ != nullptr; }
@@ -65,7 +66,7 @@ class FakeWire final : public HttpWire {
   }
 
   std::string_view writing;
-  bool lingers = false, closed = false;
+  bool lingers = false, closed = false, has_left = false;
   std::map<Timer, std::pair<std::chrono::milliseconds, std::function<void()>>> timers;
 
  private:
@@ -229,6 +230,26 @@ TEST_F(HttpSessionTest, AClientThatLeavesBeforeItsAnswerIsNoticed) {
   EXPECT_TRUE(gone);
   ASSERT_EQ(log_.size(), 1u);
   EXPECT_EQ(log_[0].how, HttpEnded::How::kLeft);
+}
+
+TEST_F(HttpSessionTest, AClientThatLeavesWithARequestAheadIsNoticed) {
+  for (const char* ahead : {"GET /two HTTP/1.1\r\n\r\nGET /three", "nonsense\r\n\r\n",
+                            "POST /closed HTTP/1.1\r\nContent-Length: 9\r\n\r\n"}) {
+    SCOPED_TRACE(ahead);
+    wire_ = std::make_shared<FakeWire>();
+    SetUp();
+    wire_->Come(Get("/one"));
+    bool gone = false;
+    replies_.back()->WhenGone([&] { gone = true; });
+    wire_->Come(ahead);
+    ASSERT_FALSE(wire_->reads());
+    wire_->RunOut(kRead);
+    EXPECT_FALSE(gone);
+    wire_->has_left = true;
+    wire_->RunOut(kRead);
+    EXPECT_TRUE(gone);
+    EXPECT_TRUE(wire_->closed);
+  }
 }
 
 TEST_F(HttpSessionTest, ADrainClosesIdleConnectionsAndOthersAfterTheirAnswer) {

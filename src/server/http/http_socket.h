@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fmt/core.h>
+#include <poll.h>
 
 #include <array>
 #include <boost/asio.hpp>
@@ -78,6 +79,11 @@ class SocketWire final : public HttpWire, public std::enable_shared_from_this<So
     });
   }
   void StopTimer(Timer timer) override { TimerOf(timer).cancel(); }
+
+  bool HasLeft() override {
+    pollfd socket{.fd = Socket().native_handle(), .events = POLLRDHUP, .revents = 0};
+    return ::poll(&socket, 1, /*timeout=*/0) > 0;
+  }
 
   std::string Peer() override {
     ErrorCode error;

@@ -36,6 +36,8 @@ class HttpWire {
                           std::function<void()> call) = 0;
   virtual void StopTimer(Timer timer) = 0;
 
+  // Whether the other end sends nothing more, however much of it is still unread. At once.
+  virtual bool HasLeft() = 0;
   virtual std::string Peer() = 0;  // "127.0.0.1:53124"; empty: it has left
 };
 
