@@ -30,7 +30,7 @@ struct HttpLimits {
   std::chrono::milliseconds header_time{10'000};  // from a request's first byte
   std::chrono::milliseconds body_time{60'000};    // from the end of its header
   std::chrono::milliseconds idle_time{120'000};   // between requests of a connection
-  std::chrono::milliseconds write_time{30'000};   // that one write may take
+  std::chrono::milliseconds write_time{30'000};   // in which a client must take something
 };
 
 struct HttpServerOptions {

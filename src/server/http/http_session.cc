@@ -235,11 +235,19 @@ void HttpSession::Pump() {
   sending_ = std::move(next.bytes);
   if (sending_.empty()) return;
   writing_ = true;
+  WatchWriting();
+  wire_->Write(sending_, [self = shared_from_this()](bool ok) { self->OnWritten(ok); });
+}
+
+// A large piece may take as long as it wants, as long as the client goes on taking it.
+void HttpSession::WatchWriting() {
+  delivered_ = wire_->Delivered();
   wire_->StartTimer(HttpWire::Timer::kWrite, owner_.limits().write_time, [weak = weak_from_this()] {
     const auto self = weak.lock();
-    if (self && self->writing_) self->LetGo();
+    if (!self || !self->writing_) return;
+    if (self->wire_->Delivered() <= self->delivered_) return self->LetGo();
+    self->WatchWriting();
   });
-  wire_->Write(sending_, [self = shared_from_this()](bool ok) { self->OnWritten(ok); });
 }
 
 void HttpSession::OnWritten(bool ok) {

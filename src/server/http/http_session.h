@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -97,6 +98,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   ExchangeFacts FactsOfRequest(bool keep_alive) const;
   void MakeExchange(const ExchangeFacts& facts);
   void Pump();
+  void WatchWriting();
   void OnWritten(bool ok);
   void OnExchangeEnded();
   void TellEnd(HttpEnded::How how);
@@ -119,6 +121,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   // While there is an exchange, which may wait for nothing else.
   std::shared_ptr<HttpSession> self_;
   std::string sending_;
+  std::int64_t delivered_ = 0;  // when it was last looked at
 };
 
 }  // namespace troupe

@@ -40,6 +40,7 @@ class FakeWire final : public HttpWire {
     timers[timer] = {time, std::move(call)};
   }
   void StopTimer(Timer timer) override { timers.erase(timer); }
+  std::int64_t Delivered() override { return delivered; }
   bool HasLeft() override { return has_left; }
   std::string Peer() override { return "1.2.3.4:5"; }
 
@@ -67,6 +68,7 @@ class FakeWire final : public HttpWire {
 
   std::string_view writing;
   bool lingers = false, closed = false, has_left = false;
+  std::int64_t delivered = 0;
   std::map<Timer, std::pair<std::chrono::milliseconds, std::function<void()>>> timers;
 
  private:
@@ -207,6 +209,20 @@ TEST_F(HttpSessionTest, ARefusalOfABodyIsSentBeforeTheBodyIsRead) {
   EXPECT_TRUE(requests_.empty());
   EXPECT_FALSE(wire_->reads());
   EXPECT_TRUE(wire_->lingers);
+}
+
+TEST_F(HttpSessionTest, AWriteGoesOnWhileTheClientTakesAnyOfIt) {
+  wire_->Come(Get("/"));
+  replies_[0]->Send({.body = std::string(100'000, 'x')});
+  RunPosted();
+  for (int i = 0; i < 10; ++i) {
+    wire_->delivered += 1;
+    wire_->RunOut(kWrite);
+    EXPECT_FALSE(wire_->closed);
+  }
+  wire_->RunOut(kWrite);
+  EXPECT_EQ(too_slow_, 1);
+  EXPECT_TRUE(wire_->closed);
 }
 
 TEST_F(HttpSessionTest, AWriteThatTakesTooLongLetsTheClientGo) {

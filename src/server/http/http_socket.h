@@ -3,12 +3,15 @@
 #pragma once
 
 #include <fmt/core.h>
+#include <linux/sockios.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 
 #include <array>
 #include <boost/asio.hpp>
 #include <boost/asio/ssl.hpp>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -47,7 +50,12 @@ class SocketWire final : public HttpWire, public std::enable_shared_from_this<So
   }
 
   void Write(std::string_view bytes, OnDone done) override {
-    asio::async_write(stream_, asio::buffer(bytes.data(), bytes.size()),
+    const auto begun = taken_;
+    const auto go_on = [this, begun](ErrorCode error, std::size_t so_far) {
+      taken_ = begun + static_cast<std::int64_t>(so_far);
+      return asio::transfer_all()(error, so_far);
+    };
+    asio::async_write(stream_, asio::buffer(bytes.data(), bytes.size()), go_on,
                       [done = std::move(done)](ErrorCode error, std::size_t) { done(!error); });
   }
 
@@ -80,6 +88,11 @@ class SocketWire final : public HttpWire, public std::enable_shared_from_this<So
   }
   void StopTimer(Timer timer) override { TimerOf(timer).cancel(); }
 
+  std::int64_t Delivered() override {
+    int waiting = 0;  // in the system, not acknowledged; TLS adds a little of its own
+    ::ioctl(Socket().native_handle(), SIOCOUTQ, &waiting);
+    return taken_ - waiting;
+  }
   bool HasLeft() override {
     pollfd socket{.fd = Socket().native_handle(), .events = POLLRDHUP, .revents = 0};
     return ::poll(&socket, 1, /*timeout=*/0) > 0;
@@ -120,6 +133,7 @@ class SocketWire final : public HttpWire, public std::enable_shared_from_this<So
   }
 
   Stream stream_;
+  std::int64_t taken_ = 0;  // by the system, of what was to be written
   asio::steady_timer read_timer_, write_timer_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -36,6 +37,8 @@ class HttpWire {
                           std::function<void()> call) = 0;
   virtual void StopTimer(Timer timer) = 0;
 
+  // Bytes that the other end's system has taken, more or less: it grows while it takes any.
+  virtual std::int64_t Delivered() = 0;
   // Whether the other end sends nothing more, however much of it is still unread. At once.
   virtual bool HasLeft() = 0;
   virtual std::string Peer() = 0;  // "127.0.0.1:53124"; empty: it has left
