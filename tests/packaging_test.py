@@ -42,6 +42,12 @@ class Kubernetes(unittest.TestCase):
         self.assertIn("image: troupe:latest", self.rendered)
         self.assertRegex(self.rendered, r"name: troupe-[a-z0-9]{10}\b")  # of the map by its content: a change restarts
 
+    def test_a_pod_that_ends_has_time_for_its_services_to_learn_of_it_and_for_its_requests(self):
+        wait = int(re.search(r"preStop:\s+exec:\s+command:\s+- sleep\s+- \"(\d+)\"", self.rendered)[1])
+        grace = int(re.search(r"terminationGracePeriodSeconds: (\d+)", self.rendered)[1])
+        self.assertGreater(wait, 1)
+        self.assertGreater(grace, wait + 30)  # drain-s
+
     def test_its_options_are_those_of_serve(self):
         said = subprocess.run([TROUPE, "serve", "--help"], capture_output=True, text=True, check=True).stdout
         options = re.findall(r"- (--[\w-]+)=", self.rendered)

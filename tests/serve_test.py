@@ -152,6 +152,22 @@ class Serve(unittest.TestCase):
         with Server("--ctx", 2048) as again:
             self.assertEqual(again.complete("The kernel", 1500), text)
 
+    def test_sigterm_lets_a_request_that_has_begun_to_come_be_answered(self):
+        with Server() as server, socket.create_connection(("127.0.0.1", server.port), LONGEST) as client:
+            body = json.dumps({"prompt": "The kernel", "max_tokens": 5}).encode()
+            client.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:9])
+            server.ask("/health")  # what came before is read
+            server.process.send_signal(signal.SIGTERM)
+            with self.assertRaises(OSError):
+                while True:
+                    socket.create_connection(("127.0.0.1", server.port), 5).close()
+            client.sendall(body[9:])
+            answer = b""
+            while got := client.recv(4096):
+                answer += got
+            self.assertRegex(answer, rb"^HTTP/1.1 200 (.|\s)*Connection: close(.|\s)*\"text\":")
+            self.assertEqual(server.process.wait(timeout=LONGEST), 0)
+
     def test_whoever_watches_does_not_hold_up_the_end(self):
         with Server("--drain-s", 100 * LONGEST) as server:
             watching = server.open("/live")

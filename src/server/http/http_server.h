@@ -71,8 +71,8 @@ class HttpServer {
   // In place of HttpLimits::body_bytes, for requests that begin from now on.
   void set_body_bytes(std::size_t most);
 
-  // Accepts nobody any more, and closes each connection as soon as its response is out. True once
-  // none is left, or false after that time.
+  // Accepts nobody any more, and closes each connection as soon as its response is out, or at once
+  // if no request of it has begun to come. True once none is left, or false after that time.
   bool Drain(std::chrono::milliseconds longest);
 
  private:

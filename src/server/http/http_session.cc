@@ -25,9 +25,13 @@ void HttpSession::Start() {
 }
 
 void HttpSession::OnDrain() {
+  if (HasBegun()) return;  // its response will say that it is the last
   if (!exchange_) return Close();
   exchange_->CloseAfter();
 }
+
+// A request that no exchange is of yet.
+bool HttpSession::HasBegun() const { return ahead_ || refused_ahead_ || reader_.begun(); }
 
 void HttpSession::Close() {
   if (std::exchange(closed_, true)) return;
@@ -261,7 +265,7 @@ void HttpSession::OnWritten(bool ok) {
 }
 
 void HttpSession::OnExchangeEnded() {
-  const bool goes_on = exchange_->keep_alive() && !owner_.draining();
+  const bool goes_on = exchange_->keep_alive() && (!owner_.draining() || HasBegun());
   TellEnd(HttpEnded::How::kAnswered);
   const auto self = std::exchange(self_, nullptr);
   exchange_.reset();

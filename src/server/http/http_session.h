@@ -77,6 +77,8 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
  private:
   using SteadyClock = std::chrono::steady_clock;
 
+  bool HasBegun() const;
+
   // Reading.
   void Expect(std::chrono::milliseconds time);
   void OnReadTimeout();

@@ -45,6 +45,7 @@ class FakeWire final : public HttpWire {
   std::string Peer() override { return "1.2.3.4:5"; }
 
   bool reads() const { return read_ != nullptr; }
+  bool writes() const { return written_ != nullptr; }
   void Come(std::string_view bytes) {
     ASSERT_TRUE(reads());
     bytes.copy(to_.data(), to_.size());
@@ -282,6 +283,38 @@ TEST_F(HttpSessionTest, ADrainClosesIdleConnectionsAndOthersAfterTheirAnswer) {
   SetUp();
   session_->OnDrain();
   EXPECT_TRUE(wire_->closed);
+}
+
+TEST_F(HttpSessionTest, ADrainLetsARequestThatHasBegunComeToItsEnd) {
+  wire_->Come("POST / HTTP/1.1\r\nContent-");
+  draining_ = true;
+  session_->OnDrain();
+  EXPECT_FALSE(wire_->closed);
+  wire_->Come("Length: 2\r\n\r\nab");
+  ASSERT_EQ(requests_.size(), 1u);
+  session_->OnDrain();
+  replies_[0]->Send({});
+  RunPosted();
+  EXPECT_THAT(wire_->Send(), HasSubstr("Connection: close"));
+  EXPECT_TRUE(wire_->lingers);
+}
+
+TEST_F(HttpSessionTest, ADrainLetsARequestThatHasBegunBehindAnAnswerComeToItsEnd) {
+  wire_->Come(Get("/one"));
+  replies_[0]->Begin({});
+  wire_->Come("GET /two HTTP/1.1\r\n");
+  draining_ = true;
+  session_->OnDrain();
+  replies_[0]->End();
+  RunPosted();
+  while (wire_->writes()) wire_->Send();
+  EXPECT_FALSE(wire_->lingers);
+  wire_->Come("\r\n");
+  ASSERT_EQ(requests_.size(), 2u);
+  replies_[1]->Send({});
+  RunPosted();
+  EXPECT_THAT(wire_->Send(), HasSubstr("Connection: close"));
+  EXPECT_TRUE(wire_->lingers);
 }
 
 TEST_F(HttpSessionTest, BytesThatFindNoMemoryCloseTheConnection) {
