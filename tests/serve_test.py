@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import socket
 import ssl
@@ -35,11 +36,12 @@ PROMPTS = ["The kernel", "One two three", "def main():", "Once upon a time", "In
 class Server:
     """A server of the tiny model; ended by SIGTERM at the end of a `with`."""
 
-    def __init__(self, *args, tls=None, env=None, model=TINY):
+    def __init__(self, *args, tls=None, env=None, model=TINY, files=None):
         self.tls = tls
         path = [] if model is None else [model]  # a configuration may name it
         self.process = subprocess.Popen([TROUPE, "serve", *path, "--port", "0", *map(str, args)],
-                                        stderr=subprocess.PIPE, text=True, env=env)
+                                        stderr=subprocess.PIPE, text=True, env=env,
+                                        preexec_fn=files and (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, files)))
         self.said = []
         for line in self.process.stderr:
             self.said.append(line)
@@ -282,6 +284,16 @@ class Serve(unittest.TestCase):
                 prompt = [*begin, before, *tokens("int main() {")[len(begin):], after, *tokens("}")[len(begin):], middle]
                 self.assertEqual(server.complete("int main() {", suffix="}"), server.complete(prompt))
                 self.assertNotEqual(server.complete("int main() {", suffix="}"), server.complete("int main() {"))
+
+    def test_as_many_clients_find_a_place_as_there_may_be_connections(self):
+        with Server("--connections", 300, files=(64, 1000)) as server, contextlib.ExitStack() as opened:
+            for _ in range(299):
+                client = opened.enter_context(socket.create_connection(("127.0.0.1", server.port), LONGEST))
+                client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                self.assertRegex(client.recv(4096), rb"^HTTP/1.1 200 ")
+            self.assertEqual(resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE), (556, 1000))
+        with Server("--connections", 300, files=(64, 100)) as server:
+            self.assertIn("only 100 files may be open", "".join(server.said))
 
     def test_a_port_that_is_taken_is_an_error_of_one_line(self):
         with Server() as server:

@@ -6,6 +6,7 @@
 
 #include "api/model_access.h"
 #include "base/clock.h"
+#include "machine/open_files.h"
 #include "machine/process_memory.h"
 #include "troupe/remark.h"
 
@@ -19,6 +20,16 @@ constexpr auto kSignalLook = 50ms;
 // How often the system gets back what answers have left in the allocator's heaps, each thread's its
 // own: those keep what they needed at most.
 constexpr auto kTidyEvery = 1min;
+// Files that a server may have open beside its connections: models, logs, the nodes of a cluster.
+constexpr std::size_t kOtherFiles = 256;
+
+// Whoever is one too many would wait in the system without a word.
+void AllowConnections(std::size_t connections) {
+  const std::size_t files = AllowOpenFiles(connections + kOtherFiles);
+  if (files >= connections + kOtherFiles) return;
+  Remark("only {} files may be open, which leaves fewer than {} connections: raise `ulimit -n`\n",
+         files, connections);
+}
 
 }  // namespace
 
@@ -98,6 +109,7 @@ Status ServeRun::Listen() {
   service_->AddTo(*router_);
   service_->set_log(&log_);
   HttpServerOptions options = settings_.flags->Http();
+  AllowConnections(options.limits.connections);
   options.limits.body_bytes = BodyBytes(served_);
   TROUPE_ASSIGN_OR_RETURN(
       server_,
