@@ -561,8 +561,8 @@ class Cluster(unittest.TestCase):
                  (["--peers", "10.0.0.1:7000", "--peer-address", "10.0.0.1:7000"], "TLS")]
         for options, said in cases:
             with self.subTest(options):
-                done = subprocess.run([serve_test.TROUPE, "serve", self.model, *options], capture_output=True,
-                                      text=True, timeout=LONGEST)
+                done = subprocess.run([serve_test.TROUPE, "serve", self.model, "--port", "0", *options],
+                                      capture_output=True, text=True, timeout=LONGEST)
                 self.assertIn(done.returncode, (1, 2))
                 self.assertIn(said, done.stderr)
                 self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)

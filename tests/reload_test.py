@@ -412,7 +412,7 @@ class Configuration(unittest.TestCase):
     def test_a_mistake_at_the_start_is_one_line_and_fails(self):
         for text, words in [("model = a\nmemory 6GiB\n", "line 2: found 'memory 6GiB', expected NAME = VALUE"),
                             ("port = 1\n", "MODEL is required"),
-                            ("model = /none.gguf\n", "/none.gguf")]:
+                            ("model = /none.gguf\nport = 0\n", "/none.gguf")]:
             done = self.run_with(text)
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)

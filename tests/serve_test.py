@@ -7,6 +7,7 @@ import base64
 import concurrent.futures
 import contextlib
 import hashlib
+import http.client
 import json
 import os
 import pathlib
@@ -300,6 +301,46 @@ class Serve(unittest.TestCase):
             done = subprocess.run([TROUPE, "serve", TINY, "--port", str(server.port)], capture_output=True, text=True)
             self.assertEqual(done.returncode, 1)
             self.assertRegex(done.stderr.splitlines()[-1], rf"127.0.0.1:{server.port}: .*in use")
+            with tempfile.NamedTemporaryFile("w", suffix=".gguf") as bad:  # told before the model is looked at
+                done = subprocess.run([TROUPE, "serve", bad.name, "--port", str(server.port)], capture_output=True, text=True)
+                self.assertRegex(done.stderr.splitlines()[-1], rf"127.0.0.1:{server.port}: .*in use")
+
+    def test_who_asks_before_the_model_is_loaded_is_told_to_come_again(self):
+        def ask(port, path):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LONGEST)
+            connection.request("GET", path)
+            response = connection.getresponse()
+            seen = response.status, response.headers.get("Retry-After"), response.read()
+            connection.close()
+            return seen
+
+        def asked_while_loading():
+            """What was answered before the first 200."""
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                port = free.getsockname()[1]
+            seen = {}
+            process = subprocess.Popen([TROUPE, "serve", TINY, "--port", str(port)], stderr=subprocess.DEVNULL)
+            try:
+                while process.poll() is None and (seen.get("/health", (0,))[0] != 200):
+                    with contextlib.suppress(ConnectionError):
+                        found = {path: ask(port, path) for path in ("/v1/models", "/health")}
+                        if found["/health"][0] != 200:
+                            return found
+                        seen = found
+            finally:
+                process.send_signal(signal.SIGTERM)
+                self.assertEqual(process.wait(timeout=LONGEST), 0)
+            return None
+        for _ in range(50):  # a small model is there soon
+            if found := asked_while_loading():
+                break
+        else:
+            self.fail("nobody was told to come again")
+        self.assertEqual((found["/health"][0], found["/health"][2]), (503, b'{"status":"loading model"}'))
+        self.assertEqual(found["/v1/models"][0], 503)
+        self.assertGreater(int(found["/v1/models"][1]), 0)
+        self.assertIn("being loaded", json.loads(found["/v1/models"][2])["error"]["message"])
 
     def test_bodies_that_are_only_announced_cut_nobody_off(self):
         with Server("--parallel", 2, "--ctx", 4096) as server, contextlib.ExitStack() as opened:

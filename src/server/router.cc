@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "server/api_error.h"
+#include "server/service_paths.h"
 
 namespace troupe {
 namespace {
@@ -40,6 +41,8 @@ std::string_view WithoutSlash(std::string_view path) {
   return path;
 }
 
+bool IsHealth(std::string_view path) { return EndpointOf(std::string(path)) == kHealth; }
+
 // What answers HEAD is what answers GET.
 std::string MethodOf(const HttpRequest& request) {
   return request.method == "HEAD" ? "GET" : request.method;
@@ -47,8 +50,9 @@ std::string MethodOf(const HttpRequest& request) {
 
 }  // namespace
 
-Router::Router(AccessRules rules)
+Router::Router(AccessRules rules, Start start)
     : rules_(std::make_shared<const AccessRules>(std::move(rules))),
+      open_(start == Start::kOpen),
       started_(std::chrono::system_clock::now().time_since_epoch() / std::chrono::milliseconds(1)) {
 }
 
@@ -90,6 +94,17 @@ HttpResponse Router::NoSuchMethod(const HttpRequest& request, const Methods& met
   return response;
 }
 
+HttpResponse Router::Loading(const HttpRequest& request) {
+  HttpResponse response{.status = 503, .headers = {{"Retry-After", "5"}}};
+  if (IsHealth(request.path)) {
+    response.body = R"({"status":"loading model"})";
+  } else {
+    const Status why(Code::kUnavailable, "the model is being loaded; try again");
+    response.body = ErrorBody(why, StyleOf(request.path), 503);
+  }
+  return response;
+}
+
 void Router::set_rules(AccessRules rules) {
   auto next = std::make_shared<const AccessRules>(std::move(rules));
   const MutexLock lock(mu_);
@@ -123,11 +138,13 @@ std::optional<HttpResponse> Router::RefusalOf(const AccessRules& rules,
     return refuse(Code::kPermissionDenied, why, 403);
   }
   if (request.method == "OPTIONS") return HttpResponse{.status = 204, .content_type = ""};
-  const auto path = Find(request.path);
+  const bool loading = !open_;
+  const auto path = loading ? targets_.end() : Find(request.path);
   const bool open =
-      path != targets_.end() && std::ranges::all_of(path->second, [](const auto& target) {
-        return target.second.door == Door::kOpen;
-      });
+      loading ? IsHealth(request.path)
+              : path != targets_.end() && std::ranges::all_of(path->second, [](const auto& target) {
+                  return target.second.door == Door::kOpen;
+                });
   if (!open && !MayAsk(rules, request)) {
     const bool silent =
         request.Header("authorization").empty() && request.Header("x-api-key").empty();
@@ -136,6 +153,7 @@ std::optional<HttpResponse> Router::RefusalOf(const AccessRules& rules,
         silent ? "no key: expected 'Authorization: Bearer KEY' or 'x-api-key: KEY'" : "no such key",
         401);
   }
+  if (loading) return Loading(request);
   if (path == targets_.end()) {
     return refuse(Code::kNotFound,
                   fmt::format("{} {}: there is no such path", request.method, request.path), 404);
@@ -172,7 +190,7 @@ void Router::Serve(HttpRequest request, HttpReplyPtr reply) const {
 }
 
 void Router::TellRefused(const std::string& path, int status) const {
-  if (!when_refused_) return;
+  if (!open_ || !when_refused_) return;
   const auto found = Find(path);
   when_refused_(found != targets_.end() ? found->first : "", status);
 }

@@ -19,7 +19,12 @@ namespace troupe {
 
 class Router {
  public:
-  explicit Router(AccessRules rules);
+  // kLoading: until Open, each request is answered that the model is being loaded, and handlers may
+  // be added meanwhile.
+  enum class Start { kOpen, kLoading };
+  explicit Router(AccessRules rules, Start start = Start::kOpen);
+  // All handlers are added.
+  void Open() { open_ = true; }
 
   // For requests that come from now on.
   void set_rules(AccessRules rules);
@@ -55,6 +60,7 @@ class Router {
 
   std::shared_ptr<const AccessRules> rules() const;
   std::optional<HttpResponse> RefusalOf(const AccessRules& rules, const HttpRequest& request) const;
+  static HttpResponse Loading(const HttpRequest& request);
   Targets::const_iterator Find(const std::string& asked) const;
   // By which a client and the log know the request: the client's own x-request-id, or a new one.
   HttpHeaders NamesOf(const HttpRequest& request) const;
@@ -63,6 +69,8 @@ class Router {
 
   mutable Mutex mu_;
   std::shared_ptr<const AccessRules> rules_ TROUPE_GUARDED_BY(mu_);
+  std::atomic<bool> open_;
+  // From the moment it is open they do not change.
   Targets targets_;
   const std::int64_t started_;  // milliseconds since 1970
   mutable std::atomic<std::uint64_t> requests_ = 0;

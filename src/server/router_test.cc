@@ -185,6 +185,46 @@ TEST_F(KeyedRouterTest, WhoAsksForKeysNeedNotKnowHosts) {
       200);
 }
 
+class LoadingRouterTest : public testing::Test {
+ protected:
+  static HttpRequest Get(std::string path, HttpHeaders headers = {}) {
+    return {.method = "GET", .path = std::move(path), .headers = std::move(headers)};
+  }
+
+  Router router_{{.keys = {"secret"}, .origins = {"https://a.example"}}, Router::Start::kLoading};
+};
+
+TEST_F(LoadingRouterTest, UntilItIsOpenEveryRequestIsToldToComeAgain) {
+  std::vector<int> told;
+  router_.WhenRefused([&](const std::string&, int status) { told.push_back(status); });
+  router_.Add("GET", "/both", Router::Door::kKeyed,
+              [](const HttpRequest&, const HttpReplyPtr& reply) { reply->Send({.body = "got"}); });
+  const HttpHeaders headers = {{"x-api-key", "secret"}, {"Origin", "https://a.example"}};
+  for (const char* path : {"/both", "/none", "/"}) {
+    const auto refusal = router_.Refusal(Get(path, headers));
+    ASSERT_TRUE(refusal.has_value());
+    EXPECT_EQ(refusal->status, 503);
+    EXPECT_THAT(refusal->body, HasSubstr(R"("message":"the model is being loaded)"));
+    EXPECT_NE(HeaderOf(refusal->headers, "Retry-After"), "");
+    EXPECT_EQ(HeaderOf(refusal->headers, "Access-Control-Allow-Origin"), "https://a.example");
+  }
+  EXPECT_THAT(router_.Refusal(Get("/v1/messages", headers))->body, HasSubstr(R"("type":"error")"));
+  EXPECT_EQ(router_.Refusal(Get("/both"))->status, 401);
+  EXPECT_TRUE(told.empty());
+  router_.Open();
+  EXPECT_FALSE(router_.Refusal(Get("/both", headers)).has_value());
+  EXPECT_EQ(router_.Refusal(Get("/none", headers))->status, 404);
+}
+
+TEST_F(LoadingRouterTest, HealthSaysThatTheModelIsBeingLoadedToAnybody) {
+  for (const char* path : {"/health", "/v1/health"}) {
+    const auto refusal = router_.Refusal(Get(path));
+    ASSERT_TRUE(refusal.has_value());
+    EXPECT_EQ(refusal->status, 503);
+    EXPECT_EQ(refusal->body, R"({"status":"loading model"})");
+  }
+}
+
 TEST_F(RouterTest, ErrorsOfTheTransportHaveTheShapeOfTheApiTheirPathBelongsTo) {
   EXPECT_THAT(router_.TransportError(413, "too long", "/v1/messages").body,
               HasSubstr(R"("type":"error")"));

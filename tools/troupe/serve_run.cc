@@ -39,6 +39,7 @@ Status ServeRun::Run() {
   TROUPE_RETURN_IF_ERROR(settings_.flags->CheckFiles());
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<AccessLog> log, settings_.flags->OpenLog());
   log_.Set(std::move(log));
+  TROUPE_RETURN_IF_ERROR(Listen());
   Result<ServedModel> opened = models_.Open(*settings_.flags);
   if (!opened.ok()) {
     if (!signals_.EndIsPending()) return opened.status();
@@ -46,7 +47,7 @@ Status ServeRun::Run() {
     return OkStatus();
   }
   served_ = *std::move(opened);
-  TROUPE_RETURN_IF_ERROR(Listen());
+  OpenDoor();
   Announce();
   Remark("serving {} at {}\n", settings_.flags->model(), server_->Address());
   TROUPE_RETURN_IF_ERROR(Obey());
@@ -104,13 +105,9 @@ Result<ServeRun::Settings> ServeRun::ReadNext() const {
 }
 
 Status ServeRun::Listen() {
-  service_.emplace(served_);
-  router_.emplace(settings_.access);
-  service_->AddTo(*router_);
-  service_->set_log(&log_);
+  router_.emplace(settings_.access, Router::Start::kLoading);
   HttpServerOptions options = settings_.flags->Http();
   AllowConnections(options.limits.connections);
-  options.limits.body_bytes = BodyBytes(served_);
   TROUPE_ASSIGN_OR_RETURN(
       server_,
       HttpServer::Listen(
@@ -124,8 +121,16 @@ Status ServeRun::Listen() {
                           return router_->TransportError(status, message, path);
                         },
                     .log = [this](const HttpEnded& ended) { log_.Add(ended); }}));
-  service_->set_server(server_.get());
   return OkStatus();
+}
+
+void ServeRun::OpenDoor() {
+  service_.emplace(served_);
+  service_->AddTo(*router_);
+  service_->set_log(&log_);
+  service_->set_server(server_.get());
+  server_->set_body_bytes(BodyBytes(served_));
+  router_->Open();
 }
 
 void ServeRun::Announce() {

@@ -1,4 +1,4 @@
-// One run of `troupe serve`: opens the model, listens, goes over to another model or other settings
+// One run of `troupe serve`: listens, opens the model, goes over to another model or other settings
 // at SIGHUP, and ends at SIGTERM (docs/design/reload.md).
 #pragma once
 
@@ -41,7 +41,10 @@ class ServeRun {
   Result<Settings> ReadSettings() const;
   // Also judges whether they can follow those of now.
   Result<Settings> ReadNext() const;
+  // Before there is a model: clients are told to come again.
   Status Listen();
+  // Answers them from now on.
+  void OpenDoor();
   // For `troupe ps`.
   void Announce();
 
