@@ -196,12 +196,16 @@ void Router::TellRefused(const std::string& path, int status) const {
 }
 
 HttpResponse Router::TransportError(int status, const std::string& message,
-                                    const std::string& path) const {
-  TellRefused(path, status);
+                                    const HttpRequest& head) const {
+  TellRefused(head.path, status);
   const Code code = status == 503 ? Code::kUnavailable : Code::kInvalidArgument;
-  return {.status = status,
-          .headers = NamesOf({}),
-          .body = ErrorBody(Status(code, message), StyleOf(path), status)};
+  HttpResponse response{.status = status,
+                        .headers = NamesOf(head),
+                        .body = ErrorBody(Status(code, message), StyleOf(head.path), status)};
+  for (auto& header : CrossOriginHeaders(*rules(), head)) {
+    response.headers.push_back(std::move(header));
+  }
+  return response;
 }
 
 }  // namespace troupe

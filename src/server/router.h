@@ -40,9 +40,10 @@ class Router {
   std::optional<HttpResponse> Refusal(const HttpRequest& request) const;
   // Calls the handler, or answers with the refusal.
   void Serve(HttpRequest request, HttpReplyPtr reply) const;
-  // An error of the transport, in the shape of the API that the path belongs to.
+  // An error of the transport, in the shape of the API that the path belongs to. With what lets a
+  // page read it.
   HttpResponse TransportError(int status, const std::string& message,
-                              const std::string& path) const;
+                              const HttpRequest& head) const;
 
   // Told of each request that no handler sees: its path as it was added, empty if it was not,
   // and the status of its response. From any thread.

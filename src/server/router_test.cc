@@ -105,7 +105,7 @@ TEST_F(RouterTest, EveryResponseHasAnIdWhichMayBeTheClients) {
   EXPECT_THAT(
       std::string(HeaderOf(Ask("GET", "/both", {{"X-Request-Id", "a b"}}).headers, "request-id")),
       testing::StartsWith("req_"));
-  EXPECT_NE(HeaderOf(router_.TransportError(413, "long", "").headers, "x-request-id"), "");
+  EXPECT_NE(HeaderOf(router_.TransportError(413, "long", {}).headers, "x-request-id"), "");
 }
 
 TEST_F(RouterTest, ABodyThatIsCompressedIsRefused) {
@@ -226,11 +226,23 @@ TEST_F(LoadingRouterTest, HealthSaysThatTheModelIsBeingLoadedToAnybody) {
 }
 
 TEST_F(RouterTest, ErrorsOfTheTransportHaveTheShapeOfTheApiTheirPathBelongsTo) {
-  EXPECT_THAT(router_.TransportError(413, "too long", "/v1/messages").body,
+  EXPECT_THAT(router_.TransportError(413, "too long", {.path = "/v1/messages"}).body,
               HasSubstr(R"("type":"error")"));
-  EXPECT_THAT(router_.TransportError(413, "too long", "/v1/completions").body,
+  EXPECT_THAT(router_.TransportError(413, "too long", {.path = "/v1/completions"}).body,
               HasSubstr(R"({"error":{)"));
-  EXPECT_EQ(router_.TransportError(503, "busy", "").status, 503);
+  EXPECT_EQ(router_.TransportError(503, "busy", {}).status, 503);
+}
+
+TEST_F(KeyedRouterTest, APageThatMayReadAnswersMayReadErrorsOfTheTransport) {
+  const auto error = [&](const char* origin) {
+    return router_.TransportError(
+        413, "too long",
+        {.path = "/both", .headers = {{"Origin", origin}, {"X-Request-Id", "mine"}}});
+  };
+  const HttpHeaders headers = error("https://a.example").headers;
+  EXPECT_EQ(HeaderOf(headers, "Access-Control-Allow-Origin"), "https://a.example");
+  EXPECT_EQ(HeaderOf(headers, "x-request-id"), "mine");
+  EXPECT_EQ(HeaderOf(error("https://b.example").headers, "Access-Control-Allow-Origin"), "");
 }
 
 TEST_F(KeyedRouterTest, TellsOfRequestsThatNoHandlerSees) {
@@ -242,8 +254,8 @@ TEST_F(KeyedRouterTest, TellsOfRequestsThatNoHandlerSees) {
   Ask("GET", "/both");
   Ask("GET", "/none", key);
   Ask("DELETE", "/both", key);
-  router_.TransportError(413, "too long", "/both");
-  router_.TransportError(408, "too slow", "");
+  router_.TransportError(413, "too long", {.path = "/both"});
+  router_.TransportError(408, "too slow", {});
   Ask("GET", "/both", key);      // is answered
   Ask("OPTIONS", "/both", key);  // is no refusal
   EXPECT_THAT(told, testing::ElementsAre("/both 401", " 404", "/both 405", "/both 413", " 408"));

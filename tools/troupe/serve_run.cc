@@ -117,8 +117,8 @@ Status ServeRun::Listen() {
                         },
                     .refusal = [this](const HttpRequest& head) { return router_->Refusal(head); },
                     .error =
-                        [this](int status, const std::string& message, const std::string& path) {
-                          return router_->TransportError(status, message, path);
+                        [this](int status, const std::string& message, const HttpRequest& head) {
+                          return router_->TransportError(status, message, head);
                         },
                     .log = [this](const HttpEnded& ended) { log_.Add(ended); }}));
   return OkStatus();

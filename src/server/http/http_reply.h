@@ -51,8 +51,8 @@ struct HttpService {
   // Asked, on the I/O thread, before the body is read: a response in place of all that, after which
   // the connection is closed if a body comes.
   std::function<std::optional<HttpResponse>(const HttpRequest& head)> refusal = {};
-  // How errors are told that no handler sees. `path` may be empty.
-  std::function<HttpResponse(int status, const std::string& message, const std::string& path)>
+  // How errors are told that no handler sees. Of the request's head there is what was understood.
+  std::function<HttpResponse(int status, const std::string& message, const HttpRequest& head)>
       error = {};
   // Told of each request that is over, on the I/O thread, where nothing may wait; none: nobody is.
   std::function<void(const HttpEnded& ended)> log = {};

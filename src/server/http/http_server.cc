@@ -100,8 +100,8 @@ class HttpServer::Impl final : public SessionOwner {
       Count([](HttpCounters& counters) { ++counters.refused; });
     return refusal;
   }
-  HttpResponse ErrorOf(int status, const std::string& message, const std::string& path) override {
-    if (service_.error) return service_.error(status, message, path);
+  HttpResponse ErrorOf(int status, const std::string& message, const HttpRequest& head) override {
+    if (service_.error) return service_.error(status, message, head);
     return {.status = status, .content_type = "text/plain", .body = message + "\n"};
   }
   void Farewell(std::shared_ptr<HttpExchange> exchange) override {

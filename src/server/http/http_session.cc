@@ -56,7 +56,7 @@ void HttpSession::OnReadTimeout() {
   if (closed_) return;
   if (lingers_ || !reader_.begun() || exchange_) return Close();
   owner_.OnTimedOut();
-  Refuse(owner_.ErrorOf(408, "the request did not come to its end in time", reader_.head().path));
+  Refuse(owner_.ErrorOf(408, "the request did not come to its end in time", reader_.head()));
 }
 
 void HttpSession::ReadNext() {
@@ -139,7 +139,7 @@ void HttpSession::OnWhole() {
 void HttpSession::OnMalformed() {
   owner_.OnMalformed();
   const HttpRequestReader::Fault& fault = reader_.fault();
-  HttpResponse response = owner_.ErrorOf(fault.status, fault.message, reader_.head().path);
+  HttpResponse response = owner_.ErrorOf(fault.status, fault.message, reader_.head());
   if (!exchange_) return Refuse(std::move(response));
   refused_ahead_ = std::move(response);  // after the response that is under way
   WatchUnread();
@@ -157,8 +157,8 @@ void HttpSession::WatchUnread() {
 
 void HttpSession::OnNoRoom() {
   owner_.OnNoRoom();
-  HttpResponse busy = owner_.ErrorOf(503, "other requests hold the memory for bodies; try again",
-                                     reader_.head().path);
+  HttpResponse busy =
+      owner_.ErrorOf(503, "other requests hold the memory for bodies; try again", reader_.head());
   busy.headers.emplace_back("Retry-After", "1");
   RefuseBody(std::move(busy));
 }

@@ -49,7 +49,7 @@ class SessionOwner {
   // Has the handler called, on the thread it belongs to.
   virtual void Handle(HttpRequest request, HttpReplyPtr reply) = 0;
   virtual std::optional<HttpResponse> Refusal(const HttpRequest& head) = 0;
-  virtual HttpResponse ErrorOf(int status, const std::string& message, const std::string& path) = 0;
+  virtual HttpResponse ErrorOf(int status, const std::string& message, const HttpRequest& head) = 0;
   // Closes the exchange's outbox where what that calls may wait.
   virtual void Farewell(std::shared_ptr<HttpExchange> exchange) = 0;
   virtual const std::shared_ptr<ByteBudget>& memory() const = 0;  // for bodies

@@ -108,7 +108,7 @@ class HttpSessionTest : public testing::Test, public SessionOwner {
     if (head.path != "/closed") return std::nullopt;
     return HttpResponse{.status = 401, .body = "no key"};
   }
-  HttpResponse ErrorOf(int status, const std::string& message, const std::string&) override {
+  HttpResponse ErrorOf(int status, const std::string& message, const HttpRequest&) override {
     return {.status = status, .body = message};
   }
   void Farewell(std::shared_ptr<HttpExchange> exchange) override { exchange->outbox().Close(); }
