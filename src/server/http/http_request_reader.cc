@@ -163,14 +163,34 @@ class HttpRequestReader::Impl {
 
   void ReadHead() {
     const auto& message = parser_->get();
-    const std::string_view target(message.target().data(), message.target().size());
+    std::string_view target(message.target().data(), message.target().size());
+    const std::string_view authority = TakeAuthority(target);
     head_ = {.method = std::string(message.method_string()),
              .path = DecodePercent(target.substr(0, target.find('?'))),
              .headers = {},
              .body = {}};
     for (const auto& field : message) {
+      // What a target names counts, and not the field (RFC 9112, 3.2.2).
+      if (!authority.empty() && field.name() == http::field::host) continue;
       head_.headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
     }
+    if (!authority.empty()) head_.headers.emplace_back("Host", std::string(authority));
+  }
+
+  // "a:80" of "http://a:80/path", as it is said to proxies; of "/path" nothing. Leaves the path.
+  static std::string_view TakeAuthority(std::string_view& target) {
+    for (const std::string_view scheme : {"http://", "https://"}) {
+      const std::string_view begin = target.substr(0, scheme.size());
+      if (!boost::beast::iequals({begin.data(), begin.size()}, {scheme.data(), scheme.size()})) {
+        continue;
+      }
+      target.remove_prefix(scheme.size());
+      const std::string_view authority = target.substr(0, target.find_first_of("/?"));
+      target.remove_prefix(authority.size());
+      if (!target.starts_with('/')) target = "/";
+      return authority;
+    }
+    return {};
   }
 
   // Whether the announced body finds memory as things are; none is kept for it.

@@ -73,6 +73,18 @@ TEST_F(HttpRequestReaderTest, TellsTheSameEventsHoweverTheBytesAreCut) {
   }
 }
 
+TEST_F(HttpRequestReaderTest, ATargetMayNameItsHostWhichThenCounts) {
+  for (const auto& [target, path] : {std::pair("http://b:80/a%20b?c=d", "/a b"),
+                                     {"HTTPS://b:80", "/"},
+                                     {"http://b:80?c=d", "/"}}) {
+    SCOPED_TRACE(target);
+    Open(1 << 20);
+    Feed("GET " + std::string(target) + " HTTP/1.1\r\nHost: x\r\nA: c\r\n\r\n");
+    EXPECT_EQ(reader_->head().path, path);
+    EXPECT_THAT(reader_->head().headers, ElementsAre(Pair("A", "c"), Pair("Host", "b:80")));
+  }
+}
+
 TEST_F(HttpRequestReaderTest, BytesBehindARequestAreTheNextOne) {
   Feed(std::string(kPost) + "\r\n\r\nGET / HTTP/1.0\r\n\r\nrest");
   reader_->Reset();
