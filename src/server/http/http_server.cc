@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <list>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "server/http/http_session.h"
@@ -36,8 +37,6 @@ class HttpServer::Impl final : public SessionOwner {
         unread_(std::make_shared<UnreadPool>(options.limits.all_unread_bytes)),
         gate_(std::make_shared<IoGate>(
             [this](IoGate::Call call) { asio::post(io_, std::move(call)); })),
-        acceptor_(io_),
-        retry_(io_),
         tls_(asio::ssl::context::tls_server),
         small_bodies_(1),
         large_bodies_(1),
@@ -65,16 +64,17 @@ class HttpServer::Impl final : public SessionOwner {
         resolver.resolve(options_.host, std::to_string(options_.port),
                          Tcp::resolver::passive | Tcp::resolver::numeric_service, error);
     if (error) return InvalidArgument("host '{}': {}", options_.host, error.message());
-    const Tcp::endpoint endpoint = found.begin()->endpoint();
-    const auto failed = [&](const ErrorCode& why) {
-      return Error(Code::kUnavailable, "{}:{}: {}", options_.host, options_.port, why.message());
-    };
-    if (acceptor_.open(endpoint.protocol(), error)) return failed(error);
-    acceptor_.set_option(asio::socket_base::reuse_address(true), error);
-    if (acceptor_.bind(endpoint, error)) return failed(error);
-    if (acceptor_.listen(asio::socket_base::max_listen_connections, error)) return failed(error);
-    port_ = acceptor_.local_endpoint().port();
-    Accept();
+    port_ = options_.port;
+    ErrorCode absent;  // why an address of the name is not this machine's, as ::1 in a container
+    std::set<asio::ip::address> addresses;  // a name may have one twice
+    for (const auto& one : found) {
+      if (!addresses.insert(one.endpoint().address()).second) continue;
+      if (ListenAt({one.endpoint().address(), port_}, error)) continue;
+      if (!IsAbsent(error)) return Unavailable(error);
+      absent = error;
+    }
+    if (doors_.empty()) return Unavailable(absent);
+    for (Door& door : doors_) Accept(door);
     thread_ = std::thread([this] { io_.run(); });
     return OkStatus();
   }
@@ -133,7 +133,7 @@ class HttpServer::Impl final : public SessionOwner {
     asio::post(io_, [this] {
       draining_ = true;
       ErrorCode ignored;
-      acceptor_.close(ignored);
+      for (Door& door : doors_) door.acceptor.close(ignored);
       Forget();
       for (const auto& weak : sessions_) {
         if (const auto session = weak.lock()) session->OnDrain();
@@ -185,25 +185,53 @@ class HttpServer::Impl final : public SessionOwner {
     return OkStatus();
   }
 
-  void Accept() {
-    acceptor_.async_accept([this](const ErrorCode& error, Tcp::socket socket) {
-      if (!acceptor_.is_open()) return;
+  // An address that it listens to: a name may have several.
+  struct Door {
+    explicit Door(asio::io_context& io) : acceptor(io), retry(io) {}
+    Tcp::acceptor acceptor;
+    asio::steady_timer retry;
+  };
+
+  Status Unavailable(const ErrorCode& why) const {
+    return Error(Code::kUnavailable, "{}:{}: {}", options_.host, options_.port, why.message());
+  }
+  static bool IsAbsent(const ErrorCode& error) {
+    return error == asio::error::address_family_not_supported ||
+           error == boost::system::errc::address_not_available;
+  }
+
+  // Of port 0 the first address chooses one for all.
+  bool ListenAt(const Tcp::endpoint& endpoint, ErrorCode& error) {
+    Door door(io_);
+    if (door.acceptor.open(endpoint.protocol(), error)) return false;
+    door.acceptor.set_option(asio::socket_base::reuse_address(true), error);
+    if (door.acceptor.bind(endpoint, error)) return false;
+    if (door.acceptor.listen(asio::socket_base::max_listen_connections, error)) return false;
+    port_ = door.acceptor.local_endpoint().port();
+    doors_.push_back(std::move(door));
+    return true;
+  }
+
+  void Accept(Door& door) {
+    door.acceptor.async_accept([this, &door](const ErrorCode& error, Tcp::socket socket) {
+      if (!door.acceptor.is_open()) return;
       if (!error) Begin(std::move(socket));
-      const bool full = counters().connections >= options_.limits.connections;
       // Without descriptors, or with as many as there may be, the next one waits in the kernel.
-      if (error || full) return AcceptLater();
-      Accept();
+      if (error || IsFull()) return AcceptLater(door);
+      Accept(door);
     });
   }
 
-  void AcceptLater() {
-    retry_.expires_after(std::chrono::milliseconds(50));
-    retry_.async_wait([this](const ErrorCode& error) {
-      if (error || !acceptor_.is_open()) return;
-      if (counters().connections >= options_.limits.connections) return AcceptLater();
-      Accept();
+  void AcceptLater(Door& door) {
+    door.retry.expires_after(std::chrono::milliseconds(50));
+    door.retry.async_wait([this, &door](const ErrorCode& error) {
+      if (error || !door.acceptor.is_open()) return;
+      if (IsFull()) return AcceptLater(door);
+      Accept(door);
     });
   }
+
+  bool IsFull() const { return counters().connections >= options_.limits.connections; }
 
   void Begin(Tcp::socket socket) {
     ErrorCode ignored;
@@ -247,8 +275,7 @@ class HttpServer::Impl final : public SessionOwner {
   HttpCounters counters_;
   asio::io_context io_{1};
   const std::shared_ptr<IoGate> gate_;
-  Tcp::acceptor acceptor_;
-  asio::steady_timer retry_;
+  std::list<Door> doors_;
   asio::ssl::context tls_;
   std::uint16_t port_ = 0;
   std::atomic<bool> draining_ = false;

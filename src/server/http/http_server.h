@@ -34,8 +34,8 @@ struct HttpLimits {
 };
 
 struct HttpServerOptions {
-  std::string host = "127.0.0.1";
-  std::uint16_t port = 8080;  // 0: any that is free
+  std::string host = "127.0.0.1";  // a name: all its addresses that are this machine's
+  std::uint16_t port = 8080;       // 0: any that is free
   HttpLimits limits;
   // Paths of PEM files; both or none.
   std::string certificate, key;

@@ -107,6 +107,16 @@ TEST_F(HttpServerTest, EveryRequestThatIsOverIsToldOnce) {
   EXPECT_EQ(log_.size(), 4u);
 }
 
+TEST_F(HttpServerTest, ANameIsListenedToAtItsAddressOfVersion4WhateverOthersItHas) {
+  const auto server =
+      HttpServer::Listen({.host = "localhost", .port = 0, .certificate = "", .key = ""},
+                         {.handle = [](HttpRequest, HttpReplyPtr reply) { reply->Send({}); }});
+  ASSERT_TRUE(server.ok()) << server.status().ToString();
+  Wire wire((*server)->port());  // 127.0.0.1
+  wire.Say(Get("/", "Connection: close\r\n"));
+  EXPECT_THAT(wire.ReadAll(), StartsWith("HTTP/1.1 200 OK"));
+}
+
 TEST_F(HttpServerTest, APortThatIsTakenIsAnError) {
   const auto second =
       HttpServer::Listen({.port = server_->port(), .certificate = "", .key = ""}, {});
