@@ -141,7 +141,13 @@ void HttpSession::OnMalformed() {
   const HttpRequestReader::Fault& fault = reader_.fault();
   HttpResponse response = owner_.ErrorOf(fault.status, fault.message, reader_.head());
   if (!exchange_) return Refuse(std::move(response));
-  refused_ahead_ = std::move(response);  // after the response that is under way
+  RefuseAhead(std::move(response));
+}
+
+// After the response that is under way.
+void HttpSession::RefuseAhead(HttpResponse response) {
+  reader_.DropBody();
+  refused_ahead_ = std::move(response);
   WatchUnread();
 }
 
@@ -166,10 +172,7 @@ void HttpSession::OnNoRoom() {
 // A request that came to the end of its header, and is not handled.
 void HttpSession::RefuseBody(HttpResponse response) {
   wire_->StopTimer(HttpWire::Timer::kRead);
-  if (exchange_) {
-    refused_ahead_ = std::move(response);  // after the response that is under way
-    return WatchUnread();
-  }
+  if (exchange_) return RefuseAhead(std::move(response));
   const bool whole = reader_.done();
   MakeExchange(FactsOfRequest(/*keep_alive=*/whole));
   reader_.DropBody();

@@ -92,6 +92,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void OnNoRoom();
   void WatchUnread();
   void RefuseBody(HttpResponse response);
+  void RefuseAhead(HttpResponse response);
   void SendContinue();
 
   // Answering.
