@@ -49,10 +49,11 @@ TEST_F(HttpServerTest, LargeBodiesAreHandledOneAtATime) {
 }
 
 TEST_F(HttpServerTest, BodiesThatFindNoMemoryAreToldToComeAgain) {
-  Open({.all_bytes = 120'000});
+  Open({.all_body_bytes = 120'000});
   Wire holds = Connect();  // the first half, of which the rest does not come
   holds.Say("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 20000\r\n\r\n" +
             std::string(10'000, 'x'));
+  ASSERT_NE(Ask(Get("/echo", "Connection: close\r\n")), "");  // what came before is read
   const std::string large = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n";
   ASSERT_TRUE(Happens([&] {
     const std::string answer = Ask(large);
@@ -63,8 +64,34 @@ TEST_F(HttpServerTest, BodiesThatFindNoMemoryAreToldToComeAgain) {
   EXPECT_THAT(holds.ReadUntil("HTTP/1.1 200 OK"), EndsWith("200 OK"));
 }
 
+TEST_F(HttpServerTest, BodiesThatAreOnlyAnnouncedTakeNothingFromAnybody) {
+  Open({.body_bytes = 100'000, .all_body_bytes = 250'000, .all_unread_bytes = 200'000});
+  Wire streaming = Connect();
+  streaming.Say(Get("/stream"));
+  streaming.ReadUntil("data: 1\n\n");
+  std::vector<Wire> announcing;
+  for (int i = 0; i < 300; ++i) {
+    announcing.push_back(Connect());
+    announcing.back().Say("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n");
+  }
+  ASSERT_TRUE(Happens([&] { return server_->counters().connections == 301; }));
+  EXPECT_THAT(Ask(Get("/echo", "Connection: close\r\n")), EndsWith("GET "));
+  Wire posting = Connect();
+  const std::string body(80'000, 'y');
+  posting.Say(Post("/echo", body));
+  EXPECT_THAT(posting.ReadUntil("POST " + body), StartsWith("HTTP/1.1 200 OK"));
+  Kept()->Write("data: 2\n\n");
+  EXPECT_THAT(streaming.ReadUntil("data: 2\n\n"), EndsWith("data: 2\n\n"));
+  EXPECT_EQ(server_->counters().too_slow, 0u);
+  EXPECT_EQ(server_->counters().no_room, 0u);
+  Kept()->End();
+  Forget();
+  announcing.back().Say(std::string(100'000, 'z'));
+  EXPECT_THAT(announcing.back().ReadUntil("zzz"), HasSubstr("200 OK"));
+}
+
 TEST_F(HttpServerTest, BodiesOfUnknownLengthFindNoMoreMemoryThanOthers) {
-  Open({.all_bytes = 200'000});
+  Open({.all_body_bytes = 200'000});
   Wire wire = Connect();
   wire.Say("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
   for (int i = 0; i < 30; ++i) wire.Say("2710\r\n" + std::string(10'000, 'x') + "\r\n");

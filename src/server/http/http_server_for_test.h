@@ -58,6 +58,11 @@ class Wire {
     while (!all.ends_with(end) && Receive({&byte, 1}) == 1) all += byte;
     return all;
   }
+  std::string Read(std::size_t most) {
+    std::string bytes(most, ' ');
+    bytes.resize(Receive(bytes));
+    return bytes;
+  }
   std::string ReadAll() {
     std::string all;
     char bytes[4096];
@@ -110,6 +115,8 @@ class HttpServerTest : public testing::Test {
       reply->WhenGone([this] { gone_.set_value(); });
       reply->Write("data: 1\n\n");
       begun_.set_value(std::move(reply));
+    } else if (request.path == "/large") {  // more than the system takes
+      reply->Send({.content_type = "text/plain", .body = std::string(kLarge, 'x')});
     } else if (request.path == "/wait") {
       waiting_.set_value();
       told_.get_future().wait();
@@ -164,6 +171,7 @@ class HttpServerTest : public testing::Test {
   HttpReplyPtr Kept() { return kept_.get(); }
   void Forget() { kept_ = {}; }
 
+  static constexpr std::size_t kLarge = 5'000'000;
   std::promise<HttpReplyPtr> begun_;
   std::shared_future<HttpReplyPtr> kept_ = begun_.get_future().share();
   std::promise<void> gone_, waiting_, told_;

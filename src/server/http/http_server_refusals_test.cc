@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <string>
 
 #include "server/http/http_server_for_test.h"
@@ -55,6 +56,23 @@ TEST_F(HttpServerTest, AnotherLimitOfBodiesHoldsForTheNextRequestOfAConnection) 
   server_->set_body_bytes(100);
   wire.Say(Post("/echo", std::string(101, 'c')));
   EXPECT_THAT(wire.ReadAll(), HasSubstr("HTTP/1.1 413 "));
+}
+
+TEST_F(HttpServerTest, ErrorsThatNoHandlerSeesAreToldOfTheHead) {
+  std::promise<std::string> origin;
+  auto server =
+      HttpServer::Listen({.port = 0, .limits = {.body_bytes = 10}, .certificate = "", .key = ""},
+                         {.handle = [](HttpRequest, HttpReplyPtr) {},
+                          .error =
+                              [&](int status, const std::string&, const HttpRequest& head) {
+                                origin.set_value(std::string(head.Header("origin")));
+                                return HttpResponse{.status = status};
+                              }});
+  ASSERT_TRUE(server.ok());
+  Wire wire((*server)->port());
+  wire.Say("POST / HTTP/1.1\r\nOrigin: https://a\r\nContent-Length: 11\r\n\r\n");
+  EXPECT_THAT(wire.ReadAll(), StartsWith("HTTP/1.1 413 "));
+  EXPECT_EQ(origin.get_future().get(), "https://a");
 }
 
 TEST_F(HttpServerTest, ALineThatNeverEndsIsRefusedWhereverItStands) {

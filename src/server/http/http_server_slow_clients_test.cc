@@ -6,12 +6,15 @@
 #include <future>
 #include <mutex>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "server/http/http_server_for_test.h"
 
 namespace troupe {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 using namespace std::chrono_literals;
@@ -48,6 +51,16 @@ TEST_F(HttpServerTest, AClientWhoLeavesAStreamIsNoticed) {
   EXPECT_FALSE(Kept()->Write("data: 2\n\n"));
 }
 
+TEST_F(HttpServerTest, AClientWhoLeavesAStreamWithRequestsAheadIsNoticed) {
+  Wire wire = Connect();
+  wire.Say(Get("/stream") + Get("/echo") + Get("/echo"));
+  wire.ReadUntil("data: 1\n\n");
+  wire.Leave();
+  EXPECT_EQ(gone_.get_future().wait_for(20s), std::future_status::ready);
+  Forget();
+  EXPECT_TRUE(Happens([&] { return server_->counters().connections == 0; }));
+}
+
 TEST_F(HttpServerTest, AReaderWhoDoesNotReadHoldsUpNobodyAndIsLetGo) {
   Open({.unread_bytes = 100'000});
   Wire slow(server_->port(), /*receive_buffer=*/4096);
@@ -63,6 +76,43 @@ TEST_F(HttpServerTest, AReaderWhoDoesNotReadHoldsUpNobodyAndIsLetGo) {
   };
   const std::lock_guard lock(log_mu_);
   EXPECT_EQ(std::ranges::count_if(log_, was_too_slow), 1);
+}
+
+TEST_F(HttpServerTest, WhereSlowReadersHaveAllTheMemoryOneOfThemGoesAndNobodyElse) {
+  Open({.all_unread_bytes = 2 * kLarge + 50'000});
+  std::vector<Wire> slow;
+  for (int i = 0; i < 3; ++i) {
+    slow.emplace_back(server_->port(), /*receive_buffer=*/4096);
+    slow.back().Say(Get("/large"));
+  }
+  ASSERT_TRUE(Happens([&] { return server_->counters().too_slow == 1; }));  // the third
+  Wire streaming = Connect();
+  streaming.Say(Get("/stream"));
+  streaming.ReadUntil("data: 1\n\n");
+  const std::string piece = std::string(60'000, 'x') + "\n\n";
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(Kept()->Write(piece));
+    EXPECT_THAT(streaming.ReadUntil("\n\n"), EndsWith("xx\n\n"));
+    EXPECT_THAT(Ask(Get("/echo", "Connection: close\r\n")), EndsWith("GET "));
+  }
+  EXPECT_TRUE(Happens([&] { return server_->counters().too_slow == 2; }));
+  Kept()->End();
+  Forget();
+}
+
+TEST_F(HttpServerTest, ASlowReaderWhoGoesOnReadingGetsAllOfALargeAnswer) {
+  Open({.write_time = 300ms});
+  Wire slow(server_->port(), /*receive_buffer=*/65536);
+  slow.Say(Get("/large", "Connection: close\r\n"));
+  std::string all;
+  for (int i = 0; i < 30; ++i) {  // three times that long, which its buffers do not hold
+    all += slow.Read(20'000);
+    std::this_thread::sleep_for(30ms);
+  }
+  all += slow.ReadAll();
+  EXPECT_THAT(all, StartsWith("HTTP/1.1 200 OK"));
+  EXPECT_GT(all.size(), kLarge);
+  EXPECT_EQ(server_->counters().too_slow, 0u);
 }
 
 }  // namespace

@@ -140,6 +140,16 @@ TEST_F(HttpServerTest, DrainingEndsIdleConnectionsAndWaitsForStreams) {
   EXPECT_TRUE(server_->Drain(20s));
 }
 
+TEST_F(HttpServerTest, DrainingAnswersARequestThatHasBegunToCome) {
+  Wire wire = Connect();
+  wire.Say("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nha");
+  ASSERT_EQ(Ask(Get("/echo", "Connection: close\r\n")).empty(), false);  // what came before is read
+  EXPECT_FALSE(server_->Drain(50ms));
+  wire.Say("lf");
+  EXPECT_THAT(wire.ReadAll(), AllOf(HasSubstr("Connection: close"), EndsWith("POST half")));
+  EXPECT_TRUE(server_->Drain(20s));
+}
+
 TEST_F(HttpServerTest, RepliesMayOutliveTheServer) {
   Wire wire = Connect();
   wire.Say(Get("/stream"));
