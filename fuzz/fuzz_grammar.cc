@@ -1,6 +1,7 @@
 // Any bytes as a JSON Schema, if they begin with '{', or as GBNF: both are refused or give a
 // grammar that prints, reads back and compiles. The rest of the input, after a zero byte, is read
-// as an answer, of which masks over a small vocabulary say exactly what may come next.
+// as an answer, of which masks over a small vocabulary say exactly what may come next, whatever
+// they were asked before. The limits are those of a server.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/json.h"
+#include "text/grammar/answer_mask_limits.h"
 #include "text/grammar/gbnf.h"
 #include "text/grammar/json_schema.h"
 #include "text/grammar/token_mask.h"
@@ -17,7 +19,6 @@
 namespace troupe {
 namespace {
 
-constexpr StackLimits kLimits = {.stacks = 500, .cells = 20'000, .work = 100'000};
 constexpr std::size_t kLongestAnswer = 64;
 
 Result<Grammar> Compile(bool is_schema, std::string_view text) {
@@ -46,13 +47,15 @@ void CheckGrammar(bool is_schema, std::string_view text, std::string_view answer
   const auto automaton = Automaton::Compile(*grammar, 100'000);
   if (!automaton.ok()) return;
   static const auto vocab = MakeVocabTrie(*MakeTokenizer(TinyByteLevelVocab()).value());
-  TokenMasks masks(*automaton, vocab, {.kept = 1_MiB, .states_at_most = 2000});
-  Matcher matcher(*automaton, kLimits);
+  TokenMasks masks(*automaton, vocab, kAnswerMaskLimits);
+  Matcher matcher(*automaton, kAnswerMaskLimits.stacks);
   for (const char byte : answer.substr(0, kLongestAnswer)) {
     const auto accepted = matcher.Accept({&byte, 1});
     if (!accepted.ok() || !*accepted) break;
   }
   CheckMask(masks, matcher);
+  TokenMasks fresh(*automaton, vocab, kAnswerMaskLimits);
+  TROUPE_CHECK(fresh.Allowed(matcher).ok() == masks.Allowed(matcher).ok());
   const auto allowed = matcher.AllowedBytes();
   const auto is_done = matcher.IsDone();
   // An answer can always go on, or has ended.

@@ -73,6 +73,7 @@ def use(server):
     for _ in range(2):
         server.ask("/v1/completions", body)
     list(server.stream("One two three", 60))
+    server.ask("/v1/completions", {"prompt": "The", "max_tokens": 8, "grammar": "root ::= [a-z ]+"})
     hello = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 4}
     for path in ("/v1/chat/completions", "/v1/messages"):
         server.ask(path, hello)
@@ -114,7 +115,7 @@ class Metrics(unittest.TestCase):
                 if after.get('troupe_requests_total{endpoint="/v1/completions",status="499"}'):
                     break
             for endpoint, status, count in (
-                    ("/v1/completions", 200, 5), ("/v1/completions", 400, 1), ("/v1/completions", 405, 1),
+                    ("/v1/completions", 200, 6), ("/v1/completions", 400, 1), ("/v1/completions", 405, 1),
                     ("/v1/completions", 413, 1), ("/v1/completions", 429, 1), ("/v1/completions", 499, 1),
                     ("/v1/chat/completions", 200, 1), ("/v1/messages", 200, 1), ("/v1/responses", 200, 2),
                     ("/v1/messages/count_tokens", 200, 1), ("/tokenize", 200, 1), ("/detokenize", 200, 1),

@@ -73,6 +73,7 @@ struct Metrics {
   std::uint64_t requests_refused = 0;  // by Start
   std::uint64_t passes = 0, failed_passes = 0;
   double pass_seconds = 0;
+  double rule_seconds = 0;  // between them: which tokens the rules of answers allow
   std::uint64_t prompt_tokens = 0, generated_tokens = 0;
   PassRowCounts pass_rows;  // of passes that did not fail
   SpeculationUse speculation;

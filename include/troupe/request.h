@@ -84,8 +84,14 @@ struct AnswerRule {
   };
   Kind kind = Kind::kJsonObject;
   std::string text;
+  // What errors about an answer under way begin with: where the rule stands in the caller's eyes.
+  // Empty: "grammar" or "schema".
+  std::string place = {};
 
-  bool operator==(const AnswerRule&) const = default;
+  // The same texts follow both.
+  bool operator==(const AnswerRule& other) const {
+    return kind == other.kind && text == other.text;
+  }
 };
 
 // Where an answer reasons before it answers: between texts that the model writes around that. Its

@@ -155,6 +155,7 @@ struct Usage {
   double prefill_seconds = 0;        // to the last token of the prompt
   double first_token_seconds = 0;    // to the first token chosen
   double decode_seconds = 0;         // from the first token to the end
+  double rule_seconds = 0;           // to find which tokens the request's rule allows
   double decode_pass_seconds = 0;    // the part of decode_seconds in which passes ran
 
   // (token, layer, expert) triples that the router chose, for tokens of drafts as well

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "text/grammar/answer_mask_limits.h"
 #include "text/grammar/automaton.h"
 #include "text/grammar/gbnf.h"
 #include "text/grammar/json_grammar.h"
@@ -15,13 +16,11 @@ constexpr std::uint64_t kBytesOfToken = 96;  // in the tree of all of them
 constexpr Bytes kBytesBeside = 2_KiB;        // of a rule beside its text and automaton
 constexpr double kRetrySeconds = 2;          // until a request that has a rule may have ended
 
-// Vectors may double beyond states_bytes, which while_found has room for; the cells take half of
-// what each request has.
-constexpr TokenMaskLimits kLimits = {.kept = 4_MiB,
-                                     .states_kept = 2048,
-                                     .states_at_most = 16384,
-                                     .states_bytes = 6_MiB,
-                                     .stacks = {.cells = 8000}};
+// What errors about it begin with.
+std::string NameOf(const AnswerRule& rule) {
+  if (!rule.place.empty()) return rule.place;
+  return rule.kind == AnswerRule::Kind::kGrammar ? "grammar" : "schema";
+}
 
 }  // namespace
 
@@ -82,7 +81,7 @@ Result<std::shared_ptr<TokenConstraint>> AnswerRules::For(const AnswerRule& rule
   {
     const MutexLock lock(mu_);
     if (auto known = Find(rule)) {
-      return std::make_shared<TokenConstraint>(std::move(known), shows_marks);
+      return std::make_shared<TokenConstraint>(std::move(known), shows_marks, NameOf(rule));
     }
   }
   TROUPE_ASSIGN_OR_RETURN(const Grammar grammar, GrammarOf(rule));
@@ -103,11 +102,11 @@ Result<std::shared_ptr<TokenConstraint>> AnswerRules::For(const AnswerRule& rule
                    ToString(size), ToString(used_), ToString(limits_.rules))
           .WithRetryAfter(kRetrySeconds);
     }
-    masks = std::make_shared<TokenMasks>(std::move(automaton), vocab_, kLimits, found_);
+    masks = std::make_shared<TokenMasks>(std::move(automaton), vocab_, kAnswerMaskLimits, found_);
     compiled_.push_front({.rule = rule, .masks = masks, .size = size});
     used_ += size;
   }
-  return std::make_shared<TokenConstraint>(std::move(masks), shows_marks);
+  return std::make_shared<TokenConstraint>(std::move(masks), shows_marks, NameOf(rule));
 }
 
 std::size_t AnswerRules::kept() const {

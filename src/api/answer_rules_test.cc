@@ -73,6 +73,31 @@ TEST_F(AnswerRulesTest, ARuleChangesNobodyElsesAnswer) {
   EXPECT_EQ(other->Wait()->tokens, AnswerTo(With(rule, 2)).tokens);
 }
 
+TEST_F(AnswerRulesTest, ACostlyRuleEndsItsOwnAnswerAndIsNamed) {
+  const std::string costly = "root ::= ([a-z]{0,50} [a-z]{0,50}){0,500}";
+  const auto error = [](AnswerRule rule) {
+    const Status status = model_->Start(With(std::move(rule)))->Wait().status();
+    EXPECT_EQ(status.code(), Code::kResourceExhausted);
+    return status.message();
+  };
+  EXPECT_THAT(error({Kind::kGrammar, costly}),
+              testing::StartsWith("grammar: the grammar takes too much work"));
+  EXPECT_THAT(error({Kind::kGrammar, costly, "request: grammar"}),
+              testing::StartsWith("request: grammar: the grammar takes"));
+  EXPECT_THAT(error({Kind::kJsonSchema,
+                     R"({"type":"string","pattern":"^([a-z]{0,50} ?[a-z]{0,50}){0,100}$"})"}),
+              testing::StartsWith("schema: the grammar takes"));
+}
+
+TEST_F(AnswerRulesTest, TheTimeThatARuleTakesIsCounted) {
+  const double before = model_->metrics().rule_seconds;
+  EXPECT_EQ(AnswerTo(Ask("The kernel", 20, 3)).usage.rule_seconds, 0);
+  EXPECT_EQ(model_->metrics().rule_seconds, before);
+  const Answer ruled = AnswerTo(With({Kind::kJsonObject, ""}));
+  EXPECT_GT(ruled.usage.rule_seconds, 0);
+  EXPECT_DOUBLE_EQ(model_->metrics().rule_seconds, before + ruled.usage.rule_seconds);
+}
+
 TEST_F(AnswerRulesTest, ARuleThatIsNoneIsRefusedWithItsReason) {
   const auto error = [](AnswerRule rule) {
     const Result<Generation> started = model_->Start(With(std::move(rule)));

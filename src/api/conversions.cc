@@ -246,6 +246,7 @@ Metrics ToMetrics(const BatchCounters& counters) {
           .passes = counters.passes,
           .failed_passes = counters.failed_passes,
           .pass_seconds = counters.pass_seconds,
+          .rule_seconds = counters.rule_seconds,
           .prompt_tokens = counters.prompt_tokens,
           .generated_tokens = counters.generated_tokens,
           .pass_rows = counters.pass_rows,

@@ -57,6 +57,7 @@ struct BatchCounters {
   std::uint64_t cache_hits = 0;     // requests that found some there
   std::uint64_t generated_tokens = 0;
   double pass_seconds = 0;
+  double rule_seconds = 0;  // beside them, as of Usage
   SpeculationUse speculation;
   ExpertUsage experts;
   RowSpeed speed;

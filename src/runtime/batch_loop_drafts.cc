@@ -68,6 +68,7 @@ void BatchLoop::OfferDrafts() {
 std::uint32_t BatchLoop::TakeGuesses(Active& active, std::size_t group, const PassRows& rows,
                                      double& check_seconds) {
   const std::size_t before = active.generation.answer().tokens.size();
+  const double rule_before = active.generation.answer().usage.rule_seconds;
   const std::uint32_t right = AcceptGuesses(
       active.generation, rows.tokens.last(rows.guessed),
       [&](std::size_t guesses) {
@@ -79,6 +80,7 @@ std::uint32_t BatchLoop::TakeGuesses(Active& active, std::size_t group, const Pa
       },
       runner_.sampler_scratch());
   counters_.generated_tokens += active.generation.answer().tokens.size() - before;
+  counters_.rule_seconds += active.generation.answer().usage.rule_seconds - rule_before;
   return right;
 }
 

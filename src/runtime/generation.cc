@@ -148,14 +148,20 @@ Result<TokenId> TextGeneration::Choose(std::span<const float> logits, SamplerScr
   if (const std::optional<TokenId> forced = NextOfReasoningEnd()) return *forced;
   const std::size_t position = first_position_ + answer_.tokens.size();
   if (constraint_ == nullptr) return sampler_.Sample(logits, position, scratch);
-  TROUPE_ASSIGN_OR_RETURN(const TokenSet* const allowed, constraint_->Allowed());
-  return sampler_.Sample(logits, position, scratch, allowed);
+  const double start = Seconds();
+  const Result<const TokenSet*> allowed = constraint_->Allowed();
+  answer_.usage.rule_seconds += Seconds() - start;
+  TROUPE_RETURN_IF_ERROR(allowed.status());
+  return sampler_.Sample(logits, position, scratch, *allowed);
 }
 
 Result<bool> TextGeneration::EndsWith(TokenId token) {
   if (constraint_ == nullptr) return false;
-  TROUPE_RETURN_IF_ERROR(constraint_->Advance(token));
-  return constraint_->IsDone();
+  const double start = Seconds();
+  const Status taken = constraint_->Advance(token);
+  const Result<bool> is_done = taken.ok() ? constraint_->IsDone() : Result<bool>(taken);
+  answer_.usage.rule_seconds += Seconds() - start;
+  return is_done;
 }
 
 Status TextGeneration::Accept(std::span<const float> logits, SamplerScratch& scratch) {

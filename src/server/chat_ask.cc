@@ -47,7 +47,9 @@ Status SetRule(const ChatAsk& ask, const AnswerReading& reading, Request& reques
     TROUPE_ASSIGN_OR_RETURN(rules.otherwise, GrammarOf(*request.rule));
   }
   TROUPE_ASSIGN_OR_RETURN(const Grammar grammar, CallGrammar(reading.style, *reading.tools, rules));
-  request.rule = AnswerRule{.kind = AnswerRule::Kind::kGrammar, .text = ToString(grammar)};
+  std::string place = has_tools ? "request: tools" : request.rule->place;
+  request.rule = AnswerRule{
+      .kind = AnswerRule::Kind::kGrammar, .text = ToString(grammar), .place = std::move(place)};
   return OkStatus();
 }
 

@@ -52,13 +52,14 @@ void CheckRule(const JsonValue& rule, const Status& compiled) {
 AnswerRule SchemaIn(const JsonValue& schema) {
   if (!schema.IsObject()) schema.Fail("a JSON Schema, an object");
   CheckRule(schema, CompileJsonSchema(schema.raw()).status());
-  return {.kind = AnswerRule::Kind::kJsonSchema, .text = schema.raw().Dump()};
+  return {
+      .kind = AnswerRule::Kind::kJsonSchema, .text = schema.raw().Dump(), .place = schema.place()};
 }
 
 AnswerRule GrammarIn(const JsonValue& grammar) {
   std::string text = grammar.String();
   CheckRule(grammar, ParseGbnf(text).status());
-  return {.kind = AnswerRule::Kind::kGrammar, .text = std::move(text)};
+  return {.kind = AnswerRule::Kind::kGrammar, .text = std::move(text), .place = grammar.place()};
 }
 
 std::optional<AnswerRule> RuleIn(const JsonValue& body) {
@@ -78,7 +79,7 @@ std::optional<AnswerRule> RuleIn(const JsonValue& body) {
     if (Says(format, "schema")) {
       set("response_format", SchemaIn(format.At("schema")));
     } else {
-      set("response_format", {.kind = Kind::kJsonObject, .text = ""});
+      set("response_format", {.kind = Kind::kJsonObject, .text = "", .place = format.place()});
     }
   } else if (type.String() == "json_schema") {
     set("response_format", SchemaIn(format.At("json_schema").At("schema")));
@@ -205,7 +206,9 @@ std::optional<AnswerRule> RuleOfFormat(const JsonValue& format) {
   using Kind = AnswerRule::Kind;
   const JsonValue type = format.At("type");
   if (type.String() == "text") return std::nullopt;
-  if (type.String() == "json_object") return AnswerRule{.kind = Kind::kJsonObject, .text = {}};
+  if (type.String() == "json_object") {
+    return AnswerRule{.kind = Kind::kJsonObject, .text = {}, .place = format.place()};
+  }
   if (type.String() != "json_schema") type.Fail("'text', 'json_object' or 'json_schema'");
   return SchemaIn(format.At("schema"));
 }

@@ -118,6 +118,9 @@ void AddModel(const Metrics& model, std::size_t parked, Families& families) {
   families.Counter("troupe_passes_total", "Passes through the model", Of(model.passes));
   families.Counter("troupe_failed_passes_total", "Passes that failed", Of(model.failed_passes));
   families.Counter("troupe_pass_seconds_total", "Time in passes", model.pass_seconds);
+  families.Counter("troupe_rule_seconds_total",
+                   "Time to find which tokens the rules of answers allow, while no pass runs",
+                   model.rule_seconds);
   families.Histogram("troupe_pass_rows", "Tokens that went through the layers together",
                      model.pass_rows);
   constexpr auto kTokens = "Tokens of prompts read or found in the prefix cache, and generated";

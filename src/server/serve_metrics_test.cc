@@ -102,6 +102,7 @@ TEST_F(ServeMetricsTest, PassesAreToldWithTheirRowsAndTheirTime) {
   model_.passes = 4;
   model_.failed_passes = 2;
   model_.pass_seconds = 1.5;
+  model_.rule_seconds = 0.25;
   ExpectLine(R"(troupe_pass_rows_bucket{le="1"} 2)");
   ExpectLine(R"(troupe_pass_rows_bucket{le="2"} 2)");
   ExpectLine(R"(troupe_pass_rows_bucket{le="4"} 3)");
@@ -112,6 +113,7 @@ TEST_F(ServeMetricsTest, PassesAreToldWithTheirRowsAndTheirTime) {
   ExpectLine("troupe_passes_total 4");
   ExpectLine("troupe_failed_passes_total 2");
   ExpectLine("troupe_pass_seconds_total 1.5");
+  ExpectLine("troupe_rule_seconds_total 0.25");
 }
 
 TEST_F(ServeMetricsTest, PagesOfTheKvCacheAreToldByWhoHasThem) {

@@ -80,6 +80,7 @@ void StackPool::KeepOnly(std::vector<CellId>& tops) {
 }
 
 void StackPool::Visit(CellId id) {
+  ++work_;
   if (visited_.size() < cells_.size()) visited_.resize(2 * cells_.size(), 0);
   if (std::exchange(visited_[id], expansion_number_) != expansion_number_) pending_.push_back(id);
 }
@@ -118,7 +119,7 @@ Result<const StackPool::Expansion*> StackPool::Expand(std::span<const CellId> to
       return Error(Code::kResourceExhausted,
                    "the grammar can be read in more than {} ways at this place", limits_.stacks);
     }
-    if (++work_ > limits_.work || cells_.size() > limits_.cells ||
+    if (work_ > limits_.work || cells_.size() > limits_.cells ||
         sets_.total() > 4 * limits_.cells) {
       return Error(Code::kResourceExhausted, "the grammar takes too much work at this place");
     }
@@ -172,6 +173,19 @@ void StackPool::Follow(const StackCell& cell, const AutomatonNode& node) {
   }
 }
 
+std::uint64_t StackPool::ReadingWork(std::span<const CellId> readers) const {
+  std::uint64_t work = readers.size();
+  for (const CellId reader : readers) {
+    const StackCell& cell = cells_[reader];
+    for (const ByteEdge& edge : automaton_->EdgesOf(automaton_->node(cell.node))) {
+      if (edge.target != Automaton::kReturnNode) continue;
+      work += sets_.Get(cell.below).size();
+      break;
+    }
+  }
+  return work;
+}
+
 std::vector<CellId> StackPool::Read(std::span<const CellId> readers, std::uint8_t byte) {
   arrived_.clear();
   std::vector<CellId> tops;
@@ -193,6 +207,7 @@ std::vector<CellId> StackPool::Read(std::span<const CellId> readers, std::uint8_
       break;  // edges of a node do not overlap
     }
   }
+  work_ += readers.size() + arrived_.size();
   // Stacks that differ only below their tops become one.
   std::ranges::sort(arrived_, {}, kStateOf);
   std::vector<CellId> below;

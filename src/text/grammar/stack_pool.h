@@ -31,7 +31,7 @@ struct StackCell {
 struct StackLimits {
   std::size_t stacks = 4096;        // at a time, counted with what is reached without reading
   std::size_t cells = 500'000;      // held
-  std::uint64_t work = 20'000'000;  // cells looked at between two ResetWork()
+  std::uint64_t work = 20'000'000;  // ways from cell to cell between two ResetWork()
 };
 
 class StackPool {
@@ -56,6 +56,7 @@ class StackPool {
   // Forgets all cells but these and those below them, and renames them in place.
   void KeepOnly(std::vector<CellId>& tops);
   void ResetWork() { work_ = 0; }
+  std::uint64_t work() const { return work_; }  // since then
 
   // What a set of stacks can do next. Overwritten by the next Expand.
   struct Expansion {
@@ -64,6 +65,9 @@ class StackPool {
   };
   // kResourceExhausted if a limit is passed: the grammar is too ambiguous to follow.
   Result<const Expansion*> Expand(std::span<const CellId> tops);
+
+  // The most work of a Read by these readers, whatever the byte.
+  std::uint64_t ReadingWork(std::span<const CellId> readers) const;
 
   // The sorted tops after a byte that the readers of an expansion read; none if it does not fit.
   std::vector<CellId> Read(std::span<const CellId> readers, std::uint8_t byte);

@@ -6,21 +6,35 @@
 namespace troupe {
 
 StackStates::StackStates(std::shared_ptr<const Automaton> automaton, std::size_t most_states,
-                         Bytes most_bytes)
+                         Bytes most_bytes, StackLimits each)
     : automaton_(std::move(automaton)),
       most_states_(most_states),
       most_bytes_(most_bytes),
-      pool_(*automaton_) {
+      each_(each),
+      pool_(*automaton_, each) {
   Intern({});
 }
 
-void StackStates::Clear() { *this = StackStates(automaton_, most_states_, most_bytes_); }
+void StackStates::StartCounting() {
+  for (const std::uint32_t step : counted_ids_) is_counted_[step] = false;
+  counted_ids_.clear();
+  counted_ = 0;
+}
+
+void StackStates::Count(State state, std::size_t step) {
+  is_counted_[step] = true;
+  counted_ids_.push_back(static_cast<std::uint32_t>(step));
+  counted_ += facts_[state].work;
+}
+
+void StackStates::Clear() { *this = StackStates(automaton_, most_states_, most_bytes_, each_); }
 
 StackStates::State StackStates::Intern(const std::vector<CellId>& tops) {
   const State state = states_.Intern(tops);
   if (state == facts_.size()) {
     facts_.emplace_back();
     next_.resize(next_.size() + automaton_->classes(), kUnknown);
+    is_counted_.resize(next_.size());
   }
   return state;
 }
@@ -31,13 +45,15 @@ StackStates::State StackStates::At(NodeId node, std::uint32_t need, std::uint32_
 
 Status StackStates::Expand(State state) {
   if (facts_[state].is_expanded) return OkStatus();
+  pool_.ResetWork();
   TROUPE_ASSIGN_OR_RETURN(const StackPool::Expansion* const expansion,
                           pool_.Expand(states_.Get(state)));
   std::vector<CellId> readers = expansion->readers;
   std::ranges::sort(readers);
   facts_[state] = {.is_expanded = true,
                    .reaches_bottom = expansion->reaches_bottom,
-                   .readers = readers_.Intern(readers)};
+                   .readers = readers_.Intern(readers),
+                   .work = pool_.work() + pool_.ReadingWork(readers)};
   return OkStatus();
 }
 
@@ -46,7 +62,7 @@ Result<bool> StackStates::ReachesBottom(State state) {
   return facts_[state].reaches_bottom;
 }
 
-Result<StackStates::State> StackStates::FindStep(State state, std::uint8_t byte) {
+Status StackStates::FindStep(State state, std::uint8_t byte) {
   TROUPE_RETURN_IF_ERROR(Expand(state));
   if (states_.size() >= most_states_) {
     return Error(Code::kResourceExhausted,
@@ -60,7 +76,7 @@ Result<StackStates::State> StackStates::FindStep(State state, std::uint8_t byte)
   const std::span<const CellId> readers = readers_.Get(facts_[state].readers);
   const State next = Intern(pool_.Read(readers, byte));
   next_[state * automaton_->classes() + automaton_->ClassOf(byte)] = next;
-  return next;
+  return OkStatus();
 }
 
 }  // namespace troupe

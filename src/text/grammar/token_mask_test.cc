@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "testing/test_seed.h"
+#include "text/grammar/answer_mask_limits.h"
 #include "text/grammar/gbnf.h"
 #include "text/grammar/random_grammar_for_test.h"
 
@@ -129,6 +130,73 @@ TEST(TokenMasks, WhatIsKeptStaysWithinItsLimit) {
     ASSERT_TRUE(matcher.Accept("a").value());
   }
   EXPECT_EQ(masks.Allowed(matcher).value().Count(), 0U);
+}
+
+TEST(TokenMasks, WorkIsTheSameWhateverWasFoundBefore) {
+  Rng rng(TestSeed());
+  int failed = 0, compared = 0;
+  for (int round = 0; round < 100; ++round) {
+    std::vector<std::string> texts = {"a", "b", "c", "\xC3", "\xA9"};
+    for (int i = 0; i < 40; ++i) {
+      std::string text;
+      for (std::uint64_t n = 1 + rng.Below(6); n > 0; --n) text += "abc"[rng.Below(3)];
+      texts.push_back(text);
+    }
+    const auto vocab = TrieOf(texts);
+    const auto automaton = Automaton::Compile(RandomGrammar(rng)).value();
+    // Few enough that states are dropped between masks, and in the midst of one.
+    const TokenMaskLimits limits = {
+        .states_kept = 30, .states_at_most = 60, .work = 500 + rng.Below(20'000)};
+    TokenMasks asked_before(automaton, vocab, limits);
+    for (int text = 0; text < 3; ++text) {
+      Matcher matcher(automaton);
+      for (int step = 0; step < 15; ++step) {
+        TokenMasks fresh(automaton, vocab, limits);
+        const Result<TokenSet> alone = fresh.Allowed(matcher),
+                               later = asked_before.Allowed(matcher);
+        ASSERT_EQ(alone.status(), later.status());
+        ++compared;
+        failed += !alone.ok();
+        if (alone.ok()) {
+          ASSERT_EQ(*alone, *later);
+          ASSERT_EQ(fresh.work(), asked_before.work());
+        }
+        const Result<bool> taken = matcher.Accept(texts[rng.Below(texts.size())]);
+        if (!taken.ok()) break;
+      }
+    }
+  }
+  EXPECT_GT(failed, 20);
+  EXPECT_GT(compared - failed, 500);
+}
+
+TEST(TokenMasks, AreNotMadeWhereTheyTakeTooMuchWork) {
+  Rng rng(TestSeed());
+  std::vector<std::string> texts = {" ", "\""};
+  for (int i = 0; i < 4000; ++i) {
+    std::string text = rng.Below(2) == 0 ? " " : "";
+    for (std::uint64_t n = 1 + rng.Below(8); n > 0; --n) {
+      text += static_cast<char>('a' + rng.Below(26));
+    }
+    texts.push_back(text);
+  }
+  const auto vocab = TrieOf(texts);
+  const auto work_of = [&](const char* grammar) -> Result<std::uint64_t> {
+    const auto automaton = Automaton::Compile(ParseGbnf(grammar).value()).value();
+    TokenMasks masks(automaton, vocab, kAnswerMaskLimits);
+    Matcher matcher(automaton, kAnswerMaskLimits.stacks);
+    for (const char letter : std::string("the kernel of the machine")) {
+      TROUPE_RETURN_IF_ERROR(masks.Allowed(matcher).status());
+      if (!matcher.Accept({&letter, 1}).value()) return Error(Code::kInternal, "does not fit");
+    }
+    return masks.work();
+  };
+  const auto costly = work_of("root ::= ([a-z]{0,50} [a-z]{0,50} [ ]?){0,500}");
+  EXPECT_EQ(costly.status().code(), Code::kResourceExhausted);
+  for (const char* grammar : {"root ::= [a-z ]{0,500}", "root ::= ([a-z]{1,20} \" \"){1,50}",
+                              "root ::= word (\" \" word)*\nword ::= [a-z]+"}) {
+    EXPECT_LT(work_of(grammar).value(), kAnswerMaskLimits.work / 4) << grammar;
+  }
 }
 
 TEST(TokenMasks, TooManyStatesAreAnError) {
