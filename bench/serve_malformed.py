@@ -54,6 +54,8 @@ def _out_of(least, most):
     return [least - 1, most + 1, least - 1e9, most * 1e6 + 1e9]
 
 
+_BEYOND = 99_999_999  # a token's id: no vocabulary is so large
+_COSTLY = "root ::= ([a-z]{0,50} [a-z]{0,50}){0,500}"  # more work to look a token ahead than there may be
 _HELLO = [{"role": "user", "content": "a"}]
 _FUNCTION = {"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}}}
 _VALID = {
@@ -76,17 +78,17 @@ _SAMPLING = {
     "frequency_penalty": _WRONG["number"] + _out_of(-2, 2), "repeat_penalty": _WRONG["number"] + _out_of(0.01, 100),
     "repetition_penalty": _WRONG["number"] + _out_of(0.01, 100), "top_k": _WRONG["count"],
     "repeat_last_n": _WRONG["count"], "seed": _WRONG["count"] + [1 << 64],
-    "logit_bias": _WRONG["object"] + [{"a": 1}, {"": 1}, {"1": "a"}, {"1": 101}, {"-1": 1}, {"1.5": 1}],
+    "logit_bias": _WRONG["object"] + [{"a": 1}, {"": 1}, {"1": "a"}, {"1": 101}, {"-1": 1}, {"1.5": 1}, {_BEYOND: 1}],
     "ignore_eos": _WRONG["flag"], "quality": _WRONG["text"] + ["lossy", ""], "timeout": _WRONG["number"] + [0, -1, 1e9],
     "stop": _WRONG["texts"] + [["a"] * 65], "stream": _WRONG["flag"],
-    "grammar": _WRONG["text"] + ["root ::= (", "", "root ::= undefined"],
-    "stop_token_ids": [5, True, "a", {}, ["a"], [-1], [1.5]], "bad_words": [["a"], "a"], "allowed_token_ids": [[1]],
+    "grammar": _WRONG["text"] + ["root ::= (", "", "root ::= undefined", _COSTLY],
+    "stop_token_ids": [5, True, "a", {}, ["a"], [-1], [1.5], [_BEYOND], [1, _BEYOND]], "bad_words": [["a"], "a"], "allowed_token_ids": [[1]],
     "samplers": [5, {}, ["sorcery"], ["temperature", "top_k"], "tk"], "chat_template": ["{{ messages }}"],
     "json_schema": _WRONG["object"] + [{"type": 123}, {"type": "hiccup"}, {"enum": []}, {"minimum": "a"}],
 }
 _OF_ENDPOINT = {
     "/v1/completions": {
-        "prompt": [5, True, {}, [], [True], [1, "a"], [1.5], [-1], [{}], ["a", 5]], "max_tokens": _WRONG["count"],
+        "prompt": [5, True, {}, [], [True], [1, "a"], [1.5], [-1], [{}], ["a", 5], [_BEYOND], [[1], [_BEYOND]]], "max_tokens": _WRONG["count"],
         "n": _WRONG["count"] + [0, 1000], "logprobs": _WRONG["count"] + [21], "best_of": _WRONG["count"] + [7],
         "echo": _WRONG["flag"], "suffix": _WRONG["text"], "stream_options": _WRONG["object"],
         "return_progress": _WRONG["flag"]},
@@ -109,14 +111,14 @@ _OF_ENDPOINT = {
         "tools": _WRONG["array"] + [[5], [{}], [{"type": "bash_20250124", "name": "bash"}]],
         "tool_choice": [5, "auto", [], {}, {"type": "sometimes"}], "thinking": [5, "on", [], {}, {"type": "much"}]},
     "/v1/messages/count_tokens": {"messages": _WRONG["array"] + [[], [123], [{}]], "system": [5, True, {}]},
-    "/v1/embeddings": {"input": [5, True, {}, [], [True], [1.5], [{}]], "encoding_format": _WRONG["text"] + ["int8"],
+    "/v1/embeddings": {"input": [5, True, {}, [], [True], [1.5], [{}], [_BEYOND]], "encoding_format": _WRONG["text"] + ["int8"],
                        "dimensions": _WRONG["count"] + [1]},
-    "/completion": {"prompt": [5, True, {}, [], [True], [1, "a"], [1.5]], "n_predict": _WRONG["count"],
+    "/completion": {"prompt": [5, True, {}, [], [True], [1, "a"], [1.5], [1, _BEYOND]], "n_predict": _WRONG["count"],
                     "n_probs": _WRONG["count"] + [21], "return_tokens": _WRONG["flag"]},
     "/apply-template": {"messages": _WRONG["array"] + [[], [123], [{}]]},
     "/v1/responses/input_tokens": {"input": [5, True, {}, [], [5], [{}]], "instructions": _WRONG["text"]},
     "/tokenize": {"content": _WRONG["text"]},
-    "/detokenize": {"tokens": _WRONG["array"] + [[True], ["a"], [-1], [1.5]]},
+    "/detokenize": {"tokens": _WRONG["array"] + [[True], ["a"], [-1], [1.5], [_BEYOND]]},
 }
 _REQUIRED = {"/v1/completions": ["prompt"], "/v1/chat/completions": ["messages"], "/v1/responses": ["input"],
              "/v1/messages": ["messages", "max_tokens"], "/v1/messages/count_tokens": ["messages"],

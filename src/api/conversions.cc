@@ -104,7 +104,14 @@ BatcherOptions ToBatcherOptions(const ModelOptions& options, std::uint32_t pass_
 
 Result<std::vector<TokenId>> EncodePrompt(const Prompt& prompt, const Tokenizer& tokenizer,
                                           const Result<ChatPrompts>& chat) {
-  if (const auto* const ids = std::get_if<std::vector<TokenId>>(&prompt)) return *ids;
+  if (const auto* const ids = std::get_if<std::vector<TokenId>>(&prompt)) {
+    for (const TokenId id : *ids) {
+      if (!tokenizer.Contains(id)) {
+        return InvalidArgument("token id {} is not in the vocabulary of {}", id, tokenizer.size());
+      }
+    }
+    return *ids;
+  }
   if (const auto* const text = std::get_if<std::string>(&prompt)) return tokenizer.Encode(*text);
   if (const auto* const gap = std::get_if<Gap>(&prompt)) {
     return EncodeFillIn(tokenizer, gap->before, gap->after);

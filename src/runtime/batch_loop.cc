@@ -1,6 +1,7 @@
 #include "runtime/batch_loop.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "base/log.h"
@@ -36,25 +37,19 @@ BatchLoop::BatchLoop(PassRunner& runner, const Tokenizer& tokenizer, const Clock
 Status BatchLoop::Check(const BatchRequest& request) const {
   TROUPE_RETURN_IF_ERROR(TextGeneration::Check(request.prompt.size(), request.options,
                                                {.capacity = runner_limits_.context}));
-  for (const TokenId token : request.prompt) {
-    if (!tokenizer_.Contains(token)) {
-      return InvalidArgument("token id {} is not in the vocabulary of {}", token,
-                             tokenizer_.size());
-    }
+  const auto check = [this](std::string_view what, TokenId token) {
+    if (tokenizer_.Contains(token)) return OkStatus();
+    return InvalidArgument("{} token id {}, which is not in the vocabulary of {}", what, token,
+                           tokenizer_.size());
+  };
+  const GenerateOptions& options = request.options;
+  for (const TokenId id : request.prompt) TROUPE_RETURN_IF_ERROR(check("the prompt has", id));
+  for (const TokenId id : options.begun) {
+    TROUPE_RETURN_IF_ERROR(check("the answer begins with", id));
   }
-  for (const TokenId token : request.options.begun) {
-    if (!tokenizer_.Contains(token)) {
-      return InvalidArgument(
-          "the answer begins with token id {}, which is not in the vocabulary "
-          "of {}",
-          token, tokenizer_.size());
-    }
-  }
-  for (const auto& [token, bias] : request.options.sampler.logit_bias) {
-    if (!tokenizer_.Contains(token)) {
-      return InvalidArgument("a bias for token id {}, which is not in the vocabulary of {}", token,
-                             tokenizer_.size());
-    }
+  for (const TokenId id : options.stop_tokens) TROUPE_RETURN_IF_ERROR(check("a stop at", id));
+  for (const auto& [id, bias] : options.sampler.logit_bias) {
+    TROUPE_RETURN_IF_ERROR(check("a bias for", id));
   }
   return OkStatus();
 }

@@ -81,5 +81,14 @@ TEST_F(BatchLoopTest, RefusesABiasForATokenOutsideTheVocabularyBeforeThePromptIs
   EXPECT_THAT(check(size).message(), HasSubstr("not in the vocabulary"));
 }
 
+TEST_F(BatchLoopTest, TokensThatEndAnAnswerAreOfTheVocabulary) {
+  FakeRunner runner({});
+  const BatchLoop loop(runner, *tokenizer_, clock_, {});
+  const auto size = static_cast<TokenId>(tokenizer_->size());
+  EXPECT_TRUE(loop.Check({.prompt = {1}, .options = {.stop_tokens = {0, size - 1}}}).ok());
+  EXPECT_THAT(loop.Check({.prompt = {1}, .options = {.stop_tokens = {0, size}}}).message(),
+              HasSubstr("a stop at token id"));
+}
+
 }  // namespace
 }  // namespace troupe

@@ -49,17 +49,22 @@ void CheckRule(const JsonValue& rule, const Status& compiled) {
   JsonValue::Refuse(message);
 }
 
+// As errors of a body begin.
+std::string NameOfRule(const JsonValue& rule) { return "request: " + rule.place(); }
+
 AnswerRule SchemaIn(const JsonValue& schema) {
   if (!schema.IsObject()) schema.Fail("a JSON Schema, an object");
   CheckRule(schema, CompileJsonSchema(schema.raw()).status());
-  return {
-      .kind = AnswerRule::Kind::kJsonSchema, .text = schema.raw().Dump(), .place = schema.place()};
+  return {.kind = AnswerRule::Kind::kJsonSchema,
+          .text = schema.raw().Dump(),
+          .place = NameOfRule(schema)};
 }
 
 AnswerRule GrammarIn(const JsonValue& grammar) {
   std::string text = grammar.String();
   CheckRule(grammar, ParseGbnf(text).status());
-  return {.kind = AnswerRule::Kind::kGrammar, .text = std::move(text), .place = grammar.place()};
+  return {
+      .kind = AnswerRule::Kind::kGrammar, .text = std::move(text), .place = NameOfRule(grammar)};
 }
 
 std::optional<AnswerRule> RuleIn(const JsonValue& body) {
@@ -79,7 +84,7 @@ std::optional<AnswerRule> RuleIn(const JsonValue& body) {
     if (Says(format, "schema")) {
       set("response_format", SchemaIn(format.At("schema")));
     } else {
-      set("response_format", {.kind = Kind::kJsonObject, .text = "", .place = format.place()});
+      set("response_format", {.kind = Kind::kJsonObject, .text = "", .place = NameOfRule(format)});
     }
   } else if (type.String() == "json_schema") {
     set("response_format", SchemaIn(format.At("json_schema").At("schema")));
@@ -189,6 +194,19 @@ void RefuseOtherSampling(const JsonValue& body) {
 
 }  // namespace
 
+Status CheckTokenIds(const Request& request, const Tokenizer& tokenizer) {
+  const auto check = [&](const char* field, TokenId id) {
+    if (tokenizer.Contains(id)) return OkStatus();
+    return InvalidArgument("request: {}: token id {}, expected ids of the vocabulary of {}", field,
+                           id, tokenizer.size());
+  };
+  for (const TokenId id : request.stop_tokens) TROUPE_RETURN_IF_ERROR(check("stop_token_ids", id));
+  for (const auto& [id, bias] : request.sampling.logit_bias) {
+    TROUPE_RETURN_IF_ERROR(check("logit_bias", id));
+  }
+  return OkStatus();
+}
+
 Status CheckLoss(const Request& request, const OffloadOptions& own) {
   if (!request.most_loss) return OkStatus();
   const std::string asked = ToString(LossLimit{*request.most_loss});
@@ -207,7 +225,7 @@ std::optional<AnswerRule> RuleOfFormat(const JsonValue& format) {
   const JsonValue type = format.At("type");
   if (type.String() == "text") return std::nullopt;
   if (type.String() == "json_object") {
-    return AnswerRule{.kind = Kind::kJsonObject, .text = {}, .place = format.place()};
+    return AnswerRule{.kind = Kind::kJsonObject, .text = {}, .place = NameOfRule(format)};
   }
   if (type.String() != "json_schema") type.Fail("'text', 'json_object' or 'json_schema'");
   return SchemaIn(format.At("schema"));

@@ -11,6 +11,7 @@
 
 #include "base/json_value.h"
 #include "runtime/engine_plan.h"
+#include "text/tokenizer.h"
 
 namespace troupe {
 
@@ -20,6 +21,9 @@ void ReadSampling(const JsonValue& body, Sampling& sampling);
 // Those, and stop, ignore_eos, quality, timeout (seconds), and what the answer must be:
 // grammar (GBNF), json_schema, or response_format as OpenAI has it.
 void ReadGeneration(const JsonValue& body, Request& request);
+
+// Whether the ids of tokens in these fields are the model's.
+Status CheckTokenIds(const Request& request, const Tokenizer& tokenizer);
 
 // Whether a server that may lose so much can be asked for this quality. Less than its own is
 // answered exactly (Request::most_loss); more it cannot give, and says what it can.

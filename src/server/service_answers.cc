@@ -1,7 +1,10 @@
 // The endpoints of Service that the model answers: what each makes of a request, and of the
 // answers.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
+#include <span>
 #include <utility>
 
 #include "api/model_access.h"
@@ -24,11 +27,22 @@
 namespace troupe {
 namespace {
 
+// An error names the prompt's place.
+Result<std::vector<TokenId>> TokensOf(const Model& model, std::span<const Prompt> prompts,
+                                      std::size_t i) {
+  Result<std::vector<TokenId>> tokens = model.PromptTokens(prompts[i]);
+  const bool is_gap = std::holds_alternative<Gap>(prompts[i]);  // of more than one field
+  if (tokens.ok() || is_gap) return tokens;
+  const std::string place = prompts.size() == 1 ? "prompt" : fmt::format("prompt[{}]", i);
+  return Status(tokens.status()).WithContext("request: " + place);
+}
+
 // The prompts become their tokens, which the answers tell of.
 Status FindEchoes(Model& model, CompletionCall& call) {
   const Tokenizer& tokenizer = ModelAccess::EngineOf(model).tokenizer();
-  for (Prompt& prompt : call.prompts) {
-    TROUPE_ASSIGN_OR_RETURN(std::vector<TokenId> tokens, model.PromptTokens(prompt));
+  for (std::size_t i = 0; i < call.prompts.size(); ++i) {
+    Prompt& prompt = call.prompts[i];
+    TROUPE_ASSIGN_OR_RETURN(std::vector<TokenId> tokens, TokensOf(model, call.prompts, i));
     TROUPE_ASSIGN_OR_RETURN(std::string text, model.Detokenize(tokens));
     if (const auto* const own = std::get_if<std::string>(&prompt)) text = *own;
     std::string first;
@@ -49,8 +63,8 @@ void Limit(const ServiceOptions& options, Request& request) {
 }  // namespace
 
 Status Service::TokenizeAll(const Model& model, std::vector<Prompt>& prompts) {
-  for (Prompt& prompt : prompts) {
-    TROUPE_ASSIGN_OR_RETURN(prompt, model.PromptTokens(prompt));
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    TROUPE_ASSIGN_OR_RETURN(prompts[i], TokensOf(model, prompts, i));
   }
   return OkStatus();
 }
@@ -185,6 +199,10 @@ void Service::Run(Asked asked, std::vector<Request> requests, JobOptions options
   if (Status lossy = CheckLoss(requests.front(), own); !lossy.ok()) {
     return Reply(endpoint, *asked.reply, format->Refusal(lossy));
   }
+  const Tokenizer& tokenizer = ModelAccess::EngineOf(asked.model()).tokenizer();
+  if (Status ids = CheckTokenIds(requests.front(), tokenizer); !ids.ok()) {
+    return Reply(endpoint, *asked.reply, format->Refusal(ids));
+  }
   for (Request& request : requests) Limit(asked.options(), request);
   options.together = asked.model().plan().sequences;
   options.style = StyleOf(endpoint);
@@ -232,7 +250,10 @@ void Service::OnDetokenize(Asked asked) {
       asked.request.body, [](const JsonValue& json) { return TokensIn(json.At("tokens")); });
   if (!tokens.ok()) return Reply(kDetokenize, *asked.reply, ErrorResponse(tokens.status()));
   const Result<std::string> text = asked.model().Detokenize(*tokens);
-  if (!text.ok()) return Reply(kDetokenize, *asked.reply, ErrorResponse(text.status()));
+  if (!text.ok()) {
+    const Status why = Status(text.status()).WithContext("request: tokens");
+    return Reply(kDetokenize, *asked.reply, ErrorResponse(why));
+  }
   Reply(kDetokenize, *asked.reply, {.body = Json{{"content", *text}}.Dump()});
 }
 

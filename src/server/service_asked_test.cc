@@ -109,6 +109,45 @@ TEST_F(ServiceTest, TokensAreToldAsAsked) {
   EXPECT_EQ(bytes, " né<s>");
 }
 
+TEST_F(ServiceTest, IdsOutsideTheVocabularyAreRefusedByTheirField) {
+  for (const auto& [path, body, field] :
+       {std::tuple("/v1/completions", R"({"prompt":[1,99999999]})", "prompt"),
+        std::tuple("/v1/completions", R"({"prompt":[[1],[99999999]]})", "prompt[1]"),
+        std::tuple("/v1/completions", R"({"prompt":[99999999],"echo":true})", "prompt"),
+        std::tuple("/v1/completions", R"({"prompt":"a","stop_token_ids":[1,99999999]})",
+                   "stop_token_ids"),
+        std::tuple("/completion", R"({"prompt":[99999999]})", "prompt"),
+        std::tuple("/v1/chat/completions",
+                   R"({"messages":[{"role":"user","content":"a"}],"logit_bias":{"99999999":1}})",
+                   "logit_bias"),
+        std::tuple("/detokenize", R"({"tokens":[99999999]})", "tokens")}) {
+    const auto reply = Post(path, body);
+    EXPECT_EQ(reply->status(), 400) << body;
+    const Json error = *Json::Parse(reply->body()).value().Find("error");
+    EXPECT_EQ(*error.Find("param"), Json(field)) << reply->body();
+    EXPECT_THAT(std::string(error.Find("message")->AsString()),
+                testing::AllOf(HasSubstr("99999999"), testing::Not(HasSubstr(".gguf"))));
+  }
+}
+
+TEST_F(ServiceTest, ARuleThatTakesTooMuchWorkIsNamedByItsField) {
+  Open({.answer_rules = true});
+  const std::string costly = R"("^([a-z]{0,50} ?[a-z]{0,50}){0,100}$")";
+  const std::string schema = R"({"type":"string","pattern":)" + costly + "}";
+  for (const auto& [field, value] :
+       {std::pair("grammar", std::string(R"("root ::= ([a-z]{0,50} [a-z]{0,50}){0,500}")")),
+        std::pair("json_schema", schema),
+        std::pair("response_format",
+                  R"({"type":"json_schema","json_schema":{"schema":)" + schema + "}}")}) {
+    const std::string ask = fmt::format(
+        R"({{"prompt":"The kernel","max_tokens":60,"temperature":2,"{}":{}}})", field, value);
+    const auto reply = Post("/v1/completions", ask);
+    EXPECT_EQ(reply->status(), 400) << reply->body();
+    const Json error = *Json::Parse(reply->body()).value().Find("error");
+    EXPECT_THAT(std::string(error.Find("param")->AsString()), testing::StartsWith(field));
+  }
+}
+
 TEST_F(ServiceTest, LimitsOfTheServerHoldWhateverARequestSays) {
   served_.options.most_tokens = 3;
   service_->Adopt(served_.options);

@@ -133,8 +133,7 @@ Result<std::string> Tokenizer::Decode(std::span<const TokenId> ids, DecodeOption
   bool drops_blank = options.at_start;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (!Contains(ids[i])) {
-      return InvalidArgument("{}: token {} has id {}, but there are {} tokens", vocab_.origin, i,
-                             ids[i], size());
+      return InvalidArgument("token {} has id {}, but there are {} tokens", i, ids[i], size());
     }
     text += NextBytes(ids[i], options.keep_special, drops_blank);
   }

@@ -256,7 +256,7 @@ TEST(Tokenizer, DecodesOnlyIdsOfTheVocabulary) {
   const auto tokenizer = MakeFrom(TinySentencePieceVocab());
   const auto text = tokenizer->Decode(std::vector<TokenId>{1, 259, 279});
   ASSERT_FALSE(text.ok());
-  EXPECT_EQ(text.status().message(), "vocabulary: token 2 has id 279, but there are 279 tokens");
+  EXPECT_EQ(text.status().message(), "token 2 has id 279, but there are 279 tokens");
   EXPECT_FALSE(tokenizer->Decode(std::vector<TokenId>{-1}).ok());
 }
 
