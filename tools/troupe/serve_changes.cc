@@ -18,9 +18,9 @@ std::string ServeChanges::Text() const {
 }
 
 std::vector<std::string> OptionsWithoutModel() {
-  std::vector<std::string> names = {"access-log", "allow-host", "api-keys", "cors",
-                                    "drain-s",    "log-format", "name",     "pass-ms",
-                                    "pooling",    "queue",      "tokens"};
+  std::vector<std::string> names = {"access-log", "allow-host", "api-keys",    "cors",  "drain-s",
+                                    "explain",    "log-format", "most-tokens", "name",  "pass-ms",
+                                    "pooling",    "queue",      "request-s",   "tokens"};
   SamplerFlags sampler;
   Options sampling("sampling");
   sampler.AddTo(sampling);

@@ -7,6 +7,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <tuple>
+#include <utility>
 
 namespace troupe {
 namespace {
@@ -122,6 +125,36 @@ TEST_F(ServeFlagsTest, KeysAreReadWhenTheyAreAskedFor) {
   EXPECT_FALSE(flags->Access()->local_only);
   EXPECT_TRUE(Read({"a.gguf"})->Access()->local_only);
   EXPECT_FALSE(Read({"a.gguf", "--host", "0.0.0.0"})->Access()->local_only);
+}
+
+// All that ServiceOptions has: one more needs a name here, and an option that changes it.
+auto MembersOf(const ServiceOptions& options) {
+  const auto& [name, sampling, seed_is_given, tokens, most_tokens, most_time, pooling] = options;
+  return std::tuple(name, sampling, seed_is_given, tokens, most_tokens, most_time, pooling);
+}
+
+TEST_F(ServeFlagsTest, WhatRequestsGetChangesWhileTheModelStaysOpen) {
+  const FileOptions before = {{"model", {"a.gguf"}}};
+  const auto usual = MembersOf(*Read({"a.gguf"})->Service());
+  std::set<std::size_t> changed;
+  for (const auto& [option, value] :
+       {std::pair("name", "other"), std::pair("temperature", "0.5"), std::pair("seed", "7"),
+        std::pair("tokens", "9"), std::pair("most-tokens", "9"), std::pair("request-s", "9"),
+        std::pair("pooling", "last")}) {
+    const auto members = MembersOf(*Read({"a.gguf", std::string("--") + option, value})->Service());
+    const std::set<std::size_t> now = [&]<std::size_t... I>(std::index_sequence<I...>) {
+      std::set<std::size_t> differ;
+      ((std::get<I>(usual) == std::get<I>(members) || differ.insert(I).second), ...);
+      return differ;
+    }
+    (std::make_index_sequence<std::tuple_size_v<decltype(members)>>());
+    EXPECT_FALSE(now.empty()) << option;
+    changed.insert(now.begin(), now.end());
+    FileOptions after = before;
+    after[option] = {value};
+    EXPECT_FALSE(ChangesBetween(before, after).needs_model) << option;
+  }
+  EXPECT_EQ(changed.size(), std::tuple_size_v<decltype(usual)>);
 }
 
 TEST_F(ServeFlagsTest, WhatTheServerHasTakenAlreadyIsNotTakenTwice) {
