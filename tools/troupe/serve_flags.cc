@@ -197,8 +197,11 @@ Result<AccessRules> ServeFlags::Access() const {
   if (!keys_.empty()) {
     TROUPE_ASSIGN_OR_RETURN(access.keys, ReadKeys(keys_));
   }
-  const char* const key = std::getenv("TROUPE_API_KEY");
-  if (key != nullptr && *key != '\0') access.keys.emplace_back(key);
+  const char* const own = std::getenv("TROUPE_API_KEY");
+  if (own != nullptr && *own != '\0') {
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<std::string> keys, ParseKeys("TROUPE_API_KEY", own));
+    access.keys.insert(access.keys.end(), keys.begin(), keys.end());
+  }
   access.local_only = access.keys.empty() && IsLoopback(http_.host);
   return access;
 }

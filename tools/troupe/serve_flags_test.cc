@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -125,6 +126,14 @@ TEST_F(ServeFlagsTest, KeysAreReadWhenTheyAreAskedFor) {
   EXPECT_FALSE(flags->Access()->local_only);
   EXPECT_TRUE(Read({"a.gguf"})->Access()->local_only);
   EXPECT_FALSE(Read({"a.gguf", "--host", "0.0.0.0"})->Access()->local_only);
+}
+
+TEST_F(ServeFlagsTest, BlanksAroundTheKeyInTheEnvironmentAreNoneOfIt) {
+  setenv("TROUPE_API_KEY", " secret\r\n", 1);
+  EXPECT_THAT(Read({"a.gguf"})->Access()->keys, ElementsAre("secret"));
+  setenv("TROUPE_API_KEY", "\n", 1);
+  EXPECT_THAT(Read({"a.gguf"})->Access().status().message(), HasSubstr("TROUPE_API_KEY: no key"));
+  unsetenv("TROUPE_API_KEY");
 }
 
 // All that ServiceOptions has: one more needs a name here, and an option that changes it.
