@@ -368,6 +368,14 @@ class Serve(unittest.TestCase):
                 self.assertEqual(server.complete("The kernel", 5), server.complete("The kernel", 5))
                 self.assertEqual(server.metric_reaching('troupe_http_ended_total{why="too_slow"}', 1), 1)
 
+    def test_a_server_that_anyone_can_reach_without_a_key_says_so(self):
+        def said(*args, **env):
+            with Server(*args, env={**os.environ, **env}) as server:
+                return "".join(server.said)
+        self.assertIn("no key is asked for at 0.0.0.0", said("--host", "0.0.0.0"))
+        self.assertNotIn("no key", said("--host", "0.0.0.0", TROUPE_API_KEY="secret"))
+        self.assertNotIn("no key", said())
+
     @unittest.skipIf("TROUPE_SANITIZED" in os.environ, "a sanitizer keeps what was freed")
     def test_texts_far_too_long_are_refused_and_take_little_memory(self):
         def peak():

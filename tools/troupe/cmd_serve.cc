@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "troupe/commands.h"
 #include "troupe/node_opener.h"
 #include "troupe/serve_flags.h"
@@ -24,6 +25,10 @@ class ServeCommand final : public Command {
     TROUPE_ASSIGN_OR_RETURN(const auto flags, ServeFlags::Read(arguments_));
     const bool is_node = flags->cluster().any();
     if (is_node && NodeOpener() == nullptr) return BecomeNodeProgram(arguments_);
+    TROUPE_ASSIGN_OR_RETURN(const AccessRules access, flags->Access());
+    if (const std::string remark = flags->RemarkOn(access); !remark.empty()) {
+      LogWarning("{}", remark);
+    }
     return ServeRun(std::move(arguments_)).Run();
   }
 

@@ -206,6 +206,14 @@ Result<AccessRules> ServeFlags::Access() const {
   return access;
 }
 
+std::string ServeFlags::RemarkOn(const AccessRules& access) const {
+  if (!access.keys.empty() || access.local_only) return {};
+  return fmt::format(
+      "no key is asked for at {}: whoever reaches this machine may use the model (--api-keys FILE "
+      "or TROUPE_API_KEY)",
+      http_.host);
+}
+
 HttpServerOptions ServeFlags::Http() const {
   HttpServerOptions options = http_;
   options.port = static_cast<std::uint16_t>(port_);

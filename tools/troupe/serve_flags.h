@@ -58,6 +58,9 @@ class ServeFlags {
 
   // Reads the file of keys.
   Result<AccessRules> Access() const;
+  // What whoever starts the server should know: that anyone may ask who reaches this machine.
+  // Empty: nothing.
+  std::string RemarkOn(const AccessRules& access) const;
   // Without the limits that depend on the model.
   HttpServerOptions Http() const;
   // With the memory that the server takes beside the model, of which it has `held` already.

@@ -136,6 +136,16 @@ TEST_F(ServeFlagsTest, BlanksAroundTheKeyInTheEnvironmentAreNoneOfIt) {
   unsetenv("TROUPE_API_KEY");
 }
 
+TEST_F(ServeFlagsTest, ADoorThatIsOpenToAllIsRemarkedOn) {
+  const auto remark = [&](std::vector<std::string> arguments) {
+    const auto flags = Read(std::move(arguments));
+    return flags->RemarkOn(*flags->Access());
+  };
+  EXPECT_THAT(remark({"a.gguf", "--host", "0.0.0.0"}), HasSubstr("no key is asked for at 0.0.0.0"));
+  EXPECT_EQ(remark({"a.gguf"}), "");
+  EXPECT_EQ(remark({"a.gguf", "--host", "0.0.0.0", "--api-keys", Write("keys", "one\n")}), "");
+}
+
 // All that ServiceOptions has: one more needs a name here, and an option that changes it.
 auto MembersOf(const ServiceOptions& options) {
   const auto& [name, sampling, seed_is_given, tokens, most_tokens, most_time, pooling] = options;
