@@ -83,7 +83,7 @@ _SAMPLING = {
     "stop": _WRONG["texts"] + [["a"] * 65], "stream": _WRONG["flag"],
     "grammar": _WRONG["text"] + ["root ::= (", "", "root ::= undefined", _COSTLY],
     "stop_token_ids": [5, True, "a", {}, ["a"], [-1], [1.5], [_BEYOND], [1, _BEYOND]], "bad_words": [["a"], "a"], "allowed_token_ids": [[1]],
-    "samplers": [5, {}, ["sorcery"], ["temperature", "top_k"], "tk"], "chat_template": ["{{ messages }}"],
+    "cache_salt": ["a"], "samplers": [5, {}, ["sorcery"], ["temperature", "top_k"], "tk"], "chat_template": ["{{ messages }}"],
     "json_schema": _WRONG["object"] + [{"type": 123}, {"type": "hiccup"}, {"enum": []}, {"minimum": "a"}],
 }
 _OF_ENDPOINT = {
@@ -99,7 +99,8 @@ _OF_ENDPOINT = {
         "tool_choice": [5, True, [], {}, "sometimes", "required"], "parallel_tool_calls": _WRONG["flag"],
         "functions": [[{"name": "f"}]], "function_call": [{"name": "f"}], "audio": [{}], "web_search_options": [{}],
         "chat_template_kwargs": _WRONG["object"] + [{"messages": []}], "reasoning_effort": _WRONG["text"] + ["much"],
-        "stream_options": _WRONG["object"]},
+        "stream_options": _WRONG["object"], "thinking": [5, "on", [], {}, {"type": "much"}], "documents": [[{}]],
+        "echo": _WRONG["flag"] + [True], "parse_tool_calls": [False], "include_reasoning": [False]},
     "/v1/responses": {
         "input": [5, True, {}, [], [5], [{}]], "max_output_tokens": _WRONG["count"] + [0],
         "instructions": _WRONG["text"], "previous_response_id": ["resp_1", 5], "background": _WRONG["flag"] + [True],
@@ -114,7 +115,8 @@ _OF_ENDPOINT = {
     "/v1/embeddings": {"input": [5, True, {}, [], [True], [1.5], [{}], [_BEYOND]], "encoding_format": _WRONG["text"] + ["int8"],
                        "dimensions": _WRONG["count"] + [1]},
     "/completion": {"prompt": [5, True, {}, [], [True], [1, "a"], [1.5], [1, _BEYOND]], "n_predict": _WRONG["count"],
-                    "n_probs": _WRONG["count"] + [21], "return_tokens": _WRONG["flag"]},
+                    "n_probs": _WRONG["count"] + [21], "return_tokens": _WRONG["flag"],
+                    "t_max_predict_ms": [5, "a"], "post_sampling_probs": [True], "response_fields": [["content"]]},
     "/apply-template": {"messages": _WRONG["array"] + [[], [123], [{}]]},
     "/v1/responses/input_tokens": {"input": [5, True, {}, [], [5], [{}]], "instructions": _WRONG["text"]},
     "/tokenize": {"content": _WRONG["text"]},

@@ -167,19 +167,6 @@ void ReadChoice(const JsonValue& choice, ChatAsk& ask) {
   }
 }
 
-void ReadThinking(const JsonValue& thinking, std::size_t max_tokens, ChatAsk& ask) {
-  const JsonValue type = thinking.At("type");
-  const bool is_on = type.String() == "enabled" || type.String() == "adaptive";
-  if (!is_on && type.String() != "disabled") type.Fail("'enabled', 'adaptive' or 'disabled'");
-  if (ask.options.IsNull()) ask.options = Json::Object();
-  ask.options["enable_thinking"] = is_on;
-  if (!is_on || !Says(thinking, "budget_tokens")) return;
-  const JsonValue budget = thinking.At("budget_tokens");
-  ask.most_reasoning = budget.Count(1, kMostTokensAsked);
-  ask.options["thinking_budget"] = *ask.most_reasoning;  // for the templates that tell the model
-  if (*ask.most_reasoning >= max_tokens) budget.Fail("less than max_tokens");
-}
-
 // The format under its newer name and its older one, and how hard to think.
 void ReadOutput(const JsonValue& body, MessagesKind kind, MessagesCall& call) {
   const auto set = [&](const JsonValue& format) {

@@ -257,6 +257,18 @@ void ReadTemplateOptions(const JsonValue& body, ChatAsk& ask) {
   }
 }
 
+void ReadThinking(const JsonValue& thinking, std::size_t max_tokens, ChatAsk& ask) {
+  const JsonValue type = thinking.At("type");
+  const bool is_on = type.String() == "enabled" || type.String() == "adaptive";
+  if (!is_on && type.String() != "disabled") type.Fail("'enabled', 'adaptive' or 'disabled'");
+  OptionsOf(ask)["enable_thinking"] = is_on;
+  if (!is_on || !Says(thinking, "budget_tokens")) return;
+  const JsonValue budget = thinking.At("budget_tokens");
+  ask.most_reasoning = budget.Count(1, kMostTokensAsked);
+  OptionsOf(ask)["thinking_budget"] = *ask.most_reasoning;  // for the templates that tell the model
+  if (*ask.most_reasoning >= max_tokens) budget.Fail("less than max_tokens");
+}
+
 void SetEffort(const JsonValue& effort, ChatAsk& ask) {
   const std::string name = effort.String();
   constexpr std::array<std::string_view, 7> kEfforts = {"none", "minimal", "low", "medium",

@@ -42,6 +42,9 @@ void ReadToolChoice(const JsonValue& choice, bool nested, ChatAsk& ask);
 // chat_template_kwargs, enable_thinking, thinking_budget under its three names, reasoning_effort,
 // reasoning_format.
 void ReadTemplateOptions(const JsonValue& body, ChatAsk& ask);
+// "thinking" as Anthropic has it, and others in their chats: {"type", "budget_tokens"}, the second
+// below `max_tokens`.
+void ReadThinking(const JsonValue& thinking, std::size_t max_tokens, ChatAsk& ask);
 // An effort as the template's option; "none" turns thinking off.
 void SetEffort(const JsonValue& effort, ChatAsk& ask);
 

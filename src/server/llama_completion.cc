@@ -40,6 +40,18 @@ Gap GapIn(const JsonValue& body) {
   return gap;
 }
 
+void RefuseOthers(const JsonValue& body) {
+  if (Says(body, "t_max_predict_ms") && body.At("t_max_predict_ms").Number() > 0) {
+    body.At("t_max_predict_ms").Fail("0: use timeout, in seconds");
+  }
+  if (Says(body, "post_sampling_probs") && body.At("post_sampling_probs").Flag()) {
+    body.At("post_sampling_probs").Fail("false: n_probs are told as before sampling");
+  }
+  if (Says(body, "response_fields") && body.At("response_fields").size() > 0) {
+    body.At("response_fields").Fail("none: answers have all their fields");
+  }
+}
+
 LlamaCall LlamaCallFrom(const JsonValue& body, LlamaKind kind, const Request& defaults) {
   if (!body.IsObject()) body.Fail("an object");
   LlamaCall call{.prompts = {}, .request = defaults, .call = {}};
@@ -58,6 +70,7 @@ LlamaCall LlamaCallFrom(const JsonValue& body, LlamaKind kind, const Request& de
   if (Says(body, "stream")) call.call.stream = body.At("stream").Flag();
   if (Says(body, "return_progress")) call.call.progress = body.At("return_progress").Flag();
   ReadProbs(body, call.call);
+  RefuseOthers(body);
   if (Says(body, "return_tokens")) call.tells_tokens = body.At("return_tokens").Flag();
   return call;
 }

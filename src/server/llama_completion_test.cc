@@ -81,5 +81,19 @@ TEST(LlamaCompletion, AStreamEndsWithTheEventThatSaysStop) {
   EXPECT_EQ(format->Last({}), "");
 }
 
+TEST(LlamaCompletion, FieldsWithoutWhichTheAnswerWouldBeWrongAreRefused) {
+  const auto error = [](const std::string& field) {
+    return ReadLlamaCall(R"({"prompt":"a",)" + field + "}", LlamaKind::kText, Request())
+        .status()
+        .message();
+  };
+  EXPECT_THAT(error(R"("t_max_predict_ms":100)"), testing::StartsWith("request: t_max_predict_ms"));
+  EXPECT_THAT(error(R"("post_sampling_probs":true)"),
+              testing::StartsWith("request: post_sampling_probs: "));
+  EXPECT_THAT(error(R"("response_fields":["content"])"),
+              testing::StartsWith("request: response_fields: "));
+  EXPECT_EQ(error(R"("t_max_predict_ms":0,"post_sampling_probs":false,"response_fields":[])"), "");
+}
+
 }  // namespace
 }  // namespace troupe

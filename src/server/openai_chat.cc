@@ -1,5 +1,6 @@
 #include "server/openai_chat.h"
 
+#include <tuple>
 #include <utility>
 
 #include "server/chat_fields.h"
@@ -31,6 +32,16 @@ void RefuseUnknown(const JsonValue& body) {
        {std::pair("audio", "nothing: answers are text"),
         std::pair("web_search_options", "nothing: this server searches no web")}) {
     if (Says(body, key)) body.At(key).Fail(instead);
+  }
+  if (Says(body, "documents") && body.At("documents").size() > 0) {
+    body.At("documents").Fail("none: write them into the messages");
+  }
+  for (const auto& [key, usual, instead] :
+       {std::tuple("echo", false, "false: the last message is the client's own"),
+        std::tuple("add_special_tokens", false, "false: the template writes them"),
+        std::tuple("parse_tool_calls", true, "true: tool_choice 'none' leaves no calls"),
+        std::tuple("include_reasoning", true, "true: enable_thinking false leaves none")}) {
+    if (Says(body, key) && body.At(key).Flag() != usual) body.At(key).Fail(instead);
   }
 }
 
@@ -70,6 +81,7 @@ ChatAsk AskIn(const JsonValue& body) {
   if (Says(body, "tool_choice")) ReadToolChoice(body.At("tool_choice"), /*nested=*/true, ask);
   if (Says(body, "parallel_tool_calls")) ask.parallel = body.At("parallel_tool_calls").Flag();
   ReadTemplateOptions(body, ask);
+  if (Says(body, "thinking")) ReadThinking(body.At("thinking"), kMostTokensAsked + 1, ask);
   return ask;
 }
 

@@ -53,6 +53,9 @@ CompletionCall CallFrom(const JsonValue& body, const Request& defaults) {
     }
     if (Says(body, "suffix")) body.At("echo").Fail("false beside a suffix");
   }
+  if (Says(body, "add_special_tokens") && !body.At("add_special_tokens").Flag()) {
+    body.At("add_special_tokens").Fail("true: send the prompt as tokens (/tokenize)");
+  }
   if (Says(body, "suffix")) MakeGaps(body.At("suffix"), call.prompts);
   return call;
 }

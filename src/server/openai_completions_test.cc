@@ -86,6 +86,14 @@ TEST(OpenAiCompletions, TokensOfAnEchoAreToldBeforeThoseOfTheAnswer) {
                         R"("top_logprobs":[null,{"x":-0.5},{}],"text_offset":[0,2,3]})"));
 }
 
+TEST(OpenAiCompletions, APromptWithoutItsSpecialTokensIsToBeSentAsTokens) {
+  EXPECT_THAT(ReadCompletionCall(R"({"prompt":"a","add_special_tokens":false})", Request())
+                  .status()
+                  .message(),
+              testing::StartsWith("request: add_special_tokens: "));
+  EXPECT_TRUE(ReadCompletionCall(R"({"prompt":"a","add_special_tokens":true})", Request()).ok());
+}
+
 TEST(OpenAiCompletions, OffsetsOfTokensCountTheBytesBeforeThem) {
   const auto format = MakeCompletionFormat(ReadCall(R"({"prompt":"a","logprobs":0})"), {});
   ChoiceAnswer choice;

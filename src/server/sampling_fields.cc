@@ -160,7 +160,10 @@ void RefuseOtherOptions(const JsonValue& body) {
   }
   for (const auto& [key, instead] :
        {std::pair("chat_template", "nothing: the model's own is used"),
-        std::pair("truncate_prompt_tokens", "nothing: no part of a prompt is left out")}) {
+        std::pair("truncate_prompt_tokens", "nothing: no part of a prompt is left out"),
+        std::pair("cache_salt",
+                  "nothing: what was read of prompts serves all requests of this server, unless it "
+                  "was started with --no-prefix-cache")}) {
     if (Says(body, key)) body.At(key).Fail(instead);
   }
   for (const auto& [key, usual, instead] :
