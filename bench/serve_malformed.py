@@ -82,13 +82,16 @@ _SAMPLING = {
     "ignore_eos": _WRONG["flag"], "quality": _WRONG["text"] + ["lossy", ""], "timeout": _WRONG["number"] + [0, -1, 1e9],
     "stop": _WRONG["texts"] + [["a"] * 65], "stream": _WRONG["flag"],
     "grammar": _WRONG["text"] + ["root ::= (", "", "root ::= undefined", _COSTLY],
-    "stop_token_ids": [5, True, "a", {}, ["a"], [-1], [1.5], [_BEYOND], [1, _BEYOND]], "bad_words": [["a"], "a"], "allowed_token_ids": [[1]],
-    "cache_salt": ["a"], "samplers": [5, {}, ["sorcery"], ["temperature", "top_k"], "tk"], "chat_template": ["{{ messages }}"],
+    "stop_token_ids": [5, True, "a", {}, ["a"], [-1], [1.5], [_BEYOND], [1, _BEYOND]],
+    "bad_words": [["a"], "a"], "allowed_token_ids": [[1]],
+    "cache_salt": ["a"], "samplers": [5, {}, ["sorcery"], ["temperature", "top_k"], "tk"],
+    "chat_template": ["{{ messages }}"],
     "json_schema": _WRONG["object"] + [{"type": 123}, {"type": "hiccup"}, {"enum": []}, {"minimum": "a"}],
 }
 _OF_ENDPOINT = {
     "/v1/completions": {
-        "prompt": [5, True, {}, [], [True], [1, "a"], [1.5], [-1], [{}], ["a", 5], [_BEYOND], [[1], [_BEYOND]]], "max_tokens": _WRONG["count"],
+        "prompt": [5, True, {}, [], [True], [1, "a"], [1.5], [-1], [{}], ["a", 5], [_BEYOND], [[1], [_BEYOND]]],
+        "max_tokens": _WRONG["count"],
         "n": _WRONG["count"] + [0, 1000], "logprobs": _WRONG["count"] + [21], "best_of": _WRONG["count"] + [7],
         "echo": _WRONG["flag"], "suffix": _WRONG["text"], "stream_options": _WRONG["object"],
         "return_progress": _WRONG["flag"]},
@@ -112,7 +115,8 @@ _OF_ENDPOINT = {
         "tools": _WRONG["array"] + [[5], [{}], [{"type": "bash_20250124", "name": "bash"}]],
         "tool_choice": [5, "auto", [], {}, {"type": "sometimes"}], "thinking": [5, "on", [], {}, {"type": "much"}]},
     "/v1/messages/count_tokens": {"messages": _WRONG["array"] + [[], [123], [{}]], "system": [5, True, {}]},
-    "/v1/embeddings": {"input": [5, True, {}, [], [True], [1.5], [{}], [_BEYOND]], "encoding_format": _WRONG["text"] + ["int8"],
+    "/v1/embeddings": {"input": [5, True, {}, [], [True], [1.5], [{}], [_BEYOND]],
+                       "encoding_format": _WRONG["text"] + ["int8"],
                        "dimensions": _WRONG["count"] + [1]},
     "/completion": {"prompt": [5, True, {}, [], [True], [1, "a"], [1.5], [1, _BEYOND]], "n_predict": _WRONG["count"],
                     "n_probs": _WRONG["count"] + [21], "return_tokens": _WRONG["flag"],
@@ -132,6 +136,7 @@ _MESSAGES = [({}, "role"), ({"role": 123, "content": "a"}, "role"), ({"role": "c
              ({"role": "system", "content": 123}, "content"),
              ({"role": "system", "content": {"content_type": "text"}}, "content"),
              ({"role": "user", "content": [{"type": ["image_url"]}]}, "type"),
+             ({"role": "user"}, "content"), ({"role": "user", "content": None}, "content"),
              ({"role": "user", "content": [{}]}, "type"), ({"role": "user", "content": [5]}, "content")]
 _TOOLS = [({"type": "function"}, "function"), ({"type": "function", "function": {}}, "name"),
           ({"type": "function", "function": {"name": 5}}, "name"),

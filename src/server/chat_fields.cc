@@ -179,6 +179,9 @@ void ReadOpenAiMessages(const JsonValue& list, ChatAsk& ask) {
       message.At("role").Fail("'system', 'user', 'assistant' or 'tool'");
     }
     std::string content;
+    if (role == "user" && !Says(message, "content")) {
+      message.At("content").Fail("a text or an array of parts");
+    }
     if (Says(message, "content")) {
       content = TextOfParts(message.At("content"), {"text", "refusal"}, UnreadParts::kNamed);
     }

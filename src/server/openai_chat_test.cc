@@ -263,6 +263,18 @@ TEST(OpenAiChat, ReasoningIsLimitedUnderEachNameThatClientsHaveForIt) {
   }
 }
 
+TEST(OpenAiChat, AUsersMessageHasContentAndTheAssistantsMayHaveCallsAlone) {
+  const auto error = [](const std::string& messages) {
+    return ReadChatCall(R"({"messages":[)" + messages + "]}", Request()).status().message();
+  };
+  EXPECT_THAT(error(R"({"role":"user"})"),
+              testing::StartsWith("request: messages[0]: no 'content'"));
+  EXPECT_THAT(error(R"({"role":"user","content":null})"),
+              testing::StartsWith("request: messages[0].content: "));
+  EXPECT_EQ(
+      error(R"({"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f"}}]})"), "");
+}
+
 TEST(OpenAiChat, ThinkingIsReadAsOthersHaveIt) {
   const auto read = [](const std::string& thinking) {
     return ReadChatCall(
