@@ -148,10 +148,12 @@ std::optional<HttpResponse> Router::RefusalOf(const AccessRules& rules,
   if (!open && !MayAsk(rules, request)) {
     const bool silent =
         request.Header("authorization").empty() && request.Header("x-api-key").empty();
-    return refuse(
+    HttpResponse refusal = refuse(
         Code::kPermissionDenied,
         silent ? "no key: expected 'Authorization: Bearer KEY' or 'x-api-key: KEY'" : "no such key",
         401);
+    refusal.headers.emplace_back("WWW-Authenticate", "Bearer");
+    return refusal;
   }
   if (loading) return Loading(request);
   if (path == targets_.end()) {

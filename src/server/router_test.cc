@@ -118,6 +118,7 @@ TEST_F(RouterTest, ABodyThatIsCompressedIsRefused) {
 TEST_F(KeyedRouterTest, WhoHasNoKeyIsToldSoAndLearnsNoPaths) {
   EXPECT_EQ(Ask("GET", "/both").status, 401);
   EXPECT_THAT(Ask("GET", "/both").body, HasSubstr("Authorization: Bearer"));
+  EXPECT_EQ(HeaderOf(Ask("GET", "/both").headers, "www-authenticate"), "Bearer");
   EXPECT_EQ(Ask("GET", "/both", {{"Authorization", "Bearer wrong"}}).status, 401);
   EXPECT_EQ(Ask("GET", "/none").status, 401);
   EXPECT_EQ(Ask("GET", "/both", {{"Authorization", "Bearer secret"}}).body, "got");
