@@ -1,5 +1,6 @@
 #include "server/openai_completions.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "server/answer_costs.h"
@@ -60,10 +61,16 @@ CompletionCall CallFrom(const JsonValue& body, const Request& defaults) {
   return call;
 }
 
+// That begin in a part of a text, which may be cut within one.
+std::size_t CharactersIn(std::string_view part) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(part, [](unsigned char byte) { return (byte & 0xC0) != 0x80; }));
+}
+
 // "logprobs" of a choice: lists with an entry for each token.
 class LogprobLists {
  public:
-  // `offset`: bytes of the text before the first token.
+  // `offset`: characters of the text before the first token.
   explicit LogprobLists(std::size_t offset) : offset_(offset) {}
 
   void Add(std::span<const TokenLogprob> tokens) {
@@ -89,7 +96,7 @@ class LogprobLists {
     logprobs_.push_back(std::move(logprob));
     tops_.push_back(std::move(top));
     offsets_.push_back(offset_);
-    offset_ += text.size();
+    offset_ += CharactersIn(text);
   }
 
   std::size_t offset_;
@@ -105,7 +112,7 @@ class CompletionFormat final : public AnswerFormat {
         tells_prompt_(call.TellsPrompt()),
         head_(std::move(head)) {
     for (std::size_t c = 0; c < call.prompts.size() * call_.n; ++c) {
-      offsets_.push_back(EchoOf(c).text.size());
+      offsets_.push_back(CharactersIn(EchoOf(c).text));
     }
   }
 
@@ -124,7 +131,7 @@ class CompletionFormat final : public AnswerFormat {
       lists.Add(delta.tokens);
       json["logprobs"] = std::move(lists).Take();
     }
-    offsets_[choice] += delta.text.size();
+    offsets_[choice] += CharactersIn(delta.text);
     return Event(std::move(json));
   }
 
@@ -182,7 +189,7 @@ class CompletionFormat final : public AnswerFormat {
   }
   Json LogprobsOf(std::size_t choice, const ChoiceAnswer& answer) const {
     const Echo echo = EchoOf(choice);
-    LogprobLists lists(tells_prompt_ ? 0 : echo.text.size());
+    LogprobLists lists(tells_prompt_ ? 0 : CharactersIn(echo.text));
     if (tells_prompt_) {
       lists.AddFirst(echo.first_token);
       lists.Add(answer.prompt);
@@ -208,7 +215,7 @@ class CompletionFormat final : public AnswerFormat {
   std::vector<Echo> echoes_;  // of each prompt, or none
   bool tells_prompt_;
   OpenAiHead head_;
-  std::vector<std::size_t> offsets_;  // by choice: bytes shown
+  std::vector<std::size_t> offsets_;  // by choice: characters shown
 };
 
 }  // namespace

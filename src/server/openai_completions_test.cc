@@ -94,7 +94,7 @@ TEST(OpenAiCompletions, APromptWithoutItsSpecialTokensIsToBeSentAsTokens) {
   EXPECT_TRUE(ReadCompletionCall(R"({"prompt":"a","add_special_tokens":true})", Request()).ok());
 }
 
-TEST(OpenAiCompletions, OffsetsOfTokensCountTheBytesBeforeThem) {
+TEST(OpenAiCompletions, OffsetsOfTokensCountTheCharactersBeforeThem) {
   const auto format = MakeCompletionFormat(ReadCall(R"({"prompt":"a","logprobs":0})"), {});
   ChoiceAnswer choice;
   choice.answer.text = "abc";
@@ -103,6 +103,12 @@ TEST(OpenAiCompletions, OffsetsOfTokensCountTheBytesBeforeThem) {
   EXPECT_THAT(format->Whole({&choice, 1}).body,
               HasSubstr(R"("logprobs":{"tokens":["ab","c"],"token_logprobs":[-1.0,-2.0],)"
                         R"("top_logprobs":[{},{}],"text_offset":[0,2]})"));
+  // One character of two bytes, one of three that is cut in its midst, and a letter.
+  choice.tokens = {{.text = "\u00e9", .logprob = -1, .top = {}},
+                   {.text = "\u4e2d\xE4\xB8", .logprob = -1, .top = {}},
+                   {.text = "\xAD", .logprob = -1, .top = {}},
+                   {.text = "b", .logprob = -1, .top = {}}};
+  EXPECT_THAT(format->Whole({&choice, 1}).body, HasSubstr(R"("text_offset":[0,1,3,3]})"));
 }
 
 }  // namespace
