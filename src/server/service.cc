@@ -112,6 +112,7 @@ void Service::AddTo(Router& router) {
   tells(std::string(kProps), kKeyed, &Service::OnProps);
   tells(std::string(kSlots), kKeyed, &Service::OnSlots);
   tells(std::string(kVersion), kKeyed, &Service::OnVersion);
+  AddHintsTo(router);
   for (const char* method : {"GET", "POST", "DELETE"}) {
     router.Add(method, std::string(kOllamas), kKeyed,
                [this](HttpRequest request, HttpReplyPtr reply) {

@@ -117,6 +117,7 @@ class Service {
   void OnSlots(HttpRequest request, HttpReplyPtr reply);
   void OnVersion(HttpRequest request, HttpReplyPtr reply);
   void OnOllama(HttpRequest request, HttpReplyPtr reply);
+  void AddHintsTo(Router& router);
   void OnSplitHello(HttpRequest request, HttpReplyPtr reply);
   void OnSplitDrafts(HttpRequest request, HttpReplyPtr reply);
   void OnSplitMeasure(HttpRequest request, HttpReplyPtr reply);

@@ -32,7 +32,35 @@ constexpr std::array<OfOllama, 8> kOllama = {{{"/api/chat", kChat},
                                               {"/api/show", kProps},
                                               {"/api/version", kVersion}}};
 
+// What llama-server and vLLM have and this server does not.
+struct Hint {
+  std::string_view path, hint;
+};
+constexpr std::string_view kRanksNothing = "this server ranks no texts; /v1/embeddings has vectors";
+constexpr std::array<Hint, 6> kHints = {
+    {{"/rerank", kRanksNothing},
+     {"/v1/rerank", kRanksNothing},
+     {"/reranking", kRanksNothing},
+     {"/v1/reranking", kRanksNothing},
+     {"/embedding", "this server has vectors at /v1/embeddings"},
+     {"/slots/*",
+      "slots are not saved or erased one by one: the prefix cache keeps what was read of prompts, "
+      "and with --prefix-file from one run to the next"}}};
+
 }  // namespace
+
+void Service::AddHintsTo(Router& router) {
+  for (const Hint& hint : kHints) {
+    for (const char* method : {"GET", "POST"}) {
+      router.Add(method, std::string(hint.path), Router::Door::kKeyed,
+                 [this, hint](const HttpRequest& request, const HttpReplyPtr& reply) {
+                   const Status status = Error(Code::kNotFound, "{} {}: there is no such path: {}",
+                                               request.method, request.path, hint.hint);
+                   Reply(EndpointOf(""), *reply, ErrorResponse(status));
+                 });
+    }
+  }
+}
 
 void Service::OnLlamaCompletion(Asked asked) {
   RunLlama(std::move(asked), LlamaKind::kText, kLlamaCompletion);

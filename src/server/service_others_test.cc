@@ -98,6 +98,18 @@ TEST_F(ServiceTest, ClientsOfOllamasApiAreToldWhereToAsk) {
               HasSubstr(R"(troupe_requests_total{endpoint="/api/*",status="404"} 3)"));
 }
 
+TEST_F(ServiceTest, WhatOtherServersHaveIsNotFoundWithAHint) {
+  for (const auto& [path, hint] :
+       {std::pair("/v1/rerank", "/v1/embeddings"), std::pair("/rerank", "/v1/embeddings"),
+        std::pair("/embedding", "/v1/embeddings"), std::pair("/slots/0", "--prefix-file")}) {
+    const auto reply = Post(path, "{}");
+    EXPECT_EQ(reply->status(), 404) << path;
+    EXPECT_THAT(reply->body(), HasSubstr(hint)) << path;
+  }
+  EXPECT_THAT(Start("GET", "/metrics")->body(),
+              HasSubstr(R"(troupe_requests_total{endpoint="other",status="404"} 4)"));
+}
+
 TEST_F(ServiceTest, ASlashAtTheEndOfAPathChangesNothing) {
   EXPECT_EQ(Post("/v1/completions/", R"({"prompt":"a","max_tokens":1})")->status(), 200);
   EXPECT_EQ(Start("GET", "/v1/models/")->body(), Start("GET", "/v1/models")->body());
