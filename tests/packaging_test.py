@@ -3,10 +3,13 @@
 
 usage: packaging_test.py TROUPE [unittest arguments]
 """
+import http.server
+import json
 import pathlib
 import re
 import subprocess
 import sys
+import threading
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -103,6 +106,31 @@ class Dockerfile(unittest.TestCase):
         self.assertLess(words.index("USER"), words.index("ENTRYPOINT"))
         self.assertTrue(all(rest.startswith("debian:bookworm-slim") for stage in dockerfile() for word, rest in stage
                             if word == "FROM"))
+
+    def test_a_container_is_healthy_while_its_server_answers_health_with_200(self):
+        check = dict(dockerfile()[-1])["HEALTHCHECK"]
+        self.assertIn(("EXPOSE", "8080"), dockerfile()[-1])
+        command = json.loads(re.search(r"CMD (\[.*\])", check)[1])
+        status = 200
+
+        class Health(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(status if self.path == "/health" and self.headers["Host"] else 400)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Health)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        here = [word.replace("8080", str(server.server_port)) for word in command]
+        outcome = lambda: subprocess.run(here, capture_output=True, timeout=20).returncode
+        self.assertEqual(outcome(), 0)
+        status = 503
+        self.assertNotEqual(outcome(), 0)
+        server.shutdown()
+        server.server_close()
+        self.assertNotEqual(outcome(), 0)
 
     def test_the_package_that_it_takes_is_the_one_that_make_deb_makes(self):
         makefile = (ROOT / "Makefile").read_text()
