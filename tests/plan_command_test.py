@@ -235,6 +235,7 @@ class Plan(PlanCommandTest):
             served = plan["connections_bytes"] + plan["rules_bytes"]
             (self.assertEqual if plan is run else self.assertGreater)(served, least)
             self.assertEqual(plan["peers_bytes"], 0)
+            self.assertEqual(plan["requests_bytes"], 0 if plan is run else 8 << 20)
             self.assertEqual(plan["words_bytes"], 0 if plan is run else 64 * 1024 * 128)  # of the longest word
         self.assertEqual(many["connections_bytes"], alone["connections_bytes"])
         text = self.troupe(*options, "--parallel", 8).stdout

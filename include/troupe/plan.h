@@ -25,6 +25,7 @@ struct Plan {
   Bytes connections;  // of a server's clients: their requests, and what they have not read
   Bytes rules;        // of answers (ModelOptions::answer_rules)
   Bytes peers;        // of a cluster: what is computed and fetched for them and by them
+  Bytes requests;     // what those of a server keep until they are answered
   Bytes words;        // of prompts that a server reads, while their tokens are found
   Bytes draft;        // a model that guesses (ModelOptions::draft)
   Bytes dense;        // weights that every token uses

@@ -91,6 +91,7 @@ Result<EngineOptions> ToEngineOptions(const ModelOptions& options) {
       return ServingMemory{.connections = {},
                            .rules = AnswerRules::MostBytes(config.vocabulary, sequences),
                            .peers = {},
+                           .requests = {},
                            .words = {}};
     };
   }
@@ -189,6 +190,7 @@ Plan ToPlan(const EnginePlan& plan, std::string lossiness) {
              .connections = memory.serving.connections,
              .rules = memory.serving.rules,
              .peers = memory.serving.peers,
+             .requests = memory.serving.requests,
              .words = memory.serving.words,
              .draft = memory.draft,
              .dense = memory.dense,

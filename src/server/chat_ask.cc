@@ -98,6 +98,7 @@ Result<AnswerReading> PrepareChat(const ChatAsk& ask, std::string day, const Tok
   if (Status status = SetRule(ask, reading, request); !status.ok()) {
     return std::move(status).WithContext(kPlace);
   }
+  reading.tools = std::make_shared<ToolSet>(reading.tools->ForReading());
   return reading;
 }
 

@@ -93,6 +93,7 @@ std::string LiveFacts(std::string_view model, const Plan& plan, bool is_node) {
   add("connections", plan.connections);
   add("answer rules", plan.rules);
   add("peers", plan.peers);
+  add("requests", plan.requests);
   add("words", plan.words);
   add("draft model", plan.draft);
   add("program", plan.program);

@@ -1,10 +1,13 @@
 #include "server/openai_responses.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "server/chat_fields.h"
+#include "server/json_splice.h"
 #include "server/request_body.h"
 #include "server/sampling_fields.h"
 
@@ -205,32 +208,61 @@ void RefuseWhatIsNotDone(const JsonValue& body) {
   }
 }
 
-// As they were asked for, or null.
-Json EchoOf(const JsonValue& body) {
-  Json echo = Json::Object();
-  for (const char* key :
-       {"instructions", "max_output_tokens", "metadata", "tools", "tool_choice", "temperature",
-        "top_p", "text", "reasoning", "truncation", "user", "max_tool_calls", "parallel_tool_calls",
-        "prompt_cache_key", "service_tier"}) {
-    const Json* value = body.raw().Find(key);
-    echo[key] = value == nullptr ? Json() : *value;
+// As they were asked for, or what that means where they were not.
+std::string EchoOf(const JsonValue& body) {
+  const std::array<std::pair<const char*, Json>, 15> fields = {
+      {{"instructions", nullptr},
+       {"max_output_tokens", nullptr},
+       {"metadata", Json::Object()},
+       {"tools", Json::Array()},
+       {"tool_choice", "auto"},
+       {"temperature", nullptr},
+       {"top_p", nullptr},
+       {"text", Json{{"format", Json{{"type", "text"}}}}},
+       {"reasoning", Json{{"effort", nullptr}, {"summary", nullptr}}},
+       {"truncation", "disabled"},
+       {"user", nullptr},
+       {"max_tool_calls", nullptr},
+       {"parallel_tool_calls", true},
+       {"prompt_cache_key", nullptr},
+       {"service_tier", nullptr}}};
+  std::string echo;
+  for (const auto& [key, otherwise] : fields) {
+    const std::string value = Says(body, key) ? body.At(key).raw().Dump() : otherwise.Dump();
+    if (echo.empty()) {
+      echo = fmt::format(R"({{"{}":{}}})", key, value);
+    } else {
+      AppendMember(echo, key, value);
+    }
   }
-  const auto otherwise = [&echo](const char* key, Json value) {
-    if (echo.Find(key)->IsNull()) echo[key] = std::move(value);
-  };
-  otherwise("metadata", Json::Object());
-  otherwise("tools", Json::Array());
-  otherwise("tool_choice", "auto");
-  otherwise("parallel_tool_calls", true);
-  otherwise("text", Json{{"format", Json{{"type", "text"}}}});
-  otherwise("reasoning", Json{{"effort", nullptr}, {"summary", nullptr}});
-  otherwise("truncation", "disabled");
+  echo.shrink_to_fit();
   return echo;
+}
+
+// As short as OpenAI has it: it is repeated with each event that repeats the request.
+void CheckMetadata(const JsonValue& metadata) {
+  constexpr std::size_t kMostPairs = 16, kLongestKey = 64, kLongestValue = 512;
+  const auto characters = [](std::string_view text) {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+  };
+  if (!metadata.IsObject()) metadata.Fail("an object");
+  if (metadata.size() > kMostPairs) metadata.Fail(fmt::format("at most {} of them", kMostPairs));
+  for (const Json::Member& member : metadata.raw().members()) {
+    if (characters(member.key) > kLongestKey) {
+      metadata.Fail(fmt::format("names of at most {} characters", kLongestKey));
+    }
+    const JsonValue value = metadata.At(member.key.c_str());
+    if (characters(value.String()) > kLongestValue) {
+      value.Fail(fmt::format("a text of at most {} characters", kLongestValue));
+    }
+  }
 }
 
 ResponsesCall ResponsesCallOf(const JsonValue& body, const Request& defaults) {
   if (!body.IsObject()) body.Fail("an object");
   RefuseWhatIsNotDone(body);
+  if (Says(body, "metadata")) CheckMetadata(body.At("metadata"));
   ResponsesCall call{.ask = {}, .request = defaults, .echo = EchoOf(body)};
   call.ask.chat.messages = InputOf(body, call.ask);
   if (Says(body, "tools")) call.ask.tools = FunctionsOf(body.At("tools"), call.ask);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "base/status.h"
@@ -19,8 +20,10 @@ struct ResponsesCall {
   ChatAsk ask;
   Request request;  // without its prompt, which is made of `ask`
   bool stream = false;
-  bool progress = false;       // of a stream: tokens of the prompt read so far
-  Json echo = Json::Object();  // fields of the request that the response repeats
+  bool progress = false;  // of a stream: tokens of the prompt read so far
+  // Fields of the request that the response repeats: the text of an object. As values it would take
+  // many times as much, until the answer ends.
+  std::string echo = "{}";
 };
 
 // `defaults`: of a request that says nothing, its seed drawn; max_tokens, if it says none.

@@ -99,6 +99,8 @@ TEST(OpenAiResponses, WhatWouldHaveToBeKeptOrIsNotKnownIsRefusedByItsField) {
         {R"("top_logprobs":2)", "top_logprobs: "},
         {R"("include":["message.output_text.logprobs"])", "include[0]: "},
         {R"("truncation":"auto")", "truncation: "},
+        {R"("metadata":["a"])", "metadata: "},
+        {R"("metadata":{"a":1})", "metadata.a: "},
         {R"("tools":[{}])", "tools[0]: no 'type'"},
         {R"("tool_choice":{"type":"web_search"})", "tool_choice.type: "},
         {R"("max_output_tokens":0)", "max_output_tokens: "},
@@ -109,6 +111,38 @@ TEST(OpenAiResponses, WhatWouldHaveToBeKeptOrIsNotKnownIsRefusedByItsField) {
   const auto item = ReadResponsesCall(R"({"input":[{"type":"item_reference","id":"x"}]})", {});
   EXPECT_THAT(item.status().message(), HasSubstr("input: "));
   EXPECT_FALSE(ReadResponsesCall("{}", {}).ok());
+}
+
+TEST(OpenAiResponses, MetadataIsShort) {
+  const auto with = [](std::size_t pairs, std::size_t key, std::size_t value) {
+    std::string text = R"("metadata":{)";
+    for (std::size_t i = 0; i < pairs; ++i) {
+      const std::string name = fmt::format("{:0>{}}", i, key), said(value, 'v');
+      text += fmt::format(R"({}"{}":"{}")", i > 0 ? "," : "", name, said);
+    }
+    return text + "}";
+  };
+  ReadResponses(fmt::format(R"({{"input":"Hi",{}}})", with(16, 64, 512)));
+  for (const std::string& more : {with(17, 2, 1), with(1, 65, 1), with(1, 1, 513)}) {
+    EXPECT_THAT(ErrorOfResponses(more), HasSubstr("metadata")) << more;
+  }
+}
+
+TEST(OpenAiResponses, RepeatsWhatItWasAskedForInEveryEventOfTheResponse) {
+  const ResponsesCall call =
+      ReadResponses(R"({"input":"Hi","user":"me \"x\"","temperature":0.5,"metadata":{"a":"b"}})");
+  const auto format = MakeResponsesFormat(call, {.id = "resp_7"});
+  for (const std::string& event : {format->Open(), format->Progress(1, 2), format->Waiting(),
+                                   format->Failure(Error(Code::kInternal, "it broke"))}) {
+    EXPECT_THAT(event, HasSubstr(R"("metadata":{"a":"b"})"));
+    EXPECT_THAT(event, HasSubstr(R"("temperature":0.5,"top_p":null)"));
+    EXPECT_THAT(event, HasSubstr(R"("user":"me \"x\"")"));
+  }
+  const ChoiceAnswer choice = {.answer = {.text = "Yes."}};
+  const auto whole = Json::Parse(format->Whole({&choice, 1}).body);
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->Find("user")->AsString(), R"(me "x")");
+  EXPECT_EQ(whole->Find("truncation")->AsString(), "disabled");
 }
 
 TEST(OpenAiResponses, ToolsAndItemsOfAnyOtherKindArePassedOverAndNoted) {

@@ -6,6 +6,7 @@
 
 #include "server/answer_costs.h"
 #include "server/api_error.h"
+#include "server/json_splice.h"
 #include "server/openai_responses.h"
 #include "server/responses_events.h"
 #include "server/sse.h"
@@ -72,7 +73,7 @@ class ResponsesFormat final : public AnswerFormat {
   std::string Open() override {
     std::string events;
     if (sequence_ == 0) {
-      events = Event("response.created", {{"response", Response("in_progress", nullptr)}});
+      events = StateEvent("response.created", Response("in_progress", nullptr));
     }
     return events += Waiting();
   }
@@ -88,19 +89,19 @@ class ResponsesFormat final : public AnswerFormat {
     const Answer& answer = choices.front().answer;
     if (answer.finish == FinishReason::kContextFull) return Full(choices.front());
     const bool cut = WasCutOff(answer);
-    return Event(cut ? "response.incomplete" : "response.completed",
-                 {{"response", Response(cut ? "incomplete" : "completed", &choices.front())}});
+    return StateEvent(cut ? "response.incomplete" : "response.completed",
+                      Response(cut ? "incomplete" : "completed", &choices.front()));
   }
   std::string Failure(const Status& status) override {
     return Failed(Response("failed", nullptr), status);
   }
   std::string Progress(std::size_t read, std::size_t all) override {
-    return Event("response.in_progress", {{"response", Response("in_progress", nullptr)},
-                                          {"prompt_progress", ProgressJson(read, all)}});
+    return StateEvent("response.in_progress", Response("in_progress", nullptr),
+                      {{"prompt_progress", ProgressJson(read, all)}});
   }
   // An event, as Codex hangs up after five minutes without any, whatever comments come.
   std::string Waiting() override {
-    return Event("response.in_progress", {{"response", Response("in_progress", nullptr)}});
+    return StateEvent("response.in_progress", Response("in_progress", nullptr));
   }
 
   HttpResponse Whole(std::span<const ChoiceAnswer> choices) override {
@@ -116,7 +117,7 @@ class ResponsesFormat final : public AnswerFormat {
     if (output_.empty()) {
       output_.push_back(ItemJson(Named({.kind = ItemKind::kContent, .text = {}}), status));
     }
-    return {.body = Response(status, &choices.front()).Dump()};
+    return {.body = Repeating(Response(status, &choices.front()))};
   }
   // A stream's client learns in the stream that the context is full, as from OpenAI's server: Codex
   // makes its talk shorter then, and gives up at a 400. In a stream that has begun it learns all.
@@ -130,7 +131,7 @@ class ResponsesFormat final : public AnswerFormat {
  private:
   std::string Failed(Json response, const Status& status) {
     response["error"] = ResponseFailure(status);
-    return Event("response.failed", {{"response", std::move(response)}});
+    return StateEvent("response.failed", response);
   }
   // Not as an answer that is cut off, which Codex would ask for again.
   std::string Full(const ChoiceAnswer& choice) {
@@ -141,6 +142,15 @@ class ResponsesFormat final : public AnswerFormat {
 
   std::string Event(std::string_view type, const Json& fields) {
     return ResponsesEvent(type, sequence_++, fields);
+  }
+  // Of the whole response.
+  std::string StateEvent(std::string_view type, const Json& response,
+                         const Json& fields = Json::Object()) {
+    Json json = {{"type", type}, {"sequence_number", sequence_++}};
+    json.Update(fields);
+    std::string text = json.Dump();
+    AppendMember(text, "response", Repeating(response));
+    return EventOf(type, text);
   }
 
   std::string IdOf(std::string_view kind) const {
@@ -217,6 +227,13 @@ class ResponsesFormat final : public AnswerFormat {
     return events;
   }
 
+  // With what it repeats of the request.
+  std::string Repeating(const Json& response) const {
+    std::string text = response.Dump();
+    text.back() = ',';
+    return text.append(echo_, 1);
+  }
+
   // `answer`: of a response that has ended.
   Json Response(std::string_view status, const ChoiceAnswer* answer) const {
     Json json = ResponseJson(head_, status);
@@ -224,7 +241,6 @@ class ResponsesFormat final : public AnswerFormat {
     if (status == "incomplete") {
       json["incomplete_details"] = Json{{"reason", "max_output_tokens"}};
     }
-    json.Update(echo_);
     if (answer == nullptr) return json;
     const Usage& usage = answer->answer.usage;
     json["usage"] = {{"input_tokens", usage.prompt_tokens},
@@ -237,7 +253,7 @@ class ResponsesFormat final : public AnswerFormat {
   }
 
   const bool streams_;
-  const Json echo_;
+  const std::string echo_;
   const OpenAiHead head_;
   const AnswerReading reading_;
   AnswerParser parser_;

@@ -226,6 +226,7 @@ void AddPlan(const Plan& plan, Families& families) {
                                     {"connections", plan.connections},
                                     {"rules", plan.rules},
                                     {"peers", plan.peers},
+                                    {"requests", plan.requests},
                                     {"words", plan.words},
                                     {"draft", plan.draft},
                                     {"dense", plan.dense},
@@ -323,6 +324,9 @@ std::string ServeMetrics::Page(const Metrics& model, const Plan& plan,
   AddAsks(model.experts, families);
   AddReads(model.experts, families);
   AddPlan(plan, families);
+  families.Gauge("troupe_requests_kept_bytes",
+                 "What requests that wait or are answered have of their part of the memory plan",
+                 Of(beside.kept));
   for (const ExtraMetric& one : beside.more) {
     Labels labels;
     for (const auto& [name, value] : one.labels) labels.push_back({name, value});

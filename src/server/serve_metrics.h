@@ -28,6 +28,7 @@ enum class ReloadEnd { kDone, kRefused, kUndone };
 struct BesideModel {
   std::size_t parked = 0;         // requests that wait for the next model
   std::uint64_t passed_over = 0;  // requests that had what the server does not know
+  Bytes kept = {};                // by requests (request_memory.h)
   std::optional<HttpCounters> transport = {};
   std::optional<AccessLog::Counters> log = {};
   std::vector<ExtraMetric> more = {};

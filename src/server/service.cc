@@ -36,7 +36,8 @@ Service::Facts Service::FactsOf(const ServedModel& served) {
       .options = served.options,
       .plan = served.model->plan(),
       .chat_template = ModelAccess::EngineOf(*served.model).tokenizer().vocab().chat_template,
-      .is_node = served.cluster != nullptr};
+      .is_node = served.cluster != nullptr,
+      .memory = std::make_shared<const RequestMemory>(kKeptByRequests)};
   if (served.exact) facts.plan.lossiness = "exact";
   return facts;
 }

@@ -25,6 +25,7 @@
 #include "server/passed_over.h"
 #include "server/recent_times.h"
 #include "server/reload_gate.h"
+#include "server/request_memory.h"
 #include "server/router.h"
 #include "server/serve_metrics.h"
 #include "server/served_model.h"
@@ -66,7 +67,8 @@ class Service {
     ServiceOptions options;
     Plan plan;
     std::string chat_template;
-    bool is_node = false;  // of a cluster
+    bool is_node = false;                         // of a cluster
+    std::shared_ptr<const RequestMemory> memory;  // of the requests to this model
   };
   // A request that uses the model.
   struct Asked {
@@ -131,8 +133,9 @@ class Service {
   void OnLive(HttpRequest request, HttpReplyPtr reply);
   void OnMetrics(HttpRequest request, HttpReplyPtr reply);
 
+  // `kept`: what the format keeps of the request.
   void Run(Asked asked, std::vector<Request> requests, JobOptions options,
-           std::unique_ptr<AnswerFormat> format, std::string_view endpoint);
+           std::unique_ptr<AnswerFormat> format, Bytes kept, std::string_view endpoint);
   std::string NewId(std::string_view kind);
   // Sends and counts what is answered at once.
   void Reply(std::string_view endpoint, HttpReply& reply, HttpResponse response);

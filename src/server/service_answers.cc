@@ -90,6 +90,7 @@ void Service::OnChat(Asked asked) {
   if (!reading.ok()) return Reply(kChat, *asked.reply, ErrorResponse(reading.status()));
   std::vector<Request> requests(call->call.n, call->request);
   for (std::size_t c = 0; c < requests.size(); ++c) requests[c].sampling.seed += c;
+  const Bytes kept = reading->tools->size_in_memory();
   auto format = MakeChatFormat(*call,
                                {.id = NewId("chatcmpl-"),
                                 .model = asked.options().name,
@@ -100,7 +101,7 @@ void Service::OnChat(Asked asked) {
       {.stream = call->call.stream,
        .progress = call->call.progress,
        .logprobs = call->call.logprobs},
-      std::move(format), kChat);
+      std::move(format), kept, kChat);
 }
 
 void Service::OnResponses(Asked asked) {
@@ -112,9 +113,10 @@ void Service::OnResponses(Asked asked) {
   if (told.events == 0) told.head = {.id = NewId("resp_"), .model = {}, .created = SecondsNow()};
   told.head.model = asked.options().name;
   told.head.seed = call->request.sampling.seed;
+  const Bytes kept = reading->tools->size_in_memory() + Bytes(call->echo.size());
   auto format = MakeResponsesFormat(*call, std::move(told.head), *std::move(reading), told.events);
   Run(std::move(asked), {call->request}, {.stream = call->stream, .progress = call->progress},
-      std::move(format), kResponses);
+      std::move(format), kept, kResponses);
 }
 
 void Service::OnCompletion(Asked asked) {
@@ -135,6 +137,8 @@ void Service::OnCompletion(Asked asked) {
       requests.back().sampling.seed += c;
     }
   }
+  Bytes kept;
+  for (const CompletionCall::Echo& echo : call->echoes) kept += Bytes(echo.text.size());
   auto format = MakeCompletionFormat(*call, {.id = NewId("cmpl-"),
                                              .model = asked.options().name,
                                              .created = SecondsNow(),
@@ -144,7 +148,7 @@ void Service::OnCompletion(Asked asked) {
        .progress = call->call.progress,
        .logprobs = call->call.logprobs,
        .prompt_logprobs = call->TellsPrompt()},
-      std::move(format), kCompletions);
+      std::move(format), kept, kCompletions);
 }
 
 Result<Pooling> Service::HowToPool(const Asked& asked) {
@@ -172,7 +176,7 @@ void Service::OnEmbeddings(Asked asked) {
       EmbeddingRequests(*std::move(call), *pooling, asked.model().plan().context,
                         [&](const Prompt& input) { return asked.model().PromptTokens(input); });
   if (!requests.ok()) return Reply(kEmbeddings, *asked.reply, ErrorResponse(requests.status()));
-  Run(std::move(asked), *std::move(requests), {}, std::move(format), kEmbeddings);
+  Run(std::move(asked), *std::move(requests), {}, std::move(format), /*kept=*/Bytes(), kEmbeddings);
 }
 
 void Service::OnMessages(Asked asked) {
@@ -183,16 +187,17 @@ void Service::OnMessages(Asked asked) {
   if (!reading.ok())
     return Reply(kMessages, *asked.reply, ErrorResponse(reading.status(), ErrorStyle::kAnthropic));
   call->prompt_tokens = std::get<std::vector<TokenId>>(call->request.prompt).size();
+  const Bytes kept = reading->tools->size_in_memory();
   auto format = MakeMessagesFormat(
       *call,
       {.id = NewId("msg_"), .model = asked.options().name, .seed = call->request.sampling.seed},
       *std::move(reading));
   Run(std::move(asked), {std::move(call->request)},
-      {.stream = call->stream, .progress = call->progress}, std::move(format), kMessages);
+      {.stream = call->stream, .progress = call->progress}, std::move(format), kept, kMessages);
 }
 
 void Service::Run(Asked asked, std::vector<Request> requests, JobOptions options,
-                  std::unique_ptr<AnswerFormat> format, std::string_view endpoint) {
+                  std::unique_ptr<AnswerFormat> format, Bytes kept, std::string_view endpoint) {
   const OffloadOptions own = asked.use.served().exact
                                  ? OffloadOptions()
                                  : ModelAccess::EngineOf(asked.model()).offload_options();
@@ -203,6 +208,9 @@ void Service::Run(Asked asked, std::vector<Request> requests, JobOptions options
   if (Status ids = CheckTokenIds(requests.front(), tokenizer); !ids.ok()) {
     return Reply(endpoint, *asked.reply, format->Refusal(ids));
   }
+  Result<RequestMemory::Share> memory = asked.facts->memory->Take(kept);
+  if (!memory.ok()) return Reply(endpoint, *asked.reply, format->Refusal(memory.status()));
+  options.memory = *std::move(memory);
   for (Request& request : requests) Limit(asked.options(), request);
   options.together = asked.model().plan().sequences;
   options.style = StyleOf(endpoint);

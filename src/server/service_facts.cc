@@ -174,7 +174,9 @@ void Service::OnClusterOrder(std::string_view path, HttpReply& reply) {
 
 // Without a model its counters are zero, as those of the next one are when it begins.
 void Service::OnMetrics(HttpRequest, HttpReplyPtr reply) {
-  BesideModel beside{.parked = gate_.parked(), .passed_over = passed_over_.requests()};
+  BesideModel beside{.parked = gate_.parked(),
+                     .passed_over = passed_over_.requests(),
+                     .kept = facts()->memory->taken()};
   if (const HttpServer* const server = server_) beside.transport = server->counters();
   if (const AccessLogSwitch* const log = log_) beside.log = log->counters();
   const std::optional<ModelUse> use = gate_.Look();

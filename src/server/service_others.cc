@@ -85,7 +85,7 @@ void Service::RunLlama(Asked asked, LlamaKind kind, std::string_view endpoint) {
       {.stream = call->call.stream,
        .progress = call->call.progress,
        .logprobs = call->call.logprobs},
-      std::move(format), endpoint);
+      std::move(format), /*kept=*/Bytes(), endpoint);
 }
 
 void Service::OnApplyTemplate(Asked asked) {

@@ -17,6 +17,7 @@
 #include "server/http/http_reply.h"
 #include "server/pulse.h"
 #include "server/reload_gate.h"
+#include "server/request_memory.h"
 
 namespace troupe {
 
@@ -32,6 +33,8 @@ struct JobOptions {
   // silence. Outlives the job.
   Pulse* pulse = nullptr;
   ErrorStyle style = ErrorStyle::kOpenAi;
+  // What the request keeps, let go with the job.
+  RequestMemory::Share memory = nullptr;
   // When the request came, which may have been parked since then.
   std::chrono::steady_clock::time_point came = std::chrono::steady_clock::now();
 };

@@ -131,6 +131,7 @@ class PlanCommand final : public Command {
     record["connections_bytes"] = memory.serving.connections.count();
     record["rules_bytes"] = memory.serving.rules.count();
     record["peers_bytes"] = memory.serving.peers.count();
+    record["requests_bytes"] = memory.serving.requests.count();
     record["words_bytes"] = memory.serving.words.count();
     record["draft_bytes"] = memory.draft.count();
     record["dense_bytes"] = memory.dense.count();

@@ -5,6 +5,7 @@
 #include "api/answer_rules.h"
 #include "cluster/face/node_buffers.h"
 #include "server/http/http_reply.h"
+#include "server/request_memory.h"
 
 namespace troupe {
 namespace {
@@ -32,7 +33,8 @@ void PlanForServing(const ServingNeeds& needs, Bytes held, EngineFlags& engine) 
     const Bytes cloud = needs.has_cloud ? kOfCloud + needs.parallel * kOfCloudAnswer : Bytes();
     return ServingMemory{.connections = server - std::min(server, held) + cloud,
                          .rules = AnswerRules::MostBytes(config.vocabulary, needs.parallel),
-                         .peers = needs.has_peers ? NodeMemory(config) : Bytes()};
+                         .peers = needs.has_peers ? NodeMemory(config) : Bytes(),
+                         .requests = kKeptByRequests};
   });
 }
 

@@ -214,6 +214,7 @@ std::vector<std::string> Describe(const MemoryPlan& plan, const MemoryNeeds& nee
   for (const auto& [name, bytes] : {std::pair{"connections", plan.serving.connections},
                                     {"answer rules", plan.serving.rules},
                                     {"peers", plan.serving.peers},
+                                    {"requests", plan.serving.requests},
                                     {"words", plan.serving.words},
                                     {"draft model", plan.draft}}) {
     if (bytes > Bytes()) lines.push_back(fmt::format("{:<13} {}", name, ToString(bytes)));

@@ -16,12 +16,13 @@ namespace troupe {
 
 // What a process takes that serves a model to others, beside running it.
 struct ServingMemory {
-  Bytes connections;  // of clients: what they send, and what they have not read of their answers
-  Bytes rules;        // for answers: schemas, grammars, tools
-  Bytes peers;        // of a cluster: what is computed and fetched for them and by them
-  Bytes words = {};   // of prompts, while their tokens are found
+  Bytes connections;    // of clients: what they send, and what they have not read of their answers
+  Bytes rules;          // for answers: schemas, grammars, tools
+  Bytes peers;          // of a cluster: what is computed and fetched for them and by them
+  Bytes requests = {};  // what they keep until they are answered
+  Bytes words = {};     // of prompts, while their tokens are found
 
-  Bytes total() const { return connections + rules + peers + words; }
+  Bytes total() const { return connections + rules + peers + requests + words; }
   bool operator==(const ServingMemory&) const = default;
 };
 

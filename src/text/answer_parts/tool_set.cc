@@ -54,6 +54,35 @@ Result<ToolSet> ToolSet::Of(const Json& tools) {
   return set;
 }
 
+ToolSet ToolSet::ForReading() const {
+  ToolSet slim;
+  for (const Tool& tool : tools_) {
+    Json texts = Json::Object();
+    const Json* const all = tool.parameters.Find("properties");
+    if (all != nullptr && all->IsObject()) {
+      for (const Json::Member& member : all->members()) {
+        if (IsOnlyText(member.value)) texts[member.key] = Json{{"type", "string"}};
+      }
+    }
+    slim.tools_.push_back({.name = tool.name,
+                           .parameters = Json{{"properties", std::move(texts)}},
+                           .is_strict = tool.is_strict});
+  }
+  return slim;
+}
+
+Bytes ToolSet::size_in_memory() const {
+  constexpr std::size_t kOfTool = sizeof(Tool) + 256, kOfParameter = 320;
+  std::size_t bytes = 0;
+  for (const Tool& tool : tools_) {
+    bytes += kOfTool + tool.name.size();
+    const Json* const all = tool.parameters.Find("properties");
+    if (all == nullptr || !all->IsObject()) continue;
+    for (const Json::Member& member : all->members()) bytes += kOfParameter + member.key.size();
+  }
+  return Bytes(bytes);
+}
+
 const Tool* ToolSet::Find(std::string_view name) const {
   const auto found = std::ranges::find(tools_, name, &Tool::name);
   return found == tools_.end() ? nullptr : &*found;

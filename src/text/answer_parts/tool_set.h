@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/json.h"
 #include "base/status.h"
 
@@ -23,6 +24,11 @@ class ToolSet {
   // An array of {"type": "function", "function": {"name", "parameters", "strict"}}.
   // kInvalidArgument names the place of what is not as expected.
   static Result<ToolSet> Of(const Json& tools);
+
+  // With no more of each than answers are read by: names, and which parameters are texts.
+  ToolSet ForReading() const;
+  // What such a set takes, at most.
+  Bytes size_in_memory() const;
 
   const std::vector<Tool>& all() const { return tools_; }
   bool empty() const { return tools_.empty(); }

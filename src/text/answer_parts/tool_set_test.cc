@@ -34,6 +34,25 @@ TEST(ToolSet, WritesArgumentsAsTheirTypesSay) {
   EXPECT_EQ(tools.JsonOfArgument("other", "x", "[1, 2]"), "[1,2]");
 }
 
+TEST(ToolSet, ReadsArgumentsTheSameWithoutWhatOnlyPromptsNeed) {
+  const ToolSet tools = ReadTools(R"([{"type": "function", "function": {"name": "f", "parameters": {
+      "type": "object", "properties": {"text": {"type": "string", "description": "A long one."},
+      "kind": {"enum": ["1", "2"]}, "count": {"type": "integer"}}}}},
+      {"type": "function", "function": {"name": "g", "strict": true}}])")
+                            .value();
+  const ToolSet slim = tools.ForReading();
+  for (const char* key : {"text", "kind", "count", "none"}) {
+    for (const char* value : {"12", "a \"b\"", "[1, 2]"}) {
+      EXPECT_EQ(slim.JsonOfArgument("f", key, value), tools.JsonOfArgument("f", key, value)) << key;
+    }
+  }
+  ASSERT_EQ(slim.all().size(), 2u);
+  EXPECT_TRUE(slim.Find("g")->is_strict);
+  EXPECT_EQ(slim.Find("f")->parameters.Dump().find("long"), std::string::npos);
+  EXPECT_LT(slim.size_in_memory(), tools.size_in_memory());
+  EXPECT_GT(slim.size_in_memory(), 3 * 300_B);
+}
+
 TEST(ToolSet, WhatIsNoToolIsRefusedByItsPlace) {
   EXPECT_THAT(ReadTools(R"([{"type": "web_search"}])").status().message(),
               HasSubstr("tools[0].type: \"web_search\""));

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Asks a server for what could take much memory, in the least budget that it can be started with.
+
+What the process has had at most (VmHWM) stays within that budget, whatever clients send.
+usage: serve_memory_test.py TROUPE [unittest arguments]
+"""
+import concurrent.futures
+import json
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import time
+import unittest
+import urllib.error
+
+import serve_test
+from serve_test import LONGEST, TINY, Server
+
+
+def least_budget(*args):
+    """MiB, as the error names it where there is far too little."""
+    done = subprocess.run([serve_test.TROUPE, "serve", TINY, "--port", "0", "--memory", "1MiB", *map(str, args)],
+                          capture_output=True, text=True, check=False)
+    return int(re.search(r"([\d.]+) MiB are the least", done.stderr)[1].split(".")[0]) + 1
+
+
+class ServeMemory(unittest.TestCase):
+    def serve(self, *args):
+        self.budget = least_budget(*args)
+        return Server("--memory", f"{self.budget}MiB", *args)
+
+    def check(self, server):
+        status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+        most = int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024
+        print(f"{self.id().rsplit('.', 1)[1]}: {most:.0f} of {self.budget} MiB", file=sys.stderr)
+        self.assertLessEqual(most, self.budget)
+
+    def refused(self, server, path, body):
+        """What the error says, and which field it names."""
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            server.ask(path, body)
+        error = json.load(refused.exception)["error"]
+        refused.exception.close()
+        self.assertEqual(refused.exception.code, 400, error)
+        return error["message"], error["param"]
+
+    def test_requests_that_wait_keep_what_their_responses_repeat_within_the_budget(self):
+        body = json.dumps({"input": "x", "user": ["v"] * 130_000, "max_output_tokens": 4000, "ignore_eos": True}).encode()
+        head = f"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        with self.serve("--ctx", 4096, "--parallel", 1) as server:
+            def send():
+                client = socket.create_connection(("127.0.0.1", server.port), LONGEST)
+                client.sendall(head + body)
+                return client
+            with concurrent.futures.ThreadPoolExecutor(64) as pool:
+                clients = list(pool.map(lambda _: send(), range(64)))
+            over = kept = 0  # requests that wait no more, and what the others keep at most
+            give_up = time.monotonic() + LONGEST
+            while over < 50 and time.monotonic() < give_up:
+                with server.open("/metrics") as page:
+                    counts = re.findall(r'troupe_requests_total{endpoint="/v1/responses",.*} (\d+)', page.read().decode())
+                over = sum(map(int, counts))
+                kept = max(kept, server.metric("troupe_requests_kept_bytes"))
+                time.sleep(0.02)
+            for client in clients:
+                client.close()
+            self.assertGreater(kept, 5 * len(body))
+            self.assertLess(kept, 9 << 20)
+            self.check(server)
+            for client in clients:
+                client.close()
+            server.complete("The kernel")
+
+
+if __name__ == "__main__":
+    serve_test.TROUPE = sys.argv.pop(1)
+    unittest.main()
