@@ -235,7 +235,8 @@ class Plan(PlanCommandTest):
             served = plan["connections_bytes"] + plan["rules_bytes"]
             (self.assertEqual if plan is run else self.assertGreater)(served, least)
             self.assertEqual(plan["peers_bytes"], 0)
-            self.assertEqual(plan["requests_bytes"], 0 if plan is run else 8 << 20)
+            prompts = (plan["sequences"] + 64 // 4) * 256  # tokens, of which each has 4 bytes
+            self.assertEqual(plan["requests_bytes"], 0 if plan is run else (8 << 20) + 4 * prompts)
             self.assertEqual(plan["words_bytes"], 0 if plan is run else 64 * 1024 * 128)  # of the longest word
         self.assertEqual(many["connections_bytes"], alone["connections_bytes"])
         text = self.troupe(*options, "--parallel", 8).stdout

@@ -73,6 +73,15 @@ class ServeMemory(unittest.TestCase):
                 client.close()
             server.complete("The kernel")
 
+    def test_answers_of_a_long_prompt_share_it(self):
+        with self.serve("--ctx", 4096, "--parallel", 1) as server:
+            for path, text in (("/v1/completions", "a b " * 250_000), ("/completion", ["a b " * 7_500] * 32)):
+                message, _ = self.refused(server, path, {"prompt": text, "n": 128, "max_tokens": 1})
+                self.assertIn("maximum context length is 4096 tokens", message)
+            fits = {"prompt": "a b " * 1000, "n": 128, "max_tokens": 1}
+            self.assertEqual(len(server.ask("/v1/completions", fits)["choices"]), 128)
+            self.check(server)
+
 
 if __name__ == "__main__":
     serve_test.TROUPE = sys.argv.pop(1)

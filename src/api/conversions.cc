@@ -87,7 +87,7 @@ Result<EngineOptions> ToEngineOptions(const ModelOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(engine.drafters, ParseDraftChoice(options.speculate));
   engine.draft = options.draft;
   if (options.answer_rules) {
-    engine.serving = [sequences = options.sequences](const ModelConfig& config) {
+    engine.serving = [sequences = options.sequences](const ModelConfig& config, std::uint32_t) {
       return ServingMemory{.connections = {},
                            .rules = AnswerRules::MostBytes(config.vocabulary, sequences),
                            .peers = {},

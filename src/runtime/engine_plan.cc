@@ -42,11 +42,16 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
   needs.dense = weights.bytes.dense;
   needs.experts = weights.bytes.experts;
   needs.slot = OffloadedExperts::SlotBytes(weights.experts);
-  if (options.serving) {
-    needs.serving = options.serving(config);
-    needs.words = [](std::uint32_t context) { return Tokenizer::JoinBytes(MostWordBytes(context)); };
-  }
-  needs.serving.peers += options.experts_for_peers * needs.slot;
+  needs.serving = [&config, serving = options.serving,
+                   experts = options.experts_for_peers * needs.slot](std::uint32_t context) {
+    ServingMemory memory;
+    if (serving) {
+      memory = serving(config, context);
+      memory.words = Tokenizer::JoinBytes(MostWordBytes(context));
+    }
+    memory.peers += experts;
+    return memory;
+  };
   const ExpertGrid grid{.layers = config.layers, .experts = config.moe.routing.experts};
   needs.staging = ExpertLoader::StagingBytes(machine.container, needs.slot, plan.loader);
   needs.prediction = PredictorBytes(options.offload.predictor, grid) +

@@ -95,7 +95,7 @@ struct EngineOptions {
   bool fingerprint = false;
   // What the caller will take beside the engine, of a model of this shape; null: hardly anything.
   std::function<Bytes(const ModelConfig&)> beside;
-  std::function<ServingMemory(const ModelConfig&)> serving;
+  std::function<ServingMemory(const ModelConfig&, std::uint32_t context)> serving;
   std::uint32_t experts_for_peers = 0;  // that are on their way from or to them, at most
 
   static constexpr std::uint32_t kDefaultContext = 4096;

@@ -110,17 +110,23 @@ TEST_F(EnginePlanning, WhatServingTakesHasPartsOfItsOwn) {
   EngineOptions options{.context = 256, .memory = 20_MiB};
   const MemoryPlan alone = Plan(options).value().memory;
   EXPECT_EQ(alone.serving, ServingMemory());
-  options.serving = [](const ModelConfig& config) {
-    return ServingMemory{.connections = 1_MiB, .rules = config.layers * 64_KiB, .peers = 3_KiB};
+  options.serving = [](const ModelConfig& config, std::uint32_t context) {
+    return ServingMemory{.connections = 1_MiB,
+                         .rules = config.layers * 64_KiB,
+                         .peers = 3_KiB,
+                         .requests = context * 2_B};
   };
   options.experts_for_peers = 2;
+  options.memory = 28_MiB;  // 8 MiB more, for the longest word
   const EnginePlan serving = Plan(options).value();
   EXPECT_EQ(serving.memory.serving, (ServingMemory{.connections = 1_MiB,
                                                    .rules = config_.layers * 64_KiB,
-                                                   .peers = 3_KiB + 2 * serving.needs.slot}));
+                                                   .peers = 3_KiB + 2 * serving.needs.slot,
+                                                   .requests = 512_B,
+                                                   .words = 8_MiB}));
   EXPECT_EQ(serving.memory.program, alone.program);
   EXPECT_LT(serving.memory.slots, alone.slots);
-  EXPECT_LE(serving.memory.total(), 20_MiB);
+  EXPECT_LE(serving.memory.total(), 28_MiB);
 }
 
 TEST_F(EnginePlanning, APredictorsTablesArePartOfTheBudget) {

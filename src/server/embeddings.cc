@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kMostInputs = 2048;          // as OpenAI has it
 constexpr std::size_t kMostAnswerBytes = 4 << 20;  // of the 11 MiB that all clients share
-constexpr std::size_t kMostTokensInAll = 2 << 20;  // they take as much as the longest body
+constexpr std::size_t kMostTokensInAll = 1 << 20;  // half of what requests may keep (RequestMemory)
 
 // The shortest numbers that are read as these floats again, but infinities and the like, which JSON
 // has none of.
@@ -105,10 +105,11 @@ Status CheckSize(const EmbeddingsCall& call, std::size_t width) {
                          call.base64 ? "" : " (more in base64)");
 }
 
-Result<std::vector<Request>> EmbeddingRequests(EmbeddingsCall call, Pooling pooling,
-                                               std::size_t context, const EncodeInput& encode) {
-  std::vector<Request> requests;
-  requests.reserve(call.inputs.size());
+Result<JobRequests> EmbeddingRequests(EmbeddingsCall call, Pooling pooling, std::size_t context,
+                                      const EncodeInput& encode) {
+  JobRequests requests;
+  requests.common.embed = pooling;
+  requests.prompts.reserve(call.inputs.size());
   std::size_t all = 0;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     const std::string place = call.inputs.size() == 1 ? "input" : fmt::format("input[{}]", i);
@@ -127,9 +128,8 @@ Result<std::vector<Request>> EmbeddingRequests(EmbeddingsCall call, Pooling pool
     if (all > kMostTokensInAll) {
       return InvalidArgument("request: input: more than {} tokens in all", kMostTokensInAll);
     }
-    Request& request = requests.emplace_back();
-    request.prompt = *std::move(tokens);
-    request.embed = pooling;
+    tokens->shrink_to_fit();
+    requests.prompts.push_back(*std::move(tokens));
   }
   return requests;
 }

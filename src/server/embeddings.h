@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "server/answer_format.h"
+#include "server/job_requests.h"
 
 namespace troupe {
 
@@ -30,8 +31,8 @@ Status CheckSize(const EmbeddingsCall& call, std::size_t width);
 // request starts, as most of a long array are started by the engine's thread, for which other
 // requests wait. kResourceExhausted: an input has more tokens than the context holds.
 using EncodeInput = std::function<Result<std::vector<TokenId>>(const Prompt& input)>;
-Result<std::vector<Request>> EmbeddingRequests(EmbeddingsCall call, Pooling pooling,
-                                               std::size_t context, const EncodeInput& encode);
+Result<JobRequests> EmbeddingRequests(EmbeddingsCall call, Pooling pooling, std::size_t context,
+                                      const EncodeInput& encode);
 
 // Its vectors are the answers' embeddings, in the order of the inputs.
 std::unique_ptr<AnswerFormat> MakeEmbeddingsFormat(const EmbeddingsCall& call, std::string model);

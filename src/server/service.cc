@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -37,7 +38,8 @@ Service::Facts Service::FactsOf(const ServedModel& served) {
       .plan = served.model->plan(),
       .chat_template = ModelAccess::EngineOf(*served.model).tokenizer().vocab().chat_template,
       .is_node = served.cluster != nullptr,
-      .memory = std::make_shared<const RequestMemory>(kKeptByRequests)};
+      .memory = std::make_shared<const RequestMemory>(
+          std::max(kKeptByRequests, served.model->plan().requests))};
   if (served.exact) facts.plan.lossiness = "exact";
   return facts;
 }

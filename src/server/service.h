@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "server/end_drafts.h"
 #include "server/end_turns.h"
 #include "server/http/http_server.h"
+#include "server/job_requests.h"
 #include "server/live_feed.h"
 #include "server/llama_completion.h"
 #include "server/parked_reply.h"
@@ -95,7 +97,9 @@ class Service {
   static Request DefaultsFor(const Asked& asked);
   // On the thread that reads requests: those that begin as others end do so on the engine's thread,
   // where nobody's tokens are to wait for it.
-  static Status TokenizeAll(const Model& model, std::vector<Prompt>& prompts);
+  // Leaves the prompts empty, each as soon as its tokens are there.
+  static Result<std::vector<std::vector<TokenId>>> TokenizeAll(const Model& model,
+                                                               std::span<Prompt> prompts);
   Result<AnswerReading> Prepare(const Asked& asked, const ChatAsk& ask, Request& request);
   void OnChat(Asked asked);
   void OnResponses(Asked asked);
@@ -134,7 +138,7 @@ class Service {
   void OnMetrics(HttpRequest request, HttpReplyPtr reply);
 
   // `kept`: what the format keeps of the request.
-  void Run(Asked asked, std::vector<Request> requests, JobOptions options,
+  void Run(Asked asked, JobRequests requests, JobOptions options,
            std::unique_ptr<AnswerFormat> format, Bytes kept, std::string_view endpoint);
   std::string NewId(std::string_view kind);
   // Sends and counts what is answered at once.
@@ -149,7 +153,8 @@ class Service {
   const std::uint64_t started_;              // seconds since 1970
   std::atomic<const HttpServer*> server_ = nullptr;
   std::atomic<const AccessLogSwitch*> log_ = nullptr;
-  std::atomic<std::size_t> together_ = 1;  // as Park was told
+  std::atomic<std::uint64_t> refused_ = 0;  // answers that the model was not asked for
+  std::atomic<std::size_t> together_ = 1;   // as Park was told
   std::atomic<std::uint64_t> ids_ = 0;
   ServeMetrics metrics_;
   PassedOver passed_over_;

@@ -62,11 +62,17 @@ void Limit(const ServiceOptions& options, Request& request) {
 
 }  // namespace
 
-Status Service::TokenizeAll(const Model& model, std::vector<Prompt>& prompts) {
+Result<std::vector<std::vector<TokenId>>> Service::TokenizeAll(const Model& model,
+                                                               std::span<Prompt> prompts) {
+  std::vector<std::vector<TokenId>> all;
+  all.reserve(prompts.size());
   for (std::size_t i = 0; i < prompts.size(); ++i) {
-    TROUPE_ASSIGN_OR_RETURN(prompts[i], TokensOf(model, prompts, i));
+    TROUPE_ASSIGN_OR_RETURN(std::vector<TokenId> tokens, TokensOf(model, prompts, i));
+    prompts[i] = {};
+    tokens.shrink_to_fit();
+    all.push_back(std::move(tokens));
   }
-  return OkStatus();
+  return all;
 }
 
 Request Service::DefaultsFor(const Asked& asked) {
@@ -88,16 +94,15 @@ void Service::OnChat(Asked asked) {
   Result<AnswerReading> reading =
       call.ok() ? Prepare(asked, call->ask, call->request) : Result<AnswerReading>(call.status());
   if (!reading.ok()) return Reply(kChat, *asked.reply, ErrorResponse(reading.status()));
-  std::vector<Request> requests(call->call.n, call->request);
-  for (std::size_t c = 0; c < requests.size(); ++c) requests[c].sampling.seed += c;
+  const std::uint64_t seed = call->request.sampling.seed;
   const Bytes kept = reading->tools->size_in_memory();
   auto format = MakeChatFormat(*call,
                                {.id = NewId("chatcmpl-"),
                                 .model = asked.options().name,
                                 .created = SecondsNow(),
-                                .seed = call->request.sampling.seed},
+                                .seed = seed},
                                *std::move(reading));
-  Run(std::move(asked), std::move(requests),
+  Run(std::move(asked), JobRequests::Of(std::move(call->request), call->call.n),
       {.stream = call->call.stream,
        .progress = call->call.progress,
        .logprobs = call->call.logprobs},
@@ -115,8 +120,8 @@ void Service::OnResponses(Asked asked) {
   told.head.seed = call->request.sampling.seed;
   const Bytes kept = reading->tools->size_in_memory() + Bytes(call->echo.size());
   auto format = MakeResponsesFormat(*call, std::move(told.head), *std::move(reading), told.events);
-  Run(std::move(asked), {call->request}, {.stream = call->stream, .progress = call->progress},
-      std::move(format), kept, kResponses);
+  Run(std::move(asked), JobRequests::Of(std::move(call->request)),
+      {.stream = call->stream, .progress = call->progress}, std::move(format), kept, kResponses);
 }
 
 void Service::OnCompletion(Asked asked) {
@@ -127,23 +132,17 @@ void Service::OnCompletion(Asked asked) {
       !ModelAccess::EngineOf(asked.model()).tokenizer().fill_in_marks()) {
     status = InvalidArgument("request: suffix: expected none, as this model fills no gaps");
   }
-  if (status.ok()) status = TokenizeAll(asked.model(), call->prompts);
   if (!status.ok()) return Reply(kCompletions, *asked.reply, ErrorResponse(status));
-  std::vector<Request> requests;
-  for (const Prompt& prompt : call->prompts) {
-    for (std::size_t c = 0; c < call->call.n; ++c) {
-      requests.push_back(call->request);
-      requests.back().prompt = prompt;
-      requests.back().sampling.seed += c;
-    }
-  }
+  Result<std::vector<std::vector<TokenId>>> prompts = TokenizeAll(asked.model(), call->prompts);
+  if (!prompts.ok()) return Reply(kCompletions, *asked.reply, ErrorResponse(prompts.status()));
+  const std::uint64_t seed = call->request.sampling.seed;
   Bytes kept;
   for (const CompletionCall::Echo& echo : call->echoes) kept += Bytes(echo.text.size());
-  auto format = MakeCompletionFormat(*call, {.id = NewId("cmpl-"),
-                                             .model = asked.options().name,
-                                             .created = SecondsNow(),
-                                             .seed = call->request.sampling.seed});
-  Run(std::move(asked), std::move(requests),
+  auto format = MakeCompletionFormat(
+      *call,
+      {.id = NewId("cmpl-"), .model = asked.options().name, .created = SecondsNow(), .seed = seed});
+  Run(std::move(asked),
+      {.common = std::move(call->request), .prompts = *std::move(prompts), .n = call->call.n},
       {.stream = call->call.stream,
        .progress = call->call.progress,
        .logprobs = call->call.logprobs,
@@ -172,7 +171,7 @@ void Service::OnEmbeddings(Asked asked) {
     return Reply(kEmbeddings, *asked.reply, ErrorResponse(fits));
   }
   auto format = MakeEmbeddingsFormat(*call, asked.options().name);
-  Result<std::vector<Request>> requests =
+  Result<JobRequests> requests =
       EmbeddingRequests(*std::move(call), *pooling, asked.model().plan().context,
                         [&](const Prompt& input) { return asked.model().PromptTokens(input); });
   if (!requests.ok()) return Reply(kEmbeddings, *asked.reply, ErrorResponse(requests.status()));
@@ -192,28 +191,34 @@ void Service::OnMessages(Asked asked) {
       *call,
       {.id = NewId("msg_"), .model = asked.options().name, .seed = call->request.sampling.seed},
       *std::move(reading));
-  Run(std::move(asked), {std::move(call->request)},
+  Run(std::move(asked), JobRequests::Of(std::move(call->request)),
       {.stream = call->stream, .progress = call->progress}, std::move(format), kept, kMessages);
 }
 
-void Service::Run(Asked asked, std::vector<Request> requests, JobOptions options,
+void Service::Run(Asked asked, JobRequests requests, JobOptions options,
                   std::unique_ptr<AnswerFormat> format, Bytes kept, std::string_view endpoint) {
   const OffloadOptions own = asked.use.served().exact
                                  ? OffloadOptions()
                                  : ModelAccess::EngineOf(asked.model()).offload_options();
-  if (Status lossy = CheckLoss(requests.front(), own); !lossy.ok()) {
+  if (Status lossy = CheckLoss(requests.common, own); !lossy.ok()) {
     return Reply(endpoint, *asked.reply, format->Refusal(lossy));
   }
   const Tokenizer& tokenizer = ModelAccess::EngineOf(asked.model()).tokenizer();
-  if (Status ids = CheckTokenIds(requests.front(), tokenizer); !ids.ok()) {
+  if (Status ids = CheckTokenIds(requests.common, tokenizer); !ids.ok()) {
     return Reply(endpoint, *asked.reply, format->Refusal(ids));
   }
-  Result<RequestMemory::Share> memory = asked.facts->memory->Take(kept);
+  const std::size_t longest = requests.LongestPrompt();
+  if (const std::size_t context = asked.model().plan().context; longest > context) {
+    const Status too_long = PromptTooLong(longest, context, StyleOf(endpoint));
+    ++refused_;
+    return Reply(endpoint, *asked.reply, format->Refusal(too_long));
+  }
+  options.together = asked.model().plan().sequences;
+  Result<RequestMemory::Share> memory =
+      asked.facts->memory->Take(kept + requests.SizeInMemory(options.together));
   if (!memory.ok()) return Reply(endpoint, *asked.reply, format->Refusal(memory.status()));
   options.memory = *std::move(memory);
-  for (Request& request : requests) Limit(asked.options(), request);
-  options.together = asked.model().plan().sequences;
-  options.style = StyleOf(endpoint);
+  Limit(asked.options(), requests.common);
   options.came = asked.came;
   options.pulse = &pulse_;
   RunTextJob(std::move(asked.use), std::move(requests), options, std::move(format),

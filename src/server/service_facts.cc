@@ -181,10 +181,11 @@ void Service::OnMetrics(HttpRequest, HttpReplyPtr reply) {
   if (const AccessLogSwitch* const log = log_) beside.log = log->counters();
   const std::optional<ModelUse> use = gate_.Look();
   if (use && use->served().more) beside.more = use->served().more();
+  Metrics of_model = use ? use->served().model->metrics() : Metrics();
+  of_model.requests_refused += refused_;
   Reply(kMetrics, *reply,
         {.content_type = "text/plain; version=0.0.4; charset=utf-8",
-         .body = metrics_.Page(use ? use->served().model->metrics() : Metrics(), facts()->plan,
-                               beside)});
+         .body = metrics_.Page(of_model, facts()->plan, beside)});
 }
 
 }  // namespace troupe

@@ -54,6 +54,34 @@ TEST_F(ServiceMemoryTest, WhatResponsesRepeatIsKeptInARoomOfItsOwnUntilTheyEnd) 
   EXPECT_EQ(Post("/v1/responses", Repeated(2 * kThird))->status(), 200);
 }
 
+std::string Asking(std::size_t tokens, int n) {
+  std::string prompt = "5";
+  for (std::size_t i = 1; i < tokens; ++i) prompt += ",5";
+  return R"({"max_tokens":1,"n":)" + std::to_string(n) + R"(,"prompt":[)" + prompt + "]}";
+}
+
+TEST_F(ServiceMemoryTest, PromptsThatWaitAreKeptOnceHoweverManyAnswersTheyHave) {
+  const std::size_t tokens = model().plan().context - 1;
+  const auto go_on = Halt();
+  const auto one = Start("POST", "/v1/completions", Asking(tokens, 1));
+  const double of_one = kept();
+  EXPECT_GE(of_one, tokens * sizeof(TokenId));
+  const auto many = Start("POST", "/v1/completions", Asking(tokens, 100));
+  EXPECT_LT(kept(), of_one + 10 * tokens * sizeof(TokenId) + 100 * 2048);
+  go_on->set_value();
+  one->WaitForEnd();
+  many->WaitForEnd();
+  EXPECT_EQ(many->status(), 200);
+  EXPECT_EQ(Json::Parse(many->body())->Find("choices")->size(), 100u);
+}
+
+TEST_F(ServiceMemoryTest, APromptThatDoesNotFitIsRefusedBeforeTheModelIsAsked) {
+  const auto reply = Post("/v1/completions", Asking(model().plan().context + 1, 100));
+  EXPECT_EQ(reply->status(), 400);
+  EXPECT_THAT(reply->body(), HasSubstr("context_length_exceeded"));
+  EXPECT_EQ(model().metrics().requests_refused, 0u);
+}
+
 TEST_F(ServiceMemoryTest, ARequestThatKeepsMoreThanAllMayIsRefused) {
   const auto reply = Post("/v1/responses", Repeated(kKeptByRequests.count()));
   EXPECT_EQ(reply->status(), 400);

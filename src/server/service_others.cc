@@ -75,13 +75,12 @@ void Service::RunLlama(Asked asked, LlamaKind kind, std::string_view endpoint) {
       !ModelAccess::EngineOf(asked.model()).tokenizer().fill_in_marks()) {
     status = InvalidArgument("request: input_suffix: expected no gap, as this model fills none");
   }
-  if (status.ok()) status = TokenizeAll(asked.model(), call->prompts);
   if (!status.ok()) return Reply(endpoint, *asked.reply, ErrorResponse(status));
-  std::vector<Request> requests(call->prompts.size(), call->request);
-  for (std::size_t i = 0; i < requests.size(); ++i) requests[i].prompt = call->prompts[i];
+  Result<std::vector<std::vector<TokenId>>> prompts = TokenizeAll(asked.model(), call->prompts);
+  if (!prompts.ok()) return Reply(endpoint, *asked.reply, ErrorResponse(prompts.status()));
   auto format =
       MakeLlamaFormat(*call, {.model = asked.options().name, .seed = call->request.sampling.seed});
-  Run(std::move(asked), std::move(requests),
+  Run(std::move(asked), {.common = std::move(call->request), .prompts = *std::move(prompts)},
       {.stream = call->call.stream,
        .progress = call->call.progress,
        .logprobs = call->call.logprobs},

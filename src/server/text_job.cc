@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <numeric>
 #include <utility>
 
 #include "api/model_access.h"
@@ -24,25 +25,23 @@ double SecondsSince(SteadyClock::time_point start) {
 class TextJob : public std::enable_shared_from_this<TextJob> {
  public:
   TextJob(ModelUse use, const JobOptions& options, std::unique_ptr<AnswerFormat> format,
-          HttpReplyPtr reply, JobListener listener, std::size_t choices)
+          HttpReplyPtr reply, JobListener listener, JobRequests requests)
       : use_(std::move(use)),
         options_(options),
         listener_(std::move(listener)),
         format_(std::move(format)),
         reply_(std::move(reply)),
-        choices_(choices) {
-    left_ = choices;
+        requests_(std::move(requests)),
+        choices_(requests_.count()),
+        later_(requests_.count()) {
+    std::iota(later_.begin(), later_.end(), 0);
+    left_ = choices_.size();
   }
 
-  void Start(std::vector<Request> requests) {
+  void Start() {
     reply_->WhenGone([weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->Cancel();
     });
-    {
-      const MutexLock lock(mu_);
-      for (std::size_t c = 0; c < requests.size(); ++c)
-        later_.push_back({c, std::move(requests[c])});
-    }
     if (options_.stream && options_.pulse != nullptr) {
       options_.pulse->Add([weak = weak_from_this()] {
         const auto self = weak.lock();
@@ -63,33 +62,27 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
 
   Model& model() const { return *use_.served().model; }
 
-  struct Later {
-    std::size_t choice;
-    Request request;
-  };
-
   void StartMore(std::size_t most) {
     for (; most > 0; --most) {
-      std::optional<Later> next;
+      std::size_t choice = 0;
       bool unwanted = false;
       {
         const MutexLock lock(mu_);
         if (later_.empty()) return;
-        next = std::move(later_.front());
+        choice = later_.front();
         later_.pop_front();
         ++under_way_;
         unwanted = cancelled_;
       }
-      const std::size_t choice = next->choice;
       if (unwanted) {  // the client left before anything began
         Answer nothing;
         nothing.finish = FinishReason::kCancelled;
         return OnEnd(choice, nothing);
       }
-      Result<Generation> started = StartOne(choice, next->request);
+      Result<Generation> started = StartOne(choice);
       if (!started.ok()) {
-        if (started.status().retry_after() > 0 && ComesAgain(*std::move(next))) return;
-        OnEnd(choice, WhyNot(started.status(), next->request.prompt));
+        if (started.status().retry_after() > 0 && ComesAgain(choice)) return;
+        OnEnd(choice, started.status());
         return Cancel();
       }
       Keep(choice, *std::move(started));
@@ -97,7 +90,8 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
   }
 
   // The time that it waited, here or while it was parked, is a part of its own.
-  Result<Generation> StartOne(std::size_t choice, Request request) {
+  Result<Generation> StartOne(std::size_t choice) {
+    Request request = requests_.Make(choice);
     if (request.timeout) {
       *request.timeout -= SteadyClock::now() - options_.came;
       if (request.timeout->count() <= 0) {
@@ -107,21 +101,12 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
     return use_.served().Start(std::move(request), CallbacksOf(choice));
   }
 
-  // A prompt that does not fit, as clients of the API know it.
-  Status WhyNot(const Status& refusal, const Prompt& prompt) const {
-    if (refusal.code() != Code::kResourceExhausted) return refusal;
-    const std::size_t context = model().plan().context;
-    const Result<std::vector<TokenId>> tokens = model().PromptTokens(prompt);
-    if (!tokens.ok() || tokens->size() <= context) return refusal;
-    return PromptTooLong(tokens->size(), context, options_.style);
-  }
-
   // The queue is full of others' requests: this one comes again when another of this job ends.
-  bool ComesAgain(Later refused) {
+  bool ComesAgain(std::size_t refused) {
     const MutexLock lock(mu_);
     if (under_way_ == 1 || cancelled_) return false;
     --under_way_;
-    later_.push_front(std::move(refused));
+    later_.push_front(refused);
     return true;
   }
 
@@ -315,9 +300,10 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
   Mutex mu_;
   const std::unique_ptr<AnswerFormat> format_ TROUPE_GUARDED_BY(mu_);
   const HttpReplyPtr reply_;
+  JobRequests requests_;  // each is made by one thread; more than one, and nothing of it changes
   std::vector<Choice> choices_ TROUPE_GUARDED_BY(mu_);
   std::vector<Generation> dropped_ TROUPE_GUARDED_BY(mu_);  // cancelled, their ends not yet told
-  std::deque<Later> later_ TROUPE_GUARDED_BY(mu_);          // those that are not started yet
+  std::deque<std::size_t> later_ TROUPE_GUARDED_BY(mu_);    // those that are not started yet
   std::size_t under_way_ TROUPE_GUARDED_BY(mu_) = 0;        // taken from later_, and not ended
   std::size_t left_ TROUPE_GUARDED_BY(mu_) = 0;
   bool begun_ TROUPE_GUARDED_BY(mu_) = false;  // the stream
@@ -329,12 +315,11 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
 
 }  // namespace
 
-void RunTextJob(ModelUse use, std::vector<Request> requests, const JobOptions& options,
+void RunTextJob(ModelUse use, JobRequests requests, const JobOptions& options,
                 std::unique_ptr<AnswerFormat> format, HttpReplyPtr reply, JobListener listener) {
-  const std::size_t choices = requests.size();
   std::make_shared<TextJob>(std::move(use), options, std::move(format), std::move(reply),
-                            std::move(listener), choices)
-      ->Start(std::move(requests));
+                            std::move(listener), std::move(requests))
+      ->Start();
 }
 
 }  // namespace troupe

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "server/answer_format.h"
-#include "server/api_error.h"
 #include "server/http/http_reply.h"
+#include "server/job_requests.h"
 #include "server/pulse.h"
 #include "server/reload_gate.h"
 #include "server/request_memory.h"
@@ -32,7 +32,6 @@ struct JobOptions {
   // A stream that wrote nothing from one beat to the next says that it waits; null: it waits in
   // silence. Outlives the job.
   Pulse* pulse = nullptr;
-  ErrorStyle style = ErrorStyle::kOpenAi;
   // What the request keeps, let go with the job.
   RequestMemory::Share memory = nullptr;
   // When the request came, which may have been parked since then.
@@ -55,8 +54,7 @@ struct JobListener {
 };
 
 // Returns before the end; all that is needed lives on by itself, and the use of the model with it.
-// `requests`: one an answer.
-void RunTextJob(ModelUse use, std::vector<Request> requests, const JobOptions& options,
+void RunTextJob(ModelUse use, JobRequests requests, const JobOptions& options,
                 std::unique_ptr<AnswerFormat> format, HttpReplyPtr reply, JobListener listener);
 
 }  // namespace troupe

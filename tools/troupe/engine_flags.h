@@ -45,7 +45,7 @@ class EngineFlags {
   // Engine::fingerprint will be asked for.
   void TakeFingerprint() { fingerprint_ = true; }
   // Memory of a model's plan that is left to the command.
-  void Serves(std::function<ServingMemory(const ModelConfig&)> serving) {
+  void Serves(std::function<ServingMemory(const ModelConfig&, std::uint32_t context)> serving) {
     serving_ = std::move(serving);
   }
   void TakesAnswersOfPeersIn(RowForm form) { offload_.peer_answers = form; }
@@ -76,7 +76,7 @@ class EngineFlags {
   DraftChoice drafters_;  // none, unless there is an option
   std::string draft_;     // path; empty: no model guesses
   std::function<Bytes(const ModelConfig&)> beside_;
-  std::function<ServingMemory(const ModelConfig&)> serving_;
+  std::function<ServingMemory(const ModelConfig&, std::uint32_t context)> serving_;
   std::uint32_t experts_for_peers_ = 0;
 };
 

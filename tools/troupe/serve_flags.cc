@@ -238,6 +238,7 @@ Result<std::unique_ptr<AccessLog>> ServeFlags::OpenLog() const {
 EngineFlags ServeFlags::EngineWith(Bytes held) const {
   EngineFlags engine = engine_;
   PlanForServing({.parallel = parallel_,
+                  .queue = queue_,
                   .connections = http_.limits.connections,
                   .has_peers = cluster_.any(),
                   .has_cloud = split_.has_cloud()},

@@ -83,7 +83,7 @@ class ServeFlags {
   FileOptions file_options_;
   bool no_prefix_cache_ = false;
   std::uint32_t port_ = 8080, parallel_ = ServingNeeds().parallel;
-  std::size_t queue_ = 64;
+  std::size_t queue_ = ServingNeeds().queue;
   double pass_ms_ = 150, drain_seconds_ = 30;
   std::optional<std::size_t> tokens_, most_tokens_;
   std::optional<double> request_seconds_;

@@ -180,9 +180,9 @@ TEST_F(ServeFlagsTest, WhatTheServerHasTakenAlreadyIsNotTakenTwice) {
   ModelConfig config;
   config.vocabulary = 1000;
   const auto flags = Read({"a.gguf"});
-  const Bytes all = flags->EngineWith(Bytes()).options().serving(config).total();
-  EXPECT_EQ(all - flags->EngineWith(5_MiB).options().serving(config).total(), 5_MiB);
-  const Bytes rules = flags->EngineWith(1_GiB).options().serving(config).total();
+  const Bytes all = flags->EngineWith(Bytes()).options().serving(config, 256).total();
+  EXPECT_EQ(all - flags->EngineWith(5_MiB).options().serving(config, 256).total(), 5_MiB);
+  const Bytes rules = flags->EngineWith(1_GiB).options().serving(config, 256).total();
   EXPECT_GT(rules, Bytes());
   EXPECT_EQ(all - rules, 68_MiB);
 }

@@ -22,19 +22,23 @@ constexpr Bytes kOfConnection = 24_KiB;
 constexpr Bytes kOfCloudAnswer = 128_KiB;
 constexpr Bytes kOfCloud = 2_MiB;  // a thread, and what TLS keeps for all
 
+// Of those that wait a quarter may be as long as the context, and no more than this.
+constexpr std::size_t kMostLongPrompts = 64;
+
 }  // namespace
 
 void PlanForServing(const ServingNeeds& needs, Bytes held, EngineFlags& engine) {
   engine.HoldSequences(needs.parallel);
   if (needs.has_peers) engine.TakesExpertsForPeers(kExpertsFetched);
-  engine.Serves([needs, held](const ModelConfig& config) {
+  engine.Serves([needs, held](const ModelConfig& config, std::uint32_t context) {
     const Bytes server =
         kHeldByClients + kBodyValues + kOfSmallBody + needs.connections * kOfConnection;
     const Bytes cloud = needs.has_cloud ? kOfCloud + needs.parallel * kOfCloudAnswer : Bytes();
+    const std::uint64_t prompts = needs.parallel + std::min(needs.queue / 4, kMostLongPrompts);
     return ServingMemory{.connections = server - std::min(server, held) + cloud,
                          .rules = AnswerRules::MostBytes(config.vocabulary, needs.parallel),
                          .peers = needs.has_peers ? NodeMemory(config) : Bytes(),
-                         .requests = kKeptByRequests};
+                         .requests = kKeptByRequests + prompts * context * Bytes(sizeof(TokenId))};
   });
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "server/request_memory.h"
+
 namespace troupe {
 namespace {
 
@@ -17,18 +19,29 @@ TEST(ServingNeeds, AreASequenceForEachRequestAndMemoryForEachConnection) {
   const EngineOptions few = Planned({.parallel = 3, .connections = 10}),
                       more = Planned({.parallel = 3, .connections = 110});
   EXPECT_EQ(few.sequences, 3u);
-  EXPECT_EQ(more.serving(config).connections - few.serving(config).connections, 100 * 24_KiB);
-  EXPECT_EQ(more.serving(config).rules, few.serving(config).rules);
-  EXPECT_GT(few.serving(config).connections, 24_MiB);
-  EXPECT_EQ(few.serving(config).peers, Bytes());
+  EXPECT_EQ(more.serving(config, 256).connections - few.serving(config, 256).connections,
+            100 * 24_KiB);
+  EXPECT_EQ(more.serving(config, 256).rules, few.serving(config, 256).rules);
+  EXPECT_GT(few.serving(config, 256).connections, 24_MiB);
+  EXPECT_EQ(few.serving(config, 256).peers, Bytes());
+}
+
+TEST(ServingNeeds, HaveRoomForThePromptsOfThoseThatAreAnsweredAndOfAQuarterOfTheOthers) {
+  const ModelConfig config;
+  const auto prompts = [&](const ServingNeeds& needs, std::uint32_t context) {
+    return Planned(needs).serving(config, context).requests - kKeptByRequests;
+  };
+  EXPECT_EQ(prompts({.parallel = 3, .queue = 40}, 1000), 13 * 4000_B);
+  EXPECT_EQ(prompts({.parallel = 3, .queue = 0}, 2000), 3 * 8000_B);
+  EXPECT_EQ(prompts({.parallel = 3, .queue = 1'000'000'000}, 1000), 67 * 4000_B);
 }
 
 TEST(ServingNeeds, LeaveOutWhatTheProcessHoldsAlready) {
   ModelConfig config;
   config.vocabulary = 1000;
-  const Bytes all = Planned({}).serving(config).total();
-  EXPECT_EQ(all - Planned({}, 5_MiB).serving(config).total(), 5_MiB);
-  const Bytes rules = Planned({}, 1_GiB).serving(config).total();
+  const Bytes all = Planned({}).serving(config, 256).total();
+  EXPECT_EQ(all - Planned({}, 5_MiB).serving(config, 256).total(), 5_MiB);
+  const Bytes rules = Planned({}, 1_GiB).serving(config, 256).total();
   EXPECT_GT(rules, Bytes());
   EXPECT_EQ(all - rules, 68_MiB);
 }

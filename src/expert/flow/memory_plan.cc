@@ -49,8 +49,7 @@ class Planner {
     MemoryPlan plan;
     plan.budget = request_.budget;
     plan.program = needs_.program;
-    plan.serving = needs_.serving;
-    if (needs_.words) plan.serving.words = needs_.words(sizes.context);
+    if (needs_.serving) plan.serving = needs_.serving(sizes.context);
     plan.draft = needs_.draft;
     plan.dense = needs_.dense;
     plan.context = sizes.context;

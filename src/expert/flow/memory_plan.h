@@ -28,8 +28,7 @@ struct ServingMemory {
 
 // What a model needs; sizes that depend on choices are functions of them.
 struct MemoryNeeds {
-  Bytes program;  // the process without what follows: code, vocabulary, stacks, logits
-  ServingMemory serving;
+  Bytes program;     // the process without what follows: code, vocabulary, stacks, logits
   Bytes draft;       // a draft model: its weights, and the memory of its sequences and passes
   Bytes dense;       // weights that every token uses
   Bytes experts;     // all routed experts, as they lie where none is ever evicted
@@ -42,7 +41,7 @@ struct MemoryNeeds {
   std::uint32_t experts_per_token = 0;                   // of a layer
   std::function<Bytes(std::uint32_t context)> kv_cache;  // of one sequence of that length
   std::function<Bytes(std::uint32_t context, std::uint32_t chunk)> workspace;
-  std::function<Bytes(std::uint32_t context)> words;  // ServingMemory::words; null: none
+  std::function<ServingMemory(std::uint32_t context)> serving;  // null: it serves nobody
 
   std::uint32_t AllExperts() const { return expert_layers * experts_per_layer; }
   // Experts that one token uses on its way through the layers.
