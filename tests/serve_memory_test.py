@@ -69,9 +69,6 @@ class ServeMemory(unittest.TestCase):
             self.assertGreater(kept, 5 * len(body))
             self.assertLess(kept, 9 << 20)
             self.check(server)
-            for client in clients:
-                client.close()
-            server.complete("The kernel")
 
     def test_answers_of_a_long_prompt_share_it(self):
         with self.serve("--ctx", 4096, "--parallel", 1) as server:
@@ -80,6 +77,29 @@ class ServeMemory(unittest.TestCase):
                 self.assertIn("maximum context length is 4096 tokens", message)
             fits = {"prompt": "a b " * 1000, "n": 128, "max_tokens": 1}
             self.assertEqual(len(server.ask("/v1/completions", fits)["choices"]), 128)
+            self.check(server)
+
+    def test_answers_with_many_logprobs_stay_within_the_budget(self):
+        chat = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1000, "ignore_eos": True, "logprobs": True,
+                "top_logprobs": 20}
+        with self.serve("--ctx", 4096, "--parallel", 4) as server:
+            message, field = self.refused(server, "/v1/chat/completions", {**chat, "n": 11})
+            self.assertEqual(field, "n")
+            self.assertIn("11000 tokens with their logprobs", message)
+
+            def ask(_):
+                try:
+                    return len(json.dumps(server.ask("/v1/chat/completions", {**chat, "n": 2})))
+                except urllib.error.HTTPError as error:
+                    error.close()
+                    return error.code
+            with concurrent.futures.ThreadPoolExecutor(6) as pool:
+                answers = sorted(pool.map(ask, range(6)))
+            self.assertEqual(set(answer for answer in answers if answer < 1000), {429})
+            self.assertGreater(answers[-1], 2 << 20)
+            echo = {"prompt": ["a b " * 1000] * 12, "max_tokens": 1, "logprobs": 1, "echo": True}
+            self.assertEqual(len(server.ask("/v1/completions", echo)["choices"]), 12)
+            self.assertEqual(self.refused(server, "/v1/completions", {**echo, "logprobs": 20})[1], "prompt")
             self.check(server)
 
 

@@ -12,6 +12,7 @@
 #include "base/base64.h"
 #include "base/check.h"
 #include "base/json.h"
+#include "server/answer_size.h"
 #include "server/api_error.h"
 #include "server/prompt_fields.h"
 #include "server/request_body.h"
@@ -21,7 +22,6 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t kMostInputs = 2048;          // as OpenAI has it
-constexpr std::size_t kMostAnswerBytes = 4 << 20;  // of the 11 MiB that all clients share
 constexpr std::size_t kMostTokensInAll = 1 << 20;  // half of what requests may keep (RequestMemory)
 
 // The shortest numbers that are read as these floats again, but infinities and the like, which JSON

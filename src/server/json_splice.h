@@ -1,4 +1,5 @@
 // Texts of JSON joined to one another where their values would take many times as much memory.
+// `object` is always the text of an object that has some members.
 #pragma once
 
 #include <string>
@@ -6,15 +7,24 @@
 
 namespace troupe {
 
-// Adds a member behind those of `object`, the text of an object that has some; `value` is the text
-// of its value.
-inline void AppendMember(std::string& object, std::string_view key, std::string_view value) {
+// The text goes on with the value of one more member, and the brace that ends the object.
+inline void OpenMember(std::string& object, std::string_view key) {
   object.back() = ',';  // in place of the brace
   object += '"';
   object += key;
   object += "\":";
+}
+
+inline void AppendMember(std::string& object, std::string_view key, std::string_view value) {
+  OpenMember(object, key);
   object += value;
   object += '}';
+}
+
+// Those of another object.
+inline void AppendMembers(std::string& object, std::string_view more) {
+  object.back() = ',';
+  object += more.substr(1);
 }
 
 }  // namespace troupe

@@ -7,10 +7,12 @@
 #include "server/answer_costs.h"
 #include "server/api_error.h"
 #include "server/chat_fields.h"
+#include "server/json_splice.h"
 #include "server/prompt_fields.h"
 #include "server/request_body.h"
 #include "server/sampling_fields.h"
 #include "server/sse.h"
+#include "server/token_logprobs.h"
 
 namespace troupe {
 namespace {
@@ -90,17 +92,21 @@ std::string_view StopTypeOf(FinishReason reason) {
   return "none";
 }
 
-Json ProbsJson(std::span<const TokenLogprob> tokens) {
-  Json list = Json::Array();
-  for (const TokenLogprob& token : tokens) {
+// A list with the values of one token at a time.
+void AppendProbs(std::span<const TokenLogprob> tokens, std::string& to) {
+  to += '[';
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
     Json top = Json::Array();
-    for (const TokenLogprob::Other& other : token.top) {
+    for (const TokenLogprob::Other& other : tokens[i].top) {
       top.push_back({{"token", other.text}, {"logprob", other.logprob}});
     }
-    list.push_back(
-        {{"token", token.text}, {"logprob", token.logprob}, {"top_logprobs", std::move(top)}});
+    if (i > 0) to += ',';
+    to += Json{{"token", tokens[i].text},
+               {"logprob", tokens[i].logprob},
+               {"top_logprobs", std::move(top)}}
+              .Dump();
   }
-  return list;
+  to += ']';
 }
 
 class LlamaFormat final : public AnswerFormat {
@@ -113,10 +119,9 @@ class LlamaFormat final : public AnswerFormat {
 
   std::string Open() override { return {}; }
   std::string Delta(std::size_t choice, const TextDelta& delta) override {
-    Json event = {
-        {"index", choice}, {"content", delta.text}, {"tokens", Json::Array()}, {"stop", false}};
-    if (tells_probs_) event["completion_probabilities"] = ProbsJson(delta.tokens);
-    return EventOf(event.Dump());
+    return EventOf(WithProbs(
+        {{"index", choice}, {"content", delta.text}, {"tokens", Json::Array()}, {"stop", false}},
+        delta.tokens));
   }
   std::string Close(std::size_t choice, const Answer& answer) override {
     Json event = EndOf(choice, answer);
@@ -134,19 +139,30 @@ class LlamaFormat final : public AnswerFormat {
   }
 
   HttpResponse Whole(std::span<const ChoiceAnswer> choices) override {
-    Json list = Json::Array();
+    std::string body = is_list_ ? "[" : "";
+    body.reserve(BytesOfAnswers(choices, kLlamaLogprobBytes));
     for (std::size_t c = 0; c < choices.size(); ++c) {
-      Json body = EndOf(c, choices[c].answer);
-      body["content"] = choices[c].answer.text;
-      if (tells_tokens_) body["tokens"] = choices[c].answer.tokens;
-      if (tells_probs_) body["completion_probabilities"] = ProbsJson(choices[c].tokens);
-      list.push_back(std::move(body));
+      Json one = EndOf(c, choices[c].answer);
+      one["content"] = choices[c].answer.text;
+      if (tells_tokens_) one["tokens"] = choices[c].answer.tokens;
+      if (c > 0) body += ',';
+      body += WithProbs(one, choices[c].tokens);
     }
-    return {.body = is_list_ ? list.Dump() : list[0].Dump()};
+    if (is_list_) body += ']';
+    return {.body = std::move(body)};
   }
   HttpResponse Refusal(const Status& status) override { return ErrorResponse(status); }
 
  private:
+  std::string WithProbs(const Json& object, std::span<const TokenLogprob> tokens) const {
+    std::string text = object.Dump();
+    if (!tells_probs_) return text;
+    OpenMember(text, "completion_probabilities");
+    AppendProbs(tokens, text);
+    text += '}';
+    return text;
+  }
+
   // What is told at the end, whole or in a stream.
   Json EndOf(std::size_t choice, const Answer& answer) const {
     Json json = {{"index", choice},

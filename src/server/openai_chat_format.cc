@@ -3,8 +3,10 @@
 
 #include "server/answer_costs.h"
 #include "server/api_error.h"
+#include "server/json_splice.h"
 #include "server/openai_chat.h"
 #include "server/sse.h"
+#include "server/token_logprobs.h"
 
 namespace troupe {
 namespace {
@@ -17,19 +19,31 @@ Json BytesOf(std::string_view text) {
   return bytes;
 }
 
+Json TokenJson(const TokenLogprob& token) {
+  Json tops = Json::Array();
+  for (const TokenLogprob::Other& top : token.top) {
+    tops.push_back({{"token", top.text}, {"logprob", top.logprob}, {"bytes", BytesOf(top.text)}});
+  }
+  return {{"token", token.text},
+          {"logprob", token.logprob},
+          {"bytes", BytesOf(token.text)},
+          {"top_logprobs", std::move(tops)}};
+}
+
 Json LogprobsOf(std::span<const TokenLogprob> tokens) {
   Json content = Json::Array();
-  for (const TokenLogprob& token : tokens) {
-    Json tops = Json::Array();
-    for (const TokenLogprob::Other& top : token.top) {
-      tops.push_back({{"token", top.text}, {"logprob", top.logprob}, {"bytes", BytesOf(top.text)}});
-    }
-    content.push_back({{"token", token.text},
-                       {"logprob", token.logprob},
-                       {"bytes", BytesOf(token.text)},
-                       {"top_logprobs", std::move(tops)}});
-  }
+  for (const TokenLogprob& token : tokens) content.push_back(TokenJson(token));
   return {{"content", std::move(content)}};
+}
+
+// The same as text, with the values of one token at a time.
+void AppendLogprobs(std::span<const TokenLogprob> tokens, std::string& to) {
+  to += R"({"content":[)";
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (i > 0) to += ',';
+    to += TokenJson(tokens[i]).Dump();
+  }
+  to += "]}";
 }
 
 // A stream's answer as far as it came.
@@ -90,26 +104,37 @@ class ChatFormatOfOpenAi final : public AnswerFormat {
   }
 
   HttpResponse Whole(std::span<const ChoiceAnswer> choices) override {
-    Json body = HeadJson(head_, "chat.completion");
-    Json list = Json::Array();
+    std::string body = HeadJson(head_, "chat.completion").Dump();
+    body.reserve(BytesOfAnswers(choices, kChatLogprobBytes));
+    OpenMember(body, "choices");
     for (std::size_t c = 0; c < choices.size(); ++c) {
-      const Answer& answer = choices[c].answer;
-      Json message = MessageOf(c, answer.text);
-      const bool calls = message.Find("tool_calls") != nullptr;
-      list.push_back({{"index", c},
-                      {"message", std::move(message)},
-                      {"logprobs", call_.logprobs ? LogprobsOf(choices[c].tokens) : Json()},
-                      {"finish_reason", OpenAiReason(answer.finish, calls)}});
+      body += c > 0 ? ',' : '[';
+      AppendChoice(c, choices[c], body);
     }
-    body["choices"] = std::move(list);
-    body["usage"] = UsageJson(choices, call_.n);
-    TellCosts(UsageOfAll(choices), head_.seed, body);
-    return {.body = body.Dump()};
+    body += "]}";
+    Json rest = {{"usage", UsageJson(choices, call_.n)}};
+    TellCosts(UsageOfAll(choices), head_.seed, rest);
+    AppendMembers(body, rest.Dump());
+    return {.body = std::move(body)};
   }
   HttpResponse Refusal(const Status& status) override { return ErrorResponse(status); }
 
  private:
   static constexpr std::string_view kChunk = "chat.completion.chunk";
+
+  void AppendChoice(std::size_t c, const ChoiceAnswer& choice, std::string& to) const {
+    Json message = MessageOf(c, choice.answer.text);
+    const bool calls = message.Find("tool_calls") != nullptr;
+    to += Json{{"index", c}, {"message", std::move(message)}}.Dump();
+    OpenMember(to, "logprobs");
+    if (call_.logprobs) {
+      AppendLogprobs(choice.tokens, to);
+    } else {
+      to += "null";
+    }
+    to += '}';
+    AppendMember(to, "finish_reason", Json(OpenAiReason(choice.answer.finish, calls)).Dump());
+  }
 
   Json MessageOf(std::size_t choice, std::string_view text) const {
     std::string content, reasoning;

@@ -6,10 +6,12 @@
 #include "server/answer_costs.h"
 #include "server/api_error.h"
 #include "server/chat_fields.h"
+#include "server/json_splice.h"
 #include "server/prompt_fields.h"
 #include "server/request_body.h"
 #include "server/sampling_fields.h"
 #include "server/sse.h"
+#include "server/token_logprobs.h"
 
 namespace troupe {
 namespace {
@@ -67,7 +69,7 @@ std::size_t CharactersIn(std::string_view part) {
       std::ranges::count_if(part, [](unsigned char byte) { return (byte & 0xC0) != 0x80; }));
 }
 
-// "logprobs" of a choice: lists with an entry for each token.
+// "logprobs" of a choice, as text: lists with an entry for each token.
 class LogprobLists {
  public:
   // `offset`: characters of the text before the first token.
@@ -83,25 +85,29 @@ class LogprobLists {
   // A token of which nobody knows how likely it was.
   void AddFirst(const std::string& text) { Add(text, nullptr, nullptr); }
 
-  Json Take() && {
-    return {{"tokens", std::move(texts_)},
-            {"token_logprobs", std::move(logprobs_)},
-            {"top_logprobs", std::move(tops_)},
-            {"text_offset", std::move(offsets_)}};
+  void AppendTo(std::string& to) const {
+    to += R"({"tokens":[)" + texts_;
+    to += R"(],"token_logprobs":[)" + logprobs_;
+    to += R"(],"top_logprobs":[)" + tops_;
+    to += R"(],"text_offset":[)" + offsets_;
+    to += "]}";
   }
 
  private:
-  void Add(const std::string& text, Json logprob, Json top) {
-    texts_.push_back(text);
-    logprobs_.push_back(std::move(logprob));
-    tops_.push_back(std::move(top));
-    offsets_.push_back(offset_);
+  void Add(const std::string& text, const Json& logprob, const Json& top) {
+    Put(text, texts_);
+    Put(logprob, logprobs_);
+    Put(top, tops_);
+    Put(offset_, offsets_);
     offset_ += CharactersIn(text);
+  }
+  static void Put(const Json& value, std::string& list) {
+    if (!list.empty()) list += ',';
+    list += value.Dump();
   }
 
   std::size_t offset_;
-  Json texts_ = Json::Array(), logprobs_ = Json::Array(), tops_ = Json::Array(),
-       offsets_ = Json::Array();
+  std::string texts_, logprobs_, tops_, offsets_;
 };
 
 class CompletionFormat final : public AnswerFormat {
@@ -119,26 +125,24 @@ class CompletionFormat final : public AnswerFormat {
   std::string Open() override {
     std::string events;
     for (std::size_t c = 0; c < echoes_.size() * call_.n; ++c) {
-      events += Event(Choice(c, EchoOf(c).text, nullptr));
+      events += Event(Choice(c, EchoOf(c).text, nullptr, nullptr));
     }
     return events;
   }
 
   std::string Delta(std::size_t choice, const TextDelta& delta) override {
-    Json json = Choice(choice, delta.text, nullptr);
-    if (call_.logprobs) {
-      LogprobLists lists(offsets_[choice]);
-      lists.Add(delta.tokens);
-      json["logprobs"] = std::move(lists).Take();
-    }
+    LogprobLists lists(offsets_[choice]);
+    if (call_.logprobs) lists.Add(delta.tokens);
     offsets_[choice] += CharactersIn(delta.text);
-    return Event(std::move(json));
+    return Event(Choice(choice, delta.text, call_.logprobs ? &lists : nullptr, nullptr));
   }
 
   std::string Close(std::size_t choice, const Answer& answer) override {
-    Json chunk = Chunk(Choice(choice, "", OpenAiReason(answer.finish)));
-    TellCosts(answer.usage, head_.seed + choice % call_.n, chunk);
-    return EventOf(chunk.Dump());
+    std::string chunk = Chunk(Choice(choice, "", nullptr, OpenAiReason(answer.finish)));
+    Json costs = Json::Object();
+    TellCosts(answer.usage, head_.seed + choice % call_.n, costs);
+    AppendMembers(chunk, costs.Dump());
+    return EventOf(chunk);
   }
 
   std::string Last(std::span<const ChoiceAnswer> choices) override {
@@ -165,18 +169,20 @@ class CompletionFormat final : public AnswerFormat {
   }
 
   HttpResponse Whole(std::span<const ChoiceAnswer> choices) override {
-    Json body = HeadJson(head_, "text_completion");
-    Json list = Json::Array();
+    std::string body = HeadJson(head_, "text_completion").Dump();
+    body.reserve(BytesOfAnswers(choices, kCompletionLogprobBytes));
+    OpenMember(body, "choices");
     for (std::size_t c = 0; c < choices.size(); ++c) {
-      Json choice = Choice(c, EchoOf(c).text + choices[c].answer.text,
-                           OpenAiReason(choices[c].answer.finish));
-      if (call_.logprobs) choice["logprobs"] = LogprobsOf(c, choices[c]);
-      list.push_back(std::move(choice));
+      body += c > 0 ? ',' : '[';
+      const LogprobLists lists = LogprobsOf(c, choices[c]);
+      body += Choice(c, EchoOf(c).text + choices[c].answer.text, call_.logprobs ? &lists : nullptr,
+                     OpenAiReason(choices[c].answer.finish));
     }
-    body["choices"] = std::move(list);
-    body["usage"] = UsageJson(choices, call_.n);
-    TellCosts(UsageOfAll(choices), head_.seed, body);
-    return {.body = body.Dump()};
+    body += "]}";
+    Json rest = {{"usage", UsageJson(choices, call_.n)}};
+    TellCosts(UsageOfAll(choices), head_.seed, rest);
+    AppendMembers(body, rest.Dump());
+    return {.body = std::move(body)};
   }
 
   HttpResponse Refusal(const Status& status) override { return ErrorResponse(status); }
@@ -187,7 +193,7 @@ class CompletionFormat final : public AnswerFormat {
   Echo EchoOf(std::size_t choice) const {
     return echoes_.empty() ? Echo() : echoes_[choice / call_.n];
   }
-  Json LogprobsOf(std::size_t choice, const ChoiceAnswer& answer) const {
+  LogprobLists LogprobsOf(std::size_t choice, const ChoiceAnswer& answer) const {
     const Echo echo = EchoOf(choice);
     LogprobLists lists(tells_prompt_ ? 0 : CharactersIn(echo.text));
     if (tells_prompt_) {
@@ -195,19 +201,27 @@ class CompletionFormat final : public AnswerFormat {
       lists.Add(answer.prompt);
     }
     lists.Add(answer.tokens);
-    return std::move(lists).Take();
+    return lists;
   }
 
-  static Json Choice(std::size_t index, std::string_view text, Json reason) {
-    return {{"index", index},
-            {"text", text},
-            {"logprobs", nullptr},
-            {"finish_reason", std::move(reason)}};
+  // `logprobs`: null if none are told.
+  static std::string Choice(std::size_t index, std::string_view text, const LogprobLists* logprobs,
+                            const Json& reason) {
+    std::string choice = Json{{"index", index}, {"text", text}}.Dump();
+    OpenMember(choice, "logprobs");
+    if (logprobs != nullptr) {
+      logprobs->AppendTo(choice);
+    } else {
+      choice += "null";
+    }
+    choice += '}';
+    AppendMember(choice, "finish_reason", reason.Dump());
+    return choice;
   }
-  std::string Event(Json choice) const { return EventOf(Chunk(std::move(choice)).Dump()); }
-  Json Chunk(Json choice) const {
-    Json chunk = HeadJson(head_, "text_completion");
-    chunk["choices"] = Json::Array({std::move(choice)});
+  std::string Event(const std::string& choice) const { return EventOf(Chunk(choice)); }
+  std::string Chunk(const std::string& choice) const {
+    std::string chunk = HeadJson(head_, "text_completion").Dump();
+    AppendMember(chunk, "choices", "[" + choice + "]");
     return chunk;
   }
 

@@ -12,6 +12,10 @@ Result<RequestMemory::Share> RequestMemory::Take(Bytes bytes) const {
   }
   auto share = std::make_shared<HeldBytes>(left_);
   if (share->GrowTo(bytes.count())) return share;
+  return NoRoom();
+}
+
+Status RequestMemory::NoRoom() {
   constexpr double kAgainSeconds = 1;
   return Status(Code::kUnavailable, "other requests have the memory for what they keep; try again")
       .WithRetryAfter(kAgainSeconds);

@@ -25,6 +25,9 @@ class RequestMemory {
   // kInvalidArgument: more than all of it. kUnavailable, with a time to come again: others have it.
   Result<Share> Take(Bytes bytes) const;
 
+  // What the second of these says.
+  static Status NoRoom();
+
   Bytes taken() const { return most_ - Bytes(left_->left()); }
 
  private:

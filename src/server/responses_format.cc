@@ -230,8 +230,8 @@ class ResponsesFormat final : public AnswerFormat {
   // With what it repeats of the request.
   std::string Repeating(const Json& response) const {
     std::string text = response.Dump();
-    text.back() = ',';
-    return text.append(echo_, 1);
+    AppendMembers(text, echo_);
+    return text;
   }
 
   // `answer`: of a response that has ended.

@@ -137,6 +137,8 @@ class Service {
   void OnLive(HttpRequest request, HttpReplyPtr reply);
   void OnMetrics(HttpRequest request, HttpReplyPtr reply);
 
+  // Limits its tokens to what can be held, or fails.
+  static Status FitAnswer(const Asked& asked, JobRequests& requests, JobOptions& options);
   // `kept`: what the format keeps of the request.
   void Run(Asked asked, JobRequests requests, JobOptions options,
            std::unique_ptr<AnswerFormat> format, Bytes kept, std::string_view endpoint);

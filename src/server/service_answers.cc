@@ -9,6 +9,7 @@
 
 #include "api/model_access.h"
 #include "base/today.h"
+#include "server/answer_size.h"
 #include "server/anthropic_messages.h"
 #include "server/api_error.h"
 #include "server/cloud_answer.h"
@@ -22,10 +23,14 @@
 #include "server/service.h"
 #include "server/service_paths.h"
 #include "server/text_job.h"
+#include "server/token_logprobs.h"
 #include "server/tokenize.h"
 
 namespace troupe {
 namespace {
+
+// Of an answer whose request names no number: room is taken for these first.
+constexpr std::size_t kUsualTokens = 512;
 
 // An error names the prompt's place.
 Result<std::vector<TokenId>> TokensOf(const Model& model, std::span<const Prompt> prompts,
@@ -105,7 +110,8 @@ void Service::OnChat(Asked asked) {
   Run(std::move(asked), JobRequests::Of(std::move(call->request), call->call.n),
       {.stream = call->call.stream,
        .progress = call->call.progress,
-       .logprobs = call->call.logprobs},
+       .logprobs = call->call.logprobs,
+       .logprob_bytes = kChatLogprobBytes},
       std::move(format), kept, kChat);
 }
 
@@ -146,7 +152,8 @@ void Service::OnCompletion(Asked asked) {
       {.stream = call->call.stream,
        .progress = call->call.progress,
        .logprobs = call->call.logprobs,
-       .prompt_logprobs = call->TellsPrompt()},
+       .prompt_logprobs = call->TellsPrompt(),
+       .logprob_bytes = kCompletionLogprobBytes},
       std::move(format), kept, kCompletions);
 }
 
@@ -195,6 +202,26 @@ void Service::OnMessages(Asked asked) {
       {.stream = call->stream, .progress = call->progress}, std::move(format), kept, kMessages);
 }
 
+Status Service::FitAnswer(const Asked& asked, JobRequests& requests, JobOptions& options) {
+  if (options.stream || requests.common.embed) return OkStatus();
+  const std::size_t context = asked.model().plan().context;
+  const std::size_t otherwise = asked.options().tokens > 0 ? asked.options().tokens : context;
+  AnswerShape shape{.prompts = requests.prompts.size(),
+                    .n = requests.n,
+                    .tokens = std::min(requests.common.max_tokens, context),
+                    .logprobs = options.logprobs,
+                    .logprob_bytes = options.logprob_bytes};
+  shape.tokens_are_asked_for = shape.tokens < std::min(otherwise, context);
+  if (options.prompt_logprobs) {
+    for (const auto& prompt : requests.prompts) shape.prompt_tokens += requests.n * prompt.size();
+  }
+  TROUPE_ASSIGN_OR_RETURN(shape.tokens, TokensThatFit(shape));
+  requests.common.max_tokens = std::min(requests.common.max_tokens, shape.tokens);
+  if (!shape.tokens_are_asked_for) shape.tokens = std::min(shape.tokens, kUsualTokens);
+  if (shape.logprobs || requests.count() > 1) options.answer = Bytes(shape.Bytes());
+  return OkStatus();
+}
+
 void Service::Run(Asked asked, JobRequests requests, JobOptions options,
                   std::unique_ptr<AnswerFormat> format, Bytes kept, std::string_view endpoint) {
   const OffloadOptions own = asked.use.served().exact
@@ -213,12 +240,15 @@ void Service::Run(Asked asked, JobRequests requests, JobOptions options,
     ++refused_;
     return Reply(endpoint, *asked.reply, format->Refusal(too_long));
   }
+  Limit(asked.options(), requests.common);
+  if (const Status fits = FitAnswer(asked, requests, options); !fits.ok()) {
+    return Reply(endpoint, *asked.reply, format->Refusal(fits));
+  }
   options.together = asked.model().plan().sequences;
-  Result<RequestMemory::Share> memory =
-      asked.facts->memory->Take(kept + requests.SizeInMemory(options.together));
+  options.kept = kept + requests.SizeInMemory(options.together);
+  Result<RequestMemory::Share> memory = asked.facts->memory->Take(options.kept + options.answer);
   if (!memory.ok()) return Reply(endpoint, *asked.reply, format->Refusal(memory.status()));
   options.memory = *std::move(memory);
-  Limit(asked.options(), requests.common);
   options.came = asked.came;
   options.pulse = &pulse_;
   RunTextJob(std::move(asked.use), std::move(requests), options, std::move(format),

@@ -15,6 +15,7 @@
 #include "server/openai_responses.h"
 #include "server/service.h"
 #include "server/service_paths.h"
+#include "server/token_logprobs.h"
 
 namespace troupe {
 namespace {
@@ -83,7 +84,8 @@ void Service::RunLlama(Asked asked, LlamaKind kind, std::string_view endpoint) {
   Run(std::move(asked), {.common = std::move(call->request), .prompts = *std::move(prompts)},
       {.stream = call->call.stream,
        .progress = call->call.progress,
-       .logprobs = call->call.logprobs},
+       .logprobs = call->call.logprobs,
+       .logprob_bytes = kLlamaLogprobBytes},
       std::move(format), /*kept=*/Bytes(), endpoint);
 }
 

@@ -9,6 +9,7 @@
 #include "api/model_access.h"
 #include "base/mutex.h"
 #include "server/answer_costs.h"
+#include "server/answer_size.h"
 #include "server/served_model.h"
 #include "server/sse.h"
 #include "server/token_logprobs.h"
@@ -172,12 +173,30 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
   void OnPrompt(std::size_t choice, TokenId token, std::span<const float> logits) {
     TokenLogprob told = Told(token, logits);
     const MutexLock lock(mu_);
+    if (!Holds(BytesOfLogprob(told, options_.logprob_bytes)).ok()) return;  // OnLogits says so
     choices_[choice].answer.prompt.push_back(std::move(told));
+  }
+
+  // Of an answer that is not streamed: whether there is room for so much more of it.
+  Status Holds(std::size_t bytes) TROUPE_REQUIRES(mu_) {
+    if (options_.stream || options_.memory == nullptr) return OkStatus();
+    held_ += bytes;
+    constexpr std::size_t kLongest = kMostAnswerBytes + kMostAnswerBytes / 2;
+    if (held_ <= options_.answer.count()) return OkStatus();
+    if (held_ <= kLongest) {
+      const bool has_share = options_.answer > Bytes();  // one text is too short to need one
+      const bool fits = !has_share || options_.memory->GrowTo(options_.kept.count() + held_);
+      return fits ? OkStatus() : RequestMemory::NoRoom();
+    }
+    return InvalidArgument(
+        "the answer has become longer than can be held and sent: ask for fewer tokens, or for "
+        "\"stream\": true");
   }
 
   Status OnLogits(std::size_t choice, TokenId token, std::span<const float> logits) {
     TokenLogprob told = Told(token, logits);
     const MutexLock lock(mu_);
+    TROUPE_RETURN_IF_ERROR(Holds(BytesOfLogprob(told, options_.logprob_bytes)));
     Choice& one = choices_[choice];
     (options_.stream ? one.untold : one.answer.tokens).push_back(std::move(told));
     return OkStatus();
@@ -238,6 +257,9 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
       if (std::exchange(one.ended, true)) return;
       if (answer.ok()) {
         one.answer.answer = *answer;
+        if (Status holds = Holds(answer->text.size()); !holds.ok() && status_.ok()) {
+          status_ = std::move(holds);
+        }
         if (options_.stream && !cancelled_ && Begin()) {
           std::string events;
           if (!one.untold.empty()) {
@@ -246,6 +268,7 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
           events += format_->Close(choice, *answer);
           Write(events);
         }
+        if (options_.stream) one.answer.answer.text = {};
       } else if (status_.ok()) {
         status_ = answer.status();
       }
@@ -306,8 +329,9 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
   std::deque<std::size_t> later_ TROUPE_GUARDED_BY(mu_);    // those that are not started yet
   std::size_t under_way_ TROUPE_GUARDED_BY(mu_) = 0;        // taken from later_, and not ended
   std::size_t left_ TROUPE_GUARDED_BY(mu_) = 0;
-  bool begun_ TROUPE_GUARDED_BY(mu_) = false;  // the stream
-  bool wrote_ TROUPE_GUARDED_BY(mu_) = true;   // since the last beat; none begins a stream at once
+  std::size_t held_ TROUPE_GUARDED_BY(mu_) = 0;  // bytes of an answer that is not streamed
+  bool begun_ TROUPE_GUARDED_BY(mu_) = false;    // the stream
+  bool wrote_ TROUPE_GUARDED_BY(mu_) = true;  // since the last beat; none begins a stream at once
   bool cancelled_ TROUPE_GUARDED_BY(mu_) = false;
   Status status_ TROUPE_GUARDED_BY(mu_);
   double first_piece_seconds_ TROUPE_GUARDED_BY(mu_) = 0;

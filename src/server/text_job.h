@@ -32,8 +32,12 @@ struct JobOptions {
   // A stream that wrote nothing from one beat to the next says that it waits; null: it waits in
   // silence. Outlives the job.
   Pulse* pulse = nullptr;
-  // What the request keeps, let go with the job.
+  // Of what is told of a token, or of a likely other.
+  std::size_t logprob_bytes = 0;
+  // What the request keeps, let go with the job: `kept` beside the answer, and `answer` as long as
+  // that will most often be, of an answer that is not streamed. It grows with one that is longer.
   RequestMemory::Share memory = nullptr;
+  Bytes kept = {}, answer = {};
   // When the request came, which may have been parked since then.
   std::chrono::steady_clock::time_point came = std::chrono::steady_clock::now();
 };

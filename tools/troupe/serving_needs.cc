@@ -4,6 +4,7 @@
 
 #include "api/answer_rules.h"
 #include "cluster/face/node_buffers.h"
+#include "server/answer_size.h"
 #include "server/http/http_reply.h"
 #include "server/request_memory.h"
 
@@ -15,6 +16,9 @@ constexpr Bytes kBodyValues = 12_MiB;
 // Beside it a small one may be: what is joined into tokens takes 116 bytes for each of its own, and
 // its text is there three times.
 constexpr Bytes kOfSmallBody = kSmallBodyBytes * 128_B;
+// An answer that is not streamed is put together twice as it ends, one at a time, and may be half
+// as long again as what was set aside for it.
+constexpr Bytes kOfWholeAnswer = Bytes(kMostAnswerBytes * 3);
 // A connection with a request that waits took 22 KiB (bench/serve idle).
 constexpr Bytes kOfConnection = 24_KiB;
 
@@ -31,8 +35,8 @@ void PlanForServing(const ServingNeeds& needs, Bytes held, EngineFlags& engine) 
   engine.HoldSequences(needs.parallel);
   if (needs.has_peers) engine.TakesExpertsForPeers(kExpertsFetched);
   engine.Serves([needs, held](const ModelConfig& config, std::uint32_t context) {
-    const Bytes server =
-        kHeldByClients + kBodyValues + kOfSmallBody + needs.connections * kOfConnection;
+    const Bytes server = kHeldByClients + kBodyValues + kOfSmallBody + kOfWholeAnswer +
+                         needs.connections * kOfConnection;
     const Bytes cloud = needs.has_cloud ? kOfCloud + needs.parallel * kOfCloudAnswer : Bytes();
     const std::uint64_t prompts = needs.parallel + std::min(needs.queue / 4, kMostLongPrompts);
     return ServingMemory{.connections = server - std::min(server, held) + cloud,
