@@ -102,6 +102,17 @@ class ServeMemory(unittest.TestCase):
             self.assertEqual(self.refused(server, "/v1/completions", {**echo, "logprobs": 20})[1], "prompt")
             self.check(server)
 
+    def test_tokens_with_their_pieces_stay_within_the_budget(self):
+        with self.serve("--ctx", 4096, "--parallel", 1) as server:
+            message, field = self.refused(server, "/tokenize", {"content": "a b " * 250_000, "with_pieces": True})
+            self.assertEqual(field, "with_pieces")
+            self.assertIn("4.0 MiB", message)
+            tokens = server.ask("/tokenize", {"content": "a b " * 20_000, "with_pieces": True})["tokens"]
+            self.assertEqual("".join(token["piece"] for token in tokens).strip(), ("a b " * 20_000).strip())
+            ids = server.ask("/tokenize", {"content": "a b " * 125_000})["tokens"]
+            self.assertEqual(ids[:30_000], [token["id"] for token in tokens[:30_000]])
+            self.check(server)
+
 
 if __name__ == "__main__":
     serve_test.TROUPE = sys.argv.pop(1)

@@ -282,16 +282,18 @@ void Service::OnCountTokens(Asked asked) {
 
 void Service::OnTokenize(Asked asked) {
   const Tokenizer& tokenizer = ModelAccess::EngineOf(asked.model()).tokenizer();
-  const Result<std::string> answer =
+  Result<std::string> answer =
       Tokenized(asked.request.body, tokenizer, asked.model().plan().context);
   Reply(kTokenize, *asked.reply,
-        answer.ok() ? HttpResponse{.body = *answer} : ErrorResponse(answer.status()));
+        answer.ok() ? HttpResponse{.body = *std::move(answer)} : ErrorResponse(answer.status()));
 }
 
 void Service::OnDetokenize(Asked asked) {
   const auto tokens = ReadBody<std::vector<TokenId>>(
       asked.request.body, [](const JsonValue& json) { return TokensIn(json.At("tokens")); });
   if (!tokens.ok()) return Reply(kDetokenize, *asked.reply, ErrorResponse(tokens.status()));
+  const Status fits = CheckTextLength(*tokens, ModelAccess::EngineOf(asked.model()).tokenizer());
+  if (!fits.ok()) return Reply(kDetokenize, *asked.reply, ErrorResponse(fits));
   const Result<std::string> text = asked.model().Detokenize(*tokens);
   if (!text.ok()) {
     const Status why = Status(text.status()).WithContext("request: tokens");

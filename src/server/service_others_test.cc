@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/model_access.h"
 #include "server/service_for_test.h"
+#include "server/tokenize.h"
 
 namespace troupe {
 namespace {
@@ -125,6 +127,23 @@ TEST_F(ServiceTest, TheModelHasTheFieldsThatAnthropicsClientsRead) {
   EXPECT_THAT(model.Find("created_at")->AsString(), testing::MatchesRegex("20..-..-..T..:..:..Z"));
   EXPECT_EQ(*list.Find("has_more"), Json(false));
   EXPECT_EQ(list.Find("first_id")->AsString(), "tiny");
+}
+
+TEST_F(ServiceTest, AListOfTokensThatIsTooLongIsRefusedByItsField) {
+  const std::string text(600'000, 'a');
+  const auto pieces = [&](bool with) {
+    return Post("/tokenize", Json{{"content", text}, {"with_pieces", with}}.Dump());
+  };
+  const auto refused = pieces(true);
+  EXPECT_EQ(refused->status(), 400);
+  EXPECT_THAT(refused->body(), HasSubstr(R"("param":"with_pieces")"));
+  EXPECT_EQ(pieces(false)->status(), 200);
+  const Tokenizer& tokenizer = ModelAccess::EngineOf(model()).tokenizer();
+  const std::vector<TokenId> tokens = tokenizer.Encode(text).value();
+  EXPECT_TRUE(CheckTextLength(tokens, tokenizer).ok());
+  std::vector<TokenId> twice = tokens;
+  twice.insert(twice.end(), tokens.begin(), tokens.end());
+  EXPECT_THAT(CheckTextLength(twice, tokenizer).message(), HasSubstr("request: tokens: "));
 }
 
 }  // namespace
