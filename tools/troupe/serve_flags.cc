@@ -102,7 +102,7 @@ void ServeFlags::AddDoorOptions(Options& options) {
   options.Add("--tls-key", http_.key, "Its private key (PEM)").Type("FILE");
   options
       .Add("--connections", http_.limits.connections,
-           "Connections at the same time (1024); each takes 24 KiB of the budget")
+           "Connections at the same time (1024); each takes 24 KiB of the budget, 96 KiB with TLS")
       .Between(std::size_t{1}, std::size_t{65536})
       .Type("N");
   options
@@ -240,6 +240,7 @@ EngineFlags ServeFlags::EngineWith(Bytes held) const {
   PlanForServing({.parallel = parallel_,
                   .queue = queue_,
                   .connections = http_.limits.connections,
+                  .tls = !http_.certificate.empty(),
                   .has_peers = cluster_.any(),
                   .has_cloud = split_.has_cloud()},
                  held, engine);

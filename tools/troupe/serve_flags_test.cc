@@ -187,5 +187,14 @@ TEST_F(ServeFlagsTest, WhatTheServerHasTakenAlreadyIsNotTakenTwice) {
   EXPECT_EQ(all - rules, 68_MiB);
 }
 
+TEST_F(ServeFlagsTest, ConnectionsWithTlsTakeMoreMemory) {
+  const auto connections = [&](const std::vector<std::string>& arguments) {
+    return Read(arguments)->EngineWith(Bytes()).options().serving(ModelConfig(), 256).connections;
+  };
+  EXPECT_EQ(connections({"a.gguf", "--tls-certificate", "c.pem", "--tls-key", "k.pem"}) -
+                connections({"a.gguf"}),
+            1024 * 72_KiB);
+}
+
 }  // namespace
 }  // namespace troupe

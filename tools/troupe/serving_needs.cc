@@ -21,6 +21,8 @@ constexpr Bytes kOfSmallBody = kSmallBodyBytes * 128_B;
 constexpr Bytes kOfWholeAnswer = Bytes(kMostAnswerBytes * 3);
 // A connection with a request that waits took 22 KiB (bench/serve idle).
 constexpr Bytes kOfConnection = 24_KiB;
+// With TLS 84 KiB: OpenSSL and Asio have buffers of their own (bench/serve idle).
+constexpr Bytes kOfConnectionWithTls = 96_KiB;
 
 // An answer that is in the cloud: a connection with TLS, its prompt as JSON, and its text.
 constexpr Bytes kOfCloudAnswer = 128_KiB;
@@ -36,7 +38,7 @@ void PlanForServing(const ServingNeeds& needs, Bytes held, EngineFlags& engine) 
   if (needs.has_peers) engine.TakesExpertsForPeers(kExpertsFetched);
   engine.Serves([needs, held](const ModelConfig& config, std::uint32_t context) {
     const Bytes server = kHeldByClients + kBodyValues + kOfSmallBody + kOfWholeAnswer +
-                         needs.connections * kOfConnection;
+                         needs.connections * (needs.tls ? kOfConnectionWithTls : kOfConnection);
     const Bytes cloud = needs.has_cloud ? kOfCloud + needs.parallel * kOfCloudAnswer : Bytes();
     const std::uint64_t prompts = needs.parallel + std::min(needs.queue / 4, kMostLongPrompts);
     return ServingMemory{.connections = server - std::min(server, held) + cloud,

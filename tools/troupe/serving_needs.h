@@ -23,6 +23,7 @@ struct ServingNeeds {
   std::uint32_t parallel = 4;  // requests that are answered at the same time
   std::size_t queue = 64;      // that may wait beside them
   std::size_t connections = HttpLimits().connections;
+  bool tls = false;        // connections speak it
   bool has_peers = false;  // it is a node of a cluster
   bool has_cloud = false;  // it is the end of one
 };

@@ -21,6 +21,9 @@ TEST(ServingNeeds, AreASequenceForEachRequestAndMemoryForEachConnection) {
   EXPECT_EQ(few.sequences, 3u);
   EXPECT_EQ(more.serving(config, 256).connections - few.serving(config, 256).connections,
             100 * 24_KiB);
+  const EngineOptions tls = Planned({.parallel = 3, .connections = 110, .tls = true});
+  EXPECT_EQ(tls.serving(config, 256).connections - more.serving(config, 256).connections,
+            110 * 72_KiB);
   EXPECT_EQ(more.serving(config, 256).rules, few.serving(config, 256).rules);
   EXPECT_GT(few.serving(config, 256).connections, 24_MiB);
   EXPECT_EQ(few.serving(config, 256).peers, Bytes());
