@@ -38,6 +38,7 @@ STILL = {'troupe_tier_expert_asks_total{tier="disk_low_copy"}', 'troupe_tier_exp
            for drafter in ("expected", "lookup", "grammar", "control", "offered", "model")),
          'troupe_http_ended_total{why="timed_out"}', 'troupe_http_ended_total{why="too_slow"}',
          'troupe_http_ended_total{why="no_room"}', "troupe_http_overtook_total",
+         "troupe_heap_returned_bytes_total",  # once a minute
          # reload_test.py's
          *(f'troupe_reloads_total{{result="{result}"}}' for result in ("done", "refused", "undone"))}
 
