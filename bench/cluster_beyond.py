@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 from cluster_placement import FACTOR, STREAM
-from cluster_speeds import EXPERTS, LAYERS, PROMPTS, TOKENS, record_traces, scenario
+from cluster_speeds import EXPERTS, LAYERS, PROMPTS, TOKENS, expert_bytes_of, record_traces, scenario
 
 NODES, SPEEDS = (4, 16, 64, 256), (100, 1000, 10_000)
 HELD = 64  # experts in a node's memory, of 256
@@ -24,8 +24,7 @@ def simulate(bench, folder, setup):
 
 
 def cluster_of(count, tasks, costs, mbps, expert_bytes):
-    setup = scenario(tasks, [HELD] * count, costs, mbps)
-    setup["model"]["expert_bytes"] = expert_bytes
+    setup = scenario(tasks, [HELD] * count, costs, mbps, expert_bytes)
     for server in setup["servers"]:
         server["devices"] = [{"memory": HELD * expert_bytes, "load_bytes_per_s": DISK}]
     return setup | {"prompts": max(4000, 200 * count)}
@@ -40,9 +39,7 @@ def beyond(bench):
     for task in tasks:
         task.prompts = task.prompts[:PROMPTS]
     model = bench.model(STREAM, FACTOR)
-    inspected = json.loads(subprocess.run([bench.troupe, "inspect", model, "--json", "-"], check=True, capture_output=True,
-                                          text=True).stdout)
-    expert_bytes = max(layer["expert_bytes"] for layer in inspected["layer_bytes"]) // EXPERTS
+    expert_bytes = expert_bytes_of(bench, model)
     rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

@@ -46,7 +46,7 @@ class Arrivals {
     const RoutingTrace& trace = (*traces_)[request.trace];
     const std::size_t sequence = rng_.Below(trace.sequence_starts.size());
     request.first_token = trace.sequence_starts[sequence];
-    if (users_->recorded.empty()) request.input_tokens = trace.SequenceLength(sequence);
+    if (users_->recorded.empty()) request.input_tokens = trace.InputLength(sequence);
     return request;
   }
 

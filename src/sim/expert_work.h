@@ -28,6 +28,7 @@ class ExpertMap {
   ExpertMap(const PlacementProblem& problem, const Placement& placement);
 
   const CallRoutes& routes() const { return routes_; }
+  const HolderTable& holders() const { return holders_; }
   DeviceIndex DeviceOf(std::uint32_t server, ExpertIndex e) const {
     return first_device_[server] + local_[static_cast<std::size_t>(server) * experts_ + e];
   }

@@ -1,9 +1,10 @@
-// The links of a simulation: one for each sender, or one for each pair of servers between which
-// something is under way. Pairs that are idle take no memory, so ten thousand servers have no
-// hundred million links.
+// The links of a simulation: one for each sender, and maybe one for each receiver, or one for each
+// pair of servers between which something is under way. Pairs that are idle take no memory, so ten
+// thousand servers have no hundred million links.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -15,10 +16,12 @@ namespace troupe {
 
 class LinkPool {
  public:
-  LinkPool(const LinkTable& table, LinkSharing sharing, std::uint32_t servers)
-      : table_(table), sharing_(sharing) {
+  // `ingress`: what a server gets shares a link, too, as fast as that of what it sends. Only with
+  // kEgress.
+  LinkPool(const LinkTable& table, LinkSharing sharing, std::uint32_t servers, bool ingress = false)
+      : table_(table), sharing_(sharing), servers_(servers), ingress_(ingress) {
     if (sharing != LinkSharing::kEgress) return;
-    for (std::uint32_t n = 0; n < servers; ++n) {
+    for (std::uint32_t n = 0; n < (ingress ? 2 : 1) * servers; ++n) {
       slots_.push_back({.link = SharedLink(table.usual.bytes_per_second)});
     }
   }
@@ -42,6 +45,11 @@ class LinkPool {
     by_pair_.emplace(key, slot);
     return slot;
   }
+  // The second link that it takes at the same time, if there is one.
+  std::optional<std::uint32_t> AcquireIngress(std::uint32_t to) const {
+    if (!ingress_) return std::nullopt;
+    return servers_ + to;
+  }
   SharedLink& operator[](std::uint32_t id) { return slots_[id].link; }
   // After a transfer ended.
   void ReleaseIfIdle(std::uint32_t id) {
@@ -63,6 +71,8 @@ class LinkPool {
 
   const LinkTable& table_;
   LinkSharing sharing_;
+  std::uint32_t servers_;
+  bool ingress_;
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_;
   std::unordered_map<std::uint64_t, std::uint32_t> by_pair_;

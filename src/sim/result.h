@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "placement/migration.h"
@@ -44,6 +45,21 @@ class TimeHistogram {
   std::array<std::uint64_t, 1000> buckets_{};
 };
 
+// Of a server with a disk of its own.
+struct DiskResult {
+  std::uint64_t passes = 0;
+  std::uint64_t parts = 0;       // of passes: prompts that took part in one
+  std::uint64_t loads = 0;       // of experts, from the disk
+  std::uint64_t ahead = 0;       // of them before they were asked for
+  std::uint64_t slot_hits = 0;   // experts asked for that a free slot had
+  std::uint64_t late_calls = 0;  // others or the disk were asked in their place
+  std::uint64_t called_off = 0;  // calls that nobody waited for any more
+  std::uint64_t rested = 0;      // layers that asked nobody, since it had not paid
+  double busy_seconds = 0;       // of the disk
+
+  bool operator==(const DiskResult&) const = default;
+};
+
 struct ServerResult {
   TimeHistogram latency;                // from a prompt's arrival to its last token
   TimeHistogram wait;                   // of it, until its turn came
@@ -51,6 +67,7 @@ struct ServerResult {
   std::uint64_t loaded = 0;             // the same, whose experts had to be loaded first
   double busy_seconds = 0;              // of its devices together
   double bytes_sent = 0;
+  std::optional<DiskResult> disk;  // if it has one of its own
 };
 
 struct TimelineSample {  // what happened since the sample before

@@ -11,21 +11,35 @@ Json ToJson(const TimeHistogram& times) {
           {"max_s", times.greatest()}};
 }
 
+Json ToJson(const DiskResult& disk, double seconds) {
+  return {{"passes", disk.passes},
+          {"prompt_passes", disk.parts},
+          {"loads", disk.loads},
+          {"loads_ahead", disk.ahead},
+          {"slot_hits", disk.slot_hits},
+          {"late_calls", disk.late_calls},
+          {"calls_called_off", disk.called_off},
+          {"layers_rested", disk.rested},
+          {"busy_share", seconds > 0 ? disk.busy_seconds / seconds : 0}};
+}
+
 Json ServersToJson(const Scenario& scenario, const SimulationResult& result) {
   Json servers = Json::Array();
   for (std::size_t n = 0; n < result.servers.size(); ++n) {
     const ServerResult& server = result.servers[n];
     const auto devices = static_cast<double>(scenario.setup.problem.servers[n].devices.size());
     const double capacity = devices * result.seconds;
-    servers.push_back({{"name", scenario.setup.problem.servers[n].name},
-                       {"prompts", server.latency.count()},
-                       {"latency", ToJson(server.latency)},
-                       {"wait", ToJson(server.wait)},
-                       {"local_calls", server.local},
-                       {"remote_calls", server.remote},
-                       {"loaded_calls", server.loaded},
-                       {"busy_share", capacity > 0 ? server.busy_seconds / capacity : 0},
-                       {"bytes_sent", server.bytes_sent}});
+    Json one = {{"name", scenario.setup.problem.servers[n].name},
+                {"prompts", server.latency.count()},
+                {"latency", ToJson(server.latency)},
+                {"wait", ToJson(server.wait)},
+                {"local_calls", server.local},
+                {"remote_calls", server.remote},
+                {"loaded_calls", server.loaded},
+                {"busy_share", capacity > 0 ? server.busy_seconds / capacity : 0},
+                {"bytes_sent", server.bytes_sent}};
+    if (server.disk) one["disk"] = ToJson(*server.disk, result.seconds);
+    servers.push_back(std::move(one));
   }
   return servers;
 }

@@ -22,6 +22,14 @@ Status Validate(const RoutingTrace& trace) {
                              i, start, trace.tokens);
     }
   }
+  for (std::size_t i = 0; i < trace.answer_tokens.size(); ++i) {
+    if (trace.answer_tokens.size() == trace.sequence_starts.size() &&
+        trace.answer_tokens[i] < trace.SequenceLength(i)) {
+      continue;
+    }
+    return InvalidArgument("an answer of {} tokens to sequence {} of {}, expected a shorter one",
+                           trace.answer_tokens[i], i, trace.sequence_starts.size());
+  }
   for (std::uint32_t l = 0; l < trace.layers; ++l) {
     for (std::uint32_t t = 0; t < trace.tokens; ++t) {
       const auto chosen = trace.Chosen(l, t);

@@ -18,10 +18,15 @@ struct RoutingTrace {
   std::uint32_t tokens = 0;
   std::vector<std::uint16_t> ids;              // [layer][token][k]
   std::vector<std::uint32_t> sequence_starts;  // rising, the first is 0; ends are the next starts
+  // At the end of each sequence, that a model made of the rest; empty: none of any.
+  std::vector<std::uint32_t> answer_tokens;
 
   std::span<const std::uint16_t> Chosen(std::uint32_t layer, std::uint32_t token) const {
     return std::span(ids).subspan((static_cast<std::size_t>(layer) * tokens + token) * top_k,
                                   top_k);
+  }
+  std::uint32_t InputLength(std::size_t i) const {
+    return SequenceLength(i) - (answer_tokens.empty() ? 0 : answer_tokens[i]);
   }
   std::uint32_t SequenceLength(std::size_t i) const {
     return (i + 1 < sequence_starts.size() ? sequence_starts[i + 1] : tokens) - sequence_starts[i];

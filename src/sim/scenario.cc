@@ -1,12 +1,15 @@
 #include "sim/scenario.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
+#include <numeric>
 
 #include "base/json_pointer.h"
 #include "base/json_value.h"
 #include "io/read_whole.h"
 #include "sim/linear_fit.h"
+#include "sim/own_disk_json.h"
 #include "sim/problem_json.h"
 #include "sim/trace_file.h"
 
@@ -103,8 +106,14 @@ class ScenarioReader {
 
 RoutingTrace ScenarioReader::ReadTrace(const JsonValue& json) {
   if (json.Has("file")) {
-    json.AllowOnly({"file"});
-    return Get(ReadRoutingTrace(DataPath(json.At("file"))));
+    json.AllowOnly({"file", "answers"});
+    RoutingTrace trace = Get(ReadRoutingTrace(DataPath(json.At("file"))));
+    if (!json.Has("answers") || !json.At("answers").Flag()) {
+      trace.answer_tokens.clear();
+    } else if (std::ranges::count(trace.answer_tokens, 0u) > 0 || trace.answer_tokens.empty()) {
+      json.At("answers").Fail("a trace of which every sequence has an answer");
+    }
+    return trace;
   }
   json.AllowOnly({"counts", "model", "task", "sequences", "tokens_each", "seed"});
   const auto counts = Get(ReadExpertCounts(DataPath(json.At("counts")), json.At("model").String(),
@@ -239,8 +248,10 @@ void ScenarioReader::DeriveStatistics() {
     const ServerUsers& users = setup.workload.users[n];
     const UserPhase& phase = users.phases.front();
     const RoutingTrace& trace = setup.traces[phase.trace];
-    double input =
-        static_cast<double>(trace.tokens) / static_cast<double>(trace.sequence_starts.size());
+    const std::uint32_t answers =
+        std::accumulate(trace.answer_tokens.begin(), trace.answer_tokens.end(), 0u);
+    double input = static_cast<double>(trace.tokens - answers) /
+                   static_cast<double>(trace.sequence_starts.size());
     double output = setup.workload.output_tokens, interval = phase.mean_interval_s;
     if (!users.recorded.empty()) {
       input = output = 0;
@@ -270,7 +281,8 @@ Scenario ScenarioReader::Read(const JsonValue& json) {
                   "model",         "servers",         "links",   "traces",
                   "users",         "costs",           "prompts", "until_s",
                   "output_tokens", "prompts_at_once", "seed",    "sample_interval_s",
-                  "placement",     "migration",       "losses",  "serving"});
+                  "placement",     "migration",       "losses",  "serving",
+                  "disks"});
   if (json.At("format").String() != kFormat) json.At("format").Fail(fmt::format("\"{}\"", kFormat));
   json.At("version").Count(1, 1);
   SimulationSetup& setup = scenario_.setup;
@@ -281,9 +293,11 @@ Scenario ScenarioReader::Read(const JsonValue& json) {
   setup.problem.links = ReadLinks(links, setup.problem);
   if (links.Has("sharing")) {
     const std::string sharing = links.At("sharing").String();
-    if (sharing != "pair" && sharing != "egress")
-      links.At("sharing").Fail("\"pair\" or \"egress\"");
-    setup.sharing = sharing == "egress" ? LinkSharing::kEgress : LinkSharing::kPair;
+    if (sharing != "pair" && sharing != "egress" && sharing != "both") {
+      links.At("sharing").Fail("\"pair\", \"egress\" or \"both\"");
+    }
+    setup.sharing = sharing == "pair" ? LinkSharing::kPair : LinkSharing::kEgress;
+    setup.shares_ingress = sharing == "both";
   }
   const JsonValue costs = json.At("costs");
   setup.costs = costs.IsString() ? Get(ReadCostsFile((own_folder_ / costs.String()).string()))
@@ -309,6 +323,7 @@ Scenario ScenarioReader::Read(const JsonValue& json) {
   if (json.Has("migration") && !json.At("migration").raw().IsNull())
     ReadMigration(json.At("migration"));
   if (json.Has("losses")) ReadLosses(json.At("losses"));
+  if (json.Has("disks")) setup.disks = ReadDisks(json.At("disks"), setup.problem.server_count());
   if (options_.method && setup.migration.interval_s > 0) setup.migration.placer = scenario_.method;
   DeriveStatistics();
   setup.migration.options = scenario_.options;

@@ -140,6 +140,34 @@ TEST(ScenarioTest, ServersMayBeLost) {
   EXPECT_GT(record.Find("losses")->AsCount(), 0u);
 }
 
+TEST(ScenarioTest, ServersMayHaveDisksOfTheirOwn) {
+  const char* disks =
+      R"(/disks=[{"bytes_per_s": 1e9, "latency_s": 1e-4, "free_slots": 7, "policy": "lru",
+                  "reads_ahead": true}, {"bytes_per_s": 2e9}])";
+  Scenario scenario = Load({.set = {"/migration=null", disks, "/servers/2/devices/0/count=1",
+                                    "/servers/2/devices/0/memory=3468000000"}});
+  const OwnDisk first{.bytes_per_second = 1e9,
+                      .latency_seconds = 1e-4,
+                      .free_slots = 7,
+                      .policy = "lru",
+                      .reads_ahead = true};
+  ASSERT_EQ(scenario.setup.disks.size(), 3u);  // dealt to the servers in turn
+  EXPECT_EQ(scenario.setup.disks[0], first);
+  EXPECT_EQ(scenario.setup.disks[1], (OwnDisk{.bytes_per_second = 2e9}));
+  EXPECT_EQ(scenario.setup.disks[2], first);
+  ASSERT_TRUE(PlaceExperts(scenario).ok());
+  const Json record = ToJson(scenario, Simulate(scenario.setup).value());
+  EXPECT_GT(record.Find("servers")->items()[0].Find("disk")->Find("passes")->AsCount(), 0u);
+}
+
+TEST(ScenarioTest, WithoutDisksTheRecordSaysNothingOfThem) {
+  Scenario scenario = Load({});
+  ASSERT_TRUE(PlaceExperts(scenario).ok());
+  EXPECT_TRUE(scenario.setup.disks.empty());
+  const Json record = ToJson(scenario, Simulate(scenario.setup).value());
+  EXPECT_EQ(record.Find("servers")->items()[0].Find("disk"), nullptr);
+}
+
 TEST(ScenarioTest, ErrorsSayWhereAndWhatWasExpected) {
   const auto message = [](const char* set) {
     const auto scenario = LoadScenario(kData + "scenario.json", {.set = {set}});
@@ -151,7 +179,7 @@ TEST(ScenarioTest, ErrorsSayWhereAndWhatWasExpected) {
       message("/users/0/phases/0/trace=\"poetry\""),
       HasSubstr("users[0].phases[0].trace: \"poetry\", expected the name of one of 'traces'"));
   EXPECT_THAT(message("/traces/law/file=\"nowhere.json\""), HasSubstr("nowhere.json"));
-  EXPECT_THAT(message("/links/sharing=\"all\""), HasSubstr("\"pair\" or \"egress\""));
+  EXPECT_THAT(message("/links/sharing=\"all\""), HasSubstr("\"pair\", \"egress\" or \"both\""));
   EXPECT_THAT(message("/costs/expert/samples=[[1,-1]]"), HasSubstr("costs.expert.samples"));
   EXPECT_THAT(message("/model/layers=5"),
               HasSubstr("4 layers x 64 experts for a model with 5 x 64"));
@@ -161,6 +189,18 @@ TEST(ScenarioTest, ErrorsSayWhereAndWhatWasExpected) {
   EXPECT_THAT(message("/users/0/phases/0/from_s=5"), HasSubstr("the first from 0"));
   EXPECT_THAT(message("/users/0/phases/0/mean_interval_s=0"),
               HasSubstr("users[0].phases[0].mean_interval_s: 0, expected a positive number"));
+  EXPECT_THAT(message("/disks=[]"), HasSubstr("disks: [], expected an array of disks"));
+  EXPECT_THAT(message(R"(/disks=[{"bytes_per_s": 0}])"),
+              HasSubstr("disks[0].bytes_per_s: 0, expected a positive number"));
+  EXPECT_THAT(message(R"(/disks=[{"bytes_per_s": 1}, {"bytes_per_s": 1, "latency_s": -1}])"),
+              HasSubstr("disks[1].latency_s: -1, expected zero or more"));
+  EXPECT_THAT(message(R"(/disks=[{"bytes_per_s": 1, "free_slots": -1}])"),
+              HasSubstr("disks[0].free_slots: -1, expected a whole number"));
+  EXPECT_THAT(message(R"(/disks=[{"bytes_per_s": 1, "policy": "score"}])"),
+              HasSubstr("disks[0].policy: \"score\", expected one of lru, lfu, arc, echo"));
+  EXPECT_THAT(message(R"(/disks=[{"bytes_per_s": 1, "reads_ahead": 1}])"),
+              HasSubstr("disks[0].reads_ahead: 1, expected true or false"));
+  EXPECT_THAT(message(R"(/disks=[{"speed": 1}])"), HasSubstr("'speed' is no key here"));
   const char* recorded = R"(/users/0/recorded={"file": "requests.csv", )";
   EXPECT_THAT(message(fmt::format(R"({}"times": 0}})", recorded).c_str()),
               HasSubstr("recorded.times: 0, expected a positive number"));

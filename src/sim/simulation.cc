@@ -12,13 +12,15 @@ SimulationRun::SimulationRun(const SimulationSetup& setup)
     : setup_(setup),
       map_(setup.problem, setup.placement),
       work_(setup.problem, setup.costs),
-      links_(setup.problem.links, setup.sharing, setup.problem.server_count()),
+      links_(setup.problem.links, setup.sharing, setup.problem.server_count(),
+             setup.shares_ingress),
       migrator_(setup.problem, setup.placement, setup.migration),
       losses_(setup.losses, setup.problem.server_count(), setup.seed),
       devices_(setup.problem),
       timeline_(setup.sample_interval_s) {
   result_.servers.resize(setup.problem.server_count());
   if (setup.serving != Serving::kTogether) offload_.emplace(setup.problem, setup.costs);
+  MakeOwnExperts();
   servers_.reserve(setup.problem.server_count());
   for (std::uint32_t n = 0; n < setup.problem.server_count(); ++n) {
     servers_.push_back({.arrivals = Arrivals(setup.workload.users[n], setup.workload, setup.traces,
@@ -46,6 +48,7 @@ Result<SimulationResult> SimulationRun::Run() && {
   result_.seconds_per_remote_call = migrator_.SecondsPerRemoteCall();
   for (std::uint32_t n = 0; n < servers_.size(); ++n) {
     result_.servers[n].busy_seconds = devices_.BusySeconds(n);
+    if (!own_.empty()) result_.servers[n].disk = own_[n].experts->Counts();
   }
   return std::move(result_);
 }
@@ -73,6 +76,11 @@ void SimulationRun::Handle(const SimEvent& event) {
       return map_.Lose(event.subject);
     case kReturn:
       return Return(event.subject);
+    case kOwnComputed:
+      own_[event.subject].experts->OnComputed();
+      return GoOn(event.subject);
+    case kOwnTime:
+      return Wake(event.subject, event.detail);
     case kMigrationTime:
       events_.Add(events_.now() + setup_.migration.interval_s, kMigrationTime, 0);
       return AwaitLoad(migrator_.Consider(events_.now(), map_));

@@ -7,9 +7,9 @@
 // sends its results back. The layer ends with the slowest of them (Eq. 1). Devices serve first
 // come, first served; transfers share their link. A server may be lost for a while: its users turn
 // to others and begin again. Who waits for it in vain reads what it needs from its own disk, as
-// does everybody for experts that nobody holds then. Times come from the linear estimator, and
-// everything random from the seed: same input, same bytes. Leaves nothing behind: memory is what is
-// in flight.
+// does everybody for experts that nobody holds then. Servers may have disks of their own: then they
+// answer as live nodes do (own_experts.h). Times come from the linear estimator, and everything
+// random from the seed: same input, same bytes. Leaves nothing behind: memory is what is in flight.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,7 @@
 #include "placement/placer.h"
 #include "placement/problem.h"
 #include "sim/losses.h"
+#include "sim/own_disk.h"
 #include "sim/result.h"
 #include "sim/routing_trace.h"
 #include "sim/workload.h"
@@ -45,10 +46,14 @@ struct SimulationSetup {
   Placement placement;
   ServingCosts costs;
   LinkSharing sharing = LinkSharing::kPair;
+  // What a server gets shares a link as well, with kEgress: a transfer ends when it has passed
+  // both.
+  bool shares_ingress = false;
   std::vector<RoutingTrace> traces;
   Workload workload;
   std::uint32_t prompts_at_once = 1;  // that a server works on
   Serving serving = Serving::kTogether;
+  std::vector<OwnDisk> disks;  // by server; empty: none reads what others hold
   MigrationSetup migration;
   LossSetup losses;
   double sample_interval_s = 60;

@@ -5,11 +5,12 @@
 
 namespace troupe {
 
-void SimulationRun::StartCall(std::uint32_t prompt, const ExpertWork::Visit& visit) {
+std::uint32_t SimulationRun::StartCall(std::uint32_t prompt, const ExpertWork::Visit& visit) {
   const std::uint32_t id = calls_.Take();
   Call& call = calls_[id];
   call.prompt = prompt;
   call.host = visit.host;
+  call.home = prompts_[prompt].server;
   call.assignments = visit.assignments;
   call.returning = false;
   call.life = losses_.LifeOf(visit.host);
@@ -20,14 +21,26 @@ void SimulationRun::StartCall(std::uint32_t prompt, const ExpertWork::Visit& vis
   call.bytes_there = visit.tokens * setup_.costs.bytes_per_token;
   call.bytes_back = setup_.costs.BytesBack(visit.assignments);
   call.jobs.assign(visit.jobs.begin(), visit.jobs.end());
-  if (!losses_.Up(visit.host)) return WaitInVain(id);  // and nobody knows yet
-  StartTransfer(prompts_[prompt].server, visit.host, call.bytes_there, id);
+  if (losses_.Up(visit.host)) {
+    StartTransfer(call.home, visit.host, call.bytes_there, id);
+  } else {
+    WaitInVain(id);  // nobody knows yet
+  }
+  return id;
 }
 
 void SimulationRun::StartTransfer(std::uint32_t from, std::uint32_t to, double bytes,
                                   std::uint32_t call) {
   result_.servers[from].bytes_sent += bytes;
-  const std::uint32_t id = links_.Acquire(from, to);
+  calls_[call].links = 1;
+  StartOnLink(links_.Acquire(from, to), bytes, call);
+  if (const auto ingress = links_.AcquireIngress(to)) {
+    ++calls_[call].links;
+    StartOnLink(*ingress, bytes, call);
+  }
+}
+
+void SimulationRun::StartOnLink(std::uint32_t id, double bytes, std::uint32_t call) {
   SharedLink& link = links_[id];
   link.Start(events_.now(), bytes, call);
   events_.Add(link.NextEnd(), kTransferEnd, id, link.version());
@@ -42,11 +55,11 @@ void SimulationRun::EndTransfer(std::uint32_t id, std::uint32_t version) {
   const std::uint32_t ended = link.End(events_.now());
   if (!link.idle()) events_.Add(link.NextEnd(), kTransferEnd, id, link.version());
   links_.ReleaseIfIdle(id);
-  const Call& call = calls_[ended];
-  const std::uint32_t home = prompts_[call.prompt].server;
+  Call& call = calls_[ended];
+  if (--call.links > 0) return;
   const double arrives =
-      events_.now() + (call.returning ? links_.Latency(call.host, home)
-                                      : links_.Latency(home, call.host) +
+      events_.now() + (call.returning ? links_.Latency(call.host, call.home)
+                                      : links_.Latency(call.home, call.host) +
                                             setup_.costs.call(call.bytes_there + call.bytes_back));
   events_.Add(arrives, kDelivered, ended);
 }
@@ -55,12 +68,17 @@ void SimulationRun::Deliver(std::uint32_t id) {
   Call& call = calls_[id];
   if (!call.returning) {
     if (HostIsLost(call)) return WaitInVain(id);
+    if (DropsCancelled(id)) return;
     call.outstanding = static_cast<std::uint32_t>(call.jobs.size());
     for (const DeviceJob& job : call.jobs) {
-      events_.Add(Occupy(job.device, job.seconds), kCallJobDone, id);
+      const double ends = Occupy(job.device, job.seconds);
+      call.times.computed = job.seconds;
+      call.times.waited = ends - job.seconds - events_.now();
+      events_.Add(ends, kCallJobDone, id);
     }
     return;
   }
+  if (!own_.empty()) return EndOwnCall(id);
   migrator_.NoteRemote(events_.now() - call.began, call.assignments);
   const std::uint32_t prompt = call.prompt;
   calls_.Give(id);
@@ -71,8 +89,9 @@ void SimulationRun::EndCallJob(std::uint32_t id) {
   Call& call = calls_[id];
   if (--call.outstanding > 0) return;
   if (HostIsLost(call)) return WaitInVain(id);
+  if (DropsCancelled(id)) return;
   call.returning = true;
-  StartTransfer(call.host, prompts_[call.prompt].server, call.bytes_back, id);
+  StartTransfer(call.host, call.home, call.bytes_back, id);
 }
 
 // A caller is patient for as long as its own disk would take, and then reads.

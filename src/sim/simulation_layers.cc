@@ -8,12 +8,14 @@ namespace troupe {
 void SimulationRun::StartPass(std::uint32_t id, std::uint32_t tokens) {
   prompts_[id].tokens = tokens;
   prompts_[id].layer = 0;
-  StartLayer(id);
+  own_.empty() ? StartLayer(id) : JoinPass(id);
 }
 
 void SimulationRun::StartLayer(std::uint32_t id) {
   const Prompt& prompt = prompts_[id];
-  const double seconds = setup_.costs.dense(prompt.tokens) / devices_.speed(prompt.device);
+  const std::uint32_t tokens =
+      own_.empty() ? prompt.tokens : own_[prompt.server].experts->pass().tokens();
+  const double seconds = setup_.costs.dense(tokens) / devices_.speed(prompt.device);
   events_.Add(Occupy(prompt.device, seconds), kDenseDone, id);
 }
 
@@ -23,6 +25,7 @@ void SimulationRun::StartExperts(std::uint32_t id) {
   prompt.layer_began = events_.now();
   prompt.outstanding = 0;
   if (setup_.serving != Serving::kTogether) return StartAlone(id);
+  if (!own_.empty()) return StartOwnExperts(id);
   const std::span<const ExpertWork::Visit> visits = work_.Divide(
       setup_.traces[prompt.request.trace], prompt.request.first_token + prompt.passed,
       prompt.tokens, prompt.layer, prompt.server, map_, migrator_.CountsOf(prompt.server));
@@ -85,6 +88,11 @@ void SimulationRun::EndLayer(std::uint32_t id) {
   if (BeganAgain(id)) return;
   Prompt& prompt = prompts_[id];
   if (++prompt.layer < setup_.problem.experts.layers()) return StartLayer(id);
+  own_.empty() ? EndPass(id) : EndSharedPass(prompt.server);
+}
+
+void SimulationRun::EndPass(std::uint32_t id) {
+  Prompt& prompt = prompts_[id];
   prompt.passed += prompt.tokens;
   // The first token of the answer comes out of the pass that read the input.
   const std::uint32_t answered = prompt.passed - prompt.request.input_tokens + 1;
@@ -95,6 +103,7 @@ void SimulationRun::EndLayer(std::uint32_t id) {
 void SimulationRun::Finish(std::uint32_t id) {
   const std::uint32_t server = prompts_[id].server, users = prompts_[id].users;
   const double latency = events_.now() - prompts_[id].request.seconds;
+  if (!own_.empty()) own_[server].experts->pass().Leave(id);
   prompts_.Give(id);
   result_.servers[users].latency.Note(latency);
   result_.latency.Note(latency);

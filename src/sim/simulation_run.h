@@ -1,10 +1,12 @@
 // One run of the simulator (simulation.h): its state, its events and what each of them does. What a
 // server's prompts wait for is in simulation_queues.cc, the passes of a prompt in
-// simulation_layers.cc, calls of experts on other servers in simulation_calls.cc.
+// simulation_layers.cc, calls of experts on other servers in simulation_calls.cc, and what servers
+// with disks of their own do otherwise in simulation_disks.cc.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "sim/link_pool.h"
 #include "sim/migrator.h"
 #include "sim/offload_work.h"
+#include "sim/own_experts.h"
 #include "sim/pool.h"
 #include "sim/simulation.h"
 #include "sim/timeline.h"
@@ -42,6 +45,8 @@ class SimulationRun {
     kLoss,           // subject: server
     kLossNoticed,    // subject: server
     kReturn,         // subject: server
+    kOwnComputed,    // subject: server
+    kOwnTime,        // subject: server, detail: the number of its alarm
   };
   struct Prompt {
     PromptRequest request;
@@ -57,16 +62,19 @@ class SimulationRun {
   };
   struct Call {
     std::uint32_t prompt = 0;
-    std::uint32_t host = 0;
+    std::uint32_t host = 0, home = 0;
     std::uint32_t outstanding = 0;
     std::uint32_t assignments = 0;
     bool returning = false;
+    std::uint32_t links = 0;  // that its transfer has not passed yet
     std::uint32_t life = 0;   // of the host, when it was called
     double disk_seconds = 0;  // that its experts take to be read at home
     double own_seconds = 0;   // and then to be computed
     double began = 0;
     double bytes_there = 0, bytes_back = 0;
     std::vector<DeviceJob> jobs;
+    OwnExperts::Call own;  // if its server has a disk of its own
+    CallTimes times;
   };
   struct Waiting {
     PromptRequest request;
@@ -78,6 +86,11 @@ class SimulationRun {
     std::uint32_t active = 0;
     std::optional<PromptRequest> coming;
     Arrivals arrivals;
+  };
+  struct Own {
+    std::unique_ptr<OwnExperts> experts;
+    double wakes_at = OwnExperts::kNever;
+    std::uint64_t alarm = 0;  // its number
   };
 
   void Handle(const SimEvent& event);
@@ -103,17 +116,31 @@ class SimulationRun {
   void StartJobs(std::uint32_t id, std::span<const DeviceJob> jobs);
   void EndPart(std::uint32_t id);
   void EndLayer(std::uint32_t id);
+  void EndPass(std::uint32_t id);
   void Finish(std::uint32_t id);
 
   // Experts that other servers compute for it.
-  void StartCall(std::uint32_t prompt, const ExpertWork::Visit& visit);
+  std::uint32_t StartCall(std::uint32_t prompt, const ExpertWork::Visit& visit);
   void StartTransfer(std::uint32_t from, std::uint32_t to, double bytes, std::uint32_t call);
+  void StartOnLink(std::uint32_t link, double bytes, std::uint32_t call);
   void EndTransfer(std::uint32_t link, std::uint32_t version);
   void Deliver(std::uint32_t id);
   void EndCallJob(std::uint32_t id);
   bool HostIsLost(const Call& call) const { return losses_.LifeOf(call.host) != call.life; }
   void WaitInVain(std::uint32_t id);
   void ReadInstead(std::uint32_t id);
+
+  // Servers with disks of their own.
+  void MakeOwnExperts();
+  void JoinPass(std::uint32_t id);
+  void StartSharedPass(std::uint32_t server);
+  void EndSharedPass(std::uint32_t server);
+  void StartOwnExperts(std::uint32_t id);
+  void GoOn(std::uint32_t server);
+  void SetAlarm(std::uint32_t server);
+  void Wake(std::uint32_t server, std::uint64_t alarm);
+  void EndOwnCall(std::uint32_t id);
+  bool DropsCancelled(std::uint32_t id);
 
   // When the device will have done `seconds` of work that comes now.
   double Occupy(DeviceIndex device, double seconds) {
@@ -127,6 +154,7 @@ class SimulationRun {
   ExpertMap map_;
   ExpertWork work_;
   std::optional<OffloadWork> offload_;  // if servers work alone
+  std::vector<Own> own_;                // by server; none: they have no disks of their own
   LinkPool links_;
   Migrator migrator_;
   Losses losses_;

@@ -1,10 +1,48 @@
 // What a setup has to be before it can be simulated.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "expert/cache/eviction_policy.h"
 #include "sim/simulation.h"
 
 namespace troupe {
 namespace {
 
 bool IsAlone(const SimulationSetup& setup) { return setup.serving != Serving::kTogether; }
+
+Status ValidateDisks(const SimulationSetup& setup) {
+  if (setup.disks.empty()) return OkStatus();
+  if (setup.disks.size() != setup.problem.servers.size()) {
+    return InvalidArgument("disks of {} servers, the problem has {}", setup.disks.size(),
+                           setup.problem.servers.size());
+  }
+  if (IsAlone(setup) || setup.migration.interval_s > 0 || setup.losses.mean_up_seconds > 0) {
+    return InvalidArgument(
+        "servers with disks of their own that work alone, migrate or are lost, which is not "
+        "simulated");
+  }
+  for (std::size_t n = 0; n < setup.disks.size(); ++n) {
+    const OwnDisk& disk = setup.disks[n];
+    const PlacementServer& server = setup.problem.servers[n];
+    if (server.devices.size() != 1) {
+      return InvalidArgument("server '{}' has a disk of its own and {} devices, expected one",
+                             server.name, server.devices.size());
+    }
+    if (!(disk.bytes_per_second > 0) || !(disk.latency_seconds >= 0)) {
+      return InvalidArgument(
+          "server '{}' has a disk of {} bytes/s after {} s, expected a positive speed and no "
+          "negative time",
+          server.name, disk.bytes_per_second, disk.latency_seconds);
+    }
+    const std::vector<std::string> policies = RoutePolicyNames();
+    if (std::ranges::find(policies, disk.policy) == policies.end()) {
+      return InvalidArgument("server '{}' has slots under the policy '{}', expected one of {}",
+                             server.name, disk.policy, fmt::join(policies, ", "));
+    }
+  }
+  return OkStatus();
+}
 
 }  // namespace
 
@@ -21,6 +59,9 @@ Status Validate(const SimulationSetup& setup) {
       return InvalidArgument("server '{}' has {} devices, at most 255 can be simulated",
                              server.name, server.devices.size());
     }
+  }
+  if (setup.shares_ingress && setup.sharing != LinkSharing::kEgress) {
+    return InvalidArgument("a link for what a server gets, but none for what it sends");
   }
   for (const auto& [pair, link] : problem.links.pairs) {
     if (setup.sharing != LinkSharing::kEgress ||
@@ -48,6 +89,7 @@ Status Validate(const SimulationSetup& setup) {
   if (losses.mean_up_seconds > 0 && setup.migration.interval_s > 0) {
     return InvalidArgument("losses and migration together, which is not simulated");
   }
+  TROUPE_RETURN_IF_ERROR(ValidateDisks(setup));
   for (const RoutingTrace& trace : setup.traces) {
     TROUPE_RETURN_IF_ERROR(Validate(trace));
     for (std::uint32_t l = 0; l < problem.experts.layers(); ++l) {

@@ -116,6 +116,23 @@ TEST(SimulationTest, CallersOfOneHostShareItsLinkOnlyIfTheyHaveTo) {
   EXPECT_NEAR(latency(LinkSharing::kEgress), dense + wire + 2 * 2000 / 1e5, 1e-9);
 }
 
+TEST(SimulationTest, WhatAServerGetsMayShareALinkToo) {
+  // Server 0 asks both others for an expert of the same layer at once: questions leave through one
+  // link, and answers come through one, or each by the link of who sends it.
+  const auto latency = [](bool shares_ingress) {
+    SimulationSetup setup = TwoExperts({0, 2, 2});
+    setup.placement = {{{{}}, {{0, 2}}, {{1, 3}}}};
+    setup.costs.expert = setup.costs.call = {};
+    setup.sharing = LinkSharing::kEgress;
+    setup.shares_ingress = shares_ingress;
+    setup.workload.users.resize(3);
+    return Simulate(setup)->latency.mean();
+  };
+  const double dense = 2 * (2e-2 + 5e-5), questions = 2 * (0.01 + 1000 / 1e5);
+  EXPECT_NEAR(latency(false), dense + questions + 2 * (0.01 + 500 / 1e5), 1e-9);
+  EXPECT_NEAR(latency(true), dense + questions + 2 * (0.01 + 1000 / 1e5), 1e-9);
+}
+
 TEST(SimulationTest, PromptsWaitForTheirTurnAtTheServer) {
   SimulationSetup setup = TwoExperts({4});
   setup.placement = {{{{0, 1, 2, 3}}}};

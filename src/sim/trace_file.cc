@@ -108,6 +108,7 @@ Result<RoutingTrace> FromRecording(const std::string& path) {
 // Adjacent tokens of a sequence, by their place in the trace.
 struct Piece {
   std::uint32_t sequence, first, tokens;
+  TracePhase phase;
 };
 
 // A run of several sequences at once records a token of each in turn. Here each has its tokens one
@@ -140,7 +141,7 @@ Result<RoutingTrace> FromTrace(const std::string& path) {
     TROUPE_ASSIGN_OR_RETURN(std::optional<TraceBlock> block, reader.Next());
     if (!block) break;
     for (const TraceSegment& segment : block->segments) {
-      pieces.push_back({segment.sequence, trace.tokens, segment.tokens});
+      pieces.push_back({segment.sequence, trace.tokens, segment.tokens, segment.phase});
       trace.tokens += segment.tokens;
     }
     blocks.push_back(std::move(*block));
@@ -153,7 +154,15 @@ Result<RoutingTrace> FromTrace(const std::string& path) {
   for (std::size_t i = 0; i < pieces.size(); start += pieces[i++].tokens) {
     if (i == 0 || pieces[i].sequence != pieces[i - 1].sequence) {
       trace.sequence_starts.push_back(start);
+      trace.answer_tokens.push_back(0);
     }
+    if (pieces[i].phase == TracePhase::kDecode) trace.answer_tokens.back() += pieces[i].tokens;
+  }
+  // Where nothing was asked, what was decoded is no answer.
+  for (std::size_t i = 0; i < trace.sequence_starts.size(); ++i) {
+    if (trace.answer_tokens[i] < trace.SequenceLength(i)) continue;
+    trace.answer_tokens.clear();
+    break;
   }
   return trace;
 }

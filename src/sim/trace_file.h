@@ -12,7 +12,8 @@
 
 namespace troupe {
 
-// A trace (docs/formats/trace.md), or a published recording by its X.meta.json.
+// A trace (docs/formats/trace.md), whose answers are what was decoded, or a published recording by
+// its X.meta.json.
 Result<RoutingTrace> ReadRoutingTrace(const std::string& path);
 
 // Rows "model,task,layer,expert,count" of one model and task: [layer][expert].

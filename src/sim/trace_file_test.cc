@@ -36,6 +36,9 @@ TEST(TraceFile, PutsTheTokensOfSequencesThatRanAtOnceTogether) {
   EXPECT_EQ(trace.sequence_starts, (std::vector<std::uint32_t>{0, 3}));
   EXPECT_EQ(std::vector<int>(trace.ids.begin(), trace.ids.end()),
             (std::vector<int>{0, 1, 2, 5, 6, 3, 4, 3, 7, 8}));
+  EXPECT_EQ(trace.answer_tokens, (std::vector<std::uint32_t>{1, 1}));
+  EXPECT_EQ(trace.SequenceLength(0), 3u);
+  EXPECT_EQ(trace.InputLength(0), 2u);
 }
 
 }  // namespace
