@@ -1,6 +1,5 @@
 #include "runtime/engine.h"
 
-
 #include "expert/cache/quotas.h"
 #include "machine/process_memory.h"
 #include "model/resident_experts.h"

@@ -139,9 +139,8 @@ class PreTokenizer::Cutting {
 
   Status From(std::size_t pattern, std::string_view piece) {
     if (pattern == patterns_.size()) return use_(piece);
-    return patterns_[pattern].Cut(piece, matches_[pattern].get(), [&](std::string_view finer) {
-      return From(pattern + 1, finer);
-    });
+    return patterns_[pattern].Cut(piece, matches_[pattern].get(),
+                                  [&](std::string_view finer) { return From(pattern + 1, finer); });
   }
 
  private:

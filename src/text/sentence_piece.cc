@@ -86,8 +86,7 @@ Status SentencePieceTokenizer::EncodeText(std::string_view text, bool begins_tex
 }
 
 // Runs of line ends and of everything else, in turns.
-Status SentencePieceTokenizer::EncodeLines(std::string_view text,
-                                           std::vector<TokenId>& out) const {
+Status SentencePieceTokenizer::EncodeLines(std::string_view text, std::vector<TokenId>& out) const {
   PairMerger merger;
   while (!text.empty()) {
     const bool ends = text.starts_with('\n');

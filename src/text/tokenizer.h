@@ -63,9 +63,9 @@ class Tokenizer {
   // Nothing: the model fills no gaps (fill_in.h).
   const std::optional<FillInMarks>& fill_in_marks() const { return fill_in_marks_; }
 
-  // A word here is a stretch of text inside which tokens are joined: between two blanks, most often.
-  // A longer one is refused, as it takes JoinBytes while it is joined. At first none is too long.
-  // Before other threads use it.
+  // A word here is a stretch of text inside which tokens are joined: between two blanks, most
+  // often. A longer one is refused, as it takes JoinBytes while it is joined. At first none is too
+  // long. Before other threads use it.
   void LimitWords(std::size_t bytes) { most_word_ = bytes; }
   static constexpr Bytes JoinBytes(std::size_t word) { return Bytes(word) * 128; }
 

@@ -1,6 +1,5 @@
 #include "troupe/serve_models.h"
 
-
 #include <algorithm>
 #include <iterator>
 #include <utility>

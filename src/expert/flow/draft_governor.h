@@ -5,8 +5,8 @@
 // an account: drafts may lose half of what they gained and 0.8 % of the time, and little
 // more, however sure a drafter is (Cascade, 2506.20675, turns drafts off by such a measurement; the
 // account bounds what finding out costs). What was saved is reckoned pass by pass, and put right by
-// what passes without drafts take (draft_turns.h). It decides when tokens are computed, never which.
-// Pure: time comes in as an argument.
+// what passes without drafts take (draft_turns.h). It decides when tokens are computed, never
+// which. Pure: time comes in as an argument.
 #pragma once
 
 #include <array>
@@ -113,7 +113,7 @@ class DraftGovernor {
 
   DraftGovernorOptions options_;
   std::array<std::array<Quality, DraftKind::kLevels>, DraftKind::kSources> quality_ = {};
-  double most_rows_ = 1;    // of a pass that was measured
+  double most_rows_ = 1;  // of a pass that was measured
   DraftTurns turns_;
   double credit_ = 0;       // seconds that may be lost
   double plain_token_ = 0;  // seconds a token, without drafts

@@ -104,8 +104,8 @@ TEST(DraftGovernor, LeavesDraftsThatAreRightTooSeldomForWhatTheyCost) {
   EXPECT_GT(machine.Speed(), 0.98);
 }
 
-// Behind a disk: wrong guesses drive experts out that the passes after them need. Beside those passes
-// drafts seem to pay, and all of it is slower than without drafts.
+// Behind a disk: wrong guesses drive experts out that the passes after them need. Beside those
+// passes drafts seem to pay, and all of it is slower than without drafts.
 TEST(DraftGovernor, LeavesDraftsThatMakeThePassesBetweenThemSlow) {
   Rng rng(TestSeed());
   DraftGovernor governor;

@@ -14,11 +14,8 @@ class Passes {
   explicit Passes(DraftTurns& turns) : turns_(turns) {}
 
   double With(double seconds, double saved, std::uint32_t rows = 1) {
-    return turns_.OnPass({.rows = rows,
-                          .guessed = 1,
-                          .right = ++passes_ % 2,
-                          .seconds = seconds,
-                          .saved = saved});
+    return turns_.OnPass(
+        {.rows = rows, .guessed = 1, .right = ++passes_ % 2, .seconds = seconds, .saved = saved});
   }
   double Without(double seconds, std::uint32_t rows = 1) {
     return turns_.OnPass({.rows = rows, .seconds = seconds});
