@@ -184,7 +184,7 @@ TEST_F(ServeFlagsTest, WhatTheServerHasTakenAlreadyIsNotTakenTwice) {
   EXPECT_EQ(all - flags->EngineWith(5_MiB).options().serving(config, 256).total(), 5_MiB);
   const Bytes rules = flags->EngineWith(1_GiB).options().serving(config, 256).total();
   EXPECT_GT(rules, Bytes());
-  EXPECT_EQ(all - rules, 68_MiB);
+  EXPECT_EQ(all - rules, 80_MiB);
 }
 
 TEST_F(ServeFlagsTest, ConnectionsWithTlsTakeMoreMemory) {

@@ -46,7 +46,7 @@ TEST(ServingNeeds, LeaveOutWhatTheProcessHoldsAlready) {
   EXPECT_EQ(all - Planned({}, 5_MiB).serving(config, 256).total(), 5_MiB);
   const Bytes rules = Planned({}, 1_GiB).serving(config, 256).total();
   EXPECT_GT(rules, Bytes());
-  EXPECT_EQ(all - rules, 68_MiB);
+  EXPECT_EQ(all - rules, 80_MiB);
 }
 
 }  // namespace
