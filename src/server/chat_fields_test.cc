@@ -47,8 +47,8 @@ TEST(ChatFields, FieldsWithoutWhichTheAnswerWouldBeWrongAreRefused) {
   for (const auto& [refused, usual] :
        {std::pair("echo", false), std::pair("add_special_tokens", false),
         std::pair("parse_tool_calls", true), std::pair("include_reasoning", true)}) {
-    const auto said = [&](bool value) {
-      return std::string("\"") + refused + "\":" + (value ? "true" : "false");
+    const auto said = [name = std::string(refused)](bool value) {
+      return "\"" + name + "\":" + (value ? "true" : "false");
     };
     EXPECT_EQ(error(said(usual)), "");
     EXPECT_THAT(error(said(!usual)), testing::StartsWith(std::string("request: ") + refused));

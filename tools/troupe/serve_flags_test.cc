@@ -163,7 +163,10 @@ TEST_F(ServeFlagsTest, WhatRequestsGetChangesWhileTheModelStaysOpen) {
     const auto members = MembersOf(*Read({"a.gguf", std::string("--") + option, value})->Service());
     const std::set<std::size_t> now = [&]<std::size_t... I>(std::index_sequence<I...>) {
       std::set<std::size_t> differ;
-      ((std::get<I>(usual) == std::get<I>(members) || differ.insert(I).second), ...);
+      const auto compare = [&](bool same, std::size_t member) {
+        if (!same) differ.insert(member);
+      };
+      (compare(std::get<I>(usual) == std::get<I>(members), I), ...);
       return differ;
     }
     (std::make_index_sequence<std::tuple_size_v<decltype(members)>>());
