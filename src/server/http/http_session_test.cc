@@ -253,6 +253,7 @@ TEST_F(HttpSessionTest, AClientThatLeavesWithARequestAheadIsNoticed) {
   for (const char* ahead : {"GET /two HTTP/1.1\r\n\r\nGET /three", "nonsense\r\n\r\n",
                             "POST /closed HTTP/1.1\r\nContent-Length: 9\r\n\r\n"}) {
     SCOPED_TRACE(ahead);
+    TearDown();
     wire_ = std::make_shared<FakeWire>();
     SetUp();
     wire_->Come(Get("/one"));
