@@ -136,8 +136,8 @@ struct EnginePlan {
 inline constexpr std::size_t kMostEvaluatedRows = 32;
 std::size_t EvaluatedRows(const ModelConfig& config);
 
-// Of a prompt that is sent to a server: as much as a context of so many tokens holds of most texts
-// even if they had no blanks at all, and enough for what programs send in one piece.
+// Longest word of a prompt that a server accepts: 4 bytes for each token of the context, at least
+// 64 KiB. Text without any blanks that fits in the context is hardly ever longer.
 std::size_t MostWordBytes(std::uint32_t context);
 
 // Of the whole model, or of a part of it, whose weights were then measured.

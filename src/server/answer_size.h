@@ -25,8 +25,8 @@ struct AnswerShape {
   std::size_t Bytes() const;
 };
 
-// The tokens that each answer may have: fewer where nobody has asked for so many. kInvalidArgument
-// names the field by which there are too many.
+// How many tokens each answer may have. If the request names no number, this is what fits; if it
+// names one that does not fit, kInvalidArgument names the field to make smaller.
 Result<std::size_t> TokensThatFit(const AnswerShape& shape);
 
 }  // namespace troupe

@@ -40,7 +40,7 @@ SimulationSetup OneAsker(const OwnDisk& disk) {
   return setup;
 }
 
-// Of a call for so many experts on one token.
+// How long a call for `experts` experts takes, for one token.
 double CallSeconds(int experts) {
   const double bytes = 100 + 100 * experts;
   return 2 * 0.01 + bytes / 1e5 + 5e-3 + 1e-6 * bytes + experts * kExpert;

@@ -9,8 +9,8 @@
 namespace troupe {
 namespace {
 
-// Beyond so many servers one of the holders is asked alone, the one that the routes name: all of
-// hundreds would have to be weighed for each layer.
+// In a larger cluster only the holder that the routes name is considered: comparing hundreds of
+// holders for each layer would take too long.
 constexpr std::uint32_t kFewServers = 8;
 // A round trip that takes nothing would count as not measured.
 constexpr double kLeastRoundTrip = 1e-6;

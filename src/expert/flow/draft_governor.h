@@ -98,8 +98,6 @@ class DraftGovernor {
   double OnPass(const Pass& pass, const RowSpeed& speed);
 
   double saved_seconds() const { return saved_; }
-  // Whether passes are timed without drafts now.
-  bool resting() const { return turns_.resting(); }
 
  private:
   struct Quality {
