@@ -24,11 +24,11 @@ THREADED_TESTS := thread_pool_test async_reader_test uring_reader_test throttled
 # What reads the bytes of strangers, owns threads or moves memory about.
 SANITIZED_TESTS := base_tests gguf_tests io_tests store_tests text_tests text_grammar_tests text_jinja_tests \
   text_answer_parts_tests text_draft_tests model_tests runtime_tests api_tests http_tests server_tests split_tests \
-  split_flow_tests split_wire_tests cluster_wire_tests cluster_calls_tests cluster_members_tests cluster_etcd_tests \
+  split_flow_tests split_wire_tests fetch_tests fetch_plan_tests cluster_wire_tests cluster_calls_tests cluster_members_tests cluster_etcd_tests \
   cluster_transport_tests cluster_tests tools_tests \
   serving_tests
 
-.PHONY: run test build install deb benches check tidy asan asan-core tsan tsan-loop neon fuzz clients page conformance bench clean help
+.PHONY: run test build install deb static trial benches check tidy asan asan-core tsan tsan-loop neon fuzz clients page conformance bench clean help
 .DEFAULT_GOAL := build
 
 run: ## build, then generate text with the better of the models that come with the project
@@ -54,6 +54,12 @@ deb: ## a Debian package of the program: build/release/troupe_VERSION_ARCHITECTU
 	@scripts/build.sh release $(JOBS) program
 	@cd build/release && cpack -G DEB >cpack.log || { cat cpack.log >&2; exit 1; }
 	@ls build/release/troupe_*.deb
+
+static: ## a folder that runs on any Linux of this processor: build/release/static/troupe-VERSION-….tar.gz
+	@scripts/install-packages.sh run
+	@scripts/build.sh release $(JOBS) program
+	@scripts/make-static build/release
+	@[ "$$(id -u)" -ne 0 ] || scripts/try-static build/release/static/troupe-*.tar.gz
 
 check: ## format, layers and names
 	@scripts/install-packages.sh check
@@ -84,6 +90,11 @@ fuzz: ## each fuzz target for a minute (SECONDS_EACH=60)
 tidy: ## clang-tidy and Clang's thread-safety analysis over every source
 	@scripts/install-packages.sh run tidy
 	@scripts/tidy.sh $(JOBS)
+
+trial: ## hostile tests by the thousand: damaged files, odd options, full disks (SHARE=1)
+	@scripts/install-packages.sh run
+	@scripts/build.sh release $(JOBS) program
+	@scripts/trial --share $(or $(SHARE),1)
 
 neon: ## compile the kernels for ARM with a cross compiler
 	@scripts/install-packages.sh run arm

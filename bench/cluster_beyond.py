@@ -10,10 +10,11 @@ from cluster_placement import FACTOR, STREAM
 from cluster_speeds import EXPERTS, LAYERS, PROMPTS, TOKENS, expert_bytes_of, record_traces, scenario
 
 NODES, SPEEDS = (4, 16, 64, 256), (100, 1000, 10_000)
-HELD = 64  # experts in a node's memory, of 256
+HELD = 64  # experts that a node is given, of 256
+FREE = 8   # and that it has room for besides
 LOSSES = {"mean_up_s": 3600, "away_s": 300, "notice_s": 6}
 COSTS = pathlib.Path(__file__).parent / "scenarios/costs/troupe-node.json"
-DISK = float(1 << 30)
+DISK = {"bytes_per_s": float(1 << 30), "latency_s": 1e-4, "free_slots": FREE, "reads_ahead": True}
 
 
 def simulate(bench, folder, setup):
@@ -23,11 +24,11 @@ def simulate(bench, folder, setup):
     return json.loads(done.stdout)
 
 
-def cluster_of(count, tasks, costs, mbps, expert_bytes):
-    setup = scenario(tasks, [HELD] * count, costs, mbps, expert_bytes)
+def cluster_of(count, tasks, costs, mbps, expert_bytes, held=HELD, disks=(DISK,)):
+    setup = scenario(tasks, [held] * count, costs, mbps, expert_bytes, list(disks))
     for server in setup["servers"]:
-        server["devices"] = [{"memory": HELD * expert_bytes, "load_bytes_per_s": DISK}]
-    return setup | {"prompts": max(4000, 200 * count)}
+        server["devices"] = [{"memory": held * expert_bytes, "load_bytes_per_s": DISK["bytes_per_s"]}]
+    return setup | {"prompts": max(4000, 100 * count)}
 
 
 def beyond(bench):
@@ -44,14 +45,15 @@ def beyond(bench):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         record_traces(bench, model, tasks, folder)
-        print(f"{LAYERS} layers of {EXPERTS} experts of {expert_bytes / 2**20:.2f} MiB, {HELD} a node; prompts of at most "
-              f"{bench.options.characters} characters, {TOKENS} tokens; mean latency in s", flush=True)
+        print(f"{LAYERS} layers of {EXPERTS} experts of {expert_bytes / 2**20:.2f} MiB, {HELD} a node and room for {FREE} more; "
+              f"prompts of at most {bench.options.characters} characters, {TOKENS} tokens; mean latency in s", flush=True)
         print(f"{'nodes':>5} {'Mbit/s':>7} {'alone':>7} {'uniform':>8} {'dancemoe':>9} {'local':>6} {'p95':>7}   losses: {'mean':>7} "
               f"{'p95':>7} {'lost':>5} {'again':>6} {'in vain':>8} {'disk':>6}", flush=True)
         for count in NODES:
             for mbps in SPEEDS:
                 setup = cluster_of(count, tasks, costs, mbps, expert_bytes)
-                alone = simulate(bench, folder, setup | {"serving": "alone"})
+                alone = simulate(bench, folder, cluster_of(count, tasks, costs, mbps, expert_bytes, HELD + FREE, ()) |
+                                 {"serving": "alone"})
                 uniform = simulate(bench, folder, setup | {"placement": {"method": "uniform"}})
                 calm = simulate(bench, folder, setup)
                 lossy = simulate(bench, folder, setup | {"losses": LOSSES})

@@ -1,92 +1,25 @@
-"""The part of bench/cluster in which nodes, the one that leads among them, and etcd are killed, stopped and cut off while users
-ask the others: nothing may be lost or wrong."""
-import asyncio
+"""The part of bench/cluster in which nodes, the one that leads among them, and etcd are killed, stopped, cut off and slowed
+down while users ask all of them: nothing may be lost or wrong."""
 import contextlib
 import random
 import signal
-import threading
 import time
 
 import cluster_net
-from cluster_runs import Etcd, Loopback, Node, PEER_PORT, ask, nodes_of, planned, serve, wait_until, wait_until_settled
+from cluster_runs import Etcd, Loopback, Node, PEER_PORT, nodes_of, planned, serve, wait_until, wait_until_settled
+from cluster_users import Users
 
 TOKENS = 24  # of an answer
 SLOTS = [72, 72, 144]
 NODES = len(SLOTS)
 LARGEST = 2  # the node that holds most
 LEASE_S = 2
-KINDS = ("kill", "hang", "cut in", "cut out", "kill leader", "hang leader", "kill etcd", "hang etcd")
-
-
-class Users:
-    """Who ask nodes in turn, one request after the other, and compare the answers. Whoever asks a node that dies loses its
-    answer: nobody asks the one that is to be hurt."""
-
-    def __init__(self, nodes, expected, count=3):
-        self.nodes, self.expected = nodes, expected
-        self.asked = self.lost = self.wrong = 0
-        self.answered = []  # when
-        self.busy = [0] * NODES
-        self.avoided = None
-        self.changed = threading.Condition()
-        self.done = threading.Event()
-        self.threads = [threading.Thread(target=self.go_on, args=(i,)) for i in range(count)]
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.done.set()
-        assert all(thread.is_alive() for thread in self.threads), "a user has gone"
-        for thread in self.threads:
-            thread.join()
-
-    @contextlib.contextmanager
-    def elsewhere(self, i):
-        """Nobody asks node i any more, once it has answered those that do."""
-        with self.changed:
-            self.avoided = i
-            self.changed.wait_for(lambda: self.busy[i] == 0)
-        try:
-            yield
-        finally:
-            with self.changed:
-                self.avoided = None
-
-    def begin(self, turn):
-        with self.changed:
-            allowed = [i for i in range(NODES) if i != self.avoided]
-            i = allowed[turn % len(allowed)]
-            self.busy[i] += 1
-            return i
-
-    def end(self, i, text, prompt):
-        with self.changed:
-            self.busy[i] -= 1
-            self.asked += 1
-            self.answered.append(time.monotonic())
-            self.lost += text is None
-            self.wrong += text is not None and text != self.expected[prompt]
-            self.changed.notify_all()
-
-    def go_on(self, turn):
-        prompts = list(self.expected)
-        while not self.done.is_set():
-            prompt = prompts[turn % len(prompts)]
-            i = self.begin(turn)
-            turn += 1
-            try:
-                _, _, text = asyncio.run(ask(self.nodes[i].base, {"prompt": prompt, "max_tokens": TOKENS, "temperature": 0,
-                                                                  "ignore_eos": True}))
-            except Exception:  # whatever came instead of an answer
-                text = None
-            self.end(i, text, prompt)
-
-    def speed(self, first, last):
-        """Tokens a second between two moments."""
-        return TOKENS * sum(first <= at < last for at in self.answered) / (last - first)
+FORGET_S = 10  # then a plan does without a node
+SLOWED = 50  # times
+# "cut": of all that a machine gets or sends, its users' too; "deaf" and "mute": of what comes from other nodes and etcd, and
+# goes to them.
+KINDS = ("kill", "hang", "cut in", "cut out", "deaf", "mute", "slow", "kill leader", "hang leader", "kill etcd", "hang etcd")
+RETURNS = ("kill", "hang", "deaf", "slow")  # whose end is looked at
 
 
 class Hurt:
@@ -95,9 +28,9 @@ class Hurt:
     def __init__(self, bench, machines, etcd, expected):
         self.bench, self.machines, self.etcd = bench, machines, etcd
         self.nodes = []
-        self.users = Users(self.nodes, expected)
+        self.users = Users(self.nodes, NODES, expected, TOKENS)
         self.kinds = dict.fromkeys(KINDS, 0)
-        self.long = 0
+        self.long = dict.fromkeys(KINDS, 0)
 
     def begin(self):
         for i in range(NODES):
@@ -105,8 +38,8 @@ class Hurt:
         wait_until_settled(self.nodes)
 
     def start(self, i):
-        options = ["--slots", SLOTS[i], "--etcd", self.etcd.address, "--lease-s", LEASE_S, "--peer-address",
-                   f"{self.machines.address(i)}:{PEER_PORT}", "--node", f"n{i}", "--peer-plain-text"]
+        options = ["--slots", SLOTS[i], "--etcd", self.etcd.address, "--lease-s", LEASE_S, "--forget-s", FORGET_S,
+                   "--peer-address", f"{self.machines.address(i)}:{PEER_PORT}", "--node", f"n{i}", "--peer-plain-text"]
         return Node(self.machines, i, self.bench.troupe, self.bench.model(1, 64),
                     options + self.bench.common(self.bench.options.disk))
 
@@ -120,69 +53,85 @@ class Hurt:
         wait_until(one_leads, "a leader")
         return found[0]
 
-    def lasts(self, draw):
-        """Most are over before anybody has noticed; some last until links are given up (6 s) and leases have ended."""
-        if draw.random() < 1 / 6:
-            self.long += 1
-            return draw.uniform(6.5, 9)
-        return draw.uniform(0, 1)
+    def lasts(self, draw, kind, long):
+        """Most are over before anybody has noticed; some last until links are given up (6 s) and leases have ended, and some
+        until a plan does without the node."""
+        if not long:
+            return draw.uniform(0, 1)
+        self.long[kind] += 1
+        return draw.choice((draw.uniform(6.5, 9), draw.uniform(FORGET_S + 2, FORGET_S + 5)))
 
-    def once(self, draw, kind):
+    def once(self, draw, kind, long):
         self.kinds[kind] += 1
-        time.sleep(draw.uniform(0, 0.5))
-        if kind.endswith("etcd"):
-            return self.hurt_etcd(kind, self.lasts(draw))
-        i = self.leader() if kind.endswith("leader") else draw.randrange(NODES)
-        with self.users.elsewhere(i):
-            time.sleep(draw.uniform(0, 0.3))  # the others' calls to it go on
-            self.hurt_node(kind, i, self.lasts(draw))
-
-    def hurt_etcd(self, kind, seconds):
-        if kind.startswith("kill"):
-            self.etcd.kill()
+        time.sleep(draw.uniform(0, 0.8))
+        seconds = self.lasts(draw, kind, long)
+        what, _, whom = kind.partition(" ")
+        if whom == "etcd":
+            with self.etcd_hurt(what):
+                return time.sleep(seconds)
+        i = self.leader() if whom == "leader" else draw.randrange(NODES)
+        with self.node_hurt(what if whom == "leader" else kind, i):
             time.sleep(seconds)
+
+    @contextlib.contextmanager
+    def etcd_hurt(self, what):
+        if what == "kill":
+            self.etcd.kill()
+            yield
             self.etcd.start()
         else:
             self.etcd.process.send_signal(signal.SIGSTOP)
-            time.sleep(seconds)
+            yield
             self.etcd.process.send_signal(signal.SIGCONT)
 
-    def hurt_node(self, kind, i, seconds):
-        if kind.startswith("kill"):
-            self.nodes[i].kill()
-            time.sleep(min(seconds, 1))
-            self.nodes[i] = self.start(i)
-        elif kind.startswith("hang"):
+    @contextlib.contextmanager
+    def node_hurt(self, kind, i):
+        if kind == "kill":
+            with self.users.without(i):
+                self.nodes[i].kill()
+                yield
+                self.nodes[i] = self.start(i)
+        elif kind == "hang":
             self.nodes[i].process.send_signal(signal.SIGSTOP)
-            time.sleep(seconds)
+            yield
             self.nodes[i].process.send_signal(signal.SIGCONT)
+        elif kind == "slow":
+            self.machines.limit(self.bench.options.mbps / SLOWED, only=i)
+            yield
+            self.machines.limit(self.bench.options.mbps, only=i)
+        elif kind in ("deaf", "mute"):
+            others = [other for other in range(NODES + 1) if other != i]  # etcd is the last
+            ways = [(i, other) if kind == "mute" else (other, i) for other in others]
+            for one, other in ways:
+                self.machines.blackhole(one, other, True)
+            yield
+            for one, other in ways:
+                self.machines.blackhole(one, other, False)
         else:
             self.machines.cut(i, kind.split()[1])
-            time.sleep(seconds)
+            yield
             self.machines.cut(i, "none")
             self.machines.limit(self.bench.options.mbps, only=i)
 
-    def recovery(self):
-        """Seconds from a return of the node that holds most until the speed of the others is back at 90 %."""
-        window = 4.0
-        with self.users.elsewhere(LARGEST):
-            time.sleep(2 * window)
-            before = self.users.speed(time.monotonic() - 2 * window, time.monotonic())
-            self.nodes[LARGEST].kill()
-            time.sleep(2 * window)
+    def recovery(self, kind, window):
+        """Seconds from the end of what the node that holds most suffers, which has lasted until a plan does without it, until the
+        speed of all users is back at 90 %. If it comes to an end at all: 60 s are waited for."""
+        time.sleep(2 * window)
+        now = time.monotonic()
+        before = self.users.speed(now - 2 * window, now)
+        with self.node_hurt(kind, LARGEST):
+            time.sleep(FORGET_S + 3)
             now = time.monotonic()
             without = self.users.speed(now - window, now)
-            self.nodes[LARGEST] = self.start(LARGEST)
-            back = time.monotonic()
-            while time.monotonic() < back + 60:
-                time.sleep(0.25)
-                now = time.monotonic()
-                if now - back >= window and self.users.speed(now - window, now) >= 0.9 * before:
-                    break
+        back = time.monotonic()
+        while now < back + 60:
+            time.sleep(0.25)
+            now = time.monotonic()
+            if now - back >= window and self.users.speed(now - window, now) >= 0.9 * before:
+                break
         seconds = max(0.0, now - window - back)  # the speed was there all the window long
-        print(f"a node is killed: {before:.0f} tokens/s before, {without:.0f} without it, back {seconds:.1f} s after it is",
-              flush=True)
-        self.bench.bar("seconds until the speed is back", seconds, most=10)
+        print(f"{kind}: {before:.0f} tokens/s before, {without:.0f} meanwhile, back {seconds:.1f} s after its end", flush=True)
+        self.bench.bar(f"seconds until the speed is back after: {kind}", seconds, most=10)
         return {"before": before, "without": without, "seconds": seconds}
 
     def end(self):
@@ -200,7 +149,14 @@ def answers_alone(bench):
     return expected
 
 
+def drawn(draw, count):
+    """(kind, whether it is long): each kind in turn at first, then by chance; of each six one is long."""
+    for n in range(count):
+        yield KINDS[n % len(KINDS)] if n < len(KINDS) else draw.choice(KINDS), draw.random() < 1 / 6
+
+
 def faults(bench):
+    quick = bench.options.quick
     expected = answers_alone(bench)
     draw = random.Random(bench.options.seed)
     with cluster_net.machines(NODES + 1, bench.options.mbps) as machines, contextlib.ExitStack() as ends:
@@ -210,12 +166,14 @@ def faults(bench):
         ends.callback(hurt.end)
         hurt.begin()
         with hurt.users as users:
-            for n in range(bench.options.faults):
-                hurt.once(draw, KINDS[n % len(KINDS)] if n < len(KINDS) else draw.choice(KINDS))
+            for kind, long in drawn(draw, bench.options.faults):
+                hurt.once(draw, kind, long)
             wait_until_settled(hurt.nodes)
-            back = hurt.recovery()
-        print(f"{hurt.kinds}, {hurt.long} of them for more than 6 s: {users.asked} answers under them, {users.lost} lost, "
-              f"{users.wrong} wrong", flush=True)
+            back = {kind: hurt.recovery(kind, window=4.0) for kind in (RETURNS[:1] if quick else RETURNS)}
+        print(f"{hurt.kinds}, of them long: {sum(hurt.long.values())}: {users.asked} answers under them, {users.lost} lost, "
+              f"{users.wrong} wrong; {users.broken} died with their node, and were asked for again", flush=True)
         bench.bar("lost or wrong answers", users.lost + users.wrong, most=0)
+        bench.bar("users whose node died and who did not get their answer later", users.broken - users.asked_again, most=0)
         wait_until_settled(hurt.nodes)
-    return {**hurt.kinds, "long": hurt.long, "asked": users.asked, "lost": users.lost, "wrong": users.wrong, "recovery": back}
+    return {"faults": hurt.kinds, "long": hurt.long, "asked": users.asked, "lost": users.lost, "wrong": users.wrong,
+            "broken": users.broken, "asked_again": users.asked_again, "recovery": back}

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.request
 
@@ -54,6 +55,13 @@ class Node:
                 break
         else:
             raise SystemExit(f"cluster: node {i} did not start: {self.said[-1] if self.said else 'it said nothing'}")
+        # A pipe that nobody reads is full before long, and then the node waits.
+        self.reader = threading.Thread(target=self.listen, daemon=True)
+        self.reader.start()
+
+    def listen(self):
+        for line in self.process.stderr:
+            self.said.append(line.rstrip())
 
     def get(self, path):
         return self._ask(urllib.request.Request(self.base + path))
@@ -77,7 +85,12 @@ class Node:
     def kill(self):
         """At once; it may have ended otherwise before."""
         self.process.kill()
-        self.process.communicate()
+        self.reap()
+
+    def reap(self):
+        self.process.wait()
+        self.reader.join()
+        self.process.stderr.close()
 
     def end(self):
         if self.process.stderr.closed:
@@ -86,8 +99,8 @@ class Node:
         if runs:
             self.process.send_signal(signal.SIGCONT)
             self.process.send_signal(signal.SIGTERM)
-        said = self.process.communicate()[1]
-        assert not runs or self.process.returncode == 0, f"node {self.i} ended with {self.process.returncode}: {said[-1000:]}"
+        self.reap()
+        assert not runs or self.process.returncode == 0, f"node {self.i} ended with {self.process.returncode}: {self.said[-10:]}"
 
 
 class Etcd:
@@ -159,7 +172,7 @@ class Seen:
     text: str = None  # absent: it was lost
 
 
-async def ask(base, body):
+async def ask(base, body, token_came=lambda: None):
     """A streamed completion: seconds to the first token and to the end, and the text."""
     host, port = base.removeprefix("http://").split(":")
     start = time.monotonic()
@@ -180,6 +193,7 @@ async def ask(base, body):
                 if choice["text"]:
                     first = first or time.monotonic() - start
                     text += choice["text"]
+                    token_came()
     finally:
         writer.close()
     return first, time.monotonic() - start, text if finished else None

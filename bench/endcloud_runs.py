@@ -29,8 +29,8 @@ class Setting:
 
 
 @contextlib.contextmanager
-def cloud_and_ends(setting, place, cloud_parallel=8, end_parallel=4):
-    """A cloud and ends that choose places by that rule; all of them measured before they are asked."""
+def cloud_and_ends(setting, place, cloud_parallel=8, end_parallel=4, more=()):
+    """A cloud and ends that choose places by that rule, and are told more; all of them measured before they are asked."""
     common = ["--ctx", CONTEXT, "--threads", 1, "--queue", 500]
     processors, nodes, relay = [], [], None
     try:
@@ -43,7 +43,7 @@ def cloud_and_ends(setting, place, cloud_parallel=8, end_parallel=4):
             processors.append(Processors(f"end{i}", setting.end_processors))
             nodes.append(Node(Confined(setting.machines, processors[-1]), 1 + i, setting.troupe, setting.model,
                               [*common, "--slots", setting.end_slots, "--parallel", end_parallel, "--cloud", relay.address,
-                               "--place", place]))
+                               "--place", place, *more]))
         for end in nodes[1:]:
             give_up = time.monotonic() + 60
             while end.metrics()["troupe_split_cloud"] != 1:
@@ -123,6 +123,26 @@ def arrive(ends, per_second, seconds, batch, prompt_tokens, answer_tokens, seed=
         await asyncio.gather(*jobs)
     asyncio.run(run())
     return mean(took)
+
+
+def where_it_ran(metrics):
+    """Of some ends, by their metrics: answers by place, those whose prompts were cut, and how the lanes of these were used."""
+    def total(name):
+        return sum(of.get(name, 0.0) for of in metrics)
+    seen = {"at_end": total('troupe_split_answers_total{place="end"}'), "in_cloud": total('troupe_split_answers_total{place="cloud"}'),
+            "cut": total('troupe_split_cut_prompts_total{state="answered"}'), "not_cut": total('troupe_split_cut_prompts_total{state="failed"}')}
+    rows = sum(total(f'troupe_split_cut_rows_total{{code="{code}"}}') for code in ("exact", "lossy"))
+    seen["row_bytes"] = total("troupe_split_cut_bytes_total") / rows if rows else 0.0
+    for lane in ("end", "link", "cloud"):
+        busy, idle = (total(f'troupe_split_cut_lane_seconds_total{{lane="{lane}",state="{state}"}}') for state in ("busy", "idle"))
+        seen[f"{lane}_busy"] = busy / (busy + idle) if busy + idle else 0.0
+    return seen
+
+
+def lanes_text(seen):
+    if not seen["cut"]:
+        return ""
+    return "; while prompts were cut " + ", ".join(f"{lane} {100 * seen[f'{lane}_busy']:.0f} %" for lane in ("end", "link", "cloud")) + " busy"
 
 
 @dataclasses.dataclass

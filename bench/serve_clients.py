@@ -4,6 +4,7 @@ its own. What is made of the times is serve's part.
 import asyncio
 import contextlib
 import dataclasses
+import itertools
 import json
 import re
 import signal
@@ -14,13 +15,25 @@ import time
 
 @dataclasses.dataclass
 class Asked:
-    """What a client saw of one answer. Seconds since the request was sent."""
+    """What a client saw of one answer. Seconds since the request was sent, and `sent` since all of them began."""
     status: int
     first: float = 0.0
     end: float = 0.0
     gaps: list = dataclasses.field(default_factory=list)  # between pieces
     usage: dict = dataclasses.field(default_factory=dict)
     finished: bool = False
+    sent: float = 0.0
+
+    def read_by(self, seconds):
+        """Tokens of its prompt, if it was read by then."""
+        return self.usage.get("prompt_tokens", 0) if self.first and self.sent + self.first <= seconds else 0
+
+    def generated_by(self, seconds):
+        """Tokens of the answer that had come by then: each piece has as many."""
+        if not self.first:
+            return 0
+        times = list(itertools.accumulate([self.sent + self.first, *self.gaps]))
+        return self.usage.get("completion_tokens", 0) * sum(time <= seconds for time in times) / len(times)
 
 
 class ServerFailed(Exception):
@@ -112,29 +125,38 @@ async def metrics(port, tls=None):
 async def all_of(port, clients):
     """`clients`: for each its requests, which it sends one after the other. Gives all that was seen, and the seconds."""
     async def one(bodies):
-        return [await ask(port, body) for body in bodies]
+        seen = []
+        for body in bodies:
+            sent = time.monotonic() - start
+            seen.append(dataclasses.replace(await ask(port, body), sent=sent))
+        return seen
     start = time.monotonic()
     seen = await asyncio.gather(*(one(bodies) for bodies in clients))
     return [asked for some in seen for asked in some], time.monotonic() - start
 
 
-async def slow_reader(port, tokens):
-    """A stream that is asked for and read a byte at a time, in a second each: never done, cancel it. Its system
-    takes little more than it reads."""
-    narrow = socket.socket()
-    narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    narrow.setblocking(False)
-    await asyncio.get_running_loop().sock_connect(narrow, ("127.0.0.1", port))
-    reader, writer = await asyncio.open_connection(sock=narrow, limit=1024)
-    try:
-        writer.write(bytes_of("/v1/completions", {"prompt": "a", "max_tokens": tokens, "stream": True, "logprobs": 5,
-                                                  "ignore_eos": True}))
-        while await reader.read(1):
-            await asyncio.sleep(1)
-    except ConnectionError:
-        pass  # it was let go
-    finally:
-        writer.close()
+async def slow_reader(port, tokens, stream=True):
+    """An answer that is asked for and read a byte at a time, in a second each: never done, cancel it. Its system
+    takes little more than it reads. Who is told to come again does."""
+    body = {"prompt": "a", "max_tokens": tokens, "stream": stream, "logprobs": 5, "ignore_eos": True}
+    while True:
+        narrow = socket.socket()
+        narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        narrow.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(narrow, ("127.0.0.1", port))
+        reader, writer = await asyncio.open_connection(sock=narrow, limit=1024)
+        try:
+            writer.write(bytes_of("/v1/completions", body))
+            busy = int((await reader.readline()).split()[1]) == 429
+            while not busy and await reader.read(1):
+                await asyncio.sleep(1)
+        except (ConnectionError, IndexError):
+            return  # it was let go
+        finally:
+            writer.close()
+        if not busy:
+            return
+        await asyncio.sleep(1)
 
 
 async def slow_writer(port):
@@ -148,6 +170,26 @@ async def slow_writer(port):
         pass  # it was let go
     finally:
         writer.close()
+
+
+async def dripper(port, announced, piece, every):
+    """A talk with a picture whose body comes in pieces, one each `every` seconds; let go of, or at its end, it begins
+    anew: never done, cancel it."""
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * announced}}
+    sent = bytes_of("/v1/chat/completions", {"messages": [{"role": "user", "content": [picture]}], "max_tokens": 1})
+    while True:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        told = asyncio.ensure_future(reader.read(1))  # an answer, or the end: nothing more need be sent
+        try:
+            for at in range(0, len(sent), piece):
+                writer.write(sent[at:at + piece])
+                if (await asyncio.wait([told], timeout=every))[0]:
+                    break
+        finally:
+            told.cancel()
+            await asyncio.gather(told, return_exceptions=True)
+            writer.close()
+        await asyncio.sleep(every)
 
 
 async def announcer(port):

@@ -16,8 +16,12 @@ def _load_table(figures):
                      f"{row['first_p99_ms']:>8.0f} {row['lost']:>5}")
         if peer := row.get("peer"):
             lines.append(f"{'  llama.cpp':<12} {peer['tokens_per_s']:>9.1f} {'':>44} {peer['gap_median_ms']:>7.1f} "
-                         f"{peer['gap_p99_ms']:>7.1f}   {row['tokens_per_s'] / peer['tokens_per_s']:.1f} times that; "
+                         f"{peer['gap_p99_ms']:>7.1f}   {row['over_peer']:.1f} times that; "
                          f"{peer['name']}")
+            whole = {key: row[key] for key in ("generated", "read", "seconds")}
+            own, until = (whole, "to the end") if peer["finished"] else (row["in_the_first"], "cut there, both compared")
+            lines += [f"    {who}: {some['generated']:.0f} tokens and {some['read']:.0f} of prompts in "
+                      f"{some['seconds']:.0f} s, {until}" for who, some in (("Troupe", own), ("llama.cpp", peer))]
         if row.get("budget_bytes"):
             lines.append(f"  in {row['budget_bytes'] / 2**20:.0f} MiB, peak {row['peak_bytes'] / 2**20:.0f} MiB")
     return "\n".join(lines)
@@ -35,8 +39,10 @@ def _idle_table(figures):
 
 
 def _slow_table(figures):
-    return "\n".join(f"{name:<24} {row['answers']:>5} answers, median {row['median_ms']:.0f} ms, "
-                     f"longest {row['longest_ms']:.0f} ms, lost {row['lost']}" for name, row in figures.items())
+    return "\n".join(f"{name:<30} {row['answers']:>5} answers, median {row['median_ms']:.0f} ms, "
+                     f"longest {row['longest_ms']:.0f} ms, lost {row['lost']}" +
+                     (f"; slow bodies let go of: {row['let_go']:.0f}" if row["let_go"] else "")
+                     for name, row in figures.items())
 
 
 def _large_table(figures):
@@ -76,9 +82,9 @@ def _missed_load(figures):
             yield f"p99 between tokens is {row['gap_p99_ms'] / row['gap_median_ms']:.1f} medians ({MOST_GAP}), {name}"
         if (share := row["tokens_per_s"] / row["limit_tokens_per_s"]) < OF_LIMIT:
             yield f"{share:.2f} of the batch's own limit ({OF_LIMIT}), {name}"
-        if peer := row.get("peer"):
-            if (times := row["tokens_per_s"] / peer["tokens_per_s"]) < OVER_PEER[name]:
-                yield f"{times:.2f} times llama.cpp ({OVER_PEER[name]}), {name}"
+        if row.get("peer"):
+            if row["over_peer"] < OVER_PEER[name]:
+                yield f"{row['over_peer']:.2f} times llama.cpp ({OVER_PEER[name]}), {name}"
         if row.get("kills"):
             yield f"killed for memory, {name}"
 
@@ -103,7 +109,8 @@ def _missed_slow(figures):
         if row["lost"]:
             yield f"{row['lost']} answers lost {name}"
     # Endless ones are answered too, until they are let go: that takes the model's time.
-    for name in ("beside slow writers", "beside announced bodies", "beside slow readers"):
+    for name in ("beside slow writers", "beside announced bodies", "beside dripping bodies", "beside slow readers",
+                 "beside those of whole answers"):
         share = figures[name]["answers"] / figures["alone"]["answers"]
         if share < LEAST_BESIDE:
             yield f"{share:.2f} of the answers {name} ({LEAST_BESIDE})"
@@ -137,3 +144,11 @@ def missed(part, figures):
     lines = {"load": _missed_load, "prefix": _missed_prefix, "idle": _missed_idle, "slow": _missed_slow,
              "large": _missed_large, "malformed": _missed_malformed, "day": _missed_day}[part](figures)
     return [f"{part}: {line}" for line in lines]
+
+
+def not_held(part, figures):
+    """Bars that nothing could be held to, a line each."""
+    if part != "load":
+        return []
+    return [f"{part}: not compared with llama.cpp, {name}" for name, row in figures.items()
+            if name in OVER_PEER and not row.get("peer")]

@@ -84,7 +84,12 @@ _SAMPLING = {
     "grammar": _WRONG["text"] + ["root ::= (", "", "root ::= undefined", _COSTLY],
     "stop_token_ids": [5, True, "a", {}, ["a"], [-1], [1.5], [_BEYOND], [1, _BEYOND]],
     "bad_words": [["a"], "a"], "allowed_token_ids": [[1]],
-    "cache_salt": ["a"], "samplers": [5, {}, ["sorcery"], ["temperature", "top_k"], "tk"],
+    "cache_salt": _WRONG["text"] + ["", "a" * 257],
+    "dry_multiplier": _WRONG["number"] + _out_of(0, 1e6), "dry_base": _WRONG["number"] + _out_of(1, 1e6),
+    "dry_allowed_length": _WRONG["count"] + [0], "dry_penalty_last_n": _WRONG["count"],
+    "dry_sequence_breakers": [5, True, {}, [], "a", [5], ["a", ""], ["a"] * 65, ["a" * 65]],
+    "xtc_probability": _WRONG["number"] + _out_of(0, 1), "xtc_threshold": _WRONG["number"] + _out_of(0, 1),
+    "samplers": [5, {}, ["sorcery"], ["temperature", "top_k"], "tk"],
     "chat_template": ["{{ messages }}"],
     "json_schema": _WRONG["object"] + [{"type": 123}, {"type": "hiccup"}, {"enum": []}, {"minimum": "a"}],
 }
@@ -165,7 +170,7 @@ def _missing(draw):
     path = draw.choice(list(_REQUIRED))
     field = draw.choice(_REQUIRED[path])
     body = {key: value for key, value in _VALID[path].items() if key != field}
-    return Malformed(_post(path, body), (field,))
+    return Malformed(_post(path, body), (field,), field)
 
 
 def _nested(draw):
@@ -177,12 +182,14 @@ def _nested(draw):
         body = {**_VALID[path], "messages": before + [message]}
         if path != "/v1/chat/completions" and message.get("role") == "system" and name == "content":
             name = ""
-        return Malformed(_post(path, body), (f"messages[{len(before)}]",) + ((name,) if name else ()))
+        place = f"messages[{len(before)}]"
+        return Malformed(_post(path, body), (place,) + ((name,) if name else ()), place)
     if kind == 1:
         tool, name = draw.choice(_TOOLS[:4])
         before = [{"type": "function", "function": {**_FUNCTION, "name": f"f{i}"}} for i in range(draw.randrange(3))]
         body = {**_VALID["/v1/chat/completions"], "tools": before + [tool]}
-        return Malformed(_post("/v1/chat/completions", body), (f"tools[{len(before)}]", name))
+        place = f"tools[{len(before)}]"
+        return Malformed(_post("/v1/chat/completions", body), (place, name), place)
     wanted, name = draw.choice(_FORMATS)
     path = draw.choice(["/v1/completions", "/v1/chat/completions"])
     place = "response_format" + name
@@ -198,7 +205,7 @@ def _no_json(draw):
         b"[" * draw.randrange(1, 3000), b'{"a":' * draw.randrange(1, 3000), b"[" + b"1," * 140000 + b"1]", b"null",
         b"5", b'"a"', b"[]", text.replace(b'"a"', b'"\xff"').replace(b"[1]", b"[\xff]"),
         text.replace(b'"a"', b'"\\ud800"').replace(b"[1]", b'["\\ud800"]'), b"\0" * draw.randrange(1, 100)])
-    return Malformed(_post(path, broken))
+    return Malformed(_post(path, broken), ("request",))
 
 
 def _no_http(draw):

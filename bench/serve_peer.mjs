@@ -2,7 +2,7 @@
 // line of JSON.
 //   node serve_peer.mjs MODEL REQUESTS THREADS CONTEXT SECONDS
 // REQUESTS: a file {"clients": [[{"prompt": [id, …], "max_tokens": n, "seed": n}, …], …]}. Each client has a
-// sequence, and asks one request after the other; after SECONDS it asks no more, and stops.
+// sequence, and asks one request after the other; after SECONDS it asks no more, and stops: "finished" is false then.
 import fs from "node:fs";
 import {cpuLibrary, openRuntime, peakRssBytes} from "./peer.mjs";
 
@@ -54,6 +54,6 @@ await Promise.all(clients.map(async (requests, i) => {
   }
 }));
 const took = seconds() - start;
-fs.writeSync(1, JSON.stringify({generated, read, seconds: took, gaps, firsts, cpu_library: cpuLibrary(),
+fs.writeSync(1, JSON.stringify({generated, read, seconds: took, finished: !late, gaps, firsts, cpu_library: cpuLibrary(),
   peak_rss_bytes: peakRssBytes()}) + "\n");
 process.exit(0);  // the runtime keeps threads alive that nobody waits for

@@ -24,9 +24,15 @@ SMALL = ("small-q4_0.gguf", ["--shape", "small", "--type", "Q4_0"])
 TINY = ROOT / "models/tiny-qwen2moe-q8_0.gguf"
 CLIENTS, SEQUENCES, CONTEXT = 16, 16, 1024
 PREFIX, IDLE, SLOW, SHORT = 2000, 1000, 100, 64
+WHOLE = 512  # tokens of an answer that is not streamed: 100 of them are more than clients may have to read
+# Characters of a picture, and the pieces in which it comes: half as fast as is spared where others need the room, and
+# thirty times as fast as has to be.
+DRIPPED, DRIP, DRIP_EVERY = 900_000, 8192, 0.25
 LARGE = 900_000  # characters
 # Lengths of recorded conversations, and the context of those that are drawn.
 CONVERSATIONS, TALK_CONTEXT = ROOT / "tests/data/serving/azure_conv.csv.zst", 4096
+# Seconds after which llama.cpp is stopped: in memory it comes to its end, behind a disk it would take hours.
+PEER_ENDS, PEER_CUT, PEER_CUT_QUICK = 3600, 240, 60
 _SPARE = 1 << 20  # of what a process finds itself to take, from one to the next
 
 
@@ -109,6 +115,7 @@ class Runs:
             if self._options.peer and not (slots and why_not):
                 self._records.say(f"llama.cpp, {name}")
                 row["peer"] = self._peer(clients, budget)
+                row["over_peer"] = self._over_peer(row, row["peer"])
             figures[name] = row
         return figures
 
@@ -133,7 +140,10 @@ class Runs:
             values = asyncio.run(serve_clients.metrics(port))
         gaps = [gap for asked in seen for gap in asked.gaps]
         generated = sum(asked.usage.get("completion_tokens", 0) for asked in seen)
-        return {"generated": generated, "read": sum(asked.usage.get("prompt_tokens", 0) for asked in seen),
+        cut = min(self._peer_cut(), seconds)
+        return {"in_the_first": {"seconds": cut, "read": sum(asked.read_by(cut) for asked in seen),
+                                 "generated": sum(asked.generated_by(cut) for asked in seen)},
+                "generated": generated, "read": sum(asked.usage.get("prompt_tokens", 0) for asked in seen),
                 "seconds": seconds, "tokens_per_s": generated / seconds,
                 "in_passes": values["troupe_pass_seconds_total"] / seconds,
                 "sequences_a_pass": generated / values["troupe_passes_total"],
@@ -143,12 +153,22 @@ class Runs:
                 "lost": sum(not asked.finished or asked.usage.get("completion_tokens") != body["max_tokens"]
                             for asked, body in zip(seen, (body for some in clients for body in some)))}
 
+    def _peer_cut(self):
+        return PEER_CUT_QUICK if self._options.quick else PEER_CUT
+
+    @staticmethod
+    def _over_peer(row, peer):
+        """How many times llama.cpp's tokens/s: both to their ends, or, where it was cut, both until then."""
+        own = row if peer["finished"] else row["in_the_first"]
+        return own["generated"] / own["seconds"] / peer["tokens_per_s"]
+
     def _peer(self, clients, budget):
-        """llama.cpp's tokens/s in its best configuration, for as long as is worth waiting."""
+        """llama.cpp's tokens/s in its best configuration: in memory to the end, behind a disk for as long as is
+        worth waiting."""
         llamacpp.set_up()
         asked = self._options.folder / "serve-requests.json"
         asked.write_text(json.dumps({"clients": clients}), encoding="utf-8")
-        seconds = 60 if self._options.quick else 240
+        seconds = PEER_ENDS if budget is None else self._peer_cut()
         best = None
         for name, environment in self._peers(budget is not None):
             command = list(map(str, ["node", llamacpp.BENCH / "serve_peer.mjs", self._model()[0], asked,
@@ -161,7 +181,9 @@ class Runs:
                 limit = budget + json.loads(program.stdout)["peak_rss_bytes"]
                 done = offload_runs.run_limited(command, limit, environment)
             record = json.loads(done.stdout)
-            row = {"name": name, "tokens_per_s": record["generated"] / record["seconds"],
+            row = {"name": name, "generated": record["generated"], "read": record["read"],
+                   "seconds": record["seconds"], "finished": record["finished"],
+                   "tokens_per_s": record["generated"] / record["seconds"],
                    "gap_median_ms": 1e3 * percentile(record["gaps"], 0.5),
                    "gap_p99_ms": 1e3 * percentile(record["gaps"], 0.99), "cpu_library": record["cpu_library"]}
             if best is None or row["tokens_per_s"] > best["tokens_per_s"]:
@@ -223,7 +245,8 @@ class Runs:
 
     def slow(self):
         """Clients that ask one request after the other, without and beside those that read or write a byte a
-        second, or announce a body that does not come. Readers are answered by the tiny model, which fills their buffers soon."""
+        second, announce a body that does not come, or send a large one a little at a time. Readers are answered by the
+        tiny model, which fills their buffers soon."""
         async def measure(port, body, beside, ends):
             tasks = [asyncio.ensure_future(one(port)) for one in beside]
             await asyncio.sleep(1)
@@ -237,22 +260,28 @@ class Runs:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            return answered
+            return answered, (await serve_clients.metrics(port))['troupe_http_ended_total{why="slow_body"}']
 
         body = {"prompt": "The kernel", "max_tokens": 32, "seed": 7, "ignore_eos": True}
         writers = [serve_clients.slow_writer] * SLOW
         announcers = [serve_clients.announcer] * SLOW
+        drippers = [functools.partial(serve_clients.dripper, announced=DRIPPED, piece=DRIP, every=DRIP_EVERY)] * SLOW
         readers = [functools.partial(serve_clients.slow_reader, tokens=SHORT)] * SLOW
+        whole = [functools.partial(serve_clients.slow_reader, tokens=WHOLE, stream=False)] * SLOW
         endless = [functools.partial(serve_clients.slow_reader, tokens=100000)] * 3
-        figures = {}
+        figures, let_go = {}, 0
         with serve_clients.serving(self._options.troupe, TINY, "--parallel", 4, "--queue", 2 * SLOW,
                                    "--ctx", CONTEXT) as (port, _):
             for name, beside, ends in (("alone", [], False), ("beside slow writers", writers, False),
                                        ("beside announced bodies", announcers, False),
+                                       ("beside dripping bodies", drippers, False),
                                        ("beside slow readers", readers, True),
+                                       ("beside those of whole answers", whole, True),
                                        ("beside endless ones", endless, False)):
-                answered = asyncio.run(measure(port, body, beside, ends))
+                before = let_go
+                answered, let_go = asyncio.run(measure(port, body, beside, ends))
                 figures[name] = {"answers": len(answered), "lost": sum(not asked.finished for asked in answered),
+                                 "let_go": let_go - before,
                                  "median_ms": 1e3 * percentile([asked.end for asked in answered], 0.5),
                                  "longest_ms": 1e3 * max(asked.end for asked in answered)}
         return figures

@@ -97,19 +97,20 @@ function(troupe_compile_quickly target)
 endfunction()
 
 # troupe_tests(name [ARITHMETIC] SRCS a_test.cc ... [OPTIMISED a_test.cc ...]
-#              [READS_SOURCE_TREE a_test.cc ...] [DEPS troupe::...] [LINKS ...]): one program,
-# <name>_tests, for all tests of a folder; for each of its files an entry in ctest that runs the suites
+#              [READS_SOURCE_TREE a_test.cc ...] [HELPERS a_for_test.cc ...] [DEPS troupe::...]
+#              [LINKS ...]): one program, <name>_tests, for all tests of a folder; for each of its files an entry in ctest that runs the suites
 # of that file. READS_SOURCE_TREE defines TROUPE_SOURCE_DIR; the other files compile to the same bytes
 # in every clone, so that ccache need not compile them again. OPTIMISED are those whose own slow models
-# take the time. DEPS are folders that only the tests include, LINKS other libraries.
+# take the time. HELPERS have no tests of their own. DEPS are folders that only the tests include,
+# LINKS other libraries.
 function(troupe_tests name)
   if(NOT TROUPE_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "ARITHMETIC" "" "SRCS;OPTIMISED;READS_SOURCE_TREE;DEPS;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "ARITHMETIC" "" "SRCS;OPTIMISED;READS_SOURCE_TREE;HELPERS;DEPS;LINKS" ${ARGN})
   set(program ${name}_tests)
   # Files with options of their own are units of their own.
-  set(plain ${ARG_SRCS})
+  set(plain ${ARG_SRCS} ${ARG_HELPERS})
   set(reading ${ARG_READS_SOURCE_TREE})
   list(REMOVE_ITEM reading "" ${ARG_OPTIMISED})
   list(REMOVE_ITEM plain "" ${ARG_OPTIMISED} ${ARG_READS_SOURCE_TREE})

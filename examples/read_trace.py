@@ -26,7 +26,7 @@ def read_trace(path):
     while at + 56 <= data.size and data[at:at + 8].tobytes() == b"TRPCHUNK":
         packed, size, _, _, tokens, segments, names = data[at + 8:at + 36].view("u4").tolist()
         raw, chunk, at = np.empty(size, "u1"), data[at + 56:at + 56 + packed], at + 56 + packed
-        if unpack(raw.ctypes.data, size, chunk.ctypes.data, chunk.size) == size:  # or else it is damaged
+        if tokens and unpack(raw.ctypes.data, size, chunk.ctypes.data, chunk.size) == size:  # or else it is damaged, or the end
             shape, count = (len(header["moe_layers"]), tokens, -1), len(header["moe_layers"]) * tokens * header["top_k"]
             parts = np.split(raw, np.cumsum([16 * segments, names + 2 * place * segments, count * ids.itemsize, count * scores.itemsize]))
             yield parts[0].view(SEGMENT), *(p.view(t).reshape(shape) for p, t in zip(parts[2:], (ids, scores, scores)))

@@ -2,14 +2,17 @@
 // be: read, and the same when it is written and read again, or refused by one line.
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/check.h"
+#include "split/codec/keys_frame.h"
 #include "split/wire/cloud_hello.h"
 #include "split/wire/cloud_line.h"
 #include "split/wire/cloud_request.h"
+#include "split/wire/cut_ask.h"
 #include "split/wire/draft_offer.h"
 
 namespace troupe {
@@ -49,6 +52,23 @@ Status ReadVerdict(std::string_view text) {
   return verdict.status();
 }
 
+Status ReadReceipt(std::string_view text) {
+  const Result<StatesReceipt> receipt = DecodeStatesReceipt(text);
+  if (receipt.ok()) TROUPE_CHECK(DecodeStatesReceipt(Encode(*receipt)).value() == *receipt);
+  return receipt.status();
+}
+
+// The bytes behind the head are as many as there are.
+Status ReadKeys(std::string_view text) {
+  const std::span<const std::byte> message = std::as_bytes(std::span(text));
+  const Result<KeysFrame> frame = ReadKeysFrame(message);
+  if (!frame.ok()) return frame.status();
+  TROUPE_CHECK(IsKeysMessage(message));
+  const std::vector<std::byte> again = EncodeKeys(*frame, KeysOf(message));
+  TROUPE_CHECK(ReadKeysFrame(again).value() == *frame && again.size() == message.size());
+  return OkStatus();
+}
+
 // However they are cut, the lines are the same.
 Status ReadLines(std::string_view text) {
   CloudLines whole, cut;
@@ -83,6 +103,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                 : input[0] == 'r' ? troupe::ReadRequest(text)
                                 : input[0] == 'o' ? troupe::ReadOffer(text)
                                 : input[0] == 'v' ? troupe::ReadVerdict(text)
+                                : input[0] == 's' ? troupe::ReadReceipt(text)
+                                : input[0] == 'k' ? troupe::ReadKeys(text)
                                                   : troupe::ReadLines(text);
   TROUPE_CHECK(status.message().find('\n') == std::string::npos);
   return 0;

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian 12 packages that a task needs and that are missing, and says which and what for.
+# Installs the packages of Debian 12 or later that a task needs and that are missing, and says which and
+# what for.
 # usage: install-packages.sh [GROUP]...   (default: run; the groups are listed below)
 # Quick and silent when nothing is missing; needs root or sudo otherwise.
 set -euo pipefail
@@ -20,13 +21,14 @@ declare -A purpose=(
   [machine]='to make a bare Debian in a folder'
   [deb]='to make a Debian package'
 )
+# a|b: the first that the system's release has. VERSION is that of its clang.
 declare -A packages=(
   [run]='g++ cmake ninja-build pkg-config
-    libboost1.81-dev libcli11-dev libfmt-dev libgrpc++-dev libhwy-dev liblemon-dev libpcre2-dev libprotobuf-dev libssl-dev liburing-dev libxxhash-dev libzstd-dev
+    libboost1.81-dev|libboost1.83-dev libcli11-dev libcurl4-openssl-dev libedit-dev libeigen3-dev libfmt-dev libgrpc++-dev libhwy-dev liblemon-dev libpcre2-dev libprotobuf-dev libssl-dev liburing-dev libxxhash-dev libzstd-dev
     nlohmann-json3-dev prometheus-cpp-dev protobuf-compiler'
   [test]='libgtest-dev libgmock-dev etcd-client etcd-server iproute2 kubernetes-client openssl prometheus python3 python3-jinja2 python3-jsonschema python3-numpy zstd ccache mold'
   [benches]='libbenchmark-dev'
-  [clang]='clang libclang-rt-14-dev'
+  [clang]='clang libclang-rt-VERSION-dev'
   [check]='clang-format python3'
   [tidy]='clang clang-tidy'
   [clients]='nodejs npm'
@@ -45,11 +47,32 @@ declare -A command_of=(
   [etcd-client]=etcdctl [etcd-server]=etcd [iproute2]=ip [kubernetes-client]=kubectl
 )
 installed() {
-  if [ -n "${command_of[$1]:-}" ]; then
+  local package
+  if [[ $1 == *'|'* ]]; then
+    for package in ${1//|/ }; do
+      if installed "$package"; then return 0; fi
+    done
+    return 1
+  elif [[ $1 == *VERSION* ]]; then
+    command -v clang >/dev/null && installed "${1/VERSION/$(clang -dumpversion | cut -d. -f1)}"
+  elif [ -n "${command_of[$1]:-}" ]; then
     command -v "${command_of[$1]}" >/dev/null
   else
     dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed
   fi
+}
+
+# The name that this release has for a package, once apt-get knows what there is.
+name_here() {
+  local package
+  if [[ $1 == *VERSION* ]]; then
+    echo "${1/VERSION/$(apt-cache depends clang | sed -n 's/^ *Depends: clang-\([0-9]*\)$/\1/p')}"
+    return
+  fi
+  for package in ${1//|/ }; do
+    if apt-cache show "$package" >/dev/null 2>&1; then break; fi
+  done
+  echo "$package"
 }
 
 [ "$#" -gt 0 ] || set -- run
@@ -81,8 +104,13 @@ echo "installing them with ${as_root[*]:+sudo }apt-get"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 apt_get() { "${as_root[@]}" env LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get "$@" </dev/null 2>&1; }
-if ! { apt_get update && apt_get install -y --no-install-recommends "${missing[@]}"; } |
-  scripts/progress.sh packages "$log"; then
+install_missing() {
+  apt_get update || return
+  local names=() package
+  for package in "${missing[@]}"; do names+=("$(name_here "$package")"); done
+  apt_get install -y --no-install-recommends "${names[@]}"
+}
+if ! install_missing | scripts/progress.sh packages "$log"; then
   tail -n 20 "$log" >&2
   echo "install-packages.sh: apt-get could not install ${missing[*]}" >&2
   exit 1

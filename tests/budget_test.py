@@ -311,8 +311,30 @@ class Calibration(BudgetTest):
                 self.assertEqual((done.returncode, group.kills()), (0, 0), done.stderr)
                 self.assertTrue(learned == unlimited)  # a comparison that shows no megabytes
 
+    def test_FittingACutStaysWithinTheBudgetAndFindsTheSame(self):
+        def fit(name, *memory, group=None):
+            cuts = self.folder / f"{name}.cuts.json"
+            done, _ = self.calibrate(name, "--cut", 1, "--cut-tokens", 128, "--cut-window", 64,
+                                     "--cut-ranks", "25,75", "--cuts-output", cuts, *memory, group=group)
+            return done, cuts.read_bytes() if cuts.exists() else None
 
-if __name__ == "__main__":
+        done, unlimited = fit("whole")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        budget = MIB
+        while (refused := fit("few", "--memory", budget)[0]).returncode != 0:
+            least = re.search(r"([0-9.]+) MiB are the least", refused.stderr)
+            self.assertIsNotNone(least, refused.stderr)
+            self.assertGreater(float(least.group(1)) * MIB, budget)
+            budget = int(float(least.group(1)) * MIB) + VARIATION
+        with memory_cgroup.MemoryCgroup(budget + ALLOWANCE) as group:
+            done, found = fit("limited", "--memory", budget, group=group)
+            self.assertEqual((done.returncode, group.kills()), (0, 0), done.stderr)
+            self.assertTrue(found == unlimited)
+
+
+def run_tests():
+    """Of the program that is run, on the troupe that its first argument says."""
+    global BINARY
     BINARY = sys.argv.pop(1)
     try:
         with memory_cgroup.MemoryCgroup(ALLOWANCE):
@@ -321,3 +343,7 @@ if __name__ == "__main__":
         print(f"skipped: {reason}")
         sys.exit(77)
     unittest.main()
+
+
+if __name__ == "__main__":
+    run_tests()

@@ -29,6 +29,7 @@ PROMPTS = ["The kernel", "One two three", "def main():", "Once upon a time", "In
 TOKENS = 16
 MBPS = 500
 DISK = "4MiB/5ms"  # that peers are faster than
+SLOW_DISK = "1MiB/20ms"
 
 
 def answer(node, prompt):
@@ -50,22 +51,22 @@ class ClusterNet(unittest.TestCase):
     def tearDown(self):
         self.machines.heal(MBPS)
 
-    def start(self, who, count=3, before=()):
+    def start(self, who, count=3, before=(), disks=(DISK,) * 3):
         self.who, self.nodes = who, []
         for i in range(count):
-            self.nodes.append(self.node(i, before))
+            self.nodes.append(self.node(i, before, disk=disks[i]))
 
-    def node(self, i, before=(), prefixes=None):
+    def node(self, i, before=(), prefixes=None, disk=DISK):
         kept = ["--prefix-file", prefixes] if prefixes else ["--no-prefix-cache"]
         node = Node(self.machines, i, TROUPE, self.model,
-                    ["--slots", 10, "--ctx", 512, "--link", DISK, "--peer-address", f"{self.machines.address(i)}:{PEER_PORT}",
-                     "--node", f"n{i}", "--peer-plain-text", *kept, *self.who], before)
+                    ["--slots", 10, "--ctx", 512, "--link", disk, "--peer-address", f"{self.machines.address(i)}:{PEER_PORT}",
+                     "--node", f"n{i}", "--gather-s", 1, "--peer-plain-text", *kept, *self.who], before)
         self.addCleanup(node.end)
         return node
 
-    def start_by_list(self, before=()):
+    def start_by_list(self, **more):
         peers = ",".join(list_of_peers(self.machines).split(",")[:3])
-        self.start(["--peers", peers], before=before)
+        self.start(["--peers", peers], **more)
         self.wait_until_settled()
 
     def start_by_etcd(self):
@@ -148,6 +149,16 @@ class ClusterNet(unittest.TestCase):
         slow = answered()
         self.assertGreater(fast, 0)
         self.assertLess(slow, fast)
+
+    def test_a_node_with_a_slow_disk_is_answered_by_its_peers_and_costs_no_answer(self):
+        self.start_by_list(disks=[DISK, DISK, SLOW_DISK])
+        self.ask_all()
+        before = self.nodes[2].metrics()
+        self.ask_all(nodes=[self.nodes[2]])
+        grown = {key: value - before.get(key, 0) for key, value in self.nodes[2].metrics().items()}
+        by_peers = grown['troupe_tier_expert_asks_total{tier="elsewhere"}']
+        by_disk = sum(grown[f'troupe_tier_expert_asks_total{{tier="{tier}"}}'] for tier in ("disk", "loading"))
+        self.assertGreater(by_peers, by_disk)
 
     def test_a_full_disk_costs_log_lines_and_kept_prefixes_and_no_answer(self):
         folder = tempfile.TemporaryDirectory()

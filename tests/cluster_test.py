@@ -7,10 +7,12 @@ usage: cluster_test.py TROUPE [unittest arguments]
 """
 import concurrent.futures
 import contextlib
+import itertools
 import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import ssl
@@ -28,14 +30,29 @@ from serve_test import LONGEST, PROMPTS, Server
 SHAPE = "tiny-olmoe"
 SLOTS = 10  # of the experts a node can hold some, never all
 LINK = "4MiB/5ms"  # a disk that peers are faster than
+AT_ONCE = 3  # tests, in processes of their own: they wait for leases, links and plans, and not for processors
+MADE = "TROUPE_CLUSTER_TEST_MODEL"  # the folder where such a process finds the model
+
+
+# Of this process's own, below those that outgoing connections take.
+PORTS = itertools.cycle(range(first := 10_000 + os.getpid() % 200 * 100, first + 100))
 
 
 def free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
+    ports = []
+    while len(ports) < count:
+        port = next(PORTS)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            ports.append(port)
     return ports
+
+
+def make_model(folder):
+    """There, with what it answers alone."""
+    model = troupe_cli.packed_model(serve_test.TROUPE, folder / "model.gguf", SHAPE)
+    with Server("--ctx", 1024, model=model) as alone:
+        expected = {prompt: alone.complete(prompt, 24) for prompt in PROMPTS}
+    (folder / "expected.json").write_text(json.dumps(expected))
 
 
 class Etcd:
@@ -66,10 +83,28 @@ class Etcd:
         self.kill()
         self.folder.cleanup()
 
+    def ctl(self, *words):
+        return subprocess.run(["etcdctl", "--endpoints", self.address, *words], capture_output=True, text=True,
+                              env={**os.environ, "ETCDCTL_API": "3"})
+
     def get(self, key):
-        done = subprocess.run(["etcdctl", "--endpoints", self.address, "get", "--print-value-only", key],
-                              capture_output=True, text=True, env={**os.environ, "ETCDCTL_API": "3"})
+        done = self.ctl("get", "--print-value-only", key)
         return json.loads(done.stdout) if done.stdout.strip() else None
+
+    def save(self, path):
+        done = self.ctl("snapshot", "save", path)
+        assert done.returncode == 0, done.stderr
+
+    def restore(self, path):
+        """What it knew when that was saved, as an operator would: in a new folder, once it is dead."""
+        self.kill()
+        shutil.rmtree(self.folder.name)
+        options = dict(zip(self.command[1::2], self.command[2::2]))
+        same = [word for name in ("--name", "--data-dir", "--initial-advertise-peer-urls", "--initial-cluster")
+                for word in (name, options[name])]
+        done = self.ctl("snapshot", "restore", path, *same)
+        assert done.returncode == 0, done.stderr
+        self.start()
 
 
 class TlsListener:
@@ -98,14 +133,58 @@ class TlsListener:
         self.thread.join()
 
 
+class Forwarder:
+    """An address that leads to another one, as a container's published port does."""
+
+    def __init__(self, to_port):
+        self.to_port, self.came = to_port, 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                here, _ = self.listener.accept()
+                self.came += 1
+                try:
+                    there = socket.create_connection(("127.0.0.1", self.to_port))
+                except OSError:  # nobody listens yet
+                    here.close()
+                    continue
+                for ends in ((here, there), (there, here)):
+                    threading.Thread(target=self.pass_on, args=ends, daemon=True).start()
+
+    @staticmethod
+    def pass_on(source, target):
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+        with contextlib.suppress(OSError):
+            target.shutdown(socket.SHUT_WR)
+
+    def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
 class Cluster(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
+        folder = os.environ.get(MADE)
+        if not folder:
+            made = tempfile.TemporaryDirectory()
+            cls.addClassCleanup(made.cleanup)
+            folder = made.name
+            make_model(pathlib.Path(folder))
+        cls.model = pathlib.Path(folder) / "model.gguf"
+        cls.expected = json.loads((pathlib.Path(folder) / "expected.json").read_text())
+
+    def folder(self):
+        """One of this test's own."""
         folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.model = troupe_cli.packed_model(serve_test.TROUPE, pathlib.Path(folder.name) / "model.gguf", SHAPE)
-        with Server("--ctx", 1024, model=cls.model) as alone:
-            cls.expected = {prompt: alone.complete(prompt, 24) for prompt in PROMPTS}
+        self.addCleanup(folder.cleanup)
+        return pathlib.Path(folder.name)
 
     def start(self, count, *more, etcd=None, models=None):
         """By a list of all addresses, or by etcd."""
@@ -118,7 +197,7 @@ class Cluster(unittest.TestCase):
 
     def node(self, i, name=None, model=None, slots=SLOTS):
         who = (["--etcd", self.etcd.address, "--lease-s", 2] if self.etcd else ["--peers", ",".join(self.addresses)])
-        server = Server("--slots", slots, "--ctx", 1024, "--link", self.link, *who, "--peer-address", self.addresses[i],
+        server = Server("--slots", slots, "--ctx", 1024, "--link", self.link, "--gather-s", 1, *who, "--peer-address", self.addresses[i],
                         "--node", name or f"n{i}", *self.more, model=model or self.model)
         server.__enter__()
         self.addCleanup(server.__exit__, None, None, None)
@@ -131,7 +210,7 @@ class Cluster(unittest.TestCase):
                 for layer in range(plan["layers"]) for expert in range(plan["experts"])]
 
     def other_model(self):
-        other = self.model.parent / "other.gguf"
+        other = self.folder() / "other.gguf"
         subprocess.run([serve_test.TROUPE, "synth", other, "--shape", SHAPE, "--type", "Q8_0", "--seed", "5"],
                        check=True, capture_output=True)
         return other
@@ -163,6 +242,8 @@ class Cluster(unittest.TestCase):
     def test_nodes_compute_for_each_other_and_every_answer_is_that_of_the_model_alone(self):
         self.start(3, "--verify", 20)
         self.wait_until_settled(2)
+        # One link to each, where both had dialled.
+        self.wait(lambda node: self.total("troupe_peer_links_spared_total") == 3 and node.metric("troupe_peer_links") == 2, *self.nodes)
         self.ask_all(self.nodes, rounds=3)
         self.wait(lambda node: node.metric('troupe_peer_checks_total{found="true"}') >= 1, *self.nodes)
         self.assertEqual(self.total('troupe_peer_checks_total{found="wrong"}'), 0)
@@ -175,6 +256,22 @@ class Cluster(unittest.TestCase):
         self.assertIn("layers shared with peers", explained)
         self.assertRegex(explained, r"disk alone +as shared +took\n +\d+ ")
         self.assertEqual([node.metric("troupe_cluster_leads") for node in self.nodes], [1, 0, 0])
+
+    def test_a_node_that_listens_elsewhere_than_where_its_peers_reach_it_is_one_of_them(self):
+        ports = free_ports(2)
+        ways = [Forwarder(port) for port in ports]
+        for way in ways:
+            self.addCleanup(way.close)
+        self.addresses, self.etcd, self.nodes = [way.address for way in ways], None, []
+        for i, port in enumerate(ports):
+            self.more = ("--peer-listen", f"127.0.0.1:{port}")
+            self.nodes.append(self.node(i))
+        self.wait_until_settled(1)
+        self.ask_all(self.nodes)
+        self.assertGreater(self.total('troupe_peer_experts_total{by="peer"}'), 0)
+        self.assertGreater(sum(way.came for way in ways), 0)
+        said = f"peers reach this node at {ways[0].address}, and it listens at 127.0.0.1:{ports[0]}"
+        self.wait(lambda node: any(said in line for line in node.said), self.nodes[0])
 
     def test_answers_in_fewer_bits_go_to_who_asks_for_them_are_counted_and_never_to_exact_requests(self):
         self.addresses, self.etcd = [f"127.0.0.1:{port}" for port in free_ports(2)], None
@@ -273,6 +370,14 @@ class Cluster(unittest.TestCase):
                     f"{folder.name}/{name}/{host}.pem", "--peer-key", f"{folder.name}/{name}/{host}.key")
         return {name: files(name, hosts[0]) for name in names} | {(name, host): files(name, host) for name in names
                                                                   for host in hosts[1:]}
+
+    def test_certificates_are_good_on_machines_whose_calendars_differ_by_an_hour(self):
+        """Their dates are all that nodes read of a calendar; cluster_net_test.py has clocks."""
+        files = self.certificates("lab")["lab"]
+        for hours in (-1, 0, 1):
+            done = subprocess.run(["openssl", "verify", "-attime", str(int(time.time()) + hours * 3600), "-CAfile", files[1], files[3]],
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_a_newcomer_whose_certificate_is_not_of_its_address_ends_with_one_clear_line_and_the_others_serve_on(self):
         """It has a certificate of the right authority, of another host, and would pass for any node with it."""
@@ -441,6 +546,32 @@ class Cluster(unittest.TestCase):
         self.leader()
         self.ask_all(self.nodes)
 
+    def test_an_etcd_that_is_restored_from_a_backup_gets_a_newer_plan_and_no_answer_is_lost(self):
+        etcd = self.start_by_etcd(2)
+        backup = f"{self.folder()}/etcd.backup"
+        etcd.save(backup)
+        # What the backup knows nothing of: a third node, and a plan with it.
+        self.addresses.append(f"127.0.0.1:{free_ports(1)[0]}")
+        self.nodes.append(self.node(2))
+        self.wait_until_settled(2)
+        self.wait(lambda node: {one["name"] for one in node.ask("/cluster/plan")["nodes"] if any(one["planned"])} ==
+                  {"n0", "n1", "n2"}, *self.nodes)
+        epoch = self.nodes[0].metric("troupe_cluster_plan_epoch")
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            asking = pool.submit(self.ask_all, self.nodes, 4)
+            etcd.restore(backup)
+            asking.result()
+        self.wait(lambda node: node.metric("troupe_cluster_listed") == 1, *self.nodes)
+        leader = self.leader()
+        self.wait(lambda node: node.metric("troupe_cluster_plan_epoch") >= epoch, *self.nodes)
+        self.wait_until_settled(2)
+
+        def stored():
+            plan = etcd.get("/troupe/troupe/plan")
+            return plan and {node["name"] for node in plan["plan"]["nodes"]}
+        self.wait(lambda node: stored() == {"n0", "n1", "n2"}, leader)
+        self.ask_all(self.nodes)
+
     def test_a_mistyped_cluster_ends_a_node_with_one_clear_line_and_a_new_one_must_be_asked_for(self):
         self.start_by_etcd(2)
         self.ask_all(self.nodes)
@@ -516,7 +647,7 @@ class Cluster(unittest.TestCase):
 
     def rotten_model(self):
         """Each expert has another weight, where a fingerprint takes no sample."""
-        rotten = self.model.parent / "rotten.gguf"
+        rotten = self.folder() / "rotten.gguf"
         data = bytearray(self.model.read_bytes())
         tensors = subprocess.run([serve_test.TROUPE, "inspect", self.model, "--tensors"], check=True, capture_output=True,
                                  text=True).stdout
@@ -537,6 +668,20 @@ class Cluster(unittest.TestCase):
         self.ask_all(self.nodes[:1])
         self.assertTrue(any("wrong rows" in line for line in self.nodes[0].said), self.nodes[0].said)
         self.wait(lambda node: any("refused by a peer" in line and "wrong rows" in line for line in node.said), self.nodes[1])
+        # It stays out though it starts anew, and with another disk, until an operator says otherwise.
+        first = self.nodes[0]
+        self.nodes[1].__exit__(None, None, None)
+        self.nodes[1] = self.node(1)
+        self.wait(lambda node: any("it has answered wrong rows" in line for line in node.said), first)
+        self.assertEqual([node.metric("troupe_cluster_peers") for node in self.nodes], [0, 0])
+        self.assertEqual(first.metric("troupe_peers_thrown_out"), 1)
+        self.assertIn(f"n1 at {self.addresses[1]} is thrown out: wrong rows of ", self.verb("status", first.address).stdout)
+        self.assertIn("n1 has thrown nobody out", self.verb("readmit", self.nodes[1].address).stderr)
+        self.nodes[1].__exit__(None, None, None)
+        self.assertEqual(self.verb("readmit", first.address).returncode, 0)
+        self.nodes[1] = self.node(1)
+        self.wait_until_settled(1)
+        self.ask_all(self.nodes)
 
     def test_a_node_whose_own_disk_has_rotted_finds_that_out_and_throws_nobody_out(self):
         self.addresses, self.more, self.etcd = [f"127.0.0.1:{port}" for port in free_ports(3)], (), None
@@ -567,6 +712,14 @@ class Cluster(unittest.TestCase):
                 self.assertIn(said, done.stderr)
                 self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
 
+    def test_a_node_whose_cloud_cannot_be_used_ends_in_order(self):
+        mine = f"127.0.0.1:{free_ports(1)[0]}"
+        done = subprocess.run([serve_test.TROUPE, "serve", self.model, "--port", "0", "--slots", "8", "--peers", mine, "--peer-address",
+                               mine, "--cloud", "http://127.0.0.1:1", "--cloud-key", "/nowhere"], capture_output=True, text=True,
+                              timeout=LONGEST)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("/nowhere", done.stderr.splitlines()[-1])
+
     def test_a_port_in_use_is_one_clear_line(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             address = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -580,6 +733,27 @@ class Cluster(unittest.TestCase):
             self.assertIn(address, ended.stderr.strip().splitlines()[-1])
 
 
+def run_several_at_once():
+    """Whether all have passed. What a test says is shown once it has ended."""
+    tests = unittest.defaultTestLoader.getTestCaseNames(Cluster)
+
+    def run(test):
+        start = time.monotonic()
+        done = subprocess.run([sys.executable, "-B", __file__, serve_test.TROUPE, f"Cluster.{test}"], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True)
+        passed = done.returncode == 0
+        print(f"{time.monotonic() - start:6.1f} s  {'passed' if passed else 'FAILED'}  {test}", flush=True)
+        if not passed:
+            print(done.stdout, flush=True)
+        return passed
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        make_model(pathlib.Path(folder))
+        os.environ[MADE] = folder
+        return all(list(pool.map(run, tests)))
+
+
 if __name__ == "__main__":
     serve_test.TROUPE = sys.argv.pop(1)
-    unittest.main()
+    if len(sys.argv) > 1:
+        unittest.main()
+    sys.exit(0 if run_several_at_once() else 1)

@@ -9,6 +9,7 @@ import pathlib
 import pty
 import re
 import resource
+import shlex
 import signal
 import struct
 import subprocess
@@ -57,6 +58,18 @@ class CommandLineTest(unittest.TestCase):
         return path
 
 
+class Readme(CommandLineTest):
+    def test_the_first_example_answers_as_shown(self):
+        lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+        first = next(i for i, line in enumerate(lines) if line.startswith("    $ build/release/tools/troupe/troupe run "))
+        program, *arguments = shlex.split(lines[first].removeprefix("    $ "))
+        done = subprocess.run([TROUPE, *arguments], cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shown = "\n".join(line.removeprefix("    ") for line in lines[first + 1:first + 4])
+        self.assertEqual(done.stdout.splitlines()[:3], shown.splitlines())
+        self.assertRegex(done.stderr + done.stdout, r"experts: \d+ of 256 in memory")
+
+
 class Usage(CommandLineTest):
     def test_lists_its_commands(self):
         done = troupe("--help")
@@ -79,10 +92,46 @@ class Usage(CommandLineTest):
             self.assertIn("--json", told)
             for words in ("{false}", "{true}", " in [", "NONNEGATIVE", "UINT"):
                 self.assertNotIn(words, told, command)
-        self.assert_fails(2, ["--seed: '-1' found, expected a number from 0"], "run", TINY, "--prompt", "a", "--seed", -1)
+        self.assert_fails(2, ["--top-k: '-1' found, expected a"], "run", TINY, "--prompt", "a", "--top-k", -1)
 
     def test_says_its_version(self):
-        self.assertRegex(troupe("--version").stdout, r"^troupe \d+\.\d+\.\d+\n$")
+        version, targets = troupe("--version").stdout.splitlines()
+        self.assertRegex(version, r"^troupe \d+\.\d+\.\d+ \(commit ([0-9a-f]{12}(\+changes)?|unknown)\)$")
+        built, used = re.fullmatch(r"built for (.+); this machine runs (\S+)", targets).groups()
+        self.assertIn(used, built.split(", "))
+
+    def test_says_unknown_for_a_tree_without_git(self):
+        source = self.folder / "tree"
+        source.mkdir()
+        def commit_of(*definitions):
+            out = self.folder / "commit.cc"
+            subprocess.run(["cmake", f"-DSOURCE={source}", f"-DOUT={out}", *definitions, "-P",
+                            ROOT / "cmake/WriteCommit.cmake"], check=True, stdout=subprocess.DEVNULL)
+            return re.search(r'return "(.*)"', out.read_text())[1]
+        self.assertEqual(commit_of(), "unknown")
+        self.assertEqual(commit_of("-DCOMMIT=v1.2"), "v1.2")
+        git = ["git", "-C", source, "-c", "user.name=n", "-c", "user.email=e"]
+        subprocess.run([*git, "init", "--quiet"], check=True)
+        (source / "file").write_text("a")
+        subprocess.run([*git, "add", "file"], check=True)
+        subprocess.run([*git, "commit", "--quiet", "-m", "m"], check=True)
+        self.assertRegex(commit_of(), r"^[0-9a-f]{12}$")
+        before = (self.folder / "commit.cc").stat().st_mtime_ns
+        commit_of()
+        self.assertEqual((self.folder / "commit.cc").stat().st_mtime_ns, before, "nothing is built again")
+        (source / "file").write_text("b")
+        self.assertRegex(commit_of(), r"^[0-9a-f]{12}\+changes$")
+
+    def test_helps_with_a_command_by_either_order(self):
+        self.assertEqual(troupe("help", "run").stdout, troupe("run", "--help").stdout)
+        self.assert_fails(2, ["no command 'ruin'"], "help", "ruin")
+
+    def test_options_of_llama_cpp_mean_what_they_mean_there_or_are_explained(self):
+        same = troupe("run", TINY, "-p", "The", "-n", 5, "-s", 3, "-t", 1, "-c", 64).stdout
+        self.assertEqual(troupe("run", TINY, "--prompt", "The", "--tokens", 5, "--seed", 3).stdout, same)
+        endless = troupe("run", TINY, "-p", "The", "-n", -1, "-c", 64, "--ignore-eos", "-s", -1)
+        self.assertIn("ended: context full", endless.stderr)
+        self.assert_fails(2, ["there is no option -ngl"], "run", TINY, "-p", "The", "-ngl", 5)
 
     def test_asks_for_a_command(self):
         done = troupe()
@@ -247,8 +296,9 @@ class Pack(CommandLineTest):
         self.assertEqual(record["output"], str(out))
         self.assertEqual(record["output_bytes"], out.stat().st_size)
         self.assertIsNone(record["low_type"])
-        self.assertRegex(troupe("pack", model).stdout, r"^\S+m\.v2\.experts: .+ s\n$")
-        self.assertEqual(len(list(self.folder.iterdir())), 2)
+        self.assertRegex(troupe("pack", model).stdout,
+                         r"^packed \d+ experts into \S+m\.v2\.experts: .+ s\n\S+m\.v2\.checksums\.json: .+\n$")
+        self.assertEqual(len(list(self.folder.iterdir())), 3)
 
     def test_takes_any_part_of_a_split_model(self):
         whole = self.folder / "whole.gguf"
@@ -355,7 +405,7 @@ class Pack(CommandLineTest):
         record = self.pack(model)
         self.assertLess(record["output_bytes"], len(before))
         self.assertEqual(record["output_bytes"], out.stat().st_size)
-        self.assertEqual(len(list(self.folder.iterdir())), 2)
+        self.assertEqual(len(list(self.folder.iterdir())), 3)
 
     def test_a_killed_one_leaves_nothing(self):
         if not has_unnamed_files(self.folder):
@@ -371,6 +421,125 @@ class Pack(CommandLineTest):
         process.communicate()
         self.assertEqual(process.returncode, -signal.SIGKILL)
         self.assertEqual(list(self.folder.iterdir()), [model])
+
+
+class Verify(CommandLineTest):
+    def flip(self, path, at):
+        data = bytearray(path.read_bytes())
+        data[at] ^= 1
+        path.write_bytes(data)
+
+    def tensors(self, model):
+        return json.loads(troupe("inspect", model, "--tensors", "--json", "-").stdout)["tensors"]
+
+    def damage(self, model):
+        """What is found: the lines of the parts."""
+        done = troupe("inspect", model, "--verify")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        first, *parts = done.stdout.splitlines()
+        self.assertRegex(first, r"^damaged: \d+ parts? of ")
+        return [part.strip() for part in parts]
+
+    def test_finds_any_byte_that_has_changed_since_the_model_was_packed(self):
+        model = self.synthesize(type_="Q8_0")
+        troupe("pack", model)
+        done = troupe("inspect", model, "--verify")
+        self.assertRegex(done.stdout, r"^whole: every byte of \S+ is what was recorded "
+                                      r"\(\d+ tensors and \d+ packed experts\)\n$")
+        by_name = {tensor["name"]: tensor for tensor in self.tensors(model)}
+        for name in ("token_embd.weight", "blk.1.ffn_down_exps.weight"):
+            tensor = by_name[name]
+            experts = tensor["shape"][2] if len(tensor["shape"]) > 2 else 1
+            for part in (0.01, 0.37, 0.99):
+                at = int(part * tensor["bytes"])
+                self.flip(model, tensor["offset"] + at)
+                found = self.damage(model)
+                self.assertIn(f"tensor '{name}'", found[0])
+                if experts > 1:
+                    self.assertIn(f"expert {at * experts // tensor['bytes']} of {experts}", found[0])
+                self.assertEqual(len(found), 1)
+                self.flip(model, tensor["offset"] + at)
+        self.flip(model, 40)
+        self.assertEqual(troupe("inspect", model, "--verify").returncode, 1)
+
+    def test_damage_is_not_recorded_anew_as_right(self):
+        model = self.synthesize(type_="Q8_0")
+        troupe("pack", model)
+        sums = (self.folder / "model.checksums.json").read_bytes()
+        self.assertEqual(troupe("pack", model).returncode, 0)
+        tensor = next(tensor for tensor in self.tensors(model) if tensor["name"] == "blk.1.attn_output.weight")
+        self.flip(model, tensor["offset"] + tensor["bytes"] // 2)
+        done = troupe("pack", model)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, r"^troupe: \S+: tensor 'blk.1.attn_output.weight' is not what \S+ recorded: ")
+        self.assertEqual((self.folder / "model.checksums.json").read_bytes(), sums)
+        # Another model under that name is no damage.
+        self.synthesize(type_="Q4_0")
+        self.assertEqual(troupe("pack", model).returncode, 0)
+        self.assertEqual(troupe("inspect", model, "--verify").returncode, 0)
+
+    def test_names_the_packed_expert_that_has_changed(self):
+        model = self.synthesize(type_="Q8_0")
+        troupe("pack", model)
+        container = self.folder / "model.experts"
+        self.flip(container, container.stat().st_size - 5000)
+        expert, advice = self.damage(model)
+        self.assertRegex(expert, r"model\.experts: layer \d+, expert \d+$")
+        self.assertIn("itself is whole: `troupe pack`", advice)
+
+    def test_says_that_nothing_is_proven_without_checksums(self):
+        model = self.synthesize(type_="F32")
+        said = troupe("inspect", model, "--verify").stdout
+        self.assertTrue(said.startswith("not proven: nobody has recorded checksums of "), said)
+        self.assertIn("every weight is a number", said)
+        record = json.loads(troupe("inspect", model, "--verify", "--json", "-").stdout)["verify"]
+        self.assertEqual((record["proven"], record["damaged"]), (False, []))
+        tensor = next(tensor for tensor in self.tensors(model) if tensor["name"] == "blk.1.ffn_up_exps.weight")
+        data = bytearray(model.read_bytes())
+        data[tensor["offset"]:tensor["offset"] + 4] = struct.pack("<f", float("nan"))
+        model.write_bytes(data)
+        self.assertIn("'blk.1.ffn_up_exps.weight': expert 0 of", self.damage(model)[0])
+
+
+class FirstWords(CommandLineTest):
+    """The first line is the one that the user came for."""
+
+    def first(self, *arguments):
+        done = troupe(*arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.splitlines()[0]
+
+    def setUp(self):
+        super().setUp()
+        self.text = self.folder / "t.txt"
+        self.text.write_text((ROOT / "README.md").read_text(encoding="utf-8")[:4000], encoding="utf-8")
+
+    def test_of_what_makes_files(self):
+        model = self.synthesize(type_="Q8_0")
+        self.assertRegex(self.first("pack", model), r"^packed \d+ experts into \S+: ")
+        out = self.folder / "q4.gguf"
+        self.assertRegex(self.first("quantize", model, out, "Q4_0"), r"^\S+ has [\d.]+ \wiB in Q4_0, instead of [\d.]+ \wiB in ")
+
+    def test_of_what_measures(self):
+        model = self.synthesize(type_="Q8_0")
+        self.assertRegex(self.first("bench", model, "--prefill", 16, "--decode", 4, "--reps", 1),
+                         r"^[\d.]+ tokens/s of an answer, [\d.]+ tokens/s of a prompt, .* of memory at most$")
+        self.assertRegex(self.first("probe"), r"^this machine reads [\d.]+ GB/s of memory$")
+        self.assertRegex(self.first("eval", model, "--text", self.text, "--tokens", 64), r"^perplexity [\d.]+ over \d+ tokens$")
+        logits = self.folder / "l"
+        troupe("eval", model, "--text", self.text, "--tokens", 64, "--logits", logits)
+        self.assertRegex(self.first("eval", model, "--text", self.text, "--tokens", 64, "--reference", logits),
+                         r"^[+-]0\.00 % perplexity against the reference, and the same most likely token 100\.0 % of the time$")
+        self.assertRegex(self.first("calibrate", model, "--text", self.text),
+                         r"^done: \d+ % of the experts that a layer uses will be predicted instead of \d+ %")
+
+    def test_of_what_simulates(self):
+        scenario = ROOT / "tests/data/routing/scenario.json"
+        self.assertRegex(self.first("simulate", scenario), r"^a prompt takes [\d.]+ s \(mean; p95 [\d.]+ s\), and [\d.]+ % of expert calls stay local")
+        self.assertRegex(self.first("place", scenario, "--method", "all"), r"^fewest calls of other servers: \w+ \([\d.]+ % stay local\); fastest pass: \w+")
+        self.assertRegex(self.first("place", scenario, "--method", "eplb"), r"^[\d.]+ % of expert calls stay on their server as eplb places them")
+        self.assertRegex(self.first("replay", ROOT / "tests/data/routing/gpt-oss-20b.trace", "--policy", "lru,lfu", "--budget", "25,50"),
+                         r"^best cache: l[rf]u, which has [\d.]+ % of the experts that are used with \d+ slots in memory")
 
 
 def has_unnamed_files(folder):
@@ -464,6 +633,56 @@ class Synth(CommandLineTest):
             tokens.append(json.loads(record.read_text())["token_ids"])
         self.assertEqual(len(tokens[0]), 24)
         self.assertEqual(tokens[0], tokens[1])
+
+
+class SplitAndMerge(CommandLineTest):
+    def test_what_is_split_is_merged_to_the_same_bytes_and_runs_meanwhile(self):
+        done = json.loads(troupe("split", TINY, self.folder / "parts", "--size", "3MiB", "--json", "-").stdout)
+        self.assertGreater(len(done["files"]), 1)
+        merged = self.folder / "merged.gguf"
+        self.assertIn("in 1 file", troupe("merge", done["files"][-1], merged).stdout)
+        again = self.folder / "again.gguf"
+        troupe("merge", merged, again)
+        self.assertEqual(again.read_bytes(), merged.read_bytes())
+        answer = ("-p", "The kernel", "-n", 8, "--temperature", 0, "-t", 1)
+        for model in (done["files"][0], merged):
+            self.assertEqual(troupe("run", model, *answer).stdout, troupe("run", TINY, *answer).stdout)
+
+    def test_refuses_sizes_that_are_none_and_names_that_are_taken_by_what_is_read(self):
+        self.assert_fails(2, ["--size"], "split", TINY, self.folder / "p", "--size", "0MiB")
+        model = self.synthesize()
+        self.assert_fails(1, ["another name"], "merge", model, model)
+
+
+class Tokenize(CommandLineTest):
+    def test_text_becomes_tokens_and_tokens_become_text(self):
+        record = json.loads(troupe("tokenize", TINY, "--prompt", "The kernel\n", "--json", "-").stdout)
+        run = self.folder / "run.json"
+        troupe("run", TINY, "--prompt", "The kernel\n", "-n", 1, "--json", run)
+        self.assertEqual(record["ids"], json.loads(run.read_text())["prompt_ids"])
+        self.assertEqual(record["text"], "The kernel\n")
+        self.assertIn("The kernel\n", "".join(record["tokens"]))  # beside what the model wants around it
+        ids = ",".join(map(str, record["ids"]))
+        self.assertEqual(troupe("tokenize", TINY, "--ids", ids).stdout, "The kernel\n\n")
+        told = troupe("tokenize", TINY, "--prompt", "The kernel\n").stdout
+        self.assertEqual(len(told.splitlines()), len(record["ids"]) + 1)
+        self.assertIn('"\\n"', told)
+
+    def test_counts_what_is_piped_in(self):
+        done = subprocess.run([TROUPE, "tokenize", str(TINY), "--count"], input="The kernel\n", text=True,
+                              capture_output=True, check=True)
+        ids = json.loads(troupe("tokenize", TINY, "--prompt", "The kernel\n", "--json", "-").stdout)["ids"]
+        self.assertEqual(done.stdout, f"{len(ids)}\n")
+
+    def test_names_of_special_tokens_are_text_unless_they_are_asked_for(self):
+        end = json.loads(troupe("tokenize", TINY, "--ids", 0, "--json", "-").stdout)["tokens"][0]
+        count = lambda *more: int(troupe("tokenize", TINY, "--prompt", end, "--no-bos", "--count", *more).stdout)
+        self.assertEqual(count("--special"), 1)
+        self.assertGreater(count(), 1)
+
+    def test_refuses_ids_outside_the_vocabulary(self):
+        self.assert_fails(1, ["token 1 has id 99999999"], "tokenize", TINY, "--ids", "1,99999999")
+        self.assert_fails(2, ["give one of"], "tokenize", TINY, "--ids", 1, "--prompt", "a")
 
 
 class Inspect(CommandLineTest):
@@ -657,65 +876,92 @@ def wait_until_it_catches(process, number):
         time.sleep(0.001)
 
 
-class Chats(CommandLineTest):
-    def answers(self, *lines):
-        done = subprocess.run([TROUPE, "run", TINY, "--chat", "-n", "8", "--temperature", "0", "--ignore-eos"],
-                              input="".join(line + "\n" for line in lines), text=True, check=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        return done.stdout
+class Input(CommandLineTest):
+    """Where a prompt comes from, and where results go to."""
+    ARGUMENTS = ("run", TINY, "-n", "4", "--temperature", "0", "--threads", "1")
 
-    def test_new_forgets_the_talk(self):
-        once = self.answers("The kernel")
-        self.assertEqual(self.answers("The kernel", "/new", "The kernel"), 2 * once)
-        self.assertNotEqual(self.answers("The kernel", "The kernel"), 2 * once)
+    def piped(self, text, *arguments, **options):
+        done = subprocess.run([TROUPE, *map(str, self.ARGUMENTS + arguments)], input=text, capture_output=True,
+                              check=False, timeout=60, **options)
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
 
-    def talk(self, hole, messages):
-        """What is answered, what is said beside it and the peak of memory; the talk begins with a hole of zeros."""
-        with open(self.folder / "talk", "wb+") as talk, open(self.folder / "said", "wb+") as said, \
-                open(self.folder / "answers", "wb+") as answers:
-            talk.seek(hole)  # zeros on no disk
-            talk.write(messages)
-            talk.seek(0)
-            process = subprocess.Popen([TROUPE, "run", TINY, "--chat", "-n", "8", "--ctx", "64",
-                                        "--temperature", "0", "--ignore-eos"],
-                                       stdin=talk, stdout=answers, stderr=said)
-            _, status, used = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-            said.seek(0)
-            answers.seek(0)
-            lines = said.read().decode().splitlines()
-            self.assertEqual(process.returncode, 0, lines)
-            return answers.read().decode(), lines, used.ru_maxrss << 10
+    def test_a_pipe_is_a_prompt_where_nothing_else_is_given(self):
+        prompted = troupe(*self.ARGUMENTS, "--prompt", "The kernel").stdout
+        code, said, _ = self.piped(b"The kernel\n")  # as a shell's $(...) has it: without the line end
+        self.assertEqual((code, "The kernel" + said), (0, prompted))
+        self.assertEqual(self.piped(b"The kernel", "--file", "/dev/stdin")[1], said)
+        self.assertEqual(self.piped(b"The kernel", "-f", "-")[1], said)
+        self.assertEqual(self.piped(b"ignored", "--prompt", "The kernel")[1], prompted)
 
-    def test_a_message_too_long_for_the_context_is_left_out_and_takes_no_memory(self):
-        size = 128 << 20
-        short, _, usual = self.talk(0, b"\nThe kernel\n")
-        # And a message that no newline ends.
-        answers, lines, peak = self.talk(size, b"\nThe kernel\n" + b"x" * 1000000)
-        refused = [line for line in lines if "the message is left out" in line]
-        self.assertEqual(len(refused), 2, lines)
-        for line in refused:
-            self.assertRegex(line, r"^a message of more than \d+ bytes, and the context has 64 tokens")
-        self.assertEqual(answers, short)
-        self.assertLess(peak, usual + size // 4)
+    def test_runs_on_the_processors_it_is_given_and_keeps_its_memory(self):
+        alone = min(os.sched_getaffinity(0))
+        record = json.loads(troupe("run", TINY, "-p", "a", "-n", 2, "--cpus", alone, "--json", "-").stdout)
+        self.assertEqual(record["threads"], 1)
+        self.assert_fails(2, ["--cpus", "processors 1000"], "run", TINY, "-p", "a", "--cpus", 1000)
+        self.assert_fails(2, ["--cpus: '2-1'"], "run", TINY, "-p", "a", "--cpus", "2-1")
+        process = subprocess.Popen([TROUPE, "run", TINY, "--chat", "--mlock"], stdin=subprocess.PIPE,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        status = pathlib.Path(f"/proc/{process.pid}/status")
+        locked = 0
+        while process.poll() is None and locked < TINY.stat().st_size >> 10:  # all of the weights
+            locked = int(re.search(r"^VmLck:\s*(\d+) kB$", status.read_text(), re.MULTILINE)[1])
+        _, said = process.communicate()
+        if process.returncode != 0:
+            self.assertIn(b"ulimit -l", said)
 
-    def test_ctrl_c_takes_back_a_message_that_is_being_read(self):
-        for chunk in (1, 512):  # the second is read to its end: the message is one
-            process = subprocess.Popen([TROUPE, "run", TINY, "--chat", "-n", "2", *slow(chunk)],
-                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                       text=True)
-            process.stdin.write("The kernel. " * 100 + "\n")
-            process.stdin.flush()
-            wait_until_it_catches(process, signal.SIGINT)
-            process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=60)
-            self.assertEqual(process.returncode, 0, said)
-            self.assertIn("interrupted before an answer began; the message is left out", said)
+    def test_a_named_pipe_is_a_file(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        with subprocess.Popen(["/bin/sh", "-c", f"printf 'The kernel' >{pipe}"]):
+            said = troupe(*self.ARGUMENTS, "--file", pipe).stdout
+        self.assertEqual("The kernel" + said, troupe(*self.ARGUMENTS, "--prompt", "The kernel").stdout)
 
-    def test_explains_its_substitutes_at_the_end(self):
-        done = subprocess.run([TROUPE, "run", TINY, "--chat", "-n", "8", "--slots", "40", "--substitute", "drop",
-                               "--explain"], input="The kernel\n", text=True, check=True, capture_output=True)
-        self.assertRegex(done.stderr, r"(?m)^substitution drop, .*\n +[1-9]\d* of \d+ slots missed: ")
+    def test_without_a_pipe_or_a_prompt_there_is_nothing_to_run(self):
+        self.assert_fails(2, ["nothing to run"], *self.ARGUMENTS)
+
+    def test_token_ids_have_single_commas_between_them(self):
+        for ids in ("1,,2", "1,", ",1"):
+            self.assert_fails(1, ["token ids"], *self.ARGUMENTS, "--prompt-ids", ids)
+
+    def test_a_trace_goes_to_standard_output_alone(self):
+        done = subprocess.run([TROUPE, *map(str, self.ARGUMENTS), "--prompt", "The kernel", "--trace", "-"],
+                              stdin=subprocess.DEVNULL, capture_output=True, check=True)
+        self.assertEqual(done.stdout[:8], b"TRPTRACE")
+        trace = self.folder / "a.trace"
+        trace.write_bytes(done.stdout)
+        self.assertIn("\n  whole\n", troupe("trace", "info", trace).stdout)
+        self.assert_fails(2, ["standard output is for one of them"], *self.ARGUMENTS, "--prompt", "a", "--trace", "-", "--json", "-")
+
+    def test_what_cannot_be_written_is_found_before_the_work(self):
+        for option in ("--json", "--logits", "--trace"):
+            self.assert_fails(2, [option, "/proc/x: creating it"], *self.ARGUMENTS, "--prompt", "a", option, "/proc/x")
+        self.assert_fails(2, ["a name expected"], "quantize", TINY, "-", "Q4_0")
+        text = self.folder / "text"
+        text.write_text("The kernel. " * 200)
+        link = pathlib.Path(f"/proc/{os.getpid()}/a.gguf")  # beside it nothing can be written, root or not
+        self.assert_fails(2, ["creating it"], "calibrate", TINY, "--text", text, "-o", link)
+
+    def test_a_models_name_cannot_command_a_terminal(self):
+        model = self.folder / "a.gguf"
+        data = TINY.read_bytes()
+        at = data.index(b"general.name") + len(b"general.name") + 4
+        length = struct.unpack("<Q", data[at:at + 8])[0]
+        name = (b"\x1b[2J" + b"x" * length)[:length]
+        model.write_bytes(data[:at + 8] + name + data[at + 8 + length:])
+        self.assertNotIn("\x1b", troupe("inspect", model).stdout)
+        self.assertNotIn("\x1b", troupe("run", model, "-p", "a", "-n", 1, "--explain").stderr)
+
+    def test_odd_wishes_are_remarked_on_before_the_run(self):
+        said = troupe("run", TINY, "-n", 1, "-p", "a", "--ctx", 5000, "--shallow", 100, "--threads", 200, "--quality", "1%").stderr
+        for words in ("context 5000 is longer than the 2048", "100 shallow layers of 8", "200 threads on",
+                      "exact, whatever may be lost"):
+            self.assertIn(words, said)
+
+    def test_a_profile_that_is_not_the_models_is_said_to_be_unused(self):
+        model = self.folder / "a.gguf"
+        model.write_bytes(TINY.read_bytes())
+        (self.folder / "a.profile.json").write_text("{}")
+        self.assertRegex(troupe("run", model, "-p", "a", "-n", 1, "--slots", 60).stderr, r"(?m)^warning: not used: .*profile")
 
 
 class Interrupts(CommandLineTest):
@@ -733,6 +979,41 @@ class Interrupts(CommandLineTest):
         found = json.loads(record.read_text())
         self.assertEqual(found["finish"], "cancelled")
         self.assertLess(len(found["token_ids"]), 100000)
+
+    def test_sigterm_and_sighup_end_as_ctrl_c_does(self):
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            trace = self.folder / "a.trace"
+            process = subprocess.Popen([TROUPE, "run", TINY, "--prompt", "One", "-n", "100000", "--ctx", "30000",
+                                        "--ignore-eos", "--trace", trace],
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            text = b""
+            while len(text) <= len("One"):
+                text += os.read(process.stdout.fileno(), 1)
+            process.send_signal(number)
+            _, said = process.communicate()
+            self.assertEqual(process.returncode, 128 + number, said)
+            self.assertIn(b"ended: cancelled", said)
+            self.assertIn("\n  whole\n", troupe("trace", "info", trace).stdout)
+
+    def test_a_killed_run_leaves_a_trace_that_says_so(self):
+        trace = self.folder / "a.trace"
+        process = subprocess.Popen([TROUPE, "run", TINY, "--prompt", "One", "-n", "100000", "--ctx", "30000",
+                                    "--ignore-eos", "--trace", trace], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        while trace.exists() is False or trace.stat().st_size < 100_000:
+            self.assertIsNone(process.poll())
+            os.read(process.stdout.fileno(), 1 << 16)
+        process.kill()
+        process.communicate()
+        self.assertIn("the end is missing", troupe("trace", "info", trace).stdout)
+
+    def test_what_a_runner_ignores_stays_ignored(self):
+        process = subprocess.Popen([TROUPE, "run", TINY, "--prompt", "One", "-n", "300", "--ctx", "30000", "--ignore-eos"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        os.read(process.stdout.fileno(), 1)
+        process.send_signal(signal.SIGHUP)
+        _, said = process.communicate()
+        self.assertEqual(process.returncode, 0, said)
 
     def test_ctrl_c_leaves_text_record_and_logits_of_the_same_tokens(self):
         record, logits = self.folder / "record.json", self.folder / "logits"

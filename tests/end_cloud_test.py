@@ -106,23 +106,27 @@ class Link:
 
 
 @contextlib.contextmanager
-def mostly_stopped(process):
-    """A process that has its processors for a fortieth of the time: as of a machine that others use."""
+def meanwhile(work):
+    """Something goes on beside, until the event that it is given is set."""
     over = threading.Event()
-
-    def stop_and_go():
-        while not over.is_set():
-            process.send_signal(signal.SIGSTOP)
-            time.sleep(0.04)
-            process.send_signal(signal.SIGCONT)
-            time.sleep(0.001)
-    thread = threading.Thread(target=stop_and_go)
+    thread = threading.Thread(target=work, args=(over,))
     thread.start()
     try:
         yield
     finally:
         over.set()
         thread.join()
+
+
+def mostly_stopped(process):
+    """A process that has its processors for a fortieth of the time: as of a machine that others use."""
+    def stop_and_go(over):
+        while not over.is_set():
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(0.04)
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.001)
+    return meanwhile(stop_and_go)
 
 
 class Split(unittest.TestCase):
@@ -179,6 +183,20 @@ class Split(unittest.TestCase):
             for prompt, text in zip(jobs, pool.map(ask, enumerate(jobs))):
                 self.assertEqual(text, self.expected[prompt], (prompt, SEED))
 
+    @contextlib.contextmanager
+    def disturbed(self, least, most):
+        """The link is cut, hangs and is there again, each for some time between these."""
+        dice = random.Random(SEED)
+
+        def disturb(over):
+            while not over.wait(dice.uniform(least, most)):
+                dice.choice([self.link.cut, self.link.hang, self.link.heal, self.link.heal])()
+        try:
+            with meanwhile(disturb):
+                yield
+        finally:
+            self.link.heal()
+
     def test_answers_are_those_of_the_model_alone_in_either_place(self):
         self.pair()
         self.wait_for_line(self.end, "the cloud is there")
@@ -189,29 +207,77 @@ class Split(unittest.TestCase):
 
     def test_a_link_that_fails_and_hangs_in_mid_answer_costs_no_byte(self):
         self.pair("--place", "drafts")
-        dice = random.Random(SEED)
-        over = threading.Event()
-
-        def disturb():
-            while not over.wait(dice.uniform(0.02, 0.4)):
-                dice.choice([self.link.cut, self.link.hang, self.link.heal, self.link.heal])()
-        disturber = threading.Thread(target=disturb)
-        disturber.start()
 
         def all_has_happened():
             counts = [self.split("tokens_total", "end"), self.split("tokens_total", "cloud"),
                       self.split("taken_over_total", "end"), self.split("cloud_failures_total"),
                       self.drafts("guessed")]
             return all(count >= 5 for count in counts), counts
-        give_up = time.monotonic() + LONGEST
-        try:
+        with self.disturbed(0.02, 0.4):
+            give_up = time.monotonic() + LONGEST
             while not all_has_happened()[0]:
                 self.assertLess(time.monotonic(), give_up, (all_has_happened(), SEED))
                 self.ask_all(PROMPTS * 3)
-        finally:
-            over.set()
-            disturber.join()
-            self.link.heal()
+
+    def test_prompts_that_are_cut_by_layers_have_the_token_of_the_model_alone_whatever_the_link_does(self):
+        prompts = [prompt * 6 for prompt in PROMPTS]
+        with Server("--ctx", 1024, model=self.model) as alone:
+            expected = {prompt: alone.complete(prompt, 1) for prompt in prompts}
+        self.pair("--place", "layers:1", "--cut-chunk", 16, "--explain-places")
+        self.wait_for_line(self.end, "the cloud is there")
+
+        def ask_all():
+            with concurrent.futures.ThreadPoolExecutor(4) as pool:
+                for prompt, text in zip(prompts, pool.map(lambda prompt: self.end.complete(prompt, 1), prompts)):
+                    self.assertEqual(text, expected[prompt], (prompt, SEED))
+
+        def cut(state):
+            return self.end.metric(f'troupe_split_cut_prompts_total{{state="{state}"}}')
+        ask_all()
+        self.assertGreater(cut("answered"), 0)
+        self.wait_for_line(self.end, "behind layers of the end: cut before layer 1, 16 tokens at a time")
+        self.wait_for_line(self.end, "the end computed")
+        for lane in ("end", "link", "cloud"):
+            self.assertGreater(self.end.metric(f'troupe_split_cut_lane_seconds_total{{lane="{lane}",state="busy"}}'), 0)
+        self.assertEqual(self.end.metric('troupe_split_cut_rows_total{code="lossy"}'), 0)
+        self.assertGreater(self.cloud.metric("troupe_cloud_cut_rows_total"), 0)
+        with self.disturbed(0.01, 0.2):
+            give_up, answered = time.monotonic() + LONGEST, cut("answered")
+            while cut("failed") < 3 or cut("answered") < answered + 3:
+                self.assertLess(time.monotonic(), give_up, (cut("failed"), cut("answered"), SEED))
+                ask_all()
+
+    def test_longer_answers_behind_a_cut_are_those_of_the_model_alone_whatever_the_link_does(self):
+        asked = [(prompt * 6, temperature) for prompt in PROMPTS for temperature in (0, 1)]
+        with Server("--ctx", 1024, model=self.model) as alone:
+            expected = {one: alone.complete(one[0], 12, temperature=one[1]) for one in asked}
+        self.pair("--place", "layers:1", "--cut-chunk", 16, "--explain-places")
+        self.wait_for_line(self.end, "the cloud is there")
+
+        def ask_all():
+            with concurrent.futures.ThreadPoolExecutor(4) as pool:
+                texts = pool.map(lambda one: self.end.complete(one[0], 12, temperature=one[1]), asked)
+                for one, text in zip(asked, texts):
+                    self.assertEqual(text, expected[one], (one, SEED))
+
+        def cut(state):
+            return self.end.metric(f'troupe_split_cut_prompts_total{{state="{state}"}}')
+        ask_all()
+        went_on = self.end.metric("troupe_split_cut_answers_total")
+        self.assertGreater(went_on, 0)
+        self.assertGreater(self.end.metric("troupe_split_cut_keys_bytes_total"), 0)
+        self.assertGreater(self.cloud.metric('troupe_cloud_cut_answers_total{keys="kept"}'), 0)
+        self.wait_for_line(self.end, "to its first token")
+        with self.disturbed(0.01, 0.2):
+            give_up = time.monotonic() + LONGEST
+            while cut("failed") < 3 or self.end.metric("troupe_split_cut_answers_total") < went_on + 3:
+                self.assertLess(time.monotonic(), give_up, (cut("failed"), went_on, SEED))
+                ask_all()
+
+    def test_a_cut_that_the_model_does_not_have_is_one_clear_line_and_the_end_serves_on(self):
+        self.pair("--place", "layers:99")
+        self.wait_for_line(self.end, "no prompts are cut by layers: a cut before layer 99, 1 to")
+        self.ask_all(PROMPTS[:1])
 
     def test_an_end_guesses_ahead_of_a_busy_cloud_which_checks_that_to_the_same_bytes(self):
         self.cloud = self.server(*STRONG, kind=Cloud, env={**os.environ, "TROUPE_API_KEY": KEY})

@@ -143,7 +143,9 @@ class Sweep(EvalTest):
 
     def test_draws_curves_of_all_points(self):
         table = self.ok(*self.sweep)
-        self.assertEqual(len(table.splitlines()), 1 + 8)
+        for line, size in zip(table.splitlines(), (50, 25)):
+            self.assertRegex(line, rf"^with {size} % of the experts in memory \S+ loses .* % of what exact answers read")
+        self.assertEqual(len(table.splitlines()), 2 + 1 + 8)
         points = json.loads((self.out / "sweep.json").read_text())["points"]
         self.assertEqual([point["resident"] for point in points], 4 * [0.5] + 4 * [0.25])
         exact, drop = points[0], points[1]

@@ -13,15 +13,17 @@ import sys
 # Libraries of others, by the beginning of an include, and who may include them.
 OWNERS = {
     "boost/": {"http"},
+    "Eigen/": {"expert_gate", "lab"},
     "grpc": {"cluster_etcd", "cluster_transport"},
     "hwy/": {"kernels"},
     "lemon/": {"placement"},
     "liburing": {"io"},
     "pcre2": {"text"},
     "zstd": {"io", "trace"},
-    "xxhash": {"store", "trace", "lab", "runtime"},
+    "xxhash": {"store", "trace", "lab", "runtime", "split_codec"},
     "nlohmann/": {"base"},
-    "openssl/": {"http", "cluster_face"},
+    "openssl/": {"http", "cluster_face", "fetch"},
+    "curl/": {"fetch"},
     "prometheus/": {"server"},
     "CLI/": set(),
 }

@@ -5,6 +5,7 @@ finds nothing to say of the page, and what dashboard and alerts ask for is there
 usage: metrics_test.py TROUPE [unittest arguments]
 """
 import json
+import os
 import pathlib
 import re
 import socket
@@ -17,8 +18,9 @@ import urllib.error
 import serve_test
 from serve_test import Server
 
-PACKAGING = pathlib.Path(__file__).resolve().parent.parent / "packaging"
-TINY = pathlib.Path(__file__).resolve().parent.parent / "models/tiny-qwen2moe-q8_0.gguf"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PACKAGING = ROOT / "packaging"
+TINY = ROOT / "models/tiny-qwen2moe-q8_0.gguf"
 SERIES = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)")
 LABEL = re.compile(r'(\w+)="([^"]*)"')
 # A name in an expression, and its labels; behind "by" and before a bracket there are none.
@@ -27,17 +29,24 @@ SELECTOR = re.compile(r"\b((?:troupe|process)_\w+)(?:\{([^}]*)\})?")
 STILL = {'troupe_tier_expert_asks_total{tier="disk_low_copy"}', 'troupe_tier_expert_asks_total{tier="elsewhere"}',
          'troupe_tier_expert_asks_total{tier="loading"}',
          'troupe_inexact_total{kind="low_copy"}', 'troupe_inexact_total{kind="peer_bf16"}',
-         'troupe_inexact_total{kind="peer_q8"}', "troupe_prefix_cache_given_up_tokens_total",
+         'troupe_inexact_total{kind="peer_q8"}', 'troupe_inexact_total{kind="grouped"}', "troupe_prefix_cache_given_up_tokens_total",
          "troupe_failed_passes_total", 'troupe_answers_total{end="failed"}',
          'troupe_prefetches_total{end="late"}', 'troupe_prefetches_total{end="cancelled"}',
          'troupe_prefetches_total{end="useful"}', 'troupe_prefetches_total{end="wasted"}',
+         "troupe_needed_loads_total",
+         *(f'troupe_foretold_loads_total{{known="{known}"}}' for known in ("named", "likely", "in_time")),
+         *(f'troupe_{name}{{layers_ahead="{ahead}",{label}}}' for ahead in range(1, 6) for name, label in (
+             ("foretold_loads_by_distance_total", 'odds="likely"'), ("foretold_loads_by_distance_total", 'odds="unlikely"'),
+             ("likely_guesses_total", 'came="true"'), ("likely_guesses_total", 'came="false"'))),
          # Answers that may lose quality have no drafts.
          'troupe_drafted_tokens_total{end="accepted"}', 'troupe_drafted_tokens_total{end="rejected"}',
-         "troupe_draft_checks_total", "troupe_drafting_seconds_total",
+         "troupe_draft_checks_total", "troupe_drafting_seconds_total", "troupe_draft_rest_passes_total",
          *(f'troupe_drafter_tokens_total{{drafter="{drafter}",end="{end}"}}' for end in ("accepted", "rejected")
            for drafter in ("expected", "lookup", "grammar", "control", "offered", "model")),
          'troupe_http_ended_total{why="timed_out"}', 'troupe_http_ended_total{why="too_slow"}',
-         'troupe_http_ended_total{why="no_room"}', "troupe_http_overtook_total",
+         'troupe_http_ended_total{why="no_room"}', 'troupe_http_ended_total{why="made_way"}',
+         'troupe_http_ended_total{why="refused"}', 'troupe_http_ended_total{why="cut_off"}',
+         'troupe_http_ended_total{why="slow_body"}', "troupe_http_turned_away_total", "troupe_http_overtook_total",
          "troupe_heap_returned_bytes_total",  # once a minute
          # reload_test.py's
          *(f'troupe_reloads_total{{result="{result}"}}' for result in ("done", "refused", "undone"))}
@@ -178,6 +187,11 @@ class Metrics(unittest.TestCase):
             server.complete("The kernel", 200)
             ends = [server.metric(f'troupe_prefetches_total{{end="{end}"}}') for end in ("useful", "late", "cancelled", "wasted")]
             self.assertGreater(sum(ends), 0)  # which of them depends on the disk's speed
+            needed = server.metric("troupe_needed_loads_total")
+            named, likely, in_time = (server.metric(f'troupe_foretold_loads_total{{known="{known}"}}')
+                                      for known in ("named", "likely", "in_time"))
+            self.assertGreater(named, 0)
+            self.assertTrue(needed >= named >= likely >= in_time, (needed, named, likely, in_time))
 
     def test_requests_under_way_hold_pages(self):
         with Server("--ctx", 4096) as server:
@@ -196,11 +210,15 @@ class Metrics(unittest.TestCase):
             with Server("--api-keys", keys.name) as server:
                 self.assertEqual(refused(server, "/v1/models"), 401)
                 self.assertEqual(refused(server, "/a/guess"), 401)
+                with socket.create_connection(("127.0.0.1", server.port), 30) as client:
+                    client.sendall(b"POST /v1/models HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
+                    self.assertIn(b" 401 ", client.recv(100))
                 with server.open("/metrics", headers={"Authorization": "Bearer one"}) as response:
                     values = values_of(response.read().decode())
-                self.assertEqual(values['troupe_requests_total{endpoint="/v1/models",status="401"}'], 1)
+                self.assertEqual(values['troupe_requests_total{endpoint="/v1/models",status="401"}'], 2)
                 self.assertEqual(values['troupe_requests_total{endpoint="other",status="401"}'], 1)
-                self.assertEqual(values['troupe_http_ended_total{why="refused"}'], 2)
+                # Only where a body was still to come did the connection end for it.
+                self.assertEqual(values['troupe_http_ended_total{why="refused"}'], 1)
 
     def test_promtool_has_nothing_to_say(self):
         with Server("--slots", 40, "--ctx", 1024) as server:
@@ -208,6 +226,22 @@ class Metrics(unittest.TestCase):
             page = page_of(server)
         self.assertEqual(promtool("check", "metrics", text=page), (0, ""))
         self.assertNotEqual(promtool("check", "metrics", text=page + "wrong_total 1\nwrong_total 1\n")[0], 0)
+
+
+class Documents(unittest.TestCase):
+    def test_operation_explains_every_figure_and_no_other(self):
+        told = set()
+        for source in (path for folder in ("src", "tools") for path in (ROOT / folder).rglob("*.cc")):
+            if not source.stem.endswith("_test"):
+                told |= set(re.findall(r'"((?:troupe|process)_[a-z_]+)"', source.read_text()))
+        explained = re.findall(r"\b((?:troupe|process)_[a-z_]+)(…?)", (ROOT / "docs/operation.md").read_text())
+        beginnings = tuple(name for name, more in explained if more)
+        names = {name for name, more in explained if not more}
+        self.assertGreater(len(told), 80)
+        self.assertEqual({name for name in told - names if not name.startswith(beginnings)}, set())
+        self.assertEqual(names - told, set())
+        for beginning in beginnings:
+            self.assertTrue(any(name.startswith(beginning) for name in told), beginning)
 
 
 def expressions():
@@ -229,7 +263,8 @@ class Dashboards(unittest.TestCase):
         # A node of a cluster tells all that a lone server does, and more; of etcd's there is none.
         with socket.create_server(("127.0.0.1", 0)) as free:
             peer = f"127.0.0.1:{free.getsockname()[1]}"
-        with Server("--slots", 40, "--ctx", 1024, "--peers", peer, "--peer-address", peer) as server:
+        with Server("--slots", 40, "--ctx", 1024, "--peers", peer, "--peer-address", peer,
+                    "--access-log", os.devnull) as server:
             use(server)
             told = [(found[1], dict(LABEL.findall(found[2] or ""))) for line in page_of(server).splitlines()
                     if not line.startswith("#") and (found := SERIES.fullmatch(line))]
@@ -238,7 +273,8 @@ class Dashboards(unittest.TestCase):
             selectors = SELECTOR.findall(expression)
             self.assertTrue(selectors or "up{" in expression, where)
             for name, labels in selectors:
-                if name == "troupe_cluster_listed":  # tests/cluster_test.py reads it
+                # tests/cluster_test.py and tests/reload_test.py read them
+                if name in ("troupe_cluster_listed", "troupe_http_certificate_expires_timestamp_seconds"):
                     continue
                 series = [found for found_name, found in told if found_name == name]
                 self.assertTrue(series, f"{where}: {name}")
@@ -253,6 +289,37 @@ class Dashboards(unittest.TestCase):
                     self.assertLessEqual(set(label.split(", ")) - {"instance"}, known, where)
                 asked += 1
         self.assertGreater(asked, 35)
+
+    def fired(self, alert, series, at="20m"):
+        """Whether the alert fires where each series has these values, one a minute."""
+        lines = [f"rule_files: [{PACKAGING / 'alerts.yml'}]", "tests:", "- interval: 1m", "  input_series:"]
+        for name, values in series.items():
+            lines += [f"  - series: '{name}'", f"    values: '{values}'"]
+        lines += ["  alert_rule_test:", f"  - {{eval_time: {at}, alertname: {alert}, exp_alerts: []}}"]
+        with tempfile.TemporaryDirectory() as folder:
+            rules = pathlib.Path(folder) / "test.yml"
+            rules.write_text("\n".join(lines) + "\n")
+            code, said = promtool("test", "rules", rules)
+        self.assertIn("SUCCESS" if code == 0 else "got:", said)
+        return code != 0
+
+    def test_the_alerts_fire_at_what_they_are_for_and_not_at_what_clients_choose(self):
+        def requests(status):
+            return {'troupe_requests_total{instance="a",endpoint="/v1/completions",status="200"}': "0+60x30",
+                    f'troupe_requests_total{{instance="a",endpoint="/v1/completions",status="{status}"}}': "0+10x30"}
+        self.assertTrue(self.fired("TroupeFails", requests(500)))
+        for status in (503, 504, 429, 400):
+            self.assertFalse(self.fired("TroupeFails", requests(status)), status)
+        self.assertTrue(self.fired("TroupeTurnsAway", requests(504)))
+        self.assertFalse(self.fired("TroupeTurnsAway", requests(500)))
+        self.assertTrue(self.fired("TroupePassesFail", {'troupe_failed_passes_total{instance="a"}': "0x15 1x15"}))
+        self.assertFalse(self.fired("TroupePassesFail", {'troupe_failed_passes_total{instance="a"}': "1x30"}))
+        expires = 'troupe_http_certificate_expires_timestamp_seconds{instance="a"}'
+        self.assertTrue(self.fired("TroupeCertificateExpires", {expires: f"{6 * 86400}x120"}, at="90m"))
+        self.assertFalse(self.fired("TroupeCertificateExpires", {expires: f"{30 * 86400}x120"}, at="90m"))
+        lost = 'troupe_log_lines_total{instance="a",end="lost"}'
+        self.assertTrue(self.fired("TroupeLosesLogLines", {lost: "0x15 3x15"}))
+        self.assertFalse(self.fired("TroupeLosesLogLines", {lost: "3x30"}))
 
     def test_promtool_can_read_them(self):
         code, said = promtool("check", "rules", PACKAGING / "alerts.yml")

@@ -90,7 +90,8 @@ class Dockerfile(unittest.TestCase):
         script = (ROOT / "scripts" / "install-packages.sh").read_text()
         lists = script[script.index("declare -A packages"):]
         for group in groups.split():
-            packages.update(re.search(rf"\[{group}\]='([^']*)'", lists)[1].split())
+            names = re.search(rf"\[{group}\]='([^']*)'", lists)[1].split()
+            packages.update(name.split("|")[0] for name in names)  # the first is Debian 12's
         self.assertGreater(len(packages), 10)
         found = subprocess.run(["apt-cache", "--no-all-versions", "show", *sorted(packages)], capture_output=True,
                                text=True).stdout
@@ -138,6 +139,12 @@ class Dockerfile(unittest.TestCase):
         made = re.search(r"build/release/troupe_\*\.deb", makefile)[0]
         self.assertIn("--from=build /src/" + made, taken)
         self.assertIn(("RUN", "make deb"), dockerfile()[0])
+
+
+class Unit(unittest.TestCase):
+    def test_it_may_lock_what_mlock_is_to_lock(self):
+        unit = (ROOT / "packaging" / "troupe@.service").read_text()
+        self.assertIn("\nLimitMEMLOCK=infinity\n", unit)  # systemd's own is 8 MiB
 
 
 class Commands(unittest.TestCase):

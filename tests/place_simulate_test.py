@@ -68,7 +68,7 @@ class PlaceAndSimulate(unittest.TestCase):
         self.assertIn("loads and", done.stdout)
         again = troupe("place", self.problem, "--from", next_)
         self.assertIn("0 loads and 0 drops", again.stdout)
-        self.assertIn("whether that pays (Eq. 4) --seconds-per-call decides", again.stdout)
+        self.assertIn("--seconds-per-call tells whether that pays (Eq. 4)", again.stdout)
         self.assertNotIn("adopt", self.run_json("place", self.problem, "--from", next_)["migration"])
         uniform = self.folder / "uniform.json"
         troupe("place", self.problem, "--method", "uniform", "-o", uniform)
@@ -89,6 +89,24 @@ class PlaceAndSimulate(unittest.TestCase):
         self.assertNotEqual(first, self.run_json("simulate", SCENARIO, "--seed", 2))
         slow = self.run_json("simulate", SCENARIO, "--set", "/links/bytes_per_s=20e6")
         self.assertGreater(slow["latency"]["mean_s"], first["latency"]["mean_s"])
+
+    def test_methods_are_compared_and_plotted(self):
+        record = self.run_json("simulate", SCENARIO, "--method", "all")
+        methods = {one["method"]: one["latency"]["mean_s"] for one in record["methods"]}
+        self.assertEqual(methods["dancemoe"], self.run_json("simulate", SCENARIO, "--method", "dancemoe")["latency"]["mean_s"])
+        best = min(methods, key=methods.get)
+        for plot in (self.folder / "a.html", self.folder / "a.svg"):
+            done = troupe("simulate", SCENARIO, "--method", "all", "--plot", plot)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"fastest as {best} places", done.stdout.splitlines()[0])
+            for method in methods:
+                self.assertIn(f">{method}</text>", plot.read_text(encoding="utf-8"))
+        for method, words in (("all", ">optimum</text>"), ("eplb", "placed by eplb")):
+            done = troupe("place", SCENARIO, "--method", method, "--plot", self.folder / "b.html")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(words, (self.folder / "b.html").read_text(encoding="utf-8"))
+        for command in ("place", "simulate"):
+            self.assert_fails(2, [".svg or .html"], command, SCENARIO, "--plot", self.folder / "c.png")
 
     def test_recorded_requests_are_played_through_one_servers_passes(self):
         requests = ROOT / "tests/data/serving/azure_conv.csv.zst"

@@ -51,13 +51,13 @@ class Device(PlanCommandTest):
         found = self.record("device", TINY)
         self.assertGreater(found["model"]["expert_s"], 0)
         self.assertEqual(found["capability"]["experts"], int(0.4 * found["model"]["experts"]))
-        self.assertEqual(found["capability"]["limit"], "the cap")
+        self.assertEqual(found["capability"]["limit"], "--most-experts")
         slow = self.record("device", TINY, "--token-ms", 0.001)
         self.assertEqual(slow["capability"]["limit"], "speed")
         self.assertLess(slow["capability"]["experts"], found["capability"]["experts"])
         everything = self.record("device", TINY, "--most-experts", 100)
         self.assertEqual(everything["capability"]["experts"], found["model"]["experts"])
-        self.assertIn("by the cap", self.troupe("device", TINY).stdout)
+        self.assertIn("by --most-experts", self.troupe("device", TINY).stdout)
 
     def test_what_is_wrong_is_one_clear_line(self):
         for arguments, said in ((("/nowhere.gguf",), "/nowhere.gguf"), (("--cloud", "ftp://x"), "ftp"),

@@ -127,7 +127,7 @@ class Quality(QualityCommandTest):
         explained = self.troupe("plan", "--slots", EXPERTS // 2, "--quality", f"{mild}%").stdout
         self.assertIn("smoe:alpha=0.3, which read", explained)
         self.assertIn("that was measured with --cache echo and --predict none", explained)
-        self.assertIn("--shares 25", self.refused("run", "--prompt", "a", "--slots", EXPERTS // 4,
+        self.assertIn("--shares 22.5", self.refused("run", "--prompt", "a", "--slots", EXPERTS // 4,
                                                   "--quality", "fast"))
         self.serve_within(mild)
 

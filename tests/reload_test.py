@@ -4,6 +4,7 @@
 usage: reload_test.py TROUPE [unittest arguments]
 """
 import concurrent.futures
+import http.client
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -29,10 +31,10 @@ MIB = 1 << 20
 class Server(serve_test.Server):
     """A server with a configuration that can be written anew."""
 
-    def __init__(self, folder, *args, **settings):
+    def __init__(self, folder, *args, tls=None, **settings):
         self.config = pathlib.Path(folder) / "serve.conf"
         self.write(**settings)
-        super().__init__("--config", self.config, *args, model=None)
+        super().__init__("--config", self.config, *args, model=None, tls=tls)
 
     def write(self, **settings):
         lines = [f"{name.replace('_', '-')} = {value}\n" for name, value in settings.items()]
@@ -381,6 +383,89 @@ class Reload(unittest.TestCase):
             self.assertEqual(server.ask("/v1/chat/completions", chat, two)["usage"]["completion_tokens"], 3)
             self.assertNotIn("reloading", "".join(server.said))
         self.assertIn("/v1/models 200", log.read_text(encoding="utf-8"))
+
+    def certificate(self, name):
+        """A key, and a certificate of it, as files of that name."""
+        files = [self.folder / f"{name}.{kind}" for kind in ("key", "pem")]
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", files[0], "-out", files[1],
+                        "-days", "2", "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1"], check=True,
+                       capture_output=True)
+        return files
+
+    def test_a_renewed_certificate_is_shown_to_those_who_come_then_and_a_broken_one_to_nobody(self):
+        shown = self.certificate("shown")
+        renewed, other = self.certificate("renewed"), self.certificate("other")
+        first = shown[1].read_text(encoding="ascii")
+        trust = ssl.create_default_context(cadata="".join(files[1].read_text(encoding="ascii")
+                                                          for files in (shown, renewed, other)))
+        settings = {"model": TINY, "tls_key": shown[0], "tls_certificate": shown[1]}
+        with Server(self.folder, tls=trust, **settings) as server:
+            def name_shown():
+                with socket.create_connection(("127.0.0.1", server.port), LONGEST) as plain, \
+                        trust.wrap_socket(plain, server_hostname="127.0.0.1") as client:
+                    return dict(pair for part in client.getpeercert()["subject"] for pair in part)["commonName"]
+
+            kept = http.client.HTTPSConnection("127.0.0.1", server.port, timeout=LONGEST, context=trust)
+            kept.request("GET", "/health")
+            kept.getresponse().read()
+            self.assertEqual(name_shown(), "shown")
+            for count, (change, words) in enumerate([
+                    (lambda: shown[1].write_bytes(renewed[1].read_bytes()), f"{shown[0]}: .*, expected .* with the key of"),
+                    (lambda: shown[1].write_text(first[:200], encoding="ascii"), f"{shown[1]}: "),
+                    (shown[1].unlink, f"{shown[1]}: ")], 1):
+                change()
+                server.hang_up()
+                self.assertRegex(server.wait_for("not reloaded: ", count), words)
+                self.assertEqual(name_shown(), "shown")
+            for old, new in zip(shown, renewed):
+                old.write_bytes(new.read_bytes())
+            server.hang_up()
+            self.assertIn("the file of tls-certificate changed; the model stays open", server.wait_for("reloaded: ", 4))
+            self.assertEqual(name_shown(), "renewed")
+            kept.request("GET", "/health")  # on the connection that was shown the first
+            self.assertEqual(kept.getresponse().read(), b'{"status":"ok"}')
+            kept.close()
+            server.hang_up(**{**settings, "tls_key": other[0], "tls_certificate": other[1]})
+            self.assertIn("tls-certificate, tls-key changed; the model stays open", server.wait_for("reloaded: ", 5))
+            self.assertEqual(name_shown(), "other")
+            server.hang_up(**{**settings, "tls_key": other[0], "tls_certificate": other[1], "parallel": 2})
+            server.wait_for("reloaded: serving")
+            self.assertEqual(name_shown(), "other")
+            ends = server.metric("troupe_http_certificate_expires_timestamp_seconds")
+            self.assertAlmostEqual(ends, time.time() + 2 * 86400, delta=LONGEST)
+            self.assertEqual(server.reloads(), [3, 3, 0])
+            server.hang_up(model=TINY)
+            self.assertIn("to do without TLS needs a restart", server.wait_for("not reloaded: ", 4))
+
+    def test_keys_count_though_a_certificate_is_refused_and_the_other_way_round(self):
+        shown, renewed = self.certificate("shown"), self.certificate("renewed")
+        trust = ssl.create_default_context(cadata="".join(files[1].read_text(encoding="ascii")
+                                                          for files in (shown, renewed)))
+        keys = self.folder / "keys"
+        keys.write_text("leaked\nkept\n", encoding="utf-8")
+        leaked, kept = ({"Authorization": f"Bearer {key}"} for key in ("leaked", "kept"))
+        settings = {"model": TINY, "api_keys": keys, "tls_key": shown[0], "tls_certificate": shown[1]}
+        with Server(self.folder, tls=trust, **settings) as server:
+            server.ask("/v1/models", headers=leaked)
+            keys.write_text("kept\n", encoding="utf-8")
+            shown[0].write_bytes(renewed[0].read_bytes())  # the certificate comes later
+            server.hang_up()
+            self.assertRegex(server.wait_for("not reloaded: "), "key of.*; the keys count all the same")
+            self.assertGoneWith(401, lambda: server.ask("/v1/models", headers=leaked))
+            server.ask("/v1/models", headers=kept)
+            keys.unlink()
+            shown[1].write_bytes(renewed[1].read_bytes())
+            server.hang_up()
+            self.assertRegex(server.wait_for("not reloaded: ", 2), "keys: .*; the certificate counts all the same")
+            with socket.create_connection(("127.0.0.1", server.port), LONGEST) as plain, \
+                    trust.wrap_socket(plain, server_hostname="127.0.0.1") as client:
+                self.assertIn("renewed", str(client.getpeercert()["subject"]))
+            self.assertGoneWith(401, lambda: server.ask("/v1/models", headers=leaked))
+            keys.write_text("", encoding="utf-8")  # nobody may ask, or everybody: neither by mistake
+            server.hang_up()
+            server.wait_for("not reloaded: ", 3)
+            server.ask("/v1/models", headers=kept)
+            self.assertGoneWith(401, lambda: server.ask("/v1/models"))
 
     def test_a_limit_that_the_model_needs_opens_it_anew(self):
         with Server(self.folder, model=TINY, parallel=1) as server:

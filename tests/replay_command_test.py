@@ -95,6 +95,31 @@ class Replay(unittest.TestCase):
         self.assertGreater(oracle["prefetch"]["useful"] + oracle["prefetch"]["late"], 0)
         self.assertLess(oracle["stall_s_per_token"], slow["stall_s_per_token"])
 
+    def test_an_oracle_that_sees_further_stalls_less_and_the_time_of_tokens_adds_up(self):
+        costs = ("--expert-bytes", "4MiB", "--expert-us", 300, "--layer-us", 2000, "--link", "1GiB/100us")
+        results = self.replay(SAMPLE, "--pass", 1, "--policy", "lru", "--budget", 75, "--predict",
+                              "none,oracle:1,oracle:4,oracle:unlimited", *costs)[0]["results"]
+        self.assertEqual([r["predictor"] for r in results], ["none", "oracle:1", "oracle:4", "oracle:unlimited"])
+        stalls = [r["stall_s_per_token"] for r in results]
+        self.assertEqual(stalls, sorted(stalls, reverse=True))
+        self.assertLess(stalls[-1], 0.5 * stalls[0])
+        for r in results:
+            self.assertAlmostEqual(r["time"]["computing_s"] + r["time"]["overlapped_s"],
+                                   160 * r["compute_s_per_token"])
+            self.assertAlmostEqual(r["time"]["stall_s"], 160 * r["stall_s_per_token"])
+        self.assertGreater(results[-1]["time"]["overlapped_s"], 2 * results[0]["time"]["overlapped_s"])
+
+    def test_what_was_foreseen_of_needed_loads_is_told(self):
+        arguments = ("--pass", 1, "--policy", "lru", "--budget", 50, "--predict", "eap", "--link", "1GiB",
+                     "--expert-bytes", "4MiB", "--layer-us", 2000)
+        foresight = self.replay(SAMPLE, *arguments)[0]["results"][0]["prefetch"]["foresight"]
+        self.assertGreater(foresight["named"], 0)
+        self.assertTrue(foresight["needed"] >= foresight["named"] >= foresight["likely"] >= foresight["in_time"])
+        near = foresight["by_layers_ahead"][0]
+        self.assertEqual((near["named"], near["likely"]), (foresight["named"], foresight["likely"]))
+        self.assertGreaterEqual(near["guesses"], near["came_true"])
+        self.assertRegex(self.ok("replay", SAMPLE, *arguments), r"of needed loads \d+\.\d % were foretold, \d+\.\d % in time")
+
     def test_substitution_on_recorded_scores_loads_less_and_says_what_refused(self):
         trace, _ = self.record("--slots", 96, "--trace-scores", "all")
         def play(*options):
@@ -181,6 +206,9 @@ class Replay(unittest.TestCase):
                 ("what an expert weighs", 1, (SAMPLE, "--link", "1GiB")),
                 ("--plot", 2, (SAMPLE, "--plot", "x.png")),
                 ("--policy", 2, (SAMPLE, "--policy", "best")),
+                ("a number of layers", 2, (SAMPLE, "--predict", "oracle:0")),
+                ("oracle:N", 2, (SAMPLE, "--predict", "gate")),
+                ("takes no --substitute", 2, (SAMPLE, "--policy", "lru", "--predict", "oracle:2", "--substitute", "drop")),
                 ("'guess'", 2, (SAMPLE, "--substitute", "guess")),
                 ("needs --buddies", 2, (SAMPLE, "--substitute", "buddies")),
                 ("--buddies", 2, (SAMPLE, "--buddies", "25%")),
@@ -199,8 +227,8 @@ class Replay(unittest.TestCase):
             self.assertIn(words, done.stderr)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         done = troupe("run", MODEL, "--prompt", "x", "-n", 1, "--trace", "/nowhere/t.trace")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("/nowhere/t.trace", done.stderr)
+        self.assertEqual(done.returncode, 2)  # before the model is opened
+        self.assertIn("/nowhere/t.trace: there is no folder", done.stderr)
 
 
 if __name__ == "__main__":

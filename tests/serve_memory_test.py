@@ -113,6 +113,33 @@ class ServeMemory(unittest.TestCase):
             self.assertEqual(ids[:30_000], [token["id"] for token in tokens[:30_000]])
             self.check(server)
 
+    def test_headers_of_requests_whose_bodies_do_not_come_stay_within_the_budget(self):
+        begin = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n"
+        for fields, status in ((b"a:b\r\n" * 6000, b" 431 "), ((b"a: " + b"b" * 300 + b"\r\n") * 100, None)):
+            with self.subTest(status=status), self.serve("--ctx", 4096, "--parallel", 1) as server:
+                clients = []
+                for _ in range(900):
+                    clients.append(socket.create_connection(("127.0.0.1", server.port), LONGEST))
+                    clients[-1].sendall(begin + fields + b"\r\n")
+                if status:
+                    self.assertIn(status, clients[-1].recv(100))
+                self.assertTrue(server.ask("/tokenize", {"content": "a b "})["tokens"])
+                self.check(server)
+                for client in clients:
+                    client.close()
+
+    def test_a_suffix_behind_many_prompts_and_prompts_before_many_answers_are_counted(self):
+        with self.serve("--ctx", 16384, "--parallel", 1) as server:
+            message, field = self.refused(server, "/v1/completions", {"prompt": ["a"] * 128, "suffix": "b " * 500_000})
+            self.assertEqual(field, "suffix")
+            self.assertIn("128000000 bytes of text", message)
+            body = {"prompt": "The kernel " * 1500, "n": 128, "max_tokens": 1, "echo": True}
+            message, field = self.refused(server, "/v1/completions", body)
+            self.assertEqual(field, "n")
+            self.assertIn("of prompts in the answers", message)
+            self.assertEqual(len(server.ask("/v1/completions", {**body, "n": 2})["choices"]), 2)
+            self.check(server)
+
 
 if __name__ == "__main__":
     serve_test.TROUPE = sys.argv.pop(1)

@@ -4,6 +4,7 @@
 usage: serve_test.py TROUPE [unittest arguments]
 """
 import base64
+import collections
 import concurrent.futures
 import contextlib
 import hashlib
@@ -225,23 +226,66 @@ class Serve(unittest.TestCase):
             trust = ssl.create_default_context(cafile=certificate)
             with Server("--tls-certificate", certificate, "--tls-key", key, tls=trust) as server:
                 self.assertEqual("".join(server.stream("The kernel")), server.complete("The kernel"))
+                # An end that is not announced would be an error: of a stream to HTTP/1.0 it is the end of the body.
+                ask = b'{"prompt":"The kernel","max_tokens":4,"stream":true}'
+                with socket.create_connection(("127.0.0.1", server.port), LONGEST) as plain, \
+                        trust.wrap_socket(plain, server_hostname="127.0.0.1", suppress_ragged_eofs=False) as client:
+                    client.sendall(b"POST /v1/completions HTTP/1.0\r\nContent-Length: %d\r\n\r\n%s" % (len(ask), ask))
+                    said = b"".join(iter(lambda: client.recv(65536), b""))
+                self.assertTrue(said.endswith(b"data: [DONE]\n\n"), said)
             done = subprocess.run([TROUPE, "serve", TINY, "--port", "0", "--tls-certificate", key, "--tls-key", key],
                                   capture_output=True, text=True)
             self.assertEqual(done.returncode, 1)
             self.assertIn(key, done.stderr.splitlines()[-1])
 
+    def test_an_error_behind_blanks_is_cut_off_and_without_chunks_there_are_none(self):
+        ask = b'{"prompt":"a","max_tokens":4,"timeout":6.5}'
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder) / "log"
+            with Server("--parallel", 1, "--ctx", 32768, "--silence-s", 1, "--drain-s", 0,
+                        "--access-log", log) as server:
+                stream = server.stream("a", 30_000)  # has the only sequence
+                next(stream)
+
+                def drain():
+                    with contextlib.suppress(Exception):
+                        collections.deque(stream, maxlen=0)
+                threading.Thread(target=drain, daemon=True).start()
+                new = http.client.HTTPConnection("127.0.0.1", server.port, timeout=LONGEST)
+                new.request("POST", "/v1/completions", ask)
+                with socket.create_connection(("127.0.0.1", server.port), LONGEST) as old:
+                    old.sendall(b"POST /v1/completions HTTP/1.0\r\nContent-Length: %d\r\n\r\n%s" % (len(ask), ask))
+                    said = b"".join(iter(lambda: old.recv(65536), b""))
+                self.assertRegex(said, rb"^HTTP/1.[01] 504 ")
+                self.assertTrue(said.split(b"\r\n\r\n", 1)[1].startswith(b"{"), said)
+                response = new.getresponse()
+                self.assertEqual(response.status, 200)
+                with self.assertRaises(http.client.IncompleteRead):
+                    response.read()
+                new.close()
+                self.assertEqual(server.metric_reaching('troupe_http_ended_total{why="cut_off"}', 1), 1)
+                status = 'troupe_requests_total{endpoint="/v1/completions",status="504"}'
+                self.assertEqual(server.metric(status), 2)
+            lines = [line for line in log.read_text().splitlines() if " 504 " in line]
+            self.assertEqual(["cut_off" in line for line in lines].count(True), 1, lines)
+            self.assertEqual(len(lines), 2)
+
     def test_a_page_of_another_host_or_origin_is_refused(self):
         with Server() as server:
-            for header in {"Host": "evil.example"}, {"Origin": "https://evil.example"}:
+            for header in {"Host": "evil.example"}, {"Origin": "https://evil.example"}, {"Origin": "null"}:
                 with self.assertRaises(urllib.error.HTTPError) as refused:
                     server.open("/v1/models", headers=header)
                 self.assertEqual(refused.exception.code, 403)
-                option = "--allow-host evil.example" if "Host" in header else "--cors https://evil.example"
+                option = "--allow-host evil.example" if "Host" in header else f"--cors {header['Origin']}"
                 self.assertIn(option, refused.exception.read().decode())
                 refused.exception.close()
             for origin in "app://obsidian.md", "vscode-webview://0a1b", "file://", "tauri://localhost":
                 with server.open("/v1/models", headers={"Origin": origin, "x-api-key": "none"}) as answer:
                     self.assertEqual(answer.headers["Access-Control-Allow-Origin"], origin)
+        with Server("--cors", "null") as server:  # a page that was opened as a file
+            for method in "OPTIONS", "GET":
+                with server.open("/v1/models", headers={"Origin": "null"}, method=method) as answer:
+                    self.assertEqual(answer.headers["Access-Control-Allow-Origin"], "null")
         with Server("--allow-host", "box.lan", "--cors", "https://page.example") as server:
             server.open("/v1/models", headers={"Host": "box.lan"})
             server.open("/v1/models", headers={"Origin": "https://page.example"})
@@ -251,6 +295,23 @@ class Serve(unittest.TestCase):
                 except urllib.error.HTTPError as refused:
                     answer = refused
                 self.assertEqual(answer.headers["Access-Control-Allow-Origin"], "https://page.example", (method, path))
+
+    def test_a_body_may_be_as_long_as_the_option_says(self):
+        picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 9_000_000}}
+        talk = {"messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}, picture]}], "max_tokens": 1}
+        with Server("--ctx", 1024) as server:
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                server.ask("/v1/chat/completions", talk)
+            self.assertEqual(refused.exception.code, 413)
+            self.assertIn("--most-body", refused.exception.read().decode())
+            refused.exception.close()
+        with Server("--ctx", 1024, "--most-body", "10MiB") as server:
+            self.assertEqual(len(server.ask("/v1/chat/completions", talk)["choices"]), 1)
+            with self.assertRaises(urllib.error.HTTPError) as refused:  # more text than can be made tokens of
+                server.ask("/v1/completions", {"prompt": "a b " * 2_200_000})
+            self.assertEqual(refused.exception.code, 400)
+            self.assertEqual(json.load(refused.exception)["error"]["param"], "prompt")
+            refused.exception.close()
 
     def test_a_prompt_that_was_read_before_is_not_read_again(self):
         body = {"prompt": "The kernel " * 60, "max_tokens": 8, "temperature": 0}

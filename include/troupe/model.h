@@ -77,6 +77,10 @@ struct Metrics {
   std::uint64_t prompt_tokens = 0, generated_tokens = 0;
   PassRowCounts pass_rows;  // of passes that did not fail
   SpeculationUse speculation;
+  // Passes without drafts, to compare what drafts really save, and by how much what they were
+  // thought to have saved was put right.
+  std::uint64_t draft_rest_passes = 0;
+  double draft_put_right_seconds = 0;
   PrefixCacheUse prefix_cache;
   KvPages kv_pages;
   ExpertUsage experts;
@@ -140,10 +144,10 @@ class Model {
   Model& operator=(const Model&) = delete;
 
   // Does not wait for other requests. kInvalidArgument: the request could never be answered.
-  // kResourceExhausted: its prompt is longer than the context. kUnavailable: the queue is full, or
-  // the rules of other requests leave this one's no room; try again after Status::retry_after()
-  // seconds. kUnimplemented: a chat in a format that is not known. kFailedPrecondition: the model
-  // was closed, or opened without what the request asks for.
+  // kResourceExhausted: its prompt is longer than the context (Status::context_full). kUnavailable:
+  // the queue is full, or the rules of other requests leave this one's no room; try again after
+  // Status::retry_after() seconds. kUnimplemented: a chat in a format that is not known.
+  // kFailedPrecondition: the model was closed, or opened without what the request asks for.
   Result<Generation> Start(Request request, Callbacks callbacks = {});
 
   // Ends all requests with kCancelled after the pass that runs, and waits until that is done and no

@@ -27,6 +27,7 @@ struct Plan {
   Bytes peers;        // of a cluster: what is computed and fetched for them and by them
   Bytes requests;     // what those of a server keep until they are answered
   Bytes words;        // of prompts that a server reads, while their tokens are found
+  Bytes cuts;         // of prompts that an end and its cloud cut by layers
   Bytes draft;        // a model that guesses (ModelOptions::draft)
   Bytes dense;        // weights that every token uses
   Bytes kv_cache;     // of all sequences

@@ -8,49 +8,34 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
+#include "troupe/prompt.h"
 #include "troupe/usage.h"
 
 namespace troupe {
 
-using TokenId = std::int32_t;
+// Makes tokens less likely that would go on with a repetition of what the text has said before.
+struct DryOptions {
+  double multiplier = 0;             // subtracted of a repetition of allowed_length tokens; 0: off
+  double base = 1.75;                // multiplied by this for each further token
+  std::uint32_t allowed_length = 2;  // shorter repetitions cost nothing
+  std::uint32_t window = 0;          // the last tokens that are looked at; 0: all
+  // No repetition goes across these texts; none: a line's end, a colon, quotes, a star; an empty
+  // one: it goes across all. They are no default here: GCC 12 destroys one that lies this deep
+  // before it is made, where an initialiser around it throws.
+  std::vector<std::string> breakers = {};
 
-struct Message {
-  std::string role;  // "system", "user", "assistant", or "tool" for what a tool has answered
-  std::string content;
-  // What else belongs to it, as a JSON object with the names of OpenAI's API: tool_calls,
-  // tool_call_id, name, reasoning_content. Empty: nothing.
-  std::string more = {};
-
-  bool operator==(const Message&) const = default;
+  bool operator==(const DryOptions&) const = default;
 };
 
-// A chat with what a model's own chat template may ask for beside the messages.
-struct Conversation {
-  std::vector<Message> messages;
-  std::string tools = {};    // that may be called: a JSON array as in OpenAI's API; empty: none
-  std::string options = {};  // a JSON object of names and values: {"enable_thinking": false}
-  // What a template is told if it cannot do without the day, as "2026-11-23".
-  std::string day = {};
-  bool goes_on = false;  // the answer goes on with the last message, an assistant's
+// Leaves out the likeliest tokens now and then, where others would do as well.
+struct XtcOptions {
+  double probability = 0;  // that it happens for a token; 0: off
+  double threshold = 0.1;  // of tokens at least so likely, all but the least likely are left out
 
-  bool operator==(const Conversation&) const = default;
+  bool operator==(const XtcOptions&) const = default;
 };
-
-// A text of which the answer is a missing part, as in an editor: for models that were trained to
-// fill in the middle.
-struct Gap {
-  std::string before, after;
-
-  bool operator==(const Gap&) const = default;
-};
-
-// A text to go on from; exact tokens; a chat, in the model's own format, ending where the
-// assistant's answer begins; or a text with a gap.
-using Prompt =
-    std::variant<std::string, std::vector<TokenId>, std::vector<Message>, Conversation, Gap>;
 
 // How the next token is chosen. The same seed gives the same answer on every machine, and each
 // token depends on it by its position in the text alone: a prompt that ends with the beginning of
@@ -66,6 +51,9 @@ struct Sampling {
   double repetition_penalty = 1.0;  // divides positive logits, multiplies negative ones
   double frequency_penalty = 0.0;   // subtracted per occurrence
   double presence_penalty = 0.0;    // subtracted once
+
+  DryOptions dry;
+  XtcOptions xtc;
 
   std::map<TokenId, float> logit_bias;  // added; -infinity bans a token
   std::uint64_t seed = 0;  // the same unless another is given: draw one for answers that vary
@@ -135,6 +123,10 @@ struct Request {
   // elsewhere: it goes on behind them, to the same bytes. They are read like the prompt and are
   // part of the answer, and no callback tells of them.
   std::vector<TokenId> begun = {};
+  // What is read of its prompt serves requests with the same salt alone, and it finds what these
+  // have left; otherwise an answer comes sooner, and Usage::cached_tokens says so, if another's
+  // prompt began alike. What has a salt is not kept from one run to the next.
+  std::string cache_salt = {};
   // Answered exactly even if the model was opened to lose quality for speed.
   bool exact = false;
   // The share of perplexity that may be lost: 0.01 is 1 %. Answered exactly if the model was opened

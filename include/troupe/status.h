@@ -51,10 +51,16 @@ class [[nodiscard]] Status {
   double retry_after() const { return retry_after_; }
   Status WithRetryAfter(double seconds) &&;
 
+  // What was asked for, prompt and answer together, is longer than the context: a shorter talk may
+  // be answered where coming again would not help.
+  bool context_full() const { return context_full_; }
+  Status WithContextFull() &&;
+
   bool operator==(const Status&) const = default;
 
  private:
   Code code_ = Code::kOk;
+  bool context_full_ = false;
   double retry_after_ = 0;
   std::string message_;
 };

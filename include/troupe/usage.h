@@ -2,6 +2,9 @@
 // for some rows of a pass, and a row is one token of one sequence.
 #pragma once
 
+#include <troupe/foresight.h>
+#include <troupe/pass_time.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -55,6 +58,9 @@ struct LossyUse {
   std::uint64_t dropped = 0;          // slots that nothing answered
   std::uint64_t peer_bf16 = 0;        // slots that a peer answered in bf16, or
   std::uint64_t peer_q8 = 0;          // in 8-bit codes
+  // Slots that a group gate chose in place of the router. Most are what the router would choose, so
+  // NotExact does not count them.
+  std::uint64_t grouped = 0;
 
   // Slots that were not answered by the expert that the router chose, at its full precision.
   std::uint64_t NotExact() const {
@@ -80,6 +86,7 @@ struct PrefetchUse {
   // Experts left out of guesses as others may answer for them: in every guess that might have held
   // them, of which a layer may have several.
   std::uint64_t left_out = 0;
+  Foresight foresight = {};
 };
 
 // Where experts came from, and what that took. All zero if every expert is in memory.
@@ -164,6 +171,12 @@ struct Usage {
   ExpertUsage experts;         // prompt and answer
   ExpertUsage decode_experts;  // the passes after the first token
   SpeculationUse speculation;
+
+  // Of the passes after the first token.
+  PassTime DecodePassTime() const {
+    return SplitPassTime(decode_pass_seconds, decode_experts.reading_seconds,
+                         decode_experts.stall_seconds);
+  }
 
   double PrefillTokensPerSecond() const {
     return PerSecond(prompt_tokens - cached_tokens, prefill_seconds);

@@ -5,6 +5,7 @@
 
 #include "api/answer_rules.h"
 #include "text/fill_in.h"
+#include "text/first_message.h"
 
 namespace troupe {
 namespace {
@@ -143,7 +144,8 @@ Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
                                  .stop_tokens = std::move(request.stop_tokens),
                                  .begun = std::move(request.begun)},
                      .exact = request.exact,
-                     .embed = request.embed};
+                     .embed = request.embed,
+                     .salt = std::move(request.cache_salt)};
   if (request.embed && !batch.options.begun.empty()) {
     return InvalidArgument("the beginning of an answer that is no text, expected none");
   }
@@ -159,7 +161,10 @@ Result<BatchRequest> ToBatchRequest(Request request, const Tokenizer& tokenizer,
     }
     batch.deadline = now + std::min<Nanos>(request.timeout->count(), kLongestTimeout);
   }
+  // Here and not where it is admitted: the engine's thread has others' tokens to compute.
+  batch.options.breakers = BreakersOf(batch.options.sampler, tokenizer);
   TROUPE_ASSIGN_OR_RETURN(batch.prompt, EncodePrompt(request.prompt, tokenizer, chat));
+  batch.common = EndOfFirstMessage(batch.prompt, tokenizer);
   if (request.reasoning) {
     TROUPE_RETURN_IF_ERROR(Check(*request.reasoning));
     const TextSegment end{.text = request.reasoning->end, .is_template = true};
@@ -192,6 +197,7 @@ Plan ToPlan(const EnginePlan& plan, std::string lossiness) {
              .peers = memory.serving.peers,
              .requests = memory.serving.requests,
              .words = memory.serving.words,
+             .cuts = memory.serving.cuts,
              .draft = memory.draft,
              .dense = memory.dense,
              .kv_cache = memory.kv_cache,
@@ -260,6 +266,8 @@ Metrics ToMetrics(const BatchCounters& counters) {
           .generated_tokens = counters.generated_tokens,
           .pass_rows = counters.pass_rows,
           .speculation = counters.speculation,
+          .draft_rest_passes = counters.drafts_compared.passes,
+          .draft_put_right_seconds = counters.drafts_compared.more_saved_seconds,
           .prefix_cache = {.hits = counters.cache_hits,
                            .cached_tokens = counters.cached_tokens,
                            .given_up_tokens = counters.prefix_cache.given_up,

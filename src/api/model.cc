@@ -1,6 +1,8 @@
 // The front door (troupe/model.h): an engine, a batcher that owns it, and the handles to requests.
 #include <troupe/model.h>
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <utility>
 
@@ -8,6 +10,7 @@
 #include "api/callback_gate.h"
 #include "api/conversions.h"
 #include "api/model_access.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "runtime/batcher.h"
 #include "runtime/engine.h"
@@ -17,15 +20,23 @@
 namespace troupe {
 namespace {
 
-// What may be lost: by the chain in force, and by peers that round.
+// What may be lost, in parts; "exact" if there are none.
+std::string Joined(const std::vector<std::string>& parts) {
+  return parts.empty() ? "exact" : fmt::format("{}", fmt::join(parts, "; "));
+}
+
+// By the chain in force, by peers that round, and by a group gate.
 std::string LossinessOf(const Engine& engine) {
-  const std::optional<OffloadReport> offload = engine.offload_report();
-  if (!offload) return "exact";
-  const RowForm answers = engine.offload_options().peer_answers;
-  if (answers == RowForm::kFloat) return offload->substitution.chain;
-  const std::string peers = fmt::format("peers in {}", ToString(answers));
-  if (offload->substitution.exact()) return peers;
-  return fmt::format("{}; {}", offload->substitution.chain, peers);
+  std::vector<std::string> parts;
+  if (const std::optional<OffloadReport> offload = engine.offload_report()) {
+    if (!offload->substitution.exact()) parts.push_back(offload->substitution.chain);
+    const RowForm answers = engine.offload_options().peer_answers;
+    if (answers != RowForm::kFloat) parts.push_back(fmt::format("peers in {}", ToString(answers)));
+  }
+  if (engine.routes_by_groups()) {
+    parts.push_back(fmt::format("gate {}", ToString(engine.group_router()->choice())));
+  }
+  return Joined(parts);
 }
 
 // An exception of a stranger's must not unwind through work that other threads share.
@@ -241,10 +252,32 @@ void ModelAccess::Between(Model& model, std::function<void()> errand) {
   model.impl_->batcher->Between(std::move(errand));
 }
 
+bool ModelAccess::KeepsPrefixes(const Model& model) {
+  return model.impl_->runner.limits().cache_page > 0;
+}
+
+bool ModelAccess::KeepPrefix(Model& model, TokenIds tokens, std::string_view salt,
+                             const std::function<void(KvSequence& sequence)>& fill) {
+  TROUPE_CHECK(model.impl_->batcher->OnEngineThread());
+  return model.impl_->runner.KeepPrefix(tokens, salt, fill);
+}
+
+PassGaps ModelAccess::GapsOf(Model& model) {
+  Batcher& batcher = *model.impl_->batcher;
+  return {
+      .between = [&batcher](std::function<void()> errand) { batcher.Between(std::move(errand)); },
+      .rows = [&batcher](const RowSeconds& seconds,
+                         std::uint32_t most) { return batcher.RowsBetween(seconds, most); }};
+}
+
 Result<BatchRequest> ModelAccess::Prepare(const Model& model, Request request) {
   const Model::Impl& impl = *model.impl_;
   return ToBatchRequest(std::move(request), impl.engine->tokenizer(), impl.engine->chat(),
                         impl.clock.Now());
+}
+
+Status ModelAccess::Check(const Model& model, const BatchRequest& request) {
+  return model.impl_->batcher->Check(request);
 }
 
 Generation ModelAccess::Handle(std::shared_ptr<Ticket> ticket, std::shared_ptr<CallbackGate> gate) {

@@ -7,11 +7,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "api/callback_gate.h"
 #include "base/status.h"
 #include "runtime/batch_loop.h"
 #include "runtime/engine.h"
+#include "runtime/pass_gaps.h"
 #include "runtime/prefix_file.h"
 #include "runtime/ticket.h"
 
@@ -36,6 +38,14 @@ class ModelAccess {
   // Has the engine's thread do something short between two passes. Without effect once the model is
   // closed.
   static void Between(Model& model, std::function<void()> errand);
+  // The same for who runs passes there. The model must outlive what is called by it.
+  static PassGaps GapsOf(Model& model);
+
+  // Whether requests find what others have read of their texts.
+  static bool KeepsPrefixes(const Model& model);
+  // As EngineRunner::KeepPrefix. REQUIRES: it is called by the engine's thread between two passes.
+  static bool KeepPrefix(Model& model, TokenIds tokens, std::string_view salt,
+                         const std::function<void(KvSequence& sequence)>& fill);
 
   // As Model::Start, of a request that somebody offers drafts for while it is being answered.
   static Result<Generation> Start(Model& model, Request request, Callbacks callbacks,
@@ -44,6 +54,8 @@ class ModelAccess {
   // A request as the engine sees it, with its prompt as tokens. Fails as Start would, as far as it
   // can be seen without an engine; rules of answers are not looked at.
   static Result<BatchRequest> Prepare(const Model& model, Request request);
+  // Whether the model could answer it alone.
+  static Status Check(const Model& model, const BatchRequest& request);
   // The handle of a request that somebody else than a model answers: cancels by the ticket, and
   // calls through the gate, which may be null.
   static Generation Handle(std::shared_ptr<Ticket> ticket, std::shared_ptr<CallbackGate> gate);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "api/model_access.h"
 #include "api/tiny_model_for_test.h"
 #include "base/rng.h"
 #include "forge/synth.h"
@@ -50,9 +51,19 @@ std::vector<Request> RequestsThatBeginAlike(Rng& rng, std::size_t count, std::si
     if (rules && rng.Below(3) == 0) request.rule = DrawRule(rng);
     request.ignore_end = !request.rule;
     request.exact = rng.Below(2) == 0;
+    if (rng.Below(5) == 0) request.cache_salt = rng.Below(2) == 0 ? "a" : "b";
     requests.push_back(std::move(request));
   }
   return requests;
+}
+
+TokenId SpecialTokenOf(Model& model) {
+  const Tokenizer& tokenizer = ModelAccess::EngineOf(model).tokenizer();
+  for (TokenId id = 0; tokenizer.Contains(id); ++id) {
+    if (tokenizer.IsSpecial(id)) return id;
+  }
+  ADD_FAILURE() << "the vocabulary has no special token";
+  return 0;
 }
 
 struct Drawn {
@@ -241,12 +252,53 @@ TEST_P(PrefixSharingWithStates, ATextGoesOnWhereItEndedOrWhereOthersParted) {
   EXPECT_EQ(ask(next).usage.cached_tokens, 103u);  // all but the last token that was drawn
   EXPECT_EQ(ask(prompt).usage.cached_tokens, 84u);
 
+  const auto salted = [&](const char* salt) {
+    Request request{.prompt = prompt, .max_tokens = 1};
+    request.cache_salt = salt;
+    return model->Start(std::move(request))->Wait()->usage.cached_tokens;
+  };
+  EXPECT_EQ(salted("a"), 0u);
+  EXPECT_EQ(salted("b"), 0u);
+  EXPECT_EQ(salted("a"), 84u);
+
   std::vector<TokenId> other(prompt.begin(), prompt.begin() + 60);
   other.insert(other.end(), 40, 300);
   EXPECT_EQ(ask(other).usage.cached_tokens, 0u);  // nobody has left a state before that
   other.back() = 301;
   other[70] = 302;
   EXPECT_EQ(ask(other).usage.cached_tokens, 60u);
+}
+
+// A special token begins each message, so that it is known where the first one ends.
+TEST_P(PrefixSharingWithStates, ASystemsMessageIsFoundByTheSecondChatThatHasIt) {
+  const ModelOptions options{.context = 512, .threads = 2, .sequences = 4};
+  const auto model = Model::Open(path(), options).value();
+  const TokenId mark = SpecialTokenOf(*model);
+  const auto chat = [&](TokenId question, std::size_t length) {
+    std::vector<TokenId> prompt = {mark};
+    for (TokenId token = 260; token < 330; ++token) prompt.push_back(token);
+    prompt.push_back(mark);
+    prompt.insert(prompt.end(), length, question);
+    prompt.insert(prompt.end(), {mark, 300});
+    return prompt;
+  };
+  const auto ask = [&](Model& of, std::vector<TokenId> prompt) {
+    Request request{.prompt = std::move(prompt), .max_tokens = 6, .ignore_end = true};
+    request.sampling = {.seed = 3};
+    return of.Start(std::move(request))->Wait().value();
+  };
+  EXPECT_EQ(ask(*model, chat(350, 9)).usage.cached_tokens, 0u);
+  std::vector<Answer> shared;
+  for (const TokenId question : {351, 352, 353}) {
+    shared.push_back(ask(*model, chat(question, 90)));
+    EXPECT_EQ(shared.back().usage.cached_tokens, 71u) << question;
+  }
+  ModelOptions without = options;
+  without.prefix_cache = false;
+  const auto alone = Model::Open(path(), without).value();
+  for (std::size_t i = 0; i < shared.size(); ++i) {
+    EXPECT_EQ(ask(*alone, chat(static_cast<TokenId>(351 + i), 90)).tokens, shared[i].tokens);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(DeltaNetsAndConvolutions, PrefixSharingWithStates,

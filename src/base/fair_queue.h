@@ -35,16 +35,22 @@ class FairQueue {
 
   // The oldest call of the peer whose turn it is: of those charged least, the next one.
   std::optional<Call> Next() {
+    return Next([](std::uint64_t, const Call&) { return true; });
+  }
+  // The same, of peers whose oldest call may come now.
+  template <typename May>
+  std::optional<Call> Next(const May& may) {
     if (size_ == 0) return std::nullopt;
     auto next = lines_.end();
     const auto look = [&](auto from, auto to) {
       for (auto one = from; one != to; ++one) {
-        if (one->second.calls.empty()) continue;
+        if (one->second.calls.empty() || !may(one->first, one->second.calls.front())) continue;
         if (next == lines_.end() || one->second.charged < next->second.charged) next = one;
       }
     };
     look(lines_.upper_bound(last_), lines_.end());
     look(lines_.begin(), lines_.upper_bound(last_));
+    if (next == lines_.end()) return std::nullopt;
     last_ = next->first;
     charged_ = next->second.charged;
     --size_;
@@ -52,6 +58,11 @@ class FairQueue {
     next->second.calls.pop_front();
     bytes_ -= call.size();
     return call;
+  }
+
+  bool Waits(std::uint64_t peer) const {
+    const auto found = lines_.find(peer);
+    return found != lines_.end() && !found->second.calls.empty();
   }
 
   // What a call of the peer has cost, in any unit.
@@ -90,6 +101,7 @@ class FairQueue {
   }
 
   std::size_t size() const { return size_; }
+  std::size_t peers() const { return lines_.size(); }  // that are remembered
 
  private:
   struct Line {

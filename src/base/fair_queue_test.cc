@@ -87,6 +87,22 @@ TEST(FairQueue, AllCallsTogetherHaveALimitToo) {
   EXPECT_FALSE(queue.Add(4, "d"));
 }
 
+TEST(FairQueue, PeersWhoseCallMayNotComeNowArePassedOverAndKeepTheirTurn) {
+  FairQueue<std::string> queue(9, 100);
+  EXPECT_FALSE(queue.Waits(1));
+  for (const char* call : {"a1", "a2"}) EXPECT_TRUE(queue.Add(1, call));
+  EXPECT_TRUE(queue.Add(2, "b1"));
+  EXPECT_TRUE(queue.Waits(1));
+  const auto not_of_1 = [](std::uint64_t peer, const std::string&) { return peer != 1; };
+  EXPECT_EQ(queue.Next(not_of_1), "b1");
+  EXPECT_EQ(queue.Next(not_of_1), std::nullopt);
+  EXPECT_EQ(queue.size(), 2u);
+  const auto is_a1 = [](std::uint64_t, const std::string& call) { return call == "a1"; };
+  EXPECT_EQ(queue.Next(is_a1), "a1");
+  EXPECT_EQ(queue.Next(is_a1), std::nullopt);
+  EXPECT_EQ(Drain(queue), "a2 ");
+}
+
 TEST(FairQueue, CallsCanBeTakenOutAndPeersForgotten) {
   FairQueue<std::string> queue(9, 100);
   for (const char* call : {"a1", "a2", "a1"}) EXPECT_TRUE(queue.Add(1, call));

@@ -52,6 +52,11 @@ Status Status::WithRetryAfter(double seconds) && {
   return std::move(*this);
 }
 
+Status Status::WithContextFull() && {
+  context_full_ = true;
+  return std::move(*this);
+}
+
 Status ErrnoStatus(int errno_value, std::string_view what) {
   Code code = Code::kUnavailable;
   switch (errno_value) {

@@ -26,6 +26,12 @@ template <typename... Args>
 Status DataLoss(fmt::format_string<Args...> format, Args&&... args) {
   return Status(Code::kDataLoss, fmt::format(format, std::forward<Args>(args)...));
 }
+// A text, or a talk, that does not fit into the context (Status::context_full).
+template <typename... Args>
+Status ContextFull(fmt::format_string<Args...> format, Args&&... args) {
+  return Status(Code::kResourceExhausted, fmt::format(format, std::forward<Args>(args)...))
+      .WithContextFull();
+}
 
 // "<what>: <strerror>" with the code that fits the errno.
 Status ErrnoStatus(int errno_value, std::string_view what);

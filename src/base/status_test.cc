@@ -42,6 +42,14 @@ TEST(Status, EachLayerAddsItsContextInFront) {
   EXPECT_TRUE(OkStatus().WithContext("m.gguf").ok());
 }
 
+TEST(Status, AContextThatIsFullIsToldByAFlagThatEachLayerPassesOn) {
+  const Status full = ContextFull("{} tokens", 9).WithContext("input[2]");
+  EXPECT_TRUE(full.context_full());
+  EXPECT_EQ(full.code(), Code::kResourceExhausted);
+  EXPECT_EQ(full.message(), "input[2]: 9 tokens");
+  EXPECT_FALSE(Error(Code::kResourceExhausted, "no room in the context").context_full());
+}
+
 TEST(Status, ErrnoKeepsItsMeaning) {
   EXPECT_EQ(ErrnoStatus(ENOENT, "a").code(), Code::kNotFound);
   EXPECT_EQ(ErrnoStatus(ENOSPC, "a").code(), Code::kResourceExhausted);

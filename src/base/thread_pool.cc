@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/thread_share.h"
 
 namespace troupe {
 namespace {
@@ -24,12 +25,15 @@ inline void CpuRelax() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(std::size_t threads) {
+ThreadPool::ThreadPool(std::size_t threads, int lower_priority) {
   TROUPE_CHECK(threads >= 1);
   workers_.reserve(threads - 1);
   for (std::size_t t = 1; t < threads; ++t) {
     try {
-      workers_.emplace_back([this, t] { WorkerLoop(t); });
+      workers_.emplace_back([this, t, lower_priority] {
+        if (lower_priority > 0) LowerThreadPriority(lower_priority);
+        WorkerLoop(t);
+      });
     } catch (const std::system_error& error) {
       LogWarning("only {} of {} threads could be started: {}", t, threads, error.what());
       break;

@@ -37,7 +37,8 @@ class ThreadPool {
  public:
   // `threads` counts the caller: ThreadPool(1) starts none. Where the system refuses a thread the
   // pool has those that could be started, and says so in the log.
-  explicit ThreadPool(std::size_t threads);
+  // The workers have that much less priority than others (thread_share.h).
+  explicit ThreadPool(std::size_t threads, int lower_priority = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;

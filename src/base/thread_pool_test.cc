@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <thread>
 
 #include "base/available_cpus.h"
+#include "base/thread_share.h"
 
 namespace troupe {
 namespace {
@@ -71,6 +74,20 @@ TEST(ThreadPool, RegionsThatEndBeforeAWorkerWakesRunEachTaskOnce) {
     pool.Run(runs.size(), [&](std::size_t task, std::size_t) { runs[task].fetch_add(1); });
     for (const auto& n : runs) ASSERT_EQ(n.load(), 1) << "round " << round;
   }
+}
+
+TEST(ThreadShare, AThreadIsLoweredFromWhereItBegan) {
+  int first = 0, last = 0;
+  std::thread([&] {
+    const auto priority = [] {
+      return ::getpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)));
+    };
+    first = priority();
+    LowerThreadPriority(1);
+    LowerThreadPriority(2);
+    last = priority();
+  }).join();
+  EXPECT_EQ(last, std::min(first + 3, 19));
 }
 
 }  // namespace

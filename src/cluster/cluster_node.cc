@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "cluster/face/node_buffers.h"
-#include "cluster/member_news.h"
-#include "cluster/members/cluster_names.h"
 #include "cluster/whole_expert.h"
 #include "gguf/reader.h"
 #include "runtime/arithmetic_digest.h"
@@ -19,10 +17,8 @@ namespace {
 
 constexpr Nanos kLook = 20'000'000;  // how often what is due is looked at
 constexpr Nanos kShortestLook = 100'000;
-constexpr Nanos kCountEvery = 1'000'000'000;   // what users activate is handed over
-constexpr std::uint32_t kSlotsForTokens = 2;   // times the experts of a token are kept for a cache
-constexpr std::size_t kMostEvents = 200;       // that are remembered
-constexpr Nanos kLeaveWithin = 2'000'000'000;  // then etcd finds out by itself
+constexpr std::uint32_t kSlotsForTokens = 2;  // times the experts of a token are kept for a cache
+constexpr std::size_t kMostEvents = 200;      // that are remembered
 
 CallShape ShapeOf(const Engine& engine) {
   const ModelConfig& config = engine.config();
@@ -78,11 +74,7 @@ Result<PeerHello> HelloOf(Engine& engine, const ClusterOptions& options, const C
 ClusterNode::ClusterNode(Engine& engine, ClusterOptions options, CallShape shape)
     : engine_(engine),
       options_(std::move(options)),
-      calls_(std::move(shape), directory_,
-             [this](LinkId link, std::vector<std::byte> frame) {
-               return links_->Send(link, std::move(frame));
-             },
-             clock_,
+      calls_(std::move(shape), directory_, Sender(), clock_,
              {.rules = options_.calls,
               .verify = options_.verify,
               .most_unread = BuffersFor(engine.config()).unread}),
@@ -95,17 +87,13 @@ ClusterNode::ClusterNode(Engine& engine, ClusterOptions options, CallShape shape
             const auto checksum = engine.ChecksumOf(id);
             if (!checksum) return std::nullopt;
             return HasChecksum(engine.expert_layouts()[id.layer], weights, *checksum);
-          }),
-      second_opinion_(static_cast<std::uint32_t>(engine.config().width),
-                      [this](LinkId link, std::vector<std::byte> frame) {
-                        return links_->Send(link, std::move(frame));
-                      }),
-      giver_(engine.held(), engine.expert_layouts(),
-             [&engine](ExpertId id) { return engine.ChecksumOf(id); }),
-      fetcher_(StepFetcher::ModelOf(engine), directory_,
-               [this](LinkId link, std::vector<std::byte> frame) {
-                 return links_->Send(link, std::move(frame));
-               }) {}
+          }) {}
+
+SendFrame ClusterNode::Sender() {
+  return [this](LinkId link, std::vector<std::byte> frame) {
+    return links_->Send(link, std::move(frame));
+  };
+}
 
 Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(Engine& engine, ClusterOptions options) {
   const CallShape shape = ShapeOf(engine);
@@ -114,49 +102,61 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(Engine& engine, ClusterOp
                            ToString(engine.offload_options().peer_answers), shape.width,
                            kGroupCols);
   }
-  TROUPE_ASSIGN_OR_RETURN(const PeerHello hello, HelloOf(engine, options, shape));
   const NodeBuffers buffers = BuffersFor(engine.config());
   options.transport.most_frame = buffers.frame;
   options.transport.most_unsent = buffers.unsent;
   options.transport.most_buffered = buffers.received;
   std::unique_ptr<ClusterNode> node(new ClusterNode(engine, std::move(options), shape));
-  TROUPE_ASSIGN_OR_RETURN(node->links_, PeerLinks::Listen(node->options_.transport));
-  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<ExpertHost> computes,
-                          ExpertHost::Create(engine.held(), engine.config().moe.expert_ff,
-                                             node->options_.peer_threads));
-  TROUPE_ASSIGN_OR_RETURN(
-      node->host_, PeerHost::Create(shape, engine.held(), std::move(computes),
-                                    [self = node.get()](LinkId link, std::vector<std::byte> frame) {
-                                      return self->links_->Send(link, std::move(frame));
-                                    },
-                                    node->clock_, {.most_bytes = buffers.waiting}));
-  const ModelConfig& config = engine.config();
-  const MutexLock lock(node->mu_);
-  node->core_ = std::make_unique<NodeCore>(NodeSelf{.hello = hello,
-                                                    .first_layer = config.moe.leading_dense,
-                                                    .experts_per_token = config.moe.routing.top_k,
-                                                    .expert_bytes = LargestExpert(engine),
-                                                    .experts_travel = ExpertsTravel(engine),
-                                                    .most_held = MostHeld(engine),
-                                                    .held = node->HeldNow()},
-                                           node->options_.node, node->clock_.Now());
-  if (node->options_.etcd) {
-    TROUPE_ASSIGN_OR_RETURN(node->etcd_, EtcdStore::Open(*node->options_.etcd,
-                                                         [self = node.get()](const KvEvent& event) {
-                                                           self->OnStore(event);
-                                                         }));
-    const MembershipOptions member{.cluster = node->options_.cluster,
-                                   .node = node->options_.name,
-                                   .address = node->options_.address,
-                                   .model = ModelText(hello),
-                                   .start = fmt::format("{:016x}", hello.start_id),
-                                   .new_cluster = node->options_.new_cluster,
-                                   .ttl = node->options_.lease};
-    TROUPE_RETURN_IF_ERROR(Validate(member));
-    node->membership_ = std::make_unique<Membership>(member, *node->etcd_, node->clock_.Now());
-  }
+  TROUPE_RETURN_IF_ERROR(node->OpenParts(shape));
   engine.set_peers(node->calls_);
   return node;
+}
+
+Status ClusterNode::OpenParts(const CallShape& shape) {
+  TROUPE_ASSIGN_OR_RETURN(const PeerHello hello, HelloOf(engine_, options_, shape));
+  TROUPE_ASSIGN_OR_RETURN(links_, PeerLinks::Listen(options_.transport));
+  const ModelConfig& config = engine_.config();
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<ExpertHost> computes,
+                          ExpertHost::Create(engine_.held(), config.moe.expert_ff,
+                                             options_.peer_threads, PeerHost::kLowerPriority));
+  TROUPE_ASSIGN_OR_RETURN(
+      host_, PeerHost::Create(shape, engine_.held(), std::move(computes), Sender(), clock_,
+                              {.most_bytes = BuffersFor(config).waiting}));
+  const MutexLock lock(mu_);
+  const Nanos now = clock_.Now();
+  parts_ = std::make_unique<NodeParts>(
+      NodeSelf{.hello = hello,
+               .first_layer = config.moe.leading_dense,
+               .experts_per_token = config.moe.routing.top_k,
+               .expert_bytes = LargestExpert(engine_),
+               .experts_travel = ExpertsTravel(engine_),
+               .most_held = MostHeld(engine_),
+               .held = HeldFlags(engine_.held())},
+      options_.node,
+      NodeParts::Ports{.links = *links_,
+                       .engine = *this,
+                       .directory = directory_,
+                       .calls = calls_,
+                       .host = *host_,
+                       .held = engine_.held(),
+                       .layouts = engine_.expert_layouts(),
+                       .checksum_of = [this](ExpertId id) { return engine_.ChecksumOf(id); },
+                       .say = [this](const std::string& line) { Say(line); },
+                       .fail = options_.fail},
+      now);
+  if (!options_.etcd) return OkStatus();
+  TROUPE_ASSIGN_OR_RETURN(
+      etcd_, EtcdStore::Open(*options_.etcd, [this](const KvEvent& event) { OnStore(event); }));
+  const MembershipOptions member{.cluster = options_.cluster,
+                                 .node = options_.name,
+                                 .address = options_.address,
+                                 .model = ModelText(hello),
+                                 .start = fmt::format("{:016x}", hello.start_id),
+                                 .new_cluster = options_.new_cluster,
+                                 .ttl = options_.lease};
+  TROUPE_RETURN_IF_ERROR(Validate(member));
+  parts_->Join(member, *etcd_, now);
+  return OkStatus();
 }
 
 Status ClusterNode::Begin(BetweenPasses between) {
@@ -164,8 +164,9 @@ Status ClusterNode::Begin(BetweenPasses between) {
   links_->Start(*this);
   {
     const MutexLock lock(mu_);
-    Perform();
-    TROUPE_RETURN_IF_ERROR(dial_problem_);
+    SayWhereItListens();
+    SayWhatIsNotProtected();
+    TROUPE_RETURN_IF_ERROR(parts_->Begin(clock_.Now()));
   }
   try {
     thread_ = std::thread([this] { Main(); });
@@ -176,11 +177,35 @@ Status ClusterNode::Begin(BetweenPasses between) {
   return OkStatus();
 }
 
+void ClusterNode::SayWhereItListens() {
+  if (options_.listen.empty()) return;
+  const PeerAddress listens{.host = options_.transport.host, .port = links_->port()};
+  Say(fmt::format("peers reach this node at {}, and it listens at {}", options_.address,
+                  listens.ToString()));
+}
+
+void ClusterNode::SayWhatIsNotProtected() {
+  if (!ExpertsTravel(engine_)) {
+    Say("the model is not packed (`troupe pack`): experts come from the own disk alone, and no "
+        "hash "
+        "checks them");
+  }
+  if (!options_.etcd || options_.etcd->tls.enabled()) return;
+  for (const std::string& endpoint : options_.etcd->endpoints) {
+    const Result<PeerAddress> address = ParsePeerAddress(endpoint);
+    if (!address.ok() || address->IsLoopback()) continue;
+    return Say(
+        fmt::format("etcd at {} is asked in plain text: whoever can write to it says who is "
+                    "in the cluster and who leads; the --etcd-... options ask it by TLS",
+                    endpoint));
+  }
+}
+
 ClusterNode::~ClusterNode() {
   {
     const MutexLock lock(mu_);
-    leaving_since_ = clock_.Now();
-    if (membership_ != nullptr) membership_->Leave(*leaving_since_);
+    leaving_ = true;
+    if (parts_ != nullptr) parts_->Leave(clock_.Now());
     changed_.NotifyAll();
     choose_.NotifyAll();
   }
@@ -195,83 +220,31 @@ ClusterNode::~ClusterNode() {
   links_.reset();  // whose thread tells it of calls
 }
 
-// What the disk has given lately; before anything was read, what a probe said of it.
-void ClusterNode::MeasureOnEngine() {
-  const std::optional<OffloadReport> report = engine_.offload_report();
-  if (!report) return;
-  const double speed = report->recent_bytes_per_second > 0
-                           ? report->recent_bytes_per_second
-                           : engine_.plan().costs.medium.bytes_per_second;
-  const MutexLock lock(mu_);
-  disk_bytes_per_second_ = speed;
-  TakeDistribution(*report);
-}
-
-// Of each size of passes, when sharing begins or ends to rest.
-void ClusterNode::TakeDistribution(const OffloadReport& report) {
-  for (std::size_t i = 0; i < report.distribution.size(); ++i) {
-    const bool rested = i < distribution_.size() && distribution_[i].rests;
-    const DistributionReport& now = report.distribution[i];
-    if (now.rests == rested) continue;
-    Say(now.rests
-            ? fmt::format("the own disk is sooner: {}", ToString(now))
-            : fmt::format("passes of {} rows or more are shared with peers again", now.least_rows));
-  }
-  distribution_ = report.distribution;
-  judged_ = {report.judged.begin(), report.judged.end()};
-}
-
 void ClusterNode::OnStore(const KvEvent& event) {
   const MutexLock lock(mu_);
-  membership_->Told(event, clock_.Now());
-  LookAtMembership();
+  parts_->OnStore(event, clock_.Now());
 }
 
-void ClusterNode::LookAtMembership() {
-  const MemberNews news = TellNews(*membership_, *core_, clock_.Now());
-  const bool is_news = news.state;
-  if (news.begins) Say(SayNewCluster(options_.cluster, membership_->other_clusters()));
-  const std::string& problem = membership_->problem();
-  switch (membership_->state()) {
-    case MemberState::kMember:
-      if (is_news) Say(fmt::format("etcd lists this node as {}", options_.name));
-      break;
-    case MemberState::kWithoutStore:
-      if (is_news) Say(fmt::format("etcd is away, so nobody plans: {}", problem));
-      break;
-    case MemberState::kUnknown:
-    case MemberState::kNameTaken:
-    case MemberState::kOtherModel:
-    case MemberState::kDistrusted:
-      Fail(problem);
-      break;
-    case MemberState::kJoining:
-    case MemberState::kLeft:
-      break;
-  }
-  Perform();
+void ClusterNode::OnOpened(LinkId link, const PeerIdentity& peer) {
+  const MutexLock lock(mu_);
+  if (!stopping_) parts_->OnOpened(link, peer, clock_.Now());
 }
 
-void ClusterNode::Fail(const std::string& why) {
-  if (std::exchange(failed_, true) || !options_.fail) return;
-  options_.fail(Error(Code::kFailedPrecondition, "{}", why));
+void ClusterNode::OnClosed(LinkId link, const Status& why) {
+  const MutexLock lock(mu_);
+  if (!stopping_) parts_->OnClosed(link, why, clock_.Now());
 }
 
-// Without the lock: a placer takes seconds with hundreds of nodes.
-void ClusterNode::ChooseMain() {
-  for (;;) {
-    std::optional<PlanJob> job;
-    {
-      const MutexLock lock(mu_);
-      while (!to_choose_ && !leaving_since_) choose_.Wait(mu_);
-      if (leaving_since_) return;
-      job = std::exchange(to_choose_, std::nullopt);
-    }
-    Result<PlanChoice> choice = ChoosePlan(*job);
-    const MutexLock lock(mu_);
-    core_->OnPlanChosen(std::move(choice), clock_.Now());
-    Perform();
-  }
+void ClusterNode::OnUnreachable(LinkId link, const Status& why) {
+  const MutexLock lock(mu_);
+  if (!stopping_) parts_->OnUnreachable(link, why, clock_.Now());
+}
+
+void ClusterNode::OnFrame(LinkId link, std::span<const std::byte> frame) {
+  // Where numbers lie as they must: gRPC's memory begins anywhere.
+  std::vector<std::byte> own(frame.begin(), frame.end());
+  const MutexLock lock(mu_);
+  if (!stopping_) parts_->OnFrame(link, std::move(own), clock_.Now());
 }
 
 void ClusterNode::Say(const std::string& line) {
@@ -281,131 +254,38 @@ void ClusterNode::Say(const std::string& line) {
   if (said_.size() > kMostEvents) said_.pop_front();
 }
 
-void ClusterNode::Carry(HoldingStep step) {
-  if (const auto* release = std::get_if<ReleaseStep>(&step)) {
-    return between_([this, step = *release] { ReleaseOnEngine(step); });
-  }
-  auto& hold = std::get<HoldStep>(step);
-  if (fetcher_.Begin(hold, calls_.Links(), disk_bytes_per_second_)) {
-    fetching_ = std::move(hold);
-    return changed_.NotifyAll();
-  }
-  between_([this, step = std::move(hold)] { HoldOnEngine(step, {}); });
-}
-
-void ClusterNode::GoOnFetching(Nanos now) {
-  std::optional<FetchedExperts> fetched = fetcher_.OnTime(now);
-  if (!fetched) return;
-  between_([this, step = *std::exchange(fetching_, std::nullopt),
-            experts = std::make_shared<const FetchedExperts>(*std::move(fetched))] {
-    HoldOnEngine(step, *experts);
-  });
-}
-
-// An expert that a peer's call is computed with cannot go yet: once more, later.
-void ClusterNode::ReleaseOnEngine(const ReleaseStep& step) {
-  if (engine_.ReleaseExpert(step.id)) return Held(OkStatus());
-  const MutexLock lock(mu_);
-  to_release_.push_back(step);
-}
-
-// What was fetched is there at once; the others are read while passes go on.
-void ClusterNode::HoldOnEngine(const HoldStep& step, const FetchedExperts& fetched) {
-  if (engine_.plan().memory.all_resident)
-    return Held(engine_.HoldExperts(step.layer, step.experts));
-  std::vector<std::uint32_t> here, to_read;
-  for (const std::uint32_t expert : step.experts) {
-    (fetched.contains({step.layer, expert}) ? here : to_read).push_back(expert);
-  }
-  const Status held = here.empty() ? OkStatus() : engine_.HoldExperts(step.layer, here, fetched);
-  if (!held.ok() || to_read.empty()) return Held(held);
-  engine_.BeginHoldingExperts(step.layer, to_read);
-  const MutexLock lock(mu_);
-  reading_ = to_read.size();
-}
-
-void ClusterNode::GoOnHoldingOnEngine() {
-  const std::optional<Status> held = engine_.GoOnHoldingExperts();
-  {
-    const MutexLock lock(mu_);
-    looking_ = false;
-    if (!held) return;
-    const std::size_t read = std::exchange(reading_, 0);
-    if (held->ok()) experts_read_ += read;
-  }
-  Held(*held);
-}
-
-void ClusterNode::Held(const Status& how) {
-  if (!how.ok()) Say(how.message());
-  const MutexLock lock(mu_);
-  core_->OnHeld(HeldNow(), how.ok());
-  Perform();
-}
-
-// In order, so that others need not wait for its lease to end.
-bool ClusterNode::HasLeft() const {
-  if (!leaving_since_) return false;
-  return membership_ == nullptr || membership_->state() == MemberState::kLeft ||
-         clock_.Now() - *leaving_since_ > kLeaveWithin;
-}
-
 void ClusterNode::Main() {
-  Nanos count_at = clock_.Now();
   const MutexLock lock(mu_);
-  while (!HasLeft()) {
-    const Nanos now = clock_.Now();
-    if (membership_ != nullptr && membership_->next_tick() <= now) {
-      membership_->Tick(now);
-      LookAtMembership();
-    }
-    if (leaving_since_) {
-      changed_.WaitFor(mu_, kLook);
-      continue;
-    }
-    for (const ReleaseStep& step : std::exchange(to_release_, {})) {
-      between_([this, step] { ReleaseOnEngine(step); });
-    }
-    if (reading_ > 0 && !std::exchange(looking_, true)) {
+  while (!parts_->HasLeft(clock_.Now())) {
+    if (!leaving_ && reading_ > 0 && !std::exchange(looking_, true)) {
       between_([this] { GoOnHoldingOnEngine(); });
     }
-    GoOnFetching(now);
-    if (now >= count_at) {
-      count_at = now + kCountEvery;
-      core_->OnActivity(calls_.TakeActivity(), now);
-      core_->OnMeasured(Measured());
-      for (const std::string& remark : calls_.TakeRemarks()) Say(remark);
-      between_([this] { MeasureOnEngine(); });
-    }
-    if (forgetting_) {
-      between_([this] { ForgetOnEngine(); });
-    }
-    if (checking_ == 0) {
-      for (SpotCheck& check : calls_.TakeChecks()) {
-        ++checking_;
-        between_([this, check = std::move(check)] { CheckOnEngine(check); });
-      }
-    }
-    if (const auto opinion = second_opinion_.TakeDone(now)) TakeOpinion(*opinion);
-    core_->OnTime(now);
-    Perform();
-    const Nanos next = fetcher_.NextTime().value_or(now + kLook);
+    const Nanos now = clock_.Now();
+    parts_->OnTime(now);
+    const Nanos next = parts_->NextTime().value_or(now + kLook);
     changed_.WaitFor(mu_, std::clamp<Nanos>(next - clock_.Now(), kShortestLook, kLook));
   }
 }
 
 void ClusterNode::Drain() {
   const MutexLock lock(mu_);
-  core_->Drain();
-  Perform();
+  parts_->Drain(clock_.Now());
 }
 
 Status ClusterNode::PlanNow() {
   const MutexLock lock(mu_);
-  if (core_->PlanNow(clock_.Now())) return OkStatus();
-  const std::string leader = core_->LeaderName();
+  if (parts_->PlanNow(clock_.Now())) return OkStatus();
+  const std::string leader = parts_->core().LeaderName();
   return Error(Code::kFailedPrecondition, "{} leads, not {}", leader.empty() ? "nobody" : leader,
                options_.name);
+}
+
+Status ClusterNode::Readmit() {
+  const MutexLock lock(mu_);
+  return parts_->Readmit(clock_.Now()) > 0
+             ? OkStatus()
+             : Error(Code::kFailedPrecondition, "{} has thrown nobody out, and nobody is accused",
+                     options_.name);
 }
 
 }  // namespace troupe

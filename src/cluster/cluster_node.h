@@ -1,18 +1,15 @@
-// A node of a cluster, alive: links to peers, the state machine that decides (node_core.h), an
-// engine that asks its peers and answers them, and etcd where it says who the nodes are. What it
-// does, it does on the links' thread, etcd's and two of its own, one of which chooses plans; what
-// concerns the engine, between two passes.
+// A node of a cluster, alive: its parts (node_parts.h) on real links, an engine that asks its peers
+// and answers them, and etcd where it says who the nodes are. What it does, it does on the links'
+// thread, etcd's and two of its own, one of which chooses plans; what concerns the engine, between
+// two passes.
 #pragma once
 
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -20,22 +17,18 @@
 #include "base/status.h"
 #include "cluster/etcd/etcd_store.h"
 #include "cluster/face/running_node.h"
-#include "cluster/members/membership.h"
-#include "cluster/node_core.h"
+#include "cluster/node_engine.h"
+#include "cluster/node_parts.h"
 #include "cluster/peer_calls.h"
 #include "cluster/peer_directory.h"
 #include "cluster/peer_host.h"
-#include "cluster/piece_giver.h"
-#include "cluster/second_opinion.h"
 #include "cluster/spot_checker.h"
-#include "cluster/step_fetcher.h"
 #include "cluster/transport/peer_links.h"
-#include "cluster/unreachable_peers.h"
 #include "runtime/engine.h"
 
 namespace troupe {
 
-class ClusterNode final : public RunningNode, private LinkEvents {
+class ClusterNode final : public RunningNode, private LinkEvents, private NodeEngine {
  public:
   static Result<std::unique_ptr<ClusterNode>> Open(Engine& engine, ClusterOptions options);
   ~ClusterNode() override;
@@ -47,6 +40,7 @@ class ClusterNode final : public RunningNode, private LinkEvents {
   ClusterHoldings Holdings() const override;
   void Drain() override;
   Status PlanNow() override;
+  Status Readmit() override;
 
  private:
   ClusterNode(Engine& engine, ClusterOptions options, CallShape shape);
@@ -56,34 +50,32 @@ class ClusterNode final : public RunningNode, private LinkEvents {
   void OnClosed(LinkId link, const Status& why) override;
   void OnUnreachable(LinkId link, const Status& why) override;
 
-  void Main();
-  bool HasLeft() const TROUPE_REQUIRES(mu_);
-  void OnStore(const KvEvent& event);
-  void LookAtMembership() TROUPE_REQUIRES(mu_);
-  void Perform() TROUPE_REQUIRES(mu_);
-  void Send(LinkId link, Frame frame);
-  void Say(const std::string& line);
-  void Fail(const std::string& why) TROUPE_REQUIRES(mu_);
-  void ChooseMain();
-  bool IsDialled(LinkId link) const TROUPE_REQUIRES(mu_);
-  void Dial(const std::string& address) TROUPE_REQUIRES(mu_);
-  void Carry(HoldingStep step) TROUPE_REQUIRES(mu_);
-  void GoOnFetching(Nanos now) TROUPE_REQUIRES(mu_);
+  // cluster_node_engine.cc: what the parts ask for, and where it is done.
+  void Release(const ReleaseStep& step) override TROUPE_REQUIRES(mu_);
+  void Hold(HoldStep step, FetchedExperts fetched) override TROUPE_REQUIRES(mu_);
+  void Check(SpotCheck check) override TROUPE_REQUIRES(mu_);
+  void ForgetKept() override TROUPE_REQUIRES(mu_);
+  void Measure() override TROUPE_REQUIRES(mu_);
+  void Choose(PlanJob job) override TROUPE_REQUIRES(mu_);
+  void Wake() override { changed_.NotifyAll(); }
   void ReleaseOnEngine(const ReleaseStep& step);
   void HoldOnEngine(const HoldStep& step, const FetchedExperts& fetched);
   void GoOnHoldingOnEngine();
   void Held(const Status& how);
   void CheckOnEngine(const SpotCheck& check);
-  bool AskAnother(const SpotCheck& check, std::vector<float> own) TROUPE_REQUIRES(mu_);
-  void TakeOpinion(const SecondOpinion::Outcome& opinion) TROUPE_REQUIRES(mu_);
-  void ThrowOut(const SpotCheck& check) TROUPE_REQUIRES(mu_);
-  void SayOwnWrong(ExpertId id) TROUPE_REQUIRES(mu_);
   void ForgetOnEngine();
   void MeasureOnEngine();
   void TakeDistribution(const OffloadReport& report) TROUPE_REQUIRES(mu_);
-  NodeMeasures Measured() const TROUPE_REQUIRES(mu_);
+
+  Status OpenParts(const CallShape& shape);
+  SendFrame Sender();
+  void Main();
+  void OnStore(const KvEvent& event);
+  void SayWhereItListens();
+  void SayWhatIsNotProtected();
+  void Say(const std::string& line);
+  void ChooseMain();
   std::uint64_t HoldingsVersion() const TROUPE_REQUIRES(mu_);
-  std::vector<std::uint8_t> HeldNow() const;
 
   Engine& engine_;
   const ClusterOptions options_;
@@ -104,30 +96,15 @@ class ClusterNode final : public RunningNode, private LinkEvents {
 
   mutable Mutex mu_;
   CondVar changed_;
-  std::unique_ptr<NodeCore> core_ TROUPE_GUARDED_BY(mu_);
-  std::unique_ptr<Membership> membership_ TROUPE_GUARDED_BY(mu_);  // null: the nodes are a list
-  std::map<std::string, LinkId> dialled_ TROUPE_GUARDED_BY(mu_);
-  UnreachablePeers unreachable_ TROUPE_GUARDED_BY(mu_);
-  Status dial_problem_ TROUPE_GUARDED_BY(mu_);
-  bool failed_ TROUPE_GUARDED_BY(mu_) = false;
+  std::unique_ptr<NodeParts> parts_ TROUPE_GUARDED_BY(mu_);
   bool stopping_ TROUPE_GUARDED_BY(mu_) = false;  // the links end, and nothing follows from it
-  CheckCounters checks_ TROUPE_GUARDED_BY(mu_);
-  SecondOpinion second_opinion_ TROUPE_GUARDED_BY(mu_);
-  std::set<ExpertId> own_wrong_ TROUPE_GUARDED_BY(mu_);  // that were told of
-  std::size_t checking_ TROUPE_GUARDED_BY(mu_) = 0;      // of the engine's thread, not done yet
-  bool forgetting_ TROUPE_GUARDED_BY(mu_) = false;
-  double disk_bytes_per_second_ TROUPE_GUARDED_BY(mu_) = 0;
+  bool leaving_ TROUPE_GUARDED_BY(mu_) = false;
   std::vector<DistributionReport> distribution_ TROUPE_GUARDED_BY(mu_);
   std::vector<JudgedLayer> judged_ TROUPE_GUARDED_BY(mu_);
-  std::vector<ReleaseStep> to_release_ TROUPE_GUARDED_BY(mu_);  // of the engine's thread
   // Experts that are read from the own disk to be held; 0: none. It is looked at between passes.
   std::size_t reading_ TROUPE_GUARDED_BY(mu_) = 0;
   bool looking_ TROUPE_GUARDED_BY(mu_) = false;  // it is about to be
   std::uint64_t experts_read_ TROUPE_GUARDED_BY(mu_) = 0;
-  PieceGiver giver_ TROUPE_GUARDED_BY(mu_);
-  StepFetcher fetcher_ TROUPE_GUARDED_BY(mu_);
-  std::optional<HoldStep> fetching_ TROUPE_GUARDED_BY(mu_);  // the step that it fetches for
-  std::optional<Nanos> leaving_since_ TROUPE_GUARDED_BY(mu_);
   CondVar choose_;
   std::optional<PlanJob> to_choose_ TROUPE_GUARDED_BY(mu_);  // of a thread of its own
   std::thread thread_, chooser_;

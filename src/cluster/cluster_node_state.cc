@@ -1,4 +1,5 @@
-// What a node tells of itself: its state and holdings to its own users, its measures to who leads.
+// What a node tells its own users of itself: its state and holdings.
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -8,38 +9,6 @@
 #include "cluster/cluster_node.h"
 
 namespace troupe {
-
-NodeMeasures ClusterNode::Measured() const {
-  NodeMeasures measured{.disk_bytes_per_second = disk_bytes_per_second_, .links = {}};
-  const RunningLine computing = host_->computing();
-  if (computing.measured()) {
-    measured.seconds_an_expert = computing.at_zero();
-    measured.seconds_a_row = computing.slope();
-  }
-  if (const CallSeconds seconds = calls_.seconds(); seconds.rows > 0) {
-    measured.seconds_a_remote_row =
-        (seconds.way + seconds.waited) / static_cast<double>(seconds.rows);
-  }
-  for (const MeasuredLink& link : calls_.Links()) {
-    measured.links.push_back(
-        {.peer = link.peer,
-         .round_trip_seconds = link.round_trip_seconds,
-         .bytes_per_second = link.byte_seconds > 0 ? 1 / link.byte_seconds : 0});
-  }
-  return measured;
-}
-
-std::vector<std::uint8_t> ClusterNode::HeldNow() const {
-  const HeldExperts& held = engine_.held();
-  const ExpertGrid& grid = held.grid();
-  std::vector<std::uint8_t> now(grid.Count());
-  for (std::uint32_t layer = 0; layer < grid.layers; ++layer) {
-    for (std::uint32_t expert = 0; expert < grid.experts; ++expert) {
-      now[grid.Index({layer, expert})] = held.Holds({layer, expert}) ? 1 : 0;
-    }
-  }
-  return now;
-}
 
 ClusterState ClusterNode::State() const {
   ClusterState state{.cluster = options_.cluster,
@@ -62,7 +31,6 @@ ClusterState ClusterNode::State() const {
   const LinkCounters links = links_->counters();
   state.bytes_sent = links.bytes_sent;
   state.bytes_received = links.bytes_received;
-  state.links_lost = links.lost;
   state.dials_failed = links.unreachable;
   {
     const MutexLock lock(said_mu_);
@@ -73,29 +41,39 @@ ClusterState ClusterNode::State() const {
     }
   }
   const MutexLock lock(mu_);
-  for (const auto& [address, why] : unreachable_.reasons()) {
+  const NodeCore& core = parts_->core();
+  for (const auto& [address, why] : parts_->unreachable().reasons()) {
     state.unreachable.push_back({.address = address, .why = why});
   }
-  if (core_->leads()) state.look = core_->look();
-  state.plans_unwritten = core_->plans_unwritten();
+  for (const ThrownOut::Peer& peer : core.thrown_out().peers()) {
+    state.thrown_out.push_back({.name = peer.node, .address = peer.address, .id = peer.id});
+  }
+  if (core.leads()) state.look = core.look();
+  state.links = core.links();
+  state.links_spared = core.links_spared();
+  // Those that peers hung up as one is enough are not lost.
+  state.links_lost = links.lost - std::min(links.lost, core.links_spared_by_peers());
+  state.plans_unwritten = core.plans_unwritten();
   if (state.look) {
     state.looked_seconds_ago = static_cast<double>(clock_.Now() - state.look->at) * 1e-9;
   }
   state.distribution = distribution_;
   state.judged = judged_;
-  state.leads = core_->leads();
-  state.leader = core_->LeaderName();
-  state.checks = checks_;
+  state.resting = core.follower().resting();
+  state.rested = core.follower().rested();
+  state.leads = core.leads();
+  state.leader = core.LeaderName();
+  state.checks = parts_->checks();
   state.checks.rows_left_out = calls_.rows_not_checked();
-  state.fetched = fetcher_.counters();
+  state.fetched = parts_->fetched();
   state.experts_read = experts_read_;
-  state.fetched_by_peers = giver_.bytes();
-  state.draining = core_->draining();
-  if (membership_ != nullptr) state.membership = membership_->state();
-  state.epoch = core_->plan() ? core_->plan()->epoch : 0;
-  state.settled = core_->settled();
-  if (core_->plan()) {
-    for (const ClusterPlan::Node& node : core_->plan()->nodes) {
+  state.fetched_by_peers = parts_->given_bytes();
+  state.draining = core.draining();
+  if (const Membership* member = parts_->membership()) state.membership = member->state();
+  state.epoch = core.plan() ? core.plan()->epoch : 0;
+  state.settled = core.settled();
+  if (core.plan()) {
+    for (const ClusterPlan::Node& node : core.plan()->nodes) {
       state.planned.emplace_back(node.name, node.count());
     }
   }
@@ -105,7 +83,7 @@ ClusterState ClusterNode::State() const {
 
 // Each part only goes up, and so does their sum.
 std::uint64_t ClusterNode::HoldingsVersion() const {
-  return directory_.version() + core_->changes();
+  return directory_.version() + parts_->core().changes();
 }
 
 ClusterHoldings ClusterNode::Holdings() const {
@@ -134,9 +112,10 @@ ClusterHoldings ClusterNode::Holdings() const {
                                                 })};
   }
   const MutexLock lock(mu_);
-  if (core_->plan()) {
-    holdings.epoch = core_->plan()->epoch;
-    for (const ClusterPlan::Node& node : core_->plan()->nodes) {
+  const NodeCore& core = parts_->core();
+  if (core.plan()) {
+    holdings.epoch = core.plan()->epoch;
+    for (const ClusterPlan::Node& node : core.plan()->nodes) {
       nodes[node.name].planned = node.held;
     }
   }

@@ -28,4 +28,9 @@ struct OtherNode {
 bool MayLeave(ExpertId id, std::string_view self, std::uint64_t epoch,
               std::span<const OtherNode> others);
 
+// `self` is to hold it by that plan, and may do without it for a while: as many others as are
+// demanded, which are to hold it and come before this node by name, do.
+bool MayRest(ExpertId id, std::string_view self, std::uint64_t epoch, std::uint32_t copies,
+             std::span<const OtherNode> others);
+
 }  // namespace troupe

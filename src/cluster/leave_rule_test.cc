@@ -58,11 +58,31 @@ TEST_F(LeavingRule, WhoHasBeenAwayForLongIsNotWaitedFor) {
   EXPECT_TRUE(MayGo());
 }
 
+TEST_F(LeavingRule, WhatIsToBeHeldHereMayRestWhereOthersWithNamesBeforeAreToHoldItAndDo) {
+  const auto may_rest = [&](std::uint32_t copies) {
+    return MayRest({0, 1}, "b", 7, copies, others_);
+  };
+  others_[0].planned = &wants_;
+  EXPECT_FALSE(may_rest(1)) << "c may count on b";
+  others_[0].name = "a";
+  EXPECT_TRUE(may_rest(1));
+  EXPECT_FALSE(may_rest(2)) << "there is to be another copy";
+  others_[0].epoch = 6;
+  EXPECT_FALSE(may_rest(1)) << "by that plan it may let it go";
+  others_[0].epoch = 7;
+  others_[0].here = false;
+  EXPECT_FALSE(may_rest(1)) << "it is lost";
+  others_[0].here = true;
+  others_[0].planned = nullptr;
+  EXPECT_FALSE(may_rest(1)) << "it is to let it go itself";
+}
+
 // Nodes that follow plans, each of them at its own time, and hear of each other late.
 class Swaps {
  public:
   // Each plan, and what is held at first, has all experts, and no slot is free.
-  Swaps(std::size_t nodes, Rng& rng) : rng_(rng), nodes_(nodes) {
+  Swaps(std::size_t nodes, Rng& rng, int most_changes = 0)
+      : rng_(rng), nodes_(nodes), most_changes_(most_changes) {
     const auto most = static_cast<std::uint32_t>((kSwapGrid.Count() + nodes - 1) / nodes);
     const ClusterPlan first = AnyPlan(0, most);
     for (std::size_t i = 0; i < nodes; ++i) {
@@ -92,6 +112,7 @@ class Swaps {
         can.push_back([&] { node.follower->Adopt(plans_[node.plans++]); });
       }
       if (node.step) can.push_back([&] { Carry(node); });
+      if (node.changes < most_changes_) can.push_back([&] { Change(node); });
       for (std::size_t from = 0; from < nodes_.size(); ++from) {
         if (node.inbox[from].empty()) continue;
         can.push_back([&node, from] {
@@ -123,6 +144,11 @@ class Swaps {
              most + HoldingFacts::kSwapSlots;
     });
   }
+  std::uint64_t rested() const {
+    std::uint64_t all = 0;
+    for (const Node& node : nodes_) all += node.follower->rested();
+    return all;
+  }
   bool Settled() const {
     return std::ranges::all_of(nodes_, [](const Node& node) { return node.follower->settled(); });
   }
@@ -133,6 +159,7 @@ class Swaps {
     std::vector<std::uint8_t> held;
     std::optional<HoldingStep> step;
     std::size_t plans = 0;  // that it has heard of
+    int changes = 0;        // of whether sharing pays
     std::uint64_t told = 0;
     std::vector<PeerHoldings> known;
     std::vector<std::deque<PeerHoldings>> inbox;
@@ -202,8 +229,19 @@ class Swaps {
     }
   }
 
+  // Sharing is given up, or taken up again.
+  void Change(Node& node) {
+    std::vector<double> use;
+    if (++node.changes % 2 == 1) {
+      use.resize(kSwapGrid.Count());
+      for (double& one : use) one = static_cast<double>(rng_.Below(10));
+    }
+    node.follower->Rest(std::move(use));
+  }
+
   Rng& rng_;
   std::vector<Node> nodes_;
+  const int most_changes_;
   std::vector<ClusterPlan> plans_;
 };
 
@@ -222,6 +260,26 @@ TEST(LeaveRule, NoExpertLeavesAllMemoriesWhileFullNodesSwapAndAllComeToTheEnd) {
     }
     ASSERT_TRUE(swaps.Settled()) << "nodes wait for each other";
   }
+}
+
+// The same where nodes give up sharing and take it up again, as often as they like.
+TEST(LeaveRule, NoExpertLeavesAllMemoriesWhileSomeRest) {
+  const std::uint64_t first = TestSeed();
+  std::uint64_t rested = 0;
+  for (std::uint64_t seed = first; seed < first + TestCases(3000); ++seed) {
+    SCOPED_TRACE(seed);
+    Rng rng(seed);
+    Swaps swaps(2 + seed % 4, rng, /*most_changes=*/1 + static_cast<int>(rng.Below(4)));
+    int steps = 0;
+    while (swaps.Step()) {
+      ASSERT_EQ(swaps.lost(), 0u);
+      ASSERT_TRUE(swaps.WithinMemory());
+      ASSERT_LT(++steps, 20'000);
+    }
+    ASSERT_TRUE(swaps.Settled()) << "nodes wait for each other";
+    rested += swaps.rested();
+  }
+  EXPECT_GT(rested, 0u);
 }
 
 }  // namespace

@@ -10,9 +10,29 @@
 #include "base/json.h"
 
 namespace troupe {
+namespace {
+
+void TellState(const Membership& membership, NodeCore& core) {
+  switch (membership.state()) {
+    case MemberState::kMember:
+      return core.OnListed();
+    case MemberState::kUnknown:
+    case MemberState::kNameTaken:
+    case MemberState::kOtherModel:
+    case MemberState::kDistrusted:
+      return core.OnKeptOut(membership.problem());
+    case MemberState::kJoining:
+    case MemberState::kWithoutStore:
+    case MemberState::kLeft:
+      return;
+  }
+}
+
+}  // namespace
 
 MemberNews TellNews(Membership& membership, NodeCore& core, Nanos now) {
   MemberNews news = membership.TakeNews();
+  if (news.state) TellState(membership, core);
   if (news.nodes) {
     std::vector<std::string> addresses;
     for (const NodeRecord& node : membership.nodes()) addresses.push_back(node.address);

@@ -1,5 +1,7 @@
 #include "cluster/node_core.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -14,11 +16,6 @@ namespace {
 
 using Refusal = PeerRefused::Reason;
 
-bool IsNamed(std::string_view address, const std::vector<std::string>& names) {
-  const Result<PeerAddress> parsed = ParsePeerAddress(address);
-  return parsed.ok() && parsed->IsNamed(names);
-}
-
 }  // namespace
 
 NodeCore::NodeCore(NodeSelf self, NodeOptions options, Nanos now)
@@ -29,7 +26,8 @@ NodeCore::NodeCore(NodeSelf self, NodeOptions options, Nanos now)
       follower_({.node = self_.hello.node,
                  .grid = self_.hello.grid,
                  .most_held = self_.most_held,
-                 .held = self_.held},
+                 .held = self_.held,
+                 .copies = options_.planner.copies},
                 [this](const ClusterPlan& plan) { return Others(plan); }),
       now_(now),
       counted_(self_.hello.grid.Count()),
@@ -44,7 +42,7 @@ NodeCore::NodeCore(NodeSelf self, NodeOptions options, Nanos now)
                 .row_bytes = self_.hello.width * sizeof(float),
                 .experts_travel = self_.experts_travel},
                options_.planner) {
-  if (leads_) planner_.Begin(now, /*has_plan=*/false);
+  if (leads_) planner_.Begin(now, plan());
   LookWhomToDial();
 }
 
@@ -57,7 +55,8 @@ void NodeCore::OnMembers(const std::vector<std::string>& addresses) {
 // may be the store that forgets.
 void NodeCore::LookWhomToDial() {
   for (const std::string& address : members_) {
-    if (address == self_.hello.address || !dialled_.insert(address).second) continue;
+    if (address == self_.hello.address || IsReached(address)) continue;
+    if (!dialled_.insert(address).second) continue;
     actions_.push_back(node_action::Dial{address});
   }
   std::erase_if(dialled_, [this](const std::string& address) {
@@ -77,7 +76,7 @@ void NodeCore::OnLeader(const std::optional<NodeLeader>& leader, Nanos now) {
   leader_ = leader;
   const bool leads = leader && leader->self;
   if (leads) first_contact_.Settle();
-  if (leads && !leads_) planner_.Begin(now, plan().has_value());
+  if (leads && !leads_) planner_.Begin(now, plan());
   if (!leads && leads_) planner_.End();
   leads_ = leads;
   if (!is_other) return;
@@ -131,8 +130,20 @@ void NodeCore::OnLinkOpened(LinkId link, const PeerIdentity& peer, Nanos) {
 void NodeCore::Refuse(LinkId link, const PeerRefused& refused, Nanos now) {
   Say(refused.text);
   actions_.push_back(node_action::BreakLink{link, Encode(refused)});
-  OnLinkClosed(link, ToString(refused.reason),
-               now);  // it counts no more, however long its end takes
+  // It counts no more, however long its end takes.
+  DropLink(link, ToString(refused.reason), now);
+}
+
+// It was listed before, or has peers, so it is not the one that is wrong: its lease ran out while
+// it, or the store, was away, and somebody else was sooner.
+void NodeCore::OnKeptOut(const std::string& why) {
+  if (!was_listed_ && !first_contact_.settled()) {
+    return actions_.push_back(node_action::Fail{why});
+  }
+  Say(fmt::format(
+      "this node is not listed any more: {}; it serves on, and is listed again once that "
+      "has gone",
+      why));
 }
 
 // A newer build, or another processor, is no mistake: such a node serves its users alone.
@@ -169,7 +180,7 @@ void NodeCore::OnRefused(LinkId link, const PeerRefused& refused, Nanos now) {
   Say(fmt::format("refused by a peer: {}", refused.text));
   if (const auto& hello = links_[link].hello) EndIfWrong(refused.reason, *hello);
   actions_.push_back(node_action::BreakLink{link, {}});
-  OnLinkClosed(link, "it refused this node", now);
+  DropLink(link, "it refused this node", now);
 }
 
 std::string NodeCore::LeaderAddress() const {
@@ -195,11 +206,10 @@ std::optional<PeerRefused> NodeCore::ProblemOf(const Link& link, const PeerHello
                        .text = fmt::format("node {} at {}: {}", hello.node, hello.address, what)};
   };
   if (link.hello) return refused(Refusal::kBadMessage, "a second hello");
-  if (link.peer.secure && !IsNamed(hello.address, link.peer.names)) {
+  if (link.peer.secure && !ProvesHostOf(link.peer, hello.address)) {
     return refused(Refusal::kOtherCertificate, "its certificate is not of that address");
   }
-  if (hello.plan_epoch > kMostTellableEpoch)
-    return refused(Refusal::kBadMessage, "an epoch beyond any");
+  if (hello.plan_epoch > kMostEpoch) return refused(Refusal::kBadMessage, "an epoch beyond any");
   if (hello.cluster != own.cluster) {
     return refused(Refusal::kOtherCluster,
                    fmt::format("of cluster {}, expected {}", hello.cluster, own.cluster));
@@ -211,12 +221,10 @@ std::optional<PeerRefused> NodeCore::ProblemOf(const Link& link, const PeerHello
   if (hello.arithmetic != own.arithmetic) {
     return refused(Refusal::kOtherArithmetic, "its kernels do not give the same bytes as these");
   }
-  if (thrown_out_.contains(hello.start_id)) {
-    return refused(Refusal::kWrongAnswer, "it has answered wrong rows");
-  }
   if (hello.node == own.node && hello.start_id != own.start_id) {
     return refused(Refusal::kNameTaken, "the name of another node");
   }
+  if (IsAnothersStart(hello)) return refused(Refusal::kBadMessage, "the start id of another node");
   const auto known = peers_.find(hello.node);
   if (known != peers_.end() && known->second.link != 0 &&
       known->second.hello.start_id != hello.start_id &&
@@ -236,11 +244,21 @@ void NodeCore::OnHello(LinkId link, const PeerHello& hello, Nanos now) {
     if (is_mutual) EndIfWrong(problem->reason, hello);
     return Refuse(link, *problem, now);
   }
+  if (IsThrownOut(state, hello, now)) {
+    return Refuse(link,
+                  {.reason = Refusal::kWrongAnswer,
+                   .text = fmt::format("node {} at {}: it has answered wrong rows, and is let in "
+                                       "again by `troupe cluster readmit`",
+                                       hello.node, hello.address)},
+                  now);
+  }
   if (hello.start_id == self_.hello.start_id) {  // this node has dialled itself
     actions_.push_back(node_action::CloseLink{link});
     return;
   }
-  newest_epoch_ = std::max(newest_epoch_, hello.plan_epoch);
+  if (hello.plan_epoch <= kMostTellableEpoch) {
+    newest_epoch_ = std::max(newest_epoch_, hello.plan_epoch);
+  }
   state.hello = hello;
   state.pinged = now;
   Send(link, Encode(PeerPing{.token = link}));
@@ -249,60 +267,71 @@ void NodeCore::OnHello(LinkId link, const PeerHello& hello, Nanos now) {
 // The first one says how far away the peer is: from then on it counts.
 void NodeCore::OnPong(LinkId link, Nanos now) {
   Link& state = links_[link];
-  if (state.round_trip || thrown_out_.contains(state.hello->start_id)) return;
+  if (state.round_trip || thrown_out_.Has(state.hello->start_id)) return;
   state.round_trip = static_cast<double>(now - state.pinged) * 1e-9;
   const PeerHello& hello = *state.hello;
   first_contact_.Settle();
   Peer& peer = peers_[hello.node];
   const bool is_new_start = peer.hello.start_id != hello.start_id;
   // There is a link to it already; but it may have lost its own end of that one.
-  if (peer.link != 0 && !is_new_start) return TellAll(link);
+  if (peer.link != 0 && !is_new_start && !IsToBeKept(state)) return TellAll(link);
   if (peer.link != 0) actions_.push_back(node_action::PeerLeft{peer.link});
+  if (is_new_start && peer.hello.start_id != 0) {
+    earlier_.Add(peer.hello);
+    accusers_.erase(peer.hello.start_id);
+  }
   if (is_new_start) peer = {.held = ExpertBits(self_.hello.grid)};
+  thrown_out_.TakeBack(hello.start_id);
+  ForgetWordOf(hello.start_id);
   peer.hello = hello;
+  CloseLinksOfOtherStarts(hello);
+  if (is_new_start) SayIfNotListed(hello);
   TakeLink(hello.node, link);
+}
+
+// It may be new, or the lists have one address in different words: then nobody may lead.
+void NodeCore::SayIfNotListed(const PeerHello& hello) {
+  if (!has_list() ||
+      std::ranges::find(options_.addresses, hello.address) != options_.addresses.end()) {
+    return;
+  }
+  Say(fmt::format("node {} says that it is at {}, which is none of --peers here: {}", hello.node,
+                  hello.address, fmt::join(options_.addresses, ", ")));
+}
+
+// What still comes by them is of a life that is over.
+void NodeCore::CloseLinksOfOtherStarts(const PeerHello& hello) {
+  std::erase_if(links_, [&](const auto& link) {
+    const std::optional<PeerHello>& other = link.second.hello;
+    if (!other || other->node != hello.node || other->start_id == hello.start_id) return false;
+    actions_.push_back(node_action::CloseLink{link.first});
+    return true;
+  });
 }
 
 void NodeCore::TakeLink(const std::string& name, LinkId link) {
   Peer& peer = peers_[name];
-  peer.link = link;
+  const bool was_here = std::exchange(peer.link, link) != 0;
+  peer.linked = now_;
   actions_.push_back(node_action::PeerCame{.name = name,
                                            .link = link,
                                            .start = peer.hello.start_id,
                                            .round_trip_seconds = *links_[link].round_trip});
   // What it holds it has told by any link, and tells by this one only when it changes.
   actions_.push_back(node_action::PeerHolds{.link = link, .held = peer.held});
-  Say(fmt::format("node {} at {} is here", name, peer.hello.address));
+  if (!was_here) Say(fmt::format("node {} at {} is here", name, peer.hello.address));
   TellAll(link);
   if (Leads(peer.hello)) report_at_ = 0;  // it may know nothing of this node yet
 }
 
 void NodeCore::TellAll(LinkId link) {
   Send(link, Encode(follower_.Holdings()));
-  for (const auto& [start, id] : thrown_out_) Send(link, Encode(AccusationOf(start, id)));
+  for (const ThrownOut::Peer& peer : thrown_out_.peers()) {
+    Send(link, Encode(AccusationOf(peer.said, peer.id)));
+  }
   if (has_list() && leads_ && plan()) {
     Send(link, Encode(PeerPlanNotice{plan()->epoch, ToJson(*plan(), self_.hello.grid)}));
   }
-}
-
-void NodeCore::OnLinkClosed(LinkId link, std::string_view why, Nanos now) {
-  links_.erase(link);
-  for (auto& [name, peer] : peers_) {
-    if (peer.link != link) continue;
-    peer.link = 0;
-    peer.seen = now;
-    actions_.push_back(node_action::PeerLeft{link});
-    // By another link, if there is one.
-    for (const auto& [other, state] : links_) {
-      if (state.hello && state.hello->node == name && state.round_trip) {
-        TakeLink(name, other);
-        return;
-      }
-    }
-    Say(fmt::format("node {} is gone: {}", name, why));
-    if (leads_) planner_.OnGone(now);
-  }
-  LookWhomToDial();
 }
 
 void NodeCore::OnFrame(LinkId link, std::span<const std::byte> frame, Nanos now) {
@@ -327,7 +356,9 @@ void NodeCore::OnFrame(LinkId link, std::span<const std::byte> frame, Nanos now)
     return Send(link, Encode(PeerPong{.token = ping->token}));
   }
   if (std::get_if<PeerPong>(&*message) != nullptr) return OnPong(link, now);
-  if (!peers_.contains(name) || peers_[name].link == 0) {
+  const auto peer = peers_.find(name);
+  if (peer == peers_.end() || peer->second.link == 0 ||
+      peer->second.hello.start_id != found->second.hello->start_id) {
     // It counts us among its peers before its own pong has come.
     if (!found->second.round_trip) OnPong(link, now);
   }

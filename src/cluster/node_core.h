@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "cluster/earlier_lives.h"
 #include "cluster/face/node_options.h"
 #include "cluster/face/plan_look.h"
 #include "cluster/first_contact.h"
@@ -31,6 +32,7 @@
 #include "cluster/plan/plan_job.h"
 #include "cluster/plan_follower.h"
 #include "cluster/planner.h"
+#include "cluster/thrown_out.h"
 #include "cluster/transport/peer_identity.h"
 #include "cluster/transport/peer_links.h"
 #include "cluster/wire/hello.h"
@@ -38,8 +40,11 @@
 
 namespace troupe {
 
-// A peer that tells of more would leave none to the plans to come: theirs are one more each.
+// The word of one peer for more makes no plan newer: that would leave no epochs to the plans to
+// come, which must all be below the second. What most of the others tell does, and a little more.
 inline constexpr std::uint64_t kMostTellableEpoch = std::uint64_t{1} << 52;
+inline constexpr std::uint64_t kMostEpoch = 2 * kMostTellableEpoch;
+inline constexpr std::uint64_t kMostEpochRise = std::uint64_t{1} << 40;
 
 // As a store says.
 struct NodeLeader {
@@ -136,10 +141,14 @@ class NodeCore {
   void OnLinkClosed(LinkId link, std::string_view why, Nanos now);
   // No link came about to whoever is there, who has another authority.
   void OnDistrusted(const std::string& address, std::string_view why);
+  // Those that were thrown out may be peers again, and what others have said of any is forgotten.
+  // How many they were.
+  std::size_t Readmit(Nanos now);
+  const ThrownOut& thrown_out() const { return thrown_out_; }
   // The step is done, or could not be: what is held now.
   void OnHeld(std::vector<std::uint8_t> held, bool as_planned);
-  // The peer of that start has answered what this node computes otherwise. It is one no more, until
-  // it starts anew, and all others are told.
+  // The peer of that start has answered what this node computes otherwise. It is one no more,
+  // though it starts anew, and all others are told.
   void OnWrongAnswer(std::uint64_t start, ExpertId id, Nanos now);
   // Of the own users, since the last time.
   void OnActivity(std::vector<std::uint32_t> counts, Nanos now);
@@ -147,6 +156,8 @@ class NodeCore {
   void Drain();
   // Whether this node leads, and so looks at once whether another plan is better.
   bool PlanNow(Nanos now);
+  // Whether the own users' passes have given up sharing, or do share again.
+  void OnSharing(bool given_up);
   // Since the beginning, newest first in weight; the next report tells of it.
   void OnMeasured(NodeMeasures measured) { measured_ = std::move(measured); }
   // Looks at what is due.
@@ -154,6 +165,9 @@ class NodeCore {
 
   // What a store says. All nodes' addresses, this one's too:
   void OnMembers(const std::vector<std::string>& addresses);
+  // It lists this node, or does not, for good as it seems.
+  void OnListed() { was_listed_ = true; }
+  void OnKeptOut(const std::string& why);
   void OnLeader(const std::optional<NodeLeader>& leader, Nanos now);
   // Newer than any before.
   void OnPlan(std::uint64_t epoch, std::string_view plan);
@@ -168,6 +182,7 @@ class NodeCore {
 
   // Whether calls of that link are answered: the peer has proved what it must.
   bool IsPeer(LinkId link) const;
+  const std::string& name() const { return self_.hello.node; }
   bool leads() const { return leads_; }
   std::string LeaderName() const;  // empty: nobody leads, or it is not here
   const std::optional<ClusterPlan>& plan() const { return follower_.plan(); }
@@ -180,7 +195,12 @@ class NodeCore {
   // Goes up when the plan or what is held here has changed.
   std::uint64_t changes() const { return follower_.sequence() + follower_.epoch(); }
   bool draining() const { return follower_.draining(); }
+  const PlanFollower& follower() const { return follower_; }
   std::vector<std::string> Peers() const;  // that are there
+  std::size_t links() const;               // to them
+  // Hung up as one is enough, by this node and by peers.
+  std::uint64_t links_spared() const { return links_spared_; }
+  std::uint64_t links_spared_by_peers() const { return links_spared_by_peers_; }
 
  private:
   struct Link {
@@ -196,6 +216,7 @@ class NodeCore {
     std::uint64_t held_by = 0;   // the epoch of the plan that it follows
     std::uint64_t sequence = 0;  // of its holdings
     Nanos seen = 0;              // last, while it is away
+    Nanos linked = 0;            // since when by the link that it has now
   };
 
   void OnHello(LinkId link, const PeerHello& hello, Nanos now);
@@ -211,17 +232,36 @@ class NodeCore {
   void OnReport(const std::string& name, const PeerReport& report);
   void OnPlanNotice(const std::string& name, const PeerPlanNotice& notice);
   void OnAccusation(std::uint64_t accuser, const PeerAccusation& accusation, Nanos now);
+  // Its links are new: it says again what it still holds to.
+  void ForgetWordOf(std::uint64_t accuser);
   // Thrown out by this node, or, as they say, by more than half of the others.
   bool IsOutOfPlans(std::uint64_t start) const;
+  std::optional<PeerHello> LifeOf(std::uint64_t start) const;  // of a peer that is or was
+  // Whether it was thrown out in another life, of which all others are told.
+  bool IsThrownOut(const Link& link, const PeerHello& hello, Nanos now);
+  // Whether a node of another name or address has that start.
+  bool IsAnothersStart(const PeerHello& hello) const;
+  void SayIfNotListed(const PeerHello& hello);
+  void CloseLinksOfOtherStarts(const PeerHello& hello);
   void TakeLink(const std::string& name, LinkId link);
   // What a peer must know that may have missed it.
   void TellAll(LinkId link);
   void LookWhomToDial();
+  // node_core_links.cc: of two links to a peer one is kept.
+  bool IsToBeKept(const Link& link) const;
+  bool IsReached(const std::string& address) const;
+  void KeepOneLinkEach();
+  void CountIfSpared(LinkId link);
+  void DropLink(LinkId link, std::string_view why, Nanos now);
+  bool YieldsTo(const PeerHello& other);
   void TakePlan(std::uint64_t epoch, std::string_view text, std::string_view from);
   void Adopt(ClusterPlan plan);
   void Plan(Nanos now);
+  std::uint64_t NextEpoch() const;
+  std::uint64_t EpochOfMost() const;
   void TellWhetherSettled();
   void SendReport(Nanos now);
+  void LetLittleUsedRest();
   void AddWhatWasTold();
   // The next step towards the plan, if none is under way.
   void GoOn();
@@ -240,7 +280,7 @@ class NodeCore {
   }
 
   const NodeSelf self_;
-  const NodeOptions options_;
+  NodeOptions options_;
   std::optional<NodeLeader> leader_;  // as a store says
   std::vector<std::string> members_;  // addresses of all nodes
   std::set<std::string> dialled_;     // of them, and of those that were
@@ -250,14 +290,19 @@ class NodeCore {
   bool writing_ = false;   // one is on its way to the store
   std::optional<PlanLook> look_;
   std::uint64_t plans_unwritten_ = 0;
-  std::string said_unwritten_;             // of a plan that is too large for the store
+  std::string said_unwritten_;  // of a plan that is too large for the store
+  bool said_lists_differ_ = false;
+  std::uint64_t links_spared_ = 0, links_spared_by_peers_ = 0;
   std::optional<Adoption::Why> said_why_;  // a plan stays
   std::uint64_t settled_of_ = 0;           // the epoch of the plan that was carried out last
   FirstContact first_contact_;
+  bool was_listed_ = false;  // by the store, which knows nothing of certificates
   std::map<LinkId, Link> links_;
   std::map<std::string, Peer> peers_;
-  std::map<std::uint64_t, ExpertId> thrown_out_;               // by start: for what
-  std::map<std::uint64_t, std::set<std::uint64_t>> accusers_;  // by the accused's start: theirs
+  EarlierLives earlier_;  // of peers
+  ThrownOut thrown_out_;
+  // By the accused's start: the accusers' ones, and whether they have said so by their last link.
+  std::map<std::uint64_t, std::map<std::uint64_t, bool>> accusers_;
   PlanFollower follower_;
   Nanos now_ = 0;         // when it looked last what is due
   Nanos adopted_at_ = 0;  // the plan in force
@@ -268,6 +313,7 @@ class NodeCore {
   AgedActivity told_before_;            // all that was reported
   std::uint64_t told_to_ = 0;           // the start of the leader that knows it
   Nanos counted_since_;
+  bool sharing_given_up_ = false;
   NodeMeasures measured_;
   Nanos report_at_;
   Planner planner_;

@@ -2,6 +2,7 @@
 // and what to do where this node does. node_core.cc has links and peers.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "cluster/node_core.h"
@@ -69,13 +70,36 @@ void NodeCore::OnHoldings(const std::string& name, const PeerHoldings& holdings)
 
 void NodeCore::OnReport(const std::string& name, const PeerReport& report) {
   if (!leads_ || report.grid != self_.hello.grid) return;
+  const auto peer = peers_.find(name);
+  if (peer != peers_.end() && IsOutOfPlans(peer->second.hello.start_id)) return;
   planner_.OnReport(name, report);
 }
 
 void NodeCore::OnPlanNotice(const std::string& name, const PeerPlanNotice& notice) {
   const auto peer = peers_.find(name);
-  if (!has_list() || leads_ || peer == peers_.end() || !Leads(peer->second.hello)) return;
-  if (notice.epoch <= 2 * kMostTellableEpoch) TakePlan(notice.epoch, notice.plan, name);
+  if (!has_list() || peer == peers_.end()) return;
+  if (!Leads(peer->second.hello) && !YieldsTo(peer->second.hello)) return;
+  if (notice.epoch <= kMostEpoch) TakePlan(notice.epoch, notice.plan, name);
+}
+
+// By its own list it leads: the lists are not in the same order. Of two such the one with the
+// smaller address leads, whatever the lists say, so that there is one.
+bool NodeCore::YieldsTo(const PeerHello& other) {
+  std::vector<std::string>& list = options_.addresses;
+  const auto found = std::ranges::find(list, other.address);
+  const bool yields = found != list.end() && other.address < list.front();
+  if (yields || !said_lists_differ_) {
+    Say(
+        fmt::format("node {} plans, but the first of --peers here is {}: the lists are not in the "
+                    "same order; {} leads",
+                    other.node, list.front(), yields ? other.address : list.front()));
+  }
+  said_lists_differ_ = true;
+  if (!yields) return false;
+  std::rotate(list.begin(), found, found + 1);
+  if (std::exchange(leads_, false)) planner_.End();
+  report_at_ = 0;
+  return true;
 }
 
 void NodeCore::TakePlan(std::uint64_t epoch, std::string_view text, std::string_view from) {
@@ -175,6 +199,25 @@ void NodeCore::SendReport(Nanos now) {
   told_before_.Add(counted_, report.seconds);
   std::ranges::fill(counted_, 0);
   counted_since_ = now;
+  LetLittleUsedRest();
+}
+
+void NodeCore::OnSharing(bool given_up) {
+  if (std::exchange(sharing_given_up_, given_up) == given_up) return;
+  Say(given_up ? "sharing does not pay here: what others hold too, and the own users use less than "
+                 "the rest, gives its slots to the cache"
+               : "sharing pays again: what the plan gives this node is held here again");
+  LetLittleUsedRest();
+  GoOn();
+}
+
+// What is used changes, so it is looked at with each report.
+void NodeCore::LetLittleUsedRest() {
+  if (!sharing_given_up_) return follower_.Rest({});
+  std::vector<double> use = told_before_.values();
+  use.resize(counted_.size());
+  for (std::size_t i = 0; i < use.size(); ++i) use[i] += counted_[i];
+  follower_.Rest(std::move(use));
 }
 
 // A leader that has just begun knows nothing of what users activated before.
@@ -198,6 +241,7 @@ void NodeCore::Plan(Nanos now) {
     node.held = FlagsOf(peer.held);
   }
   std::ranges::sort(present, {}, &Planner::Present::name);
+  planner_.LeaveOut(present);
   std::optional<PlanJob> job = planner_.Job(present, follower_.plan());
   if (!job) return;
   choosing_ = true;
@@ -239,9 +283,33 @@ void NodeCore::OnPlanChosen(Result<PlanChoice> choice, Nanos now) {
     actions_.push_back(node_action::WritePlan{ToJson(*plan, self_.hello.grid)});
     return;
   }
-  plan->epoch = ++newest_epoch_;
+  plan->epoch = newest_epoch_ = NextEpoch();
   SendToPeers(Encode(PeerPlanNotice{plan->epoch, ToJson(*plan, self_.hello.grid)}));
   Adopt(*std::move(plan));
+}
+
+// The newest that peers tell of, as far as more than half of the others tell of about as new a one.
+std::uint64_t NodeCore::EpochOfMost() const {
+  std::vector<std::uint64_t> told;
+  for (const auto& [name, peer] : peers_) {
+    if (peer.link != 0) told.push_back(std::max(peer.hello.plan_epoch, peer.held_by));
+  }
+  std::ranges::sort(told, std::greater());
+  const std::size_t others = std::max(options_.addresses.size() - 1, told.size());
+  if (told.size() <= others / 2) return 0;
+  const std::uint64_t most =
+      std::min(told[others / 2] + kMostEpochRise, kMostEpoch - kMostEpochRise);
+  const auto newest =
+      std::ranges::find_if(told, [most](std::uint64_t epoch) { return epoch <= most; });
+  return newest != told.end() ? *newest : 0;
+}
+
+// Greater than any that was told of. A leader that has started anew may not have been told yet of a
+// plan that it made itself: two plans of one epoch would be taken for one.
+std::uint64_t NodeCore::NextEpoch() const {
+  constexpr std::uint64_t kStarts = std::uint64_t{1} << 16;
+  const std::uint64_t newest = std::max(newest_epoch_, EpochOfMost());
+  return (newest / kStarts + 1) * kStarts + self_.hello.start_id % kStarts;
 }
 
 void NodeCore::TellWhetherSettled() {
@@ -257,6 +325,7 @@ void NodeCore::OnTime(Nanos now) {
     GoOn();
   }
   TellWhetherSettled();
+  KeepOneLinkEach();
   if (now >= report_at_) {
     report_at_ = now + options_.report_every;
     SendReport(now);

@@ -98,6 +98,26 @@ TEST(NodeCoreWithStore, WhileTheStoreIsAwayNodesGoOnByTheLastPlanAndNobodyLeads)
   (void)LeaderOf(nodes);
 }
 
+// Its lease has run out, and a copy of it, or a stranger's model, was sooner.
+TEST(NodeCoreWithStore, ANodeThatWasListedServesOnWhoeverIsListedInItsPlace) {
+  for (const bool other_model : {false, true}) {
+    SimulatedNodes nodes({.has_store = true});
+    nodes.Run(30 * kStoreSecond);
+    nodes.store().Restore({});
+    const NodeRecord other{.name = other_model ? "stranger" : "n1",
+                           .address = "stranger:7070",
+                           .model = other_model ? "another" : "7",
+                           .start = "4711",
+                           .ttl = 10 * kStoreSecond};
+    const KvPut put{.key = ClusterKeys("lab").node(other.name), .value = ToValue(other)};
+    (void)nodes.store().state().Answer(1, KvTransaction{.puts = {put}}, nodes.now());
+    nodes.Run(120 * kStoreSecond);
+    EXPECT_THAT(nodes.failed(), testing::IsEmpty());
+    EXPECT_THAT(nodes.said(), Contains(HasSubstr("not listed any more")));
+    for (std::size_t i = 0; i < nodes.size(); ++i) EXPECT_EQ(nodes.core(i)->Peers().size(), 2u);
+  }
+}
+
 TEST(NodeCoreWithStore, ALinkThatBreaksWhileTheStoreIsAwayIsDialledAgain) {
   SimulatedNodes nodes({.has_store = true});
   nodes.Run(30 * kStoreSecond);

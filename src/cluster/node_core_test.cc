@@ -36,6 +36,18 @@ TEST(NodeCore, NodesFindEachOtherAndShareTheExpertsBetweenThem) {
   EXPECT_FALSE(nodes.core(1)->leads());
 }
 
+TEST(NodeCore, ListsInOtherOrdersHaveOneLeaderAllTheSame) {
+  SimulatedNodes nodes({.lists_differ = true});
+  nodes.Run(60 * kSecond);
+  ExpectWell(nodes);
+  EXPECT_TRUE(nodes.core(0)->leads());
+  for (const std::size_t i : {1u, 2u}) {
+    EXPECT_FALSE(nodes.core(i)->leads());
+    EXPECT_EQ(nodes.core(i)->LeaderName(), "n0");
+  }
+  EXPECT_THAT(nodes.said(), Contains(HasSubstr("the lists are not in the same order")));
+}
+
 TEST(NodeCore, ANodeThatDiesIsNotAskedAndIsOneOfThemWhenItComesBack) {
   SimulatedNodes nodes({});
   nodes.Run(20 * kSecond);
@@ -64,6 +76,16 @@ TEST(NodeCore, WithoutALeaderNodesServeByTheLastPlan) {
   nodes.Run(60 * kSecond);
   ExpectWell(nodes);
   EXPECT_GT(nodes.core(1)->plan()->epoch, epoch);
+}
+
+TEST(NodeCore, ALeaderThatHasForgottenItsPlansGivesNoEpochTwice) {
+  SimulatedNodes nodes({.nodes = 1});
+  nodes.Run(20 * kSecond);
+  const std::uint64_t epoch = nodes.core(0)->plan()->epoch;
+  nodes.Kill(0);
+  nodes.Start(0);
+  nodes.Run(20 * kSecond);
+  EXPECT_NE(nodes.core(0)->plan()->epoch, epoch);
 }
 
 TEST(NodeCore, AChangeOfWhatUsersActivateMovesExperts) {
@@ -173,7 +195,7 @@ TEST(NodeCore, ANodeThatIsToGoLetsNothingGoBeforeAnotherHoldsIt) {
   EXPECT_TRUE(nodes.core(2)->settled());
 }
 
-TEST(NodeCore, APeerThatAnsweredWronglyIsThrownOutUntilItStartsAnew) {
+TEST(NodeCore, APeerThatAnsweredWronglyIsThrownOutThoughItStartsAnewUntilItIsLetInAgain) {
   SimulatedNodes nodes({});
   nodes.Run(20 * kSecond);
   nodes.Connect(2, 0);  // a second link, as where each of the two has dialled the other
@@ -188,6 +210,73 @@ TEST(NodeCore, APeerThatAnsweredWronglyIsThrownOutUntilItStartsAnew) {
   nodes.Kill(2);
   nodes.Start(2);
   nodes.Run(60 * kSecond);
+  EXPECT_THAT(nodes.core(0)->Peers(), ElementsAre("n1"));
+  EXPECT_EQ(nodes.core(0)->thrown_out().peers().size(), 1u);
+  EXPECT_EQ(nodes.core(0)->Readmit(nodes.now()), 1u);
+  EXPECT_EQ(nodes.core(0)->Readmit(nodes.now()), 0u);
+  nodes.Mend();
+  nodes.Run(60 * kSecond);
+  ExpectWell(nodes);
+}
+
+// Others have only to hear of its new life: they are to check it anew.
+TEST(NodeCore, OthersAreToldOfAnotherLifeOfAPeerThatWasThrownOut) {
+  SimulatedNodes nodes({});
+  std::vector<std::uint64_t> suspected;
+  nodes.on_suspect = [&](std::size_t i, std::uint64_t start) {
+    if (i == 1) suspected.push_back(start);
+  };
+  nodes.Run(20 * kSecond);
+  nodes.core(0)->OnWrongAnswer(nodes.start(2), {1, 2}, nodes.now());
+  nodes.Run(kSecond);
+  const std::uint64_t before = nodes.start(2);
+  nodes.Kill(2);
+  nodes.Start(2);
+  nodes.Run(5 * kSecond);
+  nodes.Mend();
+  nodes.Run(5 * kSecond);
+  EXPECT_THAT(suspected, ElementsAre(before, nodes.start(2)));
+}
+
+TEST(ThrownOut, IsKnownByItsAddressAndWithoutCertificatesByItsName) {
+  ThrownOut peers;
+  peers.Add({.start = 7, .node = "c", .address = "10.0.0.3:7070", .id = {1, 2}});
+  EXPECT_TRUE(peers.Has(7));
+  EXPECT_FALSE(peers.Has(8));
+  for (const bool proven : {false, true}) {
+    const PeerIdentity by{.address = {}, .secure = proven, .names = {"10.0.0.4"}};
+    const auto is_one = [&](const std::string& node, const std::string& address) {
+      return peers.Find({.node = node, .address = address}, by) != nullptr;
+    };
+    EXPECT_TRUE(is_one("d", "10.0.0.3:7070")) << "another name";
+    EXPECT_EQ(is_one("c", "10.0.0.4:7070"), !proven)
+        << "no certificate proves a name, so anybody could have had it";
+    EXPECT_FALSE(is_one("d", "10.0.0.4:7070"));
+  }
+}
+
+TEST(NodeCore, AnEpochThatOneHasMadeUpStopsNoPlansThoughTheOneThatLeadsStartsAnew) {
+  SimulatedNodes nodes({.nodes = 4, .seed = TestSeed()});
+  nodes.Run(60 * kSecond);
+  ExpectWell(nodes);
+  PeerHello stranger = nodes.HelloOf(3);
+  stranger.start_id = 1'000'000;
+  stranger.node = "x";
+  stranger.address = "x:1";
+  stranger.plan_epoch = kMostTellableEpoch;
+  nodes.core(0)->OnLinkOpened(1'000'000, {.address = {}, .names = {}}, nodes.now());
+  nodes.core(0)->OnFrame(1'000'000, Encode(stranger), nodes.now());
+  nodes.core(0)->OnLinkClosed(1'000'000, "lost", nodes.now());
+  nodes.Kill(3);
+  nodes.Run(150 * kSecond);
+  nodes.Start(3);
+  nodes.Run(150 * kSecond);
+  ExpectWell(nodes);
+  ASSERT_GT(nodes.core(1)->plan()->epoch, kMostTellableEpoch);
+  nodes.Kill(0);
+  nodes.Run(10 * kSecond);
+  nodes.Start(0);
+  nodes.Run(150 * kSecond);
   ExpectWell(nodes);
 }
 

@@ -34,7 +34,7 @@ PeerCalls::PeerCalls(CallShape shape, PeerDirectory& directory, SendFrame send, 
       flow_(options.rules),
       holders_(shape_.grid.Count()),
       activity_(shape_.grid),
-      checks_(options.verify, options.most_to_check, Unforeseen()) {}
+      checks_(options.verify, options.most_to_check, options.seed ? *options.seed : Unforeseen()) {}
 
 void PeerCalls::LookAtPeers() {
   const std::uint64_t version = directory_.version();

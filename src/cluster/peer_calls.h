@@ -49,6 +49,8 @@ class PeerCalls final : public ExpertPeers {
     // Bytes of answers that no pass has looked at yet. Beyond it they are dropped, as if they were
     // lost: no peer that answers what it was asked comes near.
     std::size_t most_unread = std::size_t{256} << 20;
+    // Which answers are checked follows from it. None: from chance, so that no peer can foresee it.
+    std::optional<std::uint64_t> seed = {};
   };
 
   // All must outlive it.
@@ -58,6 +60,7 @@ class PeerCalls final : public ExpertPeers {
   // Of the thread that runs passes.
   std::span<const Place> Places() override;
   std::span<const std::uint32_t> HoldersOf(ExpertId id) const override;
+  std::uint32_t most_rows() const override { return kMostRowsAsked; }
   void OnAsked(const ExpertBatch& batch, RowForm answers) override;
   void Ask(const ExpertBatch& batch, std::span<const AnsweredElsewhere> misses) override;
   bool AskInPlaceOfDisk(const ExpertBatch& batch, std::uint32_t expert) override;

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/thread_share.h"
 #include "cluster/wire/answer.h"
 
 namespace troupe {
@@ -20,8 +21,11 @@ Result<std::unique_ptr<PeerHost>> PeerHost::Create(CallShape shape, HeldExperts&
                                                    std::unique_ptr<ExpertHost> computes,
                                                    SendFrame send, const Clock& clock,
                                                    const Options& options) {
-  std::unique_ptr<PeerHost> host(
-      new PeerHost(std::move(shape), held, std::move(computes), std::move(send), clock, options));
+  Compute compute = [computes = std::shared_ptr<ExpertHost>(std::move(computes))](
+                        ExpertId id, const Activations& input, std::span<const std::uint32_t> rows,
+                        std::span<float> out) { return computes->Compute(id, input, rows, out); };
+  auto host = std::make_unique<PeerHost>(std::move(shape), held, std::move(compute),
+                                         std::move(send), clock, options);
   try {
     host->thread_ = std::thread([self = host.get()] { self->Main(); });
   } catch (const std::system_error& error) {
@@ -30,14 +34,15 @@ Result<std::unique_ptr<PeerHost>> PeerHost::Create(CallShape shape, HeldExperts&
   return host;
 }
 
-PeerHost::PeerHost(CallShape shape, HeldExperts& held, std::unique_ptr<ExpertHost> computes,
-                   SendFrame send, const Clock& clock, const Options& options)
+PeerHost::PeerHost(CallShape shape, HeldExperts& held, Compute compute, SendFrame send,
+                   const Clock& clock, const Options& options)
     : shape_(std::move(shape)),
       held_(held),
-      computes_(std::move(computes)),
+      compute_(std::move(compute)),
       send_(std::move(send)),
       clock_(clock),
       most_of_one_message_(options.most_of_one_message),
+      lower_priority_(options.lower_priority),
       queue_(options.most_waiting, options.most_bytes) {}
 
 PeerHost::~PeerHost() { Stop(); }
@@ -140,21 +145,31 @@ RunningLine PeerHost::computing() const {
 }
 
 void PeerHost::Main() {
+  if (lower_priority_ > 0) LowerThreadPriority(lower_priority_);
   for (;;) {
-    std::optional<Call> call;
     {
       const MutexLock lock(mu_);
       while (!stopping_ && queue_.size() == 0) came_.Wait(mu_);
       if (stopping_) return;
-      call = queue_.Next();
-      under_way_ = std::pair(call->link, call->call);
-      if (clock_.Now() > call->worth_until) {  // the asker has gone elsewhere by now
-        ++counters_.expired;
-        continue;
-      }
     }
-    Answer(*std::move(call));
+    AnswerNext();
   }
+}
+
+bool PeerHost::AnswerNext() {
+  std::optional<Call> call;
+  {
+    const MutexLock lock(mu_);
+    call = queue_.Next();
+    if (!call) return false;
+    under_way_ = std::pair(call->link, call->call);
+    if (clock_.Now() > call->worth_until) {  // the asker has gone elsewhere by now
+      ++counters_.expired;
+      return true;
+    }
+  }
+  Answer(*std::move(call));
+  return true;
 }
 
 void PeerHost::Answer(Call call) {
@@ -175,6 +190,7 @@ void PeerHost::Answer(Call call) {
 // One message: some of the experts that are left. Says how many; none if the rest was refused.
 std::size_t PeerHost::ComputePart(const Call& call, const PeerAsk& ask, const Activations& rows) {
   const Nanos start = clock_.Now();
+  const Nanos had = ThreadProcessorTime();
   const std::size_t first = call.done;
   PeerAnswer answer{.call = ask.call,
                     .waited_micros = Micros(start - call.came - call.worked),
@@ -196,7 +212,7 @@ std::size_t PeerHost::ComputePart(const Call& call, const PeerAsk& ask, const Ac
     which_.assign(expert.rows.begin(), expert.rows.end());
     const std::size_t floats = which_.size() * shape_.width;
     const ExpertId id{ask.layer, expert.expert};
-    if (!computes_->Compute(id, rows, which_, left.first(floats)).ok()) {
+    if (!compute_(id, rows, which_, left.first(floats)).ok()) {
       Refuse(call.link, {.call = ask.call,
                          .reason = PeerAskRefused::Reason::kNotHeld,
                          .text = fmt::format("{} is not held here any more", ToString(id))});
@@ -205,6 +221,7 @@ std::size_t PeerHost::ComputePart(const Call& call, const PeerAsk& ask, const Ac
     left = left.subspan(floats);
   }
   const Nanos computed = clock_.Now() - start;
+  const Nanos held_back = std::max<Nanos>(0, computed - (ThreadProcessorTime() - had));
   answer.computed_micros = Micros(computed);
   answer.waiting = static_cast<std::uint32_t>(waiting());
   RowFrame frame = MakeFrame(answer);
@@ -221,6 +238,7 @@ std::size_t PeerHost::ComputePart(const Call& call, const PeerAsk& ask, const Ac
     const auto experts = static_cast<double>(last - first);
     const double seconds = static_cast<double>(computed) * 1e-9;
     counters_.seconds += seconds;
+    counters_.held_back_seconds += static_cast<double>(held_back) * 1e-9;
     computing_.Add(static_cast<double>(answer.rows.count) / experts, seconds / experts);
   }
   (void)send_(call.link, std::move(frame).Take());  // who has gone need not be answered

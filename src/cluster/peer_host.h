@@ -1,11 +1,12 @@
-// Answers the calls of peers, on a thread of its own beside the passes, with the experts that are
-// held. A long call is answered in parts, between which others have their turn, that of whoever had
-// the fewest rows computed. A call that finds too many before it is refused at once. Which
-// peers are served at all is decided by the node.
+// Answers the calls of peers with the experts that are held, on a thread of its own beside the
+// passes, or whenever a test says. A long call is answered in parts, between which others have
+// their turn, that of whoever had the fewest rows computed. A call that finds too many before it is
+// refused at once. Which peers are served at all is decided by the node.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,9 +34,19 @@ class PeerHost {
     std::size_t most_bytes = std::size_t{64} << 20;  // of all of them
     // Rows of a large answer are on their way while the next ones are computed.
     std::size_t most_of_one_message = std::size_t{256} << 10;
+    // Of its thread: where own passes want the same processor, peers get a fourth of it.
+    int lower_priority = kLowerPriority;
   };
+  static constexpr int kLowerPriority = 5;  // 1.25^5 is about 3
 
-  // All must outlive it. kResourceExhausted: the system gives no thread.
+  // Computes an expert as ExpertHost does.
+  using Compute = std::function<Status(ExpertId id, const Activations& input,
+                                       std::span<const std::uint32_t> rows, std::span<float> out)>;
+
+  // Without a thread: somebody calls AnswerNext. All must outlive it.
+  PeerHost(CallShape shape, HeldExperts& held, Compute compute, SendFrame send, const Clock& clock,
+           const Options& options);
+  // kResourceExhausted: the system gives no thread.
   static Result<std::unique_ptr<PeerHost>> Create(CallShape shape, HeldExperts& held,
                                                   std::unique_ptr<ExpertHost> computes,
                                                   SendFrame send, const Clock& clock,
@@ -51,6 +62,9 @@ class PeerHost {
   void OnAsk(LinkId link, std::vector<std::byte> frame);
   void OnCancel(LinkId link, PeerCallId call);
   void OnGone(LinkId link);
+
+  // Computes one part of the call whose turn it is. False: none waits. Not on two threads at once.
+  bool AnswerNext();
 
   std::size_t waiting() const;
   HostCounters counters() const;
@@ -70,8 +84,6 @@ class PeerHost {
     std::size_t size() const { return frame.size(); }
   };
 
-  PeerHost(CallShape shape, HeldExperts& held, std::unique_ptr<ExpertHost> computes, SendFrame send,
-           const Clock& clock, const Options& options);
   void Main();
   // One part of it.
   void Answer(Call call);
@@ -81,10 +93,11 @@ class PeerHost {
 
   const CallShape shape_;
   HeldExperts& held_;
-  const std::unique_ptr<ExpertHost> computes_;
+  const Compute compute_;
   const SendFrame send_;
   const Clock& clock_;
   const std::size_t most_of_one_message_;
+  const int lower_priority_;
 
   // The thread's:
   ReceivedRows rows_;

@@ -4,12 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sched.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/thread_share.h"
 #include "cluster/peer_calls_for_test.h"
 
 namespace troupe {
@@ -119,6 +123,61 @@ TEST_F(PeerHostParts, OthersAreAnsweredBetweenThePartsOfALongCall) {
 
 TEST_F(PeerHostParts, NoFurtherPartOfACallIsComputedOnceItIsCancelled) {
   EXPECT_EQ(LinksOfAnswers(/*cancels=*/true), std::vector<LinkId>{1});
+}
+
+// A host that always has calls of peers, on one processor with somebody who computes, too.
+class PeerHostShare : public PeerCallsTest {
+ protected:
+  PeerHostShare() {
+    ::sched_getaffinity(0, sizeof before_, &before_);
+    int first = 0;
+    while (!CPU_ISSET(first, &before_)) ++first;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    ::sched_setaffinity(0, sizeof one, &one);  // threads that begin here inherit it
+  }
+  ~PeerHostShare() override { ::sched_setaffinity(0, sizeof before_, &before_); }
+
+ private:
+  cpu_set_t before_;
+};
+
+TEST_F(PeerHostShare, OwnPassesComeBeforeTheCallsOfPeers) {
+  Open(1);
+  nodes_->Hold(0, 1, experts_);
+  std::vector<std::byte> sent;
+  nodes_->on_ask = [&](LinkId, std::vector<std::byte> frame) {
+    sent = std::move(frame);
+    return OkStatus();
+  };
+  Ask();
+  PeerAsk patient = DecodePeerAsk(sent).value();
+  patient.deadline_micros = 0;
+  sent = Encode(patient);
+  std::atomic<bool> goes_on = true;
+  nodes_->on_answer = [&](LinkId link, const std::vector<std::byte>& frame) {
+    const Result<PeerAnswer> answer = DecodePeerAnswer(frame);
+    if (goes_on && answer.ok() && answer->last) nodes_->host(0).OnAsk(link, sent);
+    return OkStatus();
+  };
+  for (int i = 0; i < 3; ++i) nodes_->host(0).OnAsk(1, sent);
+  const HostCounters before = nodes_->host(0).counters();
+  const Nanos start = ThreadProcessorTime();
+  const Nanos end = MonotonicClock().Now() + 1'000'000'000;
+  while (MonotonicClock().Now() < end) {
+  }
+  const double own = static_cast<double>(ThreadProcessorTime() - start) * 1e-9;
+  const HostCounters after = nodes_->host(0).counters();
+  goes_on = false;
+  while (nodes_->host(0).waiting() > 0) std::this_thread::yield();
+  nodes_->on_answer = [](LinkId, const std::vector<std::byte>&) { return OkStatus(); };
+  nodes_->calls().Forget();
+  const double held_back = after.held_back_seconds - before.held_back_seconds;
+  const double peers = after.seconds - before.seconds - held_back;
+  EXPECT_GT(after.calls, before.calls) << "peers are not left out";
+  EXPECT_GT(held_back, 0);
+  EXPECT_GT(own, 2 * peers) << "three times as much is meant";
 }
 
 }  // namespace

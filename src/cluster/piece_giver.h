@@ -22,7 +22,7 @@ class PieceGiver {
 
   // Both must outlive it.
   PieceGiver(HeldExperts& held, const ExpertLayouts& layouts, ChecksumOf checksum_of,
-             std::size_t piece_bytes = 512 << 10)
+             std::size_t piece_bytes = 64 << 10)
       : held_(held),
         layouts_(layouts),
         checksum_of_(std::move(checksum_of)),

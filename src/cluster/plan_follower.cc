@@ -1,6 +1,7 @@
 #include "cluster/plan_follower.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 #include <variant>
 
@@ -14,13 +15,23 @@ constexpr Nanos kRetryAfter = 30'000'000'000;  // a step that failed
 }  // namespace
 
 PlanFollower::PlanFollower(Self self, Others others)
-    : self_(std::move(self)), others_(std::move(others)), held_(self_.held) {
+    : self_(std::move(self)),
+      others_(std::move(others)),
+      held_(self_.held),
+      rests_(self_.grid.Count()) {
   TROUPE_CHECK(held_.size() == self_.grid.Count());
 }
 
 void PlanFollower::Adopt(ClusterPlan plan) {
   plan_ = std::move(plan);
   stuck_ = false;
+  const ClusterPlan::Node* const wanted = plan_->Find(self_.node);
+  for (std::uint32_t layer = 0; layer < self_.grid.layers; ++layer) {
+    for (std::uint32_t expert = 0; expert < self_.grid.experts; ++expert) {
+      const ExpertId id{layer, expert};
+      if (wanted == nullptr || !wanted->Wants(id)) rests_[self_.grid.Index(id)] = 0;
+    }
+  }
   ++sequence_;  // others count on what is held by the plan that they follow
 }
 
@@ -53,8 +64,48 @@ std::optional<HoldingStep> PlanFollower::Step() const {
   const std::vector<OtherNode> others = others_(*plan_);
   const auto may_go = [&](ExpertId id) { return MayLeave(id, self_.node, plan_->epoch, others); };
   if (draining_) return DrainStep(may_go);
-  return NextStep(
-      *wanted, {.grid = self_.grid, .held = held_, .most_held = self_.most_held, .may_go = may_go});
+  const auto may_rest = [&](ExpertId id) {
+    return MayRest(id, self_.node, plan_->epoch, self_.copies, others);
+  };
+  const HoldingFacts facts{
+      .grid = self_.grid, .held = held_, .most_held = self_.most_held, .may_go = may_go};
+  if (use_.empty()) return NextStep(*wanted, facts);
+  if (auto step = NextStep(Wanted(*wanted, may_rest), facts)) return step;
+  return RestStep(*wanted, may_rest);
+}
+
+void PlanFollower::Rest(std::vector<double> use) {
+  TROUPE_CHECK(use.empty() || use.size() == held_.size());
+  use_ = std::move(use);
+  const double all = std::accumulate(use_.begin(), use_.end(), 0.0);
+  usual_use_ = use_.empty() ? 0 : all / static_cast<double>(use_.size());
+}
+
+// Without what rests, as long as others hold that.
+ClusterPlan::Node PlanFollower::Wanted(const ClusterPlan::Node& planned,
+                                       const std::function<bool(ExpertId)>& may_rest) const {
+  ClusterPlan::Node wanted = planned;
+  for (std::uint32_t layer = 0; layer < wanted.held.size(); ++layer) {
+    std::erase_if(wanted.held[layer], [&](std::uint32_t expert) {
+      return rests_[self_.grid.Index({layer, expert})] != 0 && may_rest({layer, expert});
+    });
+  }
+  return wanted;
+}
+
+std::optional<HoldingStep> PlanFollower::RestStep(
+    const ClusterPlan::Node& wanted, const std::function<bool(ExpertId)>& may_rest) const {
+  for (std::uint32_t layer = 0; layer < wanted.held.size(); ++layer) {
+    for (const std::uint32_t expert : wanted.held[layer]) {
+      const ExpertId id{layer, expert};
+      if (Holds(id) && IsLittleUsed(id) && may_rest(id)) return ReleaseStep{id};
+    }
+  }
+  return std::nullopt;
+}
+
+std::size_t PlanFollower::resting() const {
+  return use_.empty() ? 0 : static_cast<std::size_t>(std::ranges::count(rests_, 1));
 }
 
 bool PlanFollower::HoldsAsPlanned() const {
@@ -63,7 +114,8 @@ bool PlanFollower::HoldsAsPlanned() const {
   std::vector<std::uint8_t> planned(held_.size());
   for (std::uint32_t layer = 0; layer < wanted->held.size(); ++layer) {
     for (const std::uint32_t expert : wanted->held[layer]) {
-      planned[self_.grid.Index({layer, expert})] = 1;
+      const std::size_t at = self_.grid.Index({layer, expert});
+      planned[at] = use_.empty() || rests_[at] == 0 || held_[at] != 0 ? 1 : 0;
     }
   }
   return planned == held_;
@@ -76,8 +128,13 @@ std::optional<HoldingStep> PlanFollower::TakeStep() {
   carrying_ = true;
   carried_of_ = plan_->epoch;
   if (const auto* release = std::get_if<ReleaseStep>(&*step)) {
-    held_[self_.grid.Index(release->id)] = 0;  // peers must not ask for it any more
+    const std::size_t at = self_.grid.Index(release->id);
+    held_[at] = 0;  // peers must not ask for it any more
     ++sequence_;
+    const ClusterPlan::Node* const wanted = plan_->Find(self_.node);
+    const bool rests = wanted != nullptr && wanted->Wants(release->id);
+    rests_[at] = rests ? 1 : 0;
+    rested_ += rests ? 1 : 0;
   }
   return step;
 }
@@ -88,6 +145,7 @@ void PlanFollower::OnHeld(std::vector<std::uint8_t> held, bool as_planned) {
   stuck_ = !as_planned && plan_ && plan_->epoch == carried_of_;  // not the plan that came since
   if (held == held_) return;
   held_ = std::move(held);
+  for (std::size_t i = 0; i < rests_.size(); ++i) rests_[i] = held_[i] != 0 ? 0 : rests_[i];
   ++sequence_;
 }
 

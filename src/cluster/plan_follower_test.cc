@@ -72,6 +72,72 @@ TEST_F(PlanFollowing, WhatAnotherIsToHoldStaysUntilThatHoldsIt) {
   EXPECT_EQ(follower_.TakeStep(), HoldingStep(ReleaseStep{{0, 0}}));
 }
 
+// Here it is "a" that looks, so the other one has to come before it.
+class Resting : public testing::Test {
+ protected:
+  static constexpr std::uint64_t kEpoch = 3;
+  void Others(std::set<std::uint32_t> held) {
+    elsewhere_ = ExpertBits(kFollowedGrid);
+    for (const std::uint32_t expert : held) elsewhere_.Add({0, expert});
+  }
+  Resting() {
+    follower_.Adopt(
+        {.epoch = kEpoch,
+         .nodes = {{.name = "a", .held = {{0, 1, 2}}}, {.name = "b", .held = {{0, 1, 3}}}}});
+  }
+
+  ExpertBits elsewhere_{kFollowedGrid};
+  PlanFollower follower_{{.node = "b", .grid = kFollowedGrid, .most_held = 3, .held = {1, 1, 0, 1}},
+                         [this](const ClusterPlan& plan) {
+                           return std::vector{OtherNode{.name = "a",
+                                                        .here = true,
+                                                        .awaited = true,
+                                                        .epoch = kEpoch,
+                                                        .held = &elsewhere_,
+                                                        .planned = plan.Find("a")}};
+                         }};
+};
+
+TEST_F(Resting, WhatOthersHoldAndIsLittleUsedGivesUpItsSlotAndNothingElse) {
+  Others({0, 1, 2});
+  EXPECT_TRUE(follower_.settled());
+  follower_.Rest({9, 1, 0, 1});
+  EXPECT_FALSE(follower_.settled());
+  EXPECT_EQ(follower_.TakeStep(), HoldingStep(ReleaseStep{{0, 1}}));
+  EXPECT_FALSE(follower_.Holdings().held.Has({0, 1})) << "peers are told before it goes";
+  follower_.OnHeld({1, 0, 0, 1}, true);
+  EXPECT_EQ(follower_.TakeStep(), std::nullopt) << "0 is used, and 3 is the last copy";
+  EXPECT_TRUE(follower_.settled());
+  EXPECT_EQ(follower_.resting(), 1u);
+  EXPECT_EQ(follower_.rested(), 1u);
+}
+
+TEST_F(Resting, ItComesBackWhereTheOtherCopyIsLostOrSharingPaysAgain) {
+  for (const bool pays_again : {true, false}) {
+    SCOPED_TRACE(pays_again);
+    Others({0, 1, 2});
+    follower_.Rest({9, 1, 0, 1});
+    EXPECT_EQ(follower_.TakeStep(), HoldingStep(ReleaseStep{{0, 1}}));
+    follower_.OnHeld({1, 0, 0, 1}, true);
+    pays_again ? follower_.Rest({}) : Others({0, 2});
+    EXPECT_EQ(follower_.TakeStep(), HoldingStep(HoldStep{0, {1}}));
+    follower_.OnHeld({1, 1, 0, 1}, true);
+    EXPECT_TRUE(follower_.settled());
+    EXPECT_EQ(follower_.resting(), 0u);
+  }
+}
+
+TEST_F(Resting, ANewPlanThatDoesNotWantItForgetsThatItRests) {
+  Others({0, 1, 2});
+  follower_.Rest({9, 1, 0, 1});
+  EXPECT_EQ(follower_.TakeStep(), HoldingStep(ReleaseStep{{0, 1}}));
+  follower_.OnHeld({1, 0, 0, 1}, true);
+  follower_.Adopt({.epoch = kEpoch,
+                   .nodes = {{.name = "a", .held = {{0, 1, 2}}}, {.name = "b", .held = {{0, 3}}}}});
+  EXPECT_EQ(follower_.resting(), 0u);
+  EXPECT_TRUE(follower_.settled());
+}
+
 TEST_F(PlanFollowing, APlanThatExceedsTheMemoryIsNotCarriedOut) {
   follower_.Adopt(Plan(1, {0, 1, 2}));
   ASSERT_TRUE(follower_.TakeStep());

@@ -42,19 +42,25 @@ NodeMeasures WithinReason(NodeMeasures measured) {
 
 }  // namespace
 
-void Planner::Begin(Nanos now, bool has_plan) {
+void Planner::Begin(Nanos now, const std::optional<ClusterPlan>& plan) {
   told_.clear();
   came_ = false;
-  plan_at_ = now + (has_plan ? rules_.forget_after : rules_.gather);
+  plan_at_ = now + (plan ? rules_.forget_after : rules_.gather);
+  awaited_.clear();
+  if (!plan) return;
+  for (const ClusterPlan::Node& node : plan->nodes) awaited_.insert(node.name);
+  awaited_until_ = now + rules_.forget_after;
 }
 
 void Planner::OnReport(const std::string& name, const PeerReport& report) {
   const auto [entry, is_new] = told_.try_emplace(
       name, Told{.facts = {}, .activity = AgedActivity(rules_.half_life_seconds)});
   Told& told = entry->second;
+  awaited_.erase(name);
   const auto most_held =
       static_cast<std::uint32_t>(report.expert_memory.count() / model_.expert_bytes);
-  came_ = came_ || is_new || told.facts.most_held != most_held;
+  const bool is_back = std::exchange(told.left_out, false);
+  came_ = came_ || is_new || is_back || told.facts.most_held != most_held;
   told.facts.name = name;
   told.facts.most_held = most_held;
   told.measured = WithinReason(report.measured);
@@ -67,12 +73,19 @@ void Planner::OnReport(const std::string& name, const PeerReport& report) {
   told.facts.activations = any ? values : std::vector<double>();
 }
 
+void Planner::LeaveOut(std::span<const Present> present) {
+  for (auto& [name, told] : told_) {
+    told.left_out = std::ranges::find(present, name, &Present::name) == present.end();
+  }
+}
+
 // The first plan as soon as all are known, and at last without those that do not come.
 bool Planner::IsDue(Nanos now, std::size_t expected, bool has_plan) {
   if (std::exchange(came_, false)) {
     tried_ = false;
     OnCame(now);
   }
+  if (!awaited_.empty() && now < awaited_until_) return false;
   const bool all_here = !tried_ && told_.size() >= expected;
   if (now < plan_at_ && (has_plan || !all_here)) return false;
   tried_ = true;

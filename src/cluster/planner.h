@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 
@@ -40,8 +41,9 @@ class Planner {
 
   Planner(PlannerModel model, PlannerRules rules) : model_(model), rules_(std::move(rules)) {}
 
-  // This node leads from now on. `has_plan`: there is one that nodes follow.
-  void Begin(Nanos now, bool has_plan);
+  // This node leads from now on, where nodes follow `plan`, or none: those of it are waited for
+  // until they have told of themselves, or are away for long enough to be forgotten.
+  void Begin(Nanos now, const std::optional<ClusterPlan>& plan);
   void End() { told_.clear(); }
   void OnReport(const std::string& name, const PeerReport& report);
   // Who is there has changed: a plan after a while.
@@ -55,6 +57,9 @@ class Planner {
   bool IsDue(Nanos now, std::size_t expected, bool has_plan);
   bool Forgets(Nanos away) const { return away > rules_.forget_after; }
 
+  // The next plan does without those that are not present. When one of them tells of itself again
+  // it has come.
+  void LeaveOut(std::span<const Present> present);
   // Nothing: nobody has memory for experts, as far as it is known.
   std::optional<PlanJob> Job(std::span<const Present> present,
                              const std::optional<ClusterPlan>& current) const;
@@ -64,6 +69,7 @@ class Planner {
     NodeFacts facts;
     AgedActivity activity;
     NodeMeasures measured;
+    bool left_out = false;
   };
 
   PlanFacts FactsOf(std::span<const Present> present) const;
@@ -76,6 +82,8 @@ class Planner {
   const PlannerModel model_;
   const PlannerRules rules_;
   Nanos plan_at_ = 0;
+  std::set<std::string> awaited_;
+  Nanos awaited_until_ = 0;
   bool tried_ = false;  // since somebody came
   bool came_ = false;   // a node has told of itself for the first time, or has other memory
   std::map<std::string, Told> told_;

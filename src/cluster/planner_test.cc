@@ -35,7 +35,7 @@ bool FollowsAChange(const NodeMeasures& measured, std::optional<double> round_tr
   const std::vector<Planner::Present> present = {
       {.name = "a", .round_trip_seconds = {}, .held = {}},
       {.name = "b", .round_trip_seconds = round_trip, .held = {}}};
-  planner.Begin(0, /*has_plan=*/false);
+  planner.Begin(0, std::nullopt);
   planner.OnReport("a", ReportOfOne(true, measured));
   planner.OnReport("b", ReportOfOne(false, measured));
   const auto choose = [&](const std::optional<ClusterPlan>& current) {
@@ -76,7 +76,7 @@ TEST(Planner, AMoveIsWeighedWithTheLinksByWhichExpertsMayCome) {
 // Of three nodes two have a link that is a thousand times as slow as the others.
 TEST(Planner, APairOfNodesHasTheLinkThatItHasMeasured) {
   Planner planner({.grid = kPlannedGrid, .expert_bytes = kExpertBytes}, {});
-  planner.Begin(0, /*has_plan=*/false);
+  planner.Begin(0, std::nullopt);
   std::vector<Planner::Present> present;
   for (const std::string name : {"a", "b", "c", "d"}) {
     NodeMeasures measured{.disk_bytes_per_second = 1e8, .links = {}};
@@ -110,6 +110,43 @@ TEST(Planner, BeforeAnybodyHasAskedAPeerTheLinksRoundTripStandsForIt) {
   EXPECT_TRUE(FollowsAChange(measured, 1e-1));
   measured.links = {{.peer = "b", .round_trip_seconds = 1e-4, .bytes_per_second = 1e8}};
   EXPECT_FALSE(FollowsAChange(measured, 1e-1)) << "what calls measured counts for more";
+}
+
+TEST(Planner, ANodeThatAPlanDidWithoutIsPlannedWithSoonAfterItTellsOfItselfAgain) {
+  const PlannerRules rules;
+  Planner planner({.grid = kPlannedGrid, .expert_bytes = kExpertBytes}, rules);
+  planner.Begin(0, std::nullopt);
+  planner.OnReport("a", ReportOfOne(true, {}));
+  planner.OnReport("b", ReportOfOne(false, {}));
+  ASSERT_TRUE(planner.IsDue(0, 2, false));
+  planner.OnReport("b", ReportOfOne(false, {}));
+  EXPECT_FALSE(planner.IsDue(2 * rules.gather, 2, true)) << "it was there all the time";
+  const std::vector<Planner::Present> without = {
+      {.name = "a", .round_trip_seconds = {}, .held = {}}};
+  planner.LeaveOut(without);
+  planner.OnReport("b", ReportOfOne(false, {}));
+  EXPECT_FALSE(planner.IsDue(3 * rules.gather, 2, true));
+  EXPECT_TRUE(planner.IsDue(4 * rules.gather, 2, true));
+}
+
+// One that hangs, or starts anew, when a leader dies is not planned out by the next one.
+TEST(Planner, ANewLeaderWaitsForThoseOfThePlanInForce) {
+  const PlannerRules rules;
+  Planner planner({.grid = kPlannedGrid, .expert_bytes = kExpertBytes}, rules);
+  ClusterPlan plan;
+  plan.nodes = {{.name = "a"}, {.name = "b"}, {.name = "c"}};
+  planner.Begin(0, plan);
+  planner.OnReport("a", ReportOfOne(true, {}));
+  planner.OnReport("b", ReportOfOne(false, {}));
+  planner.OnReport("newcomer", ReportOfOne(false, {}));
+  EXPECT_FALSE(planner.IsDue(2 * rules.gather, 4, true));
+  planner.PlanNow(2 * rules.gather);
+  EXPECT_FALSE(planner.IsDue(rules.forget_after - 1, 4, true));
+  EXPECT_TRUE(planner.IsDue(rules.forget_after, 4, true)) << "c does not come back";
+  planner.Begin(0, plan);
+  for (const char* name : {"a", "b", "c"}) planner.OnReport(name, ReportOfOne(true, {}));
+  EXPECT_FALSE(planner.IsDue(1, 3, true));
+  EXPECT_TRUE(planner.IsDue(1 + rules.gather, 3, true));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "cluster/simulated_nodes_for_test.h"
 #include "cluster/spot_sample.h"
+#include "cluster/wire/accusation.h"
 #include "testing/test_seed.h"
 
 namespace troupe {
@@ -58,6 +59,29 @@ class Accusations : public testing::Test {
     return names;
   }
 
+  // Nodes 0 and 1 find out the last one.
+  void ThrowOutTheLast() {
+    const std::uint64_t start = nodes_->start(nodes_->size() - 1);
+    for (const std::size_t i : {0, 1}) nodes_->core(i)->OnWrongAnswer(start, {1, 2}, nodes_->now());
+    nodes_->Run(kAccusedSecond);
+  }
+  // As node `as`, but with a start that it chooses; says hello to node `to`.
+  void SayHello(std::size_t as, std::uint64_t start, std::size_t to) {
+    PeerHello hello = nodes_->HelloOf(as);
+    hello.start_id = start;
+    NodeCore& core = *nodes_->core(to);
+    core.OnLinkOpened(++stranger_, {.address = {}, .names = {}}, nodes_->now());
+    core.OnFrame(stranger_, Encode(hello), nodes_->now());
+    EXPECT_FALSE(core.IsPeer(stranger_));
+  }
+  void CutAll() {
+    for (int i = 0; i < 100; ++i) nodes_->CutAny();
+    nodes_->Run(kAccusedSecond);
+    nodes_->Mend();
+    nodes_->Run(5 * kAccusedSecond);
+  }
+
+  LinkId stranger_ = 1'000'000;
   std::optional<SimulatedNodes> nodes_;
   std::vector<SpotSample> samples_;
   std::vector<std::uint64_t> checked_;
@@ -121,6 +145,91 @@ TEST_F(Accusations, WhoComesLaterIsTold) {
   nodes_->Run(5 * kAccusedSecond);
   Serve(3, /*liar=*/2);
   EXPECT_THAT(nodes_->core(1)->Peers(), ElementsAre("n0"));
+}
+
+// The one that leads has thrown nobody out, and has only the word of the others.
+TEST_F(Accusations, WhomTheOthersAndTheOneThatLeadsReadmitIsInPlansAgain) {
+  Open(4);
+  Verify(0);
+  for (const std::size_t i : {1, 2}) {
+    nodes_->core(i)->OnWrongAnswer(nodes_->start(3), {1, 2}, nodes_->now());
+  }
+  nodes_->Run(30 * kAccusedSecond);
+  EXPECT_THAT(Planned(0), UnorderedElementsAre("n0", "n1", "n2"));
+  for (const std::size_t i : {1, 2, 0}) {
+    EXPECT_EQ(nodes_->core(i)->Readmit(nodes_->now()), 1u) << i;
+    EXPECT_EQ(nodes_->core(i)->Readmit(nodes_->now()), 0u) << i;
+  }
+  nodes_->Mend();
+  nodes_->Run(60 * kAccusedSecond);
+  EXPECT_THAT(Planned(0), UnorderedElementsAre("n0", "n1", "n2", "n3"));
+}
+
+TEST_F(Accusations, TheWordOfOneThatDoesNotSayItAgainByItsNextLinkCountsNoMore) {
+  Open(4);
+  Verify(0);
+  for (const std::size_t i : {1, 2}) {
+    nodes_->core(i)->OnWrongAnswer(nodes_->start(3), {1, 2}, nodes_->now());
+  }
+  nodes_->Run(30 * kAccusedSecond);
+  CutAll();
+  nodes_->Run(60 * kAccusedSecond);
+  EXPECT_THAT(Planned(0), UnorderedElementsAre("n0", "n1", "n2")) << "they do say it again";
+  for (const std::size_t i : {1, 2}) (void)nodes_->core(i)->Readmit(nodes_->now());
+  CutAll();
+  nodes_->Run(60 * kAccusedSecond);
+  EXPECT_THAT(Planned(0), UnorderedElementsAre("n0", "n1", "n2", "n3"));
+}
+
+TEST_F(Accusations, OneThatWasThrownOutTakesNobodyWithItByAnothersStart) {
+  Open(4);
+  Verify(0);
+  ThrowOutTheLast();
+  for (const std::size_t to : {0, 1}) SayHello(3, nodes_->start(2), to);
+  nodes_->Run(30 * kAccusedSecond);
+  CutAll();
+  nodes_->Run(60 * kAccusedSecond);
+  EXPECT_THAT(nodes_->core(0)->Peers(), ElementsAre("n1", "n2"));
+  EXPECT_THAT(nodes_->core(1)->Peers(), ElementsAre("n0", "n2"));
+  EXPECT_THAT(Planned(0), UnorderedElementsAre("n0", "n1", "n2"));
+}
+
+TEST_F(Accusations, NorByTheStartOfOneThatIsStillToCome) {
+  Open(4);
+  Verify(0);
+  nodes_->Kill(2);
+  ThrowOutTheLast();
+  const std::uint64_t next = nodes_->HelloOf(2).start_id + 1;
+  for (const std::size_t to : {0, 1}) SayHello(3, next, to);
+  nodes_->Start(2);
+  ASSERT_EQ(nodes_->start(2), next);
+  nodes_->Run(5 * kAccusedSecond);
+  CutAll();
+  nodes_->Run(90 * kAccusedSecond);
+  EXPECT_THAT(nodes_->core(0)->Peers(), ElementsAre("n1", "n2"));
+  EXPECT_THAT(nodes_->core(1)->Peers(), ElementsAre("n0", "n2"));
+  EXPECT_THAT(Planned(0), UnorderedElementsAre("n0", "n1", "n2"));
+}
+
+TEST_F(Accusations, OthersAreToldOfEachLifeButNotAtEachHello) {
+  Open(3);
+  Verify(0);
+  ThrowOutTheLast();
+  nodes_->Run(5 * kAccusedSecond);
+  const auto told = [&](std::uint64_t start) {
+    SayHello(2, start, 0);
+    const std::vector<NodeAction> actions = nodes_->core(0)->TakeActions();
+    return std::ranges::count_if(actions, [start](const NodeAction& action) {
+      const auto* send = std::get_if<node_action::Send>(&action);
+      return send != nullptr &&
+             send->frame == Encode(PeerAccusation{.accused = start, .layer = 1, .expert = 2});
+    });
+  };
+  EXPECT_EQ(told(1001), 1) << "node 1";
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(told(1001), 0);
+  EXPECT_EQ(told(1002), 0);
+  nodes_->Run(2 * kAccusedSecond);
+  EXPECT_EQ(told(1002), 1);
 }
 
 }  // namespace

@@ -23,13 +23,6 @@ static_assert(HoldingFacts::kAtOnce <= kExpertsFetched);
 
 }  // namespace
 
-StepFetcher::Model StepFetcher::ModelOf(const Engine& engine) {
-  return {.row_bytes = engine.config().width * sizeof(float),
-          .bytes_of =
-              [&engine](std::uint32_t layer) { return engine.expert_layouts()[layer].SlotBytes(); },
-          .checksum_of = [&engine](ExpertId id) { return engine.ChecksumOf(id); }};
-}
-
 StepFetcher::StepFetcher(Model model, const PeerDirectory& directory, SendFrame send)
     : model_(std::move(model)),
       directory_(directory),

@@ -17,7 +17,7 @@
 #include "cluster/peer_directory.h"
 #include "cluster/peer_outbox.h"
 #include "cluster/plan/holding_steps.h"
-#include "runtime/engine.h"
+#include "expert/expert_id.h"
 
 namespace troupe {
 
@@ -28,7 +28,6 @@ class StepFetcher {
     std::function<std::uint64_t(std::uint32_t layer)> bytes_of;            // an expert's
     std::function<std::optional<std::uint64_t>(ExpertId id)> checksum_of;  // if it is known
   };
-  static Model ModelOf(const Engine& engine);
 
   // All must outlive it.
   StepFetcher(Model model, const PeerDirectory& directory, SendFrame send);

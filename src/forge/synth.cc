@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/thread_pool.h"
-#include "forge/synth_output.h"
+#include "forge/model_output.h"
 #include "forge/synth_tokenizer.h"
 #include "forge/synth_weights.h"
 #include "model/config.h"
@@ -61,8 +61,8 @@ Result<SynthReport> Synthesize(const ModelShape& shape, const SynthOptions& opti
   const std::vector<SynthTensor> tensors = TensorsOf(shape, options.layout);
   std::vector<TensorSpec> specs;
   for (const SynthTensor& tensor : tensors) specs.push_back(tensor.spec);
-  TROUPE_ASSIGN_OR_RETURN(SynthOutput output,
-                          SynthOutput::Create(path, metadata, specs, options.split_bytes));
+  TROUPE_ASSIGN_OR_RETURN(ModelOutput output,
+                          ModelOutput::Create(path, metadata, specs, options.split_bytes));
 
   const bool from_pool = WeightsOf(specs) > kMostWeightsDrawn;
   ThreadPool threads(options.threads);

@@ -45,7 +45,7 @@ class HeaderParser {
   Status ReadTensor();
   Result<TensorType> ReadTensorType();
   Status PlaceTensors();
-  Status CheckDisjoint() const;
+  Status CheckPlaces() const;
 
   const ByteSource& source_;
   Cursor cursor_;
@@ -69,7 +69,7 @@ Result<GgufHeader> HeaderParser::Parse() {
     TROUPE_RETURN_IF_ERROR(ReadTensor());
   }
   TROUPE_RETURN_IF_ERROR(PlaceTensors());
-  TROUPE_RETURN_IF_ERROR(CheckDisjoint());
+  TROUPE_RETURN_IF_ERROR(CheckPlaces());
   return std::move(header_);
 }
 
@@ -171,22 +171,31 @@ Status HeaderParser::PlaceTensors() {
   return OkStatus();
 }
 
-// Sorted by offset, tensors are disjoint if each one ends before the next begins.
-Status HeaderParser::CheckDisjoint() const {
+// Sorted by offset, each tensor begins where the one before ends, but for the padding. A gap is
+// what is left where a damaged or hostile table says less than was there: every writer leaves none.
+Status HeaderParser::CheckPlaces() const {
   const std::vector<TensorInfo>& tensors = header_.tensors;
   std::vector<std::size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&tensors](std::size_t a, std::size_t b) {
     return tensors[a].offset < tensors[b].offset;
   });
-  for (std::size_t i = 1; i < order.size(); ++i) {
-    const TensorInfo& before = tensors[order[i - 1]];
-    const TensorInfo& after = tensors[order[i]];
-    if (after.offset - before.offset < before.bytes.count()) {
+  std::uint64_t expected = header_.data_offset;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const TensorInfo& tensor = tensors[order[i]];
+    if (tensor.offset < expected) {
+      const TensorInfo& before = tensors[order[i - 1]];
       return DataLoss("{}, byte {}: tensor {} begins inside tensor {}, which has {} bytes from {}",
-                      source_.name(), after.offset, Quoted(after.name), Quoted(before.name),
+                      source_.name(), tensor.offset, Quoted(tensor.name), Quoted(before.name),
                       before.bytes.count(), before.offset);
     }
+    if (tensor.offset > expected) {
+      return DataLoss(
+          "{}, byte {}: tensor {} begins there, expected at {}: what lies between belongs "
+          "to no tensor",
+          source_.name(), tensor.offset, Quoted(tensor.name), expected);
+    }
+    expected = AlignUp(tensor.offset + tensor.bytes.count(), header_.alignment);
   }
   return OkStatus();
 }

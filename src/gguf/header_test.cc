@@ -259,12 +259,38 @@ TEST(ParseGguf, HonoursTheAlignmentOfTheFile) {
   EXPECT_EQ(header.tensors[1].offset, 512u);
 }
 
-TEST(ParseGguf, AllowsGapsAndAnyOrderOfTheData) {
+TEST(ParseGguf, AllowsAnyOrderOfTheData) {
   RawGguf raw;
-  raw.tensor_a.replace(raw.tensor_a.size() - 8, 8, U64(96));
+  raw.tensor_a.replace(raw.tensor_a.size() - 8, 8, U64(64));
   raw.tensor_b.replace(25, 8, U64(0));
-  raw.data.resize(128);
-  EXPECT_TRUE(Parse(raw.File()).ok());
+  raw.data.resize(96);
+  EXPECT_TRUE(Parse(raw.File()).ok()) << ErrorOf(raw);
+}
+
+TEST(ParseGguf, RefusesDataThatBelongsToNoTensor) {
+  RawGguf between;
+  between.tensor_b.replace(25, 8, U64(64));
+  between.data.resize(64 + 34);
+  EXPECT_THAT(ErrorOf(between), HasSubstr("tensor 'b' begins there, expected at"));
+  RawGguf before;
+  before.tensor_a.replace(before.tensor_a.size() - 8, 8, U64(32));
+  before.tensor_b.replace(25, 8, U64(64));
+  before.data.resize(64 + 34);
+  EXPECT_THAT(ErrorOf(before), HasSubstr("tensor 'a' begins there, expected at"));
+}
+
+TEST(ParseGguf, ATypeThatTakesLessThanIsThereIsRefused) {
+  RawGguf raw;
+  raw.tensor_a.replace(29, 4, U32(1));  // F16: 16 bytes of the 32
+  raw.tensor_a.replace(13, 8, U64(8));  // in longer rows: 32 bytes, as before
+  EXPECT_TRUE(Parse(raw.File()).ok()) << ErrorOf(raw);
+  raw.tensor_a.replace(13, 8, U64(64));
+  raw.tensor_a.replace(29, 4, U32(0));
+  raw.tensor_b.replace(25, 8, U64(512));
+  raw.data.resize(512 + 34);
+  EXPECT_TRUE(Parse(raw.File()).ok()) << ErrorOf(raw);
+  raw.tensor_a.replace(29, 4, U32(1));
+  EXPECT_THAT(ErrorOf(raw), HasSubstr("belongs to no tensor"));
 }
 
 TEST(ParseGguf, AFileOfKeysAloneNeedsNoPadding) {

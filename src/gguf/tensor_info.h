@@ -30,6 +30,8 @@ struct TensorSpec {
 
   // For a tensor whose shape was checked, as that of every one read or written is.
   std::uint64_t ElementCount() const { return dims[0] * dims[1] * dims[2] * dims[3]; }
+  // One, or as many as a stack has experts.
+  std::uint64_t MatrixCount() const { return dims[2] * dims[3]; }
 
   bool operator==(const TensorSpec&) const = default;
 };

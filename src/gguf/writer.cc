@@ -19,6 +19,7 @@ Result<GgufWriter> GgufWriter::Create(std::string path, const Metadata& metadata
   Result<EncodedHeader> header = EncodeHeader(metadata, tensors);
   if (!header.ok()) return Status(header.status()).WithContext(path);
   TROUPE_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(std::move(path)));
+  TROUPE_RETURN_IF_ERROR(file.Reserve(header->total));
   TROUPE_RETURN_IF_ERROR(file.Append(header->bytes));
   GgufWriter writer(std::move(file), std::move(header->tensors), header->alignment, header->total);
   TROUPE_RETURN_IF_ERROR(writer.Pad());

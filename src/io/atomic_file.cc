@@ -90,6 +90,14 @@ Status AtomicFileWriter::MakePrivate() {
   return Fail(ErrnoStatus(errno, fmt::format("{}: keeping others from reading it", path_)));
 }
 
+Status AtomicFileWriter::Reserve(Bytes size) {
+  if (!failed_.ok() || size == Bytes()) return failed_;
+  const auto bytes = static_cast<off_t>(size.count());
+  if (::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, 0, bytes) == 0) return OkStatus();
+  if (errno != ENOSPC && errno != EFBIG && errno != EDQUOT) return OkStatus();
+  return Fail(ErrnoStatus(errno, fmt::format("{}: taking {} for it", path_, ToString(size))));
+}
+
 Status AtomicFileWriter::Append(std::span<const std::byte> bytes) {
   if (!failed_.ok()) return failed_;
   TROUPE_CHECK(!sealed_);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/fd.h"
 #include "base/status.h"
 
@@ -33,6 +34,10 @@ class AtomicFileWriter {
 
   // Nobody but its user may read the file.
   Status MakePrivate();
+
+  // Takes the disk's space for a file of that size now, so that a disk that is too full is found
+  // before the work; where the file system cannot do that, nothing happens.
+  Status Reserve(Bytes size);
 
   const std::string& path() const { return path_; }
   std::uint64_t size() const { return flushed_ + buffer_.size(); }

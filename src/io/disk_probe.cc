@@ -80,7 +80,7 @@ class Prober {
   // and the drain at the end would make the disk look slower than it is.
   Result<double> QueueFull(Bytes size, std::uint64_t reads) {
     const std::uint64_t deep = std::min<std::uint64_t>(
-        {reader_.depth(), kMostUnderWay / size, std::max<std::uint64_t>(reads / 2, 1)});
+        {reader_.depth(), Bytes(memory_.size()) / size, std::max<std::uint64_t>(reads / 2, 1)});
     offsets_.assign(deep, 0);
     const Nanos begin = clock_.Now();
     for (std::uint64_t place = 0; place < deep; ++place) Start(size, place);
@@ -124,9 +124,11 @@ class Prober {
 Result<std::vector<DiskSpeed>> ProbeDisk(AsyncReader& reader, const DirectFile& file,
                                          const Clock& clock, const ProbeOptions& options) {
   TROUPE_CHECK(reader.under_way() == 0 && options.most >= kSizes.front() * 2);
+  const Bytes under_way = std::clamp(options.memory, kSizes.front(), kMostUnderWay);
   std::vector<Bytes> sizes;
   for (const Bytes size : kSizes) {
-    if (size.count() <= file.size() && size * 2 <= options.most) sizes.push_back(size);
+    const bool fits = size.count() <= file.size() && size <= under_way;
+    if (fits && size * 2 <= options.most) sizes.push_back(size);
   }
   if (sizes.empty()) {
     return InvalidArgument("{}: {} bytes are too few to measure a disk by, {} at least expected",
@@ -135,7 +137,7 @@ Result<std::vector<DiskSpeed>> ProbeDisk(AsyncReader& reader, const DirectFile& 
   // As experts have it: in huge pages, and there before the first read.
   TROUPE_ASSIGN_OR_RETURN(
       AlignedBuffer memory,
-      AlignedBuffer::Allocate(kMostUnderWay, {.alignment = kHugePage, .huge_pages = true}));
+      AlignedBuffer::Allocate(under_way, {.alignment = kHugePage, .huge_pages = true}));
   std::ranges::fill(memory.bytes(), std::byte{0});
 
   Prober prober(reader, file, clock, options.seed, memory.bytes());

@@ -16,15 +16,17 @@ namespace troupe {
 struct DiskSpeed {
   Bytes request;
   double lone_seconds = 0;      // median over reads with nothing else under way
-  double bytes_per_second = 0;  // with the reader's queue full (or 32 MiB under way)
+  double bytes_per_second = 0;  // with the reader's queue full (or all of the memory under way)
 };
 
 struct ProbeOptions {
-  Bytes most = 256_MiB;  // to read in total
+  Bytes most = 256_MiB;   // to read in total
+  Bytes memory = 32_MiB;  // to read into, at most 32 MiB; 4 KiB at least are taken
   std::uint64_t seed = 1;
 };
 
-// For 4 KiB, 64 KiB, 256 KiB, 1 MiB and 4 MiB; sizes that the file does not hold are left out. Of a
+// For 4 KiB, 64 KiB, 256 KiB, 1 MiB and 4 MiB; sizes that the file or the memory does not hold are
+// left out. Of a
 // file that is not direct() this measures the page cache. Nothing else may be under way.
 Result<std::vector<DiskSpeed>> ProbeDisk(AsyncReader& reader, const DirectFile& file,
                                          const Clock& clock, const ProbeOptions& options = {});

@@ -32,6 +32,8 @@ class ExactMedium final : public AsyncReader {
       passing_.push_back(
           {AnswerTo(request, static_cast<std::int64_t>(request.target.size())), free_ + latency_});
       most_under_way_ = std::max(most_under_way_, passing_.size());
+      most_bytes_under_way_ =
+          std::max(most_bytes_under_way_, passing_.size() * request.target.size());
       bytes_ += request.target.size();
       last_byte_ = std::max(last_byte_, request.offset + request.target.size());
       aligned_ =
@@ -48,6 +50,7 @@ class ExactMedium final : public AsyncReader {
   }
 
   std::size_t most_under_way() const { return most_under_way_; }
+  std::uint64_t most_bytes_under_way() const { return most_bytes_under_way_; }
   std::uint64_t bytes() const { return bytes_; }
   std::uint64_t last_byte() const { return last_byte_; }
   bool aligned() const { return aligned_; }
@@ -62,6 +65,7 @@ class ExactMedium final : public AsyncReader {
   std::deque<Passing> passing_;
   Nanos free_ = 0;
   std::size_t most_under_way_ = 0;
+  std::uint64_t most_bytes_under_way_ = 0;
   std::uint64_t bytes_ = 0, last_byte_ = 0;
   bool aligned_ = true;
 };
@@ -104,6 +108,15 @@ TEST_F(DiskProbe, ReadsNoMoreThanItMayAndOnlyInsideTheFileAndAligned) {
     EXPECT_TRUE(medium.aligned());
     EXPECT_EQ(medium.most_under_way(), medium.depth());
   }
+}
+
+TEST_F(DiskProbe, HasNoMoreUnderWayThanTheMemoryHoldsAndLeavesOutSizesThatAreLarger) {
+  const DirectFile file = FileOf(64_MiB);
+  ExactMedium medium(clock_, 10'000, 1'000);
+  const auto speeds = ProbeDisk(medium, file, clock_, {.memory = 2_MiB}).value();
+  ASSERT_EQ(speeds.size(), 4u);
+  EXPECT_EQ(speeds.back().request, 1_MiB);
+  EXPECT_LE(medium.most_bytes_under_way(), (2_MiB).count());
 }
 
 TEST_F(DiskProbe, LeavesOutSizesThatTheFileDoesNotHold) {

@@ -2,6 +2,7 @@
 #include "kernels/target.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "base/check.h"
@@ -65,13 +66,19 @@ bool CpuHasDotProduct([[maybe_unused]] Target target) {
 #endif
 }
 
+// HWY_TARGETS is what was compiled; hwy::SupportedTargets what the CPU and the system can run.
+constexpr std::int64_t kCompiledBits = HWY_TARGETS;
+
+// Slowest first.
+constexpr std::array kAllTargets = {Target::kScalar,    Target::kNeon,     Target::kNeonDot,
+                                    Target::kAvx2,      Target::kAvx2Vnni, Target::kAvx512,
+                                    Target::kAvx512Vnni};
+
 const std::vector<Target>& DetectedTargets() {
   static const std::vector<Target> targets = [] {
-    // HWY_TARGETS is what was compiled; hwy::SupportedTargets what the CPU and the system can run.
-    const std::int64_t bits = (HWY_SUPPORTED_TARGETS | HWY_STATIC_TARGET) & (HWY_TARGETS);
+    const std::int64_t bits = (HWY_SUPPORTED_TARGETS | HWY_STATIC_TARGET) & kCompiledBits;
     std::vector<Target> found;
-    for (Target target : {Target::kScalar, Target::kNeon, Target::kNeonDot, Target::kAvx2,
-                          Target::kAvx2Vnni, Target::kAvx512, Target::kAvx512Vnni}) {
+    for (const Target target : kAllTargets) {
       if ((bits & HighwayBit(target)) == 0) continue;
       if (HasDotProduct(target) && !CpuHasDotProduct(target)) continue;
       found.push_back(target);
@@ -105,6 +112,14 @@ std::string_view Name(Target target) {
   }
   TROUPE_CHECK(false);
   return "";
+}
+
+std::vector<Target> CompiledTargets() {
+  std::vector<Target> compiled;
+  for (const Target target : kAllTargets) {
+    if ((kCompiledBits & HighwayBit(target)) != 0) compiled.push_back(target);
+  }
+  return compiled;
 }
 
 std::vector<Target> SupportedTargets() { return DetectedTargets(); }

@@ -22,6 +22,9 @@ enum class Target { kScalar, kNeon, kNeonDot, kAvx2, kAvx2Vnni, kAvx512, kAvx512
 
 std::string_view Name(Target target);
 
+// The targets that kernels were compiled for, slowest first: more than most machines can run.
+std::vector<Target> CompiledTargets();
+
 // The targets that this machine can run, slowest first; never empty.
 std::vector<Target> SupportedTargets();
 

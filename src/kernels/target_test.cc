@@ -1,5 +1,6 @@
 #include "kernels/target.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -8,6 +9,8 @@
 
 namespace troupe {
 namespace {
+
+using ::testing::Contains;
 
 TEST(Target, TheBestIsActiveUntilAnotherIsForced) {
   const std::vector<Target> targets = SupportedTargets();
@@ -22,6 +25,11 @@ TEST(Target, TheBestIsActiveUntilAnotherIsForced) {
   }
   ForceTarget(std::nullopt);
   EXPECT_EQ(ActiveTarget(), targets.back());
+}
+
+TEST(Target, WhatIsSupportedWasCompiled) {
+  const std::vector<Target> compiled = CompiledTargets();
+  for (const Target target : SupportedTargets()) EXPECT_THAT(compiled, Contains(target));
 }
 
 TEST(Target, NamesAreDistinct) {

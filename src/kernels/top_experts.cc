@@ -12,7 +12,6 @@
 namespace troupe {
 namespace {
 
-constexpr std::uint32_t kMaxExperts = 1024;
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 constexpr float kAbsurd = 1e30f;  // a logit or a bias beyond this comes from broken arithmetic
 // Sigmoids may all underflow. The bound is ggml's (the least normal half), for equal answers.
@@ -97,15 +96,22 @@ Status CheckTopExpertsParams(const TopExpertsParams& params) {
 bool ChooseTopExperts(const TopExpertsParams& params, std::span<float> scores,
                       std::span<const float> bias, std::span<ExpertChoice> chosen) {
   TROUPE_CHECK(scores.size() == params.experts && params.experts <= kMaxExperts);
-  TROUPE_CHECK(bias.empty() || bias.size() == params.experts);
-  TROUPE_CHECK(chosen.size() == params.top_k);
-  if (!AllSane(scores) || !AllSane(bias)) return false;
-
+  if (!AllSane(scores)) return false;
   if (params.score == GateScore::kSoftmax) {
     SoftmaxRow(scores.data(), scores.size());
   } else {
     SigmoidRow(scores.data(), scores.size());
   }
+  return ChooseByScores(params, scores, bias, chosen);
+}
+
+bool ChooseByScores(const TopExpertsParams& params, std::span<const float> scores,
+                    std::span<const float> bias, std::span<ExpertChoice> chosen) {
+  TROUPE_CHECK(scores.size() == params.experts && params.experts <= kMaxExperts);
+  TROUPE_CHECK(bias.empty() || bias.size() == params.experts);
+  TROUPE_CHECK(chosen.size() == params.top_k);
+  if (!AllSane(scores) || !AllSane(bias)) return false;
+
   Keys storage;
   const std::span<float> keys = std::span(storage).first(params.experts);
   std::copy(scores.begin(), scores.end(), keys.begin());

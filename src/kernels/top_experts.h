@@ -16,6 +16,8 @@
 
 namespace troupe {
 
+inline constexpr std::uint32_t kMaxExperts = 1024;  // of a layer
+
 enum class GateScore { kSoftmax, kSigmoid };
 enum class GroupRank { kMax, kTopTwo };
 
@@ -39,5 +41,9 @@ Status CheckTopExpertsParams(const TopExpertsParams& params);
 // or a logit infinite: the model's arithmetic has broken down.
 [[nodiscard]] bool ChooseTopExperts(const TopExpertsParams& params, std::span<float> scores,
                                     std::span<const float> bias, std::span<ExpertChoice> chosen);
+
+// The same where scores are known already.
+[[nodiscard]] bool ChooseByScores(const TopExpertsParams& params, std::span<const float> scores,
+                                  std::span<const float> bias, std::span<ExpertChoice> chosen);
 
 }  // namespace troupe

@@ -151,6 +151,19 @@ TEST(ChooseTopExperts, RefusesNaNInfinityAndTheAbsurdInLogitsAndBias) {
   }
 }
 
+TEST(ChooseByScores, ChoosesOfScoresAsOfTheLogitsThatTheyComeFrom) {
+  Rng rng(TestSeed());
+  const TopExpertsParams params{.experts = 40, .top_k = 5, .normalise = true, .scale = 1.5f};
+  std::vector<float> scores = NormalFloats(rng, 40, 2.0);
+  const std::vector<float> bias = NormalFloats(rng, 40);
+  std::vector<ExpertChoice> of_logits(5), of_scores(5);
+  ASSERT_TRUE(ChooseTopExperts(params, scores, bias, of_logits));
+  ASSERT_TRUE(ChooseByScores(params, scores, bias, of_scores));
+  EXPECT_EQ(of_scores, of_logits);
+  scores[7] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_FALSE(ChooseByScores(params, scores, bias, of_scores));
+}
+
 TEST(CheckTopExpertsParams, NamesTheNumberThatDoesNotFit) {
   const auto message = [](const TopExpertsParams& params) {
     return CheckTopExpertsParams(params).message();

@@ -4,19 +4,10 @@
 #include <cmath>
 
 #include "base/clock.h"
-#include "kernels/elementwise.h"
 #include "lab/feed_in_parts.h"
 
 namespace troupe {
 namespace {
-
-// ln of the sum of e^x, in double, safe for any finite logits.
-double LogSumExp(std::span<const float> logits) {
-  const double largest = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float x : logits) sum += std::exp(static_cast<double>(x) - largest);
-  return largest + std::log(sum);
-}
 
 // Tokens of a text that are scored, and those of its first window.
 struct ScoredCount {
@@ -35,18 +26,11 @@ ScoredCount CountScored(std::size_t text, const EvaluationOptions& options) {
   return count;
 }
 
-// What an interval of what cannot lie elsewhere is.
-Interval Within(Interval interval, double least, double most) {
-  interval.least = std::max(interval.least, least);
-  interval.most = std::min(interval.most, most);
-  return interval;
-}
-
 // Takes the logits of one token after another.
 class Scorer {
  public:
   Scorer(const EvaluationHooks& hooks, std::size_t block)
-      : hooks_(hooks), nll_(block), kl_(block), nll_change_(block), same_top_(block) {}
+      : hooks_(hooks), nll_(block), compared_(block) {}
 
   Status Score(TokenId token, std::span<const float> logits) {
     const double log_p = LogProbability(logits, static_cast<std::size_t>(token));
@@ -55,34 +39,25 @@ class Scorer {
     }
     nll_.Add(-log_p);
     if (hooks_.save != nullptr) TROUPE_RETURN_IF_ERROR(hooks_.save->Append(token, logits));
-    if (hooks_.reference != nullptr) TROUPE_RETURN_IF_ERROR(Compare(token, logits, log_p));
+    if (hooks_.reference != nullptr) TROUPE_RETURN_IF_ERROR(Compare(token, logits));
     ++count_;
     return OkStatus();
   }
 
   void EndWindow() {
-    for (BlockMean* mean : {&nll_, &kl_, &nll_change_, &same_top_}) mean->EndBlock();
+    nll_.EndBlock();
+    compared_.EndWindow();
   }
 
   Evaluation Finish() const {
     Evaluation result{
         .tokens = count_, .blocks = nll_.blocks(), .nll = nll_.Get(), .comparison = std::nullopt};
-    if (hooks_.reference != nullptr && count_ > 0) {
-      const Interval change = nll_change_.Get();
-      result.comparison =
-          Comparison{.kl = Within(kl_.Get(), 0, kl_.Get().most),
-                     .worst_kl = worst_kl_,
-                     .perplexity_ratio = {.mean = std::exp(change.mean),
-                                          .least = std::exp(change.least),
-                                          .most = std::exp(change.most)},
-                     .top1_agreement = Within(same_top_.Get(), 0, 1),
-                     .mean_probability_change = probability_change_ / static_cast<double>(count_)};
-    }
+    if (compared_.tokens() > 0) result.comparison = compared_.Get();
     return result;
   }
 
  private:
-  Status Compare(TokenId token, std::span<const float> logits, double log_p) {
+  Status Compare(TokenId token, std::span<const float> logits) {
     const LogitsReader& reference = *hooks_.reference;
     if (reference.vocabulary() != logits.size()) {
       return InvalidArgument("{}: logits over {} tokens, expected {} as the model has",
@@ -94,42 +69,20 @@ class Scorer {
     }
     row_.resize(logits.size());
     TROUPE_RETURN_IF_ERROR(reference.Read(count_, row_));
-    const double kl = KlDivergence(row_, logits);
-    kl_.Add(kl);
-    worst_kl_ = std::max(worst_kl_, kl);
-    const double reference_log_p = LogProbability(row_, static_cast<std::size_t>(token));
-    nll_change_.Add(reference_log_p - log_p);
-    same_top_.Add(ArgMax(row_.data(), row_.size()) == ArgMax(logits.data(), logits.size()) ? 1 : 0);
-    probability_change_ += std::exp(log_p) - std::exp(reference_log_p);
+    compared_.Add(static_cast<std::size_t>(token), row_, logits);
     return OkStatus();
   }
 
   const EvaluationHooks& hooks_;
   std::size_t count_ = 0;
-  BlockMean nll_, kl_, nll_change_, same_top_;
-  double worst_kl_ = 0;
-  double probability_change_ = 0;
+  BlockMean nll_;
+  ComparedLogits compared_;
   std::vector<float> row_;
 };
 
 }  // namespace
 
 double Evaluation::Perplexity() const { return std::exp(nll.mean); }
-
-double LogProbability(std::span<const float> logits, std::size_t index) {
-  return static_cast<double>(logits[index]) - LogSumExp(logits);
-}
-
-double KlDivergence(std::span<const float> reference, std::span<const float> other) {
-  TROUPE_CHECK(reference.size() == other.size());
-  const double log_p = LogSumExp(reference), log_q = LogSumExp(other);
-  double sum = 0;
-  for (std::size_t i = 0; i < reference.size(); ++i) {
-    const double lp = reference[i] - log_p;
-    sum += std::exp(lp) * (lp - (other[i] - log_q));
-  }
-  return std::max(0.0, sum);  // rounding may leave a hair below
-}
 
 Result<Evaluation> Evaluate(Session& session, std::span<const TokenId> text,
                             const EvaluationOptions& options, const EvaluationHooks& hooks) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "lab/compared_logits.h"
 #include "lab/intervals.h"
 #include "lab/logits_file.h"
 #include "runtime/session.h"
@@ -26,17 +27,6 @@ struct EvaluationOptions {
   // Tokens of a window that are only read: predictions near its start know little.
   std::size_t warm_up = 0;
   std::optional<TokenId> begin;  // put before each window (BOS), never scored
-};
-
-// Token by token, the same token from the same beginning. The intervals are those of BlockMean
-// (intervals.h): a window's tokens are alike, so a window is one block, or parts of it are where
-// there are less than eight.
-struct Comparison {
-  Interval kl;  // of the reference's distribution to this one's, in nats
-  double worst_kl = 0;
-  Interval perplexity_ratio;  // this one's to the reference's: exp of the mean difference
-  Interval top1_agreement;    // share of tokens on which both find the same token most likely
-  double mean_probability_change = 0;  // of the true token, this minus reference
 };
 
 struct Evaluation {
@@ -58,11 +48,5 @@ struct EvaluationHooks {
 
 Result<Evaluation> Evaluate(Session& session, std::span<const TokenId> text,
                             const EvaluationOptions& options, const EvaluationHooks& hooks = {});
-
-// log of the softmax at `index`, in double: ln p(index).
-double LogProbability(std::span<const float> logits, std::size_t index);
-
-// sum p ln(p / q) with p the softmax of `reference` and q that of `other`.
-double KlDivergence(std::span<const float> reference, std::span<const float> other);
 
 }  // namespace troupe

@@ -17,26 +17,6 @@ using testing::HasSubstr;
 
 constexpr const char* kModel = TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf";
 
-TEST(LogProbability, IsTheLogarithmOfTheSoftmax) {
-  const std::vector<float> logits = {0.0f, std::log(3.0f), 0.0f};  // 1/5, 3/5, 1/5
-  EXPECT_NEAR(LogProbability(logits, 1), std::log(0.6), 1e-7);
-  EXPECT_NEAR(LogProbability(logits, 2), std::log(0.2), 1e-7);
-}
-
-TEST(LogProbability, SurvivesLogitsWhoseExponentialsOverflow) {
-  const std::vector<float> logits = {1000.0f, 1000.0f};
-  EXPECT_NEAR(LogProbability(logits, 0), std::log(0.5), 1e-12);
-}
-
-TEST(KlDivergence, IsZeroForEqualAndAsWorkedByHandForOthers) {
-  const std::vector<float> half = {0.0f, 0.0f};
-  const std::vector<float> quarter = {0.0f, std::log(3.0f)};
-  EXPECT_EQ(KlDivergence(half, half), 0.0);
-  // 1/2 ln((1/2)/(1/4)) + 1/2 ln((1/2)/(3/4))
-  EXPECT_NEAR(KlDivergence(half, quarter), 0.5 * std::log(2.0) + 0.5 * std::log(2.0 / 3), 1e-7);
-  EXPECT_GT(KlDivergence(quarter, half), 0);
-}
-
 class EvaluationOfTheTinyModel : public testing::Test {
  protected:
   void SetUp() override {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <filesystem>
 
 namespace troupe {
 namespace {
@@ -59,6 +60,13 @@ Result<LogitsReader> LogitsReader::Open(const std::string& path) {
   TROUPE_RETURN_IF_ERROR(file.ReadAt(std::uint64_t{footer.rows} * footer.vocabulary * 4,
                                      std::as_writable_bytes(std::span(tokens))));
   return LogitsReader(std::move(file), footer.vocabulary, std::move(tokens));
+}
+
+Result<LogitsReader> LogitsReader::OpenAndUnlink(const std::string& path) {
+  Result<LogitsReader> reader = Open(path);
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored);
+  return reader;
 }
 
 Status LogitsReader::Read(std::size_t row, std::span<float> logits) const {

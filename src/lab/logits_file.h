@@ -35,6 +35,8 @@ class LogitsWriter {
 class LogitsReader {
  public:
   static Result<LogitsReader> Open(const std::string& path);
+  // And takes its name away: it may be large, and is gone with the program however that ends.
+  static Result<LogitsReader> OpenAndUnlink(const std::string& path);
 
   std::uint32_t vocabulary() const { return vocabulary_; }
   std::span<const std::int32_t> tokens() const { return tokens_; }

@@ -10,7 +10,8 @@ namespace troupe {
 
 class LossySwitch {
  public:
-  // Fails if nothing in the engine's options may change an answer. The engine must outlive it.
+  // Fails if nothing in the engine's options may change an answer: neither what stands in for
+  // missing experts nor a group gate. The engine must outlive it.
   static Result<LossySwitch> Of(Engine& engine);
 
   // From the next pass on. What the cache holds stays, less what exact answers may not use. What a
@@ -18,7 +19,7 @@ class LossySwitch {
   void SetExact(bool exact);
 
  private:
-  LossySwitch(Engine& engine, SubstitutionMaterial material, const OffloadReport& offload);
+  explicit LossySwitch(Engine& engine) : engine_(&engine) {}
 
   Engine* engine_;
   SubstitutionMaterial material_;

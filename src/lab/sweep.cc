@@ -72,6 +72,7 @@ class Sweep {
     EngineOptions options = options_.engine;
     options.offload.lossiness = Exact{};
     options.offload.low_copies = {};
+    options.offload.gate = {};
     return options;
   }
 

@@ -122,10 +122,13 @@ Result<MachineMemory> ReadMachineMemory(const std::string& root) {
   return memory;
 }
 
+Bytes ReserveForOthers(const MachineMemory& memory) {
+  const std::uint64_t free = memory.available.count();
+  return std::max(std::min(256_MiB, Bytes(free / 4)), Bytes(free / 16));
+}
+
 Bytes DefaultBudget(const MachineMemory& memory) {
-  // A sixteenth, at least 256 MiB: other programs go on needing memory while this one runs.
-  const Bytes reserve = std::max(256_MiB, Bytes(memory.available.count() / 16));
-  return memory.available > reserve ? memory.available - reserve : Bytes();
+  return memory.available - ReserveForOthers(memory);
 }
 
 }  // namespace troupe

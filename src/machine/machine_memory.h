@@ -17,7 +17,11 @@ struct MachineMemory {
 // `root` is where /proc and /sys are looked for: a test's folder, else empty.
 Result<MachineMemory> ReadMachineMemory(const std::string& root = "");
 
-// What a process takes if nobody said how much: all that is available but a reserve for others.
+// What a process leaves to other programs if nobody said how much it may take. They go on needing
+// memory while it runs: a sixteenth of what is free, or 256 MiB if that is more, but no more than a
+// quarter, as small containers hold little else.
+Bytes ReserveForOthers(const MachineMemory& memory);
+// All but that.
 Bytes DefaultBudget(const MachineMemory& memory);
 
 }  // namespace troupe

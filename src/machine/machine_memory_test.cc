@@ -91,7 +91,14 @@ TEST_F(MachineMemoryTest, ASystemThatDoesNotTellIsAnErrorThatNamesTheOption) {
 
 TEST(DefaultBudgetTest, LeavesASixteenthAtLeastAQuarterOfAGibibyte) {
   EXPECT_EQ(DefaultBudget({.available = 16_GiB, .limit = ""}), 15_GiB);
+  EXPECT_EQ(DefaultBudget({.available = 2_GiB, .limit = ""}), 2_GiB - 256_MiB);
   EXPECT_EQ(DefaultBudget({.available = 1_GiB, .limit = ""}), 768_MiB);
+}
+
+TEST(DefaultBudgetTest, TakesThreeQuartersOfASmallContainer) {
+  EXPECT_EQ(DefaultBudget({.available = 300_MiB, .limit = ""}), 225_MiB);
+  EXPECT_EQ(DefaultBudget({.available = 256_MiB, .limit = ""}), 192_MiB);
+  EXPECT_EQ(DefaultBudget({.available = Bytes(), .limit = ""}), Bytes());
 }
 
 TEST(MachineMemory, OfThisMachineIsMoreThanNothing) {

@@ -10,16 +10,20 @@
 #include "kernels/quantize_activations.h"
 #include "machine/bandwidth.h"
 #include "machine/machine_memory.h"
+#include "machine/process_memory.h"
 #include "model/matmul_region.h"
 
 namespace troupe {
 namespace {
 
-// Many times what processors cache, where the machine has that much to spare.
-Bytes ProbeBytes(Bytes wanted) {
-  const Result<MachineMemory> memory = ReadMachineMemory();
-  if (!memory.ok()) return wanted;
-  return std::clamp(Bytes(memory->available.count() / 4), std::min(wanted, 8_MiB), wanted);
+// Many times what processors cache, where the caller and the machine have that much to spare.
+Bytes ProbeBytes(Bytes wanted, Bytes memory) {
+  // What the probe before has taken goes back first: the allocator would keep a buffer of less than
+  // 32 MiB, and this one would come on top.
+  ReturnFreeMemory();
+  const Result<MachineMemory> machine = ReadMachineMemory();
+  const Bytes quarter = machine.ok() ? Bytes(machine->available.count() / 4) : wanted;
+  return std::min({wanted, memory, std::max(quarter, 8_MiB)});
 }
 
 constexpr double kDiskSeconds = 0.8;  // that the whole measurement may take by the sounding
@@ -132,19 +136,21 @@ double SecondsPerFurtherRow(const std::array<double, kRows.size()>& seconds) {
 
 }  // namespace
 
-Result<double> ProbeMemory(ThreadPool& pool) {
-  return MeasureReadBandwidth(pool, ProbeBytes(256_MiB));
+Result<double> ProbeMemory(ThreadPool& pool, Bytes memory) {
+  return MeasureReadBandwidth(pool, ProbeBytes(kProbeMemory, memory));
 }
 
 Result<DiskCost> ProbeDiskCost(const ReaderOptions& options, const DirectFile& file,
-                               const Clock& clock) {
+                               const Clock& clock, Bytes memory) {
+  ReturnFreeMemory();
   TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<AsyncReader> reader, MakeReader(options));
   const Nanos start = clock.Now();
   TROUPE_ASSIGN_OR_RETURN(std::vector<DiskSpeed> speeds,
-                          ProbeDisk(*reader, file, clock, {.most = kSounding}));
+                          ProbeDisk(*reader, file, clock, {.most = kSounding, .memory = memory}));
   const double sounding = static_cast<double>(clock.Now() - start) * 1e-9;
   if (sounding * static_cast<double>(kWhole / kSounding) < kDiskSeconds) {
-    TROUPE_ASSIGN_OR_RETURN(speeds, ProbeDisk(*reader, file, clock, {.most = kWhole, .seed = 2}));
+    TROUPE_ASSIGN_OR_RETURN(
+        speeds, ProbeDisk(*reader, file, clock, {.most = kWhole, .memory = memory, .seed = 2}));
   }
   DiskCost cost{.direct = file.direct()};
   for (const DiskSpeed& speed : speeds) {
@@ -159,10 +165,10 @@ Result<DiskCost> ProbeDiskCost(const ReaderOptions& options, const DirectFile& f
 }
 
 Result<ExpertSeconds> ProbeExpert(const ExpertLayout& layout, ThreadPool& pool, const Clock& clock,
-                                  double seconds) {
+                                  double seconds, Bytes memory) {
   const std::uint64_t stride = AlignUp(layout.SlotBytes(), kCacheLine.count());
   const std::uint64_t experts =
-      std::max<std::uint64_t>(1, ProbeBytes(kExpertBytes) / Bytes(stride));
+      std::max<std::uint64_t>(1, ProbeBytes(kExpertBytes, memory) / Bytes(stride));
   TROUPE_ASSIGN_OR_RETURN(AlignedBuffer weights,
                           AlignedBuffer::Allocate(Bytes(experts * stride),
                                                   {.alignment = kHugePage, .huge_pages = true}));

@@ -9,6 +9,18 @@ namespace troupe {
 Bytes ResidentMemory();      // now
 Bytes PeakResidentMemory();  // at most, since the process began
 
+// Of the memory that a process holds, what is its own (heap, stacks, buffers) and what are pages of
+// files (code, libraries).
+struct ResidentParts {
+  Bytes own, files;
+};
+ResidentParts ResidentMemoryParts();
+
+// What a plan counts as held: `parts` in coarse steps. How many pages of its code the kernel has
+// mapped differs by some hundred KiB from one run of a command to the next, and the same command
+// shall make the same plan. Of code no less is counted than what a run comes to use.
+Bytes HeldForPlan(const ResidentParts& parts);
+
 // The system gets the pages back that the allocator holds and nobody uses. How many bytes fewer are
 // resident; others may allocate meanwhile, so it can be zero.
 Bytes ReturnFreeMemory();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -27,6 +28,30 @@ TEST(ProcessMemory, WhatIsFreeGoesBackToTheSystemAndWhatIsUsedStays) {
   EXPECT_GT(returned, Bytes(kBlock * kBlocks / 2));
   EXPECT_LE(ResidentMemory(), all - returned + 1_MiB);
   EXPECT_EQ(blocks.back()[kBlock - 1], 1);
+}
+
+TEST(ProcessMemory, ItsPartsAreTheWhole) {
+  const ResidentParts parts = ResidentMemoryParts();
+  EXPECT_GT(parts.own, Bytes());
+  EXPECT_GT(parts.files, Bytes());
+  const Bytes whole = ResidentMemory(), sum = parts.own + parts.files;
+  EXPECT_LE(std::max(whole, sum) - std::min(whole, sum), 2_MiB);
+}
+
+TEST(ProcessMemory, APlanCountsTheSameWhereTheKernelHasMappedAFewPagesMore) {
+  const Bytes held = HeldForPlan({.own = 3000_KiB, .files = 8100_KiB});
+  EXPECT_EQ(held, 3_MiB + 11_MiB);
+  EXPECT_EQ(HeldForPlan({.own = 3020_KiB, .files = 8700_KiB}), held);
+}
+
+TEST(ProcessMemory, APlanCountsNoLessThanWhatIsHeld) {
+  for (const Bytes own : {Bytes(), 1_MiB, 5_MiB + 1_KiB}) {
+    for (const Bytes files : {Bytes(), 11_MiB, 11_MiB + 4_KiB, 40_MiB}) {
+      const Bytes held = HeldForPlan({.own = own, .files = files});
+      EXPECT_GE(held, own + files);
+      EXPECT_LT(held, own + std::max(files, 11_MiB) + 5_MiB);
+    }
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 
+#include "base/clock.h"
 #include "kernels/axpy.h"
 #include "kernels/elementwise.h"
 #include "kernels/quantize_activations.h"
@@ -40,30 +41,66 @@ void ForwardPass::AskEarly(const LayerWeights& next, std::size_t place) {
   region_.Add(next.moe.router, input, {}, ws_.forecast + place * rows * experts, experts);
 }
 
+void ForwardPass::AddRouter(std::uint32_t layer, const MoeWeights& w, const Activations& input) {
+  const std::size_t experts = config_.moe.routing.experts;
+  if (groups_ == nullptr) return region_.Add(w.router, input, {}, ws_.router, experts);
+  groups_->AddGroups(layer, input, region_);
+  std::size_t first = 0;
+  for (const RowGroup& group : batch_) {
+    const std::size_t count = group.Rows(config_.width);
+    if (group.exact) {
+      region_.Add(w.router, Slice(input, first, count), {}, ws_.router + first * experts, experts);
+    }
+    first += count;
+  }
+}
+
+void ForwardPass::KeepExactLogits() {
+  const std::size_t experts = config_.moe.routing.experts;
+  for (std::size_t i = 0; i < ForecastRows(); ++i) {
+    const std::size_t row = forecast_rows_[i];
+    if (IsGrouped(row)) continue;
+    std::copy_n(ws_.router + row * experts, experts, ws_.gate_said + i * experts);
+  }
+}
+
+void ForwardPass::KeepGroupedLogits(std::uint32_t layer) {
+  const std::size_t experts = config_.moe.routing.experts;
+  for (std::size_t i = 0; i < ForecastRows(); ++i) {
+    const std::size_t row = forecast_rows_[i];
+    if (!IsGrouped(row)) continue;
+    groups_->LogitsOf(layer, row, {ws_.router + row * experts, experts},
+                      {ws_.gate_said + i * experts, experts});
+  }
+}
+
 Status ForwardPass::Route(std::uint32_t layer, const MoeWeights& w,
                           std::span<const LayerWeights> forecasts, bool tells) {
-  const Rows& input = config_.moe.beside_dense ? ws_.router_input : ws_.normed;
+  const Stopwatch watch;
+  const Activations input = (config_.moe.beside_dense ? ws_.router_input : ws_.normed).Of(tokens_);
   const TopExpertsParams& routing = config_.moe.routing;
-  region_.Add(w.router, input.Of(tokens_), {}, ws_.router, routing.experts);
+  AddRouter(layer, w, input);
   if (config_.moe.shared_gate)
     region_.Add(w.shared_gate, ws_.normed.Of(tokens_), {}, ws_.shared_gate, 1);
   // Guesses at what the next gates will say, at the price of some more small products in a region
   // that runs anyway.
   for (std::size_t place = 0; place < forecasts.size(); ++place) AskEarly(forecasts[place], place);
   region_.Run(pool_);
-  for (std::size_t row = 0; tells && row < ForecastRows(); ++row) {
-    std::copy_n(ws_.router + forecast_rows_[row] * routing.experts, routing.experts,
-                ws_.gate_said + row * routing.experts);
+  if (groups_ != nullptr) {
+    groups_->AddExperts(layer, input, region_);
+    region_.Run(pool_);
   }
   const std::span<const float> bias = w.selection_bias == nullptr
                                           ? std::span<const float>()
                                           : std::span(w.selection_bias, routing.experts);
+  if (tells) KeepExactLogits();  // before they become scores
   std::atomic<bool> broken{false};
   ForRows(tokens_, [&](std::size_t t) {
-    if (!ChooseTopExperts(routing, {ws_.router + t * routing.experts, routing.experts}, bias,
-                          {ws_.chosen + t * routing.top_k, routing.top_k})) {
-      broken.store(true, std::memory_order_relaxed);
-    }
+    const std::span<float> scores(ws_.router + t * routing.experts, routing.experts);
+    const std::span<ExpertChoice> chosen(ws_.chosen + t * routing.top_k, routing.top_k);
+    const bool sane = IsGrouped(t) ? groups_->Choose(layer, t, routing, scores, chosen)
+                                   : ChooseTopExperts(routing, scores, bias, chosen);
+    if (!sane) broken.store(true, std::memory_order_relaxed);
   });
   if (broken.load()) {
     return DataLoss(
@@ -71,6 +108,8 @@ Status ForwardPass::Route(std::uint32_t layer, const MoeWeights& w,
         "its numbers overflow",
         layer);
   }
+  if (tells) KeepGroupedLogits(layer);
+  gate_seconds_ += watch.Seconds();
   if (observer_ != nullptr) {
     observer_->Routed(layer, {ws_.chosen, tokens_ * routing.top_k},
                       {ws_.router, tokens_ * routing.experts});

@@ -17,6 +17,10 @@ ForwardPass::ForwardPass(const PassTools& tools, Batch batch, Workspace& workspa
       region_(tools.region),
       attention_(tools.attention),
       observer_(tools.observer),
+      groups_(tools.groups != nullptr && tools.groups->BeginPass(batch, tools.config.width)
+                  ? tools.groups
+                  : nullptr),
+      gate_seconds_(tools.gate_seconds),
       batch_(batch),
       ws_(workspace),
       tokens_(rows) {

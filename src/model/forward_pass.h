@@ -17,6 +17,7 @@
 #include "model/config.h"
 #include "model/expert_source.h"
 #include "model/for_rows.h"
+#include "model/group_router.h"
 #include "model/matmul_region.h"
 #include "model/route_observer.h"
 #include "model/weights.h"
@@ -32,6 +33,8 @@ struct PassTools {
   MatMulRegion& region;
   AttentionRegion& attention;
   RouteObserver* observer;  // may be null
+  GroupRouter* groups;      // chooses experts of rows that need not be exact; null: nobody does
+  double& gate_seconds;     // sum of what routing takes
 };
 
 class ForwardPass {
@@ -103,6 +106,12 @@ class ForwardPass {
   void ConvolveHeads(std::uint32_t layer, const DeltaNetWeights& w);
   void RunDeltaHeads(std::uint32_t layer, const DeltaNetWeights& w);
 
+  bool IsGrouped(std::size_t row) const { return groups_ != nullptr && groups_->Routes(row); }
+  // The first product of the layer's gate: the router's, or for grouped rows the groups'.
+  void AddRouter(std::uint32_t layer, const MoeWeights& w, const Activations& input);
+  // What the gate says of the rows that forecasts are made of.
+  void KeepExactLogits();
+  void KeepGroupedLogits(std::uint32_t layer);
   // Asks the layer's gate for all tokens and those of `forecasts` layers for some; with `tells` it
   // keeps what the layer's own says of the same ones.
   Status Route(std::uint32_t layer, const MoeWeights& w, std::span<const LayerWeights> forecasts,
@@ -135,6 +144,8 @@ class ForwardPass {
   MatMulRegion& region_;
   AttentionRegion& attention_;
   RouteObserver* observer_;  // may be null
+  GroupRouter* groups_;      // null: every row of the pass is routed exactly
+  double& gate_seconds_;
   Batch batch_;
   Workspace& ws_;
   std::size_t tokens_;                            // rows of all groups

@@ -98,7 +98,9 @@ Status Transformer::RunLayers(Batch batch, Workspace& workspace) {
                     .pool = pool_,
                     .region = region_,
                     .attention = attention_,
-                    .observer = route_observer_},
+                    .observer = route_observer_,
+                    .groups = groups_,
+                    .gate_seconds = gate_seconds_},
                    batch, workspace, rows_);
   for (std::uint32_t layer = layers_.first; layer < layers_.end; ++layer) {
     const LayerWeights& w = weights_.layers[layer];
@@ -151,8 +153,10 @@ void Transformer::Logits(Workspace& workspace, std::span<const std::uint32_t> ro
             workspace.normed.Row(i), config_.width);
     if (normed.groups != nullptr) QuantizeActivations(normed, i, 1);
   }
+  experts_.Advance();  // what the next pass's first layers need may be under way
   region_.Add(weights_.output, normed, {}, logits, config_.vocabulary);
   region_.Run(pool_);
+  experts_.Advance();
   if (config_.logit_cap > 0) {
     SoftCap(config_.logit_cap, logits, rows.size() * config_.vocabulary);
   }

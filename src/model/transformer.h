@@ -14,6 +14,7 @@
 #include "model/batch.h"
 #include "model/config.h"
 #include "model/expert_source.h"
+#include "model/group_router.h"
 #include "model/layer_range.h"
 #include "model/matmul_region.h"
 #include "model/route_observer.h"
@@ -55,6 +56,12 @@ class Transformer {
   // (token, layer, expert) triples that routers chose so far, however they were answered.
   std::uint64_t expert_uses() const { return expert_uses_; }
 
+  // In which experts were chosen: the routers' products, those that forecasts ask of later ones
+  // beside them, and the choice.
+  double gate_seconds() const { return gate_seconds_; }
+
+  // May be null, and must outlive the passes.
+  void set_groups(GroupRouter* groups) { groups_ = groups; }
   // Both may be null, and must outlive the passes.
   void set_observer(StreamObserver* observer) { observer_ = observer; }
   void set_route_observer(RouteObserver* observer) { route_observer_ = observer; }
@@ -78,6 +85,8 @@ class Transformer {
   AttentionRegion attention_;
   std::size_t rows_ = 0;  // of the last pass
   std::uint64_t expert_uses_ = 0;
+  double gate_seconds_ = 0;
+  GroupRouter* groups_ = nullptr;
   StreamObserver* observer_ = nullptr;
   RouteObserver* route_observer_ = nullptr;
 };

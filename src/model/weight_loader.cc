@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
+#include <thread>
 
 #include "base/mutex.h"
 #include "kernels/elementwise.h"
@@ -15,23 +17,55 @@ namespace {
 // are still in the second-level cache when they are packed.
 constexpr std::uint64_t kPieceBytes = 512 << 10;
 
+// What passes of a job is compared in order, though its pieces are loaded by all threads: a piece
+// waits for the one before it, which some thread has begun, since pieces are handed out in order.
+struct JobCheck {
+  std::unique_ptr<MatrixCheck> matrix;  // nothing: not while it is loaded
+  std::atomic<std::size_t> next_row{0};
+};
+
 struct Piece {
   const LoadJob* job;
+  JobCheck* check;
   std::size_t first_row;
   std::size_t rows;
 };
 
-std::vector<Piece> CutIntoPieces(const std::vector<LoadJob>& jobs) {
+std::uint64_t SourceBytes(const LoadJob& job) {
+  return job.rows * RowBytes(job.tensor->type, job.cols).count();
+}
+
+std::uint64_t MatrixBytes(const TensorInfo& tensor) {
+  return tensor.bytes.count() / tensor.MatrixCount();
+}
+
+// A matrix that is loaded as one; others are compared afterwards.
+bool IsWholeMatrix(const LoadJob& job) {
+  const std::uint64_t matrix = MatrixBytes(*job.tensor);
+  return SourceBytes(job) == matrix && job.offset % matrix == 0;
+}
+
+std::vector<JobCheck> BeginChecks(const std::vector<LoadJob>& jobs, const WeightChecks* checks) {
+  std::vector<JobCheck> begun(jobs.size());
+  for (std::size_t i = 0; checks != nullptr && i < jobs.size(); ++i) {
+    if (!IsWholeMatrix(jobs[i])) continue;
+    begun[i].matrix = checks->Begin(*jobs[i].tensor, jobs[i].offset / MatrixBytes(*jobs[i].tensor));
+  }
+  return begun;
+}
+
+std::vector<Piece> CutIntoPieces(const std::vector<LoadJob>& jobs, std::vector<JobCheck>& checks) {
   std::vector<Piece> pieces;
-  for (const LoadJob& job : jobs) {
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const LoadJob& job = jobs[i];
     if (job.form != LoadJob::Form::kPanels) {
-      pieces.push_back({&job, 0, job.rows});
+      pieces.push_back({&job, &checks[i], 0, job.rows});
       continue;
     }
     const std::uint64_t panel_bytes = kPanelRows * RowBytes(job.tensor->type, job.cols).count();
     const std::size_t step = std::max<std::uint64_t>(1, kPieceBytes / panel_bytes) * kPanelRows;
     for (std::size_t row = 0; row < job.rows; row += step) {
-      pieces.push_back({&job, row, std::min(step, job.rows - row)});
+      pieces.push_back({&job, &checks[i], row, std::min(step, job.rows - row)});
     }
   }
   return pieces;
@@ -59,7 +93,23 @@ void Transpose(const Piece& piece, std::span<const std::byte> rows) {
              {job.target, PanelBytes(TensorType::kF32, job.cols, job.rows)});
 }
 
-Status LoadPiece(const GgufModel& file, const Piece& piece, std::vector<std::byte>& staging) {
+Status CheckPiece(const Piece& piece, std::span<const std::byte> rows,
+                  const std::atomic<bool>& failed) {
+  JobCheck& check = *piece.check;
+  if (check.matrix == nullptr) return OkStatus();
+  while (check.next_row.load(std::memory_order_acquire) != piece.first_row) {
+    if (failed.load(std::memory_order_relaxed)) return OkStatus();
+    std::this_thread::yield();
+  }
+  check.matrix->Add(rows);
+  const std::size_t next = piece.first_row + piece.rows;
+  if (next == piece.job->rows) return check.matrix->Finish();
+  check.next_row.store(next, std::memory_order_release);
+  return OkStatus();
+}
+
+Status LoadPiece(const GgufModel& file, const Piece& piece, std::vector<std::byte>& staging,
+                 const std::atomic<bool>& failed) {
   const LoadJob& job = *piece.job;
   const TensorType type = job.tensor->type;
   const std::uint64_t row_bytes = RowBytes(type, job.cols).count();
@@ -67,6 +117,7 @@ Status LoadPiece(const GgufModel& file, const Piece& piece, std::vector<std::byt
   const std::span<std::byte> rows = std::span(staging).first(piece.rows * row_bytes);
   TROUPE_RETURN_IF_ERROR(
       file.ReadRange(*job.tensor, job.offset + piece.first_row * row_bytes, rows));
+  TROUPE_RETURN_IF_ERROR(CheckPiece(piece, rows, failed));
   switch (job.form) {
     case LoadJob::Form::kPanels:
       PackPanels(
@@ -91,13 +142,14 @@ Status LoadPiece(const GgufModel& file, const Piece& piece, std::vector<std::byt
 
 Bytes SourceBytes(const std::vector<LoadJob>& jobs) {
   Bytes sum;
-  for (const LoadJob& job : jobs) sum += job.rows * RowBytes(job.tensor->type, job.cols);
+  for (const LoadJob& job : jobs) sum += Bytes(SourceBytes(job));
   return sum;
 }
 
 Status LoadAll(const GgufModel& file, const std::vector<LoadJob>& jobs, ThreadPool& pool,
-               Bytes total, const ByteProgress& progress) {
-  const std::vector<Piece> pieces = CutIntoPieces(jobs);
+               Bytes total, const ByteProgress& progress, const WeightChecks* checks) {
+  std::vector<JobCheck> begun = BeginChecks(jobs, checks);
+  const std::vector<Piece> pieces = CutIntoPieces(jobs, begun);
   std::vector<std::vector<std::byte>> staging(pool.threads());
   std::atomic<bool> failed{false};
   Mutex mu;
@@ -106,7 +158,7 @@ Status LoadAll(const GgufModel& file, const std::vector<LoadJob>& jobs, ThreadPo
   pool.Run(pieces.size(), [&](std::size_t p, std::size_t thread) {
     if (failed.load(std::memory_order_relaxed)) return;
     const Piece& piece = pieces[p];
-    Status status = LoadPiece(file, piece, staging[thread]);
+    Status status = LoadPiece(file, piece, staging[thread], failed);
     Bytes so_far;
     if (status.ok()) {
       const MutexLock lock(mu);
@@ -120,6 +172,36 @@ Status LoadAll(const GgufModel& file, const std::vector<LoadJob>& jobs, ThreadPo
     if (first_error.ok()) first_error = std::move(status);
   });
   return first_error;
+}
+
+// Reads once more what was not loaded as one matrix, and what the binder has read itself.
+Status CheckDivided(const GgufModel& file, const std::vector<LoadJob>& jobs,
+                    const WeightChecks& checks) {
+  std::vector<std::pair<const TensorInfo*, std::uint64_t>> matrices;
+  for (const LoadJob& job : jobs) {
+    if (IsWholeMatrix(job)) continue;
+    const std::uint64_t bytes = MatrixBytes(*job.tensor);
+    for (std::uint64_t m = job.offset / bytes; m * bytes < job.offset + SourceBytes(job); ++m) {
+      matrices.emplace_back(job.tensor, m);
+    }
+  }
+  if (const TensorInfo* factors = file.Find("rope_freqs.weight")) matrices.emplace_back(factors, 0);
+  std::sort(matrices.begin(), matrices.end());
+  matrices.erase(std::unique(matrices.begin(), matrices.end()), matrices.end());
+  std::vector<std::byte> staging(kPieceBytes);
+  for (const auto& [tensor, m] : matrices) {
+    const std::unique_ptr<MatrixCheck> check = checks.Begin(*tensor, m);
+    if (check == nullptr) continue;
+    const std::uint64_t bytes = MatrixBytes(*tensor);
+    for (std::uint64_t at = 0; at < bytes; at += kPieceBytes) {
+      const std::span<std::byte> piece =
+          std::span(staging).first(std::min(kPieceBytes, bytes - at));
+      TROUPE_RETURN_IF_ERROR(file.ReadRange(*tensor, m * bytes + at, piece));
+      check->Add(piece);
+    }
+    TROUPE_RETURN_IF_ERROR(check->Finish());
+  }
+  return OkStatus();
 }
 
 }  // namespace
@@ -139,7 +221,7 @@ Result<WeightMeasure> MeasureWeights(const GgufModel& file, const ModelConfig& c
 
 Result<WeightStore> LoadWeights(const GgufModel& file, const ModelConfig& config, LayerRange layers,
                                 RoutedExperts experts, ThreadPool& pool,
-                                const ByteProgress& progress) {
+                                const ByteProgress& progress, const WeightChecks* checks) {
   WeightBinder counter(file, config, layers, experts);
   TROUPE_RETURN_IF_ERROR(counter.Bind().status());
   TROUPE_ASSIGN_OR_RETURN(
@@ -147,7 +229,9 @@ Result<WeightStore> LoadWeights(const GgufModel& file, const ModelConfig& config
       AlignedBuffer::Allocate(counter.used_bytes(), {.alignment = kHugePage, .huge_pages = true}));
   WeightBinder binder(file, config, layers, experts, buffer.bytes());
   TROUPE_ASSIGN_OR_RETURN(ModelWeights weights, binder.Bind());
-  TROUPE_RETURN_IF_ERROR(LoadAll(file, binder.jobs(), pool, SourceBytes(binder.jobs()), progress));
+  TROUPE_RETURN_IF_ERROR(
+      LoadAll(file, binder.jobs(), pool, SourceBytes(binder.jobs()), progress, checks));
+  if (checks != nullptr) TROUPE_RETURN_IF_ERROR(CheckDivided(file, binder.jobs(), *checks));
   const WeightBytes bytes = {.dense = binder.used_bytes() - binder.expert_bytes(),
                              .experts = binder.expert_bytes()};
   return WeightStore(std::move(buffer), std::move(weights), bytes);

@@ -2,6 +2,7 @@
 // configuration calls for is there with the right shape, and that the file has none the engine
 // would leave out of its sums; then reads and packs them on all threads, each byte once, without
 // keeping the file's own form beside the packed one. Routed experts may be left where they are.
+// Every matrix of which something was recorded is compared as it is loaded.
 #pragma once
 
 #include "base/bytes.h"
@@ -12,6 +13,7 @@
 #include "model/config.h"
 #include "model/expert_layout.h"
 #include "model/weight_binder.h"
+#include "model/weight_checks.h"
 #include "model/weights.h"
 
 namespace troupe {
@@ -28,6 +30,7 @@ Result<WeightMeasure> MeasureWeights(const GgufModel& file, const ModelConfig& c
 
 Result<WeightStore> LoadWeights(const GgufModel& file, const ModelConfig& config, LayerRange layers,
                                 RoutedExperts experts, ThreadPool& pool,
-                                const ByteProgress& progress = {});
+                                const ByteProgress& progress = {},
+                                const WeightChecks* checks = nullptr);
 
 }  // namespace troupe

@@ -13,6 +13,7 @@ namespace troupe {
 namespace {
 
 constexpr double kAbove = 70, kBelow = 50, kRight = 110;
+constexpr double kLeastWidth = 640;       // as other plots, so that pages scale all alike
 constexpr std::size_t kLongestName = 34;  // bytes
 constexpr int kLevels = 48;               // of colour: more cannot be told apart
 
@@ -46,8 +47,6 @@ struct Layout {
   bool turned_names;  // of columns
   double bottom;      // below the map
 };
-
-double TextWidth(std::size_t bytes) { return 6.6 * static_cast<double>(bytes); }
 
 std::size_t Longest(const std::vector<std::string>& names) {
   std::size_t longest = 3;
@@ -150,7 +149,7 @@ std::string HeatColour(double share) {
 std::string ToSvg(const HeatMap& map) {
   const Layout at = LayoutOf(map);
   const double width = std::max(
-      at.width,
+      kLeastWidth,
       90 + 7.2 * static_cast<double>(std::max(map.title.size() * 13 / 10, map.subtitle.size())));
   Svg svg(std::max(width, at.width), at.height);
   svg.AddText(20, 26, map.title, {.size = 17, .colour = "#111", .bold = true});
@@ -181,7 +180,7 @@ std::string ToSvg(const HeatMap& map) {
                 kAbove + at.cell_height * (static_cast<double>(i / map.columns) + 0.5) + 4,
                 Number(map.values[i], map.unit),
                 {.size = 11,
-                 .colour = share_of(map.values[i]) > 0.6 ? "#111" : "#fff",
+                 .colour = share_of(map.values[i]) > 0.6 ? "#101010" : "#fdfdfd",
                  .anchor = Anchor::kMiddle});
   }
   DrawNames(svg, map, at);

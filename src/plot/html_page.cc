@@ -7,13 +7,18 @@
 namespace troupe {
 namespace {
 
+// Pictures fill the page, as many beside each other as can be read; on a phone one, which scrolls
+// sideways before its words become too small.
 constexpr std::string_view kStyle = R"(
-body { font: 16px/1.5 system-ui, Helvetica, Arial, sans-serif; color: #222; background: #f6f6f4;
-       margin: 0 auto; max-width: 1640px; padding: 2rem; }
+:root { color-scheme: light dark; --ink: #222; --page: #f6f6f4; --edge: #ddd; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e6e2; --page: #0f1012; --edge: #34363a; } }
+body { font: 16px/1.5 system-ui, Helvetica, Arial, sans-serif; color: var(--ink);
+       background: var(--page); margin: 0 auto; max-width: 1900px; padding: clamp(.8rem, 2vw, 2rem); }
 h1 { font-size: 1.7rem; margin: 0 0 .3rem; } h2 { font-size: 1.2rem; margin: 2.2rem 0 .2rem; }
 p { max-width: 75ch; margin: .3rem 0 1rem; }
-.row { display: flex; flex-wrap: wrap; gap: 1rem; align-items: flex-start; }
-.row svg { max-width: 100%; height: auto; border: 1px solid #ddd; border-radius: 6px; }
+.row { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 560px), 1fr)); }
+.row > div { overflow-x: auto; border: 1px solid var(--edge); border-radius: 6px; }
+.row svg { display: block; width: 100%; min-width: 480px; max-width: 900px; height: auto; margin: auto; }
 )";
 
 std::string Paragraphs(std::string_view text) {
@@ -37,7 +42,7 @@ std::string ToHtml(const HtmlPage& page) {
   for (const PageSection& section : page.sections) {
     html += fmt::format("<h2>{}</h2>\n{}<div class=\"row\">\n", EscapeXml(section.heading),
                         Paragraphs(section.text));
-    for (const std::string& svg : section.svgs) html += svg;
+    for (const std::string& svg : section.svgs) html += fmt::format("<div>{}</div>\n", svg);
     html += "</div>\n";
   }
   return html + "</body>\n</html>\n";

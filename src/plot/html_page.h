@@ -1,4 +1,5 @@
-// One HTML page with pictures and a few words about each. It loads nothing from a network.
+// One HTML page with pictures and a few words about each, for a desk and a phone, light or dark. It
+// loads nothing from a network.
 #pragma once
 
 #include <string>

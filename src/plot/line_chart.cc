@@ -13,10 +13,12 @@
 namespace troupe {
 namespace {
 
-constexpr double kLeft = 70, kTop = 64, kBottom = 54;
-constexpr double kPlotWidth = 540, kLeastHeight = 420;
-constexpr double kApart = 15;                   // of names
-constexpr double kSample = 18, kNameLeft = 34;  // right of the plot: a piece of the line, its name
+constexpr double kTop = 64, kBottom = 54, kTitleLeft = 20;
+constexpr double kWidth = 720, kLeastPlotWidth = 360, kLeastHeight = 400;
+constexpr double kApart = 15;                    // of names
+constexpr double kCoincide = 2.5;                // lines that are no further apart
+constexpr double kLineWidth = 2, kBorder = 3.5;  // of what shows of a line beneath another
+constexpr double kSample = 18, kNameLeft = 34;   // right of the plot: a piece of the line, its name
 // Okabe and Ito's colours, which people with any colour vision tell apart.
 constexpr std::array<std::string_view, 8> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                       "#e69f00", "#56b4e9", "#666666", "#b8a800"};
@@ -40,21 +42,6 @@ std::string_view DashesOf(LineDash dash) {
   return kDashes[static_cast<std::size_t>(dash)];
 }
 
-// The size of the plot: high enough that the names at its right do not overlap.
-struct Frame {
-  double right = kLeft + kPlotWidth, bottom = 0, width = 0, height = 0;
-
-  explicit Frame(const LineChart& chart) {
-    std::size_t longest = 14;
-    for (const LineSeries& series : chart.series) longest = std::max(longest, series.name.size());
-    width = right + kNameLeft + 8 + 7.7 * static_cast<double>(longest);
-    width = std::max(width, 40 + 9.8 * static_cast<double>(chart.title.size()));
-    height =
-        std::max(kLeastHeight, kTop + kBottom + kApart * static_cast<double>(chart.series.size()));
-    bottom = height - kBottom;
-  }
-};
-
 std::string Label(double value, AxisUnit unit) {
   if (unit == AxisUnit::kPercent) return fmt::format("{:g} %", std::round(value * 1e6) / 1e4);
   if (std::abs(value) >= 1e6) return fmt::format("{:g} M", value / 1e6);
@@ -62,23 +49,53 @@ std::string Label(double value, AxisUnit unit) {
   return fmt::format("{:g}", std::round(value * 1e6) / 1e6);
 }
 
+std::vector<double> YTicks(Range y) {
+  std::vector<double> ticks = NiceTicks(y.least, y.most, 6);
+  std::erase_if(ticks,
+                [y](double tick) { return tick < y.least - 1e-12 || tick > y.most + 1e-12; });
+  return ticks;
+}
+
+// The size of the plot: all charts are as wide unless names or a title want more, the ticks' labels
+// have room beside the axis's, and it is high enough that the names at its right do not overlap.
+struct Frame {
+  double left = 0, right = 0, bottom = 0, width = 0, height = 0;
+
+  Frame(const LineChart& chart, Range y) {
+    std::size_t longest_tick = 1, longest_name = 0;
+    for (const double tick : YTicks(y)) {
+      longest_tick = std::max(longest_tick, Label(tick, chart.y_unit).size());
+    }
+    for (const LineSeries& series : chart.series) {
+      longest_name = std::max(longest_name, series.name.size());
+    }
+    left = 38 + TextWidth(longest_tick);
+    const double names = kNameLeft + 10 + 7.7 * static_cast<double>(longest_name);
+    right = left + std::max(kLeastPlotWidth, kWidth - left - names);
+    width = std::max(right + names, 2 * kTitleLeft + 9.8 * static_cast<double>(chart.title.size()));
+    height =
+        std::max(kLeastHeight, kTop + kBottom + kApart * static_cast<double>(chart.series.size()));
+    bottom = height - kBottom;
+  }
+};
+
 class Axes {
  public:
   Axes(const LineChart& chart, const Frame& frame, Range x, Range y)
       : chart_(chart), frame_(frame), x_(x), y_(y) {}
   double X(double v) const {
     const auto map = [this](double a) { return chart_.log_x ? std::log2(a) : a; };
-    return kLeft + (map(v) - map(x_.least)) / (map(x_.most) - map(x_.least)) * kPlotWidth;
+    const double share = (map(v) - map(x_.least)) / (map(x_.most) - map(x_.least));
+    return frame_.left + share * (frame_.right - frame_.left);
   }
   double Y(double v) const {
     return frame_.bottom - (v - y_.least) / (y_.most - y_.least) * (frame_.bottom - kTop);
   }
 
   void Draw(Svg& svg) const {
-    for (const double tick : NiceTicks(y_.least, y_.most, 6)) {
-      if (tick < y_.least - 1e-12 || tick > y_.most + 1e-12) continue;
-      svg.AddLine(kLeft, Y(tick), frame_.right, Y(tick), "#e4e4e4", 1);
-      svg.AddText(kLeft - 8, Y(tick) + 4, Label(tick, chart_.y_unit),
+    for (const double tick : YTicks(y_)) {
+      svg.AddLine(frame_.left, Y(tick), frame_.right, Y(tick), "#e4e4e4", 1);
+      svg.AddText(frame_.left - 8, Y(tick) + 4, Label(tick, chart_.y_unit),
                   {.colour = "#666", .anchor = Anchor::kEnd});
     }
     for (const double tick : XTicks()) {
@@ -86,8 +103,8 @@ class Axes {
       svg.AddText(X(tick), frame_.bottom + 19, Label(tick, chart_.x_unit),
                   {.colour = "#666", .anchor = Anchor::kMiddle});
     }
-    svg.AddLine(kLeft, frame_.bottom, frame_.right, frame_.bottom, "#999", 1);
-    svg.AddText((kLeft + frame_.right) / 2, frame_.height - 12, chart_.x_label,
+    svg.AddLine(frame_.left, frame_.bottom, frame_.right, frame_.bottom, "#999", 1);
+    svg.AddText((frame_.left + frame_.right) / 2, frame_.height - 12, chart_.x_label,
                 {.size = 13, .anchor = Anchor::kMiddle});
     svg.AddText(18, (kTop + frame_.bottom) / 2, chart_.y_label,
                 {.size = 13, .anchor = Anchor::kMiddle, .turned = -90});
@@ -138,6 +155,53 @@ void Spread(std::vector<EndLabel>& labels, double bottom) {
   }
 }
 
+// What the points and their intervals need, with a margin, unless the chart says its own.
+Range RangeOfY(const LineChart& chart) {
+  Range y;
+  for (const LineSeries& series : chart.series) {
+    for (const auto& [px, py] : series.points) y.Add(py);
+    for (const auto& [least, most] : series.spans) {
+      if (std::isfinite(least)) y.Add(least);
+      if (std::isfinite(most)) y.Add(most);
+    }
+  }
+  const double margin = 0.06 * (y.most - y.least);
+  y = {.least = chart.y_least.value_or(y.least - margin),
+       .most = chart.y_most.value_or(y.most + margin)};
+  y.Widen();
+  return y;
+}
+
+Range RangeOfX(const LineChart& chart) {
+  Range x;
+  for (const LineSeries& series : chart.series) {
+    for (const auto& point : series.points) x.Add(point.first);
+  }
+  return x;
+}
+
+using Places = std::vector<std::pair<double, double>>;
+
+// Whether two lines lie on each other at half of their points or more.
+bool Coincide(const Places& a, const Places& b) {
+  std::size_t near = 0;
+  for (const auto& [x, y] : a) {
+    near += std::ranges::any_of(b, [&, x = x, y = y](const auto& other) {
+      return std::abs(other.first - x) < 0.5 && std::abs(other.second - y) < kCoincide;
+    });
+  }
+  return near > 0 && 2 * near >= std::min(a.size(), b.size());
+}
+
+// A line beneath others is wider by as many borders: it shows on both sides of them.
+double WidthOf(std::size_t i, const std::vector<Places>& lines) {
+  double width = kLineWidth;
+  for (std::size_t above = i + 1; above < lines.size(); ++above) {
+    if (Coincide(lines[i], lines[above])) width += kBorder;
+  }
+  return std::min(width, kLineWidth + 3 * kBorder);
+}
+
 }  // namespace
 
 // The step is 1, 2, 2.5, 5 or 10 times a power of ten: the smallest that gives at most about
@@ -161,37 +225,34 @@ std::vector<double> NiceTicks(double least, double most, int about) {
 }
 
 std::string ToSvg(const LineChart& chart) {
-  const Frame frame(chart);
+  Range x = RangeOfX(chart);
+  const bool empty = x.least > x.most;
+  const Range y = empty ? Range{.least = 0, .most = 1} : RangeOfY(chart);
+  const Frame frame(chart, y);
   Svg svg(frame.width, frame.height);
-  svg.AddText(kLeft - 50, 26, chart.title, {.size = 17, .colour = "#111", .bold = true});
-  svg.AddText(kLeft - 50, 46, chart.subtitle, {.size = 12.5, .colour = "#666"});
-  Range x, y;
-  for (const LineSeries& series : chart.series) {
-    for (const auto& [px, py] : series.points) {
-      x.Add(px);
-      y.Add(py);
-    }
-  }
-  if (x.least > x.most) {
+  svg.AddText(kTitleLeft, 26, chart.title, {.size = 17, .colour = "#111", .bold = true});
+  svg.AddText(kTitleLeft, 46, chart.subtitle, {.size = 12.5, .colour = "#666"});
+  if (empty) {
     svg.AddText(frame.width / 2, frame.height / 2, "nothing to show", {.anchor = Anchor::kMiddle});
     return std::move(svg).Finish();
   }
   x.Widen();
-  const double margin = 0.06 * (y.most - y.least);
-  y = {.least = chart.y_least.value_or(y.least - margin),
-       .most = chart.y_most.value_or(y.most + margin)};
-  y.Widen();
   const Axes axes(chart, frame, x, y);
   axes.Draw(svg);
+  std::vector<Places> lines(chart.series.size());
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    for (const auto& [px, py] : chart.series[i].points) {
+      lines[i].emplace_back(axes.X(px), axes.Y(py));
+    }
+  }
   std::vector<EndLabel> labels;
   for (std::size_t i = 0; i < chart.series.size(); ++i) {
     const LineSeries& series = chart.series[i];
-    if (series.points.empty()) continue;
+    const Places& places = lines[i];
+    if (places.empty()) continue;
     const std::string_view colour = kColours[series.colour.value_or(i) % kColours.size()];
     const std::string_view dashes = DashesOf(series.dash);
-    std::vector<std::pair<double, double>> places;
-    for (const auto& [px, py] : series.points) places.emplace_back(axes.X(px), axes.Y(py));
-    svg.AddPolyline(places, colour, dashes);
+    svg.AddPolyline(places, colour, dashes, WidthOf(i, lines));
     for (std::size_t p = 0; p < std::min(places.size(), series.spans.size()); ++p) {
       const auto& [least, most] = series.spans[p];
       svg.AddLine(places[p].first, axes.Y(std::clamp(least, y.least, y.most)), places[p].first,

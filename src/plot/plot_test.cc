@@ -10,6 +10,7 @@
 #include "plot/html_page.h"
 #include "plot/line_chart.h"
 #include "plot/svg.h"
+#include "plot/timeline.h"
 
 namespace troupe {
 namespace {
@@ -100,6 +101,44 @@ TEST(PlotTest, AHigherValueIsDrawnHigherAndEverySeriesIsNamed) {
   EXPECT_EQ(Count(svg, "stroke-dasharray"), 2u);  // and the piece next to its name
 }
 
+TEST(PlotTest, ALineBeneathAnotherShowsOnBothSidesOfIt) {
+  const auto widths = [](double apart) {
+    const std::string svg =
+        ToSvg(LineChart{.y_least = 0,
+                        .y_most = 10,
+                        .series = {{"below", {{0, 1}, {1, 5}, {2, 2}}},
+                                   {"above", {{0, 1}, {1, 5 + apart}, {2, 2 + apart}}}}});
+    return std::pair(Count(svg, "stroke-width=\"5.5\""), Count(svg, "stroke-width=\"2\""));
+  };
+  EXPECT_EQ(widths(0), std::pair(std::size_t{1}, std::size_t{3}));  // two are pieces beside names
+  EXPECT_EQ(widths(3), std::pair(std::size_t{0}, std::size_t{4}));
+}
+
+TEST(PlotTest, IntervalsAndLongTicksHaveRoom) {
+  LineChart chart{.y_unit = AxisUnit::kPercent, .series = {{"s", {{0, 0.05}, {1, 0.06}}}}};
+  chart.series[0].spans = {{0.04, 0.9}, {0.05, 0.07}};
+  EXPECT_THAT(ToSvg(chart), HasSubstr(">80 %</text>"));  // as high as the interval
+  const auto left = [](double most) {
+    const std::string svg =
+        ToSvg(LineChart{.y_most = most, .series = {{"s", {{0, 0}, {1, most}}}}});
+    std::smatch line;
+    EXPECT_TRUE(std::regex_search(svg, line, std::regex("<line x1=\"([^\"]*)\"")));
+    return std::stod(line[1]);
+  };
+  EXPECT_GT(left(0.00012), left(1) + 10);
+}
+
+TEST(PlotTest, EveryPlotIsDarkOnADarkScreenButNumbersOnCells) {
+  const std::string map =
+      ToSvg(HeatMap{.rows = 1, .columns = 2, .values = {0, 1}, .numbers = true});
+  EXPECT_THAT(map, HasSubstr("prefers-color-scheme: dark"));
+  EXPECT_THAT(ToSvg(LineChart{.series = {{"s", {{0, 1}}}}}),
+              HasSubstr("prefers-color-scheme: dark"));
+  for (const std::string_view own : {"#101010", "#fdfdfd"}) {  // as bright as the cell asks
+    EXPECT_EQ(Count(map, fmt::format("fill=\"{}\"", own)), 1u);
+  }
+}
+
 TEST(PlotTest, SpansAreDrawnAboutTheirPointsAndEndWithThePlot) {
   constexpr double kNoEnd = std::numeric_limits<double>::infinity();
   LineChart chart{.y_least = 0, .y_most = 10, .series = {{"s", {{0, 5}, {1, 5}}}}};
@@ -174,6 +213,27 @@ TEST(PlotTest, LongNamesOfColumnsAreTurnedAndValuesBeyondTheScaleAreMarked) {
   map.most = 5;
   EXPECT_EQ(Count(ToSvg(map), "rotate(-35"), 2u);
   EXPECT_THAT(ToSvg(map), testing::Not(HasSubstr("≥")));
+}
+
+TEST(PlotTest, ATimelineDrawsWhatLanesDidToOneScaleAndLeavesHoles) {
+  Timeline timeline{.title = "T",
+                    .lanes = {"computing", "disk"},
+                    .kinds = {{"busy", "#112233"}, {"waiting", "#445566"}},
+                    .rows = {{.name = "long",
+                              .lanes = {{{0, 4, 0}, {4, 10, 1}}, {{-2, 1, 0}, {9, 12, 0}}},
+                              .marks = {3},
+                              .length = 10},
+                             {.name = "short", .lanes = {{{0, 5, 0}}, {}}, .length = 5}}};
+  const std::string svg = ToSvg(timeline);
+  // 900 wide for the longest; what lies outside of its row is cut off.
+  EXPECT_THAT(svg, HasSubstr("M170.00 96.0h360.00"));
+  EXPECT_THAT(svg, HasSubstr("M530.00 96.0h540.00"));
+  EXPECT_THAT(svg, HasSubstr("M170.00 113.0h90.00v15h-90.00zM980.00 113.0h90.00"));
+  EXPECT_THAT(svg, HasSubstr("h450.00"));
+  EXPECT_EQ(Count(svg, "fill=\"#445566\""), 2u);  // once in what the colours mean
+  EXPECT_THAT(svg, HasSubstr("prefers-color-scheme: dark"));
+  timeline.rows.clear();
+  EXPECT_THAT(ToSvg(timeline), HasSubstr("nothing to show"));
 }
 
 TEST(PlotTest, APageHasItsPicturesAndAsksForNothingElse) {

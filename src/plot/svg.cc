@@ -5,6 +5,34 @@
 namespace troupe {
 namespace {
 
+// The greys of the plots and the darker of their colours, as they are where the reader's screen is
+// dark. Marks on a cell's own colour have none of these.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kInTheDark = {{
+    {"#fff", "#17181a"},
+    {"#111", "#f2f2f0"},
+    {"#333", "#dcdcd8"},
+    {"#555", "#b4b4ae"},
+    {"#666", "#a0a09a"},
+    {"#999", "#6c6e72"},
+    {"#e4e4e4", "#2e3034"},
+    {"#e9e9e6", "#303236"},
+    {"#fefefe", "#17181a"},
+    {"#0072b2", "#4fa9e2"},
+    {"#d55e00", "#f08a4b"},
+    {"#009e73", "#35c79a"},
+    {"#cc79a7", "#de98c0"},
+    {"#666666", "#b4b4ae"},
+}};
+
+std::string DarkStyle() {
+  std::string rules;
+  for (const auto& [light, dark] : kInTheDark) {
+    rules += fmt::format("[fill=\"{0}\"] {{ fill: {1} }} [stroke=\"{0}\"] {{ stroke: {1} }} ",
+                         light, dark);
+  }
+  return fmt::format("<style>@media (prefers-color-scheme: dark) {{ {}}}</style>\n", rules);
+}
+
 bool Continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
 // Bytes of the character that begins here, or 0 if none does.
@@ -66,9 +94,11 @@ Svg::Svg(double width, double height) {
   out_ = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
       "height=\"{1:.0f}\" font-family=\"system-ui, Helvetica, Arial, sans-serif\">\n"
-      "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
-      width, height);
+      "{2}<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
+      width, height, DarkStyle());
 }
+
+double TextWidth(std::size_t bytes) { return 6.6 * static_cast<double>(bytes); }
 
 void Svg::AddText(double x, double y, std::string_view text, const Text& style) {
   constexpr std::array<std::string_view, 3> kAnchors = {"start", "middle", "end"};
@@ -92,13 +122,13 @@ void Svg::AddLine(double x1, double y1, double x2, double y2, std::string_view c
 }
 
 void Svg::AddPolyline(std::span<const std::pair<double, double>> points, std::string_view colour,
-                      std::string_view dashes) {
+                      std::string_view dashes, double width) {
   std::string list;
   for (const auto& [x, y] : points) list += fmt::format("{:.1f},{:.1f} ", x, y);
   out_ += fmt::format(
-      "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\" "
+      "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{:g}\" "
       "stroke-linejoin=\"round\"{}/>\n",
-      list, colour, dashes.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", dashes));
+      list, colour, width, dashes.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", dashes));
 }
 
 void Svg::AddDot(double x, double y, double radius, std::string_view colour,

@@ -1,4 +1,5 @@
-// The few shapes that the plots consist of, as SVG text. line_chart.h and heat_map.h know the data.
+// The few shapes that the plots consist of, as SVG text, light or dark as the reader's screen is.
+// line_chart.h, heat_map.h and timeline.h know the data.
 #pragma once
 
 #include <fmt/core.h>
@@ -20,6 +21,9 @@ std::string Shortened(std::string_view text, std::size_t most);
 
 enum class Anchor { kStart, kMiddle, kEnd };
 
+// Of a number of bytes of text in the size that axes are labelled in.
+double TextWidth(std::size_t bytes);
+
 class Svg {
  public:
   Svg(double width, double height);
@@ -36,7 +40,7 @@ class Svg {
   void AddLine(double x1, double y1, double x2, double y2, std::string_view colour, double width);
   // `dashes`: lengths of strokes and gaps in turn, "6 4"; empty: none.
   void AddPolyline(std::span<const std::pair<double, double>> points, std::string_view colour,
-                   std::string_view dashes);
+                   std::string_view dashes, double width = 2);
   // `hint` is shown where the pointer rests.
   void AddDot(double x, double y, double radius, std::string_view colour, std::string_view hint);
   void AddRect(double x, double y, double width, double height, std::string_view colour);

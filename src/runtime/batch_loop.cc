@@ -101,7 +101,9 @@ void BatchLoop::Admit(std::vector<EndedRequest>& ended) {
         runner_.Reserve({.prompt = first.prompt,
                          .tokens = tokens,
                          .exact = first.exact,
-                         .reads_all = first.embed.has_value() || first.on_prompt});
+                         .reads_all = first.embed.has_value() || first.on_prompt,
+                         .salt = first.salt,
+                         .common = first.common});
     if (!sequence && !active_.empty()) return;
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
@@ -126,6 +128,7 @@ void BatchLoop::Admit(std::vector<EndedRequest>& ended) {
                        .generation = std::move(generation).value(),
                        .sequence = sequence->id,
                        .exact = next.request.exact,
+                       .salt = std::move(next.request.salt),
                        .embedding = next.request.embed
                                         ? std::make_unique<EmbeddingSum>(*next.request.embed)
                                         : nullptr,
@@ -155,7 +158,7 @@ bool BatchLoop::WaitsForPrefix(const Active& active) const {
   for (const Active& other : active_) {
     if (&other == &active) return false;
     if (other.generation.phase() != Phase::kPrompt || other.exact != active.exact) continue;
-    if (other.embedding) continue;  // it leaves nothing
+    if (other.embedding || other.salt != active.salt) continue;  // it leaves nothing for this one
     const std::span<const TokenId> theirs = other.generation.prompt();
     if (theirs.size() - other.generation.prompt_left() < read) continue;
     const auto common = static_cast<std::size_t>(
@@ -185,7 +188,10 @@ void BatchLoop::RunPass() {
          .passed_over = active.passed_over,
          .guesses = active.guessed});
   }
-  const BatchChoice choice = ChooseBatch(candidates, meter_.speed(), limits_);
+  BatchLimits limits = limits_;
+  limits.target_seconds =
+      std::max(0.0, limits.target_seconds - std::exchange(between_seconds_, 0.0));
+  const BatchChoice choice = ChooseBatch(candidates, meter_.speed(), limits);
   if (choice.rows.empty()) return;
   WarnOfTarget(choice);
   for (Active& active : active_) ++active.passed_over;
@@ -218,6 +224,22 @@ void BatchLoop::WarnOfTarget(const BatchChoice& choice) {
       "the next tokens of {} answers alone take a pass of {:.1f} ms, longer than the {:.1f} ms of "
       "--pass-ms: prompts beside them are read slowly",
       decodes, alone * 1e3, limits_.target_seconds * 1e3);
+}
+
+std::uint32_t BatchLoop::RowsBetween(const RowSeconds& seconds, std::uint32_t most) const {
+  std::uint32_t decodes = 0;
+  bool reads = false;
+  for (const Active& active : active_) {
+    if (active.generation.ended()) continue;
+    const bool is_prompt = active.generation.phase() == Phase::kPrompt;
+    reads = reads || is_prompt;
+    decodes += is_prompt ? 0 : 1;
+  }
+  if (decodes == 0) return most;
+  BatchLimits limits = limits_;
+  const double alone = meter_.speed().decode.At(decodes);
+  if (reads) limits.target_seconds = (limits.target_seconds + alone) / 2;
+  return PromptRowsBeside(alone, seconds, most, limits);
 }
 
 std::vector<PassRows> BatchLoop::RowsOf(const BatchChoice& choice) {
@@ -334,47 +356,6 @@ std::vector<EndedRequest> BatchLoop::EndAll(const Status& why) {
   }
   waiting_.clear();
   return ended;
-}
-
-BatchCounters BatchLoop::counters() const {
-  BatchCounters counters = counters_;
-  counters.waiting = waiting_.size();
-  for (const Active& active : active_) {
-    ++(active.generation.phase() == Phase::kPrompt ? counters.reading : counters.decoding);
-  }
-  counters.speed = meter_.speed();
-  counters.exact_speed = exact_meter_.speed();
-  counters.request_seconds = request_seconds_;
-  counters.prefix_cache = runner_.prefix_cache();
-  counters.experts.layers = runner_.layer_hits();  // requests' shares do not tell layers apart
-  return counters;
-}
-
-std::vector<RequestState> BatchLoop::Requests(std::size_t most) const {
-  using Stage = RequestState::Stage;
-  const Nanos now = clock_.Now();
-  std::vector<RequestState> requests;
-  requests.reserve(std::min(most, size()));
-  for (const Active& active : active_) {
-    if (requests.size() == most) return requests;
-    const TextGeneration& generation = active.generation;
-    const Answer& answer = generation.answer();
-    requests.push_back(
-        {.id = active.ticket->id(),
-         .stage = generation.phase() == Phase::kPrompt ? Stage::kReading : Stage::kDecoding,
-         .prompt_tokens = generation.prompt().size(),
-         .prompt_read = generation.prompt().size() - generation.prompt_left(),
-         .generated_tokens = answer.tokens.size(),
-         .seconds = answer.usage.queue_seconds + Seconds(active.since, now)});
-  }
-  for (const Waiting& waiting : waiting_) {
-    if (requests.size() == most) return requests;
-    requests.push_back({.id = waiting.ticket->id(),
-                        .stage = Stage::kWaiting,
-                        .prompt_tokens = waiting.request.prompt.size(),
-                        .seconds = Seconds(waiting.since, now)});
-  }
-  return requests;
 }
 
 const BatchLoop::Active& BatchLoop::ActiveOf(RequestId id) const {

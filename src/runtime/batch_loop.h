@@ -39,6 +39,8 @@ struct BatchRequest {
   OnPromptLogits on_prompt = {};       // called as the sinks are
   std::optional<Nanos> deadline = {};  // by the loop's clock: past it the request fails
   Ticket::OnEnd on_end = {};           // its ticket's, called as the sinks are
+  std::string salt = {};               // of the prefix cache, as Request::cache_salt
+  std::size_t common = 0;              // tokens that other prompts may begin with, as SequenceAsk's
 };
 
 // Sums since the loop was made, and what is under way now.
@@ -59,6 +61,7 @@ struct BatchCounters {
   double pass_seconds = 0;
   double rule_seconds = 0;  // beside them, as of Usage
   SpeculationUse speculation;
+  DraftGovernor::Compared drafts_compared;
   ExpertUsage experts;
   RowSpeed speed;
   RowSpeed exact_speed;        // of passes whose rows were all answered exactly
@@ -93,6 +96,13 @@ class BatchLoop {
   // answer, as after a Step.
   std::vector<EndedRequest> EndAll(const Status& why);
 
+  // Between two passes: rows of prompts that others may take through layers before the next one, of
+  // `most`, by what so many take. Beside answers under way they keep to the time of a pass as this
+  // loop's own prompts do, and leave half of it to these.
+  std::uint32_t RowsBetween(const RowSeconds& seconds, std::uint32_t most) const;
+  // Others had the engine for so long since the last pass: the next one is as much shorter.
+  void NoteBetween(double seconds) { between_seconds_ += seconds; }
+
   // Of the passes to come.
   void set_target_seconds(double seconds) {
     limits_.target_seconds = seconds;
@@ -117,6 +127,7 @@ class BatchLoop {
     TextGeneration generation;
     SequenceId sequence = 0;
     bool exact = false;
+    std::string salt;
     std::unique_ptr<EmbeddingSum> embedding;  // null: none is asked for
     OnPromptLogits on_prompt;
     std::unique_ptr<AnswerDrafts> drafts;  // null: it has none
@@ -170,6 +181,7 @@ class BatchLoop {
   const DraftChoice drafters_;
   DraftKnowledge drafts_;
   double drafting_seconds_ = 0;  // for the pass under way
+  double between_seconds_ = 0;   // that others had since the last pass
   BatchCounters counters_;
   double request_seconds_ = 0;
 };

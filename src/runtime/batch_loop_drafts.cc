@@ -94,6 +94,7 @@ void BatchLoop::NoteDrafts(std::span<const PassRows> rows, std::span<const std::
     pass.guessed += rows[i].guessed, pass.right += right[i];
   }
   const double saved = drafts_.governor.OnPass(pass, meter_.speed());
+  counters_.drafts_compared = drafts_.governor.compared();
   meter_.PassEnded(pass.decode_rows + pass.guessed, pass.prompt_rows, seconds);
   if (runner_limits_.exact || std::ranges::all_of(rows, &PassRows::exact)) {
     exact_meter_.PassEnded(pass.decode_rows + pass.guessed, pass.prompt_rows, seconds);

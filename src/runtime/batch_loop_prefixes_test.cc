@@ -33,6 +33,34 @@ TEST_F(BatchLoopTest, WhatRequestsBeginWithInCommonIsReadOnce) {
   EXPECT_EQ(loop.counters().cache_hits, 7u);
 }
 
+TEST_F(BatchLoopTest, RequestsWithDifferentSaltsShareNothingAndDoNotWaitForEachOther) {
+  FakeRunner runner({.limits = {.rows = 64, .sequences = 8, .context = 512, .cache_page = 16},
+                     .vocabulary = kByteVocabulary});
+  BatchLoop loop(runner, *tokenizer_, clock_, {});
+  const std::vector<std::string> salts = {"", "a", "b", "a", "", "b"};
+  const BatchRequest request{.prompt = std::vector<TokenId>(203, 7), .options = {.max_tokens = 4}};
+  for (RequestId id = 0; id < salts.size(); ++id) {
+    BatchRequest one = request;
+    one.salt = salts[id];
+    Add(loop, id, std::move(one));
+  }
+  RunToEnd(loop);
+  std::size_t read = 0;
+  for (RequestId id = 0; id < salts.size(); ++id) {
+    EXPECT_EQ(AnswerOf(id)->text, Alone(request).text);
+    // The first of each salt reads all; the others find whole pages, or what it has left at its
+    // end.
+    const std::size_t cached = AnswerOf(id)->usage.cached_tokens;
+    if (id < 3) {
+      EXPECT_EQ(cached, 0u) << id;
+    } else {
+      EXPECT_GE(cached, 192u) << id;
+    }
+    read += 203 - cached;
+  }
+  EXPECT_EQ(loop.counters().prompt_tokens, read);
+}
+
 TEST_F(BatchLoopTest, AConversationGoesOnWhereItsLastAnswerEnded) {
   FakeRunner runner({.limits = {.rows = 64, .sequences = 2, .context = 512, .cache_page = 16},
                      .vocabulary = kByteVocabulary});

@@ -91,6 +91,40 @@ TEST_F(BatchLoopTest, ALongPromptBesideDecodesIsReadInChunksOfTheTargetTime) {
   EXPECT_EQ(loop.size(), 0u);
 }
 
+TEST_F(BatchLoopTest, BesideDecodesOthersHaveWhatTheTargetLeavesAndTheNextPassIsAsMuchShorter) {
+  FakeRunner runner({.limits = {.rows = 512, .sequences = 9, .context = 4096},
+                     .memory = 9 * 4096,
+                     .vocabulary = kByteVocabulary,
+                     .clock = &clock_});
+  BatchLoop loop(runner, *tokenizer_, clock_, {.target_seconds = 0.1, .least_chunk = 4});
+  const auto a_millisecond_each = [](std::uint32_t rows) { return 1e-3 * rows; };
+  EXPECT_EQ(loop.RowsBetween(a_millisecond_each, 512), 512u) << "nobody waits";
+  for (RequestId id = 0; id < 8; ++id) {
+    BatchRequest request{.prompt = {1}, .options = {.max_tokens = 1000}};
+    request.options.ignore_end = true;
+    Add(loop, id, std::move(request));
+  }
+  for (int i = 0; i < 3; ++i) StepInto(loop);
+  EXPECT_NEAR(loop.RowsBetween(a_millisecond_each, 512), 92, 1) << "beside eight decodes";
+  EXPECT_EQ(loop.RowsBetween(a_millisecond_each, 20), 20u);
+  Add(loop, 8, {.prompt = std::vector<TokenId>(2048, 7), .options = {.max_tokens = 1}});
+  const auto pass_ms = [&] {
+    const Nanos start = clock_.Now();
+    StepInto(loop);
+    return static_cast<double>(clock_.Now() - start) * 1e-6;
+  };
+  while (pass_ms() < 90) {
+  }
+  const std::uint32_t rows = loop.RowsBetween(a_millisecond_each, 512);
+  EXPECT_NEAR(rows, 46, 1) << "half of it is for the loop's own prompts";
+  loop.NoteBetween(1e-3 * rows);
+  EXPECT_NEAR(pass_ms() + rows, 95, 5);
+  EXPECT_NEAR(pass_ms(), 95, 5) << "nobody else was there";
+  for (EndedRequest& ended : loop.EndAll(Status(Code::kCancelled, "enough"))) {
+    EXPECT_EQ(ended.answer.status().code(), Code::kCancelled);
+  }
+}
+
 TEST_F(BatchLoopTest, WarnsOnceOfATargetThatDecodesAloneMiss) {
   std::vector<std::string> warnings;
   SetWarningSink([&warnings](std::string_view line) { warnings.emplace_back(line); });

@@ -4,6 +4,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/check.h"
+
 namespace troupe {
 namespace {
 
@@ -156,7 +158,15 @@ void Batcher::RunErrands() {
     const MutexLock lock(mu_);
     errands.swap(errands_);
   }
+  if (errands.empty()) return;
+  const Nanos start = clock_.Now();
   for (const std::function<void()>& errand : errands) errand();
+  loop_.NoteBetween(static_cast<double>(clock_.Now() - start) * 1e-9);
+}
+
+std::uint32_t Batcher::RowsBetween(const RowSeconds& seconds, std::uint32_t most) const {
+  TROUPE_CHECK(OnEngineThread());
+  return loop_.RowsBetween(seconds, most);
 }
 
 void Batcher::TellState() {

@@ -40,6 +40,9 @@ class Batcher {
   // is full, come again after status.retry_after() seconds. kFailedPrecondition: it is closed.
   Result<std::shared_ptr<Ticket>> Submit(BatchRequest request);
 
+  // Whether a request can ever be served, as Submit finds it.
+  Status Check(const BatchRequest& request) const { return loop_.Check(request); }
+
   // Ends all requests as cancelled after the pass under way, and waits until every one has its
   // answer and no sink runs any more. On the engine's thread it does not wait: that would be for
   // itself. Any number of times, from any thread.
@@ -51,6 +54,8 @@ class Batcher {
   // Has the engine's thread do something between two passes, soon and in the order of the calls; it
   // must be short, as nobody is answered meanwhile. Without effect once closed.
   void Between(std::function<void()> errand);
+  // From such an errand: as BatchLoop's. REQUIRES: OnEngineThread.
+  std::uint32_t RowsBetween(const RowSeconds& seconds, std::uint32_t most) const;
   // For the requests and passes to come. What waits already stays, even if there is room for less.
   void SetLimits(std::size_t queue, double target_seconds);
 

@@ -5,6 +5,7 @@
 #include "model/resident_experts.h"
 #include "runtime/draft_plan.h"
 #include "runtime/plan_model.h"
+#include "runtime/recorded_sums.h"
 
 namespace troupe {
 namespace {
@@ -113,8 +114,11 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
         .alpha = substitution.BorderShare(),
         .most_tokens = std::max(options.substitution_tokens, plan_.memory.sequences)};
     if (profile) material.learned = profile->learned, material.paths = profile->paths;
-    TROUPE_ASSIGN_OR_RETURN(offload.predictor, MakePredictor(options.predictor, offload.cache.grid,
-                                                             config_->moe.routing.top_k, material));
+    offload.by_worth = WorthPrefetch::IsMeant(options.predictor);
+    TROUPE_ASSIGN_OR_RETURN(
+        offload.predictor,
+        MakePredictor(offload.by_worth ? WorthPrefetch::kForPrompts : options.predictor,
+                      offload.cache.grid, config_->moe.routing.top_k, material));
   }
   // Its tables are the predictor's by now, and the budget counts them once. With what reading them
   // took they go back to the system before the slots are taken, which have been given the rest.
@@ -141,6 +145,27 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
   offloaded_ = experts.get();
   experts_ = std::move(experts);
   return OkStatus();
+}
+
+Status Engine::OpenGate(const LoadedGate& gate) {
+  TROUPE_ASSIGN_OR_RETURN(group_router_, GroupRouter::Create(*config_, weights(), gate.file.gate,
+                                                             {.choice = gate.choice,
+                                                              .layers = plan_.layers,
+                                                              .chunk = plan_.memory.chunk}));
+  return OkStatus();
+}
+
+void Engine::RouteByGroups(bool by_groups) {
+  by_groups_ = by_groups;
+  transformer_->set_groups(routes_by_groups() ? &*group_router_ : nullptr);
+}
+
+ExpertUsage Engine::expert_usage() const {
+  ExpertUsage usage = experts_->usage();
+  if (group_router_) {
+    usage.grouped = group_router_->done().decisions * config_->moe.routing.top_k;
+  }
+  return usage;
 }
 
 std::optional<OffloadReport> Engine::offload_report() const {
@@ -214,6 +239,10 @@ void Engine::ObserveMisses(OffloadedExperts::MissObserver observer) {
   if (offloaded_ != nullptr) offloaded_->set_miss_observer(std::move(observer));
 }
 
+void Engine::WatchTime(PassTimes* times) {
+  if (offloaded_ != nullptr) offloaded_->set_times(times);
+}
+
 Status Engine::OpenSequences(bool saves_states) {
   const MemoryPlan& memory = plan_.memory;
   const auto contexts = static_cast<std::uint32_t>(memory.kv_positions / memory.context);
@@ -241,6 +270,7 @@ Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const Engi
                                              const ByteProgress& progress) {
   const Stopwatch watch;
   TROUPE_ASSIGN_OR_RETURN(PlannedModel model, PlanModel(path, options, PlanFor::kOpening));
+  if (options.on_plan) options.on_plan(model.plan.memory);
   auto pool = std::make_shared<ThreadPool>(model.plan.threads);
   std::unique_ptr<Engine> draft;
   if (model.draft != nullptr) {
@@ -262,7 +292,10 @@ Result<std::unique_ptr<Engine>> Engine::OpenPlanned(const std::string& path, Pla
       model.plan.memory.all_resident ? RoutedExperts::kResident : RoutedExperts::kElsewhere;
   TROUPE_ASSIGN_OR_RETURN(WeightStore weights, [&] {
     ThreadPool loaders(model.plan.threads);
-    return LoadWeights(model.file, *model.config, model.plan.layers, experts, loaders, progress);
+    const std::unique_ptr<RecordedSums> sums = RecordedSums::Beside(model.file);
+    ReturnFreeMemory();  // of the text that they were read from
+    return LoadWeights(model.file, *model.config, model.plan.layers, experts, loaders, progress,
+                       sums.get());
   }());
   std::optional<ModelFingerprint> fingerprint;
   if (options.fingerprint) {
@@ -283,12 +316,17 @@ Result<std::unique_ptr<Engine>> Engine::OpenPlanned(const std::string& path, Pla
   engine->fingerprint_ = fingerprint;
   engine->offload_options_ = options.offload;
   engine->expert_layouts_ = model.measure.experts;
+  if (model.gate) {
+    TROUPE_RETURN_IF_ERROR(engine->OpenGate(*model.gate));
+    model.gate.reset();  // the router has what it needs of it
+  }
   TROUPE_RETURN_IF_ERROR(engine->OpenExperts(model.measure.experts, std::move(model.store),
                                              std::move(model.low), std::move(model.substitution),
                                              options.offload, std::move(model.profile)));
   TROUPE_RETURN_IF_ERROR(engine->OpenSequences(options.saves_states));
   engine->transformer_ = std::make_unique<Transformer>(
       engine->config(), engine->weights(), *engine->experts_, *engine->pool_, engine->plan_.layers);
+  engine->RouteByGroups(true);
   return engine;
 }
 

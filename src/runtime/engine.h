@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "model/config.h"
+#include "model/group_router.h"
 #include "model/transformer.h"
 #include "model/weight_loader.h"
 #include "model/weights.h"
@@ -81,11 +82,17 @@ class Engine {
   SamplerScratch& sampler_scratch() { return sampler_scratch_; }
   RequestId NewRequest() { return ++requests_; }  // any thread
 
-  const Workspace& workspace() const { return *workspace_; }
+  Workspace& workspace() { return *workspace_; }
   Transformer& transformer() { return *transformer_; }
+  const Transformer& transformer() const { return *transformer_; }
+  // Some of its layers by themselves, for who cuts the model: with the same weights, experts and
+  // threads, between two Runs and for sequences that no other part has.
+  Transformer Part(LayerRange layers) {
+    return Transformer(*config_, weights(), *experts_, *pool_, layers);
+  }
   ThreadPool& pool() { return *pool_; }
   const ModelWeights& weights() const { return weights_.weights(); }
-  ExpertUsage expert_usage() const { return experts_->usage(); }
+  ExpertUsage expert_usage() const;
   // Who pays for it: see ExpertSource.
   void SettleUsage() { experts_->SettleUsage(); }
   ExpertUsage TakeUsage(RequestId request) { return experts_->TakeUsage(request); }
@@ -98,7 +105,12 @@ class Engine {
   // Sizes and types, whose tensors are not open any more. Empty for layers without experts.
   const ExpertLayouts& expert_layouts() const { return expert_layouts_; }
   // No answer of the passes to come may differ from what it is with every expert in memory.
-  bool exact() const { return offloaded_ == nullptr || exact_; }
+  bool exact() const { return (offloaded_ == nullptr || exact_) && !routes_by_groups(); }
+  // What chooses experts in place of the routers; null: nothing was opened that could.
+  const GroupRouter* group_router() const { return group_router_ ? &*group_router_ : nullptr; }
+  bool routes_by_groups() const { return group_router_.has_value() && by_groups_; }
+  // From the next pass on; without effect where nothing else could choose.
+  void RouteByGroups(bool by_groups);
   // What may answer in place of an expert that is not in memory, from the next pass on; what the
   // chain counts begins anew. Without effect if every expert is in memory.
   void AnswerBy(SubstitutionChain chain, const LowCopyOptions& low_copies);
@@ -119,9 +131,9 @@ class Engine {
   // No: somebody computes with it.
   bool ReleaseExpert(ExpertId id);
   void set_peers(ExpertPeers& peers);
-
-  // Is told of every miss of the passes to come.
+  // Is told of every miss of the passes to come; of where their time goes, until it is null.
   void ObserveMisses(OffloadedExperts::MissObserver observer);
+  void WatchTime(PassTimes* times);
 
   Bytes bytes_touched_per_token() const { return bytes_touched_; }
   double load_seconds() const { return load_seconds_; }
@@ -136,6 +148,7 @@ class Engine {
   Status OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertStore> store,
                      LowExperts low, SubstitutionChain substitution, const OffloadOptions& options,
                      std::optional<ModelProfile> profile);
+  Status OpenGate(const LoadedGate& gate);
   Status OpenSequences(bool saves_states);
   void ComputeLogits(std::span<const SequenceRows> rows);
   void BeginCheck(std::span<const SequenceRows> rows);
@@ -158,6 +171,8 @@ class Engine {
   OffloadedExperts* offloaded_ = nullptr;  // the same; null if every expert is in memory
   std::unique_ptr<HeldExperts> all_held_;  // if every expert is in memory, once somebody asked
   bool exact_ = true;                      // what offloaded_ does
+  std::optional<GroupRouter> group_router_;
+  bool by_groups_ = true;  // it is asked
   ExpertLayouts expert_layouts_;
   std::unique_ptr<Transformer> transformer_;
   std::unique_ptr<KvPool> kv_;

@@ -54,7 +54,11 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
   };
   const ExpertGrid grid{.layers = config.layers, .experts = config.moe.routing.experts};
   needs.staging = ExpertLoader::StagingBytes(machine.container, needs.slot, plan.loader);
-  needs.prediction = PredictorBytes(options.offload.predictor, grid) +
+  const bool by_worth = WorthPrefetch::IsMeant(options.offload.predictor);
+  needs.prediction = (by_worth ? WorthPrefetch::BytesFor(grid) : Bytes()) +
+                     PredictorBytes(by_worth ? WorthPrefetch::kForPrompts
+                                             : std::string_view(options.offload.predictor),
+                                    grid) +
                      EvictionPolicyBytes(options.offload.policy, grid, options.sequences);
   if (config.moe.routing.experts > 0) {
     needs.expert_layers = MoeLayers(config, plan.layers);
@@ -66,7 +70,8 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
     return KvPool::BytesFor(config, layers, {.type = type, .context = context});
   };
   needs.workspace = [&config, layers = plan.layers, type = plan.kv_type, threads = plan.threads,
-                     trace = options.trace, drafters = plan.drafters,
+                     trace = options.trace, drafters = plan.drafters, gate = machine.gate,
+                     gate_row = machine.gate_row,
                      sequences = options.sequences](std::uint32_t context, std::uint32_t chunk) {
     const Bytes recorder = trace ? TraceRecorder::BytesFor(config, *trace, chunk) : Bytes();
     Bytes drafts;
@@ -77,7 +82,7 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
                GuessedRoutes::BytesFor(routed, config.moe.routing.top_k,
                                        static_cast<std::uint32_t>(guesses));
     }
-    return recorder + drafts +
+    return recorder + drafts + gate + chunk * gate_row +
            Workspace::BytesFor(config, {.chunk = chunk,
                                         .threads = threads,
                                         .kv = KvPool::LayoutsFor(config, layers, type, context),
@@ -85,6 +90,46 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
                                         .layers = layers});
   };
   return needs;
+}
+
+// Why a budget that nobody has named is what it is.
+Status Refused(const Status& refused, const MachineFacts& machine, const EngineOptions& options) {
+  if (options.memory || machine.limit.empty()) return refused;
+  return Error(refused.code(),
+               "{}; {} has {} free, of which {} are left to other programs "
+               "(--memory takes more)",
+               refused.message(), machine.limit, ToString(machine.available + machine.for_others),
+               ToString(machine.for_others));
+}
+
+// What is done as asked though it hardly can be meant. Said when the model is opened, as the notes
+// of memory are.
+void NoteOddWishes(const ModelConfig& config, const MachineFacts& machine,
+                   const EngineOptions& options, EnginePlan& plan) {
+  std::vector<std::string>& notes = plan.memory.notes;
+  if (plan.threads > machine.cpus) {
+    notes.push_back(fmt::format("{} threads on {} processors: fewer would be faster", plan.threads,
+                                machine.cpus));
+  }
+  if (plan.context() > config.trained_context) {
+    notes.push_back(fmt::format("context {} is longer than the {} the model was trained with",
+                                plan.context(), config.trained_context));
+  }
+  const std::uint32_t shallow = options.offload.shallow_layers.value_or(0);
+  if (shallow > plan.needs.expert_layers) {
+    notes.push_back(fmt::format("{} shallow layers of {} with experts: all of them", shallow,
+                                plan.needs.expert_layers));
+  }
+}
+
+// A plan for more than there is would end in a kill without a word.
+void WarnOfMoreThanThereIs(const MachineFacts& machine, MemoryPlan& plan) {
+  const Bytes most = machine.available + machine.for_others;
+  if (machine.limit.empty() || plan.total() <= most) return;
+  plan.warnings.push_back(fmt::format(
+      "{} will be taken and only {} can be had ({}): the kernel may end the program, and a smaller "
+      "--memory avoids that",
+      ToString(plan.total()), ToString(most), machine.limit));
 }
 
 // Which tokens are guessed, and why none are. A draft model that would have no effect is refused.
@@ -138,10 +183,6 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
   if (plan.threads < 1 || plan.threads > 1024) {
     return InvalidArgument("{} threads, expected 1 to 1024", plan.threads);
   }
-  if (plan.threads > machine.cpus) {
-    plan.notes.push_back(fmt::format("{} threads on {} processors: fewer would be faster",
-                                     plan.threads, machine.cpus));
-  }
   MemoryRequest request{
       .budget = options.memory.value_or(machine.available),
       .context = options.context.value_or(
@@ -170,12 +211,13 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
   plan.costs = {.medium = loader.medium, .local = LocalWorkOf(weights.experts, machine.costs)};
   plan.logits = LogitBytes(config, options.sequences);
   plan.needs = NeedsOf(config, weights, machine, plan, options);
-  TROUPE_ASSIGN_OR_RETURN(plan.memory, PlanMemory(plan.needs, request));
+  Result<MemoryPlan> memory = PlanMemory(plan.needs, request);
+  if (!memory.ok()) return Refused(memory.status(), machine, options);
+  plan.memory = std::move(memory).value();
+  WarnOfMoreThanThereIs(machine, plan.memory);
+  NoteOddWishes(config, machine, options, plan);
   plan.spare_slots = std::min(config.moe.routing.top_k, plan.memory.slots / 4);
-  if (plan.context() > config.trained_context) {
-    plan.notes.push_back(fmt::format("context {} is longer than the {} the model was trained with",
-                                     plan.context(), config.trained_context));
-  } else if (request.context < config.trained_context && !options.context) {
+  if (request.context < config.trained_context && !options.context) {
     plan.notes.push_back(fmt::format("context {} of the trained {}: --ctx asks for more",
                                      plan.context(), config.trained_context));
   }

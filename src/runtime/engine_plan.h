@@ -29,6 +29,7 @@
 #include "model/config.h"
 #include "model/layer_range.h"
 #include "model/weight_loader.h"
+#include "runtime/group_gate_file.h"
 #include "store/expert_loader.h"
 #include "text/draft/drafters.h"
 
@@ -39,7 +40,7 @@ enum class CacheSharing {
   kGlobal     // all layers are one pool
 };
 
-// How experts are brought in if they do not all fit.
+// How experts are brought in if they do not all fit; and by what they are chosen.
 struct OffloadOptions {
   std::optional<std::uint32_t> slots;  // experts in memory, at most; absent: as many as fit
   std::string policy = "echo";
@@ -67,9 +68,10 @@ struct OffloadOptions {
   bool in_order = false;
   LinkSpeed link;                          // stands in for a slower medium; no limit by default
   RowForm peer_answers = RowForm::kFloat;  // of peers, where there are any; floats: exact
+  GateOptions gate;                        // exact, whether all experts fit or not
 
   bool exact() const {
-    return std::holds_alternative<Exact>(lossiness) && !low_copies.any() &&
+    return std::holds_alternative<Exact>(lossiness) && !low_copies.any() && gate.choice.exact() &&
            peer_answers == RowForm::kFloat;
   }
 };
@@ -91,12 +93,15 @@ struct EngineOptions {
   std::optional<TraceScores> trace;  // routing will be recorded: that takes memory
   DraftChoice drafters = {};         // of tokens ahead, for who generates; none: off
   std::string draft = {};            // path of a model that guesses (draft_plan.h); empty: none
+  std::string chat_template = {};    // in place of the model's own; empty: that
   // Engine::fingerprint will be asked for: it samples all tensors, from the disk where it must.
   bool fingerprint = false;
   // What the caller will take beside the engine, of a model of this shape; null: hardly anything.
   std::function<Bytes(const ModelConfig&)> beside;
   std::function<ServingMemory(const ModelConfig&, std::uint32_t context)> serving;
   std::uint32_t experts_for_peers = 0;  // that are on their way from or to them, at most
+  // Told of the plan before its memory is taken; null: nobody wants to know.
+  std::function<void(const MemoryPlan&)> on_plan;
 
   static constexpr std::uint32_t kDefaultContext = 4096;
   static constexpr std::uint32_t kMostSequences = 1024;
@@ -105,11 +110,15 @@ struct EngineOptions {
 // What a plan depends on besides the model and the options.
 struct MachineFacts {
   std::uint32_t cpus = 1;
-  Bytes available;        // for the whole process if no budget is given
-  Bytes program;          // the process without what the plan divides
-  bool container = true;  // experts can be read from a packed container
-  CostModel costs;        // as they were measured before, of the disk that experts are read from
-  Bytes draft = {};       // what a draft model takes
+  Bytes available;         // for the whole process if no budget is given
+  Bytes program;           // the process without what the plan divides
+  bool container = true;   // experts can be read from a packed container
+  CostModel costs;         // as they were measured before, of the disk that experts are read from
+  Bytes draft = {};        // what a draft model takes
+  Bytes gate = {};         // what a group gate takes,
+  Bytes gate_row = {};     // and for each row of a pass
+  Bytes for_others = {};   // what is free beside `available`
+  std::string limit = {};  // what sets both: the machine, or a cgroup's folder; empty: not known
 };
 
 struct EnginePlan {

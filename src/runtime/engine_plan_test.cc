@@ -139,6 +139,7 @@ TEST_F(EnginePlanning, APredictorsTablesArePartOfTheBudget) {
   EXPECT_EQ(prediction("none"), Bytes());
   EXPECT_EQ(prediction("gate"), Bytes());
   EXPECT_GT(prediction("lookahead"), Bytes());
+  EXPECT_GT(prediction("scores"), prediction("lookahead"));
   EXPECT_GT(prediction("none", "echo"), Bytes());
 }
 
@@ -182,8 +183,8 @@ TEST_F(EnginePlanning, APartOfAModelIsPlannedForItsLayersAlone) {
 TEST_F(EnginePlanning, WhatCannotBeIsRefusedAndWhatIsUnwiseIsNoted) {
   EXPECT_FALSE(Plan({.threads = 0}).ok());
   EXPECT_FALSE(Plan({.context = 0}).ok());
-  EXPECT_THAT(Plan({.threads = 3})->notes, Contains(HasSubstr("3 threads on 2 processors")));
-  EXPECT_THAT(Plan({.context = 4096})->notes, Contains(HasSubstr("longer than the 2048")));
+  EXPECT_THAT(Plan({.threads = 3})->memory.notes, Contains(HasSubstr("3 threads on 2 processors")));
+  EXPECT_THAT(Plan({.context = 4096})->memory.notes, Contains(HasSubstr("longer than the 2048")));
 }
 
 TEST_F(EnginePlanning, DescriptionHoldsEveryPart) {
@@ -191,6 +192,36 @@ TEST_F(EnginePlanning, DescriptionHoldsEveryPart) {
   for (const char* part : {"threads", "context", "weights", "KV cache", "workspace", "in all"}) {
     EXPECT_THAT(all, HasSubstr(part));
   }
+}
+
+TEST_F(EnginePlanning, ABudgetAboveWhatCanBeHadIsWarnedOf) {
+  const auto warnings = [&](Bytes available) {
+    return PlanEngine(config_, weights_,
+                      {.cpus = 2,
+                       .available = available,
+                       .program = 10_MiB,
+                       .for_others = 1_MiB,
+                       .limit = "/sys/fs/cgroup/box"},
+                      {.context = 256, .memory = 1_GiB})
+        ->memory.warnings;
+  };
+  EXPECT_THAT(warnings(8_MiB), testing::ElementsAre(AllOf(HasSubstr("only 9.0 MiB can be had"),
+                                                          HasSubstr("(/sys/fs/cgroup/box)"))));
+  EXPECT_THAT(warnings(100_MiB), testing::IsEmpty());
+}
+
+TEST_F(EnginePlanning, AnUnaskedBudgetThatIsTooLittleSaysWhereItComesFrom) {
+  const MachineFacts small{.cpus = 2,
+                           .available = 9_MiB,
+                           .program = 10_MiB,
+                           .for_others = 3_MiB,
+                           .limit = "/sys/fs/cgroup/box"};
+  const auto message = [&](const EngineOptions& options) {
+    return PlanEngine(config_, weights_, small, options).status().message();
+  };
+  EXPECT_THAT(message({}), HasSubstr("/sys/fs/cgroup/box has 12.0 MiB free, of which 3.0 MiB are "
+                                     "left to other programs (--memory takes more)"));
+  EXPECT_THAT(message({.memory = 11_MiB}), testing::Not(HasSubstr("other programs")));
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
+
 namespace troupe {
 namespace {
 
@@ -69,7 +71,8 @@ std::optional<ReservedSequence> EngineRunner::Reserve(const SequenceAsk& ask) {
       Session::CreateWithoutRoom(engine_, static_cast<std::uint32_t>(ask.tokens));
   if (!session.ok()) return std::nullopt;  // others hold the slots
   Reservation reservation{.session = std::move(session).value(), .left = left};
-  const bool has_room = engine_.config().HasState() ? MakeRoomBehindState(reservation, ask.prompt)
+  reservation.session.set_salt(std::string(ask.salt));
+  const bool has_room = engine_.config().HasState() ? MakeRoomBehindState(reservation, ask)
                                                     : MakeRoom(reservation, ask.prompt);
   if (!has_room) return std::nullopt;
   const ReservedSequence reserved{.id = reservation.session.id(),
@@ -93,17 +96,18 @@ bool EngineRunner::MakeRoom(Reservation& reservation, std::span<const TokenId> p
 // Behind the furthest state that is kept, if the pages up to there are, too. Where another text is
 // known further than that, the two part there, and others may come that part there as well: a state
 // is to be kept at that place.
-bool EngineRunner::MakeRoomBehindState(Reservation& reservation, std::span<const TokenId> prompt) {
+bool EngineRunner::MakeRoomBehindState(Reservation& reservation, const SequenceAsk& ask) {
+  const std::span<const TokenId> prompt = ask.prompt;
   Session& session = reservation.session;
   if (reservation.left == nullptr) return session.ReserveRoom().ok();
   Left& left = *reservation.left;
   const std::span<const TokenId> shared = prompt.first(prompt.size() - 1);
-  const std::size_t known = left.prefixes.KnownOf(shared);
-  const SavedState* found = left.states.Find(shared.first(known));
+  const std::size_t known = left.prefixes.KnownOf(shared, session.salt());
+  const SavedState* found = left.states.Find(shared.first(known), session.salt());
   if (found != nullptr) session.TakeFrom(left.prefixes, shared.first(found->length()));
   if (!session.ReserveRoom().ok()) return false;
   // Making room may have cost states and pages.
-  found = left.states.Find(shared.first(known));
+  found = left.states.Find(shared.first(known), session.salt());
   if (found != nullptr && found->length() >= session.tokens().size()) {
     session.TakeFrom(left.prefixes, shared.first(found->length()));
   }
@@ -115,6 +119,7 @@ bool EngineRunner::MakeRoomBehindState(Reservation& reservation, std::span<const
   }
   const std::size_t begins = session.tokens().size();
   if (known >= begins + kLeastKnown) reservation.parting = known;
+  if (ask.common >= begins + kLeastKnown) reservation.common = ask.common;
   if (prompt.size() >= begins + kLeastKnown + kNearEnd) {
     reservation.near_end = prompt.size() - kNearEnd;
   }
@@ -123,7 +128,7 @@ bool EngineRunner::MakeRoomBehindState(Reservation& reservation, std::span<const
 
 std::size_t EngineRunner::Reservation::SaveAfter(std::size_t rows) const {
   const std::size_t read = session.tokens().size();
-  for (const std::size_t at : {parting, near_end}) {
+  for (const std::size_t at : {parting, common, near_end}) {
     if (at > read && at <= read + rows) return at - read;
   }
   return 0;
@@ -143,7 +148,7 @@ void EngineRunner::Release(SequenceId sequence) {
   if (reservation.left != nullptr) {
     session.KeepIn(reservation.left->prefixes, PrefixCache::Keeping::kAll);
     if (engine_.config().HasState()) {
-      reservation.left->states.Keep(session.tokens(), session.LeaveState());
+      reservation.left->states.Keep(session.tokens(), session.LeaveState(), session.salt());
     }
   }
   sessions_[sequence].reset();
@@ -178,6 +183,17 @@ Result<PrefixFileReport> EngineRunner::LoadPrefixes(const std::string& path, con
 Status EngineRunner::SavePrefixes(const std::string& path, const MayGoOn& go_on) {
   TROUPE_RETURN_IF_ERROR(CheckKeepsPrefixes(path));
   return kept_.Save(path, go_on);
+}
+
+bool EngineRunner::KeepPrefix(TokenIds tokens, std::string_view salt,
+                              const std::function<void(KvSequence& sequence)>& fill) {
+  if (!keeps_prefixes_ || engine_.config().HasState()) return false;
+  KvSequence sequence = engine_.kv().NewSequence();
+  if (!sequence.Reserve(tokens.size()).ok()) return false;
+  fill(sequence);
+  TROUPE_CHECK(sequence.length() == tokens.size());
+  exact_.prefixes.Keep(sequence, tokens, PrefixCache::Keeping::kAll, salt);
+  return true;
 }
 
 Status EngineRunner::Run(std::span<const PassRows> rows) {
@@ -227,7 +243,7 @@ void EngineRunner::KeepWhatWasRead(Reservation& reservation) {
   if (!engine_.config().HasState()) return;
   if (std::optional<SavedState> saved = session.TakeSaved()) {
     const TokenIds tokens = session.tokens().first(saved->length());
-    reservation.left->states.Keep(tokens, *std::move(saved));
+    reservation.left->states.Keep(tokens, *std::move(saved), session.salt());
   }
 }
 
@@ -236,8 +252,10 @@ RowsCost EngineRunner::TakeCost(const PassRows& group) {
   const ModelConfig& config = engine_.config();
   const std::uint64_t layers =
       config.moe.routing.experts == 0 ? 0 : config.layers - config.moe.leading_dense;
-  return {.expert_uses = group.tokens.size() * layers * config.moe.routing.top_k,
-          .experts = engine_.TakeUsage(group.request)};
+  RowsCost cost{.expert_uses = group.tokens.size() * layers * config.moe.routing.top_k,
+                .experts = engine_.TakeUsage(group.request)};
+  if (engine_.routes_by_groups() && !group.exact) cost.experts.grouped = cost.expert_uses;
+  return cost;
 }
 
 std::span<const float> EngineRunner::Logits(SequenceId sequence) const {

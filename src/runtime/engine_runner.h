@@ -3,10 +3,12 @@
 // that begin alike (prefix_cache.h), with their states where the model has them (kept_states.h).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -53,6 +55,12 @@ class EngineRunner final : public PassRunner {
   Result<PrefixFileReport> LoadPrefixes(const std::string& path, const MayGoOn& go_on = {});
   Status SavePrefixes(const std::string& path, const MayGoOn& go_on = {});
 
+  // Keeps what somebody else has read of a text, as if an exact request had: `fill` gets a sequence
+  // with room for these tokens, and fills it. False, and nothing is asked: there is no room, or
+  // nothing is kept.
+  bool KeepPrefix(TokenIds tokens, std::string_view salt,
+                  const std::function<void(KvSequence& sequence)>& fill);
+
   // Of exact requests; nothing of models without states.
   const KeptStates& kept_states() const { return exact_.states; }
 
@@ -68,9 +76,10 @@ class EngineRunner final : public PassRunner {
   struct Reservation {
     Session session;
     Left* left;  // null: it shares nothing
-    // Tokens after which a state is to be kept: where other texts have parted from this one, and
-    // shortly before the prompt ends; 0: not there.
+    // Tokens after which a state is to be kept: where other texts have parted from this one, where
+    // they are likely to, and shortly before the prompt ends; 0: not there.
     std::size_t parting = 0;
+    std::size_t common = 0;
     std::size_t near_end = 0;
 
     std::size_t SaveAfter(std::size_t rows) const;  // of the next ones; 0: nothing
@@ -81,7 +90,7 @@ class EngineRunner final : public PassRunner {
   Session& SessionOf(SequenceId sequence) { return ReservationOf(sequence).session; }
   // Memory for all its tokens, and what it finds of the prompt; false: others hold too much.
   bool MakeRoom(Reservation& reservation, std::span<const TokenId> prompt);
-  bool MakeRoomBehindState(Reservation& reservation, std::span<const TokenId> prompt);
+  bool MakeRoomBehindState(Reservation& reservation, const SequenceAsk& ask);
   void KeepWhatWasRead();
   void KeepWhatWasRead(Reservation& reservation);
   void GiveUp(std::size_t pages);

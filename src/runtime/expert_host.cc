@@ -15,9 +15,9 @@ bool ReadsCodesAlone(TensorType gate, TensorType up) {
 }
 
 Result<std::unique_ptr<ExpertHost>> ExpertHost::Create(HeldExperts& held, std::size_t ff,
-                                                       std::uint32_t threads) {
+                                                       std::uint32_t threads, int lower_priority) {
   TROUPE_ASSIGN_OR_RETURN(ExpertMlp mlp, ExpertMlp::Create(ff, kRowsTogether));
-  return std::unique_ptr<ExpertHost>(new ExpertHost(held, std::move(mlp), threads));
+  return std::unique_ptr<ExpertHost>(new ExpertHost(held, std::move(mlp), threads, lower_priority));
 }
 
 Status ExpertHost::Compute(ExpertId id, const Activations& input,

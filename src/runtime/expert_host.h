@@ -26,9 +26,10 @@ class ExpertHost {
   // Rows that are computed together; more are computed in parts.
   static constexpr std::size_t kRowsTogether = 64;
 
-  // For experts of hidden rows as long as `ff`. `held` must outlive it.
+  // For experts of hidden rows as long as `ff`. `held` must outlive it. Its own threads have that
+  // much less priority (base/thread_share.h).
   static Result<std::unique_ptr<ExpertHost>> Create(HeldExperts& held, std::size_t ff,
-                                                    std::uint32_t threads);
+                                                    std::uint32_t threads, int lower_priority = 0);
 
   // out: a row as long as the model is wide for each of `rows` of the input, in that order. The
   // input has the form that the layer's experts read. kNotFound: the expert is not held.
@@ -36,8 +37,8 @@ class ExpertHost {
                  std::span<float> out);
 
  private:
-  ExpertHost(HeldExperts& held, ExpertMlp mlp, std::uint32_t threads)
-      : held_(held), mlp_(std::move(mlp)), pool_(threads) {}
+  ExpertHost(HeldExperts& held, ExpertMlp mlp, std::uint32_t threads, int lower_priority)
+      : held_(held), mlp_(std::move(mlp)), pool_(threads, lower_priority) {}
 
   HeldExperts& held_;
   ExpertMlp mlp_;

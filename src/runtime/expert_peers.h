@@ -41,6 +41,9 @@ class ExpertPeers {
   // Those of them that hold the expert, as indices. Valid until the next call of Places.
   virtual std::span<const std::uint32_t> HoldersOf(ExpertId id) const = 0;
 
+  // Of a pass, whose misses may be asked for: more than that go to the disk.
+  virtual std::uint32_t most_rows() const = 0;
+
   // What a layer needs, wherever it lies, and in which form it takes answers: before anything is
   // asked, and before Places.
   virtual void OnAsked(const ExpertBatch& batch, RowForm answers) = 0;
@@ -66,6 +69,7 @@ class NoPeers final : public ExpertPeers {
  public:
   std::span<const Place> Places() override { return {}; }
   std::span<const std::uint32_t> HoldersOf(ExpertId) const override { return {}; }
+  std::uint32_t most_rows() const override { return 0; }
   void OnAsked(const ExpertBatch&, RowForm) override {}
   void Ask(const ExpertBatch&, std::span<const AnsweredElsewhere>) override {}
   bool AskInPlaceOfDisk(const ExpertBatch&, std::uint32_t) override { return false; }

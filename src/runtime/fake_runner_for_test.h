@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -45,7 +46,7 @@ class FakeRunner final : public PassRunner {
   ExpertUsage EndRequest(RequestId request) override { return TakeUsage(request); }
 
   std::optional<ReservedSequence> Reserve(const SequenceAsk& ask) override {
-    const auto& [prompt, tokens, exact, reads_all] = ask;
+    const auto& [prompt, tokens, exact, reads_all, salt, common] = ask;
     EXPECT_LE(tokens, options_.limits.context);
     EXPECT_LE(prompt.size(), tokens);
     EXPECT_LT(sequences_.size(), options_.limits.sequences);
@@ -53,7 +54,8 @@ class FakeRunner final : public PassRunner {
     reserved_ += tokens;
     SequenceId id = 0;
     while (sequences_.contains(id)) ++id;
-    sequences_[id] = {.reserved = tokens, .exact = exact, .tokens = {}, .logits = {}};
+    sequences_[id] = {
+        .reserved = tokens, .exact = exact, .salt = std::string(salt), .tokens = {}, .logits = {}};
     most_together_ = std::max(most_together_, sequences_.size());
     return ReservedSequence{.id = id, .cached = reads_all ? 0 : TakeCached(id, prompt)};
   }
@@ -64,14 +66,15 @@ class FakeRunner final : public PassRunner {
     Sequence& sequence = sequences_.at(id);
     const std::span<const TokenId> wanted = prompt.first(prompt.size() - 1);
     std::size_t known = sequence.tokens.size();
-    const auto look = [&](std::span<const TokenId> other, bool exact) {
-      const auto common = std::ranges::mismatch(wanted, other).in1 - wanted.begin();
-      if (exact == sequence.exact) known = std::max(known, static_cast<std::size_t>(common));
+    const auto look = [&](std::span<const TokenId> tokens, const Sequence& other) {
+      if (other.exact != sequence.exact || other.salt != sequence.salt) return;
+      const auto common = std::ranges::mismatch(wanted, tokens).in1 - wanted.begin();
+      known = std::max(known, static_cast<std::size_t>(common));
     };
-    for (const Sequence& other : ended_) look(other.tokens, other.exact);
+    for (const Sequence& other : ended_) look(other.tokens, other);
     for (const auto& [key, other] : sequences_) {
       const std::size_t pages = other.tokens.size() / options_.limits.cache_page;
-      look(std::span(other.tokens).first(pages * options_.limits.cache_page), other.exact);
+      look(std::span(other.tokens).first(pages * options_.limits.cache_page), other);
     }
     const std::size_t cached = known - sequence.tokens.size();
     sequence.tokens.assign(wanted.begin(), wanted.begin() + static_cast<std::ptrdiff_t>(known));
@@ -173,6 +176,7 @@ class FakeRunner final : public PassRunner {
   struct Sequence {
     std::size_t reserved = 0;
     bool exact = false;
+    std::string salt;
     std::vector<TokenId> tokens;
     std::vector<float> logits;
   };

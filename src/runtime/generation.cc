@@ -5,6 +5,13 @@
 
 namespace troupe {
 
+std::shared_ptr<const TokenSet> BreakersOf(const Sampling& sampling, const Tokenizer& tokenizer) {
+  if (sampling.dry.multiplier <= 0) return nullptr;
+  const std::vector<std::string>& asked = sampling.dry.breakers;
+  return std::make_shared<const TokenSet>(
+      TokensWith(tokenizer, asked.empty() ? UsualBreakers() : asked));
+}
+
 std::string_view Name(FinishReason reason) {
   switch (reason) {
     case FinishReason::kLength:
@@ -63,16 +70,18 @@ Status TextGeneration::Check(std::size_t prompt_tokens, const GenerateOptions& o
   }
   prompt_tokens += options.begun.size();
   if (prompt_tokens <= room.left()) return OkStatus();
-  return Error(Code::kResourceExhausted,
-               "{} tokens after {} are more than the context of {} tokens holds", prompt_tokens,
-               room.used, room.capacity);
+  return ContextFull("{} tokens after {} are more than the context of {} tokens holds",
+                     prompt_tokens, room.used, room.capacity);
 }
 
 Result<TextGeneration> TextGeneration::Make(const Tokenizer& tokenizer, std::vector<TokenId> prompt,
                                             const GenerateOptions& options, ContextRoom room,
                                             const Clock& clock, GenerationSinks sinks) {
   TROUPE_RETURN_IF_ERROR(Check(prompt.size(), options, room));
-  TROUPE_ASSIGN_OR_RETURN(Sampler sampler, Sampler::Make(options.sampler));
+  const std::shared_ptr<const TokenSet> breakers =
+      options.breakers ? options.breakers : BreakersOf(options.sampler, tokenizer);
+  TROUPE_ASSIGN_OR_RETURN(Sampler sampler,
+                          Sampler::Make(options.sampler, breakers ? *breakers : TokenSet()));
   return TextGeneration(tokenizer, std::move(prompt), options, room, clock, std::move(sinks),
                         std::move(sampler));
 }

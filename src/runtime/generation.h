@@ -47,7 +47,12 @@ struct GenerateOptions {
   bool only_expected = false;
   // What somebody expects as it goes on; null: nobody.
   std::shared_ptr<OfferedDraft> offered = {};
+  // The tokens of sampler.dry.breakers, found in the whole vocabulary; null: Make finds them.
+  std::shared_ptr<const TokenSet> breakers = {};
 };
+
+// Null: DRY is off.
+std::shared_ptr<const TokenSet> BreakersOf(const Sampling& sampling, const Tokenizer& tokenizer);
 
 // Called with each piece of text as soon as its characters are complete; false cancels, and it is
 // not called again.

@@ -423,13 +423,14 @@ TEST_F(Generation, RefusesALimitOfReasoningWithoutAnEnd) {
 }
 
 TEST_F(Generation, RefusesAnEmptyPromptOneThatDoesNotFitAndBadSampling) {
-  const auto code = [&](std::vector<TokenId> prompt) {
+  const auto made = [&](std::vector<TokenId> prompt) {
     return TextGeneration::Make(*tokenizer_, std::move(prompt), options_, {.capacity = 2}, clock_)
-        .status()
-        .code();
+        .status();
   };
+  const auto code = [&](std::vector<TokenId> prompt) { return made(std::move(prompt)).code(); };
   EXPECT_EQ(code({}), Code::kInvalidArgument);
   EXPECT_EQ(code({1, 2, 3}), Code::kResourceExhausted);
+  EXPECT_TRUE(made({1, 2, 3}).context_full());
   EXPECT_EQ(code({1, 2}), Code::kOk);
   options_.sampler.temperature = -1;
   EXPECT_EQ(code({1, 2}), Code::kInvalidArgument);

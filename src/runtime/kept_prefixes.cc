@@ -47,7 +47,7 @@ Result<PrefixFileReport> KeptPrefixes::Load(const std::string& path, const MayGo
 Status KeptPrefixes::Save(const std::string& path, const MayGoOn& go_on) {
   TROUPE_ASSIGN_OR_RETURN(const std::string file, FileFor(path));
   if (file != known_.path) known_ = {.path = file, .file = std::nullopt, .changes = 0};
-  if (cache_.pages() == 0) return OkStatus();
+  if (cache_.All().empty()) return OkStatus();
   if (known_.file && changes() == known_.changes && IdentityOf(file) == known_.file) {
     return OkStatus();
   }

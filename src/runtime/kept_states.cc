@@ -7,26 +7,29 @@
 
 namespace troupe {
 
-bool KeptStates::Touch(TokenIds tokens) {
-  const auto same = std::ranges::find_if(
-      kept_, [&](const Kept& kept) { return std::ranges::equal(kept.tokens, tokens); });
+bool KeptStates::Touch(TokenIds tokens, std::string_view salt) {
+  const auto same = std::ranges::find_if(kept_, [&](const Kept& kept) {
+    return kept.salt == salt && std::ranges::equal(kept.tokens, tokens);
+  });
   if (same == kept_.end()) return false;
   same->used = ++clock_;
   return true;
 }
 
-void KeptStates::Keep(TokenIds tokens, SavedState state) {
+void KeptStates::Keep(TokenIds tokens, SavedState state, std::string_view salt) {
   TROUPE_CHECK(state.length() == tokens.size());
-  if (tokens.empty() || Touch(tokens)) return;
-  kept_.push_back(
-      {.tokens = {tokens.begin(), tokens.end()}, .state = std::move(state), .used = ++clock_});
+  if (tokens.empty() || Touch(tokens, salt)) return;
+  kept_.push_back({.tokens = {tokens.begin(), tokens.end()},
+                   .salt = std::string(salt),
+                   .state = std::move(state),
+                   .used = ++clock_});
   ++counters_.kept;
 }
 
-const SavedState* KeptStates::Find(TokenIds tokens) {
+const SavedState* KeptStates::Find(TokenIds tokens, std::string_view salt) {
   Kept* furthest = nullptr;
   for (Kept& kept : kept_) {
-    if (kept.tokens.size() > tokens.size()) continue;
+    if (kept.salt != salt || kept.tokens.size() > tokens.size()) continue;
     if (furthest != nullptr && furthest->tokens.size() >= kept.tokens.size()) continue;
     if (std::ranges::equal(kept.tokens, tokens.first(kept.tokens.size()))) furthest = &kept;
   }
@@ -38,7 +41,9 @@ const SavedState* KeptStates::Find(TokenIds tokens) {
 
 std::vector<KeptStates::Entry> KeptStates::All() const {
   std::vector<const Kept*> order;
-  for (const Kept& kept : kept_) order.push_back(&kept);
+  for (const Kept& kept : kept_) {
+    if (kept.salt.empty()) order.push_back(&kept);
+  }
   std::ranges::sort(order, {}, &Kept::used);
   std::vector<Entry> all;
   for (const Kept* kept : order) all.push_back({.tokens = kept->tokens, .state = &kept->state});

@@ -1,11 +1,14 @@
 // States that sequences have left at some points of their texts, found again by those that begin
 // with the same tokens: what the prefix cache's pages are for keys and values, of models whose
-// sequences have a state besides. It takes places of the StatePool that no sequence needs, and
-// gives up those that were not used for longest. Threads: one at a time, the pool's.
+// sequences have a state besides, with the same salts. It takes places of the StatePool that no
+// sequence needs, and gives up those that were not used for longest. Threads: one at a time, the
+// pool's.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/batch.h"
@@ -22,16 +25,16 @@ struct KeptStateCounters {
 class KeptStates {
  public:
   // One that a text has left whose tokens up to there these are; not if it is here already.
-  void Keep(TokenIds tokens, SavedState state);
+  void Keep(TokenIds tokens, SavedState state, std::string_view salt = {});
 
   // The one that stands furthest on in a text which begins with these tokens; null: none. Good
   // until the next call.
-  const SavedState* Find(TokenIds tokens);
+  const SavedState* Find(TokenIds tokens, std::string_view salt = {});
 
   // Lets go of the ones that were not used for longest. Gives how many; fewer if there are no more.
   std::size_t GiveUp(std::size_t places);
 
-  // What it keeps, for who writes it down: what was used last comes last.
+  // What it keeps without a salt, for who writes it down: what was used last comes last.
   struct Entry {
     TokenIds tokens;
     const SavedState* state;
@@ -46,10 +49,11 @@ class KeptStates {
  private:
   struct Kept {
     std::vector<TokenIds::value_type> tokens;
+    std::string salt;
     SavedState state;
     std::uint64_t used = 0;
   };
-  bool Touch(TokenIds tokens);  // whether it is here
+  bool Touch(TokenIds tokens, std::string_view salt);  // whether it is here
 
   std::vector<Kept> kept_;  // as few as the pool has places
   std::uint64_t clock_ = 0;

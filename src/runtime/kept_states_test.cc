@@ -64,6 +64,21 @@ TEST_F(KeptStatesTest, TheFurthestOneOfTheSameTextIsFound) {
   EXPECT_EQ(kept_.counters().found, 4u);
 }
 
+TEST_F(KeptStatesTest, ATextWithASaltFindsOnlyStatesOfTheSame) {
+  const StateTokens text = Upwards(3);
+  state_.Begin(text.size());
+  *state_.At(0).tail_saved = 1;
+  state_.Advance(text.size());
+  kept_.Keep(text, *state_.TakeSaved(), "a");
+  EXPECT_NE(kept_.Find(text, "a"), nullptr);
+  EXPECT_EQ(kept_.Find(text, "b"), nullptr);
+  EXPECT_EQ(kept_.Find(text), nullptr);
+  EXPECT_TRUE(kept_.All().empty());  // what has a salt is not written down
+  Keep(2, text);
+  EXPECT_EQ(kept_.All().size(), 1u);
+  EXPECT_EQ(Restored(*kept_.Find(text)), 2);
+}
+
 TEST_F(KeptStatesTest, WhatIsThereIsNotKeptAgain) {
   const StateTokens text = Upwards(3);
   Keep(1, text);

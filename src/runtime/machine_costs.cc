@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/thread_pool.h"
 #include "io/direct_file.h"
-#include "machine/probe.h"
 #include "runtime/model_work.h"
 
 namespace troupe {
@@ -24,7 +23,7 @@ Result<MachineCosts> AskCosts(const CostQuestion& question, CostModelFile& file)
   ThreadPool pool(question.threads);
 
   if (question.fresh || !model.memory_bytes_per_second.measured()) {
-    TROUPE_ASSIGN_OR_RETURN(const double speed, ProbeMemory(pool));
+    TROUPE_ASSIGN_OR_RETURN(const double speed, ProbeMemory(pool, question.memory));
     model.memory_bytes_per_second = {};
     model.memory_bytes_per_second.Note(speed);
     costs.memory_measured = true;
@@ -35,16 +34,18 @@ Result<MachineCosts> AskCosts(const CostQuestion& question, CostModelFile& file)
     TROUPE_ASSIGN_OR_RETURN(
         const ExpertSeconds seconds,
         ProbeExpert(shape, pool, clock,
-                    question.seconds_for_experts / static_cast<double>(question.shapes.size())));
+                    question.seconds_for_experts / static_cast<double>(question.shapes.size()),
+                    question.memory));
     std::erase_if(model.experts, [&](const ExpertCost& cost) { return cost.shape == key; });
     model.NoteExpert(key, seconds.first_row, seconds.further_row);
     costs.shapes_measured.push_back(key);
   }
   if (disk && (question.fresh || !model.disk.measured() || model.disk.direct != disk->direct())) {
-    TROUPE_ASSIGN_OR_RETURN(model.disk, ProbeDiskCost(question.reader, *disk, clock));
+    TROUPE_ASSIGN_OR_RETURN(model.disk,
+                            ProbeDiskCost(question.reader, *disk, clock, question.memory));
     costs.disk_measured = true;
   }
-  if (costs.AnyMeasured()) {
+  if (costs.AnyMeasured() && question.memory >= kProbeMemory) {
     file.Put(question.threads, costs.device, model);
     file.Save();
   }
@@ -58,7 +59,7 @@ CostModel RememberedCosts(std::uint32_t threads, const std::string& disk_file,
 }
 
 void UpdateFromRun(CostModel& model, const LoaderStats& stats) {
-  model.disk.NoteRun(Bytes(stats.bytes_read), stats.reads, stats.busy_seconds);
+  model.disk.NoteRun(Bytes(stats.seen.bytes), stats.seen.reads, stats.seen.seconds);
 }
 
 void UpdateFromTokens(CostModel& model, const ExpertLayouts& layouts, const TokensSeen& seen) {
@@ -86,10 +87,7 @@ void RememberRun(const Engine& engine, const TokensSeen& seen, CostModelFile fil
   const CostModel before = file.Get(threads, offload->device);
   CostModel after = before;
   UpdateFromTokens(after, engine.expert_layouts(), seen);
-  // A read's end is noticed when the loop comes by: only where it waited does that tell the speed.
-  if (engine.expert_usage().stall_seconds >= 0.5 * offload->loads.busy_seconds) {
-    UpdateFromRun(after, offload->loads);
-  }
+  UpdateFromRun(after, offload->loads);
   if (after == before) return;
   file.Put(threads, offload->device, after);
   file.Save();

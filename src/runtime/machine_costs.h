@@ -10,6 +10,7 @@
 #include "expert/flow/cost_model.h"
 #include "io/async_reader.h"
 #include "machine/cost_model_file.h"
+#include "machine/probe.h"
 #include "model/expert_layout.h"
 #include "runtime/engine.h"
 #include "store/expert_loader.h"
@@ -23,6 +24,9 @@ struct CostQuestion {
   ReaderOptions reader;
   bool fresh = false;                // measures again what is known
   double seconds_for_experts = 0.8;  // all shapes together
+  // That measuring may take. With less than kProbeMemory its figures hold for this once: they are
+  // not saved, as they may be too good.
+  Bytes memory = kProbeMemory;
 };
 
 struct MachineCosts {
@@ -35,7 +39,7 @@ struct MachineCosts {
   bool AnyMeasured() const { return memory_measured || disk_measured || !shapes_measured.empty(); }
 };
 
-// Saves what it measured.
+// Saves what it measured, unless the memory was short.
 Result<MachineCosts> AskCosts(const CostQuestion& question, CostModelFile& file);
 
 // What was measured of this machine and the disk of a file before; measures nothing. Of a file that

@@ -82,7 +82,7 @@ TEST_F(MachineCostsTest, WithoutAQuestionAboutTheDiskItIsLeftAlone) {
 TEST_F(MachineCostsTest, FreshForgetsWhatWasMeasuredAndSeen) {
   MachineCosts costs = Ask(question_);
   for (int i = 0; i < 3; ++i)
-    UpdateFromRun(costs.model, {.reads = 100, .bytes_read = 1 << 28, .busy_seconds = 1});
+    UpdateFromRun(costs.model, {.seen = {.reads = 100, .bytes = 1 << 28, .seconds = 1}});
   CostModelFile file = File();
   file.Put(1, costs.device, costs.model);
   file.Save();
@@ -96,6 +96,15 @@ TEST_F(MachineCostsTest, FreshForgetsWhatWasMeasuredAndSeen) {
   for (const ReadCost& read : again.model.disk.reads) EXPECT_FALSE(read.in_runs.measured());
 }
 
+TEST_F(MachineCostsTest, WhatWasMeasuredInLittleMemoryIsNotRemembered) {
+  CostQuestion small = question_;
+  small.memory = 2_MiB;
+  const MachineCosts first = Ask(small);
+  EXPECT_TRUE(first.memory_measured && first.disk_measured);
+  EXPECT_EQ(RememberedCosts(1, disk_, File()), CostModel());
+  EXPECT_TRUE(Ask(small).memory_measured);
+}
+
 TEST_F(MachineCostsTest, AFileThatIsMissingIsAnError) {
   CostModelFile file = File();
   EXPECT_EQ(AskCosts({.disk_file = folder_.PathOf("none")}, file).status().code(), Code::kNotFound);
@@ -104,7 +113,7 @@ TEST_F(MachineCostsTest, AFileThatIsMissingIsAnError) {
 TEST_F(MachineCostsTest, ARunsLinkSpeedIsItsBytesOverTheTimeInWhichItRead) {
   CostModel model = Ask(question_).model;
   const Bytes largest = model.disk.reads.back().request;
-  UpdateFromRun(model, {.reads = 1000, .bytes_read = 1000 * largest.count(), .busy_seconds = 2});
+  UpdateFromRun(model, {.seen = {.reads = 1000, .bytes = 1000 * largest.count(), .seconds = 2}});
   EXPECT_DOUBLE_EQ(model.disk.BytesPerSecond(largest),
                    500.0 * static_cast<double>(largest.count()));
 }

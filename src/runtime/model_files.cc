@@ -5,6 +5,7 @@
 #include "gguf/split.h"
 #include "runtime/buddy_profile.h"
 #include "runtime/container_path.h"
+#include "runtime/group_gate_file.h"
 #include "runtime/model_profile.h"
 #include "runtime/quality_curve.h"
 
@@ -34,6 +35,7 @@ std::vector<ModelFile> LookAtModelFiles(const std::string& path, const OffloadOp
   AddParts(path, files);
   AddOne(options.container, ContainerPathFor(path), files);
   AddOne(options.profile, ProfilePathFor(path), files);
+  if (!options.gate.choice.exact()) AddOne(options.gate.file, GroupsPathFor(path), files);
   if (options.exact()) return files;
   AddOne(options.buddies, BuddiesPathFor(path), files);
   AddOne(options.quality_curve, QualityPathFor(path), files);

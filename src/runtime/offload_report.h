@@ -37,6 +37,7 @@ struct OffloadReport {
   // Where peers may be asked: what came of it, and the last layers of which that was decided.
   std::vector<DistributionReport> distribution;
   std::deque<JudgedLayer> judged;
+  bool sharing_given_up = false;
   RowForm peer_answers = RowForm::kFloat;
 
   LowCopyOptions low_copies;  // in force

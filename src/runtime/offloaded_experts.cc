@@ -37,7 +37,8 @@ Result<std::unique_ptr<OffloadedExperts>> OffloadedExperts::Create(
                                .low_copies = low_copies},
                    .prefetch = options.prefetch,
                    .low_copies = options.low_copies,
-                   .in_order = options.in_order};
+                   .in_order = options.in_order,
+                   .by_worth = options.by_worth};
   return std::unique_ptr<OffloadedExperts>(
       new OffloadedExperts(std::move(loads), clock, std::move(policy), std::move(options.cache),
                            std::move(options.predictor), std::move(flow)));
@@ -68,7 +69,7 @@ void OffloadedExperts::CollectEnded() {
 }
 
 void OffloadedExperts::AskForFailed(std::span<const LoadEnd> ended) {
-  if (!demand_) return;
+  if (!demand_ || batch_->input.tokens > peers_->most_rows()) return;
   for (const LoadEnd& end : ended) {
     const bool failed = !end.status.ok() && end.status.code() != Code::kCancelled;
     if (!failed || end.id.layer != layer_ || !flow_.Waits(*demand_, end.id.expert)) continue;
@@ -83,6 +84,7 @@ void OffloadedExperts::OnPassBegins(const PassFacts& pass) {
   ledger_.OnPassBegins(pass);
   const bool any_exact = std::ranges::any_of(pass.groups, &RowGroupFacts::exact);
   pass_answers_ = any_exact ? RowForm::kFloat : peer_answers_;
+  if (times_ != nullptr) times_->OnPassBegins(pass, clock_.Now());
   flow_.OnPassBegins(pass);
 }
 
@@ -104,7 +106,8 @@ void OffloadedExperts::Ask(const ExpertBatch& batch) {
   peers_->OnAsked(batch, pass_answers_);
   const Nanos now = clock_.Now();
   const auto rows = static_cast<std::uint32_t>(batch.input.tokens);
-  loads_->set_shares(judge_.MayShare(rows, now));
+  loads_->set_shares(rows <= peers_->most_rows() && judge_.MayShare(rows, now));
+  if (times_ != nullptr) times_->OnAsked(batch.layer, now);
   demand_ = flow_.Ask(batch.layer, batch.demands, now);
   batch_ = batch;
   const PlannedMisses& planned = flow_.Planned(*demand_);
@@ -168,7 +171,9 @@ void OffloadedExperts::WaitForNext() {
     CollectEnded();
     TakeNews();
   } while (HasNothing());
-  flow_.OnStalled(clock_.Now() - start);
+  const Nanos end = clock_.Now();
+  flow_.OnStalled(end - start);
+  if (times_ != nullptr) times_->OnStalled({start, end});
 }
 
 Result<std::span<const ReadyExpert>> OffloadedExperts::Take(bool wait) {
@@ -200,6 +205,7 @@ Result<std::span<const ReadyExpert>> OffloadedExperts::Take(bool wait) {
   for (MissEvent& miss : flow_.GivenMisses(*demand_)) {
     miss.bytes = loads_->SourceBytes(layer_, miss.low ? ExpertCopy::kLow : ExpertCopy::kFull);
     if (observer_) observer_(miss);
+    if (times_ != nullptr) times_->OnMiss(miss);
   }
   return std::span<const ReadyExpert>(ready_);
 }
@@ -266,22 +272,36 @@ OffloadReport OffloadedExperts::report() const {
   if (peers_ != &nobody_) {
     report.distribution = judge_.Report();
     report.judged = judge_.recent();
+    report.sharing_given_up = judge_.IsGivenUp();
     report.peer_answers = peer_answers_;
   }
   if (const auto files = loads_->store().files(); !files.empty()) {
     report.device = files.front().identity().device;
   }
   if (const Prefetcher* prefetcher = flow_.prefetcher()) {
-    report.prefetch = {.predictor = std::string(prefetcher->predictor().name()),
-                       .stats = prefetcher->stats(),
-                       .governor_rests = prefetcher->governor().rests(),
-                       .wasted_share = prefetcher->governor().wasted_share()};
+    report.prefetch = {
+        .predictor = std::string(flow_.reads_by_worth() ? WorthPrefetch::kName
+                                                        : prefetcher->predictor().name()),
+        .stats = flow_.prefetch().stats(),
+        .governor_rests = prefetcher->governor().rests(),
+        .wasted_share = prefetcher->governor().wasted_share()};
   }
   if (const SubstitutionChain* chain = flow_.substitution()) report.substitution = chain->Report();
   return report;
 }
 
-void OffloadedExperts::SettleUsage() { ledger_.Settle(usage(), flow_.TakeGroupUses()); }
+void OffloadedExperts::SettleUsage() {
+  ledger_.Settle(usage(), flow_.TakeGroupUses());
+  if (times_ != nullptr) times_->OnPassEnds(clock_.Now());
+}
+
+void OffloadedExperts::set_times(PassTimes* times) {
+  times_ = times;
+  if (times == nullptr) return loads_->loader().set_reads_observer({});
+  loads_->loader().set_reads_observer([times](Nanos begin, Nanos end, std::uint64_t bytes) {
+    times->OnReads({begin, end}, bytes);
+  });
+}
 
 ExpertUsage OffloadedExperts::EndRequest(RequestId request) {
   if (!ledger_.is_settled()) SettleUsage();

@@ -21,6 +21,7 @@
 #include "runtime/expert_peers.h"
 #include "runtime/held_experts.h"
 #include "runtime/offload_report.h"
+#include "runtime/pass_times.h"
 #include "runtime/slot_loads.h"
 #include "runtime/timed_policy.h"
 
@@ -33,6 +34,7 @@ class OffloadedExperts final : public ExpertSource {
     std::unique_ptr<EvictionPolicy> policy;
     std::unique_ptr<Predictor> predictor = nullptr;  // null: loads begin when they are asked for
     PrefetchOptions prefetch = {};
+    bool by_worth = false;  // see FlowOptions
     std::uint32_t experts_per_token = 1;
     bool normalised_weights = false;  // the model divides a token's by their sum
     LoaderOptions loader = {};
@@ -113,6 +115,8 @@ class OffloadedExperts final : public ExpertSource {
 
   using MissObserver = std::function<void(const MissEvent&)>;
   void set_miss_observer(MissObserver observer) { observer_ = std::move(observer); }
+  // Is told where the time of passes goes; it must outlive this. Null: nobody.
+  void set_times(PassTimes* times);
 
  private:
   OffloadedExperts(std::unique_ptr<SlotLoads> loads, const Clock& clock,
@@ -159,6 +163,7 @@ class OffloadedExperts final : public ExpertSource {
   std::vector<ExpertPeers::Rows> answered_;  // that were not given yet
   UsageLedger ledger_;
   MissObserver observer_;
+  PassTimes* times_ = nullptr;
 
   std::optional<DemandId> demand_;    // of the layer under way
   std::optional<ExpertBatch> batch_;  // that it is for

@@ -180,6 +180,55 @@ TEST_F(OffloadedExpertsTest, OneReadAheadInItsLowCopyThatManyWantIsReadAgain) {
   EXPECT_EQ(experts_->begun_anew(), 1u);
 }
 
+TEST_F(OffloadedExpertsTest, TellsWhereTheTimeOfAPassGoesWhileSomebodyWatches) {
+  PassTimes times(4);
+  experts_->set_times(&times);
+  experts_->OnPassBegins(OneGroup(0, Phase::kDecode, 1));
+  reader_->Hold(true);
+  Ask(0, {0});
+  TakeAll(1);
+  Ask(1, {3});
+  TakeAll(1);
+  experts_->SettleUsage();
+  ASSERT_EQ(times.passes().size(), 1u);
+  const TimedPass& pass = times.passes().front();
+  ASSERT_EQ(pass.layers.size(), 2u);
+  ASSERT_EQ(pass.layers[1].misses.size(), 1u);
+  EXPECT_EQ(pass.layers[1].misses[0].id, (ExpertId{1, 3}));
+  EXPECT_EQ(pass.layers[1].misses[0].foresight.why(), NotEarlier::kNothingAhead);
+  std::uint64_t bytes = 0;
+  for (const ReadSpan& read : pass.reads) bytes += read.bytes;
+  EXPECT_EQ(bytes, experts_->usage().bytes_read);
+  experts_->set_times(nullptr);
+  experts_->OnPassBegins(OneGroup(0, Phase::kDecode, 1));
+  Ask(0, {1});
+  TakeAll(1);
+  experts_->SettleUsage();
+  EXPECT_EQ(times.passes().size(), 1u);
+}
+
+TEST_F(OffloadedExpertsTest, AMissIsToldWithWhatHadBeenKnownOfIt) {
+  std::vector<MissEvent> events;
+  Open(3, std::make_unique<Always>());
+  experts_->set_miss_observer([&](const MissEvent& event) { events.push_back(event); });
+  experts_->OnPassBegins(OneGroup(0, Phase::kDecode, 1));
+  Ask(0, {});
+  reader_->Hold(true);
+  experts_->OnForecast(1, 1, {});
+  experts_->Advance();
+  Ask(1, {2, 3});
+  TakeAll(2);
+  ASSERT_EQ(events.size(), 2u);
+  const MissEvent& guessed = events[0].id.expert == 3 ? events[0] : events[1];
+  const MissEvent& other = events[0].id.expert == 3 ? events[1] : events[0];
+  EXPECT_EQ(guessed.foresight.ahead, 1u);
+  EXPECT_EQ(guessed.foresight.why(), NotEarlier::kTooLate);
+  EXPECT_EQ(other.foresight.why(), NotEarlier::kNotForetold);
+  const Foresight foresight = experts_->usage().foresight;
+  EXPECT_EQ(foresight.needed, 2u);
+  EXPECT_EQ(foresight.named, 1u);
+}
+
 TEST_F(OffloadedExpertsTest, TellsOfEachMissOnce) {
   std::vector<MissEvent> events;
   experts_->set_miss_observer([&](const MissEvent& event) { events.push_back(event); });

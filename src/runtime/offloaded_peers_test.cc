@@ -21,6 +21,7 @@ class ScriptedPeers final : public ExpertPeers {
   std::span<const std::uint32_t> HoldersOf(ExpertId id) const override {
     return holds.contains(id) ? std::span(&kFirst, 1) : std::span<const std::uint32_t>();
   }
+  std::uint32_t most_rows() const override { return most; }
   void OnAsked(const ExpertBatch&, RowForm wanted) override { form = wanted; }
   void Ask(const ExpertBatch& batch, std::span<const AnsweredElsewhere> misses) override {
     layer_ = batch.layer;
@@ -57,6 +58,7 @@ class ScriptedPeers final : public ExpertPeers {
 
   void set_latency(double seconds) { place_.latency_seconds = seconds; }
 
+  std::uint32_t most = 512;  // rows of a pass
   static constexpr float kRow[2] = {1, 2};
   std::set<ExpertId> holds;
   std::vector<std::uint32_t> asked;          // so far
@@ -207,6 +209,30 @@ TEST_F(OffloadedPeersTest, WhatTheDiskFailsAtAPeerComputes) {
   EXPECT_EQ(experts_->usage().elsewhere, 1u);
   Ask(1, {1});
   EXPECT_FALSE(experts_->Take(true).ok()) << "nobody holds it";
+}
+
+TEST_F(OffloadedPeersTest, PassesOfMoreRowsThanPeersTakeGoToTheDisk) {
+  peers_.most = 7;
+  peers_.holds = {{0, 1}, {1, 1}};
+  const ExpertDemand demand{.expert = 1, .tokens = 1};
+  const std::uint32_t row = 0, first_row[] = {0, 0, 1, 1, 1};  // the row chose expert 1
+  const auto ask = [&](std::uint32_t layer, std::size_t tokens) {
+    experts_->Ask({.layer = layer,
+                   .demands = {&demand, 1},
+                   .input = {.tokens = tokens},
+                   .rows = {&row, 1},
+                   .first_row = first_row});
+  };
+  ask(0, 7);
+  EXPECT_THAT(peers_.asked, ElementsAre(1));
+  ask(0, 8);
+  EXPECT_THAT(Take(true), ElementsAre(1));
+  EXPECT_EQ(experts_->usage().loaded, 1u);
+  reader_->SetScript([](const ReadRequest&) { return FakeReader::Fault::kError; });
+  peers_.in_place = {1};
+  ask(1, 8);
+  EXPECT_FALSE(experts_->Take(true).ok()) << "not even where the disk has failed";
+  EXPECT_THAT(peers_.asked, ElementsAre(1));
 }
 
 TEST_F(OffloadedPeersTest, WhatNeitherDiskNorPeerHasFailsThePass) {

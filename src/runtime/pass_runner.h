@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -55,6 +56,10 @@ struct SequenceAsk {
   std::size_t tokens = 0;  // that it may come to, at most the context
   bool exact = false;      // as in its rows
   bool reads_all = false;  // every token is to go through the layers, whatever others have read
+  // It shares what is read with sequences of the same alone.
+  std::string_view salt = {};
+  // Tokens that other prompts may begin with as well, and then go on otherwise; 0: not known.
+  std::size_t common = 0;
 };
 
 // A sequence that was reserved, and the tokens of its prompt that it begins with.

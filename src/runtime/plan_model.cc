@@ -6,6 +6,7 @@
 #include "base/available_cpus.h"
 #include "machine/machine_memory.h"
 #include "machine/process_memory.h"
+#include "model/group_router.h"
 #include "runtime/buddy_profile.h"
 #include "runtime/draft_plan.h"
 #include "runtime/machine_costs.h"
@@ -20,7 +21,9 @@ namespace {
 
 // What the process will take besides the plan's parts and what it holds when the plan is made:
 // stacks, tables of the loader and the regions, token lists, text on its way out, records.
-constexpr Bytes kProgramGrowth = 12_MiB;
+constexpr Bytes kProgramGrowth = 6_MiB;
+
+Bytes HeldNow() { return HeldForPlan(ResidentMemoryParts()); }
 
 // `taken` is what the process holds, or may come to hold by models that are open.
 Result<MachineFacts> ReadMachineFacts(const std::string& model, const std::string& container,
@@ -30,18 +33,20 @@ Result<MachineFacts> ReadMachineFacts(const std::string& model, const std::strin
   facts.costs =
       RememberedCosts(options.threads.value_or(facts.cpus), container.empty() ? model : container);
   facts.program = taken + kProgramGrowth;
-  if (options.memory) return facts;
-  TROUPE_ASSIGN_OR_RETURN(const MachineMemory memory, ReadMachineMemory());
+  const Result<MachineMemory> memory = ReadMachineMemory();
+  if (!memory.ok()) return options.memory ? Result<MachineFacts>(facts) : memory.status();
   // What the process holds already is not free any more, but it is within the budget.
-  facts.available = DefaultBudget(memory) + ResidentMemory();
+  const Bytes held = ResidentMemory();
+  facts.available = DefaultBudget(*memory) + held;
+  facts.for_others = ReserveForOthers(*memory);
+  facts.limit = memory->limit;
   return facts;
 }
 
 // A profile that was asked for by name has to be the model's; one that merely lies there is left
 // alone if it is not.
 Result<std::optional<ModelProfile>> FindProfile(const GgufModel& file, const std::string& model,
-                                                const std::string& asked,
-                                                std::vector<std::string>& notes) {
+                                                const std::string& asked, EnginePlan& plan) {
   if (asked == "none") return std::optional<ModelProfile>();
   const bool named = !asked.empty();
   const std::string path = named ? asked : ProfilePathFor(model);
@@ -57,11 +62,11 @@ Result<std::optional<ModelProfile>> FindProfile(const GgufModel& file, const std
   };
   Result<ModelProfile> profile = load();
   if (profile.ok()) {
-    notes.push_back(fmt::format("forecasts begin with what {} has learned", path));
+    plan.notes.push_back(fmt::format("forecasts begin with what {} has learned", path));
     return std::optional(std::move(*profile));
   }
   if (named) return profile.status();
-  notes.push_back(fmt::format("not used: {}", profile.status().message()));
+  plan.memory.warnings.push_back(fmt::format("not used: {}", profile.status().message()));
   return std::optional<ModelProfile>();
 }
 
@@ -121,7 +126,7 @@ Result<std::string> WantedChain(const ChainQuestion& asked) {
   if (std::holds_alternative<Exact>(lossiness)) return std::string("exact");
   if (const auto* chain = std::get_if<Chain>(&lossiness)) return chain->policies;
   if (asked.plan.memory.all_resident) {
-    asked.plan.notes.push_back("exact, whatever may be lost: every expert is in memory");
+    asked.plan.memory.notes.push_back("exact, whatever may be lost: every expert is in memory");
     return std::string("exact");
   }
   if (const auto* limit = std::get_if<LossLimit>(&lossiness)) return ChainWithin(*limit, asked);
@@ -139,6 +144,7 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
   TROUPE_ASSIGN_OR_RETURN(ModelConfig read_config, ReadModelConfig(file.metadata()));
   auto config = std::make_unique<const ModelConfig>(std::move(read_config));
   TROUPE_ASSIGN_OR_RETURN(Vocab vocab, LoadVocab(file.metadata(), path));
+  if (!options.chat_template.empty()) vocab.chat_template = options.chat_template;
   Result<ChatPrompts> chat = ChatPrompts::Of(vocab);
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, MakeTokenizer(std::move(vocab)));
   TROUPE_ASSIGN_OR_RETURN(ModelFacts facts, InspectModel(file));
@@ -149,20 +155,34 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
   if (!options.draft.empty()) {
     TROUPE_ASSIGN_OR_RETURN(draft, PlanDraftModel(options.draft, tokenizer->vocab(), options));
   }
+  std::optional<LoadedGate> gate;
+  if (!options.offload.gate.choice.exact()) {
+    TROUPE_ASSIGN_OR_RETURN(gate, LoadGate(options.offload.gate, file, *config));
+    ReturnFreeMemory();  // that reading it took
+  }
   EnginePlan plan;
   const auto make_plan = [&](Bytes taken) -> Result<Bytes> {
     TROUPE_ASSIGN_OR_RETURN(MachineFacts machine,
                             ReadMachineFacts(path, container, options, taken));
     if (draft != nullptr) machine.draft = DraftBytes(draft->plan);
+    if (gate) {
+      const auto bytes = [&](std::size_t chunk) {
+        return GroupRouter::BytesFor(
+            *config, gate->file.gate,
+            {.choice = gate->choice, .layers = {0, config->layers}, .chunk = chunk});
+      };
+      machine.gate = bytes(0);
+      machine.gate_row = bytes(1) - bytes(0);
+    }
     TROUPE_ASSIGN_OR_RETURN(plan, PlanEngine(*config, measure, machine, options));
     return plan.memory.total();
   };
   PlannedMemory& process = PlannedMemory::OfProcess();
   PlannedMemory::Share planned;
   if (use == PlanFor::kReplacement) {
-    TROUPE_RETURN_IF_ERROR(process.Look(ResidentMemory, make_plan));
+    TROUPE_RETURN_IF_ERROR(process.Look(HeldNow, make_plan));
   } else {
-    TROUPE_ASSIGN_OR_RETURN(planned, process.Add(ResidentMemory, make_plan));
+    TROUPE_ASSIGN_OR_RETURN(planned, process.Add(HeldNow, make_plan));
   }
   if (use == PlanFor::kLook) planned = {};
   if (draft != nullptr) plan.notes.push_back(Describe(options.draft, draft->plan));
@@ -183,6 +203,7 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
         "would come from any; expected a chain of drop, low-bit, top and reunite alone",
         ToString(substitution), routing.groups_used, routing.groups);
   }
+  if (gate) plan.notes.push_back(Describe(*gate));
   std::unique_ptr<ExpertStore> store;
   // A container that was asked for by name is held to its word even if it is not needed today.
   const bool named = !options.offload.container.empty() && options.offload.container != "none";
@@ -191,7 +212,7 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
   }
   std::optional<ModelProfile> profile;
   if (!plan.memory.all_resident || !options.offload.profile.empty()) {
-    TROUPE_ASSIGN_OR_RETURN(profile, FindProfile(file, path, options.offload.profile, plan.notes));
+    TROUPE_ASSIGN_OR_RETURN(profile, FindProfile(file, path, options.offload.profile, plan));
   }
   if (!substitution.exact() && plan.memory.all_resident) {
     plan.notes.push_back("nothing is substituted: every expert is in memory");
@@ -227,6 +248,7 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
                       .profile = std::move(profile),
                       .low = std::move(low),
                       .substitution = std::move(substitution),
+                      .gate = std::move(gate),
                       .draft = std::move(draft)};
 }
 

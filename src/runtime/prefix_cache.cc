@@ -14,10 +14,13 @@ PrefixCache::Step PrefixCache::Longest(const Nodes& nodes, TokenIds tokens) {
   return longest;
 }
 
-std::size_t PrefixCache::Extend(KvSequence& sequence, TokenIds tokens, bool takes) {
+std::size_t PrefixCache::Extend(KvSequence& sequence, TokenIds tokens, std::string_view salt,
+                                bool takes) {
   const std::size_t page = pool_->page_positions(), before = sequence.length();
   ++clock_;
-  Nodes* nodes = &roots_;
+  const auto roots = roots_.find(salt);
+  if (roots == roots_.end()) return 0;
+  Nodes* nodes = &roots->second;
   for (std::size_t first = 0; first < tokens.size(); first += page) {
     const TokenIds rest = tokens.subspan(first, std::min(page, tokens.size() - first));
     const Step step = Longest(*nodes, rest);
@@ -41,12 +44,19 @@ std::size_t PrefixCache::Extend(KvSequence& sequence, TokenIds tokens, bool take
     if (!full) break;
     nodes = &step.node->next;
   }
+  if (takes) ForgetEmptySalts();
   return sequence.length() - before;
 }
 
-std::size_t PrefixCache::KnownOf(TokenIds tokens) const {
+void PrefixCache::ForgetEmptySalts() {
+  std::erase_if(roots_, [](const auto& roots) { return roots.second.empty(); });
+}
+
+std::size_t PrefixCache::KnownOf(TokenIds tokens, std::string_view salt) const {
   const std::size_t page = pool_->page_positions();
-  const Nodes* nodes = &roots_;
+  const auto roots = roots_.find(salt);
+  if (roots == roots_.end()) return 0;
+  const Nodes* nodes = &roots->second;
   for (std::size_t first = 0; first < tokens.size(); first += page) {
     const Step step = Longest(*nodes, tokens.subspan(first, std::min(page, tokens.size() - first)));
     if (step.common < page) return first + step.common;
@@ -55,10 +65,12 @@ std::size_t PrefixCache::KnownOf(TokenIds tokens) const {
   return tokens.size();
 }
 
-void PrefixCache::Keep(KvSequence& sequence, TokenIds tokens, Keeping which) {
+void PrefixCache::Keep(KvSequence& sequence, TokenIds tokens, Keeping which,
+                       std::string_view salt) {
   const std::size_t page = pool_->page_positions();
   ++clock_;
-  Nodes* nodes = &roots_;
+  if (tokens.size() < (which == Keeping::kFullPages ? page : 1)) return;
+  Nodes* nodes = &roots_[std::string(salt)];
   for (std::size_t first = 0; first < tokens.size(); first += page) {
     const TokenIds held = tokens.subspan(first, std::min(page, tokens.size() - first));
     if (held.size() < page && which == Keeping::kFullPages) return;
@@ -94,9 +106,10 @@ void PrefixCache::FindOldest(Nodes& nodes, Place& oldest) {
 std::size_t PrefixCache::GiveUp(std::size_t pages) {
   for (std::size_t given = 0; given < pages; ++given) {
     Place oldest;
-    FindOldest(roots_, oldest);
+    for (auto& [salt, roots] : roots_) FindOldest(roots, oldest);
     if (oldest.nodes == nullptr) return given;
     oldest.nodes->erase(oldest.nodes->begin() + static_cast<std::ptrdiff_t>(oldest.at));
+    ForgetEmptySalts();
     --pages_;
     ++changes_;
     ++counters_.given_up;
@@ -123,13 +136,14 @@ void PrefixCache::AddAll(const Nodes& nodes, std::size_t behind, std::vector<Kep
 
 std::vector<PrefixCache::Kept> PrefixCache::All() const {
   std::vector<Kept> all;
-  AddAll(roots_, Kept::kNone, all);
+  const auto roots = roots_.find("");
+  if (roots != roots_.end()) AddAll(roots->second, Kept::kNone, all);
   return all;
 }
 
 void PrefixCache::Filling::Put(std::size_t behind, TokenIds tokens, KvPage page,
                                std::uint64_t used) {
-  Nodes& nodes = behind == Kept::kNone ? cache_.roots_ : put_.at(behind)->next;
+  Nodes& nodes = behind == Kept::kNone ? cache_.roots_[""] : put_.at(behind)->next;
   nodes.push_back(std::make_unique<Node>(
       Node{.tokens = {tokens.begin(), tokens.end()}, .page = std::move(page), .used = used}));
   put_.push_back(nodes.back().get());
@@ -138,6 +152,10 @@ void PrefixCache::Filling::Put(std::size_t behind, TokenIds tokens, KvPage page,
   cache_.clock_ = std::max(cache_.clock_, used);
 }
 
-std::size_t PrefixCache::Idle() const { return IdleIn(roots_); }
+std::size_t PrefixCache::Idle() const {
+  std::size_t idle = 0;
+  for (const auto& [salt, roots] : roots_) idle += IdleIn(roots);
+  return idle;
+}
 
 }  // namespace troupe

@@ -3,14 +3,18 @@
 // from the root is how a text begins. It takes no memory of its own: it keeps pages that nobody
 // asks for, and gives up those that were not used for longest when the pool runs short. What is
 // found is to the byte what would be computed, since that depends on the tokens alone; sequences
-// whose answers may lose quality must therefore have a cache of their own. Threads: one at a time,
-// the pool's.
+// whose answers may lose quality must therefore have a cache of their own. Texts with different
+// salts have nothing in common, whatever their tokens. Threads: one at a time, the pool's.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/batch.h"
@@ -33,29 +37,30 @@ class PrefixCache {
   // Goes on with what is known of a sequence whose tokens these are, from its first position that
   // is not filled: shares full pages, and copies the beginning of the one after them if the
   // sequence has room for that. Gives how many positions it filled.
-  std::size_t Extend(KvSequence& sequence, TokenIds tokens) {
-    return Extend(sequence, tokens, /*takes=*/false);
+  std::size_t Extend(KvSequence& sequence, TokenIds tokens, std::string_view salt = {}) {
+    return Extend(sequence, tokens, salt, /*takes=*/false);
   }
   // The same, but takes that last page itself out of the cache if nobody else has it: for a
   // sequence without pages of its own yet, where the pool has too few to hold both.
-  std::size_t ExtendByTaking(KvSequence& sequence, TokenIds tokens) {
-    return Extend(sequence, tokens, /*takes=*/true);
+  std::size_t ExtendByTaking(KvSequence& sequence, TokenIds tokens, std::string_view salt = {}) {
+    return Extend(sequence, tokens, salt, /*takes=*/true);
   }
 
   // With how many of these tokens a text began whose pages it has.
-  std::size_t KnownOf(TokenIds tokens) const;
+  std::size_t KnownOf(TokenIds tokens, std::string_view salt = {}) const;
 
   // Keeps the pages of a sequence, whose filled positions hold these tokens: the full ones, and, of
   // a sequence that has ended, the last one as well.
   enum class Keeping { kFullPages, kAll };
-  void Keep(KvSequence& sequence, TokenIds tokens, Keeping which);
+  void Keep(KvSequence& sequence, TokenIds tokens, Keeping which, std::string_view salt = {});
 
   // Lets go of pages that no sequence has, those that were not used for longest first, ends of
   // texts before their beginnings. Gives how many; fewer only if there are no more.
   std::size_t GiveUp(std::size_t pages);
   std::size_t Idle() const;  // pages that no sequence has
 
-  // What it keeps, for who writes it down: pages of beginnings come before those behind them.
+  // What it keeps without a salt, for who writes it down: pages of beginnings come before those
+  // behind them.
   struct Kept {
     static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
     std::size_t behind;  // which of them it goes on behind; kNone: it begins a text
@@ -93,7 +98,8 @@ class PrefixCache {
     std::size_t common = 0;  // tokens that the page and the text begin with
   };
 
-  std::size_t Extend(KvSequence& sequence, TokenIds tokens, bool takes);
+  std::size_t Extend(KvSequence& sequence, TokenIds tokens, std::string_view salt, bool takes);
+  void ForgetEmptySalts();
   static Step Longest(const Nodes& nodes, TokenIds tokens);
   // The list that holds the leaf which was not used for longest, and its place there.
   struct Place {
@@ -105,7 +111,7 @@ class PrefixCache {
   static void AddAll(const Nodes& nodes, std::size_t behind, std::vector<Kept>& all);
 
   KvPool* pool_;
-  Nodes roots_;
+  std::map<std::string, Nodes, std::less<>> roots_;  // by salt; none is empty between two calls
   std::uint64_t clock_ = 0;
   std::size_t pages_ = 0;
   std::uint64_t changes_ = 0;

@@ -96,6 +96,38 @@ TEST_F(PrefixCacheTest, ATextIsFoundToItsLastToken) {
   EXPECT_EQ(Found(Counting(600, 1)), 0u);
 }
 
+TEST_F(PrefixCacheTest, TextsWithDifferentSaltsHaveNothingInCommon) {
+  const auto leave = [&](std::size_t length, std::string_view salt) {
+    KvSequence sequence = pool_->NewSequence();
+    ASSERT_TRUE(sequence.Reserve(length).ok());
+    Fill(sequence, Counting(length));
+    cache_.Keep(sequence, Counting(length), PrefixCache::Keeping::kAll, salt);
+  };
+  const auto found = [&](std::string_view salt) {
+    KvSequence sequence = pool_->NewSequence();
+    EXPECT_TRUE(sequence.Reserve(900).ok());
+    const std::size_t tokens = cache_.Extend(sequence, Counting(900), salt);
+    EXPECT_EQ(tokens, cache_.KnownOf(Counting(900), salt));
+    EXPECT_TRUE(Holds(sequence, Counting(900)));
+    return tokens;
+  };
+  leave(600, "a");
+  EXPECT_EQ(found("a"), 600u);
+  EXPECT_EQ(found("b"), 0u);
+  EXPECT_EQ(found(""), 0u);
+  EXPECT_TRUE(cache_.All().empty());  // what has a salt is not written down
+  leave(300, "b");
+  leave(100, "");
+  EXPECT_EQ(cache_.pages(), 6u);
+  EXPECT_EQ(cache_.Idle(), 6u);
+  EXPECT_EQ(found("a"), 600u);
+  EXPECT_EQ(found("b"), 300u);
+  EXPECT_EQ(found(""), 100u);
+  EXPECT_EQ(cache_.All().size(), 1u);
+  EXPECT_EQ(cache_.GiveUp(9), 6u);
+  for (const std::string_view salt : {"a", "b", ""}) EXPECT_EQ(found(salt), 0u);
+}
+
 TEST_F(PrefixCacheTest, TextsThatPartShareWhatTheyHaveInCommon) {
   Leave(Counting(600));
   Leave(Counting(300) + Counting(300, 5000));

@@ -118,6 +118,7 @@ Result<QualityCurve> LoadFor(const GgufModel& model, const std::string& named) {
   return loaded;
 }
 
+// `share`: what to measure.
 Status NotMeasured(const Status& status, const GgufModel& model, double share,
                    const std::string& named) {
   return Error(status.code(), "{}: {}; {} does, with --shares {:.3g}", PathOf(model, named),
@@ -196,7 +197,9 @@ Result<QualityChoice> ChooseChainFor(const GgufModel& model, double share, doubl
                                      const std::string& path) {
   TROUPE_ASSIGN_OR_RETURN(const QualityCurve curve, LoadFor(model, path));
   const Result<ChosenChain> chosen = ChooseChain(curve.shares, share, most_loss);
-  if (!chosen.ok()) return NotMeasured(chosen.status(), model, share, path);
+  // Holds for larger shares, too, and another run may have a little less than this one.
+  constexpr double kSpared = 0.1;
+  if (!chosen.ok()) return NotMeasured(chosen.status(), model, (1 - kSpared) * share, path);
   return QualityChoice{.chain = *chosen,
                        .cache = curve.cache,
                        .predictor = curve.predictor,

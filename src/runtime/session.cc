@@ -24,8 +24,8 @@ Result<Session> Session::Create(Engine& engine, std::optional<std::uint32_t> pos
 Result<Session> Session::CreateWithoutRoom(Engine& engine, std::uint32_t positions) {
   const std::uint32_t context = engine.plan().context();
   if (positions > context) {
-    return Error(Code::kResourceExhausted,
-                 "a sequence of {} tokens does not fit into a context of {}", positions, context);
+    return ContextFull("a sequence of {} tokens does not fit into a context of {}", positions,
+                       context);
   }
   std::optional<SequenceSlots::Slot> slot = engine.sequence_slots().Take();
   if (!slot) {
@@ -43,17 +43,17 @@ bool Session::HasRoomFree() const {
 
 std::size_t Session::TakeFrom(PrefixCache& prefixes, TokenIds tokens, LastPage last) {
   TROUPE_CHECK(tokens.size() <= most_);
-  const std::size_t taken = last == LastPage::kTake ? prefixes.ExtendByTaking(cache_, tokens)
-                                                    : prefixes.Extend(cache_, tokens);
+  const std::size_t taken = last == LastPage::kTake ? prefixes.ExtendByTaking(cache_, tokens, salt_)
+                                                    : prefixes.Extend(cache_, tokens, salt_);
   const TokenIds more = tokens.subspan(tokens_.size(), taken);
   tokens_.insert(tokens_.end(), more.begin(), more.end());
   return taken;
 }
 
 bool Session::SameTile(std::size_t first, std::span<const std::byte> page) const {
-  constexpr std::size_t kTile = KvLayout::kTile;
   TROUPE_CHECK(first % engine_->kv().page_positions() == 0);
-  TROUPE_CHECK(cache_.length() >= first + kTile && page.size() == engine_->kv().page_bytes());
+  TROUPE_CHECK(cache_.length() >= first + KvLayout::kTile &&
+               page.size() == engine_->kv().page_bytes());
   const LayerRange layers = engine_->kv().layers();
   for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
     if (!engine_->kv().HasLayer(layer)) continue;
@@ -65,7 +65,8 @@ bool Session::SameTile(std::size_t first, std::span<const std::byte> page) const
     };
     for (std::uint32_t head = 0; head < layout.kv_heads; ++head) {
       if (!same(layout.KeyTileOffset(head, 0), layout.KeyTileBytes())) return false;
-      if (!same(layout.ValueRowOffset(head, 0), kTile * layout.ValueRowBytes())) return false;
+      if (!same(layout.ValueRowOffset(head, 0), KvLayout::kTile * layout.ValueRowBytes()))
+        return false;
     }
   }
   return true;
@@ -73,9 +74,8 @@ bool Session::SameTile(std::size_t first, std::span<const std::byte> page) const
 
 Status Session::CheckRoom(std::size_t tokens) const {
   if (tokens <= room()) return OkStatus();
-  return Error(Code::kResourceExhausted,
-               "{} tokens after {} are more than the context of {} tokens holds", tokens,
-               tokens_.size(), most_);
+  return ContextFull("{} tokens after {} are more than the context of {} tokens holds", tokens,
+                     tokens_.size(), most_);
 }
 
 Status Session::CatchUp() {

@@ -9,6 +9,8 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -34,11 +36,14 @@ class Session {
 
   // Goes on with what others have left in the cache of the tokens that are to come first: those it
   // has, and others behind them. Gives how many it took over; logits() is then of no token.
+  // Only of those with the same salt, which is set before.
   enum class LastPage { kCopy, kTake };  // as of PrefixCache
   std::size_t TakeFrom(PrefixCache& prefixes, TokenIds tokens, LastPage last = LastPage::kCopy);
   void KeepIn(PrefixCache& prefixes, PrefixCache::Keeping which) {
-    prefixes.Keep(cache_, tokens_, which);
+    prefixes.Keep(cache_, tokens_, which, salt_);
   }
+  void set_salt(std::string salt) { salt_ = std::move(salt); }
+  const std::string& salt() const { return salt_; }
 
   // Of models whose sequences have a state: as KvSequence's. It has room, and has caught up.
   void Restore(const SavedState& state) { cache_.Restore(state); }
@@ -111,6 +116,7 @@ class Session {
   RequestId request_;
   KvSequence cache_;
   std::size_t most_;  // tokens
+  std::string salt_;
   std::vector<std::int32_t> tokens_;
 };
 

@@ -20,6 +20,7 @@ Result<std::unique_ptr<SlotLoads>> SlotLoads::Create(
   std::unique_ptr<SlotLoads> loads(
       new SlotLoads(std::move(layouts), std::move(store), std::move(low), std::move(costs), clock));
   loads->slot_bytes_ = slot.count();
+  loads->held_ = options.prefetch_reads * options.prefetch_piece;
   TROUPE_ASSIGN_OR_RETURN(
       loads->slots_,
       AlignedBuffer::Allocate(slots * slot, {.alignment = kHugePage, .huge_pages = true}));
@@ -54,14 +55,24 @@ std::vector<LoadEnd> SlotLoads::TakeEnded() {
   std::vector<LoadEnd> ended = loader_->TakeEnded();
   ended.insert(ended.end(), copied_.begin(), copied_.end());
   copied_.clear();
-  const LoaderStats& stats = loader_->stats();
-  speed_.OnRead(stats.bytes_read, stats.busy_seconds, clock_.Now());
+  const SeenReads& seen = loader_->stats().seen;
+  speed_.OnRead(seen.bytes, seen.seconds, clock_.Now());
   return ended;
 }
 
 double SlotLoads::SecondsFor(std::uint32_t layer) const {
   const double speed = speed_.measured();
   return speed > 0 ? static_cast<double>(layouts_[layer].SlotBytes()) / speed : 0;
+}
+
+double SlotLoads::SecondsLeft(ExpertId id) const {
+  const double speed = speed_.measured();
+  return speed > 0 ? AsDouble(loader_->BytesLeft(id)) / speed : 0;
+}
+
+double SlotLoads::SecondsHeld(std::uint32_t layer) const {
+  const double speed = speed_.measured();
+  return speed > 0 ? std::min(SecondsFor(layer), AsDouble(held_) / speed) : 0;
 }
 
 AnswerCosts SlotLoads::CostsFor(std::uint32_t layer) const {

@@ -43,6 +43,8 @@ class SlotLoads final : public LoadPort {
   double SecondsFor(std::uint32_t layer) const override;
   AnswerCosts CostsFor(std::uint32_t layer) const override;
   Bytes BytesLeft(ExpertId id) const override { return loader_->BytesLeft(id); }
+  double SecondsLeft(ExpertId id) const override;
+  double SecondsHeld(std::uint32_t layer) const override;
   bool idle() const override { return loader_->under_way() == 0 && copied_.empty(); }
 
   // From now on these are copied in place of being read. Null: all are read.
@@ -101,6 +103,7 @@ class SlotLoads final : public LoadPort {
   MeasuredCosts costs_;
   const Clock& clock_;
   MediumSpeed speed_;
+  Bytes held_;  // reads of loads ahead that are under way at once
   NoPeers nobody_;
   ExpertPeers* peers_ = &nobody_;
   bool shares_ = true;

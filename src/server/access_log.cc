@@ -29,6 +29,8 @@ std::string_view NameOf(HttpEnded::How how) {
       return "left";
     case HttpEnded::How::kTooSlow:
       return "too_slow";
+    case HttpEnded::How::kCutOff:
+      return "cut_off";
   }
   return "";
 }

@@ -9,15 +9,6 @@
 namespace troupe {
 namespace {
 
-std::string_view KeyOf(const HttpRequest& request) {
-  constexpr std::string_view kBearer = "bearer ";
-  const std::string_view said = request.Header("authorization");
-  const bool bears = std::ranges::equal(said.substr(0, kBearer.size()), kBearer, {},
-                                        [](unsigned char c) { return std::tolower(c); });
-  if (bears) return said.substr(kBearer.size());
-  return request.Header("x-api-key");
-}
-
 // "localhost:8080" without the port; "[::1]:8080" as "::1".
 std::string_view HostIn(std::string_view host) {
   if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
@@ -61,6 +52,15 @@ std::string Quotable(std::string_view text, std::string_view otherwise) {
 }
 
 }  // namespace
+
+std::string_view KeyOf(const HttpRequest& request) {
+  constexpr std::string_view kBearer = "bearer ";
+  const std::string_view said = request.Header("authorization");
+  const bool bears = std::ranges::equal(said.substr(0, kBearer.size()), kBearer, {},
+                                        [](unsigned char c) { return std::tolower(c); });
+  if (bears) return said.substr(kBearer.size());
+  return request.Header("x-api-key");
+}
 
 std::string WhyForeign(const AccessRules& rules, const HttpRequest& request) {
   if (!rules.local_only) return {};

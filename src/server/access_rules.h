@@ -19,7 +19,8 @@ struct AccessRules {
   std::vector<std::string> hosts;  // names that are this machine's as well
 };
 
-// "Authorization: Bearer KEY", or "x-api-key: KEY" as Anthropic's clients send it.
+// "Authorization: Bearer KEY", or "x-api-key: KEY" as Anthropic's clients send it; empty: none.
+std::string_view KeyOf(const HttpRequest& request);
 bool MayAsk(const AccessRules& rules, const HttpRequest& request);
 // Whether it may have the server do something beyond answering: by a key, or from a program on the
 // server's own machine. Pages have an origin, and any may post to a server of the local network.

@@ -48,6 +48,18 @@ HttpRequest From(std::string origin, std::string host = "localhost:8080") {
   return {.headers = {{"Origin", std::move(origin)}, {"Host", std::move(host)}}};
 }
 
+TEST(AccessRules, APageOfAFileMayAskWhereItsOriginThatIsNoneIsAllowed) {
+  const AccessRules closed{.keys = {}, .origins = {"https://a.example"}, .local_only = true};
+  EXPECT_NE(WhyForeign(closed, From("null")).find("--cors null,"), std::string::npos);
+  EXPECT_TRUE(CrossOriginHeaders(closed, From("null")).empty());
+  const AccessRules open{.keys = {}, .origins = {"null"}, .local_only = true};
+  EXPECT_EQ(WhyForeign(open, From("null")), "");
+  EXPECT_EQ(HeaderOf(CrossOriginHeaders(open, From("null")), "Access-Control-Allow-Origin"),
+            "null");
+  EXPECT_NE(WhyForeign(open, From("https://evil.example")), "");
+  EXPECT_NE(WhyForeign(open, From("null", "evil.example")), "");
+}
+
 TEST(AccessRules, ProgramsOfThisMachineMayAskAndReadAndNoSiteMay) {
   const AccessRules rules{.keys = {}, .origins = {}, .local_only = true};
   for (const char* origin :

@@ -60,6 +60,7 @@ Json TroupeJson(const Usage& usage, std::uint64_t seed) {
           {"substitutions", usage.experts.NotExact()},
           {"peer_bf16", usage.experts.peer_bf16},
           {"peer_q8", usage.experts.peer_q8},
+          {"grouped", usage.experts.grouped},
           {"drafted", usage.speculation.drafted},
           {"draft_accepted", usage.speculation.accepted},
           {"draft_saved_s", usage.speculation.saved_seconds},

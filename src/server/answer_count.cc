@@ -49,4 +49,12 @@ bool AsksForStream(std::string_view endpoint, std::string_view body) {
   return streams.ok() && *streams;
 }
 
+std::optional<std::chrono::nanoseconds> TimeoutOf(std::string_view body) {
+  using Timeout = std::optional<std::chrono::nanoseconds>;
+  if (body.find("\"timeout\"") == body.npos) return std::nullopt;
+  const Result<Timeout> timeout = ReadBody<Timeout>(
+      body, [](const JsonValue& json) { return json.IsObject() ? TimeoutIn(json) : std::nullopt; });
+  return timeout.ok() ? *timeout : std::nullopt;
+}
+
 }  // namespace troupe

@@ -56,5 +56,13 @@ TEST(AnswerCount, AStreamIsAskedForByItsFlagAlone) {
   }
 }
 
+TEST(AnswerCount, TheTimeoutIsTheFieldsIfItIsGood) {
+  EXPECT_EQ(TimeoutOf(R"({"prompt":"a","timeout":1.5})"), std::chrono::milliseconds(1500));
+  for (const char* body : {"", "{", "[]", R"({"timeout":null})", R"({"timeout":0})",
+                           R"({"timeout":"1"})", R"({"prompt":"\"timeout\":1"})"}) {
+    EXPECT_FALSE(TimeoutOf(body)) << body;
+  }
+}
+
 }  // namespace
 }  // namespace troupe

@@ -10,8 +10,6 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t kMostStopSequences = 64;
-
 // Claude Code begins its system message with a block that changes with each request and says who
 // pays: no model is to read it, and with it no two requests would begin alike.
 bool SaysWhoPays(const JsonValue& block) {
@@ -203,12 +201,7 @@ MessagesCall MessagesCallFrom(const JsonValue& body, MessagesKind kind, const Re
   if (!counts) ReadGeneration(body, call.request);
   ReadOutput(body, kind, call);
   if (counts) return call;
-  if (Says(body, "stop_sequences")) {
-    call.request.stop = TextsIn(body.At("stop_sequences"), kMostStopSequences);
-    for (const std::string& stop : call.request.stop) {
-      if (stop.empty()) body.At("stop_sequences").Fail("texts that are not empty");
-    }
-  }
+  if (Says(body, "stop_sequences")) call.request.stop = StopsIn(body.At("stop_sequences"));
   call.stops = call.request.stop;
   if (Says(body, "stream")) call.stream = body.At("stream").Flag();
   if (Says(body, "return_progress")) call.progress = body.At("return_progress").Flag();

@@ -65,7 +65,7 @@ TEST(AnthropicMessages, WhatIsWrongIsNamedByItsField) {
       ErrorOfMessages(R"({"max_tokens":1,"messages":[{"role":"user","content":[{"type":5}]}]})"),
       HasSubstr("messages[0].content[0].type: "));
   EXPECT_THAT(ErrorOfMessages(std::string(kHello) + R"(,"stop_sequences":[""]})"),
-              HasSubstr("stop_sequences: "));
+              HasSubstr("stop_sequences[0]: "));
   EXPECT_THAT(ErrorOfMessages(std::string(kHello) + R"(,"tools":[{"name":"a"}]})"),
               HasSubstr("tools[0]: no 'input_schema'"));
 }

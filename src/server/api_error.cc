@@ -51,8 +51,10 @@ std::string ParamOf(std::string_view message) {
   return std::string(message.substr(0, message.find('\'')));
 }
 
+constexpr std::string_view kContextFull = "context_length_exceeded";
+
 Json OpenAiCode(const Status& status, int http) {
-  if (IsContextFull(status)) return "context_length_exceeded";
+  if (status.context_full()) return kContextFull;
   switch (http) {
     case 401:
       return "invalid_api_key";
@@ -63,12 +65,17 @@ Json OpenAiCode(const Status& status, int http) {
   }
 }
 
-Code CodeIn(const HttpResponse& error) {
-  switch (error.status) {
+bool SaysContextFull(const std::string& body) {
+  const std::optional<Json> json = Json::Parse(body);
+  const Json* const error = json ? json->Find("error") : nullptr;
+  const Json* const code = error != nullptr ? error->Find("code") : nullptr;
+  return code != nullptr && *code == Json(kContextFull);
+}
+
+Code CodeIn(int status) {
+  switch (status) {
     case 400:
-      return error.body.find(R"("code":"context_length_exceeded")") == error.body.npos
-                 ? Code::kInvalidArgument
-                 : Code::kResourceExhausted;
+      return Code::kInvalidArgument;
     case 401:
       return Code::kPermissionDenied;
     case 404:
@@ -89,22 +96,21 @@ ErrorStyle StyleOf(std::string_view path) {
   return path.starts_with("/v1/messages") ? ErrorStyle::kAnthropic : ErrorStyle::kOpenAi;
 }
 
-bool IsContextFull(const Status& status) {
-  return status.code() == Code::kResourceExhausted &&
-         status.message().find("context") != std::string::npos;
+ErrorStyle StyleOf(const HttpRequest& request) {
+  return request.Header("anthropic-version").empty() ? StyleOf(request.path)
+                                                     : ErrorStyle::kAnthropic;
 }
 
 Status PromptTooLong(std::size_t tokens, std::size_t context, ErrorStyle style) {
   constexpr std::string_view kHint =
       "whoever runs this server can give it a longer context with --ctx";
   if (style == ErrorStyle::kAnthropic) {
-    return Error(Code::kResourceExhausted, "prompt is too long: {} tokens > {} maximum ({})",
-                 tokens, context, kHint);
+    return ContextFull("prompt is too long: {} tokens > {} maximum ({})", tokens, context, kHint);
   }
-  return Error(Code::kResourceExhausted,
-               "This model's maximum context length is {} tokens. However, your request resulted "
-               "in {} tokens. Please reduce its length ({}).",
-               context, tokens, kHint);
+  return ContextFull(
+      "This model's maximum context length is {} tokens. However, your request resulted in {} "
+      "tokens. Please reduce its length ({}).",
+      context, tokens, kHint);
 }
 
 int HttpStatusOf(const Status& status) {
@@ -143,12 +149,16 @@ std::string ErrorBody(const Status& status, ErrorStyle style, std::optional<int>
   return Json{{"error", std::move(error)}}.Dump();
 }
 
-HttpResponse NoSuchModel(std::string_view asked, std::string_view own) {
-  const Json error = {
-      {"message", fmt::format("The model '{}' does not exist: this server has '{}'", asked, own)},
-      {"type", TypeOf(404, ErrorStyle::kOpenAi)},
-      {"param", "model"},
-      {"code", "model_not_found"}};
+HttpResponse NoSuchModel(std::string_view asked, std::string_view own, ErrorStyle style) {
+  const std::string message =
+      fmt::format("The model '{}' does not exist: this server has '{}'", asked, own);
+  if (style == ErrorStyle::kAnthropic) {
+    return {.status = 404, .body = ErrorBody(Status(Code::kNotFound, message), style)};
+  }
+  const Json error = {{"message", message},
+                      {"type", TypeOf(404, ErrorStyle::kOpenAi)},
+                      {"param", "model"},
+                      {"code", "model_not_found"}};
   return {.status = 404, .body = Json{{"error", error}}.Dump()};
 }
 
@@ -163,7 +173,9 @@ HttpResponse ErrorResponse(const Status& status, ErrorStyle style) {
 }
 
 Status StatusIn(const HttpResponse& error) {
-  Status status(CodeIn(error), ErrorMessageIn(error.body));
+  std::string message = ErrorMessageIn(error.body);
+  if (SaysContextFull(error.body)) return ContextFull("{}", message);
+  Status status(CodeIn(error.status), std::move(message));
   const std::string after(HeaderOf(error.headers, "retry-after"));
   if (after.empty()) return status;
   return std::move(status).WithRetryAfter(std::strtod(after.c_str(), nullptr));

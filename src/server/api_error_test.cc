@@ -62,12 +62,22 @@ TEST(ApiError, AnthropicsClientsTellErrorsApartByTheirType) {
 }
 
 TEST(ApiError, AModelThatIsNotThereHasOpenAisCode) {
-  const HttpResponse response = NoSuchModel("gpt-x", "tiny");
+  const HttpResponse response = NoSuchModel("gpt-x", "tiny", ErrorStyle::kOpenAi);
   EXPECT_EQ(response.status, 404);
   const Json body = Json::Parse(response.body).value();
   EXPECT_EQ(body.Find("error")->Find("code")->AsString(), "model_not_found");
   EXPECT_THAT(body.Find("error")->Find("message")->AsString(),
               AllOf(HasSubstr("gpt-x"), HasSubstr("tiny")));
+}
+
+TEST(ApiError, AnthropicsClientsGetTheirShapeOnPathsThatOthersHaveToo) {
+  const HttpRequest theirs{.path = "/v1/models/x",
+                           .headers = {{"anthropic-version", "2023-06-01"}}};
+  EXPECT_EQ(StyleOf(theirs), ErrorStyle::kAnthropic);
+  EXPECT_EQ(StyleOf(HttpRequest{.path = "/v1/models/x"}), ErrorStyle::kOpenAi);
+  EXPECT_EQ(StyleOf(HttpRequest{.path = "/v1/messages"}), ErrorStyle::kAnthropic);
+  const Json body = Json::Parse(NoSuchModel("x", "tiny", ErrorStyle::kAnthropic).body).value();
+  EXPECT_EQ(body.Find("error")->Find("type")->AsString(), "not_found_error");
 }
 
 TEST(ApiError, APromptThatIsTooLongIsToldInTheWordsThatClientsOfTheApiLookFor) {
@@ -78,7 +88,7 @@ TEST(ApiError, APromptThatIsTooLongIsToldInTheWordsThatClientsOfTheApiLookFor) {
   EXPECT_EQ(*open.Find("error")->Find("code"), Json("context_length_exceeded"));
   const Status status = PromptTooLong(5000, 4096, ErrorStyle::kAnthropic);
   EXPECT_EQ(HttpStatusOf(status), 400);
-  EXPECT_TRUE(IsContextFull(status));
+  EXPECT_TRUE(status.context_full());
   const Json anthropic = Json::Parse(ErrorBody(status, ErrorStyle::kAnthropic)).value();
   EXPECT_EQ(anthropic.Find("error")->Find("type")->AsString(), "invalid_request_error");
   EXPECT_THAT(
@@ -98,8 +108,17 @@ TEST(ApiError, TheFieldIsNamedAndTheCodeIsATextOrNull) {
   EXPECT_EQ(param("request: not JSON: line 1"), Json());
   EXPECT_EQ(param("the disk is full"), Json());
   EXPECT_EQ(*error(Status(Code::kInvalidArgument, "a")).Find("code"), Json());
-  EXPECT_EQ(*error(Status(Code::kResourceExhausted, "more than the context holds")).Find("code"),
-            Json("context_length_exceeded"));
+}
+
+TEST(ApiError, AFullContextIsToldByTheErrorsOwnFlagAndNeverByItsWords) {
+  const auto code = [](const Status& status) {
+    return *Json::Parse(ErrorBody(status)).value().Find("error")->Find("code");
+  };
+  EXPECT_EQ(code(ContextFull("too long")), Json("context_length_exceeded"));
+  EXPECT_EQ(code(Error(Code::kResourceExhausted, "a grammar without context")), Json());
+  EXPECT_TRUE(StatusIn(ErrorResponse(ContextFull("too long"))).context_full());
+  const Status quotes = InvalidArgument(R"(request: input: "code":"context_length_exceeded")");
+  EXPECT_FALSE(StatusIn(ErrorResponse(quotes)).context_full());
 }
 
 }  // namespace

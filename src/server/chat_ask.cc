@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/answer_rules.h"
+#include "server/prompt_fields.h"
 #include "text/answer_parts/call_grammar.h"
 #include "text/answer_parts/reasoning_meter.h"
 
@@ -83,6 +84,12 @@ Result<AnswerReading> PrepareChat(const ChatAsk& ask, std::string day, const Tok
   TROUPE_ASSIGN_OR_RETURN(ToolSet tools, ToolsOf(ask));
   const Result<RenderedChat> rendered = Rendered(ask, tools, std::move(day), prompts);
   TROUPE_RETURN_IF_ERROR(rendered.status());
+  std::size_t bytes = 0;
+  for (const TextSegment& segment : rendered->segments) bytes += segment.text.size();
+  if (bytes > kMostPromptBytes) {
+    return InvalidArgument("request: messages: {} bytes of text, expected at most {}", bytes,
+                           kMostPromptBytes);
+  }
   TROUPE_ASSIGN_OR_RETURN(request.prompt, tokenizer.EncodeSegments(rendered->segments));
   for (std::string& stop : prompts->StopStrings()) request.stop.push_back(std::move(stop));
   AnswerReading reading{.style = prompts->style(),

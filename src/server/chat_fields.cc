@@ -12,6 +12,7 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t kMostCalls = 1024;
+constexpr std::size_t kMostOptions = 64;  // of a template
 
 Json CallsIn(const JsonValue& list, ChatAsk& ask) {
   if (!list.IsArray() || list.size() > kMostCalls) list.Fail("an array of calls");
@@ -232,6 +233,8 @@ void ReadTemplateOptions(const JsonValue& body, ChatAsk& ask) {
   if (Says(body, "chat_template_kwargs")) {
     const JsonValue options = body.At("chat_template_kwargs");
     if (!options.IsObject()) options.Fail("an object");
+    if (options.size() > kMostOptions)
+      options.Fail(fmt::format("at most {} of them", kMostOptions));
     for (const Json::Member& option : options.raw().members()) {
       for (const std::string_view own : {"messages", "tools", "add_generation_prompt", "bos_token",
                                          "eos_token", "unk_token", "pad_token"}) {

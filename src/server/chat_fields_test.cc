@@ -38,6 +38,16 @@ TEST(ChatFields, ThinkingIsReadAsOthersHaveIt) {
   }
 }
 
+TEST(ChatFields, OptionsOfATemplateAreFew) {
+  const auto read = [](int options) {
+    std::string body = R"({"messages":[{"role":"user","content":"a"}],"chat_template_kwargs":{)";
+    for (int i = 0; i < options; ++i) body += (i > 0 ? ",\"k" : "\"k") + std::to_string(i) + "\":1";
+    return ReadChatCall(body + "}}", Request());
+  };
+  EXPECT_EQ(read(64)->ask.options.size(), 64u);
+  EXPECT_THAT(read(65).status().message(), testing::HasSubstr("request: chat_template_kwargs: "));
+}
+
 TEST(ChatFields, FieldsWithoutWhichTheAnswerWouldBeWrongAreRefused) {
   const auto error = [](const std::string& field) {
     return ReadChatCall(R"({"messages":[{"role":"user","content":"a"}],)" + field + "}", Request())
@@ -55,7 +65,6 @@ TEST(ChatFields, FieldsWithoutWhichTheAnswerWouldBeWrongAreRefused) {
   }
   EXPECT_THAT(error(R"("documents":[{"text":"a"}])"), testing::StartsWith("request: documents: "));
   EXPECT_EQ(error(R"("documents":[])"), "");
-  EXPECT_THAT(error(R"("cache_salt":"mine")"), testing::StartsWith("request: cache_salt: "));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "base/mutex.h"
 #include "runtime/batch_forecast.h"
 #include "server/api_error.h"
+#include "server/cut_host.h"
 #include "server/served_model.h"
 #include "split/wire/cloud_line.h"
 
@@ -22,8 +23,12 @@ constexpr std::uint32_t kPromptRows = 64;
 
 class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
  public:
-  CloudAnswer(ModelUse use, HttpReplyPtr reply, JobListener listener)
-      : use_(std::move(use)), reply_(std::move(reply)), listener_(std::move(listener)) {}
+  CloudAnswer(ModelUse use, CloudCall& call, HttpReplyPtr reply, JobListener listener)
+      : use_(std::move(use)),
+        memory_(std::move(call.memory)),
+        reply_(std::move(reply)),
+        listener_(std::move(listener)),
+        begun_(call.has_begun) {}
 
   void Start(CloudRequest asked, const ForEnds& shared, std::uint64_t end) {
     if (asked.drafts) drafts_.emplace(shared.drafts.Open(end, *asked.drafts));
@@ -154,6 +159,7 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
   }
 
   const ModelUse use_;  // first: it ends after the handle to the model's request
+  const RequestMemory::Share memory_;
   std::optional<EndDrafts::Place> drafts_;  // absent: none will come
   std::optional<EndTurns::Turn> turn_;      // from its beginning to its end
   const HttpReplyPtr reply_;
@@ -172,10 +178,10 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
 
 }  // namespace
 
-void RunCloudAnswer(ModelUse use, CloudRequest asked, HttpReplyPtr reply, const ForEnds& shared,
-                    std::uint64_t end, JobListener listener) {
-  std::make_shared<CloudAnswer>(std::move(use), std::move(reply), std::move(listener))
-      ->Start(std::move(asked), shared, end);
+void RunCloudAnswer(ModelUse use, CloudCall call, HttpReplyPtr reply, const ForEnds& shared,
+                    JobListener listener) {
+  std::make_shared<CloudAnswer>(std::move(use), call, std::move(reply), std::move(listener))
+      ->Start(std::move(call.asked), shared, call.end);
 }
 
 std::uint64_t EndOf(const HttpRequest& request) {
@@ -183,16 +189,20 @@ std::uint64_t EndOf(const HttpRequest& request) {
   return std::hash<std::string_view>()(bearer.empty() ? request.Header("x-api-key") : bearer);
 }
 
-CloudHello HelloTo(Model& model, const ModelProof& proof, std::size_t waiting) {
+CloudHello HelloTo(const ServedModel& served, std::size_t waiting) {
+  Model& model = *served.model;
+  const PartCounters cut = served.cuts == nullptr ? PartCounters() : served.cuts->counters();
   const BatchCounters counters = ModelAccess::CountersOf(model);
   const std::uint32_t sequences = model.plan().sequences;
   const BatchForecast now = ForecastOf(counters, sequences, kPromptRows);
-  return {.proof = proof,
+  return {.proof = *served.for_ends,
           .context = model.plan().context,
           .sequences = sequences,
           .under_way = static_cast<std::uint32_t>(counters.waiting + counters.reading +
-                                                  counters.decoding + waiting),
+                                                  counters.decoding + cut.prompts_now + waiting),
           .checks_drafts = ModelAccess::EngineOf(model).ChecksDrafts(),
+          .cut_tokens = served.cuts == nullptr ? 0 : served.cuts->tokens(),
+          .goes_on_behind_cuts = served.cuts != nullptr && ModelAccess::KeepsPrefixes(model),
           .answer_seconds = counters.request_seconds,
           .read_seconds = now.read_seconds,
           .token_seconds = now.token_seconds};

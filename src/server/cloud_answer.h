@@ -13,6 +13,7 @@
 #include "server/http/http_reply.h"
 #include "server/pulse.h"
 #include "server/reload_gate.h"
+#include "server/request_memory.h"
 #include "server/text_job.h"
 #include "split/wire/cloud_hello.h"
 #include "split/wire/cloud_request.h"
@@ -27,16 +28,23 @@ struct ForEnds {
   EndDrafts& drafts;
 };
 
-// Returns before the end. `end`: a number that the requests of one end have in common.
-void RunCloudAnswer(ModelUse use, CloudRequest asked, HttpReplyPtr reply, const ForEnds& shared,
-                    std::uint64_t end, JobListener listener);
+struct CloudCall {
+  CloudRequest asked;
+  std::uint64_t end = 0;                  // that the requests of one end have in common
+  RequestMemory::Share memory = nullptr;  // that the request takes until its answer has ended
+  bool has_begun = false;                 // something was said to its end already
+};
+
+// Returns before the end.
+void RunCloudAnswer(ModelUse use, CloudCall call, HttpReplyPtr reply, const ForEnds& shared,
+                    JobListener listener);
 
 // Of who asks: the key tells ends apart.
 std::uint64_t EndOf(const HttpRequest& request);
 
-// What an end is told that asks whether this cloud is there. `waiting`: answers of ends that the
-// model was not asked for yet.
-CloudHello HelloTo(Model& model, const ModelProof& proof, std::size_t waiting);
+// What an end is told that asks whether this cloud is there, which serves ends. `waiting`: answers
+// of ends that the model was not asked for yet.
+CloudHello HelloTo(const ServedModel& served, std::size_t waiting);
 
 // An offer of that end for an answer that is being chosen, and what became of those before.
 HttpResponse TakeOffer(const EndDrafts& drafts, std::uint64_t end, DraftOffer offer);

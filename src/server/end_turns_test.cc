@@ -37,6 +37,23 @@ TEST(EndTurns, OneOfEachEndInTurnAsManyAtATimeAsMayBe) {
   EXPECT_EQ(begun.back(), "c1") << "all turns are free again";
 }
 
+TEST(EndTurns, OnlyEndsThatWaitAreRemembered) {
+  EndTurns turns;
+  std::deque<EndTurns::Turn> held;
+  const auto enter = [&](std::uint64_t end) {
+    return turns.Enter(end, 1, [&](EndTurns::Turn turn) { held.push_back(std::move(turn)); });
+  };
+  std::size_t refused = 0;
+  for (std::uint64_t end = 1; end <= 5'000; ++end) refused += enter(end) ? 0 : 1;
+  EXPECT_GT(refused, 0u);
+  EXPECT_EQ(turns.ends(), turns.waiting());
+  while (!held.empty()) {
+    const EndTurns::Turn over = std::move(held.front());
+    held.pop_front();
+  }
+  EXPECT_EQ(turns.ends(), 0u);
+}
+
 TEST(EndTurns, AnEndWithTooManyWaitingIsRefused) {
   EndTurns turns;
   std::deque<EndTurns::Turn> held;
@@ -52,6 +69,42 @@ TEST(EndTurns, AnEndWithTooManyWaitingIsRefused) {
     const EndTurns::Turn over = std::move(held.back());
     held.pop_back();
   }
+}
+
+TEST(EndTurns, AnEndHasNoMoreThanItsShareAndAnotherFindsATurnAtOnce) {
+  EndTurns turns;
+  std::vector<std::string> begun;
+  std::deque<EndTurns::Turn> held;
+  const auto enter = [&](std::uint64_t end, std::string name, std::size_t size = 1) {
+    return turns.Enter(end, /*together=*/4, {.turns = 2, .sizes = 6, .size = size},
+                       [&, name](EndTurns::Turn turn) {
+                         begun.push_back(name);
+                         held.push_back(std::move(turn));
+                       });
+  };
+  const auto end_one = [&] {
+    const EndTurns::Turn over = std::move(held.front());
+    held.pop_front();
+  };
+  for (const char* name : {"a1", "a2", "a3", "a4"}) EXPECT_TRUE(enter(1, name));
+  EXPECT_THAT(begun, ElementsAre("a1", "a2"));
+  EXPECT_TRUE(enter(2, "b1"));
+  EXPECT_EQ(begun.back(), "b1");
+  end_one();
+  EXPECT_THAT(begun, ElementsAre("a1", "a2", "b1", "a3"));
+  while (!held.empty()) end_one();
+  EXPECT_EQ(begun.back(), "a4");
+  EXPECT_EQ(turns.waiting(), 0u);
+  // By size: one turn it has whatever that takes, and small ones do not overtake its large ones.
+  begun.clear();
+  EXPECT_TRUE(enter(1, "large", 9));
+  EXPECT_TRUE(enter(1, "next", 5));
+  EXPECT_TRUE(enter(1, "small", 1));
+  EXPECT_TRUE(enter(2, "b", 6));
+  EXPECT_THAT(begun, ElementsAre("large", "b"));
+  end_one();
+  EXPECT_THAT(begun, ElementsAre("large", "b", "next", "small"));
+  held.clear();
 }
 
 }  // namespace

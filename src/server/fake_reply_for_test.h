@@ -41,6 +41,15 @@ class FakeReply final : public HttpReply {
     ended_ = true;
     changed_.notify_all();
   }
+  void Break(int status) override {
+    {
+      const std::lock_guard lock(mu_);
+      EXPECT_TRUE(may_break);
+      broken_ = status;
+    }
+    End();
+  }
+  bool MayBreak() const override { return may_break; }
   void Note(HttpUse use) override {
     const std::lock_guard lock(mu_);
     use_ = std::move(use);
@@ -54,6 +63,19 @@ class FakeReply final : public HttpReply {
       }
     }
     call();
+  }
+
+  void WhenDoubted(std::function<bool()> call) override {
+    const std::lock_guard lock(mu_);
+    when_doubted_ = std::move(call);
+  }
+  bool Doubt() {
+    std::function<bool()> call;
+    {
+      const std::lock_guard lock(mu_);
+      call = when_doubted_;
+    }
+    return call && call();
   }
 
   // The client leaves.
@@ -81,6 +103,11 @@ class FakeReply final : public HttpReply {
     const std::lock_guard lock(mu_);
     return head_.value_or(HttpResponse{.status = 0});
   }
+  // The status with which it was broken off; 0: it was not.
+  int broken() const {
+    const std::lock_guard lock(mu_);
+    return broken_;
+  }
   HttpUse use() const {
     const std::lock_guard lock(mu_);
     return use_;
@@ -90,14 +117,18 @@ class FakeReply final : public HttpReply {
     return body_;
   }
 
+  bool may_break = true;  // set before the request
+
  private:
   mutable std::mutex mu_;
   std::condition_variable changed_;
   std::optional<HttpResponse> head_;
   std::string body_;
   bool ended_ = false, gone_ = false;
+  int broken_ = 0;
   HttpUse use_;
   std::function<void()> when_gone_;
+  std::function<bool()> when_doubted_;
 };
 
 }  // namespace troupe

@@ -12,10 +12,12 @@ std::size_t BytesOfTokens(std::size_t tokens) { return tokens * sizeof(TokenId);
 
 // What a request has beside its prompt.
 std::size_t BytesBeside(const Request& request) {
-  constexpr std::size_t kOfBias = 96, kOfStop = 64;
+  // A stop stands in the request and again, beside a number for each byte, where it is looked for.
+  constexpr std::size_t kOfBias = 96, kOfStop = 160, kOfStopByte = 2 + sizeof(std::size_t);
   std::size_t bytes = sizeof(Request) + request.sampling.logit_bias.size() * kOfBias +
                       BytesOfTokens(request.stop_tokens.size() + request.begun.size());
-  for (const std::string& stop : request.stop) bytes += kOfStop + stop.size();
+  for (const std::string& stop : request.stop) bytes += kOfStop + kOfStopByte * stop.size();
+  bytes += request.cache_salt.size();
   if (request.rule) bytes += request.rule->text.size();
   return bytes;
 }

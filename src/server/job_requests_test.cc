@@ -45,6 +45,9 @@ TEST(JobRequests, TakeMemoryForThoseThatAreUnderWayAlone) {
   JobRequests biased = JobRequests::Of(WithPrompt(1));
   for (TokenId id = 0; id < 1000; ++id) biased.common.sampling.logit_bias[id] = 1;
   EXPECT_GT(biased.SizeInMemory(1), 64'000_B);
+  JobRequests stopped = JobRequests::Of(WithPrompt(1));
+  stopped.common.stop = {std::string(100'000, 's')};
+  EXPECT_GT(stopped.SizeInMemory(1), 1'000'000_B);  // with the table by which it is looked for
 }
 
 }  // namespace

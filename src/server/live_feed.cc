@@ -1,6 +1,5 @@
 #include "server/live_feed.h"
 
-#include <system_error>
 #include <utility>
 
 #include "server/sse.h"
@@ -14,12 +13,8 @@ Status LiveFeed::Add(HttpReplyPtr reply, std::string_view first) {
     return Error(Code::kUnavailable, "{} watch already, no more may", watchers_.size())
         .WithRetryAfter(5);
   }
-  if (!thread_.joinable()) {
-    try {
-      thread_ = std::thread([this] { Main(); });
-    } catch (const std::system_error& error) {
-      return Error(Code::kUnavailable, "no thread for a stream: {}", error.what());
-    }
+  if (!thread_.Begin([this] { Main(); })) {
+    return Error(Code::kUnavailable, "the system gives no thread for a stream");
   }
   // Proxies that gather bytes would make an even pace uneven.
   reply->Begin(
@@ -56,7 +51,7 @@ void LiveFeed::Close() {
     closing_ = true;
     wake_.NotifyOne();
   }
-  if (thread_.joinable()) thread_.join();
+  thread_.Join();
   const MutexLock lock(mu_);
   for (const HttpReplyPtr& watcher : watchers_) watcher->End();
   watchers_.clear();

@@ -8,12 +8,12 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "base/mutex.h"
 #include "base/status.h"
 #include "server/http/http_reply.h"
+#include "server/late_thread.h"
 
 namespace troupe {
 
@@ -51,7 +51,7 @@ class LiveFeed {
   CondVar wake_;
   bool closing_ TROUPE_GUARDED_BY(mu_) = false;
   std::vector<HttpReplyPtr> watchers_ TROUPE_GUARDED_BY(mu_);
-  std::thread thread_;  // since the first watcher; begun under mu_
+  LateThread thread_;  // begun under mu_
 };
 
 }  // namespace troupe

@@ -95,6 +95,7 @@ std::string LiveFacts(std::string_view model, const Plan& plan, bool is_node) {
   add("peers", plan.peers);
   add("requests", plan.requests);
   add("words", plan.words);
+  add("cut prompts", plan.cuts);
   add("draft model", plan.draft);
   add("program", plan.program);
   return Json{{"model", model},

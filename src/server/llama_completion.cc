@@ -39,13 +39,11 @@ Gap GapIn(const JsonValue& body) {
   gap.before += body.At("input_prefix").String();
   gap.after = body.At("input_suffix").String();
   if (Says(body, "prompt")) gap.before += body.At("prompt").String();
+  CheckPromptBytes(body, gap.before.size() + gap.after.size());
   return gap;
 }
 
 void RefuseOthers(const JsonValue& body) {
-  if (Says(body, "t_max_predict_ms") && body.At("t_max_predict_ms").Number() > 0) {
-    body.At("t_max_predict_ms").Fail("0: use timeout, in seconds");
-  }
   if (Says(body, "post_sampling_probs") && body.At("post_sampling_probs").Flag()) {
     body.At("post_sampling_probs").Fail("false: n_probs are told as before sampling");
   }

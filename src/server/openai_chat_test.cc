@@ -117,12 +117,22 @@ TEST(OpenAiChat, WhatIsWrongIsNamedByItsField) {
               HasSubstr("messages[0].content: 7"));
   EXPECT_THAT(ErrorOfChat(R"({"messages":[{"role":"user","content":[{}]}]})"),
               HasSubstr("messages[0].content[0]: no 'type'"));
+  const auto stop_of = [](std::size_t bytes) { return "\"" + std::string(bytes, 'b') + "\""; };
+  EXPECT_EQ(ReadChat(With(R"("stop":)" + stop_of(1024))).request.stop.size(), 1u);
+  EXPECT_THAT(
+      ErrorOfChat(With(R"("stop":["a",)" + stop_of(1025) + "]")),
+      testing::ContainsRegex("stop.1.: .*, expected a text of at most 1024 bytes .found 1025."));
+  std::string many = stop_of(1);
+  for (int i = 1; i < 65; ++i) many += "," + stop_of(1);
+  EXPECT_THAT(ErrorOfChat(With(R"("stop":[)" + many + "]")),
+              HasSubstr("array of at most 64 texts"));
   for (const auto& [fields, place] :
        {std::pair{R"("temperature":"hot")", "temperature: "},
         {R"("top_p":1.5)", "top_p: "},
         {R"("n":0)", "n: "},
         {R"("seed":-2)", "seed: "},
         {R"("stop":"")", "stop: "},
+        {R"("stop":["a",""])", "stop[1]: "},
         {R"("stop":[1])", "stop[0]: "},
         {R"("max_tokens":-5)", "max_tokens: "},
         {R"("logit_bias":{"x":1})", "logit_bias: "},
@@ -136,7 +146,7 @@ TEST(OpenAiChat, WhatIsWrongIsNamedByItsField) {
         {R"("top_k":-2)", "top_k: "},
         {R"("typical_p":0.9)", "typical_p: "},
         {R"("mirostat":2)", "mirostat: "},
-        {R"("dry_multiplier":0.8)", "dry_multiplier: "},
+        {R"("dry_multiplier":-0.8)", "dry_multiplier: "},
         {R"("guided_json":{})", "guided_json: "},
         {R"("use_beam_search":true)", "use_beam_search: "},
         {R"("bad_words":["a"])", "bad_words: "},
@@ -154,80 +164,6 @@ TEST(OpenAiChat, WhatIsWrongIsNamedByItsField) {
         {R"("timeout":0)", "timeout: "}}) {
     EXPECT_THAT(ErrorOfChat(With(fields)), HasSubstr(place)) << fields;
   }
-}
-
-ChoiceAnswer AnswerOf(std::string text) {
-  ChoiceAnswer choice;
-  choice.answer = {.text = std::move(text), .tokens = {1, 2}, .finish = FinishReason::kEndToken};
-  choice.answer.usage.prompt_tokens = 3;
-  choice.answer.usage.generated_tokens = 2;
-  choice.answer.usage.reasoning_tokens = 1;
-  return choice;
-}
-
-TEST(OpenAiChat, AWholeAnswerHasItsChoicesAndUsage) {
-  const auto format =
-      MakeChatFormat(ReadChat(With(R"("n":2)")), {.id = "i", .model = "m", .created = 9});
-  const std::vector<ChoiceAnswer> answers = {AnswerOf("one"), AnswerOf("two")};
-  const Json body = Json::Parse(format->Whole(answers).body).value();
-  EXPECT_EQ(body.Find("object")->AsString(), "chat.completion");
-  const Json& choices = *body.Find("choices");
-  ASSERT_EQ(choices.size(), 2u);
-  EXPECT_EQ(choices[1].Find("index")->AsCount(), 1u);
-  EXPECT_EQ(choices[1].Find("message")->Find("content")->AsString(), "two");
-  EXPECT_EQ(choices[1].Find("finish_reason")->AsString(), "stop");
-  EXPECT_EQ(body.Find("usage")->Dump(),
-            R"({"prompt_tokens":3,"completion_tokens":4,"total_tokens":7,)"
-            R"("prompt_tokens_details":{"cached_tokens":0},)"
-            R"("completion_tokens_details":{"reasoning_tokens":2}})");
-  EXPECT_NE(body.Find("troupe")->Find("expert_hits"), nullptr);
-}
-
-TEST(OpenAiChat, AStreamBeginsWithTheRoleAndEndsWithReasonUsageAndDone) {
-  const auto format =
-      MakeChatFormat(ReadChat(With(R"("stream":true,"stream_options":{"include_usage":true})")),
-                     {.id = "i", .model = "m", .created = 9});
-  EXPECT_EQ(
-      format->Open(),
-      "data: {\"id\":\"i\",\"object\":\"chat.completion.chunk\",\"created\":9,\"model\":\"m\","
-      "\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},"
-      "\"logprobs\":null,\"finish_reason\":null}]}\n\n");
-  EXPECT_THAT(format->Delta(0, {.text = "a\nb", .tokens = {}}),
-              HasSubstr(R"("delta":{"content":"a\nb"})"));
-  const std::vector<ChoiceAnswer> answers = {AnswerOf("a\nb")};
-  const std::string closed = format->Close(0, answers[0].answer);
-  EXPECT_THAT(closed, HasSubstr(R"("delta":{},"logprobs":null,"finish_reason":"stop")"));
-  EXPECT_THAT(closed, HasSubstr(R"("timings":{"cache_n":0,"prompt_n":3,)"));
-  EXPECT_THAT(closed, HasSubstr(R"("troupe":{"seed":0,"shared_prefix_tokens":0,)"));
-  const std::string last = format->Last(answers);
-  EXPECT_THAT(last, HasSubstr(R"("choices":[],"usage":{"prompt_tokens":3)"));
-  EXPECT_THAT(last, testing::EndsWith("data: [DONE]\n\n"));
-}
-
-TEST(OpenAiChat, LogprobsComeWithTheirBytes) {
-  const auto format = MakeChatFormat(ReadChat(With(R"("logprobs":true,"top_logprobs":1)")),
-                                     {.id = "i", .model = "m", .created = 9});
-  ChoiceAnswer choice = AnswerOf("é");
-  choice.tokens = {{.text = "\xc3\xa9", .logprob = -0.5, .top = {{.text = "e", .logprob = -1}}}};
-  const std::string body = format->Whole({&choice, 1}).body;
-  EXPECT_THAT(
-      body,
-      HasSubstr(
-          R"("logprobs":{"content":[{"token":"é","logprob":-0.5,)"
-          R"("bytes":[195,169],"top_logprobs":[{"token":"e","logprob":-1.0,"bytes":[101]}]}]})"));
-}
-
-TEST(OpenAiChat, ProgressIsAnEventAndWaitingAComment) {
-  const OpenAiHead head = {.id = "i", .model = "m", .created = 9};
-  EXPECT_EQ(MakeChatFormat(ReadChat(With(R"("stream":true)")), head)->Waiting(), ": waiting\n\n");
-  EXPECT_THAT(MakeChatFormat(ReadChat(With(R"("return_progress":true)")), head)->Progress(1, 2),
-              HasSubstr(R"("prompt_progress":{"processed":1,"total":2})"));
-}
-
-TEST(OpenAiChat, AFailureAmidAStreamIsAnEvent) {
-  const auto format = MakeChatFormat(ReadChat(With(R"("stream":true)")), {});
-  EXPECT_THAT(format->Failure(Status(Code::kDataLoss, "disk")),
-              HasSubstr(R"(data: {"error":{"message":"disk")"));
 }
 
 TEST(OpenAiChat, CallsAndResultsOfToolsStandBesideTheTexts) {
@@ -343,48 +279,6 @@ TEST(OpenAiChat, FieldsOfOtherServersMeanTheSameHere) {
 TEST(OpenAiChat, ASeedOfMinusOneIsDrawn) {
   const ChatCall first = ReadChat(With(R"("seed":-1)")), second = ReadChat(With(R"("seed":-1)"));
   EXPECT_NE(first.request.sampling.seed, second.request.sampling.seed);
-}
-
-AnswerReading ReadingWithCalls() {
-  AnswerReading reading;
-  reading.style = {
-      .reasoning_open = "<think>", .reasoning_close = "</think>", .calls = GeneralCallMarks()};
-  reading.options = {.reads_reasoning = true, .reads_calls = true};
-  return reading;
-}
-
-constexpr const char* kCallingText =
-    R"(<think>Hm.</think>I look.<tool_call>{"name": "find", "arguments": {"a": 1}}</tool_call>)";
-
-TEST(OpenAiChat, ReasoningAndCallsHaveTheirFields) {
-  const auto format =
-      MakeChatFormat(ReadChat(With(R"("n":1)")), {.id = "chatcmpl-7"}, ReadingWithCalls());
-  const ChoiceAnswer choice = AnswerOf(kCallingText);
-  const std::string body = format->Whole({&choice, 1}).body;
-  EXPECT_THAT(body, HasSubstr(R"("content":"I look.","refusal":null,"reasoning_content":"Hm.",)"
-                              R"("tool_calls":[{"id":"call_7_0_0","type":"function","function":)"
-                              R"({"name":"find","arguments":"{\"a\": 1}"}}]})"));
-  EXPECT_THAT(body, HasSubstr(R"("finish_reason":"tool_calls")"));
-  const ChoiceAnswer silent = AnswerOf(R"(<tool_call>{"name": "find"}</tool_call>)");
-  EXPECT_THAT(format->Whole({&silent, 1}).body, HasSubstr(R"("content":null)"));
-}
-
-TEST(OpenAiChat, AStreamTellsCallsByTheirIndex) {
-  const auto format =
-      MakeChatFormat(ReadChat(With(R"("stream":true)")), {.id = "chatcmpl-7"}, ReadingWithCalls());
-  std::string events;
-  for (const char c : std::string_view(kCallingText)) {
-    events += format->Delta(0, {.text = {&c, 1}, .tokens = {}});
-  }
-  events += format->Close(0, AnswerOf(kCallingText).answer);
-  EXPECT_THAT(events, HasSubstr(R"("delta":{"reasoning_content":"H"})"));
-  EXPECT_THAT(events, HasSubstr(R"("delta":{"content":"I"})"));
-  EXPECT_THAT(events,
-              HasSubstr(R"("delta":{"tool_calls":[{"index":0,"id":"call_7_0_0","type":"function",)"
-                        R"("function":{"name":"find","arguments":""}}]})"));
-  EXPECT_THAT(events,
-              HasSubstr(R"("delta":{"tool_calls":[{"index":0,"function":{"arguments":"1"}}]})"));
-  EXPECT_THAT(events, HasSubstr(R"("finish_reason":"tool_calls")"));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "server/openai_completions.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -12,6 +14,7 @@
 #include "server/sampling_fields.h"
 #include "server/sse.h"
 #include "server/token_logprobs.h"
+#include "text/utf8.h"
 
 namespace troupe {
 namespace {
@@ -23,6 +26,7 @@ constexpr std::size_t kMostPrompts = 128;
 void MakeGaps(const JsonValue& suffix, std::vector<Prompt>& prompts) {
   const std::string after = suffix.String();
   if (after.empty()) return;
+  CheckPromptBytes(suffix, prompts.size() * after.size());  // it stands behind each
   for (Prompt& prompt : prompts) {
     auto* const before = std::get_if<std::string>(&prompt);
     if (before == nullptr)
@@ -69,6 +73,15 @@ std::size_t CharactersIn(std::string_view part) {
       std::ranges::count_if(part, [](unsigned char byte) { return (byte & 0xC0) != 0x80; }));
 }
 
+// As OpenAI writes a token that is no text by itself, such as a part of a character: several of
+// them must not become one key.
+std::string NameOf(const std::string& token) {
+  if (!FindInvalidUtf8(token)) return token;
+  std::string name = "bytes:";
+  for (const unsigned char byte : token) name += fmt::format("\\x{:02x}", byte);
+  return name;
+}
+
 // "logprobs" of a choice, as text: lists with an entry for each token.
 class LogprobLists {
  public:
@@ -78,7 +91,7 @@ class LogprobLists {
   void Add(std::span<const TokenLogprob> tokens) {
     for (const TokenLogprob& token : tokens) {
       Json top = Json::Object();
-      for (const TokenLogprob::Other& other : token.top) top[other.text] = other.logprob;
+      for (const TokenLogprob::Other& other : token.top) top[NameOf(other.text)] = other.logprob;
       Add(token.text, token.logprob, std::move(top));
     }
   }
@@ -95,7 +108,7 @@ class LogprobLists {
 
  private:
   void Add(const std::string& text, const Json& logprob, const Json& top) {
-    Put(text, texts_);
+    Put(NameOf(text), texts_);
     Put(logprob, logprobs_);
     Put(top, tops_);
     Put(offset_, offsets_);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "server/prompt_fields.h"
 
 namespace troupe {
 namespace {
@@ -35,6 +36,16 @@ TEST(OpenAiCompletions, ASuffixIsWhatStandsAfterTheGap) {
                           Prompt(Gap{.before = "b", .after = "c"})));
   EXPECT_THAT(ReadCall(R"({"prompt":"a","suffix":""})").prompts,
               ElementsAre(Prompt(std::string("a"))));
+}
+
+TEST(OpenAiCompletions, TextThatBecomesTokensIsLimitedASuffixAsOftenAsItStandsThere) {
+  const std::string half(kMostPromptBytes / 2, 'a'), more = half + "a";
+  EXPECT_EQ(ReadCall(R"({"prompt":")" + half + R"(","suffix":")" + half + R"("})").prompts.size(),
+            1u);
+  EXPECT_THAT(ErrorOfCall(R"({"prompt":[")" + half + R"(",")" + more + R"("]})"),
+              HasSubstr("request: prompt: 8388609 bytes of text"));
+  EXPECT_THAT(ErrorOfCall(R"({"prompt":["a","b"],"suffix":")" + more + R"("})"),
+              HasSubstr("request: suffix: 8388610 bytes of text"));
 }
 
 TEST(OpenAiCompletions, AnAnswerIsShortUnlessItIsSaidHowLong) {
@@ -92,6 +103,17 @@ TEST(OpenAiCompletions, APromptWithoutItsSpecialTokensIsToBeSentAsTokens) {
                   .message(),
               testing::StartsWith("request: add_special_tokens: "));
   EXPECT_TRUE(ReadCompletionCall(R"({"prompt":"a","add_special_tokens":true})", Request()).ok());
+}
+
+TEST(OpenAiCompletions, TokensThatAreNoTextByThemselvesAreToldByTheirBytes) {
+  const auto format = MakeCompletionFormat(ReadCall(R"({"prompt":"a","logprobs":2})"), {});
+  ChoiceAnswer choice;
+  choice.tokens = {{.text = "\xE4\xBD",
+                    .logprob = -1,
+                    .top = {{.text = "\xE4\xBD", .logprob = -1}, {.text = "\xA0", .logprob = -2}}}};
+  EXPECT_THAT(format->Whole({&choice, 1}).body,
+              HasSubstr(R"("tokens":["bytes:\\xe4\\xbd"],"token_logprobs":[-1.0],)"
+                        R"("top_logprobs":[{"bytes:\\xe4\\xbd":-1.0,"bytes:\\xa0":-2.0}])"));
 }
 
 TEST(OpenAiCompletions, OffsetsOfTokensCountTheCharactersBeforeThem) {

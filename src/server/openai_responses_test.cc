@@ -262,7 +262,7 @@ TEST(OpenAiResponses, AFailureAmidAStreamSaysWhetherToTryAgain) {
   for (const auto& [status, error] :
        {std::pair{Status(Code::kDataLoss, "disk"), R"({"code":"server_error","message":"disk"})"},
         {Status(Code::kInvalidArgument, "a"), R"({"code":"invalid_prompt","message":"a"})"},
-        {Status(Code::kResourceExhausted, "longer than the context"),
+        {ContextFull("longer than the context"),
          R"({"code":"context_length_exceeded","message":"longer than the context"})"},
         {Status(Code::kDeadlineExceeded, "late"),
          R"({"code":"server_is_overloaded","message":"late"})"},
@@ -275,7 +275,7 @@ TEST(OpenAiResponses, AFailureAmidAStreamSaysWhetherToTryAgain) {
 }
 
 TEST(OpenAiResponses, AStreamIsToldInItselfThatTheContextIsFull) {
-  const Status full(Code::kResourceExhausted, "9 tokens, more than the context of 8");
+  const Status full = ContextFull("9 tokens, more than the context of 8");
   const auto whole = MakeResponsesFormat(ReadResponses(R"({"input":"Hi"})"), kHead);
   EXPECT_EQ(whole->Refusal(full).status, 400);
   const auto stream = MakeResponsesFormat(ReadResponses(R"({"input":"Hi","stream":true})"), kHead);

@@ -27,8 +27,11 @@ class ParkedReply final : public HttpReply {
   void Begin(HttpResponse head) override;
   bool Write(std::string_view bytes) override { return reply_->Write(bytes); }
   void End() override { reply_->End(); }
+  void Break(int status) override { reply_->Break(status); }
+  bool MayBreak() const override { return reply_->MayBreak(); }
   void Note(HttpUse use) override { reply_->Note(std::move(use)); }
   void WhenGone(std::function<void()> call) override { reply_->WhenGone(std::move(call)); }
+  void WhenDoubted(std::function<bool()> call) override { reply_->WhenDoubted(std::move(call)); }
 
  private:
   const HttpReplyPtr reply_;

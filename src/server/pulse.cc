@@ -1,30 +1,21 @@
 #include "server/pulse.h"
 
-#include <system_error>
 #include <utility>
 
 namespace troupe {
 
 Pulse::~Pulse() {
-  std::thread thread;
   {
     const MutexLock lock(mu_);
     ends_ = true;
     wake_.NotifyOne();
-    thread.swap(thread_);
   }
-  if (thread.joinable()) thread.join();
+  thread_.Join();
 }
 
 void Pulse::Add(Listener listener) {
   const MutexLock lock(mu_);
-  if (!thread_.joinable()) {
-    try {
-      thread_ = std::thread([this] { Main(); });
-    } catch (const std::system_error&) {
-      return;
-    }
-  }
+  if (ends_ || !thread_.Begin([this] { Main(); })) return;
   listeners_.push_back(std::move(listener));
   wake_.NotifyOne();
 }

@@ -4,10 +4,10 @@
 
 #include <chrono>
 #include <functional>
-#include <thread>
 #include <vector>
 
 #include "base/mutex.h"
+#include "server/late_thread.h"
 
 namespace troupe {
 
@@ -33,7 +33,7 @@ class Pulse {
   CondVar wake_;
   std::vector<Listener> listeners_ TROUPE_GUARDED_BY(mu_);
   bool ends_ TROUPE_GUARDED_BY(mu_) = false;
-  std::thread thread_ TROUPE_GUARDED_BY(mu_);
+  LateThread thread_;  // begun under mu_
 };
 
 }  // namespace troupe

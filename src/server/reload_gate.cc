@@ -65,16 +65,42 @@ void ReloadGate::Enter(std::uint64_t id, Visit visit) {
 bool ReloadGate::Leave(std::uint64_t id) {
   std::optional<Visit> gone;  // destroyed without the lock: it holds what others gave
   const MutexLock lock(mu_);
-  const auto found =
-      std::ranges::find_if(parked_, [id](const Parked& parked) { return parked.id == id; });
+  const auto found = Find(id);
   if (found == parked_.end()) {
     if (state_ == State::kServing) return false;
     return left_.insert(id).second;
   }
-  gone.emplace(std::move(found->visit));
-  places_ -= found->places;
-  parked_.erase(found);
+  gone.emplace(Take(found));
   return true;
+}
+
+bool ReloadGate::IsParked(std::uint64_t id) const {
+  const MutexLock lock(mu_);
+  return Find(id) != parked_.end();
+}
+
+bool ReloadGate::Refuse(std::uint64_t id, const Status& why) {
+  std::optional<Visit> late;
+  {
+    const MutexLock lock(mu_);
+    const auto found = Find(id);
+    if (found == parked_.end()) return false;
+    late.emplace(Take(found));
+  }
+  late->refuse(why);
+  return true;
+}
+
+std::deque<ReloadGate::Parked>::const_iterator ReloadGate::Find(std::uint64_t id) const {
+  return std::ranges::find_if(parked_, [id](const Parked& parked) { return parked.id == id; });
+}
+
+// With the places that it would have had.
+ReloadGate::Visit ReloadGate::Take(std::deque<Parked>::const_iterator parked) {
+  Visit visit = parked->visit;
+  places_ -= parked->places;
+  parked_.erase(parked);
+  return visit;
 }
 
 std::optional<ModelUse> ReloadGate::Look() {

@@ -70,6 +70,9 @@ class ReloadGate {
   void Enter(std::uint64_t id, Visit visit);
   // Whether it was parked, or will not be.
   bool Leave(std::uint64_t id);
+  bool IsParked(std::uint64_t id) const;
+  // One that has waited for too long; whether it was parked still.
+  bool Refuse(std::uint64_t id, const Status& why);
 
   // To look at the model, not to compute with it; absent while there is none.
   std::optional<ModelUse> Look();
@@ -108,6 +111,8 @@ class ReloadGate {
 
   void EndUse();
   ModelUse NewUse() TROUPE_REQUIRES(mu_);
+  std::deque<Parked>::const_iterator Find(std::uint64_t id) const TROUPE_REQUIRES(mu_);
+  Visit Take(std::deque<Parked>::const_iterator parked) TROUPE_REQUIRES(mu_);
   std::optional<std::pair<Visit, ModelUse>> NextParked();
 
   mutable Mutex mu_;

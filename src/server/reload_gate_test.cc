@@ -60,6 +60,24 @@ TEST_F(ReloadGateTest, RequestsUseTheModelAtOnceWhileItIsServed) {
   EXPECT_EQ(gate_.users(), 2u);
 }
 
+TEST_F(ReloadGateTest, OneThatHasWaitedForTooLongIsRefusedAndItsPlaceIsFree) {
+  Client& under_way = Come("a");
+  gate_.Park({.places = 1});
+  Client& late = Come("b");
+  EXPECT_TRUE(gate_.IsParked(late.id));
+  EXPECT_FALSE(gate_.IsParked(under_way.id));
+  EXPECT_TRUE(gate_.Refuse(late.id, Status(Code::kDeadlineExceeded, "late")));
+  EXPECT_EQ(late.refusal->code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(gate_.parked(), 0u);
+  Client& next = Come("c");  // in its place
+  EXPECT_FALSE(next.refusal);
+  under_way.use.reset();
+  ASSERT_TRUE(gate_.WaitUntilUnused(kAtOnce));
+  gate_.Reopen(new_);
+  EXPECT_THAT(begun_, ElementsAre("a by old", "c by new"));
+  EXPECT_FALSE(gate_.Refuse(next.id, Status(Code::kDeadlineExceeded, "late")));
+}
+
 TEST_F(ReloadGateTest, AModelIsNotGivenUpWhileARequestUsesIt) {
   Client& under_way = Come("a");
   gate_.Park({});

@@ -14,7 +14,7 @@ namespace {
 // Codex tries again unless the code says that it would be in vain: the context is full, or the
 // request is no good. It waits where a message says for how long.
 std::string_view CodeOfFailure(const Status& status) {
-  if (IsContextFull(status)) return "context_length_exceeded";
+  if (status.context_full()) return "context_length_exceeded";
   switch (status.code()) {
     case Code::kInvalidArgument:
     case Code::kResourceExhausted:

@@ -123,7 +123,7 @@ class ResponsesFormat final : public AnswerFormat {
   // makes its talk shorter then, and gives up at a 400. In a stream that has begun it learns all.
   HttpResponse Refusal(const Status& status) override {
     const bool begun = sequence_ > 0;
-    if (!begun && (!streams_ || !IsContextFull(status))) return ErrorResponse(status);
+    if (!begun && (!streams_ || !status.context_full())) return ErrorResponse(status);
     std::string events = begun ? "" : Open();
     return {.content_type = std::string(kEventStream), .body = events += Failure(status)};
   }
@@ -135,9 +135,10 @@ class ResponsesFormat final : public AnswerFormat {
   }
   // Not as an answer that is cut off, which Codex would ask for again.
   std::string Full(const ChoiceAnswer& choice) {
-    return Failed(Response("failed", &choice),
-                  Error(Code::kResourceExhausted, "the answer fills the context: {} tokens",
-                        choice.answer.usage.prompt_tokens + choice.answer.usage.generated_tokens));
+    return Failed(
+        Response("failed", &choice),
+        ContextFull("the answer fills the context: {} tokens",
+                    choice.answer.usage.prompt_tokens + choice.answer.usage.generated_tokens));
   }
 
   std::string Event(std::string_view type, const Json& fields) {

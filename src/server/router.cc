@@ -22,8 +22,11 @@ class WithHeaders final : public HttpReply {
   void Begin(HttpResponse head) override { reply_->Begin(Add(std::move(head))); }
   bool Write(std::string_view bytes) override { return reply_->Write(bytes); }
   void End() override { reply_->End(); }
+  void Break(int status) override { reply_->Break(status); }
+  bool MayBreak() const override { return reply_->MayBreak(); }
   void Note(HttpUse use) override { reply_->Note(std::move(use)); }
   void WhenGone(std::function<void()> call) override { reply_->WhenGone(std::move(call)); }
+  void WhenDoubted(std::function<bool()> call) override { reply_->WhenDoubted(std::move(call)); }
 
  private:
   HttpResponse Add(HttpResponse response) const {
@@ -89,7 +92,7 @@ HttpResponse Router::NoSuchMethod(const HttpRequest& request, const Methods& met
   }
   const Status status =
       InvalidArgument("{} {}: expected {}", request.method, request.path, allowed);
-  HttpResponse response{.status = 405, .body = ErrorBody(status, StyleOf(request.path), 405)};
+  HttpResponse response{.status = 405, .body = ErrorBody(status, StyleOf(request), 405)};
   response.headers.emplace_back("Allow", allowed);
   return response;
 }
@@ -100,7 +103,7 @@ HttpResponse Router::Loading(const HttpRequest& request) {
     response.body = R"({"status":"loading model"})";
   } else {
     const Status why(Code::kUnavailable, "the model is being loaded; try again");
-    response.body = ErrorBody(why, StyleOf(request.path), 503);
+    response.body = ErrorBody(why, StyleOf(request), 503);
   }
   return response;
 }
@@ -130,7 +133,7 @@ std::optional<HttpResponse> Router::Refusal(const HttpRequest& request) const {
 
 std::optional<HttpResponse> Router::RefusalOf(const AccessRules& rules,
                                               const HttpRequest& request) const {
-  const ErrorStyle style = StyleOf(request.path);
+  const ErrorStyle style = StyleOf(request);
   const auto refuse = [&](Code code, const std::string& why, int status) {
     return HttpResponse{.status = status, .body = ErrorBody(Status(code, why), style, status)};
   };
@@ -186,7 +189,7 @@ void Router::Serve(HttpRequest request, HttpReplyPtr reply) const {
     TellRefused(request.path, 403);
     const Status why(Code::kPermissionDenied,
                      "an order: give the server keys, or send it from its own machine");
-    return reply->Send({.status = 403, .body = ErrorBody(why, StyleOf(request.path), 403)});
+    return reply->Send({.status = 403, .body = ErrorBody(why, StyleOf(request), 403)});
   }
   target.handler(std::move(request), std::move(reply));
 }
@@ -201,9 +204,17 @@ HttpResponse Router::TransportError(int status, const std::string& message,
                                     const HttpRequest& head) const {
   TellRefused(head.path, status);
   const Code code = status == 503 ? Code::kUnavailable : Code::kInvalidArgument;
-  HttpResponse response{.status = status,
-                        .headers = NamesOf(head),
-                        .body = ErrorBody(Status(code, message), StyleOf(head.path), status)};
+  constexpr int kTooLong = 413;
+  constexpr std::string_view kInstead =
+      "; pictures and files count, though this model reads none of them: a talk is to be sent "
+      "without them, or made shorter (whoever runs this server can let it be longer with "
+      "--most-body)";
+  HttpResponse response{
+      .status = status,
+      .headers = NamesOf(head),
+      .body =
+          ErrorBody(Status(code, status == kTooLong ? message + std::string(kInstead) : message),
+                    StyleOf(head), status)};
   for (auto& header : CrossOriginHeaders(*rules(), head)) {
     response.headers.push_back(std::move(header));
   }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/api_error.h"
 #include "server/fake_reply_for_test.h"
 
 namespace troupe {
@@ -232,6 +233,42 @@ TEST_F(RouterTest, ErrorsOfTheTransportHaveTheShapeOfTheApiTheirPathBelongsTo) {
   EXPECT_THAT(router_.TransportError(413, "too long", {.path = "/v1/completions"}).body,
               HasSubstr(R"({"error":{)"));
   EXPECT_EQ(router_.TransportError(503, "busy", {}).status, 503);
+  EXPECT_THAT(router_.TransportError(413, "too long", {}).body, HasSubstr("pictures"));
+}
+
+// OpenAI's and Responses' are the same.
+TEST_F(KeyedRouterTest, EveryErrorHasTheShapeOfTheApiItsPathBelongsTo) {
+  const HttpHeaders key = {{"x-api-key", "secret"}};
+  for (const auto& [path, is_open_ai] :
+       {std::pair("/v1/messages", false), {"/v1/responses", true}}) {
+    router_.Add("POST", path, Router::Door::kKeyed, [](const HttpRequest&, const HttpReplyPtr&) {});
+    const auto check = [&, path = path, is_open_ai = is_open_ai](int status,
+                                                                 const HttpResponse& response) {
+      EXPECT_EQ(response.status, status) << path;
+      const Json body = Json::Parse(response.body).value();
+      const Json& error = *body.Find("error");
+      EXPECT_EQ(body.Find("type") == nullptr, is_open_ai) << path << " " << status;
+      EXPECT_EQ(error.Find("param") != nullptr, is_open_ai) << path << " " << status;
+      EXPECT_NE(error.Find("message")->AsString(), "") << path << " " << status;
+      EXPECT_NE(error.Find("type")->AsString(), "") << path << " " << status;
+    };
+    const auto refusal = [&, path = path](const char* method, const std::string& more,
+                                          const HttpHeaders& headers) {
+      return router_.Refusal({.method = method, .path = path + more, .headers = headers}).value();
+    };
+    check(401, refusal("POST", "", {}));
+    check(404, refusal("POST", "/none", key));
+    check(405, refusal("GET", "", key));
+    check(415, refusal("POST", "", {{"x-api-key", "secret"}, {"Content-Encoding", "gzip"}}));
+    for (const int status : {400, 408, 413, 431, 500, 503}) {
+      check(status, router_.TransportError(status, "why", {.path = path}));
+    }
+    for (const Status& why :
+         {Status(Code::kUnavailable, "full").WithRetryAfter(1),
+          Status(Code::kUnavailable, "ending"), Status(Code::kDeadlineExceeded, "late")}) {
+      check(HttpStatusOf(why), ErrorResponse(why, StyleOf(std::string_view(path))));
+    }
+  }
 }
 
 TEST_F(KeyedRouterTest, APageThatMayReadAnswersMayReadErrorsOfTheTransport) {

@@ -14,6 +14,7 @@
 
 #include "expert/substitution/quality_limit.h"
 #include "server/prompt_fields.h"
+#include "server/repetition_fields.h"
 #include "text/grammar/gbnf.h"
 #include "text/grammar/json_schema.h"
 
@@ -21,8 +22,9 @@ namespace troupe {
 namespace {
 
 constexpr std::uint64_t kMostTopK = 1 << 20;
-constexpr std::size_t kMostStops = 64;
+constexpr std::size_t kMostStops = 64, kMostStopBytes = 1024;
 constexpr double kMostSeconds = 7 * 24 * 3600;
+constexpr std::size_t kMostSaltBytes = 256;
 
 void ReadBias(const JsonValue& body, Sampling& sampling) {
   const JsonValue bias = body.At("logit_bias");
@@ -34,7 +36,9 @@ void ReadBias(const JsonValue& body, Sampling& sampling) {
     if (error != std::errc() || rest != end || id < 0) {
       bias.Fail(fmt::format("token ids as keys (found '{}')", member.key));
     }
-    const double number = bias.At(member.key.c_str()).Number(-100, 100);
+    // Not looked for by its key, as there may be as many as a vocabulary has.
+    const JsonValue value(member.value, fmt::format("{}.{}", bias.place(), member.key));
+    const double number = value.Number(-100, 100);
     // The ends of the range mean never and, as nearly as a number can, always.
     sampling.logit_bias[id] =
         number <= -100 ? -std::numeric_limits<float>::infinity() : static_cast<float>(number);
@@ -101,17 +105,18 @@ struct SamplingStep {
   std::string_view name;
   std::size_t place;
 };
-constexpr std::array<SamplingStep, 11> kSteps = {{{'e', "penalties", 1},
-                                                  {'k', "top_k", 2},
-                                                  {'p', "top_p", 3},
-                                                  {'m', "min_p", 4},
-                                                  {'t', "temperature", 5},
-                                                  {'d', "dry", 0},
-                                                  {'s', "top_n_sigma", 0},
-                                                  {'y', "typ_p", 0},
-                                                  {'y', "typical_p", 0},
-                                                  {'x', "xtc", 0},
-                                                  {'i', "infill", 0}}};
+enum StepPlace : std::size_t { kNoStep, kPenalties, kDry, kTopK, kTopP, kMinP, kXtc, kTemperature };
+constexpr std::array<SamplingStep, 11> kSteps = {{{'e', "penalties", kPenalties},
+                                                  {'d', "dry", kDry},
+                                                  {'k', "top_k", kTopK},
+                                                  {'p', "top_p", kTopP},
+                                                  {'m', "min_p", kMinP},
+                                                  {'x', "xtc", kXtc},
+                                                  {'t', "temperature", kTemperature},
+                                                  {'s', "top_n_sigma", kNoStep},
+                                                  {'y', "typ_p", kNoStep},
+                                                  {'y', "typical_p", kNoStep},
+                                                  {'i', "infill", kNoStep}}};
 
 // The places of those in a list of names, or in a text of letters.
 std::vector<std::size_t> PlacesOf(const JsonValue& samplers) {
@@ -119,7 +124,7 @@ std::vector<std::size_t> PlacesOf(const JsonValue& samplers) {
   const auto add = [&places](const JsonValue& at, const auto& what, auto SamplingStep::*is) {
     const auto found = std::ranges::find(kSteps, what, is);
     if (found == kSteps.end()) at.Fail("samplers that llama-server has");
-    if (found->place > 0) places.push_back(found->place);
+    if (found->place != kNoStep) places.push_back(found->place);
   };
   if (samplers.IsString()) {
     for (const char letter : samplers.String()) add(samplers, letter, &SamplingStep::letter);
@@ -136,16 +141,18 @@ std::vector<std::size_t> PlacesOf(const JsonValue& samplers) {
 void ReadSamplers(const JsonValue& samplers, Sampling& sampling) {
   const std::vector<std::size_t> places = PlacesOf(samplers);
   if (!std::ranges::is_sorted(places)) {
-    samplers.Fail("the order penalties, top_k, top_p, min_p, temperature");
+    samplers.Fail("the order penalties, dry, top_k, top_p, min_p, xtc, temperature");
   }
   const auto lacks = [&places](std::size_t place) {
     return std::ranges::find(places, place) == places.end();
   };
-  if (lacks(1)) sampling.penalty_window = 0;
-  if (lacks(2)) sampling.top_k = 0;
-  if (lacks(3)) sampling.top_p = 1;
-  if (lacks(4)) sampling.min_p = 0;
-  if (lacks(5)) sampling.temperature = 1;
+  if (lacks(kPenalties)) sampling.penalty_window = 0;
+  if (lacks(kDry)) sampling.dry.multiplier = 0;
+  if (lacks(kTopK)) sampling.top_k = 0;
+  if (lacks(kTopP)) sampling.top_p = 1;
+  if (lacks(kMinP)) sampling.min_p = 0;
+  if (lacks(kXtc)) sampling.xtc.probability = 0;
+  if (lacks(kTemperature)) sampling.temperature = 1;
 }
 
 // What vLLM and llama-server would choose or show otherwise, each with the value that says nothing.
@@ -160,10 +167,7 @@ void RefuseOtherOptions(const JsonValue& body) {
   }
   for (const auto& [key, instead] :
        {std::pair("chat_template", "nothing: the model's own is used"),
-        std::pair("truncate_prompt_tokens", "nothing: no part of a prompt is left out"),
-        std::pair("cache_salt",
-                  "nothing: what was read of prompts serves all requests of this server, unless it "
-                  "was started with --no-prefix-cache")}) {
+        std::pair("truncate_prompt_tokens", "nothing: no part of a prompt is left out")}) {
     if (Says(body, key)) body.At(key).Fail(instead);
   }
   for (const auto& [key, usual, instead] :
@@ -173,23 +177,51 @@ void RefuseOtherOptions(const JsonValue& body) {
   }
 }
 
+std::string SaltIn(const JsonValue& value) {
+  std::string salt = value.String();
+  if (salt.empty() || salt.size() > kMostSaltBytes) {
+    value.Fail(fmt::format("a text of 1 to {} bytes (found {})", kMostSaltBytes, salt.size()));
+  }
+  return salt;
+}
+
 // Options of other servers that would choose other tokens, and what says that they are not used.
 void RefuseOtherSampling(const JsonValue& body) {
-  constexpr std::pair<const char*, double> kUnused[] = {
-      {"typical_p", 1},      {"typ_p", 1},          {"top_n_sigma", -1},    {"dynatemp_range", 0},
-      {"mirostat", 0},       {"dry_multiplier", 0}, {"xtc_probability", 0}, {"top_a", 0},
-      {"length_penalty", 1}, {"min_tokens", 0},     {"adaptive_target", -1}};
+  constexpr std::pair<const char*, double> kUnused[] = {{"typical_p", 1},
+                                                        {"typ_p", 1},
+                                                        {"top_n_sigma", -1},
+                                                        {"dynatemp_range", 0},
+                                                        {"mirostat", 0},
+                                                        {"top_a", 0},
+                                                        {"length_penalty", 1},
+                                                        {"min_tokens", 0},
+                                                        {"adaptive_target", -1},
+                                                        {"tfs", 1},
+                                                        {"tfs_z", 1},
+                                                        {"smoothing_factor", 0},
+                                                        {"epsilon_cutoff", 0},
+                                                        {"eta_cutoff", 0},
+                                                        {"no_repeat_ngram_size", 0}};
   for (const auto& [key, unused] : kUnused) {
     if (Says(body, key) && body.At(key).Number() != unused) {
       body.At(key).Fail(fmt::format("{}: this server does not sample that way", unused));
     }
   }
-  for (const char* key :
-       {"guided_json", "guided_regex", "guided_choice", "guided_grammar", "structured_outputs"}) {
+  for (const char* key : {"guided_json", "guided_regex", "guided_choice", "guided_grammar",
+                          "structured_outputs", "regex", "ebnf"}) {
     if (Says(body, key)) body.At(key).Fail("nothing: use response_format or grammar");
   }
   if (Says(body, "prompt_logprobs"))
     body.At("prompt_logprobs").Fail("nothing: this server tells none");
+  if (Says(body, "grammar_lazy") && body.At("grammar_lazy").Flag()) {
+    body.At("grammar_lazy").Fail("false: a grammar holds from the answer's first token");
+  }
+  if (Says(body, "lora") && body.At("lora").size() > 0) {
+    body.At("lora").Fail("none: this server has no adapters");
+  }
+  if (Says(body, "t_max_predict_ms") && body.At("t_max_predict_ms").Number() > 0) {
+    body.At("t_max_predict_ms").Fail("0: use timeout, in seconds");
+  }
   if (Says(body, "use_beam_search") && body.At("use_beam_search").Flag()) {
     body.At("use_beam_search").Fail("false: this server samples");
   }
@@ -234,6 +266,12 @@ std::optional<AnswerRule> RuleOfFormat(const JsonValue& format) {
   return SchemaIn(format.At("schema"));
 }
 
+std::optional<std::chrono::nanoseconds> TimeoutIn(const JsonValue& body) {
+  if (!Says(body, "timeout")) return std::nullopt;
+  const double seconds = body.At("timeout").Number(0.001, kMostSeconds);
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+}
+
 std::uint64_t DrawSeed() {
   std::random_device draw;
   return draw();
@@ -249,14 +287,22 @@ bool Says(const JsonValue& body, const char* key) {
   return value != nullptr && !value->IsNull();
 }
 
-std::vector<std::string> TextsIn(const JsonValue& value, std::size_t most) {
-  if (value.IsString()) return {value.String()};
-  if (!value.IsArray() || value.size() > most) {
-    value.Fail(fmt::format("a text or an array of at most {} texts", most));
+std::vector<std::string> StopsIn(const JsonValue& value) {
+  const auto stop = [](const JsonValue& one) {
+    std::string text = one.String();
+    if (text.empty()) one.Fail("texts that are not empty");
+    if (text.size() > kMostStopBytes) {
+      one.Fail(fmt::format("a text of at most {} bytes (found {})", kMostStopBytes, text.size()));
+    }
+    return text;
+  };
+  if (value.IsString()) return {stop(value)};
+  if (!value.IsArray() || value.size() > kMostStops) {
+    value.Fail(fmt::format("a text or an array of at most {} texts", kMostStops));
   }
-  std::vector<std::string> texts;
-  for (std::size_t i = 0; i < value.size(); ++i) texts.push_back(value.At(i).String());
-  return texts;
+  std::vector<std::string> stops;
+  for (std::size_t i = 0; i < value.size(); ++i) stops.push_back(stop(value.At(i)));
+  return stops;
 }
 
 void ReadSampling(const JsonValue& body, Sampling& sampling) {
@@ -285,6 +331,7 @@ void ReadSampling(const JsonValue& body, Sampling& sampling) {
         is_drawn ? DrawSeed() : seed.Count(0, std::numeric_limits<std::uint64_t>::max());
   }
   if (Says(body, "logit_bias")) ReadBias(body, sampling);
+  ReadRepetition(body, sampling);
   if (Says(body, "samplers")) ReadSamplers(body.At("samplers"), sampling);
 }
 
@@ -293,12 +340,7 @@ void ReadGeneration(const JsonValue& body, Request& request) {
   RefuseOtherSampling(body);
   RefuseOtherOptions(body);
   if (Says(body, "stop_token_ids")) request.stop_tokens = TokensIn(body.At("stop_token_ids"));
-  if (Says(body, "stop")) {
-    request.stop = TextsIn(body.At("stop"), kMostStops);
-    for (const std::string& stop : request.stop) {
-      if (stop.empty()) body.At("stop").Fail("texts that are not empty");
-    }
-  }
+  if (Says(body, "stop")) request.stop = StopsIn(body.At("stop"));
   if (Says(body, "ignore_eos")) request.ignore_end = body.At("ignore_eos").Flag();
   if (Says(body, "quality")) {
     const Result<Lossiness> quality = ParseQuality(body.At("quality").String());
@@ -309,11 +351,9 @@ void ReadGeneration(const JsonValue& body, Request& request) {
     if (limit == nullptr) request.exact = true;
     if (limit != nullptr) request.most_loss = limit->share;
   }
+  if (Says(body, "cache_salt")) request.cache_salt = SaltIn(body.At("cache_salt"));
   request.rule = RuleIn(body);
-  if (Says(body, "timeout")) {
-    const double seconds = body.At("timeout").Number(0.001, kMostSeconds);
-    request.timeout = std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
-  }
+  request.timeout = TimeoutIn(body);
 }
 
 }  // namespace troupe

@@ -4,6 +4,7 @@
 
 #include <troupe/request.h>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,10 +17,11 @@
 namespace troupe {
 
 // temperature, top_p, top_k, min_p, seed, logit_bias, presence_penalty, frequency_penalty and
-// repeat_penalty (also as repetition_penalty), repeat_last_n. A seed of -1 is drawn.
+// repeat_penalty (also as repetition_penalty), repeat_last_n, samplers, and those of
+// repetition_fields.h. A seed of -1 is drawn.
 void ReadSampling(const JsonValue& body, Sampling& sampling);
-// Those, and stop, ignore_eos, quality, timeout (seconds), and what the answer must be:
-// grammar (GBNF), json_schema, or response_format as OpenAI has it.
+// Those, and stop, ignore_eos, quality, cache_salt, timeout (seconds), and what the answer must
+// be: grammar (GBNF), json_schema, or response_format as OpenAI has it.
 void ReadGeneration(const JsonValue& body, Request& request);
 
 // Whether the ids of tokens in these fields are the model's.
@@ -33,6 +35,9 @@ Status CheckLoss(const Request& request, const OffloadOptions& own);
 // json_schema.
 std::optional<AnswerRule> RuleOfFormat(const JsonValue& format);
 
+// After which the request fails; absent: it does not say.
+std::optional<std::chrono::nanoseconds> TimeoutIn(const JsonValue& body);
+
 // Small enough for what clients keep numbers in: sent back it gives the same answer again.
 std::uint64_t DrawSeed();
 
@@ -41,7 +46,7 @@ std::uint64_t CountOrNoLimit(const JsonValue& number, std::uint64_t most, std::u
 
 // A field that is not there or null is as if it were not said.
 bool Says(const JsonValue& body, const char* key);
-// One text or several.
-std::vector<std::string> TextsIn(const JsonValue& value, std::size_t most);
+// The texts that end an answer: one or several, as many and as long as a server looks for.
+std::vector<std::string> StopsIn(const JsonValue& value);
 
 }  // namespace troupe

@@ -34,6 +34,16 @@ TEST(SamplingFields, QualityIsExactOrWhatMayBeLost) {
               AllOf(HasSubstr("quality: "), HasSubstr("balanced")));
 }
 
+// One by one, and none looked for among the others, which would take a minute.
+TEST(SamplingFields, ThereMayBeABiasForEachTokenOfALargeVocabulary) {
+  constexpr TokenId kTokens = 120'000;
+  std::string biases = "{";
+  for (TokenId id = 0; id < kTokens; ++id) biases += fmt::format(R"("{}":-100,)", id);
+  biases.back() = '}';
+  const auto request = ReadFields(R"({"logit_bias":)" + biases + "}").value();
+  EXPECT_EQ(request.sampling.logit_bias.size(), static_cast<std::size_t>(kTokens));
+}
+
 TEST(SamplingFields, AServerIsAskedForNoMoreLossThanItMayHave) {
   const OffloadOptions one_percent{.lossiness = LossLimit{0.01}};
   EXPECT_TRUE(CheckLoss(Quality("exact"), one_percent).ok());
@@ -46,6 +56,31 @@ TEST(SamplingFields, AServerIsAskedForNoMoreLossThanItMayHave) {
   EXPECT_TRUE(CheckLoss(Quality("1%"), {.lossiness = Chain{"drop"}}).ok());
   EXPECT_TRUE(CheckLoss(Quality("1%"), {.low_copies = {.decode = true}}).ok());
   EXPECT_TRUE(CheckLoss(Quality("1%"), {.peer_answers = RowForm::kInt8}).ok());
+}
+
+TEST(SamplingFields, ASaltOfTheCacheIsAShortTextThatIsNotEmpty) {
+  EXPECT_EQ(ReadFields(R"({"cache_salt":"mine"})")->cache_salt, "mine");
+  EXPECT_EQ(ReadFields(R"({"cache_salt":null})")->cache_salt, "");
+  for (const std::string& salt :
+       {std::string("\"\""), std::string("7"), '"' + std::string(257, 'a') + '"'}) {
+    EXPECT_THAT(ReadFields(fmt::format(R"({{"cache_salt":{}}})", salt)).status().message(),
+                testing::StartsWith("request: cache_salt: "));
+  }
+}
+
+TEST(SamplingFields, WhatOtherServersWouldHoldAnAnswerToIsRefusedByItsName) {
+  for (const char* field :
+       {R"("regex":"[0-9]+")", R"("ebnf":"root ::= 'a'")", R"("lora":[{"id":0,"scale":1}])",
+        R"("grammar_lazy":true)", R"("no_repeat_ngram_size":3)", R"("t_max_predict_ms":100)",
+        R"("tfs":0.5)", R"("smoothing_factor":0.2)", R"("epsilon_cutoff":3)"}) {
+    const std::string name = std::string(field).substr(1, std::string(field).find('"', 1) - 1);
+    EXPECT_THAT(ReadFields(fmt::format("{{{}}}", field)).status().message(),
+                testing::StartsWith("request: " + name))
+        << field;
+  }
+  EXPECT_TRUE(ReadFields(R"({"regex":null,"lora":[],"grammar_lazy":false,"t_max_predict_ms":-1,)"
+                         R"("no_repeat_ngram_size":0,"tfs":1,"smoothing_factor":0})")
+                  .ok());
 }
 
 TEST(SamplingFields, ARuleThatIsNoneIsNamedByItsPlace) {

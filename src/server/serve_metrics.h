@@ -1,6 +1,5 @@
 // What /metrics tells, in Prometheus' text format: requests and their times, counted here, beside
-// what the model and the transport have counted themselves. prometheus-cpp is behind
-// serve_metrics.cc alone. Thread-safe.
+// what the model (model_metrics.h) and the transport have counted themselves. Thread-safe.
 #pragma once
 
 #include <troupe/model.h>
@@ -29,6 +28,7 @@ struct BesideModel {
   std::size_t parked = 0;         // requests that wait for the next model
   std::uint64_t passed_over = 0;  // requests that had what the server does not know
   Bytes kept = {};                // by requests (request_memory.h)
+  ErrandCounters ends = {};       // of answers
   std::optional<HttpCounters> transport = {};
   std::optional<AccessLog::Counters> log = {};
   std::vector<ExtraMetric> more = {};

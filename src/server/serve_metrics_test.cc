@@ -78,9 +78,13 @@ TEST_F(ServeMetricsTest, RequestsAndTokensOfTheModelAreTold) {
 
 TEST_F(ServeMetricsTest, DraftsAreToldByHowTheyEnded) {
   model_.speculation = {.checks = 3, .drafted = 20, .accepted = 13, .saved_seconds = -0.5};
-  for (const char* line : {R"(troupe_drafted_tokens_total{end="accepted"} 13)",
-                           R"(troupe_drafted_tokens_total{end="rejected"} 7)",
-                           "troupe_draft_checks_total 3", "troupe_draft_saved_seconds -0.5"}) {
+  model_.draft_rest_passes = 24;
+  model_.draft_put_right_seconds = -0.25;
+  for (const char* line :
+       {R"(troupe_drafted_tokens_total{end="accepted"} 13)",
+        R"(troupe_drafted_tokens_total{end="rejected"} 7)", "troupe_draft_checks_total 3",
+        "troupe_draft_saved_seconds -0.5", "troupe_draft_rest_passes_total 24",
+        "troupe_draft_put_right_seconds -0.25"}) {
     ExpectLine(line);
   }
 }
@@ -162,6 +166,7 @@ TEST_F(ServeMetricsTest, ReadsPrefetchesAndInexactAnswersAreTold) {
   experts.low_assignments = 11;
   experts.peer_bf16 = 12;
   experts.peer_q8 = 13;
+  experts.grouped = 14;
   for (const char* line :
        {"troupe_reads_total 1", "troupe_read_bytes_total 2", "troupe_reading_seconds_total 3.5",
         "troupe_stall_seconds_total 4.5", R"(troupe_prefetches_total{end="useful"} 5)",
@@ -170,7 +175,24 @@ TEST_F(ServeMetricsTest, ReadsPrefetchesAndInexactAnswersAreTold) {
         R"(troupe_inexact_total{kind="substituted"} 9)",
         R"(troupe_inexact_total{kind="dropped"} 10)", R"(troupe_inexact_total{kind="low_copy"} 11)",
         R"(troupe_inexact_total{kind="peer_bf16"} 12)",
-        R"(troupe_inexact_total{kind="peer_q8"} 13)"}) {
+        R"(troupe_inexact_total{kind="peer_q8"} 13)",
+        R"(troupe_inexact_total{kind="grouped"} 14)"}) {
+    ExpectLine(line);
+  }
+}
+
+TEST_F(ServeMetricsTest, HowWellNeededLoadsWereForeseenIsTold) {
+  Foresight& foresight = model_.experts.foresight;
+  foresight = {.needed = 20, .named = 15, .likely = 9, .in_time = 4};
+  foresight.from[1] = {.named = 8, .likely = 5, .guesses = 7, .came_true = 3};
+  for (const char* line :
+       {"troupe_needed_loads_total 20", R"(troupe_foretold_loads_total{known="named"} 15)",
+        R"(troupe_foretold_loads_total{known="likely"} 9)",
+        R"(troupe_foretold_loads_total{known="in_time"} 4)",
+        R"(troupe_foretold_loads_by_distance_total{layers_ahead="2",odds="likely"} 5)",
+        R"(troupe_foretold_loads_by_distance_total{layers_ahead="2",odds="unlikely"} 3)",
+        R"(troupe_likely_guesses_total{layers_ahead="2",came="true"} 3)",
+        R"(troupe_likely_guesses_total{layers_ahead="2",came="false"} 4)"}) {
     ExpectLine(line);
   }
 }
@@ -205,6 +227,13 @@ TEST_F(ServeMetricsTest, TheBudgetIsToldByPart) {
   EXPECT_THAT(Page(), Not(HasSubstr("process_resident_memory_bytes 0\n")));
 }
 
+TEST_F(ServeMetricsTest, EndsOfAnswersAreToldWithTheirTime) {
+  const std::string page =
+      metrics_.Page(model_, plan_, {.ends = {.done = 3, .seconds = 0.5}, .transport = transport_});
+  EXPECT_THAT(page, HasSubstr("\ntroupe_answer_ends_total 3\n"));
+  EXPECT_THAT(page, HasSubstr("\ntroupe_answer_ends_seconds_total 0.5\n"));
+}
+
 TEST_F(ServeMetricsTest, ConnectionsAreToldAndWhyTheServerEndedSome) {
   transport_ = {.accepted = 1,
                 .malformed = 2,
@@ -212,17 +241,24 @@ TEST_F(ServeMetricsTest, ConnectionsAreToldAndWhyTheServerEndedSome) {
                 .no_room = 4,
                 .timed_out = 5,
                 .too_slow = 6,
+                .made_way = 9,
+                .turned_away = 10,
                 .overtook = 8,
-                .connections = 7};
+                .connections = 7,
+                .certificate_expires = 11};
   for (const char* line :
        {"troupe_http_accepted_total 1", "troupe_http_connections 7", "troupe_http_overtook_total 8",
         R"(troupe_http_ended_total{why="malformed"} 2)",
         R"(troupe_http_ended_total{why="refused"} 3)",
         R"(troupe_http_ended_total{why="no_room"} 4)",
         R"(troupe_http_ended_total{why="timed_out"} 5)",
-        R"(troupe_http_ended_total{why="too_slow"} 6)"}) {
+        R"(troupe_http_ended_total{why="too_slow"} 6)",
+        R"(troupe_http_ended_total{why="made_way"} 9)", "troupe_http_turned_away_total 10",
+        "troupe_http_certificate_expires_timestamp_seconds 11"}) {
     ExpectLine(line);
   }
+  transport_.certificate_expires = 0;
+  EXPECT_THAT(Page(), Not(HasSubstr("certificate")));
   EXPECT_THAT(metrics_.Page(model_, plan_, {}), Not(HasSubstr("troupe_http")));
 }
 

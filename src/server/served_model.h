@@ -20,6 +20,8 @@
 
 namespace troupe {
 
+class CutHost;
+
 struct ServiceOptions {
   std::string name;            // of the model, as clients know it
   Sampling sampling;           // of requests that say nothing
@@ -28,6 +30,12 @@ struct ServiceOptions {
   // Of every request, whatever it says; absent: its own.
   std::optional<std::size_t> most_tokens = {};
   std::optional<std::chrono::nanoseconds> most_time = {};
+  // That an answer which is not streamed comes without a byte; absent: any time.
+  std::optional<std::chrono::nanoseconds> most_silence = std::chrono::seconds(30);
+  // That a request waits for the next model.
+  std::chrono::nanoseconds most_parked = std::chrono::minutes(10);
+  // What is read of prompts serves requests with the same key alone.
+  bool cache_per_key = false;
   // How texts become vectors; absent: as the model's file says.
   std::optional<Pooling> pooling = {};
 };
@@ -43,6 +51,8 @@ struct ServedModel {
   std::function<void()> close = {};
   // By which ends know that they may have answers chosen here; absent: they may not.
   std::optional<ModelProof> for_ends = {};
+  // What takes prompts that ends cut between two layers; null: nothing does.
+  std::shared_ptr<CutHost> cuts = {};
   // What /metrics tells besides; null: nothing.
   std::function<std::vector<ExtraMetric>()> more = {};
   // What the live page tells of where answers are chosen; null: here.
@@ -57,10 +67,7 @@ struct ServedModel {
     return model->Start(std::move(request), std::move(callbacks));
   }
   // As Model::Close, of all who answer.
-  void Close() {
-    if (close) close();
-    model->Close();
-  }
+  void Close();
 };
 
 }  // namespace troupe

@@ -18,6 +18,11 @@ constexpr int kClientLeft = 499;  // no status of HTTP, but of metrics
 
 }  // namespace
 
+struct Service::ParkedTimes {
+  std::chrono::steady_clock::time_point until;
+  bool own = false;  // the request's own time, or that of all requests
+};
+
 std::uint64_t Service::SecondsNow() {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(
                                         std::chrono::system_clock::now().time_since_epoch())
@@ -111,6 +116,7 @@ void Service::AddTo(Router& router) {
                });
   };
   takes(kSplitDrafts, &Service::OnSplitDrafts);
+  takes(kSplitStates, &Service::OnSplitStates);
   takes(kSplitMeasure, &Service::OnSplitMeasure);
   tells(std::string(kProps), kKeyed, &Service::OnProps);
   tells(std::string(kSlots), kKeyed, &Service::OnSlots);
@@ -124,7 +130,7 @@ void Service::AddTo(Router& router) {
   }
   tells(std::string(kCluster), kKeyed, &Service::OnCluster);
   tells(std::string(kClusterPlan), kKeyed, &Service::OnClusterPlan);
-  for (const std::string_view path : {kClusterDrain, kClusterPlace}) {
+  for (const std::string_view path : {kClusterDrain, kClusterPlace, kClusterReadmit}) {
     router.Add("POST", std::string(path), Router::Door::kOrder,
                [this, path](HttpRequest, HttpReplyPtr reply) { OnClusterOrder(path, *reply); });
   }
@@ -147,12 +153,13 @@ void Service::Admit(HttpRequest request, HttpReplyPtr reply, OnAsked answer) {
   const std::uint64_t id = gate_.NextId();
   const auto came = std::chrono::steady_clock::now();
   const std::string path = request.path;
+  const ErrorStyle style = StyleOf(request);
   reply->WhenGone([this, id, path] {
     if (gate_.Leave(id)) metrics_.CountRequest(EndpointOf(path), kClientLeft);
   });
   const auto waiting = std::make_shared<ParkedReply>(std::move(reply));
-  auto refuse = [this, path, waiting](const Status& why) {
-    Reply(EndpointOf(path), *waiting, ErrorResponse(why, StyleOf(path)));
+  auto refuse = [this, path, style, waiting](const Status& why) {
+    Reply(EndpointOf(path), *waiting, ErrorResponse(why, style));
   };
   const auto kept = std::make_shared<HttpRequest>(std::move(request));
   auto begin = [this, answer, came, kept, waiting](ModelUse use) {
@@ -162,21 +169,51 @@ void Service::Admit(HttpRequest request, HttpReplyPtr reply, OnAsked answer) {
                      .came = came,
                      .facts = facts()});
   };
-  auto places = [this, path, kept, waiting] {
+  const auto times = std::make_shared<ParkedTimes>();
+  auto places = [this, path, came, kept, waiting, times] {
+    *times = TimesOf(*kept, came);
     if (AsksForStream(EndpointOf(path), kept->body)) {
       waiting->WaitAs(MakeWaitingStream(EndpointOf(path), [this] {
         return OpenAiHead{
             .id = NewId("resp_"), .model = facts()->options.name, .created = SecondsNow()};
       }));
-      pulse_.Add([weak = std::weak_ptr(waiting)] {
+      const auto say = [weak = std::weak_ptr(waiting)] {
         const auto still = weak.lock();
         return still && still->Wait();
-      });
+      };
+      waiting->WhenDoubted(say);
+      pulse_.Add(say);
+    } else {  // it is told nothing while it waits, also where it may have left
+      waiting->WhenDoubted([] { return false; });
     }
     return CountAnswers(EndpointOf(path), kept->body, together_);
   };
   gate_.Enter(
       id, {.begin = std::move(begin), .refuse = std::move(refuse), .places = std::move(places)});
+  if (gate_.IsParked(id)) WatchParked(id, *times);
+}
+
+Service::ParkedTimes Service::TimesOf(const HttpRequest& request,
+                                      std::chrono::steady_clock::time_point came) const {
+  const std::shared_ptr<const Facts> facts = this->facts();
+  std::optional<std::chrono::nanoseconds> own = TimeoutOf(request.body);
+  const std::optional<std::chrono::nanoseconds> most = facts->options.most_time;
+  if (most) own = std::min(own.value_or(*most), *most);
+  ParkedTimes times{.until = came + facts->options.most_parked, .own = false};
+  if (own && came + *own <= times.until) times = {.until = came + *own, .own = true};
+  return times;
+}
+
+void Service::WatchParked(std::uint64_t id, const ParkedTimes& times) {
+  pulse_for_parked_.Add([this, id, times] {
+    if (std::chrono::steady_clock::now() < times.until) return gate_.IsParked(id);
+    gate_.Refuse(
+        id, times.own
+                ? Error(Code::kDeadlineExceeded,
+                        "the request's timeout has passed while a model was being loaded")
+                : Error(Code::kUnavailable, "the model is still being loaded; try again later"));
+    return false;
+  });
 }
 
 std::string Service::NewId(std::string_view kind) {

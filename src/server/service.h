@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -19,6 +20,7 @@
 #include "server/chat_ask.h"
 #include "server/end_drafts.h"
 #include "server/end_turns.h"
+#include "server/errands.h"
 #include "server/http/http_server.h"
 #include "server/job_requests.h"
 #include "server/live_feed.h"
@@ -62,6 +64,8 @@ class Service {
   void CountReload(ReloadEnd end) { metrics_.CountReload(end); }
   void CountReturned(Bytes bytes) { metrics_.CountReturned(bytes); }
   const ReloadGate& gate() const { return gate_; }
+  // Until what has ended is told to its clients, as far as these read.
+  void FinishErrands() { errands_.Wait(); }
 
  private:
   // What is told of a model, also while the next one is being opened, and what its requests get.
@@ -80,19 +84,34 @@ class Service {
     std::chrono::steady_clock::time_point came;
     std::shared_ptr<const Facts> facts;  // of when it began
 
+    struct Body {
+      std::shared_ptr<void> held;
+      std::string text;
+    };
+
     Model& model() const { return *use.served().model; }
     const ServiceOptions& options() const { return facts->options; }
+    // Its memory is given back once it is read, and not when all that it says has become tokens.
+    Body TakeBody() {
+      return {.held = std::exchange(request.held, nullptr), .text = std::move(request.body)};
+    }
   };
   using OnAsked = void (Service::*)(Asked);
 
   // An end that hears nothing for longer goes on by itself.
   static constexpr std::chrono::milliseconds kPulseForEnds{400};
+  // How often it is looked whether a parked request has waited for too long.
+  static constexpr std::chrono::milliseconds kPulseForParked{50};
 
   static std::uint64_t SecondsNow();  // since 1970
   static Facts FactsOf(const ServedModel& served);
   std::shared_ptr<const Facts> facts() const;
   void set_facts(Facts facts);
   void Admit(HttpRequest request, HttpReplyPtr reply, OnAsked answer);
+  // A request that waits for a model ends at its own time, and at that of the server.
+  struct ParkedTimes;
+  ParkedTimes TimesOf(const HttpRequest& request, std::chrono::steady_clock::time_point came) const;
+  void WatchParked(std::uint64_t id, const ParkedTimes& times);
 
   static Request DefaultsFor(const Asked& asked);
   // On the thread that reads requests: those that begin as others end do so on the engine's thread,
@@ -126,6 +145,7 @@ class Service {
   void AddHintsTo(Router& router);
   void OnSplitHello(HttpRequest request, HttpReplyPtr reply);
   void OnSplitDrafts(HttpRequest request, HttpReplyPtr reply);
+  void OnSplitStates(HttpRequest request, HttpReplyPtr reply);
   void OnSplitMeasure(HttpRequest request, HttpReplyPtr reply);
   void OnCluster(HttpRequest request, HttpReplyPtr reply);
   void OnClusterPlan(HttpRequest request, HttpReplyPtr reply);
@@ -162,9 +182,10 @@ class Service {
   PassedOver passed_over_;
   EndTurns end_turns_;
   EndDrafts end_drafts_;
-  Pulse pulse_, pulse_for_ends_{kPulseForEnds};
+  Pulse pulse_, pulse_for_ends_{kPulseForEnds}, pulse_for_parked_{kPulseForParked};
   RecentTimes first_token_{128}, between_tokens_{1024};
-  LiveFeed feed_;  // last: its thread uses the others
+  LiveFeed feed_;    // its thread uses the others
+  Errands errands_;  // so does this one's
 };
 
 }  // namespace troupe

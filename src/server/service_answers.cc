@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "api/model_access.h"
@@ -12,8 +13,11 @@
 #include "server/answer_size.h"
 #include "server/anthropic_messages.h"
 #include "server/api_error.h"
+#include "server/cache_salt.h"
 #include "server/cloud_answer.h"
+#include "server/cloud_cut.h"
 #include "server/embeddings.h"
+#include "server/job_requests.h"
 #include "server/openai_chat.h"
 #include "server/openai_completions.h"
 #include "server/openai_responses.h"
@@ -31,6 +35,8 @@ namespace {
 
 // Of an answer whose request names no number: room is taken for these first.
 constexpr std::size_t kUsualTokens = 512;
+// Of prompts that answers repeat. An answer may become half as long again as it is set aside for.
+constexpr std::size_t kMostEchoBytes = kMostAnswerBytes / 2;
 
 // An error names the prompt's place.
 Result<std::vector<TokenId>> TokensOf(const Model& model, std::span<const Prompt> prompts,
@@ -42,9 +48,21 @@ Result<std::vector<TokenId>> TokensOf(const Model& model, std::span<const Prompt
   return Status(tokens.status()).WithContext("request: " + place);
 }
 
-// The prompts become their tokens, which the answers tell of.
+std::size_t BytesInJson(std::string_view text) {
+  constexpr std::size_t kOfControl = 6;  // "\u001f"
+  std::size_t bytes = 0;
+  for (const char c : text) {
+    const bool is_control = static_cast<unsigned char>(c) < ' ';
+    bytes += is_control ? kOfControl : c == '"' || c == '\\' ? 2 : 1;
+  }
+  return bytes;
+}
+
+// The prompts become their tokens, which the answers tell of: each of them all of its prompt, which
+// is not counted among the tokens of answers.
 Status FindEchoes(Model& model, CompletionCall& call) {
   const Tokenizer& tokenizer = ModelAccess::EngineOf(model).tokenizer();
+  std::size_t bytes = 0;
   for (std::size_t i = 0; i < call.prompts.size(); ++i) {
     Prompt& prompt = call.prompts[i];
     TROUPE_ASSIGN_OR_RETURN(std::vector<TokenId> tokens, TokensOf(model, call.prompts, i));
@@ -52,10 +70,22 @@ Status FindEchoes(Model& model, CompletionCall& call) {
     if (const auto* const own = std::get_if<std::string>(&prompt)) text = *own;
     std::string first;
     if (!tokens.empty()) first = tokenizer.TokenBytes(tokens.front());
+    bytes += call.call.n * BytesInJson(text);
     call.echoes.push_back({.text = std::move(text), .first_token = std::move(first)});
     prompt = std::move(tokens);
   }
+  if (bytes > kMostEchoBytes) {
+    return InvalidArgument("request: {}: {} of prompts in the answers, expected at most {}",
+                           call.call.n > 1 ? "n" : "prompt", ToString(Bytes(bytes)),
+                           ToString(Bytes(kMostEchoBytes)));
+  }
   return OkStatus();
+}
+
+void Salt(const ServiceOptions& options, const HttpRequest& asked, Request& request) {
+  std::optional<std::string_view> key;
+  if (options.cache_per_key) key = KeyOf(asked);
+  request.cache_salt = CacheSalt(key, request.cache_salt);
 }
 
 // A longer answer is cut off, as agents ask for more than any would have.
@@ -95,7 +125,7 @@ Result<AnswerReading> Service::Prepare(const Asked& asked, const ChatAsk& ask, R
 }
 
 void Service::OnChat(Asked asked) {
-  Result<ChatCall> call = ReadChatCall(asked.request.body, DefaultsFor(asked));
+  Result<ChatCall> call = ReadChatCall(asked.TakeBody().text, DefaultsFor(asked));
   Result<AnswerReading> reading =
       call.ok() ? Prepare(asked, call->ask, call->request) : Result<AnswerReading>(call.status());
   if (!reading.ok()) return Reply(kChat, *asked.reply, ErrorResponse(reading.status()));
@@ -116,7 +146,7 @@ void Service::OnChat(Asked asked) {
 }
 
 void Service::OnResponses(Asked asked) {
-  Result<ResponsesCall> call = ReadResponsesCall(asked.request.body, DefaultsFor(asked));
+  Result<ResponsesCall> call = ReadResponsesCall(asked.TakeBody().text, DefaultsFor(asked));
   Result<AnswerReading> reading =
       call.ok() ? Prepare(asked, call->ask, call->request) : Result<AnswerReading>(call.status());
   if (!reading.ok()) return Reply(kResponses, *asked.reply, ErrorResponse(reading.status()));
@@ -131,7 +161,7 @@ void Service::OnResponses(Asked asked) {
 }
 
 void Service::OnCompletion(Asked asked) {
-  Result<CompletionCall> call = ReadCompletionCall(asked.request.body, DefaultsFor(asked));
+  Result<CompletionCall> call = ReadCompletionCall(asked.TakeBody().text, DefaultsFor(asked));
   Status status = call.status();
   if (call.ok() && call->echo) status = FindEchoes(asked.model(), *call);
   if (call.ok() && std::holds_alternative<Gap>(call->prompts.front()) &&
@@ -171,7 +201,7 @@ Result<Pooling> Service::HowToPool(const Asked& asked) {
 void Service::OnEmbeddings(Asked asked) {
   const Result<Pooling> pooling = HowToPool(asked);
   const std::size_t width = ModelAccess::EngineOf(asked.model()).config().width;
-  Result<EmbeddingsCall> call = pooling.ok() ? ReadEmbeddingsCall(asked.request.body, width)
+  Result<EmbeddingsCall> call = pooling.ok() ? ReadEmbeddingsCall(asked.TakeBody().text, width)
                                              : Result<EmbeddingsCall>(pooling.status());
   if (!call.ok()) return Reply(kEmbeddings, *asked.reply, ErrorResponse(call.status()));
   if (Status fits = CheckSize(*call, width); !fits.ok()) {
@@ -187,7 +217,7 @@ void Service::OnEmbeddings(Asked asked) {
 
 void Service::OnMessages(Asked asked) {
   Result<MessagesCall> call =
-      ReadMessagesCall(asked.request.body, MessagesKind::kAnswer, DefaultsFor(asked));
+      ReadMessagesCall(asked.TakeBody().text, MessagesKind::kAnswer, DefaultsFor(asked));
   Result<AnswerReading> reading =
       call.ok() ? Prepare(asked, call->ask, call->request) : Result<AnswerReading>(call.status());
   if (!reading.ok())
@@ -241,6 +271,7 @@ void Service::Run(Asked asked, JobRequests requests, JobOptions options,
     return Reply(endpoint, *asked.reply, format->Refusal(too_long));
   }
   Limit(asked.options(), requests.common);
+  Salt(asked.options(), asked.request, requests.common);
   if (const Status fits = FitAnswer(asked, requests, options); !fits.ok()) {
     return Reply(endpoint, *asked.reply, format->Refusal(fits));
   }
@@ -251,6 +282,8 @@ void Service::Run(Asked asked, JobRequests requests, JobOptions options,
   options.memory = *std::move(memory);
   options.came = asked.came;
   options.pulse = &pulse_;
+  options.blanks_after = asked.options().most_silence;
+  options.errands = &errands_;
   RunTextJob(std::move(asked.use), std::move(requests), options, std::move(format),
              std::move(asked.reply), ListenerFor(endpoint));
 }
@@ -258,20 +291,30 @@ void Service::Run(Asked asked, JobRequests requests, JobOptions options,
 void Service::OnSplitAnswer(Asked asked) {
   const std::optional<ModelProof>& own = asked.use.served().for_ends;
   if (!own) return Reply(kSplitAnswers, *asked.reply, NotForEnds());
-  const Result<CloudRequest> call = ReadBody<CloudRequest>(asked.request.body, ReadCloudRequest);
+  Result<CloudRequest> call = ReadBody<CloudRequest>(asked.TakeBody().text, ReadCloudRequest);
   if (!call.ok()) return Reply(kSplitAnswers, *asked.reply, ErrorResponse(call.status()));
   if (const Status fits = CheckFits(*own, call->proof, "the end"); !fits.ok()) {
     return Reply(kSplitAnswers, *asked.reply, OtherModel(fits));
   }
-  const std::uint64_t end = EndOf(asked.request);
-  RunCloudAnswer(std::move(asked.use), *call, std::move(asked.reply),
-                 {.pulse = pulse_for_ends_, .turns = end_turns_, .drafts = end_drafts_}, end,
+  Salt(asked.options(), asked.request, call->request);
+  JobRequests one = JobRequests::Of(std::move(call->request));
+  Result<RequestMemory::Share> memory = asked.facts->memory->Take(one.SizeInMemory(1));
+  if (!memory.ok()) return Reply(kSplitAnswers, *asked.reply, ErrorResponse(memory.status()));
+  call->request = one.Make(0);
+  CloudCall wanted{
+      .asked = *std::move(call), .end = EndOf(asked.request), .memory = *std::move(memory)};
+  const ForEnds shared{.pulse = pulse_for_ends_, .turns = end_turns_, .drafts = end_drafts_};
+  if (wanted.asked.cut) {
+    return CloudCut::Run(std::move(asked.use), std::move(wanted), std::move(asked.reply), shared,
+                         ListenerFor(kSplitAnswers));
+  }
+  RunCloudAnswer(std::move(asked.use), std::move(wanted), std::move(asked.reply), shared,
                  ListenerFor(kSplitAnswers));
 }
 
 void Service::OnCountTokens(Asked asked) {
   Result<MessagesCall> call =
-      ReadMessagesCall(asked.request.body, MessagesKind::kCount, DefaultsFor(asked));
+      ReadMessagesCall(asked.TakeBody().text, MessagesKind::kCount, DefaultsFor(asked));
   const Status status =
       call.ok() ? Prepare(asked, call->ask, call->request).status() : call.status();
   if (!status.ok())
@@ -283,14 +326,14 @@ void Service::OnCountTokens(Asked asked) {
 void Service::OnTokenize(Asked asked) {
   const Tokenizer& tokenizer = ModelAccess::EngineOf(asked.model()).tokenizer();
   Result<std::string> answer =
-      Tokenized(asked.request.body, tokenizer, asked.model().plan().context);
+      Tokenized(asked.TakeBody().text, tokenizer, asked.model().plan().context);
   Reply(kTokenize, *asked.reply,
         answer.ok() ? HttpResponse{.body = *std::move(answer)} : ErrorResponse(answer.status()));
 }
 
 void Service::OnDetokenize(Asked asked) {
   const auto tokens = ReadBody<std::vector<TokenId>>(
-      asked.request.body, [](const JsonValue& json) { return TokensIn(json.At("tokens")); });
+      asked.TakeBody().text, [](const JsonValue& json) { return TokensIn(json.At("tokens")); });
   if (!tokens.ok()) return Reply(kDetokenize, *asked.reply, ErrorResponse(tokens.status()));
   const Status fits = CheckTextLength(*tokens, ModelAccess::EngineOf(asked.model()).tokenizer());
   if (!fits.ok()) return Reply(kDetokenize, *asked.reply, ErrorResponse(fits));

@@ -2,11 +2,14 @@
 #include <fmt/chrono.h>
 #include <troupe/version.h>
 
+#include <algorithm>
 #include <chrono>
+#include <string_view>
 #include <utility>
 
 #include "server/api_error.h"
 #include "server/cloud_answer.h"
+#include "server/cloud_cut.h"
 #include "server/live_page.h"
 #include "server/live_state.h"
 #include "server/request_body.h"
@@ -46,7 +49,7 @@ void Service::OnModel(HttpRequest request, HttpReplyPtr reply) {
   const auto told = facts();
   const std::string id = request.path.substr(request.path.find("models/") + 7);
   if (id == told->options.name) return Reply(kModel, *reply, {.body = ModelJson(*told).Dump()});
-  Reply(kModel, *reply, NoSuchModel(id, told->options.name));
+  Reply(kModel, *reply, NoSuchModel(id, told->options.name, StyleOf(request)));
 }
 
 void Service::OnProps(HttpRequest, HttpReplyPtr reply) {
@@ -121,8 +124,7 @@ void Service::OnSplitHello(HttpRequest, HttpReplyPtr reply) {
   }
   const ServedModel& served = use->served();
   if (!served.for_ends) return Reply(kSplitHello, *reply, NotForEnds());
-  Reply(kSplitHello, *reply,
-        {.body = Encode(HelloTo(*served.model, *served.for_ends, end_turns_.waiting()))});
+  Reply(kSplitHello, *reply, {.body = Encode(HelloTo(served, end_turns_.waiting()))});
 }
 
 // Without asking for the model: an answer that is being chosen has it.
@@ -130,6 +132,15 @@ void Service::OnSplitDrafts(HttpRequest request, HttpReplyPtr reply) {
   Result<DraftOffer> offer = ReadBody<DraftOffer>(request.body, ReadDraftOffer);
   if (!offer.ok()) return Reply(kSplitDrafts, *reply, ErrorResponse(offer.status()));
   Reply(kSplitDrafts, *reply, TakeOffer(end_drafts_, EndOf(request), *std::move(offer)));
+}
+
+// As drafts, for a prompt that is being read.
+void Service::OnSplitStates(HttpRequest request, HttpReplyPtr reply) {
+  const std::optional<ModelUse> use = gate_.Look();
+  const std::string_view name =
+      std::string_view(request.path).substr(std::min(request.path.size(), kSplitStates.size() - 1));
+  CloudCut::TakeStates(use ? use->served().cuts.get() : nullptr, EndOf(request), name, request.body,
+                       std::move(reply));
 }
 
 // As many bytes as it is asked for: how fast the link is, is for who asks to measure.
@@ -176,7 +187,8 @@ void Service::OnClusterOrder(std::string_view path, HttpReply& reply) {
 void Service::OnMetrics(HttpRequest, HttpReplyPtr reply) {
   BesideModel beside{.parked = gate_.parked(),
                      .passed_over = passed_over_.requests(),
-                     .kept = facts()->memory->taken()};
+                     .kept = facts()->memory->taken(),
+                     .ends = errands_.counters()};
   if (const HttpServer* const server = server_) beside.transport = server->counters();
   if (const AccessLogSwitch* const log = log_) beside.log = log->counters();
   const std::optional<ModelUse> use = gate_.Look();

@@ -2,14 +2,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "api/model_access.h"
 #include "server/answer_size.h"
 #include "server/service_for_test.h"
 #include "server/token_logprobs.h"
+#include "split/wire/cloud_request.h"
 
 namespace troupe {
 namespace {
@@ -32,6 +35,17 @@ class ServiceMemoryTest : public ServiceTest {
     return std::stod(page.substr(at + name.size() + 2));
   }
 };
+
+TEST_F(ServiceMemoryTest, PromptsThatAnswersRepeatAreCounted) {
+  Serve(Model::Open(kPath, {.context = 16384, .threads = 2}).value());
+  std::string prompt;
+  for (int i = 0; i < 1600; ++i) prompt += "The kernel ";
+  const std::string body = R"({"prompt":")" + prompt + R"(","max_tokens":1,"echo":true,"n":)";
+  const auto reply = Post("/v1/completions", body + "128}");
+  EXPECT_EQ(reply->status(), 400);
+  EXPECT_EQ(Json::Parse(reply->body())->Find("error")->Find("param")->AsString(), "n");
+  EXPECT_EQ(PostJson("/v1/completions", body + "2}").Find("choices")->size(), 2u);
+}
 
 std::string Repeated(std::size_t bytes) {
   return R"({"input":"Hi","max_output_tokens":2,"user":")" + std::string(bytes, 'u') + R"("})";
@@ -75,6 +89,26 @@ TEST_F(ServiceMemoryTest, PromptsThatWaitAreKeptOnceHoweverManyAnswersTheyHave) 
   many->WaitForEnd();
   EXPECT_EQ(many->status(), 200);
   EXPECT_EQ(Json::Parse(many->body())->Find("choices")->size(), 100u);
+}
+
+TEST_F(ServiceMemoryTest, WhatEndsAskTakesRoomWhileItWaits) {
+  served_.for_ends = ModelProof{.model = {1, 2}, .arithmetic = 3};
+  constexpr std::size_t kMoreThanHalf = kKeptByRequests.count() / 2 + 1;
+  Request request{.prompt = std::vector<TokenId>(10, 5)};
+  request.max_tokens = 2;
+  request.stop = {std::string(kMoreThanHalf / 10, 's')};  // each byte of it takes ten
+  const std::string body = Encode(CloudRequest{.proof = *served_.for_ends, .request = request});
+  const auto go_on = Halt();
+  const auto first = Start("POST", "/split/answers", body);
+  EXPECT_GE(kept(), kMoreThanHalf);
+  EXPECT_EQ(Post("/split/answers", body)->status(), 429);
+  go_on->set_value();
+  first->WaitForEnd();
+  // The thread that has told the end lets go of the answer next.
+  for (int i = 0; i < 10'000 && kept() > 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(kept(), 0);
 }
 
 TEST_F(ServiceMemoryTest, APromptThatDoesNotFitIsRefusedBeforeTheModelIsAsked) {

@@ -70,7 +70,7 @@ void Service::OnLlamaCompletion(Asked asked) {
 void Service::OnInfill(Asked asked) { RunLlama(std::move(asked), LlamaKind::kGap, kInfill); }
 
 void Service::RunLlama(Asked asked, LlamaKind kind, std::string_view endpoint) {
-  Result<LlamaCall> call = ReadLlamaCall(asked.request.body, kind, DefaultsFor(asked));
+  Result<LlamaCall> call = ReadLlamaCall(asked.TakeBody().text, kind, DefaultsFor(asked));
   Status status = call.status();
   if (call.ok() && kind == LlamaKind::kGap &&
       !ModelAccess::EngineOf(asked.model()).tokenizer().fill_in_marks()) {
@@ -90,7 +90,7 @@ void Service::RunLlama(Asked asked, LlamaKind kind, std::string_view endpoint) {
 }
 
 void Service::OnApplyTemplate(Asked asked) {
-  const Result<ChatCall> call = ReadChatCall(asked.request.body, DefaultsFor(asked));
+  const Result<ChatCall> call = ReadChatCall(asked.TakeBody().text, DefaultsFor(asked));
   const Result<std::string> prompt =
       call.ok() ? RenderPrompt(call->ask, Today(), ModelAccess::EngineOf(asked.model()).chat())
                 : Result<std::string>(call.status());
@@ -100,7 +100,7 @@ void Service::OnApplyTemplate(Asked asked) {
 }
 
 void Service::OnInputTokens(Asked asked) {
-  Result<ResponsesCall> call = ReadResponsesCall(asked.request.body, DefaultsFor(asked));
+  Result<ResponsesCall> call = ReadResponsesCall(asked.TakeBody().text, DefaultsFor(asked));
   const Status status =
       call.ok() ? Prepare(asked, call->ask, call->request).status() : call.status();
   if (!status.ok()) return Reply(kInputTokens, *asked.reply, ErrorResponse(status));

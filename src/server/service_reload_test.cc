@@ -110,10 +110,11 @@ TEST_F(ReloadServiceTest, AParkedResponseIsOneStreamOfNumberedEventsWhoeverTells
   Close();
   const auto good = Start("POST", "/v1/responses", ask + "}");
   const auto wrong = Start("POST", "/v1/responses", ask + R"(,"background":true})");
-  const auto late = Start("POST", "/v1/responses", ask + R"(,"timeout":0.001})");
+  const auto late = Start("POST", "/v1/responses", ask + R"(,"timeout":1})");
   for (const auto& reply : {good, wrong, late}) {
     reply->WaitFor("\"type\":\"response.queued\",\"sequence_number\":2");
   }
+  late->WaitForEnd();
   OpenNext("next");
   for (const auto& [reply, end] : {std::pair{good, "response.incomplete"},
                                    {wrong, "response.failed"},
@@ -139,6 +140,34 @@ TEST_F(ReloadServiceTest, AParkedResponseIsOneStreamOfNumberedEventsWhoeverTells
   EXPECT_THAT(good->body(), HasSubstr(R"("model":"next")"));
   EXPECT_THAT(wrong->body(), HasSubstr("background"));
   EXPECT_THAT(late->body(), HasSubstr("server_is_overloaded"));
+}
+
+TEST_F(ReloadServiceTest, AParkedRequestEndsAtItsOwnTimeOrAtThatOfTheServer) {
+  served_.options.most_parked = std::chrono::milliseconds(300);
+  service_->Adopt(served_.options);
+  Park();
+  Close();
+  const auto late = Start("POST", "/v1/completions", std::string(kSay) + R"(,"timeout":0.01})");
+  const auto waits = Start("POST", "/v1/messages",
+                           R"({"messages":[{"role":"user","content":"a"}],"max_tokens":1})");
+  late->WaitForEnd();
+  EXPECT_EQ(late->status(), 504);
+  EXPECT_THAT(late->body(), HasSubstr("timeout"));
+  waits->WaitForEnd();
+  EXPECT_EQ(waits->status(), 503);
+  EXPECT_THAT(waits->body(), HasSubstr(R"("type":"overloaded_error")"));
+  EXPECT_EQ(service_->gate().parked(), 0u);
+  served_.options.most_time = std::chrono::milliseconds(10);
+  service_->Adopt(served_.options);
+  EXPECT_EQ(Post("/v1/completions", std::string(kSay) + R"(,"timeout":60})")->status(), 504);
+  const std::string metrics = Start("GET", "/metrics")->body();
+  for (const auto& [endpoint, status, count] :
+       {std::tuple("/v1/completions", 504, 2), {"/v1/messages", 503, 1}}) {
+    EXPECT_THAT(metrics,
+                HasSubstr(fmt::format("troupe_requests_total{{endpoint=\"{}\",status=\"{}\"}} {}\n",
+                                      endpoint, status, count)));
+  }
+  OpenNext("next");
 }
 
 TEST_F(ReloadServiceTest, HealthSaysThatAModelIsLoadedOnlyWhileThereIsNone) {

@@ -64,5 +64,28 @@ TEST_F(ServiceTest, ProgressOfALongPromptIsToldWhereItIsAskedFor) {
   }
 }
 
+TEST_F(ServiceTest, OneFailingAnswerOfSeveralEndsTheOthers) {
+  Serve(Model::Open(kPath, {.context = 4096, .threads = 2, .sequences = 3}).value());
+  for (const char* stream : {"false", "true"}) {
+    int started = 0;
+    served_.start = [&](Request request, Callbacks callbacks) {
+      if (++started == 2) {
+        request.max_tokens = 3;
+        callbacks.on_end = [tell = callbacks.on_end](const Result<Answer>&) {
+          tell(Status(Code::kDataLoss, "an expert could not be read"));
+        };
+      }
+      return model().Start(std::move(request), std::move(callbacks));
+    };
+    const auto before = model().metrics().requests_cancelled;
+    const auto reply =
+        Post("/v1/completions", std::string(R"({"prompt":"The","n":3,"max_tokens":4000,)") +
+                                    R"("ignore_eos":true,"stream":)" + stream + "}");
+    EXPECT_EQ(reply->status(), *stream == 't' ? 200 : 500);
+    EXPECT_THAT(reply->body(), HasSubstr("an expert could not be read"));
+    EXPECT_EQ(model().metrics().requests_cancelled, before + 2) << stream;
+  }
+}
+
 }  // namespace
 }  // namespace troupe

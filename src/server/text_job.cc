@@ -43,13 +43,13 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
     reply_->WhenGone([weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->Cancel();
     });
-    if (options_.stream && options_.pulse != nullptr) {
-      options_.pulse->Add([weak = weak_from_this()] {
-        const auto self = weak.lock();
-        return self && self->OnPulse();
-      });
-    }
+    reply_->WhenDoubted([weak = weak_from_this()] {
+      const auto self = weak.lock();
+      return !self || self->SaySomething();  // one that is over has said all
+    });
+    if (options_.stream) Beat();
     StartMore(options_.together);
+    if (!options_.stream && MayBlank()) Beat();  // what can be refused was, with its own status
   }
 
  private:
@@ -62,6 +62,14 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
   };
 
   Model& model() const { return *use_.served().model; }
+
+  void Beat() {
+    if (options_.pulse == nullptr) return;
+    options_.pulse->Add([weak = weak_from_this()] {
+      const auto self = weak.lock();
+      return self && (self->options_.stream ? self->OnPulse() : self->OnPulseOfWhole());
+    });
+  }
 
   void StartMore(std::size_t most) {
     for (; most > 0; --most) {
@@ -116,7 +124,7 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
     Callbacks callbacks{
         .on_piece = [self,
                      choice](const Piece& piece) { return self->OnPiece(choice, piece.text); },
-        .on_end = [self, choice](const Result<Answer>& answer) { self->OnEnd(choice, answer); }};
+        .on_end = [self, choice](const Result<Answer>& answer) { self->HaveEnd(choice, answer); }};
     if (options_.stream && options_.progress) {
       callbacks.on_read = [self](std::size_t read, std::size_t all) { self->OnRead(read, all); };
     }
@@ -216,6 +224,32 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
     return Begin() && Write(format_->Waiting());
   }
 
+  // An answer that is not streamed begins before it is known whether there will be one.
+  bool OnPulseOfWhole() {
+    const MutexLock lock(mu_);
+    if (cancelled_ || left_ == 0) return false;
+    if (SteadyClock::now() - options_.came < *options_.blanks_after) return true;
+    return WriteBlank();
+  }
+
+  bool MayBlank() const { return options_.blanks_after && reply_->MayBreak(); }
+
+  bool WriteBlank() TROUPE_REQUIRES(mu_) {
+    if (!std::exchange(blank_, true)) {
+      reply_->Begin({.headers = {{"X-Accel-Buffering", "no"}}});
+    }
+    return reply_->Write("\n");
+  }
+
+  // The client may have left.
+  bool SaySomething() {
+    const MutexLock lock(mu_);
+    if (cancelled_) return false;
+    if (left_ == 0) return true;
+    if (options_.stream) return Begin() && Write(format_->Waiting());
+    return MayBlank() && WriteBlank();
+  }
+
   bool OnPiece(std::size_t choice, std::string_view text) {
     const MutexLock lock(mu_);
     if (cancelled_) return false;
@@ -248,9 +282,17 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
     return Write(format_->Open());
   }
 
+  // The engine's thread has other answers to go on with.
+  void HaveEnd(std::size_t choice, const Result<Answer>& answer) {
+    if (options_.errands == nullptr) return OnEnd(choice, answer);
+    options_.errands->Add(
+        [self = shared_from_this(), choice, answer] { self->OnEnd(choice, answer); });
+  }
+
   void OnEnd(std::size_t choice, const Result<Answer>& answer) {
     std::optional<JobEnd> end;
     std::size_t more = 0;
+    bool others_end = false;
     {
       const MutexLock lock(mu_);
       Choice& one = choices_[choice];
@@ -261,12 +303,9 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
           status_ = std::move(holds);
         }
         if (options_.stream && !cancelled_ && Begin()) {
-          std::string events;
-          if (!one.untold.empty()) {
-            events = format_->Delta(choice, {.text = "", .tokens = one.untold});
-          }
-          events += format_->Close(choice, *answer);
-          Write(events);
+          const TextDelta untold{.text = "", .tokens = one.untold};
+          if (!one.untold.empty()) Write(format_->Delta(choice, untold));
+          Write(format_->Close(choice, *answer));
         }
         if (options_.stream) one.answer.answer.text = {};
       } else if (status_.ok()) {
@@ -278,33 +317,43 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
         later_.clear();
       }
       --under_way_;
+      others_end = !status_.ok() && !cancelled_ && under_way_ > 0;
       more = std::min(later_.size(), options_.together - std::min(options_.together, under_way_));
       if (--left_ == 0) end = MakeEnd();
     }
+    if (others_end) Cancel();  // the whole request is an error now
     StartMore(more);
     if (!end) return;
     // Before the client has its answer: what it asks of the metrics then holds this request.
     if (listener_.on_end) listener_.on_end(*end);
-    const MutexLock lock(mu_);
-    Finish(end->choices);
+    Finish(*end);
   }
 
-  void Finish(std::span<const ChoiceAnswer> answers) TROUPE_REQUIRES(mu_) {
-    const Usage all = UsageOfAll(answers);
+  // Once all have ended nobody else says anything. What this takes is taken without the lock, which
+  // beats and a client that leaves want meanwhile.
+  void Finish(const JobEnd& end) {
+    std::unique_ptr<AnswerFormat> format;
+    bool begun = false, blank = false;
+    {
+      const MutexLock lock(mu_);
+      if (options_.stream && end.status.ok()) Begin();
+      format = std::move(format_);
+      begun = begun_;
+      blank = blank_;
+    }
+    const Usage all = UsageOfAll(end.choices);
     reply_->Note({.model = use_.served().options.name,
                   .prompt_tokens = all.prompt_tokens,
                   .answer_tokens = all.generated_tokens});
-    if (begun_) {
-      reply_->Write(status_.ok() ? format_->Last(answers) : format_->Failure(status_));
-      reply_->End();
-    } else if (!status_.ok()) {
-      reply_->Send(format_->Refusal(status_));
-    } else if (options_.stream) {
-      if (Begin()) reply_->Write(format_->Last(answers));
-      reply_->End();
-    } else {
-      reply_->Send(format_->Whole(answers));
+    if (begun) {
+      reply_->Write(end.status.ok() ? format->Last(end.choices) : format->Failure(end.status));
+      return reply_->End();
     }
+    HttpResponse last = end.status.ok() ? format->Whole(end.choices) : format->Refusal(end.status);
+    if (!blank) return reply_->Send(std::move(last));
+    reply_->Write(last.body);
+    // Nobody is to take an error for an answer, whose status it has.
+    end.status.ok() ? reply_->End() : reply_->Break(last.status);
   }
 
   JobEnd MakeEnd() TROUPE_REQUIRES(mu_) {
@@ -321,7 +370,7 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
   const JobOptions options_;
   const JobListener listener_;
   Mutex mu_;
-  const std::unique_ptr<AnswerFormat> format_ TROUPE_GUARDED_BY(mu_);
+  std::unique_ptr<AnswerFormat> format_ TROUPE_GUARDED_BY(mu_);  // null once all have ended
   const HttpReplyPtr reply_;
   JobRequests requests_;  // each is made by one thread; more than one, and nothing of it changes
   std::vector<Choice> choices_ TROUPE_GUARDED_BY(mu_);
@@ -331,6 +380,7 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
   std::size_t left_ TROUPE_GUARDED_BY(mu_) = 0;
   std::size_t held_ TROUPE_GUARDED_BY(mu_) = 0;  // bytes of an answer that is not streamed
   bool begun_ TROUPE_GUARDED_BY(mu_) = false;    // the stream
+  bool blank_ TROUPE_GUARDED_BY(mu_) = false;    // begun with blanks, of one that is not streamed
   bool wrote_ TROUPE_GUARDED_BY(mu_) = true;  // since the last beat; none begins a stream at once
   bool cancelled_ TROUPE_GUARDED_BY(mu_) = false;
   Status status_ TROUPE_GUARDED_BY(mu_);

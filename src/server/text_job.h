@@ -1,6 +1,8 @@
 // A request of one or more answers, from its start to the last byte of its response: starts the
 // generations, tells the format what comes, and the client what the format says of it. A client
-// that leaves, or reads too slowly, cancels them. Its callbacks come from the engine's thread.
+// that leaves, or reads too slowly, cancels them, and so does one of several that fails, as the
+// whole request is an error then. Its callbacks come from the engine's thread, which does not wait
+// for what an answer's end takes: that is an errand.
 #pragma once
 
 #include <troupe/model.h>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "server/answer_format.h"
+#include "server/errands.h"
 #include "server/http/http_reply.h"
 #include "server/job_requests.h"
 #include "server/pulse.h"
@@ -32,6 +35,12 @@ struct JobOptions {
   // A stream that wrote nothing from one beat to the next says that it waits; null: it waits in
   // silence. Outlives the job.
   Pulse* pulse = nullptr;
+  // Time after which an answer that is not streamed begins with blanks, one at each beat: clients
+  // and proxies hang up on silence. Absent: never.
+  std::optional<std::chrono::nanoseconds> blanks_after = {};
+  // Who does what the ends of answers take: puts them together, and starts those that waited for
+  // them. Null: the engine's thread. Outlives the job.
+  Errands* errands = nullptr;
   // Of what is told of a token, or of a likely other.
   std::size_t logprob_bytes = 0;
   // What the request keeps, let go with the job: `kept` beside the answer, and `answer` as long as

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace troupe {
 
@@ -27,6 +26,28 @@ std::size_t BytesOfAnswers(std::span<const ChoiceAnswer> choices, std::size_t ea
   return all;
 }
 
+std::vector<TokenId> MostLikely(std::span<const float> logits, std::size_t most) {
+  const auto logit = [&](TokenId id) { return logits[static_cast<std::size_t>(id)]; };
+  const auto is_better = [&](TokenId a, TokenId b) {
+    return logit(a) > logit(b) || (logit(a) == logit(b) && a < b);
+  };
+  std::vector<TokenId> best;  // a heap whose first is the least of them
+  const std::size_t kept = std::min(most, logits.size());
+  best.reserve(kept);
+  for (TokenId id = 0; best.size() < kept; ++id) {
+    best.push_back(id);
+    std::ranges::push_heap(best, is_better);
+  }
+  for (std::size_t i = kept; kept > 0 && i < logits.size(); ++i) {
+    if (logits[i] <= logit(best.front())) continue;
+    std::ranges::pop_heap(best, is_better);
+    best.back() = static_cast<TokenId>(i);
+    std::ranges::push_heap(best, is_better);
+  }
+  std::ranges::sort_heap(best, is_better);
+  return best;
+}
+
 TokenLogprob LogprobOf(const Tokenizer& tokenizer, TokenId token, std::span<const float> logits,
                        std::size_t others) {
   const double largest = *std::ranges::max_element(logits);
@@ -38,16 +59,9 @@ TokenLogprob LogprobOf(const Tokenizer& tokenizer, TokenId token, std::span<cons
   };
   TokenLogprob told{
       .text = std::string(tokenizer.TokenBytes(token)), .logprob = logprob(token), .top = {}};
-  std::vector<TokenId> ids(logits.size());
-  std::iota(ids.begin(), ids.end(), 0);
-  const std::size_t most = std::min(others, ids.size());
-  std::ranges::partial_sort(
-      ids, ids.begin() + static_cast<std::ptrdiff_t>(most), {},
-      [&](TokenId id) { return std::pair(-logits[static_cast<std::size_t>(id)], id); });
-  told.top.reserve(most);
-  for (std::size_t i = 0; i < most; ++i) {
-    told.top.push_back(
-        {.text = std::string(tokenizer.TokenBytes(ids[i])), .logprob = logprob(ids[i])});
+  told.top.reserve(others);
+  for (const TokenId id : MostLikely(logits, others)) {
+    told.top.push_back({.text = std::string(tokenizer.TokenBytes(id)), .logprob = logprob(id)});
   }
   return told;
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "server/answer_format.h"
 #include "text/tokenizer.h"
@@ -16,6 +17,9 @@ inline constexpr std::size_t kChatLogprobBytes = 80, kCompletionLogprobBytes = 4
 // What they take, and answers with them, by such a number: a little more than that, most often.
 std::size_t BytesOfLogprob(const TokenLogprob& token, std::size_t each);
 std::size_t BytesOfAnswers(std::span<const ChoiceAnswer> choices, std::size_t each);
+
+// As many as that, best first; of equal ones the lower id.
+std::vector<TokenId> MostLikely(std::span<const float> logits, std::size_t most);
 
 TokenLogprob LogprobOf(const Tokenizer& tokenizer, TokenId token, std::span<const float> logits,
                        std::size_t others);

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/json.h"
 #include "server/answer_size.h"
+#include "server/prompt_fields.h"
 #include "server/request_body.h"
 #include "server/sampling_fields.h"
 #include "text/utf8.h"
@@ -26,7 +27,9 @@ TokenizeCall TokenizeCallOf(const JsonValue& body) {
   if (!body.IsObject()) body.Fail("an object");
   TokenizeCall call;
   call.counts = Says(body, "prompt") && !Says(body, "content");
-  call.content = body.At(call.counts ? "prompt" : "content").String();
+  const JsonValue content = body.At(call.counts ? "prompt" : "content");
+  call.content = content.String();
+  CheckPromptBytes(content, call.content.size());
   call.options.add_special = call.counts;
   const auto flag = [&body](const char* key, bool& to) {
     if (Says(body, key)) to = body.At(key).Flag();

@@ -58,7 +58,7 @@ TEST(WaitingStream, AResponseThatIsRefusedFailsAsOneThatHasBegun) {
   for (const auto& [status, error] :
        {std::pair{InvalidArgument("request: n: 0"),
                   R"({"code":"invalid_prompt","message":"request: n: 0"})"},
-        {Status(Code::kResourceExhausted, "longer than the context"),
+        {ContextFull("longer than the context"),
          R"({"code":"context_length_exceeded","message":"longer than the context"})"},
         {Status(Code::kUnavailable, "full").WithRetryAfter(2.5),
          R"({"code":"rate_limit_exceeded","message":"full; try again in 3s"})"},

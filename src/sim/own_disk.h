@@ -40,6 +40,8 @@ class DiskLane final : public LoadPort {
   double SecondsFor(std::uint32_t layer) const override;
   AnswerCosts CostsFor(std::uint32_t layer) const override;
   Bytes BytesLeft(ExpertId id) const override;
+  double SecondsLeft(ExpertId id) const override { return link_.SecondsLeft(id, now_); }
+  double SecondsHeld(std::uint32_t layer) const override { return SecondsFor(layer); }
   bool idle() const override { return at_once_.empty() && link_.NextEnd() == ReplayLink::kNothing; }
 
   void set_now(double now) { now_ = now; }

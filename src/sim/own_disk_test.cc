@@ -246,6 +246,56 @@ TEST(OwnDiskTest, EveryPairIsAnsweredOnceWhateverTheSeed) {
   }
 }
 
+TEST(OwnDiskTest, WhatIsAskedOfALostServerComesFromTheDisk) {
+  SimulationSetup setup = OneAsker({.bytes_per_second = 1, .free_slots = 2});  // seconds a load
+  setup.losses = {.mean_up_seconds = 1e-9, .away_seconds = 1e6, .notice_seconds = 1e5};
+  for (bool second_is_lost = false; !second_is_lost; ++setup.seed) {
+    Losses losses(setup.losses, 2, setup.seed + 1);
+    second_is_lost = losses.NextUpSeconds(1) < losses.NextUpSeconds(0);
+  }
+  const SimulationResult slow = Simulate(setup).value();
+  EXPECT_EQ(slow.unanswered_calls, 1u);
+  EXPECT_EQ(slow.servers[0].disk->late_calls, 1u);
+  EXPECT_EQ(slow.servers[0].disk->loads, 2u);
+  EXPECT_GT(slow.latency.mean(), 2);
+  setup.losses.notice_seconds = 1e-9;
+  const SimulationResult noticed = Simulate(setup).value();
+  EXPECT_EQ(noticed.unanswered_calls, 0u);
+  EXPECT_LT(noticed.latency.mean(), slow.latency.mean());
+}
+
+TEST(OwnDiskTest, EveryPromptIsAnsweredWhateverIsLost) {
+  std::uint64_t again = 0, unanswered = 0, late = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SimulationSetup setup = SmallCluster(seed);
+    setup.migration.interval_s = 0;
+    setup.problem.servers[2].devices = {{.memory = 40, .load_bytes_per_second = 10}};
+    setup.placement = MakeDanceMoe()->Place(setup.problem).value();
+    setup.workload.prompts = 300;
+    setup.prompts_at_once = 3;
+    setup.losses = {.mean_up_seconds = 20, .away_seconds = 15, .notice_seconds = 2};
+    Rng rng(seed);
+    for (int n = 0; n < 3; ++n) {
+      setup.disks.push_back(
+          {.bytes_per_second = std::exp(8 * rng.Uniform()),
+           .latency_seconds = 1e-3 * rng.Uniform(),
+           .free_slots = setup.problem.experts_per_token + static_cast<std::uint32_t>(rng.Below(6)),
+           .reads_ahead = rng.Below(2) == 1});
+    }
+    ASSERT_TRUE(Validate(setup).ok()) << Validate(setup).message();
+    const SimulationResult result = Simulate(setup).value();
+    EXPECT_EQ(result.latency.count(), 300u) << seed;
+    EXPECT_GT(result.losses, 5u) << seed;
+    EXPECT_EQ(Simulate(setup).value().latency.mean(), result.latency.mean()) << seed;
+    again += result.begun_again;
+    unanswered += result.unanswered_calls;
+    for (const ServerResult& server : result.servers) late += server.disk->late_calls;
+  }
+  EXPECT_GT(again, 0u);
+  EXPECT_GT(unanswered, 0u);
+  EXPECT_GT(late, 0u);
+}
+
 TEST(OwnDiskTest, WhatCannotBeSimulatedIsRefusedWithItsReason) {
   const auto refusal = [](auto change) {
     SimulationSetup setup = OneAsker({.bytes_per_second = 1000});
@@ -263,7 +313,7 @@ TEST(OwnDiskTest, WhatCannotBeSimulatedIsRefusedWithItsReason) {
   EXPECT_THAT(refusal([](SimulationSetup& s) { s.migration.interval_s = 5; }),
               HasSubstr("which is not simulated"));
   EXPECT_THAT(refusal([](SimulationSetup& s) { s.losses.mean_up_seconds = 5; }),
-              HasSubstr("which is not simulated"));
+              HasSubstr("server 's0' has 0 free slots, expected 2"));
   EXPECT_THAT(
       refusal([](SimulationSetup& s) {
         s.problem.servers[0].devices = {{.load_bytes_per_second = 1}, {.load_bytes_per_second = 1}};

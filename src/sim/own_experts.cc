@@ -122,10 +122,12 @@ PeerSpeed& OwnExperts::SpeedOf(std::uint32_t host, double now) {
 }
 
 std::vector<std::uint32_t> OwnExperts::HoldersOf(ExpertIndex e) const {
-  if (facts_.problem.server_count() > kFewServers) {
-    return {facts_.map.routes().HostOf(facts_.server, e)};
-  }
   std::vector<std::uint32_t> holders;
+  if (facts_.problem.server_count() > kFewServers) {
+    const std::uint32_t host = facts_.map.routes().HostOf(facts_.server, e);
+    if (host != CallRoutes::kNobody) holders.push_back(host);
+    return holders;
+  }
   for (std::uint32_t n = 0; n < facts_.problem.server_count(); ++n) {
     if (n != facts_.server && facts_.map.holders().Holds(n, e)) holders.push_back(n);
   }
@@ -249,6 +251,16 @@ void OwnExperts::OnAnswered(const Call& call, CallTimes times, double now) {
     if (flow_.Waits(*demand_, expert)) flow_.GiveAway(*demand_, expert);
   }
   calls_.OnRefused(call.id);  // of nothing: it owes no more
+  Settle(now);
+}
+
+void OwnExperts::OnLost(std::uint32_t host, double now) {
+  std::erase_if(sent_, [&](const auto& sent) {
+    if (sent.second.host != host) return false;
+    calls_.OnRefused(sent.first);
+    cancelled_.erase(sent.first);
+    return true;
+  });
   Settle(now);
 }
 

@@ -64,6 +64,8 @@ class OwnExperts {
   std::vector<Call> TakeCalls(double now);
   // A call's answer has come. `times` without its row_bytes.
   void OnAnswered(const Call& call, CallTimes times, double now);
+  // That server was lost: what it was asked for, others or the disk answer.
+  void OnLost(std::uint32_t host, double now);
   // Whether nobody waits for a call any more, which is then forgotten.
   bool TakeCancelled(PeerCallId id);
 

@@ -57,6 +57,18 @@ struct DiskResult {
   std::uint64_t rested = 0;      // layers that asked nobody, since it had not paid
   double busy_seconds = 0;       // of the disk
 
+  DiskResult& operator+=(const DiskResult& more) {
+    passes += more.passes;
+    parts += more.parts;
+    loads += more.loads;
+    ahead += more.ahead;
+    slot_hits += more.slot_hits;
+    late_calls += more.late_calls;
+    called_off += more.called_off;
+    rested += more.rested;
+    busy_seconds += more.busy_seconds;
+    return *this;
+  }
   bool operator==(const DiskResult&) const = default;
 };
 

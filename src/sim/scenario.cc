@@ -17,6 +17,8 @@ namespace troupe {
 namespace {
 
 constexpr std::string_view kFormat = "troupe scenario";
+// Between two prompts: eleven days. What runs by the clock meanwhile is simulated, too.
+constexpr double kLongestInterval = 1e6;
 constexpr std::uint64_t kMostDrawn = 1u << 28;  // choices of a drawn trace, of two bytes
 
 // Ends the reader with the error that reading another file gave.
@@ -175,8 +177,9 @@ ServerUsers ScenarioReader::ReadUsersOf(const JsonValue& json, std::uint32_t ser
     if (i == 0 ? from != 0 : from <= users.phases[i - 1].from_seconds) {
       phase.Fail("phases that rise in 'from_s', the first from 0");
     }
-    if (!(users.phases.back().mean_interval_s > 0)) {
-      phase.At("mean_interval_s").Fail("a positive number");
+    const double interval = users.phases.back().mean_interval_s;
+    if (!(interval > 0 && interval <= kLongestInterval)) {
+      phase.At("mean_interval_s").Fail(fmt::format("above 0 and at most {}", kLongestInterval));
     }
   }
   if (!json.Has("recorded")) return users;

@@ -187,8 +187,11 @@ TEST(ScenarioTest, ErrorsSayWhereAndWhatWasExpected) {
               HasSubstr("users[0].phases: [], expected an array of phases"));
   EXPECT_THAT(message("/users/2/phases/1/from_s=0"), HasSubstr("users[2].phases[1]: "));
   EXPECT_THAT(message("/users/0/phases/0/from_s=5"), HasSubstr("the first from 0"));
-  EXPECT_THAT(message("/users/0/phases/0/mean_interval_s=0"),
-              HasSubstr("users[0].phases[0].mean_interval_s: 0, expected a positive number"));
+  EXPECT_THAT(
+      message("/users/0/phases/0/mean_interval_s=0"),
+      HasSubstr("users[0].phases[0].mean_interval_s: 0, expected above 0 and at most 1000000"));
+  EXPECT_THAT(message("/users/2/phases/0/mean_interval_s=1e9"),
+              HasSubstr("users[2].phases[0].mean_interval_s: 1000000000.0"));
   EXPECT_THAT(message("/disks=[]"), HasSubstr("disks: [], expected an array of disks"));
   EXPECT_THAT(message(R"(/disks=[{"bytes_per_s": 0}])"),
               HasSubstr("disks[0].bytes_per_s: 0, expected a positive number"));

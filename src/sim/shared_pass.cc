@@ -23,6 +23,13 @@ bool SharedPass::Begin() {
   return true;
 }
 
+std::vector<std::uint32_t> SharedPass::Prompts() const {
+  std::vector<std::uint32_t> prompts;
+  for (const PassPart& part : parts_) prompts.push_back(part.prompt);
+  for (const PassPart& part : next_) prompts.push_back(part.prompt);
+  return prompts;
+}
+
 void SharedPass::Leave(std::uint32_t prompt) {
   const auto found = std::ranges::find(prompts_, std::optional(prompt));
   if (found != prompts_.end()) found->reset();

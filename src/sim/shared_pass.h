@@ -40,6 +40,8 @@ class SharedPass {
   // False: a pass is under way, or nobody has joined.
   bool Begin();
   std::span<const PassPart> parts() const { return parts_; }
+  // Of the pass and of the next one.
+  std::vector<std::uint32_t> Prompts() const;
   // Meanwhile others may have joined the next one.
   void End() { parts_.clear(); }
   // The prompt has its answer.

@@ -20,7 +20,8 @@ SimulationRun::SimulationRun(const SimulationSetup& setup)
       timeline_(setup.sample_interval_s) {
   result_.servers.resize(setup.problem.server_count());
   if (setup.serving != Serving::kTogether) offload_.emplace(setup.problem, setup.costs);
-  MakeOwnExperts();
+  own_.resize(setup.disks.size());
+  for (std::uint32_t n = 0; n < own_.size(); ++n) BeginLife(n);
   servers_.reserve(setup.problem.server_count());
   for (std::uint32_t n = 0; n < setup.problem.server_count(); ++n) {
     servers_.push_back({.arrivals = Arrivals(setup.workload.users[n], setup.workload, setup.traces,
@@ -48,7 +49,9 @@ Result<SimulationResult> SimulationRun::Run() && {
   result_.seconds_per_remote_call = migrator_.SecondsPerRemoteCall();
   for (std::uint32_t n = 0; n < servers_.size(); ++n) {
     result_.servers[n].busy_seconds = devices_.BusySeconds(n);
-    if (!own_.empty()) result_.servers[n].disk = own_[n].experts->Counts();
+    if (own_.empty()) continue;
+    if (own_[n].experts != nullptr) own_[n].before += own_[n].experts->Counts();
+    result_.servers[n].disk = own_[n].before;
   }
   return std::move(result_);
 }
@@ -73,10 +76,14 @@ void SimulationRun::Handle(const SimEvent& event) {
     case kLoss:
       return Lose(event.subject);
     case kLossNoticed:
-      return map_.Lose(event.subject);
+      return TellOfLoss(event.subject);
     case kReturn:
       return Return(event.subject);
+    case kOwnDense:
+      if (IsOfEarlierLife(event)) return;
+      return StartExperts(own_[event.subject].experts->pass().parts().front().prompt);
     case kOwnComputed:
+      if (IsOfEarlierLife(event)) return;
       own_[event.subject].experts->OnComputed();
       return GoOn(event.subject);
     case kOwnTime:

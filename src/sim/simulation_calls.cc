@@ -5,7 +5,8 @@
 
 namespace troupe {
 
-std::uint32_t SimulationRun::StartCall(std::uint32_t prompt, const ExpertWork::Visit& visit) {
+void SimulationRun::StartCall(std::uint32_t prompt, const ExpertWork::Visit& visit,
+                              OwnExperts::Call own) {
   const std::uint32_t id = calls_.Take();
   Call& call = calls_[id];
   call.prompt = prompt;
@@ -14,9 +15,11 @@ std::uint32_t SimulationRun::StartCall(std::uint32_t prompt, const ExpertWork::V
   call.assignments = visit.assignments;
   call.returning = false;
   call.life = losses_.LifeOf(visit.host);
-  const DeviceIndex own = prompts_[prompt].device;
-  call.disk_seconds = devices_.LoadSeconds(own, visit.bytes);
-  call.own_seconds = visit.seconds / devices_.speed(own);
+  call.home_life = losses_.LifeOf(call.home);
+  call.own = std::move(own);
+  const DeviceIndex device = prompts_[prompt].device;
+  call.disk_seconds = devices_.LoadSeconds(device, visit.bytes);
+  call.own_seconds = visit.seconds / devices_.speed(device);
   call.began = events_.now();
   call.bytes_there = visit.tokens * setup_.costs.bytes_per_token;
   call.bytes_back = setup_.costs.BytesBack(visit.assignments);
@@ -26,7 +29,6 @@ std::uint32_t SimulationRun::StartCall(std::uint32_t prompt, const ExpertWork::V
   } else {
     WaitInVain(id);  // nobody knows yet
   }
-  return id;
 }
 
 void SimulationRun::StartTransfer(std::uint32_t from, std::uint32_t to, double bytes,
@@ -68,7 +70,7 @@ void SimulationRun::Deliver(std::uint32_t id) {
   Call& call = calls_[id];
   if (!call.returning) {
     if (HostIsLost(call)) return WaitInVain(id);
-    if (DropsCancelled(id)) return;
+    if (DropsUnwanted(id)) return;
     call.outstanding = static_cast<std::uint32_t>(call.jobs.size());
     for (const DeviceJob& job : call.jobs) {
       const double ends = Occupy(job.device, job.seconds);
@@ -89,15 +91,17 @@ void SimulationRun::EndCallJob(std::uint32_t id) {
   Call& call = calls_[id];
   if (--call.outstanding > 0) return;
   if (HostIsLost(call)) return WaitInVain(id);
-  if (DropsCancelled(id)) return;
+  if (DropsUnwanted(id)) return;
   call.returning = true;
   StartTransfer(call.host, call.home, call.bytes_back, id);
 }
 
-// A caller is patient for as long as its own disk would take, and then reads.
+// A caller is patient for as long as its own disk would take, and then reads. One with a disk of
+// its own has its rules for what is late.
 void SimulationRun::WaitInVain(std::uint32_t id) {
   const Call& call = calls_[id];
   ++result_.unanswered_calls;
+  if (!own_.empty()) return calls_.Give(id);
   events_.Add(std::max(events_.now(), call.began + call.disk_seconds), kUnanswered, id);
 }
 

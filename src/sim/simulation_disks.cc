@@ -1,5 +1,6 @@
 // Servers with disks of their own: prompts share passes, and an OwnExperts says who answers each
-// expert. Here is what that does to the run's devices, links and clock.
+// expert. Here is what that does to the run's devices, links and clock. A server that is lost loses
+// its pass and what its slots hold; it comes back with what the placement gives it.
 #include <algorithm>
 #include <utility>
 
@@ -7,15 +8,37 @@
 
 namespace troupe {
 
-void SimulationRun::MakeOwnExperts() {
-  for (std::uint32_t n = 0; n < setup_.disks.size(); ++n) {
-    own_.push_back({.experts = std::make_unique<OwnExperts>(
-                        OwnExpertsFacts{.problem = setup_.problem,
-                                        .map = map_,
-                                        .costs = setup_.costs,
-                                        .disk = setup_.disks[n],
-                                        .server = n,
-                                        .prompts_at_once = setup_.prompts_at_once})});
+bool SimulationRun::IsOfEarlierLife(const SimEvent& event) {
+  if (event.detail == losses_.LifeOf(event.subject)) return false;
+  ++stale_;
+  return true;
+}
+
+void SimulationRun::BeginLife(std::uint32_t n) {
+  own_[n].experts =
+      std::make_unique<OwnExperts>(OwnExpertsFacts{.problem = setup_.problem,
+                                                   .map = map_,
+                                                   .costs = setup_.costs,
+                                                   .disk = setup_.disks[n],
+                                                   .server = n,
+                                                   .prompts_at_once = setup_.prompts_at_once});
+}
+
+void SimulationRun::EndLife(std::uint32_t n) {
+  Own& own = own_[n];
+  for (const std::uint32_t id : own.experts->pass().Prompts()) BeganAgain(id);
+  own.before += own.experts->Counts();
+  own.experts.reset();
+  own.wakes_at = OwnExperts::kNever;
+  ++own.alarm;
+}
+
+void SimulationRun::TellOfLoss(std::uint32_t lost) {
+  map_.Lose(lost);
+  for (std::uint32_t n = 0; n < own_.size(); ++n) {
+    if (own_[n].experts == nullptr) continue;
+    own_[n].experts->OnLost(lost, events_.now());
+    GoOn(n);
   }
 }
 
@@ -56,11 +79,11 @@ void SimulationRun::GoOn(std::uint32_t n) {
   if (!own.pass().parts().empty()) {
     const std::uint32_t leader = own.pass().parts().front().prompt;
     for (OwnExperts::Call& call : own.TakeCalls(events_.now())) {
-      const std::uint32_t id = StartCall(leader, call.visit);
-      calls_[id].own = std::move(call);
+      const ExpertWork::Visit visit = call.visit;
+      StartCall(leader, visit, std::move(call));
     }
     if (const auto seconds = own.Compute(events_.now())) {
-      events_.Add(Occupy(prompts_[leader].device, *seconds), kOwnComputed, n);
+      events_.Add(Occupy(prompts_[leader].device, *seconds), kOwnComputed, n, losses_.LifeOf(n));
     }
     if (own.LayerIsDone()) {
       own.EndLayer(events_.now());
@@ -86,6 +109,7 @@ void SimulationRun::EndSharedPass(std::uint32_t n) {
 }
 
 void SimulationRun::EndOwnCall(std::uint32_t id) {
+  if (HomeIsLost(calls_[id])) return calls_.Give(id);
   Call& call = calls_[id];
   const std::uint32_t home = call.home;
   call.times.experts = static_cast<std::uint32_t>(call.own.experts.size());
@@ -96,10 +120,10 @@ void SimulationRun::EndOwnCall(std::uint32_t id) {
   GoOn(home);
 }
 
-bool SimulationRun::DropsCancelled(std::uint32_t id) {
-  if (own_.empty() || !own_[calls_[id].home].experts->TakeCancelled(calls_[id].own.id)) {
-    return false;
-  }
+bool SimulationRun::DropsUnwanted(std::uint32_t id) {
+  const Call& call = calls_[id];
+  if (own_.empty()) return false;
+  if (!HomeIsLost(call) && !own_[call.home].experts->TakeCancelled(call.own.id)) return false;
   calls_.Give(id);
   return true;
 }

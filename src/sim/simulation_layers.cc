@@ -15,8 +15,10 @@ void SimulationRun::StartLayer(std::uint32_t id) {
   const Prompt& prompt = prompts_[id];
   const std::uint32_t tokens =
       own_.empty() ? prompt.tokens : own_[prompt.server].experts->pass().tokens();
-  const double seconds = setup_.costs.dense(tokens) / devices_.speed(prompt.device);
-  events_.Add(Occupy(prompt.device, seconds), kDenseDone, id);
+  const double ends =
+      Occupy(prompt.device, setup_.costs.dense(tokens) / devices_.speed(prompt.device));
+  if (own_.empty()) return events_.Add(ends, kDenseDone, id);
+  events_.Add(ends, kOwnDense, prompt.server, losses_.LifeOf(prompt.server));
 }
 
 void SimulationRun::StartExperts(std::uint32_t id) {

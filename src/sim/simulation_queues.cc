@@ -52,6 +52,7 @@ void SimulationRun::Lose(std::uint32_t n) {
   events_.Add(events_.now() + losses_.setup().notice_seconds, kLossNoticed, n);
   events_.Add(events_.now() + losses_.setup().away_seconds, kReturn, n);
   servers_[n].active = 0;
+  if (!own_.empty()) EndLife(n);
   for (const Waiting& waiting : std::exchange(servers_[n].waiting, {})) Enqueue(waiting);
 }
 
@@ -59,6 +60,7 @@ void SimulationRun::Return(std::uint32_t n) {
   losses_.Return(n);
   map_.Regain(n);
   devices_.Forget(n, events_.now());
+  if (!own_.empty()) BeginLife(n);
   events_.Add(events_.now() + losses_.NextUpSeconds(n), kLoss, n);
   if (const auto spared = std::exchange(spared_, std::nullopt)) {
     events_.Add(events_.now() + losses_.NextUpSeconds(*spared), kLoss, *spared);

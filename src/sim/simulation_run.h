@@ -45,7 +45,8 @@ class SimulationRun {
     kLoss,           // subject: server
     kLossNoticed,    // subject: server
     kReturn,         // subject: server
-    kOwnComputed,    // subject: server
+    kOwnDense,       // subject: server, detail: its life
+    kOwnComputed,    // subject: server, detail: its life
     kOwnTime,        // subject: server, detail: the number of its alarm
   };
   struct Prompt {
@@ -68,6 +69,7 @@ class SimulationRun {
     bool returning = false;
     std::uint32_t links = 0;  // that its transfer has not passed yet
     std::uint32_t life = 0;   // of the host, when it was called
+    std::uint32_t home_life = 0;
     double disk_seconds = 0;  // that its experts take to be read at home
     double own_seconds = 0;   // and then to be computed
     double began = 0;
@@ -88,7 +90,8 @@ class SimulationRun {
     Arrivals arrivals;
   };
   struct Own {
-    std::unique_ptr<OwnExperts> experts;
+    std::unique_ptr<OwnExperts> experts;  // of its present life
+    DiskResult before;                    // of those before it
     double wakes_at = OwnExperts::kNever;
     std::uint64_t alarm = 0;  // its number
   };
@@ -120,18 +123,22 @@ class SimulationRun {
   void Finish(std::uint32_t id);
 
   // Experts that other servers compute for it.
-  std::uint32_t StartCall(std::uint32_t prompt, const ExpertWork::Visit& visit);
+  void StartCall(std::uint32_t prompt, const ExpertWork::Visit& visit, OwnExperts::Call own = {});
   void StartTransfer(std::uint32_t from, std::uint32_t to, double bytes, std::uint32_t call);
   void StartOnLink(std::uint32_t link, double bytes, std::uint32_t call);
   void EndTransfer(std::uint32_t link, std::uint32_t version);
   void Deliver(std::uint32_t id);
   void EndCallJob(std::uint32_t id);
   bool HostIsLost(const Call& call) const { return losses_.LifeOf(call.host) != call.life; }
+  bool HomeIsLost(const Call& call) const { return losses_.LifeOf(call.home) != call.home_life; }
   void WaitInVain(std::uint32_t id);
   void ReadInstead(std::uint32_t id);
 
   // Servers with disks of their own.
-  void MakeOwnExperts();
+  bool IsOfEarlierLife(const SimEvent& event);
+  void BeginLife(std::uint32_t server);
+  void EndLife(std::uint32_t server);
+  void TellOfLoss(std::uint32_t server);
   void JoinPass(std::uint32_t id);
   void StartSharedPass(std::uint32_t server);
   void EndSharedPass(std::uint32_t server);
@@ -140,7 +147,8 @@ class SimulationRun {
   void SetAlarm(std::uint32_t server);
   void Wake(std::uint32_t server, std::uint64_t alarm);
   void EndOwnCall(std::uint32_t id);
-  bool DropsCancelled(std::uint32_t id);
+  // A call that nobody waits for any more: it was cancelled, or who asked was lost.
+  bool DropsUnwanted(std::uint32_t id);
 
   // When the device will have done `seconds` of work that comes now.
   double Occupy(DeviceIndex device, double seconds) {

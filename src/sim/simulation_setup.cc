@@ -17,11 +17,11 @@ Status ValidateDisks(const SimulationSetup& setup) {
     return InvalidArgument("disks of {} servers, the problem has {}", setup.disks.size(),
                            setup.problem.servers.size());
   }
-  if (IsAlone(setup) || setup.migration.interval_s > 0 || setup.losses.mean_up_seconds > 0) {
+  if (IsAlone(setup) || setup.migration.interval_s > 0) {
     return InvalidArgument(
-        "servers with disks of their own that work alone, migrate or are lost, which is not "
-        "simulated");
+        "servers with disks of their own that work alone or migrate, which is not simulated");
   }
+  const std::uint32_t a_token = setup.problem.experts_per_token;
   for (std::size_t n = 0; n < setup.disks.size(); ++n) {
     const OwnDisk& disk = setup.disks[n];
     const PlacementServer& server = setup.problem.servers[n];
@@ -34,6 +34,12 @@ Status ValidateDisks(const SimulationSetup& setup) {
           "server '{}' has a disk of {} bytes/s after {} s, expected a positive speed and no "
           "negative time",
           server.name, disk.bytes_per_second, disk.latency_seconds);
+    }
+    if (setup.losses.mean_up_seconds > 0 && disk.free_slots < a_token) {
+      return InvalidArgument(
+          "server '{}' has {} free slots, expected {}, an expert for each that a token takes: what "
+          "only a lost server holds is to be read into them",
+          server.name, disk.free_slots, a_token);
     }
     const std::vector<std::string> policies = RoutePolicyNames();
     if (std::ranges::find(policies, disk.policy) == policies.end()) {

@@ -18,6 +18,9 @@ constexpr std::size_t kMostOfBody = 1 << 16;  // of what is asked beside runs
 // Of a run with drafts, to say what a token took: the first ones come before any draft.
 constexpr std::size_t kEnoughTokens = 16;
 
+// It has no sequence in the cloud, and takes the place of none.
+bool IsBeside(const RunAsk& ask) { return ask.cut && ask.cut->prefix == 0; }
+
 std::string MessageIn(std::string_view body) {
   return InOneLine(ErrorMessageIn(body).substr(0, kMostOfMessage));
 }
@@ -53,22 +56,24 @@ Status JudgeCloud(int status, std::string_view body) {
 
 class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
  public:
-  Run(std::shared_ptr<State> state, const Clock& clock, std::optional<std::uint64_t> name,
-      RunEvents events)
+  Run(std::shared_ptr<State> state, const Clock& clock, const RunAsk& ask, RunEvents events)
       : state_(std::move(state)),
         clock_(clock),
-        name_(name),
+        name_(ask.drafts),
+        is_cut_(ask.cut.has_value()),
+        is_beside_(IsBeside(ask)),
         events_(std::move(events)),
         start_(clock.Now()) {
     ++state_->runs;
+    if (is_beside_) ++state_->cut_runs;
     if (name_) state_->named[*name_] = this;
   }
   ~Run() { End(); }
 
-  void Begin(HttpClient& client, const CloudAddress& cloud, std::string body) {
+  void Begin(CloudTalks& talks, const CloudAddress& cloud, std::string body) {
     state_->bytes_sent += body.size();
     const auto self = shared_from_this();
-    cancel_ = client.Start(
+    cancel_ = talks.Start(
         cloud.url,
         {.method = "POST",
          .path = "/split/answers",
@@ -103,6 +108,7 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
   void End() {
     if (std::exchange(ended_, true)) return;
     --state_->runs;
+    if (is_beside_) --state_->cut_runs;
     if (name_) state_->named.erase(*name_);
   }
   void Close() {
@@ -127,12 +133,12 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
     }
   }
 
-  // It talks, but not as it should.
-  void Break(const Status& why) {
+  // It talks, but not as it should, or says that it gives up. That of a cut may be the end's doing.
+  void Break(const Status& why, bool is_trouble = true) {
     const auto self = shared_from_this();
     if (ended_) return;
     Close();
-    state_->on_trouble(why);
+    if (is_trouble) state_->on_trouble(why);
     events_.on_failure(why);
   }
 
@@ -148,8 +154,10 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
       Measure(*end);
       Close();
       events_.on_end(end->reason, {});
+    } else if (std::holds_alternative<CloudReady>(line)) {
+      if (events_.on_ready) events_.on_ready();
     } else {
-      Break(std::get<CloudFailure>(line).status);
+      Break(std::get<CloudFailure>(line).status, !is_cut_);
     }
   }
 
@@ -157,23 +165,27 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
 
   // What the cloud tells of itself, and what has come here.
   void Measure(const CloudEnd& told) {
-    if (tokens_ == 0) return;
+    // Of what was read behind a cut, cut_plan.h's meter knows.
+    if (tokens_ == 0 || is_beside_) return;
     const double there = told.queue_seconds + told.read_seconds;
     const double first = Seconds(first_token_ - start_);
     const double rest = Seconds(last_token_ - first_token_);
     if (has_drafts_ && tokens_ >= kEnoughTokens && state_->on_drafted) {
       state_->on_drafted(rest / static_cast<double>(tokens_ - 1));
     }
-    state_->meter.OnAnswer({.read = told.read,
-                            .read_seconds = told.read_seconds,
-                            .tokens = has_drafts_ ? 0 : tokens_ - 1,
-                            .token_seconds = rest,
-                            .link_seconds = there > 0 ? std::max(0.0, first - there) : 0});
+    MeasuredAnswer measured{.tokens = has_drafts_ ? 0 : tokens_ - 1, .token_seconds = rest};
+    if (!is_cut_) {
+      measured.read = told.read;
+      measured.read_seconds = told.read_seconds;
+      measured.link_seconds = there > 0 ? std::max(0.0, first - there) : 0;
+    }
+    state_->meter.OnAnswer(measured);
   }
 
   const std::shared_ptr<State> state_;
   const Clock& clock_;
   const std::optional<std::uint64_t> name_;
+  const bool is_cut_, is_beside_;
   const RunEvents events_;
   const Nanos start_;
   HttpClient::Cancel cancel_;
@@ -191,7 +203,8 @@ CloudSource::CloudSource(HttpClient& client, const Clock& clock, Options options
     : client_(client),
       clock_(clock),
       options_(std::move(options)),
-      state_(std::make_shared<State>()) {
+      state_(std::make_shared<State>()),
+      talks_(client, clock, options_.silence) {
   state_->on_trouble = std::move(on_trouble);
   state_->on_drafted = std::move(on_drafted);
 }
@@ -199,16 +212,18 @@ CloudSource::CloudSource(HttpClient& client, const Clock& clock, Options options
 CloudSource::~CloudSource() = default;
 
 TokenSource::Stop CloudSource::Start(const RunAsk& ask, RunEvents events) {
-  const bool is_full = state_->runs >= options_.most_runs;
-  const auto run = std::make_shared<Run>(state_, clock_, ask.drafts, std::move(events));
+  const bool is_full = !IsBeside(ask) && !has_room();
+  const auto run = std::make_shared<Run>(state_, clock_, ask, std::move(events));
   if (is_full) {
     client_.Post([run] {
       run->Fail(Error(Code::kResourceExhausted, "as many answers are in the cloud as may be"));
     });
   } else {
-    run->Begin(client_, options_.cloud,
-               Encode(CloudRequest{
-                   .proof = options_.proof, .request = ask.request, .drafts = ask.drafts}));
+    run->Begin(talks_, options_.cloud,
+               Encode(CloudRequest{.proof = options_.proof,
+                                   .request = ask.request,
+                                   .drafts = ask.drafts,
+                                   .cut = ask.cut}));
   }
   return [run] { run->Stop(); };
 }
@@ -225,6 +240,18 @@ void CloudSource::Offer(const DraftOffer& offer, OnVerdict on_verdict) {
       });
 }
 
+TokenSource::Stop CloudSource::SendStates(std::uint64_t name, std::span<const std::byte> message,
+                                          OnReceipt on_receipt) {
+  std::string body(reinterpret_cast<const char*>(message.data()), message.size());
+  return Ask(
+      "POST", fmt::format("/split/states/{}", name), std::move(body),
+      [on_receipt = std::move(on_receipt)](const Result<std::string>& answer) {
+        if (answer.ok()) return on_receipt(DecodeStatesReceipt(*answer));
+        on_receipt(Error(Code::kResourceExhausted, "{}", answer.status().message()));
+      },
+      /*is_patient=*/true);
+}
+
 void CloudSource::AskHello(std::function<void(const Result<CloudHello>& hello)> on_hello) {
   Ask("GET", "/split/hello", "", [on_hello = std::move(on_hello)](const Result<std::string>& body) {
     if (!body.ok()) return on_hello(body.status());
@@ -234,31 +261,33 @@ void CloudSource::AskHello(std::function<void(const Result<CloudHello>& hello)> 
   });
 }
 
-void CloudSource::Ask(std::string method, std::string path, std::string body,
-                      std::function<void(const Result<std::string>& body)> on_answer) {
+TokenSource::Stop CloudSource::Ask(std::string method, std::string path, std::string body,
+                                   std::function<void(const Result<std::string>& body)> on_answer,
+                                   bool is_patient) {
   struct Heard {
     int status = 0;
     std::string body;
   };
   const auto heard = std::make_shared<Heard>();
   state_->bytes_sent += body.size();
-  client_.Start(options_.cloud.url,
-                {.method = std::move(method),
-                 .path = std::move(path),
-                 .headers = HeadersFor(options_.cloud),
-                 .body = std::move(body)},
-                {.on_head = [heard](const HttpResponse& head) { heard->status = head.status; },
-                 .on_piece =
-                     [heard, state = state_](std::string_view piece) {
-                       state->bytes_received += piece.size();
-                       heard->body += piece.substr(0, kMostOfBody - heard->body.size());
-                     },
-                 .on_end =
-                     [heard, on_answer = std::move(on_answer)](const Status& status) {
-                       const Status why =
-                           status.ok() ? JudgeCloud(heard->status, heard->body) : status;
-                       on_answer(why.ok() ? Result<std::string>(heard->body) : why);
-                     }});
+  return talks_.Start(
+      options_.cloud.url,
+      {.method = std::move(method),
+       .path = std::move(path),
+       .headers = HeadersFor(options_.cloud),
+       .body = std::move(body)},
+      {.on_head = [heard](const HttpResponse& head) { heard->status = head.status; },
+       .on_piece =
+           [heard, state = state_](std::string_view piece) {
+             state->bytes_received += piece.size();
+             heard->body += piece.substr(0, kMostOfBody - heard->body.size());
+           },
+       .on_end =
+           [heard, on_answer = std::move(on_answer)](const Status& status) {
+             const Status why = status.ok() ? JudgeCloud(heard->status, heard->body) : status;
+             on_answer(why.ok() ? Result<std::string>(heard->body) : why);
+           }},
+      is_patient);
 }
 
 }  // namespace troupe

@@ -8,13 +8,16 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/clock.h"
 #include "server/http/http_client.h"
+#include "split/cloud_talks.h"
 #include "split/flow/place_costs.h"
 #include "split/token_source.h"
 #include "split/wire/cloud_hello.h"
+#include "split/wire/cut_ask.h"
 #include "split/wire/draft_offer.h"
 #include "split/wire/model_proof.h"
 
@@ -38,7 +41,8 @@ class CloudSource final : public TokenSource {
   struct Options {
     CloudAddress cloud;
     ModelProof proof;
-    std::size_t most_runs = 4;  // at a time
+    std::size_t most_runs = 4;      // at a time, beside those of one token behind a cut
+    Nanos silence = 5'000'000'000;  // the longest, of what the cloud answers at once
   };
   // Told of each run that failed, before it is told itself.
   using OnTrouble = std::function<void(const Status& why)>;
@@ -58,24 +62,37 @@ class CloudSource final : public TokenSource {
   using OnVerdict = std::function<void(const std::optional<DraftVerdict>& verdict)>;
   void Offer(const DraftOffer& offer, OnVerdict on_verdict);
 
+  // Rows of the prompt of the run with a cut of that name, as docs/formats/states.md has them;
+  // calls once they are through the cloud's layers, which may take as long as others are before
+  // them. That fails with kResourceExhausted, whatever the reason: whether the cloud is there, the
+  // run itself hears.
+  using OnReceipt = std::function<void(const Result<StatesReceipt>& receipt)>;
+  Stop SendStates(std::uint64_t name, std::span<const std::byte> message, OnReceipt on_receipt);
+
   // Whether it is there, and what it says of itself. kFailedPrecondition: it is not one for this
   // end.
   void AskHello(std::function<void(const Result<CloudHello>& hello)> on_hello);
 
+  // Gives up those that are silent.
+  void OnTime() { talks_.OnTime(); }
+
   PlaceMeter& meter() { return state_->meter; }
   std::size_t runs() const { return state_->runs; }
+  // For another run than of one token behind a cut.
+  bool has_room() const { return state_->runs - state_->cut_runs < options_.most_runs; }
   std::uint64_t bytes_sent() const { return state_->bytes_sent; }
   std::uint64_t bytes_received() const { return state_->bytes_received; }
 
  private:
-  void Ask(std::string method, std::string path, std::string body,
-           std::function<void(const Result<std::string>& body)> on_answer);
+  Stop Ask(std::string method, std::string path, std::string body,
+           std::function<void(const Result<std::string>& body)> on_answer, bool is_patient = false);
 
   class Run;
   struct State {  // that runs share
     PlaceMeter meter;
     std::uint64_t bytes_sent = 0, bytes_received = 0;  // of bodies
     std::size_t runs = 0;
+    std::size_t cut_runs = 0;  // of these: of one token behind a cut
     std::map<std::uint64_t, Run*> named;
     OnTrouble on_trouble;
     OnDrafted on_drafted;  // may be null
@@ -85,6 +102,7 @@ class CloudSource final : public TokenSource {
   const Clock& clock_;
   const Options options_;
   const std::shared_ptr<State> state_;
+  CloudTalks talks_;
 };
 
 }  // namespace troupe

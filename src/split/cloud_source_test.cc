@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/mutex.h"
 #include "server/http/http_server.h"
 
 namespace troupe {
@@ -20,6 +21,7 @@ class CloudSourceTest : public testing::Test {
                                      {.handle = [this](HttpRequest request, HttpReplyPtr reply) {
                                        asked_ = request;
                                        answer_(*reply);
+                                       const MutexLock lock(mu_);
                                        kept_ = reply;
                                      }});
     ASSERT_TRUE(server.ok()) << server.status().ToString();
@@ -29,9 +31,16 @@ class CloudSourceTest : public testing::Test {
         CloudSource::Options{
             .cloud = {.url = ParseHttpUrl(server_->Address()).value(), .key = "k1"},
             .proof = {.model = {1, 2}, .arithmetic = 3},
-            .most_runs = 1},
+            .most_runs = 1,
+            .silence = 100'000'000},
         [this](const Status& why) { troubles_.push_back(why); },
         [this](double seconds) { drafted_.push_back(seconds); });
+  }
+
+  // The last reply, which a thread of the server keeps.
+  HttpReplyPtr Kept() {
+    const MutexLock lock(mu_);
+    return kept_;
   }
 
   // Lets the server say this, and gives what the run made of it.
@@ -62,7 +71,8 @@ class CloudSourceTest : public testing::Test {
   MonotonicClock clock_;
   std::function<void(HttpReply&)> answer_;
   HttpRequest asked_;
-  HttpReplyPtr kept_;
+  Mutex mu_;
+  HttpReplyPtr kept_ TROUPE_GUARDED_BY(mu_);
   std::unique_ptr<HttpServer> server_;
   std::optional<CloudSource> source_;
   int heard_ = 0;
@@ -161,6 +171,61 @@ TEST_F(CloudSourceTest, TellsARefusalFromACloudThatIsBusy) {
   EXPECT_EQ(failure_->code(), Code::kResourceExhausted);
   Run("what\n?", 500);
   EXPECT_EQ(failure_->message(), "the cloud answers 500: what");
+}
+
+TEST_F(CloudSourceTest, RowsThatWaitForTheirPassOrAreRefusedSayNothingOfTheCloud) {
+  std::optional<Result<StatesReceipt>> receipt;
+  const std::vector<std::byte> rows(100);
+  const auto send = [&] {
+    return source_->SendStates(7, rows, [&](const auto& heard) { receipt = heard; });
+  };
+  answer_ = [](HttpReply&) {};
+  send();
+  client_.After(std::chrono::milliseconds(300), [&] {
+    source_->OnTime();
+    Kept()->Send({.body = Encode(StatesReceipt{.rows = 3})});
+  });
+  client_.Run();
+  ASSERT_TRUE(receipt && receipt->ok()) << receipt->status().ToString();
+  EXPECT_EQ((*receipt)->rows, 3u);
+  for (const int status : {404, 500, 503}) {
+    answer_ = [status](HttpReply& reply) { reply.Send({.status = status}); };
+    send();
+    client_.Run();
+    EXPECT_EQ(receipt->status().code(), Code::kResourceExhausted) << status;
+  }
+  receipt.reset();
+  answer_ = [](HttpReply&) {};
+  client_.After(std::chrono::milliseconds(100), send());
+  client_.Run();
+  EXPECT_FALSE(receipt) << "it was stopped";
+  EXPECT_THAT(troubles_, IsEmpty());
+}
+
+TEST_F(CloudSourceTest, ARunThatIsSilentIsGivenUpAndThatIsTrouble) {
+  answer_ = [](HttpReply& reply) { reply.Begin({}); };
+  Start();
+  client_.After(std::chrono::milliseconds(300), [&] { source_->OnTime(); });
+  client_.Run();
+  EXPECT_EQ(failure_->code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(troubles_.size(), 1u);
+  EXPECT_EQ(source_->runs(), 0u);
+}
+
+TEST_F(CloudSourceTest, ACutThatTheCloudGivesUpIsNoTroubleOfTheCloud) {
+  answer_ = [](HttpReply& reply) {
+    reply.Begin({});
+    reply.Write("{\"error\":{\"code\":8,\"message\":\"the rows came too late\"}}\n");
+    reply.End();
+  };
+  for (const bool is_cut : {true, false}) {
+    RunAsk ask{.request = {.prompt = std::vector<TokenId>{7}}};
+    if (is_cut) ask.cut = CutAsk{.name = 7, .layer = 3};
+    (void)source_->Start(ask, {.on_failure = [this](const Status& why) { failure_ = why; }});
+    client_.Run();
+    EXPECT_EQ(failure_->code(), Code::kResourceExhausted);
+    EXPECT_EQ(troubles_.size(), is_cut ? 0u : 1u);
+  }
 }
 
 TEST_F(CloudSourceTest, WhoIsStoppedSaysNothingMoreAndMakesRoom) {

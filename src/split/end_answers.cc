@@ -14,6 +14,8 @@
 #include "base/mutex.h"
 #include "runtime/batch_forecast.h"
 #include "split/flow/lane_times.h"
+#include "split/new_answer.h"
+#include "split/own_costs.h"
 #include "split/own_source.h"
 #include "split/split_answer.h"
 
@@ -23,8 +25,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds kTickOfAnswers{25}, kTickAlone{250};
-// Without a word of the cloud, which says every 400 ms that it lives, a connection is given up.
-constexpr std::chrono::milliseconds kGiveUp{5000};
 // Open to the cloud beside those of answers: for hellos, and for the offers of drafts.
 constexpr std::size_t kKeptConnections = 8;
 constexpr double kFirstUsual = 128;
@@ -40,9 +40,8 @@ class EndAnswers::Impl final : public AnswerWorld {
         rule_(std::move(rule)),
         watch_(options_.pauses),
         device_(options_.device ? std::make_optional<DeviceWatch>(*options_.device) : std::nullopt),
-        client_({.any_certificate = options_.any_certificate,
-                 .silence = kGiveUp,
-                 .kept_connections = kKeptConnections}),
+        client_(
+            {.any_certificate = options_.any_certificate, .kept_connections = kKeptConnections}),
         own_(model, [this](std::function<void()> call) { client_.Post(std::move(call)); }),
         cloud_(
             client_, clock_,
@@ -72,18 +71,33 @@ class EndAnswers::Impl final : public AnswerWorld {
     thread_.join();
   }
 
+  // Before Run. Where there can be none the end serves without, and says so.
+  void OpenCuts(CutOptions cuts) {
+    Result<std::unique_ptr<CutDesk>> desk = CutDesk::Create(
+        model_, clock_, cloud_,
+        [this](std::function<void()> call) { client_.Post(std::move(call)); }, std::move(cuts),
+        options_.say, options_.explain ? options_.say : CutDesk::Say());
+    if (desk.ok()) {
+      cuts_ = *std::move(desk);
+    } else if (options_.say) {
+      options_.say(fmt::format("no prompts are cut by layers: {}", desk.status().message()));
+    }
+  }
+
   Result<Generation> Start(Request request, Callbacks callbacks) {
+    const bool crosses_exactly = request.exact;
     request.exact = request.exact || options_.only_drafts_lose;
     if (request.embed || callbacks.on_logits || callbacks.on_prompt) {
       return model_.Start(std::move(request), std::move(callbacks));
     }
-    TROUPE_ASSIGN_OR_RETURN(BatchRequest batch, ModelAccess::Prepare(model_, request));
     std::shared_ptr<CallbackGate> gate;
     if (callbacks.on_piece || callbacks.on_end || callbacks.on_read) {
       gate = std::make_shared<CallbackGate>(std::move(callbacks));
     }
     TROUPE_ASSIGN_OR_RETURN(SplitAnswer::Parts parts,
-                            PartsOf(std::move(request), std::move(batch), gate));
+                            PartsOfAnswer(model_, std::move(request), gate, clock_,
+                                          {.id = ++last_id_, .thread = thread_.get_id()}));
+    parts.crosses_exactly = crosses_exactly;
     const std::shared_ptr<Ticket> ticket = parts.ticket;
     {
       const MutexLock lock(mu_);
@@ -131,19 +145,29 @@ class EndAnswers::Impl final : public AnswerWorld {
   }
   bool CloudIsUsable() const override { return watch_.usable(); }
   PlaceChoice Choose(const AnswerTask& task, std::optional<Side> now) override {
-    const std::optional<PlaceCosts> own = OwnCosts(task.read), cloud = CloudCosts();
-    return rule_->Choose(task,
-                         {.end = own,
-                          .cloud = cloud,
-                          .drafts = DraftCosts(own, cloud),
-                          .drafts_are_new = drafts_.is_new()},
-                         now);
+    std::optional<PlaceCosts> own = OwnCosts(task.read);
+    const std::optional<PlaceCosts> cloud = CloudCosts();
+    if (cuts_ != nullptr && own) own->wait_seconds += cuts_->LeftSeconds();
+    PlaceFacts facts{.end = own,
+                     .cloud = cloud,
+                     .drafts = DraftCosts(own, cloud),
+                     .drafts_are_new = drafts_.is_new()};
+    if (cuts_ != nullptr && !now) {
+      TellCuts(own, cloud);
+      facts.cut = cuts_->Plan(task.read, task.one_token);
+      facts.cuts_are_new = cuts_->is_new();
+    }
+    return rule_->Choose(task, facts, now);
   }
   std::size_t UsualTokens() const override { return static_cast<std::size_t>(usual_tokens_); }
   FlowLimits limits() const override { return options_.limits; }
   std::optional<std::uint64_t> NameForDrafts() override { return drafts_.NewName(); }
   std::shared_ptr<AnswerDraft> Draft(Request rest, std::uint64_t name) override {
     return drafts_.Draft(std::move(rest), name);
+  }
+  TokenSource::Stop StartCut(const RunAsk& ask, bool exact, const CutPlan& plan,
+                             RunEvents events) override {
+    return cuts_->Start(ask, exact, plan, std::move(events));
   }
   void OnWrongCloud() override {
     distrusted_ = true;
@@ -157,41 +181,13 @@ class EndAnswers::Impl final : public AnswerWorld {
     usual_tokens_ += kNewest * (static_cast<double>(flow.tokens().size()) - usual_tokens_);
     const MutexLock lock(mu_);
     state_.flow += flow.counts();
+    if (cuts_ != nullptr) state_.cuts = cuts_->State();
     state_.bytes_sent = cloud_.bytes_sent();
     state_.bytes_received = cloud_.bytes_received();
     --state_.under_way;
   }
 
  private:
-  Result<SplitAnswer::Parts> PartsOf(Request request, BatchRequest batch,
-                                     std::shared_ptr<CallbackGate> gate) {
-    GenerationSinks sinks;
-    if (gate != nullptr) {
-      sinks.on_text = [gate](std::string_view text) { return gate->Show(text); };
-      sinks.on_read = [gate](std::size_t read, std::size_t all) { return gate->Read(read, all); };
-    }
-    const ContextRoom room{.capacity = model_.plan().context};
-    TROUPE_ASSIGN_OR_RETURN(
-        TextGeneration text,
-        TextGeneration::Make(ModelAccess::EngineOf(model_).tokenizer(), batch.prompt, batch.options,
-                             room, clock_, std::move(sinks)));
-    // The last token needs no room behind it.
-    request.max_tokens = std::min(request.max_tokens, room.capacity - batch.prompt.size() + 1);
-    request.prompt = std::move(batch.prompt);
-    request.stop = std::move(batch.options.stop);
-    request.exact = request.exact || ModelAccess::EngineOf(model_).exact();
-    request.timeout.reset();
-    auto ticket = std::make_shared<Ticket>(++last_id_, thread_.get_id(),
-                                           [gate](const Result<Answer>& answer) {
-                                             if (gate != nullptr) gate->End(answer);
-                                           });
-    return SplitAnswer::Parts{.request = std::move(request),
-                              .deadline = batch.deadline,
-                              .text = std::move(text),
-                              .ticket = std::move(ticket),
-                              .gate = std::move(gate)};
-  }
-
   void Begin(const std::shared_ptr<SplitAnswer>& answer) {
     bool is_closed = false;
     {
@@ -206,7 +202,10 @@ class EndAnswers::Impl final : public AnswerWorld {
       const PlaceChoice choice = answer->Begin();
       if (options_.explain && options_.say) {
         options_.say(fmt::format("an answer begins at the {}{}: {}", Name(choice.place),
-                                 choice.drafts ? " with drafts of the end" : "", choice.why));
+                                 choice.drafts ? " with drafts of the end"
+                                 : choice.cut  ? " behind layers of the end"
+                                               : "",
+                                 choice.why));
       }
       const MutexLock lock(mu_);
       ++state_.begun[static_cast<std::size_t>(choice.place)];
@@ -232,6 +231,16 @@ class EndAnswers::Impl final : public AnswerWorld {
     state_.drafts = drafts_.counts();
     state_.pace = drafts_.Pace();
     state_.draft_odds = drafts_.odds();
+    if (cuts_ != nullptr) state_.cuts = cuts_->State();
+  }
+
+  void TellCuts(const std::optional<PlaceCosts>& own, const std::optional<PlaceCosts>& cloud) {
+    cuts_->SetFacts({.own_read_seconds = own ? own->read_seconds : 0,
+                     .cloud_read_seconds = cloud ? cloud->read_seconds : hello_.read_seconds,
+                     .cloud_wait_seconds = cloud ? cloud->wait_seconds : 0,
+                     .round_trip_seconds = round_trip_seconds_,
+                     .cloud_tokens = hello_.cut_tokens,
+                     .cloud_goes_on = hello_.goes_on_behind_cuts});
   }
 
   void CountLanes() {
@@ -252,6 +261,8 @@ class EndAnswers::Impl final : public AnswerWorld {
     CountLanes();
     counters_ = ModelAccess::CountersOf(model_);
     for (const auto& answer : std::vector(answers_)) answer->OnTime();
+    cloud_.OnTime();
+    if (cuts_ != nullptr) cuts_->OnTime();
     LookAtDevice();
     if (watch_.TakeAsk(Now())) AskCloud();
     Settle();
@@ -302,19 +313,9 @@ class EndAnswers::Impl final : public AnswerWorld {
     }
   }
 
-  // Where power is short a second of this device counts for more.
   std::optional<PlaceCosts> OwnCosts(std::size_t read) const {
-    const auto rows =
-        static_cast<std::uint32_t>(std::clamp<std::size_t>(read, 1, model_.plan().pass_rows));
-    BatchCounters counters = counters_;
-    // What this machine answers is not exact: then it is as fast as that.
-    if (!options_.only_drafts_lose) counters.exact_speed = counters.speed;
-    const BatchForecast now = ForecastOf(counters, model_.plan().sequences, rows);
-    if (now.token_seconds <= 0 || now.read_seconds <= 0) return std::nullopt;
-    return PlaceCosts{.wait_seconds = now.wait_seconds,
-                      .link_seconds = 0,
-                      .read_seconds = now.read_seconds / power_,
-                      .token_seconds = now.token_seconds / power_};
+    return OwnCostsOf(counters_, model_.plan(), read,
+                      {.exact_only = options_.only_drafts_lose, .power = power_});
   }
   // With what this end has sent there since the cloud was asked.
   std::optional<PlaceCosts> CloudCosts() {
@@ -361,6 +362,7 @@ class EndAnswers::Impl final : public AnswerWorld {
   OwnSource own_;
   CloudSource cloud_;
   DraftDesk drafts_;
+  std::unique_ptr<CutDesk> cuts_;                      // null: no prompt is cut
   std::vector<std::shared_ptr<SplitAnswer>> answers_;  // the loop's thread's
   std::thread thread_;
 };
@@ -371,7 +373,10 @@ EndAnswers::~EndAnswers() = default;
 Result<std::unique_ptr<EndAnswers>> EndAnswers::Open(Model& model, EndOptions options) {
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<PlaceRule> rule,
                           MakePlaceRule(options.rule, options.route_aware));
+  CutOptions cuts = std::exchange(options.cuts, {});
+  const bool may_cut = cuts.tokens > 0 && (rule->Name() == "auto" || rule->Name() == "layers");
   auto impl = std::make_unique<Impl>(model, std::move(options), std::move(rule));
+  if (may_cut) impl->OpenCuts(std::move(cuts));
   TROUPE_RETURN_IF_ERROR(impl->Run());
   return std::unique_ptr<EndAnswers>(new EndAnswers(std::move(impl)));
 }

@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "server/http/http_client.h"
 #include "split/cloud_source.h"
+#include "split/cut_desk.h"
 #include "split/device_watch.h"
 #include "split/draft_desk.h"
 #include "split/flow/answer_flow.h"
@@ -42,6 +43,7 @@ struct EndOptions {
   // The model was opened to lose quality for drafts' sake alone: all answers are exact.
   bool only_drafts_lose = false;
   bool explain = false;  // a line for each answer: where it begins, and why
+  CutOptions cuts = {};  // of prompts by layers; none unless tokens are said
 };
 
 // Sums, and what is known now.
@@ -58,6 +60,7 @@ struct EndState {
   DraftCounts drafts;
   DraftPlan pace;                      // of drafts, now
   double draft_odds = 0;               // that a guess is right whose forerunners were
+  std::optional<CutState> cuts;        // absent: no prompt is cut
   std::optional<DeviceReport> device;  // of the last look
 };
 

@@ -1,4 +1,4 @@
-// An end and a cloud in one process, with a real model each and real sockets between them.
+// Whole answers of an end and its cloud (end_and_cloud_for_test.h).
 #include "split/end_answers.h"
 
 #include <gmock/gmock.h>
@@ -7,8 +7,7 @@
 #include <chrono>
 #include <thread>
 
-#include "api/tiny_model_for_test.h"
-#include "server/service.h"
+#include "split/end_and_cloud_for_test.h"
 
 namespace troupe {
 namespace {
@@ -23,75 +22,7 @@ Request Say(std::string prompt, std::size_t tokens, std::uint64_t seed = 1) {
   return request;
 }
 
-constexpr ModelProof kSameModel{.model = {1, 2}, .arithmetic = 3};
-
-class EndAnswersTest : public testing::Test {
- protected:
-  void SetUp() override { model_ = OpenTiny({.sequences = 2}); }
-  void TearDown() override {
-    if (end_) end_->Close();
-    end_.reset();
-    CloseCloud();
-    model_->Close();
-  }
-
-  void OpenCloud(std::vector<std::string> keys = {}, std::uint16_t port = 0) {
-    served_ = {.model = OpenTiny({.sequences = 2}), .options = {.name = "tiny", .sampling = {}}};
-    served_.for_ends = kSameModel;
-    service_.emplace(served_);
-    router_.emplace(AccessRules{.keys = std::move(keys)});
-    service_->AddTo(*router_);
-    server_ = HttpServer::Listen(
-                  {.port = port, .certificate = "", .key = ""},
-                  {.handle =
-                       [this](HttpRequest request, HttpReplyPtr reply) {
-                         router_->Serve(std::move(request), std::move(reply));
-                       },
-                   .refusal = [this](const HttpRequest& head) { return router_->Refusal(head); }})
-                  .value();
-  }
-  // As a cloud that is killed: connections break.
-  void CloseCloud() {
-    server_.reset();
-    if (served_.model) served_.model->Close();
-    router_.reset();
-    service_.reset();
-    served_ = {};
-  }
-
-  void OpenEnd(EndOptions options = {}) {
-    if (options.cloud.url.host.empty()) {
-      options.cloud.url = ParseHttpUrl(server_->Address()).value();
-    }
-    if (options.proof == ModelProof()) options.proof = kSameModel;
-    options.say = [this](const std::string& line) {
-      const MutexLock lock(mu_);
-      said_ += line + "\n";
-    };
-    options.pauses = {.while_there = 50'000'000, .first_away = 20'000'000, .refused = 50'000'000};
-    end_ = EndAnswers::Open(*model_, std::move(options)).value();
-  }
-  void WaitFor(CloudWatch::State state) {
-    for (int i = 0; end_->State().cloud != state; ++i) {
-      ASSERT_LT(i, 3000) << ToString(end_->State().cloud);
-      std::this_thread::sleep_for(10ms);
-    }
-  }
-  std::string said() {
-    const MutexLock lock(mu_);
-    return said_;
-  }
-  Answer Alone(const Request& request) { return model_->Start(request)->Wait().value(); }
-
-  std::unique_ptr<Model> model_;
-  ServedModel served_;
-  std::optional<Service> service_;
-  std::optional<Router> router_;
-  std::unique_ptr<HttpServer> server_;
-  std::unique_ptr<EndAnswers> end_;
-  Mutex mu_;
-  std::string said_;
-};
+using EndAnswersTest = EndAndCloudTest;
 
 TEST_F(EndAnswersTest, TheCloudChoosesTheTokensAndTheBytesAreTheSame) {
   OpenCloud();
@@ -165,7 +96,7 @@ TEST_F(EndAnswersTest, ACloudThatIsKilledInMidAnswerAndComesBackCostsNoByte) {
                                 .value();
     while (tokens < 5 && !generation.done()) std::this_thread::sleep_for(1ms);
     CloseCloud();
-    OpenCloud({}, port);
+    OpenCloud({.port = port});
     EXPECT_EQ(generation.Wait()->tokens, alone.tokens);
     EXPECT_EQ(generation.Wait()->text, alone.text);
   }
@@ -173,7 +104,7 @@ TEST_F(EndAnswersTest, ACloudThatIsKilledInMidAnswerAndComesBackCostsNoByte) {
 }
 
 TEST_F(EndAnswersTest, RefusesNoUserForACloudWithAnotherModelOrAKeyThatItDoesNotTake) {
-  OpenCloud({"secret"});
+  OpenCloud({.keys = {"secret"}});
   OpenEnd({.cloud = {.url = ParseHttpUrl(server_->Address()).value(), .key = "wrong"}});
   WaitFor(CloudWatch::State::kRefused);
   EXPECT_THAT(said(), HasSubstr("serving alone: the cloud does not take the key\n"));

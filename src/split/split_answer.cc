@@ -17,6 +17,7 @@ constexpr Nanos kKeepDrafts = 1'000'000'000;
 SplitAnswer::SplitAnswer(AnswerWorld& world, Parts parts)
     : world_(world),
       request_(std::move(parts.request)),
+      crosses_exactly_(parts.crosses_exactly),
       deadline_(parts.deadline),
       text_(std::move(parts.text)),
       ticket_(std::move(parts.ticket)),
@@ -32,12 +33,15 @@ AnswerTask SplitAnswer::Task() const {
   const std::size_t most = request_.max_tokens - std::min(request_.max_tokens, said);
   const std::size_t usual = world_.UsualTokens();
   const std::size_t expected = std::max(usual - std::min(usual, said), kLeastExpected);
-  return {.read = text_.prompt().size() + said, .tokens = std::min(most, expected)};
+  return {.read = text_.prompt().size() + said,
+          .tokens = std::min(most, expected),
+          .one_token = request_.max_tokens == request_.begun.size() + 1 && !request_.rule};
 }
 
 PlaceChoice SplitAnswer::Begin() {
   PlaceChoice choice = world_.Choose(Task(), std::nullopt);
   if (!world_.CloudIsUsable()) choice = {.place = Side::kEnd, .why = "there is no cloud now"};
+  cut_ = choice.cut;
   Do(flow_.Begin(choice.place, {.usable = world_.CloudIsUsable(), .better = choice.place},
                  world_.Now()));
   DraftIf(choice.drafts);
@@ -66,7 +70,7 @@ void SplitAnswer::OnTime() {
 
 void SplitAnswer::DraftIf(bool wanted) {
   if (wanted) drafts_until_ = world_.Now() + kKeepDrafts;
-  const bool may = draft_name_ && CloudWorksAlone() && !over_;
+  const bool may = draft_name_ && CloudWorksAlone() && !over_ && !reads_cut_;
   if (!may || world_.Now() >= drafts_until_) return draft_.reset();
   if (draft_ == nullptr) draft_ = world_.Draft(Rest(), *draft_name_);
   if (draft_ != nullptr) draft_->OnTime();
@@ -110,6 +114,7 @@ void SplitAnswer::Do(FlowStep step) {
 }
 
 void SplitAnswer::Take(TokenId token) {
+  reads_cut_ = false;
   if (ticket_->cancelled()) text_.Cancel();
   if (text_.state() == TextGeneration::State::kReading) text_.Read(text_.prompt_left());
   if (!text_.ended()) {
@@ -149,7 +154,14 @@ void SplitAnswer::StartRun(const FlowStep::Start& start) {
   RunAsk ask{.request = Rest()};
   if (start.place == Side::kCloud) {
     draft_.reset();  // it was another run's
-    ask.drafts = draft_name_ = world_.NameForDrafts();
+    const std::optional<CutPlan> cut = std::exchange(cut_, std::nullopt);
+    reads_cut_ = cut.has_value();
+    draft_name_ = cut && cut->prefix == 0 ? std::nullopt : world_.NameForDrafts();
+    ask.drafts = draft_name_;
+    if (cut) {
+      runs_[run] = world_.StartCut(ask, crosses_exactly_, *cut, std::move(events));
+      return;
+    }
   }
   runs_[run] = world_.SourceIn(start.place).Start(ask, std::move(events));
 }

@@ -37,6 +37,9 @@ class AnswerWorld {
   virtual std::optional<std::uint64_t> NameForDrafts() = 0;
   // Drafts for the cloud's run of that name; null: as many answers have some as may.
   virtual std::shared_ptr<AnswerDraft> Draft(Request rest, std::uint64_t name) = 0;
+  // The cloud's run of an answer whose prompt is cut like that. `exact`: rows cross bit for bit.
+  virtual TokenSource::Stop StartCut(const RunAsk& ask, bool exact, const CutPlan& plan,
+                                     RunEvents events) = 0;
   virtual void OnWrongCloud() = 0;
   // It is over; its user is told next.
   virtual void OnOver(const AnswerFlow& flow) = 0;
@@ -45,8 +48,9 @@ class AnswerWorld {
 class SplitAnswer : public std::enable_shared_from_this<SplitAnswer> {
  public:
   struct Parts {
-    Request request;  // its prompt is token ids
-    std::optional<Nanos> deadline;
+    Request request;              // its prompt is token ids
+    bool crosses_exactly = true;  // whatever code the rows of cut prompts are to have
+    std::optional<Nanos> deadline = {};
     TextGeneration text;  // of nothing yet, for the same request
     std::shared_ptr<Ticket> ticket;
     std::shared_ptr<CallbackGate> gate;  // null: nobody is called
@@ -82,13 +86,16 @@ class SplitAnswer : public std::enable_shared_from_this<SplitAnswer> {
 
   AnswerWorld& world_;
   Request request_;
+  const bool crosses_exactly_;
   const std::optional<Nanos> deadline_;
   TextGeneration text_;
   const std::shared_ptr<Ticket> ticket_;
   const std::shared_ptr<CallbackGate> gate_;
   AnswerFlow flow_;
   std::map<RunId, TokenSource::Stop> runs_;
+  std::optional<CutPlan> cut_;               // of the first run in the cloud
   std::optional<std::uint64_t> draft_name_;  // of the last run in the cloud
+  bool reads_cut_ = false;                   // that one, so that nobody takes drafts yet
   std::shared_ptr<AnswerDraft> draft_;       // null: there is none
   Nanos drafts_until_ = 0;
   bool over_ = false;

@@ -87,6 +87,10 @@ class FakeWorld final : public AnswerWorld, public DraftWorld {
     if (rng_.Below(4) == 0) return nullptr;
     return std::make_shared<AnswerDraft>(*this, std::move(rest), name);
   }
+  TokenSource::Stop StartCut(const RunAsk&, bool, const CutPlan&, RunEvents) override {
+    ADD_FAILURE() << "no prompt is cut here (cut_run_test.cc)";
+    return [] {};
+  }
   void OnWrongCloud() override { ADD_FAILURE() << "both say the same"; }
 
   void OnOver(const AnswerFlow&) override { ++over_; }

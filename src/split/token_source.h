@@ -12,18 +12,21 @@
 #include <span>
 
 #include "base/status.h"
+#include "split/wire/cut_ask.h"
 
 namespace troupe {
 
 // What a run tells; none comes before Start has returned, nor after it was stopped, has ended or
 // has failed.
 struct RunEvents {
-  std::function<void()> on_heard;  // it lives
-  std::function<void(std::size_t read, std::size_t all)> on_read;
-  std::function<void(std::span<const TokenId> tokens)> on_tokens;
+  std::function<void()> on_heard = {};  // it lives
+  // Of a prompt that is cut by layers: its rows may come. May be null.
+  std::function<void()> on_ready = {};
+  std::function<void(std::size_t read, std::size_t all)> on_read = {};
+  std::function<void(std::span<const TokenId> tokens)> on_tokens = {};
   // With what it took here.
-  std::function<void(FinishReason reason, const Usage& usage)> on_end;
-  std::function<void(const Status& why)> on_failure;
+  std::function<void(FinishReason reason, const Usage& usage)> on_end = {};
+  std::function<void(const Status& why)> on_failure = {};
 };
 
 struct RunAsk {
@@ -31,6 +34,9 @@ struct RunAsk {
   // A name that is this run's alone, for drafts of its answer (CloudSource::Offer); absent: there
   // will be none.
   std::optional<std::uint64_t> drafts = {};
+  // The rows of its prompt, or of how it begins, come from elsewhere (CloudSource::SendStates);
+  // absent: they do not.
+  std::optional<CutAsk> cut = {};
 };
 
 class TokenSource {

@@ -37,8 +37,9 @@ Status CheckBelongs(const std::string& path, const ContainerIndex& index,
                     std::size_t precision) {
   if (index.model != model) {
     return Error(Code::kFailedPrecondition,
-                 "{}: packed from another model (fingerprint {}, {} expected); {}", path,
-                 ToString(index.model), ToString(model), kPackAgain);
+                 "{}: packed from another model (fingerprint {}, {} expected), or the model has "
+                 "changed: `troupe inspect MODEL --verify` tells; {}",
+                 path, ToString(index.model), ToString(model), kPackAgain);
   }
   if (index.panel_layout != panel_layout) {
     return Error(Code::kFailedPrecondition,

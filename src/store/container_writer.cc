@@ -16,6 +16,7 @@ Result<ContainerWriter> ContainerWriter::Create(std::string path, ContainerIndex
   }
   const Bytes total(PlaceExperts(index));
   TROUPE_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(std::move(path)));
+  TROUPE_RETURN_IF_ERROR(file.Reserve(total));
   // The index comes last; until then its place is empty.
   TROUPE_RETURN_IF_ERROR(file.Append(std::vector<std::byte>(ContainerDataOffset(index))));
   return ContainerWriter(std::move(file), std::move(index), total);

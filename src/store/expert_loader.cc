@@ -226,9 +226,11 @@ void ExpertLoader::SubmitPieces() {
                         .tag = tag});
   }
   if (requests.empty()) return;
-  if (reader_->under_way() == 0) busy_since_ = clock_.Now();
+  const bool was_idle = reader_->under_way() == 0;
+  if (was_idle) busy_since_ = clock_.Now();
   stats_.reads += requests.size();
   reader_->Submit(requests);
+  if (was_idle) watch_.OnBegun(busy_since_, clock_.Now());
 }
 
 Status ExpertLoader::Describe(const Piece& piece, const ReadAnswer& answer) const {
@@ -268,17 +270,24 @@ void ExpertLoader::DropUnsubmitted(Load& load) {
   load.unsubmitted.clear();
 }
 
-void ExpertLoader::NoteBusyTime() {
+// Of the answers that have just been collected.
+void ExpertLoader::NoteTime(Nanos began) {
   const Nanos now = clock_.Now();
   stats_.busy_seconds += static_cast<double>(now - busy_since_) * 1e-9;
+  SeenReads came{.reads = answers_.size()};
+  for (const ReadAnswer& answer : answers_) came.bytes += answer.bytes;
+  if (observer_) observer_(busy_since_, now, came.bytes);
   busy_since_ = now;
+  watch_.OnLooked(began, now, came, reader_->under_way() > 0);
+  stats_.seen = watch_.sum();
 }
 
 void ExpertLoader::Collect(std::optional<Nanos> wait) {
   if (reader_->under_way() == 0) return;
   answers_.clear();
+  const Nanos began = clock_.Now();
   reader_->Collect(answers_, wait);
-  NoteBusyTime();
+  NoteTime(began);
   for (const ReadAnswer& answer : answers_) TakeAnswer(answer);
 }
 

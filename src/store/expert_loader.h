@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -25,6 +26,7 @@
 #include "io/aligned_buffer.h"
 #include "io/async_reader.h"
 #include "store/expert_store.h"
+#include "store/seen_reads.h"
 
 namespace troupe {
 
@@ -45,7 +47,8 @@ struct LoaderStats {
   std::uint64_t reads = 0;
   std::uint64_t retries = 0;
   std::uint64_t bytes_read = 0;
-  double busy_seconds = 0;  // during which at least one read was under way
+  double busy_seconds = 0;  // during which at least one read was under way, or lay ready
+  SeenReads seen;           // of the reads, those that say how fast the medium is
 };
 
 class ExpertLoader {
@@ -90,6 +93,10 @@ class ExpertLoader {
   // That are read before a demand which would be requested now.
   Bytes AheadOfDemand() const;
   const LoaderStats& stats() const { return stats_; }
+  // Is told of each look at reads under way: since when they were, or since the last look, until
+  // when, and how many bytes had come. Null: nobody.
+  using ReadsObserver = std::function<void(Nanos begin, Nanos end, std::uint64_t bytes)>;
+  void set_reads_observer(ReadsObserver observer) { observer_ = std::move(observer); }
   const AsyncReader& reader() const { return *reader_; }
 
  private:
@@ -116,7 +123,7 @@ class ExpertLoader {
   std::deque<Load*>& QueueOf(Urgency urgency) { return queues_[static_cast<std::size_t>(urgency)]; }
   void DropUnsubmitted(Load& load);
   void FinishLoads();
-  void NoteBusyTime();
+  void NoteTime(Nanos began);
   Status Describe(const Piece& piece, const ReadAnswer& answer) const;
 
   ExpertStore& store_;
@@ -139,7 +146,9 @@ class ExpertLoader {
   std::vector<LoadEnd> ended_;
   std::vector<ReadAnswer> answers_;
   Nanos busy_since_ = 0;
+  ReadWatch watch_;
   LoaderStats stats_;
+  ReadsObserver observer_;
 };
 
 }  // namespace troupe

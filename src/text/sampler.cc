@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "base/rng.h"
 #include "text/exact_exp.h"
@@ -28,6 +29,11 @@ Status Validate(const Sampling& sampling) {
   TROUPE_RETURN_IF_ERROR(CheckRange("repetition penalty", sampling.repetition_penalty, 0.01, 100));
   TROUPE_RETURN_IF_ERROR(CheckRange("frequency penalty", sampling.frequency_penalty, -100, 100));
   TROUPE_RETURN_IF_ERROR(CheckRange("presence penalty", sampling.presence_penalty, -100, 100));
+  constexpr double kMost = 1e6;
+  TROUPE_RETURN_IF_ERROR(CheckRange("DRY multiplier", sampling.dry.multiplier, 0, kMost));
+  TROUPE_RETURN_IF_ERROR(CheckRange("DRY base", sampling.dry.base, 1, kMost));
+  TROUPE_RETURN_IF_ERROR(CheckRange("XTC probability", sampling.xtc.probability, 0, 1));
+  TROUPE_RETURN_IF_ERROR(CheckRange("XTC threshold", sampling.xtc.threshold, 0, 1));
   for (const auto& [id, bias] : sampling.logit_bias) {
     if (id < 0) return InvalidArgument("bias for token {}: ids begin at 0", id);
     if (std::isnan(bias) || bias == std::numeric_limits<float>::infinity()) {
@@ -44,6 +50,9 @@ std::string ToString(const Sampling& sampling) {
     if (sampling.top_k != 0) text += fmt::format(", top-k {}", sampling.top_k);
     if (sampling.top_p < 1) text += fmt::format(", top-p {}", sampling.top_p);
     if (sampling.min_p > 0) text += fmt::format(", min-p {}", sampling.min_p);
+    if (sampling.xtc.probability > 0) {
+      text += fmt::format(", XTC {} above {}", sampling.xtc.probability, sampling.xtc.threshold);
+    }
   }
   if (sampling.penalty_window != 0) {
     std::string penalties;
@@ -56,18 +65,27 @@ std::string ToString(const Sampling& sampling) {
     if (!penalties.empty())
       text += fmt::format("{} over {} tokens", penalties, sampling.penalty_window);
   }
+  if (sampling.dry.multiplier > 0) {
+    text += fmt::format(", DRY {} x {} from {} tokens", sampling.dry.multiplier, sampling.dry.base,
+                        sampling.dry.allowed_length);
+  }
   if (!sampling.logit_bias.empty())
     text += fmt::format(", bias for {} tokens", sampling.logit_bias.size());
   if (sampling.temperature != 0) text += fmt::format(", seed {}", sampling.seed);
   return text;
 }
 
-Result<Sampler> Sampler::Make(const Sampling& options) {
+Sampler::Sampler(const Sampling& options, TokenSet breakers) : options_(options) {
+  if (options.dry.multiplier > 0) dry_.emplace(options.dry, std::move(breakers));
+}
+
+Result<Sampler> Sampler::Make(const Sampling& options, TokenSet breakers) {
   TROUPE_RETURN_IF_ERROR(Validate(options));
-  return Sampler(options);
+  return Sampler(options, std::move(breakers));
 }
 
 void Sampler::Accept(TokenId token) {
+  if (dry_) dry_->Accept(token);
   if (options_.penalty_window == 0) return;
   recent_.push_back(token);
   ++recent_count_[token];
@@ -95,7 +113,8 @@ Result<TokenId> Sampler::Sample(std::span<const float> logits, std::uint64_t pos
   if (options_.temperature == 0) return best.id;
   KeepTopK(candidates);
   KeepTopPAndMinP(best.logit, candidates);
-  return Draw(best.logit, UniformAt(options_.seed, position), candidates);
+  const float likeliest = ExcludeTopChoices(best.logit, position, candidates);
+  return Draw(likeliest, UniformAt(options_.seed, position), candidates);
 }
 
 Status Sampler::Load(std::span<const float> logits, Candidates& candidates) {
@@ -134,6 +153,12 @@ void Sampler::ApplyPenalties(Candidates& candidates) const {
     logit = logit > 0 ? logit / repetition : logit * repetition;
     logit -= static_cast<float>(count * options_.frequency_penalty + options_.presence_penalty);
   }
+  if (!dry_) return;
+  for (const auto& [id, penalty] : dry_->Penalties()) {
+    if (static_cast<std::size_t>(id) < candidates.size()) {
+      candidates[static_cast<std::size_t>(id)].logit -= penalty;
+    }
+  }
 }
 
 void Sampler::KeepTopK(Candidates& candidates) const {
@@ -165,6 +190,29 @@ void Sampler::KeepTopPAndMinP(float best, Candidates& candidates) const {
     sum += candidates[kept++].weight;
   }
   candidates.resize(kept);
+}
+
+// XTC. Whether it happens is another draw than the token's, and belongs to the position as well.
+// Returns the highest logit that is left.
+float Sampler::ExcludeTopChoices(float best, std::uint64_t position, Candidates& candidates) const {
+  constexpr std::uint64_t kOtherDraw = 0x5851f42d4c957f2d;
+  const XtcOptions& xtc = options_.xtc;
+  if (xtc.probability <= 0 || candidates.size() < 2) return best;
+  if (UniformAt(options_.seed ^ kOtherDraw, position) >= xtc.probability) return best;
+  double total = 0;
+  for (Candidate& c : candidates) {
+    c.weight = ExactExp(static_cast<double>(c.logit) - static_cast<double>(best));
+    total += c.weight;
+  }
+  const auto is_likely = [&](const Candidate& c) { return c.weight >= xtc.threshold * total; };
+  const Candidate* least = nullptr;
+  for (const Candidate& c : candidates) {
+    if (is_likely(c) && (least == nullptr || kMoreLikely(*least, c))) least = &c;
+  }
+  if (least == nullptr) return best;
+  const Candidate stays = *least;  // and is the likeliest of what is left
+  std::erase_if(candidates, [&](const Candidate& c) { return is_likely(c) && c.id != stays.id; });
+  return stays.logit;
 }
 
 // Inverts the cumulative distribution, in the order of the candidates: a fixed order, so that a

@@ -1,15 +1,16 @@
 // The next token from the logits. Steps, in this order: tokens that are not allowed leave, bias,
-// penalties, top-k, top-p, min-p, temperature, draw; or, at temperature 0, the highest logit after
-// bias and penalties. Which token it is depends on the logits, the seed, the position in the text
-// and the tokens that penalties count, and on nothing that was drawn before: so tokens that were
-// guessed can be checked in one pass, and a text that is gone on with elsewhere goes on alike. It
-// is the same on every machine: only basic IEEE operations in a fixed order are used, and among
-// equal logits the lowest id comes first. The options are request.h's.
+// penalties, DRY, top-k, top-p, min-p, XTC, temperature, draw; or, at temperature 0, the highest
+// logit after bias and penalties. Which token it is depends on the logits, the seed, the position
+// in the text and the tokens that penalties count, and on nothing that was drawn before: so tokens
+// that were guessed can be checked in one pass, and a text that is gone on with elsewhere goes on
+// alike. It is the same on every machine: only basic IEEE operations in a fixed order are used, and
+// among equal logits the lowest id comes first. The options are request.h's.
 #pragma once
 
 #include <troupe/request.h>
 
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -17,6 +18,7 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "text/dry_penalty.h"
 #include "text/token_set.h"
 #include "text/vocab.h"
 
@@ -52,7 +54,8 @@ class SamplerScratch {
 
 class Sampler {
  public:
-  static Result<Sampler> Make(const Sampling& options);
+  // `breakers`: the tokens of dry.breakers (dry_penalty.h), where that is on.
+  static Result<Sampler> Make(const Sampling& options, TokenSet breakers = TokenSet());
 
   // The token at this position of the text. Fails on NaN or +infinity, if every token is banned, or
   // on a bias outside the vocabulary. Tokens outside `allowed`, if it is given, count as if their
@@ -69,7 +72,7 @@ class Sampler {
   using Candidate = SampleCandidate;
   using Candidates = std::vector<SampleCandidate>;
 
-  explicit Sampler(const Sampling& options) : options_(options) {}
+  Sampler(const Sampling& options, TokenSet breakers);
 
   static Status Load(std::span<const float> logits, Candidates& candidates);
   static void Restrict(const TokenSet& allowed, Candidates& candidates);
@@ -77,11 +80,13 @@ class Sampler {
   void ApplyPenalties(Candidates& candidates) const;
   void KeepTopK(Candidates& candidates) const;
   void KeepTopPAndMinP(float best, Candidates& candidates) const;
+  float ExcludeTopChoices(float best, std::uint64_t position, Candidates& candidates) const;
   TokenId Draw(float best, double uniform, Candidates& candidates) const;
 
   Sampling options_;
   std::deque<TokenId> recent_;
   std::unordered_map<TokenId, std::uint32_t> recent_count_;
+  std::optional<DryPenalty> dry_;
 };
 
 }  // namespace troupe

@@ -56,6 +56,48 @@ std::set<TokenId> Reachable(const Sampling& options, const std::vector<float>& l
 
 using Ids = std::set<TokenId>;
 
+TEST(Sampler, XtcLeavesOutAllLikelyTokensButTheLeastLikelyOfThem) {
+  const std::vector<float> logits = Logits({0.5, 0.25, 0.15, 0.06, 0.04});
+  Sampling sampling = Plain();
+  sampling.xtc = {.probability = 1, .threshold = 0.1};
+  EXPECT_EQ(Reachable(sampling, logits), (Ids{2, 3, 4}));
+  sampling.xtc.threshold = 0.3;  // of one likely token nothing is left out
+  EXPECT_EQ(Reachable(sampling, logits), (Ids{0, 1, 2, 3, 4}));
+  sampling.xtc = {.probability = 0, .threshold = 0.1};
+  EXPECT_EQ(Reachable(sampling, logits), (Ids{0, 1, 2, 3, 4}));
+}
+
+TEST(Sampler, XtcHappensAsOftenAsItIsAskedTo) {
+  const std::vector<float> logits = Logits({0.6, 0.4});
+  Sampling sampling = Plain();
+  sampling.xtc = {.probability = 0.3, .threshold = 0.1};
+  LoneSampler sampler = Make(sampling);
+  constexpr int kDraws = 20'000;
+  int likeliest = 0;
+  for (int i = 0; i < kDraws; ++i) likeliest += sampler.Sample(logits).value() == 0 ? 1 : 0;
+  // 0.7 * 0.6, within five standard deviations for that number of draws.
+  EXPECT_NEAR(likeliest, kDraws * 0.42, 5 * std::sqrt(kDraws * 0.42 * 0.58));
+}
+
+TEST(Sampler, XtcLeavesANumberToDrawAtLowTemperatures) {
+  Sampling sampling = Plain();
+  sampling.temperature = 1e-3;
+  sampling.xtc = {.probability = 1, .threshold = 0.01};
+  EXPECT_EQ(Reachable(sampling, Logits({0.9, 0.09, 0.01 - 1e-6, 1e-6})), (Ids{1}));
+}
+
+TEST(Sampler, DryTurnsAwayFromWhatWouldBeSaidAgain) {
+  Sampling sampling{.temperature = 0};
+  sampling.dry.multiplier = 5;
+  LoneSampler sampler = Make(sampling);
+  for (const TokenId token : {0, 1, 2, 3, 0, 1}) sampler.Accept(token);
+  EXPECT_EQ(sampler.Sample(Logits({0.1, 0.1, 0.6, 0.2})).value(), 3);  // 2 came after 0, 1
+  sampling.dry.multiplier = 0;
+  LoneSampler plain = Make(sampling);
+  for (const TokenId token : {0, 1, 2, 3, 0, 1}) plain.Accept(token);
+  EXPECT_EQ(plain.Sample(Logits({0.1, 0.1, 0.6, 0.2})).value(), 2);
+}
+
 TEST(Sampler, GreedyTakesTheHighestAndOfEqualOnesTheLowestId) {
   LoneSampler sampler = Make({.temperature = 0});
   EXPECT_EQ(sampler.Sample(std::vector<float>{1, 3, 2}).value(), 1);

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/half.h"
+#include "base/printable.h"
 
 namespace troupe {
 namespace {
@@ -190,6 +191,16 @@ std::vector<std::byte> EncodeTraceChunk(const TraceHeader& header, const TraceBl
   std::memcpy(chunk.data(), &front, sizeof(front));
   SealTraceChunk(chunk);
   return chunk;
+}
+
+std::vector<std::byte> EncodeTraceEnd(std::uint64_t tokens) {
+  TraceChunkHeader front{};
+  front.first_token = tokens;
+  std::ranges::copy(kChunkMagic, front.magic);
+  std::vector<std::byte> bytes(sizeof(front));
+  std::memcpy(bytes.data(), &front, sizeof(front));
+  SealTraceChunk(bytes);
+  return bytes;
 }
 
 void SealTraceChunk(std::span<std::byte> chunk) {

@@ -52,6 +52,12 @@ static_assert(sizeof(TraceChunkHeader) == 56);
 std::vector<std::byte> EncodeTraceChunk(const TraceHeader& header, const TraceBlock& block,
                                         std::uint64_t first_token);
 
+// What stands behind the last chunk: the front of a chunk of no tokens.
+std::vector<std::byte> EncodeTraceEnd(std::uint64_t tokens);
+inline bool IsTraceEnd(const TraceChunkHeader& chunk) {
+  return chunk.tokens == 0 && chunk.segments == 0 && chunk.packed_bytes == 0;
+}
+
 // Checks magic, checksum, and sizes against each other and the trace's shape.
 Result<TraceChunkHeader> DecodeChunkHeader(const TraceHeader& header,
                                            std::span<const std::byte> bytes);

@@ -36,7 +36,14 @@ File SomeFile(int chunks = 5, TraceHeader header = TestTraceHeader()) {
     file.blocks.push_back(RandomBlock(header, {{.position = i * kTokens, .tokens = kTokens}}, rng));
     append(EncodeTraceChunk(header, file.blocks.back(), std::uint64_t{kTokens} * i));
   }
+  if (header.ends) append(EncodeTraceEnd(std::uint64_t{kTokens} * chunks));
   return file;
+}
+
+TraceHeader WithoutEnd() {
+  TraceHeader header = TestTraceHeader();
+  header.ends = false;
+  return header;
 }
 
 struct Read {
@@ -85,10 +92,41 @@ TEST(TraceDamageTest, AFileThatEndsAnywhereIsReadUpToThere) {
     const Read read = ReadBytes(file.bytes.substr(0, end));
     const auto whole = std::ranges::upper_bound(file.begins, end) - file.begins.begin() - 1;
     ASSERT_EQ(read.blocks.size(), static_cast<std::size_t>(whole)) << end;
-    const bool at_an_end = file.begins[static_cast<std::size_t>(whole)] == end;
-    EXPECT_EQ(read.damage.any(), !at_an_end) << end;
+    EXPECT_EQ(read.damage.places, 1u) << end;
     EXPECT_EQ(read.damage.bytes, end - file.begins[static_cast<std::size_t>(whole)]);
   }
+}
+
+TEST(TraceDamageTest, AFileThatEndsWithAChunkAndWithoutItsMarkIsToldFromAWholeOne) {
+  const File file = SomeFile();
+  EXPECT_FALSE(ReadBytes(file.bytes).damage.any());
+  const Read cut = ReadBytes(file.bytes.substr(0, file.begins[5]));
+  EXPECT_EQ(cut.blocks.size(), 5u);
+  EXPECT_THAT(ToString(cut.damage), HasSubstr("the end is missing"));
+}
+
+TEST(TraceDamageTest, AnOlderTraceWithoutAnEndMarkIsWhole) {
+  const File file = SomeFile(5, WithoutEnd());
+  const Read read = ReadBytes(file.bytes);
+  EXPECT_EQ(read.blocks.size(), 5u);
+  EXPECT_FALSE(read.damage.any());
+}
+
+TEST(TraceDamageTest, ChunksMissingBeforeTheEndAreCountedByItsMark) {
+  const File file = SomeFile();
+  std::string bytes = file.bytes;
+  bytes.erase(file.begins[3], file.begins[5] - file.begins[3]);
+  const Read read = ReadBytes(bytes);
+  EXPECT_EQ(read.blocks.size(), 3u);
+  EXPECT_EQ(read.damage.tokens, 2 * kTokens);
+}
+
+TEST(TraceDamageTest, WhatStandsBehindTheEndIsDamage) {
+  const File file = SomeFile();
+  const Read read = ReadBytes(file.bytes + "more");
+  EXPECT_EQ(read.blocks, file.blocks);
+  EXPECT_EQ(read.damage.bytes, 4u);
+  EXPECT_THAT(read.damage.first, HasSubstr("4 bytes behind the end"));
 }
 
 TEST(TraceDamageTest, BytesCutOutOrPutInCostAtMostTheChunksTheyAreIn) {
@@ -132,7 +170,7 @@ TEST(TraceDamageTest, IdsOutOfRangeAndScoresThatAreNoNumbersAreACountedSkip) {
   TraceHeader wide = TestTraceHeader();
   wide.experts = 200;  // what the block below is valid for
   Rng rng(5);
-  File file = SomeFile();
+  File file = SomeFile(5, WithoutEnd());
   const TraceBlock wild = RandomBlock(wide, {{.tokens = kTokens}}, rng);
   const auto chunk = EncodeTraceChunk(wide, wild, 50);
   file.bytes.append(reinterpret_cast<const char*>(chunk.data()), chunk.size());
@@ -141,7 +179,7 @@ TEST(TraceDamageTest, IdsOutOfRangeAndScoresThatAreNoNumbersAreACountedSkip) {
   EXPECT_EQ(read.damage.tokens, kTokens);
   EXPECT_THAT(read.damage.first, HasSubstr("expected different ones below 12"));
 
-  file = SomeFile(2);
+  file = SomeFile(2, WithoutEnd());
   TraceBlock block = file.blocks[0];
   block.scores[7] = std::numeric_limits<float>::infinity();
   const auto infinite = EncodeTraceChunk(TestTraceHeader(), block, 20);
@@ -152,7 +190,7 @@ TEST(TraceDamageTest, IdsOutOfRangeAndScoresThatAreNoNumbersAreACountedSkip) {
 }
 
 TEST(TraceDamageTest, AChunkThatComesAgainIsNotReadTwice) {
-  const File file = SomeFile(3);
+  const File file = SomeFile(3, WithoutEnd());
   const Read read =
       ReadBytes(file.bytes + file.bytes.substr(file.begins[1], file.begins[2] - file.begins[1]));
   EXPECT_EQ(read.blocks, file.blocks);

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/json_value.h"
+#include "base/printable.h"
 
 namespace troupe {
 namespace {
@@ -68,6 +69,7 @@ TraceHeader ReadHeader(const JsonValue& json) {
   header.origin = TextOr(json, "origin");
   header.licence = TextOr(json, "licence");
   if (json.Has("cache")) header.cache = ReadCache(json.At("cache"));
+  header.ends = json.Has("ends") && json.At("ends").Flag();
   if (json.Has("sequences")) header.sequences = count("sequences", kMaxTraceSequences);
   return header;
 }
@@ -75,14 +77,6 @@ TraceHeader ReadHeader(const JsonValue& json) {
 }  // namespace
 
 std::string_view Name(ScoreKind kind) { return kScoreNames[static_cast<std::size_t>(kind)]; }
-
-std::string Printable(std::string_view text) {
-  std::string printable(text);
-  for (char& c : printable) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return printable;
-}
 
 Status Validate(const TraceHeader& header) {
   if (header.layers == 0 || header.layers > kMaxTraceLayers || header.experts == 0 ||
@@ -162,6 +156,7 @@ std::string ToJson(const TraceHeader& header) {
         {"policy", header.cache->policy},       {"predictor", header.cache->predictor}};
   }
   if (header.sequences > 1) json["sequences"] = header.sequences;
+  if (header.ends) json["ends"] = true;
   return json.Dump();
 }
 

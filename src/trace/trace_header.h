@@ -52,6 +52,8 @@ struct TraceHeader {
   std::optional<RecordedCache> cache;
   // That the recorded run could hold at once; of more than one, segments have places.
   std::uint32_t sequences = 1;
+  // The last chunk is followed by an end mark; older traces have none.
+  bool ends = true;
 
   ExpertGrid grid() const { return {.layers = layers, .experts = experts}; }
   std::size_t ChoicesOf(std::size_t tokens) const { return moe_layers.size() * tokens * top_k; }
@@ -70,10 +72,6 @@ Status Validate(const TraceHeader& header);
 Status SameModel(const TraceHeader& a, const TraceHeader& b);
 
 std::string_view Name(ScoreKind kind);
-
-// Text from a file as it may be shown: control characters, which could break a line or command a
-// terminal, are question marks.
-std::string Printable(std::string_view text);
 
 std::string ToJson(const TraceHeader& header);
 // `name` is the file's, for errors.

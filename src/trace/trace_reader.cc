@@ -10,9 +10,11 @@
 namespace troupe {
 
 std::string ToString(const TraceDamage& damage) {
-  return fmt::format("{} damaged place{}: {} bytes skipped, {} tokens lost{}; the first: {}",
-                     damage.places, damage.places == 1 ? "" : "s", damage.bytes, damage.tokens,
-                     damage.tokens == 0 ? " or as many as the end had" : "", damage.first);
+  if (damage.bytes == 0) return damage.first;
+  const std::string lost = damage.tokens > 0 ? fmt::format("{} tokens lost", damage.tokens)
+                                             : "no token known to be lost";
+  return fmt::format("{} damaged place{}: {} bytes skipped, {}; the first: {}", damage.places,
+                     damage.places == 1 ? "" : "s", damage.bytes, lost, damage.first);
 }
 
 Result<TraceReader> TraceReader::Open(const std::string& path) {
@@ -53,7 +55,7 @@ Status TraceReader::ReadHeader() {
 void TraceReader::Rewind() {
   at_ = first_chunk_;
   next_token_ = 0;
-  in_damage_ = after_gap_ = false;
+  in_damage_ = after_gap_ = ended_ = false;
   chunks_ = tokens_ = 0;
   damage_ = {};
 }
@@ -81,6 +83,10 @@ Result<std::optional<TraceBlock>> TraceReader::ReadChunkHere() {
     NoteDamage(at_, chunk.status().message());
     return std::optional<TraceBlock>();
   }
+  if (header_.ends && IsTraceEnd(*chunk)) {
+    TakeEnd(*chunk);
+    return std::optional<TraceBlock>();
+  }
   if (chunk->packed_bytes > left - sizeof(TraceChunkHeader)) {
     NoteDamage(at_, fmt::format("the file ends in a chunk, after {} bytes of it", left));
     return std::optional<TraceBlock>();
@@ -105,6 +111,24 @@ Result<std::optional<TraceBlock>> TraceReader::ReadChunkHere() {
   }
   at_ += sizeof(TraceChunkHeader) + bytes.size();
   return std::optional(std::move(*block));
+}
+
+// Tokens of chunks that were cut out right before it are known to be missing, too.
+void TraceReader::TakeEnd(const TraceChunkHeader& end) {
+  const std::uint64_t at = at_;
+  at_ += sizeof(TraceChunkHeader);
+  ended_ = true;
+  in_damage_ = false;
+  if (end.first_token > next_token_) {
+    NoteDamage(at, fmt::format("the end of {} tokens, after {}", end.first_token, next_token_));
+    damage_.tokens += end.first_token - next_token_;
+    next_token_ = end.first_token;
+  }
+  if (at_ == file_->size()) return;
+  in_damage_ = false;
+  NoteDamage(at_, fmt::format("{} bytes behind the end", file_->size() - at_));
+  damage_.bytes += file_->size() - at_;
+  at_ = file_->size();
 }
 
 // From the next byte on; to the end if there is none.
@@ -141,6 +165,10 @@ Result<std::optional<TraceBlock>> TraceReader::Next() {
       return block;
     }
     if (at_ == before) TROUPE_RETURN_IF_ERROR(SkipToChunk());
+  }
+  if (header_.ends && !ended_) {
+    ended_ = true;
+    NoteDamage(at_, "the end is missing: the recording was ended by force, or the file was cut");
   }
   return std::optional<TraceBlock>();
 }

@@ -26,7 +26,8 @@ struct TraceDamage {
   bool operator==(const TraceDamage&) const = default;
 };
 
-// "3 damaged places: 1204 bytes skipped, 512 tokens lost; the first: byte 8172: …"
+// "3 damaged places: 1204 bytes skipped, 512 tokens lost; the first: byte 8172: …", or what is
+// missing at the end.
 std::string ToString(const TraceDamage& damage);
 
 class TraceReader {
@@ -53,6 +54,7 @@ class TraceReader {
   Status ReadHeader();
   Result<std::optional<TraceBlock>> ReadChunkHere();
   Status SkipToChunk();
+  void TakeEnd(const TraceChunkHeader& end);
   void NoteDamage(std::uint64_t at, const std::string& what);
 
   std::unique_ptr<ByteSource> file_;
@@ -61,6 +63,7 @@ class TraceReader {
   std::uint64_t at_ = 0;
   std::uint64_t next_token_ = 0;  // that the next chunk should begin with
   bool in_damage_ = false;
+  bool ended_ = false;  // the end mark has been read
   bool after_gap_ = false;
   std::uint64_t chunks_ = 0, tokens_ = 0;
   TraceDamage damage_;

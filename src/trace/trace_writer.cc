@@ -48,7 +48,8 @@ class Whole final : public TraceSink {
 }  // namespace
 
 Result<std::unique_ptr<TraceSink>> GrowingFile(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666));
+  UniqueFd fd(path == "-" ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
+                          : ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666));
   if (!fd.valid()) return ErrnoStatus(errno, fmt::format("{}: creating it", path));
   return std::unique_ptr<TraceSink>(std::make_unique<Growing>(path, std::move(fd)));
 }
@@ -65,6 +66,7 @@ TraceWriter::TraceWriter(std::unique_ptr<TraceSink> sink, TraceHeader header,
 Result<TraceWriter> TraceWriter::Create(std::unique_ptr<TraceSink> sink, TraceHeader header,
                                         const TraceWriterOptions& options) {
   TROUPE_RETURN_IF_ERROR(Validate(header));
+  header.ends = true;
   TraceWriter writer(std::move(sink), std::move(header), options);
   TROUPE_RETURN_IF_ERROR(writer.sink_->Append(EncodeTraceHeader(writer.header_)));
   return writer;
@@ -109,6 +111,7 @@ Status TraceWriter::Flush() {
 
 Status TraceWriter::Finish() {
   TROUPE_RETURN_IF_ERROR(Flush());
+  TROUPE_RETURN_IF_ERROR(sink_->Append(EncodeTraceEnd(written_)));
   return sink_->Finish();
 }
 

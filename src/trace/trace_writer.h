@@ -22,7 +22,8 @@ class TraceSink {
   virtual Status Finish() = 0;
 };
 
-// Replaces a file of that name at once; what was appended stays, whatever happens next.
+// Replaces a file of that name at once; what was appended stays, whatever happens next. "-" is
+// standard output.
 Result<std::unique_ptr<TraceSink>> GrowingFile(const std::string& path);
 // Replaces a file of that name on Finish, or never.
 Result<std::unique_ptr<TraceSink>> WholeFile(const std::string& path);
@@ -45,6 +46,7 @@ class TraceWriter {
   Status Append(TraceBlock block);
   // What waits for its chunk to fill, as a chunk.
   Status Flush();
+  // Marks the end, by which readers know that nothing is missing. Once, as the last thing.
   Status Finish();
 
   const TraceHeader& header() const { return header_; }

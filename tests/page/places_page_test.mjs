@@ -1,7 +1,7 @@
 // A weak machine and its cloud on the live page: two real servers, seen from the weak one.
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
-import {draftsText, linkText, placeParts} from '../../src/server/page/places.mjs';
+import {cutsText, draftsText, linkText, placeParts} from '../../src/server/page/places.mjs';
 import {checkAccess, closePage, launchBrowser, openPage, startServer, takePicture, work} from './serving.mjs';
 
 let browser, cloud, end;
@@ -28,6 +28,16 @@ test('guesses are shown with what became of them', () => {
   assert.equal(draftsText({...drafts, guessed: 1}), '1 guess · not worth it now');
   assert.equal(draftsText({guessed: 1200, late: 100, checked: 800, right: 600, ahead: 6}),
                '1,200 guesses · 100 too late · 75.0 % of 800 checked were right · up to 6 ahead of the cloud');
+});
+
+test('cut prompts are shown with how busy each lane was', () => {
+  assert.equal(cutsText(undefined), '');
+  const cuts = {answered: 0, failed: 0, rows: 0, lossy_rows: 0, seconds: 0, busy_s: {end: 0, link: 0, cloud: 0}};
+  assert.equal(cutsText(cuts), '');
+  assert.equal(cutsText({answered: 3, failed: 1, rows: 400, lossy_rows: 100, seconds: 2, busy_s: {end: 1, link: 0.5, cloud: 2}}),
+               '3 prompts cut by layers · 1 read whole after all · 25.0 % of rows not exact · busy meanwhile: end 50.0 %, link 25.0 %, cloud 100 %');
+  assert.equal(cutsText({...cuts, answered: 3, answers: 2, keys_bytes: 3072}),
+               '3 prompts cut by layers · 2 answers went on behind 3 KiB of keys and values');
 });
 
 test('tokens are shown by place', () => {

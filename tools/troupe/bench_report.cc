@@ -47,6 +47,26 @@ void PrintAlone(const BenchFigures& figures) {
   }
 }
 
+// What most people want to know, of the longest prompt.
+void PrintFirst(const BenchFigures& figures) {
+  std::vector<std::string> parts;
+  if (!figures.decode.empty()) {
+    parts.push_back(
+        fmt::format("{:.1f} tokens/s of an answer", Median(figures.decode.back().per_second)));
+  }
+  if (!figures.prefill.empty()) {
+    parts.push_back(
+        fmt::format("{:.1f} tokens/s of a prompt", Median(figures.prefill.back().per_second)));
+  }
+  if (!figures.together.empty()) {
+    const BatchSpeed& most = figures.together.back();
+    parts.push_back(fmt::format("{:.1f} tokens/s of {} answers together", Median(most.tokens_per_s),
+                                most.sequences));
+  }
+  parts.push_back(fmt::format("{} of memory at most", ToString(figures.peak)));
+  fmt::print("{}\n\n", fmt::join(parts, ", "));
+}
+
 void PrintTogether(const BenchFigures& figures) {
   fmt::print("\n{:>9} {:>10} {:>15} {:>10} {:>9} {:>13} {:>13} {:>10} {:>13}\n", "sequences",
              "tokens/s", "prompt tokens/s", "limit", "of limit", "with KV", "experts/pass",
@@ -120,6 +140,7 @@ Json JoinJson(const BenchFigures& figures) {
 }  // namespace
 
 void PrintBench(const BenchFigures& figures) {
+  PrintFirst(figures);
   PrintAlone(figures);
   if (!figures.together.empty()) PrintTogether(figures);
   if (figures.join) PrintJoin(figures);

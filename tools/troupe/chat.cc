@@ -2,19 +2,26 @@
 
 #include <unistd.h>
 
-#include <cstdio>
-#include <iostream>
-#include <optional>
+#include <algorithm>
+#include <csignal>
+#include <memory>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "api/model_access.h"
 #include "base/today.h"
 #include "server/chat_ask.h"
-#include "troupe/bounded_line.h"
+#include "troupe/chat_command.h"
 #include "troupe/interrupt.h"
+#include "troupe/message_reader.h"
 #include "troupe/remark.h"
 #include "troupe/run_record.h"
 #include "troupe/shown_answer.h"
+#include "troupe/talk_file.h"
+#include "troupe/talk_window.h"
+#include "troupe/terminal_reader.h"
+#include "troupe/text_input.h"
 
 namespace troupe {
 namespace {
@@ -22,7 +29,8 @@ namespace {
 // Shows an answer's parts as they come.
 class AnswerShow {
  public:
-  explicit AnswerShow(const AnswerReading& reading) : parser_(reading.Parser()) {}
+  AnswerShow(const AnswerReading& reading, bool shows_text)
+      : parser_(reading.Parser()), shows_text_(shows_text) {}
 
   bool Push(std::string_view text) {
     pushed_ += text.size();
@@ -40,11 +48,11 @@ class AnswerShow {
     for (const AnswerEvent& event : events) {
       if (event.kind == AnswerEvent::Kind::kReasoning) {
         if (!std::exchange(thinking_, true) && dimmed_) Remark("\033[2m");
-        Remark("{}", event.text);
+        Remark("{}", ShownText(event.text, STDERR_FILENO));
         continue;
       }
       EndThought();
-      if (!PrintNow(event.text)) return false;
+      if (shows_text_ && !PrintNow(event.text)) return false;
     }
     return true;
   }
@@ -54,6 +62,7 @@ class AnswerShow {
   }
 
   AnswerParser parser_;
+  const bool shows_text_;
   const bool dimmed_ = ::isatty(STDERR_FILENO) == 1;
   std::size_t pushed_ = 0;
   bool thinking_ = false;
@@ -73,70 +82,159 @@ Message AssistantMessage(const AnswerReading& reading, const Answer& answer) {
 
 class Talk {
  public:
-  Talk(Model& model, const Request& each, const std::string& system)
+  Talk(Model& model, const Request& each, const ChatOptions& options)
       : model_(model),
         engine_(ModelAccess::EngineOf(model)),
         each_(each),
-        system_(system),
+        options_(options),
+        system_(options.system),
         most_bytes_(engine_.plan().context() * engine_.tokenizer().longest_token()) {
+    if (terminal_) {
+      messages_ = std::make_unique<TerminalReader>(most_bytes_, ChatHistoryPath());
+    } else {
+      messages_ = std::make_unique<PipedMessages>(most_bytes_);
+    }
     BeginAnew();
   }
 
-  void Run() {
+  TalkEnd Run() {
     if (terminal_) {
-      Remark(
-          "Chat format {}. A line is a message; /new forgets the talk; Ctrl-C ends an answer, "
-          "Ctrl-D the program.\n",
-          engine_.chat()->name());
+      Remark("Chat format {}. /help lists commands; Ctrl-C ends an answer, Ctrl-D the talk.\n",
+             engine_.chat()->name());
     }
-    for (;;) {
-      if (terminal_) Remark("> ");
-      // What cannot fit is refused before it takes memory that no plan knows of.
-      const std::optional<BoundedLine> line = TakeLine(std::cin, most_bytes_);
-      if (!line) return;
-      if (line->too_long) {
-        Remark(
-            "a message of more than {} bytes, and the context has {} tokens (--ctx asks for more); "
-            "the message is left out\n",
-            most_bytes_, engine_.plan().context());
-      } else if (line->text == "/new") {
-        BeginAnew();
-      } else if (!line->text.empty()) {
-        chat_.messages.push_back({.role = "user", .content = line->text});
-        // A message that cannot be taken is answered with the reason; the talk goes on without it.
-        if (const Status status = AnswerLast(); !status.ok()) {
-          Remark("{}; the message is left out\n", status.message());
-          chat_.messages.pop_back();
-        }
-      }
+    if (options_.first) {
+      if (terminal_) Remark("> {}\n", ShownText(*options_.first, STDERR_FILENO));
+      Say(*options_.first);
     }
+    while (!ended_ && !interrupted_) Take(messages_->Next());
+    return {.record = Record(), .interrupted = interrupted_};
   }
 
  private:
+  void Take(const TypedMessage& typed) {
+    switch (typed.kind) {
+      case TypedMessage::Kind::kEnd:
+        if (terminal_) Remark("\n");
+        ended_ = true;
+        return;
+      case TypedMessage::Kind::kInterrupted:
+        interrupted_ = InterruptGuard::signal() != SIGINT;
+        if (!interrupted_) Remark("(Ctrl-D or /exit ends the talk)\n");
+        return;
+      case TypedMessage::Kind::kTooLong:  // refused before it takes memory that no plan knows of
+        return Remark(
+            "a message of more than {} bytes, and the context has {} tokens (--ctx asks for more); "
+            "the message is left out\n",
+            most_bytes_, engine_.plan().context());
+      case TypedMessage::Kind::kMessage:
+        if (const auto command = ParseChatCommand(typed.text)) return Do(*command);
+        if (!typed.text.empty()) Say(typed.text);
+    }
+  }
+
+  void Do(const ChatCommand& command) {
+    using Kind = ChatCommand::Kind;
+    switch (command.kind) {
+      case Kind::kHelp:
+        return Remark("{}", ChatHelp());
+      case Kind::kNew:
+        return BeginAnew();
+      case Kind::kExit:
+        ended_ = true;
+        return;
+      case Kind::kSystem:
+        system_ = command.argument;
+        return BeginAnew();
+      case Kind::kSave:
+        return Tell(Save(command.argument), "saved");
+      case Kind::kLoad:
+        return Tell(Load(command.argument), "loaded");
+      case Kind::kUnknown:
+        return Remark("there is no command {}\n", ShownText(command.argument, STDERR_FILENO));
+    }
+  }
+
+  void Tell(const Status& status, std::string_view done) const {
+    if (!status.ok()) return Remark("{}\n", status.message());
+    Remark("{} messages {}\n", chat_.messages.size(), done);
+  }
+
+  Status Save(const std::string& path) const {
+    if (path.empty()) return InvalidArgument("/save: the name of a file expected");
+    if (chat_.messages.empty()) return InvalidArgument("/save: nothing has been said");
+    return WriteJson(TalkRecord(chat_.messages), path);
+  }
+
+  Status Load(const std::string& path) {
+    if (path.empty()) return InvalidArgument("/load: the name of a file expected");
+    // Names, quotes and escapes may take as much as the talk itself.
+    TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, 4 * most_bytes_));
+    TROUPE_ASSIGN_OR_RETURN(chat_.messages, ParseTalk(path, text));
+    const auto& first = chat_.messages.front();
+    system_ = first.role == "system" ? first.content : "";
+    return OkStatus();
+  }
+
   void BeginAnew() {
     chat_.messages.clear();
     if (!system_.empty()) chat_.messages.push_back({.role = "system", .content = system_});
   }
 
-  Status AnswerLast() {
-    Request request = each_;
-    TROUPE_ASSIGN_OR_RETURN(
-        const AnswerReading reading,
-        PrepareChat({.chat = chat_}, Today(), engine_.tokenizer(), engine_.chat(), request));
-    const std::size_t length = std::get<std::vector<TokenId>>(request.prompt).size();
-    if (length >= engine_.plan().context()) {
-      return Error(Code::kResourceExhausted,
-                   "the talk is full: {} tokens with this message, and the context has {}; /new "
-                   "begins another, --ctx asks for a longer one",
-                   length, engine_.plan().context());
+  // A message that cannot be taken is answered with the reason; the talk goes on without it.
+  void Say(std::string text) {
+    if (text.starts_with("//")) text.erase(0, 1);
+    chat_.messages.push_back({.role = "user", .content = std::move(text)});
+    if (const Status status = AnswerLast(); !status.ok()) {
+      Remark("{}; the message is left out\n", status.message());
+      chat_.messages.pop_back();
     }
+    const int signal = InterruptGuard::signal();
+    interrupted_ = signal != 0 && signal != SIGINT;
+  }
+
+  // Fills in the prompt, of as many of the last turns as leave room for an answer.
+  Result<AnswerReading> Prepare(Request& request) {
+    const std::size_t context = engine_.plan().context();
+    const std::size_t room = std::min(each_.max_tokens, context / 4);
+    std::vector<Message> kept = chat_.messages;
+    std::size_t dropped = 0;
+    for (;;) {
+      request = each_;
+      TROUPE_ASSIGN_OR_RETURN(AnswerReading reading,
+                              PrepareChat({.chat = {.messages = kept}}, Today(),
+                                          engine_.tokenizer(), engine_.chat(), request));
+      const std::size_t length = std::get<std::vector<TokenId>>(request.prompt).size();
+      const std::size_t now = length + room > context ? DropOldestTurn(kept) : 0;
+      dropped += now;
+      if (now > 0) continue;
+      if (length >= context) {
+        return Error(Code::kResourceExhausted,
+                     "the message has {} tokens with what stands around it, and the context has {} "
+                     "(--ctx asks for more)",
+                     length, context);
+      }
+      if (dropped > 0) {
+        Remark(
+            "[the oldest {} messages do not fit into the context of {} tokens any more and are "
+            "forgotten; --ctx asks for a longer one]\n",
+            dropped, context);
+        chat_.messages = std::move(kept);
+      }
+      return reading;
+    }
+  }
+
+  Status AnswerLast() {
+    Request request;
+    TROUPE_ASSIGN_OR_RETURN(const AnswerReading reading, Prepare(request));
+    const std::vector<TokenId> prompt = std::get<std::vector<TokenId>>(request.prompt);
     const InterruptGuard guard;
-    AnswerShow show(reading);
+    AnswerShow show(reading, options_.shows_text);
     const Result<Answer> answer =
         AnswerOf(model_, std::move(request),
                  {.on_piece = [&show](const Piece& piece) { return show.Push(piece.text); }});
     show.Finish(answer.ok() ? answer->text : "");
-    PrintNow("\n");
+    if (options_.shows_text) PrintNow("\n");
     TROUPE_RETURN_IF_ERROR(answer.status());  // a read that failed, say
     if (answer->finish == FinishReason::kCancelled && answer->tokens.empty()) {
       return Error(Code::kCancelled, "interrupted before an answer began");
@@ -144,25 +242,35 @@ class Talk {
     const bool cut =
         answer->finish == FinishReason::kLength || answer->finish == FinishReason::kContextFull;
     if (terminal_ || cut) Remark("{}\n", FiguresLine(engine_, *answer));
+    if (options_.records) answers_.push_back(RunRecord(engine_, prompt, each_.sampling, *answer));
     chat_.messages.push_back(AssistantMessage(reading, *answer));
     return OkStatus();
+  }
+
+  Json Record() const {
+    Json record = TalkRecord(chat_.messages);
+    if (options_.records) record["answers"] = answers_;
+    return record;
   }
 
   Model& model_;
   Engine& engine_;
   const Request& each_;
-  const std::string& system_;
+  const ChatOptions& options_;
+  std::string system_;
   const std::size_t most_bytes_;
-  const bool terminal_ = ::isatty(STDIN_FILENO) == 1;
+  const bool terminal_ = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1;
+  std::unique_ptr<MessageReader> messages_;
   Conversation chat_;
+  Json answers_ = Json::Array();
+  bool ended_ = false, interrupted_ = false;
 };
 
 }  // namespace
 
-Status Chat(Model& model, const Request& each, const std::string& system) {
+Result<TalkEnd> Chat(Model& model, const Request& each, const ChatOptions& options) {
   TROUPE_RETURN_IF_ERROR(ModelAccess::EngineOf(model).chat().status());
-  Talk(model, each, system).Run();
-  return OkStatus();
+  return Talk(model, each, options).Run();
 }
 
 }  // namespace troupe

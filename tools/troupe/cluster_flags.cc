@@ -24,6 +24,14 @@ std::string HostName() {
   return name.data();
 }
 
+Result<PeerAddress> ListenAddress(const std::string& text, std::uint16_t usual_port) {
+  Result<PeerAddress> address = ParsePeerAddress(WithUsualPort(text, usual_port));
+  if (!address.ok()) {
+    return InvalidArgument("--peer-listen: '{}', expected HOST or HOST:PORT", text);
+  }
+  return address;
+}
+
 std::vector<std::string> Placers() {
   const auto names = PlacerNames();
   return {names.begin(), names.end()};
@@ -50,6 +58,11 @@ void ClusterFlags::AddTo(Options& options) {
            "Where peers reach this node (that of --peers which is this machine's; by --etcd this "
            "machine's address and port 7070)")
       .Type("HOST[:PORT]");
+  options
+      .Add("--peer-listen", listen_,
+           "Where it listens for peers, if they reach it by another address: behind NAT, or in a "
+           "container, as 0.0.0.0 (--peer-address)")
+      .Type("HOST[:PORT]");
   options.Add("--node", node_, "This node's name (the machine's)").Type("NAME");
   options.Add("--placer", placer_, "Method by which the node that leads plans (dancemoe)")
       .OneOf(Placers())
@@ -65,6 +78,16 @@ void ClusterFlags::AddTo(Options& options) {
            "How often it looks whether another plan pays (300); nodes tell it what their users "
            "activate at least twice as often")
       .Between(std::uint32_t{2}, std::uint32_t{86'400})
+      .Type("SECONDS");
+  options
+      .Add("--gather-s", gather_seconds_,
+           "How long a plan waits for further nodes when some have come (5)")
+      .Between(std::uint32_t{1}, std::uint32_t{3'600})
+      .Type("SECONDS");
+  options
+      .Add("--forget-s", forget_seconds_,
+           "How long a node may be away before a plan does without it (60)")
+      .Between(std::uint32_t{1}, std::uint32_t{86'400})
       .Type("SECONDS");
   options
       .Add("--verify", verify_,
@@ -126,9 +149,12 @@ Status ClusterFlags::CheckUsage() const {
   const std::pair<const char*, bool> given[] = {
       {"--cluster", cluster_ != none.cluster_},
       {"--peer-address", address_ != none.address_},
+      {"--peer-listen", listen_ != none.listen_},
       {"--node", node_ != none.node_},
       {"--placer", placer_ != none.placer_},
       {"--plan-every-s", plan_every_seconds_ != none.plan_every_seconds_},
+      {"--gather-s", gather_seconds_ != none.gather_seconds_},
+      {"--forget-s", forget_seconds_ != none.forget_seconds_},
       {"--verify", verify_ != none.verify_},
       {"--copies", copies_ != none.copies_},
       {"--peer-answers", answers_ != none.answers_},
@@ -172,6 +198,7 @@ Result<ClusterOptions> ClusterFlags::Read() const {
   ClusterOptions options{.cluster = cluster_,
                          .name = node_.empty() ? HostName() : node_,
                          .address = address_.empty() ? std::string() : WithUsualPort(address_),
+                         .listen = listen_,
                          .transport = {},
                          .node = {.addresses = {}, .planner = {.placer = placer_}},
                          .etcd = {},
@@ -187,6 +214,8 @@ Result<ClusterOptions> ClusterFlags::Read() const {
   constexpr Nanos kSecond = 1'000'000'000;
   options.node.planner.copies = copies_;
   options.node.planner.plan_every = kSecond * plan_every_seconds_;
+  options.node.planner.gather = kSecond * gather_seconds_;
+  options.node.planner.forget_after = kSecond * forget_seconds_;
   options.node.report_every =
       std::min(options.node.report_every, options.node.planner.plan_every / 2);
   options.transport.tls = peer_tls_;
@@ -202,13 +231,23 @@ Result<ClusterOptions> ClusterFlags::Read() const {
     options.etcd = EtcdOptions{.endpoints = {}, .tls = etcd_tls_};
     TROUPE_ASSIGN_OR_RETURN(options.etcd->endpoints, ParseEndpoints(etcd_));
   }
+  if (!listen_.empty()) TROUPE_RETURN_IF_ERROR(ListenAddress(listen_, kUsualPeerPort).status());
   if (!options.address.empty()) TROUPE_RETURN_IF_ERROR(ListenAt(options.address, options));
   return options;
 }
 
 Status ListenAt(const std::string& address, ClusterOptions& options) {
-  TROUPE_ASSIGN_OR_RETURN(const PeerAddress own, ParsePeerAddress(address));
+  TROUPE_ASSIGN_OR_RETURN(PeerAddress own, ParsePeerAddress(address));
+  if (own.IsEvery()) {
+    return InvalidArgument(
+        "--peer-address: '{}' is no address that peers can dial; --peer-listen "
+        "says where to listen",
+        address);
+  }
   options.address = address;
+  if (!options.listen.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(own, ListenAddress(options.listen, own.port));
+  }
   options.transport.host = own.host;
   options.transport.port = own.port;
   return CheckTransportOptions(options.transport);
@@ -231,9 +270,16 @@ Status ListenTowardsEtcd(ClusterOptions& options) {
   for (const std::string& endpoint : options.etcd->endpoints) {
     TROUPE_ASSIGN_OR_RETURN(const PeerAddress etcd, ParsePeerAddress(endpoint));
     const Result<std::string> host = OwnHostTowards(etcd);
-    if (host.ok())
-      return ListenAt(PeerAddress{.host = *host, .port = kUsualPeerPort}.ToString(), options);
-    problem = host.status();
+    if (!host.ok()) {
+      problem = host.status();
+      continue;
+    }
+    PeerAddress own{.host = *host, .port = kUsualPeerPort};
+    if (!options.listen.empty()) {
+      TROUPE_ASSIGN_OR_RETURN(const PeerAddress listen, ListenAddress(options.listen, own.port));
+      own.port = listen.port;
+    }
+    return ListenAt(own.ToString(), options);
   }
   return std::move(problem).WithContext("--peer-address is not given, and cannot be found");
 }

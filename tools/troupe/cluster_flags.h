@@ -30,16 +30,17 @@ class ClusterFlags {
   Result<double> Verify() const;
 
   std::string cluster_ = "troupe", node_, address_, etcd_, placer_ = "dancemoe", verify_ = "0%",
-              answers_ = "f32";
+              answers_ = "f32", listen_;
   std::vector<std::string> peers_;
   PeerTlsFiles peer_tls_;
   EtcdTls etcd_tls_;
   bool plain_text_ = false;
   bool new_cluster_ = false;
   std::uint32_t threads_ = 1, lease_seconds_ = 10, plan_every_seconds_ = 300, copies_ = 1;
+  std::uint32_t gather_seconds_ = 5, forget_seconds_ = 60;
 };
 
-// Peers reach the node there.
+// Peers reach the node there; it listens there too, unless the options say where.
 Status ListenAt(const std::string& address, ClusterOptions& options);
 // The same, by that of the listed addresses which is this machine's.
 Status ListenAsOneOfTheList(ClusterOptions& options);

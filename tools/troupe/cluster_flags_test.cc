@@ -1,5 +1,6 @@
 #include "troupe/cluster_flags.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +26,8 @@ TEST(ClusterFlags, WithoutPeersAServerIsOfNoCluster) {
 TEST(ClusterFlags, SayWhoTheNodesAreAndWhichOfThemThisIs) {
   const auto flags =
       ServeFlags::Read({"m.gguf", "--peers", "127.0.0.1:7001,127.0.0.1:7002", "--peer-address",
-                        "127.0.0.1:7002", "--node", "b", "--cluster", "lab", "--placer", "eplb"})
+                        "127.0.0.1:7002", "--node", "b", "--cluster", "lab", "--placer", "eplb",
+                        "--gather-s", "2", "--forget-s", "9"})
           .value();
   ASSERT_TRUE(flags->CheckUsage().ok());
   const ClusterOptions options = flags->cluster().Read().value();
@@ -35,6 +37,8 @@ TEST(ClusterFlags, SayWhoTheNodesAreAndWhichOfThemThisIs) {
   EXPECT_EQ(options.name, "b");
   EXPECT_EQ(options.cluster, "lab");
   EXPECT_EQ(options.node.planner.placer, "eplb");
+  EXPECT_EQ(options.node.planner.gather, 2'000'000'000);
+  EXPECT_EQ(options.node.planner.forget_after, 9'000'000'000);
 }
 
 TEST(ClusterFlags, AsTheIssueWritesThem) {
@@ -66,6 +70,28 @@ TEST(ClusterFlags, ByEtcdANodeListensWhereItReachesEtcdFrom) {
   EXPECT_EQ(options.transport.port, 7070);
 }
 
+TEST(ClusterFlags, ANodeMayListenElsewhereThanWhereItsPeersReachIt) {
+  const auto listens = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"m.gguf", "--peer-plain-text"});
+    const auto flags = ServeFlags::Read(arguments).value();
+    EXPECT_TRUE(flags->CheckUsage().ok());
+    ClusterOptions options = flags->cluster().Read().value();
+    EXPECT_TRUE(!options.address.empty() || ListenTowardsEtcd(options).ok());
+    return fmt::format("{} at {}:{}", options.address, options.transport.host,
+                       options.transport.port);
+  };
+  EXPECT_EQ(listens({"--peers", "192.0.2.1:17070,192.0.2.2", "--peer-address", "192.0.2.1:17070",
+                     "--peer-listen", "0.0.0.0:7070"}),
+            "192.0.2.1:17070 at 0.0.0.0:7070");
+  EXPECT_EQ(listens({"--peers", "box.lan:7001", "--peer-address", "box.lan:7001", "--peer-listen",
+                     "[::]"}),
+            "box.lan:7001 at :::7001");
+  EXPECT_EQ(listens({"--etcd", "127.0.0.1:2379", "--peer-listen", "0.0.0.0"}),
+            "127.0.0.1:7070 at 0.0.0.0:7070");
+  EXPECT_EQ(listens({"--etcd", "127.0.0.1:2379", "--peer-listen", "0.0.0.0:7001"}),
+            "127.0.0.1:7001 at 0.0.0.0:7001");
+}
+
 TEST(ClusterFlags, PeersAnswerInEveryBitUnlessTheyAreToldOtherwise) {
   const auto answers = [](std::vector<std::string> more) {
     std::vector<std::string> arguments = {"m.gguf", "--peers", "127.0.0.1,127.0.0.2"};
@@ -85,6 +111,15 @@ TEST(ClusterFlags, PeersAnswerInEveryBitUnlessTheyAreToldOtherwise) {
 TEST(ClusterFlags, WhatDoesNotFitTogetherIsNamed) {
   const std::pair<std::vector<std::string>, const char*> cases[] = {
       {{"--peer-address", "127.0.0.1:1"}, "--peers"},
+      {{"--peer-listen", "0.0.0.0"}, "--peer-listen needs --etcd or --peers"},
+      {{"--etcd", "127.0.0.1:1", "--peer-listen", "0.0.0.0:x"},
+       "--peer-listen: '0.0.0.0:x', expected HOST or HOST:PORT"},
+      {{"--etcd", "127.0.0.1:1", "--peer-address", "0.0.0.0"},
+       "'0.0.0.0:7070' is no address that peers can dial; --peer-listen says where"},
+      {{"--peers", "127.0.0.1", "--peer-address", "127.0.0.1", "--peer-listen", "0.0.0.0"},
+       "'0.0.0.0': without TLS"},
+      {{"--forget-s", "5"}, "--forget-s needs --etcd or --peers"},
+      {{"--peers", "127.0.0.1", "--gather-s", "0"}, "--gather-s"},
       {{"--node", "a"}, "--node needs --etcd or --peers"},
       {{"--lease-s", "5"}, "--etcd"},
       {{"--peers", "127.0.0.1", "--new-cluster"}, "--etcd"},

@@ -68,6 +68,12 @@ std::vector<ExtraMetric> MetricsOf(const ClusterState& state) {
   figures.Gauge("troupe_cluster_sharing_rests",
                 "Sizes of passes whose misses peers are not asked for, as that was slower",
                 resting);
+  figures.Gauge("troupe_plan_experts_resting",
+                "Experts that the plan gives this node and whose slots its cache has, as sharing "
+                "does not pay here and others hold them",
+                state.resting);
+  figures.Counter("troupe_plan_experts_rested_total", "Times that an expert began to rest so",
+                  state.rested);
   constexpr auto kSeconds = "Time of calls that peers answered to the end, by where it went";
   const CallSeconds& seconds = state.asked_seconds;
   const std::pair<const char*, double> parts[] = {
@@ -90,6 +96,9 @@ std::vector<ExtraMetric> MetricsOf(const ClusterState& state) {
   figures.Counter("troupe_host_rows_total", "Rows computed for peers", state.answered.rows);
   figures.Counter("troupe_host_seconds_total", "Time spent on calls of peers",
                   state.answered.seconds);
+  figures.Counter("troupe_host_held_back_seconds_total",
+                  "Of that, time in which others had the processor: own passes come before peers",
+                  state.answered.held_back_seconds);
   constexpr auto kChecks = "Answers of peers that were computed again here (--verify)";
   const CheckCounters& checks = state.checks;
   figures.Counter("troupe_peer_checks_total", kChecks,
@@ -98,6 +107,9 @@ std::vector<ExtraMetric> MetricsOf(const ClusterState& state) {
   figures.Counter("troupe_peer_checks_total", kChecks, checks.own_wrong, {{"found", "own_wrong"}});
   figures.Counter("troupe_peer_checks_total", kChecks, checks.undecided, {{"found", "undecided"}});
   figures.Counter("troupe_peer_checks_total", kChecks, state.checks.wrong, {{"found", "wrong"}});
+  figures.Gauge("troupe_peers_thrown_out",
+                "Peers that have answered wrong rows, until `troupe cluster readmit`",
+                state.thrown_out.size());
   figures.Counter(
       "troupe_peer_check_rows_left_out_total",
       "Rows of answers of peers that were to be computed again (--verify), and were not: "
@@ -124,6 +136,10 @@ std::vector<ExtraMetric> MetricsOf(const ClusterState& state) {
                   state.dials_failed);
   figures.Gauge("troupe_peers_unreachable", "Addresses of peers that were dialled in vain last",
                 state.unreachable.size());
+  figures.Gauge("troupe_peer_links", "Links to peers; one for each, once both have dialled",
+                state.links);
+  figures.Counter("troupe_peer_links_spared_total",
+                  "Links that this node hung up as the peer had dialled too", state.links_spared);
   figures.Counter("troupe_peer_links_lost_total", "Links to peers that were lost",
                   state.links_lost);
   return std::move(figures).Take();

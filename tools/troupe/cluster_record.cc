@@ -2,29 +2,19 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <iterator>
 #include <limits>
 #include <map>
-#include <set>
 #include <string_view>
 
 #include "base/json_value.h"
+#include "base/printable.h"
 
 namespace troupe {
 namespace {
 
 constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
-constexpr std::uint64_t kMostListed = 65536;  // experts of a layer, and layers
 
 Json NullIfEmpty(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
-// What others wrote must not steer this terminal.
-std::string Harmless(std::string text) {
-  std::ranges::replace_if(
-      text, [](unsigned char c) { return c < ' ' || c == 0x7F; }, '?');
-  return text;
-}
 
 Json PlanOf(const ClusterState& state) {
   if (state.epoch == 0) return nullptr;
@@ -97,7 +87,7 @@ std::string SharingOf(const JsonValue& record) {
     if (size.At("shared").Number() + size.At("local").Number() + size.At("rested").Number() == 0) {
       continue;
     }
-    lines += Harmless(size.At("says").String()) + "\n";
+    lines += Printable(size.At("says").String()) + "\n";
   }
   const JsonValue layers = record.At("decisions");
   if (layers.size() > 0) {
@@ -120,13 +110,13 @@ std::string StandingReasons(const JsonValue& record) {
   std::string lines;
   const JsonValue unreachable = record.At("unreachable");
   for (std::size_t i = 0; i < unreachable.size(); ++i) {
-    lines += fmt::format("no link to {}\n", Harmless(unreachable.At(i).At("why").String()));
+    lines += fmt::format("no link to {}\n", Printable(unreachable.At(i).At("why").String()));
   }
   if (const JsonValue look = record.At("look"); !look.raw().IsNull()) {
     lines += fmt::format("{:.1f} s ago it looked at plans: {}\n", look.At("seconds_ago").Number(),
-                         Harmless(look.At("why").String()));
+                         Printable(look.At("why").String()));
     if (const std::string why = look.At("unwritten").String(); !why.empty()) {
-      lines += fmt::format("{}\n", Harmless(why));
+      lines += fmt::format("{}\n", Printable(why));
     }
   }
   return lines;
@@ -143,8 +133,34 @@ Json PeersOf(const ClusterState& state) {
   return peers;
 }
 
+Json ThrownOutOf(const ClusterState& state) {
+  Json all = Json::Array();
+  for (const ClusterState::ThrownOut& peer : state.thrown_out) {
+    all.push_back({{"name", peer.name},
+                   {"address", peer.address},
+                   {"layer", peer.id.layer},
+                   {"expert", peer.id.expert}});
+  }
+  return all;
+}
+
+std::string SayThrownOut(const JsonValue& record) {
+  std::string lines;
+  const JsonValue all = record.At("thrown_out");
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const JsonValue peer = all.At(i);
+    const ExpertId id{static_cast<std::uint32_t>(peer.At("layer").Count(0, kAny)),
+                      static_cast<std::uint32_t>(peer.At("expert").Count(0, kAny))};
+    lines += fmt::format(
+        "{} at {} is thrown out: wrong rows of {}; `troupe cluster readmit` lets "
+        "it in again\n",
+        Printable(peer.At("name").String()), Printable(peer.At("address").String()), ToString(id));
+  }
+  return lines;
+}
+
 std::string TextOrNobody(const JsonValue& json) {
-  return json.raw().IsNull() ? "nobody" : Harmless(json.String());
+  return json.raw().IsNull() ? "nobody" : Printable(json.String());
 }
 
 struct NodeLine {
@@ -153,14 +169,14 @@ struct NodeLine {
 
 std::string HeadOf(const JsonValue& record) {
   std::string head =
-      fmt::format("cluster {}, node {} at {}\n", Harmless(record.At("cluster").String()),
-                  Harmless(record.At("node").String()), Harmless(record.At("address").String()));
+      fmt::format("cluster {}, node {} at {}\n", Printable(record.At("cluster").String()),
+                  Printable(record.At("node").String()), Printable(record.At("address").String()));
   head += fmt::format("{} leads", TextOrNobody(record.At("leader")));
   if (!record.At("etcd").raw().IsNull()) {
-    head += fmt::format("; by etcd: {}", Harmless(record.At("etcd").String()));
+    head += fmt::format("; by etcd: {}", Printable(record.At("etcd").String()));
   }
   if (const std::string form = record.At("peer_answers").String(); form != "floats") {
-    head += fmt::format("; peers answer in {}: not exact", Harmless(form));
+    head += fmt::format("; peers answer in {}: not exact", Printable(form));
   }
   const JsonValue plan = record.At("plan");
   if (plan.raw().IsNull()) return head + "; no plan yet\n";
@@ -195,65 +211,10 @@ std::string NodesOf(const JsonValue& record) {
   std::string table =
       fmt::format("\n{:<24} {:>8} {:>8} {:>12}\n", "node", "planned", "holds", "round trip");
   for (const auto& [name, line] : lines) {
-    table += fmt::format("{:<24} {:>8} {:>8} {:>12}\n", Harmless(name), line.planned, line.holds,
+    table += fmt::format("{:<24} {:>8} {:>8} {:>12}\n", Printable(name), line.planned, line.holds,
                          line.round_trip);
   }
   return table;
-}
-
-Json ListsOf(const ClusterHoldings::Experts& experts) {
-  Json layers = Json::Array();
-  for (const std::vector<std::uint32_t>& layer : experts) layers.push_back(Json(layer));
-  return layers;
-}
-
-std::vector<std::uint32_t> ReadList(const JsonValue& json, std::uint64_t experts) {
-  std::vector<std::uint32_t> list;
-  for (std::size_t i = 0; i < json.size(); ++i) {
-    list.push_back(static_cast<std::uint32_t>(json.At(i).Count(0, experts - 1)));
-  }
-  std::ranges::sort(list);
-  return list;
-}
-
-std::vector<std::uint32_t> Others(const std::set<std::uint32_t>& some, std::uint64_t experts) {
-  std::vector<std::uint32_t> others;
-  for (std::uint32_t expert = 0; expert < experts; ++expert) {
-    if (!some.contains(expert)) others.push_back(expert);
-  }
-  return others;
-}
-
-// "0-3, 7" of rising numbers.
-std::string RangesOf(const std::vector<std::uint32_t>& numbers) {
-  std::string text;
-  for (std::size_t first = 0; first < numbers.size();) {
-    std::size_t last = first;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[first]);
-    if (last > first) text += fmt::format("{}{}", last == first + 1 ? ", " : "-", numbers[last]);
-    first = last + 1;
-  }
-  return text.empty() ? "none" : text;
-}
-
-// What it is to hold, and where it is not there yet: what is still to come and to go.
-std::string NodeInLayer(const JsonValue& node, std::uint64_t layer, std::uint64_t experts,
-                        std::set<std::uint32_t>& somewhere) {
-  const std::vector<std::uint32_t> planned = ReadList(node.At("planned").At(layer), experts);
-  const std::vector<std::uint32_t> held = ReadList(node.At("held").At(layer), experts);
-  somewhere.insert(held.begin(), held.end());
-  std::string line = fmt::format("  {}: {}", Harmless(node.At("name").String()), RangesOf(planned));
-  std::vector<std::uint32_t> to_come, to_go;
-  std::ranges::set_difference(planned, held, std::back_inserter(to_come));
-  std::ranges::set_difference(held, planned, std::back_inserter(to_go));
-  if (!node.At("here").Flag()) {
-    line += "; it is away";
-  } else {
-    if (!to_come.empty()) line += fmt::format("; to come: {}", RangesOf(to_come));
-    if (!to_go.empty()) line += fmt::format("; to go: {}", RangesOf(to_go));
-  }
-  return line + "\n";
 }
 
 std::string CountsOf(const JsonValue& record, const char* key, const char* title) {
@@ -261,7 +222,7 @@ std::string CountsOf(const JsonValue& record, const char* key, const char* title
   const JsonValue counts = record.At(key);
   if (!counts.IsObject()) counts.Fail("an object");
   for (const Json::Member& count : counts.raw().members()) {
-    line += fmt::format(" {} {:g}", Harmless(count.key), counts.At(count.key.c_str()).Number());
+    line += fmt::format(" {} {:g}", Printable(count.key), counts.At(count.key.c_str()).Number());
   }
   return line + "\n";
 }
@@ -279,6 +240,7 @@ Json RecordOf(const ClusterState& state) {
                  {"held", state.held},
                  {"draining", Json(state.draining)},
                  {"peers", PeersOf(state)},
+                 {"thrown_out", ThrownOutOf(state)},
                  {"peer_answers", std::string(ToString(state.answers))}};
   const CallCounters& asked = state.asked;
   record["asked"] = {{"calls", asked.calls},
@@ -294,11 +256,12 @@ Json RecordOf(const ClusterState& state) {
                      {"lost", asked.lost},
                      {"cancelled", asked.cancelled}};
   const HostCounters& answered = state.answered;
-  record["answered"] = {{"calls", answered.calls},         {"experts", answered.experts},
-                        {"rows", answered.rows},           {"busy", answered.busy},
-                        {"not_held", answered.not_held},   {"bad", answered.bad},
-                        {"cancelled", answered.cancelled}, {"expired", answered.expired},
-                        {"seconds", answered.seconds}};
+  record["answered"] = {
+      {"calls", answered.calls},         {"experts", answered.experts},
+      {"rows", answered.rows},           {"busy", answered.busy},
+      {"not_held", answered.not_held},   {"bad", answered.bad},
+      {"cancelled", answered.cancelled}, {"expired", answered.expired},
+      {"seconds", answered.seconds},     {"held_back_seconds", answered.held_back_seconds}};
   const CallSeconds& seconds = state.asked_seconds;
   record["asked_seconds"] = {{"calls", seconds.calls},
                              {"rows", seconds.rows},
@@ -317,6 +280,7 @@ Json RecordOf(const ClusterState& state) {
   record["look"] = LookOf(state);
   record["distribution"] = DistributionOf(state);
   record["decisions"] = DecisionsOf(state);
+  record["resting"] = {{"experts", state.resting}, {"ever", state.rested}};
   record["unreachable"] = UnreachableOf(state);
   record["experts_read"] = state.experts_read;
   record["bytes"] = {{"sent", state.bytes_sent}, {"received", state.bytes_received}};
@@ -329,48 +293,10 @@ Json RecordOf(const ClusterState& state) {
   return record;
 }
 
-Json RecordOf(const ClusterHoldings& holdings) {
-  Json nodes = Json::Array();
-  for (const ClusterHoldings::Node& node : holdings.nodes) {
-    Json one = {{"name", node.name}, {"here", Json(node.here)}};
-    one["planned"] = ListsOf(node.planned);
-    one["held"] = ListsOf(node.held);
-    nodes.push_back(std::move(one));
-  }
-  Json record = {{"version", holdings.version},
-                 {"epoch", holdings.epoch},
-                 {"layers", holdings.grid.layers},
-                 {"experts", holdings.grid.experts},
-                 {"first_layer", holdings.first_layer}};
-  record["nodes"] = std::move(nodes);
-  return record;
-}
-
-Result<std::string> HoldingsTable(std::string_view name, std::string_view record) {
-  return ReadJson<std::string>(std::string(name), record, [](const JsonValue& json) {
-    const std::uint64_t epoch = json.At("epoch").Count(0, kAny);
-    const std::uint64_t layers = json.At("layers").Count(0, kMostListed);
-    const std::uint64_t experts = json.At("experts").Count(0, kMostListed);
-    std::string text = epoch == 0 ? std::string("no plan yet") : fmt::format("plan {}", epoch);
-    text += fmt::format(": {} layers of {} experts\n", layers, experts);
-    const JsonValue nodes = json.At("nodes");
-    for (std::uint64_t layer = json.At("first_layer").Count(0, layers); layer < layers; ++layer) {
-      text += fmt::format("\nlayer {}\n", layer);
-      std::set<std::uint32_t> somewhere;
-      for (std::size_t i = 0; i < nodes.size(); ++i) {
-        text += NodeInLayer(nodes.At(i), layer, experts, somewhere);
-      }
-      if (somewhere.size() < experts) {
-        text += fmt::format("  on disks alone: {}\n", RangesOf(Others(somewhere, experts)));
-      }
-    }
-    return text;
-  });
-}
-
 Result<std::string> ClusterTable(std::string_view name, std::string_view record) {
   return ReadJson<std::string>(std::string(name), record, [](const JsonValue& json) {
-    return HeadOf(json) + NodesOf(json) + "\n" + CountsOf(json, "asked", "asked of peers") +
+    return HeadOf(json) + NodesOf(json) + SayThrownOut(json) + "\n" +
+           CountsOf(json, "asked", "asked of peers") +
            CountsOf(json, "answered", "answered to peers");
   });
 }
@@ -381,7 +307,7 @@ Result<std::string> ClusterEvents(std::string_view name, std::string_view record
     const JsonValue events = json.At("events");
     for (std::size_t i = 0; i < events.size(); ++i) {
       lines += fmt::format("{:>10.1f} s ago  {}\n", events.At(i).At("seconds_ago").Number(),
-                           Harmless(events.At(i).At("text").String()));
+                           Printable(events.At(i).At("text").String()));
     }
     const std::string standing = StandingReasons(json) + SharingOf(json);
     return standing.empty() ? lines : lines + "\n" + standing;

@@ -46,6 +46,16 @@ TEST(ClusterRecord, SaysWherePeersAnswerInFewerBits) {
               HasSubstr("a leads; by etcd: member; peers answer in 8-bit codes: not exact; plan"));
 }
 
+TEST(ClusterRecord, SaysWhoIsThrownOutAndHowToLetItInAgain) {
+  ClusterState state = SomeState();
+  EXPECT_THAT(ClusterTable("url", RecordOf(state).Dump()).value(), Not(HasSubstr("thrown out")));
+  state.thrown_out = {{.name = "c", .address = "10.0.0.3:7070", .id = {3, 4}}};
+  EXPECT_THAT(
+      ClusterTable("url", RecordOf(state).Dump()).value(),
+      HasSubstr("\nc at 10.0.0.3:7070 is thrown out: wrong rows of " + ToString(ExpertId{3, 4}) +
+                "; `troupe cluster readmit` lets it in again\n"));
+}
+
 TEST(ClusterRecord, ExplainsWhatStillHoldsUnderWhatHasHappened) {
   ClusterState state = SomeState();
   EXPECT_EQ(ClusterEvents("url", RecordOf(state).Dump()).value(),

@@ -69,6 +69,11 @@ class BenchCommand final : public Command {
     AddJsonOption(options, json_);
   }
 
+  Status CheckUsage() const override {
+    if (!trace_.to_standard_output() || json_ != "-") return OkStatus();
+    return InvalidArgument("--trace - and --json -: standard output is for one of them");
+  }
+
   Status Run() override {
     if (decode_ == 0 && !together_.empty()) {
       return InvalidArgument(
@@ -77,7 +82,7 @@ class BenchCommand final : public Command {
     BenchFigures figures;
     TROUPE_RETURN_IF_ERROR(MeasureModel(figures));
     TROUPE_RETURN_IF_ERROR(MeasureMemory(figures));
-    if (json_ != "-") PrintBench(figures);
+    if (json_ != "-" && !trace_.to_standard_output()) PrintBench(figures);
     return json_.empty() ? OkStatus() : WriteJson(BenchRecord(figures), json_);
   }
 

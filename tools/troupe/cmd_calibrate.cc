@@ -11,8 +11,11 @@
 #include "troupe/commands.h"
 #include "troupe/engine_flags.h"
 #include "troupe/json_record.h"
+#include "troupe/measure_cuts.h"
+#include "troupe/measure_groups.h"
 #include "troupe/measure_quality.h"
 #include "troupe/options.h"
+#include "troupe/output_path.h"
 #include "troupe/progress.h"
 #include "troupe/text_input.h"
 
@@ -27,14 +30,12 @@ class CalibrateCommand final : public Command {
     options.Add("--text", text_, "Text to learn from, similar to what will be run (- for stdin)")
         .Required()
         .Type("FILE");
-    options.Add("-o,--output", output_, "File for the profile (beside the model)").Type("FILE");
+    AddOutputOption(options, "-o,--output", output_, "File for the profile (beside the model)");
     options.Add("--tokens", options_.most_tokens, "Most tokens of the text to use (32768)")
         .Between(std::size_t{1}, kMostTokens)
         .Type("N");
-    options
-        .Add("--buddies-output", buddies_output_,
-             "File for the experts that are chosen together (beside the model)")
-        .Type("FILE");
+    AddOutputOption(options, "--buddies-output", buddies_output_,
+                    "File for the experts that are chosen together (beside the model)");
     options
         .Add(
             "--coverage", buddies_.coverage,
@@ -52,7 +53,9 @@ class CalibrateCommand final : public Command {
     options.AddFlag("--weighted", buddies_.weighted,
                     "Count two experts chosen together by the smaller of their two weights for the "
                     "token");
+    groups_.AddTo(options);
     quality_.AddTo(options);
+    cuts_.AddTo(options);
     options.Heading(kOutputHeading);
     AddJsonOption(options, json_);
   }
@@ -60,8 +63,8 @@ class CalibrateCommand final : public Command {
   Status CheckUsage() const override {
     if (!engine_.options().offload.exact()) {
       return InvalidArgument(
-          "--quality, --latency, --substitute and --low-copy: what is learned is learned from "
-          "exact runs");
+          "--quality, --latency, --substitute, --low-copy and --gate: what is learned is learned "
+          "from exact runs");
     }
     return quality_.CheckUsage();
   }
@@ -71,11 +74,15 @@ class CalibrateCommand final : public Command {
     if (quality_.wanted()) {
       TROUPE_ASSIGN_OR_RETURN(cache_sizes, quality_.CacheSizes(engine_));
     }
-    TROUPE_ASSIGN_OR_RETURN(const Learned learned, Learn());
+    if (cuts_.wanted()) TROUPE_RETURN_IF_ERROR(cuts_.CheckModel(engine_));
     const std::string path = output_.empty() ? ProfilePathFor(engine_.model()) : output_;
-    TROUPE_RETURN_IF_ERROR(SaveProfile(learned.profile, path));
     const std::string buddies_path =
         buddies_output_.empty() ? BuddiesPathFor(engine_.model()) : buddies_output_;
+    for (const std::string& file : {path, buddies_path}) {  // before the work
+      TROUPE_RETURN_IF_ERROR(CheckOutputFile(file));
+    }
+    TROUPE_ASSIGN_OR_RETURN(const Learned learned, Learn());
+    TROUPE_RETURN_IF_ERROR(SaveProfile(learned.profile, path));
     TROUPE_RETURN_IF_ERROR(SaveBuddies(learned.buddies, buddies_path));
     const bool table = json_ != "-";
     if (table) {
@@ -86,14 +93,35 @@ class CalibrateCommand final : public Command {
     record["buddies"] = buddies_path;
     record["mean_buddies"] = learned.buddies.buddies.MeanLength();
     record["mean_coverage"] = MeanCoverage(learned.buddies.buddies);
+    if (learned.groups) {
+      TROUPE_ASSIGN_OR_RETURN(
+          record["groups"],
+          groups_.SaveAndMeasure(engine_, *learned.groups,
+                                 {.ids = learned.Last(groups_.tokens()), .begin = options_.begin},
+                                 table));
+    }
     if (quality_.wanted()) {
       TROUPE_ASSIGN_OR_RETURN(
           const QualityCurve curve,
-          quality_.Measure(engine_, {.name = text_, .ids = learned.unread, .begin = options_.begin},
-                           learned.profile.fingerprint, buddies_path, cache_sizes, table));
+          quality_.Measure(
+              engine_,
+              {.name = text_, .ids = learned.Last(quality_.tokens()), .begin = options_.begin},
+              learned.profile.fingerprint, buddies_path, cache_sizes, table));
       if (table) fmt::print("left in {}\n", quality_.path(engine_.model()));
       record["quality"] = MeasureQuality::Record(curve);
       record["quality"]["file"] = quality_.path(engine_.model());
+    }
+    if (cuts_.wanted()) {
+      TROUPE_ASSIGN_OR_RETURN(
+          const CutFile cuts,
+          cuts_.Measure(engine_,
+                        {.name = text_,
+                         .fit_on = learned.read,
+                         .measure_on = std::span(learned.unread).last(cuts_.tokens()),
+                         .begin = options_.begin},
+                        learned.profile.fingerprint, table));
+      if (table) fmt::print("left in {}\n", cuts_.path(engine_.model()));
+      record["cuts"] = {{"file", cuts_.path(engine_.model())}, {"cuts", MeasureCuts::Record(cuts)}};
     }
     if (json_.empty()) return OkStatus();
     return WriteJson(record, json_);
@@ -103,15 +131,20 @@ class CalibrateCommand final : public Command {
   struct Learned {
     ModelProfile profile;
     BuddyProfile buddies;
-    std::vector<TokenId> unread;  // the end of the text, for measuring quality
+    std::optional<GroupGateFile> groups;
+    std::vector<TokenId> read, unread;  // the end of the text is kept for measuring
+
+    std::span<const TokenId> Last(std::size_t tokens) const {
+      return std::span(unread).last(tokens);
+    }
   };
 
   // With room for all that is counted. A token has a byte at least.
   Result<std::unique_ptr<Engine>> OpenFor(const std::string& text) {
     CalibrationOptions options = options_;
     options.most_tokens = std::min(options.most_tokens, text.size());
-    engine_.TakesBeside([options](const ModelConfig& config) {
-      return CalibrationBytes(config, options) +
+    engine_.TakesBeside([this, options, size = text.size()](const ModelConfig& config) {
+      return CalibrationBytes(config, options) + groups_.TakesBeside(config, size) +
              Coactivations::BytesFor(
                  {.layers = config.layers, .experts = config.moe.routing.experts});
     });
@@ -127,11 +160,12 @@ class CalibrateCommand final : public Command {
     if (engine->tokenizer().vocab().add_bos) options_.begin = engine->tokenizer().vocab().bos;
     TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> ids,
                             engine->tokenizer().Encode(text, {.add_special = false}));
-    const std::size_t kept = quality_.tokens();
+    TROUPE_RETURN_IF_ERROR(groups_.CheckModel(*engine));
+    const std::size_t kept = std::max({quality_.tokens(), groups_.tokens(), cuts_.tokens()});
     if (ids.size() < 2 * kept) {
       return InvalidArgument(
-          "{}: {} tokens, at least {} expected: {} to measure quality on, as many to learn from",
-          text_, ids.size(), 2 * kept, kept);
+          "{}: {} tokens, at least {} expected: {} to measure on, as many to learn from", text_,
+          ids.size(), 2 * kept, kept);
     }
     const std::span<const TokenId> read = std::span(ids).first(ids.size() - kept);
     TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
@@ -140,17 +174,24 @@ class CalibrateCommand final : public Command {
     TROUPE_ASSIGN_OR_RETURN(ModelProfile profile, [&] {
       ProgressBar bar("reading");
       options_.progress = [&bar](std::size_t done, std::size_t all) {
-        bar.Update(Bytes(done), Bytes(all));
+        bar.UpdateCount(static_cast<double>(done), all);
       };
       return Calibrate(session, *engine, read, options_);
     }());
+    std::optional<GroupGateFile> groups;
+    if (groups_.wanted()) {
+      TROUPE_ASSIGN_OR_RETURN(groups, groups_.Learn(session, *engine, read, options_.begin));
+    }
     TROUPE_ASSIGN_OR_RETURN(const GgufModel file, GgufModel::Open(engine->path()));
     TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(file));
     BuddyProfile buddies = recorder.Profile(buddies_);
     profile.fingerprint = buddies.fingerprint = ToString(fingerprint);
     profile.text = buddies.text = text_;
+    if (groups) groups->fingerprint = profile.fingerprint, groups->text = text_;
     return Learned{.profile = std::move(profile),
                    .buddies = std::move(buddies),
+                   .groups = std::move(groups),
+                   .read = {read.begin(), read.end()},
                    .unread = {ids.begin() + static_cast<std::ptrdiff_t>(read.size()), ids.end()}};
   }
 
@@ -180,7 +221,24 @@ class CalibrateCommand final : public Command {
     return mean;
   }
 
+  // What is guessed of the next layer while this one computes: with what was learned, and without.
+  static void PrintFirst(const ModelProfile& profile) {
+    const auto mean = [&profile](auto figure) { return 100 * Mean(profile, figure).guessed; };
+    const double learned = mean([](const ProfiledLayer& layer) -> const ForecastQuality& {
+      return layer.corrected.front();
+    });
+    const double plain = mean([](const ProfiledLayer& layer) -> const ForecastQuality& {
+      return layer.plain[static_cast<std::size_t>(ForecastPlace::kGateBefore)];
+    });
+    fmt::print(
+        "done: {:.0f} % of the experts that a layer uses will be predicted instead of {:.0f} %; "
+        "runs "
+        "of this model with less memory than it has experts find that by themselves\n",
+        learned, plain);
+  }
+
   static void Print(const ModelProfile& profile, const std::string& path) {
+    PrintFirst(profile);
     fmt::print(
         "{} tokens: of the experts chosen, the share predicted as top-k, and with the likely "
         "further ones\n",
@@ -277,7 +335,9 @@ class CalibrateCommand final : public Command {
   EngineFlags engine_;
   CalibrationOptions options_;
   BuddyOptions buddies_;
+  MeasureGroups groups_;
   MeasureQuality quality_;
+  MeasureCuts cuts_;
   std::string text_, output_, buddies_output_, json_;
 };
 

@@ -120,6 +120,10 @@ class ClusterCommand final : public Command {
     verbs_.Add(options, "drain", "Have others take what a node holds, so that it can be stopped",
                std::make_unique<ClusterOrder>(
                    "/cluster/drain", "others take what it holds; see status for what is left"));
+    verbs_.Add(options, "readmit",
+               "Let a node take those for peers again that it has thrown out for wrong rows",
+               std::make_unique<ClusterOrder>("/cluster/readmit",
+                                              "they are peers again when they come next"));
     verbs_.Add(options, "certificates",
                "Write an authority and certificates for the nodes of a cluster",
                std::make_unique<ClusterCertificates>());

@@ -25,9 +25,8 @@ constexpr double kPercent = 100;
 class DeviceCommand final : public Command {
  public:
   void AddOptions(Options& options) override {
-    options
-        .Add("MODEL", model_, "Model whose experts it may run (without a model: only the machine)")
-        .Type("FILE");
+    AddModelOption(options, "MODEL", model_,
+                   "Model whose experts it may run (without a model: only the machine)");
     options
         .Add("--most-experts", most_percent_,
              "Percent of the model's experts that it may run at most (40)")

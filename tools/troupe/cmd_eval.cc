@@ -27,7 +27,7 @@ class EvalCommand final : public Command {
  public:
   void AddOptions(Options& options) override {
     flags_.AddTo(options);
-    options.Add("--logits", logits_, "Save the logits of every scored token").Type("FILE");
+    AddOutputOption(options, "--logits", logits_, "Save the logits of every scored token");
     options.Heading("Scoring");
     options
         .Add("--reference", reference_,
@@ -63,19 +63,23 @@ class EvalCommand final : public Command {
     if (modes > 0 && !(logits_.empty() && reference_.empty())) {
       return InvalidArgument("{} takes no --logits and no --reference", ModeName());
     }
+    if (trace_.to_standard_output() && !flags_.prints()) {
+      return InvalidArgument("--trace - and --json -: standard output is for one of them");
+    }
     if (modes > 0 && trace_.given()) return InvalidArgument("{} takes no --trace", ModeName());
     return sweep_.given() ? sweep_.CheckUsage(flags_) : OkStatus();
   }
 
   Status Run() override {
     if (tasks_.given()) return tasks_.Run(flags_);
+    TROUPE_RETURN_IF_ERROR(flags_.LoadText());
     if (loop_.given()) return loop_.Run(flags_);
     if (draft_.given()) return draft_.Run(flags_);
     if (sweep_.given()) return sweep_.Run(flags_);
     if (most_loss_) flags_.engine().AllowLowCopies();
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, flags_.Open(trace_.scores()));
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<TraceRecorder> recorder, trace_.Begin(*engine));
-    TROUPE_ASSIGN_OR_RETURN(const ScoredText text, flags_.ReadText(engine->tokenizer()));
+    TROUPE_ASSIGN_OR_RETURN(const ScoredText text, flags_.TakeText(engine->tokenizer()));
     TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
     const EvaluationOptions options = flags_.options(text, session.room());
     if (most_loss_) {
@@ -106,7 +110,7 @@ class EvalCommand final : public Command {
     if (!result.ok()) return Status(result.status()).WithContext(flags_.text().name());
     if (writer) TROUPE_RETURN_IF_ERROR(writer->Finish());
     TROUPE_RETURN_IF_ERROR(trace_.Finish(recorder.get()));
-    if (flags_.prints()) {
+    if (flags_.prints() && !trace_.to_standard_output()) {
       Print(*result);
       PrintNotExact(engine->expert_usage());
     }
@@ -123,6 +127,9 @@ class EvalCommand final : public Command {
   }
 
   static void PrintNotExact(const ExpertUsage& usage) {
+    if (usage.grouped > 0) {
+      fmt::print("not exact       {} slots chosen by a group gate\n", usage.grouped);
+    }
     if (usage.NotExact() == 0) return;
     fmt::print(
         "not exact       {} asks of {} answered by low copies, {} slots by other experts, {} by "
@@ -142,6 +149,7 @@ class EvalCommand final : public Command {
     AddEvaluation(record, e);
     record["substitution_links"] = LinkCounts(chain);
     AddUsage(record, engine.expert_usage());
+    AddGate(record, engine);
     if (e.comparison) record["reference"] = reference_;
     return record;
   }

@@ -1,12 +1,17 @@
 // `troupe inspect`: what a model file holds and what running it takes.
 #include <algorithm>
 #include <string>
+#include <utility>
 
+#include "base/available_cpus.h"
+#include "base/printable.h"
 #include "gguf/reader.h"
 #include "model/inspect.h"
+#include "runtime/container_path.h"
 #include "troupe/commands.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"
+#include "troupe/verify_model.h"
 
 namespace troupe {
 namespace {
@@ -19,14 +24,35 @@ class InspectCommand final : public Command {
   Status Run() override;
 
  private:
-  std::string model_, json_;
-  bool tensors_ = false;
+  Status Verify(const GgufModel& model, Json record) const;
+
+  std::string model_, container_, json_;
+  bool tensors_ = false, verify_ = false;
 };
 
 void InspectCommand::AddOptions(Options& options) {
-  options.Add("MODEL", model_, "Model file (any part of a split model)").Required().Type("FILE");
+  AddModelOption(options, "MODEL", model_, "Model file (any part of a split model) or name")
+      .Required();
   options.AddFlag("--tensors", tensors_, "List every tensor with its shape, type, size and offset");
+  options.AddFlag("--verify", verify_,
+                  "Read all of the model and its packed experts, and compare every byte with the "
+                  "checksums that `troupe pack` and `troupe pull` have recorded");
+  options.Add("--experts", container_, "Packed experts to compare (MODEL.experts if it exists)")
+      .Needs("--verify")
+      .Type("FILE");
   AddJsonOption(options, json_);
+}
+
+Status InspectCommand::Verify(const GgufModel& model, Json record) const {
+  const std::string container = container_.empty() ? ContainerPathFor(model_) : container_;
+  TROUPE_ASSIGN_OR_RETURN(const VerifyReport report,
+                          VerifyModel(model, container, AvailableCpus()));
+  if (json_ != "-") Print(report);
+  if (!json_.empty()) {
+    record["verify"] = ToJson(report);
+    TROUPE_RETURN_IF_ERROR(WriteJson(record, json_));
+  }
+  return OutcomeOf(report);
 }
 
 void PrintLayers(const ModelFacts& facts) {
@@ -75,7 +101,7 @@ void PrintTensors(const GgufModel& model) {
   for (const TensorInfo& tensor : model.tensors()) {
     const std::string file =
         model.files().size() > 1 ? fmt::format("part {} ", tensor.file + 1) : "";
-    fmt::print("{:<36} {:<8} {:<24} {:>12}  {}{}\n", tensor.name, Name(tensor.type),
+    fmt::print("{:<36} {:<8} {:<24} {:>12}  {}{}\n", Printable(tensor.name), Name(tensor.type),
                DescribeShape(tensor), tensor.bytes.count(), file, tensor.offset);
   }
 }
@@ -132,10 +158,11 @@ Json FactsAsJson(const ModelFacts& facts) {
 Status InspectCommand::Run() {
   TROUPE_ASSIGN_OR_RETURN(const GgufModel model, GgufModel::Open(model_));
   TROUPE_ASSIGN_OR_RETURN(const ModelFacts facts, InspectModel(model));
+  Json record = {{"model", model_}};
+  record.Update(FactsAsJson(facts));
+  if (tensors_) record["tensors"] = TensorsAsJson(model);
+  if (verify_) return Verify(model, std::move(record));
   if (!json_.empty()) {
-    Json record = {{"model", model_}};
-    record.Update(FactsAsJson(facts));
-    if (tensors_) record["tensors"] = TensorsAsJson(model);
     TROUPE_RETURN_IF_ERROR(WriteJson(record, json_));
     if (json_ == "-") return OkStatus();
   }

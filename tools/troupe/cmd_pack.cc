@@ -9,10 +9,12 @@
 #include "gguf/reader.h"
 #include "runtime/container_path.h"
 #include "troupe/commands.h"
+#include "troupe/counted.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"
 #include "troupe/progress.h"
 #include "troupe/rounding_option.h"
+#include "troupe/verify_model.h"
 
 namespace troupe {
 namespace {
@@ -33,12 +35,11 @@ class PackCommand final : public Command {
 };
 
 void PackCommand::AddOptions(Options& options) {
-  options.Add("MODEL", in_, "Model file (any part of a split model)").Required().Type("FILE");
-  options
-      .Add(
-          "-o,--output", out_,
-          "Container to write (MODEL with .experts in place of .gguf, where `troupe run` finds it)")
-      .Type("FILE");
+  AddModelOption(options, "MODEL", in_, "Model file (any part of a split model) or name")
+      .Required();
+  AddOutputOption(
+      options, "-o,--output", out_,
+      "Container to write (MODEL with .experts in place of .gguf, where `troupe run` finds it)");
   AddTypeOption(options, "--low", options_.low,
                 "Add a second copy of all experts in this smaller type");
   AddTypeOption(options, "--high", high_,
@@ -56,8 +57,12 @@ Status PackCommand::Run() {
   ProgressBar bar("packing");
   options_.progress = bar.Callback();
   const Stopwatch watch;
+  const std::string checksums = ChecksumsPathFor(out_);
+  if (!high_) TROUPE_RETURN_IF_ERROR(RefuseDamaged(model, options_.threads, checksums));
   TROUPE_ASSIGN_OR_RETURN(const PackReport report, Pack(model));
   bar.Clear();
+  TROUPE_ASSIGN_OR_RETURN(const GgufModel packed, GgufModel::Open(packed_));
+  TROUPE_RETURN_IF_ERROR(WriteChecksums(packed, options_.threads, checksums));
   if (!json_.empty()) return WriteRecord(report, watch.Seconds());
   PrintFigures(report, watch.Seconds());
   return OkStatus();
@@ -86,15 +91,18 @@ Status PackCommand::WriteRecord(const PackReport& report, double seconds) const 
 }
 
 void PackCommand::PrintFigures(const PackReport& report, double seconds) const {
-  if (high_) fmt::print("{}: {} with experts in {}\n", packed_, in_, Name(*high_));
   const std::uint64_t experts = std::uint64_t{report.layers} * report.experts;
-  fmt::print("{}: {}, {} layers of {} experts of {}", out_, ToString(report.bytes), report.layers,
-             report.experts, ToString(Bytes(report.full.count() / experts)));
+  fmt::print("packed {} into {}: {}, {} layers of {} experts of {}", Counted(experts, "expert"),
+             out_, ToString(report.bytes), report.layers, report.experts,
+             ToString(Bytes(report.full.count() / experts)));
   if (options_.low) {
     fmt::print(", once more in {} of {}", Name(*options_.low),
                ToString(Bytes(report.low.count() / experts)));
   }
   fmt::print(", {:.1f} s\n", seconds);
+  if (high_) fmt::print("{}: {} with experts in {}\n", packed_, in_, Name(*high_));
+  fmt::print("{}: checksums of all tensors, for `troupe inspect --verify`\n",
+             ChecksumsPathFor(out_));
   if (report.fallbacks > 0) {
     fmt::print(
         "{} matrices of the second copy are in another type than {}, which they do not fit\n",

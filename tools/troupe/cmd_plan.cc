@@ -59,12 +59,20 @@ class PlanCommand final : public Command {
   }
 
  private:
+  // What the budget leaves: it holds for this process, too.
+  static Bytes ProbeMemoryWithin(Bytes budget) {
+    constexpr Bytes kSpare = 4_MiB;
+    const Bytes taken = ResidentMemory() + kSpare;
+    return std::clamp(budget > taken ? budget - taken : Bytes(), 1_MiB, kProbeMemory);
+  }
+
   Result<Expectation> Expect(const PlannedModel& model) const {
     const EngineOptions options = engine_.options();
     CostQuestion question{.threads = model.plan.threads,
                           .shapes = DistinctShapes(model.file, model.measure.experts),
                           .reader = options.offload.reader,
-                          .fresh = fresh_};
+                          .fresh = fresh_,
+                          .memory = ProbeMemoryWithin(model.plan.memory.budget)};
     if (model.store != nullptr) question.disk_file = model.store->files().front().path();
     CostModelFile file = CostModelFile::Load(ThisMachine());
     TROUPE_ASSIGN_OR_RETURN(MachineCosts costs, AskCosts(question, file));
@@ -133,6 +141,7 @@ class PlanCommand final : public Command {
     record["peers_bytes"] = memory.serving.peers.count();
     record["requests_bytes"] = memory.serving.requests.count();
     record["words_bytes"] = memory.serving.words.count();
+    record["cuts_bytes"] = memory.serving.cuts.count();
     record["draft_bytes"] = memory.draft.count();
     record["dense_bytes"] = memory.dense.count();
     record["kv_cache_bytes"] = memory.kv_cache.count();

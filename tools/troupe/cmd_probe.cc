@@ -30,10 +30,8 @@ std::string Rate(const RunningMean& mean) {
 class ProbeCommand final : public Command {
  public:
   void AddOptions(Options& options) override {
-    options
-        .Add("MODEL", model_,
-             "Model whose disk and expert shapes to measure (without a model: only memory)")
-        .Type("FILE");
+    AddModelOption(options, "MODEL", model_,
+                   "Model whose disk and expert shapes to measure (without a model: only memory)");
     options
         .Add("--experts", container_,
              "Packed experts to measure the disk with; none: use the model file (MODEL.experts if "
@@ -74,6 +72,7 @@ class ProbeCommand final : public Command {
 
   static void Print(const MachineId& machine, const CostQuestion& question,
                     const MachineCosts& costs, const std::string& kept) {
+    PrintFirst(question, costs);
     fmt::print("machine   {}, {} processors, {} kernels\n", machine.cpu, machine.cpus,
                machine.kernels);
     fmt::print("memory    {:.1f} GB/s read by {} threads, {}\n",
@@ -82,6 +81,22 @@ class ProbeCommand final : public Command {
     PrintDisk(question, costs);
     for (const ExpertLayout& shape : question.shapes) PrintShape(ShapeKey(shape), costs);
     if (!kept.empty()) fmt::print("kept in   {}\n", kept);
+  }
+
+  static void PrintFirst(const CostQuestion& question, const MachineCosts& costs) {
+    fmt::print("this machine reads {:.1f} GB/s of memory",
+               costs.model.memory_bytes_per_second.value / 1e9);
+    double disk = 0;
+    for (const ReadCost& read : costs.model.disk.reads) {
+      if (read.bytes_per_second.measured()) disk = std::max(disk, read.bytes_per_second.value);
+    }
+    if (!question.disk_file.empty()) fmt::print(" and {:.2f} GB/s of its disk", disk / 1e9);
+    const ExpertCost* const expert =
+        question.shapes.empty() ? nullptr : costs.model.Find(ShapeKey(question.shapes.front()));
+    if (expert != nullptr) {
+      fmt::print(", and computes an expert in {:.0f} us", expert->first_row.value * 1e6);
+    }
+    fmt::print("\n");
   }
 
   static void PrintDisk(const CostQuestion& question, const MachineCosts& costs) {

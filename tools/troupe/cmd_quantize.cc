@@ -5,6 +5,7 @@
 #include "forge/requantize.h"
 #include "gguf/reader.h"
 #include "troupe/commands.h"
+#include "troupe/counted.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"
 #include "troupe/progress.h"
@@ -24,8 +25,8 @@ class QuantizeCommand final : public Command {
 };
 
 void QuantizeCommand::AddOptions(Options& options) {
-  options.Add("IN", in_, "Model to read (any part of a split model)").Required().Type("FILE");
-  options.Add("OUT", out_, "File to write").Required().Type("FILE");
+  AddModelOption(options, "IN", in_, "Model to read (any part of a split model)").Required();
+  AddOutputOption(options, "OUT", out_, "File to write").Required();
   AddTypeOption(options, "TYPE", options_.mix.type, "Type of the weights").Required();
   AddTypeOption(options, "--embedding-type", options_.mix.embedding,
                 "Type of the token embedding, if different");
@@ -55,9 +56,9 @@ Status QuantizeCommand::Run() {
                       {"seconds", watch.Seconds()}},
                      json_);
   }
-  fmt::print("{}: {} from {}, {} tensors converted, {} kept, {:.1f} s\n", out_,
-             ToString(report.bytes), ToString(model.file_bytes()), report.converted, report.kept,
-             watch.Seconds());
+  fmt::print("{} has {} in {}, instead of {} in {}: {} converted, {} kept, {:.1f} s\n", out_,
+             ToString(report.bytes), Name(options_.mix.type), ToString(model.file_bytes()), in_,
+             Counted(report.converted, "tensor"), report.kept, watch.Seconds());
   if (report.fallbacks > 0) {
     fmt::print("{} tensors are in another type, as their rows do not fit blocks of {} elements\n",
                report.fallbacks, Info(options_.mix.type).block_elems);

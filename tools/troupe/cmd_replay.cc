@@ -13,6 +13,7 @@
 #include "troupe/commands.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"
+#include "troupe/output_path.h"
 #include "troupe/remark.h"
 #include "troupe/replay_costs.h"
 #include "troupe/replay_report.h"
@@ -76,9 +77,12 @@ class ReplayCommand final : public Command {
     options.Heading("Prediction");
     options
         .Add("--predict", predictors_,
-             "Predictors of the experts to prefetch: none, previous, eap or oracle (none)")
+             "Predictors of the experts to prefetch: none, scores (needs a trace of all scores), "
+             "previous, eap, oracle, or oracle:N, which knows the next N layers, across tokens, N "
+             "unlimited: all (none)")
         .SeparatedBy(',')
-        .OneOf(ReplayPredictorNames())
+        .Check(CheckReplayPredictor)
+        .Suggest(ReplayPredictorNames())
         .Type("NAME,NAME,…");
     options.AddFlag(
         "--ungoverned", [this] { governed_ = false; },
@@ -90,7 +94,7 @@ class ReplayCommand final : public Command {
     options.Heading(kBasicHeading);
     AddThreadsOption(options, threads_);
     options.Heading(kOutputHeading);
-    options.Add("--plot", plot_, "Plot hit rates over cache sizes, as .svg or .html").Type("FILE");
+    AddOutputOption(options, "--plot", plot_, "Plot hit rates over cache sizes, as .svg or .html");
     AddJsonOption(options, json_);
   }
 
@@ -111,9 +115,13 @@ class ReplayCommand final : public Command {
           "need "
           "another --policy beside it");
     }
-    if (!plot_.empty() && !plot_.ends_with(".svg") && !plot_.ends_with(".html")) {
-      return InvalidArgument("--plot: '{}', expected a name that ends in .svg or .html", plot_);
+    const bool foresees = std::ranges::any_of(
+        predictors_, [](const std::string& name) { return name.starts_with("oracle:"); });
+    if (foresees && substitution_.asked()) {
+      return InvalidArgument(
+          "--predict oracle:N takes no --substitute: it knows what the router chose");
     }
+    TROUPE_RETURN_IF_ERROR(CheckPlotName(plot_));
     if (plot_.ends_with(".svg") && traces_.size() > 1) {
       return InvalidArgument("--plot: an .svg is of one trace, found {}; an .html is of all",
                              traces_.size());
@@ -189,7 +197,8 @@ class ReplayCommand final : public Command {
     }
     const RecordedCache& cache = *header.cache;
     // What a gate predicted is not in the trace.
-    const bool known = std::ranges::count(ReplayPredictorNames(), cache.predictor) > 0;
+    const bool known = std::ranges::count(ReplayPredictorNames(), cache.predictor) > 0 &&
+                       CanPredict(header, cache.predictor);
     if (!known) {
       Remark("note: the run read ahead by '{}', which needs more than routes; replayed without\n",
              cache.predictor);

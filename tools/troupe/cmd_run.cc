@@ -2,25 +2,29 @@
 #include <troupe/model.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "api/model_access.h"
+#include "io/text_file.h"
 #include "lab/logits_file.h"
 #include "runtime/machine_costs.h"
+#include "runtime/pass_times.h"
 #include "troupe/chat.h"
 #include "troupe/commands.h"
 #include "troupe/engine_flags.h"
 #include "troupe/interrupt.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"
+#include "troupe/prompt_input.h"
 #include "troupe/remark.h"
 #include "troupe/run_record.h"
 #include "troupe/sampler_flags.h"
 #include "troupe/shown_answer.h"
-#include "troupe/text_input.h"
+#include "troupe/time_explained.h"
 #include "troupe/trace_flags.h"
 
 namespace troupe {
@@ -30,13 +34,16 @@ class RunCommand final : public Command {
  public:
   void AddOptions(Options& options) override {
     options.Heading("Generation");
-    options.Add("-p,--prompt", prompt_, "Text to continue").Type("TEXT");
-    options.Add("--file", file_, "Read the prompt from a file (- for standard input)").Type("FILE");
-    options.Add("--prompt-ids", prompt_ids_, "Prompt as exact token ids: 1,306,…").Type("IDS");
-    options.AddFlag("--chat", chat_, "Chat with the model in its own chat format");
+    input_.AddTo(options);
+    options.AddFlag(
+        "-i,--chat", chat_,
+        "Chat with the model in its own chat format; /help lists what else can be said");
     options.Add("--system", system_, "System message of the chat").Type("TEXT");
-    options.Add("-n,--tokens", tokens_, "Most tokens to generate (128; no limit in a chat)")
-        .Between(std::size_t{0}, kMostTokens)
+    engine_.AddChatTemplate(options);
+    options
+        .Add("-n,--tokens", tokens_,
+             "Most tokens to generate; -1: no limit (128; no limit in a chat)")
+        .Between(std::int64_t{-1}, std::int64_t{kMostTokens})
         .Type("N");
     options.Add("--stop", stop_, "Stop before this text; may be repeated").Type("TEXT");
     options.AddFlag("--ignore-eos", ignore_end_, "Continue after the model's end token");
@@ -45,22 +52,33 @@ class RunCommand final : public Command {
     engine_.AddSpeculation(options);
     options.Heading(kOutputHeading);
     trace_.AddTo(options);
-    options.Add("--logits", logits_, "Save the logits of each generated token").Type("FILE");
+    AddOutputOption(options, "--logits", logits_, "Save the logits of each generated token");
     options.AddFlag("--explain", explain_, "Print the memory plan and explain the first misses");
+    options.AddFlag("--explain-time", explain_time_,
+                    "Explain the slowest of the last tokens: what each layer waited for, and why "
+                    "it was not read earlier");
+    AddOutputOption(options, "--plot-timeline", timeline_,
+                    "Plot when the last tokens computed, waited and read, as .svg");
     AddJsonOption(options, json_);
   }
 
   Status CheckUsage() const override {
-    const int inputs = int{prompt_.has_value()} + int{!file_.empty()} + int{!prompt_ids_.empty()};
-    if (inputs > 1) return InvalidArgument("give one of --prompt, --file and --prompt-ids");
-    if (chat_ && (inputs > 0 || !logits_.empty() || !json_.empty())) {
-      return InvalidArgument("--chat takes no --prompt, --file, --prompt-ids, --logits or --json");
+    TROUPE_RETURN_IF_ERROR(input_.CheckUsage());
+    if (chat_ && (input_.has_ids() || !logits_.empty())) {
+      return InvalidArgument("--chat takes no --prompt-ids and no --logits");
     }
-    if (!chat_ && inputs == 0) {
-      return InvalidArgument("nothing to run: give --prompt, --file, --prompt-ids or --chat");
+    if (!chat_ && !input_.given() && !PromptInput::IsPiped()) {
+      return InvalidArgument(
+          "nothing to run: give --prompt, --file, --prompt-ids or --chat, or a text by a pipe");
+    }
+    if (json_ == "-" && trace_.to_standard_output()) {
+      return InvalidArgument("--trace - and --json -: standard output is for one of them");
     }
     if (std::ranges::find(stop_, "") != stop_.end()) {
       return InvalidArgument("--stop: an empty text stops nowhere, expected some");
+    }
+    if (!timeline_.empty() && !timeline_.ends_with(".svg")) {
+      return InvalidArgument("--plot-timeline: '{}', expected a name that ends in .svg", timeline_);
     }
     if (!chat_ && !system_.empty()) return InvalidArgument("--system needs --chat");
     return sampler_.Sampler().status();
@@ -77,34 +95,45 @@ class RunCommand final : public Command {
       PrintPlan(engine, sampling);
       ExplainMisses(engine);
     }
-    if (!chat_) return AnswerOnce(*model, recorder.get(), sampling);
-    TROUPE_RETURN_IF_ERROR(Chat(*model, Asking(sampling, kMostTokens), system_));
-    return End(engine, recorder.get());
+    if (explain_time_ || !timeline_.empty()) engine.WatchTime(&times_);
+    return chat_ ? TalkOn(*model, recorder.get(), sampling)
+                 : AnswerOnce(*model, recorder.get(), sampling);
   }
 
  private:
-  Request Asking(const Sampling& sampling, std::size_t tokens) const {
+  Request Asking(const Sampling& sampling, std::int64_t tokens) const {
+    const std::int64_t most = tokens_.value_or(tokens);
     return {.prompt = {},
-            .max_tokens = tokens_.value_or(tokens),
+            .max_tokens = most < 0 ? kMostTokens : static_cast<std::size_t>(most),
             .sampling = sampling,
             .stop = stop_,
             .ignore_end = ignore_end_};
   }
 
+  Status TalkOn(Model& model, TraceRecorder* recorder, const Sampling& sampling) const {
+    const Engine& engine = ModelAccess::EngineOf(model);
+    ChatOptions options{
+        .system = system_, .first = {}, .shows_text = ShowsText(), .records = !json_.empty()};
+    if (input_.given()) {
+      TROUPE_ASSIGN_OR_RETURN(options.first, input_.Text(engine));
+    }
+    TROUPE_ASSIGN_OR_RETURN(const TalkEnd end, Chat(model, Asking(sampling, kNoLimit), options));
+    TROUPE_RETURN_IF_ERROR(End(engine, recorder));
+    if (!json_.empty()) TROUPE_RETURN_IF_ERROR(WriteJson(end.record, json_));
+    return end.interrupted ? Error(Code::kCancelled, "interrupted") : OkStatus();
+  }
+
   Status AnswerOnce(Model& model, TraceRecorder* recorder, const Sampling& sampling) const {
     Engine& engine = ModelAccess::EngineOf(model);
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> prompt, Prompt(engine));
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> prompt, input_.Tokens(engine));
     if (prompt.size() > engine.plan().context()) {
       return Error(Code::kResourceExhausted,
                    "{}: the prompt has {} tokens, the context {}; --ctx asks for more",
-                   file_.empty() ? "prompt" : file_, prompt.size(), engine.plan().context());
+                   input_.name(), prompt.size(), engine.plan().context());
     }
     const InterruptGuard guard;
-    if (ShowsText()) {
-      fmt::print("{}", prompt_.value_or(""));
-      std::fflush(stdout);
-    }
-    Request request = Asking(sampling, 128);
+    if (ShowsText()) PrintNow(input_.shown());
+    Request request = Asking(sampling, kUsualTokens);
     request.prompt = prompt;
     TROUPE_ASSIGN_OR_RETURN(const Answer answer, Stream(model, std::move(request)));
     if (ShowsText()) fmt::print("\n");
@@ -119,11 +148,38 @@ class RunCommand final : public Command {
   // What an answer and a talk have in common at their end. A talk has told its figures, of each
   // answer by itself.
   Status End(const Engine& engine, TraceRecorder* recorder, const Answer* answer = nullptr) const {
-    if (explain_) ExplainSubstitution(engine);
-    if (explain_ && answer != nullptr) ExplainSpeculation(engine, answer->usage);
+    if (explain_) {
+      ExplainSubstitution(engine);
+      ExplainGate(engine);
+    }
+    if (explain_ && answer != nullptr) {
+      ExplainForesight(answer->usage);
+      ExplainSpeculation(engine, answer->usage);
+    }
+    TROUPE_RETURN_IF_ERROR(TellTime(engine));
     if (answer != nullptr) Remark("{}\n", FiguresLine(engine, *answer));
     RememberRun(engine, answer != nullptr ? SeenOf(engine, answer->usage) : TokensSeen());
     return trace_.Finish(recorder);
+  }
+
+  // Where the last tokens' time went, if somebody asked.
+  Status TellTime(const Engine& engine) const {
+    const std::optional<OffloadReport> offload = engine.offload_report();
+    ReadFrom from;
+    if (offload) {
+      from = {.medium = fmt::format("{} by {}", offload->store, offload->reader),
+              .bytes_per_second = offload->recent_bytes_per_second};
+    }
+    const TimedPass* slowest = times_.Slowest();
+    if (explain_time_ && slowest == nullptr) {
+      Remark("time: {}\n", offload ? "no token was computed after the first one"
+                                   : "every expert is in memory, nothing is waited for");
+    } else if (explain_time_) {
+      Remark("the slowest of the last {} tokens:\n{}", times_.passes().size(),
+             ExplainTime(*slowest, from));
+    }
+    if (timeline_.empty()) return OkStatus();
+    return WriteWholeText(timeline_, TimelineSvg(times_, kPlottedTokens, engine.path(), from));
   }
 
   // Where experts are left out or replaced by smaller copies it is not known what was computed, nor
@@ -139,27 +195,8 @@ class RunCommand final : public Command {
             .touched = engine.bytes_touched_per_token()};
   }
 
-  // With the record on stdout the text is in it, and nothing else may be there.
-  bool ShowsText() const { return json_ != "-"; }
-
-  Result<std::vector<TokenId>> Prompt(const Engine& engine) const {
-    const Tokenizer& tokenizer = engine.tokenizer();
-    if (!prompt_ids_.empty()) return ParseTokenIds(prompt_ids_);
-    if (file_.empty()) return tokenizer.Encode(prompt_.value_or(""));
-    // A text that cannot fit is refused before it takes memory that no plan knows of.
-    const std::size_t most = engine.plan().context() * tokenizer.longest_token();
-    const Result<std::string> read = ReadTextFile(file_, most);
-    if (read.status().code() == Code::kResourceExhausted) {
-      return Status(read.status())
-          .WithContext(fmt::format("a context of {} tokens is too short (--ctx asks for more)",
-                                   engine.plan().context()));
-    }
-    TROUPE_RETURN_IF_ERROR(read.status());
-    const std::string& text = *read;
-    Result<std::vector<TokenId>> ids = tokenizer.Encode(text);
-    if (!ids.ok()) return Status(ids.status()).WithContext(file_);
-    return ids;
-  }
+  // With the record on stdout the text is in it, and nothing else may be there; nor beside a trace.
+  bool ShowsText() const { return json_ != "-" && !trace_.to_standard_output(); }
 
   // Writes text and logits as they come.
   Result<Answer> Stream(Model& model, Request request) const {
@@ -195,13 +232,19 @@ class RunCommand final : public Command {
   EngineFlags engine_;
   SamplerFlags sampler_;
   TraceFlags trace_;
-  std::optional<std::string> prompt_;
-  std::string file_, prompt_ids_, system_, logits_, json_;
+  static constexpr std::int64_t kUsualTokens = 128, kNoLimit = -1;
+
+  PromptInput input_;
+  // Tokens of which the slowest is explained, and those that are plotted.
+  static constexpr std::size_t kWatchedTokens = 32, kPlottedTokens = 8;
+  PassTimes times_{kWatchedTokens};
+
+  std::string system_, logits_, timeline_, json_;
   std::vector<std::string> stop_;
-  std::optional<std::size_t> tokens_;
+  std::optional<std::int64_t> tokens_;
   bool chat_ = false;
   bool ignore_end_ = false;
-  bool explain_ = false;
+  bool explain_ = false, explain_time_ = false;
 };
 
 }  // namespace

@@ -52,7 +52,7 @@ void SynthCommand::AddOptions(Options& options) {
                              const char* help) {
     options.Add(name, count, help).Between(1u, 1u << 30).Type("N");
   };
-  options.Add("OUT", out_, "File to write").Required().Type("FILE");
+  AddOutputOption(options, "OUT", out_, "File to write").Required();
   options
       .Add("--shape", shape_,
            fmt::format("One of {}; or a config.json from Hugging Face", KnownShapes()))
@@ -66,19 +66,16 @@ void SynthCommand::AddOptions(Options& options) {
   add_count("--layers", layers_, "Number of layers, in place of the shape's");
   add_count("--vocab", vocabulary_, "Vocabulary size, in place of the shape's");
   add_count("--context", context_, "Context length, in place of the shape's");
-  options
-      .Add("--tokenizer", tokenizer_,
-           "GGUF file whose vocabulary to use (a small generated vocabulary)")
-      .Type("FILE");
+  AddModelOption(options, "--tokenizer", tokenizer_,
+                 "GGUF file whose vocabulary to use (a small generated vocabulary)");
   options.AddFlag("--combined-kv", options_.layout.combined_kv,
                   "deepseek2: store attn_kv_b as one tensor, as in old files");
   options.Add("--split", options_.split_bytes, "Write parts of at most this size").Type("SIZE");
-  options
-      .Add("--widen", widen_,
-           "Widen this model's experts by neurons that are zero (same outputs and routing, more "
-           "bytes) in place of random weights")
-      .Excludes("--shape")
-      .Type("FILE");
+  AddModelOption(
+      options, "--widen", widen_,
+      "Widen this model's experts by neurons that are zero (same outputs and routing, more "
+      "bytes) in place of random weights")
+      .Excludes("--shape");
   options.Add("--factor", factor_, "With --widen: how many times as wide")
       .Between(2u, 4096u)
       .Needs("--widen")

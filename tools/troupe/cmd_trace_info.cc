@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "trace/trace_summary.h"
+#include "troupe/counted.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"
 #include "troupe/trace_verbs.h"
@@ -37,13 +38,14 @@ class TraceInfo final : public Command {
     fmt::print("  {} layers with {} experts ({} a token) of {}; scores: {}{}\n",
                h.moe_layers.size(), h.experts, h.top_k, h.layers, Name(h.scores),
                h.all_scores ? ", of all experts" : "");
-    fmt::print(
-        "  {} tokens ({} of prompts, {} generated) in {} sequences{} and {} passes of at most "
-        "{} tokens\n",
-        s.tokens, s.prefill_tokens, s.decode_tokens, s.sequences,
-        s.tokens == 0 ? "" : fmt::format(" ({} to {})", s.first_sequence, s.last_sequence),
-        s.passes, s.longest_pass);
-    fmt::print("  {} in {} chunks\n", ToString(Bytes(reader.file_bytes())), s.chunks);
+    fmt::print("  {} ({} of prompts, {} generated) in {}{} and {} of at most {}\n",
+               Counted(s.tokens, "token"), s.prefill_tokens, s.decode_tokens,
+               Counted(s.sequences, "sequence"),
+               s.tokens == 0 ? "" : fmt::format(" ({} to {})", s.first_sequence, s.last_sequence),
+               Counted(s.passes, "pass"), Counted(s.longest_pass, "token"));
+    fmt::print("  {} in {}\n", ToString(Bytes(reader.file_bytes())), Counted(s.chunks, "chunk"));
+    if (!s.damage.any())
+      fmt::print("  whole{}\n", h.ends ? "" : ", as far as an older trace tells");
     constexpr std::size_t kMostShown = 12;
     std::size_t shown = 0;
     for (const auto& [domain, tokens] : s.tokens_by_domain) {
@@ -81,6 +83,7 @@ class TraceInfo final : public Command {
     record["chunks"] = s.chunks;
     Json& by_domain = record["tokens_by_domain"] = Json::Object();
     for (const auto& [domain, tokens] : s.tokens_by_domain) by_domain[domain] = tokens;
+    record["whole"] = !s.damage.any();
     record["damage"] = {{"places", s.damage.places},
                         {"bytes", s.damage.bytes},
                         {"tokens", s.damage.tokens},

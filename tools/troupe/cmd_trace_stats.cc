@@ -15,7 +15,7 @@ class TraceStats final : public Command {
  public:
   void AddOptions(Options& options) override {
     options.Add("TRACE", trace_, "Trace to read").Required().Type("TRACE");
-    options.Add("--plot", page_, "Plot the statistics on a page (.html)").Type("FILE");
+    AddOutputOption(options, "--plot", page_, "Plot the statistics on a page (.html)");
     options.AddFlag("--each-domain", each_domain_,
                     "Keep subdomains apart: mmlu/law and mmlu/art are two domains");
     AddJsonOption(options, json_);

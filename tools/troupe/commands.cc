@@ -9,6 +9,14 @@ constexpr CommandInfo kCommands[] = {
      "  troupe run model.gguf --chat --memory 6GiB\n"
      "  troupe run model.gguf --file question.txt --temperature 0 --json record.json",
      MakeRunCommand},
+    {"pull", "Get a model from Hugging Face or from ollama's library",
+     "  troupe pull hf.co/OWNER/REPO-GGUF:Q4_K_M\n"
+     "  troupe pull qwen3:30b-a3b",
+     MakePullCommand},
+    {"list", "Show the models that were got, and whether they are complete",
+     "  troupe list\n  troupe list --json -", MakeListCommand},
+    {"rm", "Remove a model that was got, with all that belongs to it",
+     "  troupe rm hf.co/OWNER/REPO-GGUF:Q4_K_M", MakeRmCommand},
     {"bench", "Measure how fast a model runs on this machine",
      "  troupe bench model.gguf --prefill 128,512 --decode 128", MakeBenchCommand},
     {"bench-server", "Measure what clients of a server see when many ask at once",
@@ -83,11 +91,20 @@ constexpr CommandInfo kCommands[] = {
      "  troupe simulate-server azure_llm_2023_conv.csv.zst --row-cost-ms 0.2 --parallel 32 "
      "--pass-ms 100",
      MakeSimulateServerCommand},
+    {"split", "Write a model in several files", "  troupe split model.gguf parts/model --size 4GiB",
+     MakeSplitCommand},
+    {"merge", "Write a model of several files as one",
+     "  troupe merge parts/model-00001-of-00003.gguf model.gguf", MakeMergeCommand},
     {"synth", "Write a model with random weights, for tests and speed runs",
      "  troupe synth olmoe.gguf --shape olmoe-1b-7b --type Q4_K\n"
      "  troupe synth two-layers.gguf --shape ~/OLMoE/config.json --type Q8_0 --layers 2\n"
      "  troupe synth wide.gguf --widen models/tiny-qwen2moe-q8_0.gguf --factor 16",
      MakeSynthCommand},
+    {"tokenize", "Show the tokens of a text, or the text of tokens",
+     "  troupe tokenize model.gguf --prompt \"The kernel\"\n"
+     "  troupe tokenize model.gguf --count < book.txt\n"
+     "  troupe tokenize model.gguf --ids 464,9720",
+     MakeTokenizeCommand},
     {"trace", "Show, convert, cut, merge and plot records of a model's routing",
      "  troupe trace info run.trace\n"
      "  troupe trace convert tests/data/routing/intent.meta.json -o intent.trace\n"

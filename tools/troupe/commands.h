@@ -22,19 +22,25 @@ std::unique_ptr<Command> MakeCalibrateCommand();
 std::unique_ptr<Command> MakeDeviceCommand();
 std::unique_ptr<Command> MakeEvalCommand();
 std::unique_ptr<Command> MakeInspectCommand();
+std::unique_ptr<Command> MakeListCommand();
 std::unique_ptr<Command> MakePackCommand();
 std::unique_ptr<Command> MakePlanCommand();
 std::unique_ptr<Command> MakeProbeCommand();
 std::unique_ptr<Command> MakePlaceCommand();
 std::unique_ptr<Command> MakePsCommand();
 std::unique_ptr<Command> MakeClusterCommand();
+std::unique_ptr<Command> MakePullCommand();
 std::unique_ptr<Command> MakeQuantizeCommand();
 std::unique_ptr<Command> MakeReplayCommand();
+std::unique_ptr<Command> MakeRmCommand();
 std::unique_ptr<Command> MakeRunCommand();
 std::unique_ptr<Command> MakeServeCommand();
 std::unique_ptr<Command> MakeSimulateCommand();
 std::unique_ptr<Command> MakeSimulateServerCommand();
+std::unique_ptr<Command> MakeSplitCommand();
+std::unique_ptr<Command> MakeMergeCommand();
 std::unique_ptr<Command> MakeSynthCommand();
+std::unique_ptr<Command> MakeTokenizeCommand();
 std::unique_ptr<Command> MakeTraceCommand();
 
 }  // namespace troupe

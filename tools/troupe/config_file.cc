@@ -5,16 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "troupe/trimmed.h"
+
 namespace troupe {
 namespace {
-
-constexpr std::string_view kBlanks = " \t\r\v\f";
-
-std::string_view Trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == text.npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
-}
 
 // A '#' within a word is a part of it: paths and names have some.
 std::string_view WithoutComment(std::string_view line) {

@@ -1,20 +1,42 @@
 #include "troupe/engine_flags.h"
 
+#include "expert/prefetch/worth_prefetch.h"
 #include "expert/substitution/quality_limit.h"
 #include "expert/substitution/substitution_spec.h"
+#include "troupe/cpu_list.h"
+#include "troupe/memory_lock.h"
 #include "troupe/options.h"
 #include "troupe/progress.h"
 #include "troupe/remark.h"
+#include "troupe/text_input.h"
 
 namespace troupe {
+namespace {
+
+std::vector<std::string> ReadAheadNames() {
+  std::vector<std::string> names = PredictorNames();
+  names.emplace_back(WorthPrefetch::kName);
+  return names;
+}
+
+}  // namespace
 
 void EngineFlags::AddTo(Options& options, ModelArgument model) {
   options.Heading(kBasicHeading);
-  Option& path =
-      options.Add("-m,--model,MODEL", model_, "Model file (GGUF; any part of a split model)")
-          .Type("FILE");
+  Option& path = AddModelOption(
+      options, "-m,--model,MODEL", model_,
+      "Model: a GGUF file (any part of a split one), or a name that `troupe list` shows");
   if (model == ModelArgument::kRequired) path.Required();
   AddThreadsOption(options, threads_);
+  options
+      .AddParsed(
+          "--cpus",
+          [](const std::string& text) -> Status {
+            TROUPE_ASSIGN_OR_RETURN(const std::vector<unsigned> cpus, ParseCpuList(text));
+            return RunOnCpus(cpus);
+          },
+          "Processors to run on, such as 0-3,6 (all)")
+      .Type("LIST");
   options.Add("-c,--ctx", context_, "Context length in tokens (the trained context, at most 4096)")
       .Between(1u, 1u << 30)
       .Type("N");
@@ -30,6 +52,8 @@ void EngineFlags::AddMemoryOptions(Options& options) {
            "Memory budget (free memory minus a reserve); experts that do not fit are read from the "
            "disk when they are needed")
       .Type("SIZE");
+  options.AddFlag("--mlock", locks_,
+                  "Keep what is in memory there: the system may not swap it out");
   options
       .AddParsed(
           "--kv-type",
@@ -103,12 +127,14 @@ void EngineFlags::AddPredictionOptions(Options& options) {
       .Add(
           "--predict", offload_.predictor,
           "Predictor of the experts to prefetch: none, lookahead (the gates of the next layers, "
-          "evaluated early and corrected by earlier misses), top-score (the same, without experts "
+          "evaluated early and corrected by earlier misses), scores (what the routers of the last "
+          "layers and the last token said, as far as a load is worth it), top-score (the same, "
+          "without experts "
           "that --substitute replaces), gate (the next layer's gate, uncorrected), eap (routing "
           "paths seen before), previous (the experts of the previous token), wrong (a control: the "
           "experts that the gate ranks last), or auto: lookahead, "
           "or top-score with --substitute (auto)")
-      .OneOf(PredictorNames())
+      .OneOf(ReadAheadNames())
       .Type("WHAT");
   options
       .Add("--profile", offload_.profile,
@@ -183,6 +209,23 @@ void EngineFlags::AddLossyOptions(Options& options) {
       .Excludes("--low-copy")
       .Type("MS");
   options
+      .AddParsed(
+          "--gate",
+          [this](const std::string& text) -> Status {
+            TROUPE_ASSIGN_OR_RETURN(offload_.gate.choice, ParseGate(text));
+            return OkStatus();
+          },
+          "What chooses a token's experts: exact (the model's own gates), or lossy: groups (a gate "
+          "of groups, then the model's own gate within the best of them), which `troupe calibrate "
+          "--groups` learns; groups:looked=N looks into N groups, :fusion=product multiplies both "
+          "gates (exact)")
+      .Suggest({"exact", "groups"})
+      .Excludes("--quality")
+      .Excludes("--latency")
+      .Type("GATE");
+  options.Add("--group-gate", offload_.gate.file, "The group gate (the file beside the model)")
+      .Type("FILE");
+  options
       .Add("--quality-curve", offload_.quality_curve,
            "The figures of `troupe calibrate --measure-quality` (the file beside the model)")
       .Type("FILE");
@@ -205,10 +248,23 @@ void EngineFlags::AddSpeculation(Options& options) {
           "controls (auto)")
       .OneOf(DraftChoiceNames())
       .Type("WHAT");
+  AddModelOption(
+      options, "--draft", draft_,
+      "A small GGUF model with the same vocabulary, which guesses tokens as well; its memory "
+      "is a part of --memory (none)");
+}
+
+void EngineFlags::AddChatTemplate(Options& options) {
+  constexpr std::size_t kMostBytes = 1 << 20;
   options
-      .Add("--draft", draft_,
-           "A small GGUF model with the same vocabulary, which guesses tokens as well; its memory "
-           "is a part of --memory (none)")
+      .AddParsed(
+          "--chat-template",
+          [this](const std::string& path) -> Status {
+            TROUPE_ASSIGN_OR_RETURN(chat_template_, ReadTextFile(path, kMostBytes));
+            if (chat_template_.empty()) return InvalidArgument("{}: an empty template", path);
+            return OkStatus();
+          },
+          "Chat template to use in place of the model's own (Jinja; a file)")
       .Type("FILE");
 }
 
@@ -236,6 +292,7 @@ EngineOptions EngineFlags::options() const {
   options.offload = offload_;
   options.drafters = drafters_;
   options.draft = draft_;
+  options.chat_template = chat_template_;
   options.beside = beside_;
   options.serving = serving_;
   options.experts_for_peers = experts_for_peers_;
@@ -250,18 +307,16 @@ Result<std::unique_ptr<Engine>> EngineFlags::Open(std::size_t least_context,
   opened.trace = trace;
   opened.least_context =
       static_cast<std::uint32_t>(std::min<std::size_t>(least_context, opened.kDefaultContext));
-  Result<std::unique_ptr<Engine>> engine = [&] {
-    ProgressBar bar("loading");
-    return Engine::Open(model_, opened, [&](Bytes done, Bytes total) {
-      bar.Update(done, total);
-      return !go_on || go_on();
-    });
-  }();
-  if (!engine.ok()) return engine;
-  const MemoryPlan& plan = (*engine)->plan().memory;
-  for (const std::string& note : plan.notes) Remark("note: {}\n", note);
-  for (const std::string& warning : plan.warnings) Remark("warning: {}\n", warning);
-  return engine;
+  opened.on_plan = [](const MemoryPlan& plan) {  // the kernel may end a program that takes too much
+    for (const std::string& note : plan.notes) Remark("note: {}\n", note);
+    for (const std::string& warning : plan.warnings) Remark("warning: {}\n", warning);
+  };
+  if (locks_) TROUPE_RETURN_IF_ERROR(LockMemory());
+  ProgressBar bar("loading");
+  return Engine::Open(model_, opened, [&](Bytes done, Bytes total) {
+    bar.Update(done, total);
+    return !go_on || go_on();
+  });
 }
 
 }  // namespace troupe

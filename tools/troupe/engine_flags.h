@@ -28,6 +28,8 @@ class EngineFlags {
 
   // For commands that generate text, or plan for it.
   void AddSpeculation(Options& options);
+  // For commands that chat.
+  void AddChatTemplate(Options& options);
 
   // What a search for the share of low copies needs: that they can be read, and by default so few
   // slots that every one that may be read is.
@@ -75,6 +77,8 @@ class EngineFlags {
   OffloadOptions offload_;
   DraftChoice drafters_;  // none, unless there is an option
   std::string draft_;     // path; empty: no model guesses
+  std::string chat_template_;
+  bool locks_ = false;
   std::function<Bytes(const ModelConfig&)> beside_;
   std::function<ServingMemory(const ModelConfig&, std::uint32_t context)> serving_;
   std::uint32_t experts_for_peers_ = 0;

@@ -23,6 +23,8 @@ double PerToken(std::uint64_t count, const ResidentDrafts& found) {
 }
 
 void Print(const ResidentDrafts& found) {
+  fmt::print("{:.2f} times the speed without drafts: a check yields {:.2f} tokens\n",
+             found.Speedup(), found.TokensPerCheck());
   fmt::print("tokens a check  {:.2f}\n", found.TokensPerCheck());
   fmt::print("right           ");
   for (std::size_t i = 0; i < found.tried.size(); ++i) {
@@ -51,10 +53,10 @@ void EvalDraft::AddTo(Options& options) {
       .Type("N");
 }
 
-Status EvalDraft::Run(const EvalFlags& flags) const {
+Status EvalDraft::Run(EvalFlags& flags) const {
   TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, flags.Open());
   TROUPE_ASSIGN_OR_RETURN(LossySwitch lossy, LossySwitch::Of(*engine));
-  TROUPE_ASSIGN_OR_RETURN(const ScoredText text, flags.ReadText(engine->tokenizer()));
+  TROUPE_ASSIGN_OR_RETURN(const ScoredText text, flags.TakeText(engine->tokenizer()));
   Result<std::vector<std::vector<TokenId>>> prompts =
       PromptsFrom(text.ids, kDraftPrompts, kDraftPromptTokens, text.begin);
   if (!prompts.ok()) return Status(prompts.status()).WithContext(flags.text().name());

@@ -10,7 +10,7 @@ class EvalDraft {
  public:
   void AddTo(Options& options);
   bool given() const { return length_ > 0; }
-  Status Run(const EvalFlags& flags) const;
+  Status Run(EvalFlags& flags) const;
 
  private:
   std::size_t length_ = 0;

@@ -58,10 +58,14 @@ Result<std::unique_ptr<Engine>> EvalFlags::Open(std::optional<TraceScores> trace
   return Flags().Open(window_.value_or(kWindow), trace);
 }
 
-Result<ScoredText> EvalFlags::ReadText(const Tokenizer& tokenizer) const {
-  TROUPE_ASSIGN_OR_RETURN(ScoredText text, text_.Read(tokenizer));
-  if (most_tokens_) text.ids.resize(std::min(text.ids.size(), *most_tokens_));
-  return text;
+Status EvalFlags::LoadText() {
+  TROUPE_RETURN_IF_ERROR(text_.Load(most_tokens_.value_or(kMostTokens)));
+  engine_.TakesBeside([text = text_.Memory()](const ModelConfig&) { return text; });
+  return OkStatus();
+}
+
+Result<ScoredText> EvalFlags::TakeText(const Tokenizer& tokenizer) {
+  return text_.Tokens(tokenizer, most_tokens_.value_or(kMostTokens));
 }
 
 EvaluationOptions EvalFlags::options(const ScoredText& text, std::size_t room) const {

@@ -16,12 +16,14 @@ class EvalFlags {
  public:
   void AddTo(Options& options);
 
+  // Reads the text, as far as --tokens wants it, so that its memory is in the plan. Before Open.
+  Status LoadText();
   // Opens the model; with a chain of substitution it may answer passes as large as will be fed.
   Result<std::unique_ptr<Engine>> Open(std::optional<TraceScores> trace = std::nullopt) const;
   EngineOptions engine_options() const;
 
-  // At most as many tokens as --tokens asks for.
-  Result<ScoredText> ReadText(const Tokenizer& tokenizer) const;
+  // At most as many tokens as --tokens asks for. Once.
+  Result<ScoredText> TakeText(const Tokenizer& tokenizer);
   EvaluationOptions options(const ScoredText& text, std::size_t room) const;
   // Absent: all of a window. One where answers of decode may be inexact, as when tokens
   // are generated.

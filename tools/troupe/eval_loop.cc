@@ -15,6 +15,9 @@ namespace troupe {
 namespace {
 
 void Print(const LoopComparison& found, std::size_t tokens) {
+  fmt::print(
+      "{:.1f} % of the tokens are those of exact answers, and {} of {} answers are the same\n",
+      100 * found.same_tokens.mean, found.unchanged, found.answers.size());
   fmt::print("answers         {} of {} tokens each, {} of them the same throughout\n",
              found.answers.size(), tokens, found.unchanged);
   fmt::print("same tokens     {} %\n", ToString(found.same_tokens, 100));
@@ -54,10 +57,10 @@ void EvalLoop::AddTo(Options& options) {
       .Type("N");
 }
 
-Status EvalLoop::Run(const EvalFlags& flags) const {
+Status EvalLoop::Run(EvalFlags& flags) const {
   TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, flags.Open());
   TROUPE_ASSIGN_OR_RETURN(LossySwitch lossy, LossySwitch::Of(*engine));
-  TROUPE_ASSIGN_OR_RETURN(const ScoredText text, flags.ReadText(engine->tokenizer()));
+  TROUPE_ASSIGN_OR_RETURN(const ScoredText text, flags.TakeText(engine->tokenizer()));
   Result<std::vector<std::vector<TokenId>>> prompts =
       PromptsFrom(text.ids, prompts_, prompt_tokens_, text.begin);
   if (!prompts.ok()) return Status(prompts.status()).WithContext(flags.text().name());

@@ -10,7 +10,7 @@ class EvalLoop {
  public:
   void AddTo(Options& options);
   bool given() const { return tokens_ > 0; }
-  Status Run(const EvalFlags& flags) const;
+  Status Run(EvalFlags& flags) const;
 
  private:
   std::size_t tokens_ = 0, prompts_ = 8, prompt_tokens_ = 64;

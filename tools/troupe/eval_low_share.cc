@@ -2,10 +2,13 @@
 
 #include <fmt/core.h>
 
-#include <cstdio>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "lab/low_share_search.h"
 #include "troupe/json_record.h"
+#include "troupe/progress.h"
 
 namespace troupe {
 
@@ -17,24 +20,25 @@ Status FindLowShare(Engine& engine, Session& session, const ScoredText& text,
                            engine.path());
   }
   constexpr int kSteps = 6;
-  const bool table = json != "-";
   double exact = 0;
-  if (table) fmt::print("share   perplexity  loss\n");
+  std::string rows;
+  std::optional<ProgressBar> bar(std::in_place, "searching");
+  std::size_t tried = 0;
   const auto perplexity = [&](double share) -> Result<double> {
     engine.AnswerBy(SubstitutionChain({}), {.prefill_share = share});
     TROUPE_ASSIGN_OR_RETURN(const Evaluation found, Evaluate(session, text.ids, options));
     if (share == 0) exact = found.Perplexity();
-    if (table) {
-      fmt::print("{:<6.4g}  {:<10.4f}  {:+.3f} %\n", share, found.Perplexity(),
-                 100 * (found.Perplexity() / exact - 1));
-      std::fflush(stdout);
-    }
+    rows += fmt::format("{:<6.4g}  {:<10.4f}  {:+.3f} %\n", share, found.Perplexity(),
+                        100 * (found.Perplexity() / exact - 1));
+    bar->UpdateCount(static_cast<double>(++tried), kSteps + 2);
     return found.Perplexity();
   };
   TROUPE_ASSIGN_OR_RETURN(const ShareSearch search, FindLowShare(perplexity, most_loss, kSteps));
-  if (table) {
+  bar.reset();
+  if (json != "-") {
     fmt::print("--low-copy prefill={:.4g} loses {:.3f} % (at most {:g} % asked for)\n",
                search.best.share, 100 * search.best.loss, 100 * most_loss);
+    fmt::print("share   perplexity  loss\n{}", rows);
   }
   if (json.empty()) return OkStatus();
   Json trials = Json::Array();

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "troupe/counted.h"
+
 namespace troupe {
 
 void AddInterval(Json& record, const std::string& name, const Interval& interval) {
@@ -21,6 +23,14 @@ std::string ToString(const Interval& interval, double scale) {
 }
 
 void Print(const Evaluation& e) {
+  if (e.comparison) {
+    fmt::print(
+        "{:+.2f} % perplexity against the reference, and the same most likely token {:.1f} % of "
+        "the time\n",
+        100 * (e.comparison->perplexity_ratio.mean - 1), 100 * e.comparison->top1_agreement.mean);
+  } else {
+    fmt::print("perplexity {:.4f} over {}\n", e.Perplexity(), Counted(e.tokens, "token"));
+  }
   fmt::print("tokens scored   {}\n", e.tokens);
   fmt::print("nats per token  {}\n", ToString(e.nll));
   fmt::print("perplexity      {:.4f}\n", e.Perplexity());

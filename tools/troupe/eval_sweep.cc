@@ -63,6 +63,9 @@ void EvalSweep::AddTo(Options& options) {
 
 Status EvalSweep::CheckUsage(const EvalFlags& flags) const {
   if (folder_.empty()) return InvalidArgument("--sweep needs a folder for its points: -o DIR");
+  if (chains_.find(',') != std::string::npos) {
+    return InvalidArgument("--sweep: '{}', expected chains with ; between them", chains_);
+  }
   if (Chains(chains_).empty()) return InvalidArgument("--sweep: no chain in '{}'", chains_);
   const OffloadOptions offload = flags.engine_options().offload;
   if (offload.slots) return InvalidArgument("--sweep takes sizes by --resident, not by --slots");
@@ -72,7 +75,7 @@ Status EvalSweep::CheckUsage(const EvalFlags& flags) const {
   return OkStatus();
 }
 
-Status EvalSweep::Run(const EvalFlags& flags) const {
+Status EvalSweep::Run(EvalFlags& flags) const {
   SweepOptions options{.model = flags.model(),
                        .engine = flags.engine_options(),
                        .chains = Chains(chains_),
@@ -81,7 +84,7 @@ Status EvalSweep::Run(const EvalFlags& flags) const {
   for (const double percent : resident_) options.resident.push_back(percent / 100);
   {
     TROUPE_ASSIGN_OR_RETURN(const PlannedModel planned, PlanModel(options.model, options.engine));
-    TROUPE_ASSIGN_OR_RETURN(const ScoredText text, flags.ReadText(*planned.tokenizer));
+    TROUPE_ASSIGN_OR_RETURN(const ScoredText text, flags.TakeText(*planned.tokenizer));
     options.text = text.ids;
     options.evaluation = flags.options(text, planned.plan.context());
     options.settle = settle_.value_or(options.evaluation.window);
@@ -93,15 +96,11 @@ Status EvalSweep::Run(const EvalFlags& flags) const {
     hooks.progress = [&](double done, std::size_t all, const std::string&) {
       bar.UpdateCount(done, all);
     };
-    hooks.on_point = [&](const SweepPoint& point, bool measured_now) {
-      known += measured_now ? 0 : 1;
-      bar.Clear();
-      if (flags.prints()) Print(point);
-    };
-    if (flags.prints()) PrintSweepHead();
+    hooks.on_point = [&](const SweepPoint&, bool measured_now) { known += measured_now ? 0 : 1; };
     return RunSweep(options, hooks);
   }();
   if (!points.ok()) return points.status();
+  if (flags.prints()) Print(*points);
   if (known > 0) Remark("{} points were measured before\n", known);
 
   Json record;

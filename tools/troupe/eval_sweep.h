@@ -16,7 +16,7 @@ class EvalSweep {
   void AddTo(Options& options);
   bool given() const { return !chains_.empty(); }
   Status CheckUsage(const EvalFlags& flags) const;
-  Status Run(const EvalFlags& flags) const;
+  Status Run(EvalFlags& flags) const;
 
  private:
   std::string chains_, folder_;

@@ -8,6 +8,7 @@
 
 #include "lab/lossy_switch.h"
 #include "lab/task_score.h"
+#include "troupe/counted.h"
 #include "troupe/eval_report.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"
@@ -66,6 +67,20 @@ void Print(const ScoredTask& task) {
   fmt::print("{:<38} {:>6}  {:<26} {:<26}\n", "  change", "",
              Percent(AccuracyDifference(*task.exact, task.score, false), "+"),
              Percent(AccuracyDifference(*task.exact, task.score, true), "+"));
+}
+
+void Print(const std::vector<ScoredTask>& tasks, const ScoredTask& all) {
+  fmt::print("{:.1f} % of {} are answered right", 100 * all.score.accuracy().mean,
+             Counted(all.score.items.size(), "question"));
+  if (all.exact) fmt::print(" ({:.1f} % by exact answers)", 100 * all.exact->accuracy().mean);
+  fmt::print("\n{:<38} {:>6}  {:<26} {:<26}\n", "task", "items", "right (95 times of 100)",
+             "right by byte");
+  for (const ScoredTask& task : tasks) Print(task);
+  if (tasks.size() > 1) Print(all);
+  if (all.score.cut > 0) {
+    fmt::print("{} longer than the context: their beginning was cut off\n",
+               Counted(all.score.cut, "question"));
+  }
 }
 
 Json ScoreJson(const TaskScore& score) {
@@ -157,10 +172,6 @@ Status EvalTasks::Run(const EvalFlags& flags) const {
       bar.UpdateCount(static_cast<double>(done), task.file.items.size());
     });
   };
-  if (flags.prints()) {
-    fmt::print("{:<38} {:>6}  {:<26} {:<26}\n", "task", "items", "right (95 times of 100)",
-               "right by byte");
-  }
   ExpertUsage usage;  // without what exact answers took
   for (ScoredTask& task : tasks) {
     const ExpertUsage before = engine->expert_usage();
@@ -171,15 +182,9 @@ Status EvalTasks::Run(const EvalFlags& flags) const {
       TROUPE_ASSIGN_OR_RETURN(task.exact, score(task, task.name + ", exact"));
       lossy->SetExact(false);
     }
-    if (flags.prints()) Print(task);
-    std::fflush(stdout);
   }
   const ScoredTask all = Sum(tasks);
-  if (flags.prints() && tasks.size() > 1) Print(all);
-  if (flags.prints() && all.score.cut > 0) {
-    fmt::print("{} questions were longer than the context: their beginning was cut off\n",
-               all.score.cut);
-  }
+  if (flags.prints()) Print(tasks, all);
   if (flags.json().empty()) return OkStatus();
   Json record;
   record["model"] = engine->path();

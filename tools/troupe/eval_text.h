@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/status.h"
 #include "text/tokenizer.h"
 #include "troupe/option_table.h"
+#include "troupe/text_source.h"
 
 namespace troupe {
 
@@ -24,10 +26,18 @@ class EvalText {
   bool given_once() const { return text_.empty() != ids_file_.empty(); }
   const std::string& name() const { return text_.empty() ? ids_file_ : text_; }
 
-  Result<ScoredText> Read(const Tokenizer& tokenizer) const;
+  // Reads it, or as much of it as this number of tokens is sure to be found in.
+  Status Load(std::size_t most_tokens);
+  // What the text and its tokens take, for the plan of memory. After Load.
+  Bytes Memory() const;
+  // At most that number of tokens. Once, after Load.
+  Result<ScoredText> Tokens(const Tokenizer& tokenizer, std::size_t most_tokens);
 
  private:
+  Result<std::vector<TokenId>> Encode(const Tokenizer& tokenizer) const;
+
   std::string text_, ids_file_;
+  std::optional<TextSource> source_;
 };
 
 }  // namespace troupe

@@ -1,7 +1,7 @@
 // The `troupe` program: finds the command, lets it parse its options and run, and turns the outcome
-// into what a shell sees: 0, 1 after a failure, 2 for usage, 130 after Ctrl-C, 141 if whoever read
-// standard output has gone; errors as one line on stderr.
-#include <fmt/core.h>
+// into what a shell sees: 0, 1 after a failure, 2 for usage, 130 after Ctrl-C (129 after SIGHUP,
+// 143 after SIGTERM), 141 if whoever read standard output has gone; errors as one line on stderr.
+#include <fmt/format.h>
 #include <poll.h>
 #include <troupe/version.h>
 #include <unistd.h>
@@ -18,8 +18,12 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/printable.h"
+#include "kernels/target.h"
 #include "troupe/commands.h"
+#include "troupe/commit.h"
 #include "troupe/did_you_mean.h"
+#include "troupe/interrupt.h"
 #include "troupe/option_parser.h"
 #include "troupe/remark.h"
 
@@ -30,14 +34,14 @@ enum ExitCode {
   kSuccess = 0,
   kFailed = 1,
   kUsage = 2,
-  kInterrupted = 128 + SIGINT,
+  kSignal = 128,  // and the signal's number
   kUnread = 128 + SIGPIPE,
 };
 
-// One line, whatever a path or the parser puts into the message.
+// One line, whatever a path, a file or the parser puts into the message.
 void PrintError(std::string message) {
   std::replace(message.begin(), message.end(), '\n', ' ');
-  Remark("troupe: {}\n", message);
+  Remark("troupe: {}\n", Printable(message));
 }
 
 void PrintUsageError(const CommandInfo& command, std::string_view message) {
@@ -53,7 +57,19 @@ void PrintHelp(std::FILE* out) {
   }
   fmt::print(out,
              "\n`troupe COMMAND --help` explains its options, with an example.\n"
-             "`troupe --version` prints the version.\n");
+             "`troupe --version` prints the version and the instruction sets it is built for.\n");
+}
+
+std::string NamesOf(const std::vector<Target>& targets) {
+  std::vector<std::string_view> names;
+  for (const Target target : targets) names.push_back(Name(target));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void PrintVersion() {
+  fmt::print("troupe {} (commit {})\n", Version(), Commit());
+  fmt::print("built for {}; this machine runs {}\n", NamesOf(CompiledTargets()),
+             Name(ActiveTarget()));
 }
 
 // Whether a write has failed since the other end of a pipe is closed, as `head` does it when it has
@@ -90,7 +106,7 @@ int Finish(Status status) {
   if (status.ok()) return kSuccess;
   if (NobodyReads()) return kUnread;
   PrintError(status.message());
-  return status.code() == Code::kCancelled ? kInterrupted : kFailed;
+  return status.code() == Code::kCancelled ? kSignal + InterruptGuard::signal() : kFailed;
 }
 
 int RunCommand(const CommandInfo& info, std::vector<std::string> arguments) {
@@ -129,18 +145,21 @@ std::string NoCommand(const std::string& name) {
 int Main(std::vector<std::string> arguments) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file too large for `ulimit -f` is an error, not an end
   std::signal(SIGPIPE, SIG_IGN);  // so is a reader that goes away: the record is still written
-  SetWarningSink([](std::string_view line) { Remark("warning: {}\n", line); });
+  SetWarningSink([](std::string_view line) { Remark("warning: {}\n", Printable(line)); });
   if (arguments.empty()) {
     PrintHelp(stderr);
     return kUsage;
   }
-  const std::string first = arguments.front();
-  if (first == "--help" || first == "-h" || first == "help") {
+  std::string first = arguments.front();
+  if (first == "help" && arguments.size() > 1) {  // `troupe help run` as `troupe run --help`
+    arguments = {arguments[1], "--help"};
+    first = arguments.front();
+  } else if (first == "--help" || first == "-h" || first == "help") {
     PrintHelp(stdout);
     return Finish(OkStatus());
   }
   if (first == "--version") {
-    fmt::print("troupe {}\n", Version());
+    PrintVersion();
     return Finish(OkStatus());
   }
   const CommandInfo* command = FindCommand(first);

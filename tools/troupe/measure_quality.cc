@@ -16,15 +16,6 @@
 namespace troupe {
 namespace {
 
-// Opens the file and takes its name away: it may be large, and is gone with the program however
-// that ends.
-Result<LogitsReader> OpenAndUnlink(const std::string& path) {
-  Result<LogitsReader> reader = LogitsReader::Open(path);
-  std::error_code ignored;
-  std::filesystem::remove(path, ignored);
-  return reader;
-}
-
 // What the file has already, if what is measured now can stand beside it.
 std::optional<QualityCurve> LoadAlike(const std::string& path, const QualityCurve& now) {
   std::error_code ignored;
@@ -100,9 +91,9 @@ void MeasureQuality::AddTo(Options& options) {
       .Between(0.0, 1e6)
       .Needs("--measure-quality")
       .Type("PERCENT");
-  options.Add("--quality-output", output_, "File for the measured quality (beside the model)")
-      .Needs("--measure-quality")
-      .Type("FILE");
+  AddOutputOption(options, "--quality-output", output_,
+                  "File for the measured quality (beside the model)")
+      .Needs("--measure-quality");
 }
 
 Status MeasureQuality::CheckUsage() const {
@@ -188,7 +179,7 @@ Result<QualityCurve> MeasureQuality::Measure(const EngineFlags& flags, const Tex
     if (chains_.empty()) measurement.families = UsualChains(!ChoosesByGroups(engine->config()));
   }
   curve.machine = DescribeMachine(threads, options.offload.link);
-  TROUPE_ASSIGN_OR_RETURN(const LogitsReader reference, OpenAndUnlink(logits));
+  TROUPE_ASSIGN_OR_RETURN(const LogitsReader reference, LogitsReader::OpenAndUnlink(logits));
   const std::optional<QualityCurve> before = LoadAlike(file, curve);
 
   for (const std::uint32_t slots : sizes) {
@@ -196,7 +187,7 @@ Result<QualityCurve> MeasureQuality::Measure(const EngineFlags& flags, const Tex
     ProgressBar bar("measuring");
     MeasuredChain exact;
     measurement.progress = [&bar](const std::string&, std::size_t done, std::size_t all) {
-      bar.Update(Bytes(done), Bytes(all));
+      bar.UpdateCount(static_cast<double>(done), all);
     };
     measurement.measured = [&](const MeasuredChain& chain) {
       bar.Clear();

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <memory>
 #include <sstream>
 #include <utility>
@@ -102,8 +103,9 @@ class Binding {
   }
 
   // The one line for what CLI11 found wrong.
-  std::string Explain(const CLI::ParseError& error) const {
+  std::string Explain(const CLI::ParseError& error, const std::vector<std::string>& words) const {
     const Binding& active = Active();
+    if (const auto long_one = active.LongWithOneDash(words)) return *long_one;
     const std::vector<std::string> unknown = active.app_.remaining();
     const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
     const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
@@ -144,6 +146,25 @@ class Binding {
     const auto chosen =
         std::ranges::find_if(subcommands_, [](const Binding& sub) { return sub.app_.parsed(); });
     return chosen == subcommands_.end() ? *this : *chosen;
+  }
+
+  // "-ngl" is read as -n and its value "gl", or as several short options: of neither speaks who
+  // meant an option of another program.
+  std::optional<std::string> LongWithOneDash(const std::vector<std::string>& words) const {
+    constexpr std::size_t kLeast = 3;  // a dash and two letters
+    for (const std::string& word : words) {
+      const std::string name = word.substr(0, word.find('='));
+      const bool letters = name.size() >= kLeast && name[0] == '-' &&
+                           std::all_of(name.begin() + 1, name.end(), [](unsigned char c) {
+                             return std::isalpha(c) != 0 || c == '-';
+                           });
+      if (!letters || name[1] == '-') continue;
+      const std::optional<std::string> meant = Meant({"-" + name});
+      return fmt::format("there is no option {}{}", name,
+                         meant ? fmt::format("; did you mean {}?", *meant)
+                               : "; those of several letters begin with two dashes");
+    }
+    return std::nullopt;
   }
 
   // For the first word that is near to one that is known.
@@ -187,6 +208,7 @@ ParsedLine ParseLine(Options& options, std::vector<std::string> arguments) {
   formatter->column_width(kColumnOfHelp);
   app.formatter(formatter);
   Binding binding(app, options);
+  const std::vector<std::string> words = arguments;
   std::ranges::reverse(arguments);  // CLI11 takes them from the back
   try {
     app.parse(arguments);
@@ -197,7 +219,7 @@ ParsedLine ParseLine(Options& options, std::vector<std::string> arguments) {
   } catch (const CLI::CallForAllHelp&) {
     return {.kind = ParsedLine::Kind::kAnswer, .text = app.help("", CLI::AppFormatMode::All)};
   } catch (const CLI::ParseError& error) {
-    return {.kind = ParsedLine::Kind::kMistake, .text = binding.Explain(error)};
+    return {.kind = ParsedLine::Kind::kMistake, .text = binding.Explain(error, words)};
   }
   binding.MarkChosen();
   return {.kind = ParsedLine::Kind::kComplete, .text = {}, .given = binding.Given()};

@@ -108,6 +108,14 @@ TEST_F(ParseLineTest, SuggestsTheOptionThatWasMeant) {
             "The following argument was not expected: --unheard-of");
 }
 
+TEST_F(ParseLineTest, OptionsOfSeveralLettersWithOneDashAreNotTakenForAShortOnesValue) {
+  EXPECT_EQ(Mistake({"m", "-ngl", "5"}),
+            "there is no option -ngl; those of several letters begin with two dashes");
+  EXPECT_EQ(Mistake({"m", "-cahce", "lru"}), "there is no option -cahce; did you mean --cache?");
+  EXPECT_EQ(Mistake({"m", "-n5"}), "");
+  EXPECT_EQ(Mistake({"m", "--chat", "--system", "-abc"}), "");
+}
+
 TEST_F(ParseLineTest, AnswersAQuestionInPlaceOfAValue) {
   EXPECT_EQ(Answer({"m", "--chain", "help"}), "chains\n");
   EXPECT_EQ(Mistake({"m", "--chain", "drop"}), "");

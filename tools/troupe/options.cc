@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <system_error>
+#include <string>
 #include <vector>
+
+#include "fetch/model_folder.h"
+#include "troupe/output_path.h"
 
 namespace troupe {
 namespace {
@@ -13,15 +15,6 @@ std::vector<std::string> AllTypeNames() {
   std::vector<std::string> names;
   for (const TensorTypeInfo& info : AllTensorTypes()) names.emplace_back(info.name);
   return names;
-}
-
-// An hour's run should not end with a file that cannot be written.
-Status CheckFolder(const std::string& path) {
-  if (path == "-") return OkStatus();
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  std::error_code error;
-  if (folder.empty() || std::filesystem::is_directory(folder, error)) return OkStatus();
-  return InvalidArgument("{}: there is no folder {}", path, folder.string());
 }
 
 }  // namespace
@@ -46,9 +39,23 @@ Option& AddThreadsOption(Options& options, std::size_t& threads) {
       .Type("N");
 }
 
+Option& AddModelOption(Options& options, const std::string& names, std::string& path,
+                       const std::string& help) {
+  const auto take = [&path](const std::string& text) {
+    TROUPE_ASSIGN_OR_RETURN(path, ModelPathFor(text));
+    return OkStatus();
+  };
+  return options.AddParsed(names, take, help).Type("FILE");
+}
+
+Option& AddOutputOption(Options& options, const std::string& names, std::string& path,
+                        const std::string& help) {
+  return options.Add(names, path, help).Check(CheckOutputFile).Type("FILE");
+}
+
 Option& AddJsonOption(Options& options, std::string& path) {
   return options.Add("--json", path, "Write the results as JSON to this file (- for stdout)")
-      .Check(CheckFolder)
+      .Check(CheckOutput)
       .Type("FILE");
 }
 

@@ -24,6 +24,12 @@ Option& AddTypeOption(Options& options, const std::string& name, std::optional<T
                       const std::string& help);
 // --threads; the caller's default is every CPU this process may use.
 Option& AddThreadsOption(Options& options, std::size_t& threads);
+// A model to read: a file (any part of a split one), or the name of one that `troupe pull` has got.
+Option& AddModelOption(Options& options, const std::string& names, std::string& path,
+                       const std::string& help);
+// A file that a command writes: refused before the work if it cannot be written.
+Option& AddOutputOption(Options& options, const std::string& names, std::string& path,
+                        const std::string& help);
 // --json; the file gets the record (json_record.h).
 Option& AddJsonOption(Options& options, std::string& path);
 

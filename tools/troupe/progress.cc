@@ -36,13 +36,23 @@ void ProgressBar::UpdateCount(double done, std::size_t total) {
        fmt::format("{} of {}", static_cast<std::size_t>(done), total));
 }
 
+void ProgressBar::UpdateTransfer(Bytes here, Bytes total) {
+  if (!IsDue()) return;
+  speed_.Note(since_start_.Seconds(), here);
+  const double part = total > Bytes() ? AsDouble(here) / AsDouble(total) : 0;
+  Draw(part, fmt::format("{} of {}", ToString(here), ToString(total)), speed_.Text(total - here));
+}
+
 void ProgressBar::Draw(double part, const std::string& amount) {
+  const double left = part > 0 ? since_start_.Seconds() * (1 - part) / part : 0.0;
+  Draw(part, amount, fmt::format("{:.0f} s left", left));
+}
+
+void ProgressBar::Draw(double part, const std::string& amount, const std::string& left) {
   drawn_ = true;
-  const double elapsed = since_start_.Seconds();
-  const double left = part > 0 ? elapsed * (1 - part) / part : 0.0;
   const int filled = static_cast<int>(part * kWidth);
-  fmt::print(stderr, "\r\x1b[K{} [{:#<{}}{:.<{}}] {:3.0f}%  {}, {:.0f} s left", what_, "", filled,
-             "", kWidth - filled, 100 * part, amount, left);
+  fmt::print(stderr, "\r\x1b[K{} [{:#<{}}{:.<{}}] {:3.0f}%  {}, {}", what_, "", filled, "",
+             kWidth - filled, 100 * part, amount, left);
   std::fflush(stderr);
 }
 

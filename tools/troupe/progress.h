@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "model/byte_progress.h"
+#include "troupe/transfer_speed.h"
 
 namespace troupe {
 
@@ -21,6 +22,8 @@ class ProgressBar {
   void Update(Bytes done, Bytes total);
   // Of things that are counted; `done` may be in the middle of one.
   void UpdateCount(double done, std::size_t total);
+  // Of what comes over a network, some of which may have been here before.
+  void UpdateTransfer(Bytes here, Bytes total);
   // Before anything else is printed.
   void Clear();
 
@@ -35,10 +38,12 @@ class ProgressBar {
  private:
   bool IsDue();
   void Draw(double part, const std::string& amount);
+  void Draw(double part, const std::string& amount, const std::string& left);
 
   std::string what_;
   bool is_terminal_;
   bool drawn_ = false;
+  TransferSpeed speed_;
   Stopwatch since_start_;
   double next_draw_;  // seconds since the start
 };

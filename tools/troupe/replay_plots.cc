@@ -102,6 +102,21 @@ LineChart ReplacedChart(const ReplayReport& report) {
   return chart;
 }
 
+// The number of slots at which the policies differ most.
+std::uint32_t MostTelling(const ReplayReport& report) {
+  std::map<std::uint32_t, std::pair<double, double>> hits;  // least and most, by slots
+  for (const ReplayOutcome& outcome : report.outcomes) {
+    if (outcome.spec.policy == "optimum") continue;
+    const double rate = outcome.result.all.HitRate();
+    const auto [at, first] = hits.try_emplace(outcome.spec.slots, rate, rate);
+    at->second = {std::min(at->second.first, rate), std::max(at->second.second, rate)};
+  }
+  if (hits.empty()) return report.outcomes.front().spec.slots;
+  return std::ranges::max_element(
+             hits, {}, [](const auto& entry) { return entry.second.second - entry.second.first; })
+      ->first;
+}
+
 LineChart LayerChart(const ReplayReport& report, std::uint32_t slots) {
   LineChart chart{.title = "Hits by layer",
                   .subtitle = fmt::format("{} slots of {}", slots,
@@ -130,14 +145,13 @@ std::string Plot(const std::vector<ReplayReport>& reports, const std::string& na
                     "How often an expert was there when a layer asked for it, for each policy. "
                     "The dashed line is what a policy could reach that knows the future."};
   for (const ReplayReport& report : reports) {
-    const std::uint32_t slots = report.outcomes[report.outcomes.size() / 2].spec.slots;
     PageSection section{.heading = report.trace.substr(report.trace.rfind('/') + 1),
                         .text = fmt::format("{}: {} tokens.", report.header.model,
                                             report.outcomes.front().result.all.tokens),
                         .svgs = {ToSvg(HitChart(report)), ToSvg(LoadChart(report))}};
     if (report.timed) section.svgs.push_back(ToSvg(StallChart(report)));
     if (Substitutes(report)) section.svgs.push_back(ToSvg(ReplacedChart(report)));
-    section.svgs.push_back(ToSvg(LayerChart(report, slots)));
+    section.svgs.push_back(ToSvg(LayerChart(report, MostTelling(report))));
     page.sections.push_back(std::move(section));
   }
   return ToHtml(page);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "troupe/counted.h"
+#include "troupe/foresight_figures.h"
 #include "troupe/run_record.h"
 
 namespace troupe {
@@ -80,9 +82,14 @@ std::string Row(const ReplayReport& report, const ReplayOutcome& outcome) {
                        ToString(Bytes(static_cast<std::uint64_t>(BytesPerToken(report, r)))));
   }
   if (report.timed) {
-    row += fmt::format(" {:>9.3f} {:>10.1f}", 1e3 * PerToken(r.stall_seconds, r),
-                       r.Seconds() > 0 ? static_cast<double>(r.all.tokens) / r.Seconds() : 0);
+    row +=
+        fmt::format(" {:>10.3f} {:>9.3f} {:>10.1f}", 1e3 * PerToken(r.Time().overlapped_seconds, r),
+                    1e3 * PerToken(r.stall_seconds, r),
+                    r.Seconds() > 0 ? static_cast<double>(r.all.tokens) / r.Seconds() : 0);
   }
+  const std::string foresight =
+      ForesightFigures(r.prefetch.foresight, r.prefetch.loads, r.prefetch.useful + r.prefetch.late);
+  if (!foresight.empty()) row += fmt::format("\n    {}", foresight);
   if (r.elsewhere > 0) {
     row += fmt::format("\n    second lane: {:.2f} misses a token",
                        PerToken(static_cast<double>(r.elsewhere), r));
@@ -148,6 +155,7 @@ Json ToJson(const ReplayReport& report, const ReplayOutcome& outcome) {
   if (report.timed) {
     json["stall_s_per_token"] = PerToken(r.stall_seconds, r);
     json["compute_s_per_token"] = PerToken(r.compute_seconds, r);
+    json["time"] = ToJson(r.Time());
   }
   if (spec.substitution != "exact") json["substituted"] = ToJson(r.substitution);
   json["crowded_layers"] = r.crowded;
@@ -159,24 +167,65 @@ Json ToJson(const ReplayReport& report, const ReplayOutcome& outcome) {
                       {"late", r.prefetch.late},       {"cancelled", r.prefetch.cancelled},
                       {"wasted", r.prefetch.wasted},   {"asked", r.prefetch.asked},
                       {"guessed", r.prefetch.guessed}, {"expected", r.prefetch.expected}};
+  json["prefetch"]["foresight"] = ToJson(r.prefetch.foresight);
   Json layers = Json::Array();
   for (const ReplayCounts& layer : r.layers) layers.push_back(layer.HitRate());
   json["hit_rate_by_layer"] = std::move(layers);
   return json;
 }
 
+// Of what was played exactly, with the most slots short of all: which cache is best, and by how
+// much.
+void PrintBest(const ReplayReport& report) {
+  const ReplayOutcome* best = nullptr;
+  const ReplayOutcome* worst = nullptr;
+  const auto is_better = [&](const ReplayOutcome& a, const ReplayOutcome& b) {
+    const bool a_fits = ShareOf(report, a.spec) < 1, b_fits = ShareOf(report, b.spec) < 1;
+    if (a_fits != b_fits) return a_fits;
+    if (a.spec.slots != b.spec.slots) return a.spec.slots > b.spec.slots;
+    return a.result.all.HitRate() > b.result.all.HitRate();
+  };
+  for (const ReplayOutcome& outcome : report.outcomes) {
+    if (outcome.spec.policy == "optimum" || outcome.spec.substitution != "exact") continue;
+    if (best == nullptr || is_better(outcome, *best)) best = &outcome;
+  }
+  if (best == nullptr) best = &report.outcomes.front();
+  for (const ReplayOutcome& outcome : report.outcomes) {
+    const bool same = outcome.spec.slots == best->spec.slots && outcome.spec.policy != "optimum" &&
+                      outcome.spec.substitution == "exact";
+    if (same && (worst == nullptr || outcome.result.all.HitRate() < worst->result.all.HitRate())) {
+      worst = &outcome;
+    }
+  }
+  fmt::print(
+      "best cache: {}, which has {:.2f} % of the experts that are used with {} in memory ({:.1f} % "
+      "of all)",
+      NameOf(best->spec), 100 * best->result.all.HitRate(), Counted(best->spec.slots, "slot"),
+      100 * ShareOf(report, best->spec));
+  if (worst != nullptr && worst != best) {
+    fmt::print("; worst: {}, {:.2f} %", NameOf(worst->spec), 100 * worst->result.all.HitRate());
+  }
+  if (const ReplayOutcome* optimum = OptimumOf(report, best->spec)) {
+    fmt::print("; none can have more than {:.2f} %", 100 * optimum->result.all.HitRate());
+  }
+  fmt::print("\n");
+}
+
 }  // namespace
 
 void Print(const ReplayReport& report) {
+  PrintBest(report);
   const ReplayResult& first = report.outcomes.front().result;
   fmt::print("{}: {}, {} tokens in {} passes\n", report.trace, report.header.model,
              first.all.tokens, first.all.passes);
   fmt::print("{:<{}} {:>6} {:>8} {:>9} {:>9}", "cache", NameWidth(report), "slots", "of all",
-             "hits", "to best");
+             "hits", "pp to opt");
   if (Substitutes(report)) fmt::print(" {:>9}", "replaced");
   fmt::print(" {:>9}", "loads/tok");
   if (report.expert_bytes > 0) fmt::print(" {:>12}", "bytes/token");
-  if (report.timed) fmt::print(" {:>9} {:>10}", "stall ms", "tokens/s");
+  if (report.timed) {
+    fmt::print(" {:>10} {:>9} {:>10}", "overlap ms", "stall ms", "tokens/s");
+  }
   fmt::print("\n");
   for (const ReplayOutcome& outcome : report.outcomes) fmt::print("{}\n", Row(report, outcome));
   std::uint64_t uses = 0;

@@ -7,6 +7,8 @@
 #include "kernels/target.h"
 #include "machine/process_memory.h"
 #include "text/sampler.h"
+#include "troupe/counted.h"
+#include "troupe/foresight_figures.h"
 #include "troupe/remark.h"
 
 namespace troupe {
@@ -32,11 +34,23 @@ std::string OffloadFigures(const Engine& engine, const Usage& usage) {
   if (usage.decode_steps == 0) return figures;
   const ExpertUsage& decode = usage.decode_experts;
   const auto steps = static_cast<double>(usage.decode_steps);
-  return figures + fmt::format("a token: {:.1f} % hits, read {}, waited {:.1f} ms; ",
-                               100 * decode.HitRate(),
-                               ToString(Bytes(static_cast<std::uint64_t>(
-                                   static_cast<double>(decode.bytes_read) / steps))),
-                               1e3 * decode.stall_seconds / steps);
+  const PassTime time = usage.DecodePassTime();
+  figures += fmt::format(
+      "a token: {:.1f} % hits, read {}, computed {:.1f} ms and {:.1f} ms more while reading, "
+      "waited {:.1f} ms; ",
+      100 * decode.HitRate(),
+      ToString(Bytes(static_cast<std::uint64_t>(static_cast<double>(decode.bytes_read) / steps))),
+      1e3 * time.computing_seconds / steps, 1e3 * time.overlapped_seconds / steps,
+      1e3 * time.stall_seconds / steps);
+  const std::string foresight = ForesightFigures(decode.foresight, decode.prefetches,
+                                                 decode.prefetch_useful + decode.prefetch_late);
+  return foresight.empty() ? figures : figures + foresight + "; ";
+}
+
+std::string GateFigures(const Engine& engine, const Usage& usage) {
+  if (usage.experts.grouped == 0) return "";
+  return fmt::format("not exact: of {} expert uses {} chosen by {}; ", usage.expert_uses,
+                     usage.experts.grouped, ToString(engine.group_router()->choice()));
 }
 
 // Tokens that were checked, and those that were right, by who guessed them.
@@ -57,12 +71,21 @@ std::string FiguresLine(const Engine& engine, const Answer& answer) {
   const std::string drafted = drafts.checks == 0 ? ""
                                                  : fmt::format("{} of {} drafted tokens right; ",
                                                                drafts.accepted, drafts.drafted);
-  return fmt::format(
-      "[{} tokens at {:.1f} tokens/s; prompt of {} at {:.1f} tokens/s, first token after {:.0f} "
-      "ms; {}{}peak memory {}; ended: {}]",
-      answer.tokens.size(), answer.usage.DecodeTokensPerSecond(), answer.usage.prompt_tokens,
-      answer.usage.PrefillTokensPerSecond(), answer.usage.first_token_seconds * 1e3, drafted,
-      OffloadFigures(engine, answer.usage), ToString(PeakResidentMemory()), Name(answer.finish));
+  // The first token comes with the prompt: of one alone there is no speed.
+  std::string speed, first;
+  if (answer.tokens.size() > 1) {
+    speed = fmt::format(" at {:.1f} tokens/s", answer.usage.DecodeTokensPerSecond());
+  }
+  if (!answer.tokens.empty()) {
+    first =
+        fmt::format(" at {:.1f} tokens/s, first token after {:.0f} ms",
+                    answer.usage.PrefillTokensPerSecond(), answer.usage.first_token_seconds * 1e3);
+  }
+  return fmt::format("[{}{}; prompt of {}{}; {}{}{}peak memory {}; ended: {}]",
+                     Counted(answer.tokens.size(), "token"), speed, answer.usage.prompt_tokens,
+                     first, drafted, GateFigures(engine, answer.usage),
+                     OffloadFigures(engine, answer.usage), ToString(PeakResidentMemory()),
+                     Name(answer.finish));
 }
 
 void AddUsage(Json& record, const ExpertUsage& usage) {
@@ -84,6 +107,7 @@ void AddUsage(Json& record, const ExpertUsage& usage) {
   record["dropped"] = usage.dropped;
   record["peer_bf16"] = usage.peer_bf16;
   record["peer_q8"] = usage.peer_q8;
+  record["grouped"] = usage.grouped;
   record["deciding_s"] = usage.deciding_seconds;
   record["prefetches"] = usage.prefetches;
   record["prefetch_useful"] = usage.prefetch_useful;
@@ -95,6 +119,7 @@ void AddUsage(Json& record, const ExpertUsage& usage) {
   record["experts_guessed"] = usage.guessed;
   record["experts_expected"] = usage.expected;
   record["experts_left_out"] = usage.left_out;
+  record["foresight"] = ToJson(usage.foresight);
   Json hits = Json::Array(), asks = Json::Array();
   for (const LayerHits& layer : usage.layers) {
     hits.push_back(layer.hits);
@@ -102,6 +127,16 @@ void AddUsage(Json& record, const ExpertUsage& usage) {
   }
   record["layer_hits"] = std::move(hits);
   record["layer_asks"] = std::move(asks);
+}
+
+void AddGate(Json& record, const Engine& engine) {
+  record["gate_s"] = engine.transformer().gate_seconds();
+  const GroupRouter* const groups = engine.group_router();
+  record["gate"] = groups == nullptr ? "exact" : ToString(groups->choice());
+  const GroupRouting routing = groups == nullptr ? GroupRouting() : groups->done();
+  record["gate_decisions"] = routing.decisions;
+  record["gate_rows_multiplied"] = routing.rows_multiplied;
+  record["gate_rows_of_router"] = routing.rows_of_router;
 }
 
 ChainReport ChainOf(const Engine& engine) {
@@ -149,8 +184,11 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt, const Samp
   AddUsage(record, answer.usage.experts);
   record["substitutions"] = answer.usage.experts.NotExact();
   record["expert_slots"] = plan.memory.slots;
+  AddGate(record, engine);
   Json decode;
   AddUsage(decode, answer.usage.decode_experts);
+  decode["pass_s"] = answer.usage.decode_pass_seconds;
+  decode["time"] = ToJson(answer.usage.DecodePassTime());
   record["decode"] = std::move(decode);
   if (const std::optional<OffloadReport> offload = engine.offload_report()) {
     record["store"] = offload->store;
@@ -158,9 +196,9 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt, const Samp
     record["low_copy"] = ToString(offload->low_copies);
     // Answers that other flags than the dial's make inexact have no limit to name.
     const auto* limit = std::get_if<LossLimit>(&engine.offload_options().lossiness);
-    record["quality"] = limit != nullptr   ? Json(ToString(*limit))
-                        : offload->exact() ? Json("exact")
-                                           : Json();
+    record["quality"] = limit != nullptr ? Json(ToString(*limit))
+                        : engine.exact() ? Json("exact")
+                                         : Json();
     record["substitution"] = offload->substitution.chain;
     record["substitution_links"] = LinkCounts(offload->substitution);
     record["cache_policy"] = offload->policy;
@@ -192,6 +230,23 @@ void ExplainMisses(Engine& engine) {
 void ExplainSubstitution(const Engine& engine) {
   const std::optional<OffloadReport> offload = engine.offload_report();
   if (offload && !offload->substitution.exact()) Remark("{}", Explain(offload->substitution));
+}
+
+void ExplainForesight(const Usage& usage) {
+  Remark("{}", ForesightByDistance(usage.experts.foresight));
+}
+
+void ExplainGate(const Engine& engine) {
+  const GroupRouter* const groups = engine.group_router();
+  if (groups == nullptr) return;
+  const GroupRouting& done = groups->done();
+  Remark(
+      "gate: {} chose for {} tokens of layers, and multiplied {:.1f} % as many rows as the "
+      "routers have for them\n",
+      ToString(groups->choice()), done.decisions,
+      done.rows_of_router == 0 ? 0.0
+                               : 100.0 * static_cast<double>(done.rows_multiplied) /
+                                     static_cast<double>(done.rows_of_router));
 }
 
 void ExplainSpeculation(const Engine& engine, const Usage& usage) {

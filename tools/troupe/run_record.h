@@ -17,6 +17,9 @@ std::string FiguresLine(const Engine& engine, const Answer& answer);
 // The members that tell where experts came from, as every record has them.
 void AddUsage(Json& record, const ExpertUsage& usage);
 
+// What chose experts, what that took, and what a group gate counted.
+void AddGate(Json& record, const Engine& engine);
+
 // The chain of substitution policies in force, with its counts; exact if every expert is in memory.
 ChainReport ChainOf(const Engine& engine);
 
@@ -36,6 +39,10 @@ void ExplainMisses(Engine& engine);
 
 // The chain of substitution policies, with what each gate and kind of answer counted.
 void ExplainSubstitution(const Engine& engine);
+// How well the answer's needed loads were foreseen, by distance; nothing where none was.
+void ExplainForesight(const Usage& usage);
+// What a group gate did; nothing where there is none.
+void ExplainGate(const Engine& engine);
 // What drafts did for an answer, and why there were none.
 void ExplainSpeculation(const Engine& engine, const Usage& usage);
 

@@ -52,14 +52,45 @@ void SamplerFlags::AddTo(Options& options) {
       .Type("N");
   options.Add("--logit-bias", biases_, "Add X to a token's logit: ID=X; ID=-inf bans the token")
       .Type("ID=X");
-  options.Add("--seed", seed_, "Random seed: the same seed gives the same text (random)")
-      .Between(std::int64_t{0}, std::numeric_limits<std::int64_t>::max())
+  options
+      .Add("-s,--seed", seed_, "Random seed: the same seed gives the same text; -1: any (random)")
+      .Between(std::int64_t{-1}, std::numeric_limits<std::int64_t>::max())
       .Type("N");
+  AddRepetition(options);
+}
+
+void SamplerFlags::AddRepetition(Options& options) {
+  const auto number = [&options](const char* name, double& value, const std::string& help) {
+    options.Add(name, value, fmt::format("{} ({})", help, value)).Type("X");
+  };
+  number("--dry-multiplier", options_.dry.multiplier,
+         "Subtract X where a token would go on with a repetition (DRY), more the longer it is; 0: "
+         "off");
+  number("--dry-base", options_.dry.base, "So many times more for each token of the repetition");
+  options
+      .Add("--dry-allowed-length", options_.dry.allowed_length,
+           "Length of a repetition from which on it costs (2)")
+      .Between(1u, 1u << 20)
+      .Type("N");
+  options
+      .Add("--dry-penalty-last-n", options_.dry.window,
+           "Number of tokens that DRY looks back at; 0: all (0)")
+      .Between(0u, 1u << 30)
+      .Type("N");
+  options
+      .Add("--dry-sequence-breaker", options_.dry.breakers,
+           "Text that no repetition goes across; may be repeated (line end, colon, quotes, *)")
+      .Type("TEXT");
+  number("--xtc-probability", options_.xtc.probability,
+         "How often the likeliest tokens are left out (XTC); 0: never");
+  number("--xtc-threshold", options_.xtc.threshold,
+         "Of tokens at least so likely, leave out all but the least likely");
 }
 
 Result<Sampling> SamplerFlags::Sampler() const {
   Sampling options = options_;
-  options.seed = seed_ ? *seed_ : std::random_device()();
+  const std::int64_t seed = seed_.value_or(-1);
+  options.seed = seed >= 0 ? static_cast<std::uint64_t>(seed) : std::random_device()();
   for (const std::string& text : biases_) {
     TROUPE_ASSIGN_OR_RETURN(const auto bias, ParseBias(text));
     options.logit_bias[bias.first] = bias.second;

@@ -18,9 +18,11 @@ std::string ServeChanges::Text() const {
 }
 
 std::vector<std::string> OptionsWithoutModel() {
-  std::vector<std::string> names = {"access-log", "allow-host", "api-keys",    "cors",  "drain-s",
-                                    "explain",    "log-format", "most-tokens", "name",  "pass-ms",
-                                    "pooling",    "queue",      "request-s",   "tokens"};
+  std::vector<std::string> names = {
+      "access-log", "allow-host",      "api-keys",   "cache-per-key", "cors",
+      "drain-s",    "explain",         "log-format", "most-tokens",   "name",
+      "pass-ms",    "pooling",         "queue",      "reload-wait-s", "request-s",
+      "silence-s",  "tls-certificate", "tls-key",    "tokens"};
   SamplerFlags sampler;
   Options sampling("sampling");
   sampler.AddTo(sampling);

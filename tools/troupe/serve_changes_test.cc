@@ -38,8 +38,9 @@ TEST(ServeChangesTest, AnOptionIsChangedAddedOrRemoved) {
 }
 
 TEST(ServeChangesTest, KeysLogsLimitsAndSamplingNeedNoNewModel) {
-  for (const char* name : {"api-keys", "access-log", "log-format", "queue", "drain-s", "pass-ms",
-                           "tokens", "temperature", "seed", "name", "cors", "allow-host"}) {
+  for (const char* name :
+       {"api-keys", "access-log", "log-format", "queue", "drain-s", "pass-ms", "tokens",
+        "temperature", "seed", "name", "cors", "allow-host", "tls-certificate", "tls-key"}) {
     EXPECT_FALSE(After(name, {"other"}).needs_model) << name;
   }
 }

@@ -7,6 +7,7 @@
 
 #include "troupe/config_file.h"
 #include "troupe/config_options.h"
+#include "troupe/fitted_cuts.h"
 #include "troupe/key_file.h"
 #include "troupe/option_parser.h"
 #include "troupe/options.h"
@@ -17,8 +18,9 @@ namespace {
 
 constexpr std::size_t kMostConfigBytes = 1 << 16;
 constexpr std::size_t kMostPemBytes = 1 << 20;
+constexpr Bytes kLeastBody = 64_KiB, kMostBody = 1_GiB;
 
-std::string ModelName(const std::string& path) {
+std::string NameOfModel(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   std::string name = slash == path.npos ? path : path.substr(slash + 1);
   if (name.ends_with(".gguf")) name.resize(name.size() - 5);
@@ -70,6 +72,7 @@ void ServeFlags::AddTo(Options& options) {
   AddDoorOptions(options);
   AddRequestOptions(options);
   sampler_.AddTo(options);
+  engine_.AddChatTemplate(options);
   cluster_.AddTo(options);
   split_.AddTo(options);
   engine_.AddTo(options, EngineFlags::ModelArgument::kOptional);
@@ -89,8 +92,10 @@ void ServeFlags::AddDoorOptions(Options& options) {
            "TROUPE_API_KEY in the environment is one more")
       .Type("FILE");
   options
-      .Add("--cors", access_.origins,
-           "Let pages of this origin read answers (* for all); may be repeated")
+      .Add(
+          "--cors", access_.origins,
+          "Let pages of this origin read answers (* for all; null for pages of files, and for what "
+          "any site shows in a sandbox); may be repeated")
       .Type("ORIGIN");
   options
       .Add("--allow-host", access_.hosts,
@@ -105,6 +110,12 @@ void ServeFlags::AddDoorOptions(Options& options) {
            "Connections at the same time (1024); each takes 24 KiB of the budget, 96 KiB with TLS")
       .Between(std::size_t{1}, std::size_t{65536})
       .Type("N");
+  options
+      .Add("--most-body", most_body_,
+           "Length of a request's body at most, pictures and files in it included (as long as a "
+           "prompt that fits may be, 1 to 8 MiB); beyond 8 MiB up to five times as much is planned "
+           "for")
+      .Type("SIZE");
   options
       .Add("--access-log", log_,
            "Add a line for each request to this file (-: standard output): nothing of headers and "
@@ -135,6 +146,12 @@ void ServeFlags::AddRequestOptions(Options& options) {
   options.AddFlag("--no-prefix-cache", no_prefix_cache_,
                   "Read every prompt from its first token, even if another began like it");
   options
+      .AddFlag(
+          "--cache-per-key", cache_per_key_,
+          "What is read of prompts serves requests with the same key alone, so that nobody can "
+          "find out what others have asked; it is not kept in --prefix-file")
+      .Excludes("--no-prefix-cache");
+  options
       .Add("--prefix-file", prefix_file_,
            "Keep what was read of prompts in this file from one run to the next; a folder: each "
            "model has a file of its own in it")
@@ -162,6 +179,17 @@ void ServeFlags::AddRequestOptions(Options& options) {
            "then it fails (no limit)")
       .Between(0.001, 7 * 86'400.0)
       .Type("S");
+  options
+      .Add("--silence-s", silence_seconds_,
+           "Time after which an answer that is not streamed begins with blanks, as clients and "
+           "proxies hang up on silence; an error after that cuts it off; 0: never (30)")
+      .Between(0.0, 7 * 86'400.0)
+      .Type("S");
+  options
+      .Add("--reload-wait-s", reload_wait_seconds_,
+           "Time that a request may wait for the model that a reload opens; then it gets 503 (600)")
+      .Between(0.0, 7 * 86'400.0)
+      .Type("S");
 }
 
 Status ServeFlags::CheckUsage() const {
@@ -172,6 +200,10 @@ Status ServeFlags::CheckUsage() const {
   TROUPE_RETURN_IF_ERROR(split_.CheckUsage());
   if (http_.certificate.empty() != http_.key.empty()) {
     return InvalidArgument("--tls-certificate and --tls-key belong together");
+  }
+  if (most_body_ && (*most_body_ < kLeastBody || *most_body_ > kMostBody)) {
+    return InvalidArgument("--most-body: {}, expected {} to {}", ToString(*most_body_),
+                           ToString(kLeastBody), ToString(kMostBody));
   }
   return OkStatus();
 }
@@ -184,11 +216,15 @@ Status ServeFlags::CheckFollows(const ServeFlags& before) const {
   };
   TROUPE_RETURN_IF_ERROR(check("host", before.http_.host, http_.host));
   TROUPE_RETURN_IF_ERROR(check("port", before.port_, port_));
-  TROUPE_RETURN_IF_ERROR(check("tls-certificate", before.http_.certificate, http_.certificate));
-  TROUPE_RETURN_IF_ERROR(check("tls-key", before.http_.key, http_.key));
+  if (before.http_.certificate.empty() != http_.certificate.empty()) {
+    return Error(Code::kFailedPrecondition, "tls-certificate: to {} TLS needs a restart",
+                 http_.certificate.empty() ? "do without" : "speak");
+  }
   if (!(before.cluster_ == cluster_)) {
     return Error(Code::kFailedPrecondition, "other options of the cluster need a restart");
   }
+  const auto body = [](const ServeFlags& flags) { return ToString(flags.longest_body()); };
+  TROUPE_RETURN_IF_ERROR(check("most-body", body(before), body(*this)));
   return check("connections", before.http_.limits.connections, http_.limits.connections);
 }
 
@@ -202,11 +238,20 @@ Result<AccessRules> ServeFlags::Access() const {
     TROUPE_ASSIGN_OR_RETURN(const std::vector<std::string> keys, ParseKeys("TROUPE_API_KEY", own));
     access.keys.insert(access.keys.end(), keys.begin(), keys.end());
   }
+  if (cache_per_key_ && access.keys.empty()) {
+    return InvalidArgument(
+        "--cache-per-key: no keys are asked for, so a client could name another's (--api-keys FILE "
+        "or TROUPE_API_KEY)");
+  }
   access.local_only = access.keys.empty() && IsLoopback(http_.host);
   return access;
 }
 
 std::string ServeFlags::RemarkOn(const AccessRules& access) const {
+  if (cache_per_key_ && !prefix_file_.empty()) {
+    return "nothing is kept in --prefix-file, as --cache-per-key gives each key prefixes of its "
+           "own";
+  }
   if (!access.keys.empty() || access.local_only) return {};
   return fmt::format(
       "no key is asked for at {}: whoever reaches this machine may use the model (--api-keys FILE "
@@ -217,7 +262,7 @@ std::string ServeFlags::RemarkOn(const AccessRules& access) const {
 HttpServerOptions ServeFlags::Http() const {
   HttpServerOptions options = http_;
   options.port = static_cast<std::uint16_t>(port_);
-  options.limits.all_body_bytes = kHeldOfBodies.count();
+  options.limits.all_body_bytes = HeldOfBodies(longest_body()).count();
   options.limits.all_unread_bytes = kUnreadByClients.count();
   return options;
 }
@@ -230,6 +275,14 @@ Status ServeFlags::CheckFiles() const {
   return OkStatus();
 }
 
+Result<std::optional<HttpCertificate>> ServeFlags::Certificate() const {
+  if (http_.certificate.empty()) return std::optional<HttpCertificate>();
+  TROUPE_RETURN_IF_ERROR(CheckFiles());
+  TROUPE_ASSIGN_OR_RETURN(HttpCertificate read,
+                          HttpCertificate::Read(http_.certificate, http_.key));
+  return std::optional<HttpCertificate>(std::move(read));
+}
+
 Result<std::unique_ptr<AccessLog>> ServeFlags::OpenLog() const {
   if (log_.empty()) return std::unique_ptr<AccessLog>();
   return AccessLog::Open(log_, log_format_ == "json" ? LogStyle::kJson : LogStyle::kText);
@@ -240,9 +293,13 @@ EngineFlags ServeFlags::EngineWith(Bytes held) const {
   PlanForServing({.parallel = parallel_,
                   .queue = queue_,
                   .connections = http_.limits.connections,
+                  .longest_body = longest_body(),
                   .tls = !http_.certificate.empty(),
                   .has_peers = cluster_.any(),
-                  .has_cloud = split_.has_cloud()},
+                  .has_cloud = split_.has_cloud(),
+                  .cuts = split_.cuts(),
+                  .cut_tokens_of_cloud = split_.cut_tokens_of_cloud(),
+                  .fitted_bases = split_.reads_bases() ? BytesOfFittedBases(model()) : Bytes()},
                  held, engine);
   engine.TakesAnswersOfPeersIn(cluster_.peer_answers());
   if (!prefix_file_.empty() || split_.any()) engine.TakeFingerprint();
@@ -261,16 +318,22 @@ Result<ServiceOptions> ServeFlags::Service() const {
   TROUPE_ASSIGN_OR_RETURN(const Sampling sampling, sampler_.Sampler());
   std::optional<Pooling> pooling;
   if (!pooling_.empty()) pooling = pooling_ == "mean" ? Pooling::kMean : Pooling::kLast;
+  const auto time_of = [](double seconds) {
+    return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+  };
   std::optional<std::chrono::nanoseconds> most_time;
-  if (request_seconds_) {
-    most_time = std::chrono::nanoseconds(static_cast<std::int64_t>(*request_seconds_ * 1e9));
-  }
-  return ServiceOptions{.name = name_.empty() ? ModelName(model()) : name_,
+  if (request_seconds_) most_time = time_of(*request_seconds_);
+  std::optional<std::chrono::nanoseconds> most_silence;
+  if (silence_seconds_ > 0) most_silence = time_of(silence_seconds_);
+  return ServiceOptions{.name = name_.empty() ? NameOfModel(model()) : name_,
                         .sampling = sampling,
                         .seed_is_given = sampler_.seed_is_given(),
                         .tokens = tokens_.value_or(0),
                         .most_tokens = most_tokens_,
                         .most_time = most_time,
+                        .most_silence = most_silence,
+                        .most_parked = time_of(reload_wait_seconds_),
+                        .cache_per_key = cache_per_key_,
                         .pooling = pooling};
 }
 

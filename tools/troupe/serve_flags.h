@@ -39,6 +39,9 @@ class ServeFlags {
   // That are answered or wait at the same time.
   std::size_t most_requests() const { return parallel_ + queue_; }
 
+  // Of a body; absent: as the model has it.
+  std::optional<Bytes> most_body() const { return most_body_; }
+
   const ClusterFlags& cluster() const { return cluster_; }
   const SplitFlags& split() const { return split_; }
   bool explain() const { return explain_; }
@@ -49,6 +52,8 @@ class ServeFlags {
   Result<std::unique_ptr<AccessLog>> OpenLog() const;
   // Whether those that the socket needs can be read.
   Status CheckFiles() const;
+  // What they say; none: connections are plain.
+  Result<std::optional<HttpCertificate>> Certificate() const;
 
   // What the file says, as far as the command line does not win: to compare it with another
   // reading.
@@ -69,6 +74,7 @@ class ServeFlags {
   Result<ServiceOptions> Service() const;
 
  private:
+  Bytes longest_body() const { return most_body_.value_or(kUsualBody); }
   void AddDoorOptions(Options& options);
   void AddRequestOptions(Options& options);
   Status ApplyFile(const Options& options, const std::vector<const Option*>& given);
@@ -81,12 +87,14 @@ class ServeFlags {
   ClusterFlags cluster_;
   SplitFlags split_;
   FileOptions file_options_;
-  bool no_prefix_cache_ = false;
+  bool no_prefix_cache_ = false, cache_per_key_ = false;
   std::uint32_t port_ = 8080, parallel_ = ServingNeeds().parallel;
   std::size_t queue_ = ServingNeeds().queue;
   double pass_ms_ = 150, drain_seconds_ = 30;
   std::optional<std::size_t> tokens_, most_tokens_;
+  std::optional<Bytes> most_body_;
   std::optional<double> request_seconds_;
+  double reload_wait_seconds_ = 600, silence_seconds_ = 30;
   std::string name_, keys_, config_, prefix_file_, log_, log_format_ = "text", pooling_;
 };
 

@@ -59,6 +59,13 @@ TEST_F(ServeFlagsTest, LimitsOfEveryRequestAreNotWhatOneGetsThatSaysNothing) {
   EXPECT_EQ(service->most_time, std::chrono::milliseconds(1500));
   EXPECT_FALSE(Read({"a.gguf"})->Service()->most_tokens);
   EXPECT_FALSE(Read({"a.gguf"})->Service()->most_time);
+  EXPECT_EQ(Read({"a.gguf"})->Service()->most_silence, std::chrono::seconds(30));
+  EXPECT_FALSE(Read({"a.gguf", "--silence-s", "0"})->Service()->most_silence);
+  EXPECT_EQ(Read({"a.gguf"})->Service()->most_parked, std::chrono::minutes(10));
+  EXPECT_FALSE(Read({"a.gguf"})->Service()->cache_per_key);
+  EXPECT_TRUE(Read({"a.gguf", "--cache-per-key"})->Service()->cache_per_key);
+  EXPECT_EQ(Read({"a.gguf", "--reload-wait-s", "0.5"})->Service()->most_parked,
+            std::chrono::milliseconds(500));
 }
 
 TEST_F(ServeFlagsTest, TheCommandLineWinsOverTheFile) {
@@ -115,6 +122,20 @@ TEST_F(ServeFlagsTest, WhatIsBoundToTheSocketNeedsARestart) {
       HasSubstr("needs a restart"));
   EXPECT_THAT(Read({"a.gguf", "--connections", "5"})->CheckFollows(*before).message(),
               HasSubstr("connections: '5' in place of '1024'"));
+  EXPECT_EQ(Read({"a.gguf", "--most-body", "20MiB"})->CheckFollows(*before).message(),
+            "most-body: '20.0 MiB' in place of '8.0 MiB' needs a restart");
+}
+
+TEST_F(ServeFlagsTest, ABodyMayBeLongerThanUsualWithinLimits) {
+  const auto flags = Read({"a.gguf", "--most-body", "20MiB"});
+  EXPECT_EQ(flags->CheckUsage().message(), "");
+  EXPECT_EQ(flags->most_body(), 20_MiB);
+  EXPECT_EQ(flags->Http().limits.all_body_bytes, std::size_t{49} << 20);
+  EXPECT_EQ(Read({"a.gguf"})->most_body(), std::nullopt);
+  for (const char* wrong : {"1KiB", "2GiB"}) {
+    EXPECT_THAT(Read({"a.gguf", "--most-body", wrong})->CheckUsage().message(),
+                HasSubstr("expected 64.0 KiB to 1.0 GiB"));
+  }
 }
 
 TEST_F(ServeFlagsTest, KeysAreReadWhenTheyAreAskedFor) {
@@ -146,10 +167,22 @@ TEST_F(ServeFlagsTest, ADoorThatIsOpenToAllIsRemarkedOn) {
   EXPECT_EQ(remark({"a.gguf", "--host", "0.0.0.0", "--api-keys", Write("keys", "one\n")}), "");
 }
 
+TEST_F(ServeFlagsTest, PrefixesPerKeyNeedKeysAndAreKeptInNoFile) {
+  const std::string keys = Write("keys", "one\n");
+  EXPECT_THAT(Read({"a.gguf", "--cache-per-key"})->Access().status().message(),
+              HasSubstr("--cache-per-key: no keys are asked for"));
+  const auto both = Read({"a.gguf", "--cache-per-key", "--prefix-file", "p", "--api-keys", keys});
+  EXPECT_THAT(both->RemarkOn(*both->Access()), HasSubstr("nothing is kept in --prefix-file"));
+  const auto one = Read({"a.gguf", "--cache-per-key", "--api-keys", keys});
+  EXPECT_EQ(one->RemarkOn(*one->Access()), "");
+}
+
 // All that ServiceOptions has: one more needs a name here, and an option that changes it.
 auto MembersOf(const ServiceOptions& options) {
-  const auto& [name, sampling, seed_is_given, tokens, most_tokens, most_time, pooling] = options;
-  return std::tuple(name, sampling, seed_is_given, tokens, most_tokens, most_time, pooling);
+  const auto& [name, sampling, seed_is_given, tokens, most_tokens, most_time, most_silence,
+               most_parked, cache_per_key, pooling] = options;
+  return std::tuple(name, sampling, seed_is_given, tokens, most_tokens, most_time, most_silence,
+                    most_parked, cache_per_key, pooling);
 }
 
 TEST_F(ServeFlagsTest, WhatRequestsGetChangesWhileTheModelStaysOpen) {
@@ -159,8 +192,11 @@ TEST_F(ServeFlagsTest, WhatRequestsGetChangesWhileTheModelStaysOpen) {
   for (const auto& [option, value] :
        {std::pair("name", "other"), std::pair("temperature", "0.5"), std::pair("seed", "7"),
         std::pair("tokens", "9"), std::pair("most-tokens", "9"), std::pair("request-s", "9"),
-        std::pair("pooling", "last")}) {
-    const auto members = MembersOf(*Read({"a.gguf", std::string("--") + option, value})->Service());
+        std::pair("silence-s", "9"), std::pair("reload-wait-s", "9"),
+        std::pair("cache-per-key", ""), std::pair("pooling", "last")}) {
+    std::vector<std::string> arguments = {"a.gguf", std::string("--") + option};
+    if (*value != 0) arguments.emplace_back(value);
+    const auto members = MembersOf(*Read(std::move(arguments))->Service());
     const std::set<std::size_t> now = [&]<std::size_t... I>(std::index_sequence<I...>) {
       std::set<std::size_t> differ;
       const auto compare = [&](bool same, std::size_t member) {
@@ -188,6 +224,21 @@ TEST_F(ServeFlagsTest, WhatTheServerHasTakenAlreadyIsNotTakenTwice) {
   const Bytes rules = flags->EngineWith(1_GiB).options().serving(config, 256).total();
   EXPECT_GT(rules, Bytes());
   EXPECT_EQ(all - rules, 80_MiB);
+}
+
+TEST_F(ServeFlagsTest, WhatWasFittedForCutPromptsIsInThePlanOfWhoReadsIt) {
+  const std::string model = folder_ + "/a.gguf";
+  const auto cuts = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), model);
+    return Read(arguments)->EngineWith(Bytes()).options().serving(ModelConfig(), 256).cuts;
+  };
+  const std::vector<std::string> end = {"--cloud", "http://a:1"},
+                                 coded = {"--cloud", "http://a:1", "--cut-code", "8:int8"};
+  const Bytes of_cloud = cuts({"--for-ends"}), of_end = cuts(coded);
+  Write("a.cuts.json", std::string(1000, ' '));
+  EXPECT_EQ(cuts({"--for-ends"}) - of_cloud, 3000_B);
+  EXPECT_EQ(cuts(coded) - of_end, 3000_B);
+  EXPECT_EQ(cuts(end), of_end) << "exact rows need none";
 }
 
 TEST_F(ServeFlagsTest, ConnectionsWithTlsTakeMoreMemory) {

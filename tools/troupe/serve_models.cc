@@ -1,6 +1,7 @@
 #include "troupe/serve_models.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <utility>
 
@@ -10,8 +11,11 @@
 #include "runtime/answer_digest.h"
 #include "runtime/machine_costs.h"
 #include "runtime/plan_model.h"
+#include "server/cut_host.h"
+#include "store/model_fingerprint.h"
 #include "troupe/cluster_metrics.h"
 #include "troupe/cluster_record.h"
+#include "troupe/fitted_cuts.h"
 #include "troupe/node_opener.h"
 #include "troupe/remark.h"
 #include "troupe/run_record.h"
@@ -67,11 +71,27 @@ Result<ModelProof> ProofOf(Engine& engine) {
   return proof;
 }
 
-// Either may be null.
-std::vector<ExtraMetric> MetricsBeside(const RunningNode* node, const EndAnswers* end) {
+// Null: none of its prompts may be cut.
+std::shared_ptr<CutHost> OpenCutsFor(Model& model, const ServeFlags& flags) {
+  const std::size_t tokens = flags.split().cut_tokens_of_cloud();
+  Engine& engine = ModelAccess::EngineOf(model);
+  if (tokens == 0) return nullptr;
+  Result<std::shared_ptr<CutHost>> host =
+      CutHost::Create(engine, ModelAccess::GapsOf(model), tokens,
+                      FittedBases(flags.model(), *engine.fingerprint()));
+  if (host.ok()) return *std::move(host);
+  Remark("no prompts are cut by layers: {}\n", host.status().message());
+  return nullptr;
+}
+
+// Each may be null.
+std::vector<ExtraMetric> MetricsBeside(const RunningNode* node, const EndAnswers* end,
+                                       const CutHost* cuts) {
   std::vector<ExtraMetric> all;
   if (node != nullptr) all = MetricsOf(node->State());
   if (end != nullptr) std::ranges::move(MetricsOf(end->State()), std::back_inserter(all));
+  if (cuts != nullptr)
+    std::ranges::move(MetricsOf(cuts->counters(), cuts->went_on()), std::back_inserter(all));
   return all;
 }
 
@@ -124,12 +144,21 @@ Result<ServedModel> ServeModels::Open(const ServeFlags& flags) {
     }));
   }
   ServedModel served{.model = std::move(model), .options = std::move(options)};
-  if (flags.split().for_ends()) served.for_ends = proof;
-  if (flags.split().has_cloud()) {
-    TROUPE_RETURN_IF_ERROR(OpenEnd(flags, proof, std::move(device), only_drafts_lose, served));
+  if (flags.split().for_ends()) {
+    served.for_ends = proof;
+    served.cuts = OpenCutsFor(*served.model, flags);
   }
-  if (node != nullptr || end_ != nullptr) {
-    served.more = [node = node.get(), end = end_.get()] { return MetricsBeside(node, end); };
+  if (flags.split().has_cloud()) {
+    if (const Status opened = OpenEnd(flags, proof, std::move(device), only_drafts_lose, served);
+        !opened.ok()) {
+      node.reset();  // its threads use the engine
+      return opened;
+    }
+  }
+  if (node != nullptr || end_ != nullptr || served.cuts != nullptr) {
+    served.more = [node = node.get(), end = end_.get(), cuts = served.cuts.get()] {
+      return MetricsBeside(node, end, cuts);
+    };
   }
   if (node != nullptr) {
     served.cluster = [node = node.get()] { return RecordOf(node->State()); };
@@ -138,6 +167,7 @@ Result<ServedModel> ServeModels::Open(const ServeFlags& flags) {
       node->Drain();
       return OkStatus();
     };
+    served.cluster_orders["readmit"] = [node = node.get()] { return node->Readmit(); };
     served.cluster_orders["place"] = [node = node.get()] { return node->PlanNow(); };
   }
   node_ = std::move(node);
@@ -167,6 +197,10 @@ Status ServeModels::OpenEnd(const ServeFlags& flags, const ModelProof& proof,
                             ServedModel& served) {
   TROUPE_ASSIGN_OR_RETURN(EndOptions options, flags.split().Read());
   options.proof = proof;
+  if (flags.split().reads_bases()) {
+    options.cuts.bases =
+        FittedBases(flags.model(), *ModelAccess::EngineOf(*served.model).fingerprint());
+  }
   options.device = std::move(device);
   options.only_drafts_lose = served.exact = only_drafts_lose;
   options.most_in_cloud = flags.parallel();
@@ -205,11 +239,12 @@ void ServeModels::Close(ServedModel& served, const std::function<bool()>& go_on)
   ReturnFreeMemory();  // what the allocator keeps would be missing in the next plan
 }
 
-std::size_t BodyBytes(const ServedModel& served) {
-  constexpr std::size_t kLeast = 1 << 20, kMost = 8 << 20, kEscaped = 6;
+std::size_t BodyBytes(const ServedModel& served, std::optional<Bytes> said) {
+  constexpr std::size_t kLeast = 1 << 20, kEscaped = 6;
+  if (said) return said->count();
   const Engine& engine = ModelAccess::EngineOf(*served.model);
   return std::clamp(engine.plan().context() * engine.tokenizer().longest_token() * kEscaped, kLeast,
-                    kMost);
+                    std::size_t{kUsualBody.count()});
 }
 
 }  // namespace troupe

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,7 +61,8 @@ class ServeModels {
   std::unique_ptr<EndAnswers> end_;    // the same; null: it has no cloud
 };
 
-// No longer than a prompt that fits may be, each byte of it escaped, and what stands beside it.
-std::size_t BodyBytes(const ServedModel& served);
+// Of a body at most: what was said, or as long as a prompt that fits may be, each byte of it
+// escaped, and what stands beside it.
+std::size_t BodyBytes(const ServedModel& served, std::optional<Bytes> said);
 
 }  // namespace troupe

@@ -170,7 +170,8 @@ TEST_F(ServeModelsTest, WhoSaysNoWhilePrefixesAreReadGetsNoModel) {
 TEST_F(ServeModelsTest, ABodyMayBeAsLongAsAPromptThatFits) {
   ServedModel served = models_.Open(*Flags(kServed, 1_GiB)).value();
   EXPECT_EQ(served.options.name, "tiny-qwen2moe-q8_0");
-  EXPECT_EQ(BodyBytes(served), std::size_t{1} << 20);
+  EXPECT_EQ(BodyBytes(served, std::nullopt), std::size_t{1} << 20);
+  EXPECT_EQ(BodyBytes(served, 20_MiB), std::size_t{20} << 20);
   models_.Close(served);
 }
 

@@ -93,6 +93,11 @@ Result<ServeRun::Settings> ServeRun::ReadNext() const {
   if (next.access.keys != settings_.access.keys && !next.changes.Has("api-keys")) {
     names.push_back("the keys in the file of api-keys");
   }
+  TROUPE_ASSIGN_OR_RETURN(const std::optional<HttpCertificate> certificate, flags.Certificate());
+  if (certificate && !certificate->SameAs(server_->certificate().value())) {
+    next.certificate = certificate;
+    if (!next.changes.Has("tls-certificate")) names.push_back("the file of tls-certificate");
+  }
   for (std::string& path : models_.ChangedFiles()) {
     next.changes.needs_model = true;
     if (!next.changes.Has("model")) names.push_back(std::move(path));
@@ -129,7 +134,7 @@ void ServeRun::OpenDoor() {
   service_->AddTo(*router_);
   service_->set_log(&log_);
   service_->set_server(server_.get());
-  server_->set_body_bytes(BodyBytes(served_));
+  server_->set_body_bytes(BodyBytes(served_, settings_.flags->most_body()));
   router_->Open();
 }
 
@@ -143,17 +148,42 @@ void ServeRun::Announce() {
 Result<ServeRun::Next> ServeRun::Reload() {
   Result<Settings> read = ReadNext();
   if (!read.ok()) {
-    Remark("not reloaded: {}\n", read.status().message());
+    Remark("not reloaded: {}{}\n", read.status().message(), AdoptWhatIsGood());
     service_->CountReload(ReloadEnd::kRefused);
     return Next::kServe;
   }
   Settings next = *std::move(read);
-  // A key that was withdrawn must not wait for requests under way, nor for a model that opens.
-  router_->set_rules(next.access);
-  settings_.access = next.access;
+  AdoptDoor(next);
   if (next.changes.needs_model) return ReloadModel(std::move(next));
   Adopt(std::move(next));
   return Next::kServe;
+}
+
+void ServeRun::AdoptDoor(const Settings& next) {
+  router_->set_rules(next.access);
+  settings_.access = next.access;
+  if (next.certificate) server_->set_certificate(*next.certificate);
+}
+
+std::string ServeRun::AdoptWhatIsGood() {
+  const auto read = ServeFlags::Read(arguments_);
+  const ServeFlags& flags = read.ok() ? **read : *settings_.flags;
+  std::string taken;
+  const Result<AccessRules> access = flags.Access();
+  // No keys in place of some would open the door: not by mistake.
+  if (access.ok() && !access->keys.empty() && access->keys != settings_.access.keys) {
+    settings_.access.keys = access->keys;
+    settings_.access.local_only = false;
+    router_->set_rules(settings_.access);
+    taken += "; the keys count all the same";
+  }
+  const std::optional<HttpCertificate> shown = server_->certificate();
+  const Result<std::optional<HttpCertificate>> certificate = flags.Certificate();
+  if (shown && certificate.ok() && *certificate && !(*certificate)->SameAs(*shown)) {
+    server_->set_certificate(**certificate);
+    taken += "; the certificate counts all the same";
+  }
+  return taken;
 }
 
 void ServeRun::Adopt(Settings next) {
@@ -219,16 +249,16 @@ void ServeRun::StopWaiting(Settings& next) {
     again = Error(Code::kResourceExhausted, "more requests wait than its queue has room for");
   }
   if (!again.ok()) {
-    return Remark("going on with what was read before: {}\n", again.status().message());
+    return Remark("going on with what was read before: {}{}\n", again.status().message(),
+                  AdoptWhatIsGood());
   }
   next = *std::move(again);
-  router_->set_rules(next.access);
-  settings_.access = next.access;
+  AdoptDoor(next);
 }
 
 void ServeRun::Reopen(bool undone) {
   const std::size_t waited = service_->gate().parked();
-  server_->set_body_bytes(BodyBytes(served_));
+  server_->set_body_bytes(BodyBytes(served_, settings_.flags->most_body()));
   Announce();
   service_->CountReload(undone ? ReloadEnd::kUndone : ReloadEnd::kDone);
   Remark("{}: serving {}; requests that waited: {}\n", undone ? "undone" : "reloaded",
@@ -253,6 +283,7 @@ Status ServeRun::End() {
   }
   EndRequests();
   if (served_.model != nullptr) served_.Close();  // those left are told so
+  service_->FinishErrands();
   service_->set_server(nullptr);
   serving_file_.reset();
   server_.reset();

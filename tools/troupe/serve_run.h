@@ -35,6 +35,7 @@ class ServeRun {
     // Of those that follow others:
     ServeChanges changes = {};
     std::optional<std::unique_ptr<AccessLog>> log = {};  // another one, or none: null
+    std::optional<HttpCertificate> certificate = {};     // another one
   };
   enum class Next { kServe, kEnd };
 
@@ -52,6 +53,12 @@ class ServeRun {
   Status Obey();
   Result<Next> Reload();
   Result<Next> ReloadModel(Settings next);
+  // What must not wait for requests under way, nor for a model that opens: a key that was
+  // withdrawn, say.
+  void AdoptDoor(const Settings& next);
+  // The same where a reload is refused for something else: keys and a certificate that are good.
+  // Says what was taken; empty: nothing was, as nothing had changed.
+  std::string AdoptWhatIsGood();
   // Goes on with the model that is open.
   void Adopt(Settings next);
   void TakeOver(Settings next);

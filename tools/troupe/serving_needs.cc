@@ -1,18 +1,24 @@
 #include "troupe/serving_needs.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "api/answer_rules.h"
 #include "cluster/face/node_buffers.h"
 #include "server/answer_size.h"
+#include "server/cut_host.h"
 #include "server/http/http_reply.h"
 #include "server/request_memory.h"
 
 namespace troupe {
 namespace {
 
-// A body is read as values that take more (kMostBodyValues), one at a time.
+// A body is read as values that take more (kMostBodyValues), one at a time. Of a longer one the
+// texts are there once more, and again where they are copied out.
 constexpr Bytes kBodyValues = 12_MiB;
+Bytes ValuesOfLongest(Bytes longest) {
+  return kBodyValues + 2 * (std::max(longest, kUsualBody) - kUsualBody);
+}
 // Beside it a small one may be: what is joined into tokens takes 116 bytes for each of its own, and
 // its text is there three times.
 constexpr Bytes kOfSmallBody = kSmallBodyBytes * 128_B;
@@ -33,18 +39,28 @@ constexpr std::size_t kMostLongPrompts = 64;
 
 }  // namespace
 
+Bytes HeldOfBodies(Bytes longest) {
+  const std::uint64_t place = std::bit_ceil(std::max(longest, kUsualBody).count());
+  return Bytes(place + place / 2) + 1_MiB;
+}
+
 void PlanForServing(const ServingNeeds& needs, Bytes held, EngineFlags& engine) {
   engine.HoldSequences(needs.parallel);
   if (needs.has_peers) engine.TakesExpertsForPeers(kExpertsFetched);
-  engine.Serves([needs, held](const ModelConfig& config, std::uint32_t context) {
-    const Bytes server = kHeldByClients + kBodyValues + kOfSmallBody + kOfWholeAnswer +
+  engine.Serves([needs, held, kv = engine.options().kv_type](const ModelConfig& config,
+                                                             std::uint32_t context) {
+    const Bytes server = HeldOfBodies(needs.longest_body) + kUnreadByClients +
+                         ValuesOfLongest(needs.longest_body) + kOfSmallBody + kOfWholeAnswer +
                          needs.connections * (needs.tls ? kOfConnectionWithTls : kOfConnection);
     const Bytes cloud = needs.has_cloud ? kOfCloud + needs.parallel * kOfCloudAnswer : Bytes();
     const std::uint64_t prompts = needs.parallel + std::min(needs.queue / 4, kMostLongPrompts);
     return ServingMemory{.connections = server - std::min(server, held) + cloud,
                          .rules = AnswerRules::MostBytes(config.vocabulary, needs.parallel),
                          .peers = needs.has_peers ? NodeMemory(config) : Bytes(),
-                         .requests = kKeptByRequests + prompts * context * Bytes(sizeof(TokenId))};
+                         .requests = kKeptByRequests + prompts * context * Bytes(sizeof(TokenId)),
+                         .cuts = needs.fitted_bases +
+                                 CutBytesOfEnd(config, needs.cuts, kv, context) +
+                                 CutHost::BytesFor(config, needs.cut_tokens_of_cloud, kv, context)};
   });
 }
 

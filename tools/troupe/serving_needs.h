@@ -10,22 +10,31 @@
 
 #include "base/bytes.h"
 #include "server/http/http_server.h"
+#include "split/cut_desk.h"
 #include "troupe/engine_flags.h"
 
 namespace troupe {
 
-// What all clients together may hold: of bodies, where the longest (8 MiB) counts half as much
-// again while it moves, and of what they have not read.
-inline constexpr Bytes kHeldOfBodies = 13_MiB, kUnreadByClients = 11_MiB;
-inline constexpr Bytes kHeldByClients = kHeldOfBodies + kUnreadByClients;
+// A body has no more than this, unless that was said.
+inline constexpr Bytes kUsualBody = 8_MiB;
+// What all clients together may hold of what they have not read.
+inline constexpr Bytes kUnreadByClients = 11_MiB;
+// And of bodies, of which none is longer than `longest`: as it comes its place doubles, and counts
+// half as much again while it moves. There is never less for all of them than is usual.
+Bytes HeldOfBodies(Bytes longest);
 
 struct ServingNeeds {
   std::uint32_t parallel = 4;  // requests that are answered at the same time
   std::size_t queue = 64;      // that may wait beside them
   std::size_t connections = HttpLimits().connections;
+  Bytes longest_body = kUsualBody;
   bool tls = false;        // connections speak it
   bool has_peers = false;  // it is a node of a cluster
   bool has_cloud = false;  // it is the end of one
+  // Of prompts that are cut by layers: as an end has them, and tokens of them that a cloud takes.
+  CutOptions cuts = {};
+  std::size_t cut_tokens_of_cloud = 0;
+  Bytes fitted_bases;  // of codes of such prompts, as they are read and kept
 };
 
 // --parallel; `help` says what it is for and which number is the default.

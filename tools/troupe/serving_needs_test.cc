@@ -29,6 +29,19 @@ TEST(ServingNeeds, AreASequenceForEachRequestAndMemoryForEachConnection) {
   EXPECT_EQ(few.serving(config, 256).peers, Bytes());
 }
 
+TEST(ServingNeeds, HaveRoomForTheLongestBodyWhereItMayBeLongerThanUsual) {
+  ModelConfig config;
+  config.vocabulary = 1000;
+  const auto connections = [&](Bytes longest) {
+    return Planned({.longest_body = longest}).serving(config, 256).connections;
+  };
+  EXPECT_EQ(connections(1_MiB), Planned({}).serving(config, 256).connections);
+  EXPECT_EQ(connections(18_MiB) - connections(8_MiB), 56_MiB);
+  EXPECT_EQ(HeldOfBodies(8_MiB), 13_MiB);
+  EXPECT_EQ(HeldOfBodies(1_MiB), 13_MiB);
+  EXPECT_EQ(HeldOfBodies(18_MiB), 49_MiB);
+}
+
 TEST(ServingNeeds, HaveRoomForThePromptsOfThoseThatAreAnsweredAndOfAQuarterOfTheOthers) {
   const ModelConfig config;
   const auto prompts = [&](const ServingNeeds& needs, std::uint32_t context) {
@@ -47,6 +60,24 @@ TEST(ServingNeeds, LeaveOutWhatTheProcessHoldsAlready) {
   const Bytes rules = Planned({}, 1_GiB).serving(config, 256).total();
   EXPECT_GT(rules, Bytes());
   EXPECT_EQ(all - rules, 80_MiB);
+}
+
+TEST(ServingNeeds, CountKeysValuesAndRowsOfPromptsThatAreCut) {
+  ModelConfig config;
+  config.vocabulary = 1000;
+  config.layers = 8;
+  config.width = 64;
+  config.attention.heads = config.attention.kv_heads = 2;
+  config.attention.key_dim = config.attention.value_dim = 32;
+  const auto cuts = [&config](const ServingNeeds& needs) {
+    return Planned(needs).serving(config, 512).cuts;
+  };
+  EXPECT_EQ(cuts({}), Bytes());
+  const Bytes four = cuts({.cuts = {.tokens = 512, .layer = 4}});
+  EXPECT_GT(four, cuts({.cuts = {.tokens = 512, .layer = 2}}));
+  // The rows of a cloud's prompts wait in memory as well, as they came and decoded.
+  EXPECT_GT(cuts({.cut_tokens_of_cloud = 512}), 2 * 512 * 64 * 4_B + 512 * 7 * 2 * 2 * 64_B);
+  EXPECT_EQ(cuts({.cuts = {.tokens = 512, .layer = 4}, .fitted_bases = 5_MiB}), four + 5_MiB);
 }
 
 }  // namespace

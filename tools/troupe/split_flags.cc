@@ -1,11 +1,39 @@
 #include "troupe/split_flags.h"
 
+#include <charconv>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "troupe/key_file.h"
 
 namespace troupe {
+namespace {
+
+constexpr std::size_t kUsualOfEnd = 1024, kUsualOfCloud = 4096;
+constexpr std::string_view kLayers = "layers:";
+
+template <typename Number>
+bool ReadNumber(std::string_view text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+// "int8", or "128:int8" with a rank.
+Status ReadCode(std::string_view text, StateCode& code) {
+  StateCode read;
+  const std::size_t colon = text.find(':');
+  const bool has_rank = colon != text.npos;
+  const std::optional<StateForm> form = StateFormFrom(has_rank ? text.substr(colon + 1) : text);
+  if (!form || (has_rank && (!ReadNumber(text.substr(0, colon), read.rank) || read.rank == 0))) {
+    return InvalidArgument("'{}', expected floats, int8 or int4, or RANK:int8", text);
+  }
+  read.form = *form;
+  code = read;
+  return OkStatus();
+}
+
+}  // namespace
 
 void SplitFlags::AddTo(Options& options) {
   options.Heading("End and cloud: a weak machine and a strong one that answer with one model");
@@ -23,12 +51,36 @@ void SplitFlags::AddTo(Options& options) {
   options.AddFlag("--cloud-insecure", insecure_,
                   "Accept any certificate of the cloud: also one it signed itself");
   options
-      .Add("--place", rule_,
-           "Where answers are chosen (auto): where they are expected to end sooner; always in the "
-           "cloud, at the end, or in the cloud while this machine guesses ahead (drafts), as long "
-           "as there is a cloud; or by EC2MoE's rule")
-      .OneOf(PlaceRuleNames())
+      .AddParsed(
+          "--place", [this](const std::string& text) { return ReadPlace(text); },
+          "Where answers are chosen (auto): where they are expected to end sooner; always in the "
+          "cloud, at the end, or in the cloud while this machine guesses ahead (drafts), as long "
+          "as there is a cloud; by EC2MoE's rule; or with the first N "
+          "layers of the prompt here and the others in the cloud (layers:N)")
+      .Suggest({"auto", "cloud", "end", "drafts", "layers:N", "route-aware"})
       .Type("RULE");
+  options
+      .Add("--cut-chunk", chunk_,
+           "Tokens of a cut prompt that cross at a time (as many as is best): the cloud computes "
+           "some while this machine computes the next ones")
+      .Between(std::size_t{1}, std::size_t{4096})
+      .Type("N");
+  options
+      .AddParsed(
+          "--cut-code", [this](const std::string& text) { return ReadCode(text, cuts_.code); },
+          "How rows of cut prompts cross: floats, exactly (the default); int8 or int4; or "
+          "RANK:int8 "
+          "of what `troupe calibrate --cut` has fitted, on both sides. Requests that want "
+          "exactness "
+          "cross exactly")
+      .Suggest({"floats", "int8", "int4"})
+      .Type("CODE");
+  options
+      .Add("--cut-tokens", cut_tokens_,
+           "Tokens of prompts that are cut at a time (1024 of an end, 4096 of a cloud; 0: none), "
+           "for which there is memory beside that of other answers")
+      .Between(std::size_t{0}, std::size_t{1} << 20)
+      .Type("N");
   options
       .Add("--place-beta", route_aware_.beta,
            "Of route-aware: computing for each second of the link from which on an answer stays at "
@@ -54,10 +106,13 @@ void SplitFlags::AddTo(Options& options) {
 
 Status SplitFlags::CheckUsage() const {
   if (has_cloud()) return ParseHttpUrl(cloud_).status();
+  if (cut_tokens_ && !for_ends_) return InvalidArgument("--cut-tokens needs --cloud or --for-ends");
   const SplitFlags none;
   const std::pair<const char*, bool> given[] = {
       {"--cloud-insecure", insecure_},
       {"--place", rule_ != none.rule_},
+      {"--cut-chunk", chunk_.has_value()},
+      {"--cut-code", cuts_.code != none.cuts_.code},
       {"--place-beta", route_aware_.beta != none.route_aware_.beta},
       {"--place-end-s", route_aware_.end_seconds != none.route_aware_.end_seconds},
       {"--most-experts", most_experts_percent_ != none.most_experts_percent_},
@@ -68,12 +123,42 @@ Status SplitFlags::CheckUsage() const {
   return OkStatus();
 }
 
+Status SplitFlags::ReadPlace(const std::string& text) {
+  if (!text.starts_with(kLayers)) {
+    if (text == "layers") return InvalidArgument("'layers', expected layers:N");
+    TROUPE_RETURN_IF_ERROR(MakePlaceRule(text).status());
+    rule_ = text;
+    cuts_.layer.reset();
+    return OkStatus();
+  }
+  std::uint32_t layer = 0;
+  if (!ReadNumber(std::string_view(text).substr(kLayers.size()), layer)) {
+    return InvalidArgument("'{}', expected layers:N", text);
+  }
+  rule_ = "layers";
+  cuts_.layer = layer;
+  return OkStatus();
+}
+
+CutOptions SplitFlags::cuts() const {
+  CutOptions cuts = cuts_;
+  const bool may_cut = has_cloud() && (rule_ == "auto" || rule_ == "layers");
+  cuts.tokens = may_cut ? cut_tokens_.value_or(kUsualOfEnd) : 0;
+  cuts.chunk = chunk_;
+  return cuts;
+}
+
+std::size_t SplitFlags::cut_tokens_of_cloud() const {
+  return for_ends_ ? cut_tokens_.value_or(kUsualOfCloud) : 0;
+}
+
 Result<EndOptions> SplitFlags::Read() const {
   EndOptions options{.any_certificate = insecure_,
                      .rule = rule_,
                      .route_aware = route_aware_,
                      .proof = {},
-                     .explain = explain_};
+                     .explain = explain_,
+                     .cuts = cuts()};
   TROUPE_ASSIGN_OR_RETURN(options.cloud.url, ParseHttpUrl(cloud_));
   if (!key_file_.empty()) {
     TROUPE_ASSIGN_OR_RETURN(const std::vector<std::string> keys, ReadKeys(key_file_));

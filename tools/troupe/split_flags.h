@@ -2,6 +2,8 @@
 // machine for others.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 
 #include "base/status.h"
@@ -21,6 +23,15 @@ class SplitFlags {
   // Of a model's experts, that an end may run at most.
   double most_experts() const { return most_experts_percent_ / 100; }
   bool for_ends() const { return for_ends_; }
+  // Of prompts that are cut by layers, as an end has them and as a cloud does; tokens 0: none.
+  CutOptions cuts() const;
+  std::size_t cut_tokens_of_cloud() const;
+  // What was fitted for codes of cut prompts is wanted: by an end that was told of one, and by a
+  // cloud, which any end may ask.
+  bool reads_bases() const {
+    const CutOptions of_end = cuts();
+    return cut_tokens_of_cloud() > 0 || (of_end.tokens > 0 && !of_end.code.exact());
+  }
   // Of either: that others know by a proof what is served here.
   bool any() const { return has_cloud() || for_ends_; }
 
@@ -28,9 +39,14 @@ class SplitFlags {
   Result<EndOptions> Read() const;
 
  private:
+  Status ReadPlace(const std::string& text);
+
   std::string cloud_, key_file_, rule_ = "auto";
   bool insecure_ = false, for_ends_ = false, explain_ = false;
   double most_experts_percent_ = 40;
+  CutOptions cuts_;
+  std::optional<std::size_t> chunk_;
+  std::optional<std::size_t> cut_tokens_;  // absent: as many as is usual
   RouteAwareLimits route_aware_;
 };
 

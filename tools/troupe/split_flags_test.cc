@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 
 #include "testing/temp_folder.h"
 #include "troupe/serve_flags.h"
@@ -55,11 +56,43 @@ TEST(SplitFlags, AnswersMayHaveDraftsWhereARuleChoosesThem) {
   EXPECT_FALSE(ServeFlags::Read({"m.gguf"}).value()->split().may_draft());
 }
 
+TEST(SplitFlags, SayHowPromptsAreCut) {
+  const auto read = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"m.gguf", "--cloud", "http://x"});
+    const auto flags = ServeFlags::Read(more).value();
+    EXPECT_TRUE(flags->CheckUsage().ok());
+    return flags->split().Read().value();
+  };
+  const EndOptions layers = read({"--place", "layers:12", "--cut-chunk", "64", "--cut-code",
+                                  "128:int8", "--cut-tokens", "2000"});
+  EXPECT_EQ(layers.rule, "layers");
+  EXPECT_EQ(layers.cuts.layer, 12u);
+  EXPECT_EQ(layers.cuts.chunk, 64u);
+  EXPECT_EQ(layers.cuts.code, (StateCode{.rank = 128, .form = StateForm::kInt8}));
+  EXPECT_EQ(layers.cuts.tokens, 2000u);
+  const EndOptions usual = read({});
+  EXPECT_EQ(usual.cuts.tokens, 1024u);
+  EXPECT_TRUE(usual.cuts.code.exact());
+  EXPECT_FALSE(usual.cuts.layer);
+  EXPECT_EQ(read({"--place", "cloud"}).cuts.tokens, 0u);
+  const auto cloud = ServeFlags::Read({"m.gguf", "--for-ends", "--cut-tokens", "0"}).value();
+  EXPECT_TRUE(cloud->CheckUsage().ok());
+  EXPECT_EQ(cloud->split().cut_tokens_of_cloud(), 0u);
+  EXPECT_EQ(ServeFlags::Read({"m.gguf", "--for-ends"}).value()->split().cut_tokens_of_cloud(),
+            4096u);
+}
+
 TEST(SplitFlags, MistakesAreToldInOneLine) {
   EXPECT_THAT(SplitMistakeIn({"--place", "cloud"}), HasSubstr("--place needs --cloud"));
   EXPECT_THAT(SplitMistakeIn({"--cloud-key", "f"}), HasSubstr("--cloud"));
   EXPECT_THAT(SplitMistakeIn({"--cloud", "ftp://x"}), HasSubstr("ftp"));
   EXPECT_THAT(SplitMistakeIn({"--cloud", "http://x", "--place", "best"}), HasSubstr("best"));
+  EXPECT_THAT(SplitMistakeIn({"--cloud", "http://x", "--place", "layers"}), HasSubstr("layers:N"));
+  EXPECT_THAT(SplitMistakeIn({"--cloud", "http://x", "--place", "layers:x"}),
+              HasSubstr("expected layers:N"));
+  EXPECT_THAT(SplitMistakeIn({"--cloud", "http://x", "--cut-code", "int7"}), HasSubstr("int8"));
+  EXPECT_THAT(SplitMistakeIn({"--cut-code", "int8"}), HasSubstr("--cut-code needs --cloud"));
+  EXPECT_THAT(SplitMistakeIn({"--cut-tokens", "9"}), HasSubstr("--cut-tokens needs"));
 }
 
 TEST(SplitMetrics, TellEachPlaceByItsName) {
@@ -83,6 +116,45 @@ TEST(SplitMetrics, TellEachPlaceByItsName) {
   EXPECT_THAT(all, HasSubstr("troupe_split_draft_tokens_total state=right 4\n"));
   EXPECT_THAT(all, HasSubstr("troupe_split_token_seconds place=end 0.5\n"));
   EXPECT_EQ(all.find("troupe_split_token_seconds place=cloud"), all.npos);
+}
+
+TEST(SplitMetrics, TellOfCutPromptsHowLongEachLaneWasAtWork) {
+  EndState state;
+  CutState& cuts = state.cuts.emplace();
+  cuts.seconds = 4;
+  cuts.counts.begun = 3;
+  cuts.counts.answered = 2;
+  cuts.counts.rows = 100;
+  cuts.counts.lossy_rows = 30;
+  cuts.counts.went_on = 1;
+  cuts.counts.keys_bytes = 4096;
+  cuts.counts.end.Add(0, 1'000'000'000);
+  std::string all;
+  for (const ExtraMetric& metric : MetricsOf(state)) {
+    all += metric.name;
+    for (const auto& [key, value] : metric.labels) all += " " + key + "=" + value;
+    all += fmt::format(" {}\n", metric.value);
+  }
+  EXPECT_THAT(all, HasSubstr("troupe_split_cut_prompts_total state=answered 2\n"));
+  EXPECT_THAT(all, HasSubstr("troupe_split_cut_rows_total code=exact 70\n"));
+  EXPECT_THAT(all, HasSubstr("troupe_split_cut_rows_total code=lossy 30\n"));
+  EXPECT_THAT(all, HasSubstr("troupe_split_cut_answers_total 1\n"));
+  EXPECT_THAT(all, HasSubstr("troupe_split_cut_keys_bytes_total 4096\n"));
+  EXPECT_THAT(all, HasSubstr("troupe_split_cut_lane_seconds_total lane=end state=busy 1\n"));
+  EXPECT_THAT(all, HasSubstr("troupe_split_cut_lane_seconds_total lane=end state=idle 3\n"));
+}
+
+TEST(SplitMetrics, TellOfACloudWhatItHasRunOfCutPrompts) {
+  PartCounters counters;
+  counters.prompts = 3;
+  std::map<std::string, double> values;
+  for (const ExtraMetric& metric : MetricsOf(counters, {.kept = 2, .lost = 1})) {
+    const std::string label = metric.labels.empty() ? "" : " " + metric.labels.front().second;
+    values[std::string(metric.name) + label] = static_cast<double>(metric.value);
+  }
+  EXPECT_EQ(values.at("troupe_cloud_cut_prompts_total"), 3);
+  EXPECT_EQ(values.at("troupe_cloud_cut_answers_total kept"), 2);
+  EXPECT_EQ(values.at("troupe_cloud_cut_answers_total lost"), 1);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "troupe/split_metrics.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -18,7 +19,62 @@ void TellCosts(const char* where, const std::optional<PlaceCosts>& costs, Figure
                 costs->wait_seconds, {{"place", where}});
 }
 
+void TellCuts(const CutState& cuts, Figures& figures) {
+  constexpr auto kPrompts = "Prompts that were cut by layers, and what became of them";
+  const CutCounts& counts = cuts.counts;
+  const std::pair<const char*, std::uint64_t> prompts[] = {
+      {"begun", counts.begun}, {"answered", counts.answered}, {"failed", counts.failed}};
+  for (const auto& [what, number] : prompts) {
+    figures.Counter("troupe_split_cut_prompts_total", kPrompts, number, {{"state", what}});
+  }
+  constexpr auto kRows = "Rows of the residual stream that crossed, bit for bit or by a lossy code";
+  figures.Counter("troupe_split_cut_rows_total", kRows, counts.rows - counts.lossy_rows,
+                  {{"code", "exact"}});
+  figures.Counter("troupe_split_cut_rows_total", kRows, counts.lossy_rows, {{"code", "lossy"}});
+  figures.Counter("troupe_split_cut_bytes_total", "Bytes of messages with such rows", counts.bytes);
+  figures.Counter("troupe_split_cut_keys_bytes_total",
+                  "Bytes of messages with keys and values of cut prompts", counts.keys_bytes);
+  figures.Counter("troupe_split_cut_answers_total",
+                  "Cut prompts of longer answers, with which the cloud went on", counts.went_on);
+  constexpr auto kLanes =
+      "Time in which prompts were cut, with such work in that lane and with none";
+  const std::pair<const char*, double> lanes[] = {{"end", counts.end.seconds()},
+                                                  {"link", counts.link.seconds()},
+                                                  {"cloud", counts.cloud.seconds()}};
+  for (const auto& [lane, busy] : lanes) {
+    figures.Counter("troupe_split_cut_lane_seconds_total", kLanes, busy,
+                    {{"lane", lane}, {"state", "busy"}});
+    figures.Counter("troupe_split_cut_lane_seconds_total", kLanes,
+                    std::max(0.0, cuts.seconds - busy), {{"lane", lane}, {"state", "idle"}});
+  }
+  figures.Gauge("troupe_split_link_bytes_per_second",
+                "What the link to the cloud carries, as cut prompts have measured it",
+                cuts.bytes_a_second);
+}
+
 }  // namespace
+
+std::vector<ExtraMetric> MetricsOf(const PartCounters& counters, const CutHost::WentOn& went_on) {
+  Figures figures;
+  constexpr auto kAnswers =
+      "Cut prompts of longer answers, by whether the model found there what was read of them";
+  figures.Counter("troupe_cloud_cut_answers_total", kAnswers, went_on.kept, {{"keys", "kept"}});
+  figures.Counter("troupe_cloud_cut_answers_total", kAnswers, went_on.lost, {{"keys", "lost"}});
+  figures.Counter("troupe_cloud_cut_keys_bytes_total",
+                  "Keys and values of cut prompts that ends have computed", counters.stored_bytes);
+  figures.Counter("troupe_cloud_cut_prompts_total", "Prompts that ends have cut by layers",
+                  counters.prompts);
+  figures.Counter("troupe_cloud_cut_rows_total", "Rows of such prompts that went through layers",
+                  counters.rows);
+  figures.Counter("troupe_cloud_cut_passes_total", "Passes of such rows", counters.passes);
+  figures.Counter("troupe_cloud_cut_pass_seconds_total", "What these passes took",
+                  counters.pass_seconds);
+  figures.Gauge("troupe_cloud_cut_prompts_now", "Such prompts that are under way",
+                counters.prompts_now);
+  figures.Gauge("troupe_cloud_cut_rows_waiting", "Rows of such prompts that wait for a pass",
+                counters.waiting_rows);
+  return std::move(figures).Take();
+}
 
 std::vector<ExtraMetric> MetricsOf(const EndState& state) {
   Figures figures;
@@ -73,6 +129,7 @@ std::vector<ExtraMetric> MetricsOf(const EndState& state) {
   figures.Gauge("troupe_split_draft_odds",
                 "How likely a guess is right whose forerunners were, as measured",
                 state.draft_odds);
+  if (state.cuts) TellCuts(*state.cuts, figures);
   TellCosts("end", state.end, figures);
   TellCosts("cloud", state.cloud_costs, figures);
   TellCosts("drafts", state.with_drafts, figures);

@@ -10,11 +10,12 @@
 
 namespace troupe {
 
-// "1,306,55" or the same with blanks and line ends; the error quotes what is no token id.
+// "1,306,55", or with blanks and line ends as well or instead; the error quotes what is no token
+// id.
 Result<std::vector<TokenId>> ParseTokenIds(const std::string& text);
 
-// The whole of a text file; "-" is standard input. Fails, without reading it all, if it has more
-// than `most` bytes.
+// The whole of a text file, pipe or device; "-" is standard input. Fails, without reading it all,
+// if it has more than `most` bytes.
 Result<std::string> ReadTextFile(const std::string& path,
                                  std::size_t most = std::string().max_size());
 

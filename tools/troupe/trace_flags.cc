@@ -1,11 +1,14 @@
 #include "troupe/trace_flags.h"
 
+#include "troupe/output_path.h"
 #include "troupe/remark.h"
 
 namespace troupe {
 
 void TraceFlags::AddTo(Options& options) {
-  options.Add("--trace", path_, "Record the router's choices, for `troupe replay`").Type("FILE");
+  options.Add("--trace", path_, "Record the router's choices, for `troupe replay` (- for stdout)")
+      .Check(CheckOutput)
+      .Type("FILE");
   options
       .Add("--trace-scores", scores_,
            "Router scores to record: those of the chosen experts, of all experts, or none (chosen)")
@@ -31,7 +34,8 @@ Result<std::unique_ptr<TraceRecorder>> TraceFlags::Begin(Engine& engine) const {
 Status TraceFlags::Finish(TraceRecorder* recorder) const {
   if (recorder == nullptr) return OkStatus();
   TROUPE_RETURN_IF_ERROR(recorder->Finish());
-  Remark("[routing of {} tokens in {}]\n", recorder->tokens(), path_);
+  Remark("[routing of {} tokens in {}]\n", recorder->tokens(),
+         to_standard_output() ? "standard output" : path_);
   return OkStatus();
 }
 

@@ -13,6 +13,8 @@ class TraceFlags {
  public:
   void AddTo(Options& options);
   bool given() const { return !path_.empty(); }
+  // Then nothing else may be printed there.
+  bool to_standard_output() const { return path_ == "-"; }
 
   // What the engine has to plan for; none without --trace.
   std::optional<TraceScores> scores() const;

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/bytes.h"
+#include "troupe/options.h"
 #include "troupe/remark.h"
 
 namespace troupe {
@@ -13,7 +14,7 @@ void WarnOfDamage(const TraceReader& reader) {
 }
 
 void TraceOutput::AddTo(Options& options) {
-  options.Add("-o,--out", path_, "Trace to write").Required().Type("FILE");
+  AddOutputOption(options, "-o,--out", path_, "Trace to write").Required();
 }
 
 Result<TraceWriter> TraceOutput::Create(const TraceHeader& header) const {

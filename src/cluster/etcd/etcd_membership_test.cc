@@ -28,14 +28,15 @@ class EtcdMembershipTest : public testing::Test {
 
   // In a cluster of this test alone.
   static std::unique_ptr<RunningMember> StartOn(const EtcdServer& server, const std::string& name,
-                                                const std::string& start = "") {
+                                                const std::string& start = "",
+                                                const std::string& host = "") {
     EtcdOptions etcd = server.options();
     etcd.timeout = kTtl / 2;
     return std::make_unique<RunningMember>(
         etcd,
         MembershipOptions{.cluster = testing::UnitTest::GetInstance()->current_test_info()->name(),
                           .node = name,
-                          .address = name + ":7400",
+                          .address = (host.empty() ? name : host) + ":7400",
                           .model = "9f",
                           .start = start.empty() ? name : start,
                           .new_cluster = true,
@@ -135,7 +136,7 @@ TEST_F(EtcdMembershipTest, ALeaderThatWasStoppedCannotWrite) {
 TEST_F(EtcdMembershipTest, ANameThatAnotherHoldsIsRefused) {
   const auto first = StartOn(*server_, "a", "first");
   ASSERT_TRUE(Settles(*first, 1));
-  const auto second = StartOn(*server_, "a", "second");
+  const auto second = StartOn(*server_, "a", "second", "b");
   EXPECT_TRUE(
       second->WaitUntil([](Membership& m) { return m.state() == MemberState::kNameTaken; }));
   EXPECT_THAT(second->Get([](Membership& m) { return m.problem(); }), HasSubstr("at a:7400"));

@@ -38,6 +38,7 @@ struct ClusterOptions {
   std::string cluster = "troupe";
   std::string name;     // of this node
   std::string address;  // where peers reach it: one of node.addresses, if there are any
+  std::string listen;   // where it listens for them, with or without a port; empty: there
   TransportOptions transport;
   NodeOptions node;
   std::optional<EtcdOptions> etcd;  // where node.addresses is empty

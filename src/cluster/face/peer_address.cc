@@ -47,6 +47,13 @@ bool PeerAddress::IsLoopback() const {
   return host == "localhost";
 }
 
+bool PeerAddress::IsEvery() const {
+  in_addr v4;
+  in6_addr v6;
+  if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) return v4.s_addr == htonl(INADDR_ANY);
+  return ::inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6);
+}
+
 bool PeerAddress::IsNamed(std::span<const std::string> names) const {
   const std::size_t dot = host.find('.');
   const std::string_view above = dot == host.npos ? "" : std::string_view(host).substr(dot);
@@ -81,12 +88,11 @@ Result<PeerAddress> ParsePeerAddress(std::string_view text) {
   return address;
 }
 
-std::string WithUsualPort(std::string_view address) {
-  if (IsV6(address))
-    return PeerAddress{.host = std::string(address), .port = kUsualPeerPort}.ToString();
+std::string WithUsualPort(std::string_view address, std::uint16_t usual) {
+  if (IsV6(address)) return PeerAddress{.host = std::string(address), .port = usual}.ToString();
   const bool is_bare =
       address.find(':') == address.npos || (address.starts_with('[') && address.ends_with(']'));
-  return is_bare ? fmt::format("{}:{}", address, kUsualPeerPort) : std::string(address);
+  return is_bare ? fmt::format("{}:{}", address, usual) : std::string(address);
 }
 
 std::string AddressOfPeerUri(std::string_view uri) {

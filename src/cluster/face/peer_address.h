@@ -17,6 +17,8 @@ struct PeerAddress {
   std::string ToString() const;
   // Numbers of this machine's loopback, or the name "localhost".
   bool IsLoopback() const;
+  // All of a machine's addresses, as 0.0.0.0 is: listened at, and never dialled.
+  bool IsEvery() const;
   // Whether a certificate of these names is this host's; "*.lan" names each host right below lan.
   bool IsNamed(std::span<const std::string> names) const;
 
@@ -30,7 +32,7 @@ Result<PeerAddress> ParsePeerAddress(std::string_view text);
 inline constexpr std::uint16_t kUsualPeerPort = 7070;
 
 // The same with that port behind it, if it names none.
-std::string WithUsualPort(std::string_view address);
+std::string WithUsualPort(std::string_view address, std::uint16_t usual = kUsualPeerPort);
 
 // What gRPC calls the other end of a connection, as people write it:
 // "ipv6:%5B::1%5D:7070" is "[::1]:7070".

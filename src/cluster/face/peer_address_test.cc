@@ -28,6 +28,15 @@ TEST(PeerAddress, WhatIsNotAHostAndAPortIsRefused) {
   }
 }
 
+TEST(PeerAddress, AllAddressesOfAMachineAreNoneThatCanBeDialled) {
+  for (const char* host : {"0.0.0.0", "::", "0:0:0:0:0:0:0:0"}) {
+    EXPECT_TRUE(PeerAddress{.host = host}.IsEvery()) << host;
+  }
+  for (const char* host : {"127.0.0.1", "::1", "0.0.0.1", "localhost", "every"}) {
+    EXPECT_FALSE(PeerAddress{.host = host}.IsEvery()) << host;
+  }
+}
+
 TEST(PeerAddress, LoopbackIsToldFromTheNetwork) {
   for (const char* host : {"127.0.0.1", "127.9.9.9", "::1", "localhost"}) {
     EXPECT_TRUE(PeerAddress{.host = host}.IsLoopback()) << host;

@@ -19,6 +19,7 @@
 #include "cluster/face/plan_look.h"
 #include "cluster/members/member_state.h"
 #include "expert/expert_grid.h"
+#include "expert/expert_id.h"
 #include "expert/flow/distribution_judge.h"
 #include "expert/row_form.h"
 #include "runtime/engine.h"
@@ -31,6 +32,7 @@ struct HostCounters {
   std::uint64_t busy = 0, not_held = 0, bad = 0;  // refused
   std::uint64_t cancelled = 0, expired = 0;       // before they were begun
   double seconds = 0;                             // of computing
+  double held_back_seconds = 0;                   // of these: others had the processor
 
   bool operator==(const HostCounters&) const = default;
 };
@@ -54,6 +56,11 @@ struct ClusterState {
   struct Unreachable {
     std::string address, why;
   };
+  // A peer that has answered wrong rows, of which expert.
+  struct ThrownOut {
+    std::string name, address;
+    ExpertId id;
+  };
   struct Event {
     double seconds_ago = 0;
     std::string text;
@@ -70,6 +77,7 @@ struct ClusterState {
   std::vector<std::pair<std::string, std::size_t>> planned;  // experts of each node, by the plan
   std::uint32_t held = 0;
   std::vector<Peer> peers;            // that were ever here
+  std::vector<ThrownOut> thrown_out;  // until they are let in again
   std::vector<Event> events;          // the last ones, oldest first
   RowForm answers = RowForm::kFloat;  // in which peers answer, where no request wants every bit
   CallCounters asked;
@@ -80,6 +88,8 @@ struct ClusterState {
   std::uint64_t fetched_by_peers = 0;                // bytes of experts that were given to peers
   std::uint64_t experts_read = 0;                    // behind passes, to be held here
   std::uint64_t bytes_sent = 0, bytes_received = 0;  // of frames
+  std::size_t links = 0;                             // to peers, now
+  std::uint64_t links_spared = 0;                    // hung up here, as the peer has dialled too
   std::uint64_t links_lost = 0;
   std::vector<Unreachable> unreachable;  // now
   std::uint64_t dials_failed = 0;
@@ -90,6 +100,9 @@ struct ClusterState {
   // Where an answer of 'do not distribute' stands, by the size of passes, and the last decisions.
   std::vector<DistributionReport> distribution;
   std::vector<JudgedLayer> judged;
+  // Experts of the plan whose slots the cache has, as sharing does not pay here: now, and ever.
+  std::size_t resting = 0;
+  std::uint64_t rested = 0;
   // Goes up when what a node holds, or is to hold, has changed.
   std::uint64_t holdings_version = 0;
 };
@@ -126,6 +139,8 @@ class RunningNode {
   virtual void Drain() = 0;
   // kFailedPrecondition: another node leads.
   virtual Status PlanNow() = 0;
+  // Peers that it has thrown out may come again. kFailedPrecondition: there are none.
+  virtual Status Readmit() = 0;
 };
 
 // Before any pass: opens its door, and lets the engine ask peers. The engine must outlive it, and

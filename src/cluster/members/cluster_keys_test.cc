@@ -54,6 +54,22 @@ TEST(ClusterKeys, AValueOfANewerVersionMaySayMore) {
   EXPECT_EQ(ParseNode("a", value).value(), SomeNode());
 }
 
+TEST(ClusterKeys, AnEpochThatANodeFollowsLeavesRoomForTheNextPlans) {
+  const auto parsed = [](std::uint64_t epoch) {
+    return ParseNode("a", ToValue(NodeRecord{.name = "a",
+                                             .address = "a:1",
+                                             .model = "m",
+                                             .start = "s",
+                                             .ttl = 1'000'000'000,
+                                             .plan = {.epoch = epoch, .by = "b"}}));
+  };
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 61;
+  EXPECT_TRUE(parsed(kMost).ok());
+  EXPECT_FALSE(parsed(2 * kMost).ok());
+  const PlanRecord next = {.stamp = {.epoch = kMost + 1, .by = "b"}, .plan = Json::Object()};
+  EXPECT_TRUE(ParsePlan(ToValue(next)).ok()) << "what a leader makes of it";
+}
+
 TEST(ClusterKeys, WhatIsNotAValueIsSaid) {
   EXPECT_THAT(ParseNode("a", "{}").status().message(), HasSubstr("node a: no 'address'"));
   const std::string value = ToValue(SomeNode());

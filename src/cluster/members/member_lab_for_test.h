@@ -107,12 +107,13 @@ class MemberLab {
     return added;
   }
   LabMember& AddUnsettled(const std::string& node, std::string start = "",
-                          const std::string& model = "9f") {
+                          const std::string& model = "9f", std::string address = "") {
     if (start.empty()) start = node;
+    if (address.empty()) address = node + ":7400";
     members_.push_back(std::make_unique<LabMember>(state_,
                                                    MembershipOptions{.cluster = "lab",
                                                                      .node = node,
-                                                                     .address = node + ":7400",
+                                                                     .address = std::move(address),
                                                                      .model = model,
                                                                      .start = std::move(start),
                                                                      .new_cluster = new_cluster_},

@@ -50,7 +50,7 @@ Nanos Membership::next_tick() const {
   if (state_ != MemberState::kWithoutStore && state_ != MemberState::kDistrusted) {
     next = std::min(next, heard_at_ + period_ + 1);
   }
-  if (obstacle_ && state_ != obstacle_->state) {
+  if (obstacle_ && !obstacle_->is_own && state_ != obstacle_->state) {
     next = std::min(next, obstacle_->since + obstacle_->allowed + 1);
   }
   return next;
@@ -256,6 +256,7 @@ void Membership::LookForObstacle(bool heard, Nanos now) {
     seen.start = record->start;
     seen.address = record->address;
     seen.allowed = std::max(seen.allowed, record->ttl);
+    seen.is_own = stranger == nullptr && record->address == options_.address;
   }
   // Twice: a store gives all leases their whole time anew when another machine begins to lead it.
   seen.allowed = 2 * seen.allowed + kGraceOfStore;
@@ -267,7 +268,10 @@ MemberState Membership::StateNow(bool heard, Nanos now) const {
   if (!heard) {
     return distrusts_ && !was_heard_ ? MemberState::kDistrusted : MemberState::kWithoutStore;
   }
-  if (obstacle_ && now - obstacle_->since > obstacle_->allowed) return obstacle_->state;
+  // A store that begins to be led anew time and again lets no lease end for long.
+  if (obstacle_ && !obstacle_->is_own && now - obstacle_->since > obstacle_->allowed) {
+    return obstacle_->state;
+  }
   return IsListed() ? MemberState::kMember : MemberState::kJoining;
 }
 

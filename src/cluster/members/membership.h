@@ -65,8 +65,9 @@ class Membership {
     MemberState state = MemberState::kNameTaken;
     std::string node, start;
     std::string address;
-    Nanos since = 0;    // when it was first seen
-    Nanos allowed = 0;  // how long that may last if it is dead
+    Nanos since = 0;      // when it was first seen
+    Nanos allowed = 0;    // how long that may last if it is dead
+    bool is_own = false;  // an earlier life of this node: nobody else can listen at its address
   };
 
   // What the picture was made of, and the own value.

@@ -112,9 +112,11 @@ void MembersSimulation::StartNode(const std::string& name) {
   process->start = fmt::format("{}{}", name, ++starts_);
   process->link = network_.Connect(
       [this, weak = std::weak_ptr(process)](const KvEvent& event) { Told(weak.lock(), event); });
+  // Now where the last one of that name was, now elsewhere, as another machine of the same name.
+  const std::string address = fmt::format("{}:{}", name, 7400 + starts_ % 3 / 2);
   process->member = std::make_unique<Membership>(MembershipOptions{.cluster = "lab",
                                                                    .node = name,
-                                                                   .address = name + ":7400",
+                                                                   .address = address,
                                                                    .model = "9f",
                                                                    .start = process->start,
                                                                    .ttl = kTtl},

@@ -174,7 +174,8 @@ TEST(Membership, ANameThatAnotherHoldsIsAnErrorAndNoOverwrite) {
   MemberLab lab;
   LabMember& first = lab.Add("a", "first");
   const KvEntry entry = *lab.state().Find("/troupe/lab/nodes/a");
-  LabMember& second = lab.Add("a", "second");
+  LabMember& second = lab.AddUnsettled("a", "second", "9f", "b:7400");
+  lab.Settle();
   EXPECT_EQ(second->state(), MemberState::kJoining);
   EXPECT_THAT(second->problem(), HasSubstr("waiting in case it is dead"));
   lab.Advance(22 * kFakeSecond);
@@ -197,6 +198,15 @@ TEST(Membership, ANodeThatStartsAgainGetsItsNameWhenItsOldLeaseHasRunOut) {
   lab.Advance(1 * kFakeSecond);
   EXPECT_EQ(after->state(), MemberState::kMember);
   EXPECT_TRUE(after->leads());
+}
+
+TEST(Membership, ANodeWaitsForItsOwnLastLifeHoweverLongTheStoreKeepsThat) {
+  MemberLab lab;
+  lab.Add("a", "first");
+  LabMember& again = lab.Add("a", "second");
+  lab.Advance(60 * kFakeSecond);
+  EXPECT_EQ(again->state(), MemberState::kJoining);
+  EXPECT_THAT(again->problem(), HasSubstr("waiting in case it is dead"));
 }
 
 TEST(Membership, ANodeOfAnotherModelStaysOutAndSaysWhoIsIn) {

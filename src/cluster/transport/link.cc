@@ -118,7 +118,9 @@ void Link::OnOpened(const PeerIdentity& peer) {
   opened_at_ = clock_.Now();
   peer_ = peer.address;
   ++context_.counters.opened;
-  context_.events->OnOpened(id_, peer);
+  PeerIdentity who = peer;
+  who.dialled = !address_.empty();
+  context_.events->OnOpened(id_, who);
 }
 
 void Link::OnFrame(std::span<const std::byte> frame) {

@@ -13,11 +13,10 @@
 #include "base/status.h"
 #include "cluster/face/transport_options.h"
 #include "cluster/transport/frame.h"
+#include "cluster/transport/frame_links.h"
 #include "cluster/transport/peer_identity.h"
 
 namespace troupe {
-
-using LinkId = std::uint64_t;  // never 0, never used again
 
 // Called on the thread of the links, never two at once. They may call all of PeerLinks but its
 // destructor, and should return within milliseconds: until then nothing else arrives, and after
@@ -45,39 +44,24 @@ struct LinkCounters {
   std::uint64_t refused = 0;      // links of peers beyond most_accepted
 };
 
-class PeerLinks {
+class PeerLinks final : public FrameLinks {
  public:
   // kUnavailable: the address is taken, or not this machine's. kInvalidArgument: an option or a TLS
   // file is not what it should be.
   static Result<std::unique_ptr<PeerLinks>> Listen(const TransportOptions& options);
   // Closes all links. Calls nothing of LinkEvents afterwards.
-  ~PeerLinks();
+  ~PeerLinks() override;
   PeerLinks(const PeerLinks&) = delete;
   PeerLinks& operator=(const PeerLinks&) = delete;
 
   // From now on links are accepted and events told. Once, before everything below.
   void Start(LinkEvents& events);
 
-  // Any thread. A peer that cannot be reached is tried again, with growing pauses, until Close.
-  // kInvalidArgument: not host:port, or plain text would leave this machine.
-  Result<LinkId> Dial(std::string_view address);
-
-  // Any thread, never waits. kUnavailable: the link is not open. kResourceExhausted: too much waits
-  // to be sent on it. kInvalidArgument: the frame is larger than a frame may be. The frame is not
-  // sent then.
-  Status Send(LinkId link, Frame frame);
-
-  // Any thread. Sends this as the last frame, if it is one, and ends the connection; of its events
-  // only OnClosed follows. A link that was dialled is dialled again, after refused_pause. Does
-  // nothing if it is not open.
-  void Break(LinkId link, Frame last = {});
-
-  // Any thread. Ends the connection as if it were lost. Does nothing if it is not open.
-  void Reset(LinkId link);
-
-  // Any thread. Frames that wait to be sent are dropped. Of its events only OnClosed may follow,
-  // and one that is under way. Does nothing if there is no such link.
-  void Close(LinkId link);
+  Result<LinkId> Dial(std::string_view address) override;
+  Status Send(LinkId link, Frame frame) override;
+  void Break(LinkId link, Frame last) override;
+  void Reset(LinkId link) override;
+  void Close(LinkId link) override;
 
   std::uint16_t port() const;  // that it listens at
   LinkCounters counters() const;

@@ -73,7 +73,7 @@ TEST(PeerLinks, TheLastWordsOfABrokenLinkArriveAndItIsDialledAgainLater) {
   ASSERT_TRUE(a.heard.WaitFrames(of_a, 2));
   EXPECT_EQ(a.heard.heard().frames[of_a].back(), last);
   ASSERT_TRUE(a.links->Send(of_a, large).ok());  // nobody hears it any more
-  a.links->Break(of_a);
+  a.links->Break(of_a, {});
   ASSERT_TRUE(a.heard.WaitClosed(1));
   ASSERT_TRUE(b.heard.WaitClosed(1));
   EXPECT_THAT(b.heard.heard().frames[of_b], IsEmpty());

@@ -41,17 +41,9 @@ std::uint32_t MostDecodes(std::span<const BatchCandidate* const> decodes,
 std::uint32_t PromptRows(std::uint32_t decodes, const RowSpeed& speed, const BatchLimits& limits) {
   const std::uint32_t room = limits.most_rows - decodes;
   if (decodes == 0) return room;
-  const std::uint32_t least = std::min(room, limits.least_chunk);
-  if (!speed.prompt.measured()) return least;
-  const double allowed =
-      std::max(limits.target_seconds,
-               speed.decode.At(decodes) + limits.most_chunks * speed.prompt.At(least));
-  std::uint32_t fits = least, too_many = room + 1;
-  while (too_many - fits > 1) {
-    const std::uint32_t middle = fits + (too_many - fits) / 2;
-    (speed.Predict(decodes, middle) <= allowed * (1 + 1e-9) ? fits : too_many) = middle;
-  }
-  return fits;
+  return PromptRowsBeside(
+      speed.decode.At(decodes), [&speed](std::uint32_t rows) { return speed.prompt.At(rows); },
+      room, limits);
 }
 
 }  // namespace
@@ -69,6 +61,21 @@ std::string ToString(const BatchChoice& choice) {
     text += fmt::format(", prompt {}: {} rows", group.request, group.rows);
   }
   return text + fmt::format("; {:.1f} ms expected", choice.predicted_seconds * 1e3);
+}
+
+std::uint32_t PromptRowsBeside(double others_seconds, const RowSeconds& seconds, std::uint32_t most,
+                               const BatchLimits& limits) {
+  const std::uint32_t least = std::min(most, limits.least_chunk);
+  const double of_least = seconds(least);
+  if (of_least <= 0) return least;  // nobody has measured
+  const double allowed =
+      std::max(limits.target_seconds, others_seconds + limits.most_chunks * of_least);
+  std::uint32_t fits = least, too_many = most + 1;
+  while (too_many - fits > 1) {
+    const std::uint32_t middle = fits + (too_many - fits) / 2;
+    (others_seconds + seconds(middle) <= allowed * (1 + 1e-9) ? fits : too_many) = middle;
+  }
+  return fits;
 }
 
 BatchChoice ChooseBatch(std::span<const BatchCandidate> waiting, const RowSpeed& speed,

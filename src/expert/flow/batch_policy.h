@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -61,6 +62,13 @@ struct BatchChoice {
 
 // "3 decodes, prompt 7: 44 rows; 182.0 ms expected"
 std::string ToString(const BatchChoice& choice);
+
+// What rows of prompts take of a pass, by their number.
+using RowSeconds = std::function<double(std::uint32_t rows)>;
+
+// Rows of prompts that fit, of `most`, where others have that much of the target's time.
+std::uint32_t PromptRowsBeside(double others_seconds, const RowSeconds& seconds, std::uint32_t most,
+                               const BatchLimits& limits);
 
 // `waiting` is in order of arrival. Prompts come in this order: those passed over too often, those
 // with deadlines, the others; each takes as many rows as are left. More decodes than most_rows take

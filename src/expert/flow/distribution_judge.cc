@@ -12,6 +12,8 @@ constexpr double kEnoughShared = 96;     // layers, before they are judged
 constexpr double kEnoughLocal = 16;
 constexpr double kTooSlow = 0.97, kWorthIt = 1.03;  // gains; between the two it stays as it is
 constexpr Nanos kFirstRest = 30'000'000'000, kLongestRest = 900'000'000'000;
+constexpr Nanos kGivenUpAt = 4 * kFirstRest;  // the third rest
+constexpr double kNearlyAll = 0.9;
 
 }  // namespace
 
@@ -34,7 +36,9 @@ double DistributionJudge::GainOf(const Size& size) {
 }
 
 bool DistributionJudge::MayShare(std::uint32_t rows, Nanos now) {
+  for (Size& one : sizes_) one.layers *= kKeptOfLayers;
   Size& size = sizes_[SizeOf(rows)];
+  ++size.layers;
   if (size.counts.rests && now >= size.rests_until) {
     size.counts.rests = false;
     size.on_trial = true;
@@ -67,6 +71,18 @@ void DistributionJudge::Judge(Size& size, Nanos now) {
   size.rests_until = now + size.next_rest;
   size.counts.rests = true;
   ++size.counts.rests_begun;
+}
+
+// Passes of a size that were never shared have no say: the disk was sooner for each of their
+// layers.
+bool DistributionJudge::IsGivenUp() const {
+  double all = 0, given_up = 0;
+  for (const Size& size : sizes_) {
+    if (size.counts.shared == 0) continue;
+    all += size.layers;
+    given_up += size.next_rest >= kGivenUpAt ? size.layers : 0;
+  }
+  return all > 0 && given_up >= kNearlyAll * all;
 }
 
 std::vector<DistributionReport> DistributionJudge::Report() const {

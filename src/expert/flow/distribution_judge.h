@@ -52,6 +52,11 @@ class DistributionJudge {
   bool MayShare(std::uint32_t rows, Nanos now);
   void OnLayer(const JudgedLayer& layer, Nanos now);
 
+  // Whether repeated trials have shown that sharing does not pay for nearly all recent passes, so
+  // that memory kept for peers is better used by the own cache. It stays so during another trial,
+  // until one pays.
+  bool IsGivenUp() const;
+
   std::vector<DistributionReport> Report() const;
   const std::deque<JudgedLayer>& recent() const { return recent_; }
 
@@ -68,6 +73,7 @@ class DistributionJudge {
     Nanos rests_until = 0;
     Nanos next_rest = 0;
     bool on_trial = false;  // it has rested before
+    double layers = 0;      // that might have been shared, older ones counting less
   };
 
   static std::size_t SizeOf(std::uint32_t rows);

@@ -59,6 +59,27 @@ TEST_F(DistributionJudgeTest, OnceItIsWorthItAgainItGoesOn) {
   EXPECT_FALSE(judge_.Report()[0].rests);
 }
 
+TEST_F(DistributionJudgeTest, SharingIsGivenUpAfterItsThirdRestAndTakenUpOnceItWasWorthIt) {
+  EXPECT_FALSE(judge_.IsGivenUp());
+  Run(3'000, 10e-3, 15e-3, 10e-3);  // the first rest
+  EXPECT_FALSE(judge_.IsGivenUp());
+  Run(12'000, 10e-3, 15e-3, 10e-3);
+  EXPECT_TRUE(judge_.IsGivenUp());
+  Run(12'000, 10e-3, 9.95e-3, 10e-3);
+  EXPECT_TRUE(judge_.IsGivenUp()) << "it was tried, and is no better than the disk";
+  Run(60'000, 10e-3, 5e-3, 10e-3);
+  EXPECT_FALSE(judge_.IsGivenUp());
+}
+
+TEST_F(DistributionJudgeTest, SharingThatPaysForManyPassesIsNotGivenUpForTheOthers) {
+  Run(15'000, 10e-3, 15e-3, 10e-3);
+  EXPECT_TRUE(judge_.IsGivenUp());
+  Run(1'000, 10e-3, 5e-3, 10e-3, /*rows=*/100);
+  EXPECT_FALSE(judge_.IsGivenUp()) << "passes are large now";
+  Run(1'000, 10e-3, 15e-3, 10e-3);
+  EXPECT_TRUE(judge_.IsGivenUp()) << "and are small again";
+}
+
 TEST_F(DistributionJudgeTest, AfterARestNoBetterIsNotEnough) {
   Run(3'000, 10e-3, 15e-3, 10e-3);
   EXPECT_LT(Run(12'000, 10e-3, 10e-3, 10e-3), 2'000);

@@ -112,11 +112,13 @@ void DraftGovernor::Book(double saved, double least) {
 }
 
 void DraftGovernor::BookTurn(const Pass& pass, double seconds, double saved) {
+  compared_.passes += turns_.resting();
   const double more = turns_.OnPass({.rows = pass.decode_rows,
                                      .guessed = pass.guessed,
                                      .right = pass.right,
                                      .seconds = seconds + pass.drafting_seconds,
                                      .saved = saved});
+  compared_.more_saved_seconds += more;
   Book(more, -kMostComparedDebt * plain_token_ * pass.decode_rows);
 }
 

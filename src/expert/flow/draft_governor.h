@@ -99,6 +99,14 @@ class DraftGovernor {
 
   double saved_seconds() const { return saved_; }
 
+  // Passes without drafts for the sake of a comparison, and by how much what drafts were thought to
+  // have saved was put right by it.
+  struct Compared {
+    std::uint64_t passes = 0;
+    double more_saved_seconds = 0;  // below 0: less
+  };
+  const Compared& compared() const { return compared_; }
+
  private:
   struct Quality {
     double right = 0, tried = 0;  // guesses whose forerunners were right; older ones count less
@@ -113,6 +121,7 @@ class DraftGovernor {
   std::array<std::array<Quality, DraftKind::kLevels>, DraftKind::kSources> quality_ = {};
   double most_rows_ = 1;  // of a pass that was measured
   DraftTurns turns_;
+  Compared compared_;
   double credit_ = 0;       // seconds that may be lost
   double plain_token_ = 0;  // seconds a token, without drafts
   bool began_ = false;

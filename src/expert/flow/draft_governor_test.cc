@@ -126,6 +126,16 @@ TEST(DraftGovernor, LeavesDraftsThatMakeThePassesBetweenThemSlow) {
   EXPECT_GT(tokens / seconds, 0.97);
 }
 
+// A truthful machine: drafts save what they are thought to save, some 1.3 times.
+TEST(DraftGovernor, PassesWithoutDraftsShowWhatDraftsSave) {
+  DraftGovernor governor;
+  Machine machine(/*row=*/0.3, /*noise=*/0);
+  for (int i = 0; i < 400; ++i) machine.Pass(governor, kSure, /*odds=*/0.8, /*most=*/1);
+  EXPECT_GE(governor.compared().passes, DraftTurnsOptions().rest);
+  EXPECT_LT(std::abs(governor.compared().more_saved_seconds), 0.2 * governor.saved_seconds());
+  EXPECT_NE(governor.compared().more_saved_seconds, 0);
+}
+
 TEST(DraftGovernor, LearnsFromDraftsThatAreOnlyCompared) {
   DraftGovernor governor;
   const DraftKind weak{.source = 1, .evidence = 1};

@@ -28,21 +28,33 @@ void ForEachSum(ExpertUsage& usage, const ExpertUsage& other, Change change) {
   auto& [waited, loaded, loaded_low, elsewhere] = static_cast<AnswerUse&>(usage);
   each(ShareBy::kMisses, std::pair(&waited, &other.waited), std::pair(&loaded, &other.loaded),
        std::pair(&loaded_low, &other.loaded_low), std::pair(&elsewhere, &other.elsewhere));
-  auto& [low, low_rows, substituted, dropped, bf16, q8] = static_cast<LossyUse&>(usage);
+  auto& [low, low_rows, substituted, dropped, bf16, q8, grouped] = static_cast<LossyUse&>(usage);
   each(ShareBy::kLowCopies, std::pair(&low, &other.low_copies),
        std::pair(&low_rows, &other.low_assignments));
-  each(ShareBy::kSubstituted, std::pair(&substituted, &other.substituted));
+  // No source counts what groups chose: who adds it knows whose it is, and nothing is divided.
+  each(ShareBy::kSubstituted, std::pair(&substituted, &other.substituted),
+       std::pair(&grouped, &other.grouped));
   each(ShareBy::kDropped, std::pair(&dropped, &other.dropped));
   each(ShareBy::kPeerBf16, std::pair(&bf16, &other.peer_bf16));
   each(ShareBy::kPeerInt8, std::pair(&q8, &other.peer_q8));
-  auto& [loads, useful, late, cancelled, wasted, waiting, asks, guessed, expected, left_out] =
-      static_cast<PrefetchUse&>(usage);
+  auto& [loads, useful, late, cancelled, wasted, waiting, asks, guessed, expected, left_out,
+         foresight] = static_cast<PrefetchUse&>(usage);
   each(ShareBy::kMisses, std::pair(&loads, &other.prefetches),
        std::pair(&useful, &other.prefetch_useful), std::pair(&late, &other.prefetch_late),
        std::pair(&cancelled, &other.prefetch_cancelled), std::pair(&wasted, &other.prefetch_wasted),
        std::pair(&waiting, &other.prefetch_waiting), std::pair(&asks, &other.asks_after_guess),
        std::pair(&guessed, &other.guessed), std::pair(&expected, &other.expected),
        std::pair(&left_out, &other.left_out));
+  auto& [needed, named, likely, in_time, from] = foresight;
+  const Foresight& their = other.foresight;
+  each(ShareBy::kMisses, std::pair(&needed, &their.needed), std::pair(&named, &their.named),
+       std::pair(&likely, &their.likely), std::pair(&in_time, &their.in_time));
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    auto& [its_named, its_likely, guesses, came_true] = from[i];
+    each(ShareBy::kMisses, std::pair(&its_named, &their.from[i].named),
+         std::pair(&its_likely, &their.from[i].likely), std::pair(&guesses, &their.from[i].guesses),
+         std::pair(&came_true, &their.from[i].came_true));
+  }
 }
 
 }  // namespace troupe

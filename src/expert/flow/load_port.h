@@ -44,6 +44,10 @@ class LoadPort {
   virtual AnswerCosts CostsFor(std::uint32_t layer) const = 0;
   // To come of a load under way.
   virtual Bytes BytesLeft(ExpertId id) const = 0;
+  // That the rest of a load under way takes the link alone; 0: not known.
+  virtual double SecondsLeft(ExpertId id) const = 0;
+  // That a demand of the layer waits at most for a load ahead that is being read.
+  virtual double SecondsHeld(std::uint32_t layer) const = 0;
   // Nothing is under way, so nothing will end.
   virtual bool idle() const = 0;
 };

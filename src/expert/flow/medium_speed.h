@@ -11,8 +11,7 @@ namespace troupe {
 
 class MediumSpeed {
  public:
-  // All that was read so far, and the time in which at least one read was under way. A call with
-  // nothing new does nothing.
+  // All that was read so far, and the time it took. A call with nothing new does nothing.
   void OnRead(std::uint64_t bytes, double busy_seconds, Nanos now) {
     const double more = busy_seconds - busy_seen_;
     if (more <= 0) return;

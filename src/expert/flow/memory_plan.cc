@@ -215,6 +215,7 @@ std::vector<std::string> Describe(const MemoryPlan& plan, const MemoryNeeds& nee
                                     {"peers", plan.serving.peers},
                                     {"requests", plan.serving.requests},
                                     {"words", plan.serving.words},
+                                    {"cut prompts", plan.serving.cuts},
                                     {"draft model", plan.draft}}) {
     if (bytes > Bytes()) lines.push_back(fmt::format("{:<13} {}", name, ToString(bytes)));
   }

@@ -21,8 +21,9 @@ struct ServingMemory {
   Bytes peers;          // of a cluster: what is computed and fetched for them and by them
   Bytes requests = {};  // what they keep until they are answered
   Bytes words = {};     // of prompts, while their tokens are found
+  Bytes cuts = {};      // of prompts that an end and its cloud cut: keys, values and rows
 
-  Bytes total() const { return connections + rules + peers + requests + words; }
+  Bytes total() const { return connections + rules + peers + requests + words + cuts; }
   bool operator==(const ServingMemory&) const = default;
 };
 

@@ -24,7 +24,8 @@ Miss MissAnswers::FactsOf(const WaitingMiss& miss, const AnswerCosts& costs) con
              .weight = miss.weight,
              .full = costs.full};
   if (miss.event.joined) {
-    facts.full = miss.left;
+    // It has to be waited for, though its last byte may have come.
+    facts.full = std::max(miss.left, Bytes(1));
     if (!rules_.repeatable) {
       facts.loading = miss.left;
       facts.places = PlacesOf(facts.expert, costs);

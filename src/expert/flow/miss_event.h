@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "expert/expert_id.h"
 #include "expert/flow/miss_plan.h"
+#include "expert/prefetch/miss_foresight.h"
 
 namespace troupe {
 
@@ -19,6 +20,7 @@ struct MissEvent {
   MissAnswer answer = MissAnswer::kLoad;  // as the planner of misses decided, and why
   MissReason why = MissReason::kNotMeasured;
   double expected_seconds = 0;  // from the ask until it is computed; 0: nothing was measured
+  MissForesight foresight;      // of a pass of our own
   bool low = false;             // read in its low copy
   bool joined = false;          // its load was under way already
   Bytes bytes;                  // said by who loads

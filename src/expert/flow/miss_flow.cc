@@ -18,11 +18,17 @@ MissFlow::MissFlow(CacheShape cache, std::unique_ptr<EvictionPolicy> policy,
       answers_({.order = options_.miss_order, .repeatable = options_.in_order}),
       group_uses_(1) {
   set_low_copies(options_.low_copies);
+  if (options_.read_ahead) prefetch_ = options_.read_ahead(cache_);
   if (predictor == nullptr) return;
   auto prefetcher = std::make_unique<Prefetcher>(cache_, options_.routing.top_k,
                                                  std::move(predictor), options_.prefetch);
   prefetcher_ = prefetcher.get();
-  prefetch_ = std::move(prefetcher);
+  if (options_.by_worth) {
+    prefetch_ =
+        std::make_unique<WorthPrefetch>(cache_, options_.routing.top_k, std::move(prefetcher));
+  } else {
+    prefetch_ = std::move(prefetcher);
+  }
 }
 
 void MissFlow::set_low_copies(const LowCopyOptions& options) {
@@ -109,6 +115,7 @@ void MissFlow::LearnScores(std::uint32_t layer, std::span<const float> scores) {
 void MissFlow::OnRouted(std::uint32_t layer, std::span<const float> scores,
                         std::span<ExpertChoice> chosen) {
   LearnScores(layer, scores);
+  prefetch_->OnScores(layer, scores);
   if (guesses_.any()) guesses_.Keep(layer, chosen);
   if (!Substitutes()) {
     const bool splits = choices_.groups() > 1 || guesses_.any();
@@ -151,6 +158,7 @@ std::vector<ExpertCopy> MissFlow::LeastCopiesOf(std::uint32_t layer,
 DemandId MissFlow::Ask(std::uint32_t layer, std::span<const ExpertDemand> demands, Nanos now,
                        DemandOf whose) {
   OpenDemand& demand = Open(layer, whose);
+  now_ = now;
   const bool of_pass = whose == DemandOf::kPass;
   if (of_pass) prefetch_->OnLayerAsks(choices_.Of(layer, demands), now);
   const std::vector<ExpertCopy> least = LeastCopiesOf(layer, demands, whose);
@@ -203,6 +211,10 @@ bool MissFlow::AskOne(OpenDemand& demand, const ExpertDemand& wanted, ExpertCopy
     if (demand.whose != DemandOf::kHolding) port_.Promote(id);
     miss.left = port_.BytesLeft(id);
   }
+  if (of_pass) {
+    miss.event.foresight =
+        prefetch_->ForesightOf(id, miss.event.joined, port_.SecondsFor(id.layer));
+  }
   demand.waiting.push_back(std::move(miss));
   return false;
 }
@@ -221,6 +233,7 @@ Residence MissFlow::AskCache(const OpenDemand& demand, const ExpertDemand& wante
 }
 
 void MissFlow::OnGuessesChecked(std::span<const std::uint32_t> right) {
+  prefetch_->OnGuessesChecked(right);
   if (!guesses_.any()) return;
   for (const std::uint32_t count : right) guesses_learned_ += count;
   guesses_.Settle(right, [this](const LayerChoices& choices) {
@@ -370,7 +383,8 @@ ExpertUsage MissFlow::usage() const {
       .asks_after_guess = ahead.asked,
       .guessed = ahead.guessed,
       .expected = ahead.expected,
-      .left_out = prefetch_->left_out()};
+      .left_out = prefetch_->left_out(),
+      .foresight = ahead.foresight};
   usage.layers = {cache_.layer_hits().begin(), cache_.layer_hits().end()};
   return usage;
 }

@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "expert/cache/expert_cache.h"
 #include "expert/flow/expert_usage.h"
+#include "expert/flow/flow_options.h"
 #include "expert/flow/guessed_routes.h"
 #include "expert/flow/load_port.h"
 #include "expert/flow/miss_answers.h"
@@ -28,21 +29,10 @@
 #include "expert/flow/substituted_routing.h"
 #include "expert/flow/usage_ledger.h"
 #include "expert/prefetch/prefetcher.h"
+#include "expert/prefetch/worth_prefetch.h"
 #include "expert/row_form.h"
-#include "expert/substitution/low_copies.h"
 
 namespace troupe {
-
-struct FlowOptions {
-  RoutingFacts routing;
-  PrefetchOptions prefetch = {};
-  LowCopyOptions low_copies = {};  // takes a low copy of the experts to allow any
-  // Where a layer asks for more than has slots, who gives way depends on which load ends first, and
-  // a replay could not know. In order, experts are given as they were asked for until all have
-  // their slots: the same bytes, the same hits on every run, a little waiting.
-  bool in_order = false;
-  MissOrder miss_order = MissOrder::kRows;  // of loads, and of what other places compute
-};
 
 class MissFlow {
  public:
@@ -142,8 +132,9 @@ class MissFlow {
   std::uint64_t given_out_of_turn() const { return given_out_of_turn_; }
   const ExpertCache& cache() const { return cache_; }
   const Prefetching& prefetch() const { return *prefetch_; }
-  // Null: nothing is read ahead.
+  // Null: nothing is read ahead. Where decode is read ahead by worth: of the other passes.
   const Prefetcher* prefetcher() const { return prefetcher_; }
+  bool reads_by_worth() const { return prefetcher_ != nullptr && options_.by_worth; }
 
  private:
   const OpenDemand& At(DemandId id) const;
@@ -164,6 +155,7 @@ class MissFlow {
   bool PlaceOne(OpenDemand& demand, ExpertId id);
   void Load(ExpertId id, ExpertCopy copy, const ExpertCache::Admission& admission, Urgency urgency);
   void Prefetch();
+  LinkNow Link() const;
   void CancelStalePrefetches();
   void OnLoaded(ExpertId id, Nanos now);
   void OnFailed(ExpertId id, const Status& status);
@@ -191,6 +183,7 @@ class MissFlow {
   std::vector<ExpertId> ahead_;  // prefetches whose loads have not ended
 
   Nanos stall_ = 0;
+  Nanos now_ = 0;  // as it was told last
   CacheUse uses_;
   LossyUse lossy_;
   std::vector<GroupUse> group_uses_;

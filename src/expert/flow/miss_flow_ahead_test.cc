@@ -14,6 +14,20 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
+TEST_F(MissFlowTest, ALoadWhoseLastByteHasComeWhenItIsAskedForIsWaitedFor) {
+  Open(4, {.in_order = true}, /*predicts=*/true);
+  guesses_ = {{.expert = 2, .expected = true}};
+  BringIn(0, {0});
+  flow_->OnForecast(1, 1, {});
+  flow_->Continue();
+  EXPECT_THAT(UnderWay(), ElementsAre(ExpertId{1, 2}));
+  loads_.set_left(Bytes());
+  const DemandId id = Ask(1, {2});
+  EXPECT_TRUE(flow_->MustWait(id));
+  End({1, 2});
+  EXPECT_THAT(Give(id), ElementsAre(2));
+}
+
 TEST_F(MissFlowTest, ADemandOvertakesAPrefetchOfTheSameExpert) {
   Open(2, {}, /*predicts=*/true);
   guesses_ = {{.expert = 7, .weight = 1, .expected = true}};

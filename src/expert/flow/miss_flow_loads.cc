@@ -55,18 +55,28 @@ void MissFlow::Continue() {
   Prefetch();
 }
 
+LinkNow MissFlow::Link() const {
+  LinkNow link{.now = now_};
+  for (const ExpertId id : ahead_) link.queued_seconds += port_.SecondsLeft(id);
+  link.held_seconds = port_.SecondsHeld(choices_.pass().first_layer);
+  return link;
+}
+
 // Once everything that was asked for has its slot.
 void MissFlow::Prefetch() {
   for (const auto& demand : open_) {
     if (demand->error.ok() && !demand->unplaced.empty()) return;
   }
   const double tail = choices_.pass().HasPrompt() ? options_.low_copies.prefill_share : 0;
-  while (const std::optional<ExpertId> id = prefetch_->Next(ahead_.size())) {
+  while (true) {
+    prefetch_->OnLink(Link());
+    const std::optional<ExpertId> id = prefetch_->Next(ahead_.size());
+    if (!id) return;
     // A guess, like the prefetch itself: if the layer asks for more, it is read again.
     const bool low = tail > 0 && prefetch_->IsForecastInTail(*id, tail);
     const ExpertCopy copy = low ? ExpertCopy::kLow : ExpertCopy::kFull;
     const auto admission = cache_.Admit(*id, copy);
-    if (!admission) return;  // once something is computed there may be a slot
+    if (!admission) return prefetch_->OnNoSlot(*id);  // later there may be one
     Load(*id, copy, *admission, prefetch_->is_sure() ? Urgency::kForeseen : Urgency::kPrefetch);
     prefetch_->OnLoadBegins(*id, admission->evicted);
     ahead_.push_back(*id);
@@ -101,6 +111,7 @@ void MissFlow::PutBack(OpenDemand& demand, ExpertId id) {
 }
 
 void MissFlow::OnLoadsEnded(std::span<const LoadEnd> ends, Nanos now) {
+  now_ = now;
   for (const LoadEnd& end : ends) {
     std::erase(ahead_, end.id);
     if (end.status.ok()) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "base/check.h"
@@ -41,7 +42,9 @@ class ScriptedLoads final : public LoadPort {
   }
   double SecondsFor(std::uint32_t) const override { return 0.001; }
   AnswerCosts CostsFor(std::uint32_t) const override { return costs_; }
-  Bytes BytesLeft(ExpertId) const override { return costs_.full; }
+  Bytes BytesLeft(ExpertId) const override { return left_.value_or(costs_.full); }
+  double SecondsLeft(ExpertId) const override { return 0.001; }
+  double SecondsHeld(std::uint32_t) const override { return 0.001; }
   bool idle() const override { return under_way_.empty(); }
 
   // The load ends; what to tell the flow.
@@ -52,6 +55,7 @@ class ScriptedLoads final : public LoadPort {
     return {.id = id, .status = std::move(status)};
   }
   void set_costs(const AnswerCosts& costs) { costs_ = costs; }
+  void set_left(Bytes left) { left_ = left; }
   void set_cancel_says(CallOff says) { cancel_says_ = says; }
 
   const std::vector<Load>& under_way() const { return under_way_; }
@@ -65,6 +69,7 @@ class ScriptedLoads final : public LoadPort {
   }
 
   AnswerCosts costs_ = {.full = 1_MiB, .low = 512_KiB};
+  std::optional<Bytes> left_;
   CallOff cancel_says_ = CallOff::kGone;
   std::vector<Load> under_way_, begun_;
   std::vector<ExpertId> promoted_;

@@ -51,13 +51,14 @@ class LookaheadGate : public Predictor {
 
   const GateCorrection& correction() const { return correction_; }
 
- protected:
-  // What the forecast should have said; good until the next call.
-  GateScores Corrected(std::uint32_t layer, std::uint32_t ahead, const GateScores& forecast) {
+  GateScores Corrected(std::uint32_t layer, std::uint32_t ahead,
+                       const GateScores& forecast) override {
     corrected_.assign(forecast.scores.begin(), forecast.scores.end());
     correction_.Correct(layer, ahead, corrected_);
     return {.experts = forecast.experts, .scores = corrected_};
   }
+
+ protected:
   std::uint32_t experts_per_token() const { return experts_per_token_; }
 
  private:

@@ -58,6 +58,11 @@ class Predictor {
   virtual void OnChosen(const LayerChoices& chosen) = 0;
   // What the layer's own gate said of the tokens that forecasts are made of, before Predict.
   virtual void OnGateScores(std::uint32_t /*layer*/, const GateScores& /*said*/) {}
+  // The forecast as it guesses by it, corrected by what it has learned; good until the next call.
+  virtual GateScores Corrected(std::uint32_t /*layer*/, std::uint32_t /*ahead*/,
+                               const GateScores& forecast) {
+    return forecast;
+  }
   // Guesses for `layer`, after the one that lies `ahead` layers before it has chosen: best first,
   // each expert once.
   virtual std::vector<Guess> Predict(std::uint32_t layer, std::uint32_t ahead,

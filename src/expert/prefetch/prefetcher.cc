@@ -68,6 +68,7 @@ void Prefetcher::OnLayerAsks(const LayerChoices& choices, Nanos now) {
     loads_needed_ = 0;
   }
   Judge(layer, demands);
+  CountForesight(layer, demands, now);
   std::erase_if(lists_, [layer](const List& list) { return list.layer <= layer; });
   layer_ = layer;
   layer_began_ = now;
@@ -99,6 +100,50 @@ void Prefetcher::Judge(std::uint32_t layer, std::span<const ExpertDemand> demand
   }
 }
 
+void Prefetcher::CountForesight(std::uint32_t layer, std::span<const ExpertDemand> demands,
+                                Nanos now) {
+  if (prompt_) return foresight_.OnOtherPass();
+  said_.clear();
+  for (const List& list : lists_) {
+    if (list.layer != layer || list.ahead == 0) continue;
+    for (const Listed& listed : list.guesses) {
+      said_.push_back({.expert = listed.guess.expert,
+                       .ahead = list.ahead,
+                       .odds = listed.odds,
+                       .when = list.made,
+                       .was_absent = listed.was_absent,
+                       .no_slot = listed.no_slot});
+    }
+  }
+  foresight_.OnLayerAsks(demands, said_, now);
+}
+
+void Prefetcher::OnNoSlot(ExpertId id) {
+  for (List& list : lists_) {
+    if (list.layer != id.layer) continue;
+    for (Listed& listed : list.guesses) {
+      if (listed.guess.expert == id.expert) listed.no_slot = true;
+    }
+  }
+}
+
+MissForesight Prefetcher::ForesightOf(ExpertId id, bool under_way, double load_seconds) const {
+  if (id.layer != layer_ || prompt_) return {.reads_ahead = true, .under_way = under_way};
+  MissForesight told = foresight_.Of(id.expert);
+  told.under_way = under_way;
+  told.load_seconds = load_seconds;
+  if (!IsGoverned()) return told;
+  told.held_back = governor_.resting() || governor_.wasted_share() > options_.governor.most_wasted;
+  told.least_odds = governor_.LeastOdds();
+  return told;
+}
+
+PrefetchStats Prefetcher::stats() const {
+  PrefetchStats stats = stats_;
+  stats.foresight = foresight_.sums();
+  return stats;
+}
+
 const Prefetcher::List* Prefetcher::LatestFor(std::uint32_t layer) const {
   const auto latest = std::ranges::find(lists_.rbegin(), lists_.rend(), layer, &List::layer);
   return latest == lists_.rend() ? nullptr : &*latest;
@@ -107,6 +152,9 @@ const Prefetcher::List* Prefetcher::LatestFor(std::uint32_t layer) const {
 void Prefetcher::OnFound(ExpertId id, Residence residence) {
   const std::size_t index = grid_.Index(id);
   NoteLookup(index, residence);
+  if (id.layer == layer_) {
+    foresight_.OnFound(id.expert, ahead_[index] || residence != Residence::kResident);
+  }
   if (!ahead_[index] || residence == Residence::kAbsent) return;
   ahead_[index] = false;
   ++(residence == Residence::kResident ? stats_.useful : stats_.late);
@@ -140,6 +188,7 @@ void Prefetcher::NoteUse(bool useful) {
 void Prefetcher::OnMisses(std::uint32_t misses, double load_seconds) {
   demand_seconds_ = misses * load_seconds;
   needed_seconds_ = layer_loads_ * load_seconds;
+  foresight_.OnLoadSeconds(load_seconds);
   if (load_seconds > 0) governor_.OnLoad(load_seconds);
 }
 
@@ -155,10 +204,11 @@ void Prefetcher::OnForecast(std::uint32_t layer, std::uint32_t ahead, const Gate
 }
 
 void Prefetcher::AddList(std::uint32_t layer, std::uint32_t ahead, std::span<const Guess> guesses) {
-  List list{.layer = layer, .ahead = ahead, .guesses = {}};
+  List list{.layer = layer, .ahead = ahead, .made = layer_began_, .guesses = {}};
   for (const Guess& guess : guesses) {
     const bool absent = cache_.Find({layer, guess.expert}) == Residence::kAbsent;
-    list.guesses.push_back({.guess = guess, .was_absent = absent});
+    const double odds = ahead == 0 ? 1 : odds_.Of(ahead, PlaceOfRow(list.guesses.size()));
+    list.guesses.push_back({.guess = guess, .was_absent = absent, .odds = odds});
   }
   lists_.push_back(std::move(list));
 }

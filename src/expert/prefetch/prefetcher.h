@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "expert/prefetch/foresight_count.h"
 #include "expert/prefetch/governor.h"
 #include "expert/prefetch/odds.h"
 #include "expert/prefetch/prefetching.h"
@@ -52,7 +53,9 @@ class Prefetcher final : public Prefetching {
   void OnFailed(ExpertId id) override { OnEvicted(id); }
   void OnCancelled(ExpertId id) override;
 
-  PrefetchStats stats() const override { return stats_; }
+  void OnNoSlot(ExpertId id) override;
+  MissForesight ForesightOf(ExpertId id, bool under_way, double load_seconds) const override;
+  PrefetchStats stats() const override;
   std::uint64_t waiting() const override;
   std::uint64_t left_out() const override { return predictor_->left_out(); }
   // Of the pass under way, by what the governor compares passes: experts that had to be loaded,
@@ -62,16 +65,20 @@ class Prefetcher final : public Prefetching {
   const PrefetchGovernor& governor() const { return governor_; }
   const PrefetchOdds& odds() const { return odds_; }
   const Predictor& predictor() const { return *predictor_; }
+  Predictor& predictor() { return *predictor_; }
 
  private:
   struct Listed {
     Guess guess;
     bool was_absent = false;  // when it was guessed
+    bool no_slot = false;     // its load found none
+    double odds = 0;          // when it was guessed
   };
   // What was guessed of a layer from one distance.
   struct List {
     std::uint32_t layer = 0;
     std::uint32_t ahead = 0;  // 0: of the first layer, before anything was known
+    Nanos made = 0;
     std::vector<Listed> guesses;
   };
 
@@ -82,6 +89,7 @@ class Prefetcher final : public Prefetching {
   void AddList(std::uint32_t layer, std::uint32_t ahead, std::span<const Guess> guesses);
   const List* LatestFor(std::uint32_t layer) const;
   void Judge(std::uint32_t layer, std::span<const ExpertDemand> demands);
+  void CountForesight(std::uint32_t layer, std::span<const ExpertDemand> demands, Nanos now);
   bool WorthLoading(const List& list, std::size_t place) const;
   bool IsKept(ExpertId id) const;
   void KeepResidents(const List& list);
@@ -106,6 +114,8 @@ class Prefetcher final : public Prefetching {
   std::vector<List> lists_;  // for the layers to come, in the order in which they were made
   std::vector<ExpertCache::Pin> kept_;
   PrefetchStats stats_;
+  ForesightCount foresight_;
+  std::vector<SaidOfExpert> said_;  // of the layer that asks
 
   // The pass under way.
   bool in_pass_ = false;

@@ -164,6 +164,53 @@ TEST_F(PrefetcherTest, EveryLoadEndsInOneOfFourWays) {
   EXPECT_EQ(stats.expected, 1u);
 }
 
+TEST_F(PrefetcherTest, CountsHowEarlyAndHowSurelyNeededLoadsWereForeseen) {
+  // Layers ask a millisecond apart. Before anything was seen a guess's odds are above a half.
+  guesses_ = {{.expert = 2, .expected = true}, {.expert = 3, .expected = true}};
+  Ask(0, {});
+  prefetcher_.OnForecast(2, 2, {});
+  Ask(1, {});
+  guesses_ = {{.expert = 2, .expected = true}, {.expert = 4, .expected = true}};
+  prefetcher_.OnForecast(2, 1, {});
+  Ask(2, {2, 4, 5});
+  prefetcher_.OnMisses(3, /*load_seconds=*/1.5e-3);
+  const Foresight foresight = prefetcher_.stats().foresight;
+  EXPECT_EQ(foresight.needed, 3u);
+  EXPECT_EQ(foresight.named, 2u);
+  EXPECT_EQ(foresight.likely, 2u);
+  EXPECT_EQ(foresight.in_time, 1u);  // 2 was known for 2 ms, 4 for one
+  EXPECT_EQ(foresight.from[0],
+            (ForesightFrom{.named = 2, .likely = 2, .guesses = 2, .came_true = 2}));
+  EXPECT_EQ(foresight.from[1],
+            (ForesightFrom{.named = 1, .likely = 1, .guesses = 2, .came_true = 1}));
+}
+
+TEST_F(PrefetcherTest, WhatWasReadAheadInTimeWasANeededLoadAndAResidentWasNot) {
+  Bring({1, 0});
+  guesses_ = {{.expert = 0, .expected = true}, {.expert = 1, .expected = true}};
+  Ask(0, {});
+  prefetcher_.OnForecast(1, 1, {});
+  EXPECT_THAT(LoadAll(), testing::ElementsAre(1));
+  Ask(1, {0, 1});
+  const Foresight foresight = prefetcher_.stats().foresight;
+  EXPECT_EQ(foresight.needed, 1u);
+  EXPECT_EQ(foresight.likely, 1u);
+  EXPECT_EQ(foresight.from[0].guesses, 1u);  // 0 was there
+}
+
+TEST_F(PrefetcherTest, SaysWhyALoadDidNotBeginEarlier) {
+  guesses_ = {{.expert = 2, .expected = true}};
+  Ask(0, {});
+  prefetcher_.OnForecast(1, 1, {});
+  prefetcher_.OnNoSlot({1, 2});
+  Ask(1, {2, 3});
+  const MissForesight told = prefetcher_.ForesightOf({1, 2}, /*under_way=*/false, 1e-3);
+  EXPECT_EQ(told.ahead, 1u);
+  EXPECT_DOUBLE_EQ(told.lead_seconds, 1e-3);
+  EXPECT_EQ(told.why(), NotEarlier::kNoSlot);
+  EXPECT_EQ(prefetcher_.ForesightOf({1, 3}, false, 1e-3).why(), NotEarlier::kNotForetold);
+}
+
 TEST_F(PrefetcherTest, OneAskedForOnItsWayIsLate) {
   guesses_ = {{.expert = 3, .expected = true}};
   Ask(0, {0, 1});

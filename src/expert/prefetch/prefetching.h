@@ -2,15 +2,19 @@
 // load next. The null object here never loads anything, and costs nothing; prefetcher.h does.
 #pragma once
 
+#include <troupe/foresight.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "base/clock.h"
 #include "expert/cache/expert_cache.h"
 #include "expert/forecast/predictor.h"
 #include "expert/layer_choices.h"
 #include "expert/pass_facts.h"
+#include "expert/prefetch/miss_foresight.h"
 
 namespace troupe {
 
@@ -26,8 +30,17 @@ struct PrefetchStats {
   std::uint64_t asked = 0;
   std::uint64_t guessed = 0;
   std::uint64_t expected = 0;  // of the guessed: not only as likely further ones
+  Foresight foresight;
 
   bool operator==(const PrefetchStats&) const = default;
+};
+
+// The link that loads ahead share with demand, as it is now.
+struct LinkNow {
+  Nanos now = 0;
+  double queued_seconds = 0;  // of loads ahead that are under way
+  // A demand waits at most so long for one of them that is being read.
+  double held_seconds = 0;
 };
 
 class Prefetching {
@@ -40,6 +53,12 @@ class Prefetching {
   // A pass begins. Of its first layer with experts nothing can be predicted, but enough rows use
   // nearly all of it.
   virtual void OnPassBegins(const PassFacts& /*pass*/) {}
+  // What a layer's router said of the pass's rows, before the layer asks; without any where only
+  // the choices are known.
+  virtual void OnScores(std::uint32_t /*layer*/, std::span<const float> /*scores*/) {}
+  // Of each group of the last pass, how many of its guesses were right: after the pass, if it had
+  // any.
+  virtual void OnGuessesChecked(std::span<const std::uint32_t> /*right*/) {}
   // A layer asks. Before the cache is asked; afterwards the layer's guesses are history.
   virtual void OnLayerAsks(const LayerChoices& /*choices*/, Nanos /*now*/) {}
   // What a row of a draft chose in a layer, now that the text is known to have it. After the pass.
@@ -55,6 +74,8 @@ class Prefetching {
   virtual void OnForecast(std::uint32_t /*layer*/, std::uint32_t /*ahead*/,
                           const GateScores& /*forecast*/) {}
 
+  // Before each Next.
+  virtual void OnLink(const LinkNow& /*link*/) {}
   // An absent expert whose load should begin now, while `under_way` others are; the same one until
   // OnLoadBegins.
   virtual std::optional<ExpertId> Next(std::size_t /*under_way*/) { return std::nullopt; }
@@ -62,6 +83,8 @@ class Prefetching {
   virtual bool is_sure() const { return false; }
   // `evicted` made room for it.
   virtual void OnLoadBegins(ExpertId /*id*/, std::optional<ExpertId> /*evicted*/) {}
+  // The next one found no slot for its load.
+  virtual void OnNoSlot(ExpertId /*id*/) {}
   // It has come before it was asked for, and is kept until its layer asks.
   virtual void OnLoaded(ExpertId /*id*/) {}
   // What was kept for layers up to this one is the eviction policy's again.
@@ -75,6 +98,13 @@ class Prefetching {
   // Whether the latest guess has it among the least popular that a share of the layer's assignments
   // goes to. Never where nothing is known.
   virtual bool IsForecastInTail(ExpertId /*id*/, double /*share*/) const { return false; }
+
+  // Of an expert that the layer under way has just asked for and has to wait for: what had been
+  // known of it. `under_way`: its load has begun.
+  virtual MissForesight ForesightOf(ExpertId /*id*/, bool /*under_way*/,
+                                    double /*load_seconds*/) const {
+    return {};
+  }
 
   // What has become of a prefetch; if a load on demand made it go, what it had pushed out would
   // have had to go by now.

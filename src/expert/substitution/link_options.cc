@@ -18,19 +18,20 @@ bool ReadWhole(std::string_view text, T& value) {
 
 }  // namespace
 
-Result<LinkOptions> LinkOptions::Read(std::string_view link) {
+Result<LinkOptions> LinkOptions::Read(std::string_view link, std::string_view kind) {
   LinkOptions read;
+  read.kind_ = kind;
   read.name_ = link.substr(0, link.find(':'));
   for (std::size_t at = link.find(':'); at != std::string_view::npos;) {
     const std::size_t end = link.find(':', at + 1);
     const std::string_view option = link.substr(at + 1, end - at - 1);
     const std::size_t equals = option.find('=');
     if (equals == 0 || equals == std::string_view::npos || equals + 1 == option.size()) {
-      return InvalidArgument("substitution '{}': '{}' found, key=value expected", link, option);
+      return InvalidArgument("{} '{}': '{}' found, key=value expected", kind, link, option);
     }
     const std::string_view key = option.substr(0, equals);
     if (std::ranges::find(read.options_, key, &Option::key) != read.options_.end()) {
-      return InvalidArgument("substitution '{}': {} is given twice", link, key);
+      return InvalidArgument("{} '{}': {} is given twice", kind, link, key);
     }
     read.options_.push_back({std::string(key), std::string(option.substr(equals + 1))});
     at = end;
@@ -52,7 +53,7 @@ bool LinkOptions::Has(std::string_view key) const {
 
 void LinkOptions::Fault(const Option& option, std::string_view expected) {
   if (!status_.ok()) return;
-  status_ = InvalidArgument("substitution {}: {}={} found, {} expected", name_, option.key,
+  status_ = InvalidArgument("{} {}: {}={} found, {} expected", kind_, name_, option.key,
                             option.value, expected);
 }
 
@@ -99,9 +100,9 @@ Status LinkOptions::Finish() const {
   for (const Option& option : options_) {
     if (option.taken) continue;
     if (known_.empty()) {
-      return InvalidArgument("substitution {}: {} found, no options expected", name_, option.key);
+      return InvalidArgument("{} {}: {} found, no options expected", kind_, name_, option.key);
     }
-    return InvalidArgument("substitution {}: no option {}, expected {}", name_, option.key,
+    return InvalidArgument("{} {}: no option {}, expected {}", kind_, name_, option.key,
                            fmt::join(known_, ", "));
   }
   return OkStatus();

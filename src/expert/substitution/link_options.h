@@ -13,7 +13,8 @@ namespace troupe {
 
 class LinkOptions {
  public:
-  static Result<LinkOptions> Read(std::string_view link);
+  // `kind`: what the link is one of, in errors.
+  static Result<LinkOptions> Read(std::string_view link, std::string_view kind = "substitution");
 
   const std::string& name() const { return name_; }
 
@@ -37,7 +38,7 @@ class LinkOptions {
   Option* Take(std::string_view key);
   void Fault(const Option& option, std::string_view expected);
 
-  std::string name_;
+  std::string kind_, name_;
   std::vector<Option> options_;
   std::vector<std::string> known_;
   Status status_;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <variant>
 
+#include "base/printable.h"
+
 namespace troupe {
 
 Result<std::uint32_t> ArchKeys::InRange(std::string_view key, std::uint64_t value,
@@ -58,10 +60,11 @@ Result<float> ArchKeys::NumberOr(std::string_view key, float otherwise) const {
   return static_cast<float>(value);
 }
 
-Result<float> ArchKeys::PositiveNumberOr(std::string_view key, float otherwise) const {
+Result<float> ArchKeys::PositiveNumberOr(std::string_view key, float otherwise, float most) const {
   TROUPE_ASSIGN_OR_RETURN(const float value, NumberOr(key, otherwise));
-  if (!(value > 0)) {
-    return InvalidArgument("{} is {}, expected a number above 0", Full(key), value);
+  if (!(value > 0 && value <= most)) {
+    return InvalidArgument("{} is {}, expected a number above 0 and at most {}", Full(key), value,
+                           most);
   }
   return value;
 }
@@ -157,7 +160,7 @@ Result<ModelConfig> ReadCommonConfig(const ArchKeys& keys, Architecture architec
   config.architecture = architecture;
   TROUPE_ASSIGN_OR_RETURN(const std::string_view name,
                           keys.metadata().GetStringOr("general.name", ""));
-  config.name = std::string(name);
+  config.name = Printable(name);
   TROUPE_ASSIGN_OR_RETURN(config.layers, keys.Count("block_count", 1, kMaxLayers));
   TROUPE_ASSIGN_OR_RETURN(config.width, keys.Count("embedding_length", 1, kMaxWidth));
   TROUPE_ASSIGN_OR_RETURN(config.trained_context, keys.Count("context_length", 1, kMaxContext));
@@ -166,7 +169,7 @@ Result<ModelConfig> ReadCommonConfig(const ArchKeys& keys, Architecture architec
   config.pooling = pooling.ok() ? *pooling : 0;
   TROUPE_ASSIGN_OR_RETURN(config.dense_ff, keys.CountOr("feed_forward_length", 0, 0, kMaxWidth));
   TROUPE_ASSIGN_OR_RETURN(config.norm_epsilon,
-                          keys.PositiveNumberOr("attention.layer_norm_rms_epsilon", 1e-5f));
+                          keys.PositiveNumberOr("attention.layer_norm_rms_epsilon", 1e-5f, 1.0f));
   const auto tokens = keys.metadata().GetStrings("tokenizer.ggml.tokens");
   if (tokens.ok()) {
     config.vocabulary = static_cast<std::uint32_t>((*tokens)->size());

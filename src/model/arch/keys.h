@@ -27,7 +27,8 @@ class ArchKeys {
                                                 std::uint32_t layers, std::uint32_t least,
                                                 std::uint32_t most) const;
   Result<float> NumberOr(std::string_view key, float otherwise) const;
-  Result<float> PositiveNumberOr(std::string_view key, float otherwise) const;
+  // The usual limit is far above the base of any rotation and any scale.
+  Result<float> PositiveNumberOr(std::string_view key, float otherwise, float most = 1e12f) const;
   Result<bool> FlagOr(std::string_view key, bool otherwise) const;
   Result<std::string_view> TextOr(std::string_view key, std::string_view otherwise) const;
 
@@ -49,7 +50,6 @@ inline constexpr std::uint32_t kMaxWidth = 1u << 20;
 inline constexpr std::uint32_t kMaxHeads = 1u << 14;
 inline constexpr std::uint32_t kMaxHeadDim = 1u << 14;
 inline constexpr std::uint32_t kMaxContext = 1u << 30;
-inline constexpr std::uint32_t kMaxExperts = 1u << 10;  // as kernels/top_experts.h
 
 // Whether all layers have as many key heads. Where they differ, ReadCommonConfig takes the largest
 // number, and the family reads them all.

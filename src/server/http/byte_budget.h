@@ -42,6 +42,7 @@ class HeldBytes {
     held_ = bytes;
     return true;
   }
+  std::size_t held() const { return held_; }
 
  private:
   const std::shared_ptr<ByteBudget> budget_;

@@ -32,6 +32,7 @@ class GrowingBody {
   }
 
   std::size_t size() const { return text_.size(); }
+  std::size_t held() const { return place_; }  // of the memory
   std::string TakeText() { return std::exchange(text_, {}); }
   // Of the text, to be kept as long as it.
   std::shared_ptr<HeldBytes> TakeMemory() {

@@ -14,9 +14,7 @@ class ReplyHandle final : public HttpReply {
   explicit ReplyHandle(std::shared_ptr<HttpExchange> exchange) : exchange_(std::move(exchange)) {}
   ~ReplyHandle() override {
     if (!exchange_->begun()) {
-      exchange_->Send({.status = 500,
-                       .content_type = "text/plain",
-                       .body = "the request was left without an answer\n"});
+      exchange_->Abandon();
     } else if (!exchange_->ended()) {
       exchange_->End();
     }
@@ -26,10 +24,13 @@ class ReplyHandle final : public HttpReply {
   void Begin(HttpResponse head) override { exchange_->Begin(std::move(head)); }
   bool Write(std::string_view bytes) override { return exchange_->Write(bytes); }
   void End() override { exchange_->End(); }
+  void Break(int status) override { exchange_->Break(status); }
+  bool MayBreak() const override { return exchange_->MayBreak(); }
   void Note(HttpUse use) override { exchange_->Note(std::move(use)); }
   void WhenGone(std::function<void()> call) override {
     exchange_->outbox().WhenClosed(std::move(call));
   }
+  void WhenDoubted(std::function<bool()> call) override { exchange_->WhenDoubted(std::move(call)); }
 
  private:
   std::shared_ptr<HttpExchange> exchange_;
@@ -80,6 +81,43 @@ bool HttpExchange::Put(std::string bytes) {
 
 void HttpExchange::Send(HttpResponse response) {
   TROUPE_CHECK(!begun_.exchange(true));
+  ending_ = true;  // nothing follows, also where it is turned away
+  outbox_.ForgetWhenClosed();
+  if (PutWhole(std::move(response))) return;
+  turned_away_ = true;
+  wake_();
+}
+
+void HttpExchange::Abandon() {
+  TROUPE_CHECK(!begun_.exchange(true));
+  ending_ = true;
+  outbox_.ForgetWhenClosed();
+  abandoned_ = true;
+  wake_();
+}
+
+void HttpExchange::WhenDoubted(std::function<bool()> call) {
+  const MutexLock lock(mu_);
+  in_doubt_ = std::move(call);
+}
+
+std::optional<bool> HttpExchange::AskInDoubt() {
+  std::function<bool()> ask;
+  {
+    const MutexLock lock(mu_);
+    ask = in_doubt_;
+  }
+  if (!ask) return std::nullopt;
+  return ask();
+}
+
+void HttpExchange::SendInstead(HttpResponse response) {
+  TROUPE_CHECK(turned_away_.exchange(false) || abandoned_.exchange(false));
+  if (!PutWhole(std::move(response))) overflowed_ = true;
+}
+
+// False: it found no room.
+bool HttpExchange::PutWhole(HttpResponse response) {
   status_ = response.status;
   TakeId(response);
   HttpHeaders more = Connection();
@@ -88,10 +126,12 @@ void HttpExchange::Send(HttpResponse response) {
   }
   std::string bytes = HeadOf(response, more);
   if (!facts_.head) bytes += response.body;
-  outbox_.ForgetWhenClosed();
-  const bool taken = Put(std::move(bytes));
+  std::string().swap(response.body);  // large ones are not held twice
+  const HttpOutbox::Put put = outbox_.Add(std::move(bytes));
+  if (put == HttpOutbox::Put::kFull) return false;
   ended_ = true;
-  if (taken) wake_();
+  if (put != HttpOutbox::Put::kGone) wake_();
+  return true;
 }
 
 void HttpExchange::Begin(HttpResponse head) {
@@ -118,6 +158,18 @@ void HttpExchange::End() {
   if (ending_.exchange(true)) return;
   outbox_.ForgetWhenClosed();
   if (facts_.chunks && !facts_.head) Put("0\r\n\r\n");
+  ended_ = true;
+  wake_();
+}
+
+// Without the last chunk, and the connection ends.
+void HttpExchange::Break(int status) {
+  TROUPE_CHECK(begun_ && MayBreak());
+  if (ending_.exchange(true)) return;
+  outbox_.ForgetWhenClosed();
+  status_ = status;
+  broken_ = true;
+  keep_alive_ = false;
   ended_ = true;
   wake_();
 }

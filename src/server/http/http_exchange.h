@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/mutex.h"
@@ -30,10 +31,18 @@ class HttpExchange {
       : facts_(facts), wake_(std::move(wake)), outbox_(facts.most_unread, facts.unread, wake_) {}
 
   void Send(HttpResponse response);
+  // In place of a response that was turned away, or that nobody gave; a short one, which finds
+  // room.
+  void SendInstead(HttpResponse response);
   void Begin(HttpResponse head);
   bool Write(std::string_view bytes);
   void End();
+  void Break(int status);
+  bool MayBreak() const { return facts_.chunks; }
   void Note(HttpUse use);
+  // Let go of without a response.
+  void Abandon();
+  void WhenDoubted(std::function<bool()> call);
 
   struct ToSend {
     std::string bytes;  // empty: there are none yet, or
@@ -44,11 +53,18 @@ class HttpExchange {
 
   bool ended() const { return ended_; }
   bool begun() const { return begun_; }
+  bool broken() const { return broken_; }
   int status() const { return status_; }  // of the response; 0: there is none yet
   // What logs tell of it: its id, and what was noted.
   void Tell(HttpEnded& ended) const;
   // The client has more to read than it may: it is to be let go.
   bool overflowed() const { return overflowed_ || outbox_.is_let_go(); }
+  // All clients have too much to read for a whole response, of which nothing was sent.
+  bool turned_away() const { return turned_away_; }
+  // Nobody has answered, or will.
+  bool abandoned() const { return abandoned_; }
+  // As HttpReply::WhenDoubted has it; absent: nobody can say anything.
+  std::optional<bool> AskInDoubt();
   // Known once it has begun: a body without length and without chunks ends with the connection.
   bool keep_alive() const { return keep_alive_ && facts_.keep_alive; }
   // From now on: the server is being drained.
@@ -59,6 +75,7 @@ class HttpExchange {
   HttpHeaders Connection() const;
   void TakeId(const HttpResponse& response);
   bool Put(std::string bytes);
+  bool PutWhole(HttpResponse response);
 
   const ExchangeFacts facts_;
   const std::function<void()> wake_;
@@ -66,9 +83,10 @@ class HttpExchange {
   mutable Mutex mu_;
   std::string id_ TROUPE_GUARDED_BY(mu_);
   HttpUse use_ TROUPE_GUARDED_BY(mu_);
+  std::function<bool()> in_doubt_ TROUPE_GUARDED_BY(mu_);
   std::atomic<int> status_ = 0;
   std::atomic<bool> begun_ = false, ending_ = false, ended_ = false, overflowed_ = false,
-                    keep_alive_ = true;
+                    turned_away_ = false, abandoned_ = false, broken_ = false, keep_alive_ = true;
 };
 
 // What a handler holds; one that it lets go of unanswered is answered with 500.

@@ -110,6 +110,9 @@ TEST_F(HttpExchangeTest, LogsAreToldTheIdAndWhatWasNoted) {
 
 TEST_F(HttpExchangeTest, AReplyThatIsLetGoOfWithoutAnAnswerIsAnError) {
   MakeReply(exchange_).reset();
+  ASSERT_TRUE(exchange_->abandoned());
+  exchange_->SendInstead({.status = 500});
+  EXPECT_FALSE(exchange_->abandoned());
   EXPECT_THAT(Sent(), HasSubstr("500 Internal Server Error"));
 }
 
@@ -127,6 +130,18 @@ TEST_F(HttpExchangeTest, AClientWhoReadsTooSlowlyIsLetGo) {
   while (exchange_->Write(std::string(100, 'x'))) {
   }
   EXPECT_TRUE(exchange_->overflowed());
+}
+
+TEST_F(HttpExchangeTest, AResponseThatFindsNoRoomIsTurnedAwayAndAShortOneSentInItsPlace) {
+  MakeReply(exchange_)->Send({.body = std::string(2 << 20, 'x')});  // and is let go of
+  EXPECT_TRUE(exchange_->turned_away());
+  EXPECT_FALSE(exchange_->overflowed() || exchange_->Next().over);
+  EXPECT_EQ(wakes_, 1);
+  exchange_->SendInstead({.status = 503, .body = "busy"});
+  EXPECT_EQ(exchange_->status(), 503);
+  EXPECT_THAT(Sent(),
+              testing::AllOf(testing::StartsWith("HTTP/1.1 503 "), testing::EndsWith("busy")));
+  EXPECT_TRUE(exchange_->Next().over);
 }
 
 TEST_F(HttpExchangeTest, WhoLeavesIsToldOfOnceAndNotAfterTheEnd) {

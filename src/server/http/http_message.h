@@ -47,10 +47,11 @@ struct HttpEnded {
     kAnswered,
     kLeft,     // the client, or the server ended first
     kTooSlow,  // let go with too much unread
+    kCutOff,   // an error after its response had begun, which was broken off
   };
   std::string peer;          // "127.0.0.1:53124"
   std::string method, path;  // empty: it was no request of HTTP
-  int status = 0;            // 0: it had no response yet
+  int status = 0;            // 0: it had no response yet; cut off: what it would have had
   std::uint64_t bytes = 0;   // sent, with the response's head
   double seconds = 0;        // from the end of the request to the last byte of its response
   How how = How::kAnswered;

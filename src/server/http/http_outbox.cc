@@ -3,6 +3,12 @@
 #include <utility>
 
 namespace troupe {
+namespace {
+
+// Room is given back piece by piece as the system takes them, however much was put at once.
+constexpr std::size_t kPiece = 64 * 1024;
+
+}  // namespace
 
 HttpOutbox::Put HttpOutbox::Add(std::string bytes) {
   const std::size_t more = bytes.size();
@@ -18,7 +24,11 @@ HttpOutbox::Put HttpOutbox::Add(std::string bytes) {
     return Put::kGone;
   }
   bytes_ += more;
-  waiting_.push_back(std::move(bytes));
+  if (more <= kPiece) {
+    waiting_.push_back(std::move(bytes));
+  } else {
+    for (std::size_t at = 0; at < more; at += kPiece) waiting_.push_back(bytes.substr(at, kPiece));
+  }
   return std::exchange(sending_, true) ? Put::kTaken : Put::kTakenAndIdle;
 }
 

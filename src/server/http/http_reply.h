@@ -26,6 +26,12 @@ class HttpReply {
   // False: nobody reads any more.
   virtual bool Write(std::string_view bytes) = 0;
   virtual void End() = 0;
+  // In place of End: the client sees that something is missing, as no answer has come after all.
+  // Logs tell the status that the answer would have had. REQUIRES: MayBreak.
+  virtual void Break(int status) = 0;
+  // Whether a client could tell a response that is broken from one at its end, as it comes in
+  // chunks: not with HTTP/1.0.
+  virtual bool MayBreak() const = 0;
 
   // What the answer was, for logs. Before its end.
   virtual void Note(HttpUse use) = 0;
@@ -33,6 +39,11 @@ class HttpReply {
   // Calls once, from any thread, when the client has left before the end; at once if it has. Let go
   // after the end.
   virtual void WhenGone(std::function<void()> call) = 0;
+  // Calls, from any thread, where the client sends nothing more and may have left: it is to write
+  // something that whoever still reads passes over, as then the system tells. False: it cannot, and
+  // the client is taken to have left. Without one it is as well if the response has begun, and
+  // otherwise after a second.
+  virtual void WhenDoubted(std::function<bool()> call) = 0;
 };
 
 using HttpReplyPtr = std::shared_ptr<HttpReply>;

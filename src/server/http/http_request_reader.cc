@@ -8,6 +8,8 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/optional.hpp>
 #include <cstdint>
+#include <functional>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -19,18 +21,35 @@ namespace {
 
 namespace http = boost::beast::http;
 
+// Of a header: each takes memory beside its bytes. Browsers send some twenty, and proxies add some.
+constexpr std::size_t kMostFields = 128;
+// What every connection has of its own: the first bytes of a request, and a head of no more.
+constexpr std::size_t kOwn = 4096;
+
+// That a head takes.
+std::size_t BytesOf(const HttpRequest& head) {
+  constexpr std::size_t kOfField = 96;
+  std::size_t bytes = head.method.size() + head.path.size();
+  for (const auto& [name, value] : head.headers) bytes += name.size() + value.size() + kOfField;
+  return bytes;
+}
+
 }  // namespace
 
 class HttpRequestReader::Impl {
  public:
-  Impl(std::size_t header_bytes, std::shared_ptr<ByteBudget> memory)
-      : header_bytes_(header_bytes), memory_(std::move(memory)) {
+  Impl(std::size_t header_bytes, std::shared_ptr<ByteBudget> memory,
+       std::function<bool()> make_room)
+      : header_bytes_(header_bytes),
+        memory_(std::move(memory)),
+        make_room_(make_room ? std::move(make_room) : [] { return false; }) {
     Reset();
   }
 
   void Reset() {
     parser_.emplace();
     parser_->get().body().budget = memory_;
+    parser_->get().body().make_room = &make_room_;
     parser_->header_limit(static_cast<std::uint32_t>(header_bytes_));
     parser_->eager(true);
     begun_ = has_head_ = starved_ = looked_for_room_ = false;
@@ -39,16 +58,19 @@ class HttpRequestReader::Impl {
       buffer_memory_ = nullptr;
     }
     head_ = {};
+    head_memory_ = nullptr;
   }
 
   std::span<char> Room() {
-    // The first bytes are every connection's own; beyond them there is as much as has come.
-    constexpr std::size_t kOwn = 4096, kMost = 64 * 1024;
+    // Beyond its own there is as much as has come.
+    constexpr std::size_t kMost = 64 * 1024;
     const std::size_t had = buffer_.size();
     if (had < kOwn && body().size() <= kOwn) return Prepare(kOwn - had);
     const std::size_t next = std::clamp(body().size(), kOwn, kMost);
     if (buffer_memory_ == nullptr) buffer_memory_ = std::make_unique<HeldBytes>(memory_);
-    if (!buffer_memory_->GrowTo(had + next)) return {};
+    while (!buffer_memory_->GrowTo(had + next)) {
+      if (!make_room_()) return {};
+    }
     return Prepare(next);
   }
 
@@ -60,7 +82,7 @@ class HttpRequestReader::Impl {
   Event Next() {
     for (;;) {
       if (has_head_ && !std::exchange(looked_for_room_, true) && !HasRoom()) return Event::kNoRoom;
-      if (parser_->is_done()) return Event::kDone;
+      if (parser_->is_done()) return HasTooMany() ? TooManyFields() : Event::kDone;
       if (!begun_) SkipBlankLines();
       if (buffer_.size() == 0 || starved_) return NeedMore();
       if (!std::exchange(begun_, true)) return Event::kBegun;
@@ -72,6 +94,7 @@ class HttpRequestReader::Impl {
       starved_ = error || used == 0;
       if (parser_->is_header_done() && !std::exchange(has_head_, true)) {
         ReadHead();
+        if (HasTooMany()) return TooManyFields();
         return Event::kHead;
       }
     }
@@ -97,10 +120,29 @@ class HttpRequestReader::Impl {
     HttpRequest request = std::move(head_);
     request.body = body().TakeText();
     request.held = body().TakeMemory();
+    if (head_memory_ != nullptr) {
+      using Both = std::pair<std::shared_ptr<void>, std::shared_ptr<HeldBytes>>;
+      request.held = std::make_shared<Both>(std::move(request.held), std::move(head_memory_));
+    }
     return request;
   }
 
   void DropBody() { body().Drop(); }
+  void Forget() {
+    parser_.emplace();
+    buffer_ = boost::beast::flat_buffer();
+    head_.headers = {};
+    GiveBack();
+  }
+  void GiveBack() {
+    DropBody();
+    buffer_memory_ = nullptr;
+    head_memory_ = nullptr;
+  }
+  std::size_t held() const {
+    return parser_->get().body().body.held() + (buffer_memory_ ? buffer_memory_->held() : 0) +
+           (head_memory_ ? head_memory_->held() : 0);
+  }
 
  private:
   using ErrorCode = boost::system::error_code;
@@ -110,6 +152,7 @@ class HttpRequestReader::Impl {
     struct value_type {
       GrowingBody body;
       std::shared_ptr<ByteBudget> budget;
+      const std::function<bool()>* make_room = nullptr;
     };
     class reader {
      public:
@@ -121,11 +164,13 @@ class HttpRequestReader::Impl {
       }
       std::size_t put(const boost::asio::const_buffer& bytes, ErrorCode& error) {
         error = {};
-        if (to_.body.Append({static_cast<const char*>(bytes.data()), bytes.size()})) {
-          return bytes.size();
+        const std::string_view text(static_cast<const char*>(bytes.data()), bytes.size());
+        while (!to_.body.Append(text)) {
+          if ((*to_.make_room)()) continue;
+          error = http::error::buffer_overflow;
+          return 0;
         }
-        error = http::error::buffer_overflow;
-        return 0;
+        return bytes.size();
       }
       void finish(ErrorCode& error) { error = {}; }
 
@@ -145,6 +190,18 @@ class HttpRequestReader::Impl {
     // What the parser leaves is a line that has no end yet: of the header, or between chunks.
     if (buffer_.size() > header_bytes_) return Malformed(http::error::header_limit);
     return Event::kMore;
+  }
+
+  // Fields: of the header, and of those behind the last chunk of a body.
+  bool HasTooMany() const {
+    const auto& fields = parser_->get();
+    return static_cast<std::size_t>(std::distance(fields.begin(), fields.end())) > kMostFields;
+  }
+
+  Event TooManyFields() {
+    fault_ = {.status = 431,
+              .message = fmt::format("the header has more than {} fields", kMostFields)};
+    return Event::kMalformed;
   }
 
   Event Malformed(ErrorCode error) {
@@ -170,6 +227,7 @@ class HttpRequestReader::Impl {
              .headers = {},
              .body = {}};
     for (const auto& field : message) {
+      if (head_.headers.size() == kMostFields) break;
       // What a target names counts, and not the field (RFC 9112, 3.2.2).
       if (!authority.empty() && field.name() == http::field::host) continue;
       head_.headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
@@ -193,10 +251,20 @@ class HttpRequestReader::Impl {
     return {};
   }
 
-  // Whether the announced body finds memory as things are; none is kept for it.
-  bool HasRoom() const {
+  // Whether there is memory for the head, which takes it, and as things are for the announced body,
+  // for which none is kept.
+  bool HasRoom() {
+    if (const std::size_t bytes = BytesOf(head_); bytes > kOwn) {
+      head_memory_ = std::make_shared<HeldBytes>(memory_);
+      while (!head_memory_->GrowTo(2 * bytes)) {  // the parser has it as well
+        if (!make_room_()) return false;
+      }
+    }
     const std::size_t announced = parser_->content_length().value_or(0);
-    return announced > body_limit_ || announced <= memory_->left();
+    while (announced <= body_limit_ && announced > memory_->left()) {
+      if (!make_room_()) return false;
+    }
+    return true;
   }
 
   // That some clients send after a body (RFC 9112, 2.2).
@@ -210,6 +278,7 @@ class HttpRequestReader::Impl {
 
   const std::size_t header_bytes_;
   const std::shared_ptr<ByteBudget> memory_;
+  const std::function<bool()> make_room_;
   boost::beast::flat_buffer buffer_;
   std::unique_ptr<HeldBytes> buffer_memory_;  // what is beyond its first bytes
   std::optional<http::request_parser<HeldBody>> parser_;
@@ -217,11 +286,13 @@ class HttpRequestReader::Impl {
   bool starved_ = false;  // the parser can do nothing with the bytes in buffer_ alone
   std::size_t body_limit_ = 0;
   HttpRequest head_;
+  std::shared_ptr<HeldBytes> head_memory_;  // null: it is short
   Fault fault_;
 };
 
-HttpRequestReader::HttpRequestReader(std::size_t header_bytes, std::shared_ptr<ByteBudget> memory)
-    : impl_(std::make_unique<Impl>(header_bytes, std::move(memory))) {}
+HttpRequestReader::HttpRequestReader(std::size_t header_bytes, std::shared_ptr<ByteBudget> memory,
+                                     std::function<bool()> make_room)
+    : impl_(std::make_unique<Impl>(header_bytes, std::move(memory), std::move(make_room))) {}
 HttpRequestReader::~HttpRequestReader() = default;
 
 std::span<char> HttpRequestReader::Room() { return impl_->Room(); }
@@ -239,5 +310,8 @@ bool HttpRequestReader::keeps_alive() const { return impl_->keeps_alive(); }
 const HttpRequestReader::Fault& HttpRequestReader::fault() const { return impl_->fault(); }
 HttpRequest HttpRequestReader::TakeRequest() { return impl_->TakeRequest(); }
 void HttpRequestReader::DropBody() { impl_->DropBody(); }
+void HttpRequestReader::Forget() { impl_->Forget(); }
+void HttpRequestReader::GiveBack() { impl_->GiveBack(); }
+std::size_t HttpRequestReader::held() const { return impl_->held(); }
 
 }  // namespace troupe

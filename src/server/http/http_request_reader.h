@@ -1,10 +1,12 @@
 // Reads the requests of one connection out of its bytes, in whatever pieces they come, within the
-// limits of headers, of bodies, and of the memory that all connections share. Knows neither sockets
+// limits of headers, of bodies, and of the memory that all connections share, of which long headers
+// have their part as bodies do. Knows neither sockets
 // nor time, which are http_session.h's. The parser is Boost.Beast's, behind http_request_reader.cc
 // alone. Threads: one at a time.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,14 +24,17 @@ class HttpRequestReader {
     kHead,       // its header is complete
     kDone,       // and its body
     kMalformed,  // it is no request, or too long: fault() says why
-    kNoRoom,     // there is no memory for its body
+    kNoRoom,     // there is no memory for it
   };
   struct Fault {
     int status = 400;
     std::string message;
   };
 
-  HttpRequestReader(std::size_t header_bytes, std::shared_ptr<ByteBudget> memory);
+  // `make_room` is called where there is no memory, and says whether there may be some now; null:
+  // never.
+  HttpRequestReader(std::size_t header_bytes, std::shared_ptr<ByteBudget> memory,
+                    std::function<bool()> make_room = nullptr);
   ~HttpRequestReader();
   HttpRequestReader(const HttpRequestReader&) = delete;
   HttpRequestReader& operator=(const HttpRequestReader&) = delete;
@@ -61,6 +66,13 @@ class HttpRequestReader {
   HttpRequest TakeRequest();
   // Gives back the memory of a body that is not wanted.
   void DropBody();
+  // The same of all of the request, of which its method and path stay, and of what came behind it.
+  // Nothing can be read any more.
+  void Forget();
+  // Before it is destroyed, where Room is still written to: its memory is others' from now on.
+  void GiveBack();
+  // Of the memory that all connections share.
+  std::size_t held() const;
 
  private:
   class Impl;

@@ -126,6 +126,42 @@ TEST_F(HttpRequestReaderTest, WhatIsNoRequestIsNamedWithItsStatus) {
   EXPECT_EQ(reader_->head().path, "/");
 }
 
+TEST_F(HttpRequestReaderTest, FieldsOfAHeaderAreCountedAsEachTakesMemory) {
+  const auto with = [](int fields) {
+    std::string get = "GET / HTTP/1.1\r\n";
+    for (int i = 0; i < fields; ++i) get += "a:\r\n";
+    return get + "\r\n";
+  };
+  EXPECT_EQ(Feed(with(128)).back(), Event::kDone);
+  Open(1 << 20);
+  EXPECT_EQ(Feed(with(129)).back(), Event::kMalformed);
+  EXPECT_EQ(reader_->fault().status, 431);
+  EXPECT_THAT(reader_->fault().message, HasSubstr("more than 128 fields"));
+  Open(1 << 20);
+  std::string chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n";
+  for (int i = 0; i < 129; ++i) chunked += "a:\r\n";
+  EXPECT_EQ(Feed(chunked + "\r\n").back(), Event::kMalformed);
+}
+
+TEST_F(HttpRequestReaderTest, ALongHeadTakesMemoryOrFindsNone) {
+  const std::string get = "GET / HTTP/1.1\r\nA: " + std::string(8'000, 'a') + "\r\n\r\n";
+  memory_ = std::make_shared<ByteBudget>(40'000);
+  reader_ = std::make_unique<HttpRequestReader>(/*header_bytes=*/10'000, memory_);
+  body_limit_ = 100;
+  EXPECT_EQ(Feed(get).back(), Event::kDone);
+  {
+    const HttpRequest request = reader_->TakeRequest();
+    reader_->Reset();
+    EXPECT_LE(memory_->left(), 40'000u - 16'000);
+    EXPECT_EQ(reader_->held(), 0u);
+  }
+  EXPECT_EQ(memory_->left(), 40'000u);
+  ASSERT_TRUE(memory_->Take(20'000));
+  EXPECT_EQ(Feed(get).back(), Event::kNoRoom);
+  reader_->Forget();
+  EXPECT_EQ(memory_->left(), 20'000u);
+}
+
 TEST_F(HttpRequestReaderTest, ABodyTakesMemoryAsItComesAndGivesItBackWithTheRequest) {
   const std::size_t all = 1 << 20;
   Feed("POST / HTTP/1.1\r\nContent-Length: 200000\r\n\r\n");

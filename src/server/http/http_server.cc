@@ -9,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "base/check.h"
 #include "server/http/http_session.h"
 #include "server/http/http_socket.h"
 
@@ -20,10 +21,6 @@ using http_internal::SocketWire;
 using http_internal::Tcp;
 using http_internal::TlsSocket;
 namespace asio = boost::asio;
-
-Status FromTls(const std::string& path, const ErrorCode& error) {
-  return InvalidArgument("{}: {}, expected a PEM file", path, error.message());
-}
 
 }  // namespace
 
@@ -37,7 +34,6 @@ class HttpServer::Impl final : public SessionOwner {
         unread_(std::make_shared<UnreadPool>(options.limits.all_unread_bytes)),
         gate_(std::make_shared<IoGate>(
             [this](IoGate::Call call) { asio::post(io_, std::move(call)); })),
-        tls_(asio::ssl::context::tls_server),
         small_bodies_(1),
         large_bodies_(1),
         farewells_(1) {}
@@ -95,19 +91,21 @@ class HttpServer::Impl final : public SessionOwner {
   }
   std::optional<HttpResponse> Refusal(const HttpRequest& head) override {
     if (!service_.refusal) return std::nullopt;
-    std::optional<HttpResponse> refusal = service_.refusal(head);
-    if (refusal && refusal->status >= 400)
-      Count([](HttpCounters& counters) { ++counters.refused; });
-    return refusal;
+    return service_.refusal(head);
   }
   HttpResponse ErrorOf(int status, const std::string& message, const HttpRequest& head) override {
     if (service_.error) return service_.error(status, message, head);
     return {.status = status, .content_type = "text/plain", .body = message + "\n"};
   }
-  void Farewell(std::shared_ptr<HttpExchange> exchange) override {
-    asio::post(farewells_, [exchange = std::move(exchange)] { exchange->outbox().Close(); });
-  }
+  void Elsewhere(std::function<void()> call) override { asio::post(farewells_, std::move(call)); }
   const std::shared_ptr<ByteBudget>& memory() const override { return memory_; }
+  bool MakeRoomFor(const HttpSession& needy) override {
+    const auto slowest = Slowest([](const HttpSession& one) { return one.HoldsRoom(); });
+    if (slowest == nullptr || slowest.get() == &needy) return false;
+    Count([](HttpCounters& counters) { ++counters.slow_bodies; });
+    slowest->GiveWay();
+    return true;
+  }
   const std::shared_ptr<UnreadPool>& unread() const override { return unread_; }
   std::shared_ptr<IoGate> gate() const override { return gate_; }
   bool draining() const override { return draining_; }
@@ -117,6 +115,9 @@ class HttpServer::Impl final : public SessionOwner {
   void OnMalformed() override {
     Count([](HttpCounters& counters) { ++counters.malformed; });
   }
+  void OnRefused() override {
+    Count([](HttpCounters& counters) { ++counters.refused; });
+  }
   void OnNoRoom() override {
     Count([](HttpCounters& counters) { ++counters.no_room; });
   }
@@ -125,6 +126,12 @@ class HttpServer::Impl final : public SessionOwner {
   }
   void OnTooSlow() override {
     Count([](HttpCounters& counters) { ++counters.too_slow; });
+  }
+  void OnTurnedAway() override {
+    Count([](HttpCounters& counters) { ++counters.turned_away; });
+  }
+  void OnCutOff() override {
+    Count([](HttpCounters& counters) { ++counters.cut_off; });
   }
   bool logs() const override { return service_.log != nullptr; }
   void OnEnded(const HttpEnded& ended) override { service_.log(ended); }
@@ -145,10 +152,21 @@ class HttpServer::Impl final : public SessionOwner {
 
   std::uint16_t port() const { return port_; }
   bool tls() const { return !options_.certificate.empty(); }
+  std::optional<HttpCertificate> certificate() const {
+    const std::lock_guard lock(mu_);
+    return certificate_;
+  }
+  void set_certificate(const HttpCertificate& next) {
+    const std::lock_guard lock(mu_);
+    TROUPE_CHECK(certificate_.has_value());
+    certificate_ = next;
+  }
   const HttpServerOptions& options() const { return options_; }
   HttpCounters counters() const {
     const std::lock_guard lock(mu_);
-    return counters_;
+    HttpCounters counters = counters_;
+    if (certificate_) counters.certificate_expires = certificate_->expires();
+    return counters;
   }
 
  private:
@@ -167,21 +185,9 @@ class HttpServer::Impl final : public SessionOwner {
   }
 
   Status LoadCertificate() {
-    if (options_.certificate.empty() != options_.key.empty()) {
-      return InvalidArgument("a certificate without its key, or a key without its certificate");
-    }
-    if (!tls()) return OkStatus();
-    ErrorCode error;
-    tls_.set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_tlsv1 |
-                     asio::ssl::context::no_tlsv1_1);
-    // Thousands of silent connections should not keep buffers of 16 KiB each.
-    SSL_CTX_set_mode(tls_.native_handle(), SSL_MODE_RELEASE_BUFFERS);
-    if (tls_.use_certificate_chain_file(options_.certificate, error)) {
-      return FromTls(options_.certificate, error);
-    }
-    if (tls_.use_private_key_file(options_.key, asio::ssl::context::pem, error)) {
-      return FromTls(options_.key, error);
-    }
+    if (options_.certificate.empty() && options_.key.empty()) return OkStatus();
+    TROUPE_ASSIGN_OR_RETURN(certificate_,
+                            HttpCertificate::Read(options_.certificate, options_.key));
     return OkStatus();
   }
 
@@ -213,11 +219,15 @@ class HttpServer::Impl final : public SessionOwner {
   }
 
   void Accept(Door& door) {
+    if (IsFull()) return MakeWay(door);
+    AcceptNext(door);
+  }
+
+  void AcceptNext(Door& door) {
     door.acceptor.async_accept([this, &door](const ErrorCode& error, Tcp::socket socket) {
       if (!door.acceptor.is_open()) return;
-      if (!error) Begin(std::move(socket));
-      // Without descriptors, or with as many as there may be, the next one waits in the kernel.
-      if (error || IsFull()) return AcceptLater(door);
+      if (error) return AcceptLater(door);  // without descriptors it waits in the kernel
+      Begin(std::move(socket));
       Accept(door);
     });
   }
@@ -225,10 +235,58 @@ class HttpServer::Impl final : public SessionOwner {
   void AcceptLater(Door& door) {
     door.retry.expires_after(std::chrono::milliseconds(50));
     door.retry.async_wait([this, &door](const ErrorCode& error) {
-      if (error || !door.acceptor.is_open()) return;
-      if (IsFull()) return AcceptLater(door);
-      Accept(door);
+      if (!error && door.acceptor.is_open()) Accept(door);
     });
+  }
+
+  // Whose request comes slowest of those that `counts` says yes to; null: none is slow.
+  std::shared_ptr<HttpSession> Slowest(bool (*counts)(const HttpSession&)) const {
+    std::shared_ptr<HttpSession> slowest;
+    double least = options_.limits.body_pace;
+    for (const auto& weak : sessions_) {
+      auto session = weak.lock();
+      const std::optional<double> pace = session ? session->Pace() : std::nullopt;
+      if (!pace || *pace >= least || !counts(*session)) continue;
+      slowest = std::move(session);
+      least = *pace;
+    }
+    return slowest;
+  }
+
+  // Nobody is closed before another has come; where none is idle or slow, that one waits in the
+  // kernel.
+  void MakeWay(Door& door) {
+    door.acceptor.async_wait(Tcp::acceptor::wait_read, [this, &door](const ErrorCode& error) {
+      if (!door.acceptor.is_open()) return;
+      if (error || (IsFull() && !CloseIdlest() && !CloseSlowest())) return AcceptLater(door);
+      AcceptNext(door);
+    });
+  }
+
+  // Whether there was one.
+  bool CloseIdlest() {
+    std::shared_ptr<HttpSession> idlest;
+    std::optional<HttpSession::SteadyClock::time_point> since;
+    for (const auto& weak : sessions_) {
+      auto session = weak.lock();
+      const auto idle = session ? session->IdleSince() : std::nullopt;
+      if (!idle || (since && *since <= *idle)) continue;
+      idlest = std::move(session);
+      since = idle;
+    }
+    if (idlest == nullptr) return false;
+    idlest->Close();
+    Count([](HttpCounters& counters) { ++counters.made_way; });
+    return true;
+  }
+
+  // The same of those whose request comes slowly.
+  bool CloseSlowest() {
+    const auto slowest = Slowest([](const HttpSession& one) { return !one.Answers(); });
+    if (slowest == nullptr) return false;
+    slowest->Close();
+    Count([](HttpCounters& counters) { ++counters.made_way; });
+    return true;
   }
 
   bool IsFull() const { return counters().connections >= options_.limits.connections; }
@@ -240,8 +298,8 @@ class HttpServer::Impl final : public SessionOwner {
       ++counters.accepted;
       ++counters.connections;
     });
-    if (tls()) {
-      Keep(std::make_shared<SocketWire<TlsSocket>>(TlsSocket(std::move(socket), tls_)));
+    if (const std::optional<HttpCertificate> shown = certificate()) {
+      Keep(std::make_shared<SocketWire<TlsSocket>>(TlsSocket(std::move(socket), shown->context())));
     } else {
       Keep(std::make_shared<SocketWire<Tcp::socket>>(std::move(socket)));
     }
@@ -273,10 +331,10 @@ class HttpServer::Impl final : public SessionOwner {
   mutable std::mutex mu_;
   std::condition_variable none_left_;
   HttpCounters counters_;
+  std::optional<HttpCertificate> certificate_;
   asio::io_context io_{1};
   const std::shared_ptr<IoGate> gate_;
   std::list<Door> doors_;
-  asio::ssl::context tls_;
   std::uint16_t port_ = 0;
   std::atomic<bool> draining_ = false;
   std::list<std::weak_ptr<HttpSession>> sessions_;  // the I/O thread's
@@ -306,6 +364,8 @@ std::string HttpServer::Address() const {
 
 HttpCounters HttpServer::counters() const { return impl_->counters(); }
 void HttpServer::set_body_bytes(std::size_t most) { impl_->set_body_bytes(most); }
+std::optional<HttpCertificate> HttpServer::certificate() const { return impl_->certificate(); }
+void HttpServer::set_certificate(const HttpCertificate& next) { impl_->set_certificate(next); }
 bool HttpServer::Drain(std::chrono::milliseconds longest) { return impl_->Drain(longest); }
 
 }  // namespace troupe

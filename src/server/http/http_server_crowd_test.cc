@@ -98,22 +98,94 @@ TEST_F(HttpServerTest, BodiesOfUnknownLengthFindNoMoreMemoryThanOthers) {
   EXPECT_THAT(wire.ReadAll(), StartsWith("HTTP/1.1 503 "));
 }
 
-TEST_F(HttpServerTest, MoreClientsThanItTakesWaitForTheirTurn) {
-  Open({.connections = 2});
-  Wire one = Connect(), two = Connect();
-  one.Say(Post("/echo", "one"));
-  one.ReadUntil("one");
-  two.Say(Post("/echo", "two"));
-  two.ReadUntil("two");
-  Wire three = Connect();
-  three.Say(Post("/echo", "three"));
+TEST_F(HttpServerTest, MoreClientsThanItTakesWaitWhileAllOthersAreAnswered) {
+  Open({.connections = 1});
+  Wire streaming = Connect();
+  streaming.Say(Get("/stream"));
+  streaming.ReadUntil("data: 1\n\n");
+  Wire waits = Connect();
+  waits.Say(Post("/echo", "waits"));
   for (int i = 0; i < 100; ++i) {
-    two.Say(Post("/echo", "two"));
-    two.ReadUntil("two");
+    Kept()->Write("data: 2\n\n");
+    streaming.ReadUntil("data: 2\n\n");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  EXPECT_EQ(server_->counters().accepted, 2u);
-  one.Leave();
-  EXPECT_THAT(three.ReadUntil("three"), HasSubstr("200 OK"));
+  EXPECT_EQ(server_->counters().accepted, 1u);
+  Kept()->End();
+  Forget();
+  EXPECT_THAT(waits.ReadUntil("waits"), HasSubstr("200 OK"));
+}
+
+TEST_F(HttpServerTest, BeyondAsManyAsItTakesWhoIsIdleLongestMakesWay) {
+  Open({.connections = 3});
+  Wire silent = Connect();
+  ASSERT_TRUE(Happens([&] { return server_->counters().accepted == 1; }));
+  Wire idle = Connect(), asks = Connect();
+  for (Wire* const wire : {&idle, &asks, &asks}) {
+    wire->Say(Post("/echo", "a"));
+    wire->ReadUntil("POST a");
+  }
+  EXPECT_EQ(server_->counters().made_way, 0u);
+  EXPECT_THAT(Ask(Get("/echo", "Connection: close\r\n")), EndsWith("GET "));
+  EXPECT_EQ(silent.ReadAll(), "");
+  EXPECT_EQ(server_->counters().made_way, 1u);
+  for (Wire* const wire : {&idle, &asks}) {
+    wire->Say(Post("/echo", "b"));
+    EXPECT_THAT(wire->ReadUntil("POST b"), HasSubstr("200 OK"));
+  }
+}
+
+TEST_F(HttpServerTest, SilentConnectionsLockNobodyOut) {
+  Open({.connections = 20});
+  std::vector<Wire> silent;
+  for (int i = 0; i < 200; ++i) {
+    silent.push_back(Connect());
+    if (i % 20 == 0) {
+      EXPECT_THAT(Ask(Get("/echo", "Connection: close\r\n")), EndsWith("GET "));
+    }
+  }
+  EXPECT_THAT(Ask(Get("/echo", "Connection: close\r\n")), EndsWith("GET "));
+  EXPECT_LE(server_->counters().connections, 21u);
+}
+
+TEST_F(HttpServerTest, ConnectionsWhoseBodiesDoNotComeLockNobodyOut) {
+  Open({.connections = 20, .body_start = std::chrono::milliseconds(10)});
+  Wire streaming = Connect();
+  streaming.Say(Get("/stream"));
+  streaming.ReadUntil("data: 1\n\n");
+  std::vector<Wire> announcing;
+  for (int i = 0; i < 60; ++i) {
+    announcing.push_back(Connect());
+    announcing.back().Say("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n");
+  }
+  EXPECT_THAT(Ask(Get("/echo", "Connection: close\r\n")), EndsWith("GET "));
+  EXPECT_GT(server_->counters().made_way, 0u);
+  Kept()->Write("data: 2\n\n");
+  EXPECT_THAT(streaming.ReadUntil("data: 2\n\n"), EndsWith("data: 2\n\n"));
+  Kept()->End();
+  Forget();
+}
+
+TEST_F(HttpServerTest, BodiesThatWaitBehindAnswersTakeNoRoomFromThoseThatCanBeHandled) {
+  Open({.all_body_bytes = 400'000, .body_start = std::chrono::milliseconds(10)});
+  Wire streaming = Connect();
+  streaming.Say(Get("/stream"));
+  streaming.ReadUntil("data: 1\n\n");
+  streaming.Say(Post("/echo", std::string(150'000, 'x')));
+  const std::string body(200'000, 'y');
+  ASSERT_TRUE(Happens([&] {
+    Wire announcing = Connect();
+    announcing.Say("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n");
+    return server_->counters().slow_bodies > 0;
+  }));
+  Wire posting = Connect();
+  posting.Say(Post("/echo", body));
+  EXPECT_THAT(posting.ReadUntil("POST " + body), StartsWith("HTTP/1.1 200 OK"));
+  Kept()->Write("data: 2\n\n");
+  EXPECT_THAT(streaming.ReadUntil("data: 2\n\n"), EndsWith("data: 2\n\n"));
+  Kept()->End();
+  Forget();
+  EXPECT_THAT(streaming.ReadAll(), HasSubstr("HTTP/1.1 503 "));
 }
 
 }  // namespace

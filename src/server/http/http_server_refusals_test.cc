@@ -95,6 +95,7 @@ TEST_F(HttpServerTest, AConnectionGoesOnAfterARefusalWithoutABody) {
   Wire wire = Connect();
   wire.Say(Get("/closed") + Get("/echo", "Connection: close\r\n"));
   EXPECT_THAT(wire.ReadAll(), AllOf(StartsWith("HTTP/1.1 401 "), EndsWith("GET ")));
+  EXPECT_EQ(server_->counters().refused, 0u);  // of connections that were ended
 }
 
 TEST_F(HttpServerTest, ARefusalWaitsForTheResponseBeforeIt) {

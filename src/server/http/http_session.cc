@@ -11,10 +11,29 @@ constexpr std::chrono::seconds kLingerTime(2);
 // How often a session that reads nothing looks whether its client has left.
 constexpr std::chrono::seconds kLook(1);
 
+// Of a request's head as much as logs tell, and errors that come in place of its answer need: it is
+// kept as long as the answer takes.
+HttpRequest Shortened(const HttpRequest& head) {
+  constexpr std::size_t kOfMethod = 32, kOfPath = 1024, kOfField = 256, kMostKept = 32;
+  HttpRequest kept{.method = head.method.substr(0, kOfMethod),
+                   .path = head.path.substr(0, kOfPath),
+                   .headers = {},
+                   .body = {}};
+  for (const auto& [name, value] : head.headers) {
+    if (name.size() + value.size() > kOfField) continue;
+    kept.headers.emplace_back(name, value);
+    if (kept.headers.size() == kMostKept) break;
+  }
+  return kept;
+}
+
 }  // namespace
 
 HttpSession::HttpSession(std::shared_ptr<HttpWire> wire, SessionOwner& owner)
-    : wire_(std::move(wire)), owner_(owner), reader_(owner.limits().header_bytes, owner.memory()) {}
+    : wire_(std::move(wire)),
+      owner_(owner),
+      reader_(owner.limits().header_bytes, owner.memory(),
+              [this] { return owner_.MakeRoomFor(*this); }) {}
 
 void HttpSession::Start() {
   Expect(owner_.limits().header_time);
@@ -33,6 +52,11 @@ void HttpSession::OnDrain() {
 // A request that no exchange is of yet.
 bool HttpSession::HasBegun() const { return ahead_ || refused_ahead_ || reader_.begun(); }
 
+std::optional<HttpSession::SteadyClock::time_point> HttpSession::IdleSince() const {
+  if (closed_ || lingers_ || exchange_ || reader_.has_head()) return std::nullopt;
+  return idle_since_;
+}
+
 void HttpSession::Close() {
   if (std::exchange(closed_, true)) return;
   const auto self = std::exchange(self_, nullptr);
@@ -40,7 +64,8 @@ void HttpSession::Close() {
   wire_->StopTimer(HttpWire::Timer::kWrite);
   if (exchange_) {
     TellEnd(HttpEnded::How::kLeft);
-    owner_.Farewell(std::exchange(exchange_, nullptr));
+    owner_.Elsewhere(
+        [exchange = std::exchange(exchange_, nullptr)] { exchange->outbox().Close(); });
   }
   wire_->Close();
 }
@@ -52,8 +77,15 @@ void HttpSession::Expect(std::chrono::milliseconds time) {
   });
 }
 
+void HttpSession::ExpectBody() {
+  came_before_ = came_;
+  Expect(owner_.limits().body_time);
+}
+
 void HttpSession::OnReadTimeout() {
   if (closed_) return;
+  const bool waits_for_body = !lingers_ && !exchange_ && reader_.has_head() && !reader_.done();
+  if (waits_for_body && came_ - came_before_ >= owner_.limits().body_progress) return ExpectBody();
   if (lingers_ || !reader_.begun() || exchange_) return Close();
   owner_.OnTimedOut();
   Refuse(owner_.ErrorOf(408, "the request did not come to its end in time", reader_.head()));
@@ -61,20 +93,18 @@ void HttpSession::OnReadTimeout() {
 
 void HttpSession::ReadNext() {
   reader_.Reset();
+  is_refused_ = false;
   if (exchange_) {
     wire_->StopTimer(HttpWire::Timer::kRead);  // whoever waits for an answer may be silent
   } else {
-    Expect(owner_.limits().idle_time);
+    Expect(asked_before_ ? owner_.limits().idle_time : owner_.limits().header_time);
   }
   Parse();
 }
 
 void HttpSession::ReadMore() {
   const std::span<char> room = reader_.Room();
-  if (room.empty()) {
-    owner_.OnNoRoom();
-    return Close();
-  }
+  if (room.empty()) return OnNoRoom();
   reading_ = true;
   wire_->Read(room, [self = shared_from_this()](bool ok, std::size_t bytes) {
     self->reading_ = false;
@@ -83,19 +113,23 @@ void HttpSession::ReadMore() {
 }
 
 void HttpSession::OnRead(bool ok, std::size_t bytes) {
-  if (!ok) return Close();  // the client has left
+  if (!ok) return OnEndOfRequests();
   if (closed_ || lingers_) return;
+  if (is_refused_) return reader_.Forget();  // since the read began
+  came_ += bytes;
   reader_.Take(bytes);
   Parse();
 }
 
 // What has come, which may be less than a header or more than a request.
 void HttpSession::Parse() {
-  for (;;) {
+  while (!is_refused_) {
     switch (reader_.Next()) {
       case HttpRequestReader::Event::kMore:
         return ReadMore();
       case HttpRequestReader::Event::kBegun:
+        asked_before_ = true;
+        BeginPart();
         reader_.set_body_limit(owner_.body_bytes());
         if (!exchange_) Expect(owner_.limits().header_time);
         break;
@@ -114,11 +148,13 @@ void HttpSession::Parse() {
 
 // Whether the body is read now.
 bool HttpSession::TakeHead() {
+  BeginPart();
   if (std::optional<HttpResponse> refusal = owner_.Refusal(reader_.head())) {
+    if (exchange_ || !reader_.done()) owner_.OnRefused();
     RefuseBody(*std::move(refusal));
     return false;
   }
-  if (!exchange_) Expect(owner_.limits().body_time);
+  if (!exchange_) ExpectBody();
   if (!reader_.awaits_continue()) return true;
   continue_due_ = true;
   if (exchange_) return true;
@@ -146,9 +182,17 @@ void HttpSession::OnMalformed() {
 
 // After the response that is under way.
 void HttpSession::RefuseAhead(HttpResponse response) {
-  reader_.DropBody();
+  ahead_ = false;
+  ForgetRest();
   refused_ahead_ = std::move(response);
   WatchUnread();
+}
+
+// Nothing more is read. A read that is under way still writes to what the reader has, which goes
+// when it ends; its room is others' at once.
+void HttpSession::ForgetRest() {
+  is_refused_ = true;
+  reading_ ? reader_.GiveBack() : reader_.Forget();
 }
 
 // While nothing is read, as a request waits for the one under way: reading would tell.
@@ -175,7 +219,7 @@ void HttpSession::RefuseBody(HttpResponse response) {
   if (exchange_) return RefuseAhead(std::move(response));
   const bool whole = reader_.done();
   MakeExchange(FactsOfRequest(/*keep_alive=*/whole));
-  reader_.DropBody();
+  whole ? reader_.DropBody() : ForgetRest();
   exchange_->Send(std::move(response));
   if (whole) ReadNext();
 }
@@ -206,6 +250,7 @@ void HttpSession::Refuse(HttpResponse response) {
   MakeExchange({.keep_alive = false,
                 .most_unread = owner_.limits().unread_bytes,
                 .unread = owner_.unread()});
+  ForgetRest();
   exchange_->Send(std::move(response));
 }
 
@@ -220,9 +265,10 @@ ExchangeFacts HttpSession::FactsOfRequest(bool keep_alive) const {
 // Of the request that reader_ has.
 void HttpSession::MakeExchange(const ExchangeFacts& facts) {
   self_ = shared_from_this();
+  asked_ = Shortened(reader_.head());
   if (owner_.logs()) {
-    ended_ = std::make_unique<HttpEnded>(HttpEnded{
-        .peer = wire_->Peer(), .method = reader_.head().method, .path = reader_.head().path});
+    ended_ = std::make_unique<HttpEnded>(
+        HttpEnded{.peer = wire_->Peer(), .method = asked_->method, .path = asked_->path});
     asked_at_ = SteadyClock::now();
   }
   exchange_ =
@@ -235,6 +281,8 @@ void HttpSession::MakeExchange(const ExchangeFacts& facts) {
 
 void HttpSession::Pump() {
   if (closed_ || !exchange_) return;
+  if (exchange_->turned_away()) TurnAway();
+  if (exchange_->abandoned()) AnswerAbandoned();
   if (exchange_->overflowed()) return LetGo();
   if (writing_) return;
   HttpExchange::ToSend next = exchange_->Next();
@@ -244,6 +292,19 @@ void HttpSession::Pump() {
   writing_ = true;
   WatchWriting();
   wire_->Write(sending_, [self = shared_from_this()](bool ok) { self->OnWritten(ok); });
+}
+
+// Nothing of its response was sent, as others have all the room: it may come again.
+void HttpSession::TurnAway() {
+  owner_.OnTurnedAway();
+  HttpResponse busy =
+      owner_.ErrorOf(503, "other clients hold the memory for answers; try again", *asked_);
+  busy.headers.emplace_back("Retry-After", "1");
+  exchange_->SendInstead(std::move(busy));
+}
+
+void HttpSession::AnswerAbandoned() {
+  exchange_->SendInstead(owner_.ErrorOf(500, "the request was left without an answer", *asked_));
 }
 
 // A large piece may take as long as it wants, as long as the client goes on taking it.
@@ -269,15 +330,18 @@ void HttpSession::OnWritten(bool ok) {
 
 void HttpSession::OnExchangeEnded() {
   const bool goes_on = exchange_->keep_alive() && (!owner_.draining() || HasBegun());
-  TellEnd(HttpEnded::How::kAnswered);
+  if (exchange_->broken()) owner_.OnCutOff();
+  TellEnd(exchange_->broken() ? HttpEnded::How::kCutOff : HttpEnded::How::kAnswered);
   const auto self = std::exchange(self_, nullptr);
   exchange_.reset();
-  sending_ = {};
+  asked_.reset();
+  std::string().swap(sending_);  // whoever is silent keeps no room
+  idle_since_ = SteadyClock::now();
   if (!goes_on) return Linger();
   if (refused_ahead_) return Refuse(*std::exchange(refused_ahead_, std::nullopt));
   if (std::exchange(ahead_, false)) return Dispatch();
   if (reader_.begun()) {
-    Expect(reader_.has_head() ? owner_.limits().body_time : owner_.limits().header_time);
+    reader_.has_head() ? ExpectBody() : Expect(owner_.limits().header_time);
     if (continue_due_) SendContinue();
   } else {
     Expect(owner_.limits().idle_time);

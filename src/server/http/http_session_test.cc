@@ -1,151 +1,25 @@
-// Sessions on a connection that a test plays by hand: no socket, no thread, no clock.
 #include "server/http/http_session.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <deque>
-#include <map>
+#include <memory>
+#include <string>
 #include <string_view>
-#include <vector>
+
+#include "server/http/http_session_for_test.h"
 
 namespace troupe {
 namespace {
 
+using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 using namespace std::chrono_literals;
 
-class FakeWire final : public HttpWire {
- public:
-  void Greet(OnDone done) override { done(true); }
-  void Read(std::span<char> to, OnBytes done) override {
-    to_ = to;
-    read_ = std::move(done);
-  }
-  void Write(std::string_view bytes, OnDone done) override {
-    writing = bytes;
-    written_ = std::move(done);
-  }
-  void Linger(std::function<void()>) override { lingers = true; }
-  void Close() override {
-    closed = true;
-    if (read_) std::exchange(read_, nullptr)(false, 0);
-    if (written_) std::exchange(written_, nullptr)(false);
-  }
-  void StartTimer(Timer timer, std::chrono::milliseconds time,
-                  std::function<void()> call) override {
-    timers[timer] = {time, std::move(call)};
-  }
-  void StopTimer(Timer timer) override { timers.erase(timer); }
-  std::int64_t Delivered() override { return delivered; }
-  bool HasLeft() override { return has_left; }
-  std::string Peer() override { return "1.2.3.4:5"; }
-
-  bool reads() const { return read_ != nullptr; }
-  bool writes() const { return written_ != nullptr; }
-  void Come(std::string_view bytes) {
-    ASSERT_TRUE(reads());
-    bytes.copy(to_.data(), to_.size());
-    std::exchange(read_, nullptr)(true, std::min(bytes.size(), to_.size()));
-  }
-  // Takes what is being written.
-  std::string Send() {
-    const std::string sent(writing);
-    std::exchange(written_, nullptr)(true);
-    return sent;
-  }
-  std::chrono::milliseconds TimeOf(Timer timer) const {
-    const auto found = timers.find(timer);
-    return found == timers.end() ? 0ms : found->second.first;
-  }
-  void RunOut(Timer timer) {
-    const auto call = timers.at(timer).second;
-    timers.erase(timer);
-    call();
-  }
-
-  std::string_view writing;
-  bool lingers = false, closed = false, has_left = false;
-  std::int64_t delivered = 0;
-  std::map<Timer, std::pair<std::chrono::milliseconds, std::function<void()>>> timers;
-
- private:
-  std::span<char> to_;
-  OnBytes read_;
-  OnDone written_;
-};
-
-class HttpSessionTest : public testing::Test, public SessionOwner {
- protected:
-  static constexpr auto kRead = HttpWire::Timer::kRead, kWrite = HttpWire::Timer::kWrite;
-
-  void SetUp() override {
-    session_ = std::make_shared<HttpSession>(wire_, *this);
-    session_->Start();
-  }
-  void TearDown() override {
-    replies_.clear();
-    RunPosted();
-    session_->Close();
-  }
-  // What threads that answer have asked the I/O thread for.
-  void RunPosted() {
-    while (!posted_.empty()) {
-      const IoGate::Call call = std::move(posted_.front());
-      posted_.pop_front();
-      call();
-    }
-  }
-
-  void Handle(HttpRequest request, HttpReplyPtr reply) override {
-    requests_.push_back(std::move(request));
-    replies_.push_back(std::move(reply));
-  }
-  std::optional<HttpResponse> Refusal(const HttpRequest& head) override {
-    if (head.path != "/closed") return std::nullopt;
-    return HttpResponse{.status = 401, .body = "no key"};
-  }
-  HttpResponse ErrorOf(int status, const std::string& message, const HttpRequest&) override {
-    return {.status = status, .body = message};
-  }
-  void Farewell(std::shared_ptr<HttpExchange> exchange) override { exchange->outbox().Close(); }
-  const std::shared_ptr<ByteBudget>& memory() const override { return memory_; }
-  const std::shared_ptr<UnreadPool>& unread() const override { return unread_; }
-  std::shared_ptr<IoGate> gate() const override { return gate_; }
-  bool draining() const override { return draining_; }
-  const HttpLimits& limits() const override { return limits_; }
-  std::size_t body_bytes() const override { return limits_.body_bytes; }
-  void OnMalformed() override { ++malformed_; }
-  void OnNoRoom() override { ++no_room_; }
-  void OnTimedOut() override { ++timed_out_; }
-  void OnTooSlow() override { ++too_slow_; }
-  bool logs() const override { return true; }
-  void OnEnded(const HttpEnded& ended) override { log_.push_back(ended); }
-
-  static std::string Get(const std::string& path) {
-    return "GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n";
-  }
-
-  HttpLimits limits_{.header_time = 1ms, .body_time = 2ms, .idle_time = 3ms, .write_time = 4ms};
-  bool draining_ = false;
-  std::shared_ptr<ByteBudget> memory_ = std::make_shared<ByteBudget>(1 << 20);
-  std::shared_ptr<UnreadPool> unread_ = std::make_shared<UnreadPool>(1 << 20);
-  std::deque<IoGate::Call> posted_;
-  std::shared_ptr<IoGate> gate_ =
-      std::make_shared<IoGate>([this](IoGate::Call call) { posted_.push_back(std::move(call)); });
-  std::vector<HttpRequest> requests_;
-  std::vector<HttpReplyPtr> replies_;
-  std::vector<HttpEnded> log_;
-  int malformed_ = 0, no_room_ = 0, timed_out_ = 0, too_slow_ = 0;
-  std::shared_ptr<FakeWire> wire_ = std::make_shared<FakeWire>();
-  std::shared_ptr<HttpSession> session_;
-};
-
 TEST_F(HttpSessionTest, EachPartOfARequestHasATimeOfItsOwn) {
-  EXPECT_EQ(wire_->TimeOf(kRead), limits_.idle_time);
+  EXPECT_EQ(wire_->TimeOf(kRead), limits_.header_time);  // not long for who has asked nothing yet
   wire_->Come("POST / HTTP/1.1\r\n");
   EXPECT_EQ(wire_->TimeOf(kRead), limits_.header_time);
   wire_->Come("Content-Length: 2\r\n\r\n");
@@ -176,6 +50,22 @@ TEST_F(HttpSessionTest, ARequestThatIsNotWholeInItsTimeIsToldSoAndASilentOneIsCl
   wire_->RunOut(kRead);
   EXPECT_TRUE(wire_->closed);
   EXPECT_EQ(timed_out_, 1);
+}
+
+TEST_F(HttpSessionTest, ABodyMayTakeAsLongAsItWantsWhileEnoughOfItComes) {
+  limits_.body_progress = 3;
+  wire_->Come("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\n");
+  for (const char* part : {"abc", "defg"}) {
+    wire_->Come(part);
+    wire_->RunOut(kRead);
+    EXPECT_EQ(wire_->TimeOf(kRead), limits_.body_time);
+    EXPECT_EQ(timed_out_, 0);
+  }
+  wire_->Come("hi");  // too little for its time
+  wire_->RunOut(kRead);
+  RunPosted();
+  EXPECT_EQ(timed_out_, 1);
+  EXPECT_THAT(wire_->Send(), StartsWith("HTTP/1.1 408 "));
 }
 
 TEST_F(HttpSessionTest, OneRequestIsReadAheadAndNoMore) {
@@ -318,12 +208,69 @@ TEST_F(HttpSessionTest, ADrainLetsARequestThatHasBegunBehindAnAnswerComeToItsEnd
   EXPECT_TRUE(wire_->lingers);
 }
 
-TEST_F(HttpSessionTest, BytesThatFindNoMemoryCloseTheConnection) {
+TEST_F(HttpSessionTest, BytesThatFindNoMemoryAreAnsweredBeforeTheConnectionCloses) {
+  ASSERT_TRUE(memory_->Take(memory_->left()));
+  wire_->Come("GET /" + std::string(5000, 'a'));
+  RunPosted();
+  EXPECT_EQ(no_room_, 1);
+  EXPECT_FALSE(wire_->closed);
+  EXPECT_THAT(wire_->Send(), AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("Retry-After: 1")));
+  EXPECT_TRUE(wire_->lingers);
+  memory_->Give(1 << 20);
+}
+
+TEST_F(HttpSessionTest, BytesThatFindNoMemoryBehindARequestDoNotCostItsAnswer) {
+  wire_->Come(Get("/one"));
   ASSERT_TRUE(memory_->Take(memory_->left()));
   wire_->Come("GET /" + std::string(5000, 'a'));
   EXPECT_EQ(no_room_, 1);
-  EXPECT_TRUE(wire_->closed);
+  EXPECT_FALSE(wire_->reads() || wire_->closed);
+  replies_[0]->Send({.body = "one"});
+  RunPosted();
+  EXPECT_THAT(wire_->Send(), AllOf(StartsWith("HTTP/1.1 200 "), EndsWith("one")));
+  RunPosted();
+  EXPECT_THAT(wire_->Send(), StartsWith("HTTP/1.1 503 "));
   memory_->Give(1 << 20);
+}
+
+TEST_F(HttpSessionTest, AnAnswerForWhichOthersLeaveNoRoomIsA503AndTheConnectionGoesOn) {
+  wire_->Come(Get("/one"));
+  replies_[0]->Send({.body = std::string(2 << 20, 'x')});
+  RunPosted();
+  EXPECT_EQ(turned_away_, 1);
+  EXPECT_THAT(wire_->Send(), AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("Retry-After: 1"),
+                                   HasSubstr("keep-alive")));
+  ASSERT_EQ(log_.size(), 1u);
+  EXPECT_EQ(log_[0].status, 503);
+  wire_->Come(Get("/two"));
+  EXPECT_EQ(requests_.size(), 2u);
+}
+
+TEST_F(HttpSessionTest, IsIdleOnlyWhileNoRequestIsKnownOrAnswered) {
+  const auto at_first = session_->IdleSince();
+  EXPECT_TRUE(at_first.has_value());
+  wire_->Come("POST / HTTP/1.1\r\n");
+  EXPECT_EQ(session_->IdleSince(), at_first);  // bytes that make no request buy no time
+  wire_->Come("Content-Length: 2\r\n\r\n");
+  EXPECT_FALSE(session_->IdleSince().has_value());
+  wire_->Come("ab");
+  EXPECT_FALSE(session_->IdleSince().has_value());
+  replies_[0]->Send({});
+  RunPosted();
+  wire_->Send();
+  EXPECT_GT(session_->IdleSince(), at_first);
+}
+
+TEST_F(HttpSessionTest, OnlyRefusalsThatEndTheConnectionCountAsThat) {
+  wire_->Come(Get("/closed"));
+  RunPosted();
+  wire_->Send();
+  EXPECT_EQ(refused_, 0);
+  wire_->Come("POST /closed HTTP/1.1\r\nContent-Length: 9\r\n\r\n");
+  RunPosted();
+  wire_->Send();
+  EXPECT_EQ(refused_, 1);
+  EXPECT_TRUE(wire_->lingers);
 }
 
 }  // namespace

@@ -59,12 +59,16 @@ class SocketWire final : public HttpWire, public std::enable_shared_from_this<So
                       [done = std::move(done)](ErrorCode error, std::size_t) { done(!error); });
   }
 
+  // A client of TLS takes an end without close_notify for a cut.
   void Linger(std::function<void()> ended) override {
-    ErrorCode ignored;
-    Socket().shutdown(Tcp::socket::shutdown_send, ignored);
-    // A read that was under way may take the bytes that ThrowAway is told of.
-    Socket().non_blocking(true, ignored);
-    ThrowAway(std::move(ended));
+    if constexpr (kTls) {
+      // As if the other end had said so, too: it is not waited for.
+      SSL_set_shutdown(stream_.native_handle(), SSL_RECEIVED_SHUTDOWN);
+      stream_.async_shutdown(
+          [this, ended = std::move(ended)](ErrorCode) mutable { EndSending(std::move(ended)); });
+    } else {
+      EndSending(std::move(ended));
+    }
   }
 
   void Close() override {
@@ -98,6 +102,13 @@ class SocketWire final : public HttpWire, public std::enable_shared_from_this<So
     return ::poll(&socket, 1, /*timeout=*/0) > 0;
   }
 
+  // Of TLS hardly anybody ends one direction alone.
+  bool MayRead() override {
+    if constexpr (kTls) return false;
+    pollfd socket{.fd = Socket().native_handle(), .events = 0, .revents = 0};
+    return ::poll(&socket, 1, /*timeout=*/0) == 0;  // neither reset nor closed on both sides
+  }
+
   std::string Peer() override {
     ErrorCode error;
     const Tcp::endpoint peer = Socket().remote_endpoint(error);
@@ -119,6 +130,14 @@ class SocketWire final : public HttpWire, public std::enable_shared_from_this<So
   }
   asio::steady_timer& TimerOf(Timer timer) {
     return timer == Timer::kRead ? read_timer_ : write_timer_;
+  }
+
+  void EndSending(std::function<void()> ended) {
+    ErrorCode ignored;
+    Socket().shutdown(Tcp::socket::shutdown_send, ignored);
+    // A read that was under way may take the bytes that ThrowAway is told of.
+    Socket().non_blocking(true, ignored);
+    ThrowAway(std::move(ended));
   }
 
   // `ended` keeps this connection.

@@ -41,6 +41,8 @@ class HttpWire {
   virtual std::int64_t Delivered() = 0;
   // Whether the other end sends nothing more, however much of it is still unread. At once.
   virtual bool HasLeft() = 0;
+  // Whether it may still read, as far as the system knows, though it sends nothing more. At once.
+  virtual bool MayRead() = 0;
   virtual std::string Peer() = 0;  // "127.0.0.1:53124"; empty: it has left
 };
 

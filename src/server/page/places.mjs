@@ -1,5 +1,5 @@
 // Where tokens of answers are chosen by a weak machine and its cloud: what each has chosen, what the link carries, and
-// what became of guesses.
+// what became of guesses and of prompts that were cut by layers.
 import {bytesText, countText, percentText, shortNumber, timeText} from './format.mjs';
 import {find, setText} from './dom.mjs';
 import {StackedBar} from './charts.mjs';
@@ -21,6 +21,20 @@ export function draftsText({guessed, late, checked, right, ahead}) {
   if (late > 0) parts.push(`${late.toLocaleString('en-US')} too late`);
   if (checked > 0) parts.push(`${percentText(right / checked)} of ${checked.toLocaleString('en-US')} checked were right`);
   parts.push(ahead > 0 ? `up to ${ahead} ahead of the cloud` : 'not worth it now');
+  return parts.join(' · ');
+}
+
+// How many prompts were cut by layers since the start, and how busy each lane was with them meanwhile. Pure.
+export function cutsText(cuts) {
+  if (!cuts || cuts.answered + cuts.failed === 0) return '';
+  const parts = [`${countText(cuts.answered, 'prompt')} cut by layers`];
+  if (cuts.answers > 0) parts.push(`${countText(cuts.answers, 'answer')} went on behind ${bytesText(cuts.keys_bytes)} of keys and values`);
+  if (cuts.failed > 0) parts.push(`${cuts.failed.toLocaleString('en-US')} read whole after all`);
+  if (cuts.lossy_rows > 0) parts.push(`${percentText(cuts.lossy_rows / cuts.rows)} of rows not exact`);
+  if (cuts.seconds > 0) {
+    const busy = Object.entries(cuts.busy_s).map(([lane, seconds]) => `${lane} ${percentText(seconds / cuts.seconds)}`);
+    parts.push(`busy meanwhile: ${busy.join(', ')}`);
+  }
   return parts.join(' · ');
 }
 
@@ -48,6 +62,7 @@ export class PlacesView {
     this.#bar.show(placeParts(record.tokens), 'Tokens by where they were chosen');
     setText(find('places-link'), linkText(this.#seen.length > 1 ? before : null, record, seconds - then));
     setText(find('places-drafts'), draftsText(record.drafts));
+    setText(find('places-cuts'), cutsText(record.cuts));
   }
 
   hide() {

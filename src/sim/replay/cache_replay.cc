@@ -3,18 +3,32 @@
 #include <algorithm>
 
 namespace troupe {
+namespace {
+
+FlowOptions FlowOf(const TraceHeader& header, const ReplaySetup& setup, bool second_lane) {
+  FlowOptions options;
+  options.routing = {.experts = header.experts,
+                     .top_k = header.top_k,
+                     .normalised = header.scores == ScoreKind::kChosenSoftmax};
+  options.prefetch = setup.prefetch;
+  options.by_worth = setup.by_worth;
+  options.in_order = true;
+  options.miss_order = second_lane ? MissOrder::kWeight : MissOrder::kRows;
+  if (!setup.foreseen) return options;
+  options.read_ahead = [foreseen = *setup.foreseen](ExpertCache& cache) {
+    return std::make_unique<ForeseenLoads>(cache, foreseen.layers_ahead, foreseen.future);
+  };
+  return options;
+}
+
+}  // namespace
 
 CacheReplay::CacheReplay(const TraceHeader& header, ReplaySetup setup)
     : header_(header),
       costs_(std::move(setup.costs)),
       loads_(header_, costs_),
       flow_(std::move(setup.cache), std::move(setup.policy), std::move(setup.predictor), loads_,
-            {.routing = {.experts = header.experts,
-                         .top_k = header.top_k,
-                         .normalised = header.scores == ScoreKind::kChosenSoftmax},
-             .prefetch = setup.prefetch,
-             .in_order = true,
-             .miss_order = costs_.second_lane_seconds ? MissOrder::kWeight : MissOrder::kRows}) {
+            FlowOf(header_, setup, costs_.second_lane_seconds.has_value())) {
   result_.layers.resize(header.moe_layers.size());
   if (!setup.substitution) return;
   TROUPE_CHECK(setup.substitution->limits().most_tokens <= kMostRoutedTokens);
@@ -144,6 +158,7 @@ ReplayResult CacheReplay::result() const {
   result.prefetch = flow_.prefetch().stats();
   result.loads = loads_.loads();
   result.bytes = loads_.bytes();
+  result.reading_seconds = loads_.reading_seconds();
   result.elsewhere = flow_.usage().elsewhere;
   if (const SubstitutionChain* chain = flow_.substitution()) result.substitution = chain->Report();
   return result;

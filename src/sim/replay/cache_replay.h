@@ -16,6 +16,7 @@
 #include "expert/cache/expert_cache.h"
 #include "expert/flow/miss_flow.h"
 #include "expert/substitution/substitution_chain.h"
+#include "sim/replay/foreseen_loads.h"
 #include "sim/replay/replay_loads.h"
 #include "sim/replay/replay_result.h"
 #include "sim/replay/trace_passes.h"
@@ -23,11 +24,19 @@
 
 namespace troupe {
 
+// What one who knows the trace is told, and how far (foreseen_loads.h).
+struct ForeseenFuture {
+  std::uint64_t layers_ahead = 1;
+  ForeseenLoads::Future future;
+};
+
 struct ReplaySetup {
   CacheShape cache;
   std::unique_ptr<EvictionPolicy> policy;
   std::unique_ptr<Predictor> predictor;  // null: loads begin when they are asked for
   PrefetchOptions prefetch;
+  bool by_worth = false;  // reads ahead by what routers say; the passes need their routes
+  std::optional<ForeseenFuture> foreseen;  // in the predictor's place
   ReplayCosts costs;
   // Has a say in what is needed, in passes of as many tokens as it allows; then they need their
   // routes. None: everything is needed that was chosen.

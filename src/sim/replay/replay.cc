@@ -17,6 +17,27 @@ constexpr std::size_t kPasses = 256;
 constexpr std::size_t kDemands = std::size_t{1} << 18;
 constexpr std::size_t kScores = std::size_t{1} << 20;
 
+// Passes that were read together.
+struct PassesAtHand {
+  std::vector<ReplayPass> all = std::vector<ReplayPass>(kPasses);
+  std::size_t count = 0;
+
+  std::span<const ReplayPass> span() const { return {all.data(), count}; }
+};
+
+Status ReadNext(TracePasses& source, PassesAtHand& passes) {
+  std::size_t demands = 0, scores = 0;
+  for (passes.count = 0; passes.count < kPasses && demands < kDemands && scores < kScores;
+       ++passes.count) {
+    ReplayPass& pass = passes.all[passes.count];
+    TROUPE_ASSIGN_OR_RETURN(const bool more, source.Next(pass));
+    if (!more) break;
+    for (const auto& layer : pass.demands) demands += layer.size();
+    for (const PassRoutes& layer : pass.routes) scores += layer.scores.size() + layer.chosen.size();
+  }
+  return OkStatus();
+}
+
 // One cache, and where in the passes at hand its oracle looks.
 class Player {
  public:
@@ -29,8 +50,27 @@ class Player {
     } else {
       TROUPE_ASSIGN_OR_RETURN(setup.policy, MakeEvictionPolicy(spec_.policy, setup.cache));
     }
-    if (spec_.predictor == "oracle") {
+    TROUPE_ASSIGN_OR_RETURN(const auto layers_foreseen, LayersForeseen(spec_.predictor));
+    if (layers_foreseen) {
+      if (spec_.substitution != "exact") {
+        return InvalidArgument("'{}' foresees what the router chose, expected no substitution",
+                               spec_.predictor);
+      }
+      setup.foreseen =
+          ForeseenFuture{.layers_ahead = *layers_foreseen,
+                         .future = [this](std::uint64_t step) { return Foresee(step); }};
+    } else if (spec_.predictor == "oracle") {
       setup.predictor = std::make_unique<Oracle>([this] { return NextStep(); });
+    } else if (WorthPrefetch::IsMeant(spec_.predictor)) {
+      if (!CanPredict(header_, spec_.predictor)) {
+        return InvalidArgument(
+            "'{}' needs the scores of all experts, the trace lacks them; --trace-scores all "
+            "records them",
+            spec_.predictor);
+      }
+      setup.by_worth = true;
+      TROUPE_ASSIGN_OR_RETURN(setup.predictor, MakePredictor(WorthPrefetch::kForPrompts,
+                                                             header_.grid(), header_.top_k));
     } else {
       TROUPE_ASSIGN_OR_RETURN(setup.predictor,
                               MakePredictor(spec_.predictor, header_.grid(), header_.top_k));
@@ -52,17 +92,21 @@ class Player {
       }
     }
     needs_routes_ = setup.substitution.has_value() || setup.policy->wants_scores() ||
-                    options.costs.second_lane_seconds.has_value();
+                    setup.by_worth || options.costs.second_lane_seconds.has_value();
     replay_.emplace(header_, std::move(setup));
     return OkStatus();
   }
 
-  void Play(std::span<const ReplayPass> passes) {
+  // `next` are those after them, as far as they are known.
+  void Play(std::span<const ReplayPass> passes, std::span<const ReplayPass> next) {
+    passes_ = passes;
+    next_ = next;
     for (const ReplayPass& pass : passes) {
       pass_ = &pass;
       step_ = 0;
       replay_->Play(pass);
     }
+    played_ += passes.size();
   }
   bool needs_routes() const { return needs_routes_; }
   ReplayOutcome outcome() const { return {.spec = spec_, .result = replay_->result()}; }
@@ -75,10 +119,21 @@ class Player {
     return Oracle::Step{.layer = header_.moe_layers[l], .chosen = pass_->demands[l]};
   }
 
+  std::optional<ForeseenLoads::Step> Foresee(std::uint64_t step) const {
+    const std::size_t layers = header_.moe_layers.size();
+    const std::uint64_t pass = step / layers - played_;
+    if (pass >= passes_.size() + next_.size()) return std::nullopt;
+    const ReplayPass& of = pass < passes_.size() ? passes_[pass] : next_[pass - passes_.size()];
+    return ForeseenLoads::Step{.layer = header_.moe_layers[step % layers],
+                               .demands = of.demands[step % layers]};
+  }
+
   const TraceHeader& header_;
   ReplaySpec spec_;
   std::optional<CacheReplay> replay_;
   bool needs_routes_ = false;
+  std::span<const ReplayPass> passes_, next_;
+  std::uint64_t played_ = 0;  // passes before them
   const ReplayPass* pass_ = nullptr;
   std::size_t step_ = 0;  // layers of the pass that the oracle has been told
 };
@@ -115,12 +170,25 @@ Status CheckSpecs(const TraceHeader& header, const std::vector<ReplaySpec>& spec
 
 }  // namespace
 
-std::vector<std::string> ReplayPredictorNames() { return {"none", "previous", "eap", "oracle"}; }
+std::vector<std::string> ReplayPredictorNames() {
+  return {"none", "scores", "previous", "eap", "oracle"};
+}
+
+Status CheckReplayPredictor(const std::string& name) {
+  TROUPE_ASSIGN_OR_RETURN(const auto layers, LayersForeseen(name));
+  if (layers || std::ranges::count(ReplayPredictorNames(), name) > 0) return OkStatus();
+  return InvalidArgument(
+      "'{}', expected none, scores, previous, eap, oracle, oracle:N or oracle:unlimited", name);
+}
 
 bool CanReplay(const TraceHeader& header, const std::string& policy) {
   if (policy == "optimum" || header.all_scores) return true;
   const auto made = MakeEvictionPolicy(policy, {.grid = {1, 1}, .slots = 1, .quotas = {1}});
   return made.ok() && !(*made)->wants_scores();
+}
+
+bool CanPredict(const TraceHeader& header, std::string_view predictor) {
+  return header.all_scores || !WorthPrefetch::IsMeant(predictor);
 }
 
 std::uint32_t SlotsFor(const TraceHeader& header, double share) {
@@ -162,19 +230,13 @@ Result<std::vector<ReplayOutcome>> Replay(TraceReader& reader, const std::vector
   }
   TracePasses source(reader, options.group, with_routes);
   TROUPE_RETURN_IF_ERROR(source.Skip(options.skip));
-  std::vector<ReplayPass> passes(kPasses);
-  for (bool more = true; more;) {
-    std::size_t count = 0, demands = 0, scores = 0;
-    for (; count < kPasses && demands < kDemands && scores < kScores; ++count) {
-      TROUPE_ASSIGN_OR_RETURN(more, source.Next(passes[count]));
-      if (!more) break;
-      for (const auto& layer : passes[count].demands) demands += layer.size();
-      for (const PassRoutes& layer : passes[count].routes) {
-        scores += layer.scores.size() + layer.chosen.size();
-      }
-    }
-    const std::span<const ReplayPass> batch(passes.data(), count);
-    pool.Run(players.size(), [&](std::size_t i, std::size_t) { players[i]->Play(batch); });
+  PassesAtHand now, next;
+  TROUPE_RETURN_IF_ERROR(ReadNext(source, next));
+  while (next.count > 0) {
+    std::swap(now, next);
+    TROUPE_RETURN_IF_ERROR(ReadNext(source, next));
+    pool.Run(players.size(),
+             [&](std::size_t i, std::size_t) { players[i]->Play(now.span(), next.span()); });
   }
   std::vector<ReplayOutcome> outcomes;
   for (const auto& player : players) outcomes.push_back(player->outcome());

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -17,7 +18,7 @@ namespace troupe {
 
 struct ReplaySpec {
   std::string policy = "lru";      // one of EvictionPolicyNames, or "optimum"
-  std::string predictor = "none";  // one of ReplayPredictorNames
+  std::string predictor = "none";  // see CheckReplayPredictor
   std::uint32_t slots = 0;
   bool per_layer = true;               // each layer has its share; else all are one pool
   std::uint32_t spare = 0;             // slots in no layer's share
@@ -42,9 +43,15 @@ struct ReplayOutcome {
 
 // Those that need routes alone, and the oracle.
 std::vector<std::string> ReplayPredictorNames();
+// One of these names, or "oracle:N", which foresees N layers, or "oracle:unlimited"
+// (foreseen_loads.h).
+Status CheckReplayPredictor(const std::string& name);
 
 // Whether the trace has what the policy wants to know; the optimum's is in every trace.
 bool CanReplay(const TraceHeader& header, const std::string& policy);
+
+// The same of a predictor.
+bool CanPredict(const TraceHeader& header, std::string_view predictor);
 
 // What the header's shape makes of a share of all experts: at least one slot.
 std::uint32_t SlotsFor(const TraceHeader& header, double share);

@@ -3,6 +3,7 @@
 // not stop for a demand. Times are seconds.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <limits>
@@ -36,6 +37,10 @@ class ReplayLink {
   // Appends what has ended by then, in order.
   void AdvanceTo(double now, std::vector<ExpertId>& ended);
   double busy_seconds() const { return busy_; }
+  // The part of them that lies before `now`.
+  double BusySeconds(double now) const {
+    return busy_ - (current_ ? std::max(0.0, current_end_ - now) : 0);
+  }
 
  private:
   struct Load {

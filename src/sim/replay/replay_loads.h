@@ -45,6 +45,9 @@ class ReplayLoads final : public LoadPort {
   double SecondsFor(std::uint32_t layer) const override;
   AnswerCosts CostsFor(std::uint32_t layer) const override;
   Bytes BytesLeft(ExpertId id) const override;
+  double SecondsLeft(ExpertId id) const override { return link_.SecondsLeft(id, now_); }
+  // The link stops for nobody.
+  double SecondsHeld(std::uint32_t layer) const override { return seconds_[layer]; }
   bool idle() const override { return link_.NextEnd() == ReplayLink::kNothing; }
 
   void Pass(double seconds) { now_ += seconds; }
@@ -53,6 +56,8 @@ class ReplayLoads final : public LoadPort {
   // What has ended by now and was not taken yet.
   std::span<const LoadEnd> TakeEnded();
 
+  // That the link was busy, up to now.
+  double reading_seconds() const { return link_.BusySeconds(now_); }
   std::uint64_t loads() const { return loads_; }
   std::uint64_t bytes() const { return bytes_; }
 

@@ -1,6 +1,8 @@
 // What a replay counts: a value, of a cache under a policy.
 #pragma once
 
+#include <troupe/pass_time.h>
+
 #include <cstdint>
 #include <vector>
 
@@ -32,8 +34,10 @@ struct ReplayResult {
   std::uint64_t crowded = 0;
   double stall_seconds = 0;
   double compute_seconds = 0;
-  ChainReport substitution;  // what a chain did, and how often each of its links answered
+  double reading_seconds = 0;  // of the link
+  ChainReport substitution;    // what a chain did, and how often each of its links answered
 
+  PassTime Time() const { return SplitPassTime(Seconds(), reading_seconds, stall_seconds); }
   double Seconds() const { return stall_seconds + compute_seconds; }
 };
 

@@ -16,7 +16,7 @@ Capability CapabilityOf(const DeviceShare& share, const ExpertNeeds& needs,
                         const CapabilityLimits& limits) {
   Capability found;
   double experts = std::floor(limits.most * needs.experts);
-  found.limit = "the cap";
+  found.limit = "--most-experts";
   const auto allow = [&](double most, const char* why) {
     if (most >= experts) return;
     experts = std::max(std::floor(most), 0.0);

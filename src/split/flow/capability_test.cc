@@ -13,7 +13,7 @@ constexpr DeviceShare kPlenty{.processors = 1, .memory = 1_GiB, .power = 1};
 
 TEST(Capability, OfADeviceWithPlentyOfAllIsTheCap) {
   EXPECT_EQ(CapabilityOf(kPlenty, kNeeds),
-            (Capability{.experts = 40, .token_seconds = 0.1, .limit = "the cap"}));
+            (Capability{.experts = 40, .token_seconds = 0.1, .limit = "--most-experts"}));
   EXPECT_EQ(CapabilityOf(kPlenty, kNeeds, {.most = 1}).experts, 100u);
 }
 

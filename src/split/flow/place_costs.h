@@ -11,6 +11,7 @@ namespace troupe {
 struct AnswerTask {
   std::size_t read = 0;    // tokens before the next one, as far as nobody has kept them
   std::size_t tokens = 0;  // to be chosen, as far as can be known
+  bool one_token = false;  // that is all there will be
 
   bool operator==(const AnswerTask&) const = default;
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace troupe {
@@ -11,8 +12,13 @@ namespace {
 // places is not exact, and the other place has to read it all first.
 constexpr double kWorthLeaving = 1.25;
 
-// Drafts are worth their trouble only for such a gain.
-constexpr double kWorthDrafting = 1.05;
+// Drafts, and cuts, are worth their trouble only for such a gain.
+constexpr double kWorthDrafting = 1.05, kWorthCutting = 1.05;
+
+std::string Describe(const CutPlan& cut) {
+  return fmt::format("cut before layer {}, {} tokens at a time, {:.3f} s{}", cut.layer, cut.chunk,
+                     cut.seconds, cut.prefix > 0 ? " to its first token" : "");
+}
 
 class AlwaysAt final : public PlaceRule {
  public:
@@ -34,6 +40,12 @@ class SoonerFinish final : public PlaceRule {
 
   PlaceChoice Choose(const AnswerTask& task, const PlaceFacts& facts,
                      std::optional<Side> now) const override {
+    std::optional<CutPlan> cut = now ? std::nullopt : facts.cut;
+    // What nobody has measured is tried where hardly more than a prompt is at stake.
+    if (cut && facts.cuts_are_new && cut->prefix > 0) cut.reset();
+    if (cut && facts.cuts_are_new) {
+      return {.place = Side::kCloud, .why = "cuts are not measured yet", .cut = cut};
+    }
     // The cloud is the strong one, until somebody has measured.
     if (!facts.end || !facts.cloud) {
       const Side place = now.value_or(Side::kCloud);
@@ -50,15 +62,26 @@ class SoonerFinish final : public PlaceRule {
     double cloud = seconds(Side::kCloud, *facts.cloud);
     std::string why = fmt::format("cloud {:.2f} s", cloud);
     bool drafts = facts.drafts_are_new;
+    double token_seconds = facts.cloud->token_seconds;
     if (facts.drafts) {
       const double with = seconds(Side::kCloud, *facts.drafts);
       why += fmt::format(", with drafts {:.2f} s", with);
       if (kWorthDrafting * with < cloud) {
         drafts = true;
         cloud = with;
+        token_seconds = facts.drafts->token_seconds;
       }
     }
     why += fmt::format(", end {:.2f} s", end);
+    if (cut) {
+      why += ", " + Describe(*cut);
+      const bool goes_on = cut->prefix > 0;
+      const double rest = goes_on ? token_seconds * static_cast<double>(task.tokens) : 0;
+      if (kWorthCutting * (cut->seconds + rest) < std::min(cloud, end)) {
+        return {
+            .place = Side::kCloud, .why = std::move(why), .drafts = drafts && goes_on, .cut = cut};
+      }
+    }
     Side place = end < cloud ? Side::kEnd : Side::kCloud;
     if (now && place != *now) {
       const double here = *now == Side::kEnd ? end : cloud;
@@ -67,6 +90,23 @@ class SoonerFinish final : public PlaceRule {
     }
     return {.place = place, .why = std::move(why), .drafts = drafts && place == Side::kCloud};
   }
+};
+
+class CutWherePossible final : public PlaceRule {
+ public:
+  std::string_view Name() const override { return "layers"; }
+  PlaceChoice Choose(const AnswerTask& task, const PlaceFacts& facts,
+                     std::optional<Side> now) const override {
+    PlaceChoice choice = others_.Choose(task, facts, now);
+    if (now || !facts.cut) return choice;
+    return {.place = Side::kCloud,
+            .why = Describe(*facts.cut),
+            .drafts = facts.cut->prefix > 0 && choice.drafts && choice.place == Side::kCloud,
+            .cut = facts.cut};
+  }
+
+ private:
+  SoonerFinish others_;
 };
 
 class RouteAware final : public PlaceRule {
@@ -101,7 +141,7 @@ double RoutePriority(const AnswerTask& task, const PlaceCosts& end, const PlaceC
 }
 
 std::vector<std::string> PlaceRuleNames() {
-  return {"auto", "cloud", "end", "drafts", "route-aware"};
+  return {"auto", "cloud", "end", "drafts", "layers", "route-aware"};
 }
 
 Result<std::unique_ptr<PlaceRule>> MakePlaceRule(std::string_view name,
@@ -111,9 +151,11 @@ Result<std::unique_ptr<PlaceRule>> MakePlaceRule(std::string_view name,
   if (name == "cloud") rule = std::make_unique<AlwaysAt>(Side::kCloud);
   if (name == "end") rule = std::make_unique<AlwaysAt>(Side::kEnd);
   if (name == "drafts") rule = std::make_unique<AlwaysAt>(Side::kCloud, /*drafts=*/true);
+  if (name == "layers") rule = std::make_unique<CutWherePossible>();
   if (name == "route-aware") rule = std::make_unique<RouteAware>(limits);
   if (rule == nullptr) {
-    return InvalidArgument("no rule '{}', expected auto, cloud, end, drafts or route-aware", name);
+    return InvalidArgument("no rule '{}', expected auto, cloud, end, drafts, layers or route-aware",
+                           name);
   }
   return rule;
 }

@@ -1,7 +1,7 @@
-// Where an answer is to be chosen, at the end, in the cloud, or in the cloud with drafts of the end
-// that it checks: by what each would take, by the rule
-// of EC2MoE, or always in one place. The same objects serve live requests, the bench and tests;
-// what places cost is place_costs.h's. Pure.
+// Where an answer is to be chosen: at the end, in the cloud, in the cloud with drafts of the end
+// that it checks, or in the cloud behind layers that the end computes. By what each would take, by
+// the rule of EC2MoE, or always in one way. The same objects serve live requests, the bench and
+// tests; what places cost is place_costs.h's and cut_plan.h's. Pure.
 #pragma once
 
 #include <memory>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "split/flow/cut_plan.h"
 #include "split/flow/place_costs.h"
 #include "split/flow/side.h"
 
@@ -22,12 +23,16 @@ struct PlaceFacts {
   // The cloud, while the end drafts; absent: it cannot, or nobody can say.
   std::optional<PlaceCosts> drafts = {};
   bool drafts_are_new = false;  // they can be made, and nobody has measured them
+  // The best cut of this prompt between two layers; absent: it cannot be cut.
+  std::optional<CutPlan> cut = {};
+  bool cuts_are_new = false;  // nobody has measured one
 };
 
 struct PlaceChoice {
   Side place = Side::kCloud;
-  std::string why;      // "cloud 1.20 s, end 3.40 s"
-  bool drafts = false;  // by the end, for the cloud
+  std::string why;                  // "cloud 1.20 s, end 3.40 s"
+  bool drafts = false;              // by the end, for the cloud
+  std::optional<CutPlan> cut = {};  // the end computes the first layers of the prompt
 
   bool operator==(const PlaceChoice&) const = default;
 };
@@ -50,7 +55,8 @@ class PlaceRule {
 };
 
 // "auto": who is expected to finish sooner. "cloud", "end": always there. "drafts": always in the
-// cloud, with drafts. "route-aware": the paper's rule (Eq. 10 and 11).
+// cloud, with drafts. "route-aware": the paper's rule (Eq. 10 and 11). "layers": prompts are cut
+// wherever they can be, other answers are chosen as by "auto".
 std::vector<std::string> PlaceRuleNames();
 Result<std::unique_ptr<PlaceRule>> MakePlaceRule(std::string_view name,
                                                  const RouteAwareLimits& limits = {});

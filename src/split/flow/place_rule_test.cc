@@ -51,6 +51,53 @@ TEST(PlaceRule, WhoWasToldOnePlaceChoosesNoOther) {
   EXPECT_FALSE(MakePlaceRule("best").ok());
 }
 
+TEST(PlaceRule, APromptIsCutWhereThatIsExpectedToBeSooner) {
+  const AnswerTask task{.read = 256, .tokens = 1};
+  PlaceFacts facts{.end = kWeak, .cloud = kStrong};
+  facts.cloud->wait_seconds = 2;  // 2.3 s there, 2.7 s at the end
+  facts.cut = CutPlan{.layer = 4, .chunk = 64, .seconds = 1.5};
+  const PlaceChoice cut = Choose("auto", facts, {}, task);
+  EXPECT_EQ(cut.cut, facts.cut);
+  EXPECT_EQ(cut.place, Side::kCloud);
+  EXPECT_THAT(cut.why, HasSubstr("cut before layer 4, 64 tokens at a time, 1.500 s"));
+  EXPECT_FALSE(Choose("auto", facts, Side::kCloud, task).cut) << "it is under way";
+  facts.cut->seconds = 2.29;
+  EXPECT_FALSE(Choose("auto", facts, {}, task).cut) << "for hardly any gain";
+  facts.cuts_are_new = true;
+  EXPECT_TRUE(Choose("auto", facts, {}, task).cut) << "what it takes is to be measured";
+}
+
+TEST(PlaceRule, ALongerAnswerBehindACutCountsItsTokensInTheCloud) {
+  const AnswerTask task{.read = 256, .tokens = 100};
+  PlaceFacts facts{.end = kWeak, .cloud = kStrong};
+  facts.cloud->wait_seconds = 2;
+  const double whole = facts.cloud->FinishSeconds(task);
+  const double tokens = 100 * kStrong.token_seconds;
+  facts.cut = CutPlan{.layer = 4, .chunk = 64, .seconds = whole - tokens - 0.5, .prefix = 240};
+  EXPECT_EQ(Choose("auto", facts, {}, task).cut, facts.cut);
+  EXPECT_THAT(Choose("auto", facts, {}, task).why, HasSubstr("to its first token"));
+  facts.cut->seconds = whole - 0.5;
+  EXPECT_FALSE(Choose("auto", facts, {}, task).cut) << "with its tokens it would be later";
+  facts.cut->seconds = 0.001;
+  facts.cuts_are_new = true;
+  EXPECT_FALSE(Choose("auto", facts, {}, task).cut) << "what nobody has measured is not tried here";
+  facts.drafts = kStrong;
+  facts.drafts->wait_seconds = 2;
+  facts.drafts->token_seconds = kStrong.token_seconds / 2;
+  facts.cuts_are_new = false;
+  EXPECT_TRUE(Choose("auto", facts, {}, task).drafts) << "the cloud checks guesses behind a cut";
+  EXPECT_TRUE(Choose("layers", facts, {}, task).drafts);
+}
+
+TEST(PlaceRule, WhoWasToldToCutCutsWhatCanBeCut) {
+  PlaceFacts facts{.end = kWeak, .cloud = kStrong};
+  facts.cut = CutPlan{.layer = 4, .chunk = 64, .seconds = 100};
+  EXPECT_TRUE(Choose("layers", facts).cut);
+  facts.cut.reset();
+  EXPECT_EQ(Choose("layers", facts).place, Side::kCloud);
+  EXPECT_FALSE(Choose("layers", facts).cut);
+}
+
 TEST(PlaceRule, TheEndDraftsForTheCloudWhereThatIsExpectedToBeSooner) {
   PlaceCosts loaded = kStrong;
   loaded.token_seconds = 0.06;

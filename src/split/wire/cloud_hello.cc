@@ -17,6 +17,8 @@ std::string Encode(const CloudHello& hello) {
                  {"sequences", hello.sequences},
                  {"under_way", hello.under_way},
                  {"checks_drafts", hello.checks_drafts},
+                 {"cut_tokens", hello.cut_tokens},
+                 {"cut_answers", hello.goes_on_behind_cuts},
                  {"answer_s", hello.answer_seconds},
                  {"read_s", hello.read_seconds},
                  {"token_s", hello.token_seconds}});
@@ -37,6 +39,8 @@ Result<CloudHello> DecodeCloudHello(std::string_view text) {
     hello.sequences = count("sequences", 1);
     hello.under_way = count("under_way", 0);
     hello.checks_drafts = json.At("checks_drafts").Flag();
+    hello.cut_tokens = count("cut_tokens", 0);
+    hello.goes_on_behind_cuts = json.At("cut_answers").Flag();
     hello.answer_seconds = seconds("answer_s");
     hello.read_seconds = seconds("read_s");
     hello.token_seconds = seconds("token_s");

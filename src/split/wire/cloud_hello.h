@@ -2,6 +2,7 @@
 // Pure. The format is docs/formats/end-cloud.md's.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -17,6 +18,9 @@ struct CloudHello {
   std::uint32_t sequences = 1;  // answers at a time; others wait
   std::uint32_t under_way = 0;  // with those that wait, whoever's
   bool checks_drafts = false;   // of answers that it chooses, while it does
+  // Tokens of prompts that are cut by layers, of which it has the last ones, at a time; 0: none.
+  std::size_t cut_tokens = 0;
+  bool goes_on_behind_cuts = false;  // also of answers of more than one token
   // What it has measured; 0: nothing yet.
   double answer_seconds = 0;  // from the beginning of an answer to its end
   double read_seconds = 0;    // a token of a prompt

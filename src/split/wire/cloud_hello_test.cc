@@ -15,6 +15,8 @@ const CloudHello kHello{.proof = {.model = {0x1234, 0xfedcba9876543210}, .arithm
                         .sequences = 4,
                         .under_way = 9,
                         .checks_drafts = true,
+                        .cut_tokens = 2048,
+                        .goes_on_behind_cuts = true,
                         .answer_seconds = 0.125,
                         .read_seconds = 1e-3,
                         .token_seconds = 1.0 / 3};

@@ -52,8 +52,12 @@ CloudEnd ReadEnd(const JsonValue& json) {
 }
 
 CloudFailure ReadFailure(const JsonValue& error) {
-  return {.status = Status(CodeOf(error.At("code").Count(0, 64)),
-                           InOneLine(error.At("message").String()))};
+  CloudFailure failure{.status = Status(CodeOf(error.At("code").Count(0, 64)),
+                                        InOneLine(error.At("message").String()))};
+  if (error.Has("context_full") && error.At("context_full").Flag()) {
+    failure.status = std::move(failure.status).WithContextFull();
+  }
+  return failure;
 }
 
 }  // namespace
@@ -81,17 +85,21 @@ std::string Encode(const CloudLine& line) {
                .Dump() +
            "\n";
   }
+  if (std::holds_alternative<CloudReady>(line)) return Json{{"ready", true}}.Dump() + "\n";
   const Status& status = std::get<CloudFailure>(line).status;
-  return Json{{"error",
-               Json{{"code", static_cast<int>(status.code())}, {"message", status.message()}}}}
-             .Dump() +
-         "\n";
+  Json error = {{"code", static_cast<int>(status.code())}, {"message", status.message()}};
+  if (status.context_full()) error["context_full"] = true;
+  return Json{{"error", std::move(error)}}.Dump() + "\n";
 }
 
 Result<CloudLine> DecodeCloudLine(std::string_view text) {
   return ReadJson<CloudLine>("a line of the cloud", text, [](const JsonValue& json) -> CloudLine {
     if (json.IsArray()) return CloudTokens{.tokens = ReadTokenIds(json)};
     if (json.IsObject() && json.Has("error")) return ReadFailure(json.At("error"));
+    if (json.IsObject() && json.Has("ready")) {
+      if (!json.At("ready").Flag()) json.At("ready").Fail("true");
+      return CloudReady();
+    }
     return ReadEnd(json);
   });
 }

@@ -1,5 +1,6 @@
-// What a cloud says while it chooses an answer: a line for some tokens, for nothing (it lives), for
-// the end, or for why there will be none. Pure. The format is docs/formats/end-cloud.md's.
+// What a cloud says while it chooses an answer: a line for some tokens, for nothing (it lives),
+// that it takes the rows of a cut prompt, for the end, or for why there will be none. Pure. The
+// format is docs/formats/end-cloud.md's.
 #pragma once
 
 #include <troupe/request.h>
@@ -38,7 +39,12 @@ struct CloudFailure {
   bool operator==(const CloudFailure&) const = default;
 };
 
-using CloudLine = std::variant<CloudTokens, CloudEnd, CloudFailure>;
+// Of a prompt that is cut by layers: its rows may come.
+struct CloudReady {
+  bool operator==(const CloudReady&) const = default;
+};
+
+using CloudLine = std::variant<CloudTokens, CloudEnd, CloudFailure, CloudReady>;
 
 // With its line break.
 std::string Encode(const CloudLine& line);

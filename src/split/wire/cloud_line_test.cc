@@ -19,20 +19,24 @@ CloudLine ReadLine(const std::string& line) {
 
 TEST(CloudLine, ReadsWhatItWrote) {
   const std::vector<CloudLine> lines = {
-      CloudTokens{{5, 0, 2147483647}}, CloudTokens{},
+      CloudTokens{{5, 0, 2147483647}},
+      CloudTokens{},
       CloudEnd{.reason = FinishReason::kContextFull,
                .read = 12,
                .queue_seconds = 0.5,
                .read_seconds = 1.0 / 3,
                .decode_seconds = 2},
-      CloudFailure{Error(Code::kUnavailable, "the queue is full")}};
+      CloudFailure{Error(Code::kUnavailable, "the queue is full")},
+      CloudFailure{ContextFull("9 tokens are more than 8")},
+      CloudReady{}};
   for (const CloudLine& line : lines) EXPECT_EQ(ReadLine(Encode(line)), line);
   EXPECT_EQ(EncodeTokens(std::vector<TokenId>{306, 12}), "[306,12]\n");
 }
 
 TEST(CloudLine, RefusesWhatIsNone) {
-  for (const std::string_view text : {"", "7", "[-1]", "[1.5]", "[4294967296]", "{}",
-                                      R"({"end":"soon"})", R"({"error":{"code":14}})", "[1"}) {
+  for (const std::string_view text :
+       {"", "7", "[-1]", "[1.5]", "[4294967296]", "{}", R"({"end":"soon"})", R"({"ready":false})",
+        R"({"error":{"code":14}})", "[1"}) {
     const auto line = DecodeCloudLine(text);
     EXPECT_FALSE(line.ok()) << text;
     EXPECT_EQ(line.status().message().find('\n'), std::string::npos);

@@ -65,33 +65,66 @@ std::map<TokenId, float> ReadBias(const JsonValue& json) {
   return bias;
 }
 
+Json RecordOf(const DryOptions& dry) {
+  Json record = {{"multiplier", dry.multiplier},
+                 {"base", dry.base},
+                 {"allowed_length", dry.allowed_length},
+                 {"window", dry.window},
+                 {"breakers", dry.breakers}};
+  return record;
+}
+
+DryOptions ReadDry(const JsonValue& json) {
+  DryOptions dry;
+  dry.multiplier = json.At("multiplier").Number();
+  dry.base = json.At("base").Number();
+  dry.allowed_length = static_cast<std::uint32_t>(json.At("allowed_length").Count(0, kMost32));
+  dry.window = static_cast<std::uint32_t>(json.At("window").Count(0, kMost32));
+  dry.breakers = ReadTexts(json.At("breakers"));
+  return dry;
+}
+
 Json RecordOf(const Sampling& sampling) {
-  return {{"temperature", sampling.temperature},
-          {"top_k", sampling.top_k},
-          {"top_p", sampling.top_p},
-          {"min_p", sampling.min_p},
-          {"penalty_window", sampling.penalty_window},
-          {"repetition_penalty", sampling.repetition_penalty},
-          {"frequency_penalty", sampling.frequency_penalty},
-          {"presence_penalty", sampling.presence_penalty},
-          {"logit_bias", RecordOfBias(sampling.logit_bias)},
-          {"seed", sampling.seed}};
+  Json record = {{"temperature", sampling.temperature},
+                 {"top_k", sampling.top_k},
+                 {"top_p", sampling.top_p},
+                 {"min_p", sampling.min_p},
+                 {"penalty_window", sampling.penalty_window},
+                 {"repetition_penalty", sampling.repetition_penalty},
+                 {"frequency_penalty", sampling.frequency_penalty},
+                 {"presence_penalty", sampling.presence_penalty},
+                 {"logit_bias", RecordOfBias(sampling.logit_bias)},
+                 {"seed", sampling.seed}};
+  if (sampling.dry.multiplier > 0) record["dry"] = RecordOf(sampling.dry);
+  if (sampling.xtc.probability > 0) {
+    record["xtc"] =
+        Json{{"probability", sampling.xtc.probability}, {"threshold", sampling.xtc.threshold}};
+  }
+  return record;
 }
 
 Sampling ReadSamplingOf(const JsonValue& json) {
   const auto count = [&json](const char* key) {
     return static_cast<std::uint32_t>(json.At(key).Count(0, kMost32));
   };
-  return {.temperature = json.At("temperature").Number(),
-          .top_k = count("top_k"),
-          .top_p = json.At("top_p").Number(),
-          .min_p = json.At("min_p").Number(),
-          .penalty_window = count("penalty_window"),
-          .repetition_penalty = json.At("repetition_penalty").Number(),
-          .frequency_penalty = json.At("frequency_penalty").Number(),
-          .presence_penalty = json.At("presence_penalty").Number(),
-          .logit_bias = ReadBias(json.At("logit_bias")),
-          .seed = json.At("seed").Count(0, std::numeric_limits<std::uint64_t>::max())};
+  Sampling sampling;
+  sampling.temperature = json.At("temperature").Number();
+  sampling.top_k = count("top_k");
+  sampling.top_p = json.At("top_p").Number();
+  sampling.min_p = json.At("min_p").Number();
+  sampling.penalty_window = count("penalty_window");
+  sampling.repetition_penalty = json.At("repetition_penalty").Number();
+  sampling.frequency_penalty = json.At("frequency_penalty").Number();
+  sampling.presence_penalty = json.At("presence_penalty").Number();
+  sampling.logit_bias = ReadBias(json.At("logit_bias"));
+  sampling.seed = json.At("seed").Count(0, std::numeric_limits<std::uint64_t>::max());
+  if (json.Has("dry")) sampling.dry = ReadDry(json.At("dry"));
+  if (json.Has("xtc")) {
+    const JsonValue xtc = json.At("xtc");
+    sampling.xtc.probability = xtc.At("probability").Number();
+    sampling.xtc.threshold = xtc.At("threshold").Number();
+  }
+  return sampling;
 }
 
 AnswerRule ReadRule(const JsonValue& json) {
@@ -126,6 +159,15 @@ Reasoning ReadReasoning(const JsonValue& json) {
   return reasoning;
 }
 
+std::string ReadSalt(const JsonValue& json) {
+  constexpr std::size_t kMostBytes = 256;
+  std::string salt = json.String();
+  if (salt.empty() || salt.size() > kMostBytes) {
+    json.Fail(fmt::format("a text of 1 to {} bytes (found {})", kMostBytes, salt.size()));
+  }
+  return salt;
+}
+
 }  // namespace
 
 std::string Encode(const CloudRequest& asked) {
@@ -139,6 +181,7 @@ std::string Encode(const CloudRequest& asked) {
                  {"ignore_end", request.ignore_end},
                  {"show_marks", request.show_marks}});
   if (!request.stop_tokens.empty()) record["stop_tokens"] = request.stop_tokens;
+  if (!request.cache_salt.empty()) record["cache_salt"] = request.cache_salt;
   if (request.rule) {
     record["rule"] = Json{{"kind", NameOfRule(request.rule->kind)}, {"text", request.rule->text}};
   }
@@ -149,27 +192,30 @@ std::string Encode(const CloudRequest& asked) {
         std::min<std::uint64_t>(static_cast<std::uint64_t>(left), kMostMilliseconds);
   }
   if (asked.drafts) record["drafts"] = *asked.drafts;
+  if (asked.cut) record["cut"] = Record(*asked.cut);
   return record.Dump();
 }
 
 CloudRequest ReadCloudRequest(const JsonValue& json) {
-  CloudRequest asked{.proof = ReadModelProof(json),
-                     .request = {.prompt = ReadTokenIds(json.At("prompt")),
-                                 .max_tokens = json.At("max_tokens").Count(0, kMostTokens),
-                                 .sampling = ReadSamplingOf(json.At("sampling")),
-                                 .stop = ReadTexts(json.At("stop")),
-                                 .ignore_end = json.At("ignore_end").Flag(),
-                                 .show_marks = json.At("show_marks").Flag(),
-                                 .begun = ReadTokenIds(json.At("begun")),
-                                 .exact = true,
-                                 .timeout = {}}};
-  if (json.Has("stop_tokens")) asked.request.stop_tokens = ReadTokenIds(json.At("stop_tokens"));
-  if (json.Has("rule")) asked.request.rule = ReadRule(json.At("rule"));
-  if (json.Has("reasoning")) asked.request.reasoning = ReadReasoning(json.At("reasoning"));
+  CloudRequest asked;
+  asked.proof = ReadModelProof(json);
+  Request& request = asked.request;
+  request.prompt = ReadTokenIds(json.At("prompt"));
+  request.max_tokens = json.At("max_tokens").Count(0, kMostTokens);
+  request.sampling = ReadSamplingOf(json.At("sampling"));
+  request.stop = ReadTexts(json.At("stop"));
+  request.ignore_end = json.At("ignore_end").Flag();
+  request.show_marks = json.At("show_marks").Flag();
+  request.begun = ReadTokenIds(json.At("begun"));
+  request.exact = true;
+  if (json.Has("stop_tokens")) request.stop_tokens = ReadTokenIds(json.At("stop_tokens"));
+  if (json.Has("cache_salt")) request.cache_salt = ReadSalt(json.At("cache_salt"));
+  if (json.Has("rule")) request.rule = ReadRule(json.At("rule"));
+  if (json.Has("reasoning")) request.reasoning = ReadReasoning(json.At("reasoning"));
   if (json.Has("timeout_ms")) {
-    asked.request.timeout =
-        std::chrono::milliseconds(json.At("timeout_ms").Count(1, kMostMilliseconds));
+    request.timeout = std::chrono::milliseconds(json.At("timeout_ms").Count(1, kMostMilliseconds));
   }
+  if (json.Has("cut")) asked.cut = ReadCutAsk(json.At("cut"));
   if (json.Has("drafts")) asked.drafts = json.At("drafts").Count(0, kMostDraftName);
   return asked;
 }

@@ -11,6 +11,7 @@
 
 #include "base/json_value.h"
 #include "base/status.h"
+#include "split/wire/cut_ask.h"
 #include "split/wire/model_proof.h"
 
 namespace troupe {
@@ -20,6 +21,8 @@ struct CloudRequest {
   Request request;  // its prompt is token ids; always answered exactly
   // By which drafts for it come (draft_offer.h); absent: none will.
   std::optional<std::uint64_t> drafts = {};
+  // The end computes the first layers of its prompt, whose rows come beside; absent: it does not.
+  std::optional<CutAsk> cut = {};
 };
 
 std::string Encode(const CloudRequest& request);

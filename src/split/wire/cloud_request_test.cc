@@ -51,6 +51,17 @@ CloudRequest RandomCloudRequest(Rng& rng) {
                                                 : static_cast<float>(rng.Normal());
   }
   if (rng.Below(3) == 0) {
+    asked.request.sampling.dry = {.multiplier = rng.Uniform(),
+                                  .base = 1 + rng.Uniform(),
+                                  .allowed_length = static_cast<std::uint32_t>(rng.Below(9)),
+                                  .window = static_cast<std::uint32_t>(rng.Below(99)),
+                                  .breakers = {}};
+    if (rng.Below(2) == 0) asked.request.sampling.dry.breakers = {"\n", "\xC3\xA9"};
+  }
+  if (rng.Below(3) == 0) {
+    asked.request.sampling.xtc = {.probability = rng.Uniform(), .threshold = rng.Uniform()};
+  }
+  if (rng.Below(3) == 0) {
     asked.request.rule = AnswerRule{.kind = AnswerRule::Kind::kGrammar, .text = "root ::= \"a\""};
   }
   if (rng.Below(3) == 0) {
@@ -60,7 +71,14 @@ CloudRequest RandomCloudRequest(Rng& rng) {
       asked.request.reasoning->end = "</think>";
     }
   }
+  if (rng.Below(3) == 0) asked.request.cache_salt = "\xC3\xA9 1";
   if (rng.Below(2) == 0) asked.drafts = rng.Next();
+  if (rng.Below(2) == 0) {
+    asked.cut = CutAsk{.name = rng.Next(),
+                       .layer = 1 + static_cast<std::uint32_t>(rng.Below(50)),
+                       .code = {.form = StateForm::kInt8},
+                       .basis = rng.Next()};
+  }
   if (rng.Below(3) == 0) asked.request.timeout = std::chrono::milliseconds(1 + rng.Below(10'000));
   return asked;
 }
@@ -73,6 +91,7 @@ TEST(CloudRequest, ReadsAllThatDecidesAnAnswersBytes) {
     const Request &a = asked.request, &b = read.request;
     ASSERT_EQ(asked.proof, read.proof);
     ASSERT_EQ(asked.drafts, read.drafts);
+    ASSERT_EQ(asked.cut, read.cut);
     ASSERT_EQ(a.prompt, b.prompt);
     ASSERT_EQ(a.begun, b.begun);
     ASSERT_EQ(a.max_tokens, b.max_tokens);
@@ -98,8 +117,14 @@ TEST(CloudRequest, SaysWhereItIsWrong) {
   EXPECT_THAT(message("\"stop\":[]", "\"stop\":[],\"drafts\":-1"), HasSubstr("drafts"));
   EXPECT_THAT(message("\"seed\":0", "\"seed\":-1"), HasSubstr("sampling.seed"));
   EXPECT_THAT(message("\"logit_bias\":{}", "\"logit_bias\":{\"x\":1}"), HasSubstr("token ids"));
+  EXPECT_THAT(message("\"seed\":0", "\"seed\":0,\"xtc\":{\"probability\":\"x\"}"),
+              HasSubstr("sampling.xtc.probability"));
   EXPECT_THAT(message("\"stop\":[]", "\"stop\":[],\"rule\":{\"kind\":\"regex\",\"text\":\"\"}"),
               HasSubstr("rule.kind"));
+  for (const std::string& salt : {std::string(), std::string(257, 's')}) {
+    EXPECT_THAT(message("\"stop\":[]", "\"stop\":[],\"cache_salt\":\"" + salt + "\""),
+                HasSubstr("cache_salt: "));
+  }
 }
 
 }  // namespace

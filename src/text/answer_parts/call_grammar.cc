@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "text/answer_parts/tagged_arguments.h"
 #include "text/grammar/anchored_start.h"
 #include "text/grammar/grammar_builder.h"
 #include "text/grammar/json_schema.h"
@@ -17,13 +18,6 @@ GrammarItem Text(std::string_view text) { return GrammarItem::Text(text); }
 GrammarItem Maybe(std::string_view text) { return Text(text).Times(0, 1); }
 GrammarItem Maybe(const GrammarItem& item) { return item.Times(0, 1); }
 GrammarItem Any(const GrammarItem& item) { return item.Times(0, kUnbounded); }
-
-// Any text up to the mark, with it.
-Grammar Until(const std::string& mark) {
-  Grammar nothing{.rules = {{.name = "nothing", .alternatives = {{}}, .place = {}}}};
-  return AfterTriggers(std::move(nothing), {&mark, 1}, {.repeats = false, .may_be_missing = false})
-      .value();
-}
 
 class CallCompiler {
  public:
@@ -105,12 +99,12 @@ class CallCompiler {
     if (IsHarmony()) {
       return Maybe(builder_.Add(
           "reasoning", {{Text("<|channel|>analysis<|message|>"),
-                         builder_.AddGrammar(Until("<|end|>")), Text("<|start|>assistant")}}));
+                         builder_.AddGrammar(TextUntil("<|end|>")), Text("<|start|>assistant")}}));
     }
     if (style_.reasoning_close.empty()) return Text("");
     const GrammarItem rest = builder_.Add(
         "reasoning",
-        {{builder_.AddGrammar(Until(style_.reasoning_close)), Text("\n").Times(0, 2)}});
+        {{builder_.AddGrammar(TextUntil(style_.reasoning_close)), Text("\n").Times(0, 2)}});
     if (rules_.starts_in_reasoning) return rest;
     return Maybe(builder_.Add("own-reasoning", {{Text(style_.reasoning_open), rest}}));
   }
@@ -206,58 +200,8 @@ class CallCompiler {
   }
 
   Result<Sequence> TaggedCall(const Tool& tool) {
-    const GrammarItem line = Maybe("\n");
-    Sequence call = {Text(tool.name + marks_.name_end), line};
-    const Json* const properties = tool.parameters.Find("properties");
-    if (properties != nullptr) {
-      for (const Json::Member& member : properties->members()) {
-        TROUPE_ASSIGN_OR_RETURN(const GrammarItem value, TaggedValue(tool, member.value));
-        Sequence parts = {Text(marks_.key_open + member.key + marks_.key_end)};
-        if (!marks_.exact_values) parts.push_back(line);
-        if (!marks_.value_open.empty()) parts.push_back(Text(marks_.value_open));
-        parts.push_back(value);
-        parts.push_back(line);
-        const GrammarItem argument = builder_.Add("argument", {std::move(parts)});
-        call.push_back(IsRequired(tool, member.key) ? argument : Maybe(argument));
-      }
-    }
-    call.push_back(Text(marks_.close));
-    return call;
-  }
-
-  Result<GrammarItem> TaggedValue(const Tool& tool, const Json& schema) {
-    if (IsOnlyText(schema) && schema.Find("enum") == nullptr) {
-      if (!until_value_end_) until_value_end_ = builder_.AddGrammar(Until(marks_.value_end));
-      return *until_value_end_;
-    }
-    std::vector<Sequence> values;
-    if (IsOnlyText(schema)) {
-      for (const Json& value : schema.Find("enum")->items()) {
-        if (value.IsString()) values.push_back({Text(value.AsString())});
-      }
-    } else {
-      Json whole = schema;
-      for (const char* shared : {"$defs", "definitions"}) {
-        if (const Json* found = tool.parameters.Find(shared);
-            found != nullptr && whole.IsObject()) {
-          whole[shared] = *found;
-        }
-      }
-      TROUPE_ASSIGN_OR_RETURN(const GrammarItem value, Values(whole, tool, "value"));
-      values.push_back({value});
-    }
-    return builder_.Add("value",
-                        {{builder_.Add("values", std::move(values)),
-                          marks_.exact_values ? Text("") : Maybe("\n"), Text(marks_.value_end)}});
-  }
-
-  static bool IsRequired(const Tool& tool, const std::string& name) {
-    const Json* required = tool.parameters.Find("required");
-    if (required == nullptr || !required->IsArray()) return false;
-    for (const Json& one : required->items()) {
-      if (one == Json(name)) return true;
-    }
-    return false;
+    TROUPE_ASSIGN_OR_RETURN(const GrammarItem arguments, tagged_.Of(tool));
+    return Sequence{Text(tool.name + marks_.name_end), Maybe("\n"), arguments};
   }
 
   const AnswerStyle& style_;
@@ -265,7 +209,7 @@ class CallCompiler {
   const ToolSet& tools_;
   const CallRules& rules_;
   GrammarBuilder builder_;
-  std::optional<GrammarItem> until_value_end_;
+  TaggedArguments tagged_{marks_, builder_};
 };
 
 }  // namespace

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "base/rng.h"
 #include "testing/test_seed.h"
 #include "text/answer_parts/answer_parser.h"
@@ -167,6 +170,109 @@ std::string Drawn(Matcher matcher, Rng& rng) {
     text += next;
   }
   return {};
+}
+
+constexpr const char* kTagged[] = {"<tool_call><function=x><parameter=y>", "<tool_call><arg_key>",
+                                   "<minimax:tool_call>"};
+
+// The arguments of what is drawn, as JSON; nothing: it found no end.
+std::optional<Json> DrawnArguments(const char* chat_template, const Matcher& matcher,
+                                   std::shared_ptr<const ToolSet> tools, Rng& rng) {
+  const std::string text = Drawn(matcher, rng);
+  if (text.empty()) return std::nullopt;
+  AnswerParser parser(RecogniseAnswerStyle(chat_template), {.reads_calls = true}, std::move(tools));
+  AnswerEvents events = parser.Push(text);
+  for (AnswerEvent& event : parser.Finish()) events.push_back(std::move(event));
+  std::string arguments;
+  for (const AnswerEvent& event : events) {
+    if (event.kind == AnswerEvent::Kind::kCall) arguments.clear();
+    if (event.kind == AnswerEvent::Kind::kArguments) arguments += event.text;
+  }
+  const auto json = Json::Parse(arguments);
+  if (json) return *json;
+  ADD_FAILURE() << text;
+  return std::nullopt;
+}
+
+TEST(CallGrammar, TextsBetweenTagsAreWhatTheSchemaOfAStrictToolSays) {
+  constexpr const char* kStrict = R"([{"type": "function", "function": {"name": "f", "strict": true,
+      "parameters": {"type": "object", "additionalProperties": false,
+        "required": ["code", "word", "kind", "fixed", "day"],
+        "properties": {
+          "code": {"type": "string", "pattern": "^[A-Z]{2}[^0-9]?\\d+$"},
+          "word": {"type": "string", "minLength": 2, "maxLength": 4},
+          "kind": {"type": "string", "enum": ["one", "two"], "maxLength": 3},
+          "fixed": {"type": "string", "const": "always\n"},
+          "day": {"type": "string", "format": "date"}}}}}])";
+  Rng rng(TestSeed());
+  for (const char* chat_template : kTagged) {
+    const Matcher matcher =
+        MatcherOf(chat_template, {.must_call = true, .parallel = false}, kStrict);
+    int read = 0;
+    for (int round = 0; round < 300; ++round) {
+      const auto json = DrawnArguments(chat_template, matcher, ToolsOf(kStrict), rng);
+      if (!json) continue;
+      const auto text = [&](const char* key) { return std::string(json->Find(key)->AsString()); };
+      ASSERT_EQ(json->size(), 5u) << json->Dump();
+      EXPECT_EQ(text("fixed"), "always\n");
+      EXPECT_TRUE(text("kind") == "one" || text("kind") == "two") << json->Dump();
+      EXPECT_THAT(text("day"), testing::MatchesRegex("[0-9]+-[0-9]+-[0-9]+"));
+      const std::string code = text("code"), word = text("word");
+      EXPECT_TRUE(code.size() >= 3 && code[0] >= 'A' && code[1] <= 'Z' && code.back() >= '0' &&
+                  code.back() <= '9')
+          << code;
+      const auto characters =
+          std::ranges::count_if(word, [](char c) { return (c & 0xC0) != 0x80; });
+      EXPECT_TRUE(characters >= 2 && characters <= 4) << word;
+      ++read;
+    }
+    EXPECT_GT(read, 30) << chat_template;
+  }
+}
+
+TEST(CallGrammar, ArgumentsBetweenTagsMayBeAskedForThroughReferences) {
+  constexpr const char* kIndirect = R"([{"type": "function", "function": {"name": "f",
+      "parameters": {"$ref": "#/$defs/all", "$defs": {
+        "count": {"type": "integer", "minimum": 5, "maximum": 7},
+        "all": {"type": "object", "allOf": [
+          {"properties": {"a": {"$ref": "#/$defs/count"}}, "required": ["a"]},
+          {"properties": {"b": {"type": "boolean"}}, "required": ["b"]}]}}}}}])";
+  Rng rng(TestSeed());
+  for (const char* chat_template : kTagged) {
+    const Matcher matcher =
+        MatcherOf(chat_template, {.must_call = true, .parallel = false}, kIndirect);
+    int read = 0;
+    for (int round = 0; round < 50; ++round) {
+      const auto json = DrawnArguments(chat_template, matcher, ToolsOf(kIndirect), rng);
+      if (!json) continue;
+      ASSERT_EQ(json->size(), 2u) << json->Dump();
+      EXPECT_TRUE(json->Find("b")->IsBool());
+      EXPECT_GE(json->Find("a")->AsDouble(), 5);
+      EXPECT_LE(json->Find("a")->AsDouble(), 7);
+      ++read;
+    }
+    EXPECT_GT(read, 10) << chat_template;
+  }
+}
+
+TEST(CallGrammar, WhatTextsBetweenTagsCannotKeepToIsRefusedForAStrictToolOnly) {
+  for (const char* schema :
+       {R"({"type":"string","pattern":"^a","maxLength":5})",
+        R"({"type":"string","pattern":"^<a>$"})", R"({"type":"string","enum":["a"],"pattern":"a"})",
+        R"({"type":"string","not":{}})"}) {
+    const auto tools = [&](const char* strict) {
+      return ToolsOf((std::string(R"([{"type":"function","function":{"name":"f",)") + strict +
+                      R"("parameters":{"type":"object","properties":{"x":)" + schema + "}}}}]")
+                         .c_str());
+    };
+    for (const char* chat_template : kTagged) {
+      const AnswerStyle style = RecogniseAnswerStyle(chat_template);
+      EXPECT_TRUE(CallGrammar(style, *tools(""), {}).ok()) << schema;
+      EXPECT_THAT(CallGrammar(style, *tools(R"("strict":true,)"), {}).status().message(),
+                  testing::StartsWith("tools: 'f': "))
+          << schema;
+    }
+  }
 }
 
 TEST(CallGrammar, WhatItForcesIsReadAsCallsOfEachSyntax) {

@@ -31,11 +31,11 @@ class SchemaCompiler {
  public:
   explicit SchemaCompiler(const Json& document) : document_(document), reader_(document) {}
 
-  Result<Grammar> Compile() {
+  Result<Grammar> Compile(const Schemas& of) {
     if (!document_.IsObject() && !document_.IsBool()) {
       return InvalidArgument("schema '#': expected an object, true or false");
     }
-    TROUPE_ASSIGN_OR_RETURN(const GrammarItem root, RuleFor({&document_}));
+    TROUPE_ASSIGN_OR_RETURN(const GrammarItem root, RuleFor(of));
     // Rules are made one after the other and not within each other: schemas may refer to
     // themselves.
     while (!undefined_.empty()) {
@@ -231,6 +231,12 @@ class SchemaCompiler {
 
 }  // namespace
 
-Result<Grammar> CompileJsonSchema(const Json& schema) { return SchemaCompiler(schema).Compile(); }
+Result<Grammar> CompileJsonSchema(const Json& schema) {
+  return CompileJsonSchema(schema, {&schema});
+}
+
+Result<Grammar> CompileJsonSchema(const Json& document, const Schemas& schemas) {
+  return SchemaCompiler(document).Compile(schemas);
+}
 
 }  // namespace troupe

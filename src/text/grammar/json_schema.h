@@ -18,11 +18,14 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "text/grammar/grammar.h"
+#include "text/grammar/schema_needs.h"
 
 namespace troupe {
 
 // kInvalidArgument names the JSON pointer and the keyword of what is not understood;
 // kResourceExhausted says that the schema becomes too large.
 Result<Grammar> CompileJsonSchema(const Json& schema);
+// Of the values that satisfy these schemas of a document together.
+Result<Grammar> CompileJsonSchema(const Json& document, const Schemas& schemas);
 
 }  // namespace troupe

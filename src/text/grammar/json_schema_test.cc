@@ -28,6 +28,28 @@ bool Satisfies(std::string_view schema, std::string_view text) {
   return matcher.Accept(text).value() && matcher.CanEnd().value();
 }
 
+TEST(JsonSchema, NamesInOneObjectAreLimitedAsEachIsLookedForAmongAll) {
+  const auto schema = [](std::string_view keyword, int names, const char* of_each) {
+    std::string list;
+    for (int i = 0; i < names; ++i) {
+      list += (i > 0 ? ",\"k" : "\"k") + std::to_string(i) + "\"" + of_each;
+    }
+    const bool is_list = *of_each == 0;
+    return "\"" + std::string(keyword) + "\":" + (is_list ? "[" : "{") + list +
+           (is_list ? "]" : "}");
+  };
+  EXPECT_EQ(SchemaErrorOf("{" + schema("properties", 1000, ":{\"type\":\"null\"}") + "}"),
+            "no error");
+  EXPECT_NE(SchemaErrorOf("{" + schema("properties", 2049, ":{}") + "}").find("2049"),
+            std::string::npos);
+  EXPECT_NE(SchemaErrorOf("{\"allOf\":[{" + schema("properties", 1025, ":{}") + "},{" +
+                          schema("properties", 1025, ":true") + "}]}")
+                .find("2050"),
+            std::string::npos);
+  EXPECT_NE(SchemaErrorOf("{" + schema("required", 2050, "") + "}").find("more than 2048"),
+            std::string::npos);
+}
+
 TEST(JsonSchema, PropertiesComeInOrderAndOptionalOnesMayBeMissing) {
   constexpr std::string_view kSchema = R"({"type": "object", "required": ["b"], "properties": {
       "a": {"type": "integer"}, "b": {"type": "null"}, "c": {"type": "boolean"}}})";

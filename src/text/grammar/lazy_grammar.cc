@@ -87,4 +87,10 @@ Result<Grammar> AfterTriggers(Grammar grammar, std::span<const std::string> trig
   return grammar;
 }
 
+Grammar TextUntil(const std::string& mark) {
+  Grammar nothing{.rules = {{.name = "nothing", .alternatives = {{}}, .place = {}}}};
+  return AfterTriggers(std::move(nothing), {&mark, 1}, {.repeats = false, .may_be_missing = false})
+      .value();
+}
+
 }  // namespace troupe

@@ -22,4 +22,7 @@ struct TriggerUse {
 Result<Grammar> AfterTriggers(Grammar grammar, std::span<const std::string> triggers,
                               TriggerUse use = {});
 
+// Any text up to the first of that mark, with it.
+Grammar TextUntil(const std::string& mark);
+
 }  // namespace troupe

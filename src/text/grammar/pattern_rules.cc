@@ -33,8 +33,9 @@ CodePointSet AllBlanks() {
 
 class PatternParser {
  public:
-  PatternParser(std::string_view pattern, GrammarBuilder& builder)
-      : pattern_(pattern), builder_(builder) {}
+  // `plain`: the characters of a text without quotes; null: it stands within those of JSON.
+  PatternParser(std::string_view pattern, const CodePointSet* plain, GrammarBuilder& builder)
+      : pattern_(pattern), plain_(plain), builder_(builder) {}
 
   Result<GrammarItem> Parse() {
     if (pattern_.size() > kLongestPattern) {
@@ -72,7 +73,10 @@ class PatternParser {
     return builder_.Add("pattern", std::move(alternatives));
   }
 
-  GrammarItem AnyCharacters() const { return builder_.Json("char").Times(0, kUnbounded); }
+  GrammarItem AnyCharacters() const {
+    const GrammarItem any = plain_ != nullptr ? GrammarItem::Set(*plain_) : builder_.Json("char");
+    return any.Times(0, kUnbounded);
+  }
 
   Status ParseSequence(int depth, GrammarSequence& sequence) {
     while (!AtEnd() && Peek() != '|' && Peek() != ')') {
@@ -106,7 +110,10 @@ class PatternParser {
       return group;
     }
     TROUPE_ASSIGN_OR_RETURN(const CodePointSet set, ParseCharacterOrClass());
-    return AddJsonCharacters(set, builder_);
+    if (plain_ == nullptr) return AddJsonCharacters(set, builder_);
+    CodePointSet allowed = Intersection(set, *plain_);
+    if (allowed.empty()) return Refuse("no such character can stand in this text");
+    return GrammarItem::Set(std::move(allowed));
   }
 
   Result<CodePointSet> ParseCharacterOrClass() {
@@ -251,6 +258,7 @@ class PatternParser {
   }
 
   std::string_view pattern_;
+  const CodePointSet* plain_;
   GrammarBuilder& builder_;
   std::size_t at_ = 0;
 };
@@ -275,7 +283,12 @@ GrammarItem AddJsonCharacters(const CodePointSet& set, GrammarBuilder& builder) 
 }
 
 Result<GrammarItem> AddPattern(std::string_view pattern, GrammarBuilder& builder) {
-  return PatternParser(pattern, builder).Parse();
+  return PatternParser(pattern, nullptr, builder).Parse();
+}
+
+Result<GrammarItem> AddPlainPattern(std::string_view pattern, const CodePointSet& characters,
+                                    GrammarBuilder& builder) {
+  return PatternParser(pattern, &characters, builder).Parse();
 }
 
 }  // namespace troupe

@@ -15,6 +15,11 @@ namespace troupe {
 // The error says what is not understood, and where in the pattern.
 Result<GrammarItem> AddPattern(std::string_view pattern, GrammarBuilder& builder);
 
+// The same for a text without quotes, which has these characters alone. An error also where the
+// pattern asks for another.
+Result<GrammarItem> AddPlainPattern(std::string_view pattern, const CodePointSet& characters,
+                                    GrammarBuilder& builder);
+
 // The characters of a set as a JSON string writes them, each in the shortest way.
 GrammarItem AddJsonCharacters(const CodePointSet& set, GrammarBuilder& builder);
 

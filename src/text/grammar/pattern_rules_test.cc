@@ -81,5 +81,19 @@ TEST(PatternRules, WhatIsNotSupportedIsAnErrorThatNamesThePlace) {
   EXPECT_EQ(PatternError("(?<name>a)(?P<other>b)"), "no error");
 }
 
+TEST(PatternRules, WithoutQuotesAPatternHasTheCharactersOfItsTextAlone) {
+  const CodePointSet without_tags = Complement(CodePointSet{{'<', '<'}});
+  GrammarBuilder builder;
+  const GrammarItem item = AddPlainPattern("^a.\\s\"?$", without_tags, builder).value();
+  const GrammarItem root = builder.Add("root", {{item}});
+  const auto automaton = Automaton::Compile(std::move(builder).Take(root.rule)).value();
+  for (const auto& [text, fits] : {std::pair{"ab\n\"", true}, {"a\" ", true}, {"a< ", false}}) {
+    Matcher matcher(automaton);
+    EXPECT_EQ(matcher.Accept(text).value() && matcher.CanEnd().value(), fits) << text;
+  }
+  GrammarBuilder other;
+  EXPECT_FALSE(AddPlainPattern("^<$", without_tags, other).ok());
+}
+
 }  // namespace
 }  // namespace troupe

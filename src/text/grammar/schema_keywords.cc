@@ -1,4 +1,6 @@
 // The keywords of one schema, one by one. Those that combine schemas are schema_needs.cc's.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -8,6 +10,11 @@
 
 namespace troupe {
 namespace {
+
+// Names in one object, of properties and of those that are required: each is looked for among all.
+constexpr std::size_t kMostNames = 2048;
+// Pairs of values of two enums.
+constexpr std::size_t kMostCompared = 1 << 22;
 
 constexpr auto kTypeNames = std::to_array<std::pair<std::string_view, unsigned>>({
     {"null", kJsonNull},
@@ -127,6 +134,9 @@ Status SchemaReader::ReadKeywords(const Json& schema, SchemaNeeds& needs) {
       if (key == "enum" && !value.IsArray()) return refuse(key, "expected a list of values");
       std::vector<Json> values = key == "enum" ? value.items() : std::vector<Json>{value};
       if (needs.values) {
+        if (values.size() * needs.values->size() > kMostCompared) {
+          return refuse(key, "too many values to compare with those of another list");
+        }
         std::erase_if(values, [&](const Json& candidate) {
           return std::ranges::find(*needs.values, candidate) == needs.values->end();
         });
@@ -164,6 +174,10 @@ Status SchemaReader::ReadKeywords(const Json& schema, SchemaNeeds& needs) {
       if (is_known) needs.format = value.AsString();
     } else if (key == "properties") {
       if (!value.IsObject()) return refuse(key, "expected an object of schemas");
+      std::size_t all = value.size();
+      for (const SchemaNeeds::ObjectPart& part : needs.objects) all += part.properties.size();
+      if (all > kMostNames)
+        return refuse(key, fmt::format("{}, expected at most {}", all, kMostNames));
       for (const auto& [name, property] : value.members()) {
         if (!IsSchema(property)) return refuse(key, fmt::format("'{}' is no schema", name));
         object.properties.emplace_back(name, &property);
@@ -176,6 +190,9 @@ Status SchemaReader::ReadKeywords(const Json& schema, SchemaNeeds& needs) {
       if (!value.IsArray()) return refuse(key, "expected a list of names");
       for (const Json& name : value.items()) {
         if (!name.IsString()) return refuse(key, "expected a list of names");
+        if (needs.required.size() > kMostNames) {
+          return refuse(key, fmt::format("more than {}", kMostNames));
+        }
         if (!needs.Requires(name.AsString())) needs.required.push_back(name.AsString());
       }
     } else if (key == "prefixItems" || (key == "items" && value.IsArray())) {

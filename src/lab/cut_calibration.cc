@@ -1,0 +1,146 @@
+#include "lab/cut_calibration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "lab/cut_fit.h"
+#include "lab/cut_study.h"
+#include "split/codec/state_codec.h"
+
+namespace troupe {
+namespace {
+
+std::vector<StateCode> CodesOf(const CutCalibrationOptions& options, const CutBasis& basis) {
+  std::vector<StateCode> codes = {{}, {.form = StateForm::kInt8}, {.form = StateForm::kInt4}};
+  for (const double share : options.rank_shares) {
+    const auto rank = static_cast<std::uint32_t>(std::lround(share * basis.width));
+    for (const StateForm form : {StateForm::kInt8, StateForm::kInt4}) {
+      codes.push_back({.rank = std::clamp(rank, 1u, basis.ranks()), .form = form});
+    }
+  }
+  return codes;
+}
+
+// Text of no more tokens than a text has.
+std::size_t Positions(const CutText& text) {
+  return std::min(text.window, text.ids.size() + (text.begin ? 1 : 0));
+}
+
+Result<CutModel> CutFor(Engine& engine, std::uint32_t layer, std::size_t variants,
+                        const CutText& text) {
+  return CutModel::Create(engine, layer, variants, Positions(text));
+}
+
+Result<CutFitter> FitterOn(Engine& engine, std::uint32_t layer, const CutText& text,
+                           bool with_outputs) {
+  TROUPE_ASSIGN_OR_RETURN(CutModel model, CutFor(engine, layer, with_outputs ? 1 : 0, text));
+  TROUPE_ASSIGN_OR_RETURN(const RecordedCut rows, RecordCut(model, text));
+  return CutFitter::Create(
+      layer, {.width = engine.config().width, .states = rows.states, .outputs = rows.outputs});
+}
+
+struct Codec {
+  StateEncoder encoder;
+  StateDecoder decoder;
+};
+
+Result<CutVariant> VariantOf(const std::shared_ptr<const CutBasis>& basis, StateCode code) {
+  TROUPE_ASSIGN_OR_RETURN(StateEncoder encoder, StateEncoder::Create(basis, code));
+  TROUPE_ASSIGN_OR_RETURN(StateDecoder decoder, StateDecoder::Create(basis, code));
+  auto codec = std::make_shared<Codec>(Codec{std::move(encoder), std::move(decoder)});
+  return CutVariant(
+      [codec](std::uint32_t first, std::span<const float> rows) -> Result<std::vector<float>> {
+        TROUPE_ASSIGN_OR_RETURN(StateDecoder::States states,
+                                codec->decoder.Decode(codec->encoder.Encode(first, rows)));
+        return std::move(states.rows);
+      });
+}
+
+Result<std::vector<CodePrice>> PriceOn(Engine& engine, const CutText& text,
+                                       const std::shared_ptr<const CutBasis>& basis,
+                                       const std::vector<StateCode>& codes) {
+  std::vector<CutVariant> variants;
+  for (const StateCode& code : codes) {
+    TROUPE_ASSIGN_OR_RETURN(CutVariant variant, VariantOf(basis, code));
+    variants.push_back(std::move(variant));
+  }
+  TROUPE_ASSIGN_OR_RETURN(CutModel model, CutFor(engine, basis->layer, codes.size() + 1, text));
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<VariantFigures> figures,
+                          MeasureVariants(model, text, variants, basis->kept));
+  if (figures.front().comparison.kl.most != 0) {
+    return Error(Code::kInternal, "states that crossed exactly change what the model predicts");
+  }
+  std::vector<CodePrice> prices;
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    const Comparison& of = figures[i].comparison;
+    if (!std::isfinite(of.perplexity_ratio.most)) {
+      return InvalidArgument("a text of {} tokens is too short to tell what codes lose",
+                             text.ids.size());
+    }
+    prices.push_back({.code = codes[i],
+                      .error = figures[i].error,
+                      .kl = of.kl.mean,
+                      .kl_most = of.kl.most,
+                      .loss = of.perplexity_ratio.mean - 1,
+                      .loss_most = of.perplexity_ratio.most - 1,
+                      .same_top = of.top1_agreement.mean});
+  }
+  return prices;
+}
+
+}  // namespace
+
+std::uint32_t CutCalibrationSequences(const CutCalibrationOptions& options) {
+  const std::size_t codes = 3 + 2 * options.rank_shares.size();
+  return CutModel::SequencesFor(codes + 1);
+}
+
+Bytes CutCalibrationBytes(const ModelConfig& config, const CutCalibrationOptions& options,
+                          std::size_t fitted_tokens) {
+  const std::size_t width = config.width, ranks = options.rank_shares.size();
+  const std::size_t variants = CutCalibrationSequences(options) - 1;
+  // The rows and what fitting takes of them are gone when codes are measured. A window has one more
+  // row, for its beginning.
+  const std::size_t windows = fitted_tokens / std::max<std::size_t>(1, options.window - 1) + 1;
+  const Bytes rows(2 * (fitted_tokens + windows) * width * sizeof(float));
+  // Directions, and for each code with a rank the encoder's own.
+  const Bytes codecs((4 + 2 * ranks) * width * width * sizeof(float));
+  const Bytes passes = CutModel::BytesFor(config, variants, options.window * (2 + variants));
+  return std::max(rows + CutFitter::BytesFor(width), codecs) + passes;
+}
+
+Result<PricedCut> CalibrateCut(Engine& engine, std::uint32_t layer, std::span<const TokenId> fit_on,
+                               std::span<const TokenId> measure_on,
+                               const CutCalibrationOptions& options) {
+  TROUPE_RETURN_IF_ERROR(CheckCutLayer(engine.config(), layer));
+  const auto text_of = [&options](const char* what, std::span<const TokenId> ids) {
+    CutText text{.ids = ids, .window = options.window, .begin = options.begin};
+    if (options.progress) {
+      text.progress = [&options, what](std::size_t done, std::size_t all) {
+        options.progress(what, done, all);
+      };
+    }
+    return text;
+  };
+  TROUPE_ASSIGN_OR_RETURN(
+      const CutFitter fitter,
+      FitterOn(engine, layer, text_of("recording states", fit_on), options.task_weight > 0));
+  TROUPE_ASSIGN_OR_RETURN(CutFit fit, fitter.Fit(options.task_weight));
+  const std::vector<StateCode> codes = CodesOf(options, fit.basis);
+  // What no code uses need not be kept.
+  const StateCode& most = *std::ranges::max_element(codes, {}, &StateCode::rank);
+  fit.basis.finders.resize(std::size_t{most.rank} * fit.basis.width);
+  fit.basis.directions.resize(std::size_t{most.rank} * fit.basis.width);
+  if (most.rank == 0) fit.basis.mean.clear();
+  PricedCut cut{.basis = std::move(fit.basis),
+                .text = {},
+                .fitted_on = fit_on.size(),
+                .measured_on = measure_on.size(),
+                .codes = {}};
+  TROUPE_ASSIGN_OR_RETURN(cut.codes, PriceOn(engine, text_of("measuring codes", measure_on),
+                                             std::make_shared<const CutBasis>(cut.basis), codes));
+  return cut;
+}
+
+}  // namespace troupe

@@ -1,0 +1,367 @@
+#include "runtime/part_lane.h"
+
+#include <algorithm>
+#include <list>
+#include <utility>
+
+#include "base/check.h"
+#include "base/mutex.h"
+#include "expert/flow/row_speed.h"
+
+namespace troupe {
+
+class PartLane::Prompt {
+ public:
+  Prompt(std::shared_ptr<State> state, LayerRange layers, std::size_t tokens)
+      : state_(std::move(state)), layers_(layers), tokens_(tokens) {}
+  ~Prompt();
+
+  LayerRange layers() const { return layers_; }
+  std::size_t tokens() const { return tokens_; }
+
+  std::unique_ptr<PartRunner::Sequence> sequence;  // the engine's thread's; null: no room yet
+
+ private:
+  const std::shared_ptr<State> state_;
+  const LayerRange layers_;
+  const std::size_t tokens_;
+};
+
+struct PartLane::State : std::enable_shared_from_this<PartLane::State> {
+  struct Work {
+    std::shared_ptr<Prompt> prompt;
+    Piece piece;
+    KeysPart stored;  // in place of a piece
+    std::function<void(const Outcome& outcome)> on_done;
+    Nanos since = 0;
+    std::size_t rows = 0;  // of the piece
+    std::size_t done = 0;  // of these
+    bool runs = false;     // it is the engine's thread's
+    Outcome outcome = {};
+  };
+  using Works = std::list<std::unique_ptr<Work>>;
+  struct Chosen {
+    Work* work = nullptr;
+    std::size_t rows = 0;
+  };
+
+  State(PartRunner part_runner, PassGaps part_gaps, const Clock& part_clock)
+      : runner(std::move(part_runner)),
+        most_positions(runner.most_positions()),
+        layers(runner.layers()),
+        width(runner.width()),
+        gaps(std::move(part_gaps)),
+        clock(part_clock) {}
+
+  void AskForPass() {
+    {
+      const MutexLock lock(mu);
+      if (closed || std::exchange(asked, true)) return;
+    }
+    gaps.between([self = shared_from_this()] { self->Pass(); });
+  }
+
+  // On the engine's thread.
+  void Pass();
+  // Of those with room: what goes through layers next, and what is only stored.
+  std::vector<Chosen> Choose(std::vector<Work*>& stored);
+  void StoreAll(std::span<Work* const> stored);
+  std::size_t MostRows(LayerRange through) const;
+  Status RunPass(std::span<const Chosen> chosen);
+  void TakeResults(std::span<const Chosen> chosen, Nanos start);
+  std::vector<KeysPart> KeysOf(const Work& work) const;
+  void Settle(const Chosen& of, const Status& status, std::uint32_t last_row);
+  void PutBack(std::span<const Chosen> chosen);
+  Works::iterator Find(const Work* work) TROUPE_REQUIRES(mu) {
+    return std::ranges::find(works, work, [](const auto& one) { return one.get(); });
+  }
+
+  static void Fail(const Works& works) {
+    for (const auto& work : works) {
+      work->outcome.status = Status(Code::kCancelled, "the engine was closed");
+      work->on_done(work->outcome);
+    }
+  }
+
+  PartRunner runner;       // the engine's thread's
+  RowCurve layer_seconds;  // that passes took by their rows, a layer; the same
+  const std::size_t most_positions;
+  const LayerRange layers;
+  const std::size_t width;
+  const PassGaps gaps;
+  const Clock& clock;
+  mutable Mutex mu;
+  Works works TROUPE_GUARDED_BY(mu);  // in the order in which they came
+  std::vector<std::unique_ptr<PartRunner::Sequence>> released TROUPE_GUARDED_BY(mu);
+  bool asked TROUPE_GUARDED_BY(mu) = false;
+  bool closed TROUPE_GUARDED_BY(mu) = false;
+  PartCounters counters TROUPE_GUARDED_BY(mu);
+};
+
+PartLane::Prompt::~Prompt() {
+  {
+    const MutexLock lock(state_->mu);
+    --state_->counters.prompts_now;
+    if (sequence != nullptr) state_->released.push_back(std::move(sequence));
+  }
+  state_->AskForPass();
+}
+
+std::size_t PartLane::State::MostRows(LayerRange through) const {
+  const auto most = static_cast<std::uint32_t>(runner.most_rows());
+  if (!gaps.rows) return most;
+  const auto seconds = [&](std::uint32_t rows) {
+    return layer_seconds.At(rows) * static_cast<double>(through.size());
+  };
+  return std::clamp<std::uint32_t>(gaps.rows(seconds, most), 1, most);
+}
+
+// Of the first layers that somebody with room wants, as many rows as fit. A prompt that waits for
+// room is overtaken by none that waits as well.
+std::vector<PartLane::State::Chosen> PartLane::State::Choose(std::vector<Work*>& stored) {
+  const MutexLock lock(mu);
+  asked = false;
+  for (auto& sequence : std::exchange(released, {})) runner.Close(std::move(sequence));
+  std::vector<Chosen> chosen;
+  std::size_t rows = 0, most = 0;
+  bool is_full = false;
+  for (const auto& work : works) {
+    Prompt& prompt = *work->prompt;
+    if (prompt.sequence == nullptr && !is_full) prompt.sequence = runner.Open(prompt.tokens());
+    if (prompt.sequence == nullptr) {
+      is_full = true;
+      continue;
+    }
+    if (work->rows == 0) {
+      work->runs = true;
+      stored.push_back(work.get());
+      continue;
+    }
+    if (!chosen.empty() && chosen.front().work->prompt->layers() != prompt.layers()) continue;
+    const auto is_same = [&](const Chosen& of) { return of.work->prompt == work->prompt; };
+    if (std::ranges::any_of(chosen, is_same)) continue;
+    if (chosen.empty()) most = MostRows(prompt.layers());
+    const std::size_t take = std::min(work->rows - work->done, most - rows);
+    if (take == 0) break;
+    work->runs = true;
+    chosen.push_back({.work = work.get(), .rows = take});
+    rows += take;
+  }
+  return chosen;
+}
+
+Status PartLane::State::RunPass(std::span<const Chosen> chosen) {
+  std::vector<PartRunner::Rows> rows;
+  for (const auto& [work, count] : chosen) {
+    const Piece& piece = work->piece;
+    PartRunner::Rows of{.sequence = work->prompt->sequence.get()};
+    if (piece.stream.empty()) {
+      of.tokens = std::span(piece.tokens).subspan(work->done, count);
+    } else {
+      of.stream = std::span(piece.stream).subspan(work->done * width, count * width);
+    }
+    rows.push_back(of);
+  }
+  return runner.Run(chosen.front().work->prompt->layers(), rows);
+}
+
+void PartLane::State::TakeResults(std::span<const Chosen> chosen, Nanos start) {
+  const Nanos now = clock.Now();
+  const double seconds = static_cast<double>(now - start) * 1e-9;
+  const std::span<const float> stream = runner.Stream();
+  const std::size_t all = stream.size() / width;
+  std::size_t first = 0;  // row of the pass
+  for (const auto& [work, count] : chosen) {
+    Outcome& outcome = work->outcome;
+    outcome.seconds += seconds * static_cast<double>(count) / static_cast<double>(all);
+    outcome.waited_seconds =
+        std::max(0.0, static_cast<double>(now - work->since) * 1e-9 - outcome.seconds);
+    outcome.ended = now;
+    if (work->piece.wanted == Wanted::kRows) {
+      const auto rows = stream.subspan(first * width, count * width);
+      outcome.rows.insert(outcome.rows.end(), rows.begin(), rows.end());
+    }
+    first += count;
+  }
+  const LayerRange through = chosen.front().work->prompt->layers();
+  layer_seconds.Note(static_cast<double>(all), seconds / static_cast<double>(through.size()));
+  const MutexLock lock(mu);
+  for (const auto& [work, count] : chosen) work->done += count;  // whoever counts looks at it
+  ++counters.passes;
+  counters.rows += all;
+  counters.pass_seconds += seconds;
+}
+
+// Those of the piece's rows are the last ones that its sequence has.
+std::vector<KeysPart> PartLane::State::KeysOf(const Work& work) const {
+  const PartRunner::Sequence& sequence = *work.prompt->sequence;
+  const KeysRange range{.layers = work.prompt->layers(),
+                        .first = sequence.cache.length() - work.rows,
+                        .positions = work.rows};
+  return runner.Keys(sequence, range, work.piece.most_keys_bytes);
+}
+
+void PartLane::State::StoreAll(std::span<Work* const> stored) {
+  std::uint64_t bytes = 0;
+  for (Work* const work : stored) {
+    runner.Store(*work->prompt->sequence, work->stored.range, work->stored.bytes);
+    work->outcome.ended = clock.Now();
+    bytes += work->stored.bytes.size();
+  }
+  {
+    const MutexLock lock(mu);
+    counters.stored_bytes += bytes;
+  }
+  for (Work* const work : stored) Settle({.work = work, .rows = 0}, OkStatus(), 0);
+}
+
+// Of what was in a pass: it is done, or waits for the next one.
+void PartLane::State::Settle(const Chosen& of, const Status& status, std::uint32_t last_row) {
+  Work* const work = of.work;
+  Works over;
+  {
+    const MutexLock lock(mu);
+    work->runs = false;
+    if (status.ok() && work->done < work->rows && !closed) return;
+    over.splice(over.begin(), works, Find(work));
+  }
+  if (status.ok() && work->done < work->rows) return Fail(over);
+  work->outcome.status = status;
+  if (status.ok() && work->piece.most_keys_bytes > 0) work->outcome.keys = KeysOf(*work);
+  if (status.ok() && work->piece.wanted == Wanted::kLogits) {
+    work->outcome.logits = runner.Logits(last_row);
+  }
+  work->on_done(work->outcome);
+}
+
+// They wait for the next pass; of a lane that was closed meanwhile there is none.
+void PartLane::State::PutBack(std::span<const Chosen> chosen) {
+  Works over;
+  {
+    const MutexLock lock(mu);
+    for (const Chosen& of : chosen) {
+      of.work->runs = false;
+      if (closed) over.splice(over.end(), works, Find(of.work));
+    }
+  }
+  Fail(over);
+}
+
+void PartLane::State::Pass() {
+  std::vector<Work*> stored;
+  std::vector<Chosen> chosen = Choose(stored);
+  StoreAll(stored);
+  if (chosen.empty()) return;
+  Nanos start = clock.Now();
+  Status status = RunPass(chosen);
+  // One by one where it failed: only those fail that need what cannot be had.
+  if (!status.ok() && chosen.size() > 1) {
+    PutBack(std::span(chosen).subspan(1));
+    chosen.resize(1);
+    start = clock.Now();
+    status = RunPass(chosen);
+  }
+  if (status.ok()) TakeResults(chosen, start);
+  std::uint32_t rows = 0;
+  for (const Chosen& of : chosen) {
+    rows += static_cast<std::uint32_t>(of.rows);
+    Settle(of, status, rows - 1);
+  }
+  // Those that wait for room are asked for when somebody gives some back.
+  const bool is_more = [this] {
+    const MutexLock lock(mu);
+    return std::ranges::any_of(works,
+                               [](const auto& work) { return work->prompt->sequence != nullptr; });
+  }();
+  if (is_more) AskForPass();
+}
+
+PartLane::PartLane(PartRunner runner, PassGaps gaps, const Clock& clock)
+    : page_(runner.page_positions()),
+      pages_(runner.most_positions() / page_),
+      state_(std::make_shared<State>(std::move(runner), std::move(gaps), clock)) {}
+
+PartLane::~PartLane() { Close(); }
+
+Result<std::shared_ptr<PartLane::Prompt>> PartLane::Open(LayerRange layers, std::size_t tokens) {
+  const LayerRange may = state_->layers;
+  if (layers.size() == 0 || layers.first < may.first || layers.end > may.end) {
+    return InvalidArgument("layers {} to {} of a cut prompt, expected some of {} to {}",
+                           layers.first, layers.end, may.first, may.end);
+  }
+  if (tokens == 0 || tokens > state_->most_positions) {
+    return Error(Code::kResourceExhausted,
+                 "a cut prompt of {} tokens, there is room for {} (--cut-tokens)", tokens,
+                 state_->most_positions);
+  }
+  {
+    const MutexLock lock(state_->mu);
+    if (state_->closed) return Error(Code::kCancelled, "the engine was closed");
+    ++state_->counters.prompts;
+    ++state_->counters.prompts_now;
+  }
+  return std::make_shared<Prompt>(state_, layers, tokens);
+}
+
+void PartLane::Run(std::shared_ptr<Prompt> prompt, Piece piece,
+                   std::function<void(const Outcome& outcome)> on_done) {
+  const std::size_t rows =
+      piece.stream.empty() ? piece.tokens.size() : piece.stream.size() / state_->width;
+  TROUPE_CHECK(rows > 0);
+  Add(std::move(prompt), rows, std::move(piece), {}, std::move(on_done));
+}
+
+void PartLane::Store(std::shared_ptr<Prompt> prompt, KeysPart part,
+                     std::function<void(const Outcome& outcome)> on_done) {
+  Add(std::move(prompt), /*rows=*/0, {}, std::move(part), std::move(on_done));
+}
+
+void PartLane::CopyTo(const Prompt& prompt, std::size_t positions, KvSequence& to) const {
+  state_->runner.CopyTo(*prompt.sequence, positions, to);
+}
+
+void PartLane::Add(std::shared_ptr<Prompt> prompt, std::size_t rows, Piece piece, KeysPart stored,
+                   std::function<void(const Outcome& outcome)> on_done) {
+  State::Works works;
+  works.push_back(std::make_unique<State::Work>());
+  State::Work& work = *works.back();
+  work.rows = rows;
+  work.stored = std::move(stored);
+  work.prompt = std::move(prompt);
+  work.piece = std::move(piece);
+  work.on_done = std::move(on_done);
+  work.since = state_->clock.Now();
+  {
+    const MutexLock lock(state_->mu);
+    if (!state_->closed) state_->works.splice(state_->works.end(), works);
+  }
+  if (works.empty()) return state_->AskForPass();
+  State::Fail(works);
+}
+
+void PartLane::Close() {
+  State::Works waiting;
+  {
+    const MutexLock lock(state_->mu);
+    if (std::exchange(state_->closed, true)) return;
+    for (auto work = state_->works.begin(); work != state_->works.end();) {
+      const auto next = std::next(work);
+      if (!(*work)->runs) waiting.splice(waiting.end(), state_->works, work);
+      work = next;
+    }
+  }
+  State::Fail(waiting);
+}
+
+std::size_t PartLane::most_positions() const { return state_->most_positions; }
+
+const KvPool& PartLane::pool() const { return state_->runner.pool(); }
+
+PartCounters PartLane::counters() const {
+  const MutexLock lock(state_->mu);
+  PartCounters counters = state_->counters;
+  for (const auto& work : state_->works) counters.waiting_rows += work->rows - work->done;
+  return counters;
+}
+
+}  // namespace troupe

@@ -1,0 +1,143 @@
+// What a CloudCut does of keys and values, and how its answer goes on behind them.
+#include <fmt/format.h>
+
+#include <span>
+#include <utility>
+
+#include "api/model_access.h"
+#include "server/api_error.h"
+#include "server/cloud_cut.h"
+#include "server/served_model.h"
+
+namespace troupe {
+namespace {
+
+// What an end has computed serves that end alone, and who asks it as the same client: nobody else
+// has to trust it. Ends may share a key, so the process counts, whose number no other end knows.
+std::string SaltOf(std::uint64_t end, std::uint64_t process, const std::string& salt) {
+  return fmt::format("cut by end {:016x} {:016x}: {}", end, process, salt);
+}
+
+// Of one prompt: messages that wait to be stored, and bytes of one. Ends send less of both.
+constexpr std::size_t kMostPending = 8;
+constexpr std::size_t kMostKeysMessage = 1 << 20;
+
+}  // namespace
+
+void CloudCut::TakeKeys(std::string_view message, HttpReplyPtr reply) {
+  const auto keys = std::make_shared<Keys>();
+  keys->reply = std::move(reply);
+  const Result<bool> is_new = [&]() -> Result<bool> {
+    const MutexLock lock(mu_);
+    return KeepKeys(std::as_bytes(std::span(message)), *keys);
+  }();
+  if (!is_new.ok()) return keys->reply->Send(ErrorResponse(is_new.status()));
+  if (!*is_new) return keys->reply->Send({.body = Encode(StatesReceipt())});
+  host().decoding().Add([self = shared_from_this(), keys] { self->StoreKeys(keys); });
+}
+
+Result<bool> CloudCut::KeepKeys(std::span<const std::byte> message, Keys& keys) {
+  if (finished_) return Error(Code::kNotFound, "keys for a prompt that is over");
+  if (message.size() > kMostKeysMessage) {
+    return InvalidArgument("{} bytes of keys at once, at most {} expected", message.size(),
+                           kMostKeysMessage);
+  }
+  if (keys_pending_ >= kMostPending) {
+    return Error(Code::kUnavailable, "too many keys of this prompt wait to be stored");
+  }
+  const Result<KeysFrame> frame = ReadKeysFrame(message);
+  if (!frame.ok()) return InvalidArgument("{}", frame.status().message());
+  TROUPE_ASSIGN_OR_RETURN(const CutKeys::News news, keys_.Look(*frame));
+  if (news == CutKeys::News::kNone) return false;
+  const std::span<const std::byte> bytes = KeysOf(message);
+  keys.frame = *frame;
+  keys.part.range = {.layers = {frame->first_layer, frame->first_layer + frame->layers},
+                     .first = frame->first,
+                     .positions = frame->positions};
+  if (const std::size_t wanted = KeysBytes(host().lane().pool(), keys.part.range);
+      bytes.size() != wanted) {
+    return InvalidArgument("{} bytes of keys, {} expected", bytes.size(), wanted);
+  }
+  TROUPE_ASSIGN_OR_RETURN(keys.memory, host().waiting_memory().Take(Bytes(bytes.size())));
+  keys.part.bytes.assign(bytes.begin(), bytes.end());
+  keys_.Take(keys.frame);
+  ++keys_pending_;
+  return true;
+}
+
+void CloudCut::StoreKeys(const std::shared_ptr<Keys>& keys) {
+  const PartLane& lane = host().lane();
+  Status status = CheckKeys(lane.pool(), keys->part.range, keys->part.bytes);
+  std::shared_ptr<PartLane::Prompt> prompt;
+  {
+    const MutexLock lock(mu_);
+    if (!status.ok()) {
+      keys_.GiveBack(keys->frame);
+      --keys_pending_;
+    } else if (finished_) {
+      status = Error(Code::kNotFound, "keys for a prompt that is over");
+    }
+    prompt = prompt_;
+  }
+  if (!status.ok()) return keys->reply->Send(ErrorResponse(status));
+  host().lane().Store(std::move(prompt), std::move(keys->part),
+                      [self = shared_from_this(), keys](const PartLane::Outcome& outcome) {
+                        self->OnStored(*keys, outcome.status);
+                      });
+}
+
+void CloudCut::OnStored(Keys& keys, const Status& status) {
+  if (!status.ok()) {
+    keys.reply->Send(ErrorResponse(status));
+    return Finish(status);
+  }
+  {
+    const MutexLock lock(mu_);
+    keys_.Stored(keys.frame);
+    --keys_pending_;
+    heard_ = waited_.Seconds();
+  }
+  keys.memory.reset();
+  keys.reply->Send({.body = Encode(StatesReceipt{.waited_seconds = keys.waited.Seconds()})});
+  GoOnIfAll();
+}
+
+void CloudCut::GoOnIfAll() {
+  std::optional<EndTurns::Turn> turn;
+  std::shared_ptr<PartLane::Prompt> prompt;
+  {
+    const MutexLock lock(mu_);
+    if (finished_ || prefix_ == 0 || next_ < tokens_ || !keys_.are_all_stored()) return;
+    for (const auto& [first, message] : messages_) {
+      if (!message.done) return;
+    }
+    finished_ = true;
+    if (turn_) turn.emplace(std::move(*turn_));
+    turn_.reset();
+    prompt.swap(prompt_);
+  }
+  GoOn(std::move(prompt));
+}
+
+// The model finds in its prefix cache what was read of the prompt. Where that has no room the model
+// reads it anew: later, and to the same bytes.
+void CloudCut::GoOn(std::shared_ptr<PartLane::Prompt> prompt) {
+  const auto self = shared_from_this();  // the host may be the last one who has it
+  host().Close(end_, name_, this);
+  Request& request = call_.asked.request;
+  request.cache_salt = SaltOf(end_, call_.asked.cut->process, request.cache_salt);
+  const bool kept = ModelAccess::KeepPrefix(
+      *use_.served().model, text_->prompt().first(prefix_), request.cache_salt,
+      [&](KvSequence& to) { host().lane().CopyTo(*prompt, prefix_, to); });
+  host().CountWentOn(kept);
+  prompt.reset();
+  call_.asked.cut.reset();
+  {
+    const MutexLock lock(writing_);
+    closed_ = true;
+    call_.has_begun = wrote_;
+  }
+  RunCloudAnswer(std::move(use_), std::move(call_), reply_, shared_, listener_);
+}
+
+}  // namespace troupe

@@ -1,0 +1,200 @@
+// Prompts that an end and its cloud (end_and_cloud_for_test.h) cut between them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "split/end_and_cloud_for_test.h"
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+constexpr std::size_t kCutTokens = 96;
+
+class CutAnswersTest : public EndAndCloudTest {
+ protected:
+  void OpenCuttingCloud(std::size_t cut_tokens = kCutTokens) {
+    OpenCloud({.cut_tokens = cut_tokens});
+  }
+  void OpenCuttingEnd(std::string rule, CutOptions cuts = {.tokens = kCutTokens, .layer = 3}) {
+    OpenEnd({.rule = std::move(rule), .explain = true, .cuts = std::move(cuts)});
+    WaitFor(CloudWatch::State::kThere);
+  }
+  static Request Asking(std::uint64_t seed, std::size_t tokens = 1) {
+    Request request =
+        Ask("The kernel is the part that the rest of it leans on, and the one that "
+            "nobody sees until it is gone",
+            tokens, seed);
+    request.ignore_end = true;
+    return request;
+  }
+};
+
+TEST_F(CutAnswersTest, TheEndHasTheFirstLayersAndTheCloudTheOthersAndTheBytesAreTheSame) {
+  OpenCuttingCloud();
+  OpenCuttingEnd("layers");
+  std::vector<Generation> under_way;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    under_way.push_back(end_->Start(Asking(seed), {}).value());
+  }
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    const Answer answer = under_way[seed].Wait().value();
+    const Answer alone = Alone(Asking(seed));
+    EXPECT_EQ(answer.tokens, alone.tokens);
+    EXPECT_EQ(answer.text, alone.text);
+    EXPECT_EQ(answer.finish, alone.finish);
+  }
+  const EndState state = end_->State();
+  ASSERT_TRUE(state.cuts);
+  EXPECT_GT(state.cuts->counts.answered, 0u);
+  EXPECT_GT(state.cuts->counts.rows, 20u);
+  EXPECT_EQ(state.cuts->counts.lossy_rows, 0u);
+  EXPECT_GT(state.cuts->counts.end.seconds(), 0);
+  EXPECT_GT(state.cuts->counts.cloud.seconds(), 0);
+  EXPECT_GT(state.cuts->seconds, 0);
+  EXPECT_EQ(state.cuts->under_way, 0u);
+  EXPECT_EQ(state.flow.tokens[1], 12u) << "the cloud's";
+  EXPECT_GT(served_.cuts->counters().rows, 20u);
+  EXPECT_THAT(said(),
+              HasSubstr("begins at the cloud behind layers of the end: cut before layer 3"));
+  EXPECT_THAT(said(), HasSubstr("the end computed"));
+}
+
+TEST_F(CutAnswersTest, LongerAnswersGoOnInTheCloudBehindTheEndsLayersAndTheBytesAreTheSame) {
+  OpenCuttingCloud();
+  std::uint64_t went_on = 0;
+  for (const std::uint32_t layer : {1U, 3U, 7U}) {
+    OpenCuttingEnd("layers", {.tokens = kCutTokens, .layer = layer});
+    for (std::uint64_t seed = 0; seed < 6; ++seed) {
+      Request request = Asking(seed, 12);
+      request.sampling.temperature = seed % 2 == 0 ? 0 : 1;
+      const Answer answer = end_->Start(request, {})->Wait().value();
+      const Answer alone = Alone(request);
+      EXPECT_EQ(answer.tokens, alone.tokens) << "seed " << seed << ", layer " << layer;
+      EXPECT_EQ(answer.text, alone.text);
+      EXPECT_EQ(answer.finish, alone.finish);
+    }
+    const EndState state = end_->State();
+    went_on += state.cuts->counts.went_on;
+    EXPECT_GT(state.cuts->counts.keys_bytes, 0u);
+    EXPECT_EQ(state.flow.failures, 0u);
+    end_->Close();
+    end_.reset();
+  }
+  // Answers may move to the end, which is quicker here by what was measured last.
+  EXPECT_GT(went_on, 0u);
+  EXPECT_GE(served_.cuts->went_on().kept + served_.cuts->went_on().lost, went_on);
+  EXPECT_GT(served_.cuts->went_on().kept, 0u);
+  EXPECT_GT(ModelAccess::CountersOf(*served_.model).cached_tokens, 0u)
+      << "the model reads the rest alone";
+  EXPECT_EQ(served_.cuts->waiting_memory().taken(), Bytes());
+  EXPECT_THAT(said(), HasSubstr("to its first token"));
+}
+
+TEST_F(CutAnswersTest, AnAnswerWithARuleGoesOnBehindACutAsWell) {
+  OpenCuttingCloud();
+  OpenCuttingEnd("layers");
+  Request request = Asking(4, 30);
+  request.ignore_end = false;
+  request.rule = AnswerRule{.kind = AnswerRule::Kind::kGrammar, .text = "root ::= [a-f]+"};
+  EXPECT_EQ(end_->Start(request, {})->Wait()->text, Alone(request).text);
+  EXPECT_EQ(end_->State().cuts->counts.went_on, 1u);
+}
+
+TEST_F(CutAnswersTest, ManyLongerAnswersAtOnceAreTheModelsAlone) {
+  OpenCuttingCloud();
+  OpenCuttingEnd("layers", {.tokens = kCutTokens, .layer = 4, .chunk = 16});
+  std::vector<Generation> under_way;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    under_way.push_back(end_->Start(Asking(seed, 1 + seed), {}).value());
+  }
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    EXPECT_EQ(under_way[seed].Wait()->tokens, Alone(Asking(seed, 1 + seed)).tokens);
+  }
+}
+
+TEST_F(CutAnswersTest, AutoTriesCutsAndThenKnowsWhatTheyTake) {
+  OpenCuttingCloud();
+  OpenCuttingEnd("auto", {.tokens = kCutTokens});
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    EXPECT_EQ(end_->Start(Asking(seed), {})->Wait()->tokens, Alone(Asking(seed)).tokens);
+  }
+  EXPECT_GT(end_->State().cuts->counts.begun, 0u);
+  EXPECT_GT(end_->State().cuts->bytes_a_second, 0);
+}
+
+TEST_F(CutAnswersTest, ACloudThatIsKilledInMidPromptCostsNoByte) {
+  for (int round = 0; round < 4; ++round) {
+    OpenCuttingCloud();
+    OpenCuttingEnd("layers", {.tokens = kCutTokens, .layer = 5, .chunk = 4});
+    std::vector<Generation> under_way;
+    for (std::uint64_t seed = 0; seed < 6; ++seed) {
+      under_way.push_back(end_->Start(Asking(seed, 1 + 4 * (seed % 3)), {}).value());
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(3 * round));
+    CloseCloud();
+    for (std::uint64_t seed = 0; seed < 6; ++seed) {
+      EXPECT_EQ(under_way[seed].Wait()->tokens, Alone(Asking(seed, 1 + 4 * (seed % 3))).tokens);
+    }
+    end_->Close();
+    end_.reset();
+  }
+}
+
+TEST_F(CutAnswersTest, ACutOutsideOfTheModelIsToldInALineAndTheEndServesOn) {
+  OpenCuttingCloud();
+  OpenCuttingEnd("layers", {.tokens = kCutTokens, .layer = 8});
+  EXPECT_THAT(said(), HasSubstr("no prompts are cut by layers: a cut before layer 8, 1 to 7"));
+  EXPECT_EQ(end_->Start(Asking(1), {})->Wait()->tokens, Alone(Asking(1)).tokens);
+  EXPECT_FALSE(end_->State().cuts);
+}
+
+TEST_F(CutAnswersTest, ARankLargerThanTheWidthIsToldInALine) {
+  OpenCuttingCloud();
+  OpenCuttingEnd("layers", {.tokens = kCutTokens, .layer = 3, .code = {.rank = 1 << 16}});
+  EXPECT_THAT(said(), HasSubstr("no prompts are cut by layers: "));
+  EXPECT_EQ(end_->Start(Asking(1), {})->Wait()->tokens, Alone(Asking(1)).tokens);
+}
+
+TEST_F(CutAnswersTest, ACloudWithAnotherBasisIsToldInALineOnceAndTheEndAnswersAlone) {
+  OpenCuttingCloud();
+  CutBasis fitted;
+  fitted.layer = 3;
+  fitted.width = static_cast<std::uint32_t>(ModelAccess::EngineOf(*model_).config().width);
+  fitted.kept = {1};
+  OpenCuttingEnd(
+      "layers",
+      {.tokens = kCutTokens, .layer = 3, .code = {.form = StateForm::kInt8}, .bases = {fitted}});
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    EXPECT_EQ(end_->Start(Asking(seed), {})->Wait()->tokens, Alone(Asking(seed)).tokens);
+  }
+  EXPECT_EQ(end_->State().cuts->counts.answered, 0u);
+  EXPECT_THAT(said(), HasSubstr("no prompts are cut for now: not in the cloud: "));
+}
+
+TEST_F(CutAnswersTest, ACloudThatTakesNoneIsAskedForWholeAnswers) {
+  OpenCloud();
+  OpenCuttingEnd("layers");
+  EXPECT_EQ(end_->Start(Asking(1), {})->Wait()->tokens, Alone(Asking(1)).tokens);
+  EXPECT_EQ(end_->State().cuts->counts.begun, 0u);
+}
+
+TEST_F(CutAnswersTest, LossyRowsAreCountedAndRequestsThatWantExactnessHaveNone) {
+  OpenCuttingCloud();
+  OpenCuttingEnd("layers", {.tokens = kCutTokens, .layer = 3, .code = {.form = StateForm::kInt8}});
+  Request exact = Asking(2);
+  exact.exact = true;
+  EXPECT_EQ(end_->Start(exact, {})->Wait()->tokens, Alone(exact).tokens);
+  EXPECT_EQ(end_->State().cuts->counts.lossy_rows, 0u);
+  EXPECT_TRUE(end_->Start(Asking(2), {})->Wait().ok());
+  const EndState state = end_->State();
+  EXPECT_GT(state.cuts->counts.lossy_rows, 0u);
+  EXPECT_GT(state.cuts->counts.rows, state.cuts->counts.lossy_rows);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,341 @@
+#include "split/cut_desk.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "api/model_access.h"
+#include "base/mutex.h"
+#include "runtime/part_keys.h"
+#include "split/codec/keys_frame.h"
+
+namespace troupe {
+namespace {
+
+// Of a message: a server may take no more than a MiB.
+constexpr std::size_t kMostMessage = 768 << 10;
+constexpr std::size_t kFirstChunks = 4, kLeastFirstChunk = 16;
+// Keys and values that wait for the link are more than the rows: of so many prompts at a time, and
+// no more of a chunk, unless that is a tile.
+constexpr std::size_t kMostWithKeys = 4;
+constexpr Bytes kMostKeysOfChunk = 4_MiB;
+// Prompts that are cut at a time. Those that find no room for keys and values wait for it.
+constexpr std::size_t kMostUnderWay = 64;
+// The cloud is asked for its part at once where the end's begins within that time.
+constexpr double kSoonSeconds = 2;
+
+const Clock& LaneClock() {
+  static const MonotonicClock kClock;  // the lane may end after the desk
+  return kClock;
+}
+
+std::vector<std::uint32_t> CutsOf(std::uint32_t layers, const CutOptions& options) {
+  if (options.layer) return {*options.layer};
+  return options.before.empty() ? UsualCuts(layers) : options.before;
+}
+
+std::vector<std::vector<std::byte>> MessagesOf(const std::vector<KeysPart>& parts, KvType type) {
+  std::vector<std::vector<std::byte>> messages;
+  for (const KeysPart& part : parts) {
+    const KeysRange& range = part.range;
+    messages.push_back(EncodeKeys({.type = type,
+                                   .first_layer = range.layers.first,
+                                   .layers = range.layers.size(),
+                                   .first = static_cast<std::uint32_t>(range.first),
+                                   .positions = static_cast<std::uint32_t>(range.positions)},
+                                  part.bytes));
+  }
+  return messages;
+}
+
+CutOptions WithoutBases(const CutOptions& options) {
+  CutOptions others = {.tokens = options.tokens,
+                       .layer = options.layer,
+                       .chunk = options.chunk,
+                       .code = options.code,
+                       .bases = {},
+                       .before = options.before};
+  return others;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> UsualCuts(std::uint32_t layers) {
+  std::vector<std::uint32_t> cuts;
+  for (std::uint32_t quarter = 1; quarter < 4; ++quarter) {
+    const std::uint32_t layer = layers * quarter / 4;
+    if (layer >= 1 && layer < layers && (cuts.empty() || cuts.back() != layer)) {
+      cuts.push_back(layer);
+    }
+  }
+  return cuts;
+}
+
+PartShape EndPartOf(std::uint32_t layers, const CutOptions& options) {
+  const std::vector<std::uint32_t> cuts = CutsOf(layers, options);
+  const std::uint32_t last = cuts.empty() ? 0 : *std::ranges::max_element(cuts);
+  return {.layers = {0, std::min(last, layers)}, .positions = options.tokens};
+}
+
+Bytes CutBytesOfEnd(const ModelConfig& config, const CutOptions& options, KvType type,
+                    std::uint32_t context) {
+  if (options.tokens == 0 || config.layers < 2 || config.HasState()) return Bytes();
+  const PartShape shape = EndPartOf(config.layers, options);
+  // No more than the pool holds.
+  const auto keys_of = [&](std::size_t tokens) {
+    return KvPool::BytesFor(
+        config, shape.layers,
+        {.type = type, .context = static_cast<std::uint32_t>(tokens), .sequences = 1});
+  };
+  const Bytes chunks = kMostWithKeys * CutRun::kMostAheadWithKeys *
+                       std::max(kMostKeysOfChunk, keys_of(KvLayout::kTile));
+  const Bytes rows(options.tokens * config.width * sizeof(float));
+  return PartRunner::BytesFor(config, shape, type, context) + 2 * rows +
+         2 * std::min(chunks, keys_of(options.tokens));
+}
+
+class CutDesk::Door {
+ public:
+  explicit Door(PostToLoop post) : post_(std::move(post)) {}
+
+  void Post(std::function<void()> call) {
+    const MutexLock lock(mu_);
+    if (post_) post_(std::move(call));
+  }
+  void Close() {
+    const MutexLock lock(mu_);
+    post_ = nullptr;
+  }
+
+ private:
+  Mutex mu_;
+  PostToLoop post_ TROUPE_GUARDED_BY(mu_);
+};
+
+CutDesk::CutDesk(const Clock& clock, CloudSource& cloud, std::shared_ptr<Door> door,
+                 CutOptions options, std::uint32_t layers, std::uint32_t width,
+                 std::size_t most_rows)
+    : clock_(clock),
+      cloud_(cloud),
+      door_(std::move(door)),
+      options_(WithoutBases(options)),
+      layers_(layers),
+      width_(width),
+      most_rows_(most_rows),
+      before_(CutsOf(layers, options_)) {
+  for (CutBasis& basis : options.bases) {
+    const std::uint32_t layer = basis.layer;
+    if (basis.width != width) continue;
+    fitted_[layer] = std::make_shared<const CutBasis>(std::move(basis));
+  }
+  constexpr int kHalf = 32;
+  std::random_device draw;
+  last_name_ = (std::uint64_t{draw()} << kHalf) | draw();
+  process_ = (std::uint64_t{draw()} << kHalf) | draw();
+}
+
+CutDesk::~CutDesk() { door_->Close(); }
+
+TokenSource::Stop CutDesk::StartFar(const RunAsk& ask, RunEvents events) {
+  RunAsk own = ask;
+  if (own.cut) own.cut->process = process_;
+  return cloud_.Start(own, std::move(events));
+}
+
+Result<std::unique_ptr<CutDesk>> CutDesk::Create(Model& model, const Clock& clock,
+                                                 CloudSource& cloud, PostToLoop post,
+                                                 CutOptions options, Say say, Say explain) {
+  Engine& engine = ModelAccess::EngineOf(model);
+  const std::uint32_t layers = engine.config().layers;
+  const auto width = static_cast<std::uint32_t>(engine.config().width);
+  for (const std::uint32_t layer : CutsOf(layers, options)) {
+    TROUPE_RETURN_IF_ERROR(CheckPromptCut(engine.config(), layer));
+  }
+  const PartShape shape = EndPartOf(layers, options);
+  if (shape.layers.size() == 0) return InvalidArgument("a model of one layer has no cut");
+  TROUPE_ASSIGN_OR_RETURN(PartRunner runner, PartRunner::Create(engine, shape));
+  std::unique_ptr<CutDesk> desk(new CutDesk(clock, cloud, std::make_shared<Door>(std::move(post)),
+                                            std::move(options), layers, width,
+                                            engine.plan().memory.chunk));
+  for (const std::uint32_t layer : desk->before_) {
+    TROUPE_RETURN_IF_ERROR(CheckCode(desk->options_.code, *desk->Basis(layer, /*exact=*/false)));
+  }
+  desk->say_ = std::move(say);
+  desk->explain_ = std::move(explain);
+  desk->lane_ =
+      std::make_unique<PartLane>(std::move(runner), ModelAccess::GapsOf(model), LaneClock());
+  return desk;
+}
+
+std::optional<CutPlan> CutDesk::Plan(std::size_t tokens, bool one_token) const {
+  // The cloud reads the others itself, and has the logits of the last one by that.
+  const std::size_t prefix = one_token ? 0 : WholeTilesBefore(tokens);
+  const std::size_t cut = one_token ? tokens : prefix;
+  if (cut < 2 || cut > facts_.cloud_tokens || cut > lane_->most_positions() ||
+      (!one_token && !MaySendKeys()) || pause_.IsPausedAt(clock_.Now()) ||
+      under_way_ >= kMostUnderWay) {
+    return std::nullopt;
+  }
+  CutFacts facts = FactsNow();
+  if (!one_token) {
+    std::size_t all = 0, most = 0;  // of a row: in all layers, and in one
+    for (const KvLayout& layout : lane_->pool().layouts()) {
+      all += KeysBytes(layout);
+      most = std::max(most, KeysBytes(layout));
+    }
+    facts.unit = KvLayout::kTile;
+    facts.most_rows = std::min({facts.most_rows, kMostMessage / most,
+                                static_cast<std::size_t>(kMostKeysOfChunk.count()) / all});
+    facts.bytes_a_row_and_layer =
+        static_cast<double>(all) / static_cast<double>(lane_->pool().layouts().size());
+    facts.bytes_a_row = static_cast<double>(width_ * sizeof(float));  // they cross exactly
+  }
+  std::optional<std::size_t> chunk = options_.chunk;
+  if (!chunk && !meter_.measured()) {
+    chunk = std::max(kLeastFirstChunk, (cut + kFirstChunks - 1) / kFirstChunks);
+  }
+  std::optional<CutPlan> plan = PlanCut(facts, cut, chunk);
+  if (plan && !one_token) {
+    plan->prefix = prefix;
+    plan->seconds += facts_.cloud_read_seconds * static_cast<double>(tokens - prefix);
+  }
+  return plan;
+}
+
+bool CutDesk::MaySendKeys() const {
+  const auto sends_keys = [](const std::weak_ptr<CutRun>& weak) {
+    const std::shared_ptr<CutRun> run = weak.lock();
+    return run != nullptr && run->sends_keys();
+  };
+  const auto now = std::ranges::count_if(runs_, sends_keys);
+  return facts_.cloud_goes_on && cloud_.has_room() && static_cast<std::size_t>(now) < kMostWithKeys;
+}
+
+CutFacts CutDesk::FactsNow() const {
+  CutFacts facts{.layers = layers_, .before = before_};
+  // Exact rows are the longest.
+  const std::size_t row_bytes = width_ * sizeof(float);
+  facts.most_rows = std::clamp<std::size_t>(kMostMessage / row_bytes, 1, most_rows_);
+  facts.end_layer_seconds = [this](std::size_t rows) {
+    return meter_.EndLayerSeconds(rows, facts_.own_read_seconds, layers_);
+  };
+  facts.cloud_layer_seconds = [this](std::size_t rows) {
+    return meter_.CloudLayerSeconds(rows, facts_.cloud_read_seconds, layers_);
+  };
+  facts.end_wait_seconds = LeftSeconds();
+  facts.cloud_wait_seconds = facts_.cloud_wait_seconds;
+  facts.chunk_wait_seconds = meter_.ChunkWaitSeconds(clock_.Now());
+  facts.round_trip_seconds = facts_.round_trip_seconds;
+  const CutBasis& basis = *Basis(before_.front(), options_.code.exact());
+  facts.bytes_a_row = static_cast<double>(
+      StateRowBytes(options_.code, width_, options_.code.exact() ? 0 : basis.kept.size()));
+  facts.bytes_a_second = meter_.bytes_a_second();
+  return facts;
+}
+
+double CutDesk::LeftSeconds() const {
+  double seconds = 0;
+  for (const auto& weak : runs_) {
+    const std::shared_ptr<CutRun> run = weak.lock();
+    if (run == nullptr || run->rows_left() == 0) continue;
+    seconds +=
+        run->layer() * meter_.EndLayerSeconds(run->rows_left(), facts_.own_read_seconds, layers_);
+  }
+  return seconds;
+}
+
+TokenSource::Stop CutDesk::Start(const RunAsk& ask, bool exact, const CutPlan& plan,
+                                 RunEvents events) {
+  const auto failed = std::make_shared<std::function<void(const Status&)>>(events.on_failure);
+  const double first_rows =
+      LeftSeconds() +
+      plan.layer * meter_.EndLayerSeconds(plan.chunk, facts_.own_read_seconds, layers_);
+  if (under_way_++ == 0) any_since_ = clock_.Now();
+  Result<std::shared_ptr<CutRun>> run = CutRun::Start(*this,
+                                                      {.request = ask.request,
+                                                       .exact = exact || plan.prefix > 0,
+                                                       .plan = plan,
+                                                       .name = ++last_name_,
+                                                       .drafts = ask.drafts,
+                                                       .far_at_once = first_rows < kSoonSeconds},
+                                                      std::move(events));
+  if (run.ok()) {
+    std::erase_if(runs_, [](const auto& one) { return one.expired(); });
+    runs_.push_back(*run);
+    return [run = *run] { run->Stop(); };
+  }
+  OnCutOver(run.status());
+  door_->Post([failed, why = run.status()] {
+    if (*failed) (*failed)(why);
+  });
+  return [failed] { *failed = nullptr; };
+}
+
+Result<CutWorld::RunLower> CutDesk::OpenLower(std::uint32_t layer, std::size_t tokens, bool keys) {
+  TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<PartLane::Prompt> prompt,
+                          lane_->Open({0, layer}, tokens));
+  return RunLower([this, prompt = std::move(prompt), keys](std::vector<TokenId> some,
+                                                           OnLower on_lower) {
+    lane_->Run(prompt,
+               {.tokens = std::move(some),
+                .wanted = PartLane::Wanted::kRows,
+                .most_keys_bytes = keys ? kMostMessage - kKeysFrameBytes : 0},
+               [type = lane_->pool().type(), door = door_,
+                on_lower = std::move(on_lower)](const PartLane::Outcome& outcome) {
+                 door->Post([on_lower, lower = Lower{.status = outcome.status,
+                                                     .rows = outcome.rows,
+                                                     .keys = MessagesOf(outcome.keys, type),
+                                                     .seconds = outcome.seconds,
+                                                     .ended = outcome.ended}] { on_lower(lower); });
+               });
+  });
+}
+
+const std::shared_ptr<const CutBasis>& CutDesk::Basis(std::uint32_t layer, bool exact) const {
+  auto& kept = exact ? plain_ : fitted_;
+  std::shared_ptr<const CutBasis>& basis = kept[layer];
+  if (basis == nullptr) basis = std::make_shared<const CutBasis>(PlainBasis(layer, width_));
+  return basis;
+}
+
+Result<StateEncoder> CutDesk::EncoderFor(std::uint32_t layer, bool exact) {
+  const StateCode code = exact ? StateCode() : options_.code;
+  const auto found = encoders_.find({layer, code.exact()});
+  if (found != encoders_.end()) return found->second;
+  TROUPE_ASSIGN_OR_RETURN(StateEncoder encoder,
+                          StateEncoder::Create(Basis(layer, code.exact()), code));
+  return encoders_.emplace(std::pair(layer, code.exact()), std::move(encoder)).first->second;
+}
+
+std::uint64_t CutDesk::BasisOf(std::uint32_t layer, const StateCode& code) const {
+  return DigestOf(*Basis(layer, code.exact()), code);
+}
+
+// Where one failed none is cut for a while. The end's user is told once.
+void CutDesk::OnCutOver(const Status& status) {
+  if (--under_way_ == 0) seconds_ += static_cast<double>(clock_.Now() - any_since_) * 1e-9;
+  if (!pause_.OnOver(status, clock_.Now())) return;
+  std::string line = fmt::format("no prompts are cut for now: {}", status.message());
+  if (say_ && line != told_) say_(line);
+  told_ = std::move(line);
+}
+
+void CutDesk::OnTime() {
+  for (const auto& weak : std::vector(runs_)) {
+    if (const std::shared_ptr<CutRun> run = weak.lock()) run->OnTime();
+  }
+}
+
+CutState CutDesk::State() const {
+  CutState state{.counts = counts_,
+                 .seconds = seconds_,
+                 .under_way = under_way_,
+                 .bytes_a_second = meter_.bytes_a_second(),
+                 .lane = lane_->counters()};
+  if (under_way_ > 0) state.seconds += static_cast<double>(clock_.Now() - any_since_) * 1e-9;
+  return state;
+}
+
+}  // namespace troupe

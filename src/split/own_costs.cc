@@ -1,0 +1,22 @@
+#include "split/own_costs.h"
+
+#include <algorithm>
+
+#include "runtime/batch_forecast.h"
+
+namespace troupe {
+
+std::optional<PlaceCosts> OwnCostsOf(BatchCounters counters, const Plan& plan, std::size_t read,
+                                     const OwnConditions& conditions) {
+  const auto rows = static_cast<std::uint32_t>(std::clamp<std::size_t>(read, 1, plan.pass_rows));
+  // What this machine answers is not exact: then it is as fast as that.
+  if (!conditions.exact_only) counters.exact_speed = counters.speed;
+  const BatchForecast now = ForecastOf(counters, plan.sequences, rows);
+  if (now.token_seconds <= 0 || now.read_seconds <= 0) return std::nullopt;
+  return PlaceCosts{.wait_seconds = now.wait_seconds,
+                    .link_seconds = 0,
+                    .read_seconds = now.read_seconds / conditions.power,
+                    .token_seconds = now.token_seconds / conditions.power};
+}
+
+}  // namespace troupe

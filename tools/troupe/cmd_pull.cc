@@ -1,0 +1,115 @@
+// `troupe pull`: a model from those who keep it, into the folder where other commands find it.
+#include <fmt/core.h>
+
+#include <optional>
+#include <string>
+
+#include "base/printable.h"
+#include "fetch/pull.h"
+#include "troupe/commands.h"
+#include "troupe/counted.h"
+#include "troupe/interrupt.h"
+#include "troupe/json_record.h"
+#include "troupe/options.h"
+#include "troupe/progress.h"
+
+namespace troupe {
+namespace {
+
+class PullCommand final : public Command {
+ public:
+  void AddOptions(Options& options) override {
+    options
+        .AddParsed(
+            "NAME",
+            [this](const std::string& text) {
+              TROUPE_ASSIGN_OR_RETURN(name_, ParseModelName(text));
+              return OkStatus();
+            },
+            "hf.co/OWNER/REPO[:TYPE or :FILE], the address of a page of a model there, or a name "
+            "of ollama's library: NAME[:TAG], ollama.com/OWNER/NAME[:TAG]")
+        .Required()
+        .Type("NAME");
+    options
+        .Add("--tries", options_.tries,
+             "How often to ask in a row without a byte more, waiting twice as long each time (5)")
+        .Between(1, 100)
+        .Type("N");
+    AddJsonOption(options, json_);
+  }
+
+  Status Run() override;
+
+ private:
+  Json Record(const PullReport& report, double seconds) const;
+  void Print(const PullReport& report, double seconds) const;
+
+  ModelName name_;
+  PullOptions options_;
+  std::string json_;
+};
+
+Status PullCommand::Run() {
+  TROUPE_ASSIGN_OR_RETURN(options_.settings, ReadFetchSettings());
+  const InterruptGuard guard;
+  ProgressBar bar(fmt::format("pulling {}", name_.name));
+  options_.go_on = [&bar](Bytes here, Bytes size) {
+    if (size > Bytes()) bar.UpdateTransfer(here, size);
+    return !InterruptGuard::interrupted();
+  };
+  const Stopwatch watch;
+  const Result<PullReport> report = Pull(name_, options_);
+  bar.Clear();
+  if (!report.ok() && report.status().code() == Code::kCancelled) {
+    return Error(Code::kCancelled, "stopped; `troupe pull {}` goes on where it was",
+                 name_.ToString());
+  }
+  TROUPE_RETURN_IF_ERROR(report.status());
+  if (json_ != "-") Print(*report, watch.Seconds());
+  return json_.empty() ? OkStatus() : WriteJson(Record(*report, watch.Seconds()), json_);
+}
+
+Json PullCommand::Record(const PullReport& report, double seconds) const {
+  Json files = Json::Array();
+  for (const PulledFile& file : report.model.record.files) {
+    files.push_back({{"path", report.model.FilePath(file)},
+                     {"bytes", file.bytes},
+                     {"sha256", file.sha256.empty() ? Json(nullptr) : Json(file.sha256)}});
+  }
+  Json record = {
+      {"name", report.model.record.name},          {"path", report.model.path()},
+      {"bytes", report.model.size().count()},      {"files_found", report.files_found},
+      {"files_unchecked", report.unchecked},       {"bytes_fetched", report.downloads.fetched},
+      {"bytes_found", report.downloads.found},     {"requests", report.web.requests},
+      {"redirects", report.web.redirects},         {"requests_repeated", report.downloads.again},
+      {"files_begun_anew", report.downloads.anew}, {"seconds", seconds}};
+  record["files"] = std::move(files);
+  return record;
+}
+
+void PullCommand::Print(const PullReport& report, double seconds) const {
+  const PulledModel& model = report.model;
+  const std::size_t files = model.record.files.size();
+  const std::string name = Printable(model.record.name);
+  if (report.files_found == files) {
+    fmt::print("{} is here already: {} in {}\n", name, ToString(model.size()),
+               Counted(files, "file"));
+  } else {
+    fmt::print("{} is here: {} in {}, {} fetched in {}\n", name, ToString(model.size()),
+               Counted(files, "file"), ToString(Bytes(report.downloads.fetched)),
+               TimeText(seconds));
+  }
+  fmt::print("run it:   troupe run {} --chat\n", name);
+  fmt::print("it lies:  {}\n", Printable(model.path()));
+  if (report.unchecked > 0) {
+    fmt::print("no checksum is published of {}: only {} compared\n",
+               Counted(report.unchecked, "file"),
+               report.unchecked == 1 ? "its size was" : "their sizes were");
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Command> MakePullCommand() { return std::make_unique<PullCommand>(); }
+
+}  // namespace troupe

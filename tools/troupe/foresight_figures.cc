@@ -1,0 +1,66 @@
+#include "troupe/foresight_figures.h"
+
+#include <fmt/core.h>
+
+namespace troupe {
+namespace {
+
+double PercentOfAll(std::uint64_t part, std::uint64_t all) {
+  return all == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(all);
+}
+
+}  // namespace
+
+Json ToJson(const Foresight& foresight) {
+  Json json = {{"needed", foresight.needed},
+               {"named", foresight.named},
+               {"likely", foresight.likely},
+               {"in_time", foresight.in_time}};
+  Json from = Json::Array();
+  for (const ForesightFrom& distance : foresight.from) {
+    from.push_back({{"named", distance.named},
+                    {"likely", distance.likely},
+                    {"guesses", distance.guesses},
+                    {"came_true", distance.came_true}});
+  }
+  json["by_layers_ahead"] = std::move(from);
+  return json;
+}
+
+Json ToJson(const PassTime& time) {
+  return {{"computing_s", time.computing_seconds},
+          {"overlapped_s", time.overlapped_seconds},
+          {"stall_s", time.stall_seconds}};
+}
+
+std::string ForesightFigures(const Foresight& foresight, std::uint64_t loads_ahead,
+                             std::uint64_t asked_for) {
+  std::string figures;
+  if (foresight.needed > 0) {
+    figures = fmt::format("of needed loads {:.1f} % were foretold, {:.1f} % in time",
+                          PercentOfAll(foresight.likely, foresight.needed),
+                          PercentOfAll(foresight.in_time, foresight.needed));
+  }
+  if (loads_ahead > 0) {
+    figures += fmt::format("{}of loads ahead {:.1f} % were asked for", figures.empty() ? "" : "; ",
+                           PercentOfAll(asked_for, loads_ahead));
+  }
+  return figures;
+}
+
+std::string ForesightByDistance(const Foresight& foresight) {
+  std::string lines;
+  for (std::size_t i = 0; i < foresight.from.size(); ++i) {
+    const ForesightFrom& from = foresight.from[i];
+    if (from.named == 0 && from.guesses == 0) continue;
+    lines += fmt::format(
+        "foresight from {} layer{} ahead: of {} needed loads {:.1f} % named, {:.1f} % likely; of "
+        "{} likely guesses of absent experts {:.1f} % came true\n",
+        i + 1, i == 0 ? "" : "s", foresight.needed, PercentOfAll(from.named, foresight.needed),
+        PercentOfAll(from.likely, foresight.needed), from.guesses,
+        PercentOfAll(from.came_true, from.guesses));
+  }
+  return lines;
+}
+
+}  // namespace troupe

@@ -1,0 +1,58 @@
+#include "troupe/prompt_input.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "troupe/text_input.h"
+
+namespace troupe {
+
+void PromptInput::AddTo(Options& options) {
+  options.Add("-p,--prompt", prompt_, "Text to continue; with --chat the first message")
+      .Type("TEXT");
+  options
+      .Add("-f,--file", file_,
+           "Read the prompt from a file (- for standard input, which needs no option where it is a "
+           "pipe)")
+      .Type("FILE");
+  options.Add("--prompt-ids", ids_, "Prompt as exact token ids: 1,306,…").Type("IDS");
+}
+
+int PromptInput::Count() const {
+  return int{prompt_.has_value()} + int{!file_.empty()} + int{!ids_.empty()};
+}
+
+Status PromptInput::CheckUsage() const {
+  if (Count() <= 1) return OkStatus();
+  return InvalidArgument("give one of --prompt, --file and --prompt-ids");
+}
+
+bool PromptInput::IsPiped() {
+  struct stat facts = {};
+  if (::fstat(STDIN_FILENO, &facts) != 0) return false;
+  return S_ISFIFO(facts.st_mode) || S_ISREG(facts.st_mode) || S_ISSOCK(facts.st_mode);
+}
+
+Result<std::string> PromptInput::Text(const Engine& engine) const {
+  if (prompt_) return *prompt_;
+  const std::size_t most = engine.plan().context() * engine.tokenizer().longest_token();
+  Result<std::string> text = ReadTextFile(file_.empty() ? "-" : file_, most);
+  if (text.status().code() == Code::kResourceExhausted) {
+    return Status(text.status())
+        .WithContext(fmt::format("a context of {} tokens is too short (--ctx asks for more)",
+                                 engine.plan().context()));
+  }
+  // As a shell's $(…) has it: `echo hello | troupe run` is about hello. A file is taken as it is.
+  if (text.ok() && file_.empty() && text->ends_with('\n')) text->pop_back();
+  return text;
+}
+
+Result<std::vector<TokenId>> PromptInput::Tokens(const Engine& engine) const {
+  if (has_ids()) return ParseTokenIds(ids_);
+  TROUPE_ASSIGN_OR_RETURN(const std::string text, Text(engine));
+  Result<std::vector<TokenId>> ids = engine.tokenizer().Encode(text);
+  if (!ids.ok() && !prompt_) return Status(ids.status()).WithContext(name());
+  return ids;
+}
+
+}  // namespace troupe

@@ -1,0 +1,41 @@
+// Where the prompt of `troupe run` comes from: --prompt, --file, --prompt-ids, or what is piped in.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/engine.h"
+#include "troupe/option_table.h"
+
+namespace troupe {
+
+class PromptInput {
+ public:
+  void AddTo(Options& options);
+  Status CheckUsage() const;
+
+  bool given() const { return Count() > 0; }
+  bool has_ids() const { return !ids_.empty(); }
+  // Standard input is a file or a pipe: where nothing is given, that is the prompt.
+  static bool IsPiped();
+
+  // What is shown before the answer: the prompt of the command line alone.
+  std::string_view shown() const { return prompt_ ? std::string_view(*prompt_) : ""; }
+  const std::string& name() const { return file_.empty() ? name_ : file_; }
+
+  // A text that cannot fit into the context is refused before it takes memory that no plan knows
+  // of.
+  Result<std::string> Text(const Engine& engine) const;
+  Result<std::vector<TokenId>> Tokens(const Engine& engine) const;
+
+ private:
+  int Count() const;
+
+  std::optional<std::string> prompt_;
+  std::string file_, ids_;
+  const std::string name_ = "prompt";
+};
+
+}  // namespace troupe
