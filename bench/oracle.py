@@ -1,7 +1,10 @@
 """Asks a llama.cpp in a process of its own (peer_oracle.mjs) for logits and greedy tokens."""
 import json
+import os
 import pathlib
 import subprocess
+
+import llamacpp
 
 _SCRIPT = pathlib.Path(__file__).resolve().parent / "peer_oracle.mjs"
 
@@ -12,16 +15,25 @@ class OracleFailed(Exception):
 
 class Oracle:
     """One request at a time; logits go through files in `folder`. The models of the last request
-    stay loaded: a file that was asked about must not change."""
+    stay loaded: a file that was asked about must not change. Weights are never repacked: on
+    processors with AMX, llama.cpp packs weights for it that it then has no operation for (its
+    issue 19184, LFM2), and ends."""
 
     def __init__(self, folder):
         self._folder = folder
         self._errors = open(folder / "oracle.log", "w+", encoding="utf-8")
+        no_repack = llamacpp.build_shim(folder, "no_repack")
+        if no_repack is None:
+            raise OracleFailed("no C compiler found, expected cc, gcc or clang (for bench/no_repack.c)")
         self._process = subprocess.Popen(["node", str(_SCRIPT)], stdin=subprocess.PIPE,
-                                         stdout=subprocess.PIPE, stderr=self._errors, text=True)
+                                         stdout=subprocess.PIPE, stderr=self._errors, text=True,
+                                         env=os.environ | {"LD_PRELOAD": str(no_repack)})
 
     def close(self):
-        self._process.stdin.close()
+        try:
+            self._process.stdin.close()
+        except BrokenPipeError:
+            pass  # it has ended; whoever asked it last was told
         self._process.wait()
         self._process.stdout.close()
         self._errors.close()
