@@ -2,8 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <list>
 #include <mutex>
 #include <set>
@@ -21,6 +23,9 @@ using http_internal::SocketWire;
 using http_internal::Tcp;
 using http_internal::TlsSocket;
 namespace asio = boost::asio;
+
+// Connections beyond the limit, each for a moment, so that whoever makes way is told why.
+constexpr std::ptrdiff_t kMostLeaving = 16;
 
 }  // namespace
 
@@ -274,17 +279,23 @@ class HttpServer::Impl final : public SessionOwner {
       idlest = std::move(session);
       since = idle;
     }
-    if (idlest == nullptr) return false;
-    idlest->Close();
-    Count([](HttpCounters& counters) { ++counters.made_way; });
-    return true;
+    return SendAway(idlest);
   }
 
   // The same of those whose request comes slowly.
   bool CloseSlowest() {
-    const auto slowest = Slowest([](const HttpSession& one) { return !one.Answers(); });
-    if (slowest == nullptr) return false;
-    slowest->Close();
+    return SendAway(Slowest([](const HttpSession& one) { return !one.Answers(); }));
+  }
+
+  // False for none. One that is told why stays for a moment beside the others; where many do
+  // already, it is closed without a word.
+  bool SendAway(const std::shared_ptr<HttpSession>& session) {
+    if (session == nullptr) return false;
+    const auto leave = std::ranges::count_if(sessions_, [](const auto& weak) {
+      const auto one = weak.lock();
+      return one != nullptr && one->Leaves();
+    });
+    session->MakeWay(/*told=*/leave < kMostLeaving);
     Count([](HttpCounters& counters) { ++counters.made_way; });
     return true;
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/http/http_server_for_test.h"
@@ -10,6 +11,7 @@
 namespace troupe {
 namespace {
 
+using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -164,6 +166,35 @@ TEST_F(HttpServerTest, ConnectionsWhoseBodiesDoNotComeLockNobodyOut) {
   EXPECT_THAT(streaming.ReadUntil("data: 2\n\n"), EndsWith("data: 2\n\n"));
   Kept()->End();
   Forget();
+}
+
+TEST_F(HttpServerTest, WhoHasBegunARequestAndMakesWayIsToldWhy) {
+  for (const std::string_view begun :
+       {"POST /echo HTTP/1.1\r\nHos",
+        "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nbody"}) {
+    Open({.connections = 1, .body_start = std::chrono::milliseconds(1)});
+    Wire slow = Connect();
+    slow.Say(begun);
+    ASSERT_TRUE(Happens([&] { return server_->counters().accepted == 1; }));
+    EXPECT_THAT(Ask(Get("/echo", "Connection: close\r\n")), EndsWith("GET "));
+    EXPECT_THAT(slow.ReadAll(), AllOf(HasSubstr("408"), HasSubstr("waited for its connection"),
+                                      HasSubstr("Retry-After: 1")));
+    EXPECT_EQ(server_->counters().made_way, 1u);
+  }
+}
+
+TEST_F(HttpServerTest, WhereManyMakeWayAtOnceTheLastGoWithoutAWord) {
+  constexpr std::size_t kTaken = 20, kTold = 16;
+  Open({.connections = kTaken, .body_start = std::chrono::milliseconds(1)});
+  std::vector<Wire> slow;
+  for (std::size_t i = 0; i < 3 * kTaken;
+       ++i) {  // within the moment for which those who are told stay
+    slow.push_back(Connect());
+    slow.back().Say("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n");
+    ASSERT_TRUE(Happens([&] { return server_->counters().accepted == slow.size(); }));
+  }
+  EXPECT_GT(server_->counters().made_way, kTold);
+  EXPECT_TRUE(Happens([&] { return server_->counters().connections <= kTaken + kTold; }));
 }
 
 TEST_F(HttpServerTest, BodiesThatWaitBehindAnswersTakeNoRoomFromThoseThatCanBeHandled) {

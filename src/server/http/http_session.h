@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "server/http/http_exchange.h"
@@ -94,6 +95,9 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   bool Answers() const { return exchange_ != nullptr; }
   // Lets go of that request, as others need its room; not of an answer before it.
   void GiveWay();
+  // Ends as others need the connection; `told`: whoever has begun a request is answered first.
+  void MakeWay(bool told);
+  bool Leaves() const { return lingers_ || is_refused_; }  // it only says why
 
  private:
   bool HasBegun() const;
@@ -116,6 +120,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void OnNoRoom();
   void WatchUnread();
   void RefuseBody(HttpResponse response);
+  HttpResponse TooLate(std::string_view needed) const;
   void RefuseAhead(HttpResponse response);
   void ForgetRest();
   void SendContinue();

@@ -1,6 +1,9 @@
 // A connection whose request takes room that others may need: how fast it comes, and how it goes.
+#include <fmt/format.h>
+
 #include <chrono>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "server/http/http_session.h"
@@ -29,10 +32,20 @@ void HttpSession::GiveWay() {
     reader_.GiveBack();
     return Close();
   }
+  RefuseBody(TooLate("its memory"));
+}
+
+void HttpSession::MakeWay(bool told) {
+  if (!told || !reader_.begun()) return Close();
+  Refuse(TooLate("its connection"));
+}
+
+HttpResponse HttpSession::TooLate(std::string_view needed) const {
   HttpResponse late = owner_.ErrorOf(
-      408, "the request came slowly while others waited for its memory; try again", reader_.head());
+      408, fmt::format("the request came slowly while others waited for {}; try again", needed),
+      reader_.head());
   late.headers.emplace_back("Retry-After", "1");
-  RefuseBody(std::move(late));
+  return late;
 }
 
 void HttpSession::BeginPart() {
