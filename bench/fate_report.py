@@ -120,7 +120,7 @@ def best(figures):
 
 def missed_bars(figures):
     found = best(figures)
-    bars = (("share of the experts foretold, with the percentile rule", "guessed", COVERED),
+    bars = (("share of the experts predicted, with the percentile rule", "guessed", COVERED),
             ("decode over loading on demand", "decode_demand", DECODE_DEMAND),
             ("decode over activation paths", "decode_paths", DECODE_PATHS),
             ("prefill over loading on demand", "prefill_demand", PREFILL_DEMAND),
@@ -162,4 +162,4 @@ def draw(figures, folder):
         series[f"corrected, {i + 1} ahead"] = [(l["layer"], 100 * l["corrected"][i]["expected"])
                                                for l in layers if l["corrected"][i]["tokens"]]
     (folder / "fate-prediction.svg").write_text(placement_svg.lines(
-        "Chosen experts among the top-k foretold", "layer", "%", series), encoding="utf-8")
+        "Chosen experts among the top-k predicted", "layer", "%", series), encoding="utf-8")

@@ -34,7 +34,7 @@ class Bars(unittest.TestCase):
         self.assertEqual(self.missed(), [])
 
     def test_each_is_missed_by_its_own_figure(self):
-        for changes, what in (({"guessed": 0.96}, "foretold"), ({"demand": 11.0}, "over loading"),
+        for changes, what in (({"guessed": 0.96}, "predicted"), ({"demand": 11.0}, "over loading"),
                               ({"paths": 19.0}, "over activation"), ({"cached": 41.0}, "same memory"),
                               ({"prefill": 85.0, "pairs": 85.0}, "prefill"), ({"lost": 0.011}, "pairs of"),
                               ({"wrong": 37.0}, "wrong guesses"), ({"prefill": 29.0}, "same memory"),

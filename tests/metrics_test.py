@@ -34,9 +34,9 @@ STILL = {'troupe_tier_expert_asks_total{tier="disk_low_copy"}', 'troupe_tier_exp
          'troupe_prefetches_total{end="late"}', 'troupe_prefetches_total{end="cancelled"}',
          'troupe_prefetches_total{end="useful"}', 'troupe_prefetches_total{end="wasted"}',
          "troupe_needed_loads_total",
-         *(f'troupe_foretold_loads_total{{known="{known}"}}' for known in ("named", "likely", "in_time")),
+         *(f'troupe_predicted_loads_total{{known="{known}"}}' for known in ("named", "likely", "in_time")),
          *(f'troupe_{name}{{layers_ahead="{ahead}",{label}}}' for ahead in range(1, 6) for name, label in (
-             ("foretold_loads_by_distance_total", 'odds="likely"'), ("foretold_loads_by_distance_total", 'odds="unlikely"'),
+             ("predicted_loads_by_distance_total", 'odds="likely"'), ("predicted_loads_by_distance_total", 'odds="unlikely"'),
              ("likely_guesses_total", 'came="true"'), ("likely_guesses_total", 'came="false"'))),
          # Answers that may lose quality have no drafts.
          'troupe_drafted_tokens_total{end="accepted"}', 'troupe_drafted_tokens_total{end="rejected"}',
@@ -188,7 +188,7 @@ class Metrics(unittest.TestCase):
             ends = [server.metric(f'troupe_prefetches_total{{end="{end}"}}') for end in ("useful", "late", "cancelled", "wasted")]
             self.assertGreater(sum(ends), 0)  # which of them depends on the disk's speed
             needed = server.metric("troupe_needed_loads_total")
-            named, likely, in_time = (server.metric(f'troupe_foretold_loads_total{{known="{known}"}}')
+            named, likely, in_time = (server.metric(f'troupe_predicted_loads_total{{known="{known}"}}')
                                       for known in ("named", "likely", "in_time"))
             self.assertGreater(named, 0)
             self.assertTrue(needed >= named >= likely >= in_time, (needed, named, likely, in_time))

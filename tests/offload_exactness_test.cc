@@ -300,7 +300,7 @@ TEST_P(OffloadExactness, ReadingAheadChangesNoByteAndEveryLoadIsAccountedFor) {
       EXPECT_TRUE(SameBytes(answer.logits, resident_)) << predictor;
       ExpectPrefetchesAddUp(answer.usage, all_ / 2);
       // Paths and the token before mostly lead to experts that are there already, and what scores
-      // foretell has to be learned first.
+      // predict has to be learned first.
       if (governed || std::ranges::count(std::array{"eap", "previous", "scores"},
                                          std::string_view(predictor)) > 0) {
         continue;

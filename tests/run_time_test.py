@@ -53,7 +53,7 @@ class RunTime(unittest.TestCase):
         said = self.ok("--slots", 96, "--explain-time").stderr
         self.assertIn("the slowest of the last 23 tokens:", said)
         self.assertRegex(said, r"token \d+ took \d+\.\d\d ms: \d+\.\d\d computing, \d+\.\d\d computing while reading")
-        self.assertRegex(said, r"\n +expert \d+, .* from .*: waited \d+\.\d\d of \d+\.\d\d ms; (not )?foretold|in memory|reading")
+        self.assertRegex(said, r"\n +expert \d+, .* from .*: waited \d+\.\d\d of \d+\.\d\d ms; (not )?predicted|in memory|reading")
         self.assertIn("nothing is read ahead", self.ok("--slots", 96, "--explain-time", "--predict", "none").stderr)
         self.assertIn("every expert is in memory", self.ok("--explain-time").stderr)
 

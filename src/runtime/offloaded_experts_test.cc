@@ -223,7 +223,7 @@ TEST_F(OffloadedExpertsTest, AMissIsToldWithWhatHadBeenKnownOfIt) {
   const MissEvent& other = events[0].id.expert == 3 ? events[1] : events[0];
   EXPECT_EQ(guessed.foresight.ahead, 1u);
   EXPECT_EQ(guessed.foresight.why(), NotEarlier::kTooLate);
-  EXPECT_EQ(other.foresight.why(), NotEarlier::kNotForetold);
+  EXPECT_EQ(other.foresight.why(), NotEarlier::kNotPredicted);
   const Foresight foresight = experts_->usage().foresight;
   EXPECT_EQ(foresight.needed, 2u);
   EXPECT_EQ(foresight.named, 1u);

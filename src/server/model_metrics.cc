@@ -105,12 +105,12 @@ void AddAsks(const ExpertUsage& experts, MetricFamilies& families) {
 void AddForesight(const Foresight& foresight, MetricFamilies& families) {
   families.Counter("troupe_needed_loads_total",
                    "Asks of decode that needed a load, on demand or ahead", foresight.needed);
-  constexpr auto kForetold =
+  constexpr auto kPredictedLoads =
       "Of the needed loads: known at least so well before they were asked for";
   for (const auto& [known, loads] : {std::pair{"named", foresight.named},
                                      {"likely", foresight.likely},
                                      {"in_time", foresight.in_time}}) {
-    families.Counter("troupe_foretold_loads_total", kForetold, loads, {{"known", known}});
+    families.Counter("troupe_predicted_loads_total", kPredictedLoads, loads, {{"known", known}});
   }
   // Of each distance: of two kinds that add up, the first, and both.
   const auto add = [&](const char* name, const char* help, const char* label, const char* first,
@@ -122,7 +122,7 @@ void AddForesight(const Foresight& foresight, MetricFamilies& families) {
       families.Counter(name, help, of_both - of_first, {{"layers_ahead", layers}, {label, rest}});
     }
   };
-  add("troupe_foretold_loads_by_distance_total",
+  add("troupe_predicted_loads_by_distance_total",
       "Of the needed loads: named by the guess of so many layers ahead", "odds", "likely",
       "unlikely", [](const ForesightFrom& from) { return std::pair(from.likely, from.named); });
   add("troupe_likely_guesses_total", "Likely guesses of experts that were not in memory", "came",

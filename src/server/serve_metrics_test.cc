@@ -186,11 +186,11 @@ TEST_F(ServeMetricsTest, HowWellNeededLoadsWereForeseenIsTold) {
   foresight = {.needed = 20, .named = 15, .likely = 9, .in_time = 4};
   foresight.from[1] = {.named = 8, .likely = 5, .guesses = 7, .came_true = 3};
   for (const char* line :
-       {"troupe_needed_loads_total 20", R"(troupe_foretold_loads_total{known="named"} 15)",
-        R"(troupe_foretold_loads_total{known="likely"} 9)",
-        R"(troupe_foretold_loads_total{known="in_time"} 4)",
-        R"(troupe_foretold_loads_by_distance_total{layers_ahead="2",odds="likely"} 5)",
-        R"(troupe_foretold_loads_by_distance_total{layers_ahead="2",odds="unlikely"} 3)",
+       {"troupe_needed_loads_total 20", R"(troupe_predicted_loads_total{known="named"} 15)",
+        R"(troupe_predicted_loads_total{known="likely"} 9)",
+        R"(troupe_predicted_loads_total{known="in_time"} 4)",
+        R"(troupe_predicted_loads_by_distance_total{layers_ahead="2",odds="likely"} 5)",
+        R"(troupe_predicted_loads_by_distance_total{layers_ahead="2",odds="unlikely"} 3)",
         R"(troupe_likely_guesses_total{layers_ahead="2",came="true"} 3)",
         R"(troupe_likely_guesses_total{layers_ahead="2",came="false"} 4)"}) {
     ExpectLine(line);

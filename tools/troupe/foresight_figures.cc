@@ -37,7 +37,7 @@ std::string ForesightFigures(const Foresight& foresight, std::uint64_t loads_ahe
                              std::uint64_t asked_for) {
   std::string figures;
   if (foresight.needed > 0) {
-    figures = fmt::format("of needed loads {:.1f} % were foretold, {:.1f} % in time",
+    figures = fmt::format("of needed loads {:.1f} % were predicted, {:.1f} % in time",
                           PercentOfAll(foresight.likely, foresight.needed),
                           PercentOfAll(foresight.in_time, foresight.needed));
   }

@@ -14,8 +14,8 @@ struct ReadFrom {
   double bytes_per_second = 0;
 };
 
-// How a token's time divides, and for each layer that waited what for, who had foretold it, and why
-// it was not read earlier.
+// How a token's time divides, and for each layer that waited what for, who had predicted it, and
+// why it was not read earlier.
 std::string ExplainTime(const TimedPass& pass, const ReadFrom& from);
 
 // The last `most` passes, computing and the disk, one under the other.

@@ -39,7 +39,7 @@ TEST(TimeExplained, TellsLayerByLayerWhatWasWaitedForAndWhyItWasNotReadEarlier) 
                               "reading, 3.00 waiting"));
   EXPECT_THAT(text, HasSubstr("      1         3.00       3.00\n"
                               "      expert 17, 8.0 MiB from container by io_uring: waited 3.00 "
-                              "of 4.00 ms; foretold too late: by layer 0, with odds of 0.75"));
+                              "of 4.00 ms; predicted too late: by layer 0, with odds of 0.75"));
 }
 
 TEST(TimeExplained, TheTimelineHasALaneForComputingAndOneForTheDisk) {

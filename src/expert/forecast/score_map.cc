@@ -313,7 +313,7 @@ void ScoreMap::Evaluate(const Map& map) {
   AddRows(features_, map.weights.data(), logits_);
 }
 
-std::span<const float> ScoreMap::Foretell(std::size_t row, std::uint32_t ahead) {
+std::span<const float> ScoreMap::Predict(std::size_t row, std::uint32_t ahead) {
   TROUPE_CHECK(row < rows_.size() && ahead >= 1 && ahead <= reach_);
   if (!LayerAhead(ahead)) return {};
   const std::size_t target = (place_ + ahead) % order_.size();

@@ -1,9 +1,10 @@
-// What the next layers will choose, foretold from what routers have said alone: the layer under way
-// and the one before it, and the token before at the layer that is foretold. For each layer and
-// distance a linear map from these scores and choices, and from random rectified sums of them, to
-// the chance of each expert: logistic regression with a step for each feature, learned while tokens
-// pass. It reaches several layers ahead and past the token's end, needs no weights of the model and
-// no forecasts of its gates, so a replay of a trace with scores knows what a live run knows.
+// What the next layers will choose, predicted from what routers have said alone: the layer under
+// way and the one before it, and the token before at the layer that is predicted. For each layer
+// and distance a linear map from these scores and choices, and from random rectified sums of them,
+// to the chance of each expert: logistic regression with a step for each feature, learned while
+// tokens pass. It reaches several layers ahead and past the token's end, needs no weights of the
+// model and no forecasts of its gates, so a replay of a trace with scores knows what a live run
+// knows.
 //
 // A pass is learned from when it is over, by the tokens that the text has; of a prompt's many by
 // the last few. Pure. Design: docs/design/prefetch.md.
@@ -53,7 +54,7 @@ class ScoreMap {
   std::optional<std::uint32_t> LayerAhead(std::uint32_t ahead) const;
   // Of that layer, the logit of the chance that a row chooses each expert. Empty: nothing is known.
   // Valid until the next call.
-  std::span<const float> Foretell(std::size_t row, std::uint32_t ahead);
+  std::span<const float> Predict(std::size_t row, std::uint32_t ahead);
 
   std::uint64_t learned_tokens() const { return learned_tokens_; }
   Bytes bytes() const;

@@ -38,18 +38,18 @@ PassFacts OneRow(std::uint32_t position, SequenceId sequence = 0) {
 
 class ScoreMapTest : public testing::Test {
  protected:
-  // One token through all layers; counts what was foretold, and what of that was right.
+  // One token through all layers; counts what was predicted, and what of that was right.
   void Pass(std::uint32_t token, std::uint32_t position, SequenceId sequence = 0) {
     map_.OnPassBegins(OneRow(position, sequence));
     for (std::uint32_t layer = 0; layer < kMapGrid.layers; ++layer) {
       map_.OnScores(layer, ScoresOf(token, layer, rng_));
       for (std::uint32_t ahead = 1; ahead <= map_.reach(); ++ahead) {
-        const std::span<const float> logits = map_.Foretell(0, ahead);
+        const std::span<const float> logits = map_.Predict(0, ahead);
         if (logits.empty()) continue;
         const bool next = layer + ahead >= kMapGrid.layers;
         const std::uint32_t target = (layer + ahead) % kMapGrid.layers;
         EXPECT_EQ(map_.LayerAhead(ahead), target);
-        ++foretold_;
+        ++predicted_;
         right_ += Likeliest(logits) == ChosenBy(next ? After(token) : token, target) ? 1 : 0;
       }
     }
@@ -57,35 +57,35 @@ class ScoreMapTest : public testing::Test {
 
   Rng rng_{TestSeed()};
   ScoreMap map_{kMapGrid, 1};
-  std::uint64_t foretold_ = 0, right_ = 0;
+  std::uint64_t predicted_ = 0, right_ = 0;
 };
 
 TEST_F(ScoreMapTest, SaysNothingBeforeAWholePassHasShownTheLayers) {
   Pass(0, 0);
-  EXPECT_EQ(foretold_, 0u);
+  EXPECT_EQ(predicted_, 0u);
   EXPECT_EQ(map_.LayerAhead(1), std::nullopt);
   Pass(After(0), 1);
-  EXPECT_EQ(foretold_, kMapGrid.layers * map_.reach());
+  EXPECT_EQ(predicted_, kMapGrid.layers * map_.reach());
 }
 
 TEST_F(ScoreMapTest, LearnsWhatFollowsInTheTokenAndInTheNext) {
   std::uint32_t token = 0;
   for (std::uint32_t i = 0; i < 400; ++i, token = After(token)) {
-    if (i == 300) foretold_ = right_ = 0;
+    if (i == 300) predicted_ = right_ = 0;
     Pass(token, i);
   }
-  EXPECT_GT(foretold_, 1000u);
-  EXPECT_EQ(right_, foretold_);
+  EXPECT_GT(predicted_, 1000u);
+  EXPECT_EQ(right_, predicted_);
 }
 
 TEST_F(ScoreMapTest, EachSequenceFollowsItsOwnLastToken) {
   std::uint32_t tokens[] = {0, 2};
   for (std::uint32_t i = 0; i < 600; ++i) {
-    if (i == 500) foretold_ = right_ = 0;
+    if (i == 500) predicted_ = right_ = 0;
     Pass(tokens[i % 2], i / 2, i % 2);
     tokens[i % 2] = After(tokens[i % 2]);
   }
-  EXPECT_EQ(right_, foretold_);
+  EXPECT_EQ(right_, predicted_);
 }
 
 TEST_F(ScoreMapTest, OfADraftWhatTheTextHasIsLearned) {
@@ -118,12 +118,12 @@ TEST_F(ScoreMapTest, ScoresThatAreNoNumbersTeachNothing) {
   const std::uint64_t learned = map_.learned_tokens();
   for (std::uint32_t layer = 0; layer < kMapGrid.layers; ++layer) {
     map_.OnScores(layer, std::vector<float>(kMapGrid.experts, std::nanf("")));
-    EXPECT_TRUE(map_.Foretell(0, 1).empty());
+    EXPECT_TRUE(map_.Predict(0, 1).empty());
   }
   map_.OnPassBegins(OneRow(101));
   EXPECT_EQ(map_.learned_tokens(), learned);
   map_.OnScores(0, ScoresOf(1, 0, rng_));
-  for (const float logit : map_.Foretell(0, 1)) EXPECT_TRUE(std::isfinite(logit));
+  for (const float logit : map_.Predict(0, 1)) EXPECT_TRUE(std::isfinite(logit));
 }
 
 TEST_F(ScoreMapTest, OfManyRowsTheLastAreLookedAtAlsoWhereOnlyTheyAreGiven) {
@@ -139,7 +139,7 @@ TEST_F(ScoreMapTest, OfManyRowsTheLastAreLookedAtAlsoWhereOnlyTheyAreGiven) {
   EXPECT_EQ(map_.rows(), ScoreMap::kMostRows);
   map_.OnPassBegins(OneRow(100));
   map_.OnScores(0, ScoresOf(3, 0, rng_));
-  EXPECT_FALSE(map_.Foretell(0, 1).empty());
+  EXPECT_FALSE(map_.Predict(0, 1).empty());
 }
 
 TEST_F(ScoreMapTest, StaysWithinItsBytesWhateverPasses) {

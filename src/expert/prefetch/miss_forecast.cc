@@ -20,7 +20,7 @@ Bytes MissForecast::BytesFor(ExpertGrid grid) {
   // From each distance of each layer ahead, and some that are used again.
   const std::size_t lists = std::size_t{ScoreMap::kMostReach} * (ScoreMap::kMostReach + 1);
   return ScoreMap::BytesFor(grid) + ExpertPopularity::BytesFor(grid) +
-         Bytes(lists * grid.experts * sizeof(Foretold) + 2 * grid.experts * sizeof(float));
+         Bytes(lists * grid.experts * sizeof(Predicted) + 2 * grid.experts * sizeof(float));
 }
 
 MissForecast::MissForecast(const ExpertCache& cache, std::uint32_t experts_per_token)
@@ -51,18 +51,18 @@ MissForecast::Judged MissForecast::OnLayerAsks(std::uint32_t layer,
     if (list.due != asks_ || list.layer != layer) continue;
     judged = {.any = true};
     for (std::uint32_t e = 0; e < grid_.experts; ++e) {
-      const Foretold& foretold = list.experts[e];
-      if (foretold.was_absent) chance_.Learn(list.ahead, foretold.signs, asked[e]);
-      if (foretold.chance < kNamed) continue;
+      const Predicted& predicted = list.experts[e];
+      if (predicted.was_absent) chance_.Learn(list.ahead, predicted.signs, asked[e]);
+      if (predicted.chance < kNamed) continue;
       said.push_back({.expert = e,
                       .ahead = list.ahead,
-                      .odds = foretold.chance,
+                      .odds = predicted.chance,
                       .when = list.made,
-                      .was_absent = foretold.was_absent,
-                      .no_slot = foretold.no_slot});
+                      .was_absent = predicted.was_absent,
+                      .no_slot = predicted.no_slot});
       if (!asked[e]) continue;
       ++judged.named;
-      judged.likely += foretold.chance >= ForesightCount::kLikely ? 1 : 0;
+      judged.likely += predicted.chance >= ForesightCount::kLikely ? 1 : 0;
     }
   }
   std::erase_if(lists_, [this](List& list) {
@@ -73,7 +73,7 @@ MissForecast::Judged MissForecast::OnLayerAsks(std::uint32_t layer,
   return judged;
 }
 
-void MissForecast::Foretell(std::uint32_t layers_ahead) {
+void MissForecast::Predict(std::uint32_t layers_ahead) {
   map_.Look(layers_ahead);
   for (std::uint32_t ahead = 1; ahead <= std::min(layers_ahead, map_.reach()); ++ahead) {
     const std::optional<std::uint32_t> layer = map_.LayerAhead(ahead);
@@ -94,7 +94,7 @@ void MissForecast::Foretell(std::uint32_t layers_ahead) {
 
 bool MissForecast::JoinRows(std::uint32_t ahead) {
   for (std::size_t row = 0; row < map_.rows(); ++row) {
-    const std::span<const float> logits = map_.Foretell(row, ahead);
+    const std::span<const float> logits = map_.Predict(row, ahead);
     if (logits.empty()) return false;
     for (std::size_t e = 0; e < logits.size(); ++e) {
       if (row == 0) {
@@ -120,10 +120,10 @@ MissForecast::List& MissForecast::AddList(std::uint32_t layer, std::uint32_t ahe
   list.made = asked_at_;
   list.experts.assign(grid_.experts, {});
   for (std::uint32_t e = 0; e < grid_.experts; ++e) {
-    Foretold& foretold = list.experts[e];
-    popularity_.Describe({layer, e}, foretold.signs);
-    foretold.signs.logit = foretold.signs.popularity;
-    foretold.was_absent = cache_.Find({layer, e}) == Residence::kAbsent;
+    Predicted& predicted = list.experts[e];
+    popularity_.Describe({layer, e}, predicted.signs);
+    predicted.signs.logit = predicted.signs.popularity;
+    predicted.was_absent = cache_.Find({layer, e}) == Residence::kAbsent;
   }
   return list;
 }
@@ -164,11 +164,11 @@ void MissForecast::HearGate(std::uint32_t layer, std::uint32_t ahead, const Gate
 }
 
 void MissForecast::Weigh(List& list) {
-  for (Foretold& foretold : list.experts) {
-    const ExpertSigns& signs = foretold.signs;
-    foretold.chance = foretold.was_absent
-                          ? chance_.Of(list.ahead, signs)
-                          : ChanceOfLogit(signs.has_gate ? 2 * signs.gate : signs.logit);
+  for (Predicted& predicted : list.experts) {
+    const ExpertSigns& signs = predicted.signs;
+    predicted.chance = predicted.was_absent
+                           ? chance_.Of(list.ahead, signs)
+                           : ChanceOfLogit(signs.has_gate ? 2 * signs.gate : signs.logit);
   }
 }
 

@@ -1,4 +1,4 @@
-// What is foretold of the next layers, across the token's end: for each expert the chance that its
+// What is predicted of the next layers, across the token's end: for each expert the chance that its
 // layer asks for it, of absent ones calibrated by what came of others before (miss_chance.h). Made
 // after each ask of what routers have said (score_map.h), and where gates are asked early of what
 // they say. Kept until the layer asks; the latest forecast of a layer counts, all are learned from.
@@ -21,21 +21,21 @@ namespace troupe {
 
 class MissForecast {
  public:
-  struct Foretold {
+  struct Predicted {
     ExpertSigns signs;
     double chance = 0;
-    bool was_absent = false;  // when it was foretold
+    bool was_absent = false;  // when it was predicted
     bool no_slot = false;     // its load found none
   };
-  // What was foretold of a layer from one distance.
+  // What was predicted of a layer from one distance.
   struct List {
     std::uint64_t due = 0;  // the ask that it is about, counted from the first one
     std::uint32_t layer = 0;
     std::uint32_t ahead = 0;
     Nanos made = 0;
-    std::vector<Foretold> experts = {};
+    std::vector<Predicted> experts = {};
   };
-  // From which chance on an expert counts as foretold.
+  // From which chance on an expert counts as predicted.
   static constexpr double kNamed = 0.05;
 
   static Bytes BytesFor(ExpertGrid grid);
@@ -48,11 +48,11 @@ class MissForecast {
     map_.OnScores(layer, scores);
   }
   void OnGuessesChecked(std::span<const std::uint32_t> right) { map_.OnGuessesChecked(right); }
-  // A layer asks, in a pass that nothing is foretold of.
+  // A layer asks, in a pass that nothing is predicted of.
   void OnOtherAsk(std::uint32_t layer, std::span<const ExpertDemand> demands);
   // A layer asks: what was said of it is learned from, and told. Lists are the next layers' then.
-  // Returns how many of the demands were foretold, and how many with odds of a half or more; nobody
-  // foretold any: none.
+  // Returns how many of the demands were predicted, and how many with odds of a half or more;
+  // nobody predicted any: none.
   struct Judged {
     bool any = false;
     std::uint32_t named = 0, likely = 0;
@@ -60,7 +60,7 @@ class MissForecast {
   Judged OnLayerAsks(std::uint32_t layer, std::span<const ExpertDemand> demands, Nanos now,
                      std::vector<SaidOfExpert>& said);
   // After it, and after the cache was asked: of so many layers, as far as tables reach.
-  void Foretell(std::uint32_t layers_ahead);
+  void Predict(std::uint32_t layers_ahead);
   // What the gate of a layer says of the rows, asked early and corrected.
   void HearGate(std::uint32_t layer, std::uint32_t ahead, const GateScores& said);
   void Forget() { lists_.clear(); }

@@ -10,13 +10,13 @@ std::string_view ToString(NotEarlier reason) {
   constexpr std::array<std::string_view, 9> kReasons = {
       "nothing is read ahead",
       "the governor held reading ahead back",
-      "not foretold",
-      "foretold, but no more by the last guess",
-      "in memory when foretold, given up since",
-      "foretold, but its odds were below what the link asked for",
-      "foretold, but no slot was free for it",
-      "foretold too late",
-      "foretold in time, but the link was busy"};
+      "not predicted",
+      "predicted, but no more by the last guess",
+      "in memory when predicted, given up since",
+      "predicted, but its odds were below what the link asked for",
+      "predicted, but no slot was free for it",
+      "predicted too late",
+      "predicted in time, but the link was busy"};
   return kReasons[static_cast<std::size_t>(reason)];
 }
 
@@ -24,7 +24,7 @@ NotEarlier MissForesight::why() const {
   if (!reads_ahead) return NotEarlier::kNothingAhead;
   // One that was not measured yet may take any time.
   const bool too_late = load_seconds <= 0 || lead_seconds < load_seconds;
-  if (ahead == 0) return held_back ? NotEarlier::kHeldBack : NotEarlier::kNotForetold;
+  if (ahead == 0) return held_back ? NotEarlier::kHeldBack : NotEarlier::kNotPredicted;
   if (under_way) return too_late ? NotEarlier::kTooLate : NotEarlier::kLinkBusy;
   if (taken_back) return NotEarlier::kTakenBack;
   if (!was_absent) return NotEarlier::kGivenUp;

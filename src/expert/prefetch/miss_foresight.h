@@ -11,7 +11,7 @@ namespace troupe {
 enum class NotEarlier : std::uint8_t {
   kNothingAhead,  // nothing is read ahead
   kHeldBack,      // the governor rests, or only probes
-  kNotForetold,   // no guess named it
+  kNotPredicted,  // no guess named it
   kTakenBack,     // an earlier guess named it, the last one no more
   kGivenUp,       // it was in memory when it was guessed, and has gone since
   kOddsTooLow,    // for so busy a link

@@ -28,9 +28,9 @@ TEST(MissForesight, NothingIsKnownWhereNothingIsReadAhead) {
   EXPECT_EQ(MissForesight{}.why(), NotEarlier::kNothingAhead);
 }
 
-TEST(MissForesight, OneThatNoGuessNamedWasNotForetoldUnlessTheGovernorHeldBack) {
+TEST(MissForesight, OneThatNoGuessNamedWasNotPredictedUnlessTheGovernorHeldBack) {
   MissForesight unnamed = {.reads_ahead = true};
-  EXPECT_EQ(unnamed.why(), NotEarlier::kNotForetold);
+  EXPECT_EQ(unnamed.why(), NotEarlier::kNotPredicted);
   unnamed.held_back = true;
   EXPECT_EQ(unnamed.why(), NotEarlier::kHeldBack);
 }
@@ -63,9 +63,9 @@ TEST(MissForesight, WhatKeptALoadFromBeginningComesBeforeTheTime) {
 
 TEST(MissForesight, SaysWhichLayerKnewItHowSurelyAndHowLongBefore) {
   EXPECT_EQ(ToString(InTime(), 5),
-            "foretold in time, but the link was busy: by layer 3, with odds of 0.80 (asked for: "
+            "predicted in time, but the link was busy: by layer 3, with odds of 0.80 (asked for: "
             "0.30), 3.00 ms before");
-  EXPECT_EQ(ToString(MissForesight{.reads_ahead = true}, 5), "not foretold");
+  EXPECT_EQ(ToString(MissForesight{.reads_ahead = true}, 5), "not predicted");
 }
 
 }  // namespace

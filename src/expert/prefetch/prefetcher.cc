@@ -16,9 +16,7 @@ Prefetcher::Prefetcher(ExpertCache& cache, std::uint32_t experts_per_token,
       options_(options),
       governor_(options.governor),
       odds_(2 * experts_per_token_),
-      ahead_(grid_.Count()),
-      displaced_(grid_.Count(), kNobody),
-      displaced_by_(grid_.Count(), kNobody) {
+      loads_(grid_) {
   TROUPE_CHECK(predictor_ != nullptr);
 }
 
@@ -150,34 +148,26 @@ const Prefetcher::List* Prefetcher::LatestFor(std::uint32_t layer) const {
 }
 
 void Prefetcher::OnFound(ExpertId id, Residence residence) {
-  const std::size_t index = grid_.Index(id);
-  NoteLookup(index, residence);
+  NoteLookup(id, residence);
   if (id.layer == layer_) {
-    foresight_.OnFound(id.expert, ahead_[index] || residence != Residence::kResident);
+    foresight_.OnFound(id.expert, IsAhead(id) || residence != Residence::kResident);
   }
-  if (!ahead_[index] || residence == Residence::kAbsent) return;
-  ahead_[index] = false;
+  if (residence == Residence::kAbsent || !loads_.End(id)) return;
   ++(residence == Residence::kResident ? stats_.useful : stats_.late);
   NoteUse(true);
 }
 
-void Prefetcher::NoteLookup(std::size_t index, Residence residence) {
+void Prefetcher::NoteLookup(ExpertId id, Residence residence) {
   // While the governor compares, tokens without prefetching still miss what guesses before pushed
   // out.
-  const bool displaced = displaced_by_[index] != kNobody;
-  const bool loaded = ahead_[index] || residence != Residence::kResident;
+  const bool displaced = loads_.WasDisplaced(id);
+  const bool loaded = IsAhead(id) || residence != Residence::kResident;
   layer_loads_ += loaded ? 1 : 0;
   // The last layer's loads end after the time that is compared.
   const bool counts = layer_ + 1 < grid_.layers && (!displaced || governor_.resting());
   loads_needed_ += loaded && counts ? 1 : 0;
-  displaced_by_[index] = kNobody;
-  // A guess that came true took the slot that its load would have taken anyway.
-  if (residence != Residence::kAbsent) Forgive(index);
-}
-
-void Prefetcher::Forgive(std::size_t index) {
-  const std::uint32_t victim = std::exchange(displaced_[index], kNobody);
-  if (victim != kNobody && displaced_by_[victim] == index) displaced_by_[victim] = kNobody;
+  loads_.ForgetDisplacing(id);
+  if (residence != Residence::kAbsent) loads_.Forgive(id);
 }
 
 // A prompt's loads are not governed, and say nothing of those that are.
@@ -278,17 +268,8 @@ std::optional<ExpertId> Prefetcher::Next(std::size_t under_way) {
 }
 
 void Prefetcher::OnLoadBegins(ExpertId id, std::optional<ExpertId> evicted) {
-  const auto index = static_cast<std::uint32_t>(grid_.Index(id));
-  ahead_[index] = true;
+  loads_.Begin(id, evicted);
   ++stats_.loads;
-  Forgive(index);
-  if (!evicted) return;
-  displaced_[index] = static_cast<std::uint32_t>(grid_.Index(*evicted));
-  displaced_by_[displaced_[index]] = index;
-}
-
-std::uint64_t Prefetcher::waiting() const {
-  return static_cast<std::uint64_t>(std::ranges::count(ahead_, true));
 }
 
 bool Prefetcher::IsWanted(ExpertId id) const {
@@ -312,19 +293,16 @@ bool Prefetcher::IsForecastInTail(ExpertId id, double share) const {
 }
 
 void Prefetcher::OnEvicted(ExpertId id, bool on_demand) {
-  const std::size_t index = grid_.Index(id);
-  if (!ahead_[index]) return;
-  if (on_demand) Forgive(index);
-  ahead_[index] = false;
+  if (!loads_.End(id)) return;
+  if (on_demand) loads_.Forgive(id);
   ++stats_.wasted;
   NoteUse(false);
 }
 
 void Prefetcher::OnCancelled(ExpertId id) {
   TROUPE_CHECK(IsAhead(id));
-  const std::size_t index = grid_.Index(id);
-  ahead_[index] = false;
-  Forgive(index);  // the slot is free, and what takes it next would have pushed out the same
+  loads_.End(id);
+  loads_.Forgive(id);
   ++stats_.cancelled;
   NoteUse(false);  // it took a slot, and maybe part of a read
 }

@@ -5,11 +5,11 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "expert/prefetch/ahead_loads.h"
 #include "expert/prefetch/foresight_count.h"
 #include "expert/prefetch/governor.h"
 #include "expert/prefetch/odds.h"
@@ -47,7 +47,7 @@ class Prefetcher final : public Prefetching {
   void Release(std::uint32_t layer) override;
   void ReleaseAll() override { kept_.clear(); }
   bool IsWanted(ExpertId id) const override;
-  bool IsAhead(ExpertId id) const override { return ahead_[grid_.Index(id)]; }
+  bool IsAhead(ExpertId id) const override { return loads_.Has(id); }
   bool IsForecastInTail(ExpertId id, double share) const override;
   void OnEvicted(ExpertId id, bool on_demand = false) override;
   void OnFailed(ExpertId id) override { OnEvicted(id); }
@@ -56,7 +56,7 @@ class Prefetcher final : public Prefetching {
   void OnNoSlot(ExpertId id) override;
   MissForesight ForesightOf(ExpertId id, bool under_way, double load_seconds) const override;
   PrefetchStats stats() const override;
-  std::uint64_t waiting() const override;
+  std::uint64_t waiting() const override { return loads_.count(); }
   std::uint64_t left_out() const override { return predictor_->left_out(); }
   // Of the pass under way, by what the governor compares passes: experts that had to be loaded,
   // whether ahead or on demand. One that is missing because a guess that nobody asked for took its
@@ -93,10 +93,8 @@ class Prefetcher final : public Prefetching {
   bool WorthLoading(const List& list, std::size_t place) const;
   bool IsKept(ExpertId id) const;
   void KeepResidents(const List& list);
-  void NoteLookup(std::size_t index, Residence residence);
+  void NoteLookup(ExpertId id, Residence residence);
   void NoteUse(bool useful);
-  // What the guess pushed out is no longer missing because of it.
-  void Forgive(std::size_t index);
 
   ExpertCache& cache_;
   ExpertGrid grid_;
@@ -106,11 +104,7 @@ class Prefetcher final : public Prefetching {
   PrefetchGovernor governor_;
   PrefetchOdds odds_;
 
-  static constexpr std::uint32_t kNobody = std::numeric_limits<std::uint32_t>::max();
-
-  std::vector<bool> ahead_;  // loaded or loading ahead of the first question
-  // By index in the grid: whose slot a guess took, and the other way round, until it is asked for.
-  std::vector<std::uint32_t> displaced_, displaced_by_;
+  AheadLoads loads_;
   std::vector<List> lists_;  // for the layers to come, in the order in which they were made
   std::vector<ExpertCache::Pin> kept_;
   PrefetchStats stats_;

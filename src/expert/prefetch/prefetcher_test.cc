@@ -208,7 +208,7 @@ TEST_F(PrefetcherTest, SaysWhyALoadDidNotBeginEarlier) {
   EXPECT_EQ(told.ahead, 1u);
   EXPECT_DOUBLE_EQ(told.lead_seconds, 1e-3);
   EXPECT_EQ(told.why(), NotEarlier::kNoSlot);
-  EXPECT_EQ(prefetcher_.ForesightOf({1, 3}, false, 1e-3).why(), NotEarlier::kNotForetold);
+  EXPECT_EQ(prefetcher_.ForesightOf({1, 3}, false, 1e-3).why(), NotEarlier::kNotPredicted);
 }
 
 TEST_F(PrefetcherTest, OneAskedForOnItsWayIsLate) {

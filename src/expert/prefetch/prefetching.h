@@ -32,6 +32,17 @@ struct PrefetchStats {
   std::uint64_t expected = 0;  // of the guessed: not only as likely further ones
   Foresight foresight;
 
+  // All but its foresight, which is counted for both together.
+  void AddCounts(const PrefetchStats& other) {
+    loads += other.loads;
+    useful += other.useful;
+    late += other.late;
+    cancelled += other.cancelled;
+    wasted += other.wasted;
+    asked += other.asked;
+    guessed += other.guessed;
+    expected += other.expected;
+  }
   bool operator==(const PrefetchStats&) const = default;
 };
 

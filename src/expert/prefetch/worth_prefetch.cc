@@ -62,8 +62,7 @@ double ChanceOfDemandSoon(const MissForecast& forecast, const ExpertCache& cache
 }  // namespace
 
 Bytes WorthPrefetch::BytesFor(ExpertGrid grid) {
-  return MissForecast::BytesFor(grid) +
-         Bytes(2 * grid.Count() * sizeof(std::uint32_t) + grid.Count() / 8);
+  return MissForecast::BytesFor(grid) + AheadLoads::BytesFor(grid);
 }
 
 WorthPrefetch::WorthPrefetch(ExpertCache& cache, std::uint32_t experts_per_token,
@@ -72,23 +71,21 @@ WorthPrefetch::WorthPrefetch(ExpertCache& cache, std::uint32_t experts_per_token
       grid_(cache.shape().grid),
       prompts_(std::move(prompts)),
       forecast_(cache, experts_per_token),
-      ahead_(grid_.Count()),
-      displaced_(grid_.Count(), kNobody),
-      displaced_by_(grid_.Count(), kNobody),
+      loads_(grid_),
       pace_{.regret = kFirstPrice} {
   TROUPE_CHECK(prompts_ != nullptr);
 }
 
 std::uint32_t WorthPrefetch::forecast_layers() const {
-  if (!foretells_) return prompts_->forecast_layers();
+  if (!predicts_) return prompts_->forecast_layers();
   return std::min({prompts_->predictor().forecast_layers(), kMostLayersAhead, forecast_.reach()});
 }
 
 void WorthPrefetch::OnPassBegins(const PassFacts& pass) {
   forecast_.OnPassBegins(pass);
   prompts_->OnPassBegins(pass);
-  foretells_ = !pass.HasPrompt() && pass.rows() <= ScoreMap::kMostRows;
-  if (foretells_) return;
+  predicts_ = !pass.HasPrompt() && pass.rows() <= ScoreMap::kMostRows;
+  if (predicts_) return;
   forecast_.Forget();
   kept_.clear();
   asked_at_.reset();
@@ -96,7 +93,7 @@ void WorthPrefetch::OnPassBegins(const PassFacts& pass) {
 
 void WorthPrefetch::OnForecast(std::uint32_t layer, std::uint32_t ahead,
                                const GateScores& forecast) {
-  if (!foretells_) return prompts_->OnForecast(layer, ahead, forecast);
+  if (!predicts_) return prompts_->OnForecast(layer, ahead, forecast);
   if (forecast.rows() == 0 || ahead > forecast_.reach()) return;
   forecast_.HearGate(layer, ahead, prompts_->predictor().Corrected(layer, ahead, forecast));
   KeepResidents(*forecast_.LatestFor(layer));
@@ -115,7 +112,7 @@ void WorthPrefetch::LearnPace(Nanos now) {
 void WorthPrefetch::OnLayerAsks(const LayerChoices& choices, Nanos now) {
   layer_ = choices.layer();
   const std::span<const ExpertDemand> demands = choices.demands();
-  if (!foretells_) {
+  if (!predicts_) {
     forecast_.OnOtherAsk(layer_, demands);
     return prompts_->OnLayerAsks(choices, now);
   }
@@ -130,28 +127,18 @@ void WorthPrefetch::OnLayerAsks(const LayerChoices& choices, Nanos now) {
 }
 
 void WorthPrefetch::OnFound(ExpertId id, Residence residence) {
-  if (!foretells_ || prompts_->IsAhead(id)) prompts_->OnFound(id, residence);
-  const std::size_t index = grid_.Index(id);
-  if (const std::uint32_t by = std::exchange(displaced_by_[index], kNobody); by != kNobody) {
-    displaced_[by] = kNobody;
-    OnExtraLoad(pace_);
-  }
-  if (residence != Residence::kAbsent) Forgive(index);
-  if (foretells_ && id.layer == layer_) {
-    const bool needed = ahead_[index] || residence != Residence::kResident;
+  if (!predicts_ || prompts_->IsAhead(id)) prompts_->OnFound(id, residence);
+  if (loads_.WasDisplaced(id)) OnExtraLoad(pace_);
+  loads_.ForgetDisplacing(id);
+  if (residence != Residence::kAbsent) loads_.Forgive(id);
+  if (predicts_ && id.layer == layer_) {
+    const bool needed = IsMine(id) || residence != Residence::kResident;
     foresight_.OnFound(id.expert, needed);
     if (needed) OnNeededLoad(pace_);
     joined_ += residence == Residence::kLoading ? 1 : 0;
   }
-  if (!ahead_[index] || residence == Residence::kAbsent) return;
-  ahead_[index] = false;
+  if (residence == Residence::kAbsent || !loads_.End(id)) return;
   ++(residence == Residence::kResident ? stats_.useful : stats_.late);
-}
-
-// A load that came true took the slot that it would have taken anyway.
-void WorthPrefetch::Forgive(std::size_t index) {
-  const std::uint32_t victim = std::exchange(displaced_[index], kNobody);
-  if (victim != kNobody && displaced_by_[victim] == index) displaced_by_[victim] = kNobody;
 }
 
 // As many as a load takes, and some for what is queued before it. Where a load takes very many
@@ -164,13 +151,13 @@ std::uint32_t WorthPrefetch::LayersOfUse() const {
 }
 
 void WorthPrefetch::OnMisses(std::uint32_t misses, double load_seconds) {
-  if (!foretells_) return prompts_->OnMisses(misses, load_seconds);
+  if (!predicts_) return prompts_->OnMisses(misses, load_seconds);
   // Of those that were under way half is still to come.
   demand_seconds_ = (misses + 0.5 * joined_) * load_seconds;
   pace_.load = load_seconds;
   Blend(pace_.asks, misses > 0 ? 1 : 0);
   foresight_.OnLoadSeconds(load_seconds);
-  forecast_.Foretell(LayersOfUse());
+  forecast_.Predict(LayersOfUse());
   for (const MissForecast::List& list : forecast_.lists()) {
     if (forecast_.LatestFor(list.layer) == &list) KeepResidents(list);
   }
@@ -208,7 +195,7 @@ LoadAhead WorthPrefetch::FactsOf(const MissForecast::List& list) const {
 }
 
 std::optional<ExpertId> WorthPrefetch::Next(std::size_t under_way) {
-  if (!foretells_) return prompts_->Next(under_way);
+  if (!predicts_) return prompts_->Next(under_way);
   if (!asked_at_ || under_way >= kMostUnderWay) return std::nullopt;
   LinkPace now = pace();
   now.asks = ChanceOfDemandSoon(forecast_, cache_, now);
@@ -219,10 +206,10 @@ std::optional<ExpertId> WorthPrefetch::Next(std::size_t under_way) {
     LoadAhead facts = FactsOf(list);
     const double least = LeastChance(facts, now);
     for (std::uint32_t e = 0; e < grid_.experts; ++e) {
-      const MissForecast::Foretold& foretold = list.experts[e];
+      const MissForecast::Predicted& predicted = list.experts[e];
       // One that was there and has gone since went for something better.
-      if (!foretold.was_absent || foretold.chance < std::max(least, kWanted)) continue;
-      facts.chance = foretold.chance;
+      if (!predicted.was_absent || predicted.chance < std::max(least, kWanted)) continue;
+      facts.chance = predicted.chance;
       const double worth = WorthOfLoad(facts, now);
       if (worth <= most || cache_.Find({list.layer, e}) != Residence::kAbsent) continue;
       most = worth;
@@ -233,18 +220,13 @@ std::optional<ExpertId> WorthPrefetch::Next(std::size_t under_way) {
 }
 
 void WorthPrefetch::OnLoadBegins(ExpertId id, std::optional<ExpertId> evicted) {
-  if (!foretells_) return prompts_->OnLoadBegins(id, evicted);
-  const auto index = static_cast<std::uint32_t>(grid_.Index(id));
-  ahead_[index] = true;
+  if (!predicts_) return prompts_->OnLoadBegins(id, evicted);
+  loads_.Begin(id, evicted);
   ++stats_.loads;
-  Forgive(index);
-  if (!evicted) return;
-  displaced_[index] = static_cast<std::uint32_t>(grid_.Index(*evicted));
-  displaced_by_[displaced_[index]] = index;
 }
 
 void WorthPrefetch::OnNoSlot(ExpertId id) {
-  if (!foretells_) return prompts_->OnNoSlot(id);
+  if (!predicts_) return prompts_->OnNoSlot(id);
   forecast_.OnNoSlot(id);
 }
 
@@ -265,33 +247,31 @@ void WorthPrefetch::ReleaseAll() {
 }
 
 bool WorthPrefetch::IsWanted(ExpertId id) const {
-  if (!foretells_) return prompts_->IsWanted(id);
+  if (!predicts_) return prompts_->IsWanted(id);
   return forecast_.ChanceOf(id) >= kWanted;
 }
 
 bool WorthPrefetch::IsForecastInTail(ExpertId id, double share) const {
-  return !foretells_ && prompts_->IsForecastInTail(id, share);
+  return !predicts_ && prompts_->IsForecastInTail(id, share);
 }
 
 void WorthPrefetch::OnEvicted(ExpertId id, bool on_demand) {
   if (!IsMine(id)) return prompts_->OnEvicted(id, on_demand);
-  const std::size_t index = grid_.Index(id);
-  ahead_[index] = false;
+  loads_.End(id);
+  loads_.Forgive(id);
   ++stats_.wasted;
   OnExtraLoad(pace_);
-  Forgive(index);
 }
 
 void WorthPrefetch::OnCancelled(ExpertId id) {
   if (!IsMine(id)) return prompts_->OnCancelled(id);
-  const std::size_t index = grid_.Index(id);
-  ahead_[index] = false;
-  Forgive(index);
+  loads_.End(id);
+  loads_.Forgive(id);
   ++stats_.cancelled;
 }
 
 MissForesight WorthPrefetch::ForesightOf(ExpertId id, bool under_way, double load_seconds) const {
-  if (!foretells_) return prompts_->ForesightOf(id, under_way, load_seconds);
+  if (!predicts_) return prompts_->ForesightOf(id, under_way, load_seconds);
   if (id.layer != layer_) return {.reads_ahead = true, .under_way = under_way};
   MissForesight told = foresight_.Of(id.expert);
   told.under_way = under_way;
@@ -304,20 +284,11 @@ MissForesight WorthPrefetch::ForesightOf(ExpertId id, bool under_way, double loa
 
 PrefetchStats WorthPrefetch::stats() const {
   PrefetchStats stats = prompts_->stats();
-  stats.loads += stats_.loads;
-  stats.useful += stats_.useful;
-  stats.late += stats_.late;
-  stats.cancelled += stats_.cancelled;
-  stats.wasted += stats_.wasted;
-  stats.asked += stats_.asked;
-  stats.guessed += stats_.guessed;
-  stats.expected += stats_.expected;
+  stats.AddCounts(stats_);
   stats.foresight = foresight_.sums();
   return stats;
 }
 
-std::uint64_t WorthPrefetch::waiting() const {
-  return prompts_->waiting() + static_cast<std::uint64_t>(std::ranges::count(ahead_, true));
-}
+std::uint64_t WorthPrefetch::waiting() const { return prompts_->waiting() + loads_.count(); }
 
 }  // namespace troupe

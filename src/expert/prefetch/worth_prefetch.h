@@ -4,16 +4,16 @@
 // and no trials: where nothing is to be gained no load begins.
 //
 // Passes with rows of a prompt, or of many sequences, use most experts of a layer whatever was
-// foretold; they are left to a Prefetcher. Pure, as that is.
+// predicted; they are left to a Prefetcher. Pure, as that is.
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "expert/prefetch/ahead_loads.h"
 #include "expert/prefetch/foresight_count.h"
 #include "expert/prefetch/load_worth.h"
 #include "expert/prefetch/miss_forecast.h"
@@ -52,7 +52,7 @@ class WorthPrefetch final : public Prefetching {
   void OnForecast(std::uint32_t layer, std::uint32_t ahead, const GateScores& forecast) override;
   void OnLink(const LinkNow& link) override { link_ = link; }
   std::optional<ExpertId> Next(std::size_t under_way) override;
-  bool is_sure() const override { return !foretells_ && prompts_->is_sure(); }
+  bool is_sure() const override { return !predicts_ && prompts_->is_sure(); }
   void OnLoadBegins(ExpertId id, std::optional<ExpertId> evicted) override;
   void OnNoSlot(ExpertId id) override;
   void OnLoaded(ExpertId id) override;
@@ -74,14 +74,11 @@ class WorthPrefetch final : public Prefetching {
   LinkPace pace() const;
 
  private:
-  static constexpr std::uint32_t kNobody = std::numeric_limits<std::uint32_t>::max();
-
-  bool IsMine(ExpertId id) const { return ahead_[grid_.Index(id)]; }
+  bool IsMine(ExpertId id) const { return loads_.Has(id); }
   void LearnPace(Nanos now);
   std::uint32_t LayersOfUse() const;
   void KeepResidents(const MissForecast::List& list);
   LoadAhead FactsOf(const MissForecast::List& list) const;
-  void Forgive(std::size_t index);
 
   ExpertCache& cache_;
   ExpertGrid grid_;
@@ -89,14 +86,12 @@ class WorthPrefetch final : public Prefetching {
   MissForecast forecast_;
 
   std::vector<ExpertCache::Pin> kept_;
-  std::vector<bool> ahead_;  // loaded or loading ahead of the first question
-  // By index in the grid: whose slot a load took, and the other way round, until it is asked for.
-  std::vector<std::uint32_t> displaced_, displaced_by_;
+  AheadLoads loads_;
   PrefetchStats stats_;
   ForesightCount foresight_;
   std::vector<SaidOfExpert> said_;
 
-  bool foretells_ = false;         // the pass under way
+  bool predicts_ = false;          // the pass under way
   std::uint32_t layer_ = 0;        // that asked last
   std::optional<Nanos> asked_at_;  // it did
   LinkNow link_;

@@ -103,7 +103,7 @@ class WorthPrefetchTest : public testing::Test {
   std::vector<ExpertId> begun_;
 };
 
-TEST_F(WorthPrefetchTest, ReadsWhatScoresForetellAndMissesGoAway) {
+TEST_F(WorthPrefetchTest, ReadsWhatScoresPredictAndMissesGoAway) {
   Open(12);  // a quarter: in turn every expert is gone before it is asked for again
   std::uint32_t token = Tokens(400);
   misses_ = 0;
@@ -129,7 +129,7 @@ TEST_F(WorthPrefetchTest, NothingIsReadOnALinkThatDemandKeepsBusy) {
   EXPECT_LT(begun_.size(), 6u);
 }
 
-TEST_F(WorthPrefetchTest, OfRoutingThatNothingForetellsHardlyAnythingIsRead) {
+TEST_F(WorthPrefetchTest, OfRoutingThatNothingPredictsHardlyAnythingIsRead) {
   Open(24);
   random_ = true;
   load_seconds_ = 0.0012;
