@@ -39,10 +39,11 @@ class Day:
         await asyncio.gather(self._watch(start, end), *(self._client(i, end) for i in range(self._clients)))
 
     async def _fill_rules(self):
-        """What the server keeps of rules fills within minutes here, not within hours: then growth is growth."""
+        """What the server keeps of rules fills within minutes here, not within hours, and with rules as the day
+        brings them: then growth is growth."""
         async def ask(numbers):
             for number in numbers:
-                await self._answer_by({"const": f"rule {number}"}, 12, number)
+                await self._answer_by({**_SCHEMA, "title": f"rule {number}"}, 12, number)
 
         await asyncio.gather(*(ask(range(i, _NEW_RULES, self._clients)) for i in range(self._clients)))
 
