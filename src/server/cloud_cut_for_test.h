@@ -11,6 +11,7 @@
 
 #include "api/model_access.h"
 #include "server/cut_host.h"
+#include "server/cut_memory_for_test.h"
 #include "server/cut_states_for_test.h"
 #include "server/service_for_test.h"
 #include "split/wire/cloud_request.h"

@@ -80,7 +80,7 @@ TEST_F(CloudCutKeysTest, KeysAndRowsInAnyOrderAndTwiceGiveTheAnswerOfTheModelAlo
   EXPECT_GT(served_.cuts->went_on().kept, 0u);
   EXPECT_GT(served_.cuts->counters().stored_bytes, 0u);
   EXPECT_EQ(served_.cuts->counters().prompts_now, 0u);
-  EXPECT_EQ(served_.cuts->waiting_memory().taken(), Bytes());
+  EXPECT_EQ(LeftWaiting(*served_.cuts), Bytes());
 }
 
 TEST_F(CloudCutKeysTest, WhatAnEndHasComputedIsFoundByItsOwnAnswerAndByNobodyElse) {

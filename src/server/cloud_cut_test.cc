@@ -41,7 +41,7 @@ TEST_F(CloudCutTest, RowsInAnyOrderAndTwiceGiveTheTokenOfTheModelAlone) {
   EXPECT_EQ(counters.prompts, 8u);
   EXPECT_EQ(counters.prompts_now, 0u);
   EXPECT_GT(counters.pass_seconds, 0);
-  EXPECT_EQ(served_.cuts->waiting_memory().taken(), Bytes());
+  EXPECT_EQ(LeftWaiting(*served_.cuts), Bytes());
 }
 
 TEST_F(CloudCutTest, TheLastRowsMayOvertakeHoweverManyMessagesAreThrough) {

@@ -18,6 +18,7 @@
 #include "api/tiny_model_for_test.h"
 #include "base/mutex.h"
 #include "server/cut_host.h"
+#include "server/cut_memory_for_test.h"
 #include "server/service.h"
 #include "split/end_answers.h"
 
