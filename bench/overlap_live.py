@@ -12,16 +12,16 @@ TRAINED = ROOT / "models/small-qwen2moe-q8_0.gguf"
 FACTOR = 128  # of the experts' width: 6.7 MB each
 EXPERTS = 8 * 32
 BUDGETS = (25, 50, 75)  # % of the experts in memory
-LINKS = ("", "1000MB/100us", "400MB/100us")  # the disk as it is, and slower ones
+MEDIA = ("disk", "1000MB/100us", "400MB/100us")  # the disk as it is, and slower ones
 TOKENS = 160
 MOST_TIME, MOST_BYTES = 1 / 0.99, 1.15             # over nothing read ahead
 MOST_OVER_BOUND = {25: 1.15, 50: 1.25, 75: 1.25}   # of the time that computing or the medium takes alone
 
 
 class Live:
-    def __init__(self, troupe, folder, ahead, rounds):
+    def __init__(self, troupe, folder, ahead, media, rounds):
         self._troupe = measured_run.Troupe(troupe, folder, "overlap")
-        self._ahead, self._rounds = ahead, rounds
+        self._ahead, self._media, self._rounds = ahead, media, rounds
         self._model, self._container = folder / f"small-wide{FACTOR}.gguf", folder / f"small-wide{FACTOR}.experts"
         if not self._container.exists():
             measured_run.run([str(troupe), "synth", str(self._model), "--widen", str(TRAINED), "--factor", str(FACTOR)])
@@ -33,29 +33,35 @@ class Live:
         return self._troupe.disturbed
 
     def measure_all(self):
-        return [self.measure(link, budget) for link in LINKS for budget in BUDGETS]
+        cells = []
+        for medium in self._media:
+            for budget in BUDGETS:
+                cells.append(self.measure(medium, budget))
+                self._troupe.say(", ".join([medium, f"{budget} %"] + [
+                    f"{name} {ms:.2f} ms" for name, ms in cells[-1]["ms"].items()]))
+        return cells
 
-    def measure(self, link, budget):
+    def measure(self, medium, budget):
         """Each round's answer is another text, the same for all."""
         runs = {predictor: [] for predictor in ("none", *self._ahead)}
         for number in range(self._rounds):
             for predictor in runs:
-                runs[predictor].append(self._run(link, budget, predictor, seed=100 + number))
+                runs[predictor].append(self._run(medium, budget, predictor, seed=100 + number))
         if len({tuple(run["token_ids"]) for each in runs.values() for run in each[:1]}) != 1:
-            raise measured_run.RunFailed(f"{link or 'disk'}, {budget} %: the answers differ")
-        return cell(link or "disk", budget, speed_of(link, self.disk_bytes_per_s), runs)
+            raise measured_run.RunFailed(f"{medium}, {budget} %: the answers differ")
+        return cell(medium, budget, speed_of(medium, self.disk_bytes_per_s), runs)
 
-    def _run(self, link, budget, predictor, seed):
-        options = ["--link", link] if link else []
+    def _run(self, medium, budget, predictor, seed):
+        options = [] if medium == "disk" else ["--link", medium]
         return self._troupe.record(
             "run", self._model, "--experts", self._container, "--slots", EXPERTS * budget // 100, "--predict", predictor,
             "--prompt", "The", "-n", TOKENS, "--temperature", 1, "--seed", seed, "--ignore-eos", "--speculate", "off",
             *options)
 
 
-def speed_of(link, disk):
+def speed_of(medium, disk):
     """Bytes a second: a link is no faster than the disk behind it."""
-    return min(disk, float(link.split("MB", 1)[0]) * 1e6) if link else disk
+    return disk if medium == "disk" else min(disk, float(medium.split("MB", 1)[0]) * 1e6)
 
 
 def a_token(run, key):
