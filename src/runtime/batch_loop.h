@@ -96,9 +96,9 @@ class BatchLoop {
   // answer, as after a Step.
   std::vector<EndedRequest> EndAll(const Status& why);
 
-  // Between two passes: rows of prompts that others may take through layers before the next one, of
-  // `most`, by what so many take. Beside answers under way they keep to the time of a pass as this
-  // loop's own prompts do, and leave half of it to these.
+  // Between two passes: how many rows of prompts, `most` at most, others may take through layers
+  // before the next one. `seconds` says how long n rows take. Beside answers under way they keep to
+  // the time of a pass as this loop's own prompts do, and leave half of it to these.
   std::uint32_t RowsBetween(const RowSeconds& seconds, std::uint32_t most) const;
   // Others had the engine for so long since the last pass: the next one is as much shorter.
   void NoteBetween(double seconds) { between_seconds_ += seconds; }

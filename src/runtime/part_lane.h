@@ -57,8 +57,8 @@ class PartLane {
     std::vector<TokenId> tokens = {};
     std::vector<float> stream = {};
     Wanted wanted = Wanted::kNothing;
-    // Of all its rows, whole tiles, keys and values of these layers are wanted as well, in parts of
-    // at most so many bytes; 0: they are not.
+    // The largest part, in bytes, in which the keys and values of all its rows (whole tiles) are
+    // wanted as well; 0: they are not.
     std::size_t most_keys_bytes = 0;
   };
   struct Outcome {

@@ -67,7 +67,7 @@ class PartRunner {
   // those of the shape, and most_rows() holds.
   Status Run(LayerRange layers, std::span<const Rows> rows);
   const KvPool& pool() const { return *pool_; }
-  // What the sequence has read, of some layers and whole tiles; in parts of so many bytes.
+  // What the sequence has read, of some layers and whole tiles, in parts of `most_bytes` at most.
   std::vector<KeysPart> Keys(const Sequence& sequence, const KeysRange& range,
                              std::size_t most_bytes) const {
     return CopyKeys(*pool_, sequence.cache, range, most_bytes);

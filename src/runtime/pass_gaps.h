@@ -12,8 +12,8 @@ namespace troupe {
 struct PassGaps {
   // Has the engine's thread call something between two passes; without effect once it is closed.
   std::function<void(std::function<void()>)> between;
-  // From such a call: rows that may go through layers in it, `most` at most, by what so many take.
-  // Null: as many as there are.
+  // From such a call: how many rows, `most` at most, may go through layers in it. `seconds` says
+  // how long n rows take. Null: as many as there are.
   std::function<std::uint32_t(const RowSeconds& seconds, std::uint32_t most)> rows = {};
 };
 

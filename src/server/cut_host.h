@@ -35,8 +35,8 @@ struct CutLimits {
 
 class CutHost {
  public:
-  // For the layers behind any cut of the model, of so many tokens at a time, with room for those
-  // before, whose keys and values ends have computed.
+  // For the layers behind any cut of the model and `tokens` tokens at a time, with room for the
+  // layers before, whose keys and values ends have computed.
   static PartShape ShapeFor(const ModelConfig& config, std::size_t tokens);
   // For the memory plan: the pool, and what waits: rows, as they came and decoded, and messages of
   // keys and values.

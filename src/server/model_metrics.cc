@@ -123,7 +123,7 @@ void AddForesight(const Foresight& foresight, MetricFamilies& families) {
     }
   };
   add("troupe_predicted_loads_by_distance_total",
-      "Of the needed loads: named by the guess of so many layers ahead", "odds", "likely",
+      "Of the needed loads: named by the guess of that distance, in layers", "odds", "likely",
       "unlikely", [](const ForesightFrom& from) { return std::pair(from.likely, from.named); });
   add("troupe_likely_guesses_total", "Likely guesses of experts that were not in memory", "came",
       "true", "false",

@@ -17,8 +17,8 @@ namespace {
 // Of a message: a server may take no more than a MiB.
 constexpr std::size_t kMostMessage = 768 << 10;
 constexpr std::size_t kFirstChunks = 4, kLeastFirstChunk = 16;
-// Keys and values that wait for the link are more than the rows: of so many prompts at a time, and
-// no more of a chunk, unless that is a tile.
+// Keys and values that wait for the link are more bytes than the rows. So few prompts are cut with
+// them at a time, and a chunk has no more of them than this, unless it is one tile.
 constexpr std::size_t kMostWithKeys = 4;
 constexpr Bytes kMostKeysOfChunk = 4_MiB;
 // Prompts that are cut at a time. Those that find no room for keys and values wait for it.

@@ -130,7 +130,7 @@ class CutToyTest : public testing::Test {
   CutToyTest();
   ~CutToyTest() override;
 
-  // For an answer of so many tokens, behind some that it begins with.
+  // For an answer of `tokens` tokens, behind a random prompt.
   Request Asked(Rng& rng, std::size_t tokens, std::size_t most_prompt = 60) const;
   // Over links with faults, for answers of that many tokens at most: all are the toy model's alone.
   struct Schedules {

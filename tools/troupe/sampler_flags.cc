@@ -66,7 +66,8 @@ void SamplerFlags::AddRepetition(Options& options) {
   number("--dry-multiplier", options_.dry.multiplier,
          "Subtract X where a token would go on with a repetition (DRY), more the longer it is; 0: "
          "off");
-  number("--dry-base", options_.dry.base, "So many times more for each token of the repetition");
+  number("--dry-base", options_.dry.base,
+         "Factor by which each further token of the repetition costs more");
   options
       .Add("--dry-allowed-length", options_.dry.allowed_length,
            "Length of a repetition from which on it costs (2)")

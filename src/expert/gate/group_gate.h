@@ -27,7 +27,7 @@ struct GroupGate {
   std::uint32_t width = 0, experts = 0, groups = 0;
   std::vector<GroupGateLayer> layers;  // those with experts, rising
 
-  // So many groups have at least `top_k` experts in every layer.
+  // The number of groups that have at least `top_k` experts in every layer.
   std::uint32_t LeastLooked(std::uint32_t top_k) const;
 
   bool operator==(const GroupGate&) const = default;

@@ -59,7 +59,7 @@ class MissForecast {
   };
   Judged OnLayerAsks(std::uint32_t layer, std::span<const ExpertDemand> demands, Nanos now,
                      std::vector<SaidOfExpert>& said);
-  // After it, and after the cache was asked: of so many layers, as far as tables reach.
+  // After OnLayerAsks, and after the cache was asked. Predicts as many layers as tables reach.
   void Predict(std::uint32_t layers_ahead);
   // What the gate of a layer says of the rows, asked early and corrected.
   void HearGate(std::uint32_t layer, std::uint32_t ahead, const GateScores& said);

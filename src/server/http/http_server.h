@@ -36,7 +36,8 @@ struct HttpLimits {
   std::chrono::milliseconds body_time{60'000};
   std::size_t body_progress = 64 * 1024;
   // Where requests find no room for their bytes, or connections no place, the request that comes
-  // slowest is let go of, if that is slower than so many bytes a second; none before this time.
+  // slowest is let go of, if it is slower than body_pace (bytes a second) and older than
+  // body_start.
   double body_pace = 64 * 1024;
   std::chrono::milliseconds body_start{2'000};
   std::chrono::milliseconds idle_time{120'000};  // between requests of a connection

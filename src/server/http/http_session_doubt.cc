@@ -10,8 +10,9 @@ namespace {
 
 // How often it is looked whether one that sends nothing more and was written something has left.
 constexpr std::chrono::milliseconds kLookForReset(100);
-// It is written something at each of so many looks, and then at each tenth: what stands between may
-// have taken what was written first, as a tunnel does, and learns of the reset only then.
+// Something is written to it at each of the first 20 looks, and then at each tenth: what stands
+// between may have taken what was written first, as a tunnel does, and learns of the reset only
+// then.
 constexpr unsigned kLooksThatSpeak = 20, kLooksBetween = 10;
 // When one that nothing could be said to is asked about again.
 constexpr std::chrono::seconds kAskAgain(1);

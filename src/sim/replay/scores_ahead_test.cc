@@ -62,7 +62,7 @@ class ScoresAhead : public ReplayedTrace {
     Write(header, block);
   }
 
-  // Loads take so many layers' times.
+  // `load`: what loading an expert takes, in layer times.
   ReplayResult Play(const char* predictor, double share, double load) {
     ReplayOptions options{.group = 1};
     options.costs = {.load_seconds = std::vector<double>(kLayers, load),

@@ -20,8 +20,8 @@ struct CutFacts {
   std::uint32_t layers = 0;                // of the model
   std::vector<std::uint32_t> before = {};  // layers that it may be cut before
   std::size_t most_rows = 0;               // of a chunk
-  std::size_t unit = 1;                    // chunks are so many rows, or multiples of that
-  // What a layer takes for so many rows at once.
+  std::size_t unit = 1;                    // rows of a chunk: this, or a multiple
+  // What a layer takes for n rows at once.
   std::function<double(std::size_t rows)> end_layer_seconds = {}, cloud_layer_seconds = {};
   double end_wait_seconds = 0, cloud_wait_seconds = 0;  // before it begins there
   double chunk_wait_seconds = 0;                        // of each chunk in the cloud, for others
@@ -58,7 +58,7 @@ std::optional<CutPlan> PlanCut(const CutFacts& facts, std::size_t tokens,
 // What chunks have taken here: of each side a layer's seconds by rows, of the link bytes a second.
 class CutMeter {
  public:
-  // A chunk of so many rows has gone through so many layers.
+  // A chunk of `rows` rows has gone through `layers` layers.
   void OnEnd(std::size_t rows, std::uint32_t layers, double seconds);
   // The same in the cloud, where it has waited for others before.
   void OnCloud(std::size_t rows, std::uint32_t layers, double waited, double seconds, Nanos now);
@@ -66,7 +66,7 @@ class CutMeter {
   void OnLink(std::size_t bytes, double seconds, double round_trip);
 
   bool measured() const { return end_.measured() && cloud_.measured() && bytes_a_second_ > 0; }
-  // Where nothing was measured: so many seconds a token of the whole model.
+  // `read_seconds`: of a token through the whole model, used where nothing was measured.
   double EndLayerSeconds(std::size_t rows, double read_seconds, std::uint32_t layers) const {
     return LayerSeconds(end_, rows, read_seconds, layers);
   }
