@@ -71,28 +71,25 @@ class BatcherTest : public testing::Test {
 
 TEST_F(BatcherTest, TellsErrandsHowManyRowsThereIsTimeForBesideAnswers) {
   FakeRunner runner({.vocabulary = kBatcherVocabulary});
+  Door door;
   const auto batcher =
       Batcher::Create(runner, *tokenizer_, clock_, {.limits = {.least_chunk = 5}}).value();
-  const auto rows_between = [&] {
-    std::promise<std::uint32_t> rows;
+  const auto rows_between = [&](std::promise<std::uint32_t>& rows) {
     batcher->Between([&] {
       const auto an_hour_each = [](std::uint32_t some) { return 3600.0 * some; };
       rows.set_value(batcher->RowsBetween(an_hour_each, 400));
     });
-    return rows.get_future().get();
   };
-  EXPECT_EQ(rows_between(), 400u);
-  BatchRequest endless = Request(1, 400);
-  endless.options.ignore_end = true;
-  std::atomic<bool> decodes = false;
-  endless.sinks.on_logits = [&](TokenId, std::span<const float>) {
-    decodes = true;
-    return OkStatus();
-  };
-  const auto ticket = batcher->Submit(std::move(endless)).value();
-  while (!decodes) std::this_thread::yield();
-  const std::uint32_t rows = rows_between();
-  EXPECT_TRUE(rows == 10u || ticket->done()) << "twice the least chunk: " << rows;
+  std::promise<std::uint32_t> alone;
+  rows_between(alone);
+  EXPECT_EQ(alone.get_future().get(), 400u);
+  const auto ticket = batcher->Submit(Holding(door)).value();
+  door.WaitForSomebody();
+  std::promise<std::uint32_t> beside;
+  rows_between(beside);
+  door.Open();
+  EXPECT_EQ(beside.get_future().get(), 10u) << "twice the least chunk";
+  EXPECT_TRUE(ticket->Wait().ok());
 }
 
 TEST_F(BatcherTest, AnswersRequestsOfSeveralThreadsAsItAnswersOne) {
