@@ -64,7 +64,8 @@ class Delay:
         self.host, self.target, self.half = host, target, round_trip_ms / 2000
         self.loop = asyncio.new_event_loop()
         ready = threading.Event()
-        threading.Thread(target=self.run, args=(ready,), daemon=True).start()
+        self.thread = threading.Thread(target=self.run, args=(ready,), daemon=True)
+        self.thread.start()
         ready.wait()
 
     def run(self, ready):
@@ -73,6 +74,13 @@ class Delay:
         self.port = self.server.sockets[0].getsockname()[1]
         ready.set()
         self.loop.run_forever()
+        self.server.close()
+        left = asyncio.all_tasks(self.loop)
+        for task in left:
+            task.cancel()
+        self.loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        self.loop.run_until_complete(asyncio.sleep(0))  # transports close by callbacks
+        self.loop.close()
 
     @property
     def address(self):
@@ -85,7 +93,13 @@ class Delay:
             far_reader, far_writer = await asyncio.open_connection(*self.target)
         except OSError:
             return writer.close()
-        await asyncio.gather(self.carry(reader, far_writer), self.carry(far_reader, writer))
+        try:
+            await asyncio.gather(self.carry(reader, far_writer), self.carry(far_reader, writer))
+        except asyncio.CancelledError:
+            pass  # the relay is closed, and asyncio complains of connections that end so
+        finally:
+            far_writer.close()
+            writer.close()
 
     async def carry(self, reader, writer):
         queue = asyncio.Queue()
@@ -112,8 +126,8 @@ class Delay:
         writer.close()
 
     def close(self):
-        self.loop.call_soon_threadsafe(self.server.close)
         self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join()
 
 
 class Fluctuation:

@@ -140,14 +140,7 @@ class Model::Impl {
 
   Result<std::shared_ptr<Ticket>> Start(Request request, const std::shared_ptr<CallbackGate>& gate,
                                         std::shared_ptr<OfferedDraft> offered) {
-    std::shared_ptr<TokenConstraint> constraint;
-    if (request.rule) {
-      if (rules == nullptr) {
-        return Error(Code::kFailedPrecondition,
-                     "a rule for the answer, and the model was opened without answer_rules");
-      }
-      TROUPE_ASSIGN_OR_RETURN(constraint, rules->For(*request.rule, request.show_marks));
-    }
+    TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<TokenConstraint> constraint, ConstraintOf(request));
     request.exact = AnswersExactly(request, engine->offload_options().lossiness);
     TROUPE_ASSIGN_OR_RETURN(
         BatchRequest batch,
@@ -159,6 +152,16 @@ class Model::Impl {
       Connect(gate, batch);
     }
     return batcher->Submit(std::move(batch));
+  }
+
+  // Null: it has no rule.
+  Result<std::shared_ptr<TokenConstraint>> ConstraintOf(const Request& request) {
+    if (!request.rule) return std::shared_ptr<TokenConstraint>();
+    if (rules == nullptr) {
+      return Error(Code::kFailedPrecondition,
+                   "a rule for the answer, and the model was opened without answer_rules");
+    }
+    return rules->For(*request.rule, request.show_marks);
   }
 
   const MonotonicClock clock;
@@ -256,10 +259,15 @@ bool ModelAccess::KeepsPrefixes(const Model& model) {
   return model.impl_->runner.limits().cache_page > 0;
 }
 
-bool ModelAccess::KeepPrefix(Model& model, TokenIds tokens, std::string_view salt,
-                             const std::function<void(KvSequence& sequence)>& fill) {
+std::size_t ModelAccess::KeepPrefix(Model& model, TokenIds tokens, std::string_view salt,
+                                    std::size_t most, const FillSequence& fill) {
   TROUPE_CHECK(model.impl_->batcher->OnEngineThread());
-  return model.impl_->runner.KeepPrefix(tokens, salt, fill);
+  return model.impl_->runner.KeepPrefix(tokens, salt, most, fill);
+}
+
+Result<std::shared_ptr<const void>> ModelAccess::HoldRule(Model& model, const Request& request) {
+  TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<const void> rule, model.impl_->ConstraintOf(request));
+  return rule;
 }
 
 PassGaps ModelAccess::GapsOf(Model& model) {

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "runtime/batch_loop.h"
 #include "runtime/engine.h"
+#include "runtime/part_keys.h"
 #include "runtime/pass_gaps.h"
 #include "runtime/prefix_file.h"
 #include "runtime/ticket.h"
@@ -44,8 +45,12 @@ class ModelAccess {
   // Whether requests find what others have read of their texts.
   static bool KeepsPrefixes(const Model& model);
   // As EngineRunner::KeepPrefix. REQUIRES: it is called by the engine's thread between two passes.
-  static bool KeepPrefix(Model& model, TokenIds tokens, std::string_view salt,
-                         const std::function<void(KvSequence& sequence)>& fill);
+  static std::size_t KeepPrefix(Model& model, TokenIds tokens, std::string_view salt,
+                                std::size_t most, const FillSequence& fill);
+
+  // Has the request's rule ready as long as what it gives is held, so that Start cannot fail by it;
+  // null without a rule. Fails as Start would.
+  static Result<std::shared_ptr<const void>> HoldRule(Model& model, const Request& request);
 
   // As Model::Start, of a request that somebody offers drafts for while it is being answered.
   static Result<Generation> Start(Model& model, Request request, Callbacks callbacks,

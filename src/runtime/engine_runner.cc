@@ -185,15 +185,19 @@ Status EngineRunner::SavePrefixes(const std::string& path, const MayGoOn& go_on)
   return kept_.Save(path, go_on);
 }
 
-bool EngineRunner::KeepPrefix(TokenIds tokens, std::string_view salt,
-                              const std::function<void(KvSequence& sequence)>& fill) {
-  if (!keeps_prefixes_ || engine_.config().HasState()) return false;
+std::size_t EngineRunner::KeepPrefix(TokenIds tokens, std::string_view salt, std::size_t most,
+                                     const FillSequence& fill) {
+  if (!keeps_prefixes_ || engine_.config().HasState()) return 0;
+  const std::size_t page = engine_.kv().page_positions();
   KvSequence sequence = engine_.kv().NewSequence();
-  if (!sequence.Reserve(tokens.size()).ok()) return false;
-  fill(sequence);
-  TROUPE_CHECK(sequence.length() == tokens.size());
-  exact_.prefixes.Keep(sequence, tokens, PrefixCache::Keeping::kAll, salt);
-  return true;
+  const std::size_t known = exact_.prefixes.Extend(sequence, tokens, salt);
+  const std::size_t more = std::max<std::size_t>(most / page, 1) * page;
+  const std::size_t end = std::min(known + more, tokens.size());
+  if (end == known || !sequence.Reserve(end).ok()) return known;
+  fill(sequence, end);
+  TROUPE_CHECK(sequence.length() == end);
+  exact_.prefixes.Keep(sequence, tokens.first(end), PrefixCache::Keeping::kAll, salt);
+  return end;
 }
 
 Status EngineRunner::Run(std::span<const PassRows> rows) {

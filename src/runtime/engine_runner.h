@@ -16,6 +16,7 @@
 #include "runtime/engine.h"
 #include "runtime/kept_prefixes.h"
 #include "runtime/kept_states.h"
+#include "runtime/part_keys.h"
 #include "runtime/pass_runner.h"
 #include "runtime/prefix_cache.h"
 #include "runtime/route_heat.h"
@@ -55,11 +56,11 @@ class EngineRunner final : public PassRunner {
   Result<PrefixFileReport> LoadPrefixes(const std::string& path, const MayGoOn& go_on = {});
   Status SavePrefixes(const std::string& path, const MayGoOn& go_on = {});
 
-  // Keeps what somebody else has read of a text, as if an exact request had: `fill` gets a sequence
-  // with room for these tokens, and fills it. False, and nothing is asked: there is no room, or
-  // nothing is kept.
-  bool KeepPrefix(TokenIds tokens, std::string_view salt,
-                  const std::function<void(KvSequence& sequence)>& fill);
+  // Keeps what somebody else has read of a text, as if an exact request had, behind what is kept of
+  // it already: `most` positions or a page. Gives of how many positions it has whole pages then, or
+  // all; no more than before where there is no room, or nothing is kept.
+  std::size_t KeepPrefix(TokenIds tokens, std::string_view salt, std::size_t most,
+                         const FillSequence& fill);
 
   // Of exact requests; nothing of models without states.
   const KeptStates& kept_states() const { return exact_.states; }

@@ -230,6 +230,35 @@ TEST_F(EngineRunnerTest, KeptPrefixesMakeRoomForSequencesThatNeedIt) {
   EXPECT_EQ(runner.Reserve({std::vector<TokenId>(30, 405), 60, false})->cached, 29u);
 }
 
+TEST_F(EngineRunnerTest, KeepsWhatOthersHaveReadPageByPageAsFarAsThereIsRoom) {
+  const auto engine =
+      Engine::Open(kRunnerModel, {.threads = 1, .context = 1024, .sequences = 1}).value();
+  const std::size_t page = engine->kv().page_positions();
+  ASSERT_EQ(engine->kv().pages(), 4u);
+  EngineRunner runner(*engine);
+  const std::vector<TokenId> text(3 * page + 16, 7);
+  std::vector<std::pair<std::size_t, std::size_t>> filled;
+  const auto keep = [&](std::size_t most) {
+    return runner.KeepPrefix(text, "salt", most, [&](KvSequence& sequence, std::size_t length) {
+      filled.emplace_back(sequence.length(), length);
+      sequence.Advance(length - sequence.length());
+    });
+  };
+  EXPECT_EQ(keep(1), page) << "a page at least";
+  EXPECT_EQ(keep(2 * page + 1), 3 * page);
+  {
+    KvSequence held = engine->kv().NewSequence();
+    ASSERT_TRUE(held.Reserve(page).ok());
+    EXPECT_EQ(keep(page), 3 * page) << "no room for more";
+  }
+  EXPECT_EQ(keep(page), text.size());
+  EXPECT_EQ(filled, (std::vector<std::pair<std::size_t, std::size_t>>{
+                        {0, page}, {page, 3 * page}, {3 * page, text.size()}}));
+  const std::vector<TokenId> prompt(text.size() + 1, 7);
+  const auto reserved = runner.Reserve({prompt, prompt.size(), false});
+  EXPECT_EQ(runner.TakeCached(reserved->id, prompt), 0u) << "others know nothing of it";
+}
+
 TEST_F(EngineRunnerTest, WithoutAPrefixCacheNothingIsKept) {
   EngineRunner runner(*engine_, /*keeps_prefixes=*/false);
   for (int i = 0; i < 2; ++i) {

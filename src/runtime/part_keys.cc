@@ -157,12 +157,13 @@ void CopySequence(KvPool& from_pool, KvSequence& from, std::size_t positions, Kv
                   KvSequence& to) {
   const std::size_t page = to_pool.page_positions();
   TROUPE_CHECK(from_pool.page_positions() == page && from_pool.layers() == to_pool.layers());
-  TROUPE_CHECK(positions <= from.length() && positions <= to.capacity() && to.length() == 0);
-  for (std::size_t index = 0; index * page < positions; ++index) {
+  TROUPE_CHECK(positions <= from.length() && positions <= to.capacity());
+  TROUPE_CHECK(to.length() % page == 0 && to.length() <= positions);
+  for (std::size_t index = to.length() / page; index * page < positions; ++index) {
     const std::span<std::byte> bytes = from_pool.BytesOf(from.Page(index));
     std::ranges::copy(bytes, to_pool.BytesOf(to.Page(index)).begin());
   }
-  to.Advance(positions);
+  to.Advance(positions - to.length());
 }
 
 }  // namespace troupe

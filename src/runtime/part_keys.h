@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -47,8 +48,11 @@ Status CheckKeys(const KvPool& pool, const KeysRange& range, std::span<const std
 void PutKeys(const KvPool& pool, const KeysRange& range, std::span<const std::byte> bytes,
              KvSequence& sequence);
 
-// The first positions in all layers, from a sequence of a pool to a new one of another pool with
-// the same pages, which has room for them.
+// Fills a sequence up to a length for which it has room; whole pages of it are filled already.
+using FillSequence = std::function<void(KvSequence& sequence, std::size_t length)>;
+
+// The first positions in all layers, from a sequence of a pool to one of another pool with the same
+// pages, which has room for them and has filled whole pages with those before.
 void CopySequence(KvPool& from_pool, KvSequence& from, std::size_t positions, KvPool& to_pool,
                   KvSequence& to);
 

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/mutex.h"
 #include "expert/flow/row_speed.h"
+#include "runtime/move_pace.h"
 
 namespace troupe {
 
@@ -27,18 +28,21 @@ class PartLane::Prompt {
   const std::size_t tokens_;
 };
 
+// One of three: a piece, keys and values that are stored, or those that are taken out.
+struct PartLane::Work {
+  std::shared_ptr<Prompt> prompt;
+  Piece piece = {};
+  KeysPart stored = {};
+  Take take = {};
+  std::function<void(const Outcome& outcome)> on_done;
+  Nanos since = 0;
+  std::size_t rows = 0;  // of the piece
+  std::size_t done = 0;  // of these
+  bool runs = false;     // it is the engine's thread's
+  Outcome outcome = {};
+};
+
 struct PartLane::State : std::enable_shared_from_this<PartLane::State> {
-  struct Work {
-    std::shared_ptr<Prompt> prompt;
-    Piece piece;
-    KeysPart stored;  // in place of a piece
-    std::function<void(const Outcome& outcome)> on_done;
-    Nanos since = 0;
-    std::size_t rows = 0;  // of the piece
-    std::size_t done = 0;  // of these
-    bool runs = false;     // it is the engine's thread's
-    Outcome outcome = {};
-  };
   using Works = std::list<std::unique_ptr<Work>>;
   struct Chosen {
     Work* work = nullptr;
@@ -63,10 +67,21 @@ struct PartLane::State : std::enable_shared_from_this<PartLane::State> {
 
   // On the engine's thread.
   void Pass();
-  // Of those with room: what goes through layers next, and what is only stored.
-  std::vector<Chosen> Choose(std::vector<Work*>& stored);
-  void StoreAll(std::span<Work* const> stored);
-  std::size_t MostRows(LayerRange through) const;
+  void OpenSequences() TROUPE_REQUIRES(mu);
+  // What is moved next, of those with room.
+  struct Moves {
+    std::vector<Work*> stored;
+    Work* taken_out = nullptr;
+    std::size_t bytes = 0;  // that there is time for behind what is stored
+  };
+  Moves ChooseMoves();
+  // Gives how long they took.
+  double Move(const Moves& moves);
+  void TakeOut(Work* work, std::size_t bytes);
+  // What goes through layers next, of those with room.
+  std::vector<Chosen> Choose(double moved_seconds);
+  std::size_t MostRows(LayerRange through, double moved_seconds) const;
+  void RunAll(std::vector<Chosen> chosen);
   Status RunPass(std::span<const Chosen> chosen);
   void TakeResults(std::span<const Chosen> chosen, Nanos start);
   std::vector<KeysPart> KeysOf(const Work& work) const;
@@ -85,6 +100,7 @@ struct PartLane::State : std::enable_shared_from_this<PartLane::State> {
 
   PartRunner runner;       // the engine's thread's
   RowCurve layer_seconds;  // that passes took by their rows, a layer; the same
+  MovePace pace;           // the same
   const std::size_t most_positions;
   const LayerRange layers;
   const std::size_t width;
@@ -107,40 +123,61 @@ PartLane::Prompt::~Prompt() {
   state_->AskForPass();
 }
 
-std::size_t PartLane::State::MostRows(LayerRange through) const {
+std::size_t PartLane::State::MostRows(LayerRange through, double moved_seconds) const {
   const auto most = static_cast<std::uint32_t>(runner.most_rows());
   if (!gaps.rows) return most;
   const auto seconds = [&](std::uint32_t rows) {
-    return layer_seconds.At(rows) * static_cast<double>(through.size());
+    return moved_seconds + layer_seconds.At(rows) * static_cast<double>(through.size());
   };
   return std::clamp<std::uint32_t>(gaps.rows(seconds, most), 1, most);
 }
 
-// Of the first layers that somebody with room wants, as many rows as fit. A prompt that waits for
-// room is overtaken by none that waits as well.
-std::vector<PartLane::State::Chosen> PartLane::State::Choose(std::vector<Work*>& stored) {
-  const MutexLock lock(mu);
-  asked = false;
+// A prompt that waits for room is overtaken by none that waits as well.
+void PartLane::State::OpenSequences() {
   for (auto& sequence : std::exchange(released, {})) runner.Close(std::move(sequence));
-  std::vector<Chosen> chosen;
-  std::size_t rows = 0, most = 0;
-  bool is_full = false;
   for (const auto& work : works) {
     Prompt& prompt = *work->prompt;
-    if (prompt.sequence == nullptr && !is_full) prompt.sequence = runner.Open(prompt.tokens());
-    if (prompt.sequence == nullptr) {
-      is_full = true;
-      continue;
-    }
-    if (work->rows == 0) {
+    if (prompt.sequence == nullptr) prompt.sequence = runner.Open(prompt.tokens());
+    if (prompt.sequence == nullptr) return;
+  }
+}
+
+// In the order in which they came, one at least. One prompt is taken out at a time, in the time
+// that is left.
+PartLane::State::Moves PartLane::State::ChooseMoves() {
+  std::size_t most = 0, bytes = 0;
+  Moves moves;
+  const MutexLock lock(mu);
+  asked = false;
+  OpenSequences();
+  for (const auto& work : works) {
+    if (work->rows > 0 || work->prompt->sequence == nullptr) continue;
+    if (most == 0) most = pace.Most(gaps);
+    if (work->take) {
+      if (moves.taken_out == nullptr) moves.taken_out = work.get();
+    } else if (bytes == 0 || bytes + work->stored.bytes.size() <= most) {
       work->runs = true;
-      stored.push_back(work.get());
-      continue;
+      bytes += work->stored.bytes.size();
+      moves.stored.push_back(work.get());
     }
+  }
+  if (moves.taken_out != nullptr) moves.taken_out->runs = true;
+  moves.bytes = most - std::min(most, bytes);
+  return moves;
+}
+
+// Of the first layers that somebody with room wants, as many rows as fit.
+std::vector<PartLane::State::Chosen> PartLane::State::Choose(double moved_seconds) {
+  const MutexLock lock(mu);
+  std::vector<Chosen> chosen;
+  std::size_t rows = 0, most = 0;
+  for (const auto& work : works) {
+    const Prompt& prompt = *work->prompt;
+    if (work->rows == 0 || prompt.sequence == nullptr) continue;
     if (!chosen.empty() && chosen.front().work->prompt->layers() != prompt.layers()) continue;
     const auto is_same = [&](const Chosen& of) { return of.work->prompt == work->prompt; };
     if (std::ranges::any_of(chosen, is_same)) continue;
-    if (chosen.empty()) most = MostRows(prompt.layers());
+    if (chosen.empty()) most = MostRows(prompt.layers(), moved_seconds);
     const std::size_t take = std::min(work->rows - work->done, most - rows);
     if (take == 0) break;
     work->runs = true;
@@ -201,18 +238,41 @@ std::vector<KeysPart> PartLane::State::KeysOf(const Work& work) const {
   return runner.Keys(sequence, range, work.piece.most_keys_bytes);
 }
 
-void PartLane::State::StoreAll(std::span<Work* const> stored) {
-  std::uint64_t bytes = 0;
-  for (Work* const work : stored) {
+double PartLane::State::Move(const Moves& moves) {
+  if (moves.stored.empty() && moves.taken_out == nullptr) return 0;
+  const Nanos start = clock.Now();
+  std::size_t bytes = 0;
+  for (Work* const work : moves.stored) {
     runner.Store(*work->prompt->sequence, work->stored.range, work->stored.bytes);
-    work->outcome.ended = clock.Now();
     bytes += work->stored.bytes.size();
   }
+  const Nanos stored = clock.Now();
+  if (bytes > 0) pace.Note(bytes, static_cast<double>(stored - start) * 1e-9);
   {
     const MutexLock lock(mu);
     counters.stored_bytes += bytes;
+    ++counters.moves;
   }
-  for (Work* const work : stored) Settle({.work = work, .rows = 0}, OkStatus(), 0);
+  for (Work* const work : moves.stored) {
+    work->outcome.ended = stored;
+    Settle({.work = work, .rows = 0}, OkStatus(), 0);
+  }
+  if (moves.taken_out != nullptr) TakeOut(moves.taken_out, moves.bytes);
+  return static_cast<double>(clock.Now() - start) * 1e-9;
+}
+
+void PartLane::State::TakeOut(Work* work, std::size_t bytes) {
+  const std::size_t of_position = runner.pool().page_bytes() / runner.page_positions();
+  const Nanos start = clock.Now();
+  const Taken taken = work->take(bytes / of_position);
+  const Nanos now = clock.Now();
+  if (taken.positions > 0) {
+    pace.Note(taken.positions * of_position, static_cast<double>(now - start) * 1e-9);
+  }
+  const Chosen chosen{.work = work, .rows = 0};
+  if (taken.more) return PutBack({&chosen, 1});
+  work->outcome.ended = now;
+  Settle(chosen, OkStatus(), 0);
 }
 
 // Of what was in a pass: it is done, or waits for the next one.
@@ -248,10 +308,19 @@ void PartLane::State::PutBack(std::span<const Chosen> chosen) {
 }
 
 void PartLane::State::Pass() {
-  std::vector<Work*> stored;
-  std::vector<Chosen> chosen = Choose(stored);
-  StoreAll(stored);
-  if (chosen.empty()) return;
+  const double moved_seconds = Move(ChooseMoves());
+  std::vector<Chosen> chosen = Choose(moved_seconds);
+  if (!chosen.empty()) RunAll(std::move(chosen));
+  // Those that wait for room are asked for when somebody gives some back.
+  const bool is_more = [this] {
+    const MutexLock lock(mu);
+    return std::ranges::any_of(works,
+                               [](const auto& work) { return work->prompt->sequence != nullptr; });
+  }();
+  if (is_more) AskForPass();
+}
+
+void PartLane::State::RunAll(std::vector<Chosen> chosen) {
   Nanos start = clock.Now();
   Status status = RunPass(chosen);
   // One by one where it failed: only those fail that need what cannot be had.
@@ -267,13 +336,6 @@ void PartLane::State::Pass() {
     rows += static_cast<std::uint32_t>(of.rows);
     Settle(of, status, rows - 1);
   }
-  // Those that wait for room are asked for when somebody gives some back.
-  const bool is_more = [this] {
-    const MutexLock lock(mu);
-    return std::ranges::any_of(works,
-                               [](const auto& work) { return work->prompt->sequence != nullptr; });
-  }();
-  if (is_more) AskForPass();
 }
 
 PartLane::PartLane(PartRunner runner, PassGaps gaps, const Clock& clock)
@@ -308,29 +370,32 @@ void PartLane::Run(std::shared_ptr<Prompt> prompt, Piece piece,
   const std::size_t rows =
       piece.stream.empty() ? piece.tokens.size() : piece.stream.size() / state_->width;
   TROUPE_CHECK(rows > 0);
-  Add(std::move(prompt), rows, std::move(piece), {}, std::move(on_done));
+  Add(std::make_unique<Work>(Work{.prompt = std::move(prompt),
+                                  .piece = std::move(piece),
+                                  .on_done = std::move(on_done),
+                                  .rows = rows}));
 }
 
 void PartLane::Store(std::shared_ptr<Prompt> prompt, KeysPart part,
                      std::function<void(const Outcome& outcome)> on_done) {
-  Add(std::move(prompt), /*rows=*/0, {}, std::move(part), std::move(on_done));
+  Add(std::make_unique<Work>(
+      Work{.prompt = std::move(prompt), .stored = std::move(part), .on_done = std::move(on_done)}));
+}
+
+void PartLane::TakeOut(std::shared_ptr<Prompt> prompt, Take take,
+                       std::function<void(const Outcome& outcome)> on_done) {
+  Add(std::make_unique<Work>(
+      Work{.prompt = std::move(prompt), .take = std::move(take), .on_done = std::move(on_done)}));
 }
 
 void PartLane::CopyTo(const Prompt& prompt, std::size_t positions, KvSequence& to) const {
   state_->runner.CopyTo(*prompt.sequence, positions, to);
 }
 
-void PartLane::Add(std::shared_ptr<Prompt> prompt, std::size_t rows, Piece piece, KeysPart stored,
-                   std::function<void(const Outcome& outcome)> on_done) {
+void PartLane::Add(std::unique_ptr<Work> work) {
+  work->since = state_->clock.Now();
   State::Works works;
-  works.push_back(std::make_unique<State::Work>());
-  State::Work& work = *works.back();
-  work.rows = rows;
-  work.stored = std::move(stored);
-  work.prompt = std::move(prompt);
-  work.piece = std::move(piece);
-  work.on_done = std::move(on_done);
-  work.since = state_->clock.Now();
+  works.push_back(std::move(work));
   {
     const MutexLock lock(state_->mu);
     if (!state_->closed) state_->works.splice(state_->works.end(), works);

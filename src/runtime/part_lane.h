@@ -1,7 +1,8 @@
 // Where pieces of cut prompts wait for the engine's thread: those that go through the same layers
 // share a pass, and a pass of them comes between two passes of whole answers, so that neither waits
 // for more than one of the other. Prompts wait here for room as well, in the order in which they
-// came. Beside answers under way such a pass has as many rows as the time of a pass leaves.
+// came. Beside answers under way such a pass has as many rows as the time of a pass leaves, less
+// what keys and values have taken that were stored or taken out before it.
 // Thread-safe; outcomes come on the engine's thread.
 #pragma once
 
@@ -28,6 +29,7 @@ struct PartCounters {
   std::size_t prompts_now = 0;
   std::size_t waiting_rows = 0;
   std::uint64_t stored_bytes = 0;  // of keys and values that others have computed
+  std::uint64_t moves = 0;         // times between two passes that some were stored or taken out
 
   bool operator==(const PartCounters&) const = default;
 };
@@ -78,7 +80,16 @@ class PartLane {
   // is required.
   void Store(std::shared_ptr<Prompt> prompt, KeysPart part,
              std::function<void(const Outcome& outcome)> on_done);
-  // From an outcome of the prompt: as PartRunner::CopyTo.
+  // Has all that the prompt has read taken out, some of it between two passes: `take` gets how many
+  // positions there is time for, and may take a page however few these are.
+  struct Taken {
+    std::size_t positions = 0;
+    bool more = false;  // it is to be called again
+  };
+  using Take = std::function<Taken(std::size_t positions)>;
+  void TakeOut(std::shared_ptr<Prompt> prompt, Take take,
+               std::function<void(const Outcome& outcome)> on_done);
+  // While it is taken out: as PartRunner::CopyTo.
   void CopyTo(const Prompt& prompt, std::size_t positions, KvSequence& to) const;
 
   // Fails what waits, on this thread, and all that comes with kCancelled: the model is to be
@@ -94,8 +105,8 @@ class PartLane {
 
  private:
   struct State;
-  void Add(std::shared_ptr<Prompt> prompt, std::size_t rows, Piece piece, KeysPart stored,
-           std::function<void(const Outcome& outcome)> on_done);
+  struct Work;
+  void Add(std::unique_ptr<Work> work);
   const std::size_t page_, pages_;  // positions of one, and how many there are
   const std::shared_ptr<State> state_;
 };

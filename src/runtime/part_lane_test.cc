@@ -164,6 +164,72 @@ TEST_F(PartLaneTest, APassHasNoMoreRowsThanAnswersUnderWayLeaveAndThoseHearWhatR
   EXPECT_NEAR(a_row_takes_, 1e-3 / 3, 1e-9) << "a third of a pass of three";
 }
 
+TEST_F(PartLaneTest, KeysAreStoredAndTakenOutAsFarAsThereIsTimeAndRowsHaveWhatIsLeft) {
+  Open();
+  const auto lane = NewLane({0, 8}, 64);
+  const auto prompt = lane->Open({3, 8}, 32).value();
+  const std::size_t bytes = KeysBytes(lane->pool(), {.layers = {0, 1}, .positions = 16});
+  int stored = 0;
+  for (std::uint32_t layer = 0; layer < 3; ++layer) {
+    KeysPart part{.range = {.layers = {layer, layer + 1}, .positions = 16},
+                  .bytes = std::vector<std::byte>(bytes)};
+    lane->Store(prompt, std::move(part),
+                [&](const PartLane::Outcome& outcome) { stored += outcome.status.ok() ? 1 : 0; });
+  }
+  std::size_t rows = 0;
+  lane->Run(prompt,
+            {.stream = std::vector<float>(2 * engine_->config().width),
+             .wanted = PartLane::Wanted::kRows},
+            [&](const PartLane::Outcome& outcome) { rows = outcome.rows.size(); });
+  const auto run_errand = [this] {
+    ASSERT_FALSE(errands_.empty());
+    const auto errand = std::move(errands_.front());
+    errands_.pop_front();
+    errand();
+  };
+  most_rows_ = static_cast<std::uint32_t>((2 * bytes + 1023) / 1024);  // KiB, of what is moved
+  run_errand();
+  EXPECT_EQ(stored, 2) << "as many as fit";
+  EXPECT_GT(rows, 0u) << "rows go on beside";
+  EXPECT_GE(a_row_takes_, 1e-3) << "and are told what the moves have taken";
+  most_rows_ = 1;
+  std::vector<std::size_t> asked;
+  bool is_over = false;
+  lane->TakeOut(
+      prompt,
+      [&](std::size_t positions) {
+        asked.push_back(positions);
+        return PartLane::Taken{.positions = 16, .more = asked.size() < 3};
+      },
+      [&](const PartLane::Outcome& outcome) { is_over = outcome.status.ok(); });
+  run_errand();
+  EXPECT_EQ(stored, 3) << "one at least";
+  EXPECT_EQ(asked.size(), 1u) << "one at least";
+  EXPECT_LT(asked.front(), 16u);
+  EXPECT_FALSE(is_over);
+  run_errand();
+  run_errand();
+  EXPECT_TRUE(is_over);
+  EXPECT_EQ(asked.size(), 3u);
+  EXPECT_EQ(lane->counters().moves, 4u);
+  EXPECT_TRUE(errands_.empty());
+}
+
+TEST_F(PartLaneTest, WhatIsTakenOutWhileTheLaneIsClosedIsToldSo) {
+  Open();
+  const auto prompt = below_->Open({0, 3}, 16).value();
+  Status status;
+  below_->TakeOut(
+      prompt,
+      [this](std::size_t) {
+        below_->Close();
+        return PartLane::Taken{.positions = 1, .more = true};
+      },
+      [&](const PartLane::Outcome& outcome) { status = outcome.status; });
+  RunErrands();
+  EXPECT_EQ(status.code(), Code::kCancelled);
+}
+
 TEST_F(PartLaneTest, APromptWaitsUntilThereIsRoomForAllOfItAndIsNotOvertaken) {
   Open(/*positions=*/128);  // two pages of the engine's
   std::vector<int> order;

@@ -76,8 +76,9 @@ class PartRunner {
   void Store(Sequence& sequence, const KeysRange& range, std::span<const std::byte> bytes) const {
     PutKeys(*pool_, range, bytes, sequence.cache);
   }
-  // All layers of the first positions, for a new sequence of the engine that has room for them.
-  // REQUIRES: the shape has all layers, and all were computed or stored.
+  // All layers of the first positions, for a sequence of the engine that has room for them and
+  // fills whole pages with those before. REQUIRES: the shape has all layers, and all were computed
+  // or stored.
   void CopyTo(Sequence& sequence, std::size_t positions, KvSequence& to) const {
     CopySequence(*pool_, sequence.cache, positions, engine_->kv(), to);
   }

@@ -1,6 +1,8 @@
 #include "server/cloud_answer.h"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -12,6 +14,7 @@
 #include "runtime/batch_forecast.h"
 #include "server/api_error.h"
 #include "server/cut_host.h"
+#include "server/seconds_since.h"
 #include "server/served_model.h"
 #include "split/wire/cloud_line.h"
 
@@ -23,11 +26,13 @@ constexpr std::uint32_t kPromptRows = 64;
 
 class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
  public:
-  CloudAnswer(ModelUse use, CloudCall& call, HttpReplyPtr reply, JobListener listener)
+  CloudAnswer(SharedUse use, CloudCall& call, HttpReplyPtr reply, JobListener listener)
       : use_(std::move(use)),
         memory_(std::move(call.memory)),
+        rule_(std::move(call.rule)),
         reply_(std::move(reply)),
         listener_(std::move(listener)),
+        came_(call.came),
         begun_(call.has_begun) {}
 
   void Start(CloudRequest asked, const ForEnds& shared, std::uint64_t end) {
@@ -49,7 +54,7 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
   }
 
  private:
-  Model& model() const { return *use_.served().model; }
+  Model& model() const { return *use_->served().model; }
 
   void Begin(const Request& request, EndTurns::Turn& turn) {
     if (gone_) return;  // while it waited: the turn is the next one's
@@ -71,7 +76,7 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
 
   // By a status if nothing was said yet.
   void Refuse(const Status& why) {
-    const JobEnd end{.status = why, .choices = {}, .seconds = waited_.Seconds()};
+    const JobEnd end{.status = why, .choices = {}, .seconds = SecondsSince(came_)};
     if (listener_.on_end) listener_.on_end(end);
     const MutexLock lock(writing_);
     closed_ = true;
@@ -105,7 +110,7 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
 
   Status OnToken(TokenId token) {
     if (first_seconds_ == 0) {
-      first_seconds_ = waited_.Seconds();
+      first_seconds_ = SecondsSince(came_);
       if (listener_.on_first) listener_.on_first(first_seconds_);
     } else if (listener_.on_gap) {
       listener_.on_gap(between_.Seconds());
@@ -136,7 +141,7 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
                .cancelled = answer.ok() && answer->finish == FinishReason::kCancelled,
                .choices = {},
                .first_piece_seconds = first_seconds_,
-               .seconds = waited_.Seconds()};
+               .seconds = SecondsSince(came_)};
     if (answer.ok()) end.choices.push_back({.answer = *answer, .tokens = {}});
     if (listener_.on_end) listener_.on_end(end);
     Write(LastLine(answer));
@@ -148,23 +153,26 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
     turn_.reset();  // the next one begins within
   }
 
-  static std::string LastLine(const Result<Answer>& answer) {
+  // All before it was read is the queue's: what it was parked, or cut, or waited for its turn.
+  std::string LastLine(const Result<Answer>& answer) const {
     if (!answer.ok()) return Encode(CloudFailure{answer.status()});
     const Usage& usage = answer->usage;
-    return Encode(CloudEnd{.reason = answer->finish,
-                           .read = usage.prompt_tokens - usage.cached_tokens,
-                           .queue_seconds = usage.queue_seconds,
-                           .read_seconds = usage.first_token_seconds,
-                           .decode_seconds = usage.decode_seconds});
+    return Encode(
+        CloudEnd{.reason = answer->finish,
+                 .read = usage.prompt_tokens - usage.cached_tokens,
+                 .queue_seconds = std::max(first_seconds_ - usage.first_token_seconds, 0.0),
+                 .read_seconds = usage.first_token_seconds,
+                 .decode_seconds = usage.decode_seconds});
   }
 
-  const ModelUse use_;  // first: it ends after the handle to the model's request
+  const SharedUse use_;  // first: it ends after the handle to the model's request
   const RequestMemory::Share memory_;
+  const std::shared_ptr<const void> rule_;
   std::optional<EndDrafts::Place> drafts_;  // absent: none will come
   std::optional<EndTurns::Turn> turn_;      // from its beginning to its end
   const HttpReplyPtr reply_;
   const JobListener listener_;
-  const Stopwatch waited_;
+  const std::chrono::steady_clock::time_point came_;
   Stopwatch between_;         // the engine's thread's
   double first_seconds_ = 0;  // the same
   std::atomic<bool> gone_ = false;
@@ -178,7 +186,7 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
 
 }  // namespace
 
-void RunCloudAnswer(ModelUse use, CloudCall call, HttpReplyPtr reply, const ForEnds& shared,
+void RunCloudAnswer(SharedUse use, CloudCall call, HttpReplyPtr reply, const ForEnds& shared,
                     JobListener listener) {
   std::make_shared<CloudAnswer>(std::move(use), call, std::move(reply), std::move(listener))
       ->Start(std::move(call.asked), shared, call.end);

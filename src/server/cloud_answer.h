@@ -5,8 +5,10 @@
 
 #include <troupe/model.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "server/end_drafts.h"
 #include "server/end_turns.h"
@@ -32,11 +34,17 @@ struct CloudCall {
   CloudRequest asked;
   std::uint64_t end = 0;                  // that the requests of one end have in common
   RequestMemory::Share memory = nullptr;  // that the request takes until its answer has ended
-  bool has_begun = false;                 // something was said to its end already
+  // When the request came, which may have been parked since then, or cut.
+  std::chrono::steady_clock::time_point came = std::chrono::steady_clock::now();
+  bool has_begun = false;                      // something was said to its end already
+  std::shared_ptr<const void> rule = nullptr;  // ModelAccess::HoldRule's, until it has ended
 };
 
+// The model is used as long as anybody has it.
+using SharedUse = std::shared_ptr<const ModelUse>;
+
 // Returns before the end.
-void RunCloudAnswer(ModelUse use, CloudCall call, HttpReplyPtr reply, const ForEnds& shared,
+void RunCloudAnswer(SharedUse use, CloudCall call, HttpReplyPtr reply, const ForEnds& shared,
                     JobListener listener);
 
 // Of who asks: the key tells ends apart.

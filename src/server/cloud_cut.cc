@@ -8,6 +8,7 @@
 
 #include "api/model_access.h"
 #include "server/api_error.h"
+#include "server/seconds_since.h"
 #include "server/served_model.h"
 #include "split/wire/cloud_line.h"
 
@@ -19,7 +20,7 @@ constexpr std::ptrdiff_t kMostWaiting = 8;
 
 }  // namespace
 
-CloudCut::CloudCut(ModelUse use, CloudCall call, HttpReplyPtr reply, const ForEnds& shared,
+CloudCut::CloudCut(SharedUse use, CloudCall call, HttpReplyPtr reply, const ForEnds& shared,
                    JobListener listener)
     : use_(std::move(use)),
       call_(std::move(call)),
@@ -28,11 +29,12 @@ CloudCut::CloudCut(ModelUse use, CloudCall call, HttpReplyPtr reply, const ForEn
       prefix_(call_.asked.cut->prefix),
       reply_(std::move(reply)),
       shared_(shared),
-      listener_(std::move(listener)) {}
+      listener_(std::move(listener)),
+      came_(call_.came) {}
 
-Engine& CloudCut::engine() const { return ModelAccess::EngineOf(*use_.served().model); }
+Engine& CloudCut::engine() const { return ModelAccess::EngineOf(*use_->served().model); }
 
-void CloudCut::Run(ModelUse use, CloudCall call, HttpReplyPtr reply, const ForEnds& shared,
+void CloudCut::Run(SharedUse use, CloudCall call, HttpReplyPtr reply, const ForEnds& shared,
                    JobListener listener) {
   const std::shared_ptr<CloudCut> cut(
       new CloudCut(std::move(use), std::move(call), std::move(reply), shared, std::move(listener)));
@@ -51,7 +53,7 @@ void CloudCut::Run(ModelUse use, CloudCall call, HttpReplyPtr reply, const ForEn
 
 // What a cut can answer, and whether both sides mean the same by it.
 Status CloudCut::Prepare() {
-  if (use_.served().cuts == nullptr) {
+  if (use_->served().cuts == nullptr) {
     return InvalidArgument("this cloud takes no prompts that are cut by layers (--cut-tokens)");
   }
   const CutAsk& ask = *call_.asked.cut;
@@ -61,9 +63,10 @@ Status CloudCut::Prepare() {
     return InvalidArgument(
         "the answer to a prompt that is cut to its end is one token, without a rule");
   }
-  Model& model = *use_.served().model;
+  Model& model = *use_->served().model;
   TROUPE_ASSIGN_OR_RETURN(BatchRequest batch, ModelAccess::Prepare(model, request));
   TROUPE_RETURN_IF_ERROR(ModelAccess::Check(model, batch));
+  TROUPE_ASSIGN_OR_RETURN(call_.rule, ModelAccess::HoldRule(model, request));
   static const MonotonicClock kClock;
   TROUPE_ASSIGN_OR_RETURN(
       TextGeneration text,
@@ -85,7 +88,7 @@ Status CloudCut::Prepare() {
 }
 
 Status CloudCut::CheckPrefix(std::size_t tokens) const {
-  if (!ModelAccess::KeepsPrefixes(*use_.served().model)) {
+  if (!ModelAccess::KeepsPrefixes(*use_->served().model)) {
     return InvalidArgument("this cloud keeps no prefixes, and goes on behind no cuts");
   }
   if (!call_.asked.cut->code.exact()) {
@@ -106,7 +109,7 @@ void CloudCut::Begin(EndTurns::Turn turn) {
     const MutexLock lock(mu_);
     if (finished_) return;  // the turn is the next one's
     turn_.emplace(std::move(turn));
-    heard_ = begun_seconds_ = waited_.Seconds();
+    heard_ = begun_seconds_ = SecondsSince(came_);
   }
   if (!host().Open(end_, name_, shared_from_this())) {
     return Finish(Status(Code::kCancelled, "the engine was closed"));
@@ -206,7 +209,7 @@ void CloudCut::Decode(std::size_t first, std::string_view message) {
     if (states.ok()) {
       found->second.rows = std::move(states->rows);
       found->second.decoded = true;
-      heard_ = waited_.Seconds();
+      heard_ = SecondsSince(came_);
     } else {
       refused.swap(found->second.replies);
       messages_.erase(found);
@@ -256,7 +259,7 @@ void CloudCut::OnRun(std::size_t first, const PartLane::Outcome& outcome) {
                                  .waited_seconds = outcome.waited_seconds,
                                  .seconds = outcome.seconds};
     replies.swap(message.replies);
-    heard_ = waited_.Seconds();
+    heard_ = SecondsSince(came_);
   }
   for (const HttpReplyPtr& reply : replies) reply->Send({.body = Encode(receipt)});
   if (!outcome.logits.empty()) return Choose(outcome.logits);
@@ -277,11 +280,11 @@ void CloudCut::Choose(std::span<const float> logits) {
     const MutexLock lock(mu_);
     queued = begun_seconds_;
   }
-  if (listener_.on_first) listener_.on_first(waited_.Seconds());
+  if (listener_.on_first) listener_.on_first(SecondsSince(came_));
   Write(Encode(CloudEnd{.reason = text_->answer().finish,
                         .read = 0,
                         .queue_seconds = queued,
-                        .read_seconds = waited_.Seconds() - queued,
+                        .read_seconds = SecondsSince(came_) - queued,
                         .decode_seconds = 0}));
   Finish(OkStatus());
 }
@@ -302,14 +305,14 @@ bool CloudCut::Beat() {
     const MutexLock lock(mu_);
     if (finished_) return false;
     const CutLimits& limits = host().limits();
-    const double now = waited_.Seconds();
+    const double now = SecondsSince(came_);
     const double most = limits.silence_seconds + limits.row_seconds * static_cast<double>(tokens_);
     is_late = turn_ && (now - heard_ > limits.silence_seconds || now - begun_seconds_ > most);
     // What is being decoded, or in the lane, is not the end's to hurry.
     for (const auto& [first, message] : messages_) {
       is_late &= message.done || (message.decoded && !message.runs);
     }
-    is_late &= keys_pending_ == 0;
+    is_late &= keys_pending_ == 0 && !goes_on_;
   }
   if (!is_late) return Write(EncodeTokens({}));
   // Not now, and no trouble of this cloud.
@@ -333,7 +336,7 @@ void CloudCut::Finish(const Status& status) {
   JobEnd end{.status = status,
              .cancelled = status.code() == Code::kCancelled,
              .choices = {},
-             .seconds = waited_.Seconds()};
+             .seconds = SecondsSince(came_)};
   if (status.ok()) end.choices.push_back({.answer = text_->answer(), .tokens = {}});
   if (listener_.on_end) listener_.on_end(end);
   for (auto& [first, message] : messages) {
@@ -351,7 +354,7 @@ void CloudCut::Finish(const Status& status) {
       }
     }
   }
-  if (use_.served().cuts != nullptr) host().Close(end_, name_, this);
+  if (use_->served().cuts != nullptr) host().Close(end_, name_, this);
 }
 
 }  // namespace troupe

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -30,7 +31,7 @@ namespace troupe {
 class CloudCut : public std::enable_shared_from_this<CloudCut> {
  public:
   // `host`: of the model that is used. Returns before the end.
-  static void Run(ModelUse use, CloudCall call, HttpReplyPtr reply, const ForEnds& shared,
+  static void Run(SharedUse use, CloudCall call, HttpReplyPtr reply, const ForEnds& shared,
                   JobListener listener);
   // A message of rows for the cut of that end and name; replies with a receipt once they are
   // through.
@@ -59,10 +60,10 @@ class CloudCut : public std::enable_shared_from_this<CloudCut> {
     Stopwatch waited = {};
   };
 
-  CloudCut(ModelUse use, CloudCall call, HttpReplyPtr reply, const ForEnds& shared,
+  CloudCut(SharedUse use, CloudCall call, HttpReplyPtr reply, const ForEnds& shared,
            JobListener listener);
 
-  CutHost& host() const { return *use_.served().cuts; }
+  CutHost& host() const { return *use_->served().cuts; }
   Engine& engine() const;
   Status Prepare();
   Status CheckPrefix(std::size_t tokens) const;
@@ -80,24 +81,27 @@ class CloudCut : public std::enable_shared_from_this<CloudCut> {
   Result<bool> KeepKeys(std::span<const std::byte> message, Keys& keys) TROUPE_REQUIRES(mu_);
   void StoreKeys(const std::shared_ptr<Keys>& keys);
   void OnStored(Keys& keys, const Status& status);
-  // On the engine's thread, once all has come that was asked for.
+  // On the engine's thread, once all has come that was asked for: the model keeps it, some of it
+  // between two passes, and the answer goes on.
   void GoOnIfAll();
-  void GoOn(std::shared_ptr<PartLane::Prompt> prompt);
+  PartLane::Taken KeepMore(const PartLane::Prompt& prompt, std::size_t positions);
+  void GoOn();
   void Choose(std::span<const float> logits);
   bool Write(std::string_view line);
   bool Beat();
   // Once: tells the end, and lets go of all.
   void Finish(const Status& status);
 
-  ModelUse use_;  // first: it ends last. It and the call are the answer's in the end
-  CloudCall call_;
+  const SharedUse use_;  // first: it ends last. The answer that goes on has it as well
+  CloudCall call_;       // that answer's, once it goes on
   const std::uint64_t end_, name_;
   const std::size_t prefix_;  // as of CutAsk
   const HttpReplyPtr reply_;
   const ForEnds shared_;
   const JobListener listener_;
-  const Stopwatch waited_;
+  const std::chrono::steady_clock::time_point came_;
   std::optional<TextGeneration> text_;   // the engine's thread's, once it has begun
+  std::size_t kept_ = 0;                 // tokens by the model, for the answer; the same
   std::size_t tokens_ = 0;               // that are cut
   std::optional<StateDecoder> decoder_;  // once it has begun it decodes on one thread alone
 
@@ -108,8 +112,9 @@ class CloudCut : public std::enable_shared_from_this<CloudCut> {
   std::size_t next_ TROUPE_GUARDED_BY(mu_) = 0;                     // position for the lane
   CutKeys keys_ TROUPE_GUARDED_BY(mu_);
   std::size_t keys_pending_ TROUPE_GUARDED_BY(mu_) = 0;  // messages that are not stored yet
-  double heard_ TROUPE_GUARDED_BY(mu_) = 0;              // of new rows, by waited_
+  double heard_ TROUPE_GUARDED_BY(mu_) = 0;              // of new rows, since came_
   double begun_seconds_ TROUPE_GUARDED_BY(mu_) = 0;
+  bool goes_on_ TROUPE_GUARDED_BY(mu_) = false;  // all has come
   bool finished_ TROUPE_GUARDED_BY(mu_) = false;
 
   Mutex writing_;

@@ -7,6 +7,7 @@
 #include "api/model_access.h"
 #include "server/api_error.h"
 #include "server/cloud_cut.h"
+#include "server/seconds_since.h"
 #include "server/served_model.h"
 
 namespace troupe {
@@ -95,7 +96,7 @@ void CloudCut::OnStored(Keys& keys, const Status& status) {
     const MutexLock lock(mu_);
     keys_.Stored(keys.frame);
     --keys_pending_;
-    heard_ = waited_.Seconds();
+    heard_ = SecondsSince(came_);
   }
   keys.memory.reset();
   keys.reply->Send({.body = Encode(StatesReceipt{.waited_seconds = keys.waited.Seconds()})});
@@ -103,7 +104,6 @@ void CloudCut::OnStored(Keys& keys, const Status& status) {
 }
 
 void CloudCut::GoOnIfAll() {
-  std::optional<EndTurns::Turn> turn;
   std::shared_ptr<PartLane::Prompt> prompt;
   {
     const MutexLock lock(mu_);
@@ -111,33 +111,67 @@ void CloudCut::GoOnIfAll() {
     for (const auto& [first, message] : messages_) {
       if (!message.done) return;
     }
-    finished_ = true;
-    if (turn_) turn.emplace(std::move(*turn_));
-    turn_.reset();
-    prompt.swap(prompt_);
+    if (std::exchange(goes_on_, true)) return;
+    prompt = prompt_;
   }
-  GoOn(std::move(prompt));
-}
-
-// The model finds in its prefix cache what was read of the prompt. Where that has no room the model
-// reads it anew: later, and to the same bytes.
-void CloudCut::GoOn(std::shared_ptr<PartLane::Prompt> prompt) {
-  const auto self = shared_from_this();  // the host may be the last one who has it
-  host().Close(end_, name_, this);
   Request& request = call_.asked.request;
   request.cache_salt = SaltOf(end_, call_.asked.cut->process, request.cache_salt);
-  const bool kept = ModelAccess::KeepPrefix(
-      *use_.served().model, text_->prompt().first(prefix_), request.cache_salt,
-      [&](KvSequence& to) { host().lane().CopyTo(*prompt, prefix_, to); });
-  host().CountWentOn(kept);
-  prompt.reset();
+  const auto self = shared_from_this();
+  const auto take = [self, from = prompt.get()](std::size_t positions) {
+    return self->KeepMore(*from, positions);
+  };
+  host().lane().TakeOut(std::move(prompt), take, [self](const PartLane::Outcome& outcome) {
+    if (!outcome.status.ok()) return self->Finish(outcome.status);
+    self->GoOn();
+  });
+}
+
+// The model finds in its prefix cache what was read of the prompt. Where that has no room, or gives
+// up what it has, the model reads it anew: later, and to the same bytes.
+PartLane::Taken CloudCut::KeepMore(const PartLane::Prompt& prompt, std::size_t positions) {
+  {
+    const MutexLock lock(mu_);
+    if (finished_) return {};
+  }
+  std::size_t copied = 0;
+  const std::size_t kept = ModelAccess::KeepPrefix(
+      *use_->served().model, text_->prompt().first(prefix_), call_.asked.request.cache_salt,
+      positions, [&](KvSequence& to, std::size_t length) {
+        copied = length - to.length();
+        host().lane().CopyTo(prompt, length, to);
+      });
+  const bool is_more = kept > kept_ && kept < prefix_;
+  kept_ = kept;
+  return {.positions = copied, .more = is_more};
+}
+
+void CloudCut::GoOn() {
+  std::optional<EndTurns::Turn> turn;
+  {
+    const MutexLock lock(mu_);
+    if (std::exchange(finished_, true)) return;
+    if (turn_) turn.emplace(std::move(*turn_));
+    turn_.reset();
+    prompt_.reset();
+  }
+  const auto self = shared_from_this();  // the host may be the last one who has it
+  host().Close(end_, name_, this);
   call_.asked.cut.reset();
   {
     const MutexLock lock(writing_);
     closed_ = true;
     call_.has_begun = wrote_;
   }
-  RunCloudAnswer(std::move(use_), std::move(call_), reply_, shared_, listener_);
+  JobListener listener = listener_;
+  listener.on_end = [use = use_, tell = listener_.on_end, prefix = prefix_,
+                     kept = kept_ >= prefix_](const JobEnd& end) {
+    if (end.status.ok() && !end.cancelled) {
+      const std::size_t found = end.choices.front().answer.usage.cached_tokens;
+      use->served().cuts->CountWentOn(prefix, kept, found);
+    }
+    if (tell) tell(end);
+  };
+  RunCloudAnswer(use_, std::move(call_), reply_, shared_, std::move(listener));
 }
 
 }  // namespace troupe

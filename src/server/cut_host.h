@@ -68,12 +68,16 @@ class CutHost {
 
   // As of its lane.
   PartCounters counters() const { return lane_->counters(); }
-  // Of cut prompts whose answers went on, by whether the model has found what was read of them.
+  // Of cut prompts whose answers went on, by whether these have found all that was read of them: or
+  // not, as the model's pool had no room for it, or gave it up before the answer began.
   struct WentOn {
-    std::uint64_t kept = 0, lost = 0;
+    std::uint64_t kept = 0, no_room = 0, given_up = 0;
   };
-  void CountWentOn(bool kept) { ++(kept ? kept_ : lost_); }
-  WentOn went_on() const { return {.kept = kept_, .lost = lost_}; }
+  // `found`: tokens that the answer did not have to read again, of a prefix that was kept or not.
+  void CountWentOn(std::size_t prefix, bool kept, std::size_t found) {
+    ++(found >= prefix ? kept_ : kept ? given_up_ : no_room_);
+  }
+  WentOn went_on() const { return {.kept = kept_, .no_room = no_room_, .given_up = given_up_}; }
 
   // Ends all with kCancelled, and waits for what is being decoded: the model is to be closed, after
   // this.
@@ -88,7 +92,7 @@ class CutHost {
   const CutLimits limits_;
   std::unique_ptr<PartLane> lane_;
   EndTurns turns_;
-  std::atomic<std::uint64_t> kept_ = 0, lost_ = 0;
+  std::atomic<std::uint64_t> kept_ = 0, no_room_ = 0, given_up_ = 0;
   mutable Mutex mu_;
   bool ended_ TROUPE_GUARDED_BY(mu_) = false;
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::shared_ptr<CloudCut>> open_

@@ -301,14 +301,17 @@ void Service::OnSplitAnswer(Asked asked) {
   Result<RequestMemory::Share> memory = asked.facts->memory->Take(one.SizeInMemory(1));
   if (!memory.ok()) return Reply(kSplitAnswers, *asked.reply, ErrorResponse(memory.status()));
   call->request = one.Make(0);
-  CloudCall wanted{
-      .asked = *std::move(call), .end = EndOf(asked.request), .memory = *std::move(memory)};
+  CloudCall wanted{.asked = *std::move(call),
+                   .end = EndOf(asked.request),
+                   .memory = *std::move(memory),
+                   .came = asked.came};
+  auto use = std::make_shared<const ModelUse>(std::move(asked.use));
   const ForEnds shared{.pulse = pulse_for_ends_, .turns = end_turns_, .drafts = end_drafts_};
   if (wanted.asked.cut) {
-    return CloudCut::Run(std::move(asked.use), std::move(wanted), std::move(asked.reply), shared,
+    return CloudCut::Run(std::move(use), std::move(wanted), std::move(asked.reply), shared,
                          ListenerFor(kSplitAnswers));
   }
-  RunCloudAnswer(std::move(asked.use), std::move(wanted), std::move(asked.reply), shared,
+  RunCloudAnswer(std::move(use), std::move(wanted), std::move(asked.reply), shared,
                  ListenerFor(kSplitAnswers));
 }
 

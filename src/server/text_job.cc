@@ -10,6 +10,7 @@
 #include "base/mutex.h"
 #include "server/answer_costs.h"
 #include "server/answer_size.h"
+#include "server/seconds_since.h"
 #include "server/served_model.h"
 #include "server/sse.h"
 #include "server/token_logprobs.h"
@@ -18,10 +19,6 @@ namespace troupe {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
-
-double SecondsSince(SteadyClock::time_point start) {
-  return std::chrono::duration<double>(SteadyClock::now() - start).count();
-}
 
 class TextJob : public std::enable_shared_from_this<TextJob> {
  public:

@@ -148,13 +148,14 @@ TEST(SplitMetrics, TellOfACloudWhatItHasRunOfCutPrompts) {
   PartCounters counters;
   counters.prompts = 3;
   std::map<std::string, double> values;
-  for (const ExtraMetric& metric : MetricsOf(counters, {.kept = 2, .lost = 1})) {
+  for (const ExtraMetric& metric : MetricsOf(counters, {.kept = 2, .no_room = 1, .given_up = 3})) {
     const std::string label = metric.labels.empty() ? "" : " " + metric.labels.front().second;
     values[std::string(metric.name) + label] = static_cast<double>(metric.value);
   }
   EXPECT_EQ(values.at("troupe_cloud_cut_prompts_total"), 3);
   EXPECT_EQ(values.at("troupe_cloud_cut_answers_total kept"), 2);
-  EXPECT_EQ(values.at("troupe_cloud_cut_answers_total lost"), 1);
+  EXPECT_EQ(values.at("troupe_cloud_cut_answers_total no_room"), 1);
+  EXPECT_EQ(values.at("troupe_cloud_cut_answers_total given_up"), 3);
 }
 
 }  // namespace

@@ -59,7 +59,10 @@ std::vector<ExtraMetric> MetricsOf(const PartCounters& counters, const CutHost::
   constexpr auto kAnswers =
       "Cut prompts of longer answers, by whether the model found there what was read of them";
   figures.Counter("troupe_cloud_cut_answers_total", kAnswers, went_on.kept, {{"keys", "kept"}});
-  figures.Counter("troupe_cloud_cut_answers_total", kAnswers, went_on.lost, {{"keys", "lost"}});
+  figures.Counter("troupe_cloud_cut_answers_total", kAnswers, went_on.no_room,
+                  {{"keys", "no_room"}});
+  figures.Counter("troupe_cloud_cut_answers_total", kAnswers, went_on.given_up,
+                  {{"keys", "given_up"}});
   figures.Counter("troupe_cloud_cut_keys_bytes_total",
                   "Keys and values of cut prompts that ends have computed", counters.stored_bytes);
   figures.Counter("troupe_cloud_cut_prompts_total", "Prompts that ends have cut by layers",
