@@ -19,6 +19,9 @@ import serve_test
 from serve_test import LONGEST, TINY, Server
 
 
+MOST_BODY = 8 << 20  # the usual one
+
+
 def least_budget(*args):
     """MiB, as the error names it where there is far too little."""
     done = subprocess.run([serve_test.TROUPE, "serve", TINY, "--port", "0", "--memory", "1MiB", *map(str, args)],
@@ -127,6 +130,42 @@ class ServeMemory(unittest.TestCase):
                 self.check(server)
                 for client in clients:
                     client.close()
+
+    def test_chats_as_large_as_bodies_may_be_stay_within_the_budget(self):
+        chat = {"max_tokens": 1, "messages": [{"role": "user", "content": "a b " * ((MOST_BODY - 1000) // 4)}]}
+        pieces = {"max_tokens": 1, "messages": [{"role": "user", "content": [{"type": "text", "text": "a b "}] * (MOST_BODY // 40)}]}
+        short = {"max_tokens": 1, "messages": [{"role": "user", "content": "a"}] * (MOST_BODY // 40)}
+        for body in chat, pieces, short:
+            text = json.dumps(body).encode()
+            self.assertLess(len(text), MOST_BODY)
+            with self.subTest(bytes=len(text)), self.serve("--ctx", 4096, "--parallel", 1, "--most-body", "8MiB") as server:
+                def ask(path):
+                    try:
+                        return server.ask(path, body)
+                    except urllib.error.HTTPError as error:
+                        with error:
+                            return error.code
+                paths = ["/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens"] * 3
+                with concurrent.futures.ThreadPoolExecutor(len(paths)) as pool:
+                    codes = list(pool.map(ask, paths))
+                self.assertLessEqual({code for code in codes if not isinstance(code, dict)}, {400, 413, 429, 503}, codes)
+                self.assertEqual(len(server.ask("/v1/completions", {"prompt": "a", "max_tokens": 1})["choices"]), 1)
+                self.check(server)
+
+    def test_many_who_ask_for_metrics_at_once_stay_within_the_budget(self):
+        with self.serve("--ctx", 4096, "--parallel", 1) as server:
+            def flood(_):
+                client = socket.create_connection(("127.0.0.1", server.port), LONGEST)
+                client.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100)  # and does not read
+                return client
+            with concurrent.futures.ThreadPoolExecutor(32) as pool:
+                clients = list(pool.map(flood, range(500)))
+            for _ in range(5):
+                self.assertEqual(len(server.ask("/v1/completions", {"prompt": "a", "max_tokens": 1})["choices"]), 1)
+                time.sleep(0.2)
+            self.check(server)
+            for client in clients:
+                client.close()
 
     def test_a_suffix_behind_many_prompts_and_prompts_before_many_answers_are_counted(self):
         with self.serve("--ctx", 16384, "--parallel", 1) as server:
