@@ -462,6 +462,32 @@ class Verify(CommandLineTest):
         self.flip(model, 40)
         self.assertEqual(troupe("inspect", model, "--verify").returncode, 1)
 
+    def test_a_run_refuses_an_expert_that_has_changed_since_the_model_was_packed(self):
+        model = self.synthesize(type_="Q8_0")
+        troupe("pack", model)
+        sums, container = self.folder / "model.checksums.json", self.folder / "model.experts"
+        prompt = ("--prompt-ids", ",".join(map(str, range(3, 63))), "-n", 4, "--temperature", 0, "--ignore-eos")
+        in_place = ("run", model, "--experts", "none", "--slots", 6, *prompt)
+        tensor = next(tensor for tensor in self.tensors(model) if tensor["name"] == "blk.1.ffn_down_exps.weight")
+        expert = tensor["bytes"] // 8
+        whole = troupe(*in_place)
+        self.assertEqual(whole.returncode, 0, whole.stderr)
+        self.flip(model, tensor["offset"] + 3 * expert + 1000)
+        found = (rf"^troupe: {re.escape(str(model))}, byte {tensor['offset'] + 3 * expert}: tensor 'blk.1.ffn_down_exps.weight', expert 3: "
+                 rf"checksum [0-9a-f]{{16}}, [0-9a-f]{{16}} expected by {re.escape(str(sums))}: it is damaged, or was changed ")
+        for arguments in (in_place, ("run", model, "--experts", "none", *prompt)):  # read when it is needed, and at the start
+            with self.subTest(arguments):
+                done = troupe(*arguments)
+                self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+                self.assertRegex(done.stderr, found)
+        packed = troupe("run", model, "--slots", 6, *prompt)  # the container's copy is whole
+        self.assertEqual((packed.returncode, packed.stdout), (0, whole.stdout), packed.stderr)
+        sums.unlink()
+        container.unlink()
+        self.assertEqual(troupe(*in_place).returncode, 0)  # nobody has recorded what it should be
+        self.flip(model, tensor["offset"] + 3 * expert + 1000)
+        self.assertEqual(troupe(*in_place).stdout, whole.stdout)
+
     def test_damage_is_not_recorded_anew_as_right(self):
         model = self.synthesize(type_="Q8_0")
         troupe("pack", model)

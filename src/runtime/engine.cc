@@ -5,7 +5,6 @@
 #include "model/resident_experts.h"
 #include "runtime/draft_plan.h"
 #include "runtime/plan_model.h"
-#include "runtime/recorded_sums.h"
 
 namespace troupe {
 namespace {
@@ -292,11 +291,10 @@ Result<std::unique_ptr<Engine>> Engine::OpenPlanned(const std::string& path, Pla
       model.plan.memory.all_resident ? RoutedExperts::kResident : RoutedExperts::kElsewhere;
   TROUPE_ASSIGN_OR_RETURN(WeightStore weights, [&] {
     ThreadPool loaders(model.plan.threads);
-    const std::unique_ptr<RecordedSums> sums = RecordedSums::Beside(model.file);
-    ReturnFreeMemory();  // of the text that they were read from
     return LoadWeights(model.file, *model.config, model.plan.layers, experts, loaders, progress,
-                       sums.get());
+                       model.sums.get());
   }());
+  model.sums.reset();  // a store that reads experts in place has them still
   std::optional<ModelFingerprint> fingerprint;
   if (options.fingerprint) {
     TROUPE_ASSIGN_OR_RETURN(fingerprint, FingerprintModel(model.file));

@@ -1,8 +1,10 @@
 #include "runtime/model_store.h"
 
 #include <filesystem>
+#include <utility>
 
 #include "quant/panel.h"
+#include "runtime/checked_experts.h"
 #include "runtime/container_layouts.h"
 #include "runtime/container_path.h"
 #include "store/container_store.h"
@@ -13,7 +15,8 @@ namespace troupe {
 namespace {
 
 Result<std::unique_ptr<ExpertStore>> OpenInPlace(const GgufModel& model,
-                                                 const ExpertLayouts& layouts) {
+                                                 const ExpertLayouts& layouts,
+                                                 std::shared_ptr<const WeightChecks> sums) {
   std::vector<std::string> paths;
   for (const ReadFile& file : model.files()) paths.push_back(file.path());
   std::vector<std::vector<GgufExpertPart>> layers(layouts.size());
@@ -27,12 +30,17 @@ Result<std::unique_ptr<ExpertStore>> OpenInPlace(const GgufModel& model,
                                .stride = matrix.tensor_rows * row});
     }
   }
+  const auto checked = std::make_shared<CheckedExperts>(std::move(sums), layouts);
   TROUPE_ASSIGN_OR_RETURN(
       GgufStore store,
       GgufStore::Open(
           paths, std::move(layers),
-          [layouts](std::uint32_t layer, std::span<const std::span<const std::byte>> parts,
-                    std::span<std::byte> slot) { layouts[layer].Pack(parts, slot); }));
+          [layouts, checked](ExpertId id, std::span<const std::span<const std::byte>> parts,
+                             std::span<std::byte> slot) {
+            TROUPE_RETURN_IF_ERROR(checked->Check(id, parts));
+            layouts[id.layer].Pack(parts, slot);
+            return OkStatus();
+          }));
   // Headers were read through one opening and experts will be through another: of the same file.
   for (std::size_t i = 0; i < paths.size(); ++i) {
     if (store.files()[i].identity() == model.files()[i].identity()) continue;
@@ -53,8 +61,9 @@ Result<std::string> FindContainer(const GgufModel& model, const std::string& wan
 
 Result<std::unique_ptr<ExpertStore>> OpenModelStore(const GgufModel& model,
                                                     const ExpertLayouts& layouts,
-                                                    const std::string& container) {
-  if (container.empty()) return OpenInPlace(model, layouts);
+                                                    const std::string& container,
+                                                    std::shared_ptr<const WeightChecks> sums) {
+  if (container.empty()) return OpenInPlace(model, layouts, std::move(sums));
   TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(model));
   TROUPE_ASSIGN_OR_RETURN(ContainerStore store,
                           ContainerStore::Open(container, fingerprint, kPanelLayoutVersion));

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "gguf/reader.h"
 #include "model/expert_layout.h"
+#include "model/weight_checks.h"
 #include "runtime/offloaded_experts.h"
 #include "store/expert_store.h"
 
@@ -20,8 +21,10 @@ Result<std::string> FindContainer(const GgufModel& model, const std::string& wan
 Result<LowExperts> OpenLowExperts(const GgufModel& model, const ExpertLayouts& layouts,
                                   const std::string& container);
 
+// `sums`: with which experts that are read in place are compared; null: nothing was recorded.
 Result<std::unique_ptr<ExpertStore>> OpenModelStore(const GgufModel& model,
                                                     const ExpertLayouts& layouts,
-                                                    const std::string& container);
+                                                    const std::string& container,
+                                                    std::shared_ptr<const WeightChecks> sums);
 
 }  // namespace troupe

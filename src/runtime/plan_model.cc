@@ -8,6 +8,7 @@
 #include "machine/process_memory.h"
 #include "model/group_router.h"
 #include "runtime/buddy_profile.h"
+#include "runtime/checked_experts.h"
 #include "runtime/draft_plan.h"
 #include "runtime/machine_costs.h"
 #include "runtime/model_store.h"
@@ -41,6 +42,12 @@ Result<MachineFacts> ReadMachineFacts(const std::string& model, const std::strin
   facts.for_others = ReserveForOthers(*memory);
   facts.limit = memory->limit;
   return facts;
+}
+
+// Of an engine that reads its experts in place and has sums to compare them with.
+Bytes SumBytes(const GgufModel& file, const ExpertLayouts& layouts) {
+  const Bytes sums = RecordedSums::BytesBeside(file);
+  return sums == Bytes() ? sums : sums + CheckedExperts::BytesFor(layouts);
 }
 
 // A profile that was asked for by name has to be the model's; one that merely lies there is left
@@ -164,6 +171,7 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
   const auto make_plan = [&](Bytes taken) -> Result<Bytes> {
     TROUPE_ASSIGN_OR_RETURN(MachineFacts machine,
                             ReadMachineFacts(path, container, options, taken));
+    if (container.empty()) machine.program += SumBytes(file, measure.experts);
     if (draft != nullptr) machine.draft = DraftBytes(draft->plan);
     if (gate) {
       const auto bytes = [&](std::size_t chunk) {
@@ -204,11 +212,16 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
         ToString(substitution), routing.groups_used, routing.groups);
   }
   if (gate) plan.notes.push_back(Describe(*gate));
+  std::shared_ptr<const RecordedSums> sums;  // a look beside an open model has no memory for them
+  if (use != PlanFor::kReplacement) {
+    sums = RecordedSums::Beside(file);
+    ReturnFreeMemory();  // of the text that they were read from
+  }
   std::unique_ptr<ExpertStore> store;
   // A container that was asked for by name is held to its word even if it is not needed today.
   const bool named = !options.offload.container.empty() && options.offload.container != "none";
   if (!plan.memory.all_resident || named) {
-    TROUPE_ASSIGN_OR_RETURN(store, OpenModelStore(file, measure.experts, container));
+    TROUPE_ASSIGN_OR_RETURN(store, OpenModelStore(file, measure.experts, container, sums));
   }
   std::optional<ModelProfile> profile;
   if (!plan.memory.all_resident || !options.offload.profile.empty()) {
@@ -244,6 +257,7 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
                       .container = std::move(container),
                       .plan = std::move(plan),
                       .planned = std::move(planned),
+                      .sums = std::move(sums),
                       .store = std::move(store),
                       .profile = std::move(profile),
                       .low = std::move(low),

@@ -16,6 +16,7 @@
 #include "runtime/engine_plan.h"
 #include "runtime/model_profile.h"
 #include "runtime/planned_memory.h"
+#include "runtime/recorded_sums.h"
 #include "runtime/slot_loads.h"
 #include "store/expert_store.h"
 #include "text/tokenizer.h"
@@ -31,10 +32,11 @@ struct PlannedModel {
   WeightMeasure measure;  // points into the file's tensor table
   std::string container;  // path; empty: experts are read from the model file itself
   EnginePlan plan;
-  PlannedMemory::Share planned;         // what it will take, if it is for opening
-  std::unique_ptr<ExpertStore> store;   // null if every expert is in memory
-  std::optional<ModelProfile> profile;  // if there is one, and it is of use
-  LowExperts low;                       // empty if every expert is in memory, or they are off
+  PlannedMemory::Share planned;              // what it will take, if it is for opening
+  std::shared_ptr<const RecordedSums> sums;  // of its weights; null if nothing was recorded
+  std::unique_ptr<ExpertStore> store;        // null if every expert is in memory
+  std::optional<ModelProfile> profile;       // if there is one, and it is of use
+  LowExperts low;                            // empty if every expert is in memory, or they are off
   SubstitutionChain substitution;
   std::optional<LoadedGate> gate;       // absent: the exact one
   std::unique_ptr<PlannedModel> draft;  // a model that guesses for it; null: none does

@@ -24,25 +24,24 @@ Bytes MostText(const GgufModel& model) {
 
 class RecordedMatrix final : public MatrixCheck {
  public:
-  RecordedMatrix(const std::string& model, const std::string& path, std::string what,
-                 std::uint64_t recorded)
-      : model_(model), path_(path), what_(std::move(what)), recorded_(recorded) {}
+  // `place`: file, byte and matrix.
+  RecordedMatrix(std::string place, const std::string& sums, std::uint64_t recorded)
+      : place_(std::move(place)), sums_(sums), recorded_(recorded) {}
 
   void Add(std::span<const std::byte> bytes) override { running_.Add(bytes); }
 
   Status Finish() override {
-    if (running_.value() == recorded_) return OkStatus();
-    return Error(
-        Code::kDataLoss,
-        "{}: {} has not the bytes that {} recorded: it is damaged, or another model's (then "
-        "`troupe pack` anew)",
-        model_, what_, path_);
+    const std::uint64_t found = running_.value();
+    if (found == recorded_) return OkStatus();
+    return DataLoss(
+        "{}: checksum {:016x}, {:016x} expected by {}: it is damaged, or was changed (then `troupe "
+        "pack` anew)",
+        place_, found, recorded_, sums_);
   }
 
  private:
-  const std::string& model_;
-  const std::string& path_;
-  std::string what_;
+  std::string place_;
+  const std::string& sums_;
   std::uint64_t recorded_;
   RunningChecksum running_;
 };
@@ -58,8 +57,23 @@ bool AreOf(const ModelChecksums& sums, const GgufModel& model) {
 
 }  // namespace
 
+RecordedSums::RecordedSums(const GgufModel& model, std::string path) : path_(std::move(path)) {
+  for (const ReadFile& file : model.files()) files_.push_back(file.path());
+}
+
 std::string ChecksumsPathBeside(std::string_view model_path) {
   return PathBeside(model_path, ".checksums.json");
+}
+
+Bytes RecordedSums::BytesBeside(const GgufModel& model) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(ChecksumsPathBeside(model.path()), ignored)) return Bytes();
+  constexpr std::size_t kOfTensor = 192;  // node of the tree, name, list
+  Bytes bytes;
+  for (const TensorInfo& tensor : model.tensors()) {
+    bytes += Bytes(kOfTensor + tensor.name.size() + tensor.MatrixCount() * sizeof(std::uint64_t));
+  }
+  return bytes;
 }
 
 std::unique_ptr<RecordedSums> RecordedSums::Beside(const GgufModel& model) {
@@ -78,7 +92,7 @@ std::unique_ptr<RecordedSums> RecordedSums::Beside(const GgufModel& model) {
                model.path());
     return nullptr;
   }
-  std::unique_ptr<RecordedSums> recorded(new RecordedSums(model.path(), path));
+  std::unique_ptr<RecordedSums> recorded(new RecordedSums(model, path));
   for (TensorChecksums& tensor : sums->tensors) {
     recorded->sums_.emplace(std::move(tensor.name), std::move(tensor.matrices));
   }
@@ -89,10 +103,10 @@ std::unique_ptr<MatrixCheck> RecordedSums::Begin(const TensorInfo& tensor,
                                                  std::uint64_t matrix) const {
   const auto found = sums_.find(tensor.name);
   if (found == sums_.end() || matrix >= found->second.size()) return nullptr;
-  const std::string what = found->second.size() == 1
-                               ? fmt::format("tensor '{}'", tensor.name)
-                               : fmt::format("tensor '{}', expert {}", tensor.name, matrix);
-  return std::make_unique<RecordedMatrix>(model_, path_, what, found->second[matrix]);
+  const std::uint64_t at = tensor.offset + matrix * (tensor.bytes.count() / tensor.MatrixCount());
+  std::string place = fmt::format("{}, byte {}: tensor '{}'", files_[tensor.file], at, tensor.name);
+  if (found->second.size() > 1) place += fmt::format(", expert {}", matrix);
+  return std::make_unique<RecordedMatrix>(std::move(place), path_, found->second[matrix]);
 }
 
 }  // namespace troupe

@@ -1,6 +1,6 @@
 // The checksums that `troupe pack` wrote beside a model, held against its weights while they are
-// loaded. Experts that are read from a container have sums there (store/container_store.h); experts
-// that are read in place are compared by `troupe inspect --verify` alone.
+// loaded, and against experts that are read in place (checked_experts.h). Experts that are read
+// from a container have sums there (store/container_store.h).
 #pragma once
 
 #include <map>
@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
 #include "gguf/reader.h"
 #include "model/weight_checks.h"
 
@@ -23,13 +24,17 @@ class RecordedSums final : public WeightChecks {
   // said in the log and compare nothing.
   static std::unique_ptr<RecordedSums> Beside(const GgufModel& model);
 
+  // What sums beside the model will take in memory, without reading them; nothing if there are
+  // none.
+  static Bytes BytesBeside(const GgufModel& model);
+
   std::unique_ptr<MatrixCheck> Begin(const TensorInfo& tensor, std::uint64_t matrix) const override;
 
  private:
-  RecordedSums(std::string model, std::string path)
-      : model_(std::move(model)), path_(std::move(path)) {}
+  RecordedSums(const GgufModel& model, std::string path);
 
-  std::string model_, path_;
+  std::vector<std::string> files_;  // of the model
+  std::string path_;
   std::map<std::string, std::vector<std::uint64_t>, std::less<>> sums_;  // by tensor
 };
 

@@ -1,31 +1,11 @@
 #include "store/container_store.h"
 
-#include <atomic>
 #include <utility>
 
 #include "base/check.h"
 #include "io/file.h"
 
 namespace troupe {
-
-// Which experts were verified, set by any thread. Two that verify the same one at the same time
-// do the work twice and count it once.
-class ContainerStore::Verified {
- public:
-  explicit Verified(std::size_t experts) : done_(experts) {}
-
-  bool Has(std::size_t expert) const { return done_[expert].load(std::memory_order_relaxed); }
-  void Note(std::size_t expert) {
-    if (!done_[expert].exchange(true, std::memory_order_relaxed)) {
-      count_.fetch_add(1, std::memory_order_relaxed);
-    }
-  }
-  std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
-
- private:
-  std::vector<std::atomic<bool>> done_;
-  std::atomic<std::uint64_t> count_{0};
-};
 
 namespace {
 
@@ -67,7 +47,7 @@ ContainerStore::ContainerStore(DirectFile file, ContainerIndex index, std::size_
   for (std::size_t l = 0; l < layers.size(); ++l) {
     positions_[layers[l].layer] = static_cast<std::int32_t>(l);
   }
-  verified_ = std::make_unique<Verified>(layers.size() * index_.experts);
+  verified_ = std::make_unique<VerifiedOnce>(layers.size() * index_.experts);
 }
 
 Result<ContainerStore> ContainerStore::Open(const std::string& path, const ModelFingerprint& model,

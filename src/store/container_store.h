@@ -16,6 +16,7 @@
 #include "store/container_format.h"
 #include "store/expert_store.h"
 #include "store/model_fingerprint.h"
+#include "store/verified_once.h"
 
 namespace troupe {
 
@@ -45,8 +46,6 @@ class ContainerStore final : public ExpertStore {
                 std::span<std::byte> slot) override;
 
  private:
-  class Verified;
-
   ContainerStore(DirectFile file, ContainerIndex index, std::size_t precision);
 
   // Its position among the layers of a precision. Asking for a layer without experts is a bug.
@@ -57,7 +56,7 @@ class ContainerStore final : public ExpertStore {
   ContainerIndex index_;
   std::size_t precision_;
   std::vector<std::int32_t> positions_;  // by the model's layers; negative without experts
-  std::unique_ptr<Verified> verified_;
+  std::unique_ptr<VerifiedOnce> verified_;
 };
 
 }  // namespace troupe

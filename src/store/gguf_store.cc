@@ -37,8 +37,7 @@ void GgufStore::Locate(ExpertId id, std::vector<Extent>& extents) const {
 Status GgufStore::Finish(ExpertId id, std::span<const std::span<const std::byte>> parts,
                          std::span<std::byte> slot) {
   TROUPE_CHECK(id.layer < layers_.size() && parts.size() == layers_[id.layer].size());
-  assemble_(id.layer, parts, slot);
-  return OkStatus();
+  return assemble_(id, parts, slot);
 }
 
 }  // namespace troupe

@@ -20,10 +20,9 @@ struct GgufExpertPart {
 
 class GgufStore final : public ExpertStore {
  public:
-  // Puts the parts of an expert of `layer` together in a slot; thread-safe.
-  using Assemble =
-      std::function<void(std::uint32_t layer, std::span<const std::span<const std::byte>> parts,
-                         std::span<std::byte> slot)>;
+  // Checks the parts of an expert and puts them together in a slot; thread-safe.
+  using Assemble = std::function<Status(
+      ExpertId id, std::span<const std::span<const std::byte>> parts, std::span<std::byte> slot)>;
 
   // `layers`: three parts a layer, none for a layer without experts.
   static Result<GgufStore> Open(std::span<const std::string> paths,

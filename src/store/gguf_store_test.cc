@@ -42,11 +42,12 @@ TEST_F(GgufStoreTest, LocatesTheThreePartsOfAnExpertInTheirFiles) {
 }
 
 TEST_F(GgufStoreTest, PutsPartsTogetherAsItWasTold) {
-  std::uint32_t layer = 0;
-  GgufStore store = Open([&](std::uint32_t of, std::span<const std::span<const std::byte>> parts,
+  ExpertId told;
+  GgufStore store = Open([&](ExpertId id, std::span<const std::span<const std::byte>> parts,
                              std::span<std::byte> slot) {
-                      layer = of;
+                      told = id;
                       slot[0] = parts[2][0];
+                      return id.expert == 2 ? OkStatus() : Error(Code::kDataLoss, "damaged");
                     }).value();
   const std::vector<std::byte> read = {std::byte{1}, std::byte{2}, std::byte{3}};
   const std::span<const std::byte> bytes = read;
@@ -54,8 +55,9 @@ TEST_F(GgufStoreTest, PutsPartsTogetherAsItWasTold) {
                                                          bytes.last(1)};
   std::vector<std::byte> slot(1);
   EXPECT_TRUE(store.Finish({.layer = 1, .expert = 2}, parts, slot).ok());
-  EXPECT_EQ(layer, 1u);
+  EXPECT_EQ(told, (ExpertId{.layer = 1, .expert = 2}));
   EXPECT_EQ(slot[0], std::byte{3});
+  EXPECT_EQ(store.Finish({.layer = 1, .expert = 3}, parts, slot).code(), Code::kDataLoss);
 }
 
 TEST_F(GgufStoreTest, NamesAFileThatIsNotThere) {

@@ -1,0 +1,51 @@
+// Experts that are read in place, compared with what was recorded of their matrices when each is
+// read for the first time: bytes that were read correctly once are read correctly again, or the
+// read fails. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "expert/expert_id.h"
+#include "model/expert_layout.h"
+#include "model/weight_checks.h"
+#include "store/verified_once.h"
+
+namespace troupe {
+
+class CheckedExperts {
+ public:
+  // Null `sums`: nothing was recorded, and nothing is compared.
+  CheckedExperts(std::shared_ptr<const WeightChecks> sums, const ExpertLayouts& layouts);
+
+  // Beside the sums.
+  static Bytes BytesFor(const ExpertLayouts& layouts);
+
+  // `parts`: gate, up and down as the file has them. The error names file, tensor and expert.
+  Status Check(ExpertId id, std::span<const std::span<const std::byte>> parts);
+
+  // Experts whose bytes were the recorded ones; each counts once.
+  std::uint64_t verified() const { return verified_.count(); }
+
+ private:
+  // A matrix of the file, and which of an expert's parts it consists of, in its order.
+  struct Matrix {
+    TensorInfo tensor;
+    std::vector<std::uint8_t> parts;
+  };
+
+  static std::vector<Matrix> MatricesOf(const ExpertLayout& layout);
+  static std::uint32_t ExpertsOf(const ExpertLayouts& layouts);
+
+  std::shared_ptr<const WeightChecks> sums_;
+  std::uint32_t experts_;                    // of a layer
+  std::vector<std::vector<Matrix>> layers_;  // none of a layer without experts
+  VerifiedOnce verified_;
+};
+
+}  // namespace troupe
