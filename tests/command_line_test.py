@@ -151,6 +151,17 @@ class Usage(CommandLineTest):
         self.assert_fails(2, ["'6 parsecs' is not a size"], "synth", out, "--shape", "tiny-llama",
                           "--split", "6 parsecs")
         self.assert_fails(2, ["'Q9' is no type"], "pack", TINY, "--low", "Q9")
+        self.assert_fails(2, ["TYPE: 'q4_k_m'", "did you mean Q4_K?"], "quantize", TINY, out, "q4_k_m")
+        self.assert_fails(2, ["--low: 'Q2_K_S'", "did you mean Q2_K?"], "pack", TINY, "--low", "Q2_K_S")
+        for command in (["run", TINY, "-p", "a"], ["plan", TINY], ["device", TINY]):
+            self.assert_fails(2, ["--memory: '32' found, which is 32 B, expected a size with its unit: 32MiB or 32GiB?"],
+                              *command, "--memory", 32)
+        self.assert_fails(2, ["--size: '300' found", "300MiB"], "split", TINY, self.folder / "p", "--size", 300)
+        self.assert_fails(2, ["--tokens: no value found, expected N"], "run", TINY, "-p", "a", "-n")
+        self.assert_fails(2, ["--cache: 'fifo' found, expected one of lru, "], "run", TINY, "-p", "a", "--cache", "fifo")
+        self.assert_fails(2, ["there is no subcommand 'inof'", "did you mean info?"], "trace", "inof")
+        self.assert_fails(2, ["a subcommand is missing, expected one of status, "], "cluster")
+        self.assert_fails(2, ["'b.gguf' found, no further argument expected"], "inspect", TINY, "b.gguf")
         self.assert_fails(2, ["--widen needs --factor"], "synth", out, "--widen", TINY)
         self.assert_fails(2, ["--factor", "--widen"], "synth", out, "--shape", "small", "--factor",
                           "2")

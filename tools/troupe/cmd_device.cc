@@ -46,6 +46,7 @@ class DeviceCommand final : public Command {
     options.AddFlag("--insecure", insecure_, "Accept any certificate of the cloud")
         .Needs("--cloud");
     options.Add("--memory", memory_, "Budget of which experts have a part (what is free)")
+        .Check(CheckSizeHasUnit)
         .Type("SIZE");
     AddThreadsOption(options, threads_);
     AddJsonOption(options, json_);

@@ -13,7 +13,9 @@ class SplitCommand final : public Command {
   void AddOptions(Options& options) override {
     AddModelOption(options, "IN", in_, "Model to read (any part of a split model)").Required();
     AddOutputOption(options, "OUT", out_, "Name of the parts: OUT-00001-of-00003.gguf").Required();
-    options.Add("--size", size_, "Most bytes of tensors in a part (2GiB)").Type("SIZE");
+    options.Add("--size", size_, "Most bytes of tensors in a part (2GiB)")
+        .Check(CheckSizeHasUnit)
+        .Type("SIZE");
     AddJsonOption(options, json_);
   }
 

@@ -70,7 +70,9 @@ void SynthCommand::AddOptions(Options& options) {
                  "GGUF file whose vocabulary to use (a small generated vocabulary)");
   options.AddFlag("--combined-kv", options_.layout.combined_kv,
                   "deepseek2: store attn_kv_b as one tensor, as in old files");
-  options.Add("--split", options_.split_bytes, "Write parts of at most this size").Type("SIZE");
+  options.Add("--split", options_.split_bytes, "Write parts of at most this size")
+      .Check(CheckSizeHasUnit)
+      .Type("SIZE");
   AddModelOption(
       options, "--widen", widen_,
       "Widen this model's experts by neurons that are zero (same outputs and routing, more "

@@ -51,6 +51,7 @@ void EngineFlags::AddMemoryOptions(Options& options) {
       .Add("--memory", memory_,
            "Memory budget (free memory minus a reserve); experts that do not fit are read from the "
            "disk when they are needed")
+      .Check(CheckSizeHasUnit)
       .Type("SIZE");
   options.AddFlag("--mlock", locks_,
                   "Keep what is in memory there: the system may not swap it out");

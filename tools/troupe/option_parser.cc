@@ -1,5 +1,7 @@
 #include "troupe/option_parser.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
@@ -25,6 +27,16 @@ struct EarlyAnswer {
 // CLI11's convention: an empty string is no complaint.
 CLI::Validator ValidatorOf(const Option::Judge& judge) {
   return CLI::Validator([judge](std::string& text) { return judge(text).message(); }, "");
+}
+
+// CLI11's own says "fifo not in {lru,arc}".
+CLI::Validator MemberOf(const std::vector<std::string>& choices) {
+  return ValidatorOf([choices](const std::string& text) -> Status {
+    if (std::ranges::find(choices, text) != choices.end()) return OkStatus();
+    const std::optional<std::string> meant = DidYouMean(text, choices);
+    return InvalidArgument("'{}' found, expected one of {}{}", text, fmt::join(choices, ", "),
+                           meant ? fmt::format("; did you mean {}?", *meant) : "");
+  });
 }
 
 CLI::Validator AnswererOf(const Option::Question& question) {
@@ -107,16 +119,15 @@ class Binding {
     const Binding& active = Active();
     if (const auto long_one = active.LongWithOneDash(words)) return *long_one;
     const std::vector<std::string> unknown = active.app_.remaining();
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+      return active.WhichValueIsMissing(error);
+    }
     const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
     const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
     if (!missing && !extra) return error.what();
     // A mistyped option says more than what is missing because of it.
-    if (const auto meant = active.Meant(unknown)) {
-      return fmt::format("{}; did you mean {}?",
-                         extra ? error.what() : CLI::ExtrasError(unknown).what(), *meant);
-    }
-    if (missing) return active.WhatIsMissing(error);
-    return error.what();
+    if (!unknown.empty()) return active.WhatIsUnknown(unknown);
+    return active.WhatIsMissing(error);
   }
 
  private:
@@ -134,7 +145,7 @@ class Binding {
       parsed->expected(CLI::detail::expected_max_vector_size);
     }
     if (option.separator() != 0) parsed->delimiter(option.separator());
-    if (!option.choices().empty()) parsed->check(CLI::IsMember(option.choices()));
+    if (!option.choices().empty()) parsed->check(MemberOf(option.choices()));
     for (const Option::Judge& judge : option.judges()) parsed->check(ValidatorOf(judge));
     for (const Option::Question& question : option.questions()) {
       parsed->check(AnswererOf(question));
@@ -159,7 +170,7 @@ class Binding {
                              return std::isalpha(c) != 0 || c == '-';
                            });
       if (!letters || name[1] == '-') continue;
-      const std::optional<std::string> meant = Meant({"-" + name});
+      const std::optional<std::string> meant = Meant("-" + name);
       return fmt::format("there is no option {}{}", name,
                          meant ? fmt::format("; did you mean {}?", *meant)
                                : "; those of several letters begin with two dashes");
@@ -167,20 +178,44 @@ class Binding {
     return std::nullopt;
   }
 
-  // For the first word that is near to one that is known.
-  std::optional<std::string> Meant(const std::vector<std::string>& unknown) const {
-    std::vector<std::string> options = {"--help"}, subcommands;
+  // What the word is near to: an option or, without dashes, a subcommand.
+  std::optional<std::string> Meant(const std::string& word) const {
+    if (!word.starts_with("--")) return DidYouMean(word, SubcommandNames());
+    std::vector<std::string> options = {"--help"};
     for (const Bound& bound : bound_) {
       if (!bound.option->long_name().empty()) options.push_back(bound.option->long_name());
     }
-    for (const Binding& sub : subcommands_) subcommands.push_back(sub.options_.name());
-    for (const std::string& word : unknown) {
-      const bool is_option = word.starts_with("--");
-      const std::optional<std::string> meant =
-          DidYouMean(word.substr(0, word.find('=')), is_option ? options : subcommands);
-      if (meant) return is_option ? *meant : fmt::format("'{}'", *meant);
+    return DidYouMean(word.substr(0, word.find('=')), options);
+  }
+
+  std::vector<std::string> SubcommandNames() const {
+    std::vector<std::string> names;
+    for (const Binding& sub : subcommands_) names.push_back(sub.options_.name());
+    return names;
+  }
+
+  // An option says more than an argument that may have been its value.
+  std::string WhatIsUnknown(const std::vector<std::string>& words) const {
+    const auto dashed =
+        std::ranges::find_if(words, [](const auto& word) { return word.starts_with('-'); });
+    const bool is_option = dashed != words.end();
+    const std::string& word = is_option ? *dashed : words.front();
+    const std::optional<std::string> meant = Meant(word);
+    const std::string hint = meant ? fmt::format("; did you mean {}?", *meant) : "";
+    if (is_option) return fmt::format("there is no option {}{}", word, hint);
+    if (subcommands_.empty()) return fmt::format("'{}' found, no further argument expected", word);
+    return fmt::format("there is no subcommand '{}', expected one of {}{}", word,
+                       fmt::join(SubcommandNames(), ", "), hint);
+  }
+
+  std::string WhichValueIsMissing(const CLI::ParseError& error) const {
+    const std::string_view what = error.what();  // "--tokens: 1 required N missing"
+    for (const Bound& bound : bound_) {
+      const std::string& name = bound.option->name();
+      if (!what.starts_with(name + ":")) continue;
+      return fmt::format("{}: no value found, expected {}", name, bound.option->type());
     }
-    return std::nullopt;
+    return error.what();
   }
 
   std::string WhatIsMissing(const CLI::ParseError& error) const {
@@ -189,7 +224,9 @@ class Binding {
         return fmt::format("{} is required", bound.option->name());
       }
     }
-    return error.what();
+    if (subcommands_.empty()) return error.what();
+    return fmt::format("a subcommand is missing, expected one of {}",
+                       fmt::join(SubcommandNames(), ", "));
   }
 
   CLI::App& app_;

@@ -1,18 +1,38 @@
 #include "troupe/option_value.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
+#include <vector>
+
+#include "troupe/did_you_mean.h"
 
 namespace troupe {
 namespace {
 
-std::string TypeNames() {
-  std::string names;
-  for (const TensorTypeInfo& info : AllTensorTypes()) {
-    if (!names.empty()) names += ", ";
-    names += info.name;
-  }
+std::vector<std::string> TypeNames() {
+  std::vector<std::string> names;
+  for (const TensorTypeInfo& info : AllTensorTypes()) names.emplace_back(info.name);
   return names;
+}
+
+// llama.cpp's names of whole files, such as Q4_K_M, say which mix of types a file has. Most of its
+// tensors have the type that the name begins with.
+std::string TypeHint(const std::string& text) {
+  std::string name = text;
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
+  for (const std::string_view mix : {"_S", "_M", "_L", "_XL"}) {
+    if (!name.ends_with(mix)) continue;
+    const std::string stem = name.substr(0, name.size() - mix.size());
+    if (const auto type = TensorTypeByName(stem)) {
+      return fmt::format("names a whole file's mix of types; did you mean {}?", Name(*type));
+    }
+  }
+  const auto meant = DidYouMean(name, TypeNames());
+  return meant ? fmt::format("is no type; did you mean {}?", *meant) : "is no type;";
 }
 
 Status NoWholeNumber(const std::string& text) {
@@ -65,9 +85,22 @@ Status ParseValue(const std::string& text, Bytes& value) {
 
 Status ParseValue(const std::string& text, TensorType& value) {
   const std::optional<TensorType> type = TensorTypeByName(text);
-  if (!type) return InvalidArgument("'{}' is no type; expected one of {}", text, TypeNames());
+  if (!type) {
+    return InvalidArgument("'{}' {} expected one of {}", text, TypeHint(text),
+                           fmt::join(TypeNames(), ", "));
+  }
   value = *type;
   return OkStatus();
+}
+
+Status CheckSizeHasUnit(const std::string& text) {
+  constexpr Bytes kLeastMeant = 1_MiB;
+  const bool bare = text.find_first_not_of("0123456789.") == std::string::npos;
+  TROUPE_ASSIGN_OR_RETURN(const Bytes size, ParseBytes(text));
+  if (!bare || size >= kLeastMeant) return OkStatus();
+  return InvalidArgument(
+      "'{0}' found, which is {1}, expected a size with its unit: {0}MiB or {0}GiB?", text,
+      ToString(size));
 }
 
 }  // namespace troupe

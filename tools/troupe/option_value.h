@@ -22,6 +22,9 @@ Status ParseValue(const std::string& text, double& value);
 Status ParseValue(const std::string& text, Bytes& value);       // 512MiB, 6G, 4096
 Status ParseValue(const std::string& text, TensorType& value);  // Q4_K, in any case
 
+// Refuses a number of bytes that is too small to be meant, as `32` is where 32MiB or 32GiB was.
+Status CheckSizeHasUnit(const std::string& text);
+
 template <std::signed_integral T>
 Status ParseValue(const std::string& text, T& value) {
   TROUPE_ASSIGN_OR_RETURN(
