@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/json_fault.h"
 
 namespace troupe {
 namespace {
@@ -109,9 +110,7 @@ class JsonBuilder {
   bool end_array() { return Close(); }
 
   bool parse_error(std::size_t byte, const std::string&, const Library::exception& error) {
-    std::string_view what = error.what();  // "[json.exception.parse_error.101] parse error at …"
-    what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
-    fault_ = {.message = fmt::format("not JSON: {}", what), .byte = byte};
+    fault_ = {.message = fmt::format("not JSON: {}", ExplainJsonFault(error.what())), .byte = byte};
     return false;
   }
 

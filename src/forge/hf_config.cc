@@ -248,8 +248,7 @@ Result<Json> ParseConfig(std::string_view text, const std::string& origin) {
   Json::Fault fault;
   std::optional<Json> config = Json::Parse(text, &fault);
   if (config) return *std::move(config);
-  if (fault.byte == 0) return DataLoss("{}: {}", origin, fault.message);
-  return DataLoss("{}, byte {}: not valid JSON", origin, fault.byte);
+  return DataLoss("{}: {}", origin, fault.message);
 }
 
 // "olmoe.json" is called olmoe, "OLMoE-1B-7B/config.json" OLMoE-1B-7B.

@@ -153,8 +153,9 @@ TEST(HfConfig, RefusesWhatTheEngineCannotRun) {
 }
 
 TEST(HfConfig, SaysAtWhichByteItIsNoJson) {
-  EXPECT_EQ(ErrorOf("{\"model_type\": olmoe}"), "a/config.json, byte 16: not valid JSON");
-  EXPECT_THAT(ErrorOf(""), HasSubstr("not valid JSON"));
+  EXPECT_EQ(ErrorOf("{\"model_type\": olmoe}"),
+            "a/config.json: not JSON: line 1, column 16: found 'o', expected a value");
+  EXPECT_THAT(ErrorOf(""), HasSubstr("not JSON"));
   EXPECT_THAT(ErrorOf("[1, 2]"), HasSubstr("expected a JSON object"));
 }
 

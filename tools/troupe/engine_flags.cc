@@ -3,6 +3,8 @@
 #include "expert/prefetch/worth_prefetch.h"
 #include "expert/substitution/quality_limit.h"
 #include "expert/substitution/substitution_spec.h"
+#include "text/chat_format.h"
+#include "text/jinja/template.h"
 #include "troupe/cpu_list.h"
 #include "troupe/memory_lock.h"
 #include "troupe/options.h"
@@ -263,7 +265,9 @@ void EngineFlags::AddChatTemplate(Options& options) {
           [this](const std::string& path) -> Status {
             TROUPE_ASSIGN_OR_RETURN(chat_template_, ReadTextFile(path, kMostBytes));
             if (chat_template_.empty()) return InvalidArgument("{}: an empty template", path);
-            return OkStatus();
+            if (RecogniseChatFormat(chat_template_).ok()) return OkStatus();
+            const auto parsed = jinja::Template::Parse(chat_template_);
+            return parsed.ok() ? OkStatus() : Status(parsed.status()).WithContext(path);
           },
           "Chat template to use in place of the model's own (Jinja; a file)")
       .Type("FILE");

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/http/host_fault.h"
 #include "server/http/http_response_reader.h"
 
 namespace troupe {
@@ -111,7 +112,9 @@ class Call : public std::enable_shared_from_this<Call> {
         url_.host, std::to_string(url_.port), Tcp::resolver::numeric_service,
         [self = shared_from_this()](ErrorCode error, const Tcp::resolver::results_type& to) {
           if (self->ended_) return;
-          if (error) return self->End(Code::kUnavailable, error.message());
+          if (error) {
+            return self->End(Code::kUnavailable, HostFault(self->url_.host, error));
+          }
           self->Connect(to);
         });
   }

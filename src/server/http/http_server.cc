@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "server/http/host_fault.h"
 #include "server/http/http_session.h"
 #include "server/http/http_socket.h"
 
@@ -64,7 +65,7 @@ class HttpServer::Impl final : public SessionOwner {
     const auto found =
         resolver.resolve(options_.host, std::to_string(options_.port),
                          Tcp::resolver::passive | Tcp::resolver::numeric_service, error);
-    if (error) return InvalidArgument("host '{}': {}", options_.host, error.message());
+    if (error) return InvalidArgument("{}", HostFault(options_.host, error));
     port_ = options_.port;
     ErrorCode absent;  // why an address of the name is not this machine's, as ::1 in a container
     std::set<asio::ip::address> addresses;  // a name may have one twice
