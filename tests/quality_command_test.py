@@ -176,7 +176,7 @@ class Quality(QualityCommandTest):
                                                       "--shares", 25, "--link", "2MiB"))],
                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         for line in process.stdout:
-            if line.endswith("experts in memory\n"):  # after it, exact and the chain read at 2 MiB a second
+            if line.endswith("experts in memory:\n"):  # after it, exact and the chain read at 2 MiB a second
                 break
         self.assertIsNone(process.poll())
         process.kill()

@@ -13,16 +13,26 @@ double ShareInMemory(const Engine& engine) {
   return static_cast<double>(engine.plan().memory.slots) / engine.plan().needs.AllExperts();
 }
 
+// At most, with exact.
+std::size_t ChainsOf(const QualityMeasurementOptions& options) {
+  std::size_t chains = 1;
+  for (const ChainFamily& family : options.families) chains += family.size();
+  return chains;
+}
+
 Result<MeasuredChain> MeasureChain(Engine& engine, const std::string& chain,
                                    std::span<const TokenId> text, const LogitsReader& exact,
-                                   const QualityMeasurementOptions& options) {
+                                   const QualityMeasurementOptions& options,
+                                   std::size_t chains_done) {
   TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(engine));
   EvaluationOptions evaluation = options.evaluation;
   evaluation.together = 1;
   EvaluationHooks hooks;
   hooks.reference = &exact;
   if (options.progress) {
-    hooks.progress = [&](std::size_t done, std::size_t all) { options.progress(chain, done, all); };
+    hooks.progress = [&](std::size_t done, std::size_t all) {
+      options.progress(chains_done * all + done, ChainsOf(options) * all);
+    };
   }
   TROUPE_ASSIGN_OR_RETURN(const Evaluation found, Evaluate(session, text, evaluation, hooks));
   const ExpertUsage usage = engine.expert_usage();
@@ -56,12 +66,14 @@ std::vector<ChainFamily> UsualChains(bool may_name_others) {
 }
 
 Result<Evaluation> SaveExactLogits(Engine& engine, std::span<const TokenId> text,
-                                   const EvaluationOptions& evaluation, const std::string& path) {
+                                   const EvaluationOptions& evaluation, const std::string& path,
+                                   const std::function<void(std::size_t, std::size_t)>& progress) {
   TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(engine));
   TROUPE_ASSIGN_OR_RETURN(LogitsWriter writer,
                           LogitsWriter::Create(path, engine.config().vocabulary));
   EvaluationHooks hooks;
   hooks.save = &writer;
+  hooks.progress = progress;
   TROUPE_ASSIGN_OR_RETURN(Evaluation found, Evaluate(session, text, evaluation, hooks));
   TROUPE_RETURN_IF_ERROR(writer.Finish());
   return found;
@@ -71,6 +83,7 @@ Result<MeasuredShare> MeasureShare(const OpenWithChain& open, std::span<const To
                                    const LogitsReader& exact,
                                    const QualityMeasurementOptions& options) {
   MeasuredShare share;
+  std::size_t done = 0;  // chains
   const auto measure = [&](const std::string& chain) -> Result<MeasuredChain> {
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, open(chain));
     if (engine->plan().memory.all_resident) {
@@ -78,21 +91,25 @@ Result<MeasuredShare> MeasureShare(const OpenWithChain& open, std::span<const To
                              engine->path());
     }
     share.share = ShareInMemory(*engine);
-    Result<MeasuredChain> found = MeasureChain(*engine, chain, text, exact, options);
+    Result<MeasuredChain> found = MeasureChain(*engine, chain, text, exact, options, done);
     if (found.ok() && options.measured) options.measured(*found);
     return found;
   };
   TROUPE_ASSIGN_OR_RETURN(share.exact, measure("exact"));
+  ++done;
   if (share.exact.kl.most != 0) {
     return Error(Code::kInternal, "exact answers token by token differ from those of a prompt");
   }
   for (const ChainFamily& family : options.families) {
+    const std::size_t end = done + family.size();
     for (const std::string& chain : family) {
       TROUPE_ASSIGN_OR_RETURN(MeasuredChain found, measure(chain));
       const bool hopeless = found.LeastLoss() > options.most_loss;
       share.chains.push_back(std::move(found));
+      ++done;
       if (hopeless) break;
     }
+    done = end;
   }
   return share;
 }

@@ -31,8 +31,9 @@ struct QualityMeasurementOptions {
   std::vector<ChainFamily> families = UsualChains();
   double most_loss = 0.1;        // of perplexity, that anybody wants
   EvaluationOptions evaluation;  // always one token at a time
-  // While one is measured, and after each, exact first.
-  std::function<void(const std::string& chain, std::size_t done, std::size_t all)> progress;
+  // Tokens scored, of those of all chains. What a family leaves out counts as done.
+  std::function<void(std::size_t done, std::size_t all)> progress;
+  // After each, exact first.
   std::function<void(const MeasuredChain&)> measured;
 };
 
@@ -41,8 +42,9 @@ using OpenWithChain = std::function<Result<std::unique_ptr<Engine>>(const std::s
 
 // Leaves in a file the logits that all chains are compared with. They are the same however many
 // experts are in memory and however many tokens go together.
-Result<Evaluation> SaveExactLogits(Engine& engine, std::span<const TokenId> text,
-                                   const EvaluationOptions& evaluation, const std::string& path);
+Result<Evaluation> SaveExactLogits(
+    Engine& engine, std::span<const TokenId> text, const EvaluationOptions& evaluation,
+    const std::string& path, const std::function<void(std::size_t, std::size_t)>& progress = {});
 
 Result<MeasuredShare> MeasureShare(const OpenWithChain& open, std::span<const TokenId> text,
                                    const LogitsReader& exact,

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "base/rng.h"
 #include "expert/substitution/substitution_spec.h"
 #include "forge/synth.h"
@@ -92,6 +95,25 @@ TEST_F(QualityMeasurement, AFamilyEndsWithTheFirstChainThatSurelyLosesTooMuch) {
   const MeasuredShare share = Measure().value();
   EXPECT_EQ(opened_, (std::vector<std::string>{"exact", "drop:most-share=0.1", "smoe:alpha=0.1"}));
   EXPECT_EQ(share.chains.size(), 2u);
+}
+
+TEST_F(QualityMeasurement, ProgressCountsTheTokensOfAllChainsAndThoseThatAreLeftOutAsDone) {
+  options_.most_loss = -1;  // the first chain of each family is the last
+  options_.families = {{"drop:most-share=0.1", "drop"}, {"smoe:alpha=0.1"}};
+  std::vector<std::size_t> told;
+  options_.progress = [&](std::size_t done, std::size_t all) {
+    EXPECT_EQ(all, 4 * text_.size());
+    told.push_back(done);
+  };
+  ASSERT_TRUE(Measure().ok());
+  EXPECT_TRUE(std::ranges::is_sorted(told));
+  EXPECT_THAT(told, testing::IsSupersetOf({text_.size(), 2 * text_.size(), 4 * text_.size()}));
+  EXPECT_EQ(std::ranges::count_if(told,
+                                  [&](std::size_t done) {
+                                    return done > 2 * text_.size() && done <= 3 * text_.size();
+                                  }),
+            0)
+      << "of the chain that was left out";
 }
 
 TEST_F(QualityMeasurement, ComparesWithNothingButTheSameModelExact) {

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <span>
 
 #include "lab/quality_measurement.h"
 #include "runtime/plan_model.h"
@@ -33,17 +34,34 @@ std::optional<QualityCurve> LoadAlike(const std::string& path, const QualityCurv
 }
 
 void PrintHead() {
-  fmt::print("{:<44} {:>8} {:>8} {:>9} {:>8} {:>10} {:>9} {:>9}\n", "chain", "loss", "at most",
-             "mean KL", "changed", "read", "of exact", "a token");
+  fmt::print(
+      "a chain of --substitute, how much perplexity it adds (at most: by the upper limit of 95 %), "
+      "the\n"
+      "expert uses answered otherwise, and what a token then reads from the disk and takes\n"
+      "{:<44} {:>10} {:>8} {:>13} {:>9} {:>10} {:>9} {:>10}\n",
+      "chain", "perplexity", "at most", "mean KL, nats", "changed", "read", "of exact", "time");
 }
 
 void Print(const MeasuredChain& chain, const MeasuredChain& exact) {
-  fmt::print("{:<44} {:>+6.2f} % {:>+6.2f} % {:>9.2g} {:>6.1f} % {:>10} {:>7.1f} % {:>6.1f} ms\n",
+  fmt::print("{:<44} {:>+8.2f} % {:>+6.2f} % {:>13.2g} {:>7.1f} % {:>10} {:>7.1f} % {:>7.1f} ms\n",
              chain.chain, 100 * (chain.perplexity_ratio.mean - 1), 100 * chain.LossBound(),
              chain.kl.mean, 100 * chain.changed,
              ToString(Bytes(static_cast<std::uint64_t>(chain.bytes))),
              exact.bytes > 0 ? 100 * chain.bytes / exact.bytes : 100, 1e3 * chain.seconds);
   std::fflush(stdout);
+}
+
+// What the names that people give to --quality now mean.
+void PrintConclusion(const MeasuredShare& share, std::uint32_t slots) {
+  const auto reads = [&share](double loss) {
+    const Result<ChosenChain> chosen = ChooseChain(std::span(&share, 1), share.share, loss);
+    return chosen.ok() ? 100 * chosen->bytes_of_exact : 100;
+  };
+  fmt::print(
+      "done: with {} experts in memory a token reads {:.0f} % of what exact answers read by "
+      "--quality balanced, which adds at most {:g} % of perplexity, and {:.0f} % by --quality fast "
+      "({:g} %)\n",
+      slots, reads(kBalancedLoss), 100 * kBalancedLoss, reads(kFastLoss), 100 * kFastLoss);
 }
 
 Json ToJson(const MeasuredChain& chain) {
@@ -169,11 +187,14 @@ Result<QualityCurve> MeasureQuality::Measure(const EngineFlags& flags, const Tex
   }
   std::uint32_t threads = 0;
   {
-    ProgressBar bar("exact");
+    ProgressBar bar("exact answers");
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                             Engine::Open(flags.model(), options, bar.Callback()));
     TROUPE_ASSIGN_OR_RETURN(const Evaluation exact,
-                            SaveExactLogits(*engine, text.ids, measurement.evaluation, logits));
+                            SaveExactLogits(*engine, text.ids, measurement.evaluation, logits,
+                                            [&bar](std::size_t done, std::size_t all) {
+                                              bar.UpdateCount(static_cast<double>(done), all);
+                                            }));
     curve.perplexity = exact.Perplexity();
     threads = engine->plan().threads;
     if (chains_.empty()) measurement.families = UsualChains(!ChoosesByGroups(engine->config()));
@@ -182,12 +203,12 @@ Result<QualityCurve> MeasureQuality::Measure(const EngineFlags& flags, const Tex
   TROUPE_ASSIGN_OR_RETURN(const LogitsReader reference, LogitsReader::OpenAndUnlink(logits));
   const std::optional<QualityCurve> before = LoadAlike(file, curve);
 
-  for (const std::uint32_t slots : sizes) {
-    options.offload.slots = slots;
-    ProgressBar bar("measuring");
+  ProgressBar bar("measuring");  // all sizes, so that it knows how much time is left
+  for (std::size_t size = 0; size < sizes.size(); ++size) {
+    options.offload.slots = sizes[size];
     MeasuredChain exact;
-    measurement.progress = [&bar](const std::string&, std::size_t done, std::size_t all) {
-      bar.UpdateCount(static_cast<double>(done), all);
+    measurement.progress = [&, size](std::size_t done, std::size_t all) {
+      bar.UpdateCount(static_cast<double>(size * all + done), sizes.size() * all);
     };
     measurement.measured = [&](const MeasuredChain& chain) {
       bar.Clear();
@@ -195,7 +216,8 @@ Result<QualityCurve> MeasureQuality::Measure(const EngineFlags& flags, const Tex
       if (table) Print(chain, exact);
     };
     if (table) {
-      fmt::print("\n{} experts in memory\n", slots);
+      bar.Clear();
+      fmt::print("\nwith {} experts in memory:\n", sizes[size]);
       PrintHead();
       std::fflush(stdout);
     }
@@ -206,6 +228,10 @@ Result<QualityCurve> MeasureQuality::Measure(const EngineFlags& flags, const Tex
     };
     TROUPE_ASSIGN_OR_RETURN(MeasuredShare share,
                             MeasureShare(open, text.ids, reference, measurement));
+    if (table) {
+      bar.Clear();
+      PrintConclusion(share, sizes[size]);
+    }
     curve.shares.push_back(std::move(share));
     TROUPE_RETURN_IF_ERROR(SaveQuality(before ? WithSharesOf(*before, curve) : curve, file));
   }
