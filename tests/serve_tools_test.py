@@ -216,7 +216,9 @@ class Ps(unittest.TestCase):
             self.assertEqual((locked["requests"], locked["tokens_per_s"]), (None, None))
             self.assertGreater(locked["resident_bytes"], 1 << 20)
             table = troupe("ps", env=self.env).stdout.splitlines()
-            self.assertEqual(table[0].split(), ["pid", "budget", "resident", "requests", "tokens/s", "address", "model"])
+            self.assertRegex(table[0], r"^2 servers: 1 request now, [\d.]+ tokens/s \(1 of them did not tell\)$")
+            self.assertEqual(re.split(r" {2,}", table[1].strip()),
+                             ["process", "memory budget", "memory now", "requests now", "tokens/s", "address", "model"])
             self.assertRegex("\n".join(table), rf"(?m)^ *{keyed.process.pid} +\S+ \w+ +\S+ \w+ +- +- +{keyed.address} ")
             stream.close()
         self.assertEqual(self.files(), [])

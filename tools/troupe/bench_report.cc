@@ -34,16 +34,16 @@ double Limit(const BenchFigures& figures, const BatchSpeed& speed, bool with_att
 
 void PrintAlone(const BenchFigures& figures) {
   const auto touched = static_cast<double>(figures.touched_per_token.count());
-  fmt::print("{:<10} {:>7} {:>7} {:>12} {:>12} {:>10}\n", "", "after", "tokens", "tokens/s",
-             "weights GB/s", "of reading");
+  fmt::print("{:<7}  {:>13}  {:>6}  {:>8}  {:>18}  {:>21}\n", "phase", "tokens before", "tokens",
+             "tokens/s", "weights read, GB/s", "of the memory's speed");
   for (const LoneSpeed& m : figures.prefill) {
-    fmt::print("{:<10} {:>7} {:>7} {:>12.1f}\n", "prefill", m.prompt, m.tokens,
+    fmt::print("{:<7}  {:>13}  {:>6}  {:>8.1f}\n", "prefill", m.prompt, m.tokens,
                Median(m.per_second));
   }
   for (const LoneSpeed& m : figures.decode) {
     const double rate = Median(m.per_second) * touched;
-    fmt::print("{:<10} {:>7} {:>7} {:>12.1f} {:>12.2f} {:>9.0f} %\n", "decode", m.prompt, m.tokens,
-               Median(m.per_second), rate / 1e9, 100 * rate / figures.memory_bytes_per_s);
+    fmt::print("{:<7}  {:>13}  {:>6}  {:>8.1f}  {:>18.2f}  {:>19.0f} %\n", "decode", m.prompt,
+               m.tokens, Median(m.per_second), rate / 1e9, 100 * rate / figures.memory_bytes_per_s);
   }
 }
 
@@ -68,13 +68,14 @@ void PrintFirst(const BenchFigures& figures) {
 }
 
 void PrintTogether(const BenchFigures& figures) {
-  fmt::print("\n{:>9} {:>10} {:>15} {:>10} {:>9} {:>13} {:>13} {:>10} {:>13}\n", "sequences",
-             "tokens/s", "prompt tokens/s", "limit", "of limit", "with KV", "experts/pass",
-             "of prompt", "read/pass");
+  fmt::print("\n{:>9}  {:>8}  {:>15}  {:>15}  {:>8}  {:>17}  {:>12}  {:>19}  {:>14}\n", "sequences",
+             "tokens/s", "prompt tokens/s", "limit, tokens/s", "of limit", "with KV, tokens/s",
+             "experts/pass", "experts/prompt pass", "disk read/pass");
   for (const BatchSpeed& speed : figures.together) {
     const double rate = Median(speed.tokens_per_s), limit = Limit(figures, speed);
     fmt::print(
-        "{:>9} {:>10.1f} {:>15.1f} {:>10.1f} {:>7.0f} % {:>13.1f} {:>13.1f} {:>10.1f} {:>13}\n",
+        "{:>9}  {:>8.1f}  {:>15.1f}  {:>15.1f}  {:>6.0f} %  {:>17.1f}  {:>12.1f}  {:>19.1f}  "
+        "{:>14}\n",
         speed.sequences, rate, Median(speed.prompt_tokens_per_s), limit, 100 * rate / limit,
         Limit(figures, speed, true), speed.experts_a_pass, speed.prompt_experts_a_pass,
         ToString(Bytes(static_cast<std::uint64_t>(speed.read_bytes))));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "troupe/commands.h"
+#include "troupe/counted.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"
 #include "troupe/server_watch.h"
@@ -39,14 +40,30 @@ class PsCommand final : public Command {
   }
 
  private:
+  static std::string Sentence(const std::vector<ServerActivity>& activity) {
+    if (activity.empty()) return "no server runs here that you may see";
+    double requests = 0, tokens = 0;
+    std::size_t silent = 0;  // without a key, or not answering
+    for (const ServerActivity& now : activity) {
+      requests += now.requests.value_or(0);
+      tokens += now.tokens_per_second.value_or(0);
+      silent += now.requests ? 0 : 1;
+    }
+    return fmt::format("{}: {} now, {:.1f} tokens/s{}", Counted(activity.size(), "server"),
+                       Counted(static_cast<std::uint64_t>(requests), "request"), tokens,
+                       silent > 0 ? fmt::format(" ({} of them did not tell)", silent) : "");
+  }
+
   static void Print(const std::vector<RunningServer>& servers,
                     const std::vector<ServerActivity>& activity) {
-    fmt::print("{:>8} {:>10} {:>10} {:>9} {:>9}  {:<28} {}\n", "pid", "budget", "resident",
-               "requests", "tokens/s", "address", "model");
+    fmt::print("{}\n", Sentence(activity));
+    if (servers.empty()) return;
+    fmt::print("{:>8}  {:>13}  {:>10}  {:>12}  {:>8}  {:<28}  {}\n", "process", "memory budget",
+               "memory now", "requests now", "tokens/s", "address", "model");
     for (std::size_t i = 0; i < servers.size(); ++i) {
       const auto& [pid, start, pids, facts] = servers[i];
       const ServerActivity& now = activity[i];
-      fmt::print("{:>8} {:>10} {:>10} {:>9} {:>9}  {:<28} {}\n", pid, ToString(facts.budget),
+      fmt::print("{:>8}  {:>13}  {:>10}  {:>12}  {:>8}  {:<28}  {}\n", pid, ToString(facts.budget),
                  now.resident ? ToString(*now.resident) : "-", NumberOrDash(now.requests, 0),
                  NumberOrDash(now.tokens_per_second, 1), Shown(facts.address), Shown(facts.model));
     }
