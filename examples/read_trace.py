@@ -9,7 +9,10 @@ import ctypes
 import json
 import sys
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError:
+    sys.exit("this needs NumPy: apt-get install python3-numpy, then /usr/bin/python3 examples/read_trace.py TRACE")
 
 SEGMENT = np.dtype([("sequence", "u4"), ("position", "u4"), ("tokens", "u4"), ("domain", "u2"), ("phase", "u1"),
                     ("joins", "u1")])

@@ -246,6 +246,34 @@ class BadInput(CommandLineTest):
                           self.folder / "m.gguf", "--shape", "jambalaya")
 
 
+    def test_what_is_wrong_with_json_is_said_with_file_place_found_and_expected(self):
+        path = self.folder / "a.json"
+        sums, text = self.folder / "model.checksums.json", self.folder / "t.txt"
+        model = self.synthesize()
+        text.write_text("The kernel. " * 50)
+        for content, fault in (("GGUF", "line 1, column 1: found 'G', expected a value"),
+                               ("{\n", "line 2, column 1: found the end of the text, expected a text in double quotes"),
+                               ("[1 2]", "line 1, column 4: found a number, expected ']'")):
+            path.write_text(content)
+            sums.write_text(content)
+            for command in (["place", path], ["simulate", path], ["synth", self.folder / "m.gguf", "--shape", path]):
+                self.assert_fails(1, [f"troupe: {path}: not JSON: {fault}\n"], *command)
+            self.assert_fails(1, [f"troupe: {sums}: not JSON: {fault}\n"], "inspect", model, "--verify")
+        path.write_text("{\n")
+        self.assert_fails(1, [f"troupe: {path}, line 1: not JSON: line 1, column 2: found the end of the text, "],
+                          "eval", model, "--tasks", path)
+
+    def test_a_host_that_there_is_not_is_named(self):
+        for command in (["bench-server", "http://no-such-host.invalid"], ["cluster", "status", "http://no-such-host.invalid"]):
+            self.assert_fails(1, ["host 'no-such-host.invalid'"], *command)
+
+    def test_a_chat_template_is_named_by_its_file(self):
+        path = self.folder / "bad.jinja"
+        path.write_text("{{ x")
+        for command in (["run", TINY, "--chat"], ["serve", TINY, "--port", 0]):
+            self.assert_fails(2, [f"--chat-template: {path}: line 1: the template ends inside of a tag"], *command, "--chat-template", path)
+
+
 class Quantize(CommandLineTest):
     def test_converts_there_and_back(self):
         first = self.synthesize(type_="F32")
@@ -557,6 +585,24 @@ class FirstWords(CommandLineTest):
         out = self.folder / "q4.gguf"
         self.assertRegex(self.first("quantize", model, out, "Q4_0"), r"^\S+ has [\d.]+ \wiB in Q4_0, instead of [\d.]+ \wiB in ")
 
+    def test_of_a_run_are_behind_its_text_and_its_figures_behind_them(self):
+        said = troupe("run", TINY, "-p", "The kernel", "-n", 12, "--slots", 60, "--temperature", 0, "--ignore-eos").stderr.splitlines()
+        said = [line for line in said if line.startswith("[")]
+        self.assertRegex(said[0], r"^\[12 tokens at [\d.]+ tokens/s, \d+ % of the time waiting for experts; peak memory [\d.]+ MiB; ended: length\]$")
+        for line, begin in zip(said[1:4], (r"\[prompt: \d+ tokens at [\d.]+ tokens/s, ", r"\[experts: 60 of 256 in memory, [\d.]+ \wiB read in ",
+                                           r"\[each token: [\d.]+ % cache hits, ")):
+            self.assertRegex(line, begin)
+
+    def test_of_what_shows(self):
+        self.assertRegex(self.first("inspect", TINY), r"^\S+: [\d.]+ billion weights in [\d.]+ MiB, of which a token uses [\d.]+ MiB$")
+        self.assertRegex(self.first("plan", TINY, "--slots", 64), r"^64 of 256 experts \(25 %\) fit into [\d.]+ GiB: expect [\d.]+ tokens/s of an answer, ")
+        self.assertRegex(self.first("plan", TINY), r"^everything fits into [\d.]+ MiB: expect ")
+        self.assertRegex(self.first("device", TINY), r"^this machine may run \d+ of 256 experts now, by ")
+        self.assertEqual(self.first("tokenize", TINY, "--prompt", "The kernel"), "3 tokens")
+        trace = ROOT / "tests/data/routing/gpt-oss-20b.trace"
+        self.assertRegex(self.first("trace", "info", trace), rf"^{trace}: the routing of \d+ tokens through openai/gpt-oss-20b$")
+        self.assertRegex(self.first("trace", "stats", trace), r"^[\d.]+ % of a token's experts are used by the next token again, by chance [\d.]+ %$")
+
     def test_of_what_measures(self):
         model = self.synthesize(type_="Q8_0")
         self.assertRegex(self.first("bench", model, "--prefill", 16, "--decode", 4, "--reps", 1),
@@ -746,12 +792,12 @@ class Inspect(CommandLineTest):
 
 
 class Progress(CommandLineTest):
-    def test_draws_a_bar_on_a_terminal_and_wipes_it(self):
-        # Enough to take more than a second on any machine, written to where it costs no disk.
+    def on_a_terminal(self, *arguments):
+        """What it wrote to its terminal, and to standard output."""
         primary, secondary = pty.openpty()
-        process = subprocess.Popen([TROUPE, "synth", str(self.folder / "m.gguf"), "--shape",
-                                    "tiny-deepseek2-lite", "--type", "Q2_K", "--threads", "1"],
-                                   stdout=subprocess.DEVNULL, stderr=secondary)
+        out = self.folder / "stdout"
+        with open(out, "wb") as stdout:
+            process = subprocess.Popen([TROUPE, *map(str, arguments)], stdout=stdout, stderr=secondary)
         os.close(secondary)
         seen = b""
         try:
@@ -761,8 +807,25 @@ class Progress(CommandLineTest):
             pass
         os.close(primary)
         self.assertEqual(process.wait(), 0)
+        return seen, out.read_text(encoding="utf-8")
+
+    def test_draws_a_bar_on_a_terminal_and_wipes_it(self):
+        # Enough to take more than a second on any machine, written to where it costs no disk.
+        seen, _ = self.on_a_terminal("synth", self.folder / "m.gguf", "--shape", "tiny-deepseek2-lite", "--type", "Q2_K", "--threads", 1)
         self.assertRegex(seen, rb"writing \[#*\.*\] +\d+%")
         self.assertTrue(seen.endswith(b"\r\x1b[K"), seen[-40:])
+
+    def test_counts_the_tokens_of_everything_that_quality_is_measured_with(self):
+        text = self.folder / "t.txt"
+        text.write_text((ROOT / "README.md").read_text(encoding="utf-8"), encoding="utf-8")
+        model = self.folder / "m.gguf"
+        model.write_bytes(TINY.read_bytes())
+        # Two cache sizes, exact and one chain: four times 1,000 tokens through a slow disk, which take seconds on any machine.
+        seen, told = self.on_a_terminal("calibrate", model, "--text", text, "--measure-quality", "--quality-tokens", 1000, "--shares", "25,50",
+                                        "--chain", "smoe:alpha=0.1", "--link", "100MiB/1ms", "--threads", 1)
+        self.assertRegex(seen, rb"measuring \[#*\.*\] +\d+%  \d+ of 4000, ")
+        self.assertTrue(seen.endswith(b"\r\x1b[K"), seen[-40:])
+        self.assertRegex(told, r"(?m)^done: with 128 experts in memory a token reads \d+ % of what exact answers read by --quality balanced, ")
 
 
 class Bench(CommandLineTest):
@@ -813,6 +876,8 @@ class Bench(CommandLineTest):
         told = troupe("bench", TINY, *self.SHORT, "--together", "1,2", "--join", 20).stdout
         self.assertRegex(told, r"(?m)^ +2 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9]+ % ")
         self.assertIn("a prompt of 20 tokens joins 8 sequences", told)
+        for heading in ("tokens before", "weights read, GB/s", "of the memory's speed", "limit, tokens/s", "disk read/pass"):
+            self.assertIn(heading, told)
 
 
 class Speculates(CommandLineTest):

@@ -118,7 +118,7 @@ class Replay(unittest.TestCase):
         near = foresight["by_layers_ahead"][0]
         self.assertEqual((near["named"], near["likely"]), (foresight["named"], foresight["likely"]))
         self.assertGreaterEqual(near["guesses"], near["came_true"])
-        self.assertRegex(self.ok("replay", SAMPLE, *arguments), r"of needed loads \d+\.\d % were predicted, \d+\.\d % in time")
+        self.assertRegex(self.ok("replay", SAMPLE, *arguments), r"of the experts that had to be loaded \d+\.\d % were predicted, \d+\.\d % in time")
 
     def test_substitution_on_recorded_scores_loads_less_and_says_what_refused(self):
         trace, _ = self.record("--slots", 96, "--trace-scores", "all")

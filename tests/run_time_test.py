@@ -47,7 +47,8 @@ class RunTime(unittest.TestCase):
         self.assertLessEqual(foresight["by_layers_ahead"][0]["likely"], foresight["likely"])
         # All that was missed or read ahead in time had to be loaded.
         self.assertEqual(foresight["needed"], decode["expert_misses"] + decode["prefetch_useful"])
-        self.assertRegex(said, r"computed \d+\.\d ms and \d+\.\d ms more while reading, waited \d+\.\d ms; of needed loads")
+        self.assertRegex(said, r"\[each token: .* \d+\.\d ms computing \(\d+\.\d ms of it while reading\), \d+\.\d ms waiting\]\n"
+                               r"\[prefetch: of the experts that had to be loaded")
 
     def test_explains_layer_by_layer_what_the_slowest_token_waited_for(self):
         said = self.ok("--slots", 96, "--explain-time").stderr

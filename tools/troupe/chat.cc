@@ -241,7 +241,10 @@ class Talk {
     }
     const bool cut =
         answer->finish == FinishReason::kLength || answer->finish == FinishReason::kContextFull;
-    if (terminal_ || cut) Remark("{}\n", FiguresLine(engine_, *answer));
+    if (terminal_ || cut) {
+      const RunFigures figures = FiguresOf(engine_, *answer);
+      Remark("{}\n{}", RunSentence(figures), RunLossLines(figures));
+    }
     if (options_.records) answers_.push_back(RunRecord(engine_, prompt, each_.sampling, *answer));
     chat_.messages.push_back(AssistantMessage(reading, *answer));
     return OkStatus();

@@ -8,6 +8,7 @@
 #include "lab/buddy_recorder.h"
 #include "lab/calibration.h"
 #include "store/model_fingerprint.h"
+#include "troupe/calibration_page.h"
 #include "troupe/commands.h"
 #include "troupe/engine_flags.h"
 #include "troupe/json_record.h"
@@ -86,10 +87,10 @@ class CalibrateCommand final : public Command {
     TROUPE_RETURN_IF_ERROR(SaveBuddies(learned.buddies, buddies_path));
     const bool table = json_ != "-";
     if (table) {
-      Print(learned.profile, path);
-      Print(learned.buddies, buddies_path);
+      fmt::print("{}\n{}", CalibrationPage(learned.profile, path),
+                 BuddiesPage(learned.buddies, buddies_path));
     }
-    Json record = Record(learned.profile, path);
+    Json record = CalibrationRecord(learned.profile, path);
     record["buddies"] = buddies_path;
     record["mean_buddies"] = learned.buddies.buddies.MeanLength();
     record["mean_coverage"] = MeanCoverage(learned.buddies.buddies);
@@ -193,143 +194,6 @@ class CalibrateCommand final : public Command {
                    .groups = std::move(groups),
                    .read = {read.begin(), read.end()},
                    .unread = {ids.begin() + static_cast<std::ptrdiff_t>(read.size()), ids.end()}};
-  }
-
-  static std::string Percent(const ForecastQuality& quality) {
-    if (quality.tokens == 0) return fmt::format("{:>13}", "-");
-    return fmt::format("{:5.1f} {:5.1f} %", 100 * quality.expected, 100 * quality.guessed);
-  }
-
-  // Of all layers that have the figure; weighed alike, as a token passes them all.
-  template <typename Figure>
-  static ForecastQuality Mean(const ModelProfile& profile, Figure figure) {
-    ForecastQuality mean;
-    double layers = 0;
-    for (const ProfiledLayer& layer : profile.forecasts) {
-      const ForecastQuality& quality = figure(layer);
-      if (quality.tokens == 0) continue;
-      layers += 1;
-      mean.tokens += quality.tokens;
-      mean.similarity += quality.similarity;
-      mean.expected += quality.expected;
-      mean.guessed += quality.guessed;
-    }
-    if (layers == 0) return mean;
-    mean.similarity /= layers;
-    mean.expected /= layers;
-    mean.guessed /= layers;
-    return mean;
-  }
-
-  // What is guessed of the next layer while this one computes: with what was learned, and without.
-  static void PrintFirst(const ModelProfile& profile) {
-    const auto mean = [&profile](auto figure) { return 100 * Mean(profile, figure).guessed; };
-    const double learned = mean([](const ProfiledLayer& layer) -> const ForecastQuality& {
-      return layer.corrected.front();
-    });
-    const double plain = mean([](const ProfiledLayer& layer) -> const ForecastQuality& {
-      return layer.plain[static_cast<std::size_t>(ForecastPlace::kGateBefore)];
-    });
-    fmt::print(
-        "done: {:.0f} % of the experts that a layer uses will be predicted instead of {:.0f} %; "
-        "runs "
-        "of this model with less memory than it has experts find that by themselves\n",
-        learned, plain);
-  }
-
-  static void Print(const ModelProfile& profile, const std::string& path) {
-    PrintFirst(profile);
-    fmt::print(
-        "{} tokens: of the experts chosen, the share predicted as top-k, and with the likely "
-        "further ones\n",
-        profile.tokens);
-    fmt::print("        plain gate shown                            corrected, layers ahead\n");
-    fmt::print("layer  {:>13} {:>13} {:>13}   {:>13} {:>13} {:>13}\n", "attention in", "gate in",
-               "next att. in", "1", "2", "3");
-    const auto row = [](const std::string& name, const auto& of) {
-      fmt::print("{:<6}", name);
-      for (std::size_t i = 0; i < kForecastPlaces.size(); ++i) fmt::print(" {}", Percent(of(0, i)));
-      fmt::print("  ");
-      for (std::size_t i = 0; i < kMostLayersAhead; ++i) fmt::print(" {}", Percent(of(1, i)));
-      fmt::print("\n");
-    };
-    for (const ProfiledLayer& layer : profile.forecasts) {
-      row(fmt::format("{}", layer.layer), [&layer](int kind, std::size_t i) {
-        return kind == 0 ? layer.plain[i] : layer.corrected[i];
-      });
-    }
-    row("mean", [&profile](int kind, std::size_t i) {
-      return Mean(profile, [kind, i](const ProfiledLayer& layer) -> const ForecastQuality& {
-        return kind == 0 ? layer.plain[i] : layer.corrected[i];
-      });
-    });
-    fmt::print("similar");
-    for (std::size_t i = 0; i < kForecastPlaces.size(); ++i) {
-      fmt::print(" {:>12.3f}",
-                 Mean(profile, [i](const ProfiledLayer& layer) -> const ForecastQuality& {
-                   return layer.plain[i];
-                 }).similarity);
-    }
-    fmt::print("   (cosine with the gate's own input)\n");
-    for (const ProfiledShare& share : profile.shallow) {
-      const std::uint32_t best = BestShallow(share.costs);
-      fmt::print(
-          "{:5.1f} % of the experts in memory: {} shallow layer{} kept fully; "
-          "{:.2f} misses a token, {:.2f} not predicted (none kept: {:.2f}, {:.2f})\n",
-          100 * share.share, best, best == 1 ? "" : "s", share.costs[best].misses,
-          share.costs[best].uncovered, share.costs[0].misses, share.costs[0].uncovered);
-    }
-    fmt::print("left in {}\n", path);
-  }
-
-  // Of the lists that are not empty.
-  static double MeanCoverage(const BuddyLists& buddies) {
-    double sum = 0, lists = 0;
-    for (const std::vector<Buddy>& list : buddies.lists) {
-      lists += list.empty() ? 0 : 1;
-      for (const Buddy& buddy : list) sum += buddy.share;
-    }
-    return lists == 0 ? 0 : sum / lists;
-  }
-
-  static void Print(const BuddyProfile& profile, const std::string& path) {
-    const std::vector<double> tau = profile.EntropyAt(BuddyProfile::kTauPercentile);
-    double least = 1, most = 0;
-    for (const BuddyLayer& layer : profile.layers) {
-      least = std::min(least, tau[layer.layer]);
-      most = std::max(most, tau[layer.layer]);
-    }
-    fmt::print(
-        "{:.1f} buddies an expert, chosen in {:.1f} % of its company; {} % of a layer's tokens "
-        "have "
-        "less entropy than {:.3f} to {:.3f}\n",
-        profile.buddies.MeanLength(), 100 * MeanCoverage(profile.buddies),
-        BuddyProfile::kTauPercentile, least, most);
-    fmt::print("left in {}\n", path);
-  }
-
-  static Json Record(const ModelProfile& profile, const std::string& path) {
-    Json record;
-    record["profile"] = path;
-    record["tokens"] = profile.tokens;
-    const auto add = [&record](const std::string& name, const ForecastQuality& quality) {
-      record[name] = {{"similarity", quality.similarity},
-                      {"expected", quality.expected},
-                      {"guessed", quality.guessed}};
-    };
-    for (const ForecastPlace place : kForecastPlaces) {
-      add(std::string(Name(place)),
-          Mean(profile, [place](const ProfiledLayer& layer) -> const ForecastQuality& {
-            return layer.plain[static_cast<std::size_t>(place)];
-          }));
-    }
-    for (std::size_t i = 0; i < kMostLayersAhead; ++i) {
-      add(fmt::format("corrected {}", i + 1),
-          Mean(profile, [i](const ProfiledLayer& layer) -> const ForecastQuality& {
-            return layer.corrected[i];
-          }));
-    }
-    return record;
   }
 
   EngineFlags engine_;

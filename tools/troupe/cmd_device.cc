@@ -105,6 +105,13 @@ class DeviceCommand final : public Command {
   static void Print(const DeviceWatch::Options& watched, const DeviceReport& report,
                     const std::optional<LinkSpeedFound>& link) {
     const DeviceState& state = report.state;
+    if (watched.needs.experts > 0) {
+      fmt::print(
+          "this machine may run {} of {} experts now, by {}; the experts of a token take {:.2f} "
+          "ms\n\n",
+          report.capability.experts, watched.needs.experts, report.capability.limit,
+          report.capability.token_seconds * 1e3);
+    }
     fmt::print("processors  {} of {}, {:.1f} free now\n", state.processors, watched.cpus,
                report.free_processors.value_or(state.processors));
     fmt::print("memory      {} free ({})\n", ToString(state.memory.available), state.memory.limit);
@@ -119,9 +126,6 @@ class DeviceCommand final : public Command {
     if (watched.needs.experts == 0) return;
     fmt::print("expert      {}, {:.1f} us for a token with all processors; a token uses {}\n",
                ToString(watched.needs.bytes), watched.needs.seconds * 1e6, watched.needs.a_token);
-    fmt::print("may run     {} of {} experts, by {}; the experts of a token take {:.2f} ms\n",
-               report.capability.experts, watched.needs.experts, report.capability.limit,
-               report.capability.token_seconds * 1e3);
   }
 
   Json Record(const DeviceWatch::Options& watched, const DeviceReport& report,

@@ -166,6 +166,9 @@ Status InspectCommand::Run() {
     TROUPE_RETURN_IF_ERROR(WriteJson(record, json_));
     if (json_ == "-") return OkStatus();
   }
+  fmt::print("{}: {:.3g} billion weights in {}, of which a token uses {}\n\n", Printable(model_),
+             static_cast<double>(facts.weights) * 1e-9, ToString(facts.file),
+             ToString(facts.TouchedPerToken()));
   for (const std::string& line : Describe(facts.config)) fmt::print("{}\n", line);
   fmt::print("file          {} in {} file{}, {:.4g} G weights\n", ToString(facts.file),
              model.files().size(), model.files().size() == 1 ? "" : "s",

@@ -87,8 +87,21 @@ class PlanCommand final : public Command {
     return expected;
   }
 
+  static std::string Sentence(const EnginePlan& plan, const SpeedEstimate& speed) {
+    const MemoryPlan& memory = plan.memory;
+    const std::uint32_t experts = plan.needs.AllExperts();
+    const std::string fits =
+        memory.all_resident
+            ? fmt::format("everything fits into {}", ToString(memory.total()))
+            : fmt::format("{} of {} experts ({:.0f} %) fit into {}", memory.slots, experts,
+                          100.0 * memory.slots / experts, ToString(memory.budget));
+    return fmt::format("{}: expect {:.1f} tokens/s of an answer, {:.1f} tokens/s of a prompt", fits,
+                       speed.DecodeTokensPerSecond(), speed.PrefillTokensPerSecond());
+  }
+
   static void Print(const PlannedModel& model, const Expectation& expected) {
     const EnginePlan& plan = model.plan;
+    fmt::print("{}\n\n", Sentence(plan, expected.speed));
     for (const std::string& line : Describe(plan)) fmt::print("{}\n", line);
     if (model.store != nullptr) {
       fmt::print("loaded from   {} ({})\n", model.store->files().front().path(),

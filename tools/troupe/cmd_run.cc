@@ -1,4 +1,4 @@
-// `troupe run`: text, a file or token ids in, text out as it comes, a line of figures at the end.
+// `troupe run`: text, a file or token ids in, text out as it comes, figures at the end.
 #include <troupe/model.h>
 
 #include <algorithm>
@@ -157,7 +157,10 @@ class RunCommand final : public Command {
       ExplainSpeculation(engine, answer->usage);
     }
     TROUPE_RETURN_IF_ERROR(TellTime(engine));
-    if (answer != nullptr) Remark("{}\n", FiguresLine(engine, *answer));
+    if (answer != nullptr) {
+      const RunFigures figures = FiguresOf(engine, *answer);
+      Remark("{}\n{}{}", RunSentence(figures), RunLossLines(figures), RunDetailLines(figures));
+    }
     RememberRun(engine, answer != nullptr ? SeenOf(engine, answer->usage) : TokensSeen());
     return trace_.Finish(recorder);
   }

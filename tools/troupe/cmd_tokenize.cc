@@ -72,11 +72,11 @@ class TokenizeCommand final : public Command {
              const std::string& text) const {
     if (counts_) return fmt::print("{}\n", ids.size());
     if (!ids_.empty()) return fmt::print("{}\n", text);
+    fmt::print("{}\n", Counted(ids.size(), "token"));
     // In JSON's quotes, so that blanks and control characters are seen.
     for (const TokenId id : ids) {
       fmt::print("{:>8}  {}\n", id, Json(tokenizer.TokenBytes(id)).Dump());
     }
-    fmt::print("{}\n", Counted(ids.size(), "token"));
   }
 
   std::string model_, file_, ids_, json_;

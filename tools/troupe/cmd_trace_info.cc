@@ -34,7 +34,8 @@ class TraceInfo final : public Command {
  private:
   static void Print(const TraceReader& reader, const TraceSummary& s) {
     const TraceHeader& h = reader.header();
-    fmt::print("{}: {}\n", reader.name(), h.model);
+    fmt::print("{}: the routing of {} through {}{}\n", reader.name(), Counted(s.tokens, "token"),
+               h.model, s.damage.any() ? ", damaged" : "");
     fmt::print("  {} layers with {} experts ({} a token) of {}; scores: {}{}\n",
                h.moe_layers.size(), h.experts, h.top_k, h.layers, Name(h.scores),
                h.all_scores ? ", of all experts" : "");

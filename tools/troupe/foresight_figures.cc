@@ -37,13 +37,14 @@ std::string ForesightFigures(const Foresight& foresight, std::uint64_t loads_ahe
                              std::uint64_t asked_for) {
   std::string figures;
   if (foresight.needed > 0) {
-    figures = fmt::format("of needed loads {:.1f} % were predicted, {:.1f} % in time",
-                          PercentOfAll(foresight.likely, foresight.needed),
-                          PercentOfAll(foresight.in_time, foresight.needed));
+    figures = fmt::format(
+        "of the experts that had to be loaded {:.1f} % were predicted, {:.1f} % in time",
+        PercentOfAll(foresight.likely, foresight.needed),
+        PercentOfAll(foresight.in_time, foresight.needed));
   }
   if (loads_ahead > 0) {
-    figures += fmt::format("{}of loads ahead {:.1f} % were asked for", figures.empty() ? "" : "; ",
-                           PercentOfAll(asked_for, loads_ahead));
+    figures += fmt::format("{}of those loaded ahead {:.1f} % were used",
+                           figures.empty() ? "" : "; ", PercentOfAll(asked_for, loads_ahead));
   }
   return figures;
 }

@@ -14,7 +14,7 @@ namespace troupe {
 Json ToJson(const Foresight& foresight);
 Json ToJson(const PassTime& time);
 
-// "of needed loads 61.0 % were predicted, 12.0 % in time; of loads ahead 40.0 % were asked for";
+// "of the experts that had to be loaded 61.0 % were predicted, 12.0 % in time";
 // nothing of what has no figure.
 std::string ForesightFigures(const Foresight& foresight, std::uint64_t loads_ahead,
                              std::uint64_t asked_for);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "troupe/counted.h"
+
 namespace troupe {
 namespace {
 
@@ -63,12 +65,17 @@ LoadFigures FiguresOf(std::span<const SeenAnswer> answers, double seconds) {
 }
 
 std::string LoadTable(const LoadFigures& figures) {
-  return fmt::format("{:>9} {:>7} {:>9} {:>10} {:>16}\n", "requests", "failed", "seconds",
+  return fmt::format(
+             "{} answered in {:.2f} s, {:.1f} tokens/s; the first token of an answer after "
+             "{:.1f} ms, each further one after {:.1f} ms (medians)\n\n",
+             Counted(figures.requests - figures.failed, "request"), figures.seconds,
+             figures.TokensPerSecond(), 1e3 * figures.first.p50, 1e3 * figures.gap.p50) +
+         fmt::format("{:>9} {:>7} {:>9} {:>10} {:>16}\n", "requests", "failed", "seconds",
                      "tokens/s", "prompt tokens/s") +
          fmt::format("{:>9} {:>7} {:>9.2f} {:>10.1f} {:>16.1f}\n\n", figures.requests,
                      figures.failed, figures.seconds, figures.TokensPerSecond(),
                      figures.PromptTokensPerSecond()) +
-         fmt::format("{:<24} {:>10} {:>10} {:>10} {:>10}\n", "milliseconds", "p50", "p90", "p99",
+         fmt::format("{:<24} {:>10} {:>10} {:>10} {:>10}\n", "milliseconds", "median", "p90", "p99",
                      "max") +
          TimesLine("to the first token", figures.first) + TimesLine("between tokens", figures.gap) +
          TimesLine("whole answer", figures.whole) +

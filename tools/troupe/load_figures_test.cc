@@ -10,6 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 TEST(LoadTimes, ArePercentilesThatOneOfTheTimesIs) {
   std::vector<double> times(200);
@@ -77,6 +78,9 @@ TEST(LoadFiguresOfAnswers, SayHowManyRequestsWereCutToTheContext) {
 TEST(LoadFiguresOfAnswers, AreATableAndARecordOfTheSame) {
   const LoadFigures figures = FiguresOf(ThreeAnswers(), 2);
   const std::string table = LoadTable(figures);
+  EXPECT_THAT(table,
+              StartsWith("2 requests answered in 2.00 s, 2.5 tokens/s; the first token of an "
+                         "answer after "));
   EXPECT_THAT(table, HasSubstr("        3       1      2.00        2.5             15.0\n"));
   EXPECT_THAT(table, HasSubstr("between tokens                300.0      400.0      400.0"));
   const Json record = LoadRecord(figures);

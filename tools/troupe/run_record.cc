@@ -15,44 +15,6 @@ namespace troupe {
 
 namespace {
 
-// What loading on demand did, per token of the answer; nothing if every expert was in memory.
-std::string OffloadFigures(const Engine& engine, const Usage& usage) {
-  if (engine.plan().memory.all_resident) return "";
-  const ExpertUsage& all = usage.experts;
-  std::string figures =
-      fmt::format("experts: {} of {} in memory, {} read in {} reads, stalled {:.2f} s; ",
-                  engine.plan().memory.slots, engine.plan().needs.AllExperts(),
-                  ToString(Bytes(all.bytes_read)), all.reads, all.stall_seconds);
-  if (all.low_copies > 0) {
-    figures += fmt::format("not exact: {} asks of {} answered by low copies; ", all.low_copies,
-                           all.hits + all.misses);
-  }
-  if (const std::uint64_t changed = all.substituted + all.dropped; changed > 0) {
-    figures += fmt::format("not exact: of {} expert uses {} substituted, {} dropped; ",
-                           usage.expert_uses, all.substituted, all.dropped);
-  }
-  if (usage.decode_steps == 0) return figures;
-  const ExpertUsage& decode = usage.decode_experts;
-  const auto steps = static_cast<double>(usage.decode_steps);
-  const PassTime time = usage.DecodePassTime();
-  figures += fmt::format(
-      "a token: {:.1f} % hits, read {}, computed {:.1f} ms and {:.1f} ms more while reading, "
-      "waited {:.1f} ms; ",
-      100 * decode.HitRate(),
-      ToString(Bytes(static_cast<std::uint64_t>(static_cast<double>(decode.bytes_read) / steps))),
-      1e3 * time.computing_seconds / steps, 1e3 * time.overlapped_seconds / steps,
-      1e3 * time.stall_seconds / steps);
-  const std::string foresight = ForesightFigures(decode.foresight, decode.prefetches,
-                                                 decode.prefetch_useful + decode.prefetch_late);
-  return foresight.empty() ? figures : figures + foresight + "; ";
-}
-
-std::string GateFigures(const Engine& engine, const Usage& usage) {
-  if (usage.experts.grouped == 0) return "";
-  return fmt::format("not exact: of {} expert uses {} chosen by {}; ", usage.expert_uses,
-                     usage.experts.grouped, ToString(engine.group_router()->choice()));
-}
-
 // Tokens that were checked, and those that were right, by who guessed them.
 Json DraftersJson(const SpeculationUse& drafts) {
   Json by_drafter;
@@ -66,26 +28,19 @@ Json DraftersJson(const SpeculationUse& drafts) {
 
 }  // namespace
 
-std::string FiguresLine(const Engine& engine, const Answer& answer) {
-  const SpeculationUse& drafts = answer.usage.speculation;
-  const std::string drafted = drafts.checks == 0 ? ""
-                                                 : fmt::format("{} of {} drafted tokens right; ",
-                                                               drafts.accepted, drafts.drafted);
-  // The first token comes with the prompt: of one alone there is no speed.
-  std::string speed, first;
-  if (answer.tokens.size() > 1) {
-    speed = fmt::format(" at {:.1f} tokens/s", answer.usage.DecodeTokensPerSecond());
+RunFigures FiguresOf(const Engine& engine, const Answer& answer) {
+  RunFigures figures{.tokens = answer.tokens.size(),
+                     .ended = std::string(Name(answer.finish)),
+                     .usage = answer.usage,
+                     .peak = PeakResidentMemory()};
+  if (!engine.plan().memory.all_resident) {
+    figures.slots = engine.plan().memory.slots;
+    figures.experts = engine.plan().needs.AllExperts();
   }
-  if (!answer.tokens.empty()) {
-    first =
-        fmt::format(" at {:.1f} tokens/s, first token after {:.0f} ms",
-                    answer.usage.PrefillTokensPerSecond(), answer.usage.first_token_seconds * 1e3);
+  if (answer.usage.experts.grouped > 0) {
+    figures.gate = ToString(engine.group_router()->choice());
   }
-  return fmt::format("[{}{}; prompt of {}{}; {}{}{}peak memory {}; ended: {}]",
-                     Counted(answer.tokens.size(), "token"), speed, answer.usage.prompt_tokens,
-                     first, drafted, GateFigures(engine, answer.usage),
-                     OffloadFigures(engine, answer.usage), ToString(PeakResidentMemory()),
-                     Name(answer.finish));
+  return figures;
 }
 
 void AddUsage(Json& record, const ExpertUsage& usage) {

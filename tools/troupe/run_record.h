@@ -1,4 +1,5 @@
-// What a run has to say at its end: the line of figures, the record for --json, and the plan that
+// What a run has to say at its end: the figures (run_figures.h), the record for --json, and the
+// plan that
 // --explain prints at its beginning.
 #pragma once
 
@@ -9,10 +10,11 @@
 
 #include "runtime/engine.h"
 #include "troupe/json_record.h"
+#include "troupe/run_figures.h"
 
 namespace troupe {
 
-std::string FiguresLine(const Engine& engine, const Answer& answer);
+RunFigures FiguresOf(const Engine& engine, const Answer& answer);
 
 // The members that tell where experts came from, as every record has them.
 void AddUsage(Json& record, const ExpertUsage& usage);

@@ -4,16 +4,24 @@
 
 namespace troupe {
 void PrintStatistics(const std::string& trace, const TraceStatistics& s) {
-  fmt::print("{}: {}, {} tokens\n", trace, s.header().model, s.tokens());
-  fmt::print("{:>6} {:>9} {:>9} {:>11} {:>11} {:>13}\n", "layer", "entropy", "hottest",
-             "next token", "32 later", "in 16 tokens");
+  double reused = 0;
   for (std::size_t l = 0; l < Layers(s); ++l) {
-    fmt::print("{:>6} {:>9.2f} {:>8.1f}x {:>9.1f} % {:>9.1f} % {:>13.1f}\n",
+    reused += s.Reuse(l, 0) / static_cast<double>(Layers(s));
+  }
+  fmt::print("{:.1f} % of a token's experts are used by the next token again, by chance {:.1f} %\n",
+             100 * reused, 100 * Chance(s));
+  fmt::print("{}: {}, {} tokens\n\n", trace, s.header().model, s.tokens());
+  fmt::print("{:>6} {:>9} {:>9}   {:<25} {:>13}\n", "", "entropy,", "hottest", "used again by",
+             "experts used");
+  fmt::print("{:>6} {:>9} {:>9} {:>11} {:>11} {:>15}\n", "layer", "bits", "expert", "next token",
+             "32nd token", "in 16 tokens");
+  for (std::size_t l = 0; l < Layers(s); ++l) {
+    fmt::print("{:>6} {:>9.2f} {:>8.1f}x {:>9.1f} % {:>9.1f} % {:>15.1f}\n",
                s.header().moe_layers[l], s.EntropyBits(l), s.HottestOverUniform(l),
                100 * s.Reuse(l, 0), 100 * s.Reuse(l, TraceStatistics::kDistances.size() - 1),
                s.WorkingSet(l, 4));
   }
-  fmt::print("{:>6} {:>9.2f} {:>8.1f}x {:>9.1f} % {:>9.1f} % {:>13.1f}\n", "chance",
+  fmt::print("{:>6} {:>9.2f} {:>8.1f}x {:>9.1f} % {:>9.1f} % {:>15.1f}\n", "chance",
              std::log2(s.header().experts), 1.0, 100 * Chance(s), 100 * Chance(s),
              s.header().experts * (1 - std::pow(1 - Chance(s), 16)));
 }

@@ -1,0 +1,20 @@
+// What `troupe calibrate` says of what it has learned: the sentence that the user came for, where
+// it lies, and the figures behind it; and the same as a record.
+#pragma once
+
+#include <string>
+
+#include "lab/calibration.h"
+#include "runtime/buddy_profile.h"
+#include "troupe/json_record.h"
+
+namespace troupe {
+
+std::string CalibrationPage(const ModelProfile& profile, const std::string& path);
+std::string BuddiesPage(const BuddyProfile& profile, const std::string& path);
+
+Json CalibrationRecord(const ModelProfile& profile, const std::string& path);
+// The mean share of an expert's company that its buddies are.
+double MeanCoverage(const BuddyLists& buddies);
+
+}  // namespace troupe
