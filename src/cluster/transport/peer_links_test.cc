@@ -129,14 +129,12 @@ TEST(PeerLinks, BothEndsSendAtOnce) {
 
 TEST(PeerLinks, ThreadsThatSendOnOneLinkKeepEachTheirOrder) {
   TestNode a, b;
-  a.Start();
-  b.Start();
-  const LinkId link = a.DialAndWait(b.address());
+  const auto [link, of_b] = StartLinked(a, b);
   ASSERT_NE(link, 0);
   constexpr int kThreads = 4, kEach = kSanitized ? 300 : 3000;
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
+    threads.emplace_back([&a, link = link, t] {
       for (int i = 0; i < kEach; ++i) {
         EXPECT_TRUE(
             a.links->Send(link, {std::byte(t), std::byte(i & 0xff), std::byte(i >> 8)}).ok());
@@ -144,7 +142,6 @@ TEST(PeerLinks, ThreadsThatSendOnOneLinkKeepEachTheirOrder) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  const LinkId of_b = b.heard.heard().opened.at(0).first;
   ASSERT_TRUE(b.heard.WaitFrames(of_b, kThreads * kEach));
   int next[kThreads] = {};
   const std::vector<Frame> frames = b.heard.heard().frames[of_b];
