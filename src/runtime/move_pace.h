@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 
 #include "runtime/pass_gaps.h"
 
@@ -15,7 +14,7 @@ class MovePace {
  public:
   // Little while nothing was measured: whoever moves something moves one part of it at least.
   std::size_t Most(const PassGaps& gaps) const {
-    constexpr std::uint32_t kAll = std::numeric_limits<std::uint32_t>::max() / 2;
+    constexpr std::uint32_t kAll = 1 << 30;
     if (!gaps.rows) return std::size_t{kAll} * kUnit;
     const auto seconds = [this](std::uint32_t units) {
       return SecondsFor(static_cast<double>(units) * kUnit);
@@ -29,8 +28,9 @@ class MovePace {
   }
 
  private:
-  static constexpr std::uint32_t kUnit = 1024;  // what PassGaps counts as a row
-  static constexpr double kKept = 0.9;          // of what came before: speeds change
+  // What PassGaps counts as a row: the least that it gives is 16 of these, 4 MiB.
+  static constexpr std::uint32_t kUnit = 1 << 18;
+  static constexpr double kKept = 0.9;  // of what came before: speeds change
 
   double SecondsFor(double bytes) const { return bytes_ > 0 ? bytes * seconds_ / bytes_ : 0; }
 

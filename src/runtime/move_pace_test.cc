@@ -19,7 +19,7 @@ TEST(MovePace, TakesAllThatThereIsWhereNobodySaysHowMuch) {
 }
 
 TEST(MovePace, TakesTheLeastWhileNothingWasMeasured) {
-  EXPECT_EQ(MovePace().Most(ATenthOfASecond()), 1024u);
+  EXPECT_EQ(MovePace().Most(ATenthOfASecond()), 1u << 18);
 }
 
 TEST(MovePace, TakesWhatTheTimeHoldsAtTheSpeedOfLate) {

@@ -71,13 +71,13 @@ struct PartLane::State : std::enable_shared_from_this<PartLane::State> {
   // What is moved next, of those with room.
   struct Moves {
     std::vector<Work*> stored;
-    Work* taken_out = nullptr;
-    std::size_t bytes = 0;  // that there is time for behind what is stored
+    std::vector<Work*> taken_out;  // the first of which something is left
+    std::size_t bytes = 0;         // that there is time for behind what is stored
   };
   Moves ChooseMoves();
   // Gives how long they took.
   double Move(const Moves& moves);
-  void TakeOut(Work* work, std::size_t bytes);
+  void TakeOut(std::span<Work* const> works, std::size_t bytes);
   // What goes through layers next, of those with room.
   std::vector<Chosen> Choose(double moved_seconds);
   std::size_t MostRows(LayerRange through, double moved_seconds) const;
@@ -127,9 +127,13 @@ std::size_t PartLane::State::MostRows(LayerRange through, double moved_seconds) 
   const auto most = static_cast<std::uint32_t>(runner.most_rows());
   if (!gaps.rows) return most;
   const auto seconds = [&](std::uint32_t rows) {
-    return moved_seconds + layer_seconds.At(rows) * static_cast<double>(through.size());
+    return layer_seconds.At(rows) * static_cast<double>(through.size());
   };
-  return std::clamp<std::uint32_t>(gaps.rows(seconds, most), 1, most);
+  const std::uint32_t rows = std::clamp<std::uint32_t>(gaps.rows(seconds, most), 1, most);
+  const double allowed = seconds(rows);
+  if (allowed <= 0) return rows;  // nobody has measured
+  const double left = std::max(0.0, 1 - moved_seconds / allowed);
+  return std::max<std::uint32_t>(static_cast<std::uint32_t>(rows * left), 1);
 }
 
 // A prompt that waits for room is overtaken by none that waits as well.
@@ -154,14 +158,14 @@ PartLane::State::Moves PartLane::State::ChooseMoves() {
     if (work->rows > 0 || work->prompt->sequence == nullptr) continue;
     if (most == 0) most = pace.Most(gaps);
     if (work->take) {
-      if (moves.taken_out == nullptr) moves.taken_out = work.get();
+      work->runs = true;
+      moves.taken_out.push_back(work.get());
     } else if (bytes == 0 || bytes + work->stored.bytes.size() <= most) {
       work->runs = true;
       bytes += work->stored.bytes.size();
       moves.stored.push_back(work.get());
     }
   }
-  if (moves.taken_out != nullptr) moves.taken_out->runs = true;
   moves.bytes = most - std::min(most, bytes);
   return moves;
 }
@@ -239,7 +243,7 @@ std::vector<KeysPart> PartLane::State::KeysOf(const Work& work) const {
 }
 
 double PartLane::State::Move(const Moves& moves) {
-  if (moves.stored.empty() && moves.taken_out == nullptr) return 0;
+  if (moves.stored.empty() && moves.taken_out.empty()) return 0;
   const Nanos start = clock.Now();
   std::size_t bytes = 0;
   for (Work* const work : moves.stored) {
@@ -257,22 +261,30 @@ double PartLane::State::Move(const Moves& moves) {
     work->outcome.ended = stored;
     Settle({.work = work, .rows = 0}, OkStatus(), 0);
   }
-  if (moves.taken_out != nullptr) TakeOut(moves.taken_out, moves.bytes);
+  TakeOut(moves.taken_out, moves.bytes);
   return static_cast<double>(clock.Now() - start) * 1e-9;
 }
 
-void PartLane::State::TakeOut(Work* work, std::size_t bytes) {
+// Those before which nobody wants any more are over with the same pass: their room is waited for.
+void PartLane::State::TakeOut(std::span<Work* const> wanted, std::size_t bytes) {
   const std::size_t of_position = runner.pool().page_bytes() / runner.page_positions();
-  const Nanos start = clock.Now();
-  const Taken taken = work->take(bytes / of_position);
-  const Nanos now = clock.Now();
-  if (taken.positions > 0) {
-    pace.Note(taken.positions * of_position, static_cast<double>(now - start) * 1e-9);
+  bool is_taken = false;
+  for (Work* const work : wanted) {
+    const Chosen chosen{.work = work, .rows = 0};
+    if (is_taken) {
+      PutBack({&chosen, 1});
+      continue;
+    }
+    const Nanos start = clock.Now();
+    const Taken taken = work->take(bytes / of_position);
+    const Nanos now = clock.Now();
+    is_taken = taken.positions > 0;
+    if (is_taken) {
+      pace.Note(taken.positions * of_position, static_cast<double>(now - start) * 1e-9);
+    }
+    work->outcome.ended = now;
+    taken.more ? PutBack({&chosen, 1}) : Settle(chosen, OkStatus(), 0);
   }
-  const Chosen chosen{.work = work, .rows = 0};
-  if (taken.more) return PutBack({&chosen, 1});
-  work->outcome.ended = now;
-  Settle(chosen, OkStatus(), 0);
 }
 
 // Of what was in a pass: it is done, or waits for the next one.

@@ -66,7 +66,7 @@ Status CloudCut::Prepare() {
   Model& model = *use_->served().model;
   TROUPE_ASSIGN_OR_RETURN(BatchRequest batch, ModelAccess::Prepare(model, request));
   TROUPE_RETURN_IF_ERROR(ModelAccess::Check(model, batch));
-  TROUPE_ASSIGN_OR_RETURN(call_.rule, ModelAccess::HoldRule(model, request));
+  TROUPE_RETURN_IF_ERROR(ModelAccess::HoldRule(model, request).status());
   static const MonotonicClock kClock;
   TROUPE_ASSIGN_OR_RETURN(
       TextGeneration text,
@@ -111,6 +111,11 @@ void CloudCut::Begin(EndTurns::Turn turn) {
     turn_.emplace(std::move(turn));
     heard_ = begun_seconds_ = SecondsSince(came_);
   }
+  // Not before: those that wait for their turn hold no rule.
+  Result<std::shared_ptr<const void>> rule =
+      ModelAccess::HoldRule(*use_->served().model, call_.asked.request);
+  if (!rule.ok()) return Finish(rule.status());
+  call_.rule = *std::move(rule);
   if (!host().Open(end_, name_, shared_from_this())) {
     return Finish(Status(Code::kCancelled, "the engine was closed"));
   }

@@ -102,6 +102,8 @@ class CloudCut : public std::enable_shared_from_this<CloudCut> {
   const std::chrono::steady_clock::time_point came_;
   std::optional<TextGeneration> text_;   // the engine's thread's, once it has begun
   std::size_t kept_ = 0;                 // tokens by the model, for the answer; the same
+  bool has_no_room_ = false;             // for more of them; the same
+  int shrunk_ = 0;                       // times that it had fewer than before; the same
   std::size_t tokens_ = 0;               // that are cut
   std::optional<StateDecoder> decoder_;  // once it has begun it decodes on one thread alone
 

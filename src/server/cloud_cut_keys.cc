@@ -1,6 +1,7 @@
 // What a CloudCut does of keys and values, and how its answer goes on behind them.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -22,6 +23,9 @@ std::string SaltOf(std::uint64_t end, std::uint64_t process, const std::string& 
 // Of one prompt: messages that wait to be stored, and bytes of one. Ends send less of both.
 constexpr std::size_t kMostPending = 8;
 constexpr std::size_t kMostKeysMessage = 1 << 20;
+
+// Times that the model may give up what it was to keep, before the rest is left to be read anew.
+constexpr int kMostShrunk = 4;
 
 }  // namespace
 
@@ -140,9 +144,11 @@ PartLane::Taken CloudCut::KeepMore(const PartLane::Prompt& prompt, std::size_t p
         copied = length - to.length();
         host().lane().CopyTo(prompt, length, to);
       });
-  const bool is_more = kept > kept_ && kept < prefix_;
+  has_no_room_ = kept < prefix_ && copied == 0;
+  // Answers may take room away that it had.
+  const bool may_go_on = kept > kept_ || ++shrunk_ <= kMostShrunk;
   kept_ = kept;
-  return {.positions = copied, .more = is_more};
+  return {.positions = copied, .more = kept < prefix_ && copied > 0 && may_go_on};
 }
 
 void CloudCut::GoOn() {
@@ -163,11 +169,13 @@ void CloudCut::GoOn() {
     call_.has_begun = wrote_;
   }
   JobListener listener = listener_;
-  listener.on_end = [use = use_, tell = listener_.on_end, prefix = prefix_,
-                     kept = kept_ >= prefix_](const JobEnd& end) {
+  // Tokens that the answer has begun with are read anew, whoever has read them.
+  const std::size_t most_found = text_->prompt().size() - call_.asked.request.begun.size();
+  listener.on_end = [use = use_, tell = listener_.on_end, prefix = std::min(prefix_, most_found),
+                     has_no_room = has_no_room_](const JobEnd& end) {
     if (end.status.ok() && !end.cancelled) {
       const std::size_t found = end.choices.front().answer.usage.cached_tokens;
-      use->served().cuts->CountWentOn(prefix, kept, found);
+      use->served().cuts->CountWentOn(found >= prefix, has_no_room);
     }
     if (tell) tell(end);
   };

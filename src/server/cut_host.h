@@ -73,9 +73,8 @@ class CutHost {
   struct WentOn {
     std::uint64_t kept = 0, no_room = 0, given_up = 0;
   };
-  // `found`: tokens that the answer did not have to read again, of a prefix that was kept or not.
-  void CountWentOn(std::size_t prefix, bool kept, std::size_t found) {
-    ++(found >= prefix ? kept_ : kept ? given_up_ : no_room_);
+  void CountWentOn(bool has_found_all, bool has_no_room) {
+    ++(has_found_all ? kept_ : has_no_room ? no_room_ : given_up_);
   }
   WentOn went_on() const { return {.kept = kept_, .no_room = no_room_, .given_up = given_up_}; }
 
