@@ -131,6 +131,7 @@ def where_it_ran(metrics):
         return sum(of.get(name, 0.0) for of in metrics)
     seen = {"at_end": total('troupe_split_answers_total{place="end"}'), "in_cloud": total('troupe_split_answers_total{place="cloud"}'),
             "cut": total('troupe_split_cut_prompts_total{state="answered"}'), "not_cut": total('troupe_split_cut_prompts_total{state="failed"}')}
+    seen |= {f"{place}_tokens": total(f'troupe_split_tokens_total{{place="{place}"}}') for place in ("end", "cloud")}
     rows = sum(total(f'troupe_split_cut_rows_total{{code="{code}"}}') for code in ("exact", "lossy"))
     seen["row_bytes"] = total("troupe_split_cut_bytes_total") / rows if rows else 0.0
     for lane in ("end", "link", "cloud"):

@@ -205,6 +205,15 @@ class Split(unittest.TestCase):
         self.assertEqual(self.json_answer(self.end), self.as_json)
         self.assertGreater(self.cloud.metric('troupe_requests_total{endpoint="/split/answers",status="200"}'), 0)
 
+    def test_an_end_that_answers_one_at_a_time_has_many_answers_in_the_cloud_and_computes_none(self):
+        self.pair("--parallel", 1, "--place", "cloud")
+        self.wait_for_line(self.end, "the cloud is there")
+        with concurrent.futures.ThreadPoolExecutor(12) as pool:
+            for prompt, text in zip(PROMPTS * 2, pool.map(lambda prompt: self.end.complete(prompt, TOKENS), PROMPTS * 2)):
+                self.assertEqual(text, self.expected[prompt])
+        self.assertEqual(self.split("tokens_total", "cloud"), 2 * len(PROMPTS) * TOKENS)
+        self.assertEqual(self.split("tokens_total", "end"), 0)
+
     def test_a_link_that_fails_and_hangs_in_mid_answer_costs_no_byte(self):
         self.pair("--place", "drafts")
 

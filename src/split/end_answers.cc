@@ -314,8 +314,9 @@ class EndAnswers::Impl final : public AnswerWorld {
   }
 
   std::optional<PlaceCosts> OwnCosts(std::size_t read) const {
-    return OwnCostsOf(counters_, model_.plan(), read,
-                      {.exact_only = options_.only_drafts_lose, .power = power_});
+    return OwnCostsOf(
+        counters_, model_.plan(), read,
+        {.exact_only = options_.only_drafts_lose, .power = power_, .ahead = own_.tokens_to_read()});
   }
   // With what this end has sent there since the cloud was asked.
   std::optional<PlaceCosts> CloudCosts() {

@@ -13,7 +13,16 @@ std::optional<PlaceCosts> OwnCostsOf(BatchCounters counters, const Plan& plan, s
   if (!conditions.exact_only) counters.exact_speed = counters.speed;
   const BatchForecast now = ForecastOf(counters, plan.sequences, rows);
   if (now.token_seconds <= 0 || now.read_seconds <= 0) return std::nullopt;
-  return PlaceCosts{.wait_seconds = now.wait_seconds,
+  double wait_seconds = now.wait_seconds;
+  if (conditions.ahead > 0) {
+    const auto others =
+        static_cast<std::uint32_t>(std::min<std::size_t>(conditions.ahead, plan.pass_rows));
+    const double reads = ForecastOf(counters, plan.sequences, others).read_seconds *
+                         static_cast<double>(conditions.ahead);
+    // Who waits for a sequence is counted in both.
+    wait_seconds = std::max(wait_seconds, reads);
+  }
+  return PlaceCosts{.wait_seconds = wait_seconds,
                     .link_seconds = 0,
                     .read_seconds = now.read_seconds / conditions.power,
                     .token_seconds = now.token_seconds / conditions.power};

@@ -15,6 +15,7 @@ namespace troupe {
 struct OwnConditions {
   bool exact_only = false;  // all answers are exact, though the model was opened to lose quality
   double power = 1;         // where it is short a second of this device counts for more
+  std::size_t ahead = 0;    // tokens of prompts that are to be read here before it
 };
 
 // `read`: tokens of its prompt, of which more take less each. Absent: not measured yet.

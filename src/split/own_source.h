@@ -3,6 +3,8 @@
 
 #include <troupe/model.h>
 
+#include <cstddef>
+#include <memory>
 #include <utility>
 
 #include "split/token_source.h"
@@ -16,9 +18,13 @@ class OwnSource final : public TokenSource {
 
   Stop Start(const RunAsk& ask, RunEvents events) override;
 
+  // Tokens of prompts that runs have yet to read.
+  std::size_t tokens_to_read() const { return *to_read_; }
+
  private:
   Model& model_;
   const PostToLoop post_;
+  const std::shared_ptr<std::size_t> to_read_ = std::make_shared<std::size_t>(0);
 };
 
 }  // namespace troupe

@@ -38,6 +38,7 @@ class ServeFlags {
   std::size_t parallel() const { return parallel_; }
   // That are answered or wait at the same time.
   std::size_t most_requests() const { return parallel_ + queue_; }
+  std::size_t most_in_cloud() const { return MostInCloud(parallel_, queue_); }
 
   // Of a body; absent: as the model has it.
   std::optional<Bytes> most_body() const { return most_body_; }

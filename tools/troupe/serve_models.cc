@@ -203,7 +203,7 @@ Status ServeModels::OpenEnd(const ServeFlags& flags, const ModelProof& proof,
   }
   options.device = std::move(device);
   options.only_drafts_lose = served.exact = only_drafts_lose;
-  options.most_in_cloud = flags.parallel();
+  options.most_in_cloud = flags.most_in_cloud();
   options.most_answers = flags.most_requests();
   options.say = [](const std::string& line) { Remark("{}\n", line); };
   TROUPE_ASSIGN_OR_RETURN(end_, EndAnswers::Open(*served.model, std::move(options)));

@@ -52,7 +52,9 @@ void PlanForServing(const ServingNeeds& needs, Bytes held, EngineFlags& engine) 
     const Bytes server = HeldOfBodies(needs.longest_body) + kUnreadByClients +
                          ValuesOfLongest(needs.longest_body) + kOfSmallBody + kOfWholeAnswer +
                          needs.connections * (needs.tls ? kOfConnectionWithTls : kOfConnection);
-    const Bytes cloud = needs.has_cloud ? kOfCloud + needs.parallel * kOfCloudAnswer : Bytes();
+    const Bytes cloud = needs.has_cloud
+                            ? kOfCloud + MostInCloud(needs.parallel, needs.queue) * kOfCloudAnswer
+                            : Bytes();
     const std::uint64_t prompts = needs.parallel + std::min(needs.queue / 4, kMostLongPrompts);
     return ServingMemory{.connections = server - std::min(server, held) + cloud,
                          .rules = AnswerRules::MostBytes(config.vocabulary, needs.parallel),

@@ -3,6 +3,7 @@
 // `troupe plan --parallel` shows it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -36,6 +37,13 @@ struct ServingNeeds {
   std::size_t cut_tokens_of_cloud = 0;
   Bytes fitted_bases;  // of codes of such prompts, as they are read and kept
 };
+
+// Answers that an end may have in its cloud at a time, whoever is before them there; those beyond
+// are chosen here. A cloud lets as many of one end wait and more.
+constexpr std::size_t MostInCloud(std::uint32_t parallel, std::size_t queue) {
+  constexpr std::size_t kMost = 32;
+  return std::max<std::size_t>(parallel, std::min(parallel + queue, kMost));
+}
 
 // --parallel; `help` says what it is for and which number is the default.
 template <typename Number>

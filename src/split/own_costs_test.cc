@@ -1,0 +1,39 @@
+#include "split/own_costs.h"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+// A token of a prompt takes a millisecond, one of an answer two.
+BatchCounters Measured() {
+  BatchCounters counters;
+  for (const double rows : {1.0, 16.0, 64.0, 256.0}) {
+    counters.exact_speed.prompt.Note(rows, rows * 1e-3);
+    counters.exact_speed.decode.Note(rows, rows * 2e-3);
+  }
+  return counters;
+}
+
+Plan FourAtATime() {
+  Plan plan;
+  plan.sequences = 4;
+  plan.pass_rows = 256;
+  return plan;
+}
+
+TEST(OwnCosts, AreUnknownUntilSomethingWasMeasured) {
+  EXPECT_FALSE(OwnCostsOf({}, FourAtATime(), 100, {}));
+}
+
+TEST(OwnCosts, APromptWaitsForTheTokensOfThoseThatAreReadBeforeIt) {
+  const PlaceCosts alone = OwnCostsOf(Measured(), FourAtATime(), 100, {.exact_only = true}).value();
+  const PlaceCosts behind =
+      OwnCostsOf(Measured(), FourAtATime(), 100, {.exact_only = true, .ahead = 1000}).value();
+  EXPECT_EQ(alone.wait_seconds, 0);
+  EXPECT_NEAR(behind.wait_seconds, 1, 0.1);
+  EXPECT_EQ(behind.read_seconds, alone.read_seconds);
+}
+
+}  // namespace
+}  // namespace troupe
