@@ -75,7 +75,7 @@ std::string ForecastTable(const ModelProfile& profile) {
   std::string table = fmt::format(
       "experts that a layer uses and that were predicted, of {}\n"
       "           by its router from what goes into               with what was learned,\n"
-      "           the layer before       or its own               so many layers ahead\n"
+      "           the layer before       or its own               1, 2 and 3 layers ahead\n"
       "{:<9}{:>11}{:>11}{:>11}   {:>11}{:>11}{:>11}\n",
       Counted(profile.tokens, "token"), "layer", "attention", "router", "attention", 1, 2, 3);
   for (const ProfiledLayer& layer : profile.forecasts) {
