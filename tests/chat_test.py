@@ -118,8 +118,8 @@ class Chats(shell.CommandLineTest):
         ids = ",".join(map(str, record["answers"][0]["prompt_ids"]))
         self.assertEqual(shell.troupe("tokenize", TINY, "--ids", ids).stdout, "user: The kernel\nassistant: \n")
         template.write_text("{% for %}")
-        self.assert_fails(2, ["--chat-template", str(template)], "run", TINY, "--chat", "--chat-template", template)
-        self.assert_fails(2, ["--chat-template", "opening it"], "run", TINY, "--chat", "--chat-template", self.folder / "none")
+        self.assert_fails(1, ["--chat-template", str(template)], "run", TINY, "--chat", "--chat-template", template)
+        self.assert_fails(1, ["--chat-template", "opening it"], "run", TINY, "--chat", "--chat-template", self.folder / "none")
 
     def test_a_message_may_have_several_lines(self):
         quoted = self.chat(lines=['"""', "One", "Two", '"""'])[0]

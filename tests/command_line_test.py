@@ -271,7 +271,7 @@ class BadInput(CommandLineTest):
         path = self.folder / "bad.jinja"
         path.write_text("{{ x")
         for command in (["run", TINY, "--chat"], ["serve", TINY, "--port", 0]):
-            self.assert_fails(2, [f"--chat-template: {path}: line 1: the template ends inside of a tag"], *command, "--chat-template", path)
+            self.assert_fails(1, [f"--chat-template: {path}: line 1: the template ends inside of a tag"], *command, "--chat-template", path)
 
 
 class Quantize(CommandLineTest):

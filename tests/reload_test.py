@@ -173,6 +173,7 @@ class Reload(unittest.TestCase):
         (self.folder / "none.keys").write_text("\n", encoding="utf-8")
         (self.folder / "text.gguf").write_text("no model", encoding="utf-8")
         (self.folder / "cut.gguf").write_bytes(TINY.read_bytes()[:100_000])
+        (self.folder / "bad.jinja").write_text("{{ x", encoding="utf-8")
         bad = [({"memroy": "1GiB"}, r"serve.conf: line 3: there is no option 'memroy'; did you mean 'memory'\?"),
                ({"memory": "much"}, r"serve.conf: line 3: memory: .*much"),
                ({"memory": "1MiB"}, r"1.0 MiB of memory are too little"),
@@ -181,6 +182,7 @@ class Reload(unittest.TestCase):
                ({"model": self.folder / "text.gguf"}, r"text.gguf"),
                ({"model": self.folder / "cut.gguf"}, r"cut.gguf"),
                ({"api_keys": self.folder / "none.keys"}, r"none.keys: no key in it"),
+               ({"chat_template": self.folder / "bad.jinja"}, r"bad.jinja: line 1"),
                ({"top_p": 7}, r"top")]
         with serve_test.Server("--ctx", 512) as alone:
             expected = alone.complete("The kernel")

@@ -21,6 +21,16 @@ std::vector<std::string> ReadAheadNames() {
   return names;
 }
 
+Result<std::string> ReadChatTemplate(const std::string& path) {
+  constexpr std::size_t kMostBytes = 1 << 20;
+  TROUPE_ASSIGN_OR_RETURN(std::string text, ReadTextFile(path, kMostBytes));
+  if (text.empty()) return InvalidArgument("{}: an empty template", path);
+  if (RecogniseChatFormat(text).ok()) return text;
+  const auto parsed = jinja::Template::Parse(text);
+  if (!parsed.ok()) return Status(parsed.status()).WithContext(path);
+  return text;
+}
+
 }  // namespace
 
 void EngineFlags::AddTo(Options& options, ModelArgument model) {
@@ -258,16 +268,15 @@ void EngineFlags::AddSpeculation(Options& options) {
 }
 
 void EngineFlags::AddChatTemplate(Options& options) {
-  constexpr std::size_t kMostBytes = 1 << 20;
   options
       .AddParsed(
           "--chat-template",
           [this](const std::string& path) -> Status {
-            TROUPE_ASSIGN_OR_RETURN(chat_template_, ReadTextFile(path, kMostBytes));
-            if (chat_template_.empty()) return InvalidArgument("{}: an empty template", path);
-            if (RecogniseChatFormat(chat_template_).ok()) return OkStatus();
-            const auto parsed = jinja::Template::Parse(chat_template_);
-            return parsed.ok() ? OkStatus() : Status(parsed.status()).WithContext(path);
+            Result<std::string> text = ReadChatTemplate(path);
+            // The line is right, whatever the file is: who opens the model is told.
+            chat_template_status_ = Status(text.status()).WithContext("--chat-template");
+            if (text.ok()) chat_template_ = *std::move(text);
+            return OkStatus();
           },
           "Chat template to use in place of the model's own (Jinja; a file)")
       .Type("FILE");
@@ -308,6 +317,7 @@ EngineOptions EngineFlags::options() const {
 Result<std::unique_ptr<Engine>> EngineFlags::Open(std::size_t least_context,
                                                   std::optional<TraceScores> trace,
                                                   const std::function<bool()>& go_on) const {
+  TROUPE_RETURN_IF_ERROR(chat_template_status_);
   EngineOptions opened = options();
   opened.trace = trace;
   opened.least_context =

@@ -30,6 +30,8 @@ class EngineFlags {
   void AddSpeculation(Options& options);
   // For commands that chat.
   void AddChatTemplate(Options& options);
+  // Of the files that options have named, as they were when they were read. Open looks, too.
+  const Status& file_status() const { return chat_template_status_; }
 
   // What a search for the share of low copies needs: that they can be read, and by default so few
   // slots that every one that may be read is.
@@ -78,6 +80,7 @@ class EngineFlags {
   DraftChoice drafters_;  // none, unless there is an option
   std::string draft_;     // path; empty: no model guesses
   std::string chat_template_;
+  Status chat_template_status_;  // of its file
   bool locks_ = false;
   std::function<Bytes(const ModelConfig&)> beside_;
   std::function<ServingMemory(const ModelConfig&, std::uint32_t context)> serving_;

@@ -38,6 +38,7 @@ Result<std::unique_ptr<ServeFlags>> ServeFlags::Read(const std::vector<std::stri
   if (!flags->config_.empty()) {
     TROUPE_RETURN_IF_ERROR(flags->ApplyFile(options, line.given));
   }
+  TROUPE_RETURN_IF_ERROR(flags->engine_.file_status());
   return flags;
 }
 
